@@ -1,0 +1,90 @@
+/* ops/internal.h - what the files of ops/ share: the kernel table of a type, walks over strided views, and
+ * the ops without a public constructor. Not for programs, which have op.h. */
+#ifndef WEFT_OPS_INTERNAL_H
+#define WEFT_OPS_INTERNAL_H
+
+#include "kernels/kernels.h"
+#include "ops.h"
+
+/* Every op as wf_op_<name>. */
+#define OP(name) extern const wf_op wf_op_##name;
+#include "list.inc"
+#undef OP
+
+/* A member of the kernel table for f32 or f64: WF_KERNEL(type, exp(n, x, y)). Pointers pass as void, so that one
+ * expression serves both types. */
+#define WF_KERNEL(type, ...) ((type) == WF_F64 ? wf_f64()->__VA_ARGS__ : wf_f32()->__VA_ARGS__)
+
+enum { WF_GRAIN = 16384 }; /* elements that make a task worth its start */
+
+/* Element i (counted in the strides' unit) of a view's memory. */
+static inline void *wf_at(const wf_view *v, int64_t i) {
+    return (char *)v->data + i * (int64_t)wf_dtype_size(v->dtype);
+}
+/* One element as a double, and back. */
+double wf_get(const wf_view *v, int64_t i);
+void wf_put(const wf_view *v, int64_t i, double value);
+
+/* ---- shape rules ------------------------------------------------------------------------------------ */
+
+bool wf_want(wf_call *c, int i, wf_dtype type);          /* operand i has this type, or fail the call */
+bool wf_want_real(wf_call *c, int i);                    /* ... the graph's real type */
+bool wf_want_axis(wf_call *c, int axis, int ndim);       /* 0 <= axis < ndim, or fail the call */
+bool wf_same_as_operand(wf_call *c);                     /* a shape rule: out[0] is real and as operand 0 */
+int wf_rank(const wf_tensor *x);                         /* ndim; 0 for NULL */
+uint32_t wf_axes(uint32_t axes, int ndim);               /* WF_LAST_AXIS and WF_ALL_AXES as plain bits */
+wf_tensor *wf_zero(wf_tensor *x);                        /* a real 0 in x's graph, shape [] */
+
+/* ---- walks ------------------------------------------------------------------------------------------ */
+
+/* Several views seen as rows of one shape: views[0]'s, to which the others broadcast. Axes that are contiguous in
+ * all views are merged, so that dense views of one shape are a single row. */
+enum { WF_WALKERS = 4 };
+typedef struct wf_walk {
+    int n;                                    /* views */
+    int ndim;                                 /* axes left in front of the rows' own */
+    int64_t rows, columns;
+    int64_t shape[WF_MAX_DIMS];               /* of those axes */
+    int64_t stride[WF_WALKERS][WF_MAX_DIMS];  /* of each view along them, 0 where it broadcasts */
+    int64_t step[WF_WALKERS];                 /* of each view along a row */
+    int64_t index[WF_MAX_DIMS];               /* where the walk stands */
+    int64_t at[WF_WALKERS];                   /* each view's element that begins the current row */
+} wf_walk;
+void wf_walk_start(wf_walk *w, int n, const wf_view *const *views); /* stands at row 0 */
+void wf_walk_seek(wf_walk *w, int64_t row);
+void wf_walk_next(wf_walk *w);
+
+/* The elements of out[0] that belong to a task, in runs whose operands have step 0 or 1 (1 alone, unless
+ * `repeat`); operands with other strides are gathered first.
+ *     for (wf_runs r = wf_runs_of(c, task, true); wf_runs_next(&r);) kernel(r.n, r.in[0], r.step[0], ..., r.out); */
+enum { WF_GATHERED = 256 };
+typedef struct wf_runs {
+    int64_t n;                      /* elements of this run */
+    void *out;
+    const void *in[WF_WALKERS - 1];
+    int64_t step[WF_WALKERS - 1];
+    const wf_call *call;
+    bool repeat, gathers;
+    int64_t column, left;           /* place in the row; elements not yet given */
+    wf_walk walk;
+    double gathered[WF_WALKERS - 1][WF_GATHERED];
+} wf_runs;
+void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat);
+bool wf_runs_next(wf_runs *r);
+int64_t wf_elementwise_tasks(const wf_call *c, int phase); /* the tasks that wf_runs expects */
+
+void wf_copy_view(const wf_view *to, const wf_view *from); /* same dtype; from broadcasts to `to` */
+bool wf_copy_eval(const wf_call *c, int phase, int64_t task, void *scratch); /* out[0] = in[0] in row-major order, any shape */
+
+/* out[0] = in[0] summed over the axes where out[0], aligned on the right, has size 1: reduce.c. */
+bool wf_sum_shape(wf_call *c); /* the workspace for it */
+int64_t wf_sum_tasks(const wf_call *c, int phase);
+bool wf_sum_eval(const wf_call *c, int phase, int64_t task, void *scratch);
+
+/* ---- ops without a public constructor --------------------------------------------------------------- */
+
+wf_tensor *wf_gelu_slope(wf_tensor *x);      /* gelu' */
+wf_tensor *wf_gelu_tanh_slope(wf_tensor *x); /* gelu_tanh' */
+wf_tensor *wf_silu_slope(wf_tensor *x);      /* silu' */
+
+#endif
