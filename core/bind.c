@@ -1,0 +1,345 @@
+/* core/bind.c - a plan's nodes with numbers for their extents: shapes, views, schedule, pointers.
+ *
+ * A binding is made once per set of extents and remembered. What depends on the position P alone is laid out
+ * at P's maximum; from step to step only shapes and pointers are made anew. */
+#include "engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool.h"
+
+void binding_free(binding *b) {
+    if (!b) return;
+    free(b->values), free(b->execs), free(b->storages);
+    free(b->offsets), free(b->limits), free(b->slots);
+    free(b);
+}
+
+/* ---- growing lists ------------------------------------------------------------------------------------ */
+
+static bool reserve(void **list, int *cap, int n, size_t size) {
+    if (n < *cap) return true;
+    int more = *cap ? 2 * *cap : 64;
+    void *grown = realloc(*list, (size_t)more * size);
+    if (!grown) return false;
+    *list = grown, *cap = more;
+    return true;
+}
+
+static int add_storage(wf_plan *p, binding *b, storage_place place, int index, size_t bytes) {
+    if (!reserve((void **)&b->storages, &b->cap_storages, b->n_storages, sizeof *b->storages))
+        return plan_fail(p, "out of memory"), -1;
+    b->storages[b->n_storages] = (storage){ place, index, bytes, 0, b->n_execs, b->n_execs, false };
+    return b->n_storages++;
+}
+
+static bool add_view_storage(wf_plan *p, binding *b, bound_view *v, storage_place place, int index) {
+    size_t bytes;
+    if (!wf_shape_bytes(v->view.dtype, v->view.ndim, v->view.shape, &bytes))
+        return plan_fail(p, "a tensor is too large for memory");
+    v->offset = 0;
+    return (v->storage = add_storage(p, b, place, index, bytes)) >= 0;
+}
+
+static bool add_exec(wf_plan *p, binding *b, const exec *e) {
+    if (!reserve((void **)&b->execs, &b->cap_execs, b->n_execs, sizeof *b->execs))
+        return plan_fail(p, "out of memory");
+    for (int i = 0; i < e->call.n_in; i++)
+        if (e->in[i] >= 0) b->storages[e->in[i]].last = b->n_execs;
+    if (e->call.scratch_bytes > b->scratch) b->scratch = e->call.scratch_bytes;
+    b->execs[b->n_execs++] = *e;
+    return true;
+}
+
+/* ---- leaves ----------------------------------------------------------------------------------------------- */
+
+static bool bind_leaf(wf_plan *p, binding *b, int i) {
+    const planned *pl = &p->nodes[i];
+    const wf_tensor *t = pl->node;
+    bound_view *v = &b->values[i];
+    wf_set_shape(&v->view, t->dtype, t->ndim, t->shape);
+    for (int a = 0; t->kind == WF_INPUT && a < t->ndim; a++) {
+        int e = leaf_of(t)->extent[a];
+        if (e < 0) continue;
+        if (!b->size[e])
+            return plan_fail(p, "extent '%s' of input '%s' is not bound", p->graph->extents[e].name, t->name);
+        v->view.shape[a] = b->size[e];
+    }
+    wf_dense_strides(t->ndim, v->view.shape, v->view.stride);
+    v->storage = -1;
+    if (!pl->data) return true;
+    return t->kind == WF_INPUT ? add_view_storage(p, b, v, IN_FEED, pl->feed)
+                               : add_view_storage(p, b, v, IN_LEAF, t->id);
+}
+
+/* ---- computed nodes ------------------------------------------------------------------------------------------ */
+
+static void start_exec(wf_plan *p, binding *b, const wf_tensor *t, int64_t position, exec *e) {
+    *e = (exec){ .node = t, .work = -1, .spent = 2 * p->index[t->id] };
+    e->call = (wf_call){ .op = t->op, .attrs = t->attrs, .graph = p->graph, .n_in = t->n_in,
+                         .n_out = result_count(t->op), .position = position, .training = p->training,
+                         .with_state = p->with_state, .report = &p->report };
+    for (int i = 0; i < WF_MAX_OPERANDS; i++) {
+        e->in[i] = -1;
+        e->call.in[i].ndim = -1;
+        if (i >= t->n_in || !t->in[i]) continue;
+        const bound_view *v = &b->values[p->index[t->in[i]->id]];
+        e->call.in[i] = v->view;
+        if (t->op->shape_only >> i & 1) continue;
+        e->in[i] = v->storage, e->in_offset[i] = v->offset;
+    }
+    for (int k = 0; k < WF_MAX_RESULTS; k++) e->out[k] = -1;
+}
+
+static bool run_shape_rule(wf_plan *p, exec *e) {
+    wf_call *c = &e->call;
+    report_reset(&p->report, true);
+    if (!c->op->shape(c)) return plan_fail_at(p, e->node, c->op);
+    for (int k = 0; k < c->n_out; k++) {
+        bool chosen = false;
+        for (int a = 0; a < c->out[k].ndim; a++) chosen |= c->out[k].stride[a] != 0;
+        if (!chosen) wf_dense_strides(c->out[k].ndim, c->out[k].shape, c->out[k].stride);
+    }
+    return true;
+}
+
+static bool push_copy(wf_plan *p, binding *b, int account, wf_view *view, int *from, int64_t *offset) {
+    exec e = { .work = -1, .spent = account };
+    e.call = (wf_call){ .op = &wf_op_copy, .graph = p->graph, .n_in = 1, .n_out = 1, .report = &p->report };
+    for (int i = 0; i < WF_MAX_OPERANDS; i++) e.in[i] = -1, e.call.in[i].ndim = -1;
+    for (int k = 0; k < WF_MAX_RESULTS; k++) e.out[k] = -1;
+    e.call.in[0] = *view, e.in[0] = *from, e.in_offset[0] = *offset;
+    if (!run_shape_rule(p, &e)) return false;
+    bound_view v = { .view = e.call.out[0] };
+    if (!add_view_storage(p, b, &v, IN_ARENA, 0)) return false;
+    e.out[0] = v.storage;
+    *view = v.view, *from = v.storage, *offset = 0;
+    return add_exec(p, b, &e);
+}
+
+/* The axis along which a cached result grows: where its shape rule answers to the position. */
+static int growing_axis(wf_plan *p, const exec *e) {
+    exec at[2] = { *e, *e };
+    at[0].call.position = 0, at[1].call.position = 1;
+    if (!run_shape_rule(p, &at[0]) || !run_shape_rule(p, &at[1])) return -1;
+    for (int a = 0; a < e->call.out[0].ndim; a++)
+        if (at[0].call.out[0].shape[a] != at[1].call.out[0].shape[a]) return a;
+    plan_fail(p, "%s: its result does not grow with the position", e->call.op->name);
+    return -1;
+}
+
+/* Rows for positions up to P's maximum, and one more than may be used, so that a view of the rows so far is
+ * never row-major by accident and every position is laid out alike. */
+static bool add_slot(wf_plan *p, binding *b, exec *e) {
+    wf_view *out = &e->call.out[0];
+    int axis = growing_axis(p, e);
+    if (axis < 1) return axis == 0 ? plan_fail(p, "a cache cannot grow along the batch") : false;
+    int64_t shape[WF_MAX_DIMS];
+    memcpy(shape, out->shape, sizeof shape);
+    shape[axis] = p->graph->extents[0].max + 2;
+    wf_dense_strides(out->ndim, shape, out->stride);
+    slot *slots = realloc(b->slots, (size_t)(b->n_slots + 1) * sizeof *slots);
+    if (!slots) return plan_fail(p, "out of memory");
+    b->slots = slots, b->batch = (int)shape[0];
+    slot *s = &slots[b->n_slots];
+    *s = (slot){ .outer = 1, .rows = (size_t)shape[axis], .inner = wf_dtype_size(out->dtype) };
+    s->used = (size_t)out->shape[axis];
+    for (int a = 1; a < axis; a++) s->outer *= (size_t)shape[a];
+    for (int a = axis + 1; a < out->ndim; a++) s->inner *= (size_t)shape[a];
+    e->out[0] = add_storage(p, b, IN_STATE, b->n_slots++, 0);
+    return e->out[0] >= 0;
+}
+
+static bool give_memory(wf_plan *p, binding *b, exec *e) {
+    for (int i = 0; i < e->call.n_in; i++) {
+        wf_view *v = &e->call.in[i];
+        bool any = (e->call.op->strided | e->call.op->shape_only) >> i & 1;
+        if (v->ndim < 0 || any || wf_view_dense(v)) continue;
+        if (!push_copy(p, b, e->spent + 1, v, &e->in[i], &e->in_offset[i])) return false;
+    }
+    bool cached = e->call.op->cached && p->with_state;
+    for (int k = 0; k < e->call.n_out; k++) {
+        bound_view v = { .view = e->call.out[k] };
+        if (k == 0 && cached ? !add_slot(p, b, e) : !add_view_storage(p, b, &v, IN_ARENA, 0)) return false;
+        if (k || !cached) e->out[k] = v.storage;
+    }
+    if (e->call.work_bytes) e->work = add_storage(p, b, IN_ARENA, 0, e->call.work_bytes);
+    return (!e->call.work_bytes || e->work >= 0) && add_exec(p, b, e);
+}
+
+/* A fetched view must not change under the reader when its leaf is updated or its feed replaced. */
+static bool keep_fetched(wf_plan *p, binding *b, int i) {
+    bound_view *v = &b->values[i];
+    if (!p->nodes[i].fetched || v->storage < 0 || p->nodes[i].node->kind != WF_COMPUTED) return true;
+    if (b->storages[v->storage].place != IN_ARENA && p->nodes[i].feed < 0 &&
+        !push_copy(p, b, 2 * i + 1, &v->view, &v->storage, &v->offset))
+        return false;
+    b->storages[v->storage].pinned |= b->storages[v->storage].place == IN_ARENA;
+    return true;
+}
+
+static bool operands_there(wf_plan *p, const exec *e) {
+    for (int i = 0; i < e->call.n_in; i++)
+        if (e->call.in[i].ndim >= 0 && e->in[i] < 0 && !(e->call.op->shape_only >> i & 1))
+            return plan_fail(p, "%s: operand %d is a further result of a node that is fed", e->call.op->name, i);
+    return true;
+}
+
+static bool bind_computed(wf_plan *p, binding *b, int i, int64_t position) {
+    const wf_tensor *t = p->nodes[i].node;
+    exec e;
+    start_exec(p, b, t, position, &e);
+    if (!run_shape_rule(p, &e)) return false;
+    bool run = p->nodes[i].data && p->nodes[i].feed < 0;
+    int64_t offset = run && t->op->view ? t->op->view(&e.call) : -1;
+    if (run && !operands_there(p, &e)) return false;
+    if (run && offset < 0 && !give_memory(p, b, &e)) return false;
+    for (int k = 0; k < e.call.n_out; k++) {
+        int at = p->index[t[k].id];
+        if (at < 0) continue;
+        bound_view *v = &b->values[at];
+        *v = (bound_view){ .view = e.call.out[k], .storage = e.out[k] };
+        if (k == 0 && offset >= 0) v->storage = e.in[0], v->offset = e.in_offset[0] + offset;
+        if (p->nodes[at].feed >= 0) {
+            wf_dense_strides(v->view.ndim, v->view.shape, v->view.stride);
+            if (!add_view_storage(p, b, v, IN_FEED, p->nodes[at].feed)) return false;
+        }
+        if (!keep_fetched(p, b, at)) return false;
+    }
+    return true;
+}
+
+static bool lay_out(wf_plan *p, binding *b, int64_t position) {
+    b->n_execs = b->n_storages = b->n_slots = 0;
+    b->scratch = 0, b->position = -1, b->feeds = 0;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const wf_tensor *t = p->nodes[i].node;
+        if (t->kind == WF_COMPUTED && t->result) continue;
+        if (t->kind == WF_COMPUTED ? !bind_computed(p, b, i, position) : !bind_leaf(p, b, i)) return false;
+    }
+    b->position = position;
+    return true;
+}
+
+/* ---- bindings ----------------------------------------------------------------------------------------------------- */
+
+static binding *remembered(wf_plan *p) {
+    for (int i = 0; i < MAX_BINDINGS; i++) {
+        binding *b = p->bindings[i];
+        if (b && memcmp(b->size + 1, p->size + 1, sizeof b->size - sizeof b->size[0]) == 0) return b;
+    }
+    return NULL;
+}
+
+static void remember(wf_plan *p, binding *b) {
+    int oldest = 0;
+    for (int i = 0; i < MAX_BINDINGS && p->bindings[oldest]; i++)
+        if (!p->bindings[i] || p->bindings[i]->used < p->bindings[oldest]->used) oldest = i;
+    binding_free(p->bindings[oldest]);
+    p->bindings[oldest] = b;
+}
+
+static bool plan_offsets(binding *b) {
+    if (!assign_memory(b)) return false;
+    free(b->offsets), free(b->limits);
+    b->offsets = malloc(((size_t)b->n_storages + 1) * sizeof *b->offsets);
+    b->limits = malloc(((size_t)b->n_storages + 1) * sizeof *b->limits);
+    if (!b->offsets || !b->limits) return false;
+    b->n_offsets = b->n_storages;
+    for (int s = 0; s < b->n_storages; s++)
+        b->offsets[s] = b->storages[s].offset, b->limits[s] = b->storages[s].bytes;
+    return true;
+}
+
+/* The offsets planned at P's maximum serve every smaller P, if the schedule is the same. */
+static bool reuse_offsets(binding *b) {
+    if (b->n_storages != b->n_offsets) return false;
+    for (int s = 0; s < b->n_storages; s++) {
+        if (b->storages[s].bytes > b->limits[s]) return false;
+        b->storages[s].offset = b->offsets[s];
+    }
+    return true;
+}
+
+static binding *new_binding(wf_plan *p) {
+    binding *b = calloc(1, sizeof *b);
+    if (b) b->values = calloc((size_t)p->n_nodes + 1, sizeof *b->values);
+    if (!b || !b->values) {
+        binding_free(b);
+        plan_fail(p, "out of memory");
+        return NULL;
+    }
+    memcpy(b->size, p->size, sizeof b->size);
+    if (!lay_out(p, b, p->with_state ? p->graph->extents[0].max : 0)) return binding_free(b), NULL;
+    if (!plan_offsets(b)) return plan_fail(p, "out of memory"), binding_free(b), NULL;
+    remember(p, b);
+    return b;
+}
+
+static bool grow(wf_plan *p, void **memory, size_t *have, size_t need, const char *what) {
+    if (need <= *have) return true;
+    memory_free(*memory, *have);
+    *have = 0;
+    *memory = memory_new(need);
+    if (!*memory) return plan_fail(p, "out of memory: %zu bytes of %s", need, what);
+    *have = need;
+    return true;
+}
+
+bool plan_prepare(wf_plan *p, int64_t position) {
+    if (!p->ok) return false;
+    binding *b = p->now ? p->now : remembered(p);
+    if (!b) b = new_binding(p);
+    if (!b) return false;
+    p->now = b, b->used = ++p->clock;
+    if (b->position != position) {
+        if (!lay_out(p, b, position)) return p->now = NULL, false;
+        if (!reuse_offsets(b) && !plan_offsets(b)) return p->now = NULL, plan_fail(p, "out of memory");
+    }
+    size_t scratch = ((b->scratch + 127) & ~(size_t)127) * (size_t)(p->pool ? wf_pool_threads(p->pool) : 1);
+    return grow(p, &p->arena, &p->arena_bytes, b->arena, "arena") &&
+           grow(p, &p->scratch, &p->scratch_bytes, scratch, "scratch");
+}
+
+/* ---- pointers ----------------------------------------------------------------------------------------------------- */
+
+static char *memory_of(const wf_plan *p, const storage *s, const wf_state *state) {
+    switch (s->place) {
+    case IN_LEAF: return leaf_of(p->graph->nodes[s->index])->data;
+    case IN_FEED: return p->feeds[s->index].data;
+    case IN_STATE: return state ? state->slots[s->index].data : NULL;
+    case IN_ARENA: break;
+    }
+    return p->arena ? (char *)p->arena + s->offset : NULL;
+}
+
+static void *point(const wf_plan *p, const binding *b, const wf_state *state, int s, int64_t offset, wf_dtype d) {
+    if (s < 0) return NULL;
+    char *base = memory_of(p, &b->storages[s], state);
+    return base ? base + (size_t)offset * wf_dtype_size(d) : NULL;
+}
+
+bool plan_point(wf_plan *p, const wf_state *state) {
+    binding *b = p->now;
+    if (!state && b->feeds == p->feeds_generation && b->base == p->arena) return true;
+    for (int i = 0; i < p->n_nodes; i++) {
+        bound_view *v = &b->values[i];
+        v->view.data = point(p, b, state, v->storage, v->offset, v->view.dtype);
+    }
+    for (int x = 0; x < b->n_execs; x++) {
+        exec *e = &b->execs[x];
+        for (int i = 0; i < e->call.n_in; i++)
+            e->call.in[i].data = point(p, b, state, e->in[i], e->in_offset[i], e->call.in[i].dtype);
+        for (int k = 0; k < e->call.n_out; k++)
+            e->call.out[k].data = point(p, b, state, e->out[k], e->out_offset[k], e->call.out[k].dtype);
+        e->call.work = e->work < 0 ? NULL : memory_of(p, &b->storages[e->work], state);
+    }
+    b->feeds = p->feeds_generation, b->base = p->arena;
+    return true;
+}
+
+bound_view *plan_value(wf_plan *p, const wf_tensor *t) {
+    if (!p->now || !t || t->graph != p->graph || t->id < 0 || t->id >= p->n_index) return NULL;
+    return p->index[t->id] < 0 ? NULL : &p->now->values[p->index[t->id]];
+}

@@ -1,0 +1,208 @@
+/* core/engine.h - what the engine's own files share: the insides of graph, plan and state. Not installed.
+ *
+ * graph.c    graphs, errors, scopes, extents          leaf.c   leaves and their values
+ * record.c   a node from an op and operands           grad.c   gradients as nodes
+ * plan.c     what must be computed, in which order    bind.c   shapes, views and pointers of a binding
+ * memory.c   lifetimes, offsets, aligned memory       run.c    feed, run, fetch, profile
+ * state.c    cached rows of a generation */
+#ifndef WEFT_CORE_ENGINE_H
+#define WEFT_CORE_ENGINE_H
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+
+#include "graph.h"
+#include "op.h"
+
+enum { MAX_EXTENTS = 16, MAX_BINDINGS = 8, ERROR_SIZE = 512 };
+
+/* ---- graph ---------------------------------------------------------------------------------- */
+
+typedef struct extent {
+    const char *name;
+    int64_t max, nominal;
+} extent;
+
+typedef struct block { /* of the graph's bump allocator */
+    struct block *next;
+    size_t used, size;
+} block;
+
+struct wf_graph {
+    block *blocks;
+    wf_tensor **nodes; /* by id */
+    int n_nodes, cap_nodes;
+    wf_dtype real;
+    uint64_t seed;
+    extent extents[MAX_EXTENTS]; /* [0] is P */
+    int n_extents;
+    const char **names; /* interned strings, open addressing */
+    size_t n_names, cap_names;
+    const char *scope;
+    const wf_tensor *forward; /* whose gradient is being recorded */
+    bool failed;
+    char error[ERROR_SIZE];
+    void (*on_error)(void *user, const char *message);
+    void *on_error_user;
+    wf_tensor poison;
+    pthread_mutex_t lock; /* of leaf storage */
+};
+
+/* A leaf's attrs point to one of these. */
+typedef struct leaf {
+    wf_init init;
+    int extent[WF_MAX_DIMS]; /* input: index of the axis's extent, or -1 */
+    double value;            /* constant */
+    void *data;              /* parameter, buffer: allocated by the first use */
+    size_t bytes;
+} leaf;
+
+void *graph_alloc(wf_graph *g, size_t bytes);                /* zeroed, 16-byte aligned; poisons and NULL if no memory */
+const char *graph_intern(wf_graph *g, const char *text);     /* lives as long as the graph; NULL if no memory */
+wf_tensor *graph_add(wf_graph *g, int results);              /* `results` consecutive nodes; NULL if no memory */
+bool is_poison(const wf_tensor *t);
+wf_graph *failed_graph(void);
+void *leaf_data(wf_tensor *t);                               /* allocate and initialise; NULL if no memory */
+static inline leaf *leaf_of(const wf_tensor *t) { return (leaf *)(uintptr_t)t->attrs; }
+static inline bool is_stored(const wf_tensor *t) { return t->kind == WF_PARAM || t->kind == WF_BUFFER; }
+static inline const wf_tensor *primary(const wf_tensor *t) { return t - t->result; }
+static inline int result_count(const wf_op *op) { return op->results ? op->results : 1; }
+
+/* ---- calls ------------------------------------------------------------------------------------ */
+
+enum { SHOWN = 8, SHOWN_SIZE = 112 };
+
+typedef struct wf_report {
+    atomic_flag taken; /* the first failing task speaks */
+    char message[WF_MESSAGE];
+    char shown[SHOWN][SHOWN_SIZE];
+    atomic_uint next;
+    bool bound; /* shapes are numbers, not extents */
+} wf_report;
+
+void report_reset(wf_report *r, bool bound);
+
+/* ---- plan ---------------------------------------------------------------------------------------- */
+
+typedef enum { IN_ARENA, IN_LEAF, IN_FEED, IN_STATE } storage_place;
+
+/* Memory that values share. Lifetimes belong to it, not to values. */
+typedef struct storage {
+    storage_place place;
+    int index;       /* leaf: node id; feed: index in feeds; state: slot */
+    size_t bytes, offset;
+    int first, last; /* exec that writes it first, and that reads it last */
+    bool pinned;     /* fetched: lives to the end, never overwritten */
+} storage;
+
+/* A tensor as bound. */
+typedef struct bound_view {
+    wf_view view;
+    int storage;       /* -1: only its shape is known */
+    int64_t offset;    /* elements from the storage's start */
+} bound_view;
+
+/* One entry of the schedule: a call, or a copy that makes an operand row-major. */
+typedef struct exec {
+    const wf_tensor *node; /* NULL: a copy */
+    wf_call call;
+    int in[WF_MAX_OPERANDS], out[WF_MAX_RESULTS]; /* storages; -1 absent */
+    int64_t in_offset[WF_MAX_OPERANDS], out_offset[WF_MAX_RESULTS];
+    int work;  /* storage, or -1 */
+    int spent; /* where the profile counts it: an index into plan->spent */
+} exec;
+
+/* What one cached tensor needs, or has, in a state: [batch, outer, rows, inner bytes]. */
+typedef struct slot {
+    char *data, *spare;
+    size_t outer, rows, inner;
+    size_t used; /* rows that the binding reads */
+} slot;
+
+/* Everything that depends on the sizes of the extents. */
+typedef struct binding {
+    int64_t size[MAX_EXTENTS];
+    uint64_t used; /* clock of the least recently used */
+    bound_view *values; /* by the plan's index of a tensor */
+    exec *execs;
+    int n_execs, cap_execs;
+    storage *storages;
+    int n_storages, cap_storages;
+    size_t *offsets; /* of the storages, as planned at P's maximum */
+    size_t *limits;  /* and their bytes then */
+    int n_offsets;
+    slot *slots;     /* capacity of each cached tensor; data NULL */
+    int n_slots, batch;
+    size_t arena, scratch;
+    int64_t position;      /* shapes are those of this P; -1: not yet */
+    const void *base;      /* pointers are into this arena */
+    uint64_t feeds;        /* and into the feeds of this generation; 0: not yet */
+} binding;
+
+typedef struct feed {
+    const wf_tensor *tensor;
+    void *data;
+    size_t capacity, bytes;
+    int ndim;
+    int64_t shape[WF_MAX_DIMS];
+    bool given, needed;
+} feed;
+
+typedef struct spent { /* what the profile has counted */
+    double seconds, flops, bytes;
+    int64_t runs;
+} spent;
+
+typedef struct planned { /* a node that takes part */
+    const wf_tensor *node;
+    bool data, fetched;
+    int feed; /* index, or -1 */
+} planned;
+
+struct wf_plan {
+    wf_graph *graph;
+    wf_pool *pool;
+    bool ok, training, with_state, profile, ran;
+    char error[ERROR_SIZE];
+    planned *nodes; /* shapes and values in id order, then updates in their order */
+    int n_nodes, n_values;
+    int32_t *index; /* id -> index in nodes, or -1 */
+    int n_index;
+    feed *feeds;
+    int n_feeds;
+    uint64_t feeds_generation; /* counts moves of their memory; from 1 */
+    spent *spent;              /* 2 per node: itself, and the copies made for it */
+    int64_t size[MAX_EXTENTS]; /* as bound now; 0: not bound (P: 0) */
+    binding *bindings[MAX_BINDINGS];
+    binding *now; /* NULL: an extent changed */
+    uint64_t clock;
+    void *arena, *scratch;
+    size_t arena_bytes, scratch_bytes;
+    uint64_t step;
+    uint32_t micro_batch;
+    wf_report report;
+};
+
+bool plan_fail(wf_plan *p, const char *format, ...) WF_PRINTF(2, 3);
+bool plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op); /* with the report's message */
+bound_view *plan_value(wf_plan *p, const wf_tensor *t); /* NULL: not in the plan; after plan_prepare */
+bool plan_prepare(wf_plan *p, int64_t position);   /* p->now is shaped and has memory */
+bool plan_point(wf_plan *p, const wf_state *s);    /* every view has its data */
+void binding_free(binding *b);
+
+/* memory.c */
+bool assign_memory(binding *b);                    /* lifetimes -> offsets, b->arena; false: no memory */
+void *memory_new(size_t bytes);                    /* 64-byte aligned; huge pages asked for when large */
+void memory_free(void *data, size_t bytes);
+
+/* ---- state --------------------------------------------------------------------------------------- */
+
+struct wf_state {
+    int batch, n_slots;
+    int64_t used; /* rows that hold something */
+    slot *slots;
+};
+
+
+#endif

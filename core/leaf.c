@@ -1,0 +1,141 @@
+/* core/leaf.c - leaves: parameters, buffers, inputs, constants, and the values of those that persist.
+ *
+ * Recording a leaf allocates no data. The first plan or call that touches it does, and fills in its initial
+ * value: a pure function of the graph's seed and the leaf's name. */
+#include "engine.h"
+
+#include <string.h>
+
+#include "random.h"
+
+static wf_tensor *find(const wf_graph *g, const char *name) {
+    for (int i = 0; i < g->n_nodes; i++) {
+        wf_tensor *t = g->nodes[i];
+        if (t->kind != WF_COMPUTED && t->kind != WF_CONSTANT && strcmp(t->name, name) == 0) return t;
+    }
+    return NULL;
+}
+
+wf_tensor *wf_find(const wf_graph *g, const char *name) {
+    return g && name && g != failed_graph() ? find(g, name) : NULL;
+}
+
+/* The leaf's full name: scope.name. */
+static const char *full_name(wf_graph *g, const char *name) {
+    const char *previous = wf_scope_push(g, name), *full = g->scope;
+    if (g->failed) return NULL;
+    wf_scope(g, previous);
+    return full;
+}
+
+static wf_tensor *leaf_new(wf_graph *g, wf_kind kind, const char *name, wf_dtype dtype, int ndim,
+                           const int64_t *shape) {
+    if (!wf_ok(g)) return wf_poison(g, "no graph");
+    if (!name || !name[0]) return wf_poison(g, "a leaf needs a name");
+    if (ndim < 0 || ndim > WF_MAX_DIMS || (ndim && !shape))
+        return wf_poison(g, "'%s': %d axes, not 0 to %d", name, ndim, WF_MAX_DIMS);
+    const char *full = full_name(g, name);
+    if (!full) return &g->poison;
+    if (kind != WF_CONSTANT && find(g, full)) return wf_poison(g, "'%s' is declared twice", full);
+    size_t bytes;
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] < 0) return wf_poison(g, "'%s': axis %d has size %lld", full, i, (long long)shape[i]);
+    if (!wf_shape_bytes(dtype, ndim, shape, &bytes)) return wf_poison(g, "'%s' is too large", full);
+    leaf *l = graph_alloc(g, sizeof *l);
+    wf_tensor *t = l ? graph_add(g, 1) : NULL;
+    if (!t) return &g->poison;
+    t->kind = kind, t->dtype = dtype, t->ndim = ndim, t->name = full, t->attrs = l;
+    if (ndim) memcpy(t->shape, shape, (size_t)ndim * sizeof *shape);
+    l->bytes = bytes;
+    return t;
+}
+
+wf_tensor *wf_input(wf_graph *g, const char *name, wf_dtype dtype, int ndim, const int64_t *shape) {
+    if (wf_ok(g) && dtype != WF_I32 && dtype != g->real)
+        return wf_poison(g, "input '%s' is %s in a graph of %s", name ? name : "", wf_dtype_name(dtype),
+                         wf_dtype_name(g->real));
+    wf_tensor *t = leaf_new(g, WF_INPUT, name, dtype, ndim, shape);
+    if (is_poison(t)) return t;
+    for (int i = 0; i < ndim; i++) {
+        leaf_of(t)->extent[i] = -1;
+        for (int e = 1; e < g->n_extents; e++)
+            if (shape[i] == g->extents[e].nominal) leaf_of(t)->extent[i] = e;
+    }
+    return t;
+}
+
+static wf_tensor *stored(wf_graph *g, wf_kind kind, const char *name, wf_dtype dtype, int ndim,
+                         const int64_t *shape, wf_init init) {
+    wf_tensor *t = leaf_new(g, kind, name, dtype, ndim, shape);
+    if (is_poison(t)) return t;
+    if (!init.fill) return wf_poison(g, "'%s' has no initial value", t->name);
+    leaf_of(t)->init = init;
+    return t;
+}
+
+wf_tensor *wf_param(wf_graph *g, const char *name, int ndim, const int64_t *shape, wf_init init) {
+    return stored(g, WF_PARAM, name, wf_real(g), ndim, shape, init);
+}
+
+wf_tensor *wf_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim, const int64_t *shape,
+                     wf_init init) {
+    return stored(g, WF_BUFFER, name, dtype, ndim, shape, init);
+}
+
+static void fill_value(const wf_init *init, uint64_t key, wf_dtype dtype, int ndim, const int64_t *shape,
+                       void *data) {
+    (void)key, (void)ndim, (void)shape;
+    if (dtype == WF_F64) *(double *)data = init->a;
+    else *(float *)data = (float)init->a;
+}
+
+wf_tensor *wf_constant(wf_graph *g, double value) {
+    wf_tensor *t = leaf_new(g, WF_CONSTANT, "constant", wf_real(g), 0, NULL);
+    if (is_poison(t)) return t;
+    leaf_of(t)->init = (wf_init){ fill_value, value, 0 };
+    leaf_of(t)->value = value;
+    return t;
+}
+
+/* ---- values ---------------------------------------------------------------------------------------- */
+
+void *leaf_data(wf_tensor *t) {
+    leaf *l = leaf_of(t);
+    pthread_mutex_lock(&t->graph->lock);
+    if (!l->data) {
+        void *data = memory_new(l->bytes);
+        uint64_t key = wf_hash_bytes(t->graph->seed, t->name, strlen(t->name));
+        if (data) l->init.fill(&l->init, key, t->dtype, t->ndim, t->shape, data);
+        l->data = data;
+    }
+    pthread_mutex_unlock(&t->graph->lock);
+    return l->data;
+}
+
+static bool accessible(const wf_tensor *t, const void *data, size_t bytes) {
+    return t && data && !is_poison(t) && is_stored(t) && leaf_of(t)->bytes == bytes;
+}
+
+bool wf_write(wf_tensor *t, const void *data, size_t bytes) {
+    if (!accessible(t, data, bytes) || !leaf_data(t)) return false;
+    memcpy(leaf_of(t)->data, data, bytes);
+    return true;
+}
+
+bool wf_read(const wf_tensor *t, void *data, size_t bytes) {
+    if (!accessible(t, data, bytes) || !leaf_data((wf_tensor *)(uintptr_t)t)) return false;
+    memcpy(data, leaf_of(t)->data, bytes);
+    return true;
+}
+
+int64_t wf_count(const wf_tensor *t) {
+    int64_t n = 1;
+    for (int i = 0; t && i < t->ndim; i++)
+        if (!wf_mul_size(n, t->shape[i], &n)) return 0;
+    return t ? n : 0;
+}
+
+size_t wf_bytes(const wf_tensor *t) {
+    size_t bytes;
+    return t && wf_shape_bytes(t->dtype, t->ndim, t->shape, &bytes) ? bytes : 0;
+}

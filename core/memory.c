@@ -1,0 +1,139 @@
+/* core/memory.c - the memory planner: lifetimes to offsets; and aligned memory from the system.
+ *
+ * Lifetimes belong to storages, which views share. An op that allows it writes over an operand that is read
+ * for the last time. Then greedy by size (Pisarchyk & Lee 2020, arXiv:2001.03288): the largest storage
+ * first, each at the lowest offset where no storage alive at the same time lies. */
+#define _GNU_SOURCE /* madvise's MADV_HUGEPAGE */
+#include "engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { ALIGN = 64, HUGE_PAGE = 1 << 21 };
+
+/* ---- the system's memory ------------------------------------------------------------------------------ */
+
+void *memory_new(size_t bytes) {
+    if (bytes > SIZE_MAX - HUGE_PAGE) return NULL;
+    bool large = bytes >= 2 * HUGE_PAGE;
+    size_t align = large ? HUGE_PAGE : ALIGN, size = (bytes + align - 1) & ~(align - 1);
+    void *p = aligned_alloc(align, size ? size : align);
+    if (!p) return NULL;
+#ifdef MADV_HUGEPAGE
+    if (large) madvise(p, size, MADV_HUGEPAGE);
+#endif
+    return memset(p, 0, bytes);
+}
+
+void memory_free(void *data, size_t bytes) {
+    (void)bytes;
+    free(data);
+}
+
+/* ---- writing over an operand ----------------------------------------------------------------------------- */
+
+static int root_of(const int *root, int s) {
+    while (root[s] != s) s = root[s];
+    return s;
+}
+
+static bool whole(const storage *s, const wf_view *v, int64_t offset) {
+    size_t bytes;
+    return offset == 0 && wf_view_dense(v) && wf_shape_bytes(v->dtype, v->ndim, v->shape, &bytes) &&
+           bytes == s->bytes;
+}
+
+/* No other operand may see the memory that is written over, unless element by element. */
+static bool alone(const binding *b, const exec *e, int i, const int *root) {
+    for (int j = 0; j < e->call.n_in; j++) {
+        if (j == i || e->in[j] < 0 || root_of(root, e->in[j]) != root_of(root, e->in[i])) continue;
+        if (!wf_same_shape(&e->call.in[i], &e->call.in[j]) ||
+            !whole(&b->storages[e->in[j]], &e->call.in[j], e->in_offset[j]))
+            return false;
+    }
+    return true;
+}
+
+static void overwrite_operands(binding *b, int *root) {
+    for (int x = 0; x < b->n_execs; x++) {
+        const exec *e = &b->execs[x];
+        storage *out = e->out[0] >= 0 ? &b->storages[e->out[0]] : NULL;
+        if (!e->call.op->in_place || !out || out->place != IN_ARENA) continue;
+        for (int i = 0; i < e->call.n_in; i++) {
+            if (!(e->call.op->in_place >> i & 1) || e->in[i] < 0) continue;
+            int r = root_of(root, e->in[i]);
+            storage *in = &b->storages[r];
+            if (in->place != IN_ARENA || in->pinned || in->last != x || in->bytes != out->bytes ||
+                !whole(&b->storages[e->in[i]], &e->call.in[i], e->in_offset[i]) ||
+                !whole(out, &e->call.out[0], 0) || !alone(b, e, i, root))
+                continue;
+            root[e->out[0]] = r;
+            in->last = out->last, in->pinned = out->pinned;
+            break;
+        }
+    }
+}
+
+/* ---- offsets ------------------------------------------------------------------------------------------------ */
+
+typedef struct item {
+    size_t bytes;
+    int storage;
+} item;
+
+static int by_size(const void *a, const void *b) {
+    const item *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    return x->storage - y->storage;
+}
+
+/* placed: storages in order of their offsets. Returns where this one comes among them. */
+static int lowest_gap(const binding *b, const int *placed, int n, storage *s) {
+    size_t offset = 0, bytes = (s->bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    for (int i = 0; i < n; i++) {
+        const storage *other = &b->storages[placed[i]];
+        if (other->last < s->first || other->first > s->last) continue;
+        if (other->offset >= offset + bytes) break;
+        size_t end = other->offset + ((other->bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1));
+        if (end > offset) offset = end;
+    }
+    s->offset = offset;
+    int at = 0;
+    while (at < n && b->storages[placed[at]].offset <= offset) at++;
+    return at;
+}
+
+static void place_all(binding *b, item *items, int n, int *placed) {
+    qsort(items, (size_t)n, sizeof *items, by_size);
+    b->arena = 0;
+    for (int i = 0; i < n; i++) {
+        storage *s = &b->storages[items[i].storage];
+        int at = lowest_gap(b, placed, i, s);
+        memmove(placed + at + 1, placed + at, (size_t)(i - at) * sizeof *placed);
+        placed[at] = items[i].storage;
+        size_t end = s->offset + ((s->bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1));
+        if (end > b->arena) b->arena = end;
+    }
+}
+
+bool assign_memory(binding *b) {
+    size_t n = (size_t)b->n_storages + 1;
+    int *root = malloc(n * sizeof *root), *placed = malloc(n * sizeof *placed), count = 0;
+    item *items = malloc(n * sizeof *items);
+    bool ok = root && placed && items;
+    if (ok) {
+        for (int s = 0; s < b->n_storages; s++) {
+            root[s] = s;
+            if (b->storages[s].pinned) b->storages[s].last = b->n_execs;
+        }
+        overwrite_operands(b, root);
+        for (int s = 0; s < b->n_storages; s++)
+            if (b->storages[s].place == IN_ARENA && root[s] == s && b->storages[s].bytes)
+                items[count++] = (item){ b->storages[s].bytes, s };
+        place_all(b, items, count, placed);
+        for (int s = 0; s < b->n_storages; s++) b->storages[s].offset = b->storages[root_of(root, s)].offset;
+    }
+    free(root), free(placed), free(items);
+    return ok;
+}

@@ -1,0 +1,221 @@
+/* core/plan.c - what must be computed for one use of a graph, and in which order.
+ *
+ * From fetches and feeds: keep the ancestors whose data are needed, stop at feeds, keep the others for
+ * their shapes alone; values in the order they were recorded, then updates, each after every other reader
+ * of the leaf it writes. Shapes and memory depend on the bound extents: bind.c. */
+#include "engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NEED_SHAPE = 1, NEED_DATA = 2, FETCHED = 4 };
+
+/* ---- errors ------------------------------------------------------------------------------------------ */
+
+bool plan_fail(wf_plan *p, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(p->error, sizeof p->error, format, args);
+    va_end(args);
+    return false;
+}
+
+bool plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op) {
+    const char *path = node && node->name ? node->name : "";
+    return plan_fail(p, "%s%s%s: %s", path, path[0] ? ": " : "", op->name,
+                     p->report.message[0] ? p->report.message : "failed");
+}
+
+static wf_plan *failed_plan(void) {
+    static wf_plan failed = { .error = "out of memory: no plan" };
+    return &failed;
+}
+
+bool wf_plan_ok(const wf_plan *p) {
+    return p && p->ok;
+}
+
+const char *wf_plan_error(const wf_plan *p) {
+    return p ? p->error : failed_plan()->error;
+}
+
+/* ---- what is needed ------------------------------------------------------------------------------------ */
+
+static const char *called(const wf_tensor *t) {
+    return t->kind == WF_COMPUTED ? t->op->name : t->name;
+}
+
+static int feed_of(const wf_plan *p, const wf_tensor *t) {
+    for (int i = 0; i < p->n_feeds; i++)
+        if (p->feeds[i].tensor == t) return i;
+    return -1;
+}
+
+static bool take_feeds(wf_plan *p, const wf_plan_options *o) {
+    p->feeds = calloc((size_t)o->n_feed + 1, sizeof *p->feeds);
+    if (!p->feeds) return plan_fail(p, "out of memory");
+    for (int i = 0; i < o->n_feed; i++) {
+        const wf_tensor *t = o->feed[i];
+        if (!t) return plan_fail(p, "feed %d is NULL", i);
+        if (t->graph != p->graph) return plan_fail(p, "feed %d is of another graph", i);
+        if (is_stored(t)) return plan_fail(p, "'%s' is a leaf with values of its own: write it, don't feed it", t->name);
+        if (feed_of(p, t) >= 0) return plan_fail(p, "'%s' is fed twice", called(t));
+        p->feeds[p->n_feeds++].tensor = t;
+    }
+    return true;
+}
+
+static bool take_fetches(wf_plan *p, const wf_plan_options *o, unsigned char *need) {
+    if (o->n_fetch < 1) return plan_fail(p, "nothing is fetched");
+    for (int i = 0; i < o->n_fetch; i++) {
+        const wf_tensor *t = o->fetch[i];
+        if (!t) return plan_fail(p, "fetch %d is NULL", i);
+        if (t->graph != p->graph) return plan_fail(p, "fetch %d is of another graph", i);
+        need[t->id] |= NEED_SHAPE | NEED_DATA | FETCHED;
+    }
+    return true;
+}
+
+static bool need_operands(wf_plan *p, const wf_tensor *t, unsigned char *need, bool data) {
+    if (data && p->with_state && t->forward)
+        return plan_fail(p, "%s: a gradient cannot be computed with a state", called(t));
+    for (int i = 0; i < t->n_in; i++) {
+        if (!t->in[i]) continue;
+        bool only_shape = !data || (t->op->shape_only >> i & 1);
+        need[t->in[i]->id] |= only_shape ? NEED_SHAPE : NEED_SHAPE | NEED_DATA;
+    }
+    return true;
+}
+
+/* From the fetches down. A node with several results is needed if one of them is. */
+static bool mark(wf_plan *p, unsigned char *need) {
+    for (int id = p->n_index - 1; id >= 0; id--) {
+        const wf_tensor *t = p->graph->nodes[id];
+        if (!need[id]) continue;
+        int f = feed_of(p, t);
+        bool data = need[id] & NEED_DATA;
+        if (f >= 0) p->feeds[f].needed |= data;
+        if (t->kind == WF_INPUT && data && f < 0)
+            return plan_fail(p, "input '%s' is needed but not among the feeds", t->name);
+        if (t->kind != WF_COMPUTED) continue;
+        unsigned char *first = &need[primary(t)->id];
+        if (t->result) *first |= f >= 0 ? NEED_SHAPE : need[id] & ~FETCHED;
+        else if (!need_operands(p, t, need, data && f < 0)) return false;
+    }
+    return true;
+}
+
+/* ---- the order of updates ---------------------------------------------------------------------------------- */
+
+/* The leaf whose memory an operand may be a view of, or NULL. */
+static const wf_tensor *leaf_beneath(const wf_tensor *t) {
+    while (t && t->kind == WF_COMPUTED && t->op->view) t = t->in[0];
+    return t && is_stored(t) ? t : NULL;
+}
+
+static bool update_writes(const wf_tensor *u, const wf_tensor *l) {
+    for (int i = 0; i < u->n_in; i++)
+        if ((u->op->writes >> i & 1) && u->in[i] == l) return true;
+    return false;
+}
+
+/* Must a come before b: does a only read what b writes? */
+static bool precedes(const wf_tensor *a, const wf_tensor *b) {
+    for (int i = 0; i < a->n_in; i++) {
+        const wf_tensor *l = a->op->writes >> i & 1 ? NULL : leaf_beneath(a->in[i]);
+        if (l && update_writes(b, l) && !update_writes(a, l)) return true;
+    }
+    return false;
+}
+
+static bool write_same(const wf_tensor *a, const wf_tensor *b) {
+    for (int i = 0; i < a->n_in; i++)
+        if ((a->op->writes >> i & 1) && a->in[i] && update_writes(b, a->in[i])) return true;
+    return false;
+}
+
+static bool order_updates(wf_plan *p, planned *u, int n) {
+    for (int i = 0; i < n; i++)
+        for (int j = i + 1; j < n; j++)
+            if (write_same(u[i].node, u[j].node))
+                return plan_fail(p, "'%s' is written by two updates", u[j].node->in[0]->name);
+    for (int done = 0; done < n; done++) {
+        int next = -1;
+        for (int i = done; i < n && next < 0; i++) {
+            bool free = true;
+            for (int j = done; j < n; j++) free &= j == i || !precedes(u[j].node, u[i].node);
+            if (free) next = i;
+        }
+        if (next < 0) return plan_fail(p, "updates read each other's leaves in a circle");
+        planned chosen = u[next];
+        memmove(u + done + 1, u + done, (size_t)(next - done) * sizeof *u);
+        u[done] = chosen;
+    }
+    return true;
+}
+
+/* ---- compiling --------------------------------------------------------------------------------------------------- */
+
+static void list(wf_plan *p, const unsigned char *need, bool updates) {
+    for (int id = 0; id < p->n_index; id++) {
+        const wf_tensor *t = p->graph->nodes[id];
+        if (!need[id] || (t->op && t->op->writes) != updates) continue;
+        p->index[id] = p->n_nodes;
+        p->nodes[p->n_nodes++] = (planned){ t, need[id] & NEED_DATA, need[id] & FETCHED, feed_of(p, t) };
+    }
+}
+
+static bool compile(wf_plan *p, const wf_plan_options *o, unsigned char *need) {
+    if (!take_feeds(p, o) || !take_fetches(p, o, need) || !mark(p, need)) return false;
+    for (int id = 0; id < p->n_index; id++) { /* siblings of what is needed have views too */
+        const wf_tensor *t = p->graph->nodes[id];
+        if (t->result && need[primary(t)->id] && !need[id]) need[id] = NEED_SHAPE;
+    }
+    int n = 0;
+    for (int id = 0; id < p->n_index; id++) p->index[id] = -1, n += need[id] != 0;
+    p->nodes = calloc((size_t)n + 1, sizeof *p->nodes);
+    p->spent = calloc(2 * (size_t)n + 1, sizeof *p->spent);
+    if (!p->nodes || !p->spent) return plan_fail(p, "out of memory");
+    list(p, need, false);
+    p->n_values = p->n_nodes;
+    list(p, need, true);
+    if (!order_updates(p, p->nodes + p->n_values, p->n_nodes - p->n_values)) return false;
+    for (int i = p->n_values; i < p->n_nodes; i++) p->index[p->nodes[i].node->id] = i;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const wf_tensor *t = p->nodes[i].node;
+        if (p->nodes[i].data && is_stored(t) && !leaf_data((wf_tensor *)(uintptr_t)t))
+            return plan_fail(p, "out of memory for '%s'", t->name);
+        if (t->kind == WF_CONSTANT && !leaf_data((wf_tensor *)(uintptr_t)t))
+            return plan_fail(p, "out of memory");
+    }
+    return true;
+}
+
+wf_plan *wf_plan_new(wf_graph *g, const wf_plan_options *o) {
+    wf_plan *p = calloc(1, sizeof *p);
+    if (!p) return failed_plan();
+    p->graph = g;
+    if (!wf_ok(g)) return plan_fail(p, "the graph has failed: %s", wf_error(g)), p;
+    if (!o) return plan_fail(p, "a plan needs options"), p;
+    p->pool = o->pool, p->training = o->training, p->with_state = o->with_state;
+    p->n_index = g->n_nodes, p->feeds_generation = 1;
+    p->index = calloc((size_t)g->n_nodes + 1, sizeof *p->index);
+    unsigned char *need = calloc((size_t)g->n_nodes + 1, 1);
+    p->ok = p->index && need ? compile(p, o, need) : plan_fail(p, "out of memory");
+    free(need);
+    return p;
+}
+
+void wf_plan_free(wf_plan *p) {
+    if (!p || p == failed_plan()) return;
+    for (int i = 0; i < MAX_BINDINGS; i++) binding_free(p->bindings[i]);
+    for (int i = 0; i < p->n_feeds; i++) memory_free(p->feeds[i].data, p->feeds[i].capacity);
+    memory_free(p->arena, p->arena_bytes);
+    memory_free(p->scratch, p->scratch_bytes);
+    free(p->feeds);
+    free(p->spent);
+    free(p->nodes);
+    free(p->index);
+    free(p);
+}

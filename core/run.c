@@ -1,0 +1,264 @@
+/* core/run.c - bind, feed, run, fetch; and what a profile counts.
+ *
+ * On the hot path nothing is allocated and no shape is looked at unless an extent changed. */
+#include "engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "pool.h"
+
+/* ---- binding and feeding -------------------------------------------------------------------------------- */
+
+bool wf_bind(wf_plan *p, const char *name, int64_t size) {
+    if (!wf_plan_ok(p)) return false;
+    const extent *e = NULL;
+    int i = 0;
+    for (; i < p->graph->n_extents && !e; i++)
+        if (name && strcmp(p->graph->extents[i].name, name) == 0) e = &p->graph->extents[i];
+    if (!e) return plan_fail(p, "there is no extent '%s'", name ? name : "");
+    int64_t least = e == p->graph->extents ? 0 : 1;
+    if (size < least || size > e->max)
+        return plan_fail(p, "extent '%s' cannot be %lld: it was declared as %lld to %lld", name,
+                         (long long)size, (long long)least, (long long)e->max);
+    if (e == p->graph->extents && size && !p->with_state)
+        return plan_fail(p, "a plan without a state stays at position 0, not %lld", (long long)size);
+    if (p->size[i - 1] == size) return true;
+    p->size[i - 1] = size;
+    p->ran = false;
+    if (i > 1) p->now = NULL;
+    return true;
+}
+
+static feed *find_feed(wf_plan *p, const wf_tensor *t) {
+    for (int i = 0; i < p->n_feeds; i++)
+        if (p->feeds[i].tensor == t) return &p->feeds[i];
+    return NULL;
+}
+
+static const char *name_of(const wf_tensor *t) {
+    return t->kind == WF_COMPUTED && t->op ? t->op->name : t->name;
+}
+
+bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data) {
+    if (!wf_plan_ok(p)) return false;
+    feed *f = t ? find_feed(p, t) : NULL;
+    if (!f) return plan_fail(p, "'%s' is not among the feeds of this plan", t ? name_of(t) : "NULL");
+    if (!f->needed) return true;
+    if (!plan_prepare(p, p->size[0])) return false;
+    const wf_view *v = &plan_value(p, t)->view;
+    size_t bytes;
+    if (!wf_shape_bytes(v->dtype, v->ndim, v->shape, &bytes)) return plan_fail(p, "'%s' is too large", name_of(t));
+    if (!data && bytes) return plan_fail(p, "'%s' is fed from NULL", name_of(t));
+    if (bytes > f->capacity || !f->data) {
+        memory_free(f->data, f->capacity);
+        f->given = false, f->capacity = 0;
+        if (!(f->data = memory_new(bytes))) return plan_fail(p, "out of memory: %zu bytes for '%s'", bytes, name_of(t));
+        f->capacity = bytes;
+        p->feeds_generation++;
+    }
+    if (bytes) memcpy(f->data, data, bytes);
+    f->bytes = bytes, f->given = true, f->ndim = v->ndim;
+    memcpy(f->shape, v->shape, sizeof f->shape);
+    return true;
+}
+
+static bool feeds_given(wf_plan *p) {
+    for (int i = 0; i < p->n_feeds; i++) {
+        const feed *f = &p->feeds[i];
+        if (!f->needed) continue;
+        if (!f->given) return plan_fail(p, "'%s' was not fed", name_of(f->tensor));
+        const wf_view *v = &plan_value(p, f->tensor)->view;
+        char was[96], is[96];
+        if (memcmp(f->shape, v->shape, (size_t)f->ndim * sizeof f->shape[0]) == 0) continue;
+        return plan_fail(p, "'%s' was fed as %s and is bound as %s now", name_of(f->tensor),
+                         wf_shape_text(NULL, f->ndim, f->shape, was, sizeof was),
+                         wf_shape_text(NULL, v->ndim, v->shape, is, sizeof is));
+    }
+    return true;
+}
+
+void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch) {
+    if (wf_plan_ok(p)) p->step = step, p->micro_batch = micro_batch;
+}
+
+/* ---- running ---------------------------------------------------------------------------------------------- */
+
+typedef struct job {
+    const wf_call *call;
+    int phase;
+    char *scratch;
+    size_t stride;
+} job;
+
+static bool run_task(void *arg, int64_t index, int worker) {
+    const job *j = arg;
+    void *scratch = j->stride ? j->scratch + (size_t)worker * j->stride : NULL;
+    return j->call->op->eval(j->call, j->phase, index, scratch);
+}
+
+static bool run_call(wf_plan *p, const wf_call *c) {
+    job j = { c, 0, p->scratch, (p->now->scratch + 127) & ~(size_t)127 };
+    if (!c->op->tasks) return run_task(&j, 0, 0);
+    for (;; j.phase++) {
+        int64_t n = c->op->tasks(c, j.phase);
+        if (n <= 0) return true;
+        if (n == 1 ? !run_task(&j, 0, 0) : !wf_pool_run(p->pool, n, run_task, &j)) return false;
+    }
+}
+
+static double seconds_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double flops_of(const wf_call *c) {
+    return c->op->flops ? c->op->flops(c) : (double)wf_view_count(&c->out[0]);
+}
+
+static double bytes_of(const wf_call *c) {
+    double bytes = 0;
+    for (int i = 0; i < c->n_in; i++)
+        if (c->in[i].ndim >= 0 && !(c->op->shape_only >> i & 1))
+            bytes += (double)wf_view_count(&c->in[i]) * (double)wf_dtype_size(c->in[i].dtype);
+    for (int k = 0; k < c->n_out; k++)
+        bytes += (double)wf_view_count(&c->out[k]) * (double)wf_dtype_size(c->out[k].dtype);
+    return bytes;
+}
+
+static bool run_measured(wf_plan *p, const exec *e) {
+    double start = seconds_now();
+    bool ok = run_call(p, &e->call);
+    spent *s = &p->spent[e->spent];
+    s->seconds += seconds_now() - start, s->runs++;
+    s->flops += flops_of(&e->call), s->bytes += bytes_of(&e->call);
+    return ok;
+}
+
+static bool run_all(wf_plan *p) {
+    report_reset(&p->report, true);
+    for (int i = 0; i < p->now->n_execs; i++) {
+        exec *e = &p->now->execs[i];
+        e->call.step = p->step, e->call.micro_batch = p->micro_batch;
+        if (!(p->profile ? run_measured(p, e) : run_call(p, &e->call)))
+            return plan_fail_at(p, e->node, e->call.op);
+    }
+    return p->ran = true;
+}
+
+static bool run(wf_plan *p, const wf_state *s) {
+    p->ran = false;
+    if (!feeds_given(p) || !plan_point(p, s)) return false;
+    unsigned mode = wf_float_mode_enter();
+    bool ok = run_all(p);
+    wf_float_mode_leave(mode);
+    return ok;
+}
+
+bool wf_run(wf_plan *p) {
+    if (!wf_plan_ok(p)) return false;
+    if (p->with_state) return plan_fail(p, "a plan made with_state runs with one: wf_run_state");
+    return plan_prepare(p, 0) && run(p, NULL);
+}
+
+static bool state_fits(wf_plan *p, const wf_state *s) {
+    const binding *b = p->now;
+    if (s->n_slots != b->n_slots) return plan_fail(p, "the state was made for another plan");
+    if (b->batch > s->batch)
+        return plan_fail(p, "a batch of %d, but the state was made for %d", b->batch, s->batch);
+    if (p->size[0] > s->used)
+        return plan_fail(p, "position %lld, but the state holds %lld rows", (long long)p->size[0], (long long)s->used);
+    for (int i = 0; i < b->n_slots; i++) {
+        const slot *have = &s->slots[i], *need = &b->slots[i];
+        if (have->outer != need->outer || have->rows != need->rows || have->inner != need->inner)
+            return plan_fail(p, "the state was made for another plan");
+        if (need->used >= need->rows)
+            return plan_fail(p, "%zu cached rows, but P was declared with a maximum of %zu", need->used, need->rows - 2);
+    }
+    return true;
+}
+
+bool wf_run_state(wf_plan *p, wf_state *s) {
+    if (!wf_plan_ok(p)) return false;
+    if (!p->with_state) return plan_fail(p, "this plan was made without a state: wf_run");
+    if (!s) return plan_fail(p, "the state is NULL");
+    if (!plan_prepare(p, p->size[0]) || !state_fits(p, s) || !run(p, s)) return false;
+    for (int i = 0; i < p->now->n_slots; i++) s->used = (int64_t)p->now->slots[i].used;
+    return true;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------ */
+
+bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data) {
+    if (!wf_plan_ok(p)) return false;
+    const bound_view *v = plan_value(p, t);
+    if (!v || !p->nodes[p->index[t->id]].fetched)
+        return plan_fail(p, "'%s' is not among the fetches of this plan", t ? name_of(t) : "NULL");
+    if (!p->ran) return plan_fail(p, "'%s' is fetched before a run", name_of(t));
+    wf_call c = { .op = &wf_op_copy, .graph = p->graph, .n_in = 1, .n_out = 1, .report = &p->report };
+    c.in[0] = c.out[0] = v->view;
+    if (wf_view_count(&v->view) == 0) return true;
+    if (!data) return plan_fail(p, "'%s' is fetched into NULL", name_of(t));
+    c.out[0].data = data;
+    wf_dense_strides(v->view.ndim, v->view.shape, c.out[0].stride);
+    int64_t n = wf_op_copy.tasks ? wf_op_copy.tasks(&c, 0) : 1;
+    for (int64_t i = 0; i < n; i++)
+        if (!wf_op_copy.eval(&c, 0, i, NULL)) return plan_fail_at(p, t, &wf_op_copy);
+    return true;
+}
+
+int wf_bound_shape(wf_plan *p, const wf_tensor *t, int64_t shape[WF_MAX_DIMS]) {
+    if (!wf_plan_ok(p) || !plan_prepare(p, p->size[0])) return -1;
+    const bound_view *v = plan_value(p, t);
+    if (!v) return plan_fail(p, "'%s' is not in this plan", t ? name_of(t) : "NULL"), -1;
+    memcpy(shape, v->view.shape, sizeof v->view.shape);
+    return v->view.ndim;
+}
+
+size_t wf_bound_bytes(wf_plan *p, const wf_tensor *t) {
+    int64_t shape[WF_MAX_DIMS];
+    size_t bytes;
+    int ndim = wf_bound_shape(p, t, shape);
+    return ndim >= 0 && wf_shape_bytes(t->dtype, ndim, shape, &bytes) ? bytes : 0;
+}
+
+size_t wf_plan_memory(wf_plan *p) {
+    return wf_plan_ok(p) && plan_prepare(p, p->size[0]) ? p->now->arena : 0;
+}
+
+/* ---- profile --------------------------------------------------------------------------------------------------- */
+
+void wf_profile(wf_plan *p, bool on) {
+    if (!wf_plan_ok(p)) return;
+    if (on && !p->profile) memset(p->spent, 0, (2 * (size_t)p->n_nodes + 1) * sizeof *p->spent);
+    p->profile = on;
+}
+
+int wf_step_count(wf_plan *p) {
+    return wf_plan_ok(p) && plan_prepare(p, p->size[0]) ? p->now->n_execs : 0;
+}
+
+static int64_t widest_phase(const wf_call *c) {
+    int64_t widest = 1;
+    for (int phase = 0; c->op->tasks; phase++) {
+        int64_t n = c->op->tasks(c, phase);
+        if (n <= 0) break;
+        if (n > widest) widest = n;
+    }
+    return widest;
+}
+
+bool wf_step_at(wf_plan *p, int i, wf_step *out) {
+    if (i < 0 || i >= wf_step_count(p)) return false;
+    const exec *e = &p->now->execs[i];
+    const spent *s = &p->spent[e->spent];
+    *out = (wf_step){ .node = e->node, .op = e->call.op, .seconds = s->seconds, .runs = s->runs,
+                      .flops = s->runs ? s->flops / (double)s->runs : flops_of(&e->call),
+                      .bytes = s->runs ? s->bytes / (double)s->runs : bytes_of(&e->call),
+                      .tasks = widest_phase(&e->call) };
+    if (e->out[0] >= 0 && p->now->storages[e->out[0]].place == IN_ARENA)
+        out->offset = p->now->storages[e->out[0]].offset, out->size = p->now->storages[e->out[0]].bytes;
+    return true;
+}
