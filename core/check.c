@@ -1,0 +1,115 @@
+/* core/check.c - is a gradient right? Compare it with finite differences of the loss.
+ *
+ * Not a proof of the loss itself: that needs an oracle. To use it, build a graph in f64 whose loss depends on
+ * parameters and buffers alone, and ask for a bound of 1e-8 (first order) or 1e-7 (a loss that is itself
+ * made of gradients). Weigh the outputs of what you check with fixed random numbers: the sum of a softmax
+ * is always 1 and hides any mistake.
+ *
+ * The stencil has five points, f'(x) = (8 (f(x+h) - f(x-h)) - (f(x+2h) - f(x-2h))) / 12h + O(h^4)
+ * (Abramowitz & Stegun 25.3.6), with h = 1e-3 max(1, |x|): wide enough that rounding does not show in f64.
+ * Plans are made for training, so that dropout is checked too: its mask does not change between runs. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "op.h"
+
+typedef struct checker {
+    wf_plan *plan; /* the loss alone */
+    wf_tensor *loss, *leaf;
+    double *values; /* of the leaf */
+    char *message;
+    double worst;
+} checker;
+
+static double fail(checker *c, const char *reason, const char *name) {
+    snprintf(c->message, WF_MESSAGE, "%s%s%s", name, *name ? ": " : "", reason);
+    return NAN;
+}
+
+static bool loss_at(checker *c, int64_t i, double x, double *loss) {
+    double kept = c->values[i];
+    c->values[i] = x;
+    bool ok = wf_write(c->leaf, c->values, wf_bytes(c->leaf));
+    c->values[i] = kept;
+    return ok && wf_run(c->plan) && wf_fetch(c->plan, c->loss, loss);
+}
+
+static bool stencil(checker *c, int64_t i, double *slope) {
+    double x = c->values[i], h = 1e-3 * fmax(1, fabs(x)), left, right, far_left, far_right;
+    if (!loss_at(c, i, x - 2 * h, &far_left) || !loss_at(c, i, x - h, &left) ||
+        !loss_at(c, i, x + h, &right) || !loss_at(c, i, x + 2 * h, &far_right))
+        return false;
+    *slope = (8 * (right - left) - (far_right - far_left)) / (12 * h);
+    return true;
+}
+
+/* Every element of one leaf against its gradient `slopes`. False: c->worst is NaN and the message says why. */
+static bool check_leaf(checker *c, const double *slopes) {
+    for (int64_t i = 0; i < wf_count(c->leaf); i++) {
+        double a = slopes[i], n;
+        if (!stencil(c, i, &n)) {
+            c->worst = fail(c, wf_plan_error(c->plan), "");
+            return false;
+        }
+        double error = fabs(a - n) / fmax(1e-3, fmax(fabs(a), fabs(n)));
+        if (!(error <= c->worst) || !isfinite(a)) {
+            c->worst = isfinite(a) ? error : NAN;
+            snprintf(c->message, WF_MESSAGE, "%s[%lld]: gradient %.17g, differences %.17g",
+                     c->leaf->name, (long long)i, a, n);
+        }
+        if (isnan(c->worst)) return false;
+    }
+    return true;
+}
+
+static bool check_one(checker *c, wf_plan *gradients, const wf_tensor *grad) {
+    size_t bytes = wf_bytes(c->leaf);
+    double *slopes = malloc(bytes + 1), *values = malloc(bytes + 1);
+    bool ok = slopes && values && wf_read(c->leaf, values, bytes);
+    if (!ok) c->worst = fail(c, "out of memory", c->leaf->name);
+    if (ok && !wf_fetch(gradients, grad, slopes)) {
+        c->worst = fail(c, wf_plan_error(gradients), "");
+        ok = false;
+    }
+    if (ok) {
+        c->values = values;
+        ok = check_leaf(c, slopes);
+        if (!wf_write(c->leaf, values, bytes)) ok = false;
+    }
+    free(slopes), free(values);
+    return ok;
+}
+
+static double compare(checker *c, wf_graph *g, wf_tensor *const *wrt, int n, wf_tensor **grads) {
+    wf_plan *gradients = wf_plan_new(
+        g, &(wf_plan_options){ .fetch = grads, .n_fetch = n, .training = true });
+    c->plan = wf_plan_new(
+        g, &(wf_plan_options){ .fetch = &c->loss, .n_fetch = 1, .training = true });
+    if (!wf_plan_ok(c->plan)) c->worst = fail(c, wf_plan_error(c->plan), "");
+    else if (!wf_run(gradients)) c->worst = fail(c, wf_plan_error(gradients), "");
+    for (int i = 0; i < n && !isnan(c->worst); i++) {
+        c->leaf = wrt[i];
+        if (!check_one(c, gradients, grads[i])) break;
+    }
+    wf_plan_free(gradients), wf_plan_free(c->plan);
+    return c->worst;
+}
+
+double wf_check_gradients(wf_graph *g, wf_tensor *loss, wf_tensor *const *wrt, int n, char *message) {
+    char unread[WF_MESSAGE];
+    checker c = { .loss = loss, .message = message ? message : unread };
+    c.message[0] = '\0';
+    if (!wf_ok(g)) return fail(&c, wf_error(g), "");
+    if (wf_real(g) != WF_F64) return fail(&c, "gradients are checked in f64 only", "graph");
+    if (!loss || !wrt || n < 1) return fail(&c, "needs a loss and at least one parameter", "");
+    for (int i = 0; i < n; i++)
+        if (!wrt[i] || wrt[i]->kind != WF_PARAM)
+            return fail(&c, "not a parameter", wrt[i] && wrt[i]->name ? wrt[i]->name : "NULL");
+    wf_tensor **grads = calloc((size_t)n, sizeof *grads);
+    if (!grads) return fail(&c, "out of memory", "");
+    double worst = wf_grad(loss, wrt, n, grads) ? compare(&c, g, wrt, n, grads)
+                                                : fail(&c, wf_error(g), "");
+    free(grads);
+    return worst;
+}
