@@ -182,7 +182,7 @@ static void open_operand(fixture *f, int which, dressing how) {
     free(data);
     f->leaf[which] = leaf;
     f->x[which] = dress(leaf, o, how);
-    if (differentiable(o)) f->wrt[f->n_wrt++] = leaf;
+    if (differentiable(o)) f->wrt[f->n_wrt++] = f->x[which];
 }
 
 /* ---- fixtures ------------------------------------------------------------------------------------------ */

@@ -80,7 +80,7 @@ typedef struct fixture {
     wf_graph *g;
     int n; /* operands */
     wf_tensor *leaf[MAX_CASE_OPERANDS], *x[MAX_CASE_OPERANDS];
-    wf_tensor *wrt[MAX_CASE_OPERANDS], *grad[MAX_CASE_OPERANDS]; /* differentiable leaves, gradients */
+    wf_tensor *wrt[MAX_CASE_OPERANDS], *grad[MAX_CASE_OPERANDS]; /* differentiable x, gradients */
     int n_wrt;
     int first, last; /* nodes recorded by the row's expression: [first, last) */
     wf_tensor *y, *weight, *loss; /* loss = sum(weight * y); NULL where y is not real */

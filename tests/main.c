@@ -1,0 +1,54 @@
+/* tests/main.c - the test program: all suites, or those named on the command line.
+ *
+ *     weft_tests                       everything
+ *     weft_tests gradients ops         those suites
+ *     weft_tests --operands FILE       write the operands of the table's small rows, for record_ops.py
+ *
+ * Check's own settings hold: CK_FORK=no runs in one process (for a debugger), CK_RUN_CASE picks a case. Ends
+ * with Check's closing line and the counts that the project promises; exits with 0 if all is well. */
+#include <stdio.h>
+
+#include "op_cases.h"
+#include "suites.h"
+
+int write_operands(const char *path); /* write_operands.c */
+
+static const struct {
+    const char *name;
+    Suite *(*make)(void);
+} suites[] = {
+#define SUITE(name) { #name, name##_suite },
+#include "suites.inc"
+#undef SUITE
+};
+
+static bool wanted(const char *name, int argc, char **argv) {
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], name) == 0) return true;
+    return argc == 1;
+}
+
+static bool known(const char *name) {
+    for (int i = 0; i < COUNT_OF(suites); i++)
+        if (strcmp(suites[i].name, name) == 0) return true;
+    fprintf(stderr, "no suite is called %s; there are", name);
+    for (int i = 0; i < COUNT_OF(suites); i++) fprintf(stderr, " %s", suites[i].name);
+    fprintf(stderr, "\n");
+    return false;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 3 && strcmp(argv[1], "--operands") == 0) return write_operands(argv[2]);
+    for (int i = 1; i < argc; i++)
+        if (!known(argv[i])) return 2;
+    if (!tally_open()) return fprintf(stderr, "no memory to share between tests\n"), 1;
+    SRunner *runner = srunner_create(NULL);
+    for (int i = 0; i < COUNT_OF(suites); i++)
+        if (wanted(suites[i].name, argc, argv)) srunner_add_suite(runner, suites[i].make());
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner), run = srunner_ntests_run(runner);
+    srunner_free(runner);
+    printf("Instruction set %s\n", wf_isa());
+    tally_print();
+    return failed > 0 || run == 0;
+}

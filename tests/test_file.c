@@ -1,0 +1,855 @@
+/* tests/test_file.c - safetensors files: what is accepted, what is refused and how, and what a save leaves behind.
+ *
+ * Malformed files are rows of a table: a header, how many bytes of data follow it, and words of the sentence that
+ * refuses it. The rest damages files that weft wrote, or takes the disk away while it writes. */
+#define _XOPEN_SOURCE 700 /* mkdtemp, mkfifo */
+#include "suites.h"
+#include "support.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../core/file.h"
+#include "../core/random.h"
+
+enum { MESSAGE = 256 };
+
+/* ---- a folder for each test -------------------------------------------------------------------- */
+
+static char folder[64];
+
+static void make_folder(void) {
+    strcpy(folder, "/tmp/weft-files-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static const char *in_folder(const char *name) {
+    static char path[4][512];
+    static int turn;
+    turn = (turn + 1) % 4;
+    snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
+    return path[turn];
+}
+
+/* How many files there are; with `clear`, how many there were. */
+static int files_in_folder(bool clear) {
+    int count = 0;
+    DIR *dir = opendir(folder);
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *e; (e = readdir(dir));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        count++;
+        if (clear) remove(in_folder(e->d_name));
+    }
+    closedir(dir);
+    return count;
+}
+
+static void remove_folder(void) {
+    files_in_folder(true);
+    rmdir(folder);
+}
+
+/* ---- bytes -------------------------------------------------------------------------------------- */
+
+struct bytes {
+    unsigned char *data;
+    size_t size;
+};
+
+static struct bytes read_bytes(const char *path) {
+    struct bytes b = { NULL, 0 };
+    FILE *file = fopen(path, "rb");
+    ck_assert_msg(file != NULL, "%s is not there", path);
+    fseek(file, 0, SEEK_END);
+    b.size = (size_t)ftell(file);
+    rewind(file);
+    b.data = malloc(b.size + 1);
+    ck_assert_uint_eq(fread(b.data, 1, b.size, file), b.size);
+    fclose(file);
+    return b;
+}
+
+static void write_bytes(const char *path, struct bytes b) {
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(b.data, 1, b.size, file), b.size);
+    fclose(file);
+}
+
+/* A file by hand; `declared` is added to the true length of the header. */
+static struct bytes assemble(const char *header, size_t size, int64_t declared, size_t data) {
+    struct bytes b = { calloc(1, 8 + size + data), 8 + size + data };
+    uint64_t length = size + (uint64_t)declared;
+    ck_assert_ptr_nonnull(b.data);
+    for (int i = 0; i < 8; i++) b.data[i] = (unsigned char)(length >> 8 * i);
+    memcpy(b.data + 8, header, size);
+    return b;
+}
+
+/* ---- malformed files ------------------------------------------------------------------------------ */
+
+#define T(dtype, shape, offsets) "{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
+#define W(dtype, shape, offsets) "{\"w\":" T(dtype, shape, offsets) "}"
+#define PART(...) __VA_ARGS__, sizeof(__VA_ARGS__) - 1
+
+/* clang-format off */
+static const struct malformed {
+    const char *header;
+    size_t size;
+    int64_t declared;
+    size_t data;
+    const char *says;
+} malformed[] = {
+    /* the length of the header */
+    { PART("{}"), -3, 0, "header of 18446744073709551615 bytes" },
+    { PART("{}"), 99999999, 0, "header of 100000001 bytes, at most 100000000" },
+    { PART("{}"), 99999998, 0, "header of 100000000 bytes, but only 2 left" },
+    { PART("{}"), INT64_MAX - 2, 0, "at most 100000000" },
+    { PART("{}"), 1, 0, "only 2 left" },
+    { PART("{}"), -2, 0, "'{' expected" },
+    { PART("{}"), -1, 0, "string expected" },
+    /* UTF-8 */
+    { PART("{\"\xff\":1}"), 0, 0, "header byte 2: not UTF-8" },
+    { PART("{\"\x80\":1}"), 0, 0, "not UTF-8" },
+    { PART("{\"\xc0\xaf\":1}"), 0, 0, "not UTF-8" },
+    { PART("{\"\xe0\x80\x80\":1}"), 0, 0, "not UTF-8" },
+    { PART("{\"\xed\xa0\x80\":1}"), 0, 0, "not UTF-8" },
+    { PART("{\"\xf4\x90\x80\x80\":1}"), 0, 0, "not UTF-8" },
+    { PART("{\"\xf5\x80\x80\x80\":1}"), 0, 0, "not UTF-8" },
+    { PART("{\"\xe2\x82"), 0, 0, "not UTF-8" },
+    { PART("\xef\xbb\xbf{}"), 0, 0, "'{' expected" },
+    /* JSON */
+    { PART(""), 0, 0, "'{' expected" },
+    { PART("   "), 0, 0, "'{' expected" },
+    { PART("[]"), 0, 0, "'{' expected" },
+    { PART("null"), 0, 0, "'{' expected" },
+    { PART("{"), 0, 0, "string expected" },
+    { PART("{}x"), 0, 0, "header byte 2: text after the end" },
+    { PART("{}{}"), 0, 0, "text after the end" },
+    { PART("{}\0"), 0, 0, "text after the end" },
+    { PART("\0{}"), 0, 0, "'{' expected" },
+    { PART("{,}"), 0, 0, "string expected" },
+    { PART("{w:1}"), 0, 0, "string expected" },
+    { PART("{'w':1}"), 0, 0, "string expected" },
+    { PART("{\"w\"}"), 0, 0, "':' expected" },
+    { PART("{\"w"), 0, 0, "a string without end" },
+    { PART("{\"w\\"), 0, 0, "unknown escape" },
+    { PART("{\"w\n\":1}"), 0, 0, "control character" },
+    { PART("{\"w\0\":1}"), 0, 0, "control character" },
+    { PART("{\"\\x41\":1}"), 0, 0, "unknown escape" },
+    { PART("{\"\\u12g4\":1}"), 0, 0, "hexadecimal" },
+    { PART("{\"\\u12"), 0, 0, "hexadecimal" },
+    { PART("{\"\\ud800\":1}"), 0, 0, "half a surrogate" },
+    { PART("{\"\\udc00\":1}"), 0, 0, "half a surrogate" },
+    { PART("{\"\\ud800\\u0041\":1}"), 0, 0, "half a surrogate" },
+    { PART("{\"w\\u0000\":1}"), 0, 0, "U+0000" },
+    { PART("{/**/}"), 0, 0, "string expected" },
+    { PART("{\"w\":" T("F32", "[1]", "[0,4]") ",}"), 0, 4, "string expected" },
+    { PART("{\"w\":" T("F32", "[1]", "[0,4]") " \"v\":1}"), 0, 4, "'}' expected" },
+    /* the fields of a tensor */
+    { PART("{\"w\":1}"), 0, 0, "'{' expected" },
+    { PART("{\"w\":{}}"), 0, 0, "string expected" },
+    { PART("{\"w\":{\"shape\":[1],\"data_offsets\":[0,4]}}"), 0, 4, "tensor 'w': no dtype" },
+    { PART("{\"w\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}"), 0, 4, "tensor 'w': no shape" },
+    { PART("{\"w\":{\"dtype\":\"F32\",\"shape\":[1]}}"), 0, 4, "tensor 'w': no data_offsets" },
+    { PART("{\"w\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}"), 0, 4, "dtype occurs twice" },
+    { PART("{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"shape\":[],\"data_offsets\":[0,4]}}"), 0, 4, "shape occurs twice" },
+    { PART("{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"data_offsets\":[0,4]}}"), 0, 4, "data_offsets occurs twice" },
+    { PART("{\"w\":{\"dtype\":3,\"shape\":[1],\"data_offsets\":[0,4]}}"), 0, 4, "string expected" },
+    { PART(W("F33", "[1]", "[0,4]")), 0, 4, "tensor 'w': unknown dtype 'F33'" },
+    { PART(W("f32", "[1]", "[0,4]")), 0, 4, "unknown dtype 'f32'" },
+    { PART(W("", "[1]", "[0,4]")), 0, 4, "unknown dtype ''" },
+    { PART(W("F32", "1", "[0,4]")), 0, 4, "'[' expected" },
+    { PART(W("F32", "[1", "[0,4]")), 0, 4, "']' expected" },
+    { PART(W("F32", "[1,]", "[0,4]")), 0, 4, "an integer" },
+    { PART(W("F32", "[-1]", "[0,4]")), 0, 4, "an integer, not negative" },
+    { PART(W("F32", "[-0]", "[0,0]")), 0, 0, "an integer, not negative" },
+    { PART(W("F32", "[01]", "[0,4]")), 0, 4, "a leading zero" },
+    { PART(W("F32", "[00]", "[0,0]")), 0, 0, "a leading zero" },
+    { PART(W("F32", "[1.0]", "[0,4]")), 0, 4, "']' expected" },
+    { PART(W("F32", "[1e0]", "[0,4]")), 0, 4, "']' expected" },
+    { PART(W("F32", "[0x1]", "[0,4]")), 0, 4, "']' expected" },
+    { PART(W("F32", "[\"1\"]", "[0,4]")), 0, 4, "an integer" },
+    { PART(W("F32", "[9223372036854775808]", "[0,4]")), 0, 4, "above 2^63 - 1" },
+    { PART(W("F32", "[99999999999999999999999]", "[0,4]")), 0, 4, "above 2^63 - 1" },
+    { PART(W("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]")), 0, 4, "tensor 'w': more than 8 axes" },
+    { PART(W("F32", "[9223372036854775807]", "[0,4]")), 0, 4, "tensor 'w': the shape [9223372036854775807] is too large" },
+    { PART(W("F32", "[4294967296,4294967296]", "[0,0]")), 0, 0, "too large" },
+    { PART(W("U8", "[4294967296,4294967296,0]", "[0,0]")), 0, 0, "too large" },
+    { PART(W("U8", "[1152921504606846976,2]", "[0,0]")), 0, 0, "too large" },
+    { PART(W("F4", "[3]", "[0,2]")), 0, 2, "12 bits, not whole bytes" },
+    { PART(W("F6_E2M3", "[2]", "[0,2]")), 0, 2, "12 bits, not whole bytes" },
+    /* the place of a tensor */
+    { PART(W("F32", "[1]", "[0]")), 0, 4, "',' expected" },
+    { PART(W("F32", "[1]", "[0,4,4]")), 0, 4, "']' expected" },
+    { PART(W("F32", "[1]", "[]")), 0, 4, "an integer" },
+    { PART(W("F32", "[1]", "[-4,0]")), 0, 4, "an integer, not negative" },
+    { PART(W("F32", "[1]", "[4,0]")), 0, 4, "end before they begin" },
+    { PART(W("F32", "[2,3]", "[0,12]")), 0, 12, "tensor 'w': 12 bytes for shape [2,3] of F32, 24 expected" },
+    { PART(W("F32", "[1]", "[0,8]")), 0, 8, "8 bytes for shape [1] of F32, 4 expected" },
+    { PART(W("F32", "[]", "[0,0]")), 0, 0, "0 bytes for shape [] of F32, 4 expected" },
+    { PART(W("F32", "[0]", "[0,4]")), 0, 4, "4 bytes for shape [0] of F32, 0 expected" },
+    { PART(W("F32", "[1]", "[9223372036854775803,9223372036854775807]")), 0, 4, "with a hole after byte 0" },
+    { PART(W("F32", "[1]", "[4,8]")), 0, 8, "begins at byte 4 of the data, with a hole after byte 0" },
+    { PART(W("F32", "[0]", "[4,4]")), 0, 4, "with a hole after byte 0" },
+    { PART("{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[8,12]") "}"), 0, 12, "tensor 'b' begins at byte 8 of the data, with a hole after byte 4" },
+    { PART("{\"a\":" T("F32", "[2]", "[0,8]") ",\"b\":" T("F32", "[1]", "[4,8]") "}"), 0, 8, "tensor 'b' begins at byte 4 of the data, inside the one that ends at 8" },
+    { PART("{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[0,4]") "}"), 0, 4, "tensor 'b' begins at byte 0" },
+    { PART("{\"a\":" T("F32", "[2]", "[0,8]") ",\"b\":" T("F32", "[0]", "[4,4]") "}"), 0, 8, "inside the one that ends at 8" },
+    { PART(W("F32", "[1]", "[0,4]")), 0, 5, "the tensors hold 4 bytes, the file has 5" },
+    { PART(W("F32", "[1]", "[0,4]")), 0, 3, "the tensors hold 4 bytes, the file has 3" },
+    { PART(W("F32", "[1073741824]", "[0,4294967296]")), 0, 4, "the tensors hold 4294967296 bytes, the file has 4" },
+    { PART("{}"), 0, 1, "the tensors hold 0 bytes, the file has 1" },
+    /* names and metadata */
+    { PART("{\"w\":" T("F32", "[1]", "[0,4]") ",\"w\":" T("F32", "[1]", "[4,8]") "}"), 0, 8, "tensor 'w' occurs twice" },
+    { PART("{\"w\":" T("F32", "[1]", "[0,4]") ",\"\\u0077\":" T("F32", "[1]", "[4,8]") "}"), 0, 8, "tensor 'w' occurs twice" },
+    { PART("{\"w\":" T("F32", "[0]", "[0,0]") ",\"w\":" T("F32", "[0]", "[0,0]") "}"), 0, 0, "tensor 'w' occurs twice" },
+    { PART("{\"__metadata__\":{},\"__metadata__\":{}}"), 0, 0, "__metadata__ occurs twice" },
+    { PART("{\"__metadata__\":{},\"__metadata\\u005f_\":{}}"), 0, 0, "__metadata__ occurs twice" },
+    { PART("{\"__metadata__\":" T("F32", "[1]", "[0,4]") "}"), 0, 4, "string expected" },
+    { PART("{\"__metadata__\":null}"), 0, 0, "'{' expected" },
+    { PART("{\"__metadata__\":[]}"), 0, 0, "'{' expected" },
+    { PART("{\"__metadata__\":{\"a\":1}}"), 0, 0, "string expected" },
+    { PART("{\"__metadata__\":{\"a\":{}}}"), 0, 0, "string expected" },
+    { PART("{\"__metadata__\":{\"a\":null}}"), 0, 0, "string expected" },
+    { PART("{\"__metadata__\":{\"a\":\"1\",}}"), 0, 0, "string expected" },
+    { PART("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}"), 0, 0, "metadata key 'a' occurs twice" },
+    { PART("{\"__metadata__\":{\"weft.checksum\":\"0123456789abcdef\"}}"), 0, 0, "damaged: checksum" },
+    { PART("{\"__metadata__\":{\"weft.checksun\":\"0123456789abcdef\"}}"), 0, 0, "damaged: metadata key 'weft.checksun'" },
+    /* fields that are ignored, but must be JSON */
+    { PART("{\"w\":{\"x\":}}"), 0, 0, "a value expected" },
+    { PART("{\"w\":{\"x\":nul}}"), 0, 0, "a value expected" },
+    { PART("{\"w\":{\"x\":True}}"), 0, 0, "a value expected" },
+    { PART("{\"w\":{\"x\":NaN}}"), 0, 0, "a value expected" },
+    { PART("{\"w\":{\"x\":+1}}"), 0, 0, "a value expected" },
+    { PART("{\"w\":{\"x\":-}}"), 0, 0, "a digit expected" },
+    { PART("{\"w\":{\"x\":1.}}"), 0, 0, "a digit expected" },
+    { PART("{\"w\":{\"x\":.5}}"), 0, 0, "a value expected" },
+    { PART("{\"w\":{\"x\":1e}}"), 0, 0, "a digit expected" },
+    { PART("{\"w\":{\"x\":02}}"), 0, 0, "'}' expected" },
+    { PART("{\"w\":{\"x\":[1,]}}"), 0, 0, "a value expected" },
+    { PART("{\"w\":{\"x\":[1}}}"), 0, 0, "']' expected" },
+    { PART("{\"w\":{\"x\":[,]}}"), 0, 0, "a value expected" },
+    { PART("{\"w\":{\"x\":{1:2}}}"), 0, 0, "a string expected" },
+    { PART("{\"w\":{\"x\":{\"a\":1,}}}"), 0, 0, "a string expected" },
+    { PART("{\"w\":{\"x\":{\"a\" 1}}}"), 0, 0, "':' expected" },
+    { PART("{\"w\":{\"x\":[[[[{\"a\":[}]]]]}}"), 0, 0, "a value expected" },
+};
+
+static const struct {
+    const char *header;
+    size_t size, data;
+    int count;
+} unusual[] = { /* but right */
+    { PART("{}"), 0, 0 },
+    { PART(" \t\r\n{ } \n"), 0, 0 },
+    { PART("{\"__metadata__\":{}}"), 0, 0 },
+    { PART(" { \"w\" : { \"dtype\" : \"F32\" , \"shape\" : [ 1 , 1 ] , \"data_offsets\" : [ 0 , 4 ] } } "), 4, 1 },
+    { PART("{\"w\":" T("F32", "[]", "[0,4]") "}"), 4, 1 },
+    { PART("{\"\":" T("F32", "[]", "[0,4]") "}"), 4, 1 },
+    { PART("{\"b\":" T("U8", "[3]", "[4,7]") ",\"a\":" T("F32", "[1]", "[0,4]") "}"), 7, 2 },
+    { PART("{\"b\":" T("F64", "[1]", "[3,11]") ",\"a\":" T("U8", "[3]", "[0,3]") "}"), 11, 2 },
+    { PART("{\"b\":" T("U8", "[0]", "[3,3]") ",\"a\":" T("U8", "[3]", "[0,3]") ",\"c\":" T("U8", "[2,0]", "[3,3]") "}"), 3, 3 },
+    { PART("{\"b\":" T("U8", "[0]", "[0,0]") ",\"a\":" T("U8", "[3]", "[0,3]") "}"), 3, 2 },
+    { PART(W("F32", "[0,9223372036854775807,9223372036854775807]", "[0,0]")), 0, 1 },
+    { PART(W("F32", "[1,1,1,1,1,1,1,1]", "[0,4]")), 4, 1 },
+    { PART(W("F6_E3M2", "[4]", "[0,3]")), 3, 1 },
+    { PART("{\"w\":{\"x\":[],\"x\":{},\"y\":[{\"a\":[1,-2.5e+3,true,false,null,\"\\ud83d\\ude00\"]},{}],\"z\":-0,"
+           "\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}"), 4, 1 },
+};
+/* clang-format on */
+
+START_TEST(malformed_file_is_refused) {
+    const struct malformed *row = &malformed[_i];
+    struct bytes b = assemble(row->header, row->size, row->declared, row->data);
+    wf_file *f = wf_file_parse(b.data, b.size);
+    ck_assert_msg(!wf_file_ok(f), "row %d was accepted: %s", _i, row->header);
+    assert_contains(wf_file_error(f), row->says);
+    ck_assert_int_eq(wf_file_count(f), 0);
+    wf_file_free(f);
+    write_bytes(in_folder("m.safetensors"), b);
+    f = wf_file_open(in_folder("m.safetensors"));
+    assert_contains(wf_file_error(f), row->says);
+    assert_contains(wf_file_error(f), "m.safetensors: ");
+    wf_file_free(f);
+    free(b.data);
+}
+END_TEST
+
+START_TEST(unusual_file_is_read) {
+    struct bytes b = assemble(unusual[_i].header, unusual[_i].size, 0, unusual[_i].data);
+    wf_file *f = wf_file_parse(b.data, b.size);
+    ck_assert_msg(wf_file_ok(f), "row %d: %s", _i, wf_file_error(f));
+    ck_assert_int_eq(wf_file_count(f), unusual[_i].count);
+    ck_assert(!wf_file_checked(f));
+    for (int i = 0; i < wf_file_count(f); i++)
+        ck_assert_ptr_eq(wf_file_find(f, wf_file_at(f, i)->name), wf_file_at(f, i));
+    wf_file_free(f);
+    free(b.data);
+}
+END_TEST
+
+START_TEST(nesting_has_a_limit) {
+    for (int depth = 127; depth <= 200000; depth = depth < 130 ? depth + 1 : depth * 10) {
+        size_t size = (size_t)depth * 2 + 100;
+        char *header = malloc(size);
+        int n = snprintf(header, size, "{\"w\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1],\"x\":");
+        memset(header + n, '[', (size_t)depth), memset(header + n + depth, ']', (size_t)depth);
+        memcpy(header + n + 2 * depth, "}}", 2);
+        struct bytes b = assemble(header, (size_t)n + 2 * (size_t)depth + 2, 0, 1);
+        wf_file *f = wf_file_parse(b.data, b.size);
+        ck_assert_int_eq(wf_file_ok(f), depth <= 128);
+        if (depth > 128) assert_contains(wf_file_error(f), "nested too deep");
+        wf_file_free(f);
+        free(b.data), free(header);
+    }
+}
+END_TEST
+
+START_TEST(short_files_and_strange_paths) {
+    for (size_t size = 0; size < 8; size++) {
+        wf_file *f = wf_file_parse("\0\0\0\0\0\0\0", size);
+        assert_contains(wf_file_error(f), "too short for a safetensors file");
+        wf_file_free(f);
+    }
+    ck_assert_int_eq(mkfifo(in_folder("fifo"), 0600), 0);
+    const char *paths[] = { in_folder("none"), folder, in_folder("fifo"), "/dev/null", "", NULL };
+    const char *says[] = { "none: cannot be opened: No such file", "not a regular file", "fifo: not a regular file",
+                           "/dev/null: not a regular file", "No such file", "no path" };
+    for (int i = 0; i < COUNT_OF(paths); i++) {
+        wf_file *f = wf_file_open(paths[i]);
+        ck_assert(!wf_file_ok(f));
+        assert_contains(wf_file_error(f), says[i]);
+        wf_file_free(f);
+    }
+}
+END_TEST
+
+START_TEST(null_files_are_accepted) {
+    wf_file *f = wf_file_parse(NULL, 99);
+    ck_assert(!wf_file_ok(f) && !wf_file_ok(NULL) && !wf_file_checked(NULL));
+    ck_assert(*wf_file_error(NULL) != 0);
+    ck_assert_int_eq(wf_file_count(NULL) + wf_file_meta_count(NULL), 0);
+    ck_assert_ptr_null(wf_file_at(NULL, 0));
+    ck_assert_ptr_null(wf_file_at(f, 0));
+    ck_assert_ptr_null(wf_file_find(f, "w"));
+    ck_assert_ptr_null(wf_file_find(NULL, "w"));
+    ck_assert_ptr_null(wf_file_meta(f, "k"));
+    ck_assert_ptr_null(wf_file_meta_at(f, -1).key);
+    wf_file_free(f), wf_file_free(NULL);
+}
+END_TEST
+
+/* A name from a file must not speak to the terminal. */
+START_TEST(messages_hold_no_control_characters) {
+    struct bytes b = assemble(PART("{\"\\u001b[2Jw\":" T("F33", "[1]", "[0,4]") "}"), 0, 4);
+    wf_file *f = wf_file_parse(b.data, b.size);
+    assert_contains(wf_file_error(f), "'?[2Jw'");
+    wf_file_free(f);
+    free(b.data);
+}
+END_TEST
+
+/* ---- round trips --------------------------------------------------------------------------------- */
+
+static const float six[6] = { 1, -2, 3.5f, 0, INFINITY, 6 };
+static const int64_t two[2] = { -1, INT64_MAX };
+
+/* A small file of several types; its bytes. */
+static struct bytes save_small(const char *path) {
+    const wf_entry entries[] = {
+        { "w", "F32", 2, { 2, 3 }, six, 24 },  { "ids", "I64", 1, { 2 }, two, 16 },
+        { "empty", "F64", 2, { 3, 0 }, NULL, 0 }, { "mask", "BOOL", 1, { 3 }, "\1\0\1", 3 },
+    };
+    const wf_meta meta[] = { { "weft.kind", "test" }, { "words", "a \"quoted\\\" \n\x01\x1f \xc3\xa4" } };
+    char message[MESSAGE] = "";
+    ck_assert_msg(wf_file_save(path, entries, 4, meta, 2, message), "%s", message);
+    return read_bytes(path);
+}
+
+static size_t header_size(struct bytes b) { return b.data[0] | (size_t)b.data[1] << 8; }
+
+START_TEST(what_was_saved_is_read) {
+    struct bytes b = save_small(in_folder("a.safetensors"));
+    wf_file *f = wf_file_open(in_folder("a.safetensors"));
+    ck_assert_msg(wf_file_ok(f), "%s", wf_file_error(f));
+    ck_assert(wf_file_checked(f));
+    ck_assert_uint_eq((8 + header_size(b)) % 64, 0);
+    static const char *const order[] = { "empty", "ids", "w", "mask" }; /* 8-byte types first, by name */
+    ck_assert_int_eq(wf_file_count(f), 4);
+    for (int i = 0; i < 4; i++) ck_assert_str_eq(wf_file_at(f, i)->name, order[i]);
+    const wf_entry *w = wf_file_find(f, "w");
+    ck_assert(w->ndim == 2 && w->shape[0] == 2 && w->shape[1] == 3 && w->bytes == 24);
+    ck_assert_mem_eq(w->data, six, 24);
+    ck_assert_uint_eq((uintptr_t)w->data % 8, 0);
+    ck_assert_mem_eq(wf_file_find(f, "ids")->data, two, 16);
+    ck_assert_uint_eq(wf_file_find(f, "empty")->bytes, 0);
+    ck_assert_ptr_null(wf_file_find(f, "v"));
+    ck_assert_int_eq(wf_file_meta_count(f), 3);
+    ck_assert_str_eq(wf_file_meta(f, "words"), "a \"quoted\\\" \n\x01\x1f \xc3\xa4");
+    ck_assert_str_eq(wf_file_meta_at(f, 2).key, "words");
+    ck_assert_ptr_null(wf_file_meta(f, "absent"));
+    ck_assert_int_eq(files_in_folder(false), 1);
+    wf_file_free(f);
+    free(b.data);
+}
+END_TEST
+
+START_TEST(every_type_and_odd_shapes_come_back) {
+    static const struct {
+        const char *name;
+        int bits;
+    } types[] = {
+        { "BOOL", 8 },       { "F4", 4 },           { "F6_E2M3", 6 }, { "F6_E3M2", 6 }, { "U8", 8 },   { "I8", 8 },
+        { "F8_E5M2", 8 },    { "F8_E4M3", 8 },      { "F8_E8M0", 8 }, { "I16", 16 },    { "U16", 16 }, { "F16", 16 },
+        { "F8_E4M3FNUZ", 8 }, { "F8_E5M2FNUZ", 8 }, { "BF16", 16 },   { "I32", 32 },    { "U32", 32 }, { "F32", 32 },
+        { "C64", 64 },       { "F64", 64 },         { "I64", 64 },    { "U64", 64 },
+    };
+    static const wf_entry shapes[] = {
+        { .ndim = 0 },
+        { .ndim = 1, .shape = { 0 } },
+        { .ndim = 3, .shape = { 2, 0, 5 } },
+        { .ndim = 1, .shape = { 4 } },
+        { .ndim = 3, .shape = { 1, 3, 4 } },
+        { .ndim = 8, .shape = { 1, 2, 1, 2, 1, 1, 1, 3 } },
+    };
+    unsigned char data[128];
+    for (int i = 0; i < 128; i++) data[i] = (unsigned char)(i * 37 + 1);
+    wf_entry entries[COUNT_OF(types) * COUNT_OF(shapes)];
+    char names[COUNT_OF(entries)][32], message[MESSAGE] = "";
+    int n = 0;
+    for (int i = 0; i < COUNT_OF(entries); i++) {
+        wf_entry e = shapes[i % COUNT_OF(shapes)];
+        int bits = types[i / COUNT_OF(shapes)].bits;
+        for (int k = 0; k < e.ndim; k++) bits *= (int)e.shape[k];
+        if (bits % 8 != 0) continue;
+        e.dtype = types[i / COUNT_OF(shapes)].name, e.data = data, e.bytes = (size_t)bits / 8, e.name = names[n];
+        snprintf(names[n], sizeof names[n], "%s.%d", e.dtype, i);
+        entries[n++] = e;
+    }
+    ck_assert_int_eq(n, 22 * 6 - 3);
+    ck_assert_msg(wf_file_save(in_folder("t"), entries, n, NULL, 0, message), "%s", message);
+    wf_file *f = wf_file_open(in_folder("t"));
+    ck_assert_msg(wf_file_ok(f), "%s", wf_file_error(f));
+    ck_assert_int_eq(wf_file_count(f), n);
+    for (int i = 0; i < n; i++) {
+        const wf_entry *e = &entries[i], *r = wf_file_find(f, e->name);
+        ck_assert_msg(r && strcmp(r->dtype, e->dtype) == 0 && r->ndim == e->ndim && r->bytes == e->bytes, "%s", e->name);
+        ck_assert_msg(memcmp(r->shape, e->shape, sizeof e->shape) == 0, "%s", e->name);
+        ck_assert_msg(memcmp(r->data, e->data, e->bytes) == 0, "%s", e->name);
+    }
+    wf_file_free(f);
+}
+END_TEST
+
+START_TEST(bytes_depend_on_the_arguments_alone) {
+    wf_entry a = { "a", "F32", 1, { 6 }, six, 24 }, b = { "b", "F32", 0, { 0 }, six, 4 }, c = { "c", "U8", 1, { 1 }, "x", 1 };
+    wf_meta k = { "k", "1" }, l = { "l", "2" }, old = { "weft.checksum", "of another file" };
+    struct bytes first = { NULL, 0 };
+    for (int i = 0; i < 3; i++) {
+        wf_entry entries[3][3] = { { a, b, c }, { c, b, a }, { b, a, c } };
+        wf_meta meta[3][3] = { { k, l, old }, { l, k, old }, { old, l, k } };
+        char message[MESSAGE];
+        ck_assert(wf_file_save(in_folder(i ? "x" : "y"), entries[i], 3, meta[i], i == 1 ? 2 : 3, message));
+        struct bytes now = read_bytes(in_folder(i ? "x" : "y"));
+        if (i == 0) first = now;
+        ck_assert_uint_eq(now.size, first.size);
+        ck_assert_mem_eq(now.data, first.data, first.size);
+        if (i > 0) free(now.data);
+    }
+    free(first.data);
+}
+END_TEST
+
+START_TEST(many_tensors_are_found) {
+    enum { N = 3000 };
+    static char names[N][16];
+    static int32_t numbers[N];
+    wf_entry *entries = calloc(N, sizeof *entries);
+    char message[MESSAGE] = "";
+    for (int i = 0; i < N; i++) {
+        snprintf(names[i], sizeof names[i], "t%d", i * 7919 % N);
+        numbers[i] = i;
+        entries[i] = (wf_entry){ names[i], "I32", 0, { 0 }, &numbers[i], 4 };
+    }
+    ck_assert_msg(wf_file_save(in_folder("many"), entries, N, NULL, 0, message), "%s", message);
+    wf_file *f = wf_file_open(in_folder("many"));
+    ck_assert_int_eq(wf_file_count(f), N);
+    for (int i = 0; i < N; i++) ck_assert_mem_eq(wf_file_find(f, names[i])->data, &numbers[i], 4);
+    wf_file_free(f);
+    free(entries);
+}
+END_TEST
+
+/* ---- damage --------------------------------------------------------------------------------------- */
+
+START_TEST(every_truncation_is_an_error) {
+    struct bytes b = save_small(in_folder("a"));
+    for (size_t size = 0; size <= b.size + 1; size++) {
+        unsigned char *copy = calloc(1, size + 1); /* its own block, so that a sanitizer sees a step too far */
+        memcpy(copy, b.data, size < b.size ? size : b.size);
+        wf_file *f = wf_file_parse(copy, size);
+        ck_assert_msg(wf_file_ok(f) == (size == b.size), "%zu of %zu bytes", size, b.size);
+        wf_file_free(f);
+        free(copy);
+    }
+    free(b.data);
+}
+END_TEST
+
+static bool same_files(const wf_file *a, const wf_file *b) {
+    if (wf_file_count(a) != wf_file_count(b) || wf_file_meta_count(a) != wf_file_meta_count(b)) return false;
+    for (int i = 0; i < wf_file_count(a); i++) {
+        const wf_entry *x = wf_file_at(a, i), *y = wf_file_at(b, i);
+        if (strcmp(x->name, y->name) != 0 || strcmp(x->dtype, y->dtype) != 0 || x->ndim != y->ndim) return false;
+        if (memcmp(x->shape, y->shape, sizeof x->shape) != 0 || memcmp(x->data, y->data, x->bytes) != 0) return false;
+    }
+    for (int i = 0; i < wf_file_meta_count(a); i++) {
+        wf_meta x = wf_file_meta_at(a, i), y = wf_file_meta_at(b, i);
+        if (strcmp(x.key, y.key) != 0 || strcmp(x.value, y.value) != 0) return false;
+    }
+    return true;
+}
+
+/* Only the case of a hexadecimal digit in an escape may change and mean the same. */
+START_TEST(every_flipped_bit_is_an_error) {
+    struct bytes b = save_small(in_folder("a"));
+    wf_file *whole = wf_file_parse(b.data, b.size);
+    int equal = 0;
+    for (size_t bit = 0; bit < 8 * b.size; bit++) {
+        b.data[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        wf_file *f = wf_file_parse(b.data, b.size);
+        ck_assert_msg(!wf_file_ok(f) || same_files(f, whole), "bit %zu of byte %zu", bit % 8, bit / 8);
+        equal += wf_file_ok(f);
+        wf_file_free(f);
+        b.data[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+    ck_assert_int_eq(equal, 1);
+    wf_file_free(whole);
+    free(b.data);
+}
+END_TEST
+
+/* Anything may come back but a crash, a leak, or a checked file that differs. */
+START_TEST(random_damage_does_no_harm) {
+    struct bytes b = save_small(in_folder("a"));
+    unsigned char *copy = malloc(2 * b.size);
+    wf_file *whole = wf_file_parse(b.data, b.size);
+    static const char tokens[] = "{}[]\",:\\0123456789abcdefu-+.eEntf \x80\xc3\xff";
+    for (uint64_t i = 0; i < 20000; i++) {
+        size_t size = b.size;
+        memcpy(copy, b.data, size);
+        for (uint64_t k = 0, edits = 1 + wf_philox4x32(1, i, 99).v[0] % 4; k < edits; k++) {
+            wf_philox r = wf_philox4x32(1, i, k);
+            size_t at = r.v[0] % size, length = r.v[1] % 16;
+            if (r.v[2] % 4 == 0 && at + length < size) {
+                size -= length;
+                memmove(copy + at, copy + at + length, size - at);
+            }
+            else if (r.v[2] % 4 == 1) copy[at] = (unsigned char)r.v[3];
+            else copy[at] = (unsigned char)tokens[r.v[3] % (sizeof tokens - 1)];
+        }
+        if (i % 2) memcpy(copy, &(uint64_t){ header_size(b) - (b.size - size) }, 8);
+        wf_file *f = wf_file_parse(copy, size);
+        ck_assert(!wf_file_checked(f) || !wf_file_ok(f) || same_files(f, whole));
+        wf_file_free(f);
+    }
+    wf_file_free(whole);
+    free(copy), free(b.data);
+}
+END_TEST
+
+/* ---- what is not written ---------------------------------------------------------------------------- */
+
+START_TEST(bad_entries_are_refused) {
+    static const struct {
+        int n;
+        wf_entry e[2];
+        int n_meta;
+        wf_meta meta[2];
+        const char *says;
+    } rows[] = {
+        { 1, { { "__metadata__", "F32", 0, { 0 }, six, 4 } }, 0, { { 0 } }, "cannot have the name __metadata__" },
+        { 1, { { NULL, "F32", 0, { 0 }, six, 4 } }, 0, { { 0 } }, "not UTF-8" },
+        { 1, { { "w\xff", "F32", 0, { 0 }, six, 4 } }, 0, { { 0 } }, "not UTF-8" },
+        { 1, { { "w", NULL, 0, { 0 }, six, 4 } }, 0, { { 0 } }, "unknown dtype ''" },
+        { 1, { { "w", "F31", 0, { 0 }, six, 4 } }, 0, { { 0 } }, "tensor 'w': unknown dtype 'F31'" },
+        { 1, { { "w", "F32", 9, { 1 }, six, 4 } }, 0, { { 0 } }, "9 axes, 0 to 8 allowed" },
+        { 1, { { "w", "F32", -1, { 1 }, six, 4 } }, 0, { { 0 } }, "-1 axes" },
+        { 1, { { "w", "F32", 1, { -1 }, six, 4 } }, 0, { { 0 } }, "too large" },
+        { 1, { { "w", "F32", 1, { INT64_MAX }, six, 4 } }, 0, { { 0 } }, "too large" },
+        { 1, { { "w", "F4", 1, { 3 }, six, 2 } }, 0, { { 0 } }, "not whole bytes" },
+        { 1, { { "w", "F32", 1, { 2 }, six, 4 } }, 0, { { 0 } }, "4 bytes given, 8 expected" },
+        { 1, { { "w", "F32", 1, { 2 }, NULL, 8 } }, 0, { { 0 } }, "0 bytes given, 8 expected" },
+        { 2, { { "w", "F32", 0, { 0 }, six, 4 }, { "w", "F64", 1, { 1 }, six, 8 } }, 0, { { 0 } }, "two tensors have the name 'w'" },
+        { 0, { { 0 } }, 1, { { NULL, "v" } }, "metadata '' is not UTF-8" },
+        { 0, { { 0 } }, 1, { { "k", NULL } }, "metadata 'k' is not UTF-8" },
+        { 0, { { 0 } }, 1, { { "k", "\xc3" } }, "metadata 'k' is not UTF-8" },
+        { 0, { { 0 } }, 2, { { "k", "1" }, { "k", "2" } }, "metadata key 'k' is given twice" },
+    };
+    for (int i = 0; i < COUNT_OF(rows); i++) {
+        char message[MESSAGE] = "";
+        ck_assert(!wf_file_save(in_folder("no"), rows[i].e, rows[i].n, rows[i].meta, rows[i].n_meta, message));
+        assert_contains(message, rows[i].says);
+        ck_assert(!wf_file_save(in_folder("no"), rows[i].e, rows[i].n, rows[i].meta, rows[i].n_meta, NULL));
+        ck_assert_int_eq(files_in_folder(false), 0);
+    }
+    char message[MESSAGE] = "";
+    ck_assert(!wf_file_save(NULL, NULL, 0, NULL, 0, message) && *message);
+    ck_assert(!wf_file_save(in_folder("no"), NULL, 1, NULL, 0, message));
+}
+END_TEST
+
+static bool save_number(const char *path, float value, int n, char *message) {
+    static float all[1 << 16];
+    for (int i = 0; i < n; i++) all[i] = value;
+    return wf_file_save(path, &(wf_entry){ "w", "F32", 1, { n }, all, (size_t)n * 4 }, 1, NULL, 0, message);
+}
+
+/* The value of every element, or NaN if the file is not whole. */
+static float saved_number(const char *path) {
+    wf_file *f = wf_file_open(path);
+    const wf_entry *w = wf_file_find(f, "w");
+    float value = NAN;
+    if (w && wf_file_checked(f)) memcpy(&value, w->data, sizeof value);
+    wf_file_free(f);
+    return value;
+}
+
+START_TEST(impossible_targets_are_refused) {
+    char message[MESSAGE];
+    ck_assert_int_eq(mkdir(in_folder("sub"), 0700), 0);
+    ck_assert_int_eq(mkfifo(in_folder("fifo"), 0600), 0);
+    ck_assert_int_eq(symlink("/dev/full", in_folder("link")), 0);
+    ck_assert_int_eq(symlink("nowhere", in_folder("broken")), 0);
+    const char *paths[] = { in_folder("sub"),      in_folder("none/w"), "/dev/full",          "/proc/w",
+                            in_folder("sub/../w/"), "" };
+    const char *says[] = { "sub: is not a regular file (a folder): not replaced",
+                           "none/w: the folder cannot be opened: No such file",
+                           "/dev/full: is not a regular file (a device): not replaced",
+                           "/proc/w: cannot be created",
+                           "the folder cannot be opened: No such file",
+                           "is a folder, not a file" };
+    for (int i = 0; i < COUNT_OF(paths); i++) {
+        if (i < 2) paths[i] = in_folder(i ? "none/w" : "sub");
+        ck_assert(!save_number(paths[i], 1, 2, message));
+        assert_contains(message, says[i]);
+    }
+    ck_assert(!save_number(in_folder("fifo"), 1, 2, message));
+    assert_contains(message, "not replaced");
+    ck_assert(!save_number(in_folder("link"), 1, 2, message));
+    assert_contains(message, "a device");
+    ck_assert(!save_number(in_folder("broken"), 1, 2, message));
+    assert_contains(message, "not replaced");
+    ck_assert_int_eq(files_in_folder(false), 4);
+    rmdir(in_folder("sub"));
+}
+END_TEST
+
+START_TEST(links_long_names_and_modes_are_kept) {
+    char message[MESSAGE], name[256];
+    struct stat status;
+    ck_assert(save_number(in_folder("real"), 1, 2, message));
+    ck_assert_int_eq(chmod(in_folder("real"), 0640), 0);
+    ck_assert_int_eq(symlink("real", in_folder("link")), 0);
+    ck_assert(save_number(in_folder("link"), 2, 2, message));
+    ck_assert_int_eq(lstat(in_folder("link"), &status), 0);
+    ck_assert(S_ISLNK(status.st_mode));
+    ck_assert_int_eq(lstat(in_folder("real"), &status), 0);
+    ck_assert_int_eq(status.st_mode & 0777, 0640);
+    ck_assert_float_eq(saved_number(in_folder("real")), 2);
+    memset(name, 'n', 255), name[255] = 0;
+    ck_assert_msg(save_number(in_folder(name), 3, 2, message), "%s", message);
+    ck_assert_float_eq(saved_number(in_folder(name)), 3);
+    ck_assert_int_eq(chdir(folder), 0);
+    ck_assert_msg(save_number("here", 4, 2, message), "%s", message);
+    ck_assert_float_eq(saved_number(in_folder("here")), 4);
+    ck_assert_int_eq(files_in_folder(false), 4);
+}
+END_TEST
+
+START_TEST(full_disk_leaves_the_old_file) {
+    char message[MESSAGE];
+    enum { N = 1000 };
+    ck_assert(save_number(in_folder("w"), 1, N, message));
+    signal(SIGXFSZ, SIG_IGN);
+    for (rlim_t limit = 0; limit < 4 * N; limit += 37) {
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ limit, RLIM_INFINITY }), 0);
+        ck_assert(!save_number(in_folder("w"), 2, N, message));
+        assert_contains(message, "/w: ");
+        assert_contains(message, "File too large");
+        ck_assert_float_eq(saved_number(in_folder("w")), 1);
+        ck_assert_int_eq(files_in_folder(false), 1);
+    }
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY }), 0);
+    ck_assert(save_number(in_folder("w"), 2, N, message));
+    ck_assert_float_eq(saved_number(in_folder("w")), 2);
+}
+END_TEST
+
+/* The child saves without end; wherever it is killed, the file is an old one or a new one. */
+START_TEST(killed_while_saving_leaves_a_whole_file) {
+    char message[MESSAGE];
+    enum { N = 1 << 14, KILLS = 100 };
+    const char *path = in_folder("w");
+    int in_the_middle = 0;
+    ck_assert(save_number(path, 1, N, message));
+    for (uint64_t i = 0; i < KILLS; i++) {
+        pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (child == 0)
+            for (float v = 2;; v++)
+                if (!save_number(path, v, N, message)) _exit(1);
+        uint32_t wait = wf_philox4x32(2, i, 0).v[0] % 8000000;
+        nanosleep(&(struct timespec){ .tv_nsec = wait }, NULL);
+        kill(child, SIGKILL);
+        int status;
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        ck_assert(WIFSIGNALED(status));
+        ck_assert_msg(saved_number(path) >= 1, "after kill %d: %s", (int)i, wf_file_error(wf_file_open(path)));
+        char whole[512];
+        strcpy(whole, path);
+        in_the_middle += files_in_folder(false) - 1;
+        if (files_in_folder(false) > 20) files_in_folder(true), save_number(path, 1, N, message);
+        ck_assert_str_eq(whole, path);
+    }
+    ck_assert_int_gt(in_the_middle, 0);
+}
+END_TEST
+
+static void *save_often(void *number) {
+    char message[MESSAGE], path[512];
+    snprintf(path, sizeof path, "%s/w", folder);
+    for (int i = 0; i < 20; i++)
+        if (!save_number(path, 7, 1, message) || !(saved_number(path) == 7)) return number;
+    return NULL;
+}
+
+START_TEST(threads_may_save_to_one_path) {
+    pthread_t threads[4];
+    void *failed = NULL;
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, save_often, folder);
+    for (int i = 0; i < 4; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        if (result) failed = result;
+    }
+    ck_assert_ptr_null(failed);
+    ck_assert_int_eq(files_in_folder(false), 1);
+}
+END_TEST
+
+/* ---- into a graph ---------------------------------------------------------------------------------- */
+
+static void check_load(wf_graph *g, const char *dtype, const void *data, size_t bytes, const double *expected) {
+    char message[MESSAGE] = "";
+    wf_tensor *leaf = wf_find(g, "w");
+    wf_entry e = { "w", dtype, 1, { 3 }, data, bytes };
+    ck_assert_msg(wf_file_load(&e, leaf, message), "%s: %s", dtype, message);
+    double *got = leaf_values(leaf);
+    for (int i = 0; i < 3; i++)
+        ck_assert_msg(got[i] == expected[i], "%s: %.17g is not %.17g", dtype, got[i], expected[i]);
+    free(got);
+}
+
+START_TEST(real_types_convert) {
+    for (wf_dtype real = WF_F32; real <= WF_F64; real++) {
+        wf_graph *g = new_graph(real);
+        wf_param(g, "w", SHAPE(3), wf_init_zeros());
+        const double expected[3] = { 1.5, -2, INFINITY }, tiny[3] = { 0x1p-24, -0x1.ff8p-15, 65504 };
+        check_load(g, "F32", (float[]){ 1.5f, -2, INFINITY }, 12, expected);
+        check_load(g, "F64", expected, 24, expected);
+        check_load(g, "BF16", (uint16_t[]){ 0x3FC0, 0xC000, 0x7F80 }, 6, expected);
+        check_load(g, "F16", (uint16_t[]){ 0x3E00, 0xC000, 0x7C00 }, 6, expected);
+        check_load(g, "F16", (uint16_t[]){ 0x0001, 0x83FF, 0x7BFF }, 6, tiny);
+        const wf_entry nan = { "w", "F16", 1, { 3 }, (uint16_t[]){ 0x7E00, 0x7C01, 0xFFFF }, 6 };
+        ck_assert(wf_file_load(&nan, wf_find(g, "w"), NULL));
+        double *got = leaf_values(wf_find(g, "w"));
+        ck_assert(isnan(got[0]) && isnan(got[1]) && isnan(got[2]));
+        free(got);
+        end_graph(g);
+    }
+}
+END_TEST
+
+START_TEST(integers_convert_in_range) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_buffer(g, "w", WF_I32, SHAPE(3), wf_init_zeros());
+    const double expected[3] = { INT32_MIN, 7, INT32_MAX };
+    check_load(g, "I32", (int32_t[]){ INT32_MIN, 7, INT32_MAX }, 12, expected);
+    check_load(g, "I64", (int64_t[]){ INT32_MIN, 7, INT32_MAX }, 24, expected);
+    const int64_t beyond[] = { (int64_t)INT32_MAX + 1, (int64_t)INT32_MIN - 1, INT64_MAX, INT64_MIN };
+    for (int i = 0; i < 4; i++) {
+        char message[MESSAGE] = "";
+        wf_entry e = { "w", "I64", 1, { 3 }, (int64_t[]){ 0, beyond[i], 0 }, 24 };
+        ck_assert(!wf_file_load(&e, wf_find(g, "w"), message));
+        assert_contains(message, "tensor 'w': element 1 is ");
+    }
+    double *got = leaf_values(wf_find(g, "w"));
+    ck_assert(got[1] == 7); /* nothing was written */
+    free(got);
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(what_does_not_fit_is_not_loaded) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *w = wf_param(g, "w", SHAPE(3, 2), wf_init_zeros()), *v = wf_param(g, "v", SHAPE(1), wf_init_zeros());
+    char message[MESSAGE] = "";
+    ck_assert(!wf_file_load(&(wf_entry){ "w", "F32", 2, { 2, 3 }, six, 24 }, w, message));
+    assert_contains(message, "tensor 'w': shape [2,3] in the file, [3,2] in the model");
+    ck_assert(!wf_file_load(&(wf_entry){ "w", "F32", 1, { 6 }, six, 24 }, w, message));
+    assert_contains(message, "[6] in the file");
+    ck_assert(!wf_file_load(&(wf_entry){ "w", "I32", 2, { 3, 2 }, six, 24 }, w, message));
+    assert_contains(message, "I32 in the file cannot become f32");
+    ck_assert(!wf_file_load(&(wf_entry){ "w", "F32", 2, { 3, 2 }, six, 20 }, w, message));
+    assert_contains(message, "20 bytes given, 24 expected");
+    ck_assert(!wf_file_load(&(wf_entry){ "v", "F64", 1, { 1 }, (double[]){ 1e300 }, 8 }, v, message));
+    assert_contains(message, "which f32 cannot hold");
+    ck_assert(!wf_file_load(NULL, w, message) && *message);
+    ck_assert(!wf_file_load(&(wf_entry){ "w", "F32", 2, { 3, 2 }, six, 24 }, NULL, message));
+    end_graph(g);
+}
+END_TEST
+
+Suite *file_suite(void) {
+    Suite *s = suite_create("file");
+    TCase *reading = tcase_create("reading"), *writing = tcase_create("writing"), *loading = tcase_create("loading");
+    TCase *cases[] = { reading, writing, loading };
+    for (int i = 0; i < COUNT_OF(cases); i++) {
+        tcase_add_checked_fixture(cases[i], make_folder, remove_folder);
+        tcase_set_timeout(cases[i], 120);
+        suite_add_tcase(s, cases[i]);
+    }
+    tcase_add_loop_test(reading, malformed_file_is_refused, 0, COUNT_OF(malformed));
+    tcase_add_loop_test(reading, unusual_file_is_read, 0, COUNT_OF(unusual));
+    tcase_add_test(reading, nesting_has_a_limit);
+    tcase_add_test(reading, short_files_and_strange_paths);
+    tcase_add_test(reading, null_files_are_accepted);
+    tcase_add_test(reading, messages_hold_no_control_characters);
+    tcase_add_test(reading, every_truncation_is_an_error);
+    tcase_add_test(reading, every_flipped_bit_is_an_error);
+    tcase_add_test(reading, random_damage_does_no_harm);
+    tcase_add_test(writing, what_was_saved_is_read);
+    tcase_add_test(writing, every_type_and_odd_shapes_come_back);
+    tcase_add_test(writing, bytes_depend_on_the_arguments_alone);
+    tcase_add_test(writing, many_tensors_are_found);
+    tcase_add_test(writing, bad_entries_are_refused);
+    tcase_add_test(writing, impossible_targets_are_refused);
+    tcase_add_test(writing, links_long_names_and_modes_are_kept);
+    tcase_add_test(writing, full_disk_leaves_the_old_file);
+    tcase_add_test(writing, killed_while_saving_leaves_a_whole_file);
+    tcase_add_test(writing, threads_may_save_to_one_path);
+    tcase_add_test(loading, real_types_convert);
+    tcase_add_test(loading, integers_convert_in_range);
+    tcase_add_test(loading, what_does_not_fit_is_not_loaded);
+    return s;
+}
