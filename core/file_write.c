@@ -50,6 +50,7 @@ static void put_string(struct text *t, const char *s) {
     for (; *s; s++) {
         char escape[8];
         if (*s == '"' || *s == '\\') put(t, (char[]){ '\\', *s }, 2);
+        else if (*s == '\n') put(t, "\\n", 2); /* a vocabulary has many */
         else if ((unsigned char)*s >= 0x20) put(t, s, 1);
         else put(t, escape, (size_t)snprintf(escape, sizeof escape, "\\u%04x", (unsigned)*s));
     }

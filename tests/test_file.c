@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../core/file.h"
@@ -168,7 +169,8 @@ static const struct malformed {
     { PART(W("f32", "[1]", "[0,4]")), 0, 4, "unknown dtype 'f32'" },
     { PART(W("", "[1]", "[0,4]")), 0, 4, "unknown dtype ''" },
     { PART(W("F32", "1", "[0,4]")), 0, 4, "'[' expected" },
-    { PART(W("F32", "[1", "[0,4]")), 0, 4, "']' expected" },
+    { PART(W("F32", "[1", "[0,4]")), 0, 4, "an integer" },
+    { PART("{\"w\":{\"shape\":[1 2]}}"), 0, 4, "']' expected" },
     { PART(W("F32", "[1,]", "[0,4]")), 0, 4, "an integer" },
     { PART(W("F32", "[-1]", "[0,4]")), 0, 4, "an integer, not negative" },
     { PART(W("F32", "[-0]", "[0,0]")), 0, 0, "an integer, not negative" },
@@ -369,7 +371,7 @@ static struct bytes save_small(const char *path) {
         { "w", "F32", 2, { 2, 3 }, six, 24 },  { "ids", "I64", 1, { 2 }, two, 16 },
         { "empty", "F64", 2, { 3, 0 }, NULL, 0 }, { "mask", "BOOL", 1, { 3 }, "\1\0\1", 3 },
     };
-    const wf_meta meta[] = { { "weft.kind", "test" }, { "words", "a \"quoted\\\" \n\x01\x1f \xc3\xa4" } };
+    const wf_meta meta[] = { { "weft.kind", "test" }, { "words", "a \"quoted\\\" \n\x01 \xc3\xa4" } };
     char message[MESSAGE] = "";
     ck_assert_msg(wf_file_save(path, entries, 4, meta, 2, message), "%s", message);
     return read_bytes(path);
@@ -394,7 +396,7 @@ START_TEST(what_was_saved_is_read) {
     ck_assert_uint_eq(wf_file_find(f, "empty")->bytes, 0);
     ck_assert_ptr_null(wf_file_find(f, "v"));
     ck_assert_int_eq(wf_file_meta_count(f), 3);
-    ck_assert_str_eq(wf_file_meta(f, "words"), "a \"quoted\\\" \n\x01\x1f \xc3\xa4");
+    ck_assert_str_eq(wf_file_meta(f, "words"), "a \"quoted\\\" \n\x01 \xc3\xa4");
     ck_assert_str_eq(wf_file_meta_at(f, 2).key, "words");
     ck_assert_ptr_null(wf_file_meta(f, "absent"));
     ck_assert_int_eq(files_in_folder(false), 1);
@@ -519,21 +521,15 @@ static bool same_files(const wf_file *a, const wf_file *b) {
     return true;
 }
 
-/* Only the case of a hexadecimal digit in an escape may change and mean the same. */
 START_TEST(every_flipped_bit_is_an_error) {
     struct bytes b = save_small(in_folder("a"));
-    wf_file *whole = wf_file_parse(b.data, b.size);
-    int equal = 0;
     for (size_t bit = 0; bit < 8 * b.size; bit++) {
         b.data[bit / 8] ^= (unsigned char)(1 << bit % 8);
         wf_file *f = wf_file_parse(b.data, b.size);
-        ck_assert_msg(!wf_file_ok(f) || same_files(f, whole), "bit %zu of byte %zu", bit % 8, bit / 8);
-        equal += wf_file_ok(f);
+        ck_assert_msg(!wf_file_ok(f), "bit %zu of byte %zu", bit % 8, bit / 8);
         wf_file_free(f);
         b.data[bit / 8] ^= (unsigned char)(1 << bit % 8);
     }
-    ck_assert_int_eq(equal, 1);
-    wf_file_free(whole);
     free(b.data);
 }
 END_TEST
@@ -676,50 +672,52 @@ START_TEST(links_long_names_and_modes_are_kept) {
 }
 END_TEST
 
+static void limit_files(rlim_t bytes) { setrlimit(RLIMIT_FSIZE, &(struct rlimit){ bytes, RLIM_INFINITY }); }
+
 START_TEST(full_disk_leaves_the_old_file) {
     char message[MESSAGE];
     enum { N = 1000 };
-    ck_assert(save_number(in_folder("w"), 1, N, message));
+    const char *path = in_folder("w");
+    ck_assert(save_number(path, 1, N, message));
     signal(SIGXFSZ, SIG_IGN);
     for (rlim_t limit = 0; limit < 4 * N; limit += 37) {
-        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ limit, RLIM_INFINITY }), 0);
-        ck_assert(!save_number(in_folder("w"), 2, N, message));
+        limit_files(limit);
+        bool ok = save_number(path, 2, N, message);
+        limit_files(RLIM_INFINITY); /* Check writes a file too */
+        ck_assert(!ok);
         assert_contains(message, "/w: ");
         assert_contains(message, "File too large");
-        ck_assert_float_eq(saved_number(in_folder("w")), 1);
+        ck_assert_float_eq(saved_number(path), 1);
         ck_assert_int_eq(files_in_folder(false), 1);
     }
-    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY }), 0);
-    ck_assert(save_number(in_folder("w"), 2, N, message));
-    ck_assert_float_eq(saved_number(in_folder("w")), 2);
+    ck_assert(save_number(path, 2, N, message));
+    ck_assert_float_eq(saved_number(path), 2);
 }
 END_TEST
 
-/* The child saves without end; wherever it is killed, the file is an old one or a new one. */
-START_TEST(killed_while_saving_leaves_a_whole_file) {
+static void save_for_ever(const char *path, int n) {
     char message[MESSAGE];
+    for (float v = 2; save_number(path, v, n, message); v++) continue;
+    _exit(1);
+}
+
+/* Wherever the child is killed, the file is an old one or a new one. */
+START_TEST(killed_while_saving_leaves_a_whole_file) {
+    char message[MESSAGE], path[512];
     enum { N = 1 << 14, KILLS = 100 };
-    const char *path = in_folder("w");
-    int in_the_middle = 0;
-    ck_assert(save_number(path, 1, N, message));
+    int status, in_the_middle = 0;
+    strcpy(path, in_folder("w"));
     for (uint64_t i = 0; i < KILLS; i++) {
+        ck_assert_msg(save_number(path, 1, N, message), "%s", message);
         pid_t child = fork();
         ck_assert_int_ge(child, 0);
-        if (child == 0)
-            for (float v = 2;; v++)
-                if (!save_number(path, v, N, message)) _exit(1);
-        uint32_t wait = wf_philox4x32(2, i, 0).v[0] % 8000000;
-        nanosleep(&(struct timespec){ .tv_nsec = wait }, NULL);
+        if (child == 0) save_for_ever(path, N);
+        nanosleep(&(struct timespec){ .tv_nsec = wf_philox4x32(2, i, 0).v[0] % 8000000 }, NULL);
         kill(child, SIGKILL);
-        int status;
         ck_assert_int_eq(waitpid(child, &status, 0), child);
         ck_assert(WIFSIGNALED(status));
-        ck_assert_msg(saved_number(path) >= 1, "after kill %d: %s", (int)i, wf_file_error(wf_file_open(path)));
-        char whole[512];
-        strcpy(whole, path);
-        in_the_middle += files_in_folder(false) - 1;
-        if (files_in_folder(false) > 20) files_in_folder(true), save_number(path, 1, N, message);
-        ck_assert_str_eq(whole, path);
+        ck_assert_msg(saved_number(path) >= 1, "after kill %d", (int)i);
+        in_the_middle += files_in_folder(true) - 1;
     }
     ck_assert_int_gt(in_the_middle, 0);
 }
