@@ -30,12 +30,17 @@ void wf_put(const wf_view *v, int64_t i, double value);
 bool wf_want(wf_call *c, int i, wf_dtype type);          /* operand i has this type, or fail the call */
 bool wf_want_real(wf_call *c, int i);                    /* ... the graph's real type */
 bool wf_want_axis(wf_call *c, int axis, int ndim);       /* 0 <= axis < ndim, or fail the call */
+bool wf_want_axes(wf_call *c, uint32_t axes, int ndim);  /* no axis beyond ndim, or fail the call */
 bool wf_same_as_operand(wf_call *c);                     /* a shape rule: out[0] is real and as operand 0 */
 int wf_rank(const wf_tensor *x);                         /* ndim; 0 for NULL */
+int wf_pick_axis(int axis, int ndim);                    /* from the end if negative; itself if out of range */
 uint32_t wf_axes(uint32_t axes, int ndim);               /* WF_LAST_AXIS and WF_ALL_AXES as plain bits */
 wf_tensor *wf_zero(wf_tensor *x);                        /* a real 0 in x's graph, shape [] */
 
 /* ---- walks ------------------------------------------------------------------------------------------ */
+
+/* The stride of `small` along an axis of `large`, to which it broadcasts: 0 where it repeats. */
+int64_t wf_broadcast_stride(const wf_view *small, const wf_view *large, int axis);
 
 /* Several views seen as rows of one shape: views[0]'s, to which the others broadcast. Axes that are contiguous in
  * all views are merged, so that dense views of one shape are a single row. */
@@ -73,12 +78,13 @@ void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat);
 bool wf_runs_next(wf_runs *r);
 int64_t wf_elementwise_tasks(const wf_call *c, int phase); /* the tasks that wf_runs expects */
 
-void wf_copy_view(const wf_view *to, const wf_view *from); /* same dtype; from broadcasts to `to` */
-bool wf_copy_eval(const wf_call *c, int phase, int64_t task, void *scratch); /* out[0] = in[0] in row-major order, any shape */
+/* out[0] = in[0] in row-major order, whatever the shapes; tasks as elementwise. */
+bool wf_copy_eval(const wf_call *c, int phase, int64_t task, void *scratch);
 
 /* out[0] = in[0] summed over the axes where out[0], aligned on the right, has size 1: reduce.c. */
 bool wf_sum_shape(wf_call *c); /* the workspace for it */
 int64_t wf_sum_tasks(const wf_call *c, int phase);
+double wf_sum_flops(const wf_call *c);
 bool wf_sum_eval(const wf_call *c, int phase, int64_t task, void *scratch);
 
 /* ---- ops without a public constructor --------------------------------------------------------------- */
@@ -86,5 +92,33 @@ bool wf_sum_eval(const wf_call *c, int phase, int64_t task, void *scratch);
 wf_tensor *wf_gelu_slope(wf_tensor *x);      /* gelu' */
 wf_tensor *wf_gelu_tanh_slope(wf_tensor *x); /* gelu_tanh' */
 wf_tensor *wf_silu_slope(wf_tensor *x);      /* silu' */
+
+static inline wf_tensor *wf_result(wf_tensor *y, int k) { return y->op ? y + k : y; } /* y may be poison */
+/* x as a node of its own, so that the share through one operand is told from that through another. */
+static inline wf_tensor *wf_alias(wf_tensor *x) {
+    return wf_record(&wf_op_reshape_like, 2, (wf_tensor *[]){ x, x }, NULL);
+}
+
+/* ---- rows of the last axis: softmax.c, layer_norm.c, cross_entropy.c ---------------------------------- */
+
+int64_t wf_row_tasks(const wf_call *c, int phase); /* the rows of in[0], in tasks of about WF_GRAIN elements */
+void wf_row_range(const wf_call *c, int64_t task, int64_t *from, int64_t *to);
+
+/* A mask that broadcasts to x, row by row: softmax.c, attention.c. */
+bool wf_mask_fits(wf_call *c, const wf_view *mask, const wf_view *x);  /* absent, or real and broadcasts to x */
+const void *wf_mask_row(const wf_view *mask, const wf_view *x, int64_t row, int64_t *step); /* NULL if absent */
+int64_t wf_open_columns(bool causal, int64_t row, int64_t rows, int64_t columns);
+
+/* ---- dropout.c, for attention.c ------------------------------------------------------------------------ */
+
+typedef struct wf_drop { /* what the kernel needs to know */
+    double scale;
+    uint32_t threshold;
+    uint64_t key, stream;
+} wf_drop;
+wf_drop wf_drop_of(const wf_call *c, double rate, uint64_t site);
+bool wf_want_rate(wf_call *c, double rate);                              /* in [0, 1), or fail the call */
+uint64_t wf_site(const wf_tensor *x, const char *site);                  /* the scope and the site, as a number */
+wf_tensor *wf_dropout_at(wf_tensor *x, double rate, uint64_t site);
 
 #endif
