@@ -605,7 +605,7 @@ START_TEST(bad_entries_are_refused) {
 END_TEST
 
 static bool save_number(const char *path, float value, int n, char *message) {
-    static float all[1 << 16];
+    static _Thread_local float all[1 << 16];
     for (int i = 0; i < n; i++) all[i] = value;
     return wf_file_save(path, &(wf_entry){ "w", "F32", 1, { n }, all, (size_t)n * 4 }, 1, NULL, 0, message);
 }
