@@ -37,6 +37,12 @@ int wf_pick_axis(int axis, int ndim);                    /* from the end if nega
 uint32_t wf_axes(uint32_t axes, int ndim);               /* WF_LAST_AXIS and WF_ALL_AXES as plain bits */
 wf_tensor *wf_zero(wf_tensor *x);                        /* a real 0 in x's graph, shape [] */
 
+/* What `view` answers when the result is the operand itself. */
+static inline int64_t wf_same_memory(wf_call *c) {
+    for (int i = 0; i < c->out[0].ndim; i++) c->out[0].stride[i] = c->in[0].stride[i];
+    return 0;
+}
+
 /* ---- walks ------------------------------------------------------------------------------------------ */
 
 /* The stride of `small` along an axis of `large`, to which it broadcasts: 0 where it repeats. */
@@ -93,7 +99,10 @@ wf_tensor *wf_gelu_slope(wf_tensor *x);      /* gelu' */
 wf_tensor *wf_gelu_tanh_slope(wf_tensor *x); /* gelu_tanh' */
 wf_tensor *wf_silu_slope(wf_tensor *x);      /* silu' */
 
-static inline wf_tensor *wf_result(wf_tensor *y, int k) { return y->op ? y + k : y; } /* y may be poison */
+/* Result k of the node whose result 0 is y, which may be poison. */
+static inline wf_tensor *wf_result(wf_tensor *y, int k) {
+    return y->op ? y + k : y;
+}
 /* x as a node of its own, so that the share through one operand is told from that through another. */
 static inline wf_tensor *wf_alias(wf_tensor *x) {
     return wf_record(&wf_op_reshape_like, 2, (wf_tensor *[]){ x, x }, NULL);

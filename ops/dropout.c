@@ -1,0 +1,89 @@
+/* ops/dropout.c - inverted dropout (Srivastava et al. 2014), in training plans alone.
+ *
+ * y = keep ? x / (1 - rate) : 0. Whether element e is kept is a pure function of (seed, step,
+ * micro-batch, site, e): its gradient, a decomposition, another number of threads and a resumed run
+ * all see the same bits. The site is the module path and a name; two dropouts of one module need
+ * names of their own. */
+#include <math.h>
+#include <string.h>
+
+#include "../core/random.h"
+#include "internal.h"
+
+typedef struct dropout_attrs {
+    double rate;
+    uint64_t site;
+} dropout_attrs;
+
+/* ---- the random bits ------------------------------------------------------------------------- */
+
+uint64_t wf_site(const wf_tensor *x, const char *site) {
+    if (!x) return 0;
+    const char *scope = wf_scope(x->graph, NULL);
+    wf_scope(x->graph, scope);
+    uint64_t h = wf_hash_bytes(0, scope, strlen(scope));
+    return site ? wf_hash_bytes(h, site, strlen(site)) : h;
+}
+
+wf_drop wf_drop_of(const wf_call *c, double rate, uint64_t site) {
+    return (wf_drop){
+        .scale = 1 / (1 - rate),
+        .threshold = (uint32_t)fmin((1 - rate) * 0x1p32, UINT32_MAX),
+        .key = wf_mix64(wf_mix64(wf_seed(c->graph)) ^ site),
+        .stream = wf_mix64(c->step << 32 | c->micro_batch),
+    };
+}
+
+bool wf_want_rate(wf_call *c, double rate) {
+    return (rate >= 0 && rate < 1) || wf_fail(c, "a dropout rate of %g is not in [0, 1)", rate);
+}
+
+/* ---- dropout --------------------------------------------------------------------------------- */
+
+static bool shape_dropout(wf_call *c) {
+    return wf_want_rate(c, ((const dropout_attrs *)c->attrs)->rate) && wf_same_as_operand(c);
+}
+
+static int64_t view_dropout(wf_call *c) {
+    return c->training ? -1 : wf_same_memory(c);
+}
+
+static bool eval_dropout(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const dropout_attrs *a = c->attrs;
+    wf_drop d = wf_drop_of(c, a->rate, a->site);
+    int64_t from, to;
+    (void)phase, (void)scratch;
+    wf_task_range(wf_view_count(&c->out[0]), WF_GRAIN, task, &from, &to);
+    WF_KERNEL(c->out[0].dtype, dropout(to - from, wf_at(&c->in[0], from), d.scale, d.threshold,
+                                       d.key, d.stream, (uint64_t)from, wf_at(&c->out[0], from)));
+    return true;
+}
+
+/* y is linear in x with a diagonal matrix, so dx is the same function of dy: the same site gives
+ * the same diagonal (Srivastava et al. 2014, section 5.1). */
+static void grad_dropout(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)need;
+    dx[0] = wf_record(&wf_op_dropout, 1, dy, y->attrs);
+}
+
+const wf_op wf_op_dropout = {
+    .name = "dropout",
+    .family = "random",
+    .arity = 1,
+    .attr_bytes = sizeof(dropout_attrs),
+    .shape = shape_dropout,
+    .view = view_dropout,
+    .tasks = wf_elementwise_tasks,
+    .eval = eval_dropout,
+    .grad = grad_dropout,
+    .in_place = 1 << 0,
+};
+
+wf_tensor *wf_dropout_at(wf_tensor *x, double rate, uint64_t site) {
+    if (rate == 0 && x) return x;
+    return wf_record(&wf_op_dropout, 1, &x, &(dropout_attrs){ rate, site });
+}
+
+wf_tensor *wf_dropout(wf_tensor *x, double rate, const char *site) {
+    return wf_dropout_at(x, rate, wf_site(x, site));
+}
