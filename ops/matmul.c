@@ -3,13 +3,26 @@
  * Leading axes broadcast; operands may have any strides, so that a transpose costs nothing. What is here is how
  * a product is cut into tasks, by its shape alone; the arithmetic is the gemm of kernels/, where each element
  * is one chain over k, so that no cut changes a bit. */
-#include <string.h>
-
 #include "internal.h"
 
 /* Multiply-adds that make a task worth its start; tasks wanted of a large product. */
 #define LEAST_TASK (1 << 17)
 enum { MOST_TASKS = 32 };
+
+/* A view without its last two axes. */
+static wf_view leading(const wf_view *v) {
+    wf_view lead = *v;
+    lead.ndim -= 2;
+    return lead;
+}
+
+static bool batches_fit(const wf_view *a, const wf_view *b) {
+    for (int i = 3; i <= a->ndim && i <= b->ndim; i++) {
+        int64_t x = a->shape[a->ndim - i], y = b->shape[b->ndim - i];
+        if (x != y && x != 1 && y != 1) return false;
+    }
+    return true;
+}
 
 static bool shape_matmul(wf_call *c) {
     const wf_view *a = &c->in[0], *b = &c->in[1];
@@ -21,10 +34,10 @@ static bool shape_matmul(wf_call *c) {
     if (k != inner)
         return wf_fail(c, "%s x %s: inner dimensions %lld and %lld differ", wf_show(c, a),
                        wf_show(c, b), (long long)k, (long long)inner);
-    wf_view left = *a, right = *b;
-    left.ndim -= 2, right.ndim -= 2;
-    if (!wf_broadcast_shapes(c, &left, &right, &c->out[0]))
+    if (!batches_fit(a, b))
         return wf_fail(c, "%s x %s: the leading axes do not broadcast", wf_show(c, a), wf_show(c, b));
+    wf_view left = leading(a), right = leading(b);
+    if (!wf_broadcast_shapes(c, &left, &right, &c->out[0])) return false;
     wf_view *y = &c->out[0];
     y->dtype = a->dtype;
     y->shape[y->ndim++] = m;
@@ -43,13 +56,6 @@ typedef struct product {
     int64_t row_blocks, column_blocks;
     int64_t group;                   /* products of a task, where they are small */
 } product;
-
-/* A view without its last two axes. */
-static wf_view leading(const wf_view *v) {
-    wf_view lead = *v;
-    lead.ndim -= 2;
-    return lead;
-}
 
 /* One b for many a: their rows make one taller a, if they follow each other. */
 static void merge_rows(product *p) {
@@ -71,7 +77,7 @@ static int64_t blocks_of(int64_t size, int64_t pieces, int64_t tile, int64_t *bl
 /* Halve the longer side until there are enough blocks. */
 static void cut(product *p, wf_dtype type) {
     int64_t row_tile = WF_KERNEL(type, gemm_rows), column_tile = WF_KERNEL(type, gemm_columns);
-    double cost = (double)p->m * (double)p->n * (double)p->k;
+    double cost = (double)p->m * (double)p->n * (double)(p->k ? p->k : 1);
     int64_t wanted = (MOST_TASKS + p->count - 1) / p->count, r = 1, s = 1;
     if (wanted > cost / LEAST_TASK) wanted = (int64_t)(cost / LEAST_TASK);
     while (r * s < wanted) {

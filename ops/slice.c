@@ -1,0 +1,321 @@
+/* ops/slice.c - parts of an axis: slice, pad, concat, and their adjoints unslice and split.
+ *
+ * Positions are attributes or sizes as bound, never sizes as recorded, so that one node serves every length. */
+#include <string.h>
+
+#include "internal.h"
+
+/* ---- pieces: a range of one axis, in every row of the result ------------------------------------------- */
+
+/* One task's share of a result that is put together along an axis. */
+typedef struct canvas {
+    const wf_view *out;
+    int64_t inner;    /* elements of one step along the axis */
+    int64_t row;      /* elements of the whole axis */
+    int64_t from, to; /* elements that the task writes */
+} canvas;
+
+static canvas canvas_of(const wf_call *c, int axis, int64_t task) {
+    canvas v = { .out = &c->out[0], .inner = 1 };
+    for (int i = axis + 1; i < v.out->ndim; i++) v.inner *= v.out->shape[i];
+    v.row = v.inner * v.out->shape[axis];
+    wf_task_range(wf_view_count(v.out), WF_GRAIN, task, &v.from, &v.to);
+    return v;
+}
+
+/* Steps [begin, end) of the axis: from x, which has just those steps, or `value` where x is NULL. */
+static void paint(const canvas *v, int64_t begin, int64_t end, const wf_view *x, double value) {
+    int64_t start = begin * v->inner, width = (end - begin) * v->inner;
+    size_t size = wf_dtype_size(v->out->dtype);
+    if (width == 0 || v->from >= v->to) return;
+    for (int64_t row = v->from / v->row; row * v->row < v->to; row++) {
+        int64_t left = row * v->row + start, right = left + width;
+        int64_t from = left > v->from ? left : v->from, to = right < v->to ? right : v->to;
+        if (from >= to) continue;
+        if (x)
+            memcpy(wf_at(v->out, from), wf_at(x, row * width + from - left), (size_t)(to - from) * size);
+        else
+            for (int64_t i = from; i < to; i++) wf_put(v->out, i, value);
+    }
+}
+
+/* ---- slice: [from, to) of an axis ---------------------------------------------------------------------- */
+
+typedef struct slice {
+    int axis;
+    int64_t from, to;
+} slice;
+
+/* As bound: negative ends count from the end. */
+static bool resolve(wf_call *c, const wf_view *x, int64_t *from, int64_t *to) {
+    const slice *s = c->attrs;
+    if (!wf_want_axis(c, s->axis, x->ndim)) return false;
+    int64_t n = x->shape[s->axis];
+    *from = s->from < 0 ? s->from + n : s->from;
+    *to = s->to == WF_END ? n : s->to < 0 ? s->to + n : s->to;
+    if (*from >= 0 && *from <= *to && *to <= n) return true;
+    return wf_fail(c, "%lld to %lld of axis %d, where %s has %lld", (long long)*from, (long long)*to, s->axis,
+                   wf_show(c, x), (long long)n);
+}
+
+static bool shape_slice(wf_call *c) {
+    const slice *s = c->attrs;
+    const wf_view *x = &c->in[0];
+    int64_t from, to;
+    if (!resolve(c, x, &from, &to)) return false;
+    wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
+    c->out[0].shape[s->axis] = to - from;
+    return true;
+}
+
+static int64_t view_slice(wf_call *c) {
+    const slice *s = c->attrs;
+    int64_t from = 0, to;
+    resolve(c, &c->in[0], &from, &to); /* as the shape rule has done */
+    memcpy(c->out[0].stride, c->in[0].stride, sizeof c->out[0].stride);
+    return from * c->in[0].stride[s->axis];
+}
+
+static wf_tensor *unslice(wf_tensor *dy, wf_tensor *like, const slice *s);
+
+/* Elements outside did not take part: zeros. */
+static void grad_slice(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)need;
+    dx[0] = unslice(dy[0], y->in[0], y->attrs);
+}
+
+const wf_op wf_op_slice = {
+    .name = "slice",
+    .family = "shape",
+    .arity = 1,
+    .attr_bytes = sizeof(slice),
+    .shape = shape_slice,
+    .view = view_slice,
+    .grad = grad_slice,
+    .strided = 1,
+};
+
+wf_tensor *wf_slice(wf_tensor *x, int axis, int64_t from, int64_t to) {
+    slice s = { wf_pick_axis(axis, wf_rank(x)), from, to };
+    return wf_record(&wf_op_slice, 1, &x, &s);
+}
+
+/* ---- unslice(x, like): zeros in the shape of like, and x where slice would have found it ---------------- */
+
+static bool shape_unslice(wf_call *c) {
+    const slice *s = c->attrs;
+    const wf_view *x = &c->in[0], *like = &c->in[1];
+    int64_t from, to;
+    if (!resolve(c, like, &from, &to)) return false;
+    wf_view part = *like;
+    part.shape[s->axis] = to - from;
+    if (!wf_same_shape(x, &part))
+        return wf_fail(c, "%s is not that part of %s", wf_show(c, x), wf_show(c, like));
+    wf_set_shape(&c->out[0], x->dtype, like->ndim, like->shape);
+    return true;
+}
+
+static bool eval_unslice(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const slice *s = c->attrs;
+    canvas v = canvas_of(c, s->axis, task);
+    int64_t n = v.out->shape[s->axis], width = c->in[0].shape[s->axis];
+    int64_t from = s->from < 0 ? s->from + n : s->from;
+    (void)phase, (void)scratch;
+    paint(&v, 0, from, NULL, 0);
+    paint(&v, from, from + width, &c->in[0], 0);
+    paint(&v, from + width, n, NULL, 0);
+    return true;
+}
+
+/* What was cut out goes back: the same slice. */
+static void grad_unslice(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const slice *s = y->attrs;
+    (void)need;
+    dx[0] = wf_slice(dy[0], s->axis, s->from, s->to);
+}
+
+const wf_op wf_op_unslice = {
+    .name = "unslice",
+    .family = "shape",
+    .arity = 2,
+    .attr_bytes = sizeof(slice),
+    .shape = shape_unslice,
+    .tasks = wf_elementwise_tasks,
+    .eval = eval_unslice,
+    .grad = grad_unslice,
+    .shape_only = 2,
+};
+
+static wf_tensor *unslice(wf_tensor *dy, wf_tensor *like, const slice *s) {
+    return wf_record(&wf_op_unslice, 2, (wf_tensor *[]){ dy, like }, s);
+}
+
+/* ---- pad: steps of one value before and after ----------------------------------------------------------- */
+
+typedef struct pad {
+    int axis;
+    int64_t before, after;
+    double value;
+} pad;
+
+static bool shape_pad(wf_call *c) {
+    const pad *p = c->attrs;
+    const wf_view *x = &c->in[0];
+    if (!wf_want_axis(c, p->axis, x->ndim)) return false;
+    if (p->before < 0 || p->after < 0)
+        return wf_fail(c, "%lld before and %lld after", (long long)p->before, (long long)p->after);
+    if (p->before > INT32_MAX || p->after > INT32_MAX) return wf_fail(c, "the pad is too large");
+    wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
+    c->out[0].shape[p->axis] += p->before + p->after;
+    return true;
+}
+
+static bool eval_pad(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const pad *p = c->attrs;
+    canvas v = canvas_of(c, p->axis, task);
+    int64_t n = v.out->shape[p->axis];
+    (void)phase, (void)scratch;
+    paint(&v, 0, p->before, NULL, p->value);
+    paint(&v, p->before, n - p->after, &c->in[0], 0);
+    paint(&v, n - p->after, n, NULL, p->value);
+    return true;
+}
+
+/* The pad is constant; the rest is x. */
+static void grad_pad(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const pad *p = y->attrs;
+    (void)need;
+    dx[0] = wf_slice(dy[0], p->axis, p->before, p->after ? -p->after : WF_END);
+}
+
+const wf_op wf_op_pad = {
+    .name = "pad",
+    .family = "shape",
+    .arity = 1,
+    .attr_bytes = sizeof(pad),
+    .shape = shape_pad,
+    .tasks = wf_elementwise_tasks,
+    .eval = eval_pad,
+    .grad = grad_pad,
+};
+
+wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double value) {
+    pad p = { wf_pick_axis(axis, wf_rank(x)), before, after, value };
+    return wf_record(&wf_op_pad, 1, &x, &p);
+}
+
+/* ---- concat: one after the other along an axis ----------------------------------------------------------- */
+
+enum { MAX_PARTS = WF_MAX_OPERANDS - 1 }; /* split has one operand more */
+
+static bool shape_concat(wf_call *c) {
+    const int *axis = c->attrs;
+    const wf_view *first = &c->in[0];
+    int64_t total = 0;
+    if (!wf_want_axis(c, *axis, first->ndim)) return false;
+    for (int i = 0; i < c->n_in; i++) {
+        wf_view x = c->in[i];
+        if (!wf_want(c, i, first->dtype)) return false;
+        total += x.ndim > *axis ? x.shape[*axis] : 0; /* of sizes that fit memory: no overflow */
+        x.shape[*axis] = first->shape[*axis];
+        if (!wf_same_shape(first, &x))
+            return wf_fail(c, "%s and %s differ beside axis %d", wf_show(c, first), wf_show(c, &c->in[i]), *axis);
+    }
+    wf_set_shape(&c->out[0], first->dtype, first->ndim, first->shape);
+    c->out[0].shape[*axis] = total;
+    return true;
+}
+
+static bool eval_concat(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const int *axis = c->attrs;
+    canvas v = canvas_of(c, *axis, task);
+    (void)phase, (void)scratch;
+    for (int64_t i = 0, at = 0; i < c->n_in; at += c->in[i++].shape[*axis])
+        paint(&v, at, at + c->in[i].shape[*axis], &c->in[i], 0);
+    return true;
+}
+
+static wf_tensor *split(wf_tensor *x, wf_tensor *const *like, int n, int axis, int index);
+
+/* Each part takes its own place of dy. */
+static void grad_concat(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const int *axis = y->attrs;
+    for (int i = 0; i < y->n_in; i++)
+        if (need >> i & 1) dx[i] = split(dy[0], y->in, y->n_in, *axis, i);
+}
+
+const wf_op wf_op_concat = {
+    .name = "concat",
+    .family = "shape",
+    .arity = -1,
+    .attr_bytes = sizeof(int),
+    .shape = shape_concat,
+    .tasks = wf_elementwise_tasks,
+    .eval = eval_concat,
+    .grad = grad_concat,
+};
+
+/* More parts than one node takes: a node for the first ones is the first part of the next. */
+wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis) {
+    wf_tensor *part[MAX_PARTS], *y;
+    int k = 0, i = 0;
+    if (n < 1 || !x) return wf_poison(NULL, "concat: of nothing");
+    axis = wf_pick_axis(axis, wf_rank(x[0]));
+    do {
+        while (k < MAX_PARTS && i < n) part[k++] = x[i++];
+        y = wf_record(&wf_op_concat, k, part, &axis);
+        part[0] = y, k = 1;
+    } while (i < n);
+    return y;
+}
+
+/* ---- split(x, like...): the part of x that like[index] had in their concatenation ------------------------ */
+
+typedef struct split_place {
+    int axis, index;
+} split_place;
+
+static bool shape_split(wf_call *c) {
+    const split_place *s = c->attrs;
+    wf_view whole = c->in[s->index + 1];
+    wf_set_shape(&c->out[0], c->in[0].dtype, whole.ndim, whole.shape);
+    whole.shape[s->axis] = 0;
+    for (int i = 1; i < c->n_in; i++) whole.shape[s->axis] += c->in[i].shape[s->axis];
+    return wf_same_shape(&whole, &c->in[0]) ||
+           wf_fail(c, "%s is not a concatenation to %s", wf_show(c, &c->in[0]), wf_show(c, &whole));
+}
+
+static int64_t view_split(wf_call *c) {
+    const split_place *s = c->attrs;
+    int64_t at = 0;
+    for (int i = 1; i <= s->index; i++) at += c->in[i].shape[s->axis];
+    memcpy(c->out[0].stride, c->in[0].stride, sizeof c->out[0].stride);
+    return at * c->in[0].stride[s->axis];
+}
+
+/* The other parts did not take part: zeros beside dy. */
+static void grad_split(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const split_place *s = y->attrs;
+    wf_tensor *part[MAX_PARTS];
+    (void)need;
+    for (int i = 0; i < y->n_in - 1; i++) part[i] = i == s->index ? dy[0] : wf_fill(y->in[i + 1], 0);
+    dx[0] = wf_concat(part, y->n_in - 1, s->axis);
+}
+
+const wf_op wf_op_split = {
+    .name = "split",
+    .family = "shape",
+    .arity = -1,
+    .attr_bytes = sizeof(split_place),
+    .shape = shape_split,
+    .view = view_split,
+    .grad = grad_split,
+    .shape_only = ~1u,
+    .strided = 1,
+};
+
+static wf_tensor *split(wf_tensor *x, wf_tensor *const *like, int n, int axis, int index) {
+    wf_tensor *in[WF_MAX_OPERANDS] = { x };
+    memcpy(in + 1, like, (size_t)n * sizeof *in);
+    return wf_record(&wf_op_split, n + 1, in, &(split_place){ axis, index });
+}
