@@ -1,0 +1,24 @@
+/* tools/history.h - the losses of a training, to be drawn as curves. */
+#ifndef WEFT_TOOLS_HISTORY_H
+#define WEFT_TOOLS_HISTORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct series {
+    double *x, *y;
+    int64_t n, capacity;
+} series;
+
+/* A point is left out if there is no memory for it: a curve is not worth a training. */
+void series_add(series *s, double x, double y);
+void series_free(series *s);
+
+typedef struct history {
+    series train, valid; /* loss per token over steps */
+} history;
+
+/* Write the curves; false if the file could not be written (errno). */
+bool history_draw(const history *h, const char *path, const char *title);
+
+#endif

@@ -1,0 +1,93 @@
+/* tools/options.h - command lines from a table.
+ *
+ * A program states its options once, as rows; parsing, --help, --version, the refusals and the settings
+ * kept in a checkpoint all come from the rows. What is not here: what any option means.
+ *
+ *     static int64_t steps = 100;                       the default stands in the variable
+ *     static option rows[] = { GROUP("Training"), COUNT("steps", steps, 1, 1e9, "how many") };
+ *     static program demo = { "demo", "shows options", "  demo --steps 3\n", rows, 2, NULL, NULL };
+ *     options_parse(&demo, argc, argv);                 exits after --help (0) or a mistake (2)
+ *
+ * `-` and `_` are alike in names; --name=value and --name value are the same. */
+#ifndef WEFT_TOOLS_OPTIONS_H
+#define WEFT_TOOLS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Exit codes of every program. */
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NON_FINITE = 3, EXIT_SIGNAL = 128 };
+
+enum { OPTION_TEXT_SIZE = 32 }; /* enough for any number or choice as text */
+
+typedef enum {
+    OPTION_FLAG,   /* bool: given or not */
+    OPTION_COUNT,  /* int64_t in min..max */
+    OPTION_REAL,   /* double in min..max */
+    OPTION_CHOICE, /* int: the place in the words of `argument`, "pre|post"; -1: none yet */
+    OPTION_STRING  /* const char *, or NULL */
+} option_kind;
+
+typedef struct option {
+    const char *name; /* without the dashes; in a row without `help`: the title of a group */
+    char letter;      /* 'o' for -o; 0: none */
+    option_kind kind;
+    void *value;          /* holds the default, then the value */
+    const char *argument; /* "N", "FILE", or the words of a choice */
+    double min, max;
+    const char *help;
+    const char *fallback; /* what the help says of the default, if the variable can't tell */
+    bool stored;          /* a setting: kept in the checkpoint, equal in a resume */
+    bool seen;            /* it was on the command line */
+} option;
+
+/* Rows. What follows the help are further fields, as designated initialisers. */
+#define GROUP(title) { .name = title }
+#define FLAG(n, variable, ...) { .name = n, .kind = OPTION_FLAG, .value = &(variable), .help = __VA_ARGS__ }
+#define COUNT(n, variable, low, high, ...) \
+    { .name = n, .kind = OPTION_COUNT, .value = &(variable), .argument = "N", .min = low, .max = high, .help = __VA_ARGS__ }
+#define REAL(n, variable, low, high, ...) \
+    { .name = n, .kind = OPTION_REAL, .value = &(variable), .argument = "X", .min = low, .max = high, .help = __VA_ARGS__ }
+#define CHOICE(n, variable, words, ...) \
+    { .name = n, .kind = OPTION_CHOICE, .value = &(variable), .argument = words, .help = __VA_ARGS__ }
+#define NAME(n, variable, ...) \
+    { .name = n, .kind = OPTION_STRING, .value = &(variable), .argument = "FILE", .help = __VA_ARGS__ }
+
+typedef struct program {
+    const char *name, *purpose, *examples;
+    option *options;
+    int n;
+    const char *operand_name; /* NULL: it takes none */
+    const char **operand;
+} program;
+
+void options_parse(program *p, int argc, char **argv);
+
+/* The row of that name, which must exist. */
+option *option_find(const program *p, const char *name);
+bool option_seen(const program *p, const char *name);
+
+/* Set from text; false with message[256] if it is not a value of the row. */
+bool option_set(option *o, const char *text, char *message);
+
+/* The value as the shortest text that option_set reads back; returns buffer. */
+const char *option_text(const option *o, char buffer[OPTION_TEXT_SIZE]);
+
+/* Exit with 2 if the option was given although it would have no effect. */
+void option_no_effect(const program *p, const char *name, bool ineffective, const char *because);
+
+/* One sentence on stderr, after the program's name. usage_error exits with 2, fail with 1. */
+_Noreturn void usage_error(const program *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+_Noreturn void fail(const program *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void warn(const program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A full disk or a closed pipe shows when stdout is closed: the last call of every main. */
+int close_stdout(const program *p, int status);
+
+/* The shortest decimal text that reads back as value; "null" if it is not finite. */
+const char *shortest(double value, char buffer[OPTION_TEXT_SIZE]);
+
+#endif

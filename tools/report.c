@@ -1,0 +1,158 @@
+/* tools/report.c - what `train` says while it works. See report.h; the profile is in profile.c. */
+#include "report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* ---- numbers for people ------------------------------------------------------------------------ */
+
+const char *duration(double seconds, char buffer[OPTION_TEXT_SIZE]) {
+    if (!(seconds >= 0 && seconds < 1e9)) return strcpy(buffer, "?");
+    long whole = (long)(seconds + 0.5);
+    if (seconds < 59.95) snprintf(buffer, OPTION_TEXT_SIZE, "%.1f s", seconds);
+    else if (whole < 3600) snprintf(buffer, OPTION_TEXT_SIZE, "%ld:%02ld", whole / 60, whole % 60);
+    else
+        snprintf(buffer, OPTION_TEXT_SIZE, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+    return buffer;
+}
+
+const char *thousands(double value, char buffer[OPTION_TEXT_SIZE]) {
+    char digits[OPTION_TEXT_SIZE];
+    if (!(value >= 0 && value < 1e15)) return strcpy(buffer, "?");
+    int n = snprintf(digits, sizeof digits, "%.0f", value), k = 0;
+    for (int i = 0; i < n; i++) {
+        if (i && (n - i) % 3 == 0) buffer[k++] = ',';
+        buffer[k++] = digits[i];
+    }
+    buffer[k] = '\0';
+    return buffer;
+}
+
+const char *bytes_text(double bytes, char buffer[OPTION_TEXT_SIZE]) {
+    static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB" };
+    int unit = 0;
+    while (bytes >= 999.5 && unit < 5) bytes /= 1000, unit++;
+    snprintf(buffer, OPTION_TEXT_SIZE, unit && bytes < 99.95 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+    return buffer;
+}
+
+/* ---- opening and closing ------------------------------------------------------------------------ */
+
+static bool can_redraw(void) {
+    const char *terminal = getenv("TERM");
+    return isatty(STDERR_FILENO) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
+}
+
+bool report_open(report *r, bool quiet, bool json, const char *log, bool append) {
+    *r = (report){ .quiet = quiet, .json = json, .bar = !quiet && can_redraw() };
+    if (!log) return true;
+    r->log = fopen(log, append ? "a" : "w");
+    if (r->log) setvbuf(r->log, NULL, _IOLBF, BUFSIZ); /* a kill loses at most a line */
+    return r->log;
+}
+
+static void wipe_bar(report *r) {
+    if (r->drawn) fputs("\r\033[K", stderr);
+    r->drawn = false;
+}
+
+bool report_close(report *r) {
+    wipe_bar(r);
+    if (!r->log) return true;
+    bool failed = ferror(r->log);
+    return fclose(r->log) == 0 && !failed;
+}
+
+void say(report *r, const char *format, ...) {
+    if (r->quiet) return;
+    va_list arguments;
+    va_start(arguments, format);
+    wipe_bar(r);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+}
+
+/* ---- events -------------------------------------------------------------------------------------- */
+
+/* Composed in memory, as one event goes to two places; to nowhere if there is no memory or no reader. */
+FILE *event(report *r, const char *name) {
+    bool wanted = r->log || r->json;
+    r->event = wanted ? open_memstream(&r->text, &r->size) : NULL;
+    if (!r->event) r->event = fopen("/dev/null", "w");
+    json_begin(r->event, name);
+    return r->event;
+}
+
+void event_send(report *r) {
+    json_end(r->event);
+    fclose(r->event);
+    if (!r->text) return;
+    if (r->log) fwrite(r->text, 1, r->size, r->log);
+    if (r->json) fwrite(r->text, 1, r->size, stdout), fflush(stdout);
+    free(r->text);
+    r->text = NULL;
+}
+
+/* ---- progress --------------------------------------------------------------------------------------- */
+
+static void heading(report *r) {
+    if (r->titled) return;
+    r->titled = true;
+    say(r, "%*s  %10s %10s %8s %10s %9s %9s %8s %8s", 13, "step", "loss/token", "perplexity", "accuracy",
+        "tokens/s", "gradient", "rate", "elapsed", "left");
+}
+
+void report_step(report *r, const progress *p) {
+    char speed[OPTION_TEXT_SIZE], elapsed[OPTION_TEXT_SIZE], left[OPTION_TEXT_SIZE];
+    if (!r->bar && !r->quiet) {
+        heading(r);
+        say(r, "%6lld/%-6lld  %10.4f %10.4g %6.1f %% %10s %9.3g %9.3g %8s %8s", (long long)p->step,
+            (long long)p->total, p->loss, exp(p->nll), 100 * p->accuracy,
+            thousands(p->tokens_per_second, speed), p->norm, p->rate, duration(p->elapsed, elapsed),
+            duration(p->remaining, left));
+    }
+    FILE *e = event(r, "step");
+    json_int(e, "step", p->step);
+    json_real(e, "loss", p->loss);
+    json_real(e, "perplexity", exp(p->nll));
+    json_real(e, "accuracy", p->accuracy);
+    json_real(e, "tokens_per_second", p->tokens_per_second);
+    json_real(e, "gradient_norm", p->norm);
+    json_real(e, "rate", p->rate);
+    json_real(e, "seconds", p->elapsed);
+    event_send(r);
+}
+
+static int terminal_width(void) {
+    struct winsize size;
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return known ? size.ws_col : 80;
+}
+
+void report_bar(report *r, const progress *p) {
+    enum { CELLS = 24 };
+    char cells[CELLS + 1], text[200], speed[OPTION_TEXT_SIZE], left[OPTION_TEXT_SIZE];
+    double now = seconds_now();
+    if (!r->bar || (r->drawn && now - r->drawn_at < 0.1)) return;
+    int done = (int)(CELLS * p->step / p->total);
+    for (int i = 0; i < CELLS; i++) cells[i] = i < done ? '#' : '.';
+    cells[CELLS] = '\0';
+    snprintf(text, sizeof text, "%lld/%lld [%s] loss %.4f  accuracy %.1f %%  %s tokens/s  %s left",
+             (long long)p->step, (long long)p->total, cells, p->loss, 100 * p->accuracy,
+             thousands(p->tokens_per_second, speed), duration(p->remaining, left));
+    fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, text);
+    r->drawn = true, r->drawn_at = now;
+}

@@ -1,0 +1,46 @@
+/* tools/settings.h - what `train` can be told: its table of options, and what the settings mean.
+ *
+ * Rows marked `stored` are settings: they are kept in the checkpoint, and a resume takes them from there.
+ * The others say where to stop and what to print; a resume may change them. */
+#ifndef WEFT_TOOLS_SETTINGS_H
+#define WEFT_TOOLS_SETTINGS_H
+
+#include "../models/transformer.h"
+#include "options.h"
+#include "tasks.h"
+
+typedef struct settings {
+    int task, preset, norm, positions, activation, tie, optimizer, schedule;
+    int64_t min_len, max_len, d_model, d_ff, heads, layers, enc_layers, dec_layers;
+    double dropout, attention_dropout, label_smoothing, clip_norm;
+    double lr, beta1, beta2, eps, momentum, weight_decay, max_time;
+    int64_t warmup, lr_steps, batch_size, max_steps, seed, threads;
+    int64_t log_every, valid_every, save_every;
+    const char *model, *log, *curve;
+    bool resume, quiet, json, profile;
+} settings;
+
+extern settings set;
+extern program train_program;
+
+/* Fill in what was not given, and refuse what contradicts itself. `f`: the checkpoint of a resume, or NULL. */
+void settings_complete(const wf_file *f);
+
+wf_transformer_config settings_model(void);
+wf_training_config settings_training(void);
+wf_schedule settings_schedule(void);
+task settings_task(void);
+
+/* The settings and the step as metadata of the checkpoint. */
+enum { SETTINGS_META = 48 };
+typedef struct settings_meta {
+    wf_meta pairs[SETTINGS_META];
+    char keys[SETTINGS_META][OPTION_TEXT_SIZE], values[SETTINGS_META][OPTION_TEXT_SIZE];
+    int n;
+} settings_meta;
+void settings_to_meta(int64_t step, settings_meta *meta);
+
+/* "train.<name>" of the file; NULL: it has none. */
+const char *setting_in_file(const wf_file *f, const char *name);
+
+#endif

@@ -1,0 +1,96 @@
+/* tools/tasks.c - the tasks on numbers and their batches. See tasks.h. */
+#include "tasks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/random.h"
+
+/* One sequence in 16 is held out of training. */
+static bool held_out(const int32_t *src, int64_t n) {
+    return wf_hash_bytes(0, src, (uint64_t)n * sizeof *src) % 16 == 0;
+}
+
+static uint32_t below(uint32_t word, uint32_t n) { return (uint32_t)((uint64_t)word * n >> 32); }
+
+/* The `attempt`-th draw for an index: its length, then its tokens. */
+static int64_t draw(const task *t, uint64_t key, uint64_t index, uint32_t attempt, int32_t *src) {
+    wf_philox words = wf_philox4x32(key, index, (uint64_t)attempt << 32);
+    int64_t n = t->min_len + below(words.v[0], (uint32_t)(t->max_len - t->min_len + 1));
+    for (int64_t i = 0; i < n; i++) {
+        if (i % 4 == 0)
+            words = wf_philox4x32(key, index, (uint64_t)attempt << 32 | (uint64_t)(i / 4 + 1));
+        src[i] = 1 + (int32_t)below(words.v[i % 4], TASK_VOCAB - 1);
+    }
+    return n;
+}
+
+static int ascending(const void *a, const void *b) {
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void solve(task_kind kind, int64_t n, const int32_t *src, int32_t *tgt) {
+    for (int64_t i = 0; i < n; i++) tgt[i] = src[kind == TASK_REVERSE ? n - 1 - i : i];
+    if (kind == TASK_SORT) qsort(tgt, (size_t)n, sizeof *tgt, ascending);
+}
+
+int64_t task_sequence(const task *t, task_stream stream, uint64_t index, int32_t *src, int32_t *tgt) {
+    uint64_t key = wf_mix64(stream == STREAM_TRAIN ? wf_mix64(t->seed + 1) : 0) + (uint64_t)stream;
+    int64_t n;
+    uint32_t attempt = 0;
+    do n = draw(t, key, index, attempt++, src);
+    while (held_out(src, n) != (stream != STREAM_TRAIN));
+    solve(t->kind, n, src, tgt);
+    return n;
+}
+
+bool batch_new(batch *b, int64_t capacity, int64_t max_len) {
+    size_t row = (size_t)max_len, rows = (size_t)capacity; /* both checked by the option's range */
+    *b = (batch){ .capacity = capacity, .max_len = max_len };
+    b->src = calloc(rows * row, sizeof *b->src);
+    b->answer = calloc(rows * row, sizeof *b->answer);
+    b->tgt = calloc(rows * (row + 1), sizeof *b->tgt);
+    b->labels = calloc(rows * (row + 1), sizeof *b->labels);
+    b->src_length = calloc(rows, sizeof *b->src_length);
+    return b->src && b->answer && b->tgt && b->labels && b->src_length;
+}
+
+void batch_free(batch *b) {
+    free(b->src), free(b->answer), free(b->tgt), free(b->labels), free(b->src_length);
+    *b = (batch){ 0 };
+}
+
+/* Row i of every array, from a sequence of n tokens. */
+static void fill_row(batch *b, int64_t i, int64_t n, const int32_t *src, const int32_t *answer) {
+    int32_t *tgt = b->tgt + i * b->T, *labels = b->labels + i * b->T;
+    memcpy(b->src + i * b->S, src, (size_t)n * sizeof *src);
+    memcpy(b->answer + i * b->S, answer, (size_t)n * sizeof *answer);
+    tgt[0] = TASK_START;
+    memcpy(tgt + 1, answer, (size_t)n * sizeof *answer);
+    memcpy(labels, answer, (size_t)n * sizeof *answer);
+    labels[n] = TASK_END;
+    for (int64_t t = n + 1; t < b->T; t++) tgt[t] = TASK_END, labels[t] = -1;
+    for (int64_t s = n; s < b->S; s++) b->src[i * b->S + s] = b->answer[i * b->S + s] = TASK_END;
+}
+
+void batch_fill(batch *b, const task *t, task_stream stream, uint64_t first, int64_t rows) {
+    int32_t src[TASK_MAX_LEN], answer[TASK_MAX_LEN];
+    b->B = rows, b->S = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t n = task_sequence(t, stream, first + (uint64_t)i, src, answer);
+        b->src_length[i] = (int32_t)n;
+        if (n > b->S) b->S = n;
+    }
+    b->T = b->S + 1;
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t n = task_sequence(t, stream, first + (uint64_t)i, src, answer);
+        fill_row(b, i, n, src, answer);
+    }
+}
+
+bool batch_feed(const batch *b, wf_plan *p, const wf_transformer *m) {
+    return wf_bind(p, "B", b->B) && wf_bind(p, "S", b->S) && wf_bind(p, "T", b->T) &&
+           wf_feed(p, m->src, b->src) && wf_feed(p, m->src_length, b->src_length) &&
+           wf_feed(p, m->tgt, b->tgt) && wf_feed(p, m->labels, b->labels);
+}

@@ -1,0 +1,389 @@
+/* tools/train.c - trains a Transformer on a task, saves it, and says how well it does on unseen sequences.
+ *
+ * The model file is the checkpoint: a resumed training goes on as if it had never stopped, bit for bit,
+ * because the data and the dropout of a step are functions of (seed, step). Not here: the options
+ * (settings.c), the words (report.c), the evaluation (evaluate.c). */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "diagnose.h"
+#include "evaluate.h"
+#include "history.h"
+#include "output.h"
+#include "report.h"
+#include "settings.h"
+
+enum { VALIDATED = 1000 }; /* unseen sequences */
+
+/* Sums over the steps since the last line. */
+typedef struct interval {
+    double loss, nll, tokens, correct, seconds;
+    int64_t steps;
+} interval;
+
+typedef struct session {
+    wf_pool *pool;
+    wf_transformer *model;
+    wf_plan *plan;
+    evaluator evaluator;
+    batch batch;
+    task task;
+    wf_schedule schedule;
+    int64_t step, saved_step; /* done; in the file (-1: none) */
+    double norm;
+    interval recent;
+    double started, trained_seconds; /* clock at the first step; of steps alone */
+    int64_t first_step;
+    report report;
+    history history;
+} session;
+
+/* ---- signals: finish the step, save, leave; at once the second time ------------------------------- */
+
+static volatile sig_atomic_t signalled;
+
+static void on_signal(int number) {
+    if (signalled) _exit(EXIT_SIGNAL + number);
+    signalled = number;
+}
+
+static void catch_signals(void) {
+    struct sigaction action = { .sa_handler = on_signal };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe shows as a failed write */
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------ */
+
+static wf_file *open_checkpoint(void) {
+    if (!set.resume) return NULL;
+    if (!set.model) usage_error(&train_program, "--resume needs the file to go on with: -o FILE");
+    wf_file *f = wf_file_open(set.model);
+    if (!wf_file_ok(f)) fail(&train_program, "%s", wf_file_error(f));
+    if (!setting_in_file(f, "step"))
+        fail(&train_program, "%s holds a model but no training: it can't be resumed", set.model);
+    return f;
+}
+
+static int64_t step_in_file(const wf_file *f) {
+    int64_t step;
+    char message[WF_MESSAGE];
+    option row = COUNT("step", step, 0, 1e12, "");
+    if (!option_set(&row, setting_in_file(f, "step"), message))
+        fail(&train_program, "%s: %s", set.model, message);
+    return step;
+}
+
+/* A training may take hours: what can't be written is found now. */
+static void check_outputs(void) {
+    char message[WF_MESSAGE];
+    const char *const files[] = { set.model, set.log, set.curve };
+    for (int i = 0; i < 3; i++) {
+        if (!files[i]) continue;
+        if (!output_writable(files[i], message)) fail(&train_program, "%s", message);
+        for (int k = 0; k < i; k++)
+            if (files[k] && (strcmp(files[i], files[k]) == 0 || same_file(files[i], files[k])))
+                usage_error(&train_program, "%s is to be two outputs at once", files[i]);
+    }
+}
+
+static void open_model(session *s, const wf_file *f) {
+    char message[WF_MESSAGE];
+    wf_training_config training = settings_training();
+    wf_transformer_config config = settings_model();
+    s->model = f ? wf_transformer_load(f, &training, WF_F32, (uint64_t)set.seed, message)
+                 : wf_transformer_new(&config, &training, WF_F32, (uint64_t)set.seed, message);
+    if (!s->model && f) fail(&train_program, "%s: %s", set.model, message);
+    if (!s->model) usage_error(&train_program, "%s", message);
+    if (!wf_ok(s->model->graph)) fail(&train_program, "%s", wf_error(s->model->graph));
+    s->step = s->first_step = f ? step_in_file(f) : 0;
+    s->saved_step = f ? s->step : -1;
+    if (s->step >= set.max_steps)
+        usage_error(&train_program, "%s has done %lld steps already: a --max-steps above that goes on",
+                    set.model, (long long)s->step);
+}
+
+static double leaf_bytes(const session *s) {
+    double bytes = 4.0 * (double)wf_transformer_parameter_count(s->model);
+    for (int i = 0; i < s->model->optimizer.n_moments; i++)
+        bytes += (double)wf_bytes(s->model->optimizer.moments[i]);
+    return bytes;
+}
+
+/* What the largest step will need, known before the first one. */
+static double memory_needed(session *s) {
+    wf_plan *p = s->plan;
+    bool ok = wf_bind(p, "B", set.batch_size) && wf_bind(p, "S", s->batch.max_len) &&
+              wf_bind(p, "T", s->batch.max_len + 1);
+    size_t step = ok ? wf_plan_memory(p) : 0;
+    if (!step) fail(&train_program, "%s; --batch-size, --max-len or --d-model lower the need", wf_plan_error(p));
+    return leaf_bytes(s) + (double)step;
+}
+
+static void check_memory(double needed) {
+    double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    char a[OPTION_TEXT_SIZE], b[OPTION_TEXT_SIZE];
+    if (installed <= 0 || needed <= installed) return;
+    fail(&train_program, "a step needs %s and this machine has %s: lower --batch-size, --d-model or --layers",
+         bytes_text(needed, a), bytes_text(installed, b));
+}
+
+static void announce(session *s, double memory) {
+    static const char *const norms[] = { "post-norm", "pre-norm" };
+    const wf_transformer_config *c = &s->model->config;
+    char words[3][OPTION_TEXT_SIZE], numbers[3][OPTION_TEXT_SIZE];
+    report *r = &s->report;
+    double parameters = (double)wf_transformer_parameter_count(s->model);
+    say(r, "task     %s, %lld to %lld tokens, seed %lld", option_text(option_find(&train_program, "task"), words[0]),
+        (long long)set.min_len, (long long)set.max_len, (long long)set.seed);
+    say(r, "model    width %lld, %lld heads, %lld + %lld layers, feed-forward %lld (%s), %s, %s positions",
+        (long long)c->d_model, (long long)c->num_heads, (long long)c->encoder_layers,
+        (long long)c->decoder_layers, (long long)c->dim_feedforward,
+        option_text(option_find(&train_program, "activation"), words[0]), norms[c->norm_first],
+        option_text(option_find(&train_program, "positions"), words[1]));
+    say(r, "         %s parameters", thousands(parameters, numbers[0]));
+    say(r, "recipe   %s, batches of %lld, peak rate %s after %lld steps, then %s; clipped at %s",
+        option_text(option_find(&train_program, "optimizer"), words[0]), (long long)set.batch_size,
+        shortest(set.lr, numbers[0]), (long long)set.warmup,
+        option_text(option_find(&train_program, "lr-schedule"), words[1]), shortest(set.clip_norm, numbers[1]));
+    say(r, "machine  %lld threads, %s kernels, %s of memory", (long long)wf_pool_threads(s->pool), wf_isa(),
+        bytes_text(memory, numbers[0]));
+    if (set.resume) say(r, "resumed  %s after step %lld", set.model, (long long)s->step);
+    FILE *e = event(r, "run");
+    for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
+        if (o->stored) json_text(e, o->name, option_text(o, words[0]));
+    json_int(e, "step", s->step);
+    json_real(e, "parameters", parameters);
+    json_real(e, "memory", memory);
+    json_int(e, "threads", wf_pool_threads(s->pool));
+    json_text(e, "isa", wf_isa());
+    event_send(r);
+}
+
+static void session_open(session *s) {
+    char message[WF_MESSAGE];
+    wf_file *f = open_checkpoint();
+    settings_complete(f);
+    check_outputs();
+    open_model(s, f);
+    wf_file_free(f);
+    s->task = settings_task();
+    s->schedule = settings_schedule();
+    s->pool = wf_pool_new((int)set.threads);
+    if (!s->pool || !batch_new(&s->batch, set.batch_size, set.max_len)) fail(&train_program, "out of memory");
+    s->plan = wf_transformer_train_plan(s->model, s->pool);
+    if (!wf_plan_ok(s->plan)) fail(&train_program, "%s", wf_plan_error(s->plan));
+    double memory = memory_needed(s);
+    check_memory(memory);
+    if (!evaluator_new(&s->evaluator, s->model, s->pool, set.max_len, message))
+        fail(&train_program, "%s", message);
+    if (!report_open(&s->report, set.quiet, set.json, set.log, set.resume))
+        fail(&train_program, "%s can't be written: %s", set.log, strerror(errno));
+    announce(s, memory);
+    if (set.profile) wf_profile(s->plan, true);
+}
+
+static void session_close(session *s) {
+    if (!report_close(&s->report)) fail(&train_program, "%s could not be written: no space left?", set.log);
+    evaluator_free(&s->evaluator);
+    wf_plan_free(s->plan);
+    wf_transformer_free(s->model);
+    wf_pool_free(s->pool);
+    batch_free(&s->batch);
+    series_free(&s->history.train);
+    series_free(&s->history.valid);
+}
+
+/* ---- a step --------------------------------------------------------------------------------------------- */
+
+static bool run_step(session *s, int64_t step) {
+    const wf_transformer *m = s->model;
+    wf_plan *p = s->plan;
+    double rates[3];
+    float loss, nll, count, correct, norm;
+    batch_fill(&s->batch, &s->task, STREAM_TRAIN, (uint64_t)((step - 1) * set.batch_size), set.batch_size);
+    wf_optimizer_rates(&m->training.optimizer, wf_schedule_rate(&s->schedule, step), step, rates);
+    wf_random_step(p, (uint64_t)step, 0);
+    bool ok = batch_feed(&s->batch, p, m) &&
+              wf_feed_reals(p, m->optimizer.rates, rates, (int)wf_count(m->optimizer.rates)) && wf_run(p) &&
+              wf_fetch(p, m->loss.loss, &loss) && wf_fetch(p, m->loss.nll, &nll) &&
+              wf_fetch(p, m->loss.count, &count) && wf_fetch(p, m->correct, &correct) &&
+              wf_fetch(p, m->optimizer.norm, &norm);
+    if (!ok) return false;
+    s->norm = norm;
+    interval *r = &s->recent;
+    r->loss += loss, r->nll += nll, r->tokens += count, r->correct += correct, r->steps++;
+    return true;
+}
+
+/* The interval so far as a line; a new interval begins if it was printed. */
+static void report_progress(session *s, bool line) {
+    const interval *r = &s->recent;
+    double per_step = s->trained_seconds / (double)(s->step - s->first_step);
+    progress p = {
+        .step = s->step, .total = set.max_steps,
+        .loss = r->loss / r->tokens, .nll = r->nll / r->tokens, .accuracy = r->correct / r->tokens,
+        .tokens_per_second = r->tokens / r->seconds,
+        .norm = s->norm, .rate = wf_schedule_rate(&s->schedule, s->step),
+        .elapsed = seconds_now() - s->started, .remaining = per_step * (double)(set.max_steps - s->step),
+    };
+    report_bar(&s->report, &p);
+    if (!line) return;
+    report_step(&s->report, &p);
+    series_add(&s->history.train, (double)s->step, p.loss);
+    s->recent = (interval){ 0 };
+}
+
+/* ---- saving ------------------------------------------------------------------------------------------------ */
+
+static bool save(session *s) {
+    char message[WF_MESSAGE];
+    settings_meta meta;
+    if (!set.model || s->saved_step == s->step) return true;
+    settings_to_meta(s->step, &meta);
+    if (!wf_transformer_save(s->model, set.model, true, meta.pairs, meta.n, message)) {
+        say(&s->report, "%s", ""); /* off the bar */
+        warn(&train_program, "step %lld is not saved: %s", (long long)s->step, message);
+        return false;
+    }
+    s->saved_step = s->step;
+    json_int(event(&s->report, "save"), "step", s->step);
+    event_send(&s->report);
+    return true;
+}
+
+/* ---- evaluating ----------------------------------------------------------------------------------------------- */
+
+static evaluation evaluated(session *s, task_stream stream, const char *name) {
+    evaluation v;
+    char message[WF_MESSAGE];
+    double began = seconds_now();
+    if (!evaluate(&s->evaluator, &s->task, stream, VALIDATED, &v, message)) fail(&train_program, "%s", message);
+    FILE *e = event(&s->report, name);
+    json_int(e, "step", s->step);
+    json_int(e, "exact", v.exact);
+    json_int(e, "sequences", v.sequences);
+    json_real(e, "loss", v.nll / v.tokens);
+    json_real(e, "accuracy", v.correct / v.tokens);
+    json_real(e, "seconds", seconds_now() - began);
+    event_send(&s->report);
+    series_add(&s->history.valid, (double)s->step, v.nll / v.tokens);
+    return v;
+}
+
+static void validate(session *s) {
+    evaluation v = evaluated(s, STREAM_VALID, "valid");
+    say(&s->report, "%6lld/%-6lld  %10.4f %10.4g %6.1f %%   unseen: exact match %lld/%lld", (long long)s->step,
+        (long long)set.max_steps, v.nll / v.tokens, exp(v.nll / v.tokens), 100 * v.correct / v.tokens,
+        (long long)v.exact, (long long)v.sequences);
+    evaluation_free(&v);
+}
+
+static void test(session *s) {
+    evaluation v = evaluated(s, STREAM_TEST, "test");
+    say(&s->report, "\nOn %lld sequences it has never seen: loss %.4g per token, perplexity %.5g, token accuracy %.2f %%",
+        (long long)v.sequences, v.nll / v.tokens, exp(v.nll / v.tokens), 100 * v.correct / v.tokens);
+    say(&s->report, "source | reference | output");
+    for (int i = 0; i < SAMPLES; i++)
+        if (v.samples[i]) say(&s->report, "  %s", v.samples[i]);
+    if (!set.json) printf("exact match %lld/%lld\n", (long long)v.exact, (long long)v.sequences), fflush(stdout);
+    evaluation_free(&v);
+}
+
+/* ---- the training ------------------------------------------------------------------------------------------------ */
+
+/* A step that could not be made: nothing was updated, and the file is as it was. */
+static int step_failed(session *s, int64_t step) {
+    char name[256];
+    report *r = &s->report;
+    say(r, "%s", ""); /* off the bar */
+    if (!find_non_finite(s->model, &s->batch, (uint64_t)step, name)) {
+        warn(&train_program, "step %lld: %s", (long long)step, wf_plan_error(s->plan));
+        return EXIT_FAILED;
+    }
+    warn(&train_program, "step %lld: the %s is not finite; lower --lr or --clip-norm", (long long)step, name);
+    if (set.model && s->saved_step >= 0) say(r, "%s keeps step %lld", set.model, (long long)s->saved_step);
+    FILE *e = event(r, "nonfinite");
+    json_int(e, "step", step);
+    json_text(e, "tensor", name);
+    event_send(r);
+    return EXIT_NON_FINITE;
+}
+
+static int stopped_by_signal(session *s) {
+    const char *name = signalled == SIGINT ? "SIGINT" : "SIGTERM";
+    bool saved = save(s);
+    FILE *e = event(&s->report, "signal");
+    json_int(e, "step", s->step);
+    json_text(e, "signal", name);
+    event_send(&s->report);
+    if (set.model && saved)
+        say(&s->report, "%s: saved step %lld; go on with: train --resume -o %s", name, (long long)s->step, set.model);
+    else say(&s->report, "%s: stopped after step %lld; nothing saved", name, (long long)s->step);
+    return EXIT_SIGNAL + signalled;
+}
+
+static bool due(int64_t step, int64_t every) { return every && step % every == 0 && step < set.max_steps; }
+
+/* All steps, until the last, the end of the time or a signal. */
+static int train(session *s) {
+    s->started = seconds_now();
+    while (s->step < set.max_steps && !signalled) {
+        double began = seconds_now();
+        if (set.max_time && began - s->started >= set.max_time) break;
+        if (!run_step(s, s->step + 1)) return step_failed(s, s->step + 1);
+        s->step++;
+        s->recent.seconds += seconds_now() - began;
+        s->trained_seconds += seconds_now() - began;
+        report_progress(s, due(s->step, set.log_every) || s->step == set.max_steps);
+        if (due(s->step, set.valid_every)) validate(s);
+        if (due(s->step, set.save_every)) save(s); /* a failure is said, and the training goes on */
+    }
+    return signalled ? stopped_by_signal(s) : EXIT_DONE;
+}
+
+static void draw_curve(session *s) {
+    char title[100], word[OPTION_TEXT_SIZE];
+    snprintf(title, sizeof title, "Learning to %s", option_text(option_find(&train_program, "task"), word));
+    if (!history_draw(&s->history, set.curve, title))
+        fail(&train_program, "%s could not be written: %s", set.curve, strerror(errno));
+}
+
+/* After the last step: save, evaluate, draw. */
+static int finish(session *s) {
+    char took[OPTION_TEXT_SIZE], size[OPTION_TEXT_SIZE];
+    struct stat file;
+    int64_t steps = s->step - s->first_step;
+    bool saved = save(s);
+    if (s->recent.steps) report_progress(s, true);
+    say(&s->report, "\n%lld steps in %s", (long long)steps, duration(s->trained_seconds, took));
+    if (set.model && saved && stat(set.model, &file) == 0)
+        say(&s->report, "saved %s (%s)", set.model, bytes_text((double)file.st_size, size));
+    if (!set.model) say(&s->report, "the model is not kept: -o FILE would save it");
+    test(s);
+    if (set.profile) report_profile(&s->report, s->plan);
+    if (set.curve) draw_curve(s);
+    return saved ? EXIT_DONE : EXIT_FAILED;
+}
+
+int main(int argc, char **argv) {
+    session s = { .saved_step = -1 };
+    options_parse(&train_program, argc, argv);
+    session_open(&s);
+    catch_signals();
+    int status = train(&s);
+    if (status == EXIT_DONE) status = finish(&s);
+    FILE *e = event(&s.report, "end");
+    json_int(e, "step", s.step);
+    json_int(e, "status", status);
+    event_send(&s.report);
+    session_close(&s);
+    return close_stdout(&train_program, status);
+}
