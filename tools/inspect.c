@@ -1,0 +1,191 @@
+/* tools/inspect.c - what is in a model file: configuration, parameters, sizes, statistics, finite or not. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../models/transformer.h"
+#include "jsonl.h"
+#include "options.h"
+#include "report.h"
+
+static bool json;
+static const char *path;
+
+static option rows[] = {
+    GROUP("Output"),
+    FLAG("json", json, "one object a line: the file, its metadata, its tensors"),
+};
+
+static program self = {
+    .name = "inspect",
+    .purpose = "shows what is in a model file",
+    .examples = "  inspect copy.safetensors\n"
+                "  inspect --json copy.safetensors | grep '\"finite\":false'\n",
+    .options = rows,
+    .n = sizeof rows / sizeof *rows,
+    .operand_name = "FILE",
+    .operand = &path,
+};
+
+typedef struct statistics {
+    int64_t count, not_finite;
+    double mean, std, min, max; /* of the finite ones */
+    bool known;                 /* the type is one whose values can be read */
+} statistics;
+
+/* Element i, if the type is a number type that can be shown. */
+static double element(const wf_entry *e, int64_t i) {
+    const char *at = e->data;
+    float f32;
+    double f64;
+    int32_t i32;
+    if (strcmp(e->dtype, "F32") == 0) return memcpy(&f32, at + 4 * i, 4), f32;
+    if (strcmp(e->dtype, "F64") == 0) return memcpy(&f64, at + 8 * i, 8), f64;
+    return memcpy(&i32, at + 4 * i, 4), i32;
+}
+
+static bool readable(const wf_entry *e) {
+    return strcmp(e->dtype, "F32") == 0 || strcmp(e->dtype, "F64") == 0 || strcmp(e->dtype, "I32") == 0;
+}
+
+/* Two passes: a variance of differences does not cancel. */
+static statistics look_at(const wf_entry *e) {
+    statistics s = { .count = 1, .known = readable(e), .min = INFINITY, .max = -INFINITY };
+    for (int i = 0; i < e->ndim; i++) s.count *= e->shape[i]; /* checked when the file was read */
+    if (!s.known) return s;
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < s.count; i++) {
+        double x = element(e, i);
+        if (!isfinite(x)) { s.not_finite++; continue; }
+        sum += x;
+        if (x < s.min) s.min = x;
+        if (x > s.max) s.max = x;
+    }
+    double n = (double)(s.count - s.not_finite);
+    s.mean = sum / n;
+    for (int64_t i = 0; i < s.count; i++) {
+        double x = element(e, i);
+        if (isfinite(x)) squares += (x - s.mean) * (x - s.mean);
+    }
+    s.std = sqrt(squares / n);
+    return s;
+}
+
+static const char *shape_text(const wf_entry *e, char *text, size_t size) {
+    size_t n = 0;
+    snprintf(text, size, "[]");
+    for (int i = 0; i < e->ndim && n < size; i++)
+        n += (size_t)snprintf(text + n, size - n, "%c%" PRId64 "%s", i ? ',' : '[', e->shape[i],
+                              i + 1 == e->ndim ? "]" : "");
+    return text;
+}
+
+static void print_tensor(const wf_entry *e, const statistics *s) {
+    char shape[160], count[OPTION_TEXT_SIZE];
+    printf("%-52s %-4s %-12s %10s", e->name, e->dtype, shape_text(e, shape, sizeof shape),
+           thousands((double)s->count, count));
+    if (s->known && s->count > s->not_finite)
+        printf(" %10.3g %9.3g %10.3g %10.3g", s->mean, s->std, s->min, s->max);
+    if (s->not_finite) printf("  %" PRId64 " NOT FINITE", s->not_finite);
+    putchar('\n');
+}
+
+static void send_tensor(const wf_entry *e, const statistics *s) {
+    json_begin(stdout, "tensor");
+    json_text(stdout, "name", e->name);
+    json_text(stdout, "dtype", e->dtype);
+    json_key(stdout, "shape");
+    for (int i = 0; i < e->ndim; i++) printf("%c%" PRId64, i ? ',' : '[', e->shape[i]);
+    fputs(e->ndim ? "]" : "[]", stdout);
+    json_int(stdout, "count", s->count);
+    bool values = s->known && s->count > s->not_finite;
+    json_real(stdout, "mean", values ? s->mean : NAN);
+    json_real(stdout, "std", values ? s->std : NAN);
+    json_real(stdout, "min", values ? s->min : NAN);
+    json_real(stdout, "max", values ? s->max : NAN);
+    if (s->known) json_bool(stdout, "finite", s->not_finite == 0);
+    json_end(stdout);
+}
+
+static void show_metadata(const wf_file *f) {
+    if (!json && wf_file_meta_count(f)) puts("\nMetadata");
+    for (int i = 0; i < wf_file_meta_count(f); i++) {
+        wf_meta m = wf_file_meta_at(f, i);
+        if (!json) {
+            printf("  %-24s %.100s%s\n", m.key, m.value, strlen(m.value) > 100 ? "..." : "");
+            continue;
+        }
+        json_begin(stdout, "metadata");
+        json_text(stdout, "key", m.key);
+        json_text(stdout, "value", m.value);
+        json_end(stdout);
+    }
+}
+
+/* A line of its own: the moments of an optimizer are not parameters. */
+static bool is_moment(const wf_entry *e) { return strncmp(e->name, "optimizer.", 10) == 0; }
+
+static void show_summary(const wf_file *f, int64_t parameters, int64_t moments, int64_t bytes, bool finite) {
+    char a[OPTION_TEXT_SIZE], b[OPTION_TEXT_SIZE], c[OPTION_TEXT_SIZE];
+    if (json) {
+        json_begin(stdout, "file");
+        json_int(stdout, "tensors", wf_file_count(f));
+        json_int(stdout, "parameters", parameters);
+        json_int(stdout, "moments", moments);
+        json_int(stdout, "bytes", bytes);
+        json_bool(stdout, "checksum", wf_file_checked(f));
+        json_bool(stdout, "finite", finite);
+        json_end(stdout);
+        return;
+    }
+    printf("\n%d tensors: %s parameters and %s optimizer moments in %s; %s; %s\n", wf_file_count(f),
+           thousands((double)parameters, a), thousands((double)moments, b), bytes_text((double)bytes, c),
+           wf_file_checked(f) ? "the checksum is right" : "no checksum",
+           finite ? "all values are finite" : "NOT all values are finite");
+}
+
+static void show_tensors(const wf_file *f) {
+    int64_t parameters = 0, moments = 0, bytes = 0;
+    bool finite = true;
+    if (!json)
+        printf("\n%-52s %-4s %-12s %10s %10s %9s %10s %10s\n", "Tensor", "type", "shape", "elements", "mean",
+               "std", "min", "max");
+    for (int i = 0; i < wf_file_count(f); i++) {
+        const wf_entry *e = wf_file_at(f, i);
+        statistics s = look_at(e);
+        if (json) send_tensor(e, &s);
+        else print_tensor(e, &s);
+        *(is_moment(e) ? &moments : &parameters) += s.count;
+        bytes += (int64_t)e->bytes;
+        finite &= s.not_finite == 0;
+    }
+    show_summary(f, parameters, moments, bytes, finite);
+}
+
+/* Files from elsewhere have no configuration that could be read: that is said, and is no failure. */
+static void show_configuration(const wf_file *f) {
+    wf_transformer_config c;
+    char message[WF_MESSAGE];
+    if (json) return;
+    if (!wf_transformer_read_config(f, &c, message)) {
+        printf("%s: not a model of weft (%s)\n", path, message);
+        return;
+    }
+    printf("%s: a Transformer of width %" PRId64 ", %" PRId64 " heads, %" PRId64 " + %" PRId64
+           " layers, feed-forward %" PRId64 ", vocabularies %" PRId64 " and %" PRId64 ", up to %" PRId64 " tokens\n",
+           path, c.d_model, c.num_heads, c.encoder_layers, c.decoder_layers, c.dim_feedforward, c.src_vocab,
+           c.tgt_vocab, c.max_len);
+}
+
+int main(int argc, char **argv) {
+    options_parse(&self, argc, argv);
+    if (!path) usage_error(&self, "say which file to look into");
+    wf_file *f = wf_file_open(path);
+    if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
+    show_configuration(f);
+    show_metadata(f);
+    show_tensors(f);
+    wf_file_free(f);
+    return close_stdout(&self, EXIT_DONE);
+}

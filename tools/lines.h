@@ -1,0 +1,34 @@
+/* tools/lines.h - lines of token ids from a stream, as they come.
+ *
+ * A batch is as many lines as are there, so that a pipe is answered without waiting for its end. */
+#ifndef WEFT_TOOLS_LINES_H
+#define WEFT_TOOLS_LINES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LONGEST_LINE = 1 << 20 }; /* bytes */
+
+typedef struct lines {
+    int file;
+    char *buffer;
+    size_t begin, end, capacity; /* what was read and not yet returned: [begin, end) */
+    bool at_end;
+    int64_t number;              /* of the line returned last, from 1 */
+} lines;
+
+typedef enum { LINE_READ, LINE_WAIT, LINE_END, LINE_TOO_LONG, LINE_FAILED } line_status;
+
+bool lines_open(lines *l, const char *path); /* NULL: stdin. False: errno */
+void lines_close(lines *l);
+
+/* The next line, ended by '\0', valid until the next call. With wait false: LINE_WAIT if reading it would
+ * have to wait for the writer. */
+line_status lines_next(lines *l, bool wait, char **line);
+
+/* Ids separated by blanks, each in 0..vocab-1, at most `most` of them. Returns how many, or -1 with the
+ * reason in message[256]. */
+int64_t parse_ids(const char *line, int64_t vocab, int64_t most, int32_t *ids, char *message);
+
+#endif
