@@ -184,11 +184,11 @@ double number(uint64_t key, uint64_t i) {
 
 uint64_t key_of(const char *name, uint64_t salt) { return wf_hash_bytes(salt, name, strlen(name)); }
 
-#ifndef WEFT_SOURCE_ROOT
-#define WEFT_SOURCE_ROOT "."
+#ifndef WEFT_TEST_DATA
+#define WEFT_TEST_DATA "tests/data"
 #endif
 
 char *source_path(const char *relative, char *buffer, size_t size) {
-    snprintf(buffer, size, "%s/%s", WEFT_SOURCE_ROOT, relative);
+    snprintf(buffer, size, "%s/../../%s", WEFT_TEST_DATA, relative);
     return buffer;
 }
