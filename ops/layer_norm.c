@@ -24,7 +24,9 @@ static bool is_row(wf_call *c, int i, int64_t columns, const char *what) {
 
 static bool shape_layer_norm(wf_call *c) {
     const wf_view *x = &c->in[0];
+    double eps = ((const layer_norm_attrs *)c->attrs)->eps;
     if (x->ndim < 1) return wf_fail(c, "a scalar has no last axis");
+    if (!(eps >= 0)) return wf_fail(c, "eps is %g, not 0 or more", eps);
     if (!wf_same_as_operand(c)) return false;
     for (int k = 1; k <= 2; k++) wf_set_shape(&c->out[k], x->dtype, x->ndim - 1, x->shape);
     int64_t columns = x->shape[x->ndim - 1];
