@@ -1,5 +1,6 @@
-/* ops/binary.c - two operands, element by element, with broadcasting. A member of the family is a row of
- * binary.inc: its value is a loop in kernels/, the shares of its gradient are recorded by the row's expressions. */
+/* ops/binary.c - two operands, element by element, with broadcasting. A member of the family is
+ * a row of binary.inc: its value is a loop in kernels/, the shares of its gradient are recorded
+ * by the row's expressions. */
 #include "internal.h"
 
 static bool shape_binary(wf_call *c) {
@@ -16,40 +17,40 @@ static bool run_binary(const wf_call *c, enum wf_binary f, int64_t task) {
     return true;
 }
 
-/* ---- arithmetic -------------------------------------------------------------------------------------- */
+/* ---- arithmetic ------------------------------------------------------------------------------ */
 
-#define BINARY(NAME, value, da, db)                                                                 \
-    static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {             \
-        (void)phase, (void)scratch;                                                                 \
-        return run_binary(c, WF_BINARY_##NAME, task);                                               \
-    }                                                                                               \
-    static void grad_##NAME(wf_tensor *y, wf_tensor *const *cotangent, wf_tensor **dx,              \
-                            uint32_t need) {                                                        \
-        wf_tensor *a = y->in[0], *b = y->in[1], *dy = cotangent[0];                                 \
-        (void)a, (void)b;                                                                           \
-        if (need & 1) dx[0] = da;                                                                   \
-        if (need & 2) dx[1] = db;                                                                   \
-    }                                                                                               \
-    const wf_op wf_op_##NAME = {                                                                    \
-        .name = #NAME,                                                                              \
-        .family = "elementwise",                                                                    \
-        .arity = 2,                                                                                 \
-        .shape = shape_binary,                                                                      \
-        .tasks = wf_elementwise_tasks,                                                              \
-        .eval = eval_##NAME,                                                                        \
-        .grad = grad_##NAME,                                                                        \
-        .strided = 3,                                                                               \
-        .in_place = 3,                                                                              \
-    };                                                                                              \
-    wf_tensor *wf_##NAME(wf_tensor *a, wf_tensor *b) {                                              \
-        return wf_record(&wf_op_##NAME, 2, (wf_tensor *[]){ a, b }, NULL);                          \
+#define BINARY(NAME, value, da, db)                                                                \
+    static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
+        (void)phase, (void)scratch;                                                                \
+        return run_binary(c, WF_BINARY_##NAME, task);                                              \
+    }                                                                                              \
+    static void grad_##NAME(wf_tensor *y, wf_tensor *const *cotangent, wf_tensor **dx,             \
+                            uint32_t need) {                                                       \
+        wf_tensor *a = y->in[0], *b = y->in[1], *dy = cotangent[0];                                \
+        (void)a, (void)b;                                                                          \
+        if (need & 1) dx[0] = da;                                                                  \
+        if (need & 2) dx[1] = db;                                                                  \
+    }                                                                                              \
+    const wf_op wf_op_##NAME = {                                                                   \
+        .name = #NAME,                                                                             \
+        .family = "elementwise",                                                                   \
+        .arity = 2,                                                                                \
+        .shape = shape_binary,                                                                     \
+        .tasks = wf_elementwise_tasks,                                                             \
+        .eval = eval_##NAME,                                                                       \
+        .grad = grad_##NAME,                                                                       \
+        .strided = 3,                                                                              \
+        .in_place = 3,                                                                             \
+    };                                                                                             \
+    wf_tensor *wf_##NAME(wf_tensor *a, wf_tensor *b) {                                             \
+        return wf_record(&wf_op_##NAME, 2, (wf_tensor *[]){ a, b }, NULL);                         \
     }
 #define COMPARE(name, value)
 #include "binary.inc"
 #undef BINARY
 #undef COMPARE
 
-/* ---- comparisons: 1 or 0, of reals or ids ------------------------------------------------------------ */
+/* ---- comparisons: 1 or 0, of reals or ids ---------------------------------------------------- */
 
 static bool shape_compare(wf_call *c) {
     if (c->in[0].dtype != WF_I32 && !wf_want_real(c, 0)) return false;
@@ -86,24 +87,24 @@ static bool run_compare(const wf_call *c, enum wf_binary f, int64_t task) {
 }
 
 #define BINARY(name, value, da, db)
-#define COMPARE(NAME, value)                                                                        \
-    static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {             \
-        (void)phase, (void)scratch;                                                                 \
-        return run_compare(c, WF_BINARY_##NAME, task);                                              \
-    }                                                                                               \
-    const wf_op wf_op_##NAME = {                                                                    \
-        .name = #NAME,                                                                              \
-        .family = "elementwise",                                                                    \
-        .arity = 2,                                                                                 \
-        .shape = shape_compare,                                                                     \
-        .tasks = wf_elementwise_tasks,                                                              \
-        .eval = eval_##NAME,                                                                        \
-        .no_grad = "a comparison is constant but for jumps",                                        \
-        .strided = 3,                                                                               \
-        .in_place = 3,                                                                              \
-    };                                                                                              \
-    wf_tensor *wf_##NAME(wf_tensor *a, wf_tensor *b) {                                              \
-        return wf_record(&wf_op_##NAME, 2, (wf_tensor *[]){ a, b }, NULL);                          \
+#define COMPARE(NAME, value)                                                                       \
+    static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
+        (void)phase, (void)scratch;                                                                \
+        return run_compare(c, WF_BINARY_##NAME, task);                                             \
+    }                                                                                              \
+    const wf_op wf_op_##NAME = {                                                                   \
+        .name = #NAME,                                                                             \
+        .family = "elementwise",                                                                   \
+        .arity = 2,                                                                                \
+        .shape = shape_compare,                                                                    \
+        .tasks = wf_elementwise_tasks,                                                             \
+        .eval = eval_##NAME,                                                                       \
+        .no_grad = "a comparison is constant but for jumps",                                       \
+        .strided = 3,                                                                              \
+        .in_place = 3,                                                                             \
+    };                                                                                             \
+    wf_tensor *wf_##NAME(wf_tensor *a, wf_tensor *b) {                                             \
+        return wf_record(&wf_op_##NAME, 2, (wf_tensor *[]){ a, b }, NULL);                         \
     }
 #include "binary.inc"
 #undef BINARY

@@ -1,8 +1,8 @@
-/* ops/chain.c - the ops that the chain rule itself is written in, known to core: copy, fill, sum_to and
- * broadcast_to. (The fifth, add, is a row of binary.inc.) */
+/* ops/chain.c - the ops that the chain rule itself is written in, known to core: copy, fill,
+ * sum_to and broadcast_to. (The fifth, add, is a row of binary.inc.) */
 #include "internal.h"
 
-/* ---- copy: any strides to row-major ------------------------------------------------------------------ */
+/* ---- copy: any strides to row-major ---------------------------------------------------------- */
 
 static bool shape_copy(wf_call *c) {
     wf_set_shape(&c->out[0], c->in[0].dtype, c->in[0].ndim, c->in[0].shape);
@@ -25,7 +25,7 @@ const wf_op wf_op_copy = {
     .strided = 1,
 };
 
-/* ---- fill: one value in the shape of another tensor -------------------------------------------------- */
+/* ---- fill: one value in the shape of another tensor ------------------------------------------ */
 
 static bool shape_fill(wf_call *c) {
     wf_set_shape(&c->out[0], wf_real(c->graph), c->in[0].ndim, c->in[0].shape);
@@ -58,7 +58,7 @@ wf_tensor *wf_fill(wf_tensor *like, double value) {
     return wf_record(&wf_op_fill, 1, &like, &value);
 }
 
-/* ---- broadcast_to: x repeated along the axes that stretch -------------------------------------------- */
+/* ---- broadcast_to: x repeated along the axes that stretch ------------------------------------ */
 
 /* Does `small` broadcast to `large`, without stretching large? */
 static bool stretches(const wf_view *small, const wf_view *large) {
@@ -71,7 +71,8 @@ static bool stretches(const wf_view *small, const wf_view *large) {
 
 static bool shape_broadcast_to(wf_call *c) {
     if (!stretches(&c->in[0], &c->in[1]))
-        return wf_fail(c, "%s does not broadcast to %s", wf_show(c, &c->in[0]), wf_show(c, &c->in[1]));
+        return wf_fail(c, "%s does not broadcast to %s", wf_show(c, &c->in[0]),
+                       wf_show(c, &c->in[1]));
     wf_set_shape(&c->out[0], c->in[0].dtype, c->in[1].ndim, c->in[1].shape);
     return true;
 }
@@ -98,12 +99,13 @@ wf_tensor *wf_broadcast_to(wf_tensor *x, wf_tensor *like) {
     return wf_record(&wf_op_broadcast_to, 2, (wf_tensor *[]){ x, like }, NULL);
 }
 
-/* ---- sum_to: the sum over what a broadcast repeated -------------------------------------------------- */
+/* ---- sum_to: the sum over what a broadcast repeated ------------------------------------------ */
 
 static bool shape_sum_to(wf_call *c) {
     if (!wf_want_real(c, 0)) return false;
     if (!stretches(&c->in[1], &c->in[0]))
-        return wf_fail(c, "%s does not broadcast to %s", wf_show(c, &c->in[1]), wf_show(c, &c->in[0]));
+        return wf_fail(c, "%s does not broadcast to %s", wf_show(c, &c->in[1]),
+                       wf_show(c, &c->in[0]));
     wf_set_shape(&c->out[0], c->in[0].dtype, c->in[1].ndim, c->in[1].shape);
     return wf_sum_shape(c);
 }

@@ -1,11 +1,12 @@
-/* ops/einsum.c - Einstein's notation: "nqhd,nkhd->nhqk" names each operand's axes by letters, and the result's.
- * A letter that is not in the result is summed over. Without "->" the result has the letters that occur
- * once, in ASCII order. It is no op of its own: it is recorded as sums, permutes, products and reshapes, and
- * so is its gradient.
+/* ops/einsum.c - Einstein's notation: "nqhd,nkhd->nhqk" names each operand's axes by letters, and
+ * the result's. A letter that is not in the result is summed over. Without "->" the result has the
+ * letters that occur once, in ASCII order. It is no op of its own: it is recorded as sums,
+ * permutes, products and reshapes, and so is its gradient.
  *
- * Operands are joined in pairs, left to right. In a pair, letters are of four sorts: those in both and still needed
- * (the batch), in both and not needed (contracted), and in one only (kept). With the axes in that order a pair
- * is one batched matrix product [batch, a's kept, contracted] x [batch, contracted, b's kept]. */
+ * Operands are joined in pairs, left to right. In a pair, letters are of four sorts: those in
+ * both and still needed (the batch), in both and not needed (contracted), and in one only
+ * (kept). With the axes in that order a pair is one batched matrix product [batch, a's kept,
+ * contracted] x [batch, contracted, b's kept]. */
 #include <string.h>
 
 #include "internal.h"
@@ -31,7 +32,7 @@ static bool fail(const formula *f, const char *what, char letter) {
     return false;
 }
 
-/* ---- sets of letters, as strings ----------------------------------------------------------------------- */
+/* ---- sets of letters, as strings ------------------------------------------------------------- */
 
 static bool has(const char *letters, char letter) {
     return letter && strchr(letters, letter);
@@ -42,11 +43,7 @@ static void append(char *letters, char letter) {
     letters[n] = letter, letters[n + 1] = '\0';
 }
 
-static uint32_t axis_of(const term *t, char letter) {
-    return WF_AXIS(strchr(t->letters, letter) - t->letters);
-}
-
-/* ---- reading the formula ---------------------------------------------------------------------------------- */
+/* ---- reading the formula --------------------------------------------------------------------- */
 
 static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -71,8 +68,8 @@ static bool read_terms(formula *f, const char **p) {
         term *t = &f->terms[i];
         if (!read_letters(f, p, t->letters, WF_MAX_DIMS)) return false;
         if ((int)strlen(t->letters) != t->x->ndim) {
-            wf_poison(f->g, "einsum: \"%s\": operand %d has %d axes and the letters \"%s\"", f->text, i + 1,
-                      t->x->ndim, t->letters);
+            wf_poison(f->g, "einsum: \"%s\": operand %d has %d axes and the letters \"%s\"",
+                      f->text, i + 1, t->x->ndim, t->letters);
             return false;
         }
         if (i == f->n - 1 ? **p == ',' : **p != ',') {
@@ -115,14 +112,15 @@ static bool sizes_agree(const formula *f) {
         const term *t = &f->terms[i];
         for (int a = 0; t->letters[a]; a++) {
             int c = t->letters[a];
-            if (seen[c] && size[c] != t->x->shape[a]) return fail(f, "the operands differ in the size of", (char)c);
+            if (seen[c] && size[c] != t->x->shape[a])
+                return fail(f, "the operands differ in the size of", (char)c);
             seen[c] = true, size[c] = t->x->shape[a];
         }
     }
     return true;
 }
 
-/* ---- one term --------------------------------------------------------------------------------------------- */
+/* ---- one term -------------------------------------------------------------------------------- */
 
 /* Remove axis i, which the tensor has lost. */
 static void forget(term *t, int i) {
@@ -136,7 +134,8 @@ static wf_tensor *identity(wf_tensor *x, int i, int j) {
                     wf_unsqueeze(wf_arange(x, j), all & ~WF_AXIS(j)));
 }
 
-/* A repeated letter means the diagonal: what is off it becomes 0, and the second axis is summed away. */
+/* A repeated letter means the diagonal: what is off it becomes 0, and the second axis is summed
+ * away. */
 static void take_diagonals(term *t) {
     for (int i = 0; t->letters[i]; i++)
         for (int j = i + 1; t->letters[j];) {
@@ -188,7 +187,7 @@ static wf_tensor *merged(wf_tensor *x, int first, int n) {
     return wf_reshape(x, ndim, dims);
 }
 
-/* ---- a pair ----------------------------------------------------------------------------------------------- */
+/* ---- a pair ---------------------------------------------------------------------------------- */
 
 typedef struct sorts {
     char batch[2 * WF_MAX_DIMS + 1], a[2 * WF_MAX_DIMS + 1], b[2 * WF_MAX_DIMS + 1],
@@ -204,7 +203,8 @@ static sorts sort_letters(const term *a, const term *b, const char *needed) {
     return s;
 }
 
-/* [batch, a, b] in their separate axes: a shape to split the product's merged axes into. Never computed. */
+/* [batch, a, b] in their separate axes: a shape to split the product's merged axes into. Never
+ * computed. */
 static wf_tensor *shape_of_pair(const term *a, const term *b, const term *result) {
     term kept_a = *a, kept_b = *b;
     sum_all_but(&kept_a, result->letters);
@@ -218,9 +218,9 @@ static wf_tensor *contract(const term *a, const term *b, const sorts *s, const t
     char left[4 * WF_MAX_DIMS + 1] = "", right[4 * WF_MAX_DIMS + 1] = "";
     strcat(strcat(strcat(left, s->batch), s->a), s->contracted);
     strcat(strcat(strcat(right, s->batch), s->contracted), s->b);
-    wf_tensor *x = merged(merged(arranged(a, left), batch + m, k), batch, m);       /* [batch, M, K] */
-    wf_tensor *y = merged(merged(arranged(b, right), batch + k, n), batch, k);      /* [batch, K, N] */
-    wf_tensor *z = wf_matmul(x, y);                                                 /* [batch, M, N] */
+    wf_tensor *x = merged(merged(arranged(a, left), batch + m, k), batch, m);  /* [batch, M, K] */
+    wf_tensor *y = merged(merged(arranged(b, right), batch + k, n), batch, k); /* [batch, K, N] */
+    wf_tensor *z = wf_matmul(x, y);                                            /* [batch, M, N] */
     if (m > 1 || n > 1) return wf_reshape_like(z, shape_of_pair(a, b, result));
     uint32_t ones = (m ? 0 : WF_AXIS(batch)) | (n ? 0 : WF_AXIS(batch + 1));
     return ones ? wf_squeeze(z, ones) : z;
@@ -241,7 +241,7 @@ static bool join(const formula *f, term *a, const term *b, const char *needed) {
     return true;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 /* The letters of the result and of the operands from `from` on, beside those of `but`. */
 static void needed_letters(const formula *f, int from, int but, char *needed) {

@@ -1,11 +1,12 @@
-/* ops/index.c - picking by ids (i32): embedding picks rows of a table, gather one element of each row; their
- * adjoints put back; arange counts. An id out of range fails the run, naming itself and its place. */
+/* ops/index.c - picking by ids (i32): embedding picks rows of a table, gather one element of
+ * each row; their adjoints put back; arange counts. An id out of range fails the run, naming
+ * itself and its place. */
 #include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
 
-/* ---- ids ----------------------------------------------------------------------------------------------- */
+/* ---- ids ------------------------------------------------------------------------------------- */
 
 /* "[1,2]": where element i of ids stands. */
 static const char *place(const wf_view *ids, int64_t i, char *text, size_t size) {
@@ -21,11 +22,11 @@ static bool id_at(const wf_call *c, const wf_view *ids, int64_t i, int64_t below
     char text[96];
     *id = ((const int32_t *)ids->data)[i];
     if (*id >= 0 && *id < below) return true;
-    return wf_fail(c, "id %lld at %s is outside 0..%lld", (long long)*id, place(ids, i, text, sizeof text),
-                   (long long)below - 1);
+    return wf_fail(c, "id %lld at %s is outside 0..%lld", (long long)*id,
+                   place(ids, i, text, sizeof text), (long long)below - 1);
 }
 
-/* ---- embedding: y[i, :] = table[ids[i], :] ---------------------------------------------------------------- */
+/* ---- embedding: y[i, :] = table[ids[i], :] --------------------------------------------------- */
 
 static bool shape_embedding(wf_call *c) {
     const wf_view *table = &c->in[0], *ids = &c->in[1];
@@ -81,7 +82,7 @@ wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids) {
     return wf_record(&wf_op_embedding, 2, (wf_tensor *[]){ table, ids }, NULL);
 }
 
-/* ---- embedding_backward(dy, ids, table): zeros like the table, with dy[i, :] added to row ids[i] ---------- */
+/* ---- embedding_backward(dy, ids, table): zeros like the table, dy[i, :] added to row ids[i] */
 
 enum { STRIPE = 64 }; /* columns of a task */
 
@@ -114,13 +115,15 @@ static bool eval_embedding_backward(const wf_call *c, int phase, int64_t task, v
     wf_task_range(width, STRIPE, task, &from, &to);
     for (int64_t i = 0; i < n; i++) {
         if (!id_at(c, ids, i, y->shape[0], &id)) return false;
-        WF_KERNEL(y->dtype, accumulate(to - from, wf_at(dy, i * width + from), wf_at(y, id * width + from)));
+        WF_KERNEL(y->dtype,
+                  accumulate(to - from, wf_at(dy, i * width + from), wf_at(y, id * width + from)));
     }
     return true;
 }
 
 /* Row ids[i] of the result moves by what dy[i, :] moves. */
-static void grad_embedding_backward(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+static void grad_embedding_backward(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
+                                    uint32_t need) {
     (void)need;
     dx[0] = wf_embedding(dy[0], y->in[1]);
 }
@@ -140,7 +143,7 @@ static wf_tensor *embedding_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *t
     return wf_record(&wf_op_embedding_backward, 3, (wf_tensor *[]){ dy, ids, table }, NULL);
 }
 
-/* ---- gather: y[i] = x[i, ids[i]] -------------------------------------------------------------------------- */
+/* ---- gather: y[i] = x[i, ids[i]] ------------------------------------------------------------- */
 
 /* Are the ids one for each row of x? */
 static bool want_id_per_row(wf_call *c, const wf_view *x, const wf_view *ids) {
@@ -191,19 +194,21 @@ wf_tensor *wf_gather(wf_tensor *x, wf_tensor *ids) {
     return wf_record(&wf_op_gather, 2, (wf_tensor *[]){ x, ids }, NULL);
 }
 
-/* ---- gather_backward(dy, ids, x): zeros like x, with dy[i] at [i, ids[i]] ------------------------------ */
+/* ---- gather_backward(dy, ids, x): zeros like x, with dy[i] at [i, ids[i]] -------------------- */
 
 static bool shape_gather_backward(wf_call *c) {
     const wf_view *dy = &c->in[0], *ids = &c->in[1], *x = &c->in[2];
     if (!wf_want_real(c, 0) || !wf_want(c, 1, WF_I32) || !want_id_per_row(c, x, ids)) return false;
-    if (!wf_same_shape(dy, ids)) return wf_fail(c, "%s and %s differ", wf_show(c, dy), wf_show(c, ids));
+    if (!wf_same_shape(dy, ids))
+        return wf_fail(c, "%s and %s differ", wf_show(c, dy), wf_show(c, ids));
     wf_set_shape(&c->out[0], dy->dtype, x->ndim, x->shape);
     return true;
 }
 
 static int64_t tasks_gather_backward(const wf_call *c, int phase) {
     const wf_view *y = &c->out[0];
-    return phase == 0 ? wf_task_count(wf_view_count(&c->in[1]), row_grain(y->shape[y->ndim - 1])) : 0;
+    return phase == 0 ? wf_task_count(wf_view_count(&c->in[1]), row_grain(y->shape[y->ndim - 1]))
+                      : 0;
 }
 
 static bool eval_gather_backward(const wf_call *c, int phase, int64_t task, void *scratch) {
@@ -219,7 +224,8 @@ static bool eval_gather_backward(const wf_call *c, int phase, int64_t task, void
     return true;
 }
 
-static void grad_gather_backward(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+static void grad_gather_backward(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
+                                 uint32_t need) {
     (void)need;
     dx[0] = wf_gather(dy[0], y->in[1]);
 }
@@ -239,7 +245,7 @@ static wf_tensor *gather_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *x) {
     return wf_record(&wf_op_gather_backward, 3, (wf_tensor *[]){ dy, ids, x }, NULL);
 }
 
-/* ---- arange: P, P + 1, ... one for each step of an axis ------------------------------------------------- */
+/* ---- arange: P, P + 1, ... one for each step of an axis -------------------------------------- */
 
 static bool shape_arange(wf_call *c) {
     const int *axis = c->attrs;

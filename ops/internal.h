@@ -1,5 +1,5 @@
-/* ops/internal.h - what the files of ops/ share: the kernel table of a type, walks over strided views, and
- * the ops without a public constructor. Not for programs, which have op.h. */
+/* ops/internal.h - what the files of ops/ share: the kernel table of a type, walks over strided
+ * views, and the ops without a public constructor. Not for programs, which have op.h. */
 #ifndef WEFT_OPS_INTERNAL_H
 #define WEFT_OPS_INTERNAL_H
 
@@ -11,8 +11,8 @@
 #include "list.inc"
 #undef OP
 
-/* A member of the kernel table for f32 or f64: WF_KERNEL(type, exp(n, x, y)). Pointers pass as void, so that one
- * expression serves both types. */
+/* A member of the kernel table for f32 or f64: WF_KERNEL(type, exp(n, x, y)). Pointers pass as
+ * void, so that one expression serves both types. */
 #define WF_KERNEL(type, ...) ((type) == WF_F64 ? wf_f64()->__VA_ARGS__ : wf_f32()->__VA_ARGS__)
 
 enum { WF_GRAIN = 16384 }; /* elements that make a task worth its start */
@@ -25,17 +25,17 @@ static inline void *wf_at(const wf_view *v, int64_t i) {
 double wf_get(const wf_view *v, int64_t i);
 void wf_put(const wf_view *v, int64_t i, double value);
 
-/* ---- shape rules ------------------------------------------------------------------------------------ */
+/* ---- shape rules ----------------------------------------------------------------------------- */
 
-bool wf_want(wf_call *c, int i, wf_dtype type);          /* operand i has this type, or fail the call */
-bool wf_want_real(wf_call *c, int i);                    /* ... the graph's real type */
-bool wf_want_axis(wf_call *c, int axis, int ndim);       /* 0 <= axis < ndim, or fail the call */
-bool wf_want_axes(wf_call *c, uint32_t axes, int ndim);  /* no axis beyond ndim, or fail the call */
-bool wf_same_as_operand(wf_call *c);                     /* a shape rule: out[0] is real and as operand 0 */
-int wf_rank(const wf_tensor *x);                         /* ndim; 0 for NULL */
-int wf_pick_axis(int axis, int ndim);                    /* from the end if negative; itself if out of range */
-uint32_t wf_axes(uint32_t axes, int ndim);               /* WF_LAST_AXIS and WF_ALL_AXES as plain bits */
-wf_tensor *wf_zero(wf_tensor *x);                        /* a real 0 in x's graph, shape [] */
+bool wf_want(wf_call *c, int i, wf_dtype type);    /* operand i has this type, or fail the call */
+bool wf_want_real(wf_call *c, int i);              /* ... the graph's real type */
+bool wf_want_axis(wf_call *c, int axis, int ndim); /* 0 <= axis < ndim, or fail the call */
+bool wf_want_axes(wf_call *c, uint32_t axes, int ndim); /* no axis beyond ndim, or fail the call */
+bool wf_same_as_operand(wf_call *c);       /* a shape rule: out[0] is real and as operand 0 */
+int wf_rank(const wf_tensor *x);           /* ndim; 0 for NULL */
+int wf_pick_axis(int axis, int ndim);      /* from the end if negative; itself if out of range */
+uint32_t wf_axes(uint32_t axes, int ndim); /* WF_LAST_AXIS and WF_ALL_AXES as plain bits */
+wf_tensor *wf_zero(wf_tensor *x);          /* a real 0 in x's graph, shape [] */
 
 /* What `view` answers when the result is the operand itself. */
 static inline int64_t wf_same_memory(wf_call *c) {
@@ -43,40 +43,42 @@ static inline int64_t wf_same_memory(wf_call *c) {
     return 0;
 }
 
-/* ---- walks ------------------------------------------------------------------------------------------ */
+/* ---- walks ----------------------------------------------------------------------------------- */
 
 /* The stride of `small` along an axis of `large`, to which it broadcasts: 0 where it repeats. */
 int64_t wf_broadcast_stride(const wf_view *small, const wf_view *large, int axis);
 
-/* Several views seen as rows of one shape: views[0]'s, to which the others broadcast. Axes that are contiguous in
- * all views are merged, so that dense views of one shape are a single row. */
+/* Several views seen as rows of one shape: views[0]'s, to which the others broadcast. Axes that
+ * are contiguous in all views are merged, so that dense views of one shape are a single row. */
 enum { WF_WALKERS = 4 };
 typedef struct wf_walk {
-    int n;                                    /* views */
-    int ndim;                                 /* axes left in front of the rows' own */
+    int n;    /* views */
+    int ndim; /* axes left in front of the rows' own */
     int64_t rows, columns;
-    int64_t shape[WF_MAX_DIMS];               /* of those axes */
-    int64_t stride[WF_WALKERS][WF_MAX_DIMS];  /* of each view along them, 0 where it broadcasts */
-    int64_t step[WF_WALKERS];                 /* of each view along a row */
-    int64_t index[WF_MAX_DIMS];               /* where the walk stands */
-    int64_t at[WF_WALKERS];                   /* each view's element that begins the current row */
+    int64_t shape[WF_MAX_DIMS];              /* of those axes */
+    int64_t stride[WF_WALKERS][WF_MAX_DIMS]; /* of each view along them, 0 where it broadcasts */
+    int64_t step[WF_WALKERS];                /* of each view along a row */
+    int64_t index[WF_MAX_DIMS];              /* where the walk stands */
+    int64_t at[WF_WALKERS];                  /* each view's element that begins the current row */
 } wf_walk;
 void wf_walk_start(wf_walk *w, int n, const wf_view *const *views); /* stands at row 0 */
 void wf_walk_seek(wf_walk *w, int64_t row);
 void wf_walk_next(wf_walk *w);
 
-/* The elements of out[0] that belong to a task, in runs whose operands have step 0 or 1 (1 alone, unless
- * `repeat`); operands with other strides are gathered first.
- *     for (wf_runs r = wf_runs_of(c, task, true); wf_runs_next(&r);) kernel(r.n, r.in[0], r.step[0], ..., r.out); */
+/* The elements of out[0] that belong to a task, in runs whose operands have step 0 or 1 (1 alone,
+ * unless `repeat`); operands with other strides are gathered first. A loop over them:
+ *
+ *     for (wf_runs_start(&r, c, task, true); wf_runs_next(&r);)
+ *         kernel(r.n, r.in[0], r.step[0], ..., r.out); */
 enum { WF_GATHERED = 256 };
 typedef struct wf_runs {
-    int64_t n;                      /* elements of this run */
+    int64_t n; /* elements of this run */
     void *out;
     const void *in[WF_WALKERS - 1];
     int64_t step[WF_WALKERS - 1];
     const wf_call *call;
     bool repeat, gathers;
-    int64_t column, left;           /* place in the row; elements not yet given */
+    int64_t column, left; /* place in the row; elements not yet given */
     wf_walk walk;
     double gathered[WF_WALKERS - 1][WF_GATHERED];
 } wf_runs;
@@ -93,7 +95,7 @@ int64_t wf_sum_tasks(const wf_call *c, int phase);
 double wf_sum_flops(const wf_call *c);
 bool wf_sum_eval(const wf_call *c, int phase, int64_t task, void *scratch);
 
-/* ---- ops without a public constructor --------------------------------------------------------------- */
+/* ---- ops without a public constructor -------------------------------------------------------- */
 
 wf_tensor *wf_gelu_slope(wf_tensor *x);      /* gelu' */
 wf_tensor *wf_gelu_tanh_slope(wf_tensor *x); /* gelu_tanh' */
@@ -103,22 +105,22 @@ wf_tensor *wf_silu_slope(wf_tensor *x);      /* silu' */
 static inline wf_tensor *wf_result(wf_tensor *y, int k) {
     return y->op ? y + k : y;
 }
-/* x as a node of its own, so that the share through one operand is told from that through another. */
+/* x as a node of its own, so that the share through one operand is told from that through
+ * another. */
 static inline wf_tensor *wf_alias(wf_tensor *x) {
     return wf_record(&wf_op_reshape_like, 2, (wf_tensor *[]){ x, x }, NULL);
 }
 
-/* ---- rows of the last axis: softmax.c, layer_norm.c, cross_entropy.c ---------------------------------- */
+/* ---- rows of the last axis: softmax.c, layer_norm.c, cross_entropy.c ------------------------- */
 
-int64_t wf_row_tasks(const wf_call *c, int phase); /* the rows of in[0], in tasks of about WF_GRAIN elements */
-void wf_row_range(const wf_call *c, int64_t task, int64_t *from, int64_t *to);
-
-/* A mask that broadcasts to x, row by row: softmax.c, attention.c. */
-bool wf_mask_fits(wf_call *c, const wf_view *mask, const wf_view *x);  /* absent, or real and broadcasts to x */
-const void *wf_mask_row(const wf_view *mask, const wf_view *x, int64_t row, int64_t *step); /* NULL if absent */
+/* The rows of in[0], in tasks of about WF_GRAIN elements. */
+int64_t wf_row_tasks(const wf_call *c, int phase);
+/* The mask is absent, or real and broadcasts to x; a row of it as x sees it, NULL if absent. */
+bool wf_mask_fits(wf_call *c, const wf_view *mask, const wf_view *x);
+const void *wf_mask_row(const wf_view *mask, const wf_view *x, int64_t row, int64_t *step);
 int64_t wf_open_columns(bool causal, int64_t row, int64_t rows, int64_t columns);
 
-/* ---- dropout.c, for attention.c ------------------------------------------------------------------------ */
+/* ---- dropout.c, for attention.c -------------------------------------------------------------- */
 
 typedef struct wf_drop { /* what the kernel needs to know */
     double scale;
@@ -126,8 +128,8 @@ typedef struct wf_drop { /* what the kernel needs to know */
     uint64_t key, stream;
 } wf_drop;
 wf_drop wf_drop_of(const wf_call *c, double rate, uint64_t site);
-bool wf_want_rate(wf_call *c, double rate);                              /* in [0, 1), or fail the call */
-uint64_t wf_site(const wf_tensor *x, const char *site);                  /* the scope and the site, as a number */
+bool wf_want_rate(wf_call *c, double rate);             /* in [0, 1), or fail the call */
+uint64_t wf_site(const wf_tensor *x, const char *site); /* the scope and the site, as a number */
 wf_tensor *wf_dropout_at(wf_tensor *x, double rate, uint64_t site);
 
 #endif

@@ -1,8 +1,8 @@
 /* ops/matmul.c - the matrix product, batched: c[..., m, n] = a[..., m, k] b[..., k, n].
  *
- * Leading axes broadcast; operands may have any strides, so that a transpose costs nothing. What is here is how
- * a product is cut into tasks, by its shape alone; the arithmetic is the gemm of kernels/, where each element
- * is one chain over k, so that no cut changes a bit. */
+ * Leading axes broadcast; operands may have any strides, so that a transpose costs nothing. What
+ * is here is how a product is cut into tasks, by its shape alone; the arithmetic is the gemm of
+ * kernels/, where each element is one chain over k, so that no cut changes a bit. */
 #include "internal.h"
 
 /* Multiply-adds that make a task worth its start; tasks wanted of a large product. */
@@ -35,7 +35,8 @@ static bool shape_matmul(wf_call *c) {
         return wf_fail(c, "%s x %s: inner dimensions %lld and %lld differ", wf_show(c, a),
                        wf_show(c, b), (long long)k, (long long)inner);
     if (!batches_fit(a, b))
-        return wf_fail(c, "%s x %s: the leading axes do not broadcast", wf_show(c, a), wf_show(c, b));
+        return wf_fail(c, "%s x %s: the leading axes do not broadcast", wf_show(c, a),
+                       wf_show(c, b));
     wf_view left = leading(a), right = leading(b);
     if (!wf_broadcast_shapes(c, &left, &right, &c->out[0])) return false;
     wf_view *y = &c->out[0];
@@ -46,15 +47,15 @@ static bool shape_matmul(wf_call *c) {
     return true;
 }
 
-/* ---- cutting into tasks ------------------------------------------------------------------------------ */
+/* ---- cutting into tasks ---------------------------------------------------------------------- */
 
 typedef struct product {
-    wf_walk batch;       /* over the products of the batch: of c, a and b */
-    int64_t count;       /* products */
+    wf_walk batch; /* over the products of the batch: of c, a and b */
+    int64_t count; /* products */
     int64_t m, n, k, a_row, a_col, b_row, b_col;
-    int64_t rows, columns;           /* of a task's block */
+    int64_t rows, columns; /* of a task's block */
     int64_t row_blocks, column_blocks;
-    int64_t group;                   /* products of a task, where they are small */
+    int64_t group; /* products of a task, where they are small */
 } product;
 
 /* One b for many a: their rows make one taller a, if they follow each other. */
@@ -84,8 +85,10 @@ static void cut(product *p, wf_dtype type) {
         bool tall = p->m / r > p->n / s, short_rows = p->m / r <= row_tile,
              short_columns = p->n / s <= column_tile;
         if (short_rows && short_columns) break;
-        if ((tall && !short_rows) || short_columns) r *= 2;
-        else s *= 2;
+        if ((tall && !short_rows) || short_columns)
+            r *= 2;
+        else
+            s *= 2;
     }
     p->row_blocks = blocks_of(p->m, r, row_tile, &p->rows);
     p->column_blocks = blocks_of(p->n, s, column_tile, &p->columns);
@@ -115,7 +118,8 @@ static int64_t tasks_matmul(const wf_call *c, int phase) {
 }
 
 /* Rows from i and columns from j of product `which`. */
-static void multiply(product *p, const wf_call *c, int64_t which, int64_t i, int64_t j, void *scratch) {
+static void multiply(product *p, const wf_call *c, int64_t which, int64_t i, int64_t j,
+                     void *scratch) {
     wf_walk *w = &p->batch;
     int64_t at = which % w->columns;
     int64_t m = p->m - i < p->rows ? p->m - i : p->rows;
@@ -124,8 +128,8 @@ static void multiply(product *p, const wf_call *c, int64_t which, int64_t i, int
     const void *a = wf_at(&c->in[0], w->at[1] + at * w->step[1] + i * p->a_row);
     const void *b = wf_at(&c->in[1], w->at[2] + at * w->step[2] + j * p->b_col);
     void *y = wf_at(&c->out[0], w->at[0] + at * w->step[0] + i * p->n + j);
-    WF_KERNEL(c->out[0].dtype, gemm(m, n, p->k, a, p->a_row, p->a_col, b, p->b_row, p->b_col, y, p->n,
-                                    false, scratch));
+    WF_KERNEL(c->out[0].dtype, gemm(m, n, p->k, a, p->a_row, p->a_col, b, p->b_row, p->b_col, y,
+                                    p->n, false, scratch));
 }
 
 static bool eval_matmul(const wf_call *c, int phase, int64_t task, void *scratch) {
@@ -145,7 +149,7 @@ static double flops_matmul(const wf_call *c) {
     return 2 * (double)wf_view_count(&c->out[0]) * (double)a->shape[a->ndim - 1];
 }
 
-/* ---- gradient ---------------------------------------------------------------------------------------- */
+/* ---- gradient -------------------------------------------------------------------------------- */
 
 static wf_tensor *transposed(wf_tensor *x) {
     return wf_transpose(x, -2, -1);
@@ -156,8 +160,9 @@ static wf_tensor *tall(wf_tensor *x) {
     return x->ndim == 2 ? x : wf_reshape(x, 2, (int64_t[]){ WF_REST, WF_KEEP });
 }
 
-/* c_ij = sum_p a_ip b_pj. With L's slope dc:  dL/da_ip = sum_j dc_ij b_pj, that is dA = dC B^T, and
- * dL/db_pj = sum_i a_ip dc_ij, that is dB = A^T dC. A B shared by the batch is one product over all rows. */
+/* c_ij = sum_p a_ip b_pj. With L's slope dc:  dL/da_ip = sum_j dc_ij b_pj, that is dA = dC B^T,
+ * and dL/db_pj = sum_i a_ip dc_ij, that is dB = A^T dC. A B shared by the batch is one product
+ * over all rows. */
 static void grad_matmul(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     wf_tensor *a = y->in[0], *b = y->in[1];
     if (need & 1) dx[0] = wf_matmul(dy[0], transposed(b));

@@ -1,9 +1,10 @@
 /* ops/reduce.c - sums, maxima and counts over any axes.
  *
- * One machine serves sum, sum_to (chain.c) and max. An axis is reduced where the result, aligned on the right,
- * lacks it or has size 1. If the last axis is reduced, each result is folded over its elements ("across"), in
- * blocks of BLOCK; else rows are folded onto rows ("down"). The order of a sum depends on the number of its
- * terms alone. Means are sums times wf_inverse_count. */
+ * One machine serves sum, sum_to (chain.c) and max. An axis is reduced where the result, aligned
+ * on the right, lacks it or has size 1. If the last axis is reduced, each result is folded over
+ * its elements ("across"), in blocks of BLOCK; else rows are folded onto rows ("down"). The
+ * order of a sum depends on the number of its terms alone. Means are sums times
+ * wf_inverse_count. */
 #include <math.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ typedef struct reduction {
     int64_t stripe, stripes; /* down: columns of a task, stripes of a row; group: rows of a task */
 } reduction;
 
-/* ---- the plan of a reduction ------------------------------------------------------------------------- */
+/* ---- the plan of a reduction ----------------------------------------------------------------- */
 
 static bool is_reduced(const wf_view *x, const wf_view *y, int axis) {
     int own = axis - (x->ndim - y->ndim);
@@ -94,7 +95,7 @@ static bool reserve_rows(wf_call *c) {
     return true;
 }
 
-/* ---- across: each result from its own elements ------------------------------------------------------- */
+/* ---- across: each result from its own elements ----------------------------------------------- */
 
 /* Elements [from, to) of the reduced axes, from x on: where they lie, or gathered in `pack`. */
 static const void *elements(reduction *r, const wf_view *x, int64_t from, int64_t to, void *pack) {
@@ -103,7 +104,8 @@ static const void *elements(reduction *r, const wf_view *x, int64_t from, int64_
     if (w->rows == 1 && w->step[0] == 1) return wf_at(x, from);
     wf_walk_seek(w, from / w->columns);
     for (int64_t i = from, column = from % w->columns; i < to; i++) {
-        memcpy((char *)pack + (size_t)(i - from) * size, wf_at(x, w->at[0] + column * w->step[0]), size);
+        memcpy((char *)pack + (size_t)(i - from) * size, wf_at(x, w->at[0] + column * w->step[0]),
+               size);
         if (++column == w->columns) column = 0, wf_walk_next(w);
     }
     return pack;
@@ -162,17 +164,19 @@ static void join_pieces(reduction *r, const wf_call *c, bool max) {
     }
 }
 
-/* ---- down: rows onto rows ---------------------------------------------------------------------------- */
+/* ---- down: rows onto rows -------------------------------------------------------------------- */
 
 /* y[0..n) = x's n elements, `step` apart, side by side. */
 static const void *row(const wf_view *x, int64_t at, int64_t n, int64_t step, void *pack) {
     size_t size = wf_dtype_size(x->dtype);
     if (step == 1) return wf_at(x, at);
-    for (int64_t i = 0; i < n; i++) memcpy((char *)pack + (size_t)i * size, wf_at(x, at + i * step), size);
+    for (int64_t i = 0; i < n; i++)
+        memcpy((char *)pack + (size_t)i * size, wf_at(x, at + i * step), size);
     return pack;
 }
 
-/* At most PACK columns of one row of results: x at `from`, y at `to`. scratch: a packed row, a partial sum. */
+/* At most PACK columns of one row of results: x at `from`, y at `to`. scratch: a packed row, a
+ * partial sum. */
 static void fold_rows(reduction *r, const wf_view *x, int64_t from, int64_t n, void *y, bool max,
                       char *scratch) {
     wf_walk *w = &r->reduced;
@@ -204,8 +208,8 @@ static void fold_down(reduction *r, const wf_call *c, int64_t task, bool max, vo
     for (int64_t i = from; i < to; i++, wf_walk_next(w))
         for (int64_t column = left, n; column < right; column += n) {
             n = right - column < PACK ? right - column : PACK;
-            fold_rows(r, &c->in[0], w->at[1] + column * w->step[1], n, wf_at(&c->out[0], w->at[0] + column),
-                      max, scratch);
+            fold_rows(r, &c->in[0], w->at[1] + column * w->step[1], n,
+                      wf_at(&c->out[0], w->at[0] + column), max, scratch);
         }
 }
 
@@ -221,7 +225,7 @@ static bool reduce(const wf_call *c, int phase, int64_t task, bool max, void *sc
     return true;
 }
 
-/* ---- sum --------------------------------------------------------------------------------------------- */
+/* ---- sum ------------------------------------------------------------------------------------- */
 
 bool wf_sum_shape(wf_call *c) {
     int64_t pieces = piece_count(&c->in[0], &c->out[0]);
@@ -290,7 +294,7 @@ wf_tensor *wf_mean(wf_tensor *x, uint32_t axes, bool keepdim) {
     return wf_mul(wf_sum(x, axes, keepdim), wf_inverse_count(x, axes));
 }
 
-/* ---- max --------------------------------------------------------------------------------------------- */
+/* ---- max ------------------------------------------------------------------------------------- */
 
 static bool shape_max(wf_call *c) {
     if (!shape_reduced(c)) return false;
@@ -303,8 +307,8 @@ static bool eval_max(const wf_call *c, int phase, int64_t task, void *scratch) {
     return reduce(c, phase, task, true, scratch);
 }
 
-/* y moves with the x that equals it: slope 1 there, 0 elsewhere. Where several do, each takes an equal share
- * of the slope, as a minimum-norm subgradient does. */
+/* y moves with the x that equals it: slope 1 there, 0 elsewhere. Where several do, each takes an
+ * equal share of the slope, as a minimum-norm subgradient does. */
 static void grad_max(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const uint32_t *axes = y->attrs;
     wf_tensor *hit = wf_equal(y->in[0], y);
@@ -329,7 +333,7 @@ wf_tensor *wf_max(wf_tensor *x, uint32_t axes, bool keepdim) {
     return record_reduction(&wf_op_max, x, axes, keepdim);
 }
 
-/* ---- square_sum: sum of x^2 over everything ---------------------------------------------------------- */
+/* ---- square_sum: sum of x^2 over everything -------------------------------------------------- */
 
 static bool shape_square_sum(wf_call *c) {
     if (!wf_want_real(c, 0)) return false;
@@ -378,7 +382,7 @@ wf_tensor *wf_square_sum(wf_tensor *x) {
     return wf_record(&wf_op_square_sum, 1, &x, NULL);
 }
 
-/* ---- argmax: where the largest stands, the first of equals ------------------------------------------- */
+/* ---- argmax: where the largest stands, the first of equals ----------------------------------- */
 
 static bool shape_argmax(wf_call *c) {
     const int *axis = c->attrs;
@@ -392,12 +396,12 @@ static bool shape_argmax(wf_call *c) {
 }
 
 /* A NaN counts as the largest. */
-#define LARGEST(real)                                                                               \
-    static int32_t largest_##real(const real *x, int64_t n, int64_t step) {                         \
-        int64_t best = 0;                                                                           \
-        for (int64_t i = 1; i < n; i++)                                                             \
-            if (!(x[i * step] <= x[best * step]) && !isnan(x[best * step])) best = i;               \
-        return (int32_t)best;                                                                       \
+#define LARGEST(real)                                                                              \
+    static int32_t largest_##real(const real *x, int64_t n, int64_t step) {                        \
+        int64_t best = 0;                                                                          \
+        for (int64_t i = 1; i < n; i++)                                                            \
+            if (!(x[i * step] <= x[best * step]) && !isnan(x[best * step])) best = i;              \
+        return (int32_t)best;                                                                      \
     }
 LARGEST(float)
 LARGEST(double)
@@ -437,7 +441,7 @@ wf_tensor *wf_argmax(wf_tensor *x, int axis) {
     return wf_record(&wf_op_argmax, 1, &x, &axis);
 }
 
-/* ---- inverse_count: 1 / how many elements those axes have -------------------------------------------- */
+/* ---- inverse_count: 1 / how many elements those axes have ------------------------------------ */
 
 static bool shape_inverse_count(wf_call *c) {
     const uint32_t *axes = c->attrs;

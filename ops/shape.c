@@ -1,13 +1,14 @@
-/* ops/shape.c - other views of the same elements: reshape, permute, squeeze, unsqueeze, cast, detach.
+/* ops/shape.c - other views of the same elements: reshape, permute, squeeze, unsqueeze, cast,
+ * detach.
  *
- * All are views: no element moves, unless a reshape meets strides that cannot express it. Slices, pads and
- * concatenations are in slice.c, broadcasts in chain.c. */
+ * All are views: no element moves, unless a reshape meets strides that cannot express it.
+ * Slices, pads and concatenations are in slice.c, broadcasts in chain.c. */
 #include <math.h>
 #include <string.h>
 
 #include "internal.h"
 
-/* ---- reshape: the same elements in row-major order, cut into other axes ------------------------------- */
+/* ---- reshape: the same elements in row-major order, cut into other axes ---------------------- */
 
 typedef struct reshape {
     int ndim;
@@ -58,24 +59,27 @@ static bool shape_reshape(wf_call *c) {
     return true;
 }
 
-/* Axes of x that follow each other in memory are blocks; each axis of y must be cut from one block. */
+/* Axes of x that follow each other in memory are blocks; each axis of y must be cut from one
+ * block. */
 static int64_t view_reshape(wf_call *c) {
     const wf_view *x = &c->in[0];
     wf_view *y = &c->out[0];
     int i = x->ndim - 1;
-    int64_t left = 1, step = 1;
+    int64_t left = 1, step = 1, stride[WF_MAX_DIMS];
     if (wf_view_count(x) == 0) return 0;
     for (int j = y->ndim - 1; j >= 0; j--) {
         while (left == 1 && i >= 0) { /* the next block */
             step = x->stride[i];
             left = x->shape[i--];
-            while (i >= 0 && (x->shape[i] == 1 || x->stride[i] == step * left)) left *= x->shape[i--];
+            while (i >= 0 && (x->shape[i] == 1 || x->stride[i] == step * left))
+                left *= x->shape[i--];
         }
         if (left % y->shape[j]) return -1;
-        y->stride[j] = step;
+        stride[j] = step;
         step *= y->shape[j];
         left /= y->shape[j];
     }
+    memcpy(y->stride, stride, (size_t)y->ndim * sizeof *stride);
     return 0;
 }
 
@@ -104,12 +108,13 @@ wf_tensor *wf_reshape(wf_tensor *x, int ndim, const int64_t *dims) {
     return wf_record(&wf_op_reshape, 1, &x, &r);
 }
 
-/* ---- reshape_like: into another tensor's shape -------------------------------------------------------- */
+/* ---- reshape_like: into another tensor's shape ----------------------------------------------- */
 
 static bool shape_reshape_like(wf_call *c) {
     const wf_view *x = &c->in[0], *like = &c->in[1];
     if (wf_view_count(x) != wf_view_count(like))
-        return wf_fail(c, "%s and %s differ in their number of elements", wf_show(c, x), wf_show(c, like));
+        return wf_fail(c, "%s and %s differ in their number of elements", wf_show(c, x),
+                       wf_show(c, like));
     wf_set_shape(&c->out[0], x->dtype, like->ndim, like->shape);
     return true;
 }
@@ -131,7 +136,7 @@ wf_tensor *wf_reshape_like(wf_tensor *x, wf_tensor *like) {
     return wf_record(&wf_op_reshape_like, 2, (wf_tensor *[]){ x, like }, NULL);
 }
 
-/* ---- permute: axis i of the result is axis order[i] of x ---------------------------------------------- */
+/* ---- permute: axis i of the result is axis order[i] of x ------------------------------------- */
 
 typedef struct permute {
     int n;
@@ -194,7 +199,7 @@ wf_tensor *wf_transpose(wf_tensor *x, int a, int b) {
     return wf_permute(x, order);
 }
 
-/* ---- squeeze, unsqueeze: axes of size 1 go and come --------------------------------------------------- */
+/* ---- squeeze, unsqueeze: axes of size 1 go and come ------------------------------------------ */
 
 static bool shape_squeeze(wf_call *c) {
     const uint32_t *axes = c->attrs;
@@ -206,7 +211,8 @@ static bool shape_squeeze(wf_call *c) {
         if (!(*axes >> i & 1))
             shape[n++] = x->shape[i];
         else if (x->shape[i] != 1)
-            return wf_fail(c, "axis %d of %s has size %lld, not 1", i, wf_show(c, x), (long long)x->shape[i]);
+            return wf_fail(c, "axis %d of %s has size %lld, not 1", i, wf_show(c, x),
+                           (long long)x->shape[i]);
     }
     wf_set_shape(&c->out[0], x->dtype, n, shape);
     return true;
@@ -290,13 +296,14 @@ wf_tensor *wf_unsqueeze(wf_tensor *x, uint32_t axes) {
     return wf_record(&wf_op_unsqueeze, 1, &x, &axes);
 }
 
-/* ---- cast: reals to ids and back ---------------------------------------------------------------------- */
+/* ---- cast: reals to ids and back ------------------------------------------------------------- */
 
 static bool shape_cast(wf_call *c) {
     const wf_dtype *type = c->attrs;
     wf_dtype real = wf_real(c->graph);
     if (*type != WF_I32 && *type != real)
-        return wf_fail(c, "to %s, in a graph that computes in %s", wf_dtype_name(*type), wf_dtype_name(real));
+        return wf_fail(c, "to %s, in a graph that computes in %s", wf_dtype_name(*type),
+                       wf_dtype_name(real));
     wf_set_shape(&c->out[0], *type, c->in[0].ndim, c->in[0].shape);
     return true;
 }
@@ -347,7 +354,7 @@ wf_tensor *wf_cast(wf_tensor *x, wf_dtype dtype) {
     return wf_record(&wf_op_cast, 1, &x, &dtype);
 }
 
-/* ---- detach: x, as a constant ------------------------------------------------------------------------- */
+/* ---- detach: x, as a constant ---------------------------------------------------------------- */
 
 static bool shape_detach(wf_call *c) {
     wf_set_shape(&c->out[0], c->in[0].dtype, c->in[0].ndim, c->in[0].shape);

@@ -1,11 +1,12 @@
 /* ops/slice.c - parts of an axis: slice, pad, concat, and their adjoints unslice and split.
  *
- * Positions are attributes or sizes as bound, never sizes as recorded, so that one node serves every length. */
+ * Positions are attributes or sizes as bound, never sizes as recorded, so that one node serves
+ * every length. */
 #include <string.h>
 
 #include "internal.h"
 
-/* ---- pieces: a range of one axis, in every row of the result ------------------------------------------- */
+/* ---- pieces: a range of one axis, in every row of the result --------------------------------- */
 
 /* One task's share of a result that is put together along an axis. */
 typedef struct canvas {
@@ -23,7 +24,8 @@ static canvas canvas_of(const wf_call *c, int axis, int64_t task) {
     return v;
 }
 
-/* Steps [begin, end) of the axis: from x, which has just those steps, or `value` where x is NULL. */
+/* Steps [begin, end) of the axis: from x, which has just those steps, or `value` where x is
+ * NULL. */
 static void paint(const canvas *v, int64_t begin, int64_t end, const wf_view *x, double value) {
     int64_t start = begin * v->inner, width = (end - begin) * v->inner;
     size_t size = wf_dtype_size(v->out->dtype);
@@ -33,13 +35,14 @@ static void paint(const canvas *v, int64_t begin, int64_t end, const wf_view *x,
         int64_t from = left > v->from ? left : v->from, to = right < v->to ? right : v->to;
         if (from >= to) continue;
         if (x)
-            memcpy(wf_at(v->out, from), wf_at(x, row * width + from - left), (size_t)(to - from) * size);
+            memcpy(wf_at(v->out, from), wf_at(x, row * width + from - left),
+                   (size_t)(to - from) * size);
         else
             for (int64_t i = from; i < to; i++) wf_put(v->out, i, value);
     }
 }
 
-/* ---- slice: [from, to) of an axis ---------------------------------------------------------------------- */
+/* ---- slice: [from, to) of an axis ------------------------------------------------------------ */
 
 typedef struct slice {
     int axis;
@@ -54,8 +57,8 @@ static bool resolve(wf_call *c, const wf_view *x, int64_t *from, int64_t *to) {
     *from = s->from < 0 ? s->from + n : s->from;
     *to = s->to == WF_END ? n : s->to < 0 ? s->to + n : s->to;
     if (*from >= 0 && *from <= *to && *to <= n) return true;
-    return wf_fail(c, "%lld to %lld of axis %d, where %s has %lld", (long long)*from, (long long)*to, s->axis,
-                   wf_show(c, x), (long long)n);
+    return wf_fail(c, "%lld to %lld of axis %d, where %s has %lld", (long long)*from,
+                   (long long)*to, s->axis, wf_show(c, x), (long long)n);
 }
 
 static bool shape_slice(wf_call *c) {
@@ -100,7 +103,7 @@ wf_tensor *wf_slice(wf_tensor *x, int axis, int64_t from, int64_t to) {
     return wf_record(&wf_op_slice, 1, &x, &s);
 }
 
-/* ---- unslice(x, like): zeros in the shape of like, and x where slice would have found it ---------------- */
+/* ---- unslice(x, like): zeros in the shape of like, and x where slice would have found it ----- */
 
 static bool shape_unslice(wf_call *c) {
     const slice *s = c->attrs;
@@ -150,7 +153,7 @@ static wf_tensor *unslice(wf_tensor *dy, wf_tensor *like, const slice *s) {
     return wf_record(&wf_op_unslice, 2, (wf_tensor *[]){ dy, like }, s);
 }
 
-/* ---- pad: steps of one value before and after ----------------------------------------------------------- */
+/* ---- pad: steps of one value before and after ------------------------------------------------ */
 
 typedef struct pad {
     int axis;
@@ -204,7 +207,7 @@ wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double 
     return wf_record(&wf_op_pad, 1, &x, &p);
 }
 
-/* ---- concat: one after the other along an axis ----------------------------------------------------------- */
+/* ---- concat: one after the other along an axis ----------------------------------------------- */
 
 enum { MAX_PARTS = WF_MAX_OPERANDS - 1 }; /* split has one operand more */
 
@@ -219,7 +222,8 @@ static bool shape_concat(wf_call *c) {
         total += x.ndim > *axis ? x.shape[*axis] : 0; /* of sizes that fit memory: no overflow */
         x.shape[*axis] = first->shape[*axis];
         if (!wf_same_shape(first, &x))
-            return wf_fail(c, "%s and %s differ beside axis %d", wf_show(c, first), wf_show(c, &c->in[i]), *axis);
+            return wf_fail(c, "%s and %s differ beside axis %d", wf_show(c, first),
+                           wf_show(c, &c->in[i]), *axis);
     }
     wf_set_shape(&c->out[0], first->dtype, first->ndim, first->shape);
     c->out[0].shape[*axis] = total;
@@ -269,7 +273,7 @@ wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis) {
     return y;
 }
 
-/* ---- split(x, like...): the part of x that like[index] had in their concatenation ------------------------ */
+/* ---- split(x, like...): the part of x that like[index] had in their concatenation ------------ */
 
 typedef struct split_place {
     int axis, index;
@@ -298,7 +302,8 @@ static void grad_split(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint3
     const split_place *s = y->attrs;
     wf_tensor *part[MAX_PARTS];
     (void)need;
-    for (int i = 0; i < y->n_in - 1; i++) part[i] = i == s->index ? dy[0] : wf_fill(y->in[i + 1], 0);
+    for (int i = 0; i < y->n_in - 1; i++)
+        part[i] = i == s->index ? dy[0] : wf_fill(y->in[i + 1], 0);
     dx[0] = wf_concat(part, y->n_in - 1, s->axis);
 }
 

@@ -1,15 +1,16 @@
-/* ops/unary.c - one operand, element by element. A member of the family is a row of unary.inc: its value is
- * a loop in kernels/, its gradient's share is recorded by the expression in the row. affine and clamp, which
- * have attributes, follow. */
+/* ops/unary.c - one operand, element by element. A member of the family is a row of unary.inc:
+ * its value is a loop in kernels/, its gradient's share is recorded by the expression in the
+ * row. affine and clamp, which have attributes, follow. */
 #include "internal.h"
 
-/* ---- second derivatives of the activations ----------------------------------------------------------- */
+/* ---- second derivatives of the activations --------------------------------------------------- */
 
 /* gelu = x P(x), P the normal distribution and p its density: gelu' = P + x p, and p' = -x p, so
  * gelu'' = p + p - x^2 p = (2 - x^2) p. */
 static wf_tensor *gelu_curvature(wf_tensor *x) {
     wf_tensor *square = wf_square(x);
-    wf_tensor *density = wf_scale(wf_exp(wf_scale(square, -0.5)), 0.3989422804014327); /* 1 / sqrt(2 pi) */
+    wf_tensor *density =
+        wf_scale(wf_exp(wf_scale(square, -0.5)), 0.3989422804014327); /* 1 / sqrt(2 pi) */
     return wf_mul(wf_affine(square, -1, 2), density);
 }
 
@@ -32,7 +33,7 @@ static wf_tensor *silu_curvature(wf_tensor *x) {
     return wf_mul(slope, wf_affine(wf_mul(x, wf_affine(s, -2, 1)), 1, 2));
 }
 
-/* ---- the family -------------------------------------------------------------------------------------- */
+/* ---- the family ------------------------------------------------------------------------------ */
 
 static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
     wf_runs r;
@@ -41,37 +42,39 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
     return true;
 }
 
-#define UNARY(NAME, value, derivative)                                                              \
-    static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {             \
-        (void)phase, (void)scratch;                                                                 \
-        return run_unary(c, WF_UNARY_##NAME, task);                                                 \
-    }                                                                                               \
-    static void grad_##NAME(wf_tensor *y, wf_tensor *const *cotangent, wf_tensor **dx,              \
-                            uint32_t need) {                                                        \
-        wf_tensor *x = y->in[0], *dy = cotangent[0];                                                \
-        (void)x, (void)need;                                                                        \
-        dx[0] = derivative;                                                                         \
-    }                                                                                               \
-    const wf_op wf_op_##NAME = {                                                                    \
-        .name = #NAME,                                                                              \
-        .family = "elementwise",                                                                    \
-        .arity = 1,                                                                                 \
-        .shape = wf_same_as_operand,                                                                \
-        .tasks = wf_elementwise_tasks,                                                              \
-        .eval = eval_##NAME,                                                                        \
-        .grad = grad_##NAME,                                                                        \
-        .strided = 1,                                                                               \
-        .in_place = 1,                                                                              \
-    };                                                                                              \
-    wf_tensor *wf_##NAME(wf_tensor *x) {                                                            \
-        return wf_record(&wf_op_##NAME, 1, &x, NULL);                                               \
+#define UNARY(NAME, value, derivative)                                                             \
+    static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
+        (void)phase, (void)scratch;                                                                \
+        return run_unary(c, WF_UNARY_##NAME, task);                                                \
+    }                                                                                              \
+    static void grad_##NAME(wf_tensor *y, wf_tensor *const *cotangent, wf_tensor **dx,             \
+                            uint32_t need) {                                                       \
+        wf_tensor *x = y->in[0], *dy = cotangent[0];                                               \
+        (void)x, (void)need;                                                                       \
+        dx[0] = derivative;                                                                        \
+    }                                                                                              \
+    const wf_op wf_op_##NAME = {                                                                   \
+        .name = #NAME,                                                                             \
+        .family = "elementwise",                                                                   \
+        .arity = 1,                                                                                \
+        .shape = wf_same_as_operand,                                                               \
+        .tasks = wf_elementwise_tasks,                                                             \
+        .eval = eval_##NAME,                                                                       \
+        .grad = grad_##NAME,                                                                       \
+        .strided = 1,                                                                              \
+        .in_place = 1,                                                                             \
+    };                                                                                             \
+    wf_tensor *wf_##NAME(wf_tensor *x) {                                                           \
+        return wf_record(&wf_op_##NAME, 1, &x, NULL);                                              \
     }
 #include "unary.inc"
 #undef UNARY
 
-/* ---- affine: y = scale x + shift --------------------------------------------------------------------- */
+/* ---- affine: y = scale x + shift ------------------------------------------------------------- */
 
-typedef struct affine { double scale, shift; } affine;
+typedef struct affine {
+    double scale, shift;
+} affine;
 
 static bool eval_affine(const wf_call *c, int phase, int64_t task, void *scratch) {
     const affine *a = c->attrs;
@@ -110,9 +113,11 @@ wf_tensor *wf_scale(wf_tensor *x, double scale) {
     return wf_affine(x, scale, 0);
 }
 
-/* ---- clamp: y = min(max(x, low), high) --------------------------------------------------------------- */
+/* ---- clamp: y = min(max(x, low), high) ------------------------------------------------------- */
 
-typedef struct clamp { double low, high; } clamp;
+typedef struct clamp {
+    double low, high;
+} clamp;
 
 static bool shape_clamp(wf_call *c) {
     const clamp *a = c->attrs;

@@ -5,25 +5,34 @@
 
 #include "internal.h"
 
-/* ---- elements ---------------------------------------------------------------------------------------- */
+/* ---- elements -------------------------------------------------------------------------------- */
 
 double wf_get(const wf_view *v, int64_t i) {
     switch (v->dtype) {
-    case WF_F32: return ((const float *)v->data)[i];
-    case WF_F64: return ((const double *)v->data)[i];
-    default: return ((const int32_t *)v->data)[i];
+    case WF_F32:
+        return ((const float *)v->data)[i];
+    case WF_F64:
+        return ((const double *)v->data)[i];
+    default:
+        return ((const int32_t *)v->data)[i];
     }
 }
 
 void wf_put(const wf_view *v, int64_t i, double value) {
     switch (v->dtype) {
-    case WF_F32: ((float *)v->data)[i] = (float)value; break;
-    case WF_F64: ((double *)v->data)[i] = value; break;
-    default: ((int32_t *)v->data)[i] = (int32_t)value; break;
+    case WF_F32:
+        ((float *)v->data)[i] = (float)value;
+        break;
+    case WF_F64:
+        ((double *)v->data)[i] = value;
+        break;
+    default:
+        ((int32_t *)v->data)[i] = (int32_t)value;
+        break;
     }
 }
 
-/* ---- shape rules ------------------------------------------------------------------------------------- */
+/* ---- shape rules ----------------------------------------------------------------------------- */
 
 bool wf_want(wf_call *c, int i, wf_dtype type) {
     if (c->in[i].dtype == type) return true;
@@ -36,7 +45,8 @@ bool wf_want_real(wf_call *c, int i) {
 }
 
 bool wf_want_axis(wf_call *c, int axis, int ndim) {
-    return (axis >= 0 && axis < ndim) || wf_fail(c, "%s has no axis %d", wf_show(c, &c->in[0]), axis);
+    return (axis >= 0 && axis < ndim) ||
+           wf_fail(c, "%s has no axis %d", wf_show(c, &c->in[0]), axis);
 }
 
 bool wf_same_as_operand(wf_call *c) {
@@ -70,7 +80,7 @@ wf_tensor *wf_zero(wf_tensor *x) {
     return wf_constant(x ? x->graph : NULL, 0);
 }
 
-/* ---- walks ------------------------------------------------------------------------------------------- */
+/* ---- walks ----------------------------------------------------------------------------------- */
 
 int64_t wf_broadcast_stride(const wf_view *small, const wf_view *large, int axis) {
     int own = axis - (large->ndim - small->ndim);
@@ -124,7 +134,7 @@ void wf_walk_next(wf_walk *w) {
     }
 }
 
-/* ---- runs -------------------------------------------------------------------------------------------- */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 int64_t wf_elementwise_tasks(const wf_call *c, int phase) {
     return phase == 0 ? wf_task_count(wf_view_count(&c->out[0]), WF_GRAIN) : 0;
@@ -171,15 +181,17 @@ bool wf_runs_next(wf_runs *r) {
     for (int i = 0; i < c->n_in; i++) {
         r->in[i] = wf_at(&c->in[i], w->at[i + 1] + r->column * w->step[i + 1]);
         if (w->step[i + 1] == r->step[i]) continue;
-        gather_run(r->n, r->in[i], w->step[i + 1], wf_dtype_size(c->in[i].dtype), (char *)r->gathered[i]);
+        gather_run(r->n, r->in[i], w->step[i + 1], wf_dtype_size(c->in[i].dtype),
+                   (char *)r->gathered[i]);
         r->in[i] = r->gathered[i];
     }
     return true;
 }
 
-/* ---- copies ------------------------------------------------------------------------------------------ */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
-static void copy_run(int64_t n, const char *x, int64_t x_step, char *y, int64_t y_step, size_t size) {
+static void copy_run(int64_t n, const char *x, int64_t x_step, char *y, int64_t y_step,
+                     size_t size) {
     if (x_step == 1 && y_step == 1)
         memcpy(y, x, (size_t)n * size);
     else if (y_step == 1)
@@ -200,7 +212,8 @@ bool wf_copy_eval(const wf_call *c, int phase, int64_t task, void *scratch) {
     wf_task_range(wf_view_count(&to), WF_GRAIN, task, &from, &end);
     if (from >= end) return true;
     wf_walk_seek(&w, from / w.columns);
-    for (int64_t column = from % w.columns, n; from < end; from += n, column = 0, wf_walk_next(&w)) {
+    for (int64_t column = from % w.columns, n; from < end;
+         from += n, column = 0, wf_walk_next(&w)) {
         n = w.columns - column < end - from ? w.columns - column : end - from;
         copy_run(n, wf_at(&c->in[0], w.at[1] + column * w.step[1]), w.step[1],
                  wf_at(&to, w.at[0] + column * w.step[0]), w.step[0], wf_dtype_size(to.dtype));

@@ -15,13 +15,13 @@ static bool eval_where(const wf_call *c, int phase, int64_t task, void *scratch)
     wf_runs r;
     (void)phase, (void)scratch;
     for (wf_runs_start(&r, c, task, true); wf_runs_next(&r);)
-        WF_KERNEL(c->out[0].dtype, where(r.n, r.in[0], r.step[0], r.in[1], r.step[1], r.in[2],
-                                         r.step[2], r.out));
+        WF_KERNEL(c->out[0].dtype,
+                  where(r.n, r.in[0], r.step[0], r.in[1], r.step[1], r.in[2], r.step[2], r.out));
     return true;
 }
 
-/* y is a where the condition holds and does not depend on it elsewhere; b is the other way round. The
- * condition itself only jumps: no share. */
+/* y is a where the condition holds and does not depend on it elsewhere; b is the other way
+ * round. The condition itself only jumps: no share. */
 static void grad_where(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     wf_tensor *condition = y->in[0];
     if (need & 2) dx[1] = wf_where(condition, dy[0], wf_zero(y));
