@@ -115,6 +115,8 @@ static inline wf_tensor *wf_alias(wf_tensor *x) {
 
 /* The rows of in[0], in tasks of about WF_GRAIN elements. */
 int64_t wf_row_tasks(const wf_call *c, int phase);
+void wf_row_range(const wf_call *c, int64_t task, int64_t *from, int64_t *to);
+
 /* The mask is absent, or real and broadcasts to x; a row of it as x sees it, NULL if absent. */
 bool wf_mask_fits(wf_call *c, const wf_view *mask, const wf_view *x);
 const void *wf_mask_row(const wf_view *mask, const wf_view *x, int64_t row, int64_t *step);
