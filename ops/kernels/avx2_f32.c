@@ -1,0 +1,12 @@
+/* avx2_f32.c - the kernels for AVX2 with FMA, float. */
+#if defined(__x86_64__)
+#define REAL_BITS 32
+#define VECTOR_BYTES 32
+#define TILE_ROWS 6
+#define TILE_VECTORS 2
+#define ISA "avx2"
+#define TABLE wf_avx2_f32
+#include "kernels.inc"
+#else
+typedef int no_avx2_here; /* C wants a declaration */
+#endif

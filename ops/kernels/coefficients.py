@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Prints coefficients.inc: the polynomials of math.inc. Building weft does not need it; it needs mpmath.
+
+Each is the polynomial whose largest weighted error is smallest (Remez's exchange, 60 digits), rounded to
+the type at the end.
+    python3 ops/kernels/coefficients.py > ops/kernels/coefficients.inc
+"""
+from mpmath import cos, erfc, exp, fac, log, lu_solve, matrix, mp, mpf, nstr, pi, polyval, sqrt, tanh
+
+mp.dps = 60
+CENTRE = 4  # of the tail: t = (u - CENTRE) / (u + CENTRE)
+LN2 = log(mpf(2))
+
+
+def chebyshev(low, high, count):
+    return [(low + high) / 2 - (high - low) / 2 * cos(pi * i / (count - 1)) for i in range(count)]
+
+
+def remez(f, weight, low, high, degree):
+    """Coefficients of p, constant first, that make max |p - f| * weight on [low, high] smallest; and that max."""
+    count = degree + 2
+    points, grid = chebyshev(low, high, count), chebyshev(low, high, 2000)
+    values, weights = [f(x) for x in grid], [weight(x) for x in grid]
+    for _ in range(12):
+        rows = [[x ** j for j in range(degree + 1)] + [(-1) ** i / weight(x)] for i, x in enumerate(points)]
+        *p, level = lu_solve(matrix(rows), matrix([f(x) for x in points]))
+        error = [(polyval(p[::-1], x) - y) * w for x, y, w in zip(grid, values, weights)]
+        worst = max(map(abs, error))
+        if worst < abs(level) * mpf("1.001"):
+            break
+        points = extrema(grid, error, count)
+    return p, worst
+
+
+def extrema(grid, error, count):
+    """Where |error| is largest in each run of one sign; the smaller end goes while there are too many."""
+    found = []
+    for x, e in zip(grid, error):
+        if not found or (found[-1][1] > 0) != (e > 0):
+            found.append((x, e))
+        elif abs(e) > abs(found[-1][1]):
+            found[-1] = (x, e)
+    while len(found) > count:
+        found.pop(0 if abs(found[0][1]) < abs(found[-1][1]) else -1)
+    assert len(found) == count
+    return [x for x, _ in found]
+
+
+def series(term):
+    """term(0) + term(1) + ...: for what cancels near 0 in closed form."""
+    total, i, t = mpf(0), 0, mpf(1)
+    while i < 4 or abs(t) > mpf(10) ** -55:
+        t = term(i)
+        total, i = total + t, i + 1
+    return total
+
+
+def tail(t):
+    u = CENTRE * (1 + t) / (1 - t)
+    return (u + CENTRE) * erfc(u / sqrt(mpf(2))) * exp(u * u / 2) / 2
+
+
+def tail_end(u):
+    return mpf(u - CENTRE) / (u + CENTRE)
+
+
+# name, formula, f, weight, {type: (low, high, degree)}
+HALF_LN2, QUARTER_PI = LN2 / 2 * mpf("1.001"), (pi / 4) ** 2 * mpf("1.001")
+POLYNOMIALS = [
+    ("exp_q", "(exp(r) - 1 - r) / r^2; |r| <= ln(2) / 2",
+     lambda r: series(lambda i: r ** i / fac(i + 2)), lambda r: r * r + mpf("0.01"),
+     {"float": (-HALF_LN2, HALF_LN2, 4), "double": (-HALF_LN2, HALF_LN2, 9)}),
+    ("log_r", "(log((1 + s) / (1 - s)) / s - 2) / z; z = s^2 <= (3 - sqrt(8))^2",
+     lambda z: series(lambda i: 2 * z ** i / (2 * i + 3)), lambda z: z + mpf("0.003"),
+     {"float": (mpf(0), mpf("0.02944"), 2), "double": (mpf(0), mpf("0.02944"), 6)}),
+    ("tanh_p", "(tanh(x) / x - 1) / z; z = x^2 <= 0.625^2",
+     lambda z: (tanh(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(10) ** -18 else mpf(-1) / 3, lambda z: z + mpf("0.05"),
+     {"float": (mpf(0), mpf("0.390625"), 4), "double": (mpf(0), mpf("0.390625"), 10)}),
+    ("erf_p", "erf(x) / x - 1; z = x^2 <= 1",
+     lambda z: 2 / sqrt(pi) * series(lambda i: (-z) ** i / (fac(i) * (2 * i + 1))) - 1, lambda z: mpf(1),
+     {"float": (mpf(0), mpf(1), 6), "double": (mpf(0), mpf(1), 11)}),
+    ("tail_p", "(u + 4) erfc(u / sqrt(2)) exp(u^2 / 2) / 2; t = (u - 4) / (u + 4), 0 <= u <= 15 or 40",
+     tail, lambda t: 1 / tail(t),
+     {"float": (mpf(-1), tail_end(15), 9), "double": (mpf(-1), tail_end(40), 22)}),
+    ("sin_p", "(sin(r) - r) / r^3; z = r^2 <= (pi / 4)^2",
+     lambda z: series(lambda i: (-1) ** (i + 1) * z ** i / fac(2 * i + 3)), lambda z: mpf(1),
+     {"both": (mpf(0), QUARTER_PI, 5)}),
+    ("cos_p", "(cos(r) - 1 + r^2 / 2) / r^4; z = r^2 <= (pi / 4)^2",
+     lambda z: series(lambda i: (-1) ** i * z ** i / fac(2 * i + 4)), lambda z: mpf(1),
+     {"both": (mpf(0), QUARTER_PI, 5)}),
+]
+
+
+def hexadecimal(x, bits):
+    """x rounded to nearest with `bits` bits of mantissa, exactly."""
+    man, e = mp.frexp(abs(x))
+    return ("-" if x < 0 else "") + float(int(mp.nint(man * 2 ** bits)) * mpf(2) ** (int(e) - bits)).hex()
+
+
+def show(name, formula, f, weight, low, high, degree, bits):
+    p, worst = remez(f, weight, low, high, degree)
+    print(f"/* {formula}: error {nstr(worst, 2)} */")
+    print(f"static const {'double' if name in ('sin_p', 'cos_p') else 'real'} {name}[] = {{")
+    for c in p:
+        print(f"    {hexadecimal(c, bits)},")
+    print("};")
+
+
+if __name__ == "__main__":
+    print("/* Written by coefficients.py: the polynomials of math.inc, constant term first, with their")
+    print(" * largest (weighted) error before rounding. */")
+    for kind, condition in (("float", "#if REAL_BITS == 32"), ("double", "#else"), ("both", "#endif")):
+        print(condition)
+        for name, formula, f, weight, ranges in POLYNOMIALS:
+            if kind in ranges:
+                show(name, formula, f, weight, *ranges[kind], 24 if kind == "float" else 53)

@@ -1,0 +1,12 @@
+/* neon_f64.c - the kernels for 64-bit ARM, double. */
+#if defined(__aarch64__)
+#define REAL_BITS 64
+#define VECTOR_BYTES 16
+#define TILE_ROWS 6
+#define TILE_VECTORS 4
+#define ISA "neon"
+#define TABLE wf_neon_f64
+#include "kernels.inc"
+#else
+typedef int no_neon_here; /* C wants a declaration */
+#endif
