@@ -1,0 +1,471 @@
+/* tests/test_tools.c - the command-line programs, run as people run them.
+ *
+ * Every test works in an empty folder of its own, with the programs of the build folder that WEFT_TOOLS
+ * names in front of the PATH. Commands are lines of shell; `run` gives their exit code and both outputs. */
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../tools/tasks.h"
+#include "suites.h"
+#include "support.h"
+
+/* The smallest model that is one, and a training of a moment. */
+#define SMALL "--task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --batch-size 4 --lr-steps 1000 --warmup 5 "
+#define QUICK "train " SMALL "--quiet --threads 1 --max-steps "
+
+typedef struct outcome {
+    int status;
+    char out[1 << 16], err[1 << 16];
+} outcome;
+
+static outcome result; /* of the last run */
+static char folder[64];
+
+static void read_text(const char *path, char *text, size_t size) {
+    FILE *f = fopen(path, "r");
+    size_t n = f ? fread(text, 1, size - 1, f) : 0;
+    text[n] = '\0';
+    if (f) fclose(f);
+}
+
+static const outcome *run(const char *format, ...) {
+    char command[4096];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(command, sizeof command, format, arguments);
+    va_end(arguments);
+    char line[4400];
+    snprintf(line, sizeof line, "{ %s\n} > .out 2> .err", command);
+    int status = system(line);
+    result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    read_text(".out", result.out, sizeof result.out);
+    read_text(".err", result.err, sizeof result.err);
+    return &result;
+}
+
+static void expect(int status) {
+    ck_assert_msg(result.status == status, "exit code %d, not %d:\n%s%s", result.status, status, result.out,
+                  result.err);
+}
+
+static void ok(const char *command) {
+    run("%s", command);
+    expect(0);
+}
+
+static void enter_folder(void) {
+    const char *tools = getenv("WEFT_TOOLS");
+    char path[4096];
+    ck_assert_msg(tools, "set WEFT_TOOLS to the folder of the programs: build/tools");
+    snprintf(path, sizeof path, "%s:%s", tools, getenv("PATH"));
+    setenv("PATH", path, 1);
+    setenv("TERM", "dumb", 1);
+    snprintf(folder, sizeof folder, "/tmp/weft-tools-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_int_eq(chdir(folder), 0);
+}
+
+static void leave_folder(void) {
+    char command[100];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    ck_assert_int_eq(chdir("/tmp"), 0);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static bool same_files(const char *a, const char *b) { return run("cmp %s %s", a, b)->status == 0; }
+
+/* ---- help -------------------------------------------------------------------------------------- */
+
+static const char *const programs[] = { "train", "generate", "graph", "inspect" };
+
+START_TEST(help_goes_to_stdout) {
+    char name[40];
+    run("%s --help --no-such-option", programs[_i]);
+    expect(0);
+    snprintf(name, sizeof name, "%s: ", programs[_i]);
+    assert_contains(result.out, name);
+    assert_contains(result.out, "\nExamples\n");
+    assert_contains(result.out, "--version");
+    ck_assert_str_eq(result.err, "");
+    run("%s --help > /dev/full", programs[_i]);
+    expect(1);
+}
+END_TEST
+
+START_TEST(version_goes_to_stdout) {
+    char line[80];
+    run("%s --version", programs[_i]);
+    expect(0);
+    snprintf(line, sizeof line, "weft-%s (weft) %s\n", programs[_i], wf_version());
+    ck_assert_str_eq(result.out, line);
+}
+END_TEST
+
+START_TEST(unknown_option_names_the_nearest) {
+    run("%s --hepl", programs[_i]);
+    expect(2);
+    assert_contains(result.err, "there is no option --hepl");
+    assert_contains(result.err, "the nearest is --");
+}
+END_TEST
+
+/* ---- refusals: a command, its exit code, and what its sentence must say --------------------------- */
+
+static const struct refusal {
+    const char *command;
+    int status;
+    const char *says;
+} refusals[] = {
+    { "train", 2, "--task copy|reverse|sort" },
+    { "train --task cpoy", 2, "'cpoy' is not one of copy|reverse|sort" },
+    { "train --task copy --bacth-size 3", 2, "there is no option --bacth-size; the nearest is --batch-size" },
+    { "train --task copy --dmodel 3", 2, "the nearest is --d-model" },
+    { "train --task copy -x", 2, "there is no option -x" },
+    { "train --task copy extra", 2, "'extra' is not an option" },
+    { "train --task copy --task sort", 2, "--task is given twice" },
+    { "train --task copy --lr", 2, "--lr needs a value" },
+    { "train --task copy -o --quiet", 2, "--model needs a value" },
+    { "train --task copy --quiet=yes", 2, "--quiet takes no value" },
+    { "train --task copy --lr fast", 2, "'fast' is not a number" },
+    { "train --task copy --lr nan", 2, "'nan' is not a number" },
+    { "train --task copy --max-steps 1.5", 2, "'1.5' is not a whole number" },
+    { "train --task copy --max-steps 0", 2, "--max-steps: 0 is outside the range 1..1000000000000" },
+    { "train --task copy --max-steps 99999999999999999999", 2, "is outside the range" },
+    { "train --task copy --dropout 1.5", 2, "--dropout: 1.5 is outside the range 0..0.9" },
+    { "train --task copy --threads 0", 2, "outside the range 1..256" },
+    { "train --task copy --min-len 13", 2, "--min-len 13 is more than --max-len 12" },
+    { "train --task copy --heads 3", 2, "3" },
+    { "train --task copy --d-model 15 --heads 3", 2, "15" },
+    { "train --task copy --max-steps 20 --lr-steps 10 --warmup 2", 2, "beyond --lr-steps 10" },
+    { "train --task copy --warmup 5000", 2, "--warmup 5000 leaves nothing" },
+    { "train --task copy --optimizer sgd --beta1 0.5", 2, "--beta1 would have no effect" },
+    { "train --task copy --momentum 0.5", 2, "--momentum would have no effect" },
+    { "train --task copy --weight-decay 0.5", 2, "--weight-decay would have no effect" },
+    { "train --task copy --lr-schedule noam --lr-steps 5", 2, "--lr-steps would have no effect" },
+    { "train --task copy --save-every 5", 2, "--save-every would have no effect" },
+    { "train --task copy --quiet --log-every 5", 2, "--log-every would have no effect" },
+    { "train --task copy --layers 2 --enc-layers 1 --dec-layers 1", 2, "--layers would have no effect" },
+    { "train --resume", 2, "-o FILE" },
+    { "train --resume -o none.safetensors", 1, "none.safetensors" },
+    { "train --task copy -o none/copy.safetensors", 1, "none/copy.safetensors can't be written: No such file" },
+    { "train --task copy -o .", 1, ". can't be written: it is a folder" },
+    { "train --task copy -o /dev/full", 1, "it is not an ordinary file" },
+    { "train --task copy --log none/log", 1, "none/log can't be written" },
+    { "train --task copy --curve none/curve.svg", 1, "none/curve.svg can't be written" },
+    { "train --task copy --log a --curve a", 2, "a is to be two outputs at once" },
+    { "train --task copy --preset base --batch-size 65536 --max-len 512", 1, "--batch-size" },
+    { "generate", 2, "--model FILE" },
+    { "generate --model none.safetensors", 1, "none.safetensors" },
+    { "generate --model none.safetensors --batch-size 0", 2, "outside the range 1..4096" },
+    { "inspect", 2, "say which file" },
+    { "inspect none.safetensors", 1, "none.safetensors" },
+    { "inspect a b", 2, "not 'b' too" },
+};
+
+START_TEST(refusal_says_what_to_do) {
+    const struct refusal *r = &refusals[_i];
+    run("%s < /dev/null", r->command);
+    ck_assert_msg(result.status == r->status, "%s: exit code %d, not %d:\n%s", r->command, result.status, r->status,
+                  result.err);
+    assert_contains(result.err, r->says);
+    ck_assert_str_eq(result.out, "");
+    ck_assert_msg(!strstr(result.err, "step "), "%s: it began to train before it refused", r->command);
+}
+END_TEST
+
+START_TEST(dashes_and_underscores_are_alike) {
+    ok("train --task copy --d_model=16 --heads=2 --layers=1 --max_steps 1 --quiet");
+    ok("train --task copy --d-model 16 --activation gelu_tanh --heads 2 --layers 1 --max-steps 1 --quiet");
+}
+END_TEST
+
+/* ---- training ----------------------------------------------------------------------------------- */
+
+START_TEST(training_learns_and_generates) {
+    ok("train --task copy --seed 3 --min-len 2 --max-len 4 --d-model 32 --heads 2 --layers 1 --d-ff 64 --max-steps 900 "
+       "-o m.safetensors --log log.jsonl --log-every 50 --valid-every 300 --curve loss.svg");
+    int exact = -1;
+    ck_assert_msg(sscanf(result.out, "exact match %d/1000", &exact) == 1, "%s", result.out);
+    ck_assert_msg(exact >= 900, "exact match %d/1000 only:\n%s", exact, result.err);
+    assert_contains(result.err, "parameters");
+    assert_contains(result.err, "of memory");
+    assert_contains(result.err, "kernels");
+    assert_contains(result.err, "900/900");
+    ck_assert_msg(!strchr(result.err, '\r') && !strchr(result.err, '\033'), "a bar in a pipe");
+    ok("printf '5 6 7\\n9 8\\n' | generate --model m.safetensors");
+    ck_assert_str_eq(result.out, "5 6 7\n9 8\n");
+    ck_assert_str_eq(result.err, "");
+    ok("grep -c '^{\"event\":.*}$' log.jsonl; wc -l < log.jsonl; grep -c valid log.jsonl; grep svg loss.svg");
+    int events, lines, validations;
+    ck_assert_int_eq(sscanf(result.out, "%d %d %d", &events, &lines, &validations), 3);
+    ck_assert_int_eq(events, lines);
+    ck_assert_int_eq(validations, 2);
+}
+END_TEST
+
+START_TEST(resumed_training_is_the_same_training) {
+    ok(QUICK "12 --dropout 0.1 --attention-dropout 0.1 -o whole.safetensors");
+    ok(QUICK "5 --dropout 0.1 --attention-dropout 0.1 -o parts.safetensors");
+    ok("train --resume -o parts.safetensors --quiet --threads 2 --max-steps 9");
+    ck_assert(!same_files("whole.safetensors", "parts.safetensors"));
+    ok("train --resume -o parts.safetensors --quiet --threads 3 --max-steps 12 --task copy --lr 0.003");
+    ck_assert_msg(same_files("whole.safetensors", "parts.safetensors"), "%s", result.out);
+}
+END_TEST
+
+START_TEST(threads_do_not_change_the_result) {
+    ok("train " SMALL "--quiet --dropout 0.1 --max-steps 8 --threads 1 -o 1.safetensors");
+    ok("train " SMALL "--quiet --dropout 0.1 --max-steps 8 --threads 2 -o 2.safetensors");
+    ok("train " SMALL "--quiet --dropout 0.1 --max-steps 8 --threads 5 -o 5.safetensors");
+    ck_assert(same_files("1.safetensors", "2.safetensors"));
+    ck_assert(same_files("1.safetensors", "5.safetensors"));
+}
+END_TEST
+
+START_TEST(resume_refuses_other_settings) {
+    ok(QUICK "3 -o m.safetensors");
+    ok("cp m.safetensors before");
+    run("train --resume -o m.safetensors --max-steps 5 --lr 0.5 --seed 9 --batch-size 4");
+    expect(2);
+    assert_contains(result.err, "--lr 0.003, not 0.5");
+    assert_contains(result.err, "--seed 1, not 9");
+    ck_assert_msg(!strstr(result.err, "batch"), "a setting that agrees is named: %s", result.err);
+    run("train --resume -o m.safetensors --max-steps 5 --preset small");
+    expect(2);
+    assert_contains(result.err, "--preset would have no effect");
+    run("train --resume -o m.safetensors --max-steps 3");
+    expect(2);
+    assert_contains(result.err, "has done 3 steps already");
+    ck_assert(same_files("m.safetensors", "before"));
+}
+END_TEST
+
+START_TEST(signal_saves_and_resumes) {
+    static const struct { const char *name; int status; } signals[] = { { "INT", 130 }, { "TERM", 143 } };
+    run("train " SMALL "--threads 1 --max-steps 1000 --log log -o m.safetensors --log-every 1 & pid=$!\n"
+        "until grep -q '\"step\":7,' log 2> /dev/null; do sleep 0.01; done\n"
+        "kill -%s $pid; wait $pid",
+        signals[_i].name);
+    expect(signals[_i].status);
+    assert_contains(result.err, "go on with: train --resume -o m.safetensors");
+    assert_contains(result.err, signals[_i].name);
+    ok("inspect m.safetensors");
+    const char *at = strstr(result.out, "train.step");
+    long step = 0;
+    ck_assert_msg(at && sscanf(at, "train.step %ld", &step) == 1 && step >= 7 && step < 1000, "%s", result.out);
+    run(QUICK "%ld -o same.safetensors", step);
+    expect(0);
+    ck_assert_msg(same_files("m.safetensors", "same.safetensors"), "after step %ld: %s", step, result.out);
+}
+END_TEST
+
+START_TEST(time_limit_ends_the_training) {
+    ok("train " SMALL "--max-steps 1000 --max-time 0.001 -o m.safetensors");
+    assert_contains(result.out, "exact match ");
+    ok("inspect m.safetensors | grep train.step");
+}
+END_TEST
+
+START_TEST(non_finite_step_keeps_the_file) {
+    ok(QUICK "3 -o m.safetensors");
+    ok("cp m.safetensors before");
+    run("train " SMALL "--optimizer sgd --lr 1e6 --clip-norm 0 --max-steps 900 -o m.safetensors --json --log-every 1");
+    expect(3);
+    assert_contains(result.err, "is not finite");
+    assert_contains(result.out, "\"event\":\"nonfinite\"");
+    ck_assert(same_files("m.safetensors", "before"));
+}
+END_TEST
+
+START_TEST(profile_says_where_the_time_went) {
+    ok("train " SMALL "--max-steps 3 --profile");
+    assert_contains(result.err, "GFLOP/s");
+    assert_contains(result.err, "matmul");
+    assert_contains(result.err, "adam_step");
+    ck_assert_int_eq(strncmp(result.out, "exact match ", 12), 0);
+    ok("train " SMALL "--max-steps 3 --profile --quiet --json");
+    assert_contains(result.out, "\"event\":\"profile\",\"op\":\"matmul\"");
+    ck_assert_str_eq(result.err, "");
+}
+END_TEST
+
+START_TEST(full_disk_is_a_failure) {
+    run(QUICK "1 > /dev/full");
+    expect(1);
+    assert_contains(result.err, "stdout could not be written");
+    ok(QUICK "1 -o m.safetensors");
+    run("echo 1 2 3 | generate --model m.safetensors > /dev/full");
+    expect(1);
+    run("inspect m.safetensors > /dev/full");
+    expect(1);
+}
+END_TEST
+
+/* ---- generating and inspecting ----------------------------------------------------------------------- */
+
+START_TEST(bad_line_is_named) {
+    static const struct { const char *line, *says; } lines[] = {
+        { "4 25 6", "line 2: token id 25 is outside 0..19" },
+        { "4 -1 6", "line 2: token id -1 is outside 0..19" },
+        { "4 99999999999999999999 6", "line 2: token id 99999999999999999999 is outside 0..19" },
+        { "4 five 6", "line 2: 'five' is not a token id" },
+        { "4 5.5 6", "line 2: '5.5' is not a token id" },
+        { "", "line 2: an empty line" },
+        { "$(seq -s ' ' 100 | sed 's/[0-9][0-9]*/7/g')", "line 2: more than 64 tokens" },
+    };
+    ok(QUICK "1 -o m.safetensors");
+    for (int i = 0; i < COUNT_OF(lines); i++) {
+        run("{ echo 1 2 3; echo \"%s\"; echo 4 5 6; } | generate --model m.safetensors", lines[i].line);
+        expect(1);
+        assert_contains(result.err, lines[i].says);
+        const char *first = strchr(result.out, '\n');
+        ck_assert_msg(first && !first[1], "the line before the bad one is answered, no other: %s", result.out);
+    }
+}
+END_TEST
+
+START_TEST(output_does_not_depend_on_the_batch) {
+    ok(QUICK "30 -o m.safetensors");
+    ok("for i in 3 9 4 12 5 7 11 2; do seq -s ' ' $i; done > in");
+    ok("generate --model m.safetensors -i in -o a --batch-size 1 --threads 1");
+    ok("generate --model m.safetensors -i in -o b --batch-size 3");
+    ok("generate --model m.safetensors < in > c");
+    ck_assert(same_files("a", "b"));
+    ck_assert(same_files("a", "c"));
+    run("wc -l < a");
+    ck_assert_int_eq(atoi(result.out), 8);
+}
+END_TEST
+
+START_TEST(generate_answers_before_the_input_ends) {
+    ok(QUICK "1 -o m.safetensors");
+    ok("mkfifo in; generate --model m.safetensors -i in > out & exec 3> in; echo 1 2 3 >&3\n"
+       "for i in $(seq 1000); do [ -s out ] && break; sleep 0.01; done; [ -s out ]; answered=$?; exec 3>&-; wait; exit $answered");
+}
+END_TEST
+
+START_TEST(generate_warns_outside_the_trained_lengths) {
+    ok(QUICK "1 -o m.safetensors");
+    ok("printf '1 2 3\\n1 2\\n' | generate --model m.safetensors");
+    assert_contains(result.err, "1 of 2 lines are outside the 3..12 tokens");
+    ok("echo 1 2 3 | generate --model m.safetensors --max-len-a 0 --max-len-b 1");
+    ck_assert_int_le((int)strcspn(result.out, "\n"), 2);
+}
+END_TEST
+
+START_TEST(attention_as_json_and_as_a_picture) {
+    ok(QUICK "1 -o m.safetensors");
+    ok("printf '1 2 3\\n4 5 6 7\\n' | generate --model m.safetensors --attention a.json && cat a.json");
+    assert_contains(result.out, "{\"event\":\"attention\",\"source\":[1,2,3],\"target\":[0");
+    assert_contains(result.out, "\"encoder_self\":[[[[");
+    assert_contains(result.out, "\"cross\":[[[[");
+    ok("printf '1 2 3\\n4 5 6 7\\n' | generate --model m.safetensors --attention a.svg && cat a.svg");
+    assert_contains(result.out, "</svg>");
+    run("generate --model m.safetensors --attention none/a.svg < /dev/null");
+    expect(1);
+    assert_contains(result.err, "none/a.svg can't be written");
+    run("generate --model m.safetensors -o m.safetensors < /dev/null");
+    expect(2);
+    assert_contains(result.err, "read and written at once");
+}
+END_TEST
+
+START_TEST(damaged_model_is_refused) {
+    static const char *const damages[] = {
+        "head -c 5 m.safetensors > bad", "head -c 3000 m.safetensors > bad", ": > bad", "echo text > bad",
+        "{ cat m.safetensors; echo; } > bad", "sed 's/train.step/train.stop/' m.safetensors > bad",
+        "{ head -c 20000 m.safetensors; printf 'x'; tail -c +20002 m.safetensors; } > bad",
+    };
+    ok(QUICK "1 -o m.safetensors");
+    for (int i = 0; i < COUNT_OF(damages); i++) {
+        ok(damages[i]);
+        run("echo 1 2 3 | generate --model bad");
+        ck_assert_msg(result.status == 1 && strstr(result.err, "bad"), "%s: exit code %d\n%s", damages[i],
+                      result.status, result.err);
+        run("train --resume -o bad --max-steps 9");
+        expect(1);
+        run("inspect bad");
+        expect(1);
+    }
+}
+END_TEST
+
+START_TEST(inspect_shows_the_model) {
+    ok(QUICK "1 -o m.safetensors");
+    ok("inspect m.safetensors");
+    assert_contains(result.out, "a Transformer of width 16, 2 heads, 1 + 1 layers");
+    assert_contains(result.out, "transformer.encoder.layers.0.self_attn.in_proj_weight");
+    assert_contains(result.out, "[48,16]");
+    assert_contains(result.out, "the checksum is right; all values are finite");
+    ok("inspect --json m.safetensors");
+    assert_contains(result.out, "{\"event\":\"metadata\",\"key\":\"train.seed\",\"value\":\"1\"}");
+    assert_contains(result.out, "\"finite\":true");
+}
+END_TEST
+
+START_TEST(model_file_says_nothing_of_its_making) {
+    ok(QUICK "2 -o first.safetensors");
+    ok("mkdir sub; cd sub; sleep 1.1; train " SMALL "--threads 2 --max-steps 2 --log-every 1 --log l -o second.safetensors");
+    ck_assert(same_files("first.safetensors", "sub/second.safetensors"));
+}
+END_TEST
+
+/* ---- the tasks --------------------------------------------------------------------------------------- */
+
+/* What a task makes is on stderr of a training, as samples: source | reference | output. */
+START_TEST(tasks_ask_what_they_say) {
+    static const char *const names[] = { "copy", "reverse", "sort" };
+    run("train --task %s --d-model 16 --heads 2 --layers 1 --d-ff 16 --max-steps 1", names[_i]);
+    expect(0);
+    const char *line = strstr(result.err, "source | reference | output\n  ");
+    ck_assert_msg(line, "%s", result.err);
+    line += strlen("source | reference | output\n");
+    int src[16], ref[16], n = 0, used;
+    for (; sscanf(line, "%d%n", &src[n], &used) == 1; line += used, n++) ck_assert_int_lt(n, 12);
+    line = strchr(line, '|') + 1;
+    for (int i = 0; i < n; i++, line += used) ck_assert_int_eq(sscanf(line, "%d%n", &ref[i], &used), 1);
+    ck_assert_int_ge(n, 3);
+    for (int i = 0; i < n; i++) {
+        if (_i == TASK_COPY) ck_assert_int_eq(ref[i], src[i]);
+        if (_i == TASK_REVERSE) ck_assert_int_eq(ref[i], src[n - 1 - i]);
+        if (_i == TASK_SORT && i) ck_assert_int_ge(ref[i], ref[i - 1]);
+    }
+}
+END_TEST
+
+Suite *tools_suite(void) {
+    Suite *s = suite_create("tools");
+    TCase *words = tcase_create("words"), *work = tcase_create("work");
+    tcase_add_checked_fixture(words, enter_folder, leave_folder);
+    tcase_add_checked_fixture(work, enter_folder, leave_folder);
+    tcase_add_loop_test(words, help_goes_to_stdout, 0, COUNT_OF(programs));
+    tcase_add_loop_test(words, version_goes_to_stdout, 0, COUNT_OF(programs));
+    tcase_add_loop_test(words, unknown_option_names_the_nearest, 0, COUNT_OF(programs));
+    tcase_add_loop_test(words, refusal_says_what_to_do, 0, COUNT_OF(refusals));
+    tcase_add_test(work, dashes_and_underscores_are_alike);
+    tcase_add_test(work, training_learns_and_generates);
+    tcase_add_test(work, resumed_training_is_the_same_training);
+    tcase_add_test(work, threads_do_not_change_the_result);
+    tcase_add_test(work, resume_refuses_other_settings);
+    tcase_add_loop_test(work, signal_saves_and_resumes, 0, 2);
+    tcase_add_test(work, time_limit_ends_the_training);
+    tcase_add_test(work, non_finite_step_keeps_the_file);
+    tcase_add_test(work, profile_says_where_the_time_went);
+    tcase_add_test(work, full_disk_is_a_failure);
+    tcase_add_test(work, bad_line_is_named);
+    tcase_add_test(work, output_does_not_depend_on_the_batch);
+    tcase_add_test(work, generate_answers_before_the_input_ends);
+    tcase_add_test(work, generate_warns_outside_the_trained_lengths);
+    tcase_add_test(work, attention_as_json_and_as_a_picture);
+    tcase_add_test(work, damaged_model_is_refused);
+    tcase_add_test(work, inspect_shows_the_model);
+    tcase_add_test(work, model_file_says_nothing_of_its_making);
+    tcase_add_loop_test(work, tasks_ask_what_they_say, 0, 3);
+    suite_add_tcase(s, words);
+    suite_add_tcase(s, work);
+    return s;
+}

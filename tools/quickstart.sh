@@ -1,0 +1,45 @@
+#!/bin/sh
+# tools/quickstart.sh - from a fresh clone to a trained Transformer and its pictures. Safe to run again.
+#
+# usage: tools/quickstart.sh          SEED=7 tools/quickstart.sh trains another one
+#
+# Installs what is missing (a C compiler, meson, ninja, pkg-config), builds into build/, trains the copy
+# task and writes into quickstart/. Exits with 2 if something is missing that it can't install.
+set -eu
+cd "$(dirname "$0")/.."
+. tools/setup.sh
+
+need compiler meson ninja pkg-config
+say "building into build/"
+configure build
+meson compile -C build train generate graph inspect > build/quickstart.log 2>&1 || {
+    cat build/quickstart.log >&2
+    exit 1
+}
+
+out=quickstart
+mkdir -p $out
+say "training: an encoder-decoder Transformer learns to copy sequences of 3 to 12 numbers"
+build/tools/train --task copy --seed "${SEED:-1}" -o $out/copy.safetensors --curve $out/loss.svg
+say "drawing"
+build/tools/graph --of attention > $out/attention.dot
+if has dot; then dot -Tsvg $out/attention.dot -o $out/attention.svg; fi
+echo "1 2 3 4 5 6 7 8 9 10" |
+    build/tools/generate --model $out/copy.safetensors --attention $out/attention-heatmap.svg > /dev/null
+
+cat >&2 << END
+
+In $out/:
+  copy.safetensors        the trained model, with all that a resumed training needs
+  loss.svg                its loss while it learned
+  attention-heatmap.svg   where the decoder looks in "1 2 3 4 5 6 7 8 9 10": the diagonal is the copying
+  attention.dot           the graph of one multi-head attention$(has dot && echo ', drawn in attention.svg' ||
+    echo '; Graphviz draws it: dot -Tsvg')
+
+Next:
+  echo "5 4 3 2 1" | build/tools/generate --model $out/copy.safetensors
+  build/tools/train --task sort -o sort.safetensors
+  build/tools/graph --of transformer > transformer.dot
+  build/tools/inspect $out/copy.safetensors
+  tools/test.sh
+END

@@ -1,0 +1,52 @@
+#!/bin/sh
+# tools/test.sh - all tests, from a fresh clone: what CI calls.
+#
+# usage: tools/test.sh
+#
+# Installs what is missing (a C compiler, meson, ninja, pkg-config, Check), then builds and tests three times: as
+# released (build/), with the address and undefined-behaviour sanitizers (build-asan/), and the threaded
+# suites with the thread sanitizer (build-tsan/). Ends with Check's closing line of each.
+set -eu
+cd "$(dirname "$0")/.."
+. tools/setup.sh
+
+results=
+failed=0
+
+# tests NAME FOLDER SUITES...: run them with their output visible, and keep Check's closing line.
+tests() {
+    name=$1 folder=$2
+    shift 2
+    { WEFT_TOOLS=$PWD/$folder/tools "$folder/tests/weft-tests" "$@" && echo 0 > "$folder/status" ||
+        echo 1 > "$folder/status"; } 2>&1 | tee "$folder/tests.log"
+    [ "$(cat "$folder/status")" = 0 ] || failed=1
+    results="$results$(printf '%-28s' "$name")$(grep '%: Checks:' "$folder/tests.log" || echo 'did not finish')
+"
+}
+
+# build FOLDER OPTIONS...
+build() {
+    folder=$1
+    say "building into $folder/"
+    configure "$@"
+    meson compile -C "$folder" > "$folder/compile.log" 2>&1 || { cat "$folder/compile.log" >&2; exit 1; }
+}
+
+need compiler meson ninja pkg-config check
+export CK_DEFAULT_TIMEOUT=300
+export ASAN_OPTIONS=abort_on_error=0:detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
+sanitized='-Dbuildtype=debugoptimized -Db_lundef=false -Dtests=enabled'
+
+build build -Dtests=enabled
+say "the house, the instruction sets, the installed library"
+meson test -C build --no-suite all --no-rebuild --print-errorlogs || failed=1
+tests 'release' build
+
+build build-asan $sanitized -Db_sanitize=address,undefined -Dc_args=-fno-sanitize-recover=all
+tests 'address and undefined' build-asan
+
+build build-tsan $sanitized -Db_sanitize=thread
+tests 'thread' build-tsan pool plan
+
+printf '\n%s' "$results"
+exit $failed
