@@ -214,20 +214,21 @@ END_TEST
 
 static const wf_op *honest; /* the op that a mutant was copied from */
 
-/* The honest shares, each put through `change`; an op without a rule has its decomposition's. */
+/* The shares that the honest op gives to the operands in need (each operand another tensor). */
 static void honest_shares(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     wf_tensor *twin = wf_record(honest, y->n_in, y->in, y->attrs);
-    wf_tensor *results[WF_MAX_RESULTS] = { twin, twin + 1, twin + 2 };
-    for (int i = 0; i < y->n_in; i++) dx[i] = NULL;
-    wf_vjp(results, dy, honest->results > 1 ? honest->results : 1, y->in, y->n_in, dx);
+    wf_tensor *results[] = { twin, twin + 1, twin + 2 }, *x[WF_MAX_OPERANDS], *shares[WF_MAX_OPERANDS];
+    int place[WF_MAX_OPERANDS], n = 0;
     for (int i = 0; i < y->n_in; i++)
-        if (!(need >> i & 1)) dx[i] = NULL;
+        if (need >> i & 1) place[n] = i, x[n++] = y->in[i];
+    wf_vjp(results, dy, honest->results > 1 ? honest->results : 1, x, n, shares);
+    for (int i = 0; i < n; i++) dx[place[i]] = shares[i];
 }
 
 static void change(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need, double factor) {
     honest_shares(y, dy, dx, need);
     for (int i = 0; i < y->n_in; i++)
-        if (dx[i]) dx[i] = wf_scale(dx[i], factor);
+        if ((need >> i & 1) && dx[i]) dx[i] = wf_scale(dx[i], factor);
 }
 
 static void right(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
@@ -250,7 +251,7 @@ static void not_a_number(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
 static void shifted(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     honest_shares(y, dy, dx, need);
     for (int i = 0; i < y->n_in; i++)
-        if (dx[i]) dx[i] = wf_affine(dx[i], 1, 1e-6);
+        if ((need >> i & 1) && dx[i]) dx[i] = wf_affine(dx[i], 1, 1e-6);
 }
 
 static void (*const mutants[])(wf_tensor *, wf_tensor *const *, wf_tensor **, uint32_t) = {

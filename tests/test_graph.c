@@ -287,6 +287,7 @@ START_TEST(null_is_accepted_everywhere) {
     ck_assert(!wf_ok(wf_constant(NULL, 1)->graph));
     ck_assert(!wf_ok(wf_add(NULL, NULL)->graph));
     ck_assert(!wf_ok(wf_matmul(wf_relu(NULL), NULL)->graph));
+    ck_assert(!wf_ok(wf_concat(NULL, 0, 0)->graph) && !wf_ok(wf_einsum("i", NULL, 0)->graph));
     ck_assert_int_gt(wf_extent(NULL, "B", 2), 0);
     ck_assert_ptr_nonnull(wf_scope(NULL, "x"));
     ck_assert_ptr_nonnull(wf_scope_push(NULL, "x"));

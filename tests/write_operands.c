@@ -32,13 +32,28 @@ static void add_row(book *b, const op_case *row) {
     fixture_close(&f);
 }
 
-int write_operands(const char *path) {
+static const char *target;
+
+/* Fixtures assert, so this is a test as far as Check is concerned. */
+START_TEST(writing) {
     static book b;
     char message[WF_MESSAGE] = "";
     for (int i = 0; i < op_case_count; i++)
         if (is_small(&op_cases[i]) && !op_cases[i].random) add_row(&b, &op_cases[i]);
-    bool ok = wf_file_save(path, b.entry, b.n, NULL, 0, message);
-    if (!ok) fprintf(stderr, "%s\n", message);
+    ck_assert_msg(wf_file_save(target, b.entry, b.n, NULL, 0, message), "%s", message);
     for (int i = 0; i < b.n; i++) free((void *)b.entry[i].name), free((void *)b.entry[i].data);
-    return !ok;
+}
+END_TEST
+
+int write_operands(const char *path) {
+    Suite *s = suite_create("operands");
+    TCase *tc = tcase_create("operands");
+    target = path;
+    tcase_add_test(tc, writing);
+    suite_add_tcase(s, tc);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed;
 }
