@@ -1,23 +1,24 @@
 /* core/file_load.c - an entry of a file into a leaf of a graph, converting the element type.
  *
- * Real types convert into real types, integers into i32; nothing else is guessed. A value that the leaf's
- * type cannot hold is an error; NaN and infinities are values like others. */
-#include "file_format.h"
-
+ * Real types become real types, integers i32; nothing else is guessed. A value that the leaf's type
+ * cannot hold is an error; NaN and infinities are values like others. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* An element of each stored type; the bytes may lie anywhere. */
-static double from_f32(const void *p) { float v; return memcpy(&v, p, sizeof v), v; }
-static double from_f64(const void *p) { double v; return memcpy(&v, p, sizeof v), v; }
-static double from_i32(const void *p) { int32_t v; return memcpy(&v, p, sizeof v), v; }
+#include "file_format.h"
 
-static double from_i64(const void *p) {
-    int64_t v;
-    memcpy(&v, p, sizeof v);
-    return (double)v; /* exact wherever it matters: in the range of i32 */
-}
+/* An element of each stored type; its bytes may lie anywhere. */
+#define READ(name, type)                                                                           \
+    static double name(const void *p) {                                                            \
+        type value;                                                                                \
+        memcpy(&value, p, sizeof value);                                                           \
+        return (double)value;                                                                      \
+    }
+READ(from_f32, float)
+READ(from_f64, double)
+READ(from_i32, int32_t)
+READ(from_i64, int64_t) /* rounded only far outside the range of i32 */
 
 static double from_bf16(const void *p) { /* the upper half of an f32 */
     unsigned char f32[4] = { 0 };
@@ -25,83 +26,76 @@ static double from_bf16(const void *p) { /* the upper half of an f32 */
     return from_f32(f32);
 }
 
-static double from_f16(const void *p) { /* IEEE 754 binary16: sign, 5 bits of exponent, 10 of fraction */
-    uint16_t v;
-    memcpy(&v, p, sizeof v);
-    int exponent = v >> 10 & 31, fraction = v & 1023;
-    double size = exponent == 31 ? (fraction ? NAN : INFINITY)
-                  : exponent     ? ldexp(1024 + fraction, exponent - 25)
-                                 : ldexp(fraction, -24);
-    return v & 0x8000 ? -size : size;
+static double from_f16(const void *p) { /* IEEE 754: a sign, 5 bits of exponent, 10 of fraction */
+    uint16_t bits;
+    memcpy(&bits, p, sizeof bits);
+    int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    double size = exponent == 0   ? ldexp(fraction, -24)
+                  : exponent < 31 ? ldexp(1024 + fraction, exponent - 25)
+                                  : (fraction ? NAN : INFINITY);
+    return bits & 0x8000 ? -size : size;
 }
-
-typedef double read_element(const void *p);
 
 static const struct stored {
     const char *dtype;
     size_t size;
     bool real;
-    read_element *read;
-} stored_types[] = {
-    { "F32", 4, true, from_f32 }, { "F64", 8, true, from_f64 },  { "BF16", 2, true, from_bf16 },
-    { "F16", 2, true, from_f16 }, { "I32", 4, false, from_i32 }, { "I64", 8, false, from_i64 },
+    double (*read)(const void *p);
+} types[] = {
+    { "F32", 4, true, from_f32 },   { "F64", 8, true, from_f64 },  { "F16", 2, true, from_f16 },
+    { "BF16", 2, true, from_bf16 }, { "I32", 4, false, from_i32 }, { "I64", 8, false, from_i64 },
 };
+
+static const struct stored *find_type(const char *dtype, wf_dtype into) {
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(types[i].dtype, dtype) == 0 && types[i].real == (into != WF_I32))
+            return &types[i];
+    return NULL;
+}
 
 static bool put(void *to, wf_dtype dtype, size_t i, double value) {
     switch (dtype) {
-    case WF_F32: ((float *)to)[i] = (float)value; return !isinf(((float *)to)[i]) || isinf(value);
-    case WF_F64: ((double *)to)[i] = value; return true;
+    case WF_F32: return ((float *)to)[i] = (float)value, !isinf((float)value) || isinf(value);
+    case WF_F64: return ((double *)to)[i] = value, true;
     case WF_I32:
         if (value < INT32_MIN || value > INT32_MAX) return false;
-        ((int32_t *)to)[i] = (int32_t)value;
-        return true;
+        return ((int32_t *)to)[i] = (int32_t)value, true;
     }
     return false;
 }
 
-static bool convert(const wf_entry *e, const struct stored *from, wf_dtype dtype, void *to, char *message) {
+static bool convert(const wf_entry *e, const struct stored *from, wf_dtype into, void *to,
+                    char *message) {
     for (size_t i = 0; i < e->bytes / from->size; i++) {
         double value = from->read((const char *)e->data + i * from->size);
-        if (!put(to, dtype, i, value))
-            return wf_file_fail(message, "tensor '%.80s': element %zu is %.17g, which %s cannot hold", e->name,
-                                i, value, wf_dtype_name(dtype));
+        if (!put(to, into, i, value))
+            return wf_file_fail(message, "tensor '%.80s': element %zu is %.17g, too large for %s",
+                                e->name, i, value, wf_dtype_name(into));
     }
     return true;
 }
 
-static const struct stored *find_stored(const wf_entry *e, wf_dtype into) {
-    for (size_t i = 0; i < sizeof stored_types / sizeof *stored_types; i++)
-        if (strcmp(stored_types[i].dtype, e->dtype) == 0 && stored_types[i].real == (into != WF_I32))
-            return &stored_types[i];
-    return NULL;
-}
-
-static bool check_shape(const wf_entry *e, const wf_tensor *leaf, char *message) {
+bool wf_file_load(const wf_entry *e, wf_tensor *leaf, char *message) {
     char have[192], want[192];
-    size_t bytes;
-    if (!wf_file_size(e, &bytes, message)) return false;
-    if (bytes != e->bytes || (bytes > 0 && !e->data))
-        return wf_file_fail(message, "tensor '%.80s': %zu bytes given, %zu expected", e->name, e->bytes, bytes);
-    if (e->ndim == leaf->ndim && memcmp(e->shape, leaf->shape, (size_t)e->ndim * sizeof *e->shape) == 0)
-        return true;
-    return wf_file_fail(message, "tensor '%.60s': shape %.80s in the file, %.80s in the model", e->name,
-                        wf_file_shape_text(e->ndim, e->shape, have),
-                        wf_file_shape_text(leaf->ndim, leaf->shape, want));
-}
-
-bool wf_file_load(const wf_entry *entry, wf_tensor *leaf, char *message) {
-    if (!entry || !entry->name || !leaf) return wf_file_fail(message, "wf_file_load: nothing to load");
-    if (!check_shape(entry, leaf, message)) return false;
-    const struct stored *from = find_stored(entry, leaf->dtype);
+    if (!e || !e->name || !e->dtype || (!e->data && e->bytes > 0) || !leaf)
+        return wf_file_fail(message, "wf_file_load: no entry, or no leaf");
+    const struct stored *from = find_type(e->dtype, leaf->dtype);
     if (!from)
-        return wf_file_fail(message, "tensor '%.80s': %s in the file cannot become %s", entry->name, entry->dtype,
-                            wf_dtype_name(leaf->dtype));
-    size_t bytes = entry->bytes / from->size * wf_dtype_size(leaf->dtype);
+        return wf_file_fail(message, "tensor '%.80s': %.20s in the file cannot become %s", e->name,
+                            e->dtype, wf_dtype_name(leaf->dtype));
+    if (e->ndim != leaf->ndim || memcmp(e->shape, leaf->shape, (size_t)e->ndim * sizeof *e->shape))
+        return wf_file_fail(message, "tensor '%.60s': shape %.80s in the file, %.80s in the model",
+                            e->name, wf_shape_text(NULL, e->ndim, e->shape, have, sizeof have),
+                            wf_shape_text(NULL, leaf->ndim, leaf->shape, want, sizeof want));
+    size_t bytes = wf_bytes(leaf), n = bytes / wf_dtype_size(leaf->dtype);
+    if (e->bytes != n * from->size)
+        return wf_file_fail(message, "tensor '%.80s': %zu bytes, %zu expected", e->name, e->bytes,
+                            n * from->size);
     void *values = malloc(bytes + 1);
-    if (!values) return wf_file_fail(message, "tensor '%.80s': out of memory (%zu bytes)", entry->name, bytes);
-    bool ok = convert(entry, from, leaf->dtype, values, message);
+    bool ok = values ? convert(e, from, leaf->dtype, values, message)
+                     : wf_file_fail(message, "tensor '%.80s': out of memory", e->name);
     if (ok && !wf_write(leaf, values, bytes))
-        ok = wf_file_fail(message, "tensor '%.80s' could not be written to the model", entry->name);
+        ok = wf_file_fail(message, "tensor '%.80s': the model does not take it", e->name);
     free(values);
     return ok;
 }

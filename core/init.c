@@ -1,9 +1,8 @@
 /* core/init.c - initial values of parameters and buffers.
  *
- * Element e is a pure function of (key, e): the same whatever the order, the number of threads, or what
- * else was initialised. All arithmetic is in double, rounded once into the leaf's type, so an f32 model
- * starts from the rounded values of the f64 one. A program's own initialiser is a wf_init with its own
- * fill. */
+ * Element e is a pure function of (key, e): the same in any order, at any number of threads. All is
+ * computed in double and rounded once, so that an f32 model starts from the rounded values of the f64
+ * one. A program's own initialiser is a wf_init with its own fill. */
 #include "graph.h"
 #include "random.h"
 
@@ -40,7 +39,7 @@ static void fill_uniform(const wf_init *init, uint64_t key, wf_dtype dtype, int 
     }
 }
 
-/* Box and Muller (1958): sqrt(-2 ln u) cos(2 pi v) is normal for independent u in (0,1] and v in [0,1). */
+/* Box and Muller (1958): sqrt(-2 ln u) cos(2 pi v) is normal for independent u and v; u > 0. */
 static void fill_normal(const wf_init *init, uint64_t key, wf_dtype dtype, int ndim,
                         const int64_t *shape, void *data) {
     const double two_pi = 6.283185307179586;

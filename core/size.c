@@ -1,7 +1,7 @@
 /* core/size.c - checked sizes and the element types.
  *
- * The one place where sizes are multiplied: whatever a program or a file declares, a product that does
- * not fit is an answer of false, never a small number. */
+ * The one place where sizes are multiplied: whatever a program or a file declares, a product that
+ * does not fit is an answer of false, never a small number. */
 #include "op.h"
 
 bool wf_mul_size(int64_t a, int64_t b, int64_t *out) {

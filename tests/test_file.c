@@ -1,7 +1,8 @@
-/* tests/test_file.c - safetensors files: what is accepted, what is refused and how, and what a save leaves behind.
+/* tests/test_file.c - safetensors files: what is accepted, what is refused and how, and what
+ * a save leaves behind.
  *
- * Malformed files are rows of a table: a header, how many bytes of data follow it, and words of the sentence that
- * refuses it. The rest damages files that weft wrote, or takes the disk away while it writes. */
+ * Malformed files are rows of file_cases.h. The rest damages files that weft wrote, or takes the disk
+ * away while it writes. */
 #define _XOPEN_SOURCE 700 /* mkdtemp, mkfifo */
 #include "suites.h"
 #include "support.h"
@@ -19,10 +20,11 @@
 
 #include "../core/file.h"
 #include "../core/random.h"
+#include "file_cases.h"
 
 enum { MESSAGE = 256 };
 
-/* ---- a folder for each test -------------------------------------------------------------------- */
+/* ---- a folder for each test -------------------------------------------------------------- */
 
 static char folder[64];
 
@@ -58,7 +60,7 @@ static void remove_folder(void) {
     rmdir(folder);
 }
 
-/* ---- bytes -------------------------------------------------------------------------------------- */
+/* ---- bytes ------------------------------------------------------------------------------- */
 
 struct bytes {
     unsigned char *data;
@@ -95,179 +97,7 @@ static struct bytes assemble(const char *header, size_t size, int64_t declared, 
     return b;
 }
 
-/* ---- malformed files ------------------------------------------------------------------------------ */
-
-#define T(dtype, shape, offsets) "{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
-#define W(dtype, shape, offsets) "{\"w\":" T(dtype, shape, offsets) "}"
-#define PART(...) __VA_ARGS__, sizeof(__VA_ARGS__) - 1
-
-/* clang-format off */
-static const struct malformed {
-    const char *header;
-    size_t size;
-    int64_t declared;
-    size_t data;
-    const char *says;
-} malformed[] = {
-    /* the length of the header */
-    { PART("{}"), -3, 0, "header of 18446744073709551615 bytes" },
-    { PART("{}"), 99999999, 0, "header of 100000001 bytes, at most 100000000" },
-    { PART("{}"), 99999998, 0, "header of 100000000 bytes, but only 2 left" },
-    { PART("{}"), INT64_MAX - 2, 0, "at most 100000000" },
-    { PART("{}"), 1, 0, "only 2 left" },
-    { PART("{}"), -2, 0, "'{' expected" },
-    { PART("{}"), -1, 0, "string expected" },
-    /* UTF-8 */
-    { PART("{\"\xff\":1}"), 0, 0, "header byte 2: not UTF-8" },
-    { PART("{\"\x80\":1}"), 0, 0, "not UTF-8" },
-    { PART("{\"\xc0\xaf\":1}"), 0, 0, "not UTF-8" },
-    { PART("{\"\xe0\x80\x80\":1}"), 0, 0, "not UTF-8" },
-    { PART("{\"\xed\xa0\x80\":1}"), 0, 0, "not UTF-8" },
-    { PART("{\"\xf4\x90\x80\x80\":1}"), 0, 0, "not UTF-8" },
-    { PART("{\"\xf5\x80\x80\x80\":1}"), 0, 0, "not UTF-8" },
-    { PART("{\"\xe2\x82"), 0, 0, "not UTF-8" },
-    { PART("\xef\xbb\xbf{}"), 0, 0, "'{' expected" },
-    /* JSON */
-    { PART(""), 0, 0, "'{' expected" },
-    { PART("   "), 0, 0, "'{' expected" },
-    { PART("[]"), 0, 0, "'{' expected" },
-    { PART("null"), 0, 0, "'{' expected" },
-    { PART("{"), 0, 0, "string expected" },
-    { PART("{}x"), 0, 0, "header byte 2: text after the end" },
-    { PART("{}{}"), 0, 0, "text after the end" },
-    { PART("{}\0"), 0, 0, "text after the end" },
-    { PART("\0{}"), 0, 0, "'{' expected" },
-    { PART("{,}"), 0, 0, "string expected" },
-    { PART("{w:1}"), 0, 0, "string expected" },
-    { PART("{'w':1}"), 0, 0, "string expected" },
-    { PART("{\"w\"}"), 0, 0, "':' expected" },
-    { PART("{\"w"), 0, 0, "a string without end" },
-    { PART("{\"w\\"), 0, 0, "unknown escape" },
-    { PART("{\"w\n\":1}"), 0, 0, "control character" },
-    { PART("{\"w\0\":1}"), 0, 0, "control character" },
-    { PART("{\"\\x41\":1}"), 0, 0, "unknown escape" },
-    { PART("{\"\\u12g4\":1}"), 0, 0, "hexadecimal" },
-    { PART("{\"\\u12"), 0, 0, "hexadecimal" },
-    { PART("{\"\\ud800\":1}"), 0, 0, "half a surrogate" },
-    { PART("{\"\\udc00\":1}"), 0, 0, "half a surrogate" },
-    { PART("{\"\\ud800\\u0041\":1}"), 0, 0, "half a surrogate" },
-    { PART("{\"w\\u0000\":1}"), 0, 0, "U+0000" },
-    { PART("{/**/}"), 0, 0, "string expected" },
-    { PART("{\"w\":" T("F32", "[1]", "[0,4]") ",}"), 0, 4, "string expected" },
-    { PART("{\"w\":" T("F32", "[1]", "[0,4]") " \"v\":1}"), 0, 4, "'}' expected" },
-    /* the fields of a tensor */
-    { PART("{\"w\":1}"), 0, 0, "'{' expected" },
-    { PART("{\"w\":{}}"), 0, 0, "string expected" },
-    { PART("{\"w\":{\"shape\":[1],\"data_offsets\":[0,4]}}"), 0, 4, "tensor 'w': no dtype" },
-    { PART("{\"w\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}"), 0, 4, "tensor 'w': no shape" },
-    { PART("{\"w\":{\"dtype\":\"F32\",\"shape\":[1]}}"), 0, 4, "tensor 'w': no data_offsets" },
-    { PART("{\"w\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}"), 0, 4, "dtype occurs twice" },
-    { PART("{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"shape\":[],\"data_offsets\":[0,4]}}"), 0, 4, "shape occurs twice" },
-    { PART("{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"data_offsets\":[0,4]}}"), 0, 4, "data_offsets occurs twice" },
-    { PART("{\"w\":{\"dtype\":3,\"shape\":[1],\"data_offsets\":[0,4]}}"), 0, 4, "string expected" },
-    { PART(W("F33", "[1]", "[0,4]")), 0, 4, "tensor 'w': unknown dtype 'F33'" },
-    { PART(W("f32", "[1]", "[0,4]")), 0, 4, "unknown dtype 'f32'" },
-    { PART(W("", "[1]", "[0,4]")), 0, 4, "unknown dtype ''" },
-    { PART(W("F32", "1", "[0,4]")), 0, 4, "'[' expected" },
-    { PART(W("F32", "[1", "[0,4]")), 0, 4, "an integer" },
-    { PART("{\"w\":{\"shape\":[1 2]}}"), 0, 4, "']' expected" },
-    { PART(W("F32", "[1,]", "[0,4]")), 0, 4, "an integer" },
-    { PART(W("F32", "[-1]", "[0,4]")), 0, 4, "an integer, not negative" },
-    { PART(W("F32", "[-0]", "[0,0]")), 0, 0, "an integer, not negative" },
-    { PART(W("F32", "[01]", "[0,4]")), 0, 4, "a leading zero" },
-    { PART(W("F32", "[00]", "[0,0]")), 0, 0, "a leading zero" },
-    { PART(W("F32", "[1.0]", "[0,4]")), 0, 4, "']' expected" },
-    { PART(W("F32", "[1e0]", "[0,4]")), 0, 4, "']' expected" },
-    { PART(W("F32", "[0x1]", "[0,4]")), 0, 4, "']' expected" },
-    { PART(W("F32", "[\"1\"]", "[0,4]")), 0, 4, "an integer" },
-    { PART(W("F32", "[9223372036854775808]", "[0,4]")), 0, 4, "above 2^63 - 1" },
-    { PART(W("F32", "[99999999999999999999999]", "[0,4]")), 0, 4, "above 2^63 - 1" },
-    { PART(W("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]")), 0, 4, "tensor 'w': more than 8 axes" },
-    { PART(W("F32", "[9223372036854775807]", "[0,4]")), 0, 4, "tensor 'w': the shape [9223372036854775807] is too large" },
-    { PART(W("F32", "[4294967296,4294967296]", "[0,0]")), 0, 0, "too large" },
-    { PART(W("U8", "[4294967296,4294967296,0]", "[0,0]")), 0, 0, "too large" },
-    { PART(W("U8", "[1152921504606846976,2]", "[0,0]")), 0, 0, "too large" },
-    { PART(W("F4", "[3]", "[0,2]")), 0, 2, "12 bits, not whole bytes" },
-    { PART(W("F6_E2M3", "[2]", "[0,2]")), 0, 2, "12 bits, not whole bytes" },
-    /* the place of a tensor */
-    { PART(W("F32", "[1]", "[0]")), 0, 4, "',' expected" },
-    { PART(W("F32", "[1]", "[0,4,4]")), 0, 4, "']' expected" },
-    { PART(W("F32", "[1]", "[]")), 0, 4, "an integer" },
-    { PART(W("F32", "[1]", "[-4,0]")), 0, 4, "an integer, not negative" },
-    { PART(W("F32", "[1]", "[4,0]")), 0, 4, "end before they begin" },
-    { PART(W("F32", "[2,3]", "[0,12]")), 0, 12, "tensor 'w': 12 bytes for shape [2,3] of F32, 24 expected" },
-    { PART(W("F32", "[1]", "[0,8]")), 0, 8, "8 bytes for shape [1] of F32, 4 expected" },
-    { PART(W("F32", "[]", "[0,0]")), 0, 0, "0 bytes for shape [] of F32, 4 expected" },
-    { PART(W("F32", "[0]", "[0,4]")), 0, 4, "4 bytes for shape [0] of F32, 0 expected" },
-    { PART(W("F32", "[1]", "[9223372036854775803,9223372036854775807]")), 0, 4, "with a hole after byte 0" },
-    { PART(W("F32", "[1]", "[4,8]")), 0, 8, "begins at byte 4 of the data, with a hole after byte 0" },
-    { PART(W("F32", "[0]", "[4,4]")), 0, 4, "with a hole after byte 0" },
-    { PART("{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[8,12]") "}"), 0, 12, "tensor 'b' begins at byte 8 of the data, with a hole after byte 4" },
-    { PART("{\"a\":" T("F32", "[2]", "[0,8]") ",\"b\":" T("F32", "[1]", "[4,8]") "}"), 0, 8, "tensor 'b' begins at byte 4 of the data, inside the one that ends at 8" },
-    { PART("{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[0,4]") "}"), 0, 4, "tensor 'b' begins at byte 0" },
-    { PART("{\"a\":" T("F32", "[2]", "[0,8]") ",\"b\":" T("F32", "[0]", "[4,4]") "}"), 0, 8, "inside the one that ends at 8" },
-    { PART(W("F32", "[1]", "[0,4]")), 0, 5, "the tensors hold 4 bytes, the file has 5" },
-    { PART(W("F32", "[1]", "[0,4]")), 0, 3, "the tensors hold 4 bytes, the file has 3" },
-    { PART(W("F32", "[1073741824]", "[0,4294967296]")), 0, 4, "the tensors hold 4294967296 bytes, the file has 4" },
-    { PART("{}"), 0, 1, "the tensors hold 0 bytes, the file has 1" },
-    /* names and metadata */
-    { PART("{\"w\":" T("F32", "[1]", "[0,4]") ",\"w\":" T("F32", "[1]", "[4,8]") "}"), 0, 8, "tensor 'w' occurs twice" },
-    { PART("{\"w\":" T("F32", "[1]", "[0,4]") ",\"\\u0077\":" T("F32", "[1]", "[4,8]") "}"), 0, 8, "tensor 'w' occurs twice" },
-    { PART("{\"w\":" T("F32", "[0]", "[0,0]") ",\"w\":" T("F32", "[0]", "[0,0]") "}"), 0, 0, "tensor 'w' occurs twice" },
-    { PART("{\"__metadata__\":{},\"__metadata__\":{}}"), 0, 0, "__metadata__ occurs twice" },
-    { PART("{\"__metadata__\":{},\"__metadata\\u005f_\":{}}"), 0, 0, "__metadata__ occurs twice" },
-    { PART("{\"__metadata__\":" T("F32", "[1]", "[0,4]") "}"), 0, 4, "string expected" },
-    { PART("{\"__metadata__\":null}"), 0, 0, "'{' expected" },
-    { PART("{\"__metadata__\":[]}"), 0, 0, "'{' expected" },
-    { PART("{\"__metadata__\":{\"a\":1}}"), 0, 0, "string expected" },
-    { PART("{\"__metadata__\":{\"a\":{}}}"), 0, 0, "string expected" },
-    { PART("{\"__metadata__\":{\"a\":null}}"), 0, 0, "string expected" },
-    { PART("{\"__metadata__\":{\"a\":\"1\",}}"), 0, 0, "string expected" },
-    { PART("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}"), 0, 0, "metadata key 'a' occurs twice" },
-    { PART("{\"__metadata__\":{\"weft.checksum\":\"0123456789abcdef\"}}"), 0, 0, "damaged: checksum" },
-    { PART("{\"__metadata__\":{\"weft.checksun\":\"0123456789abcdef\"}}"), 0, 0, "damaged: metadata key 'weft.checksun'" },
-    /* fields that are ignored, but must be JSON */
-    { PART("{\"w\":{\"x\":}}"), 0, 0, "a value expected" },
-    { PART("{\"w\":{\"x\":nul}}"), 0, 0, "a value expected" },
-    { PART("{\"w\":{\"x\":True}}"), 0, 0, "a value expected" },
-    { PART("{\"w\":{\"x\":NaN}}"), 0, 0, "a value expected" },
-    { PART("{\"w\":{\"x\":+1}}"), 0, 0, "a value expected" },
-    { PART("{\"w\":{\"x\":-}}"), 0, 0, "a digit expected" },
-    { PART("{\"w\":{\"x\":1.}}"), 0, 0, "a digit expected" },
-    { PART("{\"w\":{\"x\":.5}}"), 0, 0, "a value expected" },
-    { PART("{\"w\":{\"x\":1e}}"), 0, 0, "a digit expected" },
-    { PART("{\"w\":{\"x\":02}}"), 0, 0, "'}' expected" },
-    { PART("{\"w\":{\"x\":[1,]}}"), 0, 0, "a value expected" },
-    { PART("{\"w\":{\"x\":[1}}}"), 0, 0, "']' expected" },
-    { PART("{\"w\":{\"x\":[,]}}"), 0, 0, "a value expected" },
-    { PART("{\"w\":{\"x\":{1:2}}}"), 0, 0, "a string expected" },
-    { PART("{\"w\":{\"x\":{\"a\":1,}}}"), 0, 0, "a string expected" },
-    { PART("{\"w\":{\"x\":{\"a\" 1}}}"), 0, 0, "':' expected" },
-    { PART("{\"w\":{\"x\":[[[[{\"a\":[}]]]]}}"), 0, 0, "a value expected" },
-};
-
-static const struct {
-    const char *header;
-    size_t size, data;
-    int count;
-} unusual[] = { /* but right */
-    { PART("{}"), 0, 0 },
-    { PART(" \t\r\n{ } \n"), 0, 0 },
-    { PART("{\"__metadata__\":{}}"), 0, 0 },
-    { PART(" { \"w\" : { \"dtype\" : \"F32\" , \"shape\" : [ 1 , 1 ] , \"data_offsets\" : [ 0 , 4 ] } } "), 4, 1 },
-    { PART("{\"w\":" T("F32", "[]", "[0,4]") "}"), 4, 1 },
-    { PART("{\"\":" T("F32", "[]", "[0,4]") "}"), 4, 1 },
-    { PART("{\"b\":" T("U8", "[3]", "[4,7]") ",\"a\":" T("F32", "[1]", "[0,4]") "}"), 7, 2 },
-    { PART("{\"b\":" T("F64", "[1]", "[3,11]") ",\"a\":" T("U8", "[3]", "[0,3]") "}"), 11, 2 },
-    { PART("{\"b\":" T("U8", "[0]", "[3,3]") ",\"a\":" T("U8", "[3]", "[0,3]") ",\"c\":" T("U8", "[2,0]", "[3,3]") "}"), 3, 3 },
-    { PART("{\"b\":" T("U8", "[0]", "[0,0]") ",\"a\":" T("U8", "[3]", "[0,3]") "}"), 3, 2 },
-    { PART(W("F32", "[0,9223372036854775807,9223372036854775807]", "[0,0]")), 0, 1 },
-    { PART(W("F32", "[1,1,1,1,1,1,1,1]", "[0,4]")), 4, 1 },
-    { PART(W("F6_E3M2", "[4]", "[0,3]")), 3, 1 },
-    { PART("{\"w\":{\"x\":[],\"x\":{},\"y\":[{\"a\":[1,-2.5e+3,true,false,null,\"\\ud83d\\ude00\"]},{}],\"z\":-0,"
-           "\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}"), 4, 1 },
-};
-/* clang-format on */
+/* ---- reading ----------------------------------------------------------------------------- */
 
 START_TEST(malformed_file_is_refused) {
     const struct malformed *row = &malformed[_i];
@@ -303,7 +133,8 @@ START_TEST(nesting_has_a_limit) {
     for (int depth = 127; depth <= 200000; depth = depth < 130 ? depth + 1 : depth * 10) {
         size_t size = (size_t)depth * 2 + 100;
         char *header = malloc(size);
-        int n = snprintf(header, size, "{\"w\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1],\"x\":");
+        int n = snprintf(header, size,
+                         "{\"w\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1],\"x\":");
         memset(header + n, '[', (size_t)depth), memset(header + n + depth, ']', (size_t)depth);
         memcpy(header + n + 2 * depth, "}}", 2);
         struct bytes b = assemble(header, (size_t)n + 2 * (size_t)depth + 2, 0, 1);
@@ -324,8 +155,10 @@ START_TEST(short_files_and_strange_paths) {
     }
     ck_assert_int_eq(mkfifo(in_folder("fifo"), 0600), 0);
     const char *paths[] = { in_folder("none"), folder, in_folder("fifo"), "/dev/null", "", NULL };
-    const char *says[] = { "none: cannot be opened: No such file", "not a regular file", "fifo: not a regular file",
-                           "/dev/null: not a regular file", "No such file", "no path" };
+    const char *says[] = {
+        "none: cannot be opened: No such file", "not a regular file", "fifo: not a regular file",
+        "/dev/null: not a regular file",        "No such file",       "NULL: cannot be opened"
+    };
     for (int i = 0; i < COUNT_OF(paths); i++) {
         wf_file *f = wf_file_open(paths[i]);
         ck_assert(!wf_file_ok(f));
@@ -360,7 +193,7 @@ START_TEST(messages_hold_no_control_characters) {
 }
 END_TEST
 
-/* ---- round trips --------------------------------------------------------------------------------- */
+/* ---- round trips ------------------------------------------------------------------------- */
 
 static const float six[6] = { 1, -2, 3.5f, 0, INFINITY, 6 };
 static const int64_t two[2] = { -1, INT64_MAX };
@@ -368,16 +201,21 @@ static const int64_t two[2] = { -1, INT64_MAX };
 /* A small file of several types; its bytes. */
 static struct bytes save_small(const char *path) {
     const wf_entry entries[] = {
-        { "w", "F32", 2, { 2, 3 }, six, 24 },  { "ids", "I64", 1, { 2 }, two, 16 },
-        { "empty", "F64", 2, { 3, 0 }, NULL, 0 }, { "mask", "BOOL", 1, { 3 }, "\1\0\1", 3 },
+        { "w", "F32", 2, { 2, 3 }, six, 24 },
+        { "ids", "I64", 1, { 2 }, two, 16 },
+        { "empty", "F64", 2, { 3, 0 }, NULL, 0 },
+        { "mask", "BOOL", 1, { 3 }, "\1\0\1", 3 },
     };
-    const wf_meta meta[] = { { "weft.kind", "test" }, { "words", "a \"quoted\\\" \n\x01 \xc3\xa4" } };
+    const wf_meta meta[] = { { "weft.kind", "test" },
+                             { "words", "a \"quoted\\\" \n\x01 \xc3\xa4" } };
     char message[MESSAGE] = "";
     ck_assert_msg(wf_file_save(path, entries, 4, meta, 2, message), "%s", message);
     return read_bytes(path);
 }
 
-static size_t header_size(struct bytes b) { return b.data[0] | (size_t)b.data[1] << 8; }
+static size_t header_size(struct bytes b) {
+    return b.data[0] | (size_t)b.data[1] << 8;
+}
 
 START_TEST(what_was_saved_is_read) {
     struct bytes b = save_small(in_folder("a.safetensors"));
@@ -385,7 +223,8 @@ START_TEST(what_was_saved_is_read) {
     ck_assert_msg(wf_file_ok(f), "%s", wf_file_error(f));
     ck_assert(wf_file_checked(f));
     ck_assert_uint_eq((8 + header_size(b)) % 64, 0);
-    static const char *const order[] = { "empty", "ids", "w", "mask" }; /* 8-byte types first, by name */
+    static const char *const order[] = { "empty", "ids", "w",
+                                         "mask" }; /* 8-byte types first, by name */
     ck_assert_int_eq(wf_file_count(f), 4);
     for (int i = 0; i < 4; i++) ck_assert_str_eq(wf_file_at(f, i)->name, order[i]);
     const wf_entry *w = wf_file_find(f, "w");
@@ -410,10 +249,11 @@ START_TEST(every_type_and_odd_shapes_come_back) {
         const char *name;
         int bits;
     } types[] = {
-        { "BOOL", 8 },       { "F4", 4 },           { "F6_E2M3", 6 }, { "F6_E3M2", 6 }, { "U8", 8 },   { "I8", 8 },
-        { "F8_E5M2", 8 },    { "F8_E4M3", 8 },      { "F8_E8M0", 8 }, { "I16", 16 },    { "U16", 16 }, { "F16", 16 },
-        { "F8_E4M3FNUZ", 8 }, { "F8_E5M2FNUZ", 8 }, { "BF16", 16 },   { "I32", 32 },    { "U32", 32 }, { "F32", 32 },
-        { "C64", 64 },       { "F64", 64 },         { "I64", 64 },    { "U64", 64 },
+        { "BOOL", 8 }, { "F4", 4 },      { "F6_E2M3", 6 },     { "F6_E3M2", 6 },     { "U8", 8 },
+        { "I8", 8 },   { "F8_E5M2", 8 }, { "F8_E4M3", 8 },     { "F8_E8M0", 8 },     { "I16", 16 },
+        { "U16", 16 }, { "F16", 16 },    { "F8_E4M3FNUZ", 8 }, { "F8_E5M2FNUZ", 8 }, { "BF16", 16 },
+        { "I32", 32 }, { "U32", 32 },    { "F32", 32 },        { "C64", 64 },        { "F64", 64 },
+        { "I64", 64 }, { "U64", 64 },
     };
     static const wf_entry shapes[] = {
         { .ndim = 0 },
@@ -433,7 +273,8 @@ START_TEST(every_type_and_odd_shapes_come_back) {
         int bits = types[i / COUNT_OF(shapes)].bits;
         for (int k = 0; k < e.ndim; k++) bits *= (int)e.shape[k];
         if (bits % 8 != 0) continue;
-        e.dtype = types[i / COUNT_OF(shapes)].name, e.data = data, e.bytes = (size_t)bits / 8, e.name = names[n];
+        e.dtype = types[i / COUNT_OF(shapes)].name, e.data = data, e.bytes = (size_t)bits / 8,
+        e.name = names[n];
         snprintf(names[n], sizeof names[n], "%s.%d", e.dtype, i);
         entries[n++] = e;
     }
@@ -444,7 +285,9 @@ START_TEST(every_type_and_odd_shapes_come_back) {
     ck_assert_int_eq(wf_file_count(f), n);
     for (int i = 0; i < n; i++) {
         const wf_entry *e = &entries[i], *r = wf_file_find(f, e->name);
-        ck_assert_msg(r && strcmp(r->dtype, e->dtype) == 0 && r->ndim == e->ndim && r->bytes == e->bytes, "%s", e->name);
+        ck_assert_msg(r && strcmp(r->dtype, e->dtype) == 0 && r->ndim == e->ndim &&
+                          r->bytes == e->bytes,
+                      "%s", e->name);
         ck_assert_msg(memcmp(r->shape, e->shape, sizeof e->shape) == 0, "%s", e->name);
         ck_assert_msg(memcmp(r->data, e->data, e->bytes) == 0, "%s", e->name);
     }
@@ -453,14 +296,16 @@ START_TEST(every_type_and_odd_shapes_come_back) {
 END_TEST
 
 START_TEST(bytes_depend_on_the_arguments_alone) {
-    wf_entry a = { "a", "F32", 1, { 6 }, six, 24 }, b = { "b", "F32", 0, { 0 }, six, 4 }, c = { "c", "U8", 1, { 1 }, "x", 1 };
+    wf_entry a = { "a", "F32", 1, { 6 }, six, 24 }, b = { "b", "F32", 0, { 0 }, six, 4 },
+             c = { "c", "U8", 1, { 1 }, "x", 1 };
     wf_meta k = { "k", "1" }, l = { "l", "2" }, old = { "weft.checksum", "of another file" };
     struct bytes first = { NULL, 0 };
     for (int i = 0; i < 3; i++) {
         wf_entry entries[3][3] = { { a, b, c }, { c, b, a }, { b, a, c } };
         wf_meta meta[3][3] = { { k, l, old }, { l, k, old }, { old, l, k } };
         char message[MESSAGE];
-        ck_assert(wf_file_save(in_folder(i ? "x" : "y"), entries[i], 3, meta[i], i == 1 ? 2 : 3, message));
+        ck_assert(wf_file_save(in_folder(i ? "x" : "y"), entries[i], 3, meta[i], i == 1 ? 2 : 3,
+                               message));
         struct bytes now = read_bytes(in_folder(i ? "x" : "y"));
         if (i == 0) first = now;
         ck_assert_uint_eq(now.size, first.size);
@@ -491,12 +336,13 @@ START_TEST(many_tensors_are_found) {
 }
 END_TEST
 
-/* ---- damage --------------------------------------------------------------------------------------- */
+/* ---- damage ------------------------------------------------------------------------------ */
 
 START_TEST(every_truncation_is_an_error) {
     struct bytes b = save_small(in_folder("a"));
     for (size_t size = 0; size <= b.size + 1; size++) {
-        unsigned char *copy = calloc(1, size + 1); /* its own block, so that a sanitizer sees a step too far */
+        unsigned char *copy =
+            calloc(1, size + 1); /* its own block, so that a sanitizer sees a step too far */
         memcpy(copy, b.data, size < b.size ? size : b.size);
         wf_file *f = wf_file_parse(copy, size);
         ck_assert_msg(wf_file_ok(f) == (size == b.size), "%zu of %zu bytes", size, b.size);
@@ -508,11 +354,15 @@ START_TEST(every_truncation_is_an_error) {
 END_TEST
 
 static bool same_files(const wf_file *a, const wf_file *b) {
-    if (wf_file_count(a) != wf_file_count(b) || wf_file_meta_count(a) != wf_file_meta_count(b)) return false;
+    if (wf_file_count(a) != wf_file_count(b) || wf_file_meta_count(a) != wf_file_meta_count(b))
+        return false;
     for (int i = 0; i < wf_file_count(a); i++) {
         const wf_entry *x = wf_file_at(a, i), *y = wf_file_at(b, i);
-        if (strcmp(x->name, y->name) != 0 || strcmp(x->dtype, y->dtype) != 0 || x->ndim != y->ndim) return false;
-        if (memcmp(x->shape, y->shape, sizeof x->shape) != 0 || memcmp(x->data, y->data, x->bytes) != 0) return false;
+        if (strcmp(x->name, y->name) != 0 || strcmp(x->dtype, y->dtype) != 0 || x->ndim != y->ndim)
+            return false;
+        if (memcmp(x->shape, y->shape, sizeof x->shape) != 0 ||
+            memcmp(x->data, y->data, x->bytes) != 0)
+            return false;
     }
     for (int i = 0; i < wf_file_meta_count(a); i++) {
         wf_meta x = wf_file_meta_at(a, i), y = wf_file_meta_at(b, i);
@@ -549,9 +399,10 @@ START_TEST(random_damage_does_no_harm) {
             if (r.v[2] % 4 == 0 && at + length < size) {
                 size -= length;
                 memmove(copy + at, copy + at + length, size - at);
-            }
-            else if (r.v[2] % 4 == 1) copy[at] = (unsigned char)r.v[3];
-            else copy[at] = (unsigned char)tokens[r.v[3] % (sizeof tokens - 1)];
+            } else if (r.v[2] % 4 == 1)
+                copy[at] = (unsigned char)r.v[3];
+            else
+                copy[at] = (unsigned char)tokens[r.v[3] % (sizeof tokens - 1)];
         }
         if (i % 2) memcpy(copy, &(uint64_t){ header_size(b) - (b.size - size) }, 8);
         wf_file *f = wf_file_parse(copy, size);
@@ -563,7 +414,7 @@ START_TEST(random_damage_does_no_harm) {
 }
 END_TEST
 
-/* ---- what is not written ---------------------------------------------------------------------------- */
+/* ---- what is not written ----------------------------------------------------------------- */
 
 START_TEST(bad_entries_are_refused) {
     static const struct {
@@ -573,29 +424,51 @@ START_TEST(bad_entries_are_refused) {
         wf_meta meta[2];
         const char *says;
     } rows[] = {
-        { 1, { { "__metadata__", "F32", 0, { 0 }, six, 4 } }, 0, { { 0 } }, "cannot have the name __metadata__" },
-        { 1, { { NULL, "F32", 0, { 0 }, six, 4 } }, 0, { { 0 } }, "not UTF-8" },
+        { 1,
+          { { "__metadata__", "F32", 0, { 0 }, six, 4 } },
+          0,
+          { { 0 } },
+          "__metadata__ occurs twice" },
+        { 1, { { NULL, "F32", 0, { 0 }, six, 4 } }, 0, { { 0 } }, "no name, dtype or data" },
         { 1, { { "w\xff", "F32", 0, { 0 }, six, 4 } }, 0, { { 0 } }, "not UTF-8" },
-        { 1, { { "w", NULL, 0, { 0 }, six, 4 } }, 0, { { 0 } }, "unknown dtype ''" },
-        { 1, { { "w", "F31", 0, { 0 }, six, 4 } }, 0, { { 0 } }, "tensor 'w': unknown dtype 'F31'" },
-        { 1, { { "w", "F32", 9, { 1 }, six, 4 } }, 0, { { 0 } }, "9 axes, 0 to 8 allowed" },
+        { 1,
+          { { "w", NULL, 0, { 0 }, six, 4 } },
+          0,
+          { { 0 } },
+          "tensor 'w': no name, dtype or data" },
+        { 1,
+          { { "w", "F31", 0, { 0 }, six, 4 } },
+          0,
+          { { 0 } },
+          "tensor 'w': unknown dtype 'F31'" },
+        { 1, { { "w", "F32", 9, { 1 }, six, 4 } }, 0, { { 0 } }, "9 axes" },
         { 1, { { "w", "F32", -1, { 1 }, six, 4 } }, 0, { { 0 } }, "-1 axes" },
-        { 1, { { "w", "F32", 1, { -1 }, six, 4 } }, 0, { { 0 } }, "too large" },
+        { 1, { { "w", "F32", 1, { -1 }, six, 4 } }, 0, { { 0 } }, "an integer, not negative" },
         { 1, { { "w", "F32", 1, { INT64_MAX }, six, 4 } }, 0, { { 0 } }, "too large" },
-        { 1, { { "w", "F4", 1, { 3 }, six, 2 } }, 0, { { 0 } }, "not whole bytes" },
-        { 1, { { "w", "F32", 1, { 2 }, six, 4 } }, 0, { { 0 } }, "4 bytes given, 8 expected" },
-        { 1, { { "w", "F32", 1, { 2 }, NULL, 8 } }, 0, { { 0 } }, "0 bytes given, 8 expected" },
-        { 2, { { "w", "F32", 0, { 0 }, six, 4 }, { "w", "F64", 1, { 1 }, six, 8 } }, 0, { { 0 } }, "two tensors have the name 'w'" },
-        { 0, { { 0 } }, 1, { { NULL, "v" } }, "metadata '' is not UTF-8" },
-        { 0, { { 0 } }, 1, { { "k", NULL } }, "metadata 'k' is not UTF-8" },
-        { 0, { { 0 } }, 1, { { "k", "\xc3" } }, "metadata 'k' is not UTF-8" },
-        { 0, { { 0 } }, 2, { { "k", "1" }, { "k", "2" } }, "metadata key 'k' is given twice" },
+        { 1, { { "w", "F4", 1, { 3 }, six, 2 } }, 0, { { 0 } }, "a part byte" },
+        { 1,
+          { { "w", "F32", 1, { 2 }, six, 4 } },
+          0,
+          { { 0 } },
+          "4 bytes for shape [2] of F32, 8 expected" },
+        { 1, { { "w", "F32", 1, { 2 }, NULL, 8 } }, 0, { { 0 } }, "no name, dtype or data" },
+        { 2,
+          { { "w", "F32", 0, { 0 }, six, 4 }, { "w", "F64", 1, { 1 }, six, 8 } },
+          0,
+          { { 0 } },
+          "tensor 'w' occurs twice" },
+        { 0, { { 0 } }, 1, { { NULL, "v" } }, "metadata 0 is NULL" },
+        { 0, { { 0 } }, 1, { { "k", NULL } }, "metadata 0 is NULL" },
+        { 0, { { 0 } }, 1, { { "k", "\xc3" } }, "not UTF-8" },
+        { 0, { { 0 } }, 2, { { "k", "1" }, { "k", "2" } }, "metadata key 'k' occurs twice" },
     };
     for (int i = 0; i < COUNT_OF(rows); i++) {
         char message[MESSAGE] = "";
-        ck_assert(!wf_file_save(in_folder("no"), rows[i].e, rows[i].n, rows[i].meta, rows[i].n_meta, message));
+        ck_assert(!wf_file_save(in_folder("no"), rows[i].e, rows[i].n, rows[i].meta, rows[i].n_meta,
+                                message));
         assert_contains(message, rows[i].says);
-        ck_assert(!wf_file_save(in_folder("no"), rows[i].e, rows[i].n, rows[i].meta, rows[i].n_meta, NULL));
+        ck_assert(!wf_file_save(in_folder("no"), rows[i].e, rows[i].n, rows[i].meta, rows[i].n_meta,
+                                NULL));
         ck_assert_int_eq(files_in_folder(false), 0);
     }
     char message[MESSAGE] = "";
@@ -607,7 +480,8 @@ END_TEST
 static bool save_number(const char *path, float value, int n, char *message) {
     static _Thread_local float all[1 << 16];
     for (int i = 0; i < n; i++) all[i] = value;
-    return wf_file_save(path, &(wf_entry){ "w", "F32", 1, { n }, all, (size_t)n * 4 }, 1, NULL, 0, message);
+    return wf_file_save(path, &(wf_entry){ "w", "F32", 1, { n }, all, (size_t)n * 4 }, 1, NULL, 0,
+                        message);
 }
 
 /* The value of every element, or NaN if the file is not whole. */
@@ -626,11 +500,11 @@ START_TEST(impossible_targets_are_refused) {
     ck_assert_int_eq(mkfifo(in_folder("fifo"), 0600), 0);
     ck_assert_int_eq(symlink("/dev/full", in_folder("link")), 0);
     ck_assert_int_eq(symlink("nowhere", in_folder("broken")), 0);
-    const char *paths[] = { in_folder("sub"),      in_folder("none/w"), "/dev/full",          "/proc/w",
-                            in_folder("sub/../w/"), "" };
-    const char *says[] = { "sub: is not a regular file (a folder): not replaced",
+    const char *paths[] = { in_folder("sub"), in_folder("none/w"),    "/dev/full",
+                            "/proc/w",        in_folder("sub/../w/"), "" };
+    const char *says[] = { "sub: is a folder, not a regular file: not replaced",
                            "none/w: the folder cannot be opened: No such file",
-                           "/dev/full: is not a regular file (a device): not replaced",
+                           "/dev/full: is a device, a pipe or a broken link, not a regular file",
                            "/proc/w: cannot be created",
                            "the folder cannot be opened: No such file",
                            "is a folder, not a file" };
@@ -642,7 +516,7 @@ START_TEST(impossible_targets_are_refused) {
     ck_assert(!save_number(in_folder("fifo"), 1, 2, message));
     assert_contains(message, "not replaced");
     ck_assert(!save_number(in_folder("link"), 1, 2, message));
-    assert_contains(message, "a device");
+    assert_contains(message, "not replaced");
     ck_assert(!save_number(in_folder("broken"), 1, 2, message));
     assert_contains(message, "not replaced");
     ck_assert_int_eq(files_in_folder(false), 4);
@@ -672,7 +546,9 @@ START_TEST(links_long_names_and_modes_are_kept) {
 }
 END_TEST
 
-static void limit_files(rlim_t bytes) { setrlimit(RLIMIT_FSIZE, &(struct rlimit){ bytes, RLIM_INFINITY }); }
+static void limit_files(rlim_t bytes) {
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){ bytes, RLIM_INFINITY });
+}
 
 START_TEST(full_disk_leaves_the_old_file) {
     char message[MESSAGE];
@@ -745,83 +621,10 @@ START_TEST(threads_may_save_to_one_path) {
 }
 END_TEST
 
-/* ---- into a graph ---------------------------------------------------------------------------------- */
-
-static void check_load(wf_graph *g, const char *dtype, const void *data, size_t bytes, const double *expected) {
-    char message[MESSAGE] = "";
-    wf_tensor *leaf = wf_find(g, "w");
-    wf_entry e = { "w", dtype, 1, { 3 }, data, bytes };
-    ck_assert_msg(wf_file_load(&e, leaf, message), "%s: %s", dtype, message);
-    double *got = leaf_values(leaf);
-    for (int i = 0; i < 3; i++)
-        ck_assert_msg(got[i] == expected[i], "%s: %.17g is not %.17g", dtype, got[i], expected[i]);
-    free(got);
-}
-
-START_TEST(real_types_convert) {
-    for (wf_dtype real = WF_F32; real <= WF_F64; real++) {
-        wf_graph *g = new_graph(real);
-        wf_param(g, "w", SHAPE(3), wf_init_zeros());
-        const double expected[3] = { 1.5, -2, INFINITY }, tiny[3] = { 0x1p-24, -0x1.ff8p-15, 65504 };
-        check_load(g, "F32", (float[]){ 1.5f, -2, INFINITY }, 12, expected);
-        check_load(g, "F64", expected, 24, expected);
-        check_load(g, "BF16", (uint16_t[]){ 0x3FC0, 0xC000, 0x7F80 }, 6, expected);
-        check_load(g, "F16", (uint16_t[]){ 0x3E00, 0xC000, 0x7C00 }, 6, expected);
-        check_load(g, "F16", (uint16_t[]){ 0x0001, 0x83FF, 0x7BFF }, 6, tiny);
-        const wf_entry nan = { "w", "F16", 1, { 3 }, (uint16_t[]){ 0x7E00, 0x7C01, 0xFFFF }, 6 };
-        ck_assert(wf_file_load(&nan, wf_find(g, "w"), NULL));
-        double *got = leaf_values(wf_find(g, "w"));
-        ck_assert(isnan(got[0]) && isnan(got[1]) && isnan(got[2]));
-        free(got);
-        end_graph(g);
-    }
-}
-END_TEST
-
-START_TEST(integers_convert_in_range) {
-    wf_graph *g = new_graph(WF_F32);
-    wf_buffer(g, "w", WF_I32, SHAPE(3), wf_init_zeros());
-    const double expected[3] = { INT32_MIN, 7, INT32_MAX };
-    check_load(g, "I32", (int32_t[]){ INT32_MIN, 7, INT32_MAX }, 12, expected);
-    check_load(g, "I64", (int64_t[]){ INT32_MIN, 7, INT32_MAX }, 24, expected);
-    const int64_t beyond[] = { (int64_t)INT32_MAX + 1, (int64_t)INT32_MIN - 1, INT64_MAX, INT64_MIN };
-    for (int i = 0; i < 4; i++) {
-        char message[MESSAGE] = "";
-        wf_entry e = { "w", "I64", 1, { 3 }, (int64_t[]){ 0, beyond[i], 0 }, 24 };
-        ck_assert(!wf_file_load(&e, wf_find(g, "w"), message));
-        assert_contains(message, "tensor 'w': element 1 is ");
-    }
-    double *got = leaf_values(wf_find(g, "w"));
-    ck_assert(got[1] == 7); /* nothing was written */
-    free(got);
-    end_graph(g);
-}
-END_TEST
-
-START_TEST(what_does_not_fit_is_not_loaded) {
-    wf_graph *g = new_graph(WF_F32);
-    wf_tensor *w = wf_param(g, "w", SHAPE(3, 2), wf_init_zeros()), *v = wf_param(g, "v", SHAPE(1), wf_init_zeros());
-    char message[MESSAGE] = "";
-    ck_assert(!wf_file_load(&(wf_entry){ "w", "F32", 2, { 2, 3 }, six, 24 }, w, message));
-    assert_contains(message, "tensor 'w': shape [2,3] in the file, [3,2] in the model");
-    ck_assert(!wf_file_load(&(wf_entry){ "w", "F32", 1, { 6 }, six, 24 }, w, message));
-    assert_contains(message, "[6] in the file");
-    ck_assert(!wf_file_load(&(wf_entry){ "w", "I32", 2, { 3, 2 }, six, 24 }, w, message));
-    assert_contains(message, "I32 in the file cannot become f32");
-    ck_assert(!wf_file_load(&(wf_entry){ "w", "F32", 2, { 3, 2 }, six, 20 }, w, message));
-    assert_contains(message, "20 bytes given, 24 expected");
-    ck_assert(!wf_file_load(&(wf_entry){ "v", "F64", 1, { 1 }, (double[]){ 1e300 }, 8 }, v, message));
-    assert_contains(message, "which f32 cannot hold");
-    ck_assert(!wf_file_load(NULL, w, message) && *message);
-    ck_assert(!wf_file_load(&(wf_entry){ "w", "F32", 2, { 3, 2 }, six, 24 }, NULL, message));
-    end_graph(g);
-}
-END_TEST
-
 Suite *file_suite(void) {
     Suite *s = suite_create("file");
-    TCase *reading = tcase_create("reading"), *writing = tcase_create("writing"), *loading = tcase_create("loading");
-    TCase *cases[] = { reading, writing, loading };
+    TCase *reading = tcase_create("reading"), *writing = tcase_create("writing");
+    TCase *cases[] = { reading, writing };
     for (int i = 0; i < COUNT_OF(cases); i++) {
         tcase_add_checked_fixture(cases[i], make_folder, remove_folder);
         tcase_set_timeout(cases[i], 120);
@@ -846,8 +649,5 @@ Suite *file_suite(void) {
     tcase_add_test(writing, full_disk_leaves_the_old_file);
     tcase_add_test(writing, killed_while_saving_leaves_a_whole_file);
     tcase_add_test(writing, threads_may_save_to_one_path);
-    tcase_add_test(loading, real_types_convert);
-    tcase_add_test(loading, integers_convert_in_range);
-    tcase_add_test(loading, what_does_not_fit_is_not_loaded);
     return s;
 }

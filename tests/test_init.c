@@ -71,7 +71,8 @@ START_TEST(sizes_do_not_overflow) {
     size_t bytes = 0;
     ck_assert(wf_mul_size(INT64_MAX, 1, &product) && product == INT64_MAX);
     ck_assert(wf_mul_size(0, INT64_MAX, &product) && product == 0);
-    ck_assert(wf_mul_size(INT64_C(1) << 31, INT64_C(1) << 31, &product) && product == INT64_C(1) << 62);
+    ck_assert(wf_mul_size(INT64_C(1) << 31, INT64_C(1) << 31, &product) && product == INT64_C(1)
+                                                                                          << 62);
     ck_assert(!wf_mul_size(INT64_C(1) << 32, INT64_C(1) << 31, &product));
     ck_assert(!wf_mul_size(INT64_MAX, 2, &product));
     ck_assert(!wf_mul_size(-1, 1, &product) && !wf_mul_size(1, -1, &product));

@@ -218,7 +218,8 @@ END_TEST
 static bool blocks_signals(void *arg, int64_t index, int worker) {
     sigset_t set;
     pthread_sigmask(SIG_SETMASK, NULL, &set);
-    bool blocked = sigismember(&set, SIGINT) && sigismember(&set, SIGTERM) && sigismember(&set, SIGUSR1);
+    bool blocked =
+        sigismember(&set, SIGINT) && sigismember(&set, SIGTERM) && sigismember(&set, SIGUSR1);
     ((bool *)arg)[index] = blocked == (worker > 0);
     nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     return true;
