@@ -186,6 +186,7 @@ static void put_panel(FILE *out, const struct svg_heat_map *map, const layout *l
 static void put_scale(FILE *out, const struct svg_heat_map *map, const layout *l, double y) {
     double x = l->left;
     put_label(out, "end", x - 5, y + 11, "0");
+    fprintf(out, "<rect class=\"panel\" x=\"%.1f\" y=\"%.1f\" width=\"131\" height=\"14\"/>\n", x, y);
     for (int i = 0; i <= 10; i++)
         fprintf(out, "<rect class=\"cell\" x=\"%.1f\" y=\"%.1f\" width=\"11\" height=\"14\" fill-opacity=\"%.1f\"/>\n",
                 x + 12 * i, y, i / 10.0);
@@ -220,7 +221,7 @@ enum { MANY_POINTS = 2000, FEW_POINTS = 60 };
 /* Okabe and Ito's colours, which colour-blind readers tell apart; dashes do it in grey. */
 static const char plot_light[] =
     ".axis { stroke: #57606a; fill: none }\n.grid { stroke: #57606a; stroke-opacity: 0.18 }\n"
-    ".curve { fill: none; stroke-width: 1.8; stroke-linejoin: round }\n.dot { stroke: none }\n"
+    ".curve { fill: none; stroke-width: 1.8; stroke-linejoin: round }\n"
     ".c0 { stroke: #0072b2 } .c1 { stroke: #d55e00; stroke-dasharray: 7 3 } "
     ".c2 { stroke: #009e73; stroke-dasharray: 2 2 }\n.c3 { stroke: #cc79a7; stroke-dasharray: 9 3 2 3 } "
     ".c4 { stroke: #b07d00; stroke-dasharray: 5 5 } .c5 { stroke: #444444 }\n"
