@@ -5,7 +5,7 @@
 
 #include "../core/graph.h"
 
-enum { INDENT = 30, WIDTH = 96 };
+enum { INDENT = 28, WIDTH = 96 };
 
 void version_print(const program *p, FILE *out) {
     fprintf(out, "weft-%s (weft) %s\n", p->name, wf_version());
@@ -17,31 +17,36 @@ const char *range_text(const option *o, double bound, char buffer[OPTION_TEXT_SI
     return buffer;
 }
 
-/* Words wrapped at WIDTH; the first line starts at column `column`, the others at INDENT. */
+/* Words wrapped at WIDTH, from column INDENT on; `column` is where the line stands. */
 static void wrap(FILE *out, int column, const char *text) {
-    fprintf(out, "%*s", column < INDENT ? INDENT - column : 1, "");
-    for (int at = column < INDENT ? INDENT : column + 1; *text;) {
+    if (column + 2 > INDENT) fputc('\n', out), column = 0; /* the option takes a line of its own */
+    fprintf(out, "%*s", INDENT - column, "");
+    for (int at = INDENT; *text;) {
         int word = (int)strcspn(text, " ");
-        if (at + word > WIDTH) at = INDENT, fprintf(out, "\n%*s", INDENT, "");
-        fprintf(out, "%.*s", word, text);
+        if (at > INDENT && at + 1 + word > WIDTH) at = INDENT, fprintf(out, "\n%*s", INDENT, "");
+        at += fprintf(out, "%s%.*s", at > INDENT ? " " : "", word, text);
         text += word + (text[word] == ' ');
-        at += word + 1;
-        if (*text && at < WIDTH) fputc(' ', out);
     }
     fputc('\n', out);
 }
 
-/* "(default 64, 1..4096)" appended to the help; nothing if neither says anything. */
+/* "1..256", or "1 or more" where the upper bound is no bound in practice. */
+static void describe_range(const option *o, char *text, size_t size) {
+    char low[OPTION_TEXT_SIZE], high[OPTION_TEXT_SIZE];
+    range_text(o, o->min, low);
+    if (o->max >= 1e9) snprintf(text, size, "%s or more", low);
+    else snprintf(text, size, "%s..%s", low, range_text(o, o->max, high));
+}
+
+/* The help, and "(default 64; 1..4096)" after it, as far as there is something to say. */
 static void describe(const option *o, char *text, size_t size) {
-    char value[OPTION_TEXT_SIZE], low[OPTION_TEXT_SIZE], high[OPTION_TEXT_SIZE], range[80] = "";
+    char value[OPTION_TEXT_SIZE], range[80] = "";
     const char *standard = o->fallback ? o->fallback : option_text(o, value);
-    if (o->kind == OPTION_COUNT || o->kind == OPTION_REAL)
-        snprintf(range, sizeof range, "%s..%s", range_text(o, o->min, low), range_text(o, o->max, high));
-    bool both = *standard && *range;
+    if (o->kind == OPTION_COUNT || o->kind == OPTION_REAL) describe_range(o, range, sizeof range);
     if (!*standard && !*range) snprintf(text, size, "%s", o->help);
     else
         snprintf(text, size, "%s (%s%s%s%s)", o->help, *standard ? "default " : "", standard,
-                 both ? "; " : "", range);
+                 *standard && *range ? "; " : "", range);
 }
 
 static void print_option(const option *o, FILE *out) {

@@ -50,12 +50,22 @@ int close_stdout(const program *p, int status) {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
+/* "1e-09" says no more than "1e-9". */
+static void shorten_exponent(char *text) {
+    char *at = strchr(text, 'e');
+    if (!at) return;
+    char *digits = at + 2 + strspn(at + 2, "0");
+    at += at[1] == '-' ? 2 : 1;
+    memmove(at, digits, strlen(digits) + 1);
+}
+
 const char *shortest(double value, char buffer[OPTION_TEXT_SIZE]) {
     if (!isfinite(value)) return strcpy(buffer, "null");
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(buffer, OPTION_TEXT_SIZE, "%.*g", digits, value);
         if (strtod(buffer, NULL) == value) break;
     }
+    shorten_exponent(buffer);
     return buffer;
 }
 
