@@ -12,6 +12,8 @@
 extern "C" {
 #endif
 
+enum { WF_IGNORE_LABEL = -1 }; /* a label where nothing is counted: padding */
+
 typedef enum { WF_TIE_NONE, WF_TIE_DECODER, WF_TIE_ALL } wf_tie; /* decoder input with output; and source too */
 
 /* What the model is: stored in its file. */
@@ -26,7 +28,7 @@ typedef struct wf_transformer_config {
     bool bias;                                   /* of every projection but the output; always there in norms */
     bool output_bias;
     double layer_norm_eps;
-    int32_t pad_id;                              /* keys that are this token are masked; negative: none */
+    int32_t pad_id;                              /* keys that are this token are masked, unless it starts or ends; negative: none */
     int32_t start_id, end_id;                    /* never masked or ignored */
 } wf_transformer_config;
 
@@ -48,14 +50,14 @@ typedef struct wf_transformer {
     wf_training_config training;
     /* inputs */
     wf_tensor *src, *src_length;  /* [B,S] i32, [B] i32 */
-    wf_tensor *tgt, *labels;      /* [B,T] i32: decoder input; labels, negative where nothing is counted */
+    wf_tensor *tgt, *labels;      /* [B,T] i32: decoder input; labels, WF_IGNORE_LABEL where nothing is counted */
     /* values */
     wf_tensor *memory;            /* [B,S,D] */
     wf_tensor **cross_k, **cross_v; /* per decoder layer [B,H,S,d]: what `encode` fetches and `decode` feeds */
     wf_tensor *memory_mask;       /* [B,1,1,S] */
     wf_tensor *logits;            /* [B,T,V] */
     wf_tensor *log_probs;         /* [B,T,V] */
-    wf_tensor *token_log_probs;   /* [B,T]: log p of each label; 0 where it is negative */
+    wf_tensor *token_log_probs;   /* [B,T]: log p of each label; 0 where it is ignored */
     wf_tensor *correct;           /* counted positions whose largest logit is the label, real [] */
     wf_cross_entropy_result loss;
     wf_tensor **encoder_weights;  /* per encoder layer [B,H,S,S] */
@@ -70,7 +72,7 @@ WF_API void wf_transformer_free(wf_transformer *m); /* with its graph */
 WF_API int64_t wf_transformer_parameter_count(const wf_transformer *m);
 
 /* Plans over the one graph. bind "B", "S", "T" (and "P" when decoding), feed, run, fetch. */
-WF_API wf_plan *wf_transformer_train_plan(wf_transformer *m, wf_pool *pool);  /* feeds src src_length tgt labels optimizer.rates; fetches loss.* and optimizer.norm, performs the updates */
+WF_API wf_plan *wf_transformer_train_plan(wf_transformer *m, wf_pool *pool);  /* feeds src src_length tgt labels optimizer.rates; fetches loss.*, correct and optimizer.norm, performs the updates */
 WF_API wf_plan *wf_transformer_eval_plan(wf_transformer *m, wf_pool *pool);   /* feeds src src_length tgt labels; fetches loss.*, correct */
 WF_API wf_plan *wf_transformer_score_plan(wf_transformer *m, wf_pool *pool);  /* the same feeds; fetches token_log_probs, logits */
 WF_API wf_plan *wf_transformer_encode_plan(wf_transformer *m, wf_pool *pool); /* feeds src src_length; fetches cross_k, cross_v, memory_mask */

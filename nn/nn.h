@@ -27,6 +27,7 @@ WF_API wf_init wf_init_sinusoid(void);    /* [L, D]: PE[p,2i] = sin(p / 10000^(2
 struct wf_linear { wf_tensor *weight, *bias; const char *path; }; /* [out, in]; [out] or NULL */
 WF_API struct wf_linear wf_linear_new(wf_graph *g, const char *name, int64_t in, int64_t out, bool bias); /* Xavier uniform, zeros */
 WF_API wf_tensor *wf_linear(const struct wf_linear *l, wf_tensor *x);          /* [..., in] -> [..., out]: x W^T + b */
+WF_API wf_tensor *wf_drop(wf_tensor *x, double rate, const char *name);        /* dropout under a name of its own in the current scope; rate 0: x */
 
 /* ---- Embedding and positions: embedding.c ----------------------------------------------------------- */
 struct wf_embedding_layer { wf_tensor *weight; double scale; const char *path; }; /* [V, D] */
@@ -97,6 +98,7 @@ typedef struct wf_optimizer_options {
     double clip_norm;             /* of the gradient of the mean loss; 0: no clipping */
 } wf_optimizer_options;
 typedef struct wf_optimizer {
+    wf_optimizer_kind kind;
     wf_tensor *rates;             /* the input that the caller feeds at every update: wf_optimizer_rates */
     wf_tensor *norm;              /* global norm of the mean gradient, shape []; not finite fails the run */
     wf_tensor **updates; int n;   /* fetch them all to perform a step */
@@ -115,8 +117,8 @@ typedef enum { WF_CONSTANT_RATE, WF_LINEAR_DECAY, WF_COSINE, WF_INVERSE_SQRT, WF
 typedef struct wf_schedule {
     wf_schedule_kind kind;
     double peak;      /* the rate at the end of the warm-up */
-    int64_t warmup;   /* steps of linear warm-up; noam and inverse-sqrt decay as sqrt(warmup / step) after it */
-    int64_t steps;    /* horizon of linear and cosine, at which the rate is `floor` */
+    int64_t warmup;   /* steps of linear warm-up; noam and inverse-sqrt, two names of one curve, decay as sqrt(warmup / step) after it */
+    int64_t steps;    /* horizon of linear and cosine, from which on the rate is `floor` */
     double floor;
 } wf_schedule;
 WF_API double wf_schedule_rate(const wf_schedule *s, int64_t step); /* step counts from 1 */

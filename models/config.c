@@ -1,0 +1,70 @@
+/* models/config.c - what a Transformer may be: defaults, and the limits that a configuration is held to.
+ *
+ * Configurations also come from files that lie, so every number is checked before anything is computed from it. */
+#include "transformer.h"
+
+#include <stdio.h>
+
+wf_transformer_config wf_transformer_defaults(void) {
+    return (wf_transformer_config){
+        .src_vocab = 0, .tgt_vocab = 0, .max_len = 512,
+        .d_model = 512, .num_heads = 8, .dim_feedforward = 2048,
+        .encoder_layers = 6, .decoder_layers = 6,
+        .activation = WF_RELU, .positions = WF_POSITIONS_SINUSOIDAL, .tie = WF_TIE_NONE,
+        .scale_embedding = true, .bias = true, .output_bias = true,
+        .layer_norm_eps = 1e-5, .pad_id = -1, .start_id = 0, .end_id = 0,
+    };
+}
+
+static bool fail(char *message, const char *what, int64_t value, int64_t low, int64_t high) {
+    if (message)
+        snprintf(message, 256, "%s is %lld, not between %lld and %lld", what, (long long)value,
+                 (long long)low, (long long)high);
+    return false;
+}
+
+static bool say(char *message, const char *what) {
+    if (message) snprintf(message, 256, "%s", what);
+    return false;
+}
+
+static bool ranges_ok(const wf_transformer_config *c, char *message) {
+    const struct { const char *what; int64_t value, low, high; } limits[] = {
+        { "the source vocabulary", c->src_vocab, 1, 1 << 24 },
+        { "the target vocabulary", c->tgt_vocab, 1, 1 << 24 },
+        { "the maximum length", c->max_len, 1, 1 << 20 },
+        { "d_model", c->d_model, 1, 1 << 16 },
+        { "the number of heads", c->num_heads, 1, 1 << 16 },
+        { "the feed-forward width", c->dim_feedforward, 1, 1 << 20 },
+        { "the number of encoder layers", c->encoder_layers, 0, 256 },
+        { "the number of decoder layers", c->decoder_layers, 0, 256 },
+        { "the activation", c->activation, WF_RELU, WF_SILU },
+        { "the kind of positions", c->positions, WF_POSITIONS_NONE, WF_POSITIONS_LEARNED },
+        { "the kind of tying", c->tie, WF_TIE_NONE, WF_TIE_ALL },
+        { "the padding id", c->pad_id, INT32_MIN, c->src_vocab - 1 },
+        { "the start id", c->start_id, 0, c->tgt_vocab - 1 },
+        { "the end id", c->end_id, 0, c->tgt_vocab - 1 },
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        if (limits[i].value < limits[i].low || limits[i].value > limits[i].high)
+            return fail(message, limits[i].what, limits[i].value, limits[i].low, limits[i].high);
+    return true;
+}
+
+bool wf_transformer_check(const wf_transformer_config *c, char *message) {
+    if (!c) return say(message, "there is no configuration");
+    if (!ranges_ok(c, message)) return false;
+    if (c->d_model % c->num_heads) {
+        if (message)
+            snprintf(message, 256, "d_model %lld is not divisible by %lld heads", (long long)c->d_model,
+                     (long long)c->num_heads);
+        return false;
+    }
+    if (c->positions == WF_POSITIONS_SINUSOIDAL && c->d_model % 2)
+        return say(message, "sinusoidal positions need an even d_model");
+    if (c->tie == WF_TIE_ALL && c->src_vocab != c->tgt_vocab)
+        return say(message, "tying all embeddings needs source and target vocabularies of one size");
+    if (!(c->layer_norm_eps > 0 && c->layer_norm_eps < 1))
+        return say(message, "the layer norm's eps is not between 0 and 1");
+    return true;
+}

@@ -1,0 +1,52 @@
+/* nn/embedding.c - rows of a table for token ids, and rows of a table for positions.
+ *
+ * Scaled tables start as N(0, 1/sqrt(D)) and are multiplied by sqrt(D) where they are read (Vaswani et al. 2017,
+ * 3.4): the token then stands on an equal footing with the position, and the same table, unscaled,
+ * gives logits of size 1 when it is tied to the output. */
+#include "module.h"
+
+#include <math.h>
+
+struct wf_embedding_layer wf_embedding_new(wf_graph *g, const char *name, int64_t rows, int64_t dim,
+                                           bool scaled) {
+    double root = sqrt((double)dim);
+    struct wf_embedding_layer l = { .scale = scaled ? root : 1 };
+    const char *outer = wf_scope_push(g, name);
+    l.weight = wf_param(g, "weight", 2, (int64_t[]){ rows, dim }, wf_init_normal(scaled ? 1 / root : 1));
+    l.path = wf_scope(g, outer);
+    return l;
+}
+
+wf_tensor *wf_embed(const struct wf_embedding_layer *l, wf_tensor *ids) {
+    const char *outer = enter(l->weight, l->path);
+    wf_tensor *y = wf_embedding(l->weight, ids); /* [..., D] */
+    return leave(outer, l->scale == 1 ? y : wf_scale(y, l->scale));
+}
+
+/* ---- positions ------------------------------------------------------------------------------------- */
+
+static wf_tensor *position_table(wf_graph *g, wf_positions kind, int64_t max_len, int64_t dim) {
+    const int64_t shape[] = { max_len, dim };
+    if (kind == WF_POSITIONS_LEARNED)
+        return wf_param(g, "weight", 2, shape, wf_init_normal(1 / sqrt((double)dim)));
+    if (kind != WF_POSITIONS_SINUSOIDAL) return NULL;
+    if (dim % 2)
+        return wf_poison(g, "sinusoidal positions need an even width, not %lld", (long long)dim);
+    return wf_buffer(g, "weight", wf_real(g), 2, shape, wf_init_sinusoid());
+}
+
+struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_positions kind, int64_t max_len,
+                                         int64_t dim) {
+    struct wf_position_layer l = { .kind = kind };
+    const char *outer = wf_scope_push(g, name);
+    l.weight = position_table(g, kind, max_len, dim);
+    l.path = wf_scope(g, outer);
+    return l;
+}
+
+wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor *x) {
+    if (l->kind == WF_POSITIONS_NONE) return x;
+    const char *outer = enter(l->weight, l->path);
+    wf_tensor *rows = wf_embedding(l->weight, wf_arange(x, 1)); /* [T, D], from position P on */
+    return leave(outer, wf_add(x, rows));
+}

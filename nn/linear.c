@@ -1,0 +1,23 @@
+/* nn/linear.c - the affine map y = x W^T + b over the last axis, and dropout with a name. */
+#include "module.h"
+
+struct wf_linear wf_linear_new(wf_graph *g, const char *name, int64_t in, int64_t out, bool bias) {
+    struct wf_linear l = { 0 };
+    const char *outer = wf_scope_push(g, name);
+    l.weight = wf_param(g, "weight", 2, (int64_t[]){ out, in }, wf_init_xavier_uniform(in, out));
+    if (bias) l.bias = wf_param(g, "bias", 1, &out, wf_init_zeros());
+    l.path = wf_scope(g, outer);
+    return l;
+}
+
+wf_tensor *wf_linear(const struct wf_linear *l, wf_tensor *x) {
+    const char *outer = enter(l->weight, l->path);
+    wf_tensor *y = wf_matmul(x, wf_transpose(l->weight, 0, 1)); /* [..., out] */
+    return leave(outer, l->bias ? wf_add(y, l->bias) : y);
+}
+
+wf_tensor *wf_drop(wf_tensor *x, double rate, const char *name) {
+    if (rate == 0 || !x) return x;
+    const char *outer = wf_scope_push(x->graph, name);
+    return leave(outer, wf_dropout(x, rate, NULL));
+}

@@ -1,0 +1,24 @@
+/* nn/schedule.c - the learning rate as a function of the step. Numbers only: no graph. */
+#include "nn.h"
+
+#include <math.h>
+
+/* How much of the decay is behind: 0 at the end of the warm-up, 1 at the horizon and after it. */
+static double progress(const wf_schedule *s, int64_t step) {
+    if (step >= s->steps) return 1;
+    return (double)(step - s->warmup) / (double)(s->steps - s->warmup);
+}
+
+double wf_schedule_rate(const wf_schedule *s, int64_t step) {
+    const double pi = 3.141592653589793;
+    if (step < 1) step = 1;
+    if (step < s->warmup) return s->peak * (double)step / (double)s->warmup;
+    switch (s->kind) {
+    case WF_CONSTANT_RATE: break;
+    case WF_LINEAR_DECAY: return s->peak + (s->floor - s->peak) * progress(s, step);
+    case WF_COSINE: return s->floor + (s->peak - s->floor) * (1 + cos(pi * progress(s, step))) / 2;
+    case WF_INVERSE_SQRT:
+    case WF_NOAM: return s->peak * sqrt((s->warmup > 1 ? (double)s->warmup : 1) / (double)step);
+    }
+    return s->peak;
+}
