@@ -1,8 +1,8 @@
 /* tests/test_file.c - safetensors files: what is accepted, what is refused and how, and what
  * a save leaves behind.
  *
- * Malformed files are rows of file_cases.h. The rest damages files that weft wrote, or takes the disk
- * away while it writes. */
+ * Malformed files are rows of file_cases.h. The rest damages files that weft wrote, or takes the
+ * disk away while it writes. */
 #define _XOPEN_SOURCE 700 /* mkdtemp, mkfifo */
 #include "suites.h"
 #include "support.h"
