@@ -70,7 +70,7 @@ static void fill_row(batch *b, int64_t i, int64_t n, const int32_t *src, const i
     memcpy(tgt + 1, answer, (size_t)n * sizeof *answer);
     memcpy(labels, answer, (size_t)n * sizeof *answer);
     labels[n] = TASK_END;
-    for (int64_t t = n + 1; t < b->T; t++) tgt[t] = TASK_END, labels[t] = -1;
+    for (int64_t t = n + 1; t < b->T; t++) tgt[t] = TASK_END, labels[t] = WF_IGNORE_LABEL;
     for (int64_t s = n; s < b->S; s++) b->src[i * b->S + s] = b->answer[i * b->S + s] = TASK_END;
 }
 
