@@ -36,6 +36,8 @@ static wf_tensor *leaf_new(wf_graph *g, wf_kind kind, const char *name, wf_dtype
         return wf_poison(g, "'%s': %d axes, not 0 to %d", name, ndim, WF_MAX_DIMS);
     const char *full = full_name(g, name);
     if (!full) return &g->poison;
+    if (dtype != WF_I32 && dtype != g->real)
+        return wf_poison(g, "'%s' is %s in a graph of %s", full, wf_dtype_name(dtype), wf_dtype_name(g->real));
     if (kind != WF_CONSTANT && find(g, full)) return wf_poison(g, "'%s' is declared twice", full);
     size_t bytes;
     for (int i = 0; i < ndim; i++)
@@ -51,9 +53,6 @@ static wf_tensor *leaf_new(wf_graph *g, wf_kind kind, const char *name, wf_dtype
 }
 
 wf_tensor *wf_input(wf_graph *g, const char *name, wf_dtype dtype, int ndim, const int64_t *shape) {
-    if (wf_ok(g) && dtype != WF_I32 && dtype != g->real)
-        return wf_poison(g, "input '%s' is %s in a graph of %s", name ? name : "", wf_dtype_name(dtype),
-                         wf_dtype_name(g->real));
     wf_tensor *t = leaf_new(g, WF_INPUT, name, dtype, ndim, shape);
     if (is_poison(t)) return t;
     for (int i = 0; i < ndim; i++) {
