@@ -37,7 +37,7 @@ static bool eval_fill(const wf_call *c, int phase, int64_t task, void *scratch) 
     int64_t from, to;
     (void)phase, (void)scratch;
     wf_task_range(wf_view_count(&c->out[0]), WF_GRAIN, task, &from, &to);
-    for (int64_t i = from; i < to; i++) wf_put(&c->out[0], i, *value);
+    wf_put_all(&c->out[0], from, to, *value);
     return true;
 }
 

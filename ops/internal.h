@@ -24,6 +24,7 @@ static inline void *wf_at(const wf_view *v, int64_t i) {
 /* One element as a double, and back. */
 double wf_get(const wf_view *v, int64_t i);
 void wf_put(const wf_view *v, int64_t i, double value);
+void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value); /* elements [from, to) */
 
 /* ---- shape rules ----------------------------------------------------------------------------- */
 

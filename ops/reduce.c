@@ -14,7 +14,8 @@ enum {
     BLOCK = 16384, /* elements of one partial sum */
     PACK = 4096,   /* elements gathered at a time: the block of the sum kernel */
     STRIPE = 64,   /* least columns of a task that folds rows */
-    ROWS = 128     /* rows folded before they join the total: keeps f32 sums accurate */
+    MOST_STRIPES = 16,
+    ROWS = 128 /* rows folded before they join the total: keeps f32 sums accurate */
 };
 
 typedef struct reduction {
@@ -77,7 +78,9 @@ static void plan_reduction(reduction *r, const wf_call *c) {
         return;
     }
     int64_t columns = r->kept.columns ? r->kept.columns : 1;
-    r->stripe = (WF_GRAIN / one + STRIPE) / STRIPE * STRIPE;
+    int64_t wide =
+        columns / MOST_STRIPES > WF_GRAIN / one ? columns / MOST_STRIPES : WF_GRAIN / one;
+    r->stripe = (wide + STRIPE) / STRIPE * STRIPE;
     r->stripes = wf_task_count(columns, r->stripe);
     r->group = r->stripes > 1 ? 1 : (WF_GRAIN + one * columns - 1) / (one * columns);
 }
@@ -182,8 +185,7 @@ static void fold_rows(reduction *r, const wf_view *x, int64_t from, int64_t n, v
     wf_walk *w = &r->reduced;
     size_t bytes = (size_t)n * wf_dtype_size(r->type);
     void *part = r->length > ROWS && !max ? scratch + PACK * sizeof(double) : y;
-    memset(y, 0, bytes);
-    if (max) WF_KERNEL(r->type, affine(n, y, 0, -INFINITY, y));
+    wf_put_all(&(wf_view){ .data = y, .dtype = r->type }, 0, n, max ? -INFINITY : 0);
     wf_walk_seek(w, 0);
     for (int64_t i = 0, column = 0; i < r->length; i++) {
         if (part != y && i % ROWS == 0) memset(part, 0, bytes);
@@ -398,29 +400,43 @@ static bool shape_argmax(wf_call *c) {
 /* A NaN counts as the largest. */
 #define LARGEST(real)                                                                              \
     static int32_t largest_##real(const real *x, int64_t n, int64_t step) {                        \
-        int64_t best = 0;                                                                          \
+        int64_t at = 0;                                                                            \
+        real best = x[0];                                                                          \
         for (int64_t i = 1; i < n; i++)                                                            \
-            if (!(x[i * step] <= x[best * step]) && !isnan(x[best * step])) best = i;              \
-        return (int32_t)best;                                                                      \
+            if (!(x[i * step] <= best)) {                                                          \
+                if (isnan(best)) break;                                                            \
+                best = x[i * step], at = i;                                                        \
+            }                                                                                      \
+        return (int32_t)at;                                                                        \
     }
 LARGEST(float)
 LARGEST(double)
 
+static int64_t argmax_grain(const wf_call *c) {
+    const int *axis = c->attrs;
+    return (WF_GRAIN + c->in[0].shape[*axis] - 1) / c->in[0].shape[*axis];
+}
+
+static int64_t tasks_argmax(const wf_call *c, int phase) {
+    return phase == 0 ? wf_task_count(wf_view_count(&c->out[0]), argmax_grain(c)) : 0;
+}
+
 static bool eval_argmax(const wf_call *c, int phase, int64_t task, void *scratch) {
     const int *axis = c->attrs;
     wf_view x = c->in[0];
-    int64_t n = x.shape[*axis], step = x.stride[*axis];
-    int32_t *y = c->out[0].data;
-    (void)phase, (void)task, (void)scratch;
+    int64_t n = x.shape[*axis], step = x.stride[*axis], from, to;
+    wf_walk w;
+    (void)phase, (void)scratch;
     x.ndim--;
     for (int i = *axis; i < x.ndim; i++) x.shape[i] = x.shape[i + 1], x.stride[i] = x.stride[i + 1];
-    wf_walk w;
     wf_walk_start(&w, 1, (const wf_view *[]){ &x });
-    for (int64_t row = 0; row < w.rows; row++, wf_walk_next(&w))
-        for (int64_t i = 0; i < w.columns; i++) {
-            const void *p = wf_at(&x, w.at[0] + i * w.step[0]);
-            *y++ = x.dtype == WF_F64 ? largest_double(p, n, step) : largest_float(p, n, step);
-        }
+    wf_task_range(wf_view_count(&x), argmax_grain(c), task, &from, &to);
+    for (int64_t i = from; i < to; i++) {
+        wf_walk_seek(&w, i / w.columns);
+        const void *p = wf_at(&x, w.at[0] + i % w.columns * w.step[0]);
+        int32_t *y = wf_at(&c->out[0], i);
+        *y = x.dtype == WF_F64 ? largest_double(p, n, step) : largest_float(p, n, step);
+    }
     return true;
 }
 
@@ -430,6 +446,7 @@ const wf_op wf_op_argmax = {
     .arity = 1,
     .attr_bytes = sizeof(int),
     .shape = shape_argmax,
+    .tasks = tasks_argmax,
     .eval = eval_argmax,
     .no_grad = "an index is not a number that can move a little",
     .flops = wf_sum_flops,

@@ -38,7 +38,7 @@ static void paint(const canvas *v, int64_t begin, int64_t end, const wf_view *x,
             memcpy(wf_at(v->out, from), wf_at(x, row * width + from - left),
                    (size_t)(to - from) * size);
         else
-            for (int64_t i = from; i < to; i++) wf_put(v->out, i, value);
+            wf_put_all(v->out, from, to, value);
     }
 }
 
@@ -219,7 +219,9 @@ static bool shape_concat(wf_call *c) {
     for (int i = 0; i < c->n_in; i++) {
         wf_view x = c->in[i];
         if (!wf_want(c, i, first->dtype)) return false;
-        total += x.ndim > *axis ? x.shape[*axis] : 0; /* of sizes that fit memory: no overflow */
+        if (x.ndim > *axis && x.shape[*axis] > INT64_MAX - total)
+            return wf_fail(c, "the result is too large");
+        total += x.ndim > *axis ? x.shape[*axis] : 0;
         x.shape[*axis] = first->shape[*axis];
         if (!wf_same_shape(first, &x))
             return wf_fail(c, "%s and %s differ beside axis %d", wf_show(c, first),

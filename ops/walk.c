@@ -32,6 +32,16 @@ void wf_put(const wf_view *v, int64_t i, double value) {
     }
 }
 
+/* The first one, then copies of what is there. */
+void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value) {
+    size_t size = wf_dtype_size(v->dtype);
+    if (from >= to) return;
+    wf_put(v, from, value);
+    for (int64_t done = 1, n = to - from; done < n; done *= 2)
+        memcpy(wf_at(v, from + done), wf_at(v, from),
+               (size_t)(done < n - done ? done : n - done) * size);
+}
+
 /* ---- shape rules ----------------------------------------------------------------------------- */
 
 bool wf_want(wf_call *c, int i, wf_dtype type) {
