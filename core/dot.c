@@ -213,12 +213,13 @@ static bool same_kind(const wf_tensor *a, const wf_tensor *b) {
     return a->op == b->op && is_backward(a) == is_backward(b) && strcmp(x, y) == 0;
 }
 
-/* A single operation or leaf: of a repeated layer, the box of the first layer's. */
+/* A single operation or leaf: of repeated layers, one box for all, whichever comes first. */
 static int single_box(picture *p, const wf_tensor *t, int m) {
-    int drawn = p->modules[m].drawn_as, b = drawn == m ? -1 : p->modules[drawn].first_box;
+    int drawn = p->modules[m].drawn_as, b = p->options->modules ? p->modules[drawn].first_box : -1;
     while (b >= 0 && (p->boxes[b].as_module >= 0 || p->boxes[b].claimed == m || !same_kind(p->boxes[b].node, t)))
         b = p->boxes[b].next;
     if (b < 0) box_into_module(p, b = box_add(p, t, drawn));
+    if (m == drawn) p->boxes[b].node = t;
     p->boxes[b].claimed = m;
     return b;
 }
@@ -243,10 +244,13 @@ static int result_box(picture *p, const wf_tensor *t) {
 
 /* ---- links ------------------------------------------------------------------------------------------- */
 
+/* Between modules one link of each shape is enough; of what a gradient reads of the values, one. */
 static bool link_known(const picture *p, const link *l) {
+    bool saved = p->boxes[l->to].backward && !p->boxes[l->from].backward;
     for (int i = p->links_into[l->to]; i >= 0; i = p->links[i].next)
-        if (p->links[i].from == l->from && p->links[i].value->ndim == l->value->ndim &&
-            !memcmp(p->links[i].value->shape, l->value->shape, sizeof l->value->shape)) return true;
+        if (p->links[i].from == l->from &&
+            (saved || (p->links[i].value->ndim == l->value->ndim &&
+                       !memcmp(p->links[i].value->shape, l->value->shape, sizeof l->value->shape)))) return true;
     return false;
 }
 
@@ -254,7 +258,8 @@ static void link_add(picture *p, const wf_tensor *value, int to, bool shape_only
     const wf_tensor *source = source_of(p, value);
     link l = { .from = p->box_of[source->id], .to = to, .value = value, .source = source,
                .shape_only = shape_only, .next = p->links_into[to] };
-    if (l.from < 0 || l.from == to || (p->options->modules && link_known(p, &l))) return;
+    bool known = p->options->modules && link_known(p, &l);
+    if (l.from < 0 || l.from == to || known) return;
     p->links_into[to] = p->n_links;
     p->links[p->n_links++] = l;
 }
@@ -265,8 +270,10 @@ static void make_links(picture *p) {
         if (p->box_of[id] < 0 || t->result) continue;
         for (int i = 0; i < t->n_in; i++) {
             const wf_tensor *in = t->in[i];
+            bool shape_only = t->op->shape_only >> i & 1;
             if (!in || !visible(p, in) || between_copies(p, p->where[in->id], p->where[id])) continue;
-            link_add(p, in, p->box_of[id], t->op->shape_only >> i & 1);
+            if (shape_only && (p->options->modules || is_backward(t))) continue;
+            link_add(p, is_view(t) ? source_of(p, in) : in, p->box_of[id], shape_only);
         }
     }
     for (int i = 0; i < p->n_fetch; i++) {

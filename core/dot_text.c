@@ -18,12 +18,12 @@ enum { SHAPE_STYLE = 7, OTHER_STYLE, INPUT_STYLE, PARAM_STYLE, BUFFER_STYLE, RES
 static const style styles[N_STYLES] = {
     { "attention", "attention", "shape=component fillcolor=\"#99DDFF\"" },
     { "matmul", "matrix product", "shape=box fillcolor=\"#77AADD\"" },
-    { "index", "table lookup", "shape=cds fillcolor=\"#BBCC33\"" },
-    { "norm reduce", "sum or normalise", "shape=hexagon fillcolor=\"#44BB99\"" },
-    { "loss", "loss", "shape=octagon fillcolor=\"#EE8866\"" },
+    { "index", "table lookup", "shape=cylinder fillcolor=\"#BBCC33\"" },
+    { "norm reduce", "sum or normalise", "shape=hexagon fillcolor=\"#44BB99\" margin=\"0.02,0.01\"" },
+    { "loss", "loss", "shape=octagon fillcolor=\"#EE8866\" margin=\"0.02,0.01\"" },
     { "update", "update", "shape=parallelogram fillcolor=\"#FFAABB\"" },
-    { "elementwise random", "element by element", "shape=ellipse fillcolor=\"#EEDD88\"" },
-    { "shape constant", "shape", "shape=box style=\"filled,rounded\" fillcolor=\"#EEEEEE\" height=0.22 margin=\"0.08,0.02\"" },
+    { "elementwise random", "element by element", "shape=ellipse fillcolor=\"#EEDD88\" margin=\"0.02,0.01\"" },
+    { "shape constant", "shape", "shape=box style=\"filled,rounded\" fillcolor=\"#EEEEEE\" height=0.22 margin=\"0.1,0.04\"" },
     { "", "other", "shape=diamond fillcolor=\"#FFFFFF\"" },
     { NULL, "input", "shape=box style=\"filled,rounded\" fillcolor=\"#FFFFFF\" penwidth=2" },
     { NULL, "parameter", "shape=note fillcolor=\"#FFFFFF\" color=\"#888888\" height=0.22 margin=\"0.08,0.03\"" },
@@ -94,7 +94,7 @@ static void add_name(text *t, const char *s) {
 
 /* ---- labels ---------------------------------------------------------------------------------------- */
 
-#define SMALL "<FONT POINT-SIZE=\"9\">"
+#define SMALL "<FONT POINT-SIZE=\"10\">"
 
 /* As the plan bound it; else as it was recorded, with extents by name. */
 static void add_shape(text *out, const picture *p, const wf_tensor *t) {
@@ -106,17 +106,22 @@ static void add_shape(text *out, const picture *p, const wf_tensor *t) {
     add(out, " %s", wf_dtype_name(t->dtype));
 }
 
-/* "24", "1.05 k", "44.1 M", without a decimal comma in any locale. */
+/* "1024", "12.3 k", "1.05 M": from integers alone, so that no locale puts a decimal comma. */
 static void add_count(text *out, int64_t n) {
-    static const char *const units[] = { "", " k", " M", " G", " T", " P", " E" };
+    static const char *const units[] = { "", " k", " M", " G", " T", " P" };
     int u = 0;
     int64_t unit = 1;
-    for (; n / unit >= 1000 && u < 6; u++) unit *= 1000;
-    int64_t whole = n / unit, hundredths = u ? n % unit * 100 / unit : 0;
-    if (u == 0 || whole >= 100) add(out, "%lld", (long long)whole);
-    else if (whole >= 10) add(out, "%lld.%lld", (long long)whole, (long long)hundredths / 10);
-    else add(out, "%lld.%02lld", (long long)whole, (long long)hundredths);
+    while (n >= 10000 && n / unit >= 1000 && u < 5) unit *= 1000, u++;
+    int64_t hundredths = u ? (n / 10 + unit / 2000) / (unit / 1000) : 0, whole = u ? hundredths / 100 : n;
+    add(out, "%lld", (long long)whole);
+    if (u && whole < 10) add(out, ".%02lld", (long long)hundredths % 100);
+    else if (u && whole < 100) add(out, ".%lld", (long long)hundredths % 100 / 10);
     add(out, "%s", units[u]);
+}
+
+static void add_bytes(text *out, size_t n) {
+    add_count(out, (int64_t)n);
+    add(out, n < 10000 ? " B" : "B");
 }
 
 /* "decoder.layers.0-5  x6": from module `from` down to m, both included. */
@@ -154,7 +159,7 @@ static void add_module_label(text *out, const picture *p, int b) {
     add(out, "<B>");
     add_module_name(out, p, layer ? parent : m, m);
     add(out, "</B>%s", at->backward ? " gradient" : "");
-    add_operations(out, p, b);
+    if (!at->backward) add_operations(out, p, b);
     if (!at->parameters) return;
     add(out, "<BR/>" SMALL);
     add_count(out, at->parameters);
@@ -179,13 +184,14 @@ static bool add_views(text *out, const wf_tensor *source, const wf_tensor *value
     return true;
 }
 
-static void add_operation_label(text *out, const picture *p, const wf_tensor *t) {
+static void add_operation_name(text *out, const picture *p, const wf_tensor *t) {
     const wf_tensor *source = t;
     if (is_view(t))
         for (source = t->in[0]; p->folded[source->id];) source = source->in[0];
-    add(out, style_of(t) == SHAPE_STYLE ? SMALL : "<B>");
     if (!add_views(out, source, t)) add_name(out, t->op->name);
-    add(out, style_of(t) == SHAPE_STYLE ? "</FONT>" : "</B>");
+}
+
+static void add_constants(text *out, const wf_tensor *t) {
     for (int i = 0; i < t->n_in; i++) {
         if (!t->in[i] || t->in[i]->kind != WF_CONSTANT) continue;
         char number[32];
@@ -194,6 +200,20 @@ static void add_operation_label(text *out, const picture *p, const wf_tensor *t)
         add_name(out, number);
         add(out, "</FONT>");
     }
+}
+
+/* title: the module whose only operation this is, from module `from` of its path down; or -1. */
+static void add_operation_label(text *out, const picture *p, const wf_tensor *t, int from, int title) {
+    if (title >= 0) {
+        add(out, "<B>");
+        add_module_name(out, p, from, title);
+        add(out, "</B><BR/>");
+    }
+    bool small = title >= 0 || style_of(t) == SHAPE_STYLE;
+    add(out, small ? SMALL : "<B>");
+    add_operation_name(out, p, t);
+    add(out, small ? "</FONT>" : "</B>");
+    add_constants(out, t);
 }
 
 static void add_time(text *out, double seconds) {
@@ -211,13 +231,13 @@ static void add_measurements(text *out, const picture *p, const box *b) {
     add_time(out, b->seconds);
     if (p->seconds > 0) add(out, " (%d %%)", (int)(100 * b->seconds / p->seconds + 0.5));
     add(out, "<BR/>%lld task%s, ", (long long)b->tasks, b->tasks == 1 ? "" : "s");
-    add_count(out, (int64_t)b->memory);
-    add(out, "B</FONT>");
+    add_bytes(out, b->memory);
+    add(out, "</FONT>");
 }
 
 /* ---- boxes, links and modules ------------------------------------------------------------------------ */
 
-static void add_box(text *out, const picture *p, int b) {
+static void add_box(text *out, const picture *p, int b, int from, int title) {
     const box *at = &p->boxes[b];
     add(out, "n%d [%s", b, styles[at->result ? RESULT_STYLE : at->looks_like].look);
     if (at->backward) add(out, " style=\"filled,dashed\"");
@@ -231,21 +251,27 @@ static void add_box(text *out, const picture *p, int b) {
         add(out, "</FONT>");
     } else if (at->as_module >= 0) add_module_label(out, p, b);
     else if (is_leaf(at->node)) add_leaf_label(out, p, at->node);
-    else add_operation_label(out, p, at->node);
+    else add_operation_label(out, p, at->node, from, title);
     add_measurements(out, p, at);
     add(out, ">]\n");
 }
 
-/* Modules that hold nothing but one module are named in one line with it. */
+/* The module's only operation, which then bears its name. */
+static bool is_single(const picture *p, const module *m) {
+    const box *b = m->boxes == 1 && !m->groups ? &p->boxes[m->first_box] : NULL;
+    return b && b->as_module < 0 && !is_leaf(b->node);
+}
+
+/* Modules that hold nothing but one module are named in one line with it, beginning with module `from`. */
 static void add_module(text *out, const picture *p, int m, int from, int *number) {
     const module *at = &p->modules[m];
-    bool cluster = m > 0 && (at->boxes || at->groups > 1);
+    bool single = m > 0 && is_single(p, at), cluster = m > 0 && !single && (at->boxes || at->groups > 1);
     if (cluster) {
         add(out, "subgraph cluster_%d {\nlabel=<<B>", (*number)++);
-        add_module_name(out, p, from > 0 ? from : m, m);
+        add_module_name(out, p, from, m);
         add(out, "</B>>\nfillcolor=\"%s\"\n", at->level % 2 ? "#F6F6F4" : "#ECECE8");
     }
-    for (int b = at->first_box; b >= 0; b = p->boxes[b].next) add_box(out, p, b);
+    for (int b = at->first_box; b >= 0; b = p->boxes[b].next) add_box(out, p, b, from, single ? m : -1);
     for (int child = at->first_child; child >= 0; child = p->modules[child].next)
         if (p->modules[child].boxes || p->modules[child].groups)
             add_module(out, p, child, cluster || m == 0 ? child : from, number);
@@ -263,12 +289,24 @@ static void add_link(text *out, const picture *p, const link *l) {
     if (saved) add(out, "style=dashed color=\"#AAAAAA\" constraint=false ");
     else if (l->shape_only) add(out, "style=dotted constraint=false ");
     if (stored) add(out, "arrowhead=none color=\"#888888\" ");
-    add(out, "label=<");
-    bool views = add_views(out, l->source, l->value);
-    if (views && !stored) add(out, "<BR/>");
-    if (!stored && !saved) add_shape(out, p, l->value);
-    else if (!views) add(out, "&#160;");
+    bool shape = !stored && !saved, views = l->value != l->source && !saved && !p->options->modules;
+    add(out, "label=<&#160;");
+    if (views) add_views(out, l->source, l->value);
+    if (views && shape) add(out, "<BR/>&#160;");
+    if (shape) add_shape(out, p, l->value);
     add(out, ">]\n");
+}
+
+/* The first gradient of a box stands beside it. */
+static void add_ranks(text *out, const picture *p) {
+    for (int b = 0, last = -1; b < p->n_boxes; b++) {
+        const box *at = &p->boxes[b];
+        int twin = at->as_module >= 0 ? p->modules[at->as_module].box[0]
+                   : at->node->forward && !at->result ? p->box_of[at->node->forward->id] : -1;
+        if (!at->backward || twin < 0 || twin == last) continue;
+        add(out, "{ rank=same n%d n%d }\n", twin, b);
+        last = twin;
+    }
 }
 
 static void add_legend(text *out, const picture *p) {
@@ -277,7 +315,7 @@ static void add_legend(text *out, const picture *p) {
         used[p->boxes[b].result ? RESULT_STYLE : p->boxes[b].looks_like] = true;
         gradient |= p->boxes[b].backward;
     }
-    add(out, "subgraph cluster_legend {\nlabel=<<B>legend</B>>\nfillcolor=\"#FFFFFF\"\n");
+    add(out, "subgraph cluster_legend {\nlabel=<<B>legend</B>>\nfillcolor=\"#FFFFFF\"\nnode [fontsize=9]\n");
     int last = -1;
     for (int i = 0; i < N_STYLES; i++) {
         if (!used[i]) continue;
@@ -301,8 +339,7 @@ static void add_title(text *out, const picture *p) {
         add(out, "<BR/>%d steps, ", wf_step_count(p->options->plan));
         add_time(out, p->seconds);
         add(out, " a run, arena ");
-        add_count(out, (int64_t)wf_plan_memory(p->options->plan));
-        add(out, "B");
+        add_bytes(out, wf_plan_memory(p->options->plan));
     }
     add(out, "<BR/>&#160;>\n");
 }
@@ -318,6 +355,7 @@ char *picture_text(const picture *p) {
     int number = 0;
     add_module(&out, p, 0, 0, &number);
     for (int i = 0; i < p->n_links; i++) add_link(&out, p, &p->links[i]);
+    if (p->options->backward) add_ranks(&out, p);
     add_legend(&out, p);
     add(&out, "}\n");
     if (out.failed) return free(out.data), NULL;

@@ -35,15 +35,19 @@ static wf_tensor *record_attention(wf_graph *g, const wf_transformer_config *c) 
     struct wf_linear to_output = wf_linear_new(g, "output projection", d, d, c->bias);
     wf_tensor *q = wf_linear(&to_q, query), *k = wf_linear(&to_k, key), *v = wf_linear(&to_v, value);
 
-    wf_scope(g, "heads");
-    q = split_heads(q, heads), k = split_heads(k, heads), v = split_heads(v, heads); /* [B, H, T or S, d_head] */
-    wf_scope(g, "scores = Q times K transposed");
+    wf_scope(g, "Q heads");
+    q = split_heads(q, heads); /* [B, H, T, d_head] */
+    wf_scope(g, "K heads");
+    k = split_heads(k, heads); /* [B, H, S, d_head] */
+    wf_scope(g, "V heads");
+    v = split_heads(v, heads); /* [B, H, S, d_head] */
+    wf_scope(g, "scores: Q Kᵀ");
     wf_tensor *scores = wf_matmul(q, wf_transpose(k, -1, -2)); /* [B, H, T, S] */
     char scale[64];
-    snprintf(scale, sizeof scale, "scale by 1/sqrt(%" PRId64 ")", d_head);
+    snprintf(scale, sizeof scale, "scale by 1 / √%" PRId64, d_head);
     wf_scope(g, scale);
     scores = wf_scale(scores, 1 / sqrt((double)d_head));
-    wf_scope(g, "mask: -inf where it may not attend");
+    wf_scope(g, "mask");
     scores = wf_where(may_attend, scores, wf_constant(g, -INFINITY));
     wf_scope(g, "softmax over the keys");
     wf_tensor *weights = wf_softmax(scores, NULL, false);
