@@ -127,7 +127,7 @@ WF_API wf_tensor *wf_cache(wf_tensor *x, int axis);                  /* cache.c:
 WF_API wf_tensor *wf_check_finite(wf_tensor *x, const char *what);   /* x; a NaN or Inf in it fails the run, saying what */
 /* Updates: fetched like values, performed after everything that reads their leaves; a failed run performs none. */
 WF_API wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value);      /* leaf = value */
-/* rates: real [2] = { rate, unused } ; scale: real [] multiplies the gradient (clipping, 1/count) */
+/* rates: real [n], the first is the rate; scale: real [] multiplies the gradient (clipping, 1/count) */
 WF_API wf_tensor *wf_sgd_step(wf_tensor *param, wf_tensor *momentum_buffer, wf_tensor *grad, wf_tensor *scale, wf_tensor *rates,
                               double momentum, double weight_decay);
 /* rates: real [3] = { rate, 1 / (1 - beta1^t), 1 / (1 - beta2^t) }, computed by the caller in double and fed.

@@ -31,13 +31,13 @@ static bool fits_leaf(wf_call *c, int i, const char *what) {
            wf_fail(c, "%s is %s, the leaf %s", what, wf_show(c, v), wf_show(c, leaf));
 }
 
-/* scale: real []; rates: real [n] */
+/* scale: real []; rates: real, n of them or more */
 static bool knows_rates(wf_call *c, int i, int64_t n) {
     const wf_view *scale = &c->in[i], *rates = &c->in[i + 1];
     if (!wf_want_real(c, 0) || !wf_want_real(c, i) || !wf_want_real(c, i + 1)) return false;
     if (scale->ndim != 0) return wf_fail(c, "scale is %s, not []", wf_show(c, scale));
-    return (rates->ndim == 1 && rates->shape[0] == n) ||
-           wf_fail(c, "rates are %s, not [%lld]", wf_show(c, rates), (long long)n);
+    return (rates->ndim == 1 && rates->shape[0] >= n) ||
+           wf_fail(c, "rates are %s, fewer than %lld", wf_show(c, rates), (long long)n);
 }
 
 /* ---- assign: leaf = value -------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ static bool shape_sgd(wf_call *c) {
     if (a->momentum != 0 && c->in[SGD_BUFFER].ndim < 0)
         return wf_fail(c, "a momentum of %g needs a buffer", a->momentum);
     return fits_leaf(c, SGD_BUFFER, "the momentum buffer") &&
-           fits_leaf(c, SGD_GRAD, "the gradient") && knows_rates(c, SGD_SCALE, 2);
+           fits_leaf(c, SGD_GRAD, "the gradient") && knows_rates(c, SGD_SCALE, 1);
 }
 
 static bool eval_sgd(const wf_call *c, int phase, int64_t task, void *scratch) {
