@@ -139,7 +139,7 @@ static const struct refusal {
     { "train --task copy --threads 0", 2, "outside the range 1..256" },
     { "train --task copy --min-len 13", 2, "--min-len 13 is more than --max-len 12" },
     { "train --task copy --heads 3", 2, "3" },
-    { "train --task copy --d-model 15 --heads 3", 2, "15" },
+    { "train --task copy --d-model 15 --heads 3", 2, "even" },
     { "train --task copy --max-steps 20 --lr-steps 10 --warmup 2", 2, "beyond --lr-steps 10" },
     { "train --task copy --warmup 5000", 2, "--warmup 5000 leaves nothing" },
     { "train --task copy --optimizer sgd --beta1 0.5", 2, "--beta1 would have no effect" },

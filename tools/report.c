@@ -111,19 +111,33 @@ void event_send(report *r) {
 static void heading(report *r) {
     if (r->titled) return;
     r->titled = true;
-    say(r, "%*s  %10s %10s %8s %10s %9s %9s %8s %8s", 13, "step", "loss/token", "perplexity", "accuracy",
+    say(r, "%*s %10s %10s %8s %10s %9s %9s %8s %8s", 15, "step        ", "loss/token", "perplexity", "accuracy",
         "tokens/s", "gradient", "rate", "elapsed", "left");
 }
 
+/* What a line of training and one of validation have in common. */
+static const char *beginning(const progress *p, char text[80]) {
+    snprintf(text, 80, "%7lld/%-7lld %10.4f %10.4g %6.1f %%", (long long)p->step, (long long)p->total,
+             p->loss, exp(p->nll), 100 * p->accuracy);
+    return text;
+}
+
+static void print_step(report *r, const progress *p) {
+    char text[80], speed[OPTION_TEXT_SIZE], elapsed[OPTION_TEXT_SIZE], left[OPTION_TEXT_SIZE];
+    heading(r);
+    say(r, "%s %10s %9.3g %9.3g %8s %8s", beginning(p, text), thousands(p->tokens_per_second, speed),
+        p->norm, p->rate, duration(p->elapsed, elapsed), duration(p->remaining, left));
+}
+
+void report_valid(report *r, const progress *p, int64_t exact, int64_t sequences) {
+    char text[80];
+    heading(r);
+    say(r, "%s  on unseen ones: exact match %lld/%lld", beginning(p, text), (long long)exact,
+        (long long)sequences);
+}
+
 void report_step(report *r, const progress *p) {
-    char speed[OPTION_TEXT_SIZE], elapsed[OPTION_TEXT_SIZE], left[OPTION_TEXT_SIZE];
-    if (!r->bar && !r->quiet) {
-        heading(r);
-        say(r, "%6lld/%-6lld  %10.4f %10.4g %6.1f %% %10s %9.3g %9.3g %8s %8s", (long long)p->step,
-            (long long)p->total, p->loss, exp(p->nll), 100 * p->accuracy,
-            thousands(p->tokens_per_second, speed), p->norm, p->rate, duration(p->elapsed, elapsed),
-            duration(p->remaining, left));
-    }
+    if (!r->bar) print_step(r, p);
     FILE *e = event(r, "step");
     json_int(e, "step", p->step);
     json_real(e, "loss", p->loss);
@@ -143,16 +157,16 @@ static int terminal_width(void) {
 }
 
 void report_bar(report *r, const progress *p) {
-    enum { CELLS = 24 };
+    enum { CELLS = 20 };
     char cells[CELLS + 1], text[200], speed[OPTION_TEXT_SIZE], left[OPTION_TEXT_SIZE];
     double now = seconds_now();
     if (!r->bar || (r->drawn && now - r->drawn_at < 0.1)) return;
     int done = (int)(CELLS * p->step / p->total);
     for (int i = 0; i < CELLS; i++) cells[i] = i < done ? '#' : '.';
     cells[CELLS] = '\0';
-    snprintf(text, sizeof text, "%lld/%lld [%s] loss %.4f  accuracy %.1f %%  %s tokens/s  %s left",
-             (long long)p->step, (long long)p->total, cells, p->loss, 100 * p->accuracy,
-             thousands(p->tokens_per_second, speed), duration(p->remaining, left));
+    snprintf(text, sizeof text, "%lld/%lld [%s] %s left, loss %.3f, accuracy %.1f %%, %s tokens/s",
+             (long long)p->step, (long long)p->total, cells, duration(p->remaining, left), p->loss,
+             100 * p->accuracy, thousands(p->tokens_per_second, speed));
     fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, text);
     r->drawn = true, r->drawn_at = now;
 }

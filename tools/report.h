@@ -42,6 +42,7 @@ FILE *event(report *r, const char *name);
 void event_send(report *r);
 
 void report_step(report *r, const progress *p); /* a line, or nothing under a bar; and an event */
+void report_valid(report *r, const progress *p, int64_t exact, int64_t sequences); /* loss, nll and accuracy of p */
 void report_bar(report *r, const progress *p);
 void report_profile(report *r, wf_plan *plan);  /* where the time went, by op; and an event for each */
 

@@ -280,9 +280,9 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
 
 static void validate(session *s) {
     evaluation v = evaluated(s, STREAM_VALID, "valid");
-    say(&s->report, "%6lld/%-6lld  %10.4f %10.4g %6.1f %%   unseen: exact match %lld/%lld", (long long)s->step,
-        (long long)set.max_steps, v.nll / v.tokens, exp(v.nll / v.tokens), 100 * v.correct / v.tokens,
-        (long long)v.exact, (long long)v.sequences);
+    progress p = { .step = s->step, .total = set.max_steps, .loss = v.nll / v.tokens,
+                   .nll = v.nll / v.tokens, .accuracy = v.correct / v.tokens };
+    report_valid(&s->report, &p, v.exact, v.sequences);
     evaluation_free(&v);
 }
 
