@@ -69,7 +69,7 @@ static bool read_terms(formula *f, const char **p) {
         if (!read_letters(f, p, t->letters, WF_MAX_DIMS)) return false;
         if ((int)strlen(t->letters) != t->x->ndim) {
             wf_poison(f->g, "einsum: \"%s\": operand %d has %d axes and the letters \"%s\"",
-                      f->text, i + 1, t->x->ndim, t->letters);
+                      f->text, i, t->x->ndim, t->letters);
             return false;
         }
         if (i == f->n - 1 ? **p == ',' : **p != ',') {
@@ -274,7 +274,7 @@ wf_tensor *wf_einsum(const char *text, wf_tensor *const *operands, int n) {
     if (n > WF_MAX_OPERANDS)
         return wf_poison(f.g, "einsum: %d operands, where %d can be", n, WF_MAX_OPERANDS);
     for (int i = 0; i < n; i++) {
-        if (!operands[i]) return wf_poison(f.g, "einsum: operand %d is NULL", i + 1);
+        if (!operands[i]) return wf_poison(f.g, "einsum: operand %d is NULL", i);
         f.terms[i].x = operands[i];
     }
     const char *p = text;

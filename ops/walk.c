@@ -46,7 +46,7 @@ void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value) {
 
 bool wf_want(wf_call *c, int i, wf_dtype type) {
     if (c->in[i].dtype == type) return true;
-    return wf_fail(c, "operand %d, %s, is %s where %s is needed", i + 1, wf_show(c, &c->in[i]),
+    return wf_fail(c, "operand %d, %s, is %s where %s is needed", i, wf_show(c, &c->in[i]),
                    wf_dtype_name(c->in[i].dtype), wf_dtype_name(type));
 }
 
@@ -82,8 +82,8 @@ bool wf_want_axes(wf_call *c, uint32_t axes, int ndim) {
 
 uint32_t wf_axes(uint32_t axes, int ndim) {
     if (axes == WF_ALL_AXES) return (1u << ndim) - 1;
-    if (!(axes & WF_LAST_AXIS) || ndim == 0) return axes;
-    return (axes & ~WF_LAST_AXIS) | WF_AXIS(ndim - 1);
+    if (!(axes & WF_LAST_AXIS)) return axes;
+    return (axes & ~WF_LAST_AXIS) | WF_AXIS(ndim > 0 ? ndim - 1 : 0);
 }
 
 wf_tensor *wf_zero(wf_tensor *x) {
