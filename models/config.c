@@ -3,6 +3,7 @@
  * Configurations also come from files that lie, so every number is checked before anything is computed from it. */
 #include "transformer.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 wf_transformer_config wf_transformer_defaults(void) {
@@ -16,15 +17,11 @@ wf_transformer_config wf_transformer_defaults(void) {
     };
 }
 
-static bool fail(char *message, const char *what, int64_t value, int64_t low, int64_t high) {
-    if (message)
-        snprintf(message, 256, "%s is %lld, not between %lld and %lld", what, (long long)value,
-                 (long long)low, (long long)high);
-    return false;
-}
-
-static bool say(char *message, const char *what) {
-    if (message) snprintf(message, 256, "%s", what);
+WF_PRINTF(2, 3) static bool fail(char *message, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    if (message) vsnprintf(message, WF_MESSAGE, format, args);
+    va_end(args);
     return false;
 }
 
@@ -47,24 +44,23 @@ static bool ranges_ok(const wf_transformer_config *c, char *message) {
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         if (limits[i].value < limits[i].low || limits[i].value > limits[i].high)
-            return fail(message, limits[i].what, limits[i].value, limits[i].low, limits[i].high);
+            return fail(message, "%s is %lld, not between %lld and %lld", limits[i].what, (long long)limits[i].value,
+                        (long long)limits[i].low, (long long)limits[i].high);
     return true;
 }
 
 bool wf_transformer_check(const wf_transformer_config *c, char *message) {
-    if (!c) return say(message, "there is no configuration");
+    if (!c) return fail(message, "there is no configuration");
     if (!ranges_ok(c, message)) return false;
-    if (c->d_model % c->num_heads) {
-        if (message)
-            snprintf(message, 256, "d_model %lld is not divisible by %lld heads", (long long)c->d_model,
-                     (long long)c->num_heads);
-        return false;
-    }
+    if (c->d_model % c->num_heads)
+        return fail(message, "d_model %lld is not divisible by %lld heads", (long long)c->d_model,
+                    (long long)c->num_heads);
     if (c->positions == WF_POSITIONS_SINUSOIDAL && c->d_model % 2)
-        return say(message, "sinusoidal positions need an even d_model");
+        return fail(message, "sinusoidal positions need an even d_model, not %lld", (long long)c->d_model);
     if (c->tie == WF_TIE_ALL && c->src_vocab != c->tgt_vocab)
-        return say(message, "tying all embeddings needs source and target vocabularies of one size");
+        return fail(message, "tying all embeddings needs vocabularies of one size, not %lld and %lld",
+                    (long long)c->src_vocab, (long long)c->tgt_vocab);
     if (!(c->layer_norm_eps > 0 && c->layer_norm_eps < 1))
-        return say(message, "the layer norm's eps is not between 0 and 1");
+        return fail(message, "the layer norm's eps is %g, not between 0 and 1", c->layer_norm_eps);
     return true;
 }

@@ -4,6 +4,7 @@
  * A sentence that has ended leaves the batch at once, and never changes what its mates get. */
 #include "transformer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +71,7 @@ wf_decoder *wf_decoder_new(wf_transformer *m, wf_pool *pool, char *message) {
     wf_decoder *d = m && wf_ok(m->graph) ? calloc(1, sizeof *d) : NULL;
     if (d) d->model = m;
     if (d && open_decoder(d, m, pool)) return d;
-    if (message) snprintf(message, 256, "%.255s", d ? d->error : m ? wf_error(m->graph) : "there is no model");
+    if (message) snprintf(message, WF_MESSAGE, "%.255s", d ? d->error : m ? wf_error(m->graph) : "there is no model");
     wf_decoder_free(d);
     return NULL;
 }
@@ -133,14 +134,15 @@ static bool hand_over(wf_decoder *d) {
 
 /* ---- decoding ------------------------------------------------------------------------------------------------- */
 
-/* The largest logit of row i; the first of equals. */
+/* The largest logit of row i, the first of equals; -1 if one is not a number. */
 static int32_t best_token(const wf_decoder *d, int i) {
     int64_t vocab = d->model->config.tgt_vocab, best = 0;
     bool wide = wf_real(d->model->graph) == WF_F64;
-    for (int64_t v = 1; v < vocab; v++) {
-        bool better = wide ? d->wide[i * vocab + v] > d->wide[i * vocab + best]
-                           : d->narrow[i * vocab + v] > d->narrow[i * vocab + best];
-        if (better) best = v;
+    double most = -INFINITY;
+    for (int64_t v = 0; v < vocab; v++) {
+        double logit = wide ? d->wide[i * vocab + v] : (double)d->narrow[i * vocab + v];
+        if (isnan(logit)) return -1;
+        if (logit > most) most = logit, best = v;
     }
     return (int32_t)best;
 }
@@ -154,15 +156,17 @@ static bool step(wf_decoder *d, int rows, int s, int64_t position) {
             fail(d, wf_plan_error(p)));
 }
 
-/* Write down each row's new token; keep the rows that go on. */
+/* Write down each row's new token; keep the rows that go on. Returns their number, -1 if there is no best token. */
 static int advance(wf_decoder *d, int rows, int max_new, int32_t *out, int32_t *out_length) {
+    const wf_transformer_config *c = &d->model->config;
     int kept = 0;
     for (int i = 0; i < rows; i++) {
         int32_t token = best_token(d, i);
         int sentence = d->alive[i];
-        if (token == d->model->config.end_id) continue;
+        if (token < 0) return fail(d, "the model gives logits that are not numbers"), -1;
+        if (token == c->end_id) continue;
         out[(int64_t)sentence * max_new + out_length[sentence]++] = token;
-        if (out_length[sentence] == max_new) continue;
+        if (out_length[sentence] == max_new || out_length[sentence] == c->max_len) continue;
         d->keep[kept] = i, d->ids[kept] = token, d->alive[kept] = sentence;
         kept++;
     }
@@ -179,17 +183,27 @@ static bool thin(wf_decoder *d, int kept, int s, int64_t position) {
     return bind(d, kept, s, position) && hand_over(d);
 }
 
+static bool sizes_ok(wf_decoder *d, int b, int s, const int32_t *src_length, int max_new) {
+    if (b < 1 || s < 1 || max_new < 1) return fail(d, "a batch, its length and the longest output are at least 1");
+    for (int i = 0; i < b; i++) {
+        if (src_length[i] >= 1 && src_length[i] <= s) continue;
+        snprintf(d->error, sizeof d->error, "sentence %d has %d tokens, not 1 to %d", i, (int)src_length[i], s);
+        return false;
+    }
+    return true;
+}
+
 bool wf_decode_greedy(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length, int max_new,
                       int32_t *out, int32_t *out_length) {
     if (!d) return false;
-    if (b < 1 || s < 1 || max_new < 1) return fail(d, "a batch, its length and the longest output are at least 1");
-    if (max_new > d->model->config.max_len) max_new = (int)d->model->config.max_len;
+    if (!sizes_ok(d, b, s, src_length, max_new)) return false;
     if (!encode(d, b, s, src, src_length) || !bind(d, b, s, 0) || !make_room(d, b) || !hand_over(d)) return false;
     for (int i = 0; i < b; i++) out_length[i] = 0, d->alive[i] = i, d->ids[i] = d->model->config.start_id;
     int rows = b;
     for (int64_t position = 0; rows > 0; position++) {
         if (!step(d, rows, s, position)) return false;
         int kept = advance(d, rows, max_new, out, out_length);
+        if (kept < 0) return false;
         if (kept && kept < rows && !thin(d, kept, s, position + 1)) return false;
         rows = kept;
     }

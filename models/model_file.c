@@ -1,11 +1,14 @@
 /* models/model_file.c - a Transformer in one safetensors file: configuration, weights, and for a checkpoint the
  * optimizer's moments.
  *
- * Names are those of a PyTorch state_dict with torch.nn.Transformer's names; files from there load, with
- * packed or separate q, k, v. Configurations from files are checked like any other. */
+ * Names are those of a PyTorch state_dict with torch.nn.Transformer's names. Files from there load, with packed or
+ * separate q, k, v, and with tied tables under any one or all of their names. A file is checked against the model
+ * before anything of the model is overwritten. Sinusoidal tables are not stored: the configuration says them. */
 #include "transformer.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +16,33 @@
 #define CONFIG "weft.config."
 enum { TEXT = 40 };
 
-static bool fail(char *message, const char *format, const char *a, const char *b) {
-    if (message) snprintf(message, 256, format, a, b);
+WF_PRINTF(2, 3) static bool fail(char *message, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    if (message) vsnprintf(message, WF_MESSAGE, format, args);
+    va_end(args);
+    return false;
+}
+
+/* ---- tied tables ------------------------------------------------------------------------------------------ */
+
+/* The places that one table can be in. The first that is tied names the parameter. */
+static const char *const places[] = { "src_embedding.weight", "tgt_embedding.weight", "output.weight" };
+enum { PLACES = 3 };
+
+static int first_tied(const wf_transformer *m) {
+    return m->config.tie == WF_TIE_NONE ? PLACES : m->config.tie == WF_TIE_ALL ? 0 : 1;
+}
+
+static bool is_tied(const wf_transformer *m, const char *name) {
+    for (int i = first_tied(m); i < PLACES; i++)
+        if (strcmp(places[i], name) == 0) return true;
     return false;
 }
 
 /* ---- the configuration as text -------------------------------------------------------------------------- */
 
-/* One row per field: whole numbers go through these, so that writing and reading can't differ. */
+/* One row per field: writing and reading can't differ. */
 typedef struct field {
     const char *key;
     int64_t (*get)(const wf_transformer_config *c);
@@ -46,27 +68,37 @@ enum { N_FIELDS = sizeof fields / sizeof *fields };
 
 static bool parse_whole(const char *text, int64_t *value) {
     char *end;
+    if (!isdigit((unsigned char)text[text[0] == '-'])) return false; /* strtoll would skip white space */
     errno = 0;
     long long v = strtoll(text, &end, 10);
     *value = v;
-    return end != text && !*end && !errno && v >= INT32_MIN && v <= INT32_MAX;
+    return !*end && !errno && v >= INT32_MIN && v <= INT32_MAX;
+}
+
+static bool parse_real(const char *text, double *value) {
+    char *end;
+    if (!isdigit((unsigned char)text[0])) return false;
+    *value = strtod(text, &end);
+    return !*end;
+}
+
+static bool read_field(const wf_file *f, const field *row, wf_transformer_config *c, char *message) {
+    const char *text = wf_file_meta(f, row->key);
+    int64_t value;
+    if (!text) return fail(message, "no '%s' in the metadata: this is not a model that weft has written", row->key);
+    if (!parse_whole(text, &value)) return fail(message, "'%s' is '%.64s', not a whole number", row->key, text);
+    row->set(c, value);
+    return row->get(c) == value || fail(message, "'%s' cannot be %.64s", row->key, text);
 }
 
 bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *c, char *message) {
-    if (!wf_file_ok(f)) return fail(message, "%s%s", wf_file_error(f), "");
+    if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f));
     *c = wf_transformer_defaults();
-    for (int i = 0; i < N_FIELDS; i++) {
-        const char *text = wf_file_meta(f, fields[i].key);
-        int64_t value;
-        if (!text) return fail(message, "no '%s' in the metadata: not a model of weft's%s", fields[i].key, "");
-        if (!parse_whole(text, &value)) return fail(message, "'%s' is '%.64s', not a whole number", fields[i].key, text);
-        fields[i].set(c, value);
-        if (fields[i].get(c) != value) return fail(message, "'%s' cannot be %.64s", fields[i].key, text);
-    }
+    for (int i = 0; i < N_FIELDS; i++)
+        if (!read_field(f, &fields[i], c, message)) return false;
     const char *text = wf_file_meta(f, EPS);
-    char *end = NULL;
-    if (text) c->layer_norm_eps = strtod(text, &end);
-    if (!text || end == text || *end) return fail(message, "'%s' is not a number%s", EPS, "");
+    if (!text || !parse_real(text, &c->layer_norm_eps))
+        return fail(message, "'%s' is '%.64s', not a number", EPS, text ? text : "");
     return wf_transformer_check(c, message);
 }
 
@@ -105,93 +137,164 @@ static bool add_tensors(writing *w, const wf_transformer *m, bool checkpoint) {
     return true;
 }
 
+static void add_meta(writing *w, const char *key, const char *value) {
+    w->meta[w->n_meta++] = (wf_meta){ key, value };
+}
+
 static void add_config(writing *w, const wf_transformer_config *c) {
     for (int i = 0; i < N_FIELDS; i++) {
         snprintf(w->text[i], TEXT, "%lld", (long long)fields[i].get(c));
-        w->meta[w->n_meta++] = (wf_meta){ fields[i].key, w->text[i] };
+        add_meta(w, fields[i].key, w->text[i]);
     }
     snprintf(w->text[N_FIELDS], TEXT, "%.17g", c->layer_norm_eps);
-    w->meta[w->n_meta++] = (wf_meta){ EPS, w->text[N_FIELDS] };
-    if (c->tie != WF_TIE_NONE) /* stored once; the alias is for readers in Python */
-        w->meta[w->n_meta++] = (wf_meta){ "weft.alias.output.weight", "tgt_embedding.weight" };
-    if (c->tie == WF_TIE_ALL)
-        w->meta[w->n_meta++] = (wf_meta){ "weft.alias.src_embedding.weight", "tgt_embedding.weight" };
+    add_meta(w, EPS, w->text[N_FIELDS]);
+}
+
+/* A tied table is stored once. Its other names point to it in the metadata, in the way of safetensors' own
+ * save_model for PyTorch. */
+static void add_aliases(writing *w, const wf_transformer *m) {
+    for (int first = first_tied(m), i = first + 1; i < PLACES; i++) add_meta(w, places[i], places[first]);
 }
 
 bool wf_transformer_save(const wf_transformer *m, const char *path, bool checkpoint, const wf_meta *meta,
                          int n_meta, char *message) {
     if (!m || !wf_ok(m->graph)) return fail(message, "%s: %s", path, m ? wf_error(m->graph) : "there is no model");
-    writing w = { .meta = calloc((size_t)n_meta + N_FIELDS + 3, sizeof *w.meta),
+    writing w = { .meta = calloc((size_t)n_meta + N_FIELDS + PLACES, sizeof *w.meta),
                   .text = calloc(N_FIELDS + 1, sizeof *w.text) };
     bool ok = w.meta && w.text && add_tensors(&w, m, checkpoint);
-    if (!ok) fail(message, "%s: out of memory%s", path, "");
+    if (!ok) fail(message, "%s: out of memory", path);
     if (ok) {
         add_config(&w, &m->config);
-        for (int i = 0; i < n_meta; i++) w.meta[w.n_meta++] = meta[i];
+        add_aliases(&w, m);
+        for (int i = 0; i < n_meta; i++) add_meta(&w, meta[i].key, meta[i].value);
         ok = wf_file_save(path, w.entries, w.n, w.meta, w.n_meta, message);
     }
     close_writing(&w);
     return ok;
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading: where a leaf's values are ------------------------------------------------------------------------ */
 
-/* q, k and v in three tensors: put together as the packed one that `leaf` is. */
-static bool load_separate(const wf_file *f, wf_tensor *leaf, size_t stem, char *message) {
-    wf_entry whole = { .name = leaf->name, .ndim = leaf->ndim };
-    char *data = NULL;
-    for (int i = 0; i < 3; i++) {
-        char name[300];
-        snprintf(name, sizeof name, "%.*s%c_proj_weight", (int)stem, leaf->name, "qkv"[i]);
-        const wf_entry *e = wf_file_find(f, name);
-        bool fits = e && e->ndim == 2 && 3 * e->shape[0] == leaf->shape[0] && e->shape[1] == leaf->shape[1] &&
-                    (i == 0 || strcmp(e->dtype, whole.dtype) == 0);
-        if (!fits) return free(data), fail(message, "'%s' is missing, and so is a fitting '%s'", leaf->name, name);
-        if (i == 0) whole.dtype = e->dtype, whole.bytes = 3 * e->bytes, data = malloc(whole.bytes);
-        if (!data) return fail(message, "out of memory%s%s", "", "");
-        memcpy(data + (size_t)i * e->bytes, e->data, e->bytes);
+/* What fills a leaf: one entry, or q, k and v for a packed projection. */
+typedef struct source {
+    const wf_entry *part[3];
+    int n;
+} source;
+
+#define PACKED "in_proj_weight"
+
+/* The length of what comes before `tail` in name; 0: name does not end so. */
+static size_t stem(const char *name, const char *tail) {
+    size_t n = strlen(name), m = strlen(tail);
+    return n > m && strcmp(name + n - m, tail) == 0 ? n - m : 0;
+}
+
+static bool find_parts(const wf_file *f, const wf_tensor *leaf, source *s, char *message) {
+    size_t n = stem(leaf->name, PACKED);
+    for (int i = 0; n && i < 3; i++) {
+        char name[WF_MESSAGE];
+        snprintf(name, sizeof name, "%.*s%c_proj_weight", (int)n, leaf->name, "qkv"[i]);
+        s->part[i] = wf_file_find(f, name);
+        s->n += s->part[i] != NULL;
     }
+    return s->n == 3 || fail(message, "'%.200s' is in the model but not in the file", leaf->name);
+}
+
+/* Every copy of a tied table must be the same: else the file is of a model that does not tie. */
+static bool find_tied(const wf_transformer *m, const wf_file *f, source *s, char *message) {
+    const wf_entry *found = NULL;
+    for (int i = first_tied(m); i < PLACES; i++) {
+        const wf_entry *e = wf_file_find(f, places[i]);
+        if (!e) continue;
+        if (found && (e->bytes != found->bytes || memcmp(e->data, found->data, e->bytes)))
+            return fail(message, "'%s' and '%s' differ in the file: the model ties them", found->name, e->name);
+        found = e;
+    }
+    *s = (source){ { found }, found != NULL };
+    return true;
+}
+
+static bool find_source(const wf_transformer *m, const wf_file *f, const wf_tensor *leaf, source *s, char *message) {
+    const wf_entry *e = wf_file_find(f, leaf->name);
+    *s = (source){ { e }, e != NULL };
+    if (is_tied(m, leaf->name) && !find_tied(m, f, s, message)) return false;
+    return s->n == 1 || find_parts(f, leaf, s, message);
+}
+
+/* Each part is as large as it must be, and all are of one type. */
+static bool fits(const wf_tensor *leaf, const source *s, char *message) {
+    for (int i = 0; i < s->n; i++) {
+        const wf_entry *e = s->part[i];
+        char have[96], want[96];
+        int64_t shape[WF_MAX_DIMS];
+        memcpy(shape, leaf->shape, sizeof shape);
+        shape[0] /= s->n;
+        if (e->ndim != leaf->ndim || memcmp(e->shape, shape, (size_t)e->ndim * sizeof *shape))
+            return fail(message, "'%.90s' is %s in the file, not %s as in the model", e->name,
+                        wf_shape_text(NULL, e->ndim, e->shape, have, sizeof have),
+                        wf_shape_text(NULL, leaf->ndim, shape, want, sizeof want));
+        if (strcmp(e->dtype, s->part[0]->dtype))
+            return fail(message, "'%.90s' is of another type than '%.90s'", e->name, s->part[0]->name);
+    }
+    return true;
+}
+
+/* ---- reading: into the leaf ------------------------------------------------------------------------------------- */
+
+/* The parts one below the other are the packed matrix. */
+static bool load_parts(wf_tensor *leaf, const source *s, char *message) {
+    size_t bytes = s->part[0]->bytes;
+    char *data = malloc(3 * bytes + 1);
+    if (!data) return fail(message, "out of memory");
+    for (int i = 0; i < 3; i++) memcpy(data + (size_t)i * bytes, s->part[i]->data, bytes);
+    wf_entry whole = { .name = leaf->name, .dtype = s->part[0]->dtype, .ndim = leaf->ndim,
+                       .data = data, .bytes = 3 * bytes };
     memcpy(whole.shape, leaf->shape, sizeof whole.shape);
-    whole.data = data;
     bool ok = wf_file_load(&whole, leaf, message);
     free(data);
     return ok;
 }
 
-static bool load_tensor(const wf_file *f, wf_tensor *leaf, char *message) {
-    static const char packed[] = "in_proj_weight";
-    const wf_entry *e = wf_file_find(f, leaf->name);
-    if (e) return wf_file_load(e, leaf, message);
-    size_t n = strlen(leaf->name), tail = sizeof packed - 1;
-    if (n >= tail && strcmp(leaf->name + n - tail, packed) == 0)
-        return load_separate(f, leaf, n - tail, message);
-    return fail(message, "'%s' is not in the file%s", leaf->name, "");
+static bool load_leaf(const wf_transformer *m, const wf_file *f, wf_tensor *leaf, bool only_check, char *message) {
+    source s;
+    if (!find_source(m, f, leaf, &s, message) || !fits(leaf, &s, message)) return false;
+    if (only_check) return true;
+    return s.n == 3 ? load_parts(leaf, &s, message) : wf_file_load(s.part[0], leaf, message);
 }
 
-/* Names in the file that the model does not have: parts of a packed projection and stored copies of tied
- * tables are known; anything else says that the configuration is another one. */
-static bool known_name(const wf_transformer *m, const char *name) {
-    wf_tensor *t = wf_find(m->graph, name);
-    if (t && (t->kind == WF_PARAM || t->kind == WF_BUFFER)) return true;
-    if (strncmp(name, "optimizer.", 10) == 0 || strstr(name, "_proj_weight")) return true;
-    if (m->config.tie != WF_TIE_NONE && strcmp(name, "output.weight") == 0) return true;
-    return m->config.tie == WF_TIE_ALL && strcmp(name, "src_embedding.weight") == 0;
+/* Is this name one that the model asks for? Else the file is of another model. */
+static bool known_name(const wf_transformer *m, const wf_file *f, const char *name) {
+    static const char *const separate[] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
+    const wf_tensor *t = wf_find(m->graph, name);
+    if (t && t->kind == WF_PARAM) return true;
+    if (is_tied(m, name) || strncmp(name, "optimizer.", 10) == 0) return true;
+    for (int i = 0; i < 3; i++) {
+        char packed[WF_MESSAGE];
+        size_t n = stem(name, separate[i]);
+        snprintf(packed, sizeof packed, "%.*s" PACKED, n < 200 ? (int)n : 200, name);
+        if (n && wf_find(m->graph, packed) && !wf_file_find(f, packed)) return true;
+    }
+    return false;
 }
 
-bool wf_transformer_load_weights(wf_transformer *m, const wf_file *f, char *message) {
-    if (!wf_file_ok(f)) return fail(message, "%s%s", wf_file_error(f), "");
-    if (!m || !wf_ok(m->graph)) return fail(message, "%s%s", m ? wf_error(m->graph) : "there is no model", "");
-    for (int i = 0; i < wf_file_count(f); i++)
-        if (!known_name(m, wf_file_at(f, i)->name))
-            return fail(message, "'%.200s' is in the file but not in the model%s", wf_file_at(f, i)->name, "");
+static bool load_all(wf_transformer *m, const wf_file *f, bool only_check, char *message) {
     for (int id = 0; id < wf_node_count(m->graph); id++) {
-        wf_tensor *t = (wf_tensor *)(uintptr_t)wf_node(m->graph, id);
-        if (t->kind == WF_PARAM && !load_tensor(f, t, message)) return false;
+        const wf_tensor *t = wf_node(m->graph, id);
+        if (t->kind == WF_PARAM && !load_leaf(m, f, wf_find(m->graph, t->name), only_check, message)) return false;
     }
     bool moments = m->optimizer.n_moments && wf_file_find(f, m->optimizer.moments[0]->name);
     for (int i = 0; moments && i < m->optimizer.n_moments; i++)
-        if (!load_tensor(f, m->optimizer.moments[i], message)) return false;
+        if (!load_leaf(m, f, m->optimizer.moments[i], only_check, message)) return false;
     return true;
+}
+
+bool wf_transformer_load_weights(wf_transformer *m, const wf_file *f, char *message) {
+    if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f));
+    if (!m || !wf_ok(m->graph)) return fail(message, "%s", m ? wf_error(m->graph) : "there is no model");
+    for (int i = 0; i < wf_file_count(f); i++)
+        if (!known_name(m, f, wf_file_at(f, i)->name))
+            return fail(message, "'%.200s' is in the file but not in the model", wf_file_at(f, i)->name);
+    return load_all(m, f, true, message) && load_all(m, f, false, message);
 }
 
 wf_transformer *wf_transformer_load(const wf_file *f, const wf_training_config *training, wf_dtype real,

@@ -58,7 +58,8 @@ static const char *layer_name(int64_t i, char name[32]) {
 
 static wf_tensor *final_norm(const wf_transformer *m, bool wanted, wf_tensor *x) {
     if (!wanted) return x;
-    struct wf_norm norm = wf_norm_new(m->graph, "norm", m->config.d_model, m->config.layer_norm_eps);
+    const wf_transformer_config *c = &m->config;
+    struct wf_norm norm = wf_norm_new(m->graph, "norm", c->d_model, c->layer_norm_eps, c->bias);
     return wf_norm(&norm, x);
 }
 

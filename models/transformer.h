@@ -25,7 +25,7 @@ typedef struct wf_transformer_config {
     wf_tie tie;
     bool norm_first, encoder_norm, decoder_norm; /* the final norms, in either mode */
     bool scale_embedding;                        /* times sqrt(d_model) */
-    bool bias;                                   /* of every projection but the output; always there in norms */
+    bool bias;                                   /* of every projection and norm but the output's, as torch.nn.Transformer's */
     bool output_bias;
     double layer_norm_eps;
     int32_t pad_id;                              /* keys that are this token are masked, unless it starts or ends; negative: none */

@@ -52,8 +52,8 @@ struct wf_encoder_layer wf_encoder_layer_new(wf_graph *g, const char *name, cons
     const char *outer = wf_scope_push(g, name);
     l.self_attn = wf_mha_new(g, "self_attn", o->d_model, o->num_heads, o->bias, o->attention_dropout);
     l.ff = wf_feed_forward_new(g, o);
-    l.norm1 = wf_norm_new(g, "norm1", o->d_model, o->layer_norm_eps);
-    l.norm2 = wf_norm_new(g, "norm2", o->d_model, o->layer_norm_eps);
+    l.norm1 = wf_norm_new(g, "norm1", o->d_model, o->layer_norm_eps, o->bias);
+    l.norm2 = wf_norm_new(g, "norm2", o->d_model, o->layer_norm_eps, o->bias);
     l.path = wf_scope(g, outer);
     return l;
 }
@@ -76,9 +76,9 @@ struct wf_decoder_layer wf_decoder_layer_new(wf_graph *g, const char *name, cons
     l.multihead_attn =
         wf_mha_new(g, "multihead_attn", o->d_model, o->num_heads, o->bias, o->attention_dropout);
     l.ff = wf_feed_forward_new(g, o);
-    l.norm1 = wf_norm_new(g, "norm1", o->d_model, o->layer_norm_eps);
-    l.norm2 = wf_norm_new(g, "norm2", o->d_model, o->layer_norm_eps);
-    l.norm3 = wf_norm_new(g, "norm3", o->d_model, o->layer_norm_eps);
+    l.norm1 = wf_norm_new(g, "norm1", o->d_model, o->layer_norm_eps, o->bias);
+    l.norm2 = wf_norm_new(g, "norm2", o->d_model, o->layer_norm_eps, o->bias);
+    l.norm3 = wf_norm_new(g, "norm3", o->d_model, o->layer_norm_eps, o->bias);
     l.path = wf_scope(g, outer);
     return l;
 }

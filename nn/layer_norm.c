@@ -1,11 +1,11 @@
-/* nn/layer_norm.c - LayerNorm (Ba et al. 2016) over the last axis, with its gain and bias. */
+/* nn/layer_norm.c - LayerNorm (Ba et al. 2016) over the last axis, with its gain and, as in PyTorch with or without, its bias. */
 #include "module.h"
 
-struct wf_norm wf_norm_new(wf_graph *g, const char *name, int64_t dim, double eps) {
+struct wf_norm wf_norm_new(wf_graph *g, const char *name, int64_t dim, double eps, bool bias) {
     struct wf_norm l = { .eps = eps };
     const char *outer = wf_scope_push(g, name);
     l.weight = wf_param(g, "weight", 1, &dim, wf_init_constant(1));
-    l.bias = wf_param(g, "bias", 1, &dim, wf_init_zeros());
+    if (bias) l.bias = wf_param(g, "bias", 1, &dim, wf_init_zeros());
     l.path = wf_scope(g, outer);
     return l;
 }

@@ -41,7 +41,7 @@ WF_API wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor 
 
 /* ---- LayerNorm: layer_norm.c ------------------------------------------------------------------------- */
 struct wf_norm { wf_tensor *weight, *bias; double eps; const char *path; };
-WF_API struct wf_norm wf_norm_new(wf_graph *g, const char *name, int64_t dim, double eps); /* ones, zeros; biased variance, eps inside the root */
+WF_API struct wf_norm wf_norm_new(wf_graph *g, const char *name, int64_t dim, double eps, bool bias); /* ones, zeros; biased variance, eps inside the root */
 WF_API wf_tensor *wf_norm(const struct wf_norm *l, wf_tensor *x);
 
 /* ---- MultiHeadAttention: attention.c -------------------------------------------------------------------- */
@@ -74,7 +74,7 @@ typedef struct wf_block_options {
     int64_t d_model, num_heads, dim_feedforward;
     wf_activation activation;
     bool norm_first; /* pre-norm: x + Dropout(f(LN(x))); else post-norm: LN(x + Dropout(f(x))) */
-    bool bias;
+    bool bias;       /* of projections and norms, as torch.nn.Transformer's */
     double dropout, attention_dropout, activation_dropout, layer_norm_eps;
 } wf_block_options;
 struct wf_feed_forward { struct wf_linear linear1, linear2; wf_activation activation; double dropout; };

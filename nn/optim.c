@@ -107,7 +107,7 @@ void wf_optimizer_rates(const wf_optimizer_options *options, double rate, int64_
 
 bool wf_feed_reals(wf_plan *p, const wf_tensor *t, const double *values, int n) {
     if (!t || t->dtype != WF_F32) return wf_feed(p, t, values);
-    float few[16], *converted = n <= 16 ? few : malloc((size_t)n * sizeof *converted);
+    float few[16] = { 0 }, *converted = n <= 16 ? few : malloc((size_t)n * sizeof *converted);
     if (!converted) return false;
     for (int i = 0; i < n; i++) converted[i] = (float)values[i];
     bool ok = wf_feed(p, t, converted);
