@@ -34,7 +34,8 @@ static int add_storage(wf_plan *p, binding *b, storage_place place, int index, s
     return b->n_storages++;
 }
 
-static bool add_view_storage(wf_plan *p, binding *b, bound_view *v, storage_place place, int index) {
+static bool add_view_storage(wf_plan *p, binding *b, bound_view *v, storage_place place,
+                             int index) {
     size_t bytes;
     if (!wf_shape_bytes(v->view.dtype, v->view.ndim, v->view.shape, &bytes))
         return plan_fail(p, "a tensor is too large for memory");
@@ -63,7 +64,8 @@ static bool bind_leaf(wf_plan *p, binding *b, int i) {
         int e = leaf_of(t)->extent[a];
         if (e < 0) continue;
         if (!b->size[e])
-            return plan_fail(p, "extent '%s' of input '%s' is not bound", p->graph->extents[e].name, t->name);
+            return plan_fail(p, "extent '%s' of input '%s' is not bound", p->graph->extents[e].name,
+                             t->name);
         v->view.shape[a] = b->size[e];
     }
     wf_dense_strides(t->ndim, v->view.shape, v->view.stride);
@@ -77,9 +79,15 @@ static bool bind_leaf(wf_plan *p, binding *b, int i) {
 
 static void start_exec(wf_plan *p, binding *b, const wf_tensor *t, int64_t position, exec *e) {
     *e = (exec){ .node = t, .work = -1, .spent = 2 * p->index[t->id] };
-    e->call = (wf_call){ .op = t->op, .attrs = t->attrs, .graph = p->graph, .n_in = t->n_in,
-                         .n_out = result_count(t->op), .position = position, .training = p->training,
-                         .with_state = p->with_state, .report = &p->report };
+    e->call = (wf_call){ .op = t->op,
+                         .attrs = t->attrs,
+                         .graph = p->graph,
+                         .n_in = t->n_in,
+                         .n_out = result_count(t->op),
+                         .position = position,
+                         .training = p->training,
+                         .with_state = p->with_state,
+                         .report = &p->report };
     for (int i = 0; i < WF_MAX_OPERANDS; i++) {
         e->in[i] = -1;
         e->call.in[i].ndim = -1;
@@ -104,9 +112,12 @@ static bool run_shape_rule(wf_plan *p, exec *e) {
     return true;
 }
 
-static bool push_copy(wf_plan *p, binding *b, int account, wf_view *view, int *from, int64_t *offset) {
+static bool push_copy(wf_plan *p, binding *b, int account, wf_view *view, int *from,
+                      int64_t *offset) {
     exec e = { .work = -1, .spent = account };
-    e.call = (wf_call){ .op = &wf_op_copy, .graph = p->graph, .n_in = 1, .n_out = 1, .report = &p->report };
+    e.call = (wf_call){
+        .op = &wf_op_copy, .graph = p->graph, .n_in = 1, .n_out = 1, .report = &p->report
+    };
     for (int i = 0; i < WF_MAX_OPERANDS; i++) e.in[i] = -1, e.call.in[i].ndim = -1;
     for (int k = 0; k < WF_MAX_RESULTS; k++) e.out[k] = -1;
     e.call.in[0] = *view, e.in[0] = *from, e.in_offset[0] = *offset;
@@ -161,7 +172,8 @@ static bool give_memory(wf_plan *p, binding *b, exec *e) {
     bool cached = e->call.op->cached && p->with_state;
     for (int k = 0; k < e->call.n_out; k++) {
         bound_view v = { .view = e->call.out[k] };
-        if (k == 0 && cached ? !add_slot(p, b, e) : !add_view_storage(p, b, &v, IN_ARENA, 0)) return false;
+        if (k == 0 && cached ? !add_slot(p, b, e) : !add_view_storage(p, b, &v, IN_ARENA, 0))
+            return false;
         if (k || !cached) e->out[k] = v.storage;
     }
     if (e->call.work_bytes) e->work = add_storage(p, b, IN_ARENA, 0, e->call.work_bytes);
@@ -171,7 +183,8 @@ static bool give_memory(wf_plan *p, binding *b, exec *e) {
 /* A fetched view must not change under the reader when its leaf is updated or its feed replaced. */
 static bool keep_fetched(wf_plan *p, binding *b, int i) {
     bound_view *v = &b->values[i];
-    if (!p->nodes[i].fetched || v->storage < 0 || p->nodes[i].node->kind != WF_COMPUTED) return true;
+    if (!p->nodes[i].fetched || v->storage < 0 || p->nodes[i].node->kind != WF_COMPUTED)
+        return true;
     if (b->storages[v->storage].place != IN_ARENA && p->nodes[i].feed < 0 &&
         !push_copy(p, b, 2 * i + 1, &v->view, &v->storage, &v->offset))
         return false;
@@ -182,7 +195,8 @@ static bool keep_fetched(wf_plan *p, binding *b, int i) {
 static bool operands_there(wf_plan *p, const exec *e) {
     for (int i = 0; i < e->call.n_in; i++)
         if (e->call.in[i].ndim >= 0 && e->in[i] < 0 && !(e->call.op->shape_only >> i & 1))
-            return plan_fail(p, "%s: operand %d is a further result of a node that is fed", e->call.op->name, i);
+            return plan_fail(p, "%s: operand %d is a further result of a node that is fed",
+                             e->call.op->name, i);
     return true;
 }
 
@@ -216,7 +230,8 @@ static bool lay_out(wf_plan *p, binding *b, int64_t position) {
     for (int i = 0; i < p->n_nodes; i++) {
         const wf_tensor *t = p->nodes[i].node;
         if (t->kind == WF_COMPUTED && t->result) continue;
-        if (t->kind == WF_COMPUTED ? !bind_computed(p, b, i, position) : !bind_leaf(p, b, i)) return false;
+        if (t->kind == WF_COMPUTED ? !bind_computed(p, b, i, position) : !bind_leaf(p, b, i))
+            return false;
     }
     b->position = position;
     return true;
@@ -227,7 +242,8 @@ static bool lay_out(wf_plan *p, binding *b, int64_t position) {
 static binding *remembered(wf_plan *p) {
     for (int i = 0; i < MAX_BINDINGS; i++) {
         binding *b = p->bindings[i];
-        if (b && memcmp(b->size + 1, p->size + 1, sizeof b->size - sizeof b->size[0]) == 0) return b;
+        if (b && memcmp(b->size + 1, p->size + 1, sizeof b->size - sizeof b->size[0]) == 0)
+            return b;
     }
     return NULL;
 }
@@ -295,9 +311,11 @@ bool plan_prepare(wf_plan *p, int64_t position) {
     p->now = b, b->used = ++p->clock;
     if (b->position != position) {
         if (!lay_out(p, b, position)) return p->now = NULL, false;
-        if (!reuse_offsets(b) && !plan_offsets(b)) return p->now = NULL, plan_fail(p, "out of memory");
+        if (!reuse_offsets(b) && !plan_offsets(b))
+            return p->now = NULL, plan_fail(p, "out of memory");
     }
-    size_t scratch = ((b->scratch + 127) & ~(size_t)127) * (size_t)(p->pool ? wf_pool_threads(p->pool) : 1);
+    size_t scratch =
+        ((b->scratch + 127) & ~(size_t)127) * (size_t)(p->pool ? wf_pool_threads(p->pool) : 1);
     return grow(p, &p->arena, &p->arena_bytes, b->arena, "arena") &&
            grow(p, &p->scratch, &p->scratch_bytes, scratch, "scratch");
 }
@@ -306,15 +324,20 @@ bool plan_prepare(wf_plan *p, int64_t position) {
 
 static char *memory_of(const wf_plan *p, const storage *s, const wf_state *state) {
     switch (s->place) {
-    case IN_LEAF: return leaf_of(p->graph->nodes[s->index])->data;
-    case IN_FEED: return p->feeds[s->index].data;
-    case IN_STATE: return state ? state->slots[s->index].data : NULL;
-    case IN_ARENA: break;
+    case IN_LEAF:
+        return leaf_of(p->graph->nodes[s->index])->data;
+    case IN_FEED:
+        return p->feeds[s->index].data;
+    case IN_STATE:
+        return state ? state->slots[s->index].data : NULL;
+    case IN_ARENA:
+        break;
     }
     return p->arena ? (char *)p->arena + s->offset : NULL;
 }
 
-static void *point(const wf_plan *p, const binding *b, const wf_state *state, int s, int64_t offset, wf_dtype d) {
+static void *point(const wf_plan *p, const binding *b, const wf_state *state, int s, int64_t offset,
+                   wf_dtype d) {
     if (s < 0) return NULL;
     char *base = memory_of(p, &b->storages[s], state);
     return base ? base + (size_t)offset * wf_dtype_size(d) : NULL;
@@ -332,7 +355,8 @@ bool plan_point(wf_plan *p, const wf_state *state) {
         for (int i = 0; i < e->call.n_in; i++)
             e->call.in[i].data = point(p, b, state, e->in[i], e->in_offset[i], e->call.in[i].dtype);
         for (int k = 0; k < e->call.n_out; k++)
-            e->call.out[k].data = point(p, b, state, e->out[k], e->out_offset[k], e->call.out[k].dtype);
+            e->call.out[k].data =
+                point(p, b, state, e->out[k], e->out_offset[k], e->call.out[k].dtype);
         e->call.work = e->work < 0 ? NULL : memory_of(p, &b->storages[e->work], state);
     }
     b->feeds = p->feeds_generation, b->base = p->arena;

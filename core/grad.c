@@ -55,11 +55,13 @@ static void add_share(books *b, wf_tensor *x, wf_tensor *share) {
     b->cot[x->id] = b->cot[x->id] ? wf_add(b->cot[x->id], share) : share;
 }
 
-static void share_by_decomposition(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+static void share_by_decomposition(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
+                                   uint32_t need) {
     wf_tensor *results[WF_MAX_RESULTS] = { 0 }, *x[WF_MAX_OPERANDS], *shares[WF_MAX_OPERANDS];
     int place[WF_MAX_OPERANDS], n = 0;
     y->op->decompose(y, results);
-    for (int i = 0; i < y->n_in; i++) { /* a tensor used twice is asked for once: its share is whole */
+    for (int i = 0; i < y->n_in;
+         i++) { /* a tensor used twice is asked for once: its share is whole */
         bool again = false;
         for (int j = 0; j < n; j++) again |= x[j] == y->in[i];
         if ((need >> i & 1) && !again) place[n] = i, x[n++] = y->in[i];
@@ -85,8 +87,10 @@ static void visit(books *b, wf_tensor *y) {
     const wf_tensor *outer = g->forward;
     const char *scope = wf_scope(g, y->name);
     g->forward = outer ? outer : y;
-    if (y->op->grad) y->op->grad(y, dy, dx, need);
-    else share_by_decomposition(y, dy, dx, need);
+    if (y->op->grad)
+        y->op->grad(y, dy, dx, need);
+    else
+        share_by_decomposition(y, dy, dx, need);
     for (int i = 0; i < y->n_in; i++)
         if ((need >> i & 1) && dx[i] && !g->failed) add_share(b, y->in[i], dx[i]);
     wf_scope(g, scope);
@@ -100,16 +104,18 @@ static void walk(books *b) {
     }
 }
 
-static bool open_books(books *b, wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf_tensor *const *x,
-                       int n_x) {
+static bool open_books(books *b, wf_tensor *const *y, wf_tensor *const *dy, int n_y,
+                       wf_tensor *const *x, int n_x) {
     for (int i = 0; i < n_y; i++)
         if (y[i] && (y[i]->graph != b->g || (dy[i] && dy[i]->graph != b->g)))
             return wf_poison(b->g, "gradient: tensors of different graphs"), false;
     for (int i = 0; i < n_x; i++) {
         if (!x[i]) return wf_poison(b->g, "gradient: tensor %d is NULL", i), false;
-        if (x[i]->graph != b->g) return wf_poison(b->g, "gradient: tensors of different graphs"), false;
+        if (x[i]->graph != b->g)
+            return wf_poison(b->g, "gradient: tensors of different graphs"), false;
         if (x[i]->dtype == WF_I32)
-            return wf_poison(b->g, "gradient: '%s' is i32, which has no gradient", x[i]->name), false;
+            return wf_poison(b->g, "gradient: '%s' is i32, which has no gradient", x[i]->name),
+                   false;
     }
     b->cot = calloc((size_t)b->n + 1, sizeof *b->cot);
     b->on = calloc((size_t)b->n + 1, 1);
@@ -150,7 +156,8 @@ bool wf_grad(wf_tensor *loss, wf_tensor *const *wrt, int n, wf_tensor **grads) {
         char shape[96];
         wf_shape_text(g, loss->ndim, loss->shape, shape, sizeof shape);
         return wf_poison(g, "gradient: the loss is %s of shape %s, not a real scalar",
-                         wf_dtype_name(loss->dtype), shape), false;
+                         wf_dtype_name(loss->dtype), shape),
+               false;
     }
     const wf_tensor *outer = g->forward;
     g->forward = loss;

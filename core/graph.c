@@ -179,7 +179,8 @@ const char *wf_scope(wf_graph *g, const char *path) {
 const char *wf_scope_push(wf_graph *g, const char *name) {
     if (!wf_ok(g)) return "";
     char path[256];
-    int n = snprintf(path, sizeof path, "%s%s%s", g->scope, g->scope[0] ? "." : "", name ? name : "");
+    int n =
+        snprintf(path, sizeof path, "%s%s%s", g->scope, g->scope[0] ? "." : "", name ? name : "");
     if (n < 0 || (size_t)n >= sizeof path) {
         wf_poison(g, "a module path is at most %zu bytes long", sizeof path - 1);
         return "";
@@ -194,13 +195,15 @@ int64_t wf_extent(wf_graph *g, const char *name, int64_t max) {
     if (!name || !name[0]) return wf_poison(g, "an extent needs a name"), 1;
     bool position = strcmp(name, "P") == 0;
     if (max < (position ? 0 : 1) || max > INT32_MAX)
-        return wf_poison(g, "extent '%s': a maximum of %lld is out of range", name, (long long)max), 1;
+        return wf_poison(g, "extent '%s': a maximum of %lld is out of range", name, (long long)max),
+               1;
     if (position) return g->extents[0].max = max, 0;
     for (int i = 1; i < g->n_extents; i++) {
         if (strcmp(g->extents[i].name, name) != 0) continue;
         if (g->extents[i].max == max) return g->extents[i].nominal;
         return wf_poison(g, "extent '%s' was declared with maximum %lld, now %lld", name,
-                         (long long)g->extents[i].max, (long long)max), 1;
+                         (long long)g->extents[i].max, (long long)max),
+               1;
     }
     if (g->n_extents == MAX_EXTENTS)
         return wf_poison(g, "extent '%s': at most %d extents", name, MAX_EXTENTS - 1), 1;
@@ -216,8 +219,10 @@ static int size_text(const wf_graph *g, int64_t size, char *buffer, size_t room)
     int n = 0;
     bool named = false;
     for (int e = 1; g && size > 0 && e < g->n_extents; e++)
-        for (; size % g->extents[e].nominal == 0 && (size_t)n < room; size /= g->extents[e].nominal) {
-            n += snprintf(buffer + n, room - (size_t)n, "%s%s", named ? "*" : "", g->extents[e].name);
+        for (; size % g->extents[e].nominal == 0 && (size_t)n < room;
+             size /= g->extents[e].nominal) {
+            n += snprintf(buffer + n, room - (size_t)n, "%s%s", named ? "*" : "",
+                          g->extents[e].name);
             named = true;
         }
     if (!named) return snprintf(buffer, room, "%lld", (long long)size);
@@ -226,7 +231,8 @@ static int size_text(const wf_graph *g, int64_t size, char *buffer, size_t room)
     return n;
 }
 
-const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *shape, char *buffer, size_t size) {
+const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *shape, char *buffer,
+                          size_t size) {
     if (!size) return buffer;
     size_t at = 0;
     for (int i = 0; i <= ndim && at + 1 < size; i++) {

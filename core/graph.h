@@ -67,7 +67,8 @@ typedef struct wf_graph_options {
     uint64_t seed; /* of initial values and dropout */
 } wf_graph_options;
 
-WF_API wf_graph *wf_graph_new(const wf_graph_options *options); /* never NULL; options may be NULL */
+/* never NULL; options may be NULL */
+WF_API wf_graph *wf_graph_new(const wf_graph_options *options);
 WF_API void wf_graph_free(wf_graph *g);    /* its tensors go with it; plans and states go first */
 WF_API bool wf_ok(const wf_graph *g);      /* false after the first recording error */
 WF_API const char *wf_error(const wf_graph *g);      /* that error; "" while wf_ok */
@@ -102,7 +103,8 @@ WF_API wf_tensor *wf_param(wf_graph *g, const char *name, int ndim, const int64_
 WF_API wf_tensor *wf_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim, const int64_t *shape,
                             wf_init init);
 WF_API wf_tensor *wf_constant(wf_graph *g, double value); /* real scalar, shape [] */
-WF_API wf_tensor *wf_find(const wf_graph *g, const char *name); /* parameter, buffer or input by full name; or NULL */
+/* parameter, buffer or input by full name; or NULL */
+WF_API wf_tensor *wf_find(const wf_graph *g, const char *name);
 
 /* A leaf's values. bytes must be the leaf's exactly. False if not a parameter or buffer, or out of memory.
  * Not while a plan that reads or updates the leaf is running. */
@@ -114,8 +116,10 @@ WF_API size_t wf_dtype_size(wf_dtype dtype);
 WF_API const char *wf_dtype_name(wf_dtype dtype); /* "f32" ... */
 
 /* The module path that names what is recorded: "decoder.layers.0". Returns what to pop back to. */
-WF_API const char *wf_scope(wf_graph *g, const char *path);        /* set; returns the previous path */
-WF_API const char *wf_scope_push(wf_graph *g, const char *name);   /* append ".name"; returns the previous path */
+/* set; returns the previous path */
+WF_API const char *wf_scope(wf_graph *g, const char *path);
+/* append ".name"; returns the previous path */
+WF_API const char *wf_scope_push(wf_graph *g, const char *name);
 
 /* ---- gradients ---------------------------------------------------------------------------- */
 
@@ -134,16 +138,19 @@ WF_API double wf_check_gradients(wf_graph *g, wf_tensor *loss, wf_tensor *const 
 
 /* ---- plans -------------------------------------------------------------------------------- */
 
-WF_API wf_pool *wf_pool_new(int threads);  /* 1..256; NULL only if no memory. Threads that do not start are done without */
+/* 1..256; NULL only if no memory. Threads that do not start are done without */
+WF_API wf_pool *wf_pool_new(int threads);
 WF_API int wf_pool_threads(const wf_pool *pool);
 WF_API void wf_pool_free(wf_pool *pool);
 
 typedef struct wf_plan_options {
     wf_tensor *const *fetch; int n_fetch; /* what is wanted: values to read, updates to perform */
     wf_tensor *const *feed;  int n_feed;  /* what will be given: inputs, or any computed tensor */
-    wf_pool *pool;                        /* NULL: the calling thread alone. Shared pools take turns */
+    /* NULL: the calling thread alone. Shared pools take turns */
+    wf_pool *pool;
     bool training;                        /* dropout is on */
-    bool with_state;                      /* caches keep their rows in a wf_state; see wf_state_new */
+    /* caches keep their rows in a wf_state; see wf_state_new */
+    bool with_state;
 } wf_plan_options;
 
 WF_API wf_plan *wf_plan_new(wf_graph *g, const wf_plan_options *options);    /* never NULL */
@@ -151,14 +158,19 @@ WF_API void wf_plan_free(wf_plan *p);
 WF_API bool wf_plan_ok(const wf_plan *p);                 /* compiled; false for a failed plan */
 WF_API const char *wf_plan_error(const wf_plan *p);       /* the last failure of this plan, or "" */
 WF_API bool wf_bind(wf_plan *p, const char *extent, int64_t size);
-WF_API bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data); /* copied now; bind the extents first */
+/* copied now; bind the extents first */
+WF_API bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data);
 WF_API bool wf_run(wf_plan *p);
 WF_API bool wf_run_state(wf_plan *p, wf_state *s);        /* for a plan made with_state */
-WF_API bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data);      /* copied out, row-major, of the last run */
-WF_API int wf_bound_shape(wf_plan *p, const wf_tensor *t, int64_t shape[WF_MAX_DIMS]); /* ndim, or -1 */
+/* copied out, row-major, of the last run */
+WF_API bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data);
+/* ndim, or -1 */
+WF_API int wf_bound_shape(wf_plan *p, const wf_tensor *t, int64_t shape[WF_MAX_DIMS]);
 WF_API size_t wf_bound_bytes(wf_plan *p, const wf_tensor *t);          /* 0 on error */
-WF_API void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch); /* dropout's place in the training */
-WF_API size_t wf_plan_memory(wf_plan *p);                 /* bytes of its arena as bound now; 0 on error */
+/* dropout's place in the training */
+WF_API void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch);
+/* bytes of its arena as bound now; 0 on error */
+WF_API size_t wf_plan_memory(wf_plan *p);
 
 /* One step of the schedule, as run: what a profile and a picture of the plan show. */
 typedef struct wf_step {
@@ -179,7 +191,8 @@ WF_API bool wf_step_at(wf_plan *p, int i, wf_step *out);
 /* Rows for every cache in the plan, for the batch bound now and positions up to P's maximum. */
 WF_API wf_state *wf_state_new(wf_plan *p);                /* NULL on failure: wf_plan_error(p) */
 WF_API void wf_state_free(wf_state *s);
-WF_API bool wf_state_reorder(wf_state *s, const int32_t *index, int n); /* batch row i becomes row index[i]; n <= rows at creation */
+/* batch row i becomes row index[i]; n <= rows at creation */
+WF_API bool wf_state_reorder(wf_state *s, const int32_t *index, int n);
 
 /* ---- pictures and printing -------------------------------------------------------------------- */
 

@@ -11,7 +11,8 @@
 static wf_tensor *find(const wf_graph *g, const char *name) {
     for (int i = 0; i < g->n_nodes; i++) {
         wf_tensor *t = g->nodes[i];
-        if (t->kind != WF_COMPUTED && t->kind != WF_CONSTANT && strcmp(t->name, name) == 0) return t;
+        if (t->kind != WF_COMPUTED && t->kind != WF_CONSTANT && strcmp(t->name, name) == 0)
+            return t;
     }
     return NULL;
 }
@@ -37,11 +38,13 @@ static wf_tensor *leaf_new(wf_graph *g, wf_kind kind, const char *name, wf_dtype
     const char *full = full_name(g, name);
     if (!full) return &g->poison;
     if (dtype != WF_I32 && dtype != g->real)
-        return wf_poison(g, "'%s' is %s in a graph of %s", full, wf_dtype_name(dtype), wf_dtype_name(g->real));
+        return wf_poison(g, "'%s' is %s in a graph of %s", full, wf_dtype_name(dtype),
+                         wf_dtype_name(g->real));
     if (kind != WF_CONSTANT && find(g, full)) return wf_poison(g, "'%s' is declared twice", full);
     size_t bytes;
     for (int i = 0; i < ndim; i++)
-        if (shape[i] < 0) return wf_poison(g, "'%s': axis %d has size %lld", full, i, (long long)shape[i]);
+        if (shape[i] < 0)
+            return wf_poison(g, "'%s': axis %d has size %lld", full, i, (long long)shape[i]);
     if (!wf_shape_bytes(dtype, ndim, shape, &bytes)) return wf_poison(g, "'%s' is too large", full);
     leaf *l = graph_alloc(g, sizeof *l);
     wf_tensor *t = l ? graph_add(g, 1) : NULL;
@@ -81,11 +84,13 @@ wf_tensor *wf_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim, co
     return stored(g, WF_BUFFER, name, dtype, ndim, shape, init);
 }
 
-static void fill_value(const wf_init *init, uint64_t key, wf_dtype dtype, int ndim, const int64_t *shape,
-                       void *data) {
+static void fill_value(const wf_init *init, uint64_t key, wf_dtype dtype, int ndim,
+                       const int64_t *shape, void *data) {
     (void)key, (void)ndim, (void)shape;
-    if (dtype == WF_F64) *(double *)data = init->a;
-    else *(float *)data = (float)init->a;
+    if (dtype == WF_F64)
+        *(double *)data = init->a;
+    else
+        *(float *)data = (float)init->a;
 }
 
 wf_tensor *wf_constant(wf_graph *g, double value) {

@@ -132,7 +132,8 @@ bool assign_memory(binding *b) {
             if (b->storages[s].place == IN_ARENA && root[s] == s && b->storages[s].bytes)
                 items[count++] = (item){ b->storages[s].bytes, s };
         place_all(b, items, count, placed);
-        for (int s = 0; s < b->n_storages; s++) b->storages[s].offset = b->storages[root_of(root, s)].offset;
+        for (int s = 0; s < b->n_storages; s++)
+            b->storages[s].offset = b->storages[root_of(root, s)].offset;
     }
     free(root), free(placed), free(items);
     return ok;

@@ -82,11 +82,14 @@ struct wf_op {
 
     uint32_t optional;   /* bit i: operand i may be NULL */
     uint32_t shape_only; /* bit i: only the shape of operand i is read; it keeps no data alive */
-    uint32_t strided;    /* bit i: operand i may have any strides; else the planner makes it row-major */
-    uint32_t in_place;   /* bit i: out[0] may overwrite operand i (same bytes, element by element) */
+    /* bit i: operand i may have any strides; else the planner makes it row-major */
+    uint32_t strided;
+    /* bit i: out[0] may overwrite operand i (same bytes, element by element) */
+    uint32_t in_place;
     uint32_t writes;     /* bit i: an update. Operand i is a leaf and is written; runs after every other
                             reader of it. Results of an update are not operands of anything */
-    bool cached;         /* out[0] lives in the caller's state when the plan has one; see ops/cache.c */
+    /* out[0] lives in the caller's state when the plan has one; see ops/cache.c */
+    bool cached;
 };
 
 /* Record a node. Returns result 0, or the graph's poison. NULL operands are errors unless optional. The
@@ -103,12 +106,16 @@ WF_API const char *wf_show(const wf_call *c, const wf_view *v);
 
 WF_API int64_t wf_view_count(const wf_view *v);                /* elements */
 WF_API bool wf_view_dense(const wf_view *v);                   /* row-major without gaps */
-WF_API void wf_view_rows(const wf_view *v, int64_t *rows, int64_t *columns); /* last axis, and the rest */
+/* last axis, and the rest */
+WF_API void wf_view_rows(const wf_view *v, int64_t *rows, int64_t *columns);
 WF_API bool wf_same_shape(const wf_view *a, const wf_view *b);
 WF_API void wf_dense_strides(int ndim, const int64_t *shape, int64_t *stride);
-WF_API void wf_set_shape(wf_view *v, wf_dtype dtype, int ndim, const int64_t *shape); /* strides 0 */
-WF_API bool wf_broadcast_shapes(wf_call *c, const wf_view *a, const wf_view *b, wf_view *out); /* fails the call */
-WF_API int wf_axis(int axis, int ndim);                        /* -1 is the last; -1 returned: out of range */
+/* strides 0 */
+WF_API void wf_set_shape(wf_view *v, wf_dtype dtype, int ndim, const int64_t *shape);
+/* fails the call */
+WF_API bool wf_broadcast_shapes(wf_call *c, const wf_view *a, const wf_view *b, wf_view *out);
+/* -1 is the last; -1 returned: out of range */
+WF_API int wf_axis(int axis, int ndim);
 
 /* Checked sizes: false on overflow of int64_t / size_t. The one place where sizes are multiplied. */
 WF_API bool wf_mul_size(int64_t a, int64_t b, int64_t *out);
@@ -126,7 +133,8 @@ static inline void wf_task_range(int64_t n, int64_t grain, int64_t task, int64_t
 WF_API wf_tensor *wf_add(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_fill(wf_tensor *like, double value);      /* like's shape, real */
 WF_API wf_tensor *wf_sum_to(wf_tensor *x, wf_tensor *like);    /* undo a broadcast */
-extern WF_API const wf_op wf_op_copy;                          /* any strides to row-major, any dtype */
+/* any strides to row-major, any dtype */
+extern WF_API const wf_op wf_op_copy;
 
 #ifdef __cplusplus
 }

@@ -59,7 +59,9 @@ static bool take_feeds(wf_plan *p, const wf_plan_options *o) {
         const wf_tensor *t = o->feed[i];
         if (!t) return plan_fail(p, "feed %d is NULL", i);
         if (t->graph != p->graph) return plan_fail(p, "feed %d is of another graph", i);
-        if (is_stored(t)) return plan_fail(p, "'%s' is a leaf with values of its own: write it, don't feed it", t->name);
+        if (is_stored(t))
+            return plan_fail(p, "'%s' is a leaf with values of its own: write it, don't feed it",
+                             t->name);
         if (feed_of(p, t) >= 0) return plan_fail(p, "'%s' is fed twice", called(t));
         p->feeds[p->n_feeds++].tensor = t;
     }
@@ -100,8 +102,10 @@ static bool mark(wf_plan *p, unsigned char *need) {
             return plan_fail(p, "input '%s' is needed but not among the feeds", t->name);
         if (t->kind != WF_COMPUTED) continue;
         unsigned char *first = &need[primary(t)->id];
-        if (t->result) *first |= f >= 0 ? NEED_SHAPE : need[id] & ~FETCHED;
-        else if (!need_operands(p, t, need, data && f < 0)) return false;
+        if (t->result)
+            *first |= f >= 0 ? NEED_SHAPE : need[id] & ~FETCHED;
+        else if (!need_operands(p, t, need, data && f < 0))
+            return false;
     }
     return true;
 }
@@ -162,7 +166,8 @@ static void list(wf_plan *p, const unsigned char *need, bool updates) {
         const wf_tensor *t = p->graph->nodes[id];
         if (!need[id] || (t->op && t->op->writes) != updates) continue;
         p->index[id] = p->n_nodes;
-        p->nodes[p->n_nodes++] = (planned){ t, need[id] & NEED_DATA, need[id] & FETCHED, feed_of(p, t) };
+        p->nodes[p->n_nodes++] =
+            (planned){ t, need[id] & NEED_DATA, need[id] & FETCHED, feed_of(p, t) };
     }
 }
 

@@ -15,11 +15,13 @@ static wf_graph *common_graph(int n, wf_tensor *const *in, const wf_op *op) {
     for (int i = 0; i < n; i++) {
         wf_graph *other = in[i] ? in[i]->graph : NULL;
         if (!other || other == g) continue;
-        if (!g || g == failed_graph()) g = other;
+        if (!g || g == failed_graph())
+            g = other;
         else if (other != failed_graph()) {
             wf_poison(other, "%s: operand %d is of another graph", op->name, i);
             wf_poison(g, "%s: operand %d is of another graph", op->name, i);
-        } else wf_poison(g, "%s: operand %d is of a graph that failed", op->name, i);
+        } else
+            wf_poison(g, "%s: operand %d is of a graph that failed", op->name, i);
     }
     return g;
 }
@@ -31,7 +33,8 @@ static bool operand_ok(wf_graph *g, const wf_op *op, int i, const wf_tensor *t) 
     }
     if (t->op && t->op->writes)
         return wf_poison(g, "%s: operand %d is the update %s, which has no value", op->name, i,
-                         t->op->name), false;
+                         t->op->name),
+               false;
     if (op->writes >> i & 1 && !is_stored(t))
         return wf_poison(g, "%s: operand %d is not a parameter or buffer", op->name, i), false;
     return true;
@@ -47,7 +50,9 @@ static bool operands_ok(wf_graph *g, const wf_op *op, int n, wf_tensor *const *i
 
 static void fill_call(wf_call *c, wf_graph *g, const wf_op *op, int n, wf_tensor *const *in,
                       const void *attrs, wf_report *report) {
-    *c = (wf_call){ .op = op, .attrs = attrs, .graph = g, .n_in = n, .n_out = result_count(op), .report = report };
+    *c = (wf_call){
+        .op = op, .attrs = attrs, .graph = g, .n_in = n, .n_out = result_count(op), .report = report
+    };
     for (int i = 0; i < n; i++) {
         c->in[i].ndim = -1;
         if (!in[i]) continue;
@@ -84,7 +89,8 @@ wf_tensor *wf_record(const wf_op *op, int n_in, wf_tensor *const *in, const void
     wf_call c;
     fill_call(&c, g, op, n_in, in, attrs, &report);
     if (!op->shape(&c))
-        return wf_poison(g, "%s: %s", op->name, report.message[0] ? report.message : "does not fit");
+        return wf_poison(g, "%s: %s", op->name,
+                         report.message[0] ? report.message : "does not fit");
     for (int k = 0; k < c.n_out; k++) {
         size_t bytes;
         if (!wf_shape_bytes(c.out[k].dtype, c.out[k].ndim, c.out[k].shape, &bytes))

@@ -23,7 +23,8 @@ bool wf_bind(wf_plan *p, const char *name, int64_t size) {
         return plan_fail(p, "extent '%s' cannot be %lld: it was declared as %lld to %lld", name,
                          (long long)size, (long long)least, (long long)e->max);
     if (e == p->graph->extents && size && !p->with_state)
-        return plan_fail(p, "a plan without a state stays at position 0, not %lld", (long long)size);
+        return plan_fail(p, "a plan without a state stays at position 0, not %lld",
+                         (long long)size);
     if (p->size[i - 1] == size) return true;
     p->size[i - 1] = size;
     p->ran = false;
@@ -44,17 +45,20 @@ static const char *name_of(const wf_tensor *t) {
 bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data) {
     if (!wf_plan_ok(p)) return false;
     feed *f = t ? find_feed(p, t) : NULL;
-    if (!f) return plan_fail(p, "'%s' is not among the feeds of this plan", t ? name_of(t) : "NULL");
+    if (!f)
+        return plan_fail(p, "'%s' is not among the feeds of this plan", t ? name_of(t) : "NULL");
     if (!f->needed) return true;
     if (!plan_prepare(p, p->size[0])) return false;
     const wf_view *v = &plan_value(p, t)->view;
     size_t bytes;
-    if (!wf_shape_bytes(v->dtype, v->ndim, v->shape, &bytes)) return plan_fail(p, "'%s' is too large", name_of(t));
+    if (!wf_shape_bytes(v->dtype, v->ndim, v->shape, &bytes))
+        return plan_fail(p, "'%s' is too large", name_of(t));
     if (!data && bytes) return plan_fail(p, "'%s' is fed from NULL", name_of(t));
     if (bytes > f->capacity || !f->data) {
         memory_free(f->data, f->capacity);
         f->given = false, f->capacity = 0;
-        if (!(f->data = memory_new(bytes))) return plan_fail(p, "out of memory: %zu bytes for '%s'", bytes, name_of(t));
+        if (!(f->data = memory_new(bytes)))
+            return plan_fail(p, "out of memory: %zu bytes for '%s'", bytes, name_of(t));
         f->capacity = bytes;
         p->feeds_generation++;
     }
@@ -169,13 +173,15 @@ static bool state_fits(wf_plan *p, const wf_state *s) {
     if (b->batch > s->batch)
         return plan_fail(p, "a batch of %d, but the state was made for %d", b->batch, s->batch);
     if (p->size[0] > s->used)
-        return plan_fail(p, "position %lld, but the state holds %lld rows", (long long)p->size[0], (long long)s->used);
+        return plan_fail(p, "position %lld, but the state holds %lld rows", (long long)p->size[0],
+                         (long long)s->used);
     for (int i = 0; i < b->n_slots; i++) {
         const slot *have = &s->slots[i], *need = &b->slots[i];
         if (have->outer != need->outer || have->rows != need->rows || have->inner != need->inner)
             return plan_fail(p, "the state was made for another plan");
         if (need->used >= need->rows)
-            return plan_fail(p, "%zu cached rows, but P was declared with a maximum of %zu", need->used, need->rows - 2);
+            return plan_fail(p, "%zu cached rows, but P was declared with a maximum of %zu",
+                             need->used, need->rows - 2);
     }
     return true;
 }
@@ -197,7 +203,9 @@ bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data) {
     if (!v || !p->nodes[p->index[t->id]].fetched)
         return plan_fail(p, "'%s' is not among the fetches of this plan", t ? name_of(t) : "NULL");
     if (!p->ran) return plan_fail(p, "'%s' is fetched before a run", name_of(t));
-    wf_call c = { .op = &wf_op_copy, .graph = p->graph, .n_in = 1, .n_out = 1, .report = &p->report };
+    wf_call c = {
+        .op = &wf_op_copy, .graph = p->graph, .n_in = 1, .n_out = 1, .report = &p->report
+    };
     c.in[0] = c.out[0] = v->view;
     if (wf_view_count(&v->view) == 0) return true;
     if (!data) return plan_fail(p, "'%s' is fetched into NULL", name_of(t));
@@ -254,11 +262,15 @@ bool wf_step_at(wf_plan *p, int i, wf_step *out) {
     if (i < 0 || i >= wf_step_count(p)) return false;
     const exec *e = &p->now->execs[i];
     const spent *s = &p->spent[e->spent];
-    *out = (wf_step){ .node = e->node, .op = e->call.op, .seconds = s->seconds, .runs = s->runs,
+    *out = (wf_step){ .node = e->node,
+                      .op = e->call.op,
+                      .seconds = s->seconds,
+                      .runs = s->runs,
                       .flops = s->runs ? s->flops / (double)s->runs : flops_of(&e->call),
                       .bytes = s->runs ? s->bytes / (double)s->runs : bytes_of(&e->call),
                       .tasks = widest_phase(&e->call) };
     if (e->out[0] >= 0 && p->now->storages[e->out[0]].place == IN_ARENA)
-        out->offset = p->now->storages[e->out[0]].offset, out->size = p->now->storages[e->out[0]].bytes;
+        out->offset = p->now->storages[e->out[0]].offset,
+        out->size = p->now->storages[e->out[0]].bytes;
     return true;
 }

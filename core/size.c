@@ -12,11 +12,14 @@ bool wf_mul_size(int64_t a, int64_t b, int64_t *out) {
 
 bool wf_shape_bytes(wf_dtype dtype, int ndim, const int64_t *shape, size_t *out) {
     int64_t bytes = (int64_t)wf_dtype_size(dtype);
+    bool empty = false;
     if (bytes == 0 || ndim < 0 || ndim > WF_MAX_DIMS) return false;
-    for (int i = 0; i < ndim; i++)
-        if (!wf_mul_size(bytes, shape[i], &bytes)) return false;
+    for (int i = 0; i < ndim; i++) {
+        if (!wf_mul_size(bytes, shape[i] ? shape[i] : 1, &bytes)) return false;
+        empty |= shape[i] == 0; /* checked all the same: strides are products too */
+    }
     if (bytes > PTRDIFF_MAX) return false; /* a 32-bit machine */
-    *out = (size_t)bytes;
+    *out = empty ? 0 : (size_t)bytes;
     return true;
 }
 

@@ -48,8 +48,8 @@ static void reorder(slot *s, const int32_t *index, int n, size_t used) {
     size_t group = s->rows * s->inner, row = s->outer * group;
     for (int i = 0; i < n; i++)
         for (size_t o = 0; o < s->outer; o++)
-            memcpy(s->spare + (size_t)i * row + o * group, s->data + (size_t)index[i] * row + o * group,
-                   used * s->inner);
+            memcpy(s->spare + (size_t)i * row + o * group,
+                   s->data + (size_t)index[i] * row + o * group, used * s->inner);
     char *data = s->data;
     s->data = s->spare, s->spare = data;
 }

@@ -14,7 +14,8 @@ extern "C" {
 
 enum { WF_IGNORE_LABEL = -1 }; /* a label where nothing is counted: padding */
 
-typedef enum { WF_TIE_NONE, WF_TIE_DECODER, WF_TIE_ALL } wf_tie; /* decoder input with output; and source too */
+/* decoder input with output; and source too */
+typedef enum { WF_TIE_NONE, WF_TIE_DECODER, WF_TIE_ALL } wf_tie;
 
 /* What the model is: stored in its file. */
 typedef struct wf_transformer_config {
@@ -25,10 +26,12 @@ typedef struct wf_transformer_config {
     wf_tie tie;
     bool norm_first, encoder_norm, decoder_norm; /* the final norms, in either mode */
     bool scale_embedding;                        /* times sqrt(d_model) */
-    bool bias;                                   /* of every projection and norm but the output's, as torch.nn.Transformer's */
+    /* of every projection and norm but the output's, as torch.nn.Transformer's */
+    bool bias;
     bool output_bias;
     double layer_norm_eps;
-    int32_t pad_id;                              /* keys that are this token are masked, unless it starts or ends; negative: none */
+    /* keys that are this token are masked, unless it starts or ends; negative: none */
+    int32_t pad_id;
     int32_t start_id, end_id;                    /* never masked or ignored */
 } wf_transformer_config;
 
@@ -39,8 +42,10 @@ typedef struct wf_training_config {
     wf_optimizer_options optimizer;
 } wf_training_config;
 
-WF_API wf_transformer_config wf_transformer_defaults(void); /* d 512, 8 heads, 6+6, F 2048, relu, sinusoid, post-norm without final norms, scaled */
-WF_API bool wf_transformer_check(const wf_transformer_config *c, char *message); /* ranges; message[256] says which and why */
+/* d 512, 8 heads, 6+6, F 2048, relu, sinusoid, post-norm without final norms, scaled */
+WF_API wf_transformer_config wf_transformer_defaults(void);
+/* ranges; message[256] says which and why */
+WF_API bool wf_transformer_check(const wf_transformer_config *c, char *message);
 
 typedef struct wf_transformer_layer_weights { wf_tensor *self, *cross; } wf_transformer_layer_weights;
 
@@ -50,10 +55,12 @@ typedef struct wf_transformer {
     wf_training_config training;
     /* inputs */
     wf_tensor *src, *src_length;  /* [B,S] i32, [B] i32 */
-    wf_tensor *tgt, *labels;      /* [B,T] i32: decoder input; labels, WF_IGNORE_LABEL where nothing is counted */
+    /* [B,T] i32: decoder input; labels, WF_IGNORE_LABEL where nothing is counted */
+    wf_tensor *tgt, *labels;
     /* values */
     wf_tensor *memory;            /* [B,S,D] */
-    wf_tensor **cross_k, **cross_v; /* per decoder layer [B,H,S,d]: what `encode` fetches and `decode` feeds */
+    /* per decoder layer [B,H,S,d]: what `encode` fetches and `decode` feeds */
+    wf_tensor **cross_k, **cross_v;
     wf_tensor *memory_mask;       /* [B,1,1,S] */
     wf_tensor *logits;            /* [B,T,V] */
     wf_tensor *log_probs;         /* [B,T,V] */
@@ -72,16 +79,25 @@ WF_API void wf_transformer_free(wf_transformer *m); /* with its graph */
 WF_API int64_t wf_transformer_parameter_count(const wf_transformer *m);
 
 /* Plans over the one graph. bind "B", "S", "T" (and "P" when decoding), feed, run, fetch. */
-WF_API wf_plan *wf_transformer_train_plan(wf_transformer *m, wf_pool *pool);  /* feeds src src_length tgt labels optimizer.rates; fetches loss.*, correct and optimizer.norm, performs the updates */
-WF_API wf_plan *wf_transformer_eval_plan(wf_transformer *m, wf_pool *pool);   /* feeds src src_length tgt labels; fetches loss.*, correct */
-WF_API wf_plan *wf_transformer_score_plan(wf_transformer *m, wf_pool *pool);  /* the same feeds; fetches token_log_probs, logits */
-WF_API wf_plan *wf_transformer_encode_plan(wf_transformer *m, wf_pool *pool); /* feeds src src_length; fetches cross_k, cross_v, memory_mask */
-WF_API wf_plan *wf_transformer_decode_plan(wf_transformer *m, wf_pool *pool); /* feeds tgt [B,n] and what encode fetched; with_state; fetches logits */
-WF_API wf_plan *wf_transformer_attention_plan(wf_transformer *m, wf_pool *pool); /* feeds src src_length tgt; fetches every layer's weights */
+/* feeds src src_length tgt labels optimizer.rates; fetches loss.*, correct and optimizer.norm,
+ * performs the updates */
+WF_API wf_plan *wf_transformer_train_plan(wf_transformer *m, wf_pool *pool);
+/* feeds src src_length tgt labels; fetches loss.*, correct */
+WF_API wf_plan *wf_transformer_eval_plan(wf_transformer *m, wf_pool *pool);
+/* the same feeds; fetches token_log_probs, logits */
+WF_API wf_plan *wf_transformer_score_plan(wf_transformer *m, wf_pool *pool);
+/* feeds src src_length; fetches cross_k, cross_v, memory_mask */
+WF_API wf_plan *wf_transformer_encode_plan(wf_transformer *m, wf_pool *pool);
+/* feeds tgt [B,n] and what encode fetched; with_state; fetches logits */
+WF_API wf_plan *wf_transformer_decode_plan(wf_transformer *m, wf_pool *pool);
+/* feeds src src_length tgt; fetches every layer's weights */
+WF_API wf_plan *wf_transformer_attention_plan(wf_transformer *m, wf_pool *pool);
 
 /* ---- decoding: decode.c -------------------------------------------------------------------------------------- */
-typedef struct wf_decoder wf_decoder; /* an encode plan, a decode plan and a state, reused from batch to batch */
-WF_API wf_decoder *wf_decoder_new(wf_transformer *m, wf_pool *pool, char *message); /* NULL with message[256] */
+/* an encode plan, a decode plan and a state, reused from batch to batch */
+typedef struct wf_decoder wf_decoder;
+/* NULL with message[256] */
+WF_API wf_decoder *wf_decoder_new(wf_transformer *m, wf_pool *pool, char *message);
 WF_API void wf_decoder_free(wf_decoder *d);
 /* Greedy decoding of a batch: src [b, s] right-padded, src_length [b]; at most max_new tokens each, end excluded, into out
  * [b, max_new] (padded with end_id) and their counts into out_length[b]. False: wf_decoder_error. */
@@ -94,7 +110,8 @@ WF_API bool wf_transformer_save(const wf_transformer *m, const char *path, bool 
 /* Read the configuration, record the model, load the weights (and moments if training and the file has them). */
 WF_API wf_transformer *wf_transformer_load(const wf_file *f, const wf_training_config *training, wf_dtype real, uint64_t seed, char *message);
 WF_API bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *c, char *message);
-WF_API bool wf_transformer_load_weights(wf_transformer *m, const wf_file *f, char *message); /* names of model.md; separate q, k, v too */
+/* names of model.md; separate q, k, v too */
+WF_API bool wf_transformer_load_weights(wf_transformer *m, const wf_file *f, char *message);
 
 #ifdef __cplusplus
 }

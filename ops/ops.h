@@ -18,8 +18,10 @@ extern "C" {
 WF_API wf_tensor *wf_sub(wf_tensor *a, wf_tensor *b);           /* a - b */
 WF_API wf_tensor *wf_mul(wf_tensor *a, wf_tensor *b);           /* a * b */
 WF_API wf_tensor *wf_div(wf_tensor *a, wf_tensor *b);           /* a / b */
-WF_API wf_tensor *wf_maximum(wf_tensor *a, wf_tensor *b);       /* max; a tie gives a the gradient */
-WF_API wf_tensor *wf_minimum(wf_tensor *a, wf_tensor *b);       /* min; a tie gives a the gradient */
+/* max; a tie gives a the gradient */
+WF_API wf_tensor *wf_maximum(wf_tensor *a, wf_tensor *b);
+/* min; a tie gives a the gradient */
+WF_API wf_tensor *wf_minimum(wf_tensor *a, wf_tensor *b);
 /* comparisons: reals or i32 in, 1 or 0 (real) out */
 WF_API wf_tensor *wf_equal(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_not_equal(wf_tensor *a, wf_tensor *b);
@@ -50,8 +52,10 @@ WF_API wf_tensor *wf_scale(wf_tensor *x, double scale);                /* scale 
 WF_API wf_tensor *wf_clamp(wf_tensor *x, double low, double high);
 
 /* ---- choosing: where.c ------------------------------------------------------------------------- */
-WF_API wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b);       /* condition != 0 ? a : b */
-WF_API wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value);      /* mask != 0 ? value : x */
+/* condition != 0 ? a : b */
+WF_API wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b);
+/* mask != 0 ? value : x */
+WF_API wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value);
 
 /* ---- reductions: reduce.c. axes: a bit per axis, WF_AXIS(i), or all of them ------------------------- */
 #define WF_AXIS(i) (1u << (i))
@@ -59,10 +63,14 @@ WF_API wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value);  
 #define WF_ALL_AXES 0x7fffffffu
 WF_API wf_tensor *wf_sum(wf_tensor *x, uint32_t axes, bool keepdim);
 WF_API wf_tensor *wf_mean(wf_tensor *x, uint32_t axes, bool keepdim);
-WF_API wf_tensor *wf_max(wf_tensor *x, uint32_t axes, bool keepdim);   /* ties share the gradient equally */
-WF_API wf_tensor *wf_square_sum(wf_tensor *x);                         /* sum of squares of all elements, shape [] */
-WF_API wf_tensor *wf_argmax(wf_tensor *x, int axis);                   /* i32, axis removed; the first of equals; not differentiable */
-WF_API wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes);    /* 1 / (product of those sizes, as bound), shape [] */
+/* ties share the gradient equally */
+WF_API wf_tensor *wf_max(wf_tensor *x, uint32_t axes, bool keepdim);
+/* sum of squares of all elements, shape [] */
+WF_API wf_tensor *wf_square_sum(wf_tensor *x);
+/* i32, axis removed; the first of equals; not differentiable */
+WF_API wf_tensor *wf_argmax(wf_tensor *x, int axis);
+/* 1 / (product of those sizes, as bound), shape [] */
+WF_API wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes);
 
 /* ---- products: matmul.c, einsum.c ------------------------------------------------------------------ */
 WF_API wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b);  /* [...,m,k] x [...,k,n] -> [...,m,n], leading axes broadcast;
@@ -76,29 +84,37 @@ WF_API wf_tensor *wf_einsum(const char *formula, wf_tensor *const *operands, int
 WF_API wf_tensor *wf_reshape(wf_tensor *x, int ndim, const int64_t *dims); /* leading and trailing WF_KEEPs copy axes; between
                              them sizes and at most one WF_REST: {KEEP,KEEP,H,REST} splits heads, {REST,KEEP} merges B and T */
 WF_API wf_tensor *wf_reshape_like(wf_tensor *x, wf_tensor *like);
-WF_API wf_tensor *wf_permute(wf_tensor *x, const int *order);         /* result axis i is x's axis order[i]; ndim entries */
+/* result axis i is x's axis order[i]; ndim entries */
+WF_API wf_tensor *wf_permute(wf_tensor *x, const int *order);
 WF_API wf_tensor *wf_transpose(wf_tensor *x, int a, int b);           /* swap two axes */
 WF_API wf_tensor *wf_squeeze(wf_tensor *x, uint32_t axes);            /* remove axes of size 1 */
-WF_API wf_tensor *wf_unsqueeze(wf_tensor *x, uint32_t axes);          /* insert axes of size 1 at these places of the result */
-WF_API wf_tensor *wf_slice(wf_tensor *x, int axis, int64_t from, int64_t to); /* [from, to); negative counts from the end, WF_END is the end */
+/* insert axes of size 1 at these places of the result */
+WF_API wf_tensor *wf_unsqueeze(wf_tensor *x, uint32_t axes);
+/* [from, to); negative counts from the end, WF_END is the end */
+WF_API wf_tensor *wf_slice(wf_tensor *x, int axis, int64_t from, int64_t to);
 #define WF_END INT64_MAX
 WF_API wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double value);
 WF_API wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis);
 WF_API wf_tensor *wf_broadcast_to(wf_tensor *x, wf_tensor *like);
-WF_API wf_tensor *wf_cast(wf_tensor *x, wf_dtype dtype);              /* i32 <-> real; gradient between reals only */
+/* i32 <-> real; gradient between reals only */
+WF_API wf_tensor *wf_cast(wf_tensor *x, wf_dtype dtype);
 WF_API wf_tensor *wf_detach(wf_tensor *x);                            /* x; no gradient passes */
 
 /* ---- index: index.c. ids are i32 ---------------------------------------------------------------------- */
-WF_API wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids);     /* [V,D], [...] -> [...,D]; an id outside 0..V-1 fails the run */
-WF_API wf_tensor *wf_gather(wf_tensor *x, wf_tensor *ids);            /* x[..., V], ids [...] -> [...]: one element of each row */
-WF_API wf_tensor *wf_arange(wf_tensor *like, int axis);               /* i32 [n]: P, P+1, ... with n the size of like's axis, P the position */
+/* [V,D], [...] -> [...,D]; an id outside 0..V-1 fails the run */
+WF_API wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids);
+/* x[..., V], ids [...] -> [...]: one element of each row */
+WF_API wf_tensor *wf_gather(wf_tensor *x, wf_tensor *ids);
+/* i32 [n]: P, P+1, ... with n the size of like's axis, P the position */
+WF_API wf_tensor *wf_arange(wf_tensor *like, int axis);
 
 /* ---- normalising: softmax.c, layer_norm.c -------------------------------------------------------------- */
 WF_API wf_tensor *wf_softmax(wf_tensor *x, wf_tensor *mask, bool causal);     /* last axis; mask (may be NULL) broadcasts to x, 0 = shut out;
                                                              causal: row i of the last two axes sees j <= i + (columns - rows);
                                                              a row with nothing open gives zeros and gradient zero */
 WF_API wf_tensor *wf_log_softmax(wf_tensor *x);
-WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps); /* last axis; weight, bias [D] or NULL */
+/* last axis; weight, bias [D] or NULL */
+WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps);
 
 /* ---- attention: attention.c ----------------------------------------------------------------------------- */
 typedef struct wf_attention_options {
@@ -115,7 +131,8 @@ WF_API wf_tensor *wf_attention(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tens
 WF_API wf_tensor *wf_attention_weights(wf_tensor *q, wf_tensor *k, wf_tensor *mask, const wf_attention_options *options);
 
 /* ---- training: dropout.c, cross_entropy.c, update.c ------------------------------------------------------- */
-WF_API wf_tensor *wf_dropout(wf_tensor *x, double rate, const char *site); /* inverted; identity outside training plans. site NULL: the scope */
+/* inverted; identity outside training plans. site NULL: the scope */
+WF_API wf_tensor *wf_dropout(wf_tensor *x, double rate, const char *site);
 typedef struct wf_cross_entropy_result {
     wf_tensor *loss;  /* sum over counted rows of the smoothed loss, shape [] */
     wf_tensor *nll;   /* sum of -log p[label], shape [] */
@@ -123,8 +140,10 @@ typedef struct wf_cross_entropy_result {
 } wf_cross_entropy_result;
 /* logits [...,V], labels [...] i32; rows labelled ignore_index count nothing. smoothing as PyTorch's label_smoothing. */
 WF_API wf_cross_entropy_result wf_cross_entropy(wf_tensor *logits, wf_tensor *labels, double smoothing, int32_t ignore_index);
-WF_API wf_tensor *wf_cache(wf_tensor *x, int axis);                  /* cache.c: identity, or with a state all rows so far */
-WF_API wf_tensor *wf_check_finite(wf_tensor *x, const char *what);   /* x; a NaN or Inf in it fails the run, saying what */
+/* cache.c: identity, or with a state all rows so far */
+WF_API wf_tensor *wf_cache(wf_tensor *x, int axis);
+/* x; a NaN or Inf in it fails the run, saying what */
+WF_API wf_tensor *wf_check_finite(wf_tensor *x, const char *what);
 /* Updates: fetched like values, performed after everything that reads their leaves; a failed run performs none. */
 WF_API wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value);      /* leaf = value */
 /* rates: real [n], the first is the rate; scale: real [] multiplies the gradient (clipping, 1/count) */
