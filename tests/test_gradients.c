@@ -217,11 +217,12 @@ static const wf_op *honest; /* the op that a mutant was copied from */
 /* The shares that the honest op gives to the operands in need (each operand another tensor). */
 static void honest_shares(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     wf_tensor *twin = wf_record(honest, y->n_in, y->in, y->attrs);
-    wf_tensor *results[] = { twin, twin + 1, twin + 2 }, *x[WF_MAX_OPERANDS], *shares[WF_MAX_OPERANDS];
-    int place[WF_MAX_OPERANDS], n = 0;
+    wf_tensor *results[WF_MAX_RESULTS], *x[WF_MAX_OPERANDS], *shares[WF_MAX_OPERANDS];
+    int place[WF_MAX_OPERANDS], n = 0, n_results = honest->results ? honest->results : 1;
+    for (int k = 0; k < n_results; k++) results[k] = twin + k;
     for (int i = 0; i < y->n_in; i++)
         if (need >> i & 1) place[n] = i, x[n++] = y->in[i];
-    wf_vjp(results, dy, honest->results > 1 ? honest->results : 1, x, n, shares);
+    wf_vjp(results, dy, n_results, x, n, shares);
     for (int i = 0; i < n; i++) dx[place[i]] = shares[i];
 }
 
