@@ -1,7 +1,8 @@
 /* tests/test_tools.c - the command-line programs, run as people run them.
  *
- * Every test works in an empty folder of its own, with the programs of the build folder that WEFT_TOOLS
- * names in front of the PATH. Commands are lines of shell; `run` gives their exit code and both outputs. */
+ * Every test works in an empty folder of its own, with the programs of the build folder that
+ * WEFT_TOOLS names in front of the PATH. Commands are lines of shell; `run` gives their exit code
+ * and both outputs. */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -78,7 +79,7 @@ static void leave_folder(void) {
 
 static bool same_files(const char *a, const char *b) { return run("cmp %s %s", a, b)->status == 0; }
 
-/* ---- help -------------------------------------------------------------------------------------- */
+/* ---- help ---------------------------------------------------------------------------------- */
 
 static const char *const programs[] = { "train", "generate", "graph", "inspect" };
 
@@ -113,7 +114,7 @@ START_TEST(unknown_option_names_the_nearest) {
 }
 END_TEST
 
-/* ---- refusals: a command, its exit code, and what its sentence must say --------------------------- */
+/* ---- refusals: a command, its exit code, and what its sentence must say -------------------- */
 
 static const struct refusal {
     const char *command;
@@ -183,7 +184,7 @@ START_TEST(dashes_and_underscores_are_alike) {
 }
 END_TEST
 
-/* ---- training ----------------------------------------------------------------------------------- */
+/* ---- training ------------------------------------------------------------------------------ */
 
 START_TEST(training_learns_and_generates) {
     ok("train --task copy --seed 3 --min-len 2 --max-len 4 --d-model 32 --heads 2 --layers 1 --d-ff 64 --max-steps 900 "
@@ -305,7 +306,7 @@ START_TEST(full_disk_is_a_failure) {
 }
 END_TEST
 
-/* ---- generating and inspecting ----------------------------------------------------------------------- */
+/* ---- generating and inspecting ------------------------------------------------------------- */
 
 START_TEST(bad_line_is_named) {
     static const struct { const char *line, *says; } lines[] = {
@@ -414,7 +415,7 @@ START_TEST(model_file_says_nothing_of_its_making) {
 }
 END_TEST
 
-/* ---- the tasks --------------------------------------------------------------------------------------- */
+/* ---- the tasks ----------------------------------------------------------------------------- */
 
 /* What a task makes is on stderr of a training, as samples: source | reference | output. */
 START_TEST(tasks_ask_what_they_say) {

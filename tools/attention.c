@@ -1,6 +1,7 @@
 /* tools/attention.c - where a model looks, as JSON and as a heat map. See attention.h.
  *
- * A row of weights belongs to the query of one target position: the token fed there is the row's label. */
+ * A row of weights belongs to the query of one target position: the token fed there is the row's
+ * label. */
 #include "attention.h"
 
 #include <stdlib.h>
@@ -14,9 +15,12 @@ bool attention_new(attention *a, wf_transformer *m, wf_pool *pool, char *message
     return wf_plan_ok(a->plan);
 }
 
-void attention_free(attention *a) { wf_plan_free(a->plan); }
+void attention_free(attention *a) {
+    wf_plan_free(a->plan);
+}
 
-bool attention_run(attention *a, int64_t n, const int32_t *src, int64_t t, const int32_t *tgt, char *message) {
+bool attention_run(attention *a, int64_t n, const int32_t *src, int64_t t, const int32_t *tgt,
+                   char *message) {
     wf_plan *p = a->plan;
     int32_t length = (int32_t)n;
     bool ok = wf_bind(p, "B", 1) && wf_bind(p, "S", n) && wf_bind(p, "T", t) &&
@@ -29,7 +33,8 @@ bool attention_run(attention *a, int64_t n, const int32_t *src, int64_t t, const
 /* The weights [1, H, rows, columns] of one layer, malloc'ed; NULL: none to be had. */
 static float *weights_of(attention *a, const wf_tensor *weights, int64_t shape[WF_MAX_DIMS]) {
     float *values = NULL;
-    if (wf_bound_shape(a->plan, weights, shape) == 4) values = malloc(wf_bound_bytes(a->plan, weights));
+    if (wf_bound_shape(a->plan, weights, shape) == 4)
+        values = malloc(wf_bound_bytes(a->plan, weights));
     if (values && wf_fetch(a->plan, weights, values)) return values;
     free(values);
     return NULL;
@@ -45,7 +50,8 @@ static void matrix_json(FILE *out, const float *w, int64_t rows, int64_t columns
 }
 
 /* ,"<kind>":[[head, head, ...], layer, ...]: every head is rows of queries over columns of keys. */
-static bool kind_json(attention *a, const char *kind, wf_tensor *const *layers, int64_t n, FILE *out) {
+static bool kind_json(attention *a, const char *kind, wf_tensor *const *layers, int64_t n,
+                      FILE *out) {
     json_key(out, kind);
     for (int64_t layer = 0; layer < n; layer++) {
         int64_t shape[WF_MAX_DIMS];
@@ -62,10 +68,12 @@ static bool kind_json(attention *a, const char *kind, wf_tensor *const *layers, 
     return true;
 }
 
-bool attention_json(attention *a, int64_t n, const int32_t *src, int64_t t, const int32_t *tgt, FILE *out) {
+bool attention_json(attention *a, int64_t n, const int32_t *src, int64_t t, const int32_t *tgt,
+                    FILE *out) {
     const wf_transformer *m = a->model;
     int64_t layers = m->config.decoder_layers;
-    wf_tensor **self = calloc((size_t)layers, sizeof *self), **cross = calloc((size_t)layers, sizeof *cross);
+    wf_tensor **self = calloc((size_t)layers, sizeof *self),
+              **cross = calloc((size_t)layers, sizeof *cross);
     bool ok = self && cross;
     for (int64_t i = 0; ok && i < layers; i++)
         self[i] = m->decoder_weights[i].self, cross[i] = m->decoder_weights[i].cross;
@@ -74,7 +82,8 @@ bool attention_json(attention *a, int64_t n, const int32_t *src, int64_t t, cons
         json_ints(out, "source", src, n);
         json_ints(out, "target", tgt, t);
         ok = kind_json(a, "encoder_self", m->encoder_weights, m->config.encoder_layers, out) &&
-             kind_json(a, "decoder_self", self, layers, out) && kind_json(a, "cross", cross, layers, out);
+             kind_json(a, "decoder_self", self, layers, out) &&
+             kind_json(a, "cross", cross, layers, out);
         json_end(out);
     }
     free(self);
@@ -94,7 +103,8 @@ static const char **labels_of(const int32_t *ids, int64_t n) {
     return labels;
 }
 
-bool attention_svg(attention *a, int64_t n, const int32_t *src, int64_t t, const int32_t *tgt, FILE *out) {
+bool attention_svg(attention *a, int64_t n, const int32_t *src, int64_t t, const int32_t *tgt,
+                   FILE *out) {
     const wf_transformer *m = a->model;
     int64_t last = m->config.decoder_layers - 1, shape[WF_MAX_DIMS];
     char title[80];
@@ -102,10 +112,15 @@ bool attention_svg(attention *a, int64_t n, const int32_t *src, int64_t t, const
     float *w = weights_of(a, m->decoder_weights[last].cross, shape);
     snprintf(title, sizeof title, "Cross-attention of decoder layer %lld", (long long)last);
     bool ok = rows && columns && w &&
-              svg_heat_map(out, &(struct svg_heat_map){
-                  .title = title, .weights = w, .heads = shape[1], .rows = t, .columns = n,
-                  .row_labels = rows, .column_labels = columns,
-                  .row_axis = "token fed to the decoder", .column_axis = "source token" });
+              svg_heat_map(out, &(struct svg_heat_map){ .title = title,
+                                                        .weights = w,
+                                                        .heads = shape[1],
+                                                        .rows = t,
+                                                        .columns = n,
+                                                        .row_labels = rows,
+                                                        .column_labels = columns,
+                                                        .row_axis = "token fed to the decoder",
+                                                        .column_axis = "source token" });
     free(w);
     free(rows);
     free(columns);

@@ -30,8 +30,8 @@ static bool parameter_not_finite(wf_tensor *const *params, int n, float *buffer,
 }
 
 /* fetch[0] is the loss; the gradients follow in the order of the parameters. */
-static bool gradient_not_finite(wf_plan *p, wf_tensor *const *fetch, wf_tensor *const *params, int n,
-                                float *buffer, char name[256]) {
+static bool gradient_not_finite(wf_plan *p, wf_tensor *const *fetch, wf_tensor *const *params,
+                                int n, float *buffer, char name[256]) {
     float loss, square = 0;
     if (!wf_run(p) || !wf_fetch(p, fetch[0], &loss)) return false;
     if (!isfinite(loss)) return snprintf(name, 256, "loss (%g)", (double)loss), true;
@@ -58,9 +58,13 @@ bool find_non_finite(wf_transformer *m, const batch *b, uint64_t step, char name
         buffer = parameter_buffer(params, n);
         fetch[0] = m->loss.loss;
         for (int i = 0; i < n; i++) fetch[i + 1] = m->optimizer.grads[i];
-        p = wf_plan_new(m->graph, &(wf_plan_options){
-            .fetch = fetch, .n_fetch = n + 1, .training = true, .n_feed = 4,
-            .feed = (wf_tensor *[]){ m->src, m->src_length, m->tgt, m->labels } });
+        p = wf_plan_new(m->graph,
+                        &(wf_plan_options){
+                            .fetch = fetch,
+                            .n_fetch = n + 1,
+                            .training = true,
+                            .n_feed = 4,
+                            .feed = (wf_tensor *[]){ m->src, m->src_length, m->tgt, m->labels } });
         wf_random_step(p, step, 0);
     }
     if (buffer)

@@ -5,8 +5,8 @@
 #include "../models/transformer.h"
 #include "tasks.h"
 
-/* Repeat the step without its update and name the first thing that is not finite: a parameter, the loss, or
- * a gradient. False: everything is finite, and the step failed for another reason. */
+/* Repeat the step without its update and name the first thing that is not finite: a parameter, the
+ * loss, or a gradient. False: everything is finite, and the step failed for another reason. */
 bool find_non_finite(wf_transformer *m, const batch *b, uint64_t step, char name[256]);
 
 #endif

@@ -14,7 +14,8 @@ bool evaluator_new(evaluator *e, wf_transformer *m, wf_pool *pool, int64_t max_l
     e->plan = wf_transformer_eval_plan(m, pool);
     e->out = calloc(ROWS * (size_t)(max_len + 1), sizeof *e->out);
     e->out_length = calloc(ROWS, sizeof *e->out_length);
-    if (batch_new(&e->batch, ROWS, max_len) && e->out && e->out_length && wf_plan_ok(e->plan)) return true;
+    if (batch_new(&e->batch, ROWS, max_len) && e->out && e->out_length && wf_plan_ok(e->plan))
+        return true;
     snprintf(message, 256, "%s", wf_plan_ok(e->plan) ? "out of memory" : wf_plan_error(e->plan));
     return false;
 }
@@ -58,24 +59,27 @@ static char *sample_text(const batch *b, int64_t row, const int32_t *out, int64_
     return text;
 }
 
-/* What the model generates for one batch; out_length counts up to S + 1, so that one too many shows. */
+/* What the model generates for one batch; out_length counts up to S + 1, so that one too many
+ * shows. */
 static bool add_exact(evaluator *e, int64_t first, evaluation *v) {
     const batch *b = &e->batch;
     int64_t width = b->S + 1;
-    if (!wf_decode_greedy(e->decoder, (int)b->B, (int)b->S, b->src, b->src_length, (int)width, e->out,
-                          e->out_length))
+    if (!wf_decode_greedy(e->decoder, (int)b->B, (int)b->S, b->src, b->src_length, (int)width,
+                          e->out, e->out_length))
         return false;
     for (int64_t i = 0; i < b->B; i++) {
         const int32_t *out = e->out + i * width;
         int64_t n = b->src_length[i];
-        v->exact += e->out_length[i] == n && memcmp(out, b->answer + i * b->S, (size_t)n * sizeof *out) == 0;
+        v->exact += e->out_length[i] == n &&
+                    memcmp(out, b->answer + i * b->S, (size_t)n * sizeof *out) == 0;
         v->sequences++;
         if (first + i < SAMPLES) v->samples[first + i] = sample_text(b, i, out, e->out_length[i]);
     }
     return true;
 }
 
-bool evaluate(evaluator *e, const task *t, task_stream stream, int64_t n, evaluation *out, char *message) {
+bool evaluate(evaluator *e, const task *t, task_stream stream, int64_t n, evaluation *out,
+              char *message) {
     *out = (evaluation){ 0 };
     for (int64_t first = 0; first < n; first += ROWS) {
         batch_fill(&e->batch, t, stream, (uint64_t)first, n - first < ROWS ? n - first : ROWS);

@@ -1,7 +1,8 @@
-/* tools/generate.c - reads lines of token ids, writes what the model makes of them, in the same order.
+/* tools/generate.c - reads lines of token ids, writes what the model makes of them, in the same
+ * order.
  *
- * Greedy decoding with cached keys and values, a batch of lines at a time; a line's output does not depend
- * on the lines beside it. */
+ * Greedy decoding with cached keys and values, a batch of lines at a time; a line's output does
+ * not depend on the lines beside it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +25,15 @@ static option rows[] = {
     NAME("input", set.input, "lines of token ids", .letter = 'i', .fallback = "stdin"),
     NAME("output", set.output, "a line of token ids for each", .letter = 'o', .fallback = "stdout"),
     NAME("attention", set.attention,
-         "every attention weight as JSON, one object a line; or, if it ends in .svg, the first line's "
+         "every attention weight as JSON, one object a line; or, if it ends in .svg, the first "
+         "line's "
          "cross-attention as a picture"),
 
     GROUP("Decoding"),
     REAL("max-len-a", set.max_len_a, 0, 1000, "a source of n tokens gets at most a n + b"),
     REAL("max-len-b", set.max_len_b, 0, 100000, "the b in it"),
-    COUNT("batch-size", set.batch_size, 1, 4096, "lines at a time; the output does not depend on it"),
+    COUNT("batch-size", set.batch_size, 1, 4096,
+          "lines at a time; the output does not depend on it"),
     COUNT("threads", set.threads, 1, 256, "nor on this", .fallback = "processors, at most 8"),
 };
 
@@ -51,17 +54,17 @@ typedef struct work {
     attention attention;
     lines in;
     FILE *out, *picture;
-    int64_t most;             /* tokens that the model takes; a target has the start token too */
-    int64_t low, high;        /* lengths it was trained on; high 0: not known */
-    int64_t n;                /* lines in the batch */
-    int32_t *ids, *length;    /* [batch_size, most], [batch_size] */
+    int64_t most;          /* tokens that the model takes; a target has the start token too */
+    int64_t low, high;     /* lengths it was trained on; high 0: not known */
+    int64_t n;             /* lines in the batch */
+    int32_t *ids, *length; /* [batch_size, most], [batch_size] */
     int32_t *src, *result, *result_length; /* the batch as it is fed, and what comes back */
-    int32_t *tgt;             /* [most]: one output after the start token, for the attention */
-    int64_t first;            /* line number of the batch's first line */
+    int32_t *tgt;  /* [most]: one output after the start token, for the attention */
+    int64_t first; /* line number of the batch's first line */
     int64_t out_of_range, unfinished, drawn;
 } work;
 
-/* ---- opening ------------------------------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------------------------- */
 
 static void check_outputs(void) {
     char message[WF_MESSAGE];
@@ -115,11 +118,13 @@ static void open_work(work *w) {
     check_outputs();
     w->pool = wf_pool_new((int)(set.threads ? set.threads : processors()));
     open_model(w);
-    if (!lines_open(&w->in, set.input)) fail(&self, "%s can't be read: %s", set.input, strerror(errno));
+    if (!lines_open(&w->in, set.input))
+        fail(&self, "%s can't be read: %s", set.input, strerror(errno));
     w->out = set.output ? open_output(set.output) : stdout;
     if (set.attention) w->picture = open_output(set.attention);
     w->most = w->model->config.max_len;
-    size_t batch = (size_t)set.batch_size, most = (size_t)w->most; /* range-checked when the model was read */
+    size_t batch = (size_t)set.batch_size,
+           most = (size_t)w->most; /* range-checked when the model was read */
     w->ids = calloc(batch * most, sizeof *w->ids);
     w->src = calloc(batch * most, sizeof *w->src);
     w->result = calloc(batch * most, sizeof *w->result);
@@ -136,13 +141,14 @@ static void close_work(work *w) {
     wf_decoder_free(w->decoder);
     wf_transformer_free(w->model);
     wf_pool_free(w->pool);
-    free(w->ids), free(w->src), free(w->result), free(w->length), free(w->result_length), free(w->tgt);
+    free(w->ids), free(w->src), free(w->result), free(w->length), free(w->result_length),
+        free(w->tgt);
 }
 
-/* ---- a batch -------------------------------------------------------------------------------------- */
+/* ---- a batch ------------------------------------------------------------------------------- */
 
-/* The most that line i may get: a function of its own length alone. The decoder is asked for one more, so
- * that an output that ends there is told from one that is cut. */
+/* The most that line i may get: a function of its own length alone. The decoder is asked for one
+ * more, so that an output that ends there is told from one that is cut. */
 static int64_t limit_of(const work *w, int64_t i) {
     double limit = set.max_len_a * w->length[i] + set.max_len_b;
     return limit < 1 ? 1 : limit < (double)w->most - 1 ? (int64_t)limit : w->most - 1;
@@ -156,8 +162,10 @@ static void draw(work *w, int64_t i, const int32_t *out, int64_t n) {
     if (svg && w->drawn++ > 0) return;
     w->tgt[0] = w->model->config.start_id;
     memcpy(w->tgt + 1, out, (size_t)n * sizeof *out);
-    if (!attention_run(&w->attention, w->length[i], src, n + 1, w->tgt, message)) fail(&self, "%s", message);
-    if (!(svg ? attention_svg : attention_json)(&w->attention, w->length[i], src, n + 1, w->tgt, w->picture))
+    if (!attention_run(&w->attention, w->length[i], src, n + 1, w->tgt, message))
+        fail(&self, "%s", message);
+    if (!(svg ? attention_svg : attention_json)(&w->attention, w->length[i], src, n + 1, w->tgt,
+                                                w->picture))
         fail(&self, "%s could not be written", set.attention);
 }
 
@@ -181,8 +189,8 @@ static void run_batch(work *w) {
         memset(w->src + i * longest, 0, (size_t)longest * sizeof *w->src);
         memcpy(w->src + i * longest, w->ids + i * w->most, (size_t)w->length[i] * sizeof *w->src);
     }
-    if (!wf_decode_greedy(w->decoder, (int)w->n, (int)longest, w->src, w->length, (int)width, w->result,
-                          w->result_length))
+    if (!wf_decode_greedy(w->decoder, (int)w->n, (int)longest, w->src, w->length, (int)width,
+                          w->result, w->result_length))
         fail(&self, "line %lld: %s", (long long)w->first, wf_decoder_error(w->decoder));
     for (int64_t i = 0; i < w->n; i++) write_line(w, i, width);
     fflush(w->out);
@@ -197,7 +205,8 @@ static _Noreturn void refuse_line(work *w, const char *why) {
 
 static void add_line(work *w, const char *line) {
     char message[WF_MESSAGE];
-    int64_t n = parse_ids(line, w->model->config.src_vocab, w->most, w->ids + w->n * w->most, message);
+    int64_t n =
+        parse_ids(line, w->model->config.src_vocab, w->most, w->ids + w->n * w->most, message);
     if (n < 0) refuse_line(w, message);
     if (w->high && (n < w->low || n > w->high)) w->out_of_range++;
     if (w->n == 0) w->first = w->in.number;
@@ -208,11 +217,19 @@ static void generate(work *w) {
     char *line;
     for (;;) {
         switch (lines_next(&w->in, w->n == 0, &line)) {
-        case LINE_READ: add_line(w, line); break;
-        case LINE_WAIT: run_batch(w); continue;
-        case LINE_END: run_batch(w); return;
-        case LINE_TOO_LONG: w->in.number++, refuse_line(w, "it is longer than a megabyte");
-        case LINE_FAILED: run_batch(w), fail(&self, "the input can't be read: %s", strerror(errno));
+        case LINE_READ:
+            add_line(w, line);
+            break;
+        case LINE_WAIT:
+            run_batch(w);
+            continue;
+        case LINE_END:
+            run_batch(w);
+            return;
+        case LINE_TOO_LONG:
+            w->in.number++, refuse_line(w, "it is longer than a megabyte");
+        case LINE_FAILED:
+            run_batch(w), fail(&self, "the input can't be read: %s", strerror(errno));
         }
         if (w->n == set.batch_size) run_batch(w);
     }
@@ -221,18 +238,23 @@ static void generate(work *w) {
 static void warn_of_limits(const work *w) {
     if (w->out_of_range)
         warn(&self, "%lld of %lld lines are outside the %lld..%lld tokens the model was trained on",
-             (long long)w->out_of_range, (long long)w->in.number, (long long)w->low, (long long)w->high);
+             (long long)w->out_of_range, (long long)w->in.number, (long long)w->low,
+             (long long)w->high);
     if (w->unfinished)
-        warn(&self, "%lld of %lld lines were cut before an end token; --max-len-a and --max-len-b give more room",
+        warn(&self,
+             "%lld of %lld lines were cut before an end token; --max-len-a and --max-len-b give "
+             "more room",
              (long long)w->unfinished, (long long)w->in.number);
 }
 
 static int close_outputs(const work *w) {
     int status = EXIT_DONE;
     if (w->picture && fclose(w->picture) != 0)
-        warn(&self, "%s could not be written: %s", set.attention, strerror(errno)), status = EXIT_FAILED;
+        warn(&self, "%s could not be written: %s", set.attention, strerror(errno)),
+            status = EXIT_FAILED;
     if (w->out != stdout && (ferror(w->out) | fclose(w->out)) != 0)
-        warn(&self, "%s could not be written: %s", set.output, strerror(errno)), status = EXIT_FAILED;
+        warn(&self, "%s could not be written: %s", set.output, strerror(errno)),
+            status = EXIT_FAILED;
     return close_stdout(&self, status);
 }
 

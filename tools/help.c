@@ -34,8 +34,10 @@ static void wrap(FILE *out, int column, const char *text) {
 static void describe_range(const option *o, char *text, size_t size) {
     char low[OPTION_TEXT_SIZE], high[OPTION_TEXT_SIZE];
     range_text(o, o->min, low);
-    if (o->max >= 1e9) snprintf(text, size, "%s or more", low);
-    else snprintf(text, size, "%s..%s", low, range_text(o, o->max, high));
+    if (o->max >= 1e9)
+        snprintf(text, size, "%s or more", low);
+    else
+        snprintf(text, size, "%s..%s", low, range_text(o, o->max, high));
 }
 
 /* The help, and "(default 64; 1..4096)" after it, as far as there is something to say. */
@@ -43,7 +45,8 @@ static void describe(const option *o, char *text, size_t size) {
     char value[OPTION_TEXT_SIZE], range[80] = "";
     const char *standard = o->fallback ? o->fallback : option_text(o, value);
     if (o->kind == OPTION_COUNT || o->kind == OPTION_REAL) describe_range(o, range, sizeof range);
-    if (!*standard && !*range) snprintf(text, size, "%s", o->help);
+    if (!*standard && !*range)
+        snprintf(text, size, "%s", o->help);
     else
         snprintf(text, size, "%s (%s%s%s%s)", o->help, *standard ? "default " : "", standard,
                  *standard && *range ? "; " : "", range);
@@ -53,8 +56,8 @@ static void print_option(const option *o, FILE *out) {
     char head[160], text[400];
     char letter[5] = "    ";
     if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
-    int column = snprintf(head, sizeof head, "  %s--%s%s%s", letter, o->name, o->argument ? " " : "",
-                          o->argument ? o->argument : "");
+    int column = snprintf(head, sizeof head, "  %s--%s%s%s", letter, o->name,
+                          o->argument ? " " : "", o->argument ? o->argument : "");
     fputs(head, out);
     describe(o, text, sizeof text);
     wrap(out, column, text);
@@ -64,8 +67,10 @@ void help_print(const program *p, FILE *out) {
     fprintf(out, "%s: %s\n\nExamples\n%s", p->name, p->purpose, p->examples);
     if (p->operand_name) fprintf(out, "\nUsage\n  %s [options] %s\n", p->name, p->operand_name);
     for (int i = 0; i < p->n; i++) {
-        if (!p->options[i].help) fprintf(out, "\n%s\n", p->options[i].name);
-        else print_option(&p->options[i], out);
+        if (!p->options[i].help)
+            fprintf(out, "\n%s\n", p->options[i].name);
+        else
+            print_option(&p->options[i], out);
     }
     fputs("\nAlways there\n", out);
     print_option(&(option){ .name = "help", .letter = 'h', .help = "print this page" }, out);

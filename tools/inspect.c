@@ -1,4 +1,5 @@
-/* tools/inspect.c - what is in a model file: configuration, parameters, sizes, statistics, finite or not. */
+/* tools/inspect.c - what is in a model file: configuration, parameters, sizes, statistics, finite
+ * or not. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -46,7 +47,8 @@ static double element(const wf_entry *e, int64_t i) {
 }
 
 static bool readable(const wf_entry *e) {
-    return strcmp(e->dtype, "F32") == 0 || strcmp(e->dtype, "F64") == 0 || strcmp(e->dtype, "I32") == 0;
+    return strcmp(e->dtype, "F32") == 0 || strcmp(e->dtype, "F64") == 0 ||
+           strcmp(e->dtype, "I32") == 0;
 }
 
 /* Two passes: a variance of differences does not cancel. */
@@ -57,7 +59,10 @@ static statistics look_at(const wf_entry *e) {
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < s.count; i++) {
         double x = element(e, i);
-        if (!isfinite(x)) { s.not_finite++; continue; }
+        if (!isfinite(x)) {
+            s.not_finite++;
+            continue;
+        }
         sum += x;
         if (x < s.min) s.min = x;
         if (x > s.max) s.max = x;
@@ -124,9 +129,12 @@ static void show_metadata(const wf_file *f) {
 }
 
 /* A line of its own: the moments of an optimizer are not parameters. */
-static bool is_moment(const wf_entry *e) { return strncmp(e->name, "optimizer.", 10) == 0; }
+static bool is_moment(const wf_entry *e) {
+    return strncmp(e->name, "optimizer.", 10) == 0;
+}
 
-static void show_summary(const wf_file *f, int64_t parameters, int64_t moments, int64_t bytes, bool finite) {
+static void show_summary(const wf_file *f, int64_t parameters, int64_t moments, int64_t bytes,
+                         bool finite) {
     char a[OPTION_TEXT_SIZE], b[OPTION_TEXT_SIZE], c[OPTION_TEXT_SIZE];
     if (json) {
         json_begin(stdout, "file");
@@ -140,7 +148,8 @@ static void show_summary(const wf_file *f, int64_t parameters, int64_t moments, 
         return;
     }
     printf("\n%d tensors: %s parameters and %s optimizer moments in %s; %s; %s\n", wf_file_count(f),
-           thousands((double)parameters, a), thousands((double)moments, b), bytes_text((double)bytes, c),
+           thousands((double)parameters, a), thousands((double)moments, b),
+           bytes_text((double)bytes, c),
            wf_file_checked(f) ? "the checksum is right" : "no checksum",
            finite ? "all values are finite" : "NOT all values are finite");
 }
@@ -149,13 +158,15 @@ static void show_tensors(const wf_file *f) {
     int64_t parameters = 0, moments = 0, bytes = 0;
     bool finite = true;
     if (!json)
-        printf("\n%-52s %-4s %-12s %10s %10s %9s %10s %10s\n", "Tensor", "type", "shape", "elements", "mean",
-               "std", "min", "max");
+        printf("\n%-52s %-4s %-12s %10s %10s %9s %10s %10s\n", "Tensor", "type", "shape",
+               "elements", "mean", "std", "min", "max");
     for (int i = 0; i < wf_file_count(f); i++) {
         const wf_entry *e = wf_file_at(f, i);
         statistics s = look_at(e);
-        if (json) send_tensor(e, &s);
-        else print_tensor(e, &s);
+        if (json)
+            send_tensor(e, &s);
+        else
+            print_tensor(e, &s);
         *(is_moment(e) ? &moments : &parameters) += s.count;
         bytes += (int64_t)e->bytes;
         finite &= s.not_finite == 0;
@@ -163,7 +174,7 @@ static void show_tensors(const wf_file *f) {
     show_summary(f, parameters, moments, bytes, finite);
 }
 
-/* Files from elsewhere have no configuration that could be read: that is said, and is no failure. */
+/* Files from elsewhere have no configuration to be read: that is said, and is no failure. */
 static void show_configuration(const wf_file *f) {
     wf_transformer_config c;
     char message[WF_MESSAGE];
@@ -173,9 +184,10 @@ static void show_configuration(const wf_file *f) {
         return;
     }
     printf("%s: a Transformer of width %" PRId64 ", %" PRId64 " heads, %" PRId64 " + %" PRId64
-           " layers, feed-forward %" PRId64 ", vocabularies %" PRId64 " and %" PRId64 ", up to %" PRId64 " tokens\n",
-           path, c.d_model, c.num_heads, c.encoder_layers, c.decoder_layers, c.dim_feedforward, c.src_vocab,
-           c.tgt_vocab, c.max_len);
+           " layers, feed-forward %" PRId64 ", vocabularies %" PRId64 " and %" PRId64
+           ", up to %" PRId64 " tokens\n",
+           path, c.d_model, c.num_heads, c.encoder_layers, c.decoder_layers, c.dim_feedforward,
+           c.src_vocab, c.tgt_vocab, c.max_len);
 }
 
 int main(int argc, char **argv) {

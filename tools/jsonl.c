@@ -11,9 +11,12 @@ void json_number(FILE *out, double value) {
 void json_string(FILE *out, const char *value) {
     fputc('"', out);
     for (const char *c = value; *c; c++) {
-        if (*c == '"' || *c == '\\') fprintf(out, "\\%c", *c);
-        else if ((unsigned char)*c < 0x20) fprintf(out, "\\u%04x", (unsigned)*c);
-        else fputc(*c, out);
+        if (*c == '"' || *c == '\\')
+            fprintf(out, "\\%c", *c);
+        else if ((unsigned char)*c < 0x20)
+            fprintf(out, "\\u%04x", (unsigned)*c);
+        else
+            fputc(*c, out);
     }
     fputc('"', out);
 }
@@ -29,7 +32,9 @@ void json_begin(FILE *out, const char *event) {
     json_string(out, event);
 }
 
-void json_end(FILE *out) { fputs("}\n", out); }
+void json_end(FILE *out) {
+    fputs("}\n", out);
+}
 
 void json_int(FILE *out, const char *key, int64_t value) {
     json_key(out, key);

@@ -1,7 +1,7 @@
-/* tools/jsonl.h - JSON lines: one object per line, null for what is not finite. Writing only; flat objects.
+/* tools/jsonl.h - JSON lines: one object per line, null for what is not finite. Writing only.
  *
- *     json_begin(out, "step"), json_int(out, "step", 5), json_real(out, "loss", 0.5), json_end(out);
- *     {"event":"step","step":5,"loss":0.5} */
+ *     json_begin(out, "step"), json_int(out, "step", 5), json_end(out);
+ *     {"event":"step","step":5} */
 #ifndef WEFT_TOOLS_JSONL_H
 #define WEFT_TOOLS_JSONL_H
 

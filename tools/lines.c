@@ -76,12 +76,13 @@ int64_t parse_ids(const char *line, int64_t vocab, int64_t most, int32_t *ids, c
             return -1;
         }
         if (id < 0 || id >= vocab) {
-            snprintf(message, 256, "token id %.*s is outside 0..%lld", length < 40 ? length : 40, at,
-                     (long long)vocab - 1);
+            snprintf(message, 256, "token id %.*s is outside 0..%lld", length < 40 ? length : 40,
+                     at, (long long)vocab - 1);
             return -1;
         }
         if (n == most) {
-            snprintf(message, 256, "more than %lld tokens, which is the most the model takes", (long long)most);
+            snprintf(message, 256, "more than %lld tokens, which is the most the model takes",
+                     (long long)most);
             return -1;
         }
         ids[n] = (int32_t)id;

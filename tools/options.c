@@ -1,4 +1,5 @@
-/* tools/options.c - command lines from a table: parsing and refusals. The help is in help.c. See options.h. */
+/* tools/options.c - command lines from a table: parsing and refusals. The help is in help.c. See
+ * options.h. */
 #include "options.h"
 
 #include <errno.h>
@@ -48,7 +49,7 @@ int close_stdout(const program *p, int status) {
     return status == EXIT_DONE ? EXIT_FAILED : status;
 }
 
-/* ---- values ---------------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------------------------- */
 
 /* "1e-09" says no more than "1e-9". */
 static void shorten_exponent(char *text) {
@@ -70,7 +71,9 @@ const char *shortest(double value, char buffer[OPTION_TEXT_SIZE]) {
 }
 
 /* The length of the word at text, which ends at '|' or at the end. */
-static size_t word_length(const char *text) { return strcspn(text, "|"); }
+static size_t word_length(const char *text) {
+    return strcspn(text, "|");
+}
 
 static const char *word_at(const char *words, int place) {
     while (place-- > 0) words += word_length(words) + 1;
@@ -104,7 +107,8 @@ static bool set_number(option *o, const char *text, char *message) {
     int64_t count = whole ? strtoll(text, &end, 10) : 0;
     double number = whole ? (double)count : strtod(text, &end);
     if (end == text || *end != '\0' || isnan(number)) {
-        snprintf(message, 256, "--%s: '%.60s' is not a %snumber", o->name, text, whole ? "whole " : "");
+        snprintf(message, 256, "--%s: '%.60s' is not a %snumber", o->name, text,
+                 whole ? "whole " : "");
         return false;
     }
     if (errno == ERANGE || number < o->min || number > o->max) {
@@ -113,17 +117,25 @@ static bool set_number(option *o, const char *text, char *message) {
                  range_text(o, o->min, low), range_text(o, o->max, high));
         return false;
     }
-    if (whole) *(int64_t *)o->value = count;
-    else *(double *)o->value = number;
+    if (whole)
+        *(int64_t *)o->value = count;
+    else
+        *(double *)o->value = number;
     return true;
 }
 
 bool option_set(option *o, const char *text, char *message) {
     switch (o->kind) {
-    case OPTION_FLAG: *(bool *)o->value = true; return true;
-    case OPTION_CHOICE: return set_choice(o, text, message);
-    case OPTION_STRING: *(const char **)o->value = text; return true;
-    default: return set_number(o, text, message);
+    case OPTION_FLAG:
+        *(bool *)o->value = true;
+        return true;
+    case OPTION_CHOICE:
+        return set_choice(o, text, message);
+    case OPTION_STRING:
+        *(const char **)o->value = text;
+        return true;
+    default:
+        return set_number(o, text, message);
     }
 }
 
@@ -134,11 +146,12 @@ const char *option_text(const option *o, char buffer[OPTION_TEXT_SIZE]) {
     else if (o->kind == OPTION_CHOICE && *(int *)o->value >= 0) {
         const char *word = word_at(o->argument, *(int *)o->value);
         snprintf(buffer, OPTION_TEXT_SIZE, "%.*s", (int)word_length(word), word);
-    } else buffer[0] = '\0';
+    } else
+        buffer[0] = '\0';
     return buffer;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------ */
+/* ---- rows ---------------------------------------------------------------------------------- */
 
 /* `length` of name counts: it may be followed by "=value". NULL: there is no such row. */
 static option *lookup(const program *p, const char *name, size_t length) {
@@ -147,9 +160,13 @@ static option *lookup(const program *p, const char *name, size_t length) {
     return NULL;
 }
 
-option *option_find(const program *p, const char *name) { return lookup(p, name, strlen(name)); }
+option *option_find(const program *p, const char *name) {
+    return lookup(p, name, strlen(name));
+}
 
-bool option_seen(const program *p, const char *name) { return option_find(p, name)->seen; }
+bool option_seen(const program *p, const char *name) {
+    return option_find(p, name)->seen;
+}
 
 void option_no_effect(const program *p, const char *name, bool ineffective, const char *because) {
     if (ineffective && option_seen(p, name))
@@ -184,7 +201,8 @@ static _Noreturn void unknown(const program *p, const char *name, size_t length)
         if (length >= 3 && strncmp(o->name, name, length) == 0) d = 0; /* the start of a name */
         if (!nearest || d < least) nearest = o, least = d;
     }
-    usage_error(p, "there is no option --%.*s; the nearest is --%s", (int)length, name, nearest->name);
+    usage_error(p, "there is no option --%.*s; the nearest is --%s", (int)length, name,
+                nearest->name);
 }
 
 static void take(const program *p, option *o, const char *text) {
@@ -241,9 +259,13 @@ void options_parse(program *p, int argc, char **argv) {
     }
     bool only_operands = false;
     for (int i = 1; i < argc; i++) {
-        if (only_operands || argv[i][0] != '-' || !argv[i][1]) parse_operand(p, argv[i]);
-        else if (strcmp(argv[i], "--") == 0) only_operands = true;
-        else if (argv[i][1] == '-') parse_long(p, argc, argv, &i);
-        else parse_short(p, argc, argv, &i);
+        if (only_operands || argv[i][0] != '-' || !argv[i][1])
+            parse_operand(p, argv[i]);
+        else if (strcmp(argv[i], "--") == 0)
+            only_operands = true;
+        else if (argv[i][1] == '-')
+            parse_long(p, argc, argv, &i);
+        else
+            parse_short(p, argc, argv, &i);
     }
 }

@@ -1,7 +1,7 @@
 /* tools/options.h - command lines from a table.
  *
- * A program states its options once, as rows; parsing, --help, --version, the refusals and the settings
- * kept in a checkpoint all come from the rows. What is not here: what any option means.
+ * A program states its options once, as rows; parsing, --help, --version, the refusals and the
+ * settings kept in a checkpoint all come from the rows. What is not here: what any option means.
  *
  *     static int64_t steps = 100;                       the default stands in the variable
  *     static option rows[] = { GROUP("Training"), COUNT("steps", steps, 1, 1e9, "how many") };
@@ -44,15 +44,15 @@ typedef struct option {
 
 /* Rows. What follows the help are further fields, as designated initialisers. */
 #define GROUP(title) { .name = title }
-#define FLAG(n, variable, ...) { .name = n, .kind = OPTION_FLAG, .value = &(variable), .help = __VA_ARGS__ }
+#define ROW(n, k, variable, word, ...) \
+    { .name = n, .kind = k, .value = &(variable), .argument = word, .help = __VA_ARGS__ }
+#define FLAG(n, variable, ...) ROW(n, OPTION_FLAG, variable, NULL, __VA_ARGS__)
 #define COUNT(n, variable, low, high, ...) \
-    { .name = n, .kind = OPTION_COUNT, .value = &(variable), .argument = "N", .min = low, .max = high, .help = __VA_ARGS__ }
+    ROW(n, OPTION_COUNT, variable, "N", __VA_ARGS__, .min = low, .max = high)
 #define REAL(n, variable, low, high, ...) \
-    { .name = n, .kind = OPTION_REAL, .value = &(variable), .argument = "X", .min = low, .max = high, .help = __VA_ARGS__ }
-#define CHOICE(n, variable, words, ...) \
-    { .name = n, .kind = OPTION_CHOICE, .value = &(variable), .argument = words, .help = __VA_ARGS__ }
-#define NAME(n, variable, ...) \
-    { .name = n, .kind = OPTION_STRING, .value = &(variable), .argument = "FILE", .help = __VA_ARGS__ }
+    ROW(n, OPTION_REAL, variable, "X", __VA_ARGS__, .min = low, .max = high)
+#define CHOICE(n, variable, words, ...) ROW(n, OPTION_CHOICE, variable, words, __VA_ARGS__)
+#define NAME(n, variable, ...) ROW(n, OPTION_STRING, variable, "FILE", __VA_ARGS__)
 
 typedef struct program {
     const char *name, *purpose, *examples;

@@ -28,9 +28,12 @@ bool output_writable(const char *path, char *message) {
     struct stat s;
     const char *reason = NULL;
     if (stat(path, &s) == 0) {
-        if (S_ISDIR(s.st_mode)) reason = "it is a folder";
-        else if (!S_ISREG(s.st_mode)) reason = "it is not an ordinary file";
-        else if (access(path, W_OK) != 0) reason = strerror(errno);
+        if (S_ISDIR(s.st_mode))
+            reason = "it is a folder";
+        else if (!S_ISREG(s.st_mode))
+            reason = "it is not an ordinary file";
+        else if (access(path, W_OK) != 0)
+            reason = strerror(errno);
     }
     if (!reason && !can_create_beside(path)) reason = strerror(errno);
     if (reason) snprintf(message, 256, "%.150s can't be written: %s", path, reason);

@@ -13,7 +13,8 @@ typedef struct row {
 
 static int slowest_first(const void *a, const void *b) {
     const row *x = a, *y = b;
-    return x->seconds != y->seconds ? (x->seconds < y->seconds) - (x->seconds > y->seconds) : strcmp(x->op, y->op);
+    return x->seconds != y->seconds ? (x->seconds < y->seconds) - (x->seconds > y->seconds)
+                                    : strcmp(x->op, y->op);
 }
 
 static row *row_of(row *rows, int *n, const char *op) {

@@ -16,15 +16,18 @@ double seconds_now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* ---- numbers for people ------------------------------------------------------------------------ */
+/* ---- numbers for people -------------------------------------------------------------------- */
 
 const char *duration(double seconds, char buffer[OPTION_TEXT_SIZE]) {
     if (!(seconds >= 0 && seconds < 1e9)) return strcpy(buffer, "?");
     long whole = (long)(seconds + 0.5);
-    if (seconds < 59.95) snprintf(buffer, OPTION_TEXT_SIZE, "%.1f s", seconds);
-    else if (whole < 3600) snprintf(buffer, OPTION_TEXT_SIZE, "%ld:%02ld", whole / 60, whole % 60);
+    if (seconds < 59.95)
+        snprintf(buffer, OPTION_TEXT_SIZE, "%.1f s", seconds);
+    else if (whole < 3600)
+        snprintf(buffer, OPTION_TEXT_SIZE, "%ld:%02ld", whole / 60, whole % 60);
     else
-        snprintf(buffer, OPTION_TEXT_SIZE, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+        snprintf(buffer, OPTION_TEXT_SIZE, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60,
+                 whole % 60);
     return buffer;
 }
 
@@ -44,11 +47,12 @@ const char *bytes_text(double bytes, char buffer[OPTION_TEXT_SIZE]) {
     static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB" };
     int unit = 0;
     while (bytes >= 999.5 && unit < 5) bytes /= 1000, unit++;
-    snprintf(buffer, OPTION_TEXT_SIZE, unit && bytes < 99.95 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+    snprintf(buffer, OPTION_TEXT_SIZE, unit && bytes < 99.95 ? "%.1f %s" : "%.0f %s", bytes,
+             units[unit]);
     return buffer;
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------ */
+/* ---- opening and closing ------------------------------------------------------------------- */
 
 static bool can_redraw(void) {
     const char *terminal = getenv("TERM");
@@ -85,9 +89,10 @@ void say(report *r, const char *format, ...) {
     va_end(arguments);
 }
 
-/* ---- events -------------------------------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------------------------- */
 
-/* Composed in memory, as one event goes to two places; to nowhere if there is no memory or no reader. */
+/* Composed in memory, as one event goes to two places; to nowhere if there is no memory or no
+ * reader. */
 FILE *event(report *r, const char *name) {
     bool wanted = r->log || r->json;
     r->event = wanted ? open_memstream(&r->text, &r->size) : NULL;
@@ -106,27 +111,28 @@ void event_send(report *r) {
     r->text = NULL;
 }
 
-/* ---- progress --------------------------------------------------------------------------------------- */
+/* ---- progress ------------------------------------------------------------------------------ */
 
 static void heading(report *r) {
     if (r->titled) return;
     r->titled = true;
-    say(r, "%*s %10s %10s %8s %10s %9s %9s %8s %8s", 15, "step        ", "loss/token", "perplexity", "accuracy",
-        "tokens/s", "gradient", "rate", "elapsed", "left");
+    say(r, "%*s %10s %10s %8s %10s %9s %9s %8s %8s", 15, "step        ", "loss/token", "perplexity",
+        "accuracy", "tokens/s", "gradient", "rate", "elapsed", "left");
 }
 
 /* What a line of training and one of validation have in common. */
 static const char *beginning(const progress *p, char text[80]) {
-    snprintf(text, 80, "%7lld/%-7lld %10.4f %10.4g %6.1f %%", (long long)p->step, (long long)p->total,
-             p->loss, exp(p->nll), 100 * p->accuracy);
+    snprintf(text, 80, "%7lld/%-7lld %10.4f %10.4g %6.1f %%", (long long)p->step,
+             (long long)p->total, p->loss, exp(p->nll), 100 * p->accuracy);
     return text;
 }
 
 static void print_step(report *r, const progress *p) {
     char text[80], speed[OPTION_TEXT_SIZE], elapsed[OPTION_TEXT_SIZE], left[OPTION_TEXT_SIZE];
     heading(r);
-    say(r, "%s %10s %9.3g %9.3g %8s %8s", beginning(p, text), thousands(p->tokens_per_second, speed),
-        p->norm, p->rate, duration(p->elapsed, elapsed), duration(p->remaining, left));
+    say(r, "%s %10s %9.3g %9.3g %8s %8s", beginning(p, text),
+        thousands(p->tokens_per_second, speed), p->norm, p->rate, duration(p->elapsed, elapsed),
+        duration(p->remaining, left));
 }
 
 void report_valid(report *r, const progress *p, int64_t exact, int64_t sequences) {

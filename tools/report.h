@@ -1,7 +1,8 @@
 /* tools/report.h - what `train` says: to a person on stderr, to a program as JSON lines.
  *
- * On a terminal a bar shows the progress, redrawn in place at most ten times a second; in a pipe or a file
- * there is a line per interval and never a control character. No colours, so NO_COLOR has nothing to do. */
+ * On a terminal a bar shows the progress, redrawn in place at most ten times a second; in a pipe
+ * or a file there is a line per interval and never a control character. No colours, so NO_COLOR
+ * has nothing to do. */
 #ifndef WEFT_TOOLS_REPORT_H
 #define WEFT_TOOLS_REPORT_H
 
@@ -42,12 +43,12 @@ FILE *event(report *r, const char *name);
 void event_send(report *r);
 
 void report_step(report *r, const progress *p); /* a line, or nothing under a bar; and an event */
-void report_valid(report *r, const progress *p, int64_t exact, int64_t sequences); /* loss, nll and accuracy of p */
+void report_valid(report *r, const progress *p, int64_t exact, int64_t sequences);
 void report_bar(report *r, const progress *p);
-void report_profile(report *r, wf_plan *plan);  /* where the time went, by op; and an event for each */
+void report_profile(report *r, wf_plan *plan); /* where the time went, by op; and events */
 
 double seconds_now(void);
-const char *duration(double seconds, char buffer[OPTION_TEXT_SIZE]); /* "0.8 s", "1:05", "2:03:04" */
+const char *duration(double seconds, char buffer[OPTION_TEXT_SIZE]); /* "0.8 s", "1:02:03" */
 const char *thousands(double value, char buffer[OPTION_TEXT_SIZE]);  /* "171,540" */
 const char *bytes_text(double bytes, char buffer[OPTION_TEXT_SIZE]); /* "2.1 MB" */
 

@@ -1,7 +1,7 @@
 /* tools/settings.h - what `train` can be told: its table of options, and what the settings mean.
  *
- * Rows marked `stored` are settings: they are kept in the checkpoint, and a resume takes them from there.
- * The others say where to stop and what to print; a resume may change them. */
+ * Rows marked `stored` are settings: they are kept in the checkpoint, and a resume takes them from
+ * there. The others say where to stop and what to print; a resume may change them. */
 #ifndef WEFT_TOOLS_SETTINGS_H
 #define WEFT_TOOLS_SETTINGS_H
 
@@ -23,7 +23,8 @@ typedef struct settings {
 extern settings set;
 extern program train_program;
 
-/* Fill in what was not given, and refuse what contradicts itself. `f`: the checkpoint of a resume, or NULL. */
+/* Fill in what was not given, and refuse what contradicts itself. `f`: the checkpoint of a resume,
+ * or NULL. */
 void settings_complete(const wf_file *f);
 
 wf_transformer_config settings_model(void);

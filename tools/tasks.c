@@ -11,7 +11,9 @@ static bool held_out(const int32_t *src, int64_t n) {
     return wf_hash_bytes(0, src, (uint64_t)n * sizeof *src) % 16 == 0;
 }
 
-static uint32_t below(uint32_t word, uint32_t n) { return (uint32_t)((uint64_t)word * n >> 32); }
+static uint32_t below(uint32_t word, uint32_t n) {
+    return (uint32_t)((uint64_t)word * n >> 32);
+}
 
 /* The `attempt`-th draw for an index: its length, then its tokens. */
 static int64_t draw(const task *t, uint64_t key, uint64_t index, uint32_t attempt, int32_t *src) {
@@ -35,7 +37,8 @@ static void solve(task_kind kind, int64_t n, const int32_t *src, int32_t *tgt) {
     if (kind == TASK_SORT) qsort(tgt, (size_t)n, sizeof *tgt, ascending);
 }
 
-int64_t task_sequence(const task *t, task_stream stream, uint64_t index, int32_t *src, int32_t *tgt) {
+int64_t task_sequence(const task *t, task_stream stream, uint64_t index, int32_t *src,
+                      int32_t *tgt) {
     uint64_t key = wf_mix64(stream == STREAM_TRAIN ? wf_mix64(t->seed + 1) : 0) + (uint64_t)stream;
     int64_t n;
     uint32_t attempt = 0;

@@ -1,7 +1,8 @@
 /* tools/tasks.h - tasks on numbers that need no data: copy, reverse, sort.
  *
- * Every sequence is a pure function of (stream, seed, index). The streams can't meet: a sequence belongs
- * to training or to evaluation by a hash of its tokens, so what is evaluated was never trained on. */
+ * Every sequence is a pure function of (stream, seed, index). The streams can't meet: a sequence
+ * belongs to training or to evaluation by a hash of its tokens, so what is evaluated was never
+ * trained on. */
 #ifndef WEFT_TOOLS_TASKS_H
 #define WEFT_TOOLS_TASKS_H
 
@@ -13,7 +14,8 @@
 #define TASK_WORDS "copy|reverse|sort"
 typedef enum { TASK_COPY, TASK_REVERSE, TASK_SORT } task_kind;
 
-/* Tokens are 1..19. 0 starts and ends a target; nothing pads: lengths and negative labels say what counts. */
+/* Tokens are 1..19. 0 starts and ends a target; nothing pads: lengths and negative labels say what
+ * counts. */
 enum { TASK_VOCAB = 20, TASK_START = 0, TASK_END = 0, TASK_MAX_LEN = 512 };
 
 typedef enum { STREAM_TRAIN, STREAM_VALID, STREAM_TEST } task_stream;
@@ -25,7 +27,8 @@ typedef struct task {
 } task;
 
 /* Sequence `index` of a stream into src and its answer into tgt; returns their length. */
-int64_t task_sequence(const task *t, task_stream stream, uint64_t index, int32_t *src, int32_t *tgt);
+int64_t task_sequence(const task *t, task_stream stream, uint64_t index, int32_t *src,
+                      int32_t *tgt);
 
 /* What the model eats. B rows; S the longest source; T = S + 1: the start, or the end, is in it. */
 typedef struct batch {
@@ -38,7 +41,8 @@ typedef struct batch {
 
 bool batch_new(batch *b, int64_t capacity, int64_t max_len); /* false: out of memory */
 void batch_free(batch *b);
-bool batch_feed(const batch *b, wf_plan *p, const wf_transformer *m); /* binds B, S, T; false: wf_plan_error */
+/* Bind B, S and T and feed them; false: wf_plan_error. */
+bool batch_feed(const batch *b, wf_plan *p, const wf_transformer *m);
 void batch_fill(batch *b, const task *t, task_stream stream, uint64_t first, int64_t rows);
 
 #endif

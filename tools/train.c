@@ -1,8 +1,9 @@
-/* tools/train.c - trains a Transformer on a task, saves it, and says how well it does on unseen sequences.
+/* tools/train.c - trains a Transformer on a task, saves it, and says how well it does on unseen
+ * sequences.
  *
- * The model file is the checkpoint: a resumed training goes on as if it had never stopped, bit for bit,
- * because the data and the dropout of a step are functions of (seed, step). Not here: the options
- * (settings.c), the words (report.c), the evaluation (evaluate.c). */
+ * The model file is the checkpoint: a resumed training goes on as if it had never stopped, bit for
+ * bit, because the data and the dropout of a step are functions of (seed, step). Not here: the
+ * options (settings.c), the words (report.c), the evaluation (evaluate.c). */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -43,7 +44,7 @@ typedef struct session {
     history history;
 } session;
 
-/* ---- signals: finish the step, save, leave; at once the second time ------------------------------- */
+/* ---- signals: finish the step, save, leave; at once the second time ------------------------ */
 
 static volatile sig_atomic_t signalled;
 
@@ -60,7 +61,7 @@ static void catch_signals(void) {
     signal(SIGPIPE, SIG_IGN); /* a closed pipe shows as a failed write */
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------ */
+/* ---- opening ------------------------------------------------------------------------------- */
 
 static wf_file *open_checkpoint(void) {
     if (!set.resume) return NULL;
@@ -106,8 +107,9 @@ static void open_model(session *s, const wf_file *f) {
     s->step = s->first_step = f ? step_in_file(f) : 0;
     s->saved_step = f ? s->step : -1;
     if (s->step >= set.max_steps)
-        usage_error(&train_program, "%s has done %lld steps already: a --max-steps above that goes on",
-                    set.model, (long long)s->step);
+        usage_error(&train_program,
+                    "%s has done %lld steps already: a --max-steps above that goes on", set.model,
+                    (long long)s->step);
 }
 
 static double leaf_bytes(const session *s) {
@@ -123,7 +125,9 @@ static double memory_needed(session *s) {
     bool ok = wf_bind(p, "B", set.batch_size) && wf_bind(p, "S", s->batch.max_len) &&
               wf_bind(p, "T", s->batch.max_len + 1);
     size_t step = ok ? wf_plan_memory(p) : 0;
-    if (!step) fail(&train_program, "%s; --batch-size, --max-len or --d-model lower the need", wf_plan_error(p));
+    if (!step)
+        fail(&train_program, "%s; --batch-size, --max-len or --d-model lower the need",
+             wf_plan_error(p));
     return leaf_bytes(s) + (double)step;
 }
 
@@ -131,7 +135,8 @@ static void check_memory(double needed) {
     double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     char a[OPTION_TEXT_SIZE], b[OPTION_TEXT_SIZE];
     if (installed <= 0 || needed <= installed) return;
-    fail(&train_program, "a step needs %s and this machine has %s: lower --batch-size, --d-model or --layers",
+    fail(&train_program,
+         "a step needs %s and this machine has %s: lower --batch-size, --d-model or --layers",
          bytes_text(needed, a), bytes_text(installed, b));
 }
 
@@ -141,9 +146,12 @@ static void announce(session *s, double memory) {
     char words[3][OPTION_TEXT_SIZE], numbers[3][OPTION_TEXT_SIZE];
     report *r = &s->report;
     double parameters = (double)wf_transformer_parameter_count(s->model);
-    say(r, "task     %s, %lld to %lld tokens, seed %lld", option_text(option_find(&train_program, "task"), words[0]),
-        (long long)set.min_len, (long long)set.max_len, (long long)set.seed);
-    say(r, "model    width %lld, %lld heads, %lld + %lld layers, feed-forward %lld (%s), %s, %s positions",
+    say(r, "task     %s, %lld to %lld tokens, seed %lld",
+        option_text(option_find(&train_program, "task"), words[0]), (long long)set.min_len,
+        (long long)set.max_len, (long long)set.seed);
+    say(r,
+        "model    width %lld, %lld heads, %lld + %lld layers, feed-forward %lld (%s), %s, %s "
+        "positions",
         (long long)c->d_model, (long long)c->num_heads, (long long)c->encoder_layers,
         (long long)c->decoder_layers, (long long)c->dim_feedforward,
         option_text(option_find(&train_program, "activation"), words[0]), norms[c->norm_first],
@@ -152,9 +160,10 @@ static void announce(session *s, double memory) {
     say(r, "recipe   %s, batches of %lld, peak rate %s after %lld steps, then %s; clipped at %s",
         option_text(option_find(&train_program, "optimizer"), words[0]), (long long)set.batch_size,
         shortest(set.lr, numbers[0]), (long long)set.warmup,
-        option_text(option_find(&train_program, "lr-schedule"), words[1]), shortest(set.clip_norm, numbers[1]));
-    say(r, "machine  %lld threads, %s kernels, %s of memory", (long long)wf_pool_threads(s->pool), wf_isa(),
-        bytes_text(memory, numbers[0]));
+        option_text(option_find(&train_program, "lr-schedule"), words[1]),
+        shortest(set.clip_norm, numbers[1]));
+    say(r, "machine  %lld threads, %s kernels, %s of memory", (long long)wf_pool_threads(s->pool),
+        wf_isa(), bytes_text(memory, numbers[0]));
     if (set.resume) say(r, "resumed  %s after step %lld", set.model, (long long)s->step);
     FILE *e = event(r, "run");
     for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
@@ -177,7 +186,8 @@ static void session_open(session *s) {
     s->task = settings_task();
     s->schedule = settings_schedule();
     s->pool = wf_pool_new((int)set.threads);
-    if (!s->pool || !batch_new(&s->batch, set.batch_size, set.max_len)) fail(&train_program, "out of memory");
+    if (!s->pool || !batch_new(&s->batch, set.batch_size, set.max_len))
+        fail(&train_program, "out of memory");
     s->plan = wf_transformer_train_plan(s->model, s->pool);
     if (!wf_plan_ok(s->plan)) fail(&train_program, "%s", wf_plan_error(s->plan));
     double memory = memory_needed(s);
@@ -191,7 +201,8 @@ static void session_open(session *s) {
 }
 
 static void session_close(session *s) {
-    if (!report_close(&s->report)) fail(&train_program, "%s could not be written: no space left?", set.log);
+    if (!report_close(&s->report))
+        fail(&train_program, "%s could not be written: no space left?", set.log);
     evaluator_free(&s->evaluator);
     wf_plan_free(s->plan);
     wf_transformer_free(s->model);
@@ -201,19 +212,20 @@ static void session_close(session *s) {
     series_free(&s->history.valid);
 }
 
-/* ---- a step --------------------------------------------------------------------------------------------- */
+/* ---- a step -------------------------------------------------------------------------------- */
 
 static bool run_step(session *s, int64_t step) {
     const wf_transformer *m = s->model;
     wf_plan *p = s->plan;
     double rates[3];
     float loss, nll, count, correct, norm;
-    batch_fill(&s->batch, &s->task, STREAM_TRAIN, (uint64_t)((step - 1) * set.batch_size), set.batch_size);
+    batch_fill(&s->batch, &s->task, STREAM_TRAIN, (uint64_t)((step - 1) * set.batch_size),
+               set.batch_size);
     wf_optimizer_rates(&m->training.optimizer, wf_schedule_rate(&s->schedule, step), step, rates);
     wf_random_step(p, (uint64_t)step, 0);
     bool ok = batch_feed(&s->batch, p, m) &&
-              wf_feed_reals(p, m->optimizer.rates, rates, (int)wf_count(m->optimizer.rates)) && wf_run(p) &&
-              wf_fetch(p, m->loss.loss, &loss) && wf_fetch(p, m->loss.nll, &nll) &&
+              wf_feed_reals(p, m->optimizer.rates, rates, (int)wf_count(m->optimizer.rates)) &&
+              wf_run(p) && wf_fetch(p, m->loss.loss, &loss) && wf_fetch(p, m->loss.nll, &nll) &&
               wf_fetch(p, m->loss.count, &count) && wf_fetch(p, m->correct, &correct) &&
               wf_fetch(p, m->optimizer.norm, &norm);
     if (!ok) return false;
@@ -228,11 +240,16 @@ static void report_progress(session *s, bool line) {
     const interval *r = &s->recent;
     double per_step = s->trained_seconds / (double)(s->step - s->first_step);
     progress p = {
-        .step = s->step, .total = set.max_steps,
-        .loss = r->loss / r->tokens, .nll = r->nll / r->tokens, .accuracy = r->correct / r->tokens,
+        .step = s->step,
+        .total = set.max_steps,
+        .loss = r->loss / r->tokens,
+        .nll = r->nll / r->tokens,
+        .accuracy = r->correct / r->tokens,
         .tokens_per_second = r->tokens / r->seconds,
-        .norm = s->norm, .rate = wf_schedule_rate(&s->schedule, s->step),
-        .elapsed = seconds_now() - s->started, .remaining = per_step * (double)(set.max_steps - s->step),
+        .norm = s->norm,
+        .rate = wf_schedule_rate(&s->schedule, s->step),
+        .elapsed = seconds_now() - s->started,
+        .remaining = per_step * (double)(set.max_steps - s->step),
     };
     report_bar(&s->report, &p);
     if (!line) return;
@@ -241,7 +258,7 @@ static void report_progress(session *s, bool line) {
     s->recent = (interval){ 0 };
 }
 
-/* ---- saving ------------------------------------------------------------------------------------------------ */
+/* ---- saving -------------------------------------------------------------------------------- */
 
 static bool save(session *s) {
     char message[WF_MESSAGE];
@@ -259,13 +276,14 @@ static bool save(session *s) {
     return true;
 }
 
-/* ---- evaluating ----------------------------------------------------------------------------------------------- */
+/* ---- evaluating ---------------------------------------------------------------------------- */
 
 static evaluation evaluated(session *s, task_stream stream, const char *name) {
     evaluation v;
     char message[WF_MESSAGE];
     double began = seconds_now();
-    if (!evaluate(&s->evaluator, &s->task, stream, VALIDATED, &v, message)) fail(&train_program, "%s", message);
+    if (!evaluate(&s->evaluator, &s->task, stream, VALIDATED, &v, message))
+        fail(&train_program, "%s", message);
     FILE *e = event(&s->report, name);
     json_int(e, "step", s->step);
     json_int(e, "exact", v.exact);
@@ -280,24 +298,32 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
 
 static void validate(session *s) {
     evaluation v = evaluated(s, STREAM_VALID, "valid");
-    progress p = { .step = s->step, .total = set.max_steps, .loss = v.nll / v.tokens,
-                   .nll = v.nll / v.tokens, .accuracy = v.correct / v.tokens };
+    progress p = { .step = s->step,
+                   .total = set.max_steps,
+                   .loss = v.nll / v.tokens,
+                   .nll = v.nll / v.tokens,
+                   .accuracy = v.correct / v.tokens };
     report_valid(&s->report, &p, v.exact, v.sequences);
     evaluation_free(&v);
 }
 
 static void test(session *s) {
     evaluation v = evaluated(s, STREAM_TEST, "test");
-    say(&s->report, "\nOn %lld sequences it has never seen: loss %.4g per token, perplexity %.5g, token accuracy %.2f %%",
-        (long long)v.sequences, v.nll / v.tokens, exp(v.nll / v.tokens), 100 * v.correct / v.tokens);
+    say(&s->report,
+        "\nOn %lld sequences it has never seen: loss %.4g per token, perplexity %.5g, token "
+        "accuracy %.2f %%",
+        (long long)v.sequences, v.nll / v.tokens, exp(v.nll / v.tokens),
+        100 * v.correct / v.tokens);
     say(&s->report, "source | reference | output");
     for (int i = 0; i < SAMPLES; i++)
         if (v.samples[i]) say(&s->report, "  %s", v.samples[i]);
-    if (!set.json) printf("exact match %lld/%lld\n", (long long)v.exact, (long long)v.sequences), fflush(stdout);
+    if (!set.json)
+        printf("exact match %lld/%lld\n", (long long)v.exact, (long long)v.sequences),
+            fflush(stdout);
     evaluation_free(&v);
 }
 
-/* ---- the training ------------------------------------------------------------------------------------------------ */
+/* ---- the training -------------------------------------------------------------------------- */
 
 /* A step that could not be made: nothing was updated, and the file is as it was. */
 static int step_failed(session *s, int64_t step) {
@@ -308,8 +334,10 @@ static int step_failed(session *s, int64_t step) {
         warn(&train_program, "step %lld: %s", (long long)step, wf_plan_error(s->plan));
         return EXIT_FAILED;
     }
-    warn(&train_program, "step %lld: the %s is not finite; lower --lr or --clip-norm", (long long)step, name);
-    if (set.model && s->saved_step >= 0) say(r, "%s keeps step %lld", set.model, (long long)s->saved_step);
+    warn(&train_program, "step %lld: the %s is not finite; lower --lr or --clip-norm",
+         (long long)step, name);
+    if (set.model && s->saved_step >= 0)
+        say(r, "%s keeps step %lld", set.model, (long long)s->saved_step);
     FILE *e = event(r, "nonfinite");
     json_int(e, "step", step);
     json_text(e, "tensor", name);
@@ -325,12 +353,16 @@ static int stopped_by_signal(session *s) {
     json_text(e, "signal", name);
     event_send(&s->report);
     if (set.model && saved)
-        say(&s->report, "%s: saved step %lld; go on with: train --resume -o %s", name, (long long)s->step, set.model);
-    else say(&s->report, "%s: stopped after step %lld; nothing saved", name, (long long)s->step);
+        say(&s->report, "%s: saved step %lld; go on with: train --resume -o %s", name,
+            (long long)s->step, set.model);
+    else
+        say(&s->report, "%s: stopped after step %lld; nothing saved", name, (long long)s->step);
     return EXIT_SIGNAL + signalled;
 }
 
-static bool due(int64_t step, int64_t every) { return every && step % every == 0 && step < set.max_steps; }
+static bool due(int64_t step, int64_t every) {
+    return every && step % every == 0 && step < set.max_steps;
+}
 
 /* All steps, until the last, the end of the time or a signal. */
 static int train(session *s) {
@@ -351,7 +383,8 @@ static int train(session *s) {
 
 static void draw_curve(session *s) {
     char title[100], word[OPTION_TEXT_SIZE];
-    snprintf(title, sizeof title, "Learning to %s", option_text(option_find(&train_program, "task"), word));
+    snprintf(title, sizeof title, "Learning to %s",
+             option_text(option_find(&train_program, "task"), word));
     if (!history_draw(&s->history, set.curve, title))
         fail(&train_program, "%s could not be written: %s", set.curve, strerror(errno));
 }
