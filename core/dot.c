@@ -1,7 +1,9 @@
-/* core/dot.c - what a picture of a graph shows: which tensors, in which boxes, which boxes in which modules.
+/* core/dot.c - what a picture of a graph shows: which tensors, in which boxes, which boxes in
+ * which modules.
  *
- * Not here: colours, shapes and text (dot_text.c). The steps, in order: what the fetched tensors need; the
- * modules they were recorded under; views that need no box of their own; layers that repeat; boxes; links. */
+ * Not here: colours, shapes and text (dot_text.c). The steps, in order: what the fetched tensors
+ * need; the modules they were recorded under; views that need no box of their own; layers that
+ * repeat; boxes; links. */
 #include "dot.h"
 
 #include <stdio.h>
@@ -10,7 +12,7 @@
 
 #include "random.h"
 
-/* ---- what is needed --------------------------------------------------------------------------- */
+/* ---- what is needed -------------------------------------------------------------------------- */
 
 static bool visible(const picture *p, const wf_tensor *t) {
     return p->needed[t->id] && t->kind != WF_CONSTANT && (p->options->backward || !is_backward(t));
@@ -34,7 +36,7 @@ static void mark_needed(picture *p) {
     for (int i = 0; i < p->n_fetch; i++) p->used[p->fetch[i]->id] = true;
 }
 
-/* ---- modules ---------------------------------------------------------------------------------- */
+/* ---- modules --------------------------------------------------------------------------------- */
 
 static int module_add(picture *p, const char *path, size_t start, size_t end, int parent) {
     if (p->n_modules == p->cap_modules) {
@@ -44,9 +46,10 @@ static int module_add(picture *p, const char *path, size_t start, size_t end, in
         p->modules = grown, p->cap_modules = cap;
     }
     int m = p->n_modules++;
-    p->modules[m] = (module){ .path = path, .start = start, .end = end, .parent = parent, .drawn_as = m,
-                              .copies = 1, .last = m, .first_child = -1, .last_child = -1, .next = -1,
-                              .box = { -1, -1 }, .first_box = -1, .last_box = -1 };
+    p->modules[m] = (module){ .path = path, .start = start, .end = end, .parent = parent,
+                              .drawn_as = m, .copies = 1, .last = m, .first_child = -1,
+                              .last_child = -1, .next = -1, .box = { -1, -1 }, .first_box = -1,
+                              .last_box = -1 };
     if (parent < 0) return m;
     module *up = &p->modules[parent];
     p->modules[m].level = up->level + 1;
@@ -60,7 +63,9 @@ static int child_named(const picture *p, int parent, const char *name, size_t le
     int m = p->modules[parent].first_child;
     for (; m >= 0; m = p->modules[m].next) {
         const module *child = &p->modules[m];
-        if (child->end - child->start == length && !memcmp(child->path + child->start, name, length)) break;
+        if (child->end - child->start == length &&
+            !memcmp(child->path + child->start, name, length))
+            break;
     }
     return m;
 }
@@ -70,7 +75,8 @@ static int module_at(picture *p, const char *path, size_t length) {
     int m = 0, deepest = DOT_NESTING;
     if (p->options->modules && p->options->depth > 0 && p->options->depth < deepest)
         deepest = p->options->depth;
-    for (size_t start = 0, end; m >= 0 && start < length && p->modules[m].level < deepest; start = end + 1) {
+    for (size_t start = 0, end; m >= 0 && start < length && p->modules[m].level < deepest;
+         start = end + 1) {
         for (end = start; end < length && path[end] != '.';) end++;
         int child = child_named(p, m, path + start, end - start);
         m = child >= 0 ? child : module_add(p, path, start, end, m);
@@ -88,19 +94,21 @@ static bool place_in_modules(picture *p) {
     if (module_add(p, "", 0, 0, -1) < 0) return false;
     for (int id = 0; id < p->n; id++) {
         const wf_tensor *t = p->graph->nodes[id];
-        if (visible(p, t) && (p->where[id] = module_at(p, t->name, path_length(t))) < 0) return false;
+        if (visible(p, t) && (p->where[id] = module_at(p, t->name, path_length(t))) < 0)
+            return false;
     }
     return true;
 }
 
-/* Is the module one box? With modules, those are that have no modules of their own, or are as deep as we look. */
+/* Is the module one box? With modules, those are that have no modules of their own, or are as
+ * deep as we look. */
 static bool is_boxed(const picture *p, int m) {
     const module *at = &p->modules[m];
     return p->options->modules && m > 0 &&
            (at->first_child < 0 || (p->options->depth > 0 && at->level == p->options->depth));
 }
 
-/* ---- repeated layers: siblings with a number for a name and the same operations inside ------------- */
+/* ---- repeated layers: siblings with a number for a name and the same operations inside ------- */
 
 static void sign(picture *p) {
     for (int id = 0; id < p->n; id++) {
@@ -133,7 +141,8 @@ static void fold_layers(picture *p) {
             at->drawn_as = twin >= 0 ? p->modules[twin].drawn_as : up->drawn_as;
             continue;
         }
-        for (before = up->first_child; before >= 0 && p->modules[before].next != m;) before = p->modules[before].next;
+        for (before = up->first_child; before >= 0 && p->modules[before].next != m;)
+            before = p->modules[before].next;
         if (before < 0 || !is_number(at) || !is_number(&p->modules[before])) continue;
         if (at->signature != p->modules[before].signature) continue;
         at->drawn_as = p->modules[before].drawn_as;
@@ -146,19 +155,20 @@ static void fold_layers(picture *p) {
 static bool between_copies(const picture *p, int a, int b) {
     while (p->modules[a].level > p->modules[b].level) a = p->modules[a].parent;
     while (p->modules[b].level > p->modules[a].level) b = p->modules[b].parent;
-    while (p->modules[a].parent != p->modules[b].parent) a = p->modules[a].parent, b = p->modules[b].parent;
+    while (p->modules[a].parent != p->modules[b].parent)
+        a = p->modules[a].parent, b = p->modules[b].parent;
     return a != b && p->modules[a].drawn_as == p->modules[b].drawn_as;
 }
 
-/* ---- views: most are a remark on a link ---------------------------------------------------------- */
+/* ---- views: most are a remark on a link ------------------------------------------------------ */
 
 static const wf_tensor *source_of(const picture *p, const wf_tensor *t) {
     while (p->folded[t->id]) t = t->in[0];
     return t;
 }
 
-/* A view gets a box of its own when it is fetched or read from another module: then it is what its module
- * does. Others, and views of stored leaves, do not. */
+/* A view gets a box of its own when it is fetched or read from another module: then it is what
+ * its module does. Others, and views of stored leaves, do not. */
 static void fold_views(picture *p) {
     for (int id = 0; id < p->n; id++) {
         const wf_tensor *t = p->graph->nodes[id];
@@ -178,11 +188,12 @@ static void fold_views(picture *p) {
     }
 }
 
-/* ---- boxes ------------------------------------------------------------------------------------------ */
+/* ---- boxes ----------------------------------------------------------------------------------- */
 
 static int box_add(picture *p, const wf_tensor *t, int m) {
-    p->boxes[p->n_boxes] = (box){ .node = t, .module = m, .as_module = -1, .next = -1, .claimed = -1,
-                                  .backward = is_backward(t), .looks_like = style_of(t) };
+    p->boxes[p->n_boxes] = (box){ .node = t, .module = m, .as_module = -1, .next = -1,
+                                  .claimed = -1, .backward = is_backward(t),
+                                  .looks_like = style_of(t) };
     return p->n_boxes++;
 }
 
@@ -216,7 +227,8 @@ static bool same_kind(const wf_tensor *a, const wf_tensor *b) {
 /* A single operation or leaf: of repeated layers, one box for all, whichever comes first. */
 static int single_box(picture *p, const wf_tensor *t, int m) {
     int drawn = p->modules[m].drawn_as, b = p->options->modules ? p->modules[drawn].first_box : -1;
-    while (b >= 0 && (p->boxes[b].as_module >= 0 || p->boxes[b].claimed == m || !same_kind(p->boxes[b].node, t)))
+    while (b >= 0 && (p->boxes[b].as_module >= 0 || p->boxes[b].claimed == m ||
+                      !same_kind(p->boxes[b].node, t)))
         b = p->boxes[b].next;
     if (b < 0) box_into_module(p, b = box_add(p, t, drawn));
     if (m == drawn) p->boxes[b].node = t;
@@ -230,7 +242,8 @@ static void make_boxes(picture *p) {
         p->box_of[id] = -1;
         if (!visible(p, t) || p->folded[id] || (is_leaf(t) && !p->used[id])) continue;
         if (t->result) p->box_of[id] = p->box_of[primary(t)->id];
-        else if (is_boxed(p, p->where[id]) && t->kind != WF_INPUT) p->box_of[id] = module_box(p, t, p->where[id]);
+        else if (is_boxed(p, p->where[id]) && t->kind != WF_INPUT)
+            p->box_of[id] = module_box(p, t, p->where[id]);
         else p->box_of[id] = single_box(p, t, p->where[id]);
     }
 }
@@ -242,7 +255,7 @@ static int result_box(picture *p, const wf_tensor *t) {
     return b;
 }
 
-/* ---- links ------------------------------------------------------------------------------------------- */
+/* ---- links ----------------------------------------------------------------------------------- */
 
 /* Between modules one link of each shape is enough; of what a gradient reads of the values, one. */
 static bool link_known(const picture *p, const link *l) {
@@ -250,7 +263,8 @@ static bool link_known(const picture *p, const link *l) {
     for (int i = p->links_into[l->to]; i >= 0; i = p->links[i].next)
         if (p->links[i].from == l->from &&
             (saved || (p->links[i].value->ndim == l->value->ndim &&
-                       !memcmp(p->links[i].value->shape, l->value->shape, sizeof l->value->shape)))) return true;
+                       !memcmp(p->links[i].value->shape, l->value->shape, sizeof l->value->shape))))
+            return true;
     return false;
 }
 
@@ -271,7 +285,8 @@ static void make_links(picture *p) {
         for (int i = 0; i < t->n_in; i++) {
             const wf_tensor *in = t->in[i];
             bool shape_only = t->op->shape_only >> i & 1;
-            if (!in || !visible(p, in) || between_copies(p, p->where[in->id], p->where[id])) continue;
+            if (!in || !visible(p, in) || between_copies(p, p->where[in->id], p->where[id]))
+                continue;
             if (shape_only && (p->options->modules || is_backward(t))) continue;
             link_add(p, is_view(t) ? source_of(p, in) : in, p->box_of[id], shape_only);
         }
@@ -284,7 +299,7 @@ static void make_links(picture *p) {
     }
 }
 
-/* ---- a plan's measurements ------------------------------------------------------------------------------ */
+/* ---- a plan's measurements ------------------------------------------------------------------- */
 
 static void measure(picture *p) {
     wf_step step;
@@ -297,13 +312,13 @@ static void measure(picture *p) {
         int b = step.node && step.node->id < p->n ? p->box_of[step.node->id] : -1;
         if (b < 0) continue;
         p->boxes[b].steps++;
-        p->boxes[b].seconds += seconds, p->boxes[b].bytes += step.bytes;
+        p->boxes[b].seconds += seconds;
         p->boxes[b].memory += step.size;
         if (step.tasks > p->boxes[b].tasks) p->boxes[b].tasks = step.tasks;
     }
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static bool fail(char *message, const char *why) {
     if (message) snprintf(message, WF_MESSAGE, "%s", why);
@@ -316,9 +331,11 @@ static bool allocate(picture *p) {
     p->needed = calloc(n, sizeof *p->needed), p->used = calloc(n, sizeof *p->used);
     p->folded = calloc(n, sizeof *p->folded), p->where = calloc(n, sizeof *p->where);
     p->box_of = calloc(n, sizeof *p->box_of), p->boxes = calloc(boxes, sizeof *p->boxes);
-    p->links = calloc(operands, sizeof *p->links), p->links_into = calloc(boxes, sizeof *p->links_into);
+    p->links = calloc(operands, sizeof *p->links);
+    p->links_into = calloc(boxes, sizeof *p->links_into);
     for (size_t i = 0; p->links_into && i < boxes; i++) p->links_into[i] = -1;
-    return p->needed && p->used && p->folded && p->where && p->box_of && p->boxes && p->links && p->links_into;
+    return p->needed && p->used && p->folded && p->where && p->box_of && p->boxes && p->links &&
+           p->links_into;
 }
 
 void picture_free(picture *p) {
@@ -335,7 +352,8 @@ bool picture_make(picture *p, char *message) {
     make_boxes(p);
     if (p->n_boxes > DOT_LIMIT && !p->options->force) {
         char why[WF_MESSAGE];
-        snprintf(why, sizeof why, "the picture would have %d nodes, more than %d: draw modules, or force it",
+        snprintf(why, sizeof why,
+                 "the picture would have %d nodes, more than %d: draw modules, or force it",
                  p->n_boxes, DOT_LIMIT);
         return fail(message, why);
     }

@@ -1,7 +1,8 @@
-/* core/dot.h - a picture of a graph before it is text: boxes, links between them, nested modules. Not installed.
+/* core/dot.h - a picture of a graph before it is text: boxes, links between them, nested
+ * modules. Not installed.
  *
- * dot.c decides what is drawn, dot_text.c how it looks. Numbers follow the order of recording, never
- * addresses, so that the same graph gives the same text. */
+ * dot.c decides what is drawn, dot_text.c how it looks. Numbers follow the order of recording,
+ * never addresses, so that the same graph gives the same text. */
 #ifndef WEFT_CORE_DOT_H
 #define WEFT_CORE_DOT_H
 
@@ -30,13 +31,13 @@ typedef struct box {
     bool backward;         /* part of the gradient or of an update */
     bool result;           /* not an operation: the end of an arrow */
     bool fetched;
-    int looks_like;        /* row of the table of styles; modules take that of their most telling operation */
+    int looks_like;        /* row of the table of styles; of a module, the most telling one's */
     int claimed;           /* the last repeated module whose operation is drawn here */
     int next;              /* in its module */
     int64_t parameters;
-    int steps;             /* of the plan; the next four are their sums */
-    double seconds, bytes;
-    int64_t tasks;
+    int steps;             /* of the plan; below, all of theirs */
+    double seconds;
+    int64_t tasks;         /* of the widest */
     size_t memory;
 } box;
 
@@ -78,6 +79,8 @@ char *picture_text(const picture *p);
 
 static inline bool is_leaf(const wf_tensor *t) { return t->kind != WF_COMPUTED; }
 static inline bool is_view(const wf_tensor *t) { return t->op && t->op->view && !t->op->cached; }
-static inline bool is_backward(const wf_tensor *t) { return t->forward || (t->op && t->op->writes); }
+static inline bool is_backward(const wf_tensor *t) {
+    return t->forward || (t->op && t->op->writes);
+}
 
 #endif

@@ -1,8 +1,10 @@
-/* core/dot_text.c - how a picture looks: Graphviz text with colours, shapes, labels and a legend.
+/* core/dot_text.c - how a picture looks: Graphviz text with colours, shapes, labels and a
+ * legend.
  *
- * Families of operations differ in fill (Paul Tol's light scheme, which colour-blind readers tell apart) and in
- * shape (for grey print). Every name goes through one function that escapes it for HTML-like labels. The
- * gradient runs upwards beside the values: its links are laid out backwards. */
+ * Families of operations differ in fill (Paul Tol's light scheme, which colour-blind readers
+ * tell apart) and in shape (for grey print). Every name goes through one function that escapes
+ * it for HTML-like labels. The gradient runs upwards beside the values: its links are laid out
+ * backwards. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,21 +16,28 @@
 typedef struct style {
     const char *families, *meaning, *look;
 } style;
-enum { SHAPE_STYLE = 7, OTHER_STYLE, INPUT_STYLE, PARAM_STYLE, BUFFER_STYLE, RESULT_STYLE, N_STYLES };
+enum { SHAPE_STYLE = 7, OTHER_STYLE, INPUT_STYLE, PARAM_STYLE, BUFFER_STYLE, RESULT_STYLE };
+enum { N_STYLES = RESULT_STYLE + 1 };
 static const style styles[N_STYLES] = {
     { "attention", "attention", "shape=component fillcolor=\"#99DDFF\"" },
     { "matmul", "matrix product", "shape=box fillcolor=\"#77AADD\"" },
     { "index", "table lookup", "shape=cylinder fillcolor=\"#BBCC33\"" },
-    { "norm reduce", "sum or normalise", "shape=hexagon fillcolor=\"#44BB99\" margin=\"0.02,0.01\"" },
+    { "norm reduce", "sum or normalise",
+      "shape=hexagon fillcolor=\"#44BB99\" margin=\"0.02,0.01\"" },
     { "loss", "loss", "shape=octagon fillcolor=\"#EE8866\" margin=\"0.02,0.01\"" },
     { "update", "update", "shape=parallelogram fillcolor=\"#FFAABB\"" },
-    { "elementwise random", "element by element", "shape=ellipse fillcolor=\"#EEDD88\" margin=\"0.02,0.01\"" },
-    { "shape constant", "shape", "shape=box style=\"filled,rounded\" fillcolor=\"#EEEEEE\" height=0.22 margin=\"0.1,0.04\"" },
+    { "elementwise random", "element by element",
+      "shape=ellipse fillcolor=\"#EEDD88\" margin=\"0.02,0.01\"" },
+    { "shape constant", "shape",
+      "shape=box style=\"filled,rounded\" fillcolor=\"#EEEEEE\" height=0.22 margin=\"0.1,0.04\"" },
     { "", "other", "shape=diamond fillcolor=\"#FFFFFF\"" },
     { NULL, "input", "shape=box style=\"filled,rounded\" fillcolor=\"#FFFFFF\" penwidth=2" },
-    { NULL, "parameter", "shape=note fillcolor=\"#FFFFFF\" color=\"#888888\" height=0.22 margin=\"0.08,0.03\"" },
-    { NULL, "buffer", "shape=note fillcolor=\"#DDDDDD\" color=\"#888888\" height=0.22 margin=\"0.08,0.03\"" },
-    { NULL, "result", "shape=box style=\"filled,rounded\" fillcolor=\"#FFFFFF\" penwidth=2 peripheries=2" },
+    { NULL, "parameter",
+      "shape=note fillcolor=\"#FFFFFF\" color=\"#888888\" height=0.22 margin=\"0.08,0.03\"" },
+    { NULL, "buffer",
+      "shape=note fillcolor=\"#DDDDDD\" color=\"#888888\" height=0.22 margin=\"0.08,0.03\"" },
+    { NULL, "result",
+      "shape=box style=\"filled,rounded\" fillcolor=\"#FFFFFF\" penwidth=2 peripheries=2" },
 };
 
 static bool has_word(const char *words, const char *word) {
@@ -39,13 +48,15 @@ static bool has_word(const char *words, const char *word) {
 }
 
 int style_of(const wf_tensor *t) {
-    if (is_leaf(t)) return t->kind == WF_PARAM ? PARAM_STYLE : t->kind == WF_BUFFER ? BUFFER_STYLE : INPUT_STYLE;
+    if (t->kind == WF_PARAM) return PARAM_STYLE;
+    if (t->kind == WF_BUFFER) return BUFFER_STYLE;
+    if (is_leaf(t)) return INPUT_STYLE;
     for (int i = 0; i < OTHER_STYLE; i++)
         if (has_word(styles[i].families, t->op->family ? t->op->family : "")) return i;
     return OTHER_STYLE;
 }
 
-/* ---- text that grows --------------------------------------------------------------------------- */
+/* ---- text that grows ------------------------------------------------------------------------- */
 
 typedef struct text {
     char *data;
@@ -68,14 +79,17 @@ static void WF_PRINTF(2, 3) add(text *t, const char *format, ...) {
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
     if (n < 0) t->failed = true;
-    else if (reserve(t, (size_t)n + 1)) vsnprintf(t->data + t->n, (size_t)n + 1, format, again), t->n += (size_t)n;
+    else if (reserve(t, (size_t)n + 1))
+        vsnprintf(t->data + t->n, (size_t)n + 1, format, again), t->n += (size_t)n;
     va_end(again);
     va_end(args);
 }
 
-/* Any bytes, so that they stand in an HTML-like label or a quoted string as they are. */
+/* Any bytes, so that they stand in an HTML-like label or a quoted string as they are. Graphviz
+ * takes neither an empty element nor one that is a bracket. */
 static void add_escaped(text *t, const char *s, size_t n) {
-    if (!n) add(t, "&#160;"); /* Graphviz takes no empty element */
+    if (!n) add(t, "&#160;");
+    if (n && *s == ']') add(t, "&#93;"), s++, n--;
     while (n) {
         size_t good = wf_utf8_prefix(s, n);
         for (size_t i = 0; i < good; i++) {
@@ -92,7 +106,7 @@ static void add_name(text *t, const char *s) {
     add_escaped(t, s, strlen(s));
 }
 
-/* ---- labels ---------------------------------------------------------------------------------------- */
+/* ---- labels ---------------------------------------------------------------------------------- */
 
 #define SMALL "<FONT POINT-SIZE=\"10\">"
 
@@ -112,7 +126,8 @@ static void add_count(text *out, int64_t n) {
     int u = 0;
     int64_t unit = 1;
     while (n >= 10000 && n / unit >= 1000 && u < 5) unit *= 1000, u++;
-    int64_t hundredths = u ? (n / 10 + unit / 2000) / (unit / 1000) : 0, whole = u ? hundredths / 100 : n;
+    int64_t hundredths = u ? (n / 10 + unit / 2000) / (unit / 1000) : 0;
+    int64_t whole = u ? hundredths / 100 : n;
     add(out, "%lld", (long long)whole);
     if (u && whole < 10) add(out, ".%02lld", (long long)hundredths % 100);
     else if (u && whole < 100) add(out, ".%lld", (long long)hundredths % 100 / 10);
@@ -135,14 +150,16 @@ static void add_module_name(text *out, const picture *p, int from, int m) {
     add(out, "  x%d", at->copies);
 }
 
-/* The different operations of a module, in their order: "matmul, add". Views are not worth a word. */
+/* The different operations of a module, in their order: "matmul, add". Views are not worth a
+ * word. */
 static void add_operations(text *out, const picture *p, int b) {
     enum { SHOWN_OPS = 5 };
     const wf_op *seen[SHOWN_OPS];
     int n = 0;
     for (int id = 0; id < p->n && n <= SHOWN_OPS; id++) {
         const wf_tensor *t = p->graph->nodes[id];
-        bool known = p->box_of[id] != b || is_leaf(t) || is_view(t) || p->modules[p->where[id]].drawn_as != p->where[id];
+        bool known = p->box_of[id] != b || is_leaf(t) || is_view(t) ||
+                     p->modules[p->where[id]].drawn_as != p->where[id];
         for (int i = 0; i < n && !known; i++) known = seen[i] == t->op;
         if (known) continue;
         add(out, "%s", n == 0 ? "<BR/>" SMALL : n == SHOWN_OPS ? ", ..." : ", ");
@@ -176,7 +193,8 @@ static void add_leaf_label(text *out, const picture *p, const wf_tensor *t) {
     add(out, "</FONT>");
 }
 
-/* The views that were folded on the way from source to value: "reshape, permute". True if there were any. */
+/* The views that were folded on the way from source to value: "reshape, permute". True if there
+ * were any. */
 static bool add_views(text *out, const wf_tensor *source, const wf_tensor *value) {
     if (value == source) return false;
     if (add_views(out, source, value->in[0])) add(out, ", ");
@@ -203,7 +221,8 @@ static void add_constants(text *out, const wf_tensor *t) {
 }
 
 /* title: the module whose only operation this is, from module `from` of its path down; or -1. */
-static void add_operation_label(text *out, const picture *p, const wf_tensor *t, int from, int title) {
+static void add_operation_label(text *out, const picture *p, const wf_tensor *t, int from,
+                                int title) {
     if (title >= 0) {
         add(out, "<B>");
         add_module_name(out, p, from, title);
@@ -235,7 +254,7 @@ static void add_measurements(text *out, const picture *p, const box *b) {
     add(out, "</FONT>");
 }
 
-/* ---- boxes, links and modules ------------------------------------------------------------------------ */
+/* ---- boxes, links and modules ---------------------------------------------------------------- */
 
 static void add_box(text *out, const picture *p, int b, int from, int title) {
     const box *at = &p->boxes[b];
@@ -243,13 +262,15 @@ static void add_box(text *out, const picture *p, int b, int from, int title) {
     if (at->backward) add(out, " style=\"filled,dashed\"");
     if (at->fetched) add(out, " penwidth=2.5");
     add(out, " tooltip=\"");
-    add_name(out, at->node->name);
+    const module *m = at->as_module >= 0 ? &p->modules[at->as_module] : NULL;
+    if (m) add_escaped(out, m->path, m->end);
+    else add_name(out, at->node->name);
     add(out, "\" label=<");
     if (at->result) {
         add(out, "<B>result</B><BR/>" SMALL);
         add_shape(out, p, at->node);
         add(out, "</FONT>");
-    } else if (at->as_module >= 0) add_module_label(out, p, b);
+    } else if (m) add_module_label(out, p, b);
     else if (is_leaf(at->node)) add_leaf_label(out, p, at->node);
     else add_operation_label(out, p, at->node, from, title);
     add_measurements(out, p, at);
@@ -262,24 +283,27 @@ static bool is_single(const picture *p, const module *m) {
     return b && b->as_module < 0 && !is_leaf(b->node);
 }
 
-/* Modules that hold nothing but one module are named in one line with it, beginning with module `from`. */
+/* Modules that hold nothing but one module are named in one line with it, beginning with module
+ * `from`. */
 static void add_module(text *out, const picture *p, int m, int from, int *number) {
     const module *at = &p->modules[m];
-    bool single = m > 0 && is_single(p, at), cluster = m > 0 && !single && (at->boxes || at->groups > 1);
+    bool single = m > 0 && is_single(p, at);
+    bool cluster = m > 0 && !single && (at->boxes || at->groups > 1);
     if (cluster) {
         add(out, "subgraph cluster_%d {\nlabel=<<B>", (*number)++);
         add_module_name(out, p, from, m);
         add(out, "</B>>\nfillcolor=\"%s\"\n", at->level % 2 ? "#F6F6F4" : "#ECECE8");
     }
-    for (int b = at->first_box; b >= 0; b = p->boxes[b].next) add_box(out, p, b, from, single ? m : -1);
+    for (int b = at->first_box; b >= 0; b = p->boxes[b].next)
+        add_box(out, p, b, from, single ? m : -1);
     for (int child = at->first_child; child >= 0; child = p->modules[child].next)
         if (p->modules[child].boxes || p->modules[child].groups)
             add_module(out, p, child, cluster || m == 0 ? child : from, number);
     if (cluster) add(out, "}\n");
 }
 
-/* A link of the gradient is written from its end to its start, and drawn from start to end: so it points
- * upwards. What the gradient reads of the values does not move anything. */
+/* A link of the gradient is written from its end to its start, and drawn from start to end: so
+ * it points upwards. What the gradient reads of the values does not move anything. */
 static void add_link(text *out, const picture *p, const link *l) {
     const box *from = &p->boxes[l->from], *to = &p->boxes[l->to];
     bool stored = from->as_module < 0 && !from->result && is_stored(l->source);
@@ -315,7 +339,8 @@ static void add_legend(text *out, const picture *p) {
         used[p->boxes[b].result ? RESULT_STYLE : p->boxes[b].looks_like] = true;
         gradient |= p->boxes[b].backward;
     }
-    add(out, "subgraph cluster_legend {\nlabel=<<B>legend</B>>\nfillcolor=\"#FFFFFF\"\nnode [fontsize=9]\n");
+    add(out, "subgraph cluster_legend {\nlabel=<<B>legend</B>>\n"
+             "fillcolor=\"#FFFFFF\"\nnode [fontsize=9]\n");
     int last = -1;
     for (int i = 0; i < N_STYLES; i++) {
         if (!used[i]) continue;
@@ -324,7 +349,8 @@ static void add_legend(text *out, const picture *p) {
         last = i;
     }
     if (gradient) {
-        add(out, "legend%d [shape=box style=dashed label=\"gradient: dashed,\\nupwards\"]\n", N_STYLES);
+        add(out, "legend%d [shape=box style=dashed label=\"gradient: dashed,\\nupwards\"]\n",
+            N_STYLES);
         add(out, "legend%d -> legend%d [style=invis]\n", last, N_STYLES);
     }
     add(out, "}\n");
@@ -344,13 +370,15 @@ static void add_title(text *out, const picture *p) {
     add(out, "<BR/>&#160;>\n");
 }
 
+#define FONT "fontname=\"Helvetica,Arial,sans-serif\""
+
 char *picture_text(const picture *p) {
     text out = { 0 };
     add(&out, "digraph weft {\n"
-              "graph [fontname=\"Helvetica,Arial,sans-serif\" fontsize=11 rankdir=TB newrank=true "
-              "nodesep=0.3 ranksep=0.35 style=\"filled,rounded\" color=\"#BBBBBB\" labeljust=l bgcolor=white]\n"
-              "node [fontname=\"Helvetica,Arial,sans-serif\" fontsize=11 style=filled height=0.35 margin=\"0.12,0.05\"]\n"
-              "edge [fontname=\"Helvetica,Arial,sans-serif\" fontsize=9 fontcolor=\"#555555\" arrowsize=0.7]\n");
+              "graph [" FONT " fontsize=11 rankdir=TB newrank=true nodesep=0.3 ranksep=0.35 "
+              "style=\"filled,rounded\" color=\"#BBBBBB\" labeljust=l bgcolor=white]\n"
+              "node [" FONT " fontsize=11 style=filled height=0.35 margin=\"0.12,0.05\"]\n"
+              "edge [" FONT " fontsize=9 fontcolor=\"#555555\" arrowsize=0.7]\n");
     add_title(&out, p);
     int number = 0;
     add_module(&out, p, 0, 0, &number);

@@ -1,7 +1,8 @@
 /* core/print.c - a tensor's values as text, for people: nested brackets as NumPy prints them.
  *
- * Not here: a format to be read back (files are in file.h). Numbers have at most five significant digits and
- * are aligned; of an axis longer than ten, the first and last three are shown. */
+ * Not here: a format to be read back (files are in file.h). Numbers have at most five
+ * significant digits and are aligned; of an axis longer than ten, the first and last three are
+ * shown. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +31,10 @@ static void put(printer *p, const char *text) {
 /* Whatever the locale, a point; and no sign of a NaN. */
 static int number(const printer *p, int64_t i, char text[NUMBER]) {
     double x;
-    if (p->dtype == WF_I32) return snprintf(text, NUMBER, "%d", ((const int32_t *)(const void *)p->data)[i]);
-    x = p->dtype == WF_F64 ? ((const double *)(const void *)p->data)[i] : ((const float *)(const void *)p->data)[i];
+    if (p->dtype == WF_I32)
+        return snprintf(text, NUMBER, "%d", ((const int32_t *)(const void *)p->data)[i]);
+    x = p->dtype == WF_F64 ? ((const double *)(const void *)p->data)[i]
+                           : ((const float *)(const void *)p->data)[i];
     int n = snprintf(text, NUMBER, "%.5g", isnan(x) ? fabs(x) : x);
     if (isnan(x)) n = snprintf(text, NUMBER, "nan");
     char *comma = strchr(text, ',');

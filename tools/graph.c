@@ -15,15 +15,16 @@ static struct {
     const char *model, *output;
     int64_t depth, d_model, d_ff, heads, layers, batch_size, length, runs, threads;
     bool backward, plan, force;
-} set = { .of = SUBJECT_TRANSFORMER, .level = -1, .norm = 1, .d_model = 512, .d_ff = 2048, .heads = 8, .layers = 6,
-          .batch_size = 8, .length = 32, .runs = 5, .threads = 1 };
+} set = { .of = SUBJECT_TRANSFORMER, .level = -1, .norm = 1, .d_model = 512, .d_ff = 2048,
+          .heads = 8, .layers = 6, .batch_size = 8, .length = 32, .runs = 5, .threads = 1 };
 
 static option rows[] = {
     GROUP("What is drawn"),
     CHOICE("of", set.of, SUBJECT_WORDS, "the whole model, or a part of it"),
     CHOICE("level", set.level, "module|op", "a box for each module, or for each operation",
            .fallback = "op of an attention, else module"),
-    COUNT("depth", set.depth, 1, 32, "levels of modules shown", .fallback = "down to attention and linear layers"),
+    COUNT("depth", set.depth, 1, 32, "levels of modules shown",
+          .fallback = "down to attention and linear layers"),
     FLAG("backward", set.backward, "the gradient too, dashed"),
     FLAG("force", set.force, "draw more than 5,000 nodes"),
 
@@ -49,9 +50,10 @@ static option rows[] = {
 static program self = {
     .name = "graph",
     .purpose = "draws a model or a part of it as Graphviz text",
-    .examples = "  graph --of attention -o attention.dot && dot -Tsvg attention.dot -o attention.svg\n"
-                "  graph --of transformer --model copy.safetensors | dot -Tsvg > transformer.svg\n"
-                "  graph --of encoder-layer --plan --d-model 256 | dot -Tpng > plan.png\n",
+    .examples =
+        "  graph --of attention -o attention.dot && dot -Tsvg attention.dot -o attention.svg\n"
+        "  graph --of transformer --model copy.safetensors | dot -Tsvg > transformer.svg\n"
+        "  graph --of encoder-layer --plan --d-model 256 | dot -Tpng > plan.png\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
 };
@@ -65,8 +67,13 @@ static void refuse_idle_options(void) {
         option_no_effect(&self, plans[i], !set.plan, "nothing runs without --plan");
     option_no_effect(&self, "depth", set.level == OPERATIONS, "--level op shows every operation");
     option_no_effect(&self, "layers", set.of != SUBJECT_TRANSFORMER, "one layer is drawn");
-    option_no_effect(&self, "d-ff", set.of == SUBJECT_ATTENTION, "an attention has no feed-forward layer");
+    option_no_effect(&self, "d-ff", set.of == SUBJECT_ATTENTION,
+                     "an attention has no feed-forward layer");
     option_no_effect(&self, "norm", set.of == SUBJECT_ATTENTION, "an attention has no norm");
+}
+
+static bool modules(void) {
+    return set.level == MODULES || (set.level < 0 && set.of != SUBJECT_ATTENTION);
 }
 
 /* Below these levels are the insides of an attention or a linear layer. */
@@ -95,18 +102,19 @@ static void write_text(const char *text) {
     FILE *out = set.output ? fopen(set.output, "w") : stdout;
     if (!out) fail(&self, "%s: %s", set.output, strerror(errno));
     bool written = fputs(text, out) >= 0;
-    if (set.output && (fclose(out) != 0 || !written)) fail(&self, "%s: %s", set.output, strerror(errno));
+    if (set.output && (fclose(out) != 0 || !written))
+        fail(&self, "%s: %s", set.output, strerror(errno));
 }
 
 static void draw(const subject *s) {
     char message[WF_MESSAGE];
     wf_pool *pool = set.plan && set.threads > 1 ? wf_pool_new((int)set.threads) : NULL;
-    wf_plan *plan = set.plan ? subject_plan(s, set.batch_size, set.length, (int)set.runs, pool, message) : NULL;
+    wf_plan *plan =
+        set.plan ? subject_plan(s, set.batch_size, set.length, (int)set.runs, pool, message) : NULL;
     if (set.plan && !plan) fail(&self, "%s", message);
-    bool modules = set.level == MODULES || (set.level < 0 && set.of != SUBJECT_ATTENTION);
-    char *text = wf_dot(s->fetch, s->n, &(wf_dot_options){ .title = s->title, .backward = set.backward, .plan = plan,
-                                                           .modules = modules, .depth = depth(), .force = set.force },
-                        message);
+    wf_dot_options options = { .title = s->title, .backward = set.backward, .plan = plan,
+                               .modules = modules(), .depth = depth(), .force = set.force };
+    char *text = wf_dot(s->fetch, s->n, &options, message);
     if (!text) fail(&self, "%s", message);
     write_text(text);
     free(text);
@@ -123,7 +131,8 @@ int main(int argc, char **argv) {
     if (f && !wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
     wf_transformer_config c = configuration(f);
     subject s;
-    if (!subject_new(&s, (subject_kind)set.of, &c, f, set.backward, message)) fail(&self, "%s", message);
+    if (!subject_new(&s, (subject_kind)set.of, &c, f, set.backward, message))
+        fail(&self, "%s", message);
     draw(&s);
     subject_free(&s);
     wf_file_free(f);

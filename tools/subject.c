@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- one attention, as the textbooks draw it ------------------------------------------------------ */
+/* ---- one attention, as the textbooks draw it ------------------------------------------------- */
 
 static wf_tensor *split_heads(wf_tensor *x, int64_t heads) {
-    wf_tensor *y = wf_reshape(x, 4, (int64_t[]){ WF_KEEP, WF_KEEP, heads, WF_REST }); /* [B, T, H, d] */
-    return wf_permute(y, (int[]){ 0, 2, 1, 3 });                                      /* [B, H, T, d] */
+    static const int order[] = { 0, 2, 1, 3 };
+    x = wf_reshape(x, 4, (int64_t[]){ WF_KEEP, WF_KEEP, heads, WF_REST }); /* [B, T, H, d] */
+    return wf_permute(x, order);                                           /* [B, H, T, d] */
 }
 
 static wf_tensor *merge_heads(wf_tensor *x) {
@@ -20,8 +21,8 @@ static wf_tensor *merge_heads(wf_tensor *x) {
     return wf_reshape(y, 3, (int64_t[]){ WF_KEEP, WF_KEEP, WF_REST }); /* [B, T, D] */
 }
 
-/* wf_mha computes the same with one packed projection and one fused operation; here every step has a scope of
- * its own, so that the picture names it. */
+/* wf_mha computes the same with one packed projection and one fused operation; here every step
+ * has a scope of its own, so that the picture names it. */
 static wf_tensor *record_attention(wf_graph *g, const wf_transformer_config *c) {
     int64_t d = c->d_model, heads = c->num_heads, d_head = d / heads;
     int64_t B = wf_extent(g, "B", 4096), T = wf_extent(g, "T", 4096), S = wf_extent(g, "S", 4096);
@@ -33,7 +34,9 @@ static wf_tensor *record_attention(wf_graph *g, const wf_transformer_config *c) 
     struct wf_linear to_k = wf_linear_new(g, "K projection", d, d, c->bias);
     struct wf_linear to_v = wf_linear_new(g, "V projection", d, d, c->bias);
     struct wf_linear to_output = wf_linear_new(g, "output projection", d, d, c->bias);
-    wf_tensor *q = wf_linear(&to_q, query), *k = wf_linear(&to_k, key), *v = wf_linear(&to_v, value);
+    wf_tensor *q = wf_linear(&to_q, query); /* [B, T, D] */
+    wf_tensor *k = wf_linear(&to_k, key);   /* [B, S, D] */
+    wf_tensor *v = wf_linear(&to_v, value); /* [B, S, D] */
 
     wf_scope(g, "Q heads");
     q = split_heads(q, heads); /* [B, H, T, d_head] */
@@ -59,7 +62,7 @@ static wf_tensor *record_attention(wf_graph *g, const wf_transformer_config *c) 
     return wf_linear(&to_output, y);
 }
 
-/* ---- one layer -------------------------------------------------------------------------------------- */
+/* ---- one layer ------------------------------------------------------------------------------- */
 
 static wf_block_options block_of(const wf_transformer_config *c) {
     return (wf_block_options){ .d_model = c->d_model, .num_heads = c->num_heads,
@@ -85,10 +88,11 @@ static wf_tensor *record_decoder_layer(wf_graph *g, const wf_transformer_config 
     wf_tensor *memory = wf_input(g, "memory", wf_real(g), 3, (int64_t[]){ B, S, c->d_model });
     wf_tensor *mask = wf_input(g, "source mask", wf_real(g), 4, (int64_t[]){ B, 1, 1, S }), *k, *v;
     wf_mha_keys_values(&layer.multihead_attn, memory, &k, &v);
-    return wf_decoder_layer(&layer, x, k, v, &(wf_mha_options){ .causal = true }, &(wf_mha_options){ .mask = mask });
+    return wf_decoder_layer(&layer, x, k, v, &(wf_mha_options){ .causal = true },
+                            &(wf_mha_options){ .mask = mask });
 }
 
-/* ---- all of them -------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static bool no_memory(char *message) {
     snprintf(message, WF_MESSAGE, "out of memory");
@@ -124,14 +128,14 @@ static bool fetch_model(subject *s, bool backward, char *message) {
 }
 
 static void entitle(subject *s, subject_kind kind, const wf_transformer_config *c) {
-    static const char *const titles[] = { "Attention(Q, K, V) = softmax(Q Kᵀ / √d) V", "Encoder layer",
-                                          "Decoder layer", "Transformer" };
-    snprintf(s->title, sizeof s->title, "%s, width %" PRId64 ", %" PRId64 " heads", titles[kind], c->d_model,
-             c->num_heads);
+    static const char *const titles[] = { "Attention(Q, K, V) = softmax(Q Kᵀ / √d) V",
+                                          "Encoder layer", "Decoder layer", "Transformer" };
+    snprintf(s->title, sizeof s->title, "%s, width %" PRId64 ", %" PRId64 " heads", titles[kind],
+             c->d_model, c->num_heads);
 }
 
-bool subject_new(subject *s, subject_kind kind, const wf_transformer_config *c, const wf_file *f, bool backward,
-                 char *message) {
+bool subject_new(subject *s, subject_kind kind, const wf_transformer_config *c, const wf_file *f,
+                 bool backward, char *message) {
     static const wf_training_config training = { .optimizer.kind = WF_ADAM };
     *s = (subject){ 0 };
     entitle(s, kind, c);
@@ -159,7 +163,7 @@ void subject_free(subject *s) {
     else wf_graph_free(s->graph);
 }
 
-/* ---- measured -------------------------------------------------------------------------------------------- */
+/* ---- measured -------------------------------------------------------------------------------- */
 
 static bool feed_ones(wf_plan *p, wf_tensor *const *inputs, int n) {
     for (int i = 0; i < n; i++) {
@@ -184,7 +188,8 @@ static bool measure(wf_plan *p, int runs) {
     return true;
 }
 
-wf_plan *subject_plan(const subject *s, int64_t batch, int64_t length, int runs, wf_pool *pool, char *message) {
+wf_plan *subject_plan(const subject *s, int64_t batch, int64_t length, int runs, wf_pool *pool,
+                      char *message) {
     enum { MOST_INPUTS = 16 };
     wf_tensor *inputs[MOST_INPUTS];
     int n = 0;
@@ -192,10 +197,12 @@ wf_plan *subject_plan(const subject *s, int64_t batch, int64_t length, int runs,
         const wf_tensor *t = wf_node(s->graph, id);
         if (t->kind == WF_INPUT) inputs[n++] = wf_find(s->graph, t->name);
     }
-    wf_plan *p = wf_plan_new(s->graph, &(wf_plan_options){ .fetch = s->fetch, .n_fetch = s->n, .feed = inputs,
-                                                           .n_feed = n, .pool = pool, .training = s->n > 1 });
+    wf_plan_options options = { .fetch = s->fetch, .n_fetch = s->n, .feed = inputs, .n_feed = n,
+                                .pool = pool, .training = s->n > 1 };
+    wf_plan *p = wf_plan_new(s->graph, &options);
     bool bound = wf_plan_ok(p) && wf_bind(p, "B", batch) && wf_bind(p, "S", length);
-    if (bound && wf_bound_bytes(p, s->fetch[0]) == 0) wf_bind(p, "T", length); /* an encoder has no T */
+    if (bound && wf_bound_bytes(p, s->fetch[0]) == 0)
+        wf_bind(p, "T", length); /* an encoder has no T */
     if (bound && feed_ones(p, inputs, n) && measure(p, runs)) return p;
     snprintf(message, WF_MESSAGE, "%s", wf_plan_error(p));
     wf_plan_free(p);

@@ -1,14 +1,15 @@
 /* tools/svg.c - heat maps and curves as SVG text; see svg.h.
  *
- * Colours are classes of a style sheet, so that one file serves light and dark readers: cells are one
- * accent colour whose opacity is the weight, curves differ in colour and in dashes. Lengths are in pixels. */
+ * Colours are classes of a style sheet, so that one file serves light and dark readers: cells
+ * are one accent colour whose opacity is the weight, curves differ in colour and in dashes.
+ * Lengths are in pixels. */
 #include "svg.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- text ------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /* The length of the UTF-8 character at s, which XML can hold; 0: it can't. */
 static int character(const unsigned char *s) {
@@ -20,7 +21,8 @@ static int character(const unsigned char *s) {
     }
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
     bool control = code < ' ' || code == 127, surrogate = code >= 0xD800 && code <= 0xDFFF;
-    return control || surrogate || code < least[n] || code > 0x10FFFF || (code & 0xFFFE) == 0xFFFE ? 0 : n;
+    bool never = code < least[n] || code > 0x10FFFF || (code & 0xFFFE) == 0xFFFE;
+    return control || surrogate || never ? 0 : n;
 }
 
 /* At most `limit` characters, the last of them an ellipsis if there are more. */
@@ -56,10 +58,11 @@ static void put_label(FILE *out, const char *class, double x, double y, const ch
     fputs("</text>\n", out);
 }
 
-static void begin(FILE *out, double width, double height, const char *title, const char *light, const char *dark) {
+static void begin(FILE *out, double width, double height, const char *title, const char *light,
+                  const char *dark) {
     fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" "
-            "role=\"img\">\n<title>",
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+            "viewBox=\"0 0 %.0f %.0f\" role=\"img\">\n<title>",
             width, height, width, height);
     put_text(out, title ? title : "weft", WHOLE);
     fprintf(out,
@@ -80,21 +83,25 @@ static bool finish(FILE *out) {
     return fflush(out) == 0 && !ferror(out);
 }
 
-/* ---- heat map ----------------------------------------------------------------------------------- */
+/* ---- heat map -------------------------------------------------------------------------------- */
 
 enum { LABEL_LIMIT = 16, LETTER = 6, TOP = 44, GAP = 26, BAR = 50 };
 
 /* Where things are. A panel is the cells of one head. */
 typedef struct layout {
     int64_t across, down; /* panels */
-    double cell, left, head; /* left: of the row labels; head: of a panel's name and column labels */
+    double cell;           /* its side */
+    double left;           /* width of the row labels */
+    double head;           /* height of a panel's name and column labels */
     double panel_width, panel_height;
     bool upright; /* column labels fit above their columns */
 } layout;
 
-static const char heat_light[] = ".cell { fill: #0b5fa5 }\n.panel { fill: #eef1f4 }\n.bad { fill: #d1242f }\n"
-                                 ".value { font-size: 9px; text-anchor: middle }\n.over { fill: #ffffff }\n";
-static const char heat_dark[] = ".cell { fill: #74c3ff }\n.panel { fill: #1e242b }\n.over { fill: #14181d }\n";
+static const char heat_light[] =
+    ".cell { fill: #0b5fa5 }\n.panel { fill: #eef1f4 }\n.bad { fill: #d1242f }\n"
+    ".value { font-size: 9px; text-anchor: middle }\n.over { fill: #ffffff }\n";
+static const char heat_dark[] =
+    ".cell { fill: #74c3ff }\n.panel { fill: #1e242b }\n.over { fill: #14181d }\n";
 
 /* A label or, where there are none, the number. */
 static const char *label_at(const char *const *labels, int64_t i, char buffer[24]) {
@@ -129,7 +136,8 @@ static layout arrange(const struct svg_heat_map *map) {
 }
 
 /* The middle of a letter's height is about a third of its size above the line it stands on. */
-static void put_column_labels(FILE *out, const struct svg_heat_map *map, const layout *l, double x, double y) {
+static void put_column_labels(FILE *out, const struct svg_heat_map *map, const layout *l, double x,
+                              double y) {
     char buffer[24];
     for (int64_t i = 0; i < map->columns; i++) {
         double at = x + l->cell * ((double)i + 0.5);
@@ -140,23 +148,25 @@ static void put_column_labels(FILE *out, const struct svg_heat_map *map, const l
     }
 }
 
-static void put_row_labels(FILE *out, const struct svg_heat_map *map, const layout *l, double x, double y) {
+static void put_row_labels(FILE *out, const struct svg_heat_map *map, const layout *l, double x,
+                           double y) {
     char buffer[24];
     for (int64_t i = 0; i < map->rows; i++) {
-        fprintf(out, "<text class=\"end\" x=\"%.1f\" y=\"%.1f\">", x - 5, y + l->cell * ((double)i + 0.5) + 3.5);
+        fprintf(out, "<text class=\"end\" x=\"%.1f\" y=\"%.1f\">", x - 5,
+                y + l->cell * ((double)i + 0.5) + 3.5);
         put_text(out, label_at(map->row_labels, i, buffer), LABEL_LIMIT);
         fputs("</text>\n", out);
     }
 }
 
 /* One weight: what is too small to be seen is left out, what is not a number is red. */
-static void put_cell(FILE *out, const struct svg_heat_map *map, const layout *l, int64_t head, int64_t row,
-                     int64_t column, double x, double y) {
+static void put_cell(FILE *out, const struct svg_heat_map *map, const layout *l, int64_t head,
+                     int64_t row, int64_t column, double x, double y) {
     char buffer[2][24];
     double w = (double)map->weights[(head * map->rows + row) * map->columns + column];
     if (w < 0.0005) return;
-    fprintf(out, "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"", isnan(w) ? "bad" : "cell",
-            x, y, l->cell - 1, l->cell - 1);
+    fprintf(out, "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"",
+            isnan(w) ? "bad" : "cell", x, y, l->cell - 1, l->cell - 1);
     if (w < 1) fprintf(out, " fill-opacity=\"%.3f\"", w);
     fputs("><title>", out);
     put_text(out, label_at(map->row_labels, row, buffer[0]), WHOLE);
@@ -169,12 +179,13 @@ static void put_cell(FILE *out, const struct svg_heat_map *map, const layout *l,
               buffer[0] + (buffer[0][0] == '0'));
 }
 
-static void put_panel(FILE *out, const struct svg_heat_map *map, const layout *l, int64_t head, double x, double y) {
+static void put_panel(FILE *out, const struct svg_heat_map *map, const layout *l, int64_t head,
+                      double x, double y) {
     char name[32];
     snprintf(name, sizeof name, "head %lld", (long long)head);
     if (map->heads > 1) put_label(out, "middle", x + l->panel_width / 2, y - l->head + 14, name);
-    fprintf(out, "<rect class=\"panel\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", x, y,
-            l->panel_width - 1, l->panel_height - 1);
+    fprintf(out, "<rect class=\"panel\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
+            x, y, l->panel_width - 1, l->panel_height - 1);
     put_column_labels(out, map, l, x, y);
     if (head % l->across == 0) put_row_labels(out, map, l, x, y);
     for (int64_t i = 0; i < map->rows; i++)
@@ -186,9 +197,12 @@ static void put_panel(FILE *out, const struct svg_heat_map *map, const layout *l
 static void put_scale(FILE *out, const struct svg_heat_map *map, const layout *l, double y) {
     double x = l->left;
     put_label(out, "end", x - 5, y + 11, "0");
-    fprintf(out, "<rect class=\"panel\" x=\"%.1f\" y=\"%.1f\" width=\"131\" height=\"14\"/>\n", x, y);
+    fprintf(out, "<rect class=\"panel\" x=\"%.1f\" y=\"%.1f\" width=\"131\" height=\"14\"/>\n",
+            x, y);
     for (int i = 0; i <= 10; i++)
-        fprintf(out, "<rect class=\"cell\" x=\"%.1f\" y=\"%.1f\" width=\"11\" height=\"14\" fill-opacity=\"%.1f\"/>\n",
+        fprintf(out,
+                "<rect class=\"cell\" x=\"%.1f\" y=\"%.1f\" width=\"11\" height=\"14\" "
+                "fill-opacity=\"%.1f\"/>\n",
                 x + 12 * i, y, i / 10.0);
     put_label(out, "scale", x + 136, y + 11, "1");
     fprintf(out, "<text x=\"%.1f\" y=\"%.1f\">rows: ", x, y + 32);
@@ -199,7 +213,8 @@ static void put_scale(FILE *out, const struct svg_heat_map *map, const layout *l
 }
 
 bool svg_heat_map(FILE *out, const struct svg_heat_map *map) {
-    if (!out || !map || !map->weights || map->heads < 1 || map->rows < 1 || map->columns < 1) return false;
+    if (!out || !map || !map->weights || map->heads < 1 || map->rows < 1 || map->columns < 1)
+        return false;
     layout l = arrange(map);
     double step = l.head + l.panel_height + GAP / 2;
     double width = l.left + (double)l.across * (l.panel_width + GAP);
@@ -213,9 +228,10 @@ bool svg_heat_map(FILE *out, const struct svg_heat_map *map) {
     return finish(out);
 }
 
-/* ---- curves --------------------------------------------------------------------------------------- */
+/* ---- curves ---------------------------------------------------------------------------------- */
 
-enum { WIDTH = 760, HEIGHT = 440, X0 = 70, X1 = WIDTH - 24, Y0 = 66, Y1 = HEIGHT - 54, MAX_CURVES = 6 };
+enum { WIDTH = 760, HEIGHT = 440, X0 = 70, X1 = WIDTH - 24, Y0 = 66, Y1 = HEIGHT - 54 };
+enum { MAX_CURVES = 6 };
 enum { MANY_POINTS = 2000, FEW_POINTS = 60 };
 
 /* Okabe and Ito's colours, which colour-blind readers tell apart; dashes do it in grey. */
@@ -223,12 +239,14 @@ static const char plot_light[] =
     ".axis { stroke: #57606a; fill: none }\n.grid { stroke: #57606a; stroke-opacity: 0.18 }\n"
     ".curve { fill: none; stroke-width: 1.8; stroke-linejoin: round }\n"
     ".c0 { stroke: #0072b2 } .c1 { stroke: #d55e00; stroke-dasharray: 7 3 } "
-    ".c2 { stroke: #009e73; stroke-dasharray: 2 2 }\n.c3 { stroke: #cc79a7; stroke-dasharray: 9 3 2 3 } "
+    ".c2 { stroke: #009e73; stroke-dasharray: 2 2 }\n"
+    ".c3 { stroke: #cc79a7; stroke-dasharray: 9 3 2 3 } "
     ".c4 { stroke: #b07d00; stroke-dasharray: 5 5 } .c5 { stroke: #444444 }\n"
     ".d0 { fill: #0072b2 } .d1 { fill: #d55e00 } .d2 { fill: #009e73 }\n"
     ".d3 { fill: #cc79a7 } .d4 { fill: #b07d00 } .d5 { fill: #444444 }\n";
 static const char plot_dark[] =
-    ".axis, .grid { stroke: #9aa4ae }\n.c0 { stroke: #56b4e9 } .c4 { stroke: #e69f00 } .c5 { stroke: #dddddd }\n"
+    ".axis, .grid { stroke: #9aa4ae }\n.c0 { stroke: #56b4e9 } .c4 { stroke: #e69f00 }\n"
+    ".c5 { stroke: #dddddd }\n"
     ".d0 { fill: #56b4e9 } .d4 { fill: #e69f00 } .d5 { fill: #dddddd }\n";
 
 /* One axis: values low..high become pixels from..to. On a log scale low and high are logarithms. */
@@ -301,13 +319,15 @@ static void put_ticks(FILE *out, const axis *a, bool vertical) {
     if (!a->log || a->high - a->low < 0.5) { /* also on a log scale, if it spans little */
         double low = a->log ? pow(10, a->low) : a->low, high = a->log ? pow(10, a->high) : a->high;
         if (a->log) step = nice_step(high - low, 6);
-        for (double i = ceil(low / step); i * step <= high * (1 + 1e-12); i++) put_tick(out, a, i * step, vertical, true);
+        for (double i = ceil(low / step); i * step <= high * (1 + 1e-12); i++)
+            put_tick(out, a, i * step, vertical, true);
         return;
     }
     bool wide = a->high - a->low > 3;
     for (double e = floor(a->low); e <= a->high; e += fmax(1, floor(step)))
         for (int m = 1; m < 10; m++)
-            if (m == 1 || !wide) put_tick(out, a, m * pow(10, e), vertical, m == 1 || m == 2 || m == 5);
+            if (m == 1 || !wide)
+                put_tick(out, a, m * pow(10, e), vertical, m == 1 || m == 2 || m == 5);
 }
 
 static void put_axes(FILE *out, const struct svg_plot *plot, const axis *x, const axis *y) {
@@ -316,7 +336,8 @@ static void put_axes(FILE *out, const struct svg_plot *plot, const axis *x, cons
     fprintf(out, "<path class=\"axis\" d=\"M%d %dV%dH%d\"/>\n", X0, Y0, Y1, X1);
     if (plot->x_axis) put_label(out, "middle", (X0 + X1) / 2, HEIGHT - 14, plot->x_axis);
     if (!plot->y_axis) return;
-    fprintf(out, "<text class=\"middle\" transform=\"translate(18 %d) rotate(-90)\">", (Y0 + Y1) / 2);
+    fprintf(out, "<text class=\"middle\" transform=\"translate(18 %d) rotate(-90)\">",
+            (Y0 + Y1) / 2);
     put_text(out, plot->y_axis, WHOLE);
     fputs(plot->log_y ? " (log scale)</text>\n" : "</text>\n", out);
 }
@@ -333,8 +354,11 @@ static void put_path(FILE *out, const struct svg_curve *c, const axis *x, const 
             if (high < 0 || c->y[i] > c->y[high]) high = i;
         }
         int64_t first = low < high ? low : high, second = low < high ? high : low;
-        if (first >= 0) fprintf(out, "%s%.1f %.1f", open ? "L" : "M", pixel(x, c->x[first]), pixel(y, c->y[first]));
-        if (second != first) fprintf(out, "L%.1f %.1f", pixel(x, c->x[second]), pixel(y, c->y[second]));
+        if (first >= 0)
+            fprintf(out, "%s%.1f %.1f", open ? "L" : "M", pixel(x, c->x[first]),
+                    pixel(y, c->y[first]));
+        if (second != first)
+            fprintf(out, "L%.1f %.1f", pixel(x, c->x[second]), pixel(y, c->y[second]));
         open = first >= 0;
     }
 }
@@ -345,7 +369,8 @@ static void put_curve(FILE *out, const struct svg_curve *c, int k, const axis *x
     fputs("\"/>\n", out);
     for (int64_t i = 0; c->n <= FEW_POINTS && i < c->n; i++)
         if (drawable(x, y, c, i))
-            fprintf(out, "<circle class=\"d%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>\n", k, pixel(x, c->x[i]), pixel(y, c->y[i]));
+            fprintf(out, "<circle class=\"d%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>\n", k,
+                    pixel(x, c->x[i]), pixel(y, c->y[i]));
 }
 
 static void put_legend(FILE *out, const struct svg_plot *plot) {
@@ -360,7 +385,8 @@ static void put_legend(FILE *out, const struct svg_plot *plot) {
 
 bool svg_plot(FILE *out, const struct svg_plot *plot) {
     axis x = { .from = X0, .to = X1 }, y = { .from = Y1, .to = Y0, .log = plot && plot->log_y };
-    if (!out || !plot || !plot->curves || plot->n_curves < 1 || plot->n_curves > MAX_CURVES) return false;
+    if (!out || !plot || !plot->curves || plot->n_curves < 1 || plot->n_curves > MAX_CURVES)
+        return false;
     if (!measure(plot, &x, &y)) return false;
     widen(&x, false);
     widen(&y, true);

@@ -1,14 +1,16 @@
 /* tools/svg.h - pictures of numbers as stand-alone SVG: attention heat maps and training curves.
  *
- * What is not here: graphs (those are wf_dot's) and any dependency: the text is written by hand to a FILE.
- * The same arguments give the same bytes. Pictures follow the reader's light or dark mode, and any
- * bytes may stand in a label: what XML cannot hold is replaced.
+ * What is not here: graphs (those are wf_dot's) and any dependency: the text is written by hand
+ * to a FILE. The same arguments give the same bytes. Pictures follow the reader's light or dark
+ * mode, and any bytes may stand in a label: what XML cannot hold is replaced.
  *
  *     struct svg_heat_map map = { .title = "cross-attention, layer 0", .weights = w, .heads = 4,
- *                                 .rows = 6, .columns = 5, .row_labels = tgt, .column_labels = src };
+ *                                 .rows = 6, .columns = 5,
+ *                                 .row_labels = tgt, .column_labels = src };
  *     bool written = svg_heat_map(file, &map);
  *
- * Both functions return false if the arguments make no picture or the stream has failed; the caller closes it. */
+ * Both functions return false if the arguments make no picture or the stream has failed; the
+ * caller closes it. */
 #ifndef WEFT_TOOLS_SVG_H
 #define WEFT_TOOLS_SVG_H
 
@@ -28,7 +30,8 @@ struct svg_heat_map {
 };
 bool svg_heat_map(FILE *out, const struct svg_heat_map *map);
 
-/* One curve: n points with x rising. Points that are not finite (or, on a log scale, not positive) are gaps. */
+/* One curve: n points with x rising. Points that are not finite (or, on a log scale, not
+ * positive) are gaps. */
 struct svg_curve {
     const char *label; /* in the legend */
     const double *x, *y;
