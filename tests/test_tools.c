@@ -10,12 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../tools/tasks.h"
+#include "../tools/tasks.c" /* the one part of the tools that is looked at from inside */
 #include "suites.h"
 #include "support.h"
 
 /* The smallest model that is one, and a training of a moment. */
-#define SMALL "--task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --batch-size 4 --lr-steps 1000 --warmup 5 "
+#define SMALL                                                                                      \
+    "--task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --batch-size 4 --lr-steps 1000 "      \
+    "--warmup 5 "
 #define QUICK "train " SMALL "--quiet --threads 1 --max-steps "
 
 typedef struct outcome {
@@ -49,8 +51,8 @@ static const outcome *run(const char *format, ...) {
 }
 
 static void expect(int status) {
-    ck_assert_msg(result.status == status, "exit code %d, not %d:\n%s%s", result.status, status, result.out,
-                  result.err);
+    ck_assert_msg(result.status == status, "exit code %d, not %d:\n%s%s", result.status, status,
+                  result.out, result.err);
 }
 
 static void ok(const char *command) {
@@ -77,7 +79,9 @@ static void leave_folder(void) {
     ck_assert_int_eq(system(command), 0);
 }
 
-static bool same_files(const char *a, const char *b) { return run("cmp %s %s", a, b)->status == 0; }
+static bool same_files(const char *a, const char *b) {
+    return run("cmp %s %s", a, b)->status == 0;
+}
 
 /* ---- help ---------------------------------------------------------------------------------- */
 
@@ -123,7 +127,8 @@ static const struct refusal {
 } refusals[] = {
     { "train", 2, "--task copy|reverse|sort" },
     { "train --task cpoy", 2, "'cpoy' is not one of copy|reverse|sort" },
-    { "train --task copy --bacth-size 3", 2, "there is no option --bacth-size; the nearest is --batch-size" },
+    { "train --task copy --bacth-size 3", 2,
+      "there is no option --bacth-size; the nearest is --batch-size" },
     { "train --task copy --dmodel 3", 2, "the nearest is --d-model" },
     { "train --task copy -x", 2, "there is no option -x" },
     { "train --task copy extra", 2, "'extra' is not an option" },
@@ -134,7 +139,8 @@ static const struct refusal {
     { "train --task copy --lr fast", 2, "'fast' is not a number" },
     { "train --task copy --lr nan", 2, "'nan' is not a number" },
     { "train --task copy --max-steps 1.5", 2, "'1.5' is not a whole number" },
-    { "train --task copy --max-steps 0", 2, "--max-steps: 0 is outside the range 1..1000000000000" },
+    { "train --task copy --max-steps 0", 2,
+      "--max-steps: 0 is outside the range 1..1000000000000" },
     { "train --task copy --max-steps 99999999999999999999", 2, "is outside the range" },
     { "train --task copy --dropout 1.5", 2, "--dropout: 1.5 is outside the range 0..0.9" },
     { "train --task copy --threads 0", 2, "outside the range 1..256" },
@@ -149,10 +155,12 @@ static const struct refusal {
     { "train --task copy --lr-schedule noam --lr-steps 5", 2, "--lr-steps would have no effect" },
     { "train --task copy --save-every 5", 2, "--save-every would have no effect" },
     { "train --task copy --quiet --log-every 5", 2, "--log-every would have no effect" },
-    { "train --task copy --layers 2 --enc-layers 1 --dec-layers 1", 2, "--layers would have no effect" },
+    { "train --task copy --layers 2 --enc-layers 1 --dec-layers 1", 2,
+      "--layers would have no effect" },
     { "train --resume", 2, "-o FILE" },
     { "train --resume -o none.safetensors", 1, "none.safetensors" },
-    { "train --task copy -o none/copy.safetensors", 1, "none/copy.safetensors can't be written: No such file" },
+    { "train --task copy -o none/copy.safetensors", 1,
+      "none/copy.safetensors can't be written: No such file" },
     { "train --task copy -o .", 1, ". can't be written: it is a folder" },
     { "train --task copy -o /dev/full", 1, "it is not an ordinary file" },
     { "train --task copy --log none/log", 1, "none/log can't be written" },
@@ -170,24 +178,27 @@ static const struct refusal {
 START_TEST(refusal_says_what_to_do) {
     const struct refusal *r = &refusals[_i];
     run("%s < /dev/null", r->command);
-    ck_assert_msg(result.status == r->status, "%s: exit code %d, not %d:\n%s", r->command, result.status, r->status,
-                  result.err);
+    ck_assert_msg(result.status == r->status, "%s: exit code %d, not %d:\n%s", r->command,
+                  result.status, r->status, result.err);
     assert_contains(result.err, r->says);
     ck_assert_str_eq(result.out, "");
-    ck_assert_msg(!strstr(result.err, "step "), "%s: it began to train before it refused", r->command);
+    ck_assert_msg(!strstr(result.err, "step "), "%s: it began to train before it refused",
+                  r->command);
 }
 END_TEST
 
 START_TEST(dashes_and_underscores_are_alike) {
     ok("train --task copy --d_model=16 --heads=2 --layers=1 --max_steps 1 --quiet");
-    ok("train --task copy --d-model 16 --activation gelu_tanh --heads 2 --layers 1 --max-steps 1 --quiet");
+    ok("train --task copy --d-model 16 --activation gelu_tanh --heads 2 --layers 1 --max-steps 1 "
+       "--quiet");
 }
 END_TEST
 
 /* ---- training ------------------------------------------------------------------------------ */
 
 START_TEST(training_learns_and_generates) {
-    ok("train --task copy --seed 3 --min-len 2 --max-len 4 --d-model 32 --heads 2 --layers 1 --d-ff 64 --max-steps 900 "
+    ok("train --task copy --seed 3 --min-len 2 --max-len 4 --d-model 32 --heads 2 --layers 1 "
+       "--d-ff 64 --max-steps 900 "
        "-o m.safetensors --log log.jsonl --log-every 50 --valid-every 300 --curve loss.svg");
     int exact = -1;
     ck_assert_msg(sscanf(result.out, "exact match %d/1000", &exact) == 1, "%s", result.out);
@@ -200,7 +211,8 @@ START_TEST(training_learns_and_generates) {
     ok("printf '5 6 7\\n9 8\\n' | generate --model m.safetensors");
     ck_assert_str_eq(result.out, "5 6 7\n9 8\n");
     ck_assert_str_eq(result.err, "");
-    ok("grep -c '^{\"event\":.*}$' log.jsonl; wc -l < log.jsonl; grep -c valid log.jsonl; grep svg loss.svg");
+    ok("grep -c '^{\"event\":.*}$' log.jsonl; wc -l < log.jsonl; grep -c valid log.jsonl; grep svg "
+       "loss.svg");
     int events, lines, validations;
     ck_assert_int_eq(sscanf(result.out, "%d %d %d", &events, &lines, &validations), 3);
     ck_assert_int_eq(events, lines);
@@ -213,7 +225,8 @@ START_TEST(resumed_training_is_the_same_training) {
     ok(QUICK "5 --dropout 0.1 --attention-dropout 0.1 -o parts.safetensors");
     ok("train --resume -o parts.safetensors --quiet --threads 2 --max-steps 9");
     ck_assert(!same_files("whole.safetensors", "parts.safetensors"));
-    ok("train --resume -o parts.safetensors --quiet --threads 3 --max-steps 12 --task copy --lr 0.003");
+    ok("train --resume -o parts.safetensors --quiet --threads 3 --max-steps 12 --task copy --lr "
+       "0.003");
     ck_assert_msg(same_files("whole.safetensors", "parts.safetensors"), "%s", result.out);
 }
 END_TEST
@@ -246,8 +259,12 @@ START_TEST(resume_refuses_other_settings) {
 END_TEST
 
 START_TEST(signal_saves_and_resumes) {
-    static const struct { const char *name; int status; } signals[] = { { "INT", 130 }, { "TERM", 143 } };
-    run("train " SMALL "--threads 1 --max-steps 1000 --log log -o m.safetensors --log-every 1 & pid=$!\n"
+    static const struct {
+        const char *name;
+        int status;
+    } signals[] = { { "INT", 130 }, { "TERM", 143 } };
+    run("train " SMALL
+        "--threads 1 --max-steps 1000 --log log -o m.safetensors --log-every 1 & pid=$!\n"
         "until grep -q '\"step\":7,' log 2> /dev/null; do sleep 0.01; done\n"
         "kill -%s $pid; wait $pid",
         signals[_i].name);
@@ -257,10 +274,12 @@ START_TEST(signal_saves_and_resumes) {
     ok("inspect m.safetensors");
     const char *at = strstr(result.out, "train.step");
     long step = 0;
-    ck_assert_msg(at && sscanf(at, "train.step %ld", &step) == 1 && step >= 7 && step < 1000, "%s", result.out);
+    ck_assert_msg(at && sscanf(at, "train.step %ld", &step) == 1 && step >= 7 && step < 1000, "%s",
+                  result.out);
     run(QUICK "%ld -o same.safetensors", step);
     expect(0);
-    ck_assert_msg(same_files("m.safetensors", "same.safetensors"), "after step %ld: %s", step, result.out);
+    ck_assert_msg(same_files("m.safetensors", "same.safetensors"), "after step %ld: %s", step,
+                  result.out);
 }
 END_TEST
 
@@ -274,7 +293,8 @@ END_TEST
 START_TEST(non_finite_step_keeps_the_file) {
     ok(QUICK "3 -o m.safetensors");
     ok("cp m.safetensors before");
-    run("train " SMALL "--optimizer sgd --lr 1e6 --clip-norm 0 --max-steps 900 -o m.safetensors --json --log-every 1");
+    run("train " SMALL "--optimizer sgd --lr 1e6 --clip-norm 0 --max-steps 900 -o m.safetensors "
+                       "--json --log-every 1");
     expect(3);
     assert_contains(result.err, "is not finite");
     assert_contains(result.out, "\"event\":\"nonfinite\"");
@@ -309,7 +329,9 @@ END_TEST
 /* ---- generating and inspecting ------------------------------------------------------------- */
 
 START_TEST(bad_line_is_named) {
-    static const struct { const char *line, *says; } lines[] = {
+    static const struct {
+        const char *line, *says;
+    } lines[] = {
         { "4 25 6", "line 2: token id 25 is outside 0..19" },
         { "4 -1 6", "line 2: token id -1 is outside 0..19" },
         { "4 99999999999999999999 6", "line 2: token id 99999999999999999999 is outside 0..19" },
@@ -320,11 +342,13 @@ START_TEST(bad_line_is_named) {
     };
     ok(QUICK "1 -o m.safetensors");
     for (int i = 0; i < COUNT_OF(lines); i++) {
-        run("{ echo 1 2 3; echo \"%s\"; echo 4 5 6; } | generate --model m.safetensors", lines[i].line);
+        run("{ echo 1 2 3; echo \"%s\"; echo 4 5 6; } | generate --model m.safetensors",
+            lines[i].line);
         expect(1);
         assert_contains(result.err, lines[i].says);
         const char *first = strchr(result.out, '\n');
-        ck_assert_msg(first && !first[1], "the line before the bad one is answered, no other: %s", result.out);
+        ck_assert_msg(first && !first[1], "the line before the bad one is answered, no other: %s",
+                      result.out);
     }
 }
 END_TEST
@@ -345,7 +369,8 @@ END_TEST
 START_TEST(generate_answers_before_the_input_ends) {
     ok(QUICK "1 -o m.safetensors");
     ok("mkfifo in; generate --model m.safetensors -i in > out & exec 3> in; echo 1 2 3 >&3\n"
-       "for i in $(seq 1000); do [ -s out ] && break; sleep 0.01; done; [ -s out ]; answered=$?; exec 3>&-; wait; exit $answered");
+       "for i in $(seq 1000); do [ -s out ] && break; sleep 0.01; done; [ -s out ]; answered=$?; "
+       "exec 3>&-; wait; exit $answered");
 }
 END_TEST
 
@@ -360,11 +385,13 @@ END_TEST
 
 START_TEST(attention_as_json_and_as_a_picture) {
     ok(QUICK "1 -o m.safetensors");
-    ok("printf '1 2 3\\n4 5 6 7\\n' | generate --model m.safetensors --attention a.json && cat a.json");
+    ok("printf '1 2 3\\n4 5 6 7\\n' | generate --model m.safetensors --attention a.json && cat "
+       "a.json");
     assert_contains(result.out, "{\"event\":\"attention\",\"source\":[1,2,3],\"target\":[0");
     assert_contains(result.out, "\"encoder_self\":[[[[");
     assert_contains(result.out, "\"cross\":[[[[");
-    ok("printf '1 2 3\\n4 5 6 7\\n' | generate --model m.safetensors --attention a.svg && cat a.svg");
+    ok("printf '1 2 3\\n4 5 6 7\\n' | generate --model m.safetensors --attention a.svg && cat "
+       "a.svg");
     assert_contains(result.out, "</svg>");
     run("generate --model m.safetensors --attention none/a.svg < /dev/null");
     expect(1);
@@ -377,16 +404,20 @@ END_TEST
 
 START_TEST(damaged_model_is_refused) {
     static const char *const damages[] = {
-        "head -c 5 m.safetensors > bad", "head -c 3000 m.safetensors > bad", ": > bad", "echo text > bad",
-        "{ cat m.safetensors; echo; } > bad", "sed 's/train.step/train.stop/' m.safetensors > bad",
+        "head -c 5 m.safetensors > bad",
+        "head -c 3000 m.safetensors > bad",
+        ": > bad",
+        "echo text > bad",
+        "{ cat m.safetensors; echo; } > bad",
+        "sed 's/train.step/train.stop/' m.safetensors > bad",
         "{ head -c 20000 m.safetensors; printf 'x'; tail -c +20002 m.safetensors; } > bad",
     };
     ok(QUICK "1 -o m.safetensors");
     for (int i = 0; i < COUNT_OF(damages); i++) {
         ok(damages[i]);
         run("echo 1 2 3 | generate --model bad");
-        ck_assert_msg(result.status == 1 && strstr(result.err, "bad"), "%s: exit code %d\n%s", damages[i],
-                      result.status, result.err);
+        ck_assert_msg(result.status == 1 && strstr(result.err, "bad"), "%s: exit code %d\n%s",
+                      damages[i], result.status, result.err);
         run("train --resume -o bad --max-steps 9");
         expect(1);
         run("inspect bad");
@@ -410,7 +441,8 @@ END_TEST
 
 START_TEST(model_file_says_nothing_of_its_making) {
     ok(QUICK "2 -o first.safetensors");
-    ok("mkdir sub; cd sub; sleep 1.1; train " SMALL "--threads 2 --max-steps 2 --log-every 1 --log l -o second.safetensors");
+    ok("mkdir sub; cd sub; sleep 1.1; train " SMALL
+       "--threads 2 --max-steps 2 --log-every 1 --log l -o second.safetensors");
     ck_assert(same_files("first.safetensors", "sub/second.safetensors"));
 }
 END_TEST
@@ -428,13 +460,56 @@ START_TEST(tasks_ask_what_they_say) {
     int src[16], ref[16], n = 0, used;
     for (; sscanf(line, "%d%n", &src[n], &used) == 1; line += used, n++) ck_assert_int_lt(n, 12);
     line = strchr(line, '|') + 1;
-    for (int i = 0; i < n; i++, line += used) ck_assert_int_eq(sscanf(line, "%d%n", &ref[i], &used), 1);
+    for (int i = 0; i < n; i++, line += used)
+        ck_assert_int_eq(sscanf(line, "%d%n", &ref[i], &used), 1);
     ck_assert_int_ge(n, 3);
     for (int i = 0; i < n; i++) {
         if (_i == TASK_COPY) ck_assert_int_eq(ref[i], src[i]);
         if (_i == TASK_REVERSE) ck_assert_int_eq(ref[i], src[n - 1 - i]);
         if (_i == TASK_SORT && i) ck_assert_int_ge(ref[i], ref[i - 1]);
     }
+}
+END_TEST
+
+/* 64-bit names of the first n sequences of a stream. */
+static uint64_t *names_of(const task *t, task_stream stream, int64_t n) {
+    int32_t src[TASK_MAX_LEN], tgt[TASK_MAX_LEN];
+    uint64_t *names = calloc((size_t)n, sizeof *names);
+    ck_assert_ptr_nonnull(names);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t length = task_sequence(t, stream, (uint64_t)i, src, tgt);
+        ck_assert(length >= t->min_len && length <= t->max_len);
+        for (int64_t k = 0; k < length; k++) ck_assert(src[k] >= 1 && src[k] < TASK_VOCAB);
+        names[i] = wf_hash_bytes(7, src, (uint64_t)length * sizeof *src);
+    }
+    return names;
+}
+
+/* Lengths 2 and 3 leave so few sequences that streams which could meet would. */
+START_TEST(evaluation_sequences_are_never_trained_on) {
+    task t = { TASK_COPY, 2, 3, 5 };
+    enum { TRAINED = 20000, HELD = 200 };
+    uint64_t *trained = names_of(&t, STREAM_TRAIN, TRAINED);
+    uint64_t *valid = names_of(&t, STREAM_VALID, HELD), *test = names_of(&t, STREAM_TEST, HELD);
+    for (int i = 0; i < TRAINED; i++)
+        for (int k = 0; k < HELD; k++) {
+            if (trained[i] == valid[k] || trained[i] == test[k])
+                ck_abort_msg("sequence %d was trained on", k);
+        }
+    ck_assert_int_ne(memcmp(valid, test, HELD * sizeof *valid), 0);
+    free(trained), free(valid), free(test);
+}
+END_TEST
+
+START_TEST(streams_follow_from_the_seed) {
+    task one = { TASK_COPY, 3, 12, 1 }, two = { TASK_COPY, 3, 12, 2 };
+    uint64_t *a = names_of(&one, STREAM_TRAIN, 500), *b = names_of(&one, STREAM_TRAIN, 500);
+    uint64_t *c = names_of(&two, STREAM_TRAIN, 500);
+    int same = 0;
+    ck_assert_mem_eq(a, b, 500 * sizeof *a);
+    for (int i = 0; i < 500; i++) same += a[i] == c[i];
+    ck_assert_int_lt(same, 5);
+    free(a), free(b), free(c);
 }
 END_TEST
 
@@ -466,6 +541,8 @@ Suite *tools_suite(void) {
     tcase_add_test(work, inspect_shows_the_model);
     tcase_add_test(work, model_file_says_nothing_of_its_making);
     tcase_add_loop_test(work, tasks_ask_what_they_say, 0, 3);
+    tcase_add_test(work, evaluation_sequences_are_never_trained_on);
+    tcase_add_test(work, streams_follow_from_the_seed);
     suite_add_tcase(s, words);
     suite_add_tcase(s, work);
     return s;
