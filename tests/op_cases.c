@@ -17,6 +17,11 @@ static wf_tensor *all_of(wf_cross_entropy_result r) {
 
 static wf_tensor *used_twice(wf_tensor *x) { return wf_mul(x, wf_sigmoid(x)); }
 
+/* One tensor in two places: what writes over one operand must not be surprised by the other. */
+static wf_tensor *own_mask(wf_tensor *x) { return wf_softmax(x, x, false); }
+static wf_tensor *own_gain(wf_tensor *x) { return wf_layer_norm(x, x, x, 1e-5); }
+static wf_tensor *own_choice(wf_tensor *x) { return wf_where(x, x, x); }
+
 static wf_tensor *other_graph(wf_tensor *x) {
     static wf_graph *other; /* lives until the test's process ends */
     if (!other) other = wf_graph_new(NULL);
