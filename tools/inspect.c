@@ -10,11 +10,12 @@
 #include "options.h"
 #include "report.h"
 
-static bool json;
+static bool json, all;
 static const char *path;
 
 static option rows[] = {
     GROUP("Output"),
+    FLAG("all", all, "show the optimizer's moments too"),
     FLAG("json", json, "one object a line: the file, its metadata, its tensors"),
 };
 
@@ -86,9 +87,19 @@ static const char *shape_text(const wf_entry *e, char *text, size_t size) {
     return text;
 }
 
-static void print_tensor(const wf_entry *e, const statistics *s) {
+/* Moments of an optimizer are not parameters: there are twice as many of them. */
+static bool is_moment(const wf_entry *e) {
+    return strncmp(e->name, "optimizer.", 10) == 0;
+}
+
+/* A moment is worth a line if it was asked for, or is not well. */
+static bool shown(const wf_entry *e, const statistics *s) {
+    return all || !is_moment(e) || s->not_finite;
+}
+
+static void print_tensor(const wf_entry *e, const statistics *s, int width) {
     char shape[160], count[OPTION_TEXT_SIZE];
-    printf("%-52s %-4s %-12s %10s", e->name, e->dtype, shape_text(e, shape, sizeof shape),
+    printf("%-*s %-4s %-12s %10s", width, e->name, e->dtype, shape_text(e, shape, sizeof shape),
            thousands((double)s->count, count));
     if (s->known && s->count > s->not_finite)
         printf(" %10.3g %9.3g %10.3g %10.3g", s->mean, s->std, s->min, s->max);
@@ -118,7 +129,7 @@ static void show_metadata(const wf_file *f) {
     for (int i = 0; i < wf_file_meta_count(f); i++) {
         wf_meta m = wf_file_meta_at(f, i);
         if (!json) {
-            printf("  %-24s %.100s%s\n", m.key, m.value, strlen(m.value) > 100 ? "..." : "");
+            printf("  %-32s %.100s%s\n", m.key, m.value, strlen(m.value) > 100 ? "..." : "");
             continue;
         }
         json_begin(stdout, "metadata");
@@ -126,11 +137,6 @@ static void show_metadata(const wf_file *f) {
         json_text(stdout, "value", m.value);
         json_end(stdout);
     }
-}
-
-/* A line of its own: the moments of an optimizer are not parameters. */
-static bool is_moment(const wf_entry *e) {
-    return strncmp(e->name, "optimizer.", 10) == 0;
 }
 
 static void show_summary(const wf_file *f, int64_t parameters, int64_t moments, int64_t bytes,
@@ -154,19 +160,31 @@ static void show_summary(const wf_file *f, int64_t parameters, int64_t moments, 
            finite ? "all values are finite" : "NOT all values are finite");
 }
 
+/* The longest name that is shown, so that the columns stand below each other. */
+static int name_width(const wf_file *f) {
+    int width = 6;
+    for (int i = 0; i < wf_file_count(f); i++) {
+        const wf_entry *e = wf_file_at(f, i);
+        int n = (int)strlen(e->name);
+        if (n > width && (all || !is_moment(e))) width = n;
+    }
+    return width;
+}
+
 static void show_tensors(const wf_file *f) {
     int64_t parameters = 0, moments = 0, bytes = 0;
+    int width = name_width(f);
     bool finite = true;
     if (!json)
-        printf("\n%-52s %-4s %-12s %10s %10s %9s %10s %10s\n", "Tensor", "type", "shape",
+        printf("\n%-*s %-4s %-12s %10s %10s %9s %10s %10s\n", width, "Tensor", "type", "shape",
                "elements", "mean", "std", "min", "max");
     for (int i = 0; i < wf_file_count(f); i++) {
         const wf_entry *e = wf_file_at(f, i);
         statistics s = look_at(e);
         if (json)
             send_tensor(e, &s);
-        else
-            print_tensor(e, &s);
+        else if (shown(e, &s))
+            print_tensor(e, &s, width);
         *(is_moment(e) ? &moments : &parameters) += s.count;
         bytes += (int64_t)e->bytes;
         finite &= s.not_finite == 0;
@@ -192,6 +210,7 @@ static void show_configuration(const wf_file *f) {
 
 int main(int argc, char **argv) {
     options_parse(&self, argc, argv);
+    option_no_effect(&self, "all", json, "--json shows everything");
     if (!path) usage_error(&self, "say which file to look into");
     wf_file *f = wf_file_open(path);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));

@@ -122,7 +122,7 @@ static void heading(report *r) {
 
 /* What a line of training and one of validation have in common. */
 static const char *beginning(const progress *p, char text[80]) {
-    snprintf(text, 80, "%7lld/%-7lld %10.4f %10.4g %6.1f %%", (long long)p->step,
+    snprintf(text, 80, "%7lld/%-7lld %10.4g %10.5g %6.1f %%", (long long)p->step,
              (long long)p->total, p->loss, exp(p->nll), 100 * p->accuracy);
     return text;
 }
