@@ -1,6 +1,8 @@
-/* models/config.c - what a Transformer may be: defaults, and the limits that a configuration is held to.
+/* models/config.c - what a Transformer may be: defaults, and the limits that a configuration is
+ * held to.
  *
- * Configurations also come from files that lie, so every number is checked before anything is computed from it. */
+ * Configurations also come from files that lie, so every number is checked before anything is
+ * computed from it. */
 #include "transformer.h"
 
 #include <stdarg.h>
@@ -8,12 +10,12 @@
 
 wf_transformer_config wf_transformer_defaults(void) {
     return (wf_transformer_config){
-        .src_vocab = 0, .tgt_vocab = 0, .max_len = 512,
+        .max_len = 512, /* the vocabularies stay 0: there is no default */
         .d_model = 512, .num_heads = 8, .dim_feedforward = 2048,
         .encoder_layers = 6, .decoder_layers = 6,
         .activation = WF_RELU, .positions = WF_POSITIONS_SINUSOIDAL, .tie = WF_TIE_NONE,
         .scale_embedding = true, .bias = true, .output_bias = true,
-        .layer_norm_eps = 1e-5, .pad_id = -1, .start_id = 0, .end_id = 0,
+        .layer_norm_eps = 1e-5, .pad_id = -1,
     };
 }
 
@@ -26,7 +28,10 @@ WF_PRINTF(2, 3) static bool fail(char *message, const char *format, ...) {
 }
 
 static bool ranges_ok(const wf_transformer_config *c, char *message) {
-    const struct { const char *what; int64_t value, low, high; } limits[] = {
+    const struct {
+        const char *what;
+        int64_t value, low, high;
+    } limits[] = {
         { "the source vocabulary", c->src_vocab, 1, 1 << 24 },
         { "the target vocabulary", c->tgt_vocab, 1, 1 << 24 },
         { "the maximum length", c->max_len, 1, 1 << 20 },
@@ -44,8 +49,9 @@ static bool ranges_ok(const wf_transformer_config *c, char *message) {
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         if (limits[i].value < limits[i].low || limits[i].value > limits[i].high)
-            return fail(message, "%s is %lld, not between %lld and %lld", limits[i].what, (long long)limits[i].value,
-                        (long long)limits[i].low, (long long)limits[i].high);
+            return fail(message, "%s is %lld, not between %lld and %lld", limits[i].what,
+                        (long long)limits[i].value, (long long)limits[i].low,
+                        (long long)limits[i].high);
     return true;
 }
 
@@ -56,9 +62,11 @@ bool wf_transformer_check(const wf_transformer_config *c, char *message) {
         return fail(message, "d_model %lld is not divisible by %lld heads", (long long)c->d_model,
                     (long long)c->num_heads);
     if (c->positions == WF_POSITIONS_SINUSOIDAL && c->d_model % 2)
-        return fail(message, "sinusoidal positions need an even d_model, not %lld", (long long)c->d_model);
+        return fail(message, "sinusoidal positions need an even d_model, not %lld",
+                    (long long)c->d_model);
     if (c->tie == WF_TIE_ALL && c->src_vocab != c->tgt_vocab)
-        return fail(message, "tying all embeddings needs vocabularies of one size, not %lld and %lld",
+        return fail(message,
+                    "tying all embeddings needs vocabularies of one size, not %lld and %lld",
                     (long long)c->src_vocab, (long long)c->tgt_vocab);
     if (!(c->layer_norm_eps > 0 && c->layer_norm_eps < 1))
         return fail(message, "the layer norm's eps is %g, not between 0 and 1", c->layer_norm_eps);

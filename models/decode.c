@@ -1,7 +1,8 @@
 /* models/decode.c - greedy decoding: encode a batch once, then one cached step per token.
  *
- * Two plans and a state over the model's graph, made once and used from batch to batch; no node is recorded.
- * A sentence that has ended leaves the batch at once, and never changes what its mates get. */
+ * Two plans and a state over the model's graph, made once and used from batch to batch; no node
+ * is recorded. A sentence that has ended leaves the batch at once, and never changes what its
+ * mates get. */
 #include "transformer.h"
 
 #include <math.h>
@@ -20,13 +21,13 @@ struct wf_decoder {
     wf_transformer *model;
     wf_plan *encode, *decode;
     wf_state *state;
-    int capacity;      /* sentences that the state has room for */
-    handed *handed;    /* cross_k, cross_v of every layer, and the memory's mask */
+    int capacity;   /* sentences that the state has room for */
+    handed *handed; /* cross_k, cross_v of every layer, and the memory's mask */
     int n_handed;
-    float *narrow;     /* logits of one step, in the model's type */
+    float *narrow; /* logits of one step, in the model's type */
     double *wide;
-    int32_t *ids;      /* the newest token of each sentence still alive */
-    int *alive;        /* which sentence of the batch a row is */
+    int32_t *ids; /* the newest token of each sentence still alive */
+    int *alive;   /* which sentence of the batch a row is */
     int32_t *keep;
     char error[512];
 };
@@ -71,16 +72,18 @@ wf_decoder *wf_decoder_new(wf_transformer *m, wf_pool *pool, char *message) {
     wf_decoder *d = m && wf_ok(m->graph) ? calloc(1, sizeof *d) : NULL;
     if (d) d->model = m;
     if (d && open_decoder(d, m, pool)) return d;
-    if (message) snprintf(message, WF_MESSAGE, "%.255s", d ? d->error : m ? wf_error(m->graph) : "there is no model");
+    const char *why = d ? d->error : m ? wf_error(m->graph) : "there is no model";
+    if (message) snprintf(message, WF_MESSAGE, "%.255s", why);
     wf_decoder_free(d);
     return NULL;
 }
 
-/* ---- room for a batch ------------------------------------------------------------------------------------ */
+/* ---- room for a batch ------------------------------------------------------------------------ */
 
 static bool bind(wf_decoder *d, int b, int s, int64_t position) {
     wf_plan *p = d->decode;
-    return (wf_bind(p, "B", b) && wf_bind(p, "S", s) && wf_bind(p, "T", 1) && wf_bind(p, "P", position)) ||
+    return (wf_bind(p, "B", b) && wf_bind(p, "S", s) && wf_bind(p, "T", 1) &&
+            wf_bind(p, "P", position)) ||
            fail(d, wf_plan_error(p));
 }
 
@@ -102,7 +105,7 @@ static bool make_room(wf_decoder *d, int b) {
     return true;
 }
 
-/* ---- encoding ----------------------------------------------------------------------------------------------- */
+/* ---- encoding -------------------------------------------------------------------------------- */
 
 static bool take(wf_decoder *d, handed *h, int b) {
     size_t bytes = wf_bound_bytes(d->encode, h->tensor);
@@ -132,7 +135,7 @@ static bool hand_over(wf_decoder *d) {
     return true;
 }
 
-/* ---- decoding ------------------------------------------------------------------------------------------------- */
+/* ---- decoding -------------------------------------------------------------------------------- */
 
 /* The largest logit of row i, the first of equals; -1 if one is not a number. */
 static int32_t best_token(const wf_decoder *d, int i) {
@@ -156,7 +159,8 @@ static bool step(wf_decoder *d, int rows, int s, int64_t position) {
             fail(d, wf_plan_error(p)));
 }
 
-/* Write down each row's new token; keep the rows that go on. Returns their number, -1 if there is no best token. */
+/* Write down each row's new token; keep the rows that go on. Returns their number, -1 if there
+ * is no best token. */
 static int advance(wf_decoder *d, int rows, int max_new, int32_t *out, int32_t *out_length) {
     const wf_transformer_config *c = &d->model->config;
     int kept = 0;
@@ -179,26 +183,31 @@ static bool thin(wf_decoder *d, int kept, int s, int64_t position) {
         for (int i = 0; i < kept; i++)
             memmove(d->handed[t].data + (size_t)i * d->handed[t].row,
                     d->handed[t].data + (size_t)d->keep[i] * d->handed[t].row, d->handed[t].row);
-    if (!wf_state_reorder(d->state, d->keep, kept)) return fail(d, "the state could not be reordered");
+    if (!wf_state_reorder(d->state, d->keep, kept))
+        return fail(d, "the state could not be reordered");
     return bind(d, kept, s, position) && hand_over(d);
 }
 
 static bool sizes_ok(wf_decoder *d, int b, int s, const int32_t *src_length, int max_new) {
-    if (b < 1 || s < 1 || max_new < 1) return fail(d, "a batch, its length and the longest output are at least 1");
+    if (b < 1 || s < 1 || max_new < 1)
+        return fail(d, "a batch, its length and the longest output are at least 1");
     for (int i = 0; i < b; i++) {
         if (src_length[i] >= 1 && src_length[i] <= s) continue;
-        snprintf(d->error, sizeof d->error, "sentence %d has %d tokens, not 1 to %d", i, (int)src_length[i], s);
+        snprintf(d->error, sizeof d->error, "sentence %d has %d tokens, not 1 to %d", i,
+                 (int)src_length[i], s);
         return false;
     }
     return true;
 }
 
-bool wf_decode_greedy(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length, int max_new,
-                      int32_t *out, int32_t *out_length) {
+bool wf_decode_greedy(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
+                      int max_new, int32_t *out, int32_t *out_length) {
     if (!d) return false;
     if (!sizes_ok(d, b, s, src_length, max_new)) return false;
-    if (!encode(d, b, s, src, src_length) || !bind(d, b, s, 0) || !make_room(d, b) || !hand_over(d)) return false;
-    for (int i = 0; i < b; i++) out_length[i] = 0, d->alive[i] = i, d->ids[i] = d->model->config.start_id;
+    if (!encode(d, b, s, src, src_length) || !bind(d, b, s, 0) || !make_room(d, b) || !hand_over(d))
+        return false;
+    for (int i = 0; i < b; i++)
+        out_length[i] = 0, d->alive[i] = i, d->ids[i] = d->model->config.start_id;
     int rows = b;
     for (int64_t position = 0; rows > 0; position++) {
         if (!step(d, rows, s, position)) return false;
@@ -208,6 +217,7 @@ bool wf_decode_greedy(wf_decoder *d, int b, int s, const int32_t *src, const int
         rows = kept;
     }
     for (int i = 0; i < b; i++)
-        for (int t = out_length[i]; t < max_new; t++) out[(int64_t)i * max_new + t] = d->model->config.end_id;
+        for (int t = out_length[i]; t < max_new; t++)
+            out[(int64_t)i * max_new + t] = d->model->config.end_id;
     return true;
 }

@@ -1,9 +1,10 @@
-/* models/model_file.c - a Transformer in one safetensors file: configuration, weights, and for a checkpoint the
- * optimizer's moments.
+/* models/model_file.c - a Transformer in one safetensors file: configuration, weights, and for a
+ * checkpoint the optimizer's moments.
  *
- * Names are those of a PyTorch state_dict with torch.nn.Transformer's names. Files from there load, with packed or
- * separate q, k, v, and with tied tables under any one or all of their names. A file is checked against the model
- * before anything of the model is overwritten. Sinusoidal tables are not stored: the configuration says them. */
+ * Names are those of a PyTorch state_dict with torch.nn.Transformer's names. Files from there
+ * load, with packed or separate q, k, v, and with tied tables under any one or all of their
+ * names. A file is checked against the model before anything of the model is overwritten.
+ * Sinusoidal tables are not stored: the configuration says them. */
 #include "transformer.h"
 
 #include <ctype.h>
@@ -24,10 +25,11 @@ WF_PRINTF(2, 3) static bool fail(char *message, const char *format, ...) {
     return false;
 }
 
-/* ---- tied tables ------------------------------------------------------------------------------------------ */
+/* ---- tied tables ----------------------------------------------------------------------------- */
 
 /* The places that one table can be in. The first that is tied names the parameter. */
-static const char *const places[] = { "src_embedding.weight", "tgt_embedding.weight", "output.weight" };
+static const char *const places[] = { "src_embedding.weight", "tgt_embedding.weight",
+                                      "output.weight" };
 enum { PLACES = 3 };
 
 static int first_tied(const wf_transformer *m) {
@@ -40,7 +42,7 @@ static bool is_tied(const wf_transformer *m, const char *name) {
     return false;
 }
 
-/* ---- the configuration as text -------------------------------------------------------------------------- */
+/* ---- the configuration as text --------------------------------------------------------------- */
 
 /* One row per field: writing and reading can't differ. */
 typedef struct field {
@@ -49,16 +51,17 @@ typedef struct field {
     void (*set)(wf_transformer_config *c, int64_t value);
 } field;
 
-#define FIELDS(ROW)                                                                                         \
-    ROW(src_vocab, int64_t) ROW(tgt_vocab, int64_t) ROW(max_len, int64_t) ROW(d_model, int64_t)             \
-    ROW(num_heads, int64_t) ROW(dim_feedforward, int64_t) ROW(encoder_layers, int64_t)                      \
-    ROW(decoder_layers, int64_t) ROW(activation, wf_activation) ROW(positions, wf_positions)                \
-    ROW(tie, wf_tie) ROW(norm_first, bool) ROW(encoder_norm, bool) ROW(decoder_norm, bool)                  \
-    ROW(scale_embedding, bool) ROW(bias, bool) ROW(output_bias, bool) ROW(pad_id, int32_t)                  \
-    ROW(start_id, int32_t) ROW(end_id, int32_t)
+#define FIELDS(ROW)                                                                                \
+    ROW(src_vocab, int64_t) ROW(tgt_vocab, int64_t) ROW(max_len, int64_t)                          \
+    ROW(d_model, int64_t) ROW(num_heads, int64_t) ROW(dim_feedforward, int64_t)                    \
+    ROW(encoder_layers, int64_t) ROW(decoder_layers, int64_t)                                      \
+    ROW(activation, wf_activation) ROW(positions, wf_positions) ROW(tie, wf_tie)                   \
+    ROW(norm_first, bool) ROW(encoder_norm, bool) ROW(decoder_norm, bool)                          \
+    ROW(scale_embedding, bool) ROW(bias, bool) ROW(output_bias, bool)                              \
+    ROW(pad_id, int32_t) ROW(start_id, int32_t) ROW(end_id, int32_t)
 
-#define ACCESS(name, type)                                                                                  \
-    static int64_t get_##name(const wf_transformer_config *c) { return (int64_t)c->name; }                  \
+#define ACCESS(name, type)                                                                         \
+    static int64_t get_##name(const wf_transformer_config *c) { return (int64_t)c->name; }         \
     static void set_##name(wf_transformer_config *c, int64_t value) { c->name = (type)value; }
 FIELDS(ACCESS)
 #define ROW(name, type) { CONFIG #name, get_##name, set_##name },
@@ -68,7 +71,8 @@ enum { N_FIELDS = sizeof fields / sizeof *fields };
 
 static bool parse_whole(const char *text, int64_t *value) {
     char *end;
-    if (!isdigit((unsigned char)text[text[0] == '-'])) return false; /* strtoll would skip white space */
+    if (!isdigit((unsigned char)text[text[0] == '-']))
+        return false; /* strtoll would skip white space */
     errno = 0;
     long long v = strtoll(text, &end, 10);
     *value = v;
@@ -82,11 +86,15 @@ static bool parse_real(const char *text, double *value) {
     return !*end;
 }
 
-static bool read_field(const wf_file *f, const field *row, wf_transformer_config *c, char *message) {
+static bool read_field(const wf_file *f, const field *row, wf_transformer_config *c,
+                       char *message) {
     const char *text = wf_file_meta(f, row->key);
     int64_t value;
-    if (!text) return fail(message, "no '%s' in the metadata: this is not a model that weft has written", row->key);
-    if (!parse_whole(text, &value)) return fail(message, "'%s' is '%.64s', not a whole number", row->key, text);
+    if (!text)
+        return fail(message, "no '%s' in the metadata: this is not a model that weft has written",
+                    row->key);
+    if (!parse_whole(text, &value))
+        return fail(message, "'%s' is '%.64s', not a whole number", row->key, text);
     row->set(c, value);
     return row->get(c) == value || fail(message, "'%s' cannot be %.64s", row->key, text);
 }
@@ -102,7 +110,7 @@ bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *c, char
     return wf_transformer_check(c, message);
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 typedef struct writing {
     wf_entry *entries;
@@ -120,8 +128,11 @@ static void close_writing(writing *w) {
 static bool add_tensor(writing *w, const wf_tensor *t) {
     void *data = malloc(wf_bytes(t) ? wf_bytes(t) : 1);
     wf_entry *e = &w->entries[w->n++];
-    *e = (wf_entry){ .name = t->name, .dtype = t->dtype == WF_F64 ? "F64" : "F32", .ndim = t->ndim,
-                     .data = data, .bytes = wf_bytes(t) };
+    *e = (wf_entry){ .name = t->name,
+                     .dtype = t->dtype == WF_F64 ? "F64" : "F32",
+                     .ndim = t->ndim,
+                     .data = data,
+                     .bytes = wf_bytes(t) };
     memcpy(e->shape, t->shape, sizeof e->shape);
     return data && wf_read(t, data, wf_bytes(t));
 }
@@ -131,7 +142,8 @@ static bool add_tensors(writing *w, const wf_transformer *m, bool checkpoint) {
     w->entries = calloc((size_t)wf_node_count(m->graph) + 1, sizeof *w->entries);
     if (!w->entries) return false;
     for (int id = 0; id < wf_node_count(m->graph); id++)
-        if (wf_node(m->graph, id)->kind == WF_PARAM && !add_tensor(w, wf_node(m->graph, id))) return false;
+        if (wf_node(m->graph, id)->kind == WF_PARAM && !add_tensor(w, wf_node(m->graph, id)))
+            return false;
     for (int i = 0; i < moments; i++)
         if (!add_tensor(w, m->optimizer.moments[i])) return false;
     return true;
@@ -150,15 +162,17 @@ static void add_config(writing *w, const wf_transformer_config *c) {
     add_meta(w, EPS, w->text[N_FIELDS]);
 }
 
-/* A tied table is stored once. Its other names point to it in the metadata, in the way of safetensors' own
- * save_model for PyTorch. */
+/* A tied table is stored once. Its other names point to it in the metadata, in the way of
+ * safetensors' own save_model for PyTorch. */
 static void add_aliases(writing *w, const wf_transformer *m) {
-    for (int first = first_tied(m), i = first + 1; i < PLACES; i++) add_meta(w, places[i], places[first]);
+    for (int first = first_tied(m), i = first + 1; i < PLACES; i++)
+        add_meta(w, places[i], places[first]);
 }
 
-bool wf_transformer_save(const wf_transformer *m, const char *path, bool checkpoint, const wf_meta *meta,
-                         int n_meta, char *message) {
-    if (!m || !wf_ok(m->graph)) return fail(message, "%s: %s", path, m ? wf_error(m->graph) : "there is no model");
+bool wf_transformer_save(const wf_transformer *m, const char *path, bool checkpoint,
+                         const wf_meta *meta, int n_meta, char *message) {
+    if (!m || !wf_ok(m->graph))
+        return fail(message, "%s: %s", path, m ? wf_error(m->graph) : "there is no model");
     writing w = { .meta = calloc((size_t)n_meta + N_FIELDS + PLACES, sizeof *w.meta),
                   .text = calloc(N_FIELDS + 1, sizeof *w.text) };
     bool ok = w.meta && w.text && add_tensors(&w, m, checkpoint);
@@ -173,7 +187,7 @@ bool wf_transformer_save(const wf_transformer *m, const char *path, bool checkpo
     return ok;
 }
 
-/* ---- reading: where a leaf's values are ------------------------------------------------------------------------ */
+/* ---- reading: where a leaf's values are ------------------------------------------------------ */
 
 /* What fills a leaf: one entry, or q, k and v for a packed projection. */
 typedef struct source {
@@ -207,14 +221,16 @@ static bool find_tied(const wf_transformer *m, const wf_file *f, source *s, char
         const wf_entry *e = wf_file_find(f, places[i]);
         if (!e) continue;
         if (found && (e->bytes != found->bytes || memcmp(e->data, found->data, e->bytes)))
-            return fail(message, "'%s' and '%s' differ in the file: the model ties them", found->name, e->name);
+            return fail(message, "'%s' and '%s' differ in the file: the model ties them",
+                        found->name, e->name);
         found = e;
     }
     *s = (source){ { found }, found != NULL };
     return true;
 }
 
-static bool find_source(const wf_transformer *m, const wf_file *f, const wf_tensor *leaf, source *s, char *message) {
+static bool find_source(const wf_transformer *m, const wf_file *f, const wf_tensor *leaf, source *s,
+                        char *message) {
     const wf_entry *e = wf_file_find(f, leaf->name);
     *s = (source){ { e }, e != NULL };
     if (is_tied(m, leaf->name) && !find_tied(m, f, s, message)) return false;
@@ -234,12 +250,13 @@ static bool fits(const wf_tensor *leaf, const source *s, char *message) {
                         wf_shape_text(NULL, e->ndim, e->shape, have, sizeof have),
                         wf_shape_text(NULL, leaf->ndim, shape, want, sizeof want));
         if (strcmp(e->dtype, s->part[0]->dtype))
-            return fail(message, "'%.90s' is of another type than '%.90s'", e->name, s->part[0]->name);
+            return fail(message, "'%.90s' is of another type than '%.90s'", e->name,
+                        s->part[0]->name);
     }
     return true;
 }
 
-/* ---- reading: into the leaf ------------------------------------------------------------------------------------- */
+/* ---- reading: into the leaf ------------------------------------------------------------------ */
 
 /* The parts one below the other are the packed matrix. */
 static bool load_parts(wf_tensor *leaf, const source *s, char *message) {
@@ -247,15 +264,19 @@ static bool load_parts(wf_tensor *leaf, const source *s, char *message) {
     char *data = malloc(3 * bytes + 1);
     if (!data) return fail(message, "out of memory");
     for (int i = 0; i < 3; i++) memcpy(data + (size_t)i * bytes, s->part[i]->data, bytes);
-    wf_entry whole = { .name = leaf->name, .dtype = s->part[0]->dtype, .ndim = leaf->ndim,
-                       .data = data, .bytes = 3 * bytes };
+    wf_entry whole = { .name = leaf->name,
+                       .dtype = s->part[0]->dtype,
+                       .ndim = leaf->ndim,
+                       .data = data,
+                       .bytes = 3 * bytes };
     memcpy(whole.shape, leaf->shape, sizeof whole.shape);
     bool ok = wf_file_load(&whole, leaf, message);
     free(data);
     return ok;
 }
 
-static bool load_leaf(const wf_transformer *m, const wf_file *f, wf_tensor *leaf, bool only_check, char *message) {
+static bool load_leaf(const wf_transformer *m, const wf_file *f, wf_tensor *leaf, bool only_check,
+                      char *message) {
     source s;
     if (!find_source(m, f, leaf, &s, message) || !fits(leaf, &s, message)) return false;
     if (only_check) return true;
@@ -280,7 +301,9 @@ static bool known_name(const wf_transformer *m, const wf_file *f, const char *na
 static bool load_all(wf_transformer *m, const wf_file *f, bool only_check, char *message) {
     for (int id = 0; id < wf_node_count(m->graph); id++) {
         const wf_tensor *t = wf_node(m->graph, id);
-        if (t->kind == WF_PARAM && !load_leaf(m, f, wf_find(m->graph, t->name), only_check, message)) return false;
+        if (t->kind == WF_PARAM &&
+            !load_leaf(m, f, wf_find(m->graph, t->name), only_check, message))
+            return false;
     }
     bool moments = m->optimizer.n_moments && wf_file_find(f, m->optimizer.moments[0]->name);
     for (int i = 0; moments && i < m->optimizer.n_moments; i++)
@@ -290,15 +313,17 @@ static bool load_all(wf_transformer *m, const wf_file *f, bool only_check, char 
 
 bool wf_transformer_load_weights(wf_transformer *m, const wf_file *f, char *message) {
     if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f));
-    if (!m || !wf_ok(m->graph)) return fail(message, "%s", m ? wf_error(m->graph) : "there is no model");
+    if (!m || !wf_ok(m->graph))
+        return fail(message, "%s", m ? wf_error(m->graph) : "there is no model");
     for (int i = 0; i < wf_file_count(f); i++)
         if (!known_name(m, f, wf_file_at(f, i)->name))
-            return fail(message, "'%.200s' is in the file but not in the model", wf_file_at(f, i)->name);
+            return fail(message, "'%.200s' is in the file but not in the model",
+                        wf_file_at(f, i)->name);
     return load_all(m, f, true, message) && load_all(m, f, false, message);
 }
 
-wf_transformer *wf_transformer_load(const wf_file *f, const wf_training_config *training, wf_dtype real,
-                                    uint64_t seed, char *message) {
+wf_transformer *wf_transformer_load(const wf_file *f, const wf_training_config *training,
+                                    wf_dtype real, uint64_t seed, char *message) {
     wf_transformer_config c;
     if (!wf_transformer_read_config(f, &c, message)) return NULL;
     wf_transformer *m = wf_transformer_new(&c, training, real, seed, message);

@@ -1,6 +1,8 @@
-/* models/plans.c - what is run of the Transformer's one graph: a list of fetches and a list of feeds per use.
+/* models/plans.c - what is run of the Transformer's one graph: a list of fetches and a list of
+ * feeds per use.
  *
- * No node is recorded here. Bind "B", "S" and "T" (and "P", the position, when decoding), feed, run, fetch. */
+ * No node is recorded here. Bind "B", "S" and "T" (and "P", the position, when decoding), feed,
+ * run, fetch. */
 #include "transformer.h"
 
 #include <stdlib.h>
@@ -24,10 +26,12 @@ static void add_all(list *l, wf_tensor *const *items, int64_t n) {
     for (int64_t i = 0; i < n; i++) add(l, items[i]);
 }
 
-/* A list that could not be allocated plans no graph, which is a failed plan. The lists are freed. */
-static wf_plan *plan(wf_transformer *m, wf_pool *pool, list fetch, list feed, bool training, bool with_state) {
-    wf_plan_options o = { .fetch = fetch.items, .n_fetch = fetch.n, .feed = feed.items, .n_feed = feed.n,
-                          .pool = pool, .training = training, .with_state = with_state };
+/* A list that could not be allocated plans no graph, which is a failed plan. Frees the lists. */
+static wf_plan *plan(wf_transformer *m, wf_pool *pool, list fetch, list feed, bool training,
+                     bool with_state) {
+    wf_plan_options o = { .fetch = fetch.items, .n_fetch = fetch.n, .feed = feed.items,
+                          .n_feed = feed.n, .pool = pool, .training = training,
+                          .with_state = with_state };
     wf_plan *p = wf_plan_new(fetch.items && feed.items ? m->graph : NULL, &o);
     free(fetch.items), free(feed.items);
     return p;

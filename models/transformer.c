@@ -1,9 +1,10 @@
 /* models/transformer.c - "Attention Is All You Need" (Vaswani et al. 2017) as one graph.
  *
- * Read from wf_transformer_new at the end upwards: source -> encoder -> memory; target and memory ->
- * decoder -> logits; logits and labels -> loss; loss -> gradients -> updates. All of it is recorded once.
- * What is run of it, when, and with which sizes is a matter of plans (plans.c, decode.c).
- * B batch, S source length, T target length, H heads, D model width, V vocabulary. */
+ * Read from wf_transformer_new at the end upwards: source -> encoder -> memory; target and
+ * memory -> decoder -> logits; logits and labels -> loss; loss -> gradients -> updates. All of
+ * it is recorded once. What is run of it, when, and with which sizes is a matter of plans
+ * (plans.c, decode.c). B batch, S source length, T target length, H heads, D model width, V
+ * vocabulary. */
 #include "transformer.h"
 
 #include <stdio.h>
@@ -11,11 +12,12 @@
 
 enum { MAX_BATCH = 1 << 20 };
 
-/* ---- embedding: tokens and their places (3.4, 3.5) ----------------------------------------------------- */
+/* ---- embedding: tokens and their places (3.4, 3.5) ------------------------------------------- */
 
-/* A table that also is the output's starts small, as a scaled one does: logits of N(0, 1) rows would be
- * sqrt(D) too large. */
-static struct wf_embedding_layer embedding(const wf_transformer *m, const char *name, int64_t rows, bool tied) {
+/* A table that also is the output's starts small, as a scaled one does: logits of N(0, 1) rows
+ * would be sqrt(D) too large. */
+static struct wf_embedding_layer embedding(const wf_transformer *m, const char *name, int64_t rows,
+                                           bool tied) {
     const wf_transformer_config *c = &m->config;
     struct wf_embedding_layer l =
         wf_embedding_new(m->graph, name, rows, c->d_model, c->scale_embedding || tied);
@@ -24,8 +26,8 @@ static struct wf_embedding_layer embedding(const wf_transformer *m, const char *
 }
 
 /* [B,T] -> [B,T,D] */
-static wf_tensor *embed(const wf_transformer *m, const struct wf_embedding_layer *tokens, const char *position,
-                        wf_tensor *ids) {
+static wf_tensor *embed(const wf_transformer *m, const struct wf_embedding_layer *tokens,
+                        const char *position, wf_tensor *ids) {
     const wf_transformer_config *c = &m->config;
     struct wf_position_layer places =
         wf_position_new(m->graph, position, c->positions, c->max_len, c->d_model);
@@ -33,7 +35,7 @@ static wf_tensor *embed(const wf_transformer *m, const struct wf_embedding_layer
     return wf_drop(x, m->training.dropout, position); /* 5.4 */
 }
 
-/* ---- encoder (3.1, left) -------------------------------------------------------------------------------- */
+/* ---- encoder (3.1, left) --------------------------------------------------------------------- */
 
 static wf_block_options block_options(const wf_transformer *m) {
     const wf_transformer_config *c = &m->config;
@@ -71,18 +73,18 @@ static wf_tensor *encoder(wf_transformer *m, wf_tensor *x) {
     char name[32];
     for (int64_t i = 0; i < c->encoder_layers; i++) {
         struct wf_encoder_layer layer = wf_encoder_layer_new(m->graph, layer_name(i, name), &o);
-        x = wf_encoder_layer(&layer, x, &(wf_mha_options){ .mask = m->memory_mask,
-                                                           .weights = &m->encoder_weights[i] });
+        wf_mha_options self = { .mask = m->memory_mask, .weights = &m->encoder_weights[i] };
+        x = wf_encoder_layer(&layer, x, &self);
     }
     x = final_norm(m, c->encoder_norm, x);
     wf_scope(m->graph, outer);
     return x;
 }
 
-/* ---- decoder (3.1, right) --------------------------------------------------------------------------------- */
+/* ---- decoder (3.1, right) -------------------------------------------------------------------- */
 
-/* [B,T,D] -> [B,T,D]. Each layer's keys and values of the memory are named, so that a plan can compute them once
- * per sentence and another take them from there. */
+/* [B,T,D] -> [B,T,D]. Each layer's keys and values of the memory are named, so that a plan can
+ * compute them once per sentence and another take them from there. */
 static wf_tensor *decoder(wf_transformer *m, wf_tensor *x) {
     const wf_transformer_config *c = &m->config;
     const char *outer = wf_scope_push(m->graph, "transformer.decoder");
@@ -91,8 +93,9 @@ static wf_tensor *decoder(wf_transformer *m, wf_tensor *x) {
     for (int64_t i = 0; i < c->decoder_layers; i++) {
         struct wf_decoder_layer layer = wf_decoder_layer_new(m->graph, layer_name(i, name), &o);
         wf_mha_keys_values(&layer.multihead_attn, m->memory, &m->cross_k[i], &m->cross_v[i]);
-        wf_mha_options self = { .causal = true, .cache = true, .weights = &m->decoder_weights[i].self };
-        wf_mha_options cross = { .mask = m->memory_mask, .weights = &m->decoder_weights[i].cross };
+        wf_transformer_layer_weights *seen = &m->decoder_weights[i];
+        wf_mha_options self = { .causal = true, .cache = true, .weights = &seen->self };
+        wf_mha_options cross = { .mask = m->memory_mask, .weights = &seen->cross };
         x = wf_decoder_layer(&layer, x, m->cross_k[i], m->cross_v[i], &self, &cross);
     }
     x = final_norm(m, c->decoder_norm, x);
@@ -101,10 +104,12 @@ static wf_tensor *decoder(wf_transformer *m, wf_tensor *x) {
 }
 
 /* [B,T,D] -> logits [B,T,V]. Tied, the output's matrix is an embedding's table. */
-static wf_tensor *output(const wf_transformer *m, wf_tensor *x, const struct wf_embedding_layer *tokens) {
+static wf_tensor *output(const wf_transformer *m, wf_tensor *x,
+                         const struct wf_embedding_layer *tokens) {
     const wf_transformer_config *c = &m->config;
     if (c->tie == WF_TIE_NONE) {
-        struct wf_linear l = wf_linear_new(m->graph, "output", c->d_model, c->tgt_vocab, c->output_bias);
+        struct wf_linear l =
+            wf_linear_new(m->graph, "output", c->d_model, c->tgt_vocab, c->output_bias);
         return wf_linear(&l, x);
     }
     const char *outer = wf_scope_push(m->graph, "output");
@@ -114,7 +119,7 @@ static wf_tensor *output(const wf_transformer *m, wf_tensor *x, const struct wf_
     return wf_linear(&l, x);
 }
 
-/* ---- inputs, masks, loss ------------------------------------------------------------------------------------- */
+/* ---- inputs, masks, loss --------------------------------------------------------------------- */
 
 static void inputs(wf_transformer *m) {
     wf_graph *g = m->graph;
@@ -127,8 +132,9 @@ static void inputs(wf_transformer *m) {
     m->labels = wf_input(g, "labels", WF_I32, 2, (int64_t[]){ B, T });
 }
 
-/* Which source tokens may be attended to: [B,1,1,S]. Padding hides keys; what its own queries give is never
- * looked at. Targets are padded on the right, where the causal mask already hides them. */
+/* Which source tokens may be attended to: [B,1,1,S]. Padding hides keys; what its own queries
+ * give is never looked at. Targets are padded on the right, where the causal mask already hides
+ * them. */
 static wf_tensor *source_mask(const wf_transformer *m) {
     const char *outer = wf_scope_push(m->graph, "memory_mask");
     wf_tensor *mask = wf_key_mask(m->src_length, m->src, 1);
@@ -141,8 +147,8 @@ static wf_tensor *source_mask(const wf_transformer *m) {
     return mask;
 }
 
-/* log p of each label, and how many are the likeliest token. No id is below 0, so labels that do not count
- * read the row's token 0 and give 0. */
+/* log p of each label, and how many are the likeliest token. No id is below 0, so labels that do
+ * not count read the row's token 0 and give 0. */
 static void scores(wf_transformer *m) {
     wf_graph *g = m->graph;
     const char *outer = wf_scope_push(g, "scores");
@@ -161,17 +167,22 @@ static void loss(wf_transformer *m) {
     wf_scope(m->graph, outer);
 }
 
-/* ---- the model ------------------------------------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------- */
 
 static void forward(wf_transformer *m) {
     const wf_transformer_config *c = &m->config;
+    bool all = c->tie == WF_TIE_ALL, tied = c->tie == WF_TIE_DECODER;
     inputs(m);
     m->memory_mask = source_mask(m);
-    struct wf_embedding_layer src =
-        embedding(m, "src_embedding", c->src_vocab, c->tie == WF_TIE_ALL), tgt = src;
-    m->memory = encoder(m, embed(m, &src, "src_position", m->src));
-    if (c->tie != WF_TIE_ALL) tgt = embedding(m, "tgt_embedding", c->tgt_vocab, c->tie == WF_TIE_DECODER);
-    m->logits = output(m, decoder(m, embed(m, &tgt, "tgt_position", m->tgt)), &tgt);
+
+    struct wf_embedding_layer src = embedding(m, "src_embedding", c->src_vocab, all);
+    wf_tensor *x = embed(m, &src, "src_position", m->src); /* [B,S,D] */
+    m->memory = encoder(m, x);                             /* [B,S,D] */
+
+    struct wf_embedding_layer tgt = src;
+    if (!all) tgt = embedding(m, "tgt_embedding", c->tgt_vocab, tied);
+    wf_tensor *y = embed(m, &tgt, "tgt_position", m->tgt); /* [B,T,D] */
+    m->logits = output(m, decoder(m, y), &tgt);            /* [B,T,V] */
 }
 
 static void updates(wf_transformer *m) {
@@ -179,7 +190,8 @@ static void updates(wf_transformer *m) {
     wf_tensor **params = calloc((size_t)n + 1, sizeof *params);
     if (params) {
         wf_parameters(m->graph, params, n);
-        m->optimizer = wf_optimizer_new(m->graph, m->loss.loss, m->loss.count, params, n, &m->training.optimizer);
+        m->optimizer = wf_optimizer_new(m->graph, m->loss.loss, m->loss.count, params, n,
+                                        &m->training.optimizer);
     } else wf_poison(m->graph, "out of memory");
     free(params);
 }
@@ -187,7 +199,8 @@ static void updates(wf_transformer *m) {
 static wf_transformer *allocate(const wf_transformer_config *c) {
     wf_transformer *m = calloc(1, sizeof *m);
     if (!m) return NULL;
-    size_t encoder = (size_t)c->encoder_layers + 1, decoder = (size_t)c->decoder_layers + 1; /* 0 layers are legal */
+    size_t encoder = (size_t)c->encoder_layers + 1; /* 0 layers are legal, 0 bytes may be NULL */
+    size_t decoder = (size_t)c->decoder_layers + 1;
     m->config = *c;
     m->encoder_weights = calloc(encoder, sizeof *m->encoder_weights);
     m->decoder_weights = calloc(decoder, sizeof *m->decoder_weights);
@@ -198,8 +211,9 @@ static wf_transformer *allocate(const wf_transformer_config *c) {
     return NULL;
 }
 
-wf_transformer *wf_transformer_new(const wf_transformer_config *c, const wf_training_config *training, wf_dtype real,
-                                   uint64_t seed, char *message) {
+wf_transformer *wf_transformer_new(const wf_transformer_config *c,
+                                   const wf_training_config *training, wf_dtype real, uint64_t seed,
+                                   char *message) {
     if (!wf_transformer_check(c, message)) return NULL;
     wf_transformer *m = allocate(c);
     if (!m) {

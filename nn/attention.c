@@ -1,15 +1,16 @@
-/* nn/attention.c - multi-head attention (Vaswani et al. 2017, 3.2), packed as torch.nn.MultiheadAttention:
+/* nn/attention.c - multi-head attention (Vaswani et al. 2017, 3.2), packed as
+ * torch.nn.MultiheadAttention:
  *
  *     head_h = softmax(Q_h K_h^T / sqrt(d)) V_h,    output = concat(head_1 ... head_H) W_O + b_O
  *
- * in_proj_weight holds W_Q, W_K, W_V one below the other, so that self-attention takes one product for all
- * three, and a memory one for keys and values. The heart, softmax(Q K^T / sqrt(d)) V, is an op of its own
- * (ops/attention.c).
- * B batch, T queries, S keys, H heads, D = H d model width. */
+ * in_proj_weight holds W_Q, W_K, W_V one below the other, so that self-attention takes one
+ * product for all three, and a memory one for keys and values. The heart, softmax(Q K^T /
+ * sqrt(d)) V, is an op of its own (ops/attention.c). B batch, T queries, S keys, H heads, D = H
+ * d model width. */
 #include "module.h"
 
-struct wf_mha wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim, int64_t num_heads, bool bias,
-                         double dropout) {
+struct wf_mha wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim, int64_t num_heads,
+                         bool bias, double dropout) {
     struct wf_mha l = { .embed_dim = embed_dim, .num_heads = num_heads, .dropout = dropout };
     const char *outer = wf_scope_push(g, name);
     if (num_heads < 1 || embed_dim % num_heads)
@@ -25,7 +26,8 @@ struct wf_mha wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim, int64
     return l;
 }
 
-/* Rows [from, to) of the packed projection, applied to x: [B,T,D] -> [B,T,to-from]. from and to count in D. */
+/* Rows [from, to) of the packed projection, applied to x: [B,T,D] -> [B,T,to-from]. from and to
+ * count in D. */
 static wf_tensor *project(const struct wf_mha *l, wf_tensor *x, int64_t from, int64_t to) {
     wf_tensor *weight = l->in_proj_weight, *bias = l->in_proj_bias;
     if (to - from < 3) { /* not the whole */
@@ -64,7 +66,8 @@ static wf_tensor *self_attention(const struct wf_mha *l, wf_tensor *x, const wf_
     return attend(l, heads(l, qkv, 0), k, v, o);
 }
 
-wf_tensor *wf_mha(const struct wf_mha *l, wf_tensor *query, wf_tensor *key_value, const wf_mha_options *o) {
+wf_tensor *wf_mha(const struct wf_mha *l, wf_tensor *query, wf_tensor *key_value,
+                  const wf_mha_options *o) {
     const wf_mha_options plain = { 0 };
     if (!o) o = &plain;
     if (query == key_value) {

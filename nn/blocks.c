@@ -17,7 +17,7 @@ wf_tensor *wf_activate(wf_activation a, wf_tensor *x) {
     return wf_poison(x ? x->graph : NULL, "there is no activation number %d", (int)a);
 }
 
-/* ---- feed-forward ------------------------------------------------------------------------------------ */
+/* ---- feed-forward ---------------------------------------------------------------------------- */
 
 struct wf_feed_forward wf_feed_forward_new(wf_graph *g, const wf_block_options *o) {
     struct wf_feed_forward l = { .activation = o->activation, .dropout = o->activation_dropout };
@@ -31,7 +31,7 @@ wf_tensor *wf_feed_forward(const struct wf_feed_forward *l, wf_tensor *x) {
     return wf_linear(&l->linear2, wf_drop(h, l->dropout, "dropout"));
 }
 
-/* ---- residual connections ------------------------------------------------------------------------------ */
+/* ---- residual connections -------------------------------------------------------------------- */
 
 /* What the sublayer sees of x. */
 static wf_tensor *before(const wf_block_options *o, const struct wf_norm *norm, wf_tensor *x) {
@@ -39,18 +39,20 @@ static wf_tensor *before(const wf_block_options *o, const struct wf_norm *norm, 
 }
 
 /* x with what the sublayer made of it. */
-static wf_tensor *after(const wf_block_options *o, const struct wf_norm *norm, wf_tensor *x, wf_tensor *f,
-                        const char *dropout) {
+static wf_tensor *after(const wf_block_options *o, const struct wf_norm *norm, wf_tensor *x,
+                        wf_tensor *f, const char *dropout) {
     wf_tensor *y = wf_add(x, wf_drop(f, o->dropout, dropout));
     return o->norm_first ? y : wf_norm(norm, y);
 }
 
-/* ---- encoder layer --------------------------------------------------------------------------------------- */
+/* ---- encoder layer --------------------------------------------------------------------------- */
 
-struct wf_encoder_layer wf_encoder_layer_new(wf_graph *g, const char *name, const wf_block_options *o) {
+struct wf_encoder_layer wf_encoder_layer_new(wf_graph *g, const char *name,
+                                             const wf_block_options *o) {
     struct wf_encoder_layer l = { .o = *o };
     const char *outer = wf_scope_push(g, name);
-    l.self_attn = wf_mha_new(g, "self_attn", o->d_model, o->num_heads, o->bias, o->attention_dropout);
+    l.self_attn =
+        wf_mha_new(g, "self_attn", o->d_model, o->num_heads, o->bias, o->attention_dropout);
     l.ff = wf_feed_forward_new(g, o);
     l.norm1 = wf_norm_new(g, "norm1", o->d_model, o->layer_norm_eps, o->bias);
     l.norm2 = wf_norm_new(g, "norm2", o->d_model, o->layer_norm_eps, o->bias);
@@ -58,7 +60,8 @@ struct wf_encoder_layer wf_encoder_layer_new(wf_graph *g, const char *name, cons
     return l;
 }
 
-wf_tensor *wf_encoder_layer(const struct wf_encoder_layer *l, wf_tensor *x, const wf_mha_options *o) {
+wf_tensor *wf_encoder_layer(const struct wf_encoder_layer *l, wf_tensor *x,
+                            const wf_mha_options *o) {
     const char *outer = enter(l->norm1.weight, l->path);
     wf_tensor *h = before(&l->o, &l->norm1, x);
     x = after(&l->o, &l->norm1, x, wf_mha(&l->self_attn, h, h, o), "dropout1");
@@ -67,12 +70,14 @@ wf_tensor *wf_encoder_layer(const struct wf_encoder_layer *l, wf_tensor *x, cons
     return leave(outer, x); /* [B,S,D] */
 }
 
-/* ---- decoder layer ---------------------------------------------------------------------------------------- */
+/* ---- decoder layer --------------------------------------------------------------------------- */
 
-struct wf_decoder_layer wf_decoder_layer_new(wf_graph *g, const char *name, const wf_block_options *o) {
+struct wf_decoder_layer wf_decoder_layer_new(wf_graph *g, const char *name,
+                                             const wf_block_options *o) {
     struct wf_decoder_layer l = { .o = *o };
     const char *outer = wf_scope_push(g, name);
-    l.self_attn = wf_mha_new(g, "self_attn", o->d_model, o->num_heads, o->bias, o->attention_dropout);
+    l.self_attn =
+        wf_mha_new(g, "self_attn", o->d_model, o->num_heads, o->bias, o->attention_dropout);
     l.multihead_attn =
         wf_mha_new(g, "multihead_attn", o->d_model, o->num_heads, o->bias, o->attention_dropout);
     l.ff = wf_feed_forward_new(g, o);
@@ -84,12 +89,14 @@ struct wf_decoder_layer wf_decoder_layer_new(wf_graph *g, const char *name, cons
 }
 
 wf_tensor *wf_decoder_layer(const struct wf_decoder_layer *l, wf_tensor *x, wf_tensor *cross_k,
-                            wf_tensor *cross_v, const wf_mha_options *self, const wf_mha_options *cross) {
+                            wf_tensor *cross_v, const wf_mha_options *self,
+                            const wf_mha_options *cross) {
     const char *outer = enter(l->norm1.weight, l->path);
     wf_tensor *h = before(&l->o, &l->norm1, x);
     x = after(&l->o, &l->norm1, x, wf_mha(&l->self_attn, h, h, self), "dropout1");
     h = before(&l->o, &l->norm2, x);
-    x = after(&l->o, &l->norm2, x, wf_mha_attend(&l->multihead_attn, h, cross_k, cross_v, cross), "dropout2");
+    x = after(&l->o, &l->norm2, x, wf_mha_attend(&l->multihead_attn, h, cross_k, cross_v, cross),
+              "dropout2");
     h = before(&l->o, &l->norm3, x);
     x = after(&l->o, &l->norm3, x, wf_feed_forward(&l->ff, h), "dropout3");
     return leave(outer, x); /* [B,T,D] */

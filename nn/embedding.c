@@ -1,8 +1,8 @@
 /* nn/embedding.c - rows of a table for token ids, and rows of a table for positions.
  *
- * Scaled tables start as N(0, 1/sqrt(D)) and are multiplied by sqrt(D) where they are read (Vaswani et al. 2017,
- * 3.4): the token then stands on an equal footing with the position, and the same table, unscaled,
- * gives logits of size 1 when it is tied to the output. */
+ * Scaled tables start as N(0, 1/sqrt(D)) and are multiplied by sqrt(D) where they are read
+ * (Vaswani et al. 2017, 3.4): the token then stands on an equal footing with the position, and
+ * the same table, unscaled, gives logits of size 1 when it is tied to the output. */
 #include "module.h"
 
 #include <math.h>
@@ -12,7 +12,8 @@ struct wf_embedding_layer wf_embedding_new(wf_graph *g, const char *name, int64_
     double root = sqrt((double)dim);
     struct wf_embedding_layer l = { .scale = scaled ? root : 1 };
     const char *outer = wf_scope_push(g, name);
-    l.weight = wf_param(g, "weight", 2, (int64_t[]){ rows, dim }, wf_init_normal(scaled ? 1 / root : 1));
+    l.weight =
+        wf_param(g, "weight", 2, (int64_t[]){ rows, dim }, wf_init_normal(scaled ? 1 / root : 1));
     l.path = wf_scope(g, outer);
     return l;
 }
@@ -23,7 +24,7 @@ wf_tensor *wf_embed(const struct wf_embedding_layer *l, wf_tensor *ids) {
     return leave(outer, l->scale == 1 ? y : wf_scale(y, l->scale));
 }
 
-/* ---- positions ------------------------------------------------------------------------------------- */
+/* ---- positions ------------------------------------------------------------------------------- */
 
 static wf_tensor *position_table(wf_graph *g, wf_positions kind, int64_t max_len, int64_t dim) {
     const int64_t shape[] = { max_len, dim };
@@ -35,8 +36,8 @@ static wf_tensor *position_table(wf_graph *g, wf_positions kind, int64_t max_len
     return wf_buffer(g, "weight", wf_real(g), 2, shape, wf_init_sinusoid());
 }
 
-struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_positions kind, int64_t max_len,
-                                         int64_t dim) {
+struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_positions kind,
+                                         int64_t max_len, int64_t dim) {
     struct wf_position_layer l = { .kind = kind };
     const char *outer = wf_scope_push(g, name);
     l.weight = position_table(g, kind, max_len, dim);

@@ -1,4 +1,5 @@
-/* nn/layer_norm.c - LayerNorm (Ba et al. 2016) over the last axis, with its gain and, as in PyTorch with or without, its bias. */
+/* nn/layer_norm.c - LayerNorm (Ba et al. 2016) over the last axis, with its gain and, as in
+ * PyTorch with or without, its bias. */
 #include "module.h"
 
 struct wf_norm wf_norm_new(wf_graph *g, const char *name, int64_t dim, double eps, bool bias) {

@@ -1,13 +1,14 @@
-/* nn/optim.c - optimizers as nodes of the graph: gradients, their global norm, one update per parameter.
+/* nn/optim.c - optimizers as nodes of the graph: gradients, their global norm, one update per
+ * parameter.
  *
  * The gradients are those of the summed loss; the updates scale them to the mean:
  *
  *     norm  = sqrt(sum of squares of all gradients) / count
  *     scale = min(1, clip / (norm + 1e-6)) / count       as torch.nn.utils.clip_grad_norm_
  *
- * Every update reads the scale, the scale reads the norm, and a norm that is not finite fails the run: a bad
- * step changes nothing, clipped or not. To accumulate over micro-batches, fetch `grads` and the count of
- * each, and feed their sums to a plan that fetches the updates. */
+ * Every update reads the scale, the scale reads the norm, and a norm that is not finite fails
+ * the run: a bad step changes nothing, clipped or not. To accumulate over micro-batches, fetch
+ * `grads` and the count of each, and feed their sums to a plan that fetches the updates. */
 #include "module.h"
 
 #include <math.h>
@@ -19,7 +20,7 @@ static wf_optimizer_options with_defaults(const wf_optimizer_options *o) {
     return r;
 }
 
-/* ---- the scale of a step -------------------------------------------------------------------------------- */
+/* ---- the scale of a step --------------------------------------------------------------------- */
 
 static wf_tensor *global_norm(const wf_optimizer *r, wf_tensor *count) {
     wf_tensor *sum = wf_square_sum(r->grads[0]);
@@ -34,7 +35,7 @@ static wf_tensor *step_scale(wf_tensor *norm, wf_tensor *count, double clip) {
     return wf_div(clipped, count);
 }
 
-/* ---- one parameter --------------------------------------------------------------------------------------- */
+/* ---- one parameter --------------------------------------------------------------------------- */
 
 static wf_tensor *moment(wf_optimizer *r, wf_tensor *param) {
     wf_graph *g = param->graph;
@@ -58,7 +59,7 @@ static wf_tensor *update(wf_optimizer *r, wf_tensor *param, wf_tensor *grad, wf_
     return wf_adam_step(param, m, v, grad, scale, r->rates, &adam);
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static bool allocate(wf_optimizer *r, int n) {
     size_t size = (size_t)n;
@@ -68,7 +69,8 @@ static bool allocate(wf_optimizer *r, int n) {
     return r->updates && r->grads && r->moments;
 }
 
-static void record(wf_optimizer *r, wf_tensor *count, wf_tensor *const *params, const wf_optimizer_options *o) {
+static void record(wf_optimizer *r, wf_tensor *count, wf_tensor *const *params,
+                   const wf_optimizer_options *o) {
     wf_graph *g = r->rates->graph;
     count = wf_maximum(count, wf_constant(g, 1)); /* nothing counted: gradient 0, and 0 / 1 = 0 */
     r->norm = global_norm(r, count);
@@ -76,7 +78,8 @@ static void record(wf_optimizer *r, wf_tensor *count, wf_tensor *const *params, 
     for (int i = 0; i < r->n; i++) r->updates[i] = update(r, params[i], r->grads[i], scale, o);
 }
 
-wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count, wf_tensor *const *params, int n,
+wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
+                              wf_tensor *const *params, int n,
                               const wf_optimizer_options *options) {
     wf_optimizer r = { .kind = options->kind, .n = n };
     wf_optimizer_options o = with_defaults(options);
@@ -97,7 +100,8 @@ void wf_optimizer_free(wf_optimizer *o) {
     *o = (wf_optimizer){ 0 };
 }
 
-void wf_optimizer_rates(const wf_optimizer_options *options, double rate, int64_t step, double out[3]) {
+void wf_optimizer_rates(const wf_optimizer_options *options, double rate, int64_t step,
+                        double out[3]) {
     wf_optimizer_options o = with_defaults(options);
     bool adam = o.kind != WF_SGD;
     out[0] = rate;
