@@ -128,10 +128,11 @@ static layout arrange(const struct svg_heat_map *map) {
     l.left = 36 + label_width(map->row_labels, map->rows);
     l.head = 22 + (l.upright ? 12 : width);
     l.panel_width = l.cell * (double)map->columns, l.panel_height = l.cell * (double)map->rows;
-    l.across = (int64_t)fmax(1, floor(1100 / (l.panel_width + GAP)));
+    l.across = (int64_t)fmax(1, floor(1250 / (l.panel_width + GAP)));
     if (l.across > 4) l.across = 4;
     if (l.across > map->heads) l.across = map->heads;
     l.down = (map->heads + l.across - 1) / l.across;
+    l.across = (map->heads + l.down - 1) / l.down; /* rows of equal length */
     return l;
 }
 
