@@ -1,0 +1,105 @@
+/* tools/bench_measure.c - clock, memory, and how a result is written. See bench.h. */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* ---- time ------------------------------------------------------------------------------------------------ */
+
+enum { LEAST_RUNS = 3, MOST_RUNS = 20000 };
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+bool measure(bool (*run)(void *user), void *user, timing *out) {
+    static double taken[MOST_RUNS];
+    int n = 0;
+    if (!run(user)) return false;
+    double start = seconds_now(), from = start;
+    while (n < LEAST_RUNS || (n < MOST_RUNS && from - start < set.seconds)) {
+        if (!run(user)) return false;
+        double to = seconds_now();
+        taken[n++] = to - from;
+        from = to;
+    }
+    qsort(taken, (size_t)n, sizeof *taken, by_size);
+    *out = (timing){ .median = (taken[(n - 1) / 2] + taken[n / 2]) / 2, .min = taken[0], .runs = n };
+    return true;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------- */
+
+/* Linux can forget a peak; elsewhere it stays that of the whole process. */
+void reset_peak_memory(void) {
+    FILE *f = fopen("/proc/self/clear_refs", "w");
+    if (!f) return;
+    fputs("5", f);
+    fclose(f);
+}
+
+double peak_memory(void) {
+    char text[128];
+    double kilobytes = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(text, sizeof text, f))
+        if (strncmp(text, "VmHWM:", 6) == 0) kilobytes = strtod(text + 6, NULL);
+    if (f) fclose(f);
+    if (kilobytes > 0) return 1024 * kilobytes;
+    struct rusage used;
+    return getrusage(RUSAGE_SELF, &used) == 0 ? 1024.0 * (double)used.ru_maxrss : 0;
+}
+
+/* ---- a line ------------------------------------------------------------------------------------------------ */
+
+static const char *time_text(double seconds, char buffer[OPTION_TEXT_SIZE]) {
+    double unit = seconds < 1e-3 ? 1e-6 : seconds < 1 ? 1e-3 : 1;
+    const char *name = seconds < 1e-3 ? "us" : seconds < 1 ? "ms" : "s";
+    snprintf(buffer, OPTION_TEXT_SIZE, "%.4g %s", seconds / unit, name);
+    return buffer;
+}
+
+/* A dash where there is nothing to say. */
+static const char *rate_text(double amount, double seconds, double unit, char buffer[OPTION_TEXT_SIZE]) {
+    if (amount <= 0) return "-";
+    snprintf(buffer, OPTION_TEXT_SIZE, "%.1f", amount / seconds / unit);
+    return buffer;
+}
+
+static void print_text(const line *l) {
+    static bool titled;
+    char t[7][OPTION_TEXT_SIZE];
+    double s = l->time.median;
+    if (!titled)
+        printf("%-38s %10s %10s %8s %7s %9s %10s %9s %9s\n", "", "median", "min", "GFLOP/s", "GB/s", "tokens/s",
+               "limit", "of limit", "memory");
+    titled = true;
+    printf("%-38s %10s %10s %8s %7s %9s %10s %7.1f %% %9s\n", l->name, time_text(s, t[0]),
+           time_text(l->time.min, t[1]), rate_text(l->flops, s, 1e9, t[2]), rate_text(l->bytes, s, 1e9, t[3]),
+           rate_text(l->tokens, s, 1, t[4]), time_text(l->limit, t[5]), 100 * l->limit / s,
+           l->memory > 0 ? bytes_text(l->memory, t[6]) : "-");
+    fflush(stdout);
+}
+
+static void send_if(FILE *e, const char *key, double value) {
+    if (value > 0) json_real(e, key, value);
+}
+
+void print_line(const line *l) {
+    double s = l->time.median;
+    if (!set.json) print_text(l);
+    FILE *e = event(&set.report, "result");
+    json_text(e, "name", l->name);
+    json_real(e, "median", s);
+    json_real(e, "min", l->time.min);
+    json_int(e, "runs", l->time.runs);
+    send_if(e, "gflops", l->flops / s / 1e9);
+    send_if(e, "gbytes", l->bytes / s / 1e9);
+    send_if(e, "tokens_per_second", l->tokens / s);
+    json_real(e, "limit", l->limit);
+    json_real(e, "of_limit", l->limit / s);
+    send_if(e, "memory", l->memory);
+    event_send(&set.report);
+}

@@ -1,0 +1,237 @@
+/* tools/bench_step.c - steps of a whole model: training, forward, decoding.
+ *
+ * Models, sizes and settings are those of tests/torch_peer.py: dropout 0.1, Adam at a rate of 1e-4, ids at random.
+ * The limit of a training step is its roofline: arithmetic at the measured peak and, where all gradients must
+ * be known before the first update (clipping, or the check that they are finite), Adam's pass over the
+ * parameters at the measured bandwidth. */
+#include "bench.h"
+
+#include <stdlib.h>
+
+#include "../core/random.h"
+#include "bench_model.h"
+
+static const double dropout = 0.1, rate = 1e-4, clip = 1;
+
+typedef struct bench_model {
+    workload size;
+    wf_transformer *model;
+    wf_pool *pool;
+    wf_plan *plan;
+    wf_decoder *decoder;
+    int32_t *src, *src_length, *tgt, *labels, *out, *out_length;
+    int64_t step, tokens; /* trained so far; to be decoded */
+} bench_model;
+
+/* ---- a model and a batch -------------------------------------------------------------------------------------- */
+
+static int32_t *new_ids(int64_t n) {
+    int32_t *ids = calloc((size_t)n, sizeof *ids);
+    return ids ? ids : (fail(&bench_program, "out of memory"), NULL);
+}
+
+/* Any but the start. */
+static int32_t *random_ids(int64_t n, int64_t vocabulary, uint64_t stream) {
+    int32_t *ids = new_ids(n);
+    for (int64_t i = 0; i < n; i++)
+        ids[i] = (int32_t)(1 + wf_philox4x32(1, (uint64_t)i, stream).v[0] % (uint64_t)(vocabulary - 1));
+    return ids;
+}
+
+static void open_batch(bench_model *b) {
+    const workload *w = &b->size;
+    b->src = random_ids(w->batch * w->src, w->config.src_vocab, 0);
+    b->tgt = random_ids(w->batch * w->tgt, w->config.tgt_vocab, 1);
+    b->labels = random_ids(w->batch * w->tgt, w->config.tgt_vocab, 2);
+    b->src_length = new_ids(w->batch), b->out_length = new_ids(w->batch);
+    b->out = new_ids(w->batch * w->tgt);
+    for (int64_t i = 0; i < w->batch; i++) b->src_length[i] = (int32_t)w->src;
+}
+
+static void open_bench_model(bench_model *b) {
+    char message[WF_MESSAGE];
+    wf_training_config training = { .dropout = dropout, .attention_dropout = dropout, .activation_dropout = dropout,
+                                    .optimizer = { .kind = WF_ADAM, .clip_norm = set.unguarded ? 0 : clip } };
+    *b = (bench_model){ .size = workload_of(set.preset) };
+    if (set.batch) b->size.batch = set.batch;
+    b->model = wf_transformer_new(&b->size.config, set.mode == MODE_TRAIN ? &training : NULL, WF_F32, 1, message);
+    if (!b->model) fail(&bench_program, "%s", message);
+    if (!wf_ok(b->model->graph)) fail(&bench_program, "%s", wf_error(b->model->graph));
+    b->pool = wf_pool_new((int)set.threads);
+    open_batch(b);
+}
+
+static void close_bench_model(bench_model *b) {
+    wf_decoder_free(b->decoder);
+    wf_plan_free(b->plan);
+    wf_transformer_free(b->model);
+    wf_pool_free(b->pool);
+    free(b->src), free(b->src_length), free(b->tgt), free(b->labels), free(b->out), free(b->out_length);
+}
+
+static bool bind(bench_model *b) {
+    const workload *w = &b->size;
+    return wf_bind(b->plan, "B", w->batch) && wf_bind(b->plan, "S", w->src) && wf_bind(b->plan, "T", w->tgt);
+}
+
+static bool feed_inputs(bench_model *b) {
+    const wf_transformer *m = b->model;
+    return wf_feed(b->plan, m->src, b->src) && wf_feed(b->plan, m->src_length, b->src_length) &&
+           wf_feed(b->plan, m->tgt, b->tgt);
+}
+
+/* ---- lines --------------------------------------------------------------------------------------------------------- */
+
+typedef struct limits {
+    double flops, bandwidth; /* a second */
+} limits;
+
+static limits find_limits(void) {
+    limits l = { peak_flops(set.threads), peak_bandwidth(set.threads) };
+    say(&set.report, "held to %.1f GFLOP/s and %.1f GB/s", l.flops / 1e9, l.bandwidth / 1e9);
+    FILE *e = event(&set.report, "limits");
+    json_int(e, "threads", set.threads);
+    json_real(e, "gflops", l.flops / 1e9);
+    json_real(e, "gbytes", l.bandwidth / 1e9);
+    event_send(&set.report);
+    return l;
+}
+
+static void name_line(line *l, char *name, size_t size, const bench_model *b, const char *what) {
+    snprintf(name, size, "%s %s, %lld x %lld/%lld", set.preset ? "base" : "copy", what, (long long)b->size.batch,
+             (long long)b->size.src, (long long)b->size.tgt);
+    l->name = name;
+}
+
+/* The clock, then the same again under the profile: it costs time. */
+static timing timed(bench_model *b, bool (*run)(void *), const char *(*error)(const bench_model *)) {
+    timing t;
+    if (!measure(run, b, &t)) fail(&bench_program, "%s", error(b));
+    if (!set.profile) return t;
+    timing unused;
+    wf_profile(b->plan, true);
+    if (!measure(run, b, &unused)) fail(&bench_program, "%s", error(b));
+    report_profile(&set.report, b->plan);
+    return t;
+}
+
+static const char *plan_error(const bench_model *b) { return wf_plan_error(b->plan); }
+
+/* ---- training --------------------------------------------------------------------------------------------------------- */
+
+static bool train_once(void *model) {
+    bench_model *b = model;
+    const wf_transformer *m = b->model;
+    double rates[3];
+    float loss;
+    wf_optimizer_rates(&m->training.optimizer, rate, ++b->step, rates);
+    wf_random_step(b->plan, (uint64_t)b->step, 0);
+    return feed_inputs(b) && wf_feed(b->plan, m->labels, b->labels) &&
+           wf_feed_reals(b->plan, m->optimizer.rates, rates, 3) && wf_run(b->plan) &&
+           wf_fetch(b->plan, m->loss.loss, &loss);
+}
+
+/* What any implementation needs: the values, gradients that wait for the norm, two moments, activations. */
+static void report_memory(const bench_model *b, double parameters, double peak) {
+    double needed = (set.unguarded ? 3 : 4) * 4 * parameters + activation_bytes(&b->size);
+    double arena = (double)wf_plan_memory(b->plan);
+    char t[3][OPTION_TEXT_SIZE];
+    say(&set.report, "memory: %s at most, %s by the shapes, %s of it the plan's", bytes_text(peak, t[0]),
+        bytes_text(needed, t[1]), bytes_text(arena, t[2]));
+    FILE *e = event(&set.report, "memory");
+    json_real(e, "parameters", parameters);
+    json_real(e, "peak", peak);
+    json_real(e, "needed", needed);
+    json_real(e, "plan", arena);
+    event_send(&set.report);
+}
+
+static void bench_training(bench_model *b, limits most) {
+    b->plan = wf_transformer_train_plan(b->model, b->pool);
+    if (!bind(b)) fail(&bench_program, "%s", wf_plan_error(b->plan));
+    double parameters = (double)wf_transformer_parameter_count(b->model);
+    double arithmetic = training_flops(&b->size) / most.flops, optimizer = adam_bytes(parameters) / most.bandwidth;
+    char name[80];
+    line l = { .flops = training_flops(&b->size), .tokens = (double)(b->size.batch * b->size.tgt) };
+    name_line(&l, name, sizeof name, b, set.unguarded ? "train, unguarded" : "train");
+    l.time = timed(b, train_once, plan_error);
+    l.memory = peak_memory();
+    l.limit = arithmetic + (set.unguarded ? 0 : optimizer);
+    print_line(&l);
+    say(&set.report, "roofline: %.4g ms of arithmetic%s%.4g ms for the optimizer", 1e3 * arithmetic,
+        set.unguarded ? ", not counted " : " + ", 1e3 * optimizer);
+    report_memory(b, parameters, l.memory);
+}
+
+/* ---- forward ------------------------------------------------------------------------------------------------------------- */
+
+static bool forward_once(void *model) { return feed_inputs(model) && wf_run(((bench_model *)model)->plan); }
+
+static void bench_forward(bench_model *b, limits most) {
+    wf_transformer *m = b->model;
+    wf_tensor *feed[] = { m->src, m->src_length, m->tgt };
+    b->plan = wf_plan_new(m->graph, &(wf_plan_options){ .fetch = &m->logits, .n_fetch = 1, .feed = feed, .n_feed = 3,
+                                                        .pool = b->pool });
+    if (!bind(b)) fail(&bench_program, "%s", wf_plan_error(b->plan));
+    char name[80];
+    line l = { .flops = forward_flops(&b->size), .tokens = (double)(b->size.batch * b->size.tgt) };
+    name_line(&l, name, sizeof name, b, "forward");
+    l.time = timed(b, forward_once, plan_error);
+    l.limit = l.flops / most.flops, l.memory = peak_memory();
+    print_line(&l);
+}
+
+/* ---- decoding ------------------------------------------------------------------------------------------------------------- */
+
+/* Every sentence shall have its full length: the end is made impossible. */
+static void forbid_end(bench_model *b) {
+    wf_tensor *bias = wf_find(b->model->graph, "output.bias");
+    float *values = malloc(wf_bytes(bias));
+    if (!values || !wf_read(bias, values, wf_bytes(bias))) fail(&bench_program, "out of memory");
+    values[b->size.config.end_id] = -1e30f;
+    wf_write(bias, values, wf_bytes(bias));
+    free(values);
+}
+
+static bool decode_once(void *model) {
+    bench_model *b = model;
+    return wf_decode_greedy(b->decoder, (int)b->size.batch, (int)b->size.src, b->src, b->src_length, (int)b->tokens,
+                            b->out, b->out_length);
+}
+
+static timing time_decoding(bench_model *b, int64_t tokens) {
+    timing t;
+    b->tokens = tokens;
+    if (!measure(decode_once, b, &t)) fail(&bench_program, "%s", wf_decoder_error(b->decoder));
+    return t;
+}
+
+/* The whole, encoder and all; then what one more token costs, where each weight is read once. */
+static void bench_decoding(bench_model *b, limits most) {
+    char message[WF_MESSAGE], name[80];
+    const workload *w = &b->size;
+    double steps = (double)(w->tgt - 1), batch = (double)w->batch;
+    if (!(b->decoder = wf_decoder_new(b->model, b->pool, message))) fail(&bench_program, "%s", message);
+    forbid_end(b);
+    timing first = time_decoding(b, 1), all = time_decoding(b, w->tgt);
+    double read = decoding_bytes(w) / most.bandwidth, encoder = encoding_flops(w) / most.flops;
+    line whole = { .time = all, .tokens = batch * (double)w->tgt, .memory = peak_memory() };
+    name_line(&whole, name, sizeof name, b, "decode");
+    whole.limit = encoder + (double)w->tgt * read;
+    print_line(&whole);
+    line step = { .time = { (all.median - first.median) / steps, (all.min - first.min) / steps, all.runs } };
+    step.bytes = decoding_bytes(w), step.tokens = batch, step.limit = read;
+    name_line(&step, name, sizeof name, b, "decode, a step");
+    print_line(&step);
+}
+
+void bench_step(void) {
+    limits most = find_limits();
+    bench_model b;
+    reset_peak_memory();
+    open_bench_model(&b);
+    if (set.mode == MODE_TRAIN) bench_training(&b, most);
+    else if (set.mode == MODE_FORWARD) bench_forward(&b, most);
+    else bench_decoding(&b, most);
+    close_bench_model(&b);
+}
