@@ -48,7 +48,7 @@ typedef struct wf_training_config {
  * without final norms, scaled. Set the vocabularies, and the ids of start and end if they are
  * not 0. */
 WF_API wf_transformer_config wf_transformer_defaults(void);
-WF_API bool wf_transformer_check(const wf_transformer_config *c, char *message); /* false: says why */
+WF_API bool wf_transformer_check(const wf_transformer_config *c, char *message);
 
 typedef struct wf_transformer_layer_weights {
     wf_tensor *self, *cross; /* [B,H,T,T], [B,H,T,S] */
@@ -61,7 +61,7 @@ typedef struct wf_transformer {
     /* inputs, i32 */
     wf_tensor *src, *src_length; /* [B,S], right-padded; [B] */
     wf_tensor *tgt;              /* [B,T]: decoder input, right-padded */
-    wf_tensor *labels;           /* [B,T]: the next token; WF_IGNORE_LABEL where nothing is counted */
+    wf_tensor *labels;           /* [B,T]: next tokens; WF_IGNORE_LABEL where nothing counts */
     /* values */
     wf_tensor *memory;              /* [B,S,D] */
     wf_tensor *memory_mask;         /* [B,1,1,S] */
@@ -84,8 +84,9 @@ WF_API wf_transformer *wf_transformer_new(const wf_transformer_config *c,
 WF_API void wf_transformer_free(wf_transformer *m); /* with its graph */
 WF_API int64_t wf_transformer_parameter_count(const wf_transformer *m);
 
-/* ---- plans over the one graph: plans.c ----------------------------------------------------------
- * Bind "B", "S", "T" (and "P", the position, when decoding), feed, run, fetch. */
+/* ---- plans over the one graph: plans.c ------------------------------------------------------- */
+
+/* Bind "B", "S", "T" (and "P", the position, when decoding), feed, run, fetch. */
 
 /* Feeds src src_length tgt labels optimizer.rates; fetches loss.*, correct and optimizer.norm, and
  * performs the updates. */

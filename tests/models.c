@@ -4,7 +4,8 @@
 wf_transformer_config course_config(void) {
     wf_transformer_config c = wf_transformer_defaults();
     c.src_vocab = c.tgt_vocab = 20, c.max_len = 32;
-    c.d_model = 64, c.num_heads = 4, c.dim_feedforward = 128, c.encoder_layers = c.decoder_layers = 2;
+    c.d_model = 64, c.num_heads = 4, c.dim_feedforward = 128,
+    c.encoder_layers = c.decoder_layers = 2;
     c.norm_first = c.encoder_norm = c.decoder_norm = true;
     return c;
 }
@@ -18,12 +19,15 @@ wf_transformer_config small_config(void) {
 
 wf_training_config adam_training(double dropout) {
     return (wf_training_config){
-        .dropout = dropout, .attention_dropout = dropout, .activation_dropout = dropout,
-        .optimizer = { .kind = WF_ADAM, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9, .clip_norm = 1 } };
+        .dropout = dropout,
+        .attention_dropout = dropout,
+        .activation_dropout = dropout,
+        .optimizer = { .kind = WF_ADAM, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9, .clip_norm = 1 }
+    };
 }
 
-wf_transformer *open_model(const wf_transformer_config *c, const wf_training_config *training, wf_dtype real,
-                           uint64_t seed) {
+wf_transformer *open_model(const wf_transformer_config *c, const wf_training_config *training,
+                           wf_dtype real, uint64_t seed) {
     char message[WF_MESSAGE] = "";
     wf_transformer *m = wf_transformer_new(c, training, real, seed, message);
     ck_assert_msg(m != NULL, "%s", message);
@@ -36,13 +40,14 @@ void close_model(wf_transformer *m) {
     wf_transformer_free(m);
 }
 
-/* ---- sentences ------------------------------------------------------------------------------------------ */
+/* ---- sentences ------------------------------------------------------------------------------- */
 
 static int32_t draw(uint64_t key, uint64_t i, int64_t from, int64_t to) { /* from..to - 1 */
     return (int32_t)(from + (int64_t)(number(key, i) * (double)(to - from)));
 }
 
-void random_sentences(sentences *b, const wf_transformer_config *c, int B, int S, int T, uint64_t key) {
+void random_sentences(sentences *b, const wf_transformer_config *c, int B, int S, int T,
+                      uint64_t key) {
     ck_assert(B <= MAX_SENTENCES && S <= MAX_WORDS && T <= MAX_WORDS);
     b->B = B, b->S = S, b->T = T;
     for (int i = 0; i < B; i++) b->src_length[i] = i == 0 ? S : draw(key, (uint64_t)i, 1, S + 1);
@@ -60,7 +65,8 @@ void copy_sentences(sentences *b, int B, int least, int most, int vocab, bool st
     for (int i = 0; i < B * b->T; i++) b->labels[i] = WF_IGNORE_LABEL;
     for (int i = 0; i < B; i++) {
         int n = b->src_length[i] = draw(key, (uint64_t)i, least, most + 1);
-        for (int t = 0; t < n; t++) b->src[i * b->S + t] = draw(key + 1, (uint64_t)(i * most + t), 1, vocab);
+        for (int t = 0; t < n; t++)
+            b->src[i * b->S + t] = draw(key + 1, (uint64_t)(i * most + t), 1, vocab);
         int32_t *tgt = b->tgt + i * b->T, *labels = b->labels + i * b->T;
         const int32_t *src = b->src + i * b->S;
         memcpy(tgt + start, src, (size_t)n * sizeof *src);
@@ -69,7 +75,7 @@ void copy_sentences(sentences *b, int B, int least, int most, int vocab, bool st
     }
 }
 
-/* ---- plans ------------------------------------------------------------------------------------------------ */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 void feed_sentences(wf_plan *p, const wf_transformer *m, const sentences *b) {
     assert_plan(p, wf_bind(p, "B", b->B) && wf_bind(p, "S", b->S) && wf_bind(p, "T", b->T));
@@ -89,7 +95,8 @@ values run_for(wf_plan *p, const wf_transformer *m, const sentences *b, const wf
     return fetched(p, t);
 }
 
-double train_step(wf_plan *p, const wf_transformer *m, const sentences *b, int64_t step, double rate) {
+double train_step(wf_plan *p, const wf_transformer *m, const sentences *b, int64_t step,
+                  double rate) {
     double rates[3];
     feed_sentences(p, m, b);
     wf_optimizer_rates(&m->training.optimizer, rate, step, rates);
@@ -110,7 +117,8 @@ int exact_copies(wf_transformer *m, int n, int least, int most, uint64_t key) {
     ck_assert_msg(d != NULL, "%s", message);
     for (int done = 0; done < n; done += 50) {
         copy_sentences(&b, 50, least, most, (int)m->config.src_vocab, true, key + (uint64_t)done);
-        ck_assert_msg(wf_decode_greedy(d, b.B, b.S, b.src, b.src_length, width, out, length), "%s", wf_decoder_error(d));
+        ck_assert_msg(wf_decode_greedy(d, b.B, b.S, b.src, b.src_length, width, out, length), "%s",
+                      wf_decoder_error(d));
         for (int i = 0; i < b.B; i++)
             right += length[i] == b.src_length[i] &&
                      memcmp(out + i * width, b.src + i * b.S, (size_t)length[i] * sizeof *out) == 0;

@@ -1,4 +1,5 @@
-/* tests/models.h - what the suites of nn and models share: small Transformers, batches of sentences, training steps. */
+/* tests/models.h - what the suites of nn and models share: small Transformers, batches of
+ * sentences, training steps. */
 #ifndef WEFT_TESTS_MODELS_H
 #define WEFT_TESTS_MODELS_H
 
@@ -20,15 +21,18 @@ wf_transformer_config course_config(void);
 wf_transformer_config small_config(void);
 wf_training_config adam_training(double dropout);
 
-wf_transformer *open_model(const wf_transformer_config *c, const wf_training_config *training, wf_dtype real, uint64_t seed);
+wf_transformer *open_model(const wf_transformer_config *c, const wf_training_config *training,
+                           wf_dtype real, uint64_t seed);
 void close_model(wf_transformer *m); /* fails the test if the graph failed */
 
 #define assert_plan(p, call) ck_assert_msg(call, "%s", wf_plan_error(p))
 
 /* Lengths from 1 to S, ids from 1 up, labels at random; what follows a sentence is noise. */
-void random_sentences(sentences *b, const wf_transformer_config *c, int B, int S, int T, uint64_t key);
-/* The copy task: 0, then the source, as decoder input; the source, then 0, as labels. start: with the leading 0 (else
- * the decoder sees the source itself, and each label is the token after it). */
+void random_sentences(sentences *b, const wf_transformer_config *c, int B, int S, int T,
+                      uint64_t key);
+/* The copy task: 0, then the source, as decoder input; the source, then 0, as labels. start:
+ * with the leading 0 (else the decoder sees the source itself, and each label is the token after
+ * it). */
 void copy_sentences(sentences *b, int B, int least, int most, int vocab, bool start, uint64_t key);
 
 void feed_sentences(wf_plan *p, const wf_transformer *m, const sentences *b);
@@ -36,7 +40,8 @@ values fetched(wf_plan *p, const wf_tensor *t);
 /* Run p on b, and fetch t. */
 values run_for(wf_plan *p, const wf_transformer *m, const sentences *b, const wf_tensor *t);
 /* One update; the mean loss before it. */
-double train_step(wf_plan *p, const wf_transformer *m, const sentences *b, int64_t step, double rate);
+double train_step(wf_plan *p, const wf_transformer *m, const sentences *b, int64_t step,
+                  double rate);
 /* How many of n unseen copies are generated exactly. */
 int exact_copies(wf_transformer *m, int n, int least, int most, uint64_t key);
 

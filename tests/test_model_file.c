@@ -1,5 +1,5 @@
-/* tests/test_model_file.c - the model's file: what goes in comes out, training resumes bit for bit, and files that do
- * not fit are told in a sentence, with the model as it was.
+/* tests/test_model_file.c - the model's file: what goes in comes out, training resumes bit for bit,
+ * and files that do not fit are told in a sentence, with the model as it was.
  *
  * Files made by PyTorch are loaded in test_torch.c; damaged bytes are the matter of test_file.c. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
@@ -56,12 +56,14 @@ static void assert_equal(const wf_transformer *a, const wf_transformer *b, bool 
     }
 }
 
-/* ---- out and in ---------------------------------------------------------------------------------------------- */
+/* ---- out and in ------------------------------------------------------------------------------ */
 
 static wf_transformer_config unusual_config(wf_tie tie) {
     wf_transformer_config c = small_config();
-    c.tie = tie, c.activation = WF_SILU, c.positions = WF_POSITIONS_LEARNED, c.norm_first = c.decoder_norm = false;
-    c.encoder_layers = 1, c.bias = c.output_bias = c.scale_embedding = false, c.layer_norm_eps = 1.1e-6;
+    c.tie = tie, c.activation = WF_SILU, c.positions = WF_POSITIONS_LEARNED,
+    c.norm_first = c.decoder_norm = false;
+    c.encoder_layers = 1, c.bias = c.output_bias = c.scale_embedding = false,
+    c.layer_norm_eps = 1.1e-6;
     c.pad_id = 3, c.start_id = 1, c.end_id = 2, c.max_len = 21;
     return c;
 }
@@ -73,14 +75,16 @@ START_TEST(what_goes_in_comes_out) {
     save(m, false);
     wf_transformer *n = load(NULL, real);
     const wf_transformer_config *d = &n->config;
-    ck_assert(d->src_vocab == c.src_vocab && d->tgt_vocab == c.tgt_vocab && d->max_len == c.max_len &&
-              d->d_model == c.d_model && d->num_heads == c.num_heads && d->dim_feedforward == c.dim_feedforward &&
-              d->encoder_layers == c.encoder_layers && d->decoder_layers == c.decoder_layers);
+    ck_assert(d->src_vocab == c.src_vocab && d->tgt_vocab == c.tgt_vocab &&
+              d->max_len == c.max_len && d->d_model == c.d_model && d->num_heads == c.num_heads &&
+              d->dim_feedforward == c.dim_feedforward && d->encoder_layers == c.encoder_layers &&
+              d->decoder_layers == c.decoder_layers);
     ck_assert(d->activation == c.activation && d->positions == c.positions && d->tie == c.tie &&
-              d->norm_first == c.norm_first && d->encoder_norm == c.encoder_norm && d->decoder_norm == c.decoder_norm &&
-              d->scale_embedding == c.scale_embedding && d->bias == c.bias && d->output_bias == c.output_bias);
-    ck_assert(d->layer_norm_eps == c.layer_norm_eps && d->pad_id == c.pad_id && d->start_id == c.start_id &&
-              d->end_id == c.end_id);
+              d->norm_first == c.norm_first && d->encoder_norm == c.encoder_norm &&
+              d->decoder_norm == c.decoder_norm && d->scale_embedding == c.scale_embedding &&
+              d->bias == c.bias && d->output_bias == c.output_bias);
+    ck_assert(d->layer_norm_eps == c.layer_norm_eps && d->pad_id == c.pad_id &&
+              d->start_id == c.start_id && d->end_id == c.end_id);
     assert_equal(m, n, false);
     wf_file *f = open_file(path);
     ck_assert(wf_file_checked(f));
@@ -97,14 +101,16 @@ START_TEST(tied_tables_are_stored_once) {
     wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
     save(m, false);
     wf_file *f = open_file(path);
-    static const char *const names[] = { "src_embedding.weight", "tgt_embedding.weight", "output.weight" };
+    static const char *const names[] = { "src_embedding.weight", "tgt_embedding.weight",
+                                         "output.weight" };
     const int first[] = { 3, 1, 0 }; /* of those that are one table */
     for (int i = 0; i < 3; i++) {
         bool alias = i > first[_i];
         ck_assert((wf_file_find(f, names[i]) == NULL) == alias);
         if (alias) ck_assert_str_eq(wf_file_meta(f, names[i]), names[first[_i]]);
     }
-    ck_assert(wf_file_find(f, "src_position.weight") == NULL); /* sinusoids are computed, not stored */
+    ck_assert(wf_file_find(f, "src_position.weight") ==
+              NULL); /* sinusoids are computed, not stored */
     wf_file_free(f), close_model(m);
 }
 END_TEST
@@ -120,7 +126,8 @@ static void train(wf_transformer *m, int from, int to, int threads) {
     wf_plan_free(p), wf_pool_free(pool);
 }
 
-/* 30 steps, saved, loaded, 30 more with other threads: the weights and moments of 60 steps in one go. */
+/* 30 steps, saved, loaded, 30 more with other threads: the weights and moments of 60 steps in
+ * one go. */
 START_TEST(a_checkpoint_resumes_bit_for_bit) {
     wf_transformer_config c = small_config();
     wf_training_config training = adam_training(0.1);
@@ -144,7 +151,8 @@ START_TEST(weights_alone_start_a_training) {
     wf_training_config training = adam_training(0);
     wf_transformer *m = open_model(&c, NULL, WF_F64, 3);
     save(m, true);
-    wf_transformer *n = load(&training, WF_F32); /* f64 in the file, f32 in the model; no moments: zeros */
+    wf_transformer *n =
+        load(&training, WF_F32); /* f64 in the file, f32 in the model; no moments: zeros */
     double *v = leaf_values(n->optimizer.moments[0]);
     ck_assert(v[0] == 0);
     train(n, 1, 2, 1);
@@ -153,12 +161,12 @@ START_TEST(weights_alone_start_a_training) {
 }
 END_TEST
 
-/* ---- what does not fit --------------------------------------------------------------------------------------------- */
+/* ---- what does not fit ----------------------------------------------------------------------- */
 
 enum { MOST = 512 };
 
-/* Write the file again with one thing changed: an entry dropped (as NULL), renamed or reshaped; a pair of the metadata
- * dropped or set. */
+/* Write the file again with one thing changed: an entry dropped (as NULL), renamed or reshaped;
+ * a pair of the metadata dropped or set. */
 typedef struct change {
     const char *entry, *name, *key, *value;
     bool flat;
@@ -173,9 +181,12 @@ static void rewrite(const change *c) {
     for (int i = 0; i < wf_file_count(f); i++) {
         entries[n] = *wf_file_at(f, i);
         bool meant = c->entry && strcmp(entries[n].name, c->entry) == 0;
-        if (meant && c->flat) entries[n].shape[0] *= entries[n].shape[1], entries[n].ndim = 1;
-        else if (meant && !c->name) continue;
-        else if (meant) entries[n].name = c->name;
+        if (meant && c->flat)
+            entries[n].shape[0] *= entries[n].shape[1], entries[n].ndim = 1;
+        else if (meant && !c->name)
+            continue;
+        else if (meant)
+            entries[n].name = c->name;
         n++;
     }
     for (int i = 0; i < wf_file_meta_count(f); i++) {
@@ -197,7 +208,8 @@ static const struct {
     const char *reason;
 } misfits[] = {
     { { KEY("d_model") }, "no 'weft.config.d_model'" },
-    { { KEY("d_model"), .value = "sixteen" }, "'weft.config.d_model' is 'sixteen', not a whole number" },
+    { { KEY("d_model"), .value = "sixteen" },
+      "'weft.config.d_model' is 'sixteen', not a whole number" },
     { { KEY("d_model"), .value = " 16" }, "not a whole number" },
     { { KEY("d_model"), .value = "" }, "not a whole number" },
     { { KEY("d_model"), .value = "16x" }, "not a whole number" },
@@ -206,7 +218,8 @@ static const struct {
     { { KEY("d_model"), .value = "32" }, "is [17,16] in the file, not [17,32] as in the model" },
     { { KEY("num_heads"), .value = "5" }, "not divisible by 5 heads" },
     { { KEY("encoder_layers"), .value = "2000000000" }, "encoder layers is 2000000000" },
-    { { KEY("encoder_layers"), .value = "3" }, "'transformer.encoder.layers.2.self_attn.in_proj_weight' is in the model" },
+    { { KEY("encoder_layers"), .value = "3" },
+      "'transformer.encoder.layers.2.self_attn.in_proj_weight' is in the model" },
     { { KEY("encoder_layers"), .value = "1" }, "is in the file but not in the model" },
     { { KEY("norm_first"), .value = "2" }, "'weft.config.norm_first' cannot be 2" },
     { { KEY("activation"), .value = "4" }, "activation is 4" },
@@ -214,13 +227,18 @@ static const struct {
     { { KEY("layer_norm_eps"), .value = "nan" }, "'nan', not a number" },
     { { KEY("layer_norm_eps"), .value = "2" }, "eps is 2" },
     { { KEY("layer_norm_eps") }, "not a number" },
-    { { KEY("tie"), .value = "1" }, "'tgt_embedding.weight' and 'output.weight' differ in the file" },
-    { { KEY("positions"), .value = "2" }, "'src_position.weight' is in the model but not in the file" },
+    { { KEY("tie"), .value = "1" },
+      "'tgt_embedding.weight' and 'output.weight' differ in the file" },
+    { { KEY("positions"), .value = "2" },
+      "'src_position.weight' is in the model but not in the file" },
     { { .entry = "output.bias" }, "'output.bias' is in the model but not in the file" },
-    { { .entry = "output.bias", .name = "output.bais" }, "'output.bais' is in the file but not in the model" },
-    { { .entry = ENCODER "linear1.weight", .flat = true }, "linear1.weight' is [384] in the file, not [24,16]" },
+    { { .entry = "output.bias", .name = "output.bais" },
+      "'output.bais' is in the file but not in the model" },
+    { { .entry = ENCODER "linear1.weight", .flat = true },
+      "linear1.weight' is [384] in the file, not [24,16]" },
     { { .entry = ENCODER "self_attn.in_proj_weight", .name = ENCODER "self_attn.q_proj_weight" },
-      "'transformer.encoder.layers.0.self_attn.in_proj_weight' is in the model but not in the file" },
+      "'transformer.encoder.layers.0.self_attn.in_proj_weight' is in the model but not in the "
+      "file" },
 };
 
 START_TEST(a_file_that_does_not_fit_is_told) {
@@ -255,7 +273,8 @@ START_TEST(a_file_that_does_not_fit_changes_nothing) {
     f = wf_file_open("/tmp/weft-there-is-no-such-file");
     ck_assert(!wf_transformer_load_weights(m, f, message));
     assert_contains(message, "no-such-file");
-    ck_assert(!wf_transformer_load(f, NULL, WF_F32, 1, message) && !wf_transformer_load_weights(NULL, NULL, message));
+    ck_assert(!wf_transformer_load(f, NULL, WF_F32, 1, message) &&
+              !wf_transformer_load_weights(NULL, NULL, message));
     wf_file_free(f), close_model(m), close_model(same), close_model(n);
 }
 END_TEST
@@ -265,7 +284,8 @@ START_TEST(what_cannot_be_written_is_told) {
     wf_transformer_config c = small_config();
     wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
     save(m, false);
-    ck_assert(!wf_transformer_save(m, "/tmp/no/such/folder/a.safetensors", false, NULL, 0, message));
+    ck_assert(
+        !wf_transformer_save(m, "/tmp/no/such/folder/a.safetensors", false, NULL, 0, message));
     assert_contains(message, "/tmp/no/such/folder");
     ck_assert(!wf_transformer_save(NULL, path, false, NULL, 0, message));
     wf_file *f = open_file(path); /* the old one is whole */

@@ -1,8 +1,10 @@
-/* tests/test_torch.c - the Transformer against PyTorch's nn.Transformer, from files that record_models.py wrote.
+/* tests/test_torch.c - the Transformer against PyTorch's nn.Transformer, from files that
+ * record_models.py wrote.
  *
- * The models load from state_dicts as PyTorch users save them: packed and separate q, k, v; tied tables under all their
- * names and under one; with and without biases and final norms. Logits, losses and every gradient are compared
- * in f32 and f64; then the losses of ten steps of each optimizer. */
+ * The models load from state_dicts as PyTorch users save them: packed and separate q, k, v; tied
+ * tables under all their names and under one; with and without biases and final norms. Logits,
+ * losses and every gradient are compared in f32 and f64; then the losses of ten steps of each
+ * optimizer. */
 #include <stdio.h>
 
 #include "models.h"
@@ -39,7 +41,9 @@ static values recorded(const wf_file *f, const char *name) {
     return v;
 }
 
-static double recorded_scalar(const wf_file *f, const char *name) { return element(entry(f, name), 0); }
+static double recorded_scalar(const wf_file *f, const char *name) {
+    return element(entry(f, name), 0);
+}
 
 static void read_ids(const wf_file *f, const char *name, const char *suffix, int32_t *out) {
     char full[64];
@@ -67,11 +71,12 @@ static wf_transformer *load(const char *name, const wf_training_config *training
     return m;
 }
 
-/* ---- logits, losses, gradients ---------------------------------------------------------------------------- */
+/* ---- logits, losses, gradients --------------------------------------------------------------- */
 
 static const char *const cases[] = { "post", "pre", "tied", "plain", "uneven" };
 
-static void compare(wf_plan *p, const wf_tensor *t, const wf_file *f, const char *name, wf_dtype real) {
+static void compare(wf_plan *p, const wf_tensor *t, const wf_file *f, const char *name,
+                    wf_dtype real) {
     values ours = fetched(p, t), theirs = recorded(f, name);
     double error = distance(ours, theirs), bound = real == WF_F64 ? 1e-10 : 1e-5;
     tally_note(real == WF_F64 ? TALLY_TORCH_F64 : TALLY_TORCH_F32, error);
@@ -82,9 +87,13 @@ static void compare(wf_plan *p, const wf_tensor *t, const wf_file *f, const char
 static wf_plan *gradient_plan(const wf_transformer *m) {
     wf_tensor *fetch[256] = { m->logits, m->loss.loss, m->loss.nll };
     for (int i = 0; i < m->optimizer.n; i++) fetch[3 + i] = m->optimizer.grads[i];
-    wf_plan *p = wf_plan_new(m->graph, &(wf_plan_options){
-        .fetch = fetch, .n_fetch = 3 + m->optimizer.n,
-        .feed = (wf_tensor *[]){ m->src, m->src_length, m->tgt, m->labels }, .n_feed = 4, .training = true });
+    wf_plan *p = wf_plan_new(
+        m->graph,
+        &(wf_plan_options){ .fetch = fetch,
+                            .n_fetch = 3 + m->optimizer.n,
+                            .feed = (wf_tensor *[]){ m->src, m->src_length, m->tgt, m->labels },
+                            .n_feed = 4,
+                            .training = true });
     ck_assert_msg(wf_plan_ok(p), "%s", wf_plan_error(p));
     return p;
 }
@@ -118,7 +127,7 @@ START_TEST(logits_losses_and_gradients) {
 }
 END_TEST
 
-/* ---- ten steps ---------------------------------------------------------------------------------------------- */
+/* ---- ten steps ------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -135,7 +144,8 @@ START_TEST(ten_steps_of_every_optimizer) {
     wf_dtype real = _i % 2 ? WF_F64 : WF_F32;
     const char *name = optimizers[_i / 2].name;
     wf_file *f = open_file("steps", name);
-    wf_transformer *m = load("post", &(wf_training_config){ .optimizer = optimizers[_i / 2].o }, real);
+    wf_transformer *m =
+        load("post", &(wf_training_config){ .optimizer = optimizers[_i / 2].o }, real);
     wf_plan *p = wf_transformer_train_plan(m, NULL);
     values losses = recorded(f, "losses"), norms = recorded(f, "norms");
     double bound = real == WF_F64 ? 1e-9 : 1e-4;

@@ -1,0 +1,220 @@
+/* tests/test_optim.c - optimizers and schedules: one step of each with known gradients.
+ *
+ * Ten steps of each on a Transformer against PyTorch are in test_torch.c. */
+#include "../nn/nn.h"
+#include "suites.h"
+#include "support.h"
+
+/* ---- optimizers ------------------------------------------------------------------------------ */
+
+/* loss = sum of (w + b) * x: the gradient by w is x, that by b the sum of x. */
+typedef struct little {
+    wf_graph *g;
+    wf_tensor *w, *b, *x, *count;
+    wf_optimizer o;
+    wf_plan *p;
+} little;
+
+static void open_little(little *l, const wf_optimizer_options *o) {
+    wf_graph *g = l->g = new_graph(WF_F64);
+    l->w = param_of(g, "w", SHAPE(2, 2), (double[]){ 1, 2, 3, 4 });
+    l->b = param_of(g, "b", SHAPE(1), (double[]){ 5 });
+    l->x = wf_input(g, "x", WF_F64, SHAPE(2, 2));
+    l->count = wf_input(g, "count", WF_F64, SCALAR);
+    wf_tensor *loss = wf_sum(wf_mul(wf_add(l->w, l->b), l->x), WF_ALL_AXES, false);
+    l->o = wf_optimizer_new(g, loss, l->count, (wf_tensor *[]){ l->w, l->b }, 2, o);
+    ck_assert_msg(wf_ok(g), "%s", wf_error(g));
+    wf_tensor *fetch[] = { l->o.updates[0], l->o.updates[1], l->o.norm },
+              *feed[] = { l->x, l->count, l->o.rates };
+    l->p = wf_plan_new(
+        g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 3, .feed = feed, .n_feed = 3 });
+    ck_assert_msg(wf_plan_ok(l->p), "%s", wf_plan_error(l->p));
+}
+
+static bool step(little *l, const wf_optimizer_options *o, const double *x, double count, int64_t t,
+                 double rate) {
+    double rates[3];
+    wf_optimizer_rates(o, rate, t, rates);
+    return wf_feed(l->p, l->x, x) && wf_feed(l->p, l->count, &count) &&
+           wf_feed_reals(l->p, l->o.rates, rates, 3) && wf_run(l->p);
+}
+
+static void close_little(little *l) {
+    wf_plan_free(l->p), wf_optimizer_free(&l->o);
+    end_graph(l->g);
+}
+
+static void assert_leaf(const wf_tensor *t, const double *want) {
+    double *have = leaf_values(t);
+    for (int64_t i = 0; i < wf_count(t); i++) ck_assert_double_eq_tol(have[i], want[i], 1e-12);
+    free(have);
+}
+
+START_TEST(the_norm_is_of_the_mean_and_clips) {
+    const double x[] = { 1, 2, 2, 4 }; /* the gradient of w; that of b is 9 */
+    wf_optimizer_options o = { .kind = WF_SGD, .clip_norm = _i ? 1 : 0 };
+    little l;
+    open_little(&l, &o);
+    ck_assert(step(&l, &o, x, 2, 1, 0.1));
+    double norm, want = sqrt(1 + 4 + 4 + 16 + 81) / 2, scale = (_i ? 1 / (want + 1e-6) : 1) / 2;
+    ck_assert(wf_fetch(l.p, l.o.norm, &norm));
+    ck_assert_double_eq_tol(norm, want, 1e-12);
+    assert_leaf(l.w,
+                (double[]){ 1 - 0.1 * scale, 2 - 0.2 * scale, 3 - 0.2 * scale, 4 - 0.4 * scale });
+    assert_leaf(l.b, (double[]){ 5 - 0.9 * scale });
+    close_little(&l);
+}
+END_TEST
+
+START_TEST(nothing_counted_changes_nothing) {
+    wf_optimizer_options o = { .kind = WF_ADAM };
+    little l;
+    open_little(&l, &o);
+    const double zeros[4] = { 0 };
+    ck_assert(step(&l, &o, zeros, 0, 1, 0.1)); /* 0 / 0 would be no number */
+    assert_leaf(l.w, (double[]){ 1, 2, 3, 4 });
+    assert_leaf(l.b, (double[]){ 5 });
+    close_little(&l);
+}
+END_TEST
+
+START_TEST(a_norm_that_is_not_finite_stops_the_step) {
+    wf_optimizer_options o = { .kind = (wf_optimizer_kind)_i, .momentum = 0.9 };
+    little l;
+    open_little(&l, &o);
+    ck_assert(!step(&l, &o, (double[]){ 1, NAN, 1, 1 }, 2, 1, 0.1));
+    assert_contains(wf_plan_error(l.p), "gradient norm");
+    ck_assert(!step(&l, &o, (double[]){ 1, INFINITY, 1, 1 }, 2, 1, 0.1));
+    assert_leaf(l.w, (double[]){ 1, 2, 3, 4 });
+    assert_leaf(l.b, (double[]){ 5 });
+    for (int i = 0; i < l.o.n_moments; i++) assert_leaf(l.o.moments[i], (double[4]){ 0 });
+    ck_assert(step(&l, &o, (double[]){ 1, 1, 1, 1 }, 2, 1, 0.1));
+    close_little(&l);
+}
+END_TEST
+
+/* Adam's first step is rate * sign(gradient), whatever its size; AdamW first shrinks matrices,
+ * not biases. */
+START_TEST(first_steps_of_adam) {
+    wf_optimizer_options o = { .kind = _i ? WF_ADAMW : WF_ADAM, .weight_decay = _i ? 0.5 : 0 };
+    little l;
+    open_little(&l, &o);
+    ck_assert_str_eq(l.o.moments[0]->name, "optimizer.w.m");
+    ck_assert_str_eq(l.o.moments[3]->name, "optimizer.b.v");
+    ck_assert_str_eq(l.o.rates->name, "optimizer.rates");
+    ck_assert(step(&l, &o, (double[]){ 1, -2, 3, -4 }, 1, 1, 0.1));
+    double keep = _i ? 1 - 0.1 * 0.5 : 1, *w = leaf_values(l.w), *b = leaf_values(l.b);
+    const double sign[] = { 1, -1, 1, -1 };
+    for (int i = 0; i < 4; i++) ck_assert_double_eq_tol(w[i], (i + 1) * keep - 0.1 * sign[i], 1e-8);
+    ck_assert_double_eq_tol(b[0], 5 + 0.1, 1e-8);
+    free(w), free(b);
+    close_little(&l);
+}
+END_TEST
+
+/* Micro-batches: gradients and counts are fetched, summed by the caller, and fed to the plan
+ * that updates. */
+START_TEST(accumulated_micro_batches_equal_one_batch) {
+    wf_optimizer_options o = { .kind = WF_ADAM, .clip_norm = 1 };
+    const double x[2][4] = { { 1, 2, 3, 4 }, { -3, 1, 0, 2 } };
+    double both[4], sum_w[4] = { 0 }, sum_b = 0, w[4], b, rates[3], count = 5;
+    little whole, parts;
+    open_little(&whole, &o), open_little(&parts, &o);
+    for (int i = 0; i < 4; i++) both[i] = x[0][i] + x[1][i];
+    wf_plan *gradients = wf_plan_new(
+        parts.g,
+        &(wf_plan_options){ .fetch = parts.o.grads, .n_fetch = 2, .feed = &parts.x, .n_feed = 1 });
+    for (int part = 0; part < 2; part++) {
+        ck_assert_msg(wf_feed(gradients, parts.x, x[part]) && wf_run(gradients), "%s",
+                      wf_plan_error(gradients));
+        ck_assert(wf_fetch(gradients, parts.o.grads[0], w) &&
+                  wf_fetch(gradients, parts.o.grads[1], &b));
+        for (int i = 0; i < 4; i++) sum_w[i] += w[i];
+        sum_b += b;
+    }
+    wf_tensor *feed[] = { parts.o.grads[0], parts.o.grads[1], parts.count, parts.o.rates };
+    wf_plan *update = wf_plan_new(
+        parts.g,
+        &(wf_plan_options){ .fetch = parts.o.updates, .n_fetch = 2, .feed = feed, .n_feed = 4 });
+    wf_optimizer_rates(&o, 0.1, 1, rates);
+    ck_assert_msg(wf_feed(update, feed[0], sum_w) && wf_feed(update, feed[1], &sum_b) &&
+                      wf_feed(update, feed[2], &count) && wf_feed(update, feed[3], rates) &&
+                      wf_run(update),
+                  "%s", wf_plan_error(update));
+    ck_assert(step(&whole, &o, both, count, 1, 0.1));
+    double *want = leaf_values(whole.w), *want_b = leaf_values(whole.b);
+    assert_leaf(parts.w, want), assert_leaf(parts.b, want_b);
+    free(want), free(want_b);
+    wf_plan_free(gradients), wf_plan_free(update);
+    close_little(&whole), close_little(&parts);
+}
+END_TEST
+
+START_TEST(bad_optimizers_are_refused) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_zeros());
+    wf_tensor *loss = wf_sum(w, WF_ALL_AXES, false);
+    wf_optimizer_options adam = { .kind = WF_ADAM };
+    wf_optimizer o = wf_optimizer_new(g, loss, loss, NULL, 0, &adam);
+    assert_contains(wf_error(g), "needs parameters");
+    wf_optimizer_free(&o), wf_graph_free(g);
+    g = new_graph(WF_F32);
+    w = wf_param(g, "w", SHAPE(2), wf_init_zeros());
+    o = wf_optimizer_new(g, w, w, &w, 1, &adam);
+    assert_contains(wf_error(g), "not a real scalar");
+    wf_optimizer_free(&o), wf_optimizer_free(NULL), wf_graph_free(g);
+}
+END_TEST
+
+/* ---- schedules ------------------------------------------------------------------------------- */
+
+START_TEST(schedules) {
+    const struct {
+        wf_schedule s;
+        int64_t step;
+        double rate;
+    } rows[] = {
+        { { WF_CONSTANT_RATE, 2, 0, 0, 0 }, 1, 2 },
+        { { WF_CONSTANT_RATE, 2, 10, 0, 0 }, 5, 1 },
+        { { WF_CONSTANT_RATE, 2, 10, 0, 0 }, 1000, 2 },
+        { { WF_LINEAR_DECAY, 2, 10, 110, 0 }, 1, 0.2 },
+        { { WF_LINEAR_DECAY, 2, 10, 110, 0 }, 10, 2 },
+        { { WF_LINEAR_DECAY, 2, 10, 110, 0 }, 60, 1 },
+        { { WF_LINEAR_DECAY, 2, 10, 110, 0.5 }, 110, 0.5 },
+        { { WF_LINEAR_DECAY, 2, 10, 110, 0.5 }, 9999, 0.5 },
+        { { WF_LINEAR_DECAY, 2, 10, 5, 0 }, 10, 0 },
+        { { WF_COSINE, 2, 0, 100, 0 }, 50, 1 },
+        { { WF_COSINE, 2, 0, 100, 1 }, 100, 1 },
+        { { WF_COSINE, 2, 0, 100, 1 }, 200, 1 },
+        { { WF_INVERSE_SQRT, 2, 100, 0, 0 }, 50, 1 },
+        { { WF_INVERSE_SQRT, 2, 100, 0, 0 }, 100, 2 },
+        { { WF_INVERSE_SQRT, 2, 100, 0, 0 }, 400, 1 },
+        { { WF_INVERSE_SQRT, 2, 0, 0, 0 }, 4, 1 },
+        { { WF_NOAM, 2, 100, 0, 0 }, 400, 1 },
+        { { WF_NOAM, 2, 100, 0, 0 }, 0, 0.02 },
+    };
+    for (int i = 0; i < COUNT_OF(rows); i++)
+        ck_assert_double_eq_tol(wf_schedule_rate(&rows[i].s, rows[i].step), rows[i].rate, 1e-12);
+    /* the paper's formula, d^-0.5 min(t^-0.5, t w^-1.5), peaks at (d w)^-0.5 */
+    wf_schedule noam = { WF_NOAM, 1 / sqrt(512.0 * 4000), 4000, 0, 0 };
+    for (int64_t t = 1; t < 20000; t += 997) {
+        double paper = fmin(1 / sqrt((double)t), (double)t * pow(4000, -1.5)) / sqrt(512);
+        ck_assert_double_eq_tol(wf_schedule_rate(&noam, t), paper, 1e-12);
+    }
+}
+END_TEST
+
+Suite *optim_suite(void) {
+    Suite *s = suite_create("optim");
+    TCase *tc = tcase_create("optim");
+    tcase_set_timeout(tc, 60);
+    tcase_add_loop_test(tc, the_norm_is_of_the_mean_and_clips, 0, 2);
+    tcase_add_test(tc, nothing_counted_changes_nothing);
+    tcase_add_loop_test(tc, a_norm_that_is_not_finite_stops_the_step, 0, 3);
+    tcase_add_loop_test(tc, first_steps_of_adam, 0, 2);
+    tcase_add_test(tc, accumulated_micro_batches_equal_one_batch);
+    tcase_add_test(tc, bad_optimizers_are_refused);
+    tcase_add_test(tc, schedules);
+    suite_add_tcase(s, tc);
+    return s;
+}
