@@ -48,11 +48,26 @@ static bool same_recorded_shape(const wf_tensor *a, const wf_tensor *b) {
     return true;
 }
 
+/* t + onto as one node, where t's op can begin with what it is added to; else NULL. */
+static wf_tensor *begun_with(const wf_tensor *t, wf_tensor *onto) {
+    wf_tensor *in[WF_MAX_OPERANDS];
+    if (t->kind != WF_COMPUTED || !t->op->addend || t->result || t->in[t->op->addend]) return NULL;
+    for (int i = 0; i < t->n_in; i++) in[i] = t->in[i];
+    in[t->op->addend] = onto;
+    return wf_record(t->op, t->n_in, in, t->attrs);
+}
+
+static wf_tensor *sum(wf_tensor *a, wf_tensor *b) {
+    wf_tensor *one = begun_with(b, a);
+    if (!one) one = begun_with(a, b);
+    return one ? one : wf_add(a, b);
+}
+
 /* Add a share to x's cotangent. Equal recorded shapes stay equal under every binding, because the nominal
  * sizes of extents are distinct primes; so the sum is recorded only where they differ. */
 static void add_share(books *b, wf_tensor *x, wf_tensor *share) {
     if (!same_recorded_shape(share, x)) share = wf_sum_to(share, x);
-    b->cot[x->id] = b->cot[x->id] ? wf_add(b->cot[x->id], share) : share;
+    b->cot[x->id] = b->cot[x->id] ? sum(b->cot[x->id], share) : share;
 }
 
 static void share_by_decomposition(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,

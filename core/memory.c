@@ -44,11 +44,12 @@ static bool whole(const storage *s, const wf_view *v, int64_t offset) {
            bytes == s->bytes;
 }
 
-/* No other operand may see the memory that is written over, unless element by element. */
+/* No other operand may see the memory that is written over, unless element by element: and an op
+ * with an addend reads the others in an order of its own. */
 static bool alone(const binding *b, const exec *e, int i, const int *root) {
     for (int j = 0; j < e->call.n_in; j++) {
         if (j == i || e->in[j] < 0 || root_of(root, e->in[j]) != root_of(root, e->in[i])) continue;
-        if (!wf_same_shape(&e->call.in[i], &e->call.in[j]) ||
+        if (e->call.op->addend || !wf_same_shape(&e->call.in[i], &e->call.in[j]) ||
             !whole(&b->storages[e->in[j]], &e->call.in[j], e->in_offset[j]))
             return false;
     }

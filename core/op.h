@@ -89,6 +89,8 @@ struct wf_op {
     uint32_t writes;     /* bit i: an update. Operand i is a leaf and is written; runs after every other
                             reader of it. Results of an update are not operands of anything */
     /* out[0] lives in the caller's state when the plan has one; see ops/cache.c */
+    int addend;          /* an optional operand (not the first) that the result is added to; it has the
+                            result's shape. The engine sums gradients with it. 0: there is none */
     bool cached;
 };
 

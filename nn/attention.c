@@ -34,8 +34,7 @@ static wf_tensor *project(const struct wf_mha *l, wf_tensor *x, int64_t from, in
         weight = wf_slice(weight, 0, from * l->embed_dim, to * l->embed_dim);
         if (bias) bias = wf_slice(bias, 0, from * l->embed_dim, to * l->embed_dim);
     }
-    wf_tensor *y = wf_matmul(x, wf_transpose(weight, 0, 1));
-    return bias ? wf_add(y, bias) : y;
+    return wf_gemm(x, weight, bias, WF_TRANSPOSE_B);
 }
 
 /* The i-th D columns of what project returned, as heads: [B,T,n D] -> [B,H,T,d]. */

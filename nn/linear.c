@@ -12,8 +12,7 @@ struct wf_linear wf_linear_new(wf_graph *g, const char *name, int64_t in, int64_
 
 wf_tensor *wf_linear(const struct wf_linear *l, wf_tensor *x) {
     const char *outer = enter(l->weight, l->path);
-    wf_tensor *y = wf_matmul(x, wf_transpose(l->weight, 0, 1)); /* [..., out] */
-    return leave(outer, l->bias ? wf_add(y, l->bias) : y);
+    return leave(outer, wf_gemm(x, l->weight, l->bias, WF_TRANSPOSE_B)); /* [..., out] */
 }
 
 wf_tensor *wf_drop(wf_tensor *x, double rate, const char *name) {

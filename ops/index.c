@@ -82,9 +82,10 @@ wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids) {
     return wf_record(&wf_op_embedding, 2, (wf_tensor *[]){ table, ids }, NULL);
 }
 
-/* ---- embedding_backward(dy, ids, table): zeros like the table, dy[i, :] added to row ids[i] */
+/* ---- embedding_backward(dy, ids, table, addend): zeros like the table, or the addend, and dy[i, :]
+ * added to row ids[i] --------------------------------------------------------------------------- */
 
-enum { STRIPE = 64 }; /* columns of a task */
+enum { STRIPE = 64, EMBEDDING_ADDEND = 3 }; /* columns of a task */
 
 static bool shape_embedding_backward(wf_call *c) {
     const wf_view *dy = &c->in[0], *ids = &c->in[1], *table = &c->in[2];
@@ -93,11 +94,26 @@ static bool shape_embedding_backward(wf_call *c) {
     expect.shape[expect.ndim++] = table->shape[1];
     if (!wf_same_shape(dy, &expect))
         return wf_fail(c, "%s is not a row for each id of %s", wf_show(c, dy), wf_show(c, ids));
+    if (c->in[EMBEDDING_ADDEND].ndim >= 0 && !wf_same_shape(&c->in[EMBEDDING_ADDEND], table))
+        return wf_fail(c, "%s is not like %s", wf_show(c, &c->in[EMBEDDING_ADDEND]),
+                       wf_show(c, table));
     wf_set_shape(&c->out[0], dy->dtype, table->ndim, table->shape);
     return true;
 }
 
-/* Zeros, then stripes of columns: each adds its rows in the order of the ids. */
+/* Zeros or the addend, unless it is there already: whether it is must not change the tasks. Phase 0
+ * then has nothing to do for each. */
+static void begin_table(const wf_call *c, int64_t task) {
+    const wf_view *y = &c->out[0], *addend = &c->in[EMBEDDING_ADDEND];
+    size_t size = wf_dtype_size(y->dtype);
+    int64_t from, to;
+    wf_task_range(wf_view_count(y), WF_GRAIN, task, &from, &to);
+    if (from >= to || (addend->ndim >= 0 && addend->data == y->data)) return;
+    if (addend->ndim >= 0) memcpy(wf_at(y, from), wf_at(addend, from), (size_t)(to - from) * size);
+    else memset(wf_at(y, from), 0, (size_t)(to - from) * size);
+}
+
+/* The beginning, then stripes of columns: each adds its rows in the order of the ids. */
 static int64_t tasks_embedding_backward(const wf_call *c, int phase) {
     if (phase == 0) return wf_elementwise_tasks(c, 0);
     return phase == 1 ? wf_task_count(c->out[0].shape[1], STRIPE) : 0;
@@ -108,8 +124,7 @@ static bool eval_embedding_backward(const wf_call *c, int phase, int64_t task, v
     int64_t width = y->shape[1], n = wf_view_count(ids), from, to, id;
     (void)scratch;
     if (phase == 0) {
-        wf_task_range(wf_view_count(y), WF_GRAIN, task, &from, &to);
-        if (from < to) memset(wf_at(y, from), 0, (size_t)(to - from) * wf_dtype_size(y->dtype));
+        begin_table(c, task);
         return true;
     }
     wf_task_range(width, STRIPE, task, &from, &to);
@@ -121,26 +136,29 @@ static bool eval_embedding_backward(const wf_call *c, int phase, int64_t task, v
     return true;
 }
 
-/* Row ids[i] of the result moves by what dy[i, :] moves. */
+/* Row ids[i] of the result moves by what dy[i, :] moves, and everywhere by what the addend moves. */
 static void grad_embedding_backward(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
                                     uint32_t need) {
-    (void)need;
-    dx[0] = wf_embedding(dy[0], y->in[1]);
+    if (need & 1) dx[0] = wf_embedding(dy[0], y->in[1]);
+    dx[EMBEDDING_ADDEND] = dy[0];
 }
 
 const wf_op wf_op_embedding_backward = {
     .name = "embedding_backward",
     .family = "index",
-    .arity = 3,
+    .arity = 4,
     .shape = shape_embedding_backward,
     .tasks = tasks_embedding_backward,
     .eval = eval_embedding_backward,
     .grad = grad_embedding_backward,
+    .optional = 1 << EMBEDDING_ADDEND,
     .shape_only = 4,
+    .in_place = 1 << EMBEDDING_ADDEND,
+    .addend = EMBEDDING_ADDEND,
 };
 
 static wf_tensor *embedding_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *table) {
-    return wf_record(&wf_op_embedding_backward, 3, (wf_tensor *[]){ dy, ids, table }, NULL);
+    return wf_record(&wf_op_embedding_backward, 4, (wf_tensor *[]){ dy, ids, table, NULL }, NULL);
 }
 
 /* ---- gather: y[i] = x[i, ids[i]] ------------------------------------------------------------- */

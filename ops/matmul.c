@@ -1,13 +1,34 @@
-/* ops/matmul.c - the matrix product, batched: c[..., m, n] = a[..., m, k] b[..., k, n].
+/* ops/matmul.c - the matrix product, batched: c[..., m, n] = a[..., m, k] b[..., k, n] + addend.
  *
- * Leading axes broadcast; operands may have any strides, so that a transpose costs nothing. What
- * is here is how a product is cut into tasks, by its shape alone; the arithmetic is the gemm of
- * kernels/, where each element is one chain over k, so that no cut changes a bit. */
+ * Leading axes broadcast; operands may have any strides, and either may be taken transposed, so
+ * that a transpose costs nothing. The addend, if there is one, broadcasts to c and is where the
+ * sum over k begins: a bias, or a gradient to which this product is a further share. What is here
+ * is how a product is cut into tasks, by its shape alone; the arithmetic is the gemm of kernels/,
+ * where each element is one chain over k, so that no cut changes a bit. */
+#include <string.h>
+
 #include "internal.h"
+
+enum { ADDEND = 2 }; /* operands: a, b, addend */
+
+typedef struct gemm_attrs {
+    unsigned transposed; /* WF_TRANSPOSE_A, WF_TRANSPOSE_B */
+} gemm_attrs;
 
 /* Multiply-adds that make a task worth its start; tasks wanted of a large product. */
 #define LEAST_TASK (1 << 17)
 enum { MOST_TASKS = 32 };
+
+/* Operand i as it is multiplied: its last two axes swapped if it is taken transposed. */
+static wf_view side(const wf_call *c, int i) {
+    wf_view v = c->in[i];
+    const gemm_attrs *attrs = c->attrs;
+    if (!(attrs->transposed >> i & 1) || v.ndim < 2) return v;
+    int rows = v.ndim - 2, columns = v.ndim - 1;
+    v.shape[rows] = c->in[i].shape[columns], v.shape[columns] = c->in[i].shape[rows];
+    v.stride[rows] = c->in[i].stride[columns], v.stride[columns] = c->in[i].stride[rows];
+    return v;
+}
 
 /* A view without its last two axes. */
 static wf_view leading(const wf_view *v) {
@@ -24,27 +45,36 @@ static bool batches_fit(const wf_view *a, const wf_view *b) {
     return true;
 }
 
+static bool addend_fits(wf_call *c) {
+    wf_view sum;
+    if (c->in[ADDEND].ndim < 0) return true;
+    if (!wf_want_real(c, ADDEND) || !wf_broadcast_shapes(c, &c->out[0], &c->in[ADDEND], &sum))
+        return false;
+    return wf_same_shape(&sum, &c->out[0]) ||
+           wf_fail(c, "%s does not broadcast to %s", wf_show(c, &c->in[ADDEND]),
+                   wf_show(c, &c->out[0]));
+}
+
 static bool shape_matmul(wf_call *c) {
-    const wf_view *a = &c->in[0], *b = &c->in[1];
     if (!wf_want_real(c, 0) || !wf_want_real(c, 1)) return false;
-    if (a->ndim < 2 || b->ndim < 2)
-        return wf_fail(c, "%s x %s: both must have rows and columns", wf_show(c, a), wf_show(c, b));
-    int64_t m = a->shape[a->ndim - 2], k = a->shape[a->ndim - 1];
-    int64_t inner = b->shape[b->ndim - 2], n = b->shape[b->ndim - 1];
+    wf_view a = side(c, 0), b = side(c, 1), *y = &c->out[0];
+    if (a.ndim < 2 || b.ndim < 2)
+        return wf_fail(c, "%s x %s: both must have rows and columns", wf_show(c, &a),
+                       wf_show(c, &b));
+    int64_t k = a.shape[a.ndim - 1], inner = b.shape[b.ndim - 2];
     if (k != inner)
-        return wf_fail(c, "%s x %s: inner dimensions %lld and %lld differ", wf_show(c, a),
-                       wf_show(c, b), (long long)k, (long long)inner);
-    if (!batches_fit(a, b))
-        return wf_fail(c, "%s x %s: the leading axes do not broadcast", wf_show(c, a),
-                       wf_show(c, b));
-    wf_view left = leading(a), right = leading(b);
-    if (!wf_broadcast_shapes(c, &left, &right, &c->out[0])) return false;
-    wf_view *y = &c->out[0];
-    y->dtype = a->dtype;
-    y->shape[y->ndim++] = m;
-    y->shape[y->ndim++] = n;
-    c->scratch_bytes = WF_KERNEL(a->dtype, gemm_scratch);
-    return true;
+        return wf_fail(c, "%s x %s: inner dimensions %lld and %lld differ", wf_show(c, &a),
+                       wf_show(c, &b), (long long)k, (long long)inner);
+    if (!batches_fit(&a, &b))
+        return wf_fail(c, "%s x %s: the leading axes do not broadcast", wf_show(c, &a),
+                       wf_show(c, &b));
+    wf_view left = leading(&a), right = leading(&b);
+    if (!wf_broadcast_shapes(c, &left, &right, y)) return false;
+    y->dtype = a.dtype;
+    y->shape[y->ndim++] = a.shape[a.ndim - 2];
+    y->shape[y->ndim++] = b.shape[b.ndim - 1];
+    c->scratch_bytes = WF_KERNEL(a.dtype, gemm_scratch);
+    return addend_fits(c);
 }
 
 /* ---- cutting into tasks ---------------------------------------------------------------------- */
@@ -97,13 +127,13 @@ static void cut(product *p, wf_dtype type) {
 
 /* False if there is nothing to compute. */
 static bool plan_product(product *p, const wf_call *c) {
-    const wf_view *a = &c->in[0], *b = &c->in[1], *y = &c->out[0];
-    wf_view lead[] = { leading(y), leading(a), leading(b) };
-    int i = a->ndim - 2, j = b->ndim - 2;
+    const wf_view *y = &c->out[0];
+    wf_view a = side(c, 0), b = side(c, 1), lead[] = { leading(y), leading(&a), leading(&b) };
+    int i = a.ndim - 2, j = b.ndim - 2;
     if (wf_view_count(y) == 0) return false;
-    p->m = a->shape[i], p->k = a->shape[i + 1], p->n = b->shape[j + 1];
-    p->a_row = a->stride[i], p->a_col = a->stride[i + 1];
-    p->b_row = b->stride[j], p->b_col = b->stride[j + 1];
+    p->m = a.shape[i], p->k = a.shape[i + 1], p->n = b.shape[j + 1];
+    p->a_row = a.stride[i], p->a_col = a.stride[i + 1];
+    p->b_row = b.stride[j], p->b_col = b.stride[j + 1];
     wf_walk_start(&p->batch, 3, (const wf_view *[]){ &lead[0], &lead[1], &lead[2] });
     p->count = p->batch.rows * p->batch.columns;
     merge_rows(p);
@@ -117,6 +147,32 @@ static int64_t tasks_matmul(const wf_call *c, int phase) {
     return p.row_blocks * p.column_blocks * wf_task_count(p.count, p.group);
 }
 
+/* Where the addend's row for row `row` of all of c's rows begins. */
+static int64_t addend_row(const wf_call *c, int64_t row) {
+    const wf_view *d = &c->in[ADDEND], *y = &c->out[0];
+    int64_t at = 0;
+    for (int i = y->ndim - 2, j = d->ndim - 2; j >= 0; i--, j--) {
+        if (d->shape[j] > 1) at += row % y->shape[i] * d->stride[j];
+        row /= y->shape[i];
+    }
+    return at;
+}
+
+/* Begin a block of c, m rows from `row` and n columns from j, with the addend. */
+static void begin_with_addend(const wf_call *c, int64_t row, int64_t m, int64_t j, int64_t n) {
+    const wf_view *d = &c->in[ADDEND], *y = &c->out[0];
+    int64_t width = y->shape[y->ndim - 1];
+    int64_t step = d->ndim > 0 && d->shape[d->ndim - 1] > 1 ? d->stride[d->ndim - 1] : 0;
+    if (d->data == y->data) return; /* the planner let c take the addend's place */
+    for (int64_t i = row; i < row + m; i++) {
+        int64_t from = addend_row(c, i) + j * step, to = i * width + j;
+        if (step == 1)
+            memcpy(wf_at(y, to), wf_at(d, from), (size_t)n * wf_dtype_size(y->dtype));
+        else
+            for (int64_t x = 0; x < n; x++) wf_put(y, to + x, wf_get(d, from + x * step));
+    }
+}
+
 /* Rows from i and columns from j of product `which`. */
 static void multiply(product *p, const wf_call *c, int64_t which, int64_t i, int64_t j,
                      void *scratch) {
@@ -128,8 +184,11 @@ static void multiply(product *p, const wf_call *c, int64_t which, int64_t i, int
     const void *a = wf_at(&c->in[0], w->at[1] + at * w->step[1] + i * p->a_row);
     const void *b = wf_at(&c->in[1], w->at[2] + at * w->step[2] + j * p->b_col);
     void *y = wf_at(&c->out[0], w->at[0] + at * w->step[0] + i * p->n + j);
+    bool add = c->in[ADDEND].ndim >= 0;
+    if (add) begin_with_addend(c, which * p->m + i, m, j, n);
+    if (add && p->k == 0) return;
     WF_KERNEL(c->out[0].dtype, gemm(m, n, p->k, a, p->a_row, p->a_col, b, p->b_row, p->b_col, y,
-                                    p->n, false, scratch));
+                                    p->n, add, scratch));
 }
 
 static bool eval_matmul(const wf_call *c, int phase, int64_t task, void *scratch) {
@@ -145,15 +204,11 @@ static bool eval_matmul(const wf_call *c, int phase, int64_t task, void *scratch
 }
 
 static double flops_matmul(const wf_call *c) {
-    const wf_view *a = &c->in[0];
-    return 2 * (double)wf_view_count(&c->out[0]) * (double)a->shape[a->ndim - 1];
+    wf_view a = side(c, 0);
+    return 2 * (double)wf_view_count(&c->out[0]) * (double)a.shape[a.ndim - 1];
 }
 
 /* ---- gradient -------------------------------------------------------------------------------- */
-
-static wf_tensor *transposed(wf_tensor *x) {
-    return wf_transpose(x, -2, -1);
-}
 
 /* All leading axes as rows of one matrix. */
 static wf_tensor *tall(wf_tensor *x) {
@@ -161,30 +216,44 @@ static wf_tensor *tall(wf_tensor *x) {
 }
 
 /* c_ij = sum_p a_ip b_pj. With L's slope dc:  dL/da_ip = sum_j dc_ij b_pj, that is dA = dC B^T,
- * and dL/db_pj = sum_i a_ip dc_ij, that is dB = A^T dC. A B shared by the batch is one product
- * over all rows. */
+ * and dL/db_pj = sum_i a_ip dc_ij, that is dB = A^T dC; for an operand X that is taken transposed
+ * the share is the transpose of that, which is a product with its sides exchanged. A B shared by
+ * the batch is one product over all rows. The addend moves c one to one. */
 static void grad_matmul(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    wf_tensor *a = y->in[0], *b = y->in[1];
-    if (need & 1) dx[0] = wf_matmul(dy[0], transposed(b));
-    if (!(need & 2)) return;
-    if (b->ndim == 2)
-        dx[1] = wf_matmul(transposed(tall(a)), tall(dy[0]));
-    else
-        dx[1] = wf_matmul(transposed(a), dy[0]);
+    wf_tensor *a = y->in[0], *b = y->in[1], *dc = dy[0];
+    unsigned flags = ((const gemm_attrs *)y->attrs)->transposed;
+    bool ta = flags & WF_TRANSPOSE_A, tb = flags & WF_TRANSPOSE_B;
+    if (need & 1)
+        dx[0] = ta ? wf_gemm(b, dc, NULL, WF_TRANSPOSE_B | (tb ? WF_TRANSPOSE_A : 0))
+                   : wf_gemm(dc, b, NULL, tb ? 0 : WF_TRANSPOSE_B);
+    if ((need & 2) && b->ndim == 2 && !ta) a = tall(a), dc = tall(dc);
+    if (need & 2)
+        dx[1] = tb ? wf_gemm(dc, a, NULL, WF_TRANSPOSE_A | (ta ? WF_TRANSPOSE_B : 0))
+                   : wf_gemm(a, dc, NULL, ta ? 0 : WF_TRANSPOSE_A);
+    if (need >> ADDEND & 1) dx[ADDEND] = dy[0];
 }
 
 const wf_op wf_op_matmul = {
     .name = "matmul",
     .family = "matmul",
-    .arity = 2,
+    .arity = 3,
+    .attr_bytes = sizeof(gemm_attrs),
     .shape = shape_matmul,
     .tasks = tasks_matmul,
     .eval = eval_matmul,
     .grad = grad_matmul,
     .flops = flops_matmul,
-    .strided = 3,
+    .optional = 1 << ADDEND,
+    .strided = 1 << 0 | 1 << 1 | 1 << ADDEND,
+    .in_place = 1 << ADDEND,
+    .addend = ADDEND,
 };
 
+wf_tensor *wf_gemm(wf_tensor *a, wf_tensor *b, wf_tensor *addend, unsigned transposed) {
+    return wf_record(&wf_op_matmul, 3, (wf_tensor *[]){ a, b, addend },
+                     &(gemm_attrs){ transposed });
+}
+
 wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b) {
-    return wf_record(&wf_op_matmul, 2, (wf_tensor *[]){ a, b }, NULL);
+    return wf_gemm(a, b, NULL, 0);
 }

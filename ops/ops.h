@@ -73,8 +73,12 @@ WF_API wf_tensor *wf_argmax(wf_tensor *x, int axis);
 WF_API wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes);
 
 /* ---- products: matmul.c, einsum.c ------------------------------------------------------------------ */
-WF_API wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b);  /* [...,m,k] x [...,k,n] -> [...,m,n], leading axes broadcast;
-                                                             transposed sides: wf_transpose costs nothing */
+/* [...,m,k] x [...,k,n] -> [...,m,n]; leading axes broadcast */
+WF_API wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b);
+/* a b + addend, either side taken with its last two axes swapped; the addend (may be NULL)
+ * broadcasts to the product */
+enum { WF_TRANSPOSE_A = 1, WF_TRANSPOSE_B = 2 };
+WF_API wf_tensor *wf_gemm(wf_tensor *a, wf_tensor *b, wf_tensor *addend, unsigned transposed);
 WF_API wf_tensor *wf_einsum(const char *formula, wf_tensor *const *operands, int n); /* "nqhd,nkhd->nhqk"; implicit output
                                                              form; spaces ignored; repeated letters take diagonals; "..." is not accepted */
 

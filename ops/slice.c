@@ -14,6 +14,7 @@ typedef struct canvas {
     int64_t inner;    /* elements of one step along the axis */
     int64_t row;      /* elements of the whole axis */
     int64_t from, to; /* elements that the task writes */
+    bool add;         /* to what is there */
 } canvas;
 
 static canvas canvas_of(const wf_call *c, int axis, int64_t task) {
@@ -34,7 +35,10 @@ static void paint(const canvas *v, int64_t begin, int64_t end, const wf_view *x,
         int64_t left = row * v->row + start, right = left + width;
         int64_t from = left > v->from ? left : v->from, to = right < v->to ? right : v->to;
         if (from >= to) continue;
-        if (x)
+        if (x && v->add)
+            WF_KERNEL(v->out->dtype, accumulate(to - from, wf_at(x, row * width + from - left),
+                                                wf_at(v->out, from)));
+        else if (x)
             memcpy(wf_at(v->out, from), wf_at(x, row * width + from - left),
                    (size_t)(to - from) * size);
         else
@@ -103,54 +107,69 @@ wf_tensor *wf_slice(wf_tensor *x, int axis, int64_t from, int64_t to) {
     return wf_record(&wf_op_slice, 1, &x, &s);
 }
 
-/* ---- unslice(x, like): zeros in the shape of like, and x where slice would have found it ----- */
+/* ---- unslice(x, like, addend): zeros in the shape of like, or the addend, and x added where slice
+ * would have found it ------------------------------------------------------------------------ */
+
+enum { UNSLICE_ADDEND = 2 };
 
 static bool shape_unslice(wf_call *c) {
     const slice *s = c->attrs;
-    const wf_view *x = &c->in[0], *like = &c->in[1];
+    const wf_view *x = &c->in[0], *like = &c->in[1], *addend = &c->in[UNSLICE_ADDEND];
     int64_t from, to;
     if (!resolve(c, like, &from, &to)) return false;
     wf_view part = *like;
     part.shape[s->axis] = to - from;
     if (!wf_same_shape(x, &part))
         return wf_fail(c, "%s is not that part of %s", wf_show(c, x), wf_show(c, like));
+    if (addend->ndim >= 0 && !wf_same_shape(addend, like))
+        return wf_fail(c, "%s is not like %s", wf_show(c, addend), wf_show(c, like));
     wf_set_shape(&c->out[0], x->dtype, like->ndim, like->shape);
     return true;
 }
 
 static bool eval_unslice(const wf_call *c, int phase, int64_t task, void *scratch) {
     const slice *s = c->attrs;
+    const wf_view *addend = &c->in[UNSLICE_ADDEND];
     canvas v = canvas_of(c, s->axis, task);
     int64_t n = v.out->shape[s->axis], width = c->in[0].shape[s->axis];
     int64_t from = s->from < 0 ? s->from + n : s->from;
     (void)phase, (void)scratch;
-    paint(&v, 0, from, NULL, 0);
+    if (addend->ndim < 0) {
+        paint(&v, 0, from, NULL, 0);
+        paint(&v, from, from + width, &c->in[0], 0);
+        paint(&v, from + width, n, NULL, 0);
+        return true;
+    }
+    if (addend->data != v.out->data) paint(&v, 0, n, addend, 0);
+    v.add = true;
     paint(&v, from, from + width, &c->in[0], 0);
-    paint(&v, from + width, n, NULL, 0);
     return true;
 }
 
-/* What was cut out goes back: the same slice. */
+/* What was cut out goes back: the same slice. The addend moves the result one to one. */
 static void grad_unslice(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const slice *s = y->attrs;
-    (void)need;
-    dx[0] = wf_slice(dy[0], s->axis, s->from, s->to);
+    if (need & 1) dx[0] = wf_slice(dy[0], s->axis, s->from, s->to);
+    dx[UNSLICE_ADDEND] = dy[0];
 }
 
 const wf_op wf_op_unslice = {
     .name = "unslice",
     .family = "shape",
-    .arity = 2,
+    .arity = 3,
     .attr_bytes = sizeof(slice),
     .shape = shape_unslice,
     .tasks = wf_elementwise_tasks,
     .eval = eval_unslice,
     .grad = grad_unslice,
+    .optional = 1 << UNSLICE_ADDEND,
     .shape_only = 2,
+    .in_place = 1 << UNSLICE_ADDEND,
+    .addend = UNSLICE_ADDEND,
 };
 
 static wf_tensor *unslice(wf_tensor *dy, wf_tensor *like, const slice *s) {
-    return wf_record(&wf_op_unslice, 2, (wf_tensor *[]){ dy, like }, s);
+    return wf_record(&wf_op_unslice, 3, (wf_tensor *[]){ dy, like, NULL }, s);
 }
 
 /* ---- pad: steps of one value before and after ------------------------------------------------ */

@@ -100,8 +100,6 @@ START_TEST(operations_parameters_and_shapes_are_shown) {
     assert_contains(text, "<B>legend</B>");
     assert_lacks(text, "0x");
     ck_assert_int_eq(count_clusters(text), 3);
-    ck_assert_int_eq(count_lines(text, "permute", "arrowhead=none"),
-                     1); /* the weight, transposed */
     assert_graphviz(text);
     free(text);
     end_graph(m.g);
@@ -128,7 +126,7 @@ START_TEST(repeated_layers_are_folded) {
     ck_assert_int_eq(count_lines(a, " -> ", "label=<"), count_lines(b, " -> ", "label=<"));
     assert_contains(b, "body.layers.0-2  x3");
     assert_contains(b, "72 parameters"); /* of one layer */
-    assert_contains(b, "matmul, add");
+    assert_contains(b, "linear");
     assert_lacks(a, "x1");
     assert_graphviz(b);
     char *all = draw(&three.loss, 1, NULL);
