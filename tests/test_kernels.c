@@ -1,7 +1,8 @@
 /* tests/test_kernels.c - every kernel of every table that this processor runs, against plain C.
  *
- * References are in long double. kernel_checks.inc and kernel_rows.inc hold the tests; they are read twice, for
- * float and for double. Errors are counted in units in the last place (ulp) of the type. */
+ * References are in long double. kernel_checks.inc and kernel_rows.inc hold the tests; they are
+ * read twice, for float and for double. Errors are counted in units in the last place (ulp) of the
+ * type: WEFT_SHOW_ULPS=1 prints them. */
 #include <check.h>
 #include <float.h>
 #include <math.h>
@@ -19,50 +20,59 @@
 static uint64_t draws;
 
 /* Deterministic, uniform in [low, high). */
-static double draw(double low, double high)
-{
+static double draw(double low, double high) {
     wf_philox r = wf_philox4x32(77, draws++, 0);
     return low + (high - low) * wf_unit_double(r.v[0], r.v[1]);
 }
 
-/* ---- the true functions -------------------------------------------------------------------------------- */
+/* ---- the true functions --------------------------------------------------------------------- */
 
-static long double true_neg(long double x) { return -x; }
-static long double true_square(long double x) { return x * x; }
-static long double true_reciprocal(long double x) { return 1 / x; }
-static long double true_relu(long double x) { return x > 0 ? x : 0; }
-static long double true_sigmoid(long double x) { return 1 / (1 + expl(-x)); }
-static long double true_silu(long double x) { return x * true_sigmoid(x); }
-static long double true_gelu(long double x) { return x / 2 * erfcl(-x / sqrtl(2)); }
+static long double true_neg(long double x) {
+    return -x;
+}
+static long double true_square(long double x) {
+    return x * x;
+}
+static long double true_reciprocal(long double x) {
+    return 1 / x;
+}
+static long double true_relu(long double x) {
+    return x > 0 ? x : 0;
+}
+static long double true_sigmoid(long double x) {
+    return 1 / (1 + expl(-x));
+}
+static long double true_silu(long double x) {
+    return x * true_sigmoid(x);
+}
+static long double true_gelu(long double x) {
+    return x / 2 * erfcl(-x / sqrtl(2));
+}
 
-static long double true_silu_slope(long double x)
-{
+static long double true_silu_slope(long double x) {
     return true_sigmoid(x) + x * true_sigmoid(x) * true_sigmoid(-x);
 }
 
-static long double true_gelu_slope(long double x)
-{
+static long double true_gelu_slope(long double x) {
     return erfcl(-x / sqrtl(2)) / 2 + x * expl(-x * x / 2) / sqrtl(2 * acosl(-1));
 }
 
-static long double gelu_tanh_inner(long double x)
-{
+static long double gelu_tanh_inner(long double x) {
     return 2 * sqrtl(2 / acosl(-1)) * (x + 0.044715L * x * x * x);
 }
 
-static long double true_gelu_tanh(long double x)
-{
+static long double true_gelu_tanh(long double x) {
     return x * true_sigmoid(gelu_tanh_inner(x));
 }
 
-static long double true_gelu_tanh_slope(long double x)
-{
-    long double u = gelu_tanh_inner(x), slope = 2 * sqrtl(2 / acosl(-1)) * (1 + 3 * 0.044715L * x * x);
+static long double true_gelu_tanh_slope(long double x) {
+    long double u = gelu_tanh_inner(x),
+                slope = 2 * sqrtl(2 / acosl(-1)) * (1 + 3 * 0.044715L * x * x);
     return true_sigmoid(u) + x * true_sigmoid(u) * true_sigmoid(-u) * slope;
 }
 
-/* The largest error promised of each function in [low, high], in ulp: of results smaller than `floor`, in ulp of
- * `floor` (where two terms cancel, or an error in the exponent grows with x). */
+/* The largest error promised of each function in [low, high], in ulp: of results smaller than
+ * `floor`, in ulp of `floor` (where two terms cancel, or an error in the exponent grows with x). */
 typedef struct maths_row {
     int op;
     long double (*value)(long double);
@@ -70,7 +80,7 @@ typedef struct maths_row {
 } maths_row;
 
 #define INF ((double)INFINITY)
-#define TINY (-1.0) /* 64 times the smallest normal number: a factor of theirs is subnormal first */
+#define TINY (-1.0) /* 64 times the smallest normal number: a factor may be subnormal before */
 static const maths_row MATHS[] = {
     { WF_UNARY_neg, true_neg, -INF, INF, 0, 0, 0 },
     { WF_UNARY_abs, fabsl, -INF, INF, 0, 0, 0 },
@@ -94,10 +104,9 @@ static const maths_row MATHS[] = {
 };
 
 /* Error of y in ulp of a type with `digits` bits and smallest exponent `lowest`. */
-static double ulps(long double y, long double truth, double floor, int digits, int lowest, long double highest)
-{
-    if (isnan(truth))
-        return isnan(y) ? 0 : INF;
+static double ulps(long double y, long double truth, double floor, int digits, int lowest,
+                   long double highest) {
+    if (isnan(truth)) return isnan(y) ? 0 : INF;
     if (fabsl(truth) > highest && (isinf(y) || fabsl(y) == highest))
         return (y > 0) == (truth > 0) ? 0 : INF;
     int exponent;
@@ -107,7 +116,7 @@ static double ulps(long double y, long double truth, double floor, int digits, i
     return error == error ? error : INF;
 }
 
-/* ---- the tests, twice ------------------------------------------------------------------------------------ */
+/* ---- the tests, twice ----------------------------------------------------------------------- */
 
 #define TEST(name) START_TEST(name) /* once more, so that T(name) is expanded */
 
@@ -137,10 +146,15 @@ static double ulps(long double y, long double truth, double floor, int digits, i
 
 START_TEST(philox_known_answers) /* Random123's kat_vectors */
 {
-    static const struct { uint64_t key, low, high; uint32_t answer[4]; } known[] = {
+    static const struct {
+        uint64_t key, low, high;
+        uint32_t answer[4];
+    } known[] = {
         { 0, 0, 0, { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } },
         { ~0ull, ~0ull, ~0ull, { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } },
-        { 0x299f31d0a4093822, 0x85a308d3243f6a88, 0x0370734413198a2e,
+        { 0x299f31d0a4093822,
+          0x85a308d3243f6a88,
+          0x0370734413198a2e,
           { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
     };
     for (int i = 0; i < COUNT_OF(known); i++) {
@@ -150,16 +164,14 @@ START_TEST(philox_known_answers) /* Random123's kat_vectors */
 }
 END_TEST
 
-START_TEST(table_is_chosen_by_name)
-{
+START_TEST(table_is_chosen_by_name) {
     static const char *const wanted[] = { "base", "avx2", "nonsense", "" };
     setenv("WEFT_ISA", wanted[_i], 1);
     const char *last = NULL, *expected = NULL;
     for (int i = 0; wf_f32_at(i); i++) {
         last = wf_f32_at(i)->isa;
         ck_assert_str_eq(last, wf_f64_at(i)->isa);
-        if (strcmp(last, wanted[_i]) == 0)
-            expected = last;
+        if (strcmp(last, wanted[_i]) == 0) expected = last;
     }
     ck_assert_str_eq(wf_isa(), expected ? expected : last);
     ck_assert_str_eq(wf_f32()->isa, wf_isa());
@@ -171,8 +183,7 @@ START_TEST(table_is_chosen_by_name)
 }
 END_TEST
 
-Suite *kernels_suite(void)
-{
+Suite *kernels_suite(void) {
     Suite *suite = suite_create("kernels");
     TCase *both = tcase_create("choice");
     tcase_add_test(both, philox_known_answers);

@@ -1,4 +1,5 @@
-/* base_f32.c - the kernels for any processor, float: the specification that the other tables answer to. */
+/* base_f32.c - the kernels for any processor, float: the specification that the other tables answer
+ * to. */
 #define REAL_BITS 32
 #define VECTOR_BYTES 16
 #define TILE_ROWS 4

@@ -1,4 +1,5 @@
-/* base_f64.c - the kernels for any processor, double: the specification that the other tables answer to. */
+/* base_f64.c - the kernels for any processor, double: the specification that the other tables
+ * answer to. */
 #define REAL_BITS 64
 #define VECTOR_BYTES 16
 #define TILE_ROWS 4

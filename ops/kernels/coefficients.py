@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Prints coefficients.inc: the polynomials of math.inc. Building weft does not need it; it needs mpmath.
+"""Prints coefficients.inc: the polynomials of math.inc. Needs mpmath; building weft does not.
 
-Each is the polynomial whose largest weighted error is smallest (Remez's exchange, 60 digits), rounded to
-the type at the end.
+Each is the polynomial whose largest weighted error is smallest (Remez's exchange, 60 digits),
+rounded to the type at the end.
     python3 ops/kernels/coefficients.py > ops/kernels/coefficients.inc
 """
-from mpmath import cos, erfc, exp, fac, log, lu_solve, matrix, mp, mpf, nstr, pi, polyval, sqrt, tanh
+from mpmath import (cos, erfc, exp, fac, log, lu_solve, matrix, mp, mpf, nstr, pi, polyval, sqrt,
+                    tanh)
 
 mp.dps = 60
 CENTRE = 4  # of the tail: t = (u - CENTRE) / (u + CENTRE)
@@ -17,12 +18,13 @@ def chebyshev(low, high, count):
 
 
 def remez(f, weight, low, high, degree):
-    """Coefficients of p, constant first, that make max |p - f| * weight on [low, high] smallest; and that max."""
+    """The p, constant first, whose max |p - f| weight on [low, high] is smallest; and that max."""
     count = degree + 2
     points, grid = chebyshev(low, high, count), chebyshev(low, high, 2000)
     values, weights = [f(x) for x in grid], [weight(x) for x in grid]
     for _ in range(12):
-        rows = [[x ** j for j in range(degree + 1)] + [(-1) ** i / weight(x)] for i, x in enumerate(points)]
+        rows = [[x ** j for j in range(degree + 1)] + [(-1) ** i / weight(x)]
+                for i, x in enumerate(points)]
         *p, level = lu_solve(matrix(rows), matrix([f(x) for x in points]))
         error = [(polyval(p[::-1], x) - y) * w for x, y, w in zip(grid, values, weights)]
         worst = max(map(abs, error))
@@ -33,7 +35,7 @@ def remez(f, weight, low, high, degree):
 
 
 def extrema(grid, error, count):
-    """Where |error| is largest in each run of one sign; the smaller end goes while there are too many."""
+    """Where |error| is largest in each run of one sign; of too many, the smaller end goes."""
     found = []
     for x, e in zip(grid, error):
         if not found or (found[-1][1] > 0) != (e > 0):
@@ -74,12 +76,14 @@ POLYNOMIALS = [
      lambda z: series(lambda i: 2 * z ** i / (2 * i + 3)), lambda z: z + mpf("0.003"),
      {"float": (mpf(0), mpf("0.02944"), 2), "double": (mpf(0), mpf("0.02944"), 6)}),
     ("tanh_p", "(tanh(x) / x - 1) / z; z = x^2 <= 0.625^2",
-     lambda z: (tanh(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(10) ** -18 else mpf(-1) / 3, lambda z: z + mpf("0.05"),
+     lambda z: (tanh(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(10) ** -18 else mpf(-1) / 3,
+     lambda z: z + mpf("0.05"),
      {"float": (mpf(0), mpf("0.390625"), 4), "double": (mpf(0), mpf("0.390625"), 10)}),
     ("erf_p", "erf(x) / x - 1; z = x^2 <= 1",
-     lambda z: 2 / sqrt(pi) * series(lambda i: (-z) ** i / (fac(i) * (2 * i + 1))) - 1, lambda z: mpf(1),
+     lambda z: 2 / sqrt(pi) * series(lambda i: (-z) ** i / (fac(i) * (2 * i + 1))) - 1,
+     lambda z: mpf(1),
      {"float": (mpf(0), mpf(1), 6), "double": (mpf(0), mpf(1), 11)}),
-    ("tail_p", "(u + 4) erfc(u / sqrt(2)) exp(u^2 / 2) / 2; t = (u - 4) / (u + 4), 0 <= u <= 15 or 40",
+    ("tail_p", "(u + 4) erfc(u / sqrt(2)) exp(u^2 / 2) / 2; t = (u - 4) / (u + 4), u >= 0",
      tail, lambda t: 1 / tail(t),
      {"float": (mpf(-1), tail_end(15), 9), "double": (mpf(-1), tail_end(40), 22)}),
     ("sin_p", "(sin(r) - r) / r^3; z = r^2 <= (pi / 4)^2",
@@ -94,12 +98,13 @@ POLYNOMIALS = [
 def hexadecimal(x, bits):
     """x rounded to nearest with `bits` bits of mantissa, exactly."""
     man, e = mp.frexp(abs(x))
-    return ("-" if x < 0 else "") + float(int(mp.nint(man * 2 ** bits)) * mpf(2) ** (int(e) - bits)).hex()
+    rounded = int(mp.nint(man * 2 ** bits)) * mpf(2) ** (int(e) - bits)
+    return ("-" if x < 0 else "") + float(rounded).hex()
 
 
 def show(name, formula, f, weight, low, high, degree, bits):
     p, worst = remez(f, weight, low, high, degree)
-    print(f"/* {formula}: error {nstr(worst, 2)} */")
+    print(f"/* {formula}; error {nstr(worst, 2)} */")
     print(f"static const {'double' if name in ('sin_p', 'cos_p') else 'real'} {name}[] = {{")
     for c in p:
         print(f"    {hexadecimal(c, bits)},")
@@ -107,9 +112,10 @@ def show(name, formula, f, weight, low, high, degree, bits):
 
 
 if __name__ == "__main__":
-    print("/* Written by coefficients.py: the polynomials of math.inc, constant term first, with their")
-    print(" * largest (weighted) error before rounding. */")
-    for kind, condition in (("float", "#if REAL_BITS == 32"), ("double", "#else"), ("both", "#endif")):
+    print("/* coefficients.inc - the polynomials of math.inc, constant term first, with their")
+    print(" * largest (weighted) error before rounding. Written by coefficients.py. */")
+    kinds = {"float": "#if REAL_BITS == 32", "double": "#else", "both": "#endif"}
+    for kind, condition in kinds.items():
         print(condition)
         for name, formula, f, weight, ranges in POLYNOMIALS:
             if kind in ranges:

@@ -1,6 +1,8 @@
-/* kernels.c - which table: the best that the processor runs, or the one that WEFT_ISA names if it runs here.
+/* kernels.c - which table: the best that the processor runs, or the one that WEFT_ISA names if it
+ * runs here.
  *
- * The choice is made once and kept; it is the only thing in the library that all graphs share and that changes. */
+ * The choice is made once and kept; it is the only thing in the library that all graphs share and
+ * that changes. */
 #include "kernels.h"
 
 #include <stdatomic.h>
@@ -12,12 +14,12 @@
 #define EXISTS(name)                                                                               \
     extern const wf_kernels_f32 wf_##name##_f32;                                                   \
     extern const wf_kernels_f64 wf_##name##_f64;
-#define ROW(name) { runs_##name, &wf_##name##_f32, &wf_##name##_f64 }
+#define ROW(name)                                                                                  \
+    { runs_##name, &wf_##name##_f32, &wf_##name##_f64 }
 
 EXISTS(base)
 
-static bool runs_base(void)
-{
+static bool runs_base(void) {
     return true;
 }
 
@@ -25,22 +27,19 @@ static bool runs_base(void)
 EXISTS(avx2)
 EXISTS(avx512)
 
-/* The builtins ask both the processor and, by XGETBV, whether the system saves the wide registers. */
-static bool runs_avx2(void)
-{
+/* The builtins ask the processor and, by XGETBV, whether the system saves the wide registers. */
+static bool runs_avx2(void) {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 
-static bool runs_avx512(void)
-{
+static bool runs_avx512(void) {
     return runs_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
 }
 #elif defined(__aarch64__)
 EXISTS(neon)
 
-static bool runs_neon(void)
-{
+static bool runs_neon(void) {
     return true;
 }
 #endif
@@ -63,29 +62,24 @@ static const table_row rows[] = {
 };
 
 /* The i-th row that runs here, or NULL. */
-static const table_row *runnable(int i)
-{
+static const table_row *runnable(int i) {
     for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++)
-        if (rows[row].runs() && i-- == 0)
-            return &rows[row];
+        if (rows[row].runs() && i-- == 0) return &rows[row];
     return NULL;
 }
 
-static const table_row *choose(void)
-{
+static const table_row *choose(void) {
     const char *wanted = getenv("WEFT_ISA");
     const table_row *best = NULL;
     for (int i = 0; runnable(i); i++) {
         best = runnable(i);
-        if (wanted && strcmp(wanted, best->f32->isa) == 0)
-            break;
+        if (wanted && strcmp(wanted, best->f32->isa) == 0) break;
     }
     return best;
 }
 
 /* Threads that arrive together choose the same. */
-static const table_row *chosen(void)
-{
+static const table_row *chosen(void) {
     static _Atomic(const table_row *) choice;
     const table_row *row = atomic_load_explicit(&choice, memory_order_acquire);
     if (!row) {
@@ -95,29 +89,24 @@ static const table_row *chosen(void)
     return row;
 }
 
-const wf_kernels_f32 *wf_f32(void)
-{
+const wf_kernels_f32 *wf_f32(void) {
     return chosen()->f32;
 }
 
-const wf_kernels_f64 *wf_f64(void)
-{
+const wf_kernels_f64 *wf_f64(void) {
     return chosen()->f64;
 }
 
-const wf_kernels_f32 *wf_f32_at(int i)
-{
+const wf_kernels_f32 *wf_f32_at(int i) {
     const table_row *row = i >= 0 ? runnable(i) : NULL;
     return row ? row->f32 : NULL;
 }
 
-const wf_kernels_f64 *wf_f64_at(int i)
-{
+const wf_kernels_f64 *wf_f64_at(int i) {
     const table_row *row = i >= 0 ? runnable(i) : NULL;
     return row ? row->f64 : NULL;
 }
 
-const char *wf_isa(void)
-{
+const char *wf_isa(void) {
     return chosen()->f32->isa;
 }

@@ -1,10 +1,11 @@
 /* ops/kernels/kernels.h - the inner loops: one table per instruction set and element type.
  *
- * kernels.inc is the one source. It is compiled for every instruction set, for f32 and for f64 (`real`); the
- * table is chosen once by what the processor can do, or by WEFT_ISA=base|avx2|avx512|neon. Kernels know
- * rows and strides in elements, no tensors and no threads. Sums have one fixed order that depends on the
- * reduced length, the type and the table only; tails reuse the vector code, so that trailing zeros
- * (padding) and neighbouring rows never change a result's bits. NaN and infinities behave. */
+ * kernels.inc is the one source. It is compiled for every instruction set, for f32 and for f64
+ * (`real`); the table is chosen once by what the processor can do, or by
+ * WEFT_ISA=base|avx2|avx512|neon. Kernels know rows and strides in elements, no tensors and no
+ * threads. Sums have one fixed order that depends on the reduced length, the type and the table
+ * only; tails reuse the vector code, so that trailing zeros (padding) and neighbouring rows never
+ * change a result's bits. NaN and infinities behave. */
 #ifndef WEFT_OPS_KERNELS_H
 #define WEFT_OPS_KERNELS_H
 
@@ -12,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Rows of unary.inc and binary.inc become enumerators here, loops in kernels.inc, ops in unary.c and binary.c. */
+/* Rows of unary.inc and binary.inc become enumerators here, loops in elementwise.inc, ops in
+ * unary.c and binary.c. */
 #define UNARY(name, value, derivative) WF_UNARY_##name,
 enum wf_unary {
 #include "../unary.inc"
@@ -28,61 +30,77 @@ enum wf_binary {
 #undef BINARY
 #undef COMPARE
 
-/* C[m,n] = A[m,k] B[k,n] (+ C if accumulate): element (i,j) of X at x[i * x_row + j * x_col]; c_col is 1. Each element
- * is one chain of (fused) multiply-adds over k in order, whatever m, n and the strides. k = 0 gives zeros. */
-#define WF_GEMM_ARGS(real)                                                                              \
-    int64_t m, int64_t n, int64_t k, const real *a, int64_t a_row, int64_t a_col, const real *b,        \
+/* The matrix product. C[m,n] = A[m,k] B[k,n] (+ C if accumulate): element (i,j) of X lies at
+ * x[i * x_row + j * x_col]; c_col is 1. Each element is one chain of multiply-adds over k in order,
+ * fused where the table can, whatever m, n and the strides. k = 0 gives zeros. scratch has
+ * gemm_scratch bytes, aligned to 64. */
+#define WF_GEMM_ARGS(real)                                                                         \
+    int64_t m, int64_t n, int64_t k, const real *a, int64_t a_row, int64_t a_col, const real *b,   \
         int64_t b_row, int64_t b_col, real *c, int64_t c_row, bool accumulate, void *scratch
 
-#define WF_KERNELS(real, name)                                                                          \
-    typedef struct name {                                                                               \
-        /* y[i] = f(x[i]); y may be x */                                                                \
-        void (*unary[WF_UNARY_COUNT])(int64_t n, const real *x, real *y);                               \
-        /* y[i] = f(a[i * sa], b[i * sb]); sa, sb are 0 or 1; y may be a or b */                        \
-        void (*binary[WF_BINARY_COUNT])(int64_t n, const real *a, int64_t sa, const real *b, int64_t sb, real *y); \
-        void (*affine)(int64_t n, const real *x, double scale, double shift, real *y);                  \
-        void (*clamp)(int64_t n, const real *x, double low, double high, real *y);                      \
-        /* y[i] = mask[i * sm] != 0 ? a[i * sa] : b[i * sb] */                                          \
-        void (*where)(int64_t n, const real *mask, int64_t sm, const real *a, int64_t sa, const real *b, int64_t sb, real *y); \
-        /* one fixed order each: lanes, then a tree */                                                  \
-        double (*sum)(int64_t n, const real *x);           /* f32 lanes accumulate in f32, blocks of 4096 in double */ \
-        double (*square_sum)(int64_t n, const real *x);                                                 \
-        real (*max)(int64_t n, const real *x);             /* NaN if any; -inf for n = 0 */             \
-        void (*accumulate)(int64_t n, const real *x, real *y);           /* y += x */                   \
-        void (*maximum_rows)(int64_t n, const real *x, real *y);         /* y = max(y, x), NaN kept */  \
-        /* y = softmax of x where mask != 0 (mask NULL: all) over the first `open` of n columns; the rest 0.     \
-         * Nothing open: zeros. Returns log(sum exp(x)), or -inf. y may be x; additive (NULL: none) is added to x. */ \
-        double (*softmax_row)(int64_t n, int64_t open, const real *x, double scale, const real *mask, int64_t mask_step,  \
-                              bool additive, real *y);                                                  \
-        /* dx = y * (dy - sum(dy * y)) */                                                               \
-        void (*softmax_backward_row)(int64_t n, const real *y, const real *dy, real *dx);               \
-        /* y = x - lse; returns lse */                                                                  \
-        double (*log_softmax_row)(int64_t n, const real *x, real *y);                                   \
-        /* dx = dy - exp(y) * sum(dy) */                                                                \
-        void (*log_softmax_backward_row)(int64_t n, const real *y, const real *dy, real *dx);           \
-        /* y = (x - mean) * rstd * weight + bias (either NULL); mean and rstd out; two passes, biased variance */ \
-        void (*layer_norm_row)(int64_t n, const real *x, const real *weight, const real *bias, double eps, real *y, real *mean, real *rstd); \
-        /* dx for one row; w NULL: ones */                                                              \
-        void (*layer_norm_backward_row)(int64_t n, const real *x, const real *w, real mean, real rstd, const real *dy, real *dx); \
-        /* dw += dy * (x - mean) * rstd, db += dy */                                                    \
-        void (*layer_norm_weight_row)(int64_t n, const real *x, real mean, real rstd, const real *dy, real *dw, real *db); \
-        /* y[i] = keep(i) ? x[i] * scale : 0, keep(i) = word (i0 + i) of the Philox stream `key` < threshold (2^32 * (1 - rate)): word e  \
-         * is lane e % 4 of wf_philox4x32(key, e / 4, stream). i0 any. y may be x */                    \
-        void (*dropout)(int64_t n, const real *x, double scale, uint32_t threshold, uint64_t key, uint64_t stream, uint64_t i0, real *y); \
-        /* one row: returns logsumexp; *sum_logits = sum of x */                                        \
-        double (*cross_entropy_row)(int64_t n, const real *x, double *sum_logits);                      \
-        /* dx[j] = dy * (exp(x[j] - lse) - smoothing / n - (j == label) * (1 - smoothing)) */           \
-        void (*cross_entropy_backward_row)(int64_t n, const real *x, double lse, int64_t label, double smoothing, double dy, real *dx); \
-        /* g = grad * scale; v NULL: plain SGD ... see update.c for the formulas */                     \
-        void (*sgd)(int64_t n, real *p, real *momentum_buffer, const real *grad, double scale, double rate, double momentum, double decay); \
-        void (*adam)(int64_t n, real *p, real *m, real *v, const real *grad, double scale, double rate, double c1, double c2, \
-                     double beta1, double beta2, double eps, double decay, bool decoupled);             \
-        bool (*finite)(int64_t n, const real *x);                                                       \
-        void (*gemm)(WF_GEMM_ARGS(real));                                                               \
-        size_t gemm_scratch;                               /* bytes that gemm needs */                  \
-        int64_t gemm_rows, gemm_columns;                   /* its register tile: cut work into multiples of these */ \
-        const char *isa;                                                                                \
+/* clang-format off */
+#define WF_KERNELS(real, name)                                                                     \
+    typedef struct name {                                                                          \
+        /* y[i] = f(x[i]); y may be x */                                                           \
+        void (*unary[WF_UNARY_COUNT])(int64_t n, const real *x, real *y);                          \
+        /* y[i] = f(a[i * sa], b[i * sb]); steps are 0 or 1; y may be a or b */                    \
+        void (*binary[WF_BINARY_COUNT])(int64_t n, const real *a, int64_t sa,                      \
+                                        const real *b, int64_t sb, real *y);                       \
+        /* y = scale * x + shift */                                                                \
+        void (*affine)(int64_t n, const real *x, double scale, double shift, real *y);             \
+        void (*clamp)(int64_t n, const real *x, double low, double high, real *y);                 \
+        /* y[i] = mask[i * sm] != 0 ? a[i * sa] : b[i * sb] */                                     \
+        void (*where)(int64_t n, const real *mask, int64_t sm, const real *a, int64_t sa,          \
+                      const real *b, int64_t sb, real *y);                                         \
+        /* y += x;  y = max(y, x), NaN kept;  no NaN, no infinity? */                              \
+        void (*accumulate)(int64_t n, const real *x, real *y);                                     \
+        void (*maximum_rows)(int64_t n, const real *x, real *y);                                   \
+        bool (*finite)(int64_t n, const real *x);                                                  \
+        /* Lanes accumulate in `real`, blocks of 4096 in double. max: NaN if any; -inf for n = 0 */\
+        double (*sum)(int64_t n, const real *x);                                                   \
+        double (*square_sum)(int64_t n, const real *x);                                            \
+        real (*max)(int64_t n, const real *x);                                                     \
+        /* y = softmax of scale * x over the first `open` of n columns where mask != 0 (NULL: all);\
+         * the rest 0, whatever x holds there. additive: mask is added instead, and -inf shuts     \
+         * out. Nothing open: zeros. Returns log(sum exp), or -inf. y may be x */                  \
+        double (*softmax_row)(int64_t n, int64_t open, const real *x, double scale,                \
+                              const real *mask, int64_t mask_step, bool additive, real *y);        \
+        /* dx = y * (dy - sum(dy * y)); dx may be dy */                                            \
+        void (*softmax_backward_row)(int64_t n, const real *y, const real *dy, real *dx);          \
+        /* y = x - lse; returns lse = log(sum exp(x)) */                                           \
+        double (*log_softmax_row)(int64_t n, const real *x, real *y);                              \
+        /* dx = dy - exp(y) * sum(dy) */                                                           \
+        void (*log_softmax_backward_row)(int64_t n, const real *y, const real *dy, real *dx);      \
+        /* y = (x - mean) * rstd * weight + bias (either NULL); biased variance, two passes */     \
+        void (*layer_norm_row)(int64_t n, const real *x, const real *weight, const real *bias,     \
+                               double eps, real *y, real *mean, real *rstd);                       \
+        /* dx of one row; w NULL: ones */                                                          \
+        void (*layer_norm_backward_row)(int64_t n, const real *x, const real *w, real mean,        \
+                                        real rstd, const real *dy, real *dx);                      \
+        /* dw += dy * (x - mean) * rstd;  db += dy */                                              \
+        void (*layer_norm_weight_row)(int64_t n, const real *x, real mean, real rstd,              \
+                                      const real *dy, real *dw, real *db);                         \
+        /* y[i] = word i0 + i of the Philox stream < threshold ? x[i] * scale : 0. Word e is lane  \
+         * e % 4 of wf_philox4x32(key, e / 4, stream); threshold 2^32 * (1 - rate). y may be x */  \
+        void (*dropout)(int64_t n, const real *x, double scale, uint32_t threshold, uint64_t key,  \
+                        uint64_t stream, uint64_t i0, real *y);                                    \
+        /* Returns log(sum exp(x)); sum(x) out */                                                  \
+        double (*cross_entropy_row)(int64_t n, const real *x, double *sum_logits);                 \
+        /* dx[j] = dy * (exp(x[j] - lse) - smoothing / n - (j == label) * (1 - smoothing)) */      \
+        void (*cross_entropy_backward_row)(int64_t n, const real *x, double lse, int64_t label,    \
+                                           double smoothing, double dy, real *dx);                 \
+        /* The formulas are in update.inc. momentum_buffer may be NULL */                          \
+        void (*sgd)(int64_t n, real *p, real *momentum_buffer, const real *grad, double scale,     \
+                    double rate, double momentum, double decay);                                   \
+        void (*adam)(int64_t n, real *p, real *m, real *v, const real *grad, double scale,         \
+                     double rate, double c1, double c2, double beta1, double beta2, double eps,    \
+                     double decay, bool decoupled);                                                \
+        void (*gemm)(WF_GEMM_ARGS(real));                                                          \
+        size_t gemm_scratch;                                                                       \
+        int64_t gemm_rows, gemm_columns; /* its register tile: cut work into multiples of these */ \
+        const char *isa;                                                                           \
     } name
+/* clang-format on */
 
 WF_KERNELS(float, wf_kernels_f32);
 WF_KERNELS(double, wf_kernels_f64);
@@ -90,7 +108,7 @@ WF_KERNELS(double, wf_kernels_f64);
 const wf_kernels_f32 *wf_f32(void); /* the table in use */
 const wf_kernels_f64 *wf_f64(void);
 
-/* All tables that this processor can run, for tests: NULL past the last. */
+/* All tables that this processor can run, the specification first: NULL past the last. */
 const wf_kernels_f32 *wf_f32_at(int i);
 const wf_kernels_f64 *wf_f64_at(int i);
 
