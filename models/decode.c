@@ -52,6 +52,7 @@ void wf_decoder_free(wf_decoder *d) {
 }
 
 static bool open_decoder(wf_decoder *d, wf_transformer *m, wf_pool *pool) {
+    d->model = m;
     int64_t layers = m->config.decoder_layers;
     d->encode = wf_transformer_encode_plan(m, pool);
     d->decode = wf_transformer_decode_plan(m, pool);
@@ -69,11 +70,11 @@ static bool open_decoder(wf_decoder *d, wf_transformer *m, wf_pool *pool) {
 }
 
 wf_decoder *wf_decoder_new(wf_transformer *m, wf_pool *pool, char *message) {
+    const char *why = !m ? "there is no model" : wf_error(m->graph);
     wf_decoder *d = m && wf_ok(m->graph) ? calloc(1, sizeof *d) : NULL;
-    if (d) d->model = m;
     if (d && open_decoder(d, m, pool)) return d;
-    const char *why = d ? d->error : m ? wf_error(m->graph) : "there is no model";
-    if (message) snprintf(message, WF_MESSAGE, "%.255s", why);
+    if (d) why = d->error;
+    if (message) snprintf(message, WF_MESSAGE, "%.255s", why[0] ? why : "out of memory");
     wf_decoder_free(d);
     return NULL;
 }
