@@ -24,8 +24,7 @@ struct wf_decoder {
     int capacity;   /* sentences that the state has room for */
     handed *handed; /* cross_k, cross_v of every layer, and the memory's mask */
     int n_handed;
-    float *narrow; /* logits of one step, in the model's type */
-    double *wide;
+    void *logits; /* of one step, [rows, V] in the model's type */
     int32_t *ids; /* the newest token of each sentence still alive */
     int *alive;   /* which sentence of the batch a row is */
     int32_t *keep;
@@ -47,7 +46,7 @@ void wf_decoder_free(wf_decoder *d) {
     wf_plan_free(d->encode);
     wf_plan_free(d->decode);
     for (int i = 0; d->handed && i < d->n_handed; i++) free(d->handed[i].data);
-    free(d->handed), free(d->narrow), free(d->wide), free(d->ids), free(d->alive), free(d->keep);
+    free(d->handed), free(d->logits), free(d->ids), free(d->alive), free(d->keep);
     free(d);
 }
 
@@ -83,25 +82,24 @@ wf_decoder *wf_decoder_new(wf_transformer *m, wf_pool *pool, char *message) {
 
 static bool bind(wf_decoder *d, int b, int s, int64_t position) {
     wf_plan *p = d->decode;
-    return (wf_bind(p, "B", b) && wf_bind(p, "S", s) && wf_bind(p, "T", 1) &&
-            wf_bind(p, "P", position)) ||
-           fail(d, wf_plan_error(p));
+    bool ok =
+        wf_bind(p, "B", b) && wf_bind(p, "S", s) && wf_bind(p, "T", 1) && wf_bind(p, "P", position);
+    return ok || fail(d, wf_plan_error(p));
 }
 
 static bool make_room(wf_decoder *d, int b) {
     size_t n = (size_t)b, vocab = (size_t)d->model->config.tgt_vocab;
     if (b <= d->capacity) return true;
     wf_state_free(d->state);
-    free(d->narrow), free(d->wide), free(d->ids), free(d->alive), free(d->keep);
+    free(d->logits), free(d->ids), free(d->alive), free(d->keep);
     d->capacity = 0;
     d->state = wf_state_new(d->decode);
-    d->narrow = calloc(n * vocab, sizeof *d->narrow);
-    d->wide = calloc(n * vocab, sizeof *d->wide);
+    d->logits = calloc(n * vocab, wf_dtype_size(wf_real(d->model->graph)));
     d->ids = calloc(n, sizeof *d->ids);
     d->alive = calloc(n, sizeof *d->alive);
     d->keep = calloc(n, sizeof *d->keep);
     if (!d->state) return fail(d, wf_plan_error(d->decode));
-    if (!d->narrow || !d->wide || !d->ids || !d->alive || !d->keep) return fail(d, NULL);
+    if (!d->logits || !d->ids || !d->alive || !d->keep) return fail(d, NULL);
     d->capacity = b;
     return true;
 }
@@ -142,9 +140,11 @@ static bool hand_over(wf_decoder *d) {
 static int32_t best_token(const wf_decoder *d, int i) {
     int64_t vocab = d->model->config.tgt_vocab, best = 0;
     bool wide = wf_real(d->model->graph) == WF_F64;
+    const float *narrow_row = (const float *)d->logits + i * vocab;
+    const double *wide_row = (const double *)d->logits + i * vocab;
     double most = -INFINITY;
     for (int64_t v = 0; v < vocab; v++) {
-        double logit = wide ? d->wide[i * vocab + v] : (double)d->narrow[i * vocab + v];
+        double logit = wide ? wide_row[v] : (double)narrow_row[v];
         if (isnan(logit)) return -1;
         if (logit > most) most = logit, best = v;
     }
@@ -153,11 +153,10 @@ static int32_t best_token(const wf_decoder *d, int i) {
 
 static bool step(wf_decoder *d, int rows, int s, int64_t position) {
     wf_plan *p = d->decode;
-    bool wide = wf_real(d->model->graph) == WF_F64;
-    return bind(d, rows, s, position) &&
-           ((wf_feed(p, d->model->tgt, d->ids) && wf_run_state(p, d->state) &&
-             wf_fetch(p, d->model->logits, wide ? (void *)d->wide : d->narrow)) ||
-            fail(d, wf_plan_error(p)));
+    if (!bind(d, rows, s, position)) return false;
+    bool ok = wf_feed(p, d->model->tgt, d->ids) && wf_run_state(p, d->state) &&
+              wf_fetch(p, d->model->logits, d->logits);
+    return ok || fail(d, wf_plan_error(p));
 }
 
 /* Write down each row's new token; keep the rows that go on. Returns their number, -1 if there
@@ -204,6 +203,8 @@ static bool sizes_ok(wf_decoder *d, int b, int s, const int32_t *src_length, int
 bool wf_decode_greedy(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
                       int max_new, int32_t *out, int32_t *out_length) {
     if (!d) return false;
+    if (!src || !src_length || !out || !out_length)
+        return fail(d, "sentences, or room for them, are NULL");
     if (!sizes_ok(d, b, s, src_length, max_new)) return false;
     if (!encode(d, b, s, src, src_length) || !bind(d, b, s, 0) || !make_room(d, b) || !hand_over(d))
         return false;

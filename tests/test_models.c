@@ -403,6 +403,8 @@ START_TEST(bad_requests_to_decode_are_told) {
     int32_t src[40] = { 1, 2, 3, 4 }, length = 3, out[100], n;
     ck_assert(!wf_decode_greedy(NULL, 1, 3, src, &length, 5, out, &n));
     ck_assert(!wf_decode_greedy(d, 0, 3, src, &length, 5, out, &n));
+    ck_assert(!wf_decode_greedy(d, 1, 3, src, NULL, 5, out, &n));
+    assert_contains(wf_decoder_error(d), "NULL");
     ck_assert(!wf_decode_greedy(d, 1, 2, src, &length, 5, out, &n));
     assert_contains(wf_decoder_error(d), "sentence 0 has 3 tokens, not 1 to 2");
     ck_assert(!wf_decode_greedy(d, 1, 40, src, &length, 5, out, &n));
