@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "faults.h"
-#include "models.h"
 #include "suites.h"
 #include "support.h"
 
@@ -85,15 +84,15 @@ static bool recording(void) {
     return ok;
 }
 
-typedef struct little_training {
+typedef struct training {
     model m;
     wf_pool *pool;
     wf_plan *p;
     int64_t batch;
-} little_training;
+} training;
 
-static bool little_plan(void *arg) {
-    little_training *t = arg;
+static bool train_plan(void *arg) {
+    training *t = arg;
     wf_tensor *fetch[] = { t->m.loss, t->m.updates[0], t->m.updates[1], t->m.updates[2] };
     wf_tensor *feed[] = { t->m.x, t->m.labels, t->m.rates, t->m.scale };
     wf_plan_free(t->p);
@@ -102,8 +101,8 @@ static bool little_plan(void *arg) {
     return wf_plan_ok(t->p);
 }
 
-static bool little_step(void *arg) {
-    little_training *t = arg;
+static bool train_step(void *arg) {
+    training *t = arg;
     float x[4 * BATCH * TIME * D], rates[3] = { 0.1f, 1, 1 }, scale = 1, loss;
     int32_t labels[4 * BATCH * TIME];
     for (int i = 0; i < 4 * BATCH * TIME * D; i++) x[i] = (float)(i % 7) - 3;
@@ -114,21 +113,21 @@ static bool little_step(void *arg) {
 }
 
 static bool profile_plan(void *arg) {
-    little_training *t = arg;
+    training *t = arg;
     wf_step step;
     wf_profile(t->p, true);
     return wf_run(t->p) && wf_step_count(t->p) > 0 && wf_step_at(t->p, 0, &step) && wf_plan_memory(t->p) > 0;
 }
 
 static bool training_runs(void) {
-    little_training t = { 0 };
+    training t = { 0 };
     failed = false;
     record_safely(&t.m);
     t.pool = wf_pool_new(2);
     if (!t.pool) failed = true;
-    survive(little_plan(&t), little_plan, &t, wf_plan_error(t.p));
+    survive(train_plan(&t), train_plan, &t, wf_plan_error(t.p));
     for (t.batch = BATCH; t.batch <= 4 * BATCH; t.batch += BATCH)
-        survive(little_step(&t), little_step, &t, wf_plan_error(t.p));
+        survive(train_step(&t), train_step, &t, wf_plan_error(t.p));
     survive(profile_plan(&t), profile_plan, &t, wf_plan_error(t.p));
     wf_plan_free(t.p), wf_pool_free(t.pool), wf_graph_free(t.m.g);
     return !failed;
@@ -246,82 +245,6 @@ static bool files(void) {
     return !failed;
 }
 
-/* The whole Transformer: recorded, trained a step, used to generate, saved and loaded. */
-typedef struct whole {
-    wf_transformer *m, *copy;
-    wf_decoder *d;
-    wf_plan *p;
-    char path[64], message[WF_MESSAGE];
-} whole;
-
-static bool model_new(void *arg) {
-    whole *w = arg;
-    wf_transformer_config c = small_config();
-    wf_training_config training = adam_training(0.1);
-    wf_transformer_free(w->m);
-    w->m = wf_transformer_new(&c, &training, WF_F32, 1, w->message);
-    if (w->m && !wf_ok(w->m->graph)) strcpy(w->message, "the graph failed");
-    return w->m && wf_ok(w->m->graph);
-}
-
-static bool model_step(void *arg) {
-    whole *w = arg;
-    int32_t ids[] = { 3, 1, 4, 1, 5, 9 }, lengths[] = { 3, 2 };
-    float rates[3] = { 1e-3f, 10, 50 };
-    wf_plan_free(w->p);
-    w->p = wf_transformer_train_plan(w->m, NULL);
-    return wf_plan_ok(w->p) && wf_bind(w->p, "B", 2) && wf_bind(w->p, "S", 3) && wf_bind(w->p, "T", 3) &&
-           wf_feed(w->p, w->m->src, ids) && wf_feed(w->p, w->m->src_length, lengths) &&
-           wf_feed(w->p, w->m->tgt, ids) && wf_feed(w->p, w->m->labels, ids) &&
-           wf_feed(w->p, w->m->optimizer.rates, rates) && wf_run(w->p);
-}
-
-static bool model_decoder(void *arg) {
-    whole *w = arg;
-    return (w->d = wf_decoder_new(w->m, NULL, w->message)) != NULL;
-}
-
-static bool model_decode(void *arg) {
-    whole *w = arg;
-    int32_t ids[] = { 3, 1, 4, 1, 5, 9 }, lengths[] = { 3, 2 }, out[2 * 4], out_length[2];
-    return wf_decode_greedy(w->d, 2, 3, ids, lengths, 4, out, out_length);
-}
-
-static bool model_save(void *arg) {
-    whole *w = arg;
-    return wf_transformer_save(w->m, w->path, true, &(wf_meta){ "step", "1" }, 1, w->message);
-}
-
-static bool model_load(void *arg) {
-    whole *w = arg;
-    wf_training_config training = adam_training(0.1);
-    wf_file *f = wf_file_open(w->path);
-    wf_transformer_free(w->copy);
-    w->copy = NULL;
-    strcpy(w->message, wf_file_error(f));
-    if (wf_file_ok(f)) w->copy = wf_transformer_load(f, &training, WF_F32, 1, w->message);
-    wf_file_free(f);
-    return w->copy && wf_ok(w->copy->graph);
-}
-
-static bool transformer(void) {
-    whole w = { .path = "/tmp/weft-faults-XXXXXX" };
-    failed = false;
-    int fd = mkstemp(w.path);
-    must(fd >= 0, "no temporary file");
-    close(fd);
-    survive(model_new(&w), model_new, &w, w.message);
-    survive(model_step(&w), model_step, &w, wf_plan_error(w.p));
-    survive(model_decoder(&w), model_decoder, &w, w.message);
-    survive(model_decode(&w), model_decode, &w, wf_decoder_error(w.d));
-    survive(model_save(&w), model_save, &w, w.message);
-    survive(model_load(&w), model_load, &w, w.message);
-    wf_decoder_free(w.d), wf_plan_free(w.p);
-    wf_transformer_free(w.copy), wf_transformer_free(w.m);
-    unlink(w.path);
-    return !failed;
-}
-
 /* ---- every place -------------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -331,7 +254,6 @@ static const struct {
 } scenarios[] = {
     { "recording", recording, false },   { "training", training_runs, true }, { "generating", generating, false },
     { "checking gradients", checking, false }, { "drawing", drawing, false }, { "files", files, false },
-    { "transformer", transformer, false },
 };
 
 START_TEST(every_failure_is_survived) {
@@ -357,7 +279,7 @@ END_TEST
 Suite *faults_suite(void) {
     Suite *s = suite_create("faults");
     TCase *tc = tcase_create("faults");
-    tcase_set_timeout(tc, 300);
+    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, every_failure_is_survived, 0, 2 * COUNT_OF(scenarios));
     suite_add_tcase(s, tc);
     return s;
