@@ -1,13 +1,14 @@
 /* core/check.c - is a gradient right? Compare it with finite differences of the loss.
  *
- * Not a proof of the loss itself: that needs an oracle. To use it, build a graph in f64 whose loss depends on
- * parameters and buffers alone, and ask for a bound of 1e-8 (first order) or 1e-7 (a loss that is itself
- * made of gradients). Weigh the outputs of what you check with fixed random numbers: the sum of a softmax
- * is always 1 and hides any mistake.
+ * Not a proof of the loss itself: that needs an oracle. To use it, build a graph in f64 whose
+ * loss depends on parameters and buffers alone, and ask for a bound of 1e-8 (first order) or
+ * 1e-7 (a loss that is itself made of gradients). Weigh the outputs of what you check with fixed
+ * random numbers: the sum of a softmax is always 1 and hides any mistake.
  *
- * The stencil has five points, f'(x) = (8 (f(x+h) - f(x-h)) - (f(x+2h) - f(x-2h))) / 12h + O(h^4)
- * (Abramowitz & Stegun 25.3.6), with h = 1e-3 max(1, |x|): wide enough that rounding does not show in f64.
- * Plans are made for training, so that dropout is checked too: its mask does not change between runs. */
+ * The stencil has five points, f'(x) = (8 (f(x+h) - f(x-h)) - (f(x+2h) - f(x-2h))) / 12h +
+ * O(h^4) (Abramowitz & Stegun 25.3.6), with h = 1e-3 max(1, |x|): wide enough that rounding does
+ * not show in f64. Plans are made for training, so that dropout is checked too: its mask does
+ * not change between runs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,8 @@ static bool stencil(checker *c, int64_t i, double *slope) {
     return true;
 }
 
-/* Every element of one leaf against its gradient `slopes`. False: c->worst is NaN and the message says why. */
+/* Every element of one leaf against its gradient `slopes`. False: c->worst is NaN and the
+ * message says why. */
 static bool check_leaf(checker *c, const double *slopes) {
     for (int64_t i = 0; i < wf_count(c->leaf); i++) {
         double a = slopes[i], n;
@@ -82,12 +84,14 @@ static bool check_one(checker *c, wf_plan *gradients, const wf_tensor *grad) {
 }
 
 static double compare(checker *c, wf_graph *g, wf_tensor *const *wrt, int n, wf_tensor **grads) {
-    wf_plan *gradients = wf_plan_new(
-        g, &(wf_plan_options){ .fetch = grads, .n_fetch = n, .training = true });
-    c->plan = wf_plan_new(
-        g, &(wf_plan_options){ .fetch = &c->loss, .n_fetch = 1, .training = true });
-    if (!wf_plan_ok(c->plan)) c->worst = fail(c, wf_plan_error(c->plan), "");
-    else if (!wf_run(gradients)) c->worst = fail(c, wf_plan_error(gradients), "");
+    wf_plan *gradients =
+        wf_plan_new(g, &(wf_plan_options){ .fetch = grads, .n_fetch = n, .training = true });
+    c->plan =
+        wf_plan_new(g, &(wf_plan_options){ .fetch = &c->loss, .n_fetch = 1, .training = true });
+    if (!wf_plan_ok(c->plan))
+        c->worst = fail(c, wf_plan_error(c->plan), "");
+    else if (!wf_run(gradients))
+        c->worst = fail(c, wf_plan_error(gradients), "");
     for (int i = 0; i < n && !isnan(c->worst); i++) {
         c->leaf = wrt[i];
         if (!check_one(c, gradients, grads[i])) break;
@@ -96,7 +100,8 @@ static double compare(checker *c, wf_graph *g, wf_tensor *const *wrt, int n, wf_
     return c->worst;
 }
 
-double wf_check_gradients(wf_graph *g, wf_tensor *loss, wf_tensor *const *wrt, int n, char *message) {
+double wf_check_gradients(wf_graph *g, wf_tensor *loss, wf_tensor *const *wrt, int n,
+                          char *message) {
     char unread[WF_MESSAGE];
     checker c = { .loss = loss, .message = message ? message : unread };
     c.message[0] = '\0';
@@ -108,8 +113,8 @@ double wf_check_gradients(wf_graph *g, wf_tensor *loss, wf_tensor *const *wrt, i
             return fail(&c, "not a parameter", wrt[i] && wrt[i]->name ? wrt[i]->name : "NULL");
     wf_tensor **grads = calloc((size_t)n, sizeof *grads);
     if (!grads) return fail(&c, "out of memory", "");
-    double worst = wf_grad(loss, wrt, n, grads) ? compare(&c, g, wrt, n, grads)
-                                                : fail(&c, wf_error(g), "");
+    double worst =
+        wf_grad(loss, wrt, n, grads) ? compare(&c, g, wrt, n, grads) : fail(&c, wf_error(g), "");
     free(grads);
     return worst;
 }

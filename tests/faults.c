@@ -1,4 +1,5 @@
-/* tests/faults.c - see faults.h. The linker gives the names: __wrap_X is called for X, __real_X is X. */
+/* tests/faults.c - see faults.h. The linker gives the names: __wrap_X is called for X, __real_X
+ * is X. */
 #include "faults.h"
 
 #include <errno.h>
@@ -12,7 +13,8 @@ void *__real_realloc(void *block, size_t size);
 void *__real_aligned_alloc(size_t alignment, size_t size);
 int __real_posix_memalign(void **block, size_t alignment, size_t size);
 void __real_free(void *block);
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
+                          void *arg);
 
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
@@ -20,9 +22,12 @@ void *__wrap_realloc(void *block, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 int __wrap_posix_memalign(void **block, size_t alignment, size_t size);
 void __wrap_free(void *block);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
+                          void *arg);
 
-enum { SEATS = 1 << 16 }; /* blocks that may live at once, a power of two, never more than half full */
+enum {
+    SEATS = 1 << 16
+}; /* blocks that may live at once, a power of two, never more than half full */
 
 static struct {
     pthread_mutex_t lock;
@@ -89,9 +94,13 @@ static bool no_memory(void) {
     return none;
 }
 
-void *__wrap_malloc(size_t size) { return no_memory() ? NULL : remember(__real_malloc(size)); }
+void *__wrap_malloc(size_t size) {
+    return no_memory() ? NULL : remember(__real_malloc(size));
+}
 
-void *__wrap_calloc(size_t n, size_t size) { return no_memory() ? NULL : remember(__real_calloc(n, size)); }
+void *__wrap_calloc(size_t n, size_t size) {
+    return no_memory() ? NULL : remember(__real_calloc(n, size));
+}
 
 void *__wrap_aligned_alloc(size_t alignment, size_t size) {
     return no_memory() ? NULL : remember(__real_aligned_alloc(alignment, size));
@@ -115,6 +124,7 @@ void __wrap_free(void *block) {
     __real_free(block);
 }
 
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg) {
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
+                          void *arg) {
     return fails() ? EAGAIN : __real_pthread_create(thread, attr, start, arg);
 }

@@ -1,9 +1,10 @@
 /* tests/faults.h - allocations and threads that fail on request, and what is left allocated.
  *
- * The test program is linked with --wrap, so that every malloc, calloc, realloc, aligned_alloc, posix_memalign,
- * free and pthread_create of the library and of the tests passes through faults.c. Until faults_begin it only passes on.
+ * The test program is linked with --wrap, so that every malloc, calloc, realloc, aligned_alloc,
+ * posix_memalign, free and pthread_create of the library and of the tests passes through
+ * faults.c. Until faults_begin it only passes on.
  *
- *     faults_begin(3, false);     the third request fails, the next ones succeed (true: they fail too)
+ *     faults_begin(3, false);     the third request fails, the next succeed (true: fail too)
  *     ... what is tested; faults_pause(true) ... faults_pause(false) around what must not fail
  *     long asked = faults_end(&left);      requests in all; blocks allocated since and not freed */
 #ifndef WEFT_TESTS_FAULTS_H

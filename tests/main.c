@@ -1,11 +1,12 @@
 /* tests/main.c - the test program: all suites, or those named on the command line.
  *
- *     weft_tests                       everything
- *     weft_tests gradients ops         those suites
- *     weft_tests --operands FILE       write the operands of the table's small rows, for record_ops.py
+ *     weft-tests                     everything
+ *     weft-tests gradients ops       those suites
+ *     weft-tests --operands FILE     write the operands of the table's small rows: record_ops.py
  *
- * Check's own settings hold: CK_FORK=no runs in one process (for a debugger), CK_RUN_CASE picks a case. Ends
- * with Check's closing line and the counts that the project promises; exits with 0 if all is well. */
+ * Check's own settings hold: CK_FORK=no runs in one process (for a debugger), CK_RUN_CASE picks
+ * a case. Ends with Check's closing line and the counts that the project promises; exits with 0
+ * if all is well. */
 #include <stdio.h>
 
 #include "op_cases.h"

@@ -1,12 +1,14 @@
-/* tests/op_cases.c - the rows of op_cases_*.inc as functions and as a table, and what records one row. */
+/* tests/op_cases.c - the rows of op_cases_*.inc as functions and as a table, and what records
+ * one row. */
 #include "op_cases.h"
 
-
 /* What rows need beyond macros' commas. */
-#define SIZES(...) (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), ((int64_t[]){ __VA_ARGS__ })
+#define SIZES(...)                                                                                 \
+    (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), ((int64_t[]){ __VA_ARGS__ })
 #define ORDER(...) ((int[]){ __VA_ARGS__ })
 #define LIST(...)                                                                                  \
-    ((wf_tensor *[]){ __VA_ARGS__ }), (int)(sizeof((wf_tensor *[]){ __VA_ARGS__ }) / sizeof(wf_tensor *))
+    ((wf_tensor *[]){ __VA_ARGS__ }),                                                              \
+        (int)(sizeof((wf_tensor *[]){ __VA_ARGS__ }) / sizeof(wf_tensor *))
 #define ATTENTION(...) (&(wf_attention_options){ __VA_ARGS__ })
 #define ADAM(...) (&(wf_adam_options){ __VA_ARGS__ })
 
@@ -15,12 +17,20 @@ static wf_tensor *all_of(wf_cross_entropy_result r) {
     return wf_add(wf_add(r.loss, wf_scale(r.nll, 0.3)), r.count);
 }
 
-static wf_tensor *used_twice(wf_tensor *x) { return wf_mul(x, wf_sigmoid(x)); }
+static wf_tensor *used_twice(wf_tensor *x) {
+    return wf_mul(x, wf_sigmoid(x));
+}
 
 /* One tensor in two places: what writes over one operand must not be surprised by the other. */
-static wf_tensor *own_mask(wf_tensor *x) { return wf_softmax(x, x, false); }
-static wf_tensor *own_gain(wf_tensor *x) { return wf_layer_norm(x, x, x, 1e-5); }
-static wf_tensor *own_choice(wf_tensor *x) { return wf_where(x, x, x); }
+static wf_tensor *own_mask(wf_tensor *x) {
+    return wf_softmax(x, x, false);
+}
+static wf_tensor *own_gain(wf_tensor *x) {
+    return wf_layer_norm(x, x, x, 1e-5);
+}
+static wf_tensor *own_choice(wf_tensor *x) {
+    return wf_where(x, x, x);
+}
 
 static wf_tensor *other_graph(wf_tensor *x) {
     static wf_graph *other; /* lives until the test's process ends */
@@ -39,27 +49,28 @@ static wf_tensor *other_graph(wf_tensor *x) {
 #define UPDATE(id, expression, ...) BUILD(id, expression)
 #define FAILS(id, expression, message, ...) BUILD(failing_##id, expression)
 #include "op_cases_elementwise.inc"
-#include "op_cases_reduce.inc"
-#include "op_cases_product.inc"
-#include "op_cases_shape.inc"
-#include "op_cases_norm.inc"
-#include "op_cases_training.inc"
 #include "op_cases_fail.inc"
+#include "op_cases_norm.inc"
+#include "op_cases_product.inc"
+#include "op_cases_reduce.inc"
+#include "op_cases_shape.inc"
+#include "op_cases_training.inc"
 #undef CASE
 #undef RANDOM
 #undef UPDATE
 #undef FAILS
 
-#define ROW(id, shape, ...) { .name = #id, .build = build_##id, .expect = shape, __VA_ARGS__ }
+#define ROW(id, shape, ...)                                                                        \
+    { .name = #id, .build = build_##id, .expect = shape, __VA_ARGS__ }
 #define CASE(id, expression, shape, ...) ROW(id, shape, .in = { __VA_ARGS__ }),
 #define RANDOM(id, expression, shape, ...) ROW(id, shape, .random = true, .in = { __VA_ARGS__ }),
 #define UPDATE(id, expression, ...) ROW(id, "", .update = true, .in = { __VA_ARGS__ }),
 const op_case op_cases[] = {
 #include "op_cases_elementwise.inc"
-#include "op_cases_reduce.inc"
-#include "op_cases_product.inc"
-#include "op_cases_shape.inc"
 #include "op_cases_norm.inc"
+#include "op_cases_product.inc"
+#include "op_cases_reduce.inc"
+#include "op_cases_shape.inc"
 #include "op_cases_training.inc"
 };
 const int op_case_count = COUNT_OF(op_cases);
@@ -70,7 +81,7 @@ const op_case failing_cases[] = {
 };
 const int failing_case_count = COUNT_OF(failing_cases);
 
-/* ---- operands ------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 int64_t operand_count(const operand *o) {
     int64_t n = 1;
@@ -89,11 +100,16 @@ bool is_small(const op_case *row) {
     return n <= 160;
 }
 
-uint64_t row_key(const op_case *row, int salt) { return key_of(row->name, (uint64_t)salt + 1); }
+uint64_t row_key(const op_case *row, int salt) {
+    return key_of(row->name, (uint64_t)salt + 1);
+}
 
-/* Element k of n, as operand `which` sees it: spread values fall on a grid of their own, shuffled. */
+/* Element k of n in operand `which`: every operand has a grid of its own, shuffled. */
 static double spread(int which, int64_t k, int64_t n) {
-    int64_t step = n % 7 ? 7 : n % 11 ? 11 : n % 13 ? 13 : 1; /* coprime with n: visits every point once */
+    int64_t step = n % 7    ? 7
+                   : n % 11 ? 11
+                   : n % 13 ? 13
+                            : 1; /* coprime with n: visits every point once */
     double point = (double)((k * step + 3 * which) % n);
     return -1.9 + (point + 0.13 + 0.21 * which) * 3.8 / (double)n;
 }
@@ -102,13 +118,20 @@ static double value_of(const operand *o, int which, uint64_t key, int64_t k) {
     double u = number(key, (uint64_t)k);
     int64_t columns = o->ndim > 0 ? o->shape[o->ndim - 1] : 1;
     switch (o->domain) {
-    case DOMAIN_ANY: return 4 * u - 2;
-    case DOMAIN_AWAY: return number(~key, (uint64_t)k) < 0.5 ? -0.5 - 1.5 * u : 0.5 + 1.5 * u;
-    case DOMAIN_SPREAD: return spread(which, k, operand_count(o));
-    case DOMAIN_MASK: return u < 0.6;
-    case DOMAIN_SHUT: return k >= columns;
-    case DOMAIN_IDS: return floor(u * (double)o->below);
-    default: return 0.5 + 1.5 * u;
+    case DOMAIN_ANY:
+        return 4 * u - 2;
+    case DOMAIN_AWAY:
+        return number(~key, (uint64_t)k) < 0.5 ? -0.5 - 1.5 * u : 0.5 + 1.5 * u;
+    case DOMAIN_SPREAD:
+        return spread(which, k, operand_count(o));
+    case DOMAIN_MASK:
+        return u < 0.6;
+    case DOMAIN_SHUT:
+        return k >= columns;
+    case DOMAIN_IDS:
+        return floor(u * (double)o->below);
+    default:
+        return 0.5 + 1.5 * u;
     }
 }
 
@@ -118,20 +141,23 @@ static double *operand_values(const op_case *row, int which) {
     int64_t n = operand_count(o);
     double *data = malloc((size_t)n * sizeof *data + 1);
     ck_assert_ptr_nonnull(data);
-    for (int64_t k = 0; k < n; k++)
-        data[k] = (float)value_of(o, which, row_key(row, which), k);
+    for (int64_t k = 0; k < n; k++) data[k] = (float)value_of(o, which, row_key(row, which), k);
     return data;
 }
 
-/* ---- dressing ---------------------------------------------------------------------------------------- */
+/* ---- dressing -------------------------------------------------------------------------------- */
 
 static bool can_dress(const operand *o, dressing how) {
     bool real = o->domain != DOMAIN_IDS;
     switch (how) {
-    case TRANSPOSED: return o->ndim >= 2 && o->domain != DOMAIN_STATE;
-    case SPACED: return o->ndim >= 1 && o->ndim < WF_MAX_DIMS && o->domain != DOMAIN_STATE;
-    case COMPUTED: return real && o->domain != DOMAIN_STATE;
-    default: return false;
+    case TRANSPOSED:
+        return o->ndim >= 2 && o->domain != DOMAIN_STATE;
+    case SPACED:
+        return o->ndim >= 1 && o->ndim < WF_MAX_DIMS && o->domain != DOMAIN_STATE;
+    case COMPUTED:
+        return real && o->domain != DOMAIN_STATE;
+    default:
+        return false;
     }
 }
 
@@ -164,10 +190,14 @@ static void store(wf_tensor *leaf, const operand *o, dressing how, const double 
 
 static wf_tensor *dress(wf_tensor *leaf, const operand *o, dressing how) {
     switch (how) {
-    case TRANSPOSED: return wf_transpose(leaf, -1, -2);
-    case SPACED: return wf_squeeze(wf_slice(leaf, -1, 1, 2), WF_AXIS(o->ndim));
-    case COMPUTED: return wf_neg(wf_neg(leaf));
-    default: return leaf;
+    case TRANSPOSED:
+        return wf_transpose(leaf, -1, -2);
+    case SPACED:
+        return wf_squeeze(wf_slice(leaf, -1, 1, 2), WF_AXIS(o->ndim));
+    case COMPUTED:
+        return wf_neg(wf_neg(leaf));
+    default:
+        return leaf;
     }
 }
 
@@ -190,7 +220,7 @@ static void open_operand(fixture *f, int which, dressing how) {
     if (differentiable(o)) f->wrt[f->n_wrt++] = f->x[which];
 }
 
-/* ---- fixtures ------------------------------------------------------------------------------------------ */
+/* ---- fixtures -------------------------------------------------------------------------------- */
 
 void fixture_open(fixture *f, const op_case *row, wf_dtype real, dressing how) {
     *f = (fixture){ .row = row, .g = new_graph(real) };
@@ -201,11 +231,14 @@ void fixture_open(fixture *f, const op_case *row, wf_dtype real, dressing how) {
     f->last = wf_node_count(f->g);
 }
 
-void fixture_close(fixture *f) { end_graph(f->g); }
+void fixture_close(fixture *f) {
+    end_graph(f->g);
+}
 
 /* Between 0.5 and 1.5, either sign: an operand that f32 holds exactly. */
 static wf_tensor *weight_for(fixture *f) {
-    wf_tensor *w = wf_buffer(f->g, "weight", wf_real(f->g), f->y->ndim, f->y->shape, wf_init_zeros());
+    wf_tensor *w =
+        wf_buffer(f->g, "weight", wf_real(f->g), f->y->ndim, f->y->shape, wf_init_zeros());
     operand o = { .domain = DOMAIN_AWAY, .ndim = f->y->ndim };
     memcpy(o.shape, f->y->shape, sizeof o.shape);
     int64_t n = operand_count(&o);

@@ -4,14 +4,15 @@
  *
  *     CASE(softmax_causal, wf_softmax(a, b, true), "[2,3,4]", ANY(2, 3, 4), MASK(3, 4))
  *
- * the row's name, the op on its operands a, b, c, d, e, f, the shape of the result, and an operand per letter:
- * where its numbers come from, and its shape. From a row come its tests of shape, of first and second
- * order gradient, of strided and computed operands, of 1, 2 and 5 threads, of f32 against f64, of the fused
- * op against its decomposition; and, if record_ops.py knows the same op in PyTorch, of its values.
+ * the row's name, the op on its operands a, b, c, d, e, f, the shape of the result, and an
+ * operand per letter: where its numbers come from, and its shape. From a row come its tests of
+ * shape, of first and second order gradient, of strided and computed operands, of 1, 2 and 5
+ * threads, of f32 against f64, of the fused op against its decomposition; and, if record_ops.py
+ * knows the same op in PyTorch, of its values.
  *
- *     FAILS(add_shapes, wf_add(a, b), "[2,3]", ANY(2, 3), ANY(2, 4))    must fail, with this in the message
+ *     FAILS(add_shapes, wf_add(a, b), "[2,3]", ANY(2, 3), ANY(2, 4))   must fail, saying this
  *     UPDATE(assign, wf_assign(a, b), STATE(3), ANY(3))                 writes its STATE operands
- *     RANDOM(dropout, ...)                                              a CASE that plans for training */
+ *     RANDOM(dropout, ...)                              a CASE that plans for training */
 #ifndef WEFT_TESTS_OP_CASES_H
 #define WEFT_TESTS_OP_CASES_H
 
@@ -22,7 +23,7 @@ typedef enum domain {
     DOMAIN_ANY,      /* [-2, 2] */
     DOMAIN_POSITIVE, /* [0.5, 2] */
     DOMAIN_AWAY,     /* the same with either sign: away from a kink or a pole at 0 */
-    DOMAIN_SPREAD,   /* all different by more than the stencil is wide, in every operand of the row */
+    DOMAIN_SPREAD,   /* apart by more than the stencil is wide, in every operand of the row */
     /* not differentiated */
     DOMAIN_FIXED,    /* [0.5, 2] */
     DOMAIN_MASK,     /* 0 or 1 */
@@ -65,7 +66,7 @@ typedef struct op_case {
 extern const op_case op_cases[], failing_cases[];
 extern const int op_case_count, failing_case_count;
 
-/* ---- a row, recorded ------------------------------------------------------------------------------ */
+/* ---- a row, recorded ------------------------------------------------------------------------- */
 
 /* What stands between a leaf and the op. */
 typedef enum dressing {
@@ -88,9 +89,10 @@ typedef struct fixture {
 
 void fixture_open(fixture *f, const op_case *row, wf_dtype real, dressing how);
 void fixture_close(fixture *f);          /* fails the test if the graph failed */
-bool fixture_differentiate(fixture *f);  /* records loss and grad[]; false: there is nothing to differentiate */
+bool fixture_differentiate(fixture *f); /* records loss, grad[]; false: no gradient */
 
-/* The value of y (of what an update has written), then gradients where recorded: fixture_outputs of them. */
+/* The value of y (of what an update has written), then gradients where recorded: fixture_outputs
+ * of them. */
 enum { MAX_OUTPUTS = 1 + 2 * MAX_CASE_OPERANDS };
 int fixture_outputs(const fixture *f);
 void fixture_evaluate(fixture *f, int threads, values *out);

@@ -1,6 +1,7 @@
 /* tests/suites.h - what the test program is made of: one suite per file, named in suites.inc.
  *
- * Each suite is a function that returns its Suite; main.c runs all, or those named on the command line. */
+ * Each suite is a function that returns its Suite; main.c runs all, or those named on the
+ * command line. */
 #ifndef WEFT_TESTS_SUITES_H
 #define WEFT_TESTS_SUITES_H
 

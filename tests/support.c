@@ -7,7 +7,7 @@
 
 #include "../core/random.h"
 
-/* ---- the tally: shared between the processes of the tests, which run one after the other -------- */
+/* ---- the tally: shared between the processes of the tests, which run one after the other ----- */
 
 typedef struct tally_row {
     int64_t count;
@@ -56,7 +56,7 @@ void tally_print(void) {
     }
 }
 
-/* ---- graphs and leaves ---------------------------------------------------------------------------- */
+/* ---- graphs and leaves ----------------------------------------------------------------------- */
 
 wf_graph *new_graph(wf_dtype real) {
     wf_graph *g = wf_graph_new(&(wf_graph_options){ .real = real, .seed = 7 });
@@ -75,22 +75,26 @@ bool write_doubles(wf_tensor *leaf, const double *data) {
     float *narrow = malloc((size_t)n * 4 + 1);
     ck_assert_ptr_nonnull(narrow);
     for (int64_t i = 0; i < n; i++) {
-        if (leaf->dtype == WF_F32) narrow[i] = (float)data[i];
-        else ((int32_t *)(void *)narrow)[i] = (int32_t)data[i];
+        if (leaf->dtype == WF_F32)
+            narrow[i] = (float)data[i];
+        else
+            ((int32_t *)(void *)narrow)[i] = (int32_t)data[i];
     }
     bool ok = wf_write(leaf, narrow, wf_bytes(leaf));
     free(narrow);
     return ok;
 }
 
-wf_tensor *param_of(wf_graph *g, const char *name, int ndim, const int64_t *shape, const double *data) {
+wf_tensor *param_of(wf_graph *g, const char *name, int ndim, const int64_t *shape,
+                    const double *data) {
     wf_tensor *t = wf_param(g, name, ndim, shape, wf_init_zeros());
     ck_assert_msg(wf_ok(g), "%s", wf_error(g));
     ck_assert_msg(write_doubles(t, data), "cannot write %s", name);
     return t;
 }
 
-wf_tensor *ids_of(wf_graph *g, const char *name, int ndim, const int64_t *shape, const int32_t *data) {
+wf_tensor *ids_of(wf_graph *g, const char *name, int ndim, const int64_t *shape,
+                  const int32_t *data) {
     wf_tensor *t = wf_buffer(g, name, WF_I32, ndim, shape, wf_init_zeros());
     ck_assert_msg(wf_ok(g), "%s", wf_error(g));
     ck_assert_msg(wf_write(t, data, wf_bytes(t)), "cannot write %s", name);
@@ -116,7 +120,7 @@ double *leaf_values(const wf_tensor *leaf) {
     return data;
 }
 
-/* ---- plans ------------------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 double *plan_values(wf_plan *p, const wf_tensor *t, int64_t *count) {
     int64_t shape[WF_MAX_DIMS], n = 1;
@@ -175,14 +179,16 @@ bool same_bits(values a, values b) {
     return a.count == b.count && memcmp(a.data, b.data, (size_t)a.count * sizeof *a.data) == 0;
 }
 
-/* ---- numbers and names ---------------------------------------------------------------------------------- */
+/* ---- numbers and names ----------------------------------------------------------------------- */
 
 double number(uint64_t key, uint64_t i) {
     wf_philox r = wf_philox4x32(key, i, 0);
     return wf_unit_double(r.v[0], r.v[1]);
 }
 
-uint64_t key_of(const char *name, uint64_t salt) { return wf_hash_bytes(salt, name, strlen(name)); }
+uint64_t key_of(const char *name, uint64_t salt) {
+    return wf_hash_bytes(salt, name, strlen(name));
+}
 
 #ifndef WEFT_TEST_DATA
 #define WEFT_TEST_DATA "tests/data"

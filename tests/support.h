@@ -1,4 +1,5 @@
-/* tests/support.h - what every suite needs: numbers out of plans, comparisons, and the tally that main.c prints.
+/* tests/support.h - what every suite needs: numbers out of plans, comparisons, and the tally
+ * that main.c prints.
  *
  * Check runs every test in a process of its own; the tally lives in memory that they all share. */
 #ifndef WEFT_TESTS_SUPPORT_H
@@ -12,7 +13,8 @@
 #include "../ops/ops.h"
 
 #define COUNT_OF(a) ((int)(sizeof(a) / sizeof *(a)))
-#define SHAPE(...) (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (int64_t[]){ __VA_ARGS__ }
+#define SHAPE(...)                                                                                 \
+    (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (int64_t[]) { __VA_ARGS__ }
 #define SCALAR 0, (int64_t[]){ 0 }
 
 /* What is counted, and the largest error of each kind that still passed or made its test fail. */
@@ -37,12 +39,15 @@ wf_graph *new_graph(wf_dtype real);
 void end_graph(wf_graph *g);
 
 /* Leaves with values. The list is converted to the graph's type. */
-wf_tensor *param_of(wf_graph *g, const char *name, int ndim, const int64_t *shape, const double *values);
-wf_tensor *ids_of(wf_graph *g, const char *name, int ndim, const int64_t *shape, const int32_t *values);
+wf_tensor *param_of(wf_graph *g, const char *name, int ndim, const int64_t *shape,
+                    const double *values);
+wf_tensor *ids_of(wf_graph *g, const char *name, int ndim, const int64_t *shape,
+                  const int32_t *values);
 bool write_doubles(wf_tensor *leaf, const double *values);
 double *leaf_values(const wf_tensor *leaf); /* to be freed */
 
-/* The values of t in the plan's last run, as doubles, to be freed; their number in *count (may be NULL). */
+/* The values of t in the plan's last run, as doubles, to be freed; their number in *count (may
+ * be NULL). */
 double *plan_values(wf_plan *p, const wf_tensor *t, int64_t *count);
 
 typedef struct values {
@@ -50,12 +55,13 @@ typedef struct values {
     double *data;
 } values;
 
-/* Plan the n tensors, run them once, and hand out their values. Fails the test with the plan's error. */
+/* Plan the n tensors, run them once, and hand out their values. Fails the test with the plan's
+ * error. */
 void evaluate(wf_tensor *const *fetch, int n, int threads, bool training, values *out);
 void free_values(values *v, int n);
 double evaluate_scalar(wf_tensor *t);
 
-/* max |a - b| / max |b|; NaN and infinities must stand in the same places, else the result is NaN. */
+/* max |a - b| / max |b|; NaN and infinities must stand in the same places, else NaN. */
 double distance(values a, values b);
 bool same_bits(values a, values b);
 

@@ -1,8 +1,10 @@
-/* tests/test_faults.c - out of memory at every single place: an error, no crash, no leak, and what is left is usable.
+/* tests/test_faults.c - out of memory at every single place: an error, no crash, no leak, and
+ * what is left is usable.
  *
- * A scenario does a piece of work and says whether all of it succeeded. It is run with request 1 failing, then 2,
- * 3, ... until nothing fails any more; once with that request alone, once with every later one too. After a plan has
- * failed, the same call must succeed as soon as there is memory again. */
+ * A scenario does a piece of work and says whether all of it succeeded. It is run with request 1
+ * failing, then 2, 3, ... until nothing fails any more; once with that request alone, once with
+ * every later one too. After a plan has failed, the same call must succeed as soon as there is
+ * memory again. */
 #include <unistd.h>
 
 #include "faults.h"
@@ -28,13 +30,14 @@ static bool survive(bool ok, bool (*again)(void *), void *arg, const char *messa
     return true;
 }
 
-/* ---- a small model with everything that allocates ------------------------------------------------------ */
+/* ---- a small model with everything that allocates -------------------------------------------- */
 
 enum { D = 4, V = 5, TIME = 3, BATCH = 2 };
 
 typedef struct model {
     wf_graph *g;
-    wf_tensor *x, *labels, *mask, *logits, *loss, *rates, *scale, *params[3], *grads[3], *updates[3];
+    wf_tensor *x, *labels, *mask, *logits, *loss, *rates, *scale, *params[3], *grads[3],
+        *updates[3];
 } model;
 
 static void record(model *m, wf_dtype real) {
@@ -42,16 +45,16 @@ static void record(model *m, wf_dtype real) {
     int64_t B = wf_extent(g, "B", 64), T = wf_extent(g, "T", 16);
     wf_extent(g, "P", 8);
     wf_scope(g, "model");
-    m->x = wf_input(g, "x", real, SHAPE(B, T, D));                                      /* [B, T, D] */
-    m->labels = wf_input(g, "labels", WF_I32, SHAPE(B, T));                             /* [B, T] */
+    m->x = wf_input(g, "x", real, SHAPE(B, T, D));          /* [B, T, D] */
+    m->labels = wf_input(g, "labels", WF_I32, SHAPE(B, T)); /* [B, T] */
     m->params[0] = wf_param(g, "w", SHAPE(D, D), wf_init_uniform(1));
     m->params[1] = wf_param(g, "gain", SHAPE(D), wf_init_constant(1));
     m->params[2] = wf_param(g, "out", SHAPE(D, V), wf_init_normal(1));
-    wf_tensor *h = wf_matmul(wf_dropout(m->x, 0.1, NULL), m->params[0]);                /* [B, T, D] */
+    wf_tensor *h = wf_matmul(wf_dropout(m->x, 0.1, NULL), m->params[0]); /* [B, T, D] */
     h = wf_layer_norm(wf_gelu(h), m->params[1], NULL, 1e-5);
     wf_tensor *k = wf_cache(h, 1), *v = wf_cache(wf_scale(h, 0.5), 1);
     h = wf_add(h, wf_attention(h, k, v, NULL, &(wf_attention_options){ .causal = true }));
-    m->logits = wf_einsum("btd,dv->btv", (wf_tensor *[]){ h, m->params[2] }, 2);        /* [B, T, V] */
+    m->logits = wf_einsum("btd,dv->btv", (wf_tensor *[]){ h, m->params[2] }, 2); /* [B, T, V] */
     m->loss = wf_cross_entropy(m->logits, m->labels, 0.1, 0).loss;
     wf_grad(m->loss, m->params, 3, m->grads);
     m->rates = wf_input(g, "rates", real, SHAPE(3)), m->scale = wf_input(g, "scale", real, SCALAR);
@@ -72,14 +75,15 @@ static void record_safely(model *m) {
     faults_pause(was);
 }
 
-/* ---- scenarios --------------------------------------------------------------------------------------------- */
+/* ---- scenarios ------------------------------------------------------------------------------- */
 
 static bool recording(void) {
     model m;
     record(&m, WF_F64);
     bool ok = wf_ok(m.g);
     must(ok || *wf_error(m.g), "no message");
-    for (int i = 0; i < 3; i++) must(m.params[i] && m.grads[i] && m.updates[i], "NULL was recorded");
+    for (int i = 0; i < 3; i++)
+        must(m.params[i] && m.grads[i] && m.updates[i], "NULL was recorded");
     wf_graph_free(m.g);
     return ok;
 }
@@ -96,8 +100,12 @@ static bool train_plan(void *arg) {
     wf_tensor *fetch[] = { t->m.loss, t->m.updates[0], t->m.updates[1], t->m.updates[2] };
     wf_tensor *feed[] = { t->m.x, t->m.labels, t->m.rates, t->m.scale };
     wf_plan_free(t->p);
-    t->p = wf_plan_new(t->m.g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 4, .feed = feed, .n_feed = 4,
-                                                   .pool = t->pool, .training = true });
+    t->p = wf_plan_new(t->m.g, &(wf_plan_options){ .fetch = fetch,
+                                                   .n_fetch = 4,
+                                                   .feed = feed,
+                                                   .n_feed = 4,
+                                                   .pool = t->pool,
+                                                   .training = true });
     return wf_plan_ok(t->p);
 }
 
@@ -109,14 +117,16 @@ static bool train_step(void *arg) {
     for (int i = 0; i < 4 * BATCH * TIME; i++) labels[i] = i % V;
     return wf_bind(t->p, "B", t->batch) && wf_bind(t->p, "T", TIME) && wf_feed(t->p, t->m.x, x) &&
            wf_feed(t->p, t->m.labels, labels) && wf_feed(t->p, t->m.rates, rates) &&
-           wf_feed(t->p, t->m.scale, &scale) && wf_run(t->p) && wf_fetch(t->p, t->m.loss, &loss) && isfinite(loss);
+           wf_feed(t->p, t->m.scale, &scale) && wf_run(t->p) && wf_fetch(t->p, t->m.loss, &loss) &&
+           isfinite(loss);
 }
 
 static bool profile_plan(void *arg) {
     training *t = arg;
     wf_step step;
     wf_profile(t->p, true);
-    return wf_run(t->p) && wf_step_count(t->p) > 0 && wf_step_at(t->p, 0, &step) && wf_plan_memory(t->p) > 0;
+    return wf_run(t->p) && wf_step_count(t->p) > 0 && wf_step_at(t->p, 0, &step) &&
+           wf_plan_memory(t->p) > 0;
 }
 
 static bool training_runs(void) {
@@ -143,7 +153,10 @@ typedef struct generation {
 static bool state_plan(void *arg) {
     generation *d = arg;
     wf_plan_free(d->p);
-    d->p = wf_plan_new(d->m.g, &(wf_plan_options){ .fetch = &d->m.logits, .n_fetch = 1, .feed = &d->m.x, .n_feed = 1,
+    d->p = wf_plan_new(d->m.g, &(wf_plan_options){ .fetch = &d->m.logits,
+                                                   .n_fetch = 1,
+                                                   .feed = &d->m.x,
+                                                   .n_feed = 1,
                                                    .with_state = true });
     return wf_plan_ok(d->p) && wf_bind(d->p, "B", BATCH) && wf_bind(d->p, "T", 1);
 }
@@ -156,8 +169,8 @@ static bool state_new(void *arg) {
 static bool state_step(void *arg) {
     generation *d = arg;
     float x[BATCH * D] = { 1, 2, 3 }, out[BATCH * V];
-    return wf_bind(d->p, "P", d->position) && wf_feed(d->p, d->m.x, x) && wf_run_state(d->p, d->s) &&
-           wf_fetch(d->p, d->m.logits, out);
+    return wf_bind(d->p, "P", d->position) && wf_feed(d->p, d->m.x, x) &&
+           wf_run_state(d->p, d->s) && wf_fetch(d->p, d->m.logits, out);
 }
 
 static bool generating(void) {
@@ -192,7 +205,8 @@ static bool drawing(void) {
     record_safely(&m);
     bool all = true;
     for (int modules = 0; modules < 2; modules++) {
-        char *dot = wf_dot(m.grads, 3, &(wf_dot_options){ .backward = true, .modules = modules }, message);
+        char *dot =
+            wf_dot(m.grads, 3, &(wf_dot_options){ .backward = true, .modules = modules }, message);
         must(dot || message[0], "no message");
         all &= dot != NULL;
         free(dot);
@@ -212,7 +226,8 @@ static bool save(void *arg) {
     saved *s = arg;
     float data[D * D] = { 1, 2, 3 };
     char message[WF_MESSAGE];
-    wf_entry entries[] = { { "w", "F32", 2, { D, D }, data, sizeof data }, { "b", "F32", 1, { D }, data, D * 4 } };
+    wf_entry entries[] = { { "w", "F32", 2, { D, D }, data, sizeof data },
+                           { "b", "F32", 1, { D }, data, D * 4 } };
     bool ok = wf_file_save(s->path, entries, 2, &(wf_meta){ "epoch", "3" }, 1, message);
     must(ok || message[0], "no message");
     return ok;
@@ -228,7 +243,8 @@ static bool load(void *arg) {
         return false;
     }
     const wf_entry *w = wf_file_find(s->file, "w");
-    return w && wf_file_load(w, s->m.params[0], message) && strcmp(wf_file_meta(s->file, "epoch"), "3") == 0;
+    return w && wf_file_load(w, s->m.params[0], message) &&
+           strcmp(wf_file_meta(s->file, "epoch"), "3") == 0;
 }
 
 static bool files(void) {
@@ -245,15 +261,17 @@ static bool files(void) {
     return !failed;
 }
 
-/* ---- every place -------------------------------------------------------------------------------------------- */
+/* ---- every place ----------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
     bool (*run)(void);
-    bool may_do_without; /* a failure may go unnoticed: threads that do not start are done without */
+    bool
+        may_do_without; /* a failure may go unnoticed: threads that do not start are done without */
 } scenarios[] = {
-    { "recording", recording, false },   { "training", training_runs, true }, { "generating", generating, false },
-    { "checking gradients", checking, false }, { "drawing", drawing, false }, { "files", files, false },
+    { "recording", recording, false },   { "training", training_runs, true },
+    { "generating", generating, false }, { "checking gradients", checking, false },
+    { "drawing", drawing, false },       { "files", files, false },
 };
 
 START_TEST(every_failure_is_survived) {
@@ -263,7 +281,8 @@ START_TEST(every_failure_is_survived) {
         faults_begin(at, persistent);
         bool ok = scenarios[_i / 2].run();
         long asked = faults_end(&left);
-        ck_assert_msg(left == 0, "%s, request %ld: %ld blocks leak", scenarios[_i / 2].name, at, left);
+        ck_assert_msg(left == 0, "%s, request %ld: %ld blocks leak", scenarios[_i / 2].name, at,
+                      left);
         if (asked < at) {
             ck_assert_msg(ok, "%s fails with all the memory there is", scenarios[_i / 2].name);
             ck_assert_int_gt(at, 1);

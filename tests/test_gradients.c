@@ -1,7 +1,8 @@
-/* tests/test_gradients.c - every gradient against differences, first and second order; kinks; and the checker itself.
+/* tests/test_gradients.c - every gradient against differences, first and second order; kinks;
+ * and the checker itself.
  *
- * Runs alone as `meson test gradients`. Bounds: 1e-8 first order, 1e-7 second, elementwise in f64 on small operands;
- * large ones along one random direction. */
+ * Runs alone as `meson test gradients`. Bounds: 1e-8 first order, 1e-7 second, elementwise in
+ * f64 on small operands; large ones along one random direction. */
 #include <stdio.h>
 
 #include "op_cases.h"
@@ -10,9 +11,10 @@
 #define FIRST_BOUND 1e-8
 #define SECOND_BOUND 1e-7
 
-/* ---- checks --------------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
-static double loss_along(fixture *f, wf_plan *p, double *const *base, double *const *way, double t) {
+static double loss_along(fixture *f, wf_plan *p, double *const *base, double *const *way,
+                         double t) {
     for (int i = 0; i < f->n_wrt; i++) {
         int64_t n = wf_count(f->wrt[i]);
         double *moved = malloc((size_t)n * sizeof *moved + 1), loss;
@@ -33,7 +35,8 @@ static double check_direction(fixture *f) {
     double *base[MAX_CASE_OPERANDS], *way[MAX_CASE_OPERANDS], length = 0, a = 0, h = 1e-3;
     evaluate(f->grad, f->n_wrt, 1, f->row->random, grad);
     for (int i = 0; i < f->n_wrt; i++) {
-        base[i] = leaf_values(f->wrt[i]), way[i] = malloc((size_t)grad[i].count * sizeof(double) + 1);
+        base[i] = leaf_values(f->wrt[i]),
+        way[i] = malloc((size_t)grad[i].count * sizeof(double) + 1);
         ck_assert_ptr_nonnull(way[i]);
         for (int64_t k = 0; k < grad[i].count; k++) {
             way[i][k] = number(row_key(f->row, 200 + i), (uint64_t)k) - 0.5;
@@ -44,8 +47,8 @@ static double check_direction(fixture *f) {
     for (int i = 0; i < f->n_wrt; i++)
         for (int64_t k = 0; k < grad[i].count; k++)
             way[i][k] *= 3 / length, a += grad[i].data[k] * way[i][k];
-    wf_plan *p = wf_plan_new(f->g, &(wf_plan_options){ .fetch = &f->loss, .n_fetch = 1,
-                                                       .training = f->row->random });
+    wf_plan *p = wf_plan_new(
+        f->g, &(wf_plan_options){ .fetch = &f->loss, .n_fetch = 1, .training = f->row->random });
     double n = 8 * (loss_along(f, p, base, way, h) - loss_along(f, p, base, way, -h));
     n = (n - (loss_along(f, p, base, way, 2 * h) - loss_along(f, p, base, way, -2 * h))) / (12 * h);
     wf_plan_free(p);
@@ -106,7 +109,8 @@ START_TEST(second_order) {
 }
 END_TEST
 
-/* Rules see which shares are needed: one operand's gradient alone must be what it is among the others. */
+/* Rules see which shares are needed: one operand's gradient alone must be what it is among the
+ * others. */
 START_TEST(each_operand_alone) {
     fixture f;
     fixture_open(&f, &op_cases[_i], WF_F64, PLAIN);
@@ -125,12 +129,14 @@ START_TEST(each_operand_alone) {
 }
 END_TEST
 
-/* The row's op recorded twice on the same operands, weighed 1 and -3: the shares add up to -2 of one. */
+/* The row's op recorded twice on the same operands, weighed 1 and -3: the shares add up to -2 of
+ * one. */
 START_TEST(used_twice_gets_both_shares) {
     fixture f;
     fixture_open(&f, &op_cases[_i], WF_F64, PLAIN);
     if (!f.row->random && fixture_differentiate(&f)) {
-        wf_tensor *again = wf_mul(f.weight, wf_scale(f.row->build(f.x), -3)), *both[MAX_CASE_OPERANDS];
+        wf_tensor *again = wf_mul(f.weight, wf_scale(f.row->build(f.x), -3)),
+                  *both[MAX_CASE_OPERANDS];
         wf_tensor *loss = wf_add(f.loss, wf_sum(again, WF_ALL_AXES, false));
         ck_assert_msg(wf_grad(loss, f.wrt, f.n_wrt, both), "%s", wf_error(f.g));
         for (int i = 0; i < f.n_wrt; i++) {
@@ -145,14 +151,26 @@ START_TEST(used_twice_gets_both_shares) {
 }
 END_TEST
 
-/* ---- kinks: the convention at the point where differences say nothing ------------------------------- */
+/* ---- kinks: the convention at the point where differences say nothing ------------------------ */
 
-static wf_tensor *clamp_to_one(wf_tensor *x) { return wf_clamp(x, -1, 1); }
-static wf_tensor *max_with_itself(wf_tensor *x) { return wf_maximum(x, wf_detach(x)); }
-static wf_tensor *max_after_itself(wf_tensor *x) { return wf_maximum(wf_detach(x), x); }
-static wf_tensor *min_with_itself(wf_tensor *x) { return wf_minimum(x, wf_detach(x)); }
-static wf_tensor *min_after_itself(wf_tensor *x) { return wf_minimum(wf_detach(x), x); }
-static wf_tensor *max_of_all(wf_tensor *x) { return wf_max(x, WF_ALL_AXES, false); }
+static wf_tensor *clamp_to_one(wf_tensor *x) {
+    return wf_clamp(x, -1, 1);
+}
+static wf_tensor *max_with_itself(wf_tensor *x) {
+    return wf_maximum(x, wf_detach(x));
+}
+static wf_tensor *max_after_itself(wf_tensor *x) {
+    return wf_maximum(wf_detach(x), x);
+}
+static wf_tensor *min_with_itself(wf_tensor *x) {
+    return wf_minimum(x, wf_detach(x));
+}
+static wf_tensor *min_after_itself(wf_tensor *x) {
+    return wf_minimum(wf_detach(x), x);
+}
+static wf_tensor *max_of_all(wf_tensor *x) {
+    return wf_max(x, WF_ALL_AXES, false);
+}
 
 static const struct {
     const char *name;
@@ -177,15 +195,17 @@ START_TEST(kinks_keep_their_convention) {
     wf_grad(wf_sum(kinks[_i].op(x), WF_ALL_AXES, false), &x, 1, &dx);
     evaluate(&dx, 1, 1, false, &v);
     for (int i = 0; i < 4; i++)
-        ck_assert_msg(v.data[i] == kinks[_i].slope[i], "%s: slope at %g is %g, not %g", kinks[_i].name,
-                      kinks[_i].x[i], v.data[i], kinks[_i].slope[i]);
+        ck_assert_msg(v.data[i] == kinks[_i].slope[i], "%s: slope at %g is %g, not %g",
+                      kinks[_i].name, kinks[_i].x[i], v.data[i], kinks[_i].slope[i]);
     free_values(&v, 1);
     end_graph(g);
 }
 END_TEST
 
 /* Where nothing may be attended or counted, gradients are exactly zero and never NaN. */
-static wf_tensor *softmax_shut(wf_tensor *x) { return wf_softmax(x, wf_fill(x, 0), false); }
+static wf_tensor *softmax_shut(wf_tensor *x) {
+    return wf_softmax(x, wf_fill(x, 0), false);
+}
 static wf_tensor *attention_shut(wf_tensor *x) {
     wf_tensor *q = wf_reshape(x, 3, (int64_t[]){ 1, 2, 2 });
     return wf_attention(q, q, q, wf_fill(q, 0), NULL);
@@ -194,7 +214,8 @@ static wf_tensor *loss_of_nothing(wf_tensor *x) {
     wf_tensor *labels = wf_cast(wf_fill(wf_slice(x, 0, 0, 2), 0), WF_I32);
     return wf_cross_entropy(wf_reshape(x, 2, (int64_t[]){ 2, 2 }), labels, 0.1, 0).loss;
 }
-static wf_tensor *(*const nothing[])(wf_tensor *) = { softmax_shut, attention_shut, loss_of_nothing };
+static wf_tensor *(*const nothing[])(wf_tensor *) = { softmax_shut, attention_shut,
+                                                      loss_of_nothing };
 
 START_TEST(nothing_to_see_gives_zero) {
     wf_graph *g = new_graph(WF_F64);
@@ -210,7 +231,7 @@ START_TEST(nothing_to_see_gives_zero) {
 }
 END_TEST
 
-/* ---- the checker is itself checked: wrong rules must not pass ---------------------------------------- */
+/* ---- the checker is itself checked: wrong rules must not pass -------------------------------- */
 
 static const wf_op *honest; /* the op that a mutant was copied from */
 
@@ -226,7 +247,8 @@ static void honest_shares(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, ui
     for (int i = 0; i < n; i++) dx[place[i]] = shares[i];
 }
 
-static void change(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need, double factor) {
+static void change(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need,
+                   double factor) {
     honest_shares(y, dy, dx, need);
     for (int i = 0; i < y->n_in; i++)
         if ((need >> i & 1) && dx[i]) dx[i] = wf_scale(dx[i], factor);
@@ -255,11 +277,11 @@ static void shifted(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t
         if ((need >> i & 1) && dx[i]) dx[i] = wf_affine(dx[i], 1, 1e-6);
 }
 
-static void (*const mutants[])(wf_tensor *, wf_tensor *const *, wf_tensor **, uint32_t) = {
-    right, scaled, turned, silent, not_a_number, shifted
-};
-static const char *const mutated[] = { "softmax", "layer_norm", "relu", "matmul", "attention", "cross_entropy",
-                                       "gelu", "embedding", "softmax_causal", "log_softmax" };
+static void (*const mutants[])(wf_tensor *, wf_tensor *const *, wf_tensor **,
+                               uint32_t) = { right, scaled, turned, silent, not_a_number, shifted };
+static const char *const mutated[] = { "softmax",        "layer_norm",    "relu", "matmul",
+                                       "attention",      "cross_entropy", "gelu", "embedding",
+                                       "softmax_causal", "log_softmax" };
 
 static const op_case *find_row(const char *name) {
     for (int i = 0; i < op_case_count; i++)
@@ -276,12 +298,16 @@ START_TEST(wrong_gradients_are_found) {
     fixture_open(&f, row, WF_F64, PLAIN);
     honest = f.y->op;
     wf_op mutant = *honest;
-    mutant.name = "mutant", mutant.grad = mutants[which], mutant.decompose = NULL, mutant.no_grad = NULL;
+    mutant.name = "mutant", mutant.grad = mutants[which], mutant.decompose = NULL,
+    mutant.no_grad = NULL;
     f.y = wf_record(&mutant, f.y->n_in, f.y->in, f.y->attrs);
     ck_assert(fixture_differentiate(&f));
     double error = wf_check_gradients(f.g, f.loss, f.wrt, f.n_wrt, message);
-    if (which == 0) ck_assert_msg(error <= FIRST_BOUND, "%s copied: %g: %s", row->name, error, message);
-    else ck_assert_msg(!(error <= 1e-4 * (which == 5 ? 1e-3 : 1)), "%s, mutant %d passes with %g", row->name, which, error);
+    if (which == 0)
+        ck_assert_msg(error <= FIRST_BOUND, "%s copied: %g: %s", row->name, error, message);
+    else
+        ck_assert_msg(!(error <= 1e-4 * (which == 5 ? 1e-3 : 1)), "%s, mutant %d passes with %g",
+                      row->name, which, error);
     fixture_close(&f);
 }
 END_TEST
@@ -290,7 +316,8 @@ END_TEST
 START_TEST(the_checker_says_why_not) {
     char message[WF_MESSAGE];
     wf_graph *g = new_graph(WF_F64), *narrow = new_graph(WF_F32);
-    wf_tensor *x = param_of(g, "x", SHAPE(2), (double[]){ 1, 2 }), *w = wf_param(narrow, "w", SCALAR, wf_init_zeros());
+    wf_tensor *x = param_of(g, "x", SHAPE(2), (double[]){ 1, 2 }),
+              *w = wf_param(narrow, "w", SCALAR, wf_init_zeros());
     wf_tensor *in = wf_input(g, "in", WF_F64, SHAPE(2)), *vector = wf_mul(x, x);
     wf_tensor *fed = wf_sum(wf_mul(x, in), WF_ALL_AXES, false);
     ck_assert(isnan(wf_check_gradients(NULL, NULL, NULL, 0, message)));
@@ -302,7 +329,8 @@ START_TEST(the_checker_says_why_not) {
     assert_contains(message, "not a parameter");
     ck_assert(isnan(wf_check_gradients(g, fed, NULL, 1, message)));
     ck_assert(isnan(wf_check_gradients(g, fed, &x, 0, NULL)));
-    ck_assert(isnan(wf_check_gradients(g, wf_sum(wf_log(wf_neg(x)), WF_ALL_AXES, false), &x, 1, message)));
+    ck_assert(isnan(
+        wf_check_gradients(g, wf_sum(wf_log(wf_neg(x)), WF_ALL_AXES, false), &x, 1, message)));
     wf_graph_free(g), wf_graph_free(narrow);
 }
 END_TEST
@@ -312,14 +340,15 @@ START_TEST(the_checker_leaves_no_trace) {
     wf_graph *g = new_graph(WF_F64);
     double before[3] = { 0.1, -0.7, 1e-9 }, after[3];
     wf_tensor *x = param_of(g, "x", SHAPE(3), before);
-    ck_assert_double_le(wf_check_gradients(g, wf_sum(wf_tanh(x), WF_ALL_AXES, false), &x, 1, NULL), 1e-8);
+    ck_assert_double_le(wf_check_gradients(g, wf_sum(wf_tanh(x), WF_ALL_AXES, false), &x, 1, NULL),
+                        1e-8);
     ck_assert(wf_read(x, after, sizeof after));
     ck_assert_mem_eq(before, after, sizeof before);
     end_graph(g);
 }
 END_TEST
 
-/* ---- whole expressions ---------------------------------------------------------------------------------- */
+/* ---- whole expressions ----------------------------------------------------------------------- */
 
 /* A small attention block with everything in it, to the second order. */
 static wf_tensor *block(wf_graph *g, wf_tensor **p) {
@@ -327,9 +356,9 @@ static wf_tensor *block(wf_graph *g, wf_tensor **p) {
     for (int i = 0; i < 12; i++) data[i] = 2 * number(11, (uint64_t)i) - 1;
     p[0] = param_of(g, "x", SHAPE(1, 3, 4), data), p[1] = param_of(g, "w", SHAPE(4, 3), data);
     p[2] = param_of(g, "gain", SHAPE(4), data + 3);
-    wf_tensor *n = wf_layer_norm(p[0], p[2], NULL, 1e-5);                               /* [1, 3, 4] */
+    wf_tensor *n = wf_layer_norm(p[0], p[2], NULL, 1e-5); /* [1, 3, 4] */
     wf_tensor *a = wf_attention(n, n, p[0], NULL, &(wf_attention_options){ .causal = true });
-    wf_tensor *logits = wf_matmul(wf_add(p[0], wf_gelu(a)), p[1]);                      /* [1, 3, 3] */
+    wf_tensor *logits = wf_matmul(wf_add(p[0], wf_gelu(a)), p[1]); /* [1, 3, 3] */
     wf_tensor *labels = ids_of(g, "labels", SHAPE(1, 3), (int32_t[]){ 2, 0, 1 });
     return wf_cross_entropy(logits, labels, 0.1, 0).loss;
 }
@@ -342,7 +371,8 @@ START_TEST(a_block_to_the_second_order) {
     tally_note(TALLY_FIRST_ORDER, first);
     ck_assert_msg(first <= FIRST_BOUND, "%g: %s", first, message);
     ck_assert_msg(wf_grad(loss, p, 3, grad), "%s", wf_error(g));
-    wf_tensor *penalty = wf_add(wf_square_sum(grad[0]), wf_add(wf_square_sum(grad[1]), wf_square_sum(grad[2])));
+    wf_tensor *penalty =
+        wf_add(wf_square_sum(grad[0]), wf_add(wf_square_sum(grad[1]), wf_square_sum(grad[2])));
     double second = wf_check_gradients(g, penalty, p, 3, message);
     tally_note(TALLY_SECOND_ORDER, second);
     ck_assert_msg(second <= SECOND_BOUND, "%g: %s", second, message);

@@ -1,6 +1,6 @@
 /* tests/test_ops.c - what every row of the table of ops must do, whatever the op.
  *
- * Not here: gradients, which are in test_gradients.c; the engine, in test_graph.c and test_plan.c. */
+ * Not here: gradients, which are in test_gradients.c; the engine: test_graph.c, test_plan.c. */
 #include <float.h>
 #include <stdio.h>
 
@@ -43,7 +43,8 @@ START_TEST(row_fails_with_its_message) {
 }
 END_TEST
 
-static void outputs_of(const op_case *row, wf_dtype real, dressing how, int threads, values *out, int *n) {
+static void outputs_of(const op_case *row, wf_dtype real, dressing how, int threads, values *out,
+                       int *n) {
     fixture f;
     fixture_open(&f, row, real, how);
     fixture_differentiate(&f);
@@ -52,7 +53,8 @@ static void outputs_of(const op_case *row, wf_dtype real, dressing how, int thre
     fixture_close(&f);
 }
 
-/* Transposed, every third element, or a value of the arena that the op may overwrite: the same numbers. */
+/* Transposed, every third element, or a value of the arena that the op may overwrite: the same
+ * numbers. */
 START_TEST(row_takes_any_layout) {
     const op_case *row = &op_cases[_i];
     values plain[MAX_OUTPUTS], dressed[MAX_OUTPUTS];
@@ -63,7 +65,8 @@ START_TEST(row_takes_any_layout) {
         ck_assert_int_eq(n, m);
         for (int i = 0; i < n; i++) {
             double error = distance(dressed[i], plain[i]);
-            ck_assert_msg(error <= 1e-12, "%s, dressing %d, output %d: %g", row->name, (int)how, i, error);
+            ck_assert_msg(error <= 1e-12, "%s, dressing %d, output %d: %g", row->name, (int)how, i,
+                          error);
         }
         free_values(dressed, m);
     }
@@ -105,7 +108,7 @@ START_TEST(row_in_f32_agrees_with_f64) {
 }
 END_TEST
 
-/* ---- a fused op equals what it says it is made of ------------------------------------------------- */
+/* ---- a fused op equals what it says it is made of -------------------------------------------- */
 
 static void compare_results(const op_case *row, wf_tensor *node, wf_tensor *const *results) {
     for (int k = 0; k < WF_MAX_RESULTS; k++) {
@@ -137,7 +140,7 @@ START_TEST(row_equals_its_decomposition) {
 }
 END_TEST
 
-/* ---- values and gradients recorded from PyTorch: record_ops.py ------------------------------------ */
+/* ---- values and gradients recorded from PyTorch: record_ops.py ------------------------------- */
 
 static const wf_entry *recorded(const wf_file *file, const op_case *row, const char *part, int i) {
     char name[128];
@@ -193,7 +196,7 @@ START_TEST(row_equals_pytorch) {
 }
 END_TEST
 
-/* ---- the table is complete --------------------------------------------------------------------------- */
+/* ---- the table is complete ------------------------------------------------------------------- */
 
 static char *read_text(const char *relative) {
     char path[512];
@@ -261,9 +264,12 @@ START_TEST(every_op_has_a_derivative_or_says_why_not) {
     for (int i = 0; i < wf_op_count(); i++) {
         const wf_op *op = wf_op_at(i);
         int ways = (op->grad != NULL || op->decompose != NULL) + (op->no_grad != NULL);
-        ck_assert_msg(ways == 1, "%s has %s", op->name, ways ? "both" : "no gradient and no reason");
-        ck_assert_msg(op->shape && op->family && *op->family, "%s lacks a shape rule or family", op->name);
-        ck_assert_msg(!op->no_grad || strlen(op->no_grad) > 10, "%s: \"%s\"", op->name, op->no_grad);
+        ck_assert_msg(ways == 1, "%s has %s", op->name,
+                      ways ? "both" : "no gradient and no reason");
+        ck_assert_msg(op->shape && op->family && *op->family, "%s lacks a shape rule or family",
+                      op->name);
+        ck_assert_msg(!op->no_grad || strlen(op->no_grad) > 10, "%s: \"%s\"", op->name,
+                      op->no_grad);
     }
     ck_assert_ptr_null(wf_op_at(-1));
     ck_assert_ptr_null(wf_op_at(wf_op_count()));
@@ -278,7 +284,7 @@ START_TEST(names_of_ops_and_rows_are_unique) {
 }
 END_TEST
 
-/* ---- oracles in plain C, on sizes that PyTorch's recorded rows leave out --------------------------------- */
+/* ---- oracles in plain C, on sizes that PyTorch's recorded rows leave out --------------------- */
 
 static values random_values(int64_t n, uint64_t key) {
     values v = { n, malloc((size_t)n * sizeof(double) + 1) };
@@ -292,23 +298,28 @@ static values naive_product(values a, values b, int64_t m, int64_t n, int64_t k)
     ck_assert_ptr_nonnull(c.data);
     for (int64_t i = 0; i < m; i++)
         for (int64_t l = 0; l < k; l++)
-            for (int64_t j = 0; j < n; j++) c.data[i * n + j] += a.data[i * k + l] * b.data[l * n + j];
+            for (int64_t j = 0; j < n; j++)
+                c.data[i * n + j] += a.data[i * k + l] * b.data[l * n + j];
     return c;
 }
 
 static const int64_t product_sizes[][3] = { /* m, n, k */
-    { 1, 1, 1 },    { 1, 513, 7 },   { 513, 1, 7 },   { 2, 2, 1025 }, { 3, 16, 5 },   { 6, 64, 512 },
-    { 7, 65, 513 }, { 65, 129, 33 }, { 129, 65, 64 }, { 5, 5, 0 },    { 240, 64, 64 }, { 13, 1030, 3 },
-    { 8, 16, 4 },   { 12, 8, 256 },  { 97, 101, 103 }
+                                            { 1, 1, 1 },    { 1, 513, 7 },   { 513, 1, 7 },
+                                            { 2, 2, 1025 }, { 3, 16, 5 },    { 6, 64, 512 },
+                                            { 7, 65, 513 }, { 65, 129, 33 }, { 129, 65, 64 },
+                                            { 5, 5, 0 },    { 240, 64, 64 }, { 13, 1030, 3 },
+                                            { 8, 16, 4 },   { 12, 8, 256 },  { 97, 101, 103 }
 };
 
 START_TEST(matmul_equals_three_loops) {
     const int64_t *size = product_sizes[_i], m = size[0], n = size[1], k = size[2];
-    values a = random_values(m * k, 1), b = random_values(k * n, 2), c = naive_product(a, b, m, n, k);
+    values a = random_values(m * k, 1), b = random_values(k * n, 2),
+           c = naive_product(a, b, m, n, k);
     for (wf_dtype real = WF_F32; real <= WF_F64; real++) {
         wf_graph *g = new_graph(real);
         values got;
-        wf_tensor *x = param_of(g, "a", SHAPE(m, k), a.data), *y = param_of(g, "b", SHAPE(k, n), b.data);
+        wf_tensor *x = param_of(g, "a", SHAPE(m, k), a.data),
+                  *y = param_of(g, "b", SHAPE(k, n), b.data);
         evaluate((wf_tensor *[]){ wf_matmul(x, y) }, 1, 2, false, &got);
         double error = distance(got, c), bound = real == WF_F32 ? 2e-6 : 1e-14;
         ck_assert_msg(error <= bound, "%s: %g", wf_dtype_name(real), error);
@@ -319,14 +330,16 @@ START_TEST(matmul_equals_three_loops) {
 }
 END_TEST
 
-/* A row's result must not depend on how many rows there are: a sentence alone equals itself in a batch. */
+/* A row's result must not depend on how many rows there are: a sentence alone equals itself in a
+ * batch. */
 START_TEST(matmul_rows_do_not_depend_on_their_neighbours) {
     const int64_t *size = product_sizes[_i], m = size[0], n = size[1], k = size[2];
     values a = random_values(m * k, 3), b = random_values(k * n, 4);
     for (wf_dtype real = WF_F32; real <= WF_F64; real++) {
         wf_graph *g = new_graph(real);
         values got[2];
-        wf_tensor *x = param_of(g, "a", SHAPE(m, k), a.data), *y = param_of(g, "b", SHAPE(k, n), b.data);
+        wf_tensor *x = param_of(g, "a", SHAPE(m, k), a.data),
+                  *y = param_of(g, "b", SHAPE(k, n), b.data);
         wf_tensor *last = wf_slice(x, 0, m - 1, WF_END);
         evaluate((wf_tensor *[]){ wf_matmul(x, y), wf_matmul(last, y) }, 2, 1, false, got);
         ck_assert_mem_eq(got[0].data + (m - 1) * n, got[1].data, (size_t)n * sizeof(double));
@@ -342,15 +355,17 @@ static const struct {
     wf_tensor *(*op)(wf_tensor *);
     double (*reference)(double);
 } functions[] = {
-    { "exp", wf_exp, exp },   { "log", wf_log, log },    { "sin", wf_sin, sin },
-    { "cos", wf_cos, cos },   { "tanh", wf_tanh, tanh }, { "erf", wf_erf, erf },
+    { "exp", wf_exp, exp },    { "log", wf_log, log },    { "sin", wf_sin, sin },
+    { "cos", wf_cos, cos },    { "tanh", wf_tanh, tanh }, { "erf", wf_erf, erf },
     { "sqrt", wf_sqrt, sqrt }, { "abs", wf_abs, fabs },
 };
 
-/* Zeros, infinities, NaN, the largest and the smallest: as libm has them; what is below the smallest normal number
- * may be flushed to zero. */
+/* Zeros, infinities, NaN, the largest and the smallest: as libm has them; what is below the
+ * smallest normal number may be flushed to zero. */
 START_TEST(functions_behave_at_the_edges) {
-    double edge[] = { 0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-30, -1e-30, 1e4, -1e4, 88, -88, 5, -5 };
+    double edge[] = {
+        0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-30, -1e-30, 1e4, -1e4, 88, -88, 5, -5
+    };
     for (wf_dtype real = WF_F32; real <= WF_F64; real++) {
         wf_graph *g = new_graph(real);
         values got;
@@ -360,11 +375,13 @@ START_TEST(functions_behave_at_the_edges) {
             double at = real == WF_F32 ? (float)edge[i] : edge[i];
             double want = functions[_i].reference(at), have = got.data[i];
             if (real == WF_F32) want = (float)want;
-            double bound = real == WF_F32 ? 1e-6 : 1e-14, least = real == WF_F32 ? FLT_MIN : DBL_MIN;
+            double bound = real == WF_F32 ? 1e-6 : 1e-14,
+                   least = real == WF_F32 ? FLT_MIN : DBL_MIN;
             ck_assert_msg(have == want || (isnan(have) && isnan(want)) ||
-                              fabs(have - want) <= bound * fabs(want) || (have == 0 && fabs(want) < least),
-                          "%s(%g) in %s: %.17g, not %.17g", functions[_i].name, at, wf_dtype_name(real),
-                          have, want);
+                              fabs(have - want) <= bound * fabs(want) ||
+                              (have == 0 && fabs(want) < least),
+                          "%s(%g) in %s: %.17g, not %.17g", functions[_i].name, at,
+                          wf_dtype_name(real), have, want);
         }
         free_values(&got, 1);
         end_graph(g);
@@ -384,7 +401,8 @@ Suite *ops_suite(void) {
     suite_add_tcase(s, rows("shapes", row_gives_its_shape, op_case_count));
     suite_add_tcase(s, rows("failures", row_fails_with_its_message, failing_case_count));
     suite_add_tcase(s, rows("layouts", row_takes_any_layout, op_case_count));
-    suite_add_tcase(s, rows("threads", row_has_the_same_bits_on_any_number_of_threads, op_case_count));
+    suite_add_tcase(s,
+                    rows("threads", row_has_the_same_bits_on_any_number_of_threads, op_case_count));
     suite_add_tcase(s, rows("f32", row_in_f32_agrees_with_f64, op_case_count));
     suite_add_tcase(s, rows("decompositions", row_equals_its_decomposition, op_case_count));
     suite_add_tcase(s, rows("pytorch", row_equals_pytorch, op_case_count));

@@ -1,6 +1,7 @@
-/* tests/test_plan.c - plans: what they need, feeding anything, extents, updates, memory, dropout, profiles.
+/* tests/test_plan.c - plans: what they need, feeding anything, extents, updates, several at once.
  *
- * Not here: recording (test_graph.c), the caches of a generation (test_state.c). */
+ * Not here: recording (test_graph.c), memory, dropout and profiles (test_run.c), the caches of a
+ * generation (test_state.c). */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -8,21 +9,25 @@
 #include "support.h"
 
 static wf_plan *plan_of(wf_tensor *const *fetch, int n_fetch, wf_tensor *const *feed, int n_feed) {
-    return wf_plan_new(fetch[0]->graph, &(wf_plan_options){ .fetch = fetch, .n_fetch = n_fetch,
-                                                            .feed = feed, .n_feed = n_feed });
+    return wf_plan_new(
+        fetch[0]->graph,
+        &(wf_plan_options){ .fetch = fetch, .n_fetch = n_fetch, .feed = feed, .n_feed = n_feed });
 }
 
-static wf_tensor *total(wf_tensor *x) { return wf_sum(x, WF_ALL_AXES, false); }
+static wf_tensor *total(wf_tensor *x) {
+    return wf_sum(x, WF_ALL_AXES, false);
+}
 
 #define assert_run(p) ck_assert_msg(wf_run(p), "%s", wf_plan_error(p))
 #define assert_fed(p, t, ...) ck_assert_msg(wf_feed(p, t, (__VA_ARGS__)), "%s", wf_plan_error(p))
 #define assert_fetched(p, t, out) ck_assert_msg(wf_fetch(p, t, out), "%s", wf_plan_error(p))
 
-/* ---- what a plan needs ---------------------------------------------------------------------------------- */
+/* ---- what a plan needs ----------------------------------------------------------------------- */
 
 START_TEST(a_missing_feed_is_named) {
     wf_graph *g = new_graph(WF_F32);
-    wf_tensor *a = wf_input(g, "source", WF_F32, SHAPE(2)), *b = wf_input(g, "target", WF_F32, SHAPE(2));
+    wf_tensor *a = wf_input(g, "source", WF_F32, SHAPE(2)),
+              *b = wf_input(g, "target", WF_F32, SHAPE(2));
     wf_tensor *y = wf_add(a, b);
     wf_plan *p = plan_of(&y, 1, &a, 1);
     ck_assert(!wf_plan_ok(p) && !wf_run(p));
@@ -69,11 +74,13 @@ START_TEST(only_what_is_fetched_is_needed) {
 }
 END_TEST
 
-static const char *const bad_options[] = { "fetch", "another graph", "NULL", "NULL", "twice", "'w'", "another graph" };
+static const char *const bad_options[] = { "fetch", "another graph", "NULL",         "NULL",
+                                           "twice", "'w'",           "another graph" };
 
 START_TEST(bad_options_are_told) {
     wf_graph *g = new_graph(WF_F32), *h = new_graph(WF_F32);
-    wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_zeros()), *y = wf_neg(w), *in = wf_input(g, "in", WF_F32, SHAPE(2));
+    wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_zeros()), *y = wf_neg(w),
+              *in = wf_input(g, "in", WF_F32, SHAPE(2));
     wf_tensor *stranger = wf_param(h, "s", SHAPE(2), wf_init_zeros()), *none = NULL;
     wf_tensor *twice[] = { in, in };
     const wf_plan_options options[] = {
@@ -97,8 +104,10 @@ END_TEST
 /* Inputs, leaves, constants, fed tensors and views may be fetched, each as it is. */
 START_TEST(anything_can_be_fetched) {
     wf_graph *g = new_graph(WF_F32);
-    wf_tensor *w = wf_param(g, "w", SHAPE(2, 3), wf_init_constant(2)), *in = wf_input(g, "in", WF_F32, SHAPE(2, 3));
-    wf_tensor *turned = wf_transpose(in, 0, 1), *c = wf_constant(g, 7), *y = wf_mul(wf_transpose(w, 0, 1), turned);
+    wf_tensor *w = wf_param(g, "w", SHAPE(2, 3), wf_init_constant(2)),
+              *in = wf_input(g, "in", WF_F32, SHAPE(2, 3));
+    wf_tensor *turned = wf_transpose(in, 0, 1), *c = wf_constant(g, 7),
+              *y = wf_mul(wf_transpose(w, 0, 1), turned);
     wf_tensor *fetch[] = { w, in, turned, c, y, y };
     wf_plan *p = plan_of(fetch, 6, &in, 1);
     float data[] = { 1, 2, 3, 4, 5, 6 }, out[6], seven;
@@ -126,7 +135,8 @@ END_TEST
 /* A fed tensor stands for everything beneath it. */
 START_TEST(anything_computed_can_be_fed) {
     wf_graph *g = new_graph(WF_F32);
-    wf_tensor *in = wf_input(g, "in", WF_F32, SHAPE(2, 2)), *h = wf_exp(in), *turned = wf_transpose(h, 0, 1);
+    wf_tensor *in = wf_input(g, "in", WF_F32, SHAPE(2, 2)), *h = wf_exp(in),
+              *turned = wf_transpose(h, 0, 1);
     wf_tensor *y = wf_add(wf_neg(turned), h);
     wf_tensor *feed[] = { turned, h };
     wf_plan *p = plan_of(&y, 1, feed, 2);
@@ -150,7 +160,8 @@ END_TEST
 
 START_TEST(a_failed_run_is_followed_by_a_good_one) {
     wf_graph *g = new_graph(WF_F32);
-    wf_tensor *table = wf_param(g, "table", SHAPE(3, 2), wf_init_constant(1)), *ids = wf_input(g, "ids", WF_I32, SHAPE(2));
+    wf_tensor *table = wf_param(g, "table", SHAPE(3, 2), wf_init_constant(1)),
+              *ids = wf_input(g, "ids", WF_I32, SHAPE(2));
     const char *top = wf_scope(g, "src_embedding");
     wf_tensor *y = wf_embedding(table, ids);
     wf_scope(g, top);
@@ -173,37 +184,42 @@ START_TEST(a_failed_run_is_followed_by_a_good_one) {
 }
 END_TEST
 
-/* ---- extents -------------------------------------------------------------------------------------------------- */
+/* ---- extents --------------------------------------------------------------------------------- */
 
 static wf_tensor *model_of_rows(wf_graph *g, wf_tensor **x) {
     int64_t B = wf_extent(g, "B", 600), T = wf_extent(g, "T", 40);
-    *x = wf_input(g, "x", wf_real(g), SHAPE(B, T, 4));                            /* [B, T, 4] */
+    *x = wf_input(g, "x", wf_real(g), SHAPE(B, T, 4)); /* [B, T, 4] */
     double data[16];
     for (int i = 0; i < 16; i++) data[i] = number(5, (uint64_t)i) - 0.5;
     wf_tensor *w = param_of(g, "w", SHAPE(4, 4), data);
-    wf_tensor *h = wf_tanh(wf_matmul(*x, w));                                       /* [B, T, 4] */
-    wf_tensor *heads = wf_reshape(h, 4, (int64_t[]){ WF_KEEP, WF_KEEP, 2, WF_REST }); /* [B, T, 2, 2] */
-    heads = wf_permute(heads, (int[]){ 0, 2, 1, 3 });                               /* [B, 2, T, 2] */
-    wf_tensor *a = wf_attention(heads, heads, heads, NULL, &(wf_attention_options){ .causal = true });
-    a = wf_reshape(wf_permute(a, (int[]){ 0, 2, 1, 3 }), 3, (int64_t[]){ WF_KEEP, WF_KEEP, WF_REST });
-    return wf_add(a, h);                                                            /* [B, T, 4] */
+    wf_tensor *h = wf_tanh(wf_matmul(*x, w)); /* [B, T, 4] */
+    wf_tensor *heads =
+        wf_reshape(h, 4, (int64_t[]){ WF_KEEP, WF_KEEP, 2, WF_REST }); /* [B, T, 2, 2] */
+    heads = wf_permute(heads, (int[]){ 0, 2, 1, 3 });                  /* [B, 2, T, 2] */
+    wf_tensor *a =
+        wf_attention(heads, heads, heads, NULL, &(wf_attention_options){ .causal = true });
+    a = wf_reshape(wf_permute(a, (int[]){ 0, 2, 1, 3 }), 3,
+                   (int64_t[]){ WF_KEEP, WF_KEEP, WF_REST });
+    return wf_add(a, h); /* [B, T, 4] */
 }
 
 static float *rows_of(int64_t b, int64_t t) {
     float *data = malloc((size_t)(b * t * 4) * sizeof *data);
     ck_assert_ptr_nonnull(data);
     for (int64_t i = 0; i < b; i++)
-        for (int64_t k = 0; k < t * 4; k++) data[i * t * 4 + k] = (float)number(6 + (uint64_t)i, (uint64_t)k);
+        for (int64_t k = 0; k < t * 4; k++)
+            data[i * t * 4 + k] = (float)number(6 + (uint64_t)i, (uint64_t)k);
     return data;
 }
 
-/* Sizes in any order, more of them than a plan remembers; each row keeps its bits in every batch. */
+/* Sizes in any order, more of them than a plan remembers; a row keeps its bits in every batch. */
 START_TEST(extents_are_bound_again_and_again) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x, *y = model_of_rows(g, &x), *mean = wf_mean(y, WF_ALL_AXES, false);
     wf_plan *p = plan_of((wf_tensor *[]){ y, mean }, 2, &x, 1);
-    static const int64_t size[][2] = { { 1, 7 }, { 3, 7 }, { 1, 1 }, { 600, 7 }, { 2, 9 }, { 5, 7 }, { 4, 7 },
-                                       { 9, 7 }, { 8, 7 }, { 7, 7 }, { 6, 7 },  { 3, 7 }, { 1, 7 } };
+    static const int64_t size[][2] = { { 1, 7 }, { 3, 7 }, { 1, 1 }, { 600, 7 }, { 2, 9 },
+                                       { 5, 7 }, { 4, 7 }, { 9, 7 }, { 8, 7 },   { 7, 7 },
+                                       { 6, 7 }, { 3, 7 }, { 1, 7 } };
     float *first = NULL;
     for (int i = 0; i < COUNT_OF(size); i++) {
         int64_t b = size[i][0], t = size[i][1];
@@ -217,7 +233,8 @@ START_TEST(extents_are_bound_again_and_again) {
         double sum = 0;
         for (int64_t k = 0; k < b * t * 4; k++) sum += out[k];
         ck_assert_double_eq_tol(average, sum / (double)(b * t * 4), 1e-6);
-        if (!first) first = malloc(7 * 4 * sizeof *first), memcpy(first, out, 7 * 4 * sizeof *first);
+        if (!first)
+            first = malloc(7 * 4 * sizeof *first), memcpy(first, out, 7 * 4 * sizeof *first);
         if (t == 7) ck_assert_mem_eq(first, out, 7 * 4 * sizeof *first);
         free(data), free(out);
     }
@@ -254,13 +271,14 @@ START_TEST(bad_bindings_are_told) {
 }
 END_TEST
 
-/* ---- updates --------------------------------------------------------------------------------------------------------- */
+/* ---- updates --------------------------------------------------------------------------------- */
 
 /* assign runs after every other reader of its leaf, views and updates included, and once. */
 START_TEST(updates_run_last) {
     wf_graph *g = new_graph(WF_F32);
-    wf_tensor *w = wf_param(g, "w", SHAPE(2, 2), wf_init_constant(1)), *v = wf_buffer(g, "v", WF_F32, SHAPE(2, 2), wf_init_zeros());
-    wf_tensor *first = wf_assign(w, wf_add(w, w));      /* recorded before other readers of w */
+    wf_tensor *w = wf_param(g, "w", SHAPE(2, 2), wf_init_constant(1)),
+              *v = wf_buffer(g, "v", WF_F32, SHAPE(2, 2), wf_init_zeros());
+    wf_tensor *first = wf_assign(w, wf_add(w, w)); /* recorded before other readers of w */
     wf_tensor *second = wf_assign(v, wf_transpose(w, 0, 1));
     wf_tensor *view = wf_slice(w, 0, 1, 2), *y = wf_scale(view, 10);
     wf_tensor *fetch[] = { first, second, y, view };
@@ -295,7 +313,8 @@ END_TEST
 
 START_TEST(a_failed_run_updates_nothing) {
     wf_graph *g = new_graph(WF_F32);
-    wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_constant(1)), *x = wf_input(g, "x", WF_F32, SHAPE(2));
+    wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_constant(1)),
+              *x = wf_input(g, "x", WF_F32, SHAPE(2));
     wf_tensor *loss = wf_check_finite(total(wf_log(x)), "the loss");
     wf_tensor *fetch[] = { wf_assign(w, wf_neg(w)), loss };
     wf_plan *p = plan_of(fetch, 2, &x, 1);
@@ -314,159 +333,20 @@ END_TEST
 
 START_TEST(leaves_are_shared_by_plans) {
     wf_graph *g = new_graph(WF_F32);
-    wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_constant(3)), *y = wf_neg(w), *step = wf_assign(w, wf_scale(w, 2));
+    wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_constant(3)), *y = wf_neg(w),
+              *step = wf_assign(w, wf_scale(w, 2));
     wf_plan *look = plan_of(&y, 1, NULL, 0), *train = plan_of(&step, 1, NULL, 0);
     float out[2];
-    ck_assert(wf_run(look) && wf_run(train) && wf_run(look) && wf_fetch(look, y, out) && out[0] == -6);
-    ck_assert(wf_write(w, (float[]){ 5, 5 }, 8) && wf_run(look) && wf_fetch(look, y, out) && out[0] == -5);
+    ck_assert(wf_run(look) && wf_run(train) && wf_run(look) && wf_fetch(look, y, out) &&
+              out[0] == -6);
+    ck_assert(wf_write(w, (float[]){ 5, 5 }, 8) && wf_run(look) && wf_fetch(look, y, out) &&
+              out[0] == -5);
     wf_plan_free(look), wf_plan_free(train);
     end_graph(g);
 }
 END_TEST
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------- */
-
-START_TEST(a_chain_needs_two_buffers) {
-    wf_graph *g = new_graph(WF_F32);
-    enum { N = 1000, DEEP = 100 };
-    wf_tensor *x = wf_param(g, "x", SHAPE(N), wf_init_uniform(1)), *y = x;
-    for (int i = 0; i < DEEP; i++) y = i % 2 ? wf_neg(y) : wf_sin(y);
-    wf_plan *p = plan_of(&y, 1, NULL, 0);
-    ck_assert_uint_gt(wf_plan_memory(p), 0);
-    ck_assert_uint_le(wf_plan_memory(p), 2 * (N * 4 + 256));
-    wf_plan_free(p);
-    end_graph(g);
-}
-END_TEST
-
-START_TEST(views_need_no_memory) {
-    wf_graph *g = new_graph(WF_F32);
-    wf_tensor *x = wf_param(g, "x", SHAPE(64, 64), wf_init_uniform(1));
-    wf_tensor *y = wf_slice(wf_transpose(wf_unsqueeze(x, WF_AXIS(0)), 1, 2), 1, 3, 60), *s = total(y);
-    wf_plan *p = plan_of(&s, 1, NULL, 0);
-    ck_assert_uint_le(wf_plan_memory(p), 64 * 64 * 4); /* a copy at most, for a sum that wants rows */
-    wf_plan_free(p);
-    end_graph(g);
-}
-END_TEST
-
-typedef wf_tensor *(*maker)(wf_tensor *, wf_tensor *);
-static wf_tensor *make_turn(wf_tensor *a, wf_tensor *b) { return wf_add(wf_transpose(a, 0, 1), b); }
-static wf_tensor *make_part(wf_tensor *a, wf_tensor *b) { return wf_mul(wf_slice(a, 0, 1, 2), b); }
-static wf_tensor *make_row(wf_tensor *a, wf_tensor *b) { return wf_sub(a, wf_sum(b, WF_AXIS(0), true)); }
-static wf_tensor *make_joined(wf_tensor *a, wf_tensor *b) {
-    return wf_slice(wf_concat((wf_tensor *[]){ a, b }, 2, 1), 1, 3, 8);
-}
-static wf_tensor *make_flat(wf_tensor *a, wf_tensor *b) {
-    wf_tensor *flat = wf_reshape(wf_transpose(a, 0, 1), 1, (int64_t[]){ WF_REST });
-    return wf_maximum(b, wf_reshape(flat, 2, (int64_t[]){ 5, 5 }));
-}
-static wf_tensor *make_squashed(wf_tensor *a, wf_tensor *b) { return wf_tanh(wf_matmul(a, b)); }
-static wf_tensor *make_soft(wf_tensor *a, wf_tensor *b) { return wf_add(wf_softmax(a, NULL, false), wf_sin(b)); }
-static wf_tensor *make_negative(wf_tensor *a, wf_tensor *b) { return (void)b, wf_neg(a); }
-static const maker makers[] = { wf_add,   wf_mul,    make_turn,     make_part, make_row,
-                                make_flat, make_joined, make_squashed, make_soft, make_negative };
-
-enum { NODES = 40 };
-static int random_graph(wf_graph *g, uint64_t key, wf_tensor **t) {
-    int n = 0;
-    for (; n < 3; n++) {
-        char name[2] = { (char)('a' + n), 0 };
-        t[n] = wf_param(g, name, SHAPE(5, 5), wf_init_uniform(1));
-    }
-    for (; n < NODES; n++) { /* near operands, so that lifetimes end */
-        int a = n - 1 - (int)(number(key, (uint64_t)(3 * n)) * (n < 8 ? n : 8));
-        int b = n - 1 - (int)(number(key, (uint64_t)(3 * n + 1)) * (n < 8 ? n : 8));
-        t[n] = makers[(int)(number(key, (uint64_t)(3 * n + 2)) * COUNT_OF(makers))](t[a], t[b]);
-    }
-    return n;
-}
-
-/* Reused memory, values overwritten in place and views never show: fetching one value gives the bits that it has
- * when all are fetched, and nothing may be overwritten. Gradients too. */
-START_TEST(memory_reuse_never_shows) {
-    wf_graph *g = new_graph(WF_F64);
-    wf_tensor *t[NODES + 3];
-    int n = random_graph(g, 1000 + (uint64_t)_i, t);
-    ck_assert_msg(wf_ok(g), "%s", wf_error(g));
-    wf_tensor *loss = total(wf_tanh(t[n - 1]));
-    ck_assert(wf_grad(loss, t, 3, t + n));
-    n += 3;
-    values all[NODES + 3], one;
-    evaluate(t, n, 1, false, all);
-    for (int i = 3; i < n; i += i < NODES - 1 ? 3 : 1) {
-        evaluate(&t[i], 1, 1 + i % 3, false, &one);
-        ck_assert_msg(same_bits(one, all[i]), "node %d (%s) alone differs by %g", i, t[i]->op->name,
-                      distance(one, all[i]));
-        free_values(&one, 1);
-    }
-    evaluate(&t[n - 1], 1, 1, false, &one);
-    free_values(&one, 1), free_values(all, n);
-    end_graph(g);
-}
-END_TEST
-
-/* ---- dropout -------------------------------------------------------------------------------------------------------------- */
-
-static double *dropped(wf_tensor *y, uint64_t step, uint32_t micro_batch, bool training) {
-    wf_plan *p = wf_plan_new(y->graph, &(wf_plan_options){ .fetch = &y, .n_fetch = 1, .training = training });
-    wf_random_step(p, step, micro_batch);
-    assert_run(p);
-    double *data = plan_values(p, y, NULL);
-    wf_plan_free(p);
-    return data;
-}
-
-START_TEST(dropout_is_a_function_of_its_place) {
-    enum { N = 20000 };
-    wf_graph *g = new_graph(WF_F32);
-    wf_tensor *x = wf_param(g, "x", SHAPE(N), wf_init_constant(1));
-    wf_tensor *y = wf_dropout(x, 0.25, "a"), *again = wf_dropout(x, 0.25, "a"), *other = wf_dropout(x, 0.25, "b");
-    double *d[] = { dropped(y, 3, 0, true),     dropped(again, 3, 0, true), dropped(y, 3, 0, true),
-                    dropped(other, 3, 0, true), dropped(y, 4, 0, true),     dropped(y, 3, 1, true),
-                    dropped(y, 3, 0, false) };
-    int kept = 0;
-    for (int i = 0; i < N; i++) {
-        ck_assert(d[0][i] == 0 || fabs(d[0][i] - 1 / 0.75) < 1e-6);
-        ck_assert(d[6][i] == 1);
-        kept += d[0][i] != 0;
-    }
-    ck_assert_double_eq_tol(kept / (double)N, 0.75, 0.015);
-    for (int i = 1; i < 6; i++) ck_assert_int_eq(memcmp(d[0], d[i], N * sizeof(double)) == 0, i < 3);
-    for (int i = 0; i < COUNT_OF(d); i++) free(d[i]);
-    end_graph(g);
-}
-END_TEST
-
-/* ---- profiles ---------------------------------------------------------------------------------------------------------------- */
-
-START_TEST(a_profile_counts) {
-    wf_graph *g = new_graph(WF_F32);
-    wf_tensor *a = wf_param(g, "a", SHAPE(6, 8), wf_init_uniform(1)), *b = wf_param(g, "b", SHAPE(8, 10), wf_init_uniform(1));
-    wf_tensor *c = wf_matmul(a, b), *y = wf_relu(c);
-    wf_plan *p = plan_of(&y, 1, NULL, 0);
-    wf_step step;
-    assert_run(p);
-    wf_profile(p, true);
-    for (int i = 0; i < 3; i++) assert_run(p);
-    wf_profile(p, false);
-    assert_run(p);
-    ck_assert_int_eq(wf_step_count(p), 2);
-    ck_assert(wf_step_at(p, 0, &step) && step.node == c && step.op == c->op);
-    ck_assert_int_eq(step.runs, 3);
-    ck_assert_double_eq(step.flops, 2 * 6 * 8 * 10);
-    ck_assert_double_eq(step.bytes, 4 * (6 * 8 + 8 * 10 + 6 * 10));
-    ck_assert(step.seconds > 0 && step.seconds < 1 && step.tasks >= 1 && step.size == 240);
-    ck_assert(wf_step_at(p, 1, &step) && step.node == y);
-    ck_assert(!wf_step_at(p, 2, &step) && !wf_step_at(p, -1, &step));
-    wf_profile(p, true);
-    ck_assert(wf_step_at(p, 0, &step) && step.runs == 0 && step.seconds == 0);
-    wf_plan_free(p);
-    end_graph(g);
-}
-END_TEST
-
-/* ---- threads ------------------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 typedef struct user {
     pthread_t thread;
@@ -482,8 +362,8 @@ static void *use(void *arg) {
     float *out = malloc(u->bytes);
     u->ok = out != NULL;
     for (int i = 0; u->ok && i < 50; i++)
-        u->ok = wf_feed(u->plan, u->x, u->data) && wf_run(u->plan) && wf_fetch(u->plan, u->y, out) &&
-                memcmp(out, u->want, u->bytes) == 0;
+        u->ok = wf_feed(u->plan, u->x, u->data) && wf_run(u->plan) &&
+                wf_fetch(u->plan, u->y, out) && memcmp(out, u->want, u->bytes) == 0;
     free(out);
     return NULL;
 }
@@ -499,12 +379,15 @@ START_TEST(plans_run_side_by_side) {
     ck_assert(want && pool);
     for (int i = 0; i < USERS; i++) {
         u[i] = (user){ .x = x, .y = y, .data = data, .want = want, .bytes = BYTES };
-        u[i].plan = wf_plan_new(g, &(wf_plan_options){ .fetch = &y, .n_fetch = 1, .feed = &x, .n_feed = 1,
-                                                       .pool = i % 2 ? pool : NULL });
+        u[i].plan = wf_plan_new(
+            g,
+            &(wf_plan_options){
+                .fetch = &y, .n_fetch = 1, .feed = &x, .n_feed = 1, .pool = i % 2 ? pool : NULL });
         ck_assert(wf_bind(u[i].plan, "B", B) && wf_bind(u[i].plan, "T", T));
     }
     ck_assert(wf_feed(u[0].plan, x, data) && wf_run(u[0].plan) && wf_fetch(u[0].plan, y, want));
-    for (int i = 0; i < USERS; i++) ck_assert_int_eq(pthread_create(&u[i].thread, NULL, use, &u[i]), 0);
+    for (int i = 0; i < USERS; i++)
+        ck_assert_int_eq(pthread_create(&u[i].thread, NULL, use, &u[i]), 0);
     for (int i = 0; i < USERS; i++) pthread_join(u[i].thread, NULL);
     for (int i = 0; i < USERS; i++) {
         ck_assert_msg(u[i].ok, "user %d: %s", i, wf_plan_error(u[i].plan));
@@ -517,8 +400,8 @@ END_TEST
 
 Suite *plan_suite(void) {
     Suite *s = suite_create("plan");
-    TCase *needs = tcase_create("needs"), *extents = tcase_create("extents"), *updates = tcase_create("updates");
-    TCase *memory = tcase_create("memory"), *rest = tcase_create("running");
+    TCase *needs = tcase_create("needs"), *extents = tcase_create("extents");
+    TCase *updates = tcase_create("updates"), *threads = tcase_create("threads");
     tcase_add_test(needs, a_missing_feed_is_named);
     tcase_add_test(needs, only_what_is_fetched_is_needed);
     tcase_add_loop_test(needs, bad_options_are_told, 0, COUNT_OF(bad_options));
@@ -531,13 +414,9 @@ Suite *plan_suite(void) {
     tcase_add_test(updates, two_updates_of_one_leaf_are_refused);
     tcase_add_test(updates, a_failed_run_updates_nothing);
     tcase_add_test(updates, leaves_are_shared_by_plans);
-    tcase_add_test(memory, a_chain_needs_two_buffers);
-    tcase_add_test(memory, views_need_no_memory);
-    tcase_add_loop_test(memory, memory_reuse_never_shows, 0, 60);
-    tcase_add_test(rest, dropout_is_a_function_of_its_place);
-    tcase_add_test(rest, a_profile_counts);
-    tcase_add_test(rest, plans_run_side_by_side);
-    TCase *cases[] = { needs, extents, updates, memory, rest };
-    for (int i = 0; i < COUNT_OF(cases); i++) tcase_set_timeout(cases[i], 60), suite_add_tcase(s, cases[i]);
+    tcase_add_test(threads, plans_run_side_by_side);
+    TCase *cases[] = { needs, extents, updates, threads };
+    for (int i = 0; i < COUNT_OF(cases); i++)
+        tcase_set_timeout(cases[i], 60), suite_add_tcase(s, cases[i]);
     return s;
 }

@@ -1,7 +1,7 @@
 /* tests/test_state.c - states: rows cached while a sequence is generated, token by token.
  *
- * The graph is a small causal attention whose keys and values pass through caches: step by step with a state it
- * must give what it gives for the whole sequence at once without one. */
+ * The graph is a small causal attention whose keys and values pass through caches: step by step
+ * with a state it must give what it gives for the whole sequence at once without one. */
 #include "suites.h"
 #include "support.h"
 
@@ -19,32 +19,38 @@ static void open_little(little *l) {
     wf_extent(g, "P", MAX_TIME);
     for (int i = 0; i < D * D; i++) data[i] = number(3, (uint64_t)i) - 0.5;
     for (int i = 0; i < (MAX_TIME + 2) * D; i++) rows[i] = number(4, (uint64_t)i);
-    wf_tensor *table = param_of(g, "position", SHAPE(MAX_TIME + 2, D), rows), *w = param_of(g, "w", SHAPE(D, D), data);
-    l->x = wf_input(g, "x", WF_F32, SHAPE(B, T, D));                                  /* [B, T, D] */
-    l->positions = wf_arange(l->x, 1);                                                /* [T] */
+    wf_tensor *table = param_of(g, "position", SHAPE(MAX_TIME + 2, D), rows),
+              *w = param_of(g, "w", SHAPE(D, D), data);
+    l->x = wf_input(g, "x", WF_F32, SHAPE(B, T, D)); /* [B, T, D] */
+    l->positions = wf_arange(l->x, 1);               /* [T] */
     wf_tensor *h = wf_add(l->x, wf_embedding(table, l->positions));
-    wf_tensor *k = wf_cache(wf_matmul(h, w), 1), *v = wf_cache(h, 1);                 /* [B, P+T, D] */
-    l->y = wf_attention(h, k, v, NULL, &(wf_attention_options){ .causal = true });    /* [B, T, D] */
+    wf_tensor *k = wf_cache(wf_matmul(h, w), 1), *v = wf_cache(h, 1);              /* [B, P+T, D] */
+    l->y = wf_attention(h, k, v, NULL, &(wf_attention_options){ .causal = true }); /* [B, T, D] */
     l->loss = wf_sum(l->y, WF_ALL_AXES, false);
     ck_assert_msg(wf_grad(l->loss, &w, 1, &l->grad), "%s", wf_error(g));
 }
 
 static wf_plan *plan_with(little *l, bool with_state) {
     wf_tensor *fetch[] = { l->y, l->positions };
-    wf_plan *p = wf_plan_new(l->g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 2, .feed = &l->x, .n_feed = 1,
-                                                       .with_state = with_state });
+    wf_plan *p = wf_plan_new(
+        l->g,
+        &(wf_plan_options){
+            .fetch = fetch, .n_fetch = 2, .feed = &l->x, .n_feed = 1, .with_state = with_state });
     ck_assert_msg(wf_plan_ok(p), "%s", wf_plan_error(p));
     return p;
 }
 
 /* x of row b at time t */
-static float element(int b, int t, int i) { return (float)number(50 + (uint64_t)b, (uint64_t)(t * D + i)) - 0.5f; }
+static float element(int b, int t, int i) {
+    return (float)number(50 + (uint64_t)b, (uint64_t)(t * D + i)) - 0.5f;
+}
 
 static void feed_rows(little *l, wf_plan *p, int batch, const int *row, int from, int n) {
     float data[MAX_BATCH * (MAX_TIME + 1) * D];
     for (int b = 0; b < batch; b++)
         for (int t = 0; t < n; t++)
-            for (int i = 0; i < D; i++) data[(b * n + t) * D + i] = element(row ? row[b] : b, from + t, i);
+            for (int i = 0; i < D; i++)
+                data[(b * n + t) * D + i] = element(row ? row[b] : b, from + t, i);
     ck_assert_msg(wf_bind(p, "B", batch) && wf_bind(p, "T", n), "%s", wf_plan_error(p));
     ck_assert_msg(wf_feed(p, l->x, data), "%s", wf_plan_error(p));
 }
@@ -63,7 +69,8 @@ static wf_state *state_of(little *l, wf_plan *p, int batch) {
     return s;
 }
 
-static void step(little *l, wf_plan *p, wf_state *s, int batch, const int *row, int from, int n, float *out) {
+static void step(little *l, wf_plan *p, wf_state *s, int batch, const int *row, int from, int n,
+                 float *out) {
     ck_assert_msg(wf_bind(p, "P", from), "%s", wf_plan_error(p));
     feed_rows(l, p, batch, row, from, n);
     ck_assert_msg(wf_run_state(p, s) && wf_fetch(p, l->y, out), "%s", wf_plan_error(p));
@@ -77,7 +84,9 @@ static void compare(const float *full, const float *got, int batch, int from, in
 }
 
 /* One at a time, two at a time, a prompt and then one at a time: all as the whole sequence. */
-static const int strides[][MAX_TIME] = { { 1, 1, 1, 1, 1, 1 }, { 2, 2, 2 }, { 4, 1, 1 }, { 6 }, { 1, 3, 2 } };
+static const int strides[][MAX_TIME] = {
+    { 1, 1, 1, 1, 1, 1 }, { 2, 2, 2 }, { 4, 1, 1 }, { 6 }, { 1, 3, 2 }
+};
 
 START_TEST(steps_equal_the_whole) {
     little l;
@@ -130,8 +139,10 @@ START_TEST(rows_are_reordered) {
     step(&l, p, s, 2, (int[]){ 2, 3 }, 3, 1, got);
     whole(&l, 2, (int[]){ 2, 3 }, full);
     compare(full, got, 2, 3, 1);
-    ck_assert(!wf_state_reorder(s, (int32_t[]){ 4 }, 1) && !wf_state_reorder(s, (int32_t[]){ -1 }, 1));
-    ck_assert(!wf_state_reorder(s, (int32_t[]){ 0, 0, 0, 0, 0 }, 5) && !wf_state_reorder(s, NULL, 1));
+    ck_assert(!wf_state_reorder(s, (int32_t[]){ 4 }, 1) &&
+              !wf_state_reorder(s, (int32_t[]){ -1 }, 1));
+    ck_assert(!wf_state_reorder(s, (int32_t[]){ 0, 0, 0, 0, 0 }, 5) &&
+              !wf_state_reorder(s, NULL, 1));
     wf_state_free(s), wf_plan_free(p);
     end_graph(l.g);
 }
@@ -175,8 +186,9 @@ START_TEST(misuse_is_told) {
     feed_rows(&l, p, 2, NULL, 0, 2);
     ck_assert(!wf_run_state(p, s)); /* beyond the last position */
     assert_contains(wf_plan_error(p), "6");
-    wf_plan *gradient = wf_plan_new(l.g, &(wf_plan_options){ .fetch = &l.grad, .n_fetch = 1, .feed = &l.x, .n_feed = 1,
-                                                             .with_state = true });
+    wf_plan *gradient = wf_plan_new(
+        l.g, &(wf_plan_options){
+                 .fetch = &l.grad, .n_fetch = 1, .feed = &l.x, .n_feed = 1, .with_state = true });
     ck_assert(!wf_plan_ok(gradient));
     assert_contains(wf_plan_error(gradient), "gradient");
     wf_plan_free(gradient), wf_state_free(s), wf_plan_free(p), wf_plan_free(plain);

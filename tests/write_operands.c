@@ -1,4 +1,5 @@
-/* tests/write_operands.c - the operands of the table's small rows in one safetensors file, for record_ops.py. */
+/* tests/write_operands.c - the operands of the table's small rows in one safetensors file, for
+ * record_ops.py. */
 #include <stdio.h>
 
 #include "op_cases.h"
@@ -16,8 +17,11 @@ static void add_leaf(book *b, const char *row, const char *part, int i, const wf
     if (!name || !data || b->n == MOST || !wf_read(leaf, data, wf_bytes(leaf))) exit(1);
     snprintf(name, NAME, i < 0 ? "%s/%s" : "%s/%s%d", row, part, i);
     wf_entry *e = &b->entry[b->n++];
-    *e = (wf_entry){ .name = name, .dtype = leaf->dtype == WF_I32 ? "I32" : "F32", .ndim = leaf->ndim,
-                     .data = data, .bytes = wf_bytes(leaf) };
+    *e = (wf_entry){ .name = name,
+                     .dtype = leaf->dtype == WF_I32 ? "I32" : "F32",
+                     .ndim = leaf->ndim,
+                     .data = data,
+                     .bytes = wf_bytes(leaf) };
     memcpy(e->shape, leaf->shape, sizeof e->shape);
 }
 
