@@ -34,7 +34,8 @@ build() {
 
 need compiler meson ninja pkg-config check
 export CK_DEFAULT_TIMEOUT=300
-export ASAN_OPTIONS=abort_on_error=0:detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
+# A small quarantine: Check forks for every test, and a fork copies what its parent holds.
+export ASAN_OPTIONS=abort_on_error=0:detect_leaks=1:quarantine_size_mb=8 UBSAN_OPTIONS=print_stacktrace=1
 sanitized='-Dbuildtype=debugoptimized -Db_lundef=false -Dtests=enabled'
 
 build build -Dtests=enabled
@@ -46,7 +47,7 @@ build build-asan $sanitized -Db_sanitize=address,undefined -Dc_args=-fno-sanitiz
 tests 'address and undefined' build-asan
 
 build build-tsan $sanitized -Db_sanitize=thread
-tests 'thread' build-tsan pool plan
+tests 'thread' build-tsan pool plan run state
 
 printf '\n%s' "$results"
 exit $failed
