@@ -35,7 +35,8 @@ build() {
 need compiler meson ninja pkg-config check
 export CK_DEFAULT_TIMEOUT=300
 # A small quarantine: Check forks for every test, and a fork copies what its parent holds.
-export ASAN_OPTIONS=abort_on_error=0:detect_leaks=1:quarantine_size_mb=8 UBSAN_OPTIONS=print_stacktrace=1
+export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:quarantine_size_mb=16
+export UBSAN_OPTIONS=print_stacktrace=1
 sanitized='-Dbuildtype=debugoptimized -Db_lundef=false -Dtests=enabled'
 
 build build -Dtests=enabled
