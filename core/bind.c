@@ -1,7 +1,7 @@
 /* core/bind.c - a plan's nodes with numbers for their extents: shapes, views, schedule, pointers.
  *
- * A binding is made once per set of extents and remembered. What depends on the position P alone is laid out
- * at P's maximum; from step to step only shapes and pointers are made anew. */
+ * A binding is made once per set of extents and remembered. Its memory is planned at the maximum of the
+ * position P; from step to step the schedule is laid out anew over the same offsets. */
 #include "engine.h"
 
 #include <stdlib.h>
@@ -68,17 +68,20 @@ static bool bind_leaf(wf_plan *p, binding *b, int i) {
                              t->name);
         v->view.shape[a] = b->size[e];
     }
+    size_t bytes;
+    if (!wf_shape_bytes(t->dtype, t->ndim, v->view.shape, &bytes))
+        return plan_fail(p, "'%s' is too large as bound", t->name);
     wf_dense_strides(t->ndim, v->view.shape, v->view.stride);
     v->storage = -1;
     if (!pl->data) return true;
-    return t->kind == WF_INPUT ? add_view_storage(p, b, v, IN_FEED, pl->feed)
-                               : add_view_storage(p, b, v, IN_LEAF, t->id);
+    return pl->feed >= 0 ? add_view_storage(p, b, v, IN_FEED, pl->feed)
+                         : add_view_storage(p, b, v, IN_LEAF, t->id);
 }
 
 /* ---- computed nodes ------------------------------------------------------------------------------------------ */
 
 static void start_exec(wf_plan *p, binding *b, const wf_tensor *t, int64_t position, exec *e) {
-    *e = (exec){ .node = t, .work = -1, .spent = 2 * p->index[t->id] };
+    *e = (exec){ .node = t, .work = -1, .spent = ACCOUNTS * p->index[t->id] };
     e->call = (wf_call){ .op = t->op,
                          .attrs = t->attrs,
                          .graph = p->graph,
@@ -106,6 +109,10 @@ static bool run_shape_rule(wf_plan *p, exec *e) {
     if (!c->op->shape(c)) return plan_fail_at(p, e->node, c->op);
     for (int k = 0; k < c->n_out; k++) {
         bool chosen = false;
+        size_t bytes;
+        if (!wf_shape_bytes(c->out[k].dtype, c->out[k].ndim, c->out[k].shape, &bytes))
+            return plan_fail(p, "%s: the result %s is too large", c->op->name,
+                             wf_show(c, &c->out[k]));
         for (int a = 0; a < c->out[k].ndim; a++) chosen |= c->out[k].stride[a] != 0;
         if (!chosen) wf_dense_strides(c->out[k].ndim, c->out[k].shape, c->out[k].stride);
     }
@@ -144,21 +151,26 @@ static int growing_axis(wf_plan *p, const exec *e) {
  * never row-major by accident and every position is laid out alike. */
 static bool add_slot(wf_plan *p, binding *b, exec *e) {
     wf_view *out = &e->call.out[0];
-    int axis = growing_axis(p, e);
+    bool first = b->n_slots == 0, known = b->n_slots < b->known_slots;
+    if (!reserve((void **)&b->slots, &b->cap_slots, b->n_slots, sizeof *b->slots))
+        return plan_fail(p, "out of memory");
+    slot *s = &b->slots[b->n_slots];
+    int axis = known ? s->axis : growing_axis(p, e);
     if (axis < 1) return axis == 0 ? plan_fail(p, "a cache cannot grow along the batch") : false;
     int64_t shape[WF_MAX_DIMS];
     memcpy(shape, out->shape, sizeof shape);
     shape[axis] = p->graph->extents[0].max + 2;
     wf_dense_strides(out->ndim, shape, out->stride);
-    slot *slots = realloc(b->slots, (size_t)(b->n_slots + 1) * sizeof *slots);
-    if (!slots) return plan_fail(p, "out of memory");
-    b->slots = slots, b->batch = (int)shape[0];
-    slot *s = &slots[b->n_slots];
+    if (first) b->batch = shape[0];
+    if (shape[0] != b->batch || shape[0] > INT32_MAX)
+        return plan_fail(p, "caches of %lld and of %lld rows: a state has one batch",
+                         (long long)b->batch, (long long)shape[0]);
     *s = (slot){ .outer = 1, .rows = (size_t)shape[axis], .inner = wf_dtype_size(out->dtype) };
-    s->used = (size_t)out->shape[axis];
+    s->used = (size_t)out->shape[axis], s->axis = axis;
     for (int a = 1; a < axis; a++) s->outer *= (size_t)shape[a];
     for (int a = axis + 1; a < out->ndim; a++) s->inner *= (size_t)shape[a];
     e->out[0] = add_storage(p, b, IN_STATE, b->n_slots++, 0);
+    if (b->n_slots > b->known_slots) b->known_slots = b->n_slots;
     return e->out[0] >= 0;
 }
 
@@ -167,7 +179,7 @@ static bool give_memory(wf_plan *p, binding *b, exec *e) {
         wf_view *v = &e->call.in[i];
         bool any = (e->call.op->strided | e->call.op->shape_only) >> i & 1;
         if (v->ndim < 0 || any || wf_view_dense(v)) continue;
-        if (!push_copy(p, b, e->spent + 1, v, &e->in[i], &e->in_offset[i])) return false;
+        if (!push_copy(p, b, e->spent + 1 + i, v, &e->in[i], &e->in_offset[i])) return false;
     }
     bool cached = e->call.op->cached && p->with_state;
     for (int k = 0; k < e->call.n_out; k++) {
@@ -186,17 +198,9 @@ static bool keep_fetched(wf_plan *p, binding *b, int i) {
     if (!p->nodes[i].fetched || v->storage < 0 || p->nodes[i].node->kind != WF_COMPUTED)
         return true;
     if (b->storages[v->storage].place != IN_ARENA && p->nodes[i].feed < 0 &&
-        !push_copy(p, b, 2 * i + 1, &v->view, &v->storage, &v->offset))
+        !push_copy(p, b, ACCOUNTS * i, &v->view, &v->storage, &v->offset))
         return false;
     b->storages[v->storage].pinned |= b->storages[v->storage].place == IN_ARENA;
-    return true;
-}
-
-static bool operands_there(wf_plan *p, const exec *e) {
-    for (int i = 0; i < e->call.n_in; i++)
-        if (e->call.in[i].ndim >= 0 && e->in[i] < 0 && !(e->call.op->shape_only >> i & 1))
-            return plan_fail(p, "%s: operand %d is a further result of a node that is fed",
-                             e->call.op->name, i);
     return true;
 }
 
@@ -207,7 +211,6 @@ static bool bind_computed(wf_plan *p, binding *b, int i, int64_t position) {
     if (!run_shape_rule(p, &e)) return false;
     bool run = p->nodes[i].data && p->nodes[i].feed < 0;
     int64_t offset = run && t->op->view ? t->op->view(&e.call) : -1;
-    if (run && !operands_there(p, &e)) return false;
     if (run && offset < 0 && !give_memory(p, b, &e)) return false;
     for (int k = 0; k < e.call.n_out; k++) {
         int at = p->index[t[k].id];
@@ -219,6 +222,8 @@ static bool bind_computed(wf_plan *p, binding *b, int i, int64_t position) {
             wf_dense_strides(v->view.ndim, v->view.shape, v->view.stride);
             if (!add_view_storage(p, b, v, IN_FEED, p->nodes[at].feed)) return false;
         }
+        if (p->nodes[at].data && v->storage < 0)
+            return plan_fail(p, "%s: result %d of a node whose result 0 is fed", t->op->name, k);
         if (!keep_fetched(p, b, at)) return false;
     }
     return true;
@@ -226,7 +231,7 @@ static bool bind_computed(wf_plan *p, binding *b, int i, int64_t position) {
 
 static bool lay_out(wf_plan *p, binding *b, int64_t position) {
     b->n_execs = b->n_storages = b->n_slots = 0;
-    b->scratch = 0, b->position = -1, b->feeds = 0;
+    b->position = -1, b->feeds = 0;
     for (int i = 0; i < p->n_nodes; i++) {
         const wf_tensor *t = p->nodes[i].node;
         if (t->kind == WF_COMPUTED && t->result) continue;
@@ -257,12 +262,11 @@ static void remember(wf_plan *p, binding *b) {
 }
 
 static bool plan_offsets(binding *b) {
-    if (!assign_memory(b)) return false;
+    size_t n = (size_t)b->n_storages + 1;
+    size_t *offsets = malloc(n * sizeof *offsets), *limits = malloc(n * sizeof *limits);
+    if (!offsets || !limits || !assign_memory(b)) return free(offsets), free(limits), false;
     free(b->offsets), free(b->limits);
-    b->offsets = malloc(((size_t)b->n_storages + 1) * sizeof *b->offsets);
-    b->limits = malloc(((size_t)b->n_storages + 1) * sizeof *b->limits);
-    if (!b->offsets || !b->limits) return false;
-    b->n_offsets = b->n_storages;
+    b->offsets = offsets, b->limits = limits, b->n_offsets = b->n_storages;
     for (int s = 0; s < b->n_storages; s++)
         b->offsets[s] = b->storages[s].offset, b->limits[s] = b->storages[s].bytes;
     return true;
@@ -295,7 +299,7 @@ static binding *new_binding(wf_plan *p) {
 
 static bool grow(wf_plan *p, void **memory, size_t *have, size_t need, const char *what) {
     if (need <= *have) return true;
-    memory_free(*memory, *have);
+    memory_free(*memory);
     *have = 0;
     *memory = memory_new(need);
     if (!*memory) return plan_fail(p, "out of memory: %zu bytes of %s", need, what);
@@ -310,9 +314,12 @@ bool plan_prepare(wf_plan *p, int64_t position) {
     if (!b) return false;
     p->now = b, b->used = ++p->clock;
     if (b->position != position) {
-        if (!lay_out(p, b, position)) return p->now = NULL, false;
-        if (!reuse_offsets(b) && !plan_offsets(b))
-            return p->now = NULL, plan_fail(p, "out of memory");
+        bool laid_out = lay_out(p, b, position);
+        if (!laid_out || (!reuse_offsets(b) && !plan_offsets(b))) {
+            b->position = -1; /* nothing of it may be used */
+            p->now = NULL;
+            return laid_out ? plan_fail(p, "out of memory") : false;
+        }
     }
     size_t scratch =
         ((b->scratch + 127) & ~(size_t)127) * (size_t)(p->pool ? wf_pool_threads(p->pool) : 1);
@@ -343,9 +350,9 @@ static void *point(const wf_plan *p, const binding *b, const wf_state *state, in
     return base ? base + (size_t)offset * wf_dtype_size(d) : NULL;
 }
 
-bool plan_point(wf_plan *p, const wf_state *state) {
+void plan_point(wf_plan *p, const wf_state *state) {
     binding *b = p->now;
-    if (!state && b->feeds == p->feeds_generation && b->base == p->arena) return true;
+    if (!state && b->feeds == p->feeds_generation && b->base == p->arena) return;
     for (int i = 0; i < p->n_nodes; i++) {
         bound_view *v = &b->values[i];
         v->view.data = point(p, b, state, v->storage, v->offset, v->view.dtype);
@@ -356,11 +363,10 @@ bool plan_point(wf_plan *p, const wf_state *state) {
             e->call.in[i].data = point(p, b, state, e->in[i], e->in_offset[i], e->call.in[i].dtype);
         for (int k = 0; k < e->call.n_out; k++)
             e->call.out[k].data =
-                point(p, b, state, e->out[k], e->out_offset[k], e->call.out[k].dtype);
+                point(p, b, state, e->out[k], 0, e->call.out[k].dtype);
         e->call.work = e->work < 0 ? NULL : memory_of(p, &b->storages[e->work], state);
     }
     b->feeds = p->feeds_generation, b->base = p->arena;
-    return true;
 }
 
 bound_view *plan_value(wf_plan *p, const wf_tensor *t) {

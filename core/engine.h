@@ -15,13 +15,15 @@
 #include "graph.h"
 #include "op.h"
 
-enum { MAX_EXTENTS = 16, MAX_BINDINGS = 8, ERROR_SIZE = 512 };
+enum { MAX_EXTENTS = 16, MAX_BINDINGS = 8, ERROR_SIZE = 512, ACCOUNTS = 1 + WF_MAX_OPERANDS };
+#define EXTENT_TAG (-(INT64_C(1) << 40)) /* wf_extent returns this minus the extent's index */
 
 /* ---- graph ---------------------------------------------------------------------------------- */
 
 typedef struct extent {
     const char *name;
     int64_t max, nominal;
+    bool declared; /* P is there without being declared, with a maximum of 0 */
 } extent;
 
 typedef struct block { /* of the graph's bump allocator */
@@ -108,7 +110,7 @@ typedef struct exec {
     const wf_tensor *node; /* NULL: a copy */
     wf_call call;
     int in[WF_MAX_OPERANDS], out[WF_MAX_RESULTS]; /* storages; -1 absent */
-    int64_t in_offset[WF_MAX_OPERANDS], out_offset[WF_MAX_RESULTS];
+    int64_t in_offset[WF_MAX_OPERANDS];
     int work;  /* storage, or -1 */
     int spent; /* where the profile counts it: an index into plan->spent */
 } exec;
@@ -118,6 +120,7 @@ typedef struct slot {
     char *data, *spare;
     size_t outer, rows, inner;
     size_t used; /* rows that the binding reads */
+    int axis;    /* along which it grows */
 } slot;
 
 /* Everything that depends on the sizes of the extents. */
@@ -133,7 +136,8 @@ typedef struct binding {
     size_t *limits;  /* and their bytes then */
     int n_offsets;
     slot *slots;     /* capacity of each cached tensor; data NULL */
-    int n_slots, batch;
+    int n_slots, known_slots, cap_slots;
+    int64_t batch;
     size_t arena, scratch;
     int64_t position;      /* shapes are those of this P; -1: not yet */
     const void *base;      /* pointers are into this arena */
@@ -143,7 +147,7 @@ typedef struct binding {
 typedef struct feed {
     const wf_tensor *tensor;
     void *data;
-    size_t capacity, bytes;
+    size_t capacity;
     int ndim;
     int64_t shape[WF_MAX_DIMS];
     bool given, needed;
@@ -172,7 +176,7 @@ struct wf_plan {
     feed *feeds;
     int n_feeds;
     uint64_t feeds_generation; /* counts moves of their memory; from 1 */
-    spent *spent;              /* 2 per node: itself, and the copies made for it */
+    spent *spent; /* ACCOUNTS per node: itself, and the copies made of its operands */
     int64_t size[MAX_EXTENTS]; /* as bound now; 0: not bound (P: 0) */
     binding *bindings[MAX_BINDINGS];
     binding *now; /* NULL: an extent changed */
@@ -188,13 +192,13 @@ bool plan_fail(wf_plan *p, const char *format, ...) WF_PRINTF(2, 3);
 bool plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op); /* with the report's message */
 bound_view *plan_value(wf_plan *p, const wf_tensor *t); /* NULL: not in the plan; after plan_prepare */
 bool plan_prepare(wf_plan *p, int64_t position);   /* p->now is shaped and has memory */
-bool plan_point(wf_plan *p, const wf_state *s);    /* every view has its data */
+void plan_point(wf_plan *p, const wf_state *s);    /* every view has its data */
 void binding_free(binding *b);
 
 /* memory.c */
 bool assign_memory(binding *b);                    /* lifetimes -> offsets, b->arena; false: no memory */
 void *memory_new(size_t bytes);                    /* 64-byte aligned; huge pages asked for when large */
-void memory_free(void *data, size_t bytes);
+void memory_free(void *data);
 
 /* ---- state --------------------------------------------------------------------------------------- */
 

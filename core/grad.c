@@ -13,6 +13,7 @@ typedef struct books {
     wf_tensor **cot;   /* by id: the cotangent so far, or NULL */
     unsigned char *on; /* by id: bits below */
     bool through;      /* what lies beneath x is looked at too */
+    int fresh;         /* nodes from here on are of the rule that is being called */
 } books;
 enum { REACHED = 1, WANTED = 2 };
 
@@ -48,26 +49,24 @@ static bool same_recorded_shape(const wf_tensor *a, const wf_tensor *b) {
     return true;
 }
 
-/* t + onto as one node, where t's op can begin with what it is added to; else NULL. */
-static wf_tensor *begun_with(const wf_tensor *t, wf_tensor *onto) {
+/* so_far + share: as one node if the share's op can begin with what it is added to, and nobody else has
+ * been given the share, so that it is not computed twice. */
+static wf_tensor *sum(const books *b, wf_tensor *so_far, wf_tensor *share) {
+    const wf_op *op = share->op;
     wf_tensor *in[WF_MAX_OPERANDS];
-    if (t->kind != WF_COMPUTED || !t->op->addend || t->result || t->in[t->op->addend]) return NULL;
-    for (int i = 0; i < t->n_in; i++) in[i] = t->in[i];
-    in[t->op->addend] = onto;
-    return wf_record(t->op, t->n_in, in, t->attrs);
-}
-
-static wf_tensor *sum(wf_tensor *a, wf_tensor *b) {
-    wf_tensor *one = begun_with(b, a);
-    if (!one) one = begun_with(a, b);
-    return one ? one : wf_add(a, b);
+    bool begins =
+        op && op->addend && share->id >= b->fresh && !share->result && !share->in[op->addend];
+    if (!begins) return wf_add(so_far, share);
+    for (int i = 0; i < share->n_in; i++) in[i] = share->in[i];
+    in[op->addend] = so_far;
+    return wf_record(op, share->n_in, in, share->attrs);
 }
 
 /* Add a share to x's cotangent. Equal recorded shapes stay equal under every binding, because the nominal
  * sizes of extents are distinct primes; so the sum is recorded only where they differ. */
 static void add_share(books *b, wf_tensor *x, wf_tensor *share) {
     if (!same_recorded_shape(share, x)) share = wf_sum_to(share, x);
-    b->cot[x->id] = b->cot[x->id] ? sum(b->cot[x->id], share) : share;
+    b->cot[x->id] = b->cot[x->id] ? sum(b, b->cot[x->id], share) : share;
 }
 
 static void share_by_decomposition(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
@@ -102,6 +101,7 @@ static void visit(books *b, wf_tensor *y) {
     const wf_tensor *outer = g->forward;
     const char *scope = wf_scope(g, y->name);
     g->forward = outer ? outer : y;
+    b->fresh = g->n_nodes;
     if (y->op->grad)
         y->op->grad(y, dy, dx, need);
     else
@@ -144,10 +144,11 @@ static bool open_books(books *b, wf_tensor *const *y, wf_tensor *const *dy, int 
 static bool differentiate(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf_tensor *const *x,
                           int n_x, wf_tensor **dx, bool through) {
     wf_graph *g = NULL;
+    if ((n_y && (!y || !dy)) || (n_x && (!x || !dx))) return false;
     for (int i = 0; i < n_y && !g; i++) g = y[i] ? y[i]->graph : NULL;
     for (int i = 0; i < n_x; i++) dx[i] = NULL;
     if (!wf_ok(g)) return false;
-    books b = { .g = g, .n = g->n_nodes, .through = through };
+    books b = { .g = g, .n = g->n_nodes, .through = through, .fresh = INT32_MAX };
     if (open_books(&b, y, dy, n_y, x, n_x)) {
         reach(&b);
         walk(&b);
@@ -164,8 +165,10 @@ bool wf_vjp(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf_tensor *const
 }
 
 bool wf_grad(wf_tensor *loss, wf_tensor *const *wrt, int n, wf_tensor **grads) {
-    wf_graph *g = loss ? loss->graph : failed_graph();
+    wf_graph *g = loss ? loss->graph : n > 0 && wrt && wrt[0] ? wrt[0]->graph : failed_graph();
+    if (n > 0 && (!wrt || !grads)) return wf_poison(g, "gradient: a list is NULL"), false;
     for (int i = 0; i < n; i++) grads[i] = &g->poison;
+    if (!loss) return wf_poison(g, "gradient: the loss is NULL"), false;
     if (!wf_ok(g)) return false;
     if (loss->ndim != 0 || loss->dtype == WF_I32) {
         char shape[96];

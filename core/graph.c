@@ -10,10 +10,10 @@
 #include "random.h"
 
 /* Nominal sizes of extents: primes, so that a merged axis still tells its factors, and no accident of
- * equal sizes passes a shape rule while recording. */
-static const int64_t nominal_sizes[MAX_EXTENTS] = { 0,     32771, 32779, 32783, 32789, 32797,
-                                                    32801, 32803, 32831, 32833, 32839, 32843,
-                                                    32869, 32887, 32909, 32911 };
+ * equal sizes passes a shape rule while recording: far apart, so that a part of one is no other. */
+static const int64_t nominal_sizes[MAX_EXTENTS] = {
+    0, 4079, 4231, 4397, 4549, 4723, 4903, 5081, 5273, 5449, 5641, 5839, 6037, 6247, 6451, 6659
+};
 
 const char *wf_version(void) {
     return "0.1.0";
@@ -101,7 +101,7 @@ wf_graph *wf_graph_new(const wf_graph_options *options) {
     g->seed = options ? options->seed : 0;
     g->poison = (wf_tensor){ .graph = g, .id = -1, .name = "", .dtype = g->real };
     g->scope = "";
-    g->extents[0] = (extent){ "P", 0, 0 };
+    g->extents[0] = (extent){ .name = "P" };
     g->n_extents = 1;
     if (g->real != WF_F32 && g->real != WF_F64)
         wf_poison(g, "a graph computes in f32 or f64, not %s", wf_dtype_name(g->real));
@@ -111,8 +111,7 @@ wf_graph *wf_graph_new(const wf_graph_options *options) {
 void wf_graph_free(wf_graph *g) {
     if (!g || g == failed_graph()) return;
     for (int i = 0; i < g->n_nodes; i++)
-        if (g->nodes[i]->kind != WF_COMPUTED)
-            memory_free(leaf_of(g->nodes[i])->data, leaf_of(g->nodes[i])->bytes);
+        if (g->nodes[i]->kind != WF_COMPUTED) memory_free(leaf_of(g->nodes[i])->data);
     for (block *b = g->blocks, *next; b; b = next) next = b->next, free(b);
     pthread_mutex_destroy(&g->lock);
     free(g->nodes);
@@ -167,10 +166,14 @@ const wf_tensor *wf_node(const wf_graph *g, int id) {
     return g && id >= 0 && id < g->n_nodes ? g->nodes[id] : NULL;
 }
 
+enum { MAX_PATH = 255 };
+
 /* ---- scopes ---------------------------------------------------------------------------------------- */
 
 const char *wf_scope(wf_graph *g, const char *path) {
     if (!wf_ok(g)) return "";
+    if (path && strlen(path) > MAX_PATH)
+        return wf_poison(g, "a module path is at most %d bytes long", MAX_PATH), "";
     const char *previous = g->scope, *name = graph_intern(g, path ? path : "");
     if (name) g->scope = name;
     return previous;
@@ -178,13 +181,11 @@ const char *wf_scope(wf_graph *g, const char *path) {
 
 const char *wf_scope_push(wf_graph *g, const char *name) {
     if (!wf_ok(g)) return "";
-    char path[256];
+    char path[MAX_PATH + 1];
     int n =
         snprintf(path, sizeof path, "%s%s%s", g->scope, g->scope[0] ? "." : "", name ? name : "");
-    if (n < 0 || (size_t)n >= sizeof path) {
-        wf_poison(g, "a module path is at most %zu bytes long", sizeof path - 1);
-        return "";
-    }
+    if (n < 0 || n > MAX_PATH)
+        return wf_poison(g, "a module path is at most %d bytes long", MAX_PATH), "";
     return wf_scope(g, path);
 }
 
@@ -197,21 +198,22 @@ int64_t wf_extent(wf_graph *g, const char *name, int64_t max) {
     if (max < (position ? 0 : 1) || max > INT32_MAX)
         return wf_poison(g, "extent '%s': a maximum of %lld is out of range", name, (long long)max),
                1;
-    if (position) return g->extents[0].max = max, 0;
-    for (int i = 1; i < g->n_extents; i++) {
-        if (strcmp(g->extents[i].name, name) != 0) continue;
-        if (g->extents[i].max == max) return g->extents[i].nominal;
+    for (int i = 0; i < g->n_extents; i++) {
+        if (strcmp(g->extents[i].name, name) != 0 || !g->extents[i].declared) continue;
+        if (g->extents[i].max == max) return i ? EXTENT_TAG - i : 0;
         return wf_poison(g, "extent '%s' was declared with maximum %lld, now %lld", name,
                          (long long)g->extents[i].max, (long long)max),
                1;
     }
+    if (position) {
+        g->extents[0].max = max, g->extents[0].declared = true;
+        return 0;
+    }
     if (g->n_extents == MAX_EXTENTS)
         return wf_poison(g, "extent '%s': at most %d extents", name, MAX_EXTENTS - 1), 1;
     extent *e = &g->extents[g->n_extents];
-    *e = (extent){ graph_intern(g, name), max, nominal_sizes[g->n_extents] };
-    if (!e->name) return 1;
-    g->n_extents++;
-    return e->nominal;
+    *e = (extent){ graph_intern(g, name), max, nominal_sizes[g->n_extents], true };
+    return e->name ? EXTENT_TAG - g->n_extents++ : 1;
 }
 
 /* A size in terms of extents: 512, B, B*T, B*4. */
@@ -233,7 +235,8 @@ static int size_text(const wf_graph *g, int64_t size, char *buffer, size_t room)
 
 const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *shape, char *buffer,
                           size_t size) {
-    if (!size) return buffer;
+    if (!size || !buffer) return buffer;
+    if (!shape) ndim = 0;
     size_t at = 0;
     for (int i = 0; i <= ndim && at + 1 < size; i++) {
         buffer[at++] = i == 0 ? '[' : i == ndim ? ']' : ',';

@@ -83,7 +83,7 @@ WF_API const char *wf_version(void);                     /* "0.1.0" */
 /* ---- leaves ------------------------------------------------------------------------------- */
 
 /* Declare a named extent of size 1..max (0..max for the reserved name "P", the position). The value
- * returned stands for it wherever wf_input takes a shape, and is the nominal size in tensor->shape. */
+ * returned stands for it wherever wf_input takes a shape (tensor->shape has a nominal size there). */
 WF_API int64_t wf_extent(wf_graph *g, const char *name, int64_t max);
 
 /* An initial value: writes n elements of type dtype; a pure function of (key, element index). */
@@ -131,7 +131,7 @@ WF_API bool wf_grad(wf_tensor *loss, wf_tensor *const *wrt, int n, wf_tensor **g
  * share nothing flows to is NULL. Stops at x: what lies beneath them is not looked at. */
 WF_API bool wf_vjp(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf_tensor *const *x, int n_x, wf_tensor **dx);
 
-/* Compare the gradient of `loss` (its plan fed by the caller; f64 graphs only) with a five-point
+/* Compare the gradient of `loss` (a function of parameters alone; f64 graphs only) with a five-point
  * stencil in every element of the parameters wrt. See tests/ for its use. Returns the largest
  * |a - n| / max(|a|, |n|, 1e-3), NaN if anything was not finite or failed (reason in message[256]). */
 WF_API double wf_check_gradients(wf_graph *g, wf_tensor *loss, wf_tensor *const *wrt, int n, char *message);

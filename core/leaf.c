@@ -55,19 +55,29 @@ static wf_tensor *leaf_new(wf_graph *g, wf_kind kind, const char *name, wf_dtype
     return t;
 }
 
+/* The extent that a size stands for, or -1. */
+static int extent_of(const wf_graph *g, int64_t size) {
+    int64_t e = EXTENT_TAG - size;
+    return size < 0 && e > 0 && e < g->n_extents ? (int)e : -1;
+}
+
 wf_tensor *wf_input(wf_graph *g, const char *name, wf_dtype dtype, int ndim, const int64_t *shape) {
-    wf_tensor *t = leaf_new(g, WF_INPUT, name, dtype, ndim, shape);
+    int64_t nominal[WF_MAX_DIMS], e;
+    for (int i = 0; wf_ok(g) && shape && i < ndim && i < WF_MAX_DIMS; i++)
+        nominal[i] = (e = extent_of(g, shape[i])) > 0 ? g->extents[e].nominal : shape[i];
+    wf_tensor *t = leaf_new(g, WF_INPUT, name, dtype, ndim, shape ? nominal : NULL);
     if (is_poison(t)) return t;
-    for (int i = 0; i < ndim; i++) {
-        leaf_of(t)->extent[i] = -1;
-        for (int e = 1; e < g->n_extents; e++)
-            if (shape[i] == g->extents[e].nominal) leaf_of(t)->extent[i] = e;
-    }
+    for (int i = 0; i < ndim; i++) leaf_of(t)->extent[i] = extent_of(g, shape[i]);
     return t;
 }
 
 static wf_tensor *stored(wf_graph *g, wf_kind kind, const char *name, wf_dtype dtype, int ndim,
                          const int64_t *shape, wf_init init) {
+    for (int i = 0; wf_ok(g) && shape && i < ndim && i < WF_MAX_DIMS; i++)
+        if (extent_of(g, shape[i]) > 0)
+            return wf_poison(
+                g, "'%s': axis %d is the extent '%s'; only inputs have axes that are bound later",
+                name ? name : "", i, g->extents[extent_of(g, shape[i])].name);
     wf_tensor *t = leaf_new(g, kind, name, dtype, ndim, shape);
     if (is_poison(t)) return t;
     if (!init.fill) return wf_poison(g, "'%s' has no initial value", t->name);

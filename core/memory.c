@@ -26,8 +26,7 @@ void *memory_new(size_t bytes) {
     return memset(p, 0, bytes);
 }
 
-void memory_free(void *data, size_t bytes) {
-    (void)bytes;
+void memory_free(void *data) {
     free(data);
 }
 

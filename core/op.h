@@ -101,7 +101,7 @@ WF_API wf_tensor *wf_record(const wf_op *op, int n_in, wf_tensor *const *in, con
 /* Keep a sentence for whoever asked for the call and return false. The engine adds the path and the op's name. */
 WF_API bool wf_fail(const wf_call *c, const char *format, ...) WF_PRINTF(2, 3);
 
-/* "[B,T,512]" of a view, for messages: one of four rotating buffers of the call. */
+/* "[B,T,512]" of a view, for messages: one of a few rotating buffers of the call. */
 WF_API const char *wf_show(const wf_call *c, const wf_view *v);
 
 /* ---- helpers for shape rules and kernels ----------------------------------------------------- */

@@ -180,7 +180,7 @@ static bool compile(wf_plan *p, const wf_plan_options *o, unsigned char *need) {
     int n = 0;
     for (int id = 0; id < p->n_index; id++) p->index[id] = -1, n += need[id] != 0;
     p->nodes = calloc((size_t)n + 1, sizeof *p->nodes);
-    p->spent = calloc(2 * (size_t)n + 1, sizeof *p->spent);
+    p->spent = calloc(ACCOUNTS * (size_t)n + 1, sizeof *p->spent);
     if (!p->nodes || !p->spent) return plan_fail(p, "out of memory");
     list(p, need, false);
     p->n_values = p->n_nodes;
@@ -203,6 +203,8 @@ wf_plan *wf_plan_new(wf_graph *g, const wf_plan_options *o) {
     p->graph = g;
     if (!wf_ok(g)) return plan_fail(p, "the graph has failed: %s", wf_error(g)), p;
     if (!o) return plan_fail(p, "a plan needs options"), p;
+    if ((o->n_fetch > 0 && !o->fetch) || (o->n_feed > 0 && !o->feed) || o->n_feed < 0)
+        return plan_fail(p, "a list of fetches or feeds is NULL"), p;
     p->pool = o->pool, p->training = o->training, p->with_state = o->with_state;
     p->n_index = g->n_nodes, p->feeds_generation = 1;
     p->index = calloc((size_t)g->n_nodes + 1, sizeof *p->index);
@@ -215,9 +217,9 @@ wf_plan *wf_plan_new(wf_graph *g, const wf_plan_options *o) {
 void wf_plan_free(wf_plan *p) {
     if (!p || p == failed_plan()) return;
     for (int i = 0; i < MAX_BINDINGS; i++) binding_free(p->bindings[i]);
-    for (int i = 0; i < p->n_feeds; i++) memory_free(p->feeds[i].data, p->feeds[i].capacity);
-    memory_free(p->arena, p->arena_bytes);
-    memory_free(p->scratch, p->scratch_bytes);
+    for (int i = 0; i < p->n_feeds; i++) memory_free(p->feeds[i].data);
+    memory_free(p->arena);
+    memory_free(p->scratch);
     free(p->feeds);
     free(p->spent);
     free(p->nodes);

@@ -78,6 +78,7 @@ static bool values_of(wf_plan *plan, const wf_tensor *t, void *data, size_t byte
 }
 
 int wf_print(wf_plan *plan, const wf_tensor *t, char *buffer, size_t size) {
+    if (!buffer) size = 0;
     if (size) buffer[0] = '\0';
     if (!t || is_poison(t)) return -1;
     printer p = { .buffer = buffer, .size = size, .dtype = t->dtype, .ndim = t->ndim };

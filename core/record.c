@@ -79,11 +79,24 @@ static wf_tensor *append(wf_graph *g, const wf_call *c, wf_tensor *const *in, co
     return t;
 }
 
+/* Programs write ops too. */
+static bool op_ok(wf_graph *g, const wf_op *op, const void *attrs) {
+    if (!op->name || !op->shape || (!op->eval && !op->view))
+        return wf_poison(g, "an op needs a name, a shape rule, and an eval or a view"), false;
+    if (op->arity > WF_MAX_OPERANDS || op->results < 0 || op->results > WF_MAX_RESULTS)
+        return wf_poison(g, "%s: %d operands and %d results, where %d and %d are the most",
+                         op->name, op->arity, op->results, WF_MAX_OPERANDS, WF_MAX_RESULTS),
+               false;
+    if (op->attr_bytes && !attrs)
+        return wf_poison(g, "%s: its attributes are missing", op->name), false;
+    return true;
+}
+
 wf_tensor *wf_record(const wf_op *op, int n_in, wf_tensor *const *in, const void *attrs) {
-    if (!op || !op->shape || (n_in && !in)) return &failed_graph()->poison;
+    if (!op || n_in < 1 || !in) return &failed_graph()->poison;
     wf_graph *g = common_graph(n_in, in, op);
     if (!g) return &failed_graph()->poison;
-    if (g->failed || !operands_ok(g, op, n_in, in)) return &g->poison;
+    if (g->failed || !op_ok(g, op, attrs) || !operands_ok(g, op, n_in, in)) return &g->poison;
     wf_report report;
     report_reset(&report, false);
     wf_call c;

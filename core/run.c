@@ -1,6 +1,6 @@
 /* core/run.c - bind, feed, run, fetch; and what a profile counts.
  *
- * On the hot path nothing is allocated and no shape is looked at unless an extent changed. */
+ * On the hot path nothing is allocated and no shape is looked at unless an extent or the position changed. */
 #include "engine.h"
 
 #include <stdlib.h>
@@ -55,7 +55,7 @@ bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data) {
         return plan_fail(p, "'%s' is too large", name_of(t));
     if (!data && bytes) return plan_fail(p, "'%s' is fed from NULL", name_of(t));
     if (bytes > f->capacity || !f->data) {
-        memory_free(f->data, f->capacity);
+        memory_free(f->data);
         f->given = false, f->capacity = 0;
         if (!(f->data = memory_new(bytes)))
             return plan_fail(p, "out of memory: %zu bytes for '%s'", bytes, name_of(t));
@@ -63,7 +63,7 @@ bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data) {
         p->feeds_generation++;
     }
     if (bytes) memcpy(f->data, data, bytes);
-    f->bytes = bytes, f->given = true, f->ndim = v->ndim;
+    f->given = true, f->ndim = v->ndim;
     memcpy(f->shape, v->shape, sizeof f->shape);
     return true;
 }
@@ -154,7 +154,8 @@ static bool run_all(wf_plan *p) {
 
 static bool run(wf_plan *p, const wf_state *s) {
     p->ran = false;
-    if (!feeds_given(p) || !plan_point(p, s)) return false;
+    if (!feeds_given(p)) return false;
+    plan_point(p, s);
     unsigned mode = wf_float_mode_enter();
     bool ok = run_all(p);
     wf_float_mode_leave(mode);
@@ -171,7 +172,8 @@ static bool state_fits(wf_plan *p, const wf_state *s) {
     const binding *b = p->now;
     if (s->n_slots != b->n_slots) return plan_fail(p, "the state was made for another plan");
     if (b->batch > s->batch)
-        return plan_fail(p, "a batch of %d, but the state was made for %d", b->batch, s->batch);
+        return plan_fail(p, "a batch of %lld, but the state was made for %d", (long long)b->batch,
+                         s->batch);
     if (p->size[0] > s->used)
         return plan_fail(p, "position %lld, but the state holds %lld rows", (long long)p->size[0],
                          (long long)s->used);
@@ -218,7 +220,7 @@ bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data) {
 }
 
 int wf_bound_shape(wf_plan *p, const wf_tensor *t, int64_t shape[WF_MAX_DIMS]) {
-    if (!wf_plan_ok(p) || !plan_prepare(p, p->size[0])) return -1;
+    if (!wf_plan_ok(p) || !shape || !plan_prepare(p, p->size[0])) return -1;
     const bound_view *v = plan_value(p, t);
     if (!v) return plan_fail(p, "'%s' is not in this plan", t ? name_of(t) : "NULL"), -1;
     memcpy(shape, v->view.shape, sizeof v->view.shape);
@@ -240,7 +242,8 @@ size_t wf_plan_memory(wf_plan *p) {
 
 void wf_profile(wf_plan *p, bool on) {
     if (!wf_plan_ok(p)) return;
-    if (on && !p->profile) memset(p->spent, 0, (2 * (size_t)p->n_nodes + 1) * sizeof *p->spent);
+    if (on && !p->profile)
+        memset(p->spent, 0, (ACCOUNTS * (size_t)p->n_nodes + 1) * sizeof *p->spent);
     p->profile = on;
 }
 
@@ -259,7 +262,7 @@ static int64_t widest_phase(const wf_call *c) {
 }
 
 bool wf_step_at(wf_plan *p, int i, wf_step *out) {
-    if (i < 0 || i >= wf_step_count(p)) return false;
+    if (!out || i < 0 || i >= wf_step_count(p)) return false;
     const exec *e = &p->now->execs[i];
     const spent *s = &p->spent[e->spent];
     *out = (wf_step){ .node = e->node,

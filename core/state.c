@@ -20,7 +20,7 @@ wf_state *wf_state_new(wf_plan *p) {
     wf_state *s = calloc(1, sizeof *s);
     if (s) s->slots = calloc((size_t)p->now->n_slots + 1, sizeof *s->slots);
     bool ok = s && s->slots;
-    if (ok) s->batch = p->now->batch, s->n_slots = p->now->n_slots;
+    if (ok) s->batch = (int)p->now->batch, s->n_slots = p->now->n_slots;
     for (int i = 0; ok && i < s->n_slots; i++) {
         s->slots[i] = p->now->slots[i];
         size_t bytes = slot_bytes(&s->slots[i], s->batch);
@@ -36,8 +36,8 @@ wf_state *wf_state_new(wf_plan *p) {
 void wf_state_free(wf_state *s) {
     if (!s) return;
     for (int i = 0; s->slots && i < s->n_slots; i++) {
-        memory_free(s->slots[i].data, slot_bytes(&s->slots[i], s->batch));
-        memory_free(s->slots[i].spare, slot_bytes(&s->slots[i], s->batch));
+        memory_free(s->slots[i].data);
+        memory_free(s->slots[i].spare);
     }
     free(s->slots);
     free(s);

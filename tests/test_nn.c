@@ -165,6 +165,7 @@ START_TEST(shapes_in_and_out_agree) {
                            .activation_dropout = 0.1 };
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(B, T, 12)),
               *memory = wf_input(g, "memory", WF_F32, SHAPE(B, S, 12));
+    B = x->shape[0], T = x->shape[1], S = memory->shape[1]; /* as recorded */
     for (int i = 0; i < 8; i++) {
         char name[8];
         o.norm_first = i & 1, o.activation = (wf_activation)(i >> 1);

@@ -1,0 +1,284 @@
+/* tests/test_misuse.c - what a program may get wrong with graphs, plans and states: a sentence each, never a
+ * crash, and never a wrong number without one. */
+#include "faults.h"
+#include "suites.h"
+#include "support.h"
+
+static wf_plan *plan_of(wf_graph *g, wf_tensor *const *fetch, int n_fetch, wf_tensor *const *feed,
+                        int n_feed, bool with_state) {
+    return wf_plan_new(g, &(wf_plan_options){ .fetch = fetch,
+                                              .n_fetch = n_fetch,
+                                              .feed = feed,
+                                              .n_feed = n_feed,
+                                              .with_state = with_state });
+}
+
+/* ---- feeding --------------------------------------------------------------------------------------- */
+
+START_TEST(a_sibling_of_a_fed_result_is_refused) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(3, 4)),
+              *labels = wf_input(g, "labels", WF_I32, SHAPE(3));
+    wf_cross_entropy_result r = wf_cross_entropy(x, labels, 0, -1);
+    wf_plan *p = plan_of(g, &r.count, 1, (wf_tensor *[]){ r.loss, x, labels }, 3, false);
+    float zeros[12] = { 0 };
+    ck_assert(!wf_feed(p, x, zeros) || !wf_run(p));
+    assert_contains(wf_plan_error(p), "result 2 of a node whose result 0 is fed");
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(a_constant_can_be_fed) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *one = wf_constant(g, 1), *y = wf_scale(one, 2);
+    wf_plan *p = plan_of(g, &y, 1, &one, 1, false);
+    float five = 5, result = 0;
+    ck_assert(wf_feed(p, one, &five) && wf_run(p) && wf_fetch(p, y, &result));
+    ck_assert(result == 10);
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+/* ---- extents ------------------------------------------------------------------------------------------ */
+
+START_TEST(a_parameter_has_no_extent) {
+    wf_graph *g = wf_graph_new(NULL);
+    int64_t B = wf_extent(g, "B", 64);
+    wf_param(g, "w", 1, &B, wf_init_zeros());
+    assert_contains(wf_error(g), "'w': axis 0 is the extent 'B'");
+    wf_graph_free(g);
+}
+END_TEST
+
+/* A fixed size may be any number, whatever stands for an extent while recording. */
+START_TEST(no_fixed_size_is_taken_for_an_extent) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *b = wf_input(g, "b", WF_F32, 1, (int64_t[]){ wf_extent(g, "B", 64) });
+    int64_t n = b->shape[0];
+    wf_tensor *x = wf_input(g, "x", WF_F32, 1, &n), *y = wf_sum(x, WF_ALL_AXES, false);
+    wf_plan *p = plan_of(g, &y, 1, &x, 1, false);
+    float *ones = calloc((size_t)n, sizeof *ones), total = 0;
+    for (int64_t i = 0; i < n; i++) ones[i] = 1;
+    ck_assert_msg(wf_feed(p, x, ones) && wf_run(p) && wf_fetch(p, y, &total), "%s",
+                  wf_plan_error(p));
+    ck_assert(total == (float)n);
+    free(ones);
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(four_extents_fit_while_recording) {
+    wf_graph *g = new_graph(WF_F64);
+    int64_t shape[] = { wf_extent(g, "A", 4), wf_extent(g, "B", 4), wf_extent(g, "C", 4),
+                        wf_extent(g, "D", 4), 8 };
+    wf_input(g, "x", WF_F64, 5, shape);
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(parts_of_extents_are_no_other_extent) {
+    wf_graph *g = wf_graph_new(NULL);
+    wf_tensor *x[15];
+    for (int i = 0; i < 15; i++) {
+        char name[2] = { (char)('a' + i), 0 };
+        x[i] = wf_input(g, name, WF_F32, 1, (int64_t[]){ wf_extent(g, name, 64) });
+    }
+    for (int i = 0; i < 15; i++)
+        for (int j = 0; j < i; j++) ck_assert_int_gt(x[i]->shape[0] - x[j]->shape[0], 100);
+    wf_add(wf_slice(x[1], 0, 8, WF_END), x[0]);
+    ck_assert(!wf_ok(g));
+    wf_graph_free(g);
+}
+END_TEST
+
+START_TEST(the_position_is_declared_once) {
+    wf_graph *g = wf_graph_new(NULL);
+    wf_extent(g, "P", 4), wf_extent(g, "P", 4);
+    ck_assert(wf_ok(g));
+    wf_extent(g, "P", 9);
+    assert_contains(wf_error(g), "'P' was declared with maximum 4, now 9");
+    wf_graph_free(g);
+}
+END_TEST
+
+START_TEST(huge_extents_are_refused_when_bound) {
+    wf_graph *g = new_graph(WF_F32);
+    int64_t shape[] = { wf_extent(g, "A", INT32_MAX), wf_extent(g, "B", INT32_MAX),
+                        wf_extent(g, "C", INT32_MAX) };
+    wf_tensor *x = wf_input(g, "x", WF_F32, 3, shape), *y = wf_sum(x, WF_ALL_AXES, false);
+    wf_plan *p = plan_of(g, &y, 1, &x, 1, false);
+    ck_assert(wf_bind(p, "A", INT32_MAX) && wf_bind(p, "B", INT32_MAX) &&
+              wf_bind(p, "C", INT32_MAX));
+    ck_assert(!wf_feed(p, x, &x));
+    assert_contains(wf_plan_error(p), "'x' is too large as bound");
+    ck_assert(wf_bind(p, "A", 1) && wf_bind(p, "B", 1) && wf_bind(p, "C", 1));
+    ck_assert(wf_feed(p, x, &(float){ 3 }) && wf_run(p));
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+/* ---- states ----------------------------------------------------------------------------------------------- */
+
+START_TEST(caches_of_different_batches_are_refused) {
+    wf_graph *g = new_graph(WF_F32);
+    int64_t B = wf_extent(g, "B", 64), C = wf_extent(g, "C", 64), T = wf_extent(g, "T", 4);
+    wf_extent(g, "P", 10);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(B, T, 4)),
+              *y = wf_input(g, "y", WF_F32, SHAPE(C, T, 4));
+    wf_tensor *fetch[] = { wf_cache(x, 1), wf_cache(y, 1) }, *feed[] = { x, y };
+    wf_plan *p = plan_of(g, fetch, 2, feed, 2, true);
+    ck_assert(wf_bind(p, "B", 64) && wf_bind(p, "C", 1) && wf_bind(p, "T", 1));
+    ck_assert(wf_state_new(p) == NULL);
+    assert_contains(wf_plan_error(p), "caches of 64 and of 1 rows");
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+static bool step(wf_plan *p, wf_tensor *x, wf_tensor *y, wf_state *s, int position, float *result) {
+    float data[4] = { 1, 2, 3, 4 };
+    return wf_bind(p, "P", position) && wf_feed(p, x, data) && wf_run_state(p, s) &&
+           wf_fetch(p, y, result);
+}
+
+/* Memory runs out while a plan is laid out for another position: an error, and then the right numbers. The
+ * sums here are views at one position and computed at the next, so that offsets are planned anew. */
+START_TEST(a_failed_layout_leaves_the_plan_usable) {
+    wf_graph *g = new_graph(WF_F32);
+    int64_t B = wf_extent(g, "B", 4), T = wf_extent(g, "T", 2);
+    wf_extent(g, "P", 6);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(B, T, 4)), *c = wf_cache(x, 1);
+    wf_tensor *rows = wf_sum(wf_exp(c), WF_AXIS(1), true),
+              *more = wf_sum_to(wf_exp(wf_square(c)), rows);
+    wf_tensor *y =
+        wf_sum(wf_add(wf_add(more, rows), wf_sum_to(wf_sqrt(c), rows)), WF_ALL_AXES, false);
+    wf_plan *p = plan_of(g, &y, 1, &x, 1, true);
+    ck_assert(wf_bind(p, "B", 1) && wf_bind(p, "T", 1));
+    wf_state *s = wf_state_new(p);
+    float first, second, again = 0;
+    ck_assert(s && step(p, x, y, s, 0, &first) && step(p, x, y, s, 1, &second));
+    for (int persistent = 0; persistent < 2; persistent++)
+        for (long at = 1; at < 16; at++) {
+            faults_begin(at, persistent);
+            bool ok = step(p, x, y, s, 0, &again);
+            faults_end(&(long){ 0 });
+            ck_assert(!ok || again == first);
+            ck_assert_msg(step(p, x, y, s, 0, &again) && again == first, "request %ld: %g, not %g",
+                          at, again, first);
+            ck_assert_msg(step(p, x, y, s, 1, &again) && again == second, "request %ld: %g, not %g",
+                          at, again, second);
+        }
+    wf_state_free(s);
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+/* ---- NULL -------------------------------------------------------------------------------------------------- */
+
+START_TEST(lists_that_are_null_are_refused) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2)), *y = wf_neg(x), *grads[1];
+    wf_plan *p = plan_of(g, NULL, 1, NULL, 0, false), *q = plan_of(g, &y, 1, NULL, 1, false);
+    assert_contains(wf_plan_error(p), "is NULL");
+    assert_contains(wf_plan_error(q), "is NULL");
+    wf_plan_free(p), wf_plan_free(q);
+    ck_assert(!wf_vjp(NULL, NULL, 1, &x, 1, grads) && !wf_vjp(&y, NULL, 1, &x, 1, grads));
+    char text[8];
+    ck_assert_str_eq(wf_shape_text(g, 2, NULL, text, sizeof text), "[]");
+    ck_assert_int_gt(wf_print(NULL, wf_param(g, "w", SHAPE(2), wf_init_zeros()), NULL, 0), 0);
+    wf_plan *r = plan_of(g, &y, 1, &x, 1, false);
+    ck_assert(wf_bound_shape(r, y, NULL) == -1 && !wf_step_at(r, 0, NULL));
+    wf_plan_free(r);
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(a_gradient_of_null_is_refused) {
+    wf_graph *g = wf_graph_new(NULL);
+    wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_zeros()), *grad;
+    ck_assert(!wf_grad(NULL, &w, 1, &grad) && !wf_ok(g));
+    assert_contains(wf_error(g), "the loss is NULL");
+    wf_graph_free(g);
+}
+END_TEST
+
+/* ---- a program's own ops --------------------------------------------------------------------------------------- */
+
+static bool scalar_shape(wf_call *c) {
+    wf_set_shape(&c->out[0], WF_F32, 0, NULL);
+    return true;
+}
+
+START_TEST(ops_are_checked_before_they_are_recorded) {
+    static const wf_op wrong[] = {
+        { .name = "without_eval", .arity = 1, .shape = scalar_shape },
+        { .name = "many_results",
+          .arity = 1,
+          .results = 40,
+          .shape = scalar_shape,
+          .eval = NULL,
+          .view = NULL },
+    };
+    wf_op many = wf_op_copy, attrs = wf_op_copy;
+    many.results = 40, attrs.attr_bytes = 8;
+    const wf_op *ops[] = { &wrong[0], &wrong[1], &many, &attrs };
+    const char *says[] = { "an eval or a view", "an eval or a view", "40 results",
+                           "attributes are missing" };
+    for (int i = 0; i < COUNT_OF(ops); i++) {
+        wf_graph *g = wf_graph_new(NULL);
+        wf_tensor *x = wf_constant(g, 1);
+        wf_record(ops[i], 1, &x, NULL);
+        assert_contains(wf_error(g), says[i]);
+        wf_graph_free(g);
+    }
+}
+END_TEST
+
+/* ---- gradients are not computed twice ----------------------------------------------------------------------------- */
+
+static int products(wf_plan *p) {
+    int n = 0;
+    wf_step s;
+    for (int i = 0; wf_step_at(p, i, &s); i++) n += strcmp(s.op->name, "matmul") == 0;
+    return n;
+}
+
+START_TEST(a_share_that_was_passed_on_is_not_computed_again) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_param(g, "x", SHAPE(3, 4), wf_init_uniform(1)),
+              *w = wf_param(g, "w", SHAPE(4, 5), wf_init_uniform(1));
+    wf_tensor *h = wf_tanh(x), *y = wf_add(h, wf_layer_norm(h, NULL, NULL, 1e-5)),
+              *wrt[] = { x, w }, *grads[2];
+    ck_assert(wf_grad(wf_sum(wf_square(wf_matmul(y, w)), WF_ALL_AXES, false), wrt, 2, grads));
+    wf_plan *p = plan_of(g, grads, 2, NULL, 0, false);
+    ck_assert_int_eq(products(p), 3); /* forward, dX, dW */
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+Suite *misuse_suite(void) {
+    Suite *s = suite_create("misuse");
+    TCase *c = tcase_create("misuse");
+    tcase_add_test(c, a_sibling_of_a_fed_result_is_refused);
+    tcase_add_test(c, a_constant_can_be_fed);
+    tcase_add_test(c, a_parameter_has_no_extent);
+    tcase_add_test(c, no_fixed_size_is_taken_for_an_extent);
+    tcase_add_test(c, four_extents_fit_while_recording);
+    tcase_add_test(c, parts_of_extents_are_no_other_extent);
+    tcase_add_test(c, the_position_is_declared_once);
+    tcase_add_test(c, huge_extents_are_refused_when_bound);
+    tcase_add_test(c, caches_of_different_batches_are_refused);
+    tcase_add_test(c, a_failed_layout_leaves_the_plan_usable);
+    tcase_add_test(c, lists_that_are_null_are_refused);
+    tcase_add_test(c, a_gradient_of_null_is_refused);
+    tcase_add_test(c, ops_are_checked_before_they_are_recorded);
+    tcase_add_test(c, a_share_that_was_passed_on_is_not_computed_again);
+    suite_add_tcase(s, c);
+    return s;
+}
