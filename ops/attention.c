@@ -2,10 +2,10 @@
  *
  *     y = dropout(softmax(scale q k^T, masked)) v        B batch, H heads, T queries, S keys
  *
- * A task takes a block of query rows of one head, with its scores over all keys in scratch memory:
- * nothing of size T x S is kept. The gradient is attention_backward.c, which computes the weights
- * again. q, k and v may have any strides: they usually are views of [B, T, H * d], and y is laid
- * out as one. Projections and heads are nn's. */
+ * The kernel (kernels/attention.inc) goes through a head block by block: nothing of size T x S is
+ * kept, but two numbers of each row, `stats`, from which the gradient (attention_backward.c) has
+ * the weights again. q, k and v may have any strides: they usually are views of [B, T, H * d], and
+ * y is laid out as one. Projections and heads are nn's. */
 #include <math.h>
 
 #include "attention.h"
@@ -37,99 +37,114 @@ static bool operands_fit(wf_call *c) {
                    wf_show(c, q), wf_show(c, k), wf_show(c, v));
 }
 
-bool attention_fits(wf_call *c, int score_blocks) {
+void attention_stats_view(wf_view *v, wf_dtype type, const wf_view *q) {
+    wf_set_shape(v, type, 4, (int64_t[]){ q->shape[0], q->shape[1], q->shape[2], 2 });
+}
+
+bool attention_fits(wf_call *c) {
     const attention_attrs *a = c->attrs;
     for (int i = IN_Q; i <= IN_V; i++)
         if (!wf_want_real(c, i)) return false;
     if (!operands_fit(c) || !wf_want_rate(c, a->dropout)) return false;
     wf_view scores = scores_view(c);
     if (!wf_mask_fits(c, &c->in[IN_MASK], &scores)) return false;
-    size_t gemm = WF_KERNEL(scores.dtype, gemm_scratch);
-    int64_t keys = scores.shape[3] > INT64_MAX - ROW_ALIGN ? 0 : attention_row(scores.shape[3]);
-    if (!wf_shape_bytes(scores.dtype, 3, (int64_t[]){ score_blocks, ATTENTION_BLOCK, keys },
-                        &c->scratch_bytes))
-        return wf_fail(c, "%lld keys are too many", (long long)scores.shape[3]);
-    c->scratch_bytes += gemm;
+    int64_t k_width = c->in[IN_K].shape[3], v_width = c->in[IN_V].shape[3], most = INT64_C(1) << 40;
+    if (k_width > most || v_width > most)
+        return wf_fail(c, "heads %lld and %lld wide are too wide", (long long)k_width,
+                       (long long)v_width);
+    c->scratch_bytes = WF_KERNEL(scores.dtype, attention_scratch) +
+                       (size_t)(k_width + v_width + 2 * WF_WIDEST) *
+                           WF_KERNEL(scores.dtype, attention_column);
     return true;
 }
 
 static bool shape_attention(wf_call *c) {
-    if (!attention_fits(c, 1)) return false;
-    attention_view(&c->out[0], c->in[IN_Q].dtype, &c->in[IN_Q], c->in[IN_V].shape[3]);
+    const wf_view *q = &c->in[IN_Q];
+    if (!attention_fits(c)) return false;
+    attention_view(&c->out[0], q->dtype, q, c->in[IN_V].shape[3]);
+    attention_stats_view(&c->out[1], q->dtype, q);
     return true;
 }
 
-/* ---- blocks of query rows -------------------------------------------------------------------- */
+/* ---- heads ----------------------------------------------------------------------------------- */
 
-attention_block attention_block_of(const wf_call *c, int64_t head, int64_t block, void *scratch) {
-    const attention_attrs *a = c->attrs;
-    const int64_t *q = c->in[IN_Q].shape; /* B, H, T, dk */
-    int64_t T = q[2], S = c->in[IN_K].shape[2];
-    attention_block w = {
-        .call = c, .head = head, .b = head / q[1], .h = head % q[1], .row = attention_row(S)
-    };
-    wf_task_range(T, ATTENTION_BLOCK, block, &w.from, &w.to);
-    w.n = wf_open_columns(a->causal, w.to - 1, T, S);
-    w.scale = a->scale != 0 ? a->scale : 1 / sqrt((double)q[3]);
-    w.drops = c->training && a->dropout > 0;
-    w.weights = (wf_view){ .data = scratch, .dtype = c->in[IN_Q].dtype };
-    return w;
+wf_matrix attention_matrix(const wf_call *c, const wf_view *x, int64_t head) {
+    int64_t H = c->in[IN_Q].shape[1];
+    return (wf_matrix){ wf_at(x, head / H * x->stride[0] + head % H * x->stride[1]), x->stride[2],
+                        x->stride[3] };
 }
 
-wf_view attention_head(const attention_block *w, const wf_view *x, int64_t row) {
-    wf_view v = { .dtype = x->dtype, .stride = { x->stride[2], x->stride[3] } };
-    v.data = wf_at(x, w->b * x->stride[0] + w->h * x->stride[1] + row * x->stride[2]);
-    return v;
+static wf_matrix mask_of(const wf_call *c, int64_t head) {
+    const wf_view *mask = &c->in[IN_MASK];
+    wf_view scores = scores_view(c), all = scores;
+    if (mask->ndim < 0) return (wf_matrix){ NULL, 0, 0 };
+    for (int i = 0; i < 4; i++) all.stride[i] = wf_broadcast_stride(mask, &scores, i);
+    all.data = mask->data;
+    return attention_matrix(c, &all, head);
 }
 
-void attention_weights(const attention_block *w, void *gemm) {
-    const wf_call *c = w->call;
-    const attention_attrs *a = c->attrs;
-    wf_view scores = scores_view(c), q = attention_head(w, &c->in[IN_Q], w->from),
-            k = attention_head(w, &c->in[IN_K], 0);
-    int64_t T = scores.shape[2], S = scores.shape[3], dk = c->in[IN_Q].shape[3], step = 0;
-    WF_KERNEL(q.dtype, gemm(w->to - w->from, w->n, dk, q.data, q.stride[0], q.stride[1], k.data,
-                            k.stride[1], k.stride[0], w->weights.data, w->row, false, gemm));
-    for (int64_t t = w->from; t < w->to; t++) {
-        const void *mask = wf_mask_row(&c->in[IN_MASK], &scores, w->head * T + t, &step);
-        void *row = wf_at(&w->weights, (t - w->from) * w->row);
-        WF_KERNEL(q.dtype, softmax_row(w->n, wf_open_columns(a->causal, t, T, S), row, w->scale,
-                                       mask, step, a->additive, row));
-    }
-}
-
-/* Weight (b, h, t, s) is element ((b H + h) T + t) S + s of the site's stream, as in wf_dropout on
- * [B, H, T, S]. */
-void attention_dropout(const attention_block *w, const wf_view *x, const wf_view *y) {
-    const wf_call *c = w->call;
+wf_attention_head attention_head(const wf_call *c, int64_t head) {
     const attention_attrs *a = c->attrs;
     wf_drop d = wf_drop_of(c, a->dropout, a->site);
-    int64_t T = c->in[IN_Q].shape[2], S = c->in[IN_K].shape[2];
-    for (int64_t t = w->from; t < w->to; t++) {
-        int64_t at = (t - w->from) * w->row, element = (w->head * T + t) * S;
-        WF_KERNEL(x->dtype, dropout(w->n, wf_at(x, at), d.scale, d.threshold, d.key, d.stream,
-                                    (uint64_t)element, wf_at(y, at)));
-    }
+    int64_t T = c->in[IN_Q].shape[2], S = c->in[IN_K].shape[2], dk = c->in[IN_Q].shape[3];
+    return (wf_attention_head){
+        .queries = T,
+        .keys = S,
+        .k_width = dk,
+        .v_width = c->in[IN_V].shape[3],
+        .scale = a->scale != 0 ? a->scale : 1 / sqrt((double)dk),
+        .causal = a->causal,
+        .additive = a->additive,
+        .drops = c->training && a->dropout > 0,
+        .keep_scale = d.scale,
+        .threshold = d.threshold,
+        .key = d.key,
+        .stream = d.stream,
+        /* weight (b, h, t, s) is element ((b H + h) T + t) S + s, as in wf_dropout on the scores */
+        .element = (uint64_t)(head * T * S),
+        .q = attention_matrix(c, &c->in[IN_Q], head),
+        .k = attention_matrix(c, &c->in[IN_K], head),
+        .v = attention_matrix(c, &c->in[IN_V], head),
+        .mask = mask_of(c, head),
+    };
 }
 
-/* ---- the forward op -------------------------------------------------------------------------- */
+enum { TASK_WORK = 1 << 17, PIECE_WORK = 1 << 11 }; /* multiply-adds; what a piece costs anyhow */
+
+int64_t attention_pieces(const wf_call *c, int64_t queries) {
+    double pairs = (double)queries * (double)c->in[IN_K].shape[2];
+    double work = pairs * (double)(c->in[IN_K].shape[3] + c->in[IN_V].shape[3]) + PIECE_WORK;
+    return work < TASK_WORK ? (int64_t)(TASK_WORK / work) : 1;
+}
+
+/* ---- the forward op: a piece is a stretch of a head's queries -------------------------------- */
+
+static int64_t pieces_of_head(const wf_call *c) {
+    return wf_task_count(c->in[IN_Q].shape[2], WF_ATTENTION_ROWS);
+}
+
+static int64_t pieces_of_task(const wf_call *c) {
+    int64_t T = c->in[IN_Q].shape[2];
+    return attention_pieces(c, T < WF_ATTENTION_ROWS ? T : WF_ATTENTION_ROWS);
+}
 
 static int64_t tasks_attention(const wf_call *c, int phase) {
     const int64_t *q = c->in[IN_Q].shape;
-    return phase == 0 ? q[0] * q[1] * wf_task_count(q[2], ATTENTION_BLOCK) : 0;
+    return phase == 0 ? wf_task_count(q[0] * q[1] * pieces_of_head(c), pieces_of_task(c)) : 0;
 }
 
 static bool eval_attention(const wf_call *c, int phase, int64_t task, void *scratch) {
-    int64_t blocks = wf_task_count(c->in[IN_Q].shape[2], ATTENTION_BLOCK),
-            dv = c->in[IN_V].shape[3];
-    attention_block w = attention_block_of(c, task / blocks, task % blocks, scratch);
-    void *gemm = wf_at(&w.weights, ATTENTION_BLOCK * w.row);
+    const int64_t *q = c->in[IN_Q].shape;
+    int64_t in_head = pieces_of_head(c), piece, end, from, to;
     (void)phase;
-    attention_weights(&w, gemm);
-    if (w.drops) attention_dropout(&w, &w.weights, &w.weights);
-    wf_view v = attention_head(&w, &c->in[IN_V], 0), y = attention_head(&w, &c->out[0], w.from);
-    WF_KERNEL(y.dtype, gemm(w.to - w.from, dv, w.n, w.weights.data, w.row, 1, v.data, v.stride[0],
-                            v.stride[1], y.data, y.stride[0], false, gemm));
+    wf_task_range(q[0] * q[1] * in_head, pieces_of_task(c), task, &piece, &end);
+    for (; piece < end; piece++) {
+        wf_attention_head h = attention_head(c, piece / in_head);
+        h.y = attention_matrix(c, &c->out[0], piece / in_head);
+        h.stats = attention_matrix(c, &c->out[1], piece / in_head);
+        wf_task_range(q[2], WF_ATTENTION_ROWS, piece % in_head, &from, &to);
+        WF_KERNEL(c->out[0].dtype, attention(&h, from, to, scratch));
+    }
     return true;
 }
 
@@ -152,9 +167,10 @@ static double flops_attention(const wf_call *c) {
 static void grad_attention(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const attention_attrs *a = y->attrs;
     wf_tensor *mask = y->in[IN_MASK];
+    if (!dy[0]) return; /* stats are saved, not a result: nobody differentiates them */
     if (need & 7) {
-        dx[0] = wf_record(&wf_op_attention_backward, 5,
-                          (wf_tensor *[]){ y->in[IN_Q], y->in[IN_K], y->in[IN_V], mask, dy[0] }, a);
+        wf_tensor *in[] = { y->in[IN_Q], y->in[IN_K], y->in[IN_V], mask, dy[0], y, y + 1 };
+        dx[0] = wf_record(&wf_op_attention_backward, 7, in, a);
         dx[1] = wf_result(dx[0], 1), dx[2] = wf_result(dx[0], 2);
     }
     if (a->additive && (need >> IN_MASK & 1)) {
@@ -193,6 +209,7 @@ const wf_op wf_op_attention = {
     .name = "attention",
     .family = "attention",
     .arity = 4,
+    .results = 2,
     .attr_bytes = sizeof(attention_attrs),
     .shape = shape_attention,
     .tasks = tasks_attention,

@@ -1,4 +1,5 @@
-/* ops/attention.h - what attention.c and attention_backward.c share: blocks of query rows.
+/* ops/attention.h - what attention.c and attention_backward.c share: operands as the kernels see
+ * them, heads in tasks.
  *
  * Not for other files. */
 #ifndef WEFT_OPS_ATTENTION_H
@@ -6,9 +7,8 @@
 
 #include "internal.h"
 
-enum { IN_Q, IN_K, IN_V, IN_MASK, IN_DY };
-enum { ATTENTION_BLOCK = 64 }; /* query rows of a task */
-enum { ROW_ALIGN = 16 };       /* rows of scores start at multiples of so many elements */
+/* The last three are the backward op's. */
+enum { IN_Q, IN_K, IN_V, IN_MASK, IN_DY, IN_Y, IN_STATS };
 
 typedef struct attention_attrs {
     double scale; /* 0: 1 / sqrt(d_k) */
@@ -17,35 +17,20 @@ typedef struct attention_attrs {
     bool causal, additive;
 } attention_attrs;
 
-typedef struct attention_block {
-    const wf_call *call;
-    int64_t head, b, h;  /* head = b * H + h */
-    int64_t from, to, n; /* query rows [from, to) see no key beyond the first n */
-    int64_t row;         /* elements from one row of weights to the next */
-    double scale;
-    bool drops;
-    wf_view weights; /* [to - from, n] in scratch memory: data and dtype alone */
-} attention_block;
-
-static inline int64_t attention_row(int64_t keys) {
-    return (keys + ROW_ALIGN - 1) / ROW_ALIGN * ROW_ALIGN;
-}
-
-/* Shape rule: operands q, k, v and mask; scratch for so many blocks of scores and the matrix
- * product. */
-bool attention_fits(wf_call *c, int score_blocks);
+/* Shape rule: operands q, k, v and mask; scratch for the kernels. */
+bool attention_fits(wf_call *c);
 /* [B, H, rows, width] with B, H and rows of `rows`, laid out as [B, rows, H, width]: heads merge
  * without a copy. */
 void attention_view(wf_view *v, wf_dtype type, const wf_view *rows, int64_t width);
+/* [B, H, T, 2] */
+void attention_stats_view(wf_view *v, wf_dtype type, const wf_view *q);
 
-attention_block attention_block_of(const wf_call *c, int64_t head, int64_t block, void *scratch);
-/* The block's head of an operand or result, from a row on: data, and the strides of rows [0] and
- * columns [1]. */
-wf_view attention_head(const attention_block *w, const wf_view *x, int64_t row);
-/* w->weights = softmax(scale q k^T); gemm: scratch memory of the product. */
-void attention_weights(const attention_block *w, void *gemm);
-/* y = dropout(x), both laid out as the weights. */
-void attention_dropout(const attention_block *w, const wf_view *x, const wf_view *y);
+/* Operands q, k, v and mask of head b * H + h; the rest is the caller's to add. */
+wf_attention_head attention_head(const wf_call *c, int64_t head);
+/* The head's part of an operand or result [B, H, rows, columns]. */
+wf_matrix attention_matrix(const wf_call *c, const wf_view *x, int64_t head);
+/* So many pieces of `queries` rows of a head make a task worth its start. */
+int64_t attention_pieces(const wf_call *c, int64_t queries);
 double attention_pairs(const wf_call *c);
 
 wf_tensor *attention_primitives(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask,

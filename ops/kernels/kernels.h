@@ -38,6 +38,29 @@ enum wf_binary {
     int64_t m, int64_t n, int64_t k, const real *a, int64_t a_row, int64_t a_col, const real *b,   \
         int64_t b_row, int64_t b_col, real *c, int64_t c_row, bool accumulate, void *scratch
 
+/* Element (i, j) lies at data[i * row + j * col]. */
+typedef struct wf_matrix {
+    void *data;
+    int64_t row, col;
+} wf_matrix;
+
+/* One head of attention: q [queries, k_width], k [keys, k_width], v [keys, v_width], y as q but
+ * v_width wide. Results have col 1. stats [queries, 2]: largest score and 1 / sum of exponentials,
+ * which attention writes and attention_backward reads. mask [queries, keys], data NULL for none:
+ * tested against 0, or added if additive; its col is 0 or 1. Causal as wf_attention. Weight (t, s)
+ * is kept where word element + t * keys + s of the stream is below the threshold, as in dropout. */
+typedef struct wf_attention_head {
+    int64_t queries, keys, k_width, v_width;
+    double scale, keep_scale;
+    bool causal, additive, drops;
+    uint32_t threshold;
+    uint64_t key, stream, element;
+    wf_matrix q, k, v, mask, y, stats, dy, dq, dk, dv;
+} wf_attention_head;
+
+/* Queries of a head in one call of attention, and the widest vector in elements. */
+enum { WF_ATTENTION_ROWS = 240, WF_WIDEST = 16 };
+
 /* clang-format off */
 #define WF_KERNELS(real, name)                                                                     \
     typedef struct name {                                                                          \
@@ -98,6 +121,12 @@ enum wf_binary {
         void (*gemm)(WF_GEMM_ARGS(real));                                                          \
         size_t gemm_scratch;                                                                       \
         int64_t gemm_rows, gemm_columns; /* its register tile: cut work into multiples of these */ \
+        /* y and stats of queries [from, to), at most WF_ATTENTION_ROWS; dq, dk and dv of a head.  \
+         * scratch: attention_scratch bytes and, for every column of k and v, rounded up   \
+         * to WF_WIDEST, attention_column bytes; aligned to 64 */                                  \
+        void (*attention)(const wf_attention_head *h, int64_t from, int64_t to, void *scratch);    \
+        void (*attention_backward)(const wf_attention_head *h, void *scratch);                     \
+        size_t attention_scratch, attention_column;                                                \
         const char *isa;                                                                           \
     } name
 /* clang-format on */
