@@ -135,8 +135,8 @@ static double value_of(const operand *o, int which, uint64_t key, int64_t k) {
     }
 }
 
-/* Values that f32 holds exactly, so that both types compute on the same numbers. */
-static double *operand_values(const op_case *row, int which) {
+/* Both types compute on the same numbers. */
+double *operand_values(const op_case *row, int which) {
     const operand *o = &row->in[which];
     int64_t n = operand_count(o);
     double *data = malloc((size_t)n * sizeof *data + 1);

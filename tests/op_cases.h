@@ -98,6 +98,7 @@ int fixture_outputs(const fixture *f);
 void fixture_evaluate(fixture *f, int threads, values *out);
 
 int64_t operand_count(const operand *o);
+double *operand_values(const op_case *row, int which); /* to be freed; f32 holds them exactly */
 bool differentiable(const operand *o);
 bool is_small(const op_case *row); /* few enough elements for differences in each of them */
 uint64_t row_key(const op_case *row, int salt);

@@ -45,6 +45,7 @@ void tally_print(void) {
         [TALLY_TORCH_F64] = { "PyTorch comparisons, f64", 1e-10 },
         [TALLY_F32_F64] = { "f32 against f64", 1e-5 },
         [TALLY_DECOMPOSED] = { "fused against decomposed", 1e-11 },
+        [TALLY_EXTENTS] = { "rows with a size by name", 0 },
         [TALLY_FAULTS] = { "injected failures survived", 0 },
     };
     for (int i = 0; i < TALLY_KINDS; i++) {

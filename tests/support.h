@@ -27,6 +27,7 @@ typedef enum tally {
     TALLY_TORCH_F64,
     TALLY_F32_F64,
     TALLY_DECOMPOSED,
+    TALLY_EXTENTS,
     TALLY_FAULTS,
     TALLY_KINDS
 } tally;
