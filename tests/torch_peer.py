@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""tests/torch_peer.py - PyTorch's side of `bench step`: the same models, sizes, dropout and optimizer.
+"""tests/torch_peer.py - PyTorch's side of `bench step`: the same models, sizes and settings.
 
-What a user of PyTorch would run: torch.nn.Transformer (post-norm, ReLU, its final norms), sinusoidal positions,
-scaled embeddings, Adam at 1e-4, cross-entropy over all labels. Adam is the fused one. Decoding is greedy with
-the whole prefix each time: nn.Transformer keeps no keys and values.
+What a user of PyTorch would run: torch.nn.Transformer (post-norm, ReLU, its final norms),
+sinusoidal positions, scaled embeddings, fused Adam at 1e-4, cross-entropy over all labels. Decoding
+is greedy with the whole prefix each time: nn.Transformer keeps no keys and values.
 
     torch_peer.py --preset base --mode train --threads 2             one JSON line on stdout
-    torch_peer.py --preset copy --mode train --compile --no-mkldnn   compiled; with the other BLAS path
+    torch_peer.py --preset copy --mode train --compile --no-mkldnn   compiled; the other BLAS path
 
 Compare medians measured side by side: run it in turns with `bench step --json`.
 """
@@ -24,14 +24,17 @@ from torch import nn
 DROPOUT, RATE, CLIP = 0.1, 1e-4, 1.0
 
 PRESETS = {
-    "copy": dict(width=64, heads=4, layers=2, inner=128, src_vocab=20, tgt_vocab=20, batch=32, src=10, tgt=11),
-    "base": dict(width=512, heads=8, layers=6, inner=2048, src_vocab=10000, tgt_vocab=12000, batch=2, src=100, tgt=120),
+    "copy": dict(width=64, heads=4, layers=2, inner=128, src_vocab=20, tgt_vocab=20,
+                 batch=32, src=10, tgt=11),
+    "base": dict(width=512, heads=8, layers=6, inner=2048, src_vocab=10000, tgt_vocab=12000,
+                 batch=2, src=100, tgt=120),
 }
 
 
 def sinusoid(length, width):
     """PE[p, 2i] = sin(p / 10000^(2i / width)), PE[p, 2i + 1] = cos of the same."""
-    angle = torch.arange(length)[:, None] * torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
+    rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
+    angle = torch.arange(length)[:, None] * rates
     return torch.stack((angle.sin(), angle.cos()), dim=-1).reshape(length, width)
 
 
@@ -44,8 +47,8 @@ class Translator(nn.Module):
         self.tgt_embedding = nn.Embedding(sizes["tgt_vocab"], width)
         self.register_buffer("positions", sinusoid(512, width))
         self.dropout = nn.Dropout(DROPOUT)
-        self.transformer = nn.Transformer(width, sizes["heads"], sizes["layers"], sizes["layers"], sizes["inner"],
-                                          DROPOUT, batch_first=True)
+        self.transformer = nn.Transformer(width, sizes["heads"], sizes["layers"], sizes["layers"],
+                                          sizes["inner"], DROPOUT, batch_first=True)
         self.output = nn.Linear(width, sizes["tgt_vocab"])
 
     def embed(self, table, ids):
@@ -55,7 +58,8 @@ class Translator(nn.Module):
         return self.transformer.encoder(self.embed(self.src_embedding, src))
 
     def decode(self, memory, tgt, mask):
-        return self.transformer.decoder(self.embed(self.tgt_embedding, tgt), memory, tgt_mask=mask, tgt_is_causal=True)
+        x = self.embed(self.tgt_embedding, tgt)
+        return self.transformer.decoder(x, memory, tgt_mask=mask, tgt_is_causal=True)
 
     def forward(self, src, tgt, mask):
         return self.output(self.decode(self.encode(src), tgt, mask))
@@ -66,10 +70,9 @@ def causal(length):
 
 
 def batch_of(sizes):
-    def ids(vocabulary, length):
-        return torch.randint(1, vocabulary, (sizes["batch"], length))
-
-    return ids(sizes["src_vocab"], sizes["src"]), ids(sizes["tgt_vocab"], sizes["tgt"]), ids(sizes["tgt_vocab"], sizes["tgt"])
+    """Source, target, labels: any ids but 0, with which decoding starts."""
+    return tuple(torch.randint(1, sizes[side + "_vocab"], (sizes["batch"], sizes[side]))
+                 for side in ("src", "tgt", "tgt"))
 
 
 def training_step(model, sizes, options):
@@ -124,15 +127,16 @@ def measure(step, seconds):
 
 
 def options():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--preset", choices=PRESETS, default="copy")
     p.add_argument("--mode", choices=["train", "forward", "decode"], default="train")
     p.add_argument("--batch", type=int, help="sentences (default: the preset's)")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--seconds", type=float, default=5, help="of measuring")
     p.add_argument("--compile", action="store_true", help="torch.compile instead of eager")
-    p.add_argument("--no-mkldnn", action="store_true", help="without oneDNN: products by the plain BLAS")
-    p.add_argument("--unguarded", action="store_true", help="train without clipping the gradient's norm")
+    p.add_argument("--no-mkldnn", action="store_true", help="products by the plain BLAS")
+    p.add_argument("--unguarded", action="store_true", help="train without clipping")
     return p.parse_args()
 
 
@@ -148,8 +152,10 @@ def main():
     taken = measure(make(model, sizes, o), o.seconds)
     tokens = sizes["batch"] * sizes["tgt"]
     json.dump({
-        "torch": torch.__version__, "preset": o.preset, "mode": o.mode, "batch": sizes["batch"], "threads": o.threads,
-        "compile": o.compile, "mkldnn": not o.no_mkldnn, "guarded": o.mode == "train" and not o.unguarded,
+        "torch": torch.__version__, "preset": o.preset, "mode": o.mode,
+        "batch": sizes["batch"], "threads": o.threads,
+        "compile": o.compile, "mkldnn": not o.no_mkldnn,
+        "guarded": o.mode == "train" and not o.unguarded,
         "median": statistics.median(taken), "min": min(taken), "runs": len(taken),
         "tokens_per_second": tokens / statistics.median(taken),
         "memory": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,

@@ -1,7 +1,8 @@
 /* tools/bench.c - how fast the kernels and the model are, against what this machine can do.
  *
- * Here are the options and the choice; each part has a file of its own. WEFT_ISA=base|avx2|avx512|neon
- * chooses the kernels, and with them the instruction set of the peak that they are held to. */
+ * Here are the options and the choice; each part has a file of its own.
+ * WEFT_ISA=base|avx2|avx512|neon chooses the kernels, and with them the instruction set of the
+ * peak that they are held to. */
 #include <string.h>
 #include <unistd.h>
 
@@ -14,17 +15,22 @@ static const char *subject;
 
 static option rows[] = {
     GROUP("What is measured by step"),
-    CHOICE("preset", set.preset, PRESET_WORDS, "the model and the batch: that of the copy task, or the paper's base"),
-    CHOICE("mode", set.mode, "train|forward|decode", "a training step, the logits of a batch, or greedy decoding"),
+    CHOICE("preset", set.preset, PRESET_WORDS,
+           "the model and the batch: that of the copy task, or the paper's base"),
+    CHOICE("mode", set.mode, "train|forward|decode",
+           "a training step, the logits of a batch, or greedy decoding"),
     COUNT("batch", set.batch, 1, 65536, "sentences", .fallback = "32 for copy, 2 for base"),
-    FLAG("unguarded", set.unguarded, "train without clipping, and allow no time for an optimizer of its own"),
+    FLAG("unguarded", set.unguarded,
+         "train without clipping, and allow no time for an optimizer of its own"),
     FLAG("profile", set.profile, "also where the time goes, by op"),
 
     GROUP("By gemm and attention"),
-    COUNT("size", set.size, 1, 16384, "one square product, or one length, alone", .fallback = "all of a list"),
+    COUNT("size", set.size, 1, 16384, "one square product, or one length, alone",
+          .fallback = "all of a list"),
 
     GROUP("By all"),
-    COUNT("threads", set.threads, 1, 256, "that work together", .fallback = "processors, at most 8"),
+    COUNT("threads", set.threads, 1, 256, "that work together",
+          .fallback = "processors, at most 8"),
     REAL("seconds", set.seconds, 0, 3600, "for each line; it has three runs at least"),
     FLAG("json", set.json, "results as JSON lines"),
 };
@@ -46,9 +52,10 @@ program bench_program = {
 static const struct {
     const char *name;
     void (*run)(void);
-} parts[] = {
-    { "limits", bench_limits }, { "gemm", bench_gemm }, { "attention", bench_attention }, { "step", bench_step }
-};
+} parts[] = { { "limits", bench_limits },
+              { "gemm", bench_gemm },
+              { "attention", bench_attention },
+              { "step", bench_step } };
 
 enum { PARTS = sizeof parts / sizeof *parts };
 
@@ -62,9 +69,12 @@ static void refuse_idle_options(void (*run)(void)) {
     static const char *const of_step[] = { "preset", "mode", "batch", "unguarded", "profile" };
     for (size_t i = 0; i < sizeof of_step / sizeof *of_step; i++)
         option_no_effect(&bench_program, of_step[i], run != bench_step, "it is for step");
-    option_no_effect(&bench_program, "size", run == bench_step || run == bench_limits, "it is for gemm and attention");
-    option_no_effect(&bench_program, "unguarded", set.mode != MODE_TRAIN, "only a training step updates anything");
-    option_no_effect(&bench_program, "profile", set.mode == MODE_DECODE, "decoding runs many plans");
+    option_no_effect(&bench_program, "size", run == bench_step || run == bench_limits,
+                     "it is for gemm and attention");
+    option_no_effect(&bench_program, "unguarded", set.mode != MODE_TRAIN,
+                     "only a training step updates anything");
+    option_no_effect(&bench_program, "profile", set.mode == MODE_DECODE,
+                     "decoding runs many plans");
 }
 
 static int64_t processors(void) {
@@ -74,7 +84,8 @@ static int64_t processors(void) {
 
 int main(int argc, char **argv) {
     options_parse(&bench_program, argc, argv);
-    if (!subject) usage_error(&bench_program, "say what to measure: %s", bench_program.operand_name);
+    if (!subject)
+        usage_error(&bench_program, "say what to measure: %s", bench_program.operand_name);
     int part = part_named(subject);
     refuse_idle_options(parts[part].run);
     if (!set.threads) set.threads = processors();
@@ -84,8 +95,8 @@ int main(int argc, char **argv) {
     json_text(e, "isa", wf_isa());
     json_int(e, "threads", set.threads);
     event_send(&set.report);
-    say(&set.report, "weft %s, %s kernels, %lld thread%s", wf_version(), wf_isa(), (long long)set.threads,
-        set.threads == 1 ? "" : "s");
+    say(&set.report, "weft %s, %s kernels, %lld thread%s", wf_version(), wf_isa(),
+        (long long)set.threads, set.threads == 1 ? "" : "s");
     parts[part].run();
     report_close(&set.report);
     return close_stdout(&bench_program, EXIT_DONE);

@@ -1,8 +1,8 @@
 /* tools/bench_loops.c - loops that do nothing but arithmetic, or nothing but move memory.
  *
- * One source, compiled as the kernels are: once per instruction set, with its flags; ISA names it. What
- * they reach is what a kernel of that instruction set could. n is a multiple of 64 elements, and
- * arrays are aligned to as many bytes. */
+ * One source, compiled as the kernels are: once per instruction set, with its flags; ISA names
+ * it. What they reach is what a kernel of that instruction set could. n is a multiple of 64
+ * elements, and arrays are aligned to as many bytes. */
 #include "bench_loops.h"
 
 #define NAME_OF(isa) #isa
@@ -10,8 +10,8 @@
 #define JOIN(a, b) a##b
 #define LOOPS_OF(isa) JOIN(loops_, isa)
 
-/* Independent chains: enough to cover the latency of an addition that waits for a multiplication, and no
- * more than fit in the registers beside two operands. */
+/* Independent chains: enough to cover the latency of an addition that waits for a
+ * multiplication, and no more than fit in the registers beside two operands. */
 #if defined(__AVX512F__)
 enum { VECTOR_BYTES = 64, CHAINS = 24 };
 #elif defined(__AVX2__)

@@ -1,6 +1,7 @@
 /* tools/bench_model.c - costs of a Transformer from its shapes. See bench_model.h.
  *
- * B batch, S source length, T target length, D model width, F feed-forward width, V target vocabulary. */
+ * B batch, S source length, T target length, D model width, F feed-forward width, V target
+ * vocabulary. */
 #include "bench_model.h"
 
 workload workload_of(int preset) {
@@ -12,23 +13,31 @@ workload workload_of(int preset) {
         return (workload){ c, 2, 100, 120 };
     }
     c.src_vocab = c.tgt_vocab = 20;
-    c.d_model = 64, c.num_heads = 4, c.dim_feedforward = 128, c.encoder_layers = c.decoder_layers = 2;
+    c.d_model = 64, c.num_heads = 4, c.dim_feedforward = 128,
+    c.encoder_layers = c.decoder_layers = 2;
     return (workload){ c, 32, 10, 11 };
 }
 
-/* ---- arithmetic ------------------------------------------------------------------------------------------- */
+/* ---- arithmetic ------------------------------------------------------------------------------ */
 
 /* Multiply-adds count two. [rows, k] x [k, n] */
-static double product(double rows, double n, double k) { return 2 * rows * n * k; }
+static double product(double rows, double n, double k) {
+    return 2 * rows * n * k;
+}
 
 /* Scores and values of all heads: every query with every key, open or not. */
-static double attend(double batch, double queries, double keys, double D) { return 4 * batch * queries * keys * D; }
+static double attend(double batch, double queries, double keys, double D) {
+    return 4 * batch * queries * keys * D;
+}
 
-static double feed_forward(double rows, double D, double F) { return 2 * product(rows, F, D); }
+static double feed_forward(double rows, double D, double F) {
+    return 2 * product(rows, F, D);
+}
 
 double encoding_flops(const workload *w) {
     const wf_transformer_config *c = &w->config;
-    double B = (double)w->batch, S = (double)w->src, D = (double)c->d_model, F = (double)c->dim_feedforward;
+    double B = (double)w->batch, S = (double)w->src, D = (double)c->d_model,
+           F = (double)c->dim_feedforward;
     double layer = product(B * S, 4 * D, D) + attend(B, S, S, D) + feed_forward(B * S, D, F);
     double memory = product(B * S, 2 * D, D); /* keys and values of a decoder layer */
     return (double)c->encoder_layers * layer + (double)c->decoder_layers * memory;
@@ -44,30 +53,38 @@ double forward_flops(const workload *w) {
     return encoding_flops(w) + (double)c->decoder_layers * layer + product(B * T, V, D);
 }
 
-double training_flops(const workload *w) { return 3 * forward_flops(w); }
+double training_flops(const workload *w) {
+    return 3 * forward_flops(w);
+}
 
-/* ---- memory ------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 enum { REAL_BYTES = 4 };
 
 double decoding_bytes(const workload *w) {
     const wf_transformer_config *c = &w->config;
     double D = (double)c->d_model, F = (double)c->dim_feedforward, V = (double)c->tgt_vocab;
-    double attention = (4 * D * D + 4 * D) + (2 * D * D + 2 * D); /* its own; queries and output of the other */
-    double layer = attention + (2 * D * F + F + D) + 3 * 2 * D;   /* and three norms */
+    double attention =
+        (4 * D * D + 4 * D) + (2 * D * D + 2 * D); /* its own; queries and output of the other */
+    double layer = attention + (2 * D * F + F + D) + 3 * 2 * D; /* and three norms */
     return REAL_BYTES * ((double)c->decoder_layers * layer + 2 * D + (D * V + V));
 }
 
-double adam_bytes(double parameters) { return 7 * REAL_BYTES * parameters; }
+double adam_bytes(double parameters) {
+    return 7 * REAL_BYTES * parameters;
+}
 
-/* Kept of a layer, in rows of D: its input; q, k, v; what attention gives; the norm's input and result, and so for
- * each sublayer; F wide, the input of linear2. Dropout keeps nothing: its choices can be made again. */
+/* Kept of a layer, in rows of D: its input; q, k, v; what attention gives; the norm's input and
+ * result, and so for each sublayer; F wide, the input of linear2. Dropout keeps nothing: its
+ * choices can be made again. */
 double activation_bytes(const workload *w) {
     const wf_transformer_config *c = &w->config;
     double B = (double)w->batch, n = B * (double)w->src, m = B * (double)w->tgt;
     double D = (double)c->d_model, F = (double)c->dim_feedforward, V = (double)c->tgt_vocab;
-    double encoder = n * (8 * D + F);               /* x, qkv 3, y, norm 2, norm of the second sublayer 1 */
-    double decoder = m * (12 * D + F) + n * 2 * D;  /* x, qkv 3, y, norm 2, q, y, norm 2, norm 1; keys and values */
-    double ends = 2 * n * D + 2 * m * D + m * V;    /* the final norms' inputs and results; logits */
-    return REAL_BYTES * ((double)c->encoder_layers * encoder + (double)c->decoder_layers * decoder + ends);
+    double encoder = n * (8 * D + F); /* x, qkv 3, y, norm 2, norm of the second sublayer 1 */
+    double decoder = m * (12 * D + F) +
+                     n * 2 * D; /* x, qkv 3, y, norm 2, q, y, norm 2, norm 1; keys and values */
+    double ends = 2 * n * D + 2 * m * D + m * V; /* the final norms' inputs and results; logits */
+    return REAL_BYTES *
+           ((double)c->encoder_layers * encoder + (double)c->decoder_layers * decoder + ends);
 }

@@ -1,4 +1,5 @@
-/* tools/bench_model.h - the two models that are measured, and what their steps cost by their shapes alone.
+/* tools/bench_model.h - the two models that are measured, and what their steps cost by their
+ * shapes alone.
  *
  * Nothing here asks a plan or a profile: these are the numbers that plans are held to. */
 #ifndef WEFT_TOOLS_BENCH_MODEL_H
@@ -15,11 +16,14 @@ typedef struct workload {
 
 workload workload_of(int preset); /* its place in PRESET_WORDS */
 
-double forward_flops(const workload *w);  /* of the products: the rest is a few per cent in any library */
+double
+forward_flops(const workload *w); /* of the products: the rest is a few per cent in any library */
 double encoding_flops(const workload *w); /* encoder, and keys and values of the memory */
 double training_flops(const workload *w); /* forward, and two products for each in the gradient */
-double decoding_bytes(const workload *w); /* of the weights that one step of decoding reads, each once */
-double adam_bytes(double parameters);     /* gradient, value and two moments read; three of them written */
+double
+decoding_bytes(const workload *w); /* of the weights that one step of decoding reads, each once */
+double
+adam_bytes(double parameters); /* gradient, value and two moments read; three of them written */
 double activation_bytes(const workload *w); /* what the gradient needs of the forward pass */
 
 #endif

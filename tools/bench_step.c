@@ -1,9 +1,9 @@
 /* tools/bench_step.c - steps of a whole model: training, forward, decoding.
  *
- * Models, sizes and settings are those of tests/torch_peer.py: dropout 0.1, Adam at a rate of 1e-4, ids at random.
- * The limit of a training step is its roofline: arithmetic at the measured peak and, where all gradients must
- * be known before the first update (clipping, or the check that they are finite), Adam's pass over the
- * parameters at the measured bandwidth. */
+ * Models, sizes and settings are those of tests/torch_peer.py: dropout 0.1, Adam at a rate of
+ * 1e-4, ids at random. The limit of a training step is its roofline: arithmetic at the measured
+ * peak and, where all gradients must be known before the first update (clipping, or the check
+ * that they are finite), Adam's pass over the parameters at the measured bandwidth. */
 #include "bench.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ typedef struct bench_model {
     int64_t step, tokens; /* trained so far; to be decoded */
 } bench_model;
 
-/* ---- a model and a batch -------------------------------------------------------------------------------------- */
+/* ---- a model and a batch --------------------------------------------------------------------- */
 
 static int32_t *new_ids(int64_t n) {
     int32_t *ids = calloc((size_t)n, sizeof *ids);
@@ -34,7 +34,8 @@ static int32_t *new_ids(int64_t n) {
 static int32_t *random_ids(int64_t n, int64_t vocabulary, uint64_t stream) {
     int32_t *ids = new_ids(n);
     for (int64_t i = 0; i < n; i++)
-        ids[i] = (int32_t)(1 + wf_philox4x32(1, (uint64_t)i, stream).v[0] % (uint64_t)(vocabulary - 1));
+        ids[i] =
+            (int32_t)(1 + wf_philox4x32(1, (uint64_t)i, stream).v[0] % (uint64_t)(vocabulary - 1));
     return ids;
 }
 
@@ -50,11 +51,15 @@ static void open_batch(bench_model *b) {
 
 static void open_bench_model(bench_model *b) {
     char message[WF_MESSAGE];
-    wf_training_config training = { .dropout = dropout, .attention_dropout = dropout, .activation_dropout = dropout,
-                                    .optimizer = { .kind = WF_ADAM, .clip_norm = set.unguarded ? 0 : clip } };
+    wf_training_config training = { .dropout = dropout,
+                                    .attention_dropout = dropout,
+                                    .activation_dropout = dropout,
+                                    .optimizer = { .kind = WF_ADAM,
+                                                   .clip_norm = set.unguarded ? 0 : clip } };
     *b = (bench_model){ .size = workload_of(set.preset) };
     if (set.batch) b->size.batch = set.batch;
-    b->model = wf_transformer_new(&b->size.config, set.mode == MODE_TRAIN ? &training : NULL, WF_F32, 1, message);
+    b->model = wf_transformer_new(&b->size.config, set.mode == MODE_TRAIN ? &training : NULL,
+                                  WF_F32, 1, message);
     if (!b->model) fail(&bench_program, "%s", message);
     if (!wf_ok(b->model->graph)) fail(&bench_program, "%s", wf_error(b->model->graph));
     b->pool = wf_pool_new((int)set.threads);
@@ -66,12 +71,14 @@ static void close_bench_model(bench_model *b) {
     wf_plan_free(b->plan);
     wf_transformer_free(b->model);
     wf_pool_free(b->pool);
-    free(b->src), free(b->src_length), free(b->tgt), free(b->labels), free(b->out), free(b->out_length);
+    free(b->src), free(b->src_length), free(b->tgt), free(b->labels), free(b->out),
+        free(b->out_length);
 }
 
 static bool bind(bench_model *b) {
     const workload *w = &b->size;
-    return wf_bind(b->plan, "B", w->batch) && wf_bind(b->plan, "S", w->src) && wf_bind(b->plan, "T", w->tgt);
+    return wf_bind(b->plan, "B", w->batch) && wf_bind(b->plan, "S", w->src) &&
+           wf_bind(b->plan, "T", w->tgt);
 }
 
 static bool feed_inputs(bench_model *b) {
@@ -80,31 +87,28 @@ static bool feed_inputs(bench_model *b) {
            wf_feed(b->plan, m->tgt, b->tgt);
 }
 
-/* ---- lines --------------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
-typedef struct limits {
-    double flops, bandwidth; /* a second */
-} limits;
-
-static limits find_limits(void) {
-    limits l = { peak_flops(set.threads), peak_bandwidth(set.threads) };
-    say(&set.report, "held to %.1f GFLOP/s and %.1f GB/s", l.flops / 1e9, l.bandwidth / 1e9);
+/* Bytes a second, where memory is a limit. */
+static double bandwidth(void) {
+    double found = peak_bandwidth(set.threads);
+    say(&set.report, "memory gives %.1f GB/s", found / 1e9);
     FILE *e = event(&set.report, "limits");
     json_int(e, "threads", set.threads);
-    json_real(e, "gflops", l.flops / 1e9);
-    json_real(e, "gbytes", l.bandwidth / 1e9);
+    json_real(e, "gbytes", found / 1e9);
     event_send(&set.report);
-    return l;
+    return found;
 }
 
 static void name_line(line *l, char *name, size_t size, const bench_model *b, const char *what) {
-    snprintf(name, size, "%s %s, %lld x %lld/%lld", set.preset ? "base" : "copy", what, (long long)b->size.batch,
-             (long long)b->size.src, (long long)b->size.tgt);
+    snprintf(name, size, "%s %s, %lld x %lld/%lld", set.preset ? "base" : "copy", what,
+             (long long)b->size.batch, (long long)b->size.src, (long long)b->size.tgt);
     l->name = name;
 }
 
 /* The clock, then the same again under the profile: it costs time. */
-static timing timed(bench_model *b, bool (*run)(void *), const char *(*error)(const bench_model *)) {
+static timing timed(bench_model *b, bool (*run)(void *),
+                    const char *(*error)(const bench_model *)) {
     timing t;
     if (!measure(run, b, &t)) fail(&bench_program, "%s", error(b));
     if (!set.profile) return t;
@@ -115,9 +119,11 @@ static timing timed(bench_model *b, bool (*run)(void *), const char *(*error)(co
     return t;
 }
 
-static const char *plan_error(const bench_model *b) { return wf_plan_error(b->plan); }
+static const char *plan_error(const bench_model *b) {
+    return wf_plan_error(b->plan);
+}
 
-/* ---- training --------------------------------------------------------------------------------------------------------- */
+/* ---- training -------------------------------------------------------------------------------- */
 
 static bool train_once(void *model) {
     bench_model *b = model;
@@ -131,13 +137,14 @@ static bool train_once(void *model) {
            wf_fetch(b->plan, m->loss.loss, &loss);
 }
 
-/* What any implementation needs: the values, gradients that wait for the norm, two moments, activations. */
+/* What any implementation needs: the values, gradients that wait for the norm, two moments,
+ * activations. */
 static void report_memory(const bench_model *b, double parameters, double peak) {
     double needed = (set.unguarded ? 3 : 4) * 4 * parameters + activation_bytes(&b->size);
     double arena = (double)wf_plan_memory(b->plan);
     char t[3][OPTION_TEXT_SIZE];
-    say(&set.report, "memory: %s at most, %s by the shapes, %s of it the plan's", bytes_text(peak, t[0]),
-        bytes_text(needed, t[1]), bytes_text(arena, t[2]));
+    say(&set.report, "memory: %s at most, %s by the shapes, %s of it the plan's",
+        bytes_text(peak, t[0]), bytes_text(needed, t[1]), bytes_text(arena, t[2]));
     FILE *e = event(&set.report, "memory");
     json_real(e, "parameters", parameters);
     json_real(e, "peak", peak);
@@ -146,16 +153,17 @@ static void report_memory(const bench_model *b, double parameters, double peak) 
     event_send(&set.report);
 }
 
-static void bench_training(bench_model *b, limits most) {
+static void bench_training(bench_model *b, double bytes_a_second) {
     b->plan = wf_transformer_train_plan(b->model, b->pool);
     if (!bind(b)) fail(&bench_program, "%s", wf_plan_error(b->plan));
     double parameters = (double)wf_transformer_parameter_count(b->model);
-    double arithmetic = training_flops(&b->size) / most.flops, optimizer = adam_bytes(parameters) / most.bandwidth;
+    double optimizer = adam_bytes(parameters) / bytes_a_second;
     char name[80];
     line l = { .flops = training_flops(&b->size), .tokens = (double)(b->size.batch * b->size.tgt) };
     name_line(&l, name, sizeof name, b, set.unguarded ? "train, unguarded" : "train");
     l.time = timed(b, train_once, plan_error);
     l.memory = peak_memory();
+    double arithmetic = at_peak(&l.time, l.flops);
     l.limit = arithmetic + (set.unguarded ? 0 : optimizer);
     print_line(&l);
     say(&set.report, "roofline: %.4g ms of arithmetic%s%.4g ms for the optimizer", 1e3 * arithmetic,
@@ -163,25 +171,29 @@ static void bench_training(bench_model *b, limits most) {
     report_memory(b, parameters, l.memory);
 }
 
-/* ---- forward ------------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
-static bool forward_once(void *model) { return feed_inputs(model) && wf_run(((bench_model *)model)->plan); }
+static bool forward_once(void *model) {
+    return feed_inputs(model) && wf_run(((bench_model *)model)->plan);
+}
 
-static void bench_forward(bench_model *b, limits most) {
+static void bench_forward(bench_model *b) {
     wf_transformer *m = b->model;
     wf_tensor *feed[] = { m->src, m->src_length, m->tgt };
-    b->plan = wf_plan_new(m->graph, &(wf_plan_options){ .fetch = &m->logits, .n_fetch = 1, .feed = feed, .n_feed = 3,
-                                                        .pool = b->pool });
+    b->plan = wf_plan_new(
+        m->graph,
+        &(wf_plan_options){
+            .fetch = &m->logits, .n_fetch = 1, .feed = feed, .n_feed = 3, .pool = b->pool });
     if (!bind(b)) fail(&bench_program, "%s", wf_plan_error(b->plan));
     char name[80];
     line l = { .flops = forward_flops(&b->size), .tokens = (double)(b->size.batch * b->size.tgt) };
     name_line(&l, name, sizeof name, b, "forward");
     l.time = timed(b, forward_once, plan_error);
-    l.limit = l.flops / most.flops, l.memory = peak_memory();
+    l.limit = at_peak(&l.time, l.flops), l.memory = peak_memory();
     print_line(&l);
 }
 
-/* ---- decoding ------------------------------------------------------------------------------------------------------------- */
+/* ---- decoding -------------------------------------------------------------------------------- */
 
 /* Every sentence shall have its full length: the end is made impossible. */
 static void forbid_end(bench_model *b) {
@@ -195,8 +207,8 @@ static void forbid_end(bench_model *b) {
 
 static bool decode_once(void *model) {
     bench_model *b = model;
-    return wf_decode_greedy(b->decoder, (int)b->size.batch, (int)b->size.src, b->src, b->src_length, (int)b->tokens,
-                            b->out, b->out_length);
+    return wf_decode_greedy(b->decoder, (int)b->size.batch, (int)b->size.src, b->src, b->src_length,
+                            (int)b->tokens, b->out, b->out_length);
 }
 
 static timing time_decoding(bench_model *b, int64_t tokens) {
@@ -207,31 +219,36 @@ static timing time_decoding(bench_model *b, int64_t tokens) {
 }
 
 /* The whole, encoder and all; then what one more token costs, where each weight is read once. */
-static void bench_decoding(bench_model *b, limits most) {
+static void bench_decoding(bench_model *b, double bytes_a_second) {
     char message[WF_MESSAGE], name[80];
     const workload *w = &b->size;
     double steps = (double)(w->tgt - 1), batch = (double)w->batch;
-    if (!(b->decoder = wf_decoder_new(b->model, b->pool, message))) fail(&bench_program, "%s", message);
+    if (!(b->decoder = wf_decoder_new(b->model, b->pool, message)))
+        fail(&bench_program, "%s", message);
     forbid_end(b);
     timing first = time_decoding(b, 1), all = time_decoding(b, w->tgt);
-    double read = decoding_bytes(w) / most.bandwidth, encoder = encoding_flops(w) / most.flops;
+    double read = decoding_bytes(w) / bytes_a_second;
     line whole = { .time = all, .tokens = batch * (double)w->tgt, .memory = peak_memory() };
     name_line(&whole, name, sizeof name, b, "decode");
-    whole.limit = encoder + (double)w->tgt * read;
+    whole.limit = at_peak(&all, encoding_flops(w)) + (double)w->tgt * read;
     print_line(&whole);
-    line step = { .time = { (all.median - first.median) / steps, (all.min - first.min) / steps, all.runs } };
+    line step = { .time = { (all.median - first.median) / steps, (all.min - first.min) / steps, 0,
+                            all.runs } };
     step.bytes = decoding_bytes(w), step.tokens = batch, step.limit = read;
     name_line(&step, name, sizeof name, b, "decode, a step");
     print_line(&step);
 }
 
 void bench_step(void) {
-    limits most = find_limits();
     bench_model b;
+    double bytes_a_second = set.mode == MODE_FORWARD ? 0 : bandwidth();
     reset_peak_memory();
     open_bench_model(&b);
-    if (set.mode == MODE_TRAIN) bench_training(&b, most);
-    else if (set.mode == MODE_FORWARD) bench_forward(&b, most);
-    else bench_decoding(&b, most);
+    if (set.mode == MODE_TRAIN)
+        bench_training(&b, bytes_a_second);
+    else if (set.mode == MODE_FORWARD)
+        bench_forward(&b);
+    else
+        bench_decoding(&b, bytes_a_second);
     close_bench_model(&b);
 }
