@@ -1,4 +1,4 @@
-/* ops/attention_backward.c - the gradient of attention.c: q, k, v, mask, dy, y, stats -> dq, dk, dv.
+/* ops/attention_backward.c - attention.c backwards: q, k, v, mask, dy, y, stats -> dq, dk, dv.
  *
  * With scores s = scale q k^T, weights p = softmax(s), dropped weights r = dropout(p), y = r v:
  *     dv = r^T dy        dr = dy v^T        dp = dropout(dr)

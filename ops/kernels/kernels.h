@@ -122,8 +122,8 @@ enum { WF_ATTENTION_ROWS = 240, WF_WIDEST = 16 };
         size_t gemm_scratch;                                                                       \
         int64_t gemm_rows, gemm_columns; /* its register tile: cut work into multiples of these */ \
         /* y and stats of queries [from, to), at most WF_ATTENTION_ROWS; dq, dk and dv of a head.  \
-         * scratch: attention_scratch bytes and, for every column of k and v, rounded up   \
-         * to WF_WIDEST, attention_column bytes; aligned to 64 */                                  \
+         * scratch: attention_scratch bytes and, for each column of k and v (both rounded up to    \
+         * WF_WIDEST), attention_column bytes; aligned to 64 */                                    \
         void (*attention)(const wf_attention_head *h, int64_t from, int64_t to, void *scratch);    \
         void (*attention_backward)(const wf_attention_head *h, void *scratch);                     \
         size_t attention_scratch, attention_column;                                                \
