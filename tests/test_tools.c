@@ -326,6 +326,21 @@ START_TEST(full_disk_is_a_failure) {
 }
 END_TEST
 
+/* A limit on the size of files (in blocks of 512 bytes) stands for a full disk. */
+START_TEST(failed_save_keeps_the_file_and_the_training) {
+    ok(QUICK "3 -o m.safetensors");
+    ok("cp m.safetensors before");
+    run("( ulimit -f 20; train --resume -o m.safetensors --max-steps 9 --save-every 2 --threads 1 )");
+    expect(1);
+    assert_contains(result.err, "step 4 is not saved");
+    assert_contains(result.err, "step 9 is not saved");
+    assert_contains(result.out, "exact match ");
+    ck_assert(same_files("m.safetensors", "before"));
+    ok("ls | wc -l");
+    ck_assert_int_eq(atoi(result.out), 2);
+}
+END_TEST
+
 /* ---- generating and inspecting ------------------------------------------------------------- */
 
 START_TEST(bad_line_is_named) {
@@ -532,6 +547,7 @@ Suite *tools_suite(void) {
     tcase_add_test(work, non_finite_step_keeps_the_file);
     tcase_add_test(work, profile_says_where_the_time_went);
     tcase_add_test(work, full_disk_is_a_failure);
+    tcase_add_test(work, failed_save_keeps_the_file_and_the_training);
     tcase_add_test(work, bad_line_is_named);
     tcase_add_test(work, output_does_not_depend_on_the_batch);
     tcase_add_test(work, generate_answers_before_the_input_ends);

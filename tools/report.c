@@ -67,13 +67,13 @@ bool report_open(report *r, bool quiet, bool json, const char *log, bool append)
     return r->log;
 }
 
-static void wipe_bar(report *r) {
+void report_clear(report *r) {
     if (r->drawn) fputs("\r\033[K", stderr);
     r->drawn = false;
 }
 
 bool report_close(report *r) {
-    wipe_bar(r);
+    report_clear(r);
     if (!r->log) return true;
     bool failed = ferror(r->log);
     return fclose(r->log) == 0 && !failed;
@@ -83,7 +83,7 @@ void say(report *r, const char *format, ...) {
     if (r->quiet) return;
     va_list arguments;
     va_start(arguments, format);
-    wipe_bar(r);
+    report_clear(r);
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
     va_end(arguments);

@@ -36,6 +36,7 @@ typedef struct report {
 bool report_open(report *r, bool quiet, bool json, const char *log, bool append);
 bool report_close(report *r); /* false: the log could not be written */
 
+void report_clear(report *r); /* take the bar off the screen, for what is not said by say */
 void say(report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* FILE *e = event(r, "step"); json_int(e, ...); event_send(r); */

@@ -58,7 +58,8 @@ static void catch_signals(void) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe shows as a failed write */
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe shows as a failed write, */
+    signal(SIGXFSZ, SIG_IGN); /* and so does a limit on the size of files */
 }
 
 /* ---- opening ------------------------------------------------------------------------------- */
@@ -266,7 +267,7 @@ static bool save(session *s) {
     if (!set.model || s->saved_step == s->step) return true;
     settings_to_meta(s->step, &meta);
     if (!wf_transformer_save(s->model, set.model, true, meta.pairs, meta.n, message)) {
-        say(&s->report, "%s", ""); /* off the bar */
+        report_clear(&s->report);
         warn(&train_program, "step %lld is not saved: %s", (long long)s->step, message);
         return false;
     }
@@ -329,7 +330,7 @@ static void test(session *s) {
 static int step_failed(session *s, int64_t step) {
     char name[256];
     report *r = &s->report;
-    say(r, "%s", ""); /* off the bar */
+    report_clear(r);
     if (!find_non_finite(s->model, &s->batch, (uint64_t)step, name)) {
         warn(&train_program, "step %lld: %s", (long long)step, wf_plan_error(s->plan));
         return EXIT_FAILED;
