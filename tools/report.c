@@ -163,14 +163,14 @@ static int terminal_width(void) {
 }
 
 void report_bar(report *r, const progress *p) {
-    enum { CELLS = 20 };
+    enum { CELLS = 10 };
     char cells[CELLS + 1], text[200], speed[OPTION_TEXT_SIZE], left[OPTION_TEXT_SIZE];
     double now = seconds_now();
     if (!r->bar || (r->drawn && now - r->drawn_at < 0.1)) return;
     int done = (int)(CELLS * p->step / p->total);
     for (int i = 0; i < CELLS; i++) cells[i] = i < done ? '#' : '.';
     cells[CELLS] = '\0';
-    snprintf(text, sizeof text, "%lld/%lld [%s] %s left, loss %.3f, accuracy %.1f %%, %s tokens/s",
+    snprintf(text, sizeof text, "%lld/%lld [%s] %s left, loss %.3f, %.1f %% right, %s tokens/s",
              (long long)p->step, (long long)p->total, cells, duration(p->remaining, left), p->loss,
              100 * p->accuracy, thousands(p->tokens_per_second, speed));
     fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, text);
