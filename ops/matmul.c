@@ -15,9 +15,10 @@ typedef struct gemm_attrs {
     unsigned transposed; /* WF_TRANSPOSE_A, WF_TRANSPOSE_B */
 } gemm_attrs;
 
-/* Multiply-adds that make a task worth its start; tasks wanted of a large product. */
-#define LEAST_TASK (1 << 17)
-enum { MOST_TASKS = 32 };
+/* Multiply-adds that make a task worth its start; tasks wanted of a large product, and how many are
+ * enough not to cut its rows as well. */
+#define LEAST_TASK (1 << 18)
+enum { MOST_TASKS = 64, ENOUGH_TASKS = 16 };
 
 /* Operand i as it is multiplied: its last two axes swapped if it is taken transposed. */
 static wf_view side(const wf_call *c, int i) {
@@ -105,22 +106,19 @@ static int64_t blocks_of(int64_t size, int64_t pieces, int64_t tile, int64_t *bl
     return (size + *block - 1) / *block;
 }
 
-/* Halve the longer side until there are enough blocks. */
+/* Columns first: each block packs its columns of b once, and every cut of the rows packs them again. */
 static void cut(product *p, wf_dtype type) {
     int64_t row_tile = WF_KERNEL(type, gemm_rows), column_tile = WF_KERNEL(type, gemm_columns);
     double cost = (double)p->m * (double)p->n * (double)(p->k ? p->k : 1);
-    int64_t wanted = (MOST_TASKS + p->count - 1) / p->count, r = 1, s = 1;
+    int64_t wanted = (MOST_TASKS + p->count - 1) / p->count, most_columns, most_rows;
     if (wanted > cost / LEAST_TASK) wanted = (int64_t)(cost / LEAST_TASK);
-    while (r * s < wanted) {
-        bool tall = p->m / r > p->n / s, short_rows = p->m / r <= row_tile,
-             short_columns = p->n / s <= column_tile;
-        if (short_rows && short_columns) break;
-        if ((tall && !short_rows) || short_columns)
-            r *= 2;
-        else
-            s *= 2;
-    }
-    p->row_blocks = blocks_of(p->m, r, row_tile, &p->rows);
+    if (wanted < 1) wanted = 1;
+    most_columns = (p->n + column_tile - 1) / column_tile;
+    most_rows = (p->m + 4 * row_tile - 1) / (4 * row_tile);
+    int64_t s = wanted < most_columns ? wanted : most_columns, r = 1;
+    if (s * p->count < ENOUGH_TASKS) r = (wanted < ENOUGH_TASKS ? wanted : ENOUGH_TASKS) / s;
+    if (r > most_rows) r = most_rows;
+    p->row_blocks = blocks_of(p->m, r > 1 ? r : 1, row_tile, &p->rows);
     p->column_blocks = blocks_of(p->n, s, column_tile, &p->columns);
     p->group = cost < LEAST_TASK ? (int64_t)(LEAST_TASK / cost) : 1;
 }
