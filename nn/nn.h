@@ -160,7 +160,7 @@ typedef enum { WF_SGD, WF_ADAM, WF_ADAMW } wf_optimizer_kind;
 typedef struct wf_optimizer_options {
     wf_optimizer_kind kind;
     double momentum;          /* SGD */
-    double beta1, beta2, eps; /* Adam, AdamW; 0 in all three: 0.9, 0.999, 1e-8 */
+    double beta1, beta2, eps; /* Adam, AdamW; what is 0 becomes 0.9, 0.999, 1e-8 */
     double weight_decay;      /* AdamW decays matrices only */
     double clip_norm;         /* of the gradient of the mean loss; 0: no clipping */
 } wf_optimizer_options;
@@ -180,12 +180,14 @@ WF_API wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor
                                      wf_tensor *const *params, int n,
                                      const wf_optimizer_options *o);
 WF_API void wf_optimizer_free(wf_optimizer *o);
-/* What to feed as rates at this step, counted from 1: the rate and Adam's two bias corrections. */
+/* What to feed as rates at this step, counted from 1 (less is taken for 1): the rate and Adam's two
+ * bias corrections. One that is not finite fails the run, and nothing is updated. */
 WF_API void wf_optimizer_rates(const wf_optimizer_options *o, double rate, int64_t step,
                                double out[3]);
-/* Feed n doubles to a real tensor of n elements, of either type. */
+/* Feed n doubles to a real tensor, of either type, that has n elements as bound; else false. */
 WF_API bool wf_feed_reals(wf_plan *p, const wf_tensor *t, const double *values, int n);
-/* The first `capacity` parameters in recording order; returns how many there are. */
+/* The first `capacity` parameters in recording order, unless out is NULL; returns how many there
+ * are. */
 WF_API int wf_parameters(const wf_graph *g, wf_tensor **out, int capacity);
 
 /* ---- schedules: schedule.c ------------------------------------------------------------------- */
@@ -204,7 +206,8 @@ typedef struct wf_schedule {
     int64_t steps;  /* horizon of linear and cosine, from which on the rate is `floor` */
     double floor;
 } wf_schedule;
-WF_API double wf_schedule_rate(const wf_schedule *s, int64_t step); /* step counts from 1 */
+/* step counts from 1; 0 for NULL */
+WF_API double wf_schedule_rate(const wf_schedule *s, int64_t step);
 
 #ifdef __cplusplus
 }

@@ -6,9 +6,9 @@
  *     norm  = sqrt(sum of squares of all gradients) / count
  *     scale = min(1, clip / (norm + 1e-6)) / count       as torch.nn.utils.clip_grad_norm_
  *
- * Every update reads the scale, the scale reads the norm, and a norm that is not finite fails
- * the run: a bad step changes nothing, clipped or not. To accumulate over micro-batches, fetch
- * `grads` and the count of each, and feed their sums to a plan that fetches the updates. */
+ * Every update reads the scale, the scale reads the norm, and a norm or a rate that is not finite
+ * fails the run: a bad step changes nothing, clipped or not. To accumulate over micro-batches,
+ * fetch `grads` and the count of each, and feed their sums to a plan that fetches the updates. */
 #include "module.h"
 
 #include <math.h>
@@ -16,8 +16,21 @@
 
 static wf_optimizer_options with_defaults(const wf_optimizer_options *o) {
     wf_optimizer_options r = *o;
-    if (r.beta1 == 0 && r.beta2 == 0 && r.eps == 0) r.beta1 = 0.9, r.beta2 = 0.999, r.eps = 1e-8;
+    if (r.beta1 == 0) r.beta1 = 0.9;
+    if (r.beta2 == 0) r.beta2 = 0.999;
+    if (r.eps == 0) r.eps = 1e-8;
     return r;
+}
+
+/* Why this cannot be an optimizer, or NULL. Betas, eps and the like are checked by their ops. */
+static const char *missing(const wf_tensor *loss, const wf_tensor *count, wf_tensor *const *params,
+                           int n, const wf_optimizer_options *o) {
+    if (!loss) return "the loss of an optimizer is NULL";
+    if (!count) return "the count of an optimizer is NULL";
+    if (!o) return "the options of an optimizer are NULL";
+    if (o->kind < WF_SGD || o->kind > WF_ADAMW) return "there is no such kind of optimizer";
+    if (isnan(o->clip_norm)) return "the norm to clip at is not a number";
+    return params && n > 0 ? NULL : "an optimizer needs parameters";
 }
 
 /* ---- the scale of a step --------------------------------------------------------------------- */
@@ -81,12 +94,12 @@ static void record(wf_optimizer *r, wf_tensor *count, wf_tensor *const *params,
 wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
                               wf_tensor *const *params, int n,
                               const wf_optimizer_options *options) {
-    wf_optimizer r = { .kind = options->kind, .n = n };
-    wf_optimizer_options o = with_defaults(options);
     const char *outer = wf_scope_push(g, "optimizer");
+    const char *why = missing(loss_sum, count, params, n, options);
+    wf_optimizer_options o = why ? (wf_optimizer_options){ 0 } : with_defaults(options);
+    wf_optimizer r = { .kind = o.kind, .n = n };
     r.rates = wf_input(g, "rates", wf_real(g), 1, (int64_t[]){ 3 });
-    r.norm = r.rates;
-    if (n < 1) wf_poison(g, "an optimizer needs parameters");
+    if (why) wf_poison(g, "%s", why);
     else if (!allocate(&r, n)) wf_poison(g, "out of memory");
     else if (wf_grad(loss_sum, params, n, r.grads)) record(&r, count, params, &o);
     if (!wf_ok(g)) wf_optimizer_free(&r);
@@ -102,15 +115,20 @@ void wf_optimizer_free(wf_optimizer *o) {
 
 void wf_optimizer_rates(const wf_optimizer_options *options, double rate, int64_t step,
                         double out[3]) {
+    if (!out) return;
+    out[0] = rate, out[1] = out[2] = 1;
+    if (!options || options->kind == WF_SGD) return;
     wf_optimizer_options o = with_defaults(options);
-    bool adam = o.kind != WF_SGD;
-    out[0] = rate;
-    out[1] = adam ? 1 / (1 - pow(o.beta1, (double)step)) : 1;
-    out[2] = adam ? 1 / (1 - pow(o.beta2, (double)step)) : 1;
+    double t = step < 1 ? 1 : (double)step;
+    out[1] = 1 / (1 - pow(o.beta1, t));
+    out[2] = 1 / (1 - pow(o.beta2, t));
 }
 
 bool wf_feed_reals(wf_plan *p, const wf_tensor *t, const double *values, int n) {
-    if (!t || t->dtype != WF_F32) return wf_feed(p, t, values);
+    bool real = t && t->dtype != WF_I32;
+    bool fits = real && n >= 0 && wf_bound_bytes(p, t) == (size_t)n * wf_dtype_size(t->dtype);
+    if (!fits || !values) return wf_feed(p, t, NULL); /* which refuses, unless nothing is read */
+    if (t->dtype == WF_F64) return wf_feed(p, t, values);
     float few[16] = { 0 }, *converted = n <= 16 ? few : malloc((size_t)n * sizeof *converted);
     if (!converted) return false;
     for (int i = 0; i < n; i++) converted[i] = (float)values[i];
@@ -124,7 +142,7 @@ int wf_parameters(const wf_graph *g, wf_tensor **out, int capacity) {
     for (int id = 0; id < wf_node_count(g); id++) {
         const wf_tensor *t = wf_node(g, id);
         if (t->kind != WF_PARAM) continue;
-        if (n < capacity) out[n] = wf_find(g, t->name);
+        if (out && n < capacity) out[n] = wf_find(g, t->name);
         n++;
     }
     return n;

@@ -11,6 +11,7 @@ static double progress(const wf_schedule *s, int64_t step) {
 
 double wf_schedule_rate(const wf_schedule *s, int64_t step) {
     const double pi = 3.141592653589793;
+    if (!s) return 0;
     if (step < 1) step = 1;
     if (step < s->warmup) return s->peak * (double)step / (double)s->warmup;
     switch (s->kind) {

@@ -4,7 +4,11 @@
  * its leaf. It has no value: its result has no elements. The rate and the bias corrections are data
  * (`rates`), computed by the caller in double, so that one graph serves a whole schedule; `scale`
  * multiplies the gradient (clipping, 1 / count). Decay, momentum and betas are attributes. The
- * formulas are PyTorch's (torch.optim.SGD, Adam, AdamW). */
+ * formulas are PyTorch's (torch.optim.SGD, Adam, AdamW).
+ *
+ * What would make a leaf NaN for good is refused: attributes out of their range while recording,
+ * and in a run a rate or scale that is not finite, before anything is written. */
+#include <math.h>
 #include <string.h>
 
 #include "internal.h"
@@ -38,6 +42,20 @@ static bool knows_rates(wf_call *c, int i, int64_t n) {
     if (scale->ndim != 0) return wf_fail(c, "scale is %s, not []", wf_show(c, scale));
     return (rates->ndim == 1 && rates->shape[0] >= n) ||
            wf_fail(c, "rates are %s, fewer than %lld", wf_show(c, rates), (long long)n);
+}
+
+static bool is_finite(const wf_call *c, const char *what, double value) {
+    return isfinite(value) || wf_fail(c, "%s is not finite: %g", what, value);
+}
+
+/* The scale, operand i, and the n numbers of the rates behind it. Asked by every task before it
+ * writes: all tasks of all steps that share them answer alike. */
+static bool rates_finite(const wf_call *c, int i, int n) {
+    static const char *const names[] = { "the rate", "the bias correction of beta1",
+                                         "the bias correction of beta2" };
+    bool ok = is_finite(c, "the scale", wf_get(&c->in[i], 0));
+    for (int k = 0; ok && k < n; k++) ok = is_finite(c, names[k], wf_get(&c->in[i + 1], k));
+    return ok;
 }
 
 /* ---- assign: leaf = value -------------------------------------------------------------------- */
@@ -87,7 +105,9 @@ static bool shape_sgd(wf_call *c) {
     set_no_elements(c);
     if (a->momentum != 0 && c->in[SGD_BUFFER].ndim < 0)
         return wf_fail(c, "a momentum of %g needs a buffer", a->momentum);
-    return fits_leaf(c, SGD_BUFFER, "the momentum buffer") &&
+    return is_finite(c, "the momentum", a->momentum) &&
+           is_finite(c, "the weight decay", a->weight_decay) &&
+           fits_leaf(c, SGD_BUFFER, "the momentum buffer") &&
            fits_leaf(c, SGD_GRAD, "the gradient") && knows_rates(c, SGD_SCALE, 1);
 }
 
@@ -97,6 +117,7 @@ static bool eval_sgd(const wf_call *c, int phase, int64_t task, void *scratch) {
     double scale = wf_get(&c->in[SGD_SCALE], 0), rate = wf_get(&c->in[SGD_RATES], 0);
     int64_t from, to;
     (void)phase, (void)scratch;
+    if (!rates_finite(c, SGD_SCALE, 1)) return false;
     wf_task_range(wf_view_count(p), WF_GRAIN, task, &from, &to);
     WF_KERNEL(p->dtype,
               sgd(to - from, wf_at(p, from), b->ndim < 0 ? NULL : wf_at(b, from),
@@ -137,10 +158,20 @@ wf_tensor *wf_sgd_step(wf_tensor *param, wf_tensor *momentum_buffer, wf_tensor *
  * p -= rate * weight_decay * p before the step (Loshchilov & Hutter 2019, algorithm 2). */
 enum { ADAM_PARAM, ADAM_M, ADAM_V, ADAM_GRAD, ADAM_SCALE, ADAM_RATES, ADAM_OPERANDS };
 
+static bool is_beta(wf_call *c, const char *what, double beta) {
+    return (beta >= 0 && beta < 1) ||
+           wf_fail(c, "%s is %g, not at least 0 and below 1", what, beta);
+}
+
 static bool shape_adam(wf_call *c) {
+    const wf_adam_options *o = c->attrs;
     set_no_elements(c);
-    return fits_leaf(c, ADAM_M, "m") && fits_leaf(c, ADAM_V, "v") &&
-           fits_leaf(c, ADAM_GRAD, "the gradient") && knows_rates(c, ADAM_SCALE, 3);
+    if (!is_beta(c, "beta1", o->beta1) || !is_beta(c, "beta2", o->beta2)) return false;
+    if (!(o->eps > 0 && isfinite(o->eps)))
+        return wf_fail(c, "eps is %g, not a finite number above 0", o->eps);
+    return is_finite(c, "the weight decay", o->weight_decay) && fits_leaf(c, ADAM_M, "m") &&
+           fits_leaf(c, ADAM_V, "v") && fits_leaf(c, ADAM_GRAD, "the gradient") &&
+           knows_rates(c, ADAM_SCALE, 3);
 }
 
 static bool eval_adam(const wf_call *c, int phase, int64_t task, void *scratch) {
@@ -148,6 +179,7 @@ static bool eval_adam(const wf_call *c, int phase, int64_t task, void *scratch) 
     const wf_view *p = &c->in[ADAM_PARAM], *rates = &c->in[ADAM_RATES];
     int64_t from, to;
     (void)phase, (void)scratch;
+    if (!rates_finite(c, ADAM_SCALE, 3)) return false;
     wf_task_range(wf_view_count(p), WF_GRAIN, task, &from, &to);
     WF_KERNEL(p->dtype,
               adam(to - from, wf_at(p, from), wf_at(&c->in[ADAM_M], from),

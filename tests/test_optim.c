@@ -150,6 +150,145 @@ START_TEST(accumulated_micro_batches_equal_one_batch) {
 }
 END_TEST
 
+START_TEST(what_is_not_set_has_its_default) {
+    const wf_optimizer_options all = { .kind = WF_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8 },
+                               one = { .kind = WF_ADAM, .beta1 = 0.9 },
+                               other = { .kind = WF_ADAM, .eps = 1e-8 };
+    const wf_optimizer_options *few = _i ? &one : &other;
+    const double x[] = { 1, -2, 0, 4 };
+    little want, have;
+    open_little(&want, &all), open_little(&have, few);
+    for (int t = 1; t <= 3; t++)
+        ck_assert(step(&want, &all, x, 1, t, 0.1) && step(&have, few, x, 1, t, 0.1));
+    double *w = leaf_values(want.w);
+    assert_leaf(have.w, w);
+    free(w);
+    close_little(&want), close_little(&have);
+}
+END_TEST
+
+START_TEST(rates_are_finite_at_every_step) {
+    wf_optimizer_options o = { .kind = WF_ADAM };
+    double first[3], rates[3];
+    wf_optimizer_rates(&o, 0.1, 1, first);
+    for (int64_t step = -1; step <= 0; step++) {
+        wf_optimizer_rates(&o, 0.1, step, rates);
+        ck_assert_mem_eq(rates, first, sizeof rates);
+    }
+    wf_optimizer_rates(NULL, 0.1, 1, rates), wf_optimizer_rates(&o, 0.1, 1, NULL);
+    ck_assert(rates[0] == 0.1 && rates[1] == 1 && rates[2] == 1);
+}
+END_TEST
+
+START_TEST(a_rate_that_is_not_finite_stops_the_step) {
+    wf_optimizer_options o = { .kind = (wf_optimizer_kind)_i, .momentum = 0.9 };
+    const double bad[] = { NAN, INFINITY, -INFINITY }, x[] = { 1, 1, 1, 1 };
+    little l;
+    open_little(&l, &o);
+    for (int i = 0; i < COUNT_OF(bad); i++) {
+        ck_assert(!step(&l, &o, x, 2, 1, bad[i]));
+        assert_contains(wf_plan_error(l.p), "the rate is not finite");
+    }
+    assert_leaf(l.w, (double[]){ 1, 2, 3, 4 });
+    assert_leaf(l.b, (double[]){ 5 });
+    for (int i = 0; i < l.o.n_moments; i++) assert_leaf(l.o.moments[i], (double[4]){ 0 });
+    ck_assert(step(&l, &o, x, 2, 1, 0.1));
+    close_little(&l);
+}
+END_TEST
+
+/* Steps without an optimizer around them. */
+START_TEST(a_scale_that_is_not_finite_stops_all_steps) {
+    wf_graph *g = new_graph(WF_F64);
+    wf_tensor *a = param_of(g, "a", SHAPE(2), (double[]){ 1, 2 }),
+              *b = param_of(g, "b", SHAPE(2), (double[]){ 3, 4 }),
+              *scale = wf_input(g, "scale", WF_F64, SCALAR),
+              *rates = wf_input(g, "rates", WF_F64, SHAPE(1)), *grad = wf_fill(a, 1);
+    wf_tensor *fetch[] = { wf_sgd_step(a, NULL, grad, scale, rates, 0, 0),
+                           wf_sgd_step(b, NULL, grad, scale, rates, 0, 0) },
+              *feed[] = { scale, rates };
+    wf_plan *p = wf_plan_new(
+        g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 2, .feed = feed, .n_feed = 2 });
+    ck_assert(wf_feed(p, rates, (double[]){ 0.1 }) && wf_feed(p, scale, (double[]){ NAN }));
+    ck_assert(!wf_run(p));
+    assert_contains(wf_plan_error(p), "the scale is not finite");
+    assert_leaf(a, (double[]){ 1, 2 }), assert_leaf(b, (double[]){ 3, 4 });
+    ck_assert(wf_feed(p, scale, (double[]){ 1 }) && wf_run(p));
+    assert_leaf(b, (double[]){ 2.9, 3.9 });
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+/* As many numbers as the tensor has, as bound; in both types. */
+START_TEST(reals_are_fed_in_their_number) {
+    wf_graph *g = new_graph(_i ? WF_F64 : WF_F32);
+    int64_t B = wf_extent(g, "B", 64);
+    wf_tensor *x = wf_input(g, "x", wf_real(g), SHAPE(B)),
+              *ids = wf_input(g, "ids", WF_I32, SHAPE(B)), *feed[] = { x, ids },
+              *fetch[] = { wf_neg(x), wf_cast(ids, wf_real(g)) };
+    wf_plan *p = wf_plan_new(
+        g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 2, .feed = feed, .n_feed = 2 });
+    double v[65] = { 1, 2, 3 };
+    ck_assert(wf_bind(p, "B", 64));
+    ck_assert(!wf_feed_reals(p, x, v, 3) && !wf_feed_reals(p, x, v, 65));
+    ck_assert(!wf_feed_reals(p, x, v, -1) && !wf_feed_reals(p, x, NULL, 64));
+    assert_contains(wf_plan_error(p), "'x'");
+    ck_assert(!wf_feed_reals(p, ids, v, 64));
+    assert_contains(wf_plan_error(p), "'ids'");
+    ck_assert(!wf_feed_reals(p, NULL, v, 3) && !wf_feed_reals(NULL, x, v, 3));
+    ck_assert(wf_feed_reals(p, x, v, 64) && wf_bind(p, "B", 3));
+    ck_assert(!wf_feed_reals(p, x, v, 64));
+    ck_assert(wf_feed_reals(p, x, v, 3) && wf_feed(p, ids, (int32_t[3]){ 0 }) && wf_run(p));
+    double *y = plan_values(p, fetch[0], NULL);
+    ck_assert(y[0] == -1 && y[2] == -3);
+    free(y), wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+static const struct {
+    bool loss, count, params, options;
+    wf_optimizer_options o;
+    const char *reason;
+} unfit[] = {
+    { 0, 1, 1, 1, { .kind = WF_ADAM }, "optimizer: the loss" },
+    { 1, 0, 1, 1, { .kind = WF_ADAM }, "the count" },
+    { 1, 1, 0, 1, { .kind = WF_ADAM }, "needs parameters" },
+    { 1, 1, 1, 0, { .kind = WF_ADAM }, "the options" },
+    { 1, 1, 1, 1, { .kind = (wf_optimizer_kind)7 }, "no such kind" },
+    { 1, 1, 1, 1, { .kind = WF_SGD, .clip_norm = NAN }, "not a number" },
+    { 1, 1, 1, 1, { .kind = WF_ADAM, .beta2 = 1 }, "beta2 is 1" },
+    { 1, 1, 1, 1, { .kind = WF_ADAM, .eps = -1 }, "eps is -1" },
+    { 1, 1, 1, 1, { .kind = WF_SGD, .momentum = INFINITY }, "momentum is not finite: inf" },
+};
+
+START_TEST(unfit_optimizers_poison_their_graph) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_zeros()), *loss = wf_square_sum(w),
+              *null = NULL;
+    wf_optimizer o =
+        wf_optimizer_new(g, unfit[_i].loss ? loss : NULL, unfit[_i].count ? loss : NULL,
+                         unfit[_i].params ? &w : NULL, 1, unfit[_i].options ? &unfit[_i].o : NULL);
+    ck_assert(!wf_ok(g) && !o.updates && o.n == 0);
+    assert_contains(wf_error(g), unfit[_i].reason);
+    wf_optimizer_new(g, loss, loss, &null, 1, &unfit[0].o);
+    wf_optimizer_new(NULL, NULL, NULL, NULL, 1, NULL);
+    wf_graph_free(g);
+}
+END_TEST
+
+START_TEST(lists_that_are_null_are_empty) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *out[2] = { NULL, NULL };
+    wf_param(g, "w", SHAPE(2), wf_init_zeros());
+    ck_assert_int_eq(wf_parameters(NULL, out, 2), 0);
+    ck_assert_int_eq(wf_parameters(g, NULL, 2), 1); /* how many there are; none is written */
+    ck_assert(wf_schedule_rate(NULL, 3) == 0);
+    end_graph(g);
+}
+END_TEST
+
 START_TEST(bad_optimizers_are_refused) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_zeros());
@@ -213,6 +352,13 @@ Suite *optim_suite(void) {
     tcase_add_loop_test(tc, a_norm_that_is_not_finite_stops_the_step, 0, 3);
     tcase_add_loop_test(tc, first_steps_of_adam, 0, 2);
     tcase_add_test(tc, accumulated_micro_batches_equal_one_batch);
+    tcase_add_loop_test(tc, what_is_not_set_has_its_default, 0, 2);
+    tcase_add_test(tc, rates_are_finite_at_every_step);
+    tcase_add_loop_test(tc, a_rate_that_is_not_finite_stops_the_step, 0, 3);
+    tcase_add_test(tc, a_scale_that_is_not_finite_stops_all_steps);
+    tcase_add_loop_test(tc, reals_are_fed_in_their_number, 0, 2);
+    tcase_add_loop_test(tc, unfit_optimizers_poison_their_graph, 0, COUNT_OF(unfit));
+    tcase_add_test(tc, lists_that_are_null_are_empty);
     tcase_add_test(tc, bad_optimizers_are_refused);
     tcase_add_test(tc, schedules);
     suite_add_tcase(s, tc);
