@@ -104,6 +104,20 @@ static bool read_result(formula *f, const char *p) {
     return true;
 }
 
+/* A size as a word: an extent by its name. */
+static const char *size_text(const formula *f, int64_t size, char text[64]) {
+    wf_shape_text(f->g, 1, &size, text, 64); /* "[B]" */
+    text[strlen(text) - 1] = '\0';
+    return text + 1;
+}
+
+static bool sizes_differ(const formula *f, int letter, int64_t a, int64_t b) {
+    char first[64], second[64];
+    wf_poison(f->g, "einsum: \"%s\": '%c' is %s in one operand and %s in another", f->text, letter,
+              size_text(f, a, first), size_text(f, b, second));
+    return false;
+}
+
 /* A letter means one size everywhere. */
 static bool sizes_agree(const formula *f) {
     int64_t size[128] = { 0 };
@@ -113,7 +127,7 @@ static bool sizes_agree(const formula *f) {
         for (int a = 0; t->letters[a]; a++) {
             int c = t->letters[a];
             if (seen[c] && size[c] != t->x->shape[a])
-                return fail(f, "the operands differ in the size of", (char)c);
+                return sizes_differ(f, c, size[c], t->x->shape[a]);
             seen[c] = true, size[c] = t->x->shape[a];
         }
     }

@@ -2,6 +2,7 @@
  *
  * Positions are attributes or sizes as bound, never sizes as recorded, so that one node serves
  * every length. */
+#include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
@@ -61,8 +62,10 @@ static bool resolve(wf_call *c, const wf_view *x, int64_t *from, int64_t *to) {
     *from = s->from < 0 ? s->from + n : s->from;
     *to = s->to == WF_END ? n : s->to < 0 ? s->to + n : s->to;
     if (*from >= 0 && *from <= *to && *to <= n) return true;
-    return wf_fail(c, "%lld to %lld of axis %d, where %s has %lld", (long long)*from,
-                   (long long)*to, s->axis, wf_show(c, x), (long long)n);
+    char end[24] = "the end"; /* what was asked for, not what it became */
+    if (s->to != WF_END) snprintf(end, sizeof end, "%lld", (long long)s->to);
+    return wf_fail(c, "%lld to %s of axis %d, where %s has %lld", (long long)s->from, end, s->axis,
+                   wf_show(c, x), (long long)n);
 }
 
 static bool shape_slice(wf_call *c) {
