@@ -26,6 +26,17 @@ struct wf_mha wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim, int64
     return l;
 }
 
+static bool made(const struct wf_mha *l) {
+    return l && l->in_proj_weight && l->out_proj.weight;
+}
+
+/* Poison, also for the weights that were asked for. */
+static wf_tensor *no_attention(const wf_tensor *x, const wf_mha_options *o) {
+    wf_tensor *poison = no_layer(x, "an attention");
+    if (o->weights) *o->weights = poison;
+    return poison;
+}
+
 /* Rows [from, to) of the packed projection, applied to x: [B,T,D] -> [B,T,to-from]. from and to
  * count in D. */
 static wf_tensor *project(const struct wf_mha *l, wf_tensor *x, int64_t from, int64_t to) {
@@ -69,6 +80,7 @@ wf_tensor *wf_mha(const struct wf_mha *l, wf_tensor *query, wf_tensor *key_value
                   const wf_mha_options *o) {
     const wf_mha_options plain = { 0 };
     if (!o) o = &plain;
+    if (!made(l)) return no_attention(query, o);
     if (query == key_value) {
         const char *outer = enter(l->in_proj_weight, l->path);
         return leave(outer, self_attention(l, query, o));
@@ -79,6 +91,13 @@ wf_tensor *wf_mha(const struct wf_mha *l, wf_tensor *query, wf_tensor *key_value
 }
 
 void wf_mha_keys_values(const struct wf_mha *l, wf_tensor *memory, wf_tensor **k, wf_tensor **v) {
+    wf_tensor *unwanted;
+    if (!k) k = &unwanted;
+    if (!v) v = &unwanted;
+    if (!made(l)) {
+        *k = *v = no_layer(memory, "an attention");
+        return;
+    }
     const char *outer = enter(l->in_proj_weight, l->path);
     wf_tensor *kv = project(l, memory, 1, 3); /* [B,S,2D] */
     *k = heads(l, kv, 0);
@@ -88,8 +107,10 @@ void wf_mha_keys_values(const struct wf_mha *l, wf_tensor *memory, wf_tensor **k
 wf_tensor *wf_mha_attend(const struct wf_mha *l, wf_tensor *query, wf_tensor *k, wf_tensor *v,
                          const wf_mha_options *o) {
     const wf_mha_options plain = { 0 };
+    if (!o) o = &plain;
+    if (!made(l)) return no_attention(query, o);
     const char *outer = enter(l->in_proj_weight, l->path);
-    return leave(outer, attend(l, heads(l, project(l, query, 0, 1), 0), k, v, o ? o : &plain));
+    return leave(outer, attend(l, heads(l, project(l, query, 0, 1), 0), k, v, o));
 }
 
 wf_tensor *wf_key_mask(wf_tensor *lengths, wf_tensor *like, int axis) {

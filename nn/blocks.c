@@ -20,6 +20,7 @@ wf_tensor *wf_activate(wf_activation a, wf_tensor *x) {
 /* ---- feed-forward ---------------------------------------------------------------------------- */
 
 struct wf_feed_forward wf_feed_forward_new(wf_graph *g, const wf_block_options *o) {
+    if (!o) return no_options(g, "a feed-forward"), (struct wf_feed_forward){ 0 };
     struct wf_feed_forward l = { .activation = o->activation, .dropout = o->activation_dropout };
     l.linear1 = wf_linear_new(g, "linear1", o->d_model, o->dim_feedforward, o->bias);
     l.linear2 = wf_linear_new(g, "linear2", o->dim_feedforward, o->d_model, o->bias);
@@ -27,6 +28,7 @@ struct wf_feed_forward wf_feed_forward_new(wf_graph *g, const wf_block_options *
 }
 
 wf_tensor *wf_feed_forward(const struct wf_feed_forward *l, wf_tensor *x) {
+    if (!l) return no_layer(x, "a feed-forward");
     wf_tensor *h = wf_activate(l->activation, wf_linear(&l->linear1, x)); /* [B,T,F] */
     return wf_linear(&l->linear2, wf_drop(h, l->dropout, "dropout"));
 }
@@ -49,6 +51,7 @@ static wf_tensor *after(const wf_block_options *o, const struct wf_norm *norm, w
 
 struct wf_encoder_layer wf_encoder_layer_new(wf_graph *g, const char *name,
                                              const wf_block_options *o) {
+    if (!o) return no_options(g, "an encoder layer"), (struct wf_encoder_layer){ 0 };
     struct wf_encoder_layer l = { .o = *o };
     const char *outer = wf_scope_push(g, name);
     l.self_attn =
@@ -62,6 +65,7 @@ struct wf_encoder_layer wf_encoder_layer_new(wf_graph *g, const char *name,
 
 wf_tensor *wf_encoder_layer(const struct wf_encoder_layer *l, wf_tensor *x,
                             const wf_mha_options *o) {
+    if (!l || !l->norm1.weight) return no_layer(x, "an encoder layer");
     const char *outer = enter(l->norm1.weight, l->path);
     wf_tensor *h = before(&l->o, &l->norm1, x);
     x = after(&l->o, &l->norm1, x, wf_mha(&l->self_attn, h, h, o), "dropout1");
@@ -74,6 +78,7 @@ wf_tensor *wf_encoder_layer(const struct wf_encoder_layer *l, wf_tensor *x,
 
 struct wf_decoder_layer wf_decoder_layer_new(wf_graph *g, const char *name,
                                              const wf_block_options *o) {
+    if (!o) return no_options(g, "a decoder layer"), (struct wf_decoder_layer){ 0 };
     struct wf_decoder_layer l = { .o = *o };
     const char *outer = wf_scope_push(g, name);
     l.self_attn =
@@ -91,6 +96,7 @@ struct wf_decoder_layer wf_decoder_layer_new(wf_graph *g, const char *name,
 wf_tensor *wf_decoder_layer(const struct wf_decoder_layer *l, wf_tensor *x, wf_tensor *cross_k,
                             wf_tensor *cross_v, const wf_mha_options *self,
                             const wf_mha_options *cross) {
+    if (!l || !l->norm1.weight) return no_layer(x, "a decoder layer");
     const char *outer = enter(l->norm1.weight, l->path);
     wf_tensor *h = before(&l->o, &l->norm1, x);
     x = after(&l->o, &l->norm1, x, wf_mha(&l->self_attn, h, h, self), "dropout1");

@@ -19,6 +19,7 @@ struct wf_embedding_layer wf_embedding_new(wf_graph *g, const char *name, int64_
 }
 
 wf_tensor *wf_embed(const struct wf_embedding_layer *l, wf_tensor *ids) {
+    if (!l || !l->weight) return no_layer(ids, "an embedding");
     const char *outer = enter(l->weight, l->path);
     wf_tensor *y = wf_embedding(l->weight, ids); /* [..., D] */
     return leave(outer, l->scale == 1 ? y : wf_scale(y, l->scale));
@@ -46,7 +47,8 @@ struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_posit
 }
 
 wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor *x) {
-    if (l->kind == WF_POSITIONS_NONE) return x;
+    if (l && l->kind == WF_POSITIONS_NONE && x) return x;
+    if (!l || !l->weight) return no_layer(x, "a table of positions");
     const char *outer = enter(l->weight, l->path);
     wf_tensor *rows = wf_embedding(l->weight, wf_arange(x, 1)); /* [T, D], from position P on */
     return leave(outer, wf_add(x, rows));

@@ -12,6 +12,7 @@ struct wf_norm wf_norm_new(wf_graph *g, const char *name, int64_t dim, double ep
 }
 
 wf_tensor *wf_norm(const struct wf_norm *l, wf_tensor *x) {
+    if (!l || !l->weight) return no_layer(x, "a layer norm");
     const char *outer = enter(l->weight, l->path);
     return leave(outer, wf_layer_norm(x, l->weight, l->bias, l->eps));
 }

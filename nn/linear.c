@@ -11,12 +11,14 @@ struct wf_linear wf_linear_new(wf_graph *g, const char *name, int64_t in, int64_
 }
 
 wf_tensor *wf_linear(const struct wf_linear *l, wf_tensor *x) {
+    if (!l || !l->weight) return no_layer(x, "a linear layer");
     const char *outer = enter(l->weight, l->path);
     return leave(outer, wf_gemm(x, l->weight, l->bias, WF_TRANSPOSE_B)); /* [..., out] */
 }
 
 wf_tensor *wf_drop(wf_tensor *x, double rate, const char *name) {
-    if (rate == 0 || !x) return x;
+    if (!x) return wf_poison(NULL, "dropout of NULL");
+    if (rate == 0) return x;
     const char *outer = wf_scope_push(x->graph, name);
     return leave(outer, wf_dropout(x, rate, NULL));
 }

@@ -1,6 +1,7 @@
 /* nn/module.h - inside nn: record under the name of the module whose parameters are used, so that
  * errors, pictures and the sites of dropout carry it, wherever the use is recorded:
  *
+ *     if (!l || !l->weight) return no_layer(x, "a linear layer");
  *     const char *outer = enter(l->weight, l->path);
  *     return leave(outer, wf_matmul(x, wf_transpose(l->weight, 0, 1))); */
 #ifndef WEFT_NN_MODULE_H
@@ -8,8 +9,18 @@
 
 #include "nn.h"
 
+/* Poison for the use on x of a layer that is NULL or was never made. */
+static inline wf_tensor *no_layer(const wf_tensor *x, const char *what) {
+    return wf_poison(x ? x->graph : NULL, "%s is NULL or has no parameters", what);
+}
+
+/* Poison for a layer to be made without options. */
+static inline wf_tensor *no_options(wf_graph *g, const char *what) {
+    return wf_poison(g, "%s has no options: they are NULL", what);
+}
+
 static inline const char *enter(const wf_tensor *parameter, const char *path) {
-    return wf_scope(parameter ? parameter->graph : NULL, path);
+    return wf_scope(parameter->graph, path);
 }
 
 static inline wf_tensor *leave(const char *outer, wf_tensor *y) {

@@ -152,6 +152,64 @@ START_TEST(a_layer_records_under_its_own_name_and_says_so) {
 }
 END_TEST
 
+/* What the use of a layer gives: of one without parameters, or of NULL. */
+static wf_tensor *use(int kind, bool null, wf_tensor *x, wf_tensor *ids) {
+    static const struct wf_linear linear;
+    static const struct wf_norm norm;
+    static const struct wf_embedding_layer table;
+    static const struct wf_position_layer places = { .kind = WF_POSITIONS_LEARNED };
+    static const struct wf_mha mha;
+    static const struct wf_feed_forward ff;
+    static const struct wf_encoder_layer encoder;
+    static const struct wf_decoder_layer decoder;
+    wf_tensor *k, *v, *weights = NULL;
+    wf_mha_options o = { .weights = &weights };
+    switch (kind) {
+    case 0: return wf_linear(null ? NULL : &linear, x);
+    case 1: return wf_norm(null ? NULL : &norm, x);
+    case 2: return wf_embed(null ? NULL : &table, ids);
+    case 3: return wf_add_positions(null ? NULL : &places, x);
+    case 4: return wf_mha(null ? NULL : &mha, x, x, &o), weights;
+    case 5: return wf_mha_keys_values(null ? NULL : &mha, x, &k, &v), k == v ? k : NULL;
+    case 6: return wf_mha_attend(null ? NULL : &mha, x, x, x, &o), weights;
+    case 7: return wf_feed_forward(null ? NULL : &ff, x);
+    case 8: return wf_encoder_layer(null ? NULL : &encoder, x, NULL);
+    default: return wf_decoder_layer(null ? NULL : &decoder, x, x, x, NULL, NULL);
+    }
+}
+
+START_TEST(layers_that_are_null_or_empty_give_poison) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = noise(g, "x", SHAPE(2, 3, 4)),
+              *ids = ids_of(g, "ids", SHAPE(2, 3), (int32_t[6]){ 0 });
+    wf_scope(g, "here");
+    wf_tensor *y = use(_i / 2, _i % 2, x, ids);
+    ck_assert(y && y->graph == g && !wf_ok(g));
+    assert_contains(wf_error(g), "here: a");
+    assert_contains(wf_error(g), "is NULL or has no parameters");
+    ck_assert(use(_i / 2, _i % 2, NULL, NULL) != NULL);
+    wf_graph_free(g);
+}
+END_TEST
+
+START_TEST(layers_without_what_they_need_give_poison) {
+    for (int i = 0; i < 3; i++) {
+        wf_graph *g = new_graph(WF_F32);
+        if (i == 0) wf_feed_forward_new(g, NULL);
+        if (i == 1) wf_encoder_layer_new(g, "layer", NULL);
+        if (i == 2) wf_decoder_layer_new(g, "layer", NULL);
+        assert_contains(wf_error(g), "options");
+        wf_graph_free(g);
+    }
+    wf_graph *g = new_graph(WF_F32);
+    struct wf_mha l = wf_mha_new(g, "mha", 4, 2, true, 0);
+    wf_mha_keys_values(&l, noise(g, "x", SHAPE(2, 3, 4)), NULL, NULL);
+    struct wf_linear of_none = wf_linear_new(NULL, "linear", 2, 2, true);
+    ck_assert(wf_linear(&of_none, NULL) && wf_drop(NULL, 0.5, "drop") && wf_drop(NULL, 0, "drop"));
+    end_graph(g);
+}
+END_TEST
+
 START_TEST(shapes_in_and_out_agree) {
     wf_graph *g = new_graph(WF_F32);
     int64_t B = wf_extent(g, "B", 8), T = wf_extent(g, "T", 8), S = wf_extent(g, "S", 8);
@@ -466,6 +524,8 @@ Suite *nn_suite(void) {
     tcase_add_test(tc, initial_values);
     tcase_add_test(tc, names_follow_modules);
     tcase_add_test(tc, a_layer_records_under_its_own_name_and_says_so);
+    tcase_add_loop_test(tc, layers_that_are_null_or_empty_give_poison, 0, 20);
+    tcase_add_test(tc, layers_without_what_they_need_give_poison);
     tcase_add_test(tc, shapes_in_and_out_agree);
     tcase_add_test(tc, widths_that_do_not_divide_are_refused);
     tcase_add_test(tc, key_masks);
