@@ -3,6 +3,8 @@
  * Not here: gradients, which are in test_gradients.c; the engine: test_graph.c, test_plan.c. */
 #include <float.h>
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "op_cases.h"
 #include "suites.h"
@@ -389,6 +391,24 @@ START_TEST(functions_behave_at_the_edges) {
 }
 END_TEST
 
+/* This program, run with WEFT_ISA. */
+START_TEST(kernels_that_do_not_run_are_skipped) {
+    static const struct {
+        const char *isa;
+        int status;
+    } cases[] = { { "bogus", 77 }, { "base", 0 }, { "", 0 } };
+    char self[512], command[640];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n < 0) return; /* not Linux */
+    self[n] = '\0';
+    snprintf(command, sizeof command, "'%s' init > /dev/null 2>&1", self);
+    ck_assert_int_eq(setenv("WEFT_ISA", cases[_i].isa, 1), 0);
+    int status = system(command);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), cases[_i].status);
+}
+END_TEST
+
 static TCase *rows(const char *name, const TTest *test, int n) {
     TCase *tc = tcase_create(name);
     tcase_set_timeout(tc, 120);
@@ -415,6 +435,7 @@ Suite *ops_suite(void) {
     tcase_add_test(table, every_op_has_a_row);
     tcase_add_test(table, every_op_has_a_derivative_or_says_why_not);
     tcase_add_test(table, names_of_ops_and_rows_are_unique);
+    tcase_add_loop_test(table, kernels_that_do_not_run_are_skipped, 0, 3);
     suite_add_tcase(s, table);
     return s;
 }

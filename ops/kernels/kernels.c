@@ -68,6 +68,8 @@ static const table_row *runnable(int i) {
     return NULL;
 }
 
+/* A name that is not found can't be told here, where nobody asks: who sets WEFT_ISA compares it
+ * with wf_isa(). */
 static const table_row *choose(void) {
     const char *wanted = getenv("WEFT_ISA");
     const table_row *best = NULL;
