@@ -19,6 +19,9 @@ done
 found=$(grep -nE '(^|[^a-z_])(abort|exit|_exit|quick_exit|perror|printf|puts|putchar|vprintf) *\(' \
     core/*.c ops/*.c ops/kernels/*.[chi]* nn/*.c models/*.c | grep -vE ':[0-9]+: *(\*|/\*|//)' || true)
 [ -z "$found" ] || fail "the library ends the program or prints: $found"
+found=$(grep -nwE 'stdout|stderr' core/*.c ops/*.c ops/kernels/*.[chi]* nn/*.c models/*.c |
+    grep -vE ':[0-9]+: *(\*|/\*|//)' || true)
+[ -z "$found" ] || fail "the library knows where to print: $found"
 
 # Undefined symbols: the C library, its maths and threads, and the compiler's runtime. A sanitizer adds its own.
 known='GLIBC|GCC_|_ITM_|__gmon_start__|__cxa_finalize|__asan|__ubsan|__tsan|__lsan|__sanitizer|__odr_asan'
