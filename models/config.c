@@ -3,10 +3,7 @@
  *
  * Configurations also come from files that lie, so every number is checked before anything is
  * computed from it. */
-#include "transformer.h"
-
-#include <stdarg.h>
-#include <stdio.h>
+#include "message.h"
 
 wf_transformer_config wf_transformer_defaults(void) {
     return (wf_transformer_config){
@@ -17,14 +14,6 @@ wf_transformer_config wf_transformer_defaults(void) {
         .scale_embedding = true, .bias = true, .output_bias = true,
         .layer_norm_eps = 1e-5, .pad_id = -1,
     };
-}
-
-WF_PRINTF(2, 3) static bool fail(char *message, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    if (message) vsnprintf(message, WF_MESSAGE, format, args);
-    va_end(args);
-    return false;
 }
 
 static bool ranges_ok(const wf_transformer_config *c, char *message) {

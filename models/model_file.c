@@ -5,25 +5,15 @@
  * load, with packed or separate q, k, v, and with tied tables under any one or all of their
  * names. A file is checked against the model before anything of the model is overwritten.
  * Sinusoidal tables are not stored: the configuration says them. */
-#include "transformer.h"
+#include "message.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CONFIG "weft.config."
 enum { TEXT = 40 };
-
-WF_PRINTF(2, 3) static bool fail(char *message, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    if (message) vsnprintf(message, WF_MESSAGE, format, args);
-    va_end(args);
-    return false;
-}
 
 /* ---- tied tables ----------------------------------------------------------------------------- */
 
@@ -171,8 +161,11 @@ static void add_aliases(writing *w, const wf_transformer *m) {
 
 bool wf_transformer_save(const wf_transformer *m, const char *path, bool checkpoint,
                          const wf_meta *meta, int n_meta, char *message) {
+    if (!path) return fail(message, "no path to save the model to");
     if (!m || !wf_ok(m->graph))
         return fail(message, "%s: %s", path, m ? wf_error(m->graph) : "there is no model");
+    if (n_meta < 0 || (n_meta && !meta))
+        return fail(message, "%s: a list of %d pairs of metadata is not there", path, n_meta);
     writing w = { .meta = calloc((size_t)n_meta + N_FIELDS + PLACES, sizeof *w.meta),
                   .text = calloc(N_FIELDS + 1, sizeof *w.text) };
     bool ok = w.meta && w.text && add_tensors(&w, m, checkpoint);

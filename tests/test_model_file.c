@@ -126,19 +126,44 @@ static void train(wf_transformer *m, int from, int to, int threads) {
     wf_plan_free(p), wf_pool_free(pool);
 }
 
-/* 30 steps, saved, loaded, 30 more with other threads: the weights and moments of 60 steps in
- * one go. */
+static char *bytes_of(const char *name, long *size) {
+    FILE *f = fopen(name, "rb");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(fseek(f, 0, SEEK_END), 0);
+    *size = ftell(f);
+    char *bytes = malloc((size_t)*size + 1);
+    ck_assert_ptr_nonnull(bytes);
+    rewind(f);
+    ck_assert_uint_eq(fread(bytes, 1, (size_t)*size, f), (size_t)*size);
+    fclose(f);
+    return bytes;
+}
+
+/* Both saved as checkpoints: the same file, byte for byte. */
+static void assert_same_file(const wf_transformer *a, const wf_transformer *b) {
+    long n, m;
+    save(a, true);
+    char *first = bytes_of(path, &n);
+    save(b, true);
+    char *second = bytes_of(path, &m);
+    ck_assert_int_eq(n, m);
+    ck_assert_msg(memcmp(first, second, (size_t)n) == 0, "the files differ");
+    free(first), free(second);
+}
+
+/* 100 steps, saved, loaded, 100 more with other threads: the file of 200 steps in one go. */
 START_TEST(a_checkpoint_resumes_bit_for_bit) {
     wf_transformer_config c = small_config();
     wf_training_config training = adam_training(0.1);
     training.optimizer.kind = (wf_optimizer_kind)_i, training.optimizer.momentum = 0.9;
     wf_transformer *m = open_model(&c, &training, WF_F32, 99), *n;
-    train(m, 1, 30, 2);
+    train(m, 1, 100, 2);
     save(m, true);
     n = load(&training, WF_F32);
     assert_equal(m, n, true);
-    train(m, 31, 60, 1), train(n, 31, 60, 3);
+    train(m, 101, 200, 1), train(n, 101, 200, 3);
     assert_equal(m, n, true);
+    assert_same_file(m, n);
     close_model(m), close_model(n);
     n = load(NULL, WF_F32); /* a checkpoint serves for use, too */
     ck_assert_int_eq(n->optimizer.n_moments, 0);
@@ -288,6 +313,11 @@ START_TEST(what_cannot_be_written_is_told) {
         !wf_transformer_save(m, "/tmp/no/such/folder/a.safetensors", false, NULL, 0, message));
     assert_contains(message, "/tmp/no/such/folder");
     ck_assert(!wf_transformer_save(NULL, path, false, NULL, 0, message));
+    ck_assert(!wf_transformer_save(m, NULL, false, NULL, 0, message));
+    assert_contains(message, "no path");
+    ck_assert(!wf_transformer_save(m, path, false, NULL, 2, message));
+    assert_contains(message, "2 pairs of metadata");
+    ck_assert(!wf_transformer_save(m, path, false, NULL, -1, message));
     wf_file *f = open_file(path); /* the old one is whole */
     wf_file_free(f), close_model(m);
 }
