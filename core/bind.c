@@ -1,7 +1,7 @@
 /* core/bind.c - a plan's nodes with numbers for their extents: shapes, views, schedule, pointers.
  *
- * A binding is made once per set of extents and remembered. Its memory is planned at the maximum of the
- * position P; from step to step the schedule is laid out anew over the same offsets. */
+ * A binding is made once per set of extents and remembered. Its memory is planned at the maximum of
+ * the position P; from step to step the schedule is laid out anew over the same offsets. */
 #include "engine.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ void binding_free(binding *b) {
     free(b);
 }
 
-/* ---- growing lists ------------------------------------------------------------------------------------ */
+/* ---- growing lists --------------------------------------------------------------------------- */
 
 static bool reserve(void **list, int *cap, int n, size_t size) {
     if (n < *cap) return true;
@@ -53,7 +53,7 @@ static bool add_exec(wf_plan *p, binding *b, const exec *e) {
     return true;
 }
 
-/* ---- leaves ----------------------------------------------------------------------------------------------- */
+/* ---- leaves ---------------------------------------------------------------------------------- */
 
 static bool bind_leaf(wf_plan *p, binding *b, int i) {
     const planned *pl = &p->nodes[i];
@@ -78,7 +78,7 @@ static bool bind_leaf(wf_plan *p, binding *b, int i) {
                          : add_view_storage(p, b, v, IN_LEAF, t->id);
 }
 
-/* ---- computed nodes ------------------------------------------------------------------------------------------ */
+/* ---- computed nodes -------------------------------------------------------------------------- */
 
 static void start_exec(wf_plan *p, binding *b, const wf_tensor *t, int64_t position, exec *e) {
     *e = (exec){ .node = t, .work = -1, .spent = ACCOUNTS * p->index[t->id] };
@@ -147,8 +147,8 @@ static int growing_axis(wf_plan *p, const exec *e) {
     return -1;
 }
 
-/* Rows for positions up to P's maximum, and one more than may be used, so that a view of the rows so far is
- * never row-major by accident and every position is laid out alike. */
+/* Rows for positions up to P's maximum, and one more than may be used, so that a view of the rows
+ * so far is never row-major by accident and every position is laid out alike. */
 static bool add_slot(wf_plan *p, binding *b, exec *e) {
     wf_view *out = &e->call.out[0];
     bool first = b->n_slots == 0, known = b->n_slots < b->known_slots;
@@ -242,7 +242,7 @@ static bool lay_out(wf_plan *p, binding *b, int64_t position) {
     return true;
 }
 
-/* ---- bindings ----------------------------------------------------------------------------------------------------- */
+/* ---- bindings -------------------------------------------------------------------------------- */
 
 static binding *remembered(wf_plan *p) {
     for (int i = 0; i < MAX_BINDINGS; i++) {
@@ -327,7 +327,7 @@ bool plan_prepare(wf_plan *p, int64_t position) {
            grow(p, &p->scratch, &p->scratch_bytes, scratch, "scratch");
 }
 
-/* ---- pointers ----------------------------------------------------------------------------------------------------- */
+/* ---- pointers -------------------------------------------------------------------------------- */
 
 static char *memory_of(const wf_plan *p, const storage *s, const wf_state *state) {
     switch (s->place) {
@@ -362,8 +362,7 @@ void plan_point(wf_plan *p, const wf_state *state) {
         for (int i = 0; i < e->call.n_in; i++)
             e->call.in[i].data = point(p, b, state, e->in[i], e->in_offset[i], e->call.in[i].dtype);
         for (int k = 0; k < e->call.n_out; k++)
-            e->call.out[k].data =
-                point(p, b, state, e->out[k], 0, e->call.out[k].dtype);
+            e->call.out[k].data = point(p, b, state, e->out[k], 0, e->call.out[k].dtype);
         e->call.work = e->work < 0 ? NULL : memory_of(p, &b->storages[e->work], state);
     }
     b->feeds = p->feeds_generation, b->base = p->arena;

@@ -1,9 +1,10 @@
-/* core/engine.h - what the engine's own files share: the insides of graph, plan and state. Not installed.
+/* core/engine.h - what the engine's own files share: the insides of graph, plan and state. Not
+ * installed.
  *
  * graph.c    graphs, errors, scopes, extents          leaf.c   leaves and their values
  * record.c   a node from an op and operands           grad.c   gradients as nodes
- * plan.c     what must be computed, in which order    bind.c   shapes, views and pointers of a binding
- * memory.c   lifetimes, offsets, aligned memory       run.c    feed, run, fetch, profile
+ * plan.c     what must be computed, in which order    bind.c   shapes, views and pointers of a
+ * binding memory.c   lifetimes, offsets, aligned memory       run.c    feed, run, fetch, profile
  * state.c    cached rows of a generation */
 #ifndef WEFT_CORE_ENGINE_H
 #define WEFT_CORE_ENGINE_H
@@ -60,18 +61,28 @@ typedef struct leaf {
     size_t bytes;
 } leaf;
 
-void *graph_alloc(wf_graph *g, size_t bytes);                /* zeroed, 16-byte aligned; poisons and NULL if no memory */
-const char *graph_intern(wf_graph *g, const char *text);     /* lives as long as the graph; NULL if no memory */
-wf_tensor *graph_add(wf_graph *g, int results);              /* `results` consecutive nodes; NULL if no memory */
+void *graph_alloc(wf_graph *g,
+                  size_t bytes); /* zeroed, 16-byte aligned; poisons and NULL if no memory */
+const char *graph_intern(wf_graph *g,
+                         const char *text);     /* lives as long as the graph; NULL if no memory */
+wf_tensor *graph_add(wf_graph *g, int results); /* `results` consecutive nodes; NULL if no memory */
 bool is_poison(const wf_tensor *t);
 wf_graph *failed_graph(void);
-void *leaf_data(wf_tensor *t);                               /* allocate and initialise; NULL if no memory */
-static inline leaf *leaf_of(const wf_tensor *t) { return (leaf *)(uintptr_t)t->attrs; }
-static inline bool is_stored(const wf_tensor *t) { return t->kind == WF_PARAM || t->kind == WF_BUFFER; }
-static inline const wf_tensor *primary(const wf_tensor *t) { return t - t->result; }
-static inline int result_count(const wf_op *op) { return op->results ? op->results : 1; }
+void *leaf_data(wf_tensor *t); /* allocate and initialise; NULL if no memory */
+static inline leaf *leaf_of(const wf_tensor *t) {
+    return (leaf *)(uintptr_t)t->attrs;
+}
+static inline bool is_stored(const wf_tensor *t) {
+    return t->kind == WF_PARAM || t->kind == WF_BUFFER;
+}
+static inline const wf_tensor *primary(const wf_tensor *t) {
+    return t - t->result;
+}
+static inline int result_count(const wf_op *op) {
+    return op->results ? op->results : 1;
+}
 
-/* ---- calls ------------------------------------------------------------------------------------ */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 enum { SHOWN = 8, SHOWN_SIZE = 112 };
 
@@ -85,14 +96,14 @@ typedef struct wf_report {
 
 void report_reset(wf_report *r, bool bound);
 
-/* ---- plan ---------------------------------------------------------------------------------------- */
+/* ---- plan ------------------------------------------------------------------------------------ */
 
 typedef enum { IN_ARENA, IN_LEAF, IN_FEED, IN_STATE } storage_place;
 
 /* Memory that values share. Lifetimes belong to it, not to values. */
 typedef struct storage {
     storage_place place;
-    int index;       /* leaf: node id; feed: index in feeds; state: slot */
+    int index; /* leaf: node id; feed: index in feeds; state: slot */
     size_t bytes, offset;
     int first, last; /* exec that writes it first, and that reads it last */
     bool pinned;     /* fetched: lives to the end, never overwritten */
@@ -101,8 +112,8 @@ typedef struct storage {
 /* A tensor as bound. */
 typedef struct bound_view {
     wf_view view;
-    int storage;       /* -1: only its shape is known */
-    int64_t offset;    /* elements from the storage's start */
+    int storage;    /* -1: only its shape is known */
+    int64_t offset; /* elements from the storage's start */
 } bound_view;
 
 /* One entry of the schedule: a call, or a copy that makes an operand row-major. */
@@ -126,7 +137,7 @@ typedef struct slot {
 /* Everything that depends on the sizes of the extents. */
 typedef struct binding {
     int64_t size[MAX_EXTENTS];
-    uint64_t used; /* clock of the least recently used */
+    uint64_t used;      /* clock of the least recently used */
     bound_view *values; /* by the plan's index of a tensor */
     exec *execs;
     int n_execs, cap_execs;
@@ -135,13 +146,13 @@ typedef struct binding {
     size_t *offsets; /* of the storages, as planned at P's maximum */
     size_t *limits;  /* and their bytes then */
     int n_offsets;
-    slot *slots;     /* capacity of each cached tensor; data NULL */
+    slot *slots; /* capacity of each cached tensor; data NULL */
     int n_slots, known_slots, cap_slots;
     int64_t batch;
     size_t arena, scratch;
-    int64_t position;      /* shapes are those of this P; -1: not yet */
-    const void *base;      /* pointers are into this arena */
-    uint64_t feeds;        /* and into the feeds of this generation; 0: not yet */
+    int64_t position; /* shapes are those of this P; -1: not yet */
+    const void *base; /* pointers are into this arena */
+    uint64_t feeds;   /* and into the feeds of this generation; 0: not yet */
 } binding;
 
 typedef struct feed {
@@ -176,7 +187,7 @@ struct wf_plan {
     feed *feeds;
     int n_feeds;
     uint64_t feeds_generation; /* counts moves of their memory; from 1 */
-    spent *spent; /* ACCOUNTS per node: itself, and the copies made of its operands */
+    spent *spent;              /* ACCOUNTS per node: itself, and the copies made of its operands */
     int64_t size[MAX_EXTENTS]; /* as bound now; 0: not bound (P: 0) */
     binding *bindings[MAX_BINDINGS];
     binding *now; /* NULL: an extent changed */
@@ -189,24 +200,25 @@ struct wf_plan {
 };
 
 bool plan_fail(wf_plan *p, const char *format, ...) WF_PRINTF(2, 3);
-bool plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op); /* with the report's message */
-bound_view *plan_value(wf_plan *p, const wf_tensor *t); /* NULL: not in the plan; after plan_prepare */
-bool plan_prepare(wf_plan *p, int64_t position);   /* p->now is shaped and has memory */
-void plan_point(wf_plan *p, const wf_state *s);    /* every view has its data */
+bool plan_fail_at(wf_plan *p, const wf_tensor *node,
+                  const wf_op *op); /* with the report's message */
+bound_view *plan_value(wf_plan *p,
+                       const wf_tensor *t);      /* NULL: not in the plan; after plan_prepare */
+bool plan_prepare(wf_plan *p, int64_t position); /* p->now is shaped and has memory */
+void plan_point(wf_plan *p, const wf_state *s);  /* every view has its data */
 void binding_free(binding *b);
 
 /* memory.c */
-bool assign_memory(binding *b);                    /* lifetimes -> offsets, b->arena; false: no memory */
-void *memory_new(size_t bytes);                    /* 64-byte aligned; huge pages asked for when large */
+bool assign_memory(binding *b); /* lifetimes -> offsets, b->arena; false: no memory */
+void *memory_new(size_t bytes); /* 64-byte aligned; huge pages asked for when large */
 void memory_free(void *data);
 
-/* ---- state --------------------------------------------------------------------------------------- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 struct wf_state {
     int batch, n_slots;
     int64_t used; /* rows that hold something */
     slot *slots;
 };
-
 
 #endif

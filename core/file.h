@@ -18,33 +18,39 @@ typedef struct wf_entry {
     const char *dtype; /* "F32" "F64" "F16" "BF16" "I32" "I64" "U64" "U8" ...: safetensors' names */
     int ndim;          /* 0..WF_MAX_DIMS */
     int64_t shape[WF_MAX_DIMS];
-    const void *data;  /* row-major, little-endian */
+    const void *data; /* row-major, little-endian */
     size_t bytes;
 } wf_entry;
 
 /* A pair of the file's __metadata__. */
-typedef struct wf_meta { const char *key, *value; } wf_meta;
+typedef struct wf_meta {
+    const char *key, *value;
+} wf_meta;
 
-/* Read a whole file. Never NULL; a failed one has an error and no entries. Everything it returns lives
- * until wf_file_free. If the metadata hold a checksum (wf_file_save writes one), it must be right. */
+/* Read a whole file. Never NULL; a failed one has an error and no entries. Everything it returns
+ * lives until wf_file_free. If the metadata hold a checksum (wf_file_save writes one), it must be
+ * right. */
 WF_API wf_file *wf_file_open(const char *path);
 WF_API wf_file *wf_file_parse(const void *bytes, size_t size); /* the same from memory, copied */
 WF_API void wf_file_free(wf_file *f);
 WF_API bool wf_file_ok(const wf_file *f);
 WF_API const char *wf_file_error(const wf_file *f);
 WF_API int wf_file_count(const wf_file *f);
-WF_API const wf_entry *wf_file_at(const wf_file *f, int i);              /* in the order of the data */
+WF_API const wf_entry *wf_file_at(const wf_file *f, int i); /* in the order of the data */
 WF_API const wf_entry *wf_file_find(const wf_file *f, const char *name); /* NULL: not there */
 WF_API const char *wf_file_meta(const wf_file *f, const char *key);      /* NULL: not there */
 WF_API int wf_file_meta_count(const wf_file *f);
 WF_API wf_meta wf_file_meta_at(const wf_file *f, int i);
-WF_API bool wf_file_checked(const wf_file *f);                           /* it had a checksum */
+WF_API bool wf_file_checked(const wf_file *f); /* it had a checksum */
 
-/* Write atomically: temporary name in the same folder, fsync, rename, fsync of the folder. On failure the
- * old file is as it was, and message[256] says why. The bytes depend on the arguments alone. */
-WF_API bool wf_file_save(const char *path, const wf_entry *entries, int n, const wf_meta *meta, int n_meta, char *message);
+/* Write atomically: temporary name in the same folder, fsync, rename, fsync of the folder. On
+ * failure the old file is as it was, and message[256] says why. The bytes depend on the arguments
+ * alone. */
+WF_API bool wf_file_save(const char *path, const wf_entry *entries, int n, const wf_meta *meta,
+                         int n_meta, char *message);
 
-/* Copy an entry (F32, F64, BF16, F16; I32 for i32) into a leaf of the same shape, converting. False with message[256]. */
+/* Copy an entry (F32, F64, BF16, F16; I32 for i32) into a leaf of the same shape, converting. False
+ * with message[256]. */
 WF_API bool wf_file_load(const wf_entry *entry, wf_tensor *leaf, char *message);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /* core/grad.c - reverse-mode differentiation: gradients recorded as nodes of the same graph.
  *
- * Ops return shares; the books are kept here: which nodes lie between x and y, shares of a tensor that is
- * used twice, the sum that undoes a broadcast. An op without a rule of its own is differentiated through
- * its decomposition. */
+ * Ops return shares; the books are kept here: which nodes lie between x and y, shares of a tensor
+ * that is used twice, the sum that undoes a broadcast. An op without a rule of its own is
+ * differentiated through its decomposition. */
 #include "engine.h"
 
 #include <stdlib.h>
@@ -49,8 +49,8 @@ static bool same_recorded_shape(const wf_tensor *a, const wf_tensor *b) {
     return true;
 }
 
-/* so_far + share: as one node if the share's op can begin with what it is added to, and nobody else has
- * been given the share, so that it is not computed twice. */
+/* so_far + share: as one node if the share's op can begin with what it is added to, and nobody else
+ * has been given the share, so that it is not computed twice. */
 static wf_tensor *sum(const books *b, wf_tensor *so_far, wf_tensor *share) {
     const wf_op *op = share->op;
     wf_tensor *in[WF_MAX_OPERANDS];
@@ -62,8 +62,8 @@ static wf_tensor *sum(const books *b, wf_tensor *so_far, wf_tensor *share) {
     return wf_record(op, share->n_in, in, share->attrs);
 }
 
-/* Add a share to x's cotangent. Equal recorded shapes stay equal under every binding, because the nominal
- * sizes of extents are distinct primes; so the sum is recorded only where they differ. */
+/* Add a share to x's cotangent. Equal recorded shapes stay equal under every binding, because the
+ * nominal sizes of extents are distinct primes; so the sum is recorded only where they differ. */
 static void add_share(books *b, wf_tensor *x, wf_tensor *share) {
     if (!same_recorded_shape(share, x)) share = wf_sum_to(share, x);
     b->cot[x->id] = b->cot[x->id] ? sum(b, b->cot[x->id], share) : share;

@@ -1,6 +1,7 @@
 /* core/graph.c - graphs: their memory, names, scopes, extents, and the first error.
  *
- * A graph is a bump allocator with a list of nodes. Nothing in it moves or is freed before the graph is. */
+ * A graph is a bump allocator with a list of nodes. Nothing in it moves or is freed before the
+ * graph is. */
 #include "engine.h"
 
 #include <stdio.h>
@@ -9,8 +10,9 @@
 
 #include "random.h"
 
-/* Nominal sizes of extents: primes, so that a merged axis still tells its factors, and no accident of
- * equal sizes passes a shape rule while recording: far apart, so that a part of one is no other. */
+/* Nominal sizes of extents: primes, so that a merged axis still tells its factors, and no accident
+ * of equal sizes passes a shape rule while recording: far apart, so that a part of one is no other.
+ */
 static const int64_t nominal_sizes[MAX_EXTENTS] = {
     0, 4079, 4231, 4397, 4549, 4723, 4903, 5081, 5273, 5449, 5641, 5839, 6037, 6247, 6451, 6659
 };
@@ -19,7 +21,7 @@ const char *wf_version(void) {
     return "0.1.0";
 }
 
-/* ---- the graph that could not be allocated ------------------------------------------------------ */
+/* ---- the graph that could not be allocated --------------------------------------------------- */
 
 static wf_graph failed = { .failed = true,
                            .scope = "",
@@ -30,7 +32,7 @@ wf_graph *failed_graph(void) {
     return &failed;
 }
 
-/* ---- memory -------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 void *graph_alloc(wf_graph *g, size_t bytes) {
     enum { BLOCK = 1 << 16, HEADER = (sizeof(block) + 15) & ~15 };
@@ -91,7 +93,7 @@ wf_tensor *graph_add(wf_graph *g, int results) {
     return t;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 wf_graph *wf_graph_new(const wf_graph_options *options) {
     wf_graph *g = calloc(1, sizeof *g);
@@ -168,7 +170,7 @@ const wf_tensor *wf_node(const wf_graph *g, int id) {
 
 enum { MAX_PATH = 255 };
 
-/* ---- scopes ---------------------------------------------------------------------------------------- */
+/* ---- scopes ---------------------------------------------------------------------------------- */
 
 const char *wf_scope(wf_graph *g, const char *path) {
     if (!wf_ok(g)) return "";
@@ -189,7 +191,7 @@ const char *wf_scope_push(wf_graph *g, const char *name) {
     return wf_scope(g, path);
 }
 
-/* ---- extents ---------------------------------------------------------------------------------------- */
+/* ---- extents --------------------------------------------------------------------------------- */
 
 int64_t wf_extent(wf_graph *g, const char *name, int64_t max) {
     if (!wf_ok(g)) return 1;

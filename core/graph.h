@@ -9,14 +9,14 @@
  *     wf_tensor *w = wf_param(g, "w", 2, (int64_t[]){ 8, 3 }, wf_init_uniform(0.5));
  *     wf_tensor *loss = wf_sum(wf_square(wf_matmul(x, w)), WF_ALL_AXES, false), *dw;
  *     wf_grad(loss, &w, 1, &dw);
- *     wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = &dw, .n_fetch = 1, .feed = &x, .n_feed = 1 });
- *     wf_bind(p, "B", 16) && wf_feed(p, x, data) && wf_run(p) && wf_fetch(p, dw, out);
+ *     wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = &dw, .n_fetch = 1, .feed = &x,
+ * .n_feed = 1 }); wf_bind(p, "B", 16) && wf_feed(p, x, data) && wf_run(p) && wf_fetch(p, dw, out);
  *     wf_plan_free(p), wf_graph_free(g);
  *
  * Errors. Recording never fails loudly: the first mistake sticks to the graph with a sentence and
- * every tensor after it is poison; look once, with wf_ok(g). Plans, states and files carry their own
- * message and never poison. Every function accepts NULL and failed objects. Nothing aborts or prints.
- * Shapes are written slowest axis first, row-major, as in PyTorch. */
+ * every tensor after it is poison; look once, with wf_ok(g). Plans, states and files carry their
+ * own message and never poison. Every function accepts NULL and failed objects. Nothing aborts or
+ * prints. Shapes are written slowest axis first, row-major, as in PyTorch. */
 #ifndef WEFT_CORE_GRAPH_H
 #define WEFT_CORE_GRAPH_H
 
@@ -69,21 +69,22 @@ typedef struct wf_graph_options {
 
 /* never NULL; options may be NULL */
 WF_API wf_graph *wf_graph_new(const wf_graph_options *options);
-WF_API void wf_graph_free(wf_graph *g);    /* its tensors go with it; plans and states go first */
-WF_API bool wf_ok(const wf_graph *g);      /* false after the first recording error */
-WF_API const char *wf_error(const wf_graph *g);      /* that error; "" while wf_ok */
+WF_API void wf_graph_free(wf_graph *g); /* its tensors go with it; plans and states go first */
+WF_API bool wf_ok(const wf_graph *g);   /* false after the first recording error */
+WF_API const char *wf_error(const wf_graph *g); /* that error; "" while wf_ok */
 WF_API wf_tensor *wf_poison(wf_graph *g, const char *format, ...) WF_PRINTF(2, 3); /* fail it */
 WF_API void wf_on_error(wf_graph *g, void (*call)(void *user, const char *message), void *user);
 WF_API wf_dtype wf_real(const wf_graph *g);
 WF_API uint64_t wf_seed(const wf_graph *g);
-WF_API int wf_node_count(const wf_graph *g);             /* tensors recorded, leaves included */
+WF_API int wf_node_count(const wf_graph *g); /* tensors recorded, leaves included */
 WF_API const wf_tensor *wf_node(const wf_graph *g, int id);
-WF_API const char *wf_version(void);                     /* "0.1.0" */
+WF_API const char *wf_version(void); /* "0.1.0" */
 
 /* ---- leaves ------------------------------------------------------------------------------- */
 
 /* Declare a named extent of size 1..max (0..max for the reserved name "P", the position). The value
- * returned stands for it wherever wf_input takes a shape (tensor->shape has a nominal size there). */
+ * returned stands for it wherever wf_input takes a shape (tensor->shape has a nominal size there).
+ */
 WF_API int64_t wf_extent(wf_graph *g, const char *name, int64_t max);
 
 /* An initial value: writes n elements of type dtype; a pure function of (key, element index). */
@@ -94,24 +95,26 @@ typedef struct wf_init {
 } wf_init;
 WF_API wf_init wf_init_zeros(void);
 WF_API wf_init wf_init_constant(double value);
-WF_API wf_init wf_init_uniform(double bound);  /* in [-bound, bound) */
-WF_API wf_init wf_init_normal(double std);     /* mean 0 */
+WF_API wf_init wf_init_uniform(double bound); /* in [-bound, bound) */
+WF_API wf_init wf_init_normal(double std);    /* mean 0 */
 
 /* name is relative to the current scope; names of parameters and buffers are unique in a graph. */
-WF_API wf_tensor *wf_input(wf_graph *g, const char *name, wf_dtype dtype, int ndim, const int64_t *shape);
-WF_API wf_tensor *wf_param(wf_graph *g, const char *name, int ndim, const int64_t *shape, wf_init init);
-WF_API wf_tensor *wf_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim, const int64_t *shape,
-                            wf_init init);
+WF_API wf_tensor *wf_input(wf_graph *g, const char *name, wf_dtype dtype, int ndim,
+                           const int64_t *shape);
+WF_API wf_tensor *wf_param(wf_graph *g, const char *name, int ndim, const int64_t *shape,
+                           wf_init init);
+WF_API wf_tensor *wf_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim,
+                            const int64_t *shape, wf_init init);
 WF_API wf_tensor *wf_constant(wf_graph *g, double value); /* real scalar, shape [] */
 /* parameter, buffer or input by full name; or NULL */
 WF_API wf_tensor *wf_find(const wf_graph *g, const char *name);
 
-/* A leaf's values. bytes must be the leaf's exactly. False if not a parameter or buffer, or out of memory.
- * Not while a plan that reads or updates the leaf is running. */
+/* A leaf's values. bytes must be the leaf's exactly. False if not a parameter or buffer, or out of
+ * memory. Not while a plan that reads or updates the leaf is running. */
 WF_API bool wf_write(wf_tensor *leaf, const void *data, size_t bytes);
 WF_API bool wf_read(const wf_tensor *leaf, void *data, size_t bytes);
-WF_API int64_t wf_count(const wf_tensor *t);   /* elements, as recorded */
-WF_API size_t wf_bytes(const wf_tensor *t);    /* bytes, as recorded */
+WF_API int64_t wf_count(const wf_tensor *t); /* elements, as recorded */
+WF_API size_t wf_bytes(const wf_tensor *t);  /* bytes, as recorded */
 WF_API size_t wf_dtype_size(wf_dtype dtype);
 WF_API const char *wf_dtype_name(wf_dtype dtype); /* "f32" ... */
 
@@ -123,18 +126,21 @@ WF_API const char *wf_scope_push(wf_graph *g, const char *name);
 
 /* ---- gradients ---------------------------------------------------------------------------- */
 
-/* Record d loss / d wrt[i] for a scalar loss into grads[i], as ordinary nodes of the graph. wrt may be
- * any tensors; one that loss does not depend on gets zeros. False if the graph has failed. */
+/* Record d loss / d wrt[i] for a scalar loss into grads[i], as ordinary nodes of the graph. wrt may
+ * be any tensors; one that loss does not depend on gets zeros. False if the graph has failed. */
 WF_API bool wf_grad(wf_tensor *loss, wf_tensor *const *wrt, int n, wf_tensor **grads);
 
-/* Vector-Jacobian product: given cotangents dy[i] (NULL: none) of y[i], record the shares of x[i]. A
- * share nothing flows to is NULL. Stops at x: what lies beneath them is not looked at. */
-WF_API bool wf_vjp(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf_tensor *const *x, int n_x, wf_tensor **dx);
+/* Vector-Jacobian product: given cotangents dy[i] (NULL: none) of y[i], record the shares of x[i].
+ * A share nothing flows to is NULL. Stops at x: what lies beneath them is not looked at. */
+WF_API bool wf_vjp(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf_tensor *const *x, int n_x,
+                   wf_tensor **dx);
 
-/* Compare the gradient of `loss` (a function of parameters alone; f64 graphs only) with a five-point
- * stencil in every element of the parameters wrt. See tests/ for its use. Returns the largest
- * |a - n| / max(|a|, |n|, 1e-3), NaN if anything was not finite or failed (reason in message[256]). */
-WF_API double wf_check_gradients(wf_graph *g, wf_tensor *loss, wf_tensor *const *wrt, int n, char *message);
+/* Compare the gradient of `loss` (a function of parameters alone; f64 graphs only) with a
+ * five-point stencil in every element of the parameters wrt. See tests/ for its use. Returns the
+ * largest |a - n| / max(|a|, |n|, 1e-3), NaN if anything was not finite or failed (reason in
+ * message[256]). */
+WF_API double wf_check_gradients(wf_graph *g, wf_tensor *loss, wf_tensor *const *wrt, int n,
+                                 char *message);
 
 /* ---- plans -------------------------------------------------------------------------------- */
 
@@ -144,29 +150,31 @@ WF_API int wf_pool_threads(const wf_pool *pool);
 WF_API void wf_pool_free(wf_pool *pool);
 
 typedef struct wf_plan_options {
-    wf_tensor *const *fetch; int n_fetch; /* what is wanted: values to read, updates to perform */
-    wf_tensor *const *feed;  int n_feed;  /* what will be given: inputs, or any computed tensor */
+    wf_tensor *const *fetch;
+    int n_fetch; /* what is wanted: values to read, updates to perform */
+    wf_tensor *const *feed;
+    int n_feed; /* what will be given: inputs, or any computed tensor */
     /* NULL: the calling thread alone. Shared pools take turns */
     wf_pool *pool;
-    bool training;                        /* dropout is on */
+    bool training; /* dropout is on */
     /* caches keep their rows in a wf_state; see wf_state_new */
     bool with_state;
 } wf_plan_options;
 
-WF_API wf_plan *wf_plan_new(wf_graph *g, const wf_plan_options *options);    /* never NULL */
+WF_API wf_plan *wf_plan_new(wf_graph *g, const wf_plan_options *options); /* never NULL */
 WF_API void wf_plan_free(wf_plan *p);
-WF_API bool wf_plan_ok(const wf_plan *p);                 /* compiled; false for a failed plan */
-WF_API const char *wf_plan_error(const wf_plan *p);       /* the last failure of this plan, or "" */
+WF_API bool wf_plan_ok(const wf_plan *p);           /* compiled; false for a failed plan */
+WF_API const char *wf_plan_error(const wf_plan *p); /* the last failure of this plan, or "" */
 WF_API bool wf_bind(wf_plan *p, const char *extent, int64_t size);
 /* copied now; bind the extents first */
 WF_API bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data);
 WF_API bool wf_run(wf_plan *p);
-WF_API bool wf_run_state(wf_plan *p, wf_state *s);        /* for a plan made with_state */
+WF_API bool wf_run_state(wf_plan *p, wf_state *s); /* for a plan made with_state */
 /* copied out, row-major, of the last run */
 WF_API bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data);
 /* ndim, or -1 */
 WF_API int wf_bound_shape(wf_plan *p, const wf_tensor *t, int64_t shape[WF_MAX_DIMS]);
-WF_API size_t wf_bound_bytes(wf_plan *p, const wf_tensor *t);          /* 0 on error */
+WF_API size_t wf_bound_bytes(wf_plan *p, const wf_tensor *t); /* 0 on error */
 /* dropout's place in the training */
 WF_API void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch);
 /* bytes of its arena as bound now; 0 on error */
@@ -176,25 +184,25 @@ WF_API size_t wf_plan_memory(wf_plan *p);
 typedef struct wf_step {
     const wf_tensor *node; /* NULL for a copy the planner inserted */
     const wf_op *op;
-    double seconds;        /* summed over runs since profiling was switched on */
+    double seconds; /* summed over runs since profiling was switched on */
     int64_t runs;
-    double flops, bytes;   /* of one run; bytes: operands read + results written */
-    int64_t tasks;         /* of its widest phase */
-    size_t offset, size;   /* of its first result in the arena; size 0: a view or a leaf */
+    double flops, bytes; /* of one run; bytes: operands read + results written */
+    int64_t tasks;       /* of its widest phase */
+    size_t offset, size; /* of its first result in the arena; size 0: a view or a leaf */
 } wf_step;
-WF_API void wf_profile(wf_plan *p, bool on);              /* off at first; switching on clears */
+WF_API void wf_profile(wf_plan *p, bool on); /* off at first; switching on clears */
 WF_API int wf_step_count(wf_plan *p);
 WF_API bool wf_step_at(wf_plan *p, int i, wf_step *out);
 
 /* ---- states: the caller's memory for a generation in progress -------------------------------- */
 
 /* Rows for every cache in the plan, for the batch bound now and positions up to P's maximum. */
-WF_API wf_state *wf_state_new(wf_plan *p);                /* NULL on failure: wf_plan_error(p) */
+WF_API wf_state *wf_state_new(wf_plan *p); /* NULL on failure: wf_plan_error(p) */
 WF_API void wf_state_free(wf_state *s);
 /* batch row i becomes row index[i]; n <= rows at creation */
 WF_API bool wf_state_reorder(wf_state *s, const int32_t *index, int n);
 
-/* ---- pictures and printing -------------------------------------------------------------------- */
+/* ---- pictures and printing ------------------------------------------------------------------- */
 
 typedef struct wf_dot_options {
     const char *title;
@@ -210,10 +218,11 @@ typedef struct wf_dot_options {
 WF_API char *wf_dot(wf_tensor *const *fetch, int n, const wf_dot_options *options, char *message);
 
 /* "[B,T,512]": extents by name. Returns buffer. */
-WF_API const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *shape, char *buffer, size_t size);
+WF_API const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *shape, char *buffer,
+                                 size_t size);
 
-/* A tensor's values as nested brackets, long axes shortened, into buffer; p as last run (NULL for a leaf).
- * Returns the length it needed, as snprintf does, or -1. */
+/* A tensor's values as nested brackets, long axes shortened, into buffer; p as last run (NULL for a
+ * leaf). Returns the length it needed, as snprintf does, or -1. */
 WF_API int wf_print(wf_plan *p, const wf_tensor *t, char *buffer, size_t size);
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
-/* core/leaf.c - leaves: parameters, buffers, inputs, constants, and the values of those that persist.
+/* core/leaf.c - leaves: parameters, buffers, inputs, constants, and the values of those that
+ * persist.
  *
- * Recording a leaf allocates no data. The first plan or call that touches it does, and fills in its initial
- * value: a pure function of the graph's seed and the leaf's name. */
+ * Recording a leaf allocates no data. The first plan or call that touches it does, and fills in its
+ * initial value: a pure function of the graph's seed and the leaf's name. */
 #include "engine.h"
 
 #include <string.h>
@@ -111,7 +112,7 @@ wf_tensor *wf_constant(wf_graph *g, double value) {
     return t;
 }
 
-/* ---- values ---------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 void *leaf_data(wf_tensor *t) {
     leaf *l = leaf_of(t);

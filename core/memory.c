@@ -1,8 +1,8 @@
 /* core/memory.c - the memory planner: lifetimes to offsets; and aligned memory from the system.
  *
- * Lifetimes belong to storages, which views share. An op that allows it writes over an operand that is read
- * for the last time. Then greedy by size (Pisarchyk & Lee 2020, arXiv:2001.03288): the largest storage
- * first, each at the lowest offset where no storage alive at the same time lies. */
+ * Lifetimes belong to storages, which views share. An op that allows it writes over an operand that
+ * is read for the last time. Then greedy by size (Pisarchyk & Lee 2020, arXiv:2001.03288): the
+ * largest storage first, each at the lowest offset where no storage alive at the same time lies. */
 #define _GNU_SOURCE /* madvise's MADV_HUGEPAGE */
 #include "engine.h"
 
@@ -12,7 +12,7 @@
 
 enum { ALIGN = 64, HUGE_PAGE = 1 << 21 };
 
-/* ---- the system's memory ------------------------------------------------------------------------------ */
+/* ---- the system's memory --------------------------------------------------------------------- */
 
 void *memory_new(size_t bytes) {
     if (bytes > SIZE_MAX - HUGE_PAGE) return NULL;
@@ -30,7 +30,7 @@ void memory_free(void *data) {
     free(data);
 }
 
-/* ---- writing over an operand ----------------------------------------------------------------------------- */
+/* ---- writing over an operand ----------------------------------------------------------------- */
 
 static int root_of(const int *root, int s) {
     while (root[s] != s) s = root[s];
@@ -75,7 +75,7 @@ static void overwrite_operands(binding *b, int *root) {
     }
 }
 
-/* ---- offsets ------------------------------------------------------------------------------------------------ */
+/* ---- offsets --------------------------------------------------------------------------------- */
 
 typedef struct item {
     size_t bytes;

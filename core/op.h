@@ -5,8 +5,8 @@
  *   while planning    shape again on bound sizes, view, tasks
  *   while running     eval, one task at a time, from any thread
  * Functions see calls, never tensors: a call is one node with its operands and results as views.
- * The same op must give the same bits whatever the number of threads: cut work by shape alone, and give
- * every sum one fixed order that depends on the reduced length only. */
+ * The same op must give the same bits whatever the number of threads: cut work by shape alone, and
+ * give every sum one fixed order that depends on the reduced length only. */
 #ifndef WEFT_CORE_OP_H
 #define WEFT_CORE_OP_H
 
@@ -29,17 +29,17 @@ typedef struct wf_view {
 typedef struct wf_call {
     const wf_op *op;
     const void *attrs;
-    wf_graph *graph;   /* for wf_real, wf_seed and names in messages: eval records nothing */
+    wf_graph *graph; /* for wf_real, wf_seed and names in messages: eval records nothing */
     int n_in, n_out;
     wf_view in[WF_MAX_OPERANDS], out[WF_MAX_RESULTS];
-    int64_t position;  /* the extent P: rows already in the caches; 0 while recording */
-    bool training;     /* the plan asked for dropout */
-    bool with_state;   /* caches keep rows */
-    uint64_t step;     /* wf_random_step */
+    int64_t position; /* the extent P: rows already in the caches; 0 while recording */
+    bool training;    /* the plan asked for dropout */
+    bool with_state;  /* caches keep rows */
+    uint64_t step;    /* wf_random_step */
     uint32_t micro_batch;
     size_t work_bytes; /* set by shape: memory shared by the tasks of this call, 64-byte aligned */
     void *work;
-    size_t scratch_bytes; /* set by shape: memory of each worker, handed to eval */
+    size_t scratch_bytes;     /* set by shape: memory of each worker, handed to eval */
     struct wf_report *report; /* where wf_fail and wf_show write; the engine's */
 } wf_call;
 
@@ -52,28 +52,30 @@ struct wf_op {
     size_t attr_bytes;
 
     /* Check operands; set dtype, ndim, shape of each out (strides: leave 0 for row-major, or set a
-     * permutation of it), work_bytes and scratch_bytes. False after wf_fail. Must not look at data. */
+     * permutation of it), work_bytes and scratch_bytes. False after wf_fail. Must not look at data.
+     */
     bool (*shape)(wf_call *c);
 
-    /* May out[0] be seen in in[0]'s memory, as bound? Then set out[0].stride and return the offset in
-     * elements; else return -1, and the call is evaluated. NULL: never. */
+    /* May out[0] be seen in in[0]'s memory, as bound? Then set out[0].stride and return the offset
+     * in elements; else return -1, and the call is evaluated. NULL: never. */
     int64_t (*view)(wf_call *c);
 
-    /* How many tasks in this phase; 0 ends. All tasks of a phase end before the next begins. NULL: one
-     * phase with one task. Must depend on shapes and attributes alone. */
+    /* How many tasks in this phase; 0 ends. All tasks of a phase end before the next begins. NULL:
+     * one phase with one task. Must depend on shapes and attributes alone. */
     int64_t (*tasks)(const wf_call *c, int phase);
 
-    /* Do one task. scratch: scratch_bytes of this worker, 64-byte aligned, or NULL. False after wf_fail:
-     * bad data, such as a label out of range. */
+    /* Do one task. scratch: scratch_bytes of this worker, 64-byte aligned, or NULL. False after
+     * wf_fail: bad data, such as a label out of range. */
     bool (*eval)(const wf_call *c, int phase, int64_t task, void *scratch);
 
-    /* Record the share dx[i] of every operand with bit i set in need (others may be left or set, it does
-     * not matter). y: result 0 of the node, y + k result k. dy[k]: cotangent of result k, NULL if none.
-     * A share may have the broadcast shape: the engine sums it to the operand's. */
+    /* Record the share dx[i] of every operand with bit i set in need (others may be left or set, it
+     * does not matter). y: result 0 of the node, y + k result k. dy[k]: cotangent of result k, NULL
+     * if none. A share may have the broadcast shape: the engine sums it to the operand's. */
     void (*grad)(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need);
 
     /* Record the same results from other ops, on y's operands; results[k] may stay NULL for a saved
-     * result that no one differentiates. Serves as picture, oracle, and (where grad is NULL) derivative. */
+     * result that no one differentiates. Serves as picture, oracle, and (where grad is NULL)
+     * derivative. */
     void (*decompose)(wf_tensor *y, wf_tensor **results);
 
     const char *no_grad; /* instead of grad and decompose: why the gradient is zero or undefined */
@@ -86,19 +88,20 @@ struct wf_op {
     uint32_t strided;
     /* bit i: out[0] may overwrite operand i (same bytes, element by element) */
     uint32_t in_place;
-    uint32_t writes;     /* bit i: an update. Operand i is a leaf and is written; runs after every other
-                            reader of it. Results of an update are not operands of anything */
+    uint32_t writes; /* bit i: an update. Operand i is a leaf and is written; runs after every other
+                        reader of it. Results of an update are not operands of anything */
     /* out[0] lives in the caller's state when the plan has one; see ops/cache.c */
-    int addend;          /* an optional operand (not the first) that the result is added to; it has the
-                            result's shape. The engine sums gradients with it. 0: there is none */
+    int addend; /* an optional operand (not the first) that the result is added to; it has the
+                   result's shape. The engine sums gradients with it. 0: there is none */
     bool cached;
 };
 
-/* Record a node. Returns result 0, or the graph's poison. NULL operands are errors unless optional. The
- * attributes are copied. Operands of one graph only. */
+/* Record a node. Returns result 0, or the graph's poison. NULL operands are errors unless optional.
+ * The attributes are copied. Operands of one graph only. */
 WF_API wf_tensor *wf_record(const wf_op *op, int n_in, wf_tensor *const *in, const void *attrs);
 
-/* Keep a sentence for whoever asked for the call and return false. The engine adds the path and the op's name. */
+/* Keep a sentence for whoever asked for the call and return false. The engine adds the path and the
+ * op's name. */
 WF_API bool wf_fail(const wf_call *c, const char *format, ...) WF_PRINTF(2, 3);
 
 /* "[B,T,512]" of a view, for messages: one of a few rotating buffers of the call. */
@@ -106,8 +109,8 @@ WF_API const char *wf_show(const wf_call *c, const wf_view *v);
 
 /* ---- helpers for shape rules and kernels ----------------------------------------------------- */
 
-WF_API int64_t wf_view_count(const wf_view *v);                /* elements */
-WF_API bool wf_view_dense(const wf_view *v);                   /* row-major without gaps */
+WF_API int64_t wf_view_count(const wf_view *v); /* elements */
+WF_API bool wf_view_dense(const wf_view *v);    /* row-major without gaps */
 /* last axis, and the rest */
 WF_API void wf_view_rows(const wf_view *v, int64_t *rows, int64_t *columns);
 WF_API bool wf_same_shape(const wf_view *a, const wf_view *b);
@@ -119,22 +122,26 @@ WF_API bool wf_broadcast_shapes(wf_call *c, const wf_view *a, const wf_view *b, 
 /* -1 is the last; -1 returned: out of range */
 WF_API int wf_axis(int axis, int ndim);
 
-/* Checked sizes: false on overflow of int64_t / size_t. The one place where sizes are multiplied. */
+/* Checked sizes: false on overflow of int64_t / size_t. The one place where sizes are multiplied.
+ */
 WF_API bool wf_mul_size(int64_t a, int64_t b, int64_t *out);
 WF_API bool wf_shape_bytes(wf_dtype dtype, int ndim, const int64_t *shape, size_t *out);
 
 /* Iterate rows of strided views: cut [0, n) elements into tasks of about `grain`. */
-static inline int64_t wf_task_count(int64_t n, int64_t grain) { return n <= 0 ? 1 : (n + grain - 1) / grain; }
-static inline void wf_task_range(int64_t n, int64_t grain, int64_t task, int64_t *from, int64_t *to) {
+static inline int64_t wf_task_count(int64_t n, int64_t grain) {
+    return n <= 0 ? 1 : (n + grain - 1) / grain;
+}
+static inline void wf_task_range(int64_t n, int64_t grain, int64_t task, int64_t *from,
+                                 int64_t *to) {
     *from = task * grain;
     *to = *from + grain < n ? *from + grain : n;
 }
 
-/* ---- the ops that the chain rule itself is written in: defined in ops/, known to core -------------- */
+/* ---- the ops that the chain rule itself is written in: defined in ops/, known to core -------- */
 
 WF_API wf_tensor *wf_add(wf_tensor *a, wf_tensor *b);
-WF_API wf_tensor *wf_fill(wf_tensor *like, double value);      /* like's shape, real */
-WF_API wf_tensor *wf_sum_to(wf_tensor *x, wf_tensor *like);    /* undo a broadcast */
+WF_API wf_tensor *wf_fill(wf_tensor *like, double value);   /* like's shape, real */
+WF_API wf_tensor *wf_sum_to(wf_tensor *x, wf_tensor *like); /* undo a broadcast */
 /* any strides to row-major, any dtype */
 extern WF_API const wf_op wf_op_copy;
 

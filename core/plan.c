@@ -1,8 +1,8 @@
 /* core/plan.c - what must be computed for one use of a graph, and in which order.
  *
- * From fetches and feeds: keep the ancestors whose data are needed, stop at feeds, keep the others for
- * their shapes alone; values in the order they were recorded, then updates, each after every other reader
- * of the leaf it writes. Shapes and memory depend on the bound extents: bind.c. */
+ * From fetches and feeds: keep the ancestors whose data are needed, stop at feeds, keep the others
+ * for their shapes alone; values in the order they were recorded, then updates, each after every
+ * other reader of the leaf it writes. Shapes and memory depend on the bound extents: bind.c. */
 #include "engine.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 enum { NEED_SHAPE = 1, NEED_DATA = 2, FETCHED = 4 };
 
-/* ---- errors ------------------------------------------------------------------------------------------ */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 bool plan_fail(wf_plan *p, const char *format, ...) {
     va_list args;
@@ -40,7 +40,7 @@ const char *wf_plan_error(const wf_plan *p) {
     return p ? p->error : failed_plan()->error;
 }
 
-/* ---- what is needed ------------------------------------------------------------------------------------ */
+/* ---- what is needed -------------------------------------------------------------------------- */
 
 static const char *called(const wf_tensor *t) {
     return t->kind == WF_COMPUTED ? t->op->name : t->name;
@@ -110,7 +110,7 @@ static bool mark(wf_plan *p, unsigned char *need) {
     return true;
 }
 
-/* ---- the order of updates ---------------------------------------------------------------------------------- */
+/* ---- the order of updates -------------------------------------------------------------------- */
 
 /* The leaf whose memory an operand may be a view of, or NULL. */
 static const wf_tensor *leaf_beneath(const wf_tensor *t) {
@@ -159,7 +159,7 @@ static bool order_updates(wf_plan *p, planned *u, int n) {
     return true;
 }
 
-/* ---- compiling --------------------------------------------------------------------------------------------------- */
+/* ---- compiling ------------------------------------------------------------------------------- */
 
 static void list(wf_plan *p, const unsigned char *need, bool updates) {
     for (int id = 0; id < p->n_index; id++) {

@@ -1,13 +1,13 @@
 /* core/record.c - a node from an op and its operands, and what shape rules are written with.
  *
- * wf_record checks what every op needs checked, runs the op's shape rule on the nominal shapes, and appends
- * the node. It knows no op. */
+ * wf_record checks what every op needs checked, runs the op's shape rule on the nominal shapes, and
+ * appends the node. It knows no op. */
 #include "engine.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- operands ------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 /* The graph that the operands belong to. Two different ones poison each other. */
 static wf_graph *common_graph(int n, wf_tensor *const *in, const wf_op *op) {
@@ -61,7 +61,7 @@ static void fill_call(wf_call *c, wf_graph *g, const wf_op *op, int n, wf_tensor
     }
 }
 
-/* ---- recording -------------------------------------------------------------------------------------- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 static wf_tensor *append(wf_graph *g, const wf_call *c, wf_tensor *const *in, const void *attrs) {
     wf_tensor **operands = graph_alloc(g, (size_t)c->n_in * sizeof *operands);
@@ -112,7 +112,7 @@ wf_tensor *wf_record(const wf_op *op, int n_in, wf_tensor *const *in, const void
     return append(g, &c, in, attrs);
 }
 
-/* ---- reports ------------------------------------------------------------------------------------------ */
+/* ---- reports --------------------------------------------------------------------------------- */
 
 void report_reset(wf_report *r, bool bound) {
     atomic_flag_clear(&r->taken);
@@ -136,7 +136,7 @@ const char *wf_show(const wf_call *c, const wf_view *v) {
     return wf_shape_text(c->report->bound ? NULL : c->graph, v->ndim, v->shape, buffer, SHOWN_SIZE);
 }
 
-/* ---- views ---------------------------------------------------------------------------------------------- */
+/* ---- views ----------------------------------------------------------------------------------- */
 
 int64_t wf_view_count(const wf_view *v) {
     int64_t n = 1;

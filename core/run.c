@@ -1,6 +1,7 @@
 /* core/run.c - bind, feed, run, fetch; and what a profile counts.
  *
- * On the hot path nothing is allocated and no shape is looked at unless an extent or the position changed. */
+ * On the hot path nothing is allocated and no shape is looked at unless an extent or the position
+ * changed. */
 #include "engine.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 #include "pool.h"
 
-/* ---- binding and feeding -------------------------------------------------------------------------------- */
+/* ---- binding and feeding --------------------------------------------------------------------- */
 
 bool wf_bind(wf_plan *p, const char *name, int64_t size) {
     if (!wf_plan_ok(p)) return false;
@@ -87,7 +88,7 @@ void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch) {
     if (wf_plan_ok(p)) p->step = step, p->micro_batch = micro_batch;
 }
 
-/* ---- running ---------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 typedef struct job {
     const wf_call *call;
@@ -197,7 +198,7 @@ bool wf_run_state(wf_plan *p, wf_state *s) {
     return true;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data) {
     if (!wf_plan_ok(p)) return false;
@@ -238,7 +239,7 @@ size_t wf_plan_memory(wf_plan *p) {
     return wf_plan_ok(p) && plan_prepare(p, p->size[0]) ? p->now->arena : 0;
 }
 
-/* ---- profile --------------------------------------------------------------------------------------------------- */
+/* ---- profile --------------------------------------------------------------------------------- */
 
 void wf_profile(wf_plan *p, bool on) {
     if (!wf_plan_ok(p)) return;

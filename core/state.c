@@ -1,6 +1,7 @@
 /* core/state.c - states: the rows that the caches of a generation hold, one slot per cached tensor.
  *
- * A state belongs to its caller. Any plan of the same graph with the same caches can run with it. */
+ * A state belongs to its caller. Any plan of the same graph with the same caches can run with it.
+ */
 #include "engine.h"
 
 #include <stdlib.h>

@@ -82,8 +82,9 @@ wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids) {
     return wf_record(&wf_op_embedding, 2, (wf_tensor *[]){ table, ids }, NULL);
 }
 
-/* ---- embedding_backward(dy, ids, table, addend): zeros like the table, or the addend, and dy[i, :]
- * added to row ids[i] --------------------------------------------------------------------------- */
+/* ---- embedding_backward(dy, ids, table, addend): zeros like the table, or the addend, and dy[i,
+ * :] added to row ids[i]
+ * --------------------------------------------------------------------------- */
 
 enum { STRIPE = 64, EMBEDDING_ADDEND = 3 }; /* columns of a task */
 
@@ -109,8 +110,10 @@ static void begin_table(const wf_call *c, int64_t task) {
     int64_t from, to;
     wf_task_range(wf_view_count(y), WF_GRAIN, task, &from, &to);
     if (from >= to || (addend->ndim >= 0 && addend->data == y->data)) return;
-    if (addend->ndim >= 0) memcpy(wf_at(y, from), wf_at(addend, from), (size_t)(to - from) * size);
-    else memset(wf_at(y, from), 0, (size_t)(to - from) * size);
+    if (addend->ndim >= 0)
+        memcpy(wf_at(y, from), wf_at(addend, from), (size_t)(to - from) * size);
+    else
+        memset(wf_at(y, from), 0, (size_t)(to - from) * size);
 }
 
 /* The beginning, then stripes of columns: each adds its rows in the order of the ids. */
@@ -136,7 +139,8 @@ static bool eval_embedding_backward(const wf_call *c, int phase, int64_t task, v
     return true;
 }
 
-/* Row ids[i] of the result moves by what dy[i, :] moves, and everywhere by what the addend moves. */
+/* Row ids[i] of the result moves by what dy[i, :] moves, and everywhere by what the addend moves.
+ */
 static void grad_embedding_backward(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
                                     uint32_t need) {
     if (need & 1) dx[0] = wf_embedding(dy[0], y->in[1]);

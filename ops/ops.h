@@ -1,8 +1,8 @@
 /* weft/ops/ops.h - the operations: page of contents.
  *
- * Tensors in, a tensor out; nothing to free. Broadcasting follows NumPy: shapes aligned on the right,
- * size 1 stretches. Axes count from 0, or from the end: -1 is the last. Every op has a gradient, or says
- * why not in its file. No op takes a decision from the size of a named extent. */
+ * Tensors in, a tensor out; nothing to free. Broadcasting follows NumPy: shapes aligned on the
+ * right, size 1 stretches. Axes count from 0, or from the end: -1 is the last. Every op has a
+ * gradient, or says why not in its file. No op takes a decision from the size of a named extent. */
 #ifndef WEFT_OPS_OPS_H
 #define WEFT_OPS_OPS_H
 
@@ -14,10 +14,10 @@
 extern "C" {
 #endif
 
-/* ---- elementwise, binary: binary.c (wf_add is in core/op.h) -------------------------------------- */
-WF_API wf_tensor *wf_sub(wf_tensor *a, wf_tensor *b);           /* a - b */
-WF_API wf_tensor *wf_mul(wf_tensor *a, wf_tensor *b);           /* a * b */
-WF_API wf_tensor *wf_div(wf_tensor *a, wf_tensor *b);           /* a / b */
+/* ---- elementwise, binary: binary.c (wf_add is in core/op.h) ---------------------------------- */
+WF_API wf_tensor *wf_sub(wf_tensor *a, wf_tensor *b); /* a - b */
+WF_API wf_tensor *wf_mul(wf_tensor *a, wf_tensor *b); /* a * b */
+WF_API wf_tensor *wf_div(wf_tensor *a, wf_tensor *b); /* a / b */
 /* max; a tie gives a the gradient */
 WF_API wf_tensor *wf_maximum(wf_tensor *a, wf_tensor *b);
 /* min; a tie gives a the gradient */
@@ -30,34 +30,34 @@ WF_API wf_tensor *wf_less_equal(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_greater(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_greater_equal(wf_tensor *a, wf_tensor *b);
 
-/* ---- elementwise, unary: unary.c ------------------------------------------------------------------ */
+/* ---- elementwise, unary: unary.c ------------------------------------------------------------- */
 WF_API wf_tensor *wf_neg(wf_tensor *x);
-WF_API wf_tensor *wf_abs(wf_tensor *x);          /* gradient 0 at 0 */
+WF_API wf_tensor *wf_abs(wf_tensor *x); /* gradient 0 at 0 */
 WF_API wf_tensor *wf_square(wf_tensor *x);
 WF_API wf_tensor *wf_sqrt(wf_tensor *x);
-WF_API wf_tensor *wf_reciprocal(wf_tensor *x);   /* 1 / x */
+WF_API wf_tensor *wf_reciprocal(wf_tensor *x); /* 1 / x */
 WF_API wf_tensor *wf_exp(wf_tensor *x);
-WF_API wf_tensor *wf_log(wf_tensor *x);          /* natural */
+WF_API wf_tensor *wf_log(wf_tensor *x); /* natural */
 WF_API wf_tensor *wf_sin(wf_tensor *x);
 WF_API wf_tensor *wf_cos(wf_tensor *x);
 WF_API wf_tensor *wf_tanh(wf_tensor *x);
 WF_API wf_tensor *wf_erf(wf_tensor *x);
-WF_API wf_tensor *wf_sigmoid(wf_tensor *x);      /* 1 / (1 + exp(-x)) */
-WF_API wf_tensor *wf_relu(wf_tensor *x);         /* max(x, 0); gradient 0 at 0 */
-WF_API wf_tensor *wf_gelu(wf_tensor *x);         /* x/2 (1 + erf(x / sqrt 2)) */
-WF_API wf_tensor *wf_gelu_tanh(wf_tensor *x);    /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
-WF_API wf_tensor *wf_silu(wf_tensor *x);         /* x sigmoid(x) */
+WF_API wf_tensor *wf_sigmoid(wf_tensor *x);   /* 1 / (1 + exp(-x)) */
+WF_API wf_tensor *wf_relu(wf_tensor *x);      /* max(x, 0); gradient 0 at 0 */
+WF_API wf_tensor *wf_gelu(wf_tensor *x);      /* x/2 (1 + erf(x / sqrt 2)) */
+WF_API wf_tensor *wf_gelu_tanh(wf_tensor *x); /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+WF_API wf_tensor *wf_silu(wf_tensor *x);      /* x sigmoid(x) */
 WF_API wf_tensor *wf_affine(wf_tensor *x, double scale, double shift); /* scale * x + shift */
 WF_API wf_tensor *wf_scale(wf_tensor *x, double scale);                /* scale * x */
 WF_API wf_tensor *wf_clamp(wf_tensor *x, double low, double high);
 
-/* ---- choosing: where.c ------------------------------------------------------------------------- */
+/* ---- choosing: where.c ----------------------------------------------------------------------- */
 /* condition != 0 ? a : b */
 WF_API wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b);
 /* mask != 0 ? value : x */
 WF_API wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value);
 
-/* ---- reductions: reduce.c. axes: a bit per axis, WF_AXIS(i), or all of them ------------------------- */
+/* ---- reductions: reduce.c. axes: a bit per axis, WF_AXIS(i), or all of them ------------------ */
 #define WF_AXIS(i) (1u << (i))
 #define WF_LAST_AXIS 0x80000000u /* the last one, whatever ndim is */
 #define WF_ALL_AXES 0x7fffffffu
@@ -72,26 +72,28 @@ WF_API wf_tensor *wf_argmax(wf_tensor *x, int axis);
 /* 1 / (product of those sizes, as bound), shape [] */
 WF_API wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes);
 
-/* ---- products: matmul.c, einsum.c ------------------------------------------------------------------ */
+/* ---- products: matmul.c, einsum.c ------------------------------------------------------------ */
 /* [...,m,k] x [...,k,n] -> [...,m,n]; leading axes broadcast */
 WF_API wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b);
 /* a b + addend, either side taken with its last two axes swapped; the addend (may be NULL)
  * broadcasts to the product */
 enum { WF_TRANSPOSE_A = 1, WF_TRANSPOSE_B = 2 };
 WF_API wf_tensor *wf_gemm(wf_tensor *a, wf_tensor *b, wf_tensor *addend, unsigned transposed);
-WF_API wf_tensor *wf_einsum(const char *formula, wf_tensor *const *operands, int n); /* "nqhd,nkhd->nhqk"; implicit output
-                                                             form; spaces ignored; repeated letters take diagonals; "..." is not accepted */
+/* "nqhd,nkhd->nhqk"; also the form with implicit output; spaces ignored; repeated letters take
+ * diagonals; "..." is not accepted */
+WF_API wf_tensor *wf_einsum(const char *formula, wf_tensor *const *operands, int n);
 
-/* ---- shape: shape.c (views unless a layout forces a copy) -------------------------------------------- */
+/* ---- shape: shape.c (views unless a layout forces a copy) ------------------------------------ */
 #define WF_KEEP 0    /* copy the axis in the same place from that end */
 #define WF_REST (-1) /* whatever is left: once */
-WF_API wf_tensor *wf_reshape(wf_tensor *x, int ndim, const int64_t *dims); /* leading and trailing WF_KEEPs copy axes; between
-                             them sizes and at most one WF_REST: {KEEP,KEEP,H,REST} splits heads, {REST,KEEP} merges B and T */
+/* leading and trailing WF_KEEPs copy axes; between them sizes and at most one WF_REST:
+ * {KEEP,KEEP,H,REST} splits heads, {REST,KEEP} merges B and T */
+WF_API wf_tensor *wf_reshape(wf_tensor *x, int ndim, const int64_t *dims);
 WF_API wf_tensor *wf_reshape_like(wf_tensor *x, wf_tensor *like);
 /* result axis i is x's axis order[i]; ndim entries */
 WF_API wf_tensor *wf_permute(wf_tensor *x, const int *order);
-WF_API wf_tensor *wf_transpose(wf_tensor *x, int a, int b);           /* swap two axes */
-WF_API wf_tensor *wf_squeeze(wf_tensor *x, uint32_t axes);            /* remove axes of size 1 */
+WF_API wf_tensor *wf_transpose(wf_tensor *x, int a, int b); /* swap two axes */
+WF_API wf_tensor *wf_squeeze(wf_tensor *x, uint32_t axes);  /* remove axes of size 1 */
 /* insert axes of size 1 at these places of the result */
 WF_API wf_tensor *wf_unsqueeze(wf_tensor *x, uint32_t axes);
 /* [from, to); negative counts from the end, WF_END is the end */
@@ -102,9 +104,9 @@ WF_API wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis);
 WF_API wf_tensor *wf_broadcast_to(wf_tensor *x, wf_tensor *like);
 /* i32 <-> real; gradient between reals only */
 WF_API wf_tensor *wf_cast(wf_tensor *x, wf_dtype dtype);
-WF_API wf_tensor *wf_detach(wf_tensor *x);                            /* x; no gradient passes */
+WF_API wf_tensor *wf_detach(wf_tensor *x); /* x; no gradient passes */
 
-/* ---- index: index.c. ids are i32 ---------------------------------------------------------------------- */
+/* ---- index: index.c. ids are i32 ------------------------------------------------------------- */
 /* [V,D], [...] -> [...,D]; an id outside 0..V-1 fails the run */
 WF_API wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids);
 /* x[..., V], ids [...] -> [...]: one element of each row */
@@ -112,29 +114,32 @@ WF_API wf_tensor *wf_gather(wf_tensor *x, wf_tensor *ids);
 /* i32 [n]: P, P+1, ... with n the size of like's axis, P the position */
 WF_API wf_tensor *wf_arange(wf_tensor *like, int axis);
 
-/* ---- normalising: softmax.c, layer_norm.c -------------------------------------------------------------- */
-WF_API wf_tensor *wf_softmax(wf_tensor *x, wf_tensor *mask, bool causal);     /* last axis; mask (may be NULL) broadcasts to x, 0 = shut out;
-                                                             causal: row i of the last two axes sees j <= i + (columns - rows);
-                                                             a row with nothing open gives zeros and gradient zero */
+/* ---- normalising: softmax.c, layer_norm.c ---------------------------------------------------- */
+/* last axis; mask (may be NULL) broadcasts to x, 0 = shut out; causal: row i of the last two axes
+ * sees j <= i + (columns - rows); a row with nothing open gives zeros and gradient zero */
+WF_API wf_tensor *wf_softmax(wf_tensor *x, wf_tensor *mask, bool causal);
 WF_API wf_tensor *wf_log_softmax(wf_tensor *x);
 /* last axis; weight, bias [D] or NULL */
 WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps);
 
-/* ---- attention: attention.c ----------------------------------------------------------------------------- */
+/* ---- attention: attention.c ------------------------------------------------------------------ */
 typedef struct wf_attention_options {
-    bool causal;   /* query i sees keys j <= i + (keys - queries) */
-    bool additive; /* mask is added to the scores; else it is 1 = may attend, 0 = may not */
-    double scale;  /* 0: 1 / sqrt(d_k) */
+    bool causal;      /* query i sees keys j <= i + (keys - queries) */
+    bool additive;    /* mask is added to the scores; else it is 1 = may attend, 0 = may not */
+    double scale;     /* 0: 1 / sqrt(d_k) */
     double dropout;   /* of the weights, in training plans */
     const char *site; /* dropout's name; NULL: the scope */
 } wf_attention_options;
-/* q [B,H,T,d_k], k [B,H,S,d_k], v [B,H,S,d_v] -> [B,H,T,d_v]; or 3-D without H. mask broadcasts to [B,H,T,S]:
- * [T,S] or [B,1,1,S] as they are, [B,T,S] gains a head axis; may be NULL. */
-WF_API wf_tensor *wf_attention(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask, const wf_attention_options *options);
-/* The weights softmax(scale q k^T) alone, from primitives, before dropout: [B,H,T,S]; rows sum to 1 or 0. */
-WF_API wf_tensor *wf_attention_weights(wf_tensor *q, wf_tensor *k, wf_tensor *mask, const wf_attention_options *options);
+/* q [B,H,T,d_k], k [B,H,S,d_k], v [B,H,S,d_v] -> [B,H,T,d_v]; or 3-D without H. mask broadcasts to
+ * [B,H,T,S]: [T,S] or [B,1,1,S] as they are, [B,T,S] gains a head axis; may be NULL. */
+WF_API wf_tensor *wf_attention(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask,
+                               const wf_attention_options *options);
+/* The weights softmax(scale q k^T) alone, from primitives, before dropout: [B,H,T,S]; rows sum to 1
+ * or 0. */
+WF_API wf_tensor *wf_attention_weights(wf_tensor *q, wf_tensor *k, wf_tensor *mask,
+                                       const wf_attention_options *options);
 
-/* ---- training: dropout.c, cross_entropy.c, update.c ------------------------------------------------------- */
+/* ---- training: dropout.c, cross_entropy.c, update.c ------------------------------------------ */
 /* inverted; identity outside training plans. site NULL: the scope */
 WF_API wf_tensor *wf_dropout(wf_tensor *x, double rate, const char *site);
 typedef struct wf_cross_entropy_result {
@@ -142,27 +147,35 @@ typedef struct wf_cross_entropy_result {
     wf_tensor *nll;   /* sum of -log p[label], shape [] */
     wf_tensor *count; /* counted rows, real, shape [] */
 } wf_cross_entropy_result;
-/* logits [...,V], labels [...] i32; rows labelled ignore_index count nothing. smoothing as PyTorch's label_smoothing. */
-WF_API wf_cross_entropy_result wf_cross_entropy(wf_tensor *logits, wf_tensor *labels, double smoothing, int32_t ignore_index);
+/* logits [...,V], labels [...] i32; rows labelled ignore_index count nothing. smoothing as
+ * PyTorch's label_smoothing. */
+WF_API wf_cross_entropy_result wf_cross_entropy(wf_tensor *logits, wf_tensor *labels,
+                                                double smoothing, int32_t ignore_index);
 /* cache.c: identity, or with a state all rows so far */
 WF_API wf_tensor *wf_cache(wf_tensor *x, int axis);
 /* x; a NaN or Inf in it fails the run, saying what */
 WF_API wf_tensor *wf_check_finite(wf_tensor *x, const char *what);
-/* Updates: fetched like values, performed after everything that reads their leaves; a failed run performs none. */
-WF_API wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value);      /* leaf = value */
-/* rates: real [n], the first is the rate; scale: real [] multiplies the gradient (clipping, 1/count) */
-WF_API wf_tensor *wf_sgd_step(wf_tensor *param, wf_tensor *momentum_buffer, wf_tensor *grad, wf_tensor *scale, wf_tensor *rates,
-                              double momentum, double weight_decay);
-/* rates: real [3] = { rate, 1 / (1 - beta1^t), 1 / (1 - beta2^t) }, computed by the caller in double and fed.
- * decoupled: weight decay as in AdamW; else added to the gradient as in Adam. */
-typedef struct wf_adam_options { double beta1, beta2, eps, weight_decay; bool decoupled; } wf_adam_options;
-WF_API wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad, wf_tensor *scale, wf_tensor *rates,
-                               const wf_adam_options *options);
+/* Updates: named among the fetches, performed after everything that reads their leaves; a failed
+ * run performs none. They have no value to fetch. */
+WF_API wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value); /* leaf = value */
+/* rates: real [n], the first is the rate; scale: real [] multiplies the gradient (clipping,
+ * 1/count) */
+WF_API wf_tensor *wf_sgd_step(wf_tensor *param, wf_tensor *momentum_buffer, wf_tensor *grad,
+                              wf_tensor *scale, wf_tensor *rates, double momentum,
+                              double weight_decay);
+/* rates: real [3] = { rate, 1 / (1 - beta1^t), 1 / (1 - beta2^t) }, computed by the caller in
+ * double and fed. decoupled: weight decay as in AdamW; else added to the gradient as in Adam. */
+typedef struct wf_adam_options {
+    double beta1, beta2, eps, weight_decay;
+    bool decoupled;
+} wf_adam_options;
+WF_API wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
+                               wf_tensor *scale, wf_tensor *rates, const wf_adam_options *options);
 
-/* ---- the list ------------------------------------------------------------------------------------------------ */
-WF_API int wf_op_count(void);            /* every op of this library, for tests and pictures */
+/* ---- the list -------------------------------------------------------------------------------- */
+WF_API int wf_op_count(void); /* every op of this library, for tests and pictures */
 WF_API const wf_op *wf_op_at(int i);
-WF_API const char *wf_isa(void);         /* "base" "avx2" "avx512" "neon": the kernels in use */
+WF_API const char *wf_isa(void); /* "base" "avx2" "avx512" "neon": the kernels in use */
 
 #ifdef __cplusplus
 }

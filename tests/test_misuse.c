@@ -1,5 +1,5 @@
-/* tests/test_misuse.c - what a program may get wrong with graphs, plans and states: a sentence each, never a
- * crash, and never a wrong number without one. */
+/* tests/test_misuse.c - what a program may get wrong with graphs, plans and states: a sentence
+ * each, never a crash, and never a wrong number without one. */
 #include "faults.h"
 #include "suites.h"
 #include "support.h"
@@ -13,7 +13,7 @@ static wf_plan *plan_of(wf_graph *g, wf_tensor *const *fetch, int n_fetch, wf_te
                                               .with_state = with_state });
 }
 
-/* ---- feeding --------------------------------------------------------------------------------------- */
+/* ---- feeding --------------------------------------------------------------------------------- */
 
 START_TEST(a_sibling_of_a_fed_result_is_refused) {
     wf_graph *g = new_graph(WF_F32);
@@ -41,7 +41,7 @@ START_TEST(a_constant_can_be_fed) {
 }
 END_TEST
 
-/* ---- extents ------------------------------------------------------------------------------------------ */
+/* ---- extents --------------------------------------------------------------------------------- */
 
 START_TEST(a_parameter_has_no_extent) {
     wf_graph *g = wf_graph_new(NULL);
@@ -121,7 +121,7 @@ START_TEST(huge_extents_are_refused_when_bound) {
 }
 END_TEST
 
-/* ---- states ----------------------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------- */
 
 START_TEST(caches_of_different_batches_are_refused) {
     wf_graph *g = new_graph(WF_F32);
@@ -145,8 +145,9 @@ static bool step(wf_plan *p, wf_tensor *x, wf_tensor *y, wf_state *s, int positi
            wf_fetch(p, y, result);
 }
 
-/* Memory runs out while a plan is laid out for another position: an error, and then the right numbers. The
- * sums here are views at one position and computed at the next, so that offsets are planned anew. */
+/* Memory runs out while a plan is laid out for another position: an error, and then the right
+ * numbers. The sums here are views at one position and computed at the next, so that offsets are
+ * planned anew. */
 START_TEST(a_failed_layout_leaves_the_plan_usable) {
     wf_graph *g = new_graph(WF_F32);
     int64_t B = wf_extent(g, "B", 4), T = wf_extent(g, "T", 2);
@@ -178,7 +179,7 @@ START_TEST(a_failed_layout_leaves_the_plan_usable) {
 }
 END_TEST
 
-/* ---- NULL -------------------------------------------------------------------------------------------------- */
+/* ---- NULL ------------------------------------------------------------------------------------ */
 
 START_TEST(lists_that_are_null_are_refused) {
     wf_graph *g = new_graph(WF_F32);
@@ -207,7 +208,7 @@ START_TEST(a_gradient_of_null_is_refused) {
 }
 END_TEST
 
-/* ---- a program's own ops --------------------------------------------------------------------------------------- */
+/* ---- a program's own ops --------------------------------------------------------------------- */
 
 static bool scalar_shape(wf_call *c) {
     wf_set_shape(&c->out[0], WF_F32, 0, NULL);
@@ -239,7 +240,7 @@ START_TEST(ops_are_checked_before_they_are_recorded) {
 }
 END_TEST
 
-/* ---- gradients are not computed twice ----------------------------------------------------------------------------- */
+/* ---- gradients are not computed twice -------------------------------------------------------- */
 
 static int products(wf_plan *p) {
     int n = 0;
