@@ -184,7 +184,7 @@ static void complete_sizes(void) {
  * tried. */
 static int64_t recipe_steps(void) {
     static const int64_t steps[] = {
-        [TASK_COPY] = 1500, [TASK_REVERSE] = 2000, [TASK_SORT] = 2500
+        [TASK_COPY] = 2000, [TASK_REVERSE] = 2000, [TASK_SORT] = 2500
     };
     return steps[set.task];
 }
