@@ -126,6 +126,7 @@ static const struct refusal {
     const char *says;
 } refusals[] = {
     { "train", 2, "--task copy|reverse|sort" },
+    { "WEFT_ISA=bogus train --task copy", 2, "WEFT_ISA=bogus: no such kernels run here" },
     { "train --task cpoy", 2, "'cpoy' is not one of copy|reverse|sort" },
     { "train --task copy --bacth-size 3", 2,
       "there is no option --bacth-size; the nearest is --batch-size" },

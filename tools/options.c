@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../ops/ops.h"
 #include "help.h"
 
 static void complain(const program *p, const char *format, va_list arguments) {
@@ -250,6 +251,14 @@ static void parse_operand(const program *p, const char *text) {
     *p->operand = text;
 }
 
+/* The library cannot refuse when it chooses its kernels; a program can. */
+static void check_kernels(const program *p) {
+    const char *asked = getenv("WEFT_ISA");
+    if (asked && *asked && strcmp(asked, wf_isa()) != 0)
+        usage_error(p, "WEFT_ISA=%.20s: no such kernels run here; unset, it takes %s", asked,
+                    wf_isa());
+}
+
 void options_parse(program *p, int argc, char **argv) {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
@@ -268,4 +277,5 @@ void options_parse(program *p, int argc, char **argv) {
         else
             parse_short(p, argc, argv, &i);
     }
+    check_kernels(p);
 }
