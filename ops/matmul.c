@@ -15,10 +15,14 @@ typedef struct gemm_attrs {
     unsigned transposed; /* WF_TRANSPOSE_A, WF_TRANSPOSE_B */
 } gemm_attrs;
 
-/* Multiply-adds that make a task worth its start; tasks wanted of a large product, and how many are
- * enough not to cut its rows as well. */
+/* Multiply-adds that make a task worth its start; elements of b that are cheap to pack anew for
+ * every block of rows; multiply-adds that repay a's transposition. */
 #define LEAST_TASK (1 << 18)
-enum { MOST_TASKS = 64, ENOUGH_TASKS = 16 };
+#define SMALL_B (1 << 14)
+#define LEAST_UPRIGHT (1 << 20)
+/* Tasks wanted of a large product; how many are enough not to cut its rows as well; rows that a
+ * block has at least when they are cut. */
+enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80, UPRIGHT_ROWS = 128 };
 
 /* Operand i as it is multiplied: its last two axes swapped if it is taken transposed. */
 static wf_view side(const wf_call *c, int i) {
@@ -56,6 +60,17 @@ static bool addend_fits(wf_call *c) {
                    wf_show(c, &c->out[0]));
 }
 
+/* A matrix whose columns are contiguous, as that of a weight's gradient is: its elements would be
+ * met far apart. A first phase stands it upright, row-major in the work memory, with its rows that
+ * many elements apart: not a multiple of a page, where the caches would hold few of them. 0: a is
+ * read as it lies. */
+static int64_t upright_row(const wf_view *a, int64_t n) {
+    int64_t m = a->shape[a->ndim - 2], k = a->shape[a->ndim - 1], row = (k + 15) / 16 * 16;
+    bool across = a->ndim == 2 && a->stride[0] == 1 && a->stride[1] > 1 && a->stride[1] >= m;
+    if (!across || (double)m * (double)k * (double)n < LEAST_UPRIGHT) return 0;
+    return row % 512 ? row : row + 16;
+}
+
 static bool shape_matmul(wf_call *c) {
     if (!wf_want_real(c, 0) || !wf_want_real(c, 1)) return false;
     wf_view a = side(c, 0), b = side(c, 1), *y = &c->out[0];
@@ -75,6 +90,10 @@ static bool shape_matmul(wf_call *c) {
     y->shape[y->ndim++] = a.shape[a.ndim - 2];
     y->shape[y->ndim++] = b.shape[b.ndim - 1];
     c->scratch_bytes = WF_KERNEL(a.dtype, gemm_scratch);
+    int64_t row = upright_row(&a, y->shape[y->ndim - 1]), bytes = 0;
+    if (!wf_mul_size(row * (int64_t)wf_dtype_size(a.dtype), a.shape[a.ndim - 2], &bytes))
+        return wf_fail(c, "%s is too large to be transposed", wf_show(c, &a));
+    c->work_bytes = (size_t)bytes;
     return addend_fits(c);
 }
 
@@ -86,7 +105,8 @@ typedef struct product {
     int64_t m, n, k, a_row, a_col, b_row, b_col;
     int64_t rows, columns; /* of a task's block */
     int64_t row_blocks, column_blocks;
-    int64_t group; /* products of a task, where they are small */
+    int64_t group;   /* products of a task, where they are small */
+    int64_t upright; /* a is read from the work memory, its rows so many elements apart; or 0 */
 } product;
 
 /* One b for many a: their rows make one taller a, if they follow each other. */
@@ -106,18 +126,26 @@ static int64_t blocks_of(int64_t size, int64_t pieces, int64_t tile, int64_t *bl
     return (size + *block - 1) / *block;
 }
 
-/* Columns first: each block packs its columns of b once, and every cut of the rows packs them again. */
+/* Of a small b the rows of a are cut, in two, four, eight...: then the same rows of one op after
+ * another tend to meet the same processor. Else columns first: each block packs its columns of b
+ * once, and every cut of the rows packs them again. */
 static void cut(product *p, wf_dtype type) {
     int64_t row_tile = WF_KERNEL(type, gemm_rows), column_tile = WF_KERNEL(type, gemm_columns);
     double cost = (double)p->m * (double)p->n * (double)(p->k ? p->k : 1);
-    int64_t wanted = (MOST_TASKS + p->count - 1) / p->count, most_columns, most_rows;
+    int64_t wanted = (MOST_TASKS + p->count - 1) / p->count, r = 1, s = 1;
     if (wanted > cost / LEAST_TASK) wanted = (int64_t)(cost / LEAST_TASK);
     if (wanted < 1) wanted = 1;
-    most_columns = (p->n + column_tile - 1) / column_tile;
-    most_rows = (p->m + 4 * row_tile - 1) / (4 * row_tile);
-    int64_t s = wanted < most_columns ? wanted : most_columns, r = 1;
-    if (s * p->count < ENOUGH_TASKS) r = (wanted < ENOUGH_TASKS ? wanted : ENOUGH_TASKS) / s;
-    if (r > most_rows) r = most_rows;
+    if (p->k * p->n <= SMALL_B || p->b_row == p->n) {
+        int64_t least_rows = p->b_row == p->n && p->n <= column_tile ? 4 * row_tile : LEAST_ROWS;
+        while (2 * r <= wanted && p->m / (2 * r) >= least_rows) r *= 2;
+        wanted /= r;
+    }
+    if (r == 1) {
+        s = (p->n + column_tile - 1) / column_tile;
+        if (s > wanted) s = wanted;
+        if (s * p->count < ENOUGH_TASKS) r = (wanted < ENOUGH_TASKS ? wanted : ENOUGH_TASKS) / s;
+        if (r > p->m / LEAST_ROWS) r = p->m / LEAST_ROWS;
+    }
     p->row_blocks = blocks_of(p->m, r > 1 ? r : 1, row_tile, &p->rows);
     p->column_blocks = blocks_of(p->n, s, column_tile, &p->columns);
     p->group = cost < LEAST_TASK ? (int64_t)(LEAST_TASK / cost) : 1;
@@ -134,6 +162,8 @@ static bool plan_product(product *p, const wf_call *c) {
     p->b_row = b.stride[j], p->b_col = b.stride[j + 1];
     wf_walk_start(&p->batch, 3, (const wf_view *[]){ &lead[0], &lead[1], &lead[2] });
     p->count = p->batch.rows * p->batch.columns;
+    p->upright = upright_row(&a, p->n);
+    if (p->upright) p->a_row = p->upright, p->a_col = 1;
     merge_rows(p);
     cut(p, y->dtype);
     return true;
@@ -141,8 +171,21 @@ static bool plan_product(product *p, const wf_call *c) {
 
 static int64_t tasks_matmul(const wf_call *c, int phase) {
     product p;
-    if (phase > 0 || !plan_product(&p, c)) return 0;
+    if (phase > 1 || !plan_product(&p, c)) return 0;
+    if (phase == 0 && p.upright) return wf_task_count(p.m, UPRIGHT_ROWS);
+    if (phase == 1 && !p.upright) return 0;
     return p.row_blocks * p.column_blocks * wf_task_count(p.count, p.group);
+}
+
+/* Some rows of a, upright. */
+static void stand_up(const product *p, const wf_call *c, int64_t task) {
+    const wf_view *a = &c->in[0];
+    int64_t from, to;
+    wf_view work = { .data = c->work, .dtype = a->dtype };
+    wf_task_range(p->m, UPRIGHT_ROWS, task, &from, &to);
+    int64_t apart = side(c, 0).stride[1];
+    WF_KERNEL(a->dtype, transpose(p->k, to - from, wf_at(a, from), apart,
+                                  wf_at(&work, from * p->upright), p->upright));
 }
 
 /* Where the addend's row for row `row` of all of c's rows begins. */
@@ -179,7 +222,9 @@ static void multiply(product *p, const wf_call *c, int64_t which, int64_t i, int
     int64_t m = p->m - i < p->rows ? p->m - i : p->rows;
     int64_t n = p->n - j < p->columns ? p->n - j : p->columns;
     wf_walk_seek(w, which / w->columns);
-    const void *a = wf_at(&c->in[0], w->at[1] + at * w->step[1] + i * p->a_row);
+    wf_view work = { .data = c->work, .dtype = c->in[0].dtype };
+    const void *a =
+        wf_at(p->upright ? &work : &c->in[0], w->at[1] + at * w->step[1] + i * p->a_row);
     const void *b = wf_at(&c->in[1], w->at[2] + at * w->step[2] + j * p->b_col);
     void *y = wf_at(&c->out[0], w->at[0] + at * w->step[0] + i * p->n + j);
     bool add = c->in[ADDEND].ndim >= 0;
@@ -192,8 +237,8 @@ static void multiply(product *p, const wf_call *c, int64_t which, int64_t i, int
 static bool eval_matmul(const wf_call *c, int phase, int64_t task, void *scratch) {
     product p;
     int64_t from, to;
-    (void)phase;
     if (!plan_product(&p, c)) return true;
+    if (phase == 0 && p.upright) return stand_up(&p, c, task), true;
     int64_t column = task % p.column_blocks, row = task / p.column_blocks % p.row_blocks;
     wf_task_range(p.count, p.group, task / p.column_blocks / p.row_blocks, &from, &to);
     for (int64_t which = from; which < to; which++)

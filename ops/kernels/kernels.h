@@ -120,6 +120,9 @@ enum { WF_ATTENTION_ROWS = 240, WF_WIDEST = 16 };
                      double decay, bool decoupled);                                                \
         void (*gemm)(WF_GEMM_ARGS(real));                                                          \
         size_t gemm_scratch;                                                                       \
+        /* y [columns, rows] = the transpose of x [rows, columns], rows x_row and y_row apart */   \
+        void (*transpose)(int64_t rows, int64_t columns, const real *x, int64_t x_row, real *y,    \
+                          int64_t y_row);                                                          \
         int64_t gemm_rows, gemm_columns; /* its register tile: cut work into multiples of these */ \
         /* y and stats of queries [from, to), at most WF_ATTENTION_ROWS; dq, dk and dv of a head.  \
          * scratch: attention_scratch bytes and, for each column of k and v (both rounded up to    \
