@@ -5,8 +5,6 @@
  * sum over k begins: a bias, or a gradient to which this product is a further share. What is here
  * is how a product is cut into tasks, by its shape alone; the arithmetic is the gemm of kernels/,
  * where each element is one chain over k, so that no cut changes a bit. */
-#include <string.h>
-
 #include "internal.h"
 
 enum { ADDEND = 2 }; /* operands: a, b, addend */
@@ -135,8 +133,9 @@ static void cut(product *p, wf_dtype type) {
     int64_t wanted = (MOST_TASKS + p->count - 1) / p->count, r = 1, s = 1;
     if (wanted > cost / LEAST_TASK) wanted = (int64_t)(cost / LEAST_TASK);
     if (wanted < 1) wanted = 1;
-    if (p->k * p->n <= SMALL_B || p->b_row == p->n) {
-        int64_t least_rows = p->b_row == p->n && p->n <= column_tile ? 4 * row_tile : LEAST_ROWS;
+    bool one_panel = p->b_row == p->n && p->n <= column_tile;
+    if (p->k * p->n <= SMALL_B || one_panel) {
+        int64_t least_rows = one_panel ? 4 * row_tile : LEAST_ROWS;
         while (2 * r <= wanted && p->m / (2 * r) >= least_rows) r *= 2;
         wanted /= r;
     }
@@ -199,19 +198,40 @@ static int64_t addend_row(const wf_call *c, int64_t row) {
     return at;
 }
 
-/* Begin a block of c, m rows from `row` and n columns from j, with the addend. */
-static void begin_with_addend(const wf_call *c, int64_t row, int64_t m, int64_t j, int64_t n) {
+/* Where the sums of a block of c begin: at the addend's rows if they lie one after another, or are
+ * one row for all; else at c, into which the addend is copied. */
+typedef struct beginning {
+    const void *data; /* NULL: zeros */
+    int64_t row;      /* elements from one row to the next */
+} beginning;
+
+static bool one_row_for_all(const wf_view *d) {
+    for (int i = 0; i + 1 < d->ndim; i++)
+        if (d->shape[i] != 1) return false;
+    return true;
+}
+
+static void copy_addend(const wf_call *c, int64_t row, int64_t m, int64_t j, int64_t n) {
     const wf_view *d = &c->in[ADDEND], *y = &c->out[0];
     int64_t width = y->shape[y->ndim - 1];
     int64_t step = d->ndim > 0 && d->shape[d->ndim - 1] > 1 ? d->stride[d->ndim - 1] : 0;
-    if (d->data == y->data) return; /* the planner let c take the addend's place */
     for (int64_t i = row; i < row + m; i++) {
         int64_t from = addend_row(c, i) + j * step, to = i * width + j;
-        if (step == 1)
-            memcpy(wf_at(y, to), wf_at(d, from), (size_t)n * wf_dtype_size(y->dtype));
-        else
-            for (int64_t x = 0; x < n; x++) wf_put(y, to + x, wf_get(d, from + x * step));
+        for (int64_t x = 0; x < n; x++) wf_put(y, to + x, wf_get(d, from + x * step));
     }
+}
+
+/* Of m rows from `row`, n columns from j. */
+static beginning begin(const wf_call *c, int64_t row, int64_t m, int64_t j, int64_t n) {
+    const wf_view *d = &c->in[ADDEND], *y = &c->out[0];
+    int64_t width = y->shape[y->ndim - 1];
+    if (d->ndim < 0) return (beginning){ NULL, 0 };
+    bool same = wf_same_shape(d, y) && wf_view_dense(d);
+    bool wide = d->ndim > 0 && d->shape[d->ndim - 1] == width && d->stride[d->ndim - 1] == 1;
+    if (same) return (beginning){ wf_at(d, row * width + j), width };
+    if (wide && one_row_for_all(d)) return (beginning){ wf_at(d, j), 0 };
+    copy_addend(c, row, m, j, n);
+    return (beginning){ wf_at(y, row * width + j), width };
 }
 
 /* Rows from i and columns from j of product `which`. */
@@ -227,11 +247,9 @@ static void multiply(product *p, const wf_call *c, int64_t which, int64_t i, int
         wf_at(p->upright ? &work : &c->in[0], w->at[1] + at * w->step[1] + i * p->a_row);
     const void *b = wf_at(&c->in[1], w->at[2] + at * w->step[2] + j * p->b_col);
     void *y = wf_at(&c->out[0], w->at[0] + at * w->step[0] + i * p->n + j);
-    bool add = c->in[ADDEND].ndim >= 0;
-    if (add) begin_with_addend(c, which * p->m + i, m, j, n);
-    if (add && p->k == 0) return;
+    beginning d = begin(c, which * p->m + i, m, j, n);
     WF_KERNEL(c->out[0].dtype, gemm(m, n, p->k, a, p->a_row, p->a_col, b, p->b_row, p->b_col, y,
-                                    p->n, add, scratch));
+                                    p->n, d.data, d.row, scratch));
 }
 
 static bool eval_matmul(const wf_call *c, int phase, int64_t task, void *scratch) {

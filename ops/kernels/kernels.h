@@ -30,13 +30,14 @@ enum wf_binary {
 #undef BINARY
 #undef COMPARE
 
-/* The matrix product. C[m,n] = A[m,k] B[k,n] (+ C if accumulate): element (i,j) of X lies at
- * x[i * x_row + j * x_col]; c_col is 1. Each element is one chain of multiply-adds over k in order,
- * fused where the table can, whatever m, n and the strides. k = 0 gives zeros. scratch has
- * gemm_scratch bytes, aligned to 64. */
+/* The matrix product. C[m,n] = A[m,k] B[k,n] + D[m,n]: element (i,j) of X lies at
+ * x[i * x_row + j * x_col]; c_col and d_col are 1. D may be C; d_row 0: one row for all; d NULL:
+ * zeros. Each element is one chain of multiply-adds over k in order, begun with D's, fused where
+ * the table can, whatever m, n and the strides. scratch has gemm_scratch bytes, aligned to 64. */
 #define WF_GEMM_ARGS(real)                                                                         \
     int64_t m, int64_t n, int64_t k, const real *a, int64_t a_row, int64_t a_col, const real *b,   \
-        int64_t b_row, int64_t b_col, real *c, int64_t c_row, bool accumulate, void *scratch
+        int64_t b_row, int64_t b_col, real *c, int64_t c_row, const real *d, int64_t d_row,        \
+        void *scratch
 
 /* Element (i, j) lies at data[i * row + j * col]. */
 typedef struct wf_matrix {
