@@ -17,10 +17,10 @@ typedef struct gemm_attrs {
  * every block of rows; multiply-adds that repay a's transposition. */
 #define LEAST_TASK (1 << 18)
 #define SMALL_B (1 << 14)
-#define LEAST_UPRIGHT (1 << 20)
+#define LEAST_UPRIGHT (1 << 24)
 /* Tasks wanted of a large product; how many are enough not to cut its rows as well; rows that a
  * block has at least when they are cut. */
-enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80, UPRIGHT_ROWS = 128 };
+enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80, UPRIGHT_ROWS = 64 };
 
 /* Operand i as it is multiplied: its last two axes swapped if it is taken transposed. */
 static wf_view side(const wf_call *c, int i) {
