@@ -1,5 +1,6 @@
-/* tests/fuzz/fuzz_codes.c - any bytes as a codes file, with a vocabulary learned from lines: refused
- * with a sentence, or a tokenizer that keeps its promises. The same bytes are also learned from.
+/* tests/fuzz/fuzz_codes.c - any bytes as a codes file, with a vocabulary learned from lines:
+ * refused with a sentence, or a tokenizer that keeps its promises. Merges are learned from the
+ * same lines, too.
  *
  * Codes end at the first '\0', lines to learn from and to encode follow. */
 #include "round_trip.h"

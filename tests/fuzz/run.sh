@@ -1,13 +1,14 @@
 #!/bin/sh
 # tests/fuzz/run.sh - builds the fuzz targets with clang, libFuzzer and sanitizers, and runs them.
 #
-# usage: run.sh [RUNS [TARGET ...]]     RUNS of each target (default 1,000,000), one after the other;
-#                                       0: no limit, until a target fails or you stop it
-#        SECONDS_EACH=20 run.sh 0       so many seconds of each target
+# usage: run.sh [RUNS [TARGET ...]]   RUNS of each target (default 1,000,000), one after the other;
+#                                     0: no limit, until a target fails or you stop it
+#        SECONDS_EACH=20 run.sh 0     so many seconds of each target
 #
-# Targets: safetensors vocabulary codes. Needs clang with libFuzzer (Debian: clang libclang-rt-14-dev,
-# or the version of your clang). Works in build-fuzz beside the sources, which git ignores; inputs
-# that reach new code are kept there, and are where the next run starts. The seeds are in corpus/.
+# Targets: safetensors vocabulary codes. Needs clang with libFuzzer (Debian: clang and
+# libclang-rt-14-dev, or the version of your clang). Works in build-fuzz beside the sources, which
+# git ignores; inputs that reach new code are kept there, and are where the next run starts. The
+# seeds are in corpus/.
 # Exits 1 when a target failed: the input is build-fuzz/TARGET-crash-...; put it into corpus/TARGET,
 # where the ordinary tests replay it, and mend the fault.
 set -eu
@@ -25,7 +26,8 @@ command -v "$CC" > /dev/null || { echo "no $CC here: install clang, or set CC" >
 
 # The library's parts that read files, instrumented; the linker takes what a target needs.
 library=$out/libweft.a
-if [ ! -e "$library" ] || [ -n "$(find "$root/core" "$root/models" -name '*.[ch]' -newer "$library")" ]; then
+if [ ! -e "$library" ] ||
+    [ -n "$(find "$root/core" "$root/models" -name '*.[ch]' -newer "$library")" ]; then
     mkdir -p "$out/objects"
     for source in "$root"/core/*.c "$root"/models/*.c; do
         object=$out/objects/$(basename "$(dirname "$source")")-$(basename "$source" .c).o
@@ -42,8 +44,8 @@ for target in $targets; do
     mkdir -p "$out/corpus/$target"
     [ "$runs" = 0 ] && limit=-1 || limit=$runs
     echo "== $target"
-    "$out/fuzz_$target" -runs="$limit" -max_total_time="${SECONDS_EACH:-0}" -max_len=4096 -timeout=10 \
-        -print_final_stats=1 -artifact_prefix="$out/$target-" \
+    "$out/fuzz_$target" -runs="$limit" -max_total_time="${SECONDS_EACH:-0}" -max_len=4096 \
+        -timeout=10 -print_final_stats=1 -artifact_prefix="$out/$target-" \
         "$out/corpus/$target" "$here/corpus/$target" || failed=1
 done
 exit $failed
