@@ -205,8 +205,8 @@ START_TEST(what_is_remembered_is_bounded) {
     wf_tokenizer *t = learn(&o, "0123456789 01 01 23 23 45 45\n");
     char line[256], text[256];
     int32_t ids[256];
-    for (int i = 0; i < 150000; i++) {
-        int n = snprintf(line, sizeof line, "%0200d", i);
+    for (int i = 0; i < 300000; i++) { /* a new word, and one from half as long ago */
+        int n = snprintf(line, sizeof line, "%0200d", i % 2 ? i / 2 : i);
         int64_t k = wf_tokenizer_encode(t, line, (size_t)n, ids, 256, NULL);
         ck_assert_int_eq(wf_tokenizer_decode(t, ids, k, text, sizeof text), n);
         if (memcmp(line, text, (size_t)n)) ck_abort_msg("%s: %s", line, text);

@@ -87,6 +87,19 @@ START_TEST(words_by_frequency_then_bytes) {
 }
 END_TEST
 
+/* A word that looks like a special symbol keeps its id when the vocabulary is read again. */
+START_TEST(words_like_special_symbols) {
+    wf_tokenizer *t = learn_kind(WF_WORDS, "<blank> <blank> <s> a\n");
+    char *v = text_of(t, wf_tokenizer_vocabulary);
+    ck_assert_str_eq(v, "<pad>\n<unk>\n<s>\n</s>\n<blank>\n<s>\na\n");
+    wf_tokenizer *again = wf_tokenizer_read(WF_WORDS, v, strlen(v), NULL, 0, NULL);
+    int32_t ids[3];
+    ck_assert_int_eq(wf_tokenizer_encode(again, "<s> <blank> a", 13, ids, 3, NULL), 3);
+    ck_assert(ids[0] == 5 && ids[1] == 4 && ids[2] == 6);
+    free(v), wf_tokenizer_free(t), wf_tokenizer_free(again);
+}
+END_TEST
+
 START_TEST(rare_and_many_are_cut) {
     wf_tokenizer_options o = wf_tokenizer_defaults(WF_WORDS);
     o.min_freq = 2;
@@ -249,6 +262,8 @@ static const struct {
     { WF_CHARACTERS, "<s>\n\xe6\x97\xa5\t5\n", NULL, "\xe6\x97\xa5s", "\xe6\x97\xa5 <unk>", NULL },
     { WF_BPE, "lo@@ 3\nw 2\nl@@\n", CODES "l o\n", "low lol", "lo@@ w lo@@ <unk>", NULL },
     { WF_BPE, "l@@\no@@\nw\n", CODES "l o\nlo w</w>\n\n", "low w", "l@@ o@@ w w", NULL },
+    { WF_BPE, "ab@@\nc@@\na@@\nbc@@\nd\n", CODES "a b\nab c\nb c\na bc\n", "abcd", "ab@@ c@@ d",
+      NULL },
     { WF_BPE, "a@@\na\n@\n@@@\n", CODES, "a@ a@a", "a@@ @ a@@ @@@ a", NULL },
     { WF_WORDS, "", NULL, NULL, NULL, "vocabulary: there is no piece in it" },
     { WF_WORDS, "<pad>\n<unk>\n", NULL, NULL, NULL, "vocabulary: there is no piece in it" },
@@ -436,6 +451,7 @@ Suite *text_suite(void) {
     TCase *tc = tcase_create("text");
     tcase_add_loop_test(tc, lines_are_checked, 0, COUNT_OF(line_cases));
     tcase_add_test(tc, words_by_frequency_then_bytes);
+    tcase_add_test(tc, words_like_special_symbols);
     tcase_add_test(tc, rare_and_many_are_cut);
     tcase_add_loop_test(tc, every_line_comes_back, 0, COUNT_OF(kinds));
     tcase_add_test(tc, characters_keep_white_space);
