@@ -1,4 +1,4 @@
-/* tools/lines.c - lines of token ids from a stream. See lines.h. */
+/* tools/lines.c - lines from a stream, and the token ids on them. See lines.h. */
 #include "lines.h"
 
 #include <errno.h>
@@ -25,8 +25,9 @@ static char *take_line(lines *l, char *stop) {
     char *line = l->buffer + l->begin;
     l->begin = (size_t)(stop - l->buffer) + 1;
     if (l->begin > l->end) l->begin = l->end;
+    if (stop > line && stop[-1] == '\r') stop--;
     *stop = '\0';
-    if (stop > line && stop[-1] == '\r') stop[-1] = '\0';
+    l->length = (size_t)(stop - line);
     l->number++;
     return line;
 }

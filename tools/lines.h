@@ -1,4 +1,4 @@
-/* tools/lines.h - lines of token ids from a stream, as they come.
+/* tools/lines.h - lines from a stream as they come, and the token ids on them.
  *
  * A batch is as many lines as are there, so that a pipe is answered without waiting for its end. */
 #ifndef WEFT_TOOLS_LINES_H
@@ -15,7 +15,8 @@ typedef struct lines {
     char *buffer;
     size_t begin, end, capacity; /* what was read and not yet returned: [begin, end) */
     bool at_end;
-    int64_t number;              /* of the line returned last, from 1 */
+    int64_t number; /* of the line returned last, from 1 */
+    size_t length;  /* bytes of that line: it may hold '\0' */
 } lines;
 
 typedef enum { LINE_READ, LINE_WAIT, LINE_END, LINE_TOO_LONG, LINE_FAILED } line_status;

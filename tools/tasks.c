@@ -1,8 +1,7 @@
-/* tools/tasks.c - the tasks on numbers and their batches. See tasks.h. */
+/* tools/tasks.c - the tasks on numbers. See tasks.h. */
 #include "tasks.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "../core/random.h"
 
@@ -65,52 +64,17 @@ int64_t task_sequence(const task *t, task_stream stream, uint64_t index, int32_t
     return n;
 }
 
-bool batch_new(batch *b, int64_t capacity, int64_t max_len) {
-    size_t row = (size_t)max_len, rows = (size_t)capacity; /* both checked by the option's range */
-    *b = (batch){ .capacity = capacity, .max_len = max_len };
-    b->src = calloc(rows * row, sizeof *b->src);
-    b->answer = calloc(rows * row, sizeof *b->answer);
-    b->tgt = calloc(rows * (row + 1), sizeof *b->tgt);
-    b->labels = calloc(rows * (row + 1), sizeof *b->labels);
-    b->src_length = calloc(rows, sizeof *b->src_length);
-    return b->src && b->answer && b->tgt && b->labels && b->src_length;
-}
-
-void batch_free(batch *b) {
-    free(b->src), free(b->answer), free(b->tgt), free(b->labels), free(b->src_length);
-    *b = (batch){ 0 };
-}
-
-/* Row i of every array, from a sequence of n tokens. */
-static void fill_row(batch *b, int64_t i, int64_t n, const int32_t *src, const int32_t *answer) {
-    int32_t *tgt = b->tgt + i * b->T, *labels = b->labels + i * b->T;
-    memcpy(b->src + i * b->S, src, (size_t)n * sizeof *src);
-    memcpy(b->answer + i * b->S, answer, (size_t)n * sizeof *answer);
-    tgt[0] = TASK_START;
-    memcpy(tgt + 1, answer, (size_t)n * sizeof *answer);
-    memcpy(labels, answer, (size_t)n * sizeof *answer);
-    labels[n] = TASK_END;
-    for (int64_t t = n + 1; t < b->T; t++) tgt[t] = TASK_END, labels[t] = WF_IGNORE_LABEL;
-    for (int64_t s = n; s < b->S; s++) b->src[i * b->S + s] = b->answer[i * b->S + s] = TASK_END;
-}
-
 void batch_fill(batch *b, const task *t, task_stream stream, uint64_t first, int64_t rows) {
     int32_t src[TASK_MAX_LEN], answer[TASK_MAX_LEN];
-    b->B = rows, b->S = 0;
+    batch_ids ids = { .start = TASK_START, .end = TASK_END, .pad = TASK_END };
+    int64_t longest = 0;
     for (int64_t i = 0; i < rows; i++) {
         int64_t n = task_sequence(t, stream, first + (uint64_t)i, src, answer);
-        b->src_length[i] = (int32_t)n;
-        if (n > b->S) b->S = n;
+        if (n > longest) longest = n;
     }
-    b->T = b->S + 1;
+    b->B = rows, b->S = longest, b->T = longest + 1; /* batch_new made room */
     for (int64_t i = 0; i < rows; i++) {
         int64_t n = task_sequence(t, stream, first + (uint64_t)i, src, answer);
-        fill_row(b, i, n, src, answer);
+        batch_row(b, i, ids, n, src, n, answer);
     }
-}
-
-bool batch_feed(const batch *b, wf_plan *p, const wf_transformer *m) {
-    return wf_bind(p, "B", b->B) && wf_bind(p, "S", b->S) && wf_bind(p, "T", b->T) &&
-           wf_feed(p, m->src, b->src) && wf_feed(p, m->src_length, b->src_length) &&
-           wf_feed(p, m->tgt, b->tgt) && wf_feed(p, m->labels, b->labels);
 }

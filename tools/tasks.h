@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../models/transformer.h"
+#include "batch.h"
 
 #define TASK_WORDS "copy|reverse|sort"
 typedef enum { TASK_COPY, TASK_REVERSE, TASK_SORT } task_kind;
@@ -30,19 +30,7 @@ typedef struct task {
 int64_t task_sequence(const task *t, task_stream stream, uint64_t index, int32_t *src,
                       int32_t *tgt);
 
-/* What the model eats. B rows; S the longest source; T = S + 1: the start, or the end, is in it. */
-typedef struct batch {
-    int64_t B, S, T;
-    int32_t *src, *src_length; /* [B, S] padded on the right, [B] */
-    int32_t *tgt, *labels;     /* [B, T]: start + answer; answer + end, -1 where nothing counts */
-    int32_t *answer;           /* [B, S]: the answers alone, to compare with */
-    int64_t capacity, max_len;
-} batch;
-
-bool batch_new(batch *b, int64_t capacity, int64_t max_len); /* false: out of memory */
-void batch_free(batch *b);
-/* Bind B, S and T and feed them; false: wf_plan_error. */
-bool batch_feed(const batch *b, wf_plan *p, const wf_transformer *m);
+/* `rows` sequences of a stream, from `first` on; batch_new made room for them. */
 void batch_fill(batch *b, const task *t, task_stream stream, uint64_t first, int64_t rows);
 
 #endif

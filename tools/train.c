@@ -123,8 +123,8 @@ static double leaf_bytes(const session *s) {
 /* What the largest step will need, known before the first one. */
 static double memory_needed(session *s) {
     wf_plan *p = s->plan;
-    bool ok = wf_bind(p, "B", set.batch_size) && wf_bind(p, "S", s->batch.max_len) &&
-              wf_bind(p, "T", s->batch.max_len + 1);
+    bool ok = wf_bind(p, "B", set.batch_size) && wf_bind(p, "S", set.max_len) &&
+              wf_bind(p, "T", set.max_len + 1);
     size_t step = ok ? wf_plan_memory(p) : 0;
     if (!step)
         fail(&train_program, "%s; --batch-size, --max-len or --d-model lower the need",

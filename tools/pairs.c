@@ -1,0 +1,122 @@
+/* tools/pairs.c - aligned lines, and what is refused in them. See pairs.h. */
+#include "pairs.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "utf8.h"
+
+enum { MESSAGE = 256 };
+
+__attribute__((format(printf, 3, 4))) static bool refuse(pair_lines *p, char *message,
+                                                         const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, MESSAGE, format, arguments);
+    va_end(arguments);
+    p->failed = true;
+    return false;
+}
+
+bool pairs_open(pair_lines *p, const char *src, const char *tgt, char *message) {
+    *p = (pair_lines){ .file = { { .file = -1 }, { .file = -1 } }, .path = { src, tgt } };
+    for (int i = 0; i < 2 && p->path[i]; i++) {
+        if (lines_open(&p->file[i], p->path[i])) continue;
+        refuse(p, message, "%s can't be read: %s", p->path[i], strerror(errno));
+        pairs_close(p);
+        return false;
+    }
+    return true;
+}
+
+void pairs_close(pair_lines *p) {
+    for (int i = 0; i < 2; i++) lines_close(&p->file[i]);
+}
+
+/* The next line of file i into text[i]; false: its end, or a failure. */
+static bool read_line(pair_lines *p, int i, char *message) {
+    lines *l = &p->file[i];
+    char *line;
+    switch (lines_next(l, true, &line)) {
+    case LINE_READ:
+        break;
+    case LINE_TOO_LONG:
+        return refuse(p, message, "line %lld of %s is longer than a megabyte",
+                      (long long)l->number + 1, p->path[i]);
+    case LINE_FAILED:
+        return refuse(p, message, "%s can't be read: %s", p->path[i], strerror(errno));
+    default:
+        return false;
+    }
+    bool mark = l->number == 1 && l->length >= 3 && memcmp(line, "\xEF\xBB\xBF", 3) == 0;
+    p->text[i] = line + (mark ? 3 : 0);
+    p->bytes[i] = l->length - (mark ? 3 : 0);
+    return true;
+}
+
+/* What a line must be, whichever file it comes from. */
+static bool check_line(pair_lines *p, int i, char *message) {
+    size_t bad;
+    long long number = (long long)p->number;
+    const char *path = p->path[i];
+    if (p->bytes[i] == 0) return refuse(p, message, "line %lld of %s is empty", number, path);
+    if (!utf8_valid(p->text[i], p->bytes[i], &bad))
+        return refuse(p, message, "line %lld of %s is not UTF-8 at byte %zu", number, path,
+                      bad + 1);
+    if (memchr(p->text[i], '\0', p->bytes[i]))
+        return refuse(p, message, "line %lld of %s holds a NUL byte: it is not text", number, path);
+    return true;
+}
+
+/* Cut text[0] at its TAB. */
+static bool cut(pair_lines *p, char *message) {
+    const char *line = p->text[0], *end = line + p->bytes[0], *path = p->path[0];
+    const char *tab = memchr(line, '\t', p->bytes[0]);
+    long long number = (long long)p->number;
+    if (!tab)
+        return refuse(p, message, "line %lld of %s has no TAB between source and target", number,
+                      path);
+    if (memchr(tab + 1, '\t', (size_t)(end - tab - 1)))
+        return refuse(p, message,
+                      "line %lld of %s has more than two columns: keep source and target, as with "
+                      "cut -f1,2",
+                      number, path);
+    p->bytes[0] = (size_t)(tab - line);
+    p->text[1] = tab + 1, p->bytes[1] = (size_t)(end - tab - 1);
+    if (p->bytes[0] && p->bytes[1]) return true;
+    return refuse(p, message, "line %lld of %s has an empty %s", number, path,
+                  p->bytes[0] ? "target" : "source");
+}
+
+/* One file has ended and the other has not: count the rest of it. */
+static bool refuse_counts(pair_lines *p, int longer, char *message) {
+    while (read_line(p, longer, message)) continue;
+    if (p->failed) return false;
+    return refuse(p, message, "%s has %lld lines and %s has %lld: line by line they must be pairs",
+                  p->path[0], (long long)p->file[0].number, p->path[1],
+                  (long long)p->file[1].number);
+}
+
+bool pairs_next(pair_lines *p, char *message) {
+    if (p->failed) return false;
+    bool src = read_line(p, 0, message), two = p->path[1] && !p->failed;
+    bool tgt = two && read_line(p, 1, message);
+    if (p->failed) return false;
+    if (two && src != tgt) return refuse_counts(p, tgt, message);
+    if (!src) return p->number ? false : refuse(p, message, "%s is empty", p->path[0]);
+    p->number++;
+    if (!check_line(p, 0, message)) return false;
+    return two ? check_line(p, 1, message) : cut(p, message);
+}
+
+int pairs_line(void *from, const char **line, size_t *bytes) {
+    pairs_reader *r = from;
+    bool again = r->second; /* the other side of the pair that is there */
+    if (!again && !pairs_next(r->pairs, r->message)) return r->pairs->failed ? -1 : 0;
+    int side = again || !r->side[0];
+    r->second = !again && r->side[0] && r->side[1];
+    *line = r->pairs->text[side], *bytes = r->pairs->bytes[side];
+    return 1;
+}

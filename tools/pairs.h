@@ -1,0 +1,45 @@
+/* tools/pairs.h - aligned lines, source and target: from two files, or from one with a TAB between
+ * the two.
+ *
+ * Lines end with "\n" or "\r\n"; a byte order mark at the start of a file is dropped. Everything
+ * that would spoil a training is refused with the file and the line: what is not UTF-8, a NUL byte,
+ * an empty side, a missing or a second TAB, files of different length, a line above LONGEST_LINE.
+ *
+ *     pair_lines p;
+ *     if (!pairs_open(&p, "de.txt", "en.txt", message)) ...
+ *     while (pairs_next(&p, message)) use(p.text[0], p.bytes[0], p.text[1], p.bytes[1]);
+ *     if (p.failed) ...                                            message says why
+ *     pairs_close(&p);
+ *
+ * Every `message` has room for 256 bytes. */
+#ifndef WEFT_TOOLS_PAIRS_H
+#define WEFT_TOOLS_PAIRS_H
+
+#include "lines.h"
+
+typedef struct pair_lines {
+    lines file[2];
+    const char *path[2]; /* as given to pairs_open, not copied; path[1] NULL: one file with TABs */
+    int64_t number;      /* of the pair returned last, from 1 */
+    const char *text[2]; /* the pair: source and target, valid until the next call, */
+    size_t bytes[2];     /* and their lengths */
+    bool failed;
+} pair_lines;
+
+/* False: a file can't be opened. tgt NULL: src is a file of source<TAB>target. */
+bool pairs_open(pair_lines *p, const char *src, const char *tgt, char *message);
+bool pairs_next(pair_lines *p, char *message); /* false: the end, or a failure */
+void pairs_close(pair_lines *p);
+
+/* The lines of one side, or of both, one after the other: what a vocabulary is learned from. */
+typedef struct pairs_reader {
+    pair_lines *pairs;
+    bool side[2];  /* which are wanted */
+    bool second;   /* the source was handed out, the target is next; false at first */
+    char *message; /* [256] */
+} pairs_reader;
+
+/* The next line of the pairs_reader `from`: 1; 0 at the end; -1 on failure. */
+int pairs_line(void *from, const char **line, size_t *bytes);
+
+#endif
