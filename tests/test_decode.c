@@ -547,6 +547,58 @@ START_TEST(seeds_and_temperatures) {
 }
 END_TEST
 
+/* The likeliest one after the other: at most `most`, as long as they hold less than enough. */
+static int mark_likeliest(const double *p, int n, int most, double enough, bool *in, double *held) {
+    int count = 0;
+    memset(in, 0, (size_t)n * sizeof *in);
+    for (*held = 0; count < most && *held < enough; count++) {
+        int best = -1;
+        for (int v = 0; v < n; v++)
+            if (!in[v] && (best < 0 || p[v] > p[best])) best = v;
+        in[best] = true, *held += p[best];
+    }
+    return count;
+}
+
+/* Of 300 tokens, the 100 or 50 likeliest, and of these or of all the fewest that hold a share: what
+ * is drawn lies in the set that sorting gives, and all of it is drawn in the end. */
+START_TEST(filters_keep_what_sorting_keeps) {
+    enum { VOCAB = 300 };
+    const struct {
+        int top_k;
+        double top_p;
+    } cases[] = { { 50, 1 }, { 100, 1 }, { 0, 0.5 }, { 100, 0.4 }, { 50, 0.4 }, { 250, 0.999 } };
+    wf_decoded results[COPIES];
+    wf_transformer *m = open_spread(VOCAB, WF_F64, 0.5);
+    wf_decoder *d = open_decoder(m, NULL);
+    double p[VOCAB];
+    for (int32_t token = 0; token < VOCAB; token++) {
+        const int32_t src[] = { 1, 2 }, length = 2, n = token > 0;
+        double log_probs[2];
+        assert_decoder(d, wf_score(d, 1, 2, src, &length, 1, &token, &n, log_probs, NULL));
+        p[token] = exp(log_probs[0]);
+    }
+    wf_decode_options o = sample_options(1, cases[_i].top_k, cases[_i].top_p, 1);
+    bool in[VOCAB], seen[VOCAB] = { 0 };
+    double mass;
+    int wanted = mark_likeliest(p, VOCAB, o.top_k ? o.top_k : VOCAB, 2, in, &mass);
+    wanted = mark_likeliest(p, VOCAB, wanted, o.top_p * mass, in, &mass);
+    o.max_len_a = 0, o.max_len_b = 1;
+    draw_copies(d, o, results);
+    int found = 0;
+    for (int i = 0; i < COPIES; i++)
+        for (int k = 0; k < results[i].n; k++) {
+            const wf_hypothesis *h = &results[i].best[k];
+            int token = h->length ? h->tokens[0] : 0;
+            ck_assert_msg(in[token], "token %d of probability %g", token, p[token]);
+            found += !seen[token], seen[token] = true;
+        }
+    ck_assert_int_eq(found, wanted);
+    wf_decoded_free(results, COPIES);
+    wf_decoder_free(d), close_model(m);
+}
+END_TEST
+
 /* ---- refusals -------------------------------------------------------------------------------- */
 
 static const int32_t the_end[] = { 3, 0 }, outside[] = { 17 };
@@ -671,6 +723,7 @@ Suite *decode_suite(void) {
     tcase_add_test(tc, limits_and_bans_hold);
     tcase_add_test(tc, there_may_be_fewer_than_wanted);
     tcase_add_loop_test(tc, draws_follow_their_distribution, 0, COUNT_OF(filters));
+    tcase_add_loop_test(tc, filters_keep_what_sorting_keeps, 0, 6);
     tcase_add_test(tc, draws_of_two_steps_are_independent);
     tcase_add_test(tc, seeds_and_temperatures);
     tcase_add_test(tc, bad_options_are_refused);
