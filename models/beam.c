@@ -70,7 +70,7 @@ int beam_advance(search *q, sentence *s) {
         if (c->token != q->d->model->config.end_id)
             q->next[n++] = (child){ parent, 0, c->token, c->log_prob, total_of(h, c) };
         else if (rank < q->width) {
-            double penalty = length_penalty(q->o, s->length + 1);
+            double penalty = length_penalty(q->o, q->length + 1);
             end_hypothesis(q, s, h, c, place_for(s, total_of(h, c) / penalty));
         }
     }

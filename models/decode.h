@@ -92,7 +92,7 @@ typedef struct ended {
 } ended;
 
 typedef struct sentence {
-    int64_t index, limit, length; /* its name for drawing; tokens at most, and as yet */
+    int64_t index, limit; /* its name for drawing; tokens at most */
     int n_live, n_ended;
     live *live;   /* beam: the best first */
     ended *ended; /* beam: the best first; draws: in their order */

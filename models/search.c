@@ -12,6 +12,8 @@
 #include "../core/pool.h"
 #include "decode.h"
 
+enum { WORTH_SHARING = 16384 }; /* logits of a step: fewer are one thread's work */
+
 /* ---- room ------------------------------------------------------------------------------------ */
 
 static void close_search(search *q) {
@@ -140,9 +142,11 @@ static bool choose(void *arg, int64_t index, int worker) {
 }
 
 static bool choose_all(search *q) {
-    allow(q, q->d->model->config.end_id, q->length >= q->o->min_len);
+    const wf_transformer_config *c = &q->d->model->config;
+    allow(q, c->end_id, q->length >= q->o->min_len);
+    wf_pool *pool = q->rows * c->tgt_vocab < WORTH_SHARING ? NULL : q->d->pool;
     unsigned mode = wf_float_mode_enter();
-    bool ok = wf_pool_run(q->d->pool, q->rows, choose, q);
+    bool ok = wf_pool_run(pool, q->rows, choose, q);
     wf_float_mode_leave(mode);
     return ok || decoder_fail(q->d, "the model gives logits that are not numbers");
 }
@@ -229,7 +233,6 @@ static bool advance(search *q) {
     for (int i = 0; i < q->b; i++) {
         sentence *s = &q->sentences[i];
         if (s->n_live == 0) continue;
-        s->length = q->length;
         int n = (q->o->sample ? sample_advance : beam_advance)(q, s);
         if (!replace(q, s, n)) return false;
     }
