@@ -328,7 +328,7 @@ START_TEST(batches_and_threads_change_nothing) {
     static const int sizes[] = { 7, SENTENCES };
     wf_decoded alone[SENTENCES], results[SENTENCES];
     wf_dtype real = _i % 2 ? WF_F64 : WF_F32;
-    wf_transformer *m = open_spread(17, real, 4);
+    wf_transformer *m = open_spread(_i % 2 ? 700 : 17, real, 4); /* 700: rows shared by threads */
     random_sentences(&b, &m->config, SENTENCES, SOURCE, 1, 5);
     const int32_t banned[] = { 3, 9, 3 };
     wf_decode_options o = setting(_i / 2);
