@@ -19,8 +19,7 @@ wf_state *wf_state_new(wf_plan *p) {
     if (!p->with_state) return plan_fail(p, "this plan was made without a state"), NULL;
     if (!plan_prepare(p, p->size[0])) return NULL;
     wf_state *s = calloc(1, sizeof *s);
-    if (s) s->slots = calloc((size_t)p->now->n_slots + 1, sizeof *s->slots);
-    bool ok = s && s->slots;
+    bool ok = s && (s->slots = calloc((size_t)p->now->n_slots + 1, sizeof *s->slots));
     if (ok) s->batch = (int)p->now->batch, s->n_slots = p->now->n_slots;
     for (int i = 0; ok && i < s->n_slots; i++) {
         s->slots[i] = p->now->slots[i];
@@ -36,23 +35,25 @@ wf_state *wf_state_new(wf_plan *p) {
 
 void wf_state_free(wf_state *s) {
     if (!s) return;
-    for (int i = 0; s->slots && i < s->n_slots; i++) {
-        memory_free(s->slots[i].data);
-        memory_free(s->slots[i].spare);
-    }
-    free(s->slots);
-    free(s);
+    for (int i = 0; s->slots && i < s->n_slots; i++)
+        memory_free(s->slots[i].data), memory_free(s->slots[i].spare);
+    free(s->slots), free(s);
 }
 
-/* Only the rows that hold something are moved. */
+/* Of the rows that change, what holds something is moved: at once where the source stays as it is,
+ * else by way of the spare memory. */
 static void reorder(slot *s, const int32_t *index, int n, size_t used) {
     size_t group = s->rows * s->inner, row = s->outer * group;
-    for (int i = 0; i < n; i++)
-        for (size_t o = 0; o < s->outer; o++)
-            memcpy(s->spare + (size_t)i * row + o * group,
-                   s->data + (size_t)index[i] * row + o * group, used * s->inner);
-    char *data = s->data;
-    s->data = s->spare, s->spare = data;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < n; i++) {
+            size_t to = (size_t)i * row, from = (size_t)index[i] * row;
+            bool stays = index[i] >= n || index[index[i]] == index[i];
+            if (index[i] == i || (stays && pass == 0)) continue;
+            char *y = pass == 0 ? s->spare + to : s->data + to;
+            const char *x = stays || pass == 0 ? s->data + from : s->spare + to;
+            for (size_t o = 0; o < s->outer; o++)
+                memcpy(y + o * group, x + o * group, used * s->inner);
+        }
 }
 
 bool wf_state_reorder(wf_state *s, const int32_t *index, int n) {

@@ -70,6 +70,38 @@ static bool decoding(void) {
     return ok;
 }
 
+/* A beam, a sample, and forced scores. */
+static bool search(wf_decoder *d) {
+    const int32_t src[] = { 1, 2, 3, 4, 5, 0 }, length[] = { 3, 2 };
+    double totals[2];
+    wf_decode_options o = wf_decode_defaults();
+    o.max_len_b = 3;
+    for (int sample = 0; sample < 2; sample++) {
+        wf_decoded results[2];
+        o.sample = sample, o.beam = sample ? 1 : 3, o.nbest = 2, o.top_k = 4;
+        bool ok = wf_decode(d, 2, 3, src, length, NULL, &o, results);
+        must(ok || (!results[0].best && !results[1].best), "a failure with results");
+        if (ok) wf_decoded_free(results, 2);
+        else return false;
+    }
+    return wf_score(d, 2, 3, src, length, 3, src, length, NULL, totals);
+}
+
+static bool searching(void) {
+    wf_transformer *m = record_safely(false);
+    bool was = faults_pause(true);
+    wf_decoder *d = wf_decoder_new(m, NULL, message);
+    faults_pause(was);
+    must(d, "%s", message);
+    bool ok = search(d);
+    must(ok || wf_decoder_error(d)[0], "searching fails without a message");
+    was = faults_pause(true);
+    must(search(d), "a decoder is not usable after '%s'", wf_decoder_error(d));
+    faults_pause(was);
+    wf_decoder_free(d), wf_transformer_free(m);
+    return ok;
+}
+
 static bool step(wf_plan *p, const wf_transformer *m) {
     const int32_t ids[] = { 1, 2, 3, 4 }, length[] = { 2, 1 };
     const double rates[] = { 1e-3, 1, 1 };
@@ -128,6 +160,7 @@ static const struct {
     bool (*run)(void);
 } scenarios[] = { { "recording", recording },
                   { "decoding", decoding },
+                  { "searching", searching },
                   { "planning", planning },
                   { "files", files } };
 

@@ -148,6 +148,28 @@ START_TEST(rows_are_reordered) {
 }
 END_TEST
 
+/* Every way to choose four, three, two or one of four rows: circles, copies, rows that stay. */
+START_TEST(every_reordering_is_right) {
+    little l;
+    open_little(&l);
+    float full[MAX_BATCH * MAX_TIME * D], got[MAX_BATCH * MAX_TIME * D];
+    wf_plan *p = plan_with(&l, true);
+    wf_state *s = state_of(&l, p, 4);
+    for (int code = 0; code < 4 * 256; code++) {
+        int n = 1 + code / 256, row[4];
+        int32_t index[4];
+        for (int i = 0; i < 4; i++) row[i] = index[i] = code >> 2 * i & 3;
+        step(&l, p, s, 4, NULL, 0, 2, got);
+        ck_assert(wf_state_reorder(s, index, n));
+        step(&l, p, s, n, row, 2, 1, got);
+        whole(&l, n, row, full);
+        compare(full, got, n, 2, 1);
+    }
+    wf_state_free(s), wf_plan_free(p);
+    end_graph(l.g);
+}
+END_TEST
+
 START_TEST(several_generations_at_once) {
     little l;
     open_little(&l);
@@ -217,6 +239,7 @@ Suite *state_suite(void) {
     tcase_add_loop_test(tc, steps_equal_the_whole, 0, COUNT_OF(strides));
     tcase_add_test(tc, positions_follow_the_state);
     tcase_add_test(tc, rows_are_reordered);
+    tcase_add_test(tc, every_reordering_is_right);
     tcase_add_test(tc, several_generations_at_once);
     tcase_add_test(tc, misuse_is_told);
     tcase_add_test(tc, generating_records_nothing);

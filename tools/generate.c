@@ -58,7 +58,8 @@ typedef struct work {
     int64_t low, high;     /* lengths it was trained on; high 0: not known */
     int64_t n;             /* lines in the batch */
     int32_t *ids, *length; /* [batch_size, most], [batch_size] */
-    int32_t *src, *result, *result_length; /* the batch as it is fed, and what comes back */
+    int32_t *src;        /* the batch as it is fed */
+    wf_decoded *results; /* and what comes back */
     int32_t *tgt;  /* [most]: one output after the start token, for the attention */
     int64_t first; /* line number of the batch's first line */
     int64_t out_of_range, unfinished, drawn;
@@ -127,11 +128,10 @@ static void open_work(work *w) {
            most = (size_t)w->most; /* range-checked when the model was read */
     w->ids = calloc(batch * most, sizeof *w->ids);
     w->src = calloc(batch * most, sizeof *w->src);
-    w->result = calloc(batch * most, sizeof *w->result);
+    w->results = calloc(batch, sizeof *w->results);
     w->length = calloc(batch, sizeof *w->length);
-    w->result_length = calloc(batch, sizeof *w->result_length);
     w->tgt = calloc(most, sizeof *w->tgt);
-    if (!w->pool || !w->ids || !w->src || !w->result || !w->length || !w->result_length || !w->tgt)
+    if (!w->pool || !w->ids || !w->src || !w->results || !w->length || !w->tgt)
         fail(&self, "out of memory: --batch-size lowers the need");
 }
 
@@ -141,18 +141,10 @@ static void close_work(work *w) {
     wf_decoder_free(w->decoder);
     wf_transformer_free(w->model);
     wf_pool_free(w->pool);
-    free(w->ids), free(w->src), free(w->result), free(w->length), free(w->result_length),
-        free(w->tgt);
+    free(w->ids), free(w->src), free(w->results), free(w->length), free(w->tgt);
 }
 
 /* ---- a batch ------------------------------------------------------------------------------- */
-
-/* The most that line i may get: a function of its own length alone. The decoder is asked for one
- * more, so that an output that ends there is told from one that is cut. */
-static int64_t limit_of(const work *w, int64_t i) {
-    double limit = set.max_len_a * w->length[i] + set.max_len_b;
-    return limit < 1 ? 1 : limit < (double)w->most - 1 ? (int64_t)limit : w->most - 1;
-}
 
 static void draw(work *w, int64_t i, const int32_t *out, int64_t n) {
     char message[WF_MESSAGE];
@@ -169,30 +161,29 @@ static void draw(work *w, int64_t i, const int32_t *out, int64_t n) {
         fail(&self, "%s could not be written", set.attention);
 }
 
-static void write_line(work *w, int64_t i, int64_t width) {
-    const int32_t *out = w->result + i * width;
-    int64_t n = w->result_length[i], limit = limit_of(w, i);
-    if (n > limit) n = limit, w->unfinished++;
-    for (int64_t k = 0; k < n; k++) fprintf(w->out, "%s%d", k ? " " : "", (int)out[k]);
+static void write_line(work *w, int64_t i) {
+    const wf_hypothesis *h = w->results[i].best;
+    w->unfinished += h->cut;
+    for (int64_t k = 0; k < h->length; k++) fprintf(w->out, "%s%d", k ? " " : "", h->tokens[k]);
     fputc('\n', w->out);
-    if (set.attention) draw(w, i, out, n);
+    if (set.attention) draw(w, i, h->tokens, h->length);
 }
 
 static void run_batch(work *w) {
-    int64_t longest = 0, width = 1;
+    int64_t longest = 0;
     if (w->n == 0) return;
-    for (int64_t i = 0; i < w->n; i++) {
+    for (int64_t i = 0; i < w->n; i++)
         if (w->length[i] > longest) longest = w->length[i];
-        if (limit_of(w, i) + 1 > width) width = limit_of(w, i) + 1;
-    }
     for (int64_t i = 0; i < w->n; i++) {
         memset(w->src + i * longest, 0, (size_t)longest * sizeof *w->src);
         memcpy(w->src + i * longest, w->ids + i * w->most, (size_t)w->length[i] * sizeof *w->src);
     }
-    if (!wf_decode_greedy(w->decoder, (int)w->n, (int)longest, w->src, w->length, (int)width,
-                          w->result, w->result_length))
+    wf_decode_options o = wf_decode_defaults();
+    o.max_len_a = set.max_len_a, o.max_len_b = set.max_len_b;
+    if (!wf_decode(w->decoder, (int)w->n, (int)longest, w->src, w->length, NULL, &o, w->results))
         fail(&self, "line %lld: %s", (long long)w->first, wf_decoder_error(w->decoder));
-    for (int64_t i = 0; i < w->n; i++) write_line(w, i, width);
+    for (int64_t i = 0; i < w->n; i++) write_line(w, i);
+    wf_decoded_free(w->results, (int)w->n);
     fflush(w->out);
     w->n = 0;
 }
