@@ -79,6 +79,8 @@ enum { WF_ATTENTION_ROWS = 240, WF_WIDEST = 16 };
         /* y += x;  y = max(y, x), NaN kept;  no NaN, no infinity? */                              \
         void (*accumulate)(int64_t n, const real *x, real *y);                                     \
         void (*maximum_rows)(int64_t n, const real *x, real *y);                                   \
+        /* y += (row 0 of x + row 1 + ...), n columns of rows that begin `step` apart */            \
+        void (*accumulate_rows)(int64_t rows, int64_t n, const real *x, int64_t step, real *y);    \
         bool (*finite)(int64_t n, const real *x);                                                  \
         /* Lanes accumulate in `real`, blocks of 4096 in double. max: NaN if any; -inf for n = 0 */\
         double (*sum)(int64_t n, const real *x);                                                   \
