@@ -115,14 +115,9 @@ static bool seats_empty(const wf_pool *pool, uint64_t gate) {
     return true;
 }
 
-static bool spin(const wf_pool *pool, condition *met, uint64_t gate) {
-    for (int i = 0; i < pool->spins; i++, relax())
-        if (met(pool, gate)) return true;
-    return false;
-}
-
 static void wait_until(wf_pool *pool, struct bed *bed, condition *met, uint64_t gate) {
-    if (spin(pool, met, gate)) return;
+    for (int i = 0; i < pool->spins; i++, relax())
+        if (met(pool, gate)) return;
     pthread_mutex_lock(&pool->mutex);
     atomic_fetch_add(&bed->sleepers, 1);
     while (!met(pool, gate)) pthread_cond_wait(&bed->wake, &pool->mutex);
@@ -178,11 +173,6 @@ static void take_tasks(struct job *job, int worker) {
     }
 }
 
-static void get_up(wf_pool *pool, struct seat *seat) {
-    atomic_store(&seat->taken, false);
-    wake(pool, &pool->done, 1);
-}
-
 static void *work(void *arg) {
     struct worker *self = arg;
     wf_pool *pool = self->pool;
@@ -194,7 +184,8 @@ static void *work(void *arg) {
         struct seat *seat = &job->seats[self->index];
         atomic_store(&seat->taken, true);
         if (!gate_moved(pool, gate)) take_tasks(job, self->index);
-        get_up(pool, seat);
+        atomic_store(&seat->taken, false);
+        wake(pool, &pool->done, 1);
     }
     return NULL;
 }
