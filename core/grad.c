@@ -49,11 +49,13 @@ static bool same_recorded_shape(const wf_tensor *a, const wf_tensor *b) {
     return true;
 }
 
-/* so_far + share: as one node if the share's op can begin with what it is added to, and nobody else
- * has been given the share, so that it is not computed twice. */
+/* so_far + share: as one node if their op can join them, or if the share's op can begin with what it
+ * is added to, and nobody else has been given the share, so that it is not computed twice. */
 static wf_tensor *sum(const books *b, wf_tensor *so_far, wf_tensor *share) {
     const wf_op *op = share->op;
     wf_tensor *in[WF_MAX_OPERANDS];
+    wf_tensor *both = op && op->join && so_far->op == op ? op->join(so_far, share) : NULL;
+    if (both) return both;
     bool begins =
         op && op->addend && share->id >= b->fresh && !share->result && !share->in[op->addend];
     if (!begins) return wf_add(so_far, share);

@@ -87,16 +87,13 @@ WF_API const char *wf_version(void); /* "0.1.0" */
  */
 WF_API int64_t wf_extent(wf_graph *g, const char *name, int64_t max);
 
-/* An initial value: writes n elements of type dtype; a pure function of (key, element index). */
+/* An initial value: writes n elements of type dtype; a pure function of (key, element index). The
+ * common ones are in ops/ops.h. */
 typedef struct wf_init {
     void (*fill)(const struct wf_init *init, uint64_t key, wf_dtype dtype, int ndim,
                  const int64_t *shape, void *data);
     double a, b; /* what a and b mean is up to fill */
 } wf_init;
-WF_API wf_init wf_init_zeros(void);
-WF_API wf_init wf_init_constant(double value);
-WF_API wf_init wf_init_uniform(double bound); /* in [-bound, bound) */
-WF_API wf_init wf_init_normal(double std);    /* mean 0 */
 
 /* name is relative to the current scope; names of parameters and buffers are unique in a graph. */
 WF_API wf_tensor *wf_input(wf_graph *g, const char *name, wf_dtype dtype, int ndim,

@@ -90,6 +90,9 @@ struct wf_op {
     uint32_t in_place;
     uint32_t writes; /* bit i: an update. Operand i is a leaf and is written; runs after every other
                         reader of it. Results of an update are not operands of anything */
+    /* Two nodes of this op that are shares of one gradient, as a single node; NULL if they are to be
+     * added like any other. NULL: always */
+    wf_tensor *(*join)(wf_tensor *so_far, wf_tensor *share);
     /* out[0] lives in the caller's state when the plan has one; see ops/cache.c */
     int addend; /* an optional operand (not the first) that the result is added to; it has the
                    result's shape. The engine sums gradients with it. 0: there is none */
@@ -127,14 +130,23 @@ WF_API int wf_axis(int axis, int ndim);
 WF_API bool wf_mul_size(int64_t a, int64_t b, int64_t *out);
 WF_API bool wf_shape_bytes(wf_dtype dtype, int ndim, const int64_t *shape, size_t *out);
 
-/* Iterate rows of strided views: cut [0, n) elements into tasks of about `grain`. */
+/* Cut [0, n) into equal tasks of at most `grain`: 1, 2, 4, 8... of them, as long as each has some.
+ * Whatever their sizes, neighbouring ops are so cut at the same places, and rows that one worker
+ * wrote are read by the same. Long tasks begin at multiples of 16. */
 static inline int64_t wf_task_count(int64_t n, int64_t grain) {
-    return n <= 0 ? 1 : (n + grain - 1) / grain;
+    int64_t count = 1;
+    while (count < n && (n - 1) / count >= grain) count *= 2;
+    return count <= n || n < 1 ? count : n;
+}
+static inline int64_t wf_task_start(int64_t n, int64_t count, int64_t task) {
+    int64_t at = n / count * task + n % count * task / count;
+    return task == count || n / count < 1024 ? at : at & ~(int64_t)15;
 }
 static inline void wf_task_range(int64_t n, int64_t grain, int64_t task, int64_t *from,
                                  int64_t *to) {
-    *from = task * grain;
-    *to = *from + grain < n ? *from + grain : n;
+    int64_t count = wf_task_count(n, grain);
+    *from = wf_task_start(n, count, task);
+    *to = wf_task_start(n, count, task + 1);
 }
 
 /* ---- the ops that the chain rule itself is written in: defined in ops/, known to core -------- */

@@ -3,7 +3,8 @@
  *     bool task(void *arg, int64_t index, int worker) { ... }
  *     wf_pool_run(pool, 100, task, arg);
  *
- * Which worker does which task is left to chance: results may depend on the index alone. */
+ * Worker w of W begins with the w-th part of the tasks and helps others when its own are done. Who
+ * does a task in the end is left to chance: results may depend on the index alone. */
 #ifndef WEFT_CORE_POOL_H
 #define WEFT_CORE_POOL_H
 

@@ -1,5 +1,5 @@
 /* nn/init.c - initial values that depend on what a matrix is for. The distributions are in
- * core/init.c.
+ * ops/init.c.
  *
  * fan_in and fan_out are those of one projection: a packed [3D, D] matrix of three projections
  * has fans D and D. Counting 3D would start it sqrt(2) too small. */

@@ -15,7 +15,8 @@
  * void, so that one expression serves both types. */
 #define WF_KERNEL(type, ...) ((type) == WF_F64 ? wf_f64()->__VA_ARGS__ : wf_f32()->__VA_ARGS__)
 
-enum { WF_GRAIN = 16384 }; /* elements that make a task worth its start */
+enum { WF_GRAIN = 16384 }; /* elements of a task, at most: half as many are worth its start */
+enum { WF_ROW_COST = 64 }; /* what a row costs beside its elements, in elements */
 
 /* Element i (counted in the strides' unit) of a view's memory. */
 static inline void *wf_at(const wf_view *v, int64_t i) {

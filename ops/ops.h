@@ -14,6 +14,12 @@
 extern "C" {
 #endif
 
+/* ---- initial values: init.c ------------------------------------------------------------------ */
+WF_API wf_init wf_init_zeros(void);
+WF_API wf_init wf_init_constant(double value);
+WF_API wf_init wf_init_uniform(double bound); /* in [-bound, bound) */
+WF_API wf_init wf_init_normal(double std);    /* mean 0 */
+
 /* ---- elementwise, binary: binary.c (wf_add is in core/op.h) ---------------------------------- */
 WF_API wf_tensor *wf_sub(wf_tensor *a, wf_tensor *b); /* a - b */
 WF_API wf_tensor *wf_mul(wf_tensor *a, wf_tensor *b); /* a * b */

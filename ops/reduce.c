@@ -11,11 +11,13 @@
 #include "internal.h"
 
 enum {
-    BLOCK = 16384, /* elements of one partial sum */
-    PACK = 4096,   /* elements gathered at a time: the block of the sum kernel */
-    STRIPE = 64,   /* least columns of a task that folds rows */
+    BLOCK = 16384,         /* elements of one partial sum */
+    FOLDED = 2 * WF_GRAIN, /* elements of a task that folds rows: they are only read */
+    PACK = 4096,           /* elements gathered at a time: the block of the sum kernel */
+    STRIPE = 64,           /* least columns of a task that folds rows */
     MOST_STRIPES = 16,
-    ROWS = 128 /* rows folded before they join the total: keeps f32 sums accurate */
+    SEARCHED = 256, /* elements of a row among which argmax looks for its largest */
+    ROWS = 128      /* rows folded before they join the total: keeps f32 sums accurate */
 };
 
 typedef struct reduction {
@@ -78,11 +80,10 @@ static void plan_reduction(reduction *r, const wf_call *c) {
         return;
     }
     int64_t columns = r->kept.columns ? r->kept.columns : 1;
-    int64_t wide =
-        columns / MOST_STRIPES > WF_GRAIN / one ? columns / MOST_STRIPES : WF_GRAIN / one;
+    int64_t wide = columns / MOST_STRIPES > FOLDED / one ? columns / MOST_STRIPES : FOLDED / one;
     r->stripe = (wide + STRIPE) / STRIPE * STRIPE;
     r->stripes = wf_task_count(columns, r->stripe);
-    r->group = r->stripes > 1 ? 1 : (WF_GRAIN + one * columns - 1) / (one * columns);
+    r->group = r->stripes > 1 ? 1 : (FOLDED + one * columns - 1) / (one * columns);
 }
 
 static int64_t first_phase_tasks(const wf_call *c) {
@@ -178,12 +179,27 @@ static const void *row(const wf_view *x, int64_t at, int64_t n, int64_t step, vo
     return pack;
 }
 
+/* The same for sums of rows that lie at equal distances: several rows and columns in flight, added
+ * in the same order. */
+static void sum_even_rows(const reduction *r, const wf_view *x, int64_t from, int64_t n, void *y) {
+    int64_t step = r->reduced.step[0];
+    wf_put_all(&(wf_view){ .data = y, .dtype = r->type }, 0, n, 0);
+    for (int64_t i = 0; i < r->length; i += ROWS) {
+        int64_t rows = r->length - i < ROWS ? r->length - i : ROWS;
+        WF_KERNEL(r->type, accumulate_rows(rows, n, wf_at(x, from + i * step), step, y));
+    }
+}
+
 /* At most PACK columns of one row of results: x at `from`, y at `to`. scratch: a packed row, a
  * partial sum. */
 static void fold_rows(reduction *r, const wf_view *x, int64_t from, int64_t n, void *y, bool max,
                       char *scratch) {
     wf_walk *w = &r->reduced;
     size_t bytes = (size_t)n * wf_dtype_size(r->type);
+    if (!max && w->rows == 1 && r->kept.step[1] == 1) {
+        sum_even_rows(r, x, from, n, y);
+        return;
+    }
     void *part = r->length > ROWS && !max ? scratch + PACK * sizeof(double) : y;
     wf_put_all(&(wf_view){ .data = y, .dtype = r->type }, 0, n, max ? -INFINITY : 0);
     wf_walk_seek(w, 0);
@@ -397,24 +413,39 @@ static bool shape_argmax(wf_call *c) {
     return true;
 }
 
-/* A NaN counts as the largest. */
-#define LARGEST(real)                                                                              \
-    static int32_t largest_##real(const real *x, int64_t n, int64_t step) {                        \
+/* Where the largest of n elements stands; a NaN counts as that. The block it is in, then its place:
+ * for a row side by side. */
+#define LARGEST(real, table)                                                                       \
+    static int32_t largest_##real(const real *x, int64_t n) {                                      \
         int64_t at = 0;                                                                            \
-        real best = x[0];                                                                          \
-        for (int64_t i = 1; i < n; i++)                                                            \
-            if (!(x[i * step] <= best)) {                                                          \
-                if (isnan(best)) break;                                                            \
-                best = x[i * step], at = i;                                                        \
-            }                                                                                      \
+        real best = table()->max(n < SEARCHED ? n : SEARCHED, x);                                  \
+        for (int64_t i = SEARCHED; i < n && !isnan(best); i += SEARCHED) {                         \
+            real top = table()->max(n - i < SEARCHED ? n - i : SEARCHED, x + i);                   \
+            if (!(top <= best)) best = top, at = i;                                                \
+        }                                                                                          \
+        while (x[at] != best && !isnan(x[at])) at++;                                               \
         return (int32_t)at;                                                                        \
     }
-LARGEST(float)
-LARGEST(double)
+LARGEST(float, wf_f32)
+LARGEST(double, wf_f64)
+
+/* The same where the elements lie apart. */
+static int32_t largest_apart(const wf_view *x, void *first, int64_t n, int64_t step) {
+    wf_view row = *x;
+    row.data = first;
+    int64_t at = 0;
+    double best = wf_get(&row, 0);
+    for (int64_t i = 1; i < n && !isnan(best); i++) {
+        double value = wf_get(&row, i * step);
+        if (!(value <= best)) best = value, at = i;
+    }
+    return (int32_t)at;
+}
 
 static int64_t argmax_grain(const wf_call *c) {
     const int *axis = c->attrs;
-    return (WF_GRAIN + c->in[0].shape[*axis] - 1) / c->in[0].shape[*axis];
+    int64_t row = c->in[0].shape[*axis];
+    return row >= WF_GRAIN ? 1 : WF_GRAIN / (row + WF_ROW_COST);
 }
 
 static int64_t tasks_argmax(const wf_call *c, int phase) {
@@ -433,9 +464,11 @@ static bool eval_argmax(const wf_call *c, int phase, int64_t task, void *scratch
     wf_task_range(wf_view_count(&x), argmax_grain(c), task, &from, &to);
     for (int64_t i = from; i < to; i++) {
         wf_walk_seek(&w, i / w.columns);
-        const void *p = wf_at(&x, w.at[0] + i % w.columns * w.step[0]);
+        void *p = wf_at(&x, w.at[0] + i % w.columns * w.step[0]);
         int32_t *y = wf_at(&c->out[0], i);
-        *y = x.dtype == WF_F64 ? largest_double(p, n, step) : largest_float(p, n, step);
+        *y = step != 1           ? largest_apart(&x, p, n, step)
+             : x.dtype == WF_F64 ? largest_double(p, n)
+                                 : largest_float(p, n);
     }
     return true;
 }

@@ -55,8 +55,7 @@ typedef struct slice {
 } slice;
 
 /* As bound: negative ends count from the end. */
-static bool resolve(wf_call *c, const wf_view *x, int64_t *from, int64_t *to) {
-    const slice *s = c->attrs;
+static bool resolve(wf_call *c, const slice *s, const wf_view *x, int64_t *from, int64_t *to) {
     if (!wf_want_axis(c, s->axis, x->ndim)) return false;
     int64_t n = x->shape[s->axis];
     *from = s->from < 0 ? s->from + n : s->from;
@@ -72,7 +71,7 @@ static bool shape_slice(wf_call *c) {
     const slice *s = c->attrs;
     const wf_view *x = &c->in[0];
     int64_t from, to;
-    if (!resolve(c, x, &from, &to)) return false;
+    if (!resolve(c, s, x, &from, &to)) return false;
     wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
     c->out[0].shape[s->axis] = to - from;
     return true;
@@ -81,7 +80,7 @@ static bool shape_slice(wf_call *c) {
 static int64_t view_slice(wf_call *c) {
     const slice *s = c->attrs;
     int64_t from = 0, to;
-    resolve(c, &c->in[0], &from, &to); /* as the shape rule has done */
+    resolve(c, s, &c->in[0], &from, &to); /* as the shape rule has done */
     memcpy(c->out[0].stride, c->in[0].stride, sizeof c->out[0].stride);
     return from * c->in[0].stride[s->axis];
 }
@@ -110,69 +109,116 @@ wf_tensor *wf_slice(wf_tensor *x, int axis, int64_t from, int64_t to) {
     return wf_record(&wf_op_slice, 1, &x, &s);
 }
 
-/* ---- unslice(x, like, addend): zeros in the shape of like, or the addend, and x added where slice
- * would have found it ------------------------------------------------------------------------ */
+/* ---- unslice(x, like, addend, more x...): zeros in the shape of like, or the addend, and every x
+ * added where its slice would have found it ---------------------------------------------------- */
 
-enum { UNSLICE_ADDEND = 2 };
+enum { UNSLICE_LIKE = 1, UNSLICE_ADDEND = 2, MAX_PLACES = WF_MAX_OPERANDS - 2 };
+
+/* Where the parts go, along one axis. Several are in order, apart, and count from the beginning. */
+typedef struct places {
+    int n;
+    slice part[MAX_PLACES];
+} places;
+
+static int operand_of(int part) {
+    return part == 0 ? 0 : UNSLICE_ADDEND + part;
+}
 
 static bool shape_unslice(wf_call *c) {
-    const slice *s = c->attrs;
-    const wf_view *x = &c->in[0], *like = &c->in[1], *addend = &c->in[UNSLICE_ADDEND];
-    int64_t from, to;
-    if (!resolve(c, like, &from, &to)) return false;
-    wf_view part = *like;
-    part.shape[s->axis] = to - from;
-    if (!wf_same_shape(x, &part))
-        return wf_fail(c, "%s is not that part of %s", wf_show(c, x), wf_show(c, like));
+    const places *p = c->attrs;
+    const wf_view *like = &c->in[UNSLICE_LIKE], *addend = &c->in[UNSLICE_ADDEND];
+    for (int k = 0; k < p->n; k++) {
+        const wf_view *x = &c->in[operand_of(k)];
+        int64_t from, to;
+        if (!resolve(c, &p->part[k], like, &from, &to)) return false;
+        wf_view part = *like;
+        part.shape[p->part[k].axis] = to - from;
+        if (!wf_same_shape(x, &part))
+            return wf_fail(c, "%s is not that part of %s", wf_show(c, x), wf_show(c, like));
+    }
     if (addend->ndim >= 0 && !wf_same_shape(addend, like))
         return wf_fail(c, "%s is not like %s", wf_show(c, addend), wf_show(c, like));
-    wf_set_shape(&c->out[0], x->dtype, like->ndim, like->shape);
+    wf_set_shape(&c->out[0], c->in[0].dtype, like->ndim, like->shape);
     return true;
 }
 
 static bool eval_unslice(const wf_call *c, int phase, int64_t task, void *scratch) {
-    const slice *s = c->attrs;
+    const places *p = c->attrs;
     const wf_view *addend = &c->in[UNSLICE_ADDEND];
-    canvas v = canvas_of(c, s->axis, task);
-    int64_t n = v.out->shape[s->axis], width = c->in[0].shape[s->axis];
-    int64_t from = s->from < 0 ? s->from + n : s->from;
+    int axis = p->part[0].axis;
+    canvas v = canvas_of(c, axis, task);
+    int64_t n = v.out->shape[axis], painted = 0;
     (void)phase, (void)scratch;
-    if (addend->ndim < 0) {
-        paint(&v, 0, from, NULL, 0);
-        paint(&v, from, from + width, &c->in[0], 0);
-        paint(&v, from + width, n, NULL, 0);
-        return true;
+    v.add = addend->ndim >= 0;
+    if (v.add && addend->data != v.out->data)
+        memcpy(wf_at(v.out, v.from), wf_at(addend, v.from),
+               (size_t)(v.to - v.from) * wf_dtype_size(v.out->dtype));
+    for (int k = 0; k < p->n; k++) {
+        const wf_view *x = &c->in[operand_of(k)];
+        int64_t from = p->part[k].from < 0 ? p->part[k].from + n : p->part[k].from;
+        if (!v.add) paint(&v, painted, from, NULL, 0);
+        painted = from + x->shape[axis];
+        paint(&v, from, painted, x, 0);
     }
-    if (addend->data != v.out->data) paint(&v, 0, n, addend, 0);
-    v.add = true;
-    paint(&v, from, from + width, &c->in[0], 0);
+    if (!v.add) paint(&v, painted, n, NULL, 0);
     return true;
 }
 
 /* What was cut out goes back: the same slice. The addend moves the result one to one. */
 static void grad_unslice(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    const slice *s = y->attrs;
-    if (need & 1) dx[0] = wf_slice(dy[0], s->axis, s->from, s->to);
+    const places *p = y->attrs;
+    for (int k = 0; k < p->n; k++)
+        if (need >> operand_of(k) & 1)
+            dx[operand_of(k)] = wf_slice(dy[0], p->part[k].axis, p->part[k].from, p->part[k].to);
     dx[UNSLICE_ADDEND] = dy[0];
+}
+
+/* Parts that lie apart whatever sizes are bound: nothing is filled with zeros to be added to, and
+ * what was cut up completely, like queries, keys and values, is put together like a concat. */
+static wf_tensor *join_unslices(wf_tensor *so_far, wf_tensor *share) {
+    const places *had = so_far->attrs, *more = share->attrs;
+    const slice *s = &more->part[0];
+    wf_tensor *in[WF_MAX_OPERANDS] = { NULL, so_far->in[UNSLICE_LIKE], NULL };
+    places all = { .n = had->n + 1 };
+    int at = 0;
+    if (so_far->in[UNSLICE_LIKE] != share->in[UNSLICE_LIKE] || so_far->in[UNSLICE_ADDEND] ||
+        share->in[UNSLICE_ADDEND] || had->n == MAX_PLACES || more->n > 1 ||
+        s->axis != had->part[0].axis || s->from < 0 || s->to < 0)
+        return NULL;
+    for (int k = 0; k < had->n; k++) {
+        const slice *h = &had->part[k];
+        bool before = h->to <= s->from, after = s->to <= h->from;
+        if (h->from < 0 || h->to < 0 || !(before || after)) return NULL;
+        at += before;
+    }
+    for (int k = 0; k < all.n; k++) {
+        bool added = k == at;
+        int old = k - (k > at);
+        all.part[k] = added ? *s : had->part[old];
+        in[operand_of(k)] = added ? share->in[0] : so_far->in[operand_of(old)];
+    }
+    return wf_record(&wf_op_unslice, all.n + 2, in, &all);
 }
 
 const wf_op wf_op_unslice = {
     .name = "unslice",
     .family = "shape",
-    .arity = 3,
-    .attr_bytes = sizeof(slice),
+    .arity = -1,
+    .attr_bytes = sizeof(places),
     .shape = shape_unslice,
     .tasks = wf_elementwise_tasks,
     .eval = eval_unslice,
     .grad = grad_unslice,
     .optional = 1 << UNSLICE_ADDEND,
-    .shape_only = 2,
+    .shape_only = 1 << UNSLICE_LIKE,
     .in_place = 1 << UNSLICE_ADDEND,
+    .join = join_unslices,
     .addend = UNSLICE_ADDEND,
 };
 
 static wf_tensor *unslice(wf_tensor *dy, wf_tensor *like, const slice *s) {
-    return wf_record(&wf_op_unslice, 3, (wf_tensor *[]){ dy, like, NULL }, s);
+    return wf_record(&wf_op_unslice, 3, (wf_tensor *[]){ dy, like, NULL },
+                     &(places){ .n = 1, .part = { *s } });
 }
 
 /* ---- pad: steps of one value before and after ------------------------------------------------ */

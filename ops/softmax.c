@@ -11,7 +11,7 @@
 /* ---- rows and masks -------------------------------------------------------------------------- */
 
 static int64_t rows_of_task(int64_t columns) {
-    return columns >= WF_GRAIN ? 1 : WF_GRAIN / (columns > 0 ? columns : 1);
+    return columns >= WF_GRAIN ? 1 : WF_GRAIN / (columns + WF_ROW_COST);
 }
 
 int64_t wf_row_tasks(const wf_call *c, int phase) {

@@ -380,6 +380,36 @@ START_TEST(a_block_to_the_second_order) {
 }
 END_TEST
 
+/* Queries, keys and values are cut out of one product: their shares are put back in one place, not
+ * filled up with zeros and added. What overlaps, or is cut from the end, is added as ever. */
+START_TEST(slices_of_one_tensor_share_a_gradient) {
+    static const struct {
+        int64_t from[3], to[3];
+        int operands; /* of the node that is the gradient */
+    } cuts[] = { { { 0, 2, 4 }, { 2, 4, 6 }, 5 },
+                 { { 4, 0, 2 }, { WF_END, 2, 4 }, 5 },
+                 { { 5, 1, 3 }, { 7, 3, 5 }, 5 },
+                 { { 0, 1, 4 }, { 2, 3, 6 }, 3 },
+                 { { 0, 2, -2 }, { 2, 4, WF_END }, 3 } };
+    char message[WF_MESSAGE] = "";
+    for (int i = 0; i < COUNT_OF(cuts); i++) {
+        int64_t width = i == 2 ? 8 : 6;
+        wf_graph *g = new_graph(WF_F64);
+        wf_tensor *x = wf_param(g, "x", SHAPE(3, width), wf_init_normal(1)), *part[3], *grad;
+        for (int k = 0; k < 3; k++) part[k] = wf_slice(x, 1, cuts[i].from[k], cuts[i].to[k]);
+        wf_tensor *y = wf_mul(part[0], wf_mul(part[1], wf_square(part[2])));
+        wf_tensor *loss = wf_sum(y, WF_ALL_AXES, false);
+        ck_assert_msg(wf_check_gradients(g, loss, &x, 1, message) <= FIRST_BOUND, "%s", message);
+        ck_assert_msg(wf_grad(loss, &x, 1, &grad), "%s", wf_error(g));
+        ck_assert_str_eq(grad->op->name, "unslice");
+        ck_assert_int_eq(grad->n_in, cuts[i].operands);
+        double second = wf_check_gradients(g, wf_square_sum(grad), &x, 1, message);
+        ck_assert_msg(second <= SECOND_BOUND, "%s", message);
+        end_graph(g);
+    }
+}
+END_TEST
+
 /* x^5 differentiated five times: 120 at every point. */
 START_TEST(any_order) {
     wf_graph *g = new_graph(WF_F64);
@@ -411,6 +441,7 @@ Suite *gradients_suite(void) {
     tcase_add_test(whole, the_checker_says_why_not);
     tcase_add_test(whole, the_checker_leaves_no_trace);
     tcase_add_test(whole, a_block_to_the_second_order);
+    tcase_add_test(whole, slices_of_one_tensor_share_a_gradient);
     tcase_add_test(whole, any_order);
     suite_add_tcase(s, whole);
     return s;

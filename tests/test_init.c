@@ -52,6 +52,27 @@ START_TEST(values_depend_on_key_and_element_alone) {
 }
 END_TEST
 
+/* What an f32 element was before there were kernels to draw it: libm's value, rounded once. */
+START_TEST(f32_is_the_rounded_f64) {
+    wf_init inits[] = { wf_init_uniform(0.3), wf_init_normal(0.02) };
+    float *narrow = malloc(N * sizeof *narrow);
+    for (int i = 0; i < COUNT_OF(inits); i++) {
+        double *wide = fill(inits[i], 11);
+        inits[i].fill(&inits[i], 11, WF_F32, 2, shape, narrow);
+        for (int e = 0; e < N; e++) {
+            wf_philox r = wf_philox4x32(11, (uint64_t)e, 0);
+            double u = wf_unit_double(r.v[0], r.v[1]), v = wf_unit_double(r.v[2], r.v[3]);
+            double x = i ? 0.02 * sqrt(-2 * log(1 - u)) * cos(6.283185307179586 * v)
+                         : 0.3 * (2 * u - 1);
+            ck_assert(wide[e] == x);
+            ck_assert(narrow[e] == (float)x);
+        }
+        free(wide);
+    }
+    free(narrow);
+}
+END_TEST
+
 START_TEST(constants_in_every_type) {
     wf_init three = wf_init_constant(3), zero = wf_init_zeros(), huge = wf_init_constant(1e300);
     int32_t i[4] = { 9, 9, 9, 9 };
@@ -95,6 +116,7 @@ Suite *init_suite(void) {
     TCase *c = tcase_create("init");
     tcase_add_test(c, uniform_and_normal_have_their_moments);
     tcase_add_test(c, values_depend_on_key_and_element_alone);
+    tcase_add_test(c, f32_is_the_rounded_f64);
     tcase_add_test(c, constants_in_every_type);
     tcase_add_test(c, sizes_do_not_overflow);
     suite_add_tcase(s, c);

@@ -95,14 +95,42 @@ START_TEST(failing_task_stops_the_job) {
         ck_assert_int_eq(job->done[at], 1);
         for (int64_t i = 0; i < MOST; i++) {
             ck_assert_int_le(job->done[i], 1);
-            ck_assert(i > at || job->done[i] == 1); /* what came before had begun */
             skipped += job->done[i] == 0;
         }
         job->fail_at = -1; /* the next job is not the failed one's heir */
         ck_assert(wf_pool_run(pool, at, count_task, job));
         free(job);
     }
-    ck_assert_int_gt(skipped, MOST); /* of those after it, most had not begun */
+    ck_assert_int_gt(skipped, MOST); /* of those behind it, most had not begun */
+    wf_pool_free(pool);
+}
+END_TEST
+
+/* Both workers are kept in their first task until the other has begun: each must be in its own half. */
+struct halves {
+    int first[2]; /* the task that each worker did first; -1: none yet */
+    atomic_int begun;
+};
+
+static bool meet_task(void *arg, int64_t index, int worker) {
+    struct halves *h = arg;
+    if (h->first[worker] >= 0) return true;
+    h->first[worker] = (int)index;
+    atomic_fetch_add(&h->begun, 1);
+    while (atomic_load(&h->begun) < 2) nanosleep(&(struct timespec){ .tv_nsec = 10000 }, NULL);
+    return true;
+}
+
+START_TEST(workers_begin_with_their_own_share) {
+    static const int64_t sizes[] = { 4, 5, 100 };
+    wf_pool *pool = wf_pool_new(2);
+    for (int i = 0; i < 60; i++) {
+        int64_t n = sizes[i % COUNT_OF(sizes)];
+        struct halves h = { .first = { -1, -1 } };
+        ck_assert(wf_pool_run(pool, n, meet_task, &h));
+        ck_assert_int_eq(h.first[0], 0);
+        ck_assert_int_eq(h.first[1], (n + 1) / 2);
+    }
     wf_pool_free(pool);
 }
 END_TEST
@@ -242,6 +270,7 @@ Suite *pool_suite(void) {
     tcase_add_test(c, no_pool_is_one_thread_in_order);
     tcase_add_test(c, number_of_threads_is_limited);
     tcase_add_test(c, failing_task_stops_the_job);
+    tcase_add_test(c, workers_begin_with_their_own_share);
     tcase_add_test(c, callers_take_turns);
     tcase_add_test(c, start_and_stop_200_times);
     tcase_add_test(c, sleeping_workers_wake);

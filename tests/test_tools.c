@@ -156,6 +156,8 @@ static const struct refusal {
     { "train --task copy --lr-schedule noam --lr-steps 5", 2, "--lr-steps would have no effect" },
     { "train --task copy --save-every 5", 2, "--save-every would have no effect" },
     { "train --task copy --quiet --log-every 5", 2, "--log-every would have no effect" },
+    { "train --task copy --valid-size 0 --valid-every 5", 2, "--valid-every would have no effect" },
+    { "train --task copy --valid-size 1000001", 2, "outside the range 0..1000000" },
     { "train --task copy --layers 2 --enc-layers 1 --dec-layers 1", 2,
       "--layers would have no effect" },
     { "train --resume", 2, "-o FILE" },
@@ -284,6 +286,27 @@ START_TEST(signal_saves_and_resumes) {
 }
 END_TEST
 
+static int count_lines(const char *text, const char *with) {
+    int n = 0;
+    while ((text = strstr(text, with)) != NULL) n++, text += strlen(with);
+    return n;
+}
+
+START_TEST(unseen_sequences_are_as_many_as_asked_for) {
+    ok("train " SMALL "--threads 1 --max-steps 4 --valid-every 2 --valid-size 7 -o a.safetensors "
+       "--log a.log");
+    ck_assert_str_eq(result.out + strcspn(result.out, "/"), "/7\n");
+    read_text("a.log", result.out, sizeof result.out);
+    ck_assert_int_eq(count_lines(result.out, "\"sequences\":7"), 2); /* a validation and the test */
+    ok("train " SMALL "--threads 1 --max-steps 4 --valid-size 0 -o b.safetensors --log b.log "
+       "--curve b.svg");
+    ck_assert_str_eq(result.out, "");
+    read_text("b.log", result.out, sizeof result.out);
+    ck_assert_int_eq(count_lines(result.out, "\"sequences\""), 0);
+    ck_assert(same_files("a.safetensors", "b.safetensors"));
+}
+END_TEST
+
 START_TEST(time_limit_ends_the_training) {
     ok("train " SMALL "--max-steps 1000 --max-time 0.001 -o m.safetensors");
     assert_contains(result.out, "exact match ");
@@ -295,7 +318,7 @@ START_TEST(non_finite_step_keeps_the_file) {
     ok(QUICK "3 -o m.safetensors");
     ok("cp m.safetensors before");
     run("train " SMALL "--optimizer sgd --lr 1e6 --clip-norm 0 --max-steps 900 -o m.safetensors "
-                       "--json --log-every 1");
+        "--json --log-every 1");
     expect(3);
     assert_contains(result.err, "is not finite");
     assert_contains(result.out, "\"event\":\"nonfinite\"");
@@ -331,7 +354,8 @@ END_TEST
 START_TEST(failed_save_keeps_the_file_and_the_training) {
     ok(QUICK "3 -o m.safetensors");
     ok("cp m.safetensors before");
-    run("( ulimit -f 20; train --resume -o m.safetensors --max-steps 9 --save-every 2 --threads 1 )");
+    run("( ulimit -f 20; train --resume -o m.safetensors --max-steps 9 --save-every 2 --threads 1 "
+        ")");
     expect(1);
     assert_contains(result.err, "step 4 is not saved");
     assert_contains(result.err, "step 9 is not saved");
@@ -544,6 +568,7 @@ Suite *tools_suite(void) {
     tcase_add_test(work, threads_do_not_change_the_result);
     tcase_add_test(work, resume_refuses_other_settings);
     tcase_add_loop_test(work, signal_saves_and_resumes, 0, 2);
+    tcase_add_test(work, unseen_sequences_are_as_many_as_asked_for);
     tcase_add_test(work, time_limit_ends_the_training);
     tcase_add_test(work, non_finite_step_keeps_the_file);
     tcase_add_test(work, profile_says_where_the_time_went);

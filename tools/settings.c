@@ -17,7 +17,7 @@ settings set = {
     .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 1,
     .lr = 3e-3, .schedule = WF_LINEAR_DECAY, .warmup = 200,
     .batch_size = 32, .seed = 1,
-    .log_every = 100, .valid_every = 500, .save_every = 500,
+    .log_every = 100, .valid_every = 500, .valid_size = 1000, .save_every = 500,
 };
 /* clang-format on */
 
@@ -87,6 +87,8 @@ static option rows[] = {
     FLAG("resume", set.resume, "go on from the model file; settings come from there"),
     COUNT("save-every", set.save_every, 0, 1e12, "steps between saves; 0: at the end only"),
     COUNT("valid-every", set.valid_every, 0, 1e12, "steps between validations; 0: at the end only"),
+    COUNT("valid-size", set.valid_size, 0, 1e6,
+          "unseen sequences in a validation, and in the test at the end; 0: neither is made"),
     COUNT("log-every", set.log_every, 1, 1e12, "steps between lines"),
     NAME("log", set.log, "write events as JSON, one object a line"),
     FLAG("json", set.json, "the same on stdout, in place of the result as text"),
@@ -220,6 +222,7 @@ static void refuse_idle_options(void) {
     option_no_effect(p, "weight-decay", set.optimizer != WF_ADAMW,
                      "only --optimizer adamw decays weights");
     option_no_effect(p, "lr-steps", !has_horizon(), "only linear and cosine schedules end");
+    option_no_effect(p, "valid-every", !set.valid_size, "--valid-size 0 makes no validation");
     option_no_effect(p, "save-every", !set.model, "without -o nothing is saved");
     option_no_effect(p, "log-every", !reports, "--quiet without --log or --json reports nothing");
     option_no_effect(p, "profile", set.quiet && !set.log && !set.json, "--quiet says nothing");

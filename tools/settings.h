@@ -15,7 +15,7 @@ typedef struct settings {
     double dropout, attention_dropout, label_smoothing, clip_norm;
     double lr, beta1, beta2, eps, momentum, weight_decay, max_time;
     int64_t warmup, lr_steps, batch_size, max_steps, seed, threads;
-    int64_t log_every, valid_every, save_every;
+    int64_t log_every, valid_every, valid_size, save_every;
     const char *model, *log, *curve;
     bool resume, quiet, json, profile;
 } settings;

@@ -19,8 +19,6 @@
 #include "report.h"
 #include "settings.h"
 
-enum { VALIDATED = 1000 }; /* unseen sequences */
-
 /* Sums over the steps since the last line. */
 typedef struct interval {
     double loss, nll, tokens, correct, seconds;
@@ -193,7 +191,7 @@ static void session_open(session *s) {
     if (!wf_plan_ok(s->plan)) fail(&train_program, "%s", wf_plan_error(s->plan));
     double memory = memory_needed(s);
     check_memory(memory);
-    if (!evaluator_new(&s->evaluator, s->model, s->pool, set.max_len, message))
+    if (set.valid_size && !evaluator_new(&s->evaluator, s->model, s->pool, set.max_len, message))
         fail(&train_program, "%s", message);
     if (!report_open(&s->report, set.quiet, set.json, set.log, set.resume))
         fail(&train_program, "%s can't be written: %s", set.log, strerror(errno));
@@ -283,7 +281,7 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     evaluation v;
     char message[WF_MESSAGE];
     double began = seconds_now();
-    if (!evaluate(&s->evaluator, &s->task, stream, VALIDATED, &v, message))
+    if (!evaluate(&s->evaluator, &s->task, stream, set.valid_size, &v, message))
         fail(&train_program, "%s", message);
     FILE *e = event(&s->report, name);
     json_int(e, "step", s->step);
@@ -376,7 +374,7 @@ static int train(session *s) {
         s->recent.seconds += seconds_now() - began;
         s->trained_seconds += seconds_now() - began;
         report_progress(s, due(s->step, set.log_every) || s->step == set.max_steps);
-        if (due(s->step, set.valid_every)) validate(s);
+        if (set.valid_size && due(s->step, set.valid_every)) validate(s);
         if (due(s->step, set.save_every)) save(s); /* a failure is said, and the training goes on */
     }
     return signalled ? stopped_by_signal(s) : EXIT_DONE;
@@ -401,7 +399,7 @@ static int finish(session *s) {
     if (set.model && saved && stat(set.model, &file) == 0)
         say(&s->report, "saved %s (%s)", set.model, bytes_text((double)file.st_size, size));
     if (!set.model) say(&s->report, "the model is not kept: -o FILE would save it");
-    test(s);
+    if (set.valid_size) test(s);
     if (set.profile) report_profile(&s->report, s->plan);
     if (set.curve) draw_curve(s);
     return saved ? EXIT_DONE : EXIT_FAILED;

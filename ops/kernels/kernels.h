@@ -62,6 +62,9 @@ typedef struct wf_attention_head {
 /* Queries of a head in one call of attention, and the widest vector in elements. */
 enum { WF_ATTENTION_ROWS = 240, WF_WIDEST = 16 };
 
+/* Counters of one call of draw. */
+enum { WF_DRAWN = 256 };
+
 /* clang-format off */
 #define WF_KERNELS(real, name)                                                                     \
     typedef struct name {                                                                          \
@@ -79,6 +82,8 @@ enum { WF_ATTENTION_ROWS = 240, WF_WIDEST = 16 };
         /* y += x;  y = max(y, x), NaN kept;  no NaN, no infinity? */                              \
         void (*accumulate)(int64_t n, const real *x, real *y);                                     \
         void (*maximum_rows)(int64_t n, const real *x, real *y);                                   \
+        /* y += (row 0 of x + row 1 + ...), n columns of rows that begin `step` apart */            \
+        void (*accumulate_rows)(int64_t rows, int64_t n, const real *x, int64_t step, real *y);    \
         bool (*finite)(int64_t n, const real *x);                                                  \
         /* Lanes accumulate in `real`, blocks of 4096 in double. max: NaN if any; -inf for n = 0 */\
         double (*sum)(int64_t n, const real *x);                                                   \
@@ -108,6 +113,9 @@ enum { WF_ATTENTION_ROWS = 240, WF_WIDEST = 16 };
          * e % 4 of wf_philox4x32(key, e / 4, stream); threshold 2^32 * (1 - rate). y may be x */  \
         void (*dropout)(int64_t n, const real *x, double scale, uint32_t threshold, uint64_t key,  \
                         uint64_t stream, uint64_t i0, real *y);                                    \
+        /* Counters first, first + 1, ... of wf_philox4x32(key, ., 0): u = word 0 << 32 | word 1,  \
+         * v = word 2 << 32 | word 3 */                                                            \
+        void (*draw)(uint64_t key, uint64_t first, uint64_t u[WF_DRAWN], uint64_t v[WF_DRAWN]);    \
         /* Returns log(sum exp(x)); sum(x) out */                                                  \
         double (*cross_entropy_row)(int64_t n, const real *x, double *sum_logits);                 \
         /* dx[j] = dy * (exp(x[j] - lse) - smoothing / n - (j == label) * (1 - smoothing)) */      \
