@@ -68,22 +68,12 @@ static bool shape_attention(wf_call *c) {
 
 /* ---- heads ----------------------------------------------------------------------------------- */
 
-wf_matrix attention_matrix(const wf_call *c, const wf_view *x, int64_t head) {
-    int64_t H = c->in[IN_Q].shape[1];
-    return (wf_matrix){ wf_at(x, head / H * x->stride[0] + head % H * x->stride[1]), x->stride[2],
+wf_matrix attention_matrix(const wf_view *x, attention_place at) {
+    return (wf_matrix){ wf_at(x, at.batch * x->stride[0] + at.head * x->stride[1]), x->stride[2],
                         x->stride[3] };
 }
 
-static wf_matrix mask_of(const wf_call *c, int64_t head) {
-    const wf_view *mask = &c->in[IN_MASK];
-    wf_view scores = scores_view(c), all = scores;
-    if (mask->ndim < 0) return (wf_matrix){ NULL, 0, 0 };
-    for (int i = 0; i < 4; i++) all.stride[i] = wf_broadcast_stride(mask, &scores, i);
-    all.data = mask->data;
-    return attention_matrix(c, &all, head);
-}
-
-wf_attention_head attention_head(const wf_call *c, int64_t head) {
+wf_attention_head attention_head(const wf_call *c) {
     const attention_attrs *a = c->attrs;
     wf_drop d = wf_drop_of(c, a->dropout, a->site);
     int64_t T = c->in[IN_Q].shape[2], S = c->in[IN_K].shape[2], dk = c->in[IN_Q].shape[3];
@@ -100,13 +90,28 @@ wf_attention_head attention_head(const wf_call *c, int64_t head) {
         .threshold = d.threshold,
         .key = d.key,
         .stream = d.stream,
-        /* weight (b, h, t, s) is element ((b H + h) T + t) S + s, as in wf_dropout on the scores */
-        .element = (uint64_t)(head * T * S),
-        .q = attention_matrix(c, &c->in[IN_Q], head),
-        .k = attention_matrix(c, &c->in[IN_K], head),
-        .v = attention_matrix(c, &c->in[IN_V], head),
-        .mask = mask_of(c, head),
     };
+}
+
+static wf_matrix mask_of(const wf_call *c, attention_place at) {
+    const wf_view *mask = &c->in[IN_MASK];
+    if (mask->ndim < 0) return (wf_matrix){ NULL, 0, 0 };
+    wf_view scores = scores_view(c), all = scores;
+    for (int i = 0; i < 4; i++) all.stride[i] = wf_broadcast_stride(mask, &scores, i);
+    all.data = mask->data;
+    return attention_matrix(&all, at);
+}
+
+attention_place attention_at(const wf_call *c, wf_attention_head *h, int64_t head) {
+    int64_t H = c->in[IN_Q].shape[1];
+    attention_place at = { head / H, head % H };
+    /* weight (b, h, t, s) is element ((b H + h) T + t) S + s, as in wf_dropout on the scores */
+    h->element = (uint64_t)(head * h->queries * h->keys);
+    h->q = attention_matrix(&c->in[IN_Q], at);
+    h->k = attention_matrix(&c->in[IN_K], at);
+    h->v = attention_matrix(&c->in[IN_V], at);
+    h->mask = mask_of(c, at);
+    return at;
 }
 
 enum { TASK_WORK = 1 << 17, PIECE_WORK = 1 << 11 }; /* multiply-adds; what a piece costs anyhow */
@@ -137,11 +142,12 @@ static bool eval_attention(const wf_call *c, int phase, int64_t task, void *scra
     const int64_t *q = c->in[IN_Q].shape;
     int64_t in_head = pieces_of_head(c), piece, end, from, to;
     (void)phase;
+    wf_attention_head h = attention_head(c);
     wf_task_range(q[0] * q[1] * in_head, pieces_of_task(c), task, &piece, &end);
     for (; piece < end; piece++) {
-        wf_attention_head h = attention_head(c, piece / in_head);
-        h.y = attention_matrix(c, &c->out[0], piece / in_head);
-        h.stats = attention_matrix(c, &c->out[1], piece / in_head);
+        attention_place at = attention_at(c, &h, piece / in_head);
+        h.y = attention_matrix(&c->out[0], at);
+        h.stats = attention_matrix(&c->out[1], at);
         wf_task_range(q[2], WF_ATTENTION_ROWS, piece % in_head, &from, &to);
         WF_KERNEL(c->out[0].dtype, attention(&h, from, to, scratch));
     }

@@ -25,10 +25,16 @@ void attention_view(wf_view *v, wf_dtype type, const wf_view *rows, int64_t widt
 /* [B, H, T, 2] */
 void attention_stats_view(wf_view *v, wf_dtype type, const wf_view *q);
 
-/* Operands q, k, v and mask of head b * H + h; the rest is the caller's to add. */
-wf_attention_head attention_head(const wf_call *c, int64_t head);
+/* What all heads have in common. */
+wf_attention_head attention_head(const wf_call *c);
+
+typedef struct attention_place {
+    int64_t batch, head;
+} attention_place;
+/* Brings h to head b * H + h: operands q, k, v and mask; the rest is the caller's to add. */
+attention_place attention_at(const wf_call *c, wf_attention_head *h, int64_t head);
 /* The head's part of an operand or result [B, H, rows, columns]. */
-wf_matrix attention_matrix(const wf_call *c, const wf_view *x, int64_t head);
+wf_matrix attention_matrix(const wf_view *x, attention_place at);
 /* So many pieces of `queries` rows of a head make a task worth its start. */
 int64_t attention_pieces(const wf_call *c, int64_t queries);
 double attention_pairs(const wf_call *c);

@@ -34,15 +34,16 @@ static bool eval_attention_backward(const wf_call *c, int phase, int64_t task, v
     const int64_t *q = c->in[IN_Q].shape;
     int64_t head, end;
     (void)phase;
+    wf_attention_head h = attention_head(c);
     wf_task_range(q[0] * q[1], attention_pieces(c, 2 * q[2]), task, &head, &end);
     for (; head < end; head++) {
-        wf_attention_head h = attention_head(c, head);
-        h.dy = attention_matrix(c, &c->in[IN_DY], head);
-        h.y = attention_matrix(c, &c->in[IN_Y], head);
-        h.stats = attention_matrix(c, &c->in[IN_STATS], head);
-        h.dq = attention_matrix(c, &c->out[IN_Q], head);
-        h.dk = attention_matrix(c, &c->out[IN_K], head);
-        h.dv = attention_matrix(c, &c->out[IN_V], head);
+        attention_place at = attention_at(c, &h, head);
+        h.dy = attention_matrix(&c->in[IN_DY], at);
+        h.y = attention_matrix(&c->in[IN_Y], at);
+        h.stats = attention_matrix(&c->in[IN_STATS], at);
+        h.dq = attention_matrix(&c->out[IN_Q], at);
+        h.dk = attention_matrix(&c->out[IN_K], at);
+        h.dv = attention_matrix(&c->out[IN_V], at);
         WF_KERNEL(c->out[0].dtype, attention_backward(&h, scratch));
     }
     return true;

@@ -3,7 +3,11 @@
  * y = keep ? x / (1 - rate) : 0. Whether element e is kept is a pure function of (seed, step,
  * micro-batch, site, e): its gradient, a decomposition, another number of threads and a resumed run
  * all see the same bits. The site is the module path and a name; two dropouts of one module need
- * names of their own. */
+ * names of their own.
+ *
+ * An element is decided by 16 random bits, so the rate is rounded to a multiple of 2^-16. What is
+ * kept is divided by the share that really is kept, not by the one asked for: the mean of y is then
+ * x exactly. At least one number in 2^16 keeps, however near the rate is to 1. */
 #include <math.h>
 #include <string.h>
 
@@ -26,9 +30,10 @@ uint64_t wf_site(const wf_tensor *x, const char *site) {
 }
 
 wf_drop wf_drop_of(const wf_call *c, double rate, uint64_t site) {
+    double keep = fmax(nearbyint((1 - rate) * 0x1p16), 1); /* of the 2^16 numbers */
     return (wf_drop){
-        .scale = 1 / (1 - rate),
-        .threshold = (uint32_t)fmin((1 - rate) * 0x1p32, UINT32_MAX),
+        .scale = 0x1p16 / keep,
+        .threshold = (uint32_t)keep,
         .key = wf_mix64(wf_mix64(wf_seed(c->graph)) ^ site),
         .stream = wf_mix64(c->step << 32 | c->micro_batch),
     };

@@ -39,9 +39,9 @@ static bool eval_layer_norm(const wf_call *c, int phase, int64_t task, void *scr
     int64_t n = x->shape[x->ndim - 1], from, to;
     (void)phase, (void)scratch;
     wf_row_range(c, task, &from, &to);
-    for (int64_t r = from; r < to; r++)
-        WF_KERNEL(x->dtype, layer_norm_row(n, wf_at(x, r * n), c->in[1].data, c->in[2].data, a->eps,
-                                           wf_at(y, r * n), wf_at(mean, r), wf_at(rstd, r)));
+    WF_KERNEL(x->dtype,
+              layer_norm_rows(to - from, n, wf_at(x, from * n), c->in[1].data, c->in[2].data,
+                              a->eps, wf_at(y, from * n), wf_at(mean, from), wf_at(rstd, from)));
     return true;
 }
 
@@ -107,10 +107,9 @@ static bool eval_layer_norm_backward(const wf_call *c, int phase, int64_t task, 
     int64_t n = x->shape[x->ndim - 1], from, to;
     (void)phase, (void)scratch;
     wf_row_range(c, task, &from, &to);
-    for (int64_t r = from; r < to; r++)
-        WF_KERNEL(x->dtype,
-                  layer_norm_backward_row(n, wf_at(x, r * n), c->in[1].data, wf_get(mean, r),
-                                          wf_get(rstd, r), wf_at(dy, r * n), wf_at(dx, r * n)));
+    WF_KERNEL(x->dtype, layer_norm_backward_rows(to - from, n, wf_at(x, from * n), c->in[1].data,
+                                                 wf_at(mean, from), wf_at(rstd, from),
+                                                 wf_at(dy, from * n), wf_at(dx, from * n)));
     return true;
 }
 
@@ -168,10 +167,9 @@ static void sum_rows_of_block(const wf_call *c, wf_view work, int64_t block) {
     wf_task_range(rows, BLOCK_ROWS, block, &from, &to);
     void *dweight = wf_at(&work, 2 * block * n), *dbias = wf_at(&work, (2 * block + 1) * n);
     memset(dweight, 0, 2 * (size_t)n * wf_dtype_size(x->dtype));
-    for (int64_t r = from; r < to; r++)
-        WF_KERNEL(x->dtype,
-                  layer_norm_weight_row(n, wf_at(x, r * n), wf_get(mean, r), wf_get(rstd, r),
-                                        wf_at(dy, r * n), dweight, dbias));
+    WF_KERNEL(x->dtype,
+              layer_norm_weight_rows(to - from, n, wf_at(x, from * n), wf_at(mean, from),
+                                     wf_at(rstd, from), wf_at(dy, from * n), dweight, dbias));
 }
 
 static void sum_blocks(const wf_call *c, wf_view work, int64_t task) {

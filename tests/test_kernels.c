@@ -1,7 +1,7 @@
 /* tests/test_kernels.c - every kernel of every table that this processor runs, against plain C.
  *
- * References are in long double. kernel_checks.inc and kernel_rows.inc hold the tests; they are
- * read twice, for float and for double. Errors are counted in units in the last place (ulp) of the
+ * References are in long double. kernel_checks.inc, kernel_heads.inc and kernel_rows.inc hold the
+ * tests; they are read twice, for float and for double. Errors are counted in units in the last place (ulp) of the
  * type: WEFT_SHOW_ULPS=1 prints them. */
 #include <check.h>
 #include <float.h>
@@ -127,6 +127,7 @@ static double ulps(long double y, long double truth, double floor, int digits, i
 #define table_at wf_f32_at
 #define real_fma fmaf
 #include "kernel_checks.inc"
+#include "kernel_heads.inc"
 #include "kernel_rows.inc"
 #undef real
 #undef WIDE
@@ -142,6 +143,7 @@ static double ulps(long double y, long double truth, double floor, int digits, i
 #define table_at wf_f64_at
 #define real_fma fma
 #include "kernel_checks.inc"
+#include "kernel_heads.inc"
 #include "kernel_rows.inc"
 
 START_TEST(philox_known_answers) /* Random123's kat_vectors */
@@ -193,5 +195,7 @@ Suite *kernels_suite(void) {
     suite_add_tcase(suite, checks_f64());
     suite_add_tcase(suite, row_checks_f32());
     suite_add_tcase(suite, row_checks_f64());
+    suite_add_tcase(suite, attention_checks_f32());
+    suite_add_tcase(suite, attention_checks_f64());
     return suite;
 }

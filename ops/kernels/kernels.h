@@ -49,7 +49,8 @@ typedef struct wf_matrix {
  * v_width wide. Results have col 1. stats [queries, 2]: largest score and 1 / sum of exponentials,
  * which attention writes and attention_backward reads. mask [queries, keys], data NULL for none:
  * tested against 0, or added if additive; its col is 0 or 1. Causal as wf_attention. Weight (t, s)
- * is kept where word element + t * keys + s of the stream is below the threshold, as in dropout. */
+ * is kept where half-word element + t * keys + s of the stream is below the threshold, as in
+ * dropout. */
 typedef struct wf_attention_head {
     int64_t queries, keys, k_width, v_width;
     double scale, keep_scale;
@@ -100,17 +101,20 @@ enum { WF_DRAWN = 256 };
         double (*log_softmax_row)(int64_t n, const real *x, real *y);                              \
         /* dx = dy - exp(y) * sum(dy) */                                                           \
         void (*log_softmax_backward_row)(int64_t n, const real *y, const real *dy, real *dx);      \
-        /* y = (x - mean) * rstd * weight + bias (either NULL); biased variance, two passes */     \
-        void (*layer_norm_row)(int64_t n, const real *x, const real *weight, const real *bias,     \
-                               double eps, real *y, real *mean, real *rstd);                       \
-        /* dx of one row; w NULL: ones */                                                          \
-        void (*layer_norm_backward_row)(int64_t n, const real *x, const real *w, real mean,        \
-                                        real rstd, const real *dy, real *dx);                      \
-        /* dw += dy * (x - mean) * rstd;  db += dy */                                              \
-        void (*layer_norm_weight_row)(int64_t n, const real *x, real mean, real rstd,              \
-                                      const real *dy, real *dw, real *db);                         \
-        /* y[i] = word i0 + i of the Philox stream < threshold ? x[i] * scale : 0. Word e is lane  \
-         * e % 4 of wf_philox4x32(key, e / 4, stream); threshold 2^32 * (1 - rate). y may be x */  \
+        /* Rows that follow each other: y = (x - mean) * rstd * weight + bias (either NULL), biased\
+         * variance, two passes */                                                                 \
+        void (*layer_norm_rows)(int64_t rows, int64_t n, const real *x, const real *weight,        \
+                                const real *bias, double eps, real *y, real *mean, real *rstd);    \
+        /* dx of such rows; w NULL: ones */                                                        \
+        void (*layer_norm_backward_rows)(int64_t rows, int64_t n, const real *x, const real *w,    \
+                                         const real *mean, const real *rstd, const real *dy,       \
+                                         real *dx);                                                \
+        /* dw += sum(dy * (x - mean) * rstd);  db += sum(dy), row by row */                        \
+        void (*layer_norm_weight_rows)(int64_t rows, int64_t n, const real *x, const real *mean,   \
+                                       const real *rstd, const real *dy, real *dw, real *db);      \
+        /* y[i] = half i0 + i of the Philox stream < threshold ? x[i] * scale : 0. Half e is 16    \
+         * bits, the low ones if e is even, of word e / 2 % 4 of wf_philox4x32(key, e / 8, stream);\
+         * threshold 2^16 * (1 - rate). y may be x */                                              \
         void (*dropout)(int64_t n, const real *x, double scale, uint32_t threshold, uint64_t key,  \
                         uint64_t stream, uint64_t i0, real *y);                                    \
         /* Counters first, first + 1, ... of wf_philox4x32(key, ., 0): u = word 0 << 32 | word 1,  \
