@@ -102,7 +102,7 @@ WF_API wf_plan *wf_transformer_encode_plan(wf_transformer *m, wf_pool *pool);
 /* Feeds what encode fetched, and tgt [B,n]; runs with a state; fetches logits. */
 WF_API wf_plan *wf_transformer_decode_plan(wf_transformer *m, wf_pool *pool);
 
-/* ---- decoding: decode.h says which file does what --------------------------------------------- */
+/* ---- decoding: decode.c, search.c, beam.c, sample.c, score.c ------------------------------ */
 
 /* Plans for encoding, decoding and scoring, and a state, reused from batch to batch. One call at a
  * time. Sentences come as src [b,s], right-padded, and src_length [b], each from 1 to s. What is
