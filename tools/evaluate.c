@@ -1,22 +1,22 @@
-/* tools/evaluate.c - loss, token accuracy and exact match on unseen sequences. See evaluate.h. */
+/* tools/evaluate.c - loss, token accuracy, exact match and metrics of text on unseen sequences.
+ * See evaluate.h. */
 #include "evaluate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 50 }; /* sequences at a time */
+enum { ROWS = 50, MESSAGE = 256 }; /* sequences of a task at a time */
 
-bool evaluator_new(evaluator *e, wf_transformer *m, wf_pool *pool, int64_t max_len, char *message) {
-    *e = (evaluator){ .model = m };
+bool evaluator_new(evaluator *e, wf_transformer *m, wf_pool *pool, material *what, char *message) {
+    *e = (evaluator){ .model = m, .material = what };
     e->decoder = wf_decoder_new(m, pool, message);
     if (!e->decoder) return false;
     e->plan = wf_transformer_eval_plan(m, pool);
-    e->out = calloc(ROWS * (size_t)(max_len + 1), sizeof *e->out);
-    e->out_length = calloc(ROWS, sizeof *e->out_length);
-    if (batch_new(&e->batch, ROWS, max_len) && e->out && e->out_length && wf_plan_ok(e->plan))
-        return true;
-    snprintf(message, 256, "%s", wf_plan_ok(e->plan) ? "out of memory" : wf_plan_error(e->plan));
+    int64_t longest = what->text ? 1 : what->numbers.max_len; /* of text: it grows */
+    if (batch_new(&e->batch, ROWS, longest) && wf_plan_ok(e->plan)) return true;
+    snprintf(message, MESSAGE, "%s",
+             wf_plan_ok(e->plan) ? "out of memory" : wf_plan_error(e->plan));
     return false;
 }
 
@@ -24,70 +24,113 @@ void evaluator_free(evaluator *e) {
     wf_decoder_free(e->decoder);
     wf_plan_free(e->plan);
     batch_free(&e->batch);
-    free(e->out);
-    free(e->out_length);
     *e = (evaluator){ 0 };
 }
 
 /* The loss of one batch, with the right targets fed. */
-static bool add_loss(evaluator *e, evaluation *v) {
+static bool add_loss(evaluator *e, evaluation *v, char *message) {
     const wf_transformer *m = e->model;
     const batch *b = &e->batch;
     float nll, count, correct;
     bool ok = batch_feed(b, e->plan, m) && wf_run(e->plan) &&
               wf_fetch(e->plan, m->loss.nll, &nll) && wf_fetch(e->plan, m->loss.count, &count) &&
               wf_fetch(e->plan, m->correct, &correct);
-    if (ok) v->nll += nll, v->tokens += count, v->correct += correct;
+    if (ok)
+        v->nll += nll, v->tokens += count, v->correct += correct;
+    else
+        snprintf(message, MESSAGE, "%s", wf_plan_error(e->plan));
     return ok;
 }
 
-static void print_tokens(FILE *out, const int32_t *tokens, int64_t n) {
-    for (int64_t i = 0; i < n; i++) fprintf(out, "%s%d", i ? " " : "", (int)tokens[i]);
-}
-
-static char *sample_text(const batch *b, int64_t row, const int32_t *out, int64_t n) {
+static char *sample_text(const char *source, const char *reference, const char *output) {
     char *text = NULL;
     size_t size;
     FILE *stream = open_memstream(&text, &size);
     if (!stream) return NULL;
-    print_tokens(stream, b->src + row * b->S, b->src_length[row]);
-    fputs(" | ", stream);
-    print_tokens(stream, b->answer + row * b->S, b->src_length[row]);
-    fputs(" | ", stream);
-    print_tokens(stream, out, n);
-    fclose(stream);
-    return text;
+    fprintf(stream, "%s | %s | %s", source ? source : "", reference ? reference : "",
+            output ? output : "");
+    return fclose(stream) == 0 ? text : NULL;
 }
 
-/* What the model generates for one batch; out_length counts up to S + 1, so that one too many
- * shows. */
-static bool add_exact(evaluator *e, int64_t first, evaluation *v) {
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static void compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypothesis *h,
+                        evaluation *v) {
     const batch *b = &e->batch;
-    int64_t width = b->S + 1;
-    if (!wf_decode_greedy(e->decoder, (int)b->B, (int)b->S, b->src, b->src_length, (int)width,
-                          e->out, e->out_length))
-        return false;
-    for (int64_t i = 0; i < b->B; i++) {
-        const int32_t *out = e->out + i * width;
-        int64_t n = b->src_length[i];
-        v->exact += e->out_length[i] == n &&
-                    memcmp(out, b->answer + i * b->S, (size_t)n * sizeof *out) == 0;
-        v->sequences++;
-        if (first + i < SAMPLES) v->samples[first + i] = sample_text(b, i, out, e->out_length[i]);
+    const int32_t *answer = b->answer + row * (b->T - 1);
+    int64_t n = b->answer_length[row];
+    v->exact += h->length == n && memcmp(h->tokens, answer, (size_t)n * sizeof *answer) == 0;
+    v->sequences++;
+    if (number >= SAMPLES) return;
+    char *source = material_line(e->material, 0, b->src + row * b->S, b->src_length[row]);
+    char *reference = material_line(e->material, 1, answer, n);
+    char *output = material_line(e->material, 1, h->tokens, h->length);
+    v->samples[number] = sample_text(source, reference, output);
+    free(source), free(reference), free(output);
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static bool score_line(evaluator *e, const held *h, int64_t pair, const wf_hypothesis *best,
+                       metrics *scores, evaluation *v) {
+    char *output = material_line(e->material, 1, best->tokens, best->length);
+    const char *reference = h->reference[pair];
+    bool ok = output && metrics_add(scores, output, strlen(output), reference, strlen(reference));
+    if (ok) v->exact += strcmp(output, reference) == 0, v->sequences++;
+    if (pair < SAMPLES) v->samples[pair] = sample_text(h->source[pair], reference, output);
+    free(output);
+    return ok;
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+/* What the model generates for the batch; a token more than the answer has may come, so that one
+ * too many shows. */
+static bool generate(evaluator *e, wf_decoded *results, char *message) {
+    const batch *b = &e->batch;
+    wf_decode_options o = wf_decode_defaults();
+    if (!e->material->text) o.max_len_b = 1;
+    if (wf_decode(e->decoder, (int)b->B, (int)b->S, b->src, b->src_length, NULL, &o, results))
+        return true;
+    return snprintf(message, MESSAGE, "%s", wf_decoder_error(e->decoder)), false;
+}
+
+static bool evaluate_numbers(evaluator *e, task_stream stream, int64_t n, evaluation *v,
+                             char *message) {
+    wf_decoded results[ROWS];
+    for (int64_t first = 0; first < n; first += ROWS) {
+        batch_fill(&e->batch, &e->material->numbers, stream, (uint64_t)first,
+                   n - first < ROWS ? n - first : ROWS);
+        if (!add_loss(e, v, message) || !generate(e, results, message)) return false;
+        for (int64_t i = 0; i < e->batch.B; i++) compare_row(e, i, first + i, results[i].best, v);
+        wf_decoded_free(results, (int)e->batch.B);
     }
     return true;
 }
 
-bool evaluate(evaluator *e, const task *t, task_stream stream, int64_t n, evaluation *out,
-              char *message) {
-    *out = (evaluation){ 0 };
-    for (int64_t first = 0; first < n; first += ROWS) {
-        batch_fill(&e->batch, t, stream, (uint64_t)first, n - first < ROWS ? n - first : ROWS);
-        if (!add_loss(e, out)) return snprintf(message, 256, "%s", wf_plan_error(e->plan)), false;
-        if (!add_exact(e, first, out))
-            return snprintf(message, 256, "%s", wf_decoder_error(e->decoder)), false;
+static bool evaluate_text(evaluator *e, const held *h, evaluation *v, char *message) {
+    metrics *scores = metrics_new();
+    wf_decoded *results = calloc((size_t)h->order.limits.sentences, sizeof *results);
+    bool ok = scores && results;
+    if (!ok) snprintf(message, MESSAGE, "out of memory");
+    for (int64_t k = 0; k < h->order.n && ok; k++) {
+        ok = batches_fill(&h->order, k, e->material->ids, &e->batch);
+        if (!ok) snprintf(message, MESSAGE, "out of memory");
+        ok = ok && add_loss(e, v, message) && generate(e, results, message);
+        for (int64_t i = 0; i < e->batch.B && ok; i++)
+            ok = score_line(e, h, batches_pair(&h->order, k, i), results[i].best, scores, v);
+        if (ok) wf_decoded_free(results, (int)e->batch.B);
     }
-    return true;
+    if (scores) v->text = *metrics_sums(scores);
+    metrics_free(scores), free(results);
+    return ok;
+}
+
+bool evaluate(evaluator *e, task_stream stream, int64_t n, evaluation *out, char *message) {
+    material *m = e->material;
+    *out = (evaluation){ 0 };
+    if (!m->text) return evaluate_numbers(e, stream, n, out, message);
+    return evaluate_text(e, stream == STREAM_TEST ? &m->test : &m->valid, out, message);
 }
 
 void evaluation_free(evaluation *v) {

@@ -113,39 +113,46 @@ void event_send(report *r) {
 
 /* ---- progress ------------------------------------------------------------------------------ */
 
-static void heading(report *r) {
+static void heading(report *r, const progress *p) {
     if (r->titled) return;
     r->titled = true;
-    say(r, "%*s %10s %10s %8s %10s %9s %9s %8s %8s", 15, "step        ", "loss/token", "perplexity",
-        "accuracy", "tokens/s", "gradient", "rate", "elapsed", "left");
+    say(r, "%s%*s %10s %10s %8s %10s %9s %9s %8s %8s", p->epoch ? " epoch " : "", 15,
+        "step        ", "loss/token", "perplexity", "accuracy", "tokens/s", "gradient", "rate",
+        "elapsed", "left");
 }
 
 /* What a line of training and one of validation have in common. */
 static const char *beginning(const progress *p, char text[80]) {
-    snprintf(text, 80, "%7lld/%-7lld %10.4g %10.5g %6.1f %%", (long long)p->step,
-             (long long)p->total, p->loss, exp(p->nll), 100 * p->accuracy);
+    if (p->epoch)
+        snprintf(text, 80, "%6.2f %7lld/%-7lld %10.4g %10.5g %6.1f %%", p->epoch,
+                 (long long)p->step, (long long)p->total, p->loss, exp(p->nll), 100 * p->accuracy);
+    else
+        snprintf(text, 80, "%7lld/%-7lld %10.4g %10.5g %6.1f %%", (long long)p->step,
+                 (long long)p->total, p->loss, exp(p->nll), 100 * p->accuracy);
     return text;
 }
 
 static void print_step(report *r, const progress *p) {
     char text[80], speed[OPTION_TEXT_SIZE], elapsed[OPTION_TEXT_SIZE], left[OPTION_TEXT_SIZE];
-    heading(r);
+    heading(r, p);
     say(r, "%s %10s %9.3g %9.3g %8s %8s", beginning(p, text),
         thousands(p->tokens_per_second, speed), p->norm, p->rate, duration(p->elapsed, elapsed),
         duration(p->remaining, left));
 }
 
-void report_valid(report *r, const progress *p, int64_t exact, int64_t sequences) {
+void report_valid(report *r, const progress *p, int64_t exact, int64_t sequences,
+                  const char *scores) {
     char text[80];
-    heading(r);
-    say(r, "%s  on unseen ones: exact match %lld/%lld", beginning(p, text), (long long)exact,
-        (long long)sequences);
+    heading(r, p);
+    say(r, "%s  on unseen ones: exact match %lld/%lld%s", beginning(p, text), (long long)exact,
+        (long long)sequences, scores);
 }
 
 void report_step(report *r, const progress *p) {
     if (!r->bar) print_step(r, p);
     FILE *e = event(r, "step");
     json_int(e, "step", p->step);
+    if (p->epoch) json_real(e, "epoch", p->epoch);
     json_real(e, "loss", p->loss);
     json_real(e, "perplexity", exp(p->nll));
     json_real(e, "accuracy", p->accuracy);

@@ -12,6 +12,7 @@
 
 typedef struct progress {
     int64_t step, total;
+    double epoch;             /* of text: how often it was seen; else 0 */
     double loss;              /* per token, smoothed if labels are: what is trained */
     double nll;               /* per token, unsmoothed: what perplexity comes from */
     double accuracy;          /* of tokens, 0..1 */
@@ -44,7 +45,8 @@ FILE *event(report *r, const char *name);
 void event_send(report *r);
 
 void report_step(report *r, const progress *p); /* a line, or nothing under a bar; and an event */
-void report_valid(report *r, const progress *p, int64_t exact, int64_t sequences);
+void report_valid(report *r, const progress *p, int64_t exact, int64_t sequences,
+                  const char *scores);
 void report_bar(report *r, const progress *p);
 void report_profile(report *r, wf_plan *plan); /* where the time went, by op; and events */
 

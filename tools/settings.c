@@ -1,7 +1,7 @@
 /* tools/settings.c - what `train` can be told. See settings.h.
  *
- * The defaults are a recipe that works: a peak rate of 3e-3 after 200 steps of warm-up, linear
- * decay, clipping at 1, no dropout. */
+ * The defaults are recipes that work. For tasks: a peak rate of 3e-3 after 200 steps of warm-up,
+ * linear decay, clipping at 1, no dropout; complete_text has what is other for text. */
 #include "settings.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ settings set = {
     .optimizer = WF_ADAM, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9,
     .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 1,
     .lr = 3e-3, .schedule = WF_LINEAR_DECAY, .warmup = 200,
-    .batch_size = 32, .seed = 1,
+    .batch_size = 32, .seed = 1, .min_freq = 1,
     .log_every = 100, .valid_every = 500, .valid_size = 1000, .save_every = 500,
 };
 /* clang-format on */
@@ -25,10 +25,32 @@ settings set = {
 
 static option rows[] = {
     GROUP("What to learn"),
-    CHOICE("task", set.task, TASK_WORDS, "sequences of tokens 1..19, made as they are needed",
-           STORED),
-    COUNT("min-len", set.min_len, 2, TASK_MAX_LEN, "tokens in the shortest sequence", STORED),
-    COUNT("max-len", set.max_len, 2, TASK_MAX_LEN, "tokens in the longest", STORED),
+    CHOICE("task", set.task, LEARN_WORDS,
+           "sequences of tokens 1..19, sums or dates as text, made as they are needed; or text "
+           "from files",
+           .fallback = "text, if there is --train", STORED),
+    COUNT("min-len", set.min_len, 2, TASK_MAX_LEN, "tokens in the shortest sequence of a task",
+          STORED),
+    COUNT("max-len", set.max_len, 2, 16384,
+          "tokens in the longest; pairs of text with more are left out",
+          .fallback = "12; for text 256", STORED),
+
+    GROUP("Text"),
+    NAME("train", set.train, "pairs to learn from: source<TAB>target on each line"),
+    NAME("train-src", set.train_src, "or the sources alone, one a line"),
+    NAME("train-tgt", set.train_tgt, "and the targets, line by line"),
+    NAME("valid", set.valid, "pairs to validate with, never learned from"),
+    NAME("valid-src", set.valid_src, "or their sources alone"),
+    NAME("valid-tgt", set.valid_tgt, "and their targets"),
+    CHOICE("tokenizer", set.tokenizer, "word|char|bpe", "what a line is cut into",
+           .fallback = "bpe; char for tasks", STORED),
+    COUNT("vocab-size", set.vocab_size, 0, 1 << 20, "ids at most, of each side or shared",
+          .fallback = "8000 for bpe, else all", STORED),
+    COUNT("min-freq", set.min_freq, 1, 1e9,
+          "rarer words or characters are unknown; rarer pairs "
+          "of bpe stay apart",
+          .fallback = "1; 2 for bpe", STORED),
+    FLAG("share-vocab", set.share_vocab, "one vocabulary for source and target"),
 
     GROUP("Model"),
     CHOICE("preset", set.preset, "tiny|small|base", "sizes to start from: width 64, 256 or 512"),
@@ -73,10 +95,19 @@ static option rows[] = {
          STORED),
 
     GROUP("Steps"),
-    COUNT("batch-size", set.batch_size, 1, 65536, "sequences in a step", STORED),
+    COUNT("batch-size", set.batch_size, 0, 65536,
+          "sequences in a step; of text at most; 0: as many as --max-tokens allows",
+          .fallback = "32; for text 0", STORED),
+    COUNT("max-tokens", set.max_tokens, 0, 1e9,
+          "of text: tokens of source and target in a batch, padding included", .fallback = "8192",
+          STORED),
     COUNT("seed", set.seed, 0, 9007199254740991, "of parameters, data and dropout", STORED),
     COUNT("max-steps", set.max_steps, 1, 1e12, "stop after this step",
-          .fallback = "enough for the task"),
+          .fallback = "enough for the task; for text, --epochs"),
+    COUNT("epochs", set.epochs, 1, 1e6, "stop after so many passes over the text",
+          .fallback = "20"),
+    COUNT("patience", set.patience, 0, 1e6,
+          "stop after so many validations without a lower loss; 0: never"),
     REAL("max-time", set.max_time, 0.001, 1e9, "stop after so many seconds", .fallback = "none"),
     COUNT("threads", set.threads, 1, 256, "the result does not depend on it",
           .fallback = "processors, at most 8"),
@@ -85,10 +116,14 @@ static option rows[] = {
     NAME("model", set.model, "the model and all that a resume needs, in one safetensors file",
          .letter = 'o'),
     FLAG("resume", set.resume, "go on from the model file; settings come from there"),
-    COUNT("save-every", set.save_every, 0, 1e12, "steps between saves; 0: at the end only"),
-    COUNT("valid-every", set.valid_every, 0, 1e12, "steps between validations; 0: at the end only"),
+    COUNT("save-every", set.save_every, 0, 1e12, "steps between saves; 0: at the end only",
+          .fallback = "500; for text, every epoch"),
+    COUNT("valid-every", set.valid_every, 0, 1e12, "steps between validations; 0: at the end only",
+          .fallback = "500; for text, every epoch"),
     COUNT("valid-size", set.valid_size, 0, 1e6,
-          "unseen sequences in a validation, and in the test at the end; 0: neither is made"),
+          "unseen sequences of a task in a validation, and in the test at the end; 0: neither is "
+          "made"),
+    FLAG("dry-run", set.dry_run, "say what it would take, and stop before the first step"),
     COUNT("log-every", set.log_every, 1, 1e12, "steps between lines"),
     NAME("log", set.log, "write events as JSON, one object a line"),
     FLAG("json", set.json, "the same on stdout, in place of the result as text"),
@@ -104,6 +139,8 @@ program train_program = {
                 "  train --task sort --seed 7 --max-len 20 --max-steps 4000 -o sort.safetensors "
                 "--curve loss.svg\n"
                 "  train --resume -o sort.safetensors --max-steps 6000\n"
+                "  train --train pairs.tsv --valid held-back.tsv -o translator.safetensors\n"
+                "  train --task date -o date.safetensors\n"
                 "  train --task reverse --preset small --dropout 0.1 --optimizer adamw --lr 1e-3 "
                 "--log log.jsonl\n",
     .options = rows,
@@ -122,8 +159,17 @@ const char *setting_in_file(const wf_file *f, const char *name) {
     return wf_file_meta(f, key);
 }
 
-void settings_to_meta(int64_t step, settings_meta *meta) {
+static void data_mark(const material *m, char mark[OPTION_TEXT_SIZE]) {
+    snprintf(mark, OPTION_TEXT_SIZE, "%016llx", (unsigned long long)material_hash(m));
+}
+
+void settings_to_meta(int64_t step, const material *m, settings_meta *meta) {
     meta->n = 0;
+    if (m->text) {
+        setting_key("data", meta->keys[0]);
+        data_mark(m, meta->values[0]);
+        meta->pairs[meta->n++] = (wf_meta){ meta->keys[0], meta->values[0] };
+    }
     option steps = { .name = "step", .kind = OPTION_COUNT, .value = &step };
     for (int i = -1; i < train_program.n; i++) {
         const option *o = i < 0 ? &steps : &rows[i];
@@ -133,6 +179,16 @@ void settings_to_meta(int64_t step, settings_meta *meta) {
         meta->pairs[meta->n] = (wf_meta){ meta->keys[meta->n], meta->values[meta->n] };
         meta->n++;
     }
+}
+
+void settings_check_data(const wf_file *f, const material *m) {
+    char mark[OPTION_TEXT_SIZE];
+    const char *stored = setting_in_file(f, "data");
+    if (!m->text) return;
+    data_mark(m, mark);
+    if (stored && strcmp(stored, mark) == 0) return;
+    fail(&train_program,
+         "%s was trained on other pairs than these: give it the same files as before", set.model);
 }
 
 /* A setting of the file is the setting; one on the command line must be equal to it. */
@@ -183,34 +239,121 @@ static void complete_sizes(void) {
 }
 
 /* Steps after which a thousand unseen sequences come out right with a margin, for every seed
- * tried. */
-static int64_t recipe_steps(void) {
+ * tried; of text, what the epochs take. */
+static int64_t recipe_steps(int64_t updates) {
     static const int64_t steps[] = {
-        [TASK_COPY] = 2000, [TASK_REVERSE] = 2000, [TASK_SORT] = 2500
+        [LEARN_COPY] = 2000, [LEARN_REVERSE] = 2000, [LEARN_SORT] = 2500
     };
-    return steps[set.task];
+    return updates ? set.epochs * updates : steps[set.task];
 }
 
 static bool has_horizon(void) {
     return set.schedule == WF_LINEAR_DECAY || set.schedule == WF_COSINE;
 }
 
-static void complete_steps(void) {
-    if (!set.max_steps) set.max_steps = set.resume ? set.lr_steps : recipe_steps();
-    if (!set.lr_steps)
-        set.lr_steps = set.max_steps > recipe_steps() ? set.max_steps : recipe_steps();
+void settings_complete_steps(int64_t updates) {
+    const program *p = &train_program;
+    int64_t recipe = recipe_steps(updates);
+    if (updates && !option_seen(p, "valid-every")) set.valid_every = updates;
+    if (updates && !option_seen(p, "save-every")) set.save_every = updates;
+    if (!set.max_steps) set.max_steps = set.resume && !set.epochs ? set.lr_steps : recipe;
+    if (!set.lr_steps) set.lr_steps = set.max_steps > recipe ? set.max_steps : recipe;
     if (has_horizon() && set.max_steps > set.lr_steps)
-        usage_error(&train_program,
-                    "--max-steps %lld is beyond --lr-steps %lld, where the rate ends at 0",
+        usage_error(p, "--max-steps %lld is beyond --lr-steps %lld, where the rate ends at 0",
                     (long long)set.max_steps, (long long)set.lr_steps);
     if (has_horizon() && set.warmup >= set.lr_steps)
-        usage_error(&train_program, "--warmup %lld leaves nothing before --lr-steps %lld",
-                    (long long)set.warmup, (long long)set.lr_steps);
-    if (!set.threads) {
-        long processors = sysconf(_SC_NPROCESSORS_ONLN);
-        set.threads = processors < 1 ? 1 : processors > 8 ? 8 : processors;
-    }
+        usage_error(p, "--warmup %lld leaves nothing before --lr-steps %lld", (long long)set.warmup,
+                    (long long)set.lr_steps);
 }
+
+static void complete_threads(void) {
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    if (!set.threads) set.threads = processors < 1 ? 1 : processors > 8 ? 8 : processors;
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+bool settings_text(void) {
+    return set.task >= LEARN_ADD;
+}
+
+static bool from_files(void) {
+    return set.task == LEARN_TEXT;
+}
+
+static void one_way(const char *both, const char *const *path, const char *src, const char *tgt) {
+    if (path[0] && (path[1] || path[2]))
+        usage_error(&train_program, "--%s holds both sides: --%s and --%s are not wanted", both,
+                    src, tgt);
+    if (!path[1] != !path[2]) usage_error(&train_program, "--%s and --%s go together", src, tgt);
+}
+
+static void check_files(void) {
+    const program *p = &train_program;
+    one_way("train", (const char *[]){ set.train, set.train_src, set.train_tgt }, "train-src",
+            "train-tgt");
+    one_way("valid", (const char *[]){ set.valid, set.valid_src, set.valid_tgt }, "valid-src",
+            "valid-tgt");
+    bool given = set.train || set.train_src;
+    if (set.task < 0 && given) set.task = LEARN_TEXT;
+    if (from_files() && !given)
+        usage_error(p, "say which text: --train FILE.tsv, or --train-src and --train-tgt");
+    static const char *const files[] = { "train", "train-src", "train-tgt",
+                                         "valid", "valid-src", "valid-tgt" };
+    for (int i = 0; i < 6; i++)
+        option_no_effect(p, files[i], !from_files(), "the task makes its own pairs");
+}
+
+/* What nobody asked for otherwise. */
+static void choose(const char *name, int64_t *setting, int64_t value) {
+    if (!option_seen(&train_program, name)) *setting = value;
+}
+
+static void choose_real(const char *name, double *setting, double value) {
+    if (!option_seen(&train_program, name)) *setting = value;
+}
+
+static void choose_word(const char *name, int *setting, int value) {
+    if (!option_seen(&train_program, name)) *setting = value;
+}
+
+static void complete_text(void) {
+    bool files = from_files();
+    choose_word("tokenizer", &set.tokenizer, files ? WF_BPE : WF_CHARACTERS);
+    choose("vocab-size", &set.vocab_size, set.tokenizer == WF_BPE ? 8000 : 0);
+    choose("min-freq", &set.min_freq, set.tokenizer == WF_BPE ? 2 : 1);
+    choose("max-len", &set.max_len, 256);
+    choose("max-tokens", &set.max_tokens, 8192);
+    choose("batch-size", &set.batch_size, 0);
+    if (!files) return;
+    choose_word("preset", &set.preset, 1);
+    choose_word("lr-schedule", &set.schedule, WF_LINEAR_DECAY);
+    choose_real("dropout", &set.dropout, 0.1);
+    choose_real("label-smoothing", &set.label_smoothing, 0.1);
+    choose_real("lr", &set.lr, 1e-3);
+    choose("warmup", &set.warmup, 500);
+}
+
+material_options settings_material(void) {
+    wf_tokenizer_options tokens = wf_tokenizer_defaults((wf_token_kind)set.tokenizer);
+    tokens.vocab_size = set.vocab_size, tokens.min_freq = set.min_freq;
+    return (material_options){
+        .text_task = from_files() ? -1 : set.task - LEARN_ADD,
+        .train = { set.train ? set.train : set.train_src, set.train_tgt },
+        .valid = { set.valid ? set.valid : set.valid_src, set.valid_tgt },
+        .valid_size = set.valid_size,
+        .tokens = tokens,
+        .shared = set.share_vocab,
+        .max_tokens = set.max_len,
+        .batches = { .sentences = set.batch_size,
+                     .tokens = set.max_tokens,
+                     .accum = 1,
+                     .shuffle = true,
+                     .seed = (uint64_t)set.seed },
+    };
+}
+
+/* ---- what contradicts itself --------------------------------------------------------------- */
 
 static void refuse_idle_options(void) {
     const program *p = &train_program;
@@ -226,24 +369,43 @@ static void refuse_idle_options(void) {
     option_no_effect(p, "save-every", !set.model, "without -o nothing is saved");
     option_no_effect(p, "log-every", !reports, "--quiet without --log or --json reports nothing");
     option_no_effect(p, "profile", set.quiet && !set.log && !set.json, "--quiet says nothing");
+    static const char *const of_text[] = { "tokenizer",   "vocab-size", "min-freq",
+                                           "share-vocab", "max-tokens", "epochs" };
+    for (size_t i = 0; i < sizeof of_text / sizeof *of_text; i++)
+        option_no_effect(p, of_text[i], !settings_text(), "it is for text");
+    option_no_effect(p, "min-len", settings_text(), "text has lines of any length");
+    option_no_effect(p, "valid-size", from_files(), "all pairs of --valid are used");
+    option_no_effect(p, "epochs", option_seen(p, "max-steps"), "--max-steps says when to stop");
 }
 
 void settings_complete(const wf_file *f) {
+    const program *p = &train_program;
     if (f) settings_from_file(f);
-    if (set.task < 0) usage_error(&train_program, "say what to learn: --task %s", TASK_WORDS);
-    if (set.min_len > set.max_len)
-        usage_error(&train_program, "--min-len %lld is more than --max-len %lld",
-                    (long long)set.min_len, (long long)set.max_len);
+    check_files();
+    if (set.task < 0)
+        usage_error(p, "say what to learn: --task %s, or --train FILE.tsv", LEARN_WORDS);
     refuse_idle_options();
+    if (settings_text() && !f) complete_text();
+    if (!settings_text() && set.max_len > TASK_MAX_LEN)
+        usage_error(p, "--max-len %lld: a task has at most %d tokens", (long long)set.max_len,
+                    TASK_MAX_LEN);
+    if (!settings_text() && set.min_len > set.max_len)
+        usage_error(p, "--min-len %lld is more than --max-len %lld", (long long)set.min_len,
+                    (long long)set.max_len);
+    if (settings_text() && !set.batch_size && !set.max_tokens)
+        usage_error(p, "--batch-size 0 and --max-tokens 0: one of them must limit a batch");
+    if (!settings_text() && !set.batch_size)
+        usage_error(p, "--batch-size 0: a task has at least one sequence in a step");
+    if (settings_text() && !set.epochs && !set.resume) set.epochs = 20;
     complete_sizes();
-    complete_steps();
+    complete_threads();
 }
 
 /* ---- what the settings mean ---------------------------------------------------------------- */
 
-wf_transformer_config settings_model(void) {
+wf_transformer_config settings_model(const material *m) {
     wf_transformer_config c = wf_transformer_defaults();
-    c.src_vocab = c.tgt_vocab = TASK_VOCAB;
+    c.src_vocab = material_vocab(m, 0), c.tgt_vocab = material_vocab(m, 1);
     c.max_len = set.max_len < 64 ? 64 : set.max_len + 1; /* the start token takes a place */
     c.d_model = set.d_model, c.num_heads = set.heads, c.dim_feedforward = set.d_ff;
     c.encoder_layers = set.enc_layers, c.decoder_layers = set.dec_layers;
@@ -251,7 +413,8 @@ wf_transformer_config settings_model(void) {
     c.positions = (wf_positions)set.positions;
     c.tie = (wf_tie)set.tie;
     c.norm_first = c.encoder_norm = c.decoder_norm = set.norm == 0;
-    c.pad_id = -1, c.start_id = TASK_START, c.end_id = TASK_END;
+    c.pad_id = -1; /* lengths say what is padding */
+    c.start_id = m->text ? WF_START_ID : TASK_START, c.end_id = m->text ? WF_END_ID : TASK_END;
     return c;
 }
 

@@ -7,7 +7,11 @@
 
 #include "../models/transformer.h"
 #include "options.h"
-#include "tasks.h"
+#include "material.h"
+
+/* What there is to learn: the task_kinds, the text_task_kinds, files. */
+#define LEARN_WORDS TASK_WORDS "|add|date|text"
+enum { LEARN_COPY, LEARN_REVERSE, LEARN_SORT, LEARN_ADD, LEARN_DATE, LEARN_TEXT };
 
 typedef struct settings {
     int task, preset, norm, positions, activation, tie, optimizer, schedule;
@@ -16,8 +20,12 @@ typedef struct settings {
     double lr, beta1, beta2, eps, momentum, weight_decay, max_time;
     int64_t warmup, lr_steps, batch_size, max_steps, seed, threads;
     int64_t log_every, valid_every, valid_size, save_every;
+    const char *train, *train_src, *train_tgt, *valid, *valid_src, *valid_tgt;
+    int tokenizer;
+    int64_t vocab_size, min_freq, max_tokens, accum, epochs, patience;
+    bool share_vocab;
     const char *model, *log, *curve;
-    bool resume, quiet, json, profile;
+    bool resume, quiet, json, profile, dry_run;
 } settings;
 
 extern settings set;
@@ -26,20 +34,27 @@ extern program train_program;
 /* Fill in what was not given, and refuse what contradicts itself. `f`: the checkpoint of a resume,
  * or NULL. */
 void settings_complete(const wf_file *f);
+/* The rest, when it is known how many updates an epoch has (0: there are none). */
+void settings_complete_steps(int64_t updates);
 
-wf_transformer_config settings_model(void);
+bool settings_text(void); /* it is text that is to be learned, from files or made up */
+material_options settings_material(void);
+wf_transformer_config settings_model(const material *m);
 wf_training_config settings_training(void);
 wf_schedule settings_schedule(void);
 task settings_task(void);
 
 /* The settings and the step as metadata of the checkpoint. */
-enum { SETTINGS_META = 48 };
+enum { SETTINGS_META = 64 };
 typedef struct settings_meta {
     wf_meta pairs[SETTINGS_META];
     char keys[SETTINGS_META][OPTION_TEXT_SIZE], values[SETTINGS_META][OPTION_TEXT_SIZE];
     int n;
 } settings_meta;
-void settings_to_meta(int64_t step, settings_meta *meta);
+void settings_to_meta(int64_t step, const material *m, settings_meta *meta);
+
+/* A resume on other pairs than before is refused. */
+void settings_check_data(const wf_file *f, const material *m);
 
 /* "train.<name>" of the file; NULL: it has none. */
 const char *setting_in_file(const wf_file *f, const char *name);

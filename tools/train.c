@@ -1,9 +1,9 @@
-/* tools/train.c - trains a Transformer on a task, saves it, and says how well it does on unseen
- * sequences.
+/* tools/train.c - trains a Transformer on a task or on text, saves it, and says how well it does on
+ * unseen sequences.
  *
  * The model file is the checkpoint: a resumed training goes on as if it had never stopped, bit for
  * bit, because the data and the dropout of a step are functions of (seed, step). Not here: the
- * options (settings.c), the words (report.c), the evaluation (evaluate.c). */
+ * options (settings.c), the data (material.c), the words (report.c), the evaluation (evaluate.c). */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -30,14 +30,17 @@ typedef struct session {
     wf_transformer *model;
     wf_plan *plan;
     evaluator evaluator;
+    material material;
     batch batch;
-    task task;
     wf_schedule schedule;
     int64_t step, saved_step; /* done; in the file (-1: none) */
     double norm;
     interval recent;
     double started, trained_seconds; /* clock at the first step; of steps alone */
     int64_t first_step;
+    double best;         /* loss per token in validation; infinite before the first */
+    int64_t without;     /* validations since */
+    char best_path[512]; /* where the weights with the lowest loss are kept, or "" */
     report report;
     history history;
 } session;
@@ -94,10 +97,27 @@ static void check_outputs(void) {
     }
 }
 
+static void open_material(session *s, const wf_file *f) {
+    char message[WF_MESSAGE];
+    material_options o = settings_material();
+    task t = settings_task();
+    if (!settings_text())
+        material_numbers(&s->material, &t);
+    else if (!material_text(&s->material, &o, f, message))
+        fail(&train_program, "%s", message);
+    if (f) settings_check_data(f, &s->material);
+    settings_complete_steps(material_updates(&s->material));
+}
+
+/* Is there anything that was held back? */
+static bool evaluates(const session *s) {
+    return s->material.text ? s->material.valid.corpus.pairs > 0 : set.valid_size > 0;
+}
+
 static void open_model(session *s, const wf_file *f) {
     char message[WF_MESSAGE];
     wf_training_config training = settings_training();
-    wf_transformer_config config = settings_model();
+    wf_transformer_config config = settings_model(&s->material);
     s->model = f ? wf_transformer_load(f, &training, WF_F32, (uint64_t)set.seed, message)
                  : wf_transformer_new(&config, &training, WF_F32, (uint64_t)set.seed, message);
     if (!s->model && f) fail(&train_program, "%s: %s", set.model, message);
@@ -121,8 +141,9 @@ static double leaf_bytes(const session *s) {
 /* What the largest step will need, known before the first one. */
 static double memory_needed(session *s) {
     wf_plan *p = s->plan;
-    bool ok = wf_bind(p, "B", set.batch_size) && wf_bind(p, "S", set.max_len) &&
-              wf_bind(p, "T", set.max_len + 1);
+    int64_t B, S, T;
+    material_largest(&s->material, set.batch_size, &B, &S, &T);
+    bool ok = wf_bind(p, "B", B) && wf_bind(p, "S", S) && wf_bind(p, "T", T);
     size_t step = ok ? wf_plan_memory(p) : 0;
     if (!step)
         fail(&train_program, "%s; --batch-size, --max-len or --d-model lower the need",
@@ -139,15 +160,54 @@ static void check_memory(double needed) {
          bytes_text(needed, a), bytes_text(installed, b));
 }
 
+static const char *batch_text(char buffer[80]) {
+    int n = 0;
+    if (set.batch_size) n = snprintf(buffer, 80, "batches of %lld", (long long)set.batch_size);
+    if (settings_text() && set.max_tokens)
+        snprintf(buffer + n, 80 - (size_t)n, "%s at most %lld tokens", n ? " and" : "batches of",
+                 (long long)set.max_tokens);
+    return buffer;
+}
+
+static void announce_corpus(report *r, const char *name, const corpus *c) {
+    char numbers[3][OPTION_TEXT_SIZE], skipped[128];
+    if (!c->pairs) return;
+    say(r, "%-8s %s pairs, %s source and %s target tokens%s%s", name,
+        thousands((double)c->pairs, numbers[0]), thousands((double)c->total[0], numbers[1]),
+        thousands((double)c->total[1], numbers[2]), c->too_long ? "; " : "",
+        corpus_skipped(c, skipped));
+}
+
+static void announce_material(session *s) {
+    const material *m = &s->material;
+    report *r = &s->report;
+    char word[OPTION_TEXT_SIZE], tokens[OPTION_TEXT_SIZE];
+    option_text(option_find(&train_program, "task"), word);
+    if (!m->text) {
+        say(r, "task     %s, %lld to %lld tokens, seed %lld", word, (long long)set.min_len,
+            (long long)set.max_len, (long long)set.seed);
+        return;
+    }
+    announce_corpus(r, "training", &m->train);
+    announce_corpus(r, "held out", &m->valid.corpus);
+    bool shared = m->tokenizer[0] == m->tokenizer[1];
+    option_text(option_find(&train_program, "tokenizer"), tokens);
+    if (shared)
+        say(r, "tokens   %s, %lld ids for both sides", tokens, (long long)material_vocab(m, 0));
+    else
+        say(r, "tokens   %s, %lld ids of the source, %lld of the target", tokens,
+            (long long)material_vocab(m, 0), (long long)material_vocab(m, 1));
+    say(r, "task     %s, seed %lld, %lld steps in an epoch", word, (long long)set.seed,
+        (long long)material_updates(m));
+}
+
 static void announce(session *s, double memory) {
     static const char *const norms[] = { "post-norm", "pre-norm" };
     const wf_transformer_config *c = &s->model->config;
-    char words[3][OPTION_TEXT_SIZE], numbers[3][OPTION_TEXT_SIZE];
+    char words[3][OPTION_TEXT_SIZE], numbers[3][OPTION_TEXT_SIZE], limit[80];
     report *r = &s->report;
     double parameters = (double)wf_transformer_parameter_count(s->model);
-    say(r, "task     %s, %lld to %lld tokens, seed %lld",
-        option_text(option_find(&train_program, "task"), words[0]), (long long)set.min_len,
-        (long long)set.max_len, (long long)set.seed);
+    announce_material(s);
     say(r,
         "model    width %lld, %lld heads, %lld + %lld layers, feed-forward %lld (%s), %s, %s "
         "positions",
@@ -156,8 +216,8 @@ static void announce(session *s, double memory) {
         option_text(option_find(&train_program, "activation"), words[0]), norms[c->norm_first],
         option_text(option_find(&train_program, "positions"), words[1]));
     say(r, "         %s parameters", thousands(parameters, numbers[0]));
-    say(r, "recipe   %s, batches of %lld, peak rate %s after %lld steps, then %s; clipped at %s",
-        option_text(option_find(&train_program, "optimizer"), words[0]), (long long)set.batch_size,
+    say(r, "recipe   %s, %s, peak rate %s after %lld steps, then %s; clipped at %s",
+        option_text(option_find(&train_program, "optimizer"), words[0]), batch_text(limit),
         shortest(set.lr, numbers[0]), (long long)set.warmup,
         option_text(option_find(&train_program, "lr-schedule"), words[1]),
         shortest(set.clip_norm, numbers[1]));
@@ -180,18 +240,18 @@ static void session_open(session *s) {
     wf_file *f = open_checkpoint();
     settings_complete(f);
     check_outputs();
+    open_material(s, f);
     open_model(s, f);
     wf_file_free(f);
-    s->task = settings_task();
     s->schedule = settings_schedule();
     s->pool = wf_pool_new((int)set.threads);
-    if (!s->pool || !batch_new(&s->batch, set.batch_size, set.max_len))
-        fail(&train_program, "out of memory");
+    bool room = settings_text() || batch_new(&s->batch, set.batch_size, set.max_len);
+    if (!s->pool || !room) fail(&train_program, "out of memory");
     s->plan = wf_transformer_train_plan(s->model, s->pool);
     if (!wf_plan_ok(s->plan)) fail(&train_program, "%s", wf_plan_error(s->plan));
     double memory = memory_needed(s);
     check_memory(memory);
-    if (set.valid_size && !evaluator_new(&s->evaluator, s->model, s->pool, set.max_len, message))
+    if (evaluates(s) && !evaluator_new(&s->evaluator, s->model, s->pool, &s->material, message))
         fail(&train_program, "%s", message);
     if (!report_open(&s->report, set.quiet, set.json, set.log, set.resume))
         fail(&train_program, "%s can't be written: %s", set.log, strerror(errno));
@@ -207,6 +267,7 @@ static void session_close(session *s) {
     wf_transformer_free(s->model);
     wf_pool_free(s->pool);
     batch_free(&s->batch);
+    material_free(&s->material);
     series_free(&s->history.train);
     series_free(&s->history.valid);
 }
@@ -218,8 +279,7 @@ static bool run_step(session *s, int64_t step) {
     wf_plan *p = s->plan;
     double rates[3];
     float loss, nll, count, correct, norm;
-    batch_fill(&s->batch, &s->task, STREAM_TRAIN, (uint64_t)((step - 1) * set.batch_size),
-               set.batch_size);
+    if (!material_batch(&s->material, step, 0, set.batch_size, &s->batch)) return false;
     wf_optimizer_rates(&m->training.optimizer, wf_schedule_rate(&s->schedule, step), step, rates);
     wf_random_step(p, (uint64_t)step, 0);
     bool ok = batch_feed(&s->batch, p, m) &&
@@ -238,9 +298,11 @@ static bool run_step(session *s, int64_t step) {
 static void report_progress(session *s, bool line) {
     const interval *r = &s->recent;
     double per_step = s->trained_seconds / (double)(s->step - s->first_step);
+    int64_t updates = material_updates(&s->material);
     progress p = {
         .step = s->step,
         .total = set.max_steps,
+        .epoch = updates ? (double)s->step / (double)updates : 0,
         .loss = r->loss / r->tokens,
         .nll = r->nll / r->tokens,
         .accuracy = r->correct / r->tokens,
@@ -259,16 +321,40 @@ static void report_progress(session *s, bool line) {
 
 /* ---- saving -------------------------------------------------------------------------------- */
 
-static bool save(session *s) {
-    char message[WF_MESSAGE];
-    settings_meta meta;
-    if (!set.model || s->saved_step == s->step) return true;
-    settings_to_meta(s->step, &meta);
-    if (!wf_transformer_save(s->model, set.model, true, meta.pairs, meta.n, message)) {
-        report_clear(&s->report);
-        warn(&train_program, "step %lld is not saved: %s", (long long)s->step, message);
-        return false;
+/* The settings, and the vocabulary of text; to be freed. NULL: out of memory. */
+static wf_meta *metadata(session *s, settings_meta *kept, int *n) {
+    const material *m = &s->material;
+    settings_to_meta(s->step, m, kept);
+    wf_meta *pairs = calloc((size_t)kept->n + 2 * WF_TOKENIZER_META, sizeof *pairs);
+    if (!pairs) return NULL;
+    memcpy(pairs, kept->pairs, (size_t)kept->n * sizeof *pairs);
+    *n = kept->n;
+    bool shared = m->tokenizer[0] == m->tokenizer[1];
+    for (int side = 0; side < (m->text ? shared ? 1 : 2 : 0); side++) {
+        const char *prefix = shared ? "tokenizer" : side ? "tgt_tokenizer" : "src_tokenizer";
+        int more = wf_tokenizer_to_meta(m->tokenizer[side], prefix, pairs + *n);
+        if (!more) return free(pairs), NULL;
+        *n += more;
     }
+    return pairs;
+}
+
+static bool write_model(session *s, const char *path, bool checkpoint) {
+    char message[WF_MESSAGE] = "out of memory";
+    settings_meta kept;
+    int n = 0;
+    wf_meta *pairs = metadata(s, &kept, &n);
+    bool ok = pairs && wf_transformer_save(s->model, path, checkpoint, pairs, n, message);
+    free(pairs);
+    if (ok) return true;
+    report_clear(&s->report);
+    warn(&train_program, "step %lld is not saved: %s", (long long)s->step, message);
+    return false;
+}
+
+static bool save(session *s) {
+    if (!set.model || s->saved_step == s->step) return true;
+    if (!write_model(s, set.model, true)) return false;
     s->saved_step = s->step;
     json_int(event(&s->report, "save"), "step", s->step);
     event_send(&s->report);
@@ -281,7 +367,7 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     evaluation v;
     char message[WF_MESSAGE];
     double began = seconds_now();
-    if (!evaluate(&s->evaluator, &s->task, stream, set.valid_size, &v, message))
+    if (!evaluate(&s->evaluator, stream, set.valid_size, &v, message))
         fail(&train_program, "%s", message);
     FILE *e = event(&s->report, name);
     json_int(e, "step", s->step);
@@ -289,36 +375,71 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     json_int(e, "sequences", v.sequences);
     json_real(e, "loss", v.nll / v.tokens);
     json_real(e, "accuracy", v.correct / v.tokens);
+    if (s->material.text) {
+        json_real(e, "bleu", bleu_score(&v.text.bleu[BLEU_NONE]).score);
+        json_real(e, "bleu_13a", bleu_score(&v.text.bleu[BLEU_13A]).score);
+        json_real(e, "chrf", chrf_score(&v.text.chrf));
+        json_real(e, "cer", error_rate(&v.text.characters));
+        json_real(e, "wer", error_rate(&v.text.words));
+    }
     json_real(e, "seconds", seconds_now() - began);
     event_send(&s->report);
     series_add(&s->history.valid, (double)s->step, v.nll / v.tokens);
     return v;
 }
 
+/* The weights are kept beside the model whenever the loss is the lowest so far. */
+static void note_best(session *s, double loss) {
+    s->without = loss < s->best ? 0 : s->without + 1;
+    if (loss >= s->best) return;
+    s->best = loss;
+    if (*s->best_path) write_model(s, s->best_path, false);
+}
+
 static void validate(session *s) {
     evaluation v = evaluated(s, STREAM_VALID, "valid");
     progress p = { .step = s->step,
                    .total = set.max_steps,
+                   .epoch = s->material.text
+                                ? (double)s->step / (double)material_updates(&s->material)
+                                : 0,
                    .loss = v.nll / v.tokens,
                    .nll = v.nll / v.tokens,
                    .accuracy = v.correct / v.tokens };
-    report_valid(&s->report, &p, v.exact, v.sequences);
+    char scores[80] = "";
+    if (s->material.text)
+        snprintf(scores, sizeof scores, ", BLEU %.2f, chrF %.2f",
+                 bleu_score(&v.text.bleu[BLEU_NONE]).score, chrf_score(&v.text.chrf));
+    report_valid(&s->report, &p, v.exact, v.sequences, scores);
+    note_best(s, v.nll / v.tokens);
     evaluation_free(&v);
 }
 
+static void say_text_scores(session *s, const evaluation *v) {
+    char text[METRIC_TEXT];
+    say(&s->report, "%s", bleu_text(&v->text.bleu[BLEU_NONE], BLEU_NONE, text));
+    say(&s->report, "%s", bleu_text(&v->text.bleu[BLEU_13A], BLEU_13A, text));
+    say(&s->report, "%s", chrf_text(&v->text.chrf, text));
+    say(&s->report, "character error rate %.2f %%, word error rate %.2f %%",
+        100 * error_rate(&v->text.characters), 100 * error_rate(&v->text.words));
+}
+
 static void test(session *s) {
-    evaluation v = evaluated(s, STREAM_TEST, "test");
+    bool in_files = s->material.text && !s->material.test.corpus.pairs;
+    evaluation v = evaluated(s, in_files ? STREAM_VALID : STREAM_TEST, in_files ? "valid" : "test");
     say(&s->report,
         "\nOn %lld sequences it has never seen: loss %.4g per token, perplexity %.5g, token "
         "accuracy %.2f %%",
         (long long)v.sequences, v.nll / v.tokens, exp(v.nll / v.tokens),
         100 * v.correct / v.tokens);
+    if (s->material.text) say_text_scores(s, &v);
     say(&s->report, "source | reference | output");
     for (int i = 0; i < SAMPLES; i++)
         if (v.samples[i]) say(&s->report, "  %s", v.samples[i]);
     if (!set.json)
         printf("exact match %lld/%lld\n", (long long)v.exact, (long long)v.sequences),
             fflush(stdout);
+    if (in_files) note_best(s, v.nll / v.tokens);
     evaluation_free(&v);
 }
 
@@ -374,16 +495,21 @@ static int train(session *s) {
         s->recent.seconds += seconds_now() - began;
         s->trained_seconds += seconds_now() - began;
         report_progress(s, due(s->step, set.log_every) || s->step == set.max_steps);
-        if (set.valid_size && due(s->step, set.valid_every)) validate(s);
+        if (evaluates(s) && due(s->step, set.valid_every)) validate(s);
         if (due(s->step, set.save_every)) save(s); /* a failure is said, and the training goes on */
+        if (set.patience && s->without >= set.patience) {
+            say(&s->report, "stopped: %lld validations without a lower loss than %.4g",
+                (long long)s->without, s->best);
+            break;
+        }
     }
     return signalled ? stopped_by_signal(s) : EXIT_DONE;
 }
 
 static void draw_curve(session *s) {
     char title[100], word[OPTION_TEXT_SIZE];
-    snprintf(title, sizeof title, "Learning to %s",
-             option_text(option_find(&train_program, "task"), word));
+    option_text(option_find(&train_program, "task"), word);
+    snprintf(title, sizeof title, s->material.text ? "Learning: %s" : "Learning to %s", word);
     if (!history_draw(&s->history, set.curve, title))
         fail(&train_program, "%s could not be written: %s", set.curve, strerror(errno));
 }
@@ -399,16 +525,63 @@ static int finish(session *s) {
     if (set.model && saved && stat(set.model, &file) == 0)
         say(&s->report, "saved %s (%s)", set.model, bytes_text((double)file.st_size, size));
     if (!set.model) say(&s->report, "the model is not kept: -o FILE would save it");
-    if (set.valid_size) test(s);
+    if (evaluates(s)) test(s);
+    if (*s->best_path && s->best < INFINITY)
+        say(&s->report, "the weights with the lowest loss, %.4g, are in %s", s->best, s->best_path);
     if (set.profile) report_profile(&s->report, s->plan);
     if (set.curve) draw_curve(s);
     return saved ? EXIT_DONE : EXIT_FAILED;
 }
 
+/* How long an epoch, or all steps, will take: a few steps of the largest kind are made, and nothing
+ * is kept of them. */
+static int dry_run(session *s) {
+    enum { TRIES = 3 };
+    char took[OPTION_TEXT_SIZE], all[OPTION_TEXT_SIZE];
+    double tokens = 0, seconds = 0;
+    int64_t updates = material_updates(&s->material), last = updates ? updates : set.max_steps;
+    if (last > TRIES) last = TRIES;
+    for (int64_t step = 1; step <= last; step++) {
+        double began = seconds_now();
+        s->recent = (interval){ 0 };
+        if (!run_step(s, step)) return step_failed(s, step);
+        tokens = s->recent.tokens,
+        seconds = seconds_now() - began; /* the first plans: not counted */
+    }
+    double total = s->material.text ? (double)(s->material.train.total[1] + s->material.train.pairs)
+                                    : tokens * (double)set.max_steps;
+    double rate = tokens / seconds, one = total / rate;
+    double epochs = updates ? (double)set.max_steps / (double)updates : 1;
+    if (updates)
+        say(&s->report, "time     %s for an epoch, %s for all, without validations",
+            duration(one, took), duration(one * epochs, all));
+    else
+        say(&s->report, "time     %s for %lld steps, without validations", duration(one, took),
+            (long long)set.max_steps);
+    FILE *e = event(&s->report, "dry_run");
+    json_real(e, "seconds", one * epochs);
+    json_real(e, "tokens_per_second", rate);
+    event_send(&s->report);
+    session_close(s);
+    return close_stdout(&train_program, EXIT_DONE);
+}
+
+/* "m.safetensors" -> "m.best.safetensors" */
+static void name_best(session *s) {
+    if (!set.model || !s->material.text || !evaluates(s)) return;
+    const char *dot = strrchr(set.model, '.'), *slash = strrchr(set.model, '/');
+    size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - set.model) : strlen(set.model);
+    if (strlen(set.model) + 6 < sizeof s->best_path)
+        snprintf(s->best_path, sizeof s->best_path, "%.*s.best%s", (int)stem, set.model,
+                 set.model + stem);
+}
+
 int main(int argc, char **argv) {
-    session s = { .saved_step = -1 };
+    session s = { .saved_step = -1, .best = INFINITY };
     options_parse(&train_program, argc, argv);
     session_open(&s);
+    name_best(&s);
+    if (set.dry_run) return dry_run(&s);
     catch_signals();
     int status = train(&s);
     if (status == EXIT_DONE) status = finish(&s);
