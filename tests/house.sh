@@ -32,7 +32,7 @@ found=$(echo "$exported" | grep -vE '^wf_|^_init$|^_fini$|^(__start_|__stop_|__a
 [ -z "$found" ] || fail "exported without the prefix wf_: $found"
 
 # Public headers compile alone, as C17 and as C++17.
-headers='core/graph.h core/op.h core/file.h ops/ops.h nn/nn.h models/transformer.h'
+headers='core/graph.h core/op.h core/file.h ops/ops.h nn/nn.h models/transformer.h models/text.h'
 strict='-I. -Wall -Wextra -Wpedantic -Werror -fsyntax-only'
 for header in $headers; do
     echo "#include \"$header\"" | ${CC:-cc} -std=c17 -Wshadow -x c $strict - || fail "$header does not compile alone as C17"

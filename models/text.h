@@ -1,0 +1,118 @@
+/* weft/models/text.h - text to token ids and back: words, characters, byte-pair encoding.
+ *
+ * A tokenizer holds the vocabulary of one side; a joint vocabulary is one object used for both.
+ * It is learned from lines, or read from a vocabulary file (and a codes file), or from a model's
+ * file. The same lines give the same tokenizer, byte for byte, on any machine.
+ *
+ *     wf_tokenizer *t = wf_tokenizer_learn(&options, next_line, file, message);
+ *     int64_t n = wf_tokenizer_encode(t, "a line", 6, ids, 100, message);
+ *     wf_tokenizer_decode(t, ids, n, text, sizeof text);
+ *
+ * A line is UTF-8, strictly: no overlong forms, no surrogates, nothing above U+10FFFF, no U+0000.
+ * It may end with "\n", "\r\n" or "\r", which are dropped; none of these may stand inside it.
+ * Nothing is normalised, no case is folded.
+ *
+ * What is not here: files (the caller reads and writes bytes), languages, punctuation.
+ * Every `message` has room for 256 bytes, or is NULL. A tokenizer is used by one thread at a time:
+ * encoding remembers the words it has seen. */
+#ifndef WEFT_MODELS_TEXT_H
+#define WEFT_MODELS_TEXT_H
+
+#include "../core/file.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wf_tokenizer wf_tokenizer;
+
+typedef enum {
+    WF_WORDS,      /* between white space: space, tab, vertical tab, form feed */
+    WF_CHARACTERS, /* Unicode code points; a space is one too, so every line comes back exactly */
+    WF_BPE         /* parts of words: byte-pair encoding (Sennrich et al. 2016) of code points */
+} wf_token_kind;
+
+/* The first ids. Text never becomes one of them, but for WF_UNK_ID: "<s>" in a line is three
+ * characters, or a word like any other with an id of its own. */
+enum { WF_PAD_ID, WF_UNK_ID, WF_START_ID, WF_END_ID, WF_SPECIAL_IDS };
+
+/* How to learn. */
+typedef struct wf_tokenizer_options {
+    wf_token_kind kind;
+    int64_t vocab_size; /* at most so many ids, the four special ones included; 0: no limit */
+    int64_t min_freq;   /* words, characters: rarer ones are unknown. BPE: rarer pairs stay apart */
+    int64_t merges;     /* BPE: at most so many; 0: as vocab_size allows */
+    const char *codes;  /* BPE: use the merges of this codes file instead of learning; or NULL */
+    size_t codes_bytes;
+} wf_tokenizer_options;
+
+/* No limit, min_freq 1; for BPE 8,000 ids and min_freq 2. */
+WF_API wf_tokenizer_options wf_tokenizer_defaults(wf_token_kind kind);
+
+/* Hands out the next line: 1; 0 at the end; -1 on failure. A line is read until the next call. */
+typedef int (*wf_line_reader)(void *from, const char **line, size_t *bytes);
+
+/* Learn from all lines. NULL with message: a line that is not UTF-8 (which), no text, no room.
+ *
+ * Words and characters get ids by frequency, ties by bytes. BPE: every character of the text twice,
+ * inside a word and at its end, then what each merge makes. The pair that is merged is the most
+ * frequent; of several the greatest by (left, right), as bytes, with "</w>" after a symbol that
+ * ends a word: the order of subword-nmt. Not merged: what would end in a literal "</w>" inside a
+ * word or in a literal "@@" at its end, which files could not tell from the marks. */
+WF_API wf_tokenizer *wf_tokenizer_learn(const wf_tokenizer_options *o, wf_line_reader next,
+                                        void *from, char *message);
+WF_API void wf_tokenizer_free(wf_tokenizer *t);
+
+WF_API wf_token_kind wf_tokenizer_kind(const wf_tokenizer *t);
+WF_API int64_t wf_tokenizer_size(const wf_tokenizer *t);   /* ids are 0..size-1 */
+WF_API int64_t wf_tokenizer_merges(const wf_tokenizer *t); /* 0 unless BPE */
+
+/* What an id stands for: "<pad>", "<unk>", "<s>", "</s>", then words, characters, or with BPE "lo"
+ * at the end of a word and "hel@@" before more of it. NULL: no such id. */
+WF_API const char *wf_tokenizer_piece(const wf_tokenizer *t, int32_t id);
+
+/* The ids of a line, without start and end. Returns how many there are, of which the first
+ * `capacity` are written; -1 with message: not UTF-8, no memory. An unknown word, or an unknown
+ * character (each, also with BPE), is WF_UNK_ID. */
+WF_API int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t bytes, int32_t *ids,
+                                   int64_t capacity, char *message);
+
+/* The text of n ids, in the way of snprintf: the length needed, of which at most size - 1 bytes and
+ * a '\0' are written. Padding, start and end are nothing, WF_UNK_ID is "<unk>" (with BPE the end
+ * of a word). Without unknowns decode(encode(line)) is the line; for words and BPE with one space
+ * where white space was, and none at its ends. -1: an id that is not there. */
+WF_API int64_t wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *ids, int64_t n, char *text,
+                                   size_t size);
+
+/* Is this a line as described above? False with "not UTF-8 at byte 17", counted from 0. */
+WF_API bool wf_text_check(const char *line, size_t bytes, char *message);
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* Read a vocabulary: a piece per line, and after it a space or tab and its count, which is not used
+ * ("the 4711"). Ids follow the order. Special symbols at the start of the file, each once
+ * and in any order, stand for themselves: <pad> or <blank>, <unk>, <s>, </s>. For BPE a codes file
+ * of subword-nmt ("#version: 0.2"), else codes is NULL; what is merged but not in the vocabulary is
+ * taken apart again, as subword-nmt does. NULL with message: what is wrong in which line. */
+WF_API wf_tokenizer *wf_tokenizer_read(wf_token_kind kind, const char *vocabulary, size_t bytes,
+                                       const char *codes, size_t codes_bytes, char *message);
+
+/* The bytes of a vocabulary file, special symbols first, and of a codes file (BPE), in the way of
+ * snprintf. Reading both again gives the same tokenizer. */
+WF_API size_t wf_tokenizer_vocabulary(const wf_tokenizer *t, char *text, size_t size);
+WF_API size_t wf_tokenizer_codes(const wf_tokenizer *t, char *text, size_t size);
+
+/* For a model's file: "PREFIX.kind" (word, char, bpe), "PREFIX.vocabulary" and, for BPE,
+ * "PREFIX.codes". Returns how many pairs; they live until the next call or wf_tokenizer_free. 0:
+ * no memory. Prefixes: "tokenizer" when joint, else "src_tokenizer" and "tgt_tokenizer"; at most
+ * 64 bytes. */
+enum { WF_TOKENIZER_META = 3 };
+WF_API int wf_tokenizer_to_meta(wf_tokenizer *t, const char *prefix,
+                                wf_meta pairs[WF_TOKENIZER_META]);
+WF_API bool wf_tokenizer_in_file(const wf_file *f, const char *prefix);
+WF_API wf_tokenizer *wf_tokenizer_from_meta(const wf_file *f, const char *prefix, char *message);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
