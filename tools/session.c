@@ -22,15 +22,6 @@ static wf_file *open_checkpoint(void) {
     return f;
 }
 
-static int64_t step_in_file(const wf_file *f) {
-    int64_t step;
-    char message[WF_MESSAGE];
-    option row = COUNT("step", step, 0, 1e12, "");
-    if (!option_set(&row, setting_in_file(f, "step"), message))
-        fail(&train_program, "%s: %s", set.model, message);
-    return step;
-}
-
 /* A training may take hours: what can't be written is found now. */
 static void check_outputs(void) {
     char message[WF_MESSAGE];
@@ -69,12 +60,13 @@ static void open_model(session *s, const wf_file *f) {
     if (!s->model && f) fail(&train_program, "%s: %s", set.model, message);
     if (!s->model) usage_error(&train_program, "%s", message);
     if (!wf_ok(s->model->graph)) fail(&train_program, "%s", wf_error(s->model->graph));
-    s->step = s->first_step = f ? step_in_file(f) : 0;
-    s->saved_step = f ? s->step : -1;
-    if (s->step >= set.max_steps)
+    if (f) s->at = settings_standing(f);
+    s->first_step = s->at.step;
+    s->saved_step = f ? s->at.step : -1;
+    if (s->at.step >= set.max_steps)
         usage_error(&train_program,
                     "%s has done %lld steps already: a --max-steps above that goes on", set.model,
-                    (long long)s->step);
+                    (long long)s->at.step);
 }
 
 static double leaf_bytes(const session *s) {
@@ -178,11 +170,11 @@ static void announce(session *s, double memory) {
         shortest(set.clip_norm, numbers[1]));
     say(r, "machine  %lld threads, %s kernels, %s of memory", (long long)wf_pool_threads(s->pool),
         wf_isa(), bytes_text(memory, numbers[0]));
-    if (set.resume) say(r, "resumed  %s after step %lld", set.model, (long long)s->step);
+    if (set.resume) say(r, "resumed  %s after step %lld", set.model, (long long)s->at.step);
     FILE *e = event(r, "run");
     for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
         if (o->stored) json_text(e, o->name, option_text(o, words[0]));
-    json_int(e, "step", s->step);
+    json_int(e, "step", s->at.step);
     json_real(e, "parameters", parameters);
     json_real(e, "memory", memory);
     json_int(e, "threads", wf_pool_threads(s->pool));

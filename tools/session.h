@@ -21,13 +21,12 @@ typedef struct session {
     material material;
     batch batch;
     wf_schedule schedule;
-    int64_t step, saved_step; /* done; in the file (-1: none) */
+    standing at;        /* the steps that are done, and how good they were */
+    int64_t saved_step; /* in the file (-1: none) */
     double norm;
     interval recent;
     double started, trained_seconds; /* clock at the first step; of steps alone */
     int64_t first_step;
-    double best;         /* loss per token in validation; infinite before the first */
-    int64_t without;     /* validations since */
     char best_path[512]; /* where the weights with the lowest loss are kept, or "" */
     report report;
     history history;

@@ -59,25 +59,25 @@ static bool run_step(session *s, int64_t step) {
 /* The interval so far as a line; a new interval begins if it was printed. */
 static void report_progress(session *s, bool line) {
     const interval *r = &s->recent;
-    double per_step = s->trained_seconds / (double)(s->step - s->first_step);
+    double per_step = s->trained_seconds / (double)(s->at.step - s->first_step);
     int64_t updates = material_updates(&s->material);
     progress p = {
-        .step = s->step,
+        .step = s->at.step,
         .total = set.max_steps,
-        .epoch = updates ? (double)s->step / (double)updates : 0,
+        .epoch = updates ? (double)s->at.step / (double)updates : 0,
         .loss = r->loss / r->tokens,
         .nll = r->nll / r->tokens,
         .accuracy = r->correct / r->tokens,
         .tokens_per_second = r->tokens / r->seconds,
         .norm = s->norm,
-        .rate = wf_schedule_rate(&s->schedule, s->step),
+        .rate = wf_schedule_rate(&s->schedule, s->at.step),
         .elapsed = seconds_now() - s->started,
-        .remaining = per_step * (double)(set.max_steps - s->step),
+        .remaining = per_step * (double)(set.max_steps - s->at.step),
     };
     report_bar(&s->report, &p);
     if (!line) return;
     report_step(&s->report, &p);
-    series_add(&s->history.train, (double)s->step, p.loss);
+    series_add(&s->history.train, (double)s->at.step, p.loss);
     s->recent = (interval){ 0 };
 }
 
@@ -86,7 +86,7 @@ static void report_progress(session *s, bool line) {
 /* The settings, and the vocabulary of text; to be freed. NULL: out of memory. */
 static wf_meta *metadata(session *s, settings_meta *kept, int *n) {
     const material *m = &s->material;
-    settings_to_meta(s->step, m, kept);
+    settings_to_meta(&s->at, m, kept);
     wf_meta *pairs = calloc((size_t)kept->n + 2 * WF_TOKENIZER_META, sizeof *pairs);
     if (!pairs) return NULL;
     memcpy(pairs, kept->pairs, (size_t)kept->n * sizeof *pairs);
@@ -110,15 +110,15 @@ static bool write_model(session *s, const char *path, bool checkpoint) {
     free(pairs);
     if (ok) return true;
     report_clear(&s->report);
-    warn(&train_program, "step %lld is not saved: %s", (long long)s->step, message);
+    warn(&train_program, "step %lld is not saved: %s", (long long)s->at.step, message);
     return false;
 }
 
 static bool save(session *s) {
-    if (!set.model || s->saved_step == s->step) return true;
+    if (!set.model || s->saved_step == s->at.step) return true;
     if (!write_model(s, set.model, true)) return false;
-    s->saved_step = s->step;
-    json_int(event(&s->report, "save"), "step", s->step);
+    s->saved_step = s->at.step;
+    json_int(event(&s->report, "save"), "step", s->at.step);
     event_send(&s->report);
     return true;
 }
@@ -132,7 +132,7 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     if (!evaluate(&s->evaluator, stream, set.valid_size, &v, message))
         fail(&train_program, "%s", message);
     FILE *e = event(&s->report, name);
-    json_int(e, "step", s->step);
+    json_int(e, "step", s->at.step);
     json_int(e, "exact", v.exact);
     json_int(e, "sequences", v.sequences);
     json_real(e, "loss", v.nll / v.tokens);
@@ -146,32 +146,34 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     }
     json_real(e, "seconds", seconds_now() - began);
     event_send(&s->report);
-    series_add(&s->history.valid, (double)s->step, v.nll / v.tokens);
+    series_add(&s->history.valid, (double)s->at.step, v.nll / v.tokens);
     return v;
 }
 
 /* The weights are kept beside the model whenever the loss is the lowest so far. */
 static void note_best(session *s, double loss) {
-    s->without = loss < s->best ? 0 : s->without + 1;
-    if (loss >= s->best) return;
-    s->best = loss;
+    s->at.without = loss < s->at.best ? 0 : s->at.without + 1;
+    if (loss >= s->at.best) return;
+    s->at.best = loss;
     if (*s->best_path) write_model(s, s->best_path, false);
 }
 
 static void validate(session *s) {
     evaluation v = evaluated(s, STREAM_VALID, "valid");
-    progress p = { .step = s->step,
+    progress p = { .step = s->at.step,
                    .total = set.max_steps,
                    .epoch = s->material.text
-                                ? (double)s->step / (double)material_updates(&s->material)
+                                ? (double)s->at.step / (double)material_updates(&s->material)
                                 : 0,
                    .loss = v.nll / v.tokens,
                    .nll = v.nll / v.tokens,
                    .accuracy = v.correct / v.tokens };
     char scores[80] = "";
-    if (s->material.text)
+    if (s->material.text && set.task == LEARN_TEXT)
         snprintf(scores, sizeof scores, ", BLEU %.2f, chrF %.2f",
                  bleu_score(&v.text.bleu[BLEU_NONE]).score, chrf_score(&v.text.chrf));
+    else if (s->material.text)
+        snprintf(scores, sizeof scores, ", CER %.2f %%", 100 * error_rate(&v.text.characters));
     report_valid(&s->report, &p, v.exact, v.sequences, scores);
     note_best(s, v.nll / v.tokens);
     evaluation_free(&v);
@@ -231,14 +233,14 @@ static int stopped_by_signal(session *s) {
     const char *name = signalled == SIGINT ? "SIGINT" : "SIGTERM";
     bool saved = save(s);
     FILE *e = event(&s->report, "signal");
-    json_int(e, "step", s->step);
+    json_int(e, "step", s->at.step);
     json_text(e, "signal", name);
     event_send(&s->report);
     if (set.model && saved)
         say(&s->report, "%s: saved step %lld; go on with: train --resume -o %s", name,
-            (long long)s->step, set.model);
+            (long long)s->at.step, set.model);
     else
-        say(&s->report, "%s: stopped after step %lld; nothing saved", name, (long long)s->step);
+        say(&s->report, "%s: stopped after step %lld; nothing saved", name, (long long)s->at.step);
     return EXIT_SIGNAL + signalled;
 }
 
@@ -249,19 +251,20 @@ static bool due(int64_t step, int64_t every) {
 /* All steps, until the last, the end of the time or a signal. */
 static int train(session *s) {
     s->started = seconds_now();
-    while (s->step < set.max_steps && !signalled) {
+    while (s->at.step < set.max_steps && !signalled) {
         double began = seconds_now();
         if (set.max_time && began - s->started >= set.max_time) break;
-        if (!run_step(s, s->step + 1)) return step_failed(s, s->step + 1);
-        s->step++;
+        if (!run_step(s, s->at.step + 1)) return step_failed(s, s->at.step + 1);
+        s->at.step++;
         s->recent.seconds += seconds_now() - began;
         s->trained_seconds += seconds_now() - began;
-        report_progress(s, due(s->step, set.log_every) || s->step == set.max_steps);
-        if (session_evaluates(s) && due(s->step, set.valid_every)) validate(s);
-        if (due(s->step, set.save_every)) save(s); /* a failure is said, and the training goes on */
-        if (set.patience && s->without >= set.patience) {
+        report_progress(s, due(s->at.step, set.log_every) || s->at.step == set.max_steps);
+        if (session_evaluates(s) && due(s->at.step, set.valid_every)) validate(s);
+        if (due(s->at.step, set.save_every))
+            save(s); /* a failure is said, and the training goes on */
+        if (set.patience && s->at.without >= set.patience) {
             say(&s->report, "stopped: %lld validations without a lower loss than %.4g",
-                (long long)s->without, s->best);
+                (long long)s->at.without, s->at.best);
             break;
         }
     }
@@ -280,7 +283,7 @@ static void draw_curve(session *s) {
 static int finish(session *s) {
     char took[OPTION_TEXT_SIZE], size[OPTION_TEXT_SIZE];
     struct stat file;
-    int64_t steps = s->step - s->first_step;
+    int64_t steps = s->at.step - s->first_step;
     bool saved = save(s);
     if (s->recent.steps) report_progress(s, true);
     say(&s->report, "\n%lld steps in %s", (long long)steps, duration(s->trained_seconds, took));
@@ -288,8 +291,9 @@ static int finish(session *s) {
         say(&s->report, "saved %s (%s)", set.model, bytes_text((double)file.st_size, size));
     if (!set.model) say(&s->report, "the model is not kept: -o FILE would save it");
     if (session_evaluates(s)) test(s);
-    if (*s->best_path && s->best < INFINITY)
-        say(&s->report, "the weights with the lowest loss, %.4g, are in %s", s->best, s->best_path);
+    if (*s->best_path && s->at.best < INFINITY)
+        say(&s->report, "the weights with the lowest loss, %.4g, are in %s", s->at.best,
+            s->best_path);
     if (set.profile) report_profile(&s->report, s->plan);
     if (set.curve) draw_curve(s);
     return saved ? EXIT_DONE : EXIT_FAILED;
@@ -339,7 +343,7 @@ static void name_best(session *s) {
 }
 
 int main(int argc, char **argv) {
-    session s = { .saved_step = -1, .best = INFINITY };
+    session s = { .saved_step = -1, .at = { .best = INFINITY } };
     options_parse(&train_program, argc, argv);
     session_open(&s);
     name_best(&s);
@@ -348,7 +352,7 @@ int main(int argc, char **argv) {
     int status = train(&s);
     if (status == EXIT_DONE) status = finish(&s);
     FILE *e = event(&s.report, "end");
-    json_int(e, "step", s.step);
+    json_int(e, "step", s.at.step);
     json_int(e, "status", status);
     event_send(&s.report);
     session_close(&s);
