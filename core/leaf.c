@@ -120,6 +120,10 @@ void copy_view(const wf_view *from, const wf_view *to) {
     for (int64_t i = 0; i < n; i++) wf_op_copy.eval(&c, 0, i, NULL);
 }
 
+static void *memory_for(const leaf *l, wf_layout layout) {
+    return memory_new(layout == WF_PANELS_BF16 ? l->bytes / 2 : l->bytes);
+}
+
 static void convert(const wf_tensor *t, wf_layout is, const void *from, wf_layout becomes,
                     void *to) {
     wf_view x, y;
@@ -133,7 +137,7 @@ static void convert(const wf_tensor *t, wf_layout is, const void *from, wf_layou
 /* The leaf's values, new in memory in this layout: as they are, or initial ones. */
 static void *laid_out_anew(const wf_tensor *t, wf_layout layout) {
     const leaf *l = leaf_of(t);
-    void *data = memory_new(layout == WF_PANELS_BF16 ? l->bytes / 2 : l->bytes);
+    void *data = memory_for(l, layout);
     void *rows = l->data && !l->layout ? l->data : layout ? memory_new(l->bytes) : data;
     uint64_t key = wf_hash_bytes(t->graph->seed, t->name, strlen(t->name));
     bool ok = data && rows;
@@ -172,8 +176,13 @@ static bool accessible(const wf_tensor *t, const void *data, size_t bytes) {
 }
 
 bool wf_write(wf_tensor *t, const void *data, size_t bytes) {
-    if (!accessible(t, data, bytes) || !leaf_data(t)) return false;
-    convert(t, WF_ROW_MAJOR, data, leaf_of(t)->layout, leaf_of(t)->data);
+    if (!accessible(t, data, bytes)) return false;
+    leaf *l = leaf_of(t);
+    pthread_mutex_lock(&t->graph->lock);
+    if (!l->data) l->data = memory_for(l, l->layout); /* initial values would be lost at once */
+    pthread_mutex_unlock(&t->graph->lock);
+    if (!l->data) return false;
+    convert(t, WF_ROW_MAJOR, data, l->layout, l->data);
     return true;
 }
 
