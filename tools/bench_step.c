@@ -310,8 +310,8 @@ static void bench_decoding(bench_model *b, double bytes_a_second) {
     name_line(&whole, name, sizeof name, b, set.weights ? "decode bf16" : "decode");
     whole.limit = at_peak(&all, encoding_flops(w)) + (double)w->tgt * read;
     print_line(&whole);
-    line step = { .time = { (all.median - first.median) / steps, (all.min - first.min) / steps, 0,
-                            all.runs } };
+    double median = (all.median - first.median) / steps, least = (all.min - first.min) / steps;
+    line step = { .time = { median, least < median ? least : median, 0, all.runs } };
     step.bytes = bytes, step.tokens = batch, step.limit = read;
     name_line(&step, name, sizeof name, b, set.weights ? "decode bf16, a step" : "decode, a step");
     print_line(&step);
