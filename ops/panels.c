@@ -6,28 +6,32 @@
 
 /* ---- copies: row-major to panels, panels to row-major; a task is a panel --------------------- */
 
+/* Rows of the panel that begins with row `from`. */
+static int64_t width_from(const wf_view *x, int64_t from) {
+    int64_t left = x->shape[0] - from;
+    return left < WF_PANEL_ROWS ? left : WF_PANEL_ROWS;
+}
+
 int64_t wf_repack_tasks(const wf_call *c, int phase) {
-    return phase == 0 ? wf_task_count(c->in[0].shape[0], WF_PANEL_ROWS) : 0;
+    return phase == 0 ? (c->in[0].shape[0] + WF_PANEL_ROWS - 1) / WF_PANEL_ROWS : 0;
 }
 
 bool wf_repack_eval(const wf_call *c, int phase, int64_t task, void *scratch) {
     const wf_view *x = &c->in[0], *y = &c->out[0];
-    int64_t k = x->shape[1], from, to;
+    int64_t k = x->shape[1], from = task * WF_PANEL_ROWS, width = width_from(x, from);
     (void)phase, (void)scratch;
-    wf_task_range(x->shape[0], WF_PANEL_ROWS, task, &from, &to);
     void *source = (char *)x->data + from * k * (int64_t)wf_view_unit(x);
     void *target = (char *)y->data + from * k * (int64_t)wf_view_unit(y);
     if (y->layout)
-        WF_KERNEL(x->dtype, pack_panel(to - from, k, source, target, y->layout == WF_PANELS_BF16));
+        WF_KERNEL(x->dtype, pack_panel(width, k, source, target, y->layout == WF_PANELS_BF16));
     else
-        WF_KERNEL(x->dtype,
-                  unpack_panel(to - from, k, source, x->layout == WF_PANELS_BF16, target));
+        WF_KERNEL(x->dtype, unpack_panel(width, k, source, x->layout == WF_PANELS_BF16, target));
     return true;
 }
 
 void wf_panel_row(const wf_view *x, int64_t row, void *out) {
     int64_t k = x->shape[1], panel = row / WF_PANEL_ROWS * WF_PANEL_ROWS;
-    int64_t width = x->shape[0] - panel < WF_PANEL_ROWS ? x->shape[0] - panel : WF_PANEL_ROWS;
+    int64_t width = width_from(x, panel);
     const void *from = (char *)x->data + panel * k * (int64_t)wf_view_unit(x);
     WF_KERNEL(x->dtype, unpack_row(width, k, from, x->layout == WF_PANELS_BF16, row - panel, out));
 }
