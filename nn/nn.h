@@ -163,16 +163,32 @@ typedef struct wf_optimizer_options {
     double beta1, beta2, eps; /* Adam, AdamW; what is 0 becomes 0.9, 0.999, 1e-8 */
     double weight_decay;      /* AdamW decays matrices only */
     double clip_norm;         /* of the gradient of the mean loss; 0: no clipping */
+    bool unguarded; /* no clipping and no look for NaN: each update runs as soon as its gradient is
+                       there, Adam's within the product that makes it. A NaN ruins the model */
+    bool accumulates; /* record also what adds up micro-batches: wf_accumulation */
 } wf_optimizer_options;
+/* Updates from several micro-batches, equal to one from all of them at once up to rounding: sums of
+ * gradients and counts in buffers, divided once. Run a plan that feeds `more` and fetches `adds`
+ * for each micro-batch, then one that feeds the rates and fetches `updates`. The first starts the
+ * sums anew, whatever they held. NULLs unless the options ask for it. */
+typedef struct wf_accumulation {
+    wf_tensor *more;     /* the input []: 0 for the first micro-batch of an update, 1 for others */
+    wf_tensor **sums;    /* n + 1 buffers "optimizer.<parameter>.sum" and "optimizer.count" */
+    wf_tensor **adds;    /* n + 1: fetch all to add a micro-batch */
+    wf_tensor *norm;     /* as that of the optimizer, of the sums */
+    wf_tensor **updates; /* n: fetch all to perform a step with the sums */
+} wf_accumulation;
 typedef struct wf_optimizer {
     wf_optimizer_kind kind;
     wf_tensor *rates;    /* the input [3] fed at every update: wf_optimizer_rates */
-    wf_tensor *norm;     /* global norm of the mean gradient, []; not finite fails the run */
+    wf_tensor *norm;     /* global norm of the mean gradient, []; not finite fails the run.
+                            NULL if unguarded */
     wf_tensor **updates; /* n of them: fetch all to perform a step */
     int n;
     wf_tensor **grads;   /* n: of the sum, before clipping */
     wf_tensor **moments; /* buffers "optimizer.<parameter>.m" and ".v", or ".momentum" */
     int n_moments;
+    wf_accumulation accumulation;
 } wf_optimizer;
 /* Record the gradients of loss_sum / count and one update per parameter. Free the arrays with
  * wf_optimizer_free; the tensors are the graph's. */
