@@ -83,6 +83,15 @@ wf_plan *wf_transformer_apply_plan(wf_transformer *m, wf_pool *pool) {
     return plan(m, pool, fetch, feed, true, false);
 }
 
+wf_plan *wf_transformer_average_plan(wf_transformer *m, wf_pool *pool) {
+    if (!m) return wf_plan_new(NULL, NULL);
+    const wf_averages *a = &m->optimizer.averages;
+    list fetch = list_new(1 + a->n), feed = list_new(1);
+    add_all(&fetch, a->updates, a->n);
+    if (a->n) add(&feed, a->rate);
+    return plan(m, pool, fetch, feed, true, false);
+}
+
 wf_plan *wf_transformer_eval_plan(wf_transformer *m, wf_pool *pool) {
     if (!m) return wf_plan_new(NULL, NULL);
     list fetch = list_new(4);

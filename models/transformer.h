@@ -99,6 +99,9 @@ WF_API wf_plan *wf_transformer_train_plan(wf_transformer *m, wf_pool *pool);
  * sums are allocated by the first plan made. */
 WF_API wf_plan *wf_transformer_accumulate_plan(wf_transformer *m, wf_pool *pool);
 WF_API wf_plan *wf_transformer_apply_plan(wf_transformer *m, wf_pool *pool);
+/* After each update: feeds optimizer.averages.rate and moves the averages of the weights. Fails unless
+ * training.optimizer.average_decay. */
+WF_API wf_plan *wf_transformer_average_plan(wf_transformer *m, wf_pool *pool);
 /* Feeds src src_length tgt labels; fetches loss.* and correct. */
 WF_API wf_plan *wf_transformer_eval_plan(wf_transformer *m, wf_pool *pool);
 /* The same feeds; fetches token_log_probs and logits. */
@@ -126,11 +129,12 @@ WF_API const char *wf_decoder_error(const wf_decoder *d);
 
 /* ---- the model's file: model_file.c ---------------------------------------------------------- */
 
-/* The configuration, the weights, meta; with checkpoint also the optimizer's moments. */
+/* The configuration, the weights, meta; with checkpoint also the optimizer's moments and
+ * averages. */
 WF_API bool wf_transformer_save(const wf_transformer *m, const char *path, bool checkpoint,
                                 const wf_meta *meta, int n_meta, char *message);
-/* Read the configuration, record the model, load the weights, and the moments if training and the
- * file have them. NULL with a message. */
+/* Read the configuration, record the model, load the weights, and what of moments and averages training
+ * and the file have. NULL with a message. */
 WF_API wf_transformer *wf_transformer_load(const wf_file *f, const wf_training_config *training,
                                            wf_dtype real, uint64_t seed, char *message);
 WF_API bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *c, char *message);

@@ -32,6 +32,8 @@ static const char *missing(const wf_tensor *loss, const wf_tensor *count, wf_ten
     if (o->kind < WF_SGD || o->kind > WF_ADAMW) return "there is no such kind of optimizer";
     if (isnan(o->clip_norm)) return "the norm to clip at is not a number";
     if (o->unguarded && o->clip_norm > 0) return "an unguarded optimizer cannot clip";
+    if (!(o->average_decay >= 0 && o->average_decay < 1))
+        return "the decay of an average is not at least 0 and below 1";
     return params && n > 0 ? NULL : "an optimizer needs parameters";
 }
 
@@ -84,11 +86,13 @@ static wf_tensor *update(const wf_optimizer *r, int i, wf_tensor *param, wf_tens
 
 static bool allocate(wf_optimizer *r, const wf_optimizer_options *o) {
     wf_accumulation *a = &r->accumulation;
-    wf_tensor ***lists[] = { &r->updates, &r->grads, &r->moments, &a->sums, &a->adds, &a->updates };
-    int n_lists = o->accumulates ? 6 : 3;
+    wf_averages *v = &r->averages;
+    wf_tensor ***lists[] = { &r->updates, &r->grads,  &r->moments, &a->sums,   &a->adds,
+                             &a->updates, &v->params, &v->values,  &v->updates };
     bool ok = true;
-    for (int i = 0; i < n_lists; i++)
-        ok &= (*lists[i] = calloc(2 * (size_t)r->n, sizeof(wf_tensor *))) != NULL;
+    for (int i = 0; i < 9; i++)
+        if (i < 3 || (i < 6 ? o->accumulates : o->average_decay > 0))
+            ok &= (*lists[i] = calloc(2 * (size_t)r->n, sizeof(wf_tensor *))) != NULL;
     return ok;
 }
 
@@ -129,6 +133,21 @@ static void record_accumulation(wf_optimizer *r, wf_tensor *count, wf_tensor *co
     a->norm = record_updates(r, params, a->sums, total, scale, o, a->updates);
 }
 
+/* average -= rate * (average - param): a step of SGD whose decay pulls to 0, and its gradient to the
+ * parameter. */
+static void record_averages(wf_optimizer *r, wf_tensor *const *params) {
+    wf_graph *g = r->rates->graph;
+    wf_averages *a = &r->averages;
+    a->rate = wf_input(g, "average_rate", wf_real(g), 1, (int64_t[]){ 1 });
+    wf_tensor *minus = wf_constant(g, -1);
+    a->n = r->n;
+    for (int i = 0; i < r->n; i++) {
+        a->params[i] = params[i];
+        a->values[i] = buffer_of(params[i], "average");
+        a->updates[i] = wf_sgd_step(a->values[i], NULL, params[i], minus, a->rate, 0, 1);
+    }
+}
+
 /* What is recorded before the gradients need not wait for them. */
 static void record(wf_optimizer *r, wf_tensor *loss, wf_tensor *count, wf_tensor *const *params,
                    const wf_optimizer_options *o) {
@@ -137,6 +156,7 @@ static void record(wf_optimizer *r, wf_tensor *loss, wf_tensor *count, wf_tensor
     for (int i = 0; i < r->n; i++) record_moments(r, params[i], o);
     r->norm = record_updates(r, params, r->grads, total, scale, o, r->updates);
     if (o->accumulates) record_accumulation(r, count, params, o);
+    if (o->average_decay > 0) record_averages(r, params);
 }
 
 wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
@@ -162,6 +182,7 @@ void wf_optimizer_free(wf_optimizer *o) {
     if (!o) return;
     free(o->updates), free(o->grads), free(o->moments);
     free(o->accumulation.sums), free(o->accumulation.adds), free(o->accumulation.updates);
+    free(o->averages.params), free(o->averages.values), free(o->averages.updates);
     *o = (wf_optimizer){ 0 };
 }
 
@@ -174,6 +195,30 @@ void wf_optimizer_rates(const wf_optimizer_options *options, double rate, int64_
     double t = step < 1 ? 1 : (double)step;
     out[1] = 1 / (1 - pow(o.beta1, t));
     out[2] = 1 / (1 - pow(o.beta2, t));
+}
+
+double wf_optimizer_average_rate(const wf_optimizer_options *o, int64_t k) {
+    double d = o ? o->average_decay : 0;
+    return (1 - d) / (1 - pow(d, k < 1 ? 1 : (double)k));
+}
+
+static bool exchange(wf_tensor *a, wf_tensor *b) {
+    size_t bytes = wf_bytes(a);
+    char *was = malloc(2 * bytes + 1), *other = was + bytes;
+    bool ok = was && wf_read(a, was, bytes) && wf_read(b, other, bytes) &&
+              wf_write(a, other, bytes) && wf_write(b, was, bytes);
+    free(was);
+    return ok;
+}
+
+bool wf_optimizer_swap_averages(const wf_optimizer *o) {
+    const wf_averages *a = o ? &o->averages : NULL;
+    int i = 0;
+    if (!a || a->n == 0) return false;
+    while (i < a->n && exchange(a->params[i], a->values[i])) i++;
+    if (i == a->n) return true;
+    while (i-- > 0) exchange(a->params[i], a->values[i]);
+    return false;
 }
 
 bool wf_feed_reals(wf_plan *p, const wf_tensor *t, const double *values, int n) {

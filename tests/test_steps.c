@@ -1,7 +1,9 @@
-/* tests/test_steps.c - training steps of a whole Transformer: unguarded ones, and those of several
- * micro-batches.
+/* tests/test_steps.c - training steps of a whole Transformer: unguarded ones, those of several
+ * micro-batches, and the average of the weights.
  *
  * Single updates with known gradients are in test_optim.c. */
+#include <stdio.h>
+
 #include "models.h"
 #include "suites.h"
 
@@ -279,6 +281,99 @@ START_TEST(without_accumulation_its_plans_fail) {
 }
 END_TEST
 
+/* ---- averages -------------------------------------------------------------------------------- */
+
+enum { AVERAGED = 6 };
+
+/* The average of the first parameter after each step, by its definition. */
+static void expect_average(double history[AVERAGED][2], int steps, double d, double *out) {
+    double weights = 0;
+    out[0] = out[1] = 0;
+    for (int i = 0; i < steps; i++) {
+        double w = pow(d, steps - 1 - i);
+        weights += w, out[0] += w * history[i][0], out[1] += w * history[i][1];
+    }
+    out[0] /= weights, out[1] /= weights;
+}
+
+static void average(wf_plan *p, const wf_transformer *m, int64_t k) {
+    double rate = wf_optimizer_average_rate(&m->training.optimizer, k);
+    assert_plan(p, wf_feed_reals(p, m->optimizer.averages.rate, &rate, 1) && wf_run(p));
+}
+
+static wf_transformer *open_averaged(uint64_t seed) {
+    wf_transformer_config c = small_config();
+    wf_training_config training = training_of(WF_ADAM, 0, false);
+    training.optimizer.average_decay = 0.75;
+    return open_model(&c, &training, WF_F64, seed);
+}
+
+START_TEST(averages_follow_their_definition) {
+    static sentences b;
+    double history[AVERAGED][2], want[2];
+    wf_transformer *m = open_averaged(3);
+    const wf_averages *a = &m->optimizer.averages;
+    wf_plan *train = wf_transformer_train_plan(m, NULL), *p = wf_transformer_average_plan(m, NULL);
+    for (int step = 1; step <= AVERAGED; step++) {
+        random_sentences(&b, &m->config, 4, 7, 6, (uint64_t)step);
+        train_step(train, m, &b, step, 1e-2);
+        average(p, m, step);
+        double *w = leaf_values(a->params[0]), *have = leaf_values(a->values[0]);
+        history[step - 1][0] = w[0], history[step - 1][1] = w[1];
+        expect_average(history, step, 0.75, want);
+        ck_assert_double_eq_tol(have[0], want[0], 1e-12);
+        ck_assert_double_eq_tol(have[1], want[1], 1e-12);
+        ck_assert(step == 1 ? have[0] == w[0] : have[0] != w[0]);
+        free(w), free(have);
+    }
+    ck_assert_int_eq(a->n, m->optimizer.n);
+    wf_plan_free(train), wf_plan_free(p), close_model(m);
+}
+END_TEST
+
+START_TEST(averages_are_swapped_and_saved) {
+    static const char path[] = "steps_averages.safetensors";
+    static sentences b;
+    char message[WF_MESSAGE];
+    wf_transformer *m = open_averaged(3);
+    const wf_averages *a = &m->optimizer.averages;
+    wf_plan *train = wf_transformer_train_plan(m, NULL), *p = wf_transformer_average_plan(m, NULL);
+    for (int step = 1; step <= 3; step++) {
+        random_sentences(&b, &m->config, 4, 7, 6, (uint64_t)step);
+        train_step(train, m, &b, step, 1e-2);
+        average(p, m, step);
+    }
+    ck_assert_msg(wf_transformer_save(m, path, true, NULL, 0, message), "%s", message);
+    wf_file *f = wf_file_open(path);
+    wf_transformer *loaded = wf_transformer_load(f, &m->training, WF_F64, 5, message);
+    ck_assert_msg(loaded != NULL, "%s", message);
+    ck_assert(wf_optimizer_swap_averages(&m->optimizer));
+    for (int i = 0; i < a->n; i++) {
+        const wf_averages *l = &loaded->optimizer.averages;
+        double *average = leaf_values(l->values[i]), *param = leaf_values(l->params[i]);
+        double *swapped = leaf_values(a->params[i]), *kept = leaf_values(a->values[i]);
+        size_t bytes = (size_t)wf_count(a->params[i]) * sizeof *average;
+        ck_assert_mem_eq(swapped, average, bytes);
+        ck_assert_mem_eq(kept, param, bytes);
+        free(average), free(param), free(swapped), free(kept);
+    }
+    wf_file_free(f), remove(path);
+    wf_plan_free(train), wf_plan_free(p), close_model(m), close_model(loaded);
+}
+END_TEST
+
+START_TEST(without_averages_nothing_is_swapped) {
+    wf_transformer_config c = small_config();
+    wf_training_config training = adam_training(0);
+    wf_transformer *m = open_model(&c, &training, WF_F32, 3);
+    wf_plan *p = wf_transformer_average_plan(m, NULL);
+    ck_assert(!wf_plan_ok(p) && wf_plan_error(p)[0]);
+    ck_assert(!wf_optimizer_swap_averages(&m->optimizer) && !wf_optimizer_swap_averages(NULL));
+    ck_assert(wf_optimizer_average_rate(NULL, 3) == 1);
+    wf_plan_free(p), close_model(m);
+}
+END_TEST
+
 Suite *steps_suite(void) {
     Suite *s = suite_create("steps");
     TCase *tc = tcase_create("steps");
@@ -290,6 +385,9 @@ Suite *steps_suite(void) {
     tcase_add_loop_test(tc, one_micro_batch_is_a_batch, 0, 2);
     tcase_add_test(tc, micro_batches_drop_other_elements);
     tcase_add_test(tc, without_accumulation_its_plans_fail);
+    tcase_add_test(tc, averages_follow_their_definition);
+    tcase_add_test(tc, averages_are_swapped_and_saved);
+    tcase_add_test(tc, without_averages_nothing_is_swapped);
     suite_add_tcase(s, tc);
     return s;
 }
