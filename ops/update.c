@@ -104,7 +104,7 @@ static bool shape_accumulate(wf_call *c) {
 static bool eval_accumulate(const wf_call *c, int phase, int64_t task, void *scratch) {
     int64_t from, to;
     if (wf_get(&c->in[2], 0) == 0) return eval_assign(c, phase, task, scratch);
-    wf_task_range(wf_view_count(&c->in[0]), WF_GRAIN, task, &from, &to);
+    wf_task_range(wf_view_count(&c->in[0]), GRAIN, task, &from, &to);
     WF_KERNEL(c->in[0].dtype,
               accumulate(to - from, wf_at(&c->in[1], from), wf_at(&c->in[0], from)));
     return true;
