@@ -69,10 +69,25 @@ static void open_model(session *s, const wf_file *f) {
                     (long long)s->at.step);
 }
 
+static void open_plans(session *s) {
+    wf_transformer *m = s->model;
+    bool parts = set.accum > 1;
+    s->plan = (parts ? wf_transformer_accumulate_plan : wf_transformer_train_plan)(m, s->pool);
+    if (parts) s->apply = wf_transformer_apply_plan(m, s->pool);
+    if (set.ema > 0) s->average = wf_transformer_average_plan(m, s->pool);
+    wf_plan *const plans[] = { s->plan, s->apply, s->average };
+    for (int i = 0; i < 3; i++)
+        if (plans[i] && !wf_plan_ok(plans[i])) fail(&train_program, "%s", wf_plan_error(plans[i]));
+}
+
 static double leaf_bytes(const session *s) {
     double bytes = 4.0 * (double)wf_transformer_parameter_count(s->model);
     for (int i = 0; i < s->model->optimizer.n_moments; i++)
         bytes += (double)wf_bytes(s->model->optimizer.moments[i]);
+    for (int i = 0; i < s->model->optimizer.averages.n; i++)
+        bytes += (double)wf_bytes(s->model->optimizer.averages.values[i]);
+    for (int i = 0; set.accum > 1 && i <= s->model->optimizer.n; i++)
+        bytes += (double)wf_bytes(s->model->optimizer.accumulation.sums[i]);
     return bytes;
 }
 
@@ -196,8 +211,7 @@ void session_open(session *s) {
     s->pool = wf_pool_new((int)set.threads);
     bool room = settings_text() || batch_new(&s->batch, set.batch_size, set.max_len);
     if (!s->pool || !room) fail(&train_program, "out of memory");
-    s->plan = wf_transformer_train_plan(s->model, s->pool);
-    if (!wf_plan_ok(s->plan)) fail(&train_program, "%s", wf_plan_error(s->plan));
+    open_plans(s);
     double memory = memory_needed(s);
     check_memory(memory);
     if (session_evaluates(s) &&
@@ -213,7 +227,7 @@ void session_close(session *s) {
     if (!report_close(&s->report))
         fail(&train_program, "%s could not be written: no space left?", set.log);
     evaluator_free(&s->evaluator);
-    wf_plan_free(s->plan);
+    wf_plan_free(s->plan), wf_plan_free(s->apply), wf_plan_free(s->average);
     wf_transformer_free(s->model);
     wf_pool_free(s->pool);
     batch_free(&s->batch);

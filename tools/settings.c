@@ -17,7 +17,7 @@ settings set = {
     .optimizer = WF_ADAM, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9,
     .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 1,
     .lr = 3e-3, .schedule = WF_LINEAR_DECAY, .warmup = 200,
-    .batch_size = 32, .seed = 1, .min_freq = 1,
+    .batch_size = 32, .accum = 1, .seed = 1, .min_freq = 1,
     .log_every = 100, .valid_every = 500, .valid_size = 1000, .save_every = 500,
 };
 /* clang-format on */
@@ -92,6 +92,9 @@ static option rows[] = {
     REAL("weight-decay", set.weight_decay, 0, 1, "of AdamW; matrices only", STORED),
     REAL("label-smoothing", set.label_smoothing, 0, 0.9,
          "share of the target spread over all tokens", STORED),
+    REAL("ema", set.ema, 0, 0.99999,
+         "keep an average of the weights with this decay, judged and kept in their place; 0: none",
+         STORED),
     REAL("clip-norm", set.clip_norm, 0, 1e9, "largest norm of the gradient; 0 does not clip",
          STORED),
 
@@ -101,6 +104,9 @@ static option rows[] = {
           .fallback = "32; for text 0", STORED),
     COUNT("max-tokens", set.max_tokens, 0, 1e9,
           "of text: tokens of source and target in a batch, padding included", .fallback = "8192",
+          STORED),
+    COUNT("accum", set.accum, 1, 4096,
+          "batches of text in an update: the gradient of all of them, in the memory of one",
           STORED),
     COUNT("seed", set.seed, 0, 9007199254740991, "of parameters, data and dropout", STORED),
     COUNT("max-steps", set.max_steps, 1, 1e12, "stop after this step",
@@ -373,7 +379,7 @@ material_options settings_material(void) {
         .max_tokens = set.max_len,
         .batches = { .sentences = set.batch_size,
                      .tokens = set.max_tokens,
-                     .accum = 1,
+                     .accum = set.accum,
                      .shuffle = true,
                      .seed = (uint64_t)set.seed },
     };
@@ -395,8 +401,8 @@ static void refuse_idle_options(void) {
     option_no_effect(p, "save-every", !set.model, "without -o nothing is saved");
     option_no_effect(p, "log-every", !reports, "--quiet without --log or --json reports nothing");
     option_no_effect(p, "profile", set.quiet && !set.log && !set.json, "--quiet says nothing");
-    static const char *const of_text[] = { "tokenizer",   "vocab-size", "min-freq",
-                                           "share-vocab", "max-tokens", "epochs" };
+    static const char *const of_text[] = { "tokenizer",  "vocab-size", "min-freq", "share-vocab",
+                                           "max-tokens", "epochs",     "accum" };
     for (size_t i = 0; i < sizeof of_text / sizeof *of_text; i++)
         option_no_effect(p, of_text[i], !settings_text(), "it is for text");
     option_no_effect(p, "min-len", settings_text(), "text has lines of any length");
@@ -456,7 +462,9 @@ wf_training_config settings_training(void) {
                        .beta2 = set.beta2,
                        .eps = set.eps,
                        .weight_decay = set.optimizer == WF_ADAMW ? set.weight_decay : 0,
-                       .clip_norm = set.clip_norm },
+                       .clip_norm = set.clip_norm,
+                       .accumulates = set.accum > 1,
+                       .average_decay = set.ema },
     };
 }
 

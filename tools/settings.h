@@ -17,7 +17,7 @@ typedef struct settings {
     int task, preset, norm, positions, activation, tie, optimizer, schedule;
     int64_t min_len, max_len, d_model, d_ff, heads, layers, enc_layers, dec_layers;
     double dropout, attention_dropout, label_smoothing, clip_norm;
-    double lr, beta1, beta2, eps, momentum, weight_decay, max_time;
+    double lr, beta1, beta2, eps, momentum, weight_decay, max_time, ema;
     int64_t warmup, lr_steps, batch_size, max_steps, seed, threads;
     int64_t log_every, valid_every, valid_size, save_every;
     const char *train, *train_src, *train_tgt, *valid, *valid_src, *valid_tgt;

@@ -36,23 +36,73 @@ static void catch_signals(void) {
 
 /* ---- a step -------------------------------------------------------------------------------- */
 
-static bool run_step(session *s, int64_t step) {
+static bool add_to_interval(session *s, wf_plan *p) {
+    const wf_transformer *m = s->model;
+    float loss, nll, count, correct;
+    bool ok = wf_fetch(p, m->loss.loss, &loss) && wf_fetch(p, m->loss.nll, &nll) &&
+              wf_fetch(p, m->loss.count, &count) && wf_fetch(p, m->correct, &correct);
+    interval *r = &s->recent;
+    if (ok) r->loss += loss, r->nll += nll, r->tokens += count, r->correct += correct;
+    return ok;
+}
+
+static bool feed_rates(session *s, wf_plan *p, int64_t step) {
+    const wf_transformer *m = s->model;
+    double rates[3];
+    wf_optimizer_rates(&m->training.optimizer, wf_schedule_rate(&s->schedule, step), step, rates);
+    return wf_feed_reals(p, m->optimizer.rates, rates, (int)wf_count(m->optimizer.rates));
+}
+
+static bool next_batch(session *s, int64_t step, int64_t part) {
+    if (material_batch(&s->material, step, part, set.batch_size, &s->batch)) return true;
+    fail(&train_program, "out of memory for a batch: lower --max-tokens or --batch-size");
+}
+
+/* An update from one batch. */
+static bool step_at_once(session *s, int64_t step) {
     const wf_transformer *m = s->model;
     wf_plan *p = s->plan;
-    double rates[3];
-    float loss, nll, count, correct, norm;
-    if (!material_batch(&s->material, step, 0, set.batch_size, &s->batch)) return false;
-    wf_optimizer_rates(&m->training.optimizer, wf_schedule_rate(&s->schedule, step), step, rates);
+    float norm;
     wf_random_step(p, (uint64_t)step, 0);
-    bool ok = batch_feed(&s->batch, p, m) &&
-              wf_feed_reals(p, m->optimizer.rates, rates, (int)wf_count(m->optimizer.rates)) &&
-              wf_run(p) && wf_fetch(p, m->loss.loss, &loss) && wf_fetch(p, m->loss.nll, &nll) &&
-              wf_fetch(p, m->loss.count, &count) && wf_fetch(p, m->correct, &correct) &&
-              wf_fetch(p, m->optimizer.norm, &norm);
-    if (!ok) return false;
-    s->norm = norm;
-    interval *r = &s->recent;
-    r->loss += loss, r->nll += nll, r->tokens += count, r->correct += correct, r->steps++;
+    bool ok = next_batch(s, step, 0) && batch_feed(&s->batch, p, m) && feed_rates(s, p, step) &&
+              wf_run(p) && add_to_interval(s, p) && wf_fetch(p, m->optimizer.norm, &norm);
+    if (ok) s->norm = norm;
+    return ok;
+}
+
+/* An update from the sums of several: that of one large batch, up to rounding. */
+static bool step_in_parts(session *s, int64_t step) {
+    const wf_transformer *m = s->model;
+    const wf_accumulation *sums = &m->optimizer.accumulation;
+    int64_t parts = material_parts(&s->material, step);
+    wf_plan *p = s->plan;
+    float norm;
+    for (int64_t part = 0; part < parts; part++) {
+        double more = part > 0;
+        wf_random_step(p, (uint64_t)step, (uint32_t)part);
+        if (!next_batch(s, step, part) || !batch_feed(&s->batch, p, m) ||
+            !wf_feed_reals(p, sums->more, &more, 1) || !wf_run(p) || !add_to_interval(s, p))
+            return false;
+    }
+    s->failed = s->apply;
+    bool ok =
+        feed_rates(s, s->apply, step) && wf_run(s->apply) && wf_fetch(s->apply, sums->norm, &norm);
+    if (ok) s->norm = norm;
+    return ok;
+}
+
+static bool average(session *s, int64_t step) {
+    const wf_transformer *m = s->model;
+    double rate = wf_optimizer_average_rate(&m->training.optimizer, step);
+    s->failed = s->average;
+    return wf_feed_reals(s->average, m->optimizer.averages.rate, &rate, 1) && wf_run(s->average);
+}
+
+static bool run_step(session *s, int64_t step) {
+    s->failed = s->plan;
+    if (!(set.accum > 1 ? step_in_parts : step_at_once)(s, step)) return false;
+    if (set.ema > 0 && !average(s, step)) return false;
+    s->recent.steps++;
     return true;
 }
 
@@ -125,12 +175,20 @@ static bool save(session *s) {
 
 /* ---- evaluating ---------------------------------------------------------------------------- */
 
+/* The averages in the place of the weights, and back: they are what is judged and kept as best. */
+static void swap_averages(session *s) {
+    if (set.ema > 0 && !wf_optimizer_swap_averages(&s->model->optimizer))
+        fail(&train_program, "out of memory");
+}
+
 static evaluation evaluated(session *s, task_stream stream, const char *name) {
     evaluation v;
     char message[WF_MESSAGE];
     double began = seconds_now();
-    if (!evaluate(&s->evaluator, stream, set.valid_size, &v, message))
-        fail(&train_program, "%s", message);
+    swap_averages(s);
+    bool ok = evaluate(&s->evaluator, stream, set.valid_size, &v, message);
+    swap_averages(s);
+    if (!ok) fail(&train_program, "%s", message);
     FILE *e = event(&s->report, name);
     json_int(e, "step", s->at.step);
     json_int(e, "exact", v.exact);
@@ -155,7 +213,10 @@ static void note_best(session *s, double loss) {
     s->at.without = loss < s->at.best ? 0 : s->at.without + 1;
     if (loss >= s->at.best) return;
     s->at.best = loss;
-    if (*s->best_path) write_model(s, s->best_path, false);
+    if (!*s->best_path) return;
+    swap_averages(s);
+    write_model(s, s->best_path, false);
+    swap_averages(s);
 }
 
 static void validate(session *s) {
@@ -215,7 +276,7 @@ static int step_failed(session *s, int64_t step) {
     report *r = &s->report;
     report_clear(r);
     if (!find_non_finite(s->model, &s->batch, (uint64_t)step, name)) {
-        warn(&train_program, "step %lld: %s", (long long)step, wf_plan_error(s->plan));
+        warn(&train_program, "step %lld: %s", (long long)step, wf_plan_error(s->failed));
         return EXIT_FAILED;
     }
     warn(&train_program, "step %lld: the %s is not finite; lower --lr or --clip-norm",
