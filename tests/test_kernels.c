@@ -1,8 +1,8 @@
 /* tests/test_kernels.c - every kernel of every table that this processor runs, against plain C.
  *
  * References are in long double. kernel_checks.inc, kernel_heads.inc and kernel_rows.inc hold the
- * tests; they are read twice, for float and for double. Errors are counted in units in the last place (ulp) of the
- * type: WEFT_SHOW_ULPS=1 prints them. */
+ * tests; they are read twice, for float and for double. Errors are counted in units in the last
+ * place (ulp) of the type: WEFT_SHOW_ULPS=1 prints them. */
 #include <check.h>
 #include <float.h>
 #include <math.h>

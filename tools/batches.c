@@ -205,11 +205,11 @@ bool batches_fill(const batches *b, int64_t i, batch_ids ids, batch *out) {
     return true;
 }
 
-void batches_largest(const batches *b, int64_t *B, int64_t *S, int64_t *T) {
+void batches_largest(const batches *b, int side, int64_t *B, int64_t *S, int64_t *T) {
     *B = *S = *T = 0;
     for (int64_t i = 0; i < b->n; i++) {
-        int64_t s, t;
+        int64_t s, t, rows = batches_rows(b, i);
         extents(b, i, &s, &t);
-        *B = larger(*B, batches_rows(b, i)), *S = larger(*S, s), *T = larger(*T, t);
+        if (rows * (side ? t : s) > *B * (side ? *T : *S)) *B = rows, *S = s, *T = t;
     }
 }

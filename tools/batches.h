@@ -53,7 +53,8 @@ int64_t batches_pair(const batches *b, int64_t i, int64_t row); /* in the corpus
 /* Batch i into out, which grows as needed. False: out of memory. */
 bool batches_fill(const batches *b, int64_t i, batch_ids ids, batch *out);
 
-/* The largest B, S and T of any batch, each for itself: what memory must be there for. */
-void batches_largest(const batches *b, int64_t *B, int64_t *S, int64_t *T);
+/* B, S and T of the batch with the most tokens, padding included, on one side: 0 the source, 1 the
+ * target. What memory must be there for. */
+void batches_largest(const batches *b, int side, int64_t *B, int64_t *S, int64_t *T);
 
 #endif

@@ -254,9 +254,10 @@ bool material_batch(material *m, int64_t step, int64_t part, int64_t rows, batch
     return batches_fill(&m->order, update_of(m, step) * m->order.limits.accum + part, m->ids, out);
 }
 
-void material_largest(const material *m, int64_t rows, int64_t *B, int64_t *S, int64_t *T) {
+void material_largest(const material *m, int64_t rows, int side, int64_t *B, int64_t *S,
+                      int64_t *T) {
     if (m->text) {
-        batches_largest(&m->order, B, S, T);
+        batches_largest(&m->order, side, B, S, T);
         return;
     }
     *B = rows, *S = m->numbers.max_len, *T = m->numbers.max_len + 1;

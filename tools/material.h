@@ -57,8 +57,9 @@ uint64_t material_hash(const material *m);
 int64_t material_parts(material *m, int64_t step);
 /* Part `part` of it, of `rows` sequences if they are numbers. False: out of memory. */
 bool material_batch(material *m, int64_t step, int64_t part, int64_t rows, batch *out);
-/* The largest B, S and T that a batch may have. */
-void material_largest(const material *m, int64_t rows, int64_t *B, int64_t *S, int64_t *T);
+/* B, S and T of the batch with the most tokens on that side, 0 or 1. */
+void material_largest(const material *m, int64_t rows, int side, int64_t *B, int64_t *S,
+                      int64_t *T);
 
 /* The text of n ids of one side, to be freed; numbers as they are. NULL: out of memory. */
 char *material_line(const material *m, int side, const int32_t *ids, int64_t n);

@@ -4,6 +4,7 @@
  * linear decay, clipping at 1, no dropout; complete_text has what is other for text. */
 #include "settings.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +106,7 @@ static option rows[] = {
     COUNT("max-steps", set.max_steps, 1, 1e12, "stop after this step",
           .fallback = "enough for the task; for text, --epochs"),
     COUNT("epochs", set.epochs, 1, 1e6, "stop after so many passes over the text",
-          .fallback = "20"),
+          .fallback = "20; of a task 5"),
     COUNT("patience", set.patience, 0, 1e6,
           "stop after so many validations without a lower loss; 0: never"),
     REAL("max-time", set.max_time, 0.001, 1e9, "stop after so many seconds", .fallback = "none"),
@@ -163,22 +164,47 @@ static void data_mark(const material *m, char mark[OPTION_TEXT_SIZE]) {
     snprintf(mark, OPTION_TEXT_SIZE, "%016llx", (unsigned long long)material_hash(m));
 }
 
-void settings_to_meta(int64_t step, const material *m, settings_meta *meta) {
+/* Rows that are no options. */
+enum { STANDING_ROWS = 3 };
+static void standing_rows(standing *at, option row[STANDING_ROWS]) {
+    row[0] = (option)COUNT("step", at->step, 0, 1e12, "");
+    row[1] = (option)REAL("best", at->best, 0, INFINITY, "");
+    row[2] = (option)COUNT("without", at->without, 0, 1e12, "");
+}
+
+static void add_meta(settings_meta *meta, const char *name, const char *value) {
+    setting_key(name, meta->keys[meta->n]);
+    snprintf(meta->values[meta->n], OPTION_TEXT_SIZE, "%s", value);
+    meta->pairs[meta->n] = (wf_meta){ meta->keys[meta->n], meta->values[meta->n] };
+    meta->n++;
+}
+
+void settings_to_meta(const standing *at, const material *m, settings_meta *meta) {
+    char text[OPTION_TEXT_SIZE];
+    standing now = *at;
+    option row[STANDING_ROWS];
     meta->n = 0;
-    if (m->text) {
-        setting_key("data", meta->keys[0]);
-        data_mark(m, meta->values[0]);
-        meta->pairs[meta->n++] = (wf_meta){ meta->keys[0], meta->values[0] };
+    standing_rows(&now, row);
+    for (int i = 0; i < STANDING_ROWS; i++)
+        if (row[i].kind != OPTION_REAL || isfinite(now.best))
+            add_meta(meta, row[i].name, option_text(&row[i], text));
+    if (m->text) data_mark(m, text), add_meta(meta, "data", text);
+    for (const option *o = rows; o < rows + train_program.n; o++)
+        if (o->stored) add_meta(meta, o->name, option_text(o, text));
+}
+
+standing settings_standing(const wf_file *f) {
+    char message[256];
+    standing at = { .best = INFINITY };
+    option row[STANDING_ROWS];
+    standing_rows(&at, row);
+    for (int i = 0; i < STANDING_ROWS; i++) {
+        const char *text = setting_in_file(f, row[i].name);
+        if (!text && i > 0) continue; /* nothing was validated */
+        if (!text || !option_set(&row[i], text, message))
+            fail(&train_program, "%s: %s", set.model, text ? message : "it has no step");
     }
-    option steps = { .name = "step", .kind = OPTION_COUNT, .value = &step };
-    for (int i = -1; i < train_program.n; i++) {
-        const option *o = i < 0 ? &steps : &rows[i];
-        if (i >= 0 && !o->stored) continue;
-        setting_key(o->name, meta->keys[meta->n]);
-        option_text(o, meta->values[meta->n]);
-        meta->pairs[meta->n] = (wf_meta){ meta->keys[meta->n], meta->values[meta->n] };
-        meta->n++;
-    }
+    return at;
 }
 
 void settings_check_data(const wf_file *f, const material *m) {
@@ -323,7 +349,7 @@ static void complete_text(void) {
     choose("vocab-size", &set.vocab_size, set.tokenizer == WF_BPE ? 8000 : 0);
     choose("min-freq", &set.min_freq, set.tokenizer == WF_BPE ? 2 : 1);
     choose("max-len", &set.max_len, 256);
-    choose("max-tokens", &set.max_tokens, 8192);
+    choose("max-tokens", &set.max_tokens, files ? 8192 : 4096);
     choose("batch-size", &set.batch_size, 0);
     if (!files) return;
     choose_word("preset", &set.preset, 1);
@@ -396,7 +422,7 @@ void settings_complete(const wf_file *f) {
         usage_error(p, "--batch-size 0 and --max-tokens 0: one of them must limit a batch");
     if (!settings_text() && !set.batch_size)
         usage_error(p, "--batch-size 0: a task has at least one sequence in a step");
-    if (settings_text() && !set.epochs && !set.resume) set.epochs = 20;
+    if (settings_text() && !set.epochs && !set.resume) set.epochs = from_files() ? 20 : 5;
     complete_sizes();
     complete_threads();
 }

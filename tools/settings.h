@@ -51,7 +51,14 @@ typedef struct settings_meta {
     char keys[SETTINGS_META][OPTION_TEXT_SIZE], values[SETTINGS_META][OPTION_TEXT_SIZE];
     int n;
 } settings_meta;
-void settings_to_meta(int64_t step, const material *m, settings_meta *meta);
+/* Where a training stands. */
+typedef struct standing {
+    int64_t step;
+    double best;     /* loss per token in validation; infinite before the first */
+    int64_t without; /* validations since */
+} standing;
+void settings_to_meta(const standing *at, const material *m, settings_meta *meta);
+standing settings_standing(const wf_file *f); /* exits if the file does not tell */
 
 /* A resume on other pairs than before is refused. */
 void settings_check_data(const wf_file *f, const material *m);

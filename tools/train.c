@@ -3,7 +3,8 @@
  *
  * The model file is the checkpoint: a resumed training goes on as if it had never stopped, bit for
  * bit, because the data and the dropout of a step are functions of (seed, step). Not here: the
- * options (settings.c), the data (material.c), the words (report.c), the evaluation (evaluate.c). */
+ * options (settings.c), what is opened first (session.c), the data (material.c), the words
+ * (report.c), the evaluation (evaluate.c). */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -13,37 +14,7 @@
 #include <unistd.h>
 
 #include "diagnose.h"
-#include "evaluate.h"
-#include "history.h"
-#include "output.h"
-#include "report.h"
-#include "settings.h"
-
-/* Sums over the steps since the last line. */
-typedef struct interval {
-    double loss, nll, tokens, correct, seconds;
-    int64_t steps;
-} interval;
-
-typedef struct session {
-    wf_pool *pool;
-    wf_transformer *model;
-    wf_plan *plan;
-    evaluator evaluator;
-    material material;
-    batch batch;
-    wf_schedule schedule;
-    int64_t step, saved_step; /* done; in the file (-1: none) */
-    double norm;
-    interval recent;
-    double started, trained_seconds; /* clock at the first step; of steps alone */
-    int64_t first_step;
-    double best;         /* loss per token in validation; infinite before the first */
-    int64_t without;     /* validations since */
-    char best_path[512]; /* where the weights with the lowest loss are kept, or "" */
-    report report;
-    history history;
-} session;
+#include "session.h"
 
 /* ---- signals: finish the step, save, leave; at once the second time ------------------------ */
 
@@ -61,215 +32,6 @@ static void catch_signals(void) {
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe shows as a failed write, */
     signal(SIGXFSZ, SIG_IGN); /* and so does a limit on the size of files */
-}
-
-/* ---- opening ------------------------------------------------------------------------------- */
-
-static wf_file *open_checkpoint(void) {
-    if (!set.resume) return NULL;
-    if (!set.model) usage_error(&train_program, "--resume needs the file to go on with: -o FILE");
-    wf_file *f = wf_file_open(set.model);
-    if (!wf_file_ok(f)) fail(&train_program, "%s", wf_file_error(f));
-    if (!setting_in_file(f, "step"))
-        fail(&train_program, "%s holds a model but no training: it can't be resumed", set.model);
-    return f;
-}
-
-static int64_t step_in_file(const wf_file *f) {
-    int64_t step;
-    char message[WF_MESSAGE];
-    option row = COUNT("step", step, 0, 1e12, "");
-    if (!option_set(&row, setting_in_file(f, "step"), message))
-        fail(&train_program, "%s: %s", set.model, message);
-    return step;
-}
-
-/* A training may take hours: what can't be written is found now. */
-static void check_outputs(void) {
-    char message[WF_MESSAGE];
-    const char *const files[] = { set.model, set.log, set.curve };
-    for (int i = 0; i < 3; i++) {
-        if (!files[i]) continue;
-        if (!output_writable(files[i], message)) fail(&train_program, "%s", message);
-        for (int k = 0; k < i; k++)
-            if (files[k] && (strcmp(files[i], files[k]) == 0 || same_file(files[i], files[k])))
-                usage_error(&train_program, "%s is to be two outputs at once", files[i]);
-    }
-}
-
-static void open_material(session *s, const wf_file *f) {
-    char message[WF_MESSAGE];
-    material_options o = settings_material();
-    task t = settings_task();
-    if (!settings_text())
-        material_numbers(&s->material, &t);
-    else if (!material_text(&s->material, &o, f, message))
-        fail(&train_program, "%s", message);
-    if (f) settings_check_data(f, &s->material);
-    settings_complete_steps(material_updates(&s->material));
-}
-
-/* Is there anything that was held back? */
-static bool evaluates(const session *s) {
-    return s->material.text ? s->material.valid.corpus.pairs > 0 : set.valid_size > 0;
-}
-
-static void open_model(session *s, const wf_file *f) {
-    char message[WF_MESSAGE];
-    wf_training_config training = settings_training();
-    wf_transformer_config config = settings_model(&s->material);
-    s->model = f ? wf_transformer_load(f, &training, WF_F32, (uint64_t)set.seed, message)
-                 : wf_transformer_new(&config, &training, WF_F32, (uint64_t)set.seed, message);
-    if (!s->model && f) fail(&train_program, "%s: %s", set.model, message);
-    if (!s->model) usage_error(&train_program, "%s", message);
-    if (!wf_ok(s->model->graph)) fail(&train_program, "%s", wf_error(s->model->graph));
-    s->step = s->first_step = f ? step_in_file(f) : 0;
-    s->saved_step = f ? s->step : -1;
-    if (s->step >= set.max_steps)
-        usage_error(&train_program,
-                    "%s has done %lld steps already: a --max-steps above that goes on", set.model,
-                    (long long)s->step);
-}
-
-static double leaf_bytes(const session *s) {
-    double bytes = 4.0 * (double)wf_transformer_parameter_count(s->model);
-    for (int i = 0; i < s->model->optimizer.n_moments; i++)
-        bytes += (double)wf_bytes(s->model->optimizer.moments[i]);
-    return bytes;
-}
-
-/* What the largest step will need, known before the first one. */
-static double memory_needed(session *s) {
-    wf_plan *p = s->plan;
-    int64_t B, S, T;
-    material_largest(&s->material, set.batch_size, &B, &S, &T);
-    bool ok = wf_bind(p, "B", B) && wf_bind(p, "S", S) && wf_bind(p, "T", T);
-    size_t step = ok ? wf_plan_memory(p) : 0;
-    if (!step)
-        fail(&train_program, "%s; --batch-size, --max-len or --d-model lower the need",
-             wf_plan_error(p));
-    return leaf_bytes(s) + (double)step;
-}
-
-static void check_memory(double needed) {
-    double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    char a[OPTION_TEXT_SIZE], b[OPTION_TEXT_SIZE];
-    if (installed <= 0 || needed <= installed) return;
-    fail(&train_program,
-         "a step needs %s and this machine has %s: lower --batch-size, --d-model or --layers",
-         bytes_text(needed, a), bytes_text(installed, b));
-}
-
-static const char *batch_text(char buffer[80]) {
-    int n = 0;
-    if (set.batch_size) n = snprintf(buffer, 80, "batches of %lld", (long long)set.batch_size);
-    if (settings_text() && set.max_tokens)
-        snprintf(buffer + n, 80 - (size_t)n, "%s at most %lld tokens", n ? " and" : "batches of",
-                 (long long)set.max_tokens);
-    return buffer;
-}
-
-static void announce_corpus(report *r, const char *name, const corpus *c) {
-    char numbers[3][OPTION_TEXT_SIZE], skipped[128];
-    if (!c->pairs) return;
-    say(r, "%-8s %s pairs, %s source and %s target tokens%s%s", name,
-        thousands((double)c->pairs, numbers[0]), thousands((double)c->total[0], numbers[1]),
-        thousands((double)c->total[1], numbers[2]), c->too_long ? "; " : "",
-        corpus_skipped(c, skipped));
-}
-
-static void announce_material(session *s) {
-    const material *m = &s->material;
-    report *r = &s->report;
-    char word[OPTION_TEXT_SIZE], tokens[OPTION_TEXT_SIZE];
-    option_text(option_find(&train_program, "task"), word);
-    if (!m->text) {
-        say(r, "task     %s, %lld to %lld tokens, seed %lld", word, (long long)set.min_len,
-            (long long)set.max_len, (long long)set.seed);
-        return;
-    }
-    announce_corpus(r, "training", &m->train);
-    announce_corpus(r, "held out", &m->valid.corpus);
-    bool shared = m->tokenizer[0] == m->tokenizer[1];
-    option_text(option_find(&train_program, "tokenizer"), tokens);
-    if (shared)
-        say(r, "tokens   %s, %lld ids for both sides", tokens, (long long)material_vocab(m, 0));
-    else
-        say(r, "tokens   %s, %lld ids of the source, %lld of the target", tokens,
-            (long long)material_vocab(m, 0), (long long)material_vocab(m, 1));
-    say(r, "task     %s, seed %lld, %lld steps in an epoch", word, (long long)set.seed,
-        (long long)material_updates(m));
-}
-
-static void announce(session *s, double memory) {
-    static const char *const norms[] = { "post-norm", "pre-norm" };
-    const wf_transformer_config *c = &s->model->config;
-    char words[3][OPTION_TEXT_SIZE], numbers[3][OPTION_TEXT_SIZE], limit[80];
-    report *r = &s->report;
-    double parameters = (double)wf_transformer_parameter_count(s->model);
-    announce_material(s);
-    say(r,
-        "model    width %lld, %lld heads, %lld + %lld layers, feed-forward %lld (%s), %s, %s "
-        "positions",
-        (long long)c->d_model, (long long)c->num_heads, (long long)c->encoder_layers,
-        (long long)c->decoder_layers, (long long)c->dim_feedforward,
-        option_text(option_find(&train_program, "activation"), words[0]), norms[c->norm_first],
-        option_text(option_find(&train_program, "positions"), words[1]));
-    say(r, "         %s parameters", thousands(parameters, numbers[0]));
-    say(r, "recipe   %s, %s, peak rate %s after %lld steps, then %s; clipped at %s",
-        option_text(option_find(&train_program, "optimizer"), words[0]), batch_text(limit),
-        shortest(set.lr, numbers[0]), (long long)set.warmup,
-        option_text(option_find(&train_program, "lr-schedule"), words[1]),
-        shortest(set.clip_norm, numbers[1]));
-    say(r, "machine  %lld threads, %s kernels, %s of memory", (long long)wf_pool_threads(s->pool),
-        wf_isa(), bytes_text(memory, numbers[0]));
-    if (set.resume) say(r, "resumed  %s after step %lld", set.model, (long long)s->step);
-    FILE *e = event(r, "run");
-    for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
-        if (o->stored) json_text(e, o->name, option_text(o, words[0]));
-    json_int(e, "step", s->step);
-    json_real(e, "parameters", parameters);
-    json_real(e, "memory", memory);
-    json_int(e, "threads", wf_pool_threads(s->pool));
-    json_text(e, "isa", wf_isa());
-    event_send(r);
-}
-
-static void session_open(session *s) {
-    char message[WF_MESSAGE];
-    wf_file *f = open_checkpoint();
-    settings_complete(f);
-    check_outputs();
-    open_material(s, f);
-    open_model(s, f);
-    wf_file_free(f);
-    s->schedule = settings_schedule();
-    s->pool = wf_pool_new((int)set.threads);
-    bool room = settings_text() || batch_new(&s->batch, set.batch_size, set.max_len);
-    if (!s->pool || !room) fail(&train_program, "out of memory");
-    s->plan = wf_transformer_train_plan(s->model, s->pool);
-    if (!wf_plan_ok(s->plan)) fail(&train_program, "%s", wf_plan_error(s->plan));
-    double memory = memory_needed(s);
-    check_memory(memory);
-    if (evaluates(s) && !evaluator_new(&s->evaluator, s->model, s->pool, &s->material, message))
-        fail(&train_program, "%s", message);
-    if (!report_open(&s->report, set.quiet, set.json, set.log, set.resume))
-        fail(&train_program, "%s can't be written: %s", set.log, strerror(errno));
-    announce(s, memory);
-    if (set.profile) wf_profile(s->plan, true);
-}
-
-static void session_close(session *s) {
-    if (!report_close(&s->report))
-        fail(&train_program, "%s could not be written: no space left?", set.log);
-    evaluator_free(&s->evaluator);
-    wf_plan_free(s->plan);
-    wf_transformer_free(s->model);
-    wf_pool_free(s->pool);
-    batch_free(&s->batch);
-    material_free(&s->material);
-    series_free(&s->history.train);
-    series_free(&s->history.valid);
 }
 
 /* ---- a step -------------------------------------------------------------------------------- */
@@ -297,25 +59,25 @@ static bool run_step(session *s, int64_t step) {
 /* The interval so far as a line; a new interval begins if it was printed. */
 static void report_progress(session *s, bool line) {
     const interval *r = &s->recent;
-    double per_step = s->trained_seconds / (double)(s->step - s->first_step);
+    double per_step = s->trained_seconds / (double)(s->at.step - s->first_step);
     int64_t updates = material_updates(&s->material);
     progress p = {
-        .step = s->step,
+        .step = s->at.step,
         .total = set.max_steps,
-        .epoch = updates ? (double)s->step / (double)updates : 0,
+        .epoch = updates ? (double)s->at.step / (double)updates : 0,
         .loss = r->loss / r->tokens,
         .nll = r->nll / r->tokens,
         .accuracy = r->correct / r->tokens,
         .tokens_per_second = r->tokens / r->seconds,
         .norm = s->norm,
-        .rate = wf_schedule_rate(&s->schedule, s->step),
+        .rate = wf_schedule_rate(&s->schedule, s->at.step),
         .elapsed = seconds_now() - s->started,
-        .remaining = per_step * (double)(set.max_steps - s->step),
+        .remaining = per_step * (double)(set.max_steps - s->at.step),
     };
     report_bar(&s->report, &p);
     if (!line) return;
     report_step(&s->report, &p);
-    series_add(&s->history.train, (double)s->step, p.loss);
+    series_add(&s->history.train, (double)s->at.step, p.loss);
     s->recent = (interval){ 0 };
 }
 
@@ -324,7 +86,7 @@ static void report_progress(session *s, bool line) {
 /* The settings, and the vocabulary of text; to be freed. NULL: out of memory. */
 static wf_meta *metadata(session *s, settings_meta *kept, int *n) {
     const material *m = &s->material;
-    settings_to_meta(s->step, m, kept);
+    settings_to_meta(&s->at, m, kept);
     wf_meta *pairs = calloc((size_t)kept->n + 2 * WF_TOKENIZER_META, sizeof *pairs);
     if (!pairs) return NULL;
     memcpy(pairs, kept->pairs, (size_t)kept->n * sizeof *pairs);
@@ -348,15 +110,15 @@ static bool write_model(session *s, const char *path, bool checkpoint) {
     free(pairs);
     if (ok) return true;
     report_clear(&s->report);
-    warn(&train_program, "step %lld is not saved: %s", (long long)s->step, message);
+    warn(&train_program, "step %lld is not saved: %s", (long long)s->at.step, message);
     return false;
 }
 
 static bool save(session *s) {
-    if (!set.model || s->saved_step == s->step) return true;
+    if (!set.model || s->saved_step == s->at.step) return true;
     if (!write_model(s, set.model, true)) return false;
-    s->saved_step = s->step;
-    json_int(event(&s->report, "save"), "step", s->step);
+    s->saved_step = s->at.step;
+    json_int(event(&s->report, "save"), "step", s->at.step);
     event_send(&s->report);
     return true;
 }
@@ -370,7 +132,7 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     if (!evaluate(&s->evaluator, stream, set.valid_size, &v, message))
         fail(&train_program, "%s", message);
     FILE *e = event(&s->report, name);
-    json_int(e, "step", s->step);
+    json_int(e, "step", s->at.step);
     json_int(e, "exact", v.exact);
     json_int(e, "sequences", v.sequences);
     json_real(e, "loss", v.nll / v.tokens);
@@ -384,32 +146,34 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     }
     json_real(e, "seconds", seconds_now() - began);
     event_send(&s->report);
-    series_add(&s->history.valid, (double)s->step, v.nll / v.tokens);
+    series_add(&s->history.valid, (double)s->at.step, v.nll / v.tokens);
     return v;
 }
 
 /* The weights are kept beside the model whenever the loss is the lowest so far. */
 static void note_best(session *s, double loss) {
-    s->without = loss < s->best ? 0 : s->without + 1;
-    if (loss >= s->best) return;
-    s->best = loss;
+    s->at.without = loss < s->at.best ? 0 : s->at.without + 1;
+    if (loss >= s->at.best) return;
+    s->at.best = loss;
     if (*s->best_path) write_model(s, s->best_path, false);
 }
 
 static void validate(session *s) {
     evaluation v = evaluated(s, STREAM_VALID, "valid");
-    progress p = { .step = s->step,
+    progress p = { .step = s->at.step,
                    .total = set.max_steps,
                    .epoch = s->material.text
-                                ? (double)s->step / (double)material_updates(&s->material)
+                                ? (double)s->at.step / (double)material_updates(&s->material)
                                 : 0,
                    .loss = v.nll / v.tokens,
                    .nll = v.nll / v.tokens,
                    .accuracy = v.correct / v.tokens };
     char scores[80] = "";
-    if (s->material.text)
+    if (s->material.text && set.task == LEARN_TEXT)
         snprintf(scores, sizeof scores, ", BLEU %.2f, chrF %.2f",
                  bleu_score(&v.text.bleu[BLEU_NONE]).score, chrf_score(&v.text.chrf));
+    else if (s->material.text)
+        snprintf(scores, sizeof scores, ", CER %.2f %%", 100 * error_rate(&v.text.characters));
     report_valid(&s->report, &p, v.exact, v.sequences, scores);
     note_best(s, v.nll / v.tokens);
     evaluation_free(&v);
@@ -469,14 +233,14 @@ static int stopped_by_signal(session *s) {
     const char *name = signalled == SIGINT ? "SIGINT" : "SIGTERM";
     bool saved = save(s);
     FILE *e = event(&s->report, "signal");
-    json_int(e, "step", s->step);
+    json_int(e, "step", s->at.step);
     json_text(e, "signal", name);
     event_send(&s->report);
     if (set.model && saved)
         say(&s->report, "%s: saved step %lld; go on with: train --resume -o %s", name,
-            (long long)s->step, set.model);
+            (long long)s->at.step, set.model);
     else
-        say(&s->report, "%s: stopped after step %lld; nothing saved", name, (long long)s->step);
+        say(&s->report, "%s: stopped after step %lld; nothing saved", name, (long long)s->at.step);
     return EXIT_SIGNAL + signalled;
 }
 
@@ -487,19 +251,20 @@ static bool due(int64_t step, int64_t every) {
 /* All steps, until the last, the end of the time or a signal. */
 static int train(session *s) {
     s->started = seconds_now();
-    while (s->step < set.max_steps && !signalled) {
+    while (s->at.step < set.max_steps && !signalled) {
         double began = seconds_now();
         if (set.max_time && began - s->started >= set.max_time) break;
-        if (!run_step(s, s->step + 1)) return step_failed(s, s->step + 1);
-        s->step++;
+        if (!run_step(s, s->at.step + 1)) return step_failed(s, s->at.step + 1);
+        s->at.step++;
         s->recent.seconds += seconds_now() - began;
         s->trained_seconds += seconds_now() - began;
-        report_progress(s, due(s->step, set.log_every) || s->step == set.max_steps);
-        if (evaluates(s) && due(s->step, set.valid_every)) validate(s);
-        if (due(s->step, set.save_every)) save(s); /* a failure is said, and the training goes on */
-        if (set.patience && s->without >= set.patience) {
+        report_progress(s, due(s->at.step, set.log_every) || s->at.step == set.max_steps);
+        if (session_evaluates(s) && due(s->at.step, set.valid_every)) validate(s);
+        if (due(s->at.step, set.save_every))
+            save(s); /* a failure is said, and the training goes on */
+        if (set.patience && s->at.without >= set.patience) {
             say(&s->report, "stopped: %lld validations without a lower loss than %.4g",
-                (long long)s->without, s->best);
+                (long long)s->at.without, s->at.best);
             break;
         }
     }
@@ -518,16 +283,17 @@ static void draw_curve(session *s) {
 static int finish(session *s) {
     char took[OPTION_TEXT_SIZE], size[OPTION_TEXT_SIZE];
     struct stat file;
-    int64_t steps = s->step - s->first_step;
+    int64_t steps = s->at.step - s->first_step;
     bool saved = save(s);
     if (s->recent.steps) report_progress(s, true);
     say(&s->report, "\n%lld steps in %s", (long long)steps, duration(s->trained_seconds, took));
     if (set.model && saved && stat(set.model, &file) == 0)
         say(&s->report, "saved %s (%s)", set.model, bytes_text((double)file.st_size, size));
     if (!set.model) say(&s->report, "the model is not kept: -o FILE would save it");
-    if (evaluates(s)) test(s);
-    if (*s->best_path && s->best < INFINITY)
-        say(&s->report, "the weights with the lowest loss, %.4g, are in %s", s->best, s->best_path);
+    if (session_evaluates(s)) test(s);
+    if (*s->best_path && s->at.best < INFINITY)
+        say(&s->report, "the weights with the lowest loss, %.4g, are in %s", s->at.best,
+            s->best_path);
     if (set.profile) report_profile(&s->report, s->plan);
     if (set.curve) draw_curve(s);
     return saved ? EXIT_DONE : EXIT_FAILED;
@@ -568,7 +334,7 @@ static int dry_run(session *s) {
 
 /* "m.safetensors" -> "m.best.safetensors" */
 static void name_best(session *s) {
-    if (!set.model || !s->material.text || !evaluates(s)) return;
+    if (!set.model || !s->material.text || !session_evaluates(s)) return;
     const char *dot = strrchr(set.model, '.'), *slash = strrchr(set.model, '/');
     size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - set.model) : strlen(set.model);
     if (strlen(set.model) + 6 < sizeof s->best_path)
@@ -577,7 +343,7 @@ static void name_best(session *s) {
 }
 
 int main(int argc, char **argv) {
-    session s = { .saved_step = -1, .best = INFINITY };
+    session s = { .saved_step = -1, .at = { .best = INFINITY } };
     options_parse(&train_program, argc, argv);
     session_open(&s);
     name_best(&s);
@@ -586,7 +352,7 @@ int main(int argc, char **argv) {
     int status = train(&s);
     if (status == EXIT_DONE) status = finish(&s);
     FILE *e = event(&s.report, "end");
-    json_int(e, "step", s.step);
+    json_int(e, "step", s.at.step);
     json_int(e, "status", status);
     event_send(&s.report);
     session_close(&s);

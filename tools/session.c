@@ -1,0 +1,223 @@
+/* tools/session.c - opening a training: the checkpoint, the data, the model, the plan, and the first
+ * lines that say what will be done. See session.h. */
+#include "session.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "output.h"
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static wf_file *open_checkpoint(void) {
+    if (!set.resume) return NULL;
+    if (!set.model) usage_error(&train_program, "--resume needs the file to go on with: -o FILE");
+    wf_file *f = wf_file_open(set.model);
+    if (!wf_file_ok(f)) fail(&train_program, "%s", wf_file_error(f));
+    if (!setting_in_file(f, "step"))
+        fail(&train_program, "%s holds a model but no training: it can't be resumed", set.model);
+    return f;
+}
+
+/* A training may take hours: what can't be written is found now. */
+static void check_outputs(void) {
+    char message[WF_MESSAGE];
+    const char *const files[] = { set.model, set.log, set.curve };
+    for (int i = 0; i < 3; i++) {
+        if (!files[i]) continue;
+        if (!output_writable(files[i], message)) fail(&train_program, "%s", message);
+        for (int k = 0; k < i; k++)
+            if (files[k] && (strcmp(files[i], files[k]) == 0 || same_file(files[i], files[k])))
+                usage_error(&train_program, "%s is to be two outputs at once", files[i]);
+    }
+}
+
+static void open_material(session *s, const wf_file *f) {
+    char message[WF_MESSAGE];
+    material_options o = settings_material();
+    task t = settings_task();
+    if (!settings_text())
+        material_numbers(&s->material, &t);
+    else if (!material_text(&s->material, &o, f, message))
+        fail(&train_program, "%s", message);
+    if (f) settings_check_data(f, &s->material);
+    settings_complete_steps(material_updates(&s->material));
+}
+
+bool session_evaluates(const session *s) {
+    return s->material.text ? s->material.valid.corpus.pairs > 0 : set.valid_size > 0;
+}
+
+static void open_model(session *s, const wf_file *f) {
+    char message[WF_MESSAGE];
+    wf_training_config training = settings_training();
+    wf_transformer_config config = settings_model(&s->material);
+    s->model = f ? wf_transformer_load(f, &training, WF_F32, (uint64_t)set.seed, message)
+                 : wf_transformer_new(&config, &training, WF_F32, (uint64_t)set.seed, message);
+    if (!s->model && f) fail(&train_program, "%s: %s", set.model, message);
+    if (!s->model) usage_error(&train_program, "%s", message);
+    if (!wf_ok(s->model->graph)) fail(&train_program, "%s", wf_error(s->model->graph));
+    if (f) s->at = settings_standing(f);
+    s->first_step = s->at.step;
+    s->saved_step = f ? s->at.step : -1;
+    if (s->at.step >= set.max_steps)
+        usage_error(&train_program,
+                    "%s has done %lld steps already: a --max-steps above that goes on", set.model,
+                    (long long)s->at.step);
+}
+
+static double leaf_bytes(const session *s) {
+    double bytes = 4.0 * (double)wf_transformer_parameter_count(s->model);
+    for (int i = 0; i < s->model->optimizer.n_moments; i++)
+        bytes += (double)wf_bytes(s->model->optimizer.moments[i]);
+    return bytes;
+}
+
+/* What the largest step will need, known before the first one. */
+static double memory_needed(session *s) {
+    wf_plan *p = s->plan;
+    size_t most = 0;
+    for (int side = 0; side < 2; side++) {
+        int64_t B, S, T;
+        material_largest(&s->material, set.batch_size, side, &B, &S, &T);
+        bool ok = wf_bind(p, "B", B) && wf_bind(p, "S", S) && wf_bind(p, "T", T);
+        size_t step = ok ? wf_plan_memory(p) : 0;
+        if (!step)
+            fail(&train_program,
+                 "%s; --batch-size, --max-tokens, --max-len or --d-model lower "
+                 "the need",
+                 wf_plan_error(p));
+        if (step > most) most = step;
+    }
+    return leaf_bytes(s) + (double)most;
+}
+
+static void check_memory(double needed) {
+    double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    char a[OPTION_TEXT_SIZE], b[OPTION_TEXT_SIZE];
+    if (installed <= 0 || needed <= installed) return;
+    fail(&train_program,
+         "a step needs %s and this machine has %s: lower --batch-size, --max-tokens, --d-model or "
+         "--layers",
+         bytes_text(needed, a), bytes_text(installed, b));
+}
+
+/* ---- what is said first ------------------------------------------------------------------- */
+
+static const char *batch_text(char buffer[80]) {
+    int n = 0;
+    if (set.batch_size) n = snprintf(buffer, 80, "batches of %lld", (long long)set.batch_size);
+    if (settings_text() && set.max_tokens)
+        snprintf(buffer + n, 80 - (size_t)n, "%s at most %lld tokens", n ? " and" : "batches of",
+                 (long long)set.max_tokens);
+    return buffer;
+}
+
+static void announce_corpus(report *r, const char *name, const corpus *c) {
+    char numbers[3][OPTION_TEXT_SIZE], skipped[128];
+    if (!c->pairs) return;
+    say(r, "%-8s %s pairs, %s source and %s target tokens%s%s", name,
+        thousands((double)c->pairs, numbers[0]), thousands((double)c->total[0], numbers[1]),
+        thousands((double)c->total[1], numbers[2]), c->too_long ? "; " : "",
+        corpus_skipped(c, skipped));
+}
+
+static void announce_material(session *s) {
+    const material *m = &s->material;
+    report *r = &s->report;
+    char word[OPTION_TEXT_SIZE], tokens[OPTION_TEXT_SIZE];
+    option_text(option_find(&train_program, "task"), word);
+    if (!m->text) {
+        say(r, "task     %s, %lld to %lld tokens, seed %lld", word, (long long)set.min_len,
+            (long long)set.max_len, (long long)set.seed);
+        return;
+    }
+    announce_corpus(r, "training", &m->train);
+    announce_corpus(r, "held out", &m->valid.corpus);
+    bool shared = m->tokenizer[0] == m->tokenizer[1];
+    option_text(option_find(&train_program, "tokenizer"), tokens);
+    if (shared)
+        say(r, "tokens   %s, %lld ids for both sides", tokens, (long long)material_vocab(m, 0));
+    else
+        say(r, "tokens   %s, %lld ids of the source, %lld of the target", tokens,
+            (long long)material_vocab(m, 0), (long long)material_vocab(m, 1));
+    say(r, "task     %s, seed %lld, %lld steps in an epoch", word, (long long)set.seed,
+        (long long)material_updates(m));
+}
+
+static void announce(session *s, double memory) {
+    static const char *const norms[] = { "post-norm", "pre-norm" };
+    const wf_transformer_config *c = &s->model->config;
+    char words[3][OPTION_TEXT_SIZE], numbers[3][OPTION_TEXT_SIZE], limit[80];
+    report *r = &s->report;
+    double parameters = (double)wf_transformer_parameter_count(s->model);
+    announce_material(s);
+    say(r,
+        "model    width %lld, %lld heads, %lld + %lld layers, feed-forward %lld (%s), %s, %s "
+        "positions",
+        (long long)c->d_model, (long long)c->num_heads, (long long)c->encoder_layers,
+        (long long)c->decoder_layers, (long long)c->dim_feedforward,
+        option_text(option_find(&train_program, "activation"), words[0]), norms[c->norm_first],
+        option_text(option_find(&train_program, "positions"), words[1]));
+    say(r, "         %s parameters", thousands(parameters, numbers[0]));
+    say(r, "recipe   %s, %s, peak rate %s after %lld steps, then %s; clipped at %s",
+        option_text(option_find(&train_program, "optimizer"), words[0]), batch_text(limit),
+        shortest(set.lr, numbers[0]), (long long)set.warmup,
+        option_text(option_find(&train_program, "lr-schedule"), words[1]),
+        shortest(set.clip_norm, numbers[1]));
+    say(r, "machine  %lld threads, %s kernels, %s of memory", (long long)wf_pool_threads(s->pool),
+        wf_isa(), bytes_text(memory, numbers[0]));
+    if (set.resume) say(r, "resumed  %s after step %lld", set.model, (long long)s->at.step);
+    FILE *e = event(r, "run");
+    for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
+        if (o->stored) json_text(e, o->name, option_text(o, words[0]));
+    json_int(e, "step", s->at.step);
+    json_real(e, "parameters", parameters);
+    json_real(e, "memory", memory);
+    json_int(e, "threads", wf_pool_threads(s->pool));
+    json_text(e, "isa", wf_isa());
+    event_send(r);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+void session_open(session *s) {
+    char message[WF_MESSAGE];
+    wf_file *f = open_checkpoint();
+    settings_complete(f);
+    check_outputs();
+    open_material(s, f);
+    open_model(s, f);
+    wf_file_free(f);
+    s->schedule = settings_schedule();
+    s->pool = wf_pool_new((int)set.threads);
+    bool room = settings_text() || batch_new(&s->batch, set.batch_size, set.max_len);
+    if (!s->pool || !room) fail(&train_program, "out of memory");
+    s->plan = wf_transformer_train_plan(s->model, s->pool);
+    if (!wf_plan_ok(s->plan)) fail(&train_program, "%s", wf_plan_error(s->plan));
+    double memory = memory_needed(s);
+    check_memory(memory);
+    if (session_evaluates(s) &&
+        !evaluator_new(&s->evaluator, s->model, s->pool, &s->material, message))
+        fail(&train_program, "%s", message);
+    if (!report_open(&s->report, set.quiet, set.json, set.log, set.resume))
+        fail(&train_program, "%s can't be written: %s", set.log, strerror(errno));
+    announce(s, memory);
+    if (set.profile) wf_profile(s->plan, true);
+}
+
+void session_close(session *s) {
+    if (!report_close(&s->report))
+        fail(&train_program, "%s could not be written: no space left?", set.log);
+    evaluator_free(&s->evaluator);
+    wf_plan_free(s->plan);
+    wf_transformer_free(s->model);
+    wf_pool_free(s->pool);
+    batch_free(&s->batch);
+    material_free(&s->material);
+    series_free(&s->history.train);
+    series_free(&s->history.valid);
+}

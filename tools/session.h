@@ -1,0 +1,41 @@
+/* tools/session.h - a training in progress: what train opens once and every part of it uses. */
+#ifndef WEFT_TOOLS_SESSION_H
+#define WEFT_TOOLS_SESSION_H
+
+#include "evaluate.h"
+#include "history.h"
+#include "report.h"
+#include "settings.h"
+
+/* Sums over the steps since the last line. */
+typedef struct interval {
+    double loss, nll, tokens, correct, seconds;
+    int64_t steps;
+} interval;
+
+typedef struct session {
+    wf_pool *pool;
+    wf_transformer *model;
+    wf_plan *plan;
+    evaluator evaluator;
+    material material;
+    batch batch;
+    wf_schedule schedule;
+    standing at;        /* the steps that are done, and how good they were */
+    int64_t saved_step; /* in the file (-1: none) */
+    double norm;
+    interval recent;
+    double started, trained_seconds; /* clock at the first step; of steps alone */
+    int64_t first_step;
+    char best_path[512]; /* where the weights with the lowest loss are kept, or "" */
+    report report;
+    history history;
+} session;
+
+/* Everything that can be refused is refused here, with a word on stderr and an exit. */
+void session_open(session *s);
+void session_close(session *s);
+
+bool session_evaluates(const session *s); /* is there anything that was held back? */
+
+#endif
