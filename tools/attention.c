@@ -11,8 +11,10 @@ bool attention_new(attention *a, wf_transformer *m, const language *l, wf_pool *
                    char *message) {
     *a = (attention){ m, l, wf_transformer_attention_plan(m, pool), .tgt = NULL };
     a->tgt = calloc((size_t)m->config.max_len + 1, sizeof *a->tgt);
-    if (!wf_plan_ok(a->plan)) snprintf(message, 256, "%s", wf_plan_error(a->plan));
-    else if (!a->tgt) snprintf(message, 256, "out of memory");
+    if (!wf_plan_ok(a->plan))
+        snprintf(message, 256, "%s", wf_plan_error(a->plan));
+    else if (!a->tgt)
+        snprintf(message, 256, "out of memory");
     return a->tgt && wf_plan_ok(a->plan);
 }
 

@@ -10,7 +10,7 @@
 #include "attention.h"
 #include "utf8.h"
 
-enum { LABEL = 12, MANY = 36 };                   /* characters of a label; columns */
+enum { LABEL = 12, MANY = 36 }; /* characters of a label; columns */
 enum { REPLACED = 0xFFFD, ELLIPSIS = 0x2026 };
 
 /* ---- labels ---------------------------------------------------------------------------------- */

@@ -26,12 +26,12 @@ typedef struct settings {
 
 /* A line on its way through. */
 typedef struct sentence {
-    int64_t line;                /* its number, from 1 */
-    int32_t *ids;                /* the source, then the target if it is given */
+    int64_t line; /* its number, from 1 */
+    int32_t *ids; /* the source, then the target if it is given */
     int64_t src_length, tgt_length;
-    char *source;                /* the line as it came, for JSON; else NULL */
-    wf_decoded decoded;          /* what was generated: nothing of an empty line */
-    double *log_probs, total;    /* or, when scoring: [tgt_length + 1] */
+    char *source;             /* the line as it came, for JSON; else NULL */
+    wf_decoded decoded;       /* what was generated: nothing of an empty line */
+    double *log_probs, total; /* or, when scoring: [tgt_length + 1] */
     bool done;
 } sentence;
 
@@ -46,11 +46,11 @@ typedef struct job {
     attention attention;
     lines in;
     FILE *out, *picture;
-    int64_t low, high;           /* lengths of lines it was trained on; high 0: not known */
-    int64_t n, written, room;    /* sentences in the window; those of them that are written */
-    sentence *window;            /* [room], in the order of the input */
-    int32_t *ids;                /* [max_len] of a source and [max_len] of a target, as read */
-    char **reference;            /* [n_reference] */
+    int64_t low, high;        /* lengths of lines it was trained on; high 0: not known */
+    int64_t n, written, room; /* sentences in the window; those of them that are written */
+    sentence *window;         /* [room], in the order of the input */
+    int32_t *ids;             /* [max_len] of a source and [max_len] of a target, as read */
+    char **reference;         /* [n_reference] */
     int64_t n_reference;
     metrics *metrics;
     int64_t out_of_range, unfinished, drawn, sentences, tokens;

@@ -35,8 +35,7 @@ bool language_open(language *l, const wf_file *f, const wf_transformer_config *c
 }
 
 void language_close(language *l) {
-    if (l->tokenizer[SIDE_TGT] != l->tokenizer[SIDE_SRC])
-        wf_tokenizer_free(l->tokenizer[SIDE_TGT]);
+    if (l->tokenizer[SIDE_TGT] != l->tokenizer[SIDE_SRC]) wf_tokenizer_free(l->tokenizer[SIDE_TGT]);
     wf_tokenizer_free(l->tokenizer[SIDE_SRC]);
     *l = (language){ 0 };
 }
@@ -50,7 +49,6 @@ static int64_t too_long(int64_t n, int side, int64_t capacity, char *message) {
 static int64_t read_ids(const language *l, int side, const char *line, size_t bytes, int32_t *ids,
                         int64_t capacity, char *message) {
     if (strlen(line) != bytes) return snprintf(message, MESSAGE, "a zero byte is no token id"), -1;
-    if (!line[strspn(line, " \t")]) return 0;
     return parse_ids(line, l->vocab[side], capacity, ids, message);
 }
 
