@@ -60,6 +60,7 @@ static bool bind_leaf(wf_plan *p, binding *b, int i) {
     const wf_tensor *t = pl->node;
     bound_view *v = &b->values[i];
     wf_set_shape(&v->view, t->dtype, t->ndim, t->shape);
+    v->view.layout = leaf_of(t)->layout;
     for (int a = 0; t->kind == WF_INPUT && a < t->ndim; a++) {
         int e = leaf_of(t)->extent[a];
         if (e < 0) continue;
@@ -174,6 +175,21 @@ static bool add_slot(wf_plan *p, binding *b, exec *e) {
     return e->out[0] >= 0;
 }
 
+/* Operands in panels that the op can't read so, or see a view of, become row-major. */
+static bool unpack(wf_plan *p, binding *b, exec *e) {
+    const wf_op *op = e->call.op;
+    for (int i = 0; i < e->call.n_in; i++) {
+        wf_view *v = &e->call.in[i];
+        if (v->ndim < 0 || !v->layout || op->shape_only >> i & 1) continue;
+        if (op->panels && op->panels(&e->call) >> i & 1) continue;
+        if (op->writes >> i & 1)
+            return plan_fail(p, "%s: a parameter in panels is not updated: wf_set_layout",
+                             op->name);
+        if (!push_copy(p, b, e->spent + 1 + i, v, &e->in[i], &e->in_offset[i])) return false;
+    }
+    return true;
+}
+
 static bool give_memory(wf_plan *p, binding *b, exec *e) {
     for (int i = 0; i < e->call.n_in; i++) {
         wf_view *v = &e->call.in[i];
@@ -210,6 +226,7 @@ static bool bind_computed(wf_plan *p, binding *b, int i, int64_t position) {
     start_exec(p, b, t, position, &e);
     if (!run_shape_rule(p, &e)) return false;
     bool run = p->nodes[i].data && p->nodes[i].feed < 0;
+    if (run && !unpack(p, b, &e)) return false;
     int64_t offset = run && t->op->view ? t->op->view(&e.call) : -1;
     if (run && offset < 0 && !give_memory(p, b, &e)) return false;
     for (int k = 0; k < e.call.n_out; k++) {
@@ -217,7 +234,9 @@ static bool bind_computed(wf_plan *p, binding *b, int i, int64_t position) {
         if (at < 0) continue;
         bound_view *v = &b->values[at];
         *v = (bound_view){ .view = e.call.out[k], .storage = e.out[k] };
-        if (k == 0 && offset >= 0) v->storage = e.in[0], v->offset = e.in_offset[0] + offset;
+        if (k == 0 && offset >= 0)
+            v->storage = e.in[0], v->offset = e.in_offset[0] + offset,
+            v->view.layout = e.call.in[0].layout;
         if (p->nodes[at].feed >= 0) {
             wf_dense_strides(v->view.ndim, v->view.shape, v->view.stride);
             if (!add_view_storage(p, b, v, IN_FEED, p->nodes[at].feed)) return false;
@@ -343,11 +362,10 @@ static char *memory_of(const wf_plan *p, const storage *s, const wf_state *state
     return p->arena ? (char *)p->arena + s->offset : NULL;
 }
 
-static void *point(const wf_plan *p, const binding *b, const wf_state *state, int s, int64_t offset,
-                   wf_dtype d) {
-    if (s < 0) return NULL;
-    char *base = memory_of(p, &b->storages[s], state);
-    return base ? base + (size_t)offset * wf_dtype_size(d) : NULL;
+static void point(const wf_plan *p, const binding *b, const wf_state *state, int s, int64_t offset,
+                  wf_view *v) {
+    char *base = s < 0 ? NULL : memory_of(p, &b->storages[s], state);
+    v->data = base ? base + (size_t)offset * wf_view_unit(v) : NULL;
 }
 
 void plan_point(wf_plan *p, const wf_state *state) {
@@ -355,14 +373,13 @@ void plan_point(wf_plan *p, const wf_state *state) {
     if (!state && b->feeds == p->feeds_generation && b->base == p->arena) return;
     for (int i = 0; i < p->n_nodes; i++) {
         bound_view *v = &b->values[i];
-        v->view.data = point(p, b, state, v->storage, v->offset, v->view.dtype);
+        point(p, b, state, v->storage, v->offset, &v->view);
     }
     for (int x = 0; x < b->n_execs; x++) {
         exec *e = &b->execs[x];
         for (int i = 0; i < e->call.n_in; i++)
-            e->call.in[i].data = point(p, b, state, e->in[i], e->in_offset[i], e->call.in[i].dtype);
-        for (int k = 0; k < e->call.n_out; k++)
-            e->call.out[k].data = point(p, b, state, e->out[k], 0, e->call.out[k].dtype);
+            point(p, b, state, e->in[i], e->in_offset[i], &e->call.in[i]);
+        for (int k = 0; k < e->call.n_out; k++) point(p, b, state, e->out[k], 0, &e->call.out[k]);
         e->call.work = e->work < 0 ? NULL : memory_of(p, &b->storages[e->work], state);
     }
     b->feeds = p->feeds_generation, b->base = p->arena;

@@ -50,6 +50,7 @@ struct wf_graph {
     void *on_error_user;
     wf_tensor poison;
     pthread_mutex_t lock; /* of leaf storage */
+    atomic_int plans;     /* made and not yet freed: they know where the leaves lie */
 };
 
 /* A leaf's attrs point to one of these. */
@@ -58,7 +59,8 @@ typedef struct leaf {
     int extent[WF_MAX_DIMS]; /* input: index of the axis's extent, or -1 */
     double value;            /* constant */
     void *data;              /* parameter, buffer: allocated by the first use */
-    size_t bytes;
+    size_t bytes;            /* row-major */
+    wf_layout layout;
 } leaf;
 
 void *graph_alloc(wf_graph *g,
@@ -68,6 +70,7 @@ const char *graph_intern(wf_graph *g,
 wf_tensor *graph_add(wf_graph *g, int results); /* `results` consecutive nodes; NULL if no memory */
 bool is_poison(const wf_tensor *t);
 wf_graph *failed_graph(void);
+void copy_view(const wf_view *from, const wf_view *to); /* between any layouts */
 void *leaf_data(wf_tensor *t); /* allocate and initialise; NULL if no memory */
 static inline leaf *leaf_of(const wf_tensor *t) {
     return (leaf *)(uintptr_t)t->attrs;

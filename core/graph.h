@@ -35,6 +35,13 @@ enum { WF_MAX_DIMS = 8 };
 /* Element types. A graph computes in WF_F32 or WF_F64; ids, labels and lengths are WF_I32. */
 typedef enum { WF_F32, WF_F64, WF_I32 } wf_dtype;
 
+/* How a parameter's values lie in memory. In panels: the rows of [N, K] in groups of 64, each group
+ * column by column, so that a product that takes the parameter transposed reads it once, in order.
+ * Element (n, k) is at n / 64 * 64 * K + k * w + n % 64, where w is 64, or N % 64 in the last panel.
+ * bf16 halves the bytes: the upper 16 bits of an f32, rounded to nearest even. */
+typedef enum { WF_ROW_MAJOR, WF_PANELS, WF_PANELS_BF16 } wf_layout;
+enum { WF_PANEL_ROWS = 64 };
+
 typedef enum { WF_COMPUTED, WF_PARAM, WF_BUFFER, WF_INPUT, WF_CONSTANT } wf_kind;
 
 typedef struct wf_graph wf_graph;
@@ -110,6 +117,11 @@ WF_API wf_tensor *wf_find(const wf_graph *g, const char *name);
  * memory. Not while a plan that reads or updates the leaf is running. */
 WF_API bool wf_write(wf_tensor *leaf, const void *data, size_t bytes);
 WF_API bool wf_read(const wf_tensor *leaf, void *data, size_t bytes);
+/* Keep a matrix of parameters in this layout from now on; wf_write and wf_read convert. What a plan
+ * has no other way to read, it makes row-major in every run: wf_pack_weights (ops.h) knows better.
+ * False for other tensors, for bf16 in a graph of f64, while the graph has plans, or out of memory:
+ * nothing has changed then. */
+WF_API bool wf_set_layout(wf_tensor *parameter, wf_layout layout);
 WF_API int64_t wf_count(const wf_tensor *t); /* elements, as recorded */
 WF_API size_t wf_bytes(const wf_tensor *t);  /* bytes, as recorded */
 WF_API size_t wf_dtype_size(wf_dtype dtype);
@@ -131,13 +143,6 @@ WF_API bool wf_grad(wf_tensor *loss, wf_tensor *const *wrt, int n, wf_tensor **g
  * A share nothing flows to is NULL. Stops at x: what lies beneath them is not looked at. */
 WF_API bool wf_vjp(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf_tensor *const *x, int n_x,
                    wf_tensor **dx);
-
-/* Compare the gradient of `loss` (a function of parameters alone; f64 graphs only) with a
- * five-point stencil in every element of the parameters wrt. See tests/ for its use. Returns the
- * largest |a - n| / max(|a|, |n|, 1e-3), NaN if anything was not finite or failed (reason in
- * message[256]). */
-WF_API double wf_check_gradients(wf_graph *g, wf_tensor *loss, wf_tensor *const *wrt, int n,
-                                 char *message);
 
 /* ---- plans -------------------------------------------------------------------------------- */
 

@@ -114,17 +114,61 @@ wf_tensor *wf_constant(wf_graph *g, double value) {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
+void copy_view(const wf_view *from, const wf_view *to) {
+    wf_call c = { .op = &wf_op_copy, .n_in = 1, .n_out = 1, .in = { *from }, .out = { *to } };
+    int64_t n = wf_op_copy.tasks(&c, 0);
+    for (int64_t i = 0; i < n; i++) wf_op_copy.eval(&c, 0, i, NULL);
+}
+
+static void *memory_for(const leaf *l, wf_layout layout) {
+    return memory_new(layout == WF_PANELS_BF16 ? l->bytes / 2 : l->bytes);
+}
+
+static void convert(const wf_tensor *t, wf_layout is, const void *from, wf_layout becomes,
+                    void *to) {
+    wf_view x, y;
+    wf_set_shape(&x, t->dtype, t->ndim, t->shape);
+    wf_dense_strides(t->ndim, t->shape, x.stride);
+    y = x;
+    x.layout = is, x.data = (void *)(uintptr_t)from, y.layout = becomes, y.data = to;
+    copy_view(&x, &y);
+}
+
+/* The leaf's values, new in memory in this layout: as they are, or initial ones. */
+static void *laid_out_anew(const wf_tensor *t, wf_layout layout) {
+    const leaf *l = leaf_of(t);
+    void *data = memory_for(l, layout);
+    void *rows = l->data && !l->layout ? l->data : layout ? memory_new(l->bytes) : data;
+    uint64_t key = wf_hash_bytes(t->graph->seed, t->name, strlen(t->name));
+    bool ok = data && rows;
+    if (ok && !l->data) l->init.fill(&l->init, key, t->dtype, t->ndim, t->shape, rows);
+    if (ok && l->data && l->layout) convert(t, l->layout, l->data, WF_ROW_MAJOR, rows);
+    if (ok && layout) convert(t, WF_ROW_MAJOR, rows, layout, data);
+    if (rows != data && rows != l->data) memory_free(rows);
+    if (!ok) memory_free(data);
+    return ok ? data : NULL;
+}
+
 void *leaf_data(wf_tensor *t) {
     leaf *l = leaf_of(t);
     pthread_mutex_lock(&t->graph->lock);
-    if (!l->data) {
-        void *data = memory_new(l->bytes);
-        uint64_t key = wf_hash_bytes(t->graph->seed, t->name, strlen(t->name));
-        if (data) l->init.fill(&l->init, key, t->dtype, t->ndim, t->shape, data);
-        l->data = data;
-    }
+    if (!l->data) l->data = laid_out_anew(t, l->layout);
     pthread_mutex_unlock(&t->graph->lock);
     return l->data;
+}
+
+bool wf_set_layout(wf_tensor *t, wf_layout layout) {
+    if (!t || is_poison(t) || t->kind != WF_PARAM || t->ndim != 2) return false;
+    if ((unsigned)layout > WF_PANELS_BF16 || (layout == WF_PANELS_BF16 && t->dtype != WF_F32))
+        return false;
+    leaf *l = leaf_of(t);
+    pthread_mutex_lock(&t->graph->lock);
+    void *data = l->data && layout != l->layout ? laid_out_anew(t, layout) : l->data;
+    bool ok = (data || !l->data) && atomic_load(&t->graph->plans) == 0;
+    if (data != l->data) memory_free(ok ? l->data : data);
+    if (ok) l->data = data, l->layout = layout;
+    pthread_mutex_unlock(&t->graph->lock);
+    return ok;
 }
 
 static bool accessible(const wf_tensor *t, const void *data, size_t bytes) {
@@ -132,14 +176,19 @@ static bool accessible(const wf_tensor *t, const void *data, size_t bytes) {
 }
 
 bool wf_write(wf_tensor *t, const void *data, size_t bytes) {
-    if (!accessible(t, data, bytes) || !leaf_data(t)) return false;
-    memcpy(leaf_of(t)->data, data, bytes);
+    if (!accessible(t, data, bytes)) return false;
+    leaf *l = leaf_of(t);
+    pthread_mutex_lock(&t->graph->lock);
+    if (!l->data) l->data = memory_for(l, l->layout); /* initial values would be lost at once */
+    pthread_mutex_unlock(&t->graph->lock);
+    if (!l->data) return false;
+    convert(t, WF_ROW_MAJOR, data, l->layout, l->data);
     return true;
 }
 
 bool wf_read(const wf_tensor *t, void *data, size_t bytes) {
     if (!accessible(t, data, bytes) || !leaf_data((wf_tensor *)(uintptr_t)t)) return false;
-    memcpy(data, leaf_of(t)->data, bytes);
+    convert(t, leaf_of(t)->layout, leaf_of(t)->data, WF_ROW_MAJOR, data);
     return true;
 }
 

@@ -24,6 +24,7 @@ typedef struct wf_view {
     wf_dtype dtype;
     int ndim; /* -1: an optional operand that is absent */
     int64_t shape[WF_MAX_DIMS], stride[WF_MAX_DIMS];
+    wf_layout layout; /* not row-major only where the op said so: `panels` below */
 } wf_view;
 
 typedef struct wf_call {
@@ -86,6 +87,9 @@ struct wf_op {
     uint32_t shape_only; /* bit i: only the shape of operand i is read; it keeps no data alive */
     /* bit i: operand i may have any strides; else the planner makes it row-major */
     uint32_t strided;
+    /* Bits of the operands that may lie in panels (wf_layout), as bound; a view's result then lies
+     * so too. The planner makes others row-major. NULL: none. */
+    uint32_t (*panels)(const wf_call *c);
     /* bit i: out[0] may overwrite operand i (same bytes, element by element) */
     uint32_t in_place;
     uint32_t writes; /* bit i: an update. Operand i is a leaf and is written; runs after every other
@@ -113,6 +117,7 @@ WF_API const char *wf_show(const wf_call *c, const wf_view *v);
 /* ---- helpers for shape rules and kernels ----------------------------------------------------- */
 
 WF_API int64_t wf_view_count(const wf_view *v); /* elements */
+WF_API size_t wf_view_unit(const wf_view *v);   /* bytes of an element in memory */
 WF_API bool wf_view_dense(const wf_view *v);    /* row-major without gaps */
 /* last axis, and the rest */
 WF_API void wf_view_rows(const wf_view *v, int64_t *rows, int64_t *columns);

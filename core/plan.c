@@ -210,12 +210,14 @@ wf_plan *wf_plan_new(wf_graph *g, const wf_plan_options *o) {
     p->index = calloc((size_t)g->n_nodes + 1, sizeof *p->index);
     unsigned char *need = calloc((size_t)g->n_nodes + 1, 1);
     p->ok = p->index && need ? compile(p, o, need) : plan_fail(p, "out of memory");
+    if (p->ok) atomic_fetch_add(&g->plans, 1);
     free(need);
     return p;
 }
 
 void wf_plan_free(wf_plan *p) {
     if (!p || p == failed_plan()) return;
+    if (p->ok) atomic_fetch_sub(&p->graph->plans, 1);
     for (int i = 0; i < MAX_BINDINGS; i++) binding_free(p->bindings[i]);
     for (int i = 0; i < p->n_feeds; i++) memory_free(p->feeds[i].data);
     memory_free(p->arena);

@@ -172,6 +172,10 @@ void wf_dense_strides(int ndim, const int64_t *shape, int64_t *stride) {
     }
 }
 
+size_t wf_view_unit(const wf_view *v) {
+    return v->layout == WF_PANELS_BF16 ? 2 : wf_dtype_size(v->dtype);
+}
+
 void wf_set_shape(wf_view *v, wf_dtype dtype, int ndim, const int64_t *shape) {
     *v = (wf_view){ .dtype = dtype, .ndim = ndim };
     if (ndim > 0) memcpy(v->shape, shape, (size_t)ndim * sizeof *shape);

@@ -127,7 +127,7 @@ static double bytes_of(const wf_call *c) {
     double bytes = 0;
     for (int i = 0; i < c->n_in; i++)
         if (c->in[i].ndim >= 0 && !(c->op->shape_only >> i & 1))
-            bytes += (double)wf_view_count(&c->in[i]) * (double)wf_dtype_size(c->in[i].dtype);
+            bytes += (double)wf_view_count(&c->in[i]) * (double)wf_view_unit(&c->in[i]);
     for (int k = 0; k < c->n_out; k++)
         bytes += (double)wf_view_count(&c->out[k]) * (double)wf_dtype_size(c->out[k].dtype);
     return bytes;
@@ -206,17 +206,13 @@ bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data) {
     if (!v || !p->nodes[p->index[t->id]].fetched)
         return plan_fail(p, "'%s' is not among the fetches of this plan", t ? name_of(t) : "NULL");
     if (!p->ran) return plan_fail(p, "'%s' is fetched before a run", name_of(t));
-    wf_call c = {
-        .op = &wf_op_copy, .graph = p->graph, .n_in = 1, .n_out = 1, .report = &p->report
-    };
-    c.in[0] = c.out[0] = v->view;
+    wf_view to;
     if (wf_view_count(&v->view) == 0) return true;
     if (!data) return plan_fail(p, "'%s' is fetched into NULL", name_of(t));
-    c.out[0].data = data;
-    wf_dense_strides(v->view.ndim, v->view.shape, c.out[0].stride);
-    int64_t n = wf_op_copy.tasks ? wf_op_copy.tasks(&c, 0) : 1;
-    for (int64_t i = 0; i < n; i++)
-        if (!wf_op_copy.eval(&c, 0, i, NULL)) return plan_fail_at(p, t, &wf_op_copy);
+    wf_set_shape(&to, v->view.dtype, v->view.ndim, v->view.shape);
+    wf_dense_strides(to.ndim, to.shape, to.stride);
+    to.data = data;
+    copy_view(&v->view, &to);
     return true;
 }
 

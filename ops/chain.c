@@ -2,7 +2,7 @@
  * sum_to and broadcast_to. (The fifth, add, is a row of binary.inc.) */
 #include "internal.h"
 
-/* ---- copy: any strides to row-major ---------------------------------------------------------- */
+/* ---- copy: any strides, or panels, to row-major; row-major to panels -------------------------- */
 
 static bool shape_copy(wf_call *c) {
     wf_set_shape(&c->out[0], c->in[0].dtype, c->in[0].ndim, c->in[0].shape);
@@ -14,13 +14,25 @@ static void grad_copy(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32
     dx[0] = dy[0];
 }
 
+static bool repacks(const wf_call *c) {
+    return c->in[0].layout || c->out[0].layout;
+}
+
+static int64_t tasks_copy(const wf_call *c, int phase) {
+    return repacks(c) ? wf_repack_tasks(c, phase) : wf_elementwise_tasks(c, phase);
+}
+
+static bool eval_copy(const wf_call *c, int phase, int64_t task, void *scratch) {
+    return (repacks(c) ? wf_repack_eval : wf_copy_eval)(c, phase, task, scratch);
+}
+
 const wf_op wf_op_copy = {
     .name = "copy",
     .family = "shape",
     .arity = 1,
     .shape = shape_copy,
-    .tasks = wf_elementwise_tasks,
-    .eval = wf_copy_eval,
+    .tasks = tasks_copy,
+    .eval = eval_copy,
     .grad = grad_copy,
     .strided = 1,
 };

@@ -55,9 +55,17 @@ static bool eval_embedding(const wf_call *c, int phase, int64_t task, void *scra
     wf_task_range(wf_view_count(ids), row_grain(width), task, &from, &to);
     for (int64_t i = from; i < to; i++) {
         if (!id_at(c, ids, i, table->shape[0], &id)) return false;
-        memcpy(wf_at(&c->out[0], i * width), wf_at(table, id * width), bytes);
+        if (table->layout)
+            wf_panel_row(table, id, wf_at(&c->out[0], i * width));
+        else
+            memcpy(wf_at(&c->out[0], i * width), wf_at(table, id * width), bytes);
     }
     return true;
+}
+
+static uint32_t panels_embedding(const wf_call *c) {
+    (void)c;
+    return 1;
 }
 
 static wf_tensor *embedding_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *table);
@@ -75,6 +83,7 @@ const wf_op wf_op_embedding = {
     .shape = shape_embedding,
     .tasks = tasks_embedding,
     .eval = eval_embedding,
+    .panels = panels_embedding,
     .grad = grad_embedding,
 };
 

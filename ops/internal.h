@@ -91,6 +91,11 @@ int64_t wf_elementwise_tasks(const wf_call *c, int phase); /* the tasks that wf_
 /* out[0] = in[0] in row-major order, whatever the shapes; tasks as elementwise. */
 bool wf_copy_eval(const wf_call *c, int phase, int64_t task, void *scratch);
 
+/* The same where one of them lies in panels: panels.c. */
+int64_t wf_repack_tasks(const wf_call *c, int phase);
+bool wf_repack_eval(const wf_call *c, int phase, int64_t task, void *scratch);
+void wf_panel_row(const wf_view *x, int64_t row, void *out); /* a row of a matrix in panels */
+
 /* out[0] = in[0] summed over the axes where out[0], aligned on the right, has size 1: reduce.c. */
 bool wf_sum_shape(wf_call *c); /* the workspace for it */
 int64_t wf_sum_tasks(const wf_call *c, int phase);

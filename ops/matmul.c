@@ -21,6 +21,7 @@ typedef struct gemm_attrs {
 /* Tasks wanted of a large product; how many are enough not to cut its rows as well; rows that a
  * block has at least when they are cut. */
 enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80, UPRIGHT_ROWS = 64 };
+#define LEAST_STREAM (1 << 17) /* bytes of panels that are worth a task */
 
 /* Operand i as it is multiplied: its last two axes swapped if it is taken transposed. */
 static wf_view side(const wf_call *c, int i) {
@@ -87,7 +88,8 @@ static bool shape_matmul(wf_call *c) {
     y->dtype = a.dtype;
     y->shape[y->ndim++] = a.shape[a.ndim - 2];
     y->shape[y->ndim++] = b.shape[b.ndim - 1];
-    c->scratch_bytes = WF_KERNEL(a.dtype, gemm_scratch);
+    c->scratch_bytes =
+        c->in[1].layout ? WF_KERNEL(a.dtype, panel_scratch) : WF_KERNEL(a.dtype, gemm_scratch);
     int64_t row = upright_row(&a, y->shape[y->ndim - 1]), bytes = 0;
     if (!wf_mul_size(row * (int64_t)wf_dtype_size(a.dtype), a.shape[a.ndim - 2], &bytes))
         return wf_fail(c, "%s is too large to be transposed", wf_show(c, &a));
@@ -150,6 +152,16 @@ static void cut(product *p, wf_dtype type) {
     p->group = cost < LEAST_TASK ? (int64_t)(LEAST_TASK / cost) : 1;
 }
 
+/* Blocks of whole panels: of few rows the time is that in which the panels come from memory. */
+static void cut_panels(product *p, size_t unit) {
+    double bytes = (double)p->n * (double)p->k * (double)unit;
+    int64_t panels = (p->n + WF_PANEL_ROWS - 1) / WF_PANEL_ROWS;
+    int64_t wanted = (int64_t)(bytes / LEAST_STREAM) + 1;
+    if (wanted > MOST_TASKS) wanted = MOST_TASKS;
+    if (wanted > panels) wanted = panels;
+    p->column_blocks = blocks_of(p->n, wanted, WF_PANEL_ROWS, &p->columns);
+}
+
 /* False if there is nothing to compute. */
 static bool plan_product(product *p, const wf_call *c) {
     const wf_view *y = &c->out[0];
@@ -165,6 +177,7 @@ static bool plan_product(product *p, const wf_call *c) {
     if (p->upright) p->a_row = p->upright, p->a_col = 1;
     merge_rows(p);
     cut(p, y->dtype);
+    if (c->in[1].layout) cut_panels(p, wf_view_unit(&c->in[1]));
     return true;
 }
 
@@ -234,6 +247,26 @@ static beginning begin(const wf_call *c, int64_t row, int64_t m, int64_t j, int6
     return (beginning){ wf_at(y, row * width + j), width };
 }
 
+/* The block of c at y: m rows of a, n columns from j. */
+static void multiply_panels(const product *p, const wf_call *c, int64_t m, int64_t n, const void *a,
+                            int64_t j, void *y, beginning d, void *scratch) {
+    const wf_view *b = &c->in[1];
+    wf_panel_product block = { .m = m,
+                               .n = n,
+                               .k = p->k,
+                               .a = a,
+                               .a_row = p->a_row,
+                               .a_col = p->a_col,
+                               .panels =
+                                   (const char *)b->data + j * p->k * (int64_t)wf_view_unit(b),
+                               .c = y,
+                               .c_row = p->n,
+                               .bf16 = b->layout == WF_PANELS_BF16,
+                               .d = d.data,
+                               .d_row = d.row };
+    WF_KERNEL(c->out[0].dtype, gemm_panels(&block, scratch));
+}
+
 /* Rows from i and columns from j of product `which`. */
 static void multiply(product *p, const wf_call *c, int64_t which, int64_t i, int64_t j,
                      void *scratch) {
@@ -248,6 +281,10 @@ static void multiply(product *p, const wf_call *c, int64_t which, int64_t i, int
     const void *b = wf_at(&c->in[1], w->at[2] + at * w->step[2] + j * p->b_col);
     void *y = wf_at(&c->out[0], w->at[0] + at * w->step[0] + i * p->n + j);
     beginning d = begin(c, which * p->m + i, m, j, n);
+    if (c->in[1].layout) {
+        multiply_panels(p, c, m, n, a, j, y, d, scratch);
+        return;
+    }
     WF_KERNEL(c->out[0].dtype, gemm(m, n, p->k, a, p->a_row, p->a_col, b, p->b_row, p->b_col, y,
                                     p->n, d.data, d.row, scratch));
 }
@@ -262,6 +299,12 @@ static bool eval_matmul(const wf_call *c, int phase, int64_t task, void *scratch
     for (int64_t which = from; which < to; which++)
         multiply(&p, c, which, row * p.rows, column * p.columns, scratch);
     return true;
+}
+
+/* The right side, if it is one matrix taken transposed. */
+static uint32_t panels_matmul(const wf_call *c) {
+    const gemm_attrs *attrs = c->attrs;
+    return attrs->transposed & WF_TRANSPOSE_B && c->in[1].ndim == 2 ? 1 << 1 : 0;
 }
 
 static double flops_matmul(const wf_call *c) {
@@ -304,6 +347,7 @@ const wf_op wf_op_matmul = {
     .eval = eval_matmul,
     .grad = grad_matmul,
     .flops = flops_matmul,
+    .panels = panels_matmul,
     .optional = 1 << ADDEND,
     .strided = 1 << 0 | 1 << 1 | 1 << ADDEND,
     .in_place = 1 << ADDEND,

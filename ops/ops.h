@@ -89,6 +89,11 @@ WF_API wf_tensor *wf_gemm(wf_tensor *a, wf_tensor *b, wf_tensor *addend, unsigne
  * diagonals; "..." is not accepted */
 WF_API wf_tensor *wf_einsum(const char *formula, wf_tensor *const *operands, int n);
 
+/* Keep every parameter that only such products read, taken transposed, in this layout (panels.c):
+ * each is then read once, in order. In panels of the graph's own type results keep their bits.
+ * Before the graph's first plan; best before its values are written. message[256] or NULL. */
+WF_API bool wf_pack_weights(wf_graph *g, wf_layout layout, char *message);
+
 /* ---- shape: shape.c (views unless a layout forces a copy) ------------------------------------ */
 #define WF_KEEP 0    /* copy the axis in the same place from that end */
 #define WF_REST (-1) /* whatever is left: once */
@@ -177,6 +182,14 @@ typedef struct wf_adam_options {
 } wf_adam_options;
 WF_API wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
                                wf_tensor *scale, wf_tensor *rates, const wf_adam_options *options);
+
+/* ---- is a gradient right: check_gradients.c ---------------------------------------------------- */
+/* Compare the gradient of `loss` (a function of parameters alone; f64 graphs only) with a
+ * five-point stencil in every element of the parameters wrt. See tests/ for its use. Returns the
+ * largest |a - n| / max(|a|, |n|, 1e-3), NaN if anything was not finite or failed (reason in
+ * message[256]). */
+WF_API double wf_check_gradients(wf_graph *g, wf_tensor *loss, wf_tensor *const *wrt, int n,
+                                 char *message);
 
 /* ---- the list -------------------------------------------------------------------------------- */
 WF_API int wf_op_count(void); /* every op of this library, for tests and pictures */

@@ -85,6 +85,15 @@ static int64_t view_slice(wf_call *c) {
     return from * c->in[0].stride[s->axis];
 }
 
+/* Of a matrix's rows, if whole panels are taken. */
+static uint32_t panels_slice(const wf_call *c) {
+    const slice *s = c->attrs;
+    const wf_view *x = &c->in[0], *y = &c->out[0];
+    int64_t from = s->from < 0 ? s->from + x->shape[s->axis] : s->from, n = y->shape[s->axis];
+    bool ends = from + n == x->shape[s->axis] || n % WF_PANEL_ROWS == 0;
+    return x->ndim == 2 && s->axis == 0 && from % WF_PANEL_ROWS == 0 && ends;
+}
+
 static wf_tensor *unslice(wf_tensor *dy, wf_tensor *like, const slice *s);
 
 /* Elements outside did not take part: zeros. */
@@ -100,6 +109,7 @@ const wf_op wf_op_slice = {
     .attr_bytes = sizeof(slice),
     .shape = shape_slice,
     .view = view_slice,
+    .panels = panels_slice,
     .grad = grad_slice,
     .strided = 1,
 };

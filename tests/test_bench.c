@@ -48,6 +48,8 @@ static const struct refusal {
     { "step --mode sleep", "'sleep' is not one of train|forward|decode" },
     { "step --mode decode --unguarded", "--unguarded would have no effect" },
     { "step --mode decode --profile", "--profile would have no effect" },
+    { "step --weights bf16", "--weights would have no effect: it is for decoding" },
+    { "step --mode decode --weights f16", "'f16' is not one of f32|bf16" },
 };
 
 START_TEST(refusal_says_what_to_do) {
@@ -122,6 +124,7 @@ static const struct {
     { "step --batch 2 --unguarded --profile", 1 },
     { "step --batch 2 --mode forward", 1 },
     { "step --batch 2 --mode decode", 2 },
+    { "step --batch 2 --mode decode --weights bf16", 2 },
 };
 
 START_TEST(json_lines_can_be_read) {
@@ -136,6 +139,21 @@ START_TEST(json_lines_can_be_read) {
         results++;
     }
     ck_assert_int_eq(results, runs[_i].results);
+}
+END_TEST
+
+START_TEST(rounding_is_measured) {
+    ck_assert_int_eq(bench("step --mode decode --weights bf16 --json" QUICK " 2> /dev/null"), 0);
+    int lines = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        object o = parse(line);
+        if (!is_event(&o, "rounding")) continue;
+        double mean = number_of(&o, "mean"), most = number_of(&o, "most");
+        ck_assert(0 < mean && mean <= most && most < 0.2);
+        ck_assert(number_of(&o, "agree") > 0.5 && number_of(&o, "agree") <= 1);
+        lines++;
+    }
+    ck_assert_int_eq(lines, 1);
 }
 END_TEST
 
@@ -180,6 +198,7 @@ Suite *bench_suite(void) {
     tcase_add_loop_test(words, refusal_says_what_to_do, 0, COUNT_OF(refusals));
     tcase_add_test(words, help_and_version);
     tcase_add_loop_test(work, json_lines_can_be_read, 0, COUNT_OF(runs));
+    tcase_add_test(work, rounding_is_measured);
     tcase_add_test(work, limits_are_numbers);
     tcase_add_test(work, results_on_stdout_words_on_stderr);
     tcase_add_test(work, instruction_set_is_chosen_by_the_environment);

@@ -232,7 +232,7 @@ START_TEST(an_epoch_has_every_pair_once) {
     batch out = { 0 };
     fill_corpus(&c, PAIRS, &no_shift, 0);
     ck_assert_msg(batches_new(&b, &c, limits, message), "%s", message);
-    int64_t B[2], S[2], T[2], n = b.n, widest = 0;
+    int64_t B[2], S[2], T[2], n = b.n, most[2] = { 0, 0 };
     for (int side = 0; side < 2; side++) batches_largest(&b, side, &B[side], &S[side], &T[side]);
     for (int64_t epoch = 0; epoch < 3; epoch++) {
         int seen[PAIRS] = { 0 };
@@ -253,11 +253,13 @@ START_TEST(an_epoch_has_every_pair_once) {
                     longest_answer = out.answer_length[row];
             }
             ck_assert(out.S == longest_src && out.T == longest_answer + 1);
-            if (out.B > widest) widest = out.B;
+            if (out.B * out.S > most[0]) most[0] = out.B * out.S;
+            if (out.B * out.T > most[1]) most[1] = out.B * out.T;
         }
         for (int i = 0; i < PAIRS; i++) ck_assert_int_eq(seen[i], 1);
     }
-    ck_assert_int_eq(widest, B);
+    ck_assert_int_eq(most[0], B[0] * S[0]);
+    ck_assert_int_eq(most[1], B[1] * T[1]);
     batch_free(&out), batches_free(&b), corpus_free(&c);
 }
 END_TEST

@@ -102,6 +102,23 @@ static bool searching(void) {
     return ok;
 }
 
+/* Weights that could not all be packed are whole in the layout that they have. */
+static bool packing(void) {
+    wf_transformer *m = record_safely(false);
+    bool was = faults_pause(true);
+    wf_plan_free(wf_transformer_eval_plan(m, NULL)); /* every weight has its values */
+    faults_pause(was);
+    message[0] = '\0';
+    bool ok = wf_pack_weights(m->graph, WF_PANELS_BF16, message);
+    must(ok || message[0], "packing fails without a message");
+    was = faults_pause(true);
+    wf_decoder *d = wf_decoder_new(m, NULL, NULL);
+    must(d && decode(d), "a model is not usable after packing");
+    wf_decoder_free(d), wf_transformer_free(m);
+    faults_pause(was);
+    return ok;
+}
+
 static bool step(wf_plan *p, const wf_transformer *m) {
     const int32_t ids[] = { 1, 2, 3, 4 }, length[] = { 2, 1 };
     const double rates[] = { 1e-3, 1, 1 };
@@ -181,6 +198,7 @@ static const struct {
 } scenarios[] = { { "recording", recording },
                   { "decoding", decoding },
                   { "searching", searching },
+                  { "packing", packing },
                   { "planning", planning },
                   { "files", files },
                   { "state_dicts", state_dicts } };

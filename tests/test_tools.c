@@ -144,6 +144,8 @@ START_TEST(training_learns_and_generates) {
     ok("printf '5 6 7\\n9 8\\n' | generate --model m.safetensors --quiet");
     ck_assert_str_eq(result.out, "5 6 7\n9 8\n");
     ck_assert_str_eq(result.err, "");
+    ok("printf '5 6 7\\n9 8\\n' | generate --model m.safetensors --weights bf16");
+    ck_assert_str_eq(result.out, "5 6 7\n9 8\n");
     ok("grep -c '^{\"event\":.*}$' log.jsonl; wc -l < log.jsonl; grep -c valid log.jsonl; grep svg "
        "loss.svg");
     int events, lines, validations;

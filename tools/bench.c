@@ -19,6 +19,8 @@ static option rows[] = {
            "the model and the batch: that of the copy task, or the paper's base"),
     CHOICE("mode", set.mode, "train|forward|decode",
            "a training step, the logits of a batch, or greedy decoding"),
+    CHOICE("weights", set.weights, "f32|bf16",
+           "how decoding keeps the weights that it multiplies with; bf16 also tells what it costs"),
     COUNT("batch", set.batch, 1, 65536, "sentences", .fallback = "32 for copy, 2 for base"),
     FLAG("unguarded", set.unguarded,
          "train without clipping, and allow no time for an optimizer of its own"),
@@ -66,11 +68,13 @@ static int part_named(const char *name) {
 }
 
 static void refuse_idle_options(void (*run)(void)) {
-    static const char *const of_step[] = { "preset", "mode", "batch", "unguarded", "profile" };
+    static const char *const of_step[] = { "preset", "mode",      "weights",
+                                           "batch",  "unguarded", "profile" };
     for (size_t i = 0; i < sizeof of_step / sizeof *of_step; i++)
         option_no_effect(&bench_program, of_step[i], run != bench_step, "it is for step");
     option_no_effect(&bench_program, "size", run == bench_step || run == bench_limits,
                      "it is for gemm and attention");
+    option_no_effect(&bench_program, "weights", set.mode != MODE_DECODE, "it is for decoding");
     option_no_effect(&bench_program, "unguarded", set.mode != MODE_TRAIN,
                      "only a training step updates anything");
     option_no_effect(&bench_program, "profile", set.mode == MODE_DECODE,

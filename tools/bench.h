@@ -14,7 +14,7 @@
 enum { MODE_TRAIN, MODE_FORWARD, MODE_DECODE };
 
 typedef struct bench_settings {
-    int preset, mode;
+    int preset, mode, weights;
     int64_t batch, threads, size;
     double seconds;
     bool unguarded, profile, json;

@@ -61,13 +61,13 @@ double training_flops(const workload *w) {
 
 enum { REAL_BYTES = 4 };
 
-double decoding_bytes(const workload *w) {
+double decoding_bytes(const workload *w, double weight_bytes) {
     const wf_transformer_config *c = &w->config;
     double D = (double)c->d_model, F = (double)c->dim_feedforward, V = (double)c->tgt_vocab;
-    double attention =
-        (4 * D * D + 4 * D) + (2 * D * D + 2 * D); /* its own; queries and output of the other */
-    double layer = attention + (2 * D * F + F + D) + 3 * 2 * D; /* and three norms */
-    return REAL_BYTES * ((double)c->decoder_layers * layer + 2 * D + (D * V + V));
+    double matrices = 4 * D * D + 2 * D * D + 2 * D * F;  /* of the other attention two of four */
+    double vectors = 4 * D + 2 * D + (F + D) + 3 * 2 * D; /* biases, and three norms */
+    double layers = (double)c->decoder_layers;
+    return weight_bytes * (layers * matrices + D * V) + REAL_BYTES * (layers * vectors + 2 * D + V);
 }
 
 double adam_bytes(double parameters) {

@@ -6,6 +6,7 @@
  * that they are finite), Adam's pass over the parameters at the measured bandwidth. */
 #include "bench.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "../core/random.h"
@@ -49,19 +50,28 @@ static void open_batch(bench_model *b) {
     for (int64_t i = 0; i < w->batch; i++) b->src_length[i] = (int32_t)w->src;
 }
 
-static void open_bench_model(bench_model *b) {
+static wf_transformer *new_model(const workload *w) {
     char message[WF_MESSAGE];
     wf_training_config training = { .dropout = dropout,
                                     .attention_dropout = dropout,
                                     .activation_dropout = dropout,
                                     .optimizer = { .kind = WF_ADAM,
                                                    .clip_norm = set.unguarded ? 0 : clip } };
+    wf_transformer *m = wf_transformer_new(&w->config, set.mode == MODE_TRAIN ? &training : NULL,
+                                           WF_F32, 1, message);
+    if (!m) fail(&bench_program, "%s", message);
+    if (!wf_ok(m->graph)) fail(&bench_program, "%s", wf_error(m->graph));
+    return m;
+}
+
+static void open_bench_model(bench_model *b) {
+    char message[WF_MESSAGE];
     *b = (bench_model){ .size = workload_of(set.preset) };
     if (set.batch) b->size.batch = set.batch;
-    b->model = wf_transformer_new(&b->size.config, set.mode == MODE_TRAIN ? &training : NULL,
-                                  WF_F32, 1, message);
-    if (!b->model) fail(&bench_program, "%s", message);
-    if (!wf_ok(b->model->graph)) fail(&bench_program, "%s", wf_error(b->model->graph));
+    b->model = new_model(&b->size);
+    if (set.mode == MODE_DECODE &&
+        !wf_pack_weights(b->model->graph, set.weights ? WF_PANELS_BF16 : WF_PANELS, message))
+        fail(&bench_program, "%s", message);
     b->pool = wf_pool_new((int)set.threads);
     open_batch(b);
 }
@@ -218,6 +228,74 @@ static timing time_decoding(bench_model *b, int64_t tokens) {
     return t;
 }
 
+/* ---- what bf16 costs ------------------------------------------------------------------------- */
+
+/* Log-probabilities of every token after what was decoded, [B,T,V], to be freed. */
+static float *score(bench_model *b) {
+    wf_transformer *m = b->model;
+    wf_tensor *feed[] = { m->src, m->src_length, m->tgt };
+    float *values =
+        malloc((size_t)(b->size.batch * b->size.tgt * b->size.config.tgt_vocab) * sizeof *values);
+    if (!values) fail(&bench_program, "out of memory");
+    b->plan = wf_plan_new(
+        m->graph,
+        &(wf_plan_options){
+            .fetch = &m->log_probs, .n_fetch = 1, .feed = feed, .n_feed = 3, .pool = b->pool });
+    if (!bind(b) || !feed_inputs(b) || !wf_run(b->plan) || !wf_fetch(b->plan, m->log_probs, values))
+        fail(&bench_program, "%s", wf_plan_error(b->plan));
+    wf_plan_free(b->plan);
+    b->plan = NULL;
+    return values;
+}
+
+static int64_t likeliest(const float *row, int64_t n) {
+    int64_t best = 0;
+    for (int64_t i = 1; i < n; i++)
+        if (row[i] > row[best]) best = i;
+    return best;
+}
+
+static void report_rounding(int64_t rows, int64_t n, const float *rounded, const float *exact) {
+    double sum = 0, most = 0;
+    int64_t agree = 0;
+    for (int64_t r = 0; r < rows; r++, rounded += n, exact += n) {
+        int64_t token = likeliest(exact, n);
+        agree += likeliest(rounded, n) == token;
+        for (int64_t i = 0; i < n; i++) {
+            if (exact[i] < -1e20f) continue; /* the end, forbidden */
+            double apart = fabs((double)rounded[i] - (double)exact[i]);
+            sum += apart, most = apart > most ? apart : most;
+        }
+    }
+    double mean = sum / (double)(rows * n), share = (double)agree / (double)rows;
+    say(&set.report,
+        "bf16 against f32, the same inputs: log-probabilities %.2g apart on average, %.2g at most; "
+        "%.1f %% of the likeliest tokens agree",
+        mean, most, 100 * share);
+    FILE *e = event(&set.report, "rounding");
+    json_real(e, "mean", mean);
+    json_real(e, "most", most);
+    json_real(e, "agree", share);
+    event_send(&set.report);
+}
+
+/* The same model in f32, on the same sources and what was decoded from them. */
+static void bench_rounding(bench_model *b) {
+    const workload *w = &b->size;
+    for (int64_t i = 0; i < w->batch; i++) {
+        b->tgt[i * w->tgt] = w->config.start_id;
+        for (int64_t t = 1; t < w->tgt; t++) b->tgt[i * w->tgt + t] = b->out[i * w->tgt + t - 1];
+    }
+    float *rounded = score(b);
+    bench_model plain = *b;
+    plain.model = new_model(w);
+    forbid_end(&plain);
+    float *exact = score(&plain);
+    report_rounding(w->batch * w->tgt, w->config.tgt_vocab, rounded, exact);
+    wf_transformer_free(plain.model);
+    free(rounded), free(exact);
+}
+
 /* The whole, encoder and all; then what one more token costs, where each weight is read once. */
 static void bench_decoding(bench_model *b, double bytes_a_second) {
     char message[WF_MESSAGE], name[80];
@@ -227,16 +305,17 @@ static void bench_decoding(bench_model *b, double bytes_a_second) {
         fail(&bench_program, "%s", message);
     forbid_end(b);
     timing first = time_decoding(b, 1), all = time_decoding(b, w->tgt);
-    double read = decoding_bytes(w) / bytes_a_second;
+    double bytes = decoding_bytes(w, set.weights ? 2 : 4), read = bytes / bytes_a_second;
     line whole = { .time = all, .tokens = batch * (double)w->tgt, .memory = peak_memory() };
-    name_line(&whole, name, sizeof name, b, "decode");
+    name_line(&whole, name, sizeof name, b, set.weights ? "decode bf16" : "decode");
     whole.limit = at_peak(&all, encoding_flops(w)) + (double)w->tgt * read;
     print_line(&whole);
-    line step = { .time = { (all.median - first.median) / steps, (all.min - first.min) / steps, 0,
-                            all.runs } };
-    step.bytes = decoding_bytes(w), step.tokens = batch, step.limit = read;
-    name_line(&step, name, sizeof name, b, "decode, a step");
+    double median = (all.median - first.median) / steps, least = (all.min - first.min) / steps;
+    line step = { .time = { median, least < median ? least : median, 0, all.runs } };
+    step.bytes = bytes, step.tokens = batch, step.limit = read;
+    name_line(&step, name, sizeof name, b, set.weights ? "decode bf16, a step" : "decode, a step");
     print_line(&step);
+    if (set.weights) bench_rounding(b);
 }
 
 void bench_step(void) {

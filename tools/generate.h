@@ -21,7 +21,7 @@ typedef struct settings {
     int64_t beam, nbest, top_k, min_len, seed;
     int64_t batch_size, threads;
     double max_len_a, max_len_b, length_penalty, top_p, temperature;
-    int penalty; /* which of the words */
+    int penalty, weights; /* which of the words */
 } settings;
 
 /* A line on its way through. */

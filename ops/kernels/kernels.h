@@ -39,6 +39,17 @@ enum wf_binary {
         int64_t b_row, int64_t b_col, real *c, int64_t c_row, const real *d, int64_t d_row,        \
         void *scratch
 
+/* C[m,n] = A[m,k] W^T + D[m,n], where W's rows lie in panels of 64 from `panels` on, in
+ * bf16 (f32 tables alone) or in the table's type: see wf_layout. n ends a panel. Each element is the
+ * chain that it is in gemm. */
+typedef struct wf_panel_product {
+    int64_t m, n, k;
+    const void *a, *panels, *d;
+    void *c;
+    int64_t a_row, a_col, c_row, d_row;
+    bool bf16;
+} wf_panel_product;
+
 /* Element (i, j) lies at data[i * row + j * col]. */
 typedef struct wf_matrix {
     void *data;
@@ -137,6 +148,15 @@ enum { WF_DRAWN = 256 };
         void (*transpose)(int64_t rows, int64_t columns, const real *x, int64_t x_row, real *y,    \
                           int64_t y_row);                                                          \
         int64_t gemm_rows, gemm_columns; /* its register tile: cut work into multiples of these */ \
+        /* scratch: panel_scratch bytes, aligned to 64 */                                          \
+        void (*gemm_panels)(const wf_panel_product *p, void *scratch);                             \
+        size_t panel_scratch;                                                                      \
+        /* `width` rows of k, to the panel that holds them and back */                             \
+        void (*pack_panel)(int64_t width, int64_t k, const real *rows, void *panel, bool bf16);    \
+        void (*unpack_panel)(int64_t width, int64_t k, const void *panel, bool bf16, real *rows);  \
+        /* row r of those alone */                                                                \
+        void (*unpack_row)(int64_t width, int64_t k, const void *panel, bool bf16, int64_t r,      \
+                           real *row);                                                             \
         /* y and stats of queries [from, to), at most WF_ATTENTION_ROWS; dq, dk and dv of a head.  \
          * scratch: attention_scratch bytes and, for each column of k and v (both rounded up to    \
          * WF_WIDEST), attention_column bytes; aligned to 64 */                                    \

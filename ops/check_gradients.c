@@ -1,4 +1,4 @@
-/* core/check.c - is a gradient right? Compare it with finite differences of the loss.
+/* ops/check_gradients.c - is a gradient right? Compare it with finite differences of the loss.
  *
  * Not a proof of the loss itself: that needs an oracle. To use it, build a graph in f64 whose
  * loss depends on parameters and buffers alone, and ask for a bound of 1e-8 (first order) or
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "op.h"
+#include "ops.h"
 
 typedef struct checker {
     wf_plan *plan; /* the loss alone */

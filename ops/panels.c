@@ -1,0 +1,82 @@
+/* ops/panels.c - weights in panels (wf_layout): which parameters may lie so, and the way there and
+ * back. The product that reads them is in matmul.c and kernels/panels.inc. */
+#include <stdio.h>
+
+#include "internal.h"
+
+/* ---- copies: row-major to panels, panels to row-major; a task is a panel --------------------- */
+
+/* Rows of the panel that begins with row `from`. */
+static int64_t width_from(const wf_view *x, int64_t from) {
+    int64_t left = x->shape[0] - from;
+    return left < WF_PANEL_ROWS ? left : WF_PANEL_ROWS;
+}
+
+int64_t wf_repack_tasks(const wf_call *c, int phase) {
+    return phase == 0 ? (c->in[0].shape[0] + WF_PANEL_ROWS - 1) / WF_PANEL_ROWS : 0;
+}
+
+bool wf_repack_eval(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const wf_view *x = &c->in[0], *y = &c->out[0];
+    int64_t k = x->shape[1], from = task * WF_PANEL_ROWS, width = width_from(x, from);
+    (void)phase, (void)scratch;
+    void *source = (char *)x->data + from * k * (int64_t)wf_view_unit(x);
+    void *target = (char *)y->data + from * k * (int64_t)wf_view_unit(y);
+    if (y->layout)
+        WF_KERNEL(x->dtype, pack_panel(width, k, source, target, y->layout == WF_PANELS_BF16));
+    else
+        WF_KERNEL(x->dtype, unpack_panel(width, k, source, x->layout == WF_PANELS_BF16, target));
+    return true;
+}
+
+void wf_panel_row(const wf_view *x, int64_t row, void *out) {
+    int64_t k = x->shape[1], panel = row / WF_PANEL_ROWS * WF_PANEL_ROWS;
+    int64_t width = width_from(x, panel);
+    const void *from = (char *)x->data + panel * k * (int64_t)wf_view_unit(x);
+    WF_KERNEL(x->dtype, unpack_row(width, k, from, x->layout == WF_PANELS_BF16, row - panel, out));
+}
+
+/* ---- which parameters ------------------------------------------------------------------------ */
+
+/* The call of a node, with its shapes as recorded. */
+static wf_call call_of(const wf_tensor *t) {
+    wf_call c = { .op = t->op, .attrs = t->attrs, .graph = t->graph, .n_in = t->n_in, .n_out = 1 };
+    wf_set_shape(&c.out[0], t->dtype, t->ndim, t->shape);
+    for (int i = 0; i < WF_MAX_OPERANDS; i++) {
+        c.in[i].ndim = -1;
+        if (i < t->n_in && t->in[i])
+            wf_set_shape(&c.in[i], t->in[i]->dtype, t->in[i]->ndim, t->in[i]->shape);
+    }
+    return c;
+}
+
+/* Is t read by products, and by nothing but what reads panels? What sees its memory is asked in
+ * turn. A table that is only looked up has nothing to gain. */
+static bool read_in_panels(const wf_tensor *t) {
+    bool multiplied = false;
+    for (int id = t->id + 1; id < wf_node_count(t->graph); id++) {
+        const wf_tensor *reader = wf_node(t->graph, id);
+        for (int i = 0; i < reader->n_in && !reader->result; i++) {
+            if (reader->in[i] != t || reader->op->shape_only >> i & 1) continue;
+            wf_call c = call_of(reader);
+            if (!reader->op->panels || !(reader->op->panels(&c) >> i & 1)) return false;
+            if (reader->op->view && !read_in_panels(reader)) return false;
+            multiplied |= reader->op != &wf_op_embedding;
+        }
+    }
+    return multiplied;
+}
+
+bool wf_pack_weights(wf_graph *g, wf_layout layout, char *message) {
+    const char *why = !wf_ok(g) ? wf_error(g) : NULL;
+    if (!why && layout == WF_PANELS_BF16 && wf_real(g) != WF_F32)
+        why = "weights are kept as bf16 in a graph of f32 only";
+    for (int id = 0; !why && id < wf_node_count(g); id++) {
+        wf_tensor *t = (wf_tensor *)(uintptr_t)wf_node(g, id);
+        if (t->kind != WF_PARAM || t->ndim != 2 || (layout && !read_in_panels(t))) continue;
+        if (!wf_set_layout(t, layout))
+            why = "weights are packed before the graph's first plan, or there is no memory for it";
+    }
+    if (why && message) snprintf(message, WF_MESSAGE, "%.255s", why);
+    return !why;
+}
