@@ -85,7 +85,7 @@ static bool same_files(const char *a, const char *b) {
 
 /* ---- help ---------------------------------------------------------------------------------- */
 
-static const char *const programs[] = { "train", "generate", "graph", "inspect" };
+static const char *const programs[] = { "train", "generate", "graph", "inspect", "convert" };
 
 START_TEST(help_goes_to_stdout) {
     char name[40];

@@ -1,23 +1,26 @@
 /* tools/generate.c - reads lines of token ids, writes what the model makes of them, in the same
- * order.
+ * order; or how likely it finds the outputs that are given.
  *
- * Greedy decoding with cached keys and values, a batch of lines at a time; a line's output does
- * not depend on the lines beside it. */
+ * Greedy decoding with cached keys and values, or forced scoring, a batch of lines at a time; a
+ * line's output does not depend on the lines beside it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "attention.h"
+#include "jsonl.h"
 #include "lines.h"
 #include "options.h"
 #include "output.h"
+#include "score.h"
 
 static struct {
     const char *model, *input, *output, *attention;
     int64_t batch_size, threads;
     int weights;
     double max_len_a, max_len_b;
+    bool score, json;
 } set = { .batch_size = 64, .max_len_a = 1, .max_len_b = 10 };
 
 static option rows[] = {
@@ -29,6 +32,12 @@ static option rows[] = {
          "every attention weight as JSON, one object a line; or, if it ends in .svg, the first "
          "line's "
          "cross-attention as a picture"),
+
+    GROUP("Scoring"),
+    FLAG("score", set.score,
+         "read source<TAB>target; write the natural logarithm of the target's probability, the end "
+         "token's included"),
+    FLAG("json", set.json, "with --score: an object a line, with each token's share"),
 
     GROUP("Decoding"),
     REAL("max-len-a", set.max_len_a, 0, 1000, "a source of n tokens gets at most a n + b"),
@@ -45,7 +54,8 @@ static program self = {
     .purpose = "decodes lines of token ids with a trained model",
     .examples = "  echo \"1 2 3 4 5\" | generate --model copy.safetensors\n"
                 "  generate --model sort.safetensors -i questions.txt -o answers.txt\n"
-                "  echo \"7 3 9\" | generate --model sort.safetensors --attention attention.svg\n",
+                "  echo \"7 3 9\" | generate --model sort.safetensors --attention attention.svg\n"
+                "  printf '7 3 9\\t3 7 9\\n' | generate --model sort.safetensors --score --json\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
 };
@@ -53,7 +63,8 @@ static program self = {
 typedef struct work {
     wf_transformer *model;
     wf_pool *pool;
-    wf_decoder *decoder;
+    wf_decoder *decoder; /* NULL when scoring */
+    scorer scorer;
     attention attention;
     lines in;
     FILE *out, *picture;
@@ -71,7 +82,11 @@ typedef struct work {
 
 static void check_outputs(void) {
     char message[WF_MESSAGE];
+    static const char *const idle[] = { "attention", "max-len-a", "max-len-b" };
     if (!set.model) usage_error(&self, "say which model: --model FILE");
+    for (int i = 0; i < 3; i++)
+        option_no_effect(&self, idle[i], set.score, "--score generates nothing");
+    option_no_effect(&self, "json", !set.score, "only --score writes objects");
     const char *const files[] = { set.output, set.attention };
     for (int i = 0; i < 2; i++) {
         if (!files[i]) continue;
@@ -117,6 +132,11 @@ static void open_model(work *w) {
     if (!w->model) fail(&self, "%s: %s", set.model, message);
     read_range(w, f);
     wf_file_free(f);
+    if (set.score) {
+        if (!scorer_new(&w->scorer, w->model, w->pool, set.batch_size, message))
+            fail(&self, "%s", message);
+        return;
+    }
     w->decoder = wf_decoder_new(w->model, w->pool, message);
     if (!w->decoder) fail(&self, "%s", message);
     if (set.attention && !attention_new(&w->attention, w->model, w->pool, message))
@@ -153,6 +173,7 @@ static void close_work(work *w) {
     lines_close(&w->in);
     attention_free(&w->attention);
     wf_decoder_free(w->decoder);
+    scorer_free(&w->scorer);
     wf_transformer_free(w->model);
     wf_pool_free(w->pool);
     free(w->ids), free(w->src), free(w->result), free(w->length), free(w->result_length),
@@ -192,9 +213,8 @@ static void write_line(work *w, int64_t i, int64_t width) {
     if (set.attention) draw(w, i, out, n);
 }
 
-static void run_batch(work *w) {
+static void generate_batch(work *w) {
     int64_t longest = 0, width = 1;
-    if (w->n == 0) return;
     for (int64_t i = 0; i < w->n; i++) {
         if (w->length[i] > longest) longest = w->length[i];
         if (limit_of(w, i) + 1 > width) width = limit_of(w, i) + 1;
@@ -207,6 +227,33 @@ static void run_batch(work *w) {
                           w->result, w->result_length))
         fail(&self, "line %lld: %s", (long long)w->first, wf_decoder_error(w->decoder));
     for (int64_t i = 0; i < w->n; i++) write_line(w, i, width);
+}
+
+static void write_score(const work *w, int64_t i) {
+    int64_t n;
+    double total = 0;
+    const float *log_probs = scorer_at(&w->scorer, i, &n);
+    for (int64_t t = 0; t < n; t++) total += log_probs[t];
+    if (!set.json) {
+        fprintf(w->out, "%.9g\n", total);
+        return;
+    }
+    json_begin(w->out, "score");
+    json_int(w->out, "line", w->first + i);
+    json_real(w->out, "total", total);
+    json_floats(w->out, "log_probs", log_probs, n);
+    json_end(w->out);
+}
+
+static void score_batch(work *w) {
+    if (!scorer_run(&w->scorer))
+        fail(&self, "line %lld: %s", (long long)w->first, wf_plan_error(w->scorer.plan));
+    for (int64_t i = 0; i < w->n; i++) write_score(w, i);
+}
+
+static void run_batch(work *w) {
+    if (w->n == 0) return;
+    (set.score ? score_batch : generate_batch)(w);
     fflush(w->out);
     w->n = 0;
 }
@@ -217,11 +264,32 @@ static _Noreturn void refuse_line(work *w, const char *why) {
     fail(&self, "line %lld: %s", (long long)w->in.number, why);
 }
 
-static void add_line(work *w, const char *line) {
+/* A sentence of a line as ids: the one place that knows how sentences are written. A target leaves
+ * room for the start or end token, and may be empty. Does not return from a line that is none. */
+static int64_t read_sentence(work *w, bool target, const char *text, int32_t *ids) {
     char message[WF_MESSAGE];
+    const wf_transformer_config *c = &w->model->config;
+    if (target && !text[strspn(text, " ")]) return 0;
     int64_t n =
-        parse_ids(line, w->model->config.src_vocab, w->most, w->ids + w->n * w->most, message);
+        parse_ids(text, target ? c->tgt_vocab : c->src_vocab, w->most - target, ids, message);
     if (n < 0) refuse_line(w, message);
+    return n;
+}
+
+/* source<TAB>target */
+static int64_t add_pair(work *w, char *line) {
+    char *tab = strchr(line, '\t');
+    if (!tab) refuse_line(w, "there is no tab between a source and a target");
+    if (strchr(tab + 1, '\t')) refuse_line(w, "there is a second tab: one pair a line");
+    *tab = '\0';
+    int64_t n = read_sentence(w, false, line, scorer_src(&w->scorer));
+    scorer_add(&w->scorer, n, read_sentence(w, true, tab + 1, scorer_tgt(&w->scorer)));
+    return n;
+}
+
+static void add_line(work *w, char *line) {
+    int64_t n =
+        set.score ? add_pair(w, line) : read_sentence(w, false, line, w->ids + w->n * w->most);
     if (w->high && (n < w->low || n > w->high)) w->out_of_range++;
     if (w->n == 0) w->first = w->in.number;
     w->length[w->n++] = (int32_t)n;
