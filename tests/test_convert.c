@@ -299,6 +299,29 @@ START_TEST(what_came_goes_back) {
 }
 END_TEST
 
+/* Whatever names and shapes say is found in them again. */
+START_TEST(a_state_dict_says_what_the_model_was) {
+    char message[WF_MESSAGE];
+    wf_transformer_config c = small_config();
+    c.tie = (wf_tie)(_i / 4);
+    c.encoder_norm = _i % 2, c.decoder_norm = !c.encoder_norm;
+    c.bias = _i / 2 % 2, c.output_bias = !c.bias;
+    c.encoder_layers = _i % 3, c.decoder_layers = 1;
+    if (c.tie != WF_TIE_ALL) c.src_vocab = 19;
+    if (c.bias) c.positions = WF_POSITIONS_LEARNED, c.max_len = 11;
+    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    ck_assert_msg(wf_transformer_save_state_dict(m, "state", false, message), "%s", message);
+    wf_file *f = open_file("state");
+    wf_transformer_config given = wf_transformer_defaults();
+    given.num_heads = c.num_heads, given.norm_first = c.norm_first, given.max_len = c.max_len;
+    wf_transformer *n = wf_transformer_from_state_dict(f, &given, WF_F32, message);
+    ck_assert_msg(n != NULL, "%s", message);
+    assert_same_config(&c, &n->config);
+    assert_same_weights(m, n);
+    wf_file_free(f), close_model(m), close_model(n);
+}
+END_TEST
+
 START_TEST(bf16_is_rounded_to_nearest) {
     static const float given[] = { 1,        1 + 0x1p-8f, 1 + 0x3p-8f, 1 + 0x1p-7f, -1 - 0x1.1p-8f,
                                    INFINITY, -INFINITY,   NAN,         0x1p-140f,   0x1.fffffep127f,
@@ -462,6 +485,7 @@ Suite *convert_suite(void) {
     tcase_add_test(tc, batches_do_not_change_scores);
     tcase_add_loop_test(tc, a_bad_pair_is_named, 0, COUNT_OF(bad_pairs));
     tcase_add_loop_test(tc, what_came_goes_back, 0, COUNT_OF(cases));
+    tcase_add_loop_test(tc, a_state_dict_says_what_the_model_was, 0, 12);
     tcase_add_test(tc, bf16_is_rounded_to_nearest);
     tcase_add_loop_test(tc, a_state_dict_that_does_not_fit_is_told, 0, COUNT_OF(misfits));
     tcase_add_test(tc, two_lengths_of_positions_are_refused);

@@ -64,7 +64,7 @@ def weft_scores(tools, path, pairs):
     run = lambda *more: subprocess.run([f"{tools}/generate", "--model", path, "--score", "--json", *more], input=text,
                                        capture_output=True, text=True, check=True).stdout
     out = run()
-    assert out == run("--batch-size", "1") == run("--batch-size", "3", "--threads", "1"), "the batch changes the figures"
+    assert out == run("--batch-size", "1") == run("--batch-size", "3", "--threads", "1"), "batches change the figures"
     return [json.loads(row)["log_probs"] for row in out.splitlines()]
 
 
@@ -161,15 +161,15 @@ def from_torch(tools, folder):
         alone = [scores(loaded, c, [p])[0] for p in pairs[:5]]
         assert difference(alone, theirs[:5]) < 1e-9, "PyTorch's own figures depend on padding"
         d, f32 = difference(ours, theirs), difference(scores(model, c, pairs), theirs)
-        keys = {"norm": ["post-norm", "pre-norm"][c["norm_first"]], "tie": "tied " + c["tie"],
-                "positions": c["positions"], "form": "packed" if form["packed"] else "separate q, k, v",
-                "final": ["without", "with"][c["encoder_norm"]] + " final norms"}
-        for key in (*keys.values(), "all"):
-            was = worst.get(key, (0, 0, 0))
-            worst[key] = (max(was[0], d), max(was[1], f32), was[2] + 1)
-    print(f"{'from PyTorch':24} variants  weft, f32 - PyTorch, f64   PyTorch, f32 - f64")
-    for key, (d, f32, n) in worst.items():
-        print(f"{key:24} {n:8}  {d:24.2e}   {f32:18.2e}")
+        final = ["without", "with"][c["encoder_norm"]] + " final norms"
+        least = min(min(x) for x in theirs)
+        for key in ("all", ["post-norm, ", "pre-norm, "][c["norm_first"]] + final, "tied: " + c["tie"],
+                    "positions: " + c["positions"], "q, k, v: " + ("packed" if form["packed"] else "separate")):
+            was = worst.get(key, (0, 0, 0, 0))
+            worst[key] = (max(was[0], d), max(was[1], f32), min(was[2], least), was[3] + 1)
+    print(f"{'largest differences of log p':32} variants  weft, f32 - PyTorch, f64  PyTorch, f32 - f64  least log p")
+    for key, (d, f32, least, n) in sorted(worst.items()):
+        print(f"{key:32} {n:8}  {d:24.2e}  {f32:18.2e}  {least:11.1f}")
     return worst["all"][0]
 
 
@@ -190,8 +190,8 @@ def from_weft(tools, folder):
     worst = 0
     for number, more in enumerate(TRAININGS):
         path = f"{folder}/trained.safetensors"
-        subprocess.run([f"{tools}/train", "--task", "copy", "--max-steps", "150", "--quiet", "-o", path, *more], check=True,
-                       capture_output=True)
+        subprocess.run([f"{tools}/train", "--task", "copy", "--max-steps", "150", "--quiet", "-o", path, *more],
+                       check=True, capture_output=True)
         c = config_of(path)
         back = f"{folder}/back.safetensors"
         convert(tools, "--to", "torch", path, "-o", back)
@@ -200,7 +200,7 @@ def from_weft(tools, folder):
         pairs = pairs_for(c, 40, 12, torch.Generator().manual_seed(number))
         worst = max(worst, difference(weft_scores(tools, path, pairs), scores(model.double().eval(), c, pairs)))
         os.remove(path)
-    print(f"{'from weft, trained':24} {len(TRAININGS):8}  {worst:24.2e}")
+    print(f"{'trained by weft':32} {len(TRAININGS):8}  {worst:24.2e}")
     return worst
 
 
