@@ -81,6 +81,9 @@ static inline bool is_stored(const wf_tensor *t) {
 static inline const wf_tensor *primary(const wf_tensor *t) {
     return t - t->result;
 }
+static inline const char *called(const wf_tensor *t) {
+    return t->kind == WF_COMPUTED && t->op ? t->op->name : t->name;
+}
 static inline int result_count(const wf_op *op) {
     return op->results ? op->results : 1;
 }
@@ -183,8 +186,8 @@ struct wf_plan {
     wf_pool *pool;
     bool ok, training, with_state, profile, ran;
     char error[ERROR_SIZE];
-    planned *nodes; /* shapes and values in id order, then updates in their order */
-    int n_nodes, n_values;
+    planned *nodes; /* leaves, then values in id order with the updates among them */
+    int n_nodes;
     int32_t *index; /* id -> index in nodes, or -1 */
     int n_index;
     feed *feeds;
@@ -205,6 +208,7 @@ struct wf_plan {
 bool plan_fail(wf_plan *p, const char *format, ...) WF_PRINTF(2, 3);
 bool plan_fail_at(wf_plan *p, const wf_tensor *node,
                   const wf_op *op); /* with the report's message */
+int feed_of(const wf_plan *p, const wf_tensor *t); /* index, or -1 */
 bound_view *plan_value(wf_plan *p,
                        const wf_tensor *t);      /* NULL: not in the plan; after plan_prepare */
 bool plan_prepare(wf_plan *p, int64_t position); /* p->now is shaped and has memory */

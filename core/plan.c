@@ -42,11 +42,7 @@ const char *wf_plan_error(const wf_plan *p) {
 
 /* ---- what is needed -------------------------------------------------------------------------- */
 
-static const char *called(const wf_tensor *t) {
-    return t->kind == WF_COMPUTED ? t->op->name : t->name;
-}
-
-static int feed_of(const wf_plan *p, const wf_tensor *t) {
+int feed_of(const wf_plan *p, const wf_tensor *t) {
     for (int i = 0; i < p->n_feeds; i++)
         if (p->feeds[i].tensor == t) return i;
     return -1;
@@ -139,13 +135,23 @@ static bool write_same(const wf_tensor *a, const wf_tensor *b) {
     return false;
 }
 
-static bool order_updates(wf_plan *p, planned *u, int n) {
-    for (int i = 0; i < n; i++)
+/* Must u stay behind t? Only gradients and other updates can be passed: they don't fail on bad data
+ * once the values are known, so that a run that fails has performed no update. */
+static bool waits_for(const wf_tensor *u, const wf_tensor *t) {
+    if (!t->forward && !(t->op && t->op->writes)) return true;
+    for (int i = 0; i < u->n_in; i++)
+        if (u->in[i] == t) return true;
+    return precedes(t, u);
+}
+
+/* u: nodes, of which those from `values` on are updates. */
+static bool order_updates(wf_plan *p, planned *u, int values, int n) {
+    for (int i = values; i < n; i++)
         for (int j = i + 1; j < n; j++)
             if (write_same(u[i].node, u[j].node))
                 return plan_fail(p, "'%s' is written by two updates", u[j].node->in[0]->name);
-    for (int done = 0; done < n; done++) {
-        int next = -1;
+    for (int done = values; done < n; done++) {
+        int next = -1, at = done;
         for (int i = done; i < n && next < 0; i++) {
             bool free = true;
             for (int j = done; j < n; j++) free &= j == i || !precedes(u[j].node, u[i].node);
@@ -153,21 +159,23 @@ static bool order_updates(wf_plan *p, planned *u, int n) {
         }
         if (next < 0) return plan_fail(p, "updates read each other's leaves in a circle");
         planned chosen = u[next];
-        memmove(u + done + 1, u + done, (size_t)(next - done) * sizeof *u);
-        u[done] = chosen;
+        while (at > 0 && !waits_for(chosen.node, u[at - 1].node)) at--;
+        memmove(u + at + 1, u + at, (size_t)(next - at) * sizeof *u);
+        u[at] = chosen;
     }
     return true;
 }
 
 /* ---- compiling ------------------------------------------------------------------------------- */
 
-static void list(wf_plan *p, const unsigned char *need, bool updates) {
+enum { LEAVES, VALUES, UPDATES };
+
+static void list(wf_plan *p, const unsigned char *need, int what) {
     for (int id = 0; id < p->n_index; id++) {
         const wf_tensor *t = p->graph->nodes[id];
-        if (!need[id] || (t->op && t->op->writes) != updates) continue;
-        p->index[id] = p->n_nodes;
-        p->nodes[p->n_nodes++] =
-            (planned){ t, need[id] & NEED_DATA, need[id] & FETCHED, feed_of(p, t) };
+        if (need[id] && what == (t->op ? t->op->writes ? UPDATES : VALUES : LEAVES))
+            p->nodes[p->n_nodes++] =
+                (planned){ t, need[id] & NEED_DATA, need[id] & FETCHED, feed_of(p, t) };
     }
 }
 
@@ -182,17 +190,16 @@ static bool compile(wf_plan *p, const wf_plan_options *o, unsigned char *need) {
     p->nodes = calloc((size_t)n + 1, sizeof *p->nodes);
     p->spent = calloc(ACCOUNTS * (size_t)n + 1, sizeof *p->spent);
     if (!p->nodes || !p->spent) return plan_fail(p, "out of memory");
-    list(p, need, false);
-    p->n_values = p->n_nodes;
-    list(p, need, true);
-    if (!order_updates(p, p->nodes + p->n_values, p->n_nodes - p->n_values)) return false;
-    for (int i = p->n_values; i < p->n_nodes; i++) p->index[p->nodes[i].node->id] = i;
+    list(p, need, LEAVES), list(p, need, VALUES);
+    int values = p->n_nodes;
+    list(p, need, UPDATES);
+    if (!order_updates(p, p->nodes, values, p->n_nodes)) return false;
     for (int i = 0; i < p->n_nodes; i++) {
         const wf_tensor *t = p->nodes[i].node;
-        if (p->nodes[i].data && is_stored(t) && !leaf_data((wf_tensor *)(uintptr_t)t))
-            return plan_fail(p, "out of memory for '%s'", t->name);
-        if (t->kind == WF_CONSTANT && !leaf_data((wf_tensor *)(uintptr_t)t))
-            return plan_fail(p, "out of memory");
+        p->index[t->id] = i;
+        bool holds = t->kind == WF_CONSTANT || (p->nodes[i].data && is_stored(t));
+        if (holds && !leaf_data((wf_tensor *)(uintptr_t)t))
+            return plan_fail(p, "out of memory for '%s'", called(t));
     }
     return true;
 }

@@ -33,33 +33,24 @@ bool wf_bind(wf_plan *p, const char *name, int64_t size) {
     return true;
 }
 
-static feed *find_feed(wf_plan *p, const wf_tensor *t) {
-    for (int i = 0; i < p->n_feeds; i++)
-        if (p->feeds[i].tensor == t) return &p->feeds[i];
-    return NULL;
-}
-
-static const char *name_of(const wf_tensor *t) {
-    return t->kind == WF_COMPUTED && t->op ? t->op->name : t->name;
-}
-
 bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data) {
     if (!wf_plan_ok(p)) return false;
-    feed *f = t ? find_feed(p, t) : NULL;
-    if (!f)
-        return plan_fail(p, "'%s' is not among the feeds of this plan", t ? name_of(t) : "NULL");
+    int i = feed_of(p, t);
+    if (i < 0)
+        return plan_fail(p, "'%s' is not among the feeds of this plan", t ? called(t) : "NULL");
+    feed *f = &p->feeds[i];
     if (!f->needed) return true;
     if (!plan_prepare(p, p->size[0])) return false;
     const wf_view *v = &plan_value(p, t)->view;
     size_t bytes;
     if (!wf_shape_bytes(v->dtype, v->ndim, v->shape, &bytes))
-        return plan_fail(p, "'%s' is too large", name_of(t));
-    if (!data && bytes) return plan_fail(p, "'%s' is fed from NULL", name_of(t));
+        return plan_fail(p, "'%s' is too large", called(t));
+    if (!data && bytes) return plan_fail(p, "'%s' is fed from NULL", called(t));
     if (bytes > f->capacity || !f->data) {
         memory_free(f->data);
         f->given = false, f->capacity = 0;
         if (!(f->data = memory_new(bytes)))
-            return plan_fail(p, "out of memory: %zu bytes for '%s'", bytes, name_of(t));
+            return plan_fail(p, "out of memory: %zu bytes for '%s'", bytes, called(t));
         f->capacity = bytes;
         p->feeds_generation++;
     }
@@ -73,11 +64,11 @@ static bool feeds_given(wf_plan *p) {
     for (int i = 0; i < p->n_feeds; i++) {
         const feed *f = &p->feeds[i];
         if (!f->needed) continue;
-        if (!f->given) return plan_fail(p, "'%s' was not fed", name_of(f->tensor));
+        if (!f->given) return plan_fail(p, "'%s' was not fed", called(f->tensor));
         const wf_view *v = &plan_value(p, f->tensor)->view;
         char was[96], is[96];
         if (memcmp(f->shape, v->shape, (size_t)f->ndim * sizeof f->shape[0]) == 0) continue;
-        return plan_fail(p, "'%s' was fed as %s and is bound as %s now", name_of(f->tensor),
+        return plan_fail(p, "'%s' was fed as %s and is bound as %s now", called(f->tensor),
                          wf_shape_text(NULL, f->ndim, f->shape, was, sizeof was),
                          wf_shape_text(NULL, v->ndim, v->shape, is, sizeof is));
     }
@@ -204,11 +195,11 @@ bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data) {
     if (!wf_plan_ok(p)) return false;
     const bound_view *v = plan_value(p, t);
     if (!v || !p->nodes[p->index[t->id]].fetched)
-        return plan_fail(p, "'%s' is not among the fetches of this plan", t ? name_of(t) : "NULL");
-    if (!p->ran) return plan_fail(p, "'%s' is fetched before a run", name_of(t));
+        return plan_fail(p, "'%s' is not among the fetches of this plan", t ? called(t) : "NULL");
+    if (!p->ran) return plan_fail(p, "'%s' is fetched before a run", called(t));
     wf_view to;
     if (wf_view_count(&v->view) == 0) return true;
-    if (!data) return plan_fail(p, "'%s' is fetched into NULL", name_of(t));
+    if (!data) return plan_fail(p, "'%s' is fetched into NULL", called(t));
     wf_set_shape(&to, v->view.dtype, v->view.ndim, v->view.shape);
     wf_dense_strides(to.ndim, to.shape, to.stride);
     to.data = data;
@@ -219,7 +210,7 @@ bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data) {
 int wf_bound_shape(wf_plan *p, const wf_tensor *t, int64_t shape[WF_MAX_DIMS]) {
     if (!wf_plan_ok(p) || !shape || !plan_prepare(p, p->size[0])) return -1;
     const bound_view *v = plan_value(p, t);
-    if (!v) return plan_fail(p, "'%s' is not in this plan", t ? name_of(t) : "NULL"), -1;
+    if (!v) return plan_fail(p, "'%s' is not in this plan", t ? called(t) : "NULL"), -1;
     memcpy(shape, v->view.shape, sizeof v->view.shape);
     return v->view.ndim;
 }

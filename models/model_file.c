@@ -128,14 +128,16 @@ static bool add_tensor(writing *w, const wf_tensor *t) {
 }
 
 static bool add_tensors(writing *w, const wf_transformer *m, bool checkpoint) {
-    int moments = checkpoint ? m->optimizer.n_moments : 0;
+    const wf_optimizer *o = &m->optimizer;
     w->entries = calloc((size_t)wf_node_count(m->graph) + 1, sizeof *w->entries);
     if (!w->entries) return false;
     for (int id = 0; id < wf_node_count(m->graph); id++)
         if (wf_node(m->graph, id)->kind == WF_PARAM && !add_tensor(w, wf_node(m->graph, id)))
             return false;
-    for (int i = 0; i < moments; i++)
-        if (!add_tensor(w, m->optimizer.moments[i])) return false;
+    for (int i = 0; checkpoint && i < o->n_moments; i++)
+        if (!add_tensor(w, o->moments[i])) return false;
+    for (int i = 0; checkpoint && i < o->averages.n; i++)
+        if (!add_tensor(w, o->averages.values[i])) return false;
     return true;
 }
 
@@ -303,6 +305,15 @@ static bool known_name(const wf_transformer *m, const named *f, const char *name
     return false;
 }
 
+/* All of them, if the file has the first. */
+static bool load_buffers(wf_transformer *m, const named *f, wf_tensor *const *buffers, int n,
+                         bool only_check, char *message) {
+    bool there = n && find(f, buffers[0]->name);
+    for (int i = 0; there && i < n; i++)
+        if (!load_leaf(m, f, buffers[i], only_check, message)) return false;
+    return true;
+}
+
 static bool load_all(wf_transformer *m, const named *f, bool only_check, char *message) {
     for (int id = 0; id < wf_node_count(m->graph); id++) {
         const wf_tensor *t = wf_node(m->graph, id);
@@ -310,10 +321,9 @@ static bool load_all(wf_transformer *m, const named *f, bool only_check, char *m
             !load_leaf(m, f, wf_find(m->graph, t->name), only_check, message))
             return false;
     }
-    bool moments = m->optimizer.n_moments && find(f, m->optimizer.moments[0]->name);
-    for (int i = 0; moments && i < m->optimizer.n_moments; i++)
-        if (!load_leaf(m, f, m->optimizer.moments[i], only_check, message)) return false;
-    return true;
+    const wf_optimizer *o = &m->optimizer;
+    return load_buffers(m, f, o->moments, o->n_moments, only_check, message) &&
+           load_buffers(m, f, o->averages.values, o->averages.n, only_check, message);
 }
 
 /* Without its prefix; NULL: it has another. */

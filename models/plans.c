@@ -29,8 +29,12 @@ static void add_all(list *l, wf_tensor *const *items, int64_t n) {
 /* A list that could not be allocated plans no graph, which is a failed plan. Frees the lists. */
 static wf_plan *plan(wf_transformer *m, wf_pool *pool, list fetch, list feed, bool training,
                      bool with_state) {
-    wf_plan_options o = { .fetch = fetch.items, .n_fetch = fetch.n, .feed = feed.items,
-                          .n_feed = feed.n, .pool = pool, .training = training,
+    wf_plan_options o = { .fetch = fetch.items,
+                          .n_fetch = fetch.n,
+                          .feed = feed.items,
+                          .n_feed = feed.n,
+                          .pool = pool,
+                          .training = training,
                           .with_state = with_state };
     wf_plan *p = wf_plan_new(fetch.items && feed.items ? m->graph : NULL, &o);
     free(fetch.items), free(feed.items);
@@ -52,9 +56,39 @@ wf_plan *wf_transformer_train_plan(wf_transformer *m, wf_pool *pool) {
     if (!m) return wf_plan_new(NULL, NULL);
     list fetch = list_new(5 + m->optimizer.n), feed = pair(m, 1);
     add_loss(&fetch, m);
-    add(&fetch, m->optimizer.norm);
+    if (m->optimizer.norm) add(&fetch, m->optimizer.norm);
     add_all(&fetch, m->optimizer.updates, m->optimizer.n);
     add(&feed, m->optimizer.rates);
+    return plan(m, pool, fetch, feed, true, false);
+}
+
+/* Fails if there is no accumulation: nothing is fetched. */
+wf_plan *wf_transformer_accumulate_plan(wf_transformer *m, wf_pool *pool) {
+    if (!m) return wf_plan_new(NULL, NULL);
+    const wf_accumulation *a = &m->optimizer.accumulation;
+    int n = a->adds ? m->optimizer.n + 1 : 0;
+    list fetch = list_new(5 + m->optimizer.n), feed = pair(m, 1);
+    if (n) add_loss(&fetch, m), add(&feed, a->more);
+    add_all(&fetch, a->adds, n);
+    return plan(m, pool, fetch, feed, true, false);
+}
+
+wf_plan *wf_transformer_apply_plan(wf_transformer *m, wf_pool *pool) {
+    if (!m) return wf_plan_new(NULL, NULL);
+    const wf_accumulation *a = &m->optimizer.accumulation;
+    list fetch = list_new(1 + m->optimizer.n), feed = list_new(1);
+    if (a->norm) add(&fetch, a->norm);
+    add_all(&fetch, a->updates, a->updates ? m->optimizer.n : 0);
+    add(&feed, m->optimizer.rates);
+    return plan(m, pool, fetch, feed, true, false);
+}
+
+wf_plan *wf_transformer_average_plan(wf_transformer *m, wf_pool *pool) {
+    if (!m) return wf_plan_new(NULL, NULL);
+    const wf_averages *a = &m->optimizer.averages;
+    list fetch = list_new(1 + a->n), feed = list_new(1);
+    add_all(&fetch, a->updates, a->n);
+    if (a->n) add(&feed, a->rate);
     return plan(m, pool, fetch, feed, true, false);
 }
 

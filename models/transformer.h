@@ -88,9 +88,20 @@ WF_API int64_t wf_transformer_parameter_count(const wf_transformer *m);
 
 /* Bind "B", "S", "T" (and "P", the position, when decoding), feed, run, fetch. */
 
-/* Feeds src src_length tgt labels optimizer.rates; fetches loss.*, correct and optimizer.norm, and
- * performs the updates. */
+/* Feeds src src_length tgt labels optimizer.rates; fetches loss.*, correct and optimizer.norm if
+ * there is one, and performs the updates. */
 WF_API wf_plan *wf_transformer_train_plan(wf_transformer *m, wf_pool *pool);
+/* A pair for updates from several micro-batches; both fail unless training.optimizer.accumulates.
+ * Each micro-batch runs the first, which feeds as train but optimizer.accumulation.more in place of
+ * the rates (0 for the first of an update, 1 for the others), fetches loss.* and correct, and adds
+ * gradients and count to the sums; wf_random_step numbers micro-batches from 0. Then the second
+ * feeds optimizer.rates, fetches accumulation.norm, if there is one, and performs the updates. The
+ * sums are allocated by the first plan made. */
+WF_API wf_plan *wf_transformer_accumulate_plan(wf_transformer *m, wf_pool *pool);
+WF_API wf_plan *wf_transformer_apply_plan(wf_transformer *m, wf_pool *pool);
+/* After each update: feeds optimizer.averages.rate and moves the averages of the weights. Fails unless
+ * training.optimizer.average_decay. */
+WF_API wf_plan *wf_transformer_average_plan(wf_transformer *m, wf_pool *pool);
 /* Feeds src src_length tgt labels; fetches loss.* and correct. */
 WF_API wf_plan *wf_transformer_eval_plan(wf_transformer *m, wf_pool *pool);
 /* The same feeds; fetches token_log_probs and logits. */
@@ -174,11 +185,12 @@ WF_API bool wf_score(wf_decoder *d, int b, int s, const int32_t *src, const int3
 
 /* ---- the model's file: model_file.c ---------------------------------------------------------- */
 
-/* The configuration, the weights, meta; with checkpoint also the optimizer's moments. */
+/* The configuration, the weights, meta; with checkpoint also the optimizer's moments and
+ * averages. */
 WF_API bool wf_transformer_save(const wf_transformer *m, const char *path, bool checkpoint,
                                 const wf_meta *meta, int n_meta, char *message);
-/* Read the configuration, record the model, load the weights, and the moments if training and the
- * file have them. NULL with a message. */
+/* Read the configuration, record the model, load the weights, and what of moments and averages training
+ * and the file have. NULL with a message. */
 WF_API wf_transformer *wf_transformer_load(const wf_file *f, const wf_training_config *training,
                                            wf_dtype real, uint64_t seed, char *message);
 WF_API bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *c, char *message);

@@ -163,16 +163,43 @@ typedef struct wf_optimizer_options {
     double beta1, beta2, eps; /* Adam, AdamW; what is 0 becomes 0.9, 0.999, 1e-8 */
     double weight_decay;      /* AdamW decays matrices only */
     double clip_norm;         /* of the gradient of the mean loss; 0: no clipping */
+    bool unguarded; /* no clipping and no look for NaN: each update runs as soon as its gradient is
+                       there, Adam's within the product that makes it. A NaN ruins the model */
+    bool accumulates; /* record also what adds up micro-batches: wf_accumulation */
+    double average_decay; /* record also an average of the weights, e.g. 0.999; 0: none */
 } wf_optimizer_options;
+/* Updates from several micro-batches, equal to one from all of them at once up to rounding: sums of
+ * gradients and counts in buffers, divided once. Run a plan that feeds `more` and fetches `adds`
+ * for each micro-batch, then one that feeds the rates and fetches `updates`. The first starts the
+ * sums anew, whatever they held. NULLs unless the options ask for it. */
+typedef struct wf_accumulation {
+    wf_tensor *more;     /* the input []: 0 for the first micro-batch of an update, 1 for others */
+    wf_tensor **sums;    /* n + 1 buffers "optimizer.<parameter>.sum" and "optimizer.count" */
+    wf_tensor **adds;    /* n + 1: fetch all to add a micro-batch */
+    wf_tensor *norm;     /* as that of the optimizer, of the sums */
+    wf_tensor **updates; /* n: fetch all to perform a step with the sums */
+} wf_accumulation;
+/* The exponential moving average of the parameters: after each update run a plan that feeds the rate
+ * and fetches `updates`. It begins with the first parameters it sees; zeros never enter it. */
+typedef struct wf_averages {
+    wf_tensor *rate;     /* the input [1]: wf_optimizer_average_rate */
+    wf_tensor **params;  /* n of them */
+    wf_tensor **values;  /* n buffers "optimizer.<parameter>.average" */
+    wf_tensor **updates; /* n: fetch all */
+    int n;               /* 0: not asked for */
+} wf_averages;
 typedef struct wf_optimizer {
     wf_optimizer_kind kind;
     wf_tensor *rates;    /* the input [3] fed at every update: wf_optimizer_rates */
-    wf_tensor *norm;     /* global norm of the mean gradient, []; not finite fails the run */
+    wf_tensor *norm;     /* global norm of the mean gradient, []; not finite fails the run.
+                            NULL if unguarded */
     wf_tensor **updates; /* n of them: fetch all to perform a step */
     int n;
     wf_tensor **grads;   /* n: of the sum, before clipping */
     wf_tensor **moments; /* buffers "optimizer.<parameter>.m" and ".v", or ".momentum" */
     int n_moments;
+    wf_accumulation accumulation;
+    wf_averages averages;
 } wf_optimizer;
 /* Record the gradients of loss_sum / count and one update per parameter. Free the arrays with
  * wf_optimizer_free; the tensors are the graph's. */
@@ -184,6 +211,12 @@ WF_API void wf_optimizer_free(wf_optimizer *o);
  * bias corrections. One that is not finite fails the run, and nothing is updated. */
 WF_API void wf_optimizer_rates(const wf_optimizer_options *o, double rate, int64_t step,
                                double out[3]);
+/* What to feed as the rate of the k-th averaging, from 1: (1 - d) / (1 - d^k) with d the decay, so
+ * that the average is the bias-corrected one at every k. */
+WF_API double wf_optimizer_average_rate(const wf_optimizer_options *o, int64_t k);
+/* Exchange parameters and averages, to evaluate or save the averages; again to train on. False if
+ * there are none, or without memory: then nothing is exchanged. Not while a plan is running. */
+WF_API bool wf_optimizer_swap_averages(const wf_optimizer *o);
 /* Feed n doubles to a real tensor, of either type, that has n elements as bound; else false. */
 WF_API bool wf_feed_reals(wf_plan *p, const wf_tensor *t, const double *values, int n);
 /* The first `capacity` parameters in recording order, unless out is NULL; returns how many there

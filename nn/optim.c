@@ -7,8 +7,9 @@
  *     scale = min(1, clip / (norm + 1e-6)) / count       as torch.nn.utils.clip_grad_norm_
  *
  * Every update reads the scale, the scale reads the norm, and a norm or a rate that is not finite
- * fails the run: a bad step changes nothing, clipped or not. To accumulate over micro-batches,
- * fetch `grads` and the count of each, and feed their sums to a plan that fetches the updates. */
+ * fails the run: a bad step changes nothing, clipped or not. Unguarded there is no norm, and the
+ * scale is 1 / count. Accumulated micro-batches are the same with sums, kept in buffers, in the
+ * place of gradients and count. */
 #include "module.h"
 
 #include <math.h>
@@ -30,14 +31,17 @@ static const char *missing(const wf_tensor *loss, const wf_tensor *count, wf_ten
     if (!o) return "the options of an optimizer are NULL";
     if (o->kind < WF_SGD || o->kind > WF_ADAMW) return "there is no such kind of optimizer";
     if (isnan(o->clip_norm)) return "the norm to clip at is not a number";
+    if (o->unguarded && o->clip_norm > 0) return "an unguarded optimizer cannot clip";
+    if (!(o->average_decay >= 0 && o->average_decay < 1))
+        return "the decay of an average is not at least 0 and below 1";
     return params && n > 0 ? NULL : "an optimizer needs parameters";
 }
 
 /* ---- the scale of a step --------------------------------------------------------------------- */
 
-static wf_tensor *global_norm(const wf_optimizer *r, wf_tensor *count) {
-    wf_tensor *sum = wf_square_sum(r->grads[0]);
-    for (int i = 1; i < r->n; i++) sum = wf_add(sum, wf_square_sum(r->grads[i]));
+static wf_tensor *global_norm(wf_tensor *const *grads, int n, wf_tensor *count) {
+    wf_tensor *sum = wf_square_sum(grads[0]);
+    for (int i = 1; i < n; i++) sum = wf_add(sum, wf_square_sum(grads[i]));
     return wf_check_finite(wf_div(wf_sqrt(sum), count), "gradient norm");
 }
 
@@ -50,45 +54,109 @@ static wf_tensor *step_scale(wf_tensor *norm, wf_tensor *count, double clip) {
 
 /* ---- one parameter --------------------------------------------------------------------------- */
 
-static wf_tensor *moment(wf_optimizer *r, wf_tensor *param) {
+static wf_tensor *buffer_of(wf_tensor *param, const char *name) {
     wf_graph *g = param->graph;
     const char *outer = wf_scope_push(g, param->name);
-    static const char *const names[] = { "m", "v" };
-    const char *name = r->kind == WF_SGD ? "momentum" : names[r->n_moments % 2];
-    wf_tensor *t = wf_buffer(g, name, wf_real(g), param->ndim, param->shape, wf_init_zeros());
-    return leave(outer, r->moments[r->n_moments++] = t);
+    return leave(outer, wf_buffer(g, name, wf_real(g), param->ndim, param->shape, wf_init_zeros()));
 }
 
-static wf_tensor *update(wf_optimizer *r, wf_tensor *param, wf_tensor *grad, wf_tensor *scale,
-                         const wf_optimizer_options *o) {
-    if (o->kind == WF_SGD) {
-        wf_tensor *buffer = o->momentum != 0 ? moment(r, param) : NULL;
-        return wf_sgd_step(param, buffer, grad, scale, r->rates, o->momentum, o->weight_decay);
-    }
+static void record_moments(wf_optimizer *r, wf_tensor *param, const wf_optimizer_options *o) {
+    wf_tensor **next = r->moments + r->n_moments;
+    if (o->kind != WF_SGD)
+        next[0] = buffer_of(param, "m"), next[1] = buffer_of(param, "v");
+    else if (o->momentum != 0)
+        next[0] = buffer_of(param, "momentum");
+    r->n_moments += o->kind != WF_SGD ? 2 : o->momentum != 0;
+}
+
+static wf_tensor *update(const wf_optimizer *r, int i, wf_tensor *param, wf_tensor *grad,
+                         wf_tensor *scale, const wf_optimizer_options *o) {
+    wf_tensor *const *own = r->moments + (size_t)i * (size_t)(r->n_moments / r->n);
+    if (o->kind == WF_SGD)
+        return wf_sgd_step(param, o->momentum != 0 ? own[0] : NULL, grad, scale, r->rates,
+                           o->momentum, o->weight_decay);
     bool decoupled = o->kind == WF_ADAMW;
     bool decays = !decoupled || param->ndim >= 2; /* AdamW spares biases and gains */
     wf_adam_options adam = { o->beta1, o->beta2, o->eps, decays ? o->weight_decay : 0, decoupled };
-    wf_tensor *m = moment(r, param), *v = moment(r, param);
-    return wf_adam_step(param, m, v, grad, scale, r->rates, &adam);
+    return o->unguarded ? wf_adam_product_step(param, own[0], own[1], grad, scale, r->rates, &adam)
+                        : wf_adam_step(param, own[0], own[1], grad, scale, r->rates, &adam);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static bool allocate(wf_optimizer *r, int n) {
-    size_t size = (size_t)n;
-    r->updates = calloc(size, sizeof(wf_tensor *));
-    r->grads = calloc(size, sizeof(wf_tensor *));
-    r->moments = calloc(size, 2 * sizeof(wf_tensor *));
-    return r->updates && r->grads && r->moments;
+static bool allocate(wf_optimizer *r, const wf_optimizer_options *o) {
+    wf_accumulation *a = &r->accumulation;
+    wf_averages *v = &r->averages;
+    wf_tensor ***lists[] = { &r->updates, &r->grads,  &r->moments, &a->sums,   &a->adds,
+                             &a->updates, &v->params, &v->values,  &v->updates };
+    bool ok = true;
+    for (int i = 0; i < 9; i++)
+        if (i < 3 || (i < 6 ? o->accumulates : o->average_decay > 0))
+            ok &= (*lists[i] = calloc(2 * (size_t)r->n, sizeof(wf_tensor *))) != NULL;
+    return ok;
 }
 
-static void record(wf_optimizer *r, wf_tensor *count, wf_tensor *const *params,
-                   const wf_optimizer_options *o) {
+/* One update of every parameter from the gradients of a sum of `count` losses. The scale is given if
+ * unguarded; else it comes from the norm, which is returned. */
+static wf_tensor *record_updates(const wf_optimizer *r, wf_tensor *const *params,
+                                 wf_tensor *const *grads, wf_tensor *count, wf_tensor *scale,
+                                 const wf_optimizer_options *o, wf_tensor **updates) {
+    wf_tensor *norm = NULL;
+    if (!o->unguarded) {
+        norm = global_norm(grads, r->n, count);
+        scale = step_scale(norm, count, o->clip_norm);
+    }
+    for (int i = 0; i < r->n; i++) updates[i] = update(r, i, params[i], grads[i], scale, o);
+    return norm;
+}
+
+/* Nothing counted: the gradient is 0, and 0 / 1 = 0. */
+static wf_tensor *at_least_one(wf_tensor *count) {
+    return wf_maximum(count, wf_constant(count->graph, 1));
+}
+
+static wf_tensor *inverse(wf_tensor *count) {
+    return wf_div(wf_constant(count->graph, 1), count);
+}
+
+static void record_accumulation(wf_optimizer *r, wf_tensor *count, wf_tensor *const *params,
+                                const wf_optimizer_options *o) {
+    wf_accumulation *a = &r->accumulation;
+    wf_graph *g = count->graph;
+    int n = r->n;
+    a->more = wf_input(g, "more", wf_real(g), 0, NULL);
+    for (int i = 0; i < n; i++) a->sums[i] = buffer_of(params[i], "sum");
+    a->sums[n] = wf_buffer(g, "count", wf_real(g), 0, NULL, wf_init_zeros());
+    for (int i = 0; i < n; i++) a->adds[i] = wf_accumulate(a->sums[i], r->grads[i], a->more);
+    a->adds[n] = wf_accumulate(a->sums[n], count, a->more);
+    wf_tensor *total = at_least_one(a->sums[n]), *scale = o->unguarded ? inverse(total) : NULL;
+    a->norm = record_updates(r, params, a->sums, total, scale, o, a->updates);
+}
+
+/* average -= rate * (average - param): a step of SGD whose decay pulls to 0, and its gradient to the
+ * parameter. */
+static void record_averages(wf_optimizer *r, wf_tensor *const *params) {
     wf_graph *g = r->rates->graph;
-    count = wf_maximum(count, wf_constant(g, 1)); /* nothing counted: gradient 0, and 0 / 1 = 0 */
-    r->norm = global_norm(r, count);
-    wf_tensor *scale = step_scale(r->norm, count, o->clip_norm);
-    for (int i = 0; i < r->n; i++) r->updates[i] = update(r, params[i], r->grads[i], scale, o);
+    wf_averages *a = &r->averages;
+    a->rate = wf_input(g, "average_rate", wf_real(g), 1, (int64_t[]){ 1 });
+    wf_tensor *minus = wf_constant(g, -1);
+    a->n = r->n;
+    for (int i = 0; i < r->n; i++) {
+        a->params[i] = params[i];
+        a->values[i] = buffer_of(params[i], "average");
+        a->updates[i] = wf_sgd_step(a->values[i], NULL, params[i], minus, a->rate, 0, 1);
+    }
+}
+
+/* What is recorded before the gradients need not wait for them. */
+static void record(wf_optimizer *r, wf_tensor *loss, wf_tensor *count, wf_tensor *const *params,
+                   const wf_optimizer_options *o) {
+    wf_tensor *total = at_least_one(count), *scale = o->unguarded ? inverse(total) : NULL;
+    if (!wf_grad(loss, params, r->n, r->grads)) return;
+    for (int i = 0; i < r->n; i++) record_moments(r, params[i], o);
+    r->norm = record_updates(r, params, r->grads, total, scale, o, r->updates);
+    if (o->accumulates) record_accumulation(r, count, params, o);
+    if (o->average_decay > 0) record_averages(r, params);
 }
 
 wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
@@ -99,9 +167,12 @@ wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count
     wf_optimizer_options o = why ? (wf_optimizer_options){ 0 } : with_defaults(options);
     wf_optimizer r = { .kind = o.kind, .n = n };
     r.rates = wf_input(g, "rates", wf_real(g), 1, (int64_t[]){ 3 });
-    if (why) wf_poison(g, "%s", why);
-    else if (!allocate(&r, n)) wf_poison(g, "out of memory");
-    else if (wf_grad(loss_sum, params, n, r.grads)) record(&r, count, params, &o);
+    if (why)
+        wf_poison(g, "%s", why);
+    else if (!allocate(&r, &o))
+        wf_poison(g, "out of memory");
+    else
+        record(&r, loss_sum, count, params, &o);
     if (!wf_ok(g)) wf_optimizer_free(&r);
     wf_scope(g, outer);
     return r;
@@ -110,6 +181,8 @@ wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count
 void wf_optimizer_free(wf_optimizer *o) {
     if (!o) return;
     free(o->updates), free(o->grads), free(o->moments);
+    free(o->accumulation.sums), free(o->accumulation.adds), free(o->accumulation.updates);
+    free(o->averages.params), free(o->averages.values), free(o->averages.updates);
     *o = (wf_optimizer){ 0 };
 }
 
@@ -122,6 +195,30 @@ void wf_optimizer_rates(const wf_optimizer_options *options, double rate, int64_
     double t = step < 1 ? 1 : (double)step;
     out[1] = 1 / (1 - pow(o.beta1, t));
     out[2] = 1 / (1 - pow(o.beta2, t));
+}
+
+double wf_optimizer_average_rate(const wf_optimizer_options *o, int64_t k) {
+    double d = o ? o->average_decay : 0;
+    return (1 - d) / (1 - pow(d, k < 1 ? 1 : (double)k));
+}
+
+static bool exchange(wf_tensor *a, wf_tensor *b) {
+    size_t bytes = wf_bytes(a);
+    char *was = malloc(2 * bytes + 1), *other = was + bytes;
+    bool ok = was && wf_read(a, was, bytes) && wf_read(b, other, bytes) &&
+              wf_write(a, other, bytes) && wf_write(b, was, bytes);
+    free(was);
+    return ok;
+}
+
+bool wf_optimizer_swap_averages(const wf_optimizer *o) {
+    const wf_averages *a = o ? &o->averages : NULL;
+    int i = 0;
+    if (!a || a->n == 0) return false;
+    while (i < a->n && exchange(a->params[i], a->values[i])) i++;
+    if (i == a->n) return true;
+    while (i-- > 0) exchange(a->params[i], a->values[i]);
+    return false;
 }
 
 bool wf_feed_reals(wf_plan *p, const wf_tensor *t, const double *values, int n) {

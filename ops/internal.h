@@ -108,6 +108,8 @@ wf_tensor *wf_gelu_slope(wf_tensor *x);      /* gelu' */
 wf_tensor *wf_gelu_tanh_slope(wf_tensor *x); /* gelu_tanh' */
 wf_tensor *wf_silu_slope(wf_tensor *x);      /* silu' */
 
+unsigned wf_gemm_transposed(const wf_tensor *y); /* the flags of a matmul node */
+
 /* Result k of the node whose result 0 is y, which may be poison. */
 static inline wf_tensor *wf_result(wf_tensor *y, int k) {
     return y->op ? y + k : y;

@@ -362,3 +362,7 @@ wf_tensor *wf_gemm(wf_tensor *a, wf_tensor *b, wf_tensor *addend, unsigned trans
 wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b) {
     return wf_gemm(a, b, NULL, 0);
 }
+
+unsigned wf_gemm_transposed(const wf_tensor *y) {
+    return ((const gemm_attrs *)y->attrs)->transposed;
+}

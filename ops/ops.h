@@ -169,6 +169,9 @@ WF_API wf_tensor *wf_check_finite(wf_tensor *x, const char *what);
 /* Updates: named among the fetches, performed after everything that reads their leaves; a failed
  * run performs none. They have no value to fetch. */
 WF_API wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value); /* leaf = value */
+/* leaf = value where `more` is 0, else leaf + value; more: real []. Starts a sum without a pass that
+ * clears it, whatever the leaf held. */
+WF_API wf_tensor *wf_accumulate(wf_tensor *leaf, wf_tensor *value, wf_tensor *more);
 /* rates: real [n], the first is the rate; scale: real [] multiplies the gradient (clipping,
  * 1/count) */
 WF_API wf_tensor *wf_sgd_step(wf_tensor *param, wf_tensor *momentum_buffer, wf_tensor *grad,
@@ -182,6 +185,12 @@ typedef struct wf_adam_options {
 } wf_adam_options;
 WF_API wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
                                wf_tensor *scale, wf_tensor *rates, const wf_adam_options *options);
+/* The same, to the bit. A gradient that is one product of two matrices (matmul, no addend) is
+ * computed block by block, each used at once, and never stored: no one else should need it.
+ * update_product.c */
+WF_API wf_tensor *wf_adam_product_step(wf_tensor *param, wf_tensor *m, wf_tensor *v,
+                                       wf_tensor *grad, wf_tensor *scale, wf_tensor *rates,
+                                       const wf_adam_options *options);
 
 /* ---- is a gradient right: check_gradients.c ---------------------------------------------------- */
 /* Compare the gradient of `loss` (a function of parameters alone; f64 graphs only) with a

@@ -1,4 +1,5 @@
-/* ops/update.c - updates: ops that write a leaf. assign, and the optimizers' steps.
+/* ops/update.c - updates: ops that write a leaf. assign, accumulate, and the optimizers' steps;
+ * Adam's within the product that makes its gradient is in update_product.c.
  *
  * An update is fetched like a value and performed once per run, after everything else that reads
  * its leaf. It has no value: its result has no elements. The rate and the bias corrections are data
@@ -11,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "internal.h"
+#include "update.h"
 
 static const char no_value[] = "an update has no value to differentiate";
 
@@ -92,6 +93,38 @@ wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value) {
     return wf_record(&wf_op_assign, 2, (wf_tensor *[]){ leaf, value }, NULL);
 }
 
+/* ---- accumulate: leaf = value, or leaf + value ----------------------------------------------- */
+
+static bool shape_accumulate(wf_call *c) {
+    set_no_elements(c);
+    if (!wf_want_real(c, 0) || !wf_want_real(c, 2) || !fits_leaf(c, 1, "the value")) return false;
+    return c->in[2].ndim == 0 || wf_fail(c, "more is %s, not []", wf_show(c, &c->in[2]));
+}
+
+static bool eval_accumulate(const wf_call *c, int phase, int64_t task, void *scratch) {
+    int64_t from, to;
+    if (wf_get(&c->in[2], 0) == 0) return eval_assign(c, phase, task, scratch);
+    wf_task_range(wf_view_count(&c->in[0]), GRAIN, task, &from, &to);
+    WF_KERNEL(c->in[0].dtype,
+              accumulate(to - from, wf_at(&c->in[1], from), wf_at(&c->in[0], from)));
+    return true;
+}
+
+const wf_op wf_op_accumulate = {
+    .name = "accumulate",
+    .family = "update",
+    .arity = 3,
+    .shape = shape_accumulate,
+    .tasks = tasks_update,
+    .eval = eval_accumulate,
+    .no_grad = no_value,
+    .writes = 1 << 0,
+};
+
+wf_tensor *wf_accumulate(wf_tensor *leaf, wf_tensor *value, wf_tensor *more) {
+    return wf_record(&wf_op_accumulate, 3, (wf_tensor *[]){ leaf, value, more }, NULL);
+}
+
 /* ---- sgd_step -------------------------------------------------------------------------------- */
 
 /* g = scale * grad + weight_decay * p;  b = momentum * b + g;  p -= rate * b
@@ -158,36 +191,52 @@ wf_tensor *wf_sgd_step(wf_tensor *param, wf_tensor *momentum_buffer, wf_tensor *
  * p -= rate * (c1 * m) / (sqrt(c2 * v) + eps)           with c1 = 1 / (1 - beta1^t), c2 likewise
  * (Kingma & Ba 2015, algorithm 1). Weight decay: g += weight_decay * p; decoupled, instead,
  * p -= rate * weight_decay * p before the step (Loshchilov & Hutter 2019, algorithm 2). */
-enum { ADAM_PARAM, ADAM_M, ADAM_V, ADAM_GRAD, ADAM_SCALE, ADAM_RATES, ADAM_OPERANDS };
+enum { ADAM_GRAD = ADAM_V + 1, ADAM_SCALE, ADAM_RATES, ADAM_OPERANDS };
+
+const wf_adam_options wf_adam_default = { 0.9, 0.999, 1e-8, 0, false };
 
 static bool is_beta(wf_call *c, const char *what, double beta) {
     return (beta >= 0 && beta < 1) ||
            wf_fail(c, "%s is %g, not at least 0 and below 1", what, beta);
 }
 
-static bool shape_adam(wf_call *c) {
-    const wf_adam_options *o = c->attrs;
+bool wf_adam_fits(wf_call *c, const wf_adam_options *o, int scale) {
     set_no_elements(c);
     if (!is_beta(c, "beta1", o->beta1) || !is_beta(c, "beta2", o->beta2)) return false;
     if (!(o->eps > 0 && isfinite(o->eps)))
         return wf_fail(c, "eps is %g, not a finite number above 0", o->eps);
     return is_finite(c, "the weight decay", o->weight_decay) && fits_leaf(c, ADAM_M, "m") &&
-           fits_leaf(c, ADAM_V, "v") && fits_leaf(c, ADAM_GRAD, "the gradient") &&
-           knows_rates(c, ADAM_SCALE, 3);
+           fits_leaf(c, ADAM_V, "v") && knows_rates(c, scale, 3);
+}
+
+bool wf_adam_rule_of(const wf_call *c, const wf_adam_options *o, int scale, wf_adam_rule *rule) {
+    const wf_view *rates = &c->in[scale + 1];
+    if (!rates_finite(c, scale, 3)) return false;
+    *rule = (wf_adam_rule){ wf_get(&c->in[scale], 0),
+                            wf_get(rates, 0),
+                            wf_get(rates, 1),
+                            wf_get(rates, 2),
+                            o->beta1,
+                            o->beta2,
+                            o->eps,
+                            o->weight_decay,
+                            o->decoupled };
+    return true;
+}
+
+static bool shape_adam(wf_call *c) {
+    return wf_adam_fits(c, c->attrs, ADAM_SCALE) && fits_leaf(c, ADAM_GRAD, "the gradient");
 }
 
 static bool eval_adam(const wf_call *c, int phase, int64_t task, void *scratch) {
-    const wf_adam_options *o = c->attrs;
-    const wf_view *p = &c->in[ADAM_PARAM], *rates = &c->in[ADAM_RATES];
+    const wf_view *p = &c->in[ADAM_PARAM];
+    wf_adam_rule rule;
     int64_t from, to;
     (void)phase, (void)scratch;
-    if (!rates_finite(c, ADAM_SCALE, 3)) return false;
+    if (!wf_adam_rule_of(c, c->attrs, ADAM_SCALE, &rule)) return false;
     wf_task_range(wf_view_count(p), GRAIN, task, &from, &to);
-    WF_KERNEL(p->dtype,
-              adam(to - from, wf_at(p, from), wf_at(&c->in[ADAM_M], from),
-                   wf_at(&c->in[ADAM_V], from), wf_at(&c->in[ADAM_GRAD], from),
-                   wf_get(&c->in[ADAM_SCALE], 0), wf_get(rates, 0), wf_get(rates, 1),
-                   wf_get(rates, 2), o->beta1, o->beta2, o->eps, o->weight_decay, o->decoupled));
+    WF_KERNEL(p->dtype, adam(to - from, wf_at(p, from), wf_at(&c->in[ADAM_M], from),
+                             wf_at(&c->in[ADAM_V], from), wf_at(&c->in[ADAM_GRAD], from), &rule));
     return true;
 }
 
@@ -210,7 +259,7 @@ const wf_op wf_op_adam_step = {
 
 wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
                         wf_tensor *scale, wf_tensor *rates, const wf_adam_options *options) {
-    wf_adam_options o = options ? *options : (wf_adam_options){ 0.9, 0.999, 1e-8, 0, false };
+    wf_adam_options o = options ? *options : wf_adam_default;
     return wf_record(&wf_op_adam_step, ADAM_OPERANDS,
                      (wf_tensor *[]){ param, m, v, grad, scale, rates }, &o);
 }

@@ -32,6 +32,13 @@ static wf_tensor *own_choice(wf_tensor *x) {
     return wf_where(x, x, x);
 }
 
+/* The scale is fixed: six operands are all that a row has. */
+static wf_tensor *product_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
+                               wf_tensor *rates) {
+    return wf_adam_product_step(param, m, v, grad, wf_constant(param->graph, 0.75), rates,
+                                ADAM(0.9, 0.999, 1e-8, 0.1, true));
+}
+
 static wf_tensor *other_graph(wf_tensor *x) {
     static wf_graph *other; /* lives until the test's process ends */
     if (!other) other = wf_graph_new(NULL);

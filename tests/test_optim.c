@@ -258,6 +258,8 @@ static const struct {
     { 1, 1, 1, 0, { .kind = WF_ADAM }, "the options" },
     { 1, 1, 1, 1, { .kind = (wf_optimizer_kind)7 }, "no such kind" },
     { 1, 1, 1, 1, { .kind = WF_SGD, .clip_norm = NAN }, "not a number" },
+    { 1, 1, 1, 1, { .kind = WF_SGD, .clip_norm = 1, .unguarded = true }, "cannot clip" },
+    { 1, 1, 1, 1, { .kind = WF_SGD, .average_decay = 1 }, "the decay of an average" },
     { 1, 1, 1, 1, { .kind = WF_ADAM, .beta2 = 1 }, "beta2 is 1" },
     { 1, 1, 1, 1, { .kind = WF_ADAM, .eps = -1 }, "eps is -1" },
     { 1, 1, 1, 1, { .kind = WF_SGD, .momentum = INFINITY }, "momentum is not finite: inf" },

@@ -56,7 +56,8 @@ static wf_transformer *new_model(const workload *w) {
                                     .attention_dropout = dropout,
                                     .activation_dropout = dropout,
                                     .optimizer = { .kind = WF_ADAM,
-                                                   .clip_norm = set.unguarded ? 0 : clip } };
+                                                   .clip_norm = set.unguarded ? 0 : clip,
+                                                   .unguarded = set.unguarded } };
     wf_transformer *m = wf_transformer_new(&w->config, set.mode == MODE_TRAIN ? &training : NULL,
                                            WF_F32, 1, message);
     if (!m) fail(&bench_program, "%s", message);

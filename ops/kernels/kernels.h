@@ -71,6 +71,12 @@ typedef struct wf_attention_head {
     wf_matrix q, k, v, mask, y, stats, dy, dq, dk, dv;
 } wf_attention_head;
 
+/* One step of Adam: the formulas are in update.inc. */
+typedef struct wf_adam_rule {
+    double scale, rate, c1, c2, beta1, beta2, eps, decay;
+    bool decoupled;
+} wf_adam_rule;
+
 /* Queries of a head in one call of attention, and the widest vector in elements. */
 enum { WF_ATTENTION_ROWS = 240, WF_WIDEST = 16 };
 
@@ -139,11 +145,19 @@ enum { WF_DRAWN = 256 };
         /* The formulas are in update.inc. momentum_buffer may be NULL */                          \
         void (*sgd)(int64_t n, real *p, real *momentum_buffer, const real *grad, double scale,     \
                     double rate, double momentum, double decay);                                   \
-        void (*adam)(int64_t n, real *p, real *m, real *v, const real *grad, double scale,         \
-                     double rate, double c1, double c2, double beta1, double beta2, double eps,    \
-                     double decay, bool decoupled);                                                \
+        void (*adam)(int64_t n, real *p, real *m, real *v, const real *grad,                       \
+                     const wf_adam_rule *rule);                                                    \
         void (*gemm)(WF_GEMM_ARGS(real));                                                          \
         size_t gemm_scratch;                                                                       \
+        /* The gradient [m, n] as the product of a and b as in gemm, and the step with it: p, first \
+         * and second moments, whose rows are `row` apart. m: gemm_adam_rows at most. scratch:     \
+         * gemm_adam_scratch bytes, aligned to 64 */                                               \
+        void (*gemm_adam)(int64_t m, int64_t n, int64_t k, const real *a, int64_t a_row,           \
+                          int64_t a_col, const real *b, int64_t b_row, int64_t b_col, real *p,     \
+                          real *first, real *second, int64_t row, const wf_adam_rule *rule,        \
+                          void *scratch);                                                          \
+        size_t gemm_adam_scratch;                                                                  \
+        int64_t gemm_adam_rows;                                                                    \
         /* y [columns, rows] = the transpose of x [rows, columns], rows x_row and y_row apart */   \
         void (*transpose)(int64_t rows, int64_t columns, const real *x, int64_t x_row, real *y,    \
                           int64_t y_row);                                                          \
