@@ -5,30 +5,30 @@
  * load, with packed or separate q, k, v, and with tied tables under any one or all of their
  * names. A file is checked against the model before anything of the model is overwritten.
  * Sinusoidal tables are not stored: the configuration says them. */
-#include "message.h"
+#include "model_file.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "message.h"
+
 #define CONFIG "weft.config."
 enum { TEXT = 40 };
 
 /* ---- tied tables ----------------------------------------------------------------------------- */
 
-/* The places that one table can be in. The first that is tied names the parameter. */
-static const char *const places[] = { "src_embedding.weight", "tgt_embedding.weight",
-                                      "output.weight" };
-enum { PLACES = 3 };
+const char *const wf_tables[WF_TABLES] = { "src_embedding.weight", "tgt_embedding.weight",
+                                           "output.weight" };
 
-static int first_tied(const wf_transformer *m) {
-    return m->config.tie == WF_TIE_NONE ? PLACES : m->config.tie == WF_TIE_ALL ? 0 : 1;
+int wf_first_tied(wf_tie tie) {
+    return tie == WF_TIE_NONE ? WF_TABLES : tie == WF_TIE_ALL ? 0 : 1;
 }
 
 static bool is_tied(const wf_transformer *m, const char *name) {
-    for (int i = first_tied(m); i < PLACES; i++)
-        if (strcmp(places[i], name) == 0) return true;
+    for (int i = wf_first_tied(m->config.tie); i < WF_TABLES; i++)
+        if (strcmp(wf_tables[i], name) == 0) return true;
     return false;
 }
 
@@ -157,8 +157,8 @@ static void add_config(writing *w, const wf_transformer_config *c) {
 /* A tied table is stored once. Its other names point to it in the metadata, in the way of
  * safetensors' own save_model for PyTorch. */
 static void add_aliases(writing *w, const wf_transformer *m) {
-    for (int first = first_tied(m), i = first + 1; i < PLACES; i++)
-        add_meta(w, places[i], places[first]);
+    for (int first = wf_first_tied(m->config.tie), i = first + 1; i < WF_TABLES; i++)
+        add_meta(w, wf_tables[i], wf_tables[first]);
 }
 
 bool wf_transformer_save(const wf_transformer *m, const char *path, bool checkpoint,
@@ -168,7 +168,7 @@ bool wf_transformer_save(const wf_transformer *m, const char *path, bool checkpo
         return fail(message, "%s: %s", path, m ? wf_error(m->graph) : "there is no model");
     if (n_meta < 0 || (n_meta && !meta))
         return fail(message, "%s: a list of %d pairs of metadata is not there", path, n_meta);
-    writing w = { .meta = calloc((size_t)n_meta + N_FIELDS + PLACES, sizeof *w.meta),
+    writing w = { .meta = calloc((size_t)n_meta + N_FIELDS + WF_TABLES, sizeof *w.meta),
                   .text = calloc(N_FIELDS + 1, sizeof *w.text) };
     bool ok = w.meta && w.text && add_tensors(&w, m, checkpoint);
     if (!ok) fail(message, "%s: out of memory", path);
@@ -184,6 +184,18 @@ bool wf_transformer_save(const wf_transformer *m, const char *path, bool checkpo
 
 /* ---- reading: where a leaf's values are ------------------------------------------------------ */
 
+/* A file and what comes before the model's names in it: "" in weft's own. */
+typedef struct named {
+    const wf_file *file;
+    const char *prefix;
+} named;
+
+static const wf_entry *find(const named *f, const char *name) {
+    char full[WF_MESSAGE];
+    int n = snprintf(full, sizeof full, "%s%s", f->prefix, name);
+    return n < (int)sizeof full ? wf_file_find(f->file, full) : NULL;
+}
+
 /* What fills a leaf: one entry, or q, k and v for a packed projection. */
 typedef struct source {
     const wf_entry *part[3];
@@ -198,22 +210,22 @@ static size_t stem(const char *name, const char *tail) {
     return n > m && strcmp(name + n - m, tail) == 0 ? n - m : 0;
 }
 
-static bool find_parts(const wf_file *f, const wf_tensor *leaf, source *s, char *message) {
+static bool find_parts(const named *f, const wf_tensor *leaf, source *s, char *message) {
     size_t n = stem(leaf->name, PACKED);
     for (int i = 0; n && i < 3; i++) {
         char name[WF_MESSAGE];
         snprintf(name, sizeof name, "%.*s%c_proj_weight", (int)n, leaf->name, "qkv"[i]);
-        s->part[i] = wf_file_find(f, name);
+        s->part[i] = find(f, name);
         s->n += s->part[i] != NULL;
     }
     return s->n == 3 || fail(message, "'%.200s' is in the model but not in the file", leaf->name);
 }
 
 /* Every copy of a tied table must be the same: else the file is of a model that does not tie. */
-static bool find_tied(const wf_transformer *m, const wf_file *f, source *s, char *message) {
+static bool find_tied(const wf_transformer *m, const named *f, source *s, char *message) {
     const wf_entry *found = NULL;
-    for (int i = first_tied(m); i < PLACES; i++) {
-        const wf_entry *e = wf_file_find(f, places[i]);
+    for (int i = wf_first_tied(m->config.tie); i < WF_TABLES; i++) {
+        const wf_entry *e = find(f, wf_tables[i]);
         if (!e) continue;
         if (found && (e->bytes != found->bytes || memcmp(e->data, found->data, e->bytes)))
             return fail(message, "'%s' and '%s' differ in the file: the model ties them",
@@ -224,9 +236,9 @@ static bool find_tied(const wf_transformer *m, const wf_file *f, source *s, char
     return true;
 }
 
-static bool find_source(const wf_transformer *m, const wf_file *f, const wf_tensor *leaf, source *s,
+static bool find_source(const wf_transformer *m, const named *f, const wf_tensor *leaf, source *s,
                         char *message) {
-    const wf_entry *e = wf_file_find(f, leaf->name);
+    const wf_entry *e = find(f, leaf->name);
     *s = (source){ { e }, e != NULL };
     if (is_tied(m, leaf->name) && !find_tied(m, f, s, message)) return false;
     return s->n == 1 || find_parts(f, leaf, s, message);
@@ -270,7 +282,7 @@ static bool load_parts(wf_tensor *leaf, const source *s, char *message) {
     return ok;
 }
 
-static bool load_leaf(const wf_transformer *m, const wf_file *f, wf_tensor *leaf, bool only_check,
+static bool load_leaf(const wf_transformer *m, const named *f, wf_tensor *leaf, bool only_check,
                       char *message) {
     source s;
     if (!find_source(m, f, leaf, &s, message) || !fits(leaf, &s, message)) return false;
@@ -279,7 +291,7 @@ static bool load_leaf(const wf_transformer *m, const wf_file *f, wf_tensor *leaf
 }
 
 /* Is this name one that the model asks for? Else the file is of another model. */
-static bool known_name(const wf_transformer *m, const wf_file *f, const char *name) {
+static bool known_name(const wf_transformer *m, const named *f, const char *name) {
     static const char *const separate[] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
     const wf_tensor *t = wf_find(m->graph, name);
     if (t && t->kind == WF_PARAM) return true;
@@ -288,21 +300,21 @@ static bool known_name(const wf_transformer *m, const wf_file *f, const char *na
         char packed[WF_MESSAGE];
         size_t n = stem(name, separate[i]);
         snprintf(packed, sizeof packed, "%.*s" PACKED, n < 200 ? (int)n : 200, name);
-        if (n && wf_find(m->graph, packed) && !wf_file_find(f, packed)) return true;
+        if (n && wf_find(m->graph, packed) && !find(f, packed)) return true;
     }
     return false;
 }
 
 /* All of them, if the file has the first. */
-static bool load_buffers(wf_transformer *m, const wf_file *f, wf_tensor *const *buffers, int n,
+static bool load_buffers(wf_transformer *m, const named *f, wf_tensor *const *buffers, int n,
                          bool only_check, char *message) {
-    bool there = n && wf_file_find(f, buffers[0]->name);
+    bool there = n && find(f, buffers[0]->name);
     for (int i = 0; there && i < n; i++)
         if (!load_leaf(m, f, buffers[i], only_check, message)) return false;
     return true;
 }
 
-static bool load_all(wf_transformer *m, const wf_file *f, bool only_check, char *message) {
+static bool load_all(wf_transformer *m, const named *f, bool only_check, char *message) {
     for (int id = 0; id < wf_node_count(m->graph); id++) {
         const wf_tensor *t = wf_node(m->graph, id);
         if (t->kind == WF_PARAM &&
@@ -314,15 +326,28 @@ static bool load_all(wf_transformer *m, const wf_file *f, bool only_check, char 
            load_buffers(m, f, o->averages.values, o->averages.n, only_check, message);
 }
 
-bool wf_transformer_load_weights(wf_transformer *m, const wf_file *f, char *message) {
-    if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f));
+/* Without its prefix; NULL: it has another. */
+static const char *without_prefix(const char *name, const char *prefix) {
+    size_t n = strlen(prefix);
+    return strncmp(name, prefix, n) == 0 ? name + n : NULL;
+}
+
+bool wf_transformer_load_prefixed(wf_transformer *m, const wf_file *file, const char *prefix,
+                                  char *message) {
+    const named f = { file, prefix };
+    if (!wf_file_ok(file)) return fail(message, "%s", wf_file_error(file));
     if (!m || !wf_ok(m->graph))
         return fail(message, "%s", m ? wf_error(m->graph) : "there is no model");
-    for (int i = 0; i < wf_file_count(f); i++)
-        if (!known_name(m, f, wf_file_at(f, i)->name))
-            return fail(message, "'%.200s' is in the file but not in the model",
-                        wf_file_at(f, i)->name);
-    return load_all(m, f, true, message) && load_all(m, f, false, message);
+    for (int i = 0; i < wf_file_count(file); i++) {
+        const char *full = wf_file_at(file, i)->name, *name = without_prefix(full, prefix);
+        if (!name || !known_name(m, &f, name))
+            return fail(message, "'%.200s' is in the file but not in the model", full);
+    }
+    return load_all(m, &f, true, message) && load_all(m, &f, false, message);
+}
+
+bool wf_transformer_load_weights(wf_transformer *m, const wf_file *f, char *message) {
+    return wf_transformer_load_prefixed(m, f, "", message);
 }
 
 wf_transformer *wf_transformer_load(const wf_file *f, const wf_training_config *training,

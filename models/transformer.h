@@ -198,6 +198,19 @@ WF_API bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *
  * names. A file that does not fit leaves the model as it was. */
 WF_API bool wf_transformer_load_weights(wf_transformer *m, const wf_file *f, char *message);
 
+/* ---- PyTorch's state_dict: state_dict.c ------------------------------------------------------- */
+
+/* A model from a state_dict in safetensors, whatever precedes the names. What names and shapes say
+ * overrides `given`: sizes, layers, biases, final norms, ties, learned positions and with them
+ * max_len. NULL with a message. */
+WF_API wf_transformer *wf_transformer_from_state_dict(const wf_file *f,
+                                                      const wf_transformer_config *given,
+                                                      wf_dtype real, char *message);
+/* The parameters alone, in f32 or bf16, a tied table under all its names: what load_state_dict of
+ * the same module takes with strict=True. */
+WF_API bool wf_transformer_save_state_dict(const wf_transformer *m, const char *path, bool bf16,
+                                           char *message);
+
 #ifdef __cplusplus
 }
 #endif

@@ -22,7 +22,7 @@ grep -q '^loss ' output || { echo "the example printed no loss"; exit 1; }
 awk '/^loss / { if (!n++) first = $2; last = $2 } END { exit !(last < first / 10) }' output ||
     { echo "the example did not learn"; exit 1; }
 grep -q '^digraph' graph.dot || { echo "the example wrote no graph"; exit 1; }
-for tool in train generate graph inspect; do
+for tool in train generate graph inspect convert; do
     "$(find "$folder" -name "weft-$tool" -type f)" --version > /dev/null || { echo "weft-$tool is not installed"; exit 1; }
 done
 echo "install: the README's program builds, trains and draws"

@@ -72,7 +72,7 @@ class Model(nn.Module):
         if self.c["positions"] == "learned":
             x = x + getattr(self, side + "_position").weight[: tokens.shape[1]]
         if self.c["positions"] == "sinusoidal":
-            x = x + sinusoid(tokens.shape[1], self.c["d_model"])
+            x = x + sinusoid(tokens.shape[1], self.c["d_model"]).to(x.dtype)
         return x
 
     def forward(self, src, src_length, tgt):
@@ -85,11 +85,11 @@ class Model(nn.Module):
         return self.output(y)
 
 
-def new_model(c):
+def new_model(c, spread=0.4):
     model = Model(c)
     for name, p in model.named_parameters():
         gain = ".norm" in name and name.endswith("weight")
-        nn.init.normal_(p, 1.0 if gain else 0.0, 0.1 if p.dim() == 1 else 0.4)
+        nn.init.normal_(p, 1.0 if gain else 0.0, 0.1 if p.dim() == 1 else spread)
     return model  # f32: the weights are what a file of f32 holds
 
 

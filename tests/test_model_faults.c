@@ -170,6 +170,26 @@ static bool files(void) {
     return ok;
 }
 
+/* The model comes back from its state_dict. */
+static bool load_state_dict(const wf_transformer *m) {
+    wf_file *f = wf_file_open(path);
+    message[0] = '\0';
+    wf_transformer *back = wf_transformer_from_state_dict(f, &m->config, WF_F32, message);
+    must(back || message[0], "reading a state_dict fails without a message");
+    wf_file_free(f), wf_transformer_free(back);
+    return back != NULL;
+}
+
+static bool state_dicts(void) {
+    wf_transformer *m = record_safely(false);
+    message[0] = '\0';
+    bool ok = wf_transformer_save_state_dict(m, path, true, message);
+    must(ok || message[0], "writing a state_dict fails without a message");
+    ok = ok && load_state_dict(m);
+    wf_transformer_free(m);
+    return ok;
+}
+
 /* ---- every place ----------------------------------------------------------------------------- */
 
 static const struct {
@@ -180,7 +200,8 @@ static const struct {
                   { "searching", searching },
                   { "packing", packing },
                   { "planning", planning },
-                  { "files", files } };
+                  { "files", files },
+                  { "state_dicts", state_dicts } };
 
 START_TEST(every_failure_is_survived) {
     bool persistent = _i % 2;

@@ -1,16 +1,12 @@
 /* tests/test_tools.c - the command-line programs, run as people run them.
  *
- * Every test works in an empty folder of its own, with the programs of the build folder that
- * WEFT_TOOLS names in front of the PATH. Commands are lines of shell; `run` gives their exit code
- * and both outputs. */
+ * How a command is run is in commands.h; what generate does with lines, in test_generate.c. */
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../tools/tasks.c" /* the one part of the tools that is looked at from inside */
+#include "commands.h"
 #include "suites.h"
 #include "support.h"
 
@@ -20,72 +16,9 @@
     "--warmup 5 "
 #define QUICK "train " SMALL "--quiet --threads 1 --max-steps "
 
-typedef struct outcome {
-    int status;
-    char out[1 << 16], err[1 << 16];
-} outcome;
-
-static outcome result; /* of the last run */
-static char folder[64];
-
-static void read_text(const char *path, char *text, size_t size) {
-    FILE *f = fopen(path, "r");
-    size_t n = f ? fread(text, 1, size - 1, f) : 0;
-    text[n] = '\0';
-    if (f) fclose(f);
-}
-
-static const outcome *run(const char *format, ...) {
-    char command[4096];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(command, sizeof command, format, arguments);
-    va_end(arguments);
-    char line[4400];
-    snprintf(line, sizeof line, "{ %s\n} > .out 2> .err", command);
-    int status = system(line);
-    result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    read_text(".out", result.out, sizeof result.out);
-    read_text(".err", result.err, sizeof result.err);
-    return &result;
-}
-
-static void expect(int status) {
-    ck_assert_msg(result.status == status, "exit code %d, not %d:\n%s%s", result.status, status,
-                  result.out, result.err);
-}
-
-static void ok(const char *command) {
-    run("%s", command);
-    expect(0);
-}
-
-static void enter_folder(void) {
-    const char *tools = getenv("WEFT_TOOLS");
-    char path[4096];
-    ck_assert_msg(tools, "set WEFT_TOOLS to the folder of the programs: build/tools");
-    snprintf(path, sizeof path, "%s:%s", tools, getenv("PATH"));
-    setenv("PATH", path, 1);
-    setenv("TERM", "dumb", 1);
-    snprintf(folder, sizeof folder, "/tmp/weft-tools-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    ck_assert_int_eq(chdir(folder), 0);
-}
-
-static void leave_folder(void) {
-    char command[100];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    ck_assert_int_eq(chdir("/tmp"), 0);
-    ck_assert_int_eq(system(command), 0);
-}
-
-static bool same_files(const char *a, const char *b) {
-    return run("cmp %s %s", a, b)->status == 0;
-}
-
 /* ---- help ---------------------------------------------------------------------------------- */
 
-static const char *const programs[] = { "train", "generate", "graph", "inspect" };
+static const char *const programs[] = { "train", "generate", "graph", "inspect", "convert" };
 
 START_TEST(help_goes_to_stdout) {
     char name[40];
@@ -170,9 +103,6 @@ static const struct refusal {
     { "train --task copy --curve none/curve.svg", 1, "none/curve.svg can't be written" },
     { "train --task copy --log a --curve a", 2, "a is to be two outputs at once" },
     { "train --task copy --preset base --batch-size 65536 --max-len 512", 1, "--batch-size" },
-    { "generate", 2, "--model FILE" },
-    { "generate --model none.safetensors", 1, "none.safetensors" },
-    { "generate --model none.safetensors --batch-size 0", 2, "outside the range 1..4096" },
     { "inspect", 2, "say which file" },
     { "inspect none.safetensors", 1, "none.safetensors" },
     { "inspect a b", 2, "not 'b' too" },
@@ -211,7 +141,7 @@ START_TEST(training_learns_and_generates) {
     assert_contains(result.err, "kernels");
     assert_contains(result.err, "900/900");
     ck_assert_msg(!strchr(result.err, '\r') && !strchr(result.err, '\033'), "a bar in a pipe");
-    ok("printf '5 6 7\\n9 8\\n' | generate --model m.safetensors");
+    ok("printf '5 6 7\\n9 8\\n' | generate --model m.safetensors --quiet");
     ck_assert_str_eq(result.out, "5 6 7\n9 8\n");
     ck_assert_str_eq(result.err, "");
     ok("printf '5 6 7\\n9 8\\n' | generate --model m.safetensors --weights bf16");
@@ -368,81 +298,7 @@ START_TEST(failed_save_keeps_the_file_and_the_training) {
 }
 END_TEST
 
-/* ---- generating and inspecting ------------------------------------------------------------- */
-
-START_TEST(bad_line_is_named) {
-    static const struct {
-        const char *line, *says;
-    } lines[] = {
-        { "4 25 6", "line 2: token id 25 is outside 0..19" },
-        { "4 -1 6", "line 2: token id -1 is outside 0..19" },
-        { "4 99999999999999999999 6", "line 2: token id 99999999999999999999 is outside 0..19" },
-        { "4 five 6", "line 2: 'five' is not a token id" },
-        { "4 5.5 6", "line 2: '5.5' is not a token id" },
-        { "", "line 2: an empty line" },
-        { "$(seq -s ' ' 100 | sed 's/[0-9][0-9]*/7/g')", "line 2: more than 64 tokens" },
-    };
-    ok(QUICK "1 -o m.safetensors");
-    for (int i = 0; i < COUNT_OF(lines); i++) {
-        run("{ echo 1 2 3; echo \"%s\"; echo 4 5 6; } | generate --model m.safetensors",
-            lines[i].line);
-        expect(1);
-        assert_contains(result.err, lines[i].says);
-        const char *first = strchr(result.out, '\n');
-        ck_assert_msg(first && !first[1], "the line before the bad one is answered, no other: %s",
-                      result.out);
-    }
-}
-END_TEST
-
-START_TEST(output_does_not_depend_on_the_batch) {
-    ok(QUICK "30 -o m.safetensors");
-    ok("for i in 3 9 4 12 5 7 11 2; do seq -s ' ' $i; done > in");
-    ok("generate --model m.safetensors -i in -o a --batch-size 1 --threads 1");
-    ok("generate --model m.safetensors -i in -o b --batch-size 3");
-    ok("generate --model m.safetensors < in > c");
-    ck_assert(same_files("a", "b"));
-    ck_assert(same_files("a", "c"));
-    run("wc -l < a");
-    ck_assert_int_eq(atoi(result.out), 8);
-}
-END_TEST
-
-START_TEST(generate_answers_before_the_input_ends) {
-    ok(QUICK "1 -o m.safetensors");
-    ok("mkfifo in; generate --model m.safetensors -i in > out & exec 3> in; echo 1 2 3 >&3\n"
-       "for i in $(seq 1000); do [ -s out ] && break; sleep 0.01; done; [ -s out ]; answered=$?; "
-       "exec 3>&-; wait; exit $answered");
-}
-END_TEST
-
-START_TEST(generate_warns_outside_the_trained_lengths) {
-    ok(QUICK "1 -o m.safetensors");
-    ok("printf '1 2 3\\n1 2\\n' | generate --model m.safetensors");
-    assert_contains(result.err, "1 of 2 lines are outside the 3..12 tokens");
-    ok("echo 1 2 3 | generate --model m.safetensors --max-len-a 0 --max-len-b 1");
-    ck_assert_int_le((int)strcspn(result.out, "\n"), 2);
-}
-END_TEST
-
-START_TEST(attention_as_json_and_as_a_picture) {
-    ok(QUICK "1 -o m.safetensors");
-    ok("printf '1 2 3\\n4 5 6 7\\n' | generate --model m.safetensors --attention a.json && cat "
-       "a.json");
-    assert_contains(result.out, "{\"event\":\"attention\",\"source\":[1,2,3],\"target\":[0");
-    assert_contains(result.out, "\"encoder_self\":[[[[");
-    assert_contains(result.out, "\"cross\":[[[[");
-    ok("printf '1 2 3\\n4 5 6 7\\n' | generate --model m.safetensors --attention a.svg && cat "
-       "a.svg");
-    assert_contains(result.out, "</svg>");
-    run("generate --model m.safetensors --attention none/a.svg < /dev/null");
-    expect(1);
-    assert_contains(result.err, "none/a.svg can't be written");
-    run("generate --model m.safetensors -o m.safetensors < /dev/null");
-    expect(2);
-    assert_contains(result.err, "read and written at once");
-}
-END_TEST
+/* ---- inspecting ------------------------------------------------------------- */
 
 START_TEST(damaged_model_is_refused) {
     static const char *const damages[] = {
@@ -576,11 +432,6 @@ Suite *tools_suite(void) {
     tcase_add_test(work, profile_says_where_the_time_went);
     tcase_add_test(work, full_disk_is_a_failure);
     tcase_add_test(work, failed_save_keeps_the_file_and_the_training);
-    tcase_add_test(work, bad_line_is_named);
-    tcase_add_test(work, output_does_not_depend_on_the_batch);
-    tcase_add_test(work, generate_answers_before_the_input_ends);
-    tcase_add_test(work, generate_warns_outside_the_trained_lengths);
-    tcase_add_test(work, attention_as_json_and_as_a_picture);
     tcase_add_test(work, damaged_model_is_refused);
     tcase_add_test(work, inspect_shows_the_model);
     tcase_add_test(work, model_file_says_nothing_of_its_making);

@@ -1,33 +1,47 @@
-/* tools/attention.c - where a model looks, as JSON and as a heat map. See attention.h.
- *
- * A row of weights belongs to the query of one target position: the token fed there is the row's
- * label. */
+/* tools/attention.c - where a model looks, as JSON and as a heat map. See attention.h. */
 #include "attention.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "jsonl.h"
 #include "svg.h"
 
-bool attention_new(attention *a, wf_transformer *m, wf_pool *pool, char *message) {
-    *a = (attention){ m, wf_transformer_attention_plan(m, pool) };
-    if (!wf_plan_ok(a->plan)) snprintf(message, 256, "%s", wf_plan_error(a->plan));
-    return wf_plan_ok(a->plan);
+bool attention_new(attention *a, wf_transformer *m, const language *l, wf_pool *pool,
+                   char *message) {
+    *a = (attention){ m, l, wf_transformer_attention_plan(m, pool), .tgt = NULL };
+    a->tgt = calloc((size_t)m->config.max_len + 1, sizeof *a->tgt);
+    if (!wf_plan_ok(a->plan))
+        snprintf(message, 256, "%s", wf_plan_error(a->plan));
+    else if (!a->tgt)
+        snprintf(message, 256, "out of memory");
+    return a->tgt && wf_plan_ok(a->plan);
 }
 
 void attention_free(attention *a) {
     wf_plan_free(a->plan);
+    free(a->tgt);
 }
 
-bool attention_run(attention *a, int64_t n, const int32_t *src, int64_t t, const int32_t *tgt,
-                   char *message) {
+bool attention_run(attention *a, int64_t n, const int32_t *src, int64_t length,
+                   const int32_t *output, char *message) {
+    const wf_transformer *m = a->model;
     wf_plan *p = a->plan;
-    int32_t length = (int32_t)n;
-    bool ok = wf_bind(p, "B", 1) && wf_bind(p, "S", n) && wf_bind(p, "T", t) &&
-              wf_feed(p, a->model->src, src) && wf_feed(p, a->model->src_length, &length) &&
-              wf_feed(p, a->model->tgt, tgt) && wf_run(p);
+    int32_t src_length = (int32_t)n;
+    a->src = src, a->n = n, a->t = length + 1; /* at most max_len: decoding keeps to it */
+    a->tgt[0] = m->config.start_id;
+    memcpy(a->tgt + 1, output, (size_t)length * sizeof *output);
+    a->tgt[a->t] = m->config.end_id;
+    bool ok = wf_bind(p, "B", 1) && wf_bind(p, "S", n) && wf_bind(p, "T", a->t) &&
+              wf_feed(p, m->src, src) && wf_feed(p, m->src_length, &src_length) &&
+              wf_feed(p, m->tgt, a->tgt) && wf_run(p);
     if (!ok) snprintf(message, 256, "%s", wf_plan_error(p));
     return ok;
+}
+
+bool attention_is_svg(const char *path) {
+    const char *suffix = strrchr(path, '.');
+    return suffix && strcmp(suffix, ".svg") == 0;
 }
 
 /* The weights [1, H, rows, columns] of one layer, malloc'ed; NULL: none to be had. */
@@ -68,8 +82,22 @@ static bool kind_json(attention *a, const char *kind, wf_tensor *const *layers, 
     return true;
 }
 
-bool attention_json(attention *a, int64_t n, const int32_t *src, int64_t t, const int32_t *tgt,
-                    FILE *out) {
+/* ,"<side>":[ids] and, of text, ,"<side>_tokens":[pieces] */
+static void ids_json(const attention *a, const char *name, int side, const int32_t *ids, int64_t n,
+                     FILE *out) {
+    char key[40], buffer[PIECE_TEXT];
+    json_ints(out, name, ids, n);
+    if (!a->language->text) return;
+    snprintf(key, sizeof key, "%s_tokens", name);
+    json_key(out, key);
+    for (int64_t i = 0; i < n; i++) {
+        fputc(i ? ',' : '[', out);
+        json_string(out, language_piece(a->language, side, ids[i], buffer));
+    }
+    fputc(']', out);
+}
+
+bool attention_json(attention *a, FILE *out) {
     const wf_transformer *m = a->model;
     int64_t layers = m->config.decoder_layers;
     wf_tensor **self = calloc((size_t)layers, sizeof *self),
@@ -79,8 +107,8 @@ bool attention_json(attention *a, int64_t n, const int32_t *src, int64_t t, cons
         self[i] = m->decoder_weights[i].self, cross[i] = m->decoder_weights[i].cross;
     if (ok) {
         json_begin(out, "attention");
-        json_ints(out, "source", src, n);
-        json_ints(out, "target", tgt, t);
+        ids_json(a, "source", SIDE_SRC, a->src, a->n, out);
+        ids_json(a, "target", SIDE_TGT, a->tgt, a->t, out);
         ok = kind_json(a, "encoder_self", m->encoder_weights, m->config.encoder_layers, out) &&
              kind_json(a, "decoder_self", self, layers, out) &&
              kind_json(a, "cross", cross, layers, out);
@@ -91,36 +119,42 @@ bool attention_json(attention *a, int64_t n, const int32_t *src, int64_t t, cons
     return ok && !ferror(out);
 }
 
-/* Ids as labels, in one block of memory: free(labels). */
-static const char **labels_of(const int32_t *ids, int64_t n) {
-    enum { DIGITS = 12 };
-    const char **labels = malloc((size_t)n * (sizeof *labels + DIGITS));
-    char *text = (char *)(labels + n);
-    for (int64_t i = 0; labels && i < n; i++, text += DIGITS) {
-        snprintf(text, DIGITS, "%d", (int)ids[i]);
-        labels[i] = text;
+/* ---- pictures -------------------------------------------------------------------------------- */
+
+float *attention_cross(attention *a, int64_t shape[WF_MAX_DIMS]) {
+    const wf_transformer *m = a->model;
+    return weights_of(a, m->decoder_weights[m->config.decoder_layers - 1].cross, shape);
+}
+
+const char **attention_labels(const attention *a, int side) {
+    int64_t n = side == SIDE_SRC ? a->n : a->t;
+    const int32_t *ids = side == SIDE_SRC ? a->src : a->tgt + 1;
+    const char **labels = malloc((size_t)n * (sizeof *labels + PIECE_TEXT));
+    char *buffer = (char *)(labels + n);
+    for (int64_t i = 0; labels && i < n; i++, buffer += PIECE_TEXT) {
+        labels[i] = language_piece(a->language, side, ids[i], buffer);
+        if (strcmp(labels[i], " ") == 0) labels[i] = "\xE2\x90\xA3"; /* a space that is seen */
     }
     return labels;
 }
 
-bool attention_svg(attention *a, int64_t n, const int32_t *src, int64_t t, const int32_t *tgt,
-                   FILE *out) {
-    const wf_transformer *m = a->model;
-    int64_t last = m->config.decoder_layers - 1, shape[WF_MAX_DIMS];
+bool attention_svg(attention *a, FILE *out) {
+    int64_t shape[WF_MAX_DIMS];
     char title[80];
-    const char **rows = labels_of(tgt, t), **columns = labels_of(src, n);
-    float *w = weights_of(a, m->decoder_weights[last].cross, shape);
-    snprintf(title, sizeof title, "Cross-attention of decoder layer %lld", (long long)last);
+    const char **rows = attention_labels(a, SIDE_TGT), **columns = attention_labels(a, SIDE_SRC);
+    float *w = attention_cross(a, shape);
+    snprintf(title, sizeof title, "Cross-attention of decoder layer %lld",
+             (long long)a->model->config.decoder_layers - 1);
     bool ok = rows && columns && w &&
               svg_heat_map(out, &(struct svg_heat_map){ .title = title,
                                                         .weights = w,
                                                         .heads = shape[1],
-                                                        .rows = t,
-                                                        .columns = n,
+                                                        .rows = a->t,
+                                                        .columns = a->n,
                                                         .row_labels = rows,
                                                         .column_labels = columns,
-                                                        .row_axis = "token fed to the decoder",
-                                                        .column_axis = "source token" });
+                                                        .row_axis = "the token being written",
+                                                        .column_axis = "the source tokens" });
     free(w);
     free(rows);
     free(columns);

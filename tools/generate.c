@@ -1,38 +1,83 @@
-/* tools/generate.c - reads lines of token ids, writes what the model makes of them, in the same
- * order.
+/* tools/generate.c - a trained model as a filter: lines in, what the model makes of them out, in
+ * the same order; or how likely it finds outputs that are given.
  *
- * Greedy decoding with cached keys and values, a batch of lines at a time; a line's output does
- * not depend on the lines beside it. */
+ * Here are the options, and what is opened and closed. See generate.h for the rest. */
+#include "generate.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "attention.h"
-#include "lines.h"
-#include "options.h"
 #include "output.h"
 
-static struct {
-    const char *model, *input, *output, *attention;
-    int64_t batch_size, threads;
-    int weights;
-    double max_len_a, max_len_b;
-} set = { .batch_size = 64, .max_len_a = 1, .max_len_b = 10 };
+static settings set = {
+    .beam = 4,
+    .nbest = 1,
+    .penalty = 0, /* of PENALTY_WORDS */
+    .length_penalty = 0.6,
+    .max_len_a = 1,
+    .max_len_b = 50,
+    .top_p = 1,
+    .temperature = 1,
+    .seed = 1,
+    .batch_size = 64,
+};
+
+/* The words of --length-penalty-type, and what each is. */
+#define PENALTY_WORDS "gnmt|avg|none"
+static const wf_length_penalty penalties[] = { WF_PENALTY_GNMT, WF_PENALTY_AVERAGE,
+                                               WF_PENALTY_NONE };
 
 static option rows[] = {
     GROUP("Files"),
     NAME("model", set.model, "a model that train wrote"),
-    NAME("input", set.input, "lines of token ids", .letter = 'i', .fallback = "stdin"),
-    NAME("output", set.output, "a line of token ids for each", .letter = 'o', .fallback = "stdout"),
+    NAME("input", set.input,
+         "lines of text if the model has a vocabulary, else of token ids; an empty line has an "
+         "empty answer",
+         .letter = 'i', .fallback = "stdin"),
+    NAME("output", set.output, "a line for each", .letter = 'o', .fallback = "stdout"),
+    FLAG("json", set.json,
+         "an object for each line instead: its source, and of every output text, tokens, log_probs "
+         "(natural, the end token's last), their total, score, and cut: ended by its maximum "
+         "length"),
+    NAME("reference", set.reference,
+         "what should come out, line by line: BLEU, chrF, character and word error rate and exact "
+         "matches are told on stderr, or as a last object with --json"),
     NAME("attention", set.attention,
-         "every attention weight as JSON, one object a line; or, if it ends in .svg, the first "
-         "line's "
-         "cross-attention as a picture"),
+         "where the model looks: every weight as JSON, an object a line; if the name ends in .svg, "
+         "the first line's cross-attention as a picture; - draws each line's on stderr"),
+    FLAG("quiet", set.quiet, "no figures of speed"),
 
-    GROUP("Decoding"),
+    GROUP("Search"),
+    COUNT("beam", set.beam, 1, 1024, "hypotheses that go on at every step; 1 is greedy",
+          .fallback = "4, 1 for token ids"),
+    CHOICE("length-penalty-type", set.penalty, PENALTY_WORDS,
+           "what a log-probability is divided by for its score: ((5 + n) / 6)^alpha, n^alpha, 1"),
+    REAL("length-penalty", set.length_penalty, 0, 10, "the alpha in it; larger favours longer",
+         .fallback = "0.6 for gnmt, 1 for avg"),
+    COUNT("nbest", set.nbest, 1, 1024,
+          "so many outputs of each line, each on a line as score, tab, text, the best first; empty "
+          "lines fill up where there are fewer",
+          .fallback = "1, without its score"),
     REAL("max-len-a", set.max_len_a, 0, 1000, "a source of n tokens gets at most a n + b"),
-    REAL("max-len-b", set.max_len_b, 0, 100000, "the b in it"),
+    REAL("max-len-b", set.max_len_b, 0, 100000, "the b in it", .fallback = "50, 10 for token ids"),
+    COUNT("min-len", set.min_len, 0, 100000, "no end before so many tokens"),
+
+    GROUP("Drawing at random"),
+    FLAG("sample", set.sample, "draw each token instead of searching; --nbest: so many draws"),
+    COUNT("top-k", set.top_k, 1, 1000000, "from the k likeliest tokens", .fallback = "all"),
+    REAL("top-p", set.top_p, 0.001, 1, "of these, from the fewest that hold the share p"),
+    REAL("temperature", set.temperature, 0.001, 1000,
+         "flatter above 1, sharper below: logits are divided by it"),
+    COUNT("seed", set.seed, 0, 9007199254740991, "with a line's number, decides every draw"),
+
+    GROUP("Scoring"),
+    FLAG("score", set.score,
+         "read source<TAB>target; write the natural logarithm of the target's probability, the end "
+         "token's included; with --json also each token's"),
+
+    GROUP("Work"),
     COUNT("batch-size", set.batch_size, 1, 4096,
           "lines at a time; the output does not depend on it"),
     COUNT("threads", set.threads, 1, 256, "nor on this", .fallback = "processors, at most 8"),
@@ -42,47 +87,90 @@ static option rows[] = {
 
 static program self = {
     .name = "generate",
-    .purpose = "decodes lines of token ids with a trained model",
-    .examples = "  echo \"1 2 3 4 5\" | generate --model copy.safetensors\n"
-                "  generate --model sort.safetensors -i questions.txt -o answers.txt\n"
-                "  echo \"7 3 9\" | generate --model sort.safetensors --attention attention.svg\n",
+    .purpose = "turns lines into lines with a trained model",
+    .examples =
+        "  generate --model de-en.safetensors < news.de > news.en\n"
+        "  generate --model de-en.safetensors -i test.de --reference test.en > test.out\n"
+        "  generate --model de-en.safetensors --nbest 4 --json < news.de\n"
+        "  generate --model de-en.safetensors --sample --top-p 0.9 --seed 7 < news.de\n"
+        "  echo \"ein Haus\" | generate --model de-en.safetensors --attention heat-map.svg\n"
+        "  printf '7 3 9\\t3 7 9\\n' | generate --model sort.safetensors --score --json\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
 };
 
-typedef struct work {
-    wf_transformer *model;
-    wf_pool *pool;
-    wf_decoder *decoder;
-    attention attention;
-    lines in;
-    FILE *out, *picture;
-    int64_t most;          /* tokens that the model takes; a target has the start token too */
-    int64_t low, high;     /* lengths it was trained on; high 0: not known */
-    int64_t n;             /* lines in the batch */
-    int32_t *ids, *length; /* [batch_size, most], [batch_size] */
-    int32_t *src;        /* the batch as it is fed */
-    wf_decoded *results; /* and what comes back */
-    int32_t *tgt;  /* [most]: one output after the start token, for the attention */
-    int64_t first; /* line number of the batch's first line */
-    int64_t out_of_range, unfinished, drawn;
-} work;
+/* ---- options --------------------------------------------------------------------------------- */
 
-/* ---- opening ------------------------------------------------------------------------------- */
+static void refuse_idle(const char *const *names, int n, bool idle, const char *because) {
+    for (int i = 0; i < n; i++) option_no_effect(&self, names[i], idle, because);
+}
+#define REFUSE_IDLE(idle, because, ...)                                                            \
+    refuse_idle((const char *const[]){ __VA_ARGS__ },                                              \
+                sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *), idle, because)
+
+/* What can be told without the model. */
+static void check_options(void) {
+    if (!set.model) usage_error(&self, "say which model: --model FILE");
+    REFUSE_IDLE(set.score, "--score generates nothing", "beam", "length-penalty-type",
+                "length-penalty", "nbest", "max-len-a", "max-len-b", "min-len", "sample", "top-k",
+                "top-p", "temperature", "seed", "reference", "attention");
+    REFUSE_IDLE(!set.sample, "only --sample draws", "top-k", "top-p", "temperature", "seed");
+    REFUSE_IDLE(set.sample, "--sample draws and does not search", "beam");
+    REFUSE_IDLE(penalties[set.penalty] == WF_PENALTY_NONE,
+                "--length-penalty-type none has no alpha", "length-penalty");
+    set.scores = option_seen(&self, "nbest");
+}
+
+static void check_file(const char *path) {
+    char message[WF_MESSAGE];
+    const char *const read[] = { set.model, set.input, set.reference };
+    if (!output_writable(path, message)) fail(&self, "%s", message);
+    for (int i = 0; i < 3; i++)
+        if (read[i] && same_file(path, read[i]))
+            usage_error(&self, "%s is to be read and written at once", path);
+}
+
+static bool to_terminal(const char *path) {
+    return path && strcmp(path, "-") == 0;
+}
 
 static void check_outputs(void) {
-    char message[WF_MESSAGE];
-    if (!set.model) usage_error(&self, "say which model: --model FILE");
-    const char *const files[] = { set.output, set.attention };
-    for (int i = 0; i < 2; i++) {
-        if (!files[i]) continue;
-        if (!output_writable(files[i], message)) fail(&self, "%s", message);
-        if (same_file(files[i], set.model) || (set.input && same_file(files[i], set.input)))
-            usage_error(&self, "%s is to be read and written at once", files[i]);
-    }
-    if (set.output && set.attention && strcmp(set.output, set.attention) == 0)
+    const char *picture = to_terminal(set.attention) ? NULL : set.attention;
+    if (set.output) check_file(set.output);
+    if (picture) check_file(picture);
+    if (set.output && picture && strcmp(set.output, picture) == 0)
         usage_error(&self, "%s is to be two outputs at once", set.output);
 }
+
+/* Text is searched as in "Attention Is All You Need"; token ids, which are mostly exact tasks,
+ * are taken greedily. */
+static void choose_defaults(bool text) {
+    if (set.sample || (!text && !option_seen(&self, "beam"))) set.beam = 1;
+    if (!text && !option_seen(&self, "max-len-b")) set.max_len_b = 10;
+    if (penalties[set.penalty] == WF_PENALTY_AVERAGE && !option_seen(&self, "length-penalty"))
+        set.length_penalty = 1;
+    if (!set.sample && set.nbest > set.beam)
+        usage_error(&self, "--nbest %lld is more than a beam of %lld holds: ask for --beam %lld",
+                    (long long)set.nbest, (long long)set.beam, (long long)set.nbest);
+    REFUSE_IDLE(set.beam == 1 && !set.scores && !set.json,
+                "without a beam it changes the scores alone, and --nbest or --json shows them",
+                "length-penalty", "length-penalty-type");
+}
+
+/* `banned`: what stands for no text. */
+static wf_decode_options decode_options(bool text) {
+    static const int32_t banned[] = { WF_PAD_ID, WF_START_ID };
+    wf_decode_options o = wf_decode_defaults();
+    o.beam = (int)set.beam, o.nbest = (int)set.nbest;
+    o.penalty = penalties[set.penalty], o.alpha = set.length_penalty;
+    o.max_len_a = set.max_len_a, o.max_len_b = set.max_len_b, o.min_len = set.min_len;
+    o.sample = set.sample, o.top_k = (int)set.top_k, o.top_p = set.top_p;
+    o.temperature = set.temperature, o.seed = (uint64_t)set.seed;
+    if (text) o.banned = banned, o.n_banned = 2;
+    return o;
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static FILE *open_output(const char *path) {
     FILE *f = fopen(path, "w");
@@ -90,12 +178,12 @@ static FILE *open_output(const char *path) {
     return f;
 }
 
-/* The lengths that the training saw, if the file tells. */
-static void read_range(work *w, const wf_file *f) {
+/* The lengths that a task on numbers was trained on, if the file tells. */
+static void read_range(job *j, const wf_file *f) {
     const char *low = wf_file_meta(f, "train.min-len"), *high = wf_file_meta(f, "train.max-len");
-    if (!low || !high) return;
-    w->low = strtoll(low, NULL, 10);
-    w->high = strtoll(high, NULL, 10);
+    if (!low || !high || j->language.text) return;
+    j->low = strtoll(low, NULL, 10);
+    j->high = strtoll(high, NULL, 10);
 }
 
 /* Packed before they are loaded, the weights are written once. */
@@ -110,17 +198,19 @@ static wf_transformer *load_packed(const wf_file *f, char *message) {
     return NULL;
 }
 
-static void open_model(work *w) {
+static void open_model(job *j) {
     char message[WF_MESSAGE];
     wf_file *f = wf_file_open(set.model);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
-    w->model = load_packed(f, message);
-    if (!w->model) fail(&self, "%s: %s", set.model, message);
-    read_range(w, f);
+    j->model = load_packed(f, message);
+    if (!j->model) fail(&self, "%s: %s", set.model, message);
+    if (!language_open(&j->language, f, &j->model->config, message))
+        fail(&self, "%s: %s", set.model, message);
+    read_range(j, f);
     wf_file_free(f);
-    w->decoder = wf_decoder_new(w->model, w->pool, message);
-    if (!w->decoder) fail(&self, "%s", message);
-    if (set.attention && !attention_new(&w->attention, w->model, w->pool, message))
+    j->decoder = wf_decoder_new(j->model, j->pool, message);
+    if (!j->decoder) fail(&self, "%s", message);
+    if (set.attention && !attention_new(&j->attention, j->model, &j->language, j->pool, message))
         fail(&self, "%s", message);
 }
 
@@ -129,147 +219,66 @@ static int64_t processors(void) {
     return n < 1 ? 1 : n > 8 ? 8 : n;
 }
 
-static void open_work(work *w) {
+static void open_job(job *j) {
+    check_options();
     check_outputs();
-    w->pool = wf_pool_new((int)(set.threads ? set.threads : processors()));
-    open_model(w);
-    if (!lines_open(&w->in, set.input))
+    *j = (job){ .program = &self, .set = &set, .in = { .file = -1 } };
+    j->pool = wf_pool_new((int)(set.threads ? set.threads : processors()));
+    if (!j->pool) fail(&self, "out of memory: --threads lowers the need");
+    open_model(j);
+    choose_defaults(j->language.text);
+    j->options = decode_options(j->language.text);
+    if (!lines_open(&j->in, set.input))
         fail(&self, "%s can't be read: %s", set.input, strerror(errno));
-    w->out = set.output ? open_output(set.output) : stdout;
-    if (set.attention) w->picture = open_output(set.attention);
-    w->most = w->model->config.max_len;
-    size_t batch = (size_t)set.batch_size,
-           most = (size_t)w->most; /* range-checked when the model was read */
-    w->ids = calloc(batch * most, sizeof *w->ids);
-    w->src = calloc(batch * most, sizeof *w->src);
-    w->results = calloc(batch, sizeof *w->results);
-    w->length = calloc(batch, sizeof *w->length);
-    w->tgt = calloc(most, sizeof *w->tgt);
-    if (!w->pool || !w->ids || !w->src || !w->results || !w->length || !w->tgt)
-        fail(&self, "out of memory: --batch-size lowers the need");
+    open_window(j);
+    open_references(j);
+    j->out = set.output ? open_output(set.output) : stdout;
+    if (set.attention && !to_terminal(set.attention)) j->picture = open_output(set.attention);
 }
 
-static void close_work(work *w) {
-    lines_close(&w->in);
-    attention_free(&w->attention);
-    wf_decoder_free(w->decoder);
-    wf_transformer_free(w->model);
-    wf_pool_free(w->pool);
-    free(w->ids), free(w->src), free(w->results), free(w->length), free(w->tgt);
+static void close_job(job *j) {
+    close_window(j);
+    attention_free(&j->attention);
+    language_close(&j->language);
+    wf_decoder_free(j->decoder);
+    wf_transformer_free(j->model);
+    wf_pool_free(j->pool);
 }
 
-/* ---- a batch ------------------------------------------------------------------------------- */
-
-static void draw(work *w, int64_t i, const int32_t *out, int64_t n) {
-    char message[WF_MESSAGE];
-    const int32_t *src = w->ids + i * w->most;
-    const char *suffix = strrchr(set.attention, '.');
-    bool svg = suffix && strcmp(suffix, ".svg") == 0;
-    if (svg && w->drawn++ > 0) return;
-    w->tgt[0] = w->model->config.start_id;
-    memcpy(w->tgt + 1, out, (size_t)n * sizeof *out);
-    if (!attention_run(&w->attention, w->length[i], src, n + 1, w->tgt, message))
-        fail(&self, "%s", message);
-    if (!(svg ? attention_svg : attention_json)(&w->attention, w->length[i], src, n + 1, w->tgt,
-                                                w->picture))
-        fail(&self, "%s could not be written", set.attention);
-}
-
-static void write_line(work *w, int64_t i) {
-    const wf_hypothesis *h = w->results[i].best;
-    w->unfinished += h->cut;
-    for (int64_t k = 0; k < h->length; k++) fprintf(w->out, "%s%d", k ? " " : "", h->tokens[k]);
-    fputc('\n', w->out);
-    if (set.attention) draw(w, i, h->tokens, h->length);
-}
-
-static void run_batch(work *w) {
-    int64_t longest = 0;
-    if (w->n == 0) return;
-    for (int64_t i = 0; i < w->n; i++)
-        if (w->length[i] > longest) longest = w->length[i];
-    for (int64_t i = 0; i < w->n; i++) {
-        memset(w->src + i * longest, 0, (size_t)longest * sizeof *w->src);
-        memcpy(w->src + i * longest, w->ids + i * w->most, (size_t)w->length[i] * sizeof *w->src);
-    }
-    wf_decode_options o = wf_decode_defaults();
-    o.max_len_a = set.max_len_a, o.max_len_b = set.max_len_b;
-    if (!wf_decode(w->decoder, (int)w->n, (int)longest, w->src, w->length, NULL, &o, w->results))
-        fail(&self, "line %lld: %s", (long long)w->first, wf_decoder_error(w->decoder));
-    for (int64_t i = 0; i < w->n; i++) write_line(w, i);
-    wf_decoded_free(w->results, (int)w->n);
-    fflush(w->out);
-    w->n = 0;
-}
-
-/* What came before a bad line is answered; then the bad line is told. */
-static _Noreturn void refuse_line(work *w, const char *why) {
-    run_batch(w);
-    fail(&self, "line %lld: %s", (long long)w->in.number, why);
-}
-
-static void add_line(work *w, const char *line) {
-    char message[WF_MESSAGE];
-    int64_t n =
-        parse_ids(line, w->model->config.src_vocab, w->most, w->ids + w->n * w->most, message);
-    if (n < 0) refuse_line(w, message);
-    if (w->high && (n < w->low || n > w->high)) w->out_of_range++;
-    if (w->n == 0) w->first = w->in.number;
-    w->length[w->n++] = (int32_t)n;
-}
-
-static void generate(work *w) {
-    char *line;
-    for (;;) {
-        switch (lines_next(&w->in, w->n == 0, &line)) {
-        case LINE_READ:
-            add_line(w, line);
-            break;
-        case LINE_WAIT:
-            run_batch(w);
-            continue;
-        case LINE_END:
-            run_batch(w);
-            return;
-        case LINE_TOO_LONG:
-            w->in.number++, refuse_line(w, "it is longer than a megabyte");
-        case LINE_FAILED:
-            run_batch(w), fail(&self, "the input can't be read: %s", strerror(errno));
-        }
-        if (w->n == set.batch_size) run_batch(w);
-    }
-}
-
-static void warn_of_limits(const work *w) {
-    if (w->out_of_range)
+static void warn_of_limits(const job *j) {
+    if (j->out_of_range)
         warn(&self, "%lld of %lld lines are outside the %lld..%lld tokens the model was trained on",
-             (long long)w->out_of_range, (long long)w->in.number, (long long)w->low,
-             (long long)w->high);
-    if (w->unfinished)
+             (long long)j->out_of_range, (long long)j->in.number, (long long)j->low,
+             (long long)j->high);
+    if (j->unfinished)
         warn(&self,
              "%lld of %lld lines were cut before an end token; --max-len-a and --max-len-b give "
              "more room",
-             (long long)w->unfinished, (long long)w->in.number);
+             (long long)j->unfinished, (long long)j->in.number);
 }
 
-static int close_outputs(const work *w) {
+static int close_file(FILE *f, const char *path) {
+    if ((ferror(f) | fclose(f)) == 0) return EXIT_DONE;
+    warn(&self, "%s could not be written: %s", path, strerror(errno));
+    return EXIT_FAILED;
+}
+
+static int close_outputs(const job *j) {
     int status = EXIT_DONE;
-    if (w->picture && fclose(w->picture) != 0)
-        warn(&self, "%s could not be written: %s", set.attention, strerror(errno)),
-            status = EXIT_FAILED;
-    if (w->out != stdout && (ferror(w->out) | fclose(w->out)) != 0)
-        warn(&self, "%s could not be written: %s", set.output, strerror(errno)),
-            status = EXIT_FAILED;
+    if (j->picture) status |= close_file(j->picture, set.attention);
+    if (j->out != stdout) status |= close_file(j->out, set.output);
     return close_stdout(&self, status);
 }
 
 int main(int argc, char **argv) {
-    work w = { .in = { .file = -1 } };
+    job j;
     options_parse(&self, argc, argv);
-    open_work(&w);
-    generate(&w);
-    warn_of_limits(&w);
-    int status = close_outputs(&w);
-    close_work(&w);
+    open_job(&j);
+    answer_lines(&j);
+    warn_of_limits(&j);
+    if (j.metrics) write_metrics(&j);
+    if (!set.quiet) say_speed(&j);
+    int status = close_outputs(&j);
+    close_job(&j);
     return status;
 }

@@ -1,6 +1,8 @@
 /* tools/jsonl.c - JSON lines. See jsonl.h. */
 #include "jsonl.h"
 
+#include <math.h>
+
 #include "options.h"
 
 void json_number(FILE *out, double value) {
@@ -59,5 +61,18 @@ void json_text(FILE *out, const char *key, const char *value) {
 void json_ints(FILE *out, const char *key, const int32_t *values, int64_t n) {
     json_key(out, key);
     for (int64_t i = 0; i < n; i++) fprintf(out, "%c%d", i ? ',' : '[', (int)values[i]);
+    fputs(n ? "]" : "[]", out);
+}
+
+/* 9 digits tell every f32 from every other. */
+void json_reals(FILE *out, const char *key, const double *values, int64_t n) {
+    json_key(out, key);
+    for (int64_t i = 0; i < n; i++) {
+        fputc(i ? ',' : '[', out);
+        if (isfinite(values[i]))
+            fprintf(out, "%.9g", values[i]);
+        else
+            fputs("null", out);
+    }
     fputs(n ? "]" : "[]", out);
 }

@@ -16,6 +16,7 @@ void json_real(FILE *out, const char *key, double value);
 void json_bool(FILE *out, const char *key, bool value);
 void json_text(FILE *out, const char *key, const char *value);
 void json_ints(FILE *out, const char *key, const int32_t *values, int64_t n);
+void json_reals(FILE *out, const char *key, const double *values, int64_t n); /* to 9 digits */
 void json_end(FILE *out);
 
 void json_number(FILE *out, double value);

@@ -53,9 +53,10 @@ line_status lines_next(lines *l, bool wait, char **line) {
         size_t left = l->end - l->begin;
         char *stop = left ? memchr(l->buffer + l->begin, '\n', left) : NULL;
         if (!stop && l->at_end && left) stop = l->buffer + l->end;
+        size_t length = stop ? (size_t)(stop - l->buffer) - l->begin : left;
+        if (length > LONGEST_LINE) return LINE_TOO_LONG;
         if (stop) return *line = take_line(l, stop), LINE_READ;
         if (l->at_end) return LINE_END;
-        if (left > LONGEST_LINE) return LINE_TOO_LONG;
         if (!wait && !ready(l)) return LINE_WAIT;
         if (!make_room(l)) return LINE_FAILED;
         ssize_t n = read(l->file, l->buffer + l->end, l->capacity - l->end - 1);
@@ -89,6 +90,5 @@ int64_t parse_ids(const char *line, int64_t vocab, int64_t most, int32_t *ids, c
         ids[n] = (int32_t)id;
         at = end;
     }
-    if (n == 0) snprintf(message, 256, "an empty line has nothing to translate");
-    return n ? n : -1;
+    return n;
 }

@@ -25,7 +25,8 @@ say "drawing"
 build/tools/graph --of attention > $out/attention.dot
 if has dot; then dot -Tsvg $out/attention.dot -o $out/attention.svg; fi
 echo "1 2 3 4 5 6 7 8 9 10" |
-    build/tools/generate --model $out/copy.safetensors --attention $out/attention-heatmap.svg > /dev/null
+    build/tools/generate --model $out/copy.safetensors --quiet \
+        --attention $out/attention-heatmap.svg > /dev/null
 
 cat >&2 << END
 

@@ -85,7 +85,7 @@ static bool finish(FILE *out) {
 
 /* ---- heat map -------------------------------------------------------------------------------- */
 
-enum { LABEL_LIMIT = 16, LETTER = 6, TOP = 44, GAP = 26, BAR = 50 };
+enum { LABEL_LIMIT = 16, LETTER = 6, BROAD = 11, SMALL = 12, TOP = 44, GAP = 26, BAR = 50 };
 
 /* Where things are. A panel is the cells of one head. */
 typedef struct layout {
@@ -99,7 +99,7 @@ typedef struct layout {
 
 static const char heat_light[] =
     ".cell { fill: #0b5fa5 }\n.panel { fill: #eef1f4 }\n.bad { fill: #d1242f }\n"
-    ".value { font-size: 9px; text-anchor: middle }\n.over { fill: #ffffff }\n";
+    ".value { font-size: 9px; text-anchor: middle }\n.small text { font-size: 8.5px }\n.over { fill: #ffffff }\n";
 static const char heat_dark[] =
     ".cell { fill: #74c3ff }\n.panel { fill: #1e242b }\n.over { fill: #14181d }\n";
 
@@ -110,14 +110,24 @@ static const char *label_at(const char *const *labels, int64_t i, char buffer[24
     return buffer;
 }
 
+/* As drawn, at most LABEL_LIMIT characters: an estimate, since the reader's font is not known. */
+static double text_width(const char *text) {
+    double width = 0;
+    const unsigned char *s = (const unsigned char *)text;
+    for (int shown = 0; *s && shown < LABEL_LIMIT; shown++) {
+        int n = character(s);
+        bool broad = n >= 3 || strchr("@%MWmw", *s); /* three bytes: East Asian, for the most part */
+        width += broad ? BROAD : LETTER;
+        s += n ? n : 1;
+    }
+    return width;
+}
+
 static double label_width(const char *const *labels, int64_t n) {
     char buffer[24];
-    int widest = 1;
-    for (int64_t i = 0; i < n; i++) {
-        int length = characters(label_at(labels, i, buffer));
-        if (length > widest) widest = length;
-    }
-    return LETTER * (widest < LABEL_LIMIT ? widest : LABEL_LIMIT) + 4;
+    double widest = LETTER;
+    for (int64_t i = 0; i < n; i++) widest = fmax(widest, text_width(label_at(labels, i, buffer)));
+    return widest + 4;
 }
 
 static layout arrange(const struct svg_heat_map *map) {
@@ -187,8 +197,10 @@ static void put_panel(FILE *out, const struct svg_heat_map *map, const layout *l
     if (map->heads > 1) put_label(out, "middle", x + l->panel_width / 2, y - l->head + 14, name);
     fprintf(out, "<rect class=\"panel\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
             x, y, l->panel_width - 1, l->panel_height - 1);
+    if (l->cell < SMALL) fputs("<g class=\"small\">\n", out); /* labels that don't overlap */
     put_column_labels(out, map, l, x, y);
     if (head % l->across == 0) put_row_labels(out, map, l, x, y);
+    if (l->cell < SMALL) fputs("</g>\n", out);
     for (int64_t i = 0; i < map->rows; i++)
         for (int64_t j = 0; j < map->columns; j++)
             put_cell(out, map, l, head, i, j, x + l->cell * (double)j, y + l->cell * (double)i);

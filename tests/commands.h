@@ -1,0 +1,29 @@
+/* tests/commands.h - programs, run as people run them.
+ *
+ * A test works in an empty folder of its own, with the programs of the build folder that WEFT_TOOLS
+ * names in front of the PATH. Commands are lines of shell. */
+#ifndef WEFT_TESTS_COMMANDS_H
+#define WEFT_TESTS_COMMANDS_H
+
+#include "support.h"
+
+typedef struct outcome {
+    int status; /* exit code; -1: a signal */
+    char out[1 << 16], err[1 << 16];
+} outcome;
+
+extern outcome result; /* of the last run */
+
+/* A fixture. */
+void enter_folder(void);
+void leave_folder(void);
+
+__attribute__((format(printf, 1, 2))) const outcome *run(const char *format, ...);
+void expect(int status);      /* of the last run */
+void ok(const char *command); /* run it; it must exit with 0 */
+
+/* The start of a file, as a string; empty if there is none. */
+void read_text(const char *path, char *text, size_t size);
+bool same_files(const char *a, const char *b);
+
+#endif

@@ -1,0 +1,84 @@
+/* tools/language.c - how a model reads and writes. See language.h. */
+#include "language.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lines.h"
+
+enum { MESSAGE = 256 };
+static const char *const side_names[] = { "source", "target" };
+
+static bool open_tokenizers(language *l, const wf_file *f, char *message) {
+    wf_tokenizer **t = l->tokenizer;
+    if (wf_tokenizer_in_file(f, "tokenizer"))
+        return (t[SIDE_TGT] = t[SIDE_SRC] = wf_tokenizer_from_meta(f, "tokenizer", message));
+    t[SIDE_SRC] = wf_tokenizer_from_meta(f, "src_tokenizer", message);
+    if (t[SIDE_SRC]) t[SIDE_TGT] = wf_tokenizer_from_meta(f, "tgt_tokenizer", message);
+    return t[SIDE_TGT] != NULL;
+}
+
+bool language_open(language *l, const wf_file *f, const wf_transformer_config *c, char *message) {
+    *l = (language){ .vocab = { c->src_vocab, c->tgt_vocab }, .max_len = c->max_len };
+    l->text = wf_tokenizer_in_file(f, "tokenizer") || wf_tokenizer_in_file(f, "src_tokenizer");
+    if (!l->text) return true;
+    if (!open_tokenizers(l, f, message)) return false;
+    for (int i = 0; i < 2; i++) {
+        int64_t size = wf_tokenizer_size(l->tokenizer[i]);
+        if (size == l->vocab[i]) continue;
+        snprintf(message, MESSAGE, "the %s vocabulary has %lld entries and the model %lld",
+                 side_names[i], (long long)size, (long long)l->vocab[i]);
+        return false;
+    }
+    return true;
+}
+
+void language_close(language *l) {
+    if (l->tokenizer[SIDE_TGT] != l->tokenizer[SIDE_SRC]) wf_tokenizer_free(l->tokenizer[SIDE_TGT]);
+    wf_tokenizer_free(l->tokenizer[SIDE_SRC]);
+    *l = (language){ 0 };
+}
+
+static int64_t too_long(int64_t n, int side, int64_t capacity, char *message) {
+    snprintf(message, MESSAGE, "the %s has %lld tokens, and %lld is the most the model takes",
+             side_names[side], (long long)n, (long long)capacity);
+    return -1;
+}
+
+static int64_t read_ids(const language *l, int side, const char *line, size_t bytes, int32_t *ids,
+                        int64_t capacity, char *message) {
+    if (strlen(line) != bytes) return snprintf(message, MESSAGE, "a zero byte is no token id"), -1;
+    return parse_ids(line, l->vocab[side], capacity, ids, message);
+}
+
+int64_t language_read(language *l, int side, const char *line, size_t bytes, int32_t *ids,
+                      int64_t capacity, char *message) {
+    if (!l->text) return read_ids(l, side, line, bytes, ids, capacity, message);
+    int64_t n = wf_tokenizer_encode(l->tokenizer[side], line, bytes, ids, capacity, message);
+    return n > capacity ? too_long(n, side, capacity, message) : n;
+}
+
+static char *number_line(const int32_t *ids, int64_t n) {
+    char *line = malloc((size_t)n * PIECE_TEXT + 1), *at = line;
+    if (!line) return NULL;
+    *line = '\0';
+    for (int64_t i = 0; i < n; i++)
+        at += snprintf(at, PIECE_TEXT, "%s%d", i ? " " : "", (int)ids[i]);
+    return line;
+}
+
+char *language_line(const language *l, int side, const int32_t *ids, int64_t n) {
+    if (!l->text) return number_line(ids, n);
+    const wf_tokenizer *t = l->tokenizer[side];
+    int64_t size = wf_tokenizer_decode(t, ids, n, NULL, 0) + 1;
+    char *line = size > 0 ? malloc((size_t)size) : NULL;
+    if (line) wf_tokenizer_decode(t, ids, n, line, (size_t)size);
+    return line;
+}
+
+const char *language_piece(const language *l, int side, int32_t id, char buffer[PIECE_TEXT]) {
+    if (l->text) return wf_tokenizer_piece(l->tokenizer[side], id);
+    snprintf(buffer, PIECE_TEXT, "%d", (int)id);
+    return buffer;
+}
