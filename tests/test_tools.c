@@ -235,7 +235,9 @@ START_TEST(unseen_sequences_are_as_many_as_asked_for) {
     ck_assert_str_eq(result.out, "");
     read_text("b.log", result.out, sizeof result.out);
     ck_assert_int_eq(count_lines(result.out, "\"sequences\""), 0);
-    ck_assert(same_files("a.safetensors", "b.safetensors"));
+    /* the same weights and moments, behind a header that knows of the best validation */
+    ok("for f in a b; do tail -c 50000 $f.safetensors > $f; done");
+    ck_assert(same_files("a", "b"));
 }
 END_TEST
 
