@@ -72,14 +72,14 @@ static void compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypo
 /* ---- text ------------------------------------------------------------------------------------ */
 
 static bool score_line(evaluator *e, const held *h, int64_t pair, const wf_hypothesis *best,
-                       metrics *scores, evaluation *v) {
+                       metrics *scores, evaluation *v, char *message) {
     char *output = material_line(e->material, 1, best->tokens, best->length);
     const char *reference = h->reference[pair];
     bool ok = output && metrics_add(scores, output, strlen(output), reference, strlen(reference));
     if (ok) v->exact += strcmp(output, reference) == 0, v->sequences++;
     if (pair < SAMPLES) v->samples[pair] = sample_text(h->source[pair], reference, output);
     free(output);
-    return ok;
+    return ok || (snprintf(message, MESSAGE, "out of memory"), false);
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
@@ -116,10 +116,12 @@ static bool evaluate_text(evaluator *e, const held *h, evaluation *v, char *mess
     for (int64_t k = 0; k < h->order.n && ok; k++) {
         ok = batches_fill(&h->order, k, e->material->ids, &e->batch);
         if (!ok) snprintf(message, MESSAGE, "out of memory");
-        ok = ok && add_loss(e, v, message) && generate(e, results, message);
+        bool decoded = ok && add_loss(e, v, message) && generate(e, results, message);
+        ok = decoded;
         for (int64_t i = 0; i < e->batch.B && ok; i++)
-            ok = score_line(e, h, batches_pair(&h->order, k, i), results[i].best, scores, v);
-        if (ok) wf_decoded_free(results, (int)e->batch.B);
+            ok = score_line(e, h, batches_pair(&h->order, k, i), results[i].best, scores, v,
+                            message);
+        if (decoded) wf_decoded_free(results, (int)e->batch.B);
     }
     if (scores) v->text = *metrics_sums(scores);
     metrics_free(scores), free(results);
