@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* clang-format off */
 settings set = {
@@ -298,11 +297,6 @@ void settings_complete_steps(int64_t updates) {
                     (long long)set.lr_steps);
 }
 
-static void complete_threads(void) {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    if (!set.threads) set.threads = processors < 1 ? 1 : processors > 8 ? 8 : processors;
-}
-
 /* ---- text ---------------------------------------------------------------------------------- */
 
 bool settings_text(void) {
@@ -430,7 +424,7 @@ void settings_complete(const wf_file *f) {
         usage_error(p, "--batch-size 0: a task has at least one sequence in a step");
     if (settings_text() && !set.epochs && !set.resume) set.epochs = from_files() ? 20 : 5;
     complete_sizes();
-    complete_threads();
+    if (!set.threads) set.threads = default_threads();
 }
 
 /* ---- what the settings mean ---------------------------------------------------------------- */
