@@ -95,7 +95,8 @@ typedef struct layout {
 
 static const char heat_light[] =
     ".cell { fill: #0b5fa5 }\n.panel { fill: #eef1f4 }\n.bad { fill: #d1242f }\n"
-    ".value { font-size: 9px; text-anchor: middle }\n.small text { font-size: 8.5px }\n.over { fill: #ffffff }\n";
+    ".value { font-size: 9px; text-anchor: middle }\n.small text { font-size: 8.5px }\n"
+    ".over { fill: #ffffff }\n";
 static const char heat_dark[] =
     ".cell { fill: #74c3ff }\n.panel { fill: #1e242b }\n.over { fill: #14181d }\n";
 
@@ -112,7 +113,7 @@ static double text_width(const char *text) {
     const char *s = text;
     for (int shown = 0; *s && shown < LABEL_LIMIT; shown++) {
         int n = character(s);
-        bool broad = n >= 3 || strchr("@%MWmw", *s); /* three bytes: East Asian, for the most part */
+        bool broad = n >= 3 || strchr("@%MWmw", *s); /* three bytes: mostly East Asian */
         width += broad ? BROAD : LETTER;
         s += n ? n : 1;
     }
