@@ -166,6 +166,35 @@ START_TEST(resumed_training_is_the_same_training) {
 }
 END_TEST
 
+/* A few pairs to learn from, and the smallest model of their letters. */
+#define PAIRS "printf 'ab\\tba\\nabc\\tcba\\nb\\tb\\n' > pairs.tsv"
+#define LETTERS                                                                                    \
+    "train --train pairs.tsv --tokenizer char --d-model 8 --heads 1 --layers 1 --d-ff 8 "          \
+    "--warmup 1 --threads 1 --quiet "
+
+/* What the last validation found is in the file, so that a resume goes on from there. */
+START_TEST(the_file_tells_of_the_last_validation) {
+    ok(PAIRS);
+    ok(LETTERS "--valid pairs.tsv --max-steps 3 --lr-steps 9 -o m.safetensors --log log.jsonl");
+    ok("grep -a -o '\"train.without\":\"0\"' m.safetensors");
+    ok("loss=$(grep '\"valid\"' log.jsonl | tail -n 1 | grep -o '\"loss\":[0-9.]*' | cut -c8-13) "
+       "&& "
+       "grep -a -o '\"train.best\":\"[0-9.]*' m.safetensors | grep -F \"$loss\"");
+}
+END_TEST
+
+START_TEST(what_is_learned_from_is_not_written_over) {
+    ok(PAIRS " && cp pairs.tsv before.tsv");
+    run(LETTERS "--max-steps 1 -o pairs.tsv");
+    expect(2);
+    assert_contains(result.err, "pairs.tsv is to be read and written at once");
+    ck_assert(same_files("pairs.tsv", "before.tsv"));
+    run(LETTERS "--max-steps 1 --patience 3");
+    expect(2);
+    assert_contains(result.err, "without --valid there is no validation");
+}
+END_TEST
+
 START_TEST(threads_do_not_change_the_result) {
     ok("train " SMALL "--quiet --dropout 0.1 --max-steps 8 --threads 1 -o 1.safetensors");
     ok("train " SMALL "--quiet --dropout 0.1 --max-steps 8 --threads 2 -o 2.safetensors");
@@ -423,6 +452,8 @@ Suite *tools_suite(void) {
     tcase_add_test(work, dashes_and_underscores_are_alike);
     tcase_add_test(work, training_learns_and_generates);
     tcase_add_test(work, resumed_training_is_the_same_training);
+    tcase_add_test(work, the_file_tells_of_the_last_validation);
+    tcase_add_test(work, what_is_learned_from_is_not_written_over);
     tcase_add_test(work, threads_do_not_change_the_result);
     tcase_add_test(work, resume_refuses_other_settings);
     tcase_add_loop_test(work, signal_saves_and_resumes, 0, 2);
