@@ -7,6 +7,7 @@
 
 #include "../tools/tasks.c" /* the one part of the tools that is looked at from inside */
 #include "commands.h"
+#include "models.h"
 #include "suites.h"
 #include "support.h"
 
@@ -329,6 +330,23 @@ END_TEST
 
 /* ---- inspecting ------------------------------------------------------------- */
 
+/* A stack may have no layers: what can't be shown is refused, what is not there is an empty list. */
+START_TEST(attention_of_stacks_without_layers) {
+    char message[WF_MESSAGE];
+    for (int side = 0; side < 2; side++) {
+        wf_transformer_config c = small_config();
+        *(side ? &c.decoder_layers : &c.encoder_layers) = 0;
+        wf_transformer *m = open_model(&c, NULL, WF_F32, 1);
+        ck_assert_msg(wf_transformer_save(m, "m", false, NULL, 0, message), "%s", message);
+        close_model(m);
+        run("echo 1 2 | generate --model m --quiet --max-len-b 2 --attention a.json");
+        expect(side);
+        if (side) assert_contains(result.err, "its decoder has no layers");
+    }
+    ok("grep -F '\"encoder_self\":[],' a.json");
+}
+END_TEST
+
 START_TEST(damaged_model_is_refused) {
     static const char *const damages[] = {
         "head -c 5 m.safetensors > bad",
@@ -463,6 +481,7 @@ Suite *tools_suite(void) {
     tcase_add_test(work, profile_says_where_the_time_went);
     tcase_add_test(work, full_disk_is_a_failure);
     tcase_add_test(work, failed_save_keeps_the_file_and_the_training);
+    tcase_add_test(work, attention_of_stacks_without_layers);
     tcase_add_test(work, damaged_model_is_refused);
     tcase_add_test(work, inspect_shows_the_model);
     tcase_add_test(work, model_file_says_nothing_of_its_making);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "language.h"
+
 enum { ROWS = 50, MESSAGE = 256 }; /* sequences of a task at a time */
 
 bool evaluator_new(evaluator *e, wf_transformer *m, wf_pool *pool, material *what, char *message) {
@@ -62,9 +64,9 @@ static void compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypo
     v->exact += h->length == n && memcmp(h->tokens, answer, (size_t)n * sizeof *answer) == 0;
     v->sequences++;
     if (number >= SAMPLES) return;
-    char *source = material_line(e->material, 0, b->src + row * b->S, b->src_length[row]);
-    char *reference = material_line(e->material, 1, answer, n);
-    char *output = material_line(e->material, 1, h->tokens, h->length);
+    char *source = line_of_ids(NULL, b->src + row * b->S, b->src_length[row]);
+    char *reference = line_of_ids(NULL, answer, n);
+    char *output = line_of_ids(NULL, h->tokens, h->length);
     v->samples[number] = sample_text(source, reference, output);
     free(source), free(reference), free(output);
 }
@@ -73,7 +75,7 @@ static void compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypo
 
 static bool score_line(evaluator *e, const held *h, int64_t pair, const wf_hypothesis *best,
                        metrics *scores, evaluation *v, char *message) {
-    char *output = material_line(e->material, 1, best->tokens, best->length);
+    char *output = line_of_ids(e->material->tokenizer[SIDE_TGT], best->tokens, best->length);
     const char *reference = h->reference[pair];
     bool ok = output && metrics_add(scores, output, strlen(output), reference, strlen(reference));
     if (ok) v->exact += strcmp(output, reference) == 0, v->sequences++;
