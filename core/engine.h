@@ -3,8 +3,8 @@
  *
  * graph.c    graphs, errors, scopes, extents          leaf.c   leaves and their values
  * record.c   a node from an op and operands           grad.c   gradients as nodes
- * plan.c     what must be computed, in which order    bind.c   shapes, views and pointers of a
- * binding memory.c   lifetimes, offsets, aligned memory       run.c    feed, run, fetch, profile
+ * plan.c     what must be computed, in which order    bind.c   a binding: shapes, views, pointers
+ * memory.c   lifetimes, offsets, aligned memory       run.c    feed, run, fetch, profile
  * state.c    cached rows of a generation */
 #ifndef WEFT_CORE_ENGINE_H
 #define WEFT_CORE_ENGINE_H
@@ -63,11 +63,10 @@ typedef struct leaf {
     wf_layout layout;
 } leaf;
 
-void *graph_alloc(wf_graph *g,
-                  size_t bytes); /* zeroed, 16-byte aligned; poisons and NULL if no memory */
-const char *graph_intern(wf_graph *g,
-                         const char *text);     /* lives as long as the graph; NULL if no memory */
-wf_tensor *graph_add(wf_graph *g, int results); /* `results` consecutive nodes; NULL if no memory */
+/* Zeroed, 16-byte aligned; `results` consecutive nodes. NULL, and a poisoned graph: no memory. */
+void *graph_alloc(wf_graph *g, size_t bytes);
+wf_tensor *graph_add(wf_graph *g, int results);
+const char *graph_intern(wf_graph *g, const char *text); /* lives as long as g; NULL: no memory */
 bool is_poison(const wf_tensor *t);
 wf_graph *failed_graph(void);
 void copy_view(const wf_view *from, const wf_view *to); /* between any layouts */
@@ -206,12 +205,10 @@ struct wf_plan {
 };
 
 bool plan_fail(wf_plan *p, const char *format, ...) WF_PRINTF(2, 3);
-bool plan_fail_at(wf_plan *p, const wf_tensor *node,
-                  const wf_op *op); /* with the report's message */
+bool plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op); /* the report's message */
 int feed_of(const wf_plan *p, const wf_tensor *t); /* index, or -1 */
-bound_view *plan_value(wf_plan *p,
-                       const wf_tensor *t);      /* NULL: not in the plan; after plan_prepare */
-bool plan_prepare(wf_plan *p, int64_t position); /* p->now is shaped and has memory */
+bool plan_prepare(wf_plan *p, int64_t position);   /* p->now is shaped and has memory */
+bound_view *plan_value(wf_plan *p, const wf_tensor *t); /* after that; NULL: not in the plan */
 void plan_point(wf_plan *p, const wf_state *s);  /* every view has its data */
 void binding_free(binding *b);
 

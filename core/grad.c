@@ -49,8 +49,8 @@ static bool same_recorded_shape(const wf_tensor *a, const wf_tensor *b) {
     return true;
 }
 
-/* so_far + share: as one node if their op can join them, or if the share's op can begin with what it
- * is added to, and nobody else has been given the share, so that it is not computed twice. */
+/* so_far + share: as one node if their op can join them, or if the share's op can begin with what
+ * it is added to, and nobody else has been given the share, so that it is not computed twice. */
 static wf_tensor *sum(const books *b, wf_tensor *so_far, wf_tensor *share) {
     const wf_op *op = share->op;
     wf_tensor *in[WF_MAX_OPERANDS];

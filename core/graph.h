@@ -37,8 +37,8 @@ typedef enum { WF_F32, WF_F64, WF_I32 } wf_dtype;
 
 /* How a parameter's values lie in memory. In panels: the rows of [N, K] in groups of 64, each group
  * column by column, so that a product that takes the parameter transposed reads it once, in order.
- * Element (n, k) is at n / 64 * 64 * K + k * w + n % 64, where w is 64, or N % 64 in the last panel.
- * bf16 halves the bytes: the upper 16 bits of an f32, rounded to nearest even. */
+ * Element (n, k) is at n / 64 * 64 * K + k * w + n % 64, where w is 64, or N % 64 in the last
+ * panel. bf16 halves the bytes: the upper 16 bits of an f32, rounded to nearest even. */
 typedef enum { WF_ROW_MAJOR, WF_PANELS, WF_PANELS_BF16 } wf_layout;
 enum { WF_PANEL_ROWS = 64 };
 

@@ -94,12 +94,12 @@ struct wf_op {
     uint32_t in_place;
     uint32_t writes; /* bit i: an update. Operand i is a leaf and is written; runs after every other
                         reader of it. Results of an update are not operands of anything */
-    /* Two nodes of this op that are shares of one gradient, as a single node; NULL if they are to be
-     * added like any other. NULL: always */
+    /* Two nodes of this op that are shares of one gradient, as a single node; NULL if they are to
+     * be added like any other. NULL: always */
     wf_tensor *(*join)(wf_tensor *so_far, wf_tensor *share);
-    /* out[0] lives in the caller's state when the plan has one; see ops/cache.c */
     int addend; /* an optional operand (not the first) that the result is added to; it has the
                    result's shape. The engine sums gradients with it. 0: there is none */
+    /* out[0] lives in the caller's state when the plan has one; see ops/cache.c */
     bool cached;
 };
 

@@ -4,12 +4,13 @@
  * one job is in its cache when the next job reads it. Who is done with his share takes from the
  * others'. The counter of a share lies in the cache line of its worker's seat.
  *
- * The gate is the number of the newest job. A worker goes in by taking its seat, then looking at the
- * gate again: if the number is still that of the job, the job's fields are its to read until it gets
- * up. The caller takes tasks like everyone; when none are left, it waits for those who sit. It never
- * waits for a thread that has not come: a sleeping or preempted worker costs nothing, so any number
- * of threads does no harm. Jobs alternate between two places, so that who comes late finds the job
- * as it was left, without tasks; before a place is used again, its seats are seen to be empty.
+ * The gate is the number of the newest job. A worker goes in by taking its seat, then looking at
+ * the gate again: if the number is still that of the job, the job's fields are its to read until it
+ * gets up. The caller takes tasks like everyone; when none are left, it waits for those who sit. It
+ * never waits for a thread that has not come: a sleeping or preempted worker costs nothing, so any
+ * number of threads does no harm. Jobs alternate between two places, so that who comes late finds
+ * the job as it was left, without tasks; before a place is used again, its seats are seen to be
+ * empty.
  *
  * Who waits spins for a while, then sleeps. No wake-up is lost: the sleeper counts itself, then
  * looks at what it waits for; the waker changes that, then looks at the count (all sequentially

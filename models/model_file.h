@@ -1,4 +1,4 @@
-/* models/model_file.h - inside models: what reading a model's file and reading a state_dict share. */
+/* models/model_file.h - inside models: what reading a model's file and a state_dict share. */
 #ifndef WEFT_MODELS_MODEL_FILE_H
 #define WEFT_MODELS_MODEL_FILE_H
 

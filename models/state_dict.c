@@ -122,7 +122,7 @@ static bool derive_tables(const reading *r) {
     return true;
 }
 
-/* ---- what else names and shapes say ------------------------------------------------------------ */
+/* ---- what else names and shapes say ---------------------------------------------------------- */
 
 /* One more than the highest number after `stack`; a hole shows when the weights are loaded. */
 static int64_t count_layers(const reading *r, const char *stack) {

@@ -99,8 +99,8 @@ WF_API wf_plan *wf_transformer_train_plan(wf_transformer *m, wf_pool *pool);
  * sums are allocated by the first plan made. */
 WF_API wf_plan *wf_transformer_accumulate_plan(wf_transformer *m, wf_pool *pool);
 WF_API wf_plan *wf_transformer_apply_plan(wf_transformer *m, wf_pool *pool);
-/* After each update: feeds optimizer.averages.rate and moves the averages of the weights. Fails unless
- * training.optimizer.average_decay. */
+/* After each update: feeds optimizer.averages.rate and moves the averages of the weights. Fails
+ * unless training.optimizer.average_decay. */
 WF_API wf_plan *wf_transformer_average_plan(wf_transformer *m, wf_pool *pool);
 /* Feeds src src_length tgt labels; fetches loss.* and correct. */
 WF_API wf_plan *wf_transformer_eval_plan(wf_transformer *m, wf_pool *pool);
@@ -189,8 +189,8 @@ WF_API bool wf_score(wf_decoder *d, int b, int s, const int32_t *src, const int3
  * averages. */
 WF_API bool wf_transformer_save(const wf_transformer *m, const char *path, bool checkpoint,
                                 const wf_meta *meta, int n_meta, char *message);
-/* Read the configuration, record the model, load the weights, and what of moments and averages training
- * and the file have. NULL with a message. */
+/* Read the configuration, record the model, load the weights, and what of moments and averages
+ * training and the file have. NULL with a message. */
 WF_API wf_transformer *wf_transformer_load(const wf_file *f, const wf_training_config *training,
                                            wf_dtype real, uint64_t seed, char *message);
 WF_API bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *c, char *message);
@@ -198,7 +198,7 @@ WF_API bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *
  * names. A file that does not fit leaves the model as it was. */
 WF_API bool wf_transformer_load_weights(wf_transformer *m, const wf_file *f, char *message);
 
-/* ---- PyTorch's state_dict: state_dict.c ------------------------------------------------------- */
+/* ---- PyTorch's state_dict: state_dict.c ------------------------------------------------------ */
 
 /* A model from a state_dict in safetensors, whatever precedes the names. What names and shapes say
  * overrides `given`: sizes, layers, biases, final norms, ties, learned positions and with them

@@ -179,8 +179,8 @@ typedef struct wf_accumulation {
     wf_tensor *norm;     /* as that of the optimizer, of the sums */
     wf_tensor **updates; /* n: fetch all to perform a step with the sums */
 } wf_accumulation;
-/* The exponential moving average of the parameters: after each update run a plan that feeds the rate
- * and fetches `updates`. It begins with the first parameters it sees; zeros never enter it. */
+/* The exponential moving average of the parameters: after each update run a plan that feeds the
+ * rate and fetches `updates`. It begins with the first parameters it sees; zeros never enter it. */
 typedef struct wf_averages {
     wf_tensor *rate;     /* the input [1]: wf_optimizer_average_rate */
     wf_tensor **params;  /* n of them */

@@ -96,8 +96,8 @@ static bool allocate(wf_optimizer *r, const wf_optimizer_options *o) {
     return ok;
 }
 
-/* One update of every parameter from the gradients of a sum of `count` losses. The scale is given if
- * unguarded; else it comes from the norm, which is returned. */
+/* One update of every parameter from the gradients of a sum of `count` losses. The scale is given
+ * if unguarded; else it comes from the norm, which is returned. */
 static wf_tensor *record_updates(const wf_optimizer *r, wf_tensor *const *params,
                                  wf_tensor *const *grads, wf_tensor *count, wf_tensor *scale,
                                  const wf_optimizer_options *o, wf_tensor **updates) {
@@ -133,8 +133,8 @@ static void record_accumulation(wf_optimizer *r, wf_tensor *count, wf_tensor *co
     a->norm = record_updates(r, params, a->sums, total, scale, o, a->updates);
 }
 
-/* average -= rate * (average - param): a step of SGD whose decay pulls to 0, and its gradient to the
- * parameter. */
+/* average -= rate * (average - param): a step of SGD whose decay pulls to 0, and its gradient to
+ * the parameter. */
 static void record_averages(wf_optimizer *r, wf_tensor *const *params) {
     wf_graph *g = r->rates->graph;
     wf_averages *a = &r->averages;

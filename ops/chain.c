@@ -2,7 +2,7 @@
  * sum_to and broadcast_to. (The fifth, add, is a row of binary.inc.) */
 #include "internal.h"
 
-/* ---- copy: any strides, or panels, to row-major; row-major to panels -------------------------- */
+/* ---- copy: any strides, or panels, to row-major; row-major to panels ------------------------- */
 
 static bool shape_copy(wf_call *c) {
     wf_set_shape(&c->out[0], c->in[0].dtype, c->in[0].ndim, c->in[0].shape);

@@ -1,9 +1,9 @@
 /* ops/init.c - initial values of parameters and buffers.
  *
- * Element e is a pure function of (key, e): the same in any order, at any number of threads, with any
- * instruction set. All is computed in double and rounded once, so that an f32 model starts from the
- * rounded values of the f64 one. No op is defined here. A program's own initialiser is a wf_init with
- * its own fill. */
+ * Element e is a pure function of (key, e): the same in any order, at any number of threads, with
+ * any instruction set. All is computed in double and rounded once, so that an f32 model starts from
+ * the rounded values of the f64 one. No op is defined here. A program's own initialiser is a
+ * wf_init with its own fill. */
 #include <math.h>
 #include <string.h>
 

@@ -108,7 +108,6 @@ wf_tensor *wf_gelu_slope(wf_tensor *x);      /* gelu' */
 wf_tensor *wf_gelu_tanh_slope(wf_tensor *x); /* gelu_tanh' */
 wf_tensor *wf_silu_slope(wf_tensor *x);      /* silu' */
 
-unsigned wf_gemm_transposed(const wf_tensor *y); /* the flags of a matmul node */
 
 /* Result k of the node whose result 0 is y, which may be poison. */
 static inline wf_tensor *wf_result(wf_tensor *y, int k) {
@@ -119,6 +118,22 @@ static inline wf_tensor *wf_result(wf_tensor *y, int k) {
 static inline wf_tensor *wf_alias(wf_tensor *x) {
     return wf_record(&wf_op_reshape_like, 2, (wf_tensor *[]){ x, x }, NULL);
 }
+
+/* ---- products: matmul.c, for update_product.c ------------------------------------------------ */
+
+unsigned wf_gemm_transposed(const wf_tensor *y); /* the flags of a matmul node */
+
+/* `size` in about so many pieces, each a multiple of the tile but the last: *block is a piece's
+ * size. Returns their number. */
+int64_t wf_blocks(int64_t size, int64_t pieces, int64_t tile, int64_t *block);
+
+/* a [m, k] whose columns are contiguous, and `apart` from each other, is met far apart by rows: a
+ * first phase stands it upright, row-major in the work memory. Elements from one such row to the
+ * next; and a task of that phase, WF_UPRIGHT_ROWS of its rows. */
+enum { WF_UPRIGHT_ROWS = 64 };
+int64_t wf_upright_row(int64_t k);
+void wf_stand_up(const wf_call *c, const wf_view *a, int64_t m, int64_t k, int64_t apart,
+                 int64_t task);
 
 /* ---- rows of the last axis: softmax.c, layer_norm.c, cross_entropy.c ------------------------- */
 

@@ -20,7 +20,7 @@ typedef struct gemm_attrs {
 #define LEAST_UPRIGHT (1 << 24)
 /* Tasks wanted of a large product; how many are enough not to cut its rows as well; rows that a
  * block has at least when they are cut. */
-enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80, UPRIGHT_ROWS = 64 };
+enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80 };
 #define LEAST_STREAM (1 << 17) /* bytes of panels that are worth a task */
 
 /* Operand i as it is multiplied: its last two axes swapped if it is taken transposed. */
@@ -59,16 +59,33 @@ static bool addend_fits(wf_call *c) {
                    wf_show(c, &c->out[0]));
 }
 
-/* A matrix whose columns are contiguous, as that of a weight's gradient is: its elements would be
- * met far apart. A first phase stands it upright, row-major in the work memory, with its rows that
- * many elements apart: not a multiple of a page, where the caches would hold few of them. 0: a is
- * read as it lies. */
-static int64_t upright_row(const wf_view *a, int64_t n) {
-    int64_t m = a->shape[a->ndim - 2], k = a->shape[a->ndim - 1], row = (k + 15) / 16 * 16;
-    bool across = a->ndim == 2 && a->stride[0] == 1 && a->stride[1] > 1 && a->stride[1] >= m;
-    if (!across || (double)m * (double)k * (double)n < LEAST_UPRIGHT) return 0;
+/* ---- a stands upright ------------------------------------------------------------------------ */
+
+/* Not a multiple of a page, where the caches would hold few of the rows. */
+int64_t wf_upright_row(int64_t k) {
+    int64_t row = (k + 15) / 16 * 16;
     return row % 512 ? row : row + 16;
 }
+
+void wf_stand_up(const wf_call *c, const wf_view *a, int64_t m, int64_t k, int64_t apart,
+                 int64_t task) {
+    wf_view work = { .data = c->work, .dtype = a->dtype };
+    int64_t from, to, row = wf_upright_row(k);
+    wf_task_range(m, WF_UPRIGHT_ROWS, task, &from, &to);
+    WF_KERNEL(a->dtype,
+              transpose(k, to - from, wf_at(a, from), apart, wf_at(&work, from * row), row));
+}
+
+/* Elements from row to row of the upright a, if it is to be one, as that of a weight's gradient is;
+ * 0: a is read as it lies. */
+static int64_t upright_row(const wf_view *a, int64_t n) {
+    int64_t m = a->shape[a->ndim - 2], k = a->shape[a->ndim - 1];
+    bool across = a->ndim == 2 && a->stride[0] == 1 && a->stride[1] > 1 && a->stride[1] >= m;
+    bool repays = (double)m * (double)k * (double)n >= LEAST_UPRIGHT;
+    return across && repays ? wf_upright_row(k) : 0;
+}
+
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 static bool shape_matmul(wf_call *c) {
     if (!wf_want_real(c, 0) || !wf_want_real(c, 1)) return false;
@@ -120,7 +137,7 @@ static void merge_rows(product *p) {
     w->columns = 1;
 }
 
-static int64_t blocks_of(int64_t size, int64_t pieces, int64_t tile, int64_t *block) {
+int64_t wf_blocks(int64_t size, int64_t pieces, int64_t tile, int64_t *block) {
     *block = (size + pieces - 1) / pieces;
     *block = (*block + tile - 1) / tile * tile;
     return (size + *block - 1) / *block;
@@ -147,8 +164,8 @@ static void cut(product *p, wf_dtype type) {
         if (s * p->count < ENOUGH_TASKS) r = (wanted < ENOUGH_TASKS ? wanted : ENOUGH_TASKS) / s;
         if (r > p->m / LEAST_ROWS) r = p->m / LEAST_ROWS;
     }
-    p->row_blocks = blocks_of(p->m, r > 1 ? r : 1, row_tile, &p->rows);
-    p->column_blocks = blocks_of(p->n, s, column_tile, &p->columns);
+    p->row_blocks = wf_blocks(p->m, r > 1 ? r : 1, row_tile, &p->rows);
+    p->column_blocks = wf_blocks(p->n, s, column_tile, &p->columns);
     p->group = cost < LEAST_TASK ? (int64_t)(LEAST_TASK / cost) : 1;
 }
 
@@ -159,7 +176,7 @@ static void cut_panels(product *p, size_t unit) {
     int64_t wanted = (int64_t)(bytes / LEAST_STREAM) + 1;
     if (wanted > MOST_TASKS) wanted = MOST_TASKS;
     if (wanted > panels) wanted = panels;
-    p->column_blocks = blocks_of(p->n, wanted, WF_PANEL_ROWS, &p->columns);
+    p->column_blocks = wf_blocks(p->n, wanted, WF_PANEL_ROWS, &p->columns);
 }
 
 /* False if there is nothing to compute. */
@@ -184,20 +201,9 @@ static bool plan_product(product *p, const wf_call *c) {
 static int64_t tasks_matmul(const wf_call *c, int phase) {
     product p;
     if (phase > 1 || !plan_product(&p, c)) return 0;
-    if (phase == 0 && p.upright) return wf_task_count(p.m, UPRIGHT_ROWS);
+    if (phase == 0 && p.upright) return wf_task_count(p.m, WF_UPRIGHT_ROWS);
     if (phase == 1 && !p.upright) return 0;
     return p.row_blocks * p.column_blocks * wf_task_count(p.count, p.group);
-}
-
-/* Some rows of a, upright. */
-static void stand_up(const product *p, const wf_call *c, int64_t task) {
-    const wf_view *a = &c->in[0];
-    int64_t from, to;
-    wf_view work = { .data = c->work, .dtype = a->dtype };
-    wf_task_range(p->m, UPRIGHT_ROWS, task, &from, &to);
-    int64_t apart = side(c, 0).stride[1];
-    WF_KERNEL(a->dtype, transpose(p->k, to - from, wf_at(a, from), apart,
-                                  wf_at(&work, from * p->upright), p->upright));
 }
 
 /* Where the addend's row for row `row` of all of c's rows begins. */
@@ -293,7 +299,10 @@ static bool eval_matmul(const wf_call *c, int phase, int64_t task, void *scratch
     product p;
     int64_t from, to;
     if (!plan_product(&p, c)) return true;
-    if (phase == 0 && p.upright) return stand_up(&p, c, task), true;
+    if (phase == 0 && p.upright) {
+        wf_stand_up(c, &c->in[0], p.m, p.k, side(c, 0).stride[1], task);
+        return true;
+    }
     int64_t column = task % p.column_blocks, row = task / p.column_blocks % p.row_blocks;
     wf_task_range(p.count, p.group, task / p.column_blocks / p.row_blocks, &from, &to);
     for (int64_t which = from; which < to; which++)

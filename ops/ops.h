@@ -169,8 +169,8 @@ WF_API wf_tensor *wf_check_finite(wf_tensor *x, const char *what);
 /* Updates: named among the fetches, performed after everything that reads their leaves; a failed
  * run performs none. They have no value to fetch. */
 WF_API wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value); /* leaf = value */
-/* leaf = value where `more` is 0, else leaf + value; more: real []. Starts a sum without a pass that
- * clears it, whatever the leaf held. */
+/* leaf = value where `more` is 0, else leaf + value; more: real []. Starts a sum without a pass
+ * that clears it, whatever the leaf held. */
 WF_API wf_tensor *wf_accumulate(wf_tensor *leaf, wf_tensor *value, wf_tensor *more);
 /* rates: real [n], the first is the rate; scale: real [] multiplies the gradient (clipping,
  * 1/count) */
@@ -192,7 +192,7 @@ WF_API wf_tensor *wf_adam_product_step(wf_tensor *param, wf_tensor *m, wf_tensor
                                        wf_tensor *grad, wf_tensor *scale, wf_tensor *rates,
                                        const wf_adam_options *options);
 
-/* ---- is a gradient right: check_gradients.c ---------------------------------------------------- */
+/* ---- is a gradient right: check_gradients.c -------------------------------------------------- */
 /* Compare the gradient of `loss` (a function of parameters alone; f64 graphs only) with a
  * five-point stencil in every element of the parameters wrt. See tests/ for its use. Returns the
  * largest |a - n| / max(|a|, |n|, 1e-3), NaN if anything was not finite or failed (reason in

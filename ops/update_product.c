@@ -16,7 +16,7 @@ typedef struct product_attrs {
 } product_attrs;
 
 /* Columns of a task's block at most, and at least where it is cut for the sake of ENOUGH_TASKS. */
-enum { MOST_COLUMNS = 512, LEAST_COLUMNS = 128, ENOUGH_TASKS = 8, UPRIGHT_ROWS = 64 };
+enum { MOST_COLUMNS = 512, LEAST_COLUMNS = 128, ENOUGH_TASKS = 8 };
 
 typedef struct product {
     int64_t m, n, k, inner; /* k of a, and of b */
@@ -36,13 +36,6 @@ static product product_of(const wf_call *c) {
     p.b_row = b->stride[tb], p.b_col = b->stride[!tb];
     p.upright = p.a_row == 1 && p.a_col > 1 && p.k > 1;
     return p;
-}
-
-/* Elements from one row of the upright a to the next: not a multiple of a page, where the caches
- * would hold few of them. */
-static int64_t upright_row(const product *p) {
-    int64_t row = (p->k + 15) / 16 * 16;
-    return row % 512 ? row : row + 16;
 }
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
@@ -67,7 +60,7 @@ static bool shape_product(wf_call *c) {
     product p = product_of(c);
     int64_t bytes = 0;
     if (p.m &&
-        !wf_mul_size(upright_row(&p) * (int64_t)wf_dtype_size(c->in[IN_A].dtype), p.m, &bytes))
+        !wf_mul_size(wf_upright_row(p.k) * (int64_t)wf_dtype_size(c->in[IN_A].dtype), p.m, &bytes))
         return wf_fail(c, "%s is too large to be transposed", wf_show(c, &c->in[IN_A]));
     c->scratch_bytes = WF_KERNEL(c->in[IN_A].dtype, gemm_adam_scratch);
     c->work_bytes = (size_t)bytes;
@@ -76,34 +69,21 @@ static bool shape_product(wf_call *c) {
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
-static int64_t blocks_of(int64_t size, int64_t pieces, int64_t tile, int64_t *block) {
-    *block = ((size + pieces - 1) / pieces + tile - 1) / tile * tile;
-    return (size + *block - 1) / *block;
-}
-
 static void cut(product *p, wf_dtype type) {
     int64_t most = WF_KERNEL(type, gemm_adam_rows), pieces = 1;
-    p->row_blocks = blocks_of(p->m, (p->m + most - 1) / most, WF_KERNEL(type, gemm_rows), &p->rows);
+    p->row_blocks = wf_blocks(p->m, (p->m + most - 1) / most, WF_KERNEL(type, gemm_rows), &p->rows);
     while (p->n > pieces * MOST_COLUMNS ||
            (p->row_blocks * pieces < ENOUGH_TASKS && p->n >= 2 * pieces * LEAST_COLUMNS))
         pieces *= 2;
-    p->column_blocks = blocks_of(p->n, pieces, WF_KERNEL(type, gemm_columns), &p->columns);
+    p->column_blocks = wf_blocks(p->n, pieces, WF_KERNEL(type, gemm_columns), &p->columns);
 }
 
 static int64_t tasks_product(const wf_call *c, int phase) {
     product p = product_of(c);
-    if (phase == 0 && p.upright) return wf_task_count(p.m, UPRIGHT_ROWS);
+    if (phase == 0 && p.upright) return wf_task_count(p.m, WF_UPRIGHT_ROWS);
     if (phase > (p.upright ? 1 : 0) || p.m == 0 || p.n == 0) return 0;
     cut(&p, c->in[IN_A].dtype);
     return p.row_blocks * p.column_blocks;
-}
-
-static void stand_up(const wf_call *c, const product *p, int64_t task) {
-    wf_view work = { .data = c->work, .dtype = c->in[IN_A].dtype };
-    int64_t from, to, row = upright_row(p);
-    wf_task_range(p->m, UPRIGHT_ROWS, task, &from, &to);
-    WF_KERNEL(work.dtype, transpose(p->k, to - from, wf_at(&c->in[IN_A], from), p->a_col,
-                                    wf_at(&work, from * row), row));
 }
 
 static bool eval_product(const wf_call *c, int phase, int64_t task, void *scratch) {
@@ -111,9 +91,12 @@ static bool eval_product(const wf_call *c, int phase, int64_t task, void *scratc
     product p = product_of(c);
     wf_adam_rule rule;
     if (!wf_adam_rule_of(c, &attrs->adam, IN_SCALE, &rule)) return false;
-    if (phase == 0 && p.upright) return stand_up(c, &p, task), true;
+    if (phase == 0 && p.upright) {
+        wf_stand_up(c, &c->in[IN_A], p.m, p.k, p.a_col, task);
+        return true;
+    }
     wf_view a = c->in[IN_A];
-    if (p.upright) a.data = c->work, p.a_row = upright_row(&p), p.a_col = 1;
+    if (p.upright) a.data = c->work, p.a_row = wf_upright_row(p.k), p.a_col = 1;
     cut(&p, a.dtype);
     int64_t i = task / p.column_blocks * p.rows, j = task % p.column_blocks * p.columns;
     int64_t m = p.m - i < p.rows ? p.m - i : p.rows, n = p.n - j < p.columns ? p.n - j : p.columns;

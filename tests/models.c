@@ -110,19 +110,44 @@ double train_step(wf_plan *p, const wf_transformer *m, const sentences *b, int64
 
 int exact_copies(wf_transformer *m, int n, int least, int most, uint64_t key) {
     static sentences b;
-    char message[WF_MESSAGE];
     int32_t out[MAX_SENTENCES * MAX_WORDS], length[MAX_SENTENCES];
     int right = 0, width = most + 2;
-    wf_decoder *d = wf_decoder_new(m, NULL, message);
-    ck_assert_msg(d != NULL, "%s", message);
+    wf_decoder *d = open_decoder(m, NULL);
     for (int done = 0; done < n; done += 50) {
         copy_sentences(&b, 50, least, most, (int)m->config.src_vocab, true, key + (uint64_t)done);
-        ck_assert_msg(wf_decode_greedy(d, b.B, b.S, b.src, b.src_length, width, out, length), "%s",
-                      wf_decoder_error(d));
+        assert_decoder(d, wf_decode_greedy(d, b.B, b.S, b.src, b.src_length, width, out, length));
         for (int i = 0; i < b.B; i++)
             right += length[i] == b.src_length[i] &&
                      memcmp(out + i * width, b.src + i * b.S, (size_t)length[i] * sizeof *out) == 0;
     }
     wf_decoder_free(d);
     return right;
+}
+
+/* ---- decoding -------------------------------------------------------------------------------- */
+
+wf_transformer *open_spread(int vocab, wf_dtype real, double by) {
+    wf_transformer_config c = small_config();
+    c.src_vocab = c.tgt_vocab = vocab;
+    wf_transformer *m = open_model(&c, NULL, real, 3);
+    wf_tensor *weight = wf_find(m->graph, "output.weight");
+    double *data = leaf_values(weight);
+    for (int64_t i = 0; i < wf_count(weight); i++) data[i] *= by;
+    ck_assert(write_doubles(weight, data));
+    free(data);
+    return m;
+}
+
+wf_decoder *open_decoder(wf_transformer *m, wf_pool *pool) {
+    char message[WF_MESSAGE] = "";
+    wf_decoder *d = wf_decoder_new(m, pool, message);
+    ck_assert_msg(d != NULL, "%s", message);
+    return d;
+}
+
+wf_decode_options sample_options(int draws, int top_k, double top_p, double temperature) {
+    wf_decode_options o = wf_decode_defaults();
+    o.sample = true, o.nbest = draws, o.top_k = top_k, o.top_p = top_p;
+    o.temperature = temperature, o.seed = 11;
+    return o;
 }

@@ -45,4 +45,13 @@ double train_step(wf_plan *p, const wf_transformer *m, const sentences *b, int64
 /* How many of n unseen copies are generated exactly. */
 int exact_copies(wf_transformer *m, int n, int least, int most, uint64_t key);
 
+/* ---- decoding -------------------------------------------------------------------------------- */
+
+#define assert_decoder(d, call) ck_assert_msg(call, "%s", wf_decoder_error(d))
+
+/* The small model, its logits spread so that it has opinions. */
+wf_transformer *open_spread(int vocab, wf_dtype real, double by);
+wf_decoder *open_decoder(wf_transformer *m, wf_pool *pool);
+wf_decode_options sample_options(int draws, int top_k, double top_p, double temperature);
+
 #endif

@@ -34,10 +34,11 @@ START_TEST(utf8_is_strict) {
         { "\xC3\xC3\xA9", 0 },
     };
     for (int i = 0; i < COUNT_OF(rows); i++) {
-        size_t bad = 99;
-        bool valid = utf8_valid(rows[i].text, strlen(rows[i].text), &bad);
-        ck_assert_msg(valid == (rows[i].bad < 0), "row %d", i);
-        if (!valid) ck_assert_int_eq(bad, rows[i].bad);
+        size_t n = strlen(rows[i].text), at = 0, begin = 0;
+        int32_t code = 0;
+        while (at < n && code >= 0) begin = at, code = utf8_next(rows[i].text, n, &at);
+        ck_assert_msg(code < 0 ? (int)begin == rows[i].bad : rows[i].bad < 0, "row %d", i);
+        if (code < 0) ck_assert_uint_eq(at, begin + 1);
     }
 }
 END_TEST
@@ -127,16 +128,17 @@ START_TEST(pairs_are_refused) {
         { TEXT("\tb\n"), NULL, 0, "line 1 of %s has an empty source" },
         { TEXT("a\tb\n\nc\td\n"), NULL, 0, "line 2 of %s is empty" },
         { TEXT("a\tb\n\r\n"), NULL, 0, "line 2 of %s is empty" },
-        { TEXT("a\tb\nc\t\xFF\n"), NULL, 0, "line 2 of %s is not UTF-8 at byte 3" },
-        { TEXT("a\tb\0c\n"), NULL, 0, "line 1 of %s holds a NUL byte" },
+        { TEXT("a\tb\nc\t\xFF\n"), NULL, 0, "line 2 of %s: not UTF-8 at byte 2" },
+        { TEXT("a\tb\rc\n"), NULL, 0, "line 1 of %s: a line break inside the line, at byte 3" },
+        { TEXT("a\tb\0c\n"), NULL, 0, "line 1 of %s: a zero byte (U+0000) at byte 3" },
         { TEXT("\xFF\xFE"
                "a\0\t\0b\0\n\0"),
-          NULL, 0, "line 1 of %s is not UTF-8 at byte 1" },
+          NULL, 0, "line 1 of %s: not UTF-8 at byte 0" },
         { TEXT("a\nb\nc\n"), TEXT("x\n"), "has 3 lines and" },
         { TEXT("a\n"), TEXT("x\ny\nz"), "b.txt has 3: line by line" },
         { TEXT("a\n"), TEXT(""), "b.txt has 0: line by line" },
         { TEXT("a\n\n"), TEXT("x\ny\n"), "line 2 of %s is empty" },
-        { TEXT("a\nb\n"), TEXT("x\n\xC3\n"), "b.txt is not UTF-8 at byte 1" },
+        { TEXT("a\nb\n"), TEXT("x\n\xC3\n"), "b.txt: not UTF-8 at byte 0" },
     };
     make_folder();
     for (int i = 0; i < COUNT_OF(rows); i++) {

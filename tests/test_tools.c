@@ -7,6 +7,7 @@
 
 #include "../tools/tasks.c" /* the one part of the tools that is looked at from inside */
 #include "commands.h"
+#include "models.h"
 #include "suites.h"
 #include "support.h"
 
@@ -166,6 +167,35 @@ START_TEST(resumed_training_is_the_same_training) {
 }
 END_TEST
 
+/* A few pairs to learn from, and the smallest model of their letters. */
+#define PAIRS "printf 'ab\\tba\\nabc\\tcba\\nb\\tb\\n' > pairs.tsv"
+#define LETTERS                                                                                    \
+    "train --train pairs.tsv --tokenizer char --d-model 8 --heads 1 --layers 1 --d-ff 8 "          \
+    "--warmup 1 --threads 1 --quiet "
+
+/* What the last validation found is in the file, so that a resume goes on from there. */
+START_TEST(the_file_tells_of_the_last_validation) {
+    ok(PAIRS);
+    ok(LETTERS "--valid pairs.tsv --max-steps 3 --lr-steps 9 -o m.safetensors --log log.jsonl");
+    ok("grep -a -o '\"train.without\":\"0\"' m.safetensors");
+    ok("loss=$(grep '\"valid\"' log.jsonl | tail -n 1 | grep -o '\"loss\":[0-9.]*' | cut -c8-13) "
+       "&& "
+       "grep -a -o '\"train.best\":\"[0-9.]*' m.safetensors | grep -F \"$loss\"");
+}
+END_TEST
+
+START_TEST(what_is_learned_from_is_not_written_over) {
+    ok(PAIRS " && cp pairs.tsv before.tsv");
+    run(LETTERS "--max-steps 1 -o pairs.tsv");
+    expect(2);
+    assert_contains(result.err, "pairs.tsv is to be read and written at once");
+    ck_assert(same_files("pairs.tsv", "before.tsv"));
+    run(LETTERS "--max-steps 1 --patience 3");
+    expect(2);
+    assert_contains(result.err, "without --valid there is no validation");
+}
+END_TEST
+
 START_TEST(threads_do_not_change_the_result) {
     ok("train " SMALL "--quiet --dropout 0.1 --max-steps 8 --threads 1 -o 1.safetensors");
     ok("train " SMALL "--quiet --dropout 0.1 --max-steps 8 --threads 2 -o 2.safetensors");
@@ -302,6 +332,23 @@ END_TEST
 
 /* ---- inspecting ------------------------------------------------------------- */
 
+/* A stack may have no layers: what can't be shown is refused, what is not there is an empty list. */
+START_TEST(attention_of_stacks_without_layers) {
+    char message[WF_MESSAGE];
+    for (int side = 0; side < 2; side++) {
+        wf_transformer_config c = small_config();
+        *(side ? &c.decoder_layers : &c.encoder_layers) = 0;
+        wf_transformer *m = open_model(&c, NULL, WF_F32, 1);
+        ck_assert_msg(wf_transformer_save(m, "m", false, NULL, 0, message), "%s", message);
+        close_model(m);
+        run("echo 1 2 | generate --model m --quiet --max-len-b 2 --attention a.json");
+        expect(side);
+        if (side) assert_contains(result.err, "its decoder has no layers");
+    }
+    ok("grep -F '\"encoder_self\":[],' a.json");
+}
+END_TEST
+
 START_TEST(damaged_model_is_refused) {
     static const char *const damages[] = {
         "head -c 5 m.safetensors > bad",
@@ -425,6 +472,8 @@ Suite *tools_suite(void) {
     tcase_add_test(work, dashes_and_underscores_are_alike);
     tcase_add_test(work, training_learns_and_generates);
     tcase_add_test(work, resumed_training_is_the_same_training);
+    tcase_add_test(work, the_file_tells_of_the_last_validation);
+    tcase_add_test(work, what_is_learned_from_is_not_written_over);
     tcase_add_test(work, threads_do_not_change_the_result);
     tcase_add_test(work, resume_refuses_other_settings);
     tcase_add_loop_test(work, signal_saves_and_resumes, 0, 2);
@@ -434,6 +483,7 @@ Suite *tools_suite(void) {
     tcase_add_test(work, profile_says_where_the_time_went);
     tcase_add_test(work, full_disk_is_a_failure);
     tcase_add_test(work, failed_save_keeps_the_file_and_the_training);
+    tcase_add_test(work, attention_of_stacks_without_layers);
     tcase_add_test(work, damaged_model_is_refused);
     tcase_add_test(work, inspect_shows_the_model);
     tcase_add_test(work, model_file_says_nothing_of_its_making);

@@ -11,6 +11,8 @@ bool attention_new(attention *a, wf_transformer *m, const language *l, wf_pool *
                    char *message) {
     *a = (attention){ m, l, wf_transformer_attention_plan(m, pool), .tgt = NULL };
     a->tgt = calloc((size_t)m->config.max_len + 1, sizeof *a->tgt);
+    if (m->config.decoder_layers == 0)
+        return snprintf(message, 256, "its decoder has no layers, so no attention to show"), false;
     if (!wf_plan_ok(a->plan))
         snprintf(message, 256, "%s", wf_plan_error(a->plan));
     else if (!a->tgt)
@@ -67,12 +69,13 @@ static void matrix_json(FILE *out, const float *w, int64_t rows, int64_t columns
 static bool kind_json(attention *a, const char *kind, wf_tensor *const *layers, int64_t n,
                       FILE *out) {
     json_key(out, kind);
+    fputc('[', out);
     for (int64_t layer = 0; layer < n; layer++) {
         int64_t shape[WF_MAX_DIMS];
         float *w = weights_of(a, layers[layer], shape);
         if (!w) return false;
         for (int64_t h = 0; h < shape[1]; h++) {
-            fputs(h ? "," : layer ? ",[" : "[[", out);
+            fputs(h ? "," : layer ? ",[" : "[", out);
             matrix_json(out, w + h * shape[2] * shape[3], shape[2], shape[3]);
         }
         fputc(']', out);

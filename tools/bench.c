@@ -4,7 +4,6 @@
  * WEFT_ISA=base|avx2|avx512|neon chooses the kernels, and with them the instruction set of the
  * peak that they are held to. */
 #include <string.h>
-#include <unistd.h>
 
 #include "bench.h"
 #include "bench_model.h"
@@ -81,18 +80,13 @@ static void refuse_idle_options(void (*run)(void)) {
                      "decoding runs many plans");
 }
 
-static int64_t processors(void) {
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n > 8 ? 8 : n;
-}
-
 int main(int argc, char **argv) {
     options_parse(&bench_program, argc, argv);
     if (!subject)
         usage_error(&bench_program, "say what to measure: %s", bench_program.operand_name);
     int part = part_named(subject);
     refuse_idle_options(parts[part].run);
-    if (!set.threads) set.threads = processors();
+    if (!set.threads) set.threads = default_threads();
     report_open(&set.report, false, set.json, NULL, false);
     FILE *e = event(&set.report, "run");
     json_text(e, "bench", subject);

@@ -1,10 +1,10 @@
 /* tools/edits.c - the edit distance, 64 rows at a time.
  *
  * D[i][j], the distance of the first i symbols of a to the first j of b, differs by -1, 0 or +1
- * from its neighbours. Myers (1999) keeps the vertical differences of a column of 64 rows as two words,
- * and gets the next column with a dozen operations on them; Hyyro (2003) hands the horizontal
- * differences at the lower edge of a block to the block below. Here a block goes through all of b
- * before the next one begins, so that one difference per symbol of b is all that is kept. */
+ * from its neighbours. Myers (1999) keeps the vertical differences of a column of 64 rows as two
+ * words, and gets the next column with a dozen operations on them; Hyyro (2003) hands the
+ * horizontal differences at the lower edge of a block to the block below. Here a block goes through
+ * all of b before the next one begins, so that one difference per symbol of b is what is kept. */
 #include "edits.h"
 
 #include <stdlib.h>

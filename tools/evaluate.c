@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "language.h"
+
 enum { ROWS = 50, MESSAGE = 256 }; /* sequences of a task at a time */
 
 bool evaluator_new(evaluator *e, wf_transformer *m, wf_pool *pool, material *what, char *message) {
@@ -62,9 +64,9 @@ static void compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypo
     v->exact += h->length == n && memcmp(h->tokens, answer, (size_t)n * sizeof *answer) == 0;
     v->sequences++;
     if (number >= SAMPLES) return;
-    char *source = material_line(e->material, 0, b->src + row * b->S, b->src_length[row]);
-    char *reference = material_line(e->material, 1, answer, n);
-    char *output = material_line(e->material, 1, h->tokens, h->length);
+    char *source = line_of_ids(NULL, b->src + row * b->S, b->src_length[row]);
+    char *reference = line_of_ids(NULL, answer, n);
+    char *output = line_of_ids(NULL, h->tokens, h->length);
     v->samples[number] = sample_text(source, reference, output);
     free(source), free(reference), free(output);
 }
@@ -72,14 +74,14 @@ static void compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypo
 /* ---- text ------------------------------------------------------------------------------------ */
 
 static bool score_line(evaluator *e, const held *h, int64_t pair, const wf_hypothesis *best,
-                       metrics *scores, evaluation *v) {
-    char *output = material_line(e->material, 1, best->tokens, best->length);
+                       metrics *scores, evaluation *v, char *message) {
+    char *output = line_of_ids(e->material->tokenizer[SIDE_TGT], best->tokens, best->length);
     const char *reference = h->reference[pair];
     bool ok = output && metrics_add(scores, output, strlen(output), reference, strlen(reference));
     if (ok) v->exact += strcmp(output, reference) == 0, v->sequences++;
     if (pair < SAMPLES) v->samples[pair] = sample_text(h->source[pair], reference, output);
     free(output);
-    return ok;
+    return ok || (snprintf(message, MESSAGE, "out of memory"), false);
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
@@ -116,10 +118,12 @@ static bool evaluate_text(evaluator *e, const held *h, evaluation *v, char *mess
     for (int64_t k = 0; k < h->order.n && ok; k++) {
         ok = batches_fill(&h->order, k, e->material->ids, &e->batch);
         if (!ok) snprintf(message, MESSAGE, "out of memory");
-        ok = ok && add_loss(e, v, message) && generate(e, results, message);
+        bool decoded = ok && add_loss(e, v, message) && generate(e, results, message);
+        ok = decoded;
         for (int64_t i = 0; i < e->batch.B && ok; i++)
-            ok = score_line(e, h, batches_pair(&h->order, k, i), results[i].best, scores, v);
-        if (ok) wf_decoded_free(results, (int)e->batch.B);
+            ok = score_line(e, h, batches_pair(&h->order, k, i), results[i].best, scores, v,
+                            message);
+        if (decoded) wf_decoded_free(results, (int)e->batch.B);
     }
     if (scores) v->text = *metrics_sums(scores);
     metrics_free(scores), free(results);

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "output.h"
 
@@ -214,16 +213,11 @@ static void open_model(job *j) {
         fail(&self, "%s", message);
 }
 
-static int64_t processors(void) {
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n > 8 ? 8 : n;
-}
-
 static void open_job(job *j) {
     check_options();
     check_outputs();
     *j = (job){ .program = &self, .set = &set, .in = { .file = -1 } };
-    j->pool = wf_pool_new((int)(set.threads ? set.threads : processors()));
+    j->pool = wf_pool_new((int)(set.threads ? set.threads : default_threads()));
     if (!j->pool) fail(&self, "out of memory: --threads lowers the need");
     open_model(j);
     choose_defaults(j->language.text);

@@ -24,13 +24,6 @@ static void *room_for(const job *j, size_t n, size_t size) {
     return room;
 }
 
-/* A mark at the start of a file says that it is UTF-8; it is no text. */
-static void skip_mark(const lines *l, char **line, size_t *bytes) {
-    *bytes = l->length;
-    if (l->number != 1 || *bytes < 3 || memcmp(*line, "\xEF\xBB\xBF", 3) != 0) return;
-    *line += 3, *bytes -= 3;
-}
-
 /* ---- references ------------------------------------------------------------------------------ */
 
 /* The lines of a file from where it stands; -1: it is a pipe or the like. */
@@ -53,12 +46,11 @@ static _Noreturn void refuse_counts(const job *j, int64_t n) {
          input_name(j), (long long)n, j->set->reference, (long long)j->n_reference);
 }
 
-static void keep_reference(job *j, const lines *l, char *line) {
+static void keep_reference(job *j, const lines *l, const char *line) {
     const char *path = j->set->reference;
     char message[WF_MESSAGE];
-    size_t bytes, n = (size_t)j->n_reference;
-    skip_mark(l, &line, &bytes);
-    if (j->language.text && !wf_text_check(line, bytes, message))
+    size_t n = (size_t)j->n_reference;
+    if (j->language.text && !wf_text_check(line, l->length, message))
         fail(j->program, "%s, line %lld: %s", path, (long long)l->number, message);
     char **list = n & (n - 1) ? j->reference /* doubled at every power of two */
                               : realloc(j->reference, (n ? 2 * n : 1) * sizeof *list);
@@ -256,14 +248,12 @@ static void read_source(job *j, sentence *s, const char *line, size_t bytes) {
 }
 
 static void add_line(job *j, char *line) {
-    size_t bytes;
     sentence *s = &j->window[j->n];
     *s = (sentence){ .line = j->in.number };
-    skip_mark(&j->in, &line, &bytes);
     if (j->set->score)
-        read_pair(j, s, line, bytes);
+        read_pair(j, s, line, j->in.length);
     else
-        read_source(j, s, line, bytes);
+        read_source(j, s, line, j->in.length);
     size_t n = (size_t)(s->src_length + s->tgt_length);
     s->ids = room_for(j, n, sizeof *s->ids);
     memcpy(s->ids, j->ids, n * sizeof *s->ids);

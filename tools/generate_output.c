@@ -7,7 +7,7 @@
 #include "report.h"
 
 static char *line_of(const job *j, const wf_hypothesis *h) {
-    char *line = language_line(&j->language, SIDE_TGT, h->tokens, h->length);
+    char *line = line_of_ids(j->language.tokenizer[SIDE_TGT], h->tokens, h->length);
     if (!line) fail(j->program, "out of memory");
     return line;
 }

@@ -10,8 +10,7 @@
 enum { MESSAGE = 256 };
 static const char *const side_names[] = { "source", "target" };
 
-static bool open_tokenizers(language *l, const wf_file *f, char *message) {
-    wf_tokenizer **t = l->tokenizer;
+bool tokenizers_open(wf_tokenizer *t[2], const wf_file *f, char *message) {
     if (wf_tokenizer_in_file(f, "tokenizer"))
         return (t[SIDE_TGT] = t[SIDE_SRC] = wf_tokenizer_from_meta(f, "tokenizer", message));
     t[SIDE_SRC] = wf_tokenizer_from_meta(f, "src_tokenizer", message);
@@ -23,7 +22,7 @@ bool language_open(language *l, const wf_file *f, const wf_transformer_config *c
     *l = (language){ .vocab = { c->src_vocab, c->tgt_vocab }, .max_len = c->max_len };
     l->text = wf_tokenizer_in_file(f, "tokenizer") || wf_tokenizer_in_file(f, "src_tokenizer");
     if (!l->text) return true;
-    if (!open_tokenizers(l, f, message)) return false;
+    if (!tokenizers_open(l->tokenizer, f, message)) return false;
     for (int i = 0; i < 2; i++) {
         int64_t size = wf_tokenizer_size(l->tokenizer[i]);
         if (size == l->vocab[i]) continue;
@@ -34,9 +33,13 @@ bool language_open(language *l, const wf_file *f, const wf_transformer_config *c
     return true;
 }
 
+void tokenizers_close(wf_tokenizer *t[2]) {
+    if (t[SIDE_TGT] != t[SIDE_SRC]) wf_tokenizer_free(t[SIDE_TGT]);
+    wf_tokenizer_free(t[SIDE_SRC]);
+}
+
 void language_close(language *l) {
-    if (l->tokenizer[SIDE_TGT] != l->tokenizer[SIDE_SRC]) wf_tokenizer_free(l->tokenizer[SIDE_TGT]);
-    wf_tokenizer_free(l->tokenizer[SIDE_SRC]);
+    tokenizers_close(l->tokenizer);
     *l = (language){ 0 };
 }
 
@@ -68,9 +71,8 @@ static char *number_line(const int32_t *ids, int64_t n) {
     return line;
 }
 
-char *language_line(const language *l, int side, const int32_t *ids, int64_t n) {
-    if (!l->text) return number_line(ids, n);
-    const wf_tokenizer *t = l->tokenizer[side];
+char *line_of_ids(const wf_tokenizer *t, const int32_t *ids, int64_t n) {
+    if (!t) return number_line(ids, n);
     int64_t size = wf_tokenizer_decode(t, ids, n, NULL, 0) + 1;
     char *line = size > 0 ? malloc((size_t)size) : NULL;
     if (line) wf_tokenizer_decode(t, ids, n, line, (size_t)size);

@@ -13,9 +13,14 @@ enum { PIECE_TEXT = 16 }; /* room for an id in digits */
 
 typedef struct language {
     bool text;
-    wf_tokenizer *tokenizer[2]; /* of source and target: one object if the vocabulary is shared */
+    wf_tokenizer *tokenizer[2]; /* of source and target: one object if the vocabulary is shared;
+                                   NULL: token ids */
     int64_t vocab[2], max_len;
 } language;
+
+/* Those of the model in f. False with message[256]: a vocabulary can't be read. */
+bool tokenizers_open(wf_tokenizer *t[2], const wf_file *f, char *message);
+void tokenizers_close(wf_tokenizer *t[2]); /* they may be NULL */
 
 /* Of the model in f, whose configuration is c. False with message[256]: the file's vocabulary can't
  * be read, or is not of the model's size. */
@@ -27,8 +32,8 @@ void language_close(language *l);
 int64_t language_read(language *l, int side, const char *line, size_t bytes, int32_t *ids,
                       int64_t capacity, char *message);
 
-/* The line of n ids, to be freed; NULL: out of memory. */
-char *language_line(const language *l, int side, const int32_t *ids, int64_t n);
+/* The line of n ids, to be freed; t NULL: of numbers. NULL: out of memory. */
+char *line_of_ids(const wf_tokenizer *t, const int32_t *ids, int64_t n);
 
 /* What one id stands for: a piece of the vocabulary, or the number, in buffer. */
 const char *language_piece(const language *l, int side, int32_t id, char buffer[PIECE_TEXT]);

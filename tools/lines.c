@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define BYTE_ORDER_MARK "\xEF\xBB\xBF" /* says that a file is UTF-8; it is no text */
+
 bool lines_open(lines *l, const char *path) {
     *l = (lines){ .file = path ? open(path, O_RDONLY) : STDIN_FILENO };
     return l->file >= 0;
@@ -23,6 +25,7 @@ void lines_close(lines *l) {
 /* The line that ends at `stop` (a newline, or the end of the input); "\r\n" ends a line too. */
 static char *take_line(lines *l, char *stop) {
     char *line = l->buffer + l->begin;
+    if (l->number == 0 && stop - line >= 3 && memcmp(line, BYTE_ORDER_MARK, 3) == 0) line += 3;
     l->begin = (size_t)(stop - l->buffer) + 1;
     if (l->begin > l->end) l->begin = l->end;
     if (stop > line && stop[-1] == '\r') stop--;

@@ -24,8 +24,8 @@ typedef enum { LINE_READ, LINE_WAIT, LINE_END, LINE_TOO_LONG, LINE_FAILED } line
 bool lines_open(lines *l, const char *path); /* NULL: stdin. False: errno */
 void lines_close(lines *l);
 
-/* The next line, ended by '\0', valid until the next call. With wait false: LINE_WAIT if reading
- * it would have to wait for the writer. */
+/* The next line, ended by '\0', valid until the next call; a byte order mark before the first one
+ * is dropped. With wait false: LINE_WAIT if reading it would have to wait for the writer. */
 line_status lines_next(lines *l, bool wait, char **line);
 
 /* Ids separated by blanks, each in 0..vocab-1, at most `most` of them. Returns how many,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "language.h"
 #include "text_tasks.h"
 
 enum { MESSAGE = 256, TASK_PAIRS = 100000, LONGEST = 1 << 15 };
@@ -70,17 +71,11 @@ static wf_tokenizer *learn(const material_options *o, bool src, bool tgt, char *
 
 static bool open_tokenizers(material *m, const material_options *o, const wf_file *f,
                             char *message) {
-    bool shared = f ? wf_tokenizer_in_file(f, "tokenizer") : o->shared;
     wf_tokenizer **t = m->tokenizer;
-    if (f && shared)
-        t[0] = wf_tokenizer_from_meta(f, "tokenizer", message);
-    else if (f)
-        t[0] = wf_tokenizer_from_meta(f, "src_tokenizer", message);
-    else
-        t[0] = learn(o, true, shared, message);
-    if (shared || !t[0]) return (t[1] = t[0]) != NULL;
-    t[1] = f ? wf_tokenizer_from_meta(f, "tgt_tokenizer", message) : learn(o, false, true, message);
-    return t[1] != NULL;
+    if (f) return tokenizers_open(t, f, message);
+    t[0] = learn(o, true, o->shared, message);
+    if (o->shared || !t[0]) return (t[1] = t[0]) != NULL;
+    return (t[1] = learn(o, false, true, message)) != NULL;
 }
 
 static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, int64_t capacity,
@@ -208,8 +203,7 @@ void material_free(material *m) {
     batches_free(&m->order);
     corpus_free(&m->train);
     free_held(&m->valid), free_held(&m->test);
-    if (m->tokenizer[1] != m->tokenizer[0]) wf_tokenizer_free(m->tokenizer[1]);
-    wf_tokenizer_free(m->tokenizer[0]);
+    tokenizers_close(m->tokenizer);
     *m = (material){ 0 };
 }
 
@@ -261,23 +255,4 @@ void material_largest(const material *m, int64_t rows, int side, int64_t *B, int
         return;
     }
     *B = rows, *S = m->numbers.max_len, *T = m->numbers.max_len + 1;
-}
-
-/* ---- lines ----------------------------------------------------------------------------------- */
-
-static char *number_line(const int32_t *ids, int64_t n) {
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (!out) return NULL;
-    for (int64_t i = 0; i < n; i++) fprintf(out, "%s%d", i ? " " : "", (int)ids[i]);
-    return fclose(out) == 0 ? text : NULL;
-}
-
-char *material_line(const material *m, int side, const int32_t *ids, int64_t n) {
-    if (!m->text) return number_line(ids, n);
-    int64_t size = wf_tokenizer_decode(m->tokenizer[side], ids, n, NULL, 0) + 1;
-    char *text = size > 0 ? malloc((size_t)size) : NULL;
-    if (text) wf_tokenizer_decode(m->tokenizer[side], ids, n, text, (size_t)size);
-    return text;
 }

@@ -61,7 +61,4 @@ bool material_batch(material *m, int64_t step, int64_t part, int64_t rows, batch
 void material_largest(const material *m, int64_t rows, int side, int64_t *B, int64_t *S,
                       int64_t *T);
 
-/* The text of n ids of one side, to be freed; numbers as they are. NULL: out of memory. */
-char *material_line(const material *m, int side, const int32_t *ids, int64_t n);
-
 #endif

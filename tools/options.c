@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../ops/ops.h"
 #include "help.h"
@@ -41,6 +42,11 @@ void warn(const program *p, const char *format, ...) {
     va_start(arguments, format);
     complain(p, format, arguments);
     va_end(arguments);
+}
+
+int64_t default_threads(void) {
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > 8 ? 8 : n;
 }
 
 int close_stdout(const program *p, int status) {

@@ -84,6 +84,8 @@ _Noreturn void fail(const program *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void warn(const program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+int64_t default_threads(void); /* processors, at most 8: what --threads is if nobody says */
+
 /* A full disk or a closed pipe shows when stdout is closed: the last call of every main. */
 int close_stdout(const program *p, int status);
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "utf8.h"
+#include "../models/text.h"
 
 enum { MESSAGE = 256 };
 
@@ -50,24 +50,18 @@ static bool read_line(pair_lines *p, int i, char *message) {
     default:
         return false;
     }
-    bool mark = l->number == 1 && l->length >= 3 && memcmp(line, "\xEF\xBB\xBF", 3) == 0;
-    p->text[i] = line + (mark ? 3 : 0);
-    p->bytes[i] = l->length - (mark ? 3 : 0);
+    p->text[i] = line, p->bytes[i] = l->length;
     return true;
 }
 
 /* What a line must be, whichever file it comes from. */
 static bool check_line(pair_lines *p, int i, char *message) {
-    size_t bad;
+    char why[MESSAGE];
     long long number = (long long)p->number;
     const char *path = p->path[i];
     if (p->bytes[i] == 0) return refuse(p, message, "line %lld of %s is empty", number, path);
-    if (!utf8_valid(p->text[i], p->bytes[i], &bad))
-        return refuse(p, message, "line %lld of %s is not UTF-8 at byte %zu", number, path,
-                      bad + 1);
-    if (memchr(p->text[i], '\0', p->bytes[i]))
-        return refuse(p, message, "line %lld of %s holds a NUL byte: it is not text", number, path);
-    return true;
+    return wf_text_check(p->text[i], p->bytes[i], why) ||
+           refuse(p, message, "line %lld of %s: %.120s", number, path, why);
 }
 
 /* Cut text[0] at its TAB. */

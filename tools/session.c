@@ -1,5 +1,5 @@
-/* tools/session.c - opening a training: the checkpoint, the data, the model, the plan, and the first
- * lines that say what will be done. See session.h. */
+/* tools/session.c - opening a training: the checkpoint, the data, the model, the plan, and the
+ * first lines that say what will be done. See session.h. */
 #include "session.h"
 
 #include <errno.h>
@@ -26,9 +26,14 @@ static wf_file *open_checkpoint(void) {
 static void check_outputs(void) {
     char message[WF_MESSAGE];
     const char *const files[] = { set.model, set.log, set.curve };
+    const char *const read[] = { set.train, set.train_src, set.train_tgt,
+                                 set.valid, set.valid_src, set.valid_tgt };
     for (int i = 0; i < 3; i++) {
         if (!files[i]) continue;
         if (!output_writable(files[i], message)) fail(&train_program, "%s", message);
+        for (int k = 0; k < 6; k++)
+            if (read[k] && same_file(files[i], read[k]))
+                usage_error(&train_program, "%s is to be read and written at once", files[i]);
         for (int k = 0; k < i; k++)
             if (files[k] && (strcmp(files[i], files[k]) == 0 || same_file(files[i], files[k])))
                 usage_error(&train_program, "%s is to be two outputs at once", files[i]);

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* clang-format off */
 settings set = {
@@ -298,11 +297,6 @@ void settings_complete_steps(int64_t updates) {
                     (long long)set.lr_steps);
 }
 
-static void complete_threads(void) {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    if (!set.threads) set.threads = processors < 1 ? 1 : processors > 8 ? 8 : processors;
-}
-
 /* ---- text ---------------------------------------------------------------------------------- */
 
 bool settings_text(void) {
@@ -390,6 +384,9 @@ material_options settings_material(void) {
 static void refuse_idle_options(void) {
     const program *p = &train_program;
     bool adam = set.optimizer != WF_SGD, reports = !set.quiet || set.log || set.json;
+    bool validates = from_files() ? set.valid || set.valid_src : set.valid_size > 0;
+    const char *without = from_files() ? "without --valid there is no validation"
+                                       : "--valid-size 0 makes no validation";
     option_no_effect(p, "beta1", !adam, "--optimizer sgd has no such average");
     option_no_effect(p, "beta2", !adam, "--optimizer sgd has no such average");
     option_no_effect(p, "eps", !adam, "--optimizer sgd does not divide");
@@ -397,7 +394,8 @@ static void refuse_idle_options(void) {
     option_no_effect(p, "weight-decay", set.optimizer != WF_ADAMW,
                      "only --optimizer adamw decays weights");
     option_no_effect(p, "lr-steps", !has_horizon(), "only linear and cosine schedules end");
-    option_no_effect(p, "valid-every", !set.valid_size, "--valid-size 0 makes no validation");
+    option_no_effect(p, "valid-every", !validates, without);
+    option_no_effect(p, "patience", !validates, without);
     option_no_effect(p, "save-every", !set.model, "without -o nothing is saved");
     option_no_effect(p, "log-every", !reports, "--quiet without --log or --json reports nothing");
     option_no_effect(p, "profile", set.quiet && !set.log && !set.json, "--quiet says nothing");
@@ -430,7 +428,7 @@ void settings_complete(const wf_file *f) {
         usage_error(p, "--batch-size 0: a task has at least one sequence in a step");
     if (settings_text() && !set.epochs && !set.resume) set.epochs = from_files() ? 20 : 5;
     complete_sizes();
-    complete_threads();
+    if (!set.threads) set.threads = default_threads();
 }
 
 /* ---- what the settings mean ---------------------------------------------------------------- */

@@ -9,25 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "utf8.h"
+
 /* ---- text ------------------------------------------------------------------------------------ */
 
 /* The length of the UTF-8 character at s, which XML can hold; 0: it can't. */
-static int character(const unsigned char *s) {
-    int n = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
-    uint32_t code = n == 1 ? s[0] : (uint32_t)s[0] & (0x7fu >> n);
-    for (int i = 1; i < n; i++) {
-        if (s[i] >> 6 != 2) return 0;
-        code = code << 6 | (s[i] & 0x3f);
-    }
-    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    bool control = code < ' ' || code == 127, surrogate = code >= 0xD800 && code <= 0xDFFF;
-    bool never = code < least[n] || code > 0x10FFFF || (code & 0xFFFE) == 0xFFFE;
-    return control || surrogate || never ? 0 : n;
+static int character(const char *s) {
+    size_t at = 0;
+    int32_t code = utf8_next(s, strnlen(s, 4), &at);
+    bool control = code < ' ' || code == 127, never = (code & 0xFFFE) == 0xFFFE;
+    return control || never ? 0 : (int)at;
 }
 
 /* At most `limit` characters, the last of them an ellipsis if there are more. */
 static void put_text(FILE *out, const char *text, int limit) {
-    const unsigned char *s = (const unsigned char *)text;
+    const char *s = text;
     for (int shown = 1; *s; shown++) {
         int n = character(s), step = n ? n : 1;
         if (shown == limit && s[step]) {
@@ -43,7 +39,7 @@ static void put_text(FILE *out, const char *text, int limit) {
 
 static int characters(const char *text) {
     int n = 0;
-    for (const unsigned char *s = (const unsigned char *)text; *s; n++) {
+    for (const char *s = text; *s; n++) {
         int length = character(s);
         s += length ? length : 1;
     }
@@ -99,7 +95,8 @@ typedef struct layout {
 
 static const char heat_light[] =
     ".cell { fill: #0b5fa5 }\n.panel { fill: #eef1f4 }\n.bad { fill: #d1242f }\n"
-    ".value { font-size: 9px; text-anchor: middle }\n.small text { font-size: 8.5px }\n.over { fill: #ffffff }\n";
+    ".value { font-size: 9px; text-anchor: middle }\n.small text { font-size: 8.5px }\n"
+    ".over { fill: #ffffff }\n";
 static const char heat_dark[] =
     ".cell { fill: #74c3ff }\n.panel { fill: #1e242b }\n.over { fill: #14181d }\n";
 
@@ -113,10 +110,10 @@ static const char *label_at(const char *const *labels, int64_t i, char buffer[24
 /* As drawn, at most LABEL_LIMIT characters: an estimate, since the reader's font is not known. */
 static double text_width(const char *text) {
     double width = 0;
-    const unsigned char *s = (const unsigned char *)text;
+    const char *s = text;
     for (int shown = 0; *s && shown < LABEL_LIMIT; shown++) {
         int n = character(s);
-        bool broad = n >= 3 || strchr("@%MWmw", *s); /* three bytes: East Asian, for the most part */
+        bool broad = n >= 3 || strchr("@%MWmw", *s); /* three bytes: mostly East Asian */
         width += broad ? BROAD : LETTER;
         s += n ? n : 1;
     }

@@ -16,13 +16,13 @@ static uint32_t below(uint32_t word, uint32_t n) {
     return (uint32_t)((uint64_t)word * n >> 32);
 }
 
-/* The tokens that one sequence draws from: 1 + (first + stride * i) mod TOKENS for i in 0..size-1. */
+/* The tokens that one sequence draws from: 1 + (first + stride * i) mod TOKENS, 0 <= i < size. */
 typedef struct alphabet {
     uint32_t first, stride, size;
 } alphabet;
 
-/* All tokens; but a quarter of the training sequences have an alphabet of 1 to 6. Random sequences so
- * seldom repeat a token that a model trained on them alone errs where one stands twice in a row. */
+/* All tokens; but a quarter of the training sequences have an alphabet of 1 to 6. Random sequences
+ * so seldom repeat a token that a model trained on them alone errs where one comes twice. */
 static alphabet draw_alphabet(task_stream stream, wf_philox words) {
     if (stream != STREAM_TRAIN || below(words.v[1], 4)) return (alphabet){ 0, 1, TOKENS };
     return (alphabet){ below(words.v[2], TOKENS), 1 + below(words.v[3], TOKENS - 1),

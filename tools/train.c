@@ -264,7 +264,7 @@ static void test(session *s) {
     if (!set.json)
         printf("exact match %lld/%lld\n", (long long)v.exact, (long long)v.sequences),
             fflush(stdout);
-    if (in_files) note_best(s, v.nll / v.tokens);
+    if (in_files) note_best(s, v.nll / v.tokens), s->saved_step = -1; /* the file tells of it */
     evaluation_free(&v);
 }
 
@@ -352,6 +352,7 @@ static int finish(session *s) {
         say(&s->report, "saved %s (%s)", set.model, bytes_text((double)file.st_size, size));
     if (!set.model) say(&s->report, "the model is not kept: -o FILE would save it");
     if (session_evaluates(s)) test(s);
+    saved = saved && save(s); /* once more if that was a validation */
     if (*s->best_path && s->at.best < INFINITY)
         say(&s->report, "the weights with the lowest loss, %.4g, are in %s", s->at.best,
             s->best_path);

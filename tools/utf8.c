@@ -26,13 +26,3 @@ int32_t utf8_next(const char *s, size_t n, size_t *at) {
     *at = begin + (size_t)more + 1;
     return code;
 }
-
-bool utf8_valid(const char *s, size_t n, size_t *bad) {
-    for (size_t at = 0; at < n;) {
-        size_t begin = at;
-        if (utf8_next(s, n, &at) >= 0) continue;
-        if (bad) *bad = begin;
-        return false;
-    }
-    return true;
-}

@@ -3,15 +3,11 @@
 #ifndef WEFT_TOOLS_UTF8_H
 #define WEFT_TOOLS_UTF8_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* The code point at s[*at], *at < n; *at moves past it. Where there is none: -1, and *at moves by
  * one byte. */
 int32_t utf8_next(const char *s, size_t n, size_t *at);
-
-/* Is all of it UTF-8? If not, *bad (may be NULL) is the first byte that is not. */
-bool utf8_valid(const char *s, size_t n, size_t *bad);
 
 #endif

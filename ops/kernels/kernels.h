@@ -40,8 +40,8 @@ enum wf_binary {
         void *scratch
 
 /* C[m,n] = A[m,k] W^T + D[m,n], where W's rows lie in panels of 64 from `panels` on, in
- * bf16 (f32 tables alone) or in the table's type: see wf_layout. n ends a panel. Each element is the
- * chain that it is in gemm. */
+ * bf16 (f32 tables alone) or in the table's type: see wf_layout. n ends a panel. Each element is
+ * the chain that it is in gemm. */
 typedef struct wf_panel_product {
     int64_t m, n, k;
     const void *a, *panels, *d;
@@ -100,7 +100,7 @@ enum { WF_DRAWN = 256 };
         /* y += x;  y = max(y, x), NaN kept;  no NaN, no infinity? */                              \
         void (*accumulate)(int64_t n, const real *x, real *y);                                     \
         void (*maximum_rows)(int64_t n, const real *x, real *y);                                   \
-        /* y += (row 0 of x + row 1 + ...), n columns of rows that begin `step` apart */            \
+        /* y += (row 0 of x + row 1 + ...), n columns of rows that begin `step` apart */           \
         void (*accumulate_rows)(int64_t rows, int64_t n, const real *x, int64_t step, real *y);    \
         bool (*finite)(int64_t n, const real *x);                                                  \
         /* Lanes accumulate in `real`, blocks of 4096 in double. max: NaN if any; -inf for n = 0 */\
@@ -149,8 +149,8 @@ enum { WF_DRAWN = 256 };
                      const wf_adam_rule *rule);                                                    \
         void (*gemm)(WF_GEMM_ARGS(real));                                                          \
         size_t gemm_scratch;                                                                       \
-        /* The gradient [m, n] as the product of a and b as in gemm, and the step with it: p, first \
-         * and second moments, whose rows are `row` apart. m: gemm_adam_rows at most. scratch:     \
+        /* The gradient [m, n] as the product of a and b as in gemm, and the step with it: p and   \
+         * both moments, whose rows are `row` apart. m: gemm_adam_rows at most. scratch:           \
          * gemm_adam_scratch bytes, aligned to 64 */                                               \
         void (*gemm_adam)(int64_t m, int64_t n, int64_t k, const real *a, int64_t a_row,           \
                           int64_t a_col, const real *b, int64_t b_row, int64_t b_col, real *p,     \
