@@ -53,7 +53,8 @@ static option rows[] = {
     FLAG("share-vocab", set.share_vocab, "one vocabulary for source and target"),
 
     GROUP("Model"),
-    CHOICE("preset", set.preset, "tiny|small|base", "sizes to start from: width 64, 256 or 512"),
+    CHOICE("preset", set.preset, "tiny|small|base", "sizes to start from: width 64, 128 or 512",
+           .fallback = "tiny; for text small"),
     COUNT("d-model", set.d_model, 2, 16384, "width", .fallback = "the preset's", STORED),
     COUNT("d-ff", set.d_ff, 1, 65536, "inner width of the feed-forward layers",
           .fallback = "the preset's", STORED),
@@ -65,7 +66,8 @@ static option rows[] = {
           STORED),
     COUNT("dec-layers", set.dec_layers, 1, 256, "layers of the decoder", .fallback = "--layers",
           STORED),
-    REAL("dropout", set.dropout, 0, 0.9, "of embeddings, residuals and inner layers", STORED),
+    REAL("dropout", set.dropout, 0, 0.9, "of embeddings, residuals and inner layers",
+         .fallback = "0; for text 0.2", STORED),
     REAL("attention-dropout", set.attention_dropout, 0, 0.9, "of attention weights", STORED),
     CHOICE("norm", set.norm, "pre|post", "LayerNorm before or after each sublayer", STORED),
     CHOICE("positions", set.positions, "none|sinusoidal|learned",
@@ -81,7 +83,8 @@ static option rows[] = {
     REAL("lr", set.lr, 1e-9, 1e6, "learning rate at its peak", STORED),
     CHOICE("lr-schedule", set.schedule, "constant|linear|cosine|inverse-sqrt|noam",
            "the rate after the warm-up", STORED),
-    COUNT("warmup", set.warmup, 0, 1e9, "steps in which the rate rises", STORED),
+    COUNT("warmup", set.warmup, 0, 1e9, "steps in which the rate rises",
+          .fallback = "200; for text 800", STORED),
     COUNT("lr-steps", set.lr_steps, 1, 1e12, "where linear and cosine schedules end",
           .fallback = "enough for the task", STORED),
     REAL("beta1", set.beta1, 0, 0.9999, "Adam's average of gradients", STORED),
@@ -90,7 +93,7 @@ static option rows[] = {
     REAL("momentum", set.momentum, 0, 0.9999, "of SGD", STORED),
     REAL("weight-decay", set.weight_decay, 0, 1, "of AdamW; matrices only", STORED),
     REAL("label-smoothing", set.label_smoothing, 0, 0.9,
-         "share of the target spread over all tokens", STORED),
+         "share of the target spread over all tokens", .fallback = "0; for text 0.1", STORED),
     REAL("ema", set.ema, 0, 0.99999,
          "keep an average of the weights with this decay, judged and kept in their place; 0: none",
          STORED),
@@ -111,7 +114,7 @@ static option rows[] = {
     COUNT("max-steps", set.max_steps, 1, 1e12, "stop after this step",
           .fallback = "enough for the task; for text, --epochs"),
     COUNT("epochs", set.epochs, 1, 1e6, "stop after so many passes over the text",
-          .fallback = "20; of a task 5"),
+          .fallback = "26; of a task 5"),
     COUNT("patience", set.patience, 0, 1e6,
           "stop after so many validations without a lower loss; 0: never"),
     REAL("max-time", set.max_time, 0.001, 1e9, "stop after so many seconds", .fallback = "none"),
@@ -256,7 +259,7 @@ static void complete_sizes(void) {
         int64_t d_model, heads, layers, d_ff;
     } presets[] = {
         { 64, 4, 2, 128 },
-        { 256, 8, 3, 1024 },
+        { 128, 4, 4, 256 },
         { 512, 8, 6, 2048 },
     };
     if (!set.d_model) set.d_model = presets[set.preset].d_model;
@@ -349,15 +352,13 @@ static void complete_text(void) {
     choose("vocab-size", &set.vocab_size, set.tokenizer == WF_BPE ? 8000 : 0);
     choose("min-freq", &set.min_freq, set.tokenizer == WF_BPE ? 2 : 1);
     choose("max-len", &set.max_len, 256);
-    choose("max-tokens", &set.max_tokens, files ? 8192 : 4096);
+    choose("max-tokens", &set.max_tokens, 4096);
     choose("batch-size", &set.batch_size, 0);
     if (!files) return;
     choose_word("preset", &set.preset, 1);
-    choose_word("lr-schedule", &set.schedule, WF_LINEAR_DECAY);
-    choose_real("dropout", &set.dropout, 0.1);
+    choose_real("dropout", &set.dropout, 0.2);
     choose_real("label-smoothing", &set.label_smoothing, 0.1);
-    choose_real("lr", &set.lr, 1e-3);
-    choose("warmup", &set.warmup, 500);
+    choose("warmup", &set.warmup, 800);
 }
 
 material_options settings_material(void) {
@@ -426,7 +427,7 @@ void settings_complete(const wf_file *f) {
         usage_error(p, "--batch-size 0 and --max-tokens 0: one of them must limit a batch");
     if (!settings_text() && !set.batch_size)
         usage_error(p, "--batch-size 0: a task has at least one sequence in a step");
-    if (settings_text() && !set.epochs && !set.resume) set.epochs = from_files() ? 20 : 5;
+    if (settings_text() && !set.epochs && !set.resume) set.epochs = from_files() ? 26 : 5;
     complete_sizes();
     if (!set.threads) set.threads = default_threads();
 }
