@@ -65,7 +65,7 @@ static void open_model(session *s, const wf_file *f) {
     if (!s->model && f) fail(&train_program, "%s: %s", set.model, message);
     if (!s->model) usage_error(&train_program, "%s", message);
     if (!wf_ok(s->model->graph)) fail(&train_program, "%s", wf_error(s->model->graph));
-    if (f) s->at = settings_standing(f);
+    if (f) s->at = settings_standing(f), s->kept = s->at.best;
     s->first_step = s->at.step;
     s->saved_step = f ? s->at.step : -1;
     if (s->at.step >= set.max_steps)

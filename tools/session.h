@@ -29,6 +29,7 @@ typedef struct session {
     interval recent;
     double started, trained_seconds; /* clock at the first step; of steps alone */
     int64_t first_step;
+    double kept;         /* the loss of the weights that are kept beside the model */
     char best_path[512]; /* where the weights with the lowest loss are kept, or "" */
     report report;
     history history;

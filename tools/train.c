@@ -208,15 +208,21 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     return v;
 }
 
-/* The weights are kept beside the model whenever the loss is the lowest so far. */
-static void note_best(session *s, double loss) {
-    s->at.without = loss < s->at.best ? 0 : s->at.without + 1;
-    if (loss >= s->at.best) return;
-    s->at.best = loss;
+/* The weights with the lowest loss are kept beside the model. */
+static void keep_best(session *s, double loss) {
+    s->kept = loss;
     if (!*s->best_path) return;
     swap_averages(s);
     write_model(s, s->best_path, false);
     swap_averages(s);
+}
+
+/* What the checkpoint tells of, so that only validations that every run makes may be noted. */
+static void note_loss(session *s, double loss) {
+    s->at.without = loss < s->at.best ? 0 : s->at.without + 1;
+    if (loss >= s->at.best) return;
+    s->at.best = loss;
+    keep_best(s, loss);
 }
 
 static void validate(session *s) {
@@ -236,7 +242,7 @@ static void validate(session *s) {
     else if (s->material.text)
         snprintf(scores, sizeof scores, ", CER %.2f %%", 100 * error_rate(&v.text.characters));
     report_valid(&s->report, &p, v.exact, v.sequences, scores);
-    note_best(s, v.nll / v.tokens);
+    note_loss(s, v.nll / v.tokens);
     evaluation_free(&v);
 }
 
@@ -264,7 +270,7 @@ static void test(session *s) {
     if (!set.json)
         printf("exact match %lld/%lld\n", (long long)v.exact, (long long)v.sequences),
             fflush(stdout);
-    if (in_files) note_best(s, v.nll / v.tokens), s->saved_step = -1; /* the file tells of it */
+    if (in_files && v.nll / v.tokens < s->kept) keep_best(s, v.nll / v.tokens);
     evaluation_free(&v);
 }
 
@@ -306,7 +312,7 @@ static int stopped_by_signal(session *s) {
 }
 
 static bool due(int64_t step, int64_t every) {
-    return every && step % every == 0 && step < set.max_steps;
+    return every && step % every == 0;
 }
 
 /* All steps, until the last, the end of the time or a signal. */
@@ -321,7 +327,7 @@ static int train(session *s) {
         s->trained_seconds += seconds_now() - began;
         report_progress(s, due(s->at.step, set.log_every) || s->at.step == set.max_steps);
         if (session_evaluates(s) && due(s->at.step, set.valid_every)) validate(s);
-        if (due(s->at.step, set.save_every))
+        if (due(s->at.step, set.save_every) && s->at.step < set.max_steps)
             save(s); /* a failure is said, and the training goes on */
         if (set.patience && s->at.without >= set.patience) {
             say(&s->report, "stopped: %lld validations without a lower loss than %.4g",
@@ -352,10 +358,8 @@ static int finish(session *s) {
         say(&s->report, "saved %s (%s)", set.model, bytes_text((double)file.st_size, size));
     if (!set.model) say(&s->report, "the model is not kept: -o FILE would save it");
     if (session_evaluates(s)) test(s);
-    saved = saved && save(s); /* once more if that was a validation */
-    if (*s->best_path && s->at.best < INFINITY)
-        say(&s->report, "the weights with the lowest loss, %.4g, are in %s", s->at.best,
-            s->best_path);
+    if (*s->best_path && s->kept < INFINITY)
+        say(&s->report, "the weights with the lowest loss, %.4g, are in %s", s->kept, s->best_path);
     if (set.profile) report_profile(&s->report, s->plan);
     if (set.curve) draw_curve(s);
     return saved ? EXIT_DONE : EXIT_FAILED;
@@ -405,7 +409,7 @@ static void name_best(session *s) {
 }
 
 int main(int argc, char **argv) {
-    session s = { .saved_step = -1, .at = { .best = INFINITY } };
+    session s = { .saved_step = -1, .at = { .best = INFINITY }, .kept = INFINITY };
     options_parse(&train_program, argc, argv);
     session_open(&s);
     name_best(&s);
