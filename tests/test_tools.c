@@ -152,7 +152,7 @@ START_TEST(training_learns_and_generates) {
     int events, lines, validations;
     ck_assert_int_eq(sscanf(result.out, "%d %d %d", &events, &lines, &validations), 3);
     ck_assert_int_eq(events, lines);
-    ck_assert_int_eq(validations, 2);
+    ck_assert_int_eq(validations, 3);
 }
 END_TEST
 
