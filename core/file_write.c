@@ -4,10 +4,12 @@
  * that all are aligned), then by name; metadata by key. The reader is asked to accept the header
  * before anything is written. A file appears under its name whole and on the disk, or not at all:
  * temporary name in the same folder, fsync, rename, fsync of the folder. A killed process may leave
- * "name.tmp-PID-N" behind, never a damaged "name". */
+ * "name.tmp-PID-N" behind, never a damaged "name"; the next save of "name" removes it. */
 #define _XOPEN_SOURCE 700 /* realpath */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,8 +139,30 @@ static int create(int folder, const char *base, mode_t mode, char temporary[256]
         fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd >= 0 || errno != EEXIST) break;
     }
-    if (fd < 0) wf_file_fail_errno(message, "cannot be created");
+    if (fd < 0) return wf_file_fail_errno(message, "cannot be created"), -1;
+    (void)!lockf(fd, F_TLOCK, 0); /* where there are no locks, the number must do */
     return fd;
+}
+
+/* What killed processes left behind. A writer holds a lock on its temporary file: its number says
+ * nothing to a process of another container. */
+static void remove_left(int folder, const char *base) {
+    int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *names = copy >= 0 ? fdopendir(copy) : NULL;
+    size_t n = strnlen(base, 200);
+    for (struct dirent *e; names && (e = readdir(names)) != NULL;) {
+        long pid;
+        if (strncmp(e->d_name, base, n) || sscanf(e->d_name + n, ".tmp-%ld-", &pid) != 1) continue;
+        if (pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH) continue;
+        int fd = openat(folder, e->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd < 0) continue;
+        if (lockf(fd, F_TEST, 0) == 0) unlinkat(folder, e->d_name, 0);
+        close(fd);
+    }
+    if (names)
+        closedir(names);
+    else if (copy >= 0)
+        close(copy);
 }
 
 /* Only a regular file is replaced, and by one with the same permissions. */
@@ -160,6 +184,7 @@ static bool replace(int folder, const char *base, const struct content *c, char 
     if (!check_old(folder, base, &mode, message)) return false;
     int fd = create(folder, base, mode, temporary, message);
     if (fd < 0) return false;
+    remove_left(folder, base);
     bool ok = write_content(fd, c, message);
     if (close(fd) != 0 && errno != EINTR && ok)
         ok = wf_file_fail_errno(message, "cannot be closed");

@@ -114,7 +114,7 @@ START_TEST(long_pairs_are_left_out) {
 
     new_corpus(&c, &no_shift, 4, 0);
     ck_assert(add_pair(&c, "abcde", "abcde", 1) && !corpus_seal(&c, message));
-    assert_contains(message, "more than 4 source or 4 target tokens: raise the limit");
+    assert_contains(message, "more than 4 source or 4 target tokens: raise --max-len");
     corpus_free(&c);
     new_corpus(&c, &no_shift, 4, 0);
     ck_assert(!add_pair(&c, "a", "~~", 7));

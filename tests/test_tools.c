@@ -192,7 +192,7 @@ START_TEST(what_is_learned_from_is_not_written_over) {
     ck_assert(same_files("pairs.tsv", "before.tsv"));
     run(LETTERS "--max-steps 1 --patience 3");
     expect(2);
-    assert_contains(result.err, "without --valid there is no validation");
+    assert_contains(result.err, "there is no --valid");
 }
 END_TEST
 

@@ -80,8 +80,8 @@ static bool cut_all(batches *b, char *message) {
         if (end == begin) {
             const corpus_pair *p = corpus_at(b->corpus, b->sorted[begin]);
             snprintf(message, 256,
-                     "the pair of line %lld takes %lld tokens and a batch at most %lld: raise the "
-                     "tokens of a batch or lower the longest sentence",
+                     "the pair of line %lld takes %lld tokens and a batch at most %lld: raise "
+                     "--max-tokens or lower --max-len",
                      (long long)p->line, (long long)p->length[SOURCE] + p->length[TARGET] + 1,
                      (long long)b->limits.tokens);
             return false;

@@ -93,7 +93,7 @@ bool corpus_seal(corpus *c, char *message) {
     if (c->too_long)
         snprintf(message, MESSAGE,
                  "each of the %lld pairs has more than %lld source or %lld target tokens: raise "
-                 "the limit",
+                 "--max-len",
                  (long long)c->too_long, (long long)c->limits.tokens[0],
                  (long long)c->limits.tokens[1]);
     else

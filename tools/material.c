@@ -51,13 +51,22 @@ static int made_line(void *from, const char **line, size_t *bytes) {
 
 /* ---- vocabularies ---------------------------------------------------------------------------- */
 
+/* The library does not know what the option is called. */
+static void name_option(const material_options *o, char *message) {
+    size_t n = strlen(message);
+    if (o->tokens.vocab_size && strncmp(message, "vocab_size", 10) == 0)
+        snprintf(message + n, MESSAGE - n, ": raise --vocab-size");
+}
+
 static wf_tokenizer *learn(const material_options *o, bool src, bool tgt, char *message) {
     wf_tokenizer *t = NULL;
     if (o->text_task >= 0) {
         made_pairs made = make_pairs(o, STREAM_TRAIN, TASK_PAIRS);
         made.side[0] = src, made.side[1] = tgt, made.second = !src;
         if (made.second && !next_made(&made)) return NULL;
-        return wf_tokenizer_learn(&o->tokens, made_line, &made, message);
+        wf_tokenizer *made_from = wf_tokenizer_learn(&o->tokens, made_line, &made, message);
+        if (!made_from) name_option(o, message);
+        return made_from;
     }
     pair_lines from_files;
     char why[MESSAGE] = "";
@@ -65,6 +74,7 @@ static wf_tokenizer *learn(const material_options *o, bool src, bool tgt, char *
     pairs_reader reader = { .pairs = &from_files, .side = { src, tgt }, .message = why };
     t = wf_tokenizer_learn(&o->tokens, pairs_line, &reader, message);
     if (!t && *why) memcpy(message, why, MESSAGE);
+    if (!t) name_option(o, message);
     pairs_close(&from_files);
     return t;
 }

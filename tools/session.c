@@ -22,21 +22,50 @@ static wf_file *open_checkpoint(void) {
     return f;
 }
 
+/* "m.safetensors" -> "m.best.safetensors" */
+static void name_best(session *s) {
+    if (!set.model || !settings_text() || !settings_validates()) return;
+    const char *dot = strrchr(set.model, '.'), *slash = strrchr(set.model, '/');
+    size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - set.model) : strlen(set.model);
+    if (strlen(set.model) + 6 < sizeof s->best_path)
+        snprintf(s->best_path, sizeof s->best_path, "%.*s.best%s", (int)stem, set.model,
+                 set.model + stem);
+}
+
+/* What an earlier part of this training kept. */
+static void find_best(session *s, const wf_file *f) {
+    s->best_kept = INFINITY;
+    if (!f || !*s->best_path) return;
+    wf_file *best = wf_file_open(s->best_path);
+    const char *mark = wf_file_ok(best) ? setting_in_file(best, "data") : NULL;
+    const char *own = setting_in_file(f, "data");
+    if (mark && own && strcmp(mark, own) == 0) s->best_kept = settings_standing(best).best;
+    wf_file_free(best);
+}
+
+static bool same_path(const char *a, const char *b) {
+    return a && b && (strcmp(a, b) == 0 || same_file(a, b));
+}
+
 /* A training may take hours: what can't be written is found now. */
-static void check_outputs(void) {
+static void check_outputs(const session *s) {
+    enum { OUTPUTS = 4, INPUTS = 6 };
     char message[WF_MESSAGE];
-    const char *const files[] = { set.model, set.log, set.curve };
-    const char *const read[] = { set.train, set.train_src, set.train_tgt,
-                                 set.valid, set.valid_src, set.valid_tgt };
-    for (int i = 0; i < 3; i++) {
+    const char *best = *s->best_path ? s->best_path : NULL;
+    const char *const files[OUTPUTS] = { set.model, best, set.log, set.curve };
+    const char *const read[INPUTS] = { set.train, set.train_src, set.train_tgt,
+                                       set.valid, set.valid_src, set.valid_tgt };
+    for (int i = 0; i < OUTPUTS; i++) {
         if (!files[i]) continue;
         if (!output_writable(files[i], message)) fail(&train_program, "%s", message);
-        for (int k = 0; k < 6; k++)
-            if (read[k] && same_file(files[i], read[k]))
-                usage_error(&train_program, "%s is to be read and written at once", files[i]);
         for (int k = 0; k < i; k++)
-            if (files[k] && (strcmp(files[i], files[k]) == 0 || same_file(files[i], files[k])))
+            if (same_path(files[i], files[k]))
                 usage_error(&train_program, "%s is to be two outputs at once", files[i]);
+        for (int k = 0; k < INPUTS; k++)
+            if (same_path(files[i], read[k]))
+                usage_error(&train_program,
+                            "%s is to be read and written at once: give the output another name",
+                            files[i]);
     }
 }
 
@@ -65,7 +94,7 @@ static void open_model(session *s, const wf_file *f) {
     if (!s->model && f) fail(&train_program, "%s: %s", set.model, message);
     if (!s->model) usage_error(&train_program, "%s", message);
     if (!wf_ok(s->model->graph)) fail(&train_program, "%s", wf_error(s->model->graph));
-    if (f) s->at = settings_standing(f), s->kept = s->at.best;
+    if (f) s->at = settings_standing(f);
     s->first_step = s->at.step;
     s->saved_step = f ? s->at.step : -1;
     if (s->at.step >= set.max_steps)
@@ -208,9 +237,11 @@ void session_open(session *s) {
     char message[WF_MESSAGE];
     wf_file *f = open_checkpoint();
     settings_complete(f);
-    check_outputs();
+    name_best(s);
+    check_outputs(s);
     open_material(s, f);
     open_model(s, f);
+    find_best(s, f);
     wf_file_free(f);
     s->schedule = settings_schedule();
     s->pool = wf_pool_new((int)set.threads);
@@ -222,7 +253,8 @@ void session_open(session *s) {
     if (session_evaluates(s) &&
         !evaluator_new(&s->evaluator, s->model, s->pool, &s->material, message))
         fail(&train_program, "%s", message);
-    if (!report_open(&s->report, set.quiet, set.json, set.log, set.resume))
+    const char *log = set.dry_run ? NULL : set.log;
+    if (!report_open(&s->report, set.quiet, set.json, log, set.resume))
         fail(&train_program, "%s can't be written: %s", set.log, strerror(errno));
     announce(s, memory);
     if (set.profile) wf_profile(s->plan, true);
@@ -231,6 +263,7 @@ void session_open(session *s) {
 void session_close(session *s) {
     if (!report_close(&s->report))
         fail(&train_program, "%s could not be written: no space left?", set.log);
+    evaluation_free(&s->judged);
     evaluator_free(&s->evaluator);
     wf_plan_free(s->plan), wf_plan_free(s->apply), wf_plan_free(s->average);
     wf_transformer_free(s->model);

@@ -29,8 +29,10 @@ typedef struct session {
     interval recent;
     double started, trained_seconds; /* clock at the first step; of steps alone */
     int64_t first_step;
-    double kept;         /* the loss of the weights that are kept beside the model */
     char best_path[512]; /* where the weights with the lowest loss are kept, or "" */
+    double best_kept;    /* their loss; infinite: there are none */
+    evaluation judged;   /* the last validation, after this step */
+    int64_t judged_step;
     report report;
     history history;
 } session;

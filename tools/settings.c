@@ -292,6 +292,8 @@ void settings_complete_steps(int64_t updates) {
     if (updates && !option_seen(p, "save-every")) set.save_every = updates;
     if (!set.max_steps) set.max_steps = set.resume && !set.epochs ? set.lr_steps : recipe;
     if (!set.lr_steps) set.lr_steps = set.max_steps > recipe ? set.max_steps : recipe;
+    if (updates && !set.resume && !option_seen(p, "warmup") && set.warmup >= set.lr_steps)
+        set.warmup = set.lr_steps / 10; /* of a text so small that the recipe's would not end */
     if (has_horizon() && set.max_steps > set.lr_steps)
         usage_error(p, "--max-steps %lld is beyond --lr-steps %lld, where the rate ends at 0",
                     (long long)set.max_steps, (long long)set.lr_steps);
@@ -308,6 +310,10 @@ bool settings_text(void) {
 
 static bool from_files(void) {
     return set.task == LEARN_TEXT;
+}
+
+bool settings_validates(void) {
+    return from_files() ? set.valid || set.valid_src : set.valid_size > 0;
 }
 
 static void one_way(const char *both, const char *const *path, const char *src, const char *tgt) {
@@ -385,9 +391,6 @@ material_options settings_material(void) {
 static void refuse_idle_options(void) {
     const program *p = &train_program;
     bool adam = set.optimizer != WF_SGD, reports = !set.quiet || set.log || set.json;
-    bool validates = from_files() ? set.valid || set.valid_src : set.valid_size > 0;
-    const char *without = from_files() ? "without --valid there is no validation"
-                                       : "--valid-size 0 makes no validation";
     option_no_effect(p, "beta1", !adam, "--optimizer sgd has no such average");
     option_no_effect(p, "beta2", !adam, "--optimizer sgd has no such average");
     option_no_effect(p, "eps", !adam, "--optimizer sgd does not divide");
@@ -395,8 +398,14 @@ static void refuse_idle_options(void) {
     option_no_effect(p, "weight-decay", set.optimizer != WF_ADAMW,
                      "only --optimizer adamw decays weights");
     option_no_effect(p, "lr-steps", !has_horizon(), "only linear and cosine schedules end");
-    option_no_effect(p, "valid-every", !validates, without);
-    option_no_effect(p, "patience", !validates, without);
+    bool validates = settings_validates();
+    const char *unjudged =
+        from_files() ? "there is no --valid" : "--valid-size 0 makes no validation";
+    option_no_effect(p, "valid-every", !validates, unjudged);
+    option_no_effect(p, "patience", !validates, unjudged);
+    option_no_effect(p, "patience", option_seen(p, "valid-every") && !set.valid_every,
+                     "--valid-every 0 validates at the end only");
+    option_no_effect(p, "share-vocab", set.resume, "a resume takes the vocabulary from the file");
     option_no_effect(p, "save-every", !set.model, "without -o nothing is saved");
     option_no_effect(p, "log-every", !reports, "--quiet without --log or --json reports nothing");
     option_no_effect(p, "profile", set.quiet && !set.log && !set.json, "--quiet says nothing");

@@ -38,6 +38,7 @@ void settings_complete(const wf_file *f);
 void settings_complete_steps(int64_t updates);
 
 bool settings_text(void); /* it is text that is to be learned, from files or made up */
+bool settings_validates(void); /* something is held back to be judged by */
 material_options settings_material(void);
 wf_transformer_config settings_model(const material *m);
 wf_training_config settings_training(void);

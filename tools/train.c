@@ -208,32 +208,30 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     return v;
 }
 
-/* The weights with the lowest loss are kept beside the model. */
+/* The weights are kept beside the model whenever the loss is the lowest so far. */
 static void keep_best(session *s, double loss) {
-    s->kept = loss;
-    if (!*s->best_path) return;
-    swap_averages(s);
-    write_model(s, s->best_path, false);
-    swap_averages(s);
-}
-
-/* What the checkpoint tells of, so that only validations that every run makes may be noted. */
-static void note_loss(session *s, double loss) {
-    s->at.without = loss < s->at.best ? 0 : s->at.without + 1;
-    if (loss >= s->at.best) return;
+    standing at = s->at;
+    if (!*s->best_path || loss >= s->best_kept) return;
     s->at.best = loss;
-    keep_best(s, loss);
+    swap_averages(s);
+    if (write_model(s, s->best_path, false)) s->best_kept = loss;
+    swap_averages(s);
+    s->at = at;
 }
 
+/* A validation whose turn it is: a resumed training makes the same ones. */
 static void validate(session *s) {
-    evaluation v = evaluated(s, STREAM_VALID, "valid");
+    evaluation_free(&s->judged);
+    evaluation v = s->judged = evaluated(s, STREAM_VALID, "valid");
+    double loss = v.nll / v.tokens;
+    s->judged_step = s->at.step;
     progress p = { .step = s->at.step,
                    .total = set.max_steps,
                    .epoch = s->material.text
                                 ? (double)s->at.step / (double)material_updates(&s->material)
                                 : 0,
-                   .loss = v.nll / v.tokens,
-                   .nll = v.nll / v.tokens,
+                   .loss = loss,
+                   .nll = loss,
                    .accuracy = v.correct / v.tokens };
     char scores[80] = "";
     if (s->material.text && set.task == LEARN_TEXT)
@@ -242,8 +240,9 @@ static void validate(session *s) {
     else if (s->material.text)
         snprintf(scores, sizeof scores, ", CER %.2f %%", 100 * error_rate(&v.text.characters));
     report_valid(&s->report, &p, v.exact, v.sequences, scores);
-    note_loss(s, v.nll / v.tokens);
-    evaluation_free(&v);
+    s->at.without = loss < s->at.best ? 0 : s->at.without + 1;
+    if (loss < s->at.best) s->at.best = loss;
+    keep_best(s, loss);
 }
 
 static void say_text_scores(session *s, const evaluation *v) {
@@ -257,7 +256,10 @@ static void say_text_scores(session *s, const evaluation *v) {
 
 static void test(session *s) {
     bool in_files = s->material.text && !s->material.test.corpus.pairs;
-    evaluation v = evaluated(s, in_files ? STREAM_VALID : STREAM_TEST, in_files ? "valid" : "test");
+    bool judged = in_files && s->judged_step == s->at.step;
+    evaluation v = judged     ? s->judged
+                   : in_files ? evaluated(s, STREAM_VALID, "valid")
+                              : evaluated(s, STREAM_TEST, "test");
     say(&s->report,
         "\nOn %lld sequences it has never seen: loss %.4g per token, perplexity %.5g, token "
         "accuracy %.2f %%",
@@ -270,8 +272,8 @@ static void test(session *s) {
     if (!set.json)
         printf("exact match %lld/%lld\n", (long long)v.exact, (long long)v.sequences),
             fflush(stdout);
-    if (in_files && v.nll / v.tokens < s->kept) keep_best(s, v.nll / v.tokens);
-    evaluation_free(&v);
+    if (in_files) keep_best(s, v.nll / v.tokens);
+    if (!judged) evaluation_free(&v);
 }
 
 /* ---- the training -------------------------------------------------------------------------- */
@@ -358,8 +360,9 @@ static int finish(session *s) {
         say(&s->report, "saved %s (%s)", set.model, bytes_text((double)file.st_size, size));
     if (!set.model) say(&s->report, "the model is not kept: -o FILE would save it");
     if (session_evaluates(s)) test(s);
-    if (*s->best_path && s->kept < INFINITY)
-        say(&s->report, "the weights with the lowest loss, %.4g, are in %s", s->kept, s->best_path);
+    if (s->best_kept < INFINITY)
+        say(&s->report, "the weights with the lowest loss, %.4g, are in %s", s->best_kept,
+            s->best_path);
     if (set.profile) report_profile(&s->report, s->plan);
     if (set.curve) draw_curve(s);
     return saved ? EXIT_DONE : EXIT_FAILED;
@@ -398,21 +401,10 @@ static int dry_run(session *s) {
     return close_stdout(&train_program, EXIT_DONE);
 }
 
-/* "m.safetensors" -> "m.best.safetensors" */
-static void name_best(session *s) {
-    if (!set.model || !s->material.text || !session_evaluates(s)) return;
-    const char *dot = strrchr(set.model, '.'), *slash = strrchr(set.model, '/');
-    size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - set.model) : strlen(set.model);
-    if (strlen(set.model) + 6 < sizeof s->best_path)
-        snprintf(s->best_path, sizeof s->best_path, "%.*s.best%s", (int)stem, set.model,
-                 set.model + stem);
-}
-
 int main(int argc, char **argv) {
-    session s = { .saved_step = -1, .at = { .best = INFINITY }, .kept = INFINITY };
+    session s = { .saved_step = -1, .judged_step = -1, .at = { .best = INFINITY } };
     options_parse(&train_program, argc, argv);
     session_open(&s);
-    name_best(&s);
     if (set.dry_run) return dry_run(&s);
     catch_signals();
     int status = train(&s);
