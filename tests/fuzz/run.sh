@@ -4,6 +4,7 @@
 # usage: run.sh [RUNS [TARGET ...]]   RUNS of each target (default 1,000,000), one after the other;
 #                                     0: no limit, until a target fails or you stop it
 #        SECONDS_EACH=20 run.sh 0     so many seconds of each target
+#        MAX_LEN=256 run.sh           inputs no longer than that (default 4096): many more a second
 #
 # Targets: safetensors vocabulary codes. Needs clang with libFuzzer (Debian: clang and
 # libclang-rt-14-dev, or the version of your clang). Works in build-fuzz beside the sources, which
@@ -44,7 +45,7 @@ for target in $targets; do
     mkdir -p "$out/corpus/$target"
     [ "$runs" = 0 ] && limit=-1 || limit=$runs
     echo "== $target"
-    "$out/fuzz_$target" -runs="$limit" -max_total_time="${SECONDS_EACH:-0}" -max_len=4096 \
+    "$out/fuzz_$target" -runs="$limit" -max_total_time="${SECONDS_EACH:-0}" -max_len="${MAX_LEN:-4096}" \
         -timeout=10 -print_final_stats=1 -artifact_prefix="$out/$target-" \
         "$out/corpus/$target" "$here/corpus/$target" || failed=1
 done
