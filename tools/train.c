@@ -245,11 +245,14 @@ static void validate(session *s) {
     keep_best(s, loss);
 }
 
+/* Answers of one word, as a task's are, have no runs of words to count. */
 static void say_text_scores(session *s, const evaluation *v) {
     char text[METRIC_TEXT];
-    say(&s->report, "%s", bleu_text(&v->text.bleu[BLEU_NONE], BLEU_NONE, text));
-    say(&s->report, "%s", bleu_text(&v->text.bleu[BLEU_13A], BLEU_13A, text));
-    say(&s->report, "%s", chrf_text(&v->text.chrf, text));
+    if (set.task == LEARN_TEXT) {
+        say(&s->report, "%s", bleu_text(&v->text.bleu[BLEU_NONE], BLEU_NONE, text));
+        say(&s->report, "%s", bleu_text(&v->text.bleu[BLEU_13A], BLEU_13A, text));
+        say(&s->report, "%s", chrf_text(&v->text.chrf, text));
+    }
     say(&s->report, "character error rate %.2f %%, word error rate %.2f %%",
         100 * error_rate(&v->text.characters), 100 * error_rate(&v->text.words));
 }
