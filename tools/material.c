@@ -8,45 +8,43 @@
 #include "language.h"
 #include "text_tasks.h"
 
-enum { MESSAGE = 256, TASK_PAIRS = 100000, LONGEST = 1 << 15 };
+enum { MESSAGE = 256, TASK_PAIRS = 100000 };
 
 static bool out_of_memory(char *message) {
     snprintf(message, MESSAGE, "out of memory");
     return false;
 }
 
-/* ---- lines of a task on text ----------------------------------------------------------------- */
+/* ---- pairs ----------------------------------------------------------------------------------- */
 
-/* Pairs of a stream, one after the other; as lines: of both sides, in turns. */
-typedef struct made_pairs {
+/* Those of a stream: lines of files, or of a task on text. */
+typedef struct stream_pairs {
+    pair_lines lines;
     text_task_kind kind;
     task_stream stream;
     uint64_t seed;
-    int64_t n, at;
-    bool side[2], second;
+    int64_t n;
     char text[2][TEXT_TASK_BYTES];
-} made_pairs;
+} stream_pairs;
 
-static made_pairs make_pairs(const material_options *o, task_stream stream, int64_t n) {
-    return (made_pairs){
-        .kind = (text_task_kind)o->text_task, .stream = stream, .seed = o->batches.seed, .n = n
-    };
-}
-
-static bool next_made(made_pairs *p) {
-    if (p->at == p->n) return false;
-    task_pair(p->kind, p->seed, p->stream, (uint64_t)p->at++, p->text[0], p->text[1]);
+static bool make_pair(void *user, int64_t number, const char *text[2]) {
+    stream_pairs *p = user;
+    if (number == p->n) return false;
+    task_pair(p->kind, p->seed, p->stream, (uint64_t)number, p->text[0], p->text[1]);
+    for (int i = 0; i < 2; i++) text[i] = p->text[i];
     return true;
 }
 
-static int made_line(void *from, const char **line, size_t *bytes) {
-    made_pairs *p = from;
-    int side = p->second;
-    if (!side && !next_made(p)) return 0;
-    p->second = !side && p->side[1];
-    if (!p->side[side]) return made_line(from, line, bytes);
-    *line = p->text[side], *bytes = strlen(*line);
-    return 1;
+/* Of the training, or of what is held back. p stays where it is until pairs_close(&p->lines). */
+static bool open_pairs(stream_pairs *p, const material_options *o, task_stream stream,
+                       char *message) {
+    bool train = stream == STREAM_TRAIN;
+    const char *const *path = train ? o->train : o->valid;
+    if (o->text_task < 0) return pairs_open(&p->lines, path[0], path[1], message);
+    *p = (stream_pairs){ .kind = (text_task_kind)o->text_task, .stream = stream };
+    p->seed = o->batches.seed, p->n = train ? TASK_PAIRS : o->valid_size;
+    pairs_make(&p->lines, "the task", make_pair, p);
+    return true;
 }
 
 /* ---- vocabularies ---------------------------------------------------------------------------- */
@@ -59,23 +57,14 @@ static void name_option(const material_options *o, char *message) {
 }
 
 static wf_tokenizer *learn(const material_options *o, bool src, bool tgt, char *message) {
-    wf_tokenizer *t = NULL;
-    if (o->text_task >= 0) {
-        made_pairs made = make_pairs(o, STREAM_TRAIN, TASK_PAIRS);
-        made.side[0] = src, made.side[1] = tgt, made.second = !src;
-        if (made.second && !next_made(&made)) return NULL;
-        wf_tokenizer *made_from = wf_tokenizer_learn(&o->tokens, made_line, &made, message);
-        if (!made_from) name_option(o, message);
-        return made_from;
-    }
-    pair_lines from_files;
+    stream_pairs pairs;
     char why[MESSAGE] = "";
-    if (!pairs_open(&from_files, o->train[0], o->train[1], message)) return NULL;
-    pairs_reader reader = { .pairs = &from_files, .side = { src, tgt }, .message = why };
-    t = wf_tokenizer_learn(&o->tokens, pairs_line, &reader, message);
+    if (!open_pairs(&pairs, o, STREAM_TRAIN, message)) return NULL;
+    pairs_reader reader = { .pairs = &pairs.lines, .side = { src, tgt }, .message = why };
+    wf_tokenizer *t = wf_tokenizer_learn(&o->tokens, pairs_line, &reader, message);
     if (!t && *why) memcpy(message, why, MESSAGE);
     if (!t) name_option(o, message);
-    pairs_close(&from_files);
+    pairs_close(&pairs.lines);
     return t;
 }
 
@@ -95,27 +84,17 @@ static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, 
 
 /* ---- corpora --------------------------------------------------------------------------------- */
 
-static bool new_corpus(const material *m, corpus *c, int64_t most, char *message) {
+static bool read_corpus(const material *m, corpus *c, const material_options *o, task_stream stream,
+                        char *message) {
+    stream_pairs pairs;
     text_encoder encoder[2];
+    corpus_limits limits = { .tokens = { o->max_tokens, o->max_tokens } };
     for (int i = 0; i < 2; i++)
         encoder[i] = (text_encoder){ encode, m->tokenizer[i], wf_tokenizer_size(m->tokenizer[i]) };
-    return corpus_new(c, encoder, &(corpus_limits){ .tokens = { most, most } }, message);
-}
-
-static bool add_made(corpus *c, made_pairs *made, char *message) {
-    while (next_made(made)) {
-        const char *text[2] = { made->text[0], made->text[1] };
-        if (!corpus_add(c, text, (size_t[]){ strlen(text[0]), strlen(text[1]) }, made->at, message))
-            return false;
-    }
-    return corpus_seal(c, message);
-}
-
-static bool read_pairs(corpus *c, const char *const path[2], char *message) {
-    pair_lines from_files;
-    if (!pairs_open(&from_files, path[0], path[1], message)) return false;
-    bool ok = corpus_read(c, &from_files, message);
-    pairs_close(&from_files);
+    if (!corpus_new(c, encoder, &limits, message) || !open_pairs(&pairs, o, stream, message))
+        return false;
+    bool ok = corpus_read(c, &pairs.lines, message);
+    pairs_close(&pairs.lines);
     return ok;
 }
 
@@ -133,16 +112,11 @@ static bool keep_line(held *h, const char *const text[2], const size_t bytes[2],
 }
 
 /* The lines of the pairs that were kept: the corpus says which. */
-static bool keep_lines(held *h, pair_lines *from, made_pairs *made, char *message) {
+static bool keep_lines(held *h, pair_lines *from, char *message) {
     for (int64_t pair = 0; pair < h->corpus.pairs; pair++) {
-        int64_t line = corpus_at(&h->corpus, pair)->line;
-        const char *const *text =
-            from ? from->text : (const char *[]){ made->text[0], made->text[1] };
-        size_t length[2];
-        while (from ? from->number < line : made->at < line)
-            if (!(from ? pairs_next(from, message) : next_made(made))) return false;
-        for (int i = 0; i < 2; i++) length[i] = from ? from->bytes[i] : strlen(text[i]);
-        if (!keep_line(h, text, length, pair)) return out_of_memory(message);
+        while (from->number < corpus_at(&h->corpus, pair)->line)
+            if (!pairs_next(from, message)) return false;
+        if (!keep_line(h, from->text, from->bytes, pair)) return out_of_memory(message);
     }
     return true;
 }
@@ -152,21 +126,13 @@ static bool order_held(held *h, char *message) {
     return batches_new(&h->order, &h->corpus, &limits, message);
 }
 
-static bool hold_made(material *m, held *h, const material_options *o, task_stream stream,
-                      char *message) {
-    made_pairs first = make_pairs(o, stream, o->valid_size), again = first;
-    return new_corpus(m, &h->corpus, LONGEST, message) && add_made(&h->corpus, &first, message) &&
-           keep_lines(h, NULL, &again, message) && order_held(h, message);
-}
-
-static bool hold_files(material *m, held *h, const material_options *o, char *message) {
-    pair_lines from_files;
-    if (!new_corpus(m, &h->corpus, o->max_tokens, message) ||
-        !read_pairs(&h->corpus, o->valid, message) ||
-        !pairs_open(&from_files, o->valid[0], o->valid[1], message))
+static bool hold(const material *m, held *h, const material_options *o, task_stream stream,
+                 char *message) {
+    stream_pairs pairs;
+    if (!read_corpus(m, &h->corpus, o, stream, message) || !open_pairs(&pairs, o, stream, message))
         return false;
-    bool ok = keep_lines(h, &from_files, NULL, message) && order_held(h, message);
-    pairs_close(&from_files);
+    bool ok = keep_lines(h, &pairs.lines, message) && order_held(h, message);
+    pairs_close(&pairs.lines);
     return ok;
 }
 
@@ -181,21 +147,26 @@ static void free_held(held *h) {
 }
 
 static bool hold_back(material *m, const material_options *o, char *message) {
-    if (o->text_task >= 0)
-        return !o->valid_size || (hold_made(m, &m->valid, o, STREAM_VALID, message) &&
-                                  hold_made(m, &m->test, o, STREAM_TEST, message));
-    return !o->valid[0] || hold_files(m, &m->valid, o, message);
+    bool made = o->text_task >= 0;
+    if (made ? !o->valid_size : !o->valid[0]) return true;
+    return hold(m, &m->valid, o, STREAM_VALID, message) &&
+           (!made || hold(m, &m->test, o, STREAM_TEST, message));
 }
 
 static bool open_training(material *m, const material_options *o, char *message) {
-    made_pairs made = make_pairs(o, STREAM_TRAIN, TASK_PAIRS);
-    if (!new_corpus(m, &m->train, o->max_tokens, message)) return false;
-    bool read = o->text_task >= 0 ? add_made(&m->train, &made, message)
-                                  : read_pairs(&m->train, o->train, message);
-    return read && batches_new(&m->order, &m->train, &o->batches, message);
+    return read_corpus(m, &m->train, o, STREAM_TRAIN, message) &&
+           batches_new(&m->order, &m->train, &o->batches, message);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
+
+static uint64_t hash_of(const corpus *c) {
+    uint64_t hash = (uint64_t)c->pairs;
+    int64_t bytes = (c->total[0] + c->total[1]) * c->id_bytes;
+    for (int64_t i = 0; i < bytes; i++) /* FNV-1a */
+        hash = (hash ^ (unsigned char)c->tokens.data[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
 
 void material_numbers(material *m, const task *t) {
     *m = (material){ .numbers = *t, .epoch = -1 };
@@ -204,8 +175,9 @@ void material_numbers(material *m, const task *t) {
 bool material_text(material *m, const material_options *o, const wf_file *f, char *message) {
     *m = (material){ .text = true, .epoch = -1 };
     m->ids = (batch_ids){ .start = WF_START_ID, .end = WF_END_ID, .pad = WF_PAD_ID };
-    return open_tokenizers(m, o, f, message) && open_training(m, o, message) &&
-           hold_back(m, o, message);
+    if (!open_tokenizers(m, o, f, message) || !open_training(m, o, message)) return false;
+    m->hash = hash_of(&m->train);
+    return hold_back(m, o, message);
 }
 
 void material_free(material *m) {
@@ -223,15 +195,6 @@ int64_t material_vocab(const material *m, int side) {
 
 int64_t material_updates(const material *m) {
     return m->text ? batches_updates(&m->order) : 0;
-}
-
-uint64_t material_hash(const material *m) {
-    uint64_t hash = (uint64_t)m->train.pairs;
-    if (!m->text) return 0;
-    int64_t bytes = (m->train.total[0] + m->train.total[1]) * m->train.id_bytes;
-    for (int64_t i = 0; i < bytes; i++) /* FNV-1a */
-        hash = (hash ^ (unsigned char)m->train.tokens.data[i]) * UINT64_C(0x100000001b3);
-    return hash;
 }
 
 /* ---- batches --------------------------------------------------------------------------------- */

@@ -25,7 +25,8 @@ typedef struct material {
     wf_tokenizer *tokenizer[2]; /* of source and target: one object if the vocabulary is shared */
     corpus train;
     batches order;
-    int64_t epoch; /* whose order is arranged; -1: none yet */
+    uint64_t hash;    /* of the training pairs' tokens and their number, to know them again */
+    int64_t epoch;    /* whose order is arranged; -1: none yet */
     held valid, test; /* without pairs: there is none */
     batch_ids ids;
 } material;
@@ -50,8 +51,6 @@ void material_free(material *m);
 int64_t material_vocab(const material *m, int side);
 /* Updates in an epoch; 0: numbers never end. */
 int64_t material_updates(const material *m);
-/* Of a text's training pairs, to be known again: their number and a hash of their tokens. */
-uint64_t material_hash(const material *m);
 
 /* Batches in the update of step `step`, from 1. */
 int64_t material_parts(material *m, int64_t step);

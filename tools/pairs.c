@@ -31,6 +31,12 @@ bool pairs_open(pair_lines *p, const char *src, const char *tgt, char *message) 
     return true;
 }
 
+void pairs_make(pair_lines *p, const char *name, pair_maker *make, void *user) {
+    *p = (pair_lines){
+        .file = { { .file = -1 }, { .file = -1 } }, .path = { name }, .make = make, .user = user
+    };
+}
+
 void pairs_close(pair_lines *p) {
     for (int i = 0; i < 2; i++) lines_close(&p->file[i]);
 }
@@ -93,8 +99,16 @@ static bool refuse_counts(pair_lines *p, int longer, char *message) {
                   (long long)p->file[1].number);
 }
 
+static bool next_made(pair_lines *p) {
+    if (!p->make(p->user, p->number, p->text)) return false;
+    for (int i = 0; i < 2; i++) p->bytes[i] = strlen(p->text[i]);
+    p->number++;
+    return true;
+}
+
 bool pairs_next(pair_lines *p, char *message) {
     if (p->failed) return false;
+    if (p->make) return next_made(p);
     bool src = read_line(p, 0, message), two = p->path[1] && !p->failed;
     bool tgt = two && read_line(p, 1, message);
     if (p->failed) return false;

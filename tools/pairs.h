@@ -1,5 +1,5 @@
-/* tools/pairs.h - aligned lines, source and target: from two files, or from one with a TAB between
- * the two.
+/* tools/pairs.h - aligned lines, source and target: from two files, from one with a TAB between the
+ * two, or made up as they are wanted.
  *
  * Lines end with "\n" or "\r\n"; a byte order mark at the start of a file is dropped. Everything
  * that would spoil a training is refused with the file and the line: what is not UTF-8, a NUL byte,
@@ -17,8 +17,13 @@
 
 #include "lines.h"
 
+/* Pair `number`, from 0, as lines that live until the next call; false: there are no more. */
+typedef bool pair_maker(void *user, int64_t number, const char *text[2]);
+
 typedef struct pair_lines {
     lines file[2];
+    pair_maker *make; /* NULL: they come from files */
+    void *user;
     const char *path[2]; /* as given to pairs_open, not copied; path[1] NULL: one file with TABs */
     int64_t number;      /* of the pair returned last, from 1 */
     const char *text[2]; /* the pair: source and target, valid until the next call, */
@@ -28,6 +33,8 @@ typedef struct pair_lines {
 
 /* False: a file can't be opened. tgt NULL: src is a file of source<TAB>target. */
 bool pairs_open(pair_lines *p, const char *src, const char *tgt, char *message);
+/* Pairs that `make` hands out; `name` stands for a path in what is said of them. */
+void pairs_make(pair_lines *p, const char *name, pair_maker *make, void *user);
 bool pairs_next(pair_lines *p, char *message); /* false: the end, or a failure */
 void pairs_close(pair_lines *p);
 

@@ -29,7 +29,7 @@ typedef struct session {
     interval recent;
     double started, trained_seconds; /* clock at the first step; of steps alone */
     int64_t first_step;
-    char best_path[512]; /* where the weights with the lowest loss are kept, or "" */
+    char best_path[4096]; /* where the weights with the lowest loss are kept, or "" */
     double best_kept;    /* their loss; infinite: there are none */
     evaluation judged;   /* the last validation, after this step */
     int64_t judged_step;

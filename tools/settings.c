@@ -169,7 +169,7 @@ const char *setting_in_file(const wf_file *f, const char *name) {
 }
 
 static void data_mark(const material *m, char mark[OPTION_TEXT_SIZE]) {
-    snprintf(mark, OPTION_TEXT_SIZE, "%016llx", (unsigned long long)material_hash(m));
+    snprintf(mark, OPTION_TEXT_SIZE, "%016llx", (unsigned long long)m->hash);
 }
 
 /* Rows that are no options. */
