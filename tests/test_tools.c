@@ -167,6 +167,27 @@ START_TEST(resumed_training_is_the_same_training) {
 }
 END_TEST
 
+/* Where the rate has no end, the file does not tell when the training was to stop. */
+START_TEST(endless_schedules_resume_to_the_same_file) {
+    static const char *const lines[] = { "train --task copy",
+                                         "train --train pairs.tsv --warmup 1" };
+    ok("printf 'ab\\tba\\nabc\\tcba\\nb\\tb\\n' > pairs.tsv");
+    char line[256];
+    snprintf(line, sizeof line,
+             "%s --d-model 8 --heads 1 --layers 1 --d-ff 8 --lr-schedule constant --threads 1 "
+             "--quiet ",
+             lines[_i]);
+    run("%s --max-steps %d -o whole.safetensors", line, _i ? 40 : 3000);
+    expect(0);
+    run("%s --max-steps 3 -o parts.safetensors", line);
+    expect(0);
+    run("train --resume -o parts.safetensors %s --max-steps %d --quiet",
+        _i ? "--train pairs.tsv" : "", _i ? 40 : 3000);
+    expect(0);
+    ck_assert(same_files("whole.safetensors", "parts.safetensors"));
+}
+END_TEST
+
 /* A few pairs to learn from, and the smallest model of their letters. */
 #define PAIRS "printf 'ab\\tba\\nabc\\tcba\\nb\\tb\\n' > pairs.tsv"
 #define LETTERS                                                                                    \
@@ -472,6 +493,7 @@ Suite *tools_suite(void) {
     tcase_add_test(work, dashes_and_underscores_are_alike);
     tcase_add_test(work, training_learns_and_generates);
     tcase_add_test(work, resumed_training_is_the_same_training);
+    tcase_add_loop_test(work, endless_schedules_resume_to_the_same_file, 0, 2);
     tcase_add_test(work, the_file_tells_of_the_last_validation);
     tcase_add_test(work, what_is_learned_from_is_not_written_over);
     tcase_add_test(work, threads_do_not_change_the_result);

@@ -272,13 +272,18 @@ static void complete_sizes(void) {
     if (!set.dec_layers) set.dec_layers = set.layers;
 }
 
+/* Enough for what was tried: each date and each sum came out right, and a translator learned. */
+static int64_t recipe_epochs(void) {
+    return set.task == LEARN_TEXT ? 26 : set.task == LEARN_ADD ? 15 : 5;
+}
+
 /* Steps after which a thousand unseen sequences come out right with a margin, for every seed
- * tried; of text, what the epochs take. */
-static int64_t recipe_steps(int64_t updates) {
+ * tried; of text, what so many epochs take. */
+static int64_t recipe_steps(int64_t updates, int64_t epochs) {
     static const int64_t steps[] = {
         [LEARN_COPY] = 2000, [LEARN_REVERSE] = 2000, [LEARN_SORT] = 2500
     };
-    return updates ? set.epochs * updates : steps[set.task];
+    return updates ? epochs * updates : steps[set.task];
 }
 
 static bool has_horizon(void) {
@@ -287,10 +292,12 @@ static bool has_horizon(void) {
 
 void settings_complete_steps(int64_t updates) {
     const program *p = &train_program;
-    int64_t recipe = recipe_steps(updates);
+    int64_t recipe = recipe_steps(updates, set.epochs);
     if (updates && !option_seen(p, "valid-every")) set.valid_every = updates;
     if (updates && !option_seen(p, "save-every")) set.save_every = updates;
     if (!set.max_steps) set.max_steps = set.resume && !set.epochs ? set.lr_steps : recipe;
+    if (!set.lr_steps && !has_horizon()) /* a setting must not tell where this training stops */
+        set.lr_steps = recipe_steps(updates, recipe_epochs());
     if (!set.lr_steps) set.lr_steps = set.max_steps > recipe ? set.max_steps : recipe;
     if (updates && !set.resume && !option_seen(p, "warmup") && set.warmup >= set.lr_steps)
         set.warmup = set.lr_steps / 10; /* of a text so small that the recipe's would not end */
@@ -416,11 +423,6 @@ static void refuse_idle_options(void) {
     option_no_effect(p, "min-len", settings_text(), "text has lines of any length");
     option_no_effect(p, "valid-size", from_files(), "all pairs of --valid are used");
     option_no_effect(p, "epochs", option_seen(p, "max-steps"), "--max-steps says when to stop");
-}
-
-/* Enough for what was tried: each date and each sum came out right, and a translator learned. */
-static int64_t recipe_epochs(void) {
-    return from_files() ? 26 : set.task == LEARN_ADD ? 15 : 5;
 }
 
 void settings_complete(const wf_file *f) {
