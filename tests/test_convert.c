@@ -4,12 +4,10 @@
  * them: `convert` must find it again. data/scores.tsv holds what PyTorch says of some pairs, in f64;
  * torch_convert.py wrote it, and compares many more variants where there is a PyTorch. WEFT_TOOLS
  * names the folder of the programs. */
-#define _XOPEN_SOURCE 700 /* mkdtemp */
-#include <stdarg.h>
 #include <stdio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "commands.h"
 #include "models.h"
 #include "suites.h"
 
@@ -29,50 +27,6 @@ static const struct {
     { "uneven", "--heads 4 --norm pre --positions none --scale-embedding --max-len 9", "" },
 };
 enum { MOST = 256, NAME = 128 };
-
-static char folder[] = "/tmp/weft-convert-XXXXXX";
-static char out[1 << 16], err[1 << 12]; /* of the last run */
-
-static void enter_folder(void) {
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    ck_assert_int_eq(chdir(folder), 0);
-}
-
-static void leave_folder(void) {
-    char command[100];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    ck_assert_int_eq(chdir("/tmp"), 0);
-    ck_assert_int_eq(system(command), 0);
-    strcpy(folder + strlen(folder) - 6, "XXXXXX");
-}
-
-static void read_text(const char *path, char *text, size_t size) {
-    FILE *f = fopen(path, "r");
-    ck_assert_msg(f != NULL, "%s is not there", path);
-    text[fread(text, 1, size - 1, f)] = '\0';
-    fclose(f);
-}
-
-/* Run a program with arguments; its exit code. */
-static int run(const char *program, const char *format, ...) {
-    const char *tools = getenv("WEFT_TOOLS");
-    char command[4400], arguments[2000];
-    ck_assert_msg(tools, "set WEFT_TOOLS to the folder of the programs: build/tools");
-    va_list list;
-    va_start(list, format);
-    vsnprintf(arguments, sizeof arguments, format, list);
-    va_end(list);
-    snprintf(command, sizeof command, "%s/%s %s > out 2> err", tools, program, arguments);
-    int status = system(command);
-    read_text("out", out, sizeof out), read_text("err", err, sizeof err);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-#define ok(...)                                                                                    \
-    do {                                                                                           \
-        int code = run(__VA_ARGS__);                                                               \
-        ck_assert_msg(code == 0, "exit code %d: %s", code, err);                                   \
-    } while (0)
 
 static wf_file *open_file(const char *path) {
     wf_file *f = wf_file_open(path);
@@ -131,8 +85,8 @@ static void write_state(const wf_file *f, const char *prefix, const change *c) {
 
 static void convert_case(int i, const wf_file *f) {
     write_state(f, cases[i].prefix, &(change){ 0 });
-    ok("convert", "%s in -o model", cases[i].flags);
-    ck_assert_str_eq(out, "");
+    run("convert %s in -o model", cases[i].flags), expect(0);
+    ck_assert_str_eq(result.out, "");
 }
 
 static void assert_same_config(const wf_transformer_config *a, const wf_transformer_config *b) {
@@ -199,8 +153,8 @@ START_TEST(scores_are_those_of_pytorch) {
     ck_assert(n_pairs == 6 && n > 6 && n < MOST);
     wf_file *f = open_recorded(cases[_i].name);
     convert_case(_i, f);
-    ok("generate", "--model model --score --json -i pairs");
-    for (char *line = strtok(out, "\n"); line; line = strtok(NULL, "\n")) {
+    ok("generate --model model --score --json -i pairs");
+    for (char *line = strtok(result.out, "\n"); line; line = strtok(NULL, "\n")) {
         int number;
         double total, sum = 0;
         char *at = strstr(line, "\"log_probs\":");
@@ -224,20 +178,21 @@ END_TEST
 
 START_TEST(batches_do_not_change_scores) {
     double expected[MOST];
-    static char whole[sizeof out];
+    static char whole[sizeof result.out];
     int n_pairs;
     read_scores("pre", expected, &n_pairs);
     wf_file *f = open_recorded("pre");
     convert_case(1, f);
-    ok("generate", "--model model --score --json -i pairs");
-    strcpy(whole, out);
-    ok("generate", "--model model --score --json -i pairs --batch-size 1 --threads 1");
-    ck_assert_str_eq(out, whole);
-    ok("generate", "--model model --score --json --batch-size 4 --threads 3 -o to < pairs");
-    read_text("to", out, sizeof out);
-    ck_assert_str_eq(out, whole);
-    ok("generate", "--model model --score < pairs | head -1");
-    ck_assert_double_eq_tol(atof(out), expected[0], 1e-5); /* its target is empty: the end alone */
+    ok("generate --model model --score --json -i pairs");
+    strcpy(whole, result.out);
+    ok("generate --model model --score --json -i pairs --batch-size 1 --threads 1");
+    ck_assert_str_eq(result.out, whole);
+    ok("generate --model model --score --json --batch-size 4 --threads 3 -o to < pairs");
+    read_text("to", result.out, sizeof result.out);
+    ck_assert_str_eq(result.out, whole);
+    ok("generate --model model --score < pairs | head -1");
+    ck_assert_double_eq_tol(atof(result.out), expected[0],
+                            1e-5); /* its target is empty: the end alone */
     wf_file_free(f);
 }
 END_TEST
@@ -261,10 +216,10 @@ START_TEST(a_bad_pair_is_named) {
     FILE *in = fopen("pairs", "w");
     fprintf(in, "1\t2\n%s\n3\t4\n", bad_pairs[_i].line);
     fclose(in);
-    ck_assert_int_eq(run("generate", "--model model --score < pairs"), 1);
-    assert_contains(err, bad_pairs[_i].says);
-    const char *end = strchr(out, '\n');
-    ck_assert_msg(end && !end[1], "the pair before it is scored, no other: %s", out);
+    ck_assert_int_eq(run("generate --model model --score < pairs")->status, 1);
+    assert_contains(result.err, bad_pairs[_i].says);
+    const char *end = strchr(result.out, '\n');
+    ck_assert_msg(end && !end[1], "the pair before it is scored, no other: %s", result.out);
     wf_file_free(f);
 }
 END_TEST
@@ -277,7 +232,7 @@ START_TEST(what_came_goes_back) {
                                           "output.weight" };
     wf_file *f = open_recorded(cases[_i].name);
     convert_case(_i, f);
-    ok("convert", "--to torch model -o back");
+    ok("convert --to torch model -o back");
     wf_file *back = open_file("back");
     for (int i = 0; i < 3; i++) ck_assert_ptr_nonnull(wf_file_find(back, tables[i]));
     for (int i = 0; i < wf_file_count(back); i++) {
@@ -293,7 +248,7 @@ START_TEST(what_came_goes_back) {
     wf_transformer *a = load(f);
     int aliases = a->config.tie == WF_TIE_ALL ? 2 : a->config.tie == WF_TIE_DECODER;
     ck_assert_int_eq(wf_file_count(back), wf_parameters(a->graph, NULL, 0) + aliases);
-    ok("convert", "%s%s back -o again", cases[_i].flags, "");
+    run("convert %s%s back -o again", cases[_i].flags, ""), expect(0);
     ck_assert_int_eq(system("cmp model again"), 0);
     wf_file_free(f), wf_file_free(back), close_model(a);
 }
@@ -345,7 +300,7 @@ START_TEST(bf16_is_rounded_to_nearest) {
     }
     ck_assert_mem_eq(tied->data, wf_file_find(f, "tgt_embedding.weight")->data, tied->bytes);
     wf_file_free(f), close_model(m);
-    ok("convert", "--heads 2 --norm pre --positions none bf16 -o model"); /* and it loads again */
+    ok("convert --heads 2 --norm pre --positions none bf16 -o model"); /* and it loads again */
 }
 END_TEST
 
@@ -381,13 +336,14 @@ static const struct {
 START_TEST(a_state_dict_that_does_not_fit_is_told) {
     wf_file *f = open_recorded("post");
     write_state(f, "", &misfits[_i].c);
-    ok("generate", "--version > model");
-    ck_assert_int_eq(run("convert", "%s in -o model", cases[0].flags), 1);
-    assert_contains(err, misfits[_i].says);
-    assert_contains(err, "convert: in: ");
-    ck_assert_ptr_eq(strchr(err, '\n') + 1, err + strlen(err)); /* one sentence */
-    read_text("model", out, sizeof out);
-    ck_assert_str_eq(out, "");
+    ok("generate --version > model");
+    ck_assert_int_eq(run("convert %s in -o model", cases[0].flags)->status, 1);
+    assert_contains(result.err, misfits[_i].says);
+    assert_contains(result.err, "convert: in: ");
+    ck_assert_ptr_eq(strchr(result.err, '\n') + 1,
+                     result.err + strlen(result.err)); /* one sentence */
+    read_text("model", result.out, sizeof result.out);
+    ck_assert_str_eq(result.out, "");
     wf_file_free(f);
 }
 END_TEST
@@ -395,8 +351,8 @@ END_TEST
 START_TEST(two_lengths_of_positions_are_refused) {
     wf_file *f = open_recorded("pre");
     write_state(f, "", &(change){ .entry = "tgt_position.weight", .cut = true });
-    ck_assert_int_eq(run("convert", "%s in -o model", cases[1].flags), 1);
-    assert_contains(err, "'src_position.weight' has 9 rows and 'tgt_position.weight' 8");
+    ck_assert_int_eq(run("convert %s in -o model", cases[1].flags)->status, 1);
+    assert_contains(result.err, "'src_position.weight' has 9 rows and 'tgt_position.weight' 8");
     wf_file_free(f);
 }
 END_TEST
@@ -407,14 +363,15 @@ START_TEST(nothing_recognisable_is_refused) {
     const wf_entry e = { "fc.weight", "F32", 1, { 1 }, one, sizeof one };
     const wf_entry tables[] = { { "src_embedding.weight", "F32", 2, { 1, 1 }, one, sizeof one } };
     ck_assert_msg(wf_file_save("in", &e, 1, NULL, 0, message), "%s", message);
-    ck_assert_int_eq(run("convert", "--heads 2 --norm pre in -o model"), 1);
-    assert_contains(err, "no tensor is named 'transformer.encoder.layers.0...'");
+    ck_assert_int_eq(run("convert --heads 2 --norm pre in -o model")->status, 1);
+    assert_contains(result.err, "no tensor is named 'transformer.encoder.layers.0...'");
     ck_assert_msg(wf_file_save("in", tables, 1, NULL, 0, message), "%s", message);
-    ck_assert_int_eq(run("convert", "--heads 1 --norm pre in -o model"), 1);
-    assert_contains(err, "there are no layers: 'transformer.encoder.layers.0.linear1.weight'");
+    ck_assert_int_eq(run("convert --heads 1 --norm pre in -o model")->status, 1);
+    assert_contains(result.err,
+                    "there are no layers: 'transformer.encoder.layers.0.linear1.weight'");
     ck_assert_msg(wf_file_save("in", NULL, 0, NULL, 0, message), "%s", message);
-    ck_assert_int_eq(run("convert", "--heads 1 --norm pre in -o model"), 1);
-    assert_contains(err, "no tensor is named");
+    ck_assert_int_eq(run("convert --heads 1 --norm pre in -o model")->status, 1);
+    assert_contains(result.err, "no tensor is named");
     ck_assert(!wf_transformer_from_state_dict(NULL, NULL, WF_F32, NULL));
     ck_assert(!wf_transformer_save_state_dict(NULL, "x", false, message));
     assert_contains(message, "there is no model");
@@ -465,10 +422,10 @@ START_TEST(refusal_says_what_to_do) {
     f = open_recorded("post");
     convert_case(0, f);
     ck_assert_int_eq(rename("model", "made"), 0);
-    int status = run(refusals[_i].program, "%s < /dev/null", refusals[_i].arguments);
-    ck_assert_msg(status == refusals[_i].status, "exit code %d: %s", status, err);
-    assert_contains(err, refusals[_i].says);
-    ck_assert_str_eq(out, "");
+    int status = run("%s %s < /dev/null", refusals[_i].program, refusals[_i].arguments)->status;
+    ck_assert_msg(status == refusals[_i].status, "exit code %d: %s", status, result.err);
+    assert_contains(result.err, refusals[_i].says);
+    ck_assert_str_eq(result.out, "");
     ck_assert_msg(access("model", F_OK) != 0, "a model was written all the same");
     wf_file_free(f);
 }
