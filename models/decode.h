@@ -1,13 +1,13 @@
 /* models/decode.h - inside models: what the files of decoding share. Not installed.
  *
- * decode.c      the decoder: its plans, its memory, encoding, one cached step
- * search.c      wf_decode: sentences, their hypotheses, and the rows that these occupy
- * beam.c        how a sentence goes on: the likeliest hypotheses
- * sample.c      or tokens drawn at random
- * candidates.c  the likeliest tokens of one row of logits
- * options.c     what may be asked for
- * results.c     what is handed back
- * score.c       forced scoring
+ * decode.c          the decoder: its plans, its memory, encoding, one cached step
+ * decode_options.c  what may be asked for
+ * search.c          wf_decode: sentences, their hypotheses, and the rows that these occupy
+ * beam.c            how a sentence goes on: the likeliest hypotheses
+ * sample.c          or tokens drawn at random
+ * candidates.c      the likeliest tokens of one row of logits
+ * decode_results.c  what is handed back
+ * score.c           forced scoring
  *
  * A row is a place in the batch of the decode plan. A hypothesis is the start of an output; each
  * live one occupies a row of its own. */
@@ -142,7 +142,7 @@ void draw_tokens(const search *q, const logit_row *r, double normaliser, int64_t
                  int n, char *scratch, candidate *out);
 size_t draw_scratch(int64_t vocab); /* bytes */
 
-/* ---- options.c, results.c -------------------------------------------------------------------- */
+/* ---- decode_options.c, decode_results.c ------------------------------------------------------ */
 
 bool options_ok(wf_decoder *d, const wf_decode_options *o, int b);
 bool make_results(search *q, wf_decoded *results);

@@ -1,4 +1,4 @@
-/* models/options.c - what may be asked of wf_decode. */
+/* models/decode_options.c - what may be asked of wf_decode. */
 #include "decode.h"
 
 #include <stdlib.h>

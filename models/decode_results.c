@@ -1,4 +1,4 @@
-/* models/results.c - what a search hands back: one block for each sentence. */
+/* models/decode_results.c - what a search hands back: one block for each sentence. */
 #include <stdlib.h>
 
 #include "decode.h"
