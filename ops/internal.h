@@ -127,13 +127,14 @@ unsigned wf_gemm_transposed(const wf_tensor *y); /* the flags of a matmul node *
  * size. Returns their number. */
 int64_t wf_blocks(int64_t size, int64_t pieces, int64_t tile, int64_t *block);
 
-/* a [m, k] whose columns are contiguous, and `apart` from each other, is met far apart by rows: a
- * first phase stands it upright, row-major in the work memory. Elements from one such row to the
- * next; and a task of that phase, WF_UPRIGHT_ROWS of its rows. */
-enum { WF_UPRIGHT_ROWS = 64 };
-int64_t wf_upright_row(int64_t k);
-void wf_stand_up(const wf_call *c, const wf_view *a, int64_t m, int64_t k, int64_t apart,
-                 int64_t task);
+/* The blocks of a product, each a task. */
+typedef struct wf_cut {
+    int64_t rows, columns; /* of a block */
+    int64_t row_blocks, column_blocks;
+} wf_cut;
+
+/* Of [m, n] whose a is taken transposed: gemm stands it upright, block of rows by block of rows. */
+wf_cut wf_cut_upright(int64_t m, int64_t n, int64_t most_columns, wf_dtype type);
 
 /* ---- rows of the last axis: softmax.c, layer_norm.c, cross_entropy.c ------------------------- */
 

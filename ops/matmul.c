@@ -14,13 +14,15 @@ typedef struct gemm_attrs {
 } gemm_attrs;
 
 /* Multiply-adds that make a task worth its start; elements of b that are cheap to pack anew for
- * every block of rows; multiply-adds that repay a's transposition. */
+ * every block of rows. */
 #define LEAST_TASK (1 << 18)
 #define SMALL_B (1 << 14)
-#define LEAST_UPRIGHT (1 << 24)
 /* Tasks wanted of a large product; how many are enough not to cut its rows as well; rows that a
  * block has at least when they are cut. */
 enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80 };
+/* Of a block where a is upright: columns at most and, if they are cut for more tasks, at least;
+ * rows at least. */
+enum { MOST_COLUMNS = 1024, LEAST_COLUMNS = 512, LEAST_UPRIGHT = 60 };
 #define LEAST_STREAM (1 << 17) /* bytes of panels that are worth a task */
 
 /* Operand i as it is multiplied: its last two axes swapped if it is taken transposed. */
@@ -59,32 +61,6 @@ static bool addend_fits(wf_call *c) {
                    wf_show(c, &c->out[0]));
 }
 
-/* ---- a stands upright ------------------------------------------------------------------------ */
-
-/* Not a multiple of a page, where the caches would hold few of the rows. */
-int64_t wf_upright_row(int64_t k) {
-    int64_t row = (k + 15) / 16 * 16;
-    return row % 512 ? row : row + 16;
-}
-
-void wf_stand_up(const wf_call *c, const wf_view *a, int64_t m, int64_t k, int64_t apart,
-                 int64_t task) {
-    wf_view work = { .data = c->work, .dtype = a->dtype };
-    int64_t from, to, row = wf_upright_row(k);
-    wf_task_range(m, WF_UPRIGHT_ROWS, task, &from, &to);
-    WF_KERNEL(a->dtype,
-              transpose(k, to - from, wf_at(a, from), apart, wf_at(&work, from * row), row));
-}
-
-/* Elements from row to row of the upright a, if it is to be one, as that of a weight's gradient is;
- * 0: a is read as it lies. */
-static int64_t upright_row(const wf_view *a, int64_t n) {
-    int64_t m = a->shape[a->ndim - 2], k = a->shape[a->ndim - 1];
-    bool across = a->ndim == 2 && a->stride[0] == 1 && a->stride[1] > 1 && a->stride[1] >= m;
-    bool repays = (double)m * (double)k * (double)n >= LEAST_UPRIGHT;
-    return across && repays ? wf_upright_row(k) : 0;
-}
-
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
 static bool shape_matmul(wf_call *c) {
@@ -107,10 +83,6 @@ static bool shape_matmul(wf_call *c) {
     y->shape[y->ndim++] = b.shape[b.ndim - 1];
     c->scratch_bytes =
         c->in[1].layout ? WF_KERNEL(a.dtype, panel_scratch) : WF_KERNEL(a.dtype, gemm_scratch);
-    int64_t row = upright_row(&a, y->shape[y->ndim - 1]), bytes = 0;
-    if (!wf_mul_size(row * (int64_t)wf_dtype_size(a.dtype), a.shape[a.ndim - 2], &bytes))
-        return wf_fail(c, "%s is too large to be transposed", wf_show(c, &a));
-    c->work_bytes = (size_t)bytes;
     return addend_fits(c);
 }
 
@@ -120,10 +92,8 @@ typedef struct product {
     wf_walk batch; /* over the products of the batch: of c, a and b */
     int64_t count; /* products */
     int64_t m, n, k, a_row, a_col, b_row, b_col;
-    int64_t rows, columns; /* of a task's block */
-    int64_t row_blocks, column_blocks;
-    int64_t group;   /* products of a task, where they are small */
-    int64_t upright; /* a is read from the work memory, its rows so many elements apart; or 0 */
+    wf_cut cut;
+    int64_t group; /* products of a task, where they are small */
 } product;
 
 /* One b for many a: their rows make one taller a, if they follow each other. */
@@ -143,10 +113,24 @@ int64_t wf_blocks(int64_t size, int64_t pieces, int64_t tile, int64_t *block) {
     return (size + *block - 1) / *block;
 }
 
+/* Rows first, and columns only so that a block of b stays in the cache, or that there are enough
+ * tasks. */
+wf_cut wf_cut_upright(int64_t m, int64_t n, int64_t most_columns, wf_dtype type) {
+    int64_t r = (m + WF_UPRIGHT_ROWS - 1) / WF_UPRIGHT_ROWS;
+    int64_t s = (n + most_columns - 1) / most_columns;
+    while (r * s < ENOUGH_TASKS && n / (2 * s) >= LEAST_COLUMNS) s *= 2;
+    if (r * s < ENOUGH_TASKS) r = (ENOUGH_TASKS + s - 1) / s;
+    if (r > 1 && m / r < LEAST_UPRIGHT) r = (m + LEAST_UPRIGHT - 1) / LEAST_UPRIGHT;
+    wf_cut cut;
+    cut.row_blocks = wf_blocks(m, r, WF_KERNEL(type, gemm_rows), &cut.rows);
+    cut.column_blocks = wf_blocks(n, s, WF_KERNEL(type, gemm_columns), &cut.columns);
+    return cut;
+}
+
 /* Of a small b the rows of a are cut, in two, four, eight...: then the same rows of one op after
  * another tend to meet the same processor. Else columns first: each block packs its columns of b
  * once, and every cut of the rows packs them again. */
-static void cut(product *p, wf_dtype type) {
+static void cut_product(product *p, wf_dtype type) {
     int64_t row_tile = WF_KERNEL(type, gemm_rows), column_tile = WF_KERNEL(type, gemm_columns);
     double cost = (double)p->m * (double)p->n * (double)(p->k ? p->k : 1);
     int64_t wanted = (MOST_TASKS + p->count - 1) / p->count, r = 1, s = 1;
@@ -164,8 +148,8 @@ static void cut(product *p, wf_dtype type) {
         if (s * p->count < ENOUGH_TASKS) r = (wanted < ENOUGH_TASKS ? wanted : ENOUGH_TASKS) / s;
         if (r > p->m / LEAST_ROWS) r = p->m / LEAST_ROWS;
     }
-    p->row_blocks = wf_blocks(p->m, r > 1 ? r : 1, row_tile, &p->rows);
-    p->column_blocks = wf_blocks(p->n, s, column_tile, &p->columns);
+    p->cut.row_blocks = wf_blocks(p->m, r > 1 ? r : 1, row_tile, &p->cut.rows);
+    p->cut.column_blocks = wf_blocks(p->n, s, column_tile, &p->cut.columns);
     p->group = cost < LEAST_TASK ? (int64_t)(LEAST_TASK / cost) : 1;
 }
 
@@ -176,7 +160,7 @@ static void cut_panels(product *p, size_t unit) {
     int64_t wanted = (int64_t)(bytes / LEAST_STREAM) + 1;
     if (wanted > MOST_TASKS) wanted = MOST_TASKS;
     if (wanted > panels) wanted = panels;
-    p->column_blocks = wf_blocks(p->n, wanted, WF_PANEL_ROWS, &p->columns);
+    p->cut.column_blocks = wf_blocks(p->n, wanted, WF_PANEL_ROWS, &p->cut.columns);
 }
 
 /* False if there is nothing to compute. */
@@ -189,21 +173,21 @@ static bool plan_product(product *p, const wf_call *c) {
     p->a_row = a.stride[i], p->a_col = a.stride[i + 1];
     p->b_row = b.stride[j], p->b_col = b.stride[j + 1];
     wf_walk_start(&p->batch, 3, (const wf_view *[]){ &lead[0], &lead[1], &lead[2] });
-    p->count = p->batch.rows * p->batch.columns;
-    p->upright = upright_row(&a, p->n);
-    if (p->upright) p->a_row = p->upright, p->a_col = 1;
+    p->count = p->batch.rows * p->batch.columns, p->group = 1;
     merge_rows(p);
-    cut(p, y->dtype);
+    bool upright = p->count == 1 && p->a_row == 1 && p->a_col > 1 && p->n >= WF_UPRIGHT_COLUMNS;
+    if (upright)
+        p->cut = wf_cut_upright(p->m, p->n, MOST_COLUMNS, y->dtype);
+    else
+        cut_product(p, y->dtype);
     if (c->in[1].layout) cut_panels(p, wf_view_unit(&c->in[1]));
     return true;
 }
 
 static int64_t tasks_matmul(const wf_call *c, int phase) {
     product p;
-    if (phase > 1 || !plan_product(&p, c)) return 0;
-    if (phase == 0 && p.upright) return wf_task_count(p.m, WF_UPRIGHT_ROWS);
-    if (phase == 1 && !p.upright) return 0;
-    return p.row_blocks * p.column_blocks * wf_task_count(p.count, p.group);
+    if (phase > 0 || !plan_product(&p, c)) return 0;
+    return p.cut.row_blocks * p.cut.column_blocks * wf_task_count(p.count, p.group);
 }
 
 /* Where the addend's row for row `row` of all of c's rows begins. */
@@ -278,12 +262,10 @@ static void multiply(product *p, const wf_call *c, int64_t which, int64_t i, int
                      void *scratch) {
     wf_walk *w = &p->batch;
     int64_t at = which % w->columns;
-    int64_t m = p->m - i < p->rows ? p->m - i : p->rows;
-    int64_t n = p->n - j < p->columns ? p->n - j : p->columns;
+    int64_t m = p->m - i < p->cut.rows ? p->m - i : p->cut.rows;
+    int64_t n = p->n - j < p->cut.columns ? p->n - j : p->cut.columns;
     wf_walk_seek(w, which / w->columns);
-    wf_view work = { .data = c->work, .dtype = c->in[0].dtype };
-    const void *a =
-        wf_at(p->upright ? &work : &c->in[0], w->at[1] + at * w->step[1] + i * p->a_row);
+    const void *a = wf_at(&c->in[0], w->at[1] + at * w->step[1] + i * p->a_row);
     const void *b = wf_at(&c->in[1], w->at[2] + at * w->step[2] + j * p->b_col);
     void *y = wf_at(&c->out[0], w->at[0] + at * w->step[0] + i * p->n + j);
     beginning d = begin(c, which * p->m + i, m, j, n);
@@ -298,15 +280,13 @@ static void multiply(product *p, const wf_call *c, int64_t which, int64_t i, int
 static bool eval_matmul(const wf_call *c, int phase, int64_t task, void *scratch) {
     product p;
     int64_t from, to;
+    (void)phase;
     if (!plan_product(&p, c)) return true;
-    if (phase == 0 && p.upright) {
-        wf_stand_up(c, &c->in[0], p.m, p.k, side(c, 0).stride[1], task);
-        return true;
-    }
-    int64_t column = task % p.column_blocks, row = task / p.column_blocks % p.row_blocks;
-    wf_task_range(p.count, p.group, task / p.column_blocks / p.row_blocks, &from, &to);
+    const wf_cut *cut = &p.cut;
+    int64_t column = task % cut->column_blocks, row = task / cut->column_blocks % cut->row_blocks;
+    wf_task_range(p.count, p.group, task / cut->column_blocks / cut->row_blocks, &from, &to);
     for (int64_t which = from; which < to; which++)
-        multiply(&p, c, which, row * p.rows, column * p.columns, scratch);
+        multiply(&p, c, which, row * cut->rows, column * cut->columns, scratch);
     return true;
 }
 

@@ -15,14 +15,9 @@ typedef struct product_attrs {
     unsigned transposed; /* as of matmul: WF_TRANSPOSE_A, WF_TRANSPOSE_B */
 } product_attrs;
 
-/* Columns of a task's block at most, and at least where it is cut for the sake of ENOUGH_TASKS. */
-enum { MOST_COLUMNS = 512, LEAST_COLUMNS = 128, ENOUGH_TASKS = 8 };
-
 typedef struct product {
     int64_t m, n, k, inner; /* k of a, and of b */
     int64_t a_row, a_col, b_row, b_col;
-    bool upright; /* a is stood upright in the work memory first: its columns are contiguous */
-    int64_t rows, columns, row_blocks, column_blocks;
 } product;
 
 static product product_of(const wf_call *c) {
@@ -34,7 +29,6 @@ static product product_of(const wf_call *c) {
     };
     p.a_row = a->stride[ta], p.a_col = a->stride[!ta];
     p.b_row = b->stride[tb], p.b_col = b->stride[!tb];
-    p.upright = p.a_row == 1 && p.a_col > 1 && p.k > 1;
     return p;
 }
 
@@ -57,33 +51,21 @@ static bool product_fits(wf_call *c) {
 static bool shape_product(wf_call *c) {
     const product_attrs *attrs = c->attrs;
     if (!wf_adam_fits(c, &attrs->adam, IN_SCALE) || !product_fits(c)) return false;
-    product p = product_of(c);
-    int64_t bytes = 0;
-    if (p.m &&
-        !wf_mul_size(wf_upright_row(p.k) * (int64_t)wf_dtype_size(c->in[IN_A].dtype), p.m, &bytes))
-        return wf_fail(c, "%s is too large to be transposed", wf_show(c, &c->in[IN_A]));
     c->scratch_bytes = WF_KERNEL(c->in[IN_A].dtype, gemm_adam_scratch);
-    c->work_bytes = (size_t)bytes;
     return true;
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
-static void cut(product *p, wf_dtype type) {
-    int64_t most = WF_KERNEL(type, gemm_adam_rows), pieces = 1;
-    p->row_blocks = wf_blocks(p->m, (p->m + most - 1) / most, WF_KERNEL(type, gemm_rows), &p->rows);
-    while (p->n > pieces * MOST_COLUMNS ||
-           (p->row_blocks * pieces < ENOUGH_TASKS && p->n >= 2 * pieces * LEAST_COLUMNS))
-        pieces *= 2;
-    p->column_blocks = wf_blocks(p->n, pieces, WF_KERNEL(type, gemm_columns), &p->columns);
+static wf_cut cut_of(const wf_call *c, const product *p) {
+    return wf_cut_upright(p->m, p->n, WF_UPDATE_COLUMNS, c->in[IN_A].dtype);
 }
 
 static int64_t tasks_product(const wf_call *c, int phase) {
     product p = product_of(c);
-    if (phase == 0 && p.upright) return wf_task_count(p.m, WF_UPRIGHT_ROWS);
-    if (phase > (p.upright ? 1 : 0) || p.m == 0 || p.n == 0) return 0;
-    cut(&p, c->in[IN_A].dtype);
-    return p.row_blocks * p.column_blocks;
+    if (phase > 0 || p.m == 0 || p.n == 0) return 0;
+    wf_cut cut = cut_of(c, &p);
+    return cut.row_blocks * cut.column_blocks;
 }
 
 static bool eval_product(const wf_call *c, int phase, int64_t task, void *scratch) {
@@ -91,20 +73,17 @@ static bool eval_product(const wf_call *c, int phase, int64_t task, void *scratc
     product p = product_of(c);
     wf_adam_rule rule;
     if (!wf_adam_rule_of(c, &attrs->adam, IN_SCALE, &rule)) return false;
-    if (phase == 0 && p.upright) {
-        wf_stand_up(c, &c->in[IN_A], p.m, p.k, p.a_col, task);
-        return true;
-    }
-    wf_view a = c->in[IN_A];
-    if (p.upright) a.data = c->work, p.a_row = wf_upright_row(p.k), p.a_col = 1;
-    cut(&p, a.dtype);
-    int64_t i = task / p.column_blocks * p.rows, j = task % p.column_blocks * p.columns;
-    int64_t m = p.m - i < p.rows ? p.m - i : p.rows, n = p.n - j < p.columns ? p.n - j : p.columns;
+    (void)phase;
+    wf_cut cut = cut_of(c, &p);
+    int64_t i = task / cut.column_blocks * cut.rows, j = task % cut.column_blocks * cut.columns;
+    int64_t m = p.m - i < cut.rows ? p.m - i : cut.rows;
+    int64_t n = p.n - j < cut.columns ? p.n - j : cut.columns;
     int64_t at = i * p.n + j;
-    WF_KERNEL(a.dtype, gemm_adam(m, n, p.k, wf_at(&a, i * p.a_row), p.a_row, p.a_col,
-                                 wf_at(&c->in[IN_B], j * p.b_col), p.b_row, p.b_col,
-                                 wf_at(&c->in[ADAM_PARAM], at), wf_at(&c->in[ADAM_M], at),
-                                 wf_at(&c->in[ADAM_V], at), p.n, &rule, scratch));
+    WF_KERNEL(c->in[IN_A].dtype,
+              gemm_adam(m, n, p.k, wf_at(&c->in[IN_A], i * p.a_row), p.a_row, p.a_col,
+                        wf_at(&c->in[IN_B], j * p.b_col), p.b_row, p.b_col,
+                        wf_at(&c->in[ADAM_PARAM], at), wf_at(&c->in[ADAM_M], at),
+                        wf_at(&c->in[ADAM_V], at), p.n, &rule, scratch));
     return true;
 }
 
