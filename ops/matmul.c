@@ -4,7 +4,10 @@
  * that a transpose costs nothing. The addend, if there is one, broadcasts to c and is where the
  * sum over k begins: a bias, or a gradient to which this product is a further share. What is here
  * is how a product is cut into tasks, by its shape alone; the arithmetic is the gemm of kernels/,
- * where each element is one chain over k, so that no cut changes a bit. */
+ * where each element is one chain over k, so that no cut of rows and columns changes a bit. Only
+ * the gradient of a small weight is cut along k. */
+#include <string.h>
+
 #include "internal.h"
 
 enum { ADDEND = 2 }; /* operands: a, b, addend */
@@ -17,6 +20,9 @@ typedef struct gemm_attrs {
  * every block of rows. */
 #define LEAST_TASK (1 << 18)
 #define SMALL_B (1 << 14)
+/* The gradient of a weight of so many elements at most is summed piece by piece of k, each of so
+ * many rows at least: it is the rows of its operands that lie near one processor or another. */
+enum { SMALL_WEIGHT = 1 << 15, LEAST_PIECE = 160, MOST_PIECES = 8 };
 /* Tasks wanted of a large product; how many are enough not to cut its rows as well; rows that a
  * block has at least when they are cut. */
 enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80 };
@@ -63,6 +69,20 @@ static bool addend_fits(wf_call *c) {
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
+/* How many pieces k is cut into; 1: the chain is whole. */
+static int64_t pieces_of(const wf_call *c, int64_t m, int64_t n, int64_t k) {
+    const gemm_attrs *attrs = c->attrs;
+    bool matrices = c->in[0].ndim == 2 && c->in[1].ndim == 2;
+    int64_t pieces = 1;
+    if (!matrices || attrs->transposed != WF_TRANSPOSE_A || !wf_small_weight(m, n)) return 1;
+    while (2 * pieces <= MOST_PIECES && k / (2 * pieces) >= LEAST_PIECE) pieces *= 2;
+    return pieces;
+}
+
+bool wf_small_weight(int64_t m, int64_t n) {
+    return m <= SMALL_WEIGHT && n <= SMALL_WEIGHT && m * n <= SMALL_WEIGHT;
+}
+
 static bool shape_matmul(wf_call *c) {
     if (!wf_want_real(c, 0) || !wf_want_real(c, 1)) return false;
     wf_view a = side(c, 0), b = side(c, 1), *y = &c->out[0];
@@ -83,6 +103,8 @@ static bool shape_matmul(wf_call *c) {
     y->shape[y->ndim++] = b.shape[b.ndim - 1];
     c->scratch_bytes =
         c->in[1].layout ? WF_KERNEL(a.dtype, panel_scratch) : WF_KERNEL(a.dtype, gemm_scratch);
+    int64_t m = a.shape[a.ndim - 2], n = b.shape[b.ndim - 1], pieces = pieces_of(c, m, n, k);
+    if (pieces > 1) c->work_bytes = (size_t)(pieces * m * n) * wf_dtype_size(a.dtype);
     return addend_fits(c);
 }
 
@@ -93,7 +115,8 @@ typedef struct product {
     int64_t count; /* products */
     int64_t m, n, k, a_row, a_col, b_row, b_col;
     wf_cut cut;
-    int64_t group; /* products of a task, where they are small */
+    int64_t group;  /* products of a task, where they are small */
+    int64_t pieces; /* of k: each a task, its sums in the work memory */
 } product;
 
 /* One b for many a: their rows make one taller a, if they follow each other. */
@@ -175,6 +198,7 @@ static bool plan_product(product *p, const wf_call *c) {
     wf_walk_start(&p->batch, 3, (const wf_view *[]){ &lead[0], &lead[1], &lead[2] });
     p->count = p->batch.rows * p->batch.columns, p->group = 1;
     merge_rows(p);
+    p->pieces = pieces_of(c, p->m, p->n, p->k);
     bool upright = p->count == 1 && p->a_row == 1 && p->a_col > 1 && p->n >= WF_UPRIGHT_COLUMNS;
     if (upright)
         p->cut = wf_cut_upright(p->m, p->n, MOST_COLUMNS, y->dtype);
@@ -186,7 +210,9 @@ static bool plan_product(product *p, const wf_call *c) {
 
 static int64_t tasks_matmul(const wf_call *c, int phase) {
     product p;
-    if (phase > 0 || !plan_product(&p, c)) return 0;
+    if (phase > 1 || !plan_product(&p, c)) return 0;
+    if (p.pieces > 1) return p.pieces;
+    if (phase == 1) return 0;
     return p.cut.row_blocks * p.cut.column_blocks * wf_task_count(p.count, p.group);
 }
 
@@ -277,11 +303,38 @@ static void multiply(product *p, const wf_call *c, int64_t which, int64_t i, int
                                     p->n, d.data, d.row, scratch));
 }
 
+/* One piece of k, whole rows and columns. */
+static void multiply_piece(const product *p, const wf_call *c, int64_t piece, void *scratch) {
+    int64_t from = p->k * piece / p->pieces, k = p->k * (piece + 1) / p->pieces - from;
+    wf_view work = { .data = c->work, .dtype = c->out[0].dtype };
+    WF_KERNEL(work.dtype, gemm(p->m, p->n, k, wf_at(&c->in[0], from * p->a_col), p->a_row, p->a_col,
+                               wf_at(&c->in[1], from * p->b_row), p->b_row, p->b_col,
+                               wf_at(&work, piece * p->m * p->n), p->n, NULL, 0, scratch));
+}
+
+/* addend + piece 0 + piece 1 + ..., one of as many blocks of rows as there are pieces. */
+static void sum_pieces(const product *p, const wf_call *c, int64_t block) {
+    int64_t from = p->m * block / p->pieces, rows = p->m * (block + 1) / p->pieces - from, n = p->n;
+    wf_view work = { .data = c->work, .dtype = c->out[0].dtype };
+    beginning d = begin(c, from, rows, 0, n);
+    for (int64_t i = from; i < from + rows; i++) {
+        void *y = wf_at(&c->out[0], i * n), *first = wf_at(&work, i * n);
+        const void *begun =
+            (const char *)d.data + (i - from) * d.row * (int64_t)wf_view_unit(&work);
+        if (!d.data || begun != y)
+            memcpy(y, d.data ? begun : first, (size_t)n * wf_view_unit(&work));
+        for (int64_t piece = d.data ? 0 : 1; piece < p->pieces; piece++)
+            WF_KERNEL(work.dtype, accumulate(n, wf_at(&work, (piece * p->m + i) * n), y));
+    }
+}
+
 static bool eval_matmul(const wf_call *c, int phase, int64_t task, void *scratch) {
     product p;
     int64_t from, to;
-    (void)phase;
     if (!plan_product(&p, c)) return true;
+    if (p.pieces > 1 && phase == 0) multiply_piece(&p, c, task, scratch);
+    if (p.pieces > 1 && phase == 1) sum_pieces(&p, c, task);
+    if (p.pieces > 1) return true;
     const wf_cut *cut = &p.cut;
     int64_t column = task % cut->column_blocks, row = task / cut->column_blocks % cut->row_blocks;
     wf_task_range(p.count, p.group, task / cut->column_blocks / cut->row_blocks, &from, &to);
