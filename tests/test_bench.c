@@ -142,6 +142,22 @@ START_TEST(json_lines_can_be_read) {
 }
 END_TEST
 
+/* Five products against two: of the run of backward, forward is no part. */
+START_TEST(backward_attention_runs_alone) {
+    ck_assert_int_eq(bench("attention --size 24 --json" QUICK " 2> /dev/null"), 0);
+    double operations[4];
+    int lines = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        object o = parse(line);
+        if (!is_event(&o, "result")) continue;
+        ck_assert_int_lt(lines, COUNT_OF(operations));
+        operations[lines++] = number_of(&o, "gflops") * number_of(&o, "median");
+    }
+    for (int i = 0; i < lines; i += 2)
+        ck_assert_double_eq_tol(operations[i + 1] / operations[i], 2.5, 1e-6);
+}
+END_TEST
+
 START_TEST(rounding_is_measured) {
     ck_assert_int_eq(bench("step --mode decode --weights bf16 --json" QUICK " 2> /dev/null"), 0);
     int lines = 0;
@@ -198,6 +214,7 @@ Suite *bench_suite(void) {
     tcase_add_loop_test(words, refusal_says_what_to_do, 0, COUNT_OF(refusals));
     tcase_add_test(words, help_and_version);
     tcase_add_loop_test(work, json_lines_can_be_read, 0, COUNT_OF(runs));
+    tcase_add_test(work, backward_attention_runs_alone);
     tcase_add_test(work, rounding_is_measured);
     tcase_add_test(work, limits_are_numbers);
     tcase_add_test(work, results_on_stdout_words_on_stderr);
