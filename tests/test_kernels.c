@@ -175,11 +175,12 @@ START_TEST(table_is_chosen_by_name) {
         ck_assert_str_eq(last, wf_f64_at(i)->isa);
         if (strcmp(last, wanted[_i]) == 0) expected = last;
     }
-    ck_assert_str_eq(wf_isa(), expected ? expected : last);
+    const char *chosen = expected ? expected : last;
+    ck_assert_str_eq(wf_isa(), chosen);
     ck_assert_str_eq(wf_f32()->isa, wf_isa());
     ck_assert_str_eq(wf_f64()->isa, wf_isa());
     setenv("WEFT_ISA", "base", 1);
-    ck_assert_str_eq(wf_isa(), expected ? expected : last); /* chosen once */
+    ck_assert_str_eq(wf_isa(), chosen); /* chosen once */
     ck_assert_ptr_null(wf_f32_at(-1));
     ck_assert_ptr_null(wf_f64_at(99));
 }
