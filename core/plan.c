@@ -1,8 +1,9 @@
 /* core/plan.c - what must be computed for one use of a graph, and in which order.
  *
  * From fetches and feeds: keep the ancestors whose data are needed, stop at feeds, keep the others
- * for their shapes alone; values in the order they were recorded, then updates, each after every
- * other reader of the leaf it writes. Shapes and memory depend on the bound extents: bind.c. */
+ * for their shapes alone; values in the order they were recorded, but numbers right behind what
+ * they are taken of; then updates, each after every other reader of the leaf it writes. Shapes and
+ * memory depend on the bound extents: bind.c. */
 #include "engine.h"
 
 #include <stdio.h>
@@ -135,13 +136,17 @@ static bool write_same(const wf_tensor *a, const wf_tensor *b) {
     return false;
 }
 
+static bool reads(const wf_tensor *u, const wf_tensor *t) {
+    for (int i = 0; i < u->n_in; i++)
+        if (u->in[i] == t) return true;
+    return false;
+}
+
 /* Must u stay behind t? Only gradients and other updates can be passed: they don't fail on bad data
  * once the values are known, so that a run that fails has performed no update. */
 static bool waits_for(const wf_tensor *u, const wf_tensor *t) {
     if (!t->forward && !(t->op && t->op->writes)) return true;
-    for (int i = 0; i < u->n_in; i++)
-        if (u->in[i] == t) return true;
-    return precedes(t, u);
+    return reads(u, t) || precedes(t, u);
 }
 
 /* u: nodes, of which those from `values` on are updates. */
@@ -179,6 +184,16 @@ static void list(wf_plan *p, const unsigned char *need, int what) {
     }
 }
 
+/* A number is taken of its operands while they are at hand: of gradients, for their norm. */
+static void hasten_numbers(planned *u, int values, int n) {
+    for (int i = values; i < n; i++) {
+        planned number = u[i];
+        int at = number.node->ndim == 0 && !number.node->result ? i : 0;
+        while (at > values && !reads(number.node, u[at - 1].node)) at--;
+        if (at > values) memmove(u + at + 1, u + at, (size_t)(i - at) * sizeof *u), u[at] = number;
+    }
+}
+
 static bool compile(wf_plan *p, const wf_plan_options *o, unsigned char *need) {
     if (!take_feeds(p, o) || !take_fetches(p, o, need) || !mark(p, need)) return false;
     for (int id = 0; id < p->n_index; id++) { /* siblings of what is needed have views too */
@@ -190,8 +205,11 @@ static bool compile(wf_plan *p, const wf_plan_options *o, unsigned char *need) {
     p->nodes = calloc((size_t)n + 1, sizeof *p->nodes);
     p->spent = calloc(ACCOUNTS * (size_t)n + 1, sizeof *p->spent);
     if (!p->nodes || !p->spent) return plan_fail(p, "out of memory");
-    list(p, need, LEAVES), list(p, need, VALUES);
+    list(p, need, LEAVES);
+    int leaves = p->n_nodes;
+    list(p, need, VALUES);
     int values = p->n_nodes;
+    hasten_numbers(p->nodes, leaves, values);
     list(p, need, UPDATES);
     if (!order_updates(p, p->nodes, values, p->n_nodes)) return false;
     for (int i = 0; i < p->n_nodes; i++) {

@@ -273,6 +273,32 @@ END_TEST
 
 /* ---- updates --------------------------------------------------------------------------------- */
 
+/* A norm's part is taken of each tensor while that is at hand, not after all of them. */
+START_TEST(numbers_run_behind_what_they_are_taken_of) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *w = wf_param(g, "w", SHAPE(3, 4), wf_init_constant(2)), *x[4], *sum = NULL;
+    for (int i = 0; i < 4; i++) x[i] = wf_sigmoid(i ? x[i - 1] : w);
+    for (int i = 3; i >= 0; i--) {
+        wf_tensor *part = wf_square_sum(x[i]);
+        sum = sum ? wf_add(sum, part) : part;
+    }
+    wf_plan *p = plan_of(&sum, 1, NULL, 0);
+    assert_run(p);
+    wf_step step, before;
+    for (int i = 0, numbers = 0; wf_step_at(p, i, &step); i++) {
+        bool part = strcmp(step.op->name, "square_sum") == 0;
+        ck_assert(!part || (wf_step_at(p, i - 1, &before) && before.node == x[numbers++]));
+        ck_assert(i + 1 < wf_step_count(p) || numbers == 4);
+    }
+    float out, y = 2, truth = 0;
+    assert_fetched(p, sum, &out);
+    for (int i = 0; i < 4; i++) y = 1 / (1 + expf(-y)), truth += 12 * y * y;
+    ck_assert_float_eq_tol(out, truth, 1e-4);
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
 /* assign runs after every other reader of its leaf, views and updates included, and once. */
 START_TEST(updates_run_last) {
     wf_graph *g = new_graph(WF_F32);
@@ -410,6 +436,7 @@ Suite *plan_suite(void) {
     tcase_add_test(needs, a_failed_run_is_followed_by_a_good_one);
     tcase_add_test(extents, extents_are_bound_again_and_again);
     tcase_add_test(extents, bad_bindings_are_told);
+    tcase_add_test(updates, numbers_run_behind_what_they_are_taken_of);
     tcase_add_test(updates, updates_run_last);
     tcase_add_test(updates, two_updates_of_one_leaf_are_refused);
     tcase_add_test(updates, a_failed_run_updates_nothing);
