@@ -70,7 +70,7 @@ static void open_bench_model(bench_model *b) {
     *b = (bench_model){ .size = workload_of(set.preset) };
     if (set.batch) b->size.batch = set.batch;
     b->model = new_model(&b->size);
-    if (set.mode == MODE_DECODE &&
+    if (set.mode != MODE_TRAIN && /* as generate keeps them */
         !wf_pack_weights(b->model->graph, set.weights ? WF_PANELS_BF16 : WF_PANELS, message))
         fail(&bench_program, "%s", message);
     b->pool = wf_pool_new((int)set.threads);
