@@ -188,9 +188,11 @@ static void list(wf_plan *p, const unsigned char *need, int what) {
 static void hasten_numbers(planned *u, int values, int n) {
     for (int i = values; i < n; i++) {
         planned number = u[i];
-        int at = number.node->ndim == 0 && !number.node->result ? i : 0;
+        int at = i;
+        if (number.node->ndim || number.node->result) continue;
         while (at > values && !reads(number.node, u[at - 1].node)) at--;
-        if (at > values) memmove(u + at + 1, u + at, (size_t)(i - at) * sizeof *u), u[at] = number;
+        memmove(u + at + 1, u + at, (size_t)(i - at) * sizeof *u);
+        u[at] = number;
     }
 }
 

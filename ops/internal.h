@@ -123,8 +123,9 @@ static inline wf_tensor *wf_alias(wf_tensor *x) {
 
 unsigned wf_gemm_transposed(const wf_tensor *y); /* the flags of a matmul node */
 
-/* Is the gradient of a weight [m, n] summed in pieces, by a matmul alone? */
-bool wf_small_weight(int64_t m, int64_t n);
+/* Is a matmul node the gradient of so small a weight that a long k is summed in pieces? Then it is
+ * not updated within the product. */
+bool wf_gemm_cuts_k(const wf_tensor *y);
 
 /* `size` in about so many pieces, each a multiple of the tile but the last: *block is a piece's
  * size. Returns their number. */

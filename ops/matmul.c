@@ -14,6 +14,7 @@ enum { ADDEND = 2 }; /* operands: a, b, addend */
 
 typedef struct gemm_attrs {
     unsigned transposed; /* WF_TRANSPOSE_A, WF_TRANSPOSE_B */
+    bool gradient;       /* of a matrix b: k are the rows of what was multiplied with it */
 } gemm_attrs;
 
 /* Multiply-adds that make a task worth its start; elements of b that are cheap to pack anew for
@@ -69,18 +70,22 @@ static bool addend_fits(wf_call *c) {
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
+/* Is k cut, if it is long enough? */
+static bool cuts_k(const gemm_attrs *attrs, int64_t m, int64_t n) {
+    return attrs->gradient && attrs->transposed == WF_TRANSPOSE_A && m <= SMALL_WEIGHT &&
+           n <= SMALL_WEIGHT && m * n <= SMALL_WEIGHT;
+}
+
 /* How many pieces k is cut into; 1: the chain is whole. */
 static int64_t pieces_of(const wf_call *c, int64_t m, int64_t n, int64_t k) {
-    const gemm_attrs *attrs = c->attrs;
-    bool matrices = c->in[0].ndim == 2 && c->in[1].ndim == 2;
     int64_t pieces = 1;
-    if (!matrices || attrs->transposed != WF_TRANSPOSE_A || !wf_small_weight(m, n)) return 1;
+    if (!cuts_k(c->attrs, m, n)) return 1;
     while (2 * pieces <= MOST_PIECES && k / (2 * pieces) >= LEAST_PIECE) pieces *= 2;
     return pieces;
 }
 
-bool wf_small_weight(int64_t m, int64_t n) {
-    return m <= SMALL_WEIGHT && n <= SMALL_WEIGHT && m * n <= SMALL_WEIGHT;
+bool wf_gemm_cuts_k(const wf_tensor *y) {
+    return y->ndim == 2 && cuts_k(y->attrs, y->shape[0], y->shape[1]);
 }
 
 static bool shape_matmul(wf_call *c) {
@@ -143,7 +148,7 @@ wf_cut wf_cut_upright(int64_t m, int64_t n, int64_t most_columns, wf_dtype type)
     int64_t s = (n + most_columns - 1) / most_columns;
     while (r * s < ENOUGH_TASKS && n / (2 * s) >= LEAST_COLUMNS) s *= 2;
     if (r * s < ENOUGH_TASKS) r = (ENOUGH_TASKS + s - 1) / s;
-    if (r > 1 && m / r < LEAST_UPRIGHT) r = (m + LEAST_UPRIGHT - 1) / LEAST_UPRIGHT;
+    if (r > 1 && m / r < LEAST_UPRIGHT) r = m / LEAST_UPRIGHT > 1 ? m / LEAST_UPRIGHT : 1;
     wf_cut cut;
     cut.row_blocks = wf_blocks(m, r, WF_KERNEL(type, gemm_rows), &cut.rows);
     cut.column_blocks = wf_blocks(n, s, WF_KERNEL(type, gemm_columns), &cut.columns);
@@ -314,15 +319,14 @@ static void multiply_piece(const product *p, const wf_call *c, int64_t piece, vo
 
 /* addend + piece 0 + piece 1 + ..., one of as many blocks of rows as there are pieces. */
 static void sum_pieces(const product *p, const wf_call *c, int64_t block) {
-    int64_t from = p->m * block / p->pieces, rows = p->m * (block + 1) / p->pieces - from, n = p->n;
+    int64_t from = p->m * block / p->pieces, to = p->m * (block + 1) / p->pieces, n = p->n;
     wf_view work = { .data = c->work, .dtype = c->out[0].dtype };
-    beginning d = begin(c, from, rows, 0, n);
-    for (int64_t i = from; i < from + rows; i++) {
-        void *y = wf_at(&c->out[0], i * n), *first = wf_at(&work, i * n);
-        const void *begun =
-            (const char *)d.data + (i - from) * d.row * (int64_t)wf_view_unit(&work);
-        if (!d.data || begun != y)
-            memcpy(y, d.data ? begun : first, (size_t)n * wf_view_unit(&work));
+    beginning d = begin(c, from, to - from, 0, n);
+    wf_view addend = { .data = (void *)(uintptr_t)d.data, .dtype = work.dtype };
+    for (int64_t i = from; i < to; i++) {
+        const void *first = d.data ? wf_at(&addend, (i - from) * d.row) : wf_at(&work, i * n);
+        void *y = wf_at(&c->out[0], i * n);
+        if (first != y) memcpy(y, first, (size_t)n * wf_dtype_size(work.dtype));
         for (int64_t piece = d.data ? 0 : 1; piece < p->pieces; piece++)
             WF_KERNEL(work.dtype, accumulate(n, wf_at(&work, (piece * p->m + i) * n), y));
     }
@@ -361,6 +365,10 @@ static wf_tensor *tall(wf_tensor *x) {
     return x->ndim == 2 ? x : wf_reshape(x, 2, (int64_t[]){ WF_REST, WF_KEEP });
 }
 
+static wf_tensor *record(wf_tensor *a, wf_tensor *b, wf_tensor *addend, const gemm_attrs *attrs) {
+    return wf_record(&wf_op_matmul, 3, (wf_tensor *[]){ a, b, addend }, attrs);
+}
+
 /* c_ij = sum_p a_ip b_pj. With L's slope dc:  dL/da_ip = sum_j dc_ij b_pj, that is dA = dC B^T,
  * and dL/db_pj = sum_i a_ip dc_ij, that is dB = A^T dC; for an operand X that is taken transposed
  * the share is the transpose of that, which is a product with its sides exchanged. A B shared by
@@ -373,9 +381,11 @@ static void grad_matmul(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
         dx[0] = ta ? wf_gemm(b, dc, NULL, WF_TRANSPOSE_B | (tb ? WF_TRANSPOSE_A : 0))
                    : wf_gemm(dc, b, NULL, tb ? 0 : WF_TRANSPOSE_B);
     if ((need & 2) && b->ndim == 2 && !ta) a = tall(a), dc = tall(dc);
-    if (need & 2)
-        dx[1] = tb ? wf_gemm(dc, a, NULL, WF_TRANSPOSE_A | (ta ? WF_TRANSPOSE_B : 0))
-                   : wf_gemm(a, dc, NULL, ta ? 0 : WF_TRANSPOSE_A);
+    if (need & 2) {
+        gemm_attrs attrs = { WF_TRANSPOSE_A | (ta ? WF_TRANSPOSE_B : 0), b->ndim == 2 };
+        if (!tb) attrs.transposed = ta ? 0 : WF_TRANSPOSE_A;
+        dx[1] = tb ? record(dc, a, NULL, &attrs) : record(a, dc, NULL, &attrs);
+    }
     if (need >> ADDEND & 1) dx[ADDEND] = dy[0];
 }
 
@@ -397,8 +407,7 @@ const wf_op wf_op_matmul = {
 };
 
 wf_tensor *wf_gemm(wf_tensor *a, wf_tensor *b, wf_tensor *addend, unsigned transposed) {
-    return wf_record(&wf_op_matmul, 3, (wf_tensor *[]){ a, b, addend },
-                     &(gemm_attrs){ transposed });
+    return record(a, b, addend, &(gemm_attrs){ transposed, false });
 }
 
 wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b) {

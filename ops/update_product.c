@@ -110,15 +110,10 @@ static bool is_plain_product(const wf_tensor *t) {
     return t && t->op == &wf_op_matmul && t->in[0]->ndim == 2 && t->in[1]->ndim == 2 && !t->in[2];
 }
 
-/* Its sums are whole only after the product. */
-static bool sums_pieces(const wf_tensor *t) {
-    return wf_gemm_transposed(t) == WF_TRANSPOSE_A && wf_small_weight(t->shape[0], t->shape[1]);
-}
-
 wf_tensor *wf_adam_product_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
                                 wf_tensor *scale, wf_tensor *rates,
                                 const wf_adam_options *options) {
-    if (!is_plain_product(grad) || sums_pieces(grad))
+    if (!is_plain_product(grad) || wf_gemm_cuts_k(grad))
         return wf_adam_step(param, m, v, grad, scale, rates, options);
     product_attrs attrs = { options ? *options : wf_adam_default, wf_gemm_transposed(grad) };
     return wf_record(&wf_op_adam_product_step, OPERANDS,

@@ -153,6 +153,7 @@ START_TEST(backward_attention_runs_alone) {
         ck_assert_int_lt(lines, COUNT_OF(operations));
         operations[lines++] = number_of(&o, "gflops") * number_of(&o, "median");
     }
+    ck_assert_int_eq(lines, COUNT_OF(operations));
     for (int i = 0; i < lines; i += 2)
         ck_assert_double_eq_tol(operations[i + 1] / operations[i], 2.5, 1e-6);
 }

@@ -44,38 +44,63 @@ START_TEST(same_bits_however_the_operands_lie) {
 }
 END_TEST
 
-/* The gradient of a small weight is the sum of its pieces: halves, quarters or eighths of k. */
-START_TEST(small_weights_sum_pieces_of_k) {
+/* The gradient of a small weight is the sum of its pieces: halves, quarters or eighths of k. A
+ * product that is asked for is one chain whatever its shape. */
+START_TEST(gradients_of_small_weights_sum_pieces_of_k) {
     static const struct {
         int64_t k, pieces;
     } cuts[] = { { 319, 1 }, { 320, 2 }, { 352, 2 }, { 647, 4 }, { 4099, 8 } };
-    enum { M = 70, N = 130 };
+    enum { M = 70, N = 130, OUT = 3 };
     int64_t k = cuts[_i].k, pieces = cuts[_i].pieces;
-    for (int type = WF_F32; type <= WF_F64; type++)
-        for (int addend = 0; addend < 3; addend++) {
-            wf_graph *g = new_graph(type);
-            wf_tensor *a = wf_param(g, "a", SHAPE(k, M), wf_init_uniform(1));
-            wf_tensor *b = wf_param(g, "b", SHAPE(k, N), wf_init_uniform(1));
-            wf_tensor *row = wf_param(g, "row", SHAPE(N), wf_init_uniform(1));
-            wf_tensor *whole = wf_mul(row, wf_fill(wf_gemm(a, b, NULL, WF_TRANSPOSE_A), 1));
-            wf_tensor *d[] = { NULL, row, whole }, *sum = d[addend];
-            for (int64_t i = 0; i < pieces; i++) {
-                int64_t from = k * i / pieces, to = k * (i + 1) / pieces;
-                wf_tensor *part = wf_matmul(wf_transpose(wf_slice(a, 0, from, to), 0, 1),
-                                            wf_slice(b, 0, from, to));
-                sum = !sum          ? part
-                      : pieces == 1 ? wf_gemm(a, b, sum, WF_TRANSPOSE_A)
-                                    : wf_add(sum, part);
-            }
-            wf_tensor *out[] = { sum, wf_gemm(a, b, d[addend], WF_TRANSPOSE_A) };
-            for (int threads = 1; threads <= 3; threads++) {
-                values v[2];
-                evaluate(out, 2, threads, false, v);
-                ck_assert_msg(same_bits(v[0], v[1]), "k %d, addend %d", (int)k, addend);
-                free_values(v, 2);
-            }
-            end_graph(g);
+    for (int type = WF_F32; type <= WF_F64; type++) {
+        wf_graph *g = new_graph(type);
+        wf_tensor *x = wf_param(g, "x", SHAPE(k, N), wf_init_uniform(1));
+        wf_tensor *w = wf_param(g, "w", SHAPE(M, N), wf_init_uniform(1));
+        wf_tensor *dy = wf_param(g, "dy", SHAPE(k, M), wf_init_uniform(1)), *sum = NULL;
+        wf_tensor *y = wf_gemm(x, w, NULL, WF_TRANSPOSE_B), *dw[1]; /* [k, M] */
+        wf_vjp(&y, &dy, 1, &w, 1, dw);
+        for (int64_t i = 0; i < pieces; i++) {
+            int64_t from = k * i / pieces, to = k * (i + 1) / pieces;
+            wf_tensor *part =
+                wf_gemm(wf_slice(dy, 0, from, to), wf_slice(x, 0, from, to), NULL, WF_TRANSPOSE_A);
+            sum = sum ? wf_add(sum, part) : part;
         }
+        wf_tensor *out[OUT] = { dw[0], sum, wf_gemm(dy, x, NULL, WF_TRANSPOSE_A) };
+        values first[OUT];
+        evaluate(out, OUT, 1, false, first);
+        ck_assert(same_bits(first[0], first[1]));
+        ck_assert_int_eq(same_bits(first[0], first[2]), pieces == 1);
+        for (int threads = 2; threads <= 3; threads++) {
+            values v[OUT];
+            evaluate(out, OUT, threads, false, v);
+            for (int i = 0; i < OUT; i++) ck_assert(same_bits(first[i], v[i]));
+            free_values(v, OUT);
+        }
+        free_values(first, OUT);
+        end_graph(g);
+    }
+}
+END_TEST
+
+/* Two shares of a small weight's gradient: the second begins with the first. */
+START_TEST(pieces_begin_with_an_addend) {
+    enum { M = 31, N = 65, K = 400 };
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x[2], *dy[2], *y[2], *dw[1], *each[2], *w, *sum;
+    w = wf_param(g, "w", SHAPE(M, N), wf_init_uniform(1));
+    for (int i = 0; i < 2; i++) {
+        x[i] = wf_param(g, i ? "x1" : "x0", SHAPE(K, N), wf_init_uniform(1));
+        dy[i] = wf_param(g, i ? "dy1" : "dy0", SHAPE(K, M), wf_init_uniform(1));
+        y[i] = wf_gemm(x[i], w, NULL, WF_TRANSPOSE_B); /* [K, M] */
+        wf_vjp(&y[i], &dy[i], 1, &w, 1, &each[i]);
+    }
+    wf_vjp(y, dy, 2, &w, 1, dw);
+    sum = wf_add(each[0], each[1]);
+    values v[2];
+    evaluate((wf_tensor *[]){ dw[0], sum }, 2, 2, false, v);
+    ck_assert_double_lt(distance(v[0], v[1]), 1e-5);
+    free_values(v, 2);
+    end_graph(g);
 }
 END_TEST
 
@@ -110,7 +135,8 @@ Suite *products_suite(void) {
     TCase *c = tcase_create("products");
     tcase_set_timeout(c, 120);
     tcase_add_loop_test(c, same_bits_however_the_operands_lie, 0, 5);
-    tcase_add_loop_test(c, small_weights_sum_pieces_of_k, 0, 5);
+    tcase_add_loop_test(c, gradients_of_small_weights_sum_pieces_of_k, 0, 5);
+    tcase_add_test(c, pieces_begin_with_an_addend);
     tcase_add_test(c, addends_begin_every_row);
     suite_add_tcase(s, c);
     return s;

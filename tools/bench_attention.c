@@ -35,8 +35,9 @@ static wf_plan *plan_of(wf_graph *g, wf_plan_options options) {
 /* What t was in the last run of `from`, from now on, in `to`. */
 static void hand_over(wf_plan *from, wf_plan *to, const wf_tensor *t) {
     void *values = malloc(wf_bytes(t));
-    if (!values || !wf_fetch(from, t, values) || !wf_feed(to, t, values))
-        fail(&bench_program, "%s", values ? wf_plan_error(to) : "out of memory");
+    if (!values) fail(&bench_program, "out of memory");
+    if (!wf_fetch(from, t, values)) fail(&bench_program, "%s", wf_plan_error(from));
+    if (!wf_feed(to, t, values)) fail(&bench_program, "%s", wf_plan_error(to));
     free(values);
 }
 
@@ -57,7 +58,7 @@ static void measure_length(int64_t t, bool causal, wf_pool *pool) {
     for (int i = 0; i < 4; i++) leaf[i] = wf_param(g, leaf_names[i], 4, shape, wf_init_normal(1));
     made[0] = wf_attention(leaf[0], leaf[1], leaf[2], NULL,
                            &(wf_attention_options){ .causal = causal }); /* [1, H, T, d] */
-    made[1] = made[0] + 1; /* its other result, of each row two numbers: [1, H, T, 2] */
+    made[1] = made[0] + 1; /* result 1 follows result 0 (op.h): statistics, [1, H, T, 2] */
     wf_vjp(made, &leaf[3], 1, leaf, 3, dx);
     if (!wf_ok(g)) fail(&bench_program, "%s", wf_error(g));
     wf_plan *forward = plan_of(g, (wf_plan_options){ .fetch = made, .n_fetch = 2, .pool = pool });

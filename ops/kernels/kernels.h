@@ -156,8 +156,8 @@ enum { WF_DRAWN = 256 };
         void (*gemm)(WF_GEMM_ARGS(real));                                                          \
         size_t gemm_scratch;                                                                       \
         /* The gradient [m, n] as the product of a and b as in gemm, and the step with it: p and   \
-         * both moments, whose rows are `row` apart. At most WF_UPDATE_ROWS and _COLUMNS. scratch: \
-         * gemm_adam_scratch bytes, aligned to 64 */                                               \
+         * both moments, whose rows are `row` apart. m <= WF_UPDATE_ROWS, n <= WF_UPDATE_COLUMNS.    \
+         * scratch: gemm_adam_scratch bytes, aligned to 64 */                                      \
         void (*gemm_adam)(int64_t m, int64_t n, int64_t k, const real *a, int64_t a_row,           \
                           int64_t a_col, const real *b, int64_t b_row, int64_t b_col, real *p,     \
                           real *first, real *second, int64_t row, const wf_adam_rule *rule,        \
