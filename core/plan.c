@@ -186,9 +186,8 @@ static void list(wf_plan *p, const unsigned char *need, int what) {
 
 /* A number is taken of its operands while they are at hand: of gradients, for their norm. */
 static void hasten_numbers(planned *u, int values, int n) {
-    for (int i = values; i < n; i++) {
-        planned number = u[i];
-        int at = i;
+    for (int i = values, at; i < n; i++) {
+        planned number = u[at = i];
         if (number.node->ndim || number.node->result) continue;
         while (at > values && !reads(number.node, u[at - 1].node)) at--;
         memmove(u + at + 1, u + at, (size_t)(i - at) * sizeof *u);
