@@ -79,7 +79,9 @@ WF_API wf_tensor *wf_argmax(wf_tensor *x, int axis);
 WF_API wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes);
 
 /* ---- products: matmul.c, einsum.c ------------------------------------------------------------ */
-/* [...,m,k] x [...,k,n] -> [...,m,n]; leading axes broadcast */
+/* [...,m,k] x [...,k,n] -> [...,m,n]; leading axes broadcast. An element is one chain of
+ * multiply-adds over k. (So are gradients, but that of a matrix b of at most 2^15 elements is
+ * summed in up to 8 pieces of the rows that met it, if they are many.) */
 WF_API wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b);
 /* a b + addend, either side taken with its last two axes swapped; the addend (may be NULL)
  * broadcasts to the product */
@@ -185,9 +187,9 @@ typedef struct wf_adam_options {
 } wf_adam_options;
 WF_API wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
                                wf_tensor *scale, wf_tensor *rates, const wf_adam_options *options);
-/* The same, to the bit. A gradient that is one product of two matrices (matmul, no addend) is
- * computed block by block, each used at once, and never stored: no one else should need it.
- * update_product.c */
+/* The same, to the bit. A gradient that is one product of two matrices (matmul, no addend), and not
+ * that of a small weight, is computed block by block, each used at once, and never stored: no one
+ * else should need it. update_product.c */
 WF_API wf_tensor *wf_adam_product_step(wf_tensor *param, wf_tensor *m, wf_tensor *v,
                                        wf_tensor *grad, wf_tensor *scale, wf_tensor *rates,
                                        const wf_adam_options *options);
