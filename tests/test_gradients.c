@@ -172,6 +172,11 @@ static wf_tensor *max_of_all(wf_tensor *x) {
     return wf_max(x, WF_ALL_AXES, false);
 }
 
+/* exp(1000 relu(x) + 1000): infinite, and so is its slope. */
+static wf_tensor *steep_relu(wf_tensor *x) {
+    return wf_exp(wf_affine(wf_relu(x), 1000, 1000));
+}
+
 static const struct {
     const char *name;
     wf_tensor *(*op)(wf_tensor *);
@@ -184,6 +189,7 @@ static const struct {
     { "maximum, and not to the second", max_after_itself, { 0, 1, 2, 3 }, { 0, 0, 0, 0 } },
     { "minimum, a tie goes to the first", min_with_itself, { 0, 1, 2, 3 }, { 1, 1, 1, 1 } },
     { "minimum, and not to the second", min_after_itself, { 0, 1, 2, 3 }, { 0, 0, 0, 0 } },
+    { "relu stops an infinite slope", steep_relu, { -1, 0, -2, -3 }, { 0, 0, 0, 0 } },
     { "max, ties share", max_of_all, { 2, 5, 5, 1 }, { 0, 0.5, 0.5, 0 } },
     { "max, all equal", max_of_all, { 3, 3, 3, 3 }, { 0.25, 0.25, 0.25, 0.25 } },
 };
