@@ -336,9 +336,10 @@ static bool eval_matmul(const wf_call *c, int phase, int64_t task, void *scratch
     product p;
     int64_t from, to;
     if (!plan_product(&p, c)) return true;
-    if (p.pieces > 1 && phase == 0) multiply_piece(&p, c, task, scratch);
-    if (p.pieces > 1 && phase == 1) sum_pieces(&p, c, task);
-    if (p.pieces > 1) return true;
+    if (p.pieces > 1) {
+        phase == 0 ? multiply_piece(&p, c, task, scratch) : sum_pieces(&p, c, task);
+        return true;
+    }
     const wf_cut *cut = &p.cut;
     int64_t column = task % cut->column_blocks, row = task / cut->column_blocks % cut->row_blocks;
     wf_task_range(p.count, p.group, task / cut->column_blocks / cut->row_blocks, &from, &to);
@@ -382,8 +383,8 @@ static void grad_matmul(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
                    : wf_gemm(dc, b, NULL, tb ? 0 : WF_TRANSPOSE_B);
     if ((need & 2) && b->ndim == 2 && !ta) a = tall(a), dc = tall(dc);
     if (need & 2) {
-        gemm_attrs attrs = { WF_TRANSPOSE_A | (ta ? WF_TRANSPOSE_B : 0), b->ndim == 2 };
-        if (!tb) attrs.transposed = ta ? 0 : WF_TRANSPOSE_A;
+        unsigned sides = tb ? WF_TRANSPOSE_A | (ta ? WF_TRANSPOSE_B : 0) : ta ? 0 : WF_TRANSPOSE_A;
+        gemm_attrs attrs = { sides, b->ndim == 2 };
         dx[1] = tb ? record(dc, a, NULL, &attrs) : record(a, dc, NULL, &attrs);
     }
     if (need >> ADDEND & 1) dx[ADDEND] = dy[0];

@@ -32,7 +32,7 @@ static void same_however_given(wf_dtype real, int64_t m, int64_t n, int64_t k, i
 
 START_TEST(same_bits_however_the_operands_lie) {
     static const int64_t sizes[][3] = {
-        { 300, 260, 257 },  /* upright, rows with remainders */
+        { 300, 260, 557 },  /* upright: rows and k with remainders */
         { 129, 270, 2048 }, /* several stretches of k, its rows kept off whole pages */
         { 1000, 33, 520 },  /* few columns */
         { 64, 1031, 300 },  /* few rows */
@@ -95,6 +95,7 @@ START_TEST(pieces_begin_with_an_addend) {
         wf_vjp(&y[i], &dy[i], 1, &w, 1, &each[i]);
     }
     wf_vjp(y, dy, 2, &w, 1, dw);
+    ck_assert_ptr_nonnull(dw[0]->in[2]); /* the addend */
     sum = wf_add(each[0], each[1]);
     values v[2];
     evaluate((wf_tensor *[]){ dw[0], sum }, 2, 2, false, v);
