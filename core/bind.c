@@ -304,11 +304,7 @@ static bool reuse_offsets(binding *b) {
 static binding *new_binding(wf_plan *p) {
     binding *b = calloc(1, sizeof *b);
     if (b) b->values = calloc((size_t)p->n_nodes + 1, sizeof *b->values);
-    if (!b || !b->values) {
-        binding_free(b);
-        plan_fail(p, "out of memory");
-        return NULL;
-    }
+    if (!b || !b->values) return plan_fail(p, "out of memory"), binding_free(b), NULL;
     memcpy(b->size, p->size, sizeof b->size);
     if (!lay_out(p, b, p->with_state ? p->graph->extents[0].max : 0)) return binding_free(b), NULL;
     if (!plan_offsets(b)) return plan_fail(p, "out of memory"), binding_free(b), NULL;
@@ -318,9 +314,8 @@ static binding *new_binding(wf_plan *p) {
 
 static bool grow(wf_plan *p, void **memory, size_t *have, size_t need, const char *what) {
     if (need <= *have) return true;
-    memory_free(*memory);
-    *have = 0;
-    *memory = memory_new(need);
+    free(*memory);
+    *memory = memory_new(need), *have = 0;
     if (!*memory) return plan_fail(p, "out of memory: %zu bytes of %s", need, what);
     *have = need;
     return true;
@@ -349,16 +344,9 @@ bool plan_prepare(wf_plan *p, int64_t position) {
 /* ---- pointers -------------------------------------------------------------------------------- */
 
 static char *memory_of(const wf_plan *p, const storage *s, const wf_state *state) {
-    switch (s->place) {
-    case IN_LEAF:
-        return leaf_of(p->graph->nodes[s->index])->data;
-    case IN_FEED:
-        return p->feeds[s->index].data;
-    case IN_STATE:
-        return state ? state->slots[s->index].data : NULL;
-    case IN_ARENA:
-        break;
-    }
+    if (s->place == IN_LEAF) return leaf_of(p->graph->nodes[s->index])->data;
+    if (s->place == IN_FEED) return p->feeds[s->index].data;
+    if (s->place == IN_STATE) return state ? state->slots[s->index].data : NULL;
     return p->arena ? (char *)p->arena + s->offset : NULL;
 }
 

@@ -213,7 +213,7 @@ static void add_constants(text *out, const wf_tensor *t) {
     for (int i = 0; i < t->n_in; i++) {
         if (!t->in[i] || t->in[i]->kind != WF_CONSTANT) continue;
         char number[32];
-        snprintf(number, sizeof number, "%.4g", leaf_of(t->in[i])->value);
+        snprintf(number, sizeof number, "%.4g", leaf_of(t->in[i])->init.a);
         add(out, "<BR/>" SMALL);
         add_name(out, number);
         add(out, "</FONT>");

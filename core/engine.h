@@ -27,14 +27,11 @@ typedef struct extent {
     bool declared; /* P is there without being declared, with a maximum of 0 */
 } extent;
 
-typedef struct block { /* of the graph's bump allocator */
-    struct block *next;
-    size_t used, size;
-} block;
+typedef struct room room; /* memory for many: memory.c */
 
 struct wf_graph {
-    block *blocks;
-    wf_tensor **nodes; /* by id */
+    room *insides, *values; /* nodes, names, attributes; leaves' values */
+    wf_tensor **nodes;      /* by id */
     int n_nodes, cap_nodes;
     wf_dtype real;
     uint64_t seed;
@@ -55,15 +52,14 @@ struct wf_graph {
 
 /* A leaf's attrs point to one of these. */
 typedef struct leaf {
-    wf_init init;
+    wf_init init;            /* of a constant, init.a is the value */
     int extent[WF_MAX_DIMS]; /* input: index of the axis's extent, or -1 */
-    double value;            /* constant */
     void *data;              /* parameter, buffer: allocated by the first use */
     size_t bytes;            /* row-major */
     wf_layout layout;
 } leaf;
 
-/* Zeroed, 16-byte aligned; `results` consecutive nodes. NULL, and a poisoned graph: no memory. */
+/* Zeroed; `results` consecutive nodes. NULL, and a poisoned graph: no memory. */
 void *graph_alloc(wf_graph *g, size_t bytes);
 wf_tensor *graph_add(wf_graph *g, int results);
 const char *graph_intern(wf_graph *g, const char *text); /* lives as long as g; NULL: no memory */
@@ -206,16 +202,24 @@ struct wf_plan {
 
 bool plan_fail(wf_plan *p, const char *format, ...) WF_PRINTF(2, 3);
 bool plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op); /* the report's message */
-int feed_of(const wf_plan *p, const wf_tensor *t); /* index, or -1 */
-bool plan_prepare(wf_plan *p, int64_t position);   /* p->now is shaped and has memory */
+int feed_of(const wf_plan *p, const wf_tensor *t);                     /* index, or -1 */
+bool plan_prepare(wf_plan *p, int64_t position);        /* p->now is shaped and has memory */
 bound_view *plan_value(wf_plan *p, const wf_tensor *t); /* after that; NULL: not in the plan */
-void plan_point(wf_plan *p, const wf_state *s);  /* every view has its data */
+void plan_point(wf_plan *p, const wf_state *s);         /* every view has its data */
 void binding_free(binding *b);
 
 /* memory.c */
 bool assign_memory(binding *b); /* lifetimes -> offsets, b->arena; false: no memory */
-void *memory_new(size_t bytes); /* 64-byte aligned; huge pages asked for when large */
-void memory_free(void *data);
+/* Zeroed, 64-byte aligned; huge pages asked for when large. NULL: no memory. To be freed. */
+void *memory_new(size_t bytes);
+
+/* The same from a room with other lodgers. The first room has `first` bytes, each further one twice
+ * as many as the one before, up to a limit: few lodgers cost little, and of many even the small
+ * ones lie in huge pages. What nobody took is not touched. first 0: a room for each. Who leaves
+ * alone, or is NULL, must say so; a room without lodgers is freed. */
+void *room_take(room **rooms, size_t bytes, size_t first);
+void room_leave(room **rooms, const void *data);
+void rooms_free(room *rooms);
 
 /* ---- state ----------------------------------------------------------------------------------- */
 

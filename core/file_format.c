@@ -29,6 +29,10 @@ int wf_file_dtype(const char **name) {
     return 0;
 }
 
+int wf_file_by_key(const void *a, const void *b) {
+    return strcmp(((const wf_meta *)a)->key, ((const wf_meta *)b)->key);
+}
+
 /* Each step is a bijection of h for a given word, and of the word for a given h: no change within
  * one 8-byte word, and so no change of a single byte or bit, leaves the hash as it was. */
 static uint64_t hash(uint64_t h, const void *data, size_t n) {

@@ -20,6 +20,8 @@
 /* Bits of an element; 0: there is no such dtype. *name becomes the static copy. */
 int wf_file_dtype(const char **name);
 
+int wf_file_by_key(const void *a, const void *b); /* order of wf_meta, for qsort */
+
 /* Is this a header that the reader accepts before so many bytes of data? Decodes it in place. */
 bool wf_file_check_header(char *header, size_t size, int64_t data_size, char *message);
 

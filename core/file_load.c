@@ -54,14 +54,11 @@ static const struct stored *find_type(const char *dtype, wf_dtype into) {
 }
 
 static bool put(void *to, wf_dtype dtype, size_t i, double value) {
-    switch (dtype) {
-    case WF_F32: return ((float *)to)[i] = (float)value, !isinf((float)value) || isinf(value);
-    case WF_F64: return ((double *)to)[i] = value, true;
-    case WF_I32:
-        if (value < INT32_MIN || value > INT32_MAX) return false;
-        return ((int32_t *)to)[i] = (int32_t)value, true;
-    }
-    return false;
+    if (dtype == WF_F64) return ((double *)to)[i] = value, true;
+    if (dtype == WF_F32)
+        return ((float *)to)[i] = (float)value, !isinf((float)value) || isinf(value);
+    if (value < INT32_MIN || value > INT32_MAX) return false;
+    return ((int32_t *)to)[i] = (int32_t)value, true;
 }
 
 static bool convert(const wf_entry *e, const struct stored *from, wf_dtype into, void *to,

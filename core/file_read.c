@@ -139,10 +139,6 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const struct tensor *)a)->entry.name, ((const struct tensor *)b)->entry.name);
 }
 
-static int by_key(const void *a, const void *b) {
-    return strcmp(((const wf_meta *)a)->key, ((const wf_meta *)b)->key);
-}
-
 /* Empty tensors come before the one they share a place with. */
 static int by_place(const void *a, const void *b) {
     const struct tensor *x = a, *y = b;
@@ -163,10 +159,10 @@ static bool check_names(wf_file *f) {
     for (int i = 1; i < f->count; i++)
         if (by_name(&f->tensors[i - 1], &f->tensors[i]) == 0)
             return wf_file_fail(f->error, "tensor '%.80s' occurs twice", f->tensors[i].entry.name);
-    if (f->meta_count > 0) qsort(f->meta, (size_t)f->meta_count, sizeof *f->meta, by_key);
+    if (f->meta_count > 0) qsort(f->meta, (size_t)f->meta_count, sizeof *f->meta, wf_file_by_key);
     for (int i = 0; i < f->meta_count; i++) {
         const char *key = f->meta[i].key;
-        if (i > 0 && by_key(&f->meta[i - 1], &f->meta[i]) == 0)
+        if (i > 0 && wf_file_by_key(&f->meta[i - 1], &f->meta[i]) == 0)
             return wf_file_fail(f->error, "metadata key '%.80s' occurs twice", key);
         if (damaged_key(key))
             return wf_file_fail(f->error, "damaged: metadata key '%s' instead of '%s'", key,

@@ -38,10 +38,6 @@ static int by_alignment(const void *a, const void *b) {
     return difference ? difference : strcmp(x->name, y->name);
 }
 
-static int by_key(const void *a, const void *b) {
-    return strcmp(((const wf_meta *)a)->key, ((const wf_meta *)b)->key);
-}
-
 static void print_string(FILE *f, const char *s) {
     putc('"', f);
     for (; *s; s++)
@@ -219,7 +215,7 @@ static bool copy_and_sort(struct content *c, const wf_entry *entries, const wf_m
     if (c->n > 0) memcpy(c->entries, entries, (size_t)c->n * sizeof *entries);
     if (c->n_meta > 0) memcpy(c->meta, meta, (size_t)c->n_meta * sizeof *meta);
     qsort(c->entries, (size_t)c->n, sizeof *entries, by_alignment);
-    qsort(c->meta, (size_t)c->n_meta, sizeof *meta, by_key);
+    qsort(c->meta, (size_t)c->n_meta, sizeof *meta, wf_file_by_key);
     return true;
 }
 

@@ -156,8 +156,7 @@ static bool differentiate(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf
         walk(&b);
         for (int i = 0; i < n_x; i++) dx[i] = b.cot[x[i]->id];
     }
-    free(b.cot);
-    free(b.on);
+    free(b.cot), free(b.on);
     return !g->failed;
 }
 

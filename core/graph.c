@@ -1,7 +1,7 @@
 /* core/graph.c - graphs: their memory, names, scopes, extents, and the first error.
  *
- * A graph is a bump allocator with a list of nodes. Nothing in it moves or is freed before the
- * graph is. */
+ * A graph is a list of nodes in rooms of memory. Nothing in it moves or is freed before the graph
+ * is. */
 #include "engine.h"
 
 #include <stdio.h>
@@ -35,17 +35,8 @@ wf_graph *failed_graph(void) {
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 void *graph_alloc(wf_graph *g, size_t bytes) {
-    enum { BLOCK = 1 << 16, HEADER = (sizeof(block) + 15) & ~15 };
-    size_t need = (bytes + 15) & ~(size_t)15;
-    if (!g->blocks || g->blocks->size - g->blocks->used < need) {
-        size_t size = HEADER + (need > BLOCK ? need : BLOCK);
-        block *b = calloc(1, size);
-        if (!b) return wf_poison(g, "out of memory"), NULL;
-        *b = (block){ g->blocks, HEADER, size };
-        g->blocks = b;
-    }
-    void *p = (char *)g->blocks + g->blocks->used;
-    g->blocks->used += need;
+    void *p = room_take(&g->insides, bytes, 1 << 16);
+    if (!p) wf_poison(g, "out of memory");
     return p;
 }
 
@@ -112,13 +103,9 @@ wf_graph *wf_graph_new(const wf_graph_options *options) {
 
 void wf_graph_free(wf_graph *g) {
     if (!g || g == failed_graph()) return;
-    for (int i = 0; i < g->n_nodes; i++)
-        if (g->nodes[i]->kind != WF_COMPUTED) memory_free(leaf_of(g->nodes[i])->data);
-    for (block *b = g->blocks, *next; b; b = next) next = b->next, free(b);
+    rooms_free(g->values), rooms_free(g->insides);
     pthread_mutex_destroy(&g->lock);
-    free(g->nodes);
-    free(g->names);
-    free(g);
+    free(g->nodes), free(g->names), free(g);
 }
 
 bool wf_ok(const wf_graph *g) {
@@ -219,19 +206,19 @@ int64_t wf_extent(wf_graph *g, const char *name, int64_t max) {
 }
 
 /* A size in terms of extents: 512, B, B*T, B*4. */
-static int size_text(const wf_graph *g, int64_t size, char *buffer, size_t room) {
+static int size_text(const wf_graph *g, int64_t size, char *buffer, size_t limit) {
     int n = 0;
     bool named = false;
     for (int e = 1; g && size > 0 && e < g->n_extents; e++)
-        for (; size % g->extents[e].nominal == 0 && (size_t)n < room;
+        for (; size % g->extents[e].nominal == 0 && (size_t)n < limit;
              size /= g->extents[e].nominal) {
-            n += snprintf(buffer + n, room - (size_t)n, "%s%s", named ? "*" : "",
+            n += snprintf(buffer + n, limit - (size_t)n, "%s%s", named ? "*" : "",
                           g->extents[e].name);
             named = true;
         }
-    if (!named) return snprintf(buffer, room, "%lld", (long long)size);
-    if (size != 1 && (size_t)n < room)
-        n += snprintf(buffer + n, room - (size_t)n, "*%lld", (long long)size);
+    if (!named) return snprintf(buffer, limit, "%lld", (long long)size);
+    if (size != 1 && (size_t)n < limit)
+        n += snprintf(buffer + n, limit - (size_t)n, "*%lld", (long long)size);
     return n;
 }
 

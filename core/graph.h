@@ -113,8 +113,9 @@ WF_API wf_tensor *wf_constant(wf_graph *g, double value); /* real scalar, shape 
 /* parameter, buffer or input by full name; or NULL */
 WF_API wf_tensor *wf_find(const wf_graph *g, const char *name);
 
-/* A leaf's values. bytes must be the leaf's exactly. False if not a parameter or buffer, or out of
- * memory. Not while a plan that reads or updates the leaf is running. */
+/* A leaf's values; of a constant they can be read alone. bytes must be the leaf's exactly. False if
+ * it is an input or computed, or out of memory. Not while a plan that reads or updates the leaf is
+ * running. */
 WF_API bool wf_write(wf_tensor *leaf, const void *data, size_t bytes);
 WF_API bool wf_read(const wf_tensor *leaf, void *data, size_t bytes);
 /* Keep a matrix of parameters in this layout from now on; wf_write and wf_read convert. What a plan

@@ -5,6 +5,7 @@
  * initial value: a pure function of the graph's seed and the leaf's name. */
 #include "engine.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "random.h"
@@ -108,7 +109,6 @@ wf_tensor *wf_constant(wf_graph *g, double value) {
     wf_tensor *t = leaf_new(g, WF_CONSTANT, "constant", wf_real(g), 0, NULL);
     if (is_poison(t)) return t;
     leaf_of(t)->init = (wf_init){ fill_value, value, 0 };
-    leaf_of(t)->value = value;
     return t;
 }
 
@@ -120,8 +120,15 @@ void copy_view(const wf_view *from, const wf_view *to) {
     for (int64_t i = 0; i < n; i++) wf_op_copy.eval(&c, 0, i, NULL);
 }
 
-static void *memory_for(const leaf *l, wf_layout layout) {
-    return memory_new(layout == WF_PANELS_BF16 ? l->bytes / 2 : l->bytes);
+#ifdef __SANITIZE_ADDRESS__ /* leaves that can be seen to be overrun */
+enum { FIRST_ROOM = 0 };
+#else
+enum { FIRST_ROOM = 1 << 20 };
+#endif
+
+static void *memory_for(const wf_tensor *t, wf_layout layout) {
+    size_t bytes = leaf_of(t)->bytes / (layout == WF_PANELS_BF16 ? 2 : 1);
+    return room_take(&t->graph->values, bytes, FIRST_ROOM);
 }
 
 static void convert(const wf_tensor *t, wf_layout is, const void *from, wf_layout becomes,
@@ -137,15 +144,15 @@ static void convert(const wf_tensor *t, wf_layout is, const void *from, wf_layou
 /* The leaf's values, new in memory in this layout: as they are, or initial ones. */
 static void *laid_out_anew(const wf_tensor *t, wf_layout layout) {
     const leaf *l = leaf_of(t);
-    void *data = memory_for(l, layout);
+    void *data = memory_for(t, layout);
     void *rows = l->data && !l->layout ? l->data : layout ? memory_new(l->bytes) : data;
     uint64_t key = wf_hash_bytes(t->graph->seed, t->name, strlen(t->name));
     bool ok = data && rows;
     if (ok && !l->data) l->init.fill(&l->init, key, t->dtype, t->ndim, t->shape, rows);
     if (ok && l->data && l->layout) convert(t, l->layout, l->data, WF_ROW_MAJOR, rows);
     if (ok && layout) convert(t, WF_ROW_MAJOR, rows, layout, data);
-    if (rows != data && rows != l->data) memory_free(rows);
-    if (!ok) memory_free(data);
+    if (rows != data && rows != l->data) free(rows);
+    if (!ok) room_leave(&t->graph->values, data);
     return ok ? data : NULL;
 }
 
@@ -165,21 +172,23 @@ bool wf_set_layout(wf_tensor *t, wf_layout layout) {
     pthread_mutex_lock(&t->graph->lock);
     void *data = l->data && layout != l->layout ? laid_out_anew(t, layout) : l->data;
     bool ok = (data || !l->data) && atomic_load(&t->graph->plans) == 0;
-    if (data != l->data) memory_free(ok ? l->data : data);
+    if (data != l->data) room_leave(&t->graph->values, ok ? l->data : data);
     if (ok) l->data = data, l->layout = layout;
     pthread_mutex_unlock(&t->graph->lock);
     return ok;
 }
 
+/* Parameters, buffers and constants have values. */
 static bool accessible(const wf_tensor *t, const void *data, size_t bytes) {
-    return t && data && !is_poison(t) && is_stored(t) && leaf_of(t)->bytes == bytes;
+    bool has_value = t && !is_poison(t) && (is_stored(t) || t->kind == WF_CONSTANT);
+    return has_value && data && leaf_of(t)->bytes == bytes;
 }
 
 bool wf_write(wf_tensor *t, const void *data, size_t bytes) {
-    if (!accessible(t, data, bytes)) return false;
+    if (!accessible(t, data, bytes) || t->kind == WF_CONSTANT) return false;
     leaf *l = leaf_of(t);
     pthread_mutex_lock(&t->graph->lock);
-    if (!l->data) l->data = memory_for(l, l->layout); /* initial values would be lost at once */
+    if (!l->data) l->data = memory_for(t, l->layout); /* initial values would be lost at once */
     pthread_mutex_unlock(&t->graph->lock);
     if (!l->data) return false;
     convert(t, WF_ROW_MAJOR, data, l->layout, l->data);

@@ -14,20 +14,64 @@ enum { ALIGN = 64, HUGE_PAGE = 1 << 21 };
 
 /* ---- the system's memory --------------------------------------------------------------------- */
 
-void *memory_new(size_t bytes) {
+static size_t aligned(size_t bytes) {
+    return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+}
+
+static void *from_system(size_t bytes) {
     if (bytes > SIZE_MAX - HUGE_PAGE) return NULL;
     bool large = bytes >= 2 * HUGE_PAGE;
     size_t align = large ? HUGE_PAGE : ALIGN, size = (bytes + align - 1) & ~(align - 1);
     void *p = aligned_alloc(align, size ? size : align);
-    if (!p) return NULL;
 #ifdef MADV_HUGEPAGE
-    if (large) madvise(p, size, MADV_HUGEPAGE);
+    if (p && large) madvise(p, size, MADV_HUGEPAGE);
 #endif
+    return p;
+}
+
+void *memory_new(size_t bytes) {
+    void *p = from_system(bytes);
+    return p ? memset(p, 0, bytes) : NULL;
+}
+
+/* ---- rooms ----------------------------------------------------------------------------------- */
+
+#define LARGEST_ROOM ((size_t)1 << 25)
+
+struct room {
+    room *next;
+    size_t used, size;
+    int lodgers;
+    char *data;
+};
+
+void *room_take(room **rooms, size_t bytes, size_t first) {
+    room *r = *rooms;
+    if (bytes > SIZE_MAX - ALIGN) return NULL;
+    size_t need = aligned(bytes ? bytes : 1);
+    if (!r || r->size - r->used < need) {
+        size_t size = !r || !first ? first : r->size < LARGEST_ROOM ? 2 * r->size : LARGEST_ROOM;
+        if (size < need) size = need;
+        if (!(r = malloc(sizeof *r))) return NULL;
+        *r = (room){ *rooms, 0, size, 0, from_system(size) };
+        if (!r->data) return free(r), NULL;
+        *rooms = r;
+    }
+    void *p = r->data + r->used;
+    r->used += need, r->lodgers++;
     return memset(p, 0, bytes);
 }
 
-void memory_free(void *data) {
-    free(data);
+void room_leave(room **rooms, const void *data) {
+    room **at = rooms, *r;
+    while ((r = *at) && (uintptr_t)data - (uintptr_t)r->data >= r->used) at = &r->next;
+    if (!r || --r->lodgers > 0) return;
+    *at = r->next;
+    free(r->data), free(r);
+}
+
+void rooms_free(room *r) {
+    for (room *next; r; r = next) next = r->next, free(r->data), free(r);
 }
 
 /* ---- writing over an operand ----------------------------------------------------------------- */
@@ -90,12 +134,12 @@ static int by_size(const void *a, const void *b) {
 
 /* placed: storages in order of their offsets. Returns where this one comes among them. */
 static int lowest_gap(const binding *b, const int *placed, int n, storage *s) {
-    size_t offset = 0, bytes = (s->bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    size_t offset = 0, bytes = aligned(s->bytes);
     for (int i = 0; i < n; i++) {
         const storage *other = &b->storages[placed[i]];
         if (other->last < s->first || other->first > s->last) continue;
         if (other->offset >= offset + bytes) break;
-        size_t end = other->offset + ((other->bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1));
+        size_t end = other->offset + aligned(other->bytes);
         if (end > offset) offset = end;
     }
     s->offset = offset;
@@ -112,7 +156,7 @@ static void place_all(binding *b, item *items, int n, int *placed) {
         int at = lowest_gap(b, placed, i, s);
         memmove(placed + at + 1, placed + at, (size_t)(i - at) * sizeof *placed);
         placed[at] = items[i].storage;
-        size_t end = s->offset + ((s->bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1));
+        size_t end = s->offset + aligned(s->bytes);
         if (end > b->arena) b->arena = end;
     }
 }

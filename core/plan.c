@@ -245,12 +245,7 @@ void wf_plan_free(wf_plan *p) {
     if (!p || p == failed_plan()) return;
     if (p->ok) atomic_fetch_sub(&p->graph->plans, 1);
     for (int i = 0; i < MAX_BINDINGS; i++) binding_free(p->bindings[i]);
-    for (int i = 0; i < p->n_feeds; i++) memory_free(p->feeds[i].data);
-    memory_free(p->arena);
-    memory_free(p->scratch);
-    free(p->feeds);
-    free(p->spent);
-    free(p->nodes);
-    free(p->index);
-    free(p);
+    for (int i = 0; i < p->n_feeds; i++) free(p->feeds[i].data);
+    free(p->arena), free(p->scratch), free(p->feeds);
+    free(p->spent), free(p->nodes), free(p->index), free(p);
 }

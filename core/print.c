@@ -69,14 +69,6 @@ static void walk(printer *p, int axis, int64_t at, bool measure) {
     if (!measure) put(p, "]");
 }
 
-static bool values_of(wf_plan *plan, const wf_tensor *t, void *data, size_t bytes) {
-    if (plan) return wf_fetch(plan, t, data);
-    if (t->kind != WF_CONSTANT) return wf_read((wf_tensor *)(uintptr_t)t, data, bytes);
-    if (t->dtype == WF_F64) *(double *)data = leaf_of(t)->value;
-    else *(float *)data = (float)leaf_of(t)->value;
-    return true;
-}
-
 int wf_print(wf_plan *plan, const wf_tensor *t, char *buffer, size_t size) {
     if (!buffer) size = 0;
     if (size) buffer[0] = '\0';
@@ -86,7 +78,8 @@ int wf_print(wf_plan *plan, const wf_tensor *t, char *buffer, size_t size) {
     if (plan && (p.ndim = wf_bound_shape(plan, t, p.shape)) < 0) return -1;
     size_t bytes = plan ? wf_bound_bytes(plan, t) : wf_bytes(t);
     void *data = malloc(bytes ? bytes : 1);
-    if (!data || !values_of(plan, t, data, bytes)) return free(data), -1;
+    bool got = data && (plan ? wf_fetch(plan, t, data) : wf_read(t, data, bytes));
+    if (!got) return free(data), -1;
     p.data = data;
     walk(&p, 0, 0, true);
     walk(&p, 0, 0, false);

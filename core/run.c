@@ -47,7 +47,7 @@ bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data) {
         return plan_fail(p, "'%s' is too large", called(t));
     if (!data && bytes) return plan_fail(p, "'%s' is fed from NULL", called(t));
     if (bytes > f->capacity || !f->data) {
-        memory_free(f->data);
+        free(f->data);
         f->given = false, f->capacity = 0;
         if (!(f->data = memory_new(bytes)))
             return plan_fail(p, "out of memory: %zu bytes for '%s'", bytes, called(t));

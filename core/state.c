@@ -28,15 +28,13 @@ wf_state *wf_state_new(wf_plan *p) {
         ok = s->slots[i].data && s->slots[i].spare;
     }
     if (ok) return s;
-    plan_fail(p, "out of memory for a state");
-    wf_state_free(s);
-    return NULL;
+    return plan_fail(p, "out of memory for a state"), wf_state_free(s), NULL;
 }
 
 void wf_state_free(wf_state *s) {
     if (!s) return;
     for (int i = 0; s->slots && i < s->n_slots; i++)
-        memory_free(s->slots[i].data), memory_free(s->slots[i].spare);
+        free(s->slots[i].data), free(s->slots[i].spare);
     free(s->slots), free(s);
 }
 

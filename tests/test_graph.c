@@ -129,7 +129,6 @@ START_TEST(leaves_are_written_and_read) {
     ck_assert(!wf_write(w, data, 8) && !wf_read(w, back, 16));
     ck_assert(!wf_write(w, NULL, 12) && !wf_read(w, NULL, 12));
     ck_assert(!wf_write(y, data, 12) && !wf_write(in, data, 12) && !wf_read(in, back, 12));
-    ck_assert(!wf_read(wf_constant(g, 2), back, 4));
     ck_assert_uint_eq(wf_bytes(none), 0);
     ck_assert_uint_eq(wf_dtype_size(WF_F64), 8);
     ck_assert_str_eq(wf_dtype_name(WF_I32), "i32");
@@ -353,6 +352,54 @@ START_TEST(operands_are_counted) {
 }
 END_TEST
 
+/* A leaf of n columns whose every element is i, in what it would not be without being written. */
+static void write_all_as(wf_tensor *leaf, int i) {
+    double *x = malloc((wf_bytes(leaf) + 1) * sizeof *x);
+    for (int64_t k = 0; k < wf_count(leaf); k++) x[k] = i;
+    ck_assert(write_doubles(leaf, x));
+    free(x);
+}
+
+static void assert_all(const wf_tensor *leaf, int i) {
+    double *x = leaf_values(leaf);
+    int64_t same = 0;
+    for (int64_t k = 0; k < wf_count(leaf); k++) same += x[k] == i;
+    free(x);
+    ck_assert_int_eq(same, wf_count(leaf));
+}
+
+/* Of no element to some MB, in whatever order; every third is laid out anew, so that memory is given
+ * back from the middle, and taken again. */
+START_TEST(many_leaves_keep_their_values) {
+    static const int64_t columns[] = { 1, 0, 17, 1000, 3, 65536, 64, 600000, 15, 16, 0, 300000 };
+    enum { SIZES = COUNT_OF(columns), LEAVES = 8 * SIZES };
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *w[LEAVES];
+    char name[16];
+    for (int i = 0; i < LEAVES; i++) {
+        snprintf(name, sizeof name, "w%d", i);
+        w[i] = wf_param(g, name, SHAPE(2, columns[i % SIZES]), wf_init_zeros());
+        write_all_as(w[i], i);
+        if (i >= 3 && i % 3 == 0) ck_assert(wf_set_layout(w[i - 3], WF_PANELS));
+        if (i >= 6 && i % 6 == 0) ck_assert(wf_set_layout(w[i - 6], WF_ROW_MAJOR));
+    }
+    for (int i = 0; i < LEAVES; i++) assert_all(w[i], i);
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(constants_are_read_and_not_written) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *c = wf_constant(g, 2.5);
+    float value = 0;
+    ck_assert(wf_read(c, &value, sizeof value));
+    ck_assert(value == 2.5F);
+    ck_assert(!wf_write(c, &(float){ 3 }, sizeof value));
+    ck_assert(!wf_read(wf_neg(c), &value, sizeof value));
+    end_graph(g);
+}
+END_TEST
+
 START_TEST(version_is_stated) {
     ck_assert_str_eq(wf_version(), "0.1.0");
 }
@@ -372,6 +419,8 @@ Suite *graph_suite(void) {
     tcase_add_test(nodes, operands_are_counted);
     tcase_add_test(nodes, version_is_stated);
     tcase_add_test(leaves, leaves_are_written_and_read);
+    tcase_add_test(leaves, many_leaves_keep_their_values);
+    tcase_add_test(leaves, constants_are_read_and_not_written);
     tcase_add_loop_test(leaves, initial_values_have_their_distribution, 0, 2);
     tcase_add_test(leaves, initial_values_depend_on_seed_and_name);
     tcase_add_test(gradients, only_what_is_needed_is_recorded);
