@@ -205,20 +205,7 @@ WF_API void wf_state_free(wf_state *s);
 /* batch row i becomes row index[i]; n <= rows at creation */
 WF_API bool wf_state_reorder(wf_state *s, const int32_t *index, int n);
 
-/* ---- pictures and printing ------------------------------------------------------------------- */
-
-typedef struct wf_dot_options {
-    const char *title;
-    bool backward; /* draw gradient nodes too, their edges dashed */
-    bool modules;  /* one box per module instead of one per op; repeated layers folded */
-    int depth;     /* with modules: how many levels of the path to show; 0: all */
-    wf_plan *plan; /* with a plan: its shapes, memory, tasks and measured times */
-    bool force;    /* draw more than 5,000 nodes */
-} wf_dot_options;
-
-/* Graphviz text of what the n tensors need: the same graph gives the same bytes. malloc'ed; NULL on
- * failure, with the reason in message[256] (message may be NULL). */
-WF_API char *wf_dot(wf_tensor *const *fetch, int n, const wf_dot_options *options, char *message);
+/* ---- printing -------------------------------------------------------------------------------- */
 
 /* "[B,T,512]": extents by name. Returns buffer. */
 WF_API const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *shape, char *buffer,

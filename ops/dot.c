@@ -1,4 +1,4 @@
-/* core/dot.c - what a picture of a graph shows: which tensors, in which boxes, which boxes in
+/* ops/dot.c - what a picture of a graph shows: which tensors, in which boxes, which boxes in
  * which modules.
  *
  * Not here: colours, shapes and text (dot_text.c). The steps, in order: what the fetched tensors
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "random.h"
+#include "../core/random.h"
 
 /* ---- what is needed -------------------------------------------------------------------------- */
 
@@ -22,14 +22,14 @@ static bool visible(const picture *p, const wf_tensor *t) {
 static void mark_needed(picture *p) {
     for (int i = 0; i < p->n_fetch; i++) p->needed[p->fetch[i]->id] = true;
     for (int id = p->n - 1; id >= 0; id--) {
-        const wf_tensor *t = p->graph->nodes[id];
+        const wf_tensor *t = wf_node(p->graph, id);
         if (!p->needed[id]) continue;
         p->needed[primary(t)->id] = true;
         for (int i = 0; i < t->n_in; i++)
             if (t->in[i]) p->needed[t->in[i]->id] = true;
     }
     for (int id = 0; id < p->n; id++) {
-        const wf_tensor *t = p->graph->nodes[id];
+        const wf_tensor *t = wf_node(p->graph, id);
         for (int i = 0; visible(p, t) && i < t->n_in; i++)
             if (t->in[i]) p->used[t->in[i]->id] = true;
     }
@@ -93,7 +93,7 @@ static size_t path_length(const wf_tensor *t) {
 static bool place_in_modules(picture *p) {
     if (module_add(p, "", 0, 0, -1) < 0) return false;
     for (int id = 0; id < p->n; id++) {
-        const wf_tensor *t = p->graph->nodes[id];
+        const wf_tensor *t = wf_node(p->graph, id);
         if (visible(p, t) && (p->where[id] = module_at(p, t->name, path_length(t))) < 0)
             return false;
     }
@@ -112,7 +112,7 @@ static bool is_boxed(const picture *p, int m) {
 
 static void sign(picture *p) {
     for (int id = 0; id < p->n; id++) {
-        const wf_tensor *t = p->graph->nodes[id];
+        const wf_tensor *t = wf_node(p->graph, id);
         if (!visible(p, t) || is_backward(t) || t->kind == WF_INPUT) continue;
         const char *op = t->op ? t->op->name : "";
         for (int m = p->where[id]; m > 0; m = p->modules[m].parent) {
@@ -171,13 +171,13 @@ static const wf_tensor *source_of(const picture *p, const wf_tensor *t) {
  * its module does. Others, and views of stored leaves, do not. */
 static void fold_views(picture *p) {
     for (int id = 0; id < p->n; id++) {
-        const wf_tensor *t = p->graph->nodes[id];
+        const wf_tensor *t = wf_node(p->graph, id);
         p->folded[id] = visible(p, t) && is_view(t);
     }
     for (int i = 0; i < p->n_fetch; i++) p->folded[p->fetch[i]->id] = false;
     if (p->options->modules) return;
     for (int id = 0; id < p->n; id++) {
-        const wf_tensor *t = p->graph->nodes[id];
+        const wf_tensor *t = wf_node(p->graph, id);
         for (int i = 0; visible(p, t) && i < t->n_in; i++) {
             const wf_tensor *in = t->in[i];
             if (!in || !p->folded[in->id] || p->where[in->id] == p->where[id]) continue;
@@ -238,7 +238,7 @@ static int single_box(picture *p, const wf_tensor *t, int m) {
 
 static void make_boxes(picture *p) {
     for (int id = 0; id < p->n; id++) {
-        const wf_tensor *t = p->graph->nodes[id];
+        const wf_tensor *t = wf_node(p->graph, id);
         p->box_of[id] = -1;
         if (!visible(p, t) || p->folded[id] || (is_leaf(t) && !p->used[id])) continue;
         if (t->result) p->box_of[id] = p->box_of[primary(t)->id];
@@ -280,7 +280,7 @@ static void link_add(picture *p, const wf_tensor *value, int to, bool shape_only
 
 static void make_links(picture *p) {
     for (int id = 0; id < p->n; id++) {
-        const wf_tensor *t = p->graph->nodes[id];
+        const wf_tensor *t = wf_node(p->graph, id);
         if (p->box_of[id] < 0 || t->result) continue;
         for (int i = 0; i < t->n_in; i++) {
             const wf_tensor *in = t->in[i];
@@ -327,7 +327,7 @@ static bool fail(char *message, const char *why) {
 
 static bool allocate(picture *p) {
     size_t n = (size_t)p->n, operands = (size_t)p->n_fetch, boxes = n + (size_t)p->n_fetch;
-    for (int id = 0; id < p->n; id++) operands += (size_t)p->graph->nodes[id]->n_in;
+    for (int id = 0; id < p->n; id++) operands += (size_t)wf_node(p->graph, id)->n_in;
     p->needed = calloc(n, sizeof *p->needed), p->used = calloc(n, sizeof *p->used);
     p->folded = calloc(n, sizeof *p->folded), p->where = calloc(n, sizeof *p->where);
     p->box_of = calloc(n, sizeof *p->box_of), p->boxes = calloc(boxes, sizeof *p->boxes);
@@ -373,7 +373,7 @@ char *wf_dot(wf_tensor *const *fetch, int n, const wf_dot_options *options, char
         if (!fetch[i] || fetch[i]->graph != g)
             return fail(message, "the tensors to draw must be of one graph"), NULL;
     picture p = { .graph = g, .options = options ? options : &(wf_dot_options){ 0 }, .fetch = fetch,
-                  .n_fetch = n, .n = g->n_nodes };
+                  .n_fetch = n, .n = wf_node_count(g) };
     char *text = NULL;
     if (picture_make(&p, message) && !(text = picture_text(&p))) fail(message, "out of memory");
     picture_free(&p);

@@ -1,12 +1,13 @@
-/* core/dot.h - a picture of a graph before it is text: boxes, links between them, nested
+/* ops/dot.h - a picture of a graph before it is text: boxes, links between them, nested
  * modules. Not installed.
  *
  * dot.c decides what is drawn, dot_text.c how it looks. Numbers follow the order of recording,
  * never addresses, so that the same graph gives the same text. */
-#ifndef WEFT_CORE_DOT_H
-#define WEFT_CORE_DOT_H
+#ifndef WEFT_OPS_DOT_H
+#define WEFT_OPS_DOT_H
 
-#include "engine.h"
+#include "../core/op.h"
+#include "ops.h"
 
 enum { DOT_LIMIT = 5000, DOT_NESTING = 32 };
 
@@ -77,6 +78,10 @@ int style_of(const wf_tensor *t); /* dot_text.c: row of the table of styles */
 /* dot_text.c: malloc'ed, or NULL if there is no memory */
 char *picture_text(const picture *p);
 
+static inline const wf_tensor *primary(const wf_tensor *t) { return t - t->result; }
+static inline bool is_stored(const wf_tensor *t) {
+    return t->kind == WF_PARAM || t->kind == WF_BUFFER;
+}
 static inline bool is_leaf(const wf_tensor *t) { return t->kind != WF_COMPUTED; }
 static inline bool is_view(const wf_tensor *t) { return t->op && t->op->view && !t->op->cached; }
 static inline bool is_backward(const wf_tensor *t) {

@@ -1,16 +1,17 @@
-/* core/dot_text.c - how a picture looks: Graphviz text with colours, shapes, labels and a
+/* ops/dot_text.c - how a picture looks: Graphviz text with colours, shapes, labels and a
  * legend.
  *
  * Families of operations differ in fill (Paul Tol's light scheme, which colour-blind readers
  * tell apart) and in shape (for grey print). Every name goes through one function that escapes
  * it for HTML-like labels. The gradient runs upwards beside the values: its links are laid out
  * backwards. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dot.h"
-#include "json.h"
+#include "../core/json.h"
 
 /* Of the operations of a module, the one whose row comes first gives the module its look. */
 typedef struct style {
@@ -113,9 +114,11 @@ static void add_name(text *t, const char *s) {
 /* As the plan bound it; else as it was recorded, with extents by name. */
 static void add_shape(text *out, const picture *p, const wf_tensor *t) {
     char buffer[160];
-    const bound_view *v = p->measured ? plan_value(p->options->plan, t) : NULL;
-    const char *shape = v ? wf_shape_text(NULL, v->view.ndim, v->view.shape, buffer, sizeof buffer)
-                          : wf_shape_text(p->graph, t->ndim, t->shape, buffer, sizeof buffer);
+    int64_t bound[WF_MAX_DIMS];
+    int ndim = p->measured ? wf_bound_shape(p->options->plan, t, bound) : -1;
+    const char *shape = ndim >= 0
+                            ? wf_shape_text(NULL, ndim, bound, buffer, sizeof buffer)
+                            : wf_shape_text(p->graph, t->ndim, t->shape, buffer, sizeof buffer);
     add_name(out, shape);
     add(out, " %s", wf_dtype_name(t->dtype));
 }
@@ -157,7 +160,7 @@ static void add_operations(text *out, const picture *p, int b) {
     const wf_op *seen[SHOWN_OPS];
     int n = 0;
     for (int id = 0; id < p->n && n <= SHOWN_OPS; id++) {
-        const wf_tensor *t = p->graph->nodes[id];
+        const wf_tensor *t = wf_node(p->graph, id);
         bool known = p->box_of[id] != b || is_leaf(t) || is_view(t) ||
                      p->modules[p->where[id]].drawn_as != p->where[id];
         for (int i = 0; i < n && !known; i++) known = seen[i] == t->op;
@@ -213,7 +216,7 @@ static void add_constants(text *out, const wf_tensor *t) {
     for (int i = 0; i < t->n_in; i++) {
         if (!t->in[i] || t->in[i]->kind != WF_CONSTANT) continue;
         char number[32];
-        snprintf(number, sizeof number, "%.4g", leaf_of(t->in[i])->init.a);
+        wf_print(NULL, t->in[i], number, sizeof number);
         add(out, "<BR/>" SMALL);
         add_name(out, number);
         add(out, "</FONT>");
