@@ -82,7 +82,7 @@ static bool bind_leaf(wf_plan *p, binding *b, int i) {
 /* ---- computed nodes -------------------------------------------------------------------------- */
 
 static void start_exec(wf_plan *p, binding *b, const wf_tensor *t, int64_t position, exec *e) {
-    *e = (exec){ .node = t, .work = -1, .spent = ACCOUNTS * p->index[t->id] };
+    *e = (exec){ .node = t, .work = -1, .fused = 1, .spent = ACCOUNTS * p->index[t->id] };
     e->call = (wf_call){ .op = t->op,
                          .attrs = t->attrs,
                          .graph = p->graph,
@@ -122,7 +122,7 @@ static bool run_shape_rule(wf_plan *p, exec *e) {
 
 static bool push_copy(wf_plan *p, binding *b, int account, wf_view *view, int *from,
                       int64_t *offset) {
-    exec e = { .work = -1, .spent = account };
+    exec e = { .work = -1, .fused = 1, .spent = account };
     e.call = (wf_call){
         .op = &wf_op_copy, .graph = p->graph, .n_in = 1, .n_out = 1, .report = &p->report
     };
@@ -307,7 +307,8 @@ static binding *new_binding(wf_plan *p) {
     if (!b || !b->values) return plan_fail(p, "out of memory"), binding_free(b), NULL;
     memcpy(b->size, p->size, sizeof b->size);
     if (!lay_out(p, b, p->with_state ? p->graph->extents[0].max : 0)) return binding_free(b), NULL;
-    if (!plan_offsets(b)) return plan_fail(p, "out of memory"), binding_free(b), NULL;
+    if ((!p->with_state && !fuse(b)) || !plan_offsets(b))
+        return plan_fail(p, "out of memory"), binding_free(b), NULL;
     remember(p, b);
     return b;
 }

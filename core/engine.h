@@ -5,7 +5,7 @@
  * record.c   a node from an op and operands           grad.c   gradients as nodes
  * plan.c     what must be computed, in which order    bind.c   a binding: shapes, views, pointers
  * memory.c   lifetimes, offsets, aligned memory       run.c    feed, run, fetch, profile
- * state.c    cached rows of a generation */
+ * fuse.c     calls that share a barrier               state.c  cached rows of a generation */
 #ifndef WEFT_CORE_ENGINE_H
 #define WEFT_CORE_ENGINE_H
 
@@ -125,6 +125,7 @@ typedef struct exec {
     int64_t in_offset[WF_MAX_OPERANDS];
     int work;  /* storage, or -1 */
     int spent; /* where the profile counts it: an index into plan->spent */
+    int fused; /* calls of the group that begins here; 1: alone */
 } exec;
 
 /* What one cached tensor needs, or has, in a state: [batch, outer, rows, inner bytes]. */
@@ -207,6 +208,11 @@ bool plan_prepare(wf_plan *p, int64_t position);        /* p->now is shaped and 
 bound_view *plan_value(wf_plan *p, const wf_tensor *t); /* after that; NULL: not in the plan */
 void plan_point(wf_plan *p, const wf_state *s);         /* every view has its data */
 void binding_free(binding *b);
+
+/* fuse.c */
+enum { FUSED_BLOCKS = 4 }; /* of rows: the tasks of a group */
+bool fuse(binding *b); /* order execs and their storages' lifetimes by groups; false: no memory */
+bool run_rows(const exec *e, int64_t block, void *scratch); /* one call of a group */
 
 /* memory.c */
 bool assign_memory(binding *b); /* lifetimes -> offsets, b->arena; false: no memory */

@@ -1,7 +1,7 @@
 /* core/memory.c - the memory planner: lifetimes to offsets; and aligned memory from the system.
  *
  * Lifetimes belong to storages, which views share. An op that allows it writes over an operand that
- * is read for the last time. Then greedy by size (Pisarchyk & Lee 2020, arXiv:2001.03288): the
+ * is read for the last time, and a group (fuse.c) over what it made and no longer needs. Then greedy by size (Pisarchyk & Lee 2020, arXiv:2001.03288): the
  * largest storage first, each at the lowest offset where no storage alive at the same time lies. */
 #define _GNU_SOURCE /* madvise's MADV_HUGEPAGE */
 #include "engine.h"
@@ -99,22 +99,64 @@ static bool alone(const binding *b, const exec *e, int i, const int *root) {
     return true;
 }
 
-static void overwrite_operands(binding *b, int *root) {
-    for (int x = 0; x < b->n_execs; x++) {
+static void merge(binding *b, int *root, int out, int r) {
+    root[out] = r;
+    b->storages[r].last = b->storages[out].last, b->storages[r].pinned = b->storages[out].pinned;
+}
+
+/* The operand that exec x may write its result over, or -1. In a group, one that the group made: all
+ * its members read that row by row. */
+static int overwritten(const binding *b, int x, int group, const int *root) {
+    const exec *e = &b->execs[x];
+    const storage *out = e->out[0] >= 0 ? &b->storages[e->out[0]] : NULL;
+    if (!e->call.op->in_place || !out || out->place != IN_ARENA) return -1;
+    for (int i = 0; i < e->call.n_in; i++) {
+        if (!(e->call.op->in_place >> i & 1) || e->in[i] < 0) continue;
+        const storage *in = &b->storages[root_of(root, e->in[i])];
+        if (b->execs[group].fused > 1 && in->first < group) continue;
+        if (in->place == IN_ARENA && !in->pinned && in->last == x && in->bytes == out->bytes &&
+            whole(&b->storages[e->in[i]], &e->call.in[i], e->in_offset[i]) &&
+            whole(out, &e->call.out[0], 0) && alone(b, e, i, root))
+            return root_of(root, e->in[i]);
+    }
+    return -1;
+}
+
+/* A storage of the group that no member reads any more when x makes result `out`, or -1: block by
+ * block the rows of one then lie where those of the other were. */
+static int outlived(const binding *b, int x, int group, int out, const int *root) {
+    for (int y = group; y < x; y++)
+        for (int k = 0; k < b->execs[y].call.n_out; k++) {
+            int s = b->execs[y].out[k];
+            const storage *old = &b->storages[s];
+            if (root[s] == s && old->last < x && !old->pinned &&
+                old->bytes == b->storages[out].bytes)
+                return s;
+        }
+    return -1;
+}
+
+static void reuse_storages(binding *b, int *root) {
+    for (int x = 0, group = 0; x < b->n_execs; x++) {
         const exec *e = &b->execs[x];
-        storage *out = e->out[0] >= 0 ? &b->storages[e->out[0]] : NULL;
-        if (!e->call.op->in_place || !out || out->place != IN_ARENA) continue;
-        for (int i = 0; i < e->call.n_in; i++) {
-            if (!(e->call.op->in_place >> i & 1) || e->in[i] < 0) continue;
-            int r = root_of(root, e->in[i]);
-            storage *in = &b->storages[r];
-            if (in->place != IN_ARENA || in->pinned || in->last != x || in->bytes != out->bytes ||
-                !whole(&b->storages[e->in[i]], &e->call.in[i], e->in_offset[i]) ||
-                !whole(out, &e->call.out[0], 0) || !alone(b, e, i, root))
-                continue;
-            root[e->out[0]] = r;
-            in->last = out->last, in->pinned = out->pinned;
-            break;
+        if (x == group + b->execs[group].fused) group = x;
+        int r = overwritten(b, x, group, root);
+        if (r >= 0) merge(b, root, e->out[0], r);
+        for (int k = r >= 0; k < e->call.n_out && x > group; k++)
+            if ((r = outlived(b, x, group, e->out[k], root)) >= 0) merge(b, root, e->out[k], r);
+    }
+}
+
+/* What a group touches lives from its beginning to its end: its members run side by side. */
+static void live_with_group(binding *b, const int *root) {
+    for (int x = 0, group = 0, end = 0; x < b->n_execs; x++) {
+        const exec *e = &b->execs[x];
+        if (x == end) group = x, end = x + e->fused;
+        for (int i = 0; i < e->call.n_in + e->call.n_out; i++) {
+            int s = i < e->call.n_in ? e->in[i] : e->out[i - e->call.n_in];
+            storage *at = s < 0 ? NULL : &b->storages[root_of(root, s)];
+            if (at && at->first > group) at->first = group;
+            if (at && at->last < end - 1) at->last = end - 1;
         }
     }
 }
@@ -171,7 +213,8 @@ bool assign_memory(binding *b) {
             root[s] = s;
             if (b->storages[s].pinned) b->storages[s].last = b->n_execs;
         }
-        overwrite_operands(b, root);
+        reuse_storages(b, root);
+        live_with_group(b, root);
         for (int s = 0; s < b->n_storages; s++)
             if (b->storages[s].place == IN_ARENA && root[s] == s && b->storages[s].bytes)
                 items[count++] = (item){ b->storages[s].bytes, s };

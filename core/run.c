@@ -133,13 +133,38 @@ static bool run_measured(wf_plan *p, const exec *e) {
     return ok;
 }
 
+typedef struct group {
+    const exec *execs;
+    int n;
+    atomic_int failed; /* which of them, or -1 */
+    char *scratch;
+    size_t stride;
+} group;
+
+static bool run_block(void *arg, int64_t block, int worker) {
+    group *g = arg;
+    void *scratch = g->stride ? g->scratch + (size_t)worker * g->stride : NULL;
+    for (int i = 0; i < g->n; i++)
+        if (!run_rows(&g->execs[i], block, scratch)) return atomic_store(&g->failed, i), false;
+    return true;
+}
+
+/* The group that begins here, or the call alone. NULL, or which failed. Measured, each is alone. */
+static const exec *run_group(wf_plan *p, exec *e) {
+    group g = { e, p->profile ? 1 : e->fused, -1, p->scratch,
+                (p->now->scratch + 127) & ~(size_t)127 };
+    for (int i = 0; i < g.n; i++) e[i].call.step = p->step, e[i].call.micro_batch = p->micro_batch;
+    bool ok = g.n > 1      ? wf_pool_run(p->pool, FUSED_BLOCKS, run_block, &g)
+              : p->profile ? run_measured(p, e)
+                           : run_call(p, &e->call);
+    return ok ? NULL : e + (g.n > 1 ? atomic_load(&g.failed) : 0);
+}
+
 static bool run_all(wf_plan *p) {
     report_reset(&p->report, true);
-    for (int i = 0; i < p->now->n_execs; i++) {
-        exec *e = &p->now->execs[i];
-        e->call.step = p->step, e->call.micro_batch = p->micro_batch;
-        if (!(p->profile ? run_measured(p, e) : run_call(p, &e->call)))
-            return plan_fail_at(p, e->node, e->call.op);
+    for (int i = 0; i < p->now->n_execs; i += p->profile ? 1 : p->now->execs[i].fused) {
+        const exec *failed = run_group(p, &p->now->execs[i]);
+        if (failed) return plan_fail_at(p, failed->node, failed->call.op);
     }
     return p->ran = true;
 }
@@ -259,7 +284,8 @@ bool wf_step_at(wf_plan *p, int i, wf_step *out) {
                       .runs = s->runs,
                       .flops = s->runs ? s->flops / (double)s->runs : flops_of(&e->call),
                       .bytes = s->runs ? s->bytes / (double)s->runs : bytes_of(&e->call),
-                      .tasks = widest_phase(&e->call) };
+                      .tasks = widest_phase(&e->call),
+                      .fused = e->fused };
     if (e->out[0] >= 0 && p->now->storages[e->out[0]].place == IN_ARENA)
         out->offset = p->now->storages[e->out[0]].offset,
         out->size = p->now->storages[e->out[0]].bytes;

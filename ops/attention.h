@@ -37,6 +37,7 @@ attention_place attention_at(const wf_call *c, wf_attention_head *h, int64_t hea
 wf_matrix attention_matrix(const wf_view *x, attention_place at);
 /* So many pieces of `queries` rows of a head make a task worth its start. */
 int64_t attention_pieces(const wf_call *c, int64_t queries);
+uint32_t attention_rows(const wf_call *c); /* by_rows */
 double attention_pairs(const wf_call *c);
 
 wf_tensor *attention_primitives(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask,

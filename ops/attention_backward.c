@@ -70,6 +70,7 @@ const wf_op wf_op_attention_backward = {
     .attr_bytes = sizeof(attention_attrs),
     .shape = shape_attention_backward,
     .tasks = tasks_attention_backward,
+    .by_rows = attention_rows,
     .eval = eval_attention_backward,
     .decompose = decompose_attention_backward,
     .flops = flops_attention_backward,

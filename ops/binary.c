@@ -37,6 +37,7 @@ static bool run_binary(const wf_call *c, enum wf_binary f, int64_t task) {
         .arity = 2,                                                                                \
         .shape = shape_binary,                                                                     \
         .tasks = wf_elementwise_tasks,                                                             \
+        .by_rows = wf_same_rows,                                                                   \
         .eval = eval_##NAME,                                                                       \
         .grad = grad_##NAME,                                                                       \
         .strided = 3,                                                                              \
@@ -98,6 +99,7 @@ static bool run_compare(const wf_call *c, enum wf_binary f, int64_t task) {
         .arity = 2,                                                                                \
         .shape = shape_compare,                                                                    \
         .tasks = wf_elementwise_tasks,                                                             \
+        .by_rows = wf_same_rows,                                                                   \
         .eval = eval_##NAME,                                                                       \
         .no_grad = "a comparison is constant but for jumps",                                       \
         .strided = 3,                                                                              \

@@ -56,11 +56,12 @@ static int64_t view_dropout(wf_call *c) {
 static bool eval_dropout(const wf_call *c, int phase, int64_t task, void *scratch) {
     const dropout_attrs *a = c->attrs;
     wf_drop d = wf_drop_of(c, a->rate, a->site);
-    int64_t from, to;
+    const wf_view *y = &c->out[0];
+    int64_t from, to, n = wf_view_count(y), before = c->row ? c->row * (n / y->shape[0]) : 0;
     (void)phase, (void)scratch;
-    wf_task_range(wf_view_count(&c->out[0]), WF_GRAIN, task, &from, &to);
-    WF_KERNEL(c->out[0].dtype, dropout(to - from, wf_at(&c->in[0], from), d.scale, d.threshold,
-                                       d.key, d.stream, (uint64_t)from, wf_at(&c->out[0], from)));
+    wf_task_range(n, WF_GRAIN, task, &from, &to);
+    WF_KERNEL(y->dtype, dropout(to - from, wf_at(&c->in[0], from), d.scale, d.threshold, d.key,
+                                d.stream, (uint64_t)(before + from), wf_at(y, from)));
     return true;
 }
 
@@ -79,6 +80,7 @@ const wf_op wf_op_dropout = {
     .shape = shape_dropout,
     .view = view_dropout,
     .tasks = wf_elementwise_tasks,
+    .by_rows = wf_same_rows,
     .eval = eval_dropout,
     .grad = grad_dropout,
     .in_place = 1 << 0,

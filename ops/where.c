@@ -34,6 +34,7 @@ const wf_op wf_op_where = {
     .arity = 3,
     .shape = shape_where,
     .tasks = wf_elementwise_tasks,
+    .by_rows = wf_same_rows,
     .eval = eval_where,
     .grad = grad_where,
     .strided = 7,

@@ -1,0 +1,166 @@
+/* core/fuse.c - calls that make rows from rows, run one after the other on a few rows at a time.
+ *
+ * Steps of the first axis are rows. Where each of several calls needs, for some rows of its
+ * results, the same rows of what those before it made, and nothing else of that, a worker can take
+ * its rows through all of them: no barrier in between, and what one call wrote is in the worker's
+ * cache when the next reads it. Worth it for small calls, whose barriers cost as much as they do.
+ * Others that stand between two such calls, and that neither of them needs, come after: gradients
+ * of weights. Nothing passes an update. Not here: the ops' word on it (by_rows in op.h), and what it
+ * means for memory (memory.c). */
+#include "engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Tasks of a call that fills the machine by itself; calls in a group, and looked at for one. */
+enum { MANY_TASKS = 17, MOST_FUSED = 16, WINDOW = 128 };
+
+enum { ELSEWHERE, HERE, LATER }; /* where a storage is made, seen from a group */
+
+/* ---- which ----------------------------------------------------------------------------------- */
+
+static int64_t tasks_of(const wf_call *c) {
+    return c->op->tasks ? c->op->tasks(c, 0) : 1;
+}
+
+/* Rows of a call that may be in a group, or 0. */
+static int64_t rows_of(const exec *e) {
+    const wf_call *c = &e->call;
+    const wf_op *op = c->op;
+    if (!op->by_rows || c->out[0].ndim < 1 || c->out[0].shape[0] < FUSED_BLOCKS || c->work_bytes)
+        return 0;
+    bool small = tasks_of(c) < MANY_TASKS && (!op->tasks || op->tasks(c, 1) <= 0);
+    return small && op->by_rows(c) ? c->out[0].shape[0] : 0;
+}
+
+/* Does row r of the view lie in the r-th of as many equal parts of the storage? */
+static bool in_own_part(const storage *s, const wf_view *v, int64_t offset, int64_t rows) {
+    if (v->ndim < 1 || v->shape[0] != rows) return false;
+    int64_t last = offset;
+    for (int i = 1; i < v->ndim; i++) {
+        if (v->stride[i] < 0) return false;
+        last += v->shape[i] ? (v->shape[i] - 1) * v->stride[i] : 0;
+    }
+    size_t part = s->bytes / (size_t)rows;
+    return s->bytes == part * (size_t)rows && last < v->stride[0] &&
+           (size_t)v->stride[0] * wf_view_unit(v) == part;
+}
+
+static bool joins(const binding *b, const exec *e, const unsigned char *made, int64_t rows) {
+    if (rows_of(e) != rows) return false;
+    uint32_t by_rows = e->call.op->by_rows(&e->call);
+    for (int i = 0; i < e->call.n_in; i++) {
+        if (e->in[i] < 0 || made[e->in[i]] == ELSEWHERE) continue;
+        if (made[e->in[i]] == LATER || !(by_rows >> i & 1)) return false;
+        if (!in_own_part(&b->storages[e->in[i]], &e->call.in[i], e->in_offset[i], rows))
+            return false;
+    }
+    for (int k = 0; k < e->call.n_out; k++)
+        if (!in_own_part(&b->storages[e->out[k]], &e->call.out[k], 0, rows)) return false;
+    return true;
+}
+
+static void mark_made(const exec *e, unsigned char *made, int where) {
+    for (int k = 0; k < e->call.n_out; k++)
+        if (e->out[k] >= 0) made[e->out[k]] = (unsigned char)where;
+}
+
+/* ---- putting together ------------------------------------------------------------------------ */
+
+/* A group that begins with exec `first`: marks what its members make, and those that will come after.
+ * It ends before exec *end; *seen: where the looking ended. Returns how many members there are; few
+ * tasks have few barriers, and are best left alone. */
+static int find_members(const binding *b, int first, unsigned char *made, int *end, int *seen) {
+    int64_t rows = rows_of(&b->execs[first]), tasks = 0;
+    int n = 0, x = first;
+    for (; rows && x < b->n_execs && x < first + WINDOW && n < MOST_FUSED; x++) {
+        const exec *e = &b->execs[x];
+        if (e->call.op->writes) break;
+        bool here = joins(b, e, made, rows);
+        if (!here && x == first) break;
+        mark_made(e, made, here ? HERE : LATER);
+        if (here) *end = x + 1, n++, tasks += tasks_of(&e->call);
+    }
+    *seen = x;
+    return n > 1 && tasks >= 2 * n ? n : 1;
+}
+
+/* Members of a group before others, both in their order. */
+static void part(exec *execs, int n, const unsigned char *made, exec *others) {
+    int members = 0, n_others = 0;
+    for (int x = 0; x < n; x++) {
+        if (made[execs[x].out[0]] != HERE)
+            others[n_others++] = execs[x];
+        else if (x == members++)
+            continue;
+        else
+            execs[members - 1] = execs[x];
+    }
+    memcpy(execs + members, others, (size_t)n_others * sizeof *others);
+}
+
+/* Returns the size of the group that begins with exec `first`, whose members then follow it. */
+static int gather(binding *b, int first, unsigned char *made, exec *others) {
+    int end, seen, n = find_members(b, first, made, &end, &seen);
+    if (n > 1) part(b->execs + first, end - first, made, others);
+    for (int x = first; x < seen; x++) mark_made(&b->execs[x], made, ELSEWHERE);
+    return n;
+}
+
+static void touch(storage *s, int x) {
+    if (s->last < 0) s->first = x;
+    s->last = x;
+}
+
+static void find_lifetimes(binding *b) {
+    for (int s = 0; s < b->n_storages; s++) b->storages[s].first = b->storages[s].last = -1;
+    for (int x = 0; x < b->n_execs; x++) {
+        const exec *e = &b->execs[x];
+        for (int i = 0; i < e->call.n_in; i++)
+            if (e->in[i] >= 0) touch(&b->storages[e->in[i]], x);
+        for (int k = 0; k < e->call.n_out; k++)
+            if (e->out[k] >= 0) touch(&b->storages[e->out[k]], x);
+        if (e->work >= 0) touch(&b->storages[e->work], x);
+    }
+}
+
+bool fuse(binding *b) {
+    unsigned char *made = calloc((size_t)b->n_storages + 1, 1);
+    exec *others = malloc(WINDOW * sizeof *others);
+    bool ok = made && others;
+    for (int x = 0; ok && x < b->n_execs; x += b->execs[x].fused)
+        b->execs[x].fused = gather(b, x, made, others);
+    if (ok) find_lifetimes(b);
+    free(made), free(others);
+    return ok;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static void cut_view(wf_view *to, const wf_view *v, bool by_rows, int64_t row, int64_t rows) {
+    *to = *v;
+    if (!by_rows) return;
+    to->shape[0] = rows;
+    if (v->data) to->data = (char *)v->data + row * v->stride[0] * (int64_t)wf_view_unit(v);
+}
+
+/* Rows [row, row + rows) of a call. */
+static void cut_call(wf_call *to, const wf_call *c, int64_t row, int64_t rows) {
+    uint32_t by_rows = c->op->by_rows(c);
+    to->op = c->op, to->attrs = c->attrs, to->graph = c->graph, to->report = c->report;
+    to->n_in = c->n_in, to->n_out = c->n_out;
+    to->position = c->position, to->training = c->training, to->with_state = c->with_state;
+    to->step = c->step, to->micro_batch = c->micro_batch, to->row = row;
+    to->work = NULL, to->work_bytes = 0, to->scratch_bytes = c->scratch_bytes;
+    for (int i = 0; i < c->n_in; i++) cut_view(&to->in[i], &c->in[i], by_rows >> i & 1, row, rows);
+    for (int k = 0; k < c->n_out; k++) cut_view(&to->out[k], &c->out[k], true, row, rows);
+}
+
+bool run_rows(const exec *e, int64_t block, void *scratch) {
+    int64_t n = e->call.out[0].shape[0], row = n * block / FUSED_BLOCKS;
+    wf_call c;
+    cut_call(&c, &e->call, row, n * (block + 1) / FUSED_BLOCKS - row);
+    for (int64_t i = 0, tasks = tasks_of(&c); i < tasks; i++)
+        if (!c.op->eval(&c, 0, i, scratch)) return false;
+    return true;
+}
