@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Tasks of a call that fills the machine by itself; calls in a group, and looked at for one. */
-enum { MANY_TASKS = 17, MOST_FUSED = 16, WINDOW = 128 };
+enum { MANY_TASKS = 17, MOST_FUSED = 8, WINDOW = 128 };
 
 enum { ELSEWHERE, HERE, LATER }; /* where a storage is made, seen from a group */
 
@@ -138,7 +138,8 @@ bool fuse(binding *b) {
 /* ---- running --------------------------------------------------------------------------------- */
 
 static void cut_view(wf_view *to, const wf_view *v, bool by_rows, int64_t row, int64_t rows) {
-    *to = *v;
+    to->data = v->data, to->dtype = v->dtype, to->ndim = v->ndim, to->layout = v->layout;
+    for (int i = 0; i < v->ndim; i++) to->shape[i] = v->shape[i], to->stride[i] = v->stride[i];
     if (!by_rows) return;
     to->shape[0] = rows;
     if (v->data) to->data = (char *)v->data + row * v->stride[0] * (int64_t)wf_view_unit(v);

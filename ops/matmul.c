@@ -191,18 +191,36 @@ static void cut_panels(product *p, size_t unit) {
     p->cut.column_blocks = wf_blocks(p->n, wanted, WF_PANEL_ROWS, &p->cut.columns);
 }
 
+/* The same without looking at every axis: one matrix b, and a's rows all follow each other. */
+static bool all_rows(product *p, const wf_view *a, const wf_view *b) {
+    int64_t rows = p->m;
+    if (b->ndim > 2 || rows == 1) return false;
+    for (int i = a->ndim - 3; i >= 0; rows *= a->shape[i--])
+        if (a->stride[i] != rows * p->a_row) return false;
+    p->m = rows, p->count = 1;
+    p->batch.rows = p->batch.columns = 1, p->batch.n = p->batch.ndim = 0;
+    memset(p->batch.at, 0, sizeof p->batch.at);
+    memset(p->batch.step, 0, sizeof p->batch.step);
+    return true;
+}
+
 /* False if there is nothing to compute. */
 static bool plan_product(product *p, const wf_call *c) {
-    const wf_view *y = &c->out[0];
-    wf_view a = side(c, 0), b = side(c, 1), lead[] = { leading(y), leading(&a), leading(&b) };
-    int i = a.ndim - 2, j = b.ndim - 2;
+    const gemm_attrs *attrs = c->attrs;
+    const wf_view *a = &c->in[0], *b = &c->in[1], *y = &c->out[0];
+    int ta = attrs->transposed & WF_TRANSPOSE_A ? 1 : 0,
+        tb = attrs->transposed & WF_TRANSPOSE_B ? 1 : 0;
+    int i = a->ndim - 2, j = b->ndim - 2;
     if (wf_view_count(y) == 0) return false;
-    p->m = a.shape[i], p->k = a.shape[i + 1], p->n = b.shape[j + 1];
-    p->a_row = a.stride[i], p->a_col = a.stride[i + 1];
-    p->b_row = b.stride[j], p->b_col = b.stride[j + 1];
-    wf_walk_start(&p->batch, 3, (const wf_view *[]){ &lead[0], &lead[1], &lead[2] });
-    p->count = p->batch.rows * p->batch.columns, p->group = 1;
-    merge_rows(p);
+    p->m = a->shape[i + ta], p->k = a->shape[i + !ta], p->n = b->shape[j + !tb], p->group = 1;
+    p->a_row = a->stride[i + ta], p->a_col = a->stride[i + !ta];
+    p->b_row = b->stride[j + tb], p->b_col = b->stride[j + !tb];
+    if (!all_rows(p, a, b)) {
+        wf_view lead[] = { leading(y), leading(a), leading(b) };
+        wf_walk_start(&p->batch, 3, (const wf_view *[]){ &lead[0], &lead[1], &lead[2] });
+        p->count = p->batch.rows * p->batch.columns;
+        merge_rows(p);
+    }
     p->pieces = pieces_of(c, p->m, p->n, p->k);
     bool upright = p->count == 1 && p->a_row == 1 && p->a_col > 1 && p->n >= WF_UPRIGHT_COLUMNS;
     if (upright)
