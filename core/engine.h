@@ -123,9 +123,10 @@ typedef struct exec {
     wf_call call;
     int in[WF_MAX_OPERANDS], out[WF_MAX_RESULTS]; /* storages; -1 absent */
     int64_t in_offset[WF_MAX_OPERANDS];
-    int work;  /* storage, or -1 */
-    int spent; /* where the profile counts it: an index into plan->spent */
-    int fused; /* calls of the group that begins here; 1: alone */
+    int work;    /* storage, or -1 */
+    int spent;   /* where the profile counts it: an index into plan->spent */
+    int fused;   /* calls of the group that begins here; 1: alone */
+    bool beside; /* and it is one of calls side by side, not row by row */
 } exec;
 
 /* What one cached tensor needs, or has, in a state: [batch, outer, rows, inner bytes]. */
@@ -210,9 +211,11 @@ void plan_point(wf_plan *p, const wf_state *s);         /* every view has its da
 void binding_free(binding *b);
 
 /* fuse.c */
-enum { FUSED_BLOCKS = 4 }; /* of rows: the tasks of a group */
+enum { FUSED_BLOCKS = 4, BESIDE_SLICES = 16, MOST_BESIDE = 64 }; /* the tasks of a group */
 bool fuse(binding *b); /* order execs and their storages' lifetimes by groups; false: no memory */
-bool run_rows(const exec *e, int64_t block, void *scratch); /* one call of a group */
+/* A block of rows, or a slice of all tasks of a phase, of one call: the i-th of its group. */
+bool run_rows(const exec *e, int64_t block, void *scratch);
+bool run_slice(const exec *e, int i, int phase, int64_t tasks, int64_t slice, void *scratch);
 
 /* memory.c */
 bool assign_memory(binding *b); /* lifetimes -> offsets, b->arena; false: no memory */

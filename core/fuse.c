@@ -1,19 +1,21 @@
-/* core/fuse.c - calls that make rows from rows, run one after the other on a few rows at a time.
+/* core/fuse.c - small calls in groups that share their barriers, which would cost as much as they do.
  *
- * Steps of the first axis are rows. Where each of several calls needs, for some rows of its
- * results, the same rows of what those before it made, and nothing else of that, a worker can take
- * its rows through all of them: no barrier in between, and what one call wrote is in the worker's
- * cache when the next reads it. Worth it for small calls, whose barriers cost as much as they do.
+ * Row by row: steps of the first axis are rows. Where each of several calls needs, for some rows of
+ * its results, the same rows of what those before it made, and nothing else of that, a worker can
+ * take its rows through all of them, and what one call wrote is in its cache when the next reads it.
  * Others that stand between two such calls, and that neither of them needs, come after: gradients
- * of weights. Nothing passes an update. Not here: the ops' word on it (by_rows in op.h), and what it
- * means for memory (memory.c). */
+ * of weights. Side by side: of calls that need nothing of each other, all tasks of a phase are one
+ * job. Nothing passes an update, and updates are grouped with updates alone. Not here: the ops' word
+ * on rows (by_rows in op.h), and what a group means for memory (memory.c). */
 #include "engine.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Tasks of a call that fills the machine by itself; calls in a group, and looked at for one. */
+/* Tasks of a call that fills the machine by itself; calls in a group of each kind, and looked at for
+ * one. */
 enum { MANY_TASKS = 17, MOST_FUSED = 8, WINDOW = 128 };
+#define MUCH_WORK 1e7 /* flops of a call whose barrier costs nothing */
 
 enum { ELSEWHERE, HERE, LATER }; /* where a storage is made, seen from a group */
 
@@ -46,7 +48,7 @@ static bool in_own_part(const storage *s, const wf_view *v, int64_t offset, int6
            (size_t)v->stride[0] * wf_view_unit(v) == part;
 }
 
-static bool joins(const binding *b, const exec *e, const unsigned char *made, int64_t rows) {
+static bool joins_rows(const binding *b, const exec *e, const unsigned char *made, int64_t rows) {
     if (rows_of(e) != rows) return false;
     uint32_t by_rows = e->call.op->by_rows(&e->call);
     for (int i = 0; i < e->call.n_in; i++) {
@@ -60,29 +62,50 @@ static bool joins(const binding *b, const exec *e, const unsigned char *made, in
     return true;
 }
 
-static void mark_made(const exec *e, unsigned char *made, int where) {
+/* Leaves that updates touch are marked like what they make. */
+static bool shares_nothing(const exec *e, const unsigned char *made) {
+    for (int i = 0; i < e->call.n_in; i++)
+        if (e->in[i] >= 0 && made[e->in[i]] != ELSEWHERE) return false;
+    return true;
+}
+
+static bool joins_beside(const exec *e, const unsigned char *made, bool updates) {
+    const wf_op *op = e->call.op;
+    bool small = tasks_of(&e->call) < MANY_TASKS && (!op->flops || op->flops(&e->call) < MUCH_WORK);
+    return small && (op->writes != 0) == updates && shares_nothing(e, made);
+}
+
+/* What the call makes; of an update, every leaf that it touches. */
+static void mark(const binding *b, const exec *e, unsigned char *made, int where) {
     for (int k = 0; k < e->call.n_out; k++)
         if (e->out[k] >= 0) made[e->out[k]] = (unsigned char)where;
+    for (int i = 0; e->call.op->writes && i < e->call.n_in; i++) {
+        const storage *s = e->in[i] < 0 ? NULL : &b->storages[e->in[i]];
+        if (s && s->place == IN_LEAF && is_stored(e->call.graph->nodes[s->index]))
+            made[e->in[i]] = (unsigned char)where;
+    }
 }
 
 /* ---- putting together ------------------------------------------------------------------------ */
 
 /* A group that begins with exec `first`: marks what its members make, and those that will come after.
- * It ends before exec *end; *seen: where the looking ended. Returns how many members there are; few
- * tasks have few barriers, and are best left alone. */
-static int find_members(const binding *b, int first, unsigned char *made, int *end, int *seen) {
+ * It ends before exec *end; *seen: where the looking ended. Returns how many members there are. */
+static int find_members(const binding *b, int first, bool beside, unsigned char *made, int *end,
+                        int *seen) {
     int64_t rows = rows_of(&b->execs[first]), tasks = 0;
-    int n = 0, x = first;
-    for (; rows && x < b->n_execs && x < first + WINDOW && n < MOST_FUSED; x++) {
+    bool updates = b->execs[first].call.op->writes != 0;
+    int n = 0, x = first, most = beside ? MOST_BESIDE : MOST_FUSED;
+    for (; x < b->n_execs && x < first + WINDOW && n < most && beside == !rows; x++) {
         const exec *e = &b->execs[x];
-        if (e->call.op->writes) break;
-        bool here = joins(b, e, made, rows);
+        if ((e->call.op->writes != 0) != updates || (beside && rows_of(e))) break;
+        bool here = beside ? joins_beside(e, made, updates) : joins_rows(b, e, made, rows);
         if (!here && x == first) break;
-        mark_made(e, made, here ? HERE : LATER);
+        mark(b, e, made, here ? HERE : LATER);
         if (here) *end = x + 1, n++, tasks += tasks_of(&e->call);
     }
     *seen = x;
-    return n > 1 && tasks >= 2 * n ? n : 1;
+    bool worth = beside || tasks >= 2 * n; /* few tasks have few barriers */
+    return n > 1 && worth ? n : 1;
 }
 
 /* Members of a group before others, both in their order. */
@@ -99,12 +122,12 @@ static void part(exec *execs, int n, const unsigned char *made, exec *others) {
     memcpy(execs + members, others, (size_t)n_others * sizeof *others);
 }
 
-/* Returns the size of the group that begins with exec `first`, whose members then follow it. */
-static int gather(binding *b, int first, unsigned char *made, exec *others) {
-    int end, seen, n = find_members(b, first, made, &end, &seen);
+/* Makes exec `first` the first of a group if it can be, whose members then follow it. */
+static void gather(binding *b, int first, bool beside, unsigned char *made, exec *others) {
+    int end, seen, n = find_members(b, first, beside, made, &end, &seen);
     if (n > 1) part(b->execs + first, end - first, made, others);
-    for (int x = first; x < seen; x++) mark_made(&b->execs[x], made, ELSEWHERE);
-    return n;
+    for (int x = first; x < seen; x++) mark(b, &b->execs[x], made, ELSEWHERE);
+    b->execs[first].fused = n, b->execs[first].beside = beside && n > 1;
 }
 
 static void touch(storage *s, int x) {
@@ -128,8 +151,10 @@ bool fuse(binding *b) {
     unsigned char *made = calloc((size_t)b->n_storages + 1, 1);
     exec *others = malloc(WINDOW * sizeof *others);
     bool ok = made && others;
-    for (int x = 0; ok && x < b->n_execs; x += b->execs[x].fused)
-        b->execs[x].fused = gather(b, x, made, others);
+    for (int x = 0; ok && x < b->n_execs; x += b->execs[x].fused) {
+        gather(b, x, false, made, others);
+        if (b->execs[x].fused == 1) gather(b, x, true, made, others);
+    }
     if (ok) find_lifetimes(b);
     free(made), free(others);
     return ok;
@@ -163,5 +188,18 @@ bool run_rows(const exec *e, int64_t block, void *scratch) {
     cut_call(&c, &e->call, row, n * (block + 1) / FUSED_BLOCKS - row);
     for (int64_t i = 0, tasks = tasks_of(&c); i < tasks; i++)
         if (!c.op->eval(&c, 0, i, scratch)) return false;
+    return true;
+}
+
+/* Task t of n of member i is in slice (t + a shift of i's own) / n of all: the same part of every
+ * call, as when it runs alone, and single tasks all over. */
+static int64_t first_task(int64_t slice, int64_t n, int i) {
+    return (slice * n - i * 5 % BESIDE_SLICES + BESIDE_SLICES - 1) / BESIDE_SLICES;
+}
+
+bool run_slice(const exec *e, int i, int phase, int64_t tasks, int64_t slice, void *scratch) {
+    int64_t end = first_task(slice + 1, tasks, i);
+    for (int64_t t = first_task(slice, tasks, i); t < end; t++)
+        if (!e->call.op->eval(&e->call, phase, t, scratch)) return false;
     return true;
 }

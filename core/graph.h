@@ -191,7 +191,8 @@ typedef struct wf_step {
     int64_t runs;
     double flops, bytes; /* of one run; bytes: operands read + results written */
     int64_t tasks;       /* of its widest phase */
-    int fused;           /* steps of the group that begins here, which share their barrier; 1: none */
+    int fused;   /* steps of the group that begins here, which share their barriers; 1: none */
+    bool beside; /* and they run side by side, not row by row */
     size_t offset, size; /* of its first result in the arena; size 0: a view or a leaf */
 } wf_step;
 /* Off at first; switching on clears. While it is on, every step runs by itself, groups too. */

@@ -142,7 +142,7 @@ static void reuse_storages(binding *b, int *root) {
         if (x == group + b->execs[group].fused) group = x;
         int r = overwritten(b, x, group, root);
         if (r >= 0) merge(b, root, e->out[0], r);
-        for (int k = r >= 0; k < e->call.n_out && x > group; k++)
+        for (int k = r >= 0; k < e->call.n_out && x > group && !b->execs[group].beside; k++)
             if ((r = outlived(b, x, group, e->out[k], root)) >= 0) merge(b, root, e->out[k], r);
     }
 }
@@ -152,8 +152,8 @@ static void live_with_group(binding *b, const int *root) {
     for (int x = 0, group = 0, end = 0; x < b->n_execs; x++) {
         const exec *e = &b->execs[x];
         if (x == end) group = x, end = x + e->fused;
-        for (int i = 0; i < e->call.n_in + e->call.n_out; i++) {
-            int s = i < e->call.n_in ? e->in[i] : e->out[i - e->call.n_in];
+        for (int i = -1; i < e->call.n_in + e->call.n_out; i++) {
+            int s = i < 0 ? e->work : i < e->call.n_in ? e->in[i] : e->out[i - e->call.n_in];
             storage *at = s < 0 ? NULL : &b->storages[root_of(root, s)];
             if (at && at->first > group) at->first = group;
             if (at && at->last < end - 1) at->last = end - 1;

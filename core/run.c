@@ -135,29 +135,56 @@ static bool run_measured(wf_plan *p, const exec *e) {
 
 typedef struct group {
     const exec *execs;
-    int n;
-    atomic_int failed; /* which of them, or -1 */
+    int n, phase;
+    int64_t tasks[MOST_BESIDE]; /* side by side: of each, in this phase */
+    atomic_int failed;          /* which of them, or -1 */
     char *scratch;
     size_t stride;
 } group;
 
+static void *scratch_of(const group *g, int worker) {
+    return g->stride ? g->scratch + (size_t)worker * g->stride : NULL;
+}
+
 static bool run_block(void *arg, int64_t block, int worker) {
     group *g = arg;
-    void *scratch = g->stride ? g->scratch + (size_t)worker * g->stride : NULL;
     for (int i = 0; i < g->n; i++)
-        if (!run_rows(&g->execs[i], block, scratch)) return atomic_store(&g->failed, i), false;
+        if (!run_rows(&g->execs[i], block, scratch_of(g, worker)))
+            return atomic_store(&g->failed, i), false;
     return true;
+}
+
+static bool run_beside(void *arg, int64_t slice, int worker) {
+    group *g = arg;
+    for (int i = 0; i < g->n; i++)
+        if (!run_slice(&g->execs[i], i, g->phase, g->tasks[i], slice, scratch_of(g, worker)))
+            return atomic_store(&g->failed, i), false;
+    return true;
+}
+
+static bool run_phases(wf_plan *p, group *g) {
+    for (;; g->phase++) {
+        int64_t all = 0;
+        for (int i = 0; i < g->n; i++) {
+            const wf_call *c = &g->execs[i].call;
+            g->tasks[i] = c->op->tasks ? c->op->tasks(c, g->phase) : g->phase == 0;
+            all += g->tasks[i];
+        }
+        if (all == 0) return true;
+        if (!wf_pool_run(p->pool, BESIDE_SLICES, run_beside, g)) return false;
+    }
 }
 
 /* The group that begins here, or the call alone. NULL, or which failed. Measured, each is alone. */
 static const exec *run_group(wf_plan *p, exec *e) {
-    group g = { e, p->profile ? 1 : e->fused, -1, p->scratch,
-                (p->now->scratch + 127) & ~(size_t)127 };
+    group g = { .execs = e, .n = p->profile ? 1 : e->fused, .scratch = p->scratch };
+    g.stride = (p->now->scratch + 127) & ~(size_t)127;
     for (int i = 0; i < g.n; i++) e[i].call.step = p->step, e[i].call.micro_batch = p->micro_batch;
-    bool ok = g.n > 1      ? wf_pool_run(p->pool, FUSED_BLOCKS, run_block, &g)
-              : p->profile ? run_measured(p, e)
-                           : run_call(p, &e->call);
-    return ok ? NULL : e + (g.n > 1 ? atomic_load(&g.failed) : 0);
+    bool ok = p->profile  ? run_measured(p, e)
+              : g.n == 1  ? run_call(p, &e->call)
+              : e->beside ? run_phases(p, &g)
+                          : wf_pool_run(p->pool, FUSED_BLOCKS, run_block, &g);
+    return ok ? NULL : e + atomic_load(&g.failed);
 }
 
 static bool run_all(wf_plan *p) {
@@ -285,7 +312,8 @@ bool wf_step_at(wf_plan *p, int i, wf_step *out) {
                       .flops = s->runs ? s->flops / (double)s->runs : flops_of(&e->call),
                       .bytes = s->runs ? s->bytes / (double)s->runs : bytes_of(&e->call),
                       .tasks = widest_phase(&e->call),
-                      .fused = e->fused };
+                      .fused = e->fused,
+                      .beside = e->beside };
     if (e->out[0] >= 0 && p->now->storages[e->out[0]].place == IN_ARENA)
         out->offset = p->now->storages[e->out[0]].offset,
         out->size = p->now->storages[e->out[0]].bytes;

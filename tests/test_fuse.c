@@ -1,5 +1,5 @@
-/* tests/test_fuse.c - groups of calls that run block of rows by block of rows: which form, and that
- * nobody can tell them from single calls.
+/* tests/test_fuse.c - groups of calls, row by row or side by side: which form, and that nobody can
+ * tell them from single calls.
  *
  * While a profile is on, every call of a plan runs by itself: that is what groups are compared
  * with. */
@@ -10,13 +10,13 @@
 
 enum { B = 24, T = 24, D = 40, LAYERS = 24, FETCHED = 16 };
 
-/* How many groups a plan has, and the steps in them. */
-static int count_groups(wf_plan *p, int *members) {
+/* How many groups of a kind a plan has, and the steps in them. */
+static int count_groups(wf_plan *p, bool beside, int *members) {
     wf_step step;
     int groups = 0;
     *members = 0;
     for (int i = 0; wf_step_at(p, i, &step); i += step.fused)
-        if (step.fused > 1) groups++, *members += step.fused;
+        if (step.fused > 1 && step.beside == beside) groups++, *members += step.fused;
     return groups;
 }
 
@@ -126,7 +126,7 @@ START_TEST(groups_have_the_bits_of_single_calls) {
             assert_plan(p, wf_run(p));
             for (int i = 0; i < n; i++) (together ? grouped : alone)[i] = fetched(p, fetch[i]);
         }
-        ck_assert_int_gt(count_groups(p, &members), 0);
+        ck_assert_int_gt(count_groups(p, false, &members), 0);
         for (int i = 0; i < n; i++)
             ck_assert_msg(same_bits(alone[i], grouped[i]), "%s %d of %d, %d threads",
                           fetch[i]->op->name, i, n, threads);
@@ -139,9 +139,9 @@ END_TEST
 
 /* ---- which form ------------------------------------------------------------------------------ */
 
-static int groups_of(wf_tensor *y, int *members) {
+static int groups_of(wf_tensor *y, bool beside, int *members) {
     wf_plan *p = wf_plan_new(y->graph, &(wf_plan_options){ .fetch = &y, .n_fetch = 1 });
-    int groups = count_groups(p, members);
+    int groups = count_groups(p, beside, members);
     ck_assert_msg(wf_plan_ok(p), "%s", wf_plan_error(p));
     wf_plan_free(p);
     return groups;
@@ -153,24 +153,23 @@ START_TEST(what_needs_other_rows_is_not_in_the_group) {
     wf_tensor *row = wf_param(g, "row", SHAPE(D), wf_init_normal(1));
     int members;
     wf_tensor *chain = wf_relu(wf_add(wf_layer_norm(x, row, row, 1e-5), row));
-    ck_assert_int_eq(groups_of(chain, &members), 1);
+    ck_assert_int_eq(groups_of(chain, false, &members), 1);
     ck_assert_int_eq(members, 3);
     wf_tensor *first = wf_slice(chain, 0, 0, 1); /* [1,T,D]: one row for all */
-    ck_assert_int_eq(groups_of(wf_add(chain, first), &members), 1);
+    ck_assert_int_eq(groups_of(wf_add(chain, first), false, &members), 1);
     ck_assert_int_eq(members, 3);
     wf_tensor *turned = wf_reshape(chain, 2, (int64_t[]){ B * T, D }); /* rows of another kind */
-    ck_assert_int_eq(groups_of(wf_relu(wf_neg(turned)), &members), 2);
+    ck_assert_int_eq(groups_of(wf_relu(wf_neg(turned)), false, &members), 2);
     ck_assert_int_eq(members, 5);
     wf_tensor *square = wf_relu(wf_neg(x)), *other_rows = wf_transpose(square, 0, 1); /* B = T */
-    ck_assert_int_eq(groups_of(wf_add(square, other_rows), &members), 1);
+    ck_assert_int_eq(groups_of(wf_add(square, other_rows), false, &members), 1);
     ck_assert_int_eq(members, 2);
     /* a sum over the rows comes after both sides of it */
     wf_tensor *mean = wf_mean(chain, WF_AXIS(0), false);
-    wf_tensor *beside = wf_neg(wf_mul(chain, row));
-    ck_assert_int_eq(
-        groups_of(wf_mul(wf_sum(beside, WF_ALL_AXES, false), wf_sum(mean, WF_ALL_AXES, false)),
-                  &members),
-        1);
+    wf_tensor *other_side = wf_neg(wf_mul(chain, row));
+    wf_tensor *both =
+        wf_mul(wf_sum(other_side, WF_ALL_AXES, false), wf_sum(mean, WF_ALL_AXES, false));
+    ck_assert_int_eq(groups_of(both, false, &members), 1);
     ck_assert_int_eq(members, 5);
     end_graph(g);
 }
@@ -183,7 +182,54 @@ START_TEST(few_rows_and_small_calls_stay_alone) {
     wf_tensor *large = wf_param(g, "large", SHAPE(64, 200, D), wf_init_normal(1));
     wf_tensor *x[] = { few, small, large };
     int members;
-    for (int i = 0; i < 3; i++) ck_assert_int_eq(groups_of(wf_relu(wf_neg(x[i])), &members), 0);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(groups_of(wf_relu(wf_neg(x[i])), false, &members), 0);
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(what_needs_nothing_of_each_other_runs_side_by_side) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *sum = NULL, *x[8];
+    char name[8];
+    int members;
+    for (int i = 0; i < 8; i++) {
+        snprintf(name, sizeof name, "x%d", i);
+        x[i] = wf_param(g, name, SHAPE(3, 5), wf_init_normal(1));
+        wf_tensor *one = wf_exp(wf_sum(x[i], WF_ALL_AXES, false)); /* after its own sum */
+        sum = sum ? wf_add(sum, one) : one;
+    }
+    ck_assert_int_eq(groups_of(sum, true, &members), 2);
+    ck_assert_int_eq(members, 16);
+    wf_tensor *fetch[8];
+    for (int i = 0; i < 8; i++) fetch[i] = wf_assign(x[i], wf_exp(x[(i + 3) % 8]));
+    wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 8 });
+    /* values first, and no update before another one's value is read */
+    ck_assert_int_eq(count_groups(p, true, &members), 2);
+    ck_assert_int_eq(members, 16);
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+/* Of updates each leaf belongs to one: the second to touch it comes later. */
+START_TEST(updates_that_share_a_leaf_are_apart) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_param(g, "x", SHAPE(7), wf_init_normal(1));
+    wf_tensor *y = wf_param(g, "y", SHAPE(7), wf_init_normal(1));
+    wf_tensor *z = wf_param(g, "z", SHAPE(7), wf_init_normal(1));
+    wf_tensor *fetch[] = { wf_assign(y, x), wf_assign(x, z) };
+    float was[7], now[7], third[7];
+    int members;
+    ck_assert(wf_read(x, was, sizeof was) && wf_read(z, third, sizeof third));
+    wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 2 });
+    ck_assert_int_eq(count_groups(p, true, &members), 0);
+    assert_plan(p, wf_run(p));
+    ck_assert(wf_read(y, now, sizeof now));
+    ck_assert_mem_eq(now, was, sizeof now);
+    ck_assert(wf_read(x, now, sizeof now));
+    ck_assert_mem_eq(now, third, sizeof now);
+    wf_plan_free(p);
     end_graph(g);
 }
 END_TEST
@@ -206,8 +252,10 @@ static wf_transformer *trained(int threads, bool alone, wf_optimizer_kind kind) 
     for (int step = 1; step <= 3; step++) {
         random_sentences(&b, &c, 48, 13, 17, (uint64_t)step);
         train_step(p, m, &b, step, 1e-2);
-        ck_assert_int_gt(count_groups(p, &members), 3);
+        ck_assert_int_gt(count_groups(p, false, &members), 3);
         ck_assert_int_gt(members, 40);
+        ck_assert_int_gt(count_groups(p, true, &members), 5);
+        ck_assert_int_gt(members, 30); /* gradients of weights, their norms, updates */
     }
     wf_plan_free(p), wf_pool_free(pool);
     return m;
@@ -240,6 +288,8 @@ Suite *fuse_suite(void) {
     tcase_add_loop_test(tc, groups_have_the_bits_of_single_calls, 0, 40);
     tcase_add_test(tc, what_needs_other_rows_is_not_in_the_group);
     tcase_add_test(tc, few_rows_and_small_calls_stay_alone);
+    tcase_add_test(tc, what_needs_nothing_of_each_other_runs_side_by_side);
+    tcase_add_test(tc, updates_that_share_a_leaf_are_apart);
     tcase_add_loop_test(tc, training_in_groups_is_the_same_training, 0, 2);
     suite_add_tcase(s, tc);
     return s;
