@@ -48,7 +48,7 @@ build build-asan $sanitized -Db_sanitize=address,undefined -Dc_args=-fno-sanitiz
 tests 'address and undefined' build-asan
 
 build build-tsan $sanitized -Db_sanitize=thread
-tests 'thread' build-tsan pool plan run state
+tests 'thread' build-tsan pool plan fuse run state
 
 printf '\n%s' "$results"
 exit $failed
