@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-enum { WF_MAX_OPERANDS = 8, WF_MAX_RESULTS = 4, WF_MESSAGE = 256 };
+enum { WF_MAX_OPERANDS = 9, WF_MAX_RESULTS = 4, WF_MESSAGE = 256 };
 
 /* Raw memory seen as a tensor. Strides are in elements; 0 repeats. */
 typedef struct wf_view {

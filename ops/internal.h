@@ -120,6 +120,12 @@ static inline wf_tensor *wf_alias(wf_tensor *x) {
     return wf_record(&wf_op_reshape_like, 2, (wf_tensor *[]){ x, x }, NULL);
 }
 
+/* ---- slice.c, for update_product.c ----------------------------------------------------------- */
+
+/* Is y, of a fixed shape, nothing but tensors one below the other, as the gradient of a leaf is
+ * whose rows were used by slices? Then those are given in their order, and their number; else 0. */
+int wf_stacked(const wf_tensor *y, wf_tensor *part[WF_MAX_OPERANDS]);
+
 /* ---- products: matmul.c, for update_product.c ------------------------------------------------ */
 
 unsigned wf_gemm_transposed(const wf_tensor *y); /* the flags of a matmul node */

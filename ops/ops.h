@@ -187,9 +187,10 @@ typedef struct wf_adam_options {
 } wf_adam_options;
 WF_API wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
                                wf_tensor *scale, wf_tensor *rates, const wf_adam_options *options);
-/* The same, to the bit. A gradient that is one product of two matrices (matmul, no addend), and not
- * that of a small weight, is computed block by block, each used at once, and never stored: no one
- * else should need it. update_product.c */
+/* The same, to the bit. A gradient that is one product of two matrices (matmul, no addend), or two
+ * such for slices of the leaf's rows that together are all of them, and none of a small weight, is
+ * computed block by block, each used at once, and never stored: no one else should need it.
+ * update_product.c */
 WF_API wf_tensor *wf_adam_product_step(wf_tensor *param, wf_tensor *m, wf_tensor *v,
                                        wf_tensor *grad, wf_tensor *scale, wf_tensor *rates,
                                        const wf_adam_options *options);

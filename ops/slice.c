@@ -54,12 +54,17 @@ typedef struct slice {
     int64_t from, to;
 } slice;
 
-/* As bound: negative ends count from the end. */
+/* Of an axis of n: negative ends count from the end. */
+static void ends_of(const slice *s, int64_t n, int64_t *from, int64_t *to) {
+    *from = s->from < 0 ? s->from + n : s->from;
+    *to = s->to == WF_END ? n : s->to < 0 ? s->to + n : s->to;
+}
+
+/* As bound, and in the axis, or fail the call. */
 static bool resolve(wf_call *c, const slice *s, const wf_view *x, int64_t *from, int64_t *to) {
     if (!wf_want_axis(c, s->axis, x->ndim)) return false;
     int64_t n = x->shape[s->axis];
-    *from = s->from < 0 ? s->from + n : s->from;
-    *to = s->to == WF_END ? n : s->to < 0 ? s->to + n : s->to;
+    ends_of(s, n, from, to);
     if (*from >= 0 && *from <= *to && *to <= n) return true;
     char end[24] = "the end"; /* what was asked for, not what it became */
     if (s->to != WF_END) snprintf(end, sizeof end, "%lld", (long long)s->to);
@@ -236,6 +241,20 @@ const wf_op wf_op_unslice = {
 static wf_tensor *unslice(wf_tensor *dy, wf_tensor *like, const slice *s) {
     return wf_record(&wf_op_unslice, 3, (wf_tensor *[]){ dy, like, NULL },
                      &(places){ .n = 1, .part = { *s } });
+}
+
+int wf_stacked(const wf_tensor *y, wf_tensor *part[WF_MAX_OPERANDS]) {
+    if (!y || y->op != &wf_op_unslice || y->in[UNSLICE_ADDEND]) return 0;
+    const places *p = y->attrs;
+    int64_t rows = y->in[UNSLICE_LIKE]->shape[0], covered = 0, from;
+    for (int k = 0; k < p->n; k++) {
+        if (p->part[k].axis != 0) return 0;
+        int64_t before = covered;
+        ends_of(&p->part[k], rows, &from, &covered);
+        if (from != before) return 0;
+        part[k] = y->in[operand_of(k)];
+    }
+    return covered == rows ? p->n : 0;
 }
 
 /* ---- pad: steps of one value before and after ------------------------------------------------ */

@@ -39,6 +39,15 @@ static wf_tensor *product_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_
                                 ADAM(0.9, 0.999, 1e-8, 0.1, true));
 }
 
+/* What is gained by w, whose rows before `cut` were multiplied with x, and the others with -x. */
+static wf_tensor *gradient_of_slices(wf_tensor *w, wf_tensor *x, wf_tensor *dy, int64_t cut) {
+    wf_tensor *y[] = { wf_gemm(x, wf_slice(w, 0, 0, cut), NULL, WF_TRANSPOSE_B),
+                       wf_gemm(wf_neg(x), wf_slice(w, 0, cut, WF_END), NULL, WF_TRANSPOSE_B) };
+    wf_tensor *slopes[] = { wf_slice(dy, 1, 0, cut), wf_slice(dy, 1, cut, WF_END) }, *dw[1];
+    wf_vjp(y, slopes, 2, &w, 1, dw);
+    return dw[0];
+}
+
 static wf_tensor *other_graph(wf_tensor *x) {
     static wf_graph *other; /* lives until the test's process ends */
     if (!other) other = wf_graph_new(NULL);

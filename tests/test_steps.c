@@ -103,6 +103,31 @@ START_TEST(unguarded_steps_equal_guarded_ones) {
 }
 END_TEST
 
+/* Cross-attention uses the rows for queries and those for keys and values apart; their gradients
+ * are used where they are made, and not put together first. */
+START_TEST(slices_of_a_weight_are_updated_within_their_products) {
+    static sentences b;
+    wf_transformer_config c = small_config();
+    c.d_model = 192, c.num_heads = 4; /* [192, 192] is not a small weight */
+    wf_training_config training = training_of(WF_ADAM, 0.1, true);
+    wf_transformer *m = open_model(&c, &training, WF_F32, 1);
+    wf_plan *p = wf_transformer_train_plan(m, NULL);
+    random_sentences(&b, &c, 2, 4, 4, 1);
+    feed_sentences(p, m, &b);
+    wf_step step;
+    int of_slices = 0;
+    for (int i = 0; wf_step_at(p, i, &step); i++) {
+        const wf_tensor *t = step.node;
+        bool projection = t && t->n_in && strstr(t->in[0]->name, ".in_proj_weight");
+        if (strcmp(step.op->name, "unslice") == 0) ck_assert_int_ne(t->ndim, 2);
+        if (strcmp(step.op->name, "adam_step") == 0) ck_assert(!projection);
+        if (strcmp(step.op->name, "adam_product_step") == 0) of_slices += t->n_in == 9;
+    }
+    ck_assert_int_eq(of_slices, c.decoder_layers);
+    wf_plan_free(p), close_model(m);
+}
+END_TEST
+
 /* The first update does not wait for the last gradient, and its own takes no memory. */
 START_TEST(unguarded_updates_run_among_the_gradients) {
     static sentences b;
@@ -379,6 +404,7 @@ Suite *steps_suite(void) {
     TCase *tc = tcase_create("steps");
     tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, unguarded_steps_equal_guarded_ones, 0, COUNT_OF(optimizers));
+    tcase_add_test(tc, slices_of_a_weight_are_updated_within_their_products);
     tcase_add_test(tc, unguarded_updates_run_among_the_gradients);
     tcase_add_test(tc, an_unguarded_run_that_fails_updates_nothing);
     tcase_add_loop_test(tc, micro_batches_equal_one_batch, 0, 3);
