@@ -116,7 +116,7 @@ static bool eval_product(const wf_call *c, int phase, int64_t task, void *scratc
     (void)phase;
     int64_t first = 0;
     for (int i = 0; i < count_parts(c); i++) {
-        wf_cut cut;
+        wf_cut cut = { 0 };
         product p = part_of(c, i);
         int64_t blocks = blocks_of(&p, &cut);
         if (task < blocks) {
