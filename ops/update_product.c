@@ -114,7 +114,7 @@ wf_tensor *wf_adam_product_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf
                                 wf_tensor *scale, wf_tensor *rates,
                                 const wf_adam_options *options) {
     if (!is_plain_product(grad) || wf_gemm_cuts_k(grad))
-        return wf_adam_step(param, m, v, grad, scale, rates, options);
+        return wf_adam_rows_step(param, m, v, grad, scale, rates, options);
     product_attrs attrs = { options ? *options : wf_adam_default, wf_gemm_transposed(grad) };
     return wf_record(&wf_op_adam_product_step, OPERANDS,
                      (wf_tensor *[]){ param, m, v, grad->in[0], grad->in[1], scale, rates },
