@@ -33,11 +33,9 @@ static size_t list_bytes(const wf_view *ids, const wf_view *table) {
 static bool link_ids(const wf_call *c, const wf_view *ids, const wf_view *table) {
     id_lists l = lists_of(c, ids, table);
     int64_t rows = table->shape[0], row;
-    for (int64_t i = 0; i < l.n; i++)
-        if (!wf_id_at(c, ids, i, rows, &row)) return false;
     for (row = 0; row < rows; row++) l.first[row] = -1;
     for (int64_t i = l.n - 1; i >= 0; i--) {
-        row = ((const int32_t *)ids->data)[i];
+        if (!wf_id_at(c, ids, i, rows, &row)) return false;
         l.next[i] = l.first[row], l.first[row] = i;
     }
     return true;
