@@ -18,7 +18,7 @@ static const char *place(const wf_view *ids, int64_t i, char *text, size_t size)
     return wf_shape_text(NULL, ids->ndim, index, text, size);
 }
 
-static bool id_at(const wf_call *c, const wf_view *ids, int64_t i, int64_t below, int64_t *id) {
+bool wf_id_at(const wf_call *c, const wf_view *ids, int64_t i, int64_t below, int64_t *id) {
     char text[96];
     *id = ((const int32_t *)ids->data)[i];
     if (*id >= 0 && *id < below) return true;
@@ -54,7 +54,7 @@ static bool eval_embedding(const wf_call *c, int phase, int64_t task, void *scra
     (void)phase, (void)scratch;
     wf_task_range(wf_view_count(ids), row_grain(width), task, &from, &to);
     for (int64_t i = from; i < to; i++) {
-        if (!id_at(c, ids, i, table->shape[0], &id)) return false;
+        if (!wf_id_at(c, ids, i, table->shape[0], &id)) return false;
         if (table->layout)
             wf_panel_row(table, id, wf_at(&c->out[0], i * width));
         else
@@ -68,12 +68,10 @@ static uint32_t panels_embedding(const wf_call *c) {
     return 1;
 }
 
-static wf_tensor *embedding_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *table);
-
 /* A row that was picked n times moves the result in n places: the sum of their dy. */
 static void grad_embedding(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)need;
-    dx[0] = embedding_backward(dy[0], y->in[1], y->in[0]);
+    dx[0] = wf_embedding_backward(dy[0], y->in[1], y->in[0]);
 }
 
 const wf_op wf_op_embedding = {
@@ -97,13 +95,18 @@ wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids) {
 
 enum { STRIPE = 64, EMBEDDING_ADDEND = 3 }; /* columns of a task */
 
-static bool shape_embedding_backward(wf_call *c) {
-    const wf_view *dy = &c->in[0], *ids = &c->in[1], *table = &c->in[2];
+bool wf_rows_fit(wf_call *c, int i) {
+    const wf_view *dy = &c->in[i], *ids = &c->in[i + 1], *table = &c->in[i + 2];
     wf_view expect = *ids;
-    if (!wf_want_real(c, 0) || !wf_want(c, 1, WF_I32)) return false;
+    if (!wf_want_real(c, i) || !wf_want(c, i + 1, WF_I32)) return false;
     expect.shape[expect.ndim++] = table->shape[1];
-    if (!wf_same_shape(dy, &expect))
-        return wf_fail(c, "%s is not a row for each id of %s", wf_show(c, dy), wf_show(c, ids));
+    return wf_same_shape(dy, &expect) ||
+           wf_fail(c, "%s is not a row for each id of %s", wf_show(c, dy), wf_show(c, ids));
+}
+
+static bool shape_embedding_backward(wf_call *c) {
+    const wf_view *dy = &c->in[0], *table = &c->in[2];
+    if (!wf_rows_fit(c, 0)) return false;
     if (c->in[EMBEDDING_ADDEND].ndim >= 0 && !wf_same_shape(&c->in[EMBEDDING_ADDEND], table))
         return wf_fail(c, "%s is not like %s", wf_show(c, &c->in[EMBEDDING_ADDEND]),
                        wf_show(c, table));
@@ -141,7 +144,7 @@ static bool eval_embedding_backward(const wf_call *c, int phase, int64_t task, v
     }
     wf_task_range(width, STRIPE, task, &from, &to);
     for (int64_t i = 0; i < n; i++) {
-        if (!id_at(c, ids, i, y->shape[0], &id)) return false;
+        if (!wf_id_at(c, ids, i, y->shape[0], &id)) return false;
         WF_KERNEL(y->dtype,
                   accumulate(to - from, wf_at(dy, i * width + from), wf_at(y, id * width + from)));
     }
@@ -170,7 +173,7 @@ const wf_op wf_op_embedding_backward = {
     .addend = EMBEDDING_ADDEND,
 };
 
-static wf_tensor *embedding_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *table) {
+wf_tensor *wf_embedding_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *table) {
     return wf_record(&wf_op_embedding_backward, 4, (wf_tensor *[]){ dy, ids, table, NULL }, NULL);
 }
 
@@ -197,7 +200,7 @@ static bool eval_gather(const wf_call *c, int phase, int64_t task, void *scratch
     (void)phase, (void)scratch;
     wf_task_range(wf_view_count(ids), WF_GRAIN, task, &from, &to);
     for (int64_t i = from; i < to; i++) {
-        if (!id_at(c, ids, i, width, &id)) return false;
+        if (!wf_id_at(c, ids, i, width, &id)) return false;
         wf_put(&c->out[0], i, wf_get(x, i * width + id));
     }
     return true;
@@ -248,7 +251,7 @@ static bool eval_gather_backward(const wf_call *c, int phase, int64_t task, void
     (void)phase, (void)scratch;
     wf_task_range(wf_view_count(ids), row_grain(width), task, &from, &to);
     for (int64_t i = from; i < to; i++) {
-        if (!id_at(c, ids, i, width, &id)) return false;
+        if (!wf_id_at(c, ids, i, width, &id)) return false;
         memset(wf_at(y, i * width), 0, (size_t)width * wf_dtype_size(y->dtype));
         wf_put(y, i * width + id, wf_get(dy, i));
     }

@@ -108,7 +108,8 @@ bool wf_sum_eval(const wf_call *c, int phase, int64_t task, void *scratch);
 wf_tensor *wf_gelu_slope(wf_tensor *x);      /* gelu' */
 wf_tensor *wf_gelu_tanh_slope(wf_tensor *x); /* gelu_tanh' */
 wf_tensor *wf_silu_slope(wf_tensor *x);      /* silu' */
-
+/* zeros like the table, and dy[i, :] added to row ids[i] */
+wf_tensor *wf_embedding_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *table);
 
 /* Result k of the node whose result 0 is y, which may be poison. */
 static inline wf_tensor *wf_result(wf_tensor *y, int k) {
@@ -125,6 +126,14 @@ static inline wf_tensor *wf_alias(wf_tensor *x) {
 /* Is y, of a fixed shape, nothing but tensors one below the other, as the gradient of a leaf is
  * whose rows were used by slices? Then those are given in their order, and their number; else 0. */
 int wf_stacked(const wf_tensor *y, wf_tensor *part[WF_MAX_OPERANDS]);
+
+/* ---- ids: index.c, for update_rows.c --------------------------------------------------------- */
+
+/* Operands i, i + 1, i + 2 are dy, ids and a table, as of embedding_backward; or fail the call. */
+bool wf_rows_fit(wf_call *c, int i);
+
+/* Element i of ids; false, after wf_fail with its value and place, unless in 0..below - 1. */
+bool wf_id_at(const wf_call *c, const wf_view *ids, int64_t i, int64_t below, int64_t *id);
 
 /* ---- products: matmul.c, for update_product.c ------------------------------------------------ */
 

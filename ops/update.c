@@ -1,5 +1,6 @@
 /* ops/update.c - updates: ops that write a leaf. assign, accumulate, and the optimizers' steps;
- * Adam's within the product that makes its gradient is in update_product.c.
+ * Adam's within the product that makes its gradient is in update_product.c, that of a table by the
+ * rows that were read in update_rows.c.
  *
  * An update is fetched like a value and performed once per run, after everything else that reads
  * its leaf. It has no value: its result has no elements. The rate and the bias corrections are data
@@ -18,14 +19,12 @@ static const char no_value[] = "an update has no value to differentiate";
 
 /* ---- what they share ------------------------------------------------------------------------- */
 
-enum { GRAIN = 4096 }; /* an element of an optimizer's step has four places in memory */
-
 static void set_no_elements(wf_call *c) {
     wf_set_shape(&c->out[0], c->in[0].dtype, 1, (int64_t[]){ 0 });
 }
 
 static int64_t tasks_update(const wf_call *c, int phase) {
-    return phase == 0 ? wf_task_count(wf_view_count(&c->in[0]), GRAIN) : 0;
+    return phase == 0 ? wf_task_count(wf_view_count(&c->in[0]), WF_UPDATE_GRAIN) : 0;
 }
 
 static bool fits_leaf(wf_call *c, int i, const char *what) {
@@ -72,7 +71,7 @@ static bool eval_assign(const wf_call *c, int phase, int64_t task, void *scratch
     const wf_view *leaf = &c->in[0];
     int64_t from, to;
     (void)phase, (void)scratch;
-    wf_task_range(wf_view_count(leaf), GRAIN, task, &from, &to);
+    wf_task_range(wf_view_count(leaf), WF_UPDATE_GRAIN, task, &from, &to);
     memmove(wf_at(leaf, from), wf_at(&c->in[1], from),
             (size_t)(to - from) * wf_dtype_size(leaf->dtype));
     return true;
@@ -104,7 +103,7 @@ static bool shape_accumulate(wf_call *c) {
 static bool eval_accumulate(const wf_call *c, int phase, int64_t task, void *scratch) {
     int64_t from, to;
     if (wf_get(&c->in[2], 0) == 0) return eval_assign(c, phase, task, scratch);
-    wf_task_range(wf_view_count(&c->in[0]), GRAIN, task, &from, &to);
+    wf_task_range(wf_view_count(&c->in[0]), WF_UPDATE_GRAIN, task, &from, &to);
     WF_KERNEL(c->in[0].dtype,
               accumulate(to - from, wf_at(&c->in[1], from), wf_at(&c->in[0], from)));
     return true;
@@ -153,7 +152,7 @@ static bool eval_sgd(const wf_call *c, int phase, int64_t task, void *scratch) {
     int64_t from, to;
     (void)phase, (void)scratch;
     if (!rates_finite(c, SGD_SCALE, 1)) return false;
-    wf_task_range(wf_view_count(p), GRAIN, task, &from, &to);
+    wf_task_range(wf_view_count(p), WF_UPDATE_GRAIN, task, &from, &to);
     WF_KERNEL(p->dtype,
               sgd(to - from, wf_at(p, from), b->ndim < 0 ? NULL : wf_at(b, from),
                   wf_at(&c->in[SGD_GRAD], from), scale, rate, a->momentum, a->weight_decay));
@@ -234,7 +233,7 @@ static bool eval_adam(const wf_call *c, int phase, int64_t task, void *scratch) 
     int64_t from, to;
     (void)phase, (void)scratch;
     if (!wf_adam_rule_of(c, c->attrs, ADAM_SCALE, &rule)) return false;
-    wf_task_range(wf_view_count(p), GRAIN, task, &from, &to);
+    wf_task_range(wf_view_count(p), WF_UPDATE_GRAIN, task, &from, &to);
     WF_KERNEL(p->dtype, adam(to - from, wf_at(p, from), wf_at(&c->in[ADAM_M], from),
                              wf_at(&c->in[ADAM_V], from), wf_at(&c->in[ADAM_GRAD], from), &rule));
     return true;

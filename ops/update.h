@@ -1,4 +1,5 @@
-/* ops/update.h - what update.c and update_product.c share: Adam's operands and its numbers.
+/* ops/update.h - what update.c, update_product.c and update_rows.c share: Adam's operands and its
+ * numbers.
  *
  * Not for other files. */
 #ifndef WEFT_OPS_UPDATE_H
@@ -7,6 +8,7 @@
 #include "internal.h"
 
 enum { ADAM_PARAM, ADAM_M, ADAM_V }; /* the operands that are written; the others differ */
+enum { WF_UPDATE_GRAIN = 4096 };     /* elements of a task: each has four places in memory */
 
 extern const wf_adam_options wf_adam_default;
 

@@ -176,7 +176,7 @@ wf_tensor *wf_adam_product_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf
                                 const wf_adam_options *options) {
     wf_tensor *part[WF_MAX_OPERANDS], *in[WF_MAX_OPERANDS] = { param, m, v, scale, rates };
     int n = products_of(grad, part);
-    if (n == 0) return wf_adam_step(param, m, v, grad, scale, rates, options);
+    if (n == 0) return wf_adam_rows_step(param, m, v, grad, scale, rates, options);
     product_attrs attrs = { .adam = options ? *options : wf_adam_default };
     for (int i = 0; i < n; i++) {
         attrs.transposed[i] = wf_gemm_transposed(part[i]);

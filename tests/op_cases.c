@@ -48,6 +48,19 @@ static wf_tensor *gradient_of_slices(wf_tensor *w, wf_tensor *x, wf_tensor *dy, 
     return dw[0];
 }
 
+/* What wf_grad records for a table that is read once: embedding_backward(dy, ids, table). */
+static wf_tensor *table_gradient(wf_tensor *table, wf_tensor *ids, wf_tensor *dy) {
+    wf_tensor *y = wf_embedding(table, ids), *grad = NULL;
+    wf_vjp(&y, &dy, 1, &table, 1, &grad);
+    return grad;
+}
+
+static wf_tensor *rows_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
+                            wf_tensor *rates) {
+    return wf_adam_rows_step(param, m, v, grad, wf_constant(param->graph, 0.75), rates,
+                             ADAM(0.9, 0.999, 1e-8, 0.1, true));
+}
+
 static wf_tensor *other_graph(wf_tensor *x) {
     static wf_graph *other; /* lives until the test's process ends */
     if (!other) other = wf_graph_new(NULL);
@@ -288,9 +301,11 @@ void fixture_evaluate(fixture *f, int threads, values *out) {
         evaluate(fetch, fixture_outputs(f), threads, f->row->random, out);
         return;
     }
-    wf_plan *p = wf_plan_new(f->g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 1 });
+    wf_pool *pool = threads > 1 ? wf_pool_new(threads) : NULL;
+    wf_plan *p =
+        wf_plan_new(f->g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 1, .pool = pool });
     ck_assert_msg(wf_plan_ok(p) && wf_run(p), "%s", wf_plan_error(p));
-    wf_plan_free(p);
+    wf_plan_free(p), wf_pool_free(pool);
     for (int i = 0, k = 0; i < f->n; i++)
         if (f->row->in[i].domain == DOMAIN_STATE)
             out[k++] = (values){ wf_count(f->leaf[i]), leaf_values(f->leaf[i]) };

@@ -148,10 +148,11 @@ static bool train_once(void *model) {
            wf_fetch(b->plan, m->loss.loss, &loss);
 }
 
-/* What any implementation needs: the values, gradients that wait for the norm, two moments,
- * activations. */
+/* What any implementation needs: the values, gradients that wait for the norm (of tables few rows),
+ * two moments, activations. */
 static void report_memory(const bench_model *b, double parameters, double peak) {
-    double needed = (set.unguarded ? 3 : 4) * 4 * parameters + activation_bytes(&b->size);
+    double waiting = set.unguarded ? 0 : parameters - table_elements(&b->size);
+    double needed = 4 * (3 * parameters + waiting) + activation_bytes(&b->size);
     double arena = (double)wf_plan_memory(b->plan);
     char t[3][OPTION_TEXT_SIZE];
     say(&set.report, "memory: %s at most, %s by the shapes, %s of it the plan's",
@@ -168,7 +169,7 @@ static void bench_training(bench_model *b, double bytes_a_second) {
     b->plan = wf_transformer_train_plan(b->model, b->pool);
     if (!bind(b)) fail(&bench_program, "%s", wf_plan_error(b->plan));
     double parameters = (double)wf_transformer_parameter_count(b->model);
-    double optimizer = adam_bytes(parameters) / bytes_a_second;
+    double optimizer = adam_bytes(&b->size, parameters) / bytes_a_second;
     char name[80];
     line l = { .flops = training_flops(&b->size), .tokens = (double)(b->size.batch * b->size.tgt) };
     name_line(&l, name, sizeof name, b, set.unguarded ? "train, unguarded" : "train");

@@ -108,6 +108,10 @@ enum { WF_DRAWN = 256 };
         void (*maximum_rows)(int64_t n, const real *x, real *y);                                   \
         /* y += (row 0 of x + row 1 + ...), n columns of rows that begin `step` apart */           \
         void (*accumulate_rows)(int64_t rows, int64_t n, const real *x, int64_t step, real *y);    \
+        /* y = row i of x + row next[i] + ..., added in this order until -1 is next; rows begin    \
+         * `step` apart; zeros if i is -1 */                                                       \
+        void (*sum_list)(int64_t n, const real *x, int64_t step, const int64_t *next, int64_t i,   \
+                         real *y);                                                                 \
         bool (*finite)(int64_t n, const real *x);                                                  \
         /* Lanes accumulate in `real`, blocks of 4096 in double. max: NaN if any; -inf for n = 0 */\
         double (*sum)(int64_t n, const real *x);                                                   \
