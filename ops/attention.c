@@ -38,7 +38,7 @@ static bool operands_fit(wf_call *c) {
 }
 
 void attention_stats_view(wf_view *v, wf_dtype type, const wf_view *q) {
-    wf_set_shape(v, type, 4, (int64_t[]){ q->shape[0], q->shape[1], q->shape[2], 2 });
+    wf_set_shape(v, type, 4, (int64_t[]){ q->shape[0], q->shape[1], 2, q->shape[2] });
 }
 
 bool attention_fits(wf_call *c) {
@@ -93,13 +93,14 @@ wf_attention_head attention_head(const wf_call *c) {
     };
 }
 
+/* Its stride 0 repeats what it lacks of the scores' axes. */
 static wf_matrix mask_of(const wf_call *c, attention_place at) {
-    const wf_view *mask = &c->in[IN_MASK];
+    const wf_view *mask = &c->in[IN_MASK], scores = scores_view(c);
+    int64_t stride[4];
     if (mask->ndim < 0) return (wf_matrix){ NULL, 0, 0 };
-    wf_view scores = scores_view(c), all = scores;
-    for (int i = 0; i < 4; i++) all.stride[i] = wf_broadcast_stride(mask, &scores, i);
-    all.data = mask->data;
-    return attention_matrix(&all, at);
+    for (int i = 0; i < 4; i++) stride[i] = wf_broadcast_stride(mask, &scores, i);
+    return (wf_matrix){ wf_at(mask, at.batch * stride[0] + at.head * stride[1]), stride[2],
+                        stride[3] };
 }
 
 attention_place attention_at(const wf_call *c, wf_attention_head *h, int64_t head) {
@@ -146,16 +147,23 @@ static int64_t tasks_attention(const wf_call *c, int phase) {
     return phase == 0 ? wf_task_count(q[0] * q[1] * pieces_of_head(c), pieces_of_task(c)) : 0;
 }
 
+static void bring(const wf_call *c, wf_attention_head *h, int64_t head) {
+    attention_place at = attention_at(c, h, head);
+    h->y = attention_matrix(&c->out[0], at);
+    h->stats = attention_matrix(&c->out[1], at);
+}
+
 static bool eval_attention(const wf_call *c, int phase, int64_t task, void *scratch) {
     const int64_t *q = c->in[IN_Q].shape;
     int64_t in_head = pieces_of_head(c), piece, end, from, to;
     (void)phase;
-    wf_attention_head h = attention_head(c);
     wf_task_range(q[0] * q[1] * in_head, pieces_of_task(c), task, &piece, &end);
+    wf_attention_head h = attention_head(c), next = h;
+    bring(c, &next, piece / in_head);
     for (; piece < end; piece++) {
-        attention_place at = attention_at(c, &h, piece / in_head);
-        h.y = attention_matrix(&c->out[0], at);
-        h.stats = attention_matrix(&c->out[1], at);
+        h = next;
+        if (piece + 1 < end) bring(c, &next, (piece + 1) / in_head);
+        h.next = piece + 1 < end ? &next : NULL;
         wf_task_range(q[2], WF_ATTENTION_ROWS, piece % in_head, &from, &to);
         WF_KERNEL(c->out[0].dtype, attention(&h, from, to, scratch));
     }

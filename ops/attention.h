@@ -22,7 +22,7 @@ bool attention_fits(wf_call *c);
 /* [B, H, rows, width] with B, H and rows of `rows`, laid out as [B, rows, H, width]: heads merge
  * without a copy. */
 void attention_view(wf_view *v, wf_dtype type, const wf_view *rows, int64_t width);
-/* [B, H, T, 2] */
+/* [B, H, 2, T] */
 void attention_stats_view(wf_view *v, wf_dtype type, const wf_view *q);
 
 /* What all heads have in common. */

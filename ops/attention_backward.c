@@ -30,20 +30,27 @@ static int64_t tasks_attention_backward(const wf_call *c, int phase) {
     return phase == 0 ? wf_task_count(q[0] * q[1], attention_pieces(c, 2 * q[2])) : 0;
 }
 
+static void bring(const wf_call *c, wf_attention_head *h, int64_t head) {
+    attention_place at = attention_at(c, h, head);
+    h->dy = attention_matrix(&c->in[IN_DY], at);
+    h->y = attention_matrix(&c->in[IN_Y], at);
+    h->stats = attention_matrix(&c->in[IN_STATS], at);
+    h->dq = attention_matrix(&c->out[IN_Q], at);
+    h->dk = attention_matrix(&c->out[IN_K], at);
+    h->dv = attention_matrix(&c->out[IN_V], at);
+}
+
 static bool eval_attention_backward(const wf_call *c, int phase, int64_t task, void *scratch) {
     const int64_t *q = c->in[IN_Q].shape;
     int64_t head, end;
     (void)phase;
-    wf_attention_head h = attention_head(c);
     wf_task_range(q[0] * q[1], attention_pieces(c, 2 * q[2]), task, &head, &end);
+    wf_attention_head h = attention_head(c), next = h;
+    bring(c, &next, head);
     for (; head < end; head++) {
-        attention_place at = attention_at(c, &h, head);
-        h.dy = attention_matrix(&c->in[IN_DY], at);
-        h.y = attention_matrix(&c->in[IN_Y], at);
-        h.stats = attention_matrix(&c->in[IN_STATS], at);
-        h.dq = attention_matrix(&c->out[IN_Q], at);
-        h.dk = attention_matrix(&c->out[IN_K], at);
-        h.dv = attention_matrix(&c->out[IN_V], at);
+        h = next;
+        if (head + 1 < end) bring(c, &next, head + 1);
+        h.next = head + 1 < end ? &next : NULL;
         WF_KERNEL(c->out[0].dtype, attention_backward(&h, scratch));
     }
     return true;

@@ -57,7 +57,7 @@ typedef struct wf_matrix {
 } wf_matrix;
 
 /* One head of attention: q [queries, k_width], k [keys, k_width], v [keys, v_width], y as q but
- * v_width wide. Results have col 1. stats [queries, 2]: largest score and 1 / sum of exponentials,
+ * v_width wide. Results have col 1. stats [2, queries]: largest score and 1 / sum of exponentials,
  * which attention writes and attention_backward reads. mask [queries, keys], data NULL for none:
  * tested against 0, or added if additive; its col is 0 or 1. Causal as wf_attention. Weight (t, s)
  * is kept where half-word element + t * keys + s of the stream is below the threshold, as in
@@ -69,6 +69,7 @@ typedef struct wf_attention_head {
     uint32_t threshold;
     uint64_t key, stream, element;
     wf_matrix q, k, v, mask, y, stats, dy, dq, dk, dv;
+    const struct wf_attention_head *next; /* whose turn it is then: memory is asked for its rows */
 } wf_attention_head;
 
 /* One step of Adam: the formulas are in update.inc. */
