@@ -307,6 +307,7 @@ static binding *new_binding(wf_plan *p) {
     if (!b || !b->values) return plan_fail(p, "out of memory"), binding_free(b), NULL;
     memcpy(b->size, p->size, sizeof b->size);
     if (!lay_out(p, b, p->with_state ? p->graph->extents[0].max : 0)) return binding_free(b), NULL;
+    /* with a state the schedule is laid out again for every position, in the order of the plan */
     if ((!p->with_state && !fuse(b)) || !plan_offsets(b))
         return plan_fail(p, "out of memory"), binding_free(b), NULL;
     remember(p, b);

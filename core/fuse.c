@@ -1,19 +1,20 @@
-/* core/fuse.c - small calls in groups that share their barriers, which would cost as much as they do.
+/* core/fuse.c - small calls in groups that share their barriers: these would cost as much as they.
  *
  * Row by row: steps of the first axis are rows. Where each of several calls needs, for some rows of
  * its results, the same rows of what those before it made, and nothing else of that, a worker can
- * take its rows through all of them, and what one call wrote is in its cache when the next reads it.
- * Others that stand between two such calls, and that neither of them needs, come after: gradients
- * of weights. Side by side: of calls that need nothing of each other, all tasks of a phase are one
- * job. Nothing passes an update, and updates are grouped with updates alone. Not here: the ops' word
- * on rows (by_rows in op.h), and what a group means for memory (memory.c). */
+ * take its rows through all of them, and what one call wrote is in its cache when the next reads
+ * it. Others that stand between two such calls, and that neither of them needs, come after:
+ * gradients of weights. Side by side: of calls that need nothing of each other, all tasks of a
+ * phase are one job; a call that could go row by row is left to a group of that kind, and ends this one.
+ * Nothing passes an update, and updates are grouped with updates alone. Not here: the ops' word on
+ * rows (by_rows in op.h), and what a group means for memory (memory.c). */
 #include "engine.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Tasks of a call that fills the machine by itself; calls in a group of each kind, and looked at for
- * one. */
+/* Tasks of a call that fills the machine by itself; calls in a group of rows, and looked at for a
+ * group. */
 enum { MANY_TASKS = 17, MOST_FUSED = 8, WINDOW = 128 };
 #define MUCH_WORK 1e7 /* flops of a call whose barrier costs nothing */
 
@@ -88,8 +89,9 @@ static void mark(const binding *b, const exec *e, unsigned char *made, int where
 
 /* ---- putting together ------------------------------------------------------------------------ */
 
-/* A group that begins with exec `first`: marks what its members make, and those that will come after.
- * It ends before exec *end; *seen: where the looking ended. Returns how many members there are. */
+/* A group that begins with exec `first`: marks what its members make, and what is made by those that
+ * will come after. It ends before exec *end; *seen: where the looking ended. Returns how many
+ * members there are. */
 static int find_members(const binding *b, int first, bool beside, unsigned char *made, int *end,
                         int *seen) {
     int64_t rows = rows_of(&b->execs[first]), tasks = 0;
@@ -178,7 +180,11 @@ static void cut_call(wf_call *to, const wf_call *c, int64_t row, int64_t rows) {
     to->position = c->position, to->training = c->training, to->with_state = c->with_state;
     to->step = c->step, to->micro_batch = c->micro_batch, to->row = row;
     to->work = NULL, to->work_bytes = 0, to->scratch_bytes = c->scratch_bytes;
-    for (int i = 0; i < c->n_in; i++) cut_view(&to->in[i], &c->in[i], by_rows >> i & 1, row, rows);
+    for (int i = 0; i < WF_MAX_OPERANDS; i++)
+        if (i < c->n_in)
+            cut_view(&to->in[i], &c->in[i], by_rows >> i & 1, row, rows);
+        else
+            to->in[i].ndim = -1;
     for (int k = 0; k < c->n_out; k++) cut_view(&to->out[k], &c->out[k], true, row, rows);
 }
 

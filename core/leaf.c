@@ -120,7 +120,11 @@ void copy_view(const wf_view *from, const wf_view *to) {
     for (int64_t i = 0; i < n; i++) wf_op_copy.eval(&c, 0, i, NULL);
 }
 
-#ifdef __SANITIZE_ADDRESS__ /* leaves that can be seen to be overrun */
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+/* leaves that can be seen to be overrun */
 enum { FIRST_ROOM = 0 };
 #else
 enum { FIRST_ROOM = 1 << 20 };

@@ -1,8 +1,9 @@
 /* core/memory.c - the memory planner: lifetimes to offsets; and aligned memory from the system.
  *
  * Lifetimes belong to storages, which views share. An op that allows it writes over an operand that
- * is read for the last time, and a group (fuse.c) over what it made and no longer needs. Then greedy by size (Pisarchyk & Lee 2020, arXiv:2001.03288): the
- * largest storage first, each at the lowest offset where no storage alive at the same time lies. */
+ * is read for the last time, and a group (fuse.c) over what it made and no longer needs. Then
+ * greedy by size (Pisarchyk & Lee 2020, arXiv:2001.03288): the largest storage first, each at the
+ * lowest offset where no storage alive at the same time lies. */
 #define _GNU_SOURCE /* madvise's MADV_HUGEPAGE */
 #include "engine.h"
 
@@ -101,11 +102,12 @@ static bool alone(const binding *b, const exec *e, int i, const int *root) {
 
 static void merge(binding *b, int *root, int out, int r) {
     root[out] = r;
-    b->storages[r].last = b->storages[out].last, b->storages[r].pinned = b->storages[out].pinned;
+    b->storages[r].last = b->storages[out].last;
+    b->storages[r].pinned = b->storages[out].pinned;
 }
 
-/* The operand that exec x may write its result over, or -1. In a group, one that the group made: all
- * its members read that row by row. */
+/* The operand that exec x may write its result over, or -1. In a group, one that the group made:
+ * all its members read that row by row. */
 static int overwritten(const binding *b, int x, int group, const int *root) {
     const exec *e = &b->execs[x];
     const storage *out = e->out[0] >= 0 ? &b->storages[e->out[0]] : NULL;
@@ -147,15 +149,14 @@ static void reuse_storages(binding *b, int *root) {
     }
 }
 
-/* What a group touches lives from its beginning to its end: its members run side by side. */
+/* What a group touches lives to its end: its members do not run one after the other. */
 static void live_with_group(binding *b, const int *root) {
-    for (int x = 0, group = 0, end = 0; x < b->n_execs; x++) {
+    for (int x = 0, end = 0; x < b->n_execs; x++) {
         const exec *e = &b->execs[x];
-        if (x == end) group = x, end = x + e->fused;
+        if (x == end) end += e->fused;
         for (int i = -1; i < e->call.n_in + e->call.n_out; i++) {
             int s = i < 0 ? e->work : i < e->call.n_in ? e->in[i] : e->out[i - e->call.n_in];
             storage *at = s < 0 ? NULL : &b->storages[root_of(root, s)];
-            if (at && at->first > group) at->first = group;
             if (at && at->last < end - 1) at->last = end - 1;
         }
     }

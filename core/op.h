@@ -2,8 +2,8 @@
  *
  * An op is one const struct. The engine calls its functions:
  *   while recording   shape (on nominal sizes), later grad
- *   while planning    shape again on bound sizes, view, tasks
- *   while running     eval, one task at a time, from any thread
+ *   while planning    shape again on bound sizes, view, tasks, flops, by_rows: without data
+ *   while running     tasks; eval, one task at a time, from any thread; by_rows
  * Functions see calls, never tensors: a call is one node with its operands and results as views.
  * The same op must give the same bits whatever the number of threads: cut work by shape alone, and
  * give every sum one fixed order that depends on the reduced length only. */
@@ -33,7 +33,6 @@ typedef struct wf_call {
     wf_graph *graph; /* for wf_real, wf_seed and names in messages: eval records nothing */
     int n_in, n_out;
     wf_view in[WF_MAX_OPERANDS], out[WF_MAX_RESULTS];
-    int64_t row;      /* of the whole call: the first step of the first axis; see by_rows */
     int64_t position; /* the extent P: rows already in the caches; 0 while recording */
     bool training;    /* the plan asked for dropout */
     bool with_state;  /* caches keep rows */
@@ -43,6 +42,7 @@ typedef struct wf_call {
     void *work;
     size_t scratch_bytes;     /* set by shape: memory of each worker, handed to eval */
     struct wf_report *report; /* where wf_fail and wf_show write; the engine's */
+    int64_t row;              /* first step of the first axis, of the whole call; see by_rows */
 } wf_call;
 
 struct wf_op {
@@ -100,13 +100,13 @@ struct wf_op {
     wf_tensor *(*join)(wf_tensor *so_far, wf_tensor *share);
     int addend; /* an optional operand (not the first) that the result is added to; it has the
                    result's shape. The engine sums gradients with it. 0: there is none */
-    /* Which operands, if any, have a first axis whose steps go into the same steps of every result's
-     * first axis, and into no others: bit i for operand i; the rest is read whole. Then the engine
-     * may ask for some steps alone: a call whose first axes are cut, from call->row on, with the
-     * same bits as the whole. One phase, no work memory. NULL or 0: not so. */
-    uint32_t (*by_rows)(const wf_call *c);
     /* out[0] lives in the caller's state when the plan has one; see ops/cache.c */
     bool cached;
+    /* Which operands, if any, have a first axis whose steps go into the same steps of every
+     * result's first axis, and into no others: bit i for operand i; the rest is read whole. Then
+     * the engine may ask for some steps alone: a call whose first axes are cut, from call->row on,
+     * with the same bits as the whole. One phase, no work memory. NULL or 0: not so. */
+    uint32_t (*by_rows)(const wf_call *c);
 };
 
 /* Record a node. Returns result 0, or the graph's poison. NULL operands are errors unless optional.

@@ -137,7 +137,7 @@ typedef struct group {
     const exec *execs;
     int n, phase;
     int64_t tasks[MOST_BESIDE]; /* side by side: of each, in this phase */
-    atomic_int failed;          /* which of them, or -1 */
+    atomic_int failed;          /* one of those that did */
     char *scratch;
     size_t stride;
 } group;
@@ -167,12 +167,23 @@ static bool run_phases(wf_plan *p, group *g) {
         int64_t all = 0;
         for (int i = 0; i < g->n; i++) {
             const wf_call *c = &g->execs[i].call;
-            g->tasks[i] = c->op->tasks ? c->op->tasks(c, g->phase) : g->phase == 0;
-            all += g->tasks[i];
+            bool ended = g->phase > 0 && (!c->op->tasks || g->tasks[i] <= 0);
+            g->tasks[i] = ended ? 0 : c->op->tasks ? c->op->tasks(c, g->phase) : 1;
+            all += g->tasks[i] > 0;
         }
         if (all == 0) return true;
         if (!wf_pool_run(p->pool, BESIDE_SLICES, run_beside, g)) return false;
     }
+}
+
+/* Which of a group's calls is to be named, with its own message: asked one after the other. Updates
+ * are not performed twice; they fail for one reason, all alike. */
+static const exec *first_failed(wf_plan *p, const exec *e, const group *g) {
+    if (g->n == 1 || e->call.op->writes) return e + atomic_load(&g->failed);
+    report_reset(&p->report, true);
+    for (int i = 0; i < g->n; i++)
+        if (!run_call(p, &e[i].call)) return e + i;
+    return e + atomic_load(&g->failed);
 }
 
 /* The group that begins here, or the call alone. NULL, or which failed. Measured, each is alone. */
@@ -184,7 +195,7 @@ static const exec *run_group(wf_plan *p, exec *e) {
               : g.n == 1  ? run_call(p, &e->call)
               : e->beside ? run_phases(p, &g)
                           : wf_pool_run(p->pool, FUSED_BLOCKS, run_block, &g);
-    return ok ? NULL : e + atomic_load(&g.failed);
+    return ok ? NULL : first_failed(p, e, &g);
 }
 
 static bool run_all(wf_plan *p) {

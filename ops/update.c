@@ -194,6 +194,11 @@ enum { ADAM_GRAD = ADAM_V + 1, ADAM_SCALE, ADAM_RATES, ADAM_OPERANDS };
 
 const wf_adam_options wf_adam_default = { 0.9, 0.999, 1e-8, 0, false };
 
+bool wf_adam_writes(const wf_adam_leaves *leaves, const wf_tensor *t) {
+    while (t && t->op && t->op->view) t = t->in[0];
+    return t == leaves->leaf[0] || t == leaves->leaf[1] || t == leaves->leaf[2];
+}
+
 static bool is_beta(wf_call *c, const char *what, double beta) {
     return (beta >= 0 && beta < 1) ||
            wf_fail(c, "%s is %g, not at least 0 and below 1", what, beta);

@@ -10,6 +10,13 @@
 enum { ADAM_PARAM, ADAM_M, ADAM_V }; /* the operands that are written; the others differ */
 enum { WF_UPDATE_GRAIN = 4096 };     /* elements of a task: each has four places in memory */
 
+/* Is t the parameter or a moment, or a view of one? A step that reads it as it goes would read what
+ * it has written. */
+typedef struct wf_adam_leaves {
+    const wf_tensor *leaf[3];
+} wf_adam_leaves;
+bool wf_adam_writes(const wf_adam_leaves *leaves, const wf_tensor *t);
+
 extern const wf_adam_options wf_adam_default;
 
 /* Shape rule: options in their ranges; param, m and v alike; operand `scale`, and the rates behind

@@ -158,16 +158,19 @@ static bool is_plain_product(const wf_tensor *t) {
     return t && t->op == &wf_op_matmul && t->in[0]->ndim == 2 && t->in[1]->ndim == 2 && !t->in[2];
 }
 
-/* The products that the gradient is made of, one below the other; their number, or 0 if it is made
- * otherwise or one of them is summed in pieces. */
-static int products_of(wf_tensor *grad, wf_tensor *part[WF_MAX_OPERANDS]) {
+/* The products that the gradient of a leaf is made of, one below the other; their number, or 0 if
+ * it is made otherwise, one of them is summed in pieces, or one reads what the step writes. */
+static int products_of(const wf_adam_leaves *leaves, wf_tensor *grad,
+                       wf_tensor *part[WF_MAX_OPERANDS]) {
     int n = 1;
     if (is_plain_product(grad))
         part[0] = grad;
     else
         n = wf_stacked(grad, part);
     for (int i = 0; i < n; i++)
-        if (!is_plain_product(part[i]) || wf_gemm_cuts_k(part[i])) return 0;
+        if (!is_plain_product(part[i]) || wf_gemm_cuts_k(part[i]) ||
+            wf_adam_writes(leaves, part[i]->in[0]) || wf_adam_writes(leaves, part[i]->in[1]))
+            return 0;
     return n <= MAX_PARTS ? n : 0;
 }
 
@@ -175,7 +178,7 @@ wf_tensor *wf_adam_product_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf
                                 wf_tensor *scale, wf_tensor *rates,
                                 const wf_adam_options *options) {
     wf_tensor *part[WF_MAX_OPERANDS], *in[WF_MAX_OPERANDS] = { param, m, v, scale, rates };
-    int n = products_of(grad, part);
+    int n = products_of(&(wf_adam_leaves){ { param, m, v } }, grad, part);
     if (n == 0) return wf_adam_rows_step(param, m, v, grad, scale, rates, options);
     product_attrs attrs = { .adam = options ? *options : wf_adam_default };
     for (int i = 0; i < n; i++) {

@@ -190,7 +190,8 @@ wf_tensor *wf_rows_square_sum(wf_tensor *grad) {
 
 wf_tensor *wf_adam_rows_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
                              wf_tensor *scale, wf_tensor *rates, const wf_adam_options *options) {
-    if (!is_plain_table_gradient(grad))
+    const wf_adam_leaves leaves = { { param, m, v } };
+    if (!is_plain_table_gradient(grad) || wf_adam_writes(&leaves, grad->in[0]))
         return wf_adam_step(param, m, v, grad, scale, rates, options);
     wf_adam_options o = options ? *options : wf_adam_default;
     wf_tensor *const *in = grad->in; /* dy, ids, table */

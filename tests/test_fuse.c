@@ -234,6 +234,83 @@ START_TEST(updates_that_share_a_leaf_are_apart) {
 }
 END_TEST
 
+/* ---- what ops may rely on -------------------------------------------------------------------- */
+
+/* x twice over; one phase of one task, and it must not be asked again after its end. */
+static int asked_too_often, evaluated;
+
+static bool shape_twice(wf_call *c) {
+    wf_set_shape(&c->out[0], c->in[0].dtype, c->in[0].ndim, c->in[0].shape);
+    return true;
+}
+
+static int64_t tasks_twice(const wf_call *c, int phase) {
+    (void)c;
+    asked_too_often += phase > 1;
+    return phase == 0;
+}
+
+static bool eval_twice(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)phase, (void)task, (void)scratch;
+    evaluated++;
+    for (int64_t i = 0; i < wf_view_count(&c->in[0]); i++)
+        ((float *)c->out[0].data)[i] = 2 * ((const float *)c->in[0].data)[i];
+    return true;
+}
+
+START_TEST(a_call_that_has_ended_is_not_asked_again) {
+    static const wf_op twice = { .name = "twice",
+                                 .arity = 1,
+                                 .shape = shape_twice,
+                                 .tasks = tasks_twice,
+                                 .eval = eval_twice,
+                                 .no_grad = "a test" };
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_param(g, "x", SHAPE(3, 5), wf_init_normal(1));
+    wf_tensor *ids = ids_of(g, "ids", SHAPE(4), (int32_t[]){ 2, 0, 1, 2 });
+    wf_tensor *dy = wf_param(g, "dy", SHAPE(4, 5), wf_init_normal(1)), *grad;
+    wf_tensor *rows = wf_embedding(x, ids);
+    ck_assert(wf_vjp(&rows, &dy, 1, &x, 1, &grad)); /* two phases */
+    wf_tensor *fetch[] = { wf_record(&twice, 1, &x, NULL), grad };
+    wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 2 });
+    int members;
+    ck_assert_int_eq(count_groups(p, true, &members), 1);
+    ck_assert_int_eq(members, 2);
+    asked_too_often = evaluated = 0; /* a profile's question is another */
+    assert_plan(p, wf_run(p));
+    ck_assert_int_eq(asked_too_often, 0);
+    ck_assert_int_eq(evaluated, 1);
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+/* However they are shared out, it is the first of the calls that fail which is named. */
+START_TEST(the_first_that_fails_is_named) {
+    wf_graph *g = new_graph(WF_F32);
+    const char *const names[] = { "early", "late" };
+    wf_tensor *fetch[2];
+    for (int i = 0; i < 2; i++) {
+        const char *outer = wf_scope_push(g, names[i]);
+        wf_tensor *table = wf_param(g, "table", SHAPE(60 + i, 40), wf_init_normal(1));
+        int32_t ids[2000] = { 0 };
+        ids[i ? 0 : 1999] = 600 + i;
+        fetch[i] = wf_embedding(table, ids_of(g, "ids", SHAPE(2000), ids));
+        wf_scope(g, outer);
+    }
+    wf_pool *pool = wf_pool_new(2);
+    wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 2, .pool = pool });
+    int members;
+    ck_assert_int_eq(count_groups(p, true, &members), 1);
+    for (int i = 0; i < 200; i++) {
+        ck_assert(!wf_run(p));
+        ck_assert_str_eq(wf_plan_error(p), "early: embedding: id 600 at [1999] is outside 0..59");
+    }
+    wf_plan_free(p), wf_pool_free(pool);
+    end_graph(g);
+}
+END_TEST
+
 /* ---- a Transformer --------------------------------------------------------------------------- */
 
 static wf_transformer *trained(int threads, bool alone, wf_optimizer_kind kind) {
@@ -290,6 +367,8 @@ Suite *fuse_suite(void) {
     tcase_add_test(tc, few_rows_and_small_calls_stay_alone);
     tcase_add_test(tc, what_needs_nothing_of_each_other_runs_side_by_side);
     tcase_add_test(tc, updates_that_share_a_leaf_are_apart);
+    tcase_add_test(tc, a_call_that_has_ended_is_not_asked_again);
+    tcase_add_test(tc, the_first_that_fails_is_named);
     tcase_add_loop_test(tc, training_in_groups_is_the_same_training, 0, 2);
     suite_add_tcase(s, tc);
     return s;

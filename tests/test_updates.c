@@ -9,7 +9,7 @@ enum { ROWS = 601, MAX_USES = 3 };
 
 /* Steps [from, to) of an axis of the weight, or the whole weight, multiplied with something. */
 typedef struct use {
-    enum { NONE, PRODUCT, WHOLE, ELEMENTS } kind;
+    enum { NONE, PRODUCT, WHOLE, ELEMENTS, OWN } kind;
     int64_t from, to;
     int axis;
 } use;
@@ -39,6 +39,7 @@ static const struct {
     { "all rows, and the whole", 257, 0, { SLICE(0, WF_END), { .kind = WHOLE } } },
     { "a small one", 257, 0, { SLICE(0, 120), SLICE(120, ROWS) } },
     { "no product", 257, 0, { SLICE(0, 200), { ELEMENTS, 200, ROWS, 0 } } },
+    { "of each other", 257, 0, { { OWN, 0, 300, 0 } } },
     { "columns", ROWS, 0, { { PRODUCT, 0, 257, 1 }, { PRODUCT, 257, ROWS, 1 } } },
 };
 
@@ -51,6 +52,8 @@ static wf_tensor *used(wf_tensor *w, const use *u, int i) {
     const int64_t depth[MAX_USES] = { 37, 1100, 250 }; /* the second in stretches */
     const char name[] = { 'x', (char)('0' + i), '\0' };
     wf_tensor *part = u->kind == WHOLE ? w : wf_slice(w, u->axis, u->from, u->to);
+    if (u->kind == OWN) /* each half's gradient is a product with the other half */
+        return wf_gemm(part, wf_slice(w, 0, u->to, WF_END), NULL, WF_TRANSPOSE_B);
     if (u->kind == ELEMENTS) return wf_mul(part, random_leaf(g, name, part->ndim, part->shape));
     return wf_gemm(random_leaf(g, name, SHAPE(depth[i], part->shape[1])), part, NULL,
                    WF_TRANSPOSE_B);
