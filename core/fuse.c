@@ -5,9 +5,9 @@
  * take its rows through all of them, and what one call wrote is in its cache when the next reads
  * it. Others that stand between two such calls, and that neither of them needs, come after:
  * gradients of weights. Side by side: of calls that need nothing of each other, all tasks of a
- * phase are one job; a call that could go row by row is left to a group of that kind, and ends this one.
- * Nothing passes an update, and updates are grouped with updates alone. Not here: the ops' word on
- * rows (by_rows in op.h), and what a group means for memory (memory.c). */
+ * phase are one job; a call that could go row by row is left to a group of that kind, and ends
+ * this one. Nothing passes an update, and updates are grouped with updates alone. Not here: the
+ * ops' word on rows (by_rows in op.h), and what a group means for memory (memory.c). */
 #include "engine.h"
 
 #include <stdlib.h>
@@ -89,8 +89,8 @@ static void mark(const binding *b, const exec *e, unsigned char *made, int where
 
 /* ---- putting together ------------------------------------------------------------------------ */
 
-/* A group that begins with exec `first`: marks what its members make, and what is made by those that
- * will come after. It ends before exec *end; *seen: where the looking ended. Returns how many
+/* A group that begins with exec `first`: marks what its members make, and what is made by those
+ * that will come after. It ends before exec *end; *seen: where the looking ended. Returns how many
  * members there are. */
 static int find_members(const binding *b, int first, bool beside, unsigned char *made, int *end,
                         int *seen) {
