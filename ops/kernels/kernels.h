@@ -142,7 +142,7 @@ enum { WF_DRAWN = 256 };
                                        const real *rstd, const real *dy, real *dw, real *db);      \
         /* y[i] = half i0 + i of the Philox stream < threshold ? x[i] * scale : 0. Half e is 16    \
          * bits, the low ones if e is even, of word e / 2 % 4 of wf_philox4x32(key, e / 8, stream);\
-         * threshold 2^16 * (1 - rate). y may be x */                                              \
+         * threshold 2^16 * (1 - rate), at least 1. y may be x */                                  \
         void (*dropout)(int64_t n, const real *x, double scale, uint32_t threshold, uint64_t key,  \
                         uint64_t stream, uint64_t i0, real *y);                                    \
         /* Counters first, first + 1, ... of wf_philox4x32(key, ., 0): u = word 0 << 32 | word 1,  \
