@@ -169,7 +169,7 @@ END_TEST
 
 /* Where the rate has no end, the file does not tell when the training was to stop. */
 START_TEST(endless_schedules_resume_to_the_same_file) {
-    static const char *const lines[] = { "train --task copy",
+    static const char *const lines[] = { "train --task copy --batch-size 2",
                                          "train --train pairs.tsv --warmup 1" };
     ok("printf 'ab\\tba\\nabc\\tcba\\nb\\tb\\n' > pairs.tsv");
     char line[256];
