@@ -143,6 +143,11 @@ unsigned wf_gemm_transposed(const wf_tensor *y); /* the flags of a matmul node *
  * not updated within the product. */
 bool wf_gemm_cuts_k(const wf_tensor *y);
 
+/* Is a matmul node the gradient of a weight? Does the table in use multiply a prepared side
+ * (kernels.h) in a product of this shape? */
+bool wf_gemm_is_gradient(const wf_tensor *y);
+bool wf_gemm_prepares(wf_dtype type, bool gradient, int64_t m, int64_t n, int64_t k);
+
 /* `size` in about so many pieces, each a multiple of the tile but the last: *block is a piece's
  * size. Returns their number. */
 int64_t wf_blocks(int64_t size, int64_t pieces, int64_t tile, int64_t *block);

@@ -229,7 +229,7 @@ WF_API char *wf_dot(wf_tensor *const *fetch, int n, const wf_dot_options *option
 /* ---- the list -------------------------------------------------------------------------------- */
 WF_API int wf_op_count(void); /* every op of this library, for tests and pictures */
 WF_API const wf_op *wf_op_at(int i);
-WF_API const char *wf_isa(void); /* "base" "avx2" "avx512" "neon": the kernels in use */
+WF_API const char *wf_isa(void); /* "base" "avx2" "avx512" "amx" "neon": the kernels in use */
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* tools/bench.c - how fast the kernels and the model are, against what this machine can do.
  *
  * Here are the options and the choice; each part has a file of its own.
- * WEFT_ISA=base|avx2|avx512|neon chooses the kernels, and with them the instruction set of the
+ * WEFT_ISA=base|avx2|avx512|amx|neon chooses the kernels, and with them the instruction set of the
  * peak that they are held to. */
 #include <string.h>
 

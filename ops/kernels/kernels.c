@@ -3,8 +3,16 @@
  *
  * The choice is made once and kept; it is the only thing in the library that all graphs share and
  * that changes. */
+#if defined(HAVE_AMX)
+#define _DEFAULT_SOURCE /* syscall */
+#endif
 #include "kernels.h"
 
+#if defined(HAVE_AMX)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +34,9 @@ static bool runs_base(void) {
 #if defined(__x86_64__)
 EXISTS(avx2)
 EXISTS(avx512)
+#if defined(HAVE_AMX)
+EXISTS(amx)
+#endif
 
 /* The builtins ask the processor and, by XGETBV, whether the system saves the wide registers. */
 static bool runs_avx2(void) {
@@ -36,6 +47,19 @@ static bool runs_avx512(void) {
     return runs_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
 }
+
+#if defined(HAVE_AMX)
+/* The processor multiplies tiles of bf16, the system saves them, and grants them to this process. */
+static bool runs_amx(void) {
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    unsigned a, b, c, d, saved, upper;
+    if (!runs_avx512() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+    if (!(d >> 22 & 1) || !(d >> 24 & 1)) return false;
+    __asm__ volatile("xgetbv" : "=a"(saved), "=d"(upper) : "c"(0));
+    return (saved >> 17 & 3) == 3 &&
+           syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+}
+#endif
 #elif defined(__aarch64__)
 EXISTS(neon)
 
@@ -56,6 +80,9 @@ static const table_row rows[] = {
 #if defined(__x86_64__)
     ROW(avx2),
     ROW(avx512),
+#if defined(HAVE_AMX)
+    ROW(amx),
+#endif
 #elif defined(__aarch64__)
     ROW(neon),
 #endif
