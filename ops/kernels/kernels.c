@@ -1,5 +1,5 @@
-/* kernels.c - which table: the best that the processor runs, or the one that WEFT_ISA names if it
- * runs here.
+/* kernels.c - which table: the last of a list that the processor runs, or the one that WEFT_ISA
+ * names if it runs here.
  *
  * The choice is made once and kept; it is the only thing in the library that all graphs share and
  * that changes. */
@@ -74,15 +74,16 @@ typedef struct table_row {
     const wf_kernels_f64 *f64;
 } table_row;
 
-/* From the plainest to the best. */
+/* From the plainest to the one that is taken unasked. AMX is for who asks: it is faster on a core
+ * that runs nothing else, and slower where the core's other hardware thread is busy. */
 static const table_row rows[] = {
     ROW(base),
 #if defined(__x86_64__)
     ROW(avx2),
-    ROW(avx512),
 #if defined(HAVE_AMX)
     ROW(amx),
 #endif
+    ROW(avx512),
 #elif defined(__aarch64__)
     ROW(neon),
 #endif
