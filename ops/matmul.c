@@ -218,7 +218,6 @@ static void cut_prepared(product *p) {
     if (r * WF_UPRIGHT_ROWS < p->m) r = (p->m + WF_UPRIGHT_ROWS - 1) / WF_UPRIGHT_ROWS;
     p->cut.row_blocks = wf_blocks(p->m, r, WF_PREPARED, &p->cut.rows);
     p->cut.column_blocks = wf_blocks(p->n, s, WF_PREPARED, &p->cut.columns);
-    p->group = 1;
 }
 
 /* Blocks of whole panels: of few rows the time is that in which the panels come from memory. */

@@ -1,5 +1,5 @@
-/* kernels.c - which table: the last of a list that the processor runs, or the one that WEFT_ISA
- * names if it runs here.
+/* kernels.c - which table: the best that the processor runs, or the one that WEFT_ISA names if it
+ * runs here.
  *
  * The choice is made once and kept; it is the only thing in the library that all graphs share and
  * that changes. */
@@ -23,7 +23,9 @@
     extern const wf_kernels_f32 wf_##name##_f32;                                                   \
     extern const wf_kernels_f64 wf_##name##_f64;
 #define ROW(name)                                                                                  \
-    { runs_##name, &wf_##name##_f32, &wf_##name##_f64 }
+    { runs_##name, &wf_##name##_f32, &wf_##name##_f64, .unasked = true }
+#define ROW_IF_ASKED(name)                                                                         \
+    { runs_##name, &wf_##name##_f32, &wf_##name##_f64, .unasked = false }
 
 EXISTS(base)
 
@@ -72,16 +74,17 @@ typedef struct table_row {
     bool (*runs)(void);
     const wf_kernels_f32 *f32;
     const wf_kernels_f64 *f64;
+    bool unasked; /* taken if no other is named */
 } table_row;
 
-/* From the plainest to the one that is taken unasked. AMX is for who asks: it is faster on a core
- * that runs nothing else, and slower where the core's other hardware thread is busy. */
+/* From the plainest to the best. AMX is for who asks: it is faster on a core that runs nothing else,
+ * slower where the core's other hardware thread is busy, and its grant makes signal frames larger. */
 static const table_row rows[] = {
     ROW(base),
 #if defined(__x86_64__)
     ROW(avx2),
 #if defined(HAVE_AMX)
-    ROW(amx),
+    ROW_IF_ASKED(amx),
 #endif
     ROW(avx512),
 #elif defined(__aarch64__)
@@ -101,9 +104,11 @@ static const table_row *runnable(int i) {
 static const table_row *choose(void) {
     const char *wanted = getenv("WEFT_ISA");
     const table_row *best = NULL;
-    for (int i = 0; runnable(i); i++) {
-        best = runnable(i);
-        if (wanted && strcmp(wanted, best->f32->isa) == 0) break;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bool named = wanted && strcmp(wanted, rows[i].f32->isa) == 0;
+        if ((!named && !rows[i].unasked) || !rows[i].runs()) continue;
+        best = &rows[i];
+        if (named) break;
     }
     return best;
 }
