@@ -1,7 +1,7 @@
 /* core/bind.c - a plan's nodes with numbers for their extents: shapes, views, schedule, pointers.
  *
- * A binding is made once per set of extents and remembered. Its memory is planned at the maximum of
- * the position P; from step to step the schedule is laid out anew over the same offsets. */
+ * A binding is made once per set of extents and remembered. Its memory is planned for positions P
+ * up to a power of two; from step to step the schedule is laid out anew over the same offsets. */
 #include "engine.h"
 
 #include <stdlib.h>
@@ -9,7 +9,9 @@
 
 #include "pool.h"
 
-void binding_free(binding *b) {
+enum { LEAST_ROWS = 16 };
+
+void wf_binding_free(binding *b) {
     if (!b) return;
     free(b->values), free(b->execs), free(b->storages);
     free(b->offsets), free(b->limits), free(b->slots);
@@ -29,7 +31,7 @@ static bool reserve(void **list, int *cap, int n, size_t size) {
 
 static int add_storage(wf_plan *p, binding *b, storage_place place, int index, size_t bytes) {
     if (!reserve((void **)&b->storages, &b->cap_storages, b->n_storages, sizeof *b->storages))
-        return plan_fail(p, "out of memory"), -1;
+        return wf_plan_fail(p, "out of memory"), -1;
     b->storages[b->n_storages] = (storage){ place, index, bytes, 0, b->n_execs, b->n_execs, false };
     return b->n_storages++;
 }
@@ -38,14 +40,14 @@ static bool add_view_storage(wf_plan *p, binding *b, bound_view *v, storage_plac
                              int index) {
     size_t bytes;
     if (!wf_shape_bytes(v->view.dtype, v->view.ndim, v->view.shape, &bytes))
-        return plan_fail(p, "a tensor is too large for memory");
+        return wf_plan_fail(p, "a tensor is too large for memory");
     v->offset = 0;
     return (v->storage = add_storage(p, b, place, index, bytes)) >= 0;
 }
 
 static bool add_exec(wf_plan *p, binding *b, const exec *e) {
     if (!reserve((void **)&b->execs, &b->cap_execs, b->n_execs, sizeof *b->execs))
-        return plan_fail(p, "out of memory");
+        return wf_plan_fail(p, "out of memory");
     for (int i = 0; i < e->call.n_in; i++)
         if (e->in[i] >= 0) b->storages[e->in[i]].last = b->n_execs;
     if (e->call.scratch_bytes > b->scratch) b->scratch = e->call.scratch_bytes;
@@ -65,13 +67,13 @@ static bool bind_leaf(wf_plan *p, binding *b, int i) {
         int e = leaf_of(t)->extent[a];
         if (e < 0) continue;
         if (!b->size[e])
-            return plan_fail(p, "extent '%s' of input '%s' is not bound", p->graph->extents[e].name,
-                             t->name);
+            return wf_plan_fail(p, "extent '%s' of input '%s' is not bound",
+                                p->graph->extents[e].name, t->name);
         v->view.shape[a] = b->size[e];
     }
     size_t bytes;
     if (!wf_shape_bytes(t->dtype, t->ndim, v->view.shape, &bytes))
-        return plan_fail(p, "'%s' is too large as bound", t->name);
+        return wf_plan_fail(p, "'%s' is too large as bound", t->name);
     wf_dense_strides(t->ndim, v->view.shape, v->view.stride);
     v->storage = -1;
     if (!pl->data) return true;
@@ -106,14 +108,14 @@ static void start_exec(wf_plan *p, binding *b, const wf_tensor *t, int64_t posit
 
 static bool run_shape_rule(wf_plan *p, exec *e) {
     wf_call *c = &e->call;
-    report_reset(&p->report, true);
-    if (!c->op->shape(c)) return plan_fail_at(p, e->node, c->op);
+    wf_report_reset(&p->report, true);
+    if (!c->op->shape(c)) return wf_plan_fail_at(p, e->node, c->op);
     for (int k = 0; k < c->n_out; k++) {
         bool chosen = false;
         size_t bytes;
         if (!wf_shape_bytes(c->out[k].dtype, c->out[k].ndim, c->out[k].shape, &bytes))
-            return plan_fail(p, "%s: the result %s is too large", c->op->name,
-                             wf_show(c, &c->out[k]));
+            return wf_plan_fail(p, "%s: the result %s is too large", c->op->name,
+                                wf_show(c, &c->out[k]));
         for (int a = 0; a < c->out[k].ndim; a++) chosen |= c->out[k].stride[a] != 0;
         if (!chosen) wf_dense_strides(c->out[k].ndim, c->out[k].shape, c->out[k].stride);
     }
@@ -144,28 +146,36 @@ static int growing_axis(wf_plan *p, const exec *e) {
     if (!run_shape_rule(p, &at[0]) || !run_shape_rule(p, &at[1])) return -1;
     for (int a = 0; a < e->call.out[0].ndim; a++)
         if (at[0].call.out[0].shape[a] != at[1].call.out[0].shape[a]) return a;
-    plan_fail(p, "%s: its result does not grow with the position", e->call.op->name);
+    wf_plan_fail(p, "%s: its result does not grow with the position", e->call.op->name);
     return -1;
 }
 
-/* Rows for positions up to P's maximum, and one more than may be used, so that a view of the rows
- * so far is never row-major by accident and every position is laid out alike. */
+/* How many of at most `most` are reserved where n are needed: a power of two, so that what grows
+ * one by one is moved seldom, and never takes much more than it needs. */
+static int64_t reserved(int64_t n, int64_t most) {
+    int64_t enough = LEAST_ROWS;
+    while (enough < n) enough *= 2;
+    return enough < most ? enough : most;
+}
+
+/* One row more than may be used, so that a view of the rows so far is never row-major by accident
+ * and every position is laid out alike. The state follows: it has as many at the time of the run. */
 static bool add_slot(wf_plan *p, binding *b, exec *e) {
     wf_view *out = &e->call.out[0];
     bool first = b->n_slots == 0, known = b->n_slots < b->known_slots;
     if (!reserve((void **)&b->slots, &b->cap_slots, b->n_slots, sizeof *b->slots))
-        return plan_fail(p, "out of memory");
+        return wf_plan_fail(p, "out of memory");
     slot *s = &b->slots[b->n_slots];
     int axis = known ? s->axis : growing_axis(p, e);
-    if (axis < 1) return axis == 0 ? plan_fail(p, "a cache cannot grow along the batch") : false;
+    if (axis < 1) return axis == 0 ? wf_plan_fail(p, "a cache cannot grow along the batch") : false;
     int64_t shape[WF_MAX_DIMS];
     memcpy(shape, out->shape, sizeof shape);
-    shape[axis] = p->graph->extents[0].max + 2;
+    shape[axis] = reserved(shape[axis], p->graph->extents[0].max + 1) + 1;
     wf_dense_strides(out->ndim, shape, out->stride);
     if (first) b->batch = shape[0];
     if (shape[0] != b->batch || shape[0] > INT32_MAX)
-        return plan_fail(p, "caches of %lld and of %lld rows: a state has one batch",
-                         (long long)b->batch, (long long)shape[0]);
+        return wf_plan_fail(p, "caches of %lld and of %lld rows: a state has one batch",
+                            (long long)b->batch, (long long)shape[0]);
     *s = (slot){ .outer = 1, .rows = (size_t)shape[axis], .inner = wf_dtype_size(out->dtype) };
     s->used = (size_t)out->shape[axis], s->axis = axis;
     for (int a = 1; a < axis; a++) s->outer *= (size_t)shape[a];
@@ -183,8 +193,8 @@ static bool unpack(wf_plan *p, binding *b, exec *e) {
         if (v->ndim < 0 || !v->layout || op->shape_only >> i & 1) continue;
         if (op->panels && op->panels(&e->call) >> i & 1) continue;
         if (op->writes >> i & 1)
-            return plan_fail(p, "%s: a parameter in panels is not updated: wf_set_layout",
-                             op->name);
+            return wf_plan_fail(p, "%s: a parameter in panels is not updated: wf_set_layout",
+                                op->name);
         if (!push_copy(p, b, e->spent + 1 + i, v, &e->in[i], &e->in_offset[i])) return false;
     }
     return true;
@@ -242,7 +252,7 @@ static bool bind_computed(wf_plan *p, binding *b, int i, int64_t position) {
             if (!add_view_storage(p, b, v, IN_FEED, p->nodes[at].feed)) return false;
         }
         if (p->nodes[at].data && v->storage < 0)
-            return plan_fail(p, "%s: result %d of a node whose result 0 is fed", t->op->name, k);
+            return wf_plan_fail(p, "%s: result %d of a node whose result 0 is fed", t->op->name, k);
         if (!keep_fetched(p, b, at)) return false;
     }
     return true;
@@ -276,14 +286,14 @@ static void remember(wf_plan *p, binding *b) {
     int oldest = 0;
     for (int i = 0; i < MAX_BINDINGS && p->bindings[oldest]; i++)
         if (!p->bindings[i] || p->bindings[i]->used < p->bindings[oldest]->used) oldest = i;
-    binding_free(p->bindings[oldest]);
+    wf_binding_free(p->bindings[oldest]);
     p->bindings[oldest] = b;
 }
 
 static bool plan_offsets(binding *b) {
     size_t n = (size_t)b->n_storages + 1;
     size_t *offsets = malloc(n * sizeof *offsets), *limits = malloc(n * sizeof *limits);
-    if (!offsets || !limits || !assign_memory(b)) return free(offsets), free(limits), false;
+    if (!offsets || !limits || !wf_assign_memory(b)) return free(offsets), free(limits), false;
     free(b->offsets), free(b->limits);
     b->offsets = offsets, b->limits = limits, b->n_offsets = b->n_storages;
     for (int s = 0; s < b->n_storages; s++)
@@ -291,7 +301,7 @@ static bool plan_offsets(binding *b) {
     return true;
 }
 
-/* The offsets planned at P's maximum serve every smaller P, if the schedule is the same. */
+/* The offsets planned at a position serve every smaller one, if the schedule is the same. */
 static bool reuse_offsets(binding *b) {
     if (b->n_storages != b->n_offsets) return false;
     for (int s = 0; s < b->n_storages; s++) {
@@ -301,41 +311,53 @@ static bool reuse_offsets(binding *b) {
     return true;
 }
 
-static binding *new_binding(wf_plan *p) {
+/* Memory for this position and those up to the next power of two. */
+static bool plan_up_to(wf_plan *p, binding *b, int64_t position) {
+    int64_t last = p->with_state ? reserved(position + 1, p->graph->extents[0].max + 1) - 1 : 0;
+    if (!lay_out(p, b, last)) return false;
+    /* with a state the schedule is laid out again for every position, in the order of the plan */
+    if ((!p->with_state && !wf_fuse(b)) || !plan_offsets(b))
+        return wf_plan_fail(p, "out of memory");
+    b->planned = last;
+    return true;
+}
+
+static binding *new_binding(wf_plan *p, int64_t position) {
     binding *b = calloc(1, sizeof *b);
     if (b) b->values = calloc((size_t)p->n_nodes + 1, sizeof *b->values);
-    if (!b || !b->values) return plan_fail(p, "out of memory"), binding_free(b), NULL;
+    if (!b || !b->values) return wf_plan_fail(p, "out of memory"), wf_binding_free(b), NULL;
     memcpy(b->size, p->size, sizeof b->size);
-    if (!lay_out(p, b, p->with_state ? p->graph->extents[0].max : 0)) return binding_free(b), NULL;
-    /* with a state the schedule is laid out again for every position, in the order of the plan */
-    if ((!p->with_state && !fuse(b)) || !plan_offsets(b))
-        return plan_fail(p, "out of memory"), binding_free(b), NULL;
+    if (!plan_up_to(p, b, position)) return wf_binding_free(b), NULL;
     remember(p, b);
     return b;
+}
+
+static bool move_to(wf_plan *p, binding *b, int64_t position) {
+    if (position > b->planned && !plan_up_to(p, b, position)) return false;
+    if (b->position == position) return true;
+    return lay_out(p, b, position) &&
+           (reuse_offsets(b) || plan_offsets(b) || wf_plan_fail(p, "out of memory"));
 }
 
 static bool grow(wf_plan *p, void **memory, size_t *have, size_t need, const char *what) {
     if (need <= *have) return true;
     free(*memory);
-    *memory = memory_new(need), *have = 0;
-    if (!*memory) return plan_fail(p, "out of memory: %zu bytes of %s", need, what);
+    *memory = wf_memory_new(need), *have = 0;
+    if (!*memory) return wf_plan_fail(p, "out of memory: %zu bytes of %s", need, what);
     *have = need;
     return true;
 }
 
-bool plan_prepare(wf_plan *p, int64_t position) {
+bool wf_plan_prepare(wf_plan *p, int64_t position) {
     if (!p->ok) return false;
     binding *b = p->now ? p->now : remembered(p);
-    if (!b) b = new_binding(p);
+    if (!b) b = new_binding(p, position);
     if (!b) return false;
     p->now = b, b->used = ++p->clock;
-    if (b->position != position) {
-        bool laid_out = lay_out(p, b, position);
-        if (!laid_out || (!reuse_offsets(b) && !plan_offsets(b))) {
-            b->position = -1; /* nothing of it may be used */
-            p->now = NULL;
-            return laid_out ? plan_fail(p, "out of memory") : false;
-        }
+    if (!move_to(p, b, position)) {
+        b->position = -1; /* nothing of it may be used */
+        p->now = NULL;
+        return false;
     }
     size_t scratch =
         ((b->scratch + 127) & ~(size_t)127) * (size_t)(p->pool ? wf_pool_threads(p->pool) : 1);
@@ -358,7 +380,7 @@ static void point(const wf_plan *p, const binding *b, const wf_state *state, int
     v->data = base ? base + (size_t)offset * wf_view_unit(v) : NULL;
 }
 
-void plan_point(wf_plan *p, const wf_state *state) {
+void wf_plan_point(wf_plan *p, const wf_state *state) {
     binding *b = p->now;
     if (!state && b->feeds == p->feeds_generation && b->base == p->arena) return;
     for (int i = 0; i < p->n_nodes; i++) {
@@ -375,7 +397,7 @@ void plan_point(wf_plan *p, const wf_state *state) {
     b->feeds = p->feeds_generation, b->base = p->arena;
 }
 
-bound_view *plan_value(wf_plan *p, const wf_tensor *t) {
+bound_view *wf_plan_value(wf_plan *p, const wf_tensor *t) {
     if (!p->now || !t || t->graph != p->graph || t->id < 0 || t->id >= p->n_index) return NULL;
     return p->index[t->id] < 0 ? NULL : &p->now->values[p->index[t->id]];
 }

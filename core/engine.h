@@ -1,11 +1,14 @@
 /* core/engine.h - what the engine's own files share: the insides of graph, plan and state. Not
  * installed.
  *
- * graph.c    graphs, errors, scopes, extents          leaf.c   leaves and their values
+ * graph.c    graphs, errors, scopes                   leaf.c   leaves and their values
+ * extents.c  named sizes, and how messages say them   flow.c   where gradients stop
  * record.c   a node from an op and operands           grad.c   gradients as nodes
- * plan.c     what must be computed, in which order    bind.c   a binding: shapes, views, pointers
- * memory.c   lifetimes, offsets, aligned memory       run.c    feed, run, fetch, profile
- * fuse.c     calls that share a barrier               state.c  cached rows of a generation */
+ * plan.c     what must be computed                    order.c  in which order
+ * bind.c     a binding: shapes, views, pointers
+ * memory.c   lifetimes, aligned memory                offsets.c  what lies where in the arena
+ * fuse.c     calls that share a barrier               run.c    feed, run, fetch, profile
+ * state.c    cached rows of a generation */
 #ifndef WEFT_CORE_ENGINE_H
 #define WEFT_CORE_ENGINE_H
 
@@ -17,7 +20,6 @@
 #include "op.h"
 
 enum { MAX_EXTENTS = 16, MAX_BINDINGS = 8, ERROR_SIZE = 512, ACCOUNTS = 1 + WF_MAX_OPERANDS };
-#define EXTENT_TAG (-(INT64_C(1) << 40)) /* wf_extent returns this minus the extent's index */
 
 /* ---- graph ---------------------------------------------------------------------------------- */
 
@@ -29,15 +31,22 @@ typedef struct extent {
 
 typedef struct room room; /* memory for many: memory.c */
 
+typedef struct interned { /* a text that the graph keeps, once */
+    const char *text;
+    wf_tensor *leaf; /* the one that is called so, or NULL */
+    uint32_t sites;  /* asked for by wf_next_site while the text was the scope */
+} interned;
+
 struct wf_graph {
     room *insides, *values; /* nodes, names, attributes; leaves' values */
     wf_tensor **nodes;      /* by id */
+    int32_t *places;        /* by id: in the books of the gradient that is being recorded */
     int n_nodes, cap_nodes;
     wf_dtype real;
     uint64_t seed;
     extent extents[MAX_EXTENTS]; /* [0] is P */
     int n_extents;
-    const char **names; /* interned strings, open addressing */
+    interned *names; /* open addressing */
     size_t n_names, cap_names;
     const char *scope;
     const wf_tensor *forward; /* whose gradient is being recorded */
@@ -57,16 +66,19 @@ typedef struct leaf {
     void *data;              /* parameter, buffer: allocated by the first use */
     size_t bytes;            /* row-major */
     wf_layout layout;
+    bool filling; /* its initial value is being made: it can't be read yet, not even by its maker */
 } leaf;
 
 /* Zeroed; `results` consecutive nodes. NULL, and a poisoned graph: no memory. */
-void *graph_alloc(wf_graph *g, size_t bytes);
-wf_tensor *graph_add(wf_graph *g, int results);
-const char *graph_intern(wf_graph *g, const char *text); /* lives as long as g; NULL: no memory */
-bool is_poison(const wf_tensor *t);
-wf_graph *failed_graph(void);
-void copy_view(const wf_view *from, const wf_view *to); /* between any layouts */
-void *leaf_data(wf_tensor *t); /* allocate and initialise; NULL if no memory */
+void *wf_graph_alloc(wf_graph *g, size_t bytes);
+wf_tensor *wf_graph_add(wf_graph *g, int results);
+const char *wf_graph_intern(wf_graph *g,
+                            const char *text); /* lives as long as g; NULL: no memory */
+interned *wf_graph_interned(const wf_graph *g, const char *text); /* NULL: it is not */
+bool wf_is_poison(const wf_tensor *t);
+wf_graph *wf_failed_graph(void);
+void wf_copy_view(const wf_view *from, const wf_view *to); /* between any layouts */
+void *wf_leaf_data(wf_tensor *t); /* allocate and initialise; NULL if no memory */
 static inline leaf *leaf_of(const wf_tensor *t) {
     return (leaf *)(uintptr_t)t->attrs;
 }
@@ -95,7 +107,27 @@ typedef struct wf_report {
     bool bound; /* shapes are numbers, not extents */
 } wf_report;
 
-void report_reset(wf_report *r, bool bound);
+void wf_report_reset(wf_report *r, bool bound);
+/* A call on the operands' recorded shapes. */
+void wf_fill_call(wf_call *c, wf_graph *g, const wf_op *op, int n, wf_tensor *const *in,
+                  const void *attrs, wf_report *report);
+
+/* extents.c */
+int wf_extent_of(const wf_graph *g, int64_t size); /* that a size stands for, or -1 */
+void wf_name_tags(const wf_graph *g, char *message, size_t size); /* tags in it become names */
+/* The message of a rule that has failed, with names for the sizes that are made of extents. */
+void wf_name_sizes(wf_graph *g, const wf_op *op, int n, wf_tensor *const *in, const void *attrs,
+                   char message[WF_MESSAGE]);
+
+/* ---- gradients: flow.c ----------------------------------------------------------------------- */
+
+/* False, and the graph fails: on the way from those y that have a cotangent to x is an op that no
+ * gradient passes. through: what lies beneath x counts too. */
+bool wf_gradient_flows(wf_graph *g, wf_tensor *const *y, wf_tensor *const *dy, int n_y,
+                       wf_tensor *const *x, int n_x, bool through);
+/* May the gradients of y by those x be zero that have no `grads`? Not where y depends on x by way
+ * of such an op alone: the graph fails. */
+bool wf_gradients_are_zero(wf_tensor *y, wf_tensor *const *x, int n, wf_tensor *const *grads);
 
 /* ---- plan ------------------------------------------------------------------------------------ */
 
@@ -131,7 +163,8 @@ typedef struct exec {
 
 /* What one cached tensor needs, or has, in a state: [batch, outer, rows, inner bytes]. */
 typedef struct slot {
-    char *data, *spare;
+    char *data;
+    size_t bytes; /* that data has: it never shrinks */
     size_t outer, rows, inner;
     size_t used; /* rows that the binding reads */
     int axis;    /* along which it grows */
@@ -146,10 +179,11 @@ typedef struct binding {
     int n_execs, cap_execs;
     storage *storages;
     int n_storages, cap_storages;
-    size_t *offsets; /* of the storages, as planned at P's maximum */
+    size_t *offsets; /* of the storages, as planned for positions up to `planned` */
     size_t *limits;  /* and their bytes then */
     int n_offsets;
-    slot *slots; /* capacity of each cached tensor; data NULL */
+    int64_t planned;
+    slot *slots; /* rows that each cached tensor has at this position; data NULL */
     int n_slots, known_slots, cap_slots;
     int64_t batch;
     size_t arena, scratch;
@@ -186,6 +220,7 @@ struct wf_plan {
     planned *nodes; /* leaves, then values in id order with the updates among them */
     int n_nodes;
     int32_t *index; /* id -> index in nodes, or -1 */
+    int32_t *fed;   /* id -> index in feeds, or -1 */
     int n_index;
     feed *feeds;
     int n_feeds;
@@ -202,33 +237,44 @@ struct wf_plan {
     wf_report report;
 };
 
-bool plan_fail(wf_plan *p, const char *format, ...) WF_PRINTF(2, 3);
-bool plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op); /* the report's message */
-int feed_of(const wf_plan *p, const wf_tensor *t);                     /* index, or -1 */
-bool plan_prepare(wf_plan *p, int64_t position);        /* p->now is shaped and has memory */
-bound_view *plan_value(wf_plan *p, const wf_tensor *t); /* after that; NULL: not in the plan */
-void plan_point(wf_plan *p, const wf_state *s);         /* every view has its data */
-void binding_free(binding *b);
+bool wf_plan_fail(wf_plan *p, const char *format, ...) WF_PRINTF(2, 3);
+bool wf_plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op); /* the report's message */
+int wf_feed_of(const wf_plan *p, const wf_tensor *t);                     /* index, or -1 */
+bool wf_plan_prepare(wf_plan *p, int64_t position);        /* p->now is shaped and has memory */
+bound_view *wf_plan_value(wf_plan *p, const wf_tensor *t); /* after that; NULL: not in the plan */
+void wf_plan_point(wf_plan *p, const wf_state *s);         /* every view has its data */
+void wf_binding_free(binding *b);
+
+/* order.c: leaves stay, numbers come right behind what they are taken of, updates behind all readers
+ * of what they write. nodes: leaves, then values, then, from that index on, updates. */
+bool wf_order_nodes(wf_plan *p, int leaves, int values);
 
 /* fuse.c */
 enum { FUSED_BLOCKS = 4, BESIDE_SLICES = 16, MOST_BESIDE = 64 }; /* the tasks of a group */
-bool fuse(binding *b); /* order execs and their storages' lifetimes by groups; false: no memory */
+bool wf_fuse(
+    binding *b); /* order execs and their storages' lifetimes by groups; false: no memory */
 /* A block of rows, or a slice of all tasks of a phase, of one call: the i-th of its group. */
-bool run_rows(const exec *e, int64_t block, void *scratch);
-bool run_slice(const exec *e, int i, int phase, int64_t tasks, int64_t slice, void *scratch);
+bool wf_run_rows(const exec *e, int64_t block, void *scratch);
+bool wf_run_slice(const exec *e, int i, int phase, int64_t tasks, int64_t slice, void *scratch);
 
 /* memory.c */
-bool assign_memory(binding *b); /* lifetimes -> offsets, b->arena; false: no memory */
+enum { ALIGN = 64 };
+static inline size_t memory_aligned(size_t bytes) {
+    return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+}
+bool wf_assign_memory(binding *b); /* lifetimes -> offsets, b->arena; false: no memory */
+/* offsets.c: of the storages of a list, the largest first; and b->arena. */
+bool wf_assign_offsets(binding *b, const int *list, int n);
 /* Zeroed, 64-byte aligned; huge pages asked for when large. NULL: no memory. To be freed. */
-void *memory_new(size_t bytes);
+void *wf_memory_new(size_t bytes);
 
 /* The same from a room with other lodgers. The first room has `first` bytes, each further one twice
  * as many as the one before, up to a limit: few lodgers cost little, and of many even the small
  * ones lie in huge pages. What nobody took is not touched. first 0: a room for each. Who leaves
  * alone, or is NULL, must say so; a room without lodgers is freed. */
-void *room_take(room **rooms, size_t bytes, size_t first);
-void room_leave(room **rooms, const void *data);
-void rooms_free(room *rooms);
+void *wf_room_take(room **rooms, size_t bytes, size_t first);
+void wf_room_leave(room **rooms, const void *data);
+void wf_rooms_free(room *rooms);
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
@@ -236,6 +282,12 @@ struct wf_state {
     int batch, n_slots;
     int64_t used; /* rows that hold something */
     slot *slots;
+    char *spare; /* as large as the largest slot */
+    size_t spare_bytes;
 };
+
+/* Give it as many rows as p->now wants, and keep what these hold. False, and nothing of it lost: no
+ * memory. */
+bool wf_state_follow(wf_plan *p, wf_state *s);
 
 #endif

@@ -1,6 +1,17 @@
-/* weft/core/export.h - what the shared library shows, and checked format strings. */
+/* weft/core/export.h - the version, what the shared library shows, and checked format strings. */
 #ifndef WEFT_CORE_EXPORT_H
 #define WEFT_CORE_EXPORT_H
+
+/* What this header is of; wf_version() says what the program runs with. Equal to meson.build's, or
+ * the library does not configure. */
+#define WF_VERSION_MAJOR 0
+#define WF_VERSION_MINOR 1
+#define WF_VERSION_PATCH 0
+#define WF_VERSION                                                                                 \
+    WF_VERSION_TEXT(WF_VERSION_MAJOR)                                                              \
+    "." WF_VERSION_TEXT(WF_VERSION_MINOR) "." WF_VERSION_TEXT(WF_VERSION_PATCH)
+#define WF_VERSION_TEXT(number) WF_VERSION_QUOTED(number)
+#define WF_VERSION_QUOTED(number) #number
 
 #if defined(__GNUC__)
 #define WF_API __attribute__((visibility("default")))

@@ -45,13 +45,29 @@ WF_API bool wf_file_checked(const wf_file *f); /* it had a checksum */
 
 /* Write atomically: temporary name in the same folder, fsync, rename, fsync of the folder. On
  * failure the old file is as it was, and message[256] says why. The bytes depend on the arguments
- * alone. */
+ * alone. An old file's permissions are kept; a new one's are the umask's.
+ *
+ * Before the rename the new file is read back and held to all that wf_file_open asks, and to the
+ * checksum of the memory that was written. That costs a second reading of the data, in the memory
+ * of one part (1 MB): 0.6 s of processor time instead of 0.4 s for 740 MB. */
 WF_API bool wf_file_save(const char *path, const wf_entry *entries, int n, const wf_meta *meta,
                          int n_meta, char *message);
+
+/* Remove what killed processes left of their saves of `path`, as the next wf_file_save of it does:
+ * temporary files "name.tmp-weft-PID-N" of no living process. For programs that write so
+ * themselves. */
+WF_API void wf_file_remove_left(const char *path);
 
 /* Copy an entry (F32, F64, BF16, F16; I32 for i32) into a leaf of the same shape, converting. False
  * with message[256]. */
 WF_API bool wf_file_load(const wf_entry *entry, wf_tensor *leaf, char *message);
+
+/* Real numbers as text in files: with a decimal point, whatever locale the program has set. */
+enum { WF_REAL_TEXT = 32 };
+/* What printf's %.*g writes in the C locale, of 1..17 digits; 17 give the same number back. */
+WF_API char *wf_format_real(double value, int digits, char text[WF_REAL_TEXT]);
+/* What strtod reads in the C locale, if that is all of the text. */
+WF_API bool wf_parse_real(const char *text, double *value);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 #include "file_format.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,16 +30,29 @@ int wf_file_dtype(const char **name) {
     return 0;
 }
 
+bool wf_file_order(char *message) {
+    const uint16_t one = 1;
+    return *(const unsigned char *)&one == 1 ||
+           wf_file_fail(message, "the file's numbers are little-endian, this machine's are not: "
+                                 "weft neither reads nor writes files here");
+}
+
+int wf_file_descriptor(int folder, const char *name, int flags, unsigned mode) {
+    for (;;) {
+        int fd = openat(folder, name, flags | O_CLOEXEC, (mode_t)mode);
+        if (fd >= 0 || errno != EINTR) return fd;
+    }
+}
+
 int wf_file_by_key(const void *a, const void *b) {
     return strcmp(((const wf_meta *)a)->key, ((const wf_meta *)b)->key);
 }
 
 /* Each step is a bijection of h for a given word, and of the word for a given h: no change within
  * one 8-byte word, and so no change of a single byte or bit, leaves the hash as it was. */
-static uint64_t hash(uint64_t h, const void *data, size_t n) {
+uint64_t wf_file_sum_part(uint64_t h, const void *data, size_t n) {
     const unsigned char *p = data;
     uint64_t word;
-    h = wf_mix64(h ^ n);
     for (; n >= sizeof word; n -= sizeof word, p += sizeof word) {
         memcpy(&word, p, sizeof word);
         h = (h ^ word) * 0x9E3779B97F4A7C15u;
@@ -46,19 +60,22 @@ static uint64_t hash(uint64_t h, const void *data, size_t n) {
     }
     word = 0;
     if (n > 0) memcpy(&word, p, n);
-    return wf_mix64(h ^ word);
+    return h ^ word;
+}
+
+static uint64_t hash(uint64_t h, const void *data, size_t n) {
+    return wf_mix64(wf_file_sum_part(wf_mix64(h ^ n), data, n));
 }
 
 static uint64_t hash_string(uint64_t h, const char *s) { return hash(h, s, strlen(s)); }
 
-void wf_file_checksum(const wf_entry *entries, int n, size_t stride, const wf_meta *meta,
-                      int n_meta, char text[17]) {
-    uint64_t h = 0;
-    for (const wf_entry *e = entries; n-- > 0; e = (const void *)((const char *)e + stride)) {
-        h = hash_string(hash_string(h, e->name), e->dtype);
-        h = hash(h, e->shape, (size_t)e->ndim * sizeof *e->shape);
-        h = hash(h, e->data, e->bytes);
-    }
+uint64_t wf_file_sum_entry(uint64_t h, const wf_entry *e) {
+    h = hash_string(hash_string(h, e->name), e->dtype);
+    h = hash(h, e->shape, (size_t)e->ndim * sizeof *e->shape);
+    return wf_mix64(h ^ e->bytes);
+}
+
+void wf_file_sum_text(uint64_t h, const wf_meta *meta, int n_meta, char text[17]) {
     for (int i = 0; i < n_meta; i++)
         if (strcmp(meta[i].key, WF_FILE_CHECKSUM) != 0)
             h = hash_string(hash_string(h, meta[i].key), meta[i].value);

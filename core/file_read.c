@@ -15,6 +15,7 @@
 #include "file_format.h"
 #include "json.h"
 #include "op.h"
+#include "random.h"
 
 struct tensor {
     wf_entry entry;
@@ -23,8 +24,10 @@ struct tensor {
 
 struct wf_file {
     char error[WF_MESSAGE];
-    char *bytes; /* the file; names, keys and values point into its header, decoded in place */
+    char *header; /* decoded in place: names, keys and values point into it */
+    char *data;
     struct tensor *tensors; /* in the order of the data */
+    struct tensor **named;  /* in the order of their names */
     wf_meta *meta;          /* sorted by key */
     int count, meta_count;
     bool has_meta, checked;
@@ -146,14 +149,6 @@ static int by_place(const void *a, const void *b) {
     return x->end != y->end ? (x->end < y->end ? -1 : 1) : by_name(a, b);
 }
 
-/* One character away from the checksum's key: without this, a file damaged there would count as one
- * that has no checksum, and be the only flipped bit to pass. */
-static bool damaged_key(const char *key) {
-    int differ = strlen(key) == strlen(WF_FILE_CHECKSUM) ? 0 : 2;
-    for (int i = 0; differ < 2 && key[i]; i++) differ += key[i] != WF_FILE_CHECKSUM[i];
-    return differ == 1;
-}
-
 static bool check_names(wf_file *f) {
     if (f->count > 0) qsort(f->tensors, (size_t)f->count, sizeof *f->tensors, by_name);
     for (int i = 1; i < f->count; i++)
@@ -164,9 +159,6 @@ static bool check_names(wf_file *f) {
         const char *key = f->meta[i].key;
         if (i > 0 && wf_file_by_key(&f->meta[i - 1], &f->meta[i]) == 0)
             return wf_file_fail(f->error, "metadata key '%.80s' occurs twice", key);
-        if (damaged_key(key))
-            return wf_file_fail(f->error, "damaged: metadata key '%s' instead of '%s'", key,
-                                WF_FILE_CHECKSUM);
     }
     return true;
 }
@@ -186,15 +178,41 @@ static bool check_layout(wf_file *f, int64_t size) {
                                       (long long)at, (long long)size);
 }
 
+/* A file by weft whose checksum's key was damaged would count as one that has no checksum. Few
+ * bytes are other than at the beginning of every such file: none of elsewhere looks like that. */
+static bool check_beginning(wf_file *f, const char *header, size_t size) {
+    enum { LENGTH = sizeof WF_FILE_BEGINNING - 1, FEW = 4 };
+    int differ = 0, first = 0;
+    if (size < LENGTH) return true;
+    for (int i = LENGTH; i-- > 0;)
+        if (header[i] != WF_FILE_BEGINNING[i]) differ++, first = i;
+    return differ == 0 || differ > FEW ||
+           wf_file_fail(f->error, "damaged: header byte %d: '%c' expected", first,
+                        WF_FILE_BEGINNING[first]);
+}
+
+static int by_name_of(const void *a, const void *b) {
+    return by_name(*(struct tensor *const *)a, *(struct tensor *const *)b);
+}
+
+static bool index_names(wf_file *f) {
+    f->named = malloc(((size_t)f->count + 1) * sizeof(struct tensor *));
+    if (!f->named) return wf_file_fail(f->error, "out of memory");
+    for (int i = 0; i < f->count; i++) f->named[i] = &f->tensors[i];
+    if (f->count > 0) qsort(f->named, (size_t)f->count, sizeof *f->named, by_name_of);
+    return true;
+}
+
 static bool read_header(wf_file *f, char *header, size_t size, int64_t data_size) {
     struct wf_json j;
+    if (!check_beginning(f, header, size)) return false;
     if (!wf_json_begin(&j, header, size) || !read_members(f, &j))
         return *f->error ? false : wf_file_fail(f->error, "%s", j.error);
     return check_names(f) && check_layout(f, data_size);
 }
 
 bool wf_file_check_header(char *header, size_t size, int64_t data_size, char *message) {
-    wf_file f = { .bytes = NULL };
+    wf_file f = { .header = NULL };
     bool ok = read_header(&f, header, size, data_size) || wf_file_fail(message, "%s", f.error);
     free(f.tensors), free(f.meta);
     return ok;
@@ -202,60 +220,114 @@ bool wf_file_check_header(char *header, size_t size, int64_t data_size, char *me
 
 /* ---- the file ---------------------------------------------------------------------------- */
 
-static bool check_sum(wf_file *f) {
-    char sum[17];
-    const char *stored = wf_file_meta(f, WF_FILE_CHECKSUM);
-    f->checked = stored != NULL;
-    if (!stored) return true;
-    wf_file_checksum(f->count ? &f->tensors->entry : NULL, f->count, sizeof *f->tensors, f->meta,
-                     f->meta_count, sum);
-    return strcmp(stored, sum) == 0 ||
-           wf_file_fail(f->error, "damaged: checksum %s, %.40s expected", sum, stored);
-}
+/* Where the bytes of a file are, and how many were taken. */
+struct source {
+    const char *memory; /* NULL: in fd */
+    int fd;
+    int64_t size, at;
+};
 
-static bool parse(wf_file *f, size_t file_size) {
-    uint64_t size = 0, left = file_size - 8;
-    if (file_size < 8)
-        return wf_file_fail(f->error, "%zu bytes: too short for a safetensors file", file_size);
-    memcpy(&size, f->bytes, 8);
-    if (size > WF_FILE_MAX_HEADER)
-        return wf_file_fail(f->error, "header of %llu bytes, at most %d allowed: not safetensors?",
-                            (unsigned long long)size, WF_FILE_MAX_HEADER);
-    if (size > left)
-        return wf_file_fail(f->error, "header of %llu bytes, but only %llu left in the file",
-                            (unsigned long long)size, (unsigned long long)left);
-    char *data = f->bytes + 8 + size;
-    if (!read_header(f, f->bytes + 8, (size_t)size, (int64_t)(left - size))) return false;
-    for (int i = 0; i < f->count; i++) f->tensors[i].entry.data = data + f->tensors[i].begin;
-    return check_sum(f);
-}
-
-/* 64-byte alignment: files by weft begin their data at a multiple of it. */
-static bool allocate(wf_file *f, int64_t size) {
-    if (size <= PTRDIFF_MAX - 64) f->bytes = aligned_alloc(64, (size_t)size / 64 * 64 + 64);
-    return f->bytes || wf_file_fail(f->error, "out of memory (%lld bytes)", (long long)size);
-}
-
-static bool read_all(wf_file *f, int fd, int64_t size) {
-    if (!allocate(f, size)) return false;
-    for (int64_t at = 0; at < size;) {
-        ssize_t got = read(fd, f->bytes + at, (size_t)(size - at));
+static bool take(wf_file *f, struct source *s, char *to, size_t n) {
+    if (s->memory && n > 0) memcpy(to, s->memory + s->at, n), s->at += (int64_t)n, n = 0;
+    while (n > 0) {
+        ssize_t got = pread(s->fd, to, n, (off_t)s->at);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return wf_file_fail_errno(f->error, "cannot be read");
         if (got == 0) return wf_file_fail(f->error, "became shorter while it was read");
-        at += got;
+        to += got, s->at += got, n -= (size_t)got;
     }
-    return parse(f, (size_t)size);
+    return true;
+}
+
+/* 64-byte alignment, as kernels like it. */
+static bool allocate(wf_file *f, char **block, uint64_t size) {
+    if (size <= PTRDIFF_MAX - 64) *block = aligned_alloc(64, (size_t)size / 64 * 64 + 64);
+    return *block || wf_file_fail(f->error, "out of memory (%llu bytes)", (unsigned long long)size);
+}
+
+/* The first 8 bytes are judged before anything else is read, or memory taken for it. */
+static bool take_length(wf_file *f, struct source *s, uint64_t *size) {
+    uint64_t left = (uint64_t)s->size - 8;
+    if (s->size < 8)
+        return wf_file_fail(f->error, "%lld bytes: too short for a safetensors file",
+                            (long long)s->size);
+    if (!take(f, s, (char *)size, 8)) return false;
+    if (*size > WF_FILE_MAX_HEADER)
+        return wf_file_fail(f->error, "header of %llu bytes, at most %d allowed: not safetensors?",
+                            (unsigned long long)*size, WF_FILE_MAX_HEADER);
+    return *size <= left ||
+           wf_file_fail(f->error, "header of %llu bytes, but only %llu left in the file",
+                        (unsigned long long)*size, (unsigned long long)left);
+}
+
+static bool take_header(wf_file *f, struct source *s) {
+    uint64_t size;
+    return take_length(f, s, &size) && allocate(f, &f->header, size) &&
+           take(f, s, f->header, (size_t)size) &&
+           read_header(f, f->header, (size_t)size, s->size - s->at);
+}
+
+static bool check_sum(wf_file *f, uint64_t h) {
+    char sum[17];
+    const char *stored = wf_file_meta(f, WF_FILE_CHECKSUM);
+    f->checked = stored != NULL;
+    wf_file_sum_text(h, f->meta, f->meta_count, sum);
+    return !stored || strcmp(stored, sum) == 0 ||
+           wf_file_fail(f->error, "damaged: checksum %s, %.40s expected", sum, stored);
+}
+
+/* The data, part by part, into the room for all of them; or, to be checked alone, each part into
+ * the place of the one before. */
+static bool take_data(wf_file *f, struct source *s, bool keep) {
+    enum { PART = 1 << 20 };
+    uint64_t h = 0, size = (uint64_t)(s->size - s->at);
+    if (!allocate(f, &f->data, keep || size < PART ? size : PART)) return false;
+    for (int i = 0; i < f->count; i++, h = wf_mix64(h)) {
+        wf_entry *e = &f->tensors[i].entry;
+        char *to = keep ? f->data + f->tensors[i].begin : f->data;
+        e->data = to;
+        h = wf_file_sum_entry(h, e);
+        for (size_t left = e->bytes, n; left > 0; left -= n, to += keep ? n : 0) {
+            n = left < PART ? left : PART;
+            if (!take(f, s, to, n)) return false;
+            h = wf_file_sum_part(h, to, n);
+        }
+    }
+    return check_sum(f, h);
+}
+
+static bool take_file(wf_file *f, struct source *s, bool keep) {
+    return wf_file_order(f->error) && take_header(f, s) && index_names(f) && take_data(f, s, keep);
+}
+
+static bool take_open(wf_file *f, int fd, bool keep) {
+    struct stat status = { 0 };
+    if (fstat(fd, &status) != 0) return wf_file_fail_errno(f->error, "cannot be looked at");
+    if (!S_ISREG(status.st_mode)) return wf_file_fail(f->error, "not a regular file");
+    return take_file(f, &(struct source){ .fd = fd, .size = status.st_size }, keep);
 }
 
 static bool open_and_read(wf_file *f, const char *path) {
-    struct stat status = { 0 };
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block */
+    /* A pipe must not block. */
+    int fd = wf_file_descriptor(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0) return wf_file_fail_errno(f->error, "cannot be opened");
-    bool ok = fstat(fd, &status) == 0 || wf_file_fail_errno(f->error, "cannot be looked at");
-    if (ok && !S_ISREG(status.st_mode)) ok = wf_file_fail(f->error, "not a regular file");
-    ok = ok && read_all(f, fd, status.st_size);
+    bool ok = take_open(f, fd, true);
     close(fd);
+    return ok;
+}
+
+static void release(wf_file *f) {
+    free(f->header), free(f->data), free(f->tensors), free(f->named), free(f->meta);
+}
+
+bool wf_file_check_written(int fd, const char checksum[17], char *message) {
+    wf_file f = { .header = NULL };
+    bool ok = take_open(&f, fd, false);
+    const char *stored = ok ? wf_file_meta(&f, WF_FILE_CHECKSUM) : NULL;
+    if (ok && (!stored || strcmp(stored, checksum) != 0))
+        ok = wf_file_fail(f.error, "another checksum than that of the values in memory");
+    if (!ok) wf_file_fail(message, "what was written is not what is read: %s", f.error);
+    release(&f);
     return ok;
 }
 
@@ -277,22 +349,31 @@ wf_file *wf_file_open(const char *path) {
 wf_file *wf_file_parse(const void *bytes, size_t size) {
     wf_file *f = calloc(1, sizeof *f);
     if (!f) return (wf_file *)&no_memory;
-    if (!bytes || size > PTRDIFF_MAX) size = 0;
-    bool ok = allocate(f, (int64_t)size);
-    if (ok && size > 0) memcpy(f->bytes, bytes, size);
-    return finish(f, ok && parse(f, size), "memory");
+    if (!bytes || size > PTRDIFF_MAX) bytes = "", size = 0;
+    struct source s = { .memory = bytes, .size = (int64_t)size };
+    return finish(f, take_file(f, &s, true), "memory");
 }
 
 void wf_file_free(wf_file *f) {
     if (!f || f == &no_memory) return;
-    free(f->bytes), free(f->tensors), free(f->meta), free(f);
+    release(f), free(f);
 }
 
-bool wf_file_ok(const wf_file *f) { return f && !*f->error; }
-const char *wf_file_error(const wf_file *f) { return f ? f->error : "no file"; }
-bool wf_file_checked(const wf_file *f) { return wf_file_ok(f) && f->checked; }
-int wf_file_count(const wf_file *f) { return wf_file_ok(f) ? f->count : 0; }
-int wf_file_meta_count(const wf_file *f) { return wf_file_ok(f) ? f->meta_count : 0; }
+bool wf_file_ok(const wf_file *f) {
+    return f && !*f->error;
+}
+const char *wf_file_error(const wf_file *f) {
+    return f ? f->error : "no file";
+}
+bool wf_file_checked(const wf_file *f) {
+    return wf_file_ok(f) && f->checked;
+}
+int wf_file_count(const wf_file *f) {
+    return wf_file_ok(f) ? f->count : 0;
+}
+int wf_file_meta_count(const wf_file *f) {
+    return wf_file_ok(f) ? f->meta_count : 0;
+}
 
 const wf_entry *wf_file_at(const wf_file *f, int i) {
     return i >= 0 && i < wf_file_count(f) ? &f->tensors[i].entry : NULL;
@@ -302,14 +383,21 @@ wf_meta wf_file_meta_at(const wf_file *f, int i) {
     return i >= 0 && i < wf_file_meta_count(f) ? f->meta[i] : (wf_meta){ NULL, NULL };
 }
 
+static int name_order(const void *name, const void *tensor) {
+    return strcmp(name, (*(struct tensor *const *)tensor)->entry.name);
+}
+
 const wf_entry *wf_file_find(const wf_file *f, const char *name) {
-    for (int i = 0; name && i < wf_file_count(f); i++)
-        if (strcmp(f->tensors[i].entry.name, name) == 0) return &f->tensors[i].entry;
-    return NULL;
+    int n = name ? wf_file_count(f) : 0;
+    struct tensor **found =
+        n ? bsearch(name, f->named, (size_t)n, sizeof *found, name_order) : NULL;
+    return found ? &(*found)->entry : NULL;
 }
 
 const char *wf_file_meta(const wf_file *f, const char *key) {
-    for (int i = 0; key && i < wf_file_meta_count(f); i++)
-        if (strcmp(f->meta[i].key, key) == 0) return f->meta[i].value;
-    return NULL;
+    int n = key ? wf_file_meta_count(f) : 0;
+    const wf_meta *found =
+        n ? bsearch(&(wf_meta){ key, NULL }, f->meta, (size_t)n, sizeof *found, wf_file_by_key)
+          : NULL;
+    return found ? found->value : NULL;
 }

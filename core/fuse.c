@@ -96,7 +96,7 @@ static int find_members(const binding *b, int first, bool beside, unsigned char 
                         int *seen) {
     int64_t rows = rows_of(&b->execs[first]), tasks = 0;
     bool updates = b->execs[first].call.op->writes != 0;
-    int n = 0, x = first, most = beside ? MOST_BESIDE : MOST_FUSED;
+    int n = 0, x = *end = first, most = beside ? MOST_BESIDE : MOST_FUSED;
     for (; x < b->n_execs && x < first + WINDOW && n < most && beside == !rows; x++) {
         const exec *e = &b->execs[x];
         if ((e->call.op->writes != 0) != updates || (beside && rows_of(e))) break;
@@ -149,7 +149,7 @@ static void find_lifetimes(binding *b) {
     }
 }
 
-bool fuse(binding *b) {
+bool wf_fuse(binding *b) {
     unsigned char *made = calloc((size_t)b->n_storages + 1, 1);
     exec *others = malloc(WINDOW * sizeof *others);
     bool ok = made && others;
@@ -188,7 +188,7 @@ static void cut_call(wf_call *to, const wf_call *c, int64_t row, int64_t rows) {
     for (int k = 0; k < c->n_out; k++) cut_view(&to->out[k], &c->out[k], true, row, rows);
 }
 
-bool run_rows(const exec *e, int64_t block, void *scratch) {
+bool wf_run_rows(const exec *e, int64_t block, void *scratch) {
     int64_t n = e->call.out[0].shape[0], row = n * block / FUSED_BLOCKS;
     wf_call c;
     cut_call(&c, &e->call, row, n * (block + 1) / FUSED_BLOCKS - row);
@@ -203,7 +203,7 @@ static int64_t first_task(int64_t slice, int64_t n, int i) {
     return (slice * n - i * 5 % BESIDE_SLICES + BESIDE_SLICES - 1) / BESIDE_SLICES;
 }
 
-bool run_slice(const exec *e, int i, int phase, int64_t tasks, int64_t slice, void *scratch) {
+bool wf_run_slice(const exec *e, int i, int phase, int64_t tasks, int64_t slice, void *scratch) {
     int64_t end = first_task(slice + 1, tasks, i);
     for (int64_t t = first_task(slice, tasks, i); t < end; t++)
         if (!e->call.op->eval(&e->call, phase, t, scratch)) return false;

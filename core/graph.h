@@ -16,7 +16,13 @@
  * Errors. Recording never fails loudly: the first mistake sticks to the graph with a sentence and
  * every tensor after it is poison; look once, with wf_ok(g). Plans, states and files carry their
  * own message and never poison. Every function accepts NULL and failed objects. Nothing aborts or
- * prints. Shapes are written slowest axis first, row-major, as in PyTorch. */
+ * prints. Shapes are written slowest axis first, row-major, as in PyTorch.
+ *
+ * Threads. One thread records a graph. After that any number of threads may make, bind, feed, run
+ * and free plans of it, each its own: a plan, and a state, belong to one thread at a time. Several
+ * plans may use one pool; they take turns. What updates or writes a leaf (a plan that fetches an
+ * update, wf_write, wf_set_layout) runs while no other thread runs a plan of that graph. Results do
+ * not depend on any of it. */
 #ifndef WEFT_CORE_GRAPH_H
 #define WEFT_CORE_GRAPH_H
 
@@ -85,7 +91,8 @@ WF_API wf_dtype wf_real(const wf_graph *g);
 WF_API uint64_t wf_seed(const wf_graph *g);
 WF_API int wf_node_count(const wf_graph *g); /* tensors recorded, leaves included */
 WF_API const wf_tensor *wf_node(const wf_graph *g, int id);
-WF_API const char *wf_version(void); /* "0.1.0" */
+/* "0.1.0": of the library that runs; WF_VERSION is of this header */
+WF_API const char *wf_version(void);
 
 /* ---- leaves ------------------------------------------------------------------------------- */
 
@@ -94,7 +101,8 @@ WF_API const char *wf_version(void); /* "0.1.0" */
  */
 WF_API int64_t wf_extent(wf_graph *g, const char *name, int64_t max);
 
-/* An initial value: writes n elements of type dtype; a pure function of (key, element index). The
+/* An initial value: writes n elements of type dtype; a pure function of (key, element index). It
+ * runs when the leaf is first touched, and may wf_read other leaves; to read its own is false. The
  * common ones are in ops/ops.h. */
 typedef struct wf_init {
     void (*fill)(const struct wf_init *init, uint64_t key, wf_dtype dtype, int ndim,
@@ -137,7 +145,11 @@ WF_API const char *wf_scope_push(wf_graph *g, const char *name);
 /* ---- gradients ---------------------------------------------------------------------------- */
 
 /* Record d loss / d wrt[i] for a scalar loss into grads[i], as ordinary nodes of the graph. wrt may
- * be any tensors; one that loss does not depend on gets zeros. False if the graph has failed. */
+ * be any tensors; one that loss does not depend on gets zeros, as does one behind a wf_detach. It
+ * is an error if the way from the loss to wrt leads through an op that no gradient passes, as
+ * argmax, comparisons and casts to i32; as a mask or as ids (of wf_where, wf_embedding...) their
+ * results may be used, unless that is all that the loss has of a wrt. False if the graph has
+ * failed. */
 WF_API bool wf_grad(wf_tensor *loss, wf_tensor *const *wrt, int n, wf_tensor **grads);
 
 /* Vector-Jacobian product: given cotangents dy[i] (NULL: none) of y[i], record the shares of x[i].
@@ -178,9 +190,14 @@ WF_API bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data);
 /* ndim, or -1 */
 WF_API int wf_bound_shape(wf_plan *p, const wf_tensor *t, int64_t shape[WF_MAX_DIMS]);
 WF_API size_t wf_bound_bytes(wf_plan *p, const wf_tensor *t); /* 0 on error */
-/* dropout's place in the training */
+/* Dropout's random bits are a function of the graph's seed, the place of the dropout, and these two
+ * numbers. A plan made for training counts its steps by itself: its first run is step 0 of
+ * micro-batch 0, and each run that succeeds is followed by the next step. Set here, the next run is
+ * this one and counting goes on from it, so a loop that resumes sets it once, and one that wants
+ * the same bits again, or has several training plans, sets it before every run. */
 WF_API void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch);
-/* bytes of its arena as bound now; 0 on error */
+/* bytes of its arena as bound now; with a state, for positions up to the next power of two, or the
+ * furthest that was run. 0 on error */
 WF_API size_t wf_plan_memory(wf_plan *p);
 
 /* One step of the schedule, as run: what a profile and a picture of the plan show. */
@@ -202,9 +219,11 @@ WF_API bool wf_step_at(wf_plan *p, int i, wf_step *out);
 
 /* ---- states: the caller's memory for a generation in progress -------------------------------- */
 
-/* Rows for every cache in the plan, for the batch bound now and positions up to P's maximum. */
+/* Rows for every cache in the plan, for the batch bound now. Their memory grows in powers of two
+ * with the positions that are run, not with P's maximum; a run that it cannot grow for fails. */
 WF_API wf_state *wf_state_new(wf_plan *p); /* NULL on failure: wf_plan_error(p) */
 WF_API void wf_state_free(wf_state *s);
+WF_API size_t wf_state_bytes(const wf_state *s); /* that it has now */
 /* batch row i becomes row index[i]; n <= rows at creation */
 WF_API bool wf_state_reorder(wf_state *s, const int32_t *index, int n);
 

@@ -10,17 +10,9 @@
 
 #include "random.h"
 
-static wf_tensor *find(const wf_graph *g, const char *name) {
-    for (int i = 0; i < g->n_nodes; i++) {
-        wf_tensor *t = g->nodes[i];
-        if (t->kind != WF_COMPUTED && t->kind != WF_CONSTANT && strcmp(t->name, name) == 0)
-            return t;
-    }
-    return NULL;
-}
-
 wf_tensor *wf_find(const wf_graph *g, const char *name) {
-    return g && name && g != failed_graph() ? find(g, name) : NULL;
+    const interned *found = g && name ? wf_graph_interned(g, name) : NULL;
+    return found ? found->leaf : NULL;
 }
 
 /* The leaf's full name: scope.name. */
@@ -42,46 +34,42 @@ static wf_tensor *leaf_new(wf_graph *g, wf_kind kind, const char *name, wf_dtype
     if (dtype != WF_I32 && dtype != g->real)
         return wf_poison(g, "'%s' is %s in a graph of %s", full, wf_dtype_name(dtype),
                          wf_dtype_name(g->real));
-    if (kind != WF_CONSTANT && find(g, full)) return wf_poison(g, "'%s' is declared twice", full);
+    if (kind != WF_CONSTANT && wf_find(g, full))
+        return wf_poison(g, "'%s' is declared twice", full);
     size_t bytes;
     for (int i = 0; i < ndim; i++)
         if (shape[i] < 0)
             return wf_poison(g, "'%s': axis %d has size %lld", full, i, (long long)shape[i]);
     if (!wf_shape_bytes(dtype, ndim, shape, &bytes)) return wf_poison(g, "'%s' is too large", full);
-    leaf *l = graph_alloc(g, sizeof *l);
-    wf_tensor *t = l ? graph_add(g, 1) : NULL;
+    leaf *l = wf_graph_alloc(g, sizeof *l);
+    wf_tensor *t = l ? wf_graph_add(g, 1) : NULL;
     if (!t) return &g->poison;
     t->kind = kind, t->dtype = dtype, t->ndim = ndim, t->name = full, t->attrs = l;
     if (ndim) memcpy(t->shape, shape, (size_t)ndim * sizeof *shape);
+    if (kind != WF_CONSTANT) wf_graph_interned(g, full)->leaf = t;
     l->bytes = bytes;
     return t;
-}
-
-/* The extent that a size stands for, or -1. */
-static int extent_of(const wf_graph *g, int64_t size) {
-    int64_t e = EXTENT_TAG - size;
-    return size < 0 && e > 0 && e < g->n_extents ? (int)e : -1;
 }
 
 wf_tensor *wf_input(wf_graph *g, const char *name, wf_dtype dtype, int ndim, const int64_t *shape) {
     int64_t nominal[WF_MAX_DIMS], e;
     for (int i = 0; wf_ok(g) && shape && i < ndim && i < WF_MAX_DIMS; i++)
-        nominal[i] = (e = extent_of(g, shape[i])) > 0 ? g->extents[e].nominal : shape[i];
+        nominal[i] = (e = wf_extent_of(g, shape[i])) > 0 ? g->extents[e].nominal : shape[i];
     wf_tensor *t = leaf_new(g, WF_INPUT, name, dtype, ndim, shape ? nominal : NULL);
-    if (is_poison(t)) return t;
-    for (int i = 0; i < ndim; i++) leaf_of(t)->extent[i] = extent_of(g, shape[i]);
+    if (wf_is_poison(t)) return t;
+    for (int i = 0; i < ndim; i++) leaf_of(t)->extent[i] = wf_extent_of(g, shape[i]);
     return t;
 }
 
 static wf_tensor *stored(wf_graph *g, wf_kind kind, const char *name, wf_dtype dtype, int ndim,
                          const int64_t *shape, wf_init init) {
     for (int i = 0; wf_ok(g) && shape && i < ndim && i < WF_MAX_DIMS; i++)
-        if (extent_of(g, shape[i]) > 0)
+        if (wf_extent_of(g, shape[i]) > 0)
             return wf_poison(
                 g, "'%s': axis %d is the extent '%s'; only inputs have axes that are bound later",
-                name ? name : "", i, g->extents[extent_of(g, shape[i])].name);
+                name ? name : "", i, g->extents[wf_extent_of(g, shape[i])].name);
     wf_tensor *t = leaf_new(g, kind, name, dtype, ndim, shape);
-    if (is_poison(t)) return t;
+    if (wf_is_poison(t)) return t;
     if (!init.fill) return wf_poison(g, "'%s' has no initial value", t->name);
     leaf_of(t)->init = init;
     return t;
@@ -107,14 +95,14 @@ static void fill_value(const wf_init *init, uint64_t key, wf_dtype dtype, int nd
 
 wf_tensor *wf_constant(wf_graph *g, double value) {
     wf_tensor *t = leaf_new(g, WF_CONSTANT, "constant", wf_real(g), 0, NULL);
-    if (is_poison(t)) return t;
+    if (wf_is_poison(t)) return t;
     leaf_of(t)->init = (wf_init){ fill_value, value, 0 };
     return t;
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-void copy_view(const wf_view *from, const wf_view *to) {
+void wf_copy_view(const wf_view *from, const wf_view *to) {
     wf_call c = { .op = &wf_op_copy, .n_in = 1, .n_out = 1, .in = { *from }, .out = { *to } };
     int64_t n = wf_op_copy.tasks(&c, 0);
     for (int64_t i = 0; i < n; i++) wf_op_copy.eval(&c, 0, i, NULL);
@@ -132,7 +120,7 @@ enum { FIRST_ROOM = 1 << 20 };
 
 static void *memory_for(const wf_tensor *t, wf_layout layout) {
     size_t bytes = leaf_of(t)->bytes / (layout == WF_PANELS_BF16 ? 2 : 1);
-    return room_take(&t->graph->values, bytes, FIRST_ROOM);
+    return wf_room_take(&t->graph->values, bytes, FIRST_ROOM);
 }
 
 static void convert(const wf_tensor *t, wf_layout is, const void *from, wf_layout becomes,
@@ -142,41 +130,47 @@ static void convert(const wf_tensor *t, wf_layout is, const void *from, wf_layou
     wf_dense_strides(t->ndim, t->shape, x.stride);
     y = x;
     x.layout = is, x.data = (void *)(uintptr_t)from, y.layout = becomes, y.data = to;
-    copy_view(&x, &y);
+    wf_copy_view(&x, &y);
 }
 
 /* The leaf's values, new in memory in this layout: as they are, or initial ones. */
 static void *laid_out_anew(const wf_tensor *t, wf_layout layout) {
     const leaf *l = leaf_of(t);
     void *data = memory_for(t, layout);
-    void *rows = l->data && !l->layout ? l->data : layout ? memory_new(l->bytes) : data;
+    void *rows = l->data && !l->layout ? l->data : layout ? wf_memory_new(l->bytes) : data;
     uint64_t key = wf_hash_bytes(t->graph->seed, t->name, strlen(t->name));
     bool ok = data && rows;
     if (ok && !l->data) l->init.fill(&l->init, key, t->dtype, t->ndim, t->shape, rows);
     if (ok && l->data && l->layout) convert(t, l->layout, l->data, WF_ROW_MAJOR, rows);
     if (ok && layout) convert(t, WF_ROW_MAJOR, rows, layout, data);
     if (rows != data && rows != l->data) free(rows);
-    if (!ok) room_leave(&t->graph->values, data);
+    if (!ok) wf_room_leave(&t->graph->values, data);
     return ok ? data : NULL;
 }
 
-void *leaf_data(wf_tensor *t) {
+void *wf_leaf_data(wf_tensor *t) {
     leaf *l = leaf_of(t);
     pthread_mutex_lock(&t->graph->lock);
-    if (!l->data) l->data = laid_out_anew(t, l->layout);
+    if (!l->data && !l->filling) {
+        l->filling = true; /* seen by this thread alone, in its initial value's function */
+        l->data = laid_out_anew(t, l->layout);
+        l->filling = false;
+    }
+    void *data = l->data;
     pthread_mutex_unlock(&t->graph->lock);
-    return l->data;
+    return data;
 }
 
 bool wf_set_layout(wf_tensor *t, wf_layout layout) {
-    if (!t || is_poison(t) || t->kind != WF_PARAM || t->ndim != 2) return false;
+    if (!t || wf_is_poison(t) || t->kind != WF_PARAM || t->ndim != 2) return false;
     if ((unsigned)layout > WF_PANELS_BF16 || (layout == WF_PANELS_BF16 && t->dtype != WF_F32))
         return false;
     leaf *l = leaf_of(t);
     pthread_mutex_lock(&t->graph->lock);
-    void *data = l->data && layout != l->layout ? laid_out_anew(t, layout) : l->data;
-    bool ok = (data || !l->data) && atomic_load(&t->graph->plans) == 0;
-    if (data != l->data) room_leave(&t->graph->values, ok ? l->data : data);
+    bool idle = !l->filling && atomic_load(&t->graph->plans) == 0;
+    void *data = idle && l->data && layout != l->layout ? laid_out_anew(t, layout) : l->data;
+    bool ok = idle && (data || !l->data);
+    if (data != l->data) wf_room_leave(&t->graph->values, ok ? l->data : data);
     if (ok) l->data = data, l->layout = layout;
     pthread_mutex_unlock(&t->graph->lock);
     return ok;
@@ -184,7 +178,7 @@ bool wf_set_layout(wf_tensor *t, wf_layout layout) {
 
 /* Parameters, buffers and constants have values. */
 static bool accessible(const wf_tensor *t, const void *data, size_t bytes) {
-    bool has_value = t && !is_poison(t) && (is_stored(t) || t->kind == WF_CONSTANT);
+    bool has_value = t && !wf_is_poison(t) && (is_stored(t) || t->kind == WF_CONSTANT);
     return has_value && data && leaf_of(t)->bytes == bytes;
 }
 
@@ -192,15 +186,16 @@ bool wf_write(wf_tensor *t, const void *data, size_t bytes) {
     if (!accessible(t, data, bytes) || t->kind == WF_CONSTANT) return false;
     leaf *l = leaf_of(t);
     pthread_mutex_lock(&t->graph->lock);
-    if (!l->data) l->data = memory_for(t, l->layout); /* initial values would be lost at once */
+    bool ready = !l->filling; /* initial values would be lost at once */
+    if (ready && !l->data) l->data = memory_for(t, l->layout);
     pthread_mutex_unlock(&t->graph->lock);
-    if (!l->data) return false;
+    if (!ready || !l->data) return false;
     convert(t, WF_ROW_MAJOR, data, l->layout, l->data);
     return true;
 }
 
 bool wf_read(const wf_tensor *t, void *data, size_t bytes) {
-    if (!accessible(t, data, bytes) || !leaf_data((wf_tensor *)(uintptr_t)t)) return false;
+    if (!accessible(t, data, bytes) || !wf_leaf_data((wf_tensor *)(uintptr_t)t)) return false;
     convert(t, leaf_of(t)->layout, leaf_of(t)->data, WF_ROW_MAJOR, data);
     return true;
 }

@@ -1,9 +1,8 @@
 /* core/memory.c - the memory planner: lifetimes to offsets; and aligned memory from the system.
  *
  * Lifetimes belong to storages, which views share. An op that allows it writes over an operand that
- * is read for the last time, and a group (fuse.c) over what it made and no longer needs. Then
- * greedy by size (Pisarchyk & Lee 2020, arXiv:2001.03288): the largest storage first, each at the
- * lowest offset where no storage alive at the same time lies. */
+ * is read for the last time, and a group (fuse.c) over what it made and no longer needs. Where
+ * what remains lies: offsets.c. */
 #define _GNU_SOURCE /* madvise's MADV_HUGEPAGE */
 #include "engine.h"
 
@@ -11,13 +10,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { ALIGN = 64, HUGE_PAGE = 1 << 21 };
+enum { HUGE_PAGE = 1 << 21 };
 
 /* ---- the system's memory --------------------------------------------------------------------- */
-
-static size_t aligned(size_t bytes) {
-    return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-}
 
 static void *from_system(size_t bytes) {
     if (bytes > SIZE_MAX - HUGE_PAGE) return NULL;
@@ -30,7 +25,7 @@ static void *from_system(size_t bytes) {
     return p;
 }
 
-void *memory_new(size_t bytes) {
+void *wf_memory_new(size_t bytes) {
     void *p = from_system(bytes);
     return p ? memset(p, 0, bytes) : NULL;
 }
@@ -46,10 +41,10 @@ struct room {
     char *data;
 };
 
-void *room_take(room **rooms, size_t bytes, size_t first) {
+void *wf_room_take(room **rooms, size_t bytes, size_t first) {
     room *r = *rooms;
     if (bytes > SIZE_MAX - ALIGN) return NULL;
-    size_t need = aligned(bytes ? bytes : 1);
+    size_t need = memory_aligned(bytes ? bytes : 1);
     if (!r || r->size - r->used < need) {
         size_t size = !r || !first ? first : r->size < LARGEST_ROOM ? 2 * r->size : LARGEST_ROOM;
         if (size < need) size = need;
@@ -63,7 +58,7 @@ void *room_take(room **rooms, size_t bytes, size_t first) {
     return memset(p, 0, bytes);
 }
 
-void room_leave(room **rooms, const void *data) {
+void wf_room_leave(room **rooms, const void *data) {
     room **at = rooms, *r;
     while ((r = *at) && (uintptr_t)data - (uintptr_t)r->data >= r->used) at = &r->next;
     if (!r || --r->lodgers > 0) return;
@@ -71,7 +66,7 @@ void room_leave(room **rooms, const void *data) {
     free(r->data), free(r);
 }
 
-void rooms_free(room *r) {
+void wf_rooms_free(room *r) {
     for (room *next; r; r = next) next = r->next, free(r->data), free(r);
 }
 
@@ -162,7 +157,7 @@ static void live_with_group(binding *b, const int *root) {
     }
 }
 
-/* ---- offsets --------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 typedef struct item {
     size_t bytes;
@@ -175,40 +170,11 @@ static int by_size(const void *a, const void *b) {
     return x->storage - y->storage;
 }
 
-/* placed: storages in order of their offsets. Returns where this one comes among them. */
-static int lowest_gap(const binding *b, const int *placed, int n, storage *s) {
-    size_t offset = 0, bytes = aligned(s->bytes);
-    for (int i = 0; i < n; i++) {
-        const storage *other = &b->storages[placed[i]];
-        if (other->last < s->first || other->first > s->last) continue;
-        if (other->offset >= offset + bytes) break;
-        size_t end = other->offset + aligned(other->bytes);
-        if (end > offset) offset = end;
-    }
-    s->offset = offset;
-    int at = 0;
-    while (at < n && b->storages[placed[at]].offset <= offset) at++;
-    return at;
-}
-
-static void place_all(binding *b, item *items, int n, int *placed) {
-    qsort(items, (size_t)n, sizeof *items, by_size);
-    b->arena = 0;
-    for (int i = 0; i < n; i++) {
-        storage *s = &b->storages[items[i].storage];
-        int at = lowest_gap(b, placed, i, s);
-        memmove(placed + at + 1, placed + at, (size_t)(i - at) * sizeof *placed);
-        placed[at] = items[i].storage;
-        size_t end = s->offset + aligned(s->bytes);
-        if (end > b->arena) b->arena = end;
-    }
-}
-
-bool assign_memory(binding *b) {
+bool wf_assign_memory(binding *b) {
     size_t n = (size_t)b->n_storages + 1;
-    int *root = malloc(n * sizeof *root), *placed = malloc(n * sizeof *placed), count = 0;
+    int *root = malloc(n * sizeof *root), *list = malloc(n * sizeof *list), count = 0;
     item *items = malloc(n * sizeof *items);
-    bool ok = root && placed && items;
+    bool ok = root && list && items;
     if (ok) {
         for (int s = 0; s < b->n_storages; s++) {
             root[s] = s;
@@ -219,10 +185,12 @@ bool assign_memory(binding *b) {
         for (int s = 0; s < b->n_storages; s++)
             if (b->storages[s].place == IN_ARENA && root[s] == s && b->storages[s].bytes)
                 items[count++] = (item){ b->storages[s].bytes, s };
-        place_all(b, items, count, placed);
+        qsort(items, (size_t)count, sizeof *items, by_size);
+        for (int i = 0; i < count; i++) list[i] = items[i].storage;
+        ok = wf_assign_offsets(b, list, count);
         for (int s = 0; s < b->n_storages; s++)
             b->storages[s].offset = b->storages[root_of(root, s)].offset;
     }
-    free(root), free(placed), free(items);
+    free(root), free(list), free(items);
     return ok;
 }

@@ -80,7 +80,12 @@ struct wf_op {
      * derivative. */
     void (*decompose)(wf_tensor *y, wf_tensor **results);
 
-    const char *no_grad; /* instead of grad and decompose: why the gradient is zero or undefined */
+    /* instead of grad and decompose: why the gradient is zero or undefined. To ask for one through
+     * it is an error, which says this */
+    const char *no_grad;
+    bool detaches;  /* but for this op: it is there so that no gradient passes */
+    uint32_t picks; /* bit i: operand i only says which (a mask, ids): a gradient does not flow to
+                       it, and nobody misses one */
 
     double (*flops)(const wf_call *c); /* NULL: one per element of out[0] */
 
@@ -117,6 +122,10 @@ WF_API wf_tensor *wf_record(const wf_op *op, int n_in, wf_tensor *const *in, con
  * op's name. */
 WF_API bool wf_fail(const wf_call *c, const char *format, ...) WF_PRINTF(2, 3);
 
+/* A number for a node that draws random bits and has no name of its own: 0, 1, 2... of those
+ * recorded under the present module path. */
+WF_API uint32_t wf_next_site(wf_graph *g);
+
 /* "[B,T,512]" of a view, for messages: one of a few rotating buffers of the call. */
 WF_API const char *wf_show(const wf_call *c, const wf_view *v);
 
@@ -146,8 +155,11 @@ WF_API bool wf_shape_bytes(wf_dtype dtype, int ndim, const int64_t *shape, size_
  * wrote are read by the same. Long tasks begin at multiples of 16. */
 static inline int64_t wf_task_count(int64_t n, int64_t grain) {
     int64_t count = 1;
-    while (count < n && (n - 1) / count >= grain) count *= 2;
-    return count <= n || n < 1 ? count : n;
+    while (count < n && (n - 1) / count >= grain) {
+        if (count > n / 2) return n;
+        count *= 2;
+    }
+    return count;
 }
 static inline int64_t wf_task_start(int64_t n, int64_t count, int64_t task) {
     int64_t at = n / count * task + n % count * task / count;

@@ -1,9 +1,9 @@
 /* core/plan.c - what must be computed for one use of a graph, and in which order.
  *
  * From fetches and feeds: keep the ancestors whose data are needed, stop at feeds, keep the others
- * for their shapes alone; values in the order they were recorded, but numbers right behind what
- * they are taken of; then updates, each after every other reader of the leaf it writes. Shapes and
- * memory depend on the bound extents: bind.c. */
+ * for their shapes alone; values in the order they were recorded, as far as order.c does not know
+ * better, and updates after what reads the leaves they write. Shapes and memory depend on the bound
+ * extents: bind.c. */
 #include "engine.h"
 
 #include <stdio.h>
@@ -14,18 +14,19 @@ enum { NEED_SHAPE = 1, NEED_DATA = 2, FETCHED = 4 };
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-bool plan_fail(wf_plan *p, const char *format, ...) {
+bool wf_plan_fail(wf_plan *p, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(p->error, sizeof p->error, format, args);
     va_end(args);
+    if (p->graph) wf_name_tags(p->graph, p->error, sizeof p->error);
     return false;
 }
 
-bool plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op) {
+bool wf_plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op) {
     const char *path = node && node->name ? node->name : "";
-    return plan_fail(p, "%s%s%s: %s", path, path[0] ? ": " : "", op->name,
-                     p->report.message[0] ? p->report.message : "failed");
+    return wf_plan_fail(p, "%s%s%s: %s", path, path[0] ? ": " : "", op->name,
+                        p->report.message[0] ? p->report.message : "failed");
 }
 
 static wf_plan *failed_plan(void) {
@@ -43,34 +44,34 @@ const char *wf_plan_error(const wf_plan *p) {
 
 /* ---- what is needed -------------------------------------------------------------------------- */
 
-int feed_of(const wf_plan *p, const wf_tensor *t) {
-    for (int i = 0; i < p->n_feeds; i++)
-        if (p->feeds[i].tensor == t) return i;
-    return -1;
+int wf_feed_of(const wf_plan *p, const wf_tensor *t) {
+    bool own = t && t->graph == p->graph && t->id >= 0 && t->id < p->n_index;
+    return own ? p->fed[t->id] : -1;
 }
 
 static bool take_feeds(wf_plan *p, const wf_plan_options *o) {
     p->feeds = calloc((size_t)o->n_feed + 1, sizeof *p->feeds);
-    if (!p->feeds) return plan_fail(p, "out of memory");
+    if (!p->feeds) return wf_plan_fail(p, "out of memory");
     for (int i = 0; i < o->n_feed; i++) {
         const wf_tensor *t = o->feed[i];
-        if (!t) return plan_fail(p, "feed %d is NULL", i);
-        if (t->graph != p->graph) return plan_fail(p, "feed %d is of another graph", i);
+        if (!t) return wf_plan_fail(p, "feed %d is NULL", i);
+        if (t->graph != p->graph) return wf_plan_fail(p, "feed %d is of another graph", i);
         if (is_stored(t))
-            return plan_fail(p, "'%s' is a leaf with values of its own: write it, don't feed it",
-                             t->name);
-        if (feed_of(p, t) >= 0) return plan_fail(p, "'%s' is fed twice", called(t));
+            return wf_plan_fail(p, "'%s' is a leaf with values of its own: write it, don't feed it",
+                                t->name);
+        if (wf_feed_of(p, t) >= 0) return wf_plan_fail(p, "'%s' is fed twice", called(t));
+        p->fed[t->id] = p->n_feeds;
         p->feeds[p->n_feeds++].tensor = t;
     }
     return true;
 }
 
 static bool take_fetches(wf_plan *p, const wf_plan_options *o, unsigned char *need) {
-    if (o->n_fetch < 1) return plan_fail(p, "nothing is fetched");
+    if (o->n_fetch < 1) return wf_plan_fail(p, "nothing is fetched");
     for (int i = 0; i < o->n_fetch; i++) {
         const wf_tensor *t = o->fetch[i];
-        if (!t) return plan_fail(p, "fetch %d is NULL", i);
-        if (t->graph != p->graph) return plan_fail(p, "fetch %d is of another graph", i);
+        if (!t) return wf_plan_fail(p, "fetch %d is NULL", i);
+        if (t->graph != p->graph) return wf_plan_fail(p, "fetch %d is of another graph", i);
         need[t->id] |= NEED_SHAPE | NEED_DATA | FETCHED;
     }
     return true;
@@ -78,7 +79,7 @@ static bool take_fetches(wf_plan *p, const wf_plan_options *o, unsigned char *ne
 
 static bool need_operands(wf_plan *p, const wf_tensor *t, unsigned char *need, bool data) {
     if (data && p->with_state && t->forward)
-        return plan_fail(p, "%s: a gradient cannot be computed with a state", called(t));
+        return wf_plan_fail(p, "%s: a gradient cannot be computed with a state", called(t));
     for (int i = 0; i < t->n_in; i++) {
         if (!t->in[i]) continue;
         bool only_shape = !data || (t->op->shape_only >> i & 1);
@@ -92,81 +93,17 @@ static bool mark(wf_plan *p, unsigned char *need) {
     for (int id = p->n_index - 1; id >= 0; id--) {
         const wf_tensor *t = p->graph->nodes[id];
         if (!need[id]) continue;
-        int f = feed_of(p, t);
+        int f = wf_feed_of(p, t);
         bool data = need[id] & NEED_DATA;
         if (f >= 0) p->feeds[f].needed |= data;
         if (t->kind == WF_INPUT && data && f < 0)
-            return plan_fail(p, "input '%s' is needed but not among the feeds", t->name);
+            return wf_plan_fail(p, "input '%s' is needed but not among the feeds", t->name);
         if (t->kind != WF_COMPUTED) continue;
         unsigned char *first = &need[primary(t)->id];
         if (t->result)
             *first |= f >= 0 ? NEED_SHAPE : need[id] & ~FETCHED;
         else if (!need_operands(p, t, need, data && f < 0))
             return false;
-    }
-    return true;
-}
-
-/* ---- the order of updates -------------------------------------------------------------------- */
-
-/* The leaf whose memory an operand may be a view of, or NULL. */
-static const wf_tensor *leaf_beneath(const wf_tensor *t) {
-    while (t && t->kind == WF_COMPUTED && t->op->view) t = t->in[0];
-    return t && is_stored(t) ? t : NULL;
-}
-
-static bool update_writes(const wf_tensor *u, const wf_tensor *l) {
-    for (int i = 0; i < u->n_in; i++)
-        if ((u->op->writes >> i & 1) && u->in[i] == l) return true;
-    return false;
-}
-
-/* Must a come before b: does a only read what b writes? */
-static bool precedes(const wf_tensor *a, const wf_tensor *b) {
-    for (int i = 0; i < a->n_in; i++) {
-        const wf_tensor *l = a->op->writes >> i & 1 ? NULL : leaf_beneath(a->in[i]);
-        if (l && update_writes(b, l) && !update_writes(a, l)) return true;
-    }
-    return false;
-}
-
-static bool write_same(const wf_tensor *a, const wf_tensor *b) {
-    for (int i = 0; i < a->n_in; i++)
-        if ((a->op->writes >> i & 1) && a->in[i] && update_writes(b, a->in[i])) return true;
-    return false;
-}
-
-static bool reads(const wf_tensor *u, const wf_tensor *t) {
-    for (int i = 0; i < u->n_in; i++)
-        if (u->in[i] == t) return true;
-    return false;
-}
-
-/* Must u stay behind t? Only gradients and other updates can be passed: they don't fail on bad data
- * once the values are known, so that a run that fails has performed no update. */
-static bool waits_for(const wf_tensor *u, const wf_tensor *t) {
-    if (!t->forward && !(t->op && t->op->writes)) return true;
-    return reads(u, t) || precedes(t, u);
-}
-
-/* u: nodes, of which those from `values` on are updates. */
-static bool order_updates(wf_plan *p, planned *u, int values, int n) {
-    for (int i = values; i < n; i++)
-        for (int j = i + 1; j < n; j++)
-            if (write_same(u[i].node, u[j].node))
-                return plan_fail(p, "'%s' is written by two updates", u[j].node->in[0]->name);
-    for (int done = values; done < n; done++) {
-        int next = -1, at = done;
-        for (int i = done; i < n && next < 0; i++) {
-            bool free = true;
-            for (int j = done; j < n; j++) free &= j == i || !precedes(u[j].node, u[i].node);
-            if (free) next = i;
-        }
-        if (next < 0) return plan_fail(p, "updates read each other's leaves in a circle");
-        planned chosen = u[next];
-        while (at > 0 && !waits_for(chosen.node, u[at - 1].node)) at--;
-        memmove(u + at + 1, u + at, (size_t)(next - at) * sizeof *u);
-        u[at] = chosen;
     }
     return true;
 }
@@ -178,20 +115,10 @@ enum { LEAVES, VALUES, UPDATES };
 static void list(wf_plan *p, const unsigned char *need, int what) {
     for (int id = 0; id < p->n_index; id++) {
         const wf_tensor *t = p->graph->nodes[id];
-        if (need[id] && what == (t->op ? t->op->writes ? UPDATES : VALUES : LEAVES))
-            p->nodes[p->n_nodes++] =
-                (planned){ t, need[id] & NEED_DATA, need[id] & FETCHED, feed_of(p, t) };
-    }
-}
-
-/* A number is taken of its operands while they are at hand: of gradients, for their norm. */
-static void hasten_numbers(planned *u, int values, int n) {
-    for (int i = values, at; i < n; i++) {
-        planned number = u[at = i];
-        if (number.node->ndim || number.node->result) continue;
-        while (at > values && !reads(number.node, u[at - 1].node)) at--;
-        memmove(u + at + 1, u + at, (size_t)(i - at) * sizeof *u);
-        u[at] = number;
+        if (!need[id] || what != (t->op ? t->op->writes ? UPDATES : VALUES : LEAVES)) continue;
+        p->index[id] = p->n_nodes;
+        p->nodes[p->n_nodes++] =
+            (planned){ t, need[id] & NEED_DATA, need[id] & FETCHED, wf_feed_of(p, t) };
     }
 }
 
@@ -205,20 +132,19 @@ static bool compile(wf_plan *p, const wf_plan_options *o, unsigned char *need) {
     for (int id = 0; id < p->n_index; id++) p->index[id] = -1, n += need[id] != 0;
     p->nodes = calloc((size_t)n + 1, sizeof *p->nodes);
     p->spent = calloc(ACCOUNTS * (size_t)n + 1, sizeof *p->spent);
-    if (!p->nodes || !p->spent) return plan_fail(p, "out of memory");
+    if (!p->nodes || !p->spent) return wf_plan_fail(p, "out of memory");
     list(p, need, LEAVES);
     int leaves = p->n_nodes;
     list(p, need, VALUES);
     int values = p->n_nodes;
-    hasten_numbers(p->nodes, leaves, values);
     list(p, need, UPDATES);
-    if (!order_updates(p, p->nodes, values, p->n_nodes)) return false;
+    if (!wf_order_nodes(p, leaves, values)) return false;
     for (int i = 0; i < p->n_nodes; i++) {
         const wf_tensor *t = p->nodes[i].node;
         p->index[t->id] = i;
         bool holds = t->kind == WF_CONSTANT || (p->nodes[i].data && is_stored(t));
-        if (holds && !leaf_data((wf_tensor *)(uintptr_t)t))
-            return plan_fail(p, "out of memory for '%s'", called(t));
+        if (holds && !wf_leaf_data((wf_tensor *)(uintptr_t)t))
+            return wf_plan_fail(p, "out of memory for '%s'", called(t));
     }
     return true;
 }
@@ -227,15 +153,17 @@ wf_plan *wf_plan_new(wf_graph *g, const wf_plan_options *o) {
     wf_plan *p = calloc(1, sizeof *p);
     if (!p) return failed_plan();
     p->graph = g;
-    if (!wf_ok(g)) return plan_fail(p, "the graph has failed: %s", wf_error(g)), p;
-    if (!o) return plan_fail(p, "a plan needs options"), p;
+    if (!wf_ok(g)) return wf_plan_fail(p, "the graph has failed: %s", wf_error(g)), p;
+    if (!o) return wf_plan_fail(p, "a plan needs options"), p;
     if ((o->n_fetch > 0 && !o->fetch) || (o->n_feed > 0 && !o->feed) || o->n_feed < 0)
-        return plan_fail(p, "a list of fetches or feeds is NULL"), p;
+        return wf_plan_fail(p, "a list of fetches or feeds is NULL"), p;
     p->pool = o->pool, p->training = o->training, p->with_state = o->with_state;
     p->n_index = g->n_nodes, p->feeds_generation = 1;
     p->index = calloc((size_t)g->n_nodes + 1, sizeof *p->index);
+    p->fed = malloc(((size_t)g->n_nodes + 1) * sizeof *p->fed);
     unsigned char *need = calloc((size_t)g->n_nodes + 1, 1);
-    p->ok = p->index && need ? compile(p, o, need) : plan_fail(p, "out of memory");
+    for (int id = 0; p->fed && id < p->n_index; id++) p->fed[id] = -1;
+    p->ok = p->index && p->fed && need ? compile(p, o, need) : wf_plan_fail(p, "out of memory");
     if (p->ok) atomic_fetch_add(&g->plans, 1);
     free(need);
     return p;
@@ -244,8 +172,8 @@ wf_plan *wf_plan_new(wf_graph *g, const wf_plan_options *o) {
 void wf_plan_free(wf_plan *p) {
     if (!p || p == failed_plan()) return;
     if (p->ok) atomic_fetch_sub(&p->graph->plans, 1);
-    for (int i = 0; i < MAX_BINDINGS; i++) binding_free(p->bindings[i]);
+    for (int i = 0; i < MAX_BINDINGS; i++) wf_binding_free(p->bindings[i]);
     for (int i = 0; i < p->n_feeds; i++) free(p->feeds[i].data);
     free(p->arena), free(p->scratch), free(p->feeds);
-    free(p->spent), free(p->nodes), free(p->index), free(p);
+    free(p->spent), free(p->nodes), free(p->index), free(p->fed), free(p);
 }

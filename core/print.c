@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "engine.h"
+#include "file.h"
 
-enum { LONG_AXIS = 10, EDGE = 3, NUMBER = 32 };
+enum { LONG_AXIS = 10, EDGE = 3, NUMBER = WF_REAL_TEXT };
 
 typedef struct printer {
     char *buffer;
@@ -28,18 +29,14 @@ static void put(printer *p, const char *text) {
         if ((uint64_t)p->n + 1 < p->size) p->buffer[p->n] = *text;
 }
 
-/* Whatever the locale, a point; and no sign of a NaN. */
+/* A NaN has no sign. */
 static int number(const printer *p, int64_t i, char text[NUMBER]) {
     double x;
     if (p->dtype == WF_I32)
         return snprintf(text, NUMBER, "%d", ((const int32_t *)(const void *)p->data)[i]);
     x = p->dtype == WF_F64 ? ((const double *)(const void *)p->data)[i]
                            : ((const float *)(const void *)p->data)[i];
-    int n = snprintf(text, NUMBER, "%.5g", isnan(x) ? fabs(x) : x);
-    if (isnan(x)) n = snprintf(text, NUMBER, "nan");
-    char *comma = strchr(text, ',');
-    if (comma) *comma = '.';
-    return n;
+    return (int)strlen(isnan(x) ? strcpy(text, "nan") : wf_format_real(x, 5, text));
 }
 
 /* Visit what is shown of one axis; `last` is the number of elements below one step of it. */
@@ -72,7 +69,7 @@ static void walk(printer *p, int axis, int64_t at, bool measure) {
 int wf_print(wf_plan *plan, const wf_tensor *t, char *buffer, size_t size) {
     if (!buffer) size = 0;
     if (size) buffer[0] = '\0';
-    if (!t || is_poison(t)) return -1;
+    if (!t || wf_is_poison(t)) return -1;
     printer p = { .buffer = buffer, .size = size, .dtype = t->dtype, .ndim = t->ndim };
     memcpy(p.shape, t->shape, sizeof p.shape);
     if (plan && (p.ndim = wf_bound_shape(plan, t, p.shape)) < 0) return -1;

@@ -15,9 +15,9 @@ static wf_graph *common_graph(int n, wf_tensor *const *in, const wf_op *op) {
     for (int i = 0; i < n; i++) {
         wf_graph *other = in[i] ? in[i]->graph : NULL;
         if (!other || other == g) continue;
-        if (!g || g == failed_graph())
+        if (!g || g == wf_failed_graph())
             g = other;
-        else if (other != failed_graph()) {
+        else if (other != wf_failed_graph()) {
             wf_poison(other, "%s: operand %d is of another graph", op->name, i);
             wf_poison(g, "%s: operand %d is of another graph", op->name, i);
         } else
@@ -48,8 +48,8 @@ static bool operands_ok(wf_graph *g, const wf_op *op, int n, wf_tensor *const *i
     return true;
 }
 
-static void fill_call(wf_call *c, wf_graph *g, const wf_op *op, int n, wf_tensor *const *in,
-                      const void *attrs, wf_report *report) {
+void wf_fill_call(wf_call *c, wf_graph *g, const wf_op *op, int n, wf_tensor *const *in,
+                  const void *attrs, wf_report *report) {
     *c = (wf_call){
         .op = op, .attrs = attrs, .graph = g, .n_in = n, .n_out = result_count(op), .report = report
     };
@@ -64,9 +64,9 @@ static void fill_call(wf_call *c, wf_graph *g, const wf_op *op, int n, wf_tensor
 /* ---- recording ------------------------------------------------------------------------------- */
 
 static wf_tensor *append(wf_graph *g, const wf_call *c, wf_tensor *const *in, const void *attrs) {
-    wf_tensor **operands = graph_alloc(g, (size_t)c->n_in * sizeof *operands);
-    void *copy = c->op->attr_bytes ? graph_alloc(g, c->op->attr_bytes) : NULL;
-    wf_tensor *t = g->failed ? NULL : graph_add(g, c->n_out);
+    wf_tensor **operands = wf_graph_alloc(g, (size_t)c->n_in * sizeof *operands);
+    void *copy = c->op->attr_bytes ? wf_graph_alloc(g, c->op->attr_bytes) : NULL;
+    wf_tensor *t = g->failed ? NULL : wf_graph_add(g, c->n_out);
     if (!t) return &g->poison;
     memcpy(operands, in, (size_t)c->n_in * sizeof *operands);
     if (copy && attrs) memcpy(copy, attrs, c->op->attr_bytes);
@@ -93,17 +93,19 @@ static bool op_ok(wf_graph *g, const wf_op *op, const void *attrs) {
 }
 
 wf_tensor *wf_record(const wf_op *op, int n_in, wf_tensor *const *in, const void *attrs) {
-    if (!op || n_in < 1 || !in) return &failed_graph()->poison;
+    if (!op || n_in < 1 || !in) return &wf_failed_graph()->poison;
     wf_graph *g = common_graph(n_in, in, op);
-    if (!g) return &failed_graph()->poison;
+    if (!g) return &wf_failed_graph()->poison;
     if (g->failed || !op_ok(g, op, attrs) || !operands_ok(g, op, n_in, in)) return &g->poison;
     wf_report report;
-    report_reset(&report, false);
+    wf_report_reset(&report, false);
     wf_call c;
-    fill_call(&c, g, op, n_in, in, attrs, &report);
-    if (!op->shape(&c))
+    wf_fill_call(&c, g, op, n_in, in, attrs, &report);
+    if (!op->shape(&c)) {
+        wf_name_sizes(g, op, n_in, in, attrs, report.message);
         return wf_poison(g, "%s: %s", op->name,
                          report.message[0] ? report.message : "does not fit");
+    }
     for (int k = 0; k < c.n_out; k++) {
         size_t bytes;
         if (!wf_shape_bytes(c.out[k].dtype, c.out[k].ndim, c.out[k].shape, &bytes))
@@ -114,7 +116,7 @@ wf_tensor *wf_record(const wf_op *op, int n_in, wf_tensor *const *in, const void
 
 /* ---- reports --------------------------------------------------------------------------------- */
 
-void report_reset(wf_report *r, bool bound) {
+void wf_report_reset(wf_report *r, bool bound) {
     atomic_flag_clear(&r->taken);
     atomic_init(&r->next, 0);
     r->message[0] = '\0';

@@ -18,14 +18,14 @@ bool wf_bind(wf_plan *p, const char *name, int64_t size) {
     int i = 0;
     for (; i < p->graph->n_extents && !e; i++)
         if (name && strcmp(p->graph->extents[i].name, name) == 0) e = &p->graph->extents[i];
-    if (!e) return plan_fail(p, "there is no extent '%s'", name ? name : "");
+    if (!e) return wf_plan_fail(p, "there is no extent '%s'", name ? name : "");
     int64_t least = e == p->graph->extents ? 0 : 1;
     if (size < least || size > e->max)
-        return plan_fail(p, "extent '%s' cannot be %lld: it was declared as %lld to %lld", name,
-                         (long long)size, (long long)least, (long long)e->max);
+        return wf_plan_fail(p, "extent '%s' cannot be %lld: it was declared as %lld to %lld", name,
+                            (long long)size, (long long)least, (long long)e->max);
     if (e == p->graph->extents && size && !p->with_state)
-        return plan_fail(p, "a plan without a state stays at position 0, not %lld",
-                         (long long)size);
+        return wf_plan_fail(p, "a plan without a state stays at position 0, not %lld",
+                            (long long)size);
     if (p->size[i - 1] == size) return true;
     p->size[i - 1] = size;
     p->ran = false;
@@ -35,22 +35,22 @@ bool wf_bind(wf_plan *p, const char *name, int64_t size) {
 
 bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data) {
     if (!wf_plan_ok(p)) return false;
-    int i = feed_of(p, t);
+    int i = wf_feed_of(p, t);
     if (i < 0)
-        return plan_fail(p, "'%s' is not among the feeds of this plan", t ? called(t) : "NULL");
+        return wf_plan_fail(p, "'%s' is not among the feeds of this plan", t ? called(t) : "NULL");
     feed *f = &p->feeds[i];
     if (!f->needed) return true;
-    if (!plan_prepare(p, p->size[0])) return false;
-    const wf_view *v = &plan_value(p, t)->view;
+    if (!wf_plan_prepare(p, p->size[0])) return false;
+    const wf_view *v = &wf_plan_value(p, t)->view;
     size_t bytes;
     if (!wf_shape_bytes(v->dtype, v->ndim, v->shape, &bytes))
-        return plan_fail(p, "'%s' is too large", called(t));
-    if (!data && bytes) return plan_fail(p, "'%s' is fed from NULL", called(t));
+        return wf_plan_fail(p, "'%s' is too large", called(t));
+    if (!data && bytes) return wf_plan_fail(p, "'%s' is fed from NULL", called(t));
     if (bytes > f->capacity || !f->data) {
         free(f->data);
         f->given = false, f->capacity = 0;
-        if (!(f->data = memory_new(bytes)))
-            return plan_fail(p, "out of memory: %zu bytes for '%s'", bytes, called(t));
+        if (!(f->data = wf_memory_new(bytes)))
+            return wf_plan_fail(p, "out of memory: %zu bytes for '%s'", bytes, called(t));
         f->capacity = bytes;
         p->feeds_generation++;
     }
@@ -64,13 +64,13 @@ static bool feeds_given(wf_plan *p) {
     for (int i = 0; i < p->n_feeds; i++) {
         const feed *f = &p->feeds[i];
         if (!f->needed) continue;
-        if (!f->given) return plan_fail(p, "'%s' was not fed", called(f->tensor));
-        const wf_view *v = &plan_value(p, f->tensor)->view;
+        if (!f->given) return wf_plan_fail(p, "'%s' was not fed", called(f->tensor));
+        const wf_view *v = &wf_plan_value(p, f->tensor)->view;
         char was[96], is[96];
         if (memcmp(f->shape, v->shape, (size_t)f->ndim * sizeof f->shape[0]) == 0) continue;
-        return plan_fail(p, "'%s' was fed as %s and is bound as %s now", called(f->tensor),
-                         wf_shape_text(NULL, f->ndim, f->shape, was, sizeof was),
-                         wf_shape_text(NULL, v->ndim, v->shape, is, sizeof is));
+        return wf_plan_fail(p, "'%s' was fed as %s and is bound as %s now", called(f->tensor),
+                            wf_shape_text(NULL, f->ndim, f->shape, was, sizeof was),
+                            wf_shape_text(NULL, v->ndim, v->shape, is, sizeof is));
     }
     return true;
 }
@@ -149,7 +149,7 @@ static void *scratch_of(const group *g, int worker) {
 static bool run_block(void *arg, int64_t block, int worker) {
     group *g = arg;
     for (int i = 0; i < g->n; i++)
-        if (!run_rows(&g->execs[i], block, scratch_of(g, worker)))
+        if (!wf_run_rows(&g->execs[i], block, scratch_of(g, worker)))
             return atomic_store(&g->failed, i), false;
     return true;
 }
@@ -157,7 +157,7 @@ static bool run_block(void *arg, int64_t block, int worker) {
 static bool run_beside(void *arg, int64_t slice, int worker) {
     group *g = arg;
     for (int i = 0; i < g->n; i++)
-        if (!run_slice(&g->execs[i], i, g->phase, g->tasks[i], slice, scratch_of(g, worker)))
+        if (!wf_run_slice(&g->execs[i], i, g->phase, g->tasks[i], slice, scratch_of(g, worker)))
             return atomic_store(&g->failed, i), false;
     return true;
 }
@@ -180,7 +180,7 @@ static bool run_phases(wf_plan *p, group *g) {
  * are not performed twice; they fail for one reason, all alike. */
 static const exec *first_failed(wf_plan *p, const exec *e, const group *g) {
     if (g->n == 1 || e->call.op->writes) return e + atomic_load(&g->failed);
-    report_reset(&p->report, true);
+    wf_report_reset(&p->report, true);
     for (int i = 0; i < g->n; i++)
         if (!run_call(p, &e[i].call)) return e + i;
     return e + atomic_load(&g->failed);
@@ -199,55 +199,56 @@ static const exec *run_group(wf_plan *p, exec *e) {
 }
 
 static bool run_all(wf_plan *p) {
-    report_reset(&p->report, true);
+    wf_report_reset(&p->report, true);
     for (int i = 0; i < p->now->n_execs; i += p->profile ? 1 : p->now->execs[i].fused) {
         const exec *failed = run_group(p, &p->now->execs[i]);
-        if (failed) return plan_fail_at(p, failed->node, failed->call.op);
+        if (failed) return wf_plan_fail_at(p, failed->node, failed->call.op);
     }
     return p->ran = true;
 }
 
-static bool run(wf_plan *p, const wf_state *s) {
+static bool run(wf_plan *p, wf_state *s) {
     p->ran = false;
-    if (!feeds_given(p)) return false;
-    plan_point(p, s);
+    if (!feeds_given(p) || (s && !wf_state_follow(p, s))) return false;
+    wf_plan_point(p, s);
     unsigned mode = wf_float_mode_enter();
     bool ok = run_all(p);
     wf_float_mode_leave(mode);
+    if (ok && p->training) p->step++;
     return ok;
 }
 
 bool wf_run(wf_plan *p) {
     if (!wf_plan_ok(p)) return false;
-    if (p->with_state) return plan_fail(p, "a plan made with_state runs with one: wf_run_state");
-    return plan_prepare(p, 0) && run(p, NULL);
+    if (p->with_state) return wf_plan_fail(p, "a plan made with_state runs with one: wf_run_state");
+    return wf_plan_prepare(p, 0) && run(p, NULL);
 }
 
 static bool state_fits(wf_plan *p, const wf_state *s) {
     const binding *b = p->now;
-    if (s->n_slots != b->n_slots) return plan_fail(p, "the state was made for another plan");
+    if (s->n_slots != b->n_slots) return wf_plan_fail(p, "the state was made for another plan");
     if (b->batch > s->batch)
-        return plan_fail(p, "a batch of %lld, but the state was made for %d", (long long)b->batch,
-                         s->batch);
-    if (p->size[0] > s->used)
-        return plan_fail(p, "position %lld, but the state holds %lld rows", (long long)p->size[0],
-                         (long long)s->used);
+        return wf_plan_fail(p, "a batch of %lld, but the state was made for %d",
+                            (long long)b->batch, s->batch);
+    if (s->n_slots > 0 && p->size[0] > s->used)
+        return wf_plan_fail(p, "position %lld, but the state holds %lld rows",
+                            (long long)p->size[0], (long long)s->used);
     for (int i = 0; i < b->n_slots; i++) {
         const slot *have = &s->slots[i], *need = &b->slots[i];
-        if (have->outer != need->outer || have->rows != need->rows || have->inner != need->inner)
-            return plan_fail(p, "the state was made for another plan");
+        if (have->outer != need->outer || have->axis != need->axis || have->inner != need->inner)
+            return wf_plan_fail(p, "the state was made for another plan");
         if (need->used >= need->rows)
-            return plan_fail(p, "%zu cached rows, but P was declared with a maximum of %zu",
-                             need->used, need->rows - 2);
+            return wf_plan_fail(p, "%zu cached rows, but P was declared with a maximum of %zu",
+                                need->used, need->rows - 2);
     }
     return true;
 }
 
 bool wf_run_state(wf_plan *p, wf_state *s) {
     if (!wf_plan_ok(p)) return false;
-    if (!p->with_state) return plan_fail(p, "this plan was made without a state: wf_run");
-    if (!s) return plan_fail(p, "the state is NULL");
-    if (!plan_prepare(p, p->size[0]) || !state_fits(p, s) || !run(p, s)) return false;
+    if (!p->with_state) return wf_plan_fail(p, "this plan was made without a state: wf_run");
+    if (!s) return wf_plan_fail(p, "the state is NULL");
+    if (!wf_plan_prepare(p, p->size[0]) || !state_fits(p, s) || !run(p, s)) return false;
     for (int i = 0; i < p->now->n_slots; i++) s->used = (int64_t)p->now->slots[i].used;
     return true;
 }
@@ -256,24 +257,25 @@ bool wf_run_state(wf_plan *p, wf_state *s) {
 
 bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data) {
     if (!wf_plan_ok(p)) return false;
-    const bound_view *v = plan_value(p, t);
+    const bound_view *v = wf_plan_value(p, t);
     if (!v || !p->nodes[p->index[t->id]].fetched)
-        return plan_fail(p, "'%s' is not among the fetches of this plan", t ? called(t) : "NULL");
-    if (!p->ran) return plan_fail(p, "'%s' is fetched before a run", called(t));
+        return wf_plan_fail(p, "'%s' is not among the fetches of this plan",
+                            t ? called(t) : "NULL");
+    if (!p->ran) return wf_plan_fail(p, "'%s' is fetched before a run", called(t));
     wf_view to;
     if (wf_view_count(&v->view) == 0) return true;
-    if (!data) return plan_fail(p, "'%s' is fetched into NULL", called(t));
+    if (!data) return wf_plan_fail(p, "'%s' is fetched into NULL", called(t));
     wf_set_shape(&to, v->view.dtype, v->view.ndim, v->view.shape);
     wf_dense_strides(to.ndim, to.shape, to.stride);
     to.data = data;
-    copy_view(&v->view, &to);
+    wf_copy_view(&v->view, &to);
     return true;
 }
 
 int wf_bound_shape(wf_plan *p, const wf_tensor *t, int64_t shape[WF_MAX_DIMS]) {
-    if (!wf_plan_ok(p) || !shape || !plan_prepare(p, p->size[0])) return -1;
-    const bound_view *v = plan_value(p, t);
-    if (!v) return plan_fail(p, "'%s' is not in this plan", t ? called(t) : "NULL"), -1;
+    if (!wf_plan_ok(p) || !shape || !wf_plan_prepare(p, p->size[0])) return -1;
+    const bound_view *v = wf_plan_value(p, t);
+    if (!v) return wf_plan_fail(p, "'%s' is not in this plan", t ? called(t) : "NULL"), -1;
     memcpy(shape, v->view.shape, sizeof v->view.shape);
     return v->view.ndim;
 }
@@ -286,7 +288,7 @@ size_t wf_bound_bytes(wf_plan *p, const wf_tensor *t) {
 }
 
 size_t wf_plan_memory(wf_plan *p) {
-    return wf_plan_ok(p) && plan_prepare(p, p->size[0]) ? p->now->arena : 0;
+    return wf_plan_ok(p) && wf_plan_prepare(p, p->size[0]) ? p->now->arena : 0;
 }
 
 /* ---- profile --------------------------------------------------------------------------------- */
@@ -299,7 +301,7 @@ void wf_profile(wf_plan *p, bool on) {
 }
 
 int wf_step_count(wf_plan *p) {
-    return wf_plan_ok(p) && plan_prepare(p, p->size[0]) ? p->now->n_execs : 0;
+    return wf_plan_ok(p) && wf_plan_prepare(p, p->size[0]) ? p->now->n_execs : 0;
 }
 
 static int64_t widest_phase(const wf_call *c) {

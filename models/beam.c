@@ -14,7 +14,7 @@
 
 #include <math.h>
 
-double length_penalty(const wf_decode_options *o, int64_t length) {
+double wf_length_penalty_of(const wf_decode_options *o, int64_t length) {
     switch (o->penalty) {
     case WF_PENALTY_GNMT:
         return pow((5 + (double)length) / 6, o->alpha);
@@ -37,7 +37,7 @@ static int best_head(const search *q, const sentence *s) {
     for (int i = 0; i < s->n_live; i++) {
         const live *h = &s->live[i];
         if (q->heads[i] == q->n_candidates[h->row]) continue;
-        const candidate *c = &candidates_of(q, h)[q->heads[i]];
+        const candidate *c = &wf_candidates_of(q, h)[q->heads[i]];
         double total = total_of(h, c);
         if (best >= 0 && (total < most || (total == most && c->token >= token))) continue;
         best = i, most = total, token = c->token;
@@ -55,23 +55,23 @@ static int place_for(sentence *s, double score) {
 static bool done(const search *q, const sentence *s, int n) {
     if (n == 0 || s->n_ended >= q->o->beam) return true;
     if (s->n_ended < q->o->nbest) return false;
-    double reach = q->next[0].total / length_penalty(q->o, s->limit + 1);
+    double reach = q->next[0].total / wf_length_penalty_of(q->o, s->limit + 1);
     return reach <= s->ended[q->o->nbest - 1].score;
 }
 
-int beam_advance(search *q, sentence *s) {
+int wf_beam_advance(search *q, sentence *s) {
     int n = 0;
     for (int i = 0; i < s->n_live; i++) q->heads[i] = 0;
     for (int rank = 0; n < q->width; rank++) {
         int parent = best_head(q, s);
         if (parent < 0) break;
         const live *h = &s->live[parent];
-        const candidate *c = &candidates_of(q, h)[q->heads[parent]++];
+        const candidate *c = &wf_candidates_of(q, h)[q->heads[parent]++];
         if (c->token != q->d->model->config.end_id)
             q->next[n++] = (child){ parent, 0, c->token, c->log_prob, total_of(h, c) };
         else if (rank < q->width) {
-            double penalty = length_penalty(q->o, q->length + 1);
-            end_hypothesis(q, s, h, c, place_for(s, total_of(h, c) / penalty));
+            double penalty = wf_length_penalty_of(q->o, q->length + 1);
+            wf_end_hypothesis(q, s, h, c, place_for(s, total_of(h, c) / penalty));
         }
     }
     return done(q, s, n) ? 0 : n;

@@ -7,11 +7,11 @@
 
 enum { BLOCK = 32 };
 
-double logit_at(const logit_row *r, const void *values, int64_t i) {
+double wf_logit_at(const logit_row *r, const void *values, int64_t i) {
     return r->real == WF_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
 }
 
-double logit_normaliser(const logit_row *r) {
+double wf_logit_normaliser(const logit_row *r) {
     double sum;
     return r->real == WF_F64 ? wf_f64()->cross_entropy_row(r->vocab, r->logits, &sum)
                              : wf_f32()->cross_entropy_row(r->vocab, r->logits, &sum);
@@ -38,12 +38,12 @@ static int64_t next_above(const logit_row *r, int64_t i, double limit) {
 
 /* After its equals, so that the lower id stays before. While the list is short, everything is
  * taken: a logit may be -inf. log_prob holds the logit as yet. */
-int likeliest(const logit_row *r, double normaliser, int k, candidate *top) {
+int wf_likeliest(const logit_row *r, double normaliser, int k, candidate *top) {
     int n = 0;
     for (int64_t i = 0; i < r->vocab; i++) {
         if (n == k && (i = next_above(r, i, top[n - 1].log_prob)) == r->vocab) break;
-        if (logit_at(r, r->open, i) == 0) continue;
-        double logit = logit_at(r, r->logits, i);
+        if (wf_logit_at(r, r->open, i) == 0) continue;
+        double logit = wf_logit_at(r, r->logits, i);
         int at = n < k ? n++ : n - 1;
         for (; at > 0 && logit > top[at - 1].log_prob; at--) top[at] = top[at - 1];
         top[at] = (candidate){ logit, (int32_t)i };

@@ -16,6 +16,9 @@ wf_transformer_config wf_transformer_defaults(void) {
     };
 }
 
+/* The highest id; of a vocabulary that is none, a number that is not looked at. */
+static int64_t last_id(int64_t vocab) { return vocab > 0 ? vocab - 1 : 0; }
+
 static bool ranges_ok(const wf_transformer_config *c, char *message) {
     const struct {
         const char *what;
@@ -32,9 +35,9 @@ static bool ranges_ok(const wf_transformer_config *c, char *message) {
         { "the activation", c->activation, WF_RELU, WF_SILU },
         { "the kind of positions", c->positions, WF_POSITIONS_NONE, WF_POSITIONS_LEARNED },
         { "the kind of tying", c->tie, WF_TIE_NONE, WF_TIE_ALL },
-        { "the padding id", c->pad_id, INT32_MIN, c->src_vocab - 1 },
-        { "the start id", c->start_id, 0, c->tgt_vocab - 1 },
-        { "the end id", c->end_id, 0, c->tgt_vocab - 1 },
+        { "the padding id", c->pad_id, INT32_MIN, last_id(c->src_vocab) },
+        { "the start id", c->start_id, 0, last_id(c->tgt_vocab) },
+        { "the end id", c->end_id, 0, last_id(c->tgt_vocab) },
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         if (limits[i].value < limits[i].low || limits[i].value > limits[i].high)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool decoder_fail(wf_decoder *d, const char *format, ...) {
+bool wf_decoder_fail(wf_decoder *d, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(d->error, sizeof d->error, format, args);
@@ -17,9 +17,9 @@ bool decoder_fail(wf_decoder *d, const char *format, ...) {
     return false;
 }
 
-bool decoder_fail_plan(wf_decoder *d, wf_plan *p) {
+bool wf_decoder_fail_plan(wf_decoder *d, wf_plan *p) {
     const char *why = wf_plan_error(p);
-    return decoder_fail(d, "%s", why[0] ? why : "out of memory");
+    return wf_decoder_fail(d, "%s", why[0] ? why : "out of memory");
 }
 
 const char *wf_decoder_error(const wf_decoder *d) {
@@ -40,11 +40,11 @@ static bool open_decoder(wf_decoder *d, wf_transformer *m, wf_pool *pool) {
     int64_t layers = m->config.decoder_layers;
     d->encode = wf_transformer_encode_plan(m, pool);
     d->decode = wf_transformer_decode_plan(m, pool);
-    if (!wf_plan_ok(d->encode)) return decoder_fail_plan(d, d->encode);
-    if (!wf_plan_ok(d->decode)) return decoder_fail_plan(d, d->decode);
+    if (!wf_plan_ok(d->encode)) return wf_decoder_fail_plan(d, d->encode);
+    if (!wf_plan_ok(d->decode)) return wf_decoder_fail_plan(d, d->decode);
     d->n_handed = (int)(2 * layers + 1);
     d->handed = calloc((size_t)d->n_handed, sizeof *d->handed);
-    if (!d->handed) return decoder_fail(d, "out of memory");
+    if (!d->handed) return wf_decoder_fail(d, "out of memory");
     for (int64_t i = 0; i < layers; i++) {
         d->handed[2 * i].tensor = m->cross_k[i];
         d->handed[2 * i + 1].tensor = m->cross_v[i];
@@ -63,14 +63,14 @@ wf_decoder *wf_decoder_new(wf_transformer *m, wf_pool *pool, char *message) {
     return NULL;
 }
 
-bool decoder_lengths_ok(wf_decoder *d, int b, int s, const int32_t *src,
-                        const int32_t *src_length) {
-    if (!src || !src_length) return decoder_fail(d, "the sentences, or their lengths, are NULL");
-    if (b < 1 || s < 1) return decoder_fail(d, "a batch and its length are at least 1");
+bool wf_decoder_lengths_ok(wf_decoder *d, int b, int s, const int32_t *src,
+                           const int32_t *src_length) {
+    if (!src || !src_length) return wf_decoder_fail(d, "the sentences, or their lengths, are NULL");
+    if (b < 1 || s < 1) return wf_decoder_fail(d, "a batch and its length are at least 1");
     for (int i = 0; i < b; i++)
         if (src_length[i] < 1 || src_length[i] > s)
-            return decoder_fail(d, "sentence %d has %d tokens, not 1 to %d", i, (int)src_length[i],
-                                s);
+            return wf_decoder_fail(d, "sentence %d has %d tokens, not 1 to %d", i,
+                                   (int)src_length[i], s);
     return true;
 }
 
@@ -80,7 +80,7 @@ bool decoder_lengths_ok(wf_decoder *d, int b, int s, const int32_t *src,
 static bool reserve(wf_decoder *d, char **data, size_t *have, size_t bytes) {
     if (bytes <= *have && *data) return true;
     char *more = realloc(*data, bytes ? bytes : 1);
-    if (!more) return decoder_fail(d, "out of memory");
+    if (!more) return wf_decoder_fail(d, "out of memory");
     *data = more, *have = bytes;
     return true;
 }
@@ -89,14 +89,14 @@ static bool take(wf_decoder *d, handed *h, int b) {
     size_t bytes = wf_bound_bytes(d->encode, h->tensor);
     if (!reserve(d, &h->data, &h->bytes, bytes)) return false;
     h->slice = bytes / (size_t)b;
-    return wf_fetch(d->encode, h->tensor, h->data) || decoder_fail_plan(d, d->encode);
+    return wf_fetch(d->encode, h->tensor, h->data) || wf_decoder_fail_plan(d, d->encode);
 }
 
 static bool encode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length) {
     wf_plan *p = d->encode;
     bool ok = wf_bind(p, "B", b) && wf_bind(p, "S", s) && wf_feed(p, d->model->src, src) &&
               wf_feed(p, d->model->src_length, src_length) && wf_run(p);
-    if (!ok) return decoder_fail_plan(d, p);
+    if (!ok) return wf_decoder_fail_plan(d, p);
     for (int i = 0; i < d->n_handed; i++)
         if (!take(d, &d->handed[i], b)) return false;
     d->source_length = s;
@@ -108,7 +108,7 @@ static bool encode(wf_decoder *d, int b, int s, const int32_t *src, const int32_
 static bool bind_rows(wf_decoder *d, int rows) {
     wf_plan *p = d->decode;
     bool ok = wf_bind(p, "B", rows) && wf_bind(p, "S", d->source_length) && wf_bind(p, "T", 1);
-    return ok || decoder_fail_plan(d, p);
+    return ok || wf_decoder_fail_plan(d, p);
 }
 
 static bool make_room(wf_decoder *d, int rows) {
@@ -117,20 +117,21 @@ static bool make_room(wf_decoder *d, int rows) {
     wf_state_free(d->state), free(d->logits);
     d->capacity = 0, d->state = NULL;
     d->logits = calloc((size_t)rows * vocab, wf_dtype_size(wf_real(d->model->graph)));
-    if (!d->logits) return decoder_fail(d, "out of memory");
-    if (!bind_rows(d, rows) || !wf_bind(d->decode, "P", 0)) return decoder_fail_plan(d, d->decode);
+    if (!d->logits) return wf_decoder_fail(d, "out of memory");
+    if (!bind_rows(d, rows) || !wf_bind(d->decode, "P", 0))
+        return wf_decoder_fail_plan(d, d->decode);
     d->state = wf_state_new(d->decode);
-    if (!d->state) return decoder_fail_plan(d, d->decode);
+    if (!d->state) return wf_decoder_fail_plan(d, d->decode);
     d->capacity = rows;
     return true;
 }
 
-bool decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
-                   int most_rows) {
+bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
+                      int most_rows) {
     return encode(d, b, s, src, src_length) && make_room(d, most_rows);
 }
 
-bool decoder_rows(wf_decoder *d, int n, const int *owner) {
+bool wf_decoder_rows(wf_decoder *d, int n, const int *owner) {
     if (!bind_rows(d, n)) return false;
     for (int i = 0; i < d->n_handed; i++) {
         const handed *h = &d->handed[i];
@@ -138,14 +139,14 @@ bool decoder_rows(wf_decoder *d, int n, const int *owner) {
         for (int row = 0; row < n; row++)
             memcpy(d->staged + (size_t)row * h->slice, h->data + (size_t)owner[row] * h->slice,
                    h->slice);
-        if (!wf_feed(d->decode, h->tensor, d->staged)) return decoder_fail_plan(d, d->decode);
+        if (!wf_feed(d->decode, h->tensor, d->staged)) return wf_decoder_fail_plan(d, d->decode);
     }
     return true;
 }
 
-bool decoder_step(wf_decoder *d, const int32_t *ids, int64_t position) {
+bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position) {
     wf_plan *p = d->decode;
     bool ok = wf_bind(p, "P", position) && wf_feed(p, d->model->tgt, ids) &&
               wf_run_state(p, d->state) && wf_fetch(p, d->model->logits, d->logits);
-    return ok || decoder_fail_plan(d, p);
+    return ok || wf_decoder_fail_plan(d, p);
 }

@@ -38,17 +38,18 @@ struct wf_decoder {
     char error[512];
 };
 
-WF_PRINTF(2, 3) bool decoder_fail(wf_decoder *d, const char *format, ...);
-bool decoder_fail_plan(wf_decoder *d, wf_plan *p); /* with the plan's error */
+WF_PRINTF(2, 3) bool wf_decoder_fail(wf_decoder *d, const char *format, ...);
+bool wf_decoder_fail_plan(wf_decoder *d, wf_plan *p); /* with the plan's error */
 /* Are there b sentences of at most s tokens, each of at least one? */
-bool decoder_lengths_ok(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length);
+bool wf_decoder_lengths_ok(wf_decoder *d, int b, int s, const int32_t *src,
+                           const int32_t *src_length);
 /* Encode b sentences; room for that many rows. */
-bool decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
-                   int most_rows);
+bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
+                      int most_rows);
 /* From now on there are n rows; row i reads sentence owner[i]. */
-bool decoder_rows(wf_decoder *d, int n, const int *owner);
+bool wf_decoder_rows(wf_decoder *d, int n, const int *owner);
 /* Feed each row its newest token; d->logits are what follows it. */
-bool decoder_step(wf_decoder *d, const int32_t *ids, int64_t position);
+bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position);
 
 /* ---- candidates.c ---------------------------------------------------------------------------- */
 
@@ -64,12 +65,12 @@ typedef struct logit_row {
     const void *logits, *open;
 } logit_row;
 
-double logit_at(const logit_row *r, const void *values, int64_t i);
+double wf_logit_at(const logit_row *r, const void *values, int64_t i);
 /* log(sum exp(logits)); not finite if a logit is NaN or infinite upwards */
-double logit_normaliser(const logit_row *r);
+double wf_logit_normaliser(const logit_row *r);
 /* The k likeliest of those allowed, the best first, lower ids before their equals. Returns their
  * number: k, or all that are allowed. */
-int likeliest(const logit_row *r, double normaliser, int k, candidate *top);
+int wf_likeliest(const logit_row *r, double normaliser, int k, candidate *top);
 
 /* ---- a search: search.c ---------------------------------------------------------------------- */
 
@@ -128,23 +129,23 @@ typedef struct search {
     size_t stride;
 } search;
 
-const candidate *candidates_of(const search *q, const live *h);
+const candidate *wf_candidates_of(const search *q, const live *h);
 /* The hypothesis ends here; its place among those that have ended is `at`. */
-void end_hypothesis(const search *q, sentence *s, const live *h, const candidate *end, int at);
-double length_penalty(const wf_decode_options *o, int64_t length); /* length with the end */
+void wf_end_hypothesis(const search *q, sentence *s, const live *h, const candidate *end, int at);
+double wf_length_penalty_of(const wf_decode_options *o, int64_t length); /* length with the end */
 
 /* What follows a sentence's live hypotheses: into q->next, and among the ended. Returns the
  * number of children, 0 if the sentence is done. */
-int beam_advance(search *q, sentence *s);
-int sample_advance(search *q, sentence *s);
+int wf_beam_advance(search *q, sentence *s);
+int wf_sample_advance(search *q, sentence *s);
 /* Draw n tokens for a sentence, the draws first, first + 1, ... */
-void draw_tokens(const search *q, const logit_row *r, double normaliser, int64_t index, int first,
-                 int n, char *scratch, candidate *out);
-size_t draw_scratch(int64_t vocab); /* bytes */
+void wf_draw_tokens(const search *q, const logit_row *r, double normaliser, int64_t index,
+                    int first, int n, char *scratch, candidate *out);
+size_t wf_draw_scratch(int64_t vocab); /* bytes */
 
 /* ---- decode_options.c, decode_results.c ------------------------------------------------------ */
 
-bool options_ok(wf_decoder *d, const wf_decode_options *o, int b);
-bool make_results(search *q, wf_decoded *results);
+bool wf_options_ok(wf_decoder *d, const wf_decode_options *o, int b);
+bool wf_make_results(search *q, wf_decoded *results);
 
 #endif

@@ -23,7 +23,7 @@ static void write_down(const search *q, const ended *e, int32_t *tokens, double 
 static bool make_result(const search *q, const sentence *s, wf_decoded *result) {
     int n = s->n_ended < q->o->nbest ? s->n_ended : q->o->nbest;
     wf_hypothesis *best = malloc(block_size(s, n) + 1);
-    if (!best) return decoder_fail(q->d, "out of memory");
+    if (!best) return wf_decoder_fail(q->d, "out of memory");
     *result = (wf_decoded){ n, best };
     double *log_probs = (double *)(best + n); /* all of them first, for their alignment */
     int32_t *tokens = (int32_t *)log_probs;
@@ -37,7 +37,7 @@ static bool make_result(const search *q, const sentence *s, wf_decoded *result) 
     return true;
 }
 
-bool make_results(search *q, wf_decoded *results) {
+bool wf_make_results(search *q, wf_decoded *results) {
     for (int i = 0; i < q->b; i++)
         if (!make_result(q, &q->sentences[i], &results[i])) return false;
     return true;

@@ -1,5 +1,5 @@
 /* models/message.h - inside models: the sentence for a caller who handed in message[WF_MESSAGE], or
- * NULL.
+ * NULL. It may quote a file that nobody trusts: control characters become '?'.
  *
  *     if (!m) return fail(message, "there is no model"); */
 #ifndef WEFT_MODELS_MESSAGE_H
@@ -12,9 +12,12 @@
 
 WF_PRINTF(2, 3) static inline bool fail(char *message, const char *format, ...) {
     va_list args;
+    if (!message) return false;
     va_start(args, format);
-    if (message) vsnprintf(message, WF_MESSAGE, format, args);
+    vsnprintf(message, WF_MESSAGE, format, args);
     va_end(args);
+    for (char *c = message; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7F) *c = '?';
     return false;
 }
 

@@ -15,6 +15,8 @@
 #include "message.h"
 
 #define CONFIG "weft.config."
+#define KIND "weft.kind"   /* metadata: what the file is */
+#define ADDED "weft.added" /* the names of parameters that are not the Transformer's, a line each */
 enum { TEXT = 40 };
 
 /* ---- tied tables ----------------------------------------------------------------------------- */
@@ -70,10 +72,7 @@ static bool parse_whole(const char *text, int64_t *value) {
 }
 
 static bool parse_real(const char *text, double *value) {
-    char *end;
-    if (!isdigit((unsigned char)text[0])) return false;
-    *value = strtod(text, &end);
-    return !*end;
+    return isdigit((unsigned char)text[0]) && wf_parse_real(text, value);
 }
 
 static bool read_field(const wf_file *f, const field *row, wf_transformer_config *c,
@@ -91,6 +90,7 @@ static bool read_field(const wf_file *f, const field *row, wf_transformer_config
 
 bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *c, char *message) {
     if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f));
+    if (!c) return fail(message, "there is no room for the configuration");
     *c = wf_transformer_defaults();
     for (int i = 0; i < N_FIELDS; i++)
         if (!read_field(f, &fields[i], c, message)) return false;
@@ -108,11 +108,12 @@ typedef struct writing {
     wf_meta *meta;
     int n_meta;
     char (*text)[TEXT];
+    char *added; /* the value of ADDED; NULL: there are none */
 } writing;
 
 static void close_writing(writing *w) {
     for (int i = 0; w->entries && i < w->n; i++) free((void *)(uintptr_t)w->entries[i].data);
-    free(w->entries), free(w->meta), free(w->text);
+    free(w->entries), free(w->meta), free(w->text), free(w->added);
 }
 
 static bool add_tensor(writing *w, const wf_tensor *t) {
@@ -141,8 +142,31 @@ static bool add_tensors(writing *w, const wf_transformer *m, bool checkpoint) {
     return true;
 }
 
+/* Is this a parameter that a program has added to the recorded model? */
+static bool is_added(const wf_transformer *m, const wf_tensor *t) {
+    return t->kind == WF_PARAM && t->id >= m->own_nodes;
+}
+
+/* Their names in one text; none if there are none. */
+static bool list_added(writing *w, const wf_transformer *m) {
+    size_t size = 1, n = 0;
+    for (int i = 0; i < w->n; i++) size += strlen(w->entries[i].name) + 1;
+    w->added = calloc(size, 1);
+    for (int id = m->own_nodes; w->added && id < wf_node_count(m->graph); id++)
+        if (is_added(m, wf_node(m->graph, id)))
+            n += (size_t)snprintf(w->added + n, size - n, "%s\n", wf_node(m->graph, id)->name);
+    return w->added;
+}
+
 static void add_meta(writing *w, const char *key, const char *value) {
     w->meta[w->n_meta++] = (wf_meta){ key, value };
+}
+
+/* What kind of file it is, unless the caller knows better. */
+static void add_kind(writing *w, bool checkpoint, const wf_meta *meta, int n_meta) {
+    for (int i = 0; i < n_meta; i++)
+        if (meta[i].key && strcmp(meta[i].key, KIND) == 0) return;
+    add_meta(w, KIND, checkpoint ? "checkpoint" : "model");
 }
 
 static void add_config(writing *w, const wf_transformer_config *c) {
@@ -150,8 +174,7 @@ static void add_config(writing *w, const wf_transformer_config *c) {
         snprintf(w->text[i], TEXT, "%lld", (long long)fields[i].get(c));
         add_meta(w, fields[i].key, w->text[i]);
     }
-    snprintf(w->text[N_FIELDS], TEXT, "%.17g", c->layer_norm_eps);
-    add_meta(w, EPS, w->text[N_FIELDS]);
+    add_meta(w, EPS, wf_format_real(c->layer_norm_eps, 17, w->text[N_FIELDS]));
 }
 
 /* A tied table is stored once. Its other names point to it in the metadata, in the way of
@@ -168,13 +191,15 @@ bool wf_transformer_save(const wf_transformer *m, const char *path, bool checkpo
         return fail(message, "%s: %s", path, m ? wf_error(m->graph) : "there is no model");
     if (n_meta < 0 || (n_meta && !meta))
         return fail(message, "%s: a list of %d pairs of metadata is not there", path, n_meta);
-    writing w = { .meta = calloc((size_t)n_meta + N_FIELDS + WF_TABLES, sizeof *w.meta),
+    writing w = { .meta = calloc((size_t)n_meta + N_FIELDS + WF_TABLES + 2, sizeof *w.meta),
                   .text = calloc(N_FIELDS + 1, sizeof *w.text) };
-    bool ok = w.meta && w.text && add_tensors(&w, m, checkpoint);
+    bool ok = w.meta && w.text && add_tensors(&w, m, checkpoint) && list_added(&w, m);
     if (!ok) fail(message, "%s: out of memory", path);
     if (ok) {
+        add_kind(&w, checkpoint, meta, n_meta);
         add_config(&w, &m->config);
         add_aliases(&w, m);
+        if (*w.added) add_meta(&w, ADDED, w.added);
         for (int i = 0; i < n_meta; i++) add_meta(&w, meta[i].key, meta[i].value);
         ok = wf_file_save(path, w.entries, w.n, w.meta, w.n_meta, message);
     }
@@ -290,12 +315,21 @@ static bool load_leaf(const wf_transformer *m, const named *f, wf_tensor *leaf, 
     return s.n == 3 ? load_parts(leaf, &s, message) : wf_file_load(s.part[0], leaf, message);
 }
 
+/* Does the file say that this is no parameter of the Transformer's own? */
+static bool listed_as_added(const wf_file *f, const char *name) {
+    const char *at = wf_file_meta(f, ADDED);
+    for (size_t n = strlen(name); at && *at; at += strcspn(at, "\n"), at += *at == '\n')
+        if (strncmp(at, name, n) == 0 && at[n] == '\n') return true;
+    return false;
+}
+
 /* Is this name one that the model asks for? Else the file is of another model. */
 static bool known_name(const wf_transformer *m, const named *f, const char *name) {
     static const char *const separate[] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
     const wf_tensor *t = wf_find(m->graph, name);
     if (t && t->kind == WF_PARAM) return true;
     if (is_tied(m, name) || strncmp(name, "optimizer.", 10) == 0) return true;
+    if (listed_as_added(f->file, name)) return true;
     for (int i = 0; i < 3; i++) {
         char packed[WF_MESSAGE];
         size_t n = stem(name, separate[i]);
@@ -317,9 +351,8 @@ static bool load_buffers(wf_transformer *m, const named *f, wf_tensor *const *bu
 static bool load_all(wf_transformer *m, const named *f, bool only_check, char *message) {
     for (int id = 0; id < wf_node_count(m->graph); id++) {
         const wf_tensor *t = wf_node(m->graph, id);
-        if (t->kind == WF_PARAM &&
-            !load_leaf(m, f, wf_find(m->graph, t->name), only_check, message))
-            return false;
+        if (t->kind != WF_PARAM || (is_added(m, t) && !find(f, t->name))) continue;
+        if (!load_leaf(m, f, wf_find(m->graph, t->name), only_check, message)) return false;
     }
     const wf_optimizer *o = &m->optimizer;
     return load_buffers(m, f, o->moments, o->n_moments, only_check, message) &&

@@ -16,13 +16,13 @@ typedef struct urn {
     int64_t n;
 } urn;
 
-size_t draw_scratch(int64_t vocab) {
+size_t wf_draw_scratch(int64_t vocab) {
     size_t bytes = (size_t)vocab * (sizeof(double) + sizeof(int32_t));
     return (bytes + 127) & ~(size_t)127; /* no two threads in one line of the cache */
 }
 
 static double share(const urn *u, int64_t v) {
-    return logit_at(u->row, u->share, v);
+    return wf_logit_at(u->row, u->share, v);
 }
 
 /* Of all tokens, from BLOCK * block on. */
@@ -89,13 +89,13 @@ static void list(urn *u, const wf_decode_options *o) {
     double floor = 0;
     if (o->top_k == 0) floor = (1 - o->top_p) * total_share(u) / (double)u->row->vocab;
     for (int64_t v = 0; v < u->row->vocab; v++)
-        if (share(u, v) >= floor && logit_at(u->row, u->row->open, v) != 0)
+        if (share(u, v) >= floor && wf_logit_at(u->row, u->row->open, v) != 0)
             u->tokens[u->n++] = (int32_t)v;
 }
 
 static void keep_few(urn *u, int k) {
     candidate top[FEW];
-    u->n = likeliest(u->row, 0, k, top);
+    u->n = wf_likeliest(u->row, 0, k, top);
     for (int64_t i = 0; i < u->n; i++) u->tokens[i] = top[i].token;
 }
 
@@ -148,8 +148,8 @@ static double uniform(const wf_decode_options *o, int64_t index, int64_t step, i
     return wf_unit_double(word.v[0], word.v[1]);
 }
 
-void draw_tokens(const search *q, const logit_row *r, double normaliser, int64_t index, int first,
-                 int n, char *scratch, candidate *out) {
+void wf_draw_tokens(const search *q, const logit_row *r, double normaliser, int64_t index,
+                    int first, int n, char *scratch, candidate *out) {
     double sharpness = 1 / q->o->temperature;
     if (r->real == WF_F64)
         wf_f64()->softmax_row(r->vocab, r->vocab, r->logits, sharpness, r->open, 1, false,
@@ -166,23 +166,23 @@ void draw_tokens(const search *q, const logit_row *r, double normaliser, int64_t
         double at = uniform(q->o, index, q->length, first + i);
         int32_t token = u.tokens ? fall_among(&u, at) : fall_anywhere(&u, at);
         if (token >= 0)
-            out[i] = (candidate){ logit_at(r, r->logits, token) - normaliser, token };
+            out[i] = (candidate){ wf_logit_at(r, r->logits, token) - normaliser, token };
         else
-            likeliest(r, normaliser, 1, &out[i]); /* all that is allowed has probability 0 */
+            wf_likeliest(r, normaliser, 1, &out[i]); /* all that is allowed has probability 0 */
     }
 }
 
-int sample_advance(search *q, sentence *s) {
+int wf_sample_advance(search *q, sentence *s) {
     int n = 0;
     for (int i = 0; i < s->n_live; i++) {
         const live *h = &s->live[i];
         for (int k = 0; k < q->n_candidates[h->row]; k++) {
-            const candidate *c = &candidates_of(q, h)[k];
+            const candidate *c = &wf_candidates_of(q, h)[k];
             child next = { i, h->sample + k, c->token, c->log_prob, h->total + c->log_prob };
             if (c->token != q->d->model->config.end_id)
                 q->next[n++] = next;
             else
-                end_hypothesis(q, s, h, c, next.sample), s->n_ended++;
+                wf_end_hypothesis(q, s, h, c, next.sample), s->n_ended++;
         }
     }
     return n;

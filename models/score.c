@@ -19,19 +19,19 @@ static void shift(const wf_transformer_config *c, int b, int t, const int32_t *t
 
 static bool targets_ok(wf_decoder *d, int b, int t, const int32_t *tgt, const int32_t *tgt_length) {
     if (t < 0 || t >= d->model->config.max_len)
-        return decoder_fail(d, "outputs of %d tokens: this model scores 0 to %lld", t,
-                            (long long)d->model->config.max_len - 1);
+        return wf_decoder_fail(d, "outputs of %d tokens: this model scores 0 to %lld", t,
+                               (long long)d->model->config.max_len - 1);
     if (!tgt_length || (t > 0 && !tgt))
-        return decoder_fail(d, "the outputs, or their lengths, are NULL");
+        return wf_decoder_fail(d, "the outputs, or their lengths, are NULL");
     for (int i = 0; i < b; i++) {
         if (tgt_length[i] < 0 || tgt_length[i] > t)
-            return decoder_fail(d, "output %d has %d tokens, not 0 to %d", i, (int)tgt_length[i],
-                                t);
+            return wf_decoder_fail(d, "output %d has %d tokens, not 0 to %d", i, (int)tgt_length[i],
+                                   t);
         for (int k = 0; k < tgt_length[i]; k++) {
             int32_t token = tgt[(int64_t)i * t + k];
             if (token < 0 || token >= d->model->config.tgt_vocab)
-                return decoder_fail(d, "output %d: token %d is not in a vocabulary of %lld", i,
-                                    (int)token, (long long)d->model->config.tgt_vocab);
+                return wf_decoder_fail(d, "output %d: token %d is not in a vocabulary of %lld", i,
+                                       (int)token, (long long)d->model->config.tgt_vocab);
         }
     }
     return true;
@@ -49,7 +49,7 @@ static bool run(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *
               wf_feed(p, m->src, src) && wf_feed(p, m->src_length, src_length) &&
               wf_feed(p, m->tgt, input) && wf_feed(p, m->labels, labels) && wf_run(p) &&
               wf_fetch(p, m->token_log_probs, values);
-    return ok || decoder_fail_plan(d, p);
+    return ok || wf_decoder_fail_plan(d, p);
 }
 
 static void write_scores(const wf_decoder *d, int b, int64_t steps, const void *values,
@@ -58,7 +58,7 @@ static void write_scores(const wf_decoder *d, int b, int64_t steps, const void *
     for (int i = 0; i < b; i++) {
         double total = 0;
         for (int64_t k = i * steps; k < (i + 1) * steps; k++) {
-            double value = logit_at(&row, values, k);
+            double value = wf_logit_at(&row, values, k);
             total += value;
             if (log_probs) log_probs[k] = value;
         }
@@ -68,7 +68,7 @@ static void write_scores(const wf_decoder *d, int b, int64_t steps, const void *
 
 bool wf_score(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length, int t,
               const int32_t *tgt, const int32_t *tgt_length, double *log_probs, double *totals) {
-    if (!d || !decoder_lengths_ok(d, b, s, src, src_length)) return false;
+    if (!d || !wf_decoder_lengths_ok(d, b, s, src, src_length)) return false;
     if (!targets_ok(d, b, t, tgt, tgt_length)) return false;
     size_t n = (size_t)b * ((size_t)t + 1);
     int32_t *ids = calloc(2 * n, sizeof *ids);
@@ -77,7 +77,7 @@ bool wf_score(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *sr
     if (ok)
         shift(&d->model->config, b, t, tgt, tgt_length, ids, ids + n);
     else
-        decoder_fail(d, "out of memory");
+        wf_decoder_fail(d, "out of memory");
     ok = ok && run(d, b, s, src, src_length, t, ids, ids + n, values);
     if (ok) write_scores(d, b, t + 1, values, log_probs, totals);
     free(ids), free(values);

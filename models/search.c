@@ -27,7 +27,7 @@ static bool allocate(search *q) {
     size_t b = (size_t)q->b, most = b * (size_t)q->width,
            vocab = (size_t)q->d->model->config.tgt_vocab;
     int threads = q->d->pool ? wf_pool_threads(q->d->pool) : 1;
-    q->stride = q->o->sample ? draw_scratch((int64_t)vocab) : 0;
+    q->stride = q->o->sample ? wf_draw_scratch((int64_t)vocab) : 0;
     q->sentences = calloc(b, sizeof *q->sentences);
     q->all_live = calloc(most, sizeof *q->all_live);
     q->all_ended = calloc(2 * most, sizeof *q->all_ended);
@@ -68,17 +68,17 @@ static bool allow_tokens(search *q) {
     for (int32_t token = 0; token < c->tgt_vocab; token++) allow(q, token, true);
     for (int i = 0; i < q->o->n_banned; i++) allow(q, q->o->banned[i], false);
     for (int64_t token = 0; token < c->tgt_vocab; token++)
-        left += logit_at(&r, q->open, token) != 0;
+        left += wf_logit_at(&r, q->open, token) != 0;
     return left > 0 || q->o->min_len == 0 ||
-           decoder_fail(q->d, "a minimum length of %lld, but every token is banned",
-                        (long long)q->o->min_len);
+           wf_decoder_fail(q->d, "a minimum length of %lld, but every token is banned",
+                           (long long)q->o->min_len);
 }
 
 static bool open_search(search *q, const int32_t *src_length, const int64_t *sentence_index) {
     int64_t vocab = q->d->model->config.tgt_vocab;
     int kinds = q->o->sample ? q->width : q->o->beam + 1; /* a beam of K needs K that do not end */
     q->per_row = kinds > vocab && !q->o->sample ? (int)vocab : kinds;
-    if (!allocate(q)) return decoder_fail(q->d, "out of memory");
+    if (!allocate(q)) return wf_decoder_fail(q->d, "out of memory");
     for (int i = 0; i < q->b; i++) {
         sentence *s = &q->sentences[i];
         s->live = q->all_live + (int64_t)i * q->width;
@@ -94,7 +94,7 @@ static bool open_search(search *q, const int32_t *src_length, const int64_t *sen
 
 /* ---- each row's candidates ------------------------------------------------------------------- */
 
-const candidate *candidates_of(const search *q, const live *h) {
+const candidate *wf_candidates_of(const search *q, const live *h) {
     return q->candidates + (int64_t)h->row * q->per_row;
 }
 
@@ -106,9 +106,9 @@ static int draws_of(const search *q) {
 static int force_end(const search *q, int row, const logit_row *r, double normaliser,
                      candidate *c) {
     int32_t end = q->d->model->config.end_id;
-    q->cut[row] = likeliest(r, normaliser, 1, c) == 0 || c->token != end;
+    q->cut[row] = wf_likeliest(r, normaliser, 1, c) == 0 || c->token != end;
     for (int i = 0; i < draws_of(q); i++)
-        c[i] = (candidate){ logit_at(r, r->logits, end) - normaliser, end };
+        c[i] = (candidate){ wf_logit_at(r, r->logits, end) - normaliser, end };
     return draws_of(q);
 }
 
@@ -127,17 +127,17 @@ static bool choose(void *arg, int64_t index, int worker) {
     logit_row r = { wf_real(q->d->model->graph), q->d->model->config.tgt_vocab, NULL, q->open };
     size_t bytes = (size_t)r.vocab * wf_dtype_size(r.real);
     r.logits = (const char *)q->d->logits + (size_t)index * bytes;
-    double normaliser = logit_normaliser(&r);
+    double normaliser = wf_logit_normaliser(&r);
     if (!isfinite(normaliser)) return false;
     candidate *c = q->candidates + index * q->per_row;
     q->cut[row] = false;
     if (q->length == s->limit)
         *n = force_end(q, row, &r, normaliser, c);
     else if (!q->o->sample)
-        *n = likeliest(&r, normaliser, q->per_row, c);
+        *n = wf_likeliest(&r, normaliser, q->per_row, c);
     else
-        draw_tokens(q, &r, normaliser, s->index, first_draw(s, row), *n = draws_of(q),
-                    q->scratch + (size_t)worker * q->stride, c);
+        wf_draw_tokens(q, &r, normaliser, s->index, first_draw(s, row), *n = draws_of(q),
+                       q->scratch + (size_t)worker * q->stride, c);
     return true;
 }
 
@@ -148,27 +148,28 @@ static bool choose_all(search *q) {
     unsigned mode = wf_float_mode_enter();
     bool ok = wf_pool_run(pool, q->rows, choose, q);
     wf_float_mode_leave(mode);
-    return ok || decoder_fail(q->d, "the model gives logits that are not numbers");
+    return ok || wf_decoder_fail(q->d, "the model gives logits that are not numbers");
 }
 
-void end_hypothesis(const search *q, sentence *s, const live *h, const candidate *end, int at) {
+void wf_end_hypothesis(const search *q, sentence *s, const live *h, const candidate *end, int at) {
     double total = h->total + end->log_prob;
     s->ended[at] = (ended){ .last = h->last,
                             .length = q->length,
                             .end_log_prob = end->log_prob,
                             .total = total,
-                            .score = total / length_penalty(q->o, q->length + 1),
+                            .score = total / wf_length_penalty_of(q->o, q->length + 1),
                             .cut = q->cut[h->row] };
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 static bool remember(search *q, const sentence *s, int n) {
-    if (q->n_traces > INT32_MAX / 2 - n) return decoder_fail(q->d, "more tokens than can be kept");
+    if (q->n_traces > INT32_MAX / 2 - n)
+        return wf_decoder_fail(q->d, "more tokens than can be kept");
     if (q->n_traces + n > q->cap_traces) {
         int32_t more = 2 * (q->n_traces + n);
         trace *grown = realloc(q->traces, (size_t)more * sizeof *grown);
-        if (!grown) return decoder_fail(q->d, "out of memory");
+        if (!grown) return wf_decoder_fail(q->d, "out of memory");
         q->traces = grown, q->cap_traces = more;
     }
     for (int i = 0; i < n; i++) {
@@ -233,7 +234,7 @@ static bool advance(search *q) {
     for (int i = 0; i < q->b; i++) {
         sentence *s = &q->sentences[i];
         if (s->n_live == 0) continue;
-        int n = (q->o->sample ? sample_advance : beam_advance)(q, s);
+        int n = (q->o->sample ? wf_sample_advance : wf_beam_advance)(q, s);
         if (!replace(q, s, n)) return false;
     }
     for (int row = 0; row < q->rows; row++) nobody += q->owner[row] < 0;
@@ -243,16 +244,17 @@ static bool advance(search *q) {
     for (int row = 0; row < q->rows && !moves; row++) moves = q->from[row] != row;
     if (q->rows == 0) return true;
     if (moves && !wf_state_reorder(q->d->state, q->from, q->rows))
-        return decoder_fail(q->d, "the state could not be reordered");
-    return !other || decoder_rows(q->d, q->rows, q->owner);
+        return wf_decoder_fail(q->d, "the state could not be reordered");
+    return !other || wf_decoder_rows(q->d, q->rows, q->owner);
 }
 
 /* ---- the whole of it ------------------------------------------------------------------------- */
 
 static bool run(search *q) {
-    if (!decoder_rows(q->d, q->rows, q->owner)) return false;
+    if (!wf_decoder_rows(q->d, q->rows, q->owner)) return false;
     for (; q->rows > 0; q->length++)
-        if (!decoder_step(q->d, q->ids, q->length) || !choose_all(q) || !advance(q)) return false;
+        if (!wf_decoder_step(q->d, q->ids, q->length) || !choose_all(q) || !advance(q))
+            return false;
     return true;
 }
 
@@ -260,13 +262,15 @@ bool wf_decode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *s
                const int64_t *sentence_index, const wf_decode_options *options,
                wf_decoded *results) {
     if (!d) return false;
-    if (!results) return decoder_fail(d, "there is no room for results: they are NULL");
+    if (!results) return wf_decoder_fail(d, "there is no room for results: they are NULL");
     for (int i = 0; i < b; i++) results[i] = (wf_decoded){ 0 };
-    if (!decoder_lengths_ok(d, b, s, src, src_length) || !options_ok(d, options, b)) return false;
+    if (!wf_decoder_lengths_ok(d, b, s, src, src_length) || !wf_options_ok(d, options, b))
+        return false;
     search q = { .d = d, .o = options, .b = b };
     q.width = options->sample ? options->nbest : options->beam;
-    bool ok = decoder_begin(d, b, s, src, src_length, b * q.width) &&
-              open_search(&q, src_length, sentence_index) && run(&q) && make_results(&q, results);
+    bool ok = wf_decoder_begin(d, b, s, src, src_length, b * q.width) &&
+              open_search(&q, src_length, sentence_index) && run(&q) &&
+              wf_make_results(&q, results);
     close_search(&q);
     if (!ok) wf_decoded_free(results, b);
     return ok;
@@ -275,12 +279,12 @@ bool wf_decode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *s
 bool wf_decode_greedy(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
                       int max_new, int32_t *out, int32_t *out_length) {
     if (!d) return false;
-    if (!out || !out_length) return decoder_fail(d, "the room for outputs is NULL");
-    if (max_new < 1) return decoder_fail(d, "the longest output is at least 1");
+    if (!out || !out_length) return wf_decoder_fail(d, "the room for outputs is NULL");
+    if (max_new < 1) return wf_decoder_fail(d, "the longest output is at least 1");
     wf_decode_options o = wf_decode_defaults();
     o.max_len_a = 0, o.max_len_b = max_new;
     wf_decoded *results = calloc(b > 0 ? (size_t)b : 1, sizeof *results);
-    if (!results) return decoder_fail(d, "out of memory");
+    if (!results) return wf_decoder_fail(d, "out of memory");
     bool ok = wf_decode(d, b, s, src, src_length, NULL, &o, results);
     for (int i = 0; ok && i < b; i++) {
         const wf_hypothesis *h = results[i].best;

@@ -215,11 +215,11 @@ static void *values_of(const wf_tensor *t, bool bf16) {
     return data;
 }
 
-/* Every parameter under its name, and a tied table under all of its names: as state_dict() has it,
- * and load_state_dict wants it. Returns how many; -1: no memory. */
+/* Every parameter of the Transformer's own under its name, and a tied table under all of its names:
+ * as state_dict() has it, and load_state_dict wants it. Returns how many; -1: no memory. */
 static int list_entries(const wf_transformer *m, bool bf16, wf_entry *entries) {
     int n = 0;
-    for (int id = 0; id < wf_node_count(m->graph); id++) {
+    for (int id = 0; id < m->own_nodes; id++) {
         const wf_tensor *t = wf_node(m->graph, id);
         if (t->kind != WF_PARAM) continue;
         wf_entry *e = &entries[n++];

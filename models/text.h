@@ -12,6 +12,8 @@
  * It may end with "\n", "\r\n" or "\r", which are dropped; none of these may stand inside it.
  * Nothing is normalised, no case is folded.
  *
+ * Every function accepts NULL, and fails; there is nothing in no tokenizer: 0 ids, no piece.
+ *
  * What is not here: files (the caller reads and writes bytes), languages, punctuation.
  * Every `message` has room for 256 bytes, or is NULL. A tokenizer is used by one thread at a time:
  * encoding remembers the words it has seen. */

@@ -14,6 +14,7 @@ wf_span wf_line_body(const char *line, size_t bytes) {
 }
 
 bool wf_text_check(const char *line, size_t bytes, char *message) {
+    if (!line && bytes > 0) return fail(message, "there is no line");
     wf_span body = wf_line_body(line, bytes);
     size_t good = body.bytes ? wf_utf8_prefix(body.text, body.bytes) : 0;
     for (size_t i = 0; i < good; i++)

@@ -16,13 +16,13 @@ void wf_tokenizer_free(wf_tokenizer *t) {
 }
 
 wf_token_kind wf_tokenizer_kind(const wf_tokenizer *t) {
-    return t->kind;
+    return t ? t->kind : WF_WORDS;
 }
 int64_t wf_tokenizer_size(const wf_tokenizer *t) {
-    return (int64_t)t->pieces.n + WF_SPECIAL_IDS;
+    return t ? (int64_t)t->pieces.n + WF_SPECIAL_IDS : 0;
 }
 int64_t wf_tokenizer_merges(const wf_tokenizer *t) {
-    return (int64_t)t->n_merges;
+    return t ? (int64_t)t->n_merges : 0;
 }
 
 const char *wf_tokenizer_piece(const wf_tokenizer *t, int32_t id) {
@@ -56,7 +56,8 @@ static bool put_parts(wf_tokenizer *t, wf_span word, ids *to) {
 
 int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t bytes, int32_t *out,
                             int64_t capacity, char *message) {
-    ids to = { out, capacity, 0 };
+    ids to = { out, out ? capacity : 0, 0 };
+    if (!t) return fail(message, "there is no tokenizer"), -1;
     if (!wf_text_check(line, bytes, message)) return -1;
     wf_span rest = wf_line_body(line, bytes), s;
     if (t->kind == WF_CHARACTERS)
@@ -79,9 +80,9 @@ static bool goes_on(const char *piece, size_t bytes) {
 
 int64_t wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *in, int64_t n, char *text,
                             size_t size) {
-    wf_sink s = { text, size, 0 };
+    wf_sink s = sink(text, size);
     bool space = false;
-    put(&s, "", 0);
+    if (!t || (n > 0 && !in)) return -1;
     for (int64_t i = 0; i < n; i++) {
         const char *piece = wf_tokenizer_piece(t, in[i]);
         if (!piece) return -1;

@@ -111,6 +111,11 @@ typedef struct wf_sink {
     size_t size, used;
 } wf_sink;
 
+static inline wf_sink sink(char *text, size_t size) {
+    if (text && size) *text = '\0';
+    return (wf_sink){ text, text ? size : 0, 0 };
+}
+
 static inline void put(wf_sink *s, const char *text, size_t bytes) {
     size_t room = s->used < s->size ? s->size - s->used - 1 : 0;
     size_t n = bytes < room ? bytes : room;

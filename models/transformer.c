@@ -25,13 +25,15 @@ static struct wf_embedding_layer embedding(const wf_transformer *m, const char *
     return l;
 }
 
-/* [B,T] -> [B,T,D] */
+/* [B,T] -> [B,T,D]. The source stands at 0..S-1 wherever the target is. */
 static wf_tensor *embed(const wf_transformer *m, const struct wf_embedding_layer *tokens,
                         const char *position, wf_tensor *ids) {
     const wf_transformer_config *c = &m->config;
     struct wf_position_layer places =
         wf_position_new(m->graph, position, c->positions, c->max_len, c->d_model);
-    wf_tensor *x = wf_add_positions(&places, wf_embed(tokens, ids));
+    wf_tensor *x = wf_embed(tokens, ids);
+    x = ids == m->src ? wf_add_positions_at(&places, x, wf_arange(x, 1))
+                      : wf_add_positions(&places, x);
     return wf_drop(x, m->training.dropout, position); /* 5.4 */
 }
 
@@ -61,7 +63,8 @@ static const char *layer_name(int64_t i, char name[32]) {
 static wf_tensor *final_norm(const wf_transformer *m, bool wanted, wf_tensor *x) {
     if (!wanted) return x;
     const wf_transformer_config *c = &m->config;
-    struct wf_norm norm = wf_norm_new(m->graph, "norm", c->d_model, c->layer_norm_eps, c->bias);
+    struct wf_norm_layer norm =
+        wf_norm_new(m->graph, "norm", c->d_model, c->layer_norm_eps, c->bias);
     return wf_norm(&norm, x);
 }
 
@@ -72,7 +75,7 @@ static wf_tensor *encoder(wf_transformer *m, wf_tensor *x) {
     wf_block_options o = block_options(m);
     char name[32];
     for (int64_t i = 0; i < c->encoder_layers; i++) {
-        struct wf_encoder_layer layer = wf_encoder_layer_new(m->graph, layer_name(i, name), &o);
+        struct wf_encoder_block layer = wf_encoder_layer_new(m->graph, layer_name(i, name), &o);
         wf_mha_options self = { .mask = m->memory_mask, .weights = &m->encoder_weights[i] };
         x = wf_encoder_layer(&layer, x, &self);
     }
@@ -91,7 +94,7 @@ static wf_tensor *decoder(wf_transformer *m, wf_tensor *x) {
     wf_block_options o = block_options(m);
     char name[32];
     for (int64_t i = 0; i < c->decoder_layers; i++) {
-        struct wf_decoder_layer layer = wf_decoder_layer_new(m->graph, layer_name(i, name), &o);
+        struct wf_decoder_block layer = wf_decoder_layer_new(m->graph, layer_name(i, name), &o);
         wf_mha_keys_values(&layer.multihead_attn, m->memory, &m->cross_k[i], &m->cross_v[i]);
         wf_transformer_layer_weights *seen = &m->decoder_weights[i];
         wf_mha_options self = { .causal = true, .cache = true, .weights = &seen->self };
@@ -108,12 +111,12 @@ static wf_tensor *output(const wf_transformer *m, wf_tensor *x,
                          const struct wf_embedding_layer *tokens) {
     const wf_transformer_config *c = &m->config;
     if (c->tie == WF_TIE_NONE) {
-        struct wf_linear l =
+        struct wf_linear_layer l =
             wf_linear_new(m->graph, "output", c->d_model, c->tgt_vocab, c->output_bias);
         return wf_linear(&l, x);
     }
     const char *outer = wf_scope_push(m->graph, "output");
-    struct wf_linear l = { .weight = tokens->weight };
+    struct wf_linear_layer l = { .weight = tokens->weight };
     if (c->output_bias) l.bias = wf_param(m->graph, "bias", 1, &c->tgt_vocab, wf_init_zeros());
     l.path = wf_scope(m->graph, outer);
     return wf_linear(&l, x);
@@ -190,6 +193,7 @@ static void updates(wf_transformer *m) {
     wf_tensor **params = calloc((size_t)n + 1, sizeof *params);
     if (params) {
         wf_parameters(m->graph, params, n);
+        m->training.optimizer.name = NULL; /* files know one name */
         m->optimizer = wf_optimizer_new(m->graph, m->loss.loss, m->loss.count, params, n,
                                         &m->training.optimizer);
     } else wf_poison(m->graph, "out of memory");
@@ -226,6 +230,7 @@ wf_transformer *wf_transformer_new(const wf_transformer_config *c,
     scores(m);
     loss(m);
     if (training) updates(m);
+    m->own_nodes = wf_node_count(m->graph);
     return m;
 }
 

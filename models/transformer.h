@@ -41,7 +41,7 @@ typedef struct wf_training_config {
     double dropout; /* of residuals and of the sums of embeddings and positions */
     double attention_dropout, activation_dropout;
     double label_smoothing;
-    wf_optimizer_options optimizer;
+    wf_optimizer_options optimizer; /* its name is always "optimizer", as files have it */
 } wf_training_config;
 
 /* The paper's base model: D 512, 8 heads, 6 + 6 layers, F 2048, relu, sinusoid, post-norm
@@ -74,6 +74,7 @@ typedef struct wf_transformer {
     wf_tensor **encoder_weights;    /* per encoder layer [B,H,S,S] */
     wf_transformer_layer_weights *decoder_weights; /* per decoder layer */
     wf_optimizer optimizer;         /* nothing in it if training was NULL */
+    int own_nodes; /* the ids of what a program records after wf_transformer_new begin here */
 } wf_transformer;
 
 /* Record everything, once. seed: of initial values and dropout. training NULL: no gradients, no
@@ -185,17 +186,21 @@ WF_API bool wf_score(wf_decoder *d, int b, int s, const int32_t *src, const int3
 
 /* ---- the model's file: model_file.c ---------------------------------------------------------- */
 
-/* The configuration, the weights, meta; with checkpoint also the optimizer's moments and
- * averages. */
+/* The configuration, the weights, meta; with checkpoint also the optimizer's moments and averages.
+ * The metadata's "weft.kind" says which it is, "checkpoint" or "model", or what meta has for it.
+ * Parameters that a program has added to the graph are stored, too, under their names. */
 WF_API bool wf_transformer_save(const wf_transformer *m, const char *path, bool checkpoint,
                                 const wf_meta *meta, int n_meta, char *message);
 /* Read the configuration, record the model, load the weights, and what of moments and averages
- * training and the file have. NULL with a message. */
+ * training and the file have; those that the file lacks are zeros, as before step 1. NULL with a
+ * message. */
 WF_API wf_transformer *wf_transformer_load(const wf_file *f, const wf_training_config *training,
                                            wf_dtype real, uint64_t seed, char *message);
 WF_API bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *c, char *message);
 /* Names of torch.nn.Transformer; packed or separate q, k, v; tied tables under any of their
- * names. A file that does not fit leaves the model as it was. */
+ * names. A file that does not fit leaves the model as it was. Added parameters are loaded if the
+ * file and the graph have them: record them after wf_transformer_load, then load the weights again;
+ * one that the file lacks keeps its values, one that the graph lacks stays in the file. */
 WF_API bool wf_transformer_load_weights(wf_transformer *m, const wf_file *f, char *message);
 
 /* ---- PyTorch's state_dict: state_dict.c ------------------------------------------------------ */
@@ -206,8 +211,8 @@ WF_API bool wf_transformer_load_weights(wf_transformer *m, const wf_file *f, cha
 WF_API wf_transformer *wf_transformer_from_state_dict(const wf_file *f,
                                                       const wf_transformer_config *given,
                                                       wf_dtype real, char *message);
-/* The parameters alone, in f32 or bf16, a tied table under all its names: what load_state_dict of
- * the same module takes with strict=True. */
+/* The Transformer's own parameters alone, in f32 or bf16, a tied table under all its names: what
+ * load_state_dict of the same module takes with strict=True. */
 WF_API bool wf_transformer_save_state_dict(const wf_transformer *m, const char *path, bool bf16,
                                            char *message);
 

@@ -89,6 +89,10 @@ static bool read_vocabulary(wf_tokenizer *t, wf_span rest, char *message) {
 
 wf_tokenizer *wf_tokenizer_read(wf_token_kind kind, const char *vocabulary, size_t bytes,
                                 const char *codes, size_t codes_bytes, char *message) {
+    if (kind != WF_WORDS && kind != WF_CHARACTERS && kind != WF_BPE) {
+        fail(message, "kind %d is neither words, characters nor byte-pair encoding", (int)kind);
+        return NULL;
+    }
     if ((kind == WF_BPE) != (codes != NULL) || !vocabulary) {
         fail(message, !vocabulary ? "there is no vocabulary"
                       : codes     ? "codes are for byte-pair encoding alone"
@@ -109,7 +113,7 @@ wf_tokenizer *wf_tokenizer_read(wf_token_kind kind, const char *vocabulary, size
 }
 
 size_t wf_tokenizer_vocabulary(const wf_tokenizer *t, char *text, size_t size) {
-    wf_sink s = { text, size, 0 };
+    wf_sink s = sink(text, size);
     for (int32_t id = 0; id < wf_tokenizer_size(t); id++) {
         const char *piece = wf_tokenizer_piece(t, id);
         put(&s, piece, strlen(piece));
@@ -131,6 +135,7 @@ static size_t value_of(const wf_tokenizer *t, int field, char *text, size_t size
 }
 
 int wf_tokenizer_to_meta(wf_tokenizer *t, const char *prefix, wf_meta pairs[WF_TOKENIZER_META]) {
+    if (!t || !prefix || !pairs) return 0;
     int n = t->kind == WF_BPE ? 3 : 2;
     for (int i = 0; i < n; i++) {
         size_t key = strlen(prefix) + strlen(fields[i]) + 2, value = value_of(t, i, NULL, 0) + 1;
@@ -151,11 +156,12 @@ static const char *find_field(const wf_file *f, const char *prefix, int field) {
 }
 
 bool wf_tokenizer_in_file(const wf_file *f, const char *prefix) {
-    return wf_file_ok(f) && find_field(f, prefix, KIND);
+    return wf_file_ok(f) && prefix && find_field(f, prefix, KIND);
 }
 
 wf_tokenizer *wf_tokenizer_from_meta(const wf_file *f, const char *prefix, char *message) {
     if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f)), NULL;
+    if (!prefix) return fail(message, "there is no prefix to look for"), NULL;
     const char *text[WF_TOKENIZER_META];
     char why[WF_MESSAGE];
     int kind = 0;

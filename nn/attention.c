@@ -9,11 +9,11 @@
  * d model width. */
 #include "module.h"
 
-struct wf_mha wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim, int64_t num_heads,
-                         bool bias, double dropout) {
-    struct wf_mha l = { .embed_dim = embed_dim, .num_heads = num_heads, .dropout = dropout };
+struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim, int64_t num_heads,
+                               bool bias, double dropout) {
+    struct wf_mha_layer l = { .embed_dim = embed_dim, .num_heads = num_heads, .dropout = dropout };
     const char *outer = wf_scope_push(g, name);
-    if (num_heads < 1 || embed_dim % num_heads)
+    if (embed_dim < 1 || num_heads < 1 || embed_dim % num_heads)
         wf_poison(g, "a width of %lld does not divide into %lld heads", (long long)embed_dim,
                   (long long)num_heads);
     int64_t rows;
@@ -26,7 +26,7 @@ struct wf_mha wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim, int64
     return l;
 }
 
-static bool made(const struct wf_mha *l) {
+static bool made(const struct wf_mha_layer *l) {
     return l && l->in_proj_weight && l->out_proj.weight;
 }
 
@@ -39,7 +39,7 @@ static wf_tensor *no_attention(const wf_tensor *x, const wf_mha_options *o) {
 
 /* Rows [from, to) of the packed projection, applied to x: [B,T,D] -> [B,T,to-from]. from and to
  * count in D. */
-static wf_tensor *project(const struct wf_mha *l, wf_tensor *x, int64_t from, int64_t to) {
+static wf_tensor *project(const struct wf_mha_layer *l, wf_tensor *x, int64_t from, int64_t to) {
     wf_tensor *weight = l->in_proj_weight, *bias = l->in_proj_bias;
     if (to - from < 3) { /* not the whole */
         weight = wf_slice(weight, 0, from * l->embed_dim, to * l->embed_dim);
@@ -49,34 +49,35 @@ static wf_tensor *project(const struct wf_mha *l, wf_tensor *x, int64_t from, in
 }
 
 /* The i-th D columns of what project returned, as heads: [B,T,n D] -> [B,H,T,d]. */
-static wf_tensor *heads(const struct wf_mha *l, wf_tensor *packed, int64_t i) {
+static wf_tensor *heads(const struct wf_mha_layer *l, wf_tensor *packed, int64_t i) {
     int64_t D = l->embed_dim, split[] = { WF_KEEP, WF_KEEP, l->num_heads, WF_REST };
     wf_tensor *x = wf_reshape(wf_slice(packed, 2, i * D, (i + 1) * D), 4, split); /* [B,T,H,d] */
     return wf_permute(x, (int[]){ 0, 2, 1, 3 });
 }
 
 /* Heads side by side again, and the output projection: [B,H,T,d] -> [B,T,D]. */
-static wf_tensor *combine(const struct wf_mha *l, wf_tensor *x) {
+static wf_tensor *combine(const struct wf_mha_layer *l, wf_tensor *x) {
     int64_t merge[] = { WF_KEEP, WF_KEEP, l->embed_dim };
     return wf_linear(&l->out_proj, wf_reshape(wf_permute(x, (int[]){ 0, 2, 1, 3 }), 3, merge));
 }
 
 /* q, k, v in heads -> [B,T,D], and the weights beside it if they are asked for. */
-static wf_tensor *attend(const struct wf_mha *l, wf_tensor *q, wf_tensor *k, wf_tensor *v,
+static wf_tensor *attend(const struct wf_mha_layer *l, wf_tensor *q, wf_tensor *k, wf_tensor *v,
                          const wf_mha_options *o) {
     wf_attention_options options = { .causal = o->causal, .dropout = l->dropout };
     if (o->weights) *o->weights = wf_attention_weights(q, k, o->mask, &options); /* [B,H,T,S] */
     return combine(l, wf_attention(q, k, v, o->mask, &options));
 }
 
-static wf_tensor *self_attention(const struct wf_mha *l, wf_tensor *x, const wf_mha_options *o) {
+static wf_tensor *self_attention(const struct wf_mha_layer *l, wf_tensor *x,
+                                 const wf_mha_options *o) {
     wf_tensor *qkv = project(l, x, 0, 3); /* [B,T,3D] */
     wf_tensor *k = heads(l, qkv, 1), *v = heads(l, qkv, 2);
     if (o->cache) k = wf_cache(k, 2), v = wf_cache(v, 2);
     return attend(l, heads(l, qkv, 0), k, v, o);
 }
 
-wf_tensor *wf_mha(const struct wf_mha *l, wf_tensor *query, wf_tensor *key_value,
+wf_tensor *wf_mha(const struct wf_mha_layer *l, wf_tensor *query, wf_tensor *key_value,
                   const wf_mha_options *o) {
     const wf_mha_options plain = { 0 };
     if (!o) o = &plain;
@@ -90,7 +91,8 @@ wf_tensor *wf_mha(const struct wf_mha *l, wf_tensor *query, wf_tensor *key_value
     return wf_mha_attend(l, query, k, v, o);
 }
 
-void wf_mha_keys_values(const struct wf_mha *l, wf_tensor *memory, wf_tensor **k, wf_tensor **v) {
+void wf_mha_keys_values(const struct wf_mha_layer *l, wf_tensor *memory, wf_tensor **k,
+                        wf_tensor **v) {
     wf_tensor *unwanted;
     if (!k) k = &unwanted;
     if (!v) v = &unwanted;
@@ -104,7 +106,7 @@ void wf_mha_keys_values(const struct wf_mha *l, wf_tensor *memory, wf_tensor **k
     *v = leave(outer, heads(l, kv, 1));
 }
 
-wf_tensor *wf_mha_attend(const struct wf_mha *l, wf_tensor *query, wf_tensor *k, wf_tensor *v,
+wf_tensor *wf_mha_attend(const struct wf_mha_layer *l, wf_tensor *query, wf_tensor *k, wf_tensor *v,
                          const wf_mha_options *o) {
     const wf_mha_options plain = { 0 };
     if (!o) o = &plain;

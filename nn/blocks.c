@@ -19,15 +19,16 @@ wf_tensor *wf_activate(wf_activation a, wf_tensor *x) {
 
 /* ---- feed-forward ---------------------------------------------------------------------------- */
 
-struct wf_feed_forward wf_feed_forward_new(wf_graph *g, const wf_block_options *o) {
-    if (!o) return no_options(g, "a feed-forward"), (struct wf_feed_forward){ 0 };
-    struct wf_feed_forward l = { .activation = o->activation, .dropout = o->activation_dropout };
+struct wf_feed_forward_layer wf_feed_forward_new(wf_graph *g, const wf_block_options *o) {
+    if (!o) return no_options(g, "a feed-forward"), (struct wf_feed_forward_layer){ 0 };
+    struct wf_feed_forward_layer l = { .activation = o->activation,
+                                       .dropout = o->activation_dropout };
     l.linear1 = wf_linear_new(g, "linear1", o->d_model, o->dim_feedforward, o->bias);
     l.linear2 = wf_linear_new(g, "linear2", o->dim_feedforward, o->d_model, o->bias);
     return l;
 }
 
-wf_tensor *wf_feed_forward(const struct wf_feed_forward *l, wf_tensor *x) {
+wf_tensor *wf_feed_forward(const struct wf_feed_forward_layer *l, wf_tensor *x) {
     if (!l) return no_layer(x, "a feed-forward");
     wf_tensor *h = wf_activate(l->activation, wf_linear(&l->linear1, x)); /* [B,T,F] */
     return wf_linear(&l->linear2, wf_drop(h, l->dropout, "dropout"));
@@ -36,12 +37,13 @@ wf_tensor *wf_feed_forward(const struct wf_feed_forward *l, wf_tensor *x) {
 /* ---- residual connections -------------------------------------------------------------------- */
 
 /* What the sublayer sees of x. */
-static wf_tensor *before(const wf_block_options *o, const struct wf_norm *norm, wf_tensor *x) {
+static wf_tensor *before(const wf_block_options *o, const struct wf_norm_layer *norm,
+                         wf_tensor *x) {
     return o->norm_first ? wf_norm(norm, x) : x;
 }
 
 /* x with what the sublayer made of it. */
-static wf_tensor *after(const wf_block_options *o, const struct wf_norm *norm, wf_tensor *x,
+static wf_tensor *after(const wf_block_options *o, const struct wf_norm_layer *norm, wf_tensor *x,
                         wf_tensor *f, const char *dropout) {
     wf_tensor *y = wf_add(x, wf_drop(f, o->dropout, dropout));
     return o->norm_first ? y : wf_norm(norm, y);
@@ -49,10 +51,10 @@ static wf_tensor *after(const wf_block_options *o, const struct wf_norm *norm, w
 
 /* ---- encoder layer --------------------------------------------------------------------------- */
 
-struct wf_encoder_layer wf_encoder_layer_new(wf_graph *g, const char *name,
+struct wf_encoder_block wf_encoder_layer_new(wf_graph *g, const char *name,
                                              const wf_block_options *o) {
-    if (!o) return no_options(g, "an encoder layer"), (struct wf_encoder_layer){ 0 };
-    struct wf_encoder_layer l = { .o = *o };
+    if (!o) return no_options(g, "an encoder layer"), (struct wf_encoder_block){ 0 };
+    struct wf_encoder_block l = { .o = *o };
     const char *outer = wf_scope_push(g, name);
     l.self_attn =
         wf_mha_new(g, "self_attn", o->d_model, o->num_heads, o->bias, o->attention_dropout);
@@ -63,7 +65,7 @@ struct wf_encoder_layer wf_encoder_layer_new(wf_graph *g, const char *name,
     return l;
 }
 
-wf_tensor *wf_encoder_layer(const struct wf_encoder_layer *l, wf_tensor *x,
+wf_tensor *wf_encoder_layer(const struct wf_encoder_block *l, wf_tensor *x,
                             const wf_mha_options *o) {
     if (!l || !l->norm1.weight) return no_layer(x, "an encoder layer");
     const char *outer = enter(l->norm1.weight, l->path);
@@ -76,10 +78,10 @@ wf_tensor *wf_encoder_layer(const struct wf_encoder_layer *l, wf_tensor *x,
 
 /* ---- decoder layer --------------------------------------------------------------------------- */
 
-struct wf_decoder_layer wf_decoder_layer_new(wf_graph *g, const char *name,
+struct wf_decoder_block wf_decoder_layer_new(wf_graph *g, const char *name,
                                              const wf_block_options *o) {
-    if (!o) return no_options(g, "a decoder layer"), (struct wf_decoder_layer){ 0 };
-    struct wf_decoder_layer l = { .o = *o };
+    if (!o) return no_options(g, "a decoder layer"), (struct wf_decoder_block){ 0 };
+    struct wf_decoder_block l = { .o = *o };
     const char *outer = wf_scope_push(g, name);
     l.self_attn =
         wf_mha_new(g, "self_attn", o->d_model, o->num_heads, o->bias, o->attention_dropout);
@@ -93,7 +95,7 @@ struct wf_decoder_layer wf_decoder_layer_new(wf_graph *g, const char *name,
     return l;
 }
 
-wf_tensor *wf_decoder_layer(const struct wf_decoder_layer *l, wf_tensor *x, wf_tensor *cross_k,
+wf_tensor *wf_decoder_layer(const struct wf_decoder_block *l, wf_tensor *x, wf_tensor *cross_k,
                             wf_tensor *cross_v, const wf_mha_options *self,
                             const wf_mha_options *cross) {
     if (!l || !l->norm1.weight) return no_layer(x, "a decoder layer");

@@ -27,6 +27,9 @@ wf_tensor *wf_embed(const struct wf_embedding_layer *l, wf_tensor *ids) {
 
 /* ---- positions ------------------------------------------------------------------------------- */
 
+/* Elements of a table of sines: what may be asked for can be far more than what ever is. */
+enum { LARGEST_TABLE = 1 << 22 };
+
 static wf_tensor *position_table(wf_graph *g, wf_positions kind, int64_t max_len, int64_t dim) {
     const int64_t shape[] = { max_len, dim };
     if (kind == WF_POSITIONS_LEARNED)
@@ -34,22 +37,33 @@ static wf_tensor *position_table(wf_graph *g, wf_positions kind, int64_t max_len
     if (kind != WF_POSITIONS_SINUSOIDAL) return NULL;
     if (dim % 2)
         return wf_poison(g, "sinusoidal positions need an even width, not %lld", (long long)dim);
+    if (dim > 0 && max_len > LARGEST_TABLE / dim) return NULL;
     return wf_buffer(g, "weight", wf_real(g), 2, shape, wf_init_sinusoid());
 }
 
 struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_positions kind,
                                          int64_t max_len, int64_t dim) {
-    struct wf_position_layer l = { .kind = kind };
+    struct wf_position_layer l = { .kind = kind, .dim = dim };
     const char *outer = wf_scope_push(g, name);
     l.weight = position_table(g, kind, max_len, dim);
     l.path = wf_scope(g, outer);
     return l;
 }
 
-wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor *x) {
+static bool has_positions(const struct wf_position_layer *l) {
+    return l && (l->weight || (l->kind == WF_POSITIONS_SINUSOIDAL && l->dim > 0));
+}
+
+wf_tensor *wf_add_positions_at(const struct wf_position_layer *l, wf_tensor *x, wf_tensor *ids) {
     if (l && l->kind == WF_POSITIONS_NONE && x) return x;
-    if (!l || !l->weight) return no_layer(x, "a table of positions");
-    const char *outer = enter(l->weight, l->path);
-    wf_tensor *rows = wf_embedding(l->weight, wf_arange(x, 1)); /* [T, D], from position P on */
-    return leave(outer, wf_add(x, rows));
+    if (!x || !has_positions(l)) return no_layer(x, "a table of positions");
+    const char *outer = wf_scope(x->graph, l->path);
+    wf_tensor *rows = l->weight ? wf_embedding(l->weight, ids) : wf_sinusoid(ids, l->dim);
+    return leave(outer, wf_add(x, rows)); /* [B,T,D] + [T,D] or [B,T,D] */
+}
+
+wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor *x) {
+    if (!x || !has_positions(l)) return wf_add_positions_at(l, x, NULL);
+    const char *outer = wf_scope(x->graph, l->path);
+    return leave(outer, wf_add_positions_at(l, x, wf_position_ids(x, 1)));
 }

@@ -1,8 +1,9 @@
 /* nn/linear.c - the affine map y = x W^T + b over the last axis, and dropout with a name. */
 #include "module.h"
 
-struct wf_linear wf_linear_new(wf_graph *g, const char *name, int64_t in, int64_t out, bool bias) {
-    struct wf_linear l = { 0 };
+struct wf_linear_layer wf_linear_new(wf_graph *g, const char *name, int64_t in, int64_t out,
+                                     bool bias) {
+    struct wf_linear_layer l = { 0 };
     const char *outer = wf_scope_push(g, name);
     l.weight = wf_param(g, "weight", 2, (int64_t[]){ out, in }, wf_init_xavier_uniform(in, out));
     if (bias) l.bias = wf_param(g, "bias", 1, &out, wf_init_zeros());
@@ -10,7 +11,7 @@ struct wf_linear wf_linear_new(wf_graph *g, const char *name, int64_t in, int64_
     return l;
 }
 
-wf_tensor *wf_linear(const struct wf_linear *l, wf_tensor *x) {
+wf_tensor *wf_linear(const struct wf_linear_layer *l, wf_tensor *x) {
     if (!l || !l->weight) return no_layer(x, "a linear layer");
     const char *outer = enter(l->weight, l->path);
     return leave(outer, wf_gemm(x, l->weight, l->bias, WF_TRANSPOSE_B)); /* [..., out] */

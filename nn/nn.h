@@ -4,7 +4,7 @@
  * under a name in the current scope; X(&layer, x) records its use and may be called any number of
  * times:
  *
- *     struct wf_linear hidden = wf_linear_new(g, "hidden", 784, 128, true);
+ *     struct wf_linear_layer hidden = wf_linear_new(g, "hidden", 784, 128, true);
  *     wf_tensor *y = wf_relu(wf_linear(&hidden, x));
  *
  * Structs are plain values: copy them, embed them, nothing to free. nn has no kernel of its own.
@@ -25,21 +25,21 @@ extern "C" {
 WF_API wf_init wf_init_xavier_uniform(int64_t fan_in, int64_t fan_out);
 WF_API wf_init wf_init_xavier_normal(int64_t fan_in, int64_t fan_out);
 WF_API wf_init wf_init_kaiming_uniform(int64_t fan_in); /* bound sqrt(6 / fan_in), for relu */
-/* [L, D]: PE[p,2i] = sin(p / 10000^(2i/D)), PE[p,2i+1] = cos(same) */
-WF_API wf_init wf_init_sinusoid(void);
 
 /* ---- Linear and dropout: linear.c ------------------------------------------------------------ */
 
-struct wf_linear {
+struct wf_linear_layer {
     wf_tensor *weight, *bias; /* [out, in]; [out] or NULL */
     const char *path;
 };
 /* Xavier uniform, zeros. */
-WF_API struct wf_linear wf_linear_new(wf_graph *g, const char *name, int64_t in, int64_t out,
-                                      bool bias);
-WF_API wf_tensor *wf_linear(const struct wf_linear *l, wf_tensor *x); /* [..., out]: x W^T + b */
+WF_API struct wf_linear_layer wf_linear_new(wf_graph *g, const char *name, int64_t in, int64_t out,
+                                            bool bias);
+/* [..., out]: x W^T + b */
+WF_API wf_tensor *wf_linear(const struct wf_linear_layer *l, wf_tensor *x);
 
-/* Dropout under a name of its own in the current scope, so that its site is unique; rate 0: x. */
+/* Dropout under a name of its own in the current scope; again under that name it drops others, so
+ * each use of a layer has its own. rate 0: x. */
 WF_API wf_tensor *wf_drop(wf_tensor *x, double rate, const char *name);
 
 /* ---- Embedding and positions: embedding.c ---------------------------------------------------- */
@@ -57,33 +57,40 @@ WF_API wf_tensor *wf_embed(const struct wf_embedding_layer *l, wf_tensor *ids);
 
 typedef enum { WF_POSITIONS_NONE, WF_POSITIONS_SINUSOIDAL, WF_POSITIONS_LEARNED } wf_positions;
 struct wf_position_layer {
-    wf_tensor *weight; /* [max_len, D]: parameter if learned, buffer if sinusoidal, or NULL */
+    /* [max_len, D]: a parameter if learned; if sinusoidal a buffer, or NULL for more than 2^22
+     * elements, which are computed as they are needed */
+    wf_tensor *weight;
     wf_positions kind;
+    int64_t dim;
     const char *path;
 };
 WF_API struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_positions kind,
                                                 int64_t max_len, int64_t dim);
-/* [B,T,D] plus rows P..P+T-1, P the position. */
+/* [B,T,D] plus rows P..P+T-1, P the position: what a decoder reads. */
 WF_API wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor *x);
+/* [B,T,D] plus the rows that ids [T] or [B,T] name. What stands at 0..T-1 wherever the decoder is,
+ * as an encoder's input in a plan with a state: wf_arange(x, 1). */
+WF_API wf_tensor *wf_add_positions_at(const struct wf_position_layer *l, wf_tensor *x,
+                                      wf_tensor *ids);
 
 /* ---- LayerNorm: layer_norm.c ----------------------------------------------------------------- */
 
-struct wf_norm {
+struct wf_norm_layer {
     wf_tensor *weight, *bias; /* [D]; [D] or NULL */
     double eps;
     const char *path;
 };
 /* Ones, zeros. Biased variance, eps inside the root. */
-WF_API struct wf_norm wf_norm_new(wf_graph *g, const char *name, int64_t dim, double eps,
-                                  bool bias);
-WF_API wf_tensor *wf_norm(const struct wf_norm *l, wf_tensor *x);
+WF_API struct wf_norm_layer wf_norm_new(wf_graph *g, const char *name, int64_t dim, double eps,
+                                        bool bias);
+WF_API wf_tensor *wf_norm(const struct wf_norm_layer *l, wf_tensor *x);
 
 /* ---- MultiHeadAttention: attention.c --------------------------------------------------------- */
 
 /* softmax(Q K^T / sqrt(d)) V per head (Vaswani et al. 2017, 3.2.2). */
-struct wf_mha {
+struct wf_mha_layer {
     wf_tensor *in_proj_weight, *in_proj_bias; /* [3D, D], [3D] or NULL: W_Q, W_K, W_V */
-    struct wf_linear out_proj;
+    struct wf_linear_layer out_proj;
     int64_t embed_dim, num_heads;
     double dropout; /* of the weights */
     const char *path;
@@ -94,17 +101,18 @@ typedef struct wf_mha_options {
     bool cache;          /* self-attention: keys and values pass through wf_cache */
     wf_tensor **weights; /* out: [B,H,T,S] from primitives, before dropout; NULL: not recorded */
 } wf_mha_options;
-WF_API struct wf_mha wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim, int64_t num_heads,
-                                bool bias, double dropout);
+WF_API struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim,
+                                      int64_t num_heads, bool bias, double dropout);
 /* [B,T,D], [B,S,D] -> [B,T,D]; key_value == query is self-attention. Options may be NULL. */
-WF_API wf_tensor *wf_mha(const struct wf_mha *l, wf_tensor *query, wf_tensor *key_value,
+WF_API wf_tensor *wf_mha(const struct wf_mha_layer *l, wf_tensor *query, wf_tensor *key_value,
                          const wf_mha_options *o);
 /* The two halves, so that a decoder can project its memory once: k and v are [B,H,S,d]. */
-WF_API void wf_mha_keys_values(const struct wf_mha *l, wf_tensor *memory, wf_tensor **k,
+WF_API void wf_mha_keys_values(const struct wf_mha_layer *l, wf_tensor *memory, wf_tensor **k,
                                wf_tensor **v);
-WF_API wf_tensor *wf_mha_attend(const struct wf_mha *l, wf_tensor *query, wf_tensor *k,
+WF_API wf_tensor *wf_mha_attend(const struct wf_mha_layer *l, wf_tensor *query, wf_tensor *k,
                                 wf_tensor *v, const wf_mha_options *o);
-/* lengths [B] i32 -> [B,1,1,S]: 1 where j < length. S is the size of like's axis. */
+/* lengths [B] i32 -> [B,1,1,S]: 1 where j < length, j = 0..S-1, S the size of like's axis. For
+ * self-attention with a cache like is wf_cache(x, axis): it has the keys so far. */
 WF_API wf_tensor *wf_key_mask(wf_tensor *lengths, wf_tensor *like, int axis);
 
 /* ---- blocks of the Transformer: blocks.c ----------------------------------------------------- */
@@ -120,37 +128,38 @@ typedef struct wf_block_options {
     double dropout, attention_dropout, activation_dropout, layer_norm_eps;
 } wf_block_options;
 
-struct wf_feed_forward {
-    struct wf_linear linear1, linear2; /* so named in the current scope */
+struct wf_feed_forward_layer {
+    struct wf_linear_layer linear1, linear2; /* so named in the current scope */
     wf_activation activation;
     double dropout;
 };
-WF_API struct wf_feed_forward wf_feed_forward_new(wf_graph *g, const wf_block_options *o);
-WF_API wf_tensor *wf_feed_forward(const struct wf_feed_forward *l, wf_tensor *x); /* [..., D] */
+WF_API struct wf_feed_forward_layer wf_feed_forward_new(wf_graph *g, const wf_block_options *o);
+/* [..., D] */
+WF_API wf_tensor *wf_feed_forward(const struct wf_feed_forward_layer *l, wf_tensor *x);
 
-struct wf_encoder_layer {
-    struct wf_mha self_attn;
-    struct wf_feed_forward ff;
-    struct wf_norm norm1, norm2;
+struct wf_encoder_block {
+    struct wf_mha_layer self_attn;
+    struct wf_feed_forward_layer ff;
+    struct wf_norm_layer norm1, norm2;
     wf_block_options o;
     const char *path;
 };
-struct wf_decoder_layer {
-    struct wf_mha self_attn, multihead_attn;
-    struct wf_feed_forward ff;
-    struct wf_norm norm1, norm2, norm3;
+struct wf_decoder_block {
+    struct wf_mha_layer self_attn, multihead_attn;
+    struct wf_feed_forward_layer ff;
+    struct wf_norm_layer norm1, norm2, norm3;
     wf_block_options o;
     const char *path;
 };
-WF_API struct wf_encoder_layer wf_encoder_layer_new(wf_graph *g, const char *name,
+WF_API struct wf_encoder_block wf_encoder_layer_new(wf_graph *g, const char *name,
                                                     const wf_block_options *o);
-WF_API struct wf_decoder_layer wf_decoder_layer_new(wf_graph *g, const char *name,
+WF_API struct wf_decoder_block wf_decoder_layer_new(wf_graph *g, const char *name,
                                                     const wf_block_options *o);
 /* [B,S,D] -> [B,S,D]. o->causal and o->cache make it a layer of a decoder-only stack. */
-WF_API wf_tensor *wf_encoder_layer(const struct wf_encoder_layer *l, wf_tensor *x,
+WF_API wf_tensor *wf_encoder_layer(const struct wf_encoder_block *l, wf_tensor *x,
                                    const wf_mha_options *o);
 /* [B,T,D] -> [B,T,D]. cross_k and cross_v: wf_mha_keys_values of multihead_attn and the memory. */
-WF_API wf_tensor *wf_decoder_layer(const struct wf_decoder_layer *l, wf_tensor *x,
+WF_API wf_tensor *wf_decoder_layer(const struct wf_decoder_block *l, wf_tensor *x,
                                    wf_tensor *cross_k, wf_tensor *cross_v,
                                    const wf_mha_options *self, const wf_mha_options *cross);
 
@@ -159,8 +168,10 @@ WF_API wf_tensor *wf_decoder_layer(const struct wf_decoder_layer *l, wf_tensor *
 typedef enum { WF_SGD, WF_ADAM, WF_ADAMW } wf_optimizer_kind;
 typedef struct wf_optimizer_options {
     wf_optimizer_kind kind;
+    const char *name;         /* a scope: of its input and buffers; NULL: "optimizer". Two
+                                 optimizers of one graph have two */
     double momentum;          /* SGD */
-    double beta1, beta2, eps; /* Adam, AdamW; what is 0 becomes 0.9, 0.999, 1e-8 */
+    double beta1, beta2, eps; /* Adam, AdamW: betas in [0, 1), eps above 0, or the graph fails */
     double weight_decay;      /* AdamW decays matrices only */
     double clip_norm;         /* of the gradient of the mean loss; 0: no clipping */
     bool unguarded; /* no clipping and no look for NaN: each update runs as soon as its gradient is
@@ -168,13 +179,15 @@ typedef struct wf_optimizer_options {
     bool accumulates; /* record also what adds up micro-batches: wf_accumulation */
     double average_decay; /* record also an average of the weights, e.g. 0.999; 0: none */
 } wf_optimizer_options;
+/* Nothing but beta1 0.9, beta2 0.999, eps 1e-8: to start from. */
+WF_API wf_optimizer_options wf_optimizer_defaults(wf_optimizer_kind kind);
 /* Updates from several micro-batches, equal to one from all of them at once up to rounding: sums of
  * gradients and counts in buffers, divided once. Run a plan that feeds `more` and fetches `adds`
  * for each micro-batch, then one that feeds the rates and fetches `updates`. The first starts the
  * sums anew, whatever they held. NULLs unless the options ask for it. */
 typedef struct wf_accumulation {
     wf_tensor *more;     /* the input []: 0 for the first micro-batch of an update, 1 for others */
-    wf_tensor **sums;    /* n + 1 buffers "optimizer.<parameter>.sum" and "optimizer.count" */
+    wf_tensor **sums;    /* n + 1 buffers "<name>.<parameter>.sum" and "<name>.count" */
     wf_tensor **adds;    /* n + 1: fetch all to add a micro-batch */
     wf_tensor *norm;     /* as that of the optimizer, of the sums */
     wf_tensor **updates; /* n: fetch all to perform a step with the sums */
@@ -184,7 +197,7 @@ typedef struct wf_accumulation {
 typedef struct wf_averages {
     wf_tensor *rate;     /* the input [1]: wf_optimizer_average_rate */
     wf_tensor **params;  /* n of them */
-    wf_tensor **values;  /* n buffers "optimizer.<parameter>.average" */
+    wf_tensor **values;  /* n buffers "<name>.<parameter>.average" */
     wf_tensor **updates; /* n: fetch all */
     int n;               /* 0: not asked for */
 } wf_averages;
@@ -196,7 +209,7 @@ typedef struct wf_optimizer {
     wf_tensor **updates; /* n of them: fetch all to perform a step */
     int n;
     wf_tensor **grads;   /* n: of the sum, before clipping */
-    wf_tensor **moments; /* buffers "optimizer.<parameter>.m" and ".v", or ".momentum" */
+    wf_tensor **moments; /* buffers "<name>.<parameter>.m" and ".v", or ".momentum" */
     int n_moments;
     wf_accumulation accumulation;
     wf_averages averages;
@@ -235,7 +248,7 @@ typedef enum {
 typedef struct wf_schedule {
     wf_schedule_kind kind;
     double peak;    /* the rate at the end of the warm-up */
-    int64_t warmup; /* steps in which the rate rises linearly */
+    int64_t warmup; /* steps in which the rate rises linearly; 0 or less: none */
     int64_t steps;  /* horizon of linear and cosine, from which on the rate is `floor` */
     double floor;
 } wf_schedule;

@@ -15,18 +15,29 @@
  * of a table, of which few rows were read, and unguarded that of a weight, which is a product. */
 #include "module.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
-static wf_optimizer_options with_defaults(const wf_optimizer_options *o) {
-    wf_optimizer_options r = *o;
-    if (r.beta1 == 0) r.beta1 = 0.9;
-    if (r.beta2 == 0) r.beta2 = 0.999;
-    if (r.eps == 0) r.eps = 1e-8;
-    return r;
+wf_optimizer_options wf_optimizer_defaults(wf_optimizer_kind kind) {
+    return (wf_optimizer_options){ .kind = kind, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8 };
 }
 
-/* Why this cannot be an optimizer, or NULL. Betas, eps and the like are checked by their ops. */
+/* Poison, if a number is outside [least, below). Momentum and decay are checked by their ops. */
+static bool in_range(wf_graph *g, const char *what, double value, double least, double below) {
+    if (value >= least && value < below) return true;
+    wf_poison(g, "Adam's %s is %g; wf_optimizer_defaults gives usual numbers to start from", what,
+              value);
+    return false;
+}
+
+static bool numbers_ok(wf_graph *g, const wf_optimizer_options *o) {
+    if (o->kind == WF_SGD) return true;
+    return in_range(g, "beta1", o->beta1, 0, 1) && in_range(g, "beta2", o->beta2, 0, 1) &&
+           in_range(g, "eps", o->eps, DBL_MIN, INFINITY);
+}
+
+/* Why this cannot be an optimizer, or NULL. */
 static const char *missing(const wf_tensor *loss, const wf_tensor *count, wf_tensor *const *params,
                            int n, const wf_optimizer_options *o) {
     if (!loss) return "the loss of an optimizer is NULL";
@@ -162,20 +173,31 @@ static void record(wf_optimizer *r, wf_tensor *loss, wf_tensor *count, wf_tensor
     if (o->average_decay > 0) record_averages(r, params);
 }
 
+/* The scope is the optimizer's name by now. */
+static bool name_is_free(wf_graph *g) {
+    const char *name = wf_scope_push(g, "rates"), *rates = wf_scope(g, name);
+    if (!wf_find(g, rates)) return true;
+    wf_poison(g, "there is an optimizer of this name: give the second one its own, "
+                 "wf_optimizer_options.name");
+    return false;
+}
+
 wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
                               wf_tensor *const *params, int n,
                               const wf_optimizer_options *options) {
-    const char *outer = wf_scope_push(g, "optimizer");
     const char *why = missing(loss_sum, count, params, n, options);
-    wf_optimizer_options o = why ? (wf_optimizer_options){ 0 } : with_defaults(options);
+    const wf_optimizer_options o = why ? (wf_optimizer_options){ 0 } : *options;
     wf_optimizer r = { .kind = o.kind, .n = n };
-    r.rates = wf_input(g, "rates", wf_real(g), 1, (int64_t[]){ 3 });
+    const char *outer = wf_scope_push(g, o.name && o.name[0] ? o.name : "optimizer");
     if (why)
         wf_poison(g, "%s", why);
-    else if (!allocate(&r, &o))
-        wf_poison(g, "out of memory");
-    else
-        record(&r, loss_sum, count, params, &o);
+    else if (numbers_ok(g, &o) && name_is_free(g)) {
+        r.rates = wf_input(g, "rates", wf_real(g), 1, (int64_t[]){ 3 });
+        if (allocate(&r, &o))
+            record(&r, loss_sum, count, params, &o);
+        else
+            wf_poison(g, "out of memory");
+    }
     if (!wf_ok(g)) wf_optimizer_free(&r);
     wf_scope(g, outer);
     return r;
@@ -194,10 +216,9 @@ void wf_optimizer_rates(const wf_optimizer_options *options, double rate, int64_
     if (!out) return;
     out[0] = rate, out[1] = out[2] = 1;
     if (!options || options->kind == WF_SGD) return;
-    wf_optimizer_options o = with_defaults(options);
     double t = step < 1 ? 1 : (double)step;
-    out[1] = 1 / (1 - pow(o.beta1, t));
-    out[2] = 1 / (1 - pow(o.beta2, t));
+    out[1] = 1 / (1 - pow(options->beta1, t));
+    out[2] = 1 / (1 - pow(options->beta2, t));
 }
 
 double wf_optimizer_average_rate(const wf_optimizer_options *o, int64_t k) {

@@ -6,7 +6,7 @@
 /* How much of the decay is behind: 0 at the end of the warm-up, 1 at the horizon and after it. */
 static double progress(const wf_schedule *s, int64_t step) {
     if (step >= s->steps) return 1;
-    return (double)(step - s->warmup) / (double)(s->steps - s->warmup);
+    return ((double)step - (double)s->warmup) / ((double)s->steps - (double)s->warmup);
 }
 
 double wf_schedule_rate(const wf_schedule *s, int64_t step) {

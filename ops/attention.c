@@ -12,7 +12,7 @@
 
 /* ---- shapes: q [B,H,T,dk], k [B,H,S,dk], v [B,H,S,dv], mask -> y [B,H,T,dv] ------------------ */
 
-void attention_view(wf_view *v, wf_dtype type, const wf_view *rows, int64_t width) {
+void wf_attention_view(wf_view *v, wf_dtype type, const wf_view *rows, int64_t width) {
     const int64_t *n = rows->shape; /* B, H, rows */
     int64_t stride[4];
     wf_set_shape(v, type, 4, (int64_t[]){ n[0], n[1], n[2], width });
@@ -37,11 +37,11 @@ static bool operands_fit(wf_call *c) {
                    wf_show(c, q), wf_show(c, k), wf_show(c, v));
 }
 
-void attention_stats_view(wf_view *v, wf_dtype type, const wf_view *q) {
+void wf_attention_stats_view(wf_view *v, wf_dtype type, const wf_view *q) {
     wf_set_shape(v, type, 4, (int64_t[]){ q->shape[0], q->shape[1], 2, q->shape[2] });
 }
 
-bool attention_fits(wf_call *c) {
+bool wf_attention_fits(wf_call *c) {
     const attention_attrs *a = c->attrs;
     for (int i = IN_Q; i <= IN_V; i++)
         if (!wf_want_real(c, i)) return false;
@@ -60,22 +60,22 @@ bool attention_fits(wf_call *c) {
 
 static bool shape_attention(wf_call *c) {
     const wf_view *q = &c->in[IN_Q];
-    if (!attention_fits(c)) return false;
-    attention_view(&c->out[0], q->dtype, q, c->in[IN_V].shape[3]);
-    attention_stats_view(&c->out[1], q->dtype, q);
+    if (!wf_attention_fits(c)) return false;
+    wf_attention_view(&c->out[0], q->dtype, q, c->in[IN_V].shape[3]);
+    wf_attention_stats_view(&c->out[1], q->dtype, q);
     return true;
 }
 
 /* ---- heads ----------------------------------------------------------------------------------- */
 
-wf_matrix attention_matrix(const wf_view *x, attention_place at) {
+wf_matrix wf_attention_matrix(const wf_view *x, attention_place at) {
     return (wf_matrix){ wf_at(x, at.batch * x->stride[0] + at.head * x->stride[1]), x->stride[2],
                         x->stride[3] };
 }
 
-wf_attention_head attention_head(const wf_call *c) {
+wf_attention_head wf_attention_head_of(const wf_call *c) {
     const attention_attrs *a = c->attrs;
-    wf_drop d = wf_drop_of(c, a->dropout, a->site);
+    wf_drop_params d = wf_drop_of(c, a->dropout, a->site);
     int64_t T = c->in[IN_Q].shape[2], S = c->in[IN_K].shape[2], dk = c->in[IN_Q].shape[3];
     return (wf_attention_head){
         .queries = T,
@@ -103,28 +103,28 @@ static wf_matrix mask_of(const wf_call *c, attention_place at) {
                         stride[3] };
 }
 
-attention_place attention_at(const wf_call *c, wf_attention_head *h, int64_t head) {
+attention_place wf_attention_at(const wf_call *c, wf_attention_head *h, int64_t head) {
     int64_t H = c->in[IN_Q].shape[1];
     attention_place at = { head / H, head % H };
     /* weight (b, h, t, s) is element ((b H + h) T + t) S + s, as in wf_dropout on the scores */
     h->element = (uint64_t)((c->row * H + head) * h->queries * h->keys);
-    h->q = attention_matrix(&c->in[IN_Q], at);
-    h->k = attention_matrix(&c->in[IN_K], at);
-    h->v = attention_matrix(&c->in[IN_V], at);
+    h->q = wf_attention_matrix(&c->in[IN_Q], at);
+    h->k = wf_attention_matrix(&c->in[IN_K], at);
+    h->v = wf_attention_matrix(&c->in[IN_V], at);
     h->mask = mask_of(c, at);
     return at;
 }
 
 enum { TASK_WORK = 1 << 17, PIECE_WORK = 1 << 11 }; /* multiply-adds; what a piece costs anyhow */
 
-int64_t attention_pieces(const wf_call *c, int64_t queries) {
+int64_t wf_attention_pieces(const wf_call *c, int64_t queries) {
     double pairs = (double)queries * (double)c->in[IN_K].shape[2];
     double work = pairs * (double)(c->in[IN_K].shape[3] + c->in[IN_V].shape[3]) + PIECE_WORK;
     return work < TASK_WORK ? (int64_t)(TASK_WORK / work) : 1;
 }
 
 /* Sequences: every operand but a mask that is the same for all. */
-uint32_t attention_rows(const wf_call *c) {
+uint32_t wf_attention_rows(const wf_call *c) {
     uint32_t rows = (1u << c->n_in) - 1;
     return c->in[IN_MASK].ndim >= 0 && c->in[IN_MASK].shape[0] == c->in[IN_Q].shape[0]
                ? rows
@@ -139,7 +139,7 @@ static int64_t pieces_of_head(const wf_call *c) {
 
 static int64_t pieces_of_task(const wf_call *c) {
     int64_t T = c->in[IN_Q].shape[2];
-    return attention_pieces(c, T < WF_ATTENTION_ROWS ? T : WF_ATTENTION_ROWS);
+    return wf_attention_pieces(c, T < WF_ATTENTION_ROWS ? T : WF_ATTENTION_ROWS);
 }
 
 static int64_t tasks_attention(const wf_call *c, int phase) {
@@ -148,9 +148,9 @@ static int64_t tasks_attention(const wf_call *c, int phase) {
 }
 
 static void bring(const wf_call *c, wf_attention_head *h, int64_t head) {
-    attention_place at = attention_at(c, h, head);
-    h->y = attention_matrix(&c->out[0], at);
-    h->stats = attention_matrix(&c->out[1], at);
+    attention_place at = wf_attention_at(c, h, head);
+    h->y = wf_attention_matrix(&c->out[0], at);
+    h->stats = wf_attention_matrix(&c->out[1], at);
 }
 
 static bool eval_attention(const wf_call *c, int phase, int64_t task, void *scratch) {
@@ -158,7 +158,7 @@ static bool eval_attention(const wf_call *c, int phase, int64_t task, void *scra
     int64_t in_head = pieces_of_head(c), piece, end, from, to;
     (void)phase;
     wf_task_range(q[0] * q[1] * in_head, pieces_of_task(c), task, &piece, &end);
-    wf_attention_head h = attention_head(c), next = h;
+    wf_attention_head h = wf_attention_head_of(c), next = h;
     bring(c, &next, piece / in_head);
     for (; piece < end; piece++) {
         h = next;
@@ -171,7 +171,7 @@ static bool eval_attention(const wf_call *c, int phase, int64_t task, void *scra
 }
 
 /* Query-key pairs that are computed. */
-double attention_pairs(const wf_call *c) {
+double wf_attention_pairs(const wf_call *c) {
     const attention_attrs *a = c->attrs;
     const int64_t *q = c->in[IN_Q].shape;
     double open = 0;
@@ -181,7 +181,7 @@ double attention_pairs(const wf_call *c) {
 }
 
 static double flops_attention(const wf_call *c) {
-    return 2 * attention_pairs(c) * (double)(c->in[IN_Q].shape[3] + c->in[IN_V].shape[3]);
+    return 2 * wf_attention_pairs(c) * (double)(c->in[IN_Q].shape[3] + c->in[IN_V].shape[3]);
 }
 
 /* A boolean mask is a choice and has no gradient. An additive one, such as a position bias, has the
@@ -197,7 +197,7 @@ static void grad_attention(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, u
     }
     if (a->additive && (need >> IN_MASK & 1)) {
         wf_tensor *alias = wf_alias(mask),
-                  *same = attention_primitives(y->in[IN_Q], y->in[IN_K], y->in[IN_V], alias, a);
+                  *same = wf_attention_primitives(y->in[IN_Q], y->in[IN_K], y->in[IN_V], alias, a);
         wf_vjp(&same, dy, 1, &alias, 1, &dx[IN_MASK]);
     }
 }
@@ -214,15 +214,15 @@ static wf_tensor *weights_from_primitives(wf_tensor *q, wf_tensor *k, wf_tensor 
     return wf_softmax(wf_add(scores, mask), NULL, a->causal);
 }
 
-wf_tensor *attention_primitives(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask,
-                                const attention_attrs *a) {
+wf_tensor *wf_attention_primitives(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask,
+                                   const attention_attrs *a) {
     wf_tensor *weights = weights_from_primitives(q, k, mask, a); /* [B, H, T, S] */
     return wf_matmul(wf_dropout_at(weights, a->dropout, a->site), v);
 }
 
 static void decompose_attention(wf_tensor *y, wf_tensor **results) {
     results[0] =
-        attention_primitives(y->in[IN_Q], y->in[IN_K], y->in[IN_V], y->in[IN_MASK], y->attrs);
+        wf_attention_primitives(y->in[IN_Q], y->in[IN_K], y->in[IN_V], y->in[IN_MASK], y->attrs);
 }
 
 /* ---- the op and its constructors ------------------------------------------------------------- */
@@ -235,19 +235,19 @@ const wf_op wf_op_attention = {
     .attr_bytes = sizeof(attention_attrs),
     .shape = shape_attention,
     .tasks = tasks_attention,
-    .by_rows = attention_rows,
+    .by_rows = wf_attention_rows,
     .eval = eval_attention,
     .grad = grad_attention,
     .decompose = decompose_attention,
     .flops = flops_attention,
     .optional = 1 << IN_MASK,
+    .picks = 1 << IN_MASK,
     .strided = 1 << IN_Q | 1 << IN_K | 1 << IN_V,
 };
 
-static attention_attrs attrs_of(const wf_tensor *q, const wf_attention_options *o) {
+static attention_attrs attrs_of(const wf_attention_options *o) {
     if (!o) return (attention_attrs){ 0 };
-    return (attention_attrs){ o->scale, o->dropout, o->dropout != 0 ? wf_site(q, o->site) : 0,
-                              o->causal, o->additive };
+    return (attention_attrs){ o->scale, o->dropout, 0, o->causal, o->additive };
 }
 
 static wf_tensor *with_head(wf_tensor *x) {
@@ -256,7 +256,8 @@ static wf_tensor *with_head(wf_tensor *x) {
 
 wf_tensor *wf_attention(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask,
                         const wf_attention_options *options) {
-    attention_attrs a = attrs_of(q, options);
+    attention_attrs a = attrs_of(options);
+    if (a.dropout != 0) a.site = wf_site(q, options->site);
     if (wf_rank(q) != 3)
         return wf_record(&wf_op_attention, 4, (wf_tensor *[]){ q, k, v, with_head(mask) }, &a);
     wf_tensor *in[] = { with_head(q), with_head(k), with_head(v), with_head(mask) };
@@ -265,6 +266,6 @@ wf_tensor *wf_attention(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mas
 
 wf_tensor *wf_attention_weights(wf_tensor *q, wf_tensor *k, wf_tensor *mask,
                                 const wf_attention_options *options) {
-    attention_attrs a = attrs_of(q, options);
+    attention_attrs a = attrs_of(options);
     return weights_from_primitives(q, k, wf_rank(q) == 4 ? with_head(mask) : mask, &a);
 }

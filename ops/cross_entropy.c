@@ -144,6 +144,7 @@ const wf_op wf_op_cross_entropy = {
     .grad = grad_cross_entropy,
     .decompose = decompose_cross_entropy,
     .flops = flops_cross_entropy,
+    .picks = 1 << 1,
 };
 
 wf_cross_entropy_result wf_cross_entropy(wf_tensor *logits, wf_tensor *labels, double smoothing,
@@ -223,5 +224,6 @@ const wf_op wf_op_cross_entropy_backward = {
     .decompose = decompose_backward,
     .flops = flops_backward,
     .optional = 1 << IN_DLOSS | 1 << IN_DNLL,
+    .picks = 1 << 1,
     .in_place = 1 << 0,
 };

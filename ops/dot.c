@@ -191,9 +191,13 @@ static void fold_views(picture *p) {
 /* ---- boxes ----------------------------------------------------------------------------------- */
 
 static int box_add(picture *p, const wf_tensor *t, int m) {
-    p->boxes[p->n_boxes] = (box){ .node = t, .module = m, .as_module = -1, .next = -1,
-                                  .claimed = -1, .backward = is_backward(t),
-                                  .looks_like = style_of(t) };
+    p->boxes[p->n_boxes] = (box){ .node = t,
+                                  .module = m,
+                                  .as_module = -1,
+                                  .next = -1,
+                                  .claimed = -1,
+                                  .backward = is_backward(t),
+                                  .looks_like = wf_style_of(t) };
     return p->n_boxes++;
 }
 
@@ -215,7 +219,7 @@ static int module_box(picture *p, const wf_tensor *t, int m) {
     }
     box *b = &p->boxes[*here];
     if (m == drawn && t->kind == WF_PARAM) b->parameters += wf_count(t);
-    if (style_of(t) < b->looks_like) b->looks_like = style_of(t);
+    if (wf_style_of(t) < b->looks_like) b->looks_like = wf_style_of(t);
     return *here;
 }
 
@@ -338,12 +342,12 @@ static bool allocate(picture *p) {
            p->links_into;
 }
 
-void picture_free(picture *p) {
+void wf_picture_free(picture *p) {
     free(p->needed), free(p->used), free(p->folded), free(p->where), free(p->box_of);
     free(p->modules), free(p->boxes), free(p->links), free(p->links_into);
 }
 
-bool picture_make(picture *p, char *message) {
+bool wf_picture_make(picture *p, char *message) {
     if (!allocate(p)) return fail(message, "out of memory");
     mark_needed(p);
     if (!place_in_modules(p)) return fail(message, "out of memory");
@@ -375,7 +379,8 @@ char *wf_dot(wf_tensor *const *fetch, int n, const wf_dot_options *options, char
     picture p = { .graph = g, .options = options ? options : &(wf_dot_options){ 0 }, .fetch = fetch,
                   .n_fetch = n, .n = wf_node_count(g) };
     char *text = NULL;
-    if (picture_make(&p, message) && !(text = picture_text(&p))) fail(message, "out of memory");
-    picture_free(&p);
+    if (wf_picture_make(&p, message) && !(text = wf_picture_text(&p)))
+        fail(message, "out of memory");
+    wf_picture_free(&p);
     return text;
 }

@@ -71,12 +71,12 @@ typedef struct picture {
 } picture;
 
 /* dot.c */
-bool picture_make(picture *p, char *message);
-void picture_free(picture *p);
-int style_of(const wf_tensor *t); /* dot_text.c: row of the table of styles */
+bool wf_picture_make(picture *p, char *message);
+void wf_picture_free(picture *p);
+int wf_style_of(const wf_tensor *t); /* dot_text.c: row of the table of styles */
 
 /* dot_text.c: malloc'ed, or NULL if there is no memory */
-char *picture_text(const picture *p);
+char *wf_picture_text(const picture *p);
 
 static inline const wf_tensor *primary(const wf_tensor *t) { return t - t->result; }
 static inline bool is_stored(const wf_tensor *t) {

@@ -48,7 +48,7 @@ static bool has_word(const char *words, const char *word) {
     return false;
 }
 
-int style_of(const wf_tensor *t) {
+int wf_style_of(const wf_tensor *t) {
     if (t->kind == WF_PARAM) return PARAM_STYLE;
     if (t->kind == WF_BUFFER) return BUFFER_STYLE;
     if (is_leaf(t)) return INPUT_STYLE;
@@ -216,7 +216,7 @@ static void add_constants(text *out, const wf_tensor *t) {
     for (int i = 0; i < t->n_in; i++) {
         if (!t->in[i] || t->in[i]->kind != WF_CONSTANT) continue;
         char number[32];
-        wf_print(NULL, t->in[i], number, sizeof number);
+        if (wf_print(NULL, t->in[i], number, sizeof number) < 0) out->failed = true;
         add(out, "<BR/>" SMALL);
         add_name(out, number);
         add(out, "</FONT>");
@@ -231,7 +231,7 @@ static void add_operation_label(text *out, const picture *p, const wf_tensor *t,
         add_module_name(out, p, from, title);
         add(out, "</B><BR/>");
     }
-    bool small = title >= 0 || style_of(t) == SHAPE_STYLE;
+    bool small = title >= 0 || wf_style_of(t) == SHAPE_STYLE;
     add(out, small ? SMALL : "<B>");
     add_operation_name(out, p, t);
     add(out, small ? "</FONT>" : "</B>");
@@ -375,7 +375,7 @@ static void add_title(text *out, const picture *p) {
 
 #define FONT "fontname=\"Helvetica,Arial,sans-serif\""
 
-char *picture_text(const picture *p) {
+char *wf_picture_text(const picture *p) {
     text out = { 0 };
     add(&out, "digraph weft {\n"
               "graph [" FONT " fontsize=11 rankdir=TB newrank=true nodesep=0.3 ranksep=0.35 "

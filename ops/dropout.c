@@ -2,8 +2,8 @@
  *
  * y = keep ? x / (1 - rate) : 0. Whether element e is kept is a pure function of (seed, step,
  * micro-batch, site, e): its gradient, a decomposition, another number of threads and a resumed run
- * all see the same bits. The site is the module path and a name; two dropouts of one module need
- * names of their own.
+ * all see the same bits. The site is the module path and a name, or a number for who has none: the
+ * first of a path, the second... in the order of recording.
  *
  * An element is decided by 16 random bits, so the rate is rounded to a multiple of 2^-16. What is
  * kept is divided by the share that really is kept, not by the one asked for: the mean of y is then
@@ -21,17 +21,20 @@ typedef struct dropout_attrs {
 
 /* ---- the random bits ------------------------------------------------------------------------- */
 
+/* The first without a name has the path's own hash. */
 uint64_t wf_site(const wf_tensor *x, const char *site) {
     if (!x) return 0;
     const char *scope = wf_scope(x->graph, NULL);
     wf_scope(x->graph, scope);
     uint64_t h = wf_hash_bytes(0, scope, strlen(scope));
-    return site ? wf_hash_bytes(h, site, strlen(site)) : h;
+    if (site) return wf_hash_bytes(h, site, strlen(site));
+    uint32_t number = wf_next_site(x->graph);
+    return number ? wf_mix64(h ^ number) : h;
 }
 
-wf_drop wf_drop_of(const wf_call *c, double rate, uint64_t site) {
+wf_drop_params wf_drop_of(const wf_call *c, double rate, uint64_t site) {
     double keep = fmax(nearbyint((1 - rate) * 0x1p16), 1); /* of the 2^16 numbers */
-    return (wf_drop){
+    return (wf_drop_params){
         .scale = 0x1p16 / keep,
         .threshold = (uint32_t)keep,
         .key = wf_mix64(wf_mix64(wf_seed(c->graph)) ^ site),
@@ -55,7 +58,7 @@ static int64_t view_dropout(wf_call *c) {
 
 static bool eval_dropout(const wf_call *c, int phase, int64_t task, void *scratch) {
     const dropout_attrs *a = c->attrs;
-    wf_drop d = wf_drop_of(c, a->rate, a->site);
+    wf_drop_params d = wf_drop_of(c, a->rate, a->site);
     const wf_view *y = &c->out[0];
     int64_t from, to, n = wf_view_count(y), before = c->row ? c->row * (n / y->shape[0]) : 0;
     (void)phase, (void)scratch;

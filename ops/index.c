@@ -1,6 +1,6 @@
 /* ops/index.c - picking by ids (i32): embedding picks rows of a table, gather one element of
- * each row; their adjoints put back; arange counts. An id out of range fails the run, naming
- * itself and its place. */
+ * each row; their adjoints put back; arange and position_ids count. An id out of range fails the
+ * run, naming itself and its place. */
 #include <stdio.h>
 #include <string.h>
 
@@ -83,6 +83,7 @@ const wf_op wf_op_embedding = {
     .eval = eval_embedding,
     .panels = panels_embedding,
     .grad = grad_embedding,
+    .picks = 1 << 1,
 };
 
 wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids) {
@@ -167,6 +168,7 @@ const wf_op wf_op_embedding_backward = {
     .tasks = tasks_embedding_backward,
     .eval = eval_embedding_backward,
     .grad = grad_embedding_backward,
+    .picks = 1 << 1,
     .optional = 1 << EMBEDDING_ADDEND,
     .shape_only = 4,
     .in_place = 1 << EMBEDDING_ADDEND,
@@ -222,6 +224,7 @@ const wf_op wf_op_gather = {
     .tasks = wf_elementwise_tasks,
     .eval = eval_gather,
     .grad = grad_gather,
+    .picks = 1 << 1,
 };
 
 wf_tensor *wf_gather(wf_tensor *x, wf_tensor *ids) {
@@ -272,6 +275,7 @@ const wf_op wf_op_gather_backward = {
     .tasks = tasks_gather_backward,
     .eval = eval_gather_backward,
     .grad = grad_gather_backward,
+    .picks = 1 << 1,
     .shape_only = 4,
 };
 
@@ -279,35 +283,47 @@ static wf_tensor *gather_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *x) {
     return wf_record(&wf_op_gather_backward, 3, (wf_tensor *[]){ dy, ids, x }, NULL);
 }
 
-/* ---- arange: P, P + 1, ... one for each step of an axis -------------------------------------- */
+/* ---- arange: 0, 1, ...; position_ids: P, P + 1, ...; one for each step of an axis ------------ */
 
-static bool shape_arange(wf_call *c) {
+static bool shape_count(wf_call *c) {
     const int *axis = c->attrs;
     if (!wf_want_axis(c, *axis, c->in[0].ndim)) return false;
     wf_set_shape(&c->out[0], WF_I32, 1, &c->in[0].shape[*axis]);
     return true;
 }
 
-static bool eval_arange(const wf_call *c, int phase, int64_t task, void *scratch) {
+static bool count_from(const wf_call *c, int64_t first) {
     int32_t *y = c->out[0].data;
-    (void)phase, (void)task, (void)scratch;
-    for (int64_t i = 0; i < c->out[0].shape[0]; i++) y[i] = (int32_t)(c->position + i);
+    for (int64_t i = 0; i < c->out[0].shape[0]; i++) y[i] = (int32_t)(first + i);
     return true;
 }
 
-const wf_op wf_op_arange = {
-    .name = "arange",
-    .family = "constant",
-    .arity = 1,
-    .attr_bytes = sizeof(int),
-    .shape = shape_arange,
-    .eval = eval_arange,
-    .no_grad = "it reads a shape alone",
-    .shape_only = 1,
-    .strided = 1,
-};
-
-wf_tensor *wf_arange(wf_tensor *like, int axis) {
-    axis = wf_pick_axis(axis, wf_rank(like));
-    return wf_record(&wf_op_arange, 1, &like, &axis);
+static bool eval_arange(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)phase, (void)task, (void)scratch;
+    return count_from(c, 0);
 }
+
+static bool eval_position_ids(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)phase, (void)task, (void)scratch;
+    return count_from(c, c->position);
+}
+
+#define COUNT(NAME)                                                                                \
+    const wf_op wf_op_##NAME = {                                                                   \
+        .name = #NAME,                                                                             \
+        .family = "constant",                                                                      \
+        .arity = 1,                                                                                \
+        .attr_bytes = sizeof(int),                                                                 \
+        .shape = shape_count,                                                                      \
+        .eval = eval_##NAME,                                                                       \
+        .no_grad = "it reads a shape alone",                                                       \
+        .shape_only = 1,                                                                           \
+        .strided = 1,                                                                              \
+    };                                                                                             \
+    wf_tensor *wf_##NAME(wf_tensor *like, int axis) {                                              \
+        axis = wf_pick_axis(axis, wf_rank(like));                                                  \
+        return wf_record(&wf_op_##NAME, 1, &like, &axis);                                          \
+    }
+COUNT(arange)
+COUNT(position_ids)
+#undef COUNT

@@ -33,10 +33,11 @@ bool wf_want(wf_call *c, int i, wf_dtype type);    /* operand i has this type, o
 bool wf_want_real(wf_call *c, int i);              /* ... the graph's real type */
 bool wf_want_axis(wf_call *c, int axis, int ndim); /* 0 <= axis < ndim, or fail the call */
 bool wf_want_axes(wf_call *c, uint32_t axes, int ndim); /* no axis beyond ndim, or fail the call */
+bool wf_no_axes(wf_call *c, uint32_t axes, int ndim, const char *what); /* the same; who lacks it */
 bool wf_same_as_operand(wf_call *c);       /* a shape rule: out[0] is real and as operand 0 */
 int wf_rank(const wf_tensor *x);           /* ndim; 0 for NULL */
 int wf_pick_axis(int axis, int ndim);      /* from the end if negative; itself if out of range */
-uint32_t wf_axes(uint32_t axes, int ndim); /* WF_LAST_AXIS and WF_ALL_AXES as plain bits */
+uint32_t wf_axes(uint32_t axes, int ndim); /* those counted from the end as plain bits */
 wf_tensor *wf_zero(wf_tensor *x);          /* a real 0 in x's graph, shape [] */
 
 /* What `view` answers when the result is the operand itself. */
@@ -143,11 +144,6 @@ unsigned wf_gemm_transposed(const wf_tensor *y); /* the flags of a matmul node *
  * not updated within the product. */
 bool wf_gemm_cuts_k(const wf_tensor *y);
 
-/* Is a matmul node the gradient of a weight? Does the table in use multiply a prepared side
- * (kernels.h) in a product of this shape? */
-bool wf_gemm_is_gradient(const wf_tensor *y);
-bool wf_gemm_prepares(wf_dtype type, bool gradient, int64_t m, int64_t n, int64_t k);
-
 /* `size` in about so many pieces, each a multiple of the tile but the last: *block is a piece's
  * size. Returns their number. */
 int64_t wf_blocks(int64_t size, int64_t pieces, int64_t tile, int64_t *block);
@@ -174,12 +170,12 @@ int64_t wf_open_columns(bool causal, int64_t row, int64_t rows, int64_t columns)
 
 /* ---- dropout.c, for attention.c -------------------------------------------------------------- */
 
-typedef struct wf_drop { /* what the kernel needs to know */
+typedef struct wf_drop_params { /* what the kernel needs to know */
     double scale;
     uint32_t threshold;
     uint64_t key, stream;
-} wf_drop;
-wf_drop wf_drop_of(const wf_call *c, double rate, uint64_t site);
+} wf_drop_params;
+wf_drop_params wf_drop_of(const wf_call *c, double rate, uint64_t site);
 bool wf_want_rate(wf_call *c, double rate);             /* in [0, 1), or fail the call */
 uint64_t wf_site(const wf_tensor *x, const char *site); /* the scope and the site, as a number */
 wf_tensor *wf_dropout_at(wf_tensor *x, double rate, uint64_t site);

@@ -30,7 +30,6 @@ enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80 };
 /* Of a block where a is upright: columns at most and, if they are cut for more tasks, at least;
  * rows at least. */
 enum { MOST_COLUMNS = 1024, LEAST_COLUMNS = 512, LEAST_UPRIGHT = 60 };
-enum { LEAST_PREPARED = 128 }; /* columns of a block of which a is prepared */
 #define LEAST_STREAM (1 << 17) /* bytes of panels that are worth a task */
 
 /* Operand i as it is multiplied: its last two axes swapped if it is taken transposed. */
@@ -89,27 +88,6 @@ bool wf_gemm_cuts_k(const wf_tensor *y) {
     return y->ndim == 2 && cuts_k(y->attrs, y->shape[0], y->shape[1]);
 }
 
-/* Some tables prepare one side of a product with a large matrix, or of its gradient: once for all
- * tasks, in a first phase. It shows in the bits, and must not depend on the rows of a batch. */
-bool wf_gemm_prepares(wf_dtype type, bool gradient, int64_t m, int64_t n, int64_t k) {
-    return WF_KERNEL(type, prepared) && (double)(gradient ? m : k) * (double)n > SMALL_WEIGHT;
-}
-
-static bool is_prepared(const wf_call *c, int64_t m, int64_t n, int64_t k) {
-    const gemm_attrs *attrs = c->attrs;
-    return c->in[1].ndim == 2 && !c->in[1].layout &&
-           wf_gemm_prepares(c->in[0].dtype, attrs->gradient, m, n, k);
-}
-
-/* The bytes of a block of k columns, and the blocks of m rows. */
-static size_t prepared_block(const wf_call *c, int64_t k) {
-    return (size_t)(k + WF_PREPARED - 1) / WF_PREPARED * WF_KERNEL(c->in[0].dtype, prepared);
-}
-
-static int64_t prepared_blocks(int64_t m) {
-    return (m + WF_PREPARED - 1) / WF_PREPARED;
-}
-
 static bool shape_matmul(wf_call *c) {
     if (!wf_want_real(c, 0) || !wf_want_real(c, 1)) return false;
     wf_view a = side(c, 0), b = side(c, 1), *y = &c->out[0];
@@ -132,8 +110,6 @@ static bool shape_matmul(wf_call *c) {
         c->in[1].layout ? WF_KERNEL(a.dtype, panel_scratch) : WF_KERNEL(a.dtype, gemm_scratch);
     int64_t m = a.shape[a.ndim - 2], n = b.shape[b.ndim - 1], pieces = pieces_of(c, m, n, k);
     if (pieces > 1) c->work_bytes = (size_t)(pieces * m * n) * wf_dtype_size(a.dtype);
-    if (is_prepared(c, m, n, k))
-        c->work_bytes = (size_t)(wf_view_count(&left) * prepared_blocks(m)) * prepared_block(c, k);
     return addend_fits(c);
 }
 
@@ -146,7 +122,6 @@ typedef struct product {
     wf_cut cut;
     int64_t group;  /* products of a task, where they are small */
     int64_t pieces; /* of k: each a task, its sums in the work memory */
-    bool prepared;  /* a, in the work memory */
 } product;
 
 /* One b for many a: their rows make one taller a, if they follow each other. */
@@ -174,12 +149,9 @@ wf_cut wf_cut_upright(int64_t m, int64_t n, int64_t most_columns, wf_dtype type)
     while (r * s < ENOUGH_TASKS && n / (2 * s) >= LEAST_COLUMNS) s *= 2;
     if (r * s < ENOUGH_TASKS) r = (ENOUGH_TASKS + s - 1) / s;
     if (r > 1 && m / r < LEAST_UPRIGHT) r = m / LEAST_UPRIGHT > 1 ? m / LEAST_UPRIGHT : 1;
-    bool prepared = WF_KERNEL(type, prepared);
-    int64_t row_tile = prepared ? WF_PREPARED : WF_KERNEL(type, gemm_rows);
-    int64_t column_tile = prepared ? WF_PREPARED : WF_KERNEL(type, gemm_columns);
     wf_cut cut;
-    cut.row_blocks = wf_blocks(m, r, row_tile, &cut.rows);
-    cut.column_blocks = wf_blocks(n, s, column_tile, &cut.columns);
+    cut.row_blocks = wf_blocks(m, r, WF_KERNEL(type, gemm_rows), &cut.rows);
+    cut.column_blocks = wf_blocks(n, s, WF_KERNEL(type, gemm_columns), &cut.columns);
     return cut;
 }
 
@@ -207,17 +179,6 @@ static void cut_product(product *p, wf_dtype type) {
     p->cut.row_blocks = wf_blocks(p->m, r > 1 ? r : 1, row_tile, &p->cut.rows);
     p->cut.column_blocks = wf_blocks(p->n, s, column_tile, &p->cut.columns);
     p->group = cost < LEAST_TASK ? (int64_t)(LEAST_TASK / cost) : 1;
-}
-
-/* Where a is prepared b passes by: columns are cut, and rows only where those are too few. */
-static void cut_prepared(product *p) {
-    int64_t s = p->n / LEAST_PREPARED, r = 1;
-    if (s > ENOUGH_TASKS) s = ENOUGH_TASKS;
-    if (s < 1) s = 1;
-    while (r * s * p->count < ENOUGH_TASKS / 2 && p->m / (2 * r) >= LEAST_ROWS) r *= 2;
-    if (r * WF_UPRIGHT_ROWS < p->m) r = (p->m + WF_UPRIGHT_ROWS - 1) / WF_UPRIGHT_ROWS;
-    p->cut.row_blocks = wf_blocks(p->m, r, WF_PREPARED, &p->cut.rows);
-    p->cut.column_blocks = wf_blocks(p->n, s, WF_PREPARED, &p->cut.columns);
 }
 
 /* Blocks of whole panels: of few rows the time is that in which the panels come from memory. */
@@ -261,11 +222,8 @@ static bool plan_product(product *p, const wf_call *c) {
         merge_rows(p);
     }
     p->pieces = pieces_of(c, p->m, p->n, p->k);
-    p->prepared = is_prepared(c, p->m, p->n, p->k);
     bool upright = p->count == 1 && p->a_row == 1 && p->a_col > 1 && p->n >= WF_UPRIGHT_COLUMNS;
-    if (p->prepared)
-        cut_prepared(p);
-    else if (upright)
+    if (upright)
         p->cut = wf_cut_upright(p->m, p->n, MOST_COLUMNS, y->dtype);
     else
         cut_product(p, y->dtype);
@@ -277,8 +235,7 @@ static int64_t tasks_matmul(const wf_call *c, int phase) {
     product p;
     if (phase > 1 || !plan_product(&p, c)) return 0;
     if (p.pieces > 1) return p.pieces;
-    if (p.prepared && phase == 0) return p.count * prepared_blocks(p.m);
-    if (phase == 1 && !p.prepared) return 0;
+    if (phase == 1) return 0;
     return p.cut.row_blocks * p.cut.column_blocks * wf_task_count(p.count, p.group);
 }
 
@@ -372,13 +329,6 @@ static void multiply(product *p, const wf_call *c, int64_t which, int64_t i, int
     const void *b = wf_at(&c->in[1], w->at[2] + at * w->step[2] + j * p->b_col);
     void *y = wf_at(&c->out[0], w->at[0] + at * w->step[0] + i * p->n + j);
     beginning d = begin(c, which * p->m + i, m, j, n);
-    if (p->prepared) {
-        int64_t block = which * prepared_blocks(p->m) + i / WF_PREPARED;
-        const char *prepared = (const char *)c->work + (size_t)block * prepared_block(c, p->k);
-        WF_KERNEL(c->out[0].dtype, gemm_prepared(m, n, p->k, prepared, b, p->b_row, p->b_col, y,
-                                                 p->n, d.data, d.row, scratch));
-        return;
-    }
     if (c->in[1].layout) {
         multiply_panels(p, c, m, n, a, j, y, d, scratch);
         return;
@@ -411,28 +361,12 @@ static void sum_pieces(const product *p, const wf_call *c, int64_t block) {
     }
 }
 
-/* A block of rows of a, of one product or another. */
-static void prepare_rows(product *p, const wf_call *c, int64_t block) {
-    wf_walk *w = &p->batch;
-    int64_t which = block / prepared_blocks(p->m), at = which % w->columns;
-    int64_t i = block % prepared_blocks(p->m) * WF_PREPARED;
-    int64_t rows = p->m - i < WF_PREPARED ? p->m - i : WF_PREPARED;
-    char *out = (char *)c->work + (size_t)block * prepared_block(c, p->k);
-    wf_walk_seek(w, which / w->columns);
-    const void *a = wf_at(&c->in[0], w->at[1] + at * w->step[1] + i * p->a_row);
-    WF_KERNEL(c->in[0].dtype, prepare(rows, p->k, a, p->a_row, p->a_col, false, out));
-}
-
 static bool eval_matmul(const wf_call *c, int phase, int64_t task, void *scratch) {
     product p;
     int64_t from, to;
     if (!plan_product(&p, c)) return true;
     if (p.pieces > 1) {
         phase == 0 ? multiply_piece(&p, c, task, scratch) : sum_pieces(&p, c, task);
-        return true;
-    }
-    if (p.prepared && phase == 0) {
-        prepare_rows(&p, c, task);
         return true;
     }
     const wf_cut *cut = &p.cut;
@@ -509,10 +443,6 @@ wf_tensor *wf_gemm(wf_tensor *a, wf_tensor *b, wf_tensor *addend, unsigned trans
 
 wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b) {
     return wf_gemm(a, b, NULL, 0);
-}
-
-bool wf_gemm_is_gradient(const wf_tensor *y) {
-    return ((const gemm_attrs *)y->attrs)->gradient;
 }
 
 unsigned wf_gemm_transposed(const wf_tensor *y) {

@@ -64,8 +64,9 @@ WF_API wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value);
 
 /* ---- reductions: reduce.c. axes: a bit per axis, WF_AXIS(i), or all of them ------------------ */
-#define WF_AXIS(i) (1u << (i))
-#define WF_LAST_AXIS 0x80000000u /* the last one, whatever ndim is */
+/* i = -8..7, -1 the last axis, whatever ndim is; another is an axis that no tensor has */
+#define WF_AXIS(i) ((int)(i) >= -8 && (int)(i) < 8 ? 1u << ((int)(i)&31) : 1u << 8)
+#define WF_LAST_AXIS 0x80000000u /* WF_AXIS(-1) */
 #define WF_ALL_AXES 0x7fffffffu
 WF_API wf_tensor *wf_sum(wf_tensor *x, uint32_t axes, bool keepdim);
 WF_API wf_tensor *wf_mean(wf_tensor *x, uint32_t axes, bool keepdim);
@@ -127,8 +128,14 @@ WF_API wf_tensor *wf_detach(wf_tensor *x); /* x; no gradient passes */
 WF_API wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids);
 /* x[..., V], ids [...] -> [...]: one element of each row */
 WF_API wf_tensor *wf_gather(wf_tensor *x, wf_tensor *ids);
-/* i32 [n]: P, P+1, ... with n the size of like's axis, P the position */
+/* i32 [n], n the size of like's axis as bound: 0, 1, ... n-1, for masks, one-hot rows, keys in a
+ * cache */
 WF_API wf_tensor *wf_arange(wf_tensor *like, int axis);
+/* ids [...] -> [...,D]: PE[p,2i] = sin(p / 10000^(2i/D)), PE[p,2i+1] = cos(same); sinusoid.c */
+WF_API wf_tensor *wf_sinusoid(wf_tensor *ids, int64_t dim);
+WF_API wf_init wf_init_sinusoid(void); /* the same as a table [L,D] */
+/* and P, P+1, ... P+n-1, P the position: for queries, and what is embedded at their places */
+WF_API wf_tensor *wf_position_ids(wf_tensor *like, int axis);
 
 /* ---- normalising: softmax.c, layer_norm.c ---------------------------------------------------- */
 /* last axis; mask (may be NULL) broadcasts to x, 0 = shut out; causal: row i of the last two axes
@@ -144,7 +151,7 @@ typedef struct wf_attention_options {
     bool additive;    /* mask is added to the scores; else it is 1 = may attend, 0 = may not */
     double scale;     /* 0: 1 / sqrt(d_k) */
     double dropout;   /* of the weights, in training plans */
-    const char *site; /* dropout's name; NULL: the scope */
+    const char *site; /* dropout's name, as of wf_dropout */
 } wf_attention_options;
 /* q [B,H,T,d_k], k [B,H,S,d_k], v [B,H,S,d_v] -> [B,H,T,d_v]; or 3-D without H. mask broadcasts to
  * [B,H,T,S]: [T,S] or [B,1,1,S] as they are, [B,T,S] gains a head axis; may be NULL. */
@@ -156,7 +163,9 @@ WF_API wf_tensor *wf_attention_weights(wf_tensor *q, wf_tensor *k, wf_tensor *ma
                                        const wf_attention_options *options);
 
 /* ---- training: dropout.c, cross_entropy.c, update*.c ----------------------------------------- */
-/* inverted; identity outside training plans. site NULL: the scope */
+/* inverted; identity outside training plans. Each run of such a plan drops other elements
+ * (wf_random_step), and so does each place: the scope and `site`; NULL: numbered in the scope, in
+ * the order of recording. The same name in the same scope drops the same. */
 WF_API wf_tensor *wf_dropout(wf_tensor *x, double rate, const char *site);
 typedef struct wf_cross_entropy_result {
     wf_tensor *loss;  /* sum over counted rows of the smoothed loss, shape [] */
@@ -167,7 +176,8 @@ typedef struct wf_cross_entropy_result {
  * PyTorch's label_smoothing. */
 WF_API wf_cross_entropy_result wf_cross_entropy(wf_tensor *logits, wf_tensor *labels,
                                                 double smoothing, int32_t ignore_index);
-/* cache.c: identity, or with a state all rows so far */
+/* cache.c: identity, or with a state all rows so far, [..., P + n, ...]. One whose shape alone is
+ * used, as by wf_key_mask, keeps nothing */
 WF_API wf_tensor *wf_cache(wf_tensor *x, int axis);
 /* x; a NaN or Inf in it fails the run, saying what */
 WF_API wf_tensor *wf_check_finite(wf_tensor *x, const char *what);
@@ -229,7 +239,7 @@ WF_API char *wf_dot(wf_tensor *const *fetch, int n, const wf_dot_options *option
 /* ---- the list -------------------------------------------------------------------------------- */
 WF_API int wf_op_count(void); /* every op of this library, for tests and pictures */
 WF_API const wf_op *wf_op_at(int i);
-WF_API const char *wf_isa(void); /* "base" "avx2" "avx512" "amx" "neon": the kernels in use */
+WF_API const char *wf_isa(void); /* "base" "avx2" "avx512" "neon": the kernels in use */
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 /* ops/panels.c - weights in panels (wf_layout): which parameters may lie so, and the way there and
  * back. The product that reads them is in matmul.c and kernels/panels.inc. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "internal.h"
 
@@ -50,33 +51,40 @@ static wf_call call_of(const wf_tensor *t) {
     return c;
 }
 
-/* Is t read by products, and by nothing but what reads panels? What sees its memory is asked in
- * turn. A table that is only looked up has nothing to gain. */
-static bool read_in_panels(const wf_tensor *t) {
-    bool multiplied = false;
-    for (int id = t->id + 1; id < wf_node_count(t->graph); id++) {
-        const wf_tensor *reader = wf_node(t->graph, id);
-        for (int i = 0; i < reader->n_in && !reader->result; i++) {
-            if (reader->in[i] != t || reader->op->shape_only >> i & 1) continue;
-            wf_call c = call_of(reader);
-            if (!reader->op->panels || !(reader->op->panels(&c) >> i & 1)) return false;
-            if (reader->op->view && !read_in_panels(reader)) return false;
-            multiplied |= reader->op != &wf_op_embedding;
+enum { OTHERWISE = 1, MULTIPLIED = 2 }; /* how a tensor is read, or what sees its memory */
+
+/* By products, and by nothing but what reads panels? A table that is only looked up has nothing to
+ * gain. Readers come after what they read, so from the last node on each is known. */
+static void find_readers(const wf_graph *g, unsigned char *read) {
+    for (int id = wf_node_count(g) - 1; id >= 0; id--) {
+        const wf_tensor *reader = wf_node(g, id);
+        if (reader->kind != WF_COMPUTED || reader->result) continue;
+        wf_call c = call_of(reader);
+        uint32_t panels = reader->op->panels ? reader->op->panels(&c) : 0;
+        bool seen = !reader->op->view || read[id] == MULTIPLIED;
+        for (int i = 0; i < reader->n_in; i++) {
+            if (!reader->in[i] || reader->op->shape_only >> i & 1) continue;
+            unsigned char *how = &read[reader->in[i]->id];
+            if (!(panels >> i & 1) || !seen) *how |= OTHERWISE;
+            else if (reader->op != &wf_op_embedding) *how |= MULTIPLIED;
         }
     }
-    return multiplied;
 }
 
 bool wf_pack_weights(wf_graph *g, wf_layout layout, char *message) {
     const char *why = !wf_ok(g) ? wf_error(g) : NULL;
     if (!why && layout == WF_PANELS_BF16 && wf_real(g) != WF_F32)
         why = "weights are kept as bf16 in a graph of f32 only";
+    unsigned char *read = why ? NULL : calloc((size_t)wf_node_count(g) + 1, 1);
+    if (read) find_readers(g, read);
+    else if (!why) why = "no memory to pack weights";
     for (int id = 0; !why && id < wf_node_count(g); id++) {
         wf_tensor *t = (wf_tensor *)(uintptr_t)wf_node(g, id);
-        if (t->kind != WF_PARAM || t->ndim != 2 || (layout && !read_in_panels(t))) continue;
+        if (t->kind != WF_PARAM || t->ndim != 2 || (layout && read[id] != MULTIPLIED)) continue;
         if (!wf_set_layout(t, layout))
             why = "weights are packed before the graph's first plan, or there is no memory for it";
     }
     if (why && message) snprintf(message, WF_MESSAGE, "%.255s", why);
+    free(read);
     return !why;
 }

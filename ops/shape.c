@@ -4,6 +4,7 @@
  * All are views: no element moves, unless a reshape meets strides that cannot express it.
  * Slices, pads and concatenations are in slice.c, broadcasts in chain.c. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
@@ -259,8 +260,9 @@ static bool shape_unsqueeze(wf_call *c) {
     int64_t shape[WF_MAX_DIMS];
     int ndim = x->ndim + bit_count(*axes);
     if (ndim > WF_MAX_DIMS) return wf_fail(c, "%d axes, where %d can be", ndim, WF_MAX_DIMS);
-    for (int i = ndim; i < 32; i++)
-        if (*axes >> i & 1) return wf_fail(c, "a result of %d axes has no axis %d", ndim, i);
+    char result[32];
+    snprintf(result, sizeof result, "a result of %d axes", ndim);
+    if (!wf_no_axes(c, *axes, ndim, result)) return false;
     for (int i = 0, n = 0; i < ndim; i++) shape[i] = *axes >> i & 1 ? 1 : x->shape[n++];
     wf_set_shape(&c->out[0], x->dtype, ndim, shape);
     return true;
@@ -373,6 +375,7 @@ const wf_op wf_op_detach = {
     .shape = shape_detach,
     .view = view_detach,
     .no_grad = "the program asked for none",
+    .detaches = true,
     .strided = 1,
 };
 

@@ -124,6 +124,7 @@ const wf_op wf_op_softmax = {
     .grad = grad_softmax,
     .decompose = decompose_softmax,
     .optional = 1 << 1,
+    .picks = 1 << 1,
     .in_place = 1 << 0,
 };
 

@@ -16,7 +16,6 @@ enum { IN_SCALE = ADAM_V + 1, IN_RATES, IN_PARTS, MAX_PARTS = (WF_MAX_OPERANDS -
 typedef struct product_attrs {
     wf_adam_options adam;
     unsigned transposed[MAX_PARTS]; /* as of matmul: WF_TRANSPOSE_A, WF_TRANSPOSE_B */
-    bool gradient[MAX_PARTS];
 } product_attrs;
 
 /* One part: it owns the m rows of the leaf behind those of the parts before it. */
@@ -24,7 +23,6 @@ typedef struct product {
     const wf_view *a, *b;
     int64_t m, n, k, inner; /* k of a, and of b */
     int64_t a_row, a_col, b_row, b_col;
-    bool prepared; /* b, in the work memory */
 } product;
 
 static int count_parts(const wf_call *c) {
@@ -39,7 +37,6 @@ static product part_of(const wf_call *c, int i) {
     p.m = a->shape[ta], p.k = a->shape[!ta], p.n = b->shape[!tb], p.inner = b->shape[tb];
     p.a_row = a->stride[ta], p.a_col = a->stride[!ta];
     p.b_row = b->stride[tb], p.b_col = b->stride[!tb];
-    p.prepared = wf_gemm_prepares(a->dtype, attrs->gradient[i], p.m, p.n, p.k);
     return p;
 }
 
@@ -72,23 +69,10 @@ static bool parts_fit(wf_call *c) {
                                              (long long)rows, wf_show(c, leaf));
 }
 
-/* Blocks of columns of b that are prepared, and the bytes of one. */
-static int64_t prepared_blocks(const product *p) {
-    return p->prepared && p->m ? (p->n + WF_PREPARED - 1) / WF_PREPARED : 0;
-}
-
-static size_t prepared_block(const product *p) {
-    return (size_t)(p->k + WF_PREPARED - 1) / WF_PREPARED * WF_KERNEL(p->a->dtype, prepared);
-}
-
 static bool shape_product(wf_call *c) {
     const product_attrs *attrs = c->attrs;
     if (!wf_adam_fits(c, &attrs->adam, IN_SCALE) || !parts_fit(c)) return false;
     c->scratch_bytes = WF_KERNEL(c->in[ADAM_PARAM].dtype, gemm_adam_scratch);
-    for (int i = 0; i < count_parts(c); i++) {
-        product p = part_of(c, i);
-        c->work_bytes += (size_t)prepared_blocks(&p) * prepared_block(&p);
-    }
     return true;
 }
 
@@ -101,68 +85,45 @@ static int64_t blocks_of(const product *p, wf_cut *cut) {
     return cut->row_blocks * cut->column_blocks;
 }
 
-/* The first phase prepares, if there is something to prepare. */
 static int64_t tasks_product(const wf_call *c, int phase) {
-    int64_t tasks = 0, prepared = 0;
+    int64_t tasks = 0;
     wf_cut cut;
-    for (int i = 0; i < count_parts(c); i++) {
+    for (int i = 0; phase == 0 && i < count_parts(c); i++) {
         product p = part_of(c, i);
-        tasks += blocks_of(&p, &cut), prepared += prepared_blocks(&p);
+        tasks += blocks_of(&p, &cut);
     }
-    if (phase == 0) return prepared ? prepared : tasks;
-    return phase == 1 && prepared ? tasks : 0;
+    return tasks;
 }
 
-static void prepare_block(const product *p, int64_t block, char *prepared) {
-    int64_t j = block * WF_PREPARED, columns = p->n - j < WF_PREPARED ? p->n - j : WF_PREPARED;
-    WF_KERNEL(p->a->dtype, prepare(columns, p->k, wf_at(p->b, j * p->b_col), p->b_col, p->b_row,
-                                   true, prepared + (size_t)block * prepared_block(p)));
-}
-
-/* A block of a part whose rows begin at the leaf's row `first`, and whose b is at `prepared`. */
-static void update_block(const wf_call *c, const product *p, int64_t block, int64_t first,
-                         const wf_adam_rule *rule, const char *prepared, void *scratch) {
-    wf_cut cut;
-    blocks_of(p, &cut);
-    int64_t i = block / cut.column_blocks * cut.rows, j = block % cut.column_blocks * cut.columns;
-    int64_t m = p->m - i < cut.rows ? p->m - i : cut.rows;
-    int64_t n = p->n - j < cut.columns ? p->n - j : cut.columns;
+/* A block of a part whose rows begin at the leaf's row `first`. */
+static void update_block(const wf_call *c, const product *p, const wf_cut *cut, int64_t block,
+                         int64_t first, const wf_adam_rule *rule, void *scratch) {
+    int64_t i = block / cut->column_blocks * cut->rows;
+    int64_t j = block % cut->column_blocks * cut->columns;
+    int64_t m = p->m - i < cut->rows ? p->m - i : cut->rows;
+    int64_t n = p->n - j < cut->columns ? p->n - j : cut->columns;
     int64_t at = (first + i) * p->n + j;
-    const void *a = wf_at(p->a, i * p->a_row), *b = wf_at(p->b, j * p->b_col);
-    void *leaf = wf_at(&c->in[ADAM_PARAM], at), *first_moment = wf_at(&c->in[ADAM_M], at);
-    void *second_moment = wf_at(&c->in[ADAM_V], at);
-    if (p->prepared) {
-        b = prepared + (size_t)(j / WF_PREPARED) * prepared_block(p);
-        WF_KERNEL(p->a->dtype,
-                  gemm_adam_prepared(m, n, p->k, a, p->a_row, p->a_col, b, leaf, first_moment,
-                                     second_moment, p->n, rule, scratch));
-    } else {
-        WF_KERNEL(p->a->dtype, gemm_adam(m, n, p->k, a, p->a_row, p->a_col, b, p->b_row, p->b_col,
-                                         leaf, first_moment, second_moment, p->n, rule, scratch));
-    }
+    WF_KERNEL(p->a->dtype, gemm_adam(m, n, p->k, wf_at(p->a, i * p->a_row), p->a_row, p->a_col,
+                                     wf_at(p->b, j * p->b_col), p->b_row, p->b_col,
+                                     wf_at(&c->in[ADAM_PARAM], at), wf_at(&c->in[ADAM_M], at),
+                                     wf_at(&c->in[ADAM_V], at), p->n, rule, scratch));
 }
 
 static bool eval_product(const wf_call *c, int phase, int64_t task, void *scratch) {
     const product_attrs *attrs = c->attrs;
     wf_adam_rule rule;
     if (!wf_adam_rule_of(c, &attrs->adam, IN_SCALE, &rule)) return false;
-    bool prepares = phase == 0 && tasks_product(c, 1) > 0;
+    (void)phase;
     int64_t first = 0;
-    char *prepared = c->work;
     for (int i = 0; i < count_parts(c); i++) {
-        wf_cut cut;
+        wf_cut cut = { 0 };
         product p = part_of(c, i);
-        int64_t blocks = prepares ? prepared_blocks(&p) : blocks_of(&p, &cut);
-        if (task >= blocks) {
-            task -= blocks, first += p.m;
-            prepared += (size_t)prepared_blocks(&p) * prepared_block(&p);
-            continue;
+        int64_t blocks = blocks_of(&p, &cut);
+        if (task < blocks) {
+            update_block(c, &p, &cut, task, first, &rule, scratch);
+            break;
         }
-        if (prepares)
-            prepare_block(&p, task, prepared);
-        else
-            update_block(c, &p, task, first, &rule, prepared, scratch);
-        break;
+        task -= blocks, first += p.m;
     }
     return true;
 }
@@ -222,7 +183,6 @@ wf_tensor *wf_adam_product_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf
     product_attrs attrs = { .adam = options ? *options : wf_adam_default };
     for (int i = 0; i < n; i++) {
         attrs.transposed[i] = wf_gemm_transposed(part[i]);
-        attrs.gradient[i] = wf_gemm_is_gradient(part[i]);
         in[IN_PARTS + 2 * i] = part[i]->in[0], in[IN_PARTS + 2 * i + 1] = part[i]->in[1];
     }
     return wf_record(&wf_op_adam_product_step, IN_PARTS + 2 * n, in, &attrs);

@@ -74,16 +74,27 @@ int wf_pick_axis(int axis, int ndim) {
     return i < 0 ? axis : i;
 }
 
-bool wf_want_axes(wf_call *c, uint32_t axes, int ndim) {
+enum { FROM_END = 32 - WF_MAX_DIMS }; /* the bit of axis -8 */
+
+bool wf_no_axes(wf_call *c, uint32_t axes, int ndim, const char *what) {
     for (int i = ndim; i < 32; i++)
-        if (axes >> i & 1) return wf_want_axis(c, i, ndim);
+        if (axes >> i & 1)
+            return i < WF_MAX_DIMS || i >= FROM_END
+                       ? wf_fail(c, "%s has no axis %d", what, i < FROM_END ? i : i - 32)
+                       : wf_fail(c, "%s has no axis below -%d or above %d", what, WF_MAX_DIMS,
+                                 WF_MAX_DIMS - 1);
     return true;
+}
+
+bool wf_want_axes(wf_call *c, uint32_t axes, int ndim) {
+    return wf_no_axes(c, axes, ndim, wf_show(c, &c->in[0]));
 }
 
 uint32_t wf_axes(uint32_t axes, int ndim) {
     if (axes == WF_ALL_AXES) return (1u << ndim) - 1;
-    if (!(axes & WF_LAST_AXIS)) return axes;
-    return (axes & ~WF_LAST_AXIS) | WF_AXIS(ndim > 0 ? ndim - 1 : 0);
+    uint32_t from_end = axes & ~0u << FROM_END, plain = axes & ~(~0u << FROM_END);
+    if (ndim < 1 || ndim > WF_MAX_DIMS) return axes;
+    return plain | from_end >> (32 - ndim) | (from_end & ~(~0u << (32 - ndim)));
 }
 
 wf_tensor *wf_zero(wf_tensor *x) {

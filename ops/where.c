@@ -39,6 +39,7 @@ const wf_op wf_op_where = {
     .grad = grad_where,
     .strided = 7,
     .in_place = 7,
+    .picks = 1,
 };
 
 wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b) {

@@ -68,17 +68,6 @@ static size_t first_seat(const void *block) {
     return (size_t)(((uintptr_t)block >> 4) * 0x9E3779B97F4A7C15u >> 20);
 }
 
-static void *remember(void *block) {
-    if (!faults.watching || !block) return block;
-    pthread_mutex_lock(&faults.lock);
-    size_t i = first_seat(block);
-    while (faults.seat[i % SEATS] && faults.seat[i % SEATS] != &gone) i++;
-    faults.seat[i % SEATS] = block;
-    faults.left++;
-    pthread_mutex_unlock(&faults.lock);
-    return block;
-}
-
 static void forget(const void *block) {
     if (!faults.watching || !block) return;
     pthread_mutex_lock(&faults.lock);
@@ -86,6 +75,18 @@ static void forget(const void *block) {
     while (faults.seat[i % SEATS] && faults.seat[i % SEATS] != block) i++;
     if (faults.seat[i % SEATS]) faults.seat[i % SEATS] = &gone, faults.left--;
     pthread_mutex_unlock(&faults.lock);
+}
+
+static void *remember(void *block) {
+    if (!faults.watching || !block) return block;
+    forget(block); /* in a static program the C library's calloc may ask the wrapped malloc */
+    pthread_mutex_lock(&faults.lock);
+    size_t i = first_seat(block);
+    while (faults.seat[i % SEATS] && faults.seat[i % SEATS] != &gone) i++;
+    faults.seat[i % SEATS] = block;
+    faults.left++;
+    pthread_mutex_unlock(&faults.lock);
+    return block;
 }
 
 static bool no_memory(void) {

@@ -279,9 +279,14 @@ static wf_tensor *weight_for(fixture *f) {
     return w;
 }
 
+bool refuses_gradients(const wf_tensor *y) {
+    return y->op && y->op->no_grad && !y->op->detaches && !(y->op->shape_only & 1);
+}
+
 bool fixture_differentiate(fixture *f) {
     ck_assert_msg(wf_ok(f->g), "%s", wf_error(f->g));
     if (f->row->update || f->y->dtype != wf_real(f->g) || f->n_wrt == 0) return false;
+    if (refuses_gradients(f->y)) return false;
     f->weight = weight_for(f);
     f->loss = wf_sum(wf_mul(f->weight, f->y), WF_ALL_AXES, false);
     ck_assert_msg(wf_grad(f->loss, f->wrt, f->n_wrt, f->grad), "%s", wf_error(f->g));

@@ -90,6 +90,7 @@ typedef struct fixture {
 void fixture_open(fixture *f, const op_case *row, wf_dtype real, dressing how);
 void fixture_close(fixture *f);          /* fails the test if the graph failed */
 bool fixture_differentiate(fixture *f); /* records loss, grad[]; false: no gradient */
+bool refuses_gradients(const wf_tensor *y); /* to ask for one is an error: it jumps or stays */
 
 /* The value of y (of what an update has written), then gradients where recorded: fixture_outputs
  * of them. */

@@ -431,6 +431,39 @@ START_TEST(refusal_says_what_to_do) {
 }
 END_TEST
 
+/* They are converted, and told. */
+START_TEST(what_is_not_finite_is_told) {
+    wf_file *f = open_recorded("pre");
+    static wf_entry entries[MOST];
+    static float changed[2][4096];
+    static const float strange[] = { NAN, INFINITY, -INFINITY, 3.4e38f };
+    char message[WF_MESSAGE];
+    int n = wf_file_count(f), at = 0;
+    for (int i = 0; i < n; i++) {
+        entries[i] = *wf_file_at(f, i);
+        bool first = strcmp(entries[i].name, "output.bias") == 0;
+        if (!first && strcmp(entries[i].name, "transformer.encoder.norm.weight") != 0) continue;
+        ck_assert(at < 2 && entries[i].bytes >= sizeof strange);
+        ck_assert(entries[i].bytes <= sizeof changed[0]);
+        memcpy(changed[at], entries[i].data, entries[i].bytes);
+        memcpy(changed[at], strange, sizeof strange);
+        entries[i].data = changed[at++];
+    }
+    ck_assert_int_eq(at, 2);
+    ck_assert_msg(wf_file_save("in", entries, n, NULL, 0, message), "%s", message);
+    run("convert %s in -o model", cases[1].flags), expect(0);
+    assert_contains(result.err, "convert: values that are NaN or infinite: 6, the first in "
+                                "'transformer.encoder.norm.weight'\n");
+    ok("convert --to torch model -o back");
+    assert_contains(result.err, "infinite: 6,");
+    ok("convert --to torch --dtype bf16 model -o back"); /* 3.4e38 is none in bf16 */
+    assert_contains(result.err, "infinite: 8,");
+    convert_case(1, f);
+    ck_assert(!strstr(result.err, "infinite"));
+    wf_file_free(f);
+}
+END_TEST
+
 Suite *convert_suite(void) {
     Suite *s = suite_create("convert");
     TCase *tc = tcase_create("convert");
@@ -444,6 +477,7 @@ Suite *convert_suite(void) {
     tcase_add_loop_test(tc, a_state_dict_says_what_the_model_was, 0, 12);
     tcase_add_test(tc, bf16_is_rounded_to_nearest);
     tcase_add_loop_test(tc, a_state_dict_that_does_not_fit_is_told, 0, COUNT_OF(misfits));
+    tcase_add_test(tc, what_is_not_finite_is_told);
     tcase_add_test(tc, two_lengths_of_positions_are_refused);
     tcase_add_test(tc, nothing_recognisable_is_refused);
     tcase_add_loop_test(tc, refusal_says_what_to_do, 0, COUNT_OF(refusals));

@@ -140,7 +140,7 @@ START_TEST(a_corpus_of_files) {
     write_file(1, TEXT("eins\n~\nx\ndrei\n"));
     new_corpus(&c, &no_shift, 8, 0);
     ck_assert(pairs_open(&p, path[0], path[1], message) && !corpus_read(&c, &p, message));
-    assert_contains(message, "a.txt: line 2: the target: no tokens in it");
+    assert_contains(message, "b.txt: line 2: the target: no tokens in it");
     pairs_close(&p), corpus_free(&c);
     write_file(1, TEXT("eins\nzwei\n"));
     new_corpus(&c, &no_shift, 8, 0);

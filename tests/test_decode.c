@@ -228,6 +228,24 @@ START_TEST(scores_are_those_of_forced_scoring) {
 }
 END_TEST
 
+/* A stack without layers is a model, too: without a decoder's there is nothing to cache. */
+START_TEST(any_number_of_layers_decodes) {
+    static sentences b;
+    wf_decoded results[16];
+    wf_transformer_config c = small_config();
+    c.encoder_layers = _i & 1, c.decoder_layers = _i >> 1;
+    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    wf_decoder *d = open_decoder(m, NULL);
+    random_sentences(&b, &m->config, 16, 9, 1, 5);
+    wf_decode_options o = beam_options(5, 4, WF_PENALTY_NONE, 0);
+    assert_decoder(d, wf_decode(d, 16, 9, b.src, b.src_length, NULL, &o, results));
+    for (int i = 0; i < 16; i++) assert_sound(&results[i], 0, true);
+    assert_forced(d, &b, results);
+    wf_decoded_free(results, 16);
+    wf_decoder_free(d), close_model(m);
+}
+END_TEST
+
 /* ((5 + 7) / 6)^0.6 = 2^0.6, 7^1 and 7^0.5, by a pocket calculator. */
 START_TEST(penalties_by_hand) {
     const struct {
@@ -488,6 +506,7 @@ Suite *decode_suite(void) {
     tcase_add_loop_test(tc, a_wide_beam_is_an_exhaustive_search, 0, COUNT_OF(penalties));
     tcase_add_test(tc, beam_one_takes_the_likeliest_token);
     tcase_add_test(tc, scores_are_those_of_forced_scoring);
+    tcase_add_loop_test(tc, any_number_of_layers_decodes, 0, 4);
     tcase_add_test(tc, penalties_by_hand);
     tcase_add_loop_test(tc, batches_and_threads_change_nothing, 0, 16);
     tcase_add_test(tc, limits_and_bans_hold);

@@ -73,7 +73,7 @@ static net net_of(int layers) {
         char name[32];
         snprintf(name, sizeof name, "body.layers.%d", i);
         wf_scope(m.g, name);
-        struct wf_linear l = wf_linear_new(m.g, "linear", 8, 8, true);
+        struct wf_linear_layer l = wf_linear_new(m.g, "linear", 8, 8, true);
         m.params[m.n++] = l.weight, m.params[m.n++] = l.bias;
         x = wf_add(x, wf_relu(wf_linear(&l, x))); /* [B, 8] */
     }

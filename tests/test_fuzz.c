@@ -8,16 +8,20 @@
 #include "support.h"
 #include "texts.h"
 
-int fuzz_safetensors(const uint8_t *data, size_t size);
-int fuzz_vocabulary(const uint8_t *data, size_t size);
-int fuzz_codes(const uint8_t *data, size_t size);
+#define TARGETS(ROW)                                                                               \
+    ROW(safetensors) ROW(model) ROW(state_dict) ROW(vocabulary) ROW(codes) ROW(text) ROW(json)     \
+    ROW(settings) ROW(pairs) ROW(metrics)
+
+#define DECLARE(name) int fuzz_##name(const uint8_t *data, size_t size);
+TARGETS(DECLARE)
 
 static const struct {
     const char *name;
     int (*run)(const uint8_t *data, size_t size);
-} targets[] = { { "safetensors", fuzz_safetensors },
-                { "vocabulary", fuzz_vocabulary },
-                { "codes", fuzz_codes } };
+} targets[] = {
+#define TARGET(name) { #name, fuzz_##name },
+    TARGETS(TARGET)
+};
 
 /* In memory of just its size, so that a sanitizer sees a step beyond. */
 static void replay(int target, const char *path) {

@@ -401,7 +401,7 @@ START_TEST(constants_are_read_and_not_written) {
 END_TEST
 
 START_TEST(version_is_stated) {
-    ck_assert_str_eq(wf_version(), "0.1.0");
+    ck_assert_str_eq(wf_version(), WF_VERSION);
 }
 END_TEST
 

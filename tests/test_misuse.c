@@ -1,5 +1,7 @@
-/* tests/test_misuse.c - what a program may get wrong with graphs, plans and states: a sentence
- * each, never a crash, and never a wrong number without one. */
+/* tests/test_misuse.c - what a program may get wrong with graphs, plans, states, tokenizers, models
+ * and decoders: a sentence each, never a crash, and never a wrong number without one. */
+#include "../models/text.h"
+#include "../models/transformer.h"
 #include "faults.h"
 #include "suites.h"
 #include "support.h"
@@ -199,6 +201,146 @@ START_TEST(lists_that_are_null_are_refused) {
 }
 END_TEST
 
+/* What is in text.h: an answer, and a sentence where there is room for one. */
+START_TEST(no_tokenizer_answers) {
+    char text[8] = "before", why[WF_MESSAGE] = "";
+    int32_t ids[4] = { 0 };
+    wf_meta pairs[WF_TOKENIZER_META];
+    wf_tokenizer_free(NULL);
+    ck_assert_int_eq(wf_tokenizer_kind(NULL), WF_WORDS);
+    ck_assert(!wf_tokenizer_size(NULL) && !wf_tokenizer_merges(NULL));
+    ck_assert(!wf_tokenizer_piece(NULL, 0) && !wf_tokenizer_learn(NULL, NULL, NULL, why));
+    ck_assert(wf_tokenizer_encode(NULL, "a", 1, ids, 4, why) == -1);
+    ck_assert_str_eq(why, "there is no tokenizer");
+    ck_assert(wf_tokenizer_decode(NULL, ids, 1, text, sizeof text) == -1);
+    ck_assert(!wf_tokenizer_vocabulary(NULL, text, sizeof text) && !*text);
+    ck_assert(!wf_tokenizer_codes(NULL, text, sizeof text) && !*text);
+    ck_assert(!wf_tokenizer_to_meta(NULL, "tokenizer", pairs));
+    ck_assert(!wf_tokenizer_in_file(NULL, "tokenizer") && !wf_tokenizer_in_file(NULL, NULL));
+    ck_assert(!wf_tokenizer_from_meta(NULL, "tokenizer", why));
+    ck_assert(!wf_tokenizer_read(WF_WORDS, NULL, 4, NULL, 0, why));
+    ck_assert(!wf_text_check(NULL, 1, why) && wf_text_check(NULL, 0, NULL));
+    ck_assert_str_eq(why, "there is no line");
+}
+END_TEST
+
+START_TEST(a_tokenizer_accepts_null_and_kinds_that_are_none) {
+    char why[WF_MESSAGE] = "";
+    for (int kind = -1; kind < 10; kind++) {
+        wf_tokenizer *t = wf_tokenizer_read((wf_token_kind)kind, "a\nb\n", 4,
+                                            kind == WF_BPE ? "#version: 0.2\n" : NULL, 14, why);
+        ck_assert((t != NULL) == (kind >= WF_WORDS && kind <= WF_BPE));
+        if (!t) assert_contains(why, "is neither words, characters nor byte-pair encoding");
+        wf_tokenizer_free(t);
+    }
+    wf_tokenizer *t = wf_tokenizer_read(WF_WORDS, "a\nb\n", 4, NULL, 0, why);
+    wf_file *f = wf_file_parse("\2\0\0\0\0\0\0\0{}", 10);
+    ck_assert_int_eq(wf_tokenizer_encode(t, "a b a", 5, NULL, 4, why), 3);
+    ck_assert(wf_tokenizer_encode(t, NULL, 5, NULL, 0, why) == -1);
+    ck_assert(wf_tokenizer_decode(t, NULL, 3, NULL, 8) == -1);
+    ck_assert_int_eq(wf_tokenizer_decode(t, (int32_t[]){ WF_SPECIAL_IDS }, 1, NULL, 8), 1);
+    ck_assert_uint_eq(wf_tokenizer_vocabulary(t, NULL, 99),
+                      strlen("<pad>\n<unk>\n<s>\n</s>\na\nb\n"));
+    ck_assert_uint_eq(wf_tokenizer_codes(t, NULL, 99), strlen("#version: 0.2\n"));
+    ck_assert(!wf_tokenizer_to_meta(t, NULL, (wf_meta[WF_TOKENIZER_META]){ 0 }));
+    ck_assert(!wf_tokenizer_to_meta(t, "tokenizer", NULL));
+    ck_assert(wf_file_ok(f) && !wf_tokenizer_in_file(f, NULL));
+    ck_assert(!wf_tokenizer_from_meta(f, NULL, why));
+    wf_file_free(f), wf_tokenizer_free(t);
+}
+END_TEST
+
+/* What is in transformer.h. */
+START_TEST(no_model_and_no_decoder_answer) {
+    typedef wf_plan *(*plan_of_model)(wf_transformer *, wf_pool *);
+    static const plan_of_model plans[] = {
+        wf_transformer_train_plan,     wf_transformer_accumulate_plan, wf_transformer_apply_plan,
+        wf_transformer_average_plan,   wf_transformer_eval_plan,       wf_transformer_score_plan,
+        wf_transformer_attention_plan, wf_transformer_encode_plan,     wf_transformer_decode_plan,
+    };
+    char why[WF_MESSAGE] = "";
+    wf_transformer_config c = wf_transformer_defaults();
+    const wf_decode_options o = wf_decode_defaults();
+    wf_decoded results[1];
+    int32_t one[1] = { 1 };
+    double total[1];
+    for (int i = 0; i < COUNT_OF(plans); i++) {
+        wf_plan *p = plans[i](NULL, NULL);
+        ck_assert(!wf_plan_ok(p) && *wf_plan_error(p));
+        wf_plan_free(p);
+    }
+    wf_transformer_free(NULL), wf_decoder_free(NULL), wf_decoded_free(NULL, 3);
+    ck_assert(!wf_transformer_check(NULL, why) && !wf_transformer_new(NULL, NULL, WF_F32, 0, why));
+    ck_assert(!wf_transformer_parameter_count(NULL) && !wf_decoder_new(NULL, NULL, why));
+    assert_contains(wf_decoder_error(NULL), "no decoder");
+    ck_assert(!wf_decode(NULL, 1, 1, one, one, NULL, &o, results));
+    ck_assert(!wf_decode_greedy(NULL, 1, 1, one, one, 1, one, one));
+    ck_assert(!wf_score(NULL, 1, 1, one, one, 1, one, one, NULL, total));
+    ck_assert(!wf_transformer_save(NULL, "x", false, NULL, 0, why));
+    ck_assert(!wf_transformer_save_state_dict(NULL, "x", false, why));
+    ck_assert(!wf_transformer_load(NULL, NULL, WF_F32, 0, why));
+    ck_assert(!wf_transformer_load_weights(NULL, NULL, why));
+    ck_assert(!wf_transformer_read_config(NULL, &c, why));
+    ck_assert(!wf_transformer_from_state_dict(NULL, &c, WF_F32, why));
+}
+END_TEST
+
+START_TEST(a_model_and_a_decoder_accept_null) {
+    char why[WF_MESSAGE] = "", path[512];
+    source_path("tests/data/model_plain.safetensors", path, sizeof path);
+    wf_file *f = wf_file_open(path);
+    wf_transformer *m = wf_transformer_load(f, NULL, WF_F32, 0, why);
+    ck_assert_msg(m != NULL, "%s", why);
+    ck_assert(!wf_transformer_read_config(f, NULL, why));
+    assert_contains(why, "no room for the configuration");
+    ck_assert(!wf_transformer_read_config(f, NULL, NULL));
+    ck_assert(!wf_transformer_from_state_dict(f, NULL, WF_F32, why));
+    ck_assert(!wf_transformer_load_weights(m, NULL, why));
+    ck_assert(!wf_transformer_save(m, NULL, false, NULL, 0, why));
+    ck_assert(!wf_transformer_save(m, "/tmp", false, &(wf_meta){ NULL, NULL }, 1, why));
+    ck_assert(!wf_transformer_save_state_dict(m, NULL, false, why));
+    wf_decoder *d = wf_decoder_new(m, NULL, why);
+    const wf_decode_options o = wf_decode_defaults();
+    wf_decoded results[1];
+    int32_t one[1] = { 1 };
+    ck_assert_msg(d != NULL, "%s", why);
+    ck_assert(!wf_decode(d, 1, 1, NULL, one, NULL, &o, results) && !results[0].best);
+    ck_assert(!wf_decode(d, 1, 1, one, NULL, NULL, &o, results));
+    ck_assert(!wf_decode(d, 1, 1, one, one, NULL, NULL, results));
+    ck_assert(!wf_decode(d, 1, 1, one, one, NULL, &o, NULL));
+    ck_assert(!wf_decode(d, -1, 1, one, one, NULL, &o, results));
+    ck_assert(!wf_decode_greedy(d, 1, 1, one, one, 1, NULL, one));
+    ck_assert(!wf_decode_greedy(d, 1, 1, one, one, 1, one, NULL));
+    ck_assert(!wf_decode_greedy(d, -1, 1, one, one, 1, one, one));
+    ck_assert(!wf_score(d, 1, 1, NULL, one, 1, one, one, NULL, NULL));
+    ck_assert(!wf_score(d, 1, 1, one, one, 1, NULL, one, NULL, NULL));
+    ck_assert(!wf_score(d, 1, 1, one, one, 1, one, NULL, NULL, NULL));
+    ck_assert(wf_score(d, 1, 1, one, one, 0, NULL, (int32_t[]){ 0 }, NULL, NULL));
+    wf_decoder_free(d), wf_transformer_free(m), wf_file_free(f);
+}
+END_TEST
+
+/* Every number of a configuration at both ends of its type: a sentence, or a model that is one. */
+START_TEST(a_configuration_of_extremes_is_refused) {
+    static const int64_t ends[] = { INT64_MIN, INT64_MIN + 1, -1, 0, INT64_MAX - 1, INT64_MAX };
+    char why[WF_MESSAGE];
+    for (int field = 0; field < 8; field++)
+        for (int i = 0; i < COUNT_OF(ends); i++) {
+            wf_transformer_config c = wf_transformer_defaults();
+            c.src_vocab = c.tgt_vocab = 10;
+            int64_t *const fields[] = { &c.src_vocab,       &c.tgt_vocab,      &c.max_len,
+                                        &c.d_model,         &c.num_heads,      &c.dim_feedforward,
+                                        &c.encoder_layers,  &c.decoder_layers };
+            *fields[field] = ends[i];
+            bool none = field >= 6 && ends[i] == 0; /* a stack without layers is one */
+            ck_assert_msg(wf_transformer_check(&c, why) == none, "field %d, %lld", field,
+                          (long long)ends[i]);
+            c.pad_id = c.start_id = c.end_id = i % 2 ? INT32_MAX : INT32_MIN;
+            ck_assert(!wf_transformer_check(&c, why));
+        }
+}
+END_TEST
+
 START_TEST(a_gradient_of_null_is_refused) {
     wf_graph *g = wf_graph_new(NULL);
     wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_zeros()), *grad;
@@ -277,6 +419,11 @@ Suite *misuse_suite(void) {
     tcase_add_test(c, caches_of_different_batches_are_refused);
     tcase_add_test(c, a_failed_layout_leaves_the_plan_usable);
     tcase_add_test(c, lists_that_are_null_are_refused);
+    tcase_add_test(c, no_tokenizer_answers);
+    tcase_add_test(c, a_tokenizer_accepts_null_and_kinds_that_are_none);
+    tcase_add_test(c, no_model_and_no_decoder_answer);
+    tcase_add_test(c, a_model_and_a_decoder_accept_null);
+    tcase_add_test(c, a_configuration_of_extremes_is_refused);
     tcase_add_test(c, a_gradient_of_null_is_refused);
     tcase_add_test(c, ops_are_checked_before_they_are_recorded);
     tcase_add_test(c, a_share_that_was_passed_on_is_not_computed_again);

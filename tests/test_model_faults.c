@@ -16,7 +16,8 @@
         if (!(condition)) faults_pause(true), ck_abort_msg(__VA_ARGS__);                           \
     } while (0)
 
-static const wf_training_config training = { .dropout = 0.1, .optimizer = { .kind = WF_ADAM } };
+static const wf_training_config training = { .dropout = 0.1,
+                                             .optimizer = { .kind = WF_ADAM, ADAM_DEFAULTS } };
 static char message[WF_MESSAGE], path[] = "/tmp/weft-model-faults-XXXXXX";
 
 static wf_transformer *record(bool trains) {

@@ -59,11 +59,11 @@ static void spread(const wf_tensor *t, double *largest, double *std) {
 
 START_TEST(initial_values) {
     wf_graph *g = new_graph(WF_F32);
-    struct wf_linear linear = wf_linear_new(g, "linear", 100, 300, true);
-    struct wf_mha mha = wf_mha_new(g, "mha", 64, 4, true, 0);
+    struct wf_linear_layer linear = wf_linear_new(g, "linear", 100, 300, true);
+    struct wf_mha_layer mha = wf_mha_new(g, "mha", 64, 4, true, 0);
     struct wf_embedding_layer scaled = wf_embedding_new(g, "scaled", 500, 64, true);
     struct wf_embedding_layer plain = wf_embedding_new(g, "plain", 500, 64, false);
-    struct wf_norm norm = wf_norm_new(g, "norm", 10, 1e-5, true);
+    struct wf_norm_layer norm = wf_norm_new(g, "norm", 10, 1e-5, true);
     wf_tensor *normal = wf_param(g, "normal", SHAPE(200, 200), wf_init_xavier_normal(200, 200));
     wf_tensor *kaiming = wf_param(g, "kaiming", SHAPE(200, 200), wf_init_kaiming_uniform(200));
     const struct {
@@ -104,7 +104,7 @@ START_TEST(names_follow_modules) {
         .d_model = 8, .num_heads = 2, .dim_feedforward = 4, .bias = true, .layer_norm_eps = 1e-5
     };
     const char *outer = wf_scope_push(g, "decoder.layers");
-    struct wf_decoder_layer layer = wf_decoder_layer_new(g, "0", &o);
+    struct wf_decoder_block layer = wf_decoder_layer_new(g, "0", &o);
     wf_scope(g, outer);
     static const char *const names[] = { "self_attn.in_proj_weight",
                                          "self_attn.in_proj_bias",
@@ -141,7 +141,7 @@ END_TEST
 
 START_TEST(a_layer_records_under_its_own_name_and_says_so) {
     wf_graph *g = new_graph(WF_F32);
-    struct wf_linear l = wf_linear_new(g, "hidden", 64, 128, true);
+    struct wf_linear_layer l = wf_linear_new(g, "hidden", 64, 128, true);
     wf_linear(&l, noise(g, "x", SHAPE(8, 32)));
     ck_assert(!wf_ok(g));
     assert_contains(wf_error(g), "hidden: matmul");
@@ -154,14 +154,14 @@ END_TEST
 
 /* What the use of a layer gives: of one without parameters, or of NULL. */
 static wf_tensor *use(int kind, bool null, wf_tensor *x, wf_tensor *ids) {
-    static const struct wf_linear linear;
-    static const struct wf_norm norm;
+    static const struct wf_linear_layer linear;
+    static const struct wf_norm_layer norm;
     static const struct wf_embedding_layer table;
     static const struct wf_position_layer places = { .kind = WF_POSITIONS_LEARNED };
-    static const struct wf_mha mha;
-    static const struct wf_feed_forward ff;
-    static const struct wf_encoder_layer encoder;
-    static const struct wf_decoder_layer decoder;
+    static const struct wf_mha_layer mha;
+    static const struct wf_feed_forward_layer ff;
+    static const struct wf_encoder_block encoder;
+    static const struct wf_decoder_block decoder;
     wf_tensor *k, *v, *weights = NULL;
     wf_mha_options o = { .weights = &weights };
     switch (kind) {
@@ -202,9 +202,9 @@ START_TEST(layers_without_what_they_need_give_poison) {
         wf_graph_free(g);
     }
     wf_graph *g = new_graph(WF_F32);
-    struct wf_mha l = wf_mha_new(g, "mha", 4, 2, true, 0);
+    struct wf_mha_layer l = wf_mha_new(g, "mha", 4, 2, true, 0);
     wf_mha_keys_values(&l, noise(g, "x", SHAPE(2, 3, 4)), NULL, NULL);
-    struct wf_linear of_none = wf_linear_new(NULL, "linear", 2, 2, true);
+    struct wf_linear_layer of_none = wf_linear_new(NULL, "linear", 2, 2, true);
     ck_assert(wf_linear(&of_none, NULL) && wf_drop(NULL, 0.5, "drop") && wf_drop(NULL, 0, "drop"));
     end_graph(g);
 }
@@ -228,8 +228,8 @@ START_TEST(shapes_in_and_out_agree) {
         char name[8];
         o.norm_first = i & 1, o.activation = (wf_activation)(i >> 1);
         const char *outer = wf_scope_push(g, (snprintf(name, sizeof name, "%d", i), name));
-        struct wf_encoder_layer encoder = wf_encoder_layer_new(g, "encoder", &o);
-        struct wf_decoder_layer decoder = wf_decoder_layer_new(g, "decoder", &o);
+        struct wf_encoder_block encoder = wf_encoder_layer_new(g, "encoder", &o);
+        struct wf_decoder_block decoder = wf_decoder_layer_new(g, "decoder", &o);
         wf_tensor *k, *v;
         wf_mha_keys_values(&decoder.multihead_attn, memory, &k, &v);
         assert_tensor(k, SHAPE(B, 3, S, 4));
@@ -270,7 +270,7 @@ START_TEST(key_masks) {
     wf_tensor *lengths = ids_of(g, "lengths", SHAPE(3), (int32_t[]){ 3, 1, 0 }),
               *x = noise(g, "x", SHAPE(3, 4, 8));
     wf_tensor *mask = wf_key_mask(lengths, x, 1), *weights;
-    struct wf_mha l = wf_mha_new(g, "mha", 8, 2, true, 0);
+    struct wf_mha_layer l = wf_mha_new(g, "mha", 8, 2, true, 0);
     wf_tensor *y = wf_mha(&l, x, x, &(wf_mha_options){ .mask = mask, .weights = &weights });
     assert_tensor(mask, SHAPE(3, 1, 1, 4));
     wf_tensor *fetch[] = { mask, weights, y };
@@ -293,7 +293,7 @@ END_TEST
 /* The fused op and the weights beside it are the same attention: output = W_O concat(weights V). */
 START_TEST(attention_returns_its_weights) {
     wf_graph *g = new_graph(WF_F64);
-    struct wf_mha l = wf_mha_new(g, "mha", 6, 2, true, 0.3);
+    struct wf_mha_layer l = wf_mha_new(g, "mha", 6, 2, true, 0.3);
     wf_tensor *x = noise(g, "x", SHAPE(2, 3, 6)), *memory = noise(g, "memory", SHAPE(2, 5, 6)),
               *weights, *k, *v;
     wf_tensor *y = wf_mha(&l, x, memory, &(wf_mha_options){ .weights = &weights });
@@ -324,8 +324,8 @@ START_TEST(gradients_of_layers) {
                            .dropout = 0.2,
                            .attention_dropout = 0.2,
                            .activation_dropout = 0.2 };
-    struct wf_encoder_layer encoder = wf_encoder_layer_new(g, "encoder", &o);
-    struct wf_decoder_layer decoder = wf_decoder_layer_new(g, "decoder", &o);
+    struct wf_encoder_block encoder = wf_encoder_layer_new(g, "encoder", &o);
+    struct wf_decoder_block decoder = wf_decoder_layer_new(g, "decoder", &o);
     struct wf_embedding_layer table = wf_embedding_new(g, "table", 5, 8, true);
     struct wf_position_layer places = wf_position_new(g, "places", WF_POSITIONS_LEARNED, 4, 8);
     wf_tensor *lengths = ids_of(g, "lengths", SHAPE(2), (int32_t[]){ 3, 2 }), *k, *v;
@@ -363,7 +363,7 @@ START_TEST(dropout_has_a_site_per_module) {
         apart += v[0].data[i] != v[1].data[i], ck_assert(still[0].data[i] == 1);
     ck_assert_int_gt(apart, 400);
     ck_assert_int_lt(apart, 600);
-    ck_assert(same_bits(v[0], v[2]));
+    ck_assert(!same_bits(v[0], v[2])); /* each use its own */
     free_values(v, 3), free_values(still, 3);
     end_graph(g);
 }
@@ -373,7 +373,7 @@ END_TEST
 
 /* The tutorial's layers: Dropout(LayerNorm(x + f(x))) after attention, LayerNorm(x + f(x)) after
  * the feed-forward. */
-static wf_tensor *dropped_norm(const struct wf_norm *norm, wf_tensor *x, wf_tensor *f,
+static wf_tensor *dropped_norm(const struct wf_norm_layer *norm, wf_tensor *x, wf_tensor *f,
                                const char *dropout) {
     return wf_drop(wf_norm(norm, wf_add(x, f)), 0.2, dropout);
 }
@@ -400,20 +400,20 @@ static wf_tensor *tutorial(wf_graph *g, wf_tensor *src, wf_tensor *tgt) {
     wf_mha_options cross = { .mask = not_padding(src) }, causal = { .causal = true };
     for (int i = 0; i < 6; i++) {
         char name[16];
-        struct wf_encoder_layer l =
+        struct wf_encoder_block l =
             wf_encoder_layer_new(g, (snprintf(name, sizeof name, "encoder%d", i), name), &o);
         x = dropped_norm(&l.norm1, x, wf_mha(&l.self_attn, x, x, &cross), name);
         x = wf_norm(&l.norm2, wf_add(x, wf_feed_forward(&l.ff, x)));
     }
     for (int i = 0; i < 6; i++) {
         char name[16];
-        struct wf_decoder_layer l =
+        struct wf_decoder_block l =
             wf_decoder_layer_new(g, (snprintf(name, sizeof name, "decoder%d", i), name), &o);
         y = dropped_norm(&l.norm1, y, wf_mha(&l.self_attn, y, y, &causal), name);
         y = wf_norm(&l.norm2, wf_add(y, wf_mha(&l.multihead_attn, y, x, &cross)));
         y = wf_norm(&l.norm3, wf_add(y, wf_feed_forward(&l.ff, y)));
     }
-    struct wf_linear output = wf_linear_new(g, "output", 512, 8, true);
+    struct wf_linear_layer output = wf_linear_new(g, "output", 512, 8, true);
     return wf_linear(&output, y);
 }
 
@@ -445,7 +445,7 @@ START_TEST(the_encoder_instance) {
     wf_tensor *x = noise(g, "x", SHAPE(3, 7, 64)), *fetch[3];
     for (int i = 0; i < 2; i++) {
         char name[16];
-        struct wf_encoder_layer l =
+        struct wf_encoder_block l =
             wf_encoder_layer_new(g, (snprintf(name, sizeof name, "layers.%d", i), name), &o);
         x = wf_encoder_layer(&l, x, &(wf_mha_options){ .weights = &fetch[1 + i] });
     }
@@ -485,11 +485,11 @@ START_TEST(a_decoder_only_stack) {
     wf_tensor *x = wf_add_positions(&places, wf_embed(&tokens, ids));
     for (int i = 0; i < 2; i++) {
         char name[16];
-        struct wf_encoder_layer l =
+        struct wf_encoder_block l =
             wf_encoder_layer_new(g, (snprintf(name, sizeof name, "layers.%d", i), name), &o);
         x = wf_encoder_layer(&l, x, &(wf_mha_options){ .causal = true, .cache = true });
     }
-    struct wf_linear output = { .weight = tokens.weight, .path = "output" }; /* tied */
+    struct wf_linear_layer output = { .weight = tokens.weight, .path = "output" }; /* tied */
     wf_tensor *logits = wf_linear(&output, x);
     wf_plan_options options = { .fetch = &logits, .n_fetch = 1, .feed = &ids, .n_feed = 1 };
     wf_plan *whole = wf_plan_new(g, &options);

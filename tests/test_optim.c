@@ -67,7 +67,7 @@ START_TEST(the_norm_is_of_the_mean_and_clips) {
 END_TEST
 
 START_TEST(nothing_counted_changes_nothing) {
-    wf_optimizer_options o = { .kind = WF_ADAM };
+    wf_optimizer_options o = wf_optimizer_defaults(WF_ADAM);
     little l;
     open_little(&l, &o);
     const double zeros[4] = { 0 };
@@ -79,7 +79,8 @@ START_TEST(nothing_counted_changes_nothing) {
 END_TEST
 
 START_TEST(a_norm_that_is_not_finite_stops_the_step) {
-    wf_optimizer_options o = { .kind = (wf_optimizer_kind)_i, .momentum = 0.9 };
+    wf_optimizer_options o = wf_optimizer_defaults((wf_optimizer_kind)_i);
+    o.momentum = 0.9;
     little l;
     open_little(&l, &o);
     ck_assert(!step(&l, &o, (double[]){ 1, NAN, 1, 1 }, 2, 1, 0.1));
@@ -96,7 +97,8 @@ END_TEST
 /* Adam's first step is rate * sign(gradient), whatever its size; AdamW first shrinks matrices,
  * not biases. */
 START_TEST(first_steps_of_adam) {
-    wf_optimizer_options o = { .kind = _i ? WF_ADAMW : WF_ADAM, .weight_decay = _i ? 0.5 : 0 };
+    wf_optimizer_options o = wf_optimizer_defaults(_i ? WF_ADAMW : WF_ADAM);
+    o.weight_decay = _i ? 0.5 : 0;
     little l;
     open_little(&l, &o);
     ck_assert_str_eq(l.o.moments[0]->name, "optimizer.w.m");
@@ -115,7 +117,8 @@ END_TEST
 /* Micro-batches: gradients and counts are fetched, summed by the caller, and fed to the plan
  * that updates. */
 START_TEST(accumulated_micro_batches_equal_one_batch) {
-    wf_optimizer_options o = { .kind = WF_ADAM, .clip_norm = 1 };
+    wf_optimizer_options o = wf_optimizer_defaults(WF_ADAM);
+    o.clip_norm = 1;
     const double x[2][4] = { { 1, 2, 3, 4 }, { -3, 1, 0, 2 } };
     double both[4], sum_w[4] = { 0 }, sum_b = 0, w[4], b, rates[3], count = 5;
     little whole, parts;
@@ -150,25 +153,86 @@ START_TEST(accumulated_micro_batches_equal_one_batch) {
 }
 END_TEST
 
-START_TEST(what_is_not_set_has_its_default) {
-    const wf_optimizer_options all = { .kind = WF_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8 },
-                               one = { .kind = WF_ADAM, .beta1 = 0.9 },
-                               other = { .kind = WF_ADAM, .eps = 1e-8 };
-    const wf_optimizer_options *few = _i ? &one : &other;
-    const double x[] = { 1, -2, 0, 4 };
-    little want, have;
-    open_little(&want, &all), open_little(&have, few);
-    for (int t = 1; t <= 3; t++)
-        ck_assert(step(&want, &all, x, 1, t, 0.1) && step(&have, few, x, 1, t, 0.1));
-    double *w = leaf_values(want.w);
-    assert_leaf(have.w, w);
-    free(w);
-    close_little(&want), close_little(&have);
+/* What is 0 is 0: without averages Adam's step is rate * sign(gradient) every time. */
+START_TEST(betas_of_zero_are_zero) {
+    wf_optimizer_options o = wf_optimizer_defaults(_i ? WF_ADAMW : WF_ADAM);
+    const double x[2][4] = { { 1, -2, 3, 4 }, { -5, -1, 0.5, 9 } };
+    double w[4] = { 1, 2, 3, 4 };
+    o.beta1 = o.beta2 = 0;
+    little l;
+    open_little(&l, &o);
+    for (int t = 1; t <= 4; t++) {
+        const double *now = x[t % 2];
+        ck_assert(step(&l, &o, now, 1, t, 0.1));
+        double *have = leaf_values(l.w);
+        for (int i = 0; i < 4; i++) {
+            w[i] -= now[i] > 0 ? 0.1 : -0.1;
+            ck_assert_double_eq_tol(have[i], w[i], 1e-7);
+        }
+        free(have);
+    }
+    close_little(&l);
+}
+END_TEST
+
+START_TEST(defaults_are_the_usual_ones) {
+    for (int kind = WF_SGD; kind <= WF_ADAMW; kind++) {
+        wf_optimizer_options o = wf_optimizer_defaults((wf_optimizer_kind)kind);
+        ck_assert(o.kind == (wf_optimizer_kind)kind && !o.name && o.beta1 == 0.9);
+        ck_assert(o.beta2 == 0.999 && o.eps == 1e-8 && o.momentum == 0 && o.weight_decay == 0);
+        ck_assert(o.clip_norm == 0 && !o.unguarded && !o.accumulates && o.average_decay == 0);
+    }
+}
+END_TEST
+
+/* ---- two in one graph ------------------------------------------------------------------------ */
+
+/* A critic's and a generator's: each moves its own parameters, by its own numbers. */
+START_TEST(two_optimizers_have_two_names) {
+    wf_graph *g = new_graph(WF_F64);
+    wf_tensor *a = param_of(g, "a", SHAPE(2), (double[]){ 1, 2 }),
+              *b = param_of(g, "b", SHAPE(2), (double[]){ 3, 4 }), *one = wf_constant(g, 1);
+    wf_tensor *loss = wf_sum(wf_mul(a, b), WF_ALL_AXES, false);
+    wf_optimizer_options first = wf_optimizer_defaults(WF_ADAM), second = first;
+    first.accumulates = second.accumulates = true;
+    first.average_decay = second.average_decay = 0.5;
+    second.name = "critic";
+    wf_optimizer o[] = { wf_optimizer_new(g, loss, one, &a, 1, &first),
+                         wf_optimizer_new(g, loss, one, &b, 1, &second) };
+    ck_assert_msg(wf_ok(g), "%s", wf_error(g));
+    ck_assert_str_eq(o[0].moments[0]->name, "optimizer.a.m");
+    ck_assert_str_eq(o[1].moments[0]->name, "critic.b.m");
+    ck_assert_str_eq(o[1].rates->name, "critic.rates");
+    ck_assert_str_eq(o[1].accumulation.sums[0]->name, "critic.b.sum");
+    wf_plan *p =
+        wf_plan_new(g, &(wf_plan_options){
+                           .fetch = o[1].updates, .n_fetch = 1, .feed = &o[1].rates, .n_feed = 1 });
+    double rates[3];
+    wf_optimizer_rates(&second, 0.1, 1, rates);
+    ck_assert(wf_feed(p, o[1].rates, rates) && wf_run(p));
+    assert_leaf(a, (double[]){ 1, 2 });
+    double *moved = leaf_values(b);
+    ck_assert_double_eq_tol(moved[0], 2.9, 1e-7);
+    free(moved);
+    wf_plan_free(p), wf_optimizer_free(&o[0]), wf_optimizer_free(&o[1]);
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(a_second_optimizer_of_one_name_is_refused) {
+    wf_graph *g = new_graph(WF_F64);
+    wf_tensor *a = wf_param(g, "a", SHAPE(2), wf_init_zeros()), *loss = wf_square_sum(a);
+    wf_optimizer_options adam = wf_optimizer_defaults(WF_ADAM);
+    wf_optimizer o = wf_optimizer_new(g, loss, wf_constant(g, 1), &a, 1, &adam);
+    wf_optimizer again = wf_optimizer_new(g, loss, wf_constant(g, 1), &a, 1, &adam);
+    assert_contains(wf_error(g), "wf_optimizer_options.name");
+    ck_assert(!again.updates && again.n == 0);
+    wf_optimizer_free(&o), wf_graph_free(g);
 }
 END_TEST
 
 START_TEST(rates_are_finite_at_every_step) {
-    wf_optimizer_options o = { .kind = WF_ADAM };
+    wf_optimizer_options o = wf_optimizer_defaults(WF_ADAM);
     double first[3], rates[3];
     wf_optimizer_rates(&o, 0.1, 1, first);
     for (int64_t step = -1; step <= 0; step++) {
@@ -181,7 +245,8 @@ START_TEST(rates_are_finite_at_every_step) {
 END_TEST
 
 START_TEST(a_rate_that_is_not_finite_stops_the_step) {
-    wf_optimizer_options o = { .kind = (wf_optimizer_kind)_i, .momentum = 0.9 };
+    wf_optimizer_options o = wf_optimizer_defaults((wf_optimizer_kind)_i);
+    o.momentum = 0.9;
     const double bad[] = { NAN, INFINITY, -INFINITY }, x[] = { 1, 1, 1, 1 };
     little l;
     open_little(&l, &o);
@@ -260,8 +325,14 @@ static const struct {
     { 1, 1, 1, 1, { .kind = WF_SGD, .clip_norm = NAN }, "not a number" },
     { 1, 1, 1, 1, { .kind = WF_SGD, .clip_norm = 1, .unguarded = true }, "cannot clip" },
     { 1, 1, 1, 1, { .kind = WF_SGD, .average_decay = 1 }, "the decay of an average" },
-    { 1, 1, 1, 1, { .kind = WF_ADAM, .beta2 = 1 }, "beta2 is 1" },
+    { 1, 1, 1, 1, { .kind = WF_ADAM }, "eps is 0; wf_optimizer_defaults" },
+    { 1, 1, 1, 1, { .kind = WF_ADAMW, .beta1 = 0.9, .beta2 = 0.999 }, "wf_optimizer_defaults" },
+    { 1, 1, 1, 1, { .kind = WF_ADAM, .beta2 = 1, .eps = 1e-8 }, "beta2 is 1" },
+    { 1, 1, 1, 1, { .kind = WF_ADAM, .beta1 = -0.1, .eps = 1e-8 }, "beta1 is -0.1" },
+    { 1, 1, 1, 1, { .kind = WF_ADAM, .beta1 = NAN, .eps = 1e-8 }, "beta1 is nan" },
     { 1, 1, 1, 1, { .kind = WF_ADAM, .eps = -1 }, "eps is -1" },
+    { 1, 1, 1, 1, { .kind = WF_ADAM, .eps = NAN }, "eps is nan" },
+    { 1, 1, 1, 1, { .kind = WF_ADAM, .eps = INFINITY }, "eps is inf" },
     { 1, 1, 1, 1, { .kind = WF_SGD, .momentum = INFINITY }, "momentum is not finite: inf" },
 };
 
@@ -295,7 +366,7 @@ START_TEST(bad_optimizers_are_refused) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_zeros());
     wf_tensor *loss = wf_sum(w, WF_ALL_AXES, false);
-    wf_optimizer_options adam = { .kind = WF_ADAM };
+    wf_optimizer_options adam = wf_optimizer_defaults(WF_ADAM);
     wf_optimizer o = wf_optimizer_new(g, loss, loss, NULL, 0, &adam);
     assert_contains(wf_error(g), "needs parameters");
     wf_optimizer_free(&o), wf_graph_free(g);
@@ -354,7 +425,10 @@ Suite *optim_suite(void) {
     tcase_add_loop_test(tc, a_norm_that_is_not_finite_stops_the_step, 0, 3);
     tcase_add_loop_test(tc, first_steps_of_adam, 0, 2);
     tcase_add_test(tc, accumulated_micro_batches_equal_one_batch);
-    tcase_add_loop_test(tc, what_is_not_set_has_its_default, 0, 2);
+    tcase_add_loop_test(tc, betas_of_zero_are_zero, 0, 2);
+    tcase_add_test(tc, defaults_are_the_usual_ones);
+    tcase_add_test(tc, two_optimizers_have_two_names);
+    tcase_add_test(tc, a_second_optimizer_of_one_name_is_refused);
     tcase_add_test(tc, rates_are_finite_at_every_step);
     tcase_add_loop_test(tc, a_rate_that_is_not_finite_stops_the_step, 0, 3);
     tcase_add_test(tc, a_scale_that_is_not_finite_stops_all_steps);

@@ -50,7 +50,7 @@ START_TEST(gradients_of_small_weights_sum_pieces_of_k) {
     static const struct {
         int64_t k, pieces;
     } cuts[] = { { 319, 1 }, { 320, 2 }, { 352, 2 }, { 647, 4 }, { 4099, 8 } };
-    enum { M = 70, N = 60, OUT = 3 }; /* small for every table, pieces too */
+    enum { M = 70, N = 130, OUT = 3 };
     int64_t k = cuts[_i].k, pieces = cuts[_i].pieces;
     for (int type = WF_F32; type <= WF_F64; type++) {
         wf_graph *g = new_graph(type);

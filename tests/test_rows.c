@@ -157,7 +157,7 @@ START_TEST(a_table_used_twice_is_updated_as_before) {
               *read = wf_embedding(w, ids), *count = wf_constant(g, 1);
     wf_tensor *used = _i ? wf_gemm(read, w, NULL, WF_TRANSPOSE_B) : wf_embedding(w, others);
     wf_tensor *loss = wf_add(wf_square_sum(read), wf_square_sum(used));
-    wf_optimizer_options options = { .kind = WF_ADAM };
+    wf_optimizer_options options = wf_optimizer_defaults(WF_ADAM);
     wf_optimizer o = wf_optimizer_new(g, loss, count, &w, 1, &options);
     ck_assert_msg(wf_ok(g), "%s", wf_error(g));
     wf_tensor *fetch[] = { o.updates[0], o.norm, o.grads[0] };

@@ -22,7 +22,7 @@ static void open_little(little *l) {
     wf_tensor *table = param_of(g, "position", SHAPE(MAX_TIME + 2, D), rows),
               *w = param_of(g, "w", SHAPE(D, D), data);
     l->x = wf_input(g, "x", WF_F32, SHAPE(B, T, D)); /* [B, T, D] */
-    l->positions = wf_arange(l->x, 1);               /* [T] */
+    l->positions = wf_position_ids(l->x, 1);         /* [T] */
     wf_tensor *h = wf_add(l->x, wf_embedding(table, l->positions));
     wf_tensor *k = wf_cache(wf_matmul(h, w), 1), *v = wf_cache(h, 1);              /* [B, P+T, D] */
     l->y = wf_attention(h, k, v, NULL, &(wf_attention_options){ .causal = true }); /* [B, T, D] */

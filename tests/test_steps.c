@@ -18,6 +18,7 @@ static wf_training_config training_of(wf_optimizer_kind kind, double dropout, bo
     return (wf_training_config){ .dropout = dropout,
                                  .attention_dropout = dropout,
                                  .optimizer = { .kind = kind,
+                                                ADAM_DEFAULTS,
                                                 .momentum = kind == WF_SGD ? 0.9 : 0,
                                                 .weight_decay = 0.01,
                                                 .unguarded = unguarded } };

@@ -292,6 +292,19 @@ START_TEST(unseen_sequences_are_as_many_as_asked_for) {
 }
 END_TEST
 
+/* 0 is a value and no way to ask for another. */
+START_TEST(zero_is_what_was_asked_for) {
+    static const char *const options[][2] = { { "--beta1 0", "--beta1 0.9" },
+                                              { "--beta2 0", "--beta2 0.999" } };
+    for (int k = 0; k < 2; k++) {
+        run(QUICK "3 -o %d.safetensors %s && convert --to torch %d.safetensors -o %d 2> /dev/null",
+            k, options[_i][k], k, k);
+        expect(0);
+    }
+    ck_assert_msg(!same_files("0", "1"), "%s trains as %s does", options[_i][0], options[_i][1]);
+}
+END_TEST
+
 START_TEST(time_limit_ends_the_training) {
     ok("train " SMALL "--max-steps 1000 --max-time 0.001 -o m.safetensors");
     assert_contains(result.out, "exact match ");
@@ -501,6 +514,7 @@ Suite *tools_suite(void) {
     tcase_add_test(work, resume_refuses_other_settings);
     tcase_add_loop_test(work, signal_saves_and_resumes, 0, 2);
     tcase_add_test(work, unseen_sequences_are_as_many_as_asked_for);
+    tcase_add_loop_test(work, zero_is_what_was_asked_for, 0, 2);
     tcase_add_test(work, time_limit_ends_the_training);
     tcase_add_test(work, non_finite_step_keeps_the_file);
     tcase_add_test(work, profile_says_where_the_time_went);

@@ -135,7 +135,7 @@ static const struct {
     wf_optimizer_options o;
 } optimizers[] = {
     { "adam", 0.01, { .kind = WF_ADAM, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9 } },
-    { "adamw", 0.01, { .kind = WF_ADAMW, .weight_decay = 0.1, .clip_norm = 0.5 } },
+    { "adamw", 0.01, { .kind = WF_ADAMW, ADAM_DEFAULTS, .weight_decay = 0.1, .clip_norm = 0.5 } },
     { "sgd", 0.05, { .kind = WF_SGD, .momentum = 0.9 } },
 };
 

@@ -2,8 +2,8 @@
  * refuses, what it leaves behind.
  *
  * Every test has two dozen pairs of short sentences and a model of a moment. That a training
- * outlives kill -9 is in kill_and_resume.sh, which a test here runs in small; the sentences of the
- * refusals are rows of train_refusals.inc. */
+ * outlives kill -9 is in walls/kills.c; the sentences of the refusals are rows of
+ * train_refusals.inc. */
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -208,6 +208,38 @@ START_TEST(resume_keeps_the_best_of_all) {
 }
 END_TEST
 
+/* The file m with one more row in the tables of a side, its settings and vocabularies as they were. */
+static void widen(const char *path, int side) {
+    static const char *const kept[] = { "train.", "src_tokenizer.", "tgt_tokenizer." };
+    wf_meta meta[100];
+    char message[WF_MESSAGE] = "";
+    int n = 0;
+    wf_training_config training = { .optimizer = wf_optimizer_defaults(WF_ADAM) };
+    wf_transformer_config c;
+    wf_file *f = wf_file_open("m");
+    ck_assert_msg(wf_transformer_read_config(f, &c, message), "%s", message);
+    *(side ? &c.tgt_vocab : &c.src_vocab) += 1;
+    for (int i = 0; i < wf_file_meta_count(f); i++)
+        for (int k = 0; k < COUNT_OF(kept); k++)
+            if (strncmp(wf_file_meta_at(f, i).key, kept[k], strlen(kept[k])) == 0)
+                meta[n++] = wf_file_meta_at(f, i);
+    wf_transformer *m = wf_transformer_new(&c, &training, WF_F32, 1, message);
+    ck_assert_msg(m && wf_transformer_save(m, path, true, meta, n, message), "%s", message);
+    wf_transformer_free(m), wf_file_free(f);
+}
+
+/* Else it trains ids that no vocabulary has, and has nothing to write them with. */
+START_TEST(resume_needs_the_vocabularies_of_the_model) {
+    static const char *const says[] = { "the source vocabulary has 12 entries and the model 13",
+                                        "the target vocabulary has 12 entries and the model 13" };
+    ok(WORDS "--valid pairs --max-steps 2 -o m");
+    widen("wide", _i);
+    run("train --resume -o wide --train pairs --valid pairs --max-steps 4");
+    expect(1);
+    assert_contains(result.err, says[_i]);
+}
+END_TEST
+
 START_TEST(threads_change_nothing) {
     for (int threads = 1; threads <= 5; threads += 2) {
         run("train --train pairs --tokenizer char " SIZE "--quiet --warmup 2 --dropout 0.1 --accum "
@@ -355,15 +387,6 @@ START_TEST(signal_saves_and_text_goes_on) {
 }
 END_TEST
 
-/* kill -9 at moments of chance: kill_and_resume.sh says what must hold. */
-START_TEST(killed_training_goes_on) {
-    char script[512];
-    run("sh %s 5", source_path("tests/kill_and_resume.sh", script, sizeof script));
-    expect(0);
-    assert_contains(result.out, "5 kills");
-}
-END_TEST
-
 /* ---- tasks on text ----------------------------------------------------------------------------- */
 
 START_TEST(text_task_lowers_the_loss) {
@@ -392,6 +415,7 @@ Suite *train_text_suite(void) {
     tcase_add_test(learning, few_pairs_need_no_options);
     tcase_add_loop_test(learning, parts_are_the_whole, 0, COUNT_OF(recipes));
     tcase_add_test(learning, resume_keeps_the_best_of_all);
+    tcase_add_loop_test(learning, resume_needs_the_vocabularies_of_the_model, 0, 2);
     tcase_add_test(learning, threads_change_nothing);
     tcase_add_test(learning, accumulated_batches_are_the_large_one);
     tcase_add_test(learning, long_pairs_are_counted);
@@ -399,7 +423,6 @@ Suite *train_text_suite(void) {
     tcase_add_test(learning, log_holds_the_metrics);
     tcase_add_test(learning, dry_run_says_much_and_does_nothing);
     tcase_add_test(learning, signal_saves_and_text_goes_on);
-    tcase_add_test(learning, killed_training_goes_on);
     tcase_add_loop_test(learning, text_task_lowers_the_loss, 0, 2);
     tcase_add_checked_fixture(refused, make_refused_files, leave_folder);
     tcase_add_loop_test(refused, refusal_says_what_to_do, 0, COUNT_OF(refusals));

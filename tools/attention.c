@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jsonl.h"
 #include "svg.h"
 
 bool attention_new(attention *a, wf_transformer *m, const language *l, wf_pool *pool,
@@ -56,51 +55,49 @@ static float *weights_of(attention *a, const wf_tensor *weights, int64_t shape[W
     return NULL;
 }
 
-static void matrix_json(FILE *out, const float *w, int64_t rows, int64_t columns) {
+static void matrix_json(jsonl *out, const float *w, int64_t rows, int64_t columns) {
     for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++) {
-            fputs(j ? "," : i ? "],[" : "[[", out);
-            fprintf(out, "%.6g", (double)w[i * columns + j]);
-        }
-    fputs("]]", out);
+        for (int64_t j = 0; j < columns; j++)
+            json_raw(out, "%s%.6g", j ? "," : i ? "],[" : "[[", (double)w[i * columns + j]);
+    json_raw(out, "]]");
 }
 
 /* ,"<kind>":[[head, head, ...], layer, ...]: every head is rows of queries over columns of keys. */
 static bool kind_json(attention *a, const char *kind, wf_tensor *const *layers, int64_t n,
-                      FILE *out) {
+                      jsonl *out) {
     json_key(out, kind);
-    fputc('[', out);
+    json_raw(out, "[");
     for (int64_t layer = 0; layer < n; layer++) {
         int64_t shape[WF_MAX_DIMS];
         float *w = weights_of(a, layers[layer], shape);
         if (!w) return false;
         for (int64_t h = 0; h < shape[1]; h++) {
-            fputs(h ? "," : layer ? ",[" : "[", out);
+            json_raw(out, h ? "," : layer ? ",[" : "[");
             matrix_json(out, w + h * shape[2] * shape[3], shape[2], shape[3]);
         }
-        fputc(']', out);
+        json_raw(out, "]");
         free(w);
     }
-    fputc(']', out);
+    json_raw(out, "]");
     return true;
 }
 
 /* ,"<side>":[ids] and, of text, ,"<side>_tokens":[pieces] */
 static void ids_json(const attention *a, const char *name, int side, const int32_t *ids, int64_t n,
-                     FILE *out) {
+                     jsonl *out) {
     char key[40], buffer[PIECE_TEXT];
     json_ints(out, name, ids, n);
     if (!a->language->text) return;
     snprintf(key, sizeof key, "%s_tokens", name);
     json_key(out, key);
     for (int64_t i = 0; i < n; i++) {
-        fputc(i ? ',' : '[', out);
+        json_raw(out, i ? "," : "[");
         json_string(out, language_piece(a->language, side, ids[i], buffer));
     }
-    fputc(']', out);
+    json_raw(out, "]");
 }
 
-bool attention_json(attention *a, FILE *out) {
+bool attention_json(attention *a, jsonl *out) {
     const wf_transformer *m = a->model;
     int64_t layers = m->config.decoder_layers;
     wf_tensor **self = calloc((size_t)layers, sizeof *self),
@@ -119,7 +116,7 @@ bool attention_json(attention *a, FILE *out) {
     }
     free(self);
     free(cross);
-    return ok && !ferror(out);
+    return ok && !out->failed;
 }
 
 /* ---- pictures -------------------------------------------------------------------------------- */

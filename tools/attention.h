@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "jsonl.h"
 #include "language.h"
 
 typedef struct attention {
@@ -34,7 +35,7 @@ bool attention_run(attention *a, int64_t n, const int32_t *src, int64_t length,
 bool attention_is_svg(const char *path);
 
 /* After a run. False: out of memory, or the stream has failed. */
-bool attention_json(attention *a, FILE *out); /* all weights as one object on one line */
+bool attention_json(attention *a, jsonl *out); /* all weights as one object on one line */
 bool attention_svg(attention *a, FILE *out);  /* the last layer's cross-attention, every head */
 bool attention_text(attention *a, FILE *out); /* the same, the mean of its heads */
 

@@ -8,10 +8,11 @@
 #include <string.h>
 
 #include "attention.h"
+#include "terminal.h"
 #include "utf8.h"
 
 enum { LABEL = 12, MANY = 36 }; /* characters of a label; columns */
-enum { REPLACED = 0xFFFD, ELLIPSIS = 0x2026 };
+enum { ELLIPSIS = 0x2026 };
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
@@ -27,7 +28,7 @@ static int code_width(int32_t c) {
                                        { 0xFE30, 0xFE6F },   { 0xFF00, 0xFF60 },
                                        { 0xFFE0, 0xFFE6 },   { 0x1F300, 0x1F64F },
                                        { 0x1F900, 0x1F9FF }, { 0x20000, 0x3FFFD } };
-    if (c >= 0x300 && c <= 0x36F) return 0;
+    if ((c >= 0x300 && c <= 0x36F) || c == 0x200C || c == 0x200D) return 0;
     for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
         if (c >= wide[i][0] && c <= wide[i][1]) return 2;
     return 1;
@@ -39,24 +40,11 @@ static label label_of(const char *text) {
     size_t bytes = strlen(text), at = 0;
     while (at < bytes && l.n < LABEL) {
         int32_t c = utf8_next(text, bytes, &at);
-        bool control = c < ' ' || (c >= 0x7F && c < 0xA0) || (c >= 0x2028 && c <= 0x202E) ||
-                       (c >= 0x200B && c <= 0x200F) || (c >= 0x2066 && c <= 0x2069);
-        l.code[l.n++] = control ? REPLACED : c;
+        l.code[l.n++] = is_control(c) || c == '\t' ? REPLACED : c;
     }
     if (at < bytes) l.code[LABEL - 1] = ELLIPSIS;
     for (int i = 0; i < l.n; i++) l.width += code_width(l.code[i]);
     return l;
-}
-
-static void put_code(FILE *out, int32_t c) {
-    if (c < 0x80) {
-        fputc(c, out);
-        return;
-    }
-    static const int first[] = { 0, 0xC0, 0xE0, 0xF0 };
-    int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    fputc(first[more] | c >> 6 * more, out);
-    while (more-- > 0) fputc(0x80 | (c >> 6 * more & 0x3F), out);
 }
 
 /* ---- the map --------------------------------------------------------------------------------- */

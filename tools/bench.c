@@ -1,12 +1,14 @@
 /* tools/bench.c - how fast the kernels and the model are, against what this machine can do.
  *
  * Here are the options and the choice; each part has a file of its own.
- * WEFT_ISA=base|avx2|avx512|amx|neon chooses the kernels, and with them the instruction set of the
+ * WEFT_ISA=base|avx2|avx512|neon chooses the kernels, and with them the instruction set of the
  * peak that they are held to. */
 #include <string.h>
 
 #include "bench.h"
 #include "bench_model.h"
+#include "terminal.h"
+#include "uses.h"
 
 bench_settings set = { .seconds = 1 };
 
@@ -81,14 +83,16 @@ static void refuse_idle_options(void (*run)(void)) {
 }
 
 int main(int argc, char **argv) {
+    terminal_open();
     options_parse(&bench_program, argc, argv);
     if (!subject)
         usage_error(&bench_program, "say what to measure: %s", bench_program.operand_name);
     int part = part_named(subject);
     refuse_idle_options(parts[part].run);
+    check_uses(&bench_program, NULL, 0);
     if (!set.threads) set.threads = default_threads();
-    report_open(&set.report, false, set.json, NULL, false);
-    FILE *e = event(&set.report, "run");
+    report_open(&set.report, &bench_program, false, set.json, NULL, false);
+    jsonl *e = event(&set.report, "run");
     json_text(e, "bench", subject);
     json_text(e, "isa", wf_isa());
     json_int(e, "threads", set.threads);
@@ -96,6 +100,5 @@ int main(int argc, char **argv) {
     say(&set.report, "weft %s, %s kernels, %lld thread%s", wf_version(), wf_isa(),
         (long long)set.threads, set.threads == 1 ? "" : "s");
     parts[part].run();
-    report_close(&set.report);
-    return close_stdout(&bench_program, EXIT_DONE);
+    return close_stdout(&bench_program, report_close(&set.report) ? EXIT_DONE : EXIT_FAILED);
 }

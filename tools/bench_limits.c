@@ -26,11 +26,9 @@ static const limit_loops *const all_loops[] = {
 #endif
 };
 
-/* Those of the vectors: what AMX has beyond them is not the measure, but measured by it. */
 static const limit_loops *loops(void) {
-    const char *isa = strcmp(wf_isa(), "amx") == 0 ? "avx512" : wf_isa();
     for (size_t i = 0; i < sizeof all_loops / sizeof *all_loops; i++)
-        if (strcmp(all_loops[i]->isa, isa) == 0) return all_loops[i];
+        if (strcmp(all_loops[i]->isa, wf_isa()) == 0) return all_loops[i];
     return &loops_base;
 }
 
@@ -175,7 +173,7 @@ static void print_limits(int64_t threads) {
     if (!set.json)
         printf("%3lld threads   %8.1f GFLOP/s f32   %7.1f GB/s read   %7.1f GB/s triad\n",
                (long long)threads, flops / 1e9, memory.read / 1e9, memory.triad / 1e9);
-    FILE *e = event(&set.report, "limits");
+    jsonl *e = event(&set.report, "limits");
     json_int(e, "threads", threads);
     json_real(e, "gflops", flops / 1e9);
     json_real(e, "read_gbytes", memory.read / 1e9);

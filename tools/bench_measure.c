@@ -69,7 +69,7 @@ double peak_memory(void) {
     double kilobytes = 0;
     FILE *f = fopen("/proc/self/status", "r");
     while (f && fgets(text, sizeof text, f))
-        if (strncmp(text, "VmHWM:", 6) == 0) kilobytes = strtod(text + 6, NULL);
+        if (strncmp(text, "VmHWM:", 6) == 0) kilobytes = (double)strtoll(text + 6, NULL, 10);
     if (f) fclose(f);
     if (kilobytes > 0) return 1024 * kilobytes;
     struct rusage used;
@@ -109,14 +109,14 @@ static void print_text(const line *l) {
     fflush(stdout);
 }
 
-static void send_if(FILE *e, const char *key, double value) {
+static void send_if(jsonl *e, const char *key, double value) {
     if (value > 0) json_real(e, key, value);
 }
 
 void print_line(const line *l) {
     double s = l->time.median;
     if (!set.json) print_text(l);
-    FILE *e = event(&set.report, "result");
+    jsonl *e = event(&set.report, "result");
     json_text(e, "name", l->name);
     json_real(e, "median", s);
     json_real(e, "min", l->time.min);

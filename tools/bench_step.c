@@ -55,9 +55,9 @@ static wf_transformer *new_model(const workload *w) {
     wf_training_config training = { .dropout = dropout,
                                     .attention_dropout = dropout,
                                     .activation_dropout = dropout,
-                                    .optimizer = { .kind = WF_ADAM,
-                                                   .clip_norm = set.unguarded ? 0 : clip,
-                                                   .unguarded = set.unguarded } };
+                                    .optimizer = wf_optimizer_defaults(WF_ADAM) };
+    training.optimizer.clip_norm = set.unguarded ? 0 : clip;
+    training.optimizer.unguarded = set.unguarded;
     wf_transformer *m = wf_transformer_new(&w->config, set.mode == MODE_TRAIN ? &training : NULL,
                                            WF_F32, 1, message);
     if (!m) fail(&bench_program, "%s", message);
@@ -104,7 +104,7 @@ static bool feed_inputs(bench_model *b) {
 static double bandwidth(void) {
     double found = peak_bandwidth(set.threads);
     say(&set.report, "memory gives %.1f GB/s", found / 1e9);
-    FILE *e = event(&set.report, "limits");
+    jsonl *e = event(&set.report, "limits");
     json_int(e, "threads", set.threads);
     json_real(e, "gbytes", found / 1e9);
     event_send(&set.report);
@@ -157,7 +157,7 @@ static void report_memory(const bench_model *b, double parameters, double peak) 
     char t[3][OPTION_TEXT_SIZE];
     say(&set.report, "memory: %s at most, %s by the shapes, %s of it the plan's",
         bytes_text(peak, t[0]), bytes_text(needed, t[1]), bytes_text(arena, t[2]));
-    FILE *e = event(&set.report, "memory");
+    jsonl *e = event(&set.report, "memory");
     json_real(e, "parameters", parameters);
     json_real(e, "peak", peak);
     json_real(e, "needed", needed);
@@ -274,7 +274,7 @@ static void report_rounding(int64_t rows, int64_t n, const float *rounded, const
         "bf16 against f32, the same inputs: log-probabilities %.2g apart on average, %.2g at most; "
         "%.1f %% of the likeliest tokens agree",
         mean, most, 100 * share);
-    FILE *e = event(&set.report, "rounding");
+    jsonl *e = event(&set.report, "rounding");
     json_real(e, "mean", mean);
     json_real(e, "most", most);
     json_real(e, "agree", share);

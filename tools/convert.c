@@ -2,13 +2,19 @@
  *
  * Names and shapes say most of a model; what they can't say are the options here. What was
  * understood is told on stderr, so that a wrong guess of the reader's is seen at once. */
+#include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "../models/transformer.h"
 #include "options.h"
 #include "output.h"
 #include "report.h"
+#include "terminal.h"
+#include "uses.h"
 
 enum { TO_WEFT, TO_TORCH };
 
@@ -26,7 +32,7 @@ static struct {
 static option rows[] = {
     GROUP("Files"),
     CHOICE("to", set.to, "weft|torch", "a model, or a state_dict for load_state_dict"),
-    NAME("output", set.output, "what is written, in safetensors", .letter = 'o'),
+    OUTPUT("output", set.output, "what is written, in safetensors", .letter = 'o'),
 
     GROUP("To weft: what names and shapes do not say"),
     COUNT("heads", set.heads, 1, 65536, "attention heads (nhead); must be given",
@@ -59,6 +65,7 @@ static program self = {
     .n = sizeof rows / sizeof *rows,
     .operand_name = "FILE",
     .operand = &set.input,
+    .operand_use = USE_INPUT,
 };
 
 /* ---- what is asked ------------------------------------------------------------------------- */
@@ -75,13 +82,6 @@ static void check_options(void) {
     if (set.to == TO_TORCH) return;
     if (!set.heads) usage_error(&self, "say how many heads: --heads N, which is no tensor's shape");
     if (set.norm < 0) usage_error(&self, "say where the norms are: --norm pre|post");
-}
-
-static void check_output(void) {
-    char message[256];
-    if (!output_writable(set.output, message)) fail(&self, "%s", message);
-    if (same_file(set.input, set.output))
-        usage_error(&self, "%s is to be read and written at once", set.output);
 }
 
 static wf_transformer_config asked(void) {
@@ -139,6 +139,33 @@ static void tell(const wf_transformer *m) {
             thousands((double)wf_transformer_parameter_count(m), parameters));
 }
 
+/* In the file that was written, where bf16 has no number for what is nearly the largest f32. */
+static int64_t not_finite(const wf_tensor *t) {
+    float least = set.dtype == 1 ? 0x1.FFp127f : INFINITY;
+    int64_t count = wf_count(t), n = 0;
+    float *values = malloc(wf_bytes(t) + 1);
+    if (!values || !wf_read(t, values, wf_bytes(t))) fail(&self, "out of memory");
+    for (int64_t i = 0; i < count; i++) n += !(fabsf(values[i]) < least);
+    free(values);
+    return n;
+}
+
+/* They are values like others in a file; whoever converts one should know of them. */
+static void tell_not_finite(const wf_transformer *m) {
+    const char *first = NULL;
+    char number[OPTION_TEXT_SIZE];
+    int64_t all = 0;
+    for (int id = 0; id < wf_node_count(m->graph); id++) {
+        const wf_tensor *t = wf_node(m->graph, id);
+        int64_t n = t->kind == WF_PARAM ? not_finite(t) : 0;
+        if (n && !first) first = t->name;
+        all += n;
+    }
+    if (all)
+        warn(&self, "values that are NaN or infinite: %s, the first in '%s'",
+             thousands((double)all, number), first);
+}
+
 static wf_transformer *from_torch(const wf_file *f) {
     char message[WF_MESSAGE];
     if (wf_file_meta(f, "weft.config.d_model"))
@@ -160,17 +187,22 @@ static wf_transformer *from_weft(const wf_file *f) {
 
 int main(int argc, char **argv) {
     char message[WF_MESSAGE];
+    char target[PATH_SIZE];
+    terminal_open();
     options_parse(&self, argc, argv);
     check_options();
+    check_uses(&self, NULL, 0);
     wf_file *f = wf_file_open(set.input);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
-    check_output();
+    if (!output_target(set.output, target))
+        fail(&self, "%s can't be written: %s", set.output, strerror(errno));
     wf_transformer *m = set.to == TO_TORCH ? from_weft(f) : from_torch(f);
     bool saved = set.to == TO_TORCH
-                     ? wf_transformer_save_state_dict(m, set.output, set.dtype == 1, message)
-                     : wf_transformer_save(m, set.output, false, NULL, 0, message);
+                     ? wf_transformer_save_state_dict(m, target, set.dtype == 1, message)
+                     : wf_transformer_save(m, target, false, NULL, 0, message);
     if (!saved) fail(&self, "%s", message);
     tell(m);
+    tell_not_finite(m);
     wf_transformer_free(m);
     wf_file_free(f);
     return close_stdout(&self, EXIT_DONE);

@@ -79,7 +79,7 @@ bool corpus_add(corpus *c, const char *const text[2], const size_t bytes[2], int
     bool fits = true;
     for (int i = 0; i < 2; i++) {
         int64_t n = encode(c, i, text[i], bytes[i], line, message);
-        if (n < 0) return false;
+        if (n < 0) return c->refused = i, false;
         if (n > c->limits.tokens[i]) fits = false;
         length[i] = (int32_t)(n > c->limits.tokens[i] ? 0 : n);
     }
@@ -101,14 +101,16 @@ bool corpus_seal(corpus *c, char *message) {
     return false;
 }
 
+bool corpus_take(corpus *c, const pair_lines *p, char *message) {
+    char why[MESSAGE];
+    if (corpus_add(c, p->text, p->bytes, p->number, why)) return true;
+    snprintf(message, MESSAGE, "%.120s: %.120s", p->path[c->refused && p->path[1]], why);
+    return false;
+}
+
 bool corpus_read(corpus *c, pair_lines *p, char *message) {
     while (pairs_next(p, message))
-        if (!corpus_add(c, p->text, p->bytes, p->number, message)) {
-            char why[MESSAGE];
-            memcpy(why, message, MESSAGE);
-            snprintf(message, MESSAGE, "%.120s: %.120s", p->path[0], why);
-            return false;
-        }
+        if (!corpus_take(c, p, message)) return false;
     return !p->failed && corpus_seal(c, message);
 }
 

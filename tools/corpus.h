@@ -41,6 +41,7 @@ typedef struct corpus {
     store tokens, index;
     int id_bytes; /* 2 or 4 */
     int32_t *line[2];
+    int refused; /* the side that corpus_add could not take */
 } corpus;
 
 bool corpus_new(corpus *c, const text_encoder encoder[2], const corpus_limits *limits,
@@ -53,6 +54,8 @@ bool corpus_add(corpus *c, const char *const text[2], const size_t bytes[2], int
                 char *message);
 bool corpus_seal(corpus *c, char *message); /* before the first read; false also if it is empty */
 
+/* The pair that p returned last. */
+bool corpus_take(corpus *c, const pair_lines *p, char *message);
 /* All pairs of the files, sealed. */
 bool corpus_read(corpus *c, pair_lines *p, char *message);
 

@@ -44,31 +44,31 @@ static bool add_loss(evaluator *e, evaluation *v, char *message) {
     return ok;
 }
 
+/* NULL: no memory. */
 static char *sample_text(const char *source, const char *reference, const char *output) {
-    char *text = NULL;
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
-    if (!stream) return NULL;
-    fprintf(stream, "%s | %s | %s", source ? source : "", reference ? reference : "",
-            output ? output : "");
-    return fclose(stream) == 0 ? text : NULL;
+    if (!source || !reference || !output) return NULL;
+    size_t size = strlen(source) + strlen(reference) + strlen(output) + sizeof " |  | ";
+    char *text = malloc(size);
+    if (text) snprintf(text, size, "%s | %s | %s", source, reference, output);
+    return text;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-static void compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypothesis *h,
+static bool compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypothesis *h,
                         evaluation *v) {
     const batch *b = &e->batch;
     const int32_t *answer = b->answer + row * (b->T - 1);
     int64_t n = b->answer_length[row];
     v->exact += h->length == n && memcmp(h->tokens, answer, (size_t)n * sizeof *answer) == 0;
     v->sequences++;
-    if (number >= SAMPLES) return;
+    if (number >= SAMPLES) return true;
     char *source = line_of_ids(NULL, b->src + row * b->S, b->src_length[row]);
     char *reference = line_of_ids(NULL, answer, n);
     char *output = line_of_ids(NULL, h->tokens, h->length);
     v->samples[number] = sample_text(source, reference, output);
     free(source), free(reference), free(output);
+    return v->samples[number];
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -79,7 +79,8 @@ static bool score_line(evaluator *e, const held *h, int64_t pair, const wf_hypot
     const char *reference = h->reference[pair];
     bool ok = output && metrics_add(scores, output, strlen(output), reference, strlen(reference));
     if (ok) v->exact += strcmp(output, reference) == 0, v->sequences++;
-    if (pair < SAMPLES) v->samples[pair] = sample_text(h->source[pair], reference, output);
+    if (ok && pair < SAMPLES)
+        ok = (v->samples[pair] = sample_text(h->source[pair], reference, output)) != NULL;
     free(output);
     return ok || (snprintf(message, MESSAGE, "out of memory"), false);
 }
@@ -104,8 +105,11 @@ static bool evaluate_numbers(evaluator *e, task_stream stream, int64_t n, evalua
         batch_fill(&e->batch, &e->material->numbers, stream, (uint64_t)first,
                    n - first < ROWS ? n - first : ROWS);
         if (!add_loss(e, v, message) || !generate(e, results, message)) return false;
-        for (int64_t i = 0; i < e->batch.B; i++) compare_row(e, i, first + i, results[i].best, v);
+        bool ok = true;
+        for (int64_t i = 0; i < e->batch.B && ok; i++)
+            ok = compare_row(e, i, first + i, results[i].best, v);
         wf_decoded_free(results, (int)e->batch.B);
+        if (!ok) return snprintf(message, MESSAGE, "out of memory"), false;
     }
     return true;
 }

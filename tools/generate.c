@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "output.h"
+#include "terminal.h"
+#include "uses.h"
 
 static settings set = {
     .beam = 4,
@@ -30,20 +32,21 @@ static const wf_length_penalty penalties[] = { WF_PENALTY_GNMT, WF_PENALTY_AVERA
 
 static option rows[] = {
     GROUP("Files"),
-    NAME("model", set.model, "a model that train wrote"),
-    NAME("input", set.input,
+    INPUT("model", set.model, "a model that train wrote"),
+    INPUT("input", set.input,
          "lines of text if the model has a vocabulary, else of token ids; an empty line has an "
          "empty answer",
          .letter = 'i', .fallback = "stdin"),
-    NAME("output", set.output, "a line for each", .letter = 'o', .fallback = "stdout"),
+    OUTPUT("output", set.output, "a line for each, there when all are", .letter = 'o',
+           .fallback = "stdout"),
     FLAG("json", set.json,
          "an object for each line instead: its source, and of every output text, tokens, log_probs "
          "(natural, the end token's last), their total, score, and cut: ended by its maximum "
          "length"),
-    NAME("reference", set.reference,
+    INPUT("reference", set.reference,
          "what should come out, line by line: BLEU, chrF, character and word error rate and exact "
          "matches are told on stderr, or as a last object with --json"),
-    NAME("attention", set.attention,
+    OUTPUT("attention", set.attention,
          "where the model looks: every weight as JSON, an object a line; if the name ends in .svg, "
          "the first line's cross-attention as a picture; - draws each line's on stderr"),
     FLAG("quiet", set.quiet, "no figures of speed"),
@@ -120,25 +123,11 @@ static void check_options(void) {
     set.scores = option_seen(&self, "nbest");
 }
 
-static void check_file(const char *path) {
-    char message[WF_MESSAGE];
-    const char *const read[] = { set.model, set.input, set.reference };
-    if (!output_writable(path, message)) fail(&self, "%s", message);
-    for (int i = 0; i < 3; i++)
-        if (read[i] && same_file(path, read[i]))
-            usage_error(&self, "%s is to be read and written at once", path);
-}
-
-static bool to_terminal(const char *path) {
-    return path && strcmp(path, "-") == 0;
-}
-
-static void check_outputs(void) {
-    const char *picture = to_terminal(set.attention) ? NULL : set.attention;
-    if (set.output) check_file(set.output);
-    if (picture) check_file(picture);
-    if (set.output && picture && strcmp(set.output, picture) == 0)
-        usage_error(&self, "%s is to be two outputs at once", set.output);
+static void check_files(void) {
+    used_file input = { "stdin", NULL, STDIN_FILENO, set.input ? USE_NONE : USE_INPUT };
+    set.draw = set.attention && strcmp(set.attention, "-") == 0;
+    if (set.draw) set.attention = NULL;
+    check_uses(&self, &input, 1);
 }
 
 /* Text is searched as in "Attention Is All You Need"; token ids, which are mostly exact tasks,
@@ -171,10 +160,14 @@ static wf_decode_options decode_options(bool text) {
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-static FILE *open_output(const char *path) {
-    FILE *f = fopen(path, "w");
-    if (!f) fail(&self, "%s can't be written: %s", path, strerror(errno));
-    return f;
+/* Where results go, and where they are composed. */
+static void open_outputs(job *j) {
+    char message[WF_MESSAGE];
+    if ((set.output && !output_open(&j->result, set.output, message)) ||
+        (set.attention && !output_open(&j->picture, set.attention, message)))
+        fail(&self, "%s", message);
+    j->out = set.output ? j->result.stream : stdout;
+    j->line.stream = j->out, j->weights.stream = j->picture.stream;
 }
 
 /* The lengths that a task on numbers was trained on, if the file tells. */
@@ -209,13 +202,14 @@ static void open_model(job *j) {
     wf_file_free(f);
     j->decoder = wf_decoder_new(j->model, j->pool, message);
     if (!j->decoder) fail(&self, "%s", message);
-    if (set.attention && !attention_new(&j->attention, j->model, &j->language, j->pool, message))
+    if ((set.attention || set.draw) &&
+        !attention_new(&j->attention, j->model, &j->language, j->pool, message))
         fail(&self, "%s", message);
 }
 
 static void open_job(job *j) {
     check_options();
-    check_outputs();
+    check_files();
     *j = (job){ .program = &self, .set = &set, .in = { .file = -1 } };
     j->pool = wf_pool_new((int)(set.threads ? set.threads : default_threads()));
     if (!j->pool) fail(&self, "out of memory: --threads lowers the need");
@@ -226,8 +220,7 @@ static void open_job(job *j) {
         fail(&self, "%s can't be read: %s", set.input, strerror(errno));
     open_window(j);
     open_references(j);
-    j->out = set.output ? open_output(set.output) : stdout;
-    if (set.attention && !to_terminal(set.attention)) j->picture = open_output(set.attention);
+    open_outputs(j);
 }
 
 static void close_job(job *j) {
@@ -251,21 +244,31 @@ static void warn_of_limits(const job *j) {
              (long long)j->unfinished, (long long)j->in.number);
 }
 
-static int close_file(FILE *f, const char *path) {
-    if ((ferror(f) | fclose(f)) == 0) return EXIT_DONE;
-    warn(&self, "%s could not be written: %s", path, strerror(errno));
+static int close_output(output *o) {
+    char message[WF_MESSAGE];
+    if (!o->stream || output_close(o, message)) return EXIT_DONE;
+    warn(&self, "%s", message);
     return EXIT_FAILED;
 }
 
-static int close_outputs(const job *j) {
-    int status = EXIT_DONE;
-    if (j->picture) status |= close_file(j->picture, set.attention);
-    if (j->out != stdout) status |= close_file(j->out, set.output);
+/* Without a line there is no picture: an old one stays. */
+static void keep_old_picture(job *j) {
+    if (!j->picture.stream || !attention_is_svg(set.attention) || j->drawn) return;
+    warn(&self, "%s is not drawn: there is no output to draw", set.attention);
+    output_discard(&j->picture);
+    j->picture.stream = NULL;
+}
+
+static int close_outputs(job *j) {
+    keep_old_picture(j);
+    int status = close_output(&j->picture) | close_output(&j->result);
+    json_free(&j->line), json_free(&j->weights);
     return close_stdout(&self, status);
 }
 
 int main(int argc, char **argv) {
     job j;
+    terminal_open();
     options_parse(&self, argc, argv);
     open_job(&j);
     answer_lines(&j);

@@ -13,9 +13,11 @@
 #include "lines.h"
 #include "metrics.h"
 #include "options.h"
+#include "output.h"
 
 typedef struct settings {
     const char *model, *input, *output, *attention, *reference;
+    bool draw; /* --attention - */
     bool score, json, quiet, sample;
     bool scores; /* a line begins with its score */
     int64_t beam, nbest, top_k, min_len, seed;
@@ -45,7 +47,9 @@ typedef struct job {
     wf_decoder *decoder;
     attention attention;
     lines in;
-    FILE *out, *picture;
+    output result, picture; /* without a stream: it goes to stdout; there is none */
+    FILE *out;
+    jsonl line, weights; /* to out; to the picture */
     int64_t low, high;        /* lengths of lines it was trained on; high 0: not known */
     int64_t n, written, room; /* sentences in the window; those of them that are written */
     sentence *window;         /* [room], in the order of the input */
@@ -74,7 +78,7 @@ void close_window(job *j);
 void write_answer(job *j, const sentence *s);
 void draw_attention(job *j, const sentence *s);
 void compare_answer(job *j, const sentence *s);
-void write_metrics(const job *j);
+void write_metrics(job *j);
 void say_speed(const job *j);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "generate.h"
 #include "report.h"
+#include "retry.h"
 
 enum { WINDOW = 64 }; /* batches */
 
@@ -34,7 +35,9 @@ static int64_t count_lines(int file) {
     char last = '\n';
     if (fstat(file, &s) != 0 || !S_ISREG(s.st_mode)) return -1;
     off_t at = lseek(file, 0, SEEK_CUR);
-    for (ssize_t got; (got = pread(file, part, sizeof part, at)) > 0; at += got) {
+    for (ssize_t got;; at += got) {
+        RETRY(got, pread(file, part, sizeof part, at));
+        if (got <= 0) break;
         for (ssize_t i = 0; i < got; i++) n += part[i] == '\n';
         last = part[got - 1];
     }
@@ -172,11 +175,11 @@ static void write_ready(job *j) {
     for (; j->written < j->n && j->window[j->written].done; j->written++) {
         sentence *s = &j->window[j->written];
         write_answer(j, s);
-        if (j->set->attention) draw_attention(j, s);
+        if (j->set->attention || j->set->draw) draw_attention(j, s);
         if (j->metrics) compare_answer(j, s);
         free_sentence(s);
     }
-    if (fflush(j->out) != 0)
+    if (fflush(j->out) != 0 || j->line.failed)
         fail(j->program, "%s could not be written: %s", j->set->output ? j->set->output : "stdout",
              strerror(errno));
 }

@@ -15,51 +15,53 @@ static char *line_of(const job *j, const wf_hypothesis *h) {
 /* ---- answers --------------------------------------------------------------------------------- */
 
 /* ,"tokens":[...]: pieces of the vocabulary, or ids. */
-static void json_tokens(const job *j, const int32_t *ids, int64_t n) {
+static void json_tokens(job *j, const int32_t *ids, int64_t n) {
     char buffer[PIECE_TEXT];
     if (!j->language.text) {
-        json_ints(j->out, "tokens", ids, n);
+        json_ints(&j->line, "tokens", ids, n);
         return;
     }
-    json_key(j->out, "tokens");
-    fputc('[', j->out);
+    json_key(&j->line, "tokens");
+    json_raw(&j->line, "[");
     for (int64_t i = 0; i < n; i++) {
-        if (i) fputc(',', j->out);
-        json_string(j->out, language_piece(&j->language, SIDE_TGT, ids[i], buffer));
+        if (i) json_raw(&j->line, ",");
+        json_string(&j->line, language_piece(&j->language, SIDE_TGT, ids[i], buffer));
     }
-    fputc(']', j->out);
+    json_raw(&j->line, "]");
 }
 
-static void json_hypothesis(const job *j, const wf_hypothesis *h) {
-    char *line = line_of(j, h);
-    fputs("{\"text\":", j->out);
-    json_string(j->out, line);
+static void json_hypothesis(job *j, const wf_hypothesis *h) {
+    char *text = line_of(j, h);
+    jsonl *line = &j->line;
+    json_raw(line, "{\"text\":");
+    json_string(line, text);
     json_tokens(j, h->tokens, h->length);
-    json_reals(j->out, "log_probs", h->log_probs, h->length + 1);
-    json_real(j->out, "total", h->total);
-    json_real(j->out, "score", h->score);
-    json_bool(j->out, "cut", h->cut);
-    fputc('}', j->out);
-    free(line);
+    json_reals(line, "log_probs", h->log_probs, h->length + 1);
+    json_real(line, "total", h->total);
+    json_real(line, "score", h->score);
+    json_bool(line, "cut", h->cut);
+    json_raw(line, "}");
+    free(text);
 }
 
-static void json_answer(const job *j, const sentence *s) {
-    json_begin(j->out, "output");
-    json_int(j->out, "line", s->line);
-    json_text(j->out, "source", s->source);
-    json_key(j->out, "outputs");
-    fputc('[', j->out);
+static void json_answer(job *j, const sentence *s) {
+    jsonl *line = &j->line;
+    json_begin(line, "output");
+    json_int(line, "line", s->line);
+    json_text(line, "source", s->source);
+    json_key(line, "outputs");
+    json_raw(line, "[");
     for (int i = 0; i < s->decoded.n; i++) {
-        if (i) fputc(',', j->out);
+        if (i) json_raw(line, ",");
         json_hypothesis(j, &s->decoded.best[i]);
     }
-    fputc(']', j->out);
-    json_end(j->out);
+    json_raw(line, "]");
+    json_end(line);
 }
 
 /* --nbest n gives n lines for each line of the input: empty ones where there are no more outputs.
  */
-static void text_answer(const job *j, const sentence *s) {
+static void text_answer(job *j, const sentence *s) {
     for (int64_t i = 0; i < j->set->nbest; i++) {
         if (i < s->decoded.n) {
             const wf_hypothesis *h = &s->decoded.best[i];
@@ -72,17 +74,17 @@ static void text_answer(const job *j, const sentence *s) {
     }
 }
 
-static void score_answer(const job *j, const sentence *s) {
+static void score_answer(job *j, const sentence *s) {
     if (!j->set->json) {
         fprintf(j->out, "%.9g\n", s->total);
         return;
     }
-    json_begin(j->out, "score");
-    json_int(j->out, "line", s->line);
-    json_real(j->out, "total", s->total);
-    json_reals(j->out, "log_probs", s->log_probs, s->tgt_length + 1);
+    json_begin(&j->line, "score");
+    json_int(&j->line, "line", s->line);
+    json_real(&j->line, "total", s->total);
+    json_reals(&j->line, "log_probs", s->log_probs, s->tgt_length + 1);
     json_tokens(j, s->ids + s->src_length, s->tgt_length);
-    json_end(j->out);
+    json_end(&j->line);
 }
 
 void write_answer(job *j, const sentence *s) {
@@ -93,18 +95,18 @@ void write_answer(job *j, const sentence *s) {
 
 static bool draw(job *j, const sentence *s) {
     attention *a = &j->attention;
-    if (strcmp(j->set->attention, "-") == 0) {
+    if (j->set->draw) {
         fprintf(stderr, "line %lld\n", (long long)s->line);
         return attention_text(a, stderr);
     }
-    if (!attention_is_svg(j->set->attention)) return attention_json(a, j->picture);
-    return j->drawn++ > 0 || attention_svg(a, j->picture);
+    if (!attention_is_svg(j->set->attention)) return attention_json(a, &j->weights);
+    return j->drawn++ > 0 || attention_svg(a, j->picture.stream);
 }
 
 void draw_attention(job *j, const sentence *s) {
     char message[WF_MESSAGE];
     if (s->decoded.n == 0) return;
-    if (j->drawn > 0 && attention_is_svg(j->set->attention)) return;
+    if (j->drawn > 0) return; /* a picture is of the first line */
     const wf_hypothesis *h = &s->decoded.best[0];
     if (!attention_run(&j->attention, s->src_length, s->ids, h->length, h->tokens, message))
         fail(j->program, "line %lld: its attention: %s", (long long)s->line, message);
@@ -115,14 +117,14 @@ void draw_attention(job *j, const sentence *s) {
 
 void compare_answer(job *j, const sentence *s) {
     char *line = s->decoded.n ? line_of(j, &s->decoded.best[0]) : NULL;
-    const char *output = line ? line : "", *reference = j->reference[s->line - 1];
-    if (!metrics_add(j->metrics, output, strlen(output), reference, strlen(reference)))
+    const char *answer = line ? line : "", *reference = j->reference[s->line - 1];
+    if (!metrics_add(j->metrics, answer, strlen(answer), reference, strlen(reference)))
         fail(j->program, "out of memory");
     free(line);
 }
 
 /* "NAME":score,"NAME_signature":"...", of "signature = score ...". */
-static void json_signed(FILE *out, const char *name, double score, char *text) {
+static void json_signed(jsonl *out, const char *name, double score, char *text) {
     char key[40];
     text[strcspn(text, " ")] = '\0';
     snprintf(key, sizeof key, "%s_signature", name);
@@ -130,9 +132,9 @@ static void json_signed(FILE *out, const char *name, double score, char *text) {
     json_text(out, key, text);
 }
 
-static void metrics_json(const job *j, const metric_counts *m) {
+static void metrics_json(job *j, const metric_counts *m) {
     char text[METRIC_TEXT];
-    FILE *out = j->out;
+    jsonl *out = &j->line;
     json_begin(out, "metrics");
     json_int(out, "lines", m->lines);
     json_int(out, "exact", m->exact);
@@ -147,7 +149,7 @@ static void metrics_json(const job *j, const metric_counts *m) {
     json_end(out);
 }
 
-void write_metrics(const job *j) {
+void write_metrics(job *j) {
     char text[METRIC_TEXT];
     const metric_counts *m = metrics_sums(j->metrics);
     if (j->set->json) {

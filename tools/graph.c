@@ -1,5 +1,4 @@
 /* tools/graph.c - writes a model, or a part of one, as a graph for Graphviz: to be looked at. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +6,8 @@
 #include "options.h"
 #include "output.h"
 #include "subject.h"
+#include "terminal.h"
+#include "uses.h"
 
 enum { MODULES, OPERATIONS };
 
@@ -29,7 +30,7 @@ static option rows[] = {
     FLAG("force", set.force, "draw more than 5,000 nodes"),
 
     GROUP("Model"),
-    NAME("model", set.model, "a model that train wrote; or, without one, these sizes:"),
+    INPUT("model", set.model, "a model that train wrote; or, without one, these sizes:"),
     COUNT("d-model", set.d_model, 1, 16384, "width"),
     COUNT("heads", set.heads, 1, 1024, "attention heads; a divisor of the width"),
     COUNT("d-ff", set.d_ff, 1, 65536, "inner width of the feed-forward layers"),
@@ -44,7 +45,7 @@ static option rows[] = {
     COUNT("threads", set.threads, 1, 256, "that run it"),
 
     GROUP("Output"),
-    NAME("output", set.output, "Graphviz text", .letter = 'o', .fallback = "stdout"),
+    OUTPUT("output", set.output, "Graphviz text", .letter = 'o', .fallback = "stdout"),
 };
 
 static program self = {
@@ -99,11 +100,11 @@ static wf_transformer_config configuration(const wf_file *f) {
 }
 
 static void write_text(const char *text) {
-    FILE *out = set.output ? fopen(set.output, "w") : stdout;
-    if (!out) fail(&self, "%s: %s", set.output, strerror(errno));
-    bool written = fputs(text, out) >= 0;
-    if (set.output && (fclose(out) != 0 || !written))
-        fail(&self, "%s: %s", set.output, strerror(errno));
+    char message[WF_MESSAGE];
+    output o = { .stream = stdout };
+    if (set.output && !output_open(&o, set.output, message)) fail(&self, "%s", message);
+    fputs(text, o.stream);
+    if (set.output && !output_close(&o, message)) fail(&self, "%s", message);
 }
 
 static void draw(const subject *s) {
@@ -124,9 +125,10 @@ static void draw(const subject *s) {
 
 int main(int argc, char **argv) {
     char message[WF_MESSAGE];
+    terminal_open();
     options_parse(&self, argc, argv);
     refuse_idle_options();
-    if (set.output && !output_writable(set.output, message)) fail(&self, "%s", message);
+    check_uses(&self, NULL, 0);
     wf_file *f = set.model ? wf_file_open(set.model) : NULL;
     if (f && !wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
     wf_transformer_config c = configuration(f);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "output.h"
 #include "svg.h"
 
 static bool grow(series *s) {
@@ -17,7 +18,10 @@ static bool grow(series *s) {
 }
 
 void series_add(series *s, double x, double y) {
-    if (s->n == s->capacity && !grow(s)) return;
+    if (s->n == s->capacity && !grow(s)) {
+        s->incomplete = true;
+        return;
+    }
     s->x[s->n] = x;
     s->y[s->n++] = y;
 }
@@ -28,14 +32,17 @@ void series_free(series *s) {
     *s = (series){ 0 };
 }
 
-bool history_draw(const history *h, const char *path, const char *title) {
+bool history_draw(const history *h, const char *path, const char *title, char *message) {
+    output o;
     struct svg_curve curves[] = {
         { "training", h->train.x, h->train.y, h->train.n },
         { "unseen sequences", h->valid.x, h->valid.y, h->valid.n },
     };
     struct svg_plot plot = { title, "step", "loss per token (nats)", curves, 2, true };
-    FILE *out = fopen(path, "w");
-    if (!out) return false;
-    bool drawn = svg_plot(out, &plot);
-    return fclose(out) == 0 && drawn;
+    if (h->train.incomplete || h->valid.incomplete)
+        return snprintf(message, 256, "%.150s: no memory for all points", path), false;
+    if (!output_open(&o, path, message)) return false;
+    if (svg_plot(o.stream, &plot) || ferror(o.stream)) return output_close(&o, message);
+    output_discard(&o);
+    return snprintf(message, 256, "%.150s: there is nothing to draw", path), false;
 }

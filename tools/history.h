@@ -8,9 +8,11 @@
 typedef struct series {
     double *x, *y;
     int64_t n, capacity;
+    bool incomplete;
 } series;
 
-/* A point is left out if there is no memory for it: a curve is not worth a training. */
+/* A point is left out if there is no memory for it: a curve is not worth a training. It is not
+ * drawn then. */
 void series_add(series *s, double x, double y);
 void series_free(series *s);
 
@@ -18,7 +20,7 @@ typedef struct history {
     series train, valid; /* loss per token over steps */
 } history;
 
-/* Write the curves; false if the file could not be written (errno). */
-bool history_draw(const history *h, const char *path, const char *title);
+/* Write the curves; false with message[256]: nothing is written. */
+bool history_draw(const history *h, const char *path, const char *title, char *message);
 
 #endif

@@ -9,9 +9,12 @@
 #include "jsonl.h"
 #include "options.h"
 #include "report.h"
+#include "terminal.h"
+#include "uses.h"
 
 static bool json, all;
 static const char *path;
+static jsonl line; /* on stdout */
 
 static option rows[] = {
     GROUP("Output"),
@@ -28,6 +31,7 @@ static program self = {
     .n = sizeof rows / sizeof *rows,
     .operand_name = "FILE",
     .operand = &path,
+    .operand_use = USE_INPUT,
 };
 
 typedef struct statistics {
@@ -99,7 +103,8 @@ static bool shown(const wf_entry *e, const statistics *s) {
 
 static void print_tensor(const wf_entry *e, const statistics *s, int width) {
     char shape[160], count[OPTION_TEXT_SIZE];
-    printf("%-*s %-4s %-12s %10s", width, e->name, e->dtype, shape_text(e, shape, sizeof shape),
+    int used = put_clean(stdout, e->name, -1);
+    printf("%*s %-4s %-12s %10s", width - used, "", e->dtype, shape_text(e, shape, sizeof shape),
            thousands((double)s->count, count));
     if (s->known && s->count > s->not_finite)
         printf(" %10.3g %9.3g %10.3g %10.3g", s->mean, s->std, s->min, s->max);
@@ -108,20 +113,28 @@ static void print_tensor(const wf_entry *e, const statistics *s, int width) {
 }
 
 static void send_tensor(const wf_entry *e, const statistics *s) {
-    json_begin(stdout, "tensor");
-    json_text(stdout, "name", e->name);
-    json_text(stdout, "dtype", e->dtype);
-    json_key(stdout, "shape");
-    for (int i = 0; i < e->ndim; i++) printf("%c%" PRId64, i ? ',' : '[', e->shape[i]);
-    fputs(e->ndim ? "]" : "[]", stdout);
-    json_int(stdout, "count", s->count);
+    json_begin(&line, "tensor");
+    json_text(&line, "name", e->name);
+    json_text(&line, "dtype", e->dtype);
+    json_key(&line, "shape");
+    for (int i = 0; i < e->ndim; i++) json_raw(&line, "%c%" PRId64, i ? ',' : '[', e->shape[i]);
+    json_raw(&line, e->ndim ? "]" : "[]");
+    json_int(&line, "count", s->count);
     bool values = s->known && s->count > s->not_finite;
-    json_real(stdout, "mean", values ? s->mean : NAN);
-    json_real(stdout, "std", values ? s->std : NAN);
-    json_real(stdout, "min", values ? s->min : NAN);
-    json_real(stdout, "max", values ? s->max : NAN);
-    if (s->known) json_bool(stdout, "finite", s->not_finite == 0);
-    json_end(stdout);
+    json_real(&line, "mean", values ? s->mean : NAN);
+    json_real(&line, "std", values ? s->std : NAN);
+    json_real(&line, "min", values ? s->min : NAN);
+    json_real(&line, "max", values ? s->max : NAN);
+    if (s->known) json_bool(&line, "finite", s->not_finite == 0);
+    json_end(&line);
+}
+
+static void print_pair(const wf_meta *m) {
+    fputs("  ", stdout);
+    int used = put_clean(stdout, m->key, -1);
+    printf("%*s ", used < 32 ? 32 - used : 0, "");
+    put_clean(stdout, m->value, 100);
+    puts(strlen(m->value) > 100 ? "..." : "");
 }
 
 static void show_metadata(const wf_file *f) {
@@ -129,13 +142,13 @@ static void show_metadata(const wf_file *f) {
     for (int i = 0; i < wf_file_meta_count(f); i++) {
         wf_meta m = wf_file_meta_at(f, i);
         if (!json) {
-            printf("  %-32s %.100s%s\n", m.key, m.value, strlen(m.value) > 100 ? "..." : "");
+            print_pair(&m);
             continue;
         }
-        json_begin(stdout, "metadata");
-        json_text(stdout, "key", m.key);
-        json_text(stdout, "value", m.value);
-        json_end(stdout);
+        json_begin(&line, "metadata");
+        json_text(&line, "key", m.key);
+        json_text(&line, "value", m.value);
+        json_end(&line);
     }
 }
 
@@ -143,14 +156,14 @@ static void show_summary(const wf_file *f, int64_t parameters, int64_t moments, 
                          bool finite) {
     char a[OPTION_TEXT_SIZE], b[OPTION_TEXT_SIZE], c[OPTION_TEXT_SIZE];
     if (json) {
-        json_begin(stdout, "file");
-        json_int(stdout, "tensors", wf_file_count(f));
-        json_int(stdout, "parameters", parameters);
-        json_int(stdout, "moments", moments);
-        json_int(stdout, "bytes", bytes);
-        json_bool(stdout, "checksum", wf_file_checked(f));
-        json_bool(stdout, "finite", finite);
-        json_end(stdout);
+        json_begin(&line, "file");
+        json_int(&line, "tensors", wf_file_count(f));
+        json_int(&line, "parameters", parameters);
+        json_int(&line, "moments", moments);
+        json_int(&line, "bytes", bytes);
+        json_bool(&line, "checksum", wf_file_checked(f));
+        json_bool(&line, "finite", finite);
+        json_end(&line);
         return;
     }
     printf("\n%d tensors: %s parameters and %s optimizer moments in %s; %s; %s\n", wf_file_count(f),
@@ -197,26 +210,35 @@ static void show_configuration(const wf_file *f) {
     wf_transformer_config c;
     char message[WF_MESSAGE];
     if (json) return;
+    put_clean(stdout, path, -1);
     if (!wf_transformer_read_config(f, &c, message)) {
-        printf("%s: not a model of weft (%s)\n", path, message);
+        fputs(": not a model of weft (", stdout);
+        put_clean(stdout, message, -1);
+        puts(")");
         return;
     }
-    printf("%s: a Transformer of width %" PRId64 ", %" PRId64 " heads, %" PRId64 " + %" PRId64
+    printf(": a Transformer of width %" PRId64 ", %" PRId64 " heads, %" PRId64 " + %" PRId64
            " layers, feed-forward %" PRId64 ", vocabularies %" PRId64 " and %" PRId64
            ", up to %" PRId64 " tokens\n",
-           path, c.d_model, c.num_heads, c.encoder_layers, c.decoder_layers, c.dim_feedforward,
+           c.d_model, c.num_heads, c.encoder_layers, c.decoder_layers, c.dim_feedforward,
            c.src_vocab, c.tgt_vocab, c.max_len);
 }
 
 int main(int argc, char **argv) {
+    terminal_open();
     options_parse(&self, argc, argv);
     option_no_effect(&self, "all", json, "--json shows everything");
     if (!path) usage_error(&self, "say which file to look into");
+    check_uses(&self, NULL, 0);
+    line.stream = stdout;
     wf_file *f = wf_file_open(path);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
     show_configuration(f);
     show_metadata(f);
     show_tensors(f);
     wf_file_free(f);
-    return close_stdout(&self, EXIT_DONE);
+    int status = line.failed ? EXIT_FAILED : EXIT_DONE;
+    if (line.failed && !ferror(stdout)) warn(&self, "out of memory: not all of it is shown");
+    json_free(&line);
+    return close_stdout(&self, status);
 }

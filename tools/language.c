@@ -18,18 +18,21 @@ bool tokenizers_open(wf_tokenizer *t[2], const wf_file *f, char *message) {
     return t[SIDE_TGT] != NULL;
 }
 
+bool vocabulary_fits(int side, int64_t size, int64_t of_model, char *message) {
+    if (size == of_model) return true;
+    snprintf(message, MESSAGE, "the %s vocabulary has %lld entries and the model %lld",
+             side_names[side], (long long)size, (long long)of_model);
+    return false;
+}
+
 bool language_open(language *l, const wf_file *f, const wf_transformer_config *c, char *message) {
     *l = (language){ .vocab = { c->src_vocab, c->tgt_vocab }, .max_len = c->max_len };
     l->text = wf_tokenizer_in_file(f, "tokenizer") || wf_tokenizer_in_file(f, "src_tokenizer");
     if (!l->text) return true;
     if (!tokenizers_open(l->tokenizer, f, message)) return false;
-    for (int i = 0; i < 2; i++) {
-        int64_t size = wf_tokenizer_size(l->tokenizer[i]);
-        if (size == l->vocab[i]) continue;
-        snprintf(message, MESSAGE, "the %s vocabulary has %lld entries and the model %lld",
-                 side_names[i], (long long)size, (long long)l->vocab[i]);
-        return false;
-    }
+    for (int i = 0; i < 2; i++)
+        if (!vocabulary_fits(i, wf_tokenizer_size(l->tokenizer[i]), l->vocab[i], message))
+            return false;
     return true;
 }
 

@@ -9,11 +9,22 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "retry.h"
+
 #define BYTE_ORDER_MARK "\xEF\xBB\xBF" /* says that a file is UTF-8; it is no text */
 
 bool lines_open(lines *l, const char *path) {
-    *l = (lines){ .file = path ? open(path, O_RDONLY) : STDIN_FILENO };
+    *l = (lines){ .file = STDIN_FILENO };
+    if (path) RETRY(l->file, open(path, O_RDONLY | O_CLOEXEC));
     return l->file >= 0;
+}
+
+void lines_start(lines *l, spool *from) {
+    *l = (lines){ .file = -1, .from = from };
+}
+
+const char *lines_failure(const lines *l) {
+    return l->from ? spool_failure(l->from) : strerror(errno);
 }
 
 void lines_close(lines *l) {
@@ -51,6 +62,15 @@ static bool ready(const lines *l) {
     return poll(&p, 1, 0) != 0;
 }
 
+static ssize_t read_more(lines *l) {
+    char *bytes = l->buffer + l->end;
+    size_t n = l->capacity - l->end - 1;
+    if (!l->from) return read(l->file, bytes, n);
+    ssize_t got = spool_read(l->from, l->at, bytes, n);
+    if (got > 0) l->at += (size_t)got;
+    return got;
+}
+
 line_status lines_next(lines *l, bool wait, char **line) {
     for (;;) {
         size_t left = l->end - l->begin;
@@ -62,7 +82,7 @@ line_status lines_next(lines *l, bool wait, char **line) {
         if (l->at_end) return LINE_END;
         if (!wait && !ready(l)) return LINE_WAIT;
         if (!make_room(l)) return LINE_FAILED;
-        ssize_t n = read(l->file, l->buffer + l->end, l->capacity - l->end - 1);
+        ssize_t n = read_more(l);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return LINE_FAILED;
         l->end += (size_t)n;

@@ -8,10 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "spool.h"
+
 enum { LONGEST_LINE = 1 << 20 }; /* bytes */
 
 typedef struct lines {
     int file;
+    spool *from; /* instead of the file, if it is not NULL: read up to `at` */
+    size_t at;
     char *buffer;
     size_t begin, end, capacity; /* what was read and not yet returned: [begin, end) */
     bool at_end;
@@ -22,6 +26,9 @@ typedef struct lines {
 typedef enum { LINE_READ, LINE_WAIT, LINE_END, LINE_TOO_LONG, LINE_FAILED } line_status;
 
 bool lines_open(lines *l, const char *path); /* NULL: stdin. False: errno */
+/* From the start of what is open already. The first reading of a spool goes to its end. */
+void lines_start(lines *l, spool *from);
+const char *lines_failure(const lines *l); /* after LINE_FAILED: why, at once */
 void lines_close(lines *l);
 
 /* The next line, ended by '\0', valid until the next call; a byte order mark before the first one

@@ -1,6 +1,7 @@
 /* tools/material.c - where batches come from. See material.h. */
 #include "material.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,35 @@ static bool out_of_memory(char *message) {
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
-/* Those of a stream: lines of files, or of a task on text. */
+/* What is read: files, each of them several times, or a task on text. */
+typedef struct origin {
+    const material_options *options;
+    spool train[2], valid[2];
+} origin;
+
+static void close_origin(origin *o) {
+    for (int i = 0; i < 2; i++) spool_close(&o->train[i]), spool_close(&o->valid[i]);
+}
+
+static bool open_files(spool s[2], const char *const path[2], char *message) {
+    for (int i = 0; i < 2; i++) {
+        if (!path[i] || spool_open(&s[i], path[i])) continue;
+        snprintf(message, MESSAGE, "%.150s can't be read: %s", path[i], strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+static bool open_origin(origin *o, const material_options *options, char *message) {
+    *o = (origin){ .options = options };
+    for (int i = 0; i < 2; i++) o->train[i].file = o->valid[i].file = -1;
+    bool ok = options->text_task >= 0 || (open_files(o->train, options->train, message) &&
+                                          open_files(o->valid, options->valid, message));
+    if (!ok) close_origin(o);
+    return ok;
+}
+
+/* The pairs of a stream: lines of files, or of a task on text. */
 typedef struct stream_pairs {
     pair_lines lines;
     text_task_kind kind;
@@ -36,15 +65,16 @@ static bool make_pair(void *user, int64_t number, const char *text[2]) {
 }
 
 /* Of the training, or of what is held back. p stays where it is until pairs_close(&p->lines). */
-static bool open_pairs(stream_pairs *p, const material_options *o, task_stream stream,
-                       char *message) {
+static void start_pairs(stream_pairs *p, origin *from, task_stream stream) {
+    const material_options *o = from->options;
     bool train = stream == STREAM_TRAIN;
-    const char *const *path = train ? o->train : o->valid;
-    if (o->text_task < 0) return pairs_open(&p->lines, path[0], path[1], message);
+    spool *files = train ? from->train : from->valid;
     *p = (stream_pairs){ .kind = (text_task_kind)o->text_task, .stream = stream };
     p->seed = o->batches.seed, p->n = train ? TASK_PAIRS : o->valid_size;
-    pairs_make(&p->lines, "the task", make_pair, p);
-    return true;
+    if (o->text_task < 0)
+        pairs_start(&p->lines, (spool *[]){ &files[0], &files[1] }, train ? o->train : o->valid);
+    else
+        pairs_make(&p->lines, "the task", make_pair, p);
 }
 
 /* ---- vocabularies ---------------------------------------------------------------------------- */
@@ -56,25 +86,25 @@ static void name_option(const material_options *o, char *message) {
         snprintf(message + n, MESSAGE - n, ": raise --vocab-size");
 }
 
-static wf_tokenizer *learn(const material_options *o, bool src, bool tgt, char *message) {
+static wf_tokenizer *learn(origin *from, bool src, bool tgt, char *message) {
     stream_pairs pairs;
     char why[MESSAGE] = "";
-    if (!open_pairs(&pairs, o, STREAM_TRAIN, message)) return NULL;
+    start_pairs(&pairs, from, STREAM_TRAIN);
     pairs_reader reader = { .pairs = &pairs.lines, .side = { src, tgt }, .message = why };
-    wf_tokenizer *t = wf_tokenizer_learn(&o->tokens, pairs_line, &reader, message);
+    wf_tokenizer *t = wf_tokenizer_learn(&from->options->tokens, pairs_line, &reader, message);
     if (!t && *why) memcpy(message, why, MESSAGE);
-    if (!t) name_option(o, message);
+    if (!t) name_option(from->options, message);
     pairs_close(&pairs.lines);
     return t;
 }
 
-static bool open_tokenizers(material *m, const material_options *o, const wf_file *f,
-                            char *message) {
+static bool open_tokenizers(material *m, origin *from, const wf_file *f, char *message) {
     wf_tokenizer **t = m->tokenizer;
+    bool shared = from->options->shared;
     if (f) return tokenizers_open(t, f, message);
-    t[0] = learn(o, true, o->shared, message);
-    if (o->shared || !t[0]) return (t[1] = t[0]) != NULL;
-    return (t[1] = learn(o, false, true, message)) != NULL;
+    t[0] = learn(from, true, shared, message);
+    if (shared || !t[0]) return (t[1] = t[0]) != NULL;
+    return (t[1] = learn(from, false, true, message)) != NULL;
 }
 
 static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, int64_t capacity,
@@ -84,18 +114,12 @@ static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, 
 
 /* ---- corpora --------------------------------------------------------------------------------- */
 
-static bool read_corpus(const material *m, corpus *c, const material_options *o, task_stream stream,
-                        char *message) {
-    stream_pairs pairs;
+static bool new_corpus(const material *m, corpus *c, const material_options *o, char *message) {
     text_encoder encoder[2];
     corpus_limits limits = { .tokens = { o->max_tokens, o->max_tokens } };
     for (int i = 0; i < 2; i++)
         encoder[i] = (text_encoder){ encode, m->tokenizer[i], wf_tokenizer_size(m->tokenizer[i]) };
-    if (!corpus_new(c, encoder, &limits, message) || !open_pairs(&pairs, o, stream, message))
-        return false;
-    bool ok = corpus_read(c, &pairs.lines, message);
-    pairs_close(&pairs.lines);
-    return ok;
+    return corpus_new(c, encoder, &limits, message);
 }
 
 static bool keep_line(held *h, const char *const text[2], const size_t bytes[2], int64_t pair) {
@@ -111,14 +135,15 @@ static bool keep_line(held *h, const char *const text[2], const size_t bytes[2],
     return true;
 }
 
-/* The lines of the pairs that were kept: the corpus says which. */
-static bool keep_lines(held *h, pair_lines *from, char *message) {
-    for (int64_t pair = 0; pair < h->corpus.pairs; pair++) {
-        while (from->number < corpus_at(&h->corpus, pair)->line)
-            if (!pairs_next(from, message)) return false;
-        if (!keep_line(h, from->text, from->bytes, pair)) return out_of_memory(message);
+/* The pairs that are not too long, and their lines. */
+static bool read_held(held *h, pair_lines *p, char *message) {
+    while (pairs_next(p, message)) {
+        int64_t pair = h->corpus.pairs;
+        if (!corpus_take(&h->corpus, p, message)) return false;
+        if (h->corpus.pairs > pair && !keep_line(h, p->text, p->bytes, pair))
+            return out_of_memory(message);
     }
-    return true;
+    return !p->failed && corpus_seal(&h->corpus, message);
 }
 
 static bool order_held(held *h, char *message) {
@@ -126,12 +151,11 @@ static bool order_held(held *h, char *message) {
     return batches_new(&h->order, &h->corpus, &limits, message);
 }
 
-static bool hold(const material *m, held *h, const material_options *o, task_stream stream,
-                 char *message) {
+static bool hold(const material *m, held *h, origin *from, task_stream stream, char *message) {
     stream_pairs pairs;
-    if (!read_corpus(m, &h->corpus, o, stream, message) || !open_pairs(&pairs, o, stream, message))
-        return false;
-    bool ok = keep_lines(h, &pairs.lines, message) && order_held(h, message);
+    if (!new_corpus(m, &h->corpus, from->options, message)) return false;
+    start_pairs(&pairs, from, stream);
+    bool ok = read_held(h, &pairs.lines, message) && order_held(h, message);
     pairs_close(&pairs.lines);
     return ok;
 }
@@ -146,16 +170,21 @@ static void free_held(held *h) {
     corpus_free(&h->corpus);
 }
 
-static bool hold_back(material *m, const material_options *o, char *message) {
+static bool hold_back(material *m, origin *from, char *message) {
+    const material_options *o = from->options;
     bool made = o->text_task >= 0;
     if (made ? !o->valid_size : !o->valid[0]) return true;
-    return hold(m, &m->valid, o, STREAM_VALID, message) &&
-           (!made || hold(m, &m->test, o, STREAM_TEST, message));
+    return hold(m, &m->valid, from, STREAM_VALID, message) &&
+           (!made || hold(m, &m->test, from, STREAM_TEST, message));
 }
 
-static bool open_training(material *m, const material_options *o, char *message) {
-    return read_corpus(m, &m->train, o, STREAM_TRAIN, message) &&
-           batches_new(&m->order, &m->train, &o->batches, message);
+static bool open_training(material *m, origin *from, char *message) {
+    stream_pairs pairs;
+    if (!new_corpus(m, &m->train, from->options, message)) return false;
+    start_pairs(&pairs, from, STREAM_TRAIN);
+    bool ok = corpus_read(&m->train, &pairs.lines, message);
+    pairs_close(&pairs.lines);
+    return ok && batches_new(&m->order, &m->train, &from->options->batches, message);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -175,9 +204,13 @@ void material_numbers(material *m, const task *t) {
 bool material_text(material *m, const material_options *o, const wf_file *f, char *message) {
     *m = (material){ .text = true, .epoch = -1 };
     m->ids = (batch_ids){ .start = WF_START_ID, .end = WF_END_ID, .pad = WF_PAD_ID };
-    if (!open_tokenizers(m, o, f, message) || !open_training(m, o, message)) return false;
-    m->hash = hash_of(&m->train);
-    return hold_back(m, o, message);
+    origin from;
+    if (!open_origin(&from, o, message)) return false;
+    bool ok = open_tokenizers(m, &from, f, message) && open_training(m, &from, message);
+    if (ok) m->hash = hash_of(&m->train);
+    ok = ok && hold_back(m, &from, message);
+    close_origin(&from);
+    return ok;
 }
 
 void material_free(material *m) {

@@ -10,13 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../core/file.h"
 #include "../ops/ops.h"
 #include "help.h"
+#include "terminal.h"
 
 static void complain(const program *p, const char *format, va_list arguments) {
     fflush(stdout);
     fprintf(stderr, "%s: ", p->name);
-    vfprintf(stderr, format, arguments);
+    say_clean(stderr, false, format, arguments);
     fputc('\n', stderr);
 }
 
@@ -50,9 +52,9 @@ int64_t default_threads(void) {
 }
 
 int close_stdout(const program *p, int status) {
-    bool failed = ferror(stdout);
-    if (fclose(stdout) == 0 && !failed) return status;
-    warn(p, "stdout could not be written: %s", strerror(errno));
+    bool failed = ferror(stdout), closed = fclose(stdout) == 0;
+    if (closed && !failed) return status;
+    warn(p, "stdout could not be written%s%s", closed ? "" : ": ", closed ? "" : strerror(errno));
     return status == EXIT_DONE ? EXIT_FAILED : status;
 }
 
@@ -70,8 +72,8 @@ static void shorten_exponent(char *text) {
 const char *shortest(double value, char buffer[OPTION_TEXT_SIZE]) {
     if (!isfinite(value)) return strcpy(buffer, "null");
     for (int digits = 6; digits <= 17; digits++) {
-        snprintf(buffer, OPTION_TEXT_SIZE, "%.*g", digits, value);
-        if (strtod(buffer, NULL) == value) break;
+        double back;
+        if (wf_parse_real(wf_format_real(value, digits, buffer), &back) && back == value) break;
     }
     shorten_exponent(buffer);
     return buffer;
@@ -109,11 +111,12 @@ static bool set_choice(option *o, const char *text, char *message) {
 
 static bool set_number(option *o, const char *text, char *message) {
     bool whole = o->kind == OPTION_COUNT;
-    char *end;
+    char *end = NULL;
     errno = 0;
     int64_t count = whole ? strtoll(text, &end, 10) : 0;
-    double number = whole ? (double)count : strtod(text, &end);
-    if (end == text || *end != '\0' || isnan(number)) {
+    double number = (double)count;
+    bool all = whole ? end != text && *end == '\0' : wf_parse_real(text, &number);
+    if (!all || isnan(number)) {
         snprintf(message, 256, "--%s: '%.60s' is not a %snumber", o->name, text,
                  whole ? "whole " : "");
         return false;

@@ -29,6 +29,14 @@ typedef enum {
     OPTION_STRING  /* const char *, or NULL */
 } option_kind;
 
+/* What a program does with the file that an option names: see uses.h. */
+typedef enum {
+    USE_NONE,
+    USE_INPUT,
+    USE_OUTPUT, /* replaced, whole */
+    USE_LOG     /* written into */
+} file_use;
+
 typedef struct option {
     const char *name; /* without the dashes; in a row without `help`: the title of a group */
     char letter;      /* 'o' for -o; 0: none */
@@ -37,6 +45,7 @@ typedef struct option {
     const char *argument; /* "N", "FILE", or the words of a choice */
     double min, max;
     const char *help;
+    file_use use;         /* of a file */
     const char *fallback; /* what the help says of the default, if the variable can't tell */
     bool stored;          /* a setting: kept in the checkpoint, equal in a resume */
     bool seen;            /* it was on the command line */
@@ -52,7 +61,11 @@ typedef struct option {
 #define REAL(n, variable, low, high, ...) \
     ROW(n, OPTION_REAL, variable, "X", __VA_ARGS__, .min = low, .max = high)
 #define CHOICE(n, variable, words, ...) ROW(n, OPTION_CHOICE, variable, words, __VA_ARGS__)
-#define NAME(n, variable, ...) ROW(n, OPTION_STRING, variable, "FILE", __VA_ARGS__)
+#define NAMED_FILE(n, variable, for_what, ...) \
+    ROW(n, OPTION_STRING, variable, "FILE", __VA_ARGS__, .use = for_what)
+#define INPUT(n, variable, ...) NAMED_FILE(n, variable, USE_INPUT, __VA_ARGS__)
+#define OUTPUT(n, variable, ...) NAMED_FILE(n, variable, USE_OUTPUT, __VA_ARGS__)
+#define LOG(n, variable, ...) NAMED_FILE(n, variable, USE_LOG, __VA_ARGS__)
 
 typedef struct program {
     const char *name, *purpose, *examples;
@@ -60,6 +73,7 @@ typedef struct program {
     int n;
     const char *operand_name; /* NULL: it takes none */
     const char **operand;
+    file_use operand_use;
 } program;
 
 void options_parse(program *p, int argc, char **argv);

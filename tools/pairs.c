@@ -31,6 +31,11 @@ bool pairs_open(pair_lines *p, const char *src, const char *tgt, char *message) 
     return true;
 }
 
+void pairs_start(pair_lines *p, spool *const from[2], const char *const path[2]) {
+    *p = (pair_lines){ .file = { { .file = -1 }, { .file = -1 } }, .path = { path[0], path[1] } };
+    for (int i = 0; i < 2 && path[i]; i++) lines_start(&p->file[i], from[i]);
+}
+
 void pairs_make(pair_lines *p, const char *name, pair_maker *make, void *user) {
     *p = (pair_lines){
         .file = { { .file = -1 }, { .file = -1 } }, .path = { name }, .make = make, .user = user
@@ -52,7 +57,7 @@ static bool read_line(pair_lines *p, int i, char *message) {
         return refuse(p, message, "line %lld of %s is longer than a megabyte",
                       (long long)l->number + 1, p->path[i]);
     case LINE_FAILED:
-        return refuse(p, message, "%s can't be read: %s", p->path[i], strerror(errno));
+        return refuse(p, message, "%s can't be read: %s", p->path[i], lines_failure(l));
     default:
         return false;
     }

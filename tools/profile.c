@@ -48,7 +48,7 @@ static void print_row(report *r, const row *x, double total) {
 }
 
 static void send_row(report *r, const row *x) {
-    FILE *e = event(r, "profile");
+    jsonl *e = event(r, "profile");
     json_text(e, "op", x->op);
     json_int(e, "calls", x->calls);
     json_real(e, "seconds", x->seconds);
@@ -60,7 +60,10 @@ static void send_row(report *r, const row *x) {
 void report_profile(report *r, wf_plan *plan) {
     int steps = wf_step_count(plan);
     row *rows = calloc(steps > 0 ? (size_t)steps : 1, sizeof *rows);
-    if (!rows) return;
+    if (!rows) {
+        report_failed(r, "there is no profile");
+        return;
+    }
     int n = sum_by_op(plan, steps, rows);
     row all = { .op = "all" };
     for (int i = 0; i < n; i++) {

@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,6 +10,9 @@
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "retry.h"
+#include "terminal.h"
 
 double seconds_now(void) {
     struct timespec now;
@@ -59,12 +63,23 @@ static bool can_redraw(void) {
     return isatty(STDERR_FILENO) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
 }
 
-bool report_open(report *r, bool quiet, bool json, const char *log, bool append) {
-    *r = (report){ .quiet = quiet, .json = json, .bar = !quiet && can_redraw() };
+/* Where the power or the disk's room ended within a line, the next one begins a line of its own. */
+static bool end_line(int log) {
+    char last = '\n';
+    off_t size = lseek(log, 0, SEEK_END);
+    ssize_t done = 1;
+    if (size > 0) RETRY(done, pread(log, &last, 1, size - 1));
+    if (done == 1 && last != '\n') RETRY(done, write(log, "\n", 1));
+    return done == 1;
+}
+
+bool report_open(report *r, const program *p, bool quiet, bool json, const char *log, bool append) {
+    *r = (report){ .quiet = quiet, .json = json, .program = p, .log = -1 };
+    r->bar = !quiet && can_redraw();
     if (!log) return true;
-    r->log = fopen(log, append ? "a" : "w");
-    if (r->log) setvbuf(r->log, NULL, _IOLBF, BUFSIZ); /* a kill loses at most a line */
-    return r->log;
+    int whence = append ? O_RDWR | O_APPEND : O_WRONLY | O_TRUNC;
+    RETRY(r->log, open(log, O_CREAT | O_CLOEXEC | whence, 0666));
+    return r->log >= 0 && (!append || end_line(r->log));
 }
 
 void report_clear(report *r) {
@@ -74,9 +89,11 @@ void report_clear(report *r) {
 
 bool report_close(report *r) {
     report_clear(r);
-    if (!r->log) return true;
-    bool failed = ferror(r->log);
-    return fclose(r->log) == 0 && !failed;
+    json_free(&r->event);
+    bool closed = r->log < 0 || close(r->log) == 0 || errno == EINTR; /* it is closed then, too */
+    r->log = -1;
+    if (!closed) warn(r->program, "the log could not be written: %s", strerror(errno));
+    return closed && !r->failed;
 }
 
 void say(report *r, const char *format, ...) {
@@ -84,31 +101,58 @@ void say(report *r, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     report_clear(r);
-    vfprintf(stderr, format, arguments);
+    say_clean(stderr, true, format, arguments);
     fputc('\n', stderr);
     va_end(arguments);
 }
 
 /* ---- events -------------------------------------------------------------------------------- */
 
-/* Composed in memory, as one event goes to two places; to nowhere if there is no memory or no
- * reader. */
-FILE *event(report *r, const char *name) {
-    bool wanted = r->log || r->json;
-    r->event = wanted ? open_memstream(&r->text, &r->size) : NULL;
-    if (!r->event) r->event = fopen("/dev/null", "w");
-    json_begin(r->event, name);
-    return r->event;
+void report_failed(report *r, const char *what) {
+    int reason = errno;
+    if (r->failed) return;
+    r->failed = true;
+    report_clear(r);
+    warn(r->program, "%s: %s; the work goes on", what, strerror(reason));
+}
+
+/* Composed in memory, as one event may go to two places. */
+jsonl *event(report *r, const char *name) {
+    if (r->log < 0 && !r->json) return NULL;
+    r->event.length = 0, r->event.failed = false;
+    json_begin(&r->event, name);
+    return &r->event;
+}
+
+/* A line that does not fit is taken back: half a line would spoil the next one too. */
+static bool append_line(int file, const char *text, size_t n) {
+    off_t before = lseek(file, 0, SEEK_END);
+    for (size_t done = 0; done < n;) {
+        ssize_t written;
+        RETRY(written, write(file, text + done, n - done));
+        if (written < 0) {
+            int reason = errno;
+            if (done > 0 && before >= 0) (void)!ftruncate(file, before);
+            return errno = reason, false;
+        }
+        done += (size_t)written;
+    }
+    return true;
 }
 
 void event_send(report *r) {
-    json_end(r->event);
-    fclose(r->event);
-    if (!r->text) return;
-    if (r->log) fwrite(r->text, 1, r->size, r->log);
-    if (r->json) fwrite(r->text, 1, r->size, stdout), fflush(stdout);
-    free(r->text);
-    r->text = NULL;
+    jsonl *e = &r->event;
+    if (r->log < 0 && !r->json) return;
+    json_end(e);
+    if (e->failed) {
+        errno = ENOMEM;
+        report_failed(r, "an event is missing");
+        return;
+    }
+    if (r->log >= 0 && !append_line(r->log, e->text, e->length))
+        report_failed(r, "the log could not be written");
+    if (r->json && (fwrite(e->text, 1, e->length, stdout) != e->length || fflush(stdout) != 0))
+        report_failed(r, "stdout could not be written");
 }
 
 /* ---- progress ------------------------------------------------------------------------------ */
@@ -150,7 +194,7 @@ void report_valid(report *r, const progress *p, int64_t exact, int64_t sequences
 
 void report_step(report *r, const progress *p) {
     if (!r->bar) print_step(r, p);
-    FILE *e = event(r, "step");
+    jsonl *e = event(r, "step");
     json_int(e, "step", p->step);
     if (p->epoch) json_real(e, "epoch", p->epoch);
     json_real(e, "loss", p->loss);
@@ -181,5 +225,6 @@ void report_bar(report *r, const progress *p) {
              (long long)p->step, (long long)p->total, cells, duration(p->remaining, left), p->loss,
              100 * p->accuracy, thousands(p->tokens_per_second, speed));
     fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, text);
+    fflush(stderr);
     r->drawn = true, r->drawn_at = now;
 }

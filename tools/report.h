@@ -1,5 +1,8 @@
 /* tools/report.h - what `train` says: to a person on stderr, to a program as JSON lines.
  *
+ * An event that can't be composed or written is a failure that is told at once; the training goes
+ * on, and report_close knows of it.
+ *
  * On a terminal a bar shows the progress, redrawn in place at most ten times a second; in a pipe
  * or a file there is a line per interval and never a control character. No colours, so NO_COLOR
  * has nothing to do. */
@@ -27,22 +30,23 @@ typedef struct report {
     bool drawn;       /* a bar stands on the current line */
     bool titled;      /* the lines have had their heading */
     double drawn_at;
-    FILE *log;
-    FILE *event; /* the event being written, in memory */
-    char *text;
-    size_t size;
+    const program *program; /* in whose name failures are told */
+    int log;                /* descriptor; -1: none */
+    jsonl event;            /* the one being composed */
+    bool failed;            /* something that was to be told is not */
 } report;
 
 /* log: NULL, or the file to write (append: go on with it). False: it can't be opened (errno). */
-bool report_open(report *r, bool quiet, bool json, const char *log, bool append);
-bool report_close(report *r); /* false: the log could not be written */
+bool report_open(report *r, const program *p, bool quiet, bool json, const char *log, bool append);
+bool report_close(report *r); /* false: events are missing, as was told */
 
 void report_clear(report *r); /* take the bar off the screen, for what is not said by say */
 void say(report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* FILE *e = event(r, "step"); json_int(e, ...); event_send(r); */
-FILE *event(report *r, const char *name);
+/* jsonl *e = event(r, "step"); json_int(e, ...); event_send(r); NULL if nobody reads events. */
+jsonl *event(report *r, const char *name);
 void event_send(report *r);
+void report_failed(report *r, const char *what); /* tell it once, with errno */
 
 void report_step(report *r, const progress *p); /* a line, or nothing under a bar; and an event */
 void report_valid(report *r, const progress *p, int64_t exact, int64_t sequences,

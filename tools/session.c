@@ -8,18 +8,36 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "output.h"
+#include "identity.h"
+#include "language.h"
+#include "uses.h"
 
 /* ---- opening ------------------------------------------------------------------------------- */
+
+static void refuse_weights(void) {
+    fail(&train_program,
+         "%s holds the weights of a training but not the state of its optimizer: resume the file "
+         "that the training was saved to (-o without .best)",
+         set.model);
+}
 
 static wf_file *open_checkpoint(void) {
     if (!set.resume) return NULL;
     if (!set.model) usage_error(&train_program, "--resume needs the file to go on with: -o FILE");
     wf_file *f = wf_file_open(set.model);
     if (!wf_file_ok(f)) fail(&train_program, "%s", wf_file_error(f));
+    const char *kind = wf_file_meta(f, "weft.kind");
     if (!setting_in_file(f, "step"))
         fail(&train_program, "%s holds a model but no training: it can't be resumed", set.model);
+    if (kind && strcmp(kind, "checkpoint") != 0) refuse_weights();
     return f;
+}
+
+/* Older files do not say what they are; a checkpoint has all that its optimizer needs. */
+static void check_state(const wf_file *f, const wf_optimizer *o) {
+    bool moments = !o->n_moments || wf_file_find(f, o->moments[0]->name);
+    bool averages = !o->averages.n || wf_file_find(f, o->averages.values[0]->name);
+    if (!moments || !averages) refuse_weights();
 }
 
 /* "m.safetensors" -> "m.best.safetensors" */
@@ -32,41 +50,19 @@ static void name_best(session *s) {
                  set.model + stem);
 }
 
-/* What an earlier part of this training kept. */
+/* What an earlier part of this training kept, and no other training. */
 static void find_best(session *s, const wf_file *f) {
     s->best_kept = INFINITY;
     if (!f || !*s->best_path) return;
     wf_file *best = wf_file_open(s->best_path);
-    const char *mark = wf_file_ok(best) ? setting_in_file(best, "data") : NULL;
-    const char *own = setting_in_file(f, "data");
-    if (mark && own && strcmp(mark, own) == 0) s->best_kept = settings_standing(best).best;
+    if (identity_same(f, best)) s->best_kept = settings_standing(best).best;
     wf_file_free(best);
 }
 
-static bool same_path(const char *a, const char *b) {
-    return a && b && (strcmp(a, b) == 0 || same_file(a, b));
-}
-
 /* A training may take hours: what can't be written is found now. */
-static void check_outputs(const session *s) {
-    enum { OUTPUTS = 4, INPUTS = 6 };
-    char message[WF_MESSAGE];
-    const char *best = *s->best_path ? s->best_path : NULL;
-    const char *const files[OUTPUTS] = { set.model, best, set.log, set.curve };
-    const char *const read[INPUTS] = { set.train, set.train_src, set.train_tgt,
-                                       set.valid, set.valid_src, set.valid_tgt };
-    for (int i = 0; i < OUTPUTS; i++) {
-        if (!files[i]) continue;
-        if (!output_writable(files[i], message)) fail(&train_program, "%s", message);
-        for (int k = 0; k < i; k++)
-            if (same_path(files[i], files[k]))
-                usage_error(&train_program, "%s is to be two outputs at once", files[i]);
-        for (int k = 0; k < INPUTS; k++)
-            if (same_path(files[i], read[k]))
-                usage_error(&train_program,
-                            "%s is to be read and written at once: give the output another name",
-                            files[i]);
-    }
+static void check_files(const session *s) {
+    used_file best = { "the best weights beside --model", s->best_path, -1, USE_OUTPUT };
+    check_uses(&train_program, &best, *s->best_path ? 1 : 0);
 }
 
 static void open_material(session *s, const wf_file *f) {
@@ -85,15 +81,26 @@ bool session_evaluates(const session *s) {
     return s->material.text ? s->material.valid.corpus.pairs > 0 : set.valid_size > 0;
 }
 
+/* A file may say one thing of its model and another of what it was trained on. */
+static void check_vocabularies(const session *s) {
+    const int64_t of_model[] = { s->model->config.src_vocab, s->model->config.tgt_vocab };
+    char message[WF_MESSAGE];
+    for (int i = 0; i < 2; i++)
+        if (!vocabulary_fits(i, material_vocab(&s->material, i), of_model[i], message))
+            fail(&train_program, "%s: %s", set.model, message);
+}
+
 static void open_model(session *s, const wf_file *f) {
     char message[WF_MESSAGE];
     wf_training_config training = settings_training();
     wf_transformer_config config = settings_model(&s->material);
+    if (!f && !wf_transformer_check(&config, message)) usage_error(&train_program, "%s", message);
     s->model = f ? wf_transformer_load(f, &training, WF_F32, (uint64_t)set.seed, message)
                  : wf_transformer_new(&config, &training, WF_F32, (uint64_t)set.seed, message);
     if (!s->model && f) fail(&train_program, "%s: %s", set.model, message);
-    if (!s->model) usage_error(&train_program, "%s", message);
+    if (!s->model) fail(&train_program, "%s", message);
     if (!wf_ok(s->model->graph)) fail(&train_program, "%s", wf_error(s->model->graph));
+    if (f) check_vocabularies(s), check_state(f, &s->model->optimizer);
     if (f) s->at = settings_standing(f);
     s->first_step = s->at.step;
     s->saved_step = f ? s->at.step : -1;
@@ -220,7 +227,7 @@ static void announce(session *s, double memory) {
     say(r, "machine  %lld threads, %s kernels, %s of memory", (long long)wf_pool_threads(s->pool),
         wf_isa(), bytes_text(memory, numbers[0]));
     if (set.resume) say(r, "resumed  %s after step %lld", set.model, (long long)s->at.step);
-    FILE *e = event(r, "run");
+    jsonl *e = event(r, "run");
     for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
         if (o->stored) json_text(e, o->name, option_text(o, words[0]));
     json_int(e, "step", s->at.step);
@@ -238,7 +245,7 @@ void session_open(session *s) {
     wf_file *f = open_checkpoint();
     settings_complete(f);
     name_best(s);
-    check_outputs(s);
+    check_files(s);
     open_material(s, f);
     open_model(s, f);
     find_best(s, f);
@@ -254,15 +261,14 @@ void session_open(session *s) {
         !evaluator_new(&s->evaluator, s->model, s->pool, &s->material, message))
         fail(&train_program, "%s", message);
     const char *log = set.dry_run ? NULL : set.log;
-    if (!report_open(&s->report, set.quiet, set.json, log, set.resume))
+    if (!report_open(&s->report, &train_program, set.quiet, set.json, log, set.resume))
         fail(&train_program, "%s can't be written: %s", set.log, strerror(errno));
     announce(s, memory);
     if (set.profile) wf_profile(s->plan, true);
 }
 
-void session_close(session *s) {
-    if (!report_close(&s->report))
-        fail(&train_program, "%s could not be written: no space left?", set.log);
+bool session_close(session *s) {
+    bool told = report_close(&s->report);
     evaluation_free(&s->judged);
     evaluator_free(&s->evaluator);
     wf_plan_free(s->plan), wf_plan_free(s->apply), wf_plan_free(s->average);
@@ -272,4 +278,5 @@ void session_close(session *s) {
     material_free(&s->material);
     series_free(&s->history.train);
     series_free(&s->history.valid);
+    return told;
 }

@@ -31,6 +31,7 @@ typedef struct session {
     int64_t first_step;
     char best_path[4096]; /* where the weights with the lowest loss are kept, or "" */
     double best_kept;    /* their loss; infinite: there are none */
+    bool best_lost;      /* the last that should have been kept could not be written */
     evaluation judged;   /* the last validation, after this step */
     int64_t judged_step;
     report report;
@@ -39,7 +40,7 @@ typedef struct session {
 
 /* Everything that can be refused is refused here, with a word on stderr and an exit. */
 void session_open(session *s);
-void session_close(session *s);
+bool session_close(session *s); /* false: events are missing */
 
 bool session_evaluates(const session *s); /* is there anything that was held back? */
 

@@ -26,6 +26,7 @@ is_there() {
         meson) has meson ;;
         ninja) has ninja || has ninja-build || has samu ;;
         pkg-config) has pkg-config || has pkgconf ;;
+        arm) has aarch64-linux-gnu-gcc && has qemu-aarch64 ;;
         check) pkg-config --exists check 2> /dev/null || pkgconf --exists check 2> /dev/null ;;
     esac
 }
@@ -35,6 +36,7 @@ package() {
     case $1:$2 in
         apt-get:compiler) echo gcc libc6-dev ;;
         apt-get:ninja | dnf:ninja) echo ninja-build ;;
+        apt-get:arm) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ;;
         dnf:compiler) echo gcc glibc-devel ;;
         dnf:pkg-config) echo pkgconf-pkg-config ;;
         dnf:check) echo check-devel ;;
@@ -50,7 +52,7 @@ install_command() {
     manager=$1
     shift
     case $manager in
-        apt-get) echo "apt-get update && apt-get install -y --no-install-recommends $*" ;;
+        apt-get) echo "apt-get update && apt-get install -y --no-remove --no-install-recommends $*" ;;
         dnf) echo "dnf install -y $*" ;;
         pacman) echo "pacman -Sy --noconfirm --needed $*" ;;
         brew) echo "brew install $*" ;;

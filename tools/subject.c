@@ -30,10 +30,10 @@ static wf_tensor *record_attention(wf_graph *g, const wf_transformer_config *c) 
     wf_tensor *key = wf_input(g, "key", wf_real(g), 3, (int64_t[]){ B, S, d });
     wf_tensor *value = wf_input(g, "value", wf_real(g), 3, (int64_t[]){ B, S, d });
     wf_tensor *may_attend = wf_input(g, "may attend", wf_real(g), 4, (int64_t[]){ B, 1, T, S });
-    struct wf_linear to_q = wf_linear_new(g, "Q projection", d, d, c->bias);
-    struct wf_linear to_k = wf_linear_new(g, "K projection", d, d, c->bias);
-    struct wf_linear to_v = wf_linear_new(g, "V projection", d, d, c->bias);
-    struct wf_linear to_output = wf_linear_new(g, "output projection", d, d, c->bias);
+    struct wf_linear_layer to_q = wf_linear_new(g, "Q projection", d, d, c->bias);
+    struct wf_linear_layer to_k = wf_linear_new(g, "K projection", d, d, c->bias);
+    struct wf_linear_layer to_v = wf_linear_new(g, "V projection", d, d, c->bias);
+    struct wf_linear_layer to_output = wf_linear_new(g, "output projection", d, d, c->bias);
     wf_tensor *q = wf_linear(&to_q, query); /* [B, T, D] */
     wf_tensor *k = wf_linear(&to_k, key);   /* [B, S, D] */
     wf_tensor *v = wf_linear(&to_v, value); /* [B, S, D] */
@@ -74,7 +74,7 @@ static wf_block_options block_of(const wf_transformer_config *c) {
 static wf_tensor *record_encoder_layer(wf_graph *g, const wf_transformer_config *c) {
     int64_t B = wf_extent(g, "B", 4096), S = wf_extent(g, "S", 4096);
     wf_block_options block = block_of(c);
-    struct wf_encoder_layer layer = wf_encoder_layer_new(g, "encoder layer", &block);
+    struct wf_encoder_block layer = wf_encoder_layer_new(g, "encoder layer", &block);
     wf_tensor *x = wf_input(g, "x", wf_real(g), 3, (int64_t[]){ B, S, c->d_model });
     wf_tensor *mask = wf_input(g, "source mask", wf_real(g), 4, (int64_t[]){ B, 1, 1, S });
     return wf_encoder_layer(&layer, x, &(wf_mha_options){ .mask = mask });
@@ -83,7 +83,7 @@ static wf_tensor *record_encoder_layer(wf_graph *g, const wf_transformer_config 
 static wf_tensor *record_decoder_layer(wf_graph *g, const wf_transformer_config *c) {
     int64_t B = wf_extent(g, "B", 4096), T = wf_extent(g, "T", 4096), S = wf_extent(g, "S", 4096);
     wf_block_options block = block_of(c);
-    struct wf_decoder_layer layer = wf_decoder_layer_new(g, "decoder layer", &block);
+    struct wf_decoder_block layer = wf_decoder_layer_new(g, "decoder layer", &block);
     wf_tensor *x = wf_input(g, "y", wf_real(g), 3, (int64_t[]){ B, T, c->d_model });
     wf_tensor *memory = wf_input(g, "memory", wf_real(g), 3, (int64_t[]){ B, S, c->d_model });
     wf_tensor *mask = wf_input(g, "source mask", wf_real(g), 4, (int64_t[]){ B, 1, 1, S }), *k, *v;
@@ -136,7 +136,7 @@ static void entitle(subject *s, subject_kind kind, const wf_transformer_config *
 
 bool subject_new(subject *s, subject_kind kind, const wf_transformer_config *c, const wf_file *f,
                  bool backward, char *message) {
-    static const wf_training_config training = { .optimizer.kind = WF_ADAM };
+    const wf_training_config training = { .optimizer = wf_optimizer_defaults(WF_ADAM) };
     *s = (subject){ 0 };
     entitle(s, kind, c);
     if (!wf_transformer_check(c, message)) return false;
@@ -204,7 +204,8 @@ wf_plan *subject_plan(const subject *s, int64_t batch, int64_t length, int runs,
     if (bound && wf_bound_bytes(p, s->fetch[0]) == 0)
         wf_bind(p, "T", length); /* an encoder has no T */
     if (bound && feed_ones(p, inputs, n) && measure(p, runs)) return p;
-    snprintf(message, WF_MESSAGE, "%s", wf_plan_error(p));
+    const char *reason = wf_plan_error(p);
+    snprintf(message, WF_MESSAGE, "%s", *reason ? reason : "out of memory"); /* for the ones */
     wf_plan_free(p);
     return NULL;
 }

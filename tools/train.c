@@ -14,7 +14,10 @@
 #include <unistd.h>
 
 #include "diagnose.h"
+#include "identity.h"
+#include "output.h"
 #include "session.h"
+#include "terminal.h"
 
 /* ---- signals: finish the step, save, leave; at once the second time ------------------------ */
 
@@ -26,12 +29,10 @@ static void on_signal(int number) {
 }
 
 static void catch_signals(void) {
-    struct sigaction action = { .sa_handler = on_signal };
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe shows as a failed write, */
-    signal(SIGXFSZ, SIG_IGN); /* and so does a limit on the size of files */
 }
 
 /* ---- a step -------------------------------------------------------------------------------- */
@@ -133,11 +134,12 @@ static void report_progress(session *s, bool line) {
 
 /* ---- saving -------------------------------------------------------------------------------- */
 
-/* The settings, and the vocabulary of text; to be freed. NULL: out of memory. */
-static wf_meta *metadata(session *s, settings_meta *kept, int *n) {
+/* The settings, the vocabulary of text, and which training this is; to be freed. NULL: out of
+ * memory. */
+static wf_meta *metadata(session *s, settings_meta *kept, char run[IDENTITY_TEXT], int *n) {
     const material *m = &s->material;
     settings_to_meta(&s->at, m, kept);
-    wf_meta *pairs = calloc((size_t)kept->n + 2 * WF_TOKENIZER_META, sizeof *pairs);
+    wf_meta *pairs = calloc((size_t)kept->n + 2 * WF_TOKENIZER_META + 2, sizeof *pairs);
     if (!pairs) return NULL;
     memcpy(pairs, kept->pairs, (size_t)kept->n * sizeof *pairs);
     *n = kept->n;
@@ -148,15 +150,22 @@ static wf_meta *metadata(session *s, settings_meta *kept, int *n) {
         if (!more) return free(pairs), NULL;
         *n += more;
     }
+    pairs[*n] = (wf_meta){ IDENTITY_KEY, identity_of(pairs, *n, run) };
+    ++*n;
     return pairs;
 }
 
+/* The checkpoint, or the best weights alone. */
 static bool write_model(session *s, const char *path, bool checkpoint) {
-    char message[WF_MESSAGE] = "out of memory";
+    char message[WF_MESSAGE] = "out of memory", run[IDENTITY_TEXT], target[PATH_SIZE];
     settings_meta kept;
     int n = 0;
-    wf_meta *pairs = metadata(s, &kept, &n);
-    bool ok = pairs && wf_transformer_save(s->model, path, checkpoint, pairs, n, message);
+    wf_meta *pairs = metadata(s, &kept, run, &n);
+    if (pairs && !checkpoint) pairs[n++] = (wf_meta){ "weft.kind", "best" };
+    bool named = output_target(path, target);
+    if (!named) snprintf(message, sizeof message, "%.150s: %s", path, strerror(errno));
+    bool ok = named && pairs &&
+              wf_transformer_save(s->model, target, checkpoint, pairs, n, message);
     free(pairs);
     if (ok) return true;
     report_clear(&s->report);
@@ -189,7 +198,7 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     bool ok = evaluate(&s->evaluator, stream, set.valid_size, &v, message);
     swap_averages(s);
     if (!ok) fail(&train_program, "%s", message);
-    FILE *e = event(&s->report, name);
+    jsonl *e = event(&s->report, name);
     json_int(e, "step", s->at.step);
     json_int(e, "exact", v.exact);
     json_int(e, "sequences", v.sequences);
@@ -214,7 +223,8 @@ static void keep_best(session *s, double loss) {
     if (!*s->best_path || loss >= s->best_kept) return;
     s->at.best = loss;
     swap_averages(s);
-    if (write_model(s, s->best_path, false)) s->best_kept = loss;
+    s->best_lost = !write_model(s, s->best_path, false);
+    if (!s->best_lost) s->best_kept = loss;
     swap_averages(s);
     s->at = at;
 }
@@ -294,7 +304,7 @@ static int step_failed(session *s, int64_t step) {
          (long long)step, name);
     if (set.model && s->saved_step >= 0)
         say(r, "%s keeps step %lld", set.model, (long long)s->saved_step);
-    FILE *e = event(r, "nonfinite");
+    jsonl *e = event(r, "nonfinite");
     json_int(e, "step", step);
     json_text(e, "tensor", name);
     event_send(r);
@@ -304,7 +314,7 @@ static int step_failed(session *s, int64_t step) {
 static int stopped_by_signal(session *s) {
     const char *name = signalled == SIGINT ? "SIGINT" : "SIGTERM";
     bool saved = save(s);
-    FILE *e = event(&s->report, "signal");
+    jsonl *e = event(&s->report, "signal");
     json_int(e, "step", s->at.step);
     json_text(e, "signal", name);
     event_send(&s->report);
@@ -344,11 +354,10 @@ static int train(session *s) {
 }
 
 static void draw_curve(session *s) {
-    char title[100], word[OPTION_TEXT_SIZE];
+    char title[100], word[OPTION_TEXT_SIZE], message[WF_MESSAGE];
     option_text(option_find(&train_program, "task"), word);
     snprintf(title, sizeof title, s->material.text ? "Learning: %s" : "Learning to %s", word);
-    if (!history_draw(&s->history, set.curve, title))
-        fail(&train_program, "%s could not be written: %s", set.curve, strerror(errno));
+    if (!history_draw(&s->history, set.curve, title, message)) fail(&train_program, "%s", message);
 }
 
 /* After the last step: save, evaluate, draw. */
@@ -368,7 +377,7 @@ static int finish(session *s) {
             s->best_path);
     if (set.profile) report_profile(&s->report, s->plan);
     if (set.curve) draw_curve(s);
-    return saved ? EXIT_DONE : EXIT_FAILED;
+    return saved && !s->best_lost ? EXIT_DONE : EXIT_FAILED;
 }
 
 /* How long an epoch, or all steps, will take: a few steps of the largest kind are made, and nothing
@@ -396,26 +405,26 @@ static int dry_run(session *s) {
     else
         say(&s->report, "time     %s for %lld steps, without validations", duration(one, took),
             (long long)set.max_steps);
-    FILE *e = event(&s->report, "dry_run");
+    jsonl *e = event(&s->report, "dry_run");
     json_real(e, "seconds", one * epochs);
     json_real(e, "tokens_per_second", rate);
     event_send(&s->report);
-    session_close(s);
-    return close_stdout(&train_program, EXIT_DONE);
+    return close_stdout(&train_program, session_close(s) ? EXIT_DONE : EXIT_FAILED);
 }
 
 int main(int argc, char **argv) {
     session s = { .saved_step = -1, .judged_step = -1, .at = { .best = INFINITY } };
+    terminal_open();
     options_parse(&train_program, argc, argv);
     session_open(&s);
     if (set.dry_run) return dry_run(&s);
     catch_signals();
     int status = train(&s);
     if (status == EXIT_DONE) status = finish(&s);
-    FILE *e = event(&s.report, "end");
+    jsonl *e = event(&s.report, "end");
     json_int(e, "step", s.at.step);
     json_int(e, "status", status);
     event_send(&s.report);
-    session_close(&s);
+    if (!session_close(&s) && status == EXIT_DONE) status = EXIT_FAILED;
     return close_stdout(&train_program, status);
 }

@@ -1,4 +1,4 @@
-/* avx512_f64.c - the kernels for AVX-512 F, VL, BW, DQ, double; and those beside AMX, the same. */
+/* avx512_f64.c - the kernels for AVX-512 F, VL, BW, DQ, double. */
 #if defined(__x86_64__)
 #define REAL_BITS 64
 #define VECTOR_BYTES 64
@@ -7,11 +7,6 @@
 #define ISA "avx512"
 #define TABLE wf_avx512_f64
 #include "kernels.inc"
-#undef ISA
-#undef TABLE
-#define ISA "amx"
-#define TABLE wf_amx_f64
-#include "table.inc"
 #else
 typedef int no_avx512_here; /* C wants a declaration */
 #endif

@@ -3,16 +3,8 @@
  *
  * The choice is made once and kept; it is the only thing in the library that all graphs share and
  * that changes. */
-#if defined(HAVE_AMX)
-#define _DEFAULT_SOURCE /* syscall */
-#endif
 #include "kernels.h"
 
-#if defined(HAVE_AMX)
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +15,7 @@
     extern const wf_kernels_f32 wf_##name##_f32;                                                   \
     extern const wf_kernels_f64 wf_##name##_f64;
 #define ROW(name)                                                                                  \
-    { runs_##name, &wf_##name##_f32, &wf_##name##_f64, .unasked = true }
-#define ROW_IF_ASKED(name)                                                                         \
-    { runs_##name, &wf_##name##_f32, &wf_##name##_f64, .unasked = false }
+    { runs_##name, &wf_##name##_f32, &wf_##name##_f64 }
 
 EXISTS(base)
 
@@ -36,9 +26,6 @@ static bool runs_base(void) {
 #if defined(__x86_64__)
 EXISTS(avx2)
 EXISTS(avx512)
-#if defined(HAVE_AMX)
-EXISTS(amx)
-#endif
 
 /* The builtins ask the processor and, by XGETBV, whether the system saves the wide registers. */
 static bool runs_avx2(void) {
@@ -49,19 +36,6 @@ static bool runs_avx512(void) {
     return runs_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
 }
-
-#if defined(HAVE_AMX)
-/* The processor multiplies tiles of bf16, the system saves them, and grants them to this process. */
-static bool runs_amx(void) {
-    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
-    unsigned a, b, c, d, saved, upper;
-    if (!runs_avx512() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
-    if (!(d >> 22 & 1) || !(d >> 24 & 1)) return false;
-    __asm__ volatile("xgetbv" : "=a"(saved), "=d"(upper) : "c"(0));
-    return (saved >> 17 & 3) == 3 &&
-           syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
-}
-#endif
 #elif defined(__aarch64__)
 EXISTS(neon)
 
@@ -74,18 +48,13 @@ typedef struct table_row {
     bool (*runs)(void);
     const wf_kernels_f32 *f32;
     const wf_kernels_f64 *f64;
-    bool unasked; /* taken if no other is named */
 } table_row;
 
-/* From the plainest to the best. AMX is for who asks: it is faster on a core that runs nothing else,
- * slower where the core's other hardware thread is busy, and its grant makes signal frames larger. */
+/* From the plainest to the best. */
 static const table_row rows[] = {
     ROW(base),
 #if defined(__x86_64__)
     ROW(avx2),
-#if defined(HAVE_AMX)
-    ROW_IF_ASKED(amx),
-#endif
     ROW(avx512),
 #elif defined(__aarch64__)
     ROW(neon),
@@ -104,11 +73,9 @@ static const table_row *runnable(int i) {
 static const table_row *choose(void) {
     const char *wanted = getenv("WEFT_ISA");
     const table_row *best = NULL;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        bool named = wanted && strcmp(wanted, rows[i].f32->isa) == 0;
-        if ((!named && !rows[i].unasked) || !rows[i].runs()) continue;
-        best = &rows[i];
-        if (named) break;
+    for (int i = 0; runnable(i); i++) {
+        best = runnable(i);
+        if (wanted && strcmp(wanted, best->f32->isa) == 0) break;
     }
     return best;
 }

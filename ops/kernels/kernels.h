@@ -2,7 +2,7 @@
  *
  * kernels.inc is the one source. It is compiled for every instruction set, for f32 and for f64
  * (`real`); the table is chosen once by what the processor can do, or by
- * WEFT_ISA=base|avx2|avx512|amx|neon. Kernels know rows and strides in elements, no tensors and no
+ * WEFT_ISA=base|avx2|avx512|neon. Kernels know rows and strides in elements, no tensors and no
  * threads. Sums have one fixed order that depends on the reduced length, the type and the table
  * only; tails reuse the vector code, so that trailing zeros (padding) and neighbouring rows never
  * change a result's bits. NaN and infinities behave. */
@@ -87,8 +87,6 @@ enum { WF_UPRIGHT_ROWS = 288, WF_UPRIGHT_COLUMNS = 256 };
 /* Rows and columns of a call of gemm_adam at most. */
 enum { WF_UPDATE_ROWS = WF_UPRIGHT_ROWS, WF_UPDATE_COLUMNS = 512 };
 
-enum { WF_PREPARED = 32 };
-
 /* Counters of one call of draw. */
 enum { WF_DRAWN = 256 };
 
@@ -170,19 +168,6 @@ enum { WF_DRAWN = 256 };
                           real *first, real *second, int64_t row, const wf_adam_rule *rule,        \
                           void *scratch);                                                          \
         size_t gemm_adam_scratch;                                                                  \
-        /* A side of a product as gemm_prepared and gemm_adam_prepared want it, WF_PREPARED rows of\
-         * A or columns of B at a time, or fewer: element (i, p), p of k, lies at x[i * across + p *\
-         * along]. Its bytes: prepared for every WF_PREPARED steps of k; 0: a table without */      \
-        void (*prepare)(int64_t wide, int64_t k, const real *x, int64_t across, int64_t along,     \
-                        bool of_b, void *out);                                                     \
-        size_t prepared;                                                                           \
-        void (*gemm_prepared)(int64_t m, int64_t n, int64_t k, const void *a, const real *b,       \
-                              int64_t b_row, int64_t b_col, real *c, int64_t c_row, const real *d, \
-                              int64_t d_row, void *scratch);                                       \
-        void (*gemm_adam_prepared)(int64_t m, int64_t n, int64_t k, const real *a, int64_t a_row,  \
-                                   int64_t a_col, const void *b, real *p, real *first,             \
-                                   real *second, int64_t row, const wf_adam_rule *rule,            \
-                                   void *scratch);                                                 \
         int64_t gemm_rows, gemm_columns; /* its register tile: cut work into multiples of these */ \
         /* scratch: panel_scratch bytes, aligned to 64 */                                          \
         void (*gemm_panels)(const wf_panel_product *p, void *scratch);                             \

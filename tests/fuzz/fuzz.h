@@ -1,11 +1,13 @@
 /* tests/fuzz/fuzz.h - a fuzz target: a function of arbitrary bytes that must not crash.
  *
  * With libFuzzer (run.sh) every target is a program of its own. In the test program they are
- * ordinary functions, which test_fuzz.c calls with the files of corpus/. What must hold is said
- * with fuzz_must, which ends the program, also without debugging. */
+ * ordinary functions, which test_fuzz.c calls with the files of corpus/, and walls/mutants.c with
+ * mutants of model files. What must hold is said with fuzz_must, which ends the program, also
+ * without debugging. */
 #ifndef WEFT_TESTS_FUZZ_H
 #define WEFT_TESTS_FUZZ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,11 +24,38 @@
     int fuzz_##name(const uint8_t *data, size_t size)
 #endif
 
+/* Of targets that read safetensors files: libFuzzer's own changes, or the mutator's. */
+#ifdef WEFT_LIBFUZZER
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned int seed);
+#define FUZZ_MUTATOR                                                                               \
+    size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned int seed) {   \
+        return fuzz_mutate(data, size, most, seed, LLVMFuzzerMutate);                              \
+    }
+#else
+#define FUZZ_MUTATOR
+#endif
+
 #define fuzz_must(condition)                                                                       \
     do {                                                                                           \
         if (condition) break;                                                                      \
         fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);             \
         abort();                                                                                   \
     } while (0)
+
+/* A refusal is a sentence that a terminal can show. */
+static inline void fuzz_must_say(const char *message) {
+    bool plain = *message != '\0';
+    for (const char *c = message; *c; c++) plain &= (unsigned char)*c >= 0x20 && *c != 0x7F;
+    if (!plain) fprintf(stderr, "it says '%s'\n", message);
+    fuzz_must(plain);
+}
+
+/* A file in memory with these bytes, to be opened as path[32]; returns what fuzz_unfile takes. */
+int fuzz_file(const void *data, size_t size, char *path);
+void fuzz_unfile(int file);
+
+/* A path of this process alone, in $TMPDIR; else in memory if the machine has such a folder. */
+const char *fuzz_path(void);
 
 #endif

@@ -2,6 +2,7 @@
  * entry is within the data, of the length that its shape says, and found again by its name. */
 #include "../../core/file.h"
 #include "fuzz.h"
+#include "mutator.h"
 
 static uint64_t sum(const void *data, size_t bytes) {
     uint64_t s = 0;
@@ -38,3 +39,5 @@ FUZZ_TARGET(safetensors) {
     wf_file_free(f);
     return 0;
 }
+
+FUZZ_MUTATOR

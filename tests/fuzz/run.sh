@@ -4,49 +4,121 @@
 # usage: run.sh [RUNS [TARGET ...]]   RUNS of each target (default 1,000,000), one after the other;
 #                                     0: no limit, until a target fails or you stop it
 #        SECONDS_EACH=20 run.sh 0     so many seconds of each target
-#        MAX_LEN=256 run.sh           inputs no longer than that (default 4096): many more a second
+#        MAX_LEN=256 run.sh           inputs no longer than that (default 65536): many more a second
+#        run.sh --merge [TARGET ...]  what was found goes into corpus/, in place of what did before: of
+#                                     the inputs that reach the same code the smallest, none above
+#                                     8 kB, at most 140 files and 140 kB a target
+#        run.sh --build [TARGET ...]  builds them, and no more
 #
-# Targets: safetensors vocabulary codes. Needs clang with libFuzzer (Debian: clang and
-# libclang-rt-14-dev, or the version of your clang). Works in build-fuzz beside the sources, which
-# git ignores; inputs that reach new code are kept there, and are where the next run starts. The
-# seeds are in corpus/.
-# Exits 1 when a target failed: the input is build-fuzz/TARGET-crash-...; put it into corpus/TARGET,
-# where the ordinary tests replay it, and mend the fault.
+# Needs clang with libFuzzer (Debian: clang and libclang-rt-14-dev, or the version of your clang).
+# Works in build-fuzz beside the sources, which git ignores; inputs that reach new code are kept
+# there, and are where the next run starts. The seeds are in corpus/, which the ordinary tests replay.
+# Exits 1 when a target failed: the input is build-fuzz/TARGET-crash-...; put it into corpus/TARGET
+# and mend the fault. FUZZ_LOUD=1 shows the report of a crash in `settings`.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 out=${BUILD:-$root/build-fuzz}
-runs=${1:-1000000}
-[ $# -eq 0 ] || shift
-targets=${*:-safetensors vocabulary codes}
+all="safetensors model state_dict vocabulary codes text json settings pairs metrics"
+mode=run
+case ${1:-} in --merge | --build) mode=${1#--}; shift ;; esac
+runs=1000000
+[ $mode != run ] || [ $# -eq 0 ] || { runs=$1; shift; }
+targets=${*:-$all}
 CC=${CC:-clang}
-flags='-std=c17 -D_POSIX_C_SOURCE=200809L -O1 -g -fno-omit-frame-pointer'
+flags='-std=c17 -D_POSIX_C_SOURCE=200809L -O1 -g -fno-omit-frame-pointer -ffp-contract=off'
 check='-fsanitize=address,undefined -fno-sanitize-recover=all'
 
-command -v "$CC" > /dev/null || { echo "no $CC here: install clang, or set CC" >&2; exit 2; }
+${CC#ccache } --version > /dev/null 2>&1 || { echo "no $CC here: install clang, or set CC" >&2; exit 2; }
 
-# The library's parts that read files, instrumented; the linker takes what a target needs.
-library=$out/libweft.a
-if [ ! -e "$library" ] ||
-    [ -n "$(find "$root/core" "$root/models" -name '*.[ch]' -newer "$library")" ]; then
+# compile SOURCE FLAGS...: into its object, if that is older than the source or any header
+newest=$(find "$root" -name '*.h' -o -name '*.inc' | grep -v /build | xargs ls -t | sed -n 1p)
+objects=
+compile() {
+    source=$root/$1
+    object=$out/objects/$(echo "$1" | tr / -).o
+    shift
+    objects="$objects $object"
+    [ "$object" -nt "$source" ] && [ "$object" -nt "$newest" ] || $CC $flags "$@" -c "$source" -o "$object"
+}
+
+# The library, the kernels without instrumentation; of the tools what reads.
+build_library() {
     mkdir -p "$out/objects"
-    for source in "$root"/core/*.c "$root"/models/*.c; do
-        object=$out/objects/$(basename "$(dirname "$source")")-$(basename "$source" .c).o
-        "$CC" $flags $check -fsanitize=fuzzer-no-link -c "$source" -o "$object"
+    for source in $(cd "$root" && ls core/*.c ops/*.c nn/*.c models/*.c) $tools $more; do
+        compile "$source" $check -fsanitize=fuzzer-no-link
     done
-    rm -f "$library"
-    ar rcs "$library" "$out"/objects/*.o
-fi
+    compile ops/kernels/kernels.c
+    kernels="-O2 -ffp-contract=fast -fno-math-errno -fno-trapping-math"
+    sets=base
+    case $(uname -m) in x86_64) sets='base avx2 avx512' ;; aarch64) sets='base neon' ;; esac
+    for set in $sets; do
+        for real in f32 f64; do
+            case $set in
+                avx2) compile ops/kernels/avx2_$real.c $kernels -mavx2 -mfma -mf16c ;;
+                avx512) compile ops/kernels/avx512_$real.c $kernels -mavx512f -mavx512vl -mavx512bw \
+                    -mavx512dq -mavx2 -mfma -mf16c ;;
+                *) compile ops/kernels/${set}_$real.c $kernels ;;
+            esac
+        done
+    done
+    rm -f "$out/libweft.a"
+    ar rcs "$out/libweft.a" $objects
+}
+# Every part of a program but the one with main.
+tools=$(cd "$root" && grep -L '^int main(' tools/*.c | grep -v bench)
+more='tests/fuzz/fuzz_file.c tests/fuzz/mutant.c tests/fuzz/mutator.c'
 
+build_target() {
+    wrap=
+    [ "$1" != settings ] || wrap=-Wl,--wrap=exit
+    $CC $flags $check -fsanitize=fuzzer -DWEFT_LIBFUZZER $wrap "$here/fuzz_$1.c" "$out/libweft.a" \
+        -lm -lpthread -o "$out/fuzz_$1"
+}
+
+run_target() {
+    mkdir -p "$out/corpus/$1"
+    limit=$runs
+    [ "$runs" != 0 ] || limit=-1
+    echo "== $1"
+    "$out/fuzz_$1" -runs="$limit" -max_total_time="${SECONDS_EACH:-0}" -max_len="${MAX_LEN:-65536}" \
+        -timeout=20 -rss_limit_mb=2048 -malloc_limit_mb=256 -print_final_stats=1 -artifact_prefix="$out/$1-" \
+        $(dictionary "$1") \
+        "$out/corpus/$1" "$here/corpus/$1"
+}
+
+# Words that chance would not find: of its own, or of text.
+dictionary() {
+    case $1 in
+        json | settings) echo "-dict=$here/dict/$1.dict" ;;
+        text | vocabulary | codes | pairs | metrics) echo "-dict=$here/dict/text.dict" ;;
+    esac
+}
+
+# The seeds stay; what was found more stands beside them under its hash: from small to large, every
+# one, or every second, third... until there are few enough.
+merge_target() {
+    rm -rf "$out/merged/$1" "$out/small/$1"
+    mkdir -p "$out/merged/$1" "$out/small/$1" "$out/corpus/$1"
+    find "$here/corpus/$1" "$out/corpus/$1" -type f -size -17 -exec cp -n {} "$out/small/$1/" \;
+    "$out/fuzz_$1" -merge=1 -timeout=20 "$out/merged/$1" "$out/small/$1" > "$out/$1-merge.log" 2>&1
+    stride=0 files=1000 bytes=0
+    while [ $files -gt 140 ] || [ $bytes -gt 140000 ]; do
+        stride=$((stride + 1))
+        chosen=$(cd "$out/merged/$1" && ls -rS | awk "NR % $stride == 0")
+        files=$(echo "$chosen" | wc -l)
+        bytes=$(cd "$out/merged/$1" && cat $chosen | wc -c)
+    done
+    find "$here/corpus/$1" -regextype egrep -regex '.*/[0-9a-f]{40}' -delete
+    for file in $chosen; do cp -n "$out/merged/$1/$file" "$here/corpus/$1/"; done
+    echo "$1: $(ls "$here/corpus/$1" | wc -l) files, $(du -sk --apparent-size "$here/corpus/$1" | cut -f1) kB"
+}
+
+build_library
 failed=0
 for target in $targets; do
-    "$CC" $flags $check -fsanitize=fuzzer -DWEFT_LIBFUZZER "$here/fuzz_$target.c" "$library" \
-        -lm -lpthread -o "$out/fuzz_$target"
-    mkdir -p "$out/corpus/$target"
-    [ "$runs" = 0 ] && limit=-1 || limit=$runs
-    echo "== $target"
-    "$out/fuzz_$target" -runs="$limit" -max_total_time="${SECONDS_EACH:-0}" -max_len="${MAX_LEN:-4096}" \
-        -timeout=10 -print_final_stats=1 -artifact_prefix="$out/$target-" \
-        "$out/corpus/$target" "$here/corpus/$target" || failed=1
+    build_target "$target"
+    [ $mode != run ] || run_target "$target" || failed=1
+    [ $mode != merge ] || merge_target "$target"
 done
 exit $failed

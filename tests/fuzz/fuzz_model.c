@@ -1,0 +1,89 @@
+/* tests/fuzz/fuzz_model.c - any bytes as a model's file: refused with a sentence, or a model that
+ * decodes, and that is the same when it was saved and loaded again, with its moments and its
+ * vocabularies. Built with the mutator: most of what it tries has a right checksum. */
+#include "judge_model.h"
+#include "mutator.h"
+
+static bool has(const wf_file *f, const char *tail) {
+    for (int i = 0; i < wf_file_count(f); i++) {
+        const char *name = wf_file_at(f, i)->name;
+        size_t n = strlen(name), k = strlen(tail);
+        if (strncmp(name, "optimizer.", 10) == 0 && n > k && strcmp(name + n - k, tail) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* As train would open it: with what the file has. */
+static wf_transformer *load(const wf_file *f, char *message) {
+    wf_training_config training = {
+        .optimizer = { .kind = WF_ADAM, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9, .clip_norm = 1 }
+    };
+    bool moments = has(f, ".m"), averages = has(f, ".average");
+    if (averages) training.optimizer.average_decay = 0.9;
+    return wf_transformer_load(f, moments || averages ? &training : NULL, WF_F32, 1, message);
+}
+
+static void judge_tokenizer(const wf_file *f, const char *prefix) {
+    char message[256] = "";
+    wf_meta pairs[WF_TOKENIZER_META];
+    wf_tokenizer *t = wf_tokenizer_from_meta(f, prefix, message);
+    if (!t) {
+        fuzz_must_say(message);
+        return;
+    }
+    fuzz_must(wf_tokenizer_in_file(f, prefix) && wf_tokenizer_size(t) >= WF_SPECIAL_IDS);
+    fuzz_must(wf_tokenizer_to_meta(t, prefix, pairs) == (wf_tokenizer_kind(t) == WF_BPE ? 3 : 2));
+    wf_tokenizer_free(t);
+}
+
+static wf_file *saved(const wf_transformer *m) {
+    char message[256] = "";
+    fuzz_must(wf_transformer_save(m, fuzz_path(), true, NULL, 0, message));
+    wf_file *f = wf_file_open(fuzz_path());
+    remove(fuzz_path());
+    fuzz_must(wf_file_checked(f));
+    return f;
+}
+
+/* The checksum is of all that a file means: configuration, weights, moments. */
+static void judge_saved(const wf_transformer *m) {
+    static const char sum[] = "weft.checksum";
+    char message[256] = "";
+    wf_file *f = saved(m);
+    wf_transformer *again = load(f, message);
+    fuzz_must(again);
+    judge_same(m, again);
+    wf_file *g = saved(again);
+    fuzz_must(strcmp(wf_file_meta(f, sum), wf_file_meta(g, sum)) == 0);
+    wf_transformer_free(again);
+    wf_file_free(f), wf_file_free(g);
+}
+
+judged judge_model(const uint8_t *data, size_t size) {
+    static const char *const prefixes[] = { "tokenizer", "src_tokenizer", "tgt_tokenizer" };
+    char message[256] = "";
+    wf_transformer_config c;
+    wf_file *f = wf_file_parse(data, size);
+    bool file = wf_file_ok(f);
+    if (!file) judge_refusal(wf_file_error(f));
+    for (int i = 0; file && i < 3; i++) judge_tokenizer(f, prefixes[i]);
+    bool ok = wf_transformer_read_config(f, &c, message);
+    if (!ok) judge_refusal(message);
+    wf_transformer *m = ok ? load(f, message) : NULL;
+    if (ok && !m) judge_refusal(message);
+    if (m) {
+        fuzz_must(wf_ok(m->graph));
+        judge_decoding(m), judge_saved(m);
+        wf_transformer_free(m);
+    }
+    wf_file_free(f);
+    return m ? JUDGED_MODEL : file ? JUDGED_FILE : JUDGED_REFUSED;
+}
+
+FUZZ_TARGET(model) {
+    judge_model(data, size);
+    return 0;
+}
+
+FUZZ_MUTATOR

@@ -1,0 +1,71 @@
+/* tests/fuzz/judge_model.h - what holds of every model that was read from a file. */
+#ifndef WEFT_TESTS_JUDGE_MODEL_H
+#define WEFT_TESTS_JUDGE_MODEL_H
+
+#include "../../models/text.h"
+#include "../../models/transformer.h"
+#include "fuzz.h"
+
+/* How far a file got. */
+typedef enum { JUDGED_REFUSED, JUDGED_FILE, JUDGED_MODEL, JUDGED_STAGES } judged;
+judged judge_model(const uint8_t *data, size_t size);      /* fuzz_model.c */
+judged judge_state_dict(const uint8_t *data, size_t size); /* fuzz_state_dict.c */
+
+/* A refusal: a sentence, and never for want of memory, since small files are read in little. What a
+ * file is quoted with stands in quotes. */
+static inline void judge_refusal(const char *message) {
+    static const char reason[] = "out of memory";
+    size_t n = strlen(message), k = sizeof reason - 1;
+    fuzz_must_say(message);
+    fuzz_must(n < k || strcmp(message + n - k, reason) != 0);
+    fuzz_must(strncmp(message, reason, k) != 0);
+}
+
+static inline bool same_bits(const wf_tensor *a, const wf_tensor *b) {
+    size_t n = wf_bytes(a);
+    char *x = malloc(2 * n + 1), *y = x + n;
+    fuzz_must(x && n == wf_bytes(b) && wf_read(a, x, n) && wf_read(b, y, n));
+    bool same = memcmp(x, y, n) == 0;
+    free(x);
+    return same;
+}
+
+/* Every parameter, and what the optimizer has. */
+static inline void judge_same(const wf_transformer *a, const wf_transformer *b) {
+    const wf_optimizer *o = &a->optimizer, *q = &b->optimizer;
+    fuzz_must(wf_node_count(a->graph) == wf_node_count(b->graph));
+    for (int i = 0; i < wf_node_count(a->graph); i++) {
+        const wf_tensor *t = wf_node(a->graph, i);
+        if (t->kind == WF_PARAM) fuzz_must(same_bits(t, wf_node(b->graph, i)));
+    }
+    fuzz_must(o->n_moments == q->n_moments && o->averages.n == q->averages.n);
+    for (int i = 0; i < o->n_moments; i++) fuzz_must(same_bits(o->moments[i], q->moments[i]));
+    for (int i = 0; i < o->averages.n; i++)
+        fuzz_must(same_bits(o->averages.values[i], q->averages.values[i]));
+}
+
+/* Two sentences, a few tokens of each: ids in the vocabulary, or the weights are to blame. */
+static inline void judge_decoding(wf_transformer *m) {
+    char message[256] = "";
+    const wf_transformer_config *c = &m->config;
+    const int32_t last = (int32_t)c->src_vocab - 1, src[] = { 0, last, last, 0 };
+    wf_decode_options o = wf_decode_defaults();
+    o.max_len_a = 0, o.max_len_b = 3;
+    wf_decoder *d = wf_decoder_new(m, NULL, message);
+    fuzz_must(d);
+    wf_decoded results[2];
+    int s = c->max_len < 2 ? 1 : 2;
+    if (wf_decode(d, 2, s, src, (int32_t[]){ s, 1 }, NULL, &o, results))
+        for (int i = 0; i < 2; i++) {
+            fuzz_must(results[i].n == 1);
+            for (int64_t k = 0; k < results[i].best->length; k++)
+                fuzz_must(results[i].best->tokens[k] >= 0 &&
+                          results[i].best->tokens[k] < c->tgt_vocab);
+        }
+    else
+        fuzz_must(strstr(wf_decoder_error(d), "not numbers"));
+    wf_decoded_free(results, 2);
+    wf_decoder_free(d);
+}
+
+#endif

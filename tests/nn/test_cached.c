@@ -1,0 +1,244 @@
+/* tests/nn/test_cached.c - decoders, encoders and masks built from nn alone: what a cached decoder
+ * says step by step is what it says of the whole sequence, and a sentence's answer is the same
+ * alone and in a batch. Both to the bit, in every combination of what nn offers.
+ *
+ * A plan with a state may hold more than the decoder: the encoder that it listens to is computed
+ * anew in every step here, at positions 0..S-1 whatever the position of the decoder is. */
+#include "../../nn/nn.h"
+#include "../suites.h"
+#include "../support.h"
+
+enum { B = 3, T = 6, S = 5, D = 8, V = 11, LAYERS = 2 };
+
+typedef struct build {
+    wf_positions positions;
+    bool cross;    /* listens to an encoder, with a key mask */
+    bool padded;   /* its own keys have a mask of lengths too */
+    bool windowed; /* and see the last three positions alone */
+    bool pre_norm;
+    int order; /* of what is recorded when */
+} build;
+
+typedef struct net {
+    wf_graph *g;
+    build how;
+    wf_tensor *src, *src_length, *tgt, *tgt_length, *x, *memory, *cross_mask, *logits;
+    struct wf_embedding_layer table;
+} net;
+
+static const int32_t src_ids[B][S] = { { 1, 2, 3, 4, 5 }, { 6, 7, 8, 0, 0 }, { 9, 1, 5, 2, 0 } };
+static const int32_t src_lengths[B] = { 5, 3, 4 }, tgt_lengths[B] = { 6, 4, 2 };
+static const int32_t tgt_ids[B][T] = { { 1, 3, 5, 7, 9, 2 },
+                                       { 10, 8, 6, 4, 2, 1 },
+                                       { 4, 4, 7, 1, 0, 9 } };
+
+/* ---- recording ------------------------------------------------------------------------------- */
+
+static wf_block_options options_of(const net *m) {
+    return (wf_block_options){ .d_model = D,
+                               .num_heads = 2,
+                               .dim_feedforward = 12,
+                               .bias = true,
+                               .norm_first = m->how.pre_norm,
+                               .layer_norm_eps = 1e-5 };
+}
+
+static void record_source_mask(net *m) {
+    m->cross_mask = wf_key_mask(m->src_length, m->src, 1);
+}
+
+static void record_encoder(net *m) {
+    wf_block_options o = options_of(m);
+    struct wf_position_layer at = wf_position_new(m->g, "src_position", m->how.positions, S, D);
+    struct wf_encoder_block layer = wf_encoder_layer_new(m->g, "encoder", &o);
+    wf_tensor *ids = wf_arange(m->src, 1), *x = wf_embed(&m->table, m->src);
+    wf_tensor *mask = m->cross_mask ? m->cross_mask : wf_key_mask(m->src_length, m->src, 1);
+    x = wf_add_positions_at(&at, x, ids);
+    m->memory = wf_encoder_layer(&layer, x, &(wf_mha_options){ .mask = mask });
+}
+
+static void record_target(net *m) {
+    struct wf_position_layer at = wf_position_new(m->g, "tgt_position", m->how.positions, T, D);
+    m->x = wf_add_positions(&at, wf_embed(&m->table, m->tgt));
+}
+
+/* Which of its own keys may be seen: [B,1,1,K], [T,K], or both. The cache is asked for its shape
+ * alone, and holds nothing. */
+static wf_tensor *self_mask(const net *m) {
+    wf_tensor *keys = wf_cache(m->x, 1), *mask = NULL;
+    if (m->how.padded) mask = wf_key_mask(m->tgt_length, keys, 1);
+    if (!m->how.windowed) return mask;
+    wf_tensor *i = wf_cast(wf_unsqueeze(wf_position_ids(m->tgt, 1), WF_AXIS(1)), wf_real(m->g));
+    wf_tensor *j = wf_cast(wf_arange(keys, 1), wf_real(m->g));
+    wf_tensor *near = wf_less(wf_sub(i, j), wf_constant(m->g, 3)); /* [T, K] */
+    return mask ? wf_mul(mask, near) : near;
+}
+
+static void record_decoder(net *m) {
+    wf_block_options o = options_of(m);
+    wf_mha_options self = { .mask = self_mask(m), .causal = true, .cache = true };
+    wf_tensor *x = m->x;
+    for (int i = 0; i < LAYERS; i++) {
+        char name[] = { 'd', (char)('0' + i), '\0' };
+        if (!m->how.cross) {
+            struct wf_encoder_block layer = wf_encoder_layer_new(m->g, name, &o);
+            x = wf_encoder_layer(&layer, x, &self);
+            continue;
+        }
+        struct wf_decoder_block layer = wf_decoder_layer_new(m->g, name, &o);
+        wf_tensor *k, *v, *mask = m->cross_mask;
+        if (!mask) mask = wf_key_mask(m->src_length, m->memory, 1);
+        wf_mha_keys_values(&layer.multihead_attn, m->memory, &k, &v);
+        x = wf_decoder_layer(&layer, x, k, v, &self, &(wf_mha_options){ .mask = mask });
+    }
+    m->logits = wf_matmul(x, wf_transpose(m->table.weight, 0, 1)); /* [B,T,V] */
+}
+
+static void open_net(net *m, const build *how) {
+    *m = (net){ .g = new_graph(WF_F32), .how = *how };
+    int64_t b = wf_extent(m->g, "B", B), t = wf_extent(m->g, "T", T), s = wf_extent(m->g, "S", S);
+    wf_extent(m->g, "P", T);
+    m->src = wf_input(m->g, "src", WF_I32, SHAPE(b, s));
+    m->src_length = wf_input(m->g, "src_length", WF_I32, SHAPE(b));
+    m->tgt = wf_input(m->g, "tgt", WF_I32, SHAPE(b, t));
+    m->tgt_length = wf_input(m->g, "tgt_length", WF_I32, SHAPE(b));
+    m->table = wf_embedding_new(m->g, "table", V, D, false);
+    if (how->cross && how->order == 0) record_source_mask(m);
+    if (how->order == 1) record_target(m);
+    if (how->cross) record_encoder(m);
+    if (how->cross && how->order == 1) record_source_mask(m);
+    if (how->order != 1) record_target(m);
+    record_decoder(m);
+    ck_assert_msg(wf_ok(m->g), "%s", wf_error(m->g));
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static wf_plan *plan_of(net *m, bool with_state) {
+    wf_tensor *feed[] = { m->tgt, m->tgt_length, m->src, m->src_length };
+    wf_plan *p = wf_plan_new(m->g, &(wf_plan_options){ .fetch = &m->logits,
+                                                       .n_fetch = 1,
+                                                       .feed = feed,
+                                                       .n_feed = 4,
+                                                       .with_state = with_state });
+    ck_assert_msg(wf_plan_ok(p), "%s", wf_plan_error(p));
+    return p;
+}
+
+/* Tokens [from, from + n) of `rows` sentences from `row` on; a single one is not padded. */
+static void feed_tokens(net *m, wf_plan *p, int row, int rows, int from, int n) {
+    int32_t tgt[B * T], src[B * S];
+    int width = rows == 1 ? src_lengths[row] : S;
+    for (int b = 0; b < rows; b++) {
+        for (int t = 0; t < n; t++) tgt[b * n + t] = tgt_ids[row + b][from + t];
+        for (int s = 0; s < width; s++) src[b * width + s] = src_ids[row + b][s];
+    }
+    ck_assert(wf_bind(p, "B", rows) && wf_bind(p, "T", n));
+    if (m->how.cross) ck_assert(wf_bind(p, "S", width));
+    ck_assert_msg(wf_feed(p, m->tgt, tgt) && wf_feed(p, m->tgt_length, tgt_lengths + row) &&
+                      wf_feed(p, m->src, src) && wf_feed(p, m->src_length, src_lengths + row),
+                  "%s", wf_plan_error(p));
+}
+
+static void whole(net *m, int row, int rows, float *out) {
+    wf_plan *p = plan_of(m, false);
+    feed_tokens(m, p, row, rows, 0, T);
+    ck_assert_msg(wf_run(p) && wf_fetch(p, m->logits, out), "%s", wf_plan_error(p));
+    wf_plan_free(p);
+}
+
+static void cached(net *m, int row, int rows, const int *steps, float *out) {
+    float part[B * T * V];
+    wf_plan *p = plan_of(m, true);
+    feed_tokens(m, p, row, rows, 0, steps[0]);
+    wf_state *s = wf_state_new(p);
+    ck_assert_msg(s != NULL, "%s", wf_plan_error(p));
+    for (int i = 0, from = 0; from < T; from += steps[i++]) {
+        int n = steps[i];
+        ck_assert(wf_bind(p, "P", from));
+        feed_tokens(m, p, row, rows, from, n);
+        ck_assert_msg(wf_run_state(p, s) && wf_fetch(p, m->logits, part), "%s", wf_plan_error(p));
+        for (int b = 0; b < rows; b++)
+            memcpy(out + (b * T + from) * V, part + b * n * V, (size_t)(n * V) * sizeof *out);
+    }
+    wf_state_free(s), wf_plan_free(p);
+}
+
+static double apart(const float *a, const float *b, int n) {
+    double most = 0;
+    for (int i = 0; i < n; i++) most = fmax(most, fabs((double)a[i] - (double)b[i]));
+    return memcmp(a, b, (size_t)n * sizeof *a) ? fmax(most, 1e-45) : 0;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static const int steps[][T] = { { 1, 1, 1, 1, 1, 1 }, { 4, 1, 1 }, { 1, 3, 2 }, { 6 } };
+
+static build build_at(int i) {
+    static const wf_positions kinds[] = { WF_POSITIONS_NONE, WF_POSITIONS_SINUSOIDAL,
+                                          WF_POSITIONS_LEARNED };
+    return (build){ .positions = kinds[i % 3],
+                    .cross = i / 3 & 1,
+                    .padded = i / 6 & 1,
+                    .windowed = i / 12 & 1,
+                    .pre_norm = i / 24 & 1,
+                    .order = i / 48 };
+}
+enum { BUILDS = 3 * 16 * 3 };
+
+START_TEST(steps_are_the_whole_and_sentences_are_their_own) {
+    build how = build_at(_i);
+    net m;
+    float full[B * T * V], got[B * T * V];
+    open_net(&m, &how);
+    whole(&m, 0, B, full);
+    for (int i = 0; i < COUNT_OF(steps); i++) {
+        cached(&m, 0, B, steps[i], got);
+        ck_assert_msg(apart(full, got, B * T * V) == 0, "steps %d: %g apart", i,
+                      apart(full, got, B * T * V));
+    }
+    for (int b = 0; b < B; b++) {
+        whole(&m, b, 1, got);
+        ck_assert_msg(apart(full + b * T * V, got, T * V) == 0, "sentence %d alone: %g apart", b,
+                      apart(full + b * T * V, got, T * V));
+        cached(&m, b, 1, steps[b], got);
+        ck_assert_msg(apart(full + b * T * V, got, T * V) == 0, "%d alone and cached: %g apart", b,
+                      apart(full + b * T * V, got, T * V));
+    }
+    end_graph(m.g);
+}
+END_TEST
+
+/* What the two counts are, as bound. */
+START_TEST(indices_count_from_zero_and_positions_from_p) {
+    wf_graph *g = new_graph(WF_F32);
+    int64_t t = wf_extent(g, "T", 4);
+    wf_extent(g, "P", 9);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(1, t)), *keys = wf_cache(x, 1);
+    wf_tensor *fetch[] = { wf_arange(x, 1), wf_position_ids(x, 1), wf_arange(keys, 1), keys };
+    wf_plan *p = wf_plan_new(
+        g, &(wf_plan_options){
+               .fetch = fetch, .n_fetch = 4, .feed = &x, .n_feed = 1, .with_state = true });
+    int32_t index[2], position[2], key[5];
+    ck_assert_msg(wf_bind(p, "T", 3) && wf_feed(p, x, (float[]){ 1, 2, 3 }), "%s",
+                  wf_plan_error(p));
+    wf_state *s = wf_state_new(p);
+    ck_assert(wf_run_state(p, s));
+    ck_assert(wf_bind(p, "P", 3) && wf_bind(p, "T", 2) && wf_feed(p, x, (float[]){ 4, 5 }));
+    ck_assert(wf_run_state(p, s) && wf_fetch(p, fetch[0], index) &&
+              wf_fetch(p, fetch[1], position) && wf_fetch(p, fetch[2], key));
+    for (int i = 0; i < 2; i++) ck_assert(index[i] == i && position[i] == 3 + i);
+    for (int i = 0; i < 5; i++) ck_assert_int_eq(key[i], i);
+    wf_state_free(s), wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+Suite *cached_suite(void) {
+    Suite *s = suite_create("cached");
+    TCase *tc = tcase_create("cached");
+    tcase_add_loop_test(tc, steps_are_the_whole_and_sentences_are_their_own, 0, BUILDS);
+    tcase_add_test(tc, indices_count_from_zero_and_positions_from_p);
+    suite_add_tcase(s, tc);
+    return s;
+}

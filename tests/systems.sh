@@ -1,0 +1,256 @@
+#!/bin/sh
+# tests/systems.sh - weft built and tested with other compilers, levels, C libraries and processors: a table.
+#
+# usage: systems.sh [WAY...]        all of them (an hour or two on two cores), or those named: systems.sh clang-O2
+#
+#   gcc-O0 gcc-O1 gcc-O2 gcc-O3 gcc-Os, clang-O0 ...         this machine's compilers; the kernels are at -O3 in all
+#   gcc-fortify2 gcc-fortify3 clang-fortify2 clang-fortify3  -O2 with _FORTIFY_SOURCE
+#   gcc-c2x clang-c2x                                        the next C
+#   musl                                                     static, with musl-gcc
+#   i386 aarch64 s390x                                       32 bits; NEON; big endian: static, the last two in qemu-user
+#   neon                                                     a part of aarch64, in about a minute: what `meson test` runs
+#   valgrind analyze                                         memcheck on the baseline kernels; clang's analyzer and cppcheck
+#
+# Everything compiles with -Wall -Wextra -Wpedantic -Wshadow -Werror. Besides the suites, each way trains the copy task
+# for 60 steps with the baseline kernels, generates with the model, and compares both with what gcc-O2 made: the same bits on
+# every machine. And it builds and runs the README's program.
+#
+# Builds are kept in build-systems/ (WEFT_SYSTEMS: another folder), logs too: build-systems/WAY.log. Other machines' suites
+# run with systems/check.h. On Debian all of it needs: gcc clang musl-tools gcc-i686-linux-gnu gcc-aarch64-linux-gnu
+# gcc-s390x-linux-gnu qemu-user valgrind clang-tools cppcheck. What is missing is said. Exits with 1 if a way failed, with 77
+# if none could run.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+out=${WEFT_SYSTEMS:-$root/build-systems}
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+export CK_DEFAULT_TIMEOUT="${CK_DEFAULT_TIMEOUT:-3600}"
+strict='-Wall -Wextra -Wpedantic -Wshadow -Werror'
+
+all_ways='gcc-O0 gcc-O1 gcc-O2 gcc-O3 gcc-Os clang-O0 clang-O1 clang-O2 clang-O3 clang-Os gcc-fortify2 gcc-fortify3
+    clang-fortify2 clang-fortify3 gcc-c2x clang-c2x musl i386 aarch64 s390x valgrind analyze'
+
+# Whole trainings, and what measures time, say nothing new about a compiler. Nor do, after -O2, the programs hundreds of
+# times, and the kernels: these are at -O3 always.
+slow='draws learning bench'
+long="$slow train_text generate convert model_faults steps kernels"
+every=$(sed -n 's/^SUITE(\(.*\))$/\1/p' "$root/tests/suites.inc")
+without() { # without LIST: the suites that are not in it
+    for suite in $every; do
+        case " $* " in *" $suite "*) ;; *) echo "$suite" ;; esac
+    done
+}
+# What says the most in the time that an emulator takes; and of it, what reads no files.
+emulated='init pool file load graph errors plan fuse rows run state misuse ops extents panels gradients nn optim torch text print'
+without_files='init pool graph errors plan fuse rows run state misuse extents panels gradients nn optim print'
+refusal='neither reads nor writes files here'
+
+has() { command -v "$1" > /dev/null 2>&1; }
+need() { for program in "$@"; do has "$program" || { echo "no $program" > "$out/$way.why"; return 77; }; done; }
+
+# ---- building --------------------------------------------------------------------------------------
+
+# build OPTIONS...: into $folder, warnings are errors
+build() {
+    if [ -f "$folder/build.ninja" ]; then
+        meson configure "$folder" "$@"
+    else
+        rm -rf "$folder"
+        # shellcheck disable=SC2086 # a file or nothing
+        meson setup "$folder" "$root" ${cross:+--cross-file "$cross"} -Dtests=enabled -Dbuildtype=plain \
+            -Dwerror="${werror:-true}" "$@"
+    fi
+    # shellcheck disable=SC2086 # words
+    ninja -C "$folder" tests/weft-tests ${programs-tools/train tools/generate tools/inspect tools/graph tools/convert \
+        tools/bench}
+}
+
+# native CC OPTIONS...
+native() {
+    need "$1" meson ninja || return 77
+    if has ccache; then export CC="ccache $1"; else export CC="$1"; fi
+    shift
+    build "$@"
+}
+
+# foreign COMPILER FAMILY ENDIAN [EMULATOR]: a static build for another machine
+foreign() {
+    cross=$out/$way.ini wrapper=${4:-}
+    need "$1" ${wrapper:+"$wrapper"} meson ninja || return 77
+    CC=$1 ar=ar
+    if has "${CC%gcc}ar"; then ar=${CC%gcc}ar; fi
+    cat > "$cross" << END
+[binaries]
+c = [$(has ccache && echo "'ccache', ")'$1']
+ar = '$ar'
+$([ -z "$wrapper" ] || echo "exe_wrapper = '$wrapper'")
+[built-in options]
+c_link_args = ['-static']
+[properties]
+needs_exe_wrapper = $([ -n "$wrapper" ] && echo true || echo false)
+[host_machine]
+system = 'linux'
+cpu_family = '$2'
+cpu = '$2'
+endian = '$3'
+END
+    static=-static
+    build -Doptimization="${level:-2}"
+}
+
+# ---- running ---------------------------------------------------------------------------------------
+
+# The programs under their names, whatever machine they are for.
+wrap_programs() {
+    tools=$folder/tools
+    [ -n "$wrapper" ] || return 0
+    tools=$folder/wrapped
+    mkdir -p "$tools"
+    for program in train generate graph inspect convert bench; do
+        printf '#!/bin/sh\nexec %s %s "$@"\n' "$wrapper" "$folder/tools/$program" > "$tools/$program"
+        chmod +x "$tools/$program"
+    done
+}
+
+suites() {
+    # One process for all tests: what the emulator has translated stays translated.
+    [ -z "$wrapper" ] || export CK_FORK=no
+    ran="$ran, $# suites"
+    # shellcheck disable=SC2086 # an emulator or nothing
+    WEFT_TOOLS=$tools ${WATCH:-} $wrapper "$folder/tests/weft-tests" "$@" > "$out/$way.suites" 2>&1 && status=0 || status=$?
+    cat "$out/$way.suites"
+    checks=$(sed -n 's/.*%: Checks: \([0-9]*\), Failures: \([0-9]*\), Errors: \([0-9]*\).*/\1 \2 \3/p' "$out/$way.suites" |
+        awk -v had="${checks:-0}" '{ split(had, h, " "); print h[1] + $1 - $2 - $3 " of " h[3] + $1 }')
+    return $status
+}
+
+copy_task() {
+    mkdir -p "$folder/copy"
+    WEFT_ISA=base "$tools/train" --task copy --seed 1 --max-steps 60 --d-model 32 --heads 2 --layers 1 --d-ff 64 \
+        --batch-size 16 --valid-size 20 --threads 2 --quiet -o "$folder/copy/new.safetensors" &&
+        mv "$folder/copy/new.safetensors" "$folder/copy/copy.safetensors" &&
+        printf '1 2 3\n9 8 7 6 5\n' | WEFT_ISA=base "$tools/generate" --model "$folder/copy/copy.safetensors" \
+            --quiet > "$folder/copy/answers" && [ "$(wc -l < "$folder/copy/answers")" = 2 ] || return 1
+}
+
+# same_bits: the copy task's file and answers are those of gcc-O2
+same_bits() {
+    reference=$out/gcc-O2/copy
+    if [ ! -f "$reference/answers" ]; then
+        (way=gcc-O2 folder=$out/gcc-O2 cross='' wrapper='' && native gcc -Doptimization=2 && wrap_programs && copy_task) || return
+    fi
+    cmp "$reference/copy.safetensors" "$folder/copy/copy.safetensors" && cmp "$reference/answers" "$folder/copy/answers"
+}
+
+readme() {
+    awk '/^```c$/ { on = 1; next } /^```/ { on = 0 } on' "$root/README.md" > "$folder/copy/example.c"
+    # shellcheck disable=SC2086 # words
+    $CC -std=c17 $strict -I"$folder/include" "$folder/copy/example.c" "$folder/libweft.a" ${static:-} -lm -pthread \
+        -o "$folder/copy/example" &&
+        (cd "$folder/copy" && $wrapper ./example > output) &&
+        awk '/^loss / { if (!n++) first = $2; last = $2 } END { exit !(last < first / 10) }' "$folder/copy/output"
+}
+
+programs_run() {
+    copy_task || { ran="$ran; the copy task FAILED"; return 1; }
+    same_bits || { ran="$ran; the copy task has OTHER BITS"; return 1; }
+    ran="$ran, copy task (same bits)"
+    readme || { ran="$ran; the README's program FAILED"; return 1; }
+    ran="$ran, README's program"
+}
+
+# Nothing is read or written wrongly: the programs say why not.
+refuses_files() {
+    "$tools/inspect" "$root/tests/data/model_plain.safetensors" > "$out/$way.refused" 2>&1 && return 1
+    grep "$refusal" "$out/$way.refused" || return 1
+    "$tools/train" --task copy --max-steps 1 --d-model 8 --heads 1 --layers 1 --d-ff 8 --valid-size 0 \
+        -o "$folder/refused.safetensors" > "$out/$way.refused" 2>&1 && return 1
+    grep "$refusal" "$out/$way.refused" && [ ! -e "$folder/refused.safetensors" ] && ran="$ran, files are refused with a sentence"
+}
+
+# whole SUITES...: all that is run of a build
+whole() {
+    wrap_programs
+    ran="-Werror"
+    suites "$@" && good=0 || good=1
+    programs_run || good=1
+    return $good
+}
+
+# ---- the ways --------------------------------------------------------------------------------------
+
+valgrind_way() {
+    need gcc valgrind meson ninja || return 77
+    CC=gcc
+    build -Doptimization=1 -Ddebug=true -Dc_args=-fno-inline || return 1
+    wrap_programs
+    ran='memcheck, no leaks looked for in tests that end early'
+    export WEFT_ISA=base
+    WATCH='valgrind --quiet --error-exitcode=99 --trace-children=no --child-silent-after-fork=no' \
+        suites init load graph errors plan fuse rows run state misuse optim model_file text dot print
+}
+
+# A finding is either mended, or looked at and known: a line of systems/known_findings.txt.
+analyze_way() {
+    need clang cppcheck || return 77
+    ran='clang --analyze, cppcheck'
+    sources=$(cd "$root" && ls core/*.c ops/*.c nn/*.c models/*.c tools/*.c)
+    (
+        cd "$root"
+        for source in $sources; do
+            clang --analyze -Xclang -analyzer-output=text -std=c17 -D_POSIX_C_SOURCE=200809L -I. "$source" -o /dev/null
+        done
+        cppcheck --quiet --std=c11 --enable=warning,portability -D__GNUC__ -D_POSIX_C_SOURCE=200809L -I. \
+            core ops nn models tools
+    ) > "$out/$way.found" 2>&1
+    grep -E '^[^ ]*:[0-9]+:[0-9]+: (warning|error|portability):' "$out/$way.found" | sed 's/:[0-9]*:[0-9]*:/:/' | sort -u |
+        grep -vxFf "$root/tests/systems/known_findings.txt" > "$out/$way.new" || true
+    cat "$out/$way.new"
+    checks="$(echo "$sources" | wc -l) files" ran="$ran: $(wc -l < "$out/$way.new") new findings"
+    [ ! -s "$out/$way.new" ]
+}
+
+run_way() {
+    folder=$out/$way cross='' wrapper='' static='' ran='' checks=''
+    case $way in
+        gcc-O2 | clang-O2) native "${way%-*}" -Doptimization=2 || return; whole $(without $slow) ;;
+        gcc-O? | clang-O?) native "${way%-*}" -Doptimization="${way#*-O}" || return; whole $(without $long) ;;
+        *-fortify?) native "${way%-*}" -Doptimization=2 \
+            -Dc_args="-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=${way#*-fortify}" || return; whole $(without $long) ;;
+        *-c2x) native "${way%-*}" -Doptimization=2 -Dc_std=c2x || return; whole $(without $long) ;;
+        musl) foreign musl-gcc x86_64 little || return; whole $(without $long) ;;
+        i386) foreign i686-linux-gnu-gcc x86 little || return; whole $(without $long) ;;
+        aarch64) foreign aarch64-linux-gnu-gcc aarch64 little qemu-aarch64 || return
+            whole $emulated ;;
+        neon) programs='' level=1; foreign aarch64-linux-gnu-gcc aarch64 little qemu-aarch64 || return
+            wrap_programs; ran=-Werror; suites gradients panels state extents nn ;;
+        # gcc cannot unroll some loops there and has no name for that warning.
+        s390x) werror=false; foreign s390x-linux-gnu-gcc s390x big qemu-s390x || return
+            wrap_programs; ran='warnings allowed'; suites $without_files && readme && refuses_files ;;
+        valgrind) valgrind_way ;;
+        analyze) analyze_way ;;
+        *) echo "systems.sh: there is no way called $way" >&2; exit 2 ;;
+    esac
+}
+
+main() {
+    failed=0 ran_any=0
+    printf '%-15s| %-84s| %-14s| %s\n' way 'what ran' 'checks passed' seconds
+    for way in ${*:-$all_ways}; do
+        begin=$(date +%s)
+        rm -f "$out/$way.why" "$out/$way.row"
+        ( run_way && status=0 || status=$?; echo "$status|$ran|$checks" > "$out/$way.row" ) > "$out/$way.log" 2>&1 ||
+            { tail -n 3 "$out/$way.log" >&2; exit 2; }
+        IFS='|' read -r status ran checks < "$out/$way.row"
+        case $status in
+            0) ran_any=1 ;;
+            77) ran="not run: $(cat "$out/$way.why" 2> /dev/null)" ;;
+            *) failed=1 ran="FAILED: ${ran:-does not build}, see $out/$way.log" ;;
+        esac
+        printf '%-15s| %-84s| %-14s| %s\n' "$way" "$ran" "$checks" $(($(date +%s) - begin))
+    done
+    [ $failed = 0 ] || exit 1
+    [ $ran_any = 1 ] || exit 77
+}
+main "$@"
+exit 0

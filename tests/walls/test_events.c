@@ -1,0 +1,157 @@
+/* tests/walls/test_events.c - events: what they are as JSON, and that none is lost without a word:
+ * not for want of memory, a descriptor or room on the disk. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "../../tools/jsonl.h"
+#include "../../tools/report.h"
+#include "../commands.h"
+#include "../faults.h"
+#include "../suites.h"
+
+static const program nobody = { .name = "events" };
+
+/* An event that is larger than the buffer is at first. */
+static void send_large(report *r) {
+    char text[3000];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    jsonl *e = event(r, "large");
+    json_text(e, "text", text);
+    event_send(r);
+}
+
+/* What was said while f ran. */
+static void hear(void (*f)(report *), report *r) {
+    int kept = dup(STDERR_FILENO), file = open(".said", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ck_assert(kept >= 0 && file >= 0 && dup2(file, STDERR_FILENO) >= 0);
+    f(r);
+    ck_assert(dup2(kept, STDERR_FILENO) >= 0);
+    close(kept), close(file);
+    read_text(".said", result.err, sizeof result.err);
+}
+
+START_TEST(json_escapes_what_a_terminal_obeys) {
+    static const char *const rows[][2] = {
+        { "plain ü 犬", "plain ü 犬" },
+        { "\"\\/", "\\\"\\\\/" },
+        { "\t\n\r\033[2J\b\x7f", "\\u0009\\u000a\\u000d\\u001b[2J\\u0008\\u007f" },
+        { "\xC2\x9B \xE2\x80\xA8 \xE2\x80\xAE", "\\u009b \\u2028 \\u202e" },
+        { "\xF3\xA0\x81\x81", "\\udb40\\udc41" },
+        { "\xFFx\xED\xA0\x80", "\xEF\xBF\xBDx\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD" },
+    };
+    jsonl line = { 0 };
+    json_string(&line, rows[_i][0]);
+    ck_assert(!line.failed && line.length == strlen(rows[_i][1]) + 2);
+    ck_assert_mem_eq(line.text + 1, rows[_i][1], line.length - 2);
+    json_free(&line);
+}
+END_TEST
+
+/* Check allocates too: only what is looked at may fail. */
+static long fail_at, asked;
+static bool persistent;
+
+static void send_failing(report *r) {
+    long left;
+    faults_begin(fail_at, persistent);
+    send_large(r);
+    asked = faults_end(&left);
+}
+
+/* Every request fails, once and from there on. */
+START_TEST(no_memory_is_told) {
+    report r;
+    persistent = _i;
+    for (int at = 1; at <= 4; at++) {
+        ck_assert(report_open(&r, &nobody, true, false, "log", false));
+        fail_at = at;
+        hear(send_failing, &r);
+        read_text("log", result.out, sizeof result.out);
+        if (asked < at) {
+            ck_assert_int_gt(at, 1);
+            ck_assert(report_close(&r) && *result.out && !*result.err);
+            return;
+        }
+        ck_assert_str_eq(result.out, "");
+        ck_assert(strstr(result.err, "events: an event is missing: Cannot allocate memory"));
+        send_large(&r); /* the next one is whole again */
+        read_text("log", result.out, sizeof result.out);
+        ck_assert(strncmp(result.out, "{\"event\":\"large\"", 16) == 0 &&
+                  strstr(result.out, "x\"}\n"));
+        ck_assert(!report_close(&r));
+    }
+    ck_abort_msg("an event takes more allocations than were tried");
+}
+END_TEST
+
+static void send_two(report *r) {
+    send_large(r);
+    send_large(r);
+}
+
+/* Where the second line does not fit, the first one stays whole; it is told once. */
+START_TEST(half_a_line_is_taken_back) {
+    report r;
+    struct rlimit old, limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+    limit = old, limit.rlim_cur = 4000;
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert(report_open(&r, &nobody, true, false, "log", _i));
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    hear(send_two, &r);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+    read_text("log", result.out, sizeof result.out);
+    char *end = strchr(result.out, '\n');
+    ck_assert(end && end[1] == '\0');
+    ck_assert(strstr(result.err, "events: the log could not be written: "));
+    ck_assert(!report_close(&r));
+}
+END_TEST
+
+/* Nobody reads: nothing is allocated, nothing opened, nothing can fail. */
+START_TEST(unread_events_cost_nothing) {
+    report r;
+    struct rlimit old, none;
+    ck_assert(report_open(&r, &nobody, true, false, NULL, false));
+    ck_assert_ptr_null(event(&r, "step"));
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    none = old, none.rlim_cur = 0;
+    setrlimit(RLIMIT_NOFILE, &none);
+    fail_at = 1, persistent = true;
+    send_failing(&r);
+    setrlimit(RLIMIT_NOFILE, &old);
+    ck_assert_int_eq(asked, 0);
+    ck_assert(report_close(&r));
+}
+END_TEST
+
+/* A signal meets train while it waits for a reader: every step's event comes, then the signal's. */
+START_TEST(a_signal_loses_no_event) {
+    run("{ train --task copy --d-model 8 --heads 2 --layers 1 --d-ff 8 --valid-size 0 --threads 1 "
+        "--max-steps 1000000 --log-every 1 --json --quiet & train=$!; sleep 1; kill -TERM $train; "
+        "wait $train; echo $? > status; } | { sleep 2; cat > events; }; cat status; "
+        "sed -n 's/{\"event\":\"step\",\"step\":\\([0-9]*\\),.*}/\\1/p' events | "
+        "awk '$1 != NR { lost = 1 } END { print lost + 0 }'; "
+        "sed -n 's/{\"event\":\"\\([a-z]*\\)\".*}/\\1/p' events | tail -n 3");
+    expect(0);
+    ck_assert_str_eq(result.out, "143\n0\nstep\nsignal\nend\n");
+    ck_assert_str_eq(result.err, "");
+}
+END_TEST
+
+Suite *events_suite(void) {
+    Suite *s = suite_create("events");
+    TCase *t = tcase_create("events");
+    tcase_add_checked_fixture(t, enter_folder, leave_folder);
+    tcase_add_loop_test(t, json_escapes_what_a_terminal_obeys, 0, 6);
+    tcase_add_loop_test(t, no_memory_is_told, 0, 2);
+    tcase_add_loop_test(t, half_a_line_is_taken_back, 0, 2);
+    tcase_add_test(t, unread_events_cost_nothing);
+    tcase_add_test(t, a_signal_loses_no_event);
+    suite_add_tcase(s, t);
+    return s;
+}
