@@ -163,7 +163,10 @@ enum { IN_LSE = 2, IN_DLOSS, IN_DNLL };
 
 static bool shape_backward(wf_call *c) {
     const wf_view *x = &c->in[0];
-    if (!labels_fit(c)) return false;
+    if (!labels_fit(c) || !wf_want_like(c, IN_LSE, true, "lse")) return false;
+    for (int i = IN_DLOSS; i <= IN_DNLL; i++)
+        if (c->in[i].ndim > 0 || (c->in[i].ndim == 0 && !wf_want_real(c, i)))
+            return wf_fail(c, "the slope %s is not a number", wf_show(c, &c->in[i]));
     wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
     if (c->in[IN_DLOSS].ndim >= 0 && c->in[IN_DNLL].ndim >= 0 &&
         !wf_shape_bytes(x->dtype, 1, &x->shape[x->ndim - 1], &c->scratch_bytes))

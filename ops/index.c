@@ -90,9 +90,9 @@ wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids) {
     return wf_record(&wf_op_embedding, 2, (wf_tensor *[]){ table, ids }, NULL);
 }
 
-/* ---- embedding_backward(dy, ids, table, addend): zeros like the table, or the addend, and dy[i,
- * :] added to row ids[i]
- * --------------------------------------------------------------------------- */
+/* ---- embedding_backward(dy, ids, table, addend) ---------------------------------------------- */
+
+/* Zeros like the table, or the addend, and dy[i, :] added to row ids[i]. */
 
 enum { STRIPE = 64, EMBEDDING_ADDEND = 3 }; /* columns of a task */
 
@@ -100,6 +100,8 @@ bool wf_rows_fit(wf_call *c, int i) {
     const wf_view *dy = &c->in[i], *ids = &c->in[i + 1], *table = &c->in[i + 2];
     wf_view expect = *ids;
     if (!wf_want_real(c, i) || !wf_want(c, i + 1, WF_I32)) return false;
+    if (table->ndim != 2) return wf_fail(c, "the table %s is not [rows, width]", wf_show(c, table));
+    if (ids->ndim == WF_MAX_DIMS) return wf_fail(c, "ids of %d axes", ids->ndim);
     expect.shape[expect.ndim++] = table->shape[1];
     return wf_same_shape(dy, &expect) ||
            wf_fail(c, "%s is not a row for each id of %s", wf_show(c, dy), wf_show(c, ids));
@@ -108,9 +110,7 @@ bool wf_rows_fit(wf_call *c, int i) {
 static bool shape_embedding_backward(wf_call *c) {
     const wf_view *dy = &c->in[0], *table = &c->in[2];
     if (!wf_rows_fit(c, 0)) return false;
-    if (c->in[EMBEDDING_ADDEND].ndim >= 0 && !wf_same_shape(&c->in[EMBEDDING_ADDEND], table))
-        return wf_fail(c, "%s is not like %s", wf_show(c, &c->in[EMBEDDING_ADDEND]),
-                       wf_show(c, table));
+    if (!wf_addend_like(c, EMBEDDING_ADDEND, table)) return false;
     wf_set_shape(&c->out[0], dy->dtype, table->ndim, table->shape);
     return true;
 }

@@ -31,6 +31,10 @@ void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value); /* el
 
 bool wf_want(wf_call *c, int i, wf_dtype type);    /* operand i has this type, or fail the call */
 bool wf_want_real(wf_call *c, int i);              /* ... the graph's real type */
+/* ... and operand 0's shape, or (rows) the shape of its rows, one element for each */
+bool wf_want_like(wf_call *c, int i, bool rows, const char *what);
+/* Operand i, if it is there, has operand 0's type and this shape. */
+bool wf_addend_like(wf_call *c, int i, const wf_view *like);
 bool wf_want_axis(wf_call *c, int axis, int ndim); /* 0 <= axis < ndim, or fail the call */
 bool wf_want_axes(wf_call *c, uint32_t axes, int ndim); /* no axis beyond ndim, or fail the call */
 bool wf_no_axes(wf_call *c, uint32_t axes, int ndim, const char *what); /* the same; who lacks it */

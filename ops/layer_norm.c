@@ -103,8 +103,10 @@ wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, doubl
  * which takes g's mean and its projection on h away: dx = rstd * (g - mean(g) - h * mean(g * h)),
  * as in batch normalisation with rows for columns (Ioffe & Szegedy 2015, section 3). */
 static bool shape_layer_norm_backward(wf_call *c) {
+    const wf_view *x = &c->in[0];
     return wf_same_as_operand(c) &&
-           (wf_same_shape(&c->in[0], &c->in[4]) || wf_fail(c, "x and dy differ in shape"));
+           wf_want_like(c, 2, true, "mean") && wf_want_like(c, 3, true, "rstd") &&
+           wf_want_like(c, 4, false, "dy") && is_row(c, 1, x->shape[x->ndim - 1], "weight");
 }
 
 static bool eval_layer_norm_backward(const wf_call *c, int phase, int64_t task, void *scratch) {
@@ -155,8 +157,9 @@ static bool shape_weight_backward(wf_call *c) {
     const wf_view *x = &c->in[0];
     int64_t rows, columns;
     wf_view_rows(x, &rows, &columns);
-    if (!wf_want_real(c, 0)) return false;
-    if (!wf_same_shape(x, &c->in[3])) return wf_fail(c, "x and dy differ in shape");
+    if (!wf_want_real(c, 0) || !wf_want_like(c, 1, true, "mean") ||
+        !wf_want_like(c, 2, true, "rstd") || !wf_want_like(c, 3, false, "dy"))
+        return false;
     for (int k = 0; k < 2; k++) wf_set_shape(&c->out[k], x->dtype, 1, &columns);
     return wf_shape_bytes(x->dtype, 3, (int64_t[]){ wf_task_count(rows, BLOCK_ROWS), 2, columns },
                           &c->work_bytes) ||

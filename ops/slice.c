@@ -141,18 +141,18 @@ static int operand_of(int part) {
 
 static bool shape_unslice(wf_call *c) {
     const places *p = c->attrs;
-    const wf_view *like = &c->in[UNSLICE_LIKE], *addend = &c->in[UNSLICE_ADDEND];
+    const wf_view *like = &c->in[UNSLICE_LIKE];
     for (int k = 0; k < p->n; k++) {
         const wf_view *x = &c->in[operand_of(k)];
         int64_t from, to;
+        if (!wf_want(c, operand_of(k), c->in[0].dtype)) return false;
         if (!resolve(c, &p->part[k], like, &from, &to)) return false;
         wf_view part = *like;
         part.shape[p->part[k].axis] = to - from;
         if (!wf_same_shape(x, &part))
             return wf_fail(c, "%s is not that part of %s", wf_show(c, x), wf_show(c, like));
     }
-    if (addend->ndim >= 0 && !wf_same_shape(addend, like))
-        return wf_fail(c, "%s is not like %s", wf_show(c, addend), wf_show(c, like));
+    if (!wf_addend_like(c, UNSLICE_ADDEND, like)) return false;
     wf_set_shape(&c->out[0], c->in[0].dtype, like->ndim, like->shape);
     return true;
 }

@@ -135,8 +135,7 @@ wf_tensor *wf_softmax(wf_tensor *x, wf_tensor *mask, bool causal) {
 /* ---- softmax_backward: dx = y * (dy - sum(dy * y)) ------------------------------------------- */
 
 static bool shape_backward(wf_call *c) {
-    return wf_same_as_operand(c) && wf_want_real(c, 1) &&
-           (wf_same_shape(&c->in[0], &c->in[1]) || wf_fail(c, "y and dy differ in shape"));
+    return wf_same_as_operand(c) && wf_want_like(c, 1, false, "dy");
 }
 
 static bool eval_softmax_backward(const wf_call *c, int phase, int64_t task, void *scratch) {

@@ -54,6 +54,22 @@ bool wf_want_real(wf_call *c, int i) {
     return wf_want(c, i, wf_real(c->graph));
 }
 
+bool wf_want_like(wf_call *c, int i, bool rows, const char *what) {
+    wf_view like = c->in[0];
+    if (!wf_want_real(c, i)) return false;
+    if (rows && --like.ndim < 0) return wf_fail(c, "a scalar has no last axis");
+    return wf_same_shape(&c->in[i], &like) ||
+           wf_fail(c, "%s %s does not fit %s", what, wf_show(c, &c->in[i]), wf_show(c, &c->in[0]));
+}
+
+bool wf_addend_like(wf_call *c, int i, const wf_view *like) {
+    const wf_view *addend = &c->in[i];
+    if (addend->ndim < 0) return true;
+    return wf_want(c, i, c->in[0].dtype) &&
+           (wf_same_shape(addend, like) ||
+            wf_fail(c, "%s is not like %s", wf_show(c, addend), wf_show(c, like)));
+}
+
 bool wf_want_axis(wf_call *c, int axis, int ndim) {
     return (axis >= 0 && axis < ndim) ||
            wf_fail(c, "%s has no axis %d", wf_show(c, &c->in[0]), axis);
