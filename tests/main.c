@@ -9,6 +9,7 @@
  * if all is well, and with 77 (skipped, for meson) if WEFT_ISA names kernels that do not run here:
  * others must not pass in their name. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "op_cases.h"
 #include "suites.h"
@@ -51,6 +52,7 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++)
         if (!known(argv[i])) return 2;
     if (!isa_as_wanted()) return 77;
+    setenv("CK_DEFAULT_TIMEOUT", "1200", 0); /* seconds: for what hangs, not for what is slow */
     if (!tally_open()) return fprintf(stderr, "no memory to share between tests\n"), 1;
     SRunner *runner = srunner_create(NULL);
     for (int i = 0; i < COUNT_OF(suites); i++)

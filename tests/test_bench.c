@@ -220,7 +220,6 @@ Suite *bench_suite(void) {
     tcase_add_test(work, limits_are_numbers);
     tcase_add_test(work, results_on_stdout_words_on_stderr);
     tcase_add_test(work, instruction_set_is_chosen_by_the_environment);
-    tcase_set_timeout(work, 120); /* the memory that is measured must be touched first */
     suite_add_tcase(s, words);
     suite_add_tcase(s, work);
     return s;

@@ -218,7 +218,6 @@ END_TEST
 Suite *bpe_suite(void) {
     Suite *s = suite_create("bpe");
     TCase *tc = tcase_create("bpe");
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, the_example_by_hand);
     tcase_add_test(tc, limits_of_merges_and_ids);
     tcase_add_test(tc, repeats_overlap);

@@ -467,7 +467,6 @@ END_TEST
 Suite *convert_suite(void) {
     Suite *s = suite_create("convert");
     TCase *tc = tcase_create("convert");
-    tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, enter_folder, leave_folder);
     tcase_add_loop_test(tc, names_and_shapes_say_the_rest, 0, COUNT_OF(cases));
     tcase_add_loop_test(tc, scores_are_those_of_pytorch, 0, COUNT_OF(cases));

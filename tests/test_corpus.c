@@ -460,7 +460,6 @@ END_TEST
 Suite *corpus_suite(void) {
     Suite *s = suite_create("corpus");
     TCase *tc = tcase_create("corpus");
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, what_is_kept_comes_back, 0, 4);
     tcase_add_test(tc, long_pairs_are_left_out);
     tcase_add_test(tc, a_corpus_of_files);

@@ -502,7 +502,6 @@ END_TEST
 Suite *decode_suite(void) {
     Suite *s = suite_create("decode");
     TCase *tc = tcase_create("decode");
-    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, a_wide_beam_is_an_exhaustive_search, 0, COUNT_OF(penalties));
     tcase_add_test(tc, beam_one_takes_the_likeliest_token);
     tcase_add_test(tc, scores_are_those_of_forced_scoring);

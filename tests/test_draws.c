@@ -207,7 +207,6 @@ END_TEST
 Suite *draws_suite(void) {
     Suite *s = suite_create("draws");
     TCase *tc = tcase_create("draws");
-    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, draws_follow_their_distribution, 0, COUNT_OF(filters));
     tcase_add_loop_test(tc, filters_keep_what_sorting_keeps, 0, 6);
     tcase_add_test(tc, draws_of_two_steps_are_independent);

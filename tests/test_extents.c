@@ -124,7 +124,6 @@ END_TEST
 Suite *extents_suite(void) {
     Suite *s = suite_create("extents");
     TCase *tc = tcase_create("extents");
-    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, row_takes_named_sizes, 0, op_case_count);
     tcase_add_test(tc, most_rows_take_named_sizes);
     suite_add_tcase(s, tc);

@@ -301,7 +301,6 @@ END_TEST
 Suite *faults_suite(void) {
     Suite *s = suite_create("faults");
     TCase *tc = tcase_create("faults");
-    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, every_failure_is_survived, 0, 2 * COUNT_OF(scenarios));
     suite_add_tcase(s, tc);
     return s;

@@ -627,7 +627,6 @@ Suite *file_suite(void) {
     TCase *cases[] = { reading, writing };
     for (int i = 0; i < COUNT_OF(cases); i++) {
         tcase_add_checked_fixture(cases[i], make_folder, remove_folder);
-        tcase_set_timeout(cases[i], 120);
         suite_add_tcase(s, cases[i]);
     }
     tcase_add_loop_test(reading, malformed_file_is_refused, 0, COUNT_OF(malformed));

@@ -363,7 +363,6 @@ END_TEST
 Suite *fuse_suite(void) {
     Suite *s = suite_create("fuse");
     TCase *tc = tcase_create("groups");
-    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, groups_have_the_bits_of_single_calls, 0, 40);
     tcase_add_test(tc, what_needs_other_rows_is_not_in_the_group);
     tcase_add_test(tc, few_rows_and_small_calls_stay_alone);

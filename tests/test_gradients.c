@@ -430,7 +430,6 @@ END_TEST
 
 static void add_rows(Suite *s, const char *name, const TTest *test, int n) {
     TCase *tc = tcase_create(name);
-    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, test, 0, n);
     suite_add_tcase(s, tc);
 }

@@ -109,7 +109,6 @@ END_TEST
 Suite *learning_suite(void) {
     Suite *s = suite_create("learning");
     TCase *tc = tcase_create("learning");
-    tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, the_first_loss_is_about_log_v, 0, 16);
     tcase_add_loop_test(tc, one_batch_can_be_overfit, 0, 2);
     tcase_add_test(tc, generation_needs_the_start_token_in_training);

@@ -287,7 +287,6 @@ END_TEST
 Suite *metrics_suite(void) {
     Suite *s = suite_create("metrics");
     TCase *tc = tcase_create("metrics");
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, values_are_those_of_sacrebleu, 0, COUNT_OF(cases));
     tcase_add_test(tc, order_of_lines_does_not_matter);
     tcase_add_test(tc, distance_is_that_of_the_recurrence);

@@ -228,7 +228,6 @@ END_TEST
 Suite *model_faults_suite(void) {
     Suite *s = suite_create("model_faults");
     TCase *tc = tcase_create("model_faults");
-    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, every_failure_is_survived, 0, 2 * COUNT_OF(scenarios));
     suite_add_tcase(s, tc);
     return s;

@@ -326,7 +326,6 @@ END_TEST
 Suite *model_file_suite(void) {
     Suite *s = suite_create("model_file");
     TCase *tc = tcase_create("model_file");
-    tcase_set_timeout(tc, 120);
     tcase_add_checked_fixture(tc, make_folder, remove_folder);
     tcase_add_loop_test(tc, what_goes_in_comes_out, 0, 6);
     tcase_add_loop_test(tc, tied_tables_are_stored_once, 0, 3);

@@ -455,7 +455,6 @@ END_TEST
 Suite *models_suite(void) {
     Suite *s = suite_create("models");
     TCase *tc = tcase_create("models");
-    tcase_set_timeout(tc, 300);
     tcase_add_test(tc, parameter_counts);
     tcase_add_test(tc, textbook_runs);
     tcase_add_test(tc, attention_rows_sum_to_one);

@@ -519,7 +519,6 @@ END_TEST
 Suite *nn_suite(void) {
     Suite *s = suite_create("nn");
     TCase *tc = tcase_create("nn");
-    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, sinusoid_values, 0, 2);
     tcase_add_test(tc, initial_values);
     tcase_add_test(tc, names_follow_modules);

@@ -413,7 +413,6 @@ END_TEST
 
 static TCase *rows(const char *name, const TTest *test, int n) {
     TCase *tc = tcase_create(name);
-    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, test, 0, n);
     return tc;
 }
@@ -433,7 +432,6 @@ Suite *ops_suite(void) {
                             COUNT_OF(product_sizes)));
     suite_add_tcase(s, rows("edges", functions_behave_at_the_edges, COUNT_OF(functions)));
     TCase *table = tcase_create("table");
-    tcase_set_timeout(table, 120);
     tcase_add_test(table, every_op_has_a_row);
     tcase_add_test(table, every_op_has_a_derivative_or_says_why_not);
     tcase_add_test(table, names_of_ops_and_rows_are_unique);

@@ -419,7 +419,6 @@ END_TEST
 Suite *optim_suite(void) {
     Suite *s = suite_create("optim");
     TCase *tc = tcase_create("optim");
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, the_norm_is_of_the_mean_and_clips, 0, 2);
     tcase_add_test(tc, nothing_counted_changes_nothing);
     tcase_add_loop_test(tc, a_norm_that_is_not_finite_stops_the_step, 0, 3);

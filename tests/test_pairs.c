@@ -235,7 +235,6 @@ END_TEST
 Suite *pairs_suite(void) {
     Suite *s = suite_create("pairs");
     TCase *tc = tcase_create("pairs");
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, utf8_is_strict);
     tcase_add_test(tc, utf8_of_every_code_point);
     tcase_add_test(tc, pairs_are_read);

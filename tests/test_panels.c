@@ -252,7 +252,6 @@ Suite *panels_suite(void) {
     tcase_add_test(c, what_reads_rows_is_given_rows);
     tcase_add_test(c, parameters_in_panels_are_not_updated);
     tcase_add_test(c, models_have_the_same_logits);
-    tcase_set_timeout(c, 60);
     suite_add_tcase(s, c);
     return s;
 }

@@ -444,6 +444,6 @@ Suite *plan_suite(void) {
     tcase_add_test(threads, plans_run_side_by_side);
     TCase *cases[] = { needs, extents, updates, threads };
     for (int i = 0; i < COUNT_OF(cases); i++)
-        tcase_set_timeout(cases[i], 60), suite_add_tcase(s, cases[i]);
+        suite_add_tcase(s, cases[i]);
     return s;
 }

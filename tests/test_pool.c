@@ -269,7 +269,6 @@ END_TEST
 Suite *pool_suite(void) {
     Suite *s = suite_create("pool");
     TCase *c = tcase_create("pool");
-    tcase_set_timeout(c, 120);
     tcase_add_loop_test(c, each_task_runs_once, 0, 4);
     tcase_add_test(c, no_pool_is_one_thread_in_order);
     tcase_add_test(c, number_of_threads_is_limited);

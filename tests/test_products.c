@@ -134,7 +134,6 @@ END_TEST
 Suite *products_suite(void) {
     Suite *s = suite_create("products");
     TCase *c = tcase_create("products");
-    tcase_set_timeout(c, 120);
     tcase_add_loop_test(c, same_bits_however_the_operands_lie, 0, 5);
     tcase_add_loop_test(c, gradients_of_small_weights_sum_pieces_of_k, 0, 5);
     tcase_add_test(c, pieces_begin_with_an_addend);

@@ -208,7 +208,6 @@ END_TEST
 Suite *rows_suite(void) {
     Suite *s = suite_create("rows");
     TCase *tc = tcase_create("rows");
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, rows_get_the_bits_of_the_dense_step, 0, COUNT_OF(sizes));
     tcase_add_test(tc, a_gradient_that_is_fetched_is_there);
     tcase_add_loop_test(tc, an_id_out_of_range_changes_nothing, 0, 2);

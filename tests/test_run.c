@@ -173,7 +173,6 @@ END_TEST
 Suite *run_suite(void) {
     Suite *s = suite_create("run");
     TCase *memory = tcase_create("memory"), *rest = tcase_create("running");
-    tcase_set_timeout(memory, 60);
     tcase_add_test(memory, a_chain_needs_two_buffers);
     tcase_add_test(memory, views_need_no_memory);
     tcase_add_loop_test(memory, memory_reuse_never_shows, 0, 60);

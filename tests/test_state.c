@@ -235,7 +235,6 @@ END_TEST
 Suite *state_suite(void) {
     Suite *s = suite_create("state");
     TCase *tc = tcase_create("state");
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, steps_equal_the_whole, 0, COUNT_OF(strides));
     tcase_add_test(tc, positions_follow_the_state);
     tcase_add_test(tc, rows_are_reordered);

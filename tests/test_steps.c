@@ -403,7 +403,6 @@ END_TEST
 Suite *steps_suite(void) {
     Suite *s = suite_create("steps");
     TCase *tc = tcase_create("steps");
-    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, unguarded_steps_equal_guarded_ones, 0, COUNT_OF(optimizers));
     tcase_add_test(tc, slices_of_a_weight_are_updated_within_their_products);
     tcase_add_test(tc, unguarded_updates_run_among_the_gradients);

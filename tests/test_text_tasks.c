@@ -198,7 +198,6 @@ END_TEST
 Suite *text_tasks_suite(void) {
     Suite *s = suite_create("text_tasks");
     TCase *tc = tcase_create("text_tasks");
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, pairs_are_the_same_everywhere);
     tcase_add_test(tc, sums_are_right);
     tcase_add_test(tc, a_day_in_every_way);

@@ -506,7 +506,6 @@ Suite *tools_suite(void) {
     tcase_add_test(work, dashes_and_underscores_are_alike);
     tcase_add_test(work, training_learns_and_generates);
     tcase_add_test(work, resumed_training_is_the_same_training);
-    tcase_set_timeout(work, 60);
     tcase_add_loop_test(work, endless_schedules_resume_to_the_same_file, 0, 2);
     tcase_add_test(work, the_file_tells_of_the_last_validation);
     tcase_add_test(work, what_is_learned_from_is_not_written_over);

@@ -167,7 +167,6 @@ END_TEST
 Suite *torch_suite(void) {
     Suite *s = suite_create("torch");
     TCase *tc = tcase_create("torch");
-    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, logits_losses_and_gradients, 0, 2 * COUNT_OF(cases));
     tcase_add_loop_test(tc, ten_steps_of_every_optimizer, 0, 2 * COUNT_OF(optimizers));
     suite_add_tcase(s, tc);

@@ -128,7 +128,6 @@ END_TEST
 Suite *updates_suite(void) {
     Suite *s = suite_create("updates");
     TCase *c = tcase_create("updates");
-    tcase_set_timeout(c, 120);
     tcase_add_loop_test(c, steps_within_products_have_the_bits_of_those_apart, 0, COUNT_OF(sliced));
     suite_add_tcase(s, c);
     return s;

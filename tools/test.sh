@@ -35,8 +35,6 @@ build() {
 need compiler meson ninja pkg-config check
 # For the kernels of another machine, which no one has to have: tests/systems.sh neon is skipped without.
 [ -z "${CI:-}" ] || (need arm) || say "the NEON kernels are not tested here"
-# For what hangs, not for what is slow on a busy machine.
-export CK_DEFAULT_TIMEOUT=1200
 # A small quarantine: Check forks for every test, and a fork copies what its parent holds.
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:quarantine_size_mb=16
 export UBSAN_OPTIONS=print_stacktrace=1

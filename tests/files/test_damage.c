@@ -167,7 +167,6 @@ END_TEST
 Suite *damage_suite(void) {
     Suite *s = suite_create("damage");
     TCase *tc = tcase_create("damage");
-    tcase_set_timeout(tc, 300);
     tcase_add_checked_fixture(tc, open_file, close_file);
     tcase_add_loop_test(tc, every_changed_byte_is_an_error_or_nothing, 0, 2);
     tcase_add_loop_test(tc, changed_neighbours_in_the_header_are_an_error_or_nothing, 0, 2);

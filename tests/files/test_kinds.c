@@ -247,7 +247,6 @@ Suite *kinds_suite(void) {
     TCase *programs = tcase_create("programs"), *library = tcase_create("library");
     tcase_add_checked_fixture(programs, make_files, leave_folder);
     tcase_add_checked_fixture(library, enter_folder, leave_folder);
-    tcase_set_timeout(programs, 300);
     tcase_add_test(programs, a_file_says_what_it_is);
     tcase_add_loop_test(programs, weights_alone_are_not_resumed, 0, 4);
     tcase_add_test(programs, a_file_of_before_resumes_to_the_same_bytes);

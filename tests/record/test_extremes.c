@@ -228,7 +228,6 @@ END_TEST
 Suite *extremes_suite(void) {
     Suite *s = suite_create("extremes");
     TCase *tc = tcase_create("extremes");
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, integers_at_their_ends, 0, COUNT_OF(of_integers));
     tcase_add_loop_test(tc, reals_that_are_none, 0, COUNT_OF(of_reals));
     tcase_add_loop_test(tc, nothing_at_all, 0, COUNT_OF(of_null));

@@ -68,10 +68,6 @@ TCase *tcase_create(const char *name) {
     return c;
 }
 
-void tcase_set_timeout(TCase *c, double seconds) {
-    c->timeout = seconds;
-}
-
 void tcase_add_loop_test(TCase *c, const TTest *test, int from, int end) {
     room(c->n);
     c->tests[c->n].test = test;

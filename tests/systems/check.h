@@ -26,7 +26,6 @@ enum print_output { CK_NORMAL, CK_ENV };
 Suite *suite_create(const char *name);
 void suite_add_tcase(Suite *s, TCase *c);
 TCase *tcase_create(const char *name);
-void tcase_set_timeout(TCase *c, double seconds);
 void tcase_add_loop_test(TCase *c, const TTest *test, int from, int end);
 #define tcase_add_test(c, test) tcase_add_loop_test(c, test, 0, 1)
 void tcase_add_checked_fixture(TCase *c, void (*setup)(void), void (*teardown)(void));
