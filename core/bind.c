@@ -9,10 +9,13 @@
 
 #include "pool.h"
 
-enum { LEAST_ROWS = 16 };
+enum { LEAST_ROWS = 16, LEAST_CHUNK = 1 << 15 };
+
+enum { BEFORE_CHUNK = (sizeof(chunk) + 15) & ~(size_t)15 }; /* what lies behind is aligned */
 
 void wf_binding_free(binding *b) {
     if (!b) return;
+    for (chunk *next; b->chunks; b->chunks = next) next = b->chunks->next, free(b->chunks);
     free(b->values), free(b->execs), free(b->storages);
     free(b->offsets), free(b->limits), free(b->slots);
     free(b);
@@ -36,20 +39,43 @@ static int add_storage(wf_plan *p, binding *b, storage_place place, int index, s
     return b->n_storages++;
 }
 
-static bool add_view_storage(wf_plan *p, binding *b, bound_view *v, storage_place place,
-                             int index) {
+/* A storage for the view, as shaped. */
+static bool add_view_storage(wf_plan *p, binding *b, const wf_view *v, location *at,
+                             storage_place place, int index) {
     size_t bytes;
-    if (!wf_shape_bytes(v->view.dtype, v->view.ndim, v->view.shape, &bytes))
+    if (!wf_shape_bytes(v->dtype, v->ndim, v->shape, &bytes))
         return wf_plan_fail(p, "a tensor is too large for memory");
-    v->offset = 0;
-    return (v->storage = add_storage(p, b, place, index, bytes)) >= 0;
+    at->offset = 0;
+    return (at->storage = add_storage(p, b, place, index, bytes)) >= 0;
+}
+
+/* Memory that lives until the schedule is laid out anew. NULL, and the plan fails: none. */
+static void *take(wf_plan *p, binding *b, size_t bytes) {
+    bytes = (bytes + 15) & ~(size_t)15;
+    while (*b->chunk && (*b->chunk)->size - (*b->chunk)->used < bytes)
+        b->chunk = &(*b->chunk)->next;
+    if (!*b->chunk) {
+        size_t size = bytes < LEAST_CHUNK ? LEAST_CHUNK : bytes;
+        if (!(*b->chunk = malloc(BEFORE_CHUNK + size)))
+            return wf_plan_fail(p, "out of memory"), NULL;
+        **b->chunk = (chunk){ NULL, size, 0 };
+    }
+    void *taken = (char *)*b->chunk + BEFORE_CHUNK + (*b->chunk)->used;
+    (*b->chunk)->used += bytes;
+    return taken;
+}
+
+static void forget_all(binding *b) {
+    for (chunk *one = b->chunks; one; one = one->next) one->used = 0;
+    b->chunk = &b->chunks;
+    b->n_execs = b->n_storages = b->n_slots = 0;
 }
 
 static bool add_exec(wf_plan *p, binding *b, const exec *e) {
     if (!reserve((void **)&b->execs, &b->cap_execs, b->n_execs, sizeof *b->execs))
         return wf_plan_fail(p, "out of memory");
     for (int i = 0; i < e->call.n_in; i++)
-        if (e->in[i] >= 0) b->storages[e->in[i]].last = b->n_execs;
+        if (e->in[i].storage >= 0) b->storages[e->in[i].storage].last = b->n_execs;
     if (e->call.scratch_bytes > b->scratch) b->scratch = e->call.scratch_bytes;
     b->execs[b->n_execs++] = *e;
     return true;
@@ -75,40 +101,53 @@ static bool bind_leaf(wf_plan *p, binding *b, int i) {
     if (!wf_shape_bytes(t->dtype, t->ndim, v->view.shape, &bytes))
         return wf_plan_fail(p, "'%s' is too large as bound", t->name);
     wf_dense_strides(t->ndim, v->view.shape, v->view.stride);
-    v->storage = -1;
+    v->at.storage = -1;
     if (!pl->data) return true;
-    return pl->feed >= 0 ? add_view_storage(p, b, v, IN_FEED, pl->feed)
-                         : add_view_storage(p, b, v, IN_LEAF, t->id);
+    return pl->feed >= 0 ? add_view_storage(p, b, &v->view, &v->at, IN_FEED, pl->feed)
+                         : add_view_storage(p, b, &v->view, &v->at, IN_LEAF, t->id);
 }
 
 /* ---- computed nodes -------------------------------------------------------------------------- */
 
-static void start_exec(wf_plan *p, binding *b, const wf_tensor *t, int64_t position, exec *e) {
-    *e = (exec){ .node = t, .work = -1, .fused = 1, .spent = ACCOUNTS * p->index[t->id] };
-    e->call = (wf_call){ .op = t->op,
-                         .attrs = t->attrs,
-                         .graph = p->graph,
-                         .n_in = t->n_in,
-                         .n_out = result_count(t->op),
-                         .position = position,
-                         .training = p->training,
-                         .with_state = p->with_state,
-                         .report = &p->report };
-    for (int i = 0; i < WF_MAX_OPERANDS; i++) {
-        e->in[i] = -1;
-        e->call.in[i].ndim = -1;
-        if (i >= t->n_in || !t->in[i]) continue;
+/* An entry for n_in operands and n_out results: its lists, and all of these absent. */
+static bool new_exec(wf_plan *p, binding *b, const wf_op *op, int n_in, int n_out, int account,
+                     exec *e) {
+    *e = (exec){ .work = -1, .fused = 1, .spent = account };
+    e->call = (wf_call){ .op = op, .graph = p->graph, .n_in = n_in, .n_out = n_out };
+    e->call.report = &p->report;
+    int n = n_in + n_out;
+    wf_view *views = take(p, b, (size_t)n * sizeof *views);
+    location *places = take(p, b, (size_t)n * sizeof *places);
+    if (!views || !places) return false;
+    for (int i = 0; i < n; i++) {
+        places[i] = (location){ -1, 0 };
+        views[i].data = NULL, views[i].ndim = -1;
+    }
+    e->call.in = views, e->call.out = views + n_in;
+    e->in = places, e->out = places + n_in;
+    return true;
+}
+
+static bool start_exec(wf_plan *p, binding *b, int index, int64_t position, exec *e) {
+    const wf_tensor *t = p->nodes[index].node;
+    if (!new_exec(p, b, t->op, t->n_in, result_count(t->op), p->nodes[index].spent, e))
+        return false;
+    e->node = t;
+    e->call.attrs = t->attrs, e->call.position = position;
+    e->call.training = p->training, e->call.with_state = p->with_state;
+    for (int i = 0; i < t->n_in; i++) {
+        if (!t->in[i]) continue;
         const bound_view *v = &b->values[p->index[t->in[i]->id]];
         e->call.in[i] = v->view;
-        if (t->op->shape_only >> i & 1) continue;
-        e->in[i] = v->storage, e->in_offset[i] = v->offset;
+        if (!(t->op->shape_only >> i & 1)) e->in[i] = v->at;
     }
-    for (int k = 0; k < WF_MAX_RESULTS; k++) e->out[k] = -1;
+    return true;
 }
 
 static bool run_shape_rule(wf_plan *p, exec *e) {
     wf_call *c = &e->call;
     wf_report_reset(&p->report, true);
+    for (int k = 0; k < c->n_out; k++) c->out[k] = (wf_view){ 0 };
     if (!c->op->shape(c)) return wf_plan_fail_at(p, e->node, c->op);
     for (int k = 0; k < c->n_out; k++) {
         bool chosen = false;
@@ -122,30 +161,41 @@ static bool run_shape_rule(wf_plan *p, exec *e) {
     return true;
 }
 
-static bool push_copy(wf_plan *p, binding *b, int account, wf_view *view, int *from,
-                      int64_t *offset) {
-    exec e = { .work = -1, .fused = 1, .spent = account };
-    e.call = (wf_call){
-        .op = &wf_op_copy, .graph = p->graph, .n_in = 1, .n_out = 1, .report = &p->report
-    };
-    for (int i = 0; i < WF_MAX_OPERANDS; i++) e.in[i] = -1, e.call.in[i].ndim = -1;
-    for (int k = 0; k < WF_MAX_RESULTS; k++) e.out[k] = -1;
-    e.call.in[0] = *view, e.in[0] = *from, e.in_offset[0] = *offset;
-    if (!run_shape_rule(p, &e)) return false;
-    bound_view v = { .view = e.call.out[0] };
-    if (!add_view_storage(p, b, &v, IN_ARENA, 0)) return false;
-    e.out[0] = v.storage;
-    *view = v.view, *from = v.storage, *offset = 0;
+/* What the kernel works out, and the work memory that it wants for it. */
+static bool plan_call(wf_plan *p, binding *b, exec *e) {
+    const wf_kernel *run = kernel_of(e->call.op);
+    if (run->plan) {
+        void *plan = take(p, b, run->plan_bytes);
+        if (!plan) return false;
+        if (!run->plan(&e->call, plan)) return wf_plan_fail_at(p, e->node, e->call.op);
+        e->call.plan = plan;
+    }
+    if (!e->call.work_bytes) return true;
+    return (e->work = add_storage(p, b, IN_ARENA, 0, e->call.work_bytes)) >= 0;
+}
+
+/* The view becomes a row-major copy of itself. */
+static bool push_copy(wf_plan *p, binding *b, int account, wf_view *view, location *at) {
+    exec e;
+    if (!new_exec(p, b, &wf_op_copy, 1, 1, account, &e)) return false;
+    e.call.in[0] = *view, e.in[0] = *at;
+    if (!run_shape_rule(p, &e) || !add_view_storage(p, b, e.call.out, e.out, IN_ARENA, 0) ||
+        !plan_call(p, b, &e))
+        return false;
+    *view = e.call.out[0], *at = e.out[0];
     return add_exec(p, b, &e);
 }
 
 /* The axis along which a cached result grows: where its shape rule answers to the position. */
 static int growing_axis(wf_plan *p, const exec *e) {
-    exec at[2] = { *e, *e };
-    at[0].call.position = 0, at[1].call.position = 1;
-    if (!run_shape_rule(p, &at[0]) || !run_shape_rule(p, &at[1])) return -1;
+    wf_view out[2][WF_MAX_RESULTS];
+    for (int position = 0; position < 2; position++) {
+        exec at = *e;
+        at.call.position = position, at.call.out = out[position];
+        if (!run_shape_rule(p, &at)) return -1;
+    }
     for (int a = 0; a < e->call.out[0].ndim; a++)
-        if (at[0].call.out[0].shape[a] != at[1].call.out[0].shape[a]) return a;
+        if (out[0][0].shape[a] != out[1][0].shape[a]) return a;
     wf_plan_fail(p, "%s: its result does not grow with the position", e->call.op->name);
     return -1;
 }
@@ -180,9 +230,9 @@ static bool add_slot(wf_plan *p, binding *b, exec *e) {
     s->used = (size_t)out->shape[axis], s->axis = axis;
     for (int a = 1; a < axis; a++) s->outer *= (size_t)shape[a];
     for (int a = axis + 1; a < out->ndim; a++) s->inner *= (size_t)shape[a];
-    e->out[0] = add_storage(p, b, IN_STATE, b->n_slots++, 0);
+    e->out[0] = (location){ add_storage(p, b, IN_STATE, b->n_slots++, 0), 0 };
     if (b->n_slots > b->known_slots) b->known_slots = b->n_slots;
-    return e->out[0] >= 0;
+    return e->out[0].storage >= 0;
 }
 
 /* Operands in panels that the op can't read so, or see a view of, become row-major. */
@@ -191,11 +241,11 @@ static bool unpack(wf_plan *p, binding *b, exec *e) {
     for (int i = 0; i < e->call.n_in; i++) {
         wf_view *v = &e->call.in[i];
         if (v->ndim < 0 || !v->layout || op->shape_only >> i & 1) continue;
-        if (op->panels && op->panels(&e->call) >> i & 1) continue;
+        if (kernel_of(op)->panels && kernel_of(op)->panels(&e->call) >> i & 1) continue;
         if (op->writes >> i & 1)
             return wf_plan_fail(p, "%s: a parameter in panels is not updated: wf_set_layout",
                                 op->name);
-        if (!push_copy(p, b, e->spent + 1 + i, v, &e->in[i], &e->in_offset[i])) return false;
+        if (!push_copy(p, b, e->spent + 1 + i, v, &e->in[i])) return false;
     }
     return true;
 }
@@ -203,38 +253,34 @@ static bool unpack(wf_plan *p, binding *b, exec *e) {
 static bool give_memory(wf_plan *p, binding *b, exec *e) {
     for (int i = 0; i < e->call.n_in; i++) {
         wf_view *v = &e->call.in[i];
-        bool any = (e->call.op->strided | e->call.op->shape_only) >> i & 1;
+        bool any = (kernel_of(e->call.op)->strided | e->call.op->shape_only) >> i & 1;
         if (v->ndim < 0 || any || wf_view_dense(v)) continue;
-        if (!push_copy(p, b, e->spent + 1 + i, v, &e->in[i], &e->in_offset[i])) return false;
+        if (!push_copy(p, b, e->spent + 1 + i, v, &e->in[i])) return false;
     }
-    bool cached = e->call.op->cached && p->with_state;
-    for (int k = 0; k < e->call.n_out; k++) {
-        bound_view v = { .view = e->call.out[k] };
-        if (k == 0 && cached ? !add_slot(p, b, e) : !add_view_storage(p, b, &v, IN_ARENA, 0))
+    bool cached = kernel_of(e->call.op)->cached && p->with_state;
+    for (int k = 0; k < e->call.n_out; k++)
+        if (k == 0 && cached ? !add_slot(p, b, e)
+                             : !add_view_storage(p, b, &e->call.out[k], &e->out[k], IN_ARENA, 0))
             return false;
-        if (k || !cached) e->out[k] = v.storage;
-    }
-    if (e->call.work_bytes) e->work = add_storage(p, b, IN_ARENA, 0, e->call.work_bytes);
-    return (!e->call.work_bytes || e->work >= 0) && add_exec(p, b, e);
+    return plan_call(p, b, e) && add_exec(p, b, e);
 }
 
 /* A fetched view must not change under the reader when its leaf is updated or its feed replaced. */
 static bool keep_fetched(wf_plan *p, binding *b, int i) {
     bound_view *v = &b->values[i];
-    if (!p->nodes[i].fetched || v->storage < 0 || p->nodes[i].node->kind != WF_COMPUTED)
+    if (!p->nodes[i].fetched || v->at.storage < 0 || p->nodes[i].node->kind != WF_COMPUTED)
         return true;
-    if (b->storages[v->storage].place != IN_ARENA && p->nodes[i].feed < 0 &&
-        !push_copy(p, b, ACCOUNTS * i, &v->view, &v->storage, &v->offset))
+    if (b->storages[v->at.storage].place != IN_ARENA && p->nodes[i].feed < 0 &&
+        !push_copy(p, b, p->nodes[i].spent, &v->view, &v->at))
         return false;
-    b->storages[v->storage].pinned |= b->storages[v->storage].place == IN_ARENA;
+    b->storages[v->at.storage].pinned |= b->storages[v->at.storage].place == IN_ARENA;
     return true;
 }
 
 static bool bind_computed(wf_plan *p, binding *b, int i, int64_t position) {
     const wf_tensor *t = p->nodes[i].node;
     exec e;
-    start_exec(p, b, t, position, &e);
-    if (!run_shape_rule(p, &e)) return false;
+    if (!start_exec(p, b, i, position, &e) || !run_shape_rule(p, &e)) return false;
     bool run = p->nodes[i].data && p->nodes[i].feed < 0;
     if (run && !unpack(p, b, &e)) return false;
     int64_t offset = run && t->op->view ? t->op->view(&e.call) : -1;
@@ -243,15 +289,15 @@ static bool bind_computed(wf_plan *p, binding *b, int i, int64_t position) {
         int at = p->index[t[k].id];
         if (at < 0) continue;
         bound_view *v = &b->values[at];
-        *v = (bound_view){ .view = e.call.out[k], .storage = e.out[k] };
+        *v = (bound_view){ e.call.out[k], e.out[k] };
         if (k == 0 && offset >= 0)
-            v->storage = e.in[0], v->offset = e.in_offset[0] + offset,
+            v->at = (location){ e.in[0].storage, e.in[0].offset + offset },
             v->view.layout = e.call.in[0].layout;
         if (p->nodes[at].feed >= 0) {
             wf_dense_strides(v->view.ndim, v->view.shape, v->view.stride);
-            if (!add_view_storage(p, b, v, IN_FEED, p->nodes[at].feed)) return false;
+            if (!add_view_storage(p, b, &v->view, &v->at, IN_FEED, p->nodes[at].feed)) return false;
         }
-        if (p->nodes[at].data && v->storage < 0)
+        if (p->nodes[at].data && v->at.storage < 0)
             return wf_plan_fail(p, "%s: result %d of a node whose result 0 is fed", t->op->name, k);
         if (!keep_fetched(p, b, at)) return false;
     }
@@ -259,7 +305,7 @@ static bool bind_computed(wf_plan *p, binding *b, int i, int64_t position) {
 }
 
 static bool lay_out(wf_plan *p, binding *b, int64_t position) {
-    b->n_execs = b->n_storages = b->n_slots = 0;
+    forget_all(b);
     b->position = -1, b->feeds = 0;
     for (int i = 0; i < p->n_nodes; i++) {
         const wf_tensor *t = p->nodes[i].node;
@@ -361,7 +407,8 @@ bool wf_plan_prepare(wf_plan *p, int64_t position) {
     }
     size_t scratch =
         ((b->scratch + 127) & ~(size_t)127) * (size_t)(p->pool ? wf_pool_threads(p->pool) : 1);
-    size_t arena = b->arena ? b->arena : 1; /* what is empty lies somewhere too: memcpy wants that */
+    size_t arena =
+        b->arena ? b->arena : 1; /* what is empty lies somewhere too: memcpy wants that */
     return grow(p, &p->arena, &p->arena_bytes, arena, "arena") &&
            grow(p, &p->scratch, &p->scratch_bytes, scratch, "scratch");
 }
@@ -375,10 +422,10 @@ static char *memory_of(const wf_plan *p, const storage *s, const wf_state *state
     return p->arena ? (char *)p->arena + s->offset : NULL;
 }
 
-static void point(const wf_plan *p, const binding *b, const wf_state *state, int s, int64_t offset,
+static void point(const wf_plan *p, const binding *b, const wf_state *state, location at,
                   wf_view *v) {
-    char *base = s < 0 ? NULL : memory_of(p, &b->storages[s], state);
-    v->data = base ? base + (size_t)offset * wf_view_unit(v) : NULL;
+    char *base = at.storage < 0 ? NULL : memory_of(p, &b->storages[at.storage], state);
+    v->data = base ? base + (size_t)at.offset * wf_view_unit(v) : NULL;
 }
 
 void wf_plan_point(wf_plan *p, const wf_state *state) {
@@ -386,13 +433,12 @@ void wf_plan_point(wf_plan *p, const wf_state *state) {
     if (!state && b->feeds == p->feeds_generation && b->base == p->arena) return;
     for (int i = 0; i < p->n_nodes; i++) {
         bound_view *v = &b->values[i];
-        point(p, b, state, v->storage, v->offset, &v->view);
+        point(p, b, state, v->at, &v->view);
     }
     for (int x = 0; x < b->n_execs; x++) {
         exec *e = &b->execs[x];
-        for (int i = 0; i < e->call.n_in; i++)
-            point(p, b, state, e->in[i], e->in_offset[i], &e->call.in[i]);
-        for (int k = 0; k < e->call.n_out; k++) point(p, b, state, e->out[k], 0, &e->call.out[k]);
+        for (int i = 0; i < e->call.n_in + e->call.n_out; i++)
+            point(p, b, state, e->in[i], &e->call.in[i]); /* the results follow the operands */
         e->call.work = e->work < 0 ? NULL : memory_of(p, &b->storages[e->work], state);
     }
     b->feeds = p->feeds_generation, b->base = p->arena;

@@ -19,7 +19,7 @@
 #include "graph.h"
 #include "op.h"
 
-enum { MAX_EXTENTS = 16, MAX_BINDINGS = 8, ERROR_SIZE = 512, ACCOUNTS = 1 + WF_MAX_OPERANDS };
+enum { MAX_EXTENTS = 16, MAX_BINDINGS = 8, ERROR_SIZE = 512 };
 
 /* ---- graph ---------------------------------------------------------------------------------- */
 
@@ -91,6 +91,10 @@ static inline const wf_tensor *primary(const wf_tensor *t) {
 static inline const char *called(const wf_tensor *t) {
     return t->kind == WF_COMPUTED && t->op ? t->op->name : t->name;
 }
+static inline const wf_kernel *kernel_of(const wf_op *op) {
+    static const wf_kernel none = { 0 };
+    return op->run ? op->run : &none;
+}
 static inline int result_count(const wf_op *op) {
     return op->results ? op->results : 1;
 }
@@ -108,8 +112,13 @@ typedef struct wf_report {
 } wf_report;
 
 void wf_report_reset(wf_report *r, bool bound);
-/* A call on the operands' recorded shapes. */
-void wf_fill_call(wf_call *c, wf_graph *g, const wf_op *op, int n, wf_tensor *const *in,
+
+/* A call on shapes as recorded, with room for the views of any. */
+typedef struct recorded_call {
+    wf_call call;
+    wf_view in[WF_MAX_OPERANDS], out[WF_MAX_RESULTS];
+} recorded_call;
+void wf_fill_call(recorded_call *c, wf_graph *g, const wf_op *op, int n, wf_tensor *const *in,
                   const void *attrs, wf_report *report);
 
 /* extents.c */
@@ -142,24 +151,34 @@ typedef struct storage {
     bool pinned;     /* fetched: lives to the end, never overwritten */
 } storage;
 
+/* Where an operand or a result lies. */
+typedef struct location {
+    int storage;    /* -1: absent, or only its shape is known */
+    int64_t offset; /* elements from the storage's start */
+} location;
+
 /* A tensor as bound. */
 typedef struct bound_view {
     wf_view view;
-    int storage;    /* -1: only its shape is known */
-    int64_t offset; /* elements from the storage's start */
+    location at;
 } bound_view;
 
-/* One entry of the schedule: a call, or a copy that makes an operand row-major. */
+/* One entry of the schedule: a call, or a copy that makes an operand row-major. Its lists and the
+ * call's are the binding's memory. */
 typedef struct exec {
     const wf_tensor *node; /* NULL: a copy */
     wf_call call;
-    int in[WF_MAX_OPERANDS], out[WF_MAX_RESULTS]; /* storages; -1 absent */
-    int64_t in_offset[WF_MAX_OPERANDS];
+    location *in, *out;
     int work;    /* storage, or -1 */
     int spent;   /* where the profile counts it: an index into plan->spent */
     int fused;   /* calls of the group that begins here; 1: alone */
     bool beside; /* and it is one of calls side by side, not row by row */
 } exec;
+
+typedef struct chunk { /* of a binding's memory; what is taken of it lies behind */
+    struct chunk *next;
+    size_t size, used;
+} chunk;
 
 /* What one cached tensor needs, or has, in a state: [batch, outer, rows, inner bytes]. */
 typedef struct slot {
@@ -177,6 +196,7 @@ typedef struct binding {
     bound_view *values; /* by the plan's index of a tensor */
     exec *execs;
     int n_execs, cap_execs;
+    chunk *chunks, **chunk; /* memory of the execs' lists; where there is some left */
     storage *storages;
     int n_storages, cap_storages;
     size_t *offsets; /* of the storages, as planned for positions up to `planned` */
@@ -209,7 +229,8 @@ typedef struct spent { /* what the profile has counted */
 typedef struct planned { /* a node that takes part */
     const wf_tensor *node;
     bool data, fetched;
-    int feed; /* index, or -1 */
+    int feed;  /* index, or -1 */
+    int spent; /* its first in the plan's list */
 } planned;
 
 struct wf_plan {
@@ -225,7 +246,8 @@ struct wf_plan {
     feed *feeds;
     int n_feeds;
     uint64_t feeds_generation; /* counts moves of their memory; from 1 */
-    spent *spent;              /* ACCOUNTS per node: itself, and the copies made of its operands */
+    spent *spent;              /* of each node: itself, and the copies made of its operands */
+    int n_spent;
     int64_t size[MAX_EXTENTS]; /* as bound now; 0: not bound (P: 0) */
     binding *bindings[MAX_BINDINGS];
     binding *now; /* NULL: an extent changed */

@@ -263,7 +263,7 @@ static void set_leaf(wf_view *v, const wf_tensor *t) {
         if (leaf_of(t)->extent[a] > 0) v->shape[a] = other_sizes[leaf_of(t)->extent[a]];
 }
 
-static bool other_call(wf_call *c, wf_graph *g, const wf_op *op, int n, wf_tensor *const *in,
+static bool other_call(recorded_call *c, wf_graph *g, const wf_op *op, int n, wf_tensor *const *in,
                        const void *attrs, const wf_view *views, wf_report *report) {
     wf_fill_call(c, g, op, n, in, attrs, report);
     for (int i = 0; i < n; i++) {
@@ -272,20 +272,20 @@ static bool other_call(wf_call *c, wf_graph *g, const wf_op *op, int n, wf_tenso
         wf_dense_strides(c->in[i].ndim, c->in[i].shape, c->in[i].stride);
     }
     wf_report_reset(report, true);
-    return op->shape(c);
+    return op->shape(&c->call);
 }
 
 /* The shape of every node with the other sizes, by id; NULL: no memory, or a rule that fails. */
 static wf_view *other_shapes(wf_graph *g, wf_report *report) {
     wf_view *views = calloc((size_t)g->n_nodes + 1, sizeof *views);
     bool ok = views != NULL;
-    wf_call c;
+    recorded_call c;
     for (int id = 0; ok && id < g->n_nodes; id++) {
         const wf_tensor *t = g->nodes[id];
         if (t->kind != WF_COMPUTED) set_leaf(&views[id], t);
         if (t->kind != WF_COMPUTED || t->result) continue;
         ok = other_call(&c, g, t->op, t->n_in, t->in, t->attrs, views, report);
-        for (int k = 0; ok && k < c.n_out; k++) views[id + k] = c.out[k];
+        for (int k = 0; ok && k < c.call.n_out; k++) views[id + k] = c.out[k];
     }
     if (ok) return views;
     free(views);
@@ -295,13 +295,13 @@ static wf_view *other_shapes(wf_graph *g, wf_report *report) {
 void wf_name_sizes(wf_graph *g, const wf_op *op, int n, wf_tensor *const *in, const void *attrs,
                    char message[WF_MESSAGE]) {
     wf_report first, second;
-    wf_call c;
+    recorded_call c;
     wf_report_reset(&second, true);
     wf_view *views = g->n_extents > 1 ? other_shapes(g, &second) : NULL;
     if (!views) return;
     wf_fill_call(&c, g, op, n, in, attrs, &first);
     wf_report_reset(&first, true);
-    bool failed = !op->shape(&c) && !other_call(&c, g, op, n, in, attrs, views, &second);
+    bool failed = !op->shape(&c.call) && !other_call(&c, g, op, n, in, attrs, views, &second);
     char named[WF_MESSAGE] = "";
     text t = { named, sizeof named, 0 };
     if (failed && merge(g, first.message, second.message, &t)) memcpy(message, named, sizeof named);

@@ -15,12 +15,12 @@ int wf_file_dtype(const char **name) {
         char name[12];
         int bits;
     } dtypes[] = {
-        { "BOOL", 8 },     { "F4", 4 },       { "F6_E2M3", 6 },     { "F6_E3M2", 6 },
-        { "U8", 8 },       { "I8", 8 },       { "F8_E5M2", 8 },     { "F8_E4M3", 8 },
-        { "F8_E8M0", 8 },  { "I16", 16 },     { "F8_E4M3FNUZ", 8 }, { "F8_E5M2FNUZ", 8 },
-        { "U16", 16 },     { "F16", 16 },     { "BF16", 16 },       { "I32", 32 },
-        { "U32", 32 },     { "F32", 32 },     { "C64", 64 },        { "F64", 64 },
-        { "I64", 64 },     { "U64", 64 },
+        { "BOOL", 8 },    { "F4", 4 },   { "F6_E2M3", 6 },     { "F6_E3M2", 6 },
+        { "U8", 8 },      { "I8", 8 },   { "F8_E5M2", 8 },     { "F8_E4M3", 8 },
+        { "F8_E8M0", 8 }, { "I16", 16 }, { "F8_E4M3FNUZ", 8 }, { "F8_E5M2FNUZ", 8 },
+        { "U16", 16 },    { "F16", 16 }, { "BF16", 16 },       { "I32", 32 },
+        { "U32", 32 },    { "F32", 32 }, { "C64", 64 },        { "F64", 64 },
+        { "I64", 64 },    { "U64", 64 },
     };
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         if (strcmp(*name, dtypes[i].name) != 0) continue;
@@ -67,7 +67,9 @@ static uint64_t hash(uint64_t h, const void *data, size_t n) {
     return wf_mix64(wf_file_sum_part(wf_mix64(h ^ n), data, n));
 }
 
-static uint64_t hash_string(uint64_t h, const char *s) { return hash(h, s, strlen(s)); }
+static uint64_t hash_string(uint64_t h, const char *s) {
+    return hash(h, s, strlen(s));
+}
 
 uint64_t wf_file_sum_entry(uint64_t h, const wf_entry *e) {
     h = hash_string(hash_string(h, e->name), e->dtype);

@@ -65,10 +65,14 @@ WF_PRINTF(2, 3) static void print(struct text *t, const char *format, ...) {
 static void print_string(struct text *t, const char *s) {
     print(t, "\"");
     for (; *s; s++)
-        if (*s == '\n') print(t, "\\n"); /* a vocabulary has many */
-        else if ((unsigned char)*s < 0x20) print(t, "\\u%04x", (unsigned)*s);
-        else if (*s == '"' || *s == '\\') print(t, "\\%c", *s);
-        else put(t, s, 1);
+        if (*s == '\n')
+            print(t, "\\n"); /* a vocabulary has many */
+        else if ((unsigned char)*s < 0x20)
+            print(t, "\\u%04x", (unsigned)*s);
+        else if (*s == '"' || *s == '\\')
+            print(t, "\\%c", *s);
+        else
+            put(t, s, 1);
     print(t, "\"");
 }
 

@@ -23,17 +23,18 @@ enum { ELSEWHERE, HERE, LATER }; /* where a storage is made, seen from a group *
 /* ---- which ----------------------------------------------------------------------------------- */
 
 static int64_t tasks_of(const wf_call *c) {
-    return c->op->tasks ? c->op->tasks(c, 0) : 1;
+    const wf_kernel *run = kernel_of(c->op);
+    return run->tasks ? run->tasks(c, 0) : 1;
 }
 
 /* Rows of a call that may be in a group, or 0. */
 static int64_t rows_of(const exec *e) {
     const wf_call *c = &e->call;
-    const wf_op *op = c->op;
-    if (!op->by_rows || c->out[0].ndim < 1 || c->out[0].shape[0] < FUSED_BLOCKS || c->work_bytes)
+    const wf_kernel *run = kernel_of(c->op);
+    if (!run->by_rows || c->out[0].ndim < 1 || c->out[0].shape[0] < FUSED_BLOCKS || c->work_bytes)
         return 0;
-    bool small = tasks_of(c) < MANY_TASKS && (!op->tasks || op->tasks(c, 1) <= 0);
-    return small && op->by_rows(c) ? c->out[0].shape[0] : 0;
+    bool small = tasks_of(c) < MANY_TASKS && (!run->tasks || run->tasks(c, 1) <= 0);
+    return small && run->by_rows(c) ? c->out[0].shape[0] : 0;
 }
 
 /* Does row r of the view lie in the r-th of as many equal parts of the storage? */
@@ -51,39 +52,40 @@ static bool in_own_part(const storage *s, const wf_view *v, int64_t offset, int6
 
 static bool joins_rows(const binding *b, const exec *e, const unsigned char *made, int64_t rows) {
     if (rows_of(e) != rows) return false;
-    uint32_t by_rows = e->call.op->by_rows(&e->call);
+    uint32_t by_rows = kernel_of(e->call.op)->by_rows(&e->call);
     for (int i = 0; i < e->call.n_in; i++) {
-        if (e->in[i] < 0 || made[e->in[i]] == ELSEWHERE) continue;
-        if (made[e->in[i]] == LATER || !(by_rows >> i & 1)) return false;
-        if (!in_own_part(&b->storages[e->in[i]], &e->call.in[i], e->in_offset[i], rows))
-            return false;
+        int s = e->in[i].storage;
+        if (s < 0 || made[s] == ELSEWHERE) continue;
+        if (made[s] == LATER || !(by_rows >> i & 1)) return false;
+        if (!in_own_part(&b->storages[s], &e->call.in[i], e->in[i].offset, rows)) return false;
     }
     for (int k = 0; k < e->call.n_out; k++)
-        if (!in_own_part(&b->storages[e->out[k]], &e->call.out[k], 0, rows)) return false;
+        if (!in_own_part(&b->storages[e->out[k].storage], &e->call.out[k], 0, rows)) return false;
     return true;
 }
 
 /* Leaves that updates touch are marked like what they make. */
 static bool shares_nothing(const exec *e, const unsigned char *made) {
     for (int i = 0; i < e->call.n_in; i++)
-        if (e->in[i] >= 0 && made[e->in[i]] != ELSEWHERE) return false;
+        if (e->in[i].storage >= 0 && made[e->in[i].storage] != ELSEWHERE) return false;
     return true;
 }
 
 static bool joins_beside(const exec *e, const unsigned char *made, bool updates) {
-    const wf_op *op = e->call.op;
-    bool small = tasks_of(&e->call) < MANY_TASKS && (!op->flops || op->flops(&e->call) < MUCH_WORK);
-    return small && (op->writes != 0) == updates && shares_nothing(e, made);
+    const wf_kernel *run = kernel_of(e->call.op);
+    bool light = !run->flops || run->flops(&e->call) < MUCH_WORK;
+    return light && tasks_of(&e->call) < MANY_TASKS && (e->call.op->writes != 0) == updates &&
+           shares_nothing(e, made);
 }
 
 /* What the call makes; of an update, every leaf that it touches. */
 static void mark(const binding *b, const exec *e, unsigned char *made, int where) {
     for (int k = 0; k < e->call.n_out; k++)
-        if (e->out[k] >= 0) made[e->out[k]] = (unsigned char)where;
+        if (e->out[k].storage >= 0) made[e->out[k].storage] = (unsigned char)where;
     for (int i = 0; e->call.op->writes && i < e->call.n_in; i++) {
-        const storage *s = e->in[i] < 0 ? NULL : &b->storages[e->in[i]];
+        const storage *s = e->in[i].storage < 0 ? NULL : &b->storages[e->in[i].storage];
         if (s && s->place == IN_LEAF && is_stored(e->call.graph->nodes[s->index]))
-            made[e->in[i]] = (unsigned char)where;
+            made[e->in[i].storage] = (unsigned char)where;
     }
 }
 
@@ -114,7 +116,7 @@ static int find_members(const binding *b, int first, bool beside, unsigned char 
 static void part(exec *execs, int n, const unsigned char *made, exec *others) {
     int members = 0, n_others = 0;
     for (int x = 0; x < n; x++) {
-        if (made[execs[x].out[0]] != HERE)
+        if (made[execs[x].out[0].storage] != HERE)
             others[n_others++] = execs[x];
         else if (x == members++)
             continue;
@@ -142,9 +144,9 @@ static void find_lifetimes(binding *b) {
     for (int x = 0; x < b->n_execs; x++) {
         const exec *e = &b->execs[x];
         for (int i = 0; i < e->call.n_in; i++)
-            if (e->in[i] >= 0) touch(&b->storages[e->in[i]], x);
+            if (e->in[i].storage >= 0) touch(&b->storages[e->in[i].storage], x);
         for (int k = 0; k < e->call.n_out; k++)
-            if (e->out[k] >= 0) touch(&b->storages[e->out[k]], x);
+            if (e->out[k].storage >= 0) touch(&b->storages[e->out[k].storage], x);
         if (e->work >= 0) touch(&b->storages[e->work], x);
     }
 }
@@ -172,28 +174,32 @@ static void cut_view(wf_view *to, const wf_view *v, bool by_rows, int64_t row, i
     if (v->data) to->data = (char *)v->data + row * v->stride[0] * (int64_t)wf_view_unit(v);
 }
 
-/* Rows [row, row + rows) of a call. */
-static void cut_call(wf_call *to, const wf_call *c, int64_t row, int64_t rows) {
-    uint32_t by_rows = c->op->by_rows(c);
-    to->op = c->op, to->attrs = c->attrs, to->graph = c->graph, to->report = c->report;
-    to->n_in = c->n_in, to->n_out = c->n_out;
-    to->position = c->position, to->training = c->training, to->with_state = c->with_state;
-    to->step = c->step, to->micro_batch = c->micro_batch, to->row = row;
-    to->work = NULL, to->work_bytes = 0, to->scratch_bytes = c->scratch_bytes;
-    for (int i = 0; i < WF_MAX_OPERANDS; i++)
-        if (i < c->n_in)
-            cut_view(&to->in[i], &c->in[i], by_rows >> i & 1, row, rows);
-        else
-            to->in[i].ndim = -1;
+/* Rows [row, row + rows) of a call, planned anew. */
+typedef struct cut_call {
+    wf_call call;
+    wf_view in[WF_MAX_OPERANDS], out[WF_MAX_RESULTS];
+    _Alignas(16) char plan[WF_MAX_PLAN];
+} cut_call;
+
+static bool cut(cut_call *to, const wf_call *c, int64_t row, int64_t rows) {
+    const wf_kernel *run = kernel_of(c->op);
+    uint32_t by_rows = run->by_rows(c);
+    to->call = *c;
+    to->call.in = to->in, to->call.out = to->out, to->call.row = row;
+    for (int i = 0; i < c->n_in; i++) cut_view(&to->in[i], &c->in[i], by_rows >> i & 1, row, rows);
     for (int k = 0; k < c->n_out; k++) cut_view(&to->out[k], &c->out[k], true, row, rows);
+    if (!run->plan) return true;
+    to->call.plan = to->plan;
+    return run->plan(&to->call, to->plan);
 }
 
 bool wf_run_rows(const exec *e, int64_t block, void *scratch) {
     int64_t n = e->call.out[0].shape[0], row = n * block / FUSED_BLOCKS;
-    wf_call c;
-    cut_call(&c, &e->call, row, n * (block + 1) / FUSED_BLOCKS - row);
-    for (int64_t i = 0, tasks = tasks_of(&c); i < tasks; i++)
-        if (!c.op->eval(&c, 0, i, scratch)) return false;
+    const wf_kernel *run = kernel_of(e->call.op);
+    cut_call c;
+    if (!cut(&c, &e->call, row, n * (block + 1) / FUSED_BLOCKS - row)) return false;
+    for (int64_t i = 0, tasks = tasks_of(&c.call); i < tasks; i++)
+        if (!run->eval(&c.call, 0, i, scratch)) return false;
     return true;
 }
 
@@ -206,6 +212,6 @@ static int64_t first_task(int64_t slice, int64_t n, int i) {
 bool wf_run_slice(const exec *e, int i, int phase, int64_t tasks, int64_t slice, void *scratch) {
     int64_t end = first_task(slice + 1, tasks, i);
     for (int64_t t = first_task(slice, tasks, i); t < end; t++)
-        if (!e->call.op->eval(&e->call, phase, t, scratch)) return false;
+        if (!kernel_of(e->call.op)->eval(&e->call, phase, t, scratch)) return false;
     return true;
 }

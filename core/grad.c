@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-typedef struct entry { /* a node that y may be made of */
+typedef struct entry {     /* a node that y may be made of */
     wf_tensor *node, *cot; /* cot: the cotangent so far, or NULL */
     int outer;             /* its place in the books of the walk that this one is within */
     unsigned char on;      /* bits below */

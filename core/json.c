@@ -44,8 +44,12 @@ static bool fail(struct wf_json *j, const char *what) {
     return false;
 }
 
-static char peek(const struct wf_json *j) { return j->at < j->end ? *j->at : 0; }
-static bool digit(const struct wf_json *j) { return peek(j) >= '0' && peek(j) <= '9'; }
+static char peek(const struct wf_json *j) {
+    return j->at < j->end ? *j->at : 0;
+}
+static bool digit(const struct wf_json *j) {
+    return peek(j) >= '0' && peek(j) <= '9';
+}
 
 static bool take(struct wf_json *j, char c) {
     if (j->at == j->end || *j->at != c) return false;
@@ -58,7 +62,9 @@ static char next(struct wf_json *j) {
     return peek(j);
 }
 
-static bool accept(struct wf_json *j, char c) { return next(j) == c && take(j, c); }
+static bool accept(struct wf_json *j, char c) {
+    return next(j) == c && take(j, c);
+}
 
 bool wf_json_expect(struct wf_json *j, char c) {
     char what[] = "' ' expected";
@@ -121,8 +127,10 @@ bool wf_json_string(struct wf_json *j, char **out) {
     while (peek(j) != '"') {
         if (j->at == j->end) return fail(j, "a string without end");
         if ((unsigned char)*j->at < 0x20) return fail(j, "a control character in a string");
-        if (!take(j, '\\')) *to++ = *j->at++;
-        else if (!escape(j, &to)) return false;
+        if (!take(j, '\\'))
+            *to++ = *j->at++;
+        else if (!escape(j, &to))
+            return false;
     }
     j->at++;
     *to = 0; /* on the closing quote, or before it */
@@ -148,7 +156,9 @@ static bool more(struct wf_json *j, const char *brackets, bool *first) {
     return wf_json_expect(j, brackets[0]) && !accept(j, brackets[1]);
 }
 
-bool wf_json_item(struct wf_json *j, bool *first) { return more(j, "[]", first); }
+bool wf_json_item(struct wf_json *j, bool *first) {
+    return more(j, "[]", first);
+}
 
 bool wf_json_key(struct wf_json *j, bool *first, char **key) {
     return more(j, "{}", first) && wf_json_string(j, key) && wf_json_expect(j, ':');
@@ -197,7 +207,8 @@ bool wf_json_skip(struct wf_json *j) {
             if (depth == MAX_DEPTH) return fail(j, "nested too deep");
             open[depth++] = object ? "{}" : "[]";
             first = true;
-        } else if (!skip_scalar(j)) return false;
+        } else if (!skip_scalar(j))
+            return false;
         while (depth > 0 && !more(j, open[depth - 1], &first)) depth--; /* what ends here */
         if (*j->error) return false;
         if (depth > 0 && *open[depth - 1] == '{')

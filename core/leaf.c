@@ -103,9 +103,10 @@ wf_tensor *wf_constant(wf_graph *g, double value) {
 /* ---- values ---------------------------------------------------------------------------------- */
 
 void wf_copy_view(const wf_view *from, const wf_view *to) {
-    wf_call c = { .op = &wf_op_copy, .n_in = 1, .n_out = 1, .in = { *from }, .out = { *to } };
-    int64_t n = wf_op_copy.tasks(&c, 0);
-    for (int64_t i = 0; i < n; i++) wf_op_copy.eval(&c, 0, i, NULL);
+    wf_view in = *from, out = *to;
+    wf_call c = { .op = &wf_op_copy, .n_in = 1, .n_out = 1, .in = &in, .out = &out };
+    const wf_kernel *run = wf_op_copy.run;
+    for (int64_t i = 0, n = run->tasks(&c, 0); i < n; i++) run->eval(&c, 0, i, NULL);
 }
 
 #ifndef __has_feature

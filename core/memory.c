@@ -83,13 +83,13 @@ static bool whole(const storage *s, const wf_view *v, int64_t offset) {
            bytes == s->bytes;
 }
 
-/* No other operand may see the memory that is written over, unless element by element: and an op
- * with an addend reads the others in an order of its own. */
+/* No other operand may see the memory that is written over, unless element by element. */
 static bool alone(const binding *b, const exec *e, int i, const int *root) {
     for (int j = 0; j < e->call.n_in; j++) {
-        if (j == i || e->in[j] < 0 || root_of(root, e->in[j]) != root_of(root, e->in[i])) continue;
-        if (e->call.op->addend || !wf_same_shape(&e->call.in[i], &e->call.in[j]) ||
-            !whole(&b->storages[e->in[j]], &e->call.in[j], e->in_offset[j]))
+        int s = e->in[j].storage;
+        if (j == i || s < 0 || root_of(root, s) != root_of(root, e->in[i].storage)) continue;
+        if (kernel_of(e->call.op)->exclusive || !wf_same_shape(&e->call.in[i], &e->call.in[j]) ||
+            !whole(&b->storages[s], &e->call.in[j], e->in[j].offset))
             return false;
     }
     return true;
@@ -105,16 +105,18 @@ static void merge(binding *b, int *root, int out, int r) {
  * all its members read that row by row. */
 static int overwritten(const binding *b, int x, int group, const int *root) {
     const exec *e = &b->execs[x];
-    const storage *out = e->out[0] >= 0 ? &b->storages[e->out[0]] : NULL;
-    if (!e->call.op->in_place || !out || out->place != IN_ARENA) return -1;
+    const storage *out = e->out[0].storage >= 0 ? &b->storages[e->out[0].storage] : NULL;
+    uint32_t in_place = kernel_of(e->call.op)->in_place;
+    if (!in_place || !out || out->place != IN_ARENA) return -1;
     for (int i = 0; i < e->call.n_in; i++) {
-        if (!(e->call.op->in_place >> i & 1) || e->in[i] < 0) continue;
-        const storage *in = &b->storages[root_of(root, e->in[i])];
+        int s = e->in[i].storage;
+        if (!(in_place >> i & 1) || s < 0) continue;
+        const storage *in = &b->storages[root_of(root, s)];
         if (b->execs[group].fused > 1 && in->first < group) continue;
         if (in->place == IN_ARENA && !in->pinned && in->last == x && in->bytes == out->bytes &&
-            whole(&b->storages[e->in[i]], &e->call.in[i], e->in_offset[i]) &&
+            whole(&b->storages[s], &e->call.in[i], e->in[i].offset) &&
             whole(out, &e->call.out[0], 0) && alone(b, e, i, root))
-            return root_of(root, e->in[i]);
+            return root_of(root, s);
     }
     return -1;
 }
@@ -124,7 +126,7 @@ static int overwritten(const binding *b, int x, int group, const int *root) {
 static int outlived(const binding *b, int x, int group, int out, const int *root) {
     for (int y = group; y < x; y++)
         for (int k = 0; k < b->execs[y].call.n_out; k++) {
-            int s = b->execs[y].out[k];
+            int s = b->execs[y].out[k].storage;
             const storage *old = &b->storages[s];
             if (root[s] == s && old->last < x && !old->pinned &&
                 old->bytes == b->storages[out].bytes)
@@ -138,9 +140,10 @@ static void reuse_storages(binding *b, int *root) {
         const exec *e = &b->execs[x];
         if (x == group + b->execs[group].fused) group = x;
         int r = overwritten(b, x, group, root);
-        if (r >= 0) merge(b, root, e->out[0], r);
+        if (r >= 0) merge(b, root, e->out[0].storage, r);
         for (int k = r >= 0; k < e->call.n_out && x > group && !b->execs[group].beside; k++)
-            if ((r = outlived(b, x, group, e->out[k], root)) >= 0) merge(b, root, e->out[k], r);
+            if ((r = outlived(b, x, group, e->out[k].storage, root)) >= 0)
+                merge(b, root, e->out[k].storage, r);
     }
 }
 
@@ -150,7 +153,7 @@ static void live_with_group(binding *b, const int *root) {
         const exec *e = &b->execs[x];
         if (x == end) end += e->fused;
         for (int i = -1; i < e->call.n_in + e->call.n_out; i++) {
-            int s = i < 0 ? e->work : i < e->call.n_in ? e->in[i] : e->out[i - e->call.n_in];
+            int s = i < 0 ? e->work : e->in[i].storage;
             storage *at = s < 0 ? NULL : &b->storages[root_of(root, s)];
             if (at && at->last < end - 1) at->last = end - 1;
         }

@@ -1,9 +1,10 @@
 /* weft/core/op.h - how an op is written. Programs may define their own ops with this page.
  *
- * An op is one const struct. The engine calls its functions:
+ * An op is one const struct that says what it means, with another that says how it runs (kernel.h).
+ * The engine calls its functions:
  *   while recording   shape (on nominal sizes), later grad
- *   while planning    shape again on bound sizes, view, tasks, flops, by_rows: without data
- *   while running     tasks; eval, one task at a time, from any thread; by_rows
+ *   while planning    shape again on bound sizes, view, and the kernel's plan: without data
+ *   while running     the kernel's tasks; eval, one task at a time, from any thread
  * Functions see calls, never tensors: a call is one node with its operands and results as views.
  * The same op must give the same bits whatever the number of threads: cut work by shape alone, and
  * give every sum one fixed order that depends on the reduced length only. */
@@ -11,12 +12,13 @@
 #define WEFT_CORE_OP_H
 
 #include "graph.h"
+#include "kernel.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum { WF_MAX_OPERANDS = 9, WF_MAX_RESULTS = 4, WF_MESSAGE = 256 };
+enum { WF_MAX_OPERANDS = 32, WF_MAX_RESULTS = 4, WF_MESSAGE = 256 };
 
 /* Raw memory seen as a tensor. Strides are in elements; 0 repeats. */
 typedef struct wf_view {
@@ -24,51 +26,45 @@ typedef struct wf_view {
     wf_dtype dtype;
     int ndim; /* -1: an optional operand that is absent */
     int64_t shape[WF_MAX_DIMS], stride[WF_MAX_DIMS];
-    wf_layout layout; /* not row-major only where the op said so: `panels` below */
+    wf_layout layout; /* not row-major only where the kernel said so: `panels` of kernel.h */
 } wf_view;
 
-typedef struct wf_call {
+struct wf_call {
     const wf_op *op;
     const void *attrs;
     wf_graph *graph; /* for wf_real, wf_seed and names in messages: eval records nothing */
     int n_in, n_out;
-    wf_view in[WF_MAX_OPERANDS], out[WF_MAX_RESULTS];
+    wf_view *in, *out;
     int64_t position; /* the extent P: rows already in the caches; 0 while recording */
     bool training;    /* the plan asked for dropout */
     bool with_state;  /* caches keep rows */
     uint64_t step;    /* wf_random_step */
     uint32_t micro_batch;
-    size_t work_bytes; /* set by shape: memory shared by the tasks of this call, 64-byte aligned */
+    const void *plan;  /* what the kernel's plan worked out; NULL while shapes are found */
+    size_t work_bytes; /* set by plan: memory shared by the tasks of this call, 64-byte aligned */
     void *work;
-    size_t scratch_bytes;     /* set by shape: memory of each worker, handed to eval */
+    size_t scratch_bytes;     /* set by plan: memory of each worker, handed to eval */
     struct wf_report *report; /* where wf_fail and wf_show write; the engine's */
     int64_t row;              /* first step of the first axis, of the whole call; see by_rows */
-} wf_call;
+};
 
+/* What an op means. How it runs is its kernel's: kernel.h. */
 struct wf_op {
     const char *name;
-    const char *family; /* for pictures: "matmul" "elementwise" "reduce" "shape" "index" "norm"
-                           "attention" "loss" "random" "update" "constant" */
-    int arity;          /* operands; -1: 1 to WF_MAX_OPERANDS */
-    int results;        /* 0 counts as 1 */
+    /* for pictures: "matmul" "elementwise" "reduce" "shape" "index" "norm" "attention" "loss"
+     * "random" "update" "constant" */
+    const char *family;
+    int arity;   /* operands; -1: 1 to WF_MAX_OPERANDS */
+    int results; /* 0 counts as 1 */
     size_t attr_bytes;
 
-    /* Check operands; set dtype, ndim, shape of each out (strides: leave 0 for row-major, or set a
-     * permutation of it), work_bytes and scratch_bytes. False after wf_fail. Must not look at data.
-     */
+    /* Check operands; set dtype, ndim and shape of each out (strides: leave 0 for row-major, or set
+     * a permutation of it). False after wf_fail. Must not look at data, nor change anything else. */
     bool (*shape)(wf_call *c);
 
     /* May out[0] be seen in in[0]'s memory, as bound? Then set out[0].stride and return the offset
-     * in elements; else return -1, and the call is evaluated. NULL: never. */
+     * in elements; else return -1, and the kernel computes it. NULL: never. */
     int64_t (*view)(wf_call *c);
-
-    /* How many tasks in this phase; 0 ends. All tasks of a phase end before the next begins. NULL:
-     * one phase with one task. Must depend on shapes and attributes alone. */
-    int64_t (*tasks)(const wf_call *c, int phase);
-
-    /* Do one task. scratch: scratch_bytes of this worker, 64-byte aligned, or NULL. False after
-     * wf_fail: bad data, such as a label out of range. */
-    bool (*eval)(const wf_call *c, int phase, int64_t task, void *scratch);
 
     /* Record the share dx[i] of every operand with bit i set in need (others may be left or set, it
      * does not matter). y: result 0 of the node, y + k result k. dy[k]: cotangent of result k, NULL
@@ -87,31 +83,14 @@ struct wf_op {
     uint32_t picks; /* bit i: operand i only says which (a mask, ids): a gradient does not flow to
                        it, and nobody misses one */
 
-    double (*flops)(const wf_call *c); /* NULL: one per element of out[0] */
-
     uint32_t optional;   /* bit i: operand i may be NULL */
     uint32_t shape_only; /* bit i: only the shape of operand i is read; it keeps no data alive */
-    /* bit i: operand i may have any strides; else the planner makes it row-major */
-    uint32_t strided;
-    /* Bits of the operands that may lie in panels (wf_layout), as bound; a view's result then lies
-     * so too. The planner makes others row-major. NULL: none. */
-    uint32_t (*panels)(const wf_call *c);
-    /* bit i: out[0] may overwrite operand i (same bytes, element by element) */
-    uint32_t in_place;
     uint32_t writes; /* bit i: an update. Operand i is a leaf and is written; runs after every other
                         reader of it. Results of an update are not operands of anything */
-    /* Two nodes of this op that are shares of one gradient, as a single node; NULL if they are to
-     * be added like any other. NULL: always */
+
     wf_tensor *(*join)(wf_tensor *so_far, wf_tensor *share);
-    int addend; /* an optional operand (not the first) that the result is added to; it has the
-                   result's shape. The engine sums gradients with it. 0: there is none */
-    /* out[0] lives in the caller's state when the plan has one; see ops/cache.c */
-    bool cached;
-    /* Which operands, if any, have a first axis whose steps go into the same steps of every
-     * result's first axis, and into no others: bit i for operand i; the rest is read whole. Then
-     * the engine may ask for some steps alone: a call whose first axes are cut, from call->row on,
-     * with the same bits as the whole. One phase, no work memory. NULL or 0: not so. */
-    uint32_t (*by_rows)(const wf_call *c);
+    int addend;
+    const wf_kernel *run; /* NULL: the result is always a view */
 };
 
 /* Record a node. Returns result 0, or the graph's poison. NULL operands are errors unless optional.

@@ -117,8 +117,12 @@ static void list(wf_plan *p, const unsigned char *need, int what) {
         const wf_tensor *t = p->graph->nodes[id];
         if (!need[id] || what != (t->op ? t->op->writes ? UPDATES : VALUES : LEAVES)) continue;
         p->index[id] = p->n_nodes;
-        p->nodes[p->n_nodes++] =
-            (planned){ t, need[id] & NEED_DATA, need[id] & FETCHED, wf_feed_of(p, t) };
+        p->nodes[p->n_nodes++] = (planned){ .node = t,
+                                            .data = need[id] & NEED_DATA,
+                                            .fetched = need[id] & FETCHED,
+                                            .feed = wf_feed_of(p, t),
+                                            .spent = p->n_spent };
+        p->n_spent += 1 + t->n_in;
     }
 }
 
@@ -131,13 +135,14 @@ static bool compile(wf_plan *p, const wf_plan_options *o, unsigned char *need) {
     int n = 0;
     for (int id = 0; id < p->n_index; id++) p->index[id] = -1, n += need[id] != 0;
     p->nodes = calloc((size_t)n + 1, sizeof *p->nodes);
-    p->spent = calloc(ACCOUNTS * (size_t)n + 1, sizeof *p->spent);
-    if (!p->nodes || !p->spent) return wf_plan_fail(p, "out of memory");
+    if (!p->nodes) return wf_plan_fail(p, "out of memory");
     list(p, need, LEAVES);
     int leaves = p->n_nodes;
     list(p, need, VALUES);
     int values = p->n_nodes;
     list(p, need, UPDATES);
+    p->spent = calloc((size_t)p->n_spent + 1, sizeof *p->spent);
+    if (!p->spent) return wf_plan_fail(p, "out of memory");
     if (!wf_order_nodes(p, leaves, values)) return false;
     for (int i = 0; i < p->n_nodes; i++) {
         const wf_tensor *t = p->nodes[i].node;

@@ -48,17 +48,17 @@ static bool operands_ok(wf_graph *g, const wf_op *op, int n, wf_tensor *const *i
     return true;
 }
 
-void wf_fill_call(wf_call *c, wf_graph *g, const wf_op *op, int n, wf_tensor *const *in,
+void wf_fill_call(recorded_call *r, wf_graph *g, const wf_op *op, int n, wf_tensor *const *in,
                   const void *attrs, wf_report *report) {
-    *c = (wf_call){
-        .op = op, .attrs = attrs, .graph = g, .n_in = n, .n_out = result_count(op), .report = report
-    };
+    r->call = (wf_call){ .op = op, .attrs = attrs, .graph = g, .in = r->in, .out = r->out };
+    r->call.n_in = n, r->call.n_out = result_count(op), r->call.report = report;
     for (int i = 0; i < n; i++) {
-        c->in[i].ndim = -1;
+        r->in[i].ndim = -1;
         if (!in[i]) continue;
-        wf_set_shape(&c->in[i], in[i]->dtype, in[i]->ndim, in[i]->shape);
-        wf_dense_strides(in[i]->ndim, in[i]->shape, c->in[i].stride);
+        wf_set_shape(&r->in[i], in[i]->dtype, in[i]->ndim, in[i]->shape);
+        wf_dense_strides(in[i]->ndim, in[i]->shape, r->in[i].stride);
     }
+    for (int k = 0; k < r->call.n_out; k++) r->out[k] = (wf_view){ 0 };
 }
 
 /* ---- recording ------------------------------------------------------------------------------- */
@@ -81,8 +81,12 @@ static wf_tensor *append(wf_graph *g, const wf_call *c, wf_tensor *const *in, co
 
 /* Programs write ops too. */
 static bool op_ok(wf_graph *g, const wf_op *op, const void *attrs) {
-    if (!op->name || !op->shape || (!op->eval && !op->view))
+    if (!op->name || !op->shape || (!kernel_of(op)->eval && !op->view))
         return wf_poison(g, "an op needs a name, a shape rule, and an eval or a view"), false;
+    if (kernel_of(op)->plan && kernel_of(op)->plan_bytes > WF_MAX_PLAN)
+        return wf_poison(g, "%s: a plan of %zu bytes, where %d are the most", op->name,
+                         kernel_of(op)->plan_bytes, WF_MAX_PLAN),
+               false;
     if (op->arity > WF_MAX_OPERANDS || op->results < 0 || op->results > WF_MAX_RESULTS)
         return wf_poison(g, "%s: %d operands and %d results, where %d and %d are the most",
                          op->name, op->arity, op->results, WF_MAX_OPERANDS, WF_MAX_RESULTS),
@@ -99,19 +103,20 @@ wf_tensor *wf_record(const wf_op *op, int n_in, wf_tensor *const *in, const void
     if (g->failed || !op_ok(g, op, attrs) || !operands_ok(g, op, n_in, in)) return &g->poison;
     wf_report report;
     wf_report_reset(&report, false);
-    wf_call c;
+    recorded_call c;
     wf_fill_call(&c, g, op, n_in, in, attrs, &report);
-    if (!op->shape(&c)) {
+    if (!op->shape(&c.call)) {
         wf_name_sizes(g, op, n_in, in, attrs, report.message);
         return wf_poison(g, "%s: %s", op->name,
                          report.message[0] ? report.message : "does not fit");
     }
-    for (int k = 0; k < c.n_out; k++) {
+    for (int k = 0; k < c.call.n_out; k++) {
         size_t bytes;
         if (!wf_shape_bytes(c.out[k].dtype, c.out[k].ndim, c.out[k].shape, &bytes))
-            return wf_poison(g, "%s: the result %s is too large", op->name, wf_show(&c, &c.out[k]));
+            return wf_poison(g, "%s: the result %s is too large", op->name,
+                             wf_show(&c.call, &c.out[k]));
     }
-    return append(g, &c, in, attrs);
+    return append(g, &c.call, in, attrs);
 }
 
 /* ---- reports --------------------------------------------------------------------------------- */

@@ -91,14 +91,15 @@ typedef struct job {
 static bool run_task(void *arg, int64_t index, int worker) {
     const job *j = arg;
     void *scratch = j->stride ? j->scratch + (size_t)worker * j->stride : NULL;
-    return j->call->op->eval(j->call, j->phase, index, scratch);
+    return kernel_of(j->call->op)->eval(j->call, j->phase, index, scratch);
 }
 
 static bool run_call(wf_plan *p, const wf_call *c) {
     job j = { c, 0, p->scratch, (p->now->scratch + 127) & ~(size_t)127 };
-    if (!c->op->tasks) return run_task(&j, 0, 0);
+    const wf_kernel *run = kernel_of(c->op);
+    if (!run->tasks) return run_task(&j, 0, 0);
     for (;; j.phase++) {
-        int64_t n = c->op->tasks(c, j.phase);
+        int64_t n = run->tasks(c, j.phase);
         if (n <= 0) return true;
         if (n == 1 ? !run_task(&j, 0, 0) : !wf_pool_run(p->pool, n, run_task, &j)) return false;
     }
@@ -111,7 +112,8 @@ static double seconds_now(void) {
 }
 
 static double flops_of(const wf_call *c) {
-    return c->op->flops ? c->op->flops(c) : (double)wf_view_count(&c->out[0]);
+    const wf_kernel *run = kernel_of(c->op);
+    return run->flops ? run->flops(c) : (double)wf_view_count(&c->out[0]);
 }
 
 static double bytes_of(const wf_call *c) {
@@ -167,8 +169,9 @@ static bool run_phases(wf_plan *p, group *g) {
         int64_t all = 0;
         for (int i = 0; i < g->n; i++) {
             const wf_call *c = &g->execs[i].call;
-            bool ended = g->phase > 0 && (!c->op->tasks || g->tasks[i] <= 0);
-            g->tasks[i] = ended ? 0 : c->op->tasks ? c->op->tasks(c, g->phase) : 1;
+            const wf_kernel *run = kernel_of(c->op);
+            bool ended = g->phase > 0 && (!run->tasks || g->tasks[i] <= 0);
+            g->tasks[i] = ended ? 0 : run->tasks ? run->tasks(c, g->phase) : 1;
             all += g->tasks[i] > 0;
         }
         if (all == 0) return true;
@@ -295,8 +298,7 @@ size_t wf_plan_memory(wf_plan *p) {
 
 void wf_profile(wf_plan *p, bool on) {
     if (!wf_plan_ok(p)) return;
-    if (on && !p->profile)
-        memset(p->spent, 0, (ACCOUNTS * (size_t)p->n_nodes + 1) * sizeof *p->spent);
+    if (on && !p->profile) memset(p->spent, 0, (size_t)p->n_spent * sizeof *p->spent);
     p->profile = on;
 }
 
@@ -306,8 +308,9 @@ int wf_step_count(wf_plan *p) {
 
 static int64_t widest_phase(const wf_call *c) {
     int64_t widest = 1;
-    for (int phase = 0; c->op->tasks; phase++) {
-        int64_t n = c->op->tasks(c, phase);
+    const wf_kernel *run = kernel_of(c->op);
+    for (int phase = 0; run->tasks; phase++) {
+        int64_t n = run->tasks(c, phase);
         if (n <= 0) break;
         if (n > widest) widest = n;
     }
@@ -327,8 +330,7 @@ bool wf_step_at(wf_plan *p, int i, wf_step *out) {
                       .tasks = widest_phase(&e->call),
                       .fused = e->fused,
                       .beside = e->beside };
-    if (e->out[0] >= 0 && p->now->storages[e->out[0]].place == IN_ARENA)
-        out->offset = p->now->storages[e->out[0]].offset,
-        out->size = p->now->storages[e->out[0]].bytes;
+    const storage *in = e->out[0].storage < 0 ? NULL : &p->now->storages[e->out[0].storage];
+    if (in && in->place == IN_ARENA) out->offset = in->offset, out->size = in->bytes;
     return true;
 }

@@ -112,7 +112,6 @@ bool wf_state_reorder(wf_state *s, const int32_t *index, int n) {
     if (n > s->batch) return false;
     for (int i = 0; i < n; i++)
         if (index[i] < 0 || index[i] >= s->batch) return false;
-    for (int i = 0; i < s->n_slots; i++)
-        reorder(&s->slots[i], s->spare, index, n, (size_t)s->used);
+    for (int i = 0; i < s->n_slots; i++) reorder(&s->slots[i], s->spare, index, n, (size_t)s->used);
     return true;
 }

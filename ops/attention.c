@@ -52,9 +52,15 @@ bool wf_attention_fits(wf_call *c) {
     if (k_width > most || v_width > most)
         return wf_fail(c, "heads %lld and %lld wide are too wide", (long long)k_width,
                        (long long)v_width);
-    c->scratch_bytes = WF_KERNEL(scores.dtype, attention_scratch) +
-                       (size_t)(k_width + v_width + 2 * WF_WIDEST) *
-                           WF_KERNEL(scores.dtype, attention_column);
+    return true;
+}
+
+bool wf_attention_plan(wf_call *c, void *plan) {
+    wf_dtype type = c->in[IN_Q].dtype;
+    int64_t widths = c->in[IN_K].shape[3] + c->in[IN_V].shape[3] + 2 * WF_WIDEST;
+    (void)plan;
+    c->scratch_bytes =
+        WF_KERNEL(type, attention_scratch) + (size_t)widths * WF_KERNEL(type, attention_column);
     return true;
 }
 
@@ -234,15 +240,19 @@ const wf_op wf_op_attention = {
     .results = 2,
     .attr_bytes = sizeof(attention_attrs),
     .shape = shape_attention,
-    .tasks = tasks_attention,
-    .by_rows = wf_attention_rows,
-    .eval = eval_attention,
     .grad = grad_attention,
     .decompose = decompose_attention,
-    .flops = flops_attention,
     .optional = 1 << IN_MASK,
     .picks = 1 << IN_MASK,
-    .strided = 1 << IN_Q | 1 << IN_K | 1 << IN_V,
+    .run =
+        &(const wf_kernel){
+            .plan = wf_attention_plan,
+            .tasks = tasks_attention,
+            .eval = eval_attention,
+            .flops = flops_attention,
+            .by_rows = wf_attention_rows,
+            .strided = 1 << IN_Q | 1 << IN_K | 1 << IN_V,
+        },
 };
 
 static attention_attrs attrs_of(const wf_attention_options *o) {

@@ -17,8 +17,9 @@ typedef struct attention_attrs {
     bool causal, additive;
 } attention_attrs;
 
-/* Shape rule: operands q, k, v and mask; scratch for the kernels. */
+/* Shape rule: operands q, k, v and mask. */
 bool wf_attention_fits(wf_call *c);
+bool wf_attention_plan(wf_call *c, void *plan); /* scratch for the kernels */
 /* [B, H, rows, width] with B, H and rows of `rows`, laid out as [B, rows, H, width]: heads merge
  * without a copy. */
 void wf_attention_view(wf_view *v, wf_dtype type, const wf_view *rows, int64_t width);

@@ -77,12 +77,16 @@ const wf_op wf_op_attention_backward = {
     .results = 3,
     .attr_bytes = sizeof(attention_attrs),
     .shape = shape_attention_backward,
-    .tasks = tasks_attention_backward,
-    .by_rows = wf_attention_rows,
-    .eval = eval_attention_backward,
     .decompose = decompose_attention_backward,
-    .flops = flops_attention_backward,
     .optional = 1 << IN_MASK,
     .picks = 1 << IN_MASK,
-    .strided = 1 << IN_Q | 1 << IN_K | 1 << IN_V | 1 << IN_DY | 1 << IN_Y,
+    .run =
+        &(const wf_kernel){
+            .plan = wf_attention_plan,
+            .tasks = tasks_attention_backward,
+            .eval = eval_attention_backward,
+            .flops = flops_attention_backward,
+            .by_rows = wf_attention_rows,
+            .strided = 1 << IN_Q | 1 << IN_K | 1 << IN_V | 1 << IN_DY | 1 << IN_Y,
+        },
 };

@@ -36,12 +36,12 @@ static bool run_binary(const wf_call *c, enum wf_binary f, int64_t task) {
         .family = "elementwise",                                                                   \
         .arity = 2,                                                                                \
         .shape = shape_binary,                                                                     \
-        .tasks = wf_elementwise_tasks,                                                             \
-        .by_rows = wf_same_rows,                                                                   \
-        .eval = eval_##NAME,                                                                       \
         .grad = grad_##NAME,                                                                       \
-        .strided = 3,                                                                              \
-        .in_place = 3,                                                                             \
+        .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,                                  \
+                                   .eval = eval_##NAME,                                            \
+                                   .by_rows = wf_same_rows,                                        \
+                                   .strided = 3,                                                   \
+                                   .in_place = 3 },                                                \
     };                                                                                             \
     wf_tensor *wf_##NAME(wf_tensor *a, wf_tensor *b) {                                             \
         return wf_record(&wf_op_##NAME, 2, (wf_tensor *[]){ a, b }, NULL);                         \
@@ -98,12 +98,12 @@ static bool run_compare(const wf_call *c, enum wf_binary f, int64_t task) {
         .family = "elementwise",                                                                   \
         .arity = 2,                                                                                \
         .shape = shape_compare,                                                                    \
-        .tasks = wf_elementwise_tasks,                                                             \
-        .by_rows = wf_same_rows,                                                                   \
-        .eval = eval_##NAME,                                                                       \
         .no_grad = "a comparison is constant but for jumps",                                       \
-        .strided = 3,                                                                              \
-        .in_place = 3,                                                                             \
+        .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,                                  \
+                                   .eval = eval_##NAME,                                            \
+                                   .by_rows = wf_same_rows,                                        \
+                                   .strided = 3,                                                   \
+                                   .in_place = 3 },                                                \
     };                                                                                             \
     wf_tensor *wf_##NAME(wf_tensor *a, wf_tensor *b) {                                             \
         return wf_record(&wf_op_##NAME, 2, (wf_tensor *[]){ a, b }, NULL);                         \

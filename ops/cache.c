@@ -63,10 +63,13 @@ const wf_op wf_op_cache = {
     .attr_bytes = sizeof(cache_attrs),
     .shape = shape_cache,
     .view = view_cache,
-    .eval = eval_cache,
     .grad = grad_cache,
-    .strided = 1 << 0,
-    .cached = true,
+    .run =
+        &(const wf_kernel){
+            .eval = eval_cache,
+            .strided = 1 << 0,
+            .cached = true,
+        },
 };
 
 wf_tensor *wf_cache(wf_tensor *x, int axis) {

@@ -31,10 +31,13 @@ const wf_op wf_op_copy = {
     .family = "shape",
     .arity = 1,
     .shape = shape_copy,
-    .tasks = tasks_copy,
-    .eval = eval_copy,
     .grad = grad_copy,
-    .strided = 1,
+    .run =
+        &(const wf_kernel){
+            .tasks = tasks_copy,
+            .eval = eval_copy,
+            .strided = 1,
+        },
 };
 
 /* ---- fill: one value in the shape of another tensor ------------------------------------------ */
@@ -59,11 +62,14 @@ const wf_op wf_op_fill = {
     .arity = 1,
     .attr_bytes = sizeof(double),
     .shape = shape_fill,
-    .tasks = wf_elementwise_tasks,
-    .eval = eval_fill,
     .no_grad = "it reads a shape alone",
     .shape_only = 1,
-    .strided = 1,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks,
+            .eval = eval_fill,
+            .strided = 1,
+        },
 };
 
 wf_tensor *wf_fill(wf_tensor *like, double value) {
@@ -104,7 +110,10 @@ const wf_op wf_op_broadcast_to = {
     .view = view_broadcast_to,
     .grad = grad_copy,
     .shape_only = 2,
-    .strided = 3,
+    .run =
+        &(const wf_kernel){
+            .strided = 3,
+        },
 };
 
 wf_tensor *wf_broadcast_to(wf_tensor *x, wf_tensor *like) {
@@ -119,7 +128,7 @@ static bool shape_sum_to(wf_call *c) {
         return wf_fail(c, "%s does not broadcast to %s", wf_show(c, &c->in[1]),
                        wf_show(c, &c->in[0]));
     wf_set_shape(&c->out[0], c->in[0].dtype, c->in[1].ndim, c->in[1].shape);
-    return wf_sum_shape(c);
+    return true;
 }
 
 /* Nothing was repeated: x itself. Leading axes of size 1 need no sum either. */
@@ -144,12 +153,9 @@ const wf_op wf_op_sum_to = {
     .arity = 2,
     .shape = shape_sum_to,
     .view = view_sum_to,
-    .tasks = wf_sum_tasks,
-    .eval = wf_sum_eval,
     .grad = grad_sum_to,
-    .flops = wf_sum_flops,
     .shape_only = 2,
-    .strided = 3,
+    .run = &wf_sum_kernel,
 };
 
 wf_tensor *wf_sum_to(wf_tensor *x, wf_tensor *like) {

@@ -44,10 +44,13 @@ const wf_op wf_op_check_finite = {
     .arity = 1,
     .attr_bytes = sizeof(check_attrs),
     .shape = wf_same_as_operand,
-    .tasks = wf_elementwise_tasks,
-    .eval = eval_check,
     .grad = grad_check,
-    .in_place = 1 << 0,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks,
+            .eval = eval_check,
+            .in_place = 1 << 0,
+        },
 };
 
 wf_tensor *wf_check_finite(wf_tensor *x, const char *what) {

@@ -39,7 +39,13 @@ static bool shape_cross_entropy(wf_call *c) {
         return wf_fail(c, "a label smoothing of %g is not in [0, 1]", a->smoothing);
     for (int k = LOSS; k <= COUNT; k++) wf_set_shape(&c->out[k], real, 0, NULL);
     wf_set_shape(&c->out[LSE], real, labels->ndim, labels->shape);
-    return wf_shape_bytes(WF_F64, 2, (int64_t[]){ wf_view_count(labels), 2 }, &c->work_bytes) ||
+    return true;
+}
+
+static bool plan_cross_entropy(wf_call *c, void *plan) {
+    int64_t rows = wf_view_count(&c->in[1]);
+    (void)plan;
+    return wf_shape_bytes(WF_F64, 2, (int64_t[]){ rows, 2 }, &c->work_bytes) ||
            wf_fail(c, "too many rows");
 }
 
@@ -139,12 +145,16 @@ const wf_op wf_op_cross_entropy = {
     .results = 4,
     .attr_bytes = sizeof(cross_entropy_attrs),
     .shape = shape_cross_entropy,
-    .tasks = tasks_cross_entropy,
-    .eval = eval_cross_entropy,
     .grad = grad_cross_entropy,
     .decompose = decompose_cross_entropy,
-    .flops = flops_cross_entropy,
     .picks = 1 << 1,
+    .run =
+        &(const wf_kernel){
+            .plan = plan_cross_entropy,
+            .tasks = tasks_cross_entropy,
+            .eval = eval_cross_entropy,
+            .flops = flops_cross_entropy,
+        },
 };
 
 wf_cross_entropy_result wf_cross_entropy(wf_tensor *logits, wf_tensor *labels, double smoothing,
@@ -168,9 +178,14 @@ static bool shape_backward(wf_call *c) {
         if (c->in[i].ndim > 0 || (c->in[i].ndim == 0 && !wf_want_real(c, i)))
             return wf_fail(c, "the slope %s is not a number", wf_show(c, &c->in[i]));
     wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
-    if (c->in[IN_DLOSS].ndim >= 0 && c->in[IN_DNLL].ndim >= 0 &&
-        !wf_shape_bytes(x->dtype, 1, &x->shape[x->ndim - 1], &c->scratch_bytes))
-        return wf_fail(c, "too many classes");
+    return true;
+}
+
+static bool plan_backward(wf_call *c, void *plan) {
+    const wf_view *x = &c->in[0];
+    bool both = c->in[IN_DLOSS].ndim >= 0 && c->in[IN_DNLL].ndim >= 0;
+    (void)plan;
+    if (both) c->scratch_bytes = (size_t)x->shape[x->ndim - 1] * wf_dtype_size(x->dtype);
     return true;
 }
 
@@ -222,11 +237,15 @@ const wf_op wf_op_cross_entropy_backward = {
     .arity = 5,
     .attr_bytes = sizeof(cross_entropy_attrs),
     .shape = shape_backward,
-    .tasks = wf_row_tasks,
-    .eval = eval_backward,
     .decompose = decompose_backward,
-    .flops = flops_backward,
     .optional = 1 << IN_DLOSS | 1 << IN_DNLL,
     .picks = 1 << 1,
-    .in_place = 1 << 0,
+    .run =
+        &(const wf_kernel){
+            .plan = plan_backward,
+            .tasks = wf_row_tasks,
+            .eval = eval_backward,
+            .flops = flops_backward,
+            .in_place = 1 << 0,
+        },
 };

@@ -46,15 +46,26 @@ static int module_add(picture *p, const char *path, size_t start, size_t end, in
         p->modules = grown, p->cap_modules = cap;
     }
     int m = p->n_modules++;
-    p->modules[m] = (module){ .path = path, .start = start, .end = end, .parent = parent,
-                              .drawn_as = m, .copies = 1, .last = m, .first_child = -1,
-                              .last_child = -1, .next = -1, .box = { -1, -1 }, .first_box = -1,
+    p->modules[m] = (module){ .path = path,
+                              .start = start,
+                              .end = end,
+                              .parent = parent,
+                              .drawn_as = m,
+                              .copies = 1,
+                              .last = m,
+                              .first_child = -1,
+                              .last_child = -1,
+                              .next = -1,
+                              .box = { -1, -1 },
+                              .first_box = -1,
                               .last_box = -1 };
     if (parent < 0) return m;
     module *up = &p->modules[parent];
     p->modules[m].level = up->level + 1;
-    if (up->first_child < 0) up->first_child = m;
-    else p->modules[up->last_child].next = m;
+    if (up->first_child < 0)
+        up->first_child = m;
+    else
+        p->modules[up->last_child].next = m;
     up->last_child = m;
     return m;
 }
@@ -203,8 +214,10 @@ static int box_add(picture *p, const wf_tensor *t, int m) {
 
 static void box_into_module(picture *p, int b) {
     module *m = &p->modules[p->boxes[b].module];
-    if (m->first_box < 0) m->first_box = b;
-    else p->boxes[m->last_box].next = b;
+    if (m->first_box < 0)
+        m->first_box = b;
+    else
+        p->boxes[m->last_box].next = b;
     m->last_box = b;
     m->boxes++;
 }
@@ -245,10 +258,12 @@ static void make_boxes(picture *p) {
         const wf_tensor *t = wf_node(p->graph, id);
         p->box_of[id] = -1;
         if (!visible(p, t) || p->folded[id] || (is_leaf(t) && !p->used[id])) continue;
-        if (t->result) p->box_of[id] = p->box_of[primary(t)->id];
+        if (t->result)
+            p->box_of[id] = p->box_of[primary(t)->id];
         else if (is_boxed(p, p->where[id]) && t->kind != WF_INPUT)
             p->box_of[id] = module_box(p, t, p->where[id]);
-        else p->box_of[id] = single_box(p, t, p->where[id]);
+        else
+            p->box_of[id] = single_box(p, t, p->where[id]);
     }
 }
 
@@ -274,8 +289,12 @@ static bool link_known(const picture *p, const link *l) {
 
 static void link_add(picture *p, const wf_tensor *value, int to, bool shape_only) {
     const wf_tensor *source = source_of(p, value);
-    link l = { .from = p->box_of[source->id], .to = to, .value = value, .source = source,
-               .shape_only = shape_only, .next = p->links_into[to] };
+    link l = { .from = p->box_of[source->id],
+               .to = to,
+               .value = value,
+               .source = source,
+               .shape_only = shape_only,
+               .next = p->links_into[to] };
     bool known = p->options->modules && link_known(p, &l);
     if (l.from < 0 || l.from == to || known) return;
     p->links_into[to] = p->n_links;
@@ -298,8 +317,10 @@ static void make_links(picture *p) {
     for (int i = 0; i < p->n_fetch; i++) {
         const wf_tensor *t = p->fetch[i];
         if (p->box_of[t->id] < 0) continue;
-        if (is_backward(t)) p->boxes[p->box_of[t->id]].fetched = true;
-        else link_add(p, t, result_box(p, t), false);
+        if (is_backward(t))
+            p->boxes[p->box_of[t->id]].fetched = true;
+        else
+            link_add(p, t, result_box(p, t), false);
     }
 }
 
@@ -376,8 +397,11 @@ char *wf_dot(wf_tensor *const *fetch, int n, const wf_dot_options *options, char
     for (int i = 0; i < n; i++)
         if (!fetch[i] || fetch[i]->graph != g)
             return fail(message, "the tensors to draw must be of one graph"), NULL;
-    picture p = { .graph = g, .options = options ? options : &(wf_dot_options){ 0 }, .fetch = fetch,
-                  .n_fetch = n, .n = wf_node_count(g) };
+    picture p = { .graph = g,
+                  .options = options ? options : &(wf_dot_options){ 0 },
+                  .fetch = fetch,
+                  .n_fetch = n,
+                  .n = wf_node_count(g) };
     char *text = NULL;
     if (wf_picture_make(&p, message) && !(text = wf_picture_text(&p)))
         fail(message, "out of memory");

@@ -83,7 +83,7 @@ static inline bool is_stored(const wf_tensor *t) {
     return t->kind == WF_PARAM || t->kind == WF_BUFFER;
 }
 static inline bool is_leaf(const wf_tensor *t) { return t->kind != WF_COMPUTED; }
-static inline bool is_view(const wf_tensor *t) { return t->op && t->op->view && !t->op->cached; }
+static inline bool is_view(const wf_tensor *t) { return t->op && t->op->view && !(t->op->run && t->op->run->cached); }
 static inline bool is_backward(const wf_tensor *t) {
     return t->forward || (t->op && t->op->writes);
 }

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dot.h"
 #include "../core/json.h"
+#include "dot.h"
 
 /* Of the operations of a module, the one whose row comes first gives the module its look. */
 typedef struct style {
@@ -79,7 +79,8 @@ static void WF_PRINTF(2, 3) add(text *t, const char *format, ...) {
     va_start(args, format);
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
-    if (n < 0) t->failed = true;
+    if (n < 0)
+        t->failed = true;
     else if (reserve(t, (size_t)n + 1))
         vsnprintf(t->data + t->n, (size_t)n + 1, format, again), t->n += (size_t)n;
     va_end(again);
@@ -95,8 +96,10 @@ static void add_escaped(text *t, const char *s, size_t n) {
         size_t good = wf_utf8_prefix(s, n);
         for (size_t i = 0; i < good; i++) {
             bool control = (unsigned char)s[i] < ' ' || s[i] == 127;
-            if (strchr("&<>\"\\", s[i])) add(t, "&#%d;", s[i]);
-            else if (reserve(t, 2)) t->data[t->n++] = control ? ' ' : s[i];
+            if (strchr("&<>\"\\", s[i]))
+                add(t, "&#%d;", s[i]);
+            else if (reserve(t, 2))
+                t->data[t->n++] = control ? ' ' : s[i];
         }
         if (good < n) add(t, "&#65533;"), good++; /* a byte that is no UTF-8 */
         s += good, n -= good;
@@ -132,8 +135,10 @@ static void add_count(text *out, int64_t n) {
     int64_t hundredths = u ? (n / 10 + unit / 2000) / (unit / 1000) : 0;
     int64_t whole = u ? hundredths / 100 : n;
     add(out, "%lld", (long long)whole);
-    if (u && whole < 10) add(out, ".%02lld", (long long)hundredths % 100);
-    else if (u && whole < 100) add(out, ".%lld", (long long)hundredths % 100 / 10);
+    if (u && whole < 10)
+        add(out, ".%02lld", (long long)hundredths % 100);
+    else if (u && whole < 100)
+        add(out, ".%lld", (long long)hundredths % 100 / 10);
     add(out, "%s", units[u]);
 }
 
@@ -241,9 +246,12 @@ static void add_operation_label(text *out, const picture *p, const wf_tensor *t,
 static void add_time(text *out, double seconds) {
     double ns = seconds * 1e9;
     if (!(ns < 1e18)) ns = 0; /* a clock that went wrong */
-    if (ns < 1e4) add(out, "%lld ns", (long long)ns);
-    else if (ns < 1e7) add(out, "%lld us", (long long)(ns / 1e3));
-    else add(out, "%lld ms", (long long)(ns / 1e6));
+    if (ns < 1e4)
+        add(out, "%lld ns", (long long)ns);
+    else if (ns < 1e7)
+        add(out, "%lld us", (long long)(ns / 1e3));
+    else
+        add(out, "%lld ms", (long long)(ns / 1e6));
 }
 
 static void add_measurements(text *out, const picture *p, const box *b) {
@@ -266,16 +274,21 @@ static void add_box(text *out, const picture *p, int b, int from, int title) {
     if (at->fetched) add(out, " penwidth=2.5");
     add(out, " tooltip=\"");
     const module *m = at->as_module >= 0 ? &p->modules[at->as_module] : NULL;
-    if (m) add_escaped(out, m->path, m->end);
-    else add_name(out, at->node->name);
+    if (m)
+        add_escaped(out, m->path, m->end);
+    else
+        add_name(out, at->node->name);
     add(out, "\" label=<");
     if (at->result) {
         add(out, "<B>result</B><BR/>" SMALL);
         add_shape(out, p, at->node);
         add(out, "</FONT>");
-    } else if (m) add_module_label(out, p, b);
-    else if (is_leaf(at->node)) add_leaf_label(out, p, at->node);
-    else add_operation_label(out, p, at->node, from, title);
+    } else if (m)
+        add_module_label(out, p, b);
+    else if (is_leaf(at->node))
+        add_leaf_label(out, p, at->node);
+    else
+        add_operation_label(out, p, at->node, from, title);
     add_measurements(out, p, at);
     add(out, ">]\n");
 }
@@ -313,8 +326,10 @@ static void add_link(text *out, const picture *p, const link *l) {
     bool upwards = from->backward && to->backward, saved = !from->backward && to->backward;
     add(out, "n%d -> n%d [", upwards ? l->to : l->from, upwards ? l->from : l->to);
     if (upwards) add(out, "dir=back style=dashed ");
-    if (saved) add(out, "style=dashed color=\"#AAAAAA\" constraint=false ");
-    else if (l->shape_only) add(out, "style=dotted constraint=false ");
+    if (saved)
+        add(out, "style=dashed color=\"#AAAAAA\" constraint=false ");
+    else if (l->shape_only)
+        add(out, "style=dotted constraint=false ");
     if (stored) add(out, "arrowhead=none color=\"#888888\" ");
     bool shape = !stored && !saved, views = l->value != l->source && !saved && !p->options->modules;
     add(out, "label=<&#160;");
@@ -328,8 +343,9 @@ static void add_link(text *out, const picture *p, const link *l) {
 static void add_ranks(text *out, const picture *p) {
     for (int b = 0, last = -1; b < p->n_boxes; b++) {
         const box *at = &p->boxes[b];
-        int twin = at->as_module >= 0 ? p->modules[at->as_module].box[0]
-                   : at->node->forward && !at->result ? p->box_of[at->node->forward->id] : -1;
+        int twin = at->as_module >= 0                 ? p->modules[at->as_module].box[0]
+                   : at->node->forward && !at->result ? p->box_of[at->node->forward->id]
+                                                      : -1;
         if (!at->backward || twin < 0 || twin == last) continue;
         add(out, "{ rank=same n%d n%d }\n", twin, b);
         last = twin;

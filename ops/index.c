@@ -79,11 +79,14 @@ const wf_op wf_op_embedding = {
     .family = "index",
     .arity = 2,
     .shape = shape_embedding,
-    .tasks = tasks_embedding,
-    .eval = eval_embedding,
-    .panels = panels_embedding,
     .grad = grad_embedding,
     .picks = 1 << 1,
+    .run =
+        &(const wf_kernel){
+            .tasks = tasks_embedding,
+            .eval = eval_embedding,
+            .panels = panels_embedding,
+        },
 };
 
 wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids) {
@@ -165,14 +168,18 @@ const wf_op wf_op_embedding_backward = {
     .family = "index",
     .arity = 4,
     .shape = shape_embedding_backward,
-    .tasks = tasks_embedding_backward,
-    .eval = eval_embedding_backward,
     .grad = grad_embedding_backward,
     .picks = 1 << 1,
     .optional = 1 << EMBEDDING_ADDEND,
     .shape_only = 4,
-    .in_place = 1 << EMBEDDING_ADDEND,
     .addend = EMBEDDING_ADDEND,
+    .run =
+        &(const wf_kernel){
+            .tasks = tasks_embedding_backward,
+            .eval = eval_embedding_backward,
+            .exclusive = true,
+            .in_place = 1 << EMBEDDING_ADDEND,
+        },
 };
 
 wf_tensor *wf_embedding_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *table) {
@@ -221,10 +228,13 @@ const wf_op wf_op_gather = {
     .family = "index",
     .arity = 2,
     .shape = shape_gather,
-    .tasks = wf_elementwise_tasks,
-    .eval = eval_gather,
     .grad = grad_gather,
     .picks = 1 << 1,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks,
+            .eval = eval_gather,
+        },
 };
 
 wf_tensor *wf_gather(wf_tensor *x, wf_tensor *ids) {
@@ -272,11 +282,14 @@ const wf_op wf_op_gather_backward = {
     .family = "index",
     .arity = 3,
     .shape = shape_gather_backward,
-    .tasks = tasks_gather_backward,
-    .eval = eval_gather_backward,
     .grad = grad_gather_backward,
     .picks = 1 << 1,
     .shape_only = 4,
+    .run =
+        &(const wf_kernel){
+            .tasks = tasks_gather_backward,
+            .eval = eval_gather_backward,
+        },
 };
 
 static wf_tensor *gather_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *x) {
@@ -315,10 +328,9 @@ static bool eval_position_ids(const wf_call *c, int phase, int64_t task, void *s
         .arity = 1,                                                                                \
         .attr_bytes = sizeof(int),                                                                 \
         .shape = shape_count,                                                                      \
-        .eval = eval_##NAME,                                                                       \
         .no_grad = "it reads a shape alone",                                                       \
         .shape_only = 1,                                                                           \
-        .strided = 1,                                                                              \
+        .run = &(const wf_kernel){ .eval = eval_##NAME, .strided = 1 },                            \
     };                                                                                             \
     wf_tensor *wf_##NAME(wf_tensor *like, int axis) {                                              \
         axis = wf_pick_axis(axis, wf_rank(like));                                                  \

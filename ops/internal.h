@@ -92,6 +92,7 @@ typedef struct wf_runs {
 void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat);
 bool wf_runs_next(wf_runs *r);
 int64_t wf_elementwise_tasks(const wf_call *c, int phase); /* the tasks that wf_runs expects */
+double wf_flops_of_operand(const wf_call *c); /* one for each element of operand 0 */
 uint32_t wf_same_rows(const wf_call *c); /* by_rows: operands with out[0]'s first axis */
 
 /* out[0] = in[0] in row-major order, whatever the shapes; tasks as elementwise. */
@@ -103,10 +104,7 @@ bool wf_repack_eval(const wf_call *c, int phase, int64_t task, void *scratch);
 void wf_panel_row(const wf_view *x, int64_t row, void *out); /* a row of a matrix in panels */
 
 /* out[0] = in[0] summed over the axes where out[0], aligned on the right, has size 1: reduce.c. */
-bool wf_sum_shape(wf_call *c); /* the workspace for it */
-int64_t wf_sum_tasks(const wf_call *c, int phase);
-double wf_sum_flops(const wf_call *c);
-bool wf_sum_eval(const wf_call *c, int phase, int64_t task, void *scratch);
+extern const wf_kernel wf_sum_kernel;
 
 /* ---- ops without a public constructor -------------------------------------------------------- */
 

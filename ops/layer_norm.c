@@ -83,13 +83,16 @@ const wf_op wf_op_layer_norm = {
     .results = 3,
     .attr_bytes = sizeof(layer_norm_attrs),
     .shape = shape_layer_norm,
-    .tasks = wf_row_tasks,
-    .eval = eval_layer_norm,
-    .by_rows = rows_layer_norm,
     .grad = grad_layer_norm,
     .decompose = decompose_layer_norm,
     .optional = 1 << 1 | 1 << 2,
-    .in_place = 1 << 0,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_row_tasks,
+            .eval = eval_layer_norm,
+            .by_rows = rows_layer_norm,
+            .in_place = 1 << 0,
+        },
 };
 
 wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps) {
@@ -104,9 +107,9 @@ wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, doubl
  * as in batch normalisation with rows for columns (Ioffe & Szegedy 2015, section 3). */
 static bool shape_layer_norm_backward(wf_call *c) {
     const wf_view *x = &c->in[0];
-    return wf_same_as_operand(c) &&
-           wf_want_like(c, 2, true, "mean") && wf_want_like(c, 3, true, "rstd") &&
-           wf_want_like(c, 4, false, "dy") && is_row(c, 1, x->shape[x->ndim - 1], "weight");
+    return wf_same_as_operand(c) && wf_want_like(c, 2, true, "mean") &&
+           wf_want_like(c, 3, true, "rstd") && wf_want_like(c, 4, false, "dy") &&
+           is_row(c, 1, x->shape[x->ndim - 1], "weight");
 }
 
 static bool eval_layer_norm_backward(const wf_call *c, int phase, int64_t task, void *scratch) {
@@ -138,12 +141,15 @@ const wf_op wf_op_layer_norm_backward = {
     .arity = 5,
     .attr_bytes = sizeof(layer_norm_attrs),
     .shape = shape_layer_norm_backward,
-    .tasks = wf_row_tasks,
-    .eval = eval_layer_norm_backward,
-    .by_rows = rows_layer_norm_backward,
     .decompose = decompose_layer_norm_backward,
     .optional = 1 << 1,
-    .in_place = 1 << 0 | 1 << 4,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_row_tasks,
+            .eval = eval_layer_norm_backward,
+            .by_rows = rows_layer_norm_backward,
+            .in_place = 1 << 0 | 1 << 4,
+        },
 };
 
 /* ---- layer_norm_weight_backward: x, mean, rstd, dy -> dweight [D], dbias [D] ----------------- */
@@ -161,6 +167,15 @@ static bool shape_weight_backward(wf_call *c) {
         !wf_want_like(c, 2, true, "rstd") || !wf_want_like(c, 3, false, "dy"))
         return false;
     for (int k = 0; k < 2; k++) wf_set_shape(&c->out[k], x->dtype, 1, &columns);
+    return true;
+}
+
+/* Two rows for every block. */
+static bool plan_weight_backward(wf_call *c, void *plan) {
+    const wf_view *x = &c->in[0];
+    int64_t rows, columns;
+    (void)plan;
+    wf_view_rows(x, &rows, &columns);
     return wf_shape_bytes(x->dtype, 3, (int64_t[]){ wf_task_count(rows, BLOCK_ROWS), 2, columns },
                           &c->work_bytes) ||
            wf_fail(c, "%s is too large", wf_show(c, x));
@@ -230,8 +245,12 @@ const wf_op wf_op_layer_norm_weight_backward = {
     .results = 2,
     .attr_bytes = sizeof(layer_norm_attrs),
     .shape = shape_weight_backward,
-    .tasks = tasks_weight_backward,
-    .eval = eval_weight_backward,
     .decompose = decompose_weight_backward,
-    .flops = flops_weight_backward,
+    .run =
+        &(const wf_kernel){
+            .plan = plan_weight_backward,
+            .tasks = tasks_weight_backward,
+            .eval = eval_weight_backward,
+            .flops = flops_weight_backward,
+        },
 };

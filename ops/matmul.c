@@ -106,10 +106,6 @@ static bool shape_matmul(wf_call *c) {
     y->dtype = a.dtype;
     y->shape[y->ndim++] = a.shape[a.ndim - 2];
     y->shape[y->ndim++] = b.shape[b.ndim - 1];
-    c->scratch_bytes =
-        c->in[1].layout ? WF_KERNEL(a.dtype, panel_scratch) : WF_KERNEL(a.dtype, gemm_scratch);
-    int64_t m = a.shape[a.ndim - 2], n = b.shape[b.ndim - 1], pieces = pieces_of(c, m, n, k);
-    if (pieces > 1) c->work_bytes = (size_t)(pieces * m * n) * wf_dtype_size(a.dtype);
     return addend_fits(c);
 }
 
@@ -191,52 +187,42 @@ static void cut_panels(product *p, size_t unit) {
     p->cut.column_blocks = wf_blocks(p->n, wanted, WF_PANEL_ROWS, &p->cut.columns);
 }
 
-/* The same without looking at every axis: one matrix b, and a's rows all follow each other. */
-static bool all_rows(product *p, const wf_view *a, const wf_view *b) {
-    int64_t rows = p->m;
-    if (b->ndim > 2 || rows == 1) return false;
-    for (int i = a->ndim - 3; i >= 0; rows *= a->shape[i--])
-        if (a->stride[i] != rows * p->a_row) return false;
-    p->m = rows, p->count = 1;
-    p->batch.rows = p->batch.columns = 1, p->batch.n = p->batch.ndim = 0;
-    memset(p->batch.at, 0, sizeof p->batch.at);
-    memset(p->batch.step, 0, sizeof p->batch.step);
-    return true;
-}
-
-/* False if there is nothing to compute. */
-static bool plan_product(product *p, const wf_call *c) {
+/* No products where there is nothing to compute. */
+static bool plan_matmul(wf_call *c, void *plan) {
+    product *p = plan;
     const gemm_attrs *attrs = c->attrs;
     const wf_view *a = &c->in[0], *b = &c->in[1], *y = &c->out[0];
     int ta = attrs->transposed & WF_TRANSPOSE_A ? 1 : 0,
         tb = attrs->transposed & WF_TRANSPOSE_B ? 1 : 0;
     int i = a->ndim - 2, j = b->ndim - 2;
-    if (wf_view_count(y) == 0) return false;
-    p->m = a->shape[i + ta], p->k = a->shape[i + !ta], p->n = b->shape[j + !tb], p->group = 1;
+    *p = (product){ .group = 1, .pieces = 1 };
+    if (wf_view_count(y) == 0) return true;
+    p->m = a->shape[i + ta], p->k = a->shape[i + !ta], p->n = b->shape[j + !tb];
     p->a_row = a->stride[i + ta], p->a_col = a->stride[i + !ta];
     p->b_row = b->stride[j + tb], p->b_col = b->stride[j + !tb];
-    if (!all_rows(p, a, b)) {
-        wf_view lead[] = { leading(y), leading(a), leading(b) };
-        wf_walk_start(&p->batch, 3, (const wf_view *[]){ &lead[0], &lead[1], &lead[2] });
-        p->count = p->batch.rows * p->batch.columns;
-        merge_rows(p);
-    }
+    wf_view lead[] = { leading(y), leading(a), leading(b) };
+    wf_walk_start(&p->batch, 3, (const wf_view *[]){ &lead[0], &lead[1], &lead[2] });
+    p->count = p->batch.rows * p->batch.columns;
+    merge_rows(p);
     p->pieces = pieces_of(c, p->m, p->n, p->k);
     bool upright = p->count == 1 && p->a_row == 1 && p->a_col > 1 && p->n >= WF_UPRIGHT_COLUMNS;
     if (upright)
         p->cut = wf_cut_upright(p->m, p->n, MOST_COLUMNS, y->dtype);
     else
         cut_product(p, y->dtype);
-    if (c->in[1].layout) cut_panels(p, wf_view_unit(&c->in[1]));
+    if (b->layout) cut_panels(p, wf_view_unit(b));
+    c->scratch_bytes =
+        b->layout ? WF_KERNEL(y->dtype, panel_scratch) : WF_KERNEL(y->dtype, gemm_scratch);
+    if (p->pieces > 1) c->work_bytes = (size_t)(p->pieces * p->m * p->n) * wf_dtype_size(y->dtype);
     return true;
 }
 
 static int64_t tasks_matmul(const wf_call *c, int phase) {
-    product p;
-    if (phase > 1 || !plan_product(&p, c)) return 0;
-    if (p.pieces > 1) return p.pieces;
+    const product *p = c->plan;
+    if (phase > 1 || p->count == 0) return 0;
+    if (p->pieces > 1) return p->pieces;
     if (phase == 1) return 0;
-    return p.cut.row_blocks * p.cut.column_blocks * wf_task_count(p.count, p.group);
+    return p->cut.row_blocks * p->cut.column_blocks * wf_task_count(p->count, p->group);
 }
 
 /* Rows or matrices of a and of the addend, if b is one small matrix for all: each block packs it
@@ -362,9 +348,8 @@ static void sum_pieces(const product *p, const wf_call *c, int64_t block) {
 }
 
 static bool eval_matmul(const wf_call *c, int phase, int64_t task, void *scratch) {
-    product p;
+    product p = *(const product *)c->plan; /* its walk moves */
     int64_t from, to;
-    if (!plan_product(&p, c)) return true;
     if (p.pieces > 1) {
         phase == 0 ? multiply_piece(&p, c, task, scratch) : sum_pieces(&p, c, task);
         return true;
@@ -425,16 +410,22 @@ const wf_op wf_op_matmul = {
     .arity = 3,
     .attr_bytes = sizeof(gemm_attrs),
     .shape = shape_matmul,
-    .tasks = tasks_matmul,
-    .by_rows = rows_matmul,
-    .eval = eval_matmul,
     .grad = grad_matmul,
-    .flops = flops_matmul,
-    .panels = panels_matmul,
     .optional = 1 << ADDEND,
-    .strided = 1 << 0 | 1 << 1 | 1 << ADDEND,
-    .in_place = 1 << ADDEND,
     .addend = ADDEND,
+    .run =
+        &(const wf_kernel){
+            .plan_bytes = sizeof(product),
+            .plan = plan_matmul,
+            .tasks = tasks_matmul,
+            .eval = eval_matmul,
+            .flops = flops_matmul,
+            .by_rows = rows_matmul,
+            .panels = panels_matmul,
+            .strided = 1 << 0 | 1 << 1 | 1 << ADDEND,
+            .exclusive = true,
+            .in_place = 1 << ADDEND,
+        },
 };
 
 wf_tensor *wf_gemm(wf_tensor *a, wf_tensor *b, wf_tensor *addend, unsigned transposed) {

@@ -39,16 +39,18 @@ void wf_panel_row(const wf_view *x, int64_t row, void *out) {
 
 /* ---- which parameters ------------------------------------------------------------------------ */
 
-/* The call of a node, with its shapes as recorded. */
-static wf_call call_of(const wf_tensor *t) {
-    wf_call c = { .op = t->op, .attrs = t->attrs, .graph = t->graph, .n_in = t->n_in, .n_out = 1 };
-    wf_set_shape(&c.out[0], t->dtype, t->ndim, t->shape);
-    for (int i = 0; i < WF_MAX_OPERANDS; i++) {
-        c.in[i].ndim = -1;
-        if (i < t->n_in && t->in[i])
-            wf_set_shape(&c.in[i], t->in[i]->dtype, t->in[i]->ndim, t->in[i]->shape);
+/* Which operands of a node its kernel reads in panels, by the shapes as recorded. */
+static uint32_t panels_of(const wf_tensor *t) {
+    wf_view in[WF_MAX_OPERANDS], out;
+    wf_call c = { .op = t->op, .attrs = t->attrs, .graph = t->graph, .in = in, .out = &out };
+    if (!t->op->run || !t->op->run->panels) return 0;
+    c.n_in = t->n_in, c.n_out = 1;
+    wf_set_shape(&out, t->dtype, t->ndim, t->shape);
+    for (int i = 0; i < t->n_in; i++) {
+        in[i].ndim = -1;
+        if (t->in[i]) wf_set_shape(&in[i], t->in[i]->dtype, t->in[i]->ndim, t->in[i]->shape);
     }
-    return c;
+    return t->op->run->panels(&c);
 }
 
 enum { OTHERWISE = 1, MULTIPLIED = 2 }; /* how a tensor is read, or what sees its memory */
@@ -59,14 +61,15 @@ static void find_readers(const wf_graph *g, unsigned char *read) {
     for (int id = wf_node_count(g) - 1; id >= 0; id--) {
         const wf_tensor *reader = wf_node(g, id);
         if (reader->kind != WF_COMPUTED || reader->result) continue;
-        wf_call c = call_of(reader);
-        uint32_t panels = reader->op->panels ? reader->op->panels(&c) : 0;
+        uint32_t panels = panels_of(reader);
         bool seen = !reader->op->view || read[id] == MULTIPLIED;
         for (int i = 0; i < reader->n_in; i++) {
             if (!reader->in[i] || reader->op->shape_only >> i & 1) continue;
             unsigned char *how = &read[reader->in[i]->id];
-            if (!(panels >> i & 1) || !seen) *how |= OTHERWISE;
-            else if (reader->op != &wf_op_embedding) *how |= MULTIPLIED;
+            if (!(panels >> i & 1) || !seen)
+                *how |= OTHERWISE;
+            else if (reader->op != &wf_op_embedding)
+                *how |= MULTIPLIED;
         }
     }
 }
@@ -76,8 +79,10 @@ bool wf_pack_weights(wf_graph *g, wf_layout layout, char *message) {
     if (!why && layout == WF_PANELS_BF16 && wf_real(g) != WF_F32)
         why = "weights are kept as bf16 in a graph of f32 only";
     unsigned char *read = why ? NULL : calloc((size_t)wf_node_count(g) + 1, 1);
-    if (read) find_readers(g, read);
-    else if (!why) why = "no memory to pack weights";
+    if (read)
+        find_readers(g, read);
+    else if (!why)
+        why = "no memory to pack weights";
     for (int id = 0; !why && id < wf_node_count(g); id++) {
         wf_tensor *t = (wf_tensor *)(uintptr_t)wf_node(g, id);
         if (t->kind != WF_PARAM || t->ndim != 2 || (layout && read[id] != MULTIPLIED)) continue;

@@ -85,17 +85,10 @@ static void plan_reduction(reduction *r, const wf_call *c) {
     r->group = r->stripes > 1 ? 1 : (FOLDED + one * columns - 1) / (one * columns);
 }
 
-static int64_t first_phase_tasks(const wf_call *c) {
-    reduction r;
-    plan_reduction(&r, c);
-    if (r.pieces > 1) return r.results * r.pieces;
-    return r.across ? wf_task_count(r.results, r.group)
-                    : wf_task_count(r.kept.rows, r.group) * r.stripes;
-}
-
-static bool reserve_rows(wf_call *c) {
-    c->scratch_bytes = 2 * PACK * sizeof(double);
-    return true;
+static int64_t first_phase_tasks(const reduction *r) {
+    if (r->pieces > 1) return r->results * r->pieces;
+    return r->across ? wf_task_count(r->results, r->group)
+                     : wf_task_count(r->kept.rows, r->group) * r->stripes;
 }
 
 /* ---- across: each result from its own elements ----------------------------------------------- */
@@ -231,8 +224,7 @@ static void fold_down(reduction *r, const wf_call *c, int64_t task, bool max, vo
 }
 
 static bool reduce(const wf_call *c, int phase, int64_t task, bool max, void *scratch) {
-    reduction r;
-    plan_reduction(&r, c);
+    reduction r = *(const reduction *)c->plan; /* its walks move */
     if (phase == 1)
         join_pieces(&r, c, max);
     else if (r.across)
@@ -244,24 +236,32 @@ static bool reduce(const wf_call *c, int phase, int64_t task, bool max, void *sc
 
 /* ---- sum ------------------------------------------------------------------------------------- */
 
-bool wf_sum_shape(wf_call *c) {
-    int64_t pieces = piece_count(&c->in[0], &c->out[0]);
-    if (pieces > 1) c->work_bytes = (size_t)(wf_view_count(&c->out[0]) * pieces) * sizeof(double);
-    return reserve_rows(c);
+static bool plan_sum(wf_call *c, void *plan) {
+    reduction *r = plan;
+    plan_reduction(r, c);
+    if (r->pieces > 1) c->work_bytes = (size_t)(r->results * r->pieces) * sizeof(double);
+    c->scratch_bytes = 2 * PACK * sizeof(double);
+    return true;
 }
 
-int64_t wf_sum_tasks(const wf_call *c, int phase) {
-    if (phase == 0) return first_phase_tasks(c);
-    return phase == 1 && piece_count(&c->in[0], &c->out[0]) > 1;
+static int64_t tasks_sum(const wf_call *c, int phase) {
+    const reduction *r = c->plan;
+    if (phase == 0) return first_phase_tasks(r);
+    return phase == 1 && r->pieces > 1;
 }
 
-bool wf_sum_eval(const wf_call *c, int phase, int64_t task, void *scratch) {
+static bool eval_sum(const wf_call *c, int phase, int64_t task, void *scratch) {
     return reduce(c, phase, task, false, scratch);
 }
 
-double wf_sum_flops(const wf_call *c) {
-    return (double)wf_view_count(&c->in[0]);
-}
+const wf_kernel wf_sum_kernel = {
+    .plan_bytes = sizeof(reduction),
+    .plan = plan_sum,
+    .tasks = tasks_sum,
+    .eval = eval_sum,
+    .flops = wf_flops_of_operand,
+    .strided = 1,
+};
 
 /* The operand's shape with size 1 where `axes` says so. */
 static bool shape_reduced(wf_call *c) {
@@ -272,10 +272,6 @@ static bool shape_reduced(wf_call *c) {
     for (int i = 0; i < x->ndim; i++)
         if (*axes >> i & 1) c->out[0].shape[i] = 1;
     return true;
-}
-
-static bool shape_sum(wf_call *c) {
-    return shape_reduced(c) && wf_sum_shape(c);
 }
 
 /* y = sum of x: every x has slope 1. */
@@ -289,12 +285,9 @@ const wf_op wf_op_sum = {
     .family = "reduce",
     .arity = 1,
     .attr_bytes = sizeof(uint32_t),
-    .shape = shape_sum,
-    .tasks = wf_sum_tasks,
-    .eval = wf_sum_eval,
+    .shape = shape_reduced,
     .grad = grad_sum,
-    .flops = wf_sum_flops,
-    .strided = 1,
+    .run = &wf_sum_kernel,
 };
 
 static wf_tensor *record_reduction(const wf_op *op, wf_tensor *x, uint32_t axes, bool keepdim) {
@@ -317,7 +310,7 @@ static bool shape_max(wf_call *c) {
     if (!shape_reduced(c)) return false;
     if (reduced_length(&c->in[0], &c->out[0]) == 0)
         return wf_fail(c, "%s: no elements to choose from", wf_show(c, &c->in[0]));
-    return wf_sum_shape(c);
+    return true;
 }
 
 static bool eval_max(const wf_call *c, int phase, int64_t task, void *scratch) {
@@ -339,11 +332,16 @@ const wf_op wf_op_max = {
     .arity = 1,
     .attr_bytes = sizeof(uint32_t),
     .shape = shape_max,
-    .tasks = wf_sum_tasks,
-    .eval = eval_max,
     .grad = grad_max,
-    .flops = wf_sum_flops,
-    .strided = 1,
+    .run =
+        &(const wf_kernel){
+            .plan_bytes = sizeof(reduction),
+            .plan = plan_sum,
+            .tasks = tasks_sum,
+            .eval = eval_max,
+            .flops = wf_flops_of_operand,
+            .strided = 1,
+        },
 };
 
 wf_tensor *wf_max(wf_tensor *x, uint32_t axes, bool keepdim) {
@@ -355,6 +353,11 @@ wf_tensor *wf_max(wf_tensor *x, uint32_t axes, bool keepdim) {
 static bool shape_square_sum(wf_call *c) {
     if (!wf_want_real(c, 0)) return false;
     wf_set_shape(&c->out[0], c->in[0].dtype, 0, NULL);
+    return true;
+}
+
+static bool plan_square_sum(wf_call *c, void *plan) {
+    (void)plan;
     c->work_bytes = (size_t)wf_task_count(wf_view_count(&c->in[0]), BLOCK) * sizeof(double);
     return true;
 }
@@ -389,10 +392,14 @@ const wf_op wf_op_square_sum = {
     .family = "reduce",
     .arity = 1,
     .shape = shape_square_sum,
-    .tasks = tasks_square_sum,
-    .eval = eval_square_sum,
     .grad = grad_square_sum,
-    .flops = wf_sum_flops,
+    .run =
+        &(const wf_kernel){
+            .plan = plan_square_sum,
+            .tasks = tasks_square_sum,
+            .eval = eval_square_sum,
+            .flops = wf_flops_of_operand,
+        },
 };
 
 wf_tensor *wf_square_sum(wf_tensor *x) {
@@ -424,10 +431,13 @@ const wf_op wf_op_inverse_count = {
     .arity = 1,
     .attr_bytes = sizeof(uint32_t),
     .shape = shape_inverse_count,
-    .eval = eval_inverse_count,
     .no_grad = "it reads a shape alone",
     .shape_only = 1,
-    .strided = 1,
+    .run =
+        &(const wf_kernel){
+            .eval = eval_inverse_count,
+            .strided = 1,
+        },
 };
 
 wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes) {

@@ -96,10 +96,13 @@ const wf_op wf_op_reshape = {
     .attr_bytes = sizeof(reshape),
     .shape = shape_reshape,
     .view = view_reshape,
-    .tasks = wf_elementwise_tasks,
-    .eval = wf_copy_eval,
     .grad = grad_reshape,
-    .strided = 1,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks,
+            .eval = wf_copy_eval,
+            .strided = 1,
+        },
 };
 
 wf_tensor *wf_reshape(wf_tensor *x, int ndim, const int64_t *dims) {
@@ -126,11 +129,14 @@ const wf_op wf_op_reshape_like = {
     .arity = 2,
     .shape = shape_reshape_like,
     .view = view_reshape,
-    .tasks = wf_elementwise_tasks,
-    .eval = wf_copy_eval,
     .grad = grad_reshape,
     .shape_only = 2,
-    .strided = 3,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks,
+            .eval = wf_copy_eval,
+            .strided = 3,
+        },
 };
 
 wf_tensor *wf_reshape_like(wf_tensor *x, wf_tensor *like) {
@@ -180,7 +186,10 @@ const wf_op wf_op_permute = {
     .shape = shape_permute,
     .view = view_permute,
     .grad = grad_permute,
-    .strided = 1,
+    .run =
+        &(const wf_kernel){
+            .strided = 1,
+        },
 };
 
 wf_tensor *wf_permute(wf_tensor *x, const int *order) {
@@ -240,7 +249,10 @@ const wf_op wf_op_squeeze = {
     .shape = shape_squeeze,
     .view = view_squeeze,
     .grad = grad_squeeze,
-    .strided = 1,
+    .run =
+        &(const wf_kernel){
+            .strided = 1,
+        },
 };
 
 wf_tensor *wf_squeeze(wf_tensor *x, uint32_t axes) {
@@ -289,7 +301,10 @@ const wf_op wf_op_unsqueeze = {
     .shape = shape_unsqueeze,
     .view = view_unsqueeze,
     .grad = grad_unsqueeze,
-    .strided = 1,
+    .run =
+        &(const wf_kernel){
+            .strided = 1,
+        },
 };
 
 wf_tensor *wf_unsqueeze(wf_tensor *x, uint32_t axes) {
@@ -346,10 +361,13 @@ const wf_op wf_op_cast = {
     .attr_bytes = sizeof(wf_dtype),
     .shape = shape_cast,
     .view = view_cast,
-    .tasks = wf_elementwise_tasks,
-    .eval = eval_cast,
     .grad = grad_cast,
-    .strided = 1,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks,
+            .eval = eval_cast,
+            .strided = 1,
+        },
 };
 
 wf_tensor *wf_cast(wf_tensor *x, wf_dtype dtype) {
@@ -376,7 +394,10 @@ const wf_op wf_op_detach = {
     .view = view_detach,
     .no_grad = "the program asked for none",
     .detaches = true,
-    .strided = 1,
+    .run =
+        &(const wf_kernel){
+            .strided = 1,
+        },
 };
 
 wf_tensor *wf_detach(wf_tensor *x) {

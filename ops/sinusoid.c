@@ -82,10 +82,13 @@ const wf_op wf_op_sinusoid = {
     .arity = 1,
     .attr_bytes = sizeof(sinusoid_attrs),
     .shape = shape_sinusoid,
-    .tasks = tasks_sinusoid,
-    .eval = eval_sinusoid,
     .no_grad = "it is a function of whole numbers",
     .picks = 1,
+    .run =
+        &(const wf_kernel){
+            .tasks = tasks_sinusoid,
+            .eval = eval_sinusoid,
+        },
 };
 
 wf_tensor *wf_sinusoid(wf_tensor *ids, int64_t dim) {

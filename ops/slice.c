@@ -114,9 +114,12 @@ const wf_op wf_op_slice = {
     .attr_bytes = sizeof(slice),
     .shape = shape_slice,
     .view = view_slice,
-    .panels = panels_slice,
     .grad = grad_slice,
-    .strided = 1,
+    .run =
+        &(const wf_kernel){
+            .panels = panels_slice,
+            .strided = 1,
+        },
 };
 
 wf_tensor *wf_slice(wf_tensor *x, int axis, int64_t from, int64_t to) {
@@ -227,15 +230,19 @@ const wf_op wf_op_unslice = {
     .arity = -1,
     .attr_bytes = sizeof(places),
     .shape = shape_unslice,
-    .tasks = wf_elementwise_tasks,
-    .eval = eval_unslice,
-    .by_rows = rows_unslice,
     .grad = grad_unslice,
     .optional = 1 << UNSLICE_ADDEND,
     .shape_only = 1 << UNSLICE_LIKE,
-    .in_place = 1 << UNSLICE_ADDEND,
     .join = join_unslices,
     .addend = UNSLICE_ADDEND,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks,
+            .eval = eval_unslice,
+            .by_rows = rows_unslice,
+            .exclusive = true,
+            .in_place = 1 << UNSLICE_ADDEND,
+        },
 };
 
 static wf_tensor *unslice(wf_tensor *dy, wf_tensor *like, const slice *s) {
@@ -301,9 +308,12 @@ const wf_op wf_op_pad = {
     .arity = 1,
     .attr_bytes = sizeof(pad),
     .shape = shape_pad,
-    .tasks = wf_elementwise_tasks,
-    .eval = eval_pad,
     .grad = grad_pad,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks,
+            .eval = eval_pad,
+        },
 };
 
 wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double value) {
@@ -360,9 +370,12 @@ const wf_op wf_op_concat = {
     .arity = -1,
     .attr_bytes = sizeof(int),
     .shape = shape_concat,
-    .tasks = wf_elementwise_tasks,
-    .eval = eval_concat,
     .grad = grad_concat,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks,
+            .eval = eval_concat,
+        },
 };
 
 /* More parts than one node takes: a node for the first ones is the first part of the next. */
@@ -422,7 +435,10 @@ const wf_op wf_op_split = {
     .view = view_split,
     .grad = grad_split,
     .shape_only = ~1u,
-    .strided = 1,
+    .run =
+        &(const wf_kernel){
+            .strided = 1,
+        },
 };
 
 static wf_tensor *split(wf_tensor *x, wf_tensor *const *like, int n, int axis, int index) {

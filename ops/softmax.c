@@ -119,13 +119,16 @@ const wf_op wf_op_softmax = {
     .arity = 2,
     .attr_bytes = sizeof(softmax_attrs),
     .shape = shape_softmax,
-    .tasks = wf_row_tasks,
-    .eval = eval_softmax,
     .grad = grad_softmax,
     .decompose = decompose_softmax,
     .optional = 1 << 1,
     .picks = 1 << 1,
-    .in_place = 1 << 0,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_row_tasks,
+            .eval = eval_softmax,
+            .in_place = 1 << 0,
+        },
 };
 
 wf_tensor *wf_softmax(wf_tensor *x, wf_tensor *mask, bool causal) {
@@ -158,10 +161,13 @@ const wf_op wf_op_softmax_backward = {
     .family = "norm",
     .arity = 2,
     .shape = shape_backward,
-    .tasks = wf_row_tasks,
-    .eval = eval_softmax_backward,
     .decompose = decompose_softmax_backward,
-    .in_place = 1 << 0 | 1 << 1,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_row_tasks,
+            .eval = eval_softmax_backward,
+            .in_place = 1 << 0 | 1 << 1,
+        },
 };
 
 /* ---- log_softmax: y = x - log(sum(exp(x))) --------------------------------------------------- */
@@ -198,11 +204,14 @@ const wf_op wf_op_log_softmax = {
     .family = "norm",
     .arity = 1,
     .shape = shape_log_softmax,
-    .tasks = wf_row_tasks,
-    .eval = eval_log_softmax,
     .grad = grad_log_softmax,
     .decompose = decompose_log_softmax,
-    .in_place = 1 << 0,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_row_tasks,
+            .eval = eval_log_softmax,
+            .in_place = 1 << 0,
+        },
 };
 
 wf_tensor *wf_log_softmax(wf_tensor *x) {
@@ -231,8 +240,11 @@ const wf_op wf_op_log_softmax_backward = {
     .family = "norm",
     .arity = 2,
     .shape = shape_backward,
-    .tasks = wf_row_tasks,
-    .eval = eval_log_softmax_backward,
     .decompose = decompose_log_softmax_backward,
-    .in_place = 1 << 0 | 1 << 1,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_row_tasks,
+            .eval = eval_log_softmax_backward,
+            .in_place = 1 << 0 | 1 << 1,
+        },
 };

@@ -58,12 +58,12 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
         .family = "elementwise",                                                                   \
         .arity = 1,                                                                                \
         .shape = wf_same_as_operand,                                                               \
-        .tasks = wf_elementwise_tasks,                                                             \
-        .by_rows = wf_same_rows,                                                                   \
-        .eval = eval_##NAME,                                                                       \
         .grad = grad_##NAME,                                                                       \
-        .strided = 1,                                                                              \
-        .in_place = 1,                                                                             \
+        .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,                                  \
+                                   .eval = eval_##NAME,                                            \
+                                   .by_rows = wf_same_rows,                                        \
+                                   .strided = 1,                                                   \
+                                   .in_place = 1 },                                                \
     };                                                                                             \
     wf_tensor *wf_##NAME(wf_tensor *x) {                                                           \
         return wf_record(&wf_op_##NAME, 1, &x, NULL);                                              \
@@ -99,12 +99,15 @@ const wf_op wf_op_affine = {
     .arity = 1,
     .attr_bytes = sizeof(affine),
     .shape = wf_same_as_operand,
-    .tasks = wf_elementwise_tasks,
-    .by_rows = wf_same_rows,
-    .eval = eval_affine,
     .grad = grad_affine,
-    .strided = 1,
-    .in_place = 1,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks,
+            .eval = eval_affine,
+            .by_rows = wf_same_rows,
+            .strided = 1,
+            .in_place = 1,
+        },
 };
 
 wf_tensor *wf_affine(wf_tensor *x, double scale, double shift) {
@@ -152,12 +155,15 @@ const wf_op wf_op_clamp = {
     .arity = 1,
     .attr_bytes = sizeof(clamp),
     .shape = shape_clamp,
-    .tasks = wf_elementwise_tasks,
-    .by_rows = wf_same_rows,
-    .eval = eval_clamp,
     .grad = grad_clamp,
-    .strided = 1,
-    .in_place = 1,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks,
+            .eval = eval_clamp,
+            .by_rows = wf_same_rows,
+            .strided = 1,
+            .in_place = 1,
+        },
 };
 
 wf_tensor *wf_clamp(wf_tensor *x, double low, double high) {

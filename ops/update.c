@@ -82,10 +82,13 @@ const wf_op wf_op_assign = {
     .family = "update",
     .arity = 2,
     .shape = shape_assign,
-    .tasks = tasks_update,
-    .eval = eval_assign,
     .no_grad = no_value,
     .writes = 1 << 0,
+    .run =
+        &(const wf_kernel){
+            .tasks = tasks_update,
+            .eval = eval_assign,
+        },
 };
 
 wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value) {
@@ -114,10 +117,13 @@ const wf_op wf_op_accumulate = {
     .family = "update",
     .arity = 3,
     .shape = shape_accumulate,
-    .tasks = tasks_update,
-    .eval = eval_accumulate,
     .no_grad = no_value,
     .writes = 1 << 0,
+    .run =
+        &(const wf_kernel){
+            .tasks = tasks_update,
+            .eval = eval_accumulate,
+        },
 };
 
 wf_tensor *wf_accumulate(wf_tensor *leaf, wf_tensor *value, wf_tensor *more) {
@@ -169,12 +175,15 @@ const wf_op wf_op_sgd_step = {
     .arity = SGD_OPERANDS,
     .attr_bytes = sizeof(sgd_attrs),
     .shape = shape_sgd,
-    .tasks = tasks_update,
-    .eval = eval_sgd,
     .no_grad = no_value,
-    .flops = flops_sgd,
     .optional = 1 << SGD_BUFFER,
     .writes = 1 << SGD_PARAM | 1 << SGD_BUFFER,
+    .run =
+        &(const wf_kernel){
+            .tasks = tasks_update,
+            .eval = eval_sgd,
+            .flops = flops_sgd,
+        },
 };
 
 wf_tensor *wf_sgd_step(wf_tensor *param, wf_tensor *momentum_buffer, wf_tensor *grad,
@@ -254,11 +263,14 @@ const wf_op wf_op_adam_step = {
     .arity = ADAM_OPERANDS,
     .attr_bytes = sizeof(wf_adam_options),
     .shape = shape_adam,
-    .tasks = tasks_update,
-    .eval = eval_adam,
     .no_grad = no_value,
-    .flops = flops_adam,
     .writes = 1 << ADAM_PARAM | 1 << ADAM_M | 1 << ADAM_V,
+    .run =
+        &(const wf_kernel){
+            .tasks = tasks_update,
+            .eval = eval_adam,
+            .flops = flops_adam,
+        },
 };
 
 wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,

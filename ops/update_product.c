@@ -143,12 +143,15 @@ const wf_op wf_op_adam_product_step = {
     .arity = -1,
     .attr_bytes = sizeof(product_attrs),
     .shape = shape_product,
-    .tasks = tasks_product,
-    .eval = eval_product,
     .no_grad = "an update has no value to differentiate",
-    .flops = flops_product,
-    .strided = ~0u << IN_PARTS,
     .writes = 1 << ADAM_PARAM | 1 << ADAM_M | 1 << ADAM_V,
+    .run =
+        &(const wf_kernel){
+            .tasks = tasks_product,
+            .eval = eval_product,
+            .flops = flops_product,
+            .strided = ~0u << IN_PARTS,
+        },
 };
 
 /* ---- which gradients ------------------------------------------------------------------------- */

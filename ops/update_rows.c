@@ -52,6 +52,11 @@ static int64_t stripe_count(const wf_call *c) {
 static bool shape_square_sum(wf_call *c) {
     if (!wf_rows_fit(c, SUM_DY)) return false;
     wf_set_shape(&c->out[0], c->in[SUM_DY].dtype, 0, NULL);
+    return true;
+}
+
+static bool plan_square_sum(wf_call *c, void *plan) {
+    (void)plan;
     c->work_bytes =
         list_bytes(&c->in[SUM_IDS], &c->in[SUM_TABLE]) + (size_t)stripe_count(c) * sizeof(double);
     c->scratch_bytes = STRIPE * sizeof(double);
@@ -106,11 +111,15 @@ const wf_op wf_op_rows_square_sum = {
     .family = "reduce",
     .arity = SUM_OPERANDS,
     .shape = shape_square_sum,
-    .tasks = tasks_square_sum,
-    .eval = eval_square_sum,
     .decompose = decompose_square_sum,
-    .flops = flops_square_sum,
     .shape_only = 1 << SUM_TABLE,
+    .run =
+        &(const wf_kernel){
+            .plan = plan_square_sum,
+            .tasks = tasks_square_sum,
+            .eval = eval_square_sum,
+            .flops = flops_square_sum,
+        },
 };
 
 /* ---- adam_rows_step -------------------------------------------------------------------------- */
@@ -126,9 +135,14 @@ static int64_t block_rows(const wf_call *c) {
 static bool shape_adam(wf_call *c) {
     const wf_view *leaf = &c->in[ADAM_PARAM], *table = &c->in[IN_TABLE];
     if (!wf_adam_fits(c, c->attrs, IN_SCALE) || !wf_rows_fit(c, IN_DY)) return false;
-    if (!wf_same_shape(table, leaf))
-        return wf_fail(c, "the gradient is %s, the leaf %s", wf_show(c, table), wf_show(c, leaf));
-    c->work_bytes = list_bytes(&c->in[IN_IDS], table);
+    return wf_same_shape(table, leaf) ||
+           wf_fail(c, "the gradient is %s, the leaf %s", wf_show(c, table), wf_show(c, leaf));
+}
+
+static bool plan_adam(wf_call *c, void *plan) {
+    const wf_view *leaf = &c->in[ADAM_PARAM];
+    (void)plan;
+    c->work_bytes = list_bytes(&c->in[IN_IDS], leaf);
     c->scratch_bytes = (size_t)(block_rows(c) * leaf->shape[1]) * wf_dtype_size(leaf->dtype);
     return true;
 }
@@ -168,12 +182,16 @@ const wf_op wf_op_adam_rows_step = {
     .arity = OPERANDS,
     .attr_bytes = sizeof(wf_adam_options),
     .shape = shape_adam,
-    .tasks = tasks_adam,
-    .eval = eval_adam,
     .no_grad = "an update has no value to differentiate",
-    .flops = flops_adam,
     .shape_only = 1 << IN_TABLE,
     .writes = 1 << ADAM_PARAM | 1 << ADAM_M | 1 << ADAM_V,
+    .run =
+        &(const wf_kernel){
+            .plan = plan_adam,
+            .tasks = tasks_adam,
+            .eval = eval_adam,
+            .flops = flops_adam,
+        },
 };
 
 /* ---- the choice ------------------------------------------------------------------------------ */

@@ -233,6 +233,10 @@ bool wf_runs_next(wf_runs *r) {
     return true;
 }
 
+double wf_flops_of_operand(const wf_call *c) {
+    return (double)wf_view_count(&c->in[0]);
+}
+
 /* ---- copies ---------------------------------------------------------------------------------- */
 
 static void copy_run(int64_t n, const char *x, int64_t x_step, char *y, int64_t y_step,

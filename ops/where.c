@@ -33,13 +33,16 @@ const wf_op wf_op_where = {
     .family = "elementwise",
     .arity = 3,
     .shape = shape_where,
-    .tasks = wf_elementwise_tasks,
-    .by_rows = wf_same_rows,
-    .eval = eval_where,
     .grad = grad_where,
-    .strided = 7,
-    .in_place = 7,
     .picks = 1,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks,
+            .eval = eval_where,
+            .by_rows = wf_same_rows,
+            .strided = 7,
+            .in_place = 7,
+        },
 };
 
 wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b) {

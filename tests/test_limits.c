@@ -22,8 +22,9 @@ static bool eval_copy(const wf_call *c, int phase, int64_t task, void *scratch) 
     return true;
 }
 
+static const wf_kernel copies = { .eval = eval_copy };
 static const wf_op even = {
-    .name = "even", .family = "shape", .arity = 2, .shape = shape_even, .eval = eval_copy
+    .name = "even", .family = "shape", .arity = 2, .shape = shape_even, .run = &copies
 };
 
 START_TEST(a_shape_rule_may_refuse_a_binding) {
@@ -133,19 +134,19 @@ START_TEST(ops_are_looked_at) {
         wf_op op;
         const char *says;
     } bad[] = {
-        { { .shape = shape_even, .eval = eval_copy, .arity = 2 }, "needs a name" },
-        { { .name = "x", .eval = eval_copy, .arity = 2 }, "shape rule" },
+        { { .shape = shape_even, .run = &copies, .arity = 2 }, "needs a name" },
+        { { .name = "x", .run = &copies, .arity = 2 }, "shape rule" },
         { { .name = "x", .shape = shape_even, .arity = 2 }, "an eval or a view" },
-        { { .name = "x", .shape = shape_even, .eval = eval_copy, .arity = 40 }, "40 operands" },
-        { { .name = "x", .shape = shape_even, .eval = eval_copy, .arity = 2, .results = 5 },
+        { { .name = "x", .shape = shape_even, .run = &copies, .arity = 40 }, "40 operands" },
+        { { .name = "x", .shape = shape_even, .run = &copies, .arity = 2, .results = 5 },
           "5 results" },
-        { { .name = "x", .shape = shape_even, .eval = eval_copy, .arity = 2, .results = -1 },
+        { { .name = "x", .shape = shape_even, .run = &copies, .arity = 2, .results = -1 },
           "-1 results" },
-        { { .name = "x", .shape = shape_even, .eval = eval_copy, .arity = 2, .attr_bytes = 4 },
+        { { .name = "x", .shape = shape_even, .run = &copies, .arity = 2, .attr_bytes = 4 },
           "attributes are missing" },
-        { { .name = "x", .shape = shape_silent, .eval = eval_copy, .arity = 2 }, "does not fit" },
-        { { .name = "x", .shape = shape_endless, .eval = eval_copy, .arity = 2 }, "too large" },
-        { { .name = "x", .shape = shape_even, .eval = eval_copy, .arity = 3 }, "x" },
+        { { .name = "x", .shape = shape_silent, .run = &copies, .arity = 2 }, "does not fit" },
+        { { .name = "x", .shape = shape_endless, .run = &copies, .arity = 2 }, "too large" },
+        { { .name = "x", .shape = shape_even, .run = &copies, .arity = 3 }, "x" },
     };
     for (int i = 0; i < COUNT_OF(bad); i++) {
         wf_graph *g = new_graph(WF_F32);

@@ -364,7 +364,7 @@ START_TEST(ops_are_checked_before_they_are_recorded) {
           .arity = 1,
           .results = 40,
           .shape = scalar_shape,
-          .eval = NULL,
+          .run = NULL,
           .view = NULL },
     };
     wf_op many = wf_op_copy, attrs = wf_op_copy;
