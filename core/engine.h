@@ -5,6 +5,7 @@
  * extents.c  named sizes, and how messages say them   flow.c   where gradients stop
  * record.c   a node from an op and operands           grad.c   gradients as nodes
  * plan.c     what must be computed                    order.c  in which order
+ * rewrite.c  what runs in place of what was recorded
  * bind.c     a binding: shapes, views, pointers
  * memory.c   lifetimes, aligned memory                offsets.c  what lies where in the arena
  * fuse.c     calls that share a barrier               run.c    feed, run, fetch, profile
@@ -233,6 +234,9 @@ typedef struct planned { /* a node that takes part */
     int spent; /* its first in the plan's list */
 } planned;
 
+/* What a plan wants of a node. */
+enum { NEED_SHAPE = 1, NEED_DATA = 2, FETCHED = 4 };
+
 struct wf_plan {
     wf_graph *graph;
     wf_pool *pool;
@@ -242,6 +246,8 @@ struct wf_plan {
     int n_nodes;
     int32_t *index; /* id -> index in nodes, or -1 */
     int32_t *fed;   /* id -> index in feeds, or -1 */
+    const wf_tensor **rewritten; /* id -> what runs in place of the graph's node, or NULL */
+    room *own;                   /* memory of those */
     int n_index;
     feed *feeds;
     int n_feeds;
@@ -262,10 +268,17 @@ struct wf_plan {
 bool wf_plan_fail(wf_plan *p, const char *format, ...) WF_PRINTF(2, 3);
 bool wf_plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op); /* the report's message */
 int wf_feed_of(const wf_plan *p, const wf_tensor *t);                     /* index, or -1 */
+static inline const wf_tensor *wf_plan_node(const wf_plan *p, int id) { /* as it runs */
+    return p->rewritten && p->rewritten[id] ? p->rewritten[id] : p->graph->nodes[id];
+}
 bool wf_plan_prepare(wf_plan *p, int64_t position);        /* p->now is shaped and has memory */
 bound_view *wf_plan_value(wf_plan *p, const wf_tensor *t); /* after that; NULL: not in the plan */
 void wf_plan_point(wf_plan *p, const wf_state *s);         /* every view has its data */
 void wf_binding_free(binding *b);
+
+/* rewrite.c: by the rules, into p->rewritten; need: by id. False: no memory. */
+enum { OWN_ROOM = 1 << 14 };
+bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need);
 
 /* order.c: leaves stay, numbers come right behind what they are taken of, updates behind all readers
  * of what they write. nodes: leaves, then values, then, from that index on, updates. */

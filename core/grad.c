@@ -21,7 +21,6 @@ typedef struct books {
     int n, cap;
     bool through; /* what lies beneath x is looked at too */
     int first;    /* but nothing that was recorded before this node, except x */
-    int fresh;    /* nodes from here on are of the rule that is being called */
 } books;
 
 static entry *find(const books *b, const wf_tensor *t) {
@@ -62,27 +61,12 @@ static bool same_recorded_shape(const wf_tensor *a, const wf_tensor *b) {
     return true;
 }
 
-/* so_far + share: as one node if their op can join them, or if the share's op can begin with what
- * it is added to, and nobody else has been given the share, so that it is not computed twice. */
-static wf_tensor *sum(const books *b, wf_tensor *so_far, wf_tensor *share) {
-    const wf_op *op = share->op;
-    wf_tensor *in[WF_MAX_OPERANDS];
-    wf_tensor *both = op && op->join && so_far->op == op ? op->join(so_far, share) : NULL;
-    if (both) return both;
-    bool begins =
-        op && op->addend && share->id >= b->fresh && !share->result && !share->in[op->addend];
-    if (!begins) return wf_add(so_far, share);
-    for (int i = 0; i < share->n_in; i++) in[i] = share->in[i];
-    in[op->addend] = so_far;
-    return wf_record(op, share->n_in, in, share->attrs);
-}
-
 /* Add a share to x's cotangent. Equal recorded shapes stay equal under every binding, because the
  * nominal sizes of extents are distinct primes; so the sum is recorded only where they differ. */
 static void add_share(books *b, wf_tensor *x, wf_tensor *share) {
     if (!same_recorded_shape(share, x)) share = wf_sum_to(share, x);
     entry *e = find(b, x);
-    e->cot = e->cot ? sum(b, e->cot, share) : share;
+    e->cot = e->cot ? wf_add(e->cot, share) : share;
 }
 
 static bool differentiate(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf_tensor *const *x,
@@ -122,7 +106,6 @@ static void visit(books *b, wf_tensor *y) {
     const wf_tensor *outer = g->forward;
     const char *scope = wf_scope(g, y->name);
     g->forward = outer ? outer : y;
-    b->fresh = g->n_nodes;
     if (y->op->grad)
         y->op->grad(y, dy, dx, need);
     else
@@ -211,7 +194,7 @@ static bool differentiate(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf
     for (int i = 0; i < n_y && !g; i++) g = y[i] ? y[i]->graph : NULL;
     for (int i = 0; i < n_x; i++) dx[i] = NULL;
     if (!wf_ok(g)) return false;
-    books b = { .g = g, .through = through, .first = first, .fresh = INT32_MAX };
+    books b = { .g = g, .through = through, .first = first };
     bool open = open_books(&b, y, dy, n_y, x, n_x);
     if (open && (g->forward || wf_gradient_flows(g, y, dy, n_y, x, n_x, through))) {
         reach(&b);

@@ -172,6 +172,9 @@ typedef struct wf_plan_options {
     /* NULL: the calling thread alone. Shared pools take turns */
     wf_pool *pool;
     bool training; /* dropout is on */
+    /* every node runs as it was recorded, none in place of others: the same values, but for the
+     * last bits, more slowly */
+    bool as_recorded;
     /* caches keep their rows in a wf_state; see wf_state_new */
     bool with_state;
 } wf_plan_options;

@@ -88,8 +88,6 @@ struct wf_op {
     uint32_t writes; /* bit i: an update. Operand i is a leaf and is written; runs after every other
                         reader of it. Results of an update are not operands of anything */
 
-    wf_tensor *(*join)(wf_tensor *so_far, wf_tensor *share);
-    int addend;
     const wf_kernel *run; /* NULL: the result is always a view */
 };
 

@@ -1,7 +1,7 @@
 /* core/plan.c - what must be computed for one use of a graph, and in which order.
  *
  * From fetches and feeds: keep the ancestors whose data are needed, stop at feeds, keep the others
- * for their shapes alone; values in the order they were recorded, as far as order.c does not know
+ * for their shapes alone; let rules put others in place of some (rewrite.c); values in the order they were recorded, as far as order.c does not know
  * better, and updates after what reads the leaves they write. Shapes and memory depend on the bound
  * extents: bind.c. */
 #include "engine.h"
@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { NEED_SHAPE = 1, NEED_DATA = 2, FETCHED = 4 };
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
@@ -91,7 +89,7 @@ static bool need_operands(wf_plan *p, const wf_tensor *t, unsigned char *need, b
 /* From the fetches down. A node with several results is needed if one of them is. */
 static bool mark(wf_plan *p, unsigned char *need) {
     for (int id = p->n_index - 1; id >= 0; id--) {
-        const wf_tensor *t = p->graph->nodes[id];
+        const wf_tensor *t = wf_plan_node(p, id);
         if (!need[id]) continue;
         int f = wf_feed_of(p, t);
         bool data = need[id] & NEED_DATA;
@@ -108,13 +106,19 @@ static bool mark(wf_plan *p, unsigned char *need) {
     return true;
 }
 
+static bool find_needed(wf_plan *p, const wf_plan_options *o, unsigned char *need) {
+    memset(need, 0, (size_t)p->n_index);
+    for (int i = 0; i < p->n_feeds; i++) p->feeds[i].needed = false;
+    return take_fetches(p, o, need) && mark(p, need);
+}
+
 /* ---- compiling ------------------------------------------------------------------------------- */
 
 enum { LEAVES, VALUES, UPDATES };
 
 static void list(wf_plan *p, const unsigned char *need, int what) {
     for (int id = 0; id < p->n_index; id++) {
-        const wf_tensor *t = p->graph->nodes[id];
+        const wf_tensor *t = wf_plan_node(p, id);
         if (!need[id] || what != (t->op ? t->op->writes ? UPDATES : VALUES : LEAVES)) continue;
         p->index[id] = p->n_nodes;
         p->nodes[p->n_nodes++] = (planned){ .node = t,
@@ -127,7 +131,8 @@ static void list(wf_plan *p, const unsigned char *need, int what) {
 }
 
 static bool compile(wf_plan *p, const wf_plan_options *o, unsigned char *need) {
-    if (!take_feeds(p, o) || !take_fetches(p, o, need) || !mark(p, need)) return false;
+    if (!take_feeds(p, o) || !find_needed(p, o, need)) return false;
+    if (!o->as_recorded && (!wf_rewrite_nodes(p, need) || !find_needed(p, o, need))) return false;
     for (int id = 0; id < p->n_index; id++) { /* siblings of what is needed have views too */
         const wf_tensor *t = p->graph->nodes[id];
         if (t->result && need[primary(t)->id] && !need[id]) need[id] = NEED_SHAPE;
@@ -180,5 +185,6 @@ void wf_plan_free(wf_plan *p) {
     for (int i = 0; i < MAX_BINDINGS; i++) wf_binding_free(p->bindings[i]);
     for (int i = 0; i < p->n_feeds; i++) free(p->feeds[i].data);
     free(p->arena), free(p->scratch), free(p->feeds);
+    wf_rooms_free(p->own), free(p->rewritten);
     free(p->spent), free(p->nodes), free(p->index), free(p->fed), free(p);
 }

@@ -54,8 +54,8 @@ static const char *missing(const wf_tensor *loss, const wf_tensor *count, wf_ten
 /* ---- the scale of a step --------------------------------------------------------------------- */
 
 static wf_tensor *global_norm(wf_tensor *const *grads, int n, wf_tensor *count) {
-    wf_tensor *sum = wf_rows_square_sum(grads[0]);
-    for (int i = 1; i < n; i++) sum = wf_add(sum, wf_rows_square_sum(grads[i]));
+    wf_tensor *sum = wf_square_sum(grads[0]);
+    for (int i = 1; i < n; i++) sum = wf_add(sum, wf_square_sum(grads[i]));
     return wf_check_finite(wf_div(wf_sqrt(sum), count), "gradient norm");
 }
 
@@ -92,8 +92,7 @@ static wf_tensor *update(const wf_optimizer *r, int i, wf_tensor *param, wf_tens
     bool decoupled = o->kind == WF_ADAMW;
     bool decays = !decoupled || param->ndim >= 2; /* AdamW spares biases and gains */
     wf_adam_options adam = { o->beta1, o->beta2, o->eps, decays ? o->weight_decay : 0, decoupled };
-    return o->unguarded ? wf_adam_product_step(param, own[0], own[1], grad, scale, r->rates, &adam)
-                        : wf_adam_rows_step(param, own[0], own[1], grad, scale, r->rates, &adam);
+    return wf_adam_step(param, own[0], own[1], grad, scale, r->rates, &adam);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */

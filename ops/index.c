@@ -163,6 +163,10 @@ static void grad_embedding_backward(wf_tensor *y, wf_tensor *const *dy, wf_tenso
     dx[EMBEDDING_ADDEND] = dy[0];
 }
 
+bool wf_rows_onto(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *rows) {
+    return wf_begin_with(r, sum, rows, EMBEDDING_ADDEND);
+}
+
 const wf_op wf_op_embedding_backward = {
     .name = "embedding_backward",
     .family = "index",
@@ -172,7 +176,6 @@ const wf_op wf_op_embedding_backward = {
     .picks = 1 << 1,
     .optional = 1 << EMBEDDING_ADDEND,
     .shape_only = 4,
-    .addend = EMBEDDING_ADDEND,
     .run =
         &(const wf_kernel){
             .tasks = tasks_embedding_backward,

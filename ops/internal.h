@@ -3,8 +3,15 @@
 #ifndef WEFT_OPS_INTERNAL_H
 #define WEFT_OPS_INTERNAL_H
 
+#include "../core/rewrite.h"
 #include "kernels/kernels.h"
 #include "ops.h"
+
+/* Rules: what a plan may run in place of what was recorded. */
+#define RULE(op, operand, inner, readers, function)                                                \
+    bool function(wf_rewrite *r, const wf_tensor *outer, const wf_tensor *taken);
+#include "rules.inc"
+#undef RULE
 
 /* Every op as wf_op_<name>. */
 #define OP(name) extern const wf_op wf_op_##name;
@@ -124,11 +131,8 @@ static inline wf_tensor *wf_alias(wf_tensor *x) {
     return wf_record(&wf_op_reshape_like, 2, (wf_tensor *[]){ x, x }, NULL);
 }
 
-/* ---- slice.c, for update_product.c ----------------------------------------------------------- */
-
-/* Is y, of a fixed shape, nothing but tensors one below the other, as the gradient of a leaf is
- * whose rows were used by slices? Then those are given in their order, and their number; else 0. */
-int wf_stacked(const wf_tensor *y, wf_tensor *part[WF_MAX_OPERANDS]);
+/* a + share as the share's op, whose operand `addend` is absent so far: it becomes a. rules.c */
+bool wf_begin_with(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *share, int addend);
 
 /* ---- ids: index.c, for update_rows.c --------------------------------------------------------- */
 
@@ -137,27 +141,6 @@ bool wf_rows_fit(wf_call *c, int i);
 
 /* Element i of ids; false, after wf_fail with its value and place, unless in 0..below - 1. */
 bool wf_id_at(const wf_call *c, const wf_view *ids, int64_t i, int64_t below, int64_t *id);
-
-/* ---- products: matmul.c, for update_product.c ------------------------------------------------ */
-
-unsigned wf_gemm_transposed(const wf_tensor *y); /* the flags of a matmul node */
-
-/* Is a matmul node the gradient of so small a weight that a long k is summed in pieces? Then it is
- * not updated within the product. */
-bool wf_gemm_cuts_k(const wf_tensor *y);
-
-/* `size` in about so many pieces, each a multiple of the tile but the last: *block is a piece's
- * size. Returns their number. */
-int64_t wf_blocks(int64_t size, int64_t pieces, int64_t tile, int64_t *block);
-
-/* The blocks of a product, each a task. */
-typedef struct wf_cut {
-    int64_t rows, columns; /* of a block */
-    int64_t row_blocks, column_blocks;
-} wf_cut;
-
-/* Of [m, n] whose a is taken transposed: gemm stands it upright, block of rows by block of rows. */
-wf_cut wf_cut_upright(int64_t m, int64_t n, int64_t most_columns, wf_dtype type);
 
 /* ---- rows of the last axis: softmax.c, layer_norm.c, cross_entropy.c ------------------------- */
 

@@ -84,10 +84,6 @@ static int64_t pieces_of(const wf_call *c, int64_t m, int64_t n, int64_t k) {
     return pieces;
 }
 
-bool wf_gemm_cuts_k(const wf_tensor *y) {
-    return y->ndim == 2 && cuts_k(y->attrs, y->shape[0], y->shape[1]);
-}
-
 static bool shape_matmul(wf_call *c) {
     if (!wf_want_real(c, 0) || !wf_want_real(c, 1)) return false;
     wf_view a = side(c, 0), b = side(c, 1), *y = &c->out[0];
@@ -111,11 +107,16 @@ static bool shape_matmul(wf_call *c) {
 
 /* ---- cutting into tasks ---------------------------------------------------------------------- */
 
+typedef struct cut {       /* the blocks of a product, each a task */
+    int64_t rows, columns; /* of a block */
+    int64_t row_blocks, column_blocks;
+} cut;
+
 typedef struct product {
     wf_walk batch; /* over the products of the batch: of c, a and b */
     int64_t count; /* products */
     int64_t m, n, k, a_row, a_col, b_row, b_col;
-    wf_cut cut;
+    cut cut;
     int64_t group;  /* products of a task, where they are small */
     int64_t pieces; /* of k: each a task, its sums in the work memory */
 } product;
@@ -131,24 +132,26 @@ static void merge_rows(product *p) {
     w->columns = 1;
 }
 
-int64_t wf_blocks(int64_t size, int64_t pieces, int64_t tile, int64_t *block) {
+/* `size` in about so many pieces, each a multiple of the tile but the last: *block is a piece's
+ * size. Returns their number. */
+static int64_t blocks_of(int64_t size, int64_t pieces, int64_t tile, int64_t *block) {
     *block = (size + pieces - 1) / pieces;
     *block = (*block + tile - 1) / tile * tile;
     return (size + *block - 1) / *block;
 }
 
-/* Rows first, and columns only so that a block of b stays in the cache, or that there are enough
- * tasks. */
-wf_cut wf_cut_upright(int64_t m, int64_t n, int64_t most_columns, wf_dtype type) {
+/* Of [m, n] whose a is taken transposed: gemm stands it upright, block of rows by block of rows. Rows
+ * first, and columns only so that a block of b stays in the cache, or that there are enough tasks. */
+static cut cut_upright(int64_t m, int64_t n, wf_dtype type) {
     int64_t r = (m + WF_UPRIGHT_ROWS - 1) / WF_UPRIGHT_ROWS;
-    int64_t s = (n + most_columns - 1) / most_columns;
+    int64_t s = (n + MOST_COLUMNS - 1) / MOST_COLUMNS;
     while (r * s < ENOUGH_TASKS && n / (2 * s) >= LEAST_COLUMNS) s *= 2;
     if (r * s < ENOUGH_TASKS) r = (ENOUGH_TASKS + s - 1) / s;
     if (r > 1 && m / r < LEAST_UPRIGHT) r = m / LEAST_UPRIGHT > 1 ? m / LEAST_UPRIGHT : 1;
-    wf_cut cut;
-    cut.row_blocks = wf_blocks(m, r, WF_KERNEL(type, gemm_rows), &cut.rows);
-    cut.column_blocks = wf_blocks(n, s, WF_KERNEL(type, gemm_columns), &cut.columns);
-    return cut;
+    cut all;
+    all.row_blocks = blocks_of(m, r, WF_KERNEL(type, gemm_rows), &all.rows);
+    all.column_blocks = blocks_of(n, s, WF_KERNEL(type, gemm_columns), &all.columns);
+    return all;
 }
 
 /* Of a small b the rows of a are cut, in two, four, eight...: then the same rows of one op after
@@ -172,8 +175,8 @@ static void cut_product(product *p, wf_dtype type) {
         if (s * p->count < ENOUGH_TASKS) r = (wanted < ENOUGH_TASKS ? wanted : ENOUGH_TASKS) / s;
         if (r > p->m / LEAST_ROWS) r = p->m / LEAST_ROWS;
     }
-    p->cut.row_blocks = wf_blocks(p->m, r > 1 ? r : 1, row_tile, &p->cut.rows);
-    p->cut.column_blocks = wf_blocks(p->n, s, column_tile, &p->cut.columns);
+    p->cut.row_blocks = blocks_of(p->m, r > 1 ? r : 1, row_tile, &p->cut.rows);
+    p->cut.column_blocks = blocks_of(p->n, s, column_tile, &p->cut.columns);
     p->group = cost < LEAST_TASK ? (int64_t)(LEAST_TASK / cost) : 1;
 }
 
@@ -184,7 +187,7 @@ static void cut_panels(product *p, size_t unit) {
     int64_t wanted = (int64_t)(bytes / LEAST_STREAM) + 1;
     if (wanted > MOST_TASKS) wanted = MOST_TASKS;
     if (wanted > panels) wanted = panels;
-    p->cut.column_blocks = wf_blocks(p->n, wanted, WF_PANEL_ROWS, &p->cut.columns);
+    p->cut.column_blocks = blocks_of(p->n, wanted, WF_PANEL_ROWS, &p->cut.columns);
 }
 
 /* No products where there is nothing to compute. */
@@ -207,7 +210,7 @@ static bool plan_matmul(wf_call *c, void *plan) {
     p->pieces = pieces_of(c, p->m, p->n, p->k);
     bool upright = p->count == 1 && p->a_row == 1 && p->a_col > 1 && p->n >= WF_UPRIGHT_COLUMNS;
     if (upright)
-        p->cut = wf_cut_upright(p->m, p->n, MOST_COLUMNS, y->dtype);
+        p->cut = cut_upright(p->m, p->n, y->dtype);
     else
         cut_product(p, y->dtype);
     if (b->layout) cut_panels(p, wf_view_unit(b));
@@ -354,11 +357,11 @@ static bool eval_matmul(const wf_call *c, int phase, int64_t task, void *scratch
         phase == 0 ? multiply_piece(&p, c, task, scratch) : sum_pieces(&p, c, task);
         return true;
     }
-    const wf_cut *cut = &p.cut;
-    int64_t column = task % cut->column_blocks, row = task / cut->column_blocks % cut->row_blocks;
-    wf_task_range(p.count, p.group, task / cut->column_blocks / cut->row_blocks, &from, &to);
+    const cut *by = &p.cut;
+    int64_t column = task % by->column_blocks, row = task / by->column_blocks % by->row_blocks;
+    wf_task_range(p.count, p.group, task / by->column_blocks / by->row_blocks, &from, &to);
     for (int64_t which = from; which < to; which++)
-        multiply(&p, c, which, row * cut->rows, column * cut->columns, scratch);
+        multiply(&p, c, which, row * by->rows, column * by->columns, scratch);
     return true;
 }
 
@@ -404,6 +407,10 @@ static void grad_matmul(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
     if (need >> ADDEND & 1) dx[ADDEND] = dy[0];
 }
 
+bool wf_product_onto(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *share) {
+    return wf_begin_with(r, sum, share, ADDEND);
+}
+
 const wf_op wf_op_matmul = {
     .name = "matmul",
     .family = "matmul",
@@ -412,7 +419,6 @@ const wf_op wf_op_matmul = {
     .shape = shape_matmul,
     .grad = grad_matmul,
     .optional = 1 << ADDEND,
-    .addend = ADDEND,
     .run =
         &(const wf_kernel){
             .plan_bytes = sizeof(product),
@@ -434,8 +440,4 @@ wf_tensor *wf_gemm(wf_tensor *a, wf_tensor *b, wf_tensor *addend, unsigned trans
 
 wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b) {
     return wf_gemm(a, b, NULL, 0);
-}
-
-unsigned wf_gemm_transposed(const wf_tensor *y) {
-    return ((const gemm_attrs *)y->attrs)->transposed;
 }

@@ -74,9 +74,6 @@ WF_API wf_tensor *wf_mean(wf_tensor *x, uint32_t axes, bool keepdim);
 WF_API wf_tensor *wf_max(wf_tensor *x, uint32_t axes, bool keepdim);
 /* sum of squares of all elements, shape [] */
 WF_API wf_tensor *wf_square_sum(wf_tensor *x);
-/* the same up to rounding; of a table's gradient by the rows that ids name, if embedding alone
- * reads it, and once: update_rows.c */
-WF_API wf_tensor *wf_rows_square_sum(wf_tensor *grad);
 /* i32, axis removed; the first of equals; not differentiable */
 WF_API wf_tensor *wf_argmax(wf_tensor *x, int axis);
 /* 1 / (product of those sizes, as bound), shape [] */
@@ -200,18 +197,6 @@ typedef struct wf_adam_options {
 } wf_adam_options;
 WF_API wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
                                wf_tensor *scale, wf_tensor *rates, const wf_adam_options *options);
-/* The same, to the bit. The gradient of a table that embedding alone reads, and once, is never
- * stored: the rows that ids name are summed where they are used. update_rows.c */
-WF_API wf_tensor *wf_adam_rows_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
-                                    wf_tensor *scale, wf_tensor *rates,
-                                    const wf_adam_options *options);
-/* The same as that, to the bit. A gradient that is one product of two matrices (matmul, no addend),
- * or two such for slices of the leaf's rows that together are all of them, and none of a small
- * weight, is computed block by block, each used at once, and never stored: no one else should need
- * it. update_product.c */
-WF_API wf_tensor *wf_adam_product_step(wf_tensor *param, wf_tensor *m, wf_tensor *v,
-                                       wf_tensor *grad, wf_tensor *scale, wf_tensor *rates,
-                                       const wf_adam_options *options);
 
 /* ---- is a gradient right: check_gradients.c -------------------------------------------------- */
 /* Compare the gradient of `loss` (a function of parameters alone; f64 graphs only) with a

@@ -130,7 +130,7 @@ wf_tensor *wf_slice(wf_tensor *x, int axis, int64_t from, int64_t to) {
 /* ---- unslice(x, like, addend, more x...): zeros in the shape of like, or the addend, and every x
  * added where its slice would have found it ---------------------------------------------------- */
 
-enum { UNSLICE_LIKE = 1, UNSLICE_ADDEND = 2, MAX_PLACES = WF_MAX_OPERANDS - 2 };
+enum { UNSLICE_LIKE = 1, UNSLICE_ADDEND = 2, MAX_PLACES = 7 };
 
 /* Where the parts go, along one axis. Several are in order, apart, and count from the beginning. */
 typedef struct places {
@@ -199,20 +199,22 @@ static void grad_unslice(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
 
 /* Parts that lie apart whatever sizes are bound: nothing is filled with zeros to be added to, and
  * what was cut up completely, like queries, keys and values, is put together like a concat. */
-static wf_tensor *join_unslices(wf_tensor *so_far, wf_tensor *share) {
+bool wf_join_slices(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *share) {
+    const wf_tensor *so_far = wf_rewritten(r, sum->in[0]);
+    if (so_far->op != &wf_op_unslice || !wf_read_once(r, so_far)) return false;
     const places *had = so_far->attrs, *more = share->attrs;
     const slice *s = &more->part[0];
-    wf_tensor *in[WF_MAX_OPERANDS] = { NULL, so_far->in[UNSLICE_LIKE], NULL };
+    wf_tensor *in[MAX_PLACES + 2] = { NULL, so_far->in[UNSLICE_LIKE], NULL };
     places all = { .n = had->n + 1 };
     int at = 0;
     if (so_far->in[UNSLICE_LIKE] != share->in[UNSLICE_LIKE] || so_far->in[UNSLICE_ADDEND] ||
         share->in[UNSLICE_ADDEND] || had->n == MAX_PLACES || more->n > 1 ||
         s->axis != had->part[0].axis || s->from < 0 || s->to < 0)
-        return NULL;
+        return false;
     for (int k = 0; k < had->n; k++) {
         const slice *h = &had->part[k];
         bool before = h->to <= s->from, after = s->to <= h->from;
-        if (h->from < 0 || h->to < 0 || !(before || after)) return NULL;
+        if (h->from < 0 || h->to < 0 || !(before || after)) return false;
         at += before;
     }
     for (int k = 0; k < all.n; k++) {
@@ -221,7 +223,11 @@ static wf_tensor *join_unslices(wf_tensor *so_far, wf_tensor *share) {
         all.part[k] = added ? *s : had->part[old];
         in[operand_of(k)] = added ? share->in[0] : so_far->in[operand_of(old)];
     }
-    return wf_record(&wf_op_unslice, all.n + 2, in, &all);
+    return wf_replace(r, &wf_op_unslice, all.n + 2, in, &all);
+}
+
+bool wf_unslice_onto(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *share) {
+    return wf_begin_with(r, sum, share, UNSLICE_ADDEND);
 }
 
 const wf_op wf_op_unslice = {
@@ -233,8 +239,6 @@ const wf_op wf_op_unslice = {
     .grad = grad_unslice,
     .optional = 1 << UNSLICE_ADDEND,
     .shape_only = 1 << UNSLICE_LIKE,
-    .join = join_unslices,
-    .addend = UNSLICE_ADDEND,
     .run =
         &(const wf_kernel){
             .tasks = wf_elementwise_tasks,
@@ -248,20 +252,6 @@ const wf_op wf_op_unslice = {
 static wf_tensor *unslice(wf_tensor *dy, wf_tensor *like, const slice *s) {
     return wf_record(&wf_op_unslice, 3, (wf_tensor *[]){ dy, like, NULL },
                      &(places){ .n = 1, .part = { *s } });
-}
-
-int wf_stacked(const wf_tensor *y, wf_tensor *part[WF_MAX_OPERANDS]) {
-    if (!y || y->op != &wf_op_unslice || y->in[UNSLICE_ADDEND]) return 0;
-    const places *p = y->attrs;
-    int64_t rows = y->in[UNSLICE_LIKE]->shape[0], covered = 0, from;
-    for (int k = 0; k < p->n; k++) {
-        if (p->part[k].axis != 0) return 0;
-        int64_t before = covered;
-        ends_of(&p->part[k], rows, &from, &covered);
-        if (from != before) return 0;
-        part[k] = y->in[operand_of(k)];
-    }
-    return covered == rows ? p->n : 0;
 }
 
 /* ---- pad: steps of one value before and after ------------------------------------------------ */

@@ -1,6 +1,5 @@
 /* ops/update.c - updates: ops that write a leaf. assign, accumulate, and the optimizers' steps;
- * Adam's within the product that makes its gradient is in update_product.c, that of a table by the
- * rows that were read in update_rows.c.
+ * Adam's of a table by the rows that were read is in update_rows.c.
  *
  * An update is fetched like a value and performed once per run, after everything else that reads
  * its leaf. It has no value: its result has no elements. The rate and the bias corrections are data
@@ -199,13 +198,11 @@ wf_tensor *wf_sgd_step(wf_tensor *param, wf_tensor *momentum_buffer, wf_tensor *
  * p -= rate * (c1 * m) / (sqrt(c2 * v) + eps)           with c1 = 1 / (1 - beta1^t), c2 likewise
  * (Kingma & Ba 2015, algorithm 1). Weight decay: g += weight_decay * p; decoupled, instead,
  * p -= rate * weight_decay * p before the step (Loshchilov & Hutter 2019, algorithm 2). */
-enum { ADAM_GRAD = ADAM_V + 1, ADAM_SCALE, ADAM_RATES, ADAM_OPERANDS };
+static const wf_adam_options adam_default = { 0.9, 0.999, 1e-8, 0, false };
 
-const wf_adam_options wf_adam_default = { 0.9, 0.999, 1e-8, 0, false };
-
-bool wf_adam_writes(const wf_adam_leaves *leaves, const wf_tensor *t) {
+bool wf_adam_writes(wf_tensor *const *in, const wf_tensor *t) {
     while (t && t->op && t->op->view) t = t->in[0];
-    return t == leaves->leaf[0] || t == leaves->leaf[1] || t == leaves->leaf[2];
+    return t == in[ADAM_PARAM] || t == in[ADAM_M] || t == in[ADAM_V];
 }
 
 static bool is_beta(wf_call *c, const char *what, double beta) {
@@ -275,7 +272,7 @@ const wf_op wf_op_adam_step = {
 
 wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
                         wf_tensor *scale, wf_tensor *rates, const wf_adam_options *options) {
-    wf_adam_options o = options ? *options : wf_adam_default;
+    wf_adam_options o = options ? *options : adam_default;
     return wf_record(&wf_op_adam_step, ADAM_OPERANDS,
                      (wf_tensor *[]){ param, m, v, grad, scale, rates }, &o);
 }

@@ -1,4 +1,4 @@
-/* ops/update.h - what update.c, update_product.c and update_rows.c share: Adam's operands and its
+/* ops/update.h - what update.c and update_rows.c share: Adam's operands and its
  * numbers.
  *
  * Not for other files. */
@@ -7,17 +7,13 @@
 
 #include "internal.h"
 
-enum { ADAM_PARAM, ADAM_M, ADAM_V }; /* the operands that are written; the others differ */
+/* adam_step's operands; the first three are written. */
+enum { ADAM_PARAM, ADAM_M, ADAM_V, ADAM_GRAD, ADAM_SCALE, ADAM_RATES, ADAM_OPERANDS };
 enum { WF_UPDATE_GRAIN = 4096 };     /* elements of a task: each has four places in memory */
 
-/* Is t the parameter or a moment, or a view of one? A step that reads it as it goes would read what
- * it has written. */
-typedef struct wf_adam_leaves {
-    const wf_tensor *leaf[3];
-} wf_adam_leaves;
-bool wf_adam_writes(const wf_adam_leaves *leaves, const wf_tensor *t);
-
-extern const wf_adam_options wf_adam_default;
+/* Is t the parameter or a moment of a step with these operands, or a view of one? A step that reads
+ * it as it goes would read what it has written. */
+bool wf_adam_writes(wf_tensor *const *in, const wf_tensor *t);
 
 /* Shape rule: options in their ranges; param, m and v alike; operand `scale`, and the rates behind
  * it. */

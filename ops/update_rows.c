@@ -194,25 +194,17 @@ const wf_op wf_op_adam_rows_step = {
         },
 };
 
-/* ---- the choice ------------------------------------------------------------------------------ */
+/* ---- when: embedding_backward has the operands dy, ids, table and an addend ------------------ */
 
-/* embedding_backward: operands dy, ids, table, addend */
-static bool is_plain_table_gradient(const wf_tensor *t) {
-    return t && t->op == &wf_op_embedding_backward && !t->in[3];
+bool wf_square_sum_of_rows(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *grad) {
+    (void)sum;
+    return !grad->in[3] && wf_replace(r, &wf_op_rows_square_sum, SUM_OPERANDS, grad->in, NULL);
 }
 
-wf_tensor *wf_rows_square_sum(wf_tensor *grad) {
-    if (!is_plain_table_gradient(grad)) return wf_square_sum(grad);
-    return wf_record(&wf_op_rows_square_sum, SUM_OPERANDS, grad->in, NULL);
-}
-
-wf_tensor *wf_adam_rows_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
-                             wf_tensor *scale, wf_tensor *rates, const wf_adam_options *options) {
-    const wf_adam_leaves leaves = { { param, m, v } };
-    if (!is_plain_table_gradient(grad) || wf_adam_writes(&leaves, grad->in[0]))
-        return wf_adam_step(param, m, v, grad, scale, rates, options);
-    wf_adam_options o = options ? *options : wf_adam_default;
-    wf_tensor *const *in = grad->in; /* dy, ids, table */
-    return wf_record(&wf_op_adam_rows_step, OPERANDS,
-                     (wf_tensor *[]){ param, m, v, in[0], in[1], in[2], scale, rates }, &o);
+bool wf_adam_of_rows(wf_rewrite *r, const wf_tensor *step, const wf_tensor *grad) {
+    wf_tensor *const *s = step->in, *const *in = grad->in;
+    wf_tensor *operands[] = { s[ADAM_PARAM], s[ADAM_M], s[ADAM_V],     in[0],
+                              in[1],         in[2],     s[ADAM_SCALE], s[ADAM_RATES] };
+    return !in[3] && !wf_adam_writes(s, in[0]) &&
+           wf_replace(r, &wf_op_adam_rows_step, OPERANDS, operands, step->attrs);
 }

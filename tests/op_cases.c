@@ -32,22 +32,6 @@ static wf_tensor *own_choice(wf_tensor *x) {
     return wf_where(x, x, x);
 }
 
-/* The scale is fixed: six operands are all that a row has. */
-static wf_tensor *product_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
-                               wf_tensor *rates) {
-    return wf_adam_product_step(param, m, v, grad, wf_constant(param->graph, 0.75), rates,
-                                ADAM(0.9, 0.999, 1e-8, 0.1, true));
-}
-
-/* What is gained by w, whose rows before `cut` were multiplied with x, and the others with -x. */
-static wf_tensor *gradient_of_slices(wf_tensor *w, wf_tensor *x, wf_tensor *dy, int64_t cut) {
-    wf_tensor *y[] = { wf_gemm(x, wf_slice(w, 0, 0, cut), NULL, WF_TRANSPOSE_B),
-                       wf_gemm(wf_neg(x), wf_slice(w, 0, cut, WF_END), NULL, WF_TRANSPOSE_B) };
-    wf_tensor *slopes[] = { wf_slice(dy, 1, 0, cut), wf_slice(dy, 1, cut, WF_END) }, *dw[1];
-    wf_vjp(y, slopes, 2, &w, 1, dw);
-    return dw[0];
-}
-
 /* What wf_grad records for a table that is read once: embedding_backward(dy, ids, table). */
 static wf_tensor *table_gradient(wf_tensor *table, wf_tensor *ids, wf_tensor *dy) {
     wf_tensor *y = wf_embedding(table, ids), *grad = NULL;
@@ -55,10 +39,28 @@ static wf_tensor *table_gradient(wf_tensor *table, wf_tensor *ids, wf_tensor *dy
     return grad;
 }
 
+/* Ops that only a plan puts in place of others. */
+static const wf_op *op_called(const char *name) {
+    int i = 0;
+    while (strcmp(wf_op_at(i)->name, name) != 0) i++;
+    return wf_op_at(i);
+}
+
+static wf_tensor *rows_square_sum(wf_tensor *grad) {
+    return wf_record(op_called("rows_square_sum"), 3, grad->in, NULL);
+}
+
+/* The scale is fixed: six operands are all that a row has. */
+static wf_tensor *rows_step_of(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
+                               wf_tensor *rates, const wf_adam_options *options) {
+    wf_tensor *scale = wf_constant(param->graph, 0.75), *const *of = grad->in;
+    wf_tensor *in[] = { param, m, v, of[0], of[1], of[2], scale, rates };
+    return wf_record(op_called("adam_rows_step"), 8, in, options);
+}
+
 static wf_tensor *rows_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
                             wf_tensor *rates) {
-    return wf_adam_rows_step(param, m, v, grad, wf_constant(param->graph, 0.75), rates,
-                             ADAM(0.9, 0.999, 1e-8, 0.1, true));
+    return rows_step_of(param, m, v, grad, rates, ADAM(0.9, 0.999, 1e-8, 0.1, true));
 }
 
 static wf_tensor *other_graph(wf_tensor *x) {

@@ -137,16 +137,20 @@ double *plan_values(wf_plan *p, const wf_tensor *t, int64_t *count) {
     return data;
 }
 
-void evaluate(wf_tensor *const *fetch, int n, int threads, bool training, values *out) {
-    wf_graph *g = fetch[0]->graph;
+void evaluate_as(wf_plan_options o, int threads, values *out) {
+    wf_graph *g = o.fetch[0]->graph;
     ck_assert_msg(wf_ok(g), "%s", wf_error(g));
-    wf_pool *pool = threads > 1 ? wf_pool_new(threads) : NULL;
-    wf_plan *p = wf_plan_new(
-        g, &(wf_plan_options){ .fetch = fetch, .n_fetch = n, .pool = pool, .training = training });
+    o.pool = threads > 1 ? wf_pool_new(threads) : NULL;
+    wf_plan *p = wf_plan_new(g, &o);
     ck_assert_msg(wf_plan_ok(p), "%s", wf_plan_error(p));
     ck_assert_msg(wf_run(p), "%s", wf_plan_error(p));
-    for (int i = 0; i < n; i++) out[i].data = plan_values(p, fetch[i], &out[i].count);
-    wf_plan_free(p), wf_pool_free(pool);
+    for (int i = 0; i < o.n_fetch; i++) out[i].data = plan_values(p, o.fetch[i], &out[i].count);
+    wf_plan_free(p), wf_pool_free(o.pool);
+}
+
+void evaluate(wf_tensor *const *fetch, int n, int threads, bool training, values *out) {
+    wf_plan_options o = { .fetch = fetch, .n_fetch = n, .training = training };
+    evaluate_as(o, threads, out);
 }
 
 void free_values(values *v, int n) {

@@ -60,6 +60,7 @@ typedef struct values {
 
 /* Plan the n tensors, run them once, and hand out their values. Fails the test with the plan's
  * error. */
+void evaluate_as(wf_plan_options o, int threads, values *out); /* without feeds */
 void evaluate(wf_tensor *const *fetch, int n, int threads, bool training, values *out);
 void free_values(values *v, int n);
 double evaluate_scalar(wf_tensor *t);

@@ -84,9 +84,6 @@ enum { WF_ATTENTION_ROWS = 240, WF_WIDEST = 16 };
 /* Rows of a block of a transposed a that gemm stands upright, if b has so many columns. */
 enum { WF_UPRIGHT_ROWS = 288, WF_UPRIGHT_COLUMNS = 256 };
 
-/* Rows and columns of a call of gemm_adam at most. */
-enum { WF_UPDATE_ROWS = WF_UPRIGHT_ROWS, WF_UPDATE_COLUMNS = 512 };
-
 /* Counters of one call of draw. */
 enum { WF_DRAWN = 256 };
 
@@ -160,14 +157,6 @@ enum { WF_DRAWN = 256 };
                      const wf_adam_rule *rule);                                                    \
         void (*gemm)(WF_GEMM_ARGS(real));                                                          \
         size_t gemm_scratch;                                                                       \
-        /* The gradient [m, n] as the product of a and b as in gemm, and the step with it: p and   \
-         * both moments, whose rows are `row` apart. m <= WF_UPDATE_ROWS, n <= WF_UPDATE_COLUMNS.    \
-         * scratch: gemm_adam_scratch bytes, aligned to 64 */                                      \
-        void (*gemm_adam)(int64_t m, int64_t n, int64_t k, const real *a, int64_t a_row,           \
-                          int64_t a_col, const real *b, int64_t b_row, int64_t b_col, real *p,     \
-                          real *first, real *second, int64_t row, const wf_adam_rule *rule,        \
-                          void *scratch);                                                          \
-        size_t gemm_adam_scratch;                                                                  \
         int64_t gemm_rows, gemm_columns; /* its register tile: cut work into multiples of these */ \
         /* scratch: panel_scratch bytes, aligned to 64 */                                          \
         void (*gemm_panels)(const wf_panel_product *p, void *scratch);                             \
