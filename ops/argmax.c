@@ -86,13 +86,10 @@ const wf_op wf_op_argmax = {
     .attr_bytes = sizeof(int),
     .shape = shape_argmax,
     .no_grad = "an index is not a number that can move a little",
-    .run =
-        &(const wf_kernel){
-            .tasks = tasks_argmax,
-            .eval = eval_argmax,
-            .flops = wf_flops_of_operand,
-            .strided = 1,
-        },
+    .run = &(const wf_kernel){ .tasks = tasks_argmax,
+                               .eval = eval_argmax,
+                               .flops = wf_flops_of_operand,
+                               .strided = 1 },
 };
 
 wf_tensor *wf_argmax(wf_tensor *x, int axis) {

@@ -244,15 +244,12 @@ const wf_op wf_op_attention = {
     .decompose = decompose_attention,
     .optional = 1 << IN_MASK,
     .picks = 1 << IN_MASK,
-    .run =
-        &(const wf_kernel){
-            .plan = wf_attention_plan,
-            .tasks = tasks_attention,
-            .eval = eval_attention,
-            .flops = flops_attention,
-            .by_rows = wf_attention_rows,
-            .strided = 1 << IN_Q | 1 << IN_K | 1 << IN_V,
-        },
+    .run = &(const wf_kernel){ .plan = wf_attention_plan,
+                               .tasks = tasks_attention,
+                               .eval = eval_attention,
+                               .flops = flops_attention,
+                               .by_rows = wf_attention_rows,
+                               .strided = 1 << IN_Q | 1 << IN_K | 1 << IN_V },
 };
 
 static attention_attrs attrs_of(const wf_attention_options *o) {

@@ -32,12 +32,7 @@ const wf_op wf_op_copy = {
     .arity = 1,
     .shape = shape_copy,
     .grad = grad_copy,
-    .run =
-        &(const wf_kernel){
-            .tasks = tasks_copy,
-            .eval = eval_copy,
-            .strided = 1,
-        },
+    .run = &(const wf_kernel){ .tasks = tasks_copy, .eval = eval_copy, .strided = 1 },
 };
 
 /* ---- fill: one value in the shape of another tensor ------------------------------------------ */
@@ -64,12 +59,7 @@ const wf_op wf_op_fill = {
     .shape = shape_fill,
     .no_grad = "it reads a shape alone",
     .shape_only = 1,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_elementwise_tasks,
-            .eval = eval_fill,
-            .strided = 1,
-        },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_fill, .strided = 1 },
 };
 
 wf_tensor *wf_fill(wf_tensor *like, double value) {
@@ -110,10 +100,7 @@ const wf_op wf_op_broadcast_to = {
     .view = view_broadcast_to,
     .grad = grad_copy,
     .shape_only = 2,
-    .run =
-        &(const wf_kernel){
-            .strided = 3,
-        },
+    .run = &(const wf_kernel){ .strided = 3 },
 };
 
 wf_tensor *wf_broadcast_to(wf_tensor *x, wf_tensor *like) {

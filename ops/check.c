@@ -46,11 +46,7 @@ const wf_op wf_op_check_finite = {
     .shape = wf_same_as_operand,
     .grad = grad_check,
     .run =
-        &(const wf_kernel){
-            .tasks = wf_elementwise_tasks,
-            .eval = eval_check,
-            .in_place = 1 << 0,
-        },
+        &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_check, .in_place = 1 << 0 },
 };
 
 wf_tensor *wf_check_finite(wf_tensor *x, const char *what) {

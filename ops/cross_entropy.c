@@ -148,13 +148,10 @@ const wf_op wf_op_cross_entropy = {
     .grad = grad_cross_entropy,
     .decompose = decompose_cross_entropy,
     .picks = 1 << 1,
-    .run =
-        &(const wf_kernel){
-            .plan = plan_cross_entropy,
-            .tasks = tasks_cross_entropy,
-            .eval = eval_cross_entropy,
-            .flops = flops_cross_entropy,
-        },
+    .run = &(const wf_kernel){ .plan = plan_cross_entropy,
+                               .tasks = tasks_cross_entropy,
+                               .eval = eval_cross_entropy,
+                               .flops = flops_cross_entropy },
 };
 
 wf_cross_entropy_result wf_cross_entropy(wf_tensor *logits, wf_tensor *labels, double smoothing,
@@ -240,12 +237,9 @@ const wf_op wf_op_cross_entropy_backward = {
     .decompose = decompose_backward,
     .optional = 1 << IN_DLOSS | 1 << IN_DNLL,
     .picks = 1 << 1,
-    .run =
-        &(const wf_kernel){
-            .plan = plan_backward,
-            .tasks = wf_row_tasks,
-            .eval = eval_backward,
-            .flops = flops_backward,
-            .in_place = 1 << 0,
-        },
+    .run = &(const wf_kernel){ .plan = plan_backward,
+                               .tasks = wf_row_tasks,
+                               .eval = eval_backward,
+                               .flops = flops_backward,
+                               .in_place = 1 << 0 },
 };

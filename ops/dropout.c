@@ -83,13 +83,10 @@ const wf_op wf_op_dropout = {
     .shape = shape_dropout,
     .view = view_dropout,
     .grad = grad_dropout,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_elementwise_tasks,
-            .eval = eval_dropout,
-            .by_rows = wf_same_rows,
-            .in_place = 1 << 0,
-        },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+                               .eval = eval_dropout,
+                               .by_rows = wf_same_rows,
+                               .in_place = 1 << 0 },
 };
 
 wf_tensor *wf_dropout_at(wf_tensor *x, double rate, uint64_t site) {

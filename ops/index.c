@@ -81,12 +81,9 @@ const wf_op wf_op_embedding = {
     .shape = shape_embedding,
     .grad = grad_embedding,
     .picks = 1 << 1,
-    .run =
-        &(const wf_kernel){
-            .tasks = tasks_embedding,
-            .eval = eval_embedding,
-            .panels = panels_embedding,
-        },
+    .run = &(const wf_kernel){ .tasks = tasks_embedding,
+                               .eval = eval_embedding,
+                               .panels = panels_embedding },
 };
 
 wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids) {
@@ -176,13 +173,10 @@ const wf_op wf_op_embedding_backward = {
     .picks = 1 << 1,
     .optional = 1 << EMBEDDING_ADDEND,
     .shape_only = 4,
-    .run =
-        &(const wf_kernel){
-            .tasks = tasks_embedding_backward,
-            .eval = eval_embedding_backward,
-            .exclusive = true,
-            .in_place = 1 << EMBEDDING_ADDEND,
-        },
+    .run = &(const wf_kernel){ .tasks = tasks_embedding_backward,
+                               .eval = eval_embedding_backward,
+                               .exclusive = true,
+                               .in_place = 1 << EMBEDDING_ADDEND },
 };
 
 wf_tensor *wf_embedding_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *table) {
@@ -233,11 +227,7 @@ const wf_op wf_op_gather = {
     .shape = shape_gather,
     .grad = grad_gather,
     .picks = 1 << 1,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_elementwise_tasks,
-            .eval = eval_gather,
-        },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_gather },
 };
 
 wf_tensor *wf_gather(wf_tensor *x, wf_tensor *ids) {
@@ -288,11 +278,7 @@ const wf_op wf_op_gather_backward = {
     .grad = grad_gather_backward,
     .picks = 1 << 1,
     .shape_only = 4,
-    .run =
-        &(const wf_kernel){
-            .tasks = tasks_gather_backward,
-            .eval = eval_gather_backward,
-        },
+    .run = &(const wf_kernel){ .tasks = tasks_gather_backward, .eval = eval_gather_backward },
 };
 
 static wf_tensor *gather_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *x) {

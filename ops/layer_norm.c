@@ -86,13 +86,10 @@ const wf_op wf_op_layer_norm = {
     .grad = grad_layer_norm,
     .decompose = decompose_layer_norm,
     .optional = 1 << 1 | 1 << 2,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_row_tasks,
-            .eval = eval_layer_norm,
-            .by_rows = rows_layer_norm,
-            .in_place = 1 << 0,
-        },
+    .run = &(const wf_kernel){ .tasks = wf_row_tasks,
+                               .eval = eval_layer_norm,
+                               .by_rows = rows_layer_norm,
+                               .in_place = 1 << 0 },
 };
 
 wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps) {
@@ -143,13 +140,10 @@ const wf_op wf_op_layer_norm_backward = {
     .shape = shape_layer_norm_backward,
     .decompose = decompose_layer_norm_backward,
     .optional = 1 << 1,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_row_tasks,
-            .eval = eval_layer_norm_backward,
-            .by_rows = rows_layer_norm_backward,
-            .in_place = 1 << 0 | 1 << 4,
-        },
+    .run = &(const wf_kernel){ .tasks = wf_row_tasks,
+                               .eval = eval_layer_norm_backward,
+                               .by_rows = rows_layer_norm_backward,
+                               .in_place = 1 << 0 | 1 << 4 },
 };
 
 /* ---- layer_norm_weight_backward: x, mean, rstd, dy -> dweight [D], dbias [D] ----------------- */
@@ -246,11 +240,8 @@ const wf_op wf_op_layer_norm_weight_backward = {
     .attr_bytes = sizeof(layer_norm_attrs),
     .shape = shape_weight_backward,
     .decompose = decompose_weight_backward,
-    .run =
-        &(const wf_kernel){
-            .plan = plan_weight_backward,
-            .tasks = tasks_weight_backward,
-            .eval = eval_weight_backward,
-            .flops = flops_weight_backward,
-        },
+    .run = &(const wf_kernel){ .plan = plan_weight_backward,
+                               .tasks = tasks_weight_backward,
+                               .eval = eval_weight_backward,
+                               .flops = flops_weight_backward },
 };

@@ -419,19 +419,16 @@ const wf_op wf_op_matmul = {
     .shape = shape_matmul,
     .grad = grad_matmul,
     .optional = 1 << ADDEND,
-    .run =
-        &(const wf_kernel){
-            .plan_bytes = sizeof(product),
-            .plan = plan_matmul,
-            .tasks = tasks_matmul,
-            .eval = eval_matmul,
-            .flops = flops_matmul,
-            .by_rows = rows_matmul,
-            .panels = panels_matmul,
-            .strided = 1 << 0 | 1 << 1 | 1 << ADDEND,
-            .exclusive = true,
-            .in_place = 1 << ADDEND,
-        },
+    .run = &(const wf_kernel){ .plan_bytes = sizeof(product),
+                               .plan = plan_matmul,
+                               .tasks = tasks_matmul,
+                               .eval = eval_matmul,
+                               .flops = flops_matmul,
+                               .by_rows = rows_matmul,
+                               .panels = panels_matmul,
+                               .strided = 1 << 0 | 1 << 1 | 1 << ADDEND,
+                               .exclusive = true,
+                               .in_place = 1 << ADDEND },
 };
 
 wf_tensor *wf_gemm(wf_tensor *a, wf_tensor *b, wf_tensor *addend, unsigned transposed) {

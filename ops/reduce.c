@@ -254,14 +254,12 @@ static bool eval_sum(const wf_call *c, int phase, int64_t task, void *scratch) {
     return reduce(c, phase, task, false, scratch);
 }
 
-const wf_kernel wf_sum_kernel = {
-    .plan_bytes = sizeof(reduction),
-    .plan = plan_sum,
-    .tasks = tasks_sum,
-    .eval = eval_sum,
-    .flops = wf_flops_of_operand,
-    .strided = 1,
-};
+const wf_kernel wf_sum_kernel = { .plan_bytes = sizeof(reduction),
+                                  .plan = plan_sum,
+                                  .tasks = tasks_sum,
+                                  .eval = eval_sum,
+                                  .flops = wf_flops_of_operand,
+                                  .strided = 1 };
 
 /* The operand's shape with size 1 where `axes` says so. */
 static bool shape_reduced(wf_call *c) {
@@ -333,15 +331,12 @@ const wf_op wf_op_max = {
     .attr_bytes = sizeof(uint32_t),
     .shape = shape_max,
     .grad = grad_max,
-    .run =
-        &(const wf_kernel){
-            .plan_bytes = sizeof(reduction),
-            .plan = plan_sum,
-            .tasks = tasks_sum,
-            .eval = eval_max,
-            .flops = wf_flops_of_operand,
-            .strided = 1,
-        },
+    .run = &(const wf_kernel){ .plan_bytes = sizeof(reduction),
+                               .plan = plan_sum,
+                               .tasks = tasks_sum,
+                               .eval = eval_max,
+                               .flops = wf_flops_of_operand,
+                               .strided = 1 },
 };
 
 wf_tensor *wf_max(wf_tensor *x, uint32_t axes, bool keepdim) {
@@ -393,13 +388,10 @@ const wf_op wf_op_square_sum = {
     .arity = 1,
     .shape = shape_square_sum,
     .grad = grad_square_sum,
-    .run =
-        &(const wf_kernel){
-            .plan = plan_square_sum,
-            .tasks = tasks_square_sum,
-            .eval = eval_square_sum,
-            .flops = wf_flops_of_operand,
-        },
+    .run = &(const wf_kernel){ .plan = plan_square_sum,
+                               .tasks = tasks_square_sum,
+                               .eval = eval_square_sum,
+                               .flops = wf_flops_of_operand },
 };
 
 wf_tensor *wf_square_sum(wf_tensor *x) {
@@ -433,11 +425,7 @@ const wf_op wf_op_inverse_count = {
     .shape = shape_inverse_count,
     .no_grad = "it reads a shape alone",
     .shape_only = 1,
-    .run =
-        &(const wf_kernel){
-            .eval = eval_inverse_count,
-            .strided = 1,
-        },
+    .run = &(const wf_kernel){ .eval = eval_inverse_count, .strided = 1 },
 };
 
 wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes) {

@@ -97,12 +97,7 @@ const wf_op wf_op_reshape = {
     .shape = shape_reshape,
     .view = view_reshape,
     .grad = grad_reshape,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_elementwise_tasks,
-            .eval = wf_copy_eval,
-            .strided = 1,
-        },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = wf_copy_eval, .strided = 1 },
 };
 
 wf_tensor *wf_reshape(wf_tensor *x, int ndim, const int64_t *dims) {
@@ -131,12 +126,7 @@ const wf_op wf_op_reshape_like = {
     .view = view_reshape,
     .grad = grad_reshape,
     .shape_only = 2,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_elementwise_tasks,
-            .eval = wf_copy_eval,
-            .strided = 3,
-        },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = wf_copy_eval, .strided = 3 },
 };
 
 wf_tensor *wf_reshape_like(wf_tensor *x, wf_tensor *like) {
@@ -186,10 +176,7 @@ const wf_op wf_op_permute = {
     .shape = shape_permute,
     .view = view_permute,
     .grad = grad_permute,
-    .run =
-        &(const wf_kernel){
-            .strided = 1,
-        },
+    .run = &(const wf_kernel){ .strided = 1 },
 };
 
 wf_tensor *wf_permute(wf_tensor *x, const int *order) {
@@ -249,10 +236,7 @@ const wf_op wf_op_squeeze = {
     .shape = shape_squeeze,
     .view = view_squeeze,
     .grad = grad_squeeze,
-    .run =
-        &(const wf_kernel){
-            .strided = 1,
-        },
+    .run = &(const wf_kernel){ .strided = 1 },
 };
 
 wf_tensor *wf_squeeze(wf_tensor *x, uint32_t axes) {
@@ -301,10 +285,7 @@ const wf_op wf_op_unsqueeze = {
     .shape = shape_unsqueeze,
     .view = view_unsqueeze,
     .grad = grad_unsqueeze,
-    .run =
-        &(const wf_kernel){
-            .strided = 1,
-        },
+    .run = &(const wf_kernel){ .strided = 1 },
 };
 
 wf_tensor *wf_unsqueeze(wf_tensor *x, uint32_t axes) {
@@ -362,12 +343,7 @@ const wf_op wf_op_cast = {
     .shape = shape_cast,
     .view = view_cast,
     .grad = grad_cast,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_elementwise_tasks,
-            .eval = eval_cast,
-            .strided = 1,
-        },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_cast, .strided = 1 },
 };
 
 wf_tensor *wf_cast(wf_tensor *x, wf_dtype dtype) {
@@ -394,10 +370,7 @@ const wf_op wf_op_detach = {
     .view = view_detach,
     .no_grad = "the program asked for none",
     .detaches = true,
-    .run =
-        &(const wf_kernel){
-            .strided = 1,
-        },
+    .run = &(const wf_kernel){ .strided = 1 },
 };
 
 wf_tensor *wf_detach(wf_tensor *x) {

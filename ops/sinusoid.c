@@ -84,11 +84,7 @@ const wf_op wf_op_sinusoid = {
     .shape = shape_sinusoid,
     .no_grad = "it is a function of whole numbers",
     .picks = 1,
-    .run =
-        &(const wf_kernel){
-            .tasks = tasks_sinusoid,
-            .eval = eval_sinusoid,
-        },
+    .run = &(const wf_kernel){ .tasks = tasks_sinusoid, .eval = eval_sinusoid },
 };
 
 wf_tensor *wf_sinusoid(wf_tensor *ids, int64_t dim) {

@@ -115,11 +115,7 @@ const wf_op wf_op_slice = {
     .shape = shape_slice,
     .view = view_slice,
     .grad = grad_slice,
-    .run =
-        &(const wf_kernel){
-            .panels = panels_slice,
-            .strided = 1,
-        },
+    .run = &(const wf_kernel){ .panels = panels_slice, .strided = 1 },
 };
 
 wf_tensor *wf_slice(wf_tensor *x, int axis, int64_t from, int64_t to) {
@@ -239,14 +235,11 @@ const wf_op wf_op_unslice = {
     .grad = grad_unslice,
     .optional = 1 << UNSLICE_ADDEND,
     .shape_only = 1 << UNSLICE_LIKE,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_elementwise_tasks,
-            .eval = eval_unslice,
-            .by_rows = rows_unslice,
-            .exclusive = true,
-            .in_place = 1 << UNSLICE_ADDEND,
-        },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+                               .eval = eval_unslice,
+                               .by_rows = rows_unslice,
+                               .exclusive = true,
+                               .in_place = 1 << UNSLICE_ADDEND },
 };
 
 static wf_tensor *unslice(wf_tensor *dy, wf_tensor *like, const slice *s) {
@@ -299,11 +292,7 @@ const wf_op wf_op_pad = {
     .attr_bytes = sizeof(pad),
     .shape = shape_pad,
     .grad = grad_pad,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_elementwise_tasks,
-            .eval = eval_pad,
-        },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_pad },
 };
 
 wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double value) {
@@ -361,11 +350,7 @@ const wf_op wf_op_concat = {
     .attr_bytes = sizeof(int),
     .shape = shape_concat,
     .grad = grad_concat,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_elementwise_tasks,
-            .eval = eval_concat,
-        },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_concat },
 };
 
 /* More parts than one node takes: a node for the first ones is the first part of the next. */
@@ -425,10 +410,7 @@ const wf_op wf_op_split = {
     .view = view_split,
     .grad = grad_split,
     .shape_only = ~1u,
-    .run =
-        &(const wf_kernel){
-            .strided = 1,
-        },
+    .run = &(const wf_kernel){ .strided = 1 },
 };
 
 static wf_tensor *split(wf_tensor *x, wf_tensor *const *like, int n, int axis, int index) {

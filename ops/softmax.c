@@ -123,12 +123,7 @@ const wf_op wf_op_softmax = {
     .decompose = decompose_softmax,
     .optional = 1 << 1,
     .picks = 1 << 1,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_row_tasks,
-            .eval = eval_softmax,
-            .in_place = 1 << 0,
-        },
+    .run = &(const wf_kernel){ .tasks = wf_row_tasks, .eval = eval_softmax, .in_place = 1 << 0 },
 };
 
 wf_tensor *wf_softmax(wf_tensor *x, wf_tensor *mask, bool causal) {
@@ -162,12 +157,9 @@ const wf_op wf_op_softmax_backward = {
     .arity = 2,
     .shape = shape_backward,
     .decompose = decompose_softmax_backward,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_row_tasks,
-            .eval = eval_softmax_backward,
-            .in_place = 1 << 0 | 1 << 1,
-        },
+    .run = &(const wf_kernel){ .tasks = wf_row_tasks,
+                               .eval = eval_softmax_backward,
+                               .in_place = 1 << 0 | 1 << 1 },
 };
 
 /* ---- log_softmax: y = x - log(sum(exp(x))) --------------------------------------------------- */
@@ -207,11 +199,7 @@ const wf_op wf_op_log_softmax = {
     .grad = grad_log_softmax,
     .decompose = decompose_log_softmax,
     .run =
-        &(const wf_kernel){
-            .tasks = wf_row_tasks,
-            .eval = eval_log_softmax,
-            .in_place = 1 << 0,
-        },
+        &(const wf_kernel){ .tasks = wf_row_tasks, .eval = eval_log_softmax, .in_place = 1 << 0 },
 };
 
 wf_tensor *wf_log_softmax(wf_tensor *x) {
@@ -241,10 +229,7 @@ const wf_op wf_op_log_softmax_backward = {
     .arity = 2,
     .shape = shape_backward,
     .decompose = decompose_log_softmax_backward,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_row_tasks,
-            .eval = eval_log_softmax_backward,
-            .in_place = 1 << 0 | 1 << 1,
-        },
+    .run = &(const wf_kernel){ .tasks = wf_row_tasks,
+                               .eval = eval_log_softmax_backward,
+                               .in_place = 1 << 0 | 1 << 1 },
 };

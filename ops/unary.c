@@ -100,14 +100,11 @@ const wf_op wf_op_affine = {
     .attr_bytes = sizeof(affine),
     .shape = wf_same_as_operand,
     .grad = grad_affine,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_elementwise_tasks,
-            .eval = eval_affine,
-            .by_rows = wf_same_rows,
-            .strided = 1,
-            .in_place = 1,
-        },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+                               .eval = eval_affine,
+                               .by_rows = wf_same_rows,
+                               .strided = 1,
+                               .in_place = 1 },
 };
 
 wf_tensor *wf_affine(wf_tensor *x, double scale, double shift) {
@@ -156,14 +153,11 @@ const wf_op wf_op_clamp = {
     .attr_bytes = sizeof(clamp),
     .shape = shape_clamp,
     .grad = grad_clamp,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_elementwise_tasks,
-            .eval = eval_clamp,
-            .by_rows = wf_same_rows,
-            .strided = 1,
-            .in_place = 1,
-        },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+                               .eval = eval_clamp,
+                               .by_rows = wf_same_rows,
+                               .strided = 1,
+                               .in_place = 1 },
 };
 
 wf_tensor *wf_clamp(wf_tensor *x, double low, double high) {

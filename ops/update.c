@@ -83,11 +83,7 @@ const wf_op wf_op_assign = {
     .shape = shape_assign,
     .no_grad = no_value,
     .writes = 1 << 0,
-    .run =
-        &(const wf_kernel){
-            .tasks = tasks_update,
-            .eval = eval_assign,
-        },
+    .run = &(const wf_kernel){ .tasks = tasks_update, .eval = eval_assign },
 };
 
 wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value) {
@@ -118,11 +114,7 @@ const wf_op wf_op_accumulate = {
     .shape = shape_accumulate,
     .no_grad = no_value,
     .writes = 1 << 0,
-    .run =
-        &(const wf_kernel){
-            .tasks = tasks_update,
-            .eval = eval_accumulate,
-        },
+    .run = &(const wf_kernel){ .tasks = tasks_update, .eval = eval_accumulate },
 };
 
 wf_tensor *wf_accumulate(wf_tensor *leaf, wf_tensor *value, wf_tensor *more) {
@@ -177,12 +169,7 @@ const wf_op wf_op_sgd_step = {
     .no_grad = no_value,
     .optional = 1 << SGD_BUFFER,
     .writes = 1 << SGD_PARAM | 1 << SGD_BUFFER,
-    .run =
-        &(const wf_kernel){
-            .tasks = tasks_update,
-            .eval = eval_sgd,
-            .flops = flops_sgd,
-        },
+    .run = &(const wf_kernel){ .tasks = tasks_update, .eval = eval_sgd, .flops = flops_sgd },
 };
 
 wf_tensor *wf_sgd_step(wf_tensor *param, wf_tensor *momentum_buffer, wf_tensor *grad,
@@ -262,12 +249,7 @@ const wf_op wf_op_adam_step = {
     .shape = shape_adam,
     .no_grad = no_value,
     .writes = 1 << ADAM_PARAM | 1 << ADAM_M | 1 << ADAM_V,
-    .run =
-        &(const wf_kernel){
-            .tasks = tasks_update,
-            .eval = eval_adam,
-            .flops = flops_adam,
-        },
+    .run = &(const wf_kernel){ .tasks = tasks_update, .eval = eval_adam, .flops = flops_adam },
 };
 
 wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,

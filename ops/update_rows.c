@@ -113,13 +113,10 @@ const wf_op wf_op_rows_square_sum = {
     .shape = shape_square_sum,
     .decompose = decompose_square_sum,
     .shape_only = 1 << SUM_TABLE,
-    .run =
-        &(const wf_kernel){
-            .plan = plan_square_sum,
-            .tasks = tasks_square_sum,
-            .eval = eval_square_sum,
-            .flops = flops_square_sum,
-        },
+    .run = &(const wf_kernel){ .plan = plan_square_sum,
+                               .tasks = tasks_square_sum,
+                               .eval = eval_square_sum,
+                               .flops = flops_square_sum },
 };
 
 /* ---- adam_rows_step -------------------------------------------------------------------------- */
@@ -187,11 +184,7 @@ const wf_op wf_op_adam_rows_step = {
     .writes = 1 << ADAM_PARAM | 1 << ADAM_M | 1 << ADAM_V,
     .run =
         &(const wf_kernel){
-            .plan = plan_adam,
-            .tasks = tasks_adam,
-            .eval = eval_adam,
-            .flops = flops_adam,
-        },
+            .plan = plan_adam, .tasks = tasks_adam, .eval = eval_adam, .flops = flops_adam },
 };
 
 /* ---- when: embedding_backward has the operands dy, ids, table and an addend ------------------ */
