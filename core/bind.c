@@ -4,6 +4,7 @@
  * up to a power of two; from step to step the schedule is laid out anew over the same offsets. */
 #include "engine.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,6 +77,8 @@ static bool add_exec(wf_plan *p, binding *b, const exec *e) {
         return wf_plan_fail(p, "out of memory");
     for (int i = 0; i < e->call.n_in; i++)
         if (e->in[i].storage >= 0) b->storages[e->in[i].storage].last = b->n_execs;
+    for (int i = 0; i < e->call.n_in + e->call.n_out; i++)
+        assert(e->in[i].storage < b->n_storages && e->in[i].offset >= 0);
     if (e->call.scratch_bytes > b->scratch) b->scratch = e->call.scratch_bytes;
     b->execs[b->n_execs++] = *e;
     return true;
@@ -168,6 +171,7 @@ static bool plan_call(wf_plan *p, binding *b, exec *e) {
         void *plan = take(p, b, run->plan_bytes);
         if (!plan) return false;
         if (!run->plan(&e->call, plan)) return wf_plan_fail_at(p, e->node, e->call.op);
+        assert(run->plan_bytes <= WF_MAX_PLAN);
         e->call.plan = plan;
     }
     if (!e->call.work_bytes) return true;

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE /* madvise's MADV_HUGEPAGE */
 #include "engine.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -173,6 +174,10 @@ static int by_size(const void *a, const void *b) {
     return x->storage - y->storage;
 }
 
+static inline bool within(const storage *s, size_t arena) {
+    return s->offset <= arena && s->bytes <= arena - s->offset;
+}
+
 bool wf_assign_memory(binding *b) {
     size_t n = (size_t)b->n_storages + 1;
     int *root = malloc(n * sizeof *root), *list = malloc(n * sizeof *list), count = 0;
@@ -193,6 +198,9 @@ bool wf_assign_memory(binding *b) {
         ok = wf_assign_offsets(b, list, count);
         for (int s = 0; s < b->n_storages; s++)
             b->storages[s].offset = b->storages[root_of(root, s)].offset;
+        for (int s = 0; ok && s < b->n_storages; s++)
+            assert(b->storages[s].place != IN_ARENA ||
+                   (b->storages[s].offset % ALIGN == 0 && within(&b->storages[s], b->arena)));
     }
     free(root), free(list), free(items);
     return ok;

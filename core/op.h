@@ -11,6 +11,8 @@
 #ifndef WEFT_CORE_OP_H
 #define WEFT_CORE_OP_H
 
+#include <assert.h>
+
 #include "graph.h"
 #include "kernel.h"
 
@@ -132,6 +134,7 @@ WF_API bool wf_shape_bytes(wf_dtype dtype, int ndim, const int64_t *shape, size_
  * wrote are read by the same. Long tasks begin at multiples of 16. */
 static inline int64_t wf_task_count(int64_t n, int64_t grain) {
     int64_t count = 1;
+    assert(n >= 0 && grain > 0);
     while (count < n && (n - 1) / count >= grain) {
         if (count > n / 2) return n;
         count *= 2;
@@ -139,6 +142,7 @@ static inline int64_t wf_task_count(int64_t n, int64_t grain) {
     return count;
 }
 static inline int64_t wf_task_start(int64_t n, int64_t count, int64_t task) {
+    assert(n >= 0 && task >= 0 && task <= count);
     int64_t at = n / count * task + n % count * task / count;
     return task == count || n / count < 1024 ? at : at & ~(int64_t)15;
 }

@@ -18,6 +18,7 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "pool.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -199,6 +200,7 @@ static void wake_helpers(wf_pool *pool, int64_t n) {
 }
 
 bool wf_pool_run(wf_pool *pool, int64_t n, task_function *task, void *arg) {
+    assert(n >= 0 && task);
     if (!pool || pool->threads == 1 || n <= 1) {
         for (int64_t i = 0; i < n; i++)
             if (!task(arg, i, 0)) return false;

@@ -6,6 +6,7 @@
  * nodes anew. */
 #include "rewrite.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,6 +86,8 @@ bool wf_replace(wf_rewrite *r, const wf_op *op, int n_in, wf_tensor *const *in, 
     wf_report_reset(&report, false);
     wf_fill_call(&c, r->p->graph, op, n_in, in, attrs, &report);
     if (!op->shape(&c.call)) return false;
+    assert(c.out[0].dtype == r->outer->dtype && c.out[0].ndim == r->outer->ndim);
+    assert(result_count(op) == 1 && result_count(r->outer->op) == 1);
     size_t operands = (size_t)n_in * sizeof *in;
     wf_tensor *t = wf_room_take(&r->p->own, sizeof *t + operands + op->attr_bytes, OWN_ROOM);
     if (!t) return false;

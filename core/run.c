@@ -4,6 +4,7 @@
  * changed. */
 #include "engine.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -91,6 +92,7 @@ typedef struct job {
 static bool run_task(void *arg, int64_t index, int worker) {
     const job *j = arg;
     void *scratch = j->stride ? j->scratch + (size_t)worker * j->stride : NULL;
+    assert((uintptr_t)scratch % ALIGN == 0);
     return kernel_of(j->call->op)->eval(j->call, j->phase, index, scratch);
 }
 

@@ -1,6 +1,7 @@
 /* ops/walk.c - what the ops do alike: types and axes in shape rules, and walks over strided views.
  *
  * No op is defined here. A walk turns views of any strides into rows that a kernel can run over. */
+#include <assert.h>
 #include <string.h>
 
 #include "internal.h"
@@ -132,6 +133,7 @@ static bool mergeable(const wf_walk *w, int64_t size, const int64_t *stride) {
 
 void wf_walk_start(wf_walk *w, int n, const wf_view *const *views) {
     const wf_view *first = views[0];
+    assert(n >= 1 && n <= WF_WALKERS);
     memset(w, 0, sizeof *w);
     w->n = n;
     for (int i = 0; i < first->ndim; i++) {
@@ -188,6 +190,7 @@ uint32_t wf_same_rows(const wf_call *c) {
 void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat) {
     const wf_view *views[WF_WALKERS] = { &c->out[0] };
     int64_t from, to;
+    assert(c->n_in < WF_WALKERS);
     for (int i = 0; i < c->n_in; i++) views[i + 1] = &c->in[i];
     r->call = c, r->repeat = repeat, r->n = 0;
     wf_walk_start(&r->walk, c->n_in + 1, views);
