@@ -417,6 +417,10 @@ static const struct {
       { { 4, 2 }, { 4, 2 }, { -1, -1 } },
       { 0 },
       "there are no layers" },
+    { { "src_embedding.weight", "tgt_position.weight" }, { { 4, 2 }, { 4, 2 } }, { 0 },
+      "there are no layers" },
+    { { "tgt_embedding.weight", "output.weight" }, { { 4, 2 }, { 2, 4 } }, { 0 },
+      "'src_embedding.weight' is not in the file" },
 };
 
 START_TEST(a_strange_state_dict_is_told) {

@@ -246,6 +246,55 @@ START_TEST(a_state_of_other_caches_is_refused) {
 }
 END_TEST
 
+static bool stays(wf_call *c) {
+    wf_set_shape(&c->out[0], WF_F32, c->in[0].ndim, c->in[0].shape);
+    return true;
+}
+
+static bool grows_in_batch(wf_call *c) {
+    stays(c), c->out[0].shape[0] += c->position;
+    return true;
+}
+
+static bool begins_late(wf_call *c) {
+    return c->position == 0 ? wf_fail(c, "it begins at 1") : stays(c);
+}
+
+static bool stops_early(wf_call *c) {
+    return c->position == 1 ? wf_fail(c, "it stops at 0") : stays(c);
+}
+
+static bool never_run(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)c, (void)phase, (void)task, (void)scratch;
+    return false;
+}
+
+/* What a cache of a program's own must do: grow with the position, along an axis after the batch. */
+START_TEST(caches_that_do_not_grow_are_refused) {
+    static const struct {
+        bool (*shape)(wf_call *);
+        const char *says;
+    } rows[] = { { stays, "mine: its result does not grow with the position" },
+                 { grows_in_batch, "a cache cannot grow along the batch" },
+                 { begins_late, "mine: it begins at 1" },
+                 { stops_early, "mine: it stops at 0" } };
+    for (int i = 0; i < COUNT_OF(rows); i++) {
+        wf_graph *g = new_graph(WF_F32);
+        wf_op mine = { .name = "mine", .arity = 1, .shape = stays, .eval = never_run };
+        wf_extent(g, "P", 6);
+        wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2, 3));
+        wf_tensor *y = wf_record(&mine, 1, &x, NULL);
+        mine.shape = rows[i].shape, mine.cached = true;
+        wf_plan *p = plan_of(g, &y, 1, &x, 1, true);
+        ck_assert(wf_bind(p, "P", 3));
+        ck_assert_ptr_null(wf_state_new(p));
+        assert_contains(wf_plan_error(p), rows[i].says);
+        wf_plan_free(p);
+        end_graph(g);
+    }
+}
+END_TEST
+
 /* The rows of a state are more than those in use: they may not fit where these do. */
 START_TEST(a_state_too_large_for_any_memory_is_refused) {
     static const struct {
@@ -531,6 +580,7 @@ Suite *misuse_suite(void) {
     tcase_add_test(c, a_failed_layout_leaves_the_plan_usable);
     tcase_add_test(c, strangers_have_no_place_in_a_plan);
     tcase_add_test(c, a_state_of_other_caches_is_refused);
+    tcase_add_test(c, caches_that_do_not_grow_are_refused);
     tcase_add_test(c, a_state_too_large_for_any_memory_is_refused);
     tcase_add_test(c, lists_that_are_null_are_refused);
     tcase_add_test(c, no_tokenizer_answers);

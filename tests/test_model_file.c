@@ -352,6 +352,33 @@ START_TEST(parts_of_a_projection_are_of_one_type) {
 }
 END_TEST
 
+/* As many zeros in another shape are another table. */
+START_TEST(tied_tables_have_one_shape) {
+    static wf_entry entries[MOST];
+    static wf_meta meta[64];
+    static const float zeros[17 * 16];
+    char message[WF_MESSAGE] = "";
+    wf_transformer_config c = small_config();
+    c.tie = WF_TIE_DECODER;
+    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    ck_assert(wf_write(wf_find(m->graph, "tgt_embedding.weight"), zeros, sizeof zeros));
+    save(m, false);
+    wf_file *f = open_file(path);
+    int n = 0, n_meta = 0;
+    for (; n < wf_file_count(f); n++) entries[n] = *wf_file_at(f, n);
+    for (int i = 0; i < wf_file_meta_count(f); i++) meta[n_meta++] = wf_file_meta_at(f, i);
+    entries[n++] = (wf_entry){ "output.weight", "F32", 2, { 17, 16 }, zeros, sizeof zeros };
+    wf_entry *tied = entries;
+    while (strcmp(tied->name, "tgt_embedding.weight") != 0) tied++;
+    tied->shape[0] = 16, tied->shape[1] = 17;
+    ck_assert_msg(wf_file_save(other, entries, n, meta, n_meta, message), "%s", message);
+    wf_file_free(f), f = open_file(other);
+    ck_assert(!wf_transformer_load_weights(m, f, message));
+    assert_contains(message, "'tgt_embedding.weight' and 'output.weight' differ in the file");
+    wf_file_free(f), close_model(m);
+}
+END_TEST
+
 /* A checkpoint has all moments or none, and all averages or none. */
 START_TEST(half_a_checkpoint_is_refused) {
     char message[WF_MESSAGE] = "";
@@ -424,6 +451,7 @@ Suite *model_file_suite(void) {
     tcase_add_loop_test(tc, a_file_that_does_not_fit_is_told, 0, COUNT_OF(misfits));
     tcase_add_test(tc, a_file_that_does_not_fit_changes_nothing);
     tcase_add_test(tc, parts_of_a_projection_are_of_one_type);
+    tcase_add_test(tc, tied_tables_have_one_shape);
     tcase_add_test(tc, half_a_checkpoint_is_refused);
     tcase_add_test(tc, a_failed_model_says_why_it_failed);
     tcase_add_test(tc, what_cannot_be_written_is_told);
