@@ -417,9 +417,13 @@ static const struct {
       { { 4, 2 }, { 4, 2 }, { -1, -1 } },
       { 0 },
       "there are no layers" },
-    { { "src_embedding.weight", "tgt_position.weight" }, { { 4, 2 }, { 4, 2 } }, { 0 },
+    { { "src_embedding.weight", "tgt_position.weight" },
+      { { 4, 2 }, { 4, 2 } },
+      { 0 },
       "there are no layers" },
-    { { "tgt_embedding.weight", "output.weight" }, { { 4, 2 }, { 2, 4 } }, { 0 },
+    { { "tgt_embedding.weight", "output.weight" },
+      { { 4, 2 }, { 2, 4 } },
+      { 0 },
       "'src_embedding.weight' is not in the file" },
 };
 
@@ -435,9 +439,9 @@ START_TEST(a_strange_state_dict_is_told) {
             e->shape[e->ndim] = oddities[_i].shape[n][e->ndim],
             e->bytes *= (size_t)e->shape[e->ndim];
     }
-    ck_assert_msg(wf_file_save("in", entries, n, &oddities[_i].meta, oddities[_i].meta.key != NULL,
-                               message),
-                  "%s", message);
+    ck_assert_msg(
+        wf_file_save("in", entries, n, &oddities[_i].meta, oddities[_i].meta.key != NULL, message),
+        "%s", message);
     wf_file *f = open_file("in");
     wf_transformer_config given = wf_transformer_defaults();
     given.num_heads = 1;

@@ -255,8 +255,8 @@ START_TEST(null_is_accepted_everywhere) {
     char message[WF_MESSAGE], text[64];
     int64_t shape[WF_MAX_DIMS];
     wf_step step;
-    wf_graph_free(wf_relu(NULL)->graph), wf_graph_free(NULL), wf_plan_free(NULL), wf_pool_free(NULL), wf_state_free(NULL),
-        wf_file_free(NULL);
+    wf_graph_free(wf_relu(NULL)->graph), wf_graph_free(NULL), wf_plan_free(NULL),
+        wf_pool_free(NULL), wf_state_free(NULL), wf_file_free(NULL);
     ck_assert(!wf_ok(NULL) && *wf_error(NULL));
     ck_assert_ptr_nonnull(wf_poison(NULL, "x"));
     wf_on_error(NULL, hear, NULL);

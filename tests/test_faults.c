@@ -235,11 +235,9 @@ static bool eval_crowd(const wf_call *c, int phase, int64_t task, void *scratch)
     return true;
 }
 
-static const wf_op op_crowd = { .name = "crowd",
-                                .arity = 1,
-                                .results = WF_MAX_RESULTS,
-                                .shape = shape_crowd,
-                                .eval = eval_crowd };
+static const wf_op op_crowd = {
+    .name = "crowd", .arity = 1, .results = WF_MAX_RESULTS, .shape = shape_crowd, .eval = eval_crowd
+};
 enum { CROWDS = 4200 / WF_MAX_RESULTS };
 
 typedef struct crowd {
@@ -252,8 +250,8 @@ static bool crowd_runs(void *arg) {
     crowd *c = arg;
     float out[2] = { 0 };
     wf_plan_free(c->p);
-    c->p = wf_plan_new(c->g, &(wf_plan_options){
-                                 .fetch = &c->y, .n_fetch = 1, .feed = &c->x, .n_feed = 1 });
+    c->p = wf_plan_new(
+        c->g, &(wf_plan_options){ .fetch = &c->y, .n_fetch = 1, .feed = &c->x, .n_feed = 1 });
     bool ok = wf_feed(c->p, c->x, (float[]){ -1, 2 }) && wf_run(c->p) && wf_fetch(c->p, c->y, out);
     must(!ok || (out[0] == -CROWDS && out[1] == 2 * CROWDS), "%g, %g", (double)out[0],
          (double)out[1]);

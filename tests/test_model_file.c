@@ -326,8 +326,8 @@ static void unpack(const char *types[3]) {
         if (strcmp(wf_file_at(f, i)->name, ENCODER "self_attn.in_proj_weight") != 0)
             entries[n++] = *wf_file_at(f, i);
     for (int i = 0; i < 3; i++)
-        entries[n++] = (wf_entry){ names[i], types[i], 2, { 16, 16 }, zeros,
-                                   256 * (strcmp(types[i], "F64") ? 4 : 8) };
+        entries[n++] = (wf_entry){ names[i],   types[i], 2,
+                                   { 16, 16 }, zeros,    256 * (strcmp(types[i], "F64") ? 4 : 8) };
     for (int i = 0; i < n_meta; i++) meta[i] = wf_file_meta_at(f, i);
     ck_assert_msg(wf_file_save(other, entries, n, meta, n_meta, message), "%s", message);
     wf_file_free(f);
@@ -387,7 +387,8 @@ START_TEST(half_a_checkpoint_is_refused) {
     training.optimizer.average_decay = 0.5;
     wf_transformer *m = open_model(&c, &training, WF_F32, 3);
     const wf_optimizer *o = &m->optimizer;
-    const wf_tensor *last[] = { o->moments[o->n_moments - 1], o->averages.values[o->averages.n - 1] };
+    const wf_tensor *last[] = { o->moments[o->n_moments - 1],
+                                o->averages.values[o->averages.n - 1] };
     save(m, true);
     for (int i = 0; i < 2; i++) {
         rewrite(&(change){ .entry = last[i]->name });
