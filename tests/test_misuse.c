@@ -216,8 +216,9 @@ START_TEST(a_state_of_other_caches_is_refused) {
     static const struct {
         int64_t shape[4]; /* but for the batch and the axis that grows, which is 0 */
         int axis;
-    } caches[] = { { { 0, 0, 2, 4 }, 1 }, { { 0, 0, 2, 5 }, 1 }, { { 0, 2, 0, 4 }, 2 },
-                   { { 0, 3, 0, 4 }, 2 } };
+    } caches[] = {
+        { { 0, 0, 2, 4 }, 1 }, { { 0, 0, 2, 5 }, 1 }, { { 0, 2, 0, 4 }, 2 }, { { 0, 3, 0, 4 }, 2 }
+    };
     wf_plan *p[COUNT_OF(caches)];
     wf_graph *g = new_graph(WF_F32);
     int64_t B = wf_extent(g, "B", 4), T = wf_extent(g, "T", 2);
