@@ -270,7 +270,7 @@ static bool never_run(const wf_call *c, int phase, int64_t task, void *scratch) 
     return false;
 }
 
-/* What a cache of a program's own must do: grow with the position, along an axis after the batch. */
+/* What a cache of one's own must do: grow with the position, along an axis after the batch. */
 START_TEST(caches_that_do_not_grow_are_refused) {
     static const struct {
         bool (*shape)(wf_call *);
