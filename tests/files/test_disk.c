@@ -51,8 +51,8 @@ static const struct {
     const char *says; /* NULL: saved all the same */
 } saves[] = {
     { { "write", EINTR, 0, 3 }, 2, NULL },
-    { { "write", ENOSPC, 0, 1 }, 1, "w: cannot be written: No space left" },
-    { { "write", ENOSPC, 1, 1 }, 1, "w: cannot be written: No space left" },
+    { { "write", ENOSPC, 0, 1 }, 1, "w: cannot be written: No space" },
+    { { "write", ENOSPC, 1, 1 }, 1, "w: cannot be written: No space" },
     { { "write", 0, 1, 1 }, 1, "w: cannot be written" },
     { { "fchmod", EPERM, 0, 1 }, 1, "w: the permissions of the old file cannot be kept" },
     { { "fsync", EINTR, 0, 3 }, 2, NULL },
@@ -61,8 +61,8 @@ static const struct {
     { { "pread", EIO, 0, 1 }, 1, "w: what was written is not what is read: cannot be read" },
     { { "pread", EIO, 1, 1 }, 1, "w: what was written is not what is read: cannot be read" },
     { { "pread", 0, 2, 1 }, 1, "w: what was written is not what is read: became shorter" },
-    { { "close", EINTR, 0, 1 }, 2, NULL },
-    { { "close", EIO, 0, 1 }, 1, "w: cannot be closed" },
+    { { "close", EINTR, 0, 9 }, 2, NULL },
+    { { "close", EIO, 0, 9 }, 1, "w: cannot be closed" },
     { { "renameat", EXDEV, 0, 1 }, 1, "w: cannot be renamed" },
     { { "fsync", EINVAL, 1, 1 }, 2, NULL }, /* some file systems flush no folders */
     { { "fsync", EIO, 1, 1 }, 2, "w: written, but its folder cannot be flushed" },
@@ -90,9 +90,9 @@ static const struct {
     const char *says;
 } readings[] = {
     { { "pread", EINTR, 0, 3 }, NULL },
-    { { "pread", EIO, 0, 1 }, "w: cannot be read: Input/output error" },
-    { { "pread", EIO, 1, 1 }, "w: cannot be read: Input/output error" },
-    { { "pread", EIO, 2, 1 }, "w: cannot be read: Input/output error" },
+    { { "pread", EIO, 0, 1 }, "w: cannot be read: " },
+    { { "pread", EIO, 1, 1 }, "w: cannot be read: " },
+    { { "pread", EIO, 2, 1 }, "w: cannot be read: " },
     { { "pread", 0, 0, 1 }, "w: became shorter while it was read" },
     { { "pread", 0, 1, 1 }, "w: became shorter while it was read" },
     { { "pread", 0, 2, 1 }, "w: became shorter while it was read" },
