@@ -4,6 +4,7 @@
  * up to a power of two; from step to step the schedule is laid out anew over the same offsets. */
 #include "engine.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,9 +39,9 @@ static int add_storage(wf_plan *p, binding *b, storage_place place, int index, s
 
 static bool add_view_storage(wf_plan *p, binding *b, bound_view *v, storage_place place,
                              int index) {
-    size_t bytes;
-    if (!wf_shape_bytes(v->view.dtype, v->view.ndim, v->view.shape, &bytes))
-        return wf_plan_fail(p, "a tensor is too large for memory");
+    size_t bytes = 0;
+    bool fits = wf_shape_bytes(v->view.dtype, v->view.ndim, v->view.shape, &bytes);
+    assert(fits), (void)fits; /* judged where the shape was made */
     v->offset = 0;
     return (v->storage = add_storage(p, b, place, index, bytes)) >= 0;
 }
