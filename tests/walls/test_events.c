@@ -184,15 +184,24 @@ START_TEST(numbers_are_short) {
         double value;
         const char *text;
     } rows[] = {
-        { duration, 0.04, "0.0 s" },     { duration, 59.94, "59.9 s" },
-        { duration, 59.96, "1:00" },     { duration, 3599.4, "59:59" },
-        { duration, 3599.6, "1:00:00" }, { duration, 90061, "25:01:01" },
-        { duration, -1, "?" },           { duration, 1e9, "?" },
-        { duration, NAN, "?" },          { thousands, 0, "0" },
-        { thousands, 999, "999" },       { thousands, 1234567, "1,234,567" },
-        { thousands, -1, "?" },          { thousands, 1e15, "?" },
-        { bytes_text, 999, "999 B" },    { bytes_text, 1234, "1.2 kB" },
-        { bytes_text, 123456, "123 kB" }, { bytes_text, 7e15, "7.0 PB" },
+        { duration, 0.04, "0.0 s" },
+        { duration, 59.94, "59.9 s" },
+        { duration, 59.96, "1:00" },
+        { duration, 3599.4, "59:59" },
+        { duration, 3599.6, "1:00:00" },
+        { duration, 90061, "25:01:01" },
+        { duration, -1, "?" },
+        { duration, 1e9, "?" },
+        { duration, NAN, "?" },
+        { thousands, 0, "0" },
+        { thousands, 999, "999" },
+        { thousands, 1234567, "1,234,567" },
+        { thousands, -1, "?" },
+        { thousands, 1e15, "?" },
+        { bytes_text, 999, "999 B" },
+        { bytes_text, 1234, "1.2 kB" },
+        { bytes_text, 123456, "123 kB" },
+        { bytes_text, 7e15, "7.0 PB" },
         { bytes_text, 7e18, "7000 PB" },
     };
     for (int i = 0; i < COUNT_OF(rows); i++) {
