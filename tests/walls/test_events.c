@@ -211,6 +211,33 @@ START_TEST(numbers_are_short) {
 }
 END_TEST
 
+static wf_plan *plan;
+
+static void say_profile(report *r) {
+    report_profile(r, plan);
+}
+
+/* Before it has run, a plan has taken no time; a failed one has no steps. */
+START_TEST(a_profile_of_nothing_is_empty) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_param(g, "x", SHAPE(2), wf_init_zeros()), *y = wf_tanh(x);
+    for (int i = 0; i < 2; i++) {
+        report r;
+        plan = wf_plan_new(g, &(wf_plan_options){ .fetch = i ? NULL : &y, .n_fetch = 1 });
+        wf_profile(plan, true);
+        ck_assert(report_open(&r, &nobody, false, false, "log", false));
+        hear(say_profile, &r);
+        ck_assert(report_close(&r));
+        assert_contains(result.err, "GFLOP/s      GB/s\nall                                     0 "
+                                    "     0.000 s    0.0 %      0.00      0.00\n");
+        read_text("log", result.out, sizeof result.out);
+        ck_assert_str_eq(result.out, "");
+        wf_plan_free(plan);
+    }
+    end_graph(g);
+}
+END_TEST
+
 /* A training as it is told on a terminal of 40 columns (0: it does not say): what was drawn. */
 static const char *drawn_on_terminal(const char *term, unsigned short columns, bool quiet) {
     struct winsize size = { .ws_row = 24, .ws_col = columns };
@@ -265,6 +292,7 @@ Suite *events_suite(void) {
     tcase_add_test(t, unread_events_cost_nothing);
     tcase_add_test(t, a_signal_loses_no_event);
     tcase_add_test(t, numbers_are_short);
+    tcase_add_test(t, a_profile_of_nothing_is_empty);
     tcase_add_test(t, a_terminal_has_a_bar);
     suite_add_tcase(s, t);
     return s;
