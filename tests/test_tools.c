@@ -127,6 +127,7 @@ static const struct refusal {
     { "inspect /none.safetensors", 1, "/none.safetensors: cannot be opened: No such file" },
     { "inspect -- --json", 1, "--json: cannot be opened: No such file" },
     { "inspect -", 1, "-: cannot be opened: No such file" },
+    { "( exec <&-; ulimit -n 3; exec inspect a )", 1, "no file descriptor is left: Too many open files" },
     { "inspect a b", 2, "not 'b' too" },
 };
 
@@ -512,7 +513,7 @@ START_TEST(inspect_shows_the_model) {
 }
 END_TEST
 
-/* Files from elsewhere: types that are not of weft, a scalar, values that are no numbers, odd names. */
+/* Files from elsewhere: other types, a scalar, values that are no numbers, odd names. */
 START_TEST(inspect_shows_any_file) {
     static const double f64[] = { 1, 2, 3, NAN };
     static const float none[] = { NAN, INFINITY };
