@@ -277,6 +277,23 @@ START_TEST(a_state_dict_says_what_the_model_was) {
 }
 END_TEST
 
+START_TEST(what_was_understood_is_told) {
+    static const char *const told[] = { "no final norms", "a final norm on the encoder",
+                                        "a final norm on the decoder", "final norms" };
+    char message[WF_MESSAGE], says[100];
+    for (int i = 0; i < COUNT_OF(told); i++) {
+        wf_transformer_config c = small_config();
+        c.encoder_norm = i % 2, c.decoder_norm = i / 2, c.bias = i > 0;
+        wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+        ck_assert_msg(wf_transformer_save(m, "model", false, NULL, 0, message), "%s", message);
+        close_model(m);
+        ok("convert --to torch model -o state");
+        snprintf(says, sizeof says, "), %s%s\n", told[i], i ? "" : ", no biases");
+        assert_contains(result.err, says);
+    }
+}
+END_TEST
+
 START_TEST(bf16_is_rounded_to_nearest) {
     static const float given[] = { 1,        1 + 0x1p-8f, 1 + 0x3p-8f, 1 + 0x1p-7f, -1 - 0x1.1p-8f,
                                    INFINITY, -INFINITY,   NAN,         0x1p-140f,   0x1.fffffep127f,
@@ -566,6 +583,7 @@ Suite *convert_suite(void) {
     tcase_add_loop_test(tc, a_bad_pair_is_named, 0, COUNT_OF(bad_pairs));
     tcase_add_loop_test(tc, what_came_goes_back, 0, COUNT_OF(cases));
     tcase_add_loop_test(tc, a_state_dict_says_what_the_model_was, 0, 12);
+    tcase_add_test(tc, what_was_understood_is_told);
     tcase_add_test(tc, bf16_is_rounded_to_nearest);
     tcase_add_loop_test(tc, a_state_dict_that_does_not_fit_is_told, 0, COUNT_OF(misfits));
     tcase_add_test(tc, what_is_not_finite_is_told);
