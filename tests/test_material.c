@@ -89,7 +89,6 @@ END_TEST
 Suite *material_suite(void) {
     Suite *s = suite_create("material");
     TCase *tc = tcase_create("material");
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, held_pairs_keep_their_lines);
     tcase_add_test(tc, nothing_held_back_closes_nothing);
     tcase_add_loop_test(tc, every_failure_is_survived, 0, 2);
