@@ -41,7 +41,7 @@ static bool operand_ok(wf_graph *g, const wf_op *op, int i, const wf_tensor *t) 
 }
 
 static bool operands_ok(wf_graph *g, const wf_op *op, int n, wf_tensor *const *in) {
-    bool fits = op->arity < 0 ? n >= 1 && n <= WF_MAX_OPERANDS : n == op->arity;
+    bool fits = op->arity < 0 ? n <= WF_MAX_OPERANDS : n == op->arity;
     if (!fits) return wf_poison(g, "%s: %d operands", op->name, n), false;
     for (int i = 0; i < n; i++)
         if (!operand_ok(g, op, i, in[i])) return false;

@@ -28,6 +28,13 @@ int wf_first_tied(wf_tie tie) {
     return tie == WF_TIE_NONE ? WF_TABLES : tie == WF_TIE_ALL ? 0 : 1;
 }
 
+/* Of one type and shape are as many bytes: the reader has seen to it. */
+bool wf_same_table(const wf_entry *a, const wf_entry *b) {
+    return strcmp(a->dtype, b->dtype) == 0 && a->ndim == b->ndim &&
+           memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0 &&
+           memcmp(a->data, b->data, a->bytes) == 0;
+}
+
 static bool is_tied(const wf_transformer *m, const char *name) {
     for (int i = wf_first_tied(m->config.tie); i < WF_TABLES; i++)
         if (strcmp(wf_tables[i], name) == 0) return true;
@@ -252,7 +259,7 @@ static bool find_tied(const wf_transformer *m, const named *f, source *s, char *
     for (int i = wf_first_tied(m->config.tie); i < WF_TABLES; i++) {
         const wf_entry *e = find(f, wf_tables[i]);
         if (!e) continue;
-        if (found && (e->bytes != found->bytes || memcmp(e->data, found->data, e->bytes)))
+        if (found && !wf_same_table(e, found))
             return fail(message, "'%s' and '%s' differ in the file: the model ties them",
                         found->name, e->name);
         found = e;

@@ -71,11 +71,6 @@ static const char *name_at(const reading *r, int i) {
 
 /* ---- tables and ties ------------------------------------------------------------------------- */
 
-static bool same_values(const wf_entry *a, const wf_entry *b) {
-    return a == b || (a->bytes == b->bytes && strcmp(a->dtype, b->dtype) == 0 &&
-                      a->ndim == b->ndim && memcmp(a->data, b->data, a->bytes) == 0);
-}
-
 /* Table i, under its name or under the one that safetensors' save_model kept of it. */
 static const wf_entry *find_table(const reading *r, int i) {
     char full[WF_MESSAGE];
@@ -110,9 +105,9 @@ static bool derive_tables(const reading *r) {
     if (!find_tables(r, t)) return false;
     r->c->src_vocab = t[0]->shape[0], r->c->tgt_vocab = t[2]->shape[0];
     r->c->d_model = t[0]->shape[1];
-    r->c->tie = !same_values(t[1], t[2])  ? WF_TIE_NONE
-                : same_values(t[0], t[1]) ? WF_TIE_ALL
-                                          : WF_TIE_DECODER;
+    r->c->tie = !wf_same_table(t[1], t[2])  ? WF_TIE_NONE
+                : wf_same_table(t[0], t[1]) ? WF_TIE_ALL
+                                            : WF_TIE_DECODER;
     for (int i = 0; r->c->tie == WF_TIE_NONE && i < WF_TABLES; i++)
         if (!find(r, wf_tables[i]))
             return fail(r->message,

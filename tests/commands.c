@@ -1,6 +1,8 @@
 /* tests/commands.c - programs, run as people run them. See commands.h. */
 #include "commands.h"
 
+#include "../core/file.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -62,4 +64,50 @@ void leave_folder(void) {
 
 bool same_files(const char *a, const char *b) {
     return run("cmp %s %s", a, b)->status == 0;
+}
+
+/* Both of them: what is NULL changes nothing. */
+static void change(const char *path, const char *key, const char *value, const char *prefix,
+                   float factor) {
+    enum { MOST = 200 };
+    static wf_entry entries[MOST];
+    static wf_meta meta[MOST];
+    float *made[MOST] = { NULL };
+    char message[WF_MESSAGE];
+    int n = 0, m = 0;
+    wf_file *f = wf_file_open(path);
+    ck_assert_msg(wf_file_ok(f), "%s", wf_file_error(f));
+    ck_assert(wf_file_count(f) <= MOST && wf_file_meta_count(f) < MOST);
+    for (int i = 0; i < wf_file_meta_count(f); i++) {
+        wf_meta pair = wf_file_meta_at(f, i);
+        bool changed = key && strcmp(pair.key, key) == 0;
+        if (strcmp(pair.key, "weft.checksum") == 0 || (changed && !value)) continue;
+        meta[m++] = changed ? (wf_meta){ key, value } : pair;
+    }
+    for (int i = 0; i < wf_file_count(f); i++) {
+        wf_entry e = *wf_file_at(f, i);
+        bool changed = prefix && strncmp(e.name, prefix, strlen(prefix)) == 0;
+        if (changed && factor == 0) continue;
+        if (changed) {
+            const float *old = e.data;
+            float *more = made[n] = malloc(e.bytes + 1);
+            ck_assert_ptr_nonnull(more);
+            for (size_t k = 0; k < e.bytes / sizeof *more; k++) more[k] = factor * old[k];
+            e.data = more;
+        }
+        entries[n++] = e;
+    }
+    remove("changed");
+    ck_assert_msg(wf_file_save("changed", entries, n, meta, m, message), "%s", message);
+    wf_file_free(f);
+    ck_assert_int_eq(rename("changed", path), 0);
+    for (int i = 0; i < n; i++) free(made[i]);
+}
+
+void change_meta(const char *path, const char *key, const char *value) {
+    change(path, key, value, NULL, 1);
+}
+
+void change_values(const char *path, const char *prefix, float factor) {
+    change(path, NULL, NULL, prefix, factor);
 }

@@ -6,6 +6,10 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -128,4 +132,74 @@ void __wrap_free(void *block) {
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
                           void *arg) {
     return fails() ? EAGAIN : __real_pthread_create(thread, attr, start, arg);
+}
+
+/* ---- the disk -------------------------------------------------------------------------------- */
+
+static disk_fault disk;
+
+void faults_disk(disk_fault fault) {
+    disk = fault;
+}
+
+/* Is this the call that fails? errno then says why. */
+static bool disk_fails(const char *call) {
+    if (!disk.call || strcmp(disk.call, call) != 0 || disk.after-- > 0 || disk.times <= 0)
+        return false;
+    disk.times--;
+    errno = disk.error;
+    return true;
+}
+
+static int disk_answer(void) {
+    return disk.error ? -1 : 0;
+}
+
+/* With offsets of 64 bits the C library may have another name for it. */
+#if defined __GLIBC__ && defined __USE_FILE_OFFSET64
+#define REAL_PREAD __real_pread64
+#define WRAP_PREAD __wrap_pread64
+#else
+#define REAL_PREAD __real_pread
+#define WRAP_PREAD __wrap_pread
+#endif
+
+ssize_t __real_write(int fd, const void *data, size_t n);
+ssize_t REAL_PREAD(int fd, void *data, size_t n, off_t at);
+int __real_fsync(int fd);
+int __real_fchmod(int fd, mode_t mode);
+int __real_close(int fd);
+int __real_renameat(int from, const char *old, int to, const char *name);
+
+ssize_t __wrap_write(int fd, const void *data, size_t n);
+ssize_t WRAP_PREAD(int fd, void *data, size_t n, off_t at);
+int __wrap_fsync(int fd);
+int __wrap_fchmod(int fd, mode_t mode);
+int __wrap_close(int fd);
+int __wrap_renameat(int from, const char *old, int to, const char *name);
+
+ssize_t __wrap_write(int fd, const void *data, size_t n) {
+    return disk_fails("write") ? disk_answer() : __real_write(fd, data, n);
+}
+
+ssize_t WRAP_PREAD(int fd, void *data, size_t n, off_t at) {
+    return disk_fails("pread") ? disk_answer() : REAL_PREAD(fd, data, n, at);
+}
+
+int __wrap_fsync(int fd) {
+    return disk_fails("fsync") ? disk_answer() : __real_fsync(fd);
+}
+
+int __wrap_fchmod(int fd, mode_t mode) {
+    return disk_fails("fchmod") ? disk_answer() : __real_fchmod(fd, mode);
+}
+
+/* Whatever close says, the descriptor is gone. */
+int __wrap_close(int fd) {
+    int done = __real_close(fd);
+    return disk_fails("close") ? disk_answer() : done;
+}
+
+int __wrap_renameat(int from, const char *old, int to, const char *name) {
+    return disk_fails("renameat") ? disk_answer() : __real_renameat(from, old, to, name);
 }

@@ -1,4 +1,5 @@
-/* tests/faults.h - allocations and threads that fail on request, and what is left allocated.
+/* tests/faults.h - allocations, threads and calls of the system that fail on request, and what is
+ * left allocated.
  *
  * The test program is linked with --wrap, so that every malloc, calloc, realloc, aligned_alloc,
  * posix_memalign, free and pthread_create of the library and of the tests passes through
@@ -15,5 +16,14 @@
 void faults_begin(long at, bool persistent);
 bool faults_pause(bool pause); /* returns what it was */
 long faults_end(long *left);
+
+/* What the library asks of the disk: after so many calls of this name, this many fail, with this
+ * errno; 0: they do nothing and say so. A name of NULL: none fails. */
+typedef struct disk_fault {
+    const char *call; /* write, pread, fsync, fchmod, close or renameat */
+    int error, after, times;
+} disk_fault;
+
+void faults_disk(disk_fault fault);
 
 #endif

@@ -123,6 +123,7 @@ static const struct {
     { "step --batch 2", 1 },
     { "step --batch 2 --unguarded --profile", 1 },
     { "step --batch 2 --mode forward", 1 },
+    { "step --batch 1 --mode forward --preset base", 1 },
     { "step --batch 2 --mode decode", 2 },
     { "step --batch 2 --mode decode --weights bf16", 2 },
 };
@@ -197,7 +198,12 @@ START_TEST(results_on_stdout_words_on_stderr) {
     assert_contains(text, "\nsquare 8x8x8 y hot ");
     assert_contains(text, "\nsquare 8x8x8 dw cold ");
     ck_assert_int_eq(bench("gemm --size 8" QUICK " 2>&1 > /dev/null"), 0);
-    assert_contains(text, "kernels, 1 thread");
+    assert_contains(text, "kernels, 1 thread\n");
+    ck_assert_int_eq(bench("gemm --size 8 --seconds 0.02 2>&1"), 0); /* on all processors */
+    assert_contains(text, "\nsquare 8x8x8 dx hot ");
+    ck_assert_int_eq(bench("limits" QUICK " 2> /dev/null"), 0);
+    assert_contains(text, "  1 threads  ");
+    assert_contains(text, " GB/s triad\n");
 }
 END_TEST
 

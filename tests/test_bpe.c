@@ -56,6 +56,25 @@ START_TEST(limits_of_merges_and_ids) {
 }
 END_TEST
 
+/* As many of the given ones as there may be. */
+START_TEST(given_merges_have_limits_too) {
+    static const char codes[] = "#version: 0.2\ne s\nes t</w>\nl o\n";
+    wf_tokenizer_options o = merges(2);
+    o.codes = codes, o.codes_bytes = strlen(codes);
+    wf_tokenizer *t = learn(&o, example);
+    ck_assert_int_eq(wf_tokenizer_merges(t), 2);
+    ck_assert_str_eq(pieces_of(t, "best low"), "<unk> est l@@ o@@ w");
+    wf_tokenizer_free(t);
+    o = merges(0), o.codes = codes, o.codes_bytes = strlen(codes);
+    o.vocab_size = WF_SPECIAL_IDS + 2 * 10 + 1;
+    t = learn(&o, example);
+    ck_assert_int_eq(wf_tokenizer_merges(t), 3);
+    ck_assert_int_eq(wf_tokenizer_size(t), o.vocab_size);
+    ck_assert_str_eq(pieces_of(t, "west low"), "w@@ es@@ t l@@ o@@ w");
+    wf_tokenizer_free(t);
+}
+END_TEST
+
 START_TEST(repeats_overlap) {
     wf_tokenizer_options o = merges(0);
     wf_tokenizer *t = learn(&o, "aaaaa aaaaa aaa\n");
@@ -220,6 +239,7 @@ Suite *bpe_suite(void) {
     TCase *tc = tcase_create("bpe");
     tcase_add_test(tc, the_example_by_hand);
     tcase_add_test(tc, limits_of_merges_and_ids);
+    tcase_add_test(tc, given_merges_have_limits_too);
     tcase_add_test(tc, repeats_overlap);
     tcase_add_test(tc, order_of_lines_is_nothing);
     tcase_add_test(tc, literal_marks_are_not_merged);

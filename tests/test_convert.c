@@ -277,6 +277,23 @@ START_TEST(a_state_dict_says_what_the_model_was) {
 }
 END_TEST
 
+START_TEST(what_was_understood_is_told) {
+    static const char *const told[] = { "no final norms", "a final norm on the encoder",
+                                        "a final norm on the decoder", "final norms" };
+    char message[WF_MESSAGE], says[100];
+    for (int i = 0; i < COUNT_OF(told); i++) {
+        wf_transformer_config c = small_config();
+        c.encoder_norm = i % 2, c.decoder_norm = i / 2, c.bias = i > 0;
+        wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+        ck_assert_msg(wf_transformer_save(m, "model", false, NULL, 0, message), "%s", message);
+        close_model(m);
+        ok("convert --to torch model -o state");
+        snprintf(says, sizeof says, "), %s%s\n", told[i], i ? "" : ", no biases");
+        assert_contains(result.err, says);
+    }
+}
+END_TEST
+
 START_TEST(bf16_is_rounded_to_nearest) {
     static const float given[] = { 1,        1 + 0x1p-8f, 1 + 0x3p-8f, 1 + 0x1p-7f, -1 - 0x1.1p-8f,
                                    INFINITY, -INFINITY,   NAN,         0x1p-140f,   0x1.fffffep127f,
@@ -378,6 +395,98 @@ START_TEST(nothing_recognisable_is_refused) {
 }
 END_TEST
 
+/* Tensors of a few names and shapes, all of zeros. */
+static const struct {
+    const char *name[3];
+    int64_t shape[3][2]; /* -1: no such axis */
+    wf_meta meta;
+    const char *says;
+} oddities[] = {
+    { { "xsrc_embedding.weight" }, { { 4, 2 } }, { 0 }, "no tensor is named" },
+    { { "src_embedding.weight_v" }, { { 4, 2 } }, { 0 }, "no tensor is named" },
+    { { LAYER "norm1.weight" }, { { 2, -1 } }, { 0 }, "'src_embedding.weight' is missing" },
+    { { "src_embedding.weight" }, { { 4, -1 } }, { 0 }, "is [4], not [vocabulary, width]" },
+    { { "output.weight", "src_embedding.weight" },
+      { { 4, 2 }, { 2, 4 } },
+      { "tgt_embedding.weight", "output.weight" },
+      "there are no layers" },
+    { { "src_embedding.weight" },
+      { { 4, 2 } },
+      { "output.weight", "lm_head.weight" }, /* which is not there */
+      "there are no layers" },
+    { { "a.tgt_embedding.weight", "b.src_embedding.weight" },
+      { { 4, 2 }, { 4, 2 } },
+      { 0 },
+      "are of two models" },
+    { { "a.src_embedding.weight", "a." LAYER "linear1.weight", "step" },
+      { { 4, 2 }, { 2, 2 }, { 1, -1 } },
+      { 0 },
+      "'step' is in the file but not in the model" },
+    { { "src_embedding.weight", LAYER "linear1.weight" },
+      { { 4, 2 }, { 2, -1 } },
+      { 0 },
+      "is in the model but not in the file" },
+    { { "src_embedding.weight", LAYER "linear1.weight", "src_position.weight" },
+      { { 4, 2 }, { 2, 2 }, { -1, -1 } },
+      { 0 },
+      "'src_position.weight' is [] in the file, not [512,2] as in the model" },
+    { { "src_embedding.weight", "src_position.weight", "tgt_position.weight" },
+      { { 4, 2 }, { 4, 2 }, { -1, -1 } },
+      { 0 },
+      "there are no layers" },
+    { { "src_embedding.weight", "tgt_position.weight" },
+      { { 4, 2 }, { 4, 2 } },
+      { 0 },
+      "there are no layers" },
+    { { "tgt_embedding.weight", "output.weight" },
+      { { 4, 2 }, { 2, 4 } },
+      { 0 },
+      "'src_embedding.weight' is not in the file" },
+};
+
+START_TEST(a_strange_state_dict_is_told) {
+    char message[WF_MESSAGE] = "";
+    static const float zeros[64];
+    wf_entry entries[3];
+    int n = 0;
+    for (; n < 3 && oddities[_i].name[n]; n++) {
+        wf_entry *e = &entries[n];
+        *e = (wf_entry){ oddities[_i].name[n], "F32", 0, { 0 }, zeros, 4 };
+        for (; e->ndim < 2 && oddities[_i].shape[n][e->ndim] >= 0; e->ndim++)
+            e->shape[e->ndim] = oddities[_i].shape[n][e->ndim],
+            e->bytes *= (size_t)e->shape[e->ndim];
+    }
+    ck_assert_msg(
+        wf_file_save("in", entries, n, &oddities[_i].meta, oddities[_i].meta.key != NULL, message),
+        "%s", message);
+    wf_file *f = open_file("in");
+    wf_transformer_config given = wf_transformer_defaults();
+    given.num_heads = 1;
+    ck_assert(!wf_transformer_from_state_dict(f, &given, WF_F32, message));
+    assert_contains(message, oddities[_i].says);
+    wf_file_free(f);
+}
+END_TEST
+
+/* A state_dict is of f32, whatever the model computes in. */
+START_TEST(f64_is_narrowed) {
+    char message[WF_MESSAGE];
+    wf_transformer_config c = small_config();
+    wf_transformer *m = open_model(&c, NULL, WF_F64, 3);
+    ck_assert_msg(wf_transformer_save_state_dict(m, "state", false, message), "%s", message);
+    wf_file *f = open_file("state");
+    const wf_entry *e = wf_file_find(f, "src_embedding.weight");
+    double *w = leaf_values(wf_find(m->graph, e->name));
+    ck_assert_str_eq(e->dtype, "F32");
+    for (size_t i = 0; i < e->bytes / 4; i++) {
+        float value;
+        memcpy(&value, (const char *)e->data + 4 * i, 4);
+        ck_assert(value == (float)w[i]);
+    }
+    free(w), wf_file_free(f), close_model(m);
+}
+END_TEST
+
 static const struct {
     const char *program, *arguments;
     int status;
@@ -474,11 +583,14 @@ Suite *convert_suite(void) {
     tcase_add_loop_test(tc, a_bad_pair_is_named, 0, COUNT_OF(bad_pairs));
     tcase_add_loop_test(tc, what_came_goes_back, 0, COUNT_OF(cases));
     tcase_add_loop_test(tc, a_state_dict_says_what_the_model_was, 0, 12);
+    tcase_add_test(tc, what_was_understood_is_told);
     tcase_add_test(tc, bf16_is_rounded_to_nearest);
     tcase_add_loop_test(tc, a_state_dict_that_does_not_fit_is_told, 0, COUNT_OF(misfits));
     tcase_add_test(tc, what_is_not_finite_is_told);
     tcase_add_test(tc, two_lengths_of_positions_are_refused);
     tcase_add_test(tc, nothing_recognisable_is_refused);
+    tcase_add_loop_test(tc, a_strange_state_dict_is_told, 0, COUNT_OF(oddities));
+    tcase_add_test(tc, f64_is_narrowed);
     tcase_add_loop_test(tc, refusal_says_what_to_do, 0, COUNT_OF(refusals));
     suite_add_tcase(s, tc);
     return s;

@@ -10,6 +10,9 @@
 #include "suites.h"
 #include "text_files.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 /* ---- the corpus ------------------------------------------------------------------------------ */
 
 static int64_t encode_bytes(void *user, const char *line, size_t bytes, int32_t *ids,
@@ -121,6 +124,9 @@ START_TEST(long_pairs_are_left_out) {
     ck_assert_str_eq(message, "line 7: the target: no tokens in it");
     ck_assert(!add_pair(&c, "a^", "b", 8));
     ck_assert_str_eq(message, "line 8: the source: a caret");
+    pair_lines p = { .path = { "both" }, .text = { "a", "~" }, .bytes = { 1, 1 }, .number = 9 };
+    ck_assert(!corpus_take(&c, &p, message));
+    ck_assert_str_eq(message, "both: line 9: the target: no tokens in it");
     ck_assert(!corpus_seal(&c, message));
     ck_assert_str_eq(message, "there are no pairs");
     corpus_free(&c);
@@ -160,6 +166,65 @@ START_TEST(a_folder_that_is_not_there) {
     ck_assert(!ok);
     assert_contains(message, "no temporary file in /nowhere: No such file or directory; TMPDIR");
     corpus_free(&c);
+}
+END_TEST
+
+static bool append(store *s, size_t n) {
+    static const char bytes[100000];
+    return store_append(s, bytes, n, message);
+}
+
+/* Pieces of any size, across the limit and beyond the buffer. */
+START_TEST(a_store_holds_what_it_is_given) {
+    static const size_t sizes[] = { 1, 4095, 1, 5000, 0, 100000, 3, 4096, 8192, 7 };
+    store s;
+    char byte = 0;
+    size_t n = 0;
+    make_folder();
+    ck_assert_int_eq(_i == 0 ? unsetenv("TMPDIR") : _i == 1 ? setenv("TMPDIR", "", 1) : 0, 0);
+    store_new(&s, 6000);
+    for (int i = 0; i < COUNT_OF(sizes); i++, n++, byte++) {
+        ck_assert(append(&s, sizes[i]) && store_append(&s, &byte, 1, message));
+        n += sizes[i];
+        ck_assert_int_eq(s.size, n + 1);
+    }
+    ck_assert(s.file >= 0 && store_seal(&s, message));
+    n = 0;
+    for (int i = 0; i < COUNT_OF(sizes); i++, n++) {
+        n += sizes[i];
+        ck_assert_int_eq(s.data[n], i);
+    }
+    store_free(&s), store_free(&s);
+    remove_folder();
+}
+END_TEST
+
+/* Wherever the room ends: in what is appended, or in what was still in memory. */
+START_TEST(a_store_says_that_its_file_is_full) {
+    struct rlimit old, limit;
+    store s;
+    make_folder();
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+    for (rlim_t room = 0; room < 20000; room += 3000) {
+        limit = old, limit.rlim_cur = room;
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        store_new(&s, 4096);
+        bool ok = append(&s, 3000) && append(&s, 3000) && append(&s, 9000) && append(&s, 3000) &&
+                  store_seal(&s, message);
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+        ck_assert_int_eq(ok, room >= 18000);
+        if (!ok) assert_contains(message, "the temporary file can't be written in /tmp/weft-");
+        store_free(&s);
+    }
+    char far[5000];
+    memset(far, 'f', sizeof far - 1), far[sizeof far - 1] = '\0';
+    ck_assert_int_eq(setenv("TMPDIR", far, 1), 0);
+    store_new(&s, 0);
+    ck_assert(append(&s, 4000) && !append(&s, 4000));
+    assert_contains(message, "no temporary file in fff");
+    store_free(&s);
+    remove_folder();
 }
 END_TEST
 
@@ -390,6 +455,9 @@ START_TEST(a_pair_that_no_batch_can_hold) {
     batches_free(&b);
     ck_assert(!batches_new(&b, &c, &(batches_limits){ .tokens = 20, .accum = 1 }, message));
     assert_contains(message, "the pair of line 9 takes 21 tokens and a batch at most 20");
+    corpus huge = { .pairs = INT64_C(1) << 32 };
+    ck_assert(!batches_new(&b, &huge, &(batches_limits){ .accum = 1 }, message));
+    ck_assert_str_eq(message, "more than 4294967295 pairs");
     corpus_free(&c);
 }
 END_TEST
@@ -464,6 +532,8 @@ Suite *corpus_suite(void) {
     tcase_add_test(tc, long_pairs_are_left_out);
     tcase_add_test(tc, a_corpus_of_files);
     tcase_add_test(tc, a_folder_that_is_not_there);
+    tcase_add_loop_test(tc, a_store_holds_what_it_is_given, 0, 3);
+    tcase_add_test(tc, a_store_says_that_its_file_is_full);
     tcase_add_test(tc, any_bytes_are_read_or_refused);
     tcase_add_loop_test(tc, an_epoch_has_every_pair_once, 0, COUNT_OF(limits_of));
     tcase_add_test(tc, little_is_padding);

@@ -389,7 +389,7 @@ END_TEST
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-static const int32_t the_end[] = { 3, 0 }, outside[] = { 17 };
+static const int32_t the_end[] = { 3, 0 }, outside[] = { 17 }, below[] = { -1 };
 static const struct {
     wf_decode_options o; /* what differs from a beam of 4 is set below */
     const char *says;
@@ -407,6 +407,8 @@ static const struct {
     { { .beam = 1, .nbest = 1, .n_banned = 1 }, "NULL" },
     { { .beam = 1, .nbest = 1, .n_banned = 2, .banned = the_end }, "the end token 0" },
     { { .beam = 1, .nbest = 1, .n_banned = 1, .banned = outside }, "banned token 17 is not in" },
+    { { .beam = 1, .nbest = 1, .n_banned = 1, .banned = below }, "banned token -1 is not in" },
+    { { .beam = 1, .nbest = 1, .n_banned = -1, .banned = outside }, "fewer than none" },
     { { .beam = 2, .nbest = 1, .sample = true }, "a sample has no beam" },
     { { .beam = 1, .sample = true }, "0 draws are not between 1 and 1024" },
     { { .beam = 1, .nbest = 1, .sample = true, .top_k = -1 }, "the top k is -1" },
@@ -446,6 +448,38 @@ START_TEST(bad_options_are_refused) {
 }
 END_TEST
 
+START_TEST(batches_that_are_none_are_refused) {
+    enum { MANY = 1025 };
+    static int32_t src[MANY], length[MANY];
+    static wf_decoded results[MANY];
+    static const struct {
+        int b, s;
+        int32_t length;
+        const char *says;
+    } rows[] = { { 0, 1, 1, "a batch and its length are at least 1" },
+                 { 1, 0, 1, "a batch and its length are at least 1" },
+                 { 1, 1, 0, "sentence 0 has 0 tokens, not 1 to 1" },
+                 { 1, 1, 2, "sentence 0 has 2 tokens, not 1 to 1" },
+                 { MANY, 1, 1, "1025 sentences of 1024 hypotheses are more than 1048576 rows" } };
+    wf_transformer *m = open_spread(17, WF_F32, 1);
+    wf_decoder *d = open_decoder(m, NULL);
+    wf_decode_options o = wf_decode_defaults();
+    o.beam = 1024;
+    for (int i = 0; i < COUNT_OF(rows); i++) {
+        for (int k = 0; k < MANY; k++) src[k] = 1, length[k] = rows[i].length;
+        ck_assert(!wf_decode(d, rows[i].b, rows[i].s, src, length, NULL, &o, results));
+        assert_contains(wf_decoder_error(d), rows[i].says);
+    }
+    ck_assert(!wf_decode_greedy(d, 1, 1, src, length, 0, length, length));
+    assert_contains(wf_decoder_error(d), "the longest output is at least 1");
+    o.beam = 1, o.max_len_a = o.max_len_b = 0; /* none is shorter than one token */
+    assert_decoder(d, wf_decode(d, 1, 1, src, length, NULL, &o, results));
+    ck_assert_int_le(results[0].best->length, 1);
+    wf_decoded_free(results, 1);
+    wf_decoder_free(d), close_model(m);
+}
+END_TEST
+
 START_TEST(bad_outputs_are_not_scored) {
     const int32_t src[] = { 1, 2 }, length = 2, n = 2;
     int32_t tgt[40] = { 1, 17 };
@@ -462,6 +496,10 @@ START_TEST(bad_outputs_are_not_scored) {
     assert_contains(wf_decoder_error(d), "output 0 has 2 tokens, not 0 to 1");
     ck_assert(!wf_score(d, 1, 2, src, &length, 32, tgt, &n, log_probs, &total));
     assert_contains(wf_decoder_error(d), "scores 0 to 31");
+    ck_assert(!wf_score(d, 1, 2, src, &length, -1, tgt, &n, log_probs, &total));
+    assert_contains(wf_decoder_error(d), "outputs of -1 tokens");
+    ck_assert(!wf_score(d, 1, 2, src, &length, 1, tgt, &(int32_t){ -1 }, log_probs, &total));
+    assert_contains(wf_decoder_error(d), "output 0 has -1 tokens, not 0 to 1");
     ck_assert(!wf_score(d, 1, 2, src, &length, 2, NULL, &n, log_probs, &total));
     assert_contains(wf_decoder_error(d), "NULL");
     ck_assert(!wf_score(d, 1, 1, src, &length, 2, tgt, &n, log_probs, &total));
@@ -511,6 +549,7 @@ Suite *decode_suite(void) {
     tcase_add_test(tc, limits_and_bans_hold);
     tcase_add_test(tc, there_may_be_fewer_than_wanted);
     tcase_add_test(tc, bad_options_are_refused);
+    tcase_add_test(tc, batches_that_are_none_are_refused);
     tcase_add_test(tc, bad_outputs_are_not_scored);
     tcase_add_test(tc, impossible_tokens_never_come);
     suite_add_tcase(s, tc);

@@ -413,7 +413,8 @@ START_TEST(every_subject_can_be_drawn) {
     static const char *const how[] = { "--level op", "--level module --backward",
                                        "--level op --backward",
                                        "--plan --batch-size 2 --length 5 --runs 1",
-                                       "--plan --backward --runs 1" };
+                                       "--plan --backward --runs 1",
+                                      "--plan --depth 1 --runs 1 --threads 2" };
     char arguments[200];
     for (int i = 0; i < COUNT_OF(of) * COUNT_OF(how); i++) {
         snprintf(arguments, sizeof arguments, "--of %s --d-model 16 --heads 2 %s",

@@ -84,6 +84,30 @@ START_TEST(gradients_do_not_mix_graphs) {
 }
 END_TEST
 
+START_TEST(cotangents_do_not_mix_graphs) {
+    for (int i = 0; i < 2; i++) {
+        wf_graph *g = new_graph(WF_F32), *h = new_graph(WF_F32);
+        wf_tensor *a = zeros(g, "a", SCALAR), *b = zeros(h, "b", SCALAR), *dx;
+        wf_tensor *y[] = { NULL, wf_neg(a), i ? wf_neg(b) : NULL }, *dy[] = { NULL, i ? a : b, b };
+        ck_assert(!wf_vjp(y, dy, 3, &a, 1, &dx));
+        assert_contains(wf_error(g), "different graphs");
+        wf_graph_free(g), wf_graph_free(h);
+    }
+}
+END_TEST
+
+/* A result without a cotangent has no part in the gradient. */
+START_TEST(cotangents_may_be_missing) {
+    wf_graph *g = new_graph(WF_F64);
+    wf_tensor *x = wf_param(g, "x", SCALAR, wf_init_constant(3)), *dx;
+    wf_tensor *y[] = { wf_square(x), wf_exp(x), NULL }, *dy[] = { wf_constant(g, 1), NULL, x };
+    ck_assert_msg(wf_vjp(y, dy, 3, &x, 1, &dx), "%s", wf_error(g));
+    ck_assert(evaluate_scalar(dx) == 6);
+    ck_assert(!wf_vjp(y, dy, 3, NULL, 1, &dx) && !wf_vjp(y, dy, 3, &x, 1, NULL));
+    end_graph(g);
+}
+END_TEST
+
 static wf_tensor *too_many_axes(wf_graph *g) {
     return zeros(g, "x", 9, (int64_t[]){ 1, 1, 1, 1, 1, 1, 1, 1, 1 });
 }
@@ -157,6 +181,32 @@ static wf_tensor *scope_too_long(wf_graph *g) {
     return zeros(g, "w", SHAPE(2));
 }
 
+static wf_tensor *loss_of_ids(wf_graph *g) {
+    wf_tensor *ids = wf_input(g, "ids", WF_I32, SCALAR), *x = zeros(g, "x", SHAPE(2)), *dx;
+    return wf_grad(ids, &x, 1, &dx), dx;
+}
+static wf_tensor *no_loss(wf_graph *g) {
+    wf_tensor *x = zeros(g, "x", SHAPE(2)), *dx;
+    return wf_grad(NULL, &x, 1, &dx), dx;
+}
+static wf_tensor *no_wrt(wf_graph *g) {
+    return wf_grad(zeros(g, "x", SCALAR), NULL, 1, (wf_tensor *[1]){ 0 }), wf_constant(g, 0);
+}
+static wf_tensor *no_room(wf_graph *g) {
+    wf_tensor *x = zeros(g, "x", SCALAR);
+    return wf_grad(x, &x, 1, NULL), wf_constant(g, 0);
+}
+static wf_tensor *many_operands(wf_graph *g) {
+    wf_tensor *x[40];
+    for (int i = 0; i < 40; i++) x[i] = wf_constant(g, i);
+    wf_op any = wf_op_copy;
+    any.arity = -1;
+    return wf_record(&any, 40, x, NULL);
+}
+static wf_tensor *long_message(wf_graph *g) {
+    return wf_poison(g, "%5000d is too long to be told", 1);
+}
+
 static const struct {
     wf_tensor *(*record)(wf_graph *);
     const char *message;
@@ -182,6 +232,12 @@ static const struct {
     { wrt_null, "NULL" },
     { wrt_ids, "i32" },
     { scope_too_long, "long" },
+    { loss_of_ids, "the loss is i32 of shape []" },
+    { no_loss, "the loss is NULL" },
+    { no_wrt, "a list is NULL" },
+    { no_room, "a list is NULL" },
+    { many_operands, "copy: 40 operands" },
+    { long_message, "    " },
 };
 
 START_TEST(mistakes_are_told) {
@@ -199,8 +255,8 @@ START_TEST(null_is_accepted_everywhere) {
     char message[WF_MESSAGE], text[64];
     int64_t shape[WF_MAX_DIMS];
     wf_step step;
-    wf_graph_free(NULL), wf_plan_free(NULL), wf_pool_free(NULL), wf_state_free(NULL),
-        wf_file_free(NULL);
+    wf_graph_free(wf_relu(NULL)->graph), wf_graph_free(NULL), wf_plan_free(NULL),
+        wf_pool_free(NULL), wf_state_free(NULL), wf_file_free(NULL);
     ck_assert(!wf_ok(NULL) && *wf_error(NULL));
     ck_assert_ptr_nonnull(wf_poison(NULL, "x"));
     wf_on_error(NULL, hear, NULL);
@@ -217,6 +273,7 @@ START_TEST(null_is_accepted_everywhere) {
     ck_assert_ptr_nonnull(wf_scope(NULL, "x"));
     ck_assert_ptr_nonnull(wf_scope_push(NULL, "x"));
     ck_assert(!wf_grad(NULL, &none, 1, &out) && out);
+    ck_assert(!wf_grad(NULL, NULL, 0, NULL) && !wf_grad(NULL, NULL, 1, &out));
     ck_assert(!wf_vjp(&none, &none, 1, &none, 1, &out));
     ck_assert(!wf_write(NULL, text, 4) && !wf_read(NULL, text, 4));
     ck_assert_int_eq(wf_count(NULL), 0);
@@ -260,6 +317,8 @@ Suite *errors_suite(void) {
     tcase_add_test(tc, a_program_can_poison);
     tcase_add_test(tc, graphs_do_not_mix);
     tcase_add_test(tc, gradients_do_not_mix_graphs);
+    tcase_add_test(tc, cotangents_do_not_mix_graphs);
+    tcase_add_test(tc, cotangents_may_be_missing);
     tcase_add_loop_test(tc, mistakes_are_told, 0, COUNT_OF(mistakes));
     tcase_add_test(tc, null_is_accepted_everywhere);
     tcase_add_test(tc, operands_without_a_graph_stay_harmless);

@@ -219,6 +219,74 @@ static bool drawing(void) {
     return all && length > 0;
 }
 
+/* More arrays than are placed by size: offsets are found in the order of time, too. */
+static bool shape_crowd(wf_call *c) {
+    for (int k = 0; k < c->n_out; k++)
+        wf_set_shape(&c->out[k], WF_F32, c->in[0].ndim, c->in[0].shape);
+    return true;
+}
+
+/* Result k is x + k. */
+static bool eval_crowd(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const float *x = c->in[0].data;
+    (void)phase, (void)task, (void)scratch;
+    for (int k = 0; k < c->n_out; k++)
+        for (int i = 0; i < 2; i++) ((float *)c->out[k].data)[i] = x[i] + (float)k;
+    return true;
+}
+
+static const wf_op op_crowd = {
+    .name = "crowd", .arity = 1, .results = WF_MAX_RESULTS, .shape = shape_crowd, .eval = eval_crowd
+};
+enum { CROWDS = 4200 / WF_MAX_RESULTS };
+
+typedef struct crowd {
+    wf_graph *g;
+    wf_tensor *x, *y; /* [2], [2] */
+    wf_plan *p;
+} crowd;
+
+static bool crowd_runs(void *arg) {
+    crowd *c = arg;
+    float out[2] = { 0 };
+    wf_plan_free(c->p);
+    c->p = wf_plan_new(
+        c->g, &(wf_plan_options){ .fetch = &c->y, .n_fetch = 1, .feed = &c->x, .n_feed = 1 });
+    bool ok = wf_feed(c->p, c->x, (float[]){ -1, 2 }) && wf_run(c->p) && wf_fetch(c->p, c->y, out);
+    must(!ok || (out[0] == -CROWDS && out[1] == 2 * CROWDS), "%g, %g", (double)out[0],
+         (double)out[1]);
+    return ok;
+}
+
+static bool crowding(void) {
+    crowd c = { 0 };
+    failed = false;
+    bool was = faults_pause(true);
+    c.g = wf_graph_new(NULL), c.x = wf_input(c.g, "x", WF_F32, SHAPE(2));
+    c.y = wf_sub(c.x, c.x);
+    for (int i = 0; i < CROWDS; i++) c.y = wf_add(c.y, wf_record(&op_crowd, 1, &c.x, NULL));
+    must(wf_ok(c.g), "%s", wf_error(c.g));
+    faults_pause(was);
+    bool ok = crowd_runs(&c);
+    survive(ok, crowd_runs, &c, wf_plan_error(c.p));
+    wf_plan_free(c.p), wf_graph_free(c.g);
+    return !failed;
+}
+
+/* A mistake whose sizes cannot be called by name is told all the same. */
+static bool telling(void) {
+    bool was = faults_pause(true);
+    wf_graph *g = wf_graph_new(NULL);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(wf_extent(g, "B", 64), 3));
+    wf_tensor *y = wf_input(g, "y", WF_F32, SHAPE(2, 3));
+    faults_pause(was);
+    wf_add(x, y);
+    bool named = strstr(wf_error(g), "[B,3] and [2,3]") != NULL;
+    must(named || strstr(wf_error(g), "3] and [2,3]"), "%s", wf_error(g));
+    wf_graph_free(g);
+    return named;
+}
+
 typedef struct saved {
     model m;
     char path[64];
@@ -275,6 +343,7 @@ static const struct {
     { "recording", recording, false },   { "training", training_runs, true },
     { "generating", generating, false }, { "checking gradients", checking, false },
     { "drawing", drawing, false },       { "files", files, false },
+    { "crowding", crowding, true },      { "telling", telling, true },
 };
 
 START_TEST(every_failure_is_survived) {

@@ -180,6 +180,18 @@ START_TEST(null_files_are_accepted) {
     ck_assert_ptr_null(wf_file_meta(f, "k"));
     ck_assert_ptr_null(wf_file_meta_at(f, -1).key);
     wf_file_free(f), wf_file_free(NULL);
+    f = wf_file_parse("", SIZE_MAX); /* more than there can be */
+    assert_contains(wf_file_error(f), "too short");
+    wf_file_free(f);
+    f = wf_file_parse("\x1e\0\0\0\0\0\0\0{\"__metadata__\":{\"k\":\"value\"}}", 38);
+    ck_assert_msg(wf_file_ok(f), "%s", wf_file_error(f));
+    ck_assert_ptr_null(wf_file_at(f, -1));
+    ck_assert_ptr_null(wf_file_at(f, 0));
+    ck_assert_ptr_null(wf_file_find(f, NULL));
+    ck_assert_ptr_null(wf_file_meta(f, NULL));
+    ck_assert_ptr_null(wf_file_meta_at(f, 1).key);
+    ck_assert_str_eq(wf_file_meta_at(f, 0).value, "value");
+    wf_file_free(f);
 }
 END_TEST
 
@@ -473,7 +485,33 @@ START_TEST(bad_entries_are_refused) {
     }
     char message[MESSAGE] = "";
     ck_assert(!wf_file_save(NULL, NULL, 0, NULL, 0, message) && *message);
-    ck_assert(!wf_file_save(in_folder("no"), NULL, 1, NULL, 0, message));
+    const struct {
+        const wf_entry *e;
+        int n;
+        const wf_meta *meta;
+        int n_meta;
+    } lists[] = { { NULL, 1, NULL, 0 },
+                  { rows[1].e, -1, NULL, 0 },
+                  { NULL, 0, rows[0].meta, -1 },
+                  { NULL, 0, NULL, 1 } };
+    for (int i = 0; i < COUNT_OF(lists); i++) {
+        ck_assert(!wf_file_save(in_folder("no"), lists[i].e, lists[i].n, lists[i].meta,
+                                lists[i].n_meta, message));
+        assert_contains(message, "no entries");
+    }
+}
+END_TEST
+
+/* A vocabulary of a hundred megabytes, say. */
+START_TEST(what_could_not_be_read_is_not_written) {
+    enum { MUCH = 100000000 };
+    char message[MESSAGE] = "", *much = malloc(MUCH + 1);
+    ck_assert_ptr_nonnull(much);
+    memset(much, 'x', MUCH), much[MUCH] = '\0';
+    ck_assert(!wf_file_save(in_folder("no"), NULL, 0, &(wf_meta){ "words", much }, 1, message));
+    assert_contains(message, "no: the header is too large");
+    ck_assert_int_eq(files_in_folder(false), 0);
+    free(much);
 }
 END_TEST
 
@@ -643,6 +681,7 @@ Suite *file_suite(void) {
     tcase_add_test(writing, bytes_depend_on_the_arguments_alone);
     tcase_add_test(writing, many_tensors_are_found);
     tcase_add_test(writing, bad_entries_are_refused);
+    tcase_add_test(writing, what_could_not_be_read_is_not_written);
     tcase_add_test(writing, impossible_targets_are_refused);
     tcase_add_test(writing, links_long_names_and_modes_are_kept);
     tcase_add_test(writing, full_disk_leaves_the_old_file);

@@ -358,6 +358,73 @@ START_TEST(training_in_groups_is_the_same_training) {
 }
 END_TEST
 
+/* ---- a call of a group fails ----------------------------------------------------------------- */
+
+static bool shape_checked(wf_call *c) {
+    wf_set_shape(&c->out[0], WF_F32, c->in[0].ndim, c->in[0].shape);
+    return true;
+}
+
+static int64_t tasks_checked(const wf_call *c, int phase) {
+    return phase == 0 ? c->out[0].shape[0] : 0;
+}
+
+/* One row of two. */
+static bool eval_checked(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const float *x = (const float *)c->in[0].data + 2 * task;
+    (void)phase, (void)scratch;
+    for (int i = 0; i < 2; i++)
+        if (x[i] < 0) return wf_fail(c, "%g is negative", (double)x[i]);
+    memcpy((float *)c->out[0].data + 2 * task, x, 2 * sizeof *x);
+    return true;
+}
+
+static uint32_t all_by_rows(const wf_call *c) {
+    (void)c;
+    return 1;
+}
+
+static const wf_op op_checked = { .name = "checked",
+                                  .arity = 1,
+                                  .shape = shape_checked,
+                                  .tasks = tasks_checked,
+                                  .eval = eval_checked,
+                                  .by_rows = all_by_rows };
+
+static wf_tensor *checked(const char *scope, wf_tensor *x) {
+    wf_scope(x->graph, scope);
+    return wf_record(&op_checked, 1, &x, NULL);
+}
+
+START_TEST(who_failed_in_a_group_is_named) {
+    static const struct {
+        float x;
+        const char *says; /* NULL: nothing fails */
+    } rows[] = { { 1, "second: checked: -1 is negative" },
+                 { -2, "first: checked: -2 is negative" },
+                 { 0, NULL } };
+    wf_pool *pool = wf_pool_new(1 + 2 * _i);
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *in = wf_input(g, "x", WF_F32, SHAPE(8, 2));
+    wf_tensor *y = wf_exp(checked("second", wf_neg(checked("first", in))));
+    wf_plan *p = wf_plan_new(
+        g, &(wf_plan_options){ .fetch = &y, .n_fetch = 1, .feed = &in, .n_feed = 1, .pool = pool });
+    int members;
+    ck_assert_int_eq(count_groups(p, false, &members), 1);
+    ck_assert_int_eq(members, 4);
+    for (int i = 0; i < COUNT_OF(rows); i++) {
+        float x[16] = { 0 }, out[16] = { 0 };
+        x[11] = rows[i].x;
+        ck_assert(wf_feed(p, in, x));
+        ck_assert_msg(wf_run(p) == !rows[i].says, "%s", wf_plan_error(p));
+        if (rows[i].says) ck_assert_str_eq(wf_plan_error(p), rows[i].says);
+        if (!rows[i].says) ck_assert(wf_fetch(p, y, out) && out[11] == 1);
+    }
+    wf_plan_free(p), wf_pool_free(pool);
+    end_graph(g);
+}
+END_TEST
+
 Suite *fuse_suite(void) {
     Suite *s = suite_create("fuse");
     TCase *tc = tcase_create("groups");
@@ -369,6 +436,7 @@ Suite *fuse_suite(void) {
     tcase_add_test(tc, a_call_that_has_ended_is_not_asked_again);
     tcase_add_test(tc, the_first_that_fails_is_named);
     tcase_add_loop_test(tc, training_in_groups_is_the_same_training, 0, 2);
+    tcase_add_loop_test(tc, who_failed_in_a_group_is_named, 0, 2);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -119,8 +119,8 @@ START_TEST(figures_of_speed_unless_quiet) {
 END_TEST
 
 START_TEST(warns_outside_the_trained_lengths) {
-    ok("printf '1 2 3\\n1 2\\n\\n' | generate --model $IDS");
-    assert_contains(result.err, "1 of 3 lines are outside the 3..12 tokens");
+    ok("printf '1 2 3\\n1 2\\n\\n1 2 3 4 5 6 7 8 9 10 11 12 13\\n' | generate --model $IDS");
+    assert_contains(result.err, "2 of 4 lines are outside the 3..12 tokens");
     ok("echo ein hund | generate --model $WORDS --quiet"); /* where nothing of the kind is known */
     ck_assert_str_eq(result.err, "");
 }
@@ -313,6 +313,9 @@ START_TEST(references_are_compared_with) {
     assert_contains(result.err,
                     "chrF2|nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:weft-");
     assert_contains(result.err, "CER 0.1000, WER 0.1250, exact match 3/4"); /* 3 of 30, 1 of 8 */
+    ok("echo 1 2 3 > in; generate --model $IDS < in > ref; "
+       "generate --model $IDS --reference ref --quiet < in");
+    assert_contains(result.err, "CER 0.0000, WER 0.0000, exact match 1/1");
 }
 END_TEST
 
@@ -340,6 +343,8 @@ START_TEST(reference_of_other_length_is_refused) {
         { "generate --model $WORDS --reference two < one", "stdin has 1 lines and two has 2", 0 },
         { "cat three | generate --model $WORDS --reference two", "stdin has 3 lines and two has 2",
           2 },
+        { "cat two two one | generate --model $WORDS --reference two",
+          "stdin has 5 lines and two has 2", 2 },
         { "cat one | generate --model $WORDS --reference two", "stdin has 1 lines and two has 2",
           1 },
     };
@@ -376,6 +381,37 @@ START_TEST(attention_as_a_picture) {
        "cat a.svg");
     assert_contains(result.out, ">\342\220\243</text>"); /* a space that is seen */
     ck_assert_ptr_nonnull(strstr(result.out, "</svg>"));
+}
+END_TEST
+
+/* Without a line there is no picture: an old one stays. */
+START_TEST(no_line_draws_no_picture) {
+    ok("echo old > a.svg; printf '\\n\\n' | generate --model $WORDS --attention a.svg --quiet; "
+       "cat a.svg");
+    ck_assert_str_eq(result.out, "\n\nold\n");
+    ck_assert_str_eq(result.err, "generate: a.svg is not drawn: there is no output to draw\n");
+    ok("ls | wc -l");
+    ck_assert_int_eq(atoi(result.out), 1);
+}
+END_TEST
+
+/* Labels of any length and width: two columns, none, not to be shown; narrow cells for many. */
+START_TEST(labels_keep_their_columns) {
+    static const char *const lines[] = { "\344\272\272", "e\314\201", "a\360\237\230\200",
+                                         "zero\342\200\215width", "sixteen-letters!" };
+    FILE *f = fopen("wide", "w");
+    ck_assert_ptr_nonnull(f);
+    for (int i = 0; i < COUNT_OF(lines); i++) fprintf(f, "%s\t%s\n", lines[i], lines[i]);
+    ck_assert_int_eq(fclose(f), 0);
+    ok("train --train wide --tokenizer word " SIZE "--max-steps 1 --warmup 1 -o m > out");
+    ok("cut -f 1 wide | tr '\\n' ' ' | generate --model m --attention - --quiet --max-len-b 0");
+    assert_contains(result.err, "\n            z x \n            e t \n"); /* the cut ones */
+    assert_contains(result.err, "\n        e a t t \n      \344\272\272\314\201  "
+                                "\360\237\230\200h \342\200\246 \n");
+    ok("for i in 1 2 3 4 5 6 7 8; do cut -f 1 wide; done | tr '\\n' ' ' | "
+       "generate --model m --attention - --quiet --max-len-b 0");
+    assert_contains(result.err, "\n       eatt eatt eatt eatt eatt eatt eatt eatt\n");
+    assert_contains(result.err, "\n      \357\277\275\314\201 \357\277\275h\342\200\246");
 }
 END_TEST
 
@@ -477,9 +513,11 @@ Suite *generate_suite(void) {
     tcase_add_test(c, what_is_generated_scores_the_same);
     tcase_add_test(c, references_are_compared_with);
     tcase_add_test(c, comparison_as_json_is_the_last_object);
-    tcase_add_loop_test(c, reference_of_other_length_is_refused, 0, 5);
+    tcase_add_loop_test(c, reference_of_other_length_is_refused, 0, 6);
     tcase_add_test(c, attention_as_json);
     tcase_add_test(c, attention_as_a_picture);
+    tcase_add_test(c, no_line_draws_no_picture);
+    tcase_add_test(c, labels_keep_their_columns);
     tcase_add_test(c, attention_on_the_terminal);
     tcase_add_loop_test(c, refusal_says_what_to_do, 0, COUNT_OF(refusals));
     tcase_add_loop_test(c, bad_line_is_named, 0, COUNT_OF(bad_lines));

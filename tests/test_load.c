@@ -78,6 +78,13 @@ START_TEST(what_does_not_fit_is_not_loaded) {
         !wf_file_load(&(wf_entry){ "v", "F64", 1, { 1 }, (double[]){ 1e300 }, 8 }, v, message));
     assert_contains(message, "too large for f32");
     ck_assert(!wf_file_load(NULL, w, message) && *message);
+    const wf_entry none[] = { { NULL, "F32", 2, { 3, 2 }, six, 24 },
+                              { "w", NULL, 2, { 3, 2 }, six, 24 },
+                              { "w", "F32", 2, { 3, 2 }, NULL, 24 } };
+    for (int i = 0; i < COUNT_OF(none); i++) {
+        ck_assert(!wf_file_load(&none[i], w, message));
+        assert_contains(message, "no entry, or no leaf");
+    }
     ck_assert(!wf_file_load(&(wf_entry){ "w", "F32", 2, { 3, 2 }, six, 24 }, NULL, message));
     end_graph(g);
 }

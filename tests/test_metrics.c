@@ -132,6 +132,20 @@ START_TEST(distance_is_that_of_the_recurrence) {
 }
 END_TEST
 
+/* What str.split() of Python splits at, of all code points. */
+START_TEST(white_space_is_pythons) {
+    static const int32_t spaces[][2] = { { 0x09, 0x0D },     { 0x1C, 0x20 },     { 0x85, 0x85 },
+                                         { 0xA0, 0xA0 },     { 0x1680, 0x1680 }, { 0x2000, 0x200A },
+                                         { 0x2028, 0x2029 }, { 0x202F, 0x202F }, { 0x205F, 0x205F },
+                                         { 0x3000, 0x3000 } };
+    for (int32_t code = 0, i = 0; code < 0x110000; code++) {
+        if (i < COUNT_OF(spaces) && code > spaces[i][1]) i++;
+        bool space = i < COUNT_OF(spaces) && code >= spaces[i][0];
+        if (code_is_space(code) != space) ck_abort_msg("U+%04X", (unsigned)code);
+    }
+}
+END_TEST
+
 START_TEST(rates_of_errors) {
     static const struct {
         const char *output, *reference;
@@ -290,6 +304,7 @@ Suite *metrics_suite(void) {
     tcase_add_loop_test(tc, values_are_those_of_sacrebleu, 0, COUNT_OF(cases));
     tcase_add_test(tc, order_of_lines_does_not_matter);
     tcase_add_test(tc, distance_is_that_of_the_recurrence);
+    tcase_add_test(tc, white_space_is_pythons);
     tcase_add_test(tc, rates_of_errors);
     tcase_add_test(tc, exact_matches_are_of_bytes);
     tcase_add_test(tc, a_thousand_long_lines);

@@ -183,6 +183,143 @@ END_TEST
 
 /* ---- NULL ------------------------------------------------------------------------------------ */
 
+/* Tensors that were recorded after the plan was made, or in another graph, or nowhere. */
+START_TEST(strangers_have_no_place_in_a_plan) {
+    wf_graph *g = new_graph(WF_F32), *h = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2)), *y = wf_exp(wf_neg(x));
+    wf_plan *p = plan_of(g, &y, 1, &x, 1, false);
+    wf_tensor *late = wf_neg(x), *other = wf_input(h, "x", WF_F32, SHAPE(2)),
+              *strangers[] = { late, other, wf_relu(NULL), NULL };
+    float data[2] = { 0, 0 };
+    char text[64];
+    for (int ran = 0; ran < 2; ran++) {
+        for (int i = 0; i < COUNT_OF(strangers); i++) {
+            ck_assert(!wf_feed(p, strangers[i], data));
+            assert_contains(wf_plan_error(p), "is not among the feeds");
+            ck_assert(!wf_fetch(p, strangers[i], data));
+            assert_contains(wf_plan_error(p), "is not among the fetches");
+            ck_assert_int_eq(wf_bound_shape(p, strangers[i], (int64_t[WF_MAX_DIMS]){ 0 }), -1);
+            ck_assert_int_eq(wf_print(p, strangers[i], text, sizeof text), -1);
+        }
+        if (!ran) ck_assert_int_eq(wf_print(p, y, text, sizeof text), -1); /* nothing yet */
+        ck_assert(wf_feed(p, x, data) && wf_run(p) && wf_fetch(p, y, data) && data[0] == 1);
+        data[0] = 0;
+    }
+    ck_assert_int_eq(wf_print(p, y, text, sizeof text), (int)strlen(text));
+    wf_plan_free(p);
+    end_graph(g), wf_graph_free(h);
+}
+END_TEST
+
+/* A state fits plans whose caches have the same width and grow along the same axis. */
+START_TEST(a_state_of_other_caches_is_refused) {
+    static const struct {
+        int64_t shape[4]; /* but for the batch and the axis that grows, which is 0 */
+        int axis;
+    } caches[] = {
+        { { 0, 0, 2, 4 }, 1 }, { { 0, 0, 2, 5 }, 1 }, { { 0, 2, 0, 4 }, 2 }, { { 0, 3, 0, 4 }, 2 }
+    };
+    wf_plan *p[COUNT_OF(caches)];
+    wf_graph *g = new_graph(WF_F32);
+    int64_t B = wf_extent(g, "B", 4), T = wf_extent(g, "T", 2);
+    wf_extent(g, "P", 6);
+    for (int i = 0; i < COUNT_OF(caches); i++) {
+        char name[2] = { (char)('a' + i), 0 };
+        int64_t shape[4];
+        memcpy(shape, caches[i].shape, sizeof shape);
+        shape[0] = B, shape[caches[i].axis] = T;
+        wf_tensor *x = wf_input(g, name, WF_F32, 4, shape), *c = wf_cache(x, caches[i].axis);
+        float data[30] = { 0 };
+        p[i] = plan_of(g, &c, 1, &x, 1, true);
+        ck_assert(wf_bind(p[i], "B", 1) && wf_bind(p[i], "T", 1) && wf_bind(p[i], "P", 0));
+        ck_assert_msg(wf_feed(p[i], x, data), "%s", wf_plan_error(p[i]));
+    }
+    for (int i = 0; i < COUNT_OF(caches); i++) {
+        wf_state *s = wf_state_new(p[i]);
+        for (int k = 0; k < COUNT_OF(caches); k++) {
+            ck_assert_msg(wf_run_state(p[k], s) == (i == k), "%d with %d", k, i);
+            if (i != k) assert_contains(wf_plan_error(p[k]), "the state was made for another plan");
+        }
+        wf_state_free(s);
+    }
+    for (int i = 0; i < COUNT_OF(caches); i++) wf_plan_free(p[i]);
+    end_graph(g);
+}
+END_TEST
+
+static bool stays(wf_call *c) {
+    wf_set_shape(&c->out[0], WF_F32, c->in[0].ndim, c->in[0].shape);
+    return true;
+}
+
+static bool grows_in_batch(wf_call *c) {
+    stays(c), c->out[0].shape[0] += c->position;
+    return true;
+}
+
+static bool begins_late(wf_call *c) {
+    return c->position == 0 ? wf_fail(c, "it begins at 1") : stays(c);
+}
+
+static bool stops_early(wf_call *c) {
+    return c->position == 1 ? wf_fail(c, "it stops at 0") : stays(c);
+}
+
+static bool never_run(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)c, (void)phase, (void)task, (void)scratch;
+    return false;
+}
+
+/* What a cache of one's own must do: grow with the position, along an axis after the batch. */
+START_TEST(caches_that_do_not_grow_are_refused) {
+    static const struct {
+        bool (*shape)(wf_call *);
+        const char *says;
+    } rows[] = { { stays, "mine: its result does not grow with the position" },
+                 { grows_in_batch, "a cache cannot grow along the batch" },
+                 { begins_late, "mine: it begins at 1" },
+                 { stops_early, "mine: it stops at 0" } };
+    for (int i = 0; i < COUNT_OF(rows); i++) {
+        wf_graph *g = new_graph(WF_F32);
+        wf_op mine = { .name = "mine", .arity = 1, .shape = stays, .eval = never_run };
+        wf_extent(g, "P", 6);
+        wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2, 3));
+        wf_tensor *y = wf_record(&mine, 1, &x, NULL);
+        mine.shape = rows[i].shape, mine.cached = true;
+        wf_plan *p = plan_of(g, &y, 1, &x, 1, true);
+        ck_assert(wf_bind(p, "P", 3));
+        ck_assert_ptr_null(wf_state_new(p));
+        assert_contains(wf_plan_error(p), rows[i].says);
+        wf_plan_free(p);
+        end_graph(g);
+    }
+}
+END_TEST
+
+/* The rows of a state are more than those in use: they may not fit where these do. */
+START_TEST(a_state_too_large_for_any_memory_is_refused) {
+    static const struct {
+        int64_t width; /* seven rows of it, in a batch of 2^31 - 1, do not reach 2^63 bytes or do */
+        const char *says;
+    } rows[] = { { 147639500, "out of memory for a state" },
+                 { 536870912, "cache: the result [2147483647,7,536870912] is too large" } };
+    for (int i = 0; i < COUNT_OF(rows); i++) {
+        wf_graph *g = new_graph(WF_F32);
+        int64_t B = wf_extent(g, "B", INT32_MAX), T = wf_extent(g, "T", 2);
+        wf_extent(g, "P", 6);
+        wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(B, T, rows[i].width));
+        wf_tensor *y = wf_slice(wf_slice(wf_cache(x, 1), 0, 0, 1), 2, 0, 1);
+        wf_plan *p = plan_of(g, &y, 1, &x, 1, true);
+        ck_assert_msg(wf_bind(p, "B", INT32_MAX) && wf_bind(p, "T", 1) && wf_bind(p, "P", 0), "%s",
+                      wf_plan_error(p));
+        ck_assert_ptr_null(wf_state_new(p));
+        assert_contains(wf_plan_error(p), rows[i].says);
+        wf_plan_free(p);
+        end_graph(g);
+    }
+}
+END_TEST
+
 START_TEST(lists_that_are_null_are_refused) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2)), *y = wf_neg(x), *grads[1];
@@ -352,6 +489,30 @@ END_TEST
 
 /* ---- a program's own ops --------------------------------------------------------------------- */
 
+static bool told_twice(wf_call *c) {
+    wf_fail(c, "%s is missing", wf_show(c, &c->in[1]));
+    return wf_fail(c, "and more");
+}
+
+static bool told_nothing(wf_call *c) {
+    (void)c;
+    return false;
+}
+
+START_TEST(a_rule_is_believed_the_first_time) {
+    bool (*const rules[])(wf_call *) = { told_twice, told_nothing };
+    static const char *const says[] = { "mine: none is missing", "mine: does not fit" };
+    for (int i = 0; i < COUNT_OF(rules); i++) {
+        wf_graph *g = wf_graph_new(NULL);
+        wf_op mine = wf_op_copy;
+        mine.name = "mine", mine.arity = 2, mine.optional = 2, mine.shape = rules[i];
+        wf_record(&mine, 2, (wf_tensor *[]){ wf_constant(g, 1), NULL }, NULL);
+        ck_assert_str_eq(wf_error(g), says[i]);
+        wf_graph_free(g);
+    }
+}
+END_TEST
+
 static bool scalar_shape(wf_call *c) {
     wf_set_shape(&c->out[0], WF_F32, 0, NULL);
     return true;
@@ -418,6 +579,10 @@ Suite *misuse_suite(void) {
     tcase_add_test(c, huge_extents_are_refused_when_bound);
     tcase_add_test(c, caches_of_different_batches_are_refused);
     tcase_add_test(c, a_failed_layout_leaves_the_plan_usable);
+    tcase_add_test(c, strangers_have_no_place_in_a_plan);
+    tcase_add_test(c, a_state_of_other_caches_is_refused);
+    tcase_add_test(c, caches_that_do_not_grow_are_refused);
+    tcase_add_test(c, a_state_too_large_for_any_memory_is_refused);
     tcase_add_test(c, lists_that_are_null_are_refused);
     tcase_add_test(c, no_tokenizer_answers);
     tcase_add_test(c, a_tokenizer_accepts_null_and_kinds_that_are_none);
@@ -425,6 +590,7 @@ Suite *misuse_suite(void) {
     tcase_add_test(c, a_model_and_a_decoder_accept_null);
     tcase_add_test(c, a_configuration_of_extremes_is_refused);
     tcase_add_test(c, a_gradient_of_null_is_refused);
+    tcase_add_test(c, a_rule_is_believed_the_first_time);
     tcase_add_test(c, ops_are_checked_before_they_are_recorded);
     tcase_add_test(c, a_share_that_was_passed_on_is_not_computed_again);
     suite_add_tcase(s, c);

@@ -239,6 +239,8 @@ static const struct {
     { { KEY("d_model"), .value = "" }, "not a whole number" },
     { { KEY("d_model"), .value = "16x" }, "not a whole number" },
     { { KEY("d_model"), .value = "99999999999999999999" }, "not a whole number" },
+    { { KEY("d_model"), .value = "99999999999" }, "not a whole number" },
+    { { KEY("d_model"), .value = "-99999999999" }, "not a whole number" },
     { { KEY("d_model"), .value = "1000000" }, "d_model is 1000000" },
     { { KEY("d_model"), .value = "32" }, "is [17,16] in the file, not [17,32] as in the model" },
     { { KEY("num_heads"), .value = "5" }, "not divisible by 5 heads" },
@@ -250,6 +252,7 @@ static const struct {
     { { KEY("activation"), .value = "4" }, "activation is 4" },
     { { KEY("pad_id"), .value = "17" }, "padding id is 17" },
     { { KEY("layer_norm_eps"), .value = "nan" }, "'nan', not a number" },
+    { { KEY("layer_norm_eps"), .value = "1e-5x" }, "'1e-5x', not a number" },
     { { KEY("layer_norm_eps"), .value = "2" }, "eps is 2" },
     { { KEY("layer_norm_eps") }, "not a number" },
     { { KEY("tie"), .value = "1" },
@@ -259,6 +262,10 @@ static const struct {
     { { .entry = "output.bias" }, "'output.bias' is in the model but not in the file" },
     { { .entry = "output.bias", .name = "output.bais" },
       "'output.bais' is in the file but not in the model" },
+    { { .entry = "output.bias", .name = "transformer.q_proj_weight" },
+      "'transformer.q_proj_weight' is in the file but not in the model" },
+    { { .entry = "output.bias", .name = ENCODER "self_attn.q_proj_weight" },
+      "self_attn.q_proj_weight' is in the file but not in the model" },
     { { .entry = ENCODER "linear1.weight", .flat = true },
       "linear1.weight' is [384] in the file, not [24,16]" },
     { { .entry = ENCODER "self_attn.in_proj_weight", .name = ENCODER "self_attn.q_proj_weight" },
@@ -304,6 +311,116 @@ START_TEST(a_file_that_does_not_fit_changes_nothing) {
 }
 END_TEST
 
+/* q, k and v one by one, in the place of the packed matrix. */
+static void unpack(const char *types[3]) {
+    static const char *const names[] = { ENCODER "self_attn.q_proj_weight",
+                                         ENCODER "self_attn.k_proj_weight",
+                                         ENCODER "self_attn.v_proj_weight" };
+    static wf_entry entries[MOST];
+    static wf_meta meta[64];
+    static const double zeros[16 * 16];
+    char message[WF_MESSAGE];
+    wf_file *f = open_file(path);
+    int n = 0, n_meta = wf_file_meta_count(f);
+    for (int i = 0; i < wf_file_count(f); i++)
+        if (strcmp(wf_file_at(f, i)->name, ENCODER "self_attn.in_proj_weight") != 0)
+            entries[n++] = *wf_file_at(f, i);
+    for (int i = 0; i < 3; i++)
+        entries[n++] = (wf_entry){ names[i],   types[i], 2,
+                                   { 16, 16 }, zeros,    256 * (strcmp(types[i], "F64") ? 4 : 8) };
+    for (int i = 0; i < n_meta; i++) meta[i] = wf_file_meta_at(f, i);
+    ck_assert_msg(wf_file_save(other, entries, n, meta, n_meta, message), "%s", message);
+    wf_file_free(f);
+}
+
+START_TEST(parts_of_a_projection_are_of_one_type) {
+    char message[WF_MESSAGE] = "";
+    wf_transformer_config c = small_config();
+    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    save(m, false);
+    unpack((const char *[]){ "F32", "F64", "F32" });
+    wf_file *f = open_file(other);
+    ck_assert(!wf_transformer_load_weights(m, f, message));
+    assert_contains(message, "k_proj_weight' is of another type than '" ENCODER "self_attn.q_pr");
+    wf_file_free(f);
+    unpack((const char *[]){ "F64", "F64", "F64" });
+    f = open_file(other);
+    ck_assert_msg(wf_transformer_load_weights(m, f, message), "%s", message);
+    double *w = leaf_values(wf_find(m->graph, ENCODER "self_attn.in_proj_weight"));
+    for (int i = 0; i < 3 * 256; i++) ck_assert(w[i] == 0);
+    free(w), wf_file_free(f), close_model(m);
+}
+END_TEST
+
+/* As many zeros in another shape are another table. */
+START_TEST(tied_tables_have_one_shape) {
+    static wf_entry entries[MOST];
+    static wf_meta meta[64];
+    static const float zeros[17 * 16];
+    char message[WF_MESSAGE] = "";
+    wf_transformer_config c = small_config();
+    c.tie = WF_TIE_DECODER;
+    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    ck_assert(wf_write(wf_find(m->graph, "tgt_embedding.weight"), zeros, sizeof zeros));
+    save(m, false);
+    wf_file *f = open_file(path);
+    int n = 0, n_meta = 0;
+    for (; n < wf_file_count(f); n++) entries[n] = *wf_file_at(f, n);
+    for (int i = 0; i < wf_file_meta_count(f); i++) meta[n_meta++] = wf_file_meta_at(f, i);
+    entries[n++] = (wf_entry){ "output.weight", "F32", 2, { 17, 16 }, zeros, sizeof zeros };
+    wf_entry *tied = entries;
+    while (strcmp(tied->name, "tgt_embedding.weight") != 0) tied++;
+    tied->shape[0] = 16, tied->shape[1] = 17;
+    ck_assert_msg(wf_file_save(other, entries, n, meta, n_meta, message), "%s", message);
+    wf_file_free(f), f = open_file(other);
+    ck_assert(!wf_transformer_load_weights(m, f, message));
+    assert_contains(message, "'tgt_embedding.weight' and 'output.weight' differ in the file");
+    wf_file_free(f), close_model(m);
+}
+END_TEST
+
+/* A checkpoint has all moments or none, and all averages or none. */
+START_TEST(half_a_checkpoint_is_refused) {
+    char message[WF_MESSAGE] = "";
+    wf_transformer_config c = small_config();
+    wf_training_config training = adam_training(0);
+    training.optimizer.average_decay = 0.5;
+    wf_transformer *m = open_model(&c, &training, WF_F32, 3);
+    const wf_optimizer *o = &m->optimizer;
+    const wf_tensor *last[] = { o->moments[o->n_moments - 1],
+                                o->averages.values[o->averages.n - 1] };
+    save(m, true);
+    for (int i = 0; i < 2; i++) {
+        rewrite(&(change){ .entry = last[i]->name });
+        wf_file *f = open_file(other);
+        ck_assert(!wf_transformer_load(f, &training, WF_F32, 1, message));
+        assert_contains(message, last[i]->name);
+        assert_contains(message, "is in the model but not in the file");
+        wf_file_free(f);
+    }
+    close_model(m);
+}
+END_TEST
+
+START_TEST(a_failed_model_says_why_it_failed) {
+    char message[WF_MESSAGE] = "";
+    wf_transformer_config c = small_config();
+    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    save(m, false);
+    wf_file *f = open_file(path);
+    wf_poison(m->graph, "a mistake of the program's");
+    ck_assert(!wf_transformer_save(m, path, false, NULL, 0, message));
+    assert_contains(message, "a mistake of the program's");
+    ck_assert(!wf_transformer_save_state_dict(m, path, false, message));
+    assert_contains(message, "a mistake of the program's");
+    ck_assert(!wf_transformer_load_weights(m, f, message));
+    assert_contains(message, "a mistake of the program's");
+    ck_assert(!wf_decoder_new(m, NULL, message) && !wf_decoder_new(m, NULL, NULL));
+    assert_contains(message, "a mistake of the program's");
+    wf_file_free(f), wf_transformer_free(m);
+}
+END_TEST
+
 START_TEST(what_cannot_be_written_is_told) {
     char message[WF_MESSAGE];
     wf_transformer_config c = small_config();
@@ -333,6 +450,10 @@ Suite *model_file_suite(void) {
     tcase_add_test(tc, weights_alone_start_a_training);
     tcase_add_loop_test(tc, a_file_that_does_not_fit_is_told, 0, COUNT_OF(misfits));
     tcase_add_test(tc, a_file_that_does_not_fit_changes_nothing);
+    tcase_add_test(tc, parts_of_a_projection_are_of_one_type);
+    tcase_add_test(tc, tied_tables_have_one_shape);
+    tcase_add_test(tc, half_a_checkpoint_is_refused);
+    tcase_add_test(tc, a_failed_model_says_why_it_failed);
     tcase_add_test(tc, what_cannot_be_written_is_told);
     suite_add_tcase(s, tc);
     return s;

@@ -155,6 +155,51 @@ START_TEST(values_survive_every_change_of_layout) {
 }
 END_TEST
 
+static wf_tensor *itself;
+static bool taken, written;
+
+static void fill_and_ask(const wf_init *init, uint64_t key, wf_dtype dtype, int ndim,
+                         const int64_t *shape, void *data) {
+    const wf_init uniform = wf_init_uniform(init->a);
+    uniform.fill(&uniform, key, dtype, ndim, shape, data);
+    taken = wf_set_layout(itself, WF_PANELS);
+    written = wf_write(itself, data, wf_bytes(itself));
+}
+
+/* While a parameter is given its first values it has no layout to change. */
+START_TEST(a_parameter_that_is_filled_is_left_alone) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *w = itself = wf_param(g, "w", SHAPE(20, 9), (wf_init){ fill_and_ask, 1, 0 });
+    float first[180], now[180];
+    taken = written = true;
+    ck_assert(wf_read(w, first, sizeof first) && !taken && !written);
+    for (int i = 0; i < 2; i++) /* the second time it lies so already */
+        ck_assert(wf_set_layout(w, WF_PANELS) && wf_read(w, now, sizeof now));
+    ck_assert_mem_eq(first, now, sizeof first);
+    end_graph(g);
+}
+END_TEST
+
+/* Memory that no values are left in is given back: of two large weights each has its own. */
+START_TEST(memory_of_another_layout_is_given_back) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *w[2];
+    const int64_t n = 700; /* 2 MB */
+    float *first = malloc((size_t)(n * n) * 4), *now = malloc((size_t)(n * n) * 4);
+    ck_assert(first && now);
+    for (int i = 0; i < 2; i++) w[i] = wf_param(g, i ? "b" : "a", SHAPE(n, n), wf_init_uniform(1));
+    for (int i = 0; i < 2; i++) {
+        ck_assert(wf_read(w[i], first, wf_bytes(w[i])));
+        for (int k = 0; k < 3; k++) /* there, back, and there */
+            ck_assert(wf_set_layout(w[i], k == 1 ? WF_ROW_MAJOR : WF_PANELS));
+        ck_assert(wf_read(w[i], now, wf_bytes(w[i])));
+        ck_assert_mem_eq(first, now, wf_bytes(w[i]));
+    }
+    free(first), free(now);
+    end_graph(g);
+}
+END_TEST
+
 /* ---- refusals, and readers of rows ----------------------------------------------------------- */
 
 START_TEST(refusals_change_nothing) {
@@ -248,6 +293,8 @@ Suite *panels_suite(void) {
     tcase_add_loop_test(c, bf16_is_the_product_with_rounded_weights, 0, COUNT_OF(sizes));
     tcase_add_test(c, bf16_rounds_to_nearest_or_even);
     tcase_add_test(c, values_survive_every_change_of_layout);
+    tcase_add_test(c, a_parameter_that_is_filled_is_left_alone);
+    tcase_add_test(c, memory_of_another_layout_is_given_back);
     tcase_add_test(c, refusals_change_nothing);
     tcase_add_test(c, what_reads_rows_is_given_rows);
     tcase_add_test(c, parameters_in_panels_are_not_updated);

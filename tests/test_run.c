@@ -157,6 +157,8 @@ START_TEST(a_profile_counts) {
     ck_assert_msg(wf_run(p), "%s", wf_plan_error(p));
     wf_profile(p, true);
     for (int i = 0; i < 3; i++) ck_assert_msg(wf_run(p), "%s", wf_plan_error(p));
+    wf_profile(p, true); /* it goes on */
+    ck_assert(wf_step_at(p, 0, &step) && step.runs == 3);
     wf_profile(p, false);
     ck_assert_msg(wf_run(p), "%s", wf_plan_error(p));
     ck_assert_int_eq(wf_step_count(p), 2);

@@ -209,16 +209,21 @@ START_TEST(what_makes_no_picture_is_refused) {
     const float w[] = { 1 };
     const double x[] = { 1 }, y[] = { NAN };
     const struct svg_curve curve = { "c", x, y, 1 };
-    ck_assert(!svg_heat_map(stdout, NULL));
-    ck_assert(!svg_heat_map(
-        stdout, &(struct svg_heat_map){ .weights = w, .heads = 1, .rows = 0, .columns = 1 }));
+    const struct svg_heat_map map = { .weights = w, .heads = 1, .rows = 1, .columns = 1 };
+    const struct svg_heat_map bad[] = { { .heads = 1, .rows = 1, .columns = 1 },
+                                        { .weights = w, .rows = 1, .columns = 1 },
+                                        { .weights = w, .heads = 1, .columns = 1 },
+                                        { .weights = w, .heads = 1, .rows = 1 } };
+    for (int i = 0; i < COUNT_OF(bad); i++) ck_assert(!svg_heat_map(stdout, &bad[i]));
+    ck_assert(!svg_heat_map(stdout, NULL) && !svg_heat_map(NULL, &map));
+    ck_assert(!svg_plot(stdout, NULL) && !svg_plot(stdout, &(struct svg_plot){ .n_curves = 1 }));
+    ck_assert(!svg_plot(NULL, &(struct svg_plot){ .curves = &curve, .n_curves = 1 }));
     ck_assert(!svg_plot(stdout, &(struct svg_plot){ .curves = &curve, .n_curves = 0 }));
     ck_assert(!svg_plot(stdout, &(struct svg_plot){ .curves = &curve, .n_curves = 7 }));
     ck_assert(!svg_plot(stdout, &(struct svg_plot){ .curves = &curve, .n_curves = 1 }));
     FILE *full = fopen("/dev/full", "w");
     if (!full) return; /* a system without it */
-    ck_assert(!svg_heat_map(
-        full, &(struct svg_heat_map){ .weights = w, .heads = 1, .rows = 1, .columns = 1 }));
+    ck_assert(!svg_heat_map(full, &map));
     fclose(full);
 }
 END_TEST

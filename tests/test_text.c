@@ -240,6 +240,8 @@ START_TEST(a_reader_may_fail) {
     ck_assert_str_eq(message, "line 3 could not be read");
     ck_assert_ptr_null(wf_tokenizer_learn(NULL, broken, &n, message));
     assert_contains(message, "no options");
+    ck_assert_ptr_null(wf_tokenizer_learn(&o, NULL, &n, message));
+    assert_contains(message, "no lines to learn from");
     wf_tokenizer_free(NULL);
 }
 END_TEST
@@ -252,6 +254,8 @@ static const struct {
     const char *says;
 } files[] = {
 #define CODES "#version: 0.2\n"
+#define LONG_WORD                                                                                  \
+    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
     { WF_WORDS, "the 12\nof\t7\na\n", NULL, "a the x of", "a the <unk> of", NULL },
     { WF_WORDS, "<unk>\n<blank>\n<s>\n</s>\nthe 12\r\na 3", NULL, "a the <s>", "a the <unk>",
       NULL },
@@ -273,6 +277,8 @@ static const struct {
     { WF_WORDS, "a  1\n", NULL, NULL, NULL, "vocabulary: line 1: more than a piece and its count" },
     { WF_WORDS, "a -1\n", NULL, NULL, NULL, "vocabulary: line 1: more than a piece and its count" },
     { WF_WORDS, "a 1\nb 2\na 3\n", NULL, NULL, NULL, "vocabulary: line 3: 'a' occurs twice" },
+    { WF_WORDS, LONG_WORD "\n" LONG_WORD "\n", NULL, NULL, NULL, "line 2: 'xxxxx" },
+    { WF_BPE, LONG_WORD "</w>@@\n", CODES, NULL, NULL, "line 1: 'xxxxx" },
     { WF_WORDS, "a\nb\xc3\n", NULL, NULL, NULL, "vocabulary: line 2: not UTF-8 at byte 1" },
     { WF_WORDS, "a\rb\n", NULL, NULL, NULL, "vocabulary: line 1: a line break inside" },
     { WF_CHARACTERS, "ab\n", NULL, NULL, NULL, "vocabulary: line 1: more than one character" },

@@ -35,6 +35,12 @@ START_TEST(help_goes_to_stdout) {
 }
 END_TEST
 
+START_TEST(h_is_help) {
+    ok("train --help > long; train --task none -h > short");
+    ck_assert(same_files("long", "short"));
+}
+END_TEST
+
 START_TEST(version_goes_to_stdout) {
     char line[80];
     run("%s --version", programs[_i]);
@@ -60,12 +66,16 @@ static const struct refusal {
     const char *says;
 } refusals[] = {
     { "train", 2, "--task copy|reverse|sort" },
+    { "WEFT_ISA= train", 2, "--task copy|reverse|sort" },
     { "WEFT_ISA=bogus train --task copy", 2, "WEFT_ISA=bogus: no such kernels run here" },
     { "train --task cpoy", 2, "'cpoy' is not one of copy|reverse|sort" },
     { "train --task copy --bacth-size 3", 2,
       "there is no option --bacth-size; the nearest is --batch-size" },
     { "train --task copy --dmodel 3", 2, "the nearest is --d-model" },
     { "train --task copy -x", 2, "there is no option -x" },
+    { "train --task copy -o", 2, "--model needs a value" },
+    { "train --task copy -onone/copy", 1, "none/copy can't be written" },
+    { "train --$(printf %0600d 0)", 2, "00000; the nearest is --" },
     { "train --task copy extra", 2, "'extra' is not an option" },
     { "train --task copy --task sort", 2, "--task is given twice" },
     { "train --task copy --lr", 2, "--lr needs a value" },
@@ -80,6 +90,8 @@ static const struct refusal {
     { "train --task copy --dropout 1.5", 2, "--dropout: 1.5 is outside the range 0..0.9" },
     { "train --task copy --threads 0", 2, "outside the range 1..256" },
     { "train --task copy --min-len 13", 2, "--min-len 13 is more than --max-len 12" },
+    { "train --task copy --max-len 600", 2, "--max-len 600: a task has at most 512 tokens" },
+    { "train --task copy --batch-size 0", 2, "--batch-size 0: a task has at least one sequence" },
     { "train --task copy --heads 3", 2, "3" },
     { "train --task copy --d-model 15 --heads 3", 2, "even" },
     { "train --task copy --max-steps 20 --lr-steps 10 --warmup 2", 2, "beyond --lr-steps 10" },
@@ -98,14 +110,24 @@ static const struct refusal {
     { "train --resume -o none.safetensors", 1, "none.safetensors" },
     { "train --task copy -o none/copy.safetensors", 1,
       "none/copy.safetensors can't be written: No such file" },
+    { "train --task copy -o /proc/copy", 1, "/proc/copy can't be written: " },
     { "train --task copy -o .", 1, ". can't be written: it is a folder" },
     { "train --task copy -o /dev/full", 1, "it is not an ordinary file" },
+    { "ln -s b a; ln -s a b; train --task copy -o a", 1, "a can't be written: Too many levels" },
+    { "d=$(printf %0250d 0); mkdir $d; ln -s $(printf %04000d 0) $d/a; train --task copy -o $d/a",
+      1, "can't be written: File name too long" },
+    { "exec 5> a; rm a; train --task copy -o /proc/self/fd/5", 1, "it has no name any more" },
+    { "mkfifo a; exec 5<> a; train --task copy -o /proc/self/fd/5", 1, "not an ordinary file" },
     { "train --task copy --log none/log", 1, "none/log can't be written" },
     { "train --task copy --curve none/curve.svg", 1, "none/curve.svg can't be written" },
     { "train --task copy --log a --curve a", 2, "a is to be two outputs at once" },
     { "train --task copy --preset base --batch-size 65536 --max-len 512", 1, "--batch-size" },
     { "inspect", 2, "say which file" },
     { "inspect none.safetensors", 1, "none.safetensors" },
+    { "inspect /none.safetensors", 1, "/none.safetensors: cannot be opened: No such file" },
+    { "inspect -- --json", 1, "--json: cannot be opened: No such file" },
+    { "inspect -", 1, "-: cannot be opened: No such file" },
+    { "( exec <&-; ulimit -n 3; exec inspect a )", 1, "no file descriptor is left: Too many open files" },
     { "inspect a b", 2, "not 'b' too" },
 };
 
@@ -244,6 +266,41 @@ START_TEST(resume_refuses_other_settings) {
 }
 END_TEST
 
+/* What a file says of its training, if that can't be gone on with. */
+static const struct {
+    const char *key, *value, *says;
+} stories[] = {
+    { "train.step", NULL, "m holds a model but no training: it can't be resumed" },
+    { "train.step", "some", "m: --step: 'some' is not a whole number" },
+    { "train.without", "-1", "m: --without: -1 is outside the range" },
+    { "train.best", "low", "m: --best: 'low' is not a number" },
+    { "train.heads", NULL, "m lacks the setting --heads: it can't be resumed" },
+    { "train.lr", "fast", "m: --lr: 'fast' is not a number" },
+    { "train.min-len", "13", "m: its settings contradict each other" },
+    { "weft.kind", "best", "m holds the weights of a training but not the state of its optimizer" },
+};
+
+START_TEST(resume_refuses_what_is_no_checkpoint) {
+    ok(QUICK "3 --log-every 1 -o m --valid-every 2 --valid-size 4 --log log");
+    change_meta("m", stories[_i].key, stories[_i].value);
+    ok("cp m before");
+    run("train --resume -o m --max-steps 9");
+    expect(1);
+    assert_contains(result.err, stories[_i].says);
+    ck_assert(same_files("m", "before"));
+    if (_i > 0) return;
+    ok(QUICK "3 --ema 0.9 -o m && cp m whole"); /* without moments; without averages */
+    change_values("m", "optimizer.", 0);
+    run("train --resume -o m --max-steps 9");
+    expect(1);
+    assert_contains(result.err, stories[COUNT_OF(stories) - 1].says);
+    change_values("whole", "optimizer.src_embedding.weight.average", 0);
+    run("train --resume -o whole --max-steps 9");
+    expect(1);
+    assert_contains(result.err, "whole holds the weights of a training but not the state");
+}
+END_TEST
+
 START_TEST(signal_saves_and_resumes) {
     static const struct {
         const char *name;
@@ -321,6 +378,42 @@ START_TEST(non_finite_step_keeps_the_file) {
     assert_contains(result.err, "is not finite");
     assert_contains(result.out, "\"event\":\"nonfinite\"");
     ck_assert(same_files("m.safetensors", "before"));
+}
+END_TEST
+
+/* Which number it was: a parameter, the loss, a gradient or its norm. */
+static const struct {
+    float layers, output;
+    const char *says;
+} overflows[] = {
+    { NAN, 1, "step 4: the parameter tgt_embedding.weight is not finite" },
+    { 1, 1e38f, "step 4: the loss (inf) is not finite" },
+    { 1e-6f, 1e37f, "step 4: the gradient of src_embedding.weight is not finite" },
+    { 1, 1e25f, "step 4: the norm of the gradient is not finite" },
+};
+
+START_TEST(the_number_that_is_not_finite_is_named) {
+    ok(QUICK "3 --positions none -o m");
+    change_values("m", "tgt_embedding", overflows[_i].layers);
+    change_values("m", "transformer.decoder.layers", overflows[_i].layers);
+    change_values("m", "output.weight", overflows[_i].output);
+    ok("cp m before");
+    run("train --resume -o m --max-steps 9 --threads 1");
+    expect(3);
+    assert_contains(result.err, overflows[_i].says);
+    assert_contains(result.err, "; lower --lr or --clip-norm\nm keeps step 3\n");
+    ck_assert(same_files("m", "before"));
+}
+END_TEST
+
+START_TEST(dry_run_says_how_long_all_will_take) {
+    ok("train " SMALL "--dry-run --max-steps 2 -o m --threads 1 --json");
+    assert_contains(result.err, " for 2 steps, without validations\n");
+    assert_contains(result.out, "{\"event\":\"dry_run\",\"seconds\":");
+    ok("ls | wc -l");
+    ck_assert_int_eq(atoi(result.out), 0);
+    ok("train " SMALL "--dry-run --max-steps 900");
+    assert_contains(result.err, " for 900 steps, ");
 }
 END_TEST
 
@@ -420,6 +513,48 @@ START_TEST(inspect_shows_the_model) {
 }
 END_TEST
 
+/* Files from elsewhere: other types, a scalar, values that are no numbers, odd names. */
+START_TEST(inspect_shows_any_file) {
+    static const double f64[] = { 1, 2, 3, NAN };
+    static const float none[] = { NAN, INFINITY };
+    static const int32_t i32[] = { -7 };
+    static const uint8_t u8[] = { 1, 2 };
+    const wf_entry entries[] = {
+        { "doubles", "F64", 2, { 2, 2 }, f64, sizeof f64 },
+        { "optimizer.none", "F32", 1, { 2 }, none, sizeof none },
+        { "optimizer.well", "I32", 0, { 0 }, i32, sizeof i32 },
+        { "\033[2Jbytes", "U8", 1, { 2 }, u8, sizeof u8 },
+    };
+    char long_value[200], message[WF_MESSAGE];
+    memset(long_value, 'x', sizeof long_value - 1), long_value[sizeof long_value - 1] = '\0';
+    const wf_meta meta[] = { { "a key of more than thirty-two characters", long_value } };
+    ck_assert_msg(wf_file_save("f", entries, 4, meta, 1, message), "%s", message);
+    ok("inspect f");
+    assert_contains(result.out, "f: not a model of weft (");
+    assert_contains(result.out, "  a key of more than thirty-two characters xxx");
+    assert_contains(result.out, "xxx...\n");
+    assert_contains(result.out,
+                    "F64  [2,2]                 4          2     0.816          1          "
+                    "3  1 NOT FINITE\n");
+    assert_contains(result.out, "optimizer.none F32  [2]                   2  2 NOT FINITE\n");
+    ck_assert(!strstr(result.out, "optimizer.well") && !strchr(result.out, '\033'));
+    assert_contains(result.out, "NOT all values are finite");
+    ok("inspect --all f");
+    assert_contains(result.out, "optimizer.well I32  []                    1         -7 ");
+    ok("inspect --json f");
+    assert_contains(result.out, "\"shape\":[],\"count\":1,\"mean\":-7,\"std\":0,\"min\":-7,");
+    assert_contains(result.out, "\"count\":2,\"mean\":null,\"std\":null,\"min\":null,\"max\":null,"
+                                "\"finite\":false}");
+    assert_contains(result.out, "\"dtype\":\"U8\",\"shape\":[2],\"count\":2,\"mean\":null,");
+    ck_assert_msg(wf_file_save("f", NULL, 0, NULL, 0, message), "%s", message);
+    ok("inspect f"); /* its checksum is all there is */
+    assert_contains(result.out, "\n0 tensors: 0 parameters");
+    ok("printf '\\010\\0\\0\\0\\0\\0\\0\\0{}      ' > f; inspect f");
+    assert_contains(result.out, "; no checksum; all values are finite\n");
+    ck_assert(!strstr(result.out, "Metadata"));
+}
+END_TEST
+
 START_TEST(model_file_says_nothing_of_its_making) {
     ok(QUICK "2 -o first.safetensors");
     ok("mkdir sub; cd sub; sleep 1.1; train " SMALL
@@ -500,6 +635,7 @@ Suite *tools_suite(void) {
     tcase_add_checked_fixture(words, enter_folder, leave_folder);
     tcase_add_checked_fixture(work, enter_folder, leave_folder);
     tcase_add_loop_test(words, help_goes_to_stdout, 0, COUNT_OF(programs));
+    tcase_add_test(words, h_is_help);
     tcase_add_loop_test(words, version_goes_to_stdout, 0, COUNT_OF(programs));
     tcase_add_loop_test(words, unknown_option_names_the_nearest, 0, COUNT_OF(programs));
     tcase_add_loop_test(words, refusal_says_what_to_do, 0, COUNT_OF(refusals));
@@ -511,17 +647,21 @@ Suite *tools_suite(void) {
     tcase_add_test(work, what_is_learned_from_is_not_written_over);
     tcase_add_test(work, threads_do_not_change_the_result);
     tcase_add_test(work, resume_refuses_other_settings);
+    tcase_add_loop_test(work, resume_refuses_what_is_no_checkpoint, 0, COUNT_OF(stories));
     tcase_add_loop_test(work, signal_saves_and_resumes, 0, 2);
     tcase_add_test(work, unseen_sequences_are_as_many_as_asked_for);
     tcase_add_loop_test(work, zero_is_what_was_asked_for, 0, 2);
     tcase_add_test(work, time_limit_ends_the_training);
     tcase_add_test(work, non_finite_step_keeps_the_file);
+    tcase_add_loop_test(work, the_number_that_is_not_finite_is_named, 0, COUNT_OF(overflows));
+    tcase_add_test(work, dry_run_says_how_long_all_will_take);
     tcase_add_test(work, profile_says_where_the_time_went);
     tcase_add_test(work, full_disk_is_a_failure);
     tcase_add_test(work, failed_save_keeps_the_file_and_the_training);
     tcase_add_test(work, attention_of_stacks_without_layers);
     tcase_add_test(work, damaged_model_is_refused);
     tcase_add_test(work, inspect_shows_the_model);
+    tcase_add_test(work, inspect_shows_any_file);
     tcase_add_test(work, model_file_says_nothing_of_its_making);
     tcase_add_loop_test(work, tasks_ask_what_they_say, 0, 3);
     tcase_add_test(work, evaluation_sequences_are_never_trained_on);

@@ -195,16 +195,41 @@ START_TEST(parts_are_the_whole) {
 END_TEST
 
 /* The end of a part is judged too, and kept if it is the best; what follows must not replace it
- * with worse. */
+ * with worse. Older files do not say which training they are of: their settings do. */
 START_TEST(resume_keeps_the_best_of_all) {
     ok(WORDS "--valid pairs --valid-every 4 --max-steps 14 --lr 0.003 -o m.safetensors");
     double best = meta_number("m.best.safetensors", "train.best");
+    if (_i) change_meta("m.best.safetensors", "weft.run", NULL);
     ok("cp m.best.safetensors before");
     /* every training from here is worse on the turned ones than that was on its own */
     ok("train --resume -o m.safetensors --train pairs --valid turned --valid-every 1 --max-steps "
        "16 --quiet --log log");
     for (int i = 0; i < 2; i++) ck_assert(logged("log", "valid", "loss", i) > best);
     ck_assert(same_files("m.best.safetensors", "before"));
+}
+END_TEST
+
+START_TEST(epochs_say_where_a_resume_stops) {
+    ok(WORDS "--max-steps 7 -o m");
+    ok("train --resume -o m --train pairs --quiet --epochs 3");
+    ck_assert_int_eq((int)meta_number("m", "train.step"), 15);
+}
+END_TEST
+
+START_TEST(limits_of_a_batch_are_told) {
+    static const char *const told[][2] = {
+        { "--batch-size 5 --max-tokens 0", ", batches of 5, peak" },
+        { "--max-tokens 90", ", batches of at most 90 tokens, peak" },
+        { "--batch-size 5 --max-tokens 90", ", batches of 5 and at most 90 tokens, peak" },
+    };
+    for (int i = 0; i < COUNT_OF(told); i++) {
+        run("train --train pairs --tokenizer word --d-model 16 --heads 2 --layers 2 --enc-layers 1 "
+            "--threads 1 --warmup 1 --max-steps 1 %s",
+            told[i][0]);
+        expect(0);
+        assert_contains(result.err, told[i][1]);
+        assert_contains(result.err, " 1 + 2 layers");
+    }
 }
 END_TEST
 
@@ -414,7 +439,9 @@ Suite *train_text_suite(void) {
     tcase_add_test(learning, words_are_learned_by_heart);
     tcase_add_test(learning, few_pairs_need_no_options);
     tcase_add_loop_test(learning, parts_are_the_whole, 0, COUNT_OF(recipes));
-    tcase_add_test(learning, resume_keeps_the_best_of_all);
+    tcase_add_loop_test(learning, resume_keeps_the_best_of_all, 0, 2);
+    tcase_add_test(learning, epochs_say_where_a_resume_stops);
+    tcase_add_test(learning, limits_of_a_batch_are_told);
     tcase_add_loop_test(learning, resume_needs_the_vocabularies_of_the_model, 0, 2);
     tcase_add_test(learning, threads_change_nothing);
     tcase_add_test(learning, accumulated_batches_are_the_large_one);

@@ -118,20 +118,14 @@ static void name_line(line *l, char *name, size_t size, const bench_model *b, co
 }
 
 /* The clock, then the same again under the profile: it costs time. */
-static timing timed(bench_model *b, bool (*run)(void *),
-                    const char *(*error)(const bench_model *)) {
-    timing t;
-    if (!measure(run, b, &t)) fail(&bench_program, "%s", error(b));
+static timing timed(bench_model *b, bool (*run)(void *)) {
+    timing t, unused;
+    if (!measure(run, b, &t)) fail(&bench_program, "%s", wf_plan_error(b->plan));
     if (!set.profile) return t;
-    timing unused;
     wf_profile(b->plan, true);
-    if (!measure(run, b, &unused)) fail(&bench_program, "%s", error(b));
+    if (!measure(run, b, &unused)) fail(&bench_program, "%s", wf_plan_error(b->plan));
     report_profile(&set.report, b->plan);
     return t;
-}
-
-static const char *plan_error(const bench_model *b) {
-    return wf_plan_error(b->plan);
 }
 
 /* ---- training -------------------------------------------------------------------------------- */
@@ -173,7 +167,7 @@ static void bench_training(bench_model *b, double bytes_a_second) {
     char name[80];
     line l = { .flops = training_flops(&b->size), .tokens = (double)(b->size.batch * b->size.tgt) };
     name_line(&l, name, sizeof name, b, set.unguarded ? "train, unguarded" : "train");
-    l.time = timed(b, train_once, plan_error);
+    l.time = timed(b, train_once);
     l.memory = peak_memory();
     double arithmetic = at_peak(&l.time, l.flops);
     l.limit = arithmetic + (set.unguarded ? 0 : optimizer);
@@ -200,7 +194,7 @@ static void bench_forward(bench_model *b) {
     char name[80];
     line l = { .flops = forward_flops(&b->size), .tokens = (double)(b->size.batch * b->size.tgt) };
     name_line(&l, name, sizeof name, b, "forward");
-    l.time = timed(b, forward_once, plan_error);
+    l.time = timed(b, forward_once);
     l.limit = at_peak(&l.time, l.flops), l.memory = peak_memory();
     print_line(&l);
 }

@@ -57,7 +57,8 @@ typedef struct job {
     char **reference;         /* [n_reference] */
     int64_t n_reference;
     metrics *metrics;
-    int64_t out_of_range, unfinished, drawn, sentences, tokens;
+    int64_t out_of_range, unfinished, sentences, tokens;
+    bool drawn;     /* a picture, which is of the first line */
     double seconds; /* at work, not waiting for lines */
 } job;
 

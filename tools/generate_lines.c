@@ -99,7 +99,7 @@ static int from_long_to_short(const void *a, const void *b) {
     const place *x = a, *y = b;
     if (x->src_length != y->src_length) return x->src_length < y->src_length ? 1 : -1;
     if (x->tgt_length != y->tgt_length) return x->tgt_length < y->tgt_length ? 1 : -1;
-    return x->index > y->index ? 1 : -1;
+    return (x->index > y->index) - (x->index < y->index);
 }
 
 static batch_rows fill_rows(const job *j, const place *p, int n) {

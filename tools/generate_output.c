@@ -100,13 +100,13 @@ static bool draw(job *j, const sentence *s) {
         return attention_text(a, stderr);
     }
     if (!attention_is_svg(j->set->attention)) return attention_json(a, &j->weights);
-    return j->drawn++ > 0 || attention_svg(a, j->picture.stream);
+    j->drawn = true;
+    return attention_svg(a, j->picture.stream);
 }
 
 void draw_attention(job *j, const sentence *s) {
     char message[WF_MESSAGE];
-    if (s->decoded.n == 0) return;
-    if (j->drawn > 0) return; /* a picture is of the first line */
+    if (s->decoded.n == 0 || j->drawn) return;
     const wf_hypothesis *h = &s->decoded.best[0];
     if (!attention_run(&j->attention, s->src_length, s->ids, h->length, h->tokens, message))
         fail(j->program, "line %lld: its attention: %s", (long long)s->line, message);

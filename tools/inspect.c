@@ -104,8 +104,8 @@ static bool shown(const wf_entry *e, const statistics *s) {
 static void print_tensor(const wf_entry *e, const statistics *s, int width) {
     char shape[160], count[OPTION_TEXT_SIZE];
     int used = put_clean(stdout, e->name, -1);
-    printf("%*s %-4s %-12s %10s", width - used, "", e->dtype, shape_text(e, shape, sizeof shape),
-           thousands((double)s->count, count));
+    printf("%*s %-4s %-12s %10s", used < width ? width - used : 0, "", e->dtype,
+           shape_text(e, shape, sizeof shape), thousands((double)s->count, count));
     if (s->known && s->count > s->not_finite)
         printf(" %10.3g %9.3g %10.3g %10.3g", s->mean, s->std, s->min, s->max);
     if (s->not_finite) printf("  %" PRId64 " NOT FINITE", s->not_finite);

@@ -122,25 +122,23 @@ static bool new_corpus(const material *m, corpus *c, const material_options *o, 
     return corpus_new(c, encoder, &limits, message);
 }
 
-static bool keep_line(held *h, const char *const text[2], const size_t bytes[2], int64_t pair) {
-    char ***lists[] = { &h->source, &h->reference };
-    for (int i = 0; i < 2; i++) {
-        char **list = realloc(*lists[i], (size_t)(pair + 1) * sizeof *list);
-        if (!list) return false;
-        *lists[i] = list;
-        if (!(list[pair] = malloc(bytes[i] + 1))) return false;
-        memcpy(list[pair], text[i], bytes[i]);
-        list[pair][bytes[i]] = '\0';
-    }
-    return true;
+static bool keep_line(held *h, const char *const text[2], const size_t bytes[2]) {
+    size_t n = (size_t)h->n;
+    char **source = realloc(h->source, (n + 1) * sizeof *source);
+    if (source) h->source = source;
+    char **reference = realloc(h->reference, (n + 1) * sizeof *reference);
+    if (reference) h->reference = reference;
+    if (!source || !reference) return false;
+    source[n] = strndup(text[0], bytes[0]), reference[n] = strndup(text[1], bytes[1]);
+    h->n++;
+    return source[n] && reference[n];
 }
 
 /* The pairs that are not too long, and their lines. */
 static bool read_held(held *h, pair_lines *p, char *message) {
     while (pairs_next(p, message)) {
-        int64_t pair = h->corpus.pairs;
         if (!corpus_take(&h->corpus, p, message)) return false;
-        if (h->corpus.pairs > pair && !keep_line(h, p->text, p->bytes, pair))
+        if (h->corpus.pairs > h->n && !keep_line(h, p->text, p->bytes))
             return out_of_memory(message);
     }
     return !p->failed && corpus_seal(&h->corpus, message);
@@ -161,11 +159,8 @@ static bool hold(const material *m, held *h, origin *from, task_stream stream, c
 }
 
 static void free_held(held *h) {
-    for (int64_t i = 0; i < h->corpus.pairs; i++) {
-        if (h->reference) free(h->reference[i]);
-        if (h->source) free(h->source[i]);
-    }
-    free(h->reference), free(h->source);
+    for (int64_t i = 0; i < h->n; i++) free(h->source[i]), free(h->reference[i]);
+    free(h->source), free(h->reference);
     batches_free(&h->order);
     corpus_free(&h->corpus);
 }

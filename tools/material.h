@@ -15,8 +15,9 @@
 typedef struct held {
     corpus corpus;
     batches order;    /* from short to long */
-    char **reference; /* [corpus.pairs]: the target's line */
-    char **source;    /* [corpus.pairs] */
+    int64_t n;        /* corpus.pairs */
+    char **reference; /* [n]: the target's line */
+    char **source;    /* [n] */
 } held;
 
 typedef struct material {
@@ -46,7 +47,7 @@ typedef struct material_options {
 void material_numbers(material *m, const task *t);
 /* f: a model's file whose vocabulary is taken, or NULL: it is learned. False with message[256]. */
 bool material_text(material *m, const material_options *o, const wf_file *f, char *message);
-void material_free(material *m);
+void material_free(material *m); /* also of one that failed */
 
 int64_t material_vocab(const material *m, int side);
 /* Updates in an epoch; 0: numbers never end. */

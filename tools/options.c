@@ -71,10 +71,9 @@ static void shorten_exponent(char *text) {
 
 const char *shortest(double value, char buffer[OPTION_TEXT_SIZE]) {
     if (!isfinite(value)) return strcpy(buffer, "null");
-    for (int digits = 6; digits <= 17; digits++) {
-        double back;
-        if (wf_parse_real(wf_format_real(value, digits, buffer), &back) && back == value) break;
-    }
+    double back = NAN; /* 17 digits tell every double from every other */
+    for (int digits = 6; digits <= 17 && back != value; digits++)
+        wf_parse_real(wf_format_real(value, digits, buffer), &back);
     shorten_exponent(buffer);
     return buffer;
 }
@@ -245,10 +244,7 @@ static void parse_short(const program *p, int argc, char **argv, int *i) {
     const char *text = argv[*i] + 1;
     for (option *o = p->options; o < p->options + p->n; o++) {
         if (!o->letter || o->letter != *text) continue;
-        if (o->kind == OPTION_FLAG && text[1]) break;
-        const char *value = text[1] ? text + 1 : NULL;
-        if (o->kind != OPTION_FLAG && !value) value = next_value(p, o, argc, argv, i);
-        take(p, o, value);
+        take(p, o, text[1] ? text + 1 : next_value(p, o, argc, argv, i));
         return;
     }
     usage_error(p, "there is no option %.20s", argv[*i]);

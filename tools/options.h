@@ -39,7 +39,7 @@ typedef enum {
 
 typedef struct option {
     const char *name; /* without the dashes; in a row without `help`: the title of a group */
-    char letter;      /* 'o' for -o; 0: none */
+    char letter;      /* 'o' for -o FILE or -oFILE, not of a flag; 0: none */
     option_kind kind;
     void *value;          /* holds the default, then the value */
     const char *argument; /* "N", "FILE", or the words of a choice */

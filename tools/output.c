@@ -98,12 +98,11 @@ static bool is_anothers(const char *path, const struct stat *file) {
 }
 
 /* Why what is there can't be written; NULL: it can. */
-static const char *objection(const char *path, const char *target, const struct stat *s,
-                             bool in_place) {
+static const char *objection(const char *target, const struct stat *s, bool in_place) {
     struct stat seen;
     if (S_ISDIR(s->st_mode)) return "it is a folder";
     if (!S_ISREG(s->st_mode)) return "it is not an ordinary file";
-    if (stat(path, &seen) != 0 || seen.st_ino != s->st_ino || seen.st_dev != s->st_dev)
+    if (lstat(target, &seen) != 0 || seen.st_ino != s->st_ino || seen.st_dev != s->st_dev)
         return "it has no name any more";
     if (access(target, W_OK) != 0) return strerror(errno);
     return !in_place && is_anothers(target, s) ? strerror(EPERM) : NULL;
@@ -113,13 +112,13 @@ bool output_writable(const char *path, bool in_place, char *message) {
     char target[PATH_SIZE];
     struct stat s;
     const char *reason = NULL;
-    bool named = *path && output_target(path, target), there = named && lstat(target, &s) == 0;
+    bool named = *path && output_target(path, target), there = named && stat(path, &s) == 0;
     if (!*path)
         reason = "the name is empty";
     else if (!named)
         reason = strerror(errno);
     else if (there)
-        reason = objection(path, target, &s, in_place);
+        reason = objection(target, &s, in_place);
     if (!reason && !(there && in_place) && !can_create_beside(target)) reason = strerror(errno);
     if (!reason) return true;
     if (named && strcmp(path, target) != 0)

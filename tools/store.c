@@ -85,8 +85,9 @@ bool store_seal(store *s, char *message) {
 }
 
 void store_free(store *s) {
-    if (s->file >= 0 && s->data && !s->buffer) munmap((void *)(uintptr_t)s->data, s->size);
-    if (s->file >= 0) close(s->file);
+    bool opened = s->in_memory && s->file >= 0;
+    if (opened && s->data && !s->buffer) munmap((void *)(uintptr_t)s->data, s->size);
+    if (opened) close(s->file);
     free(s->buffer);
     *s = (store){ .file = -1 };
 }

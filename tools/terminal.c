@@ -71,7 +71,7 @@ int put_clean(FILE *out, const char *text, int most) {
 }
 
 void say_clean(FILE *out, bool lines, const char *format, va_list arguments) {
-    char few[512], *all = NULL;
+    char few[512] = "", *all = NULL;
     va_list again;
     va_copy(again, arguments);
     int n = vsnprintf(few, sizeof few, format, arguments);
@@ -79,6 +79,6 @@ void say_clean(FILE *out, bool lines, const char *format, va_list arguments) {
     if (all) vsnprintf(all, (size_t)n + 1, format, again);
     va_end(again);
     const char *text = all ? all : few; /* without memory, its beginning */
-    put_part(out, text, n < 0 ? 0 : strlen(text), lines);
+    put_part(out, text, strlen(text), lines);
     free(all);
 }

@@ -5,6 +5,7 @@
 #include "../support.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -114,12 +115,42 @@ START_TEST(only_what_a_killed_save_left_is_removed) {
 }
 END_TEST
 
+/* Its number may be one of another container's: who writes holds a lock, and a link is no file. */
+START_TEST(what_somebody_writes_is_not_removed) {
+    char written[128], link[128], byte;
+    int ready[2], done[2];
+    snprintf(written, sizeof written, "m.safetensors.tmp-weft-%ld-0", dead());
+    snprintf(link, sizeof link, "m.safetensors.tmp-weft-%ld-1", dead());
+    ck_assert_int_eq(symlink("nowhere", in_folder(link)), 0);
+    ck_assert(pipe(ready) == 0 && pipe(done) == 0);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        int fd = open(in_folder(written), O_RDWR | O_CREAT, 0600);
+        close(done[1]);
+        bool ok = fd >= 0 && lockf(fd, F_LOCK, 0) == 0 && write(ready[1], "x", 1) == 1;
+        _exit(ok && read(done[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    close(ready[1]);
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    save("m.safetensors");
+    ck_assert(is_there(written));
+    close(done[1]), waitpid(child, NULL, 0);
+    save("m.safetensors");
+    ck_assert(!is_there(written));
+    struct stat status;
+    ck_assert_int_eq(lstat(in_folder(link), &status), 0);
+    close(ready[0]), close(done[0]);
+}
+END_TEST
+
 Suite *replace_suite(void) {
     Suite *s = suite_create("replace");
     TCase *tc = tcase_create("replace");
     tcase_add_checked_fixture(tc, make_folder, remove_folder);
     tcase_add_test(tc, the_old_permissions_are_kept_exactly);
     tcase_add_test(tc, only_what_a_killed_save_left_is_removed);
+    tcase_add_test(tc, what_somebody_writes_is_not_removed);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -144,6 +144,76 @@ START_TEST(what_is_added_to_an_extent_is_no_other) {
 }
 END_TEST
 
+/* ---- numbers that are made of extents -------------------------------------------------------- */
+
+/* What shape rules of a program's own say of B, T and U. */
+#define RULE(name, ...)                                                                            \
+    static bool name(wf_call *c) {                                                                 \
+        const int64_t b = c->in[0].shape[0], t = c->in[1].shape[0], u = c->in[2].shape[0];         \
+        (void)b, (void)t, (void)u;                                                                 \
+        return wf_fail(c, __VA_ARGS__);                                                            \
+    }
+RULE(negative, "%lld is wrong", (long long)-b)
+RULE(from_ten, "%lld is wrong", (long long)(10 - b))
+RULE(a_sum, "%lld is wrong", (long long)(b + t - 3))
+RULE(a_square, "%lld is wrong", (long long)(b *b + 2))
+RULE(a_multiple, "%lld is wrong", (long long)(3 * b * u - 1))
+RULE(far_above, "%lld is wrong", (long long)(b + 2001))
+RULE(far_below, "%lld is wrong", (long long)(b - 2001))
+RULE(too_many, "%lld is wrong", (long long)(2001 * b + 1))
+RULE(too_few, "%lld is wrong", (long long)(1 - 2001 * b))
+RULE(a_mixture, "%lld is wrong", (long long)(b *t + u))
+RULE(other_words, b < 7000 ? "small" : "large")
+RULE(other_numbers, b < 7000 ? "7" : "x")
+RULE(longer, b < 7000 ? "it" : "it is")
+
+static bool no_kernel(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)c, (void)phase, (void)task, (void)scratch;
+    return false;
+}
+
+static const struct {
+    bool (*rule)(wf_call *);
+    const char *says;
+} made[] = {
+    { negative, "mine: -B is wrong" },
+    { from_ten, "mine: -B+10 is wrong" },
+    { a_sum, "mine: B+T-3 is wrong" },
+    { a_square, "mine: B*B+2 is wrong" },
+    { a_multiple, "mine: 3*B*U-1 is wrong" },
+    { far_above, "mine: ? is wrong" },
+    { far_below, "mine: ? is wrong" },
+    { too_many, "mine: ? is wrong" },
+    { too_few, "mine: ? is wrong" },
+    { a_mixture, "mine: ? is wrong" },
+    { other_words, "mine: small" },
+    { other_numbers, "mine: 7" },
+    { longer, "mine: it" },
+};
+
+START_TEST(what_is_made_of_extents_is_told_where_it_can) {
+    env e;
+    open_env(&e);
+    wf_tensor *z = wf_input(e.g, "z", WF_F32, SHAPE(wf_extent(e.g, "U", 64)));
+    wf_op mine = { .name = "mine", .arity = 3, .shape = made[_i].rule, .eval = no_kernel };
+    wf_record(&mine, 3, (wf_tensor *[]){ e.x, e.y, z }, NULL);
+    ck_assert_str_eq(wf_error(e.g), made[_i].says);
+    wf_graph_free(e.g);
+}
+END_TEST
+
+/* Where a rule holds for the one size alone, its number is said as it is. */
+START_TEST(a_rule_that_fails_with_other_sizes_keeps_its_numbers) {
+    env e;
+    open_env(&e);
+    int64_t n = e.x->shape[0];
+    wf_tensor *fixed = wf_reshape(e.x, SHAPE(n, 3)), *five = wf_slice(fixed, 1, 0, 2);
+    wf_add(five, wf_input(e.g, "z", WF_F32, SHAPE(7, 2)));
+    assert_contains(wf_error(e.g), "[7,2] do not broadcast");
+    wf_graph_free(e.g);
+}
+END_TEST
+
 /* ---- no other number is ---------------------------------------------------------------------- */
 
 #define SWEEP(name, ...)                                                                           \
@@ -292,6 +362,8 @@ Suite *sizes_suite(void) {
     Suite *s = suite_create("sizes");
     TCase *tc = tcase_create("sizes");
     tcase_add_loop_test(tc, extents_are_called_by_name, 0, COUNT_OF(said));
+    tcase_add_loop_test(tc, what_is_made_of_extents_is_told_where_it_can, 0, COUNT_OF(made));
+    tcase_add_test(tc, a_rule_that_fails_with_other_sizes_keeps_its_numbers);
     tcase_add_test(tc, what_is_added_to_an_extent_is_no_other);
     tcase_add_loop_test(tc, no_message_says_another_number, 0, COUNT_OF(sweeps));
     tcase_add_test(tc, axes_count_from_the_end);

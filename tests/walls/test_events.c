@@ -1,8 +1,10 @@
 /* tests/walls/test_events.c - events: what they are as JSON, and that none is lost without a word:
- * not for want of memory, a descriptor or room on the disk. */
+ * not for want of memory, a descriptor or room on the disk; and what people see in their place. */
+#define _XOPEN_SOURCE 700 /* posix_openpt */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -47,6 +49,22 @@ START_TEST(json_escapes_what_a_terminal_obeys) {
     json_string(&line, rows[_i][0]);
     ck_assert(!line.failed && line.length == strlen(rows[_i][1]) + 2);
     ck_assert_mem_eq(line.text + 1, rows[_i][1], line.length - 2);
+    json_free(&line);
+}
+END_TEST
+
+/* What JSON has no number for is null; 9 digits tell an f32 from every other. */
+START_TEST(json_has_lists) {
+    const double reals[] = { 0.1, NAN, -INFINITY };
+    jsonl line = { 0 };
+    json_ints(&line, "none", NULL, 0);
+    json_ints(&line, "ids", (int32_t[]){ 3, -1 }, 2);
+    json_reals(&line, "zero", NULL, 0);
+    json_reals(&line, "some", reals, 3);
+    json_reals(&line, "bad", reals + 1, 1);
+    json_raw(&line, "%c", '\0');
+    ck_assert_str_eq(line.text, ",\"none\":[],\"ids\":[3,-1],\"zero\":[],"
+                                "\"some\":[0.1,null,null],\"bad\":[null]");
     json_free(&line);
 }
 END_TEST
@@ -112,6 +130,21 @@ START_TEST(half_a_line_is_taken_back) {
 }
 END_TEST
 
+/* Where the power went within a line, the next one begins a line of its own. */
+START_TEST(a_torn_log_is_gone_on_with) {
+    report r;
+    ok("printf '{\"event\":\"one\"}\\n{\"eve' > log");
+    for (int i = 0; i < 2; i++) {
+        ck_assert(report_open(&r, &nobody, true, false, "log", true));
+        event(&r, "two"), event_send(&r);
+        ck_assert(report_close(&r));
+    }
+    read_text("log", result.out, sizeof result.out);
+    ck_assert_str_eq(result.out, "{\"event\":\"one\"}\n{\"eve\n{\"event\":\"two\"}\n"
+                                 "{\"event\":\"two\"}\n");
+}
+END_TEST
+
 /* Nobody reads: nothing is allocated, nothing opened, nothing can fail. */
 START_TEST(unread_events_cost_nothing) {
     report r;
@@ -143,15 +176,124 @@ START_TEST(a_signal_loses_no_event) {
 }
 END_TEST
 
+/* ---- for people ------------------------------------------------------------------------------ */
+
+START_TEST(numbers_are_short) {
+    static const struct {
+        const char *(*as_text)(double, char *);
+        double value;
+        const char *text;
+    } rows[] = {
+        { duration, 0.04, "0.0 s" },
+        { duration, 59.94, "59.9 s" },
+        { duration, 59.96, "1:00" },
+        { duration, 3599.4, "59:59" },
+        { duration, 3599.6, "1:00:00" },
+        { duration, 90061, "25:01:01" },
+        { duration, -1, "?" },
+        { duration, 1e9, "?" },
+        { duration, NAN, "?" },
+        { thousands, 0, "0" },
+        { thousands, 999, "999" },
+        { thousands, 1234567, "1,234,567" },
+        { thousands, -1, "?" },
+        { thousands, 1e15, "?" },
+        { bytes_text, 999, "999 B" },
+        { bytes_text, 1234, "1.2 kB" },
+        { bytes_text, 123456, "123 kB" },
+        { bytes_text, 7e15, "7.0 PB" },
+        { bytes_text, 7e18, "7000 PB" },
+    };
+    for (int i = 0; i < COUNT_OF(rows); i++) {
+        char buffer[OPTION_TEXT_SIZE];
+        ck_assert_str_eq(rows[i].as_text(rows[i].value, buffer), rows[i].text);
+    }
+}
+END_TEST
+
+static wf_plan *plan;
+
+static void say_profile(report *r) {
+    report_profile(r, plan);
+}
+
+/* Before it has run, a plan has taken no time; a failed one has no steps. */
+START_TEST(a_profile_of_nothing_is_empty) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_param(g, "x", SHAPE(2), wf_init_zeros()), *y = wf_tanh(x);
+    for (int i = 0; i < 2; i++) {
+        report r;
+        plan = wf_plan_new(g, &(wf_plan_options){ .fetch = i ? NULL : &y, .n_fetch = 1 });
+        wf_profile(plan, true);
+        ck_assert(report_open(&r, &nobody, false, false, "log", false));
+        hear(say_profile, &r);
+        ck_assert(report_close(&r));
+        assert_contains(result.err, "GFLOP/s      GB/s\nall                                     0 "
+                                    "     0.000 s    0.0 %      0.00      0.00\n");
+        read_text("log", result.out, sizeof result.out);
+        ck_assert_str_eq(result.out, "");
+        wf_plan_free(plan);
+    }
+    end_graph(g);
+}
+END_TEST
+
+/* A training as it is told on a terminal of 40 columns (0: it does not say): what was drawn. */
+static const char *drawn_on_terminal(const char *term, unsigned short columns, bool quiet) {
+    struct winsize size = { .ws_row = 24, .ws_col = columns };
+    progress p = { .step = 51, .total = 100, .loss = 1.5, .remaining = 61, .accuracy = 0.25 };
+    report r;
+    int kept = dup(STDERR_FILENO), master = posix_openpt(O_RDWR | O_NOCTTY);
+    ck_assert(kept >= 0 && master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+    int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+    ck_assert(slave >= 0 && ioctl(slave, TIOCSWINSZ, &size) == 0);
+    ck_assert_int_eq(term ? setenv("TERM", term, 1) : unsetenv("TERM"), 0);
+    ck_assert(dup2(slave, STDERR_FILENO) >= 0 && close(slave) == 0);
+    ck_assert(report_open(&r, &nobody, quiet, false, NULL, false));
+    for (int i = 0; i < 2; i++) report_bar(&r, &p), report_step(&r, &p); /* one bar in 0.1 s */
+    say(&r, "a line");
+    report_bar(&r, &p);
+    ck_assert(report_close(&r) && dup2(kept, STDERR_FILENO) >= 0 && close(kept) == 0);
+    size_t n = 0; /* in pieces, then the failure that nobody writes any more */
+    for (ssize_t got; (got = read(master, result.err + n, sizeof result.err - 1 - n)) > 0;)
+        n += (size_t)got;
+    result.err[n] = '\0';
+    close(master);
+    return result.err;
+}
+
+/* It never takes the last column, where some terminals begin a new line, and is gone in the end. */
+START_TEST(a_terminal_has_a_bar) {
+    ck_assert_str_eq(drawn_on_terminal("xterm", 40, false),
+                     "\r\033[K51/100 [#####.....] 1:01 left, loss 1.5\r\033[Ka line\r\n"
+                     "\r\033[K51/100 [#####.....] 1:01 left, loss 1.5\r\033[K");
+    assert_contains(drawn_on_terminal("xterm", 0, false),
+                    "] 1:01 left, loss 1.500, 25.0 % right, 0 tokens/s\r");
+    static const char *const plain[] = { "dumb", "", NULL };
+    for (int i = 0; i < COUNT_OF(plain); i++) {
+        drawn_on_terminal(plain[i], 40, false);
+        assert_contains(result.err, "     51/100 ");
+        assert_contains(result.err, "a line\r\n");
+        ck_assert(!strchr(result.err, '#') && !strchr(result.err, '\033'));
+    }
+    ck_assert_str_eq(drawn_on_terminal("xterm", 40, true), "");
+}
+END_TEST
+
 Suite *events_suite(void) {
     Suite *s = suite_create("events");
     TCase *t = tcase_create("events");
     tcase_add_checked_fixture(t, enter_folder, leave_folder);
     tcase_add_loop_test(t, json_escapes_what_a_terminal_obeys, 0, 6);
+    tcase_add_test(t, json_has_lists);
     tcase_add_loop_test(t, no_memory_is_told, 0, 2);
     tcase_add_loop_test(t, half_a_line_is_taken_back, 0, 2);
+    tcase_add_test(t, a_torn_log_is_gone_on_with);
     tcase_add_test(t, unread_events_cost_nothing);
     tcase_add_test(t, a_signal_loses_no_event);
+    tcase_add_test(t, numbers_are_short);
+    tcase_add_test(t, a_profile_of_nothing_is_empty);
+    tcase_add_test(t, a_terminal_has_a_bar);
     suite_add_tcase(s, t);
     return s;
 }
