@@ -235,8 +235,9 @@ static bool eval_crowd(const wf_call *c, int phase, int64_t task, void *scratch)
     return true;
 }
 
+static const wf_kernel run_crowd = { .eval = eval_crowd };
 static const wf_op op_crowd = {
-    .name = "crowd", .arity = 1, .results = WF_MAX_RESULTS, .shape = shape_crowd, .eval = eval_crowd
+    .name = "crowd", .arity = 1, .results = WF_MAX_RESULTS, .shape = shape_crowd, .run = &run_crowd
 };
 enum { CROWDS = 4200 / WF_MAX_RESULTS };
 

@@ -281,11 +281,12 @@ START_TEST(caches_that_do_not_grow_are_refused) {
                  { stops_early, "mine: it stops at 0" } };
     for (int i = 0; i < COUNT_OF(rows); i++) {
         wf_graph *g = new_graph(WF_F32);
-        wf_op mine = { .name = "mine", .arity = 1, .shape = stays, .eval = never_run };
+        wf_kernel run = { .eval = never_run };
+        wf_op mine = { .name = "mine", .arity = 1, .shape = stays, .run = &run };
         wf_extent(g, "P", 6);
         wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2, 3));
         wf_tensor *y = wf_record(&mine, 1, &x, NULL);
-        mine.shape = rows[i].shape, mine.cached = true;
+        mine.shape = rows[i].shape, run.cached = true;
         wf_plan *p = plan_of(g, &y, 1, &x, 1, true);
         ck_assert(wf_bind(p, "P", 3));
         ck_assert_ptr_null(wf_state_new(p));

@@ -139,6 +139,15 @@ static void take(int argc, char **argv, const wf_file *f) {
     come_back(&at);
 }
 
+/* The exit code that the program would have, or 0. */
+static int status_of(int argc, char **argv, wf_file *f) {
+    armed = true;
+    int status = setjmp(ended);
+    if (!status) take(argc, argv, f);
+    armed = false;
+    return status;
+}
+
 FUZZ_TARGET(settings) {
     static char text[LONGEST + 1];
     static char *argv[MOST + 2];
@@ -161,10 +170,7 @@ FUZZ_TARGET(settings) {
     wf_file *f = n ? checkpoint(meta, n) : NULL;
     keep_sayings();
     set_anew();
-    armed = true;
-    int status = setjmp(ended);
-    if (!status) take(argc, argv, f);
-    armed = false;
+    int status = status_of(argc, argv, f);
     judge_sayings(status != 0 && status != 1);
     wf_file_free(f);
     return 0;
