@@ -18,6 +18,7 @@ struct wf_rewrite {
     int32_t *readers; /* by id: operands that read its data */
     int32_t *takers;  /* and how many of them a shared rule would take it from */
     const wf_tensor *outer;
+    bool no_memory;
 };
 
 static bool runs(const wf_rewrite *r, const wf_tensor *t) {
@@ -67,7 +68,7 @@ bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need) {
         while (rule->op && !applies(&r, rule, p->graph->nodes[id])) rule++;
     }
     free(r.readers), free(r.takers);
-    return ok || wf_plan_fail(p, "out of memory");
+    return (ok && !r.no_memory) || wf_plan_fail(p, "out of memory");
 }
 
 /* ---- for the rules --------------------------------------------------------------------------- */
@@ -90,7 +91,7 @@ bool wf_replace(wf_rewrite *r, const wf_op *op, int n_in, wf_tensor *const *in, 
     assert(result_count(op) == 1 && result_count(r->outer->op) == 1);
     size_t operands = (size_t)n_in * sizeof *in;
     wf_tensor *t = wf_room_take(&r->p->own, sizeof *t + operands + op->attr_bytes, OWN_ROOM);
-    if (!t) return false;
+    if (!t) return r->no_memory = true, false;
     *t = *r->outer;
     t->op = op, t->n_in = n_in, t->in = memcpy(t + 1, in, operands);
     t->attrs = op->attr_bytes ? memcpy((char *)(t + 1) + operands, attrs, op->attr_bytes) : NULL;
