@@ -48,6 +48,7 @@ typedef struct option {
     file_use use;         /* of a file */
     const char *fallback; /* what the help says of the default, if the variable can't tell */
     bool stored;          /* a setting: kept in the checkpoint, equal in a resume */
+    const char *before;   /* of a setting that came later: what stands for files without it */
     bool seen;            /* it was on the command line */
 } option;
 

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "identity.h"
 #include "language.h"
 #include "uses.h"
 
@@ -249,6 +248,7 @@ void session_open(session *s) {
     open_material(s, f);
     open_model(s, f);
     find_best(s, f);
+    if (f) identity_in(f, s->run);
     wf_file_free(f);
     s->schedule = settings_schedule();
     s->pool = wf_pool_new((int)set.threads);

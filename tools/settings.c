@@ -22,6 +22,7 @@ settings set = {
 /* clang-format on */
 
 #define STORED .stored = true
+#define BEFORE(text) .before = text /* what was done when there was no such setting */
 
 static option rows[] = {
     GROUP("What to learn"),
@@ -43,13 +44,13 @@ static option rows[] = {
     INPUT("valid-src", set.valid_src, "or their sources alone"),
     INPUT("valid-tgt", set.valid_tgt, "and their targets"),
     CHOICE("tokenizer", set.tokenizer, "word|char|bpe", "what a line is cut into",
-           .fallback = "bpe; char for tasks", STORED),
+           .fallback = "bpe; char for tasks", STORED, BEFORE("word")),
     COUNT("vocab-size", set.vocab_size, 0, 1 << 20, "ids at most, of each side or shared",
-          .fallback = "8000 for bpe, else all", STORED),
+          .fallback = "8000 for bpe, else all", STORED, BEFORE("0")),
     COUNT("min-freq", set.min_freq, 1, 1e9,
           "rarer words or characters are unknown; rarer pairs "
           "of bpe stay apart",
-          .fallback = "1; 2 for bpe", STORED),
+          .fallback = "1; 2 for bpe", STORED, BEFORE("1")),
     FLAG("share-vocab", set.share_vocab, "one vocabulary for source and target"),
 
     GROUP("Model"),
@@ -96,7 +97,7 @@ static option rows[] = {
          "share of the target spread over all tokens", .fallback = "0; for text 0.1", STORED),
     REAL("ema", set.ema, 0, 0.99999,
          "keep an average of the weights with this decay, judged and kept in their place; 0: none",
-         STORED),
+         STORED, BEFORE("0")),
     REAL("clip-norm", set.clip_norm, 0, 1e9, "largest norm of the gradient; 0 does not clip",
          STORED),
 
@@ -106,10 +107,10 @@ static option rows[] = {
           .fallback = "32; for text 0", STORED),
     COUNT("max-tokens", set.max_tokens, 0, 1e9,
           "of text: tokens of source and target in a batch, padding included", .fallback = "8192",
-          STORED),
+          STORED, BEFORE("0")),
     COUNT("accum", set.accum, 1, 4096,
           "batches of text in an update: the gradient of all of them, in the memory of one",
-          STORED),
+          STORED, BEFORE("1")),
     COUNT("seed", set.seed, 0, 9007199254740991, "of parameters, data and dropout", STORED),
     COUNT("max-steps", set.max_steps, 1, 1e12, "stop after this step",
           .fallback = "enough for the task; for text, --epochs"),
@@ -229,6 +230,7 @@ void settings_check_data(const wf_file *f, const material *m) {
 static void take_from_file(const wf_file *f, option *o, char *differences, size_t size) {
     char given[OPTION_TEXT_SIZE], message[256];
     const char *stored = setting_in_file(f, o->name);
+    if (!stored) stored = o->before;
     if (!stored)
         fail(&train_program, "%s lacks the setting --%s: it can't be resumed", set.model, o->name);
     option_text(o, given);
