@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../models/choices.h"
+
 /* clang-format off */
 settings set = {
     .task = -1, .min_len = 3, .max_len = 12,
@@ -43,7 +45,7 @@ static option rows[] = {
     INPUT("valid", set.valid, "pairs to validate with, never learned from"),
     INPUT("valid-src", set.valid_src, "or their sources alone"),
     INPUT("valid-tgt", set.valid_tgt, "and their targets"),
-    CHOICE("tokenizer", set.tokenizer, "word|char|bpe", "what a line is cut into",
+    CHOICE("tokenizer", set.tokenizer, WF_NAMES(WF_TOKEN_NAMES), "what a line is cut into",
            .fallback = "bpe; char for tasks", STORED, BEFORE("word")),
     COUNT("vocab-size", set.vocab_size, 0, 1 << 20, "ids at most, of each side or shared",
           .fallback = "8000 for bpe, else all", STORED, BEFORE("0")),
@@ -70,19 +72,20 @@ static option rows[] = {
     REAL("dropout", set.dropout, 0, 0.9, "of embeddings, residuals and inner layers",
          .fallback = "0; for text 0.2", STORED),
     REAL("attention-dropout", set.attention_dropout, 0, 0.9, "of attention weights", STORED),
-    CHOICE("norm", set.norm, "pre|post", "LayerNorm before or after each sublayer", STORED),
-    CHOICE("positions", set.positions, "none|sinusoidal|learned",
-           "what tells the model about order", STORED),
-    CHOICE("activation", set.activation, "relu|gelu|gelu-tanh|silu", "of the feed-forward layers",
+    CHOICE("norm", set.norm, WF_NAMES(WF_NORM_NAMES), "LayerNorm before or after each sublayer",
            STORED),
-    CHOICE("tie", set.tie, "none|decoder|all",
+    CHOICE("positions", set.positions, WF_NAMES(WF_POSITIONS_NAMES),
+           "what tells the model about order", STORED),
+    CHOICE("activation", set.activation, WF_NAMES(WF_ACTIVATION_NAMES),
+           "of the feed-forward layers", STORED),
+    CHOICE("tie", set.tie, WF_NAMES(WF_TIE_NAMES),
            "share the output's table with no, the decoder's, or both embeddings", STORED),
 
     GROUP("Optimisation"),
-    CHOICE("optimizer", set.optimizer, "sgd|adam|adamw", "how parameters follow their gradients",
-           STORED),
+    CHOICE("optimizer", set.optimizer, WF_NAMES(WF_OPTIMIZER_NAMES),
+           "how parameters follow their gradients", STORED),
     REAL("lr", set.lr, 1e-9, 1e6, "learning rate at its peak", STORED),
-    CHOICE("lr-schedule", set.schedule, "constant|linear|cosine|inverse-sqrt|noam",
+    CHOICE("lr-schedule", set.schedule, WF_NAMES(WF_SCHEDULE_NAMES),
            "the rate after the warm-up", STORED),
     COUNT("warmup", set.warmup, 0, 1e9, "steps in which the rate rises",
           .fallback = "200; for text 800", STORED),
@@ -461,7 +464,7 @@ wf_transformer_config settings_model(const material *m) {
     c.activation = (wf_activation)set.activation;
     c.positions = (wf_positions)set.positions;
     c.tie = (wf_tie)set.tie;
-    c.norm_first = c.encoder_norm = c.decoder_norm = set.norm == 0;
+    c.norm_first = c.encoder_norm = c.decoder_norm = set.norm == WF_NORM_PRE;
     c.pad_id = -1; /* lengths say what is padding */
     c.start_id = m->text ? WF_START_ID : TASK_START, c.end_id = m->text ? WF_END_ID : TASK_END;
     return c;
