@@ -166,11 +166,11 @@ static bool memory_of(evaluator *e, int64_t B, int64_t S, int64_t T, size_t most
     return true;
 }
 
-double evaluator_memory(evaluator *e, char *message) {
+double evaluator_memory(evaluator *e, int64_t n, char *message) {
     const material *m = e->material;
     const held *const parts[] = { &m->valid, &m->test };
     size_t most[2] = { 0 };
-    int64_t B = ROWS, S = m->numbers.max_len, T = S + 1;
+    int64_t B = n < ROWS ? n : ROWS, S = m->numbers.max_len, T = S + 1;
     bool ok = m->text || memory_of(e, B, S, T, most, message);
     for (int i = 0; m->text && ok && i < 4; i++) {
         const held *h = parts[i / 2];

@@ -164,8 +164,9 @@ static double memory_needed(session *s) {
     char message[WF_MESSAGE];
     double leaves = saved_bytes(s) + sum_bytes(s), saving = set.model ? saved_bytes(s) : 0;
     double steps = step_bytes(s);
-    double judging = session_evaluates(s) ? evaluator_memory(&s->evaluator, message) : 0;
-    if (session_evaluates(s) && !judging)
+    bool judges = session_evaluates(s);
+    double judging = judges ? evaluator_memory(&s->evaluator, set.valid_size, message) : 0;
+    if (judges && !judging)
         fail(&train_program, "validation: %s; --max-len or --d-model lower the need", message);
     return leaves + steps + judging + saving;
 }
@@ -176,8 +177,7 @@ static void check_memory(double needed) {
     if (installed <= 0 || needed <= installed) return;
     fail(&train_program,
          "this training needs %s and this machine has %s: lower --batch-size, --max-tokens, "
-         "--d-model or "
-         "--layers",
+         "--d-model or --layers",
          bytes_text(needed, a), bytes_text(installed, b));
 }
 
