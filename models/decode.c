@@ -150,3 +150,35 @@ bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position) {
               wf_run_state(p, d->state) && wf_fetch(p, d->model->logits, d->logits);
     return ok || wf_decoder_fail_plan(d, p);
 }
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* What encoding hands over: fetched, fed, and one tensor of it on the way. */
+static size_t handed_bytes(wf_decoder *d) {
+    size_t all = 0, largest = 0;
+    for (int i = 0; i < d->n_handed; i++) {
+        size_t bytes = wf_bound_bytes(d->encode, d->handed[i].tensor);
+        all += bytes;
+        if (bytes > largest) largest = bytes;
+    }
+    return 2 * all + largest;
+}
+
+size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n) {
+    if (!d) return 0;
+    int64_t most = d->model->config.max_len - 1;
+    size_t logits = (size_t)b * (size_t)d->model->config.tgt_vocab *
+                    wf_dtype_size(wf_real(d->model->graph));
+    bool ok = wf_bind(d->encode, "B", b) && wf_bind(d->encode, "S", s);
+    size_t encode = ok ? wf_plan_memory(d->encode) : 0;
+    if (!encode) return wf_decoder_fail_plan(d, d->encode), 0;
+    size_t between = handed_bytes(d);
+    d->source_length = s;
+    if (!bind_rows(d, b) || !wf_bind(d->decode, "P", n < most ? n : most))
+        return wf_decoder_fail_plan(d, d->decode), 0;
+    wf_state *state = wf_state_new(d->decode);
+    size_t decode = state ? wf_plan_memory(d->decode) + wf_state_bytes(state) : 0;
+    wf_state_free(state);
+    if (!decode) return wf_decoder_fail_plan(d, d->decode), 0;
+    return encode + between + decode + logits;
+}

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "choices.h"
 #include "message.h"
 
 #define CONFIG "weft.config."
@@ -45,7 +46,8 @@ static bool is_tied(const wf_transformer *m, const char *name) {
 
 /* One row per field: writing and reading can't differ. */
 typedef struct field {
-    const char *key;
+    const char *key, *names;         /* those of a choice, "none|all"; NULL: it is a number */
+    const char *(*name)(int choice); /* NULL: no choice has this number */
     int64_t (*get)(const wf_transformer_config *c);
     void (*set)(wf_transformer_config *c, int64_t value);
 } field;
@@ -54,17 +56,23 @@ typedef struct field {
     ROW(src_vocab, int64_t) ROW(tgt_vocab, int64_t) ROW(max_len, int64_t)                          \
     ROW(d_model, int64_t) ROW(num_heads, int64_t) ROW(dim_feedforward, int64_t)                    \
     ROW(encoder_layers, int64_t) ROW(decoder_layers, int64_t)                                      \
-    ROW(activation, wf_activation) ROW(positions, wf_positions) ROW(tie, wf_tie)                   \
     ROW(norm_first, bool) ROW(encoder_norm, bool) ROW(decoder_norm, bool)                          \
     ROW(scale_embedding, bool) ROW(bias, bool) ROW(output_bias, bool)                              \
     ROW(pad_id, int32_t) ROW(start_id, int32_t) ROW(end_id, int32_t)
+#define CHOICES(ROW)                                                                               \
+    ROW(activation, wf_activation, WF_ACTIVATION_NAMES)                                            \
+    ROW(positions, wf_positions, WF_POSITIONS_NAMES) ROW(tie, wf_tie, WF_TIE_NAMES)
 
 #define ACCESS(name, type)                                                                         \
     static int64_t get_##name(const wf_transformer_config *c) { return (int64_t)c->name; }         \
     static void set_##name(wf_transformer_config *c, int64_t value) { c->name = (type)value; }
+#define ACCESS_CHOICE(name, type, names) ACCESS(name, type)
 FIELDS(ACCESS)
-#define ROW(name, type) { CONFIG #name, get_##name, set_##name },
-static const field fields[] = { FIELDS(ROW) };
+CHOICES(ACCESS_CHOICE)
+#define NUMBER(name, type) { CONFIG #name, NULL, NULL, get_##name, set_##name },
+#define CHOICE(name, type, names)                                                                  \
+    { CONFIG #name, WF_NAMES(names), type##_name, get_##name, set_##name },
+static const field fields[] = { FIELDS(NUMBER) CHOICES(CHOICE) };
 enum { N_FIELDS = sizeof fields / sizeof *fields };
 #define EPS CONFIG "layer_norm_eps"
 
@@ -82,15 +90,24 @@ static bool parse_real(const char *text, double *value) {
     return isdigit((unsigned char)text[0]) && wf_parse_real(text, value);
 }
 
+/* Choices were stored as numbers once. */
+static bool parse_field(const field *row, const char *text, int64_t *value, char *message) {
+    for (int i = 0; row->name && row->name(i); i++)
+        if (strcmp(text, row->name(i)) == 0) return *value = i, true;
+    if (parse_whole(text, value)) return true;
+    return row->names
+               ? fail(message, "'%s' is '%.64s', not one of %s", row->key, text, row->names)
+               : fail(message, "'%s' is '%.64s', not a whole number", row->key, text);
+}
+
 static bool read_field(const wf_file *f, const field *row, wf_transformer_config *c,
                        char *message) {
     const char *text = wf_file_meta(f, row->key);
-    int64_t value;
+    int64_t value = 0;
     if (!text)
         return fail(message, "no '%s' in the metadata: this is not a model that weft has written",
                     row->key);
-    if (!parse_whole(text, &value))
-        return fail(message, "'%s' is '%.64s', not a whole number", row->key, text);
+    if (!parse_field(row, text, &value, message)) return false;
     row->set(c, value);
     return row->get(c) == value || fail(message, "'%s' cannot be %.64s", row->key, text);
 }
@@ -178,8 +195,9 @@ static void add_kind(writing *w, bool checkpoint, const wf_meta *meta, int n_met
 
 static void add_config(writing *w, const wf_transformer_config *c) {
     for (int i = 0; i < N_FIELDS; i++) {
-        snprintf(w->text[i], TEXT, "%lld", (long long)fields[i].get(c));
-        add_meta(w, fields[i].key, w->text[i]);
+        const field *row = &fields[i];
+        snprintf(w->text[i], TEXT, "%lld", (long long)row->get(c));
+        add_meta(w, row->key, row->name ? row->name((int)row->get(c)) : w->text[i]);
     }
     add_meta(w, EPS, wf_format_real(c->layer_norm_eps, 17, w->text[N_FIELDS]));
 }

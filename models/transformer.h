@@ -125,6 +125,9 @@ typedef struct wf_decoder wf_decoder;
 WF_API wf_decoder *wf_decoder_new(wf_transformer *m, wf_pool *pool, char *message); /* or NULL */
 WF_API void wf_decoder_free(wf_decoder *d);
 WF_API const char *wf_decoder_error(const wf_decoder *d);
+/* Bytes that it takes to decode b sentences of s tokens, a row each, into outputs of at most n. 0:
+ * wf_decoder_error. */
+WF_API size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n);
 
 /* What a total is divided by, n tokens with the end: 1; ((5 + n) / 6)^alpha (Wu et al. 2016, eq.
  * 14); n^alpha, of which alpha 1 is the mean. */

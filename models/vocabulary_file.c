@@ -1,5 +1,6 @@
 /* models/vocabulary_file.c - a vocabulary as text, one piece per line, and as metadata of a model's
  * file. Both are read by the same code, which trusts nothing. */
+#include "choices.h"
 #include "tokenizer.h"
 
 #include <stdlib.h>
@@ -124,14 +125,13 @@ size_t wf_tokenizer_vocabulary(const wf_tokenizer *t, char *text, size_t size) {
 
 /* ---- in a model's file ----------------------------------------------------------------------- */
 
-static const char *const kinds[] = { "word", "char", "bpe" };
 static const char *const fields[] = { "kind", "vocabulary", "codes" };
 enum { KIND, VOCABULARY, CODES, LONGEST_PREFIX = 64 };
 
 static size_t value_of(const wf_tokenizer *t, int field, char *text, size_t size) {
     if (field == VOCABULARY) return wf_tokenizer_vocabulary(t, text, size);
     if (field == CODES) return wf_tokenizer_codes(t, text, size);
-    return (size_t)snprintf(text, size, "%s", kinds[t->kind]);
+    return (size_t)snprintf(text, size, "%s", wf_token_kind_name(t->kind));
 }
 
 int wf_tokenizer_to_meta(wf_tokenizer *t, const char *prefix, wf_meta pairs[WF_TOKENIZER_META]) {
@@ -170,10 +170,11 @@ wf_tokenizer *wf_tokenizer_from_meta(const wf_file *f, const char *prefix, char 
         return fail(message, "no '%.*s.kind' in the metadata: the model has no vocabulary of text",
                     LONGEST_PREFIX, prefix),
                NULL;
-    while (kind < 3 && strcmp(kinds[kind], text[KIND])) kind++;
-    if (kind == 3)
-        return fail(message, "'%.*s.kind' is '%.40s', not word, char or bpe", LONGEST_PREFIX,
-                    prefix, text[KIND]),
+    const char *name;
+    while ((name = wf_token_kind_name(kind)) && strcmp(name, text[KIND])) kind++;
+    if (!name)
+        return fail(message, "'%.*s.kind' is '%.40s', not one of %s", LONGEST_PREFIX, prefix,
+                    text[KIND], WF_NAMES(WF_TOKEN_NAMES)),
                NULL;
     wf_tokenizer *t = wf_tokenizer_read((wf_token_kind)kind, text[VOCABULARY],
                                         text[VOCABULARY] ? strlen(text[VOCABULARY]) : 0,

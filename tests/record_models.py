@@ -5,7 +5,7 @@
 
 Needs torch and safetensors; the tests need neither, they read the files. Each model_ file is the state_dict of a module
 as a PyTorch user would write it, in f32, with weft's configuration in the metadata: the tests load it like any
-other model. values_CASE.safetensors holds the inputs, and what was computed in f64 from exactly those
+other model. Choices are numbers there, as they were before weft wrote their names: such files stay readable. values_CASE.safetensors holds the inputs, and what was computed in f64 from exactly those
 weights: logits, sums of the loss, and the gradient of the summed loss by every parameter.
 """
 import math
@@ -32,7 +32,7 @@ CASES = {
     "uneven": dict(positions="none", norm_first=1, encoder_layers=3, decoder_layers=1, num_heads=4),
 }
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu}
-NUMBERS = {"activation": list(ACTIVATIONS), "positions": ["none", "sinusoidal", "learned"],
+NAMES = {"activation": list(ACTIVATIONS), "positions": ["none", "sinusoidal", "learned"],
            "tie": ["none", "decoder", "all"]}
 
 
@@ -94,7 +94,7 @@ def new_model(c, spread=0.4):
 
 
 def metadata(c):
-    number = lambda k, v: str(NUMBERS[k].index(v)) if k in NUMBERS else "%.17g" % v
+    number = lambda k, v: str(NAMES[k].index(v)) if k in NAMES else "%.17g" % v
     return {"weft.config." + k: number(k, c[k]) for k in SMALL}
 
 

@@ -411,6 +411,7 @@ START_TEST(no_model_and_no_decoder_answer) {
     ck_assert(!wf_transformer_check(NULL, why) && !wf_transformer_new(NULL, NULL, WF_F32, 0, why));
     ck_assert(!wf_transformer_parameter_count(NULL) && !wf_decoder_new(NULL, NULL, why));
     assert_contains(wf_decoder_error(NULL), "no decoder");
+    ck_assert_uint_eq(wf_decoder_memory(NULL, 1, 1, 1), 0);
     ck_assert(!wf_decode(NULL, 1, 1, one, one, NULL, &o, results));
     ck_assert(!wf_decode_greedy(NULL, 1, 1, one, one, 1, one, one));
     ck_assert(!wf_score(NULL, 1, 1, one, one, 1, one, one, NULL, total));

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../models/choices.h"
 #include "models.h"
 #include "suites.h"
 
@@ -91,6 +92,59 @@ START_TEST(what_goes_in_comes_out) {
     ck_assert_str_eq(wf_file_meta(f, "task"), "copy");
     ck_assert_int_eq(wf_file_count(f), wf_parameters(m->graph, NULL, 0));
     wf_file_free(f), close_model(n), close_model(m);
+}
+END_TEST
+
+static void assert_meta(const wf_file *f, const char *key, const char *value) {
+    const char *found = wf_file_meta(f, key);
+    ck_assert_msg(found && strcmp(found, value) == 0, "%s is %s, not %s", key,
+                  found ? found : "not there", value);
+}
+
+START_TEST(choices_are_stored_by_name) {
+    wf_transformer_config c = unusual_config(WF_TIE_DECODER);
+    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    save(m, false);
+    wf_file *f = open_file(path);
+    assert_meta(f, "weft.config.activation", "silu");
+    assert_meta(f, "weft.config.positions", "learned");
+    assert_meta(f, "weft.config.tie", "decoder");
+    wf_file_free(f), close_model(m);
+}
+END_TEST
+
+/* Recorded when choices were stored as numbers. */
+START_TEST(choices_of_before_are_read) {
+    char message[WF_MESSAGE] = "", name[512];
+    wf_file *f = open_file(source_path("tests/data/model_tied.safetensors", name, sizeof name));
+    assert_meta(f, "weft.config.activation", "3");
+    assert_meta(f, "weft.config.positions", "1");
+    assert_meta(f, "weft.config.tie", "2");
+    wf_transformer *m = wf_transformer_load(f, NULL, WF_F32, 1, message);
+    ck_assert_msg(m != NULL, "%s", message);
+    ck_assert(m->config.activation == WF_SILU && m->config.tie == WF_TIE_ALL &&
+              m->config.positions == WF_POSITIONS_SINUSOIDAL);
+    wf_file_free(f);
+    save(m, false);
+    f = open_file(path);
+    assert_meta(f, "weft.config.activation", "silu");
+    assert_meta(f, "weft.config.positions", "sinusoidal");
+    assert_meta(f, "weft.config.tie", "all");
+    wf_file_free(f), close_model(m);
+}
+END_TEST
+
+/* Files of any age say the same by these: their words and their numbers stay. */
+START_TEST(words_and_numbers_of_choices_stay) {
+    ck_assert_str_eq(WF_NAMES(WF_ACTIVATION_NAMES), "relu|gelu|gelu-tanh|silu");
+    ck_assert_str_eq(WF_NAMES(WF_POSITIONS_NAMES), "none|sinusoidal|learned");
+    ck_assert_str_eq(WF_NAMES(WF_TIE_NAMES), "none|decoder|all");
+    ck_assert_str_eq(WF_NAMES(WF_OPTIMIZER_NAMES), "sgd|adam|adamw");
+    ck_assert_str_eq(WF_NAMES(WF_SCHEDULE_NAMES), "constant|linear|cosine|inverse-sqrt|noam");
+    ck_assert_str_eq(WF_NAMES(WF_TOKEN_NAMES), "word|char|bpe");
+    ck_assert_str_eq(wf_activation_name(WF_SILU), "silu");
+    ck_assert_ptr_null(wf_activation_name(WF_SILU + 1));
+    ck_assert_ptr_null(wf_tie_name(-1));
 }
 END_TEST
 
@@ -250,6 +304,12 @@ static const struct {
     { { KEY("encoder_layers"), .value = "1" }, "is in the file but not in the model" },
     { { KEY("norm_first"), .value = "2" }, "'weft.config.norm_first' cannot be 2" },
     { { KEY("activation"), .value = "4" }, "activation is 4" },
+    { { KEY("activation"), .value = "tanh" },
+      "'weft.config.activation' is 'tanh', not one of relu|gelu|gelu-tanh|silu" },
+    { { KEY("activation"), .value = "rel" }, "'rel', not one of" },
+    { { KEY("tie"), .value = "" }, "'', not one of none|decoder|all" },
+    { { KEY("positions"), .value = "learned" },
+      "'src_position.weight' is in the model but not in the file" },
     { { KEY("pad_id"), .value = "17" }, "padding id is 17" },
     { { KEY("layer_norm_eps"), .value = "nan" }, "'nan', not a number" },
     { { KEY("layer_norm_eps"), .value = "1e-5x" }, "'1e-5x', not a number" },
@@ -445,6 +505,9 @@ Suite *model_file_suite(void) {
     TCase *tc = tcase_create("model_file");
     tcase_add_checked_fixture(tc, make_folder, remove_folder);
     tcase_add_loop_test(tc, what_goes_in_comes_out, 0, 6);
+    tcase_add_test(tc, choices_are_stored_by_name);
+    tcase_add_test(tc, choices_of_before_are_read);
+    tcase_add_test(tc, words_and_numbers_of_choices_stay);
     tcase_add_loop_test(tc, tied_tables_are_stored_once, 0, 3);
     tcase_add_loop_test(tc, a_checkpoint_resumes_bit_for_bit, 0, 3);
     tcase_add_test(tc, weights_alone_start_a_training);

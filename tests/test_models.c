@@ -395,6 +395,30 @@ START_TEST(bad_batches_are_told) {
 }
 END_TEST
 
+START_TEST(memory_of_decoding_grows_with_what_is_asked) {
+    char message[WF_MESSAGE];
+    wf_transformer_config c = small_config();
+    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    wf_decoder *d = wf_decoder_new(m, NULL, message);
+    const int32_t src[3] = { 1, 2, 3 }, length = 3;
+    int32_t out[2][5], n[2];
+    assert_decoder(d, wf_decode_greedy(d, 1, 3, src, &length, 5, out[0], &n[0]));
+    size_t one = wf_decoder_memory(d, 1, 3, 5);
+    assert_decoder(d, one > 0);
+    ck_assert_uint_gt(wf_decoder_memory(d, 50, 3, 5), 10 * one);
+    ck_assert_uint_gt(wf_decoder_memory(d, 1, 20, 5), one);
+    ck_assert_uint_gt(wf_decoder_memory(d, 1, 3, 1000), one); /* as many as the model can put out */
+    ck_assert_uint_eq(wf_decoder_memory(d, 1, 40, 5), 0);
+    assert_contains(wf_decoder_error(d), "'S' cannot be 40");
+    ck_assert_uint_eq(wf_decoder_memory(d, 0, 3, 5), 0);
+    ck_assert_uint_eq(wf_decoder_memory(d, 1, 3, -1), 0);
+    ck_assert_uint_eq(wf_decoder_memory(d, 1, 3, 5), one);
+    assert_decoder(d, wf_decode_greedy(d, 1, 3, src, &length, 5, out[1], &n[1]));
+    ck_assert(n[0] == n[1] && memcmp(out[0], out[1], sizeof out[0]) == 0);
+    wf_decoder_free(d), close_model(m);
+}
+END_TEST
+
 START_TEST(bad_requests_to_decode_are_told) {
     char message[WF_MESSAGE];
     wf_transformer_config c = small_config();
@@ -468,6 +492,7 @@ Suite *models_suite(void) {
     tcase_add_test(tc, bad_configurations_are_refused);
     tcase_add_test(tc, a_bad_training_configuration_fails_the_graph);
     tcase_add_test(tc, bad_batches_are_told);
+    tcase_add_test(tc, memory_of_decoding_grows_with_what_is_asked);
     tcase_add_test(tc, bad_requests_to_decode_are_told);
     tcase_add_test(tc, numbers_that_are_none_are_told);
     suite_add_tcase(s, tc);

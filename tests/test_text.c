@@ -378,7 +378,7 @@ static const struct {
     int n;
     const char *says;
 } lies[] = {
-    { { { "t.kind", "words" } }, 1, "'t.kind' is 'words', not word, char or bpe" },
+    { { { "t.kind", "words" } }, 1, "'t.kind' is 'words', not one of word|char|bpe" },
     { { { "t.kind", "word" } }, 1, "t: there is no vocabulary" },
     { { { "t.kind", "bpe" }, { "t.vocabulary", "a\n" } }, 2, "t: byte-pair encoding needs codes" },
     { { { "t.kind", "word" }, { "t.vocabulary", "a\na\n" } },

@@ -41,6 +41,63 @@ START_TEST(h_is_help) {
 }
 END_TEST
 
+/* The default of an option as the help has it, and what a run takes: of a task of numbers, of made-up
+ * text, of text from files. NULL: it has no such option. */
+static const struct {
+    const char *name, *help, *taken[3];
+} defaults[] = {
+    { "max-len", "12; 256 for add, date, text", { "12", "256", "256" } },
+    { "tokenizer", "char for add, date; bpe for text", { NULL, "char", "bpe" } },
+    { "vocab-size", "0; 8000 for bpe", { "0", "0", "8000" } },
+    { "min-freq", "1; 2 for bpe", { "1", "1", "2" } },
+    { "d-model", "64 for tiny; 128 for small; 512 for base", { "64", "64", "128" } },
+    { "d-ff", "128 for tiny; 256 for small; 2048 for base", { "128", "128", "256" } },
+    { "heads", "4 for tiny, small; 8 for base", { "4", "4", "4" } },
+    { "dropout", "0; 0.2 for text", { "0", "0", "0.2" } },
+    { "warmup", "200; 800 for text", { "200", "200", "800" } },
+    { "label-smoothing", "0; 0.1 for text", { "0", "0", "0.1" } },
+    { "batch-size", "32; 0 for add, date, text", { "32", "0", "0" } },
+    { "max-tokens", "4096 for add, date, text", { NULL, "4096", "4096" } },
+    { "clip-norm", "1", { "1", "1", "1" } },
+};
+
+/* Options are mentioned in the help of others, too. */
+static void assert_default(const char *help, const char *name, const char *value) {
+    char head[64], expected[128];
+    snprintf(head, sizeof head, " --%s ", name);
+    size_t n = (size_t)snprintf(expected, sizeof expected, "(default %s", value);
+    for (const char *at = strstr(help, head); at; at = strstr(at + 1, head)) {
+        const char *said = strstr(at, "(default ");
+        if (said && strncmp(said, expected, n) == 0 && strchr(";)", said[n])) return;
+    }
+    ck_abort_msg("--%s: the help does not say '%s'", name, expected);
+}
+
+START_TEST(help_tells_the_defaults_that_runs_take) {
+    static const char *const tasks[] = { "--task copy", "--task add", "--train pairs" };
+    static char help[sizeof result.out];
+    char expected[128];
+    ok("train --help | tr -s '\\n ' ' '");
+    snprintf(help, sizeof help, "%s", result.out);
+    for (int i = 0; i < COUNT_OF(defaults); i++)
+        assert_default(help, defaults[i].name, defaults[i].help);
+    assert_default(help, "preset", "tiny; small for text");
+    assert_default(help, "epochs", "15 for add; 5 for date; 26 for text");
+    assert_default(help, "valid-every", "500; an epoch for add, date, text");
+    ok("yes 'a b\tb a' | head -n 9 > pairs");
+    for (int t = 0; t < COUNT_OF(tasks); t++) {
+        run("train %s --lr-steps 99999 --dry-run --quiet --json", tasks[t]);
+        expect(0);
+        for (int i = 0; i < COUNT_OF(defaults); i++) {
+            if (!defaults[i].taken[t]) continue;
+            snprintf(expected, sizeof expected, "\"%s\":\"%s\"", defaults[i].name,
+                     defaults[i].taken[t]);
+            assert_contains(result.out, expected);
+        }
+    }
+}
+END_TEST
+
 START_TEST(version_goes_to_stdout) {
     char line[80];
     run("%s --version", programs[_i]);
@@ -636,6 +693,7 @@ Suite *tools_suite(void) {
     tcase_add_checked_fixture(work, enter_folder, leave_folder);
     tcase_add_loop_test(words, help_goes_to_stdout, 0, COUNT_OF(programs));
     tcase_add_test(words, h_is_help);
+    tcase_add_test(words, help_tells_the_defaults_that_runs_take);
     tcase_add_loop_test(words, version_goes_to_stdout, 0, COUNT_OF(programs));
     tcase_add_loop_test(words, unknown_option_names_the_nearest, 0, COUNT_OF(programs));
     tcase_add_loop_test(words, refusal_says_what_to_do, 0, COUNT_OF(refusals));

@@ -6,6 +6,7 @@
  * train_refusals.inc. */
 #include <math.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../models/transformer.h"
@@ -393,6 +394,61 @@ START_TEST(dry_run_says_much_and_does_nothing) {
 }
 END_TEST
 
+/* The memory that train says it needs. */
+static double said_memory(const char *options) {
+    run("train %s --json; true", options);
+    expect(0);
+    const char *at = strstr(result.out, "\"memory\":");
+    ck_assert_msg(at != NULL, "%s", result.err);
+    return strtod(at + strlen("\"memory\":"), NULL);
+}
+
+/* Other memory is there in a sanitizer's programs. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+/* Here a validation takes twenty times what a step does. A machine short of memory shows a lower
+ * peak: that the figure is not too high can't be asked. */
+START_TEST(dry_run_says_what_a_run_takes) {
+    const char *options =
+        "--task copy --batch-size 1 --max-len 512 --valid-size 50 --d-model 64 "
+        "--heads 1 --layers 1 --d-ff 512 --max-steps 1 --lr-steps 1000 --threads 1";
+    char dry[256];
+    snprintf(dry, sizeof dry, "%s --dry-run", options);
+    double said = said_memory(dry);
+    ck_assert(said_memory(options) == said);
+    struct rusage children;
+    ck_assert_int_eq(getrusage(RUSAGE_CHILDREN, &children), 0);
+    double peak = 1024.0 * (double)children.ru_maxrss;
+    if (!SANITIZED) ck_assert_msg(peak <= 1.2 * said, "%.0f bytes said, %.0f taken", said, peak);
+}
+END_TEST
+
+/* Each adds its own. */
+START_TEST(memory_counts_validation_averages_and_saving) {
+    static const char *const more[] = { "", "--valid turned", "--valid turned -o m.safetensors",
+                                        "--valid turned -o m.safetensors --ema 0.9",
+                                        "--valid turned -o m.safetensors --ema 0.9 --accum 2" };
+    char options[256];
+    double least = 0;
+    for (int i = 0; i < COUNT_OF(more); i++) {
+        snprintf(options, sizeof options, "--train pairs --tokenizer word " TINY "--dry-run %s",
+                 more[i]);
+        double said = said_memory(options);
+        ck_assert_msg(said > least, "%s: %.0f, not more than %.0f", more[i], said, least);
+        least = said;
+    }
+}
+END_TEST
+
 START_TEST(signal_saves_and_text_goes_on) {
     run("train --train pairs --tokenizer word " TINY
         "--batch-size 5 --lr-steps 1000000 --max-steps 1000000 --log log --log-every 1 -o "
@@ -449,6 +505,8 @@ Suite *train_text_suite(void) {
     tcase_add_test(learning, patience_stops_at_the_best);
     tcase_add_test(learning, log_holds_the_metrics);
     tcase_add_test(learning, dry_run_says_much_and_does_nothing);
+    tcase_add_test(learning, dry_run_says_what_a_run_takes);
+    tcase_add_test(learning, memory_counts_validation_averages_and_saving);
     tcase_add_test(learning, signal_saves_and_text_goes_on);
     tcase_add_loop_test(learning, text_task_lowers_the_loss, 0, 2);
     tcase_add_checked_fixture(refused, make_refused_files, leave_folder);

@@ -22,7 +22,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, load_model, save_file, save_model
 
-from record_models import ACTIVATIONS, CASES, NUMBERS, SMALL, Model, new_model
+from record_models import ACTIVATIONS, CASES, NAMES, SMALL, Model, new_model
 
 BOUND = 1e-5
 SIZES = dict(src_vocab=50, tgt_vocab=60, max_len=40, d_model=32, num_heads=4, dim_feedforward=48, encoder_layers=3,
@@ -181,9 +181,9 @@ TRAININGS = [[], ["--norm", "post", "--tie", "all", "--activation", "gelu"],
 
 def config_of(path):
     metadata = safe_open(path, "pt").metadata()
-    c = {k: float(metadata["weft.config." + k]) for k in SMALL}
-    c = {k: v if k == "layer_norm_eps" else int(v) for k, v in c.items()}
-    return {k: NUMBERS[k][v] if k in NUMBERS else v for k, v in c.items()}
+    c = {k: metadata["weft.config." + k] for k in SMALL}
+    value = lambda k, v: v.replace("-", "_") if k in NAMES else float(v) if k == "layer_norm_eps" else int(v)
+    return {k: value(k, v) for k, v in c.items()}
 
 
 def from_weft(tools, folder):

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../models/transformer.h"
+#include "../models/choices.h"
 #include "options.h"
 #include "output.h"
 #include "report.h"
@@ -26,9 +26,6 @@ static struct {
     bool scale;
 } set = { .norm = -1, .positions = -1, .max_len = 512, .pad_id = -1, .eps = 1e-5 };
 
-#define POSITIONS "none|sinusoidal|learned"
-#define ACTIVATIONS "relu|gelu|gelu-tanh|silu"
-
 static option rows[] = {
     GROUP("Files"),
     CHOICE("to", set.to, "weft|torch", "a model, or a state_dict for load_state_dict"),
@@ -37,12 +34,13 @@ static option rows[] = {
     GROUP("To weft: what names and shapes do not say"),
     COUNT("heads", set.heads, 1, 65536, "attention heads (nhead); must be given",
           .fallback = "none"),
-    CHOICE("norm", set.norm, "pre|post",
+    CHOICE("norm", set.norm, WF_NAMES(WF_NORM_NAMES),
            "LayerNorm before (norm_first=True) or after each sublayer; must be given"),
-    CHOICE("positions", set.positions, POSITIONS,
+    CHOICE("positions", set.positions, WF_NAMES(WF_POSITIONS_NAMES),
            "what tells about order; must be given if the file has no src_position.weight"),
     FLAG("scale-embedding", set.scale, "embeddings are multiplied by sqrt(d_model)"),
-    CHOICE("activation", set.activation, ACTIVATIONS, "of the feed-forward layers; gelu is erf's"),
+    CHOICE("activation", set.activation, WF_NAMES(WF_ACTIVATION_NAMES),
+           "of the feed-forward layers; gelu is erf's"),
     REAL("layer-norm-eps", set.eps, 1e-30, 0.9, "inside the root of every LayerNorm"),
     COUNT("pad-id", set.pad_id, -1, 16777215, "source token that is not attended to; -1: none"),
     COUNT("start-id", set.start_id, 0, 16777215, "what the decoder's input begins with"),
@@ -87,7 +85,7 @@ static void check_options(void) {
 static wf_transformer_config asked(void) {
     wf_transformer_config c = wf_transformer_defaults();
     c.num_heads = set.heads, c.max_len = set.max_len;
-    c.norm_first = set.norm == 0;
+    c.norm_first = set.norm == WF_NORM_PRE;
     c.positions = set.positions < 0 ? WF_POSITIONS_NONE : (wf_positions)set.positions;
     c.activation = (wf_activation)set.activation;
     c.scale_embedding = set.scale;
@@ -119,23 +117,23 @@ static const char *final_norms(const wf_transformer_config *c) {
 }
 
 static void tell(const wf_transformer *m) {
-    static const char *const positions[] = { "no", "sinusoidal", "learned" };
-    static const char *const activations[] = { "relu", "gelu", "gelu-tanh", "silu" };
-    static const char *const ties[] = { "not tied", "tied in the decoder", "all tied" };
+    static const char *const ties[] = { [WF_TIE_NONE] = "not tied",
+                                        [WF_TIE_DECODER] = "tied in the decoder",
+                                        [WF_TIE_ALL] = "all tied" };
     const wf_transformer_config *c = &m->config;
     char parameters[OPTION_TEXT_SIZE];
     fprintf(stderr,
             "%s-norm, width %" PRId64 ", %" PRId64 " heads, %" PRId64 " + %" PRId64
             " layers, feed-forward %" PRId64 " (%s), %s%s\n",
             c->norm_first ? "pre" : "post", c->d_model, c->num_heads, c->encoder_layers,
-            c->decoder_layers, c->dim_feedforward, activations[c->activation], final_norms(c),
-            c->bias ? "" : ", no biases");
+            c->decoder_layers, c->dim_feedforward, wf_activation_name(c->activation),
+            final_norms(c), c->bias ? "" : ", no biases");
     fprintf(stderr,
             "vocabularies %" PRId64 " and %" PRId64
             ", tables %s, embeddings %sscaled, %s positions, up to %" PRId64 " tokens; "
             "%s parameters\n",
             c->src_vocab, c->tgt_vocab, ties[c->tie], c->scale_embedding ? "" : "not ",
-            positions[c->positions], c->max_len,
+            c->positions ? wf_positions_name(c->positions) : "no", c->max_len,
             thousands((double)wf_transformer_parameter_count(m), parameters));
 }
 

@@ -87,12 +87,16 @@ static bool score_line(evaluator *e, const held *h, int64_t pair, const wf_hypot
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-/* What the model generates for the batch; a token more than the answer has may come, so that one
- * too many shows. */
+/* A token more than the answer has may come, so that one too many shows; of text, what may. */
+static double longer_by(const material *m) {
+    return m->text ? wf_decode_defaults().max_len_b : 1;
+}
+
+/* What the model generates for the batch. */
 static bool generate(evaluator *e, wf_decoded *results, char *message) {
     const batch *b = &e->batch;
     wf_decode_options o = wf_decode_defaults();
-    if (!e->material->text) o.max_len_b = 1;
+    o.max_len_b = longer_by(e->material);
     if (wf_decode(e->decoder, (int)b->B, (int)b->S, b->src, b->src_length, NULL, &o, results))
         return true;
     return snprintf(message, MESSAGE, "%s", wf_decoder_error(e->decoder)), false;
@@ -144,4 +148,35 @@ bool evaluate(evaluator *e, task_stream stream, int64_t n, evaluation *out, char
 void evaluation_free(evaluation *v) {
     for (int i = 0; i < SAMPLES; i++) free(v->samples[i]);
     *v = (evaluation){ 0 };
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static bool memory_of(evaluator *e, int64_t B, int64_t S, int64_t T, size_t most[2],
+                      char *message) {
+    wf_plan *p = e->plan;
+    bool ok = wf_bind(p, "B", B) && wf_bind(p, "S", S) && wf_bind(p, "T", T);
+    size_t loss = ok ? wf_plan_memory(p) : 0;
+    if (!loss) return snprintf(message, MESSAGE, "%s", wf_plan_error(p)), false;
+    size_t decoding =
+        wf_decoder_memory(e->decoder, (int)B, (int)S, S + (int64_t)longer_by(e->material));
+    if (!decoding) return snprintf(message, MESSAGE, "%s", wf_decoder_error(e->decoder)), false;
+    if (loss > most[0]) most[0] = loss;
+    if (decoding > most[1]) most[1] = decoding;
+    return true;
+}
+
+double evaluator_memory(evaluator *e, int64_t n, char *message) {
+    const material *m = e->material;
+    const held *const parts[] = { &m->valid, &m->test };
+    size_t most[2] = { 0 };
+    int64_t B = n < ROWS ? n : ROWS, S = m->numbers.max_len, T = S + 1;
+    bool ok = m->text || memory_of(e, B, S, T, most, message);
+    for (int i = 0; m->text && ok && i < 4; i++) {
+        const held *h = parts[i / 2];
+        if (!h->corpus.pairs) continue;
+        batches_largest(&h->order, i % 2, &B, &S, &T);
+        ok = memory_of(e, B, S, T, most, message);
+    }
+    return ok ? (double)(most[0] + most[1]) : 0;
 }

@@ -29,6 +29,9 @@ typedef struct evaluator {
 /* message[256] */
 bool evaluator_new(evaluator *e, wf_transformer *m, wf_pool *pool, material *what, char *message);
 void evaluator_free(evaluator *e);
+/* What its plans and its decoding take for the largest batches of up to n sequences; 0 with a
+ * message. */
+double evaluator_memory(evaluator *e, int64_t n, char *message);
 /* Of the material's stream, validation or test, up to n sequences. */
 bool evaluate(evaluator *e, task_stream stream, int64_t n, evaluation *out, char *message);
 void evaluation_free(evaluation *v);

@@ -25,6 +25,8 @@ static settings set = {
     .batch_size = 64,
 };
 
+#define TOKEN_IDS "token ids" /* the case of a model without a vocabulary */
+
 /* The words of --length-penalty-type, and what each is. */
 #define PENALTY_WORDS "gnmt|avg|none"
 static const wf_length_penalty penalties[] = { WF_PENALTY_GNMT, WF_PENALTY_AVERAGE,
@@ -53,17 +55,18 @@ static option rows[] = {
 
     GROUP("Search"),
     COUNT("beam", set.beam, 1, 1024, "hypotheses that go on at every step; 1 is greedy",
-          .fallback = "4, 1 for token ids"),
+          OTHERWISE(FOR(TOKEN_IDS, "1"))),
     CHOICE("length-penalty-type", set.penalty, PENALTY_WORDS,
            "what a log-probability is divided by for its score: ((5 + n) / 6)^alpha, n^alpha, 1"),
     REAL("length-penalty", set.length_penalty, 0, 10, "the alpha in it; larger favours longer",
-         .fallback = "0.6 for gnmt, 1 for avg"),
+         OTHERWISE(FOR("avg", "1"))),
     COUNT("nbest", set.nbest, 1, 1024,
           "so many outputs of each line, each on a line as score, tab, text, the best first; empty "
           "lines fill up where there are fewer",
           .fallback = "1, without its score"),
     REAL("max-len-a", set.max_len_a, 0, 1000, "a source of n tokens gets at most a n + b"),
-    REAL("max-len-b", set.max_len_b, 0, 100000, "the b in it", .fallback = "50, 10 for token ids"),
+    REAL("max-len-b", set.max_len_b, 0, 100000, "the b in it",
+         OTHERWISE(FOR(TOKEN_IDS, "10"))),
     COUNT("min-len", set.min_len, 0, 100000, "no end before so many tokens"),
 
     GROUP("Drawing at random"),
@@ -82,7 +85,7 @@ static option rows[] = {
     GROUP("Work"),
     COUNT("batch-size", set.batch_size, 1, 4096,
           "lines at a time; the output does not depend on it"),
-    COUNT("threads", set.threads, 1, 256, "nor on this", .fallback = "processors, at most 8"),
+    COUNT("threads", set.threads, 1, 256, "nor on this", .fallback = DEFAULT_THREADS),
     CHOICE("weights", set.weights, "f32|bf16",
            "as the model has them, or rounded to half the bytes: faster, and a little worse"),
 };
@@ -133,10 +136,10 @@ static void check_files(void) {
 /* Text is searched as in "Attention Is All You Need"; token ids, which are mostly exact tasks,
  * are taken greedily. */
 static void choose_defaults(bool text) {
-    if (set.sample || (!text && !option_seen(&self, "beam"))) set.beam = 1;
-    if (!text && !option_seen(&self, "max-len-b")) set.max_len_b = 10;
-    if (penalties[set.penalty] == WF_PENALTY_AVERAGE && !option_seen(&self, "length-penalty"))
-        set.length_penalty = 1;
+    char penalty[OPTION_TEXT_SIZE];
+    if (!text) options_take_defaults(&self, TOKEN_IDS);
+    options_take_defaults(&self, option_text(option_find(&self, "length-penalty-type"), penalty));
+    if (set.sample) set.beam = 1;
     if (!set.sample && set.nbest > set.beam)
         usage_error(&self, "--nbest %lld is more than a beam of %lld holds: ask for --beam %lld",
                     (long long)set.nbest, (long long)set.beam, (long long)set.nbest);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../models/choices.h"
 #include "options.h"
 #include "output.h"
 #include "subject.h"
@@ -16,8 +17,9 @@ static struct {
     const char *model, *output;
     int64_t depth, d_model, d_ff, heads, layers, batch_size, length, runs, threads;
     bool backward, plan, force;
-} set = { .of = SUBJECT_TRANSFORMER, .level = -1, .norm = 1, .d_model = 512, .d_ff = 2048,
-          .heads = 8, .layers = 6, .batch_size = 8, .length = 32, .runs = 5, .threads = 1 };
+} set = { .of = SUBJECT_TRANSFORMER, .level = -1, .norm = WF_NORM_POST, .d_model = 512,
+          .d_ff = 2048, .heads = 8, .layers = 6, .batch_size = 8, .length = 32, .runs = 5,
+          .threads = 1 };
 
 static option rows[] = {
     GROUP("What is drawn"),
@@ -35,7 +37,7 @@ static option rows[] = {
     COUNT("heads", set.heads, 1, 1024, "attention heads; a divisor of the width"),
     COUNT("d-ff", set.d_ff, 1, 65536, "inner width of the feed-forward layers"),
     COUNT("layers", set.layers, 1, 256, "layers of the encoder, and of the decoder"),
-    CHOICE("norm", set.norm, "pre|post", "LayerNorm before or after each sublayer"),
+    CHOICE("norm", set.norm, WF_NAMES(WF_NORM_NAMES), "LayerNorm before or after each sublayer"),
 
     GROUP("Plan"),
     FLAG("plan", set.plan, "compile it, run it, and show each operation's time, tasks and memory"),
@@ -92,7 +94,7 @@ static wf_transformer_config configuration(const wf_file *f) {
     c.src_vocab = c.tgt_vocab = 10000, c.max_len = 4096;
     c.d_model = set.d_model, c.num_heads = set.heads, c.dim_feedforward = set.d_ff;
     c.encoder_layers = c.decoder_layers = set.layers;
-    c.norm_first = c.encoder_norm = c.decoder_norm = set.norm == 0;
+    c.norm_first = c.encoder_norm = c.decoder_norm = set.norm == WF_NORM_PRE;
     if (c.d_model % c.num_heads)
         usage_error(&self, "--d-model %lld can't be split among --heads %lld", (long long)c.d_model,
                     (long long)c.num_heads);

@@ -40,10 +40,23 @@ static void describe_range(const option *o, char *text, size_t size) {
         snprintf(text, size, "%s..%s", low, range_text(o, o->max, high));
 }
 
+/* "12; 256 for add, date, text"; "" if there is nothing to say. */
+static void describe_default(const option *o, char *text, size_t size) {
+    char value[OPTION_TEXT_SIZE];
+    int n = snprintf(text, size, "%s", o->fallback ? o->fallback : option_text(o, value));
+    for (int i = 0; i < MOST_CASES && o->otherwise[i].cases; i++) {
+        const case_default *d = &o->otherwise[i];
+        n += snprintf(text + n, size - (size_t)n, "%s%s for ", n ? "; " : "",
+                      d->value ? d->value : d->said);
+        for (const char *c = d->cases; *c; c++)
+            n += snprintf(text + n, size - (size_t)n, *c == '|' ? ", " : "%c", *c);
+    }
+}
+
 /* The help, and "(default 64; 1..4096)" after it, as far as there is something to say. */
 static void describe(const option *o, char *text, size_t size) {
-    char value[OPTION_TEXT_SIZE], range[80] = "";
-    const char *standard = o->fallback ? o->fallback : option_text(o, value);
+    char standard[160], range[80] = "";
+    describe_default(o, standard, sizeof standard);
     if (o->kind == OPTION_COUNT || o->kind == OPTION_REAL) describe_range(o, range, sizeof range);
     if (!*standard && !*range)
         snprintf(text, size, "%s", o->help);

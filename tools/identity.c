@@ -31,12 +31,18 @@ const char *identity_of(const wf_meta *pairs, int n, char text[IDENTITY_TEXT]) {
     return write_down(sum, text);
 }
 
-/* Files did not always say it. */
-static const char *identity_in(const wf_file *f, char text[IDENTITY_TEXT]) {
+/* Files did not always say it, and may say anything. */
+static bool is_identity(const char *text) {
+    return text && strlen(text) == IDENTITY_TEXT - 1 &&
+           strspn(text, "0123456789abcdef") == IDENTITY_TEXT - 1;
+}
+
+const char *identity_in(const wf_file *f, char text[IDENTITY_TEXT]) {
     const char *stored = wf_file_meta(f, IDENTITY_KEY);
     uint64_t sum = 0;
+    if (is_identity(stored)) return strcpy(text, stored);
     for (int i = 0; i < wf_file_meta_count(f); i++) sum += part(wf_file_meta_at(f, i));
-    return stored ? stored : write_down(sum, text);
+    return write_down(sum, text);
 }
 
 bool identity_same(const wf_file *a, const wf_file *b) {

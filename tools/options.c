@@ -160,6 +160,30 @@ const char *option_text(const option *o, char buffer[OPTION_TEXT_SIZE]) {
     return buffer;
 }
 
+/* ---- defaults by case ---------------------------------------------------------------------- */
+
+static bool among(const char *words, const char *word) {
+    size_t n = strlen(word);
+    for (;; words += word_length(words) + 1) {
+        if (word_length(words) == n && strncmp(words, word, n) == 0) return true;
+        if (words[word_length(words)] == '\0') return false;
+    }
+}
+
+const char *option_default(const option *o, const char *word) {
+    for (int i = 0; i < MOST_CASES && o->otherwise[i].cases; i++)
+        if (among(o->otherwise[i].cases, word)) return o->otherwise[i].value;
+    return NULL;
+}
+
+void options_take_defaults(program *p, const char *word) {
+    char message[256];
+    for (option *o = p->options; o < p->options + p->n; o++) {
+        const char *value = o->seen ? NULL : option_default(o, word);
+        if (value && !option_set(o, value, message)) fail(p, "%s", message);
+    }
+}
+
 /* ---- rows ---------------------------------------------------------------------------------- */
 
 /* `length` of name counts: it may be followed by "=value". NULL: there is no such row. */

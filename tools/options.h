@@ -37,6 +37,14 @@ typedef enum {
     USE_LOG     /* written into */
 } file_use;
 
+/* A default that is another in some cases, told by words: of a task, of a preset. */
+typedef struct case_default {
+    const char *cases; /* "add|date" */
+    const char *value; /* as it would be on the command line; NULL: computed, and `said` is it */
+    const char *said;
+} case_default;
+enum { MOST_CASES = 3 };
+
 typedef struct option {
     const char *name; /* without the dashes; in a row without `help`: the title of a group */
     char letter;      /* 'o' for -o FILE or -oFILE, not of a flag; 0: none */
@@ -47,7 +55,9 @@ typedef struct option {
     const char *help;
     file_use use;         /* of a file */
     const char *fallback; /* what the help says of the default, if the variable can't tell */
+    case_default otherwise[MOST_CASES];
     bool stored;          /* a setting: kept in the checkpoint, equal in a resume */
+    const char *before;   /* of a setting that came later: what stands for files without it */
     bool seen;            /* it was on the command line */
 } option;
 
@@ -66,6 +76,9 @@ typedef struct option {
 #define INPUT(n, variable, ...) NAMED_FILE(n, variable, USE_INPUT, __VA_ARGS__)
 #define OUTPUT(n, variable, ...) NAMED_FILE(n, variable, USE_OUTPUT, __VA_ARGS__)
 #define LOG(n, variable, ...) NAMED_FILE(n, variable, USE_LOG, __VA_ARGS__)
+/* OTHERWISE(FOR("add|date", "char"), FOR("text", "bpe")) */
+#define OTHERWISE(...) .otherwise = { __VA_ARGS__ }
+#define FOR(words, text) { .cases = words, .value = text }
 
 typedef struct program {
     const char *name, *purpose, *examples;
@@ -81,6 +94,11 @@ void options_parse(program *p, int argc, char **argv);
 /* The row of that name, which must exist. */
 option *option_find(const program *p, const char *name);
 bool option_seen(const program *p, const char *name);
+
+/* The default in the case of that word; NULL: the variable's. */
+const char *option_default(const option *o, const char *word);
+/* All rows that were not on the command line take it. */
+void options_take_defaults(program *p, const char *word);
 
 /* Set from text; false with message[256] if it is not a value of the row. */
 bool option_set(option *o, const char *text, char *message);
@@ -98,7 +116,8 @@ _Noreturn void fail(const program *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void warn(const program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-int64_t default_threads(void); /* processors, at most 8: what --threads is if nobody says */
+#define DEFAULT_THREADS "processors, at most 8"
+int64_t default_threads(void); /* what --threads is if nobody says */
 
 /* A full disk or a closed pipe shows when stdout is closed: the last call of every main. */
 int close_stdout(const program *p, int status);

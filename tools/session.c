@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "identity.h"
 #include "language.h"
 #include "uses.h"
 
@@ -121,19 +120,25 @@ static void open_plans(session *s) {
         if (plans[i] && !wf_plan_ok(plans[i])) fail(&train_program, "%s", wf_plan_error(plans[i]));
 }
 
-static double leaf_bytes(const session *s) {
+/* What a checkpoint holds: parameters, moments, averages. */
+static double saved_bytes(const session *s) {
     double bytes = 4.0 * (double)wf_transformer_parameter_count(s->model);
     for (int i = 0; i < s->model->optimizer.n_moments; i++)
         bytes += (double)wf_bytes(s->model->optimizer.moments[i]);
     for (int i = 0; i < s->model->optimizer.averages.n; i++)
         bytes += (double)wf_bytes(s->model->optimizer.averages.values[i]);
+    return bytes;
+}
+
+static double sum_bytes(const session *s) {
+    double bytes = 0;
     for (int i = 0; set.accum > 1 && i <= s->model->optimizer.n; i++)
         bytes += (double)wf_bytes(s->model->optimizer.accumulation.sums[i]);
     return bytes;
 }
 
-/* What the largest step will need, known before the first one. */
-static double memory_needed(session *s) {
+/* Of the largest step. */
+static double step_bytes(session *s) {
     wf_plan *p = s->plan;
     size_t most = 0;
     for (int side = 0; side < 2; side++) {
@@ -148,7 +153,22 @@ static double memory_needed(session *s) {
                  wf_plan_error(p));
         if (step > most) most = step;
     }
-    return leaf_bytes(s) + (double)most;
+    wf_plan *const more[] = { s->apply, s->average };
+    for (int i = 0; i < 2; i++) most += more[i] ? wf_plan_memory(more[i]) : 0;
+    return (double)most;
+}
+
+/* What the run will take at its peak, known before the first step: no plan gives back what it had
+ * for its largest batch, and what is saved is copied first. */
+static double memory_needed(session *s) {
+    char message[WF_MESSAGE];
+    double leaves = saved_bytes(s) + sum_bytes(s), saving = set.model ? saved_bytes(s) : 0;
+    double steps = step_bytes(s);
+    bool judges = session_evaluates(s);
+    double judging = judges ? evaluator_memory(&s->evaluator, set.valid_size, message) : 0;
+    if (judges && !judging)
+        fail(&train_program, "validation: %s; --max-len or --d-model lower the need", message);
+    return leaves + steps + judging + saving;
 }
 
 static void check_memory(double needed) {
@@ -156,8 +176,8 @@ static void check_memory(double needed) {
     char a[OPTION_TEXT_SIZE], b[OPTION_TEXT_SIZE];
     if (installed <= 0 || needed <= installed) return;
     fail(&train_program,
-         "a step needs %s and this machine has %s: lower --batch-size, --max-tokens, --d-model or "
-         "--layers",
+         "this training needs %s and this machine has %s: lower --batch-size, --max-tokens, "
+         "--d-model or --layers",
          bytes_text(needed, a), bytes_text(installed, b));
 }
 
@@ -249,17 +269,18 @@ void session_open(session *s) {
     open_material(s, f);
     open_model(s, f);
     find_best(s, f);
+    if (f) identity_in(f, s->run);
     wf_file_free(f);
     s->schedule = settings_schedule();
     s->pool = wf_pool_new((int)set.threads);
     bool room = settings_text() || batch_new(&s->batch, set.batch_size, set.max_len);
     if (!s->pool || !room) fail(&train_program, "out of memory");
     open_plans(s);
-    double memory = memory_needed(s);
-    check_memory(memory);
     if (session_evaluates(s) &&
         !evaluator_new(&s->evaluator, s->model, s->pool, &s->material, message))
         fail(&train_program, "%s", message);
+    double memory = memory_needed(s);
+    check_memory(memory);
     const char *log = set.dry_run ? NULL : set.log;
     if (!report_open(&s->report, &train_program, set.quiet, set.json, log, set.resume))
         fail(&train_program, "%s can't be written: %s", set.log, strerror(errno));

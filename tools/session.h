@@ -4,6 +4,7 @@
 
 #include "evaluate.h"
 #include "history.h"
+#include "identity.h"
 #include "report.h"
 #include "settings.h"
 
@@ -24,7 +25,8 @@ typedef struct session {
     batch batch;
     wf_schedule schedule;
     standing at;        /* the steps that are done, and how good they were */
-    int64_t saved_step; /* in the file (-1: none) */
+    char run[IDENTITY_TEXT]; /* which training it is; "" until it is first written down */
+    int64_t saved_step;      /* in the file (-1: none) */
     double norm;
     interval recent;
     double started, trained_seconds; /* clock at the first step; of steps alone */

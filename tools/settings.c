@@ -1,13 +1,15 @@
 /* tools/settings.c - what `train` can be told. See settings.h.
  *
- * The defaults are recipes that work. For tasks: a peak rate of 3e-3 after 200 steps of warm-up,
- * linear decay, clipping at 1, no dropout; complete_text has what is other for text. */
+ * The defaults are recipes that work: those of tasks of numbers stand in the variables, what is
+ * another for text, or for a preset, stands in the rows. */
 #include "settings.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "../models/choices.h"
 
 /* clang-format off */
 settings set = {
@@ -22,6 +24,8 @@ settings set = {
 /* clang-format on */
 
 #define STORED .stored = true
+#define OF_TEXT "add|date|text" /* all tasks of text; "text" alone: from files */
+#define BEFORE(text) .before = text /* what was done when there was no such setting */
 
 static option rows[] = {
     GROUP("What to learn"),
@@ -33,7 +37,7 @@ static option rows[] = {
           STORED),
     COUNT("max-len", set.max_len, 2, 16384,
           "tokens in the longest; pairs of text with more are left out",
-          .fallback = "12; for text 256", STORED),
+          OTHERWISE(FOR(OF_TEXT, "256")), STORED),
 
     GROUP("Text"),
     INPUT("train", set.train, "pairs to learn from: source<TAB>target on each line"),
@@ -42,49 +46,53 @@ static option rows[] = {
     INPUT("valid", set.valid, "pairs to validate with, never learned from"),
     INPUT("valid-src", set.valid_src, "or their sources alone"),
     INPUT("valid-tgt", set.valid_tgt, "and their targets"),
-    CHOICE("tokenizer", set.tokenizer, "word|char|bpe", "what a line is cut into",
-           .fallback = "bpe; char for tasks", STORED),
-    COUNT("vocab-size", set.vocab_size, 0, 1 << 20, "ids at most, of each side or shared",
-          .fallback = "8000 for bpe, else all", STORED),
+    CHOICE("tokenizer", set.tokenizer, WF_NAMES(WF_TOKEN_NAMES), "what a line is cut into",
+           .fallback = "", OTHERWISE(FOR("add|date", "char"), FOR("text", "bpe")), STORED,
+           BEFORE("word")),
+    COUNT("vocab-size", set.vocab_size, 0, 1 << 20, "ids at most, of each side or shared; 0: all",
+          OTHERWISE(FOR("bpe", "8000")), STORED, BEFORE("0")),
     COUNT("min-freq", set.min_freq, 1, 1e9,
           "rarer words or characters are unknown; rarer pairs "
           "of bpe stay apart",
-          .fallback = "1; 2 for bpe", STORED),
+          OTHERWISE(FOR("bpe", "2")), STORED, BEFORE("1")),
     FLAG("share-vocab", set.share_vocab, "one vocabulary for source and target"),
 
     GROUP("Model"),
-    CHOICE("preset", set.preset, "tiny|small|base", "sizes to start from: width 64, 128 or 512",
-           .fallback = "tiny; for text small"),
-    COUNT("d-model", set.d_model, 2, 16384, "width", .fallback = "the preset's", STORED),
+    CHOICE("preset", set.preset, "tiny|small|base", "sizes to start from",
+           OTHERWISE(FOR("text", "small"))),
+    COUNT("d-model", set.d_model, 2, 16384, "width", .fallback = "",
+          OTHERWISE(FOR("tiny", "64"), FOR("small", "128"), FOR("base", "512")), STORED),
     COUNT("d-ff", set.d_ff, 1, 65536, "inner width of the feed-forward layers",
-          .fallback = "the preset's", STORED),
+          .fallback = "", OTHERWISE(FOR("tiny", "128"), FOR("small", "256"), FOR("base", "2048")),
+          STORED),
     COUNT("heads", set.heads, 1, 1024, "attention heads; a divisor of the width",
-          .fallback = "the preset's", STORED),
+          .fallback = "", OTHERWISE(FOR("tiny|small", "4"), FOR("base", "8")), STORED),
     COUNT("layers", set.layers, 1, 256, "layers of the encoder, and of the decoder",
-          .fallback = "the preset's"),
+          .fallback = "", OTHERWISE(FOR("tiny", "2"), FOR("small", "4"), FOR("base", "6"))),
     COUNT("enc-layers", set.enc_layers, 1, 256, "layers of the encoder", .fallback = "--layers",
           STORED),
     COUNT("dec-layers", set.dec_layers, 1, 256, "layers of the decoder", .fallback = "--layers",
           STORED),
     REAL("dropout", set.dropout, 0, 0.9, "of embeddings, residuals and inner layers",
-         .fallback = "0; for text 0.2", STORED),
+         OTHERWISE(FOR("text", "0.2")), STORED),
     REAL("attention-dropout", set.attention_dropout, 0, 0.9, "of attention weights", STORED),
-    CHOICE("norm", set.norm, "pre|post", "LayerNorm before or after each sublayer", STORED),
-    CHOICE("positions", set.positions, "none|sinusoidal|learned",
-           "what tells the model about order", STORED),
-    CHOICE("activation", set.activation, "relu|gelu|gelu-tanh|silu", "of the feed-forward layers",
+    CHOICE("norm", set.norm, WF_NAMES(WF_NORM_NAMES), "LayerNorm before or after each sublayer",
            STORED),
-    CHOICE("tie", set.tie, "none|decoder|all",
+    CHOICE("positions", set.positions, WF_NAMES(WF_POSITIONS_NAMES),
+           "what tells the model about order", STORED),
+    CHOICE("activation", set.activation, WF_NAMES(WF_ACTIVATION_NAMES),
+           "of the feed-forward layers", STORED),
+    CHOICE("tie", set.tie, WF_NAMES(WF_TIE_NAMES),
            "share the output's table with no, the decoder's, or both embeddings", STORED),
 
     GROUP("Optimisation"),
-    CHOICE("optimizer", set.optimizer, "sgd|adam|adamw", "how parameters follow their gradients",
-           STORED),
+    CHOICE("optimizer", set.optimizer, WF_NAMES(WF_OPTIMIZER_NAMES),
+           "how parameters follow their gradients", STORED),
     REAL("lr", set.lr, 1e-9, 1e6, "learning rate at its peak", STORED),
-    CHOICE("lr-schedule", set.schedule, "constant|linear|cosine|inverse-sqrt|noam",
+    CHOICE("lr-schedule", set.schedule, WF_NAMES(WF_SCHEDULE_NAMES),
            "the rate after the warm-up", STORED),
     COUNT("warmup", set.warmup, 0, 1e9, "steps in which the rate rises",
-          .fallback = "200; for text 800", STORED),
+          OTHERWISE(FOR("text", "800")), STORED),
     COUNT("lr-steps", set.lr_steps, 1, 1e12, "where linear and cosine schedules end",
           .fallback = "enough for the task", STORED),
     REAL("beta1", set.beta1, 0, 0.9999, "Adam's average of gradients", STORED),
@@ -93,42 +101,42 @@ static option rows[] = {
     REAL("momentum", set.momentum, 0, 0.9999, "of SGD", STORED),
     REAL("weight-decay", set.weight_decay, 0, 1, "of AdamW; matrices only", STORED),
     REAL("label-smoothing", set.label_smoothing, 0, 0.9,
-         "share of the target spread over all tokens", .fallback = "0; for text 0.1", STORED),
+         "share of the target spread over all tokens", OTHERWISE(FOR("text", "0.1")), STORED),
     REAL("ema", set.ema, 0, 0.99999,
          "keep an average of the weights with this decay, judged and kept in their place; 0: none",
-         STORED),
+         STORED, BEFORE("0")),
     REAL("clip-norm", set.clip_norm, 0, 1e9, "largest norm of the gradient; 0 does not clip",
          STORED),
 
     GROUP("Steps"),
     COUNT("batch-size", set.batch_size, 0, 65536,
           "sequences in a step; of text at most; 0: as many as --max-tokens allows",
-          .fallback = "32; for text 0", STORED),
+          OTHERWISE(FOR(OF_TEXT, "0")), STORED),
     COUNT("max-tokens", set.max_tokens, 0, 1e9,
-          "of text: tokens of source and target in a batch, padding included", .fallback = "8192",
-          STORED),
+          "of text: tokens of source and target in a batch, padding included", .fallback = "",
+          OTHERWISE(FOR(OF_TEXT, "4096")), STORED, BEFORE("0")),
     COUNT("accum", set.accum, 1, 4096,
           "batches of text in an update: the gradient of all of them, in the memory of one",
-          STORED),
+          STORED, BEFORE("1")),
     COUNT("seed", set.seed, 0, 9007199254740991, "of parameters, data and dropout", STORED),
     COUNT("max-steps", set.max_steps, 1, 1e12, "stop after this step",
           .fallback = "enough for the task; for text, --epochs"),
     COUNT("epochs", set.epochs, 1, 1e6, "stop after so many passes over the text",
-          .fallback = "26; for add 15, for date 5"),
+          .fallback = "", OTHERWISE(FOR("add", "15"), FOR("date", "5"), FOR("text", "26"))),
     COUNT("patience", set.patience, 0, 1e6,
           "stop after so many validations without a lower loss; 0: never"),
     REAL("max-time", set.max_time, 0.001, 1e9, "stop after so many seconds", .fallback = "none"),
     COUNT("threads", set.threads, 1, 256, "the result does not depend on it",
-          .fallback = "processors, at most 8"),
+          .fallback = DEFAULT_THREADS),
 
     GROUP("Output"),
     OUTPUT("model", set.model, "the model and all that a resume needs, in one safetensors file",
          .letter = 'o'),
     FLAG("resume", set.resume, "go on from the model file; settings come from there"),
     COUNT("save-every", set.save_every, 0, 1e12, "steps between saves; 0: at the end only",
-          .fallback = "500; for text, every epoch"),
+          OTHERWISE({ .cases = OF_TEXT, .said = "an epoch" })),
     COUNT("valid-every", set.valid_every, 0, 1e12, "steps between validations; 0: at the end only",
-          .fallback = "500; for text, every epoch"),
+          OTHERWISE({ .cases = OF_TEXT, .said = "an epoch" })),
     COUNT("valid-size", set.valid_size, 0, 1e6,
           "unseen sequences of a task in a validation, and in the test at the end; 0: neither is "
           "made"),
@@ -229,6 +237,7 @@ void settings_check_data(const wf_file *f, const material *m) {
 static void take_from_file(const wf_file *f, option *o, char *differences, size_t size) {
     char given[OPTION_TEXT_SIZE], message[256];
     const char *stored = setting_in_file(f, o->name);
+    if (!stored) stored = o->before;
     if (!stored)
         fail(&train_program, "%s lacks the setting --%s: it can't be resumed", set.model, o->name);
     option_text(o, given);
@@ -255,26 +264,24 @@ static void settings_from_file(const wf_file *f) {
 /* ---- filling in ---------------------------------------------------------------------------- */
 
 static void complete_sizes(void) {
-    static const struct {
-        int64_t d_model, heads, layers, d_ff;
-    } presets[] = {
-        { 64, 4, 2, 128 },
-        { 128, 4, 4, 256 },
-        { 512, 8, 6, 2048 },
-    };
-    if (!set.d_model) set.d_model = presets[set.preset].d_model;
-    if (!set.heads) set.heads = presets[set.preset].heads;
-    if (!set.d_ff) set.d_ff = presets[set.preset].d_ff;
     option_no_effect(&train_program, "layers", set.enc_layers && set.dec_layers,
                      "--enc-layers and --dec-layers say it all");
-    if (!set.layers) set.layers = presets[set.preset].layers;
     if (!set.enc_layers) set.enc_layers = set.layers;
     if (!set.dec_layers) set.dec_layers = set.layers;
 }
 
+/* What the words of a choice say is the default, where nothing else was asked for. */
+static void take_defaults_of(const char *choice) {
+    char word[OPTION_TEXT_SIZE];
+    options_take_defaults(&train_program, option_text(option_find(&train_program, choice), word));
+}
+
 /* Enough for what was tried: each date and each sum came out right, and a translator learned. */
 static int64_t recipe_epochs(void) {
-    return set.task == LEARN_TEXT ? 26 : set.task == LEARN_ADD ? 15 : 5;
+    char word[OPTION_TEXT_SIZE];
+    option_text(option_find(&train_program, "task"), word);
+    const char *epochs = option_default(option_find(&train_program, "epochs"), word);
+    return epochs ? strtoll(epochs, NULL, 10) : 0;
 }
 
 /* Steps after which a thousand unseen sequences come out right with a margin, for every seed
@@ -346,34 +353,6 @@ static void check_files(void) {
         option_no_effect(p, files[i], !from_files(), "the task makes its own pairs");
 }
 
-/* What nobody asked for otherwise. */
-static void choose(const char *name, int64_t *setting, int64_t value) {
-    if (!option_seen(&train_program, name)) *setting = value;
-}
-
-static void choose_real(const char *name, double *setting, double value) {
-    if (!option_seen(&train_program, name)) *setting = value;
-}
-
-static void choose_word(const char *name, int *setting, int value) {
-    if (!option_seen(&train_program, name)) *setting = value;
-}
-
-static void complete_text(void) {
-    bool files = from_files();
-    choose_word("tokenizer", &set.tokenizer, files ? WF_BPE : WF_CHARACTERS);
-    choose("vocab-size", &set.vocab_size, set.tokenizer == WF_BPE ? 8000 : 0);
-    choose("min-freq", &set.min_freq, set.tokenizer == WF_BPE ? 2 : 1);
-    choose("max-len", &set.max_len, 256);
-    choose("max-tokens", &set.max_tokens, 4096);
-    choose("batch-size", &set.batch_size, 0);
-    if (!files) return;
-    choose_word("preset", &set.preset, 1);
-    choose_real("dropout", &set.dropout, 0.2);
-    choose_real("label-smoothing", &set.label_smoothing, 0.1);
-    choose("warmup", &set.warmup, 800);
-}
-
 material_options settings_material(void) {
     wf_tokenizer_options tokens = wf_tokenizer_defaults((wf_token_kind)set.tokenizer);
     tokens.vocab_size = set.vocab_size, tokens.min_freq = set.min_freq;
@@ -432,7 +411,8 @@ void settings_complete(const wf_file *f) {
     if (set.task < 0)
         usage_error(p, "say what to learn: --task %s, or --train FILE.tsv", LEARN_WORDS);
     refuse_idle_options();
-    if (settings_text() && !f) complete_text();
+    for (int i = 0; !f && i < 3; i++)
+        take_defaults_of((const char *const[]){ "task", "tokenizer", "preset" }[i]);
     if (!settings_text() && set.max_len > TASK_MAX_LEN)
         usage_error(p, "--max-len %lld: a task has at most %d tokens", (long long)set.max_len,
                     TASK_MAX_LEN);
@@ -443,7 +423,6 @@ void settings_complete(const wf_file *f) {
         usage_error(p, "--batch-size 0 and --max-tokens 0: one of them must limit a batch");
     if (!settings_text() && !set.batch_size)
         usage_error(p, "--batch-size 0: a task has at least one sequence in a step");
-    if (settings_text() && !set.epochs && !set.resume) set.epochs = recipe_epochs();
     complete_sizes();
     if (!set.threads) set.threads = default_threads();
 }
@@ -459,7 +438,7 @@ wf_transformer_config settings_model(const material *m) {
     c.activation = (wf_activation)set.activation;
     c.positions = (wf_positions)set.positions;
     c.tie = (wf_tie)set.tie;
-    c.norm_first = c.encoder_norm = c.decoder_norm = set.norm == 0;
+    c.norm_first = c.encoder_norm = c.decoder_norm = set.norm == WF_NORM_PRE;
     c.pad_id = -1; /* lengths say what is padding */
     c.start_id = m->text ? WF_START_ID : TASK_START, c.end_id = m->text ? WF_END_ID : TASK_END;
     return c;

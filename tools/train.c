@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "diagnose.h"
-#include "identity.h"
 #include "output.h"
 #include "session.h"
 #include "terminal.h"
@@ -136,7 +135,7 @@ static void report_progress(session *s, bool line) {
 
 /* The settings, the vocabulary of text, and which training this is; to be freed. NULL: out of
  * memory. */
-static wf_meta *metadata(session *s, settings_meta *kept, char run[IDENTITY_TEXT], int *n) {
+static wf_meta *metadata(session *s, settings_meta *kept, int *n) {
     const material *m = &s->material;
     settings_to_meta(&s->at, m, kept);
     wf_meta *pairs = calloc((size_t)kept->n + 2 * WF_TOKENIZER_META + 2, sizeof *pairs);
@@ -150,17 +149,17 @@ static wf_meta *metadata(session *s, settings_meta *kept, char run[IDENTITY_TEXT
         if (!more) return free(pairs), NULL;
         *n += more;
     }
-    pairs[*n] = (wf_meta){ IDENTITY_KEY, identity_of(pairs, *n, run) };
-    ++*n;
+    if (!*s->run) identity_of(pairs, *n, s->run);
+    pairs[(*n)++] = (wf_meta){ IDENTITY_KEY, s->run };
     return pairs;
 }
 
 /* The checkpoint, or the best weights alone. */
 static bool write_model(session *s, const char *path, bool checkpoint) {
-    char message[WF_MESSAGE] = "out of memory", run[IDENTITY_TEXT], target[PATH_SIZE];
+    char message[WF_MESSAGE] = "out of memory", target[PATH_SIZE];
     settings_meta kept;
     int n = 0;
-    wf_meta *pairs = metadata(s, &kept, run, &n);
+    wf_meta *pairs = metadata(s, &kept, &n);
     if (pairs && !checkpoint) pairs[n++] = (wf_meta){ "weft.kind", "best" };
     bool named = output_target(path, target);
     if (!named) snprintf(message, sizeof message, "%.150s: %s", path, strerror(errno));

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../../tools/settings.h"
 #include "../commands.h"
 #include "../models.h"
 #include "../suites.h"
@@ -44,8 +45,8 @@ static void run_of(const char *path, char run[20]) {
     wf_file_free(f);
 }
 
-/* The file without what says its kind, as it was written before. */
-static void forget_kind(const char *path) {
+/* The file without some keys of its metadata, as it was written before there were such. */
+static void forget(const char *path, int n_keys, const char *const *keys) {
     static wf_entry entries[512];
     wf_meta meta[80];
     char message[WF_MESSAGE];
@@ -53,12 +54,18 @@ static void forget_kind(const char *path) {
     int n = wf_file_count(f), n_meta = 0;
     for (int i = 0; i < n; i++) entries[i] = *wf_file_at(f, i);
     for (int i = 0; i < wf_file_meta_count(f); i++) {
+        bool keep = true;
         meta[n_meta] = wf_file_meta_at(f, i);
-        n_meta += strcmp(meta[n_meta].key, "weft.kind") && strcmp(meta[n_meta].key, "weft.run");
+        for (int k = 0; k < n_keys; k++) keep = keep && strcmp(meta[n_meta].key, keys[k]) != 0;
+        n_meta += keep;
     }
-    ck_assert_int_eq(n_meta, wf_file_meta_count(f) - 2);
+    ck_assert_int_eq(n_meta, wf_file_meta_count(f) - n_keys);
     ck_assert_msg(wf_file_save(path, entries, n, meta, n_meta, message), "%s", message);
     wf_file_free(f);
+}
+
+static void forget_kind(const char *path) {
+    forget(path, 2, (const char *const[]){ "weft.kind", "weft.run" });
 }
 
 /* ---- what a file is ------------------------------------------------------------------------ */
@@ -146,6 +153,70 @@ START_TEST(recorded_files_of_before_are_resumed) {
     expect(1);
     assert_contains(result.err, "not the state of its optimizer");
     ok("generate --model kept --quiet < two");
+}
+END_TEST
+
+/* ---- settings that a file does not know yet -------------------------------------------------- */
+
+/* A setting that is new has a value that stands for all files without it. */
+START_TEST(settings_that_came_later_have_what_was_done_before) {
+    char keys[SETTINGS_META][64];
+    const char *list[SETTINGS_META];
+    int n = 0;
+    ok("train --task copy " SIZE "--d-model 16 --max-steps 8 -o whole.safetensors");
+    ok("train --task copy " SIZE "--d-model 16 --max-steps 4 -o m.safetensors");
+    for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
+        if (o->before) {
+            ck_assert(o->stored);
+            snprintf(keys[n], sizeof *keys, "train.%s", o->name);
+            assert_meta("m.safetensors", keys[n], o->before);
+            list[n] = keys[n], n++;
+        }
+    ck_assert_int_ge(n, 6);
+    forget("m.safetensors", n, list);
+    ok("train --resume --max-steps 8 --quiet -o m.safetensors");
+    ck_assert(same_files("m.safetensors", "whole.safetensors"));
+}
+END_TEST
+
+START_TEST(a_file_that_lacks_another_setting_is_refused) {
+    char key[64], sentence[128];
+    ok("train --task copy " SIZE "--d-model 16 --max-steps 2 -o m.safetensors");
+    for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
+        if (o->stored && !o->before) {
+            ok("cp m.safetensors x.safetensors");
+            snprintf(key, sizeof key, "train.%s", o->name);
+            forget("x.safetensors", 1, (const char *const[]){ key });
+            run("train --resume --max-steps 3 --quiet -o x.safetensors");
+            expect(1);
+            snprintf(sentence, sizeof sentence,
+                     "x.safetensors lacks the setting --%s: it can't be resumed", o->name);
+            assert_contains(result.err, sentence);
+        }
+}
+END_TEST
+
+/* The kept best is still its own, and is known as such by what is resumed later. */
+START_TEST(recorded_files_resume_without_the_settings_of_later) {
+    static const char *const later[] = { "train.accum", "train.ema" };
+    char path[512], runs[2][20];
+    source_path("tests/data/before.safetensors", path, sizeof path);
+    run("printf 'a b\\tb a\\nb a\\ta b\\n' > two; cp %s . && cp %.*s.best.safetensors .; chmod +w "
+        "*",
+        path, (int)(strlen(path) - strlen(".safetensors")), path);
+    expect(0);
+    forget("before.safetensors", 2, later), forget("before.best.safetensors", 2, later);
+    for (int steps = 5; steps < 7; steps++) {
+        run("train --resume --train two --valid two --valid-every 100 --max-steps %d -o "
+            "before.safetensors",
+            steps);
+        expect(0);
+        assert_contains(result.err, "are in before.best.safetensors");
+        assert_meta("before.safetensors", "train.accum", "1");
+        assert_meta("before.safetensors", "train.ema", "0");
+        run_of("before.safetensors", runs[steps - 5]);
+    }
+    ck_assert_str_eq(runs[0], runs[1]);
 }
 END_TEST
 
@@ -251,6 +322,9 @@ Suite *kinds_suite(void) {
     tcase_add_loop_test(programs, weights_alone_are_not_resumed, 0, 4);
     tcase_add_test(programs, a_file_of_before_resumes_to_the_same_bytes);
     tcase_add_test(programs, recorded_files_of_before_are_resumed);
+    tcase_add_test(programs, settings_that_came_later_have_what_was_done_before);
+    tcase_add_test(programs, a_file_that_lacks_another_setting_is_refused);
+    tcase_add_test(programs, recorded_files_resume_without_the_settings_of_later);
     tcase_add_test(programs, the_best_of_another_training_is_not_taken);
     tcase_add_test(library, added_parameters_are_saved_and_loaded);
     tcase_add_test(library, added_parameters_of_another_shape_are_refused);
