@@ -244,8 +244,8 @@ struct wf_plan {
     char error[ERROR_SIZE];
     planned *nodes; /* leaves, then values in id order with the updates among them */
     int n_nodes;
-    int32_t *index; /* id -> index in nodes, or -1 */
-    int32_t *fed;   /* id -> index in feeds, or -1 */
+    int32_t *index;              /* id -> index in nodes, or -1 */
+    int32_t *fed;                /* id -> index in feeds, or -1 */
     const wf_tensor **rewritten; /* id -> what runs in place of the graph's node, or NULL */
     room *own;                   /* memory of those */
     int n_index;
@@ -268,7 +268,7 @@ struct wf_plan {
 bool wf_plan_fail(wf_plan *p, const char *format, ...) WF_PRINTF(2, 3);
 bool wf_plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op); /* the report's message */
 int wf_feed_of(const wf_plan *p, const wf_tensor *t);                     /* index, or -1 */
-static inline const wf_tensor *wf_plan_node(const wf_plan *p, int id) { /* as it runs */
+static inline const wf_tensor *wf_plan_node(const wf_plan *p, int id) {   /* as it runs */
     return p->rewritten && p->rewritten[id] ? p->rewritten[id] : p->graph->nodes[id];
 }
 bool wf_plan_prepare(wf_plan *p, int64_t position);        /* p->now is shaped and has memory */

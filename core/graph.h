@@ -9,8 +9,9 @@
  *     wf_tensor *w = wf_param(g, "w", 2, (int64_t[]){ 8, 3 }, wf_init_uniform(0.5));
  *     wf_tensor *loss = wf_sum(wf_square(wf_matmul(x, w)), WF_ALL_AXES, false), *dw;
  *     wf_grad(loss, &w, 1, &dw);
- *     wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = &dw, .n_fetch = 1, .feed = &x,
- * .n_feed = 1 }); wf_bind(p, "B", 16) && wf_feed(p, x, data) && wf_run(p) && wf_fetch(p, dw, out);
+ *     wf_plan_options what = { .fetch = &dw, .n_fetch = 1, .feed = &x, .n_feed = 1 };
+ *     wf_plan *p = wf_plan_new(g, &what);
+ *     wf_bind(p, "B", 16) && wf_feed(p, x, data) && wf_run(p) && wf_fetch(p, dw, out);
  *     wf_plan_free(p), wf_graph_free(g);
  *
  * Errors. Recording never fails loudly: the first mistake sticks to the graph with a sentence and

@@ -20,12 +20,12 @@ struct wf_json {
 };
 
 bool wf_json_begin(struct wf_json *j, char *text, size_t size); /* false: not UTF-8 */
-bool wf_json_finish(struct wf_json *j);                /* nothing but white space may follow */
-bool wf_json_expect(struct wf_json *j, char c);        /* take c, or fail */
-bool wf_json_string(struct wf_json *j, char **out);    /* without U+0000, which ends a C string */
-bool wf_json_size(struct wf_json *j, int64_t *out);    /* an integer from 0 to 2^63 - 1 */
-bool wf_json_skip(struct wf_json *j);                  /* any value, checked */
-bool wf_json_item(struct wf_json *j, bool *first);     /* one more in this array? */
+bool wf_json_finish(struct wf_json *j);             /* nothing but white space may follow */
+bool wf_json_expect(struct wf_json *j, char c);     /* take c, or fail */
+bool wf_json_string(struct wf_json *j, char **out); /* without U+0000, which ends a C string */
+bool wf_json_size(struct wf_json *j, int64_t *out); /* an integer from 0 to 2^63 - 1 */
+bool wf_json_skip(struct wf_json *j);               /* any value, checked */
+bool wf_json_item(struct wf_json *j, bool *first);  /* one more in this array? */
 bool wf_json_key(struct wf_json *j, bool *first, char **key); /* one more in this object? */
 
 /* The length of the longest prefix that is UTF-8 (no surrogates, no overlong forms). */

@@ -6,7 +6,9 @@
 
 #include <stdint.h>
 
-typedef struct wf_philox { uint32_t v[4]; } wf_philox;
+typedef struct wf_philox {
+    uint32_t v[4];
+} wf_philox;
 
 static inline wf_philox wf_philox4x32(uint64_t key, uint64_t counter_lo, uint64_t counter_hi) {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);

@@ -6,6 +6,7 @@
 #include "message.h"
 
 wf_transformer_config wf_transformer_defaults(void) {
+    /* clang-format off */
     return (wf_transformer_config){
         .max_len = 512, /* the vocabularies stay 0: there is no default */
         .d_model = 512, .num_heads = 8, .dim_feedforward = 2048,
@@ -14,10 +15,13 @@ wf_transformer_config wf_transformer_defaults(void) {
         .scale_embedding = true, .bias = true, .output_bias = true,
         .layer_norm_eps = 1e-5, .pad_id = -1,
     };
+    /* clang-format on */
 }
 
 /* The highest id; of a vocabulary that is none, a number that is not looked at. */
-static int64_t last_id(int64_t vocab) { return vocab > 0 ? vocab - 1 : 0; }
+static int64_t last_id(int64_t vocab) {
+    return vocab > 0 ? vocab - 1 : 0;
+}
 
 static bool ranges_ok(const wf_transformer_config *c, char *message) {
     const struct {

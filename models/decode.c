@@ -167,8 +167,8 @@ static size_t handed_bytes(wf_decoder *d) {
 size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n) {
     if (!d) return 0;
     int64_t most = d->model->config.max_len - 1;
-    size_t logits = (size_t)b * (size_t)d->model->config.tgt_vocab *
-                    wf_dtype_size(wf_real(d->model->graph));
+    size_t logits =
+        (size_t)b * (size_t)d->model->config.tgt_vocab * wf_dtype_size(wf_real(d->model->graph));
     bool ok = wf_bind(d->encode, "B", b) && wf_bind(d->encode, "S", s);
     size_t encode = ok ? wf_plan_memory(d->encode) : 0;
     if (!encode) return wf_decoder_fail_plan(d, d->encode), 0;

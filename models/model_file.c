@@ -52,6 +52,7 @@ typedef struct field {
     void (*set)(wf_transformer_config *c, int64_t value);
 } field;
 
+/* clang-format off */
 #define FIELDS(ROW)                                                                                \
     ROW(src_vocab, int64_t) ROW(tgt_vocab, int64_t) ROW(max_len, int64_t)                          \
     ROW(d_model, int64_t) ROW(num_heads, int64_t) ROW(dim_feedforward, int64_t)                    \
@@ -62,10 +63,15 @@ typedef struct field {
 #define CHOICES(ROW)                                                                               \
     ROW(activation, wf_activation, WF_ACTIVATION_NAMES)                                            \
     ROW(positions, wf_positions, WF_POSITIONS_NAMES) ROW(tie, wf_tie, WF_TIE_NAMES)
+/* clang-format on */
 
 #define ACCESS(name, type)                                                                         \
-    static int64_t get_##name(const wf_transformer_config *c) { return (int64_t)c->name; }         \
-    static void set_##name(wf_transformer_config *c, int64_t value) { c->name = (type)value; }
+    static int64_t get_##name(const wf_transformer_config *c) {                                    \
+        return (int64_t)c->name;                                                                   \
+    }                                                                                              \
+    static void set_##name(wf_transformer_config *c, int64_t value) {                              \
+        c->name = (type)value;                                                                     \
+    }
 #define ACCESS_CHOICE(name, type, names) ACCESS(name, type)
 FIELDS(ACCESS)
 CHOICES(ACCESS_CHOICE)
@@ -95,9 +101,8 @@ static bool parse_field(const field *row, const char *text, int64_t *value, char
     for (int i = 0; row->name && row->name(i); i++)
         if (strcmp(text, row->name(i)) == 0) return *value = i, true;
     if (parse_whole(text, value)) return true;
-    return row->names
-               ? fail(message, "'%s' is '%.64s', not one of %s", row->key, text, row->names)
-               : fail(message, "'%s' is '%.64s', not a whole number", row->key, text);
+    return row->names ? fail(message, "'%s' is '%.64s', not one of %s", row->key, text, row->names)
+                      : fail(message, "'%s' is '%.64s', not a whole number", row->key, text);
 }
 
 static bool read_field(const wf_file *f, const field *row, wf_transformer_config *c,

@@ -196,7 +196,8 @@ static void updates(wf_transformer *m) {
         m->training.optimizer.name = NULL; /* files know one name */
         m->optimizer = wf_optimizer_new(m->graph, m->loss.loss, m->loss.count, params, n,
                                         &m->training.optimizer);
-    } else wf_poison(m->graph, "out of memory");
+    } else
+        wf_poison(m->graph, "out of memory");
     free(params);
 }
 

@@ -73,7 +73,7 @@ typedef struct wf_transformer {
     wf_cross_entropy_result loss;   /* []: sums, and their count */
     wf_tensor **encoder_weights;    /* per encoder layer [B,H,S,S] */
     wf_transformer_layer_weights *decoder_weights; /* per decoder layer */
-    wf_optimizer optimizer;         /* nothing in it if training was NULL */
+    wf_optimizer optimizer;                        /* nothing in it if training was NULL */
     int own_nodes; /* the ids of what a program records after wf_transformer_new begin here */
 } wf_transformer;
 
@@ -141,8 +141,8 @@ typedef struct wf_decode_options {
     double max_len_a, max_len_b; /* a source of n tokens gets at most a n + b, rounded down: no
                                   * fewer than 1, no more than max_len - 1. There the end is forced
                                   * on it, and scored */
-    int64_t min_len;       /* no end before this many tokens, if the maximum allows as many */
-    const int32_t *banned; /* [n_banned] tokens that are never put out; not the end */
+    int64_t min_len;             /* no end before this many tokens, if the maximum allows as many */
+    const int32_t *banned;       /* [n_banned] tokens that are never put out; not the end */
     int n_banned;
     bool sample; /* draw every token (beam 1): p ~ exp(logit / temperature), of these the top_k
                   * likeliest (0: all), of these the fewest that hold top_p (1: all) */

@@ -9,10 +9,14 @@
 
 wf_tensor *wf_activate(wf_activation a, wf_tensor *x) {
     switch (a) {
-    case WF_RELU: return wf_relu(x);
-    case WF_GELU: return wf_gelu(x);
-    case WF_GELU_TANH: return wf_gelu_tanh(x);
-    case WF_SILU: return wf_silu(x);
+    case WF_RELU:
+        return wf_relu(x);
+    case WF_GELU:
+        return wf_gelu(x);
+    case WF_GELU_TANH:
+        return wf_gelu_tanh(x);
+    case WF_SILU:
+        return wf_silu(x);
     }
     return wf_poison(x ? x->graph : NULL, "there is no activation number %d", (int)a);
 }

@@ -15,11 +15,15 @@ double wf_schedule_rate(const wf_schedule *s, int64_t step) {
     if (step < 1) step = 1;
     if (step < s->warmup) return s->peak * (double)step / (double)s->warmup;
     switch (s->kind) {
-    case WF_CONSTANT_RATE: break;
-    case WF_LINEAR_DECAY: return s->peak + (s->floor - s->peak) * progress(s, step);
-    case WF_COSINE: return s->floor + (s->peak - s->floor) * (1 + cos(pi * progress(s, step))) / 2;
+    case WF_CONSTANT_RATE:
+        break;
+    case WF_LINEAR_DECAY:
+        return s->peak + (s->floor - s->peak) * progress(s, step);
+    case WF_COSINE:
+        return s->floor + (s->peak - s->floor) * (1 + cos(pi * progress(s, step))) / 2;
     case WF_INVERSE_SQRT:
-    case WF_NOAM: return s->peak * sqrt((s->warmup > 1 ? (double)s->warmup : 1) / (double)step);
+    case WF_NOAM:
+        return s->peak * sqrt((s->warmup > 1 ? (double)s->warmup : 1) / (double)step);
     }
     return s->peak;
 }

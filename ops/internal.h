@@ -36,13 +36,13 @@ void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value); /* el
 
 /* ---- shape rules ----------------------------------------------------------------------------- */
 
-bool wf_want(wf_call *c, int i, wf_dtype type);    /* operand i has this type, or fail the call */
-bool wf_want_real(wf_call *c, int i);              /* ... the graph's real type */
+bool wf_want(wf_call *c, int i, wf_dtype type); /* operand i has this type, or fail the call */
+bool wf_want_real(wf_call *c, int i);           /* ... the graph's real type */
 /* ... and operand 0's shape, or (rows) the shape of its rows, one element for each */
 bool wf_want_like(wf_call *c, int i, bool rows, const char *what);
 /* Operand i, if it is there, has operand 0's type and this shape. */
 bool wf_addend_like(wf_call *c, int i, const wf_view *like);
-bool wf_want_axis(wf_call *c, int axis, int ndim); /* 0 <= axis < ndim, or fail the call */
+bool wf_want_axis(wf_call *c, int axis, int ndim);      /* 0 <= axis < ndim, or fail the call */
 bool wf_want_axes(wf_call *c, uint32_t axes, int ndim); /* no axis beyond ndim, or fail the call */
 bool wf_no_axes(wf_call *c, uint32_t axes, int ndim, const char *what); /* the same; who lacks it */
 bool wf_same_as_operand(wf_call *c);       /* a shape rule: out[0] is real and as operand 0 */
@@ -99,7 +99,7 @@ typedef struct wf_runs {
 void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat);
 bool wf_runs_next(wf_runs *r);
 int64_t wf_elementwise_tasks(const wf_call *c, int phase); /* the tasks that wf_runs expects */
-double wf_flops_of_operand(const wf_call *c); /* one for each element of operand 0 */
+double wf_flops_of_operand(const wf_call *c);              /* one for each element of operand 0 */
 uint32_t wf_same_rows(const wf_call *c); /* by_rows: operands with out[0]'s first axis */
 
 /* out[0] = in[0] in row-major order, whatever the shapes; tasks as elementwise. */

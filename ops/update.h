@@ -9,7 +9,7 @@
 
 /* adam_step's operands; the first three are written. */
 enum { ADAM_PARAM, ADAM_M, ADAM_V, ADAM_GRAD, ADAM_SCALE, ADAM_RATES, ADAM_OPERANDS };
-enum { WF_UPDATE_GRAIN = 4096 };     /* elements of a task: each has four places in memory */
+enum { WF_UPDATE_GRAIN = 4096 }; /* elements of a task: each has four places in memory */
 
 /* Is t the parameter or a moment of a step with these operands, or a view of one? A step that reads
  * it as it goes would read what it has written. */

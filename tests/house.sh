@@ -108,5 +108,12 @@ engine="core/graph.c core/extents.c core/leaf.c core/record.c core/grad.c core/f
 echo "lines of code that record and run: $(code_lines $engine)"
 [ "$(code_lines $engine)" -le 3000 ] || fail "recording and running take more than 3,000 lines of code"
 echo "exported symbols: $(echo "$exported" | grep -c '^wf_')"
+# Code is laid out by .clang-format, as version 14 reads it: others differ in small things.
+if clang-format --version 2> /dev/null | grep -q 'version 14'; then
+    found=$(find core ops nn models tools tests -name '*.[ch]' ! -path 'ops/kernels/*' \
+        -exec clang-format --dry-run -Werror {} + 2>&1 | sed -n 's/^\([^:]*\):.*error.*/\1/p' | sort -u)
+    [ -z "$found" ] || fail "not as .clang-format wants it: $found"
+fi
+
 [ $bad = 0 ] && echo "house: all rules hold"
 exit $bad

@@ -25,11 +25,11 @@ typedef enum domain {
     DOMAIN_AWAY,     /* the same with either sign: away from a kink or a pole at 0 */
     DOMAIN_SPREAD,   /* apart by more than the stencil is wide, in every operand of the row */
     /* not differentiated */
-    DOMAIN_FIXED,    /* [0.5, 2] */
-    DOMAIN_MASK,     /* 0 or 1 */
-    DOMAIN_SHUT,     /* 0 in the first row, else 1 */
-    DOMAIN_IDS,      /* 0 .. below - 1, i32 */
-    DOMAIN_STATE     /* a buffer that an update writes: [0.5, 2] */
+    DOMAIN_FIXED, /* [0.5, 2] */
+    DOMAIN_MASK,  /* 0 or 1 */
+    DOMAIN_SHUT,  /* 0 in the first row, else 1 */
+    DOMAIN_IDS,   /* 0 .. below - 1, i32 */
+    DOMAIN_STATE  /* a buffer that an update writes: [0.5, 2] */
 } domain;
 
 enum { MAX_CASE_OPERANDS = 6 };
@@ -42,7 +42,11 @@ typedef struct operand {
 } operand;
 
 #define OPERAND(domain, below, ...)                                                                \
-    { domain, below, (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } }
+    {                                                                                              \
+        domain, below, (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), {              \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
 #define ANY(...) OPERAND(DOMAIN_ANY, 0, __VA_ARGS__)
 #define POSITIVE(...) OPERAND(DOMAIN_POSITIVE, 0, __VA_ARGS__)
 #define AWAY(...) OPERAND(DOMAIN_AWAY, 0, __VA_ARGS__)
@@ -52,8 +56,18 @@ typedef struct operand {
 #define SHUT(...) OPERAND(DOMAIN_SHUT, 0, __VA_ARGS__)
 #define IDS(below, ...) OPERAND(DOMAIN_IDS, below, __VA_ARGS__)
 #define STATE(...) OPERAND(DOMAIN_STATE, 0, __VA_ARGS__)
-#define ANY_SCALAR { DOMAIN_ANY, 0, 0, { 0 } }
-#define FIXED_SCALAR { DOMAIN_FIXED, 0, 0, { 0 } }
+#define ANY_SCALAR                                                                                 \
+    {                                                                                              \
+        DOMAIN_ANY, 0, 0, {                                                                        \
+            0                                                                                      \
+        }                                                                                          \
+    }
+#define FIXED_SCALAR                                                                               \
+    {                                                                                              \
+        DOMAIN_FIXED, 0, 0, {                                                                      \
+            0                                                                                      \
+        }                                                                                          \
+    }
 
 typedef struct op_case {
     const char *name;
@@ -83,13 +97,13 @@ typedef struct fixture {
     wf_tensor *leaf[MAX_CASE_OPERANDS], *x[MAX_CASE_OPERANDS];
     wf_tensor *wrt[MAX_CASE_OPERANDS], *grad[MAX_CASE_OPERANDS]; /* differentiable x, gradients */
     int n_wrt;
-    int first, last; /* nodes recorded by the row's expression: [first, last) */
+    int first, last;              /* nodes recorded by the row's expression: [first, last) */
     wf_tensor *y, *weight, *loss; /* loss = sum(weight * y); NULL where y is not real */
 } fixture;
 
 void fixture_open(fixture *f, const op_case *row, wf_dtype real, dressing how);
-void fixture_close(fixture *f);          /* fails the test if the graph failed */
-bool fixture_differentiate(fixture *f); /* records loss, grad[]; false: no gradient */
+void fixture_close(fixture *f);             /* fails the test if the graph failed */
+bool fixture_differentiate(fixture *f);     /* records loss, grad[]; false: no gradient */
 bool refuses_gradients(const wf_tensor *y); /* to ask for one is an error: it jumps or stays */
 
 /* The value of y (of what an update has written), then gradients where recorded: fixture_outputs

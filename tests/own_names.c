@@ -11,7 +11,9 @@
 static int calls;
 #define OWN(name)                                                                                  \
     void name(void);                                                                               \
-    void name(void) { calls++; }
+    void name(void) {                                                                              \
+        calls++;                                                                                   \
+    }
 OWN(graph_add)
 OWN(graph_alloc)
 OWN(graph_intern)

@@ -14,10 +14,15 @@
 
 #define COUNT_OF(a) ((int)(sizeof(a) / sizeof *(a)))
 #define SHAPE(...)                                                                                 \
-    (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (int64_t[]) { __VA_ARGS__ }
+    (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (int64_t[]) {                     \
+        __VA_ARGS__                                                                                \
+    }
 /* Beside the kind, in a table of optimizers. */
 #define ADAM_DEFAULTS .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
-#define SCALAR 0, (int64_t[]){ 0 }
+#define SCALAR                                                                                     \
+    0, (int64_t[]) {                                                                               \
+        0                                                                                          \
+    }
 
 /* What is counted, and the largest error of each kind that still passed or made its test fail. */
 typedef enum tally {

@@ -36,7 +36,9 @@ static int count_nodes(const char *text) {
     return count_lines(text, "tooltip=", "label=") + count_lines(text, "legend", "shape=");
 }
 
-static int count_clusters(const char *text) { return count_lines(text, "subgraph cluster_", ""); }
+static int count_clusters(const char *text) {
+    return count_lines(text, "subgraph cluster_", "");
+}
 
 static void assert_lacks(const char *text, const char *part) {
     ck_assert_msg(!strstr(text, part), "\"%s\" should not hold \"%s\"", text, part);
@@ -410,11 +412,12 @@ END_TEST
 START_TEST(every_subject_can_be_drawn) {
     static const char *const of[] = { "attention", "encoder-layer", "decoder-layer",
                                       "transformer" };
-    static const char *const how[] = { "--level op", "--level module --backward",
+    static const char *const how[] = { "--level op",
+                                       "--level module --backward",
                                        "--level op --backward",
                                        "--plan --batch-size 2 --length 5 --runs 1",
                                        "--plan --backward --runs 1",
-                                      "--plan --depth 1 --runs 1 --threads 2" };
+                                       "--plan --depth 1 --runs 1 --threads 2" };
     char arguments[200];
     for (int i = 0; i < COUNT_OF(of) * COUNT_OF(how); i++) {
         snprintf(arguments, sizeof arguments, "--of %s --d-model 16 --heads 2 %s",
@@ -429,7 +432,10 @@ START_TEST(every_subject_can_be_drawn) {
 END_TEST
 
 START_TEST(the_program_refuses_with_a_sentence) {
-    static const struct { const char *arguments, *words; int status; } rows[] = {
+    static const struct {
+        const char *arguments, *words;
+        int status;
+    } rows[] = {
         { "--of nothing", "attention", 2 },
         { "--of attention --d-model 10 --heads 3", "split", 2 },
         { "--of attention --layers 3", "no effect", 2 },

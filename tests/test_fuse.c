@@ -384,9 +384,9 @@ static uint32_t all_by_rows(const wf_call *c) {
     return 1;
 }
 
-static const wf_kernel run_checked = {
-    .tasks = tasks_checked, .eval = eval_checked, .by_rows = all_by_rows
-};
+static const wf_kernel run_checked = { .tasks = tasks_checked,
+                                       .eval = eval_checked,
+                                       .by_rows = all_by_rows };
 static const wf_op op_checked = {
     .name = "checked", .arity = 1, .shape = shape_checked, .run = &run_checked
 };

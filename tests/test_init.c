@@ -62,8 +62,8 @@ START_TEST(f32_is_the_rounded_f64) {
         for (int e = 0; e < N; e++) {
             wf_philox r = wf_philox4x32(11, (uint64_t)e, 0);
             double u = wf_unit_double(r.v[0], r.v[1]), v = wf_unit_double(r.v[2], r.v[3]);
-            double x = i ? 0.02 * sqrt(-2 * log(1 - u)) * cos(6.283185307179586 * v)
-                         : 0.3 * (2 * u - 1);
+            double x =
+                i ? 0.02 * sqrt(-2 * log(1 - u)) * cos(6.283185307179586 * v) : 0.3 * (2 * u - 1);
             ck_assert(wide[e] == x);
             ck_assert(narrow[e] == (float)x);
         }
@@ -100,7 +100,8 @@ START_TEST(sizes_do_not_overflow) {
     ck_assert(wf_shape_bytes(WF_F64, 0, NULL, &bytes) && bytes == 8);
     ck_assert(wf_shape_bytes(WF_I32, 2, (int64_t[]){ 3, 5 }, &bytes) && bytes == 60);
     ck_assert(wf_shape_bytes(WF_F32, 2, (int64_t[]){ 0, 7 }, &bytes) && bytes == 0);
-    ck_assert(!wf_shape_bytes(WF_F32, 2, (int64_t[]){ 0, INT64_MAX }, &bytes)); /* nor its strides */
+    ck_assert(
+        !wf_shape_bytes(WF_F32, 2, (int64_t[]){ 0, INT64_MAX }, &bytes)); /* nor its strides */
     ck_assert(!wf_shape_bytes(WF_F32, 1, (int64_t[]){ INT64_MAX / 2 }, &bytes));
     ck_assert(!wf_shape_bytes(WF_F32, 1, (int64_t[]){ -1 }, &bytes));
     ck_assert(!wf_shape_bytes((wf_dtype)3, 1, (int64_t[]){ 1 }, &bytes));

@@ -467,9 +467,9 @@ START_TEST(a_configuration_of_extremes_is_refused) {
         for (int i = 0; i < COUNT_OF(ends); i++) {
             wf_transformer_config c = wf_transformer_defaults();
             c.src_vocab = c.tgt_vocab = 10;
-            int64_t *const fields[] = { &c.src_vocab,       &c.tgt_vocab,      &c.max_len,
-                                        &c.d_model,         &c.num_heads,      &c.dim_feedforward,
-                                        &c.encoder_layers,  &c.decoder_layers };
+            int64_t *const fields[] = { &c.src_vocab,      &c.tgt_vocab,     &c.max_len,
+                                        &c.d_model,        &c.num_heads,     &c.dim_feedforward,
+                                        &c.encoder_layers, &c.decoder_layers };
             *fields[field] = ends[i];
             bool none = field >= 6 && ends[i] == 0; /* a stack without layers is one */
             ck_assert_msg(wf_transformer_check(&c, why) == none, "field %d, %lld", field,

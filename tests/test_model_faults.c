@@ -82,8 +82,10 @@ static bool search(wf_decoder *d) {
         o.sample = sample, o.beam = sample ? 1 : 3, o.nbest = 2, o.top_k = 4;
         bool ok = wf_decode(d, 2, 3, src, length, NULL, &o, results);
         must(ok || (!results[0].best && !results[1].best), "a failure with results");
-        if (ok) wf_decoded_free(results, 2);
-        else return false;
+        if (ok)
+            wf_decoded_free(results, 2);
+        else
+            return false;
     }
     return wf_score(d, 2, 3, src, length, 3, src, length, NULL, totals);
 }
@@ -196,12 +198,9 @@ static bool state_dicts(void) {
 static const struct {
     const char *name;
     bool (*run)(void);
-} scenarios[] = { { "recording", recording },
-                  { "decoding", decoding },
-                  { "searching", searching },
-                  { "packing", packing },
-                  { "planning", planning },
-                  { "files", files },
+} scenarios[] = { { "recording", recording },    { "decoding", decoding },
+                  { "searching", searching },    { "packing", packing },
+                  { "planning", planning },      { "files", files },
                   { "state_dicts", state_dicts } };
 
 START_TEST(every_failure_is_survived) {

@@ -165,16 +165,26 @@ static wf_tensor *use(int kind, bool null, wf_tensor *x, wf_tensor *ids) {
     wf_tensor *k, *v, *weights = NULL;
     wf_mha_options o = { .weights = &weights };
     switch (kind) {
-    case 0: return wf_linear(null ? NULL : &linear, x);
-    case 1: return wf_norm(null ? NULL : &norm, x);
-    case 2: return wf_embed(null ? NULL : &table, ids);
-    case 3: return wf_add_positions(null ? NULL : &places, x);
-    case 4: return wf_mha(null ? NULL : &mha, x, x, &o), weights;
-    case 5: return wf_mha_keys_values(null ? NULL : &mha, x, &k, &v), k == v ? k : NULL;
-    case 6: return wf_mha_attend(null ? NULL : &mha, x, x, x, &o), weights;
-    case 7: return wf_feed_forward(null ? NULL : &ff, x);
-    case 8: return wf_encoder_layer(null ? NULL : &encoder, x, NULL);
-    default: return wf_decoder_layer(null ? NULL : &decoder, x, x, x, NULL, NULL);
+    case 0:
+        return wf_linear(null ? NULL : &linear, x);
+    case 1:
+        return wf_norm(null ? NULL : &norm, x);
+    case 2:
+        return wf_embed(null ? NULL : &table, ids);
+    case 3:
+        return wf_add_positions(null ? NULL : &places, x);
+    case 4:
+        return wf_mha(null ? NULL : &mha, x, x, &o), weights;
+    case 5:
+        return wf_mha_keys_values(null ? NULL : &mha, x, &k, &v), k == v ? k : NULL;
+    case 6:
+        return wf_mha_attend(null ? NULL : &mha, x, x, x, &o), weights;
+    case 7:
+        return wf_feed_forward(null ? NULL : &ff, x);
+    case 8:
+        return wf_encoder_layer(null ? NULL : &encoder, x, NULL);
+    default:
+        return wf_decoder_layer(null ? NULL : &decoder, x, x, x, NULL, NULL);
     }
 }
 

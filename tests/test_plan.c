@@ -443,7 +443,6 @@ Suite *plan_suite(void) {
     tcase_add_test(updates, leaves_are_shared_by_plans);
     tcase_add_test(threads, plans_run_side_by_side);
     TCase *cases[] = { needs, extents, updates, threads };
-    for (int i = 0; i < COUNT_OF(cases); i++)
-        suite_add_tcase(s, cases[i]);
+    for (int i = 0; i < COUNT_OF(cases); i++) suite_add_tcase(s, cases[i]);
     return s;
 }

@@ -94,7 +94,7 @@ START_TEST(a_heat_map_shows_weights_tokens_and_heads) {
     ck_assert_int_eq(occurrences(text, "class=\"cell\"") - 11,
                      5); /* the scale has eleven; what can't be seen is left out */
     ck_assert_int_eq(occurrences(text, "class=\"panel\""), 3);
-    ck_assert_int_eq(occurrences(text, ">cat</text>"), 2); /* above each head */
+    ck_assert_int_eq(occurrences(text, ">cat</text>"), 2);  /* above each head */
     ck_assert_int_eq(occurrences(text, ">chat</text>"), 1); /* beside the first */
     assert_contains(text, "chat \xE2\x86\x92 cat: 0.500");
     assert_contains(text, ">.25</text>");
@@ -199,8 +199,10 @@ START_TEST(degenerate_ranges_make_a_picture) {
         for (int scale = 0; scale < 2; scale++) {
             const struct svg_curve curve = { NULL, x, rows[i], 1 };
             struct svg_plot plot = { .curves = &curve, .n_curves = 1, .log_y = scale == 1 };
-            if (scale == 0 || rows[i][0] > 0) free(plot_text(&plot));
-            else ck_assert(!svg_plot(stdout, &plot));
+            if (scale == 0 || rows[i][0] > 0)
+                free(plot_text(&plot));
+            else
+                ck_assert(!svg_plot(stdout, &plot));
         }
 }
 END_TEST

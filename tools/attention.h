@@ -36,8 +36,8 @@ bool attention_is_svg(const char *path);
 
 /* After a run. False: out of memory, or the stream has failed. */
 bool attention_json(attention *a, jsonl *out); /* all weights as one object on one line */
-bool attention_svg(attention *a, FILE *out);  /* the last layer's cross-attention, every head */
-bool attention_text(attention *a, FILE *out); /* the same, the mean of its heads */
+bool attention_svg(attention *a, FILE *out);   /* the last layer's cross-attention, every head */
+bool attention_text(attention *a, FILE *out);  /* the same, the mean of its heads */
 
 /* ---- for the pictures ------------------------------------------------------------------------ */
 

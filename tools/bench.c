@@ -32,8 +32,7 @@ static option rows[] = {
           .fallback = "all of a list"),
 
     GROUP("By all"),
-    COUNT("threads", set.threads, 1, 256, "that work together",
-          .fallback = DEFAULT_THREADS),
+    COUNT("threads", set.threads, 1, 256, "that work together", .fallback = DEFAULT_THREADS),
     REAL("seconds", set.seconds, 0, 3600, "for each line; it has three runs at least"),
     FLAG("json", set.json, "results as JSON lines"),
 };

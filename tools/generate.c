@@ -36,9 +36,9 @@ static option rows[] = {
     GROUP("Files"),
     INPUT("model", set.model, "a model that train wrote"),
     INPUT("input", set.input,
-         "lines of text if the model has a vocabulary, else of token ids; an empty line has an "
-         "empty answer",
-         .letter = 'i', .fallback = "stdin"),
+          "lines of text if the model has a vocabulary, else of token ids; an empty line has an "
+          "empty answer",
+          .letter = 'i', .fallback = "stdin"),
     OUTPUT("output", set.output, "a line for each, there when all are", .letter = 'o',
            .fallback = "stdout"),
     FLAG("json", set.json,
@@ -46,11 +46,12 @@ static option rows[] = {
          "(natural, the end token's last), their total, score, and cut: ended by its maximum "
          "length"),
     INPUT("reference", set.reference,
-         "what should come out, line by line: BLEU, chrF, character and word error rate and exact "
-         "matches are told on stderr, or as a last object with --json"),
-    OUTPUT("attention", set.attention,
-         "where the model looks: every weight as JSON, an object a line; if the name ends in .svg, "
-         "the first line's cross-attention as a picture; - draws each line's on stderr"),
+          "what should come out, line by line: BLEU, chrF, character and word error rate and exact "
+          "matches are told on stderr, or as a last object with --json"),
+    OUTPUT(
+        "attention", set.attention,
+        "where the model looks: every weight as JSON, an object a line; if the name ends in .svg, "
+        "the first line's cross-attention as a picture; - draws each line's on stderr"),
     FLAG("quiet", set.quiet, "no figures of speed"),
 
     GROUP("Search"),
@@ -65,8 +66,7 @@ static option rows[] = {
           "lines fill up where there are fewer",
           .fallback = "1, without its score"),
     REAL("max-len-a", set.max_len_a, 0, 1000, "a source of n tokens gets at most a n + b"),
-    REAL("max-len-b", set.max_len_b, 0, 100000, "the b in it",
-         OTHERWISE(FOR(TOKEN_IDS, "10"))),
+    REAL("max-len-b", set.max_len_b, 0, 100000, "the b in it", OTHERWISE(FOR(TOKEN_IDS, "10"))),
     COUNT("min-len", set.min_len, 0, 100000, "no end before so many tokens"),
 
     GROUP("Drawing at random"),

@@ -49,7 +49,7 @@ typedef struct job {
     lines in;
     output result, picture; /* without a stream: it goes to stdout; there is none */
     FILE *out;
-    jsonl line, weights; /* to out; to the picture */
+    jsonl line, weights;      /* to out; to the picture */
     int64_t low, high;        /* lengths of lines it was trained on; high 0: not known */
     int64_t n, written, room; /* sentences in the window; those of them that are written */
     sentence *window;         /* [room], in the order of the input */

@@ -17,8 +17,16 @@ static struct {
     const char *model, *output;
     int64_t depth, d_model, d_ff, heads, layers, batch_size, length, runs, threads;
     bool backward, plan, force;
-} set = { .of = SUBJECT_TRANSFORMER, .level = -1, .norm = WF_NORM_POST, .d_model = 512,
-          .d_ff = 2048, .heads = 8, .layers = 6, .batch_size = 8, .length = 32, .runs = 5,
+} set = { .of = SUBJECT_TRANSFORMER,
+          .level = -1,
+          .norm = WF_NORM_POST,
+          .d_model = 512,
+          .d_ff = 2048,
+          .heads = 8,
+          .layers = 6,
+          .batch_size = 8,
+          .length = 32,
+          .runs = 5,
           .threads = 1 };
 
 static option rows[] = {
@@ -81,8 +89,10 @@ static bool modules(void) {
 
 /* Below these levels are the insides of an attention or a linear layer. */
 static int depth(void) {
-    static const int enough[] = { [SUBJECT_ATTENTION] = 1, [SUBJECT_ENCODER_LAYER] = 2,
-                                  [SUBJECT_DECODER_LAYER] = 2, [SUBJECT_TRANSFORMER] = 5 };
+    static const int enough[] = { [SUBJECT_ATTENTION] = 1,
+                                  [SUBJECT_ENCODER_LAYER] = 2,
+                                  [SUBJECT_DECODER_LAYER] = 2,
+                                  [SUBJECT_TRANSFORMER] = 5 };
     return set.depth ? (int)set.depth : enough[set.of];
 }
 
@@ -115,8 +125,12 @@ static void draw(const subject *s) {
     wf_plan *plan =
         set.plan ? subject_plan(s, set.batch_size, set.length, (int)set.runs, pool, message) : NULL;
     if (set.plan && !plan) fail(&self, "%s", message);
-    wf_dot_options options = { .title = s->title, .backward = set.backward, .plan = plan,
-                               .modules = modules(), .depth = depth(), .force = set.force };
+    wf_dot_options options = { .title = s->title,
+                               .backward = set.backward,
+                               .plan = plan,
+                               .modules = modules(),
+                               .depth = depth(),
+                               .force = set.force };
     char *text = wf_dot(s->fetch, s->n, &options, message);
     if (!text) fail(&self, "%s", message);
     write_text(text);

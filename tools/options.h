@@ -56,29 +56,31 @@ typedef struct option {
     file_use use;         /* of a file */
     const char *fallback; /* what the help says of the default, if the variable can't tell */
     case_default otherwise[MOST_CASES];
-    bool stored;          /* a setting: kept in the checkpoint, equal in a resume */
-    const char *before;   /* of a setting that came later: what stands for files without it */
-    bool seen;            /* it was on the command line */
+    bool stored;        /* a setting: kept in the checkpoint, equal in a resume */
+    const char *before; /* of a setting that came later: what stands for files without it */
+    bool seen;          /* it was on the command line */
 } option;
 
 /* Rows. What follows the help are further fields, as designated initialisers. */
-#define GROUP(title) { .name = title }
-#define ROW(n, k, variable, word, ...) \
+#define GROUP(title)                                                                               \
+    { .name = title }
+#define ROW(n, k, variable, word, ...)                                                             \
     { .name = n, .kind = k, .value = &(variable), .argument = word, .help = __VA_ARGS__ }
 #define FLAG(n, variable, ...) ROW(n, OPTION_FLAG, variable, NULL, __VA_ARGS__)
-#define COUNT(n, variable, low, high, ...) \
+#define COUNT(n, variable, low, high, ...)                                                         \
     ROW(n, OPTION_COUNT, variable, "N", __VA_ARGS__, .min = low, .max = high)
-#define REAL(n, variable, low, high, ...) \
+#define REAL(n, variable, low, high, ...)                                                          \
     ROW(n, OPTION_REAL, variable, "X", __VA_ARGS__, .min = low, .max = high)
 #define CHOICE(n, variable, words, ...) ROW(n, OPTION_CHOICE, variable, words, __VA_ARGS__)
-#define NAMED_FILE(n, variable, for_what, ...) \
+#define NAMED_FILE(n, variable, for_what, ...)                                                     \
     ROW(n, OPTION_STRING, variable, "FILE", __VA_ARGS__, .use = for_what)
 #define INPUT(n, variable, ...) NAMED_FILE(n, variable, USE_INPUT, __VA_ARGS__)
 #define OUTPUT(n, variable, ...) NAMED_FILE(n, variable, USE_OUTPUT, __VA_ARGS__)
 #define LOG(n, variable, ...) NAMED_FILE(n, variable, USE_LOG, __VA_ARGS__)
 /* OTHERWISE(FOR("add|date", "char"), FOR("text", "bpe")) */
 #define OTHERWISE(...) .otherwise = { __VA_ARGS__ }
-#define FOR(words, text) { .cases = words, .value = text }
+#define FOR(words, text)                                                                           \
+    { .cases = words, .value = text }
 
 typedef struct program {
     const char *name, *purpose, *examples;

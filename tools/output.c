@@ -184,7 +184,8 @@ static int create_temporary(int place) {
     }
     strcpy(opened[place].temporary, name);
     opened[place].there = file >= 0;
-    if (file >= 0) (void)!lockf(file, F_TLOCK, 0); /* by which others know that it is no remainder */
+    if (file >= 0)
+        (void)!lockf(file, F_TLOCK, 0); /* by which others know that it is no remainder */
     if (file >= 0) wf_file_remove_left(target);
     if (file >= 0 && replaces) (void)!fchmod(file, old.st_mode & 07777);
     return file;

@@ -15,12 +15,12 @@
 
 typedef struct progress {
     int64_t step, total;
-    double epoch;             /* of text: how often it was seen; else 0 */
-    double loss;              /* per token, smoothed if labels are: what is trained */
-    double nll;               /* per token, unsmoothed: what perplexity comes from */
-    double accuracy;          /* of tokens, 0..1 */
-    double tokens_per_second; /* target tokens */
-    double norm, rate;        /* of the gradient; of learning */
+    double epoch;              /* of text: how often it was seen; else 0 */
+    double loss;               /* per token, smoothed if labels are: what is trained */
+    double nll;                /* per token, unsmoothed: what perplexity comes from */
+    double accuracy;           /* of tokens, 0..1 */
+    double tokens_per_second;  /* target tokens */
+    double norm, rate;         /* of the gradient; of learning */
     double elapsed, remaining; /* seconds */
 } progress;
 

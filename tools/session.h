@@ -24,7 +24,7 @@ typedef struct session {
     material material;
     batch batch;
     wf_schedule schedule;
-    standing at;        /* the steps that are done, and how good they were */
+    standing at;             /* the steps that are done, and how good they were */
     char run[IDENTITY_TEXT]; /* which training it is; "" until it is first written down */
     int64_t saved_step;      /* in the file (-1: none) */
     double norm;
@@ -32,9 +32,9 @@ typedef struct session {
     double started, trained_seconds; /* clock at the first step; of steps alone */
     int64_t first_step;
     char best_path[4096]; /* where the weights with the lowest loss are kept, or "" */
-    double best_kept;    /* their loss; infinite: there are none */
-    bool best_lost;      /* the last that should have been kept could not be written */
-    evaluation judged;   /* the last validation, after this step */
+    double best_kept;     /* their loss; infinite: there are none */
+    bool best_lost;       /* the last that should have been kept could not be written */
+    evaluation judged;    /* the last validation, after this step */
     int64_t judged_step;
     report report;
     history history;

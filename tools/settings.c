@@ -24,7 +24,7 @@ settings set = {
 /* clang-format on */
 
 #define STORED .stored = true
-#define OF_TEXT "add|date|text" /* all tasks of text; "text" alone: from files */
+#define OF_TEXT "add|date|text"     /* all tasks of text; "text" alone: from files */
 #define BEFORE(text) .before = text /* what was done when there was no such setting */
 
 static option rows[] = {
@@ -62,13 +62,12 @@ static option rows[] = {
            OTHERWISE(FOR("text", "small"))),
     COUNT("d-model", set.d_model, 2, 16384, "width", .fallback = "",
           OTHERWISE(FOR("tiny", "64"), FOR("small", "128"), FOR("base", "512")), STORED),
-    COUNT("d-ff", set.d_ff, 1, 65536, "inner width of the feed-forward layers",
-          .fallback = "", OTHERWISE(FOR("tiny", "128"), FOR("small", "256"), FOR("base", "2048")),
-          STORED),
-    COUNT("heads", set.heads, 1, 1024, "attention heads; a divisor of the width",
-          .fallback = "", OTHERWISE(FOR("tiny|small", "4"), FOR("base", "8")), STORED),
-    COUNT("layers", set.layers, 1, 256, "layers of the encoder, and of the decoder",
-          .fallback = "", OTHERWISE(FOR("tiny", "2"), FOR("small", "4"), FOR("base", "6"))),
+    COUNT("d-ff", set.d_ff, 1, 65536, "inner width of the feed-forward layers", .fallback = "",
+          OTHERWISE(FOR("tiny", "128"), FOR("small", "256"), FOR("base", "2048")), STORED),
+    COUNT("heads", set.heads, 1, 1024, "attention heads; a divisor of the width", .fallback = "",
+          OTHERWISE(FOR("tiny|small", "4"), FOR("base", "8")), STORED),
+    COUNT("layers", set.layers, 1, 256, "layers of the encoder, and of the decoder", .fallback = "",
+          OTHERWISE(FOR("tiny", "2"), FOR("small", "4"), FOR("base", "6"))),
     COUNT("enc-layers", set.enc_layers, 1, 256, "layers of the encoder", .fallback = "--layers",
           STORED),
     COUNT("dec-layers", set.dec_layers, 1, 256, "layers of the decoder", .fallback = "--layers",
@@ -89,8 +88,8 @@ static option rows[] = {
     CHOICE("optimizer", set.optimizer, WF_NAMES(WF_OPTIMIZER_NAMES),
            "how parameters follow their gradients", STORED),
     REAL("lr", set.lr, 1e-9, 1e6, "learning rate at its peak", STORED),
-    CHOICE("lr-schedule", set.schedule, WF_NAMES(WF_SCHEDULE_NAMES),
-           "the rate after the warm-up", STORED),
+    CHOICE("lr-schedule", set.schedule, WF_NAMES(WF_SCHEDULE_NAMES), "the rate after the warm-up",
+           STORED),
     COUNT("warmup", set.warmup, 0, 1e9, "steps in which the rate rises",
           OTHERWISE(FOR("text", "800")), STORED),
     COUNT("lr-steps", set.lr_steps, 1, 1e12, "where linear and cosine schedules end",
@@ -116,13 +115,13 @@ static option rows[] = {
           "of text: tokens of source and target in a batch, padding included", .fallback = "",
           OTHERWISE(FOR(OF_TEXT, "4096")), STORED, BEFORE("0")),
     COUNT("accum", set.accum, 1, 4096,
-          "batches of text in an update: the gradient of all of them, in the memory of one",
-          STORED, BEFORE("1")),
+          "batches of text in an update: the gradient of all of them, in the memory of one", STORED,
+          BEFORE("1")),
     COUNT("seed", set.seed, 0, 9007199254740991, "of parameters, data and dropout", STORED),
     COUNT("max-steps", set.max_steps, 1, 1e12, "stop after this step",
           .fallback = "enough for the task; for text, --epochs"),
-    COUNT("epochs", set.epochs, 1, 1e6, "stop after so many passes over the text",
-          .fallback = "", OTHERWISE(FOR("add", "15"), FOR("date", "5"), FOR("text", "26"))),
+    COUNT("epochs", set.epochs, 1, 1e6, "stop after so many passes over the text", .fallback = "",
+          OTHERWISE(FOR("add", "15"), FOR("date", "5"), FOR("text", "26"))),
     COUNT("patience", set.patience, 0, 1e6,
           "stop after so many validations without a lower loss; 0: never"),
     REAL("max-time", set.max_time, 0.001, 1e9, "stop after so many seconds", .fallback = "none"),
@@ -131,7 +130,7 @@ static option rows[] = {
 
     GROUP("Output"),
     OUTPUT("model", set.model, "the model and all that a resume needs, in one safetensors file",
-         .letter = 'o'),
+           .letter = 'o'),
     FLAG("resume", set.resume, "go on from the model file; settings come from there"),
     COUNT("save-every", set.save_every, 0, 1e12, "steps between saves; 0: at the end only",
           OTHERWISE({ .cases = OF_TEXT, .said = "an epoch" })),

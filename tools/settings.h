@@ -6,8 +6,8 @@
 #define WEFT_TOOLS_SETTINGS_H
 
 #include "../models/transformer.h"
-#include "options.h"
 #include "material.h"
+#include "options.h"
 
 /* What there is to learn: the task_kinds, the text_task_kinds, files. */
 #define LEARN_WORDS TASK_WORDS "|add|date|text"
@@ -37,7 +37,7 @@ void settings_complete(const wf_file *f);
 /* The rest, when it is known how many updates an epoch has (0: there are none). */
 void settings_complete_steps(int64_t updates);
 
-bool settings_text(void); /* it is text that is to be learned, from files or made up */
+bool settings_text(void);      /* it is text that is to be learned, from files or made up */
 bool settings_validates(void); /* something is held back to be judged by */
 material_options settings_material(void);
 wf_transformer_config settings_model(const material *m);

@@ -21,6 +21,6 @@ typedef struct store {
 void store_new(store *s, size_t in_memory); /* the limit; at least 4 KiB stay in memory */
 bool store_append(store *s, const void *bytes, size_t n, char *message);
 bool store_seal(store *s, char *message); /* nothing more comes; data can be read */
-void store_free(store *s); /* all zeros: there is none */
+void store_free(store *s);                /* all zeros: there is none */
 
 #endif

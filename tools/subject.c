@@ -17,7 +17,7 @@ static wf_tensor *split_heads(wf_tensor *x, int64_t heads) {
 }
 
 static wf_tensor *merge_heads(wf_tensor *x) {
-    wf_tensor *y = wf_permute(x, (int[]){ 0, 2, 1, 3 });                 /* [B, T, H, d] */
+    wf_tensor *y = wf_permute(x, (int[]){ 0, 2, 1, 3 });               /* [B, T, H, d] */
     return wf_reshape(y, 3, (int64_t[]){ WF_KEEP, WF_KEEP, WF_REST }); /* [B, T, D] */
 }
 
@@ -65,9 +65,12 @@ static wf_tensor *record_attention(wf_graph *g, const wf_transformer_config *c) 
 /* ---- one layer ------------------------------------------------------------------------------- */
 
 static wf_block_options block_of(const wf_transformer_config *c) {
-    return (wf_block_options){ .d_model = c->d_model, .num_heads = c->num_heads,
-                               .dim_feedforward = c->dim_feedforward, .activation = c->activation,
-                               .norm_first = c->norm_first, .bias = c->bias,
+    return (wf_block_options){ .d_model = c->d_model,
+                               .num_heads = c->num_heads,
+                               .dim_feedforward = c->dim_feedforward,
+                               .activation = c->activation,
+                               .norm_first = c->norm_first,
+                               .bias = c->bias,
                                .layer_norm_eps = c->layer_norm_eps };
 }
 
@@ -159,8 +162,10 @@ bool subject_new(subject *s, subject_kind kind, const wf_transformer_config *c, 
 
 void subject_free(subject *s) {
     free(s->fetch);
-    if (s->model) wf_transformer_free(s->model);
-    else wf_graph_free(s->graph);
+    if (s->model)
+        wf_transformer_free(s->model);
+    else
+        wf_graph_free(s->graph);
 }
 
 /* ---- measured -------------------------------------------------------------------------------- */
@@ -168,10 +173,15 @@ void subject_free(subject *s) {
 static bool feed_ones(wf_plan *p, wf_tensor *const *inputs, int n) {
     for (int i = 0; i < n; i++) {
         size_t bytes = wf_bound_bytes(p, inputs[i]);
-        union { float real; int32_t id; } *ones = malloc(bytes + 1); /* a tool's graphs are f32 */
+        union {
+            float real;
+            int32_t id;
+        } *ones = malloc(bytes + 1); /* a tool's graphs are f32 */
         for (size_t k = 0; ones && k < bytes / sizeof *ones; k++) {
-            if (inputs[i]->dtype == WF_I32) ones[k].id = 1;
-            else ones[k].real = 1;
+            if (inputs[i]->dtype == WF_I32)
+                ones[k].id = 1;
+            else
+                ones[k].real = 1;
         }
         bool fed = ones && wf_feed(p, inputs[i], ones);
         free(ones);
@@ -197,8 +207,12 @@ wf_plan *subject_plan(const subject *s, int64_t batch, int64_t length, int runs,
         const wf_tensor *t = wf_node(s->graph, id);
         if (t->kind == WF_INPUT) inputs[n++] = wf_find(s->graph, t->name);
     }
-    wf_plan_options options = { .fetch = s->fetch, .n_fetch = s->n, .feed = inputs, .n_feed = n,
-                                .pool = pool, .training = s->n > 1 };
+    wf_plan_options options = { .fetch = s->fetch,
+                                .n_fetch = s->n,
+                                .feed = inputs,
+                                .n_feed = n,
+                                .pool = pool,
+                                .training = s->n > 1 };
     wf_plan *p = wf_plan_new(s->graph, &options);
     bool bound = wf_plan_ok(p) && wf_bind(p, "B", batch) && wf_bind(p, "S", length);
     if (bound && wf_bound_bytes(p, s->fetch[0]) == 0)

@@ -30,9 +30,12 @@ static void put_text(FILE *out, const char *text, int limit) {
             fputs("\xE2\x80\xA6", out);
             return;
         }
-        if (n == 0) fputs("\xEF\xBF\xBD", out);
-        else if (strchr("&<>\"'", *s)) fprintf(out, "&#%d;", *s);
-        else fwrite(s, 1, (size_t)n, out);
+        if (n == 0)
+            fputs("\xEF\xBF\xBD", out);
+        else if (strchr("&<>\"'", *s))
+            fprintf(out, "&#%d;", *s);
+        else
+            fwrite(s, 1, (size_t)n, out);
         s += step;
     }
 }
@@ -86,9 +89,9 @@ enum { LABEL_LIMIT = 16, LETTER = 6, BROAD = 11, SMALL = 12, TOP = 44, GAP = 26,
 /* Where things are. A panel is the cells of one head. */
 typedef struct layout {
     int64_t across, down; /* panels */
-    double cell;           /* its side */
-    double left;           /* width of the row labels */
-    double head;           /* height of a panel's name and column labels */
+    double cell;          /* its side */
+    double left;          /* width of the row labels */
+    double head;          /* height of a panel's name and column labels */
     double panel_width, panel_height;
     bool upright; /* column labels fit above their columns */
 } layout;
@@ -149,8 +152,10 @@ static void put_column_labels(FILE *out, const struct svg_heat_map *map, const l
     char buffer[24];
     for (int64_t i = 0; i < map->columns; i++) {
         double at = x + l->cell * ((double)i + 0.5);
-        if (l->upright) fprintf(out, "<text class=\"middle\" x=\"%.1f\" y=\"%.1f\">", at, y - 4);
-        else fprintf(out, "<text transform=\"translate(%.1f %.1f) rotate(-90)\">", at + 3.5, y - 4);
+        if (l->upright)
+            fprintf(out, "<text class=\"middle\" x=\"%.1f\" y=\"%.1f\">", at, y - 4);
+        else
+            fprintf(out, "<text transform=\"translate(%.1f %.1f) rotate(-90)\">", at + 3.5, y - 4);
         put_text(out, label_at(map->column_labels, i, buffer), LABEL_LIMIT);
         fputs("</text>\n", out);
     }
@@ -207,8 +212,8 @@ static void put_panel(FILE *out, const struct svg_heat_map *map, const layout *l
 static void put_scale(FILE *out, const struct svg_heat_map *map, const layout *l, double y) {
     double x = l->left;
     put_label(out, "end", x - 5, y + 11, "0");
-    fprintf(out, "<rect class=\"panel\" x=\"%.1f\" y=\"%.1f\" width=\"131\" height=\"14\"/>\n",
-            x, y);
+    fprintf(out, "<rect class=\"panel\" x=\"%.1f\" y=\"%.1f\" width=\"131\" height=\"14\"/>\n", x,
+            y);
     for (int i = 0; i <= 10; i++)
         fprintf(out,
                 "<rect class=\"cell\" x=\"%.1f\" y=\"%.1f\" width=\"11\" height=\"14\" "
@@ -305,7 +310,8 @@ static void widen(axis *a, bool from_zero) {
         a->low -= half, a->high += half;
     }
     double pad = 0.04 * (a->high - a->low);
-    if (a->log) a->low -= pad, a->high += pad;
+    if (a->log)
+        a->low -= pad, a->high += pad;
     else if (from_zero) {
         if (a->low > 0 && a->low < 0.6 * a->high) a->low = 0;
         if (a->low != 0) a->low -= pad;
@@ -317,11 +323,15 @@ static void put_tick(FILE *out, const axis *a, double v, bool vertical, bool nam
     char text[32];
     double at = pixel(a, v);
     if (at < fmin(a->from, a->to) - 0.5 || at > fmax(a->from, a->to) + 0.5) return;
-    if (vertical) fprintf(out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/>\n", X0, at, X1);
-    else fprintf(out, "<path class=\"grid\" d=\"M%.1f %dV%d\"/>\n", at, Y0, Y1);
+    if (vertical)
+        fprintf(out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/>\n", X0, at, X1);
+    else
+        fprintf(out, "<path class=\"grid\" d=\"M%.1f %dV%d\"/>\n", at, Y0, Y1);
     snprintf(text, sizeof text, "%.6g", v);
-    if (named && vertical) put_label(out, "end", X0 - 7, at + 4, text);
-    else if (named) put_label(out, "middle", at, Y1 + 17, text);
+    if (named && vertical)
+        put_label(out, "end", X0 - 7, at + 4, text);
+    else if (named)
+        put_label(out, "middle", at, Y1 + 17, text);
 }
 
 static void put_ticks(FILE *out, const axis *a, bool vertical) {

@@ -40,7 +40,7 @@ struct svg_curve {
 struct svg_plot {
     const char *title, *x_axis, *y_axis; /* each may be NULL */
     const struct svg_curve *curves;
-    int n_curves;                        /* 1..6 */
+    int n_curves; /* 1..6 */
     bool log_y;
 };
 bool svg_plot(FILE *out, const struct svg_plot *plot);

@@ -163,8 +163,8 @@ static bool write_model(session *s, const char *path, bool checkpoint) {
     if (pairs && !checkpoint) pairs[n++] = (wf_meta){ "weft.kind", "best" };
     bool named = output_target(path, target);
     if (!named) snprintf(message, sizeof message, "%.150s: %s", path, strerror(errno));
-    bool ok = named && pairs &&
-              wf_transformer_save(s->model, target, checkpoint, pairs, n, message);
+    bool ok =
+        named && pairs && wf_transformer_save(s->model, target, checkpoint, pairs, n, message);
     free(pairs);
     if (ok) return true;
     report_clear(&s->report);

@@ -116,8 +116,7 @@ static void come_back(const standing *at) {
         fuzz_must(now.step == at->step && now.without == at->without);
         settings_to_meta(&now, &none, &again);
         fuzz_must(again.n == meta.n);
-        for (int i = 0; i < meta.n; i++)
-            fuzz_must(strcmp(again.values[i], meta.values[i]) == 0);
+        for (int i = 0; i < meta.n; i++) fuzz_must(strcmp(again.values[i], meta.values[i]) == 0);
     }
     /* Text is refused here for one reason alone: its files were not named again. */
     fuzz_must(!status || set.task == LEARN_TEXT);

@@ -96,13 +96,20 @@ static const char *edit_lines(mutant *m, const char *text) {
     const char *line = mutant_keep(m, text + at, length);
     line_at(text, &to);
     switch (below(m, 7)) {
-    case 0: return splice(m, text, at, length, "");
-    case 1: return splice(m, text, to, 0, line);
-    case 2: return splice(m, text, at, length, "\n");
-    case 3: return splice(m, text, at, length, mutant_say(m, "%s\n", any_word(m)));
-    case 4: return splice(m, text, at, 0, mutant_say(m, "%s %s\n", any_word(m), any_number(m)));
-    case 5: return splice(m, text, at, 0, below(m, 2) ? "@@" : "</w>");
-    default: return splice(m, text, at + (length ? length - 1 : 0), length != 0, " ");
+    case 0:
+        return splice(m, text, at, length, "");
+    case 1:
+        return splice(m, text, to, 0, line);
+    case 2:
+        return splice(m, text, at, length, "\n");
+    case 3:
+        return splice(m, text, at, length, mutant_say(m, "%s\n", any_word(m)));
+    case 4:
+        return splice(m, text, at, 0, mutant_say(m, "%s %s\n", any_word(m), any_number(m)));
+    case 5:
+        return splice(m, text, at, 0, below(m, 2) ? "@@" : "</w>");
+    default:
+        return splice(m, text, at + (length ? length - 1 : 0), length != 0, " ");
     }
 }
 
@@ -111,14 +118,22 @@ static const char *edit_text(mutant *m, const char *text) {
     size_t n = strlen(text), at = (size_t)below(m, n + 1);
     memset(filling, 'x', sizeof filling - 1);
     switch (below(m, 8)) {
-    case 0: return any_number(m);
-    case 1: return any_word(m);
-    case 2: return mutant_say(m, "%" PRId64, near(m, strtoll(text, NULL, 10)));
-    case 3: return splice(m, text, at, 0, any_word(m));
-    case 4: return splice(m, text, at, at < n, "");
-    case 5: return splice(m, text, at, 0, filling + (sizeof filling - 1) * (size_t)below(m, 8) / 8);
-    case 6: return mutant_keep(m, text, at);
-    default: return strchr(text, '\n') ? edit_lines(m, text) : splice(m, text, at, at < n, "7");
+    case 0:
+        return any_number(m);
+    case 1:
+        return any_word(m);
+    case 2:
+        return mutant_say(m, "%" PRId64, near(m, strtoll(text, NULL, 10)));
+    case 3:
+        return splice(m, text, at, 0, any_word(m));
+    case 4:
+        return splice(m, text, at, at < n, "");
+    case 5:
+        return splice(m, text, at, 0, filling + (sizeof filling - 1) * (size_t)below(m, 8) / 8);
+    case 6:
+        return mutant_keep(m, text, at);
+    default:
+        return strchr(text, '\n') ? edit_lines(m, text) : splice(m, text, at, at < n, "7");
     }
 }
 
@@ -166,7 +181,8 @@ static void edit_shape(mutant *m, tensor *t) {
     case 4:
         if (t->ndim) t->shape[i] = strtoll(any_number(m), NULL, 10);
         break;
-    default: t->ndim = below(m, (size_t)t->ndim + 1);
+    default:
+        t->ndim = below(m, (size_t)t->ndim + 1);
     }
     refill(m, t);
 }
@@ -212,21 +228,30 @@ static void edit_tensor(mutant *m) {
     int i = below(m, (size_t)m->n), k = below(m, (size_t)m->n);
     tensor *t = &m->tensors[i], other = m->tensors[k];
     switch (below(m, 9)) {
-    case 0: drop_tensor(m, i); break;
+    case 0:
+        drop_tensor(m, i);
+        break;
     case 1:
         if (m->n < MUTANT_TENSORS) other.name = new_name(m, t), m->tensors[m->n++] = other;
         break;
-    case 2: t->name = new_name(m, t); break;
+    case 2:
+        t->name = new_name(m, t);
+        break;
     case 3:
         t->dtype = PICK(m, dtypes);
         if (one_in(m, 2)) refill(m, t);
         break;
-    case 4: edit_values(m, t); break;
-    case 5: m->tensors[k] = *t, *t = other; break;
+    case 4:
+        edit_values(m, t);
+        break;
+    case 5:
+        m->tensors[k] = *t, *t = other;
+        break;
     case 6:
         if (unpack(m, *t)) drop_tensor(m, i);
         break;
-    default: edit_shape(m, t);
+    default:
+        edit_shape(m, t);
     }
 }
 
@@ -243,16 +268,25 @@ static void edit_meta(mutant *m) {
     int i = below(m, (size_t)m->n_meta), k = below(m, (size_t)m->n_meta);
     wf_meta *pair = &m->meta[i];
     switch (below(m, 8)) {
-    case 0: *pair = m->meta[--m->n_meta]; break;
-    case 1: pair->key = edit_text(m, pair->key); break;
-    case 2: pair->value = m->meta[k].value; break;
+    case 0:
+        *pair = m->meta[--m->n_meta];
+        break;
+    case 1:
+        pair->key = edit_text(m, pair->key);
+        break;
+    case 2:
+        pair->value = m->meta[k].value;
+        break;
     case 3:
         if (m->n_meta < MUTANT_PAIRS)
             m->meta[m->n_meta++] =
                 (wf_meta){ any_word(m), one_in(m, 2) ? any_word(m) : pair->value };
         break;
-    case 4: pair->value = any_number(m); break;
-    default: pair->value = edit_text(m, pair->value);
+    case 4:
+        pair->value = any_number(m);
+        break;
+    default:
+        pair->value = edit_text(m, pair->value);
     }
 }
 
@@ -345,24 +379,41 @@ static void tie(mutant *m) {
 void mutant_edit(mutant *m) {
     static const char *const tails[] = { ".m", ".v", ".average", "bias", "norm.weight" };
     switch (below(m, 16)) {
-    case 0: resize_table(m); break;
-    case 1: drop_layer(m); break;
-    case 2: drop_all(m, PICK(m, tails)); break;
+    case 0:
+        resize_table(m);
+        break;
+    case 1:
+        drop_layer(m);
+        break;
+    case 2:
+        drop_all(m, PICK(m, tails));
+        break;
     case 3:
         if (one_in(m, 2))
             retype_all(m);
         else
             change_prefix(m);
         break;
-    case 4: tie(m); break;
+    case 4:
+        tie(m);
+        break;
     case 5:
-    case 6: edit_pair_of(m, "config."); break;
+    case 6:
+        edit_pair_of(m, "config.");
+        break;
     case 7:
-    case 8: edit_pair_of(m, "train."); break;
+    case 8:
+        edit_pair_of(m, "train.");
+        break;
     case 9:
-    case 10: edit_pair_of(m, "tokenizer."); break;
+    case 10:
+        edit_pair_of(m, "tokenizer.");
+        break;
     case 11:
-    case 12: edit_meta(m); break;
-    default: edit_tensor(m);
+    case 12:
+        edit_meta(m);
+        break;
+    default:
+        edit_tensor(m);
     }
 }

@@ -155,11 +155,15 @@ static void edit_header(mutant *m, buffer *b) {
             replace(b, tokens[i], text, strlen(text));
             break;
         }
-        case 2: replace(b, tokens[i], "", 0); break;
+        case 2:
+            replace(b, tokens[i], "", 0);
+            break;
         case 3:
             text = PICK(m, snippets), replace(b, (span){ tokens[i].at, 0 }, text, strlen(text));
             break;
-        case 4: text = deep(m), replace(b, (span){ tokens[i].at, 0 }, text, strlen(text)); break;
+        case 4:
+            text = deep(m), replace(b, (span){ tokens[i].at, 0 }, text, strlen(text));
+            break;
         case 5: /* one character as an escape: the same text */
             if (tokens[i].n > 3 && b->at[tokens[i].at] == '"') {
                 size_t at = tokens[i].at + 1 + (size_t)below(m, tokens[i].n - 2);
@@ -167,7 +171,8 @@ static void edit_header(mutant *m, buffer *b) {
                 replace(b, (span){ at, 1 }, text, 6);
             }
             break;
-        default: edit_members(m, b, tokens, n);
+        default:
+            edit_members(m, b, tokens, n);
         }
 }
 
@@ -179,10 +184,18 @@ static void edit_bytes(mutant *m, buffer *b) {
     size_t from = (size_t)below(m, b->n), n = (size_t)below(m, 64);
     uint64_t number = (uint64_t)strtoull(any_number(m), NULL, 10);
     switch (below(m, 6)) {
-    case 0: b->at[at] ^= (uint8_t)(1 << below(m, 8)); break;
-    case 1: b->at[at] = (uint8_t)draw(m); break;
-    case 2: b->n = at; break;
-    case 3: put(b, b->at + from, n < b->n - from ? n : b->n - from); break;
+    case 0:
+        b->at[at] ^= (uint8_t)(1 << below(m, 8));
+        break;
+    case 1:
+        b->at[at] = (uint8_t)draw(m);
+        break;
+    case 2:
+        b->n = at;
+        break;
+    case 3:
+        put(b, b->at + from, n < b->n - from ? n : b->n - from);
+        break;
     case 4:
         memmove(b->at + at, b->at + from,
                 at > from ? (b->n - at < n ? b->n - at : n) : (b->n - from < n ? b->n - from : n));

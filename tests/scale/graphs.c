@@ -105,8 +105,8 @@ bool record_scaled(scaled *s, const recipe *r, int n) {
 bool differentiate(scaled *s) {
     wf_optimizer_options adam = wf_optimizer_defaults(WF_ADAM);
     adam.clip_norm = 1;
-    wf_optimizer o = wf_optimizer_new(s->g, s->loss, wf_constant(s->g, 1), s->params, s->n_params,
-                                      &adam);
+    wf_optimizer o =
+        wf_optimizer_new(s->g, s->loss, wf_constant(s->g, 1), s->params, s->n_params, &adam);
     for (int i = 0; i < o.n && wf_ok(s->g); i++) s->wanted[s->n_wanted++] = o.updates[i];
     wf_optimizer_free(&o);
     return wf_ok(s->g);

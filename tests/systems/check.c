@@ -173,8 +173,7 @@ static void run_case(SRunner *r, bool apart) {
     call(at.tcase->unchecked[0]);
     for (int t = 0; t < at.tcase->n; t++) {
         at.test = at.tcase->tests[t].test;
-        for (at.i = at.tcase->tests[t].from; at.i < at.tcase->tests[t].end; at.i++)
-            count(r, apart);
+        for (at.i = at.tcase->tests[t].from; at.i < at.tcase->tests[t].end; at.i++) count(r, apart);
     }
     call(at.tcase->unchecked[1]);
 }

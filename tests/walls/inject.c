@@ -471,7 +471,8 @@ typedef int start(int (*)(int, char **, char **), int, char **, void (*)(void), 
 API start __libc_start_main;
 
 API int __libc_start_main(int (*program)(int, char **, char **), int argc, char **argv,
-                          void (*init)(void), void (*fini)(void), void (*unload)(void), void *stack) {
+                          void (*init)(void), void (*fini)(void), void (*unload)(void),
+                          void *stack) {
     start *real_start;
     *(void **)&real_start = dlsym(RTLD_NEXT, "__libc_start_main");
     real_main = program;
