@@ -124,7 +124,7 @@ static bool new_exec(wf_plan *p, binding *b, const wf_op *op, int n_in, int n_ou
     if (!views || !places) return false;
     for (int i = 0; i < n; i++) {
         places[i] = (location){ -1, 0 };
-        views[i].data = NULL, views[i].ndim = -1;
+        views[i] = (wf_view){ .ndim = -1 };
     }
     e->call.in = views, e->call.out = views + n_in;
     e->in = places, e->out = places + n_in;
@@ -152,6 +152,7 @@ static bool run_shape_rule(wf_plan *p, exec *e) {
     wf_report_reset(&p->report, true);
     for (int k = 0; k < c->n_out; k++) c->out[k] = (wf_view){ 0 };
     if (!c->op->shape(c)) return wf_plan_fail_at(p, e->node, c->op);
+    assert(!c->work_bytes && !c->scratch_bytes); /* a plan's to set */
     for (int k = 0; k < c->n_out; k++) {
         bool chosen = false;
         size_t bytes;
@@ -167,11 +168,13 @@ static bool run_shape_rule(wf_plan *p, exec *e) {
 /* What the kernel works out, and the work memory that it wants for it. */
 static bool plan_call(wf_plan *p, binding *b, exec *e) {
     const wf_kernel *run = kernel_of(e->call.op);
+    if (!run->eval)
+        return wf_plan_fail(p, "%s: it is no view here, and nothing computes it", e->call.op->name);
     if (run->plan) {
+        assert(run->plan_bytes <= WF_MAX_PLAN);
         void *plan = take(p, b, run->plan_bytes);
         if (!plan) return false;
         if (!run->plan(&e->call, plan)) return wf_plan_fail_at(p, e->node, e->call.op);
-        assert(run->plan_bytes <= WF_MAX_PLAN);
         e->call.plan = plan;
     }
     if (!e->call.work_bytes) return true;

@@ -280,8 +280,8 @@ void wf_binding_free(binding *b);
 enum { OWN_ROOM = 1 << 14 };
 bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need);
 
-/* order.c: leaves stay, numbers come right behind what they are taken of, updates behind all readers
- * of what they write. nodes: leaves, then values, then, from that index on, updates. */
+/* order.c: leaves stay, numbers come right behind what they are taken of, updates behind all
+ * readers of what they write. nodes: leaves, then values, then, from that index on, updates. */
 bool wf_order_nodes(wf_plan *p, int leaves, int values);
 
 /* fuse.c */

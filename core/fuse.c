@@ -7,7 +7,7 @@
  * gradients of weights. Side by side: of calls that need nothing of each other, all tasks of a
  * phase are one job; a call that could go row by row is left to a group of that kind, and ends
  * this one. Nothing passes an update, and updates are grouped with updates alone. Not here: the
- * ops' word on rows (by_rows in op.h), and what a group means for memory (memory.c). */
+ * ops' word on rows (by_rows in kernel.h), and what a group means for memory (memory.c). */
 #include "engine.h"
 
 #include <stdlib.h>
@@ -190,7 +190,10 @@ static bool cut(cut_call *to, const wf_call *c, int64_t row, int64_t rows) {
     for (int k = 0; k < c->n_out; k++) cut_view(&to->out[k], &c->out[k], true, row, rows);
     if (!run->plan) return true;
     to->call.plan = to->plan;
-    return run->plan(&to->call, to->plan);
+    bool ok = run->plan(&to->call, to->plan);
+    bool fits = to->call.scratch_bytes <= c->scratch_bytes && !to->call.work_bytes;
+    return ok && (fits || wf_fail(c, "%s wants more memory for some rows than for all of them",
+                                  c->op->name));
 }
 
 bool wf_run_rows(const exec *e, int64_t block, void *scratch) {

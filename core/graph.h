@@ -206,7 +206,9 @@ WF_API size_t wf_plan_memory(wf_plan *p);
 
 /* One step of the schedule, as run: what a profile and a picture of the plan show. */
 typedef struct wf_step {
-    const wf_tensor *node; /* NULL for a copy the planner inserted */
+    /* What runs: recorded, or of the plan's own (and its life) in place of that, under the same id.
+     * NULL for a copy the planner inserted */
+    const wf_tensor *node;
     const wf_op *op;
     double seconds; /* summed over runs since profiling was switched on */
     int64_t runs;

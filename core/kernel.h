@@ -1,7 +1,8 @@
 /* weft/core/kernel.h - how an op runs: what a plan asks for, beside what the op means (op.h).
  *
- * Planning, once for every set of bound sizes: by_rows, panels, then plan. Running: tasks and eval
- * alone. The same call must give the same bits whatever the number of threads: cut work by shapes
+ * Planning, for every set of bound sizes, and with a state for every position: panels, plan, tasks,
+ * by_rows, without data. Running: tasks and eval; of a call that is cut by rows also by_rows and plan
+ * again, from any thread. The same call must give the same bits whatever the number of threads: cut work by shapes
  * and attributes, and give every sum one fixed order that depends on the reduced length only. */
 #ifndef WEFT_CORE_KERNEL_H
 #define WEFT_CORE_KERNEL_H
@@ -39,8 +40,8 @@ struct wf_kernel {
     /* Which operands, if any, have a first axis whose steps go into the same steps of every
      * result's first axis, and into no others: bit i for operand i; the rest is read whole. Then
      * the engine may ask for some steps alone: a call whose first axes are cut, from call->row on,
-     * planned anew, with the same bits as the whole. One phase, no work memory. NULL or 0: not so.
-     */
+     * planned anew, with the same bits as the whole. One phase, no work memory, and no more scratch
+     * for some rows than for all. NULL or 0: not so. */
     uint32_t (*by_rows)(const wf_call *c);
 
     /* Bits of the operands that may lie in panels (wf_layout), as bound; a view's result then lies

@@ -3,7 +3,7 @@
  * An op is one const struct that says what it means, with another that says how it runs (kernel.h).
  * The engine calls its functions:
  *   while recording   shape (on nominal sizes), later grad
- *   while planning    shape again on bound sizes, view, and the kernel's plan: without data
+ *   while planning    shape again on bound sizes, view, and what kernel.h says: without data
  *   while running     the kernel's tasks; eval, one task at a time, from any thread
  * Functions see calls, never tensors: a call is one node with its operands and results as views.
  * The same op must give the same bits whatever the number of threads: cut work by shape alone, and
@@ -60,8 +60,8 @@ struct wf_op {
     int results; /* 0 counts as 1 */
     size_t attr_bytes;
 
-    /* Check operands; set dtype, ndim and shape of each out (strides: leave 0 for row-major, or set
-     * a permutation of it). False after wf_fail. Must not look at data, nor change anything else. */
+    /* Check operands; set dtype, ndim and shape of each out (strides: leave 0 for row-major, or set a
+     * permutation of it). False after wf_fail. Must not look at data, nor change anything else. */
     bool (*shape)(wf_call *c);
 
     /* May out[0] be seen in in[0]'s memory, as bound? Then set out[0].stride and return the offset

@@ -1,9 +1,9 @@
 /* core/plan.c - what must be computed for one use of a graph, and in which order.
  *
  * From fetches and feeds: keep the ancestors whose data are needed, stop at feeds, keep the others
- * for their shapes alone; let rules put others in place of some (rewrite.c); values in the order they were recorded, as far as order.c does not know
- * better, and updates after what reads the leaves they write. Shapes and memory depend on the bound
- * extents: bind.c. */
+ * for their shapes alone; let rules put others in place of some (rewrite.c); values in the order
+ * they were recorded, as far as order.c does not know better, and updates after what reads the
+ * leaves they write. Shapes and memory depend on the bound extents: bind.c. */
 #include "engine.h"
 
 #include <stdio.h>

@@ -53,7 +53,7 @@ void wf_fill_call(recorded_call *r, wf_graph *g, const wf_op *op, int n, wf_tens
     r->call = (wf_call){ .op = op, .attrs = attrs, .graph = g, .in = r->in, .out = r->out };
     r->call.n_in = n, r->call.n_out = result_count(op), r->call.report = report;
     for (int i = 0; i < n; i++) {
-        r->in[i].ndim = -1;
+        r->in[i] = (wf_view){ .ndim = -1 };
         if (!in[i]) continue;
         wf_set_shape(&r->in[i], in[i]->dtype, in[i]->ndim, in[i]->shape);
         wf_dense_strides(in[i]->ndim, in[i]->shape, r->in[i].stride);

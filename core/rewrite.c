@@ -1,9 +1,9 @@
 /* core/rewrite.c - other nodes in place of some, in one plan: what fuses is decided here alone.
  *
- * What is needed, who reads it and what is fetched is known by now, which no constructor knows. From
- * the first node to the last each rule is tried; what replaces a node keeps its id, so that readers
- * and fetches find it where it was. What nothing needs any more drops out when the plan marks its
- * nodes anew. */
+ * What is needed, who reads it and what is fetched is known by now, which no constructor knows.
+ * From the first node to the last each rule is tried; what replaces a node keeps its id, so that
+ * readers and fetches find it where it was. What nothing needs any more drops out when the plan
+ * marks its nodes anew: until then it counts as a reader. */
 #include "rewrite.h"
 
 #include <assert.h>
@@ -52,7 +52,9 @@ static bool applies(wf_rewrite *r, const wf_rule *rule, const wf_tensor *t) {
     const wf_tensor *inner = inner_of(r, rule, t);
     if (!inner || r->readers[inner->id] != (rule->shared ? r->takers[inner->id] : 1)) return false;
     r->outer = t;
-    return rule->apply(r, t, inner);
+    bool applied = rule->apply(r, t, inner);
+    assert(!applied || r->p->rewritten[t->id]);
+    return applied;
 }
 
 bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need) {
@@ -87,8 +89,10 @@ bool wf_replace(wf_rewrite *r, const wf_op *op, int n_in, wf_tensor *const *in, 
     wf_report_reset(&report, false);
     wf_fill_call(&c, r->p->graph, op, n_in, in, attrs, &report);
     if (!op->shape(&c.call)) return false;
-    assert(c.out[0].dtype == r->outer->dtype && c.out[0].ndim == r->outer->ndim);
     assert(result_count(op) == 1 && result_count(r->outer->op) == 1);
+    assert(op->writes == r->outer->op->writes && c.out[0].dtype == r->outer->dtype);
+    assert(c.out[0].ndim == r->outer->ndim &&
+           memcmp(c.out[0].shape, r->outer->shape, (size_t)c.out[0].ndim * sizeof(int64_t)) == 0);
     size_t operands = (size_t)n_in * sizeof *in;
     wf_tensor *t = wf_room_take(&r->p->own, sizeof *t + operands + op->attr_bytes, OWN_ROOM);
     if (!t) return r->no_memory = true, false;
@@ -96,5 +100,7 @@ bool wf_replace(wf_rewrite *r, const wf_op *op, int n_in, wf_tensor *const *in, 
     t->op = op, t->n_in = n_in, t->in = memcpy(t + 1, in, operands);
     t->attrs = op->attr_bytes ? memcpy((char *)(t + 1) + operands, attrs, op->attr_bytes) : NULL;
     r->p->rewritten[t->id] = t;
+    for (int i = 0; i < n_in; i++)
+        if (in[i] && !(op->shape_only >> i & 1)) r->readers[in[i]->id]++;
     return true;
 }

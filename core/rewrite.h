@@ -1,8 +1,8 @@
 /* core/rewrite.h - how ops tell a plan what may run in place of what was recorded. Not installed.
  *
- * A rule is a row of ops/rules.inc: a node of `op` whose operand `operand` is a node of `inner`. Its
- * function, in the file of the op that gains, asks what else must hold, and replaces the outer node
- * by another with the same result. The graph stays as it was recorded. */
+ * A rule is a row of ops/rules.inc: a node of `op` whose operand `operand` is a node of `inner`.
+ * Its function, in the file of the op that gains, asks what else must hold, and replaces the outer
+ * node by another with the same result. The graph stays as it was recorded. */
 #ifndef WEFT_CORE_REWRITE_H
 #define WEFT_CORE_REWRITE_H
 
@@ -14,9 +14,10 @@ typedef struct wf_rule {
     const wf_op *op;
     int operand;
     const wf_op *inner;
-    /* The inner node has no other readers, and nobody fetches or feeds it; or (shared) every reader
-     * has such a rule. False: left as it is. */
+    /* Nobody fetches or feeds the inner node, and it has no other readers, or (shared) all of them
+     * match such a rule: if one is then left as it is, the inner node is computed for that one. */
     bool shared;
+    /* False: left as it is. */
     bool (*apply)(wf_rewrite *r, const wf_tensor *outer, const wf_tensor *inner);
 } wf_rule;
 

@@ -1,7 +1,7 @@
 /* core/state.c - states: the rows that the caches of a generation hold, one slot per cached tensor.
  *
- * A state belongs to its caller. Any plan of the same graph with the same caches can run with it. It
- * has as many rows as the plan that runs has planned for, which is a matter of the position alone
+ * A state belongs to its caller. Any plan of the same graph with the same caches can run with it.
+ * It has as many rows as the plan that runs has planned for, which is a matter of the position alone
  * (bind.c): the strides of all views of it are known before there is a state. */
 #include "engine.h"
 

@@ -175,7 +175,7 @@ typedef struct wf_optimizer_options {
     double weight_decay;      /* AdamW decays matrices only */
     double clip_norm;         /* of the gradient of the mean loss; 0: no clipping */
     bool unguarded; /* no clipping and no look for NaN: each update runs as soon as its gradient is
-                       there, Adam's within the product that makes it. A NaN ruins the model */
+                       there, which takes less memory. A NaN ruins the model */
     bool accumulates;     /* record also what adds up micro-batches: wf_accumulation */
     double average_decay; /* record also an average of the weights, e.g. 0.999; 0: none */
 } wf_optimizer_options;

@@ -9,10 +9,7 @@
  * Every update reads the scale, the scale reads the norm, and a norm or a rate that is not finite
  * fails the run: a bad step changes nothing, clipped or not. Unguarded there is no norm, and the
  * scale is 1 / count. Accumulated micro-batches are the same with sums, kept in buffers, in the
- * place of gradients and count.
- *
- * Adam's steps and the norm are asked of the ops that know a gradient that need not be stored: that
- * of a table, of which few rows were read, and unguarded that of a weight, which is a product. */
+ * place of gradients and count. */
 #include "module.h"
 
 #include <float.h>

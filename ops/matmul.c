@@ -140,8 +140,9 @@ static int64_t blocks_of(int64_t size, int64_t pieces, int64_t tile, int64_t *bl
     return (size + *block - 1) / *block;
 }
 
-/* Of [m, n] whose a is taken transposed: gemm stands it upright, block of rows by block of rows. Rows
- * first, and columns only so that a block of b stays in the cache, or that there are enough tasks. */
+/* Of [m, n] whose a is taken transposed: gemm stands it upright, block of rows by block of rows.
+ * Rows first, and columns only so that a block of b stays in the cache, or that there are enough
+ * tasks. */
 static cut cut_upright(int64_t m, int64_t n, wf_dtype type) {
     int64_t r = (m + WF_UPRIGHT_ROWS - 1) / WF_UPRIGHT_ROWS;
     int64_t s = (n + MOST_COLUMNS - 1) / MOST_COLUMNS;

@@ -47,7 +47,7 @@ static uint32_t panels_of(const wf_tensor *t) {
     c.n_in = t->n_in, c.n_out = 1;
     wf_set_shape(&out, t->dtype, t->ndim, t->shape);
     for (int i = 0; i < t->n_in; i++) {
-        in[i].ndim = -1;
+        in[i] = (wf_view){ .ndim = -1 };
         if (t->in[i]) wf_set_shape(&in[i], t->in[i]->dtype, t->in[i]->ndim, t->in[i]->shape);
     }
     return t->op->run->panels(&c);

@@ -11,7 +11,7 @@ const wf_rule wf_rules[] = {
     { .op = NULL },
 };
 
-/* Sums of gradients alone: what a program adds is added in the order that it wrote. */
+/* Sums among gradients alone: what a program adds is added in the order that it wrote. */
 bool wf_begin_with(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *share, int addend) {
     wf_tensor *in[WF_MAX_OPERANDS];
     if (!sum->forward || share->in[addend]) return false;

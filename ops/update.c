@@ -187,9 +187,9 @@ wf_tensor *wf_sgd_step(wf_tensor *param, wf_tensor *momentum_buffer, wf_tensor *
  * p -= rate * weight_decay * p before the step (Loshchilov & Hutter 2019, algorithm 2). */
 static const wf_adam_options adam_default = { 0.9, 0.999, 1e-8, 0, false };
 
-bool wf_adam_writes(wf_tensor *const *in, const wf_tensor *t) {
-    while (t && t->op && t->op->view) t = t->in[0];
-    return t == in[ADAM_PARAM] || t == in[ADAM_M] || t == in[ADAM_V];
+bool wf_sees_leaf(const wf_tensor *t) {
+    while (t->op && t->op->view) t = t->in[0];
+    return t->kind == WF_PARAM || t->kind == WF_BUFFER;
 }
 
 static bool is_beta(wf_call *c, const char *what, double beta) {

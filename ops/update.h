@@ -11,9 +11,9 @@
 enum { ADAM_PARAM, ADAM_M, ADAM_V, ADAM_GRAD, ADAM_SCALE, ADAM_RATES, ADAM_OPERANDS };
 enum { WF_UPDATE_GRAIN = 4096 }; /* elements of a task: each has four places in memory */
 
-/* Is t the parameter or a moment of a step with these operands, or a view of one? A step that reads
- * it as it goes would read what it has written. */
-bool wf_adam_writes(wf_tensor *const *in, const wf_tensor *t);
+/* Is t a leaf with values, or a view of one? A step that reads it as it goes may read what it, or
+ * another update, has written. */
+bool wf_sees_leaf(const wf_tensor *t);
 
 /* Shape rule: options in their ranges; param, m and v alike; operand `scale`, and the rates behind
  * it. */

@@ -198,6 +198,6 @@ bool wf_adam_of_rows(wf_rewrite *r, const wf_tensor *step, const wf_tensor *grad
     wf_tensor *const *s = step->in, *const *in = grad->in;
     wf_tensor *operands[] = { s[ADAM_PARAM], s[ADAM_M], s[ADAM_V],     in[0],
                               in[1],         in[2],     s[ADAM_SCALE], s[ADAM_RATES] };
-    return !in[3] && !wf_adam_writes(s, in[0]) &&
+    return !in[3] && !wf_sees_leaf(in[0]) &&
            wf_replace(r, &wf_op_adam_rows_step, OPERANDS, operands, step->attrs);
 }

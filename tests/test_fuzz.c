@@ -10,8 +10,9 @@
 
 #define TARGETS(ROW)                                                                               \
     ROW(safetensors)                                                                               \
-    ROW(model) ROW(state_dict) ROW(vocabulary) ROW(codes) ROW(text) ROW(json) ROW(settings)        \
-        ROW(pairs) ROW(metrics)
+    ROW(model)                                                                                     \
+    ROW(state_dict)                                                                                \
+    ROW(vocabulary) ROW(codes) ROW(text) ROW(json) ROW(settings) ROW(pairs) ROW(metrics)
 
 #define DECLARE(name) int fuzz_##name(const uint8_t *data, size_t size);
 TARGETS(DECLARE)

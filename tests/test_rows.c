@@ -29,7 +29,7 @@ static void open_table(table *t, wf_dtype real, int64_t rows, int64_t width, int
     t->leaf[1] = wf_buffer(g, "m", real, SHAPE(rows, width), at_random);
     t->leaf[2] = wf_buffer(g, "v", real, SHAPE(rows, width), positive);
     t->ids = wf_input(g, "ids", WF_I32, SHAPE(2, n));
-    wf_tensor *dy = wf_param(g, "dy", SHAPE(2, n, width), at_random),
+    wf_tensor *dy = wf_neg(wf_param(g, "dy", SHAPE(2, n, width), at_random)),
               *rates = param_of(g, "rates", SHAPE(3), (double[]){ 0.01, 1.5, 1.25 }),
               *scale = wf_constant(g, 0.3), *y = wf_embedding(t->leaf[0], t->ids);
     wf_vjp(&y, &dy, 1, t->leaf, 1, &t->grad);

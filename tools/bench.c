@@ -23,8 +23,7 @@ static option rows[] = {
     CHOICE("weights", set.weights, "f32|bf16",
            "how decoding keeps the weights that it multiplies with; bf16 also tells what it costs"),
     COUNT("batch", set.batch, 1, 65536, "sentences", .fallback = "32 for copy, 2 for base"),
-    FLAG("unguarded", set.unguarded,
-         "train without clipping, and allow no time for an optimizer of its own"),
+    FLAG("unguarded", set.unguarded, "train without clipping, and without a look for NaN"),
     FLAG("profile", set.profile, "also where the time goes, by op"),
 
     GROUP("By gemm and attention"),

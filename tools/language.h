@@ -22,7 +22,8 @@ typedef struct language {
 bool tokenizers_open(wf_tokenizer *t[2], const wf_file *f, char *message);
 void tokenizers_close(wf_tokenizer *t[2]); /* they may be NULL */
 
-/* Has a side's vocabulary an entry for each id of the model, and no more? False with message[256]. */
+/* Has a side's vocabulary an entry for each id of the model, and no more? False with
+ * message[256]. */
 bool vocabulary_fits(int side, int64_t size, int64_t of_model, char *message);
 
 /* Of the model in f, whose configuration is c. False with message[256]: the file's vocabulary can't
