@@ -137,6 +137,13 @@ static double sum_bytes(const session *s) {
     return bytes;
 }
 
+/* Of a plan that may need none. */
+static size_t bytes_of(wf_plan *p) {
+    size_t bytes = p ? wf_plan_memory(p) : 0;
+    if (p && !bytes && *wf_plan_error(p)) fail(&train_program, "%s", wf_plan_error(p));
+    return bytes;
+}
+
 /* Of the largest step. */
 static double step_bytes(session *s) {
     wf_plan *p = s->plan;
@@ -153,9 +160,7 @@ static double step_bytes(session *s) {
                  wf_plan_error(p));
         if (step > most) most = step;
     }
-    wf_plan *const more[] = { s->apply, s->average };
-    for (int i = 0; i < 2; i++) most += more[i] ? wf_plan_memory(more[i]) : 0;
-    return (double)most;
+    return (double)(most + bytes_of(s->apply) + bytes_of(s->average));
 }
 
 /* What the run will take at its peak, known before the first step: no plan gives back what it had
