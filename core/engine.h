@@ -112,6 +112,9 @@ typedef struct wf_report {
     bool bound; /* shapes are numbers, not extents */
 } wf_report;
 
+/* size.c: may a shape be recorded, of which no memory is asked for as yet? */
+bool wf_shape_counts(wf_dtype dtype, int ndim, const int64_t *shape);
+
 void wf_report_reset(wf_report *r, bool bound);
 
 /* A call on shapes as recorded, with room for the views of any. */

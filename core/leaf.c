@@ -36,11 +36,13 @@ static wf_tensor *leaf_new(wf_graph *g, wf_kind kind, const char *name, wf_dtype
                          wf_dtype_name(g->real));
     if (kind != WF_CONSTANT && wf_find(g, full))
         return wf_poison(g, "'%s' is declared twice", full);
-    size_t bytes;
+    size_t bytes = 0; /* an input's are those of its feed */
     for (int i = 0; i < ndim; i++)
         if (shape[i] < 0)
             return wf_poison(g, "'%s': axis %d has size %lld", full, i, (long long)shape[i]);
-    if (!wf_shape_bytes(dtype, ndim, shape, &bytes)) return wf_poison(g, "'%s' is too large", full);
+    if (kind == WF_INPUT ? !wf_shape_counts(dtype, ndim, shape)
+                         : !wf_shape_bytes(dtype, ndim, shape, &bytes))
+        return wf_poison(g, "'%s' is too large", full);
     leaf *l = wf_graph_alloc(g, sizeof *l);
     wf_tensor *t = l ? wf_graph_add(g, 1) : NULL;
     if (!t) return &g->poison;

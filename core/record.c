@@ -111,8 +111,7 @@ wf_tensor *wf_record(const wf_op *op, int n_in, wf_tensor *const *in, const void
                          report.message[0] ? report.message : "does not fit");
     }
     for (int k = 0; k < c.call.n_out; k++) {
-        size_t bytes;
-        if (!wf_shape_bytes(c.out[k].dtype, c.out[k].ndim, c.out[k].shape, &bytes))
+        if (!wf_shape_counts(c.out[k].dtype, c.out[k].ndim, c.out[k].shape))
             return wf_poison(g, "%s: the result %s is too large", op->name,
                              wf_show(&c.call, &c.out[k]));
     }

@@ -147,9 +147,9 @@ static bool cut_into_batches(batches *b, char *message) {
 
 bool batches_new(batches *b, const corpus *c, const batches_limits *limits, char *message) {
     *b = (batches){ .corpus = c, .limits = *limits };
-    size_t pairs = (size_t)c->pairs;
-    if (pairs > UINT32_MAX)
+    if (c->pairs > UINT32_MAX)
         return snprintf(message, 256, "more than %u pairs", (unsigned)UINT32_MAX), false;
+    size_t pairs = (size_t)c->pairs;
     b->sorted = calloc(pairs, sizeof *b->sorted);
     b->order = calloc(pairs, sizeof *b->order);
     bool room = b->sorted && b->order && sort_pairs(b);
