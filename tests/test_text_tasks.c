@@ -103,10 +103,11 @@ START_TEST(calendar_is_the_c_librarys) {
     for (int64_t day = -25567; d.year < FIRST_YEAR + YEARS; day++) {
         time_t seconds = (time_t)(day * 86400);
         struct tm tm;
-        if (seconds != day * 86400) break; /* a machine whose time ends in 2038 */
-        ck_assert_ptr_nonnull(gmtime_r(&seconds, &tm));
-        ck_assert(tm.tm_year + 1900 == d.year && tm.tm_mon + 1 == d.month && tm.tm_mday == d.day);
-        ck_assert_int_eq(weekday(d), tm.tm_wday);
+        if (seconds == day * 86400) { /* not where time is from 1901 to 2038 */
+            ck_assert_ptr_nonnull(gmtime_r(&seconds, &tm));
+            ck_assert(tm.tm_year + 1900 == d.year && tm.tm_mon + 1 == d.month);
+            ck_assert(tm.tm_mday == d.day && weekday(d) == tm.tm_wday);
+        }
         if (++d.day > days_in(d.year, d.month)) d.day = 1, d.month++;
         if (d.month > 12) d.month = 1, d.year++;
     }
