@@ -191,6 +191,7 @@ static const struct refusal {
 
 START_TEST(refusal_says_what_to_do) {
     const struct refusal *r = &refusals[_i];
+    if (SANITIZED && strstr(r->command, "ulimit -n")) return; /* it would wait for ever */
     run("%s < /dev/null", r->command);
     ck_assert_msg(result.status == r->status, "%s: exit code %d, not %d:\n%s", r->command,
                   result.status, r->status, result.err);

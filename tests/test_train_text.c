@@ -403,18 +403,6 @@ static double said_memory(const char *options) {
     return strtod(at + strlen("\"memory\":"), NULL);
 }
 
-/* Other memory is there in a sanitizer's programs. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 /* Here a validation takes twenty times what a step does. A machine short of memory shows a lower
  * peak: that the figure is not too high can't be asked. */
 START_TEST(dry_run_says_what_a_run_takes) {
