@@ -414,8 +414,8 @@ bool wf_plan_prepare(wf_plan *p, int64_t position) {
     }
     size_t scratch =
         ((b->scratch + 127) & ~(size_t)127) * (size_t)(p->pool ? wf_pool_threads(p->pool) : 1);
-    size_t arena =
-        b->arena ? b->arena : 1; /* what is empty lies somewhere too: memcpy wants that */
+    /* What is empty lies somewhere too: memcpy wants that. */
+    size_t arena = b->arena ? b->arena : 1;
     return grow(p, &p->arena, &p->arena_bytes, arena, "arena") &&
            grow(p, &p->scratch, &p->scratch_bytes, scratch, "scratch");
 }

@@ -72,13 +72,7 @@ judged judge_model(const uint8_t *data, size_t size) {
     if (!ok) judge_refusal(message);
     wf_transformer *m = ok ? load(f, message) : NULL;
     if (ok && !m) judge_refusal(message);
-    if (m) {
-        fuzz_must(wf_ok(m->graph));
-        judge_decoding(m), judge_saved(m);
-        wf_transformer_free(m);
-    }
-    wf_file_free(f);
-    return m ? JUDGED_MODEL : file ? JUDGED_FILE : JUDGED_REFUSED;
+    return judge_loaded(f, m, judge_saved);
 }
 
 FUZZ_TARGET(model) {

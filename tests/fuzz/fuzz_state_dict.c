@@ -31,16 +31,9 @@ static void judge_saved(const wf_transformer *m) {
 judged judge_state_dict(const uint8_t *data, size_t size) {
     char message[256] = "";
     wf_file *f = wf_file_parse(data, size);
-    bool file = wf_file_ok(f);
     wf_transformer *m = import(f, message);
     if (!m) judge_refusal(message);
-    if (m) {
-        fuzz_must(wf_ok(m->graph));
-        judge_decoding(m), judge_saved(m);
-        wf_transformer_free(m);
-    }
-    wf_file_free(f);
-    return m ? JUDGED_MODEL : file ? JUDGED_FILE : JUDGED_REFUSED;
+    return judge_loaded(f, m, judge_saved);
 }
 
 FUZZ_TARGET(state_dict) {

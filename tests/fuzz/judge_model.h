@@ -68,4 +68,18 @@ static inline void judge_decoding(wf_transformer *m) {
     wf_decoder_free(d);
 }
 
+/* What came of a file: it decodes, and comes back from where it is saved to. Frees both; m may be
+ * NULL. */
+static inline judged judge_loaded(wf_file *f, wf_transformer *m,
+                                  void (*judge_saved)(const wf_transformer *)) {
+    bool file = wf_file_ok(f), model = m != NULL;
+    if (m) {
+        fuzz_must(wf_ok(m->graph));
+        judge_decoding(m), judge_saved(m);
+        wf_transformer_free(m);
+    }
+    wf_file_free(f);
+    return model ? JUDGED_MODEL : file ? JUDGED_FILE : JUDGED_REFUSED;
+}
+
 #endif
