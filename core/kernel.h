@@ -54,7 +54,7 @@ struct wf_kernel {
     uint32_t in_place;
     /* then no other operand may lie there too: they are read in an order of their own */
     bool exclusive;
-    /* out[0] lives in the caller's state when the plan has one; see ops/cache.c */
+    /* out[0] lives in the caller's state when the plan has one; see ops/shape/cache.c */
     bool cached;
 };
 

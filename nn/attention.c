@@ -5,7 +5,7 @@
  *
  * in_proj_weight holds W_Q, W_K, W_V one below the other, so that self-attention takes one
  * product for all three, and a memory one for keys and values. The heart, softmax(Q K^T /
- * sqrt(d)) V, is an op of its own (ops/attention.c). B batch, T queries, S keys, H heads, D = H
+ * sqrt(d)) V, is an op of its own (ops/attention/attention.c). B batch, T queries, S keys, H heads, D = H
  * d model width. */
 #include "module.h"
 

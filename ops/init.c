@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../core/random.h"
+#include "core/base/random.h"
 #include "internal.h"
 
 typedef struct target { /* where n elements of a type go */

@@ -3,9 +3,9 @@
 #ifndef WEFT_OPS_INTERNAL_H
 #define WEFT_OPS_INTERNAL_H
 
-#include "../core/rewrite.h"
-#include "kernels/kernels.h"
+#include "core/plan/rewrite.h"
 #include "ops.h"
+#include "ops/kernels/kernels.h"
 
 /* Rules: what a plan may run in place of what was recorded. */
 #define RULE(op, operand, inner, readers, function)                                                \

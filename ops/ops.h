@@ -206,21 +206,6 @@ WF_API wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_
 WF_API double wf_check_gradients(wf_graph *g, wf_tensor *loss, wf_tensor *const *wrt, int n,
                                  char *message);
 
-/* ---- pictures: dot.c ------------------------------------------------------------------------- */
-
-typedef struct wf_dot_options {
-    const char *title;
-    bool backward; /* draw gradient nodes too, their edges dashed */
-    bool modules;  /* one box per module instead of one per op; repeated layers folded */
-    int depth;     /* with modules: how many levels of the path to show; 0: all */
-    wf_plan *plan; /* with a plan: its shapes, memory, tasks and measured times */
-    bool force;    /* draw more than 5,000 nodes */
-} wf_dot_options;
-
-/* Graphviz text of what the n tensors need: the same graph gives the same bytes. malloc'ed; NULL on
- * failure, with the reason in message[256] (message may be NULL). */
-WF_API char *wf_dot(wf_tensor *const *fetch, int n, const wf_dot_options *options, char *message);
-
 /* ---- the list -------------------------------------------------------------------------------- */
 WF_API int wf_op_count(void); /* every op of this library, for tests and pictures */
 WF_API const wf_op *wf_op_at(int i);

@@ -3,37 +3,38 @@
 #
 # usage: house.sh SOURCE_FOLDER LIBRARY.so LIBRARY.a      prints what it counted; exits 1 at a broken rule.
 set -eu
-source=$1 library=$2 archive=$3
+source=$1 shared=$2 archive=$3
 cd "$source"
 bad=0
 fail() { echo "house: $*" >&2; bad=1; }
 
-# A room includes only the rooms above it.
-upward() { grep -nE "#include +\"(\.\./)*($2)/" "$1"/*.c "$1"/*.h "$1"/*/*.[ch] 2>/dev/null || true; }
+# A room includes only the rooms above it: "core/..." from anywhere, "../core/..." in a public header.
+library=$(find core ops nn models -name '*.[ch]' -o -name '*.inc' | sort)
+programs=$(find tools -name '*.[ch]' | sort)
+sources=$(echo "$library" | grep '\.c$')
+comment=':[0-9]+: *(\*|/\*|//)'
 for pair in 'core:ops|nn|models|tools' 'ops:nn|models|tools' 'nn:models|tools' 'models:tools'; do
-    found=$(upward "${pair%%:*}" "${pair#*:}")
+    found=$(grep -nE "#include +\"(\.\./)*(${pair#*:})/" $(echo "$library" | grep "^${pair%%:*}/") || true)
     [ -z "$found" ] || fail "${pair%%:*} includes from a room below it: $found"
 done
 
 # The library returns errors: it never ends the program, and never prints.
-found=$(grep -nE '(^|[^a-z_])(abort|exit|_exit|quick_exit|perror|printf|puts|putchar|vprintf) *\(' \
-    core/*.c ops/*.c ops/kernels/*.[chi]* nn/*.c models/*.c | grep -vE ':[0-9]+: *(\*|/\*|//)' || true)
+found=$(grep -nE '(^|[^a-z_])(abort|exit|_exit|quick_exit|perror|printf|puts|putchar|vprintf) *\(' $library |
+    grep -vE "$comment" || true)
 [ -z "$found" ] || fail "the library ends the program or prints: $found"
-found=$(grep -nwE 'stdout|stderr' core/*.c ops/*.c ops/kernels/*.[chi]* nn/*.c models/*.c |
-    grep -vE ':[0-9]+: *(\*|/\*|//)' || true)
+found=$(grep -nwE 'stdout|stderr' $library | grep -vE "$comment" || true)
 [ -z "$found" ] || fail "the library knows where to print: $found"
 
 # A stream in memory loses characters when memory is short, and tells only those who ask.
-found=$(grep -nE '(open_memstream|fmemopen) *\(' core/*.c ops/*.c nn/*.c models/*.c || true)
+found=$(grep -nE '(open_memstream|fmemopen) *\(' $sources || true)
 [ -z "$found" ] || fail "a stream in memory: $found"
 
-# Numbers in files do not depend on the locale: core/number.c reads and writes them. Messages may; the
+# Numbers in files do not depend on the locale: core/base/number.c reads and writes them. Messages may; the
 # programs write with printf what no program sets the locale for.
-found=$(grep -nE '\<(strto(d|f|ld)|atof|setlocale|uselocale|newlocale) *\(' core/*.[ch] ops/*.[ch] nn/*.[ch] models/*.[ch] \
-    tools/*.[ch] | grep -v '^core/number\.c:' || true)
+found=$(grep -nE '\<(strto(d|f|ld)|atof|setlocale|uselocale|newlocale) *\(' $library $programs |
+    grep -v '^core/base/number\.c:' || true)
 [ -z "$found" ] || fail "a number read by the locale, or the locale set: $found"
-found=$(grep -nE 'printf *\(.*%[-+ #0-9.*]*l?[aefgAEFG]' core/*.c ops/*.c nn/*.c models/*.c |
-    grep -vE '^core/number\.c:|message' || true)
+found=$(grep -nE 'printf *\(.*%[-+ #0-9.*]*l?[aefgAEFG]' $sources | grep -vE '^core/base/number\.c:|message' || true)
 [ -z "$found" ] || fail "a real number written by the locale: $found"
 
 # The programs write and speak through one place each: a file is written by output.c, or is the log; what people are
@@ -41,8 +42,8 @@ found=$(grep -nE 'printf *\(.*%[-+ #0-9.*]*l?[aefgAEFG]' core/*.c ops/*.c nn/*.c
 only() { # PATTERN SENTENCE FILES...: nowhere but in these
     pattern=$1 sentence=$2
     shift 2
-    found=$(grep -nE "$pattern" tools/*.c | grep -vE ':[0-9]+: *(\*|/\*|//)' |
-        grep -vE "^tools/($(echo "$*" | tr ' ' '|'))\.c:" || true)
+    found=$(grep -nE "$pattern" $programs | grep -vE "$comment" |
+        grep -vE "^tools/[a-z]*/($(echo "$*" | tr ' ' '|'))\.c:" || true)
     [ -z "$found" ] || fail "$sentence: $found"
 }
 only 'open_memstream|"/dev/null"' 'a memory stream or a device that may not be there' none
@@ -50,7 +51,7 @@ only 'O_CREAT|fopen\([^)]*"[wa]|rename\(|mkstemp' 'a file is made elsewhere than
     output report store bench_measure
 only '(fprintf|fputs|fputc|fwrite|puts)\(.*stderr|perror|vfprintf' 'stderr is written to elsewhere' \
     terminal options report generate_output convert
-for main in $(grep -l '^int main' tools/*.c); do
+for main in $(grep -l '^int main' $programs); do
     sed -n '/^int main/,/^}/p' "$main" | grep -m 1 '(.*);$' | grep -q terminal_open ||
         fail "$main does not begin with terminal_open"
     sed -n '/^int main/,/^}/p' "$main" | grep -q 'check_uses\|session_open\|open_job' ||
@@ -59,9 +60,9 @@ done
 
 # Undefined symbols: the C library, its maths and threads, and the compiler's runtime. A sanitizer adds its own.
 known='GLIBC|GCC_|_ITM_|__gmon_start__|__cxa_finalize|__asan|__ubsan|__tsan|__lsan|__sanitizer|__odr_asan'
-found=$(nm -D --undefined-only "$library" | awk '{print $NF}' | grep -vE "@($known)|^($known)" || true)
+found=$(nm -D --undefined-only "$shared" | awk '{print $NF}' | grep -vE "@($known)|^($known)" || true)
 [ -z "$found" ] || fail "undefined symbols from elsewhere: $found"
-exported=$(nm -D --defined-only "$library" | awk '$2 ~ /[TDRBVW]/ {print $3}')
+exported=$(nm -D --defined-only "$shared" | awk '$2 ~ /[TDRBVW]/ {print $3}')
 found=$(echo "$exported" | grep -vE '^wf_|^_init$|^_fini$|^(__start_|__stop_|__asan|__odr_asan|__tsan|__ubsan)' || true)
 [ -z "$found" ] || fail "exported without the prefix wf_: $found"
 # An archive hides nothing: a program with a graph_add of its own must not meet another one there.
@@ -69,7 +70,7 @@ found=$(nm --defined-only --extern-only "$archive" | awk 'NF == 3 { print $3 }' 
 [ -z "$found" ] || fail "in the archive without the prefix wf_: $found"
 
 # Public headers compile alone, as C17 and as C++17.
-headers='core/graph.h core/op.h core/kernel.h core/file.h ops/ops.h nn/nn.h models/transformer.h models/text.h'
+headers='core/graph.h core/op.h core/kernel.h core/picture.h core/file.h ops/ops.h nn/nn.h models/transformer.h models/text.h'
 strict='-I. -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only'
 for header in $headers; do
     echo "#include \"$header\"" | ${CC:-cc} -std=c17 -x c $strict - || fail "$header does not compile alone as C17"
@@ -81,10 +82,10 @@ done
 
 # Every public function of core, ops and nn is tried with what nobody means; but what is for use inside a call.
 inside='wf_(fail|show|set_shape|same_shape|broadcast_shapes|view_[a-z]+)'
-tried=$(cat tests/record/test_extremes.c tests/record/extremes_*.inc)
-for function in $(cat core/graph.h core/op.h ops/ops.h nn/nn.h | tr '\n' ' ' | grep -oE 'WF_API [^;]*;' |
+tried=$(cat tests/core/record/test_extremes.c tests/core/record/extremes_*.inc)
+for function in $(cat core/graph.h core/op.h core/picture.h ops/ops.h nn/nn.h | tr '\n' ' ' | grep -oE 'WF_API [^;]*;' |
     sed -nE 's/^[^(]*[ *](wf_[a-z0-9_]+)\(.*/\1/p' | grep -vxE "$inside"); do
-    echo "$tried" | grep -qE "(^|[^a-z_])$function([^a-z_0-9]|\$)" || fail "tests/record/extremes_*.inc has no row for $function"
+    echo "$tried" | grep -qE "(^|[^a-z_])$function([^a-z_0-9]|\$)" || fail "tests/core/record/extremes_*.inc has no row for $function"
 done
 
 # core stays small. Lines of code: without blank lines and comments.
@@ -103,8 +104,7 @@ for room in core ops nn models tools; do
     echo "lines of code in $room: $(code_lines $files) ($(cat $files | wc -l) with blank lines and comments)"
 done
 # The engine itself, without files, text and threads: what must be read to know how a graph is recorded and run.
-engine="core/graph.c core/extents.c core/leaf.c core/record.c core/grad.c core/flow.c core/plan.c core/order.c
-    core/bind.c core/fuse.c core/memory.c core/offsets.c core/run.c core/state.c"
+engine=$(find core/record core/plan -name '*.[ch]' ! -name print.c ! -name 'pool.[ch]')
 echo "lines of code that record and run: $(code_lines $engine)"
 [ "$(code_lines $engine)" -le 3000 ] || fail "recording and running take more than 3,000 lines of code"
 echo "exported symbols: $(echo "$exported" | grep -c '^wf_')"

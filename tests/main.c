@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "op_cases.h"
 #include "suites.h"
+#include "tests/ops/op_cases.h"
 
 int write_operands(const char *path); /* write_operands.c */
 

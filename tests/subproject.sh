@@ -23,8 +23,8 @@ cat > version.c << 'END'
 #include <weft/models/text.h>
 #include <weft/models/transformer.h>
 
-#if __has_include(<nn/nn.h>) || __has_include(<tests/support.h>) || __has_include(<weft/tests/support.h>) || \
-    __has_include(<weft/core/engine.h>) || __has_include(<weft/tools/options.h>)
+#if __has_include(<nn/nn.h>) || __has_include(<tests/support/support.h>) || __has_include(<weft/tests/support/support.h>) || \
+    __has_include(<weft/core/record/record.h>) || __has_include(<weft/tools/cli/options.h>)
 #error "more of weft can be included than its public headers"
 #endif
 

@@ -194,7 +194,7 @@ valgrind_way() {
 analyze_way() {
     need clang cppcheck || return 77
     ran='clang --analyze, cppcheck'
-    sources=$(cd "$root" && ls core/*.c ops/*.c nn/*.c models/*.c tools/*.c)
+    sources=$(cd "$root" && find core ops nn models tools -name '*.c' ! -path '*/kernels/*' | sort)
     (
         cd "$root"
         for source in $sources; do

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../ops.h"
+#include "ops/ops.h"
 
 #define EXISTS(name)                                                                               \
     extern const wf_kernels_f32 wf_##name##_f32;                                                   \

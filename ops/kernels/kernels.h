@@ -6,8 +6,8 @@
  * threads. Sums have one fixed order that depends on the reduced length, the type and the table
  * only; tails reuse the vector code, so that trailing zeros (padding) and neighbouring rows never
  * change a result's bits. NaN and infinities behave. */
-#ifndef WEFT_OPS_KERNELS_H
-#define WEFT_OPS_KERNELS_H
+#ifndef WEFT_OPS_KERNELS_KERNELS_H
+#define WEFT_OPS_KERNELS_KERNELS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,14 +17,14 @@
  * unary.c and binary.c. */
 #define UNARY(name, value, derivative) WF_UNARY_##name,
 enum wf_unary {
-#include "../unary.inc"
+#include "ops/elementwise/unary.inc"
     WF_UNARY_COUNT
 };
 #undef UNARY
 #define BINARY(name, value, da, db) WF_BINARY_##name,
 #define COMPARE(name, value) WF_BINARY_##name,
 enum wf_binary {
-#include "../binary.inc"
+#include "ops/elementwise/binary.inc"
     WF_BINARY_COUNT
 };
 #undef BINARY

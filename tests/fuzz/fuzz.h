@@ -4,8 +4,8 @@
  * ordinary functions, which test_fuzz.c calls with the files of corpus/, and walls/mutants.c with
  * mutants of model files. What must hold is said with fuzz_must, which ends the program, also
  * without debugging. */
-#ifndef WEFT_TESTS_FUZZ_H
-#define WEFT_TESTS_FUZZ_H
+#ifndef WEFT_TESTS_FUZZ_FUZZ_H
+#define WEFT_TESTS_FUZZ_FUZZ_H
 
 #include <stdbool.h>
 #include <stddef.h>

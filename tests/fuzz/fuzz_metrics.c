@@ -2,8 +2,8 @@
  * bounds, counts add up, and what is compared with itself is perfect. */
 #include <math.h>
 
-#include "../../tools/metrics.h"
 #include "fuzz.h"
+#include "tools/metrics/metrics.h"
 
 static void bounds(const metric_counts *c) {
     fuzz_must(c->exact >= 0 && c->exact <= c->lines);

@@ -1,9 +1,9 @@
 /* tests/fuzz/fuzz_pairs.c - any bytes as a file of pairs: refused with a sentence, or what comes out
  * is text, the same from two files of one side each, and kept as it is by the corpus. The first
  * byte chooses the corpus's limits. */
-#include "../../models/text.h"
-#include "../../tools/corpus.h"
 #include "fuzz.h"
+#include "models/text.h"
+#include "tools/data/corpus.h"
 
 #define BYTE_ORDER_MARK "\xEF\xBB\xBF" /* one is dropped: then none that is text */
 

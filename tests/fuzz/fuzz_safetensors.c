@@ -1,6 +1,6 @@
 /* tests/fuzz/fuzz_safetensors.c - any bytes as a model's file: refused with a sentence, or every
  * entry is within the data, of the length that its shape says, and found again by its name. */
-#include "../../core/file.h"
+#include "core/file.h"
 #include "fuzz.h"
 #include "mutator.h"
 

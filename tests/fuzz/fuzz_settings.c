@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../core/file.h"
-#include "../../tools/settings.h"
+#include "core/file.h"
 #include "fuzz.h"
+#include "tools/train/settings.h"
 
 enum { MOST = 64, LONGEST = 1 << 16 };
 

@@ -1,10 +1,10 @@
 /* tests/fuzz/fuzz_text.c - any bytes as text: what is UTF-8 is so for all three who ask, and lines
  * come back through tokenizers of another text and, to the byte, through those learned from it. The
  * same as token ids. */
-#include "../../core/json.h"
-#include "../../tools/lines.h"
-#include "../../tools/utf8.h"
+#include "core/file/json.h"
 #include "round_trip.h"
+#include "tools/cli/utf8.h"
+#include "tools/data/lines.h"
 
 static const char sample[] =
     "the cat sat on the mat\nthe dog's l\xC3\xB6we \xE2\x82\xAC 5</w> @@ <s>\n"

@@ -1,10 +1,10 @@
 /* tests/fuzz/judge_model.h - what holds of every model that was read from a file. */
-#ifndef WEFT_TESTS_JUDGE_MODEL_H
-#define WEFT_TESTS_JUDGE_MODEL_H
+#ifndef WEFT_TESTS_FUZZ_JUDGE_MODEL_H
+#define WEFT_TESTS_FUZZ_JUDGE_MODEL_H
 
-#include "../../models/text.h"
-#include "../../models/transformer.h"
 #include "fuzz.h"
+#include "models/text.h"
+#include "models/transformer.h"
 
 /* How far a file got. */
 typedef enum { JUDGED_REFUSED, JUDGED_FILE, JUDGED_MODEL, JUDGED_STAGES } judged;

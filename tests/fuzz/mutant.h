@@ -1,10 +1,10 @@
 /* tests/fuzz/mutant.h - a file while it is edited, for the two files that edit it: mutant.c what it
  * says, mutator.c its text and its bytes. */
-#ifndef WEFT_TESTS_MUTANT_H
-#define WEFT_TESTS_MUTANT_H
+#ifndef WEFT_TESTS_FUZZ_MUTANT_H
+#define WEFT_TESTS_FUZZ_MUTANT_H
 
-#include "../../core/file.h"
-#include "../../core/random.h"
+#include "core/base/random.h"
+#include "core/file.h"
 
 enum { MUTANT_TENSORS = 400, MUTANT_PAIRS = 200 };
 

@@ -3,8 +3,8 @@
  * or of its bytes; then lengths and, mostly, the checksum are made right again.
  *
  * What is not a file any more is changed as bytes. A mutant is a function of the file and the seed. */
-#ifndef WEFT_TESTS_MUTATOR_H
-#define WEFT_TESTS_MUTATOR_H
+#ifndef WEFT_TESTS_FUZZ_MUTATOR_H
+#define WEFT_TESTS_FUZZ_MUTATOR_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* tests/fuzz/round_trip.h - what holds of every tokenizer, whatever it was read from. */
-#ifndef WEFT_TESTS_ROUND_TRIP_H
-#define WEFT_TESTS_ROUND_TRIP_H
+#ifndef WEFT_TESTS_FUZZ_ROUND_TRIP_H
+#define WEFT_TESTS_FUZZ_ROUND_TRIP_H
 
-#include "../../models/text.h"
 #include "fuzz.h"
+#include "models/text.h"
 
 typedef size_t writer(const wf_tokenizer *t, char *text, size_t size);
 

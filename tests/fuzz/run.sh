@@ -39,13 +39,13 @@ compile() {
     object=$out/objects/$(echo "$1" | tr / -).o
     shift
     objects="$objects $object"
-    [ "$object" -nt "$source" ] && [ "$object" -nt "$newest" ] || $CC $flags "$@" -c "$source" -o "$object"
+    [ "$object" -nt "$source" ] && [ "$object" -nt "$newest" ] || $CC $flags -I"$root" "$@" -c "$source" -o "$object"
 }
 
 # The library, the kernels without instrumentation; of the tools what reads.
 build_library() {
     mkdir -p "$out/objects"
-    for source in $(cd "$root" && ls core/*.c ops/*.c nn/*.c models/*.c) $tools $more; do
+    for source in $(cd "$root" && find core ops nn models -name '*.c' ! -path '*/kernels/*') $tools $more; do
         compile "$source" $check -fsanitize=fuzzer-no-link
     done
     compile ops/kernels/kernels.c
@@ -66,13 +66,13 @@ build_library() {
     ar rcs "$out/libweft.a" $objects
 }
 # Every part of a program but the one with main.
-tools=$(cd "$root" && grep -L '^int main(' tools/*.c | grep -v bench)
+tools=$(cd "$root" && grep -L '^int main(' tools/*/*.c | grep -v bench)
 more='tests/fuzz/fuzz_file.c tests/fuzz/mutant.c tests/fuzz/mutator.c'
 
 build_target() {
     wrap=
     [ "$1" != settings ] || wrap=-Wl,--wrap=exit
-    $CC $flags $check -fsanitize=fuzzer -DWEFT_LIBFUZZER $wrap "$here/fuzz_$1.c" "$out/libweft.a" \
+    $CC $flags -I"$root" $check -fsanitize=fuzzer -DWEFT_LIBFUZZER $wrap "$here/fuzz_$1.c" "$out/libweft.a" \
         -lm -lpthread -o "$out/fuzz_$1"
 }
 

@@ -4,9 +4,9 @@
  *
  * A plan with a state may hold more than the decoder: the encoder that it listens to is computed
  * anew in every step here, at positions 0..S-1 whatever the position of the decoder is. */
-#include "../../nn/nn.h"
-#include "../suites.h"
-#include "../support.h"
+#include "nn/nn.h"
+#include "tests/suites.h"
+#include "tests/support/support.h"
 
 enum { B = 3, T = 6, S = 5, D = 8, V = 11, LAYERS = 2 };
 

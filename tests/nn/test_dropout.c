@@ -1,8 +1,8 @@
 /* tests/nn/test_dropout.c - which random bits dropout draws: new ones in every run and at every
  * place, the same ones wherever a program says that it is the same run and the same place. */
-#include "../../nn/nn.h"
-#include "../suites.h"
-#include "../support.h"
+#include "nn/nn.h"
+#include "tests/suites.h"
+#include "tests/support/support.h"
 
 enum { N = 1000, RUNS = 3 };
 

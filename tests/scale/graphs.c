@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../core/random.h"
+#include "core/base/random.h"
 
 enum { WIDTH = 4 };
 

@@ -4,8 +4,8 @@
 #ifndef WEFT_TESTS_SCALE_GRAPHS_H
 #define WEFT_TESTS_SCALE_GRAPHS_H
 
-#include "../../nn/nn.h"
-#include "../../ops/ops.h"
+#include "nn/nn.h"
+#include "ops/ops.h"
 
 typedef struct scaled {
     wf_graph *g;

@@ -11,8 +11,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "../../models/transformer.h"
 #include "graphs.h"
+#include "models/transformer.h"
 
 static double last;
 

@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "../../models/transformer.h"
-#include "../faults.h"
-#include "../suites.h"
-#include "../support.h"
 #include "graphs.h"
+#include "models/transformer.h"
+#include "tests/suites.h"
+#include "tests/support/faults.h"
+#include "tests/support/support.h"
 
 /* ---- time ------------------------------------------------------------------------------------ */
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/picture.h"
 #include "models/text.h"
 #include "models/transformer.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../core/random.h"
+#include "core/base/random.h"
 
 enum { SECTOR = 512, PAGE = 4096, MAX_FOLDERS_STATES = 64 };
 

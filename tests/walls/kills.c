@@ -24,8 +24,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../core/file.h"
-#include "../../core/random.h"
+#include "core/base/random.h"
+#include "core/file.h"
 #include "scenes.h"
 
 enum { NOT_HERE = 77, SEEN = 1024 };

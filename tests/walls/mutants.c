@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../fuzz/judge_model.h"
-#include "../fuzz/mutator.h"
+#include "tests/fuzz/judge_model.h"
+#include "tests/fuzz/mutator.h"
 
 #if defined(__SANITIZE_ADDRESS__) /* gcc */
 #define SANITIZED

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../core/random.h"
+#include "core/base/random.h"
 #include "scenes.h"
 
 enum { SLOTS = 1 << 22, COMBINATIONS = 512, TOLD = 10, NOT_HERE = 77 };

@@ -14,7 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "../../core/random.h"
+#include "core/base/random.h"
 
 /* ---- contents ----------------------------------------------------------------------------- */
 

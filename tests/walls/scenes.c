@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../core/file.h"
+#include "core/file.h"
 
 #define TINY " --d-model 16 --heads 2 --layers 1 --d-ff 16"
 #define PAIRS " --train pairs --valid pairs --valid-every 3 --threads 1 --quiet -o m.safetensors"

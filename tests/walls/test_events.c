@@ -8,11 +8,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "../../tools/jsonl.h"
-#include "../../tools/report.h"
-#include "../commands.h"
-#include "../faults.h"
-#include "../suites.h"
+#include "tests/suites.h"
+#include "tests/support/commands.h"
+#include "tests/support/faults.h"
+#include "tools/cli/jsonl.h"
+#include "tools/cli/report.h"
 
 static const program nobody = { .name = "events" };
 

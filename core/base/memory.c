@@ -1,0 +1,69 @@
+/* core/base/memory.c - aligned memory from the system, and arenas: blocks that many share. */
+#define _GNU_SOURCE /* madvise's MADV_HUGEPAGE */
+#include "memory.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { HUGE_PAGE = 1 << 21 };
+
+/* ---- the system's memory --------------------------------------------------------------------- */
+
+static void *from_system(size_t bytes) {
+    if (bytes > SIZE_MAX - HUGE_PAGE) return NULL;
+    bool large = bytes >= 2 * HUGE_PAGE;
+    size_t align = large ? HUGE_PAGE : ALIGN, size = (bytes + align - 1) & ~(align - 1);
+    void *p = aligned_alloc(align, size ? size : align);
+#ifdef MADV_HUGEPAGE
+    if (p && large) madvise(p, size, MADV_HUGEPAGE);
+#endif
+    return p;
+}
+
+void *wf_memory_new(size_t bytes) {
+    void *p = from_system(bytes);
+    return p ? memset(p, 0, bytes) : NULL;
+}
+
+/* ---- arenas ----------------------------------------------------------------------------------- */
+
+#define LARGEST_BLOCK ((size_t)1 << 25)
+
+struct wf_arena {
+    wf_arena *next;
+    size_t used, size;
+    int users;
+    char *data;
+};
+
+void *wf_arena_take(wf_arena **arenas, size_t bytes, size_t first) {
+    wf_arena *r = *arenas;
+    if (bytes > SIZE_MAX - ALIGN) return NULL;
+    size_t need = memory_aligned(bytes ? bytes : 1);
+    if (!r || r->size - r->used < need) {
+        size_t size = !r || !first ? first : r->size < LARGEST_BLOCK ? 2 * r->size : LARGEST_BLOCK;
+        if (size < need) size = need;
+        if (!(r = malloc(sizeof *r))) return NULL;
+        *r = (wf_arena){ *arenas, 0, size, 0, from_system(size) };
+        if (!r->data) return free(r), NULL;
+        *arenas = r;
+    }
+    void *p = r->data + r->used;
+    r->used += need, r->users++;
+    return memset(p, 0, bytes);
+}
+
+void wf_arena_leave(wf_arena **arenas, const void *data) {
+    wf_arena **at = arenas, *r;
+    while ((r = *at) && (uintptr_t)data - (uintptr_t)r->data >= r->used) at = &r->next;
+    if (!r || --r->users > 0) return;
+    *at = r->next;
+    free(r->data), free(r);
+}
+
+void wf_arenas_free(wf_arena *r) {
+    for (wf_arena *next; r; r = next) next = r->next, free(r->data), free(r);
+}

@@ -1,0 +1,43 @@
+/* core/base/size.c - checked sizes and the element types.
+ *
+ * The one place where sizes are multiplied: whatever a program or a file declares, a product that
+ * does not fit is an answer of false, never a small number. */
+#include "core/record/record.h"
+
+bool wf_mul_size(int64_t a, int64_t b, int64_t *out) {
+    if (a < 0 || b < 0 || (a > 0 && b > INT64_MAX / a)) return false;
+    *out = a * b;
+    return true;
+}
+
+/* Of sizes that are 0 too: strides are products of the others. -1: the product does not fit. */
+static int64_t bytes_of(wf_dtype dtype, int ndim, const int64_t *shape) {
+    int64_t bytes = (int64_t)wf_dtype_size(dtype);
+    if (bytes == 0 || ndim < 0 || ndim > WF_MAX_DIMS) return -1;
+    for (int i = 0; i < ndim; i++)
+        if (!wf_mul_size(bytes, shape[i] ? shape[i] : 1, &bytes)) return -1;
+    return bytes;
+}
+
+bool wf_shape_counts(wf_dtype dtype, int ndim, const int64_t *shape) {
+    return bytes_of(dtype, ndim, shape) >= 0;
+}
+
+bool wf_shape_bytes(wf_dtype dtype, int ndim, const int64_t *shape, size_t *out) {
+    int64_t bytes = bytes_of(dtype, ndim, shape);
+    if (bytes < 0 || bytes > PTRDIFF_MAX) return false; /* the second on a 32-bit machine */
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] == 0) bytes = 0;
+    *out = (size_t)bytes;
+    return true;
+}
+
+size_t wf_dtype_size(wf_dtype dtype) {
+    static const size_t size[] = { [WF_F32] = 4, [WF_F64] = 8, [WF_I32] = 4 };
+    return (unsigned)dtype < sizeof size / sizeof *size ? size[dtype] : 0;
+}
+
+const char *wf_dtype_name(wf_dtype dtype) {
+    static const char *const name[] = { [WF_F32] = "f32", [WF_F64] = "f64", [WF_I32] = "i32" };
+    return (unsigned)dtype < sizeof name / sizeof *name ? name[dtype] : "?";
+}

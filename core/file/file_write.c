@@ -1,0 +1,324 @@
+/* core/file/file_write.c - safetensors files, written atomically.
+ *
+ * The bytes are a function of the arguments alone: tensors by size of element (largest first, so
+ * that all are aligned), then by name; metadata by key. The reader is asked to accept the header
+ * before anything is written. A file appears under its name whole and on the disk, or not at all:
+ * temporary name in the same folder, fsync, read back by the reader's own code, rename, fsync of
+ * the folder. A killed process may leave "name.tmp-weft-PID-N" behind, never a damaged "name"; the
+ * next save of "name" removes it, and nothing else that begins like it. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/random.h"
+#include "core/op.h"
+#include "file_format.h"
+
+/* What is to be written: the caller's entries and metadata, copied and sorted; the header. */
+struct content {
+    wf_entry *entries;
+    wf_meta *meta;
+    int n, n_meta;
+    char *header; /* its length, itself, and spaces */
+    size_t header_size;
+    uint64_t data_size;
+    char checksum[17]; /* of the caller's memory */
+};
+
+/* ---- the header -------------------------------------------------------------------------- */
+
+static int by_alignment(const void *a, const void *b) {
+    const wf_entry *x = a, *y = b;
+    const char *p = x->dtype, *q = y->dtype;
+    int difference = wf_file_dtype(&q) - wf_file_dtype(&p);
+    return difference ? difference : strcmp(x->name, y->name);
+}
+
+/* Text that is measured (at NULL, no room), then written into the room that was measured. */
+struct text {
+    char *at;
+    size_t n, room;
+};
+
+static void put(struct text *t, const char *s, size_t n) {
+    if (t->n + n <= t->room) memcpy(t->at + t->n, s, n);
+    t->n += n;
+}
+
+WF_PRINTF(2, 3) static void print(struct text *t, const char *format, ...) {
+    char some[128];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(some, sizeof some, format, args);
+    va_end(args);
+    put(t, some, (size_t)n);
+}
+
+static void print_string(struct text *t, const char *s) {
+    print(t, "\"");
+    for (; *s; s++)
+        if (*s == '\n')
+            print(t, "\\n"); /* a vocabulary has many */
+        else if ((unsigned char)*s < 0x20)
+            print(t, "\\u%04x", (unsigned)*s);
+        else if (*s == '"' || *s == '\\')
+            print(t, "\\%c", *s);
+        else
+            put(t, s, 1);
+    print(t, "\"");
+}
+
+static void print_entry(struct text *t, const wf_entry *e, uint64_t offset) {
+    print(t, ",");
+    print_string(t, e->name);
+    print(t, ":{\"dtype\":");
+    print_string(t, e->dtype);
+    print(t, ",\"shape\":[");
+    for (int i = 0; i < e->ndim; i++) print(t, "%s%lld", i ? "," : "", (long long)e->shape[i]);
+    print(t, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)offset,
+          (unsigned long long)offset + e->bytes);
+}
+
+static void print_header(struct text *t, const struct content *c) {
+    uint64_t offset = 0;
+    print(t, WF_FILE_BEGINNING "%s\"", c->checksum);
+    for (int i = 0; i < c->n_meta; i++) {
+        if (strcmp(c->meta[i].key, WF_FILE_CHECKSUM) == 0) continue;
+        print(t, ",");
+        print_string(t, c->meta[i].key);
+        print(t, ":");
+        print_string(t, c->meta[i].value);
+    }
+    print(t, "}");
+    for (int i = 0; i < c->n; offset += c->entries[i++].bytes)
+        print_entry(t, &c->entries[i], offset);
+    print(t, "}");
+}
+
+static void add_up(struct content *c) {
+    uint64_t h = 0;
+    for (int i = 0; i < c->n; i++) {
+        const wf_entry *e = &c->entries[i];
+        h = wf_mix64(wf_file_sum_part(wf_file_sum_entry(h, e), e->data, e->bytes));
+    }
+    wf_file_sum_text(h, c->meta, c->n_meta, c->checksum);
+}
+
+/* The reader is asked before the data are added up: entries that lie are not followed. */
+static bool check_header(struct content *c, size_t size, char *message) {
+    char *copy = malloc(size); /* which the reader decodes in place */
+    if (!copy) return wf_file_fail(message, "out of memory");
+    print_header(&(struct text){ copy, 0, size }, c);
+    bool ok = wf_file_check_header(copy, size, (int64_t)c->data_size, message);
+    free(copy);
+    return ok;
+}
+
+/* Padded so that the data begin on a cache line. */
+static bool make_header(struct content *c, char *message) {
+    struct text t = { NULL, 0, 0 };
+    for (int i = 0; i < c->n; i++) c->data_size += c->entries[i].bytes;
+    memset(c->checksum, '0', sizeof c->checksum - 1);
+    print_header(&t, c);
+    c->header_size = (8 + t.n + 63) / 64 * 64;
+    uint64_t size = c->header_size - 8;
+    if (size > WF_FILE_MAX_HEADER) return wf_file_fail(message, "the header is too large");
+    if (!check_header(c, t.n, message)) return false;
+    c->header = malloc(c->header_size);
+    if (!c->header) return wf_file_fail(message, "out of memory");
+    add_up(c);
+    memset(c->header, ' ', c->header_size);
+    memcpy(c->header, &size, 8);
+    print_header(&(struct text){ c->header, 8, c->header_size }, c);
+    return true;
+}
+
+/* ---- the disk ---------------------------------------------------------------------------- */
+
+static bool write_all(int fd, const void *data, size_t n, char *message) {
+    for (const char *at = data; n > 0;) {
+        ssize_t written = write(fd, at, n);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return wf_file_fail_errno(message, "cannot be written");
+        at += written, n -= (size_t)written;
+    }
+    return true;
+}
+
+static bool flush(int fd) {
+    while (fsync(fd) != 0)
+        if (errno != EINTR) return false; /* and no second try: the kernel may have let go of it */
+    return true;
+}
+
+static bool write_content(int fd, const struct content *c, char *message) {
+    /* A full disk is better known before the first byte. Not every file system can tell. */
+    errno = posix_fallocate(fd, 0, (off_t)(c->header_size + c->data_size));
+    if (errno == ENOSPC || errno == EFBIG || errno == EDQUOT)
+        return wf_file_fail_errno(message, "cannot be written");
+    if (!write_all(fd, c->header, c->header_size, message)) return false;
+    for (int i = 0; i < c->n; i++)
+        if (!write_all(fd, c->entries[i].data, c->entries[i].bytes, message)) return false;
+    return flush(fd) || wf_file_fail_errno(message, "cannot be flushed to the disk");
+}
+
+static void name_temporary(char name[256], const char *base, long pid, int i) {
+    snprintf(name, 256, "%.200s.tmp-weft-%ld-%d", base, pid, i);
+}
+
+/* Whose temporary file of base is this? 0: it is none, whatever it looks like. */
+static long left_by(const char *name, const char *base) {
+    size_t n = strnlen(base, 200);
+    char same[256];
+    long pid = 0;
+    int i = 0;
+    if (strncmp(name, base, n) || sscanf(name + n, ".tmp-weft-%ld-%d", &pid, &i) != 2) return 0;
+    name_temporary(same, base, pid, i);
+    return i >= 0 && strcmp(name, same) == 0 ? pid : 0;
+}
+
+/* A new file in the folder, under a name that no other thread, process or dead process has. */
+static int create(int folder, const char *base, mode_t mode, char temporary[256], char *message) {
+    int fd = -1;
+    for (int i = 0; i < 10000; i++) {
+        name_temporary(temporary, base, (long)getpid(), i);
+        fd = wf_file_descriptor(folder, temporary, O_RDWR | O_CREAT | O_EXCL, mode);
+        if (fd >= 0 || errno != EEXIST) break;
+    }
+    if (fd < 0) return wf_file_fail_errno(message, "cannot be created"), -1;
+    (void)!lockf(fd, F_TLOCK, 0); /* where there are no locks, the number must do */
+    return fd;
+}
+
+/* What killed processes left behind. A writer holds a lock on its temporary file: its number says
+ * nothing to a process of another container. */
+static void remove_left(int folder, const char *base) {
+    int copy = wf_file_descriptor(folder, ".", O_RDONLY | O_DIRECTORY, 0);
+    DIR *names = copy >= 0 ? fdopendir(copy) : NULL;
+    for (struct dirent *e; names && (e = readdir(names)) != NULL;) {
+        long pid = left_by(e->d_name, base);
+        if (pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH) continue;
+        int fd = wf_file_descriptor(folder, e->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
+        if (fd < 0) continue;
+        if (lockf(fd, F_TEST, 0) == 0) unlinkat(folder, e->d_name, 0);
+        close(fd);
+    }
+    if (names)
+        closedir(names);
+    else if (copy >= 0)
+        close(copy);
+}
+
+/* Only a regular file is replaced, and by one with its permissions. mode: -1 if there is none. */
+static bool check_old(int folder, const char *base, int *mode, char *message) {
+    struct stat old;
+    *mode = -1;
+    if (*base == 0) return wf_file_fail(message, "is a folder, not a file");
+    if (fstatat(folder, base, &old, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT || wf_file_fail_errno(message, "cannot be looked at");
+    *mode = old.st_mode & 0777;
+    return S_ISREG(old.st_mode) ||
+           wf_file_fail(message, "is %s, not a regular file: not replaced",
+                        S_ISDIR(old.st_mode) ? "a folder" : "a device, a pipe or a broken link");
+}
+
+/* The umask is for new files: what replaces an old one has its permissions, exactly. */
+static bool keep_mode(int fd, int mode, char *message) {
+    struct stat now;
+    if (mode < 0 || (fstat(fd, &now) == 0 && (int)(now.st_mode & 0777) == mode)) return true;
+    return fchmod(fd, (mode_t)mode) == 0 ||
+           wf_file_fail_errno(message, "the permissions of the old file cannot be kept");
+}
+
+static bool replace(int folder, const char *base, const struct content *c, char *message) {
+    char temporary[256];
+    int mode;
+    if (!check_old(folder, base, &mode, message)) return false;
+    int fd = create(folder, base, mode < 0 ? 0666 : (mode_t)mode, temporary, message);
+    if (fd < 0) return false;
+    remove_left(folder, base);
+    bool ok = keep_mode(fd, mode, message) && write_content(fd, c, message) &&
+              wf_file_check_written(fd, c->checksum, message);
+    if (close(fd) != 0 && errno != EINTR && ok)
+        ok = wf_file_fail_errno(message, "cannot be closed");
+    if (ok && renameat(folder, temporary, folder, base) != 0)
+        ok = wf_file_fail_errno(message, "cannot be renamed");
+    if (!ok) unlinkat(folder, temporary, 0);
+    /* From here on the new file is there; whether it outlasts a power cut, its folder knows. */
+    return ok && (flush(folder) || errno == EINVAL ||
+                  wf_file_fail_errno(message, "written, but its folder cannot be flushed"));
+}
+
+static int open_folder(const char *path) {
+    return wf_file_descriptor(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+}
+
+static bool write_file(const char *path, const struct content *c, char *message) {
+    char *real = realpath(path, NULL); /* through links, to the file that is meant */
+    if (!real) real = strdup(path);
+    if (!real) return wf_file_fail(message, "out of memory");
+    char *slash = strrchr(real, '/'), *base = slash ? slash + 1 : real;
+    if (slash) *slash = 0;
+    int folder = open_folder(!slash ? "." : *real ? real : "/");
+    bool ok = folder >= 0 ? replace(folder, base, c, message)
+                          : wf_file_fail_errno(message, "the folder cannot be opened");
+    if (folder >= 0) close(folder);
+    free(real);
+    return ok;
+}
+
+/* ---- public ------------------------------------------------------------------------------ */
+
+static bool copy_and_sort(struct content *c, const wf_entry *entries, const wf_meta *meta) {
+    c->entries = calloc((size_t)c->n + 1, sizeof *entries);
+    c->meta = calloc((size_t)c->n_meta + 1, sizeof *meta);
+    if (!c->entries || !c->meta) return false;
+    if (c->n > 0) memcpy(c->entries, entries, (size_t)c->n * sizeof *entries);
+    if (c->n_meta > 0) memcpy(c->meta, meta, (size_t)c->n_meta * sizeof *meta);
+    qsort(c->entries, (size_t)c->n, sizeof *entries, by_alignment);
+    qsort(c->meta, (size_t)c->n_meta, sizeof *meta, wf_file_by_key);
+    return true;
+}
+
+/* What the C types allow and the reader could not even be asked about. */
+static bool check_arguments(const wf_entry *e, int n, const wf_meta *meta, int n_meta,
+                            char *message) {
+    if (n < 0 || n_meta < 0 || (n > 0 && !e) || (n_meta > 0 && !meta))
+        return wf_file_fail(message, "no entries");
+    for (int i = 0; i < n; i++)
+        if (!e[i].name || !e[i].dtype || (e[i].bytes > 0 && !e[i].data) || e[i].ndim < 0 ||
+            e[i].ndim > WF_MAX_DIMS)
+            return wf_file_fail(message, "tensor '%.80s': no name, dtype or data, or %d axes",
+                                e[i].name ? e[i].name : "", e[i].ndim);
+    for (int i = 0; i < n_meta; i++)
+        if (!meta[i].key || !meta[i].value) return wf_file_fail(message, "metadata %d is NULL", i);
+    return true;
+}
+
+void wf_file_remove_left(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    int fd = folder ? open_folder(folder) : -1;
+    if (fd >= 0) remove_left(fd, slash ? slash + 1 : path), close(fd);
+    free(folder);
+}
+
+bool wf_file_save(const char *path, const wf_entry *entries, int n, const wf_meta *meta, int n_meta,
+                  char *message) {
+    char reason[WF_MESSAGE] = "";
+    struct content c = { .n = n, .n_meta = n_meta };
+    if (!path) return wf_file_fail(message, "wf_file_save: no path");
+    bool ok = wf_file_order(reason) && check_arguments(entries, n, meta, n_meta, reason);
+    if (ok && !copy_and_sort(&c, entries, meta)) ok = wf_file_fail(reason, "out of memory");
+    ok = ok && make_header(&c, reason) && write_file(path, &c, reason);
+    free(c.entries), free(c.meta), free(c.header);
+    return ok || wf_file_fail(message, "%.100s: %s", path, reason);
+}

@@ -1,0 +1,218 @@
+/* core/file/json.c - a strict JSON reader; see json.h. */
+#include "json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_DEPTH = 128 }; /* of a value that is skipped; serde_json stops there too */
+
+/* ---- UTF-8 ------------------------------------------------------------------------------- */
+
+/* Unicode 15, table 3-7: the length of the well-formed sequence at p, 0 if there is none. */
+static size_t utf8_length(const unsigned char *p, size_t n) {
+    if (p[0] < 0x80) return 1;
+    size_t length = p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;
+    if (length == 0 || length > n) return 0;
+    unsigned char low = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80;  /* overlong below */
+    unsigned char high = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF; /* surrogates above */
+    if (p[1] < low || p[1] > high) return 0;
+    for (size_t i = 2; i < length; i++)
+        if ((p[i] & 0xC0) != 0x80) return 0;
+    return length;
+}
+
+size_t wf_utf8_prefix(const char *text, size_t size) {
+    size_t at = 0;
+    for (size_t length; at < size; at += length)
+        if ((length = utf8_length((const unsigned char *)text + at, size - at)) == 0) break;
+    return at;
+}
+
+static char *put_utf8(char *to, uint32_t c) {
+    static const unsigned char lead[] = { 0, 0, 0xC0, 0xE0, 0xF0 };
+    int length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (int i = length; --i > 0; c >>= 6) to[i] = (char)(0x80 | (c & 0x3F));
+    to[0] = (char)(lead[length] | c);
+    return to + length;
+}
+
+/* ---- tokens ------------------------------------------------------------------------------ */
+
+static bool fail(struct wf_json *j, const char *what) {
+    if (!*j->error)
+        snprintf(j->error, sizeof j->error, "header byte %td: %s", j->at - j->start, what);
+    return false;
+}
+
+static char peek(const struct wf_json *j) {
+    return j->at < j->end ? *j->at : 0;
+}
+static bool digit(const struct wf_json *j) {
+    return peek(j) >= '0' && peek(j) <= '9';
+}
+
+static bool take(struct wf_json *j, char c) {
+    if (j->at == j->end || *j->at != c) return false;
+    j->at++;
+    return true;
+}
+
+static char next(struct wf_json *j) {
+    while (take(j, ' ') || take(j, '\t') || take(j, '\n') || take(j, '\r')) continue;
+    return peek(j);
+}
+
+static bool accept(struct wf_json *j, char c) {
+    return next(j) == c && take(j, c);
+}
+
+bool wf_json_expect(struct wf_json *j, char c) {
+    char what[] = "' ' expected";
+    what[1] = c;
+    return accept(j, c) || fail(j, what);
+}
+
+bool wf_json_begin(struct wf_json *j, char *text, size_t size) {
+    size_t good = wf_utf8_prefix(text, size);
+    *j = (struct wf_json){ .start = text, .at = text, .end = text + size };
+    if (good == size) return true;
+    j->at += good;
+    return fail(j, "not UTF-8");
+}
+
+bool wf_json_finish(struct wf_json *j) {
+    next(j);
+    return j->at == j->end || fail(j, "text after the end of the JSON");
+}
+
+static bool hex4(struct wf_json *j, uint32_t *out) {
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    *out = 0;
+    for (int i = 0; i < 4; i++, j->at++) {
+        const char *found = peek(j) ? strchr(digits, peek(j)) : NULL;
+        if (!found) return fail(j, "\\u needs four hexadecimal digits");
+        *out = *out << 4 | ((uint32_t)(found - digits) & 15);
+    }
+    return true;
+}
+
+/* After "\u": one character, or both halves of a surrogate pair. */
+static bool unicode_escape(struct wf_json *j, char **to) {
+    uint32_t c, low = 0;
+    if (!hex4(j, &c)) return false;
+    if (c == 0) return fail(j, "U+0000 in a string");
+    if (c >= 0xD800 && c <= 0xDFFF) {
+        bool pair = c < 0xDC00 && take(j, '\\') && take(j, 'u');
+        if (pair && !hex4(j, &low)) return false;
+        if (low < 0xDC00 || low > 0xDFFF) return fail(j, "half a surrogate pair");
+        c = 0x10000 + ((c - 0xD800) << 10 | (low - 0xDC00));
+    }
+    *to = put_utf8(*to, c); /* six characters or twelve become at most four */
+    return true;
+}
+
+static bool escape(struct wf_json *j, char **to) {
+    static const char from[] = "\"\\/bfnrt", into[] = "\"\\/\b\f\n\r\t";
+    if (take(j, 'u')) return unicode_escape(j, to);
+    const char *found = peek(j) ? strchr(from, peek(j)) : NULL;
+    if (!found) return fail(j, "unknown escape");
+    j->at++;
+    *(*to)++ = into[found - from];
+    return true;
+}
+
+bool wf_json_string(struct wf_json *j, char **out) {
+    if (!accept(j, '"')) return fail(j, "a string expected");
+    char *to = *out = j->at;
+    while (peek(j) != '"') {
+        if (j->at == j->end) return fail(j, "a string without end");
+        if ((unsigned char)*j->at < 0x20) return fail(j, "a control character in a string");
+        if (!take(j, '\\'))
+            *to++ = *j->at++;
+        else if (!escape(j, &to))
+            return false;
+    }
+    j->at++;
+    *to = 0; /* on the closing quote, or before it */
+    return true;
+}
+
+bool wf_json_size(struct wf_json *j, int64_t *out) {
+    *out = 0;
+    next(j);
+    if (!digit(j)) return fail(j, "an integer, not negative, expected");
+    if (take(j, '0')) return digit(j) ? fail(j, "a leading zero") : true;
+    for (; digit(j); j->at++) {
+        int d = *j->at - '0';
+        if (*out > (INT64_MAX - d) / 10) return fail(j, "an integer above 2^63 - 1");
+        *out = *out * 10 + d;
+    }
+    return true;
+}
+
+static bool more(struct wf_json *j, const char *brackets, bool *first) {
+    if (!*first) return accept(j, ',') || (wf_json_expect(j, brackets[1]) && false);
+    *first = false;
+    return wf_json_expect(j, brackets[0]) && !accept(j, brackets[1]);
+}
+
+bool wf_json_item(struct wf_json *j, bool *first) {
+    return more(j, "[]", first);
+}
+
+bool wf_json_key(struct wf_json *j, bool *first, char **key) {
+    return more(j, "{}", first) && wf_json_string(j, key) && wf_json_expect(j, ':');
+}
+
+/* ---- values that no one asked for -------------------------------------------------------- */
+
+static bool skip_digits(struct wf_json *j) {
+    if (!digit(j)) return fail(j, "a digit expected");
+    while (digit(j)) j->at++;
+    return true;
+}
+
+static bool skip_number(struct wf_json *j) {
+    take(j, '-');
+    if (!take(j, '0') && !skip_digits(j)) return false;
+    if (take(j, '.') && !skip_digits(j)) return false;
+    if (!take(j, 'e') && !take(j, 'E')) return true;
+    if (!take(j, '+')) take(j, '-');
+    return skip_digits(j);
+}
+
+static bool skip_scalar(struct wf_json *j) {
+    static const char *const words[] = { "true", "false", "null" };
+    char *ignored;
+    if (next(j) == '"') return wf_json_string(j, &ignored);
+    if (digit(j) || peek(j) == '-') return skip_number(j);
+    for (int i = 0; i < 3; i++) {
+        size_t n = strlen(words[i]);
+        if ((size_t)(j->end - j->at) < n || memcmp(j->at, words[i], n) != 0) continue;
+        j->at += n;
+        return true;
+    }
+    return fail(j, "a value expected");
+}
+
+/* Remember what closes each array and object that was entered, instead of recursing. */
+bool wf_json_skip(struct wf_json *j) {
+    const char *open[MAX_DEPTH];
+    bool first = false;
+    char *ignored;
+    int depth = 0;
+    do {
+        bool object = next(j) == '{';
+        if (object || peek(j) == '[') {
+            if (depth == MAX_DEPTH) return fail(j, "nested too deep");
+            open[depth++] = object ? "{}" : "[]";
+            first = true;
+        } else if (!skip_scalar(j))
+            return false;
+        while (depth > 0 && !more(j, open[depth - 1], &first)) depth--; /* what ends here */
+        if (*j->error) return false;
+        if (depth > 0 && *open[depth - 1] == '{')
+            if (!wf_json_string(j, &ignored) || !wf_json_expect(j, ':')) return false;
+    } while (depth > 0);
+    return true;
+}

@@ -1,0 +1,34 @@
+/* core/file/json.h - inside core: a strict JSON reader for text of known structure (RFC 8259).
+ *
+ * No tree and no recursion: the caller asks for what its schema expects, in order, and the reader
+ * says yes, or keeps its first error. Strings are decoded in place, so they cost no memory.
+ *
+ *     for (bool first = true; wf_json_key(j, &first, &key);)
+ *         if (!wf_json_size(j, &size)) return false;
+ *     return !*j->error;
+ */
+#ifndef WEFT_CORE_FILE_JSON_H
+#define WEFT_CORE_FILE_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct wf_json {
+    char *start, *at, *end;
+    char error[96]; /* "header byte 17: ':' expected", or "" */
+};
+
+bool wf_json_begin(struct wf_json *j, char *text, size_t size); /* false: not UTF-8 */
+bool wf_json_finish(struct wf_json *j);             /* nothing but white space may follow */
+bool wf_json_expect(struct wf_json *j, char c);     /* take c, or fail */
+bool wf_json_string(struct wf_json *j, char **out); /* without U+0000, which ends a C string */
+bool wf_json_size(struct wf_json *j, int64_t *out); /* an integer from 0 to 2^63 - 1 */
+bool wf_json_skip(struct wf_json *j);               /* any value, checked */
+bool wf_json_item(struct wf_json *j, bool *first);  /* one more in this array? */
+bool wf_json_key(struct wf_json *j, bool *first, char **key); /* one more in this object? */
+
+/* The length of the longest prefix that is UTF-8 (no surrogates, no overlong forms). */
+size_t wf_utf8_prefix(const char *text, size_t size);
+
+#endif

@@ -1,0 +1,27 @@
+/* weft/core/picture.h - a graph, or a plan of it, as Graphviz text. */
+#ifndef WEFT_CORE_PICTURE_H
+#define WEFT_CORE_PICTURE_H
+
+#include "graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wf_dot_options {
+    const char *title;
+    bool backward; /* draw gradient nodes too, their edges dashed */
+    bool modules;  /* one box per module instead of one per op; repeated layers folded */
+    int depth;     /* with modules: how many levels of the path to show; 0: all */
+    wf_plan *plan; /* with a plan: its shapes, memory, tasks and measured times */
+    bool force;    /* draw more than 5,000 nodes */
+} wf_dot_options;
+
+/* Graphviz text of what the n tensors need: the same graph gives the same bytes. malloc'ed; NULL on
+ * failure, with the reason in message[256] (message may be NULL). */
+WF_API char *wf_dot(wf_tensor *const *fetch, int n, const wf_dot_options *options, char *message);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

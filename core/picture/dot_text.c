@@ -1,0 +1,410 @@
+/* core/picture/dot_text.c - how a picture looks: Graphviz text with colours, shapes, labels and a
+ * legend.
+ *
+ * Families of operations differ in fill (Paul Tol's light scheme, which colour-blind readers
+ * tell apart) and in shape (for grey print). Every name goes through one function that escapes
+ * it for HTML-like labels. The gradient runs upwards beside the values: its links are laid out
+ * backwards. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file/json.h"
+#include "dot.h"
+
+/* Of the operations of a module, the one whose row comes first gives the module its look. */
+typedef struct style {
+    const char *families, *meaning, *look;
+} style;
+enum { SHAPE_STYLE = 7, OTHER_STYLE, INPUT_STYLE, PARAM_STYLE, BUFFER_STYLE, RESULT_STYLE };
+enum { N_STYLES = RESULT_STYLE + 1 };
+static const style styles[N_STYLES] = {
+    { "attention", "attention", "shape=component fillcolor=\"#99DDFF\"" },
+    { "matmul", "matrix product", "shape=box fillcolor=\"#77AADD\"" },
+    { "index", "table lookup", "shape=cylinder fillcolor=\"#BBCC33\"" },
+    { "norm reduce", "sum or normalise",
+      "shape=hexagon fillcolor=\"#44BB99\" margin=\"0.02,0.01\"" },
+    { "loss", "loss", "shape=octagon fillcolor=\"#EE8866\" margin=\"0.02,0.01\"" },
+    { "update", "update", "shape=parallelogram fillcolor=\"#FFAABB\"" },
+    { "elementwise random", "element by element",
+      "shape=ellipse fillcolor=\"#EEDD88\" margin=\"0.02,0.01\"" },
+    { "shape constant", "shape",
+      "shape=box style=\"filled,rounded\" fillcolor=\"#EEEEEE\" height=0.22 margin=\"0.1,0.04\"" },
+    { "", "other", "shape=diamond fillcolor=\"#FFFFFF\"" },
+    { NULL, "input", "shape=box style=\"filled,rounded\" fillcolor=\"#FFFFFF\" penwidth=2" },
+    { NULL, "parameter",
+      "shape=note fillcolor=\"#FFFFFF\" color=\"#888888\" height=0.22 margin=\"0.08,0.03\"" },
+    { NULL, "buffer",
+      "shape=note fillcolor=\"#DDDDDD\" color=\"#888888\" height=0.22 margin=\"0.08,0.03\"" },
+    { NULL, "result",
+      "shape=box style=\"filled,rounded\" fillcolor=\"#FFFFFF\" penwidth=2 peripheries=2" },
+};
+
+static bool has_word(const char *words, const char *word) {
+    size_t n = strlen(word);
+    for (const char *at = words; n && (at = strstr(at, word)); at += n)
+        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || !at[n])) return true;
+    return false;
+}
+
+int wf_style_of(const wf_tensor *t) {
+    if (t->kind == WF_PARAM) return PARAM_STYLE;
+    if (t->kind == WF_BUFFER) return BUFFER_STYLE;
+    if (is_leaf(t)) return INPUT_STYLE;
+    for (int i = 0; i < OTHER_STYLE; i++)
+        if (has_word(styles[i].families, t->op->family ? t->op->family : "")) return i;
+    return OTHER_STYLE;
+}
+
+/* ---- text that grows ------------------------------------------------------------------------- */
+
+typedef struct text {
+    char *data;
+    size_t n, cap;
+    bool failed;
+} text;
+
+static bool reserve(text *t, size_t more) {
+    if (t->failed || t->n + more < t->cap) return !t->failed;
+    size_t cap = 2 * (t->n + more) + 4096;
+    char *data = realloc(t->data, cap);
+    if (!data) return t->failed = true, false;
+    t->data = data, t->cap = cap;
+    return true;
+}
+
+static void WF_PRINTF(2, 3) add(text *t, const char *format, ...) {
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    if (n < 0)
+        t->failed = true;
+    else if (reserve(t, (size_t)n + 1))
+        vsnprintf(t->data + t->n, (size_t)n + 1, format, again), t->n += (size_t)n;
+    va_end(again);
+    va_end(args);
+}
+
+/* Any bytes, so that they stand in an HTML-like label or a quoted string as they are. Graphviz
+ * takes neither an empty element nor one that is a bracket. */
+static void add_escaped(text *t, const char *s, size_t n) {
+    if (!n) add(t, "&#160;");
+    if (n && *s == ']') add(t, "&#93;"), s++, n--;
+    while (n) {
+        size_t good = wf_utf8_prefix(s, n);
+        for (size_t i = 0; i < good; i++) {
+            bool control = (unsigned char)s[i] < ' ' || s[i] == 127;
+            if (strchr("&<>\"\\", s[i]))
+                add(t, "&#%d;", s[i]);
+            else if (reserve(t, 2))
+                t->data[t->n++] = control ? ' ' : s[i];
+        }
+        if (good < n) add(t, "&#65533;"), good++; /* a byte that is no UTF-8 */
+        s += good, n -= good;
+    }
+}
+
+static void add_name(text *t, const char *s) {
+    add_escaped(t, s, strlen(s));
+}
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+#define SMALL "<FONT POINT-SIZE=\"10\">"
+
+/* As the plan bound it; else as it was recorded, with extents by name. */
+static void add_shape(text *out, const picture *p, const wf_tensor *t) {
+    char buffer[160];
+    int64_t bound[WF_MAX_DIMS];
+    int ndim = p->measured ? wf_bound_shape(p->options->plan, t, bound) : -1;
+    const char *shape = ndim >= 0
+                            ? wf_shape_text(NULL, ndim, bound, buffer, sizeof buffer)
+                            : wf_shape_text(p->graph, t->ndim, t->shape, buffer, sizeof buffer);
+    add_name(out, shape);
+    add(out, " %s", wf_dtype_name(t->dtype));
+}
+
+/* "1024", "12.3 k", "1.05 M": from integers alone, so that no locale puts a decimal comma. */
+static void add_count(text *out, int64_t n) {
+    static const char *const units[] = { "", " k", " M", " G", " T", " P" };
+    int u = 0;
+    int64_t unit = 1;
+    while (n >= 10000 && n / unit >= 1000 && u < 5) unit *= 1000, u++;
+    int64_t hundredths = u ? (n / 10 + unit / 2000) / (unit / 1000) : 0;
+    int64_t whole = u ? hundredths / 100 : n;
+    add(out, "%lld", (long long)whole);
+    if (u && whole < 10)
+        add(out, ".%02lld", (long long)hundredths % 100);
+    else if (u && whole < 100)
+        add(out, ".%lld", (long long)hundredths % 100 / 10);
+    add(out, "%s", units[u]);
+}
+
+static void add_bytes(text *out, size_t n) {
+    add_count(out, (int64_t)n);
+    add(out, n < 10000 ? " B" : "B");
+}
+
+/* "decoder.layers.0-5  x6": from module `from` down to m, both included. */
+static void add_module_name(text *out, const picture *p, int from, int m) {
+    const module *at = &p->modules[m], *last = &p->modules[at->last];
+    const module *first = &p->modules[from];
+    add_escaped(out, at->path + first->start, at->end - first->start);
+    if (at->copies == 1) return;
+    add(out, "-");
+    add_escaped(out, last->path + last->start, last->end - last->start);
+    add(out, "  x%d", at->copies);
+}
+
+/* The different operations of a module, in their order: "matmul, add". Views are not worth a
+ * word. */
+static void add_operations(text *out, const picture *p, int b) {
+    enum { SHOWN_OPS = 5 };
+    const wf_op *seen[SHOWN_OPS];
+    int n = 0;
+    for (int id = 0; id < p->n && n <= SHOWN_OPS; id++) {
+        const wf_tensor *t = wf_node(p->graph, id);
+        bool known = p->box_of[id] != b || is_leaf(t) || is_view(t) ||
+                     p->modules[p->where[id]].drawn_as != p->where[id];
+        for (int i = 0; i < n && !known; i++) known = seen[i] == t->op;
+        if (known) continue;
+        add(out, "%s", n == 0 ? "<BR/>" SMALL : n == SHOWN_OPS ? ", ..." : ", ");
+        if (n < SHOWN_OPS) seen[n] = t->op, add_name(out, t->op->name);
+        n++;
+    }
+    if (n) add(out, "</FONT>");
+}
+
+static void add_module_label(text *out, const picture *p, int b) {
+    const box *at = &p->boxes[b];
+    int m = at->as_module, parent = p->modules[m].parent;
+    bool layer = p->modules[m].copies > 1 && parent > 0;
+    add(out, "<B>");
+    add_module_name(out, p, layer ? parent : m, m);
+    add(out, "</B>%s", at->backward ? " gradient" : "");
+    if (!at->backward) add_operations(out, p, b);
+    if (!at->parameters) return;
+    add(out, "<BR/>" SMALL);
+    add_count(out, at->parameters);
+    add(out, " parameters</FONT>");
+}
+
+static void add_leaf_label(text *out, const picture *p, const wf_tensor *t) {
+    const char *dot = strrchr(t->name, '.');
+    bool bold = t->kind == WF_INPUT;
+    add(out, bold ? "<B>" : SMALL);
+    add_name(out, dot ? dot + 1 : t->name);
+    add(out, bold ? "</B><BR/>" SMALL : "<BR/>");
+    add_shape(out, p, t);
+    add(out, "</FONT>");
+}
+
+/* The views that were folded on the way from source to value: "reshape, permute". True if there
+ * were any. */
+static bool add_views(text *out, const wf_tensor *source, const wf_tensor *value) {
+    if (value == source) return false;
+    if (add_views(out, source, value->in[0])) add(out, ", ");
+    add_name(out, value->op->name);
+    return true;
+}
+
+static void add_operation_name(text *out, const picture *p, const wf_tensor *t) {
+    const wf_tensor *source = t;
+    if (is_view(t))
+        for (source = t->in[0]; p->folded[source->id];) source = source->in[0];
+    if (!add_views(out, source, t)) add_name(out, t->op->name);
+}
+
+static void add_constants(text *out, const wf_tensor *t) {
+    for (int i = 0; i < t->n_in; i++) {
+        if (!t->in[i] || t->in[i]->kind != WF_CONSTANT) continue;
+        char number[32];
+        if (wf_print(NULL, t->in[i], number, sizeof number) < 0) out->failed = true;
+        add(out, "<BR/>" SMALL);
+        add_name(out, number);
+        add(out, "</FONT>");
+    }
+}
+
+/* title: the module whose only operation this is, from module `from` of its path down; or -1. */
+static void add_operation_label(text *out, const picture *p, const wf_tensor *t, int from,
+                                int title) {
+    if (title >= 0) {
+        add(out, "<B>");
+        add_module_name(out, p, from, title);
+        add(out, "</B><BR/>");
+    }
+    bool small = title >= 0 || wf_style_of(t) == SHAPE_STYLE;
+    add(out, small ? SMALL : "<B>");
+    add_operation_name(out, p, t);
+    add(out, small ? "</FONT>" : "</B>");
+    add_constants(out, t);
+}
+
+static void add_time(text *out, double seconds) {
+    double ns = seconds * 1e9;
+    if (!(ns < 1e18)) ns = 0; /* a clock that went wrong */
+    if (ns < 1e4)
+        add(out, "%lld ns", (long long)ns);
+    else if (ns < 1e7)
+        add(out, "%lld us", (long long)(ns / 1e3));
+    else
+        add(out, "%lld ms", (long long)(ns / 1e6));
+}
+
+static void add_measurements(text *out, const picture *p, const box *b) {
+    if (!b->steps) return;
+    add(out, "<BR/>" SMALL);
+    if (b->steps > 1) add(out, "%d steps, ", b->steps);
+    add_time(out, b->seconds);
+    if (p->seconds > 0) add(out, " (%d %%)", (int)(100 * b->seconds / p->seconds + 0.5));
+    add(out, "<BR/>%lld task%s, ", (long long)b->tasks, b->tasks == 1 ? "" : "s");
+    add_bytes(out, b->memory);
+    add(out, "</FONT>");
+}
+
+/* ---- boxes, links and modules ---------------------------------------------------------------- */
+
+static void add_box(text *out, const picture *p, int b, int from, int title) {
+    const box *at = &p->boxes[b];
+    add(out, "n%d [%s", b, styles[at->result ? RESULT_STYLE : at->looks_like].look);
+    if (at->backward) add(out, " style=\"filled,dashed\"");
+    if (at->fetched) add(out, " penwidth=2.5");
+    add(out, " tooltip=\"");
+    const module *m = at->as_module >= 0 ? &p->modules[at->as_module] : NULL;
+    if (m)
+        add_escaped(out, m->path, m->end);
+    else
+        add_name(out, at->node->name);
+    add(out, "\" label=<");
+    if (at->result) {
+        add(out, "<B>result</B><BR/>" SMALL);
+        add_shape(out, p, at->node);
+        add(out, "</FONT>");
+    } else if (m)
+        add_module_label(out, p, b);
+    else if (is_leaf(at->node))
+        add_leaf_label(out, p, at->node);
+    else
+        add_operation_label(out, p, at->node, from, title);
+    add_measurements(out, p, at);
+    add(out, ">]\n");
+}
+
+/* The module's only operation, which then bears its name. */
+static bool is_single(const picture *p, const module *m) {
+    const box *b = m->boxes == 1 && !m->groups ? &p->boxes[m->first_box] : NULL;
+    return b && b->as_module < 0 && !is_leaf(b->node);
+}
+
+/* Modules that hold nothing but one module are named in one line with it, beginning with module
+ * `from`. */
+static void add_module(text *out, const picture *p, int m, int from, int *number) {
+    const module *at = &p->modules[m];
+    bool single = m > 0 && is_single(p, at);
+    bool cluster = m > 0 && !single && (at->boxes || at->groups > 1);
+    if (cluster) {
+        add(out, "subgraph cluster_%d {\nlabel=<<B>", (*number)++);
+        add_module_name(out, p, from, m);
+        add(out, "</B>>\nfillcolor=\"%s\"\n", at->level % 2 ? "#F6F6F4" : "#ECECE8");
+    }
+    for (int b = at->first_box; b >= 0; b = p->boxes[b].next)
+        add_box(out, p, b, from, single ? m : -1);
+    for (int child = at->first_child; child >= 0; child = p->modules[child].next)
+        if (p->modules[child].boxes || p->modules[child].groups)
+            add_module(out, p, child, cluster || m == 0 ? child : from, number);
+    if (cluster) add(out, "}\n");
+}
+
+/* A link of the gradient is written from its end to its start, and drawn from start to end: so
+ * it points upwards. What the gradient reads of the values does not move anything. */
+static void add_link(text *out, const picture *p, const link *l) {
+    const box *from = &p->boxes[l->from], *to = &p->boxes[l->to];
+    bool stored = from->as_module < 0 && !from->result && is_stored(l->source);
+    bool upwards = from->backward && to->backward, saved = !from->backward && to->backward;
+    add(out, "n%d -> n%d [", upwards ? l->to : l->from, upwards ? l->from : l->to);
+    if (upwards) add(out, "dir=back style=dashed ");
+    if (saved)
+        add(out, "style=dashed color=\"#AAAAAA\" constraint=false ");
+    else if (l->shape_only)
+        add(out, "style=dotted constraint=false ");
+    if (stored) add(out, "arrowhead=none color=\"#888888\" ");
+    bool shape = !stored && !saved, views = l->value != l->source && !saved && !p->options->modules;
+    add(out, "label=<&#160;");
+    if (views) add_views(out, l->source, l->value);
+    if (views && shape) add(out, "<BR/>&#160;");
+    if (shape) add_shape(out, p, l->value);
+    add(out, ">]\n");
+}
+
+/* The first gradient of a box stands beside it. */
+static void add_ranks(text *out, const picture *p) {
+    for (int b = 0, last = -1; b < p->n_boxes; b++) {
+        const box *at = &p->boxes[b];
+        int twin = at->as_module >= 0                 ? p->modules[at->as_module].box[0]
+                   : at->node->forward && !at->result ? p->box_of[at->node->forward->id]
+                                                      : -1;
+        if (!at->backward || twin < 0 || twin == last) continue;
+        add(out, "{ rank=same n%d n%d }\n", twin, b);
+        last = twin;
+    }
+}
+
+static void add_legend(text *out, const picture *p) {
+    bool used[N_STYLES] = { false }, gradient = false;
+    for (int b = 0; b < p->n_boxes; b++) {
+        used[p->boxes[b].result ? RESULT_STYLE : p->boxes[b].looks_like] = true;
+        gradient |= p->boxes[b].backward;
+    }
+    add(out, "subgraph cluster_legend {\nlabel=<<B>legend</B>>\n"
+             "fillcolor=\"#FFFFFF\"\nnode [fontsize=9]\n");
+    int last = -1;
+    for (int i = 0; i < N_STYLES; i++) {
+        if (!used[i]) continue;
+        add(out, "legend%d [%s label=\"%s\"]\n", i, styles[i].look, styles[i].meaning);
+        if (last >= 0) add(out, "legend%d -> legend%d [style=invis]\n", last, i);
+        last = i;
+    }
+    if (gradient) {
+        add(out, "legend%d [shape=box style=dashed label=\"gradient: dashed,\\nupwards\"]\n",
+            N_STYLES);
+        add(out, "legend%d -> legend%d [style=invis]\n", last, N_STYLES);
+    }
+    add(out, "}\n");
+}
+
+static void add_title(text *out, const picture *p) {
+    if (!p->options->title && !p->measured) return;
+    add(out, "labelloc=t\nlabel=<<FONT POINT-SIZE=\"16\">");
+    add_name(out, p->options->title ? p->options->title : "plan");
+    add(out, "</FONT>");
+    if (p->measured) {
+        add(out, "<BR/>%d steps, ", wf_step_count(p->options->plan));
+        add_time(out, p->seconds);
+        add(out, " a run, arena ");
+        add_bytes(out, wf_plan_memory(p->options->plan));
+    }
+    add(out, "<BR/>&#160;>\n");
+}
+
+#define FONT "fontname=\"Helvetica,Arial,sans-serif\""
+
+char *wf_picture_text(const picture *p) {
+    text out = { 0 };
+    add(&out, "digraph weft {\n"
+              "graph [" FONT " fontsize=11 rankdir=TB newrank=true nodesep=0.3 ranksep=0.35 "
+              "style=\"filled,rounded\" color=\"#BBBBBB\" labeljust=l bgcolor=white]\n"
+              "node [" FONT " fontsize=11 style=filled height=0.35 margin=\"0.12,0.05\"]\n"
+              "edge [" FONT " fontsize=9 fontcolor=\"#555555\" arrowsize=0.7]\n");
+    add_title(&out, p);
+    int number = 0;
+    add_module(&out, p, 0, 0, &number);
+    for (int i = 0; i < p->n_links; i++) add_link(&out, p, &p->links[i]);
+    if (p->options->backward) add_ranks(&out, p);
+    add_legend(&out, p);
+    add(&out, "}\n");
+    if (out.failed) return free(out.data), NULL;
+    return out.data;
+}

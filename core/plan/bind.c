@@ -1,0 +1,457 @@
+/* core/plan/bind.c - a plan's nodes with numbers for their extents: shapes, views, schedule, pointers.
+ *
+ * A binding is made once per set of extents and remembered. Its memory is planned for positions P
+ * up to a power of two; from step to step the schedule is laid out anew over the same offsets. */
+#include "plan.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool.h"
+
+enum { LEAST_ROWS = 16, LEAST_CHUNK = 1 << 15 };
+
+enum { BEFORE_CHUNK = (sizeof(chunk) + 15) & ~(size_t)15 }; /* what lies behind is aligned */
+
+void wf_binding_free(binding *b) {
+    if (!b) return;
+    for (chunk *next; b->chunks; b->chunks = next) next = b->chunks->next, free(b->chunks);
+    free(b->values), free(b->execs), free(b->storages);
+    free(b->offsets), free(b->limits), free(b->slots);
+    free(b);
+}
+
+/* ---- growing lists --------------------------------------------------------------------------- */
+
+static bool reserve(void **list, int *cap, int n, size_t size) {
+    if (n < *cap) return true;
+    int more = *cap ? 2 * *cap : 64;
+    void *grown = realloc(*list, (size_t)more * size);
+    if (!grown) return false;
+    *list = grown, *cap = more;
+    return true;
+}
+
+static int add_storage(wf_plan *p, binding *b, storage_place place, int index, size_t bytes) {
+    if (!reserve((void **)&b->storages, &b->cap_storages, b->n_storages, sizeof *b->storages))
+        return wf_plan_fail(p, "out of memory"), -1;
+    b->storages[b->n_storages] = (storage){ place, index, bytes, 0, b->n_execs, b->n_execs, false };
+    return b->n_storages++;
+}
+
+/* A storage for the view, as shaped. */
+static bool add_view_storage(wf_plan *p, binding *b, const wf_view *v, location *at,
+                             storage_place place, int index) {
+    size_t bytes = 0;
+    bool fits = wf_shape_bytes(v->dtype, v->ndim, v->shape, &bytes);
+    assert(fits), (void)fits; /* judged where the shape was made */
+    at->offset = 0;
+    return (at->storage = add_storage(p, b, place, index, bytes)) >= 0;
+}
+
+/* Memory that lives until the schedule is laid out anew. NULL, and the plan fails: none. */
+static void *take(wf_plan *p, binding *b, size_t bytes) {
+    bytes = (bytes + 15) & ~(size_t)15;
+    while (*b->chunk && (*b->chunk)->size - (*b->chunk)->used < bytes)
+        b->chunk = &(*b->chunk)->next;
+    if (!*b->chunk) {
+        size_t size = bytes < LEAST_CHUNK ? LEAST_CHUNK : bytes;
+        if (!(*b->chunk = malloc(BEFORE_CHUNK + size)))
+            return wf_plan_fail(p, "out of memory"), NULL;
+        **b->chunk = (chunk){ NULL, size, 0 };
+    }
+    void *taken = (char *)*b->chunk + BEFORE_CHUNK + (*b->chunk)->used;
+    (*b->chunk)->used += bytes;
+    return taken;
+}
+
+static void forget_all(binding *b) {
+    for (chunk *one = b->chunks; one; one = one->next) one->used = 0;
+    b->chunk = &b->chunks;
+    b->n_execs = b->n_storages = b->n_slots = 0;
+}
+
+static bool add_exec(wf_plan *p, binding *b, const exec *e) {
+    if (!reserve((void **)&b->execs, &b->cap_execs, b->n_execs, sizeof *b->execs))
+        return wf_plan_fail(p, "out of memory");
+    for (int i = 0; i < e->call.n_in; i++)
+        if (e->in[i].storage >= 0) b->storages[e->in[i].storage].last = b->n_execs;
+    for (int i = 0; i < e->call.n_in + e->call.n_out; i++)
+        assert(e->in[i].storage < b->n_storages && e->in[i].offset >= 0);
+    if (e->call.scratch_bytes > b->scratch) b->scratch = e->call.scratch_bytes;
+    b->execs[b->n_execs++] = *e;
+    return true;
+}
+
+/* ---- leaves ---------------------------------------------------------------------------------- */
+
+static bool bind_leaf(wf_plan *p, binding *b, int i) {
+    const planned *pl = &p->nodes[i];
+    const wf_tensor *t = pl->node;
+    bound_view *v = &b->values[i];
+    wf_set_shape(&v->view, t->dtype, t->ndim, t->shape);
+    v->view.layout = leaf_of(t)->layout;
+    for (int a = 0; t->kind == WF_INPUT && a < t->ndim; a++) {
+        int e = leaf_of(t)->extent[a];
+        if (e < 0) continue;
+        if (!b->size[e])
+            return wf_plan_fail(p, "extent '%s' of input '%s' is not bound",
+                                p->graph->extents[e].name, t->name);
+        v->view.shape[a] = b->size[e];
+    }
+    size_t bytes;
+    if (!wf_shape_bytes(t->dtype, t->ndim, v->view.shape, &bytes))
+        return wf_plan_fail(p, "'%s' is too large as bound", t->name);
+    wf_dense_strides(t->ndim, v->view.shape, v->view.stride);
+    v->at.storage = -1;
+    if (!pl->data) return true;
+    return pl->feed >= 0 ? add_view_storage(p, b, &v->view, &v->at, IN_FEED, pl->feed)
+                         : add_view_storage(p, b, &v->view, &v->at, IN_LEAF, t->id);
+}
+
+/* ---- computed nodes -------------------------------------------------------------------------- */
+
+/* An entry for n_in operands and n_out results: its lists, and all of these absent. */
+static bool new_exec(wf_plan *p, binding *b, const wf_op *op, int n_in, int n_out, int account,
+                     exec *e) {
+    *e = (exec){ .work = -1, .fused = 1, .spent = account };
+    e->call = (wf_call){ .op = op, .graph = p->graph, .n_in = n_in, .n_out = n_out };
+    e->call.report = &p->report;
+    int n = n_in + n_out;
+    wf_view *views = take(p, b, (size_t)n * sizeof *views);
+    location *places = take(p, b, (size_t)n * sizeof *places);
+    if (!views || !places) return false;
+    for (int i = 0; i < n; i++) {
+        places[i] = (location){ -1, 0 };
+        views[i] = (wf_view){ .ndim = -1 };
+    }
+    e->call.in = views, e->call.out = views + n_in;
+    e->in = places, e->out = places + n_in;
+    return true;
+}
+
+static bool start_exec(wf_plan *p, binding *b, int index, int64_t position, exec *e) {
+    const wf_tensor *t = p->nodes[index].node;
+    if (!new_exec(p, b, t->op, t->n_in, result_count(t->op), p->nodes[index].spent, e))
+        return false;
+    e->node = t;
+    e->call.attrs = t->attrs, e->call.position = position;
+    e->call.training = p->training, e->call.with_state = p->with_state;
+    for (int i = 0; i < t->n_in; i++) {
+        if (!t->in[i]) continue;
+        const bound_view *v = &b->values[p->index[t->in[i]->id]];
+        e->call.in[i] = v->view;
+        if (!(t->op->shape_only >> i & 1)) e->in[i] = v->at;
+    }
+    return true;
+}
+
+static bool run_shape_rule(wf_plan *p, exec *e) {
+    wf_call *c = &e->call;
+    wf_report_reset(&p->report, true);
+    for (int k = 0; k < c->n_out; k++) c->out[k] = (wf_view){ 0 };
+    if (!c->op->shape(c)) return wf_plan_fail_at(p, e->node, c->op);
+    assert(!c->work_bytes && !c->scratch_bytes); /* a plan's to set */
+    for (int k = 0; k < c->n_out; k++) {
+        bool chosen = false;
+        size_t bytes;
+        if (!wf_shape_bytes(c->out[k].dtype, c->out[k].ndim, c->out[k].shape, &bytes))
+            return wf_plan_fail(p, "%s: the result %s is too large", c->op->name,
+                                wf_show(c, &c->out[k]));
+        for (int a = 0; a < c->out[k].ndim; a++) chosen |= c->out[k].stride[a] != 0;
+        if (!chosen) wf_dense_strides(c->out[k].ndim, c->out[k].shape, c->out[k].stride);
+    }
+    return true;
+}
+
+/* What the kernel works out, and the work memory that it wants for it. */
+static bool plan_call(wf_plan *p, binding *b, exec *e) {
+    const wf_kernel *run = kernel_of(e->call.op);
+    if (!run->eval)
+        return wf_plan_fail(p, "%s: it is no view here, and nothing computes it", e->call.op->name);
+    if (run->plan) {
+        assert(run->plan_bytes <= WF_MAX_PLAN);
+        void *plan = take(p, b, run->plan_bytes);
+        if (!plan) return false;
+        if (!run->plan(&e->call, plan)) return wf_plan_fail_at(p, e->node, e->call.op);
+        e->call.plan = plan;
+    }
+    if (!e->call.work_bytes) return true;
+    return (e->work = add_storage(p, b, IN_ARENA, 0, e->call.work_bytes)) >= 0;
+}
+
+/* The view becomes a row-major copy of itself. */
+static bool push_copy(wf_plan *p, binding *b, int account, wf_view *view, location *at) {
+    exec e;
+    if (!new_exec(p, b, &wf_op_copy, 1, 1, account, &e)) return false;
+    e.call.in[0] = *view, e.in[0] = *at;
+    if (!run_shape_rule(p, &e) || !add_view_storage(p, b, e.call.out, e.out, IN_ARENA, 0) ||
+        !plan_call(p, b, &e))
+        return false;
+    *view = e.call.out[0], *at = e.out[0];
+    return add_exec(p, b, &e);
+}
+
+/* The axis along which a cached result grows: where its shape rule answers to the position. */
+static int growing_axis(wf_plan *p, const exec *e) {
+    wf_view out[2][WF_MAX_RESULTS];
+    for (int position = 0; position < 2; position++) {
+        exec at = *e;
+        at.call.position = position, at.call.out = out[position];
+        if (!run_shape_rule(p, &at)) return -1;
+    }
+    for (int a = 0; a < e->call.out[0].ndim; a++)
+        if (out[0][0].shape[a] != out[1][0].shape[a]) return a;
+    wf_plan_fail(p, "%s: its result does not grow with the position", e->call.op->name);
+    return -1;
+}
+
+/* How many of at most `most` are reserved where n are needed: a power of two, so that what grows
+ * one by one is moved seldom, and never takes much more than it needs. */
+static int64_t reserved(int64_t n, int64_t most) {
+    int64_t enough = LEAST_ROWS;
+    while (enough < n) enough *= 2;
+    return enough < most ? enough : most;
+}
+
+/* One row more than may be used, so that a view of the rows so far is never row-major by accident
+ * and every position is laid out alike. The state follows: it has as many at the time of the run. */
+static bool add_slot(wf_plan *p, binding *b, exec *e) {
+    wf_view *out = &e->call.out[0];
+    bool first = b->n_slots == 0, known = b->n_slots < b->known_slots;
+    if (!reserve((void **)&b->slots, &b->cap_slots, b->n_slots, sizeof *b->slots))
+        return wf_plan_fail(p, "out of memory");
+    slot *s = &b->slots[b->n_slots];
+    int axis = known ? s->axis : growing_axis(p, e);
+    if (axis < 1) return axis == 0 ? wf_plan_fail(p, "a cache cannot grow along the batch") : false;
+    int64_t shape[WF_MAX_DIMS];
+    memcpy(shape, out->shape, sizeof shape);
+    shape[axis] = reserved(shape[axis], p->graph->extents[0].max + 1) + 1;
+    wf_dense_strides(out->ndim, shape, out->stride);
+    if (first) b->batch = shape[0];
+    if (shape[0] != b->batch || shape[0] > INT32_MAX)
+        return wf_plan_fail(p, "caches of %lld and of %lld rows: a state has one batch",
+                            (long long)b->batch, (long long)shape[0]);
+    *s = (slot){ .outer = 1, .rows = (size_t)shape[axis], .inner = wf_dtype_size(out->dtype) };
+    s->used = (size_t)out->shape[axis], s->axis = axis;
+    for (int a = 1; a < axis; a++) s->outer *= (size_t)shape[a];
+    for (int a = axis + 1; a < out->ndim; a++) s->inner *= (size_t)shape[a];
+    e->out[0] = (location){ add_storage(p, b, IN_STATE, b->n_slots++, 0), 0 };
+    if (b->n_slots > b->known_slots) b->known_slots = b->n_slots;
+    return e->out[0].storage >= 0;
+}
+
+/* Operands in panels that the op can't read so, or see a view of, become row-major. */
+static bool unpack(wf_plan *p, binding *b, exec *e) {
+    const wf_op *op = e->call.op;
+    for (int i = 0; i < e->call.n_in; i++) {
+        wf_view *v = &e->call.in[i];
+        if (v->ndim < 0 || !v->layout || op->shape_only >> i & 1) continue;
+        if (kernel_of(op)->panels && kernel_of(op)->panels(&e->call) >> i & 1) continue;
+        if (op->writes >> i & 1)
+            return wf_plan_fail(p, "%s: a parameter in panels is not updated: wf_set_layout",
+                                op->name);
+        if (!push_copy(p, b, e->spent + 1 + i, v, &e->in[i])) return false;
+    }
+    return true;
+}
+
+static bool give_memory(wf_plan *p, binding *b, exec *e) {
+    for (int i = 0; i < e->call.n_in; i++) {
+        wf_view *v = &e->call.in[i];
+        bool any = (kernel_of(e->call.op)->strided | e->call.op->shape_only) >> i & 1;
+        if (v->ndim < 0 || any || wf_view_dense(v)) continue;
+        if (!push_copy(p, b, e->spent + 1 + i, v, &e->in[i])) return false;
+    }
+    bool cached = kernel_of(e->call.op)->cached && p->with_state;
+    for (int k = 0; k < e->call.n_out; k++)
+        if (k == 0 && cached ? !add_slot(p, b, e)
+                             : !add_view_storage(p, b, &e->call.out[k], &e->out[k], IN_ARENA, 0))
+            return false;
+    return plan_call(p, b, e) && add_exec(p, b, e);
+}
+
+/* A fetched view must not change under the reader when its leaf is updated or its feed replaced. */
+static bool keep_fetched(wf_plan *p, binding *b, int i) {
+    bound_view *v = &b->values[i];
+    if (!p->nodes[i].fetched || v->at.storage < 0 || p->nodes[i].node->kind != WF_COMPUTED)
+        return true;
+    if (b->storages[v->at.storage].place != IN_ARENA && p->nodes[i].feed < 0 &&
+        !push_copy(p, b, p->nodes[i].spent, &v->view, &v->at))
+        return false;
+    b->storages[v->at.storage].pinned |= b->storages[v->at.storage].place == IN_ARENA;
+    return true;
+}
+
+static bool bind_computed(wf_plan *p, binding *b, int i, int64_t position) {
+    const wf_tensor *t = p->nodes[i].node;
+    exec e;
+    if (!start_exec(p, b, i, position, &e) || !run_shape_rule(p, &e)) return false;
+    bool run = p->nodes[i].data && p->nodes[i].feed < 0;
+    if (run && !unpack(p, b, &e)) return false;
+    int64_t offset = run && t->op->view ? t->op->view(&e.call) : -1;
+    if (run && offset < 0 && !give_memory(p, b, &e)) return false;
+    for (int k = 0; k < e.call.n_out; k++) {
+        int at = p->index[t[k].id];
+        if (at < 0) continue;
+        bound_view *v = &b->values[at];
+        *v = (bound_view){ e.call.out[k], e.out[k] };
+        if (k == 0 && offset >= 0)
+            v->at = (location){ e.in[0].storage, e.in[0].offset + offset },
+            v->view.layout = e.call.in[0].layout;
+        if (p->nodes[at].feed >= 0) {
+            wf_dense_strides(v->view.ndim, v->view.shape, v->view.stride);
+            if (!add_view_storage(p, b, &v->view, &v->at, IN_FEED, p->nodes[at].feed)) return false;
+        }
+        if (p->nodes[at].data && v->at.storage < 0)
+            return wf_plan_fail(p, "%s: result %d of a node whose result 0 is fed", t->op->name, k);
+        if (!keep_fetched(p, b, at)) return false;
+    }
+    return true;
+}
+
+static bool lay_out(wf_plan *p, binding *b, int64_t position) {
+    forget_all(b);
+    b->position = -1, b->feeds = 0;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const wf_tensor *t = p->nodes[i].node;
+        if (t->kind == WF_COMPUTED && t->result) continue;
+        if (t->kind == WF_COMPUTED ? !bind_computed(p, b, i, position) : !bind_leaf(p, b, i))
+            return false;
+    }
+    b->position = position;
+    return true;
+}
+
+/* ---- bindings -------------------------------------------------------------------------------- */
+
+static binding *remembered(wf_plan *p) {
+    for (int i = 0; i < MAX_BINDINGS; i++) {
+        binding *b = p->bindings[i];
+        if (b && memcmp(b->size + 1, p->size + 1, sizeof b->size - sizeof b->size[0]) == 0)
+            return b;
+    }
+    return NULL;
+}
+
+static void remember(wf_plan *p, binding *b) {
+    int oldest = 0;
+    for (int i = 0; i < MAX_BINDINGS && p->bindings[oldest]; i++)
+        if (!p->bindings[i] || p->bindings[i]->used < p->bindings[oldest]->used) oldest = i;
+    wf_binding_free(p->bindings[oldest]);
+    p->bindings[oldest] = b;
+}
+
+static bool plan_offsets(binding *b) {
+    size_t n = (size_t)b->n_storages + 1;
+    size_t *offsets = malloc(n * sizeof *offsets), *limits = malloc(n * sizeof *limits);
+    if (!offsets || !limits || !wf_assign_memory(b)) return free(offsets), free(limits), false;
+    free(b->offsets), free(b->limits);
+    b->offsets = offsets, b->limits = limits, b->n_offsets = b->n_storages;
+    for (int s = 0; s < b->n_storages; s++)
+        b->offsets[s] = b->storages[s].offset, b->limits[s] = b->storages[s].bytes;
+    return true;
+}
+
+/* The offsets planned at a position serve every smaller one, if the schedule is the same. */
+static bool reuse_offsets(binding *b) {
+    if (b->n_storages != b->n_offsets) return false;
+    for (int s = 0; s < b->n_storages; s++) {
+        if (b->storages[s].bytes > b->limits[s]) return false;
+        b->storages[s].offset = b->offsets[s];
+    }
+    return true;
+}
+
+/* Memory for this position and those up to the next power of two. */
+static bool plan_up_to(wf_plan *p, binding *b, int64_t position) {
+    int64_t last = p->with_state ? reserved(position + 1, p->graph->extents[0].max + 1) - 1 : 0;
+    if (!lay_out(p, b, last)) return false;
+    /* with a state the schedule is laid out again for every position, in the order of the plan */
+    if ((!p->with_state && !wf_fuse(b)) || !plan_offsets(b))
+        return wf_plan_fail(p, "out of memory");
+    b->planned = last;
+    return true;
+}
+
+static binding *new_binding(wf_plan *p, int64_t position) {
+    binding *b = calloc(1, sizeof *b);
+    if (b) b->values = calloc((size_t)p->n_nodes + 1, sizeof *b->values);
+    if (!b || !b->values) return wf_plan_fail(p, "out of memory"), wf_binding_free(b), NULL;
+    memcpy(b->size, p->size, sizeof b->size);
+    if (!plan_up_to(p, b, position)) return wf_binding_free(b), NULL;
+    remember(p, b);
+    return b;
+}
+
+static bool move_to(wf_plan *p, binding *b, int64_t position) {
+    if (position > b->planned && !plan_up_to(p, b, position)) return false;
+    if (b->position == position) return true;
+    return lay_out(p, b, position) &&
+           (reuse_offsets(b) || plan_offsets(b) || wf_plan_fail(p, "out of memory"));
+}
+
+static bool grow(wf_plan *p, void **memory, size_t *have, size_t need, const char *what) {
+    if (need <= *have) return true;
+    free(*memory);
+    *memory = wf_memory_new(need), *have = 0;
+    if (!*memory) return wf_plan_fail(p, "out of memory: %zu bytes of %s", need, what);
+    *have = need;
+    return true;
+}
+
+bool wf_plan_prepare(wf_plan *p, int64_t position) {
+    if (!p->ok) return false;
+    binding *b = p->now ? p->now : remembered(p);
+    if (!b) b = new_binding(p, position);
+    if (!b) return false;
+    p->now = b, b->used = ++p->clock;
+    if (!move_to(p, b, position)) {
+        b->position = -1; /* nothing of it may be used */
+        p->now = NULL;
+        return false;
+    }
+    size_t scratch =
+        ((b->scratch + 127) & ~(size_t)127) * (size_t)(p->pool ? wf_pool_threads(p->pool) : 1);
+    /* What is empty lies somewhere too: memcpy wants that. */
+    size_t arena = b->arena ? b->arena : 1;
+    return grow(p, &p->arena, &p->arena_bytes, arena, "arena") &&
+           grow(p, &p->scratch, &p->scratch_bytes, scratch, "scratch");
+}
+
+/* ---- pointers -------------------------------------------------------------------------------- */
+
+static char *memory_of(const wf_plan *p, const storage *s, const wf_state *state) {
+    if (s->place == IN_LEAF) return leaf_of(p->graph->nodes[s->index])->data;
+    if (s->place == IN_FEED) return p->feeds[s->index].data;
+    if (s->place == IN_STATE) return state ? state->slots[s->index].data : NULL;
+    return p->arena ? (char *)p->arena + s->offset : NULL;
+}
+
+static void point(const wf_plan *p, const binding *b, const wf_state *state, location at,
+                  wf_view *v) {
+    char *base = at.storage < 0 ? NULL : memory_of(p, &b->storages[at.storage], state);
+    v->data = base ? base + (size_t)at.offset * wf_view_unit(v) : NULL;
+}
+
+void wf_plan_point(wf_plan *p, const wf_state *state) {
+    binding *b = p->now;
+    if (!state && b->feeds == p->feeds_generation && b->base == p->arena) return;
+    for (int i = 0; i < p->n_nodes; i++) {
+        bound_view *v = &b->values[i];
+        point(p, b, state, v->at, &v->view);
+    }
+    for (int x = 0; x < b->n_execs; x++) {
+        exec *e = &b->execs[x];
+        for (int i = 0; i < e->call.n_in + e->call.n_out; i++)
+            point(p, b, state, e->in[i], &e->call.in[i]); /* the results follow the operands */
+        e->call.work = e->work < 0 ? NULL : memory_of(p, &b->storages[e->work], state);
+    }
+    b->feeds = p->feeds_generation, b->base = p->arena;
+}
+
+bound_view *wf_plan_value(wf_plan *p, const wf_tensor *t) {
+    if (!p->now || !t || t->graph != p->graph || t->id < 0 || t->id >= p->n_index) return NULL;
+    return p->index[t->id] < 0 ? NULL : &p->now->values[p->index[t->id]];
+}

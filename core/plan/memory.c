@@ -1,0 +1,145 @@
+/* core/plan/memory.c - the memory planner: lifetimes to offsets.
+ *
+ * Lifetimes belong to storages, which views share. An op that allows it writes over an operand that
+ * is read for the last time, and a group (fuse.c) over what it made and no longer needs. Where
+ * what remains lies: offsets.c. */
+#include "plan.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- writing over an operand ----------------------------------------------------------------- */
+
+static int root_of(const int *root, int s) {
+    while (root[s] != s) s = root[s];
+    return s;
+}
+
+static bool whole(const storage *s, const wf_view *v, int64_t offset) {
+    size_t bytes;
+    return offset == 0 && wf_view_dense(v) && wf_shape_bytes(v->dtype, v->ndim, v->shape, &bytes) &&
+           bytes == s->bytes;
+}
+
+/* No other operand may see the memory that is written over, unless element by element. */
+static bool alone(const binding *b, const exec *e, int i, const int *root) {
+    for (int j = 0; j < e->call.n_in; j++) {
+        int s = e->in[j].storage;
+        if (j == i || s < 0 || root_of(root, s) != root_of(root, e->in[i].storage)) continue;
+        if (kernel_of(e->call.op)->exclusive || !wf_same_shape(&e->call.in[i], &e->call.in[j]) ||
+            !whole(&b->storages[s], &e->call.in[j], e->in[j].offset))
+            return false;
+    }
+    return true;
+}
+
+static void merge(binding *b, int *root, int out, int r) {
+    root[out] = r;
+    b->storages[r].last = b->storages[out].last;
+    b->storages[r].pinned = b->storages[out].pinned;
+}
+
+/* The operand that exec x may write its result over, or -1. In a group, one that the group made:
+ * all its members read that row by row. */
+static int overwritten(const binding *b, int x, int group, const int *root) {
+    const exec *e = &b->execs[x];
+    const storage *out = e->out[0].storage >= 0 ? &b->storages[e->out[0].storage] : NULL;
+    uint32_t in_place = kernel_of(e->call.op)->in_place;
+    if (!in_place || !out || out->place != IN_ARENA) return -1;
+    for (int i = 0; i < e->call.n_in; i++) {
+        int s = e->in[i].storage;
+        if (!(in_place >> i & 1) || s < 0) continue;
+        const storage *in = &b->storages[root_of(root, s)];
+        if (b->execs[group].fused > 1 && in->first < group) continue;
+        if (in->place == IN_ARENA && !in->pinned && in->last == x && in->bytes == out->bytes &&
+            whole(&b->storages[s], &e->call.in[i], e->in[i].offset) &&
+            whole(out, &e->call.out[0], 0) && alone(b, e, i, root))
+            return root_of(root, s);
+    }
+    return -1;
+}
+
+/* A storage of the group that no member reads any more when x makes result `out`, or -1: block by
+ * block the rows of one then lie where those of the other were. */
+static int outlived(const binding *b, int x, int group, int out, const int *root) {
+    for (int y = group; y < x; y++)
+        for (int k = 0; k < b->execs[y].call.n_out; k++) {
+            int s = b->execs[y].out[k].storage;
+            const storage *old = &b->storages[s];
+            if (root[s] == s && old->last < x && !old->pinned &&
+                old->bytes == b->storages[out].bytes)
+                return s;
+        }
+    return -1;
+}
+
+static void reuse_storages(binding *b, int *root) {
+    for (int x = 0, group = 0; x < b->n_execs; x++) {
+        const exec *e = &b->execs[x];
+        if (x == group + b->execs[group].fused) group = x;
+        int r = overwritten(b, x, group, root);
+        if (r >= 0) merge(b, root, e->out[0].storage, r);
+        for (int k = r >= 0; k < e->call.n_out && x > group && !b->execs[group].beside; k++)
+            if ((r = outlived(b, x, group, e->out[k].storage, root)) >= 0)
+                merge(b, root, e->out[k].storage, r);
+    }
+}
+
+/* What a group touches lives to its end: its members do not run one after the other. */
+static void live_with_group(binding *b, const int *root) {
+    for (int x = 0, end = 0; x < b->n_execs; x++) {
+        const exec *e = &b->execs[x];
+        if (x == end) end += e->fused;
+        for (int i = -1; i < e->call.n_in + e->call.n_out; i++) {
+            int s = i < 0 ? e->work : e->in[i].storage;
+            storage *at = s < 0 ? NULL : &b->storages[root_of(root, s)];
+            if (at && at->last < end - 1) at->last = end - 1;
+        }
+    }
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+typedef struct item {
+    size_t bytes;
+    int storage;
+} item;
+
+static int by_size(const void *a, const void *b) {
+    const item *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    return x->storage - y->storage;
+}
+
+static inline bool within(const storage *s, size_t arena) {
+    return s->offset <= arena && s->bytes <= arena - s->offset;
+}
+
+bool wf_assign_memory(binding *b) {
+    size_t n = (size_t)b->n_storages + 1;
+    int *root = malloc(n * sizeof *root), *list = malloc(n * sizeof *list), count = 0;
+    item *items = malloc(n * sizeof *items);
+    bool ok = root && list && items;
+    if (ok) {
+        for (int s = 0; s < b->n_storages; s++) {
+            root[s] = s;
+            if (b->storages[s].pinned) b->storages[s].last = b->n_execs;
+        }
+        reuse_storages(b, root);
+        live_with_group(b, root);
+        for (int s = 0; s < b->n_storages; s++)
+            if (b->storages[s].place == IN_ARENA && root[s] == s && b->storages[s].bytes)
+                items[count++] = (item){ b->storages[s].bytes, s };
+        qsort(items, (size_t)count, sizeof *items, by_size);
+        for (int i = 0; i < count; i++) list[i] = items[i].storage;
+        ok = wf_assign_offsets(b, list, count);
+        for (int s = 0; s < b->n_storages; s++)
+            b->storages[s].offset = b->storages[root_of(root, s)].offset;
+        for (int s = 0; ok && s < b->n_storages; s++)
+            assert(b->storages[s].place != IN_ARENA ||
+                   (b->storages[s].offset % ALIGN == 0 && within(&b->storages[s], b->arena)));
+    }
+    free(root), free(list), free(items);
+    return ok;
+}

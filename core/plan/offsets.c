@@ -1,0 +1,201 @@
+/* core/plan/offsets.c - where in the arena each storage lies: none upon another while both are alive.
+ *
+ * Greedy by size (Pisarchyk & Lee 2020, arXiv:2001.03288): the largest storage first, each at the
+ * lowest offset where no storage alive at the same time lies. That looks at all pairs, so it is for
+ * the largest ones alone, which decide how much memory a plan needs; the others share memory above
+ * them, given out and taken back in the order of the schedule, as malloc does it (bins of similar
+ * sizes, neighbours joined at once: O(1) each). Of very many, this way may also be the better one
+ * for all: then it is taken. */
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LARGEST = 4096, STEPS = 8, BINS = 64 * STEPS, LOOKED_AT = 16, TAKEN = -1 };
+
+/* A piece of the arena, from the first byte to the last one piece next to the other. */
+typedef struct piece {
+    size_t offset, bytes;
+    int below, above;      /* neighbours; -1: none */
+    int bin, before, next; /* in a bin; TAKEN, or one of the list of the same bin */
+} piece;
+
+typedef struct heap {
+    piece *pieces;
+    int n, top; /* top: the last one in the arena */
+    int bins[BINS];
+    uint64_t filled[BINS / 64];
+} heap;
+
+/* ---- the largest: every pair ----------------------------------------------------------------- */
+
+static size_t end_of(const storage *s) {
+    return s->offset + memory_aligned(s->bytes);
+}
+
+/* placed: storages in order of their offsets. Returns where this one comes among them. */
+static int lowest_gap(const binding *b, const int *placed, int n, storage *s) {
+    size_t offset = 0, bytes = memory_aligned(s->bytes);
+    for (int i = 0; i < n; i++) {
+        const storage *other = &b->storages[placed[i]];
+        if (other->last < s->first || other->first > s->last) continue;
+        if (other->offset >= offset + bytes) break;
+        if (end_of(other) > offset) offset = end_of(other);
+    }
+    s->offset = offset;
+    int at = 0;
+    while (at < n && b->storages[placed[at]].offset <= offset) at++;
+    return at;
+}
+
+/* list: storages, the largest first. Returns how much memory they need. */
+static size_t place_by_size(binding *b, const int *list, int n, int *placed) {
+    size_t arena = 0;
+    for (int i = 0; i < n; i++) {
+        storage *s = &b->storages[list[i]];
+        int at = lowest_gap(b, placed, i, s);
+        memmove(placed + at + 1, placed + at, (size_t)(i - at) * sizeof *placed);
+        placed[at] = list[i];
+        if (end_of(s) > arena) arena = end_of(s);
+    }
+    return arena;
+}
+
+/* ---- the others: by time --------------------------------------------------------------------- */
+
+/* Sizes of a bin differ by an eighth at most. */
+static int bin_of(size_t bytes) {
+    size_t units = bytes / ALIGN;
+    int bin = 0;
+    for (; units >= 2 * STEPS; units /= 2) bin += STEPS;
+    return bin + (int)units;
+}
+
+static void put_into_bin(heap *h, int i) {
+    piece *p = &h->pieces[i];
+    p->bin = bin_of(p->bytes), p->before = -1, p->next = h->bins[p->bin];
+    if (p->next >= 0) h->pieces[p->next].before = i;
+    h->bins[p->bin] = i;
+    h->filled[p->bin / 64] |= UINT64_C(1) << p->bin % 64;
+}
+
+static void take_from_bin(heap *h, int i) {
+    piece *p = &h->pieces[i];
+    if (p->next >= 0) h->pieces[p->next].before = p->before;
+    if (p->before >= 0)
+        h->pieces[p->before].next = p->next;
+    else if ((h->bins[p->bin] = p->next) < 0)
+        h->filled[p->bin / 64] &= ~(UINT64_C(1) << p->bin % 64);
+    p->bin = TAKEN;
+}
+
+/* The best of the first few in its own bin, or any in the next that has some; -1: none. */
+static int find_piece(const heap *h, size_t bytes) {
+    int bin = bin_of(bytes), best = -1;
+    for (int i = h->bins[bin], n = 0; i >= 0 && n < LOOKED_AT; i = h->pieces[i].next, n++) {
+        bool fits = h->pieces[i].bytes >= bytes;
+        if (fits && (best < 0 || h->pieces[i].bytes < h->pieces[best].bytes)) best = i;
+    }
+    while (best < 0 && ++bin < BINS) {
+        if (h->filled[bin / 64] >> bin % 64 == 0)
+            bin |= 63; /* none in the rest of the word */
+        else
+            best = h->bins[bin];
+    }
+    return best;
+}
+
+/* A new piece right above i, which is -1 for the first. */
+static int add_piece(heap *h, int i, size_t bytes) {
+    piece *p = &h->pieces[h->n];
+    *p = (piece){ 0, bytes, i, -1, TAKEN, -1, -1 };
+    if (i >= 0) p->offset = h->pieces[i].offset + h->pieces[i].bytes, p->above = h->pieces[i].above;
+    if (p->above >= 0) h->pieces[p->above].below = h->n;
+    if (i >= 0) h->pieces[i].above = h->n;
+    if (h->top == i) h->top = h->n;
+    return h->n++;
+}
+
+static int give(heap *h, size_t bytes) {
+    int i = find_piece(h, bytes);
+    if (i < 0 && h->top >= 0 && h->pieces[h->top].bin != TAKEN) i = h->top;
+    if (i < 0) return add_piece(h, h->top, bytes);
+    take_from_bin(h, i);
+    size_t rest = h->pieces[i].bytes > bytes ? h->pieces[i].bytes - bytes : 0;
+    h->pieces[i].bytes = bytes; /* the top one may be smaller, and grows */
+    if (rest) put_into_bin(h, add_piece(h, i, rest));
+    return i;
+}
+
+static void join_above(heap *h, int i) {
+    piece *p = &h->pieces[i], *gone = &h->pieces[p->above];
+    p->bytes += gone->bytes;
+    if (h->top == p->above) h->top = i;
+    p->above = gone->above;
+    if (p->above >= 0) h->pieces[p->above].below = i;
+}
+
+static void take_back(heap *h, int i) {
+    int above = h->pieces[i].above, below = h->pieces[i].below;
+    if (above >= 0 && h->pieces[above].bin != TAKEN) take_from_bin(h, above), join_above(h, i);
+    if (below >= 0 && h->pieces[below].bin != TAKEN) {
+        take_from_bin(h, below), join_above(h, below);
+        i = below;
+    }
+    put_into_bin(h, i);
+}
+
+typedef struct event {        /* one of the list: who is alive, and when */
+    int storage, first, next; /* next: in the list of those that end at the same time */
+    size_t bytes;
+} event;
+
+static int by_time(const void *a, const void *b) {
+    const event *x = a, *y = b;
+    if (x->first != y->first) return x->first - y->first;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    return x->storage - y->storage;
+}
+
+/* From `base` on. Returns the end; SIZE_MAX: no memory. */
+static size_t place_by_time(binding *b, const int *list, int n, size_t base) {
+    heap h = { .pieces = malloc(((size_t)n + 1) * sizeof *h.pieces), .top = -1 };
+    event *events = malloc(((size_t)n + 1) * sizeof *events);
+    int *ends = malloc(((size_t)b->n_execs + 1) * sizeof *ends), now = 0;
+    bool ok = h.pieces && events && ends;
+    for (int i = 0; i < BINS; i++) h.bins[i] = -1;
+    for (int x = 0; ok && x <= b->n_execs; x++) ends[x] = -1;
+    for (int i = 0; ok && i < n; i++)
+        events[i] = (event){ list[i], b->storages[list[i]].first, 0, b->storages[list[i]].bytes };
+    if (ok) qsort(events, (size_t)n, sizeof *events, by_time);
+    for (int i = 0; ok && i < n; i++) {
+        storage *s = &b->storages[events[i].storage];
+        for (; now < s->first; now++)
+            for (int x = ends[now]; x >= 0; x = events[x].next)
+                take_back(&h, (int)events[x].bytes); /* its piece */
+        int given = give(&h, memory_aligned(s->bytes));
+        s->offset = base + h.pieces[given].offset;
+        events[i].bytes = (size_t)given, events[i].next = ends[s->last], ends[s->last] = i;
+    }
+    size_t end = h.top < 0 ? 0 : h.pieces[ok ? h.top : 0].offset + h.pieces[ok ? h.top : 0].bytes;
+    free(h.pieces), free(events), free(ends);
+    return ok ? base + end : SIZE_MAX;
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+static size_t place_both(binding *b, const int *list, int n, int most, int *placed) {
+    int largest = n < most ? n : most;
+    size_t arena = place_by_size(b, list, largest, placed);
+    return n > largest ? place_by_time(b, list + largest, n - largest, arena) : arena;
+}
+
+bool wf_assign_offsets(binding *b, const int *list, int n) {
+    int *placed = malloc(((size_t)(n < LARGEST ? n : LARGEST) + 1) * sizeof *placed);
+    if (!placed) return false;
+    size_t by_time = n > LARGEST ? place_both(b, list, n, 0, placed) : SIZE_MAX;
+    b->arena = place_both(b, list, n, LARGEST, placed);
+    if (by_time < b->arena) b->arena = place_both(b, list, n, 0, placed);
+    free(placed);
+    return b->arena != SIZE_MAX;
+}

@@ -1,0 +1,106 @@
+/* core/plan/rewrite.c - other nodes in place of some, in one plan: what fuses is decided here alone.
+ *
+ * What is needed, who reads it and what is fetched is known by now, which no constructor knows.
+ * From the first node to the last each rule is tried; what replaces a node keeps its id, so that
+ * readers and fetches find it where it was. What nothing needs any more drops out when the plan
+ * marks its nodes anew: until then it counts as a reader. */
+#include "rewrite.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan.h"
+
+struct wf_rewrite {
+    wf_plan *p;
+    const unsigned char *need;
+    int32_t *readers; /* by id: operands that read its data */
+    int32_t *takers;  /* and how many of them a shared rule would take it from */
+    const wf_tensor *outer;
+    bool no_memory;
+};
+
+static bool runs(const wf_rewrite *r, const wf_tensor *t) {
+    return t->kind == WF_COMPUTED && !t->result && (r->need[t->id] & NEED_DATA) &&
+           wf_feed_of(r->p, t) < 0;
+}
+
+/* The node that operand i of t is, if a rule may take it. */
+static const wf_tensor *inner_of(const wf_rewrite *r, const wf_rule *rule, const wf_tensor *t) {
+    if (rule->op != t->op || rule->operand >= t->n_in || !t->in[rule->operand]) return NULL;
+    const wf_tensor *inner = wf_rewritten(r, t->in[rule->operand]);
+    bool fits = inner->op == rule->inner && !inner->result && wf_feed_of(r->p, inner) < 0 &&
+                !(r->need[inner->id] & FETCHED);
+    return fits ? inner : NULL;
+}
+
+static void count_readers(wf_rewrite *r) {
+    for (int id = 0; id < r->p->n_index; id++) {
+        const wf_tensor *t = r->p->graph->nodes[id];
+        if (!runs(r, t)) continue;
+        for (int i = 0; i < t->n_in; i++)
+            if (t->in[i] && !(t->op->shape_only >> i & 1)) r->readers[t->in[i]->id]++;
+        for (const wf_rule *rule = wf_rules; rule->op; rule++) {
+            const wf_tensor *inner = rule->shared ? inner_of(r, rule, t) : NULL;
+            if (inner) r->takers[inner->id]++;
+        }
+    }
+}
+
+static bool applies(wf_rewrite *r, const wf_rule *rule, const wf_tensor *t) {
+    const wf_tensor *inner = inner_of(r, rule, t);
+    if (!inner || r->readers[inner->id] != (rule->shared ? r->takers[inner->id] : 1)) return false;
+    r->outer = t;
+    bool applied = rule->apply(r, t, inner);
+    assert(!applied || r->p->rewritten[t->id]);
+    return applied;
+}
+
+bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need) {
+    size_t n = (size_t)p->n_index + 1;
+    wf_rewrite r = { .p = p, .need = need };
+    r.readers = calloc(n, sizeof *r.readers), r.takers = calloc(n, sizeof *r.takers);
+    p->rewritten = calloc(n, sizeof *p->rewritten);
+    bool ok = r.readers && r.takers && p->rewritten;
+    if (ok) count_readers(&r);
+    for (int id = 0; ok && id < p->n_index; id++) {
+        const wf_rule *rule = wf_rules;
+        if (!runs(&r, p->graph->nodes[id])) continue;
+        while (rule->op && !applies(&r, rule, p->graph->nodes[id])) rule++;
+    }
+    free(r.readers), free(r.takers);
+    return (ok && !r.no_memory) || wf_plan_fail(p, "out of memory");
+}
+
+/* ---- for the rules --------------------------------------------------------------------------- */
+
+const wf_tensor *wf_rewritten(const wf_rewrite *r, const wf_tensor *t) {
+    return wf_plan_node(r->p, t->id);
+}
+
+bool wf_read_once(const wf_rewrite *r, const wf_tensor *t) {
+    return r->readers[t->id] == 1 && !(r->need[t->id] & FETCHED) && wf_feed_of(r->p, t) < 0;
+}
+
+bool wf_replace(wf_rewrite *r, const wf_op *op, int n_in, wf_tensor *const *in, const void *attrs) {
+    wf_report report;
+    recorded_call c;
+    wf_report_reset(&report, false);
+    wf_fill_call(&c, r->p->graph, op, n_in, in, attrs, &report);
+    if (!op->shape(&c.call)) return false;
+    assert(result_count(op) == 1 && result_count(r->outer->op) == 1);
+    assert(op->writes == r->outer->op->writes && c.out[0].dtype == r->outer->dtype);
+    assert(c.out[0].ndim == r->outer->ndim &&
+           memcmp(c.out[0].shape, r->outer->shape, (size_t)c.out[0].ndim * sizeof(int64_t)) == 0);
+    size_t operands = (size_t)n_in * sizeof *in;
+    wf_tensor *t = wf_arena_take(&r->p->own, sizeof *t + operands + op->attr_bytes, OWN_ARENA);
+    if (!t) return r->no_memory = true, false;
+    *t = *r->outer;
+    t->op = op, t->n_in = n_in, t->in = memcpy(t + 1, in, operands);
+    t->attrs = op->attr_bytes ? memcpy((char *)(t + 1) + operands, attrs, op->attr_bytes) : NULL;
+    r->p->rewritten[t->id] = t;
+    for (int i = 0; i < n_in; i++)
+        if (in[i] && !(op->shape_only >> i & 1)) r->readers[in[i]->id]++;
+    return true;
+}

@@ -1,0 +1,338 @@
+/* core/plan/run.c - bind, feed, run, fetch; and what a profile counts.
+ *
+ * On the hot path nothing is allocated and no shape is looked at unless an extent or the position
+ * changed. */
+#include "plan.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "pool.h"
+
+/* ---- binding and feeding --------------------------------------------------------------------- */
+
+bool wf_bind(wf_plan *p, const char *name, int64_t size) {
+    if (!wf_plan_ok(p)) return false;
+    const extent *e = NULL;
+    int i = 0;
+    for (; i < p->graph->n_extents && !e; i++)
+        if (name && strcmp(p->graph->extents[i].name, name) == 0) e = &p->graph->extents[i];
+    if (!e) return wf_plan_fail(p, "there is no extent '%s'", name ? name : "");
+    int64_t least = e == p->graph->extents ? 0 : 1;
+    if (size < least || size > e->max)
+        return wf_plan_fail(p, "extent '%s' cannot be %lld: it was declared as %lld to %lld", name,
+                            (long long)size, (long long)least, (long long)e->max);
+    if (e == p->graph->extents && size && !p->with_state)
+        return wf_plan_fail(p, "a plan without a state stays at position 0, not %lld",
+                            (long long)size);
+    if (p->size[i - 1] == size) return true;
+    p->size[i - 1] = size;
+    p->ran = false;
+    if (i > 1) p->now = NULL;
+    return true;
+}
+
+bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data) {
+    if (!wf_plan_ok(p)) return false;
+    int i = wf_feed_of(p, t);
+    if (i < 0)
+        return wf_plan_fail(p, "'%s' is not among the feeds of this plan", t ? called(t) : "NULL");
+    feed *f = &p->feeds[i];
+    if (!f->needed) return true;
+    if (!wf_plan_prepare(p, p->size[0])) return false;
+    const wf_view *v = &wf_plan_value(p, t)->view;
+    size_t bytes = 0;
+    bool fits = wf_shape_bytes(v->dtype, v->ndim, v->shape, &bytes);
+    assert(fits), (void)fits; /* judged when it was bound */
+    if (!data && bytes) return wf_plan_fail(p, "'%s' is fed from NULL", called(t));
+    if (bytes > f->capacity || !f->data) {
+        free(f->data);
+        f->given = false, f->capacity = 0;
+        if (!(f->data = wf_memory_new(bytes)))
+            return wf_plan_fail(p, "out of memory: %zu bytes for '%s'", bytes, called(t));
+        f->capacity = bytes;
+        p->feeds_generation++;
+    }
+    if (bytes) memcpy(f->data, data, bytes);
+    f->given = true, f->ndim = v->ndim;
+    memcpy(f->shape, v->shape, sizeof f->shape);
+    return true;
+}
+
+static bool feeds_given(wf_plan *p) {
+    for (int i = 0; i < p->n_feeds; i++) {
+        const feed *f = &p->feeds[i];
+        if (!f->needed) continue;
+        if (!f->given) return wf_plan_fail(p, "'%s' was not fed", called(f->tensor));
+        const wf_view *v = &wf_plan_value(p, f->tensor)->view;
+        char was[96], is[96];
+        if (memcmp(f->shape, v->shape, (size_t)f->ndim * sizeof f->shape[0]) == 0) continue;
+        return wf_plan_fail(p, "'%s' was fed as %s and is bound as %s now", called(f->tensor),
+                            wf_shape_text(NULL, f->ndim, f->shape, was, sizeof was),
+                            wf_shape_text(NULL, v->ndim, v->shape, is, sizeof is));
+    }
+    return true;
+}
+
+void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch) {
+    if (wf_plan_ok(p)) p->step = step, p->micro_batch = micro_batch;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+typedef struct job {
+    const wf_call *call;
+    int phase;
+    char *scratch;
+    size_t stride;
+} job;
+
+static bool run_task(void *arg, int64_t index, int worker) {
+    const job *j = arg;
+    void *scratch = j->stride ? j->scratch + (size_t)worker * j->stride : NULL;
+    assert((uintptr_t)scratch % ALIGN == 0);
+    return kernel_of(j->call->op)->eval(j->call, j->phase, index, scratch);
+}
+
+static bool run_call(wf_plan *p, const wf_call *c) {
+    job j = { c, 0, p->scratch, (p->now->scratch + 127) & ~(size_t)127 };
+    const wf_kernel *run = kernel_of(c->op);
+    if (!run->tasks) return run_task(&j, 0, 0);
+    for (;; j.phase++) {
+        int64_t n = run->tasks(c, j.phase);
+        if (n <= 0) return true;
+        if (n == 1 ? !run_task(&j, 0, 0) : !wf_pool_run(p->pool, n, run_task, &j)) return false;
+    }
+}
+
+static double seconds_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double flops_of(const wf_call *c) {
+    const wf_kernel *run = kernel_of(c->op);
+    return run->flops ? run->flops(c) : (double)wf_view_count(&c->out[0]);
+}
+
+static double bytes_of(const wf_call *c) {
+    double bytes = 0;
+    for (int i = 0; i < c->n_in; i++)
+        if (c->in[i].ndim >= 0 && !(c->op->shape_only >> i & 1))
+            bytes += (double)wf_view_count(&c->in[i]) * (double)wf_view_unit(&c->in[i]);
+    for (int k = 0; k < c->n_out; k++)
+        bytes += (double)wf_view_count(&c->out[k]) * (double)wf_dtype_size(c->out[k].dtype);
+    return bytes;
+}
+
+static bool run_measured(wf_plan *p, const exec *e) {
+    double start = seconds_now();
+    bool ok = run_call(p, &e->call);
+    spent *s = &p->spent[e->spent];
+    s->seconds += seconds_now() - start, s->runs++;
+    s->flops += flops_of(&e->call), s->bytes += bytes_of(&e->call);
+    return ok;
+}
+
+typedef struct group {
+    const exec *execs;
+    int n, phase;
+    int64_t tasks[MOST_BESIDE]; /* side by side: of each, in this phase */
+    atomic_int failed;          /* one of those that did */
+    char *scratch;
+    size_t stride;
+} group;
+
+static void *scratch_of(const group *g, int worker) {
+    return g->stride ? g->scratch + (size_t)worker * g->stride : NULL;
+}
+
+static bool run_block(void *arg, int64_t block, int worker) {
+    group *g = arg;
+    for (int i = 0; i < g->n; i++)
+        if (!wf_run_rows(&g->execs[i], block, scratch_of(g, worker)))
+            return atomic_store(&g->failed, i), false;
+    return true;
+}
+
+static bool run_beside(void *arg, int64_t slice, int worker) {
+    group *g = arg;
+    for (int i = 0; i < g->n; i++)
+        if (!wf_run_slice(&g->execs[i], i, g->phase, g->tasks[i], slice, scratch_of(g, worker)))
+            return atomic_store(&g->failed, i), false;
+    return true;
+}
+
+static bool run_phases(wf_plan *p, group *g) {
+    for (;; g->phase++) {
+        int64_t all = 0;
+        for (int i = 0; i < g->n; i++) {
+            const wf_call *c = &g->execs[i].call;
+            const wf_kernel *run = kernel_of(c->op);
+            bool ended = g->phase > 0 && (!run->tasks || g->tasks[i] <= 0);
+            g->tasks[i] = ended ? 0 : run->tasks ? run->tasks(c, g->phase) : 1;
+            all += g->tasks[i] > 0;
+        }
+        if (all == 0) return true;
+        if (!wf_pool_run(p->pool, BESIDE_SLICES, run_beside, g)) return false;
+    }
+}
+
+/* Which of a group's calls is to be named, with its own message: asked one after the other. Updates
+ * are not performed twice; they fail for one reason, all alike. */
+static const exec *first_failed(wf_plan *p, const exec *e, const group *g) {
+    if (g->n == 1 || e->call.op->writes) return e + atomic_load(&g->failed);
+    wf_report_reset(&p->report, true);
+    for (int i = 0; i < g->n; i++)
+        if (!run_call(p, &e[i].call)) return e + i;
+    return e + atomic_load(&g->failed);
+}
+
+/* The group that begins here, or the call alone. NULL, or which failed. Measured, each is alone. */
+static const exec *run_group(wf_plan *p, exec *e) {
+    group g = { .execs = e, .n = p->profile ? 1 : e->fused, .scratch = p->scratch };
+    g.stride = (p->now->scratch + 127) & ~(size_t)127;
+    for (int i = 0; i < g.n; i++) e[i].call.step = p->step, e[i].call.micro_batch = p->micro_batch;
+    bool ok = p->profile  ? run_measured(p, e)
+              : g.n == 1  ? run_call(p, &e->call)
+              : e->beside ? run_phases(p, &g)
+                          : wf_pool_run(p->pool, FUSED_BLOCKS, run_block, &g);
+    return ok ? NULL : first_failed(p, e, &g);
+}
+
+static bool run_all(wf_plan *p) {
+    wf_report_reset(&p->report, true);
+    for (int i = 0; i < p->now->n_execs; i += p->profile ? 1 : p->now->execs[i].fused) {
+        const exec *failed = run_group(p, &p->now->execs[i]);
+        if (failed) return wf_plan_fail_at(p, failed->node, failed->call.op);
+    }
+    return p->ran = true;
+}
+
+static bool run(wf_plan *p, wf_state *s) {
+    p->ran = false;
+    if (!feeds_given(p) || (s && !wf_state_follow(p, s))) return false;
+    wf_plan_point(p, s);
+    unsigned mode = wf_float_mode_enter();
+    bool ok = run_all(p);
+    wf_float_mode_leave(mode);
+    if (ok && p->training) p->step++;
+    return ok;
+}
+
+bool wf_run(wf_plan *p) {
+    if (!wf_plan_ok(p)) return false;
+    if (p->with_state) return wf_plan_fail(p, "a plan made with_state runs with one: wf_run_state");
+    return wf_plan_prepare(p, 0) && run(p, NULL);
+}
+
+static bool state_fits(wf_plan *p, const wf_state *s) {
+    const binding *b = p->now;
+    if (s->n_slots != b->n_slots) return wf_plan_fail(p, "the state was made for another plan");
+    if (b->batch > s->batch)
+        return wf_plan_fail(p, "a batch of %lld, but the state was made for %d",
+                            (long long)b->batch, s->batch);
+    if (s->n_slots > 0 && p->size[0] > s->used)
+        return wf_plan_fail(p, "position %lld, but the state holds %lld rows",
+                            (long long)p->size[0], (long long)s->used);
+    for (int i = 0; i < b->n_slots; i++) {
+        const slot *have = &s->slots[i], *need = &b->slots[i];
+        if (have->outer != need->outer || have->axis != need->axis || have->inner != need->inner)
+            return wf_plan_fail(p, "the state was made for another plan");
+        if (need->used >= need->rows)
+            return wf_plan_fail(p, "%zu cached rows, but P was declared with a maximum of %zu",
+                                need->used, need->rows - 2);
+    }
+    return true;
+}
+
+bool wf_run_state(wf_plan *p, wf_state *s) {
+    if (!wf_plan_ok(p)) return false;
+    if (!p->with_state) return wf_plan_fail(p, "this plan was made without a state: wf_run");
+    if (!s) return wf_plan_fail(p, "the state is NULL");
+    if (!wf_plan_prepare(p, p->size[0]) || !state_fits(p, s) || !run(p, s)) return false;
+    for (int i = 0; i < p->now->n_slots; i++) s->used = (int64_t)p->now->slots[i].used;
+    return true;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data) {
+    if (!wf_plan_ok(p)) return false;
+    const bound_view *v = wf_plan_value(p, t);
+    if (!v || !p->nodes[p->index[t->id]].fetched)
+        return wf_plan_fail(p, "'%s' is not among the fetches of this plan",
+                            t ? called(t) : "NULL");
+    if (!p->ran) return wf_plan_fail(p, "'%s' is fetched before a run", called(t));
+    wf_view to;
+    if (wf_view_count(&v->view) == 0) return true;
+    if (!data) return wf_plan_fail(p, "'%s' is fetched into NULL", called(t));
+    wf_set_shape(&to, v->view.dtype, v->view.ndim, v->view.shape);
+    wf_dense_strides(to.ndim, to.shape, to.stride);
+    to.data = data;
+    wf_copy_view(&v->view, &to);
+    return true;
+}
+
+int wf_bound_shape(wf_plan *p, const wf_tensor *t, int64_t shape[WF_MAX_DIMS]) {
+    if (!wf_plan_ok(p) || !shape || !wf_plan_prepare(p, p->size[0])) return -1;
+    const bound_view *v = wf_plan_value(p, t);
+    if (!v) return wf_plan_fail(p, "'%s' is not in this plan", t ? called(t) : "NULL"), -1;
+    memcpy(shape, v->view.shape, sizeof v->view.shape);
+    return v->view.ndim;
+}
+
+size_t wf_bound_bytes(wf_plan *p, const wf_tensor *t) {
+    int64_t shape[WF_MAX_DIMS];
+    size_t bytes;
+    int ndim = wf_bound_shape(p, t, shape);
+    return ndim >= 0 && wf_shape_bytes(t->dtype, ndim, shape, &bytes) ? bytes : 0;
+}
+
+size_t wf_plan_memory(wf_plan *p) {
+    return wf_plan_ok(p) && wf_plan_prepare(p, p->size[0]) ? p->now->arena : 0;
+}
+
+/* ---- profile --------------------------------------------------------------------------------- */
+
+void wf_profile(wf_plan *p, bool on) {
+    if (!wf_plan_ok(p)) return;
+    if (on && !p->profile) memset(p->spent, 0, (size_t)p->n_spent * sizeof *p->spent);
+    p->profile = on;
+}
+
+int wf_step_count(wf_plan *p) {
+    return wf_plan_ok(p) && wf_plan_prepare(p, p->size[0]) ? p->now->n_execs : 0;
+}
+
+static int64_t widest_phase(const wf_call *c) {
+    int64_t widest = 1;
+    const wf_kernel *run = kernel_of(c->op);
+    for (int phase = 0; run->tasks; phase++) {
+        int64_t n = run->tasks(c, phase);
+        if (n <= 0) break;
+        if (n > widest) widest = n;
+    }
+    return widest;
+}
+
+bool wf_step_at(wf_plan *p, int i, wf_step *out) {
+    if (!out || i < 0 || i >= wf_step_count(p)) return false;
+    const exec *e = &p->now->execs[i];
+    const spent *s = &p->spent[e->spent];
+    *out = (wf_step){ .node = e->node,
+                      .op = e->call.op,
+                      .seconds = s->seconds,
+                      .runs = s->runs,
+                      .flops = s->runs ? s->flops / (double)s->runs : flops_of(&e->call),
+                      .bytes = s->runs ? s->bytes / (double)s->runs : bytes_of(&e->call),
+                      .tasks = widest_phase(&e->call),
+                      .fused = e->fused,
+                      .beside = e->beside };
+    const storage *in = e->out[0].storage < 0 ? NULL : &p->now->storages[e->out[0].storage];
+    if (in && in->place == IN_ARENA) out->offset = in->offset, out->size = in->bytes;
+    return true;
+}

@@ -1,0 +1,309 @@
+/* core/record/extents.c - named extents: what stands for them, and what their sizes are called.
+ *
+ * A program holds a tag, a number that no size is; while recording, a nominal size stands for the
+ * extent. Neither is ever said: in messages a tag becomes what it was made of (B, 2*B, B+4), and so
+ * does a size that came of a nominal one. Which sizes did is found by asking the rule that failed
+ * again, with other nominal sizes: a number that changes was made of an extent, and how, follows
+ * from the two answers. It costs nothing but where a graph fails. */
+#include "record.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Primes, so that a merged axis still tells its factors, and no accident of equal sizes passes a
+ * shape rule while recording: far apart, so that a part of one is no other. */
+static const int64_t nominal_sizes[MAX_EXTENTS] = {
+    0, 4079, 4231, 4397, 4549, 4723, 4903, 5081, 5273, 5449, 5641, 5839, 6037, 6247, 6451, 6659
+};
+/* The same for the second question: no two differ by the same from their first. */
+static const int64_t other_sizes[MAX_EXTENTS] = { 0,    7001, 7193, 7393, 7583, 7789, 7993, 8191,
+                                                  8387, 8581, 8779, 8969, 9161, 9391, 9587, 9781 };
+
+/* ---- tags ------------------------------------------------------------------------------------ */
+
+/* Extent i is -(2^50 + 2^i 2^31): sums of few tags, multiples, and what is added to them are told
+ * apart, and none of them is another tag. */
+#define TAG_UNIT (INT64_C(1) << 50)
+#define TAG_STEP (INT64_C(1) << 31)
+
+static int64_t tag_of(int i) {
+    return -(TAG_UNIT + TAG_STEP * (INT64_C(1) << i));
+}
+
+/* A number as so many tags, whose powers of two add up to `code`, and a rest; or false. */
+static bool read_tag(int64_t size, int64_t *times, int64_t *code, int64_t *rest) {
+    if (size > -(TAG_UNIT / 2) || size < -(TAG_UNIT << 12)) return false;
+    *times = (TAG_UNIT / 2 - size) / TAG_UNIT;
+    int64_t left = -size - *times * TAG_UNIT;
+    *code = (left + TAG_STEP / 2) / TAG_STEP;
+    *rest = *code * TAG_STEP - left;
+    return *code > 0;
+}
+
+static int extent_of_code(const wf_graph *g, int64_t code) {
+    for (int e = 1; e < g->n_extents; e++)
+        if (code == INT64_C(1) << e) return e;
+    return -1;
+}
+
+int wf_extent_of(const wf_graph *g, int64_t size) {
+    int64_t times, code, rest;
+    bool one = read_tag(size, &times, &code, &rest) && times == 1 && rest == 0;
+    return one ? extent_of_code(g, code) : -1;
+}
+
+int64_t wf_extent(wf_graph *g, const char *name, int64_t max) {
+    if (!wf_ok(g)) return 1;
+    if (!name || !name[0]) return wf_poison(g, "an extent needs a name"), 1;
+    bool position = strcmp(name, "P") == 0;
+    if (max < (position ? 0 : 1) || max > INT32_MAX)
+        return wf_poison(g, "extent '%s': a maximum of %lld is out of range", name, (long long)max),
+               1;
+    for (int i = 0; i < g->n_extents; i++) {
+        if (strcmp(g->extents[i].name, name) != 0 || !g->extents[i].declared) continue;
+        if (g->extents[i].max == max) return i ? tag_of(i) : 0;
+        return wf_poison(g, "extent '%s' was declared with maximum %lld, now %lld", name,
+                         (long long)g->extents[i].max, (long long)max),
+               1;
+    }
+    if (position) {
+        g->extents[0].max = max, g->extents[0].declared = true;
+        return 0;
+    }
+    if (g->n_extents == MAX_EXTENTS)
+        return wf_poison(g, "extent '%s': at most %d extents", name, MAX_EXTENTS - 1), 1;
+    extent *e = &g->extents[g->n_extents];
+    *e = (extent){ wf_graph_intern(g, name), max, nominal_sizes[g->n_extents], true };
+    return e->name ? tag_of(g->n_extents++) : 1;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+typedef struct text {
+    char *buffer;
+    size_t size, n; /* n: without the final 0 */
+} text;
+
+static void put(text *t, const char *format, ...) WF_PRINTF(2, 3);
+static void put(text *t, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int n = t->n < t->size ? vsnprintf(t->buffer + t->n, t->size - t->n, format, args) : 0;
+    va_end(args);
+    if (n > 0) t->n += (size_t)n;
+    if (t->n >= t->size) t->n = t->size - 1;
+}
+
+/* a * name + c, without what is 1 or 0. */
+static void put_linear(text *t, int64_t a, const char *name, int64_t c) {
+    if (a == -1)
+        put(t, "-");
+    else if (a != 1)
+        put(t, "%" PRId64 "*", a);
+    put(t, c ? "%s%+" PRId64 : "%s", name, c);
+}
+
+/* What a program made of tags and handed over as a size, as far as it can be told. */
+static bool put_tag(text *t, const wf_graph *g, int64_t size) {
+    int64_t times, code, rest;
+    if (!read_tag(size, &times, &code, &rest)) return false;
+    int e = code % times == 0 ? extent_of_code(g, code / times) : -1;
+    if (e > 0) return put_linear(t, times, g->extents[e].name, rest), true;
+    text sum = *t;
+    for (e = 1; e < g->n_extents; e++)
+        if (code >> e & 1)
+            put(&sum, "%s%s", sum.n == t->n ? "" : "+", g->extents[e].name), code -= INT64_C(1)
+                                                                                     << e;
+    if (code) return t->buffer[t->n] = '\0', false;
+    *t = sum;
+    if (rest) put(t, "%+" PRId64, rest);
+    return true;
+}
+
+/* A size made of nominal ones, of which no second answer is known: 512, B, B*T, B*4, and what is
+ * too near to one to be anything else. */
+enum { NEAR = 16 };
+static void put_size(text *t, const wf_graph *g, int64_t size) {
+    bool named = false;
+    for (int e = 1; g && size > 0 && e < g->n_extents; e++)
+        for (; size % g->extents[e].nominal == 0; size /= g->extents[e].nominal, named = true)
+            put(t, "%s%s", named ? "*" : "", g->extents[e].name);
+    if (named && size != 1) put(t, "*%" PRId64, size);
+    for (int e = 1; g && size > 0 && !named && e < g->n_extents; e++) {
+        int64_t c = size - g->extents[e].nominal;
+        named = c >= -NEAR && c <= NEAR;
+        if (named) put_linear(t, 1, g->extents[e].name, c);
+    }
+    if (!named) put(t, "%" PRId64, size);
+}
+
+const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *shape, char *buffer,
+                          size_t size) {
+    text t = { buffer, size, 0 };
+    if (!size || !buffer) return buffer;
+    put(&t, "[");
+    for (int i = 0; shape && i < ndim; i++) {
+        if (i) put(&t, ",");
+        put_size(&t, g, shape[i]);
+    }
+    put(&t, "]");
+    return buffer;
+}
+
+/* ---- two answers ----------------------------------------------------------------------------- */
+
+/* a m + c in both answers, with few m and |c| small? */
+static bool solve(const int64_t n[2], const int64_t m[2], int64_t *a, int64_t *c) {
+    enum { MOST = 2000 };
+    int64_t step = m[0] - m[1], times = step ? (n[0] - n[1]) / step : 0;
+    if (!times || times * step != n[0] - n[1] || times > MOST || times < -MOST) return false;
+    *a = times, *c = n[0] - times * m[0];
+    return *c >= -MOST && *c <= MOST;
+}
+
+static bool put_product(text *t, const wf_graph *g, int64_t a, int64_t b) {
+    text product = *t;
+    for (int e = 1; a > 0 && b > 0 && e < g->n_extents; e++)
+        while (a % nominal_sizes[e] == 0 && b % other_sizes[e] == 0) {
+            put(&product, "%s%s", product.n == t->n ? "" : "*", g->extents[e].name);
+            a /= nominal_sizes[e], b /= other_sizes[e];
+        }
+    if (a != b) return t->buffer[t->n] = '\0', false;
+    *t = product;
+    if (a != 1) put(t, "*%" PRId64, a);
+    return true;
+}
+
+static bool put_one(text *t, const wf_graph *g, const int64_t n[2]) {
+    int64_t a, c;
+    for (int e = 1; e < g->n_extents; e++)
+        if (solve(n, (int64_t[]){ nominal_sizes[e], other_sizes[e] }, &a, &c))
+            return put_linear(t, a, g->extents[e].name, c), true;
+    return false;
+}
+
+static bool put_two(text *t, const wf_graph *g, const int64_t n[2]) {
+    int64_t a, c;
+    char name[128];
+    for (int e = 1; e < g->n_extents; e++)
+        for (int f = e; f < g->n_extents; f++) {
+            const int64_t e0 = nominal_sizes[e], e1 = other_sizes[e], f0 = nominal_sizes[f],
+                          f1 = other_sizes[f];
+            bool sum = solve(n, (int64_t[]){ e0 + f0, e1 + f1 }, &a, &c) && a == 1;
+            if (!sum && !solve(n, (int64_t[]){ e0 * f0, e1 * f1 }, &a, &c)) continue;
+            snprintf(name, sizeof name, "%s%c%s", g->extents[e].name, sum ? '+' : '*',
+                     g->extents[f].name);
+            return put_linear(t, a, name, c), true;
+        }
+    return false;
+}
+
+/* A number that is n[0] with the one sizes and n[1] with the others. */
+static void put_both(text *t, const wf_graph *g, const int64_t n[2]) {
+    if (put_product(t, g, n[0], n[1]) || put_one(t, g, n) || put_two(t, g, n)) return;
+    put(t, "?"); /* made of extents, in no simple way */
+}
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+/* An integer that begins here, not within a word or a fraction; how long it is, or 0. */
+static size_t read_integer(const char *start, const char *p, int64_t *value) {
+    char before = p > start ? p[-1] : ' ', *end;
+    bool sign = *p == '-' && is_digit(p[1]) && !is_digit(before);
+    bool inside = before == '_' || before == '.' || is_digit(before) ||
+                  (before >= 'a' && before <= 'z') || (before >= 'A' && before <= 'Z');
+    if (!sign && (!is_digit(*p) || inside)) return 0;
+    *value = strtoll(p, &end, 10); /* what does not fit becomes the nearest: no size either */
+    return (size_t)(end - p);
+}
+
+void wf_name_tags(const wf_graph *g, char *message, size_t size) {
+    char copy[ERROR_SIZE];
+    text t = { message, size, 0 };
+    snprintf(copy, sizeof copy, "%s", message);
+    message[0] = '\0';
+    for (const char *p = copy; *p;) {
+        int64_t n;
+        size_t length = read_integer(copy, p, &n);
+        if (!length)
+            put(&t, "%c", *p++);
+        else if (put_tag(&t, g, n))
+            p += length;
+        else
+            put(&t, "%.*s", (int)length, p), p += length;
+    }
+}
+
+/* Two messages that differ in numbers alone become one that names them. */
+static bool merge(const wf_graph *g, const char *first, const char *second, text *t) {
+    for (const char *p = first, *q = second; *p || *q;) {
+        int64_t n[2];
+        size_t length = read_integer(first, p, &n[0]), other = read_integer(second, q, &n[1]);
+        if (!length != !other || (!length && *p != *q)) return false;
+        if (!length)
+            put(t, "%c", *p), p++, q++;
+        else if (n[0] == n[1])
+            put(t, "%.*s", (int)length, p);
+        else
+            put_both(t, g, n);
+        p += length, q += other;
+    }
+    return true;
+}
+
+/* ---- the second question --------------------------------------------------------------------- */
+
+static void set_leaf(wf_view *v, const wf_tensor *t) {
+    wf_set_shape(v, t->dtype, t->ndim, t->shape);
+    for (int a = 0; t->kind == WF_INPUT && a < t->ndim; a++)
+        if (leaf_of(t)->extent[a] > 0) v->shape[a] = other_sizes[leaf_of(t)->extent[a]];
+}
+
+static bool other_call(recorded_call *c, wf_graph *g, const wf_op *op, int n, wf_tensor *const *in,
+                       const void *attrs, const wf_view *views, wf_report *report) {
+    wf_fill_call(c, g, op, n, in, attrs, report);
+    for (int i = 0; i < n; i++) {
+        if (!in[i]) continue;
+        c->in[i] = views[in[i]->id];
+        wf_dense_strides(c->in[i].ndim, c->in[i].shape, c->in[i].stride);
+    }
+    wf_report_reset(report, true);
+    return op->shape(&c->call);
+}
+
+/* The shape of every node with the other sizes, by id; NULL: no memory, or a rule that fails. */
+static wf_view *other_shapes(wf_graph *g, wf_report *report) {
+    wf_view *views = calloc((size_t)g->n_nodes + 1, sizeof *views);
+    bool ok = views != NULL;
+    recorded_call c;
+    for (int id = 0; ok && id < g->n_nodes; id++) {
+        const wf_tensor *t = g->nodes[id];
+        if (t->kind != WF_COMPUTED) set_leaf(&views[id], t);
+        if (t->kind != WF_COMPUTED || t->result) continue;
+        ok = other_call(&c, g, t->op, t->n_in, t->in, t->attrs, views, report);
+        for (int k = 0; ok && k < c.call.n_out; k++) views[id + k] = c.out[k];
+    }
+    if (ok) return views;
+    free(views);
+    return NULL;
+}
+
+void wf_name_sizes(wf_graph *g, const wf_op *op, int n, wf_tensor *const *in, const void *attrs,
+                   char message[WF_MESSAGE]) {
+    wf_report first, second;
+    recorded_call c;
+    wf_report_reset(&second, true);
+    wf_view *views = g->n_extents > 1 ? other_shapes(g, &second) : NULL;
+    if (!views) return;
+    wf_fill_call(&c, g, op, n, in, attrs, &first);
+    wf_report_reset(&first, true);
+    bool failed = !op->shape(&c.call) && !other_call(&c, g, op, n, in, attrs, views, &second);
+    char named[WF_MESSAGE] = "";
+    text t = { named, sizeof named, 0 };
+    if (failed && merge(g, first.message, second.message, &t)) memcpy(message, named, sizeof named);
+    free(views);
+}

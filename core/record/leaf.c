@@ -1,0 +1,216 @@
+/* core/record/leaf.c - leaves: parameters, buffers, inputs, constants, and the values of those that
+ * persist.
+ *
+ * Recording a leaf allocates no data. The first plan or call that touches it does, and fills in its
+ * initial value: a pure function of the graph's seed and the leaf's name. */
+#include "record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/random.h"
+
+wf_tensor *wf_find(const wf_graph *g, const char *name) {
+    const interned *found = g && name ? wf_graph_interned(g, name) : NULL;
+    return found ? found->leaf : NULL;
+}
+
+/* The leaf's full name: scope.name. */
+static const char *full_name(wf_graph *g, const char *name) {
+    const char *previous = wf_scope_push(g, name), *full = g->scope;
+    if (g->failed) return NULL;
+    wf_scope(g, previous);
+    return full;
+}
+
+static wf_tensor *leaf_new(wf_graph *g, wf_kind kind, const char *name, wf_dtype dtype, int ndim,
+                           const int64_t *shape) {
+    if (!wf_ok(g)) return wf_poison(g, "no graph");
+    if (!name || !name[0]) return wf_poison(g, "a leaf needs a name");
+    if (ndim < 0 || ndim > WF_MAX_DIMS || (ndim && !shape))
+        return wf_poison(g, "'%s': %d axes, not 0 to %d", name, ndim, WF_MAX_DIMS);
+    const char *full = full_name(g, name);
+    if (!full) return &g->poison;
+    if (dtype != WF_I32 && dtype != g->real)
+        return wf_poison(g, "'%s' is %s in a graph of %s", full, wf_dtype_name(dtype),
+                         wf_dtype_name(g->real));
+    if (kind != WF_CONSTANT && wf_find(g, full))
+        return wf_poison(g, "'%s' is declared twice", full);
+    size_t bytes = 0; /* an input's are those of its feed */
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] < 0)
+            return wf_poison(g, "'%s': axis %d has size %lld", full, i, (long long)shape[i]);
+    if (kind == WF_INPUT ? !wf_shape_counts(dtype, ndim, shape)
+                         : !wf_shape_bytes(dtype, ndim, shape, &bytes))
+        return wf_poison(g, "'%s' is too large", full);
+    leaf *l = wf_graph_alloc(g, sizeof *l);
+    wf_tensor *t = l ? wf_graph_add(g, 1) : NULL;
+    if (!t) return &g->poison;
+    t->kind = kind, t->dtype = dtype, t->ndim = ndim, t->name = full, t->attrs = l;
+    if (ndim) memcpy(t->shape, shape, (size_t)ndim * sizeof *shape);
+    if (kind != WF_CONSTANT) wf_graph_interned(g, full)->leaf = t;
+    l->bytes = bytes;
+    return t;
+}
+
+wf_tensor *wf_input(wf_graph *g, const char *name, wf_dtype dtype, int ndim, const int64_t *shape) {
+    int64_t nominal[WF_MAX_DIMS], e;
+    for (int i = 0; wf_ok(g) && shape && i < ndim && i < WF_MAX_DIMS; i++)
+        nominal[i] = (e = wf_extent_of(g, shape[i])) > 0 ? g->extents[e].nominal : shape[i];
+    wf_tensor *t = leaf_new(g, WF_INPUT, name, dtype, ndim, shape ? nominal : NULL);
+    if (wf_is_poison(t)) return t;
+    for (int i = 0; i < ndim; i++) leaf_of(t)->extent[i] = wf_extent_of(g, shape[i]);
+    return t;
+}
+
+static wf_tensor *stored(wf_graph *g, wf_kind kind, const char *name, wf_dtype dtype, int ndim,
+                         const int64_t *shape, wf_init init) {
+    for (int i = 0; wf_ok(g) && shape && i < ndim && i < WF_MAX_DIMS; i++)
+        if (wf_extent_of(g, shape[i]) > 0)
+            return wf_poison(
+                g, "'%s': axis %d is the extent '%s'; only inputs have axes that are bound later",
+                name ? name : "", i, g->extents[wf_extent_of(g, shape[i])].name);
+    wf_tensor *t = leaf_new(g, kind, name, dtype, ndim, shape);
+    if (wf_is_poison(t)) return t;
+    if (!init.fill) return wf_poison(g, "'%s' has no initial value", t->name);
+    leaf_of(t)->init = init;
+    return t;
+}
+
+wf_tensor *wf_param(wf_graph *g, const char *name, int ndim, const int64_t *shape, wf_init init) {
+    return stored(g, WF_PARAM, name, wf_real(g), ndim, shape, init);
+}
+
+wf_tensor *wf_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim, const int64_t *shape,
+                     wf_init init) {
+    return stored(g, WF_BUFFER, name, dtype, ndim, shape, init);
+}
+
+static void fill_value(const wf_init *init, uint64_t key, wf_dtype dtype, int ndim,
+                       const int64_t *shape, void *data) {
+    (void)key, (void)ndim, (void)shape;
+    if (dtype == WF_F64)
+        *(double *)data = init->a;
+    else
+        *(float *)data = (float)init->a;
+}
+
+wf_tensor *wf_constant(wf_graph *g, double value) {
+    wf_tensor *t = leaf_new(g, WF_CONSTANT, "constant", wf_real(g), 0, NULL);
+    if (wf_is_poison(t)) return t;
+    leaf_of(t)->init = (wf_init){ fill_value, value, 0 };
+    return t;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+void wf_copy_view(const wf_view *from, const wf_view *to) {
+    wf_view in = *from, out = *to;
+    wf_call c = { .op = &wf_op_copy, .n_in = 1, .n_out = 1, .in = &in, .out = &out };
+    const wf_kernel *run = wf_op_copy.run;
+    for (int64_t i = 0, n = run->tasks(&c, 0); i < n; i++) run->eval(&c, 0, i, NULL);
+}
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+/* leaves that can be seen to be overrun */
+enum { FIRST_ROOM = 0 };
+#else
+enum { FIRST_ROOM = 1 << 20 };
+#endif
+
+static void *memory_for(const wf_tensor *t, wf_layout layout) {
+    size_t bytes = leaf_of(t)->bytes / (layout == WF_PANELS_BF16 ? 2 : 1);
+    return wf_arena_take(&t->graph->values, bytes, FIRST_ROOM);
+}
+
+static void convert(const wf_tensor *t, wf_layout is, const void *from, wf_layout becomes,
+                    void *to) {
+    wf_view x, y;
+    wf_set_shape(&x, t->dtype, t->ndim, t->shape);
+    wf_dense_strides(t->ndim, t->shape, x.stride);
+    y = x;
+    x.layout = is, x.data = (void *)(uintptr_t)from, y.layout = becomes, y.data = to;
+    wf_copy_view(&x, &y);
+}
+
+/* The leaf's values, new in memory in this layout: as they are, or initial ones. */
+static void *laid_out_anew(const wf_tensor *t, wf_layout layout) {
+    const leaf *l = leaf_of(t);
+    void *data = memory_for(t, layout);
+    void *rows = l->data && !l->layout ? l->data : layout ? wf_memory_new(l->bytes) : data;
+    uint64_t key = wf_hash_bytes(t->graph->seed, t->name, strlen(t->name));
+    bool ok = data && rows;
+    if (ok && !l->data) l->init.fill(&l->init, key, t->dtype, t->ndim, t->shape, rows);
+    if (ok && l->data && l->layout) convert(t, l->layout, l->data, WF_ROW_MAJOR, rows);
+    if (ok && layout) convert(t, WF_ROW_MAJOR, rows, layout, data);
+    if (rows != data && rows != l->data) free(rows);
+    if (!ok) wf_arena_leave(&t->graph->values, data);
+    return ok ? data : NULL;
+}
+
+void *wf_leaf_data(wf_tensor *t) {
+    leaf *l = leaf_of(t);
+    pthread_mutex_lock(&t->graph->lock);
+    if (!l->data && !l->filling) {
+        l->filling = true; /* seen by this thread alone, in its initial value's function */
+        l->data = laid_out_anew(t, l->layout);
+        l->filling = false;
+    }
+    void *data = l->data;
+    pthread_mutex_unlock(&t->graph->lock);
+    return data;
+}
+
+bool wf_set_layout(wf_tensor *t, wf_layout layout) {
+    if (!t || wf_is_poison(t) || t->kind != WF_PARAM || t->ndim != 2) return false;
+    if ((unsigned)layout > WF_PANELS_BF16 || (layout == WF_PANELS_BF16 && t->dtype != WF_F32))
+        return false;
+    leaf *l = leaf_of(t);
+    pthread_mutex_lock(&t->graph->lock);
+    bool idle = !l->filling && atomic_load(&t->graph->plans) == 0;
+    void *data = idle && l->data && layout != l->layout ? laid_out_anew(t, layout) : l->data;
+    bool ok = idle && (data || !l->data);
+    if (data != l->data) wf_arena_leave(&t->graph->values, ok ? l->data : data);
+    if (ok) l->data = data, l->layout = layout;
+    pthread_mutex_unlock(&t->graph->lock);
+    return ok;
+}
+
+/* Parameters, buffers and constants have values. */
+static bool accessible(const wf_tensor *t, const void *data, size_t bytes) {
+    bool has_value = t && !wf_is_poison(t) && (is_stored(t) || t->kind == WF_CONSTANT);
+    return has_value && data && leaf_of(t)->bytes == bytes;
+}
+
+bool wf_write(wf_tensor *t, const void *data, size_t bytes) {
+    if (!accessible(t, data, bytes) || t->kind == WF_CONSTANT) return false;
+    leaf *l = leaf_of(t);
+    pthread_mutex_lock(&t->graph->lock);
+    bool ready = !l->filling; /* initial values would be lost at once */
+    if (ready && !l->data) l->data = memory_for(t, l->layout);
+    pthread_mutex_unlock(&t->graph->lock);
+    if (!ready || !l->data) return false;
+    convert(t, WF_ROW_MAJOR, data, l->layout, l->data);
+    return true;
+}
+
+bool wf_read(const wf_tensor *t, void *data, size_t bytes) {
+    if (!accessible(t, data, bytes) || !wf_leaf_data((wf_tensor *)(uintptr_t)t)) return false;
+    convert(t, leaf_of(t)->layout, leaf_of(t)->data, WF_ROW_MAJOR, data);
+    return true;
+}
+
+int64_t wf_count(const wf_tensor *t) {
+    int64_t n = 1;
+    for (int i = 0; t && i < t->ndim; i++)
+        if (!wf_mul_size(n, t->shape[i], &n)) return 0;
+    return t ? n : 0;
+}
+
+size_t wf_bytes(const wf_tensor *t) {
+    size_t bytes;
+    return t && wf_shape_bytes(t->dtype, t->ndim, t->shape, &bytes) ? bytes : 0;
+}

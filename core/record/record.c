@@ -1,0 +1,207 @@
+/* core/record/record.c - a node from an op and its operands, and what shape rules are written with.
+ *
+ * wf_record checks what every op needs checked, runs the op's shape rule on the nominal shapes, and
+ * appends the node. It knows no op. */
+#include "record.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- operands -------------------------------------------------------------------------------- */
+
+/* The graph that the operands belong to. Two different ones poison each other. */
+static wf_graph *common_graph(int n, wf_tensor *const *in, const wf_op *op) {
+    wf_graph *g = NULL;
+    for (int i = 0; i < n; i++) {
+        wf_graph *other = in[i] ? in[i]->graph : NULL;
+        if (!other || other == g) continue;
+        if (!g || g == wf_failed_graph())
+            g = other;
+        else if (other != wf_failed_graph()) {
+            wf_poison(other, "%s: operand %d is of another graph", op->name, i);
+            wf_poison(g, "%s: operand %d is of another graph", op->name, i);
+        } else
+            wf_poison(g, "%s: operand %d is of a graph that failed", op->name, i);
+    }
+    return g;
+}
+
+static bool operand_ok(wf_graph *g, const wf_op *op, int i, const wf_tensor *t) {
+    if (!t) {
+        if (op->optional >> i & 1) return true;
+        return wf_poison(g, "%s: operand %d is NULL", op->name, i), false;
+    }
+    if (t->op && t->op->writes)
+        return wf_poison(g, "%s: operand %d is the update %s, which has no value", op->name, i,
+                         t->op->name),
+               false;
+    if (op->writes >> i & 1 && !is_stored(t))
+        return wf_poison(g, "%s: operand %d is not a parameter or buffer", op->name, i), false;
+    return true;
+}
+
+static bool operands_ok(wf_graph *g, const wf_op *op, int n, wf_tensor *const *in) {
+    bool fits = op->arity < 0 ? n <= WF_MAX_OPERANDS : n == op->arity;
+    if (!fits) return wf_poison(g, "%s: %d operands", op->name, n), false;
+    for (int i = 0; i < n; i++)
+        if (!operand_ok(g, op, i, in[i])) return false;
+    return true;
+}
+
+void wf_fill_call(recorded_call *r, wf_graph *g, const wf_op *op, int n, wf_tensor *const *in,
+                  const void *attrs, wf_report *report) {
+    r->call = (wf_call){ .op = op, .attrs = attrs, .graph = g, .in = r->in, .out = r->out };
+    r->call.n_in = n, r->call.n_out = result_count(op), r->call.report = report;
+    for (int i = 0; i < n; i++) {
+        r->in[i] = (wf_view){ .ndim = -1 };
+        if (!in[i]) continue;
+        wf_set_shape(&r->in[i], in[i]->dtype, in[i]->ndim, in[i]->shape);
+        wf_dense_strides(in[i]->ndim, in[i]->shape, r->in[i].stride);
+    }
+    for (int k = 0; k < r->call.n_out; k++) r->out[k] = (wf_view){ 0 };
+}
+
+/* ---- recording ------------------------------------------------------------------------------- */
+
+static wf_tensor *append(wf_graph *g, const wf_call *c, wf_tensor *const *in, const void *attrs) {
+    wf_tensor **operands = wf_graph_alloc(g, (size_t)c->n_in * sizeof *operands);
+    void *copy = c->op->attr_bytes ? wf_graph_alloc(g, c->op->attr_bytes) : NULL;
+    wf_tensor *t = g->failed ? NULL : wf_graph_add(g, c->n_out);
+    if (!t) return &g->poison;
+    memcpy(operands, in, (size_t)c->n_in * sizeof *operands);
+    if (copy && attrs) memcpy(copy, attrs, c->op->attr_bytes);
+    for (int k = 0; k < c->n_out; k++) {
+        t[k].kind = WF_COMPUTED, t[k].dtype = c->out[k].dtype, t[k].ndim = c->out[k].ndim;
+        memcpy(t[k].shape, c->out[k].shape, sizeof t[k].shape);
+        t[k].op = c->op, t[k].in = operands, t[k].n_in = c->n_in;
+        t[k].attrs = copy, t[k].forward = g->forward;
+    }
+    return t;
+}
+
+/* Programs write ops too. */
+static bool op_ok(wf_graph *g, const wf_op *op, const void *attrs) {
+    if (!op->name || !op->shape || (!kernel_of(op)->eval && !op->view))
+        return wf_poison(g, "an op needs a name, a shape rule, and an eval or a view"), false;
+    if (kernel_of(op)->plan && kernel_of(op)->plan_bytes > WF_MAX_PLAN)
+        return wf_poison(g, "%s: a plan of %zu bytes, where %d are the most", op->name,
+                         kernel_of(op)->plan_bytes, WF_MAX_PLAN),
+               false;
+    if (op->arity > WF_MAX_OPERANDS || op->results < 0 || op->results > WF_MAX_RESULTS)
+        return wf_poison(g, "%s: %d operands and %d results, where %d and %d are the most",
+                         op->name, op->arity, op->results, WF_MAX_OPERANDS, WF_MAX_RESULTS),
+               false;
+    if (op->attr_bytes && !attrs)
+        return wf_poison(g, "%s: its attributes are missing", op->name), false;
+    return true;
+}
+
+wf_tensor *wf_record(const wf_op *op, int n_in, wf_tensor *const *in, const void *attrs) {
+    if (!op || n_in < 1 || !in) return &wf_failed_graph()->poison;
+    wf_graph *g = common_graph(n_in, in, op);
+    if (!g) return &wf_failed_graph()->poison;
+    if (g->failed || !op_ok(g, op, attrs) || !operands_ok(g, op, n_in, in)) return &g->poison;
+    wf_report report;
+    wf_report_reset(&report, false);
+    recorded_call c;
+    wf_fill_call(&c, g, op, n_in, in, attrs, &report);
+    if (!op->shape(&c.call)) {
+        wf_name_sizes(g, op, n_in, in, attrs, report.message);
+        return wf_poison(g, "%s: %s", op->name,
+                         report.message[0] ? report.message : "does not fit");
+    }
+    for (int k = 0; k < c.call.n_out; k++) {
+        if (!wf_shape_counts(c.out[k].dtype, c.out[k].ndim, c.out[k].shape))
+            return wf_poison(g, "%s: the result %s is too large", op->name,
+                             wf_show(&c.call, &c.out[k]));
+    }
+    return append(g, &c.call, in, attrs);
+}
+
+/* ---- reports --------------------------------------------------------------------------------- */
+
+void wf_report_reset(wf_report *r, bool bound) {
+    atomic_flag_clear(&r->taken);
+    atomic_init(&r->next, 0);
+    r->message[0] = '\0';
+    r->bound = bound;
+}
+
+bool wf_fail(const wf_call *c, const char *format, ...) {
+    if (atomic_flag_test_and_set(&c->report->taken)) return false;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(c->report->message, sizeof c->report->message, format, args);
+    va_end(args);
+    return false;
+}
+
+const char *wf_show(const wf_call *c, const wf_view *v) {
+    if (v->ndim < 0) return "none";
+    char *buffer = c->report->shown[atomic_fetch_add(&c->report->next, 1) % SHOWN];
+    return wf_shape_text(c->report->bound ? NULL : c->graph, v->ndim, v->shape, buffer, SHOWN_SIZE);
+}
+
+/* ---- views ----------------------------------------------------------------------------------- */
+
+int64_t wf_view_count(const wf_view *v) {
+    int64_t n = 1;
+    for (int i = 0; i < v->ndim; i++) n *= v->shape[i]; /* checked when the view was made */
+    return n;
+}
+
+bool wf_view_dense(const wf_view *v) {
+    int64_t step = 1;
+    for (int i = v->ndim - 1; i >= 0; i--) {
+        if (v->shape[i] != 1 && v->stride[i] != step) return wf_view_count(v) == 0;
+        step *= v->shape[i];
+    }
+    return true;
+}
+
+void wf_view_rows(const wf_view *v, int64_t *rows, int64_t *columns) {
+    *rows = 1;
+    for (int i = 0; i < v->ndim - 1; i++) *rows *= v->shape[i];
+    *columns = v->ndim > 0 ? v->shape[v->ndim - 1] : 1;
+}
+
+bool wf_same_shape(const wf_view *a, const wf_view *b) {
+    return a->ndim == b->ndim &&
+           (a->ndim <= 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof a->shape[0]) == 0);
+}
+
+void wf_dense_strides(int ndim, const int64_t *shape, int64_t *stride) {
+    int64_t step = 1;
+    for (int i = ndim - 1; i >= 0; i--) {
+        stride[i] = step;
+        step *= shape[i] ? shape[i] : 1;
+    }
+}
+
+size_t wf_view_unit(const wf_view *v) {
+    return v->layout == WF_PANELS_BF16 ? 2 : wf_dtype_size(v->dtype);
+}
+
+void wf_set_shape(wf_view *v, wf_dtype dtype, int ndim, const int64_t *shape) {
+    *v = (wf_view){ .dtype = dtype, .ndim = ndim };
+    if (ndim > 0) memcpy(v->shape, shape, (size_t)ndim * sizeof *shape);
+}
+
+bool wf_broadcast_shapes(wf_call *c, const wf_view *a, const wf_view *b, wf_view *out) {
+    wf_view result = { .dtype = a->dtype, .ndim = a->ndim > b->ndim ? a->ndim : b->ndim };
+    for (int i = 1; i <= result.ndim; i++) {
+        int64_t x = i <= a->ndim ? a->shape[a->ndim - i] : 1;
+        int64_t y = i <= b->ndim ? b->shape[b->ndim - i] : 1;
+        if (x != y && x != 1 && y != 1)
+            return wf_fail(c, "%s and %s do not broadcast: axis %d from the right is %lld and %lld",
+                           wf_show(c, a), wf_show(c, b), i, (long long)x, (long long)y);
+        result.shape[result.ndim - i] = x == 1 ? y : x;
+    }
+    *out = result;
+    return true;
+}
+
+int wf_axis(int axis, int ndim) {
+    int i = axis < 0 ? axis + ndim : axis;
+    return i >= 0 && i < ndim ? i : -1;
+}

@@ -1,0 +1,138 @@
+/* core/record/record.h - inside core: a graph and its nodes. Not installed.
+ *
+ * graph.c    graphs, errors, scopes                   leaf.c   leaves and their values
+ * extents.c  named sizes, and how messages say them   flow.c   where gradients stop
+ * record.c   a node from an op and operands           grad.c   gradients as nodes
+ * print.c    values as text */
+#ifndef WEFT_CORE_RECORD_RECORD_H
+#define WEFT_CORE_RECORD_RECORD_H
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+
+#include "core/base/memory.h"
+#include "core/graph.h"
+#include "core/op.h"
+
+enum { MAX_EXTENTS = 16, ERROR_SIZE = 512 };
+
+/* ---- graph ---------------------------------------------------------------------------------- */
+
+typedef struct extent {
+    const char *name;
+    int64_t max, nominal;
+    bool declared; /* P is there without being declared, with a maximum of 0 */
+} extent;
+
+typedef struct interned { /* a text that the graph keeps, once */
+    const char *text;
+    wf_tensor *leaf; /* the one that is called so, or NULL */
+    uint32_t sites;  /* asked for by wf_next_site while the text was the scope */
+} interned;
+
+struct wf_graph {
+    wf_arena *insides, *values; /* nodes, names, attributes; leaves' values */
+    wf_tensor **nodes;          /* by id */
+    int32_t *places;            /* by id: in the books of the gradient that is being recorded */
+    int n_nodes, cap_nodes;
+    wf_dtype real;
+    uint64_t seed;
+    extent extents[MAX_EXTENTS]; /* [0] is P */
+    int n_extents;
+    interned *names; /* open addressing */
+    size_t n_names, cap_names;
+    const char *scope;
+    const wf_tensor *forward; /* whose gradient is being recorded */
+    bool failed;
+    char error[ERROR_SIZE];
+    void (*on_error)(void *user, const char *message);
+    void *on_error_user;
+    wf_tensor poison;
+    pthread_mutex_t lock; /* of leaf storage */
+    atomic_int plans;     /* made and not yet freed: they know where the leaves lie */
+};
+
+/* A leaf's attrs point to one of these. */
+typedef struct leaf {
+    wf_init init;            /* of a constant, init.a is the value */
+    int extent[WF_MAX_DIMS]; /* input: index of the axis's extent, or -1 */
+    void *data;              /* parameter, buffer: allocated by the first use */
+    size_t bytes;            /* row-major */
+    wf_layout layout;
+    bool filling; /* its initial value is being made: it can't be read yet, not even by its maker */
+} leaf;
+
+/* Zeroed; `results` consecutive nodes. NULL, and a poisoned graph: no memory. */
+void *wf_graph_alloc(wf_graph *g, size_t bytes);
+wf_tensor *wf_graph_add(wf_graph *g, int results);
+const char *wf_graph_intern(wf_graph *g,
+                            const char *text); /* lives as long as g; NULL: no memory */
+interned *wf_graph_interned(const wf_graph *g, const char *text); /* NULL: it is not */
+bool wf_is_poison(const wf_tensor *t);
+wf_graph *wf_failed_graph(void);
+void wf_copy_view(const wf_view *from, const wf_view *to); /* between any layouts */
+void *wf_leaf_data(wf_tensor *t); /* allocate and initialise; NULL if no memory */
+static inline leaf *leaf_of(const wf_tensor *t) {
+    return (leaf *)(uintptr_t)t->attrs;
+}
+static inline bool is_stored(const wf_tensor *t) {
+    return t->kind == WF_PARAM || t->kind == WF_BUFFER;
+}
+static inline const wf_tensor *primary(const wf_tensor *t) {
+    return t - t->result;
+}
+static inline const char *called(const wf_tensor *t) {
+    return t->kind == WF_COMPUTED && t->op ? t->op->name : t->name;
+}
+static inline const wf_kernel *kernel_of(const wf_op *op) {
+    static const wf_kernel none = { 0 };
+    return op->run ? op->run : &none;
+}
+static inline int result_count(const wf_op *op) {
+    return op->results ? op->results : 1;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+enum { SHOWN = 8, SHOWN_SIZE = 112 };
+
+typedef struct wf_report {
+    atomic_flag taken; /* the first failing task speaks */
+    char message[WF_MESSAGE];
+    char shown[SHOWN][SHOWN_SIZE];
+    atomic_uint next;
+    bool bound; /* shapes are numbers, not extents */
+} wf_report;
+
+/* size.c: may a shape be recorded, of which no memory is asked for as yet? */
+bool wf_shape_counts(wf_dtype dtype, int ndim, const int64_t *shape);
+
+void wf_report_reset(wf_report *r, bool bound);
+
+/* A call on shapes as recorded, with room for the views of any. */
+typedef struct recorded_call {
+    wf_call call;
+    wf_view in[WF_MAX_OPERANDS], out[WF_MAX_RESULTS];
+} recorded_call;
+void wf_fill_call(recorded_call *c, wf_graph *g, const wf_op *op, int n, wf_tensor *const *in,
+                  const void *attrs, wf_report *report);
+
+/* extents.c */
+int wf_extent_of(const wf_graph *g, int64_t size); /* that a size stands for, or -1 */
+void wf_name_tags(const wf_graph *g, char *message, size_t size); /* tags in it become names */
+/* The message of a rule that has failed, with names for the sizes that are made of extents. */
+void wf_name_sizes(wf_graph *g, const wf_op *op, int n, wf_tensor *const *in, const void *attrs,
+                   char message[WF_MESSAGE]);
+
+/* ---- gradients: flow.c ----------------------------------------------------------------------- */
+
+/* False, and the graph fails: on the way from those y that have a cotangent to x is an op that no
+ * gradient passes. through: what lies beneath x counts too. */
+bool wf_gradient_flows(wf_graph *g, wf_tensor *const *y, wf_tensor *const *dy, int n_y,
+                       wf_tensor *const *x, int n_x, bool through);
+/* May the gradients of y by those x be zero that have no `grads`? Not where y depends on x by way
+ * of such an op alone: the graph fails. */
+bool wf_gradients_are_zero(wf_tensor *y, wf_tensor *const *x, int n, wf_tensor *const *grads);
+
+#endif

@@ -1,0 +1,53 @@
+/* models/decode/candidates.c - the likeliest tokens of one row of logits, without sorting it.
+ *
+ * A pass over blocks of the row asks only whether anything in a block is above the least that is
+ * kept; that is rare, so it runs at the speed of a comparison. */
+#include "decode.h"
+#include "ops/kernels/kernels.h"
+
+enum { BLOCK = 32 };
+
+double wf_logit_at(const logit_row *r, const void *values, int64_t i) {
+    return r->real == WF_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
+}
+
+double wf_logit_normaliser(const logit_row *r) {
+    double sum;
+    return r->real == WF_F64 ? wf_f64()->cross_entropy_row(r->vocab, r->logits, &sum)
+                             : wf_f32()->cross_entropy_row(r->vocab, r->logits, &sum);
+}
+
+/* The first of x[i..n) that is above limit; n if none is. */
+#define NEXT_ABOVE(real)                                                                           \
+    static int64_t next_above_##real(const real *x, int64_t i, int64_t n, real limit) {            \
+        for (; i + BLOCK <= n; i += BLOCK) {                                                       \
+            int above = 0;                                                                         \
+            for (int j = 0; j < BLOCK; j++) above |= x[i + j] > limit;                             \
+            if (above) break;                                                                      \
+        }                                                                                          \
+        while (i < n && !(x[i] > limit)) i++;                                                      \
+        return i;                                                                                  \
+    }
+NEXT_ABOVE(float)
+NEXT_ABOVE(double)
+
+static int64_t next_above(const logit_row *r, int64_t i, double limit) {
+    return r->real == WF_F64 ? next_above_double(r->logits, i, r->vocab, limit)
+                             : next_above_float(r->logits, i, r->vocab, (float)limit);
+}
+
+/* After its equals, so that the lower id stays before. While the list is short, everything is
+ * taken: a logit may be -inf. log_prob holds the logit as yet. */
+int wf_likeliest(const logit_row *r, double normaliser, int k, candidate *top) {
+    int n = 0;
+    for (int64_t i = 0; i < r->vocab; i++) {
+        if (n == k && (i = next_above(r, i, top[n - 1].log_prob)) == r->vocab) break;
+        if (wf_logit_at(r, r->open, i) == 0) continue;
+        double logit = wf_logit_at(r, r->logits, i);
+        int at = n < k ? n++ : n - 1;
+        for (; at > 0 && logit > top[at - 1].log_prob; at--) top[at] = top[at - 1];
+        top[at] = (candidate){ logit, (int32_t)i };
+    }
+    for (int i = 0; i < n; i++) top[i].log_prob -= normaliser;
+    return n;
+}

@@ -1,0 +1,151 @@
+/* models/decode/decode.h - inside models: what the files of decoding share. Not installed.
+ *
+ * decode.c          the decoder: its plans, its memory, encoding, one cached step
+ * decode_options.c  what may be asked for
+ * search.c          wf_decode: sentences, their hypotheses, and the rows that these occupy
+ * beam.c            how a sentence goes on: the likeliest hypotheses
+ * sample.c          or tokens drawn at random
+ * candidates.c      the likeliest tokens of one row of logits
+ * decode_results.c  what is handed back
+ * score.c           forced scoring
+ *
+ * A row is a place in the batch of the decode plan. A hypothesis is the start of an output; each
+ * live one occupies a row of its own. */
+#ifndef WEFT_MODELS_DECODE_DECODE_H
+#define WEFT_MODELS_DECODE_DECODE_H
+
+#include "models/transformer.h"
+
+/* What encoding handed over, on the host: one tensor, a slice for each sentence. */
+typedef struct handed {
+    wf_tensor *tensor;
+    char *data;
+    size_t bytes, slice; /* that it has room for; of one sentence */
+} handed;
+
+struct wf_decoder {
+    wf_transformer *model;
+    wf_pool *pool;
+    wf_plan *encode, *decode, *score; /* score: NULL until it is asked for */
+    wf_state *state;
+    int capacity;   /* rows that the state and the logits have room for */
+    handed *handed; /* cross_k, cross_v of every layer, and the memory's mask */
+    int n_handed;
+    char *staged; /* one tensor as it is fed: a slice for each row */
+    size_t staged_bytes;
+    void *logits; /* of one step, [rows,V] in the model's type */
+    int64_t source_length;
+    char error[512];
+};
+
+WF_PRINTF(2, 3) bool wf_decoder_fail(wf_decoder *d, const char *format, ...);
+bool wf_decoder_fail_plan(wf_decoder *d, wf_plan *p); /* with the plan's error */
+/* Are there b sentences of at most s tokens, each of at least one? */
+bool wf_decoder_lengths_ok(wf_decoder *d, int b, int s, const int32_t *src,
+                           const int32_t *src_length);
+/* Encode b sentences; room for that many rows. */
+bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
+                      int most_rows);
+/* From now on there are n rows; row i reads sentence owner[i]. */
+bool wf_decoder_rows(wf_decoder *d, int n, const int *owner);
+/* Feed each row its newest token; d->logits are what follows it. */
+bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position);
+
+/* ---- candidates.c ---------------------------------------------------------------------------- */
+
+typedef struct candidate {
+    double log_prob; /* natural logarithm, by the whole vocabulary */
+    int32_t token;
+} candidate;
+
+/* A row of logits, f32 or f64. open: of the same type; 0 where a token is not allowed. */
+typedef struct logit_row {
+    wf_dtype real;
+    int64_t vocab;
+    const void *logits, *open;
+} logit_row;
+
+double wf_logit_at(const logit_row *r, const void *values, int64_t i);
+/* log(sum exp(logits)); not finite if a logit is NaN or infinite upwards */
+double wf_logit_normaliser(const logit_row *r);
+/* The k likeliest of those allowed, the best first, lower ids before their equals. Returns their
+ * number: k, or all that are allowed. */
+int wf_likeliest(const logit_row *r, double normaliser, int k, candidate *top);
+
+/* ---- a search: search.c ---------------------------------------------------------------------- */
+
+typedef struct trace {     /* one token of a hypothesis, and what came before it */
+    int32_t token, before; /* index; -1: nothing */
+    double log_prob;
+} trace;
+
+typedef struct live {
+    int row, sample; /* sample: which of the draws it is */
+    int32_t last;    /* its trace, -1: no token yet */
+    double total;
+} live;
+
+typedef struct ended {
+    int32_t last;
+    int64_t length; /* tokens, the end not among them */
+    double end_log_prob, total, score;
+    bool cut;
+} ended;
+
+typedef struct sentence {
+    int64_t index, limit; /* its name for drawing; tokens at most */
+    int n_live, n_ended;
+    live *live;   /* beam: the best first */
+    ended *ended; /* beam: the best first; draws: in their order */
+} sentence;
+
+typedef struct child { /* a live hypothesis and one token more */
+    int parent, sample;
+    int32_t token;
+    double log_prob, total;
+} child;
+
+typedef struct search {
+    wf_decoder *d;
+    const wf_decode_options *o;
+    int b, width, per_row; /* live hypotheses of a sentence, and candidates of a row, at most */
+    sentence *sentences;
+    live *all_live;
+    ended *all_ended;
+    int64_t length; /* tokens of every live hypothesis */
+    int rows;       /* in the plan's batch, those that nobody occupies among them */
+    int *owner;     /* [2 most_rows] sentence, -1: nobody */
+    int32_t *from;  /* which row it was */
+    int32_t *ids;   /* its newest token */
+    trace *traces;
+    int32_t n_traces, cap_traces;
+    candidate *candidates; /* [most_rows, per_row] */
+    int *n_candidates;     /* [most_rows] */
+    bool *cut;             /* [most_rows] the end is forced on it, and was not the likeliest */
+    child *next;           /* [width] */
+    int *heads;            /* [width] */
+    void *open;            /* [V] which tokens are allowed now */
+    char *scratch;         /* of each thread, to draw in */
+    size_t stride;
+} search;
+
+const candidate *wf_candidates_of(const search *q, const live *h);
+/* The hypothesis ends here; its place among those that have ended is `at`. */
+void wf_end_hypothesis(const search *q, sentence *s, const live *h, const candidate *end, int at);
+double wf_length_penalty_of(const wf_decode_options *o, int64_t length); /* length with the end */
+
+/* What follows a sentence's live hypotheses: into q->next, and among the ended. Returns the
+ * number of children, 0 if the sentence is done. */
+int wf_beam_advance(search *q, sentence *s);
+int wf_sample_advance(search *q, sentence *s);
+/* Draw n tokens for a sentence, the draws first, first + 1, ... */
+void wf_draw_tokens(const search *q, const logit_row *r, double normaliser, int64_t index,
+                    int first, int n, char *scratch, candidate *out);
+size_t wf_draw_scratch(int64_t vocab); /* bytes */
+
+/* ---- decode_options.c, decode_results.c ------------------------------------------------------ */
+
+bool wf_options_ok(wf_decoder *d, const wf_decode_options *o, int b);
+bool wf_make_results(search *q, wf_decoded *results);
+
+#endif

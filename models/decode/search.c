@@ -1,0 +1,297 @@
+/* models/decode/search.c - wf_decode: sentences, their live hypotheses, and the rows that these occupy.
+ *
+ * At every step each row's candidates are chosen (in parallel: a row is a task), then each sentence
+ * decides which of them go on (beam.c, sample.c). A child stays in its parent's row if it is the
+ * first to ask, so that the cached rows of the others alone are copied. Rows that nobody occupies
+ * are run along until they are a quarter: to drop them costs a plan for another batch, and
+ * feeding it the memory again. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/plan/pool.h"
+#include "decode.h"
+
+enum { WORTH_SHARING = 16384 }; /* logits of a step: fewer are one thread's work */
+
+/* ---- room ------------------------------------------------------------------------------------ */
+
+static void close_search(search *q) {
+    free(q->sentences), free(q->all_live), free(q->all_ended);
+    free(q->owner), free(q->from), free(q->ids), free(q->traces);
+    free(q->candidates), free(q->n_candidates), free(q->cut), free(q->next), free(q->heads);
+    free(q->open), free(q->scratch);
+}
+
+static bool allocate(search *q) {
+    size_t b = (size_t)q->b, most = b * (size_t)q->width,
+           vocab = (size_t)q->d->model->config.tgt_vocab;
+    int threads = q->d->pool ? wf_pool_threads(q->d->pool) : 1;
+    q->stride = q->o->sample ? wf_draw_scratch((int64_t)vocab) : 0;
+    q->sentences = calloc(b, sizeof *q->sentences);
+    q->all_live = calloc(most, sizeof *q->all_live);
+    q->all_ended = calloc(2 * most, sizeof *q->all_ended);
+    q->owner = calloc(2 * most, sizeof *q->owner);
+    q->from = calloc(2 * most, sizeof *q->from);
+    q->ids = calloc(2 * most, sizeof *q->ids);
+    q->candidates = calloc(most * (size_t)q->per_row, sizeof *q->candidates);
+    q->n_candidates = calloc(most, sizeof *q->n_candidates);
+    q->cut = calloc(most, sizeof *q->cut);
+    q->next = calloc((size_t)q->width, sizeof *q->next);
+    q->heads = calloc((size_t)q->width, sizeof *q->heads);
+    q->open = calloc(vocab, sizeof(double));
+    q->scratch = malloc((size_t)threads * q->stride + 1);
+    return q->sentences && q->all_live && q->all_ended && q->owner && q->from && q->ids &&
+           q->candidates && q->n_candidates && q->cut && q->next && q->heads && q->open &&
+           q->scratch;
+}
+
+static int64_t limit_of(const search *q, int64_t n) {
+    double limit = floor(q->o->max_len_a * (double)n + q->o->max_len_b);
+    int64_t most = q->d->model->config.max_len - 1;
+    if (limit < 1) limit = 1;
+    return limit < (double)most ? (int64_t)limit : most;
+}
+
+static void allow(search *q, int32_t token, bool yes) {
+    if (wf_real(q->d->model->graph) == WF_F64)
+        ((double *)q->open)[token] = yes;
+    else
+        ((float *)q->open)[token] = yes;
+}
+
+/* Without the end there must be something to put out, if something must be. */
+static bool allow_tokens(search *q) {
+    const wf_transformer_config *c = &q->d->model->config;
+    const logit_row r = { wf_real(q->d->model->graph), c->tgt_vocab, NULL, q->open };
+    int64_t left = -1;
+    for (int32_t token = 0; token < c->tgt_vocab; token++) allow(q, token, true);
+    for (int i = 0; i < q->o->n_banned; i++) allow(q, q->o->banned[i], false);
+    for (int64_t token = 0; token < c->tgt_vocab; token++)
+        left += wf_logit_at(&r, q->open, token) != 0;
+    return left > 0 || q->o->min_len == 0 ||
+           wf_decoder_fail(q->d, "a minimum length of %lld, but every token is banned",
+                           (long long)q->o->min_len);
+}
+
+static bool open_search(search *q, const int32_t *src_length, const int64_t *sentence_index) {
+    int64_t vocab = q->d->model->config.tgt_vocab;
+    int kinds = q->o->sample ? q->width : q->o->beam + 1; /* a beam of K needs K that do not end */
+    q->per_row = kinds > vocab && !q->o->sample ? (int)vocab : kinds;
+    if (!allocate(q)) return wf_decoder_fail(q->d, "out of memory");
+    for (int i = 0; i < q->b; i++) {
+        sentence *s = &q->sentences[i];
+        s->live = q->all_live + (int64_t)i * q->width;
+        s->ended = q->all_ended + (int64_t)i * 2 * q->width;
+        s->index = sentence_index ? sentence_index[i] : i;
+        s->limit = limit_of(q, src_length[i]);
+        s->live[0] = (live){ .row = i, .last = -1 }, s->n_live = 1;
+        q->owner[i] = i, q->ids[i] = q->d->model->config.start_id;
+    }
+    q->rows = q->b;
+    return allow_tokens(q);
+}
+
+/* ---- each row's candidates ------------------------------------------------------------------- */
+
+const candidate *wf_candidates_of(const search *q, const live *h) {
+    return q->candidates + (int64_t)h->row * q->per_row;
+}
+
+/* Draws of a sentence share its one row at first. */
+static int draws_of(const search *q) {
+    return q->o->sample && q->length == 0 ? q->width : 1;
+}
+
+static int force_end(const search *q, int row, const logit_row *r, double normaliser,
+                     candidate *c) {
+    int32_t end = q->d->model->config.end_id;
+    q->cut[row] = wf_likeliest(r, normaliser, 1, c) == 0 || c->token != end;
+    for (int i = 0; i < draws_of(q); i++)
+        c[i] = (candidate){ wf_logit_at(r, r->logits, end) - normaliser, end };
+    return draws_of(q);
+}
+
+static int first_draw(const sentence *s, int row) {
+    for (int i = 0; i < s->n_live; i++)
+        if (s->live[i].row == row) return s->live[i].sample;
+    return 0;
+}
+
+/* A task of the pool; false if there is nothing to choose by. */
+static bool choose(void *arg, int64_t index, int worker) {
+    const search *q = arg;
+    int row = (int)index, *n = &q->n_candidates[row];
+    if (q->owner[row] < 0) return true;
+    const sentence *s = &q->sentences[q->owner[row]];
+    logit_row r = { wf_real(q->d->model->graph), q->d->model->config.tgt_vocab, NULL, q->open };
+    size_t bytes = (size_t)r.vocab * wf_dtype_size(r.real);
+    r.logits = (const char *)q->d->logits + (size_t)index * bytes;
+    double normaliser = wf_logit_normaliser(&r);
+    if (!isfinite(normaliser)) return false;
+    candidate *c = q->candidates + index * q->per_row;
+    q->cut[row] = false;
+    if (q->length == s->limit)
+        *n = force_end(q, row, &r, normaliser, c);
+    else if (!q->o->sample)
+        *n = wf_likeliest(&r, normaliser, q->per_row, c);
+    else
+        wf_draw_tokens(q, &r, normaliser, s->index, first_draw(s, row), *n = draws_of(q),
+                       q->scratch + (size_t)worker * q->stride, c);
+    return true;
+}
+
+static bool choose_all(search *q) {
+    const wf_transformer_config *c = &q->d->model->config;
+    allow(q, c->end_id, q->length >= q->o->min_len);
+    wf_pool *pool = q->rows * c->tgt_vocab < WORTH_SHARING ? NULL : q->d->pool;
+    unsigned mode = wf_float_mode_enter();
+    bool ok = wf_pool_run(pool, q->rows, choose, q);
+    wf_float_mode_leave(mode);
+    return ok || wf_decoder_fail(q->d, "the model gives logits that are not numbers");
+}
+
+void wf_end_hypothesis(const search *q, sentence *s, const live *h, const candidate *end, int at) {
+    double total = h->total + end->log_prob;
+    s->ended[at] = (ended){ .last = h->last,
+                            .length = q->length,
+                            .end_log_prob = end->log_prob,
+                            .total = total,
+                            .score = total / wf_length_penalty_of(q->o, q->length + 1),
+                            .cut = q->cut[h->row] };
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static bool remember(search *q, const sentence *s, int n) {
+    if (q->n_traces > INT32_MAX / 2 - n)
+        return wf_decoder_fail(q->d, "more tokens than can be kept");
+    if (q->n_traces + n > q->cap_traces) {
+        int32_t more = 2 * (q->n_traces + n);
+        trace *grown = realloc(q->traces, (size_t)more * sizeof *grown);
+        if (!grown) return wf_decoder_fail(q->d, "out of memory");
+        q->traces = grown, q->cap_traces = more;
+    }
+    for (int i = 0; i < n; i++) {
+        const child *c = &q->next[i];
+        q->traces[q->n_traces + i] = (trace){ c->token, s->live[c->parent].last, c->log_prob };
+    }
+    return true;
+}
+
+/* The rows of the children into heads[]: their parents' own, then those that are left, then new
+ * ones. What remains is nobody's. */
+static void settle(search *q, const sentence *s, int n) {
+    int who = q->owner[s->live[0].row], left = 0;
+    for (int i = 0; i < s->n_live; i++) q->owner[s->live[i].row] = -1;
+    for (int i = 0; i < n; i++) {
+        int row = s->live[q->next[i].parent].row;
+        q->heads[i] = q->owner[row] < 0 ? row : -1;
+        if (q->heads[i] >= 0) q->owner[row] = who;
+    }
+    for (int i = 0; i < n; i++) {
+        if (q->heads[i] >= 0) continue;
+        while (left < s->n_live && q->owner[s->live[left].row] >= 0) left++;
+        int row = q->heads[i] = left < s->n_live ? s->live[left].row : q->rows++;
+        q->owner[row] = who, q->from[row] = s->live[q->next[i].parent].row;
+    }
+}
+
+static bool replace(search *q, sentence *s, int n) {
+    if (!remember(q, s, n)) return false;
+    settle(q, s, n);
+    for (int i = 0; i < n; i++) {
+        const child *c = &q->next[i];
+        s->live[i] = (live){ q->heads[i], c->sample, q->n_traces + i, c->total };
+        q->ids[q->heads[i]] = c->token;
+    }
+    q->n_traces += n, s->n_live = n;
+    return true;
+}
+
+static void rename_row(sentence *s, int from, int to) {
+    for (int i = 0; i < s->n_live; i++)
+        if (s->live[i].row == from) s->live[i].row = to;
+}
+
+/* The last rows fill the places of those that nobody occupies. */
+static void close_up(search *q) {
+    for (int hole = 0; hole < q->rows; hole++) {
+        if (q->owner[hole] >= 0) continue;
+        while (q->rows > hole && q->owner[q->rows - 1] < 0) q->rows--;
+        if (q->rows <= hole) break;
+        int last = --q->rows;
+        rename_row(&q->sentences[q->owner[last]], last, hole);
+        q->owner[hole] = q->owner[last], q->from[hole] = q->from[last];
+        q->ids[hole] = q->ids[last];
+    }
+}
+
+/* Every sentence takes its step. The number of rows to run next is in q->rows: 0 at the end. */
+static bool advance(search *q) {
+    int before = q->rows, nobody = 0;
+    for (int row = 0; row < 2 * q->b * q->width; row++) q->from[row] = row;
+    for (int i = 0; i < q->b; i++) {
+        sentence *s = &q->sentences[i];
+        if (s->n_live == 0) continue;
+        int n = (q->o->sample ? wf_sample_advance : wf_beam_advance)(q, s);
+        if (!replace(q, s, n)) return false;
+    }
+    for (int row = 0; row < q->rows; row++) nobody += q->owner[row] < 0;
+    bool other = q->rows > before || 4 * nobody >= q->rows; /* rows of other sentences */
+    if (other) close_up(q);
+    bool moves = false;
+    for (int row = 0; row < q->rows && !moves; row++) moves = q->from[row] != row;
+    if (q->rows == 0) return true;
+    if (moves && !wf_state_reorder(q->d->state, q->from, q->rows))
+        return wf_decoder_fail(q->d, "the state could not be reordered");
+    return !other || wf_decoder_rows(q->d, q->rows, q->owner);
+}
+
+/* ---- the whole of it ------------------------------------------------------------------------- */
+
+static bool run(search *q) {
+    if (!wf_decoder_rows(q->d, q->rows, q->owner)) return false;
+    for (; q->rows > 0; q->length++)
+        if (!wf_decoder_step(q->d, q->ids, q->length) || !choose_all(q) || !advance(q))
+            return false;
+    return true;
+}
+
+bool wf_decode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
+               const int64_t *sentence_index, const wf_decode_options *options,
+               wf_decoded *results) {
+    if (!d) return false;
+    if (!results) return wf_decoder_fail(d, "there is no room for results: they are NULL");
+    for (int i = 0; i < b; i++) results[i] = (wf_decoded){ 0 };
+    if (!wf_decoder_lengths_ok(d, b, s, src, src_length) || !wf_options_ok(d, options, b))
+        return false;
+    search q = { .d = d, .o = options, .b = b };
+    q.width = options->sample ? options->nbest : options->beam;
+    bool ok = wf_decoder_begin(d, b, s, src, src_length, b * q.width) &&
+              open_search(&q, src_length, sentence_index) && run(&q) &&
+              wf_make_results(&q, results);
+    close_search(&q);
+    if (!ok) wf_decoded_free(results, b);
+    return ok;
+}
+
+bool wf_decode_greedy(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
+                      int max_new, int32_t *out, int32_t *out_length) {
+    if (!d) return false;
+    if (!out || !out_length) return wf_decoder_fail(d, "the room for outputs is NULL");
+    if (max_new < 1) return wf_decoder_fail(d, "the longest output is at least 1");
+    wf_decode_options o = wf_decode_defaults();
+    o.max_len_a = 0, o.max_len_b = max_new;
+    wf_decoded *results = calloc(b > 0 ? (size_t)b : 1, sizeof *results);
+    if (!results) return wf_decoder_fail(d, "out of memory");
+    bool ok = wf_decode(d, b, s, src, src_length, NULL, &o, results);
+    for (int i = 0; ok && i < b; i++) {
+        const wf_hypothesis *h = results[i].best;
+        out_length[i] = (int32_t)h->length;
+        for (int64_t t = 0; t < max_new; t++)
+            out[(int64_t)i * max_new + t] = t < h->length ? h->tokens[t] : d->model->config.end_id;
+    }
+    wf_decoded_free(results, b < 0 ? 0 : b), free(results);
+    return ok;
+}

@@ -1,0 +1,57 @@
+/* models/text/tables.h - inside models: what counting text needs. Strings numbered in the order in which
+ * they came, a map from pairs of numbers to a number, a heap.
+ *
+ * All start as zeros. Numbers are 0..n-1. What can fail fails for want of memory alone, and leaves
+ * the table as it was. */
+#ifndef WEFT_MODELS_TEXT_TABLES_H
+#define WEFT_MODELS_TEXT_TABLES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Room for `need` elements in *array, a pointer to elements of `size` bytes. */
+bool wf_grow(void *array, size_t *capacity, size_t need, size_t size);
+
+typedef struct wf_strings {
+    int32_t n;
+    char *bytes; /* one after the other, each with its '\0' */
+    size_t used, bytes_capacity;
+    struct wf_string *strings;
+    size_t strings_capacity;
+    int32_t *slots; /* a hash table with linear probing: number + 1, or 0 */
+    size_t n_slots;
+} wf_strings;
+
+int32_t wf_strings_find(const wf_strings *s, const char *text, size_t bytes); /* -1: not there */
+int32_t wf_strings_add(wf_strings *s, const char *text, size_t bytes);        /* -1: no memory */
+const char *wf_strings_at(const wf_strings *s, int32_t i);
+size_t wf_strings_bytes(const wf_strings *s, int32_t i);
+void wf_strings_free(wf_strings *s); /* and start again with zeros */
+
+typedef struct wf_pairs {
+    struct wf_pair_slot *slots;
+    size_t n, n_slots;
+} wf_pairs;
+
+int32_t wf_pairs_find(const wf_pairs *p, int32_t left, int32_t right);      /* -1 */
+bool wf_pairs_add(wf_pairs *p, int32_t left, int32_t right, int32_t value); /* not there yet */
+void wf_pairs_free(wf_pairs *p);
+
+typedef struct wf_item {
+    int64_t key;
+    int32_t value;
+} wf_item;
+
+/* The item that comes before all others is items[0]. */
+typedef struct wf_heap {
+    wf_item *items;
+    size_t n, capacity;
+    bool (*before)(const void *context, const wf_item *a, const wf_item *b);
+    const void *context;
+} wf_heap;
+
+bool wf_heap_push(wf_heap *h, wf_item item);
+wf_item wf_heap_pop(wf_heap *h); /* n > 0 */
+
+#endif

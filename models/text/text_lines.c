@@ -1,0 +1,50 @@
+/* models/text/text_lines.c - what a line, a word and a character are. */
+#include "tokenizer.h"
+
+#include "core/file/json.h" /* wf_utf8_prefix */
+
+bool wf_is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\v' || c == '\f';
+}
+
+wf_span wf_line_body(const char *line, size_t bytes) {
+    if (bytes && line[bytes - 1] == '\n') bytes--;
+    if (bytes && line[bytes - 1] == '\r') bytes--;
+    return (wf_span){ line, bytes };
+}
+
+bool wf_text_check(const char *line, size_t bytes, char *message) {
+    if (!line && bytes > 0) return fail(message, "there is no line");
+    wf_span body = wf_line_body(line, bytes);
+    size_t good = body.bytes ? wf_utf8_prefix(body.text, body.bytes) : 0;
+    for (size_t i = 0; i < good; i++)
+        if (body.text[i] == '\n' || body.text[i] == '\r')
+            return fail(message, "a line break inside the line, at byte %zu", i);
+        else if (body.text[i] == '\0')
+            return fail(message, "a zero byte (U+0000) at byte %zu", i);
+    return good == body.bytes || fail(message, "not UTF-8 at byte %zu", good);
+}
+
+bool wf_line_next(wf_span *rest, wf_span *line) {
+    if (!rest->bytes) return false;
+    const char *end = memchr(rest->text, '\n', rest->bytes);
+    *line = (wf_span){ rest->text, end ? (size_t)(end - rest->text) + 1 : rest->bytes };
+    rest->text += line->bytes, rest->bytes -= line->bytes;
+    return true;
+}
+
+bool wf_word_next(wf_span *rest, wf_span *word) {
+    size_t begin = 0, end;
+    while (begin < rest->bytes && wf_is_blank(rest->text[begin])) begin++;
+    for (end = begin; end < rest->bytes && !wf_is_blank(rest->text[end]);) end++;
+    if (begin == end) return false;
+    *word = (wf_span){ rest->text + begin, end - begin };
+    rest->text += end, rest->bytes -= end;
+    return true;
+}
+
+wf_span wf_code_point(const char *text, size_t bytes) {
+    unsigned char c = (unsigned char)*text;
+    size_t length = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+    return (wf_span){ text, length < bytes ? length : bytes };
+}

@@ -1,0 +1,97 @@
+/* models/text/tokenizer.c - lines into ids, and ids into lines; see text.h. */
+#include "tokenizer.h"
+
+#include <stdlib.h>
+
+static const char *const specials[WF_SPECIAL_IDS] = { "<pad>", UNKNOWN_PIECE, "<s>", "</s>" };
+
+void wf_tokenizer_free(wf_tokenizer *t) {
+    if (!t) return;
+    wf_strings_free(&t->pieces), wf_strings_free(&t->symbols), wf_strings_free(&t->seen.words);
+    wf_pairs_free(&t->ranks);
+    free(t->about), free(t->merges), free(t->seen.ends), free(t->seen.ids);
+    free(t->chain), free(t->heap.items), free(t->fresh), free(t->ids);
+    for (int i = 0; i < WF_TOKENIZER_META; i++) free(t->stored[i]);
+    free(t);
+}
+
+wf_token_kind wf_tokenizer_kind(const wf_tokenizer *t) {
+    return t ? t->kind : WF_WORDS;
+}
+int64_t wf_tokenizer_size(const wf_tokenizer *t) {
+    return t ? (int64_t)t->pieces.n + WF_SPECIAL_IDS : 0;
+}
+int64_t wf_tokenizer_merges(const wf_tokenizer *t) {
+    return t ? (int64_t)t->n_merges : 0;
+}
+
+const char *wf_tokenizer_piece(const wf_tokenizer *t, int32_t id) {
+    if (id < 0 || id >= wf_tokenizer_size(t)) return NULL;
+    return id < WF_SPECIAL_IDS ? specials[id] : wf_strings_at(&t->pieces, id - WF_SPECIAL_IDS);
+}
+
+/* ---- encoding -------------------------------------------------------------------------------- */
+
+typedef struct ids {
+    int32_t *at;
+    int64_t capacity, n;
+} ids;
+
+static void put_id(ids *to, int32_t id) {
+    if (to->n < to->capacity) to->at[to->n] = id;
+    to->n++;
+}
+
+static void put_piece(const wf_tokenizer *t, wf_span s, ids *to) {
+    int32_t piece = wf_strings_find(&t->pieces, s.text, s.bytes);
+    put_id(to, piece < 0 ? WF_UNK_ID : piece + WF_SPECIAL_IDS);
+}
+
+static bool put_parts(wf_tokenizer *t, wf_span word, ids *to) {
+    const int32_t *parts;
+    int64_t n = wf_apply_merges(t, word, &parts);
+    for (int64_t i = 0; i < n; i++) put_id(to, parts[i]);
+    return n >= 0;
+}
+
+int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t bytes, int32_t *out,
+                            int64_t capacity, char *message) {
+    ids to = { out, out ? capacity : 0, 0 };
+    if (!t) return fail(message, "there is no tokenizer"), -1;
+    if (!wf_text_check(line, bytes, message)) return -1;
+    wf_span rest = wf_line_body(line, bytes), s;
+    if (t->kind == WF_CHARACTERS)
+        for (; rest.bytes; rest.text += s.bytes, rest.bytes -= s.bytes)
+            put_piece(t, s = wf_code_point(rest.text, rest.bytes), &to);
+    while (wf_word_next(&rest, &s)) {
+        if (t->kind == WF_WORDS)
+            put_piece(t, s, &to);
+        else if (!put_parts(t, s, &to))
+            return fail(message, "out of memory"), -1;
+    }
+    return to.n;
+}
+
+/* ---- decoding -------------------------------------------------------------------------------- */
+
+static bool goes_on(const char *piece, size_t bytes) {
+    return bytes > MORE && memcmp(piece + bytes - MORE, MORE_OF_WORD, MORE) == 0;
+}
+
+int64_t wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *in, int64_t n, char *text,
+                            size_t size) {
+    wf_sink s = sink(text, size);
+    bool space = false;
+    if (!t || (n > 0 && !in)) return -1;
+    for (int64_t i = 0; i < n; i++) {
+        const char *piece = wf_tokenizer_piece(t, in[i]);
+        if (!piece) return -1;
+        if (in[i] < WF_SPECIAL_IDS && in[i] != WF_UNK_ID) continue;
+        size_t bytes = strlen(piece);
+        bool more = t->kind == WF_BPE && goes_on(piece, bytes);
+        if (space) put(&s, " ", 1);
+        put(&s, piece, more ? bytes - MORE : bytes);
+        space = t->kind != WF_CHARACTERS && !more;
+    }
+    return (int64_t)s.used;
+}

@@ -1,0 +1,127 @@
+/* models/text/tokenizer.h - inside models: what a tokenizer is made of, for the files that make it.
+ *
+ * text_lines.c knows what a line is, vocabulary.c learns what gets an id, vocabulary_file.c reads
+ * and writes it; tokenizer.c turns lines into ids and back. For byte-pair encoding bpe.c keeps
+ * symbols and merges, bpe_learn.c finds the merges, bpe_apply.c applies them to a word, and codes.c
+ * reads and writes them.
+ *
+ * There a thing has two names. As a symbol it is written as in a codes file: "lo</w>" ends a word,
+ * "lo" does not. As a piece it is written as in a vocabulary file: "lo" and "lo@@". */
+#ifndef WEFT_MODELS_TEXT_TOKENIZER_H
+#define WEFT_MODELS_TEXT_TOKENIZER_H
+
+#include <string.h>
+
+#include "models/message.h"
+#include "models/text.h"
+#include "tables.h"
+
+#define END_OF_WORD "</w>"
+#define MORE_OF_WORD "@@"
+#define UNKNOWN_PIECE "<unk>"
+enum {
+    MARK = 4,
+    MORE = 2,
+    CODE_POINT = 4
+}; /* lengths: of the two marks; of a code point at most */
+
+typedef struct wf_symbol {
+    int32_t id;    /* of its piece; -1: none in the vocabulary */
+    int32_t merge; /* the first one that makes it; -1: none */
+} wf_symbol;
+
+typedef struct wf_merge {
+    int32_t left, right, result; /* symbols */
+} wf_merge;
+
+typedef struct wf_chain {          /* a word while it is taken apart: symbols in a row */
+    int32_t symbol, before, after; /* -1: unknown; first; last */
+} wf_chain;
+
+/* Words seen and their ids: those of word i end at ends[i]. */
+typedef struct wf_seen {
+    wf_strings words;
+    size_t *ends, ends_capacity;
+    int32_t *ids;
+    size_t ids_capacity;
+} wf_seen;
+
+struct wf_tokenizer {
+    wf_token_kind kind;
+    wf_strings pieces; /* ids from WF_SPECIAL_IDS up */
+
+    /* byte-pair encoding only */
+    wf_strings symbols;
+    wf_symbol *about; /* each symbol */
+    size_t about_capacity;
+    wf_merge *merges; /* in the order in which they apply */
+    size_t n_merges, merges_capacity;
+    wf_pairs ranks; /* a pair of symbols: the number of its merge */
+    wf_seen seen;
+    wf_chain *chain; /* the rest is of the word at hand */
+    size_t chain_capacity;
+    wf_heap heap;
+    int32_t *fresh, *ids;
+    size_t fresh_capacity, ids_capacity;
+
+    char *stored[WF_TOKENIZER_META]; /* wf_tokenizer_to_meta: each a key and a value */
+};
+
+/* ---- text_lines.c ---------------------------------------------------------------------------- */
+
+typedef struct wf_span {
+    const char *text;
+    size_t bytes;
+} wf_span;
+
+wf_span wf_line_body(const char *line, size_t bytes);  /* without its end */
+bool wf_line_next(wf_span *rest, wf_span *line);       /* with its end; false: there is none */
+bool wf_word_next(wf_span *rest, wf_span *word);       /* between white space; false: none */
+wf_span wf_code_point(const char *text, size_t bytes); /* the first of text that is not empty */
+bool wf_is_blank(char c);                              /* white space inside a line */
+
+/* ---- byte-pair encoding ---------------------------------------------------------------------- */
+
+/* The symbol of a character, or -1. */
+int32_t wf_character_symbol(const wf_tokenizer *t, wf_span character, bool last);
+
+/* Can files say what this makes? False too if left ends a word. */
+bool wf_can_merge(const wf_tokenizer *t, int32_t left, int32_t right);
+
+/* False: no memory. */
+bool wf_add_symbol(wf_tokenizer *t, const char *text, size_t bytes, int32_t *symbol);
+bool wf_add_character(wf_tokenizer *t, wf_span character, bool last, int32_t *symbol);
+bool wf_add_merge(wf_tokenizer *t, int32_t left, int32_t right);
+bool wf_symbol_piece(wf_tokenizer *t, int32_t symbol); /* into the vocabulary */
+bool wf_link_pieces(wf_tokenizer *t);                  /* symbols learn their ids */
+
+bool wf_read_codes(wf_tokenizer *t, const char *codes, size_t bytes, int64_t most, char *message);
+
+/* Words and how often each was seen. */
+bool wf_learn_merges(wf_tokenizer *t, const wf_strings *words, const int64_t *counts,
+                     const wf_tokenizer_options *o);
+
+/* The ids of a word, until the next call: how many, or -1 for no memory. */
+int64_t wf_apply_merges(wf_tokenizer *t, wf_span word, const int32_t **ids);
+
+/* ---- the way of snprintf --------------------------------------------------------------------- */
+
+typedef struct wf_sink {
+    char *text;
+    size_t size, used;
+} wf_sink;
+
+static inline wf_sink sink(char *text, size_t size) {
+    if (text && size) *text = '\0';
+    return (wf_sink){ text, text ? size : 0, 0 };
+}
+
+static inline void put(wf_sink *s, const char *text, size_t bytes) {
+    size_t room = s->used < s->size ? s->size - s->used - 1 : 0;
+    size_t n = bytes < room ? bytes : room;
+    if (n) memcpy(s->text + s->used, text, n);
+    if (s->used < s->size) s->text[s->used + n] = '\0';
+    s->used += bytes;
+}
+
+#endif

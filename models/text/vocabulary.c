@@ -1,0 +1,180 @@
+/* models/text/vocabulary.c - a tokenizer learned from lines: what is counted, and what gets an id. */
+#include "tokenizer.h"
+
+#include <stdlib.h>
+
+/* Strings and how often each was seen. */
+typedef struct tally {
+    wf_strings strings;
+    int64_t *counts;
+    size_t capacity;
+} tally;
+
+static bool count(tally *c, wf_span s, int64_t times) {
+    if (!wf_grow(&c->counts, &c->capacity, (size_t)c->strings.n + 1, sizeof *c->counts))
+        return false;
+    int32_t before = c->strings.n, i = wf_strings_add(&c->strings, s.text, s.bytes);
+    if (i == before) c->counts[i] = 0;
+    if (i >= 0) c->counts[i] += times;
+    return i >= 0;
+}
+
+static void close_tally(tally *c) {
+    wf_strings_free(&c->strings);
+    free(c->counts);
+}
+
+static bool count_characters(tally *c, wf_span text, int64_t times) {
+    while (text.bytes) {
+        wf_span character = wf_code_point(text.text, text.bytes);
+        text.text += character.bytes, text.bytes -= character.bytes;
+        if (!count(c, character, times)) return false;
+    }
+    return true;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static bool count_line(tally *c, wf_token_kind kind, wf_span line) {
+    wf_span word;
+    if (kind == WF_CHARACTERS) return count_characters(c, line, 1);
+    while (wf_word_next(&line, &word))
+        if (!count(c, word, 1)) return false;
+    return true;
+}
+
+static bool count_lines(tally *c, wf_token_kind kind, wf_line_reader next, void *from,
+                        char *message) {
+    char why[WF_MESSAGE];
+    const char *line = NULL;
+    size_t bytes = 0;
+    int status;
+    for (long long n = 1; (status = next(from, &line, &bytes)) != 0; n++) {
+        if (status < 0) return fail(message, "line %lld could not be read", n);
+        if (!wf_text_check(line, bytes, why)) return fail(message, "line %lld: %.200s", n, why);
+        if (!count_line(c, kind, wf_line_body(line, bytes))) return fail(message, "out of memory");
+    }
+    return c->strings.n || fail(message, "there is no text to learn a vocabulary from");
+}
+
+/* ---- what gets an id ------------------------------------------------------------------------- */
+
+typedef struct ranked {
+    const char *text;
+    size_t bytes;
+    int64_t count;
+} ranked;
+
+/* The most frequent first; ties by bytes. */
+static int by_count(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->text, y->text);
+}
+
+static ranked *rank(const tally *c) {
+    ranked *r = malloc(((size_t)c->strings.n + 1) * sizeof *r);
+    for (int32_t i = 0; r && i < c->strings.n; i++)
+        r[i] = (ranked){ wf_strings_at(&c->strings, i), wf_strings_bytes(&c->strings, i),
+                         c->counts[i] };
+    if (r) qsort(r, (size_t)c->strings.n, sizeof *r, by_count);
+    return r;
+}
+
+static bool has_room(const wf_tokenizer *t, const wf_tokenizer_options *o) {
+    return !o->vocab_size || wf_tokenizer_size(t) < o->vocab_size;
+}
+
+static bool take_frequent(wf_tokenizer *t, const tally *c, const wf_tokenizer_options *o,
+                          char *message) {
+    ranked *r = rank(c);
+    bool ok = r != NULL;
+    for (int32_t i = 0; ok && i < c->strings.n && r[i].count >= o->min_freq && has_room(t, o); i++)
+        ok = wf_strings_add(&t->pieces, r[i].text, r[i].bytes) >= 0;
+    free(r);
+    if (!ok) return fail(message, "out of memory");
+    return t->pieces.n ||
+           fail(message, "nothing occurs %lld times: lower min_freq", (long long)o->min_freq);
+}
+
+/* ---- byte-pair encoding ---------------------------------------------------------------------- */
+
+static bool take_character(wf_tokenizer *t, wf_span c) {
+    int32_t inside, last;
+    return wf_add_character(t, c, false, &inside) && wf_symbol_piece(t, inside) &&
+           wf_add_character(t, c, true, &last) && wf_symbol_piece(t, last);
+}
+
+static bool take_alphabet(wf_tokenizer *t, const tally *words, const wf_tokenizer_options *o,
+                          char *message) {
+    tally c = { 0 };
+    bool ok = true;
+    for (int32_t i = 0; ok && i < words->strings.n; i++)
+        ok = count_characters(
+            &c,
+            (wf_span){ wf_strings_at(&words->strings, i), wf_strings_bytes(&words->strings, i) },
+            words->counts[i]);
+    ranked *r = ok ? rank(&c) : NULL;
+    ok = r != NULL;
+    for (int32_t i = 0; ok && i < c.strings.n; i++)
+        ok = take_character(t, (wf_span){ r[i].text, r[i].bytes });
+    free(r), close_tally(&c);
+    if (!ok) return fail(message, "out of memory");
+    return !o->vocab_size || wf_tokenizer_size(t) <= o->vocab_size ||
+           fail(message, "vocab_size is %lld, but the %lld characters need %lld before any merge",
+                (long long)o->vocab_size, (long long)t->pieces.n / 2,
+                (long long)wf_tokenizer_size(t));
+}
+
+static bool take_given_merges(wf_tokenizer *t, const wf_tokenizer_options *o, char *message) {
+    if (!wf_read_codes(t, o->codes, o->codes_bytes, o->merges, message)) return false;
+    for (size_t i = 0; i < t->n_merges && has_room(t, o); i++)
+        if (!wf_symbol_piece(t, t->merges[i].result)) return fail(message, "out of memory");
+    return true;
+}
+
+static bool take_parts(wf_tokenizer *t, const tally *words, const wf_tokenizer_options *o,
+                       char *message) {
+    if (!take_alphabet(t, words, o, message)) return false;
+    bool ok = o->codes ? take_given_merges(t, o, message)
+                       : wf_learn_merges(t, &words->strings, words->counts, o) ||
+                             fail(message, "out of memory");
+    return ok && (wf_link_pieces(t) || fail(message, "out of memory"));
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+wf_tokenizer_options wf_tokenizer_defaults(wf_token_kind kind) {
+    if (kind == WF_BPE)
+        return (wf_tokenizer_options){ .kind = kind, .vocab_size = 8000, .min_freq = 2 };
+    return (wf_tokenizer_options){ .kind = kind, .min_freq = 1 };
+}
+
+static bool check_options(const wf_tokenizer_options *o, wf_line_reader next, char *message) {
+    if (!o || !next) return fail(message, "there are no options or no lines to learn from");
+    if (o->kind != WF_WORDS && o->kind != WF_CHARACTERS && o->kind != WF_BPE)
+        return fail(message, "kind %d is neither words, characters nor byte-pair encoding",
+                    (int)o->kind);
+    if (o->vocab_size && (o->vocab_size <= WF_SPECIAL_IDS || o->vocab_size > INT32_MAX))
+        return fail(message, "vocab_size is %lld: 0 for no limit, or %d to %d",
+                    (long long)o->vocab_size, WF_SPECIAL_IDS + 1, INT32_MAX);
+    if (o->min_freq < 1)
+        return fail(message, "min_freq is %lld: at least 1", (long long)o->min_freq);
+    if (o->merges < 0) return fail(message, "merges is %lld: at least 0", (long long)o->merges);
+    return o->kind == WF_BPE || (!o->merges && !o->codes) ||
+           fail(message, "merges and codes are for byte-pair encoding alone");
+}
+
+wf_tokenizer *wf_tokenizer_learn(const wf_tokenizer_options *o, wf_line_reader next, void *from,
+                                 char *message) {
+    if (!check_options(o, next, message)) return NULL;
+    tally c = { 0 };
+    wf_tokenizer *t = calloc(1, sizeof *t);
+    bool ok = t || fail(message, "out of memory");
+    if (ok) t->kind = o->kind;
+    ok = ok && count_lines(&c, o->kind, next, from, message) &&
+         (o->kind == WF_BPE ? take_parts(t, &c, o, message) : take_frequent(t, &c, o, message));
+    close_tally(&c);
+    if (ok) return t;
+    wf_tokenizer_free(t);
+    return NULL;
+}

@@ -1,0 +1,184 @@
+/* models/text/vocabulary_file.c - a vocabulary as text, one piece per line, and as metadata of a model's
+ * file. Both are read by the same code, which trusts nothing. */
+#include "models/transformer/choices.h"
+#include "tokenizer.h"
+
+#include <stdlib.h>
+
+/* The last is OpenNMT's name for the first. */
+static const char *const specials[] = { "<pad>", UNKNOWN_PIECE, "<s>", "</s>", "<blank>" };
+enum { NAMES = sizeof specials / sizeof *specials };
+
+/* ---- a line ---------------------------------------------------------------------------------- */
+
+static bool is_count(wf_span s) {
+    for (size_t i = 0; i < s.bytes; i++)
+        if (s.text[i] < '0' || s.text[i] > '9') return false;
+    return s.bytes > 0;
+}
+
+/* The piece, without its count. A character may be a space. */
+static bool cut(const wf_tokenizer *t, wf_span line, wf_span *piece, char *message) {
+    size_t n = 0;
+    if (!line.bytes) return fail(message, "an empty line where a piece is expected");
+    if (t->kind == WF_CHARACTERS)
+        n = wf_code_point(line.text, line.bytes).bytes;
+    else
+        while (n < line.bytes && !wf_is_blank(line.text[n])) n++;
+    *piece = (wf_span){ line.text, n };
+    if (n == 0) return fail(message, "white space where a piece is expected");
+    if (n == line.bytes) return true;
+    wf_span count = { line.text + n + 1, line.bytes - n - 1 };
+    if ((line.text[n] == ' ' || line.text[n] == '\t') && is_count(count)) return true;
+    return fail(message, t->kind == WF_CHARACTERS ? "more than one character, and it is no count"
+                                                  : "more than a piece and its count");
+}
+
+/* Is this what byte-pair encoding could have written? */
+static bool is_part(wf_span p, char *message) {
+    bool more = p.bytes >= MORE && memcmp(p.text + p.bytes - MORE, MORE_OF_WORD, MORE) == 0;
+    size_t n = more ? p.bytes - MORE : p.bytes;
+    if (!n) return fail(message, "'" MORE_OF_WORD "' alone is no piece");
+    if (more && n >= MARK && memcmp(p.text + n - MARK, END_OF_WORD, MARK) == 0)
+        return fail(message, "'%.*s' cannot be told from the mark '" END_OF_WORD "'",
+                    p.bytes < 80 ? (int)p.bytes : 80, p.text);
+    return true;
+}
+
+static bool add_line(wf_tokenizer *t, wf_span line, char *message) {
+    wf_span piece = { 0 };
+    int32_t before = t->pieces.n;
+    if (!wf_text_check(line.text, line.bytes, message)) return false;
+    if (!cut(t, wf_line_body(line.text, line.bytes), &piece, message)) return false;
+    if (t->kind == WF_BPE && !is_part(piece, message)) return false;
+    if (before >= INT32_MAX - WF_SPECIAL_IDS ||
+        wf_strings_add(&t->pieces, piece.text, piece.bytes) < 0)
+        return fail(message, "out of memory");
+    return t->pieces.n > before || fail(message, "'%.*s' occurs twice",
+                                        piece.bytes < 80 ? (int)piece.bytes : 80, piece.text);
+}
+
+/* ---- all lines ------------------------------------------------------------------------------- */
+
+static bool same(wf_span s, const char *name) {
+    return strlen(name) == s.bytes && memcmp(name, s.text, s.bytes) == 0;
+}
+
+/* The name of a special symbol that was not there yet? */
+static bool takes_special(const wf_tokenizer *t, wf_span line, unsigned *taken) {
+    wf_span rest = wf_line_body(line.text, line.bytes), name, number;
+    if (t->pieces.n || !wf_word_next(&rest, &name) || name.text != line.text) return false;
+    if (wf_word_next(&rest, &number) && !is_count(number)) return false;
+    for (int i = 0; i < NAMES; i++) {
+        unsigned bit = 1u << i % WF_SPECIAL_IDS;
+        if (!same(name, specials[i]) || *taken & bit) continue;
+        *taken |= bit;
+        return true;
+    }
+    return false;
+}
+
+static bool read_vocabulary(wf_tokenizer *t, wf_span rest, char *message) {
+    char why[WF_MESSAGE];
+    wf_span line;
+    unsigned taken = 0;
+    for (long long n = 1; wf_line_next(&rest, &line); n++)
+        if (!takes_special(t, line, &taken) && !add_line(t, line, why))
+            return fail(message, "vocabulary: line %lld: %.200s", n, why);
+    return t->pieces.n || fail(message, "vocabulary: there is no piece in it");
+}
+
+wf_tokenizer *wf_tokenizer_read(wf_token_kind kind, const char *vocabulary, size_t bytes,
+                                const char *codes, size_t codes_bytes, char *message) {
+    if (kind != WF_WORDS && kind != WF_CHARACTERS && kind != WF_BPE) {
+        fail(message, "kind %d is neither words, characters nor byte-pair encoding", (int)kind);
+        return NULL;
+    }
+    if ((kind == WF_BPE) != (codes != NULL) || !vocabulary) {
+        fail(message, !vocabulary ? "there is no vocabulary"
+                      : codes     ? "codes are for byte-pair encoding alone"
+                                  : "byte-pair encoding needs codes beside its vocabulary");
+        return NULL;
+    }
+    wf_tokenizer *t = calloc(1, sizeof *t);
+    if (!t) return fail(message, "out of memory"), NULL;
+    t->kind = kind;
+    bool ok = read_vocabulary(t, (wf_span){ vocabulary, bytes }, message);
+    if (ok && codes) {
+        ok = wf_read_codes(t, codes, codes_bytes, 0, message);
+        if (ok && !wf_link_pieces(t)) ok = fail(message, "out of memory");
+    }
+    if (ok) return t;
+    wf_tokenizer_free(t);
+    return NULL;
+}
+
+size_t wf_tokenizer_vocabulary(const wf_tokenizer *t, char *text, size_t size) {
+    wf_sink s = sink(text, size);
+    for (int32_t id = 0; id < wf_tokenizer_size(t); id++) {
+        const char *piece = wf_tokenizer_piece(t, id);
+        put(&s, piece, strlen(piece));
+        put(&s, "\n", 1);
+    }
+    return s.used;
+}
+
+/* ---- in a model's file ----------------------------------------------------------------------- */
+
+static const char *const fields[] = { "kind", "vocabulary", "codes" };
+enum { KIND, VOCABULARY, CODES, LONGEST_PREFIX = 64 };
+
+static size_t value_of(const wf_tokenizer *t, int field, char *text, size_t size) {
+    if (field == VOCABULARY) return wf_tokenizer_vocabulary(t, text, size);
+    if (field == CODES) return wf_tokenizer_codes(t, text, size);
+    return (size_t)snprintf(text, size, "%s", wf_token_kind_name(t->kind));
+}
+
+int wf_tokenizer_to_meta(wf_tokenizer *t, const char *prefix, wf_meta pairs[WF_TOKENIZER_META]) {
+    if (!t || !prefix || !pairs) return 0;
+    int n = t->kind == WF_BPE ? 3 : 2;
+    for (int i = 0; i < n; i++) {
+        size_t key = strlen(prefix) + strlen(fields[i]) + 2, value = value_of(t, i, NULL, 0) + 1;
+        free(t->stored[i]);
+        t->stored[i] = malloc(key + value);
+        if (!t->stored[i]) return 0;
+        snprintf(t->stored[i], key, "%s.%s", prefix, fields[i]);
+        value_of(t, i, t->stored[i] + key, value);
+        pairs[i] = (wf_meta){ t->stored[i], t->stored[i] + key };
+    }
+    return n;
+}
+
+static const char *find_field(const wf_file *f, const char *prefix, int field) {
+    char key[LONGEST_PREFIX + 16];
+    snprintf(key, sizeof key, "%.*s.%s", LONGEST_PREFIX, prefix, fields[field]);
+    return wf_file_meta(f, key);
+}
+
+bool wf_tokenizer_in_file(const wf_file *f, const char *prefix) {
+    return wf_file_ok(f) && prefix && find_field(f, prefix, KIND);
+}
+
+wf_tokenizer *wf_tokenizer_from_meta(const wf_file *f, const char *prefix, char *message) {
+    if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f)), NULL;
+    if (!prefix) return fail(message, "there is no prefix to look for"), NULL;
+    const char *text[WF_TOKENIZER_META];
+    char why[WF_MESSAGE];
+    int kind = 0;
+    for (int i = 0; i < WF_TOKENIZER_META; i++) text[i] = find_field(f, prefix, i);
+    if (!text[KIND])
+        return fail(message, "no '%.*s.kind' in the metadata: the model has no vocabulary of text",
+                    LONGEST_PREFIX, prefix),
+               NULL;
+    const char *name;
+    while ((name = wf_token_kind_name(kind)) && strcmp(name, text[KIND])) kind++;
+    if (!name)
+        return fail(message, "'%.*s.kind' is '%.40s', not one of %s", LONGEST_PREFIX, prefix,
+                    text[KIND], WF_NAMES(WF_TOKEN_NAMES)),
+               NULL;
+    wf_tokenizer *t = wf_tokenizer_read((wf_token_kind)kind, text[VOCABULARY],
+                                        text[VOCABULARY] ? strlen(text[VOCABULARY]) : 0,
+                                        text[CODES], text[CODES] ? strlen(text[CODES]) : 0, why);
+    if (!t) fail(message, "%.*s: %.180s", LONGEST_PREFIX, prefix, why);
+    return t;
+}

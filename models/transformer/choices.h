@@ -1,0 +1,56 @@
+/* models/transformer/choices.h - inside weft: the names of what can be chosen, in options, messages and files
+ * alike. One row per enumerator.
+ *
+ *     CHOICE("activation", set.activation, WF_NAMES(WF_ACTIVATION_NAMES), "of the layers")
+ *     wf_activation_name(WF_GELU_TANH)          "gelu-tanh"; NULL: no activation has this number
+ *
+ * Neither a row's name nor its number changes: files hold both. An enumerator without a row is a
+ * warning (-Wswitch), a row out of its place an error. */
+#ifndef WEFT_MODELS_TRANSFORMER_CHOICES_H
+#define WEFT_MODELS_TRANSFORMER_CHOICES_H
+
+#include "models/text.h"
+#include "models/transformer.h"
+
+/* clang-format off */
+#define WF_ACTIVATION_NAMES(ROW) \
+    ROW(WF_RELU, "relu") ROW(WF_GELU, "gelu") ROW(WF_GELU_TANH, "gelu-tanh") ROW(WF_SILU, "silu")
+#define WF_POSITIONS_NAMES(ROW) \
+    ROW(WF_POSITIONS_NONE, "none") ROW(WF_POSITIONS_SINUSOIDAL, "sinusoidal") \
+    ROW(WF_POSITIONS_LEARNED, "learned")
+#define WF_TIE_NAMES(ROW) \
+    ROW(WF_TIE_NONE, "none") ROW(WF_TIE_DECODER, "decoder") ROW(WF_TIE_ALL, "all")
+#define WF_OPTIMIZER_NAMES(ROW) ROW(WF_SGD, "sgd") ROW(WF_ADAM, "adam") ROW(WF_ADAMW, "adamw")
+#define WF_SCHEDULE_NAMES(ROW) \
+    ROW(WF_CONSTANT_RATE, "constant") ROW(WF_LINEAR_DECAY, "linear") ROW(WF_COSINE, "cosine") \
+    ROW(WF_INVERSE_SQRT, "inverse-sqrt") ROW(WF_NOAM, "noam")
+#define WF_TOKEN_NAMES(ROW) ROW(WF_WORDS, "word") ROW(WF_CHARACTERS, "char") ROW(WF_BPE, "bpe")
+
+/* wf_transformer_config.norm_first, as people say it; in files it is a number */
+typedef enum { WF_NORM_PRE, WF_NORM_POST } wf_norm_place;
+#define WF_NORM_NAMES(ROW) ROW(WF_NORM_PRE, "pre") ROW(WF_NORM_POST, "post")
+
+/* "relu|gelu|gelu-tanh|silu" */
+#define WF_NAME_AFTER(value, name) "|" name
+#define WF_NAMES(rows) (&rows(WF_NAME_AFTER)[1])
+
+#define WF_NAME_PLACE(value, name) value##_PLACE,
+#define WF_NAME_ASSERT(value, name) _Static_assert((int)value == (int)value##_PLACE, name);
+#define WF_NAME_CASE(value, name) case value: return name;
+#define WF_NAMES_OF(type, rows) \
+    enum { rows(WF_NAME_PLACE) }; \
+    rows(WF_NAME_ASSERT) \
+    static inline const char *type##_name(int value) { \
+        switch ((type)value) { rows(WF_NAME_CASE) } \
+        return NULL; \
+    }
+WF_NAMES_OF(wf_activation, WF_ACTIVATION_NAMES)
+WF_NAMES_OF(wf_positions, WF_POSITIONS_NAMES)
+WF_NAMES_OF(wf_tie, WF_TIE_NAMES)
+WF_NAMES_OF(wf_optimizer_kind, WF_OPTIMIZER_NAMES)
+WF_NAMES_OF(wf_schedule_kind, WF_SCHEDULE_NAMES)
+WF_NAMES_OF(wf_token_kind, WF_TOKEN_NAMES)
+WF_NAMES_OF(wf_norm_place, WF_NORM_NAMES)
+/* clang-format on */
+
+#endif

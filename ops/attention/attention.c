@@ -1,0 +1,278 @@
+/* ops/attention/attention.c - scaled dot-product attention, fused (Vaswani et al. 2017, 3.2.1).
+ *
+ *     y = dropout(softmax(scale q k^T, masked)) v        B batch, H heads, T queries, S keys
+ *
+ * The kernel (kernels/attention.inc) goes through a head block by block: nothing of size T x S is
+ * kept, but two numbers of each row, `stats`, from which the gradient (attention_backward.c) has
+ * the weights again. q, k and v may have any strides: they usually are views of [B, T, H * d], and
+ * y is laid out as one. Projections and heads are nn's. */
+#include <math.h>
+
+#include "attention.h"
+
+/* ---- shapes: q [B,H,T,dk], k [B,H,S,dk], v [B,H,S,dv], mask -> y [B,H,T,dv] ------------------ */
+
+void wf_attention_view(wf_view *v, wf_dtype type, const wf_view *rows, int64_t width) {
+    const int64_t *n = rows->shape; /* B, H, rows */
+    int64_t stride[4];
+    wf_set_shape(v, type, 4, (int64_t[]){ n[0], n[1], n[2], width });
+    wf_dense_strides(4, (int64_t[]){ n[0], n[2], n[1], width }, stride);
+    v->stride[0] = stride[0], v->stride[1] = stride[2], v->stride[2] = stride[1], v->stride[3] = 1;
+}
+
+/* [B, H, T, S], which nobody holds: what masks and dropout count in. */
+static wf_view scores_view(const wf_call *c) {
+    wf_view scores = c->in[IN_Q];
+    scores.shape[3] = c->in[IN_K].shape[2];
+    return scores;
+}
+
+static bool operands_fit(wf_call *c) {
+    const wf_view *q = &c->in[IN_Q], *k = &c->in[IN_K], *v = &c->in[IN_V];
+    bool fit = q->ndim == 4 && k->ndim == 4 && v->ndim == 4;
+    for (int i = 0; fit && i < 2; i++)
+        fit = q->shape[i] == k->shape[i] && q->shape[i] == v->shape[i];
+    if (fit && q->shape[3] == k->shape[3] && k->shape[2] == v->shape[2]) return true;
+    return wf_fail(c, "q %s, k %s and v %s are not [B,H,T,dk], [B,H,S,dk] and [B,H,S,dv]",
+                   wf_show(c, q), wf_show(c, k), wf_show(c, v));
+}
+
+void wf_attention_stats_view(wf_view *v, wf_dtype type, const wf_view *q) {
+    wf_set_shape(v, type, 4, (int64_t[]){ q->shape[0], q->shape[1], 2, q->shape[2] });
+}
+
+bool wf_attention_fits(wf_call *c) {
+    const attention_attrs *a = c->attrs;
+    for (int i = IN_Q; i <= IN_V; i++)
+        if (!wf_want_real(c, i)) return false;
+    if (!operands_fit(c) || !wf_want_rate(c, a->dropout)) return false;
+    wf_view scores = scores_view(c);
+    if (!wf_mask_fits(c, &c->in[IN_MASK], &scores)) return false;
+    int64_t k_width = c->in[IN_K].shape[3], v_width = c->in[IN_V].shape[3], most = INT64_C(1) << 40;
+    if (k_width > most || v_width > most)
+        return wf_fail(c, "heads %lld and %lld wide are too wide", (long long)k_width,
+                       (long long)v_width);
+    return true;
+}
+
+bool wf_attention_plan(wf_call *c, void *plan) {
+    wf_dtype type = c->in[IN_Q].dtype;
+    int64_t widths = c->in[IN_K].shape[3] + c->in[IN_V].shape[3] + 2 * WF_WIDEST;
+    (void)plan;
+    c->scratch_bytes =
+        WF_KERNEL(type, attention_scratch) + (size_t)widths * WF_KERNEL(type, attention_column);
+    return true;
+}
+
+static bool shape_attention(wf_call *c) {
+    const wf_view *q = &c->in[IN_Q];
+    if (!wf_attention_fits(c)) return false;
+    wf_attention_view(&c->out[0], q->dtype, q, c->in[IN_V].shape[3]);
+    wf_attention_stats_view(&c->out[1], q->dtype, q);
+    return true;
+}
+
+/* ---- heads ----------------------------------------------------------------------------------- */
+
+wf_matrix wf_attention_matrix(const wf_view *x, attention_place at) {
+    return (wf_matrix){ wf_at(x, at.batch * x->stride[0] + at.head * x->stride[1]), x->stride[2],
+                        x->stride[3] };
+}
+
+wf_attention_head wf_attention_head_of(const wf_call *c) {
+    const attention_attrs *a = c->attrs;
+    wf_drop_params d = wf_drop_of(c, a->dropout, a->site);
+    int64_t T = c->in[IN_Q].shape[2], S = c->in[IN_K].shape[2], dk = c->in[IN_Q].shape[3];
+    return (wf_attention_head){
+        .queries = T,
+        .keys = S,
+        .k_width = dk,
+        .v_width = c->in[IN_V].shape[3],
+        .scale = a->scale != 0 ? a->scale : 1 / sqrt((double)dk),
+        .causal = a->causal,
+        .additive = a->additive,
+        .drops = c->training && a->dropout > 0,
+        .keep_scale = d.scale,
+        .threshold = d.threshold,
+        .key = d.key,
+        .stream = d.stream,
+    };
+}
+
+/* Its stride 0 repeats what it lacks of the scores' axes. */
+static wf_matrix mask_of(const wf_call *c, attention_place at) {
+    const wf_view *mask = &c->in[IN_MASK], scores = scores_view(c);
+    int64_t stride[4];
+    if (mask->ndim < 0) return (wf_matrix){ NULL, 0, 0 };
+    for (int i = 0; i < 4; i++) stride[i] = wf_broadcast_stride(mask, &scores, i);
+    return (wf_matrix){ wf_at(mask, at.batch * stride[0] + at.head * stride[1]), stride[2],
+                        stride[3] };
+}
+
+attention_place wf_attention_at(const wf_call *c, wf_attention_head *h, int64_t head) {
+    int64_t H = c->in[IN_Q].shape[1];
+    attention_place at = { head / H, head % H };
+    /* weight (b, h, t, s) is element ((b H + h) T + t) S + s, as in wf_dropout on the scores */
+    h->element = (uint64_t)((c->row * H + head) * h->queries * h->keys);
+    h->q = wf_attention_matrix(&c->in[IN_Q], at);
+    h->k = wf_attention_matrix(&c->in[IN_K], at);
+    h->v = wf_attention_matrix(&c->in[IN_V], at);
+    h->mask = mask_of(c, at);
+    return at;
+}
+
+enum { TASK_WORK = 1 << 17, PIECE_WORK = 1 << 11 }; /* multiply-adds; what a piece costs anyhow */
+
+int64_t wf_attention_pieces(const wf_call *c, int64_t queries) {
+    double pairs = (double)queries * (double)c->in[IN_K].shape[2];
+    double work = pairs * (double)(c->in[IN_K].shape[3] + c->in[IN_V].shape[3]) + PIECE_WORK;
+    return work < TASK_WORK ? (int64_t)(TASK_WORK / work) : 1;
+}
+
+/* Sequences: every operand but a mask that is the same for all. */
+uint32_t wf_attention_rows(const wf_call *c) {
+    uint32_t rows = (1u << c->n_in) - 1;
+    return c->in[IN_MASK].ndim >= 0 && c->in[IN_MASK].shape[0] == c->in[IN_Q].shape[0]
+               ? rows
+               : rows & ~(1u << IN_MASK);
+}
+
+/* ---- the forward op: a piece is a stretch of a head's queries -------------------------------- */
+
+static int64_t pieces_of_head(const wf_call *c) {
+    return wf_task_count(c->in[IN_Q].shape[2], WF_ATTENTION_ROWS);
+}
+
+static int64_t pieces_of_task(const wf_call *c) {
+    int64_t T = c->in[IN_Q].shape[2];
+    return wf_attention_pieces(c, T < WF_ATTENTION_ROWS ? T : WF_ATTENTION_ROWS);
+}
+
+static int64_t tasks_attention(const wf_call *c, int phase) {
+    const int64_t *q = c->in[IN_Q].shape;
+    return phase == 0 ? wf_task_count(q[0] * q[1] * pieces_of_head(c), pieces_of_task(c)) : 0;
+}
+
+static void bring(const wf_call *c, wf_attention_head *h, int64_t head) {
+    attention_place at = wf_attention_at(c, h, head);
+    h->y = wf_attention_matrix(&c->out[0], at);
+    h->stats = wf_attention_matrix(&c->out[1], at);
+}
+
+static bool eval_attention(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const int64_t *q = c->in[IN_Q].shape;
+    int64_t in_head = pieces_of_head(c), piece, end, from, to;
+    (void)phase;
+    wf_task_range(q[0] * q[1] * in_head, pieces_of_task(c), task, &piece, &end);
+    wf_attention_head h = wf_attention_head_of(c), next = h;
+    bring(c, &next, piece / in_head);
+    for (; piece < end; piece++) {
+        h = next;
+        if (piece + 1 < end) bring(c, &next, (piece + 1) / in_head);
+        h.next = piece + 1 < end ? &next : NULL;
+        wf_task_range(q[2], WF_ATTENTION_ROWS, piece % in_head, &from, &to);
+        WF_KERNEL(c->out[0].dtype, attention(&h, from, to, scratch));
+    }
+    return true;
+}
+
+/* Query-key pairs that are computed. */
+double wf_attention_pairs(const wf_call *c) {
+    const attention_attrs *a = c->attrs;
+    const int64_t *q = c->in[IN_Q].shape;
+    double open = 0;
+    for (int64_t t = 0; t < q[2]; t++)
+        open += (double)wf_open_columns(a->causal, t, q[2], c->in[IN_K].shape[2]);
+    return (double)(q[0] * q[1]) * open;
+}
+
+static double flops_attention(const wf_call *c) {
+    return 2 * wf_attention_pairs(c) * (double)(c->in[IN_Q].shape[3] + c->in[IN_V].shape[3]);
+}
+
+/* A boolean mask is a choice and has no gradient. An additive one, such as a position bias, has the
+ * scores': it is rare, so the decomposition gives it. */
+static void grad_attention(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const attention_attrs *a = y->attrs;
+    wf_tensor *mask = y->in[IN_MASK];
+    if (!dy[0]) return; /* stats are saved, not a result: nobody differentiates them */
+    if (need & 7) {
+        wf_tensor *in[] = { y->in[IN_Q], y->in[IN_K], y->in[IN_V], mask, dy[0], y, y + 1 };
+        dx[0] = wf_record(&wf_op_attention_backward, 7, in, a);
+        dx[1] = wf_result(dx[0], 1), dx[2] = wf_result(dx[0], 2);
+    }
+    if (a->additive && (need >> IN_MASK & 1)) {
+        wf_tensor *alias = wf_alias(mask),
+                  *same = wf_attention_primitives(y->in[IN_Q], y->in[IN_K], y->in[IN_V], alias, a);
+        wf_vjp(&same, dy, 1, &alias, 1, &dx[IN_MASK]);
+    }
+}
+
+/* ---- from primitives ------------------------------------------------------------------------- */
+
+static wf_tensor *weights_from_primitives(wf_tensor *q, wf_tensor *k, wf_tensor *mask,
+                                          const attention_attrs *a) {
+    wf_tensor *scores = wf_matmul(q, wf_transpose(k, -2, -1)); /* [B, H, T, S] */
+    scores = a->scale != 0
+                 ? wf_scale(scores, a->scale)
+                 : wf_mul(scores, wf_sqrt(wf_inverse_count(q, WF_LAST_AXIS))); /* / sqrt(d_k) */
+    if (!a->additive || !mask) return wf_softmax(scores, mask, a->causal);
+    return wf_softmax(wf_add(scores, mask), NULL, a->causal);
+}
+
+wf_tensor *wf_attention_primitives(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask,
+                                   const attention_attrs *a) {
+    wf_tensor *weights = weights_from_primitives(q, k, mask, a); /* [B, H, T, S] */
+    return wf_matmul(wf_dropout_at(weights, a->dropout, a->site), v);
+}
+
+static void decompose_attention(wf_tensor *y, wf_tensor **results) {
+    results[0] =
+        wf_attention_primitives(y->in[IN_Q], y->in[IN_K], y->in[IN_V], y->in[IN_MASK], y->attrs);
+}
+
+/* ---- the op and its constructors ------------------------------------------------------------- */
+
+const wf_op wf_op_attention = {
+    .name = "attention",
+    .family = "attention",
+    .arity = 4,
+    .results = 2,
+    .attr_bytes = sizeof(attention_attrs),
+    .shape = shape_attention,
+    .grad = grad_attention,
+    .decompose = decompose_attention,
+    .optional = 1 << IN_MASK,
+    .picks = 1 << IN_MASK,
+    .run = &(const wf_kernel){ .plan = wf_attention_plan,
+                               .tasks = tasks_attention,
+                               .eval = eval_attention,
+                               .flops = flops_attention,
+                               .by_rows = wf_attention_rows,
+                               .strided = 1 << IN_Q | 1 << IN_K | 1 << IN_V },
+};
+
+static attention_attrs attrs_of(const wf_attention_options *o) {
+    if (!o) return (attention_attrs){ 0 };
+    return (attention_attrs){ o->scale, o->dropout, 0, o->causal, o->additive };
+}
+
+static wf_tensor *with_head(wf_tensor *x) {
+    return wf_rank(x) == 3 ? wf_unsqueeze(x, WF_AXIS(1)) : x; /* [B, T, d] -> [B, 1, T, d] */
+}
+
+wf_tensor *wf_attention(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask,
+                        const wf_attention_options *options) {
+    attention_attrs a = attrs_of(options);
+    if (a.dropout != 0) a.site = wf_site(q, options->site);
+    if (wf_rank(q) != 3)
+        return wf_record(&wf_op_attention, 4, (wf_tensor *[]){ q, k, v, with_head(mask) }, &a);
+    wf_tensor *in[] = { with_head(q), with_head(k), with_head(v), with_head(mask) };
+    return wf_squeeze(wf_record(&wf_op_attention, 4, in, &a), WF_AXIS(1)); /* [B, T, dv] */
+}
+
+wf_tensor *wf_attention_weights(wf_tensor *q, wf_tensor *k, wf_tensor *mask,
+                                const wf_attention_options *options) {
+    attention_attrs a = attrs_of(options);
+    return weights_from_primitives(q, k, wf_rank(q) == 4 ? with_head(mask) : mask, &a);
+}

@@ -1,0 +1,47 @@
+/* ops/attention/attention.h - what attention.c and attention_backward.c share: operands as the kernels see
+ * them, heads in tasks.
+ *
+ * Not for other files. */
+#ifndef WEFT_OPS_ATTENTION_ATTENTION_H
+#define WEFT_OPS_ATTENTION_ATTENTION_H
+
+#include "ops/internal.h"
+
+/* The last three are the backward op's. */
+enum { IN_Q, IN_K, IN_V, IN_MASK, IN_DY, IN_Y, IN_STATS };
+
+typedef struct attention_attrs {
+    double scale; /* 0: 1 / sqrt(d_k) */
+    double dropout;
+    uint64_t site;
+    bool causal, additive;
+} attention_attrs;
+
+/* Shape rule: operands q, k, v and mask. */
+bool wf_attention_fits(wf_call *c);
+bool wf_attention_plan(wf_call *c, void *plan); /* scratch for the kernels */
+/* [B, H, rows, width] with B, H and rows of `rows`, laid out as [B, rows, H, width]: heads merge
+ * without a copy. */
+void wf_attention_view(wf_view *v, wf_dtype type, const wf_view *rows, int64_t width);
+/* [B, H, 2, T] */
+void wf_attention_stats_view(wf_view *v, wf_dtype type, const wf_view *q);
+
+/* What all heads have in common. */
+wf_attention_head wf_attention_head_of(const wf_call *c);
+
+typedef struct attention_place {
+    int64_t batch, head;
+} attention_place;
+/* Brings h to head b * H + h: operands q, k, v and mask; the rest is the caller's to add. */
+attention_place wf_attention_at(const wf_call *c, wf_attention_head *h, int64_t head);
+/* The head's part of an operand or result [B, H, rows, columns]. */
+wf_matrix wf_attention_matrix(const wf_view *x, attention_place at);
+/* So many pieces of `queries` rows of a head make a task worth its start. */
+int64_t wf_attention_pieces(const wf_call *c, int64_t queries);
+uint32_t wf_attention_rows(const wf_call *c); /* by_rows */
+double wf_attention_pairs(const wf_call *c);
+
+wf_tensor *wf_attention_primitives(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask,
+                                   const attention_attrs *a);
+
+#endif

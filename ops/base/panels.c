@@ -1,0 +1,95 @@
+/* ops/base/panels.c - weights in panels (wf_layout): which parameters may lie so, and the way there and
+ * back. The product that reads them is in matmul.c and kernels/panels.inc. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ops/internal.h"
+
+/* ---- copies: row-major to panels, panels to row-major; a task is a panel --------------------- */
+
+/* Rows of the panel that begins with row `from`. */
+static int64_t width_from(const wf_view *x, int64_t from) {
+    int64_t left = x->shape[0] - from;
+    return left < WF_PANEL_ROWS ? left : WF_PANEL_ROWS;
+}
+
+int64_t wf_repack_tasks(const wf_call *c, int phase) {
+    return phase == 0 ? (c->in[0].shape[0] + WF_PANEL_ROWS - 1) / WF_PANEL_ROWS : 0;
+}
+
+bool wf_repack_eval(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const wf_view *x = &c->in[0], *y = &c->out[0];
+    int64_t k = x->shape[1], from = task * WF_PANEL_ROWS, width = width_from(x, from);
+    (void)phase, (void)scratch;
+    void *source = (char *)x->data + from * k * (int64_t)wf_view_unit(x);
+    void *target = (char *)y->data + from * k * (int64_t)wf_view_unit(y);
+    if (y->layout)
+        WF_KERNEL(x->dtype, pack_panel(width, k, source, target, y->layout == WF_PANELS_BF16));
+    else
+        WF_KERNEL(x->dtype, unpack_panel(width, k, source, x->layout == WF_PANELS_BF16, target));
+    return true;
+}
+
+void wf_panel_row(const wf_view *x, int64_t row, void *out) {
+    int64_t k = x->shape[1], panel = row / WF_PANEL_ROWS * WF_PANEL_ROWS;
+    int64_t width = width_from(x, panel);
+    const void *from = (char *)x->data + panel * k * (int64_t)wf_view_unit(x);
+    WF_KERNEL(x->dtype, unpack_row(width, k, from, x->layout == WF_PANELS_BF16, row - panel, out));
+}
+
+/* ---- which parameters ------------------------------------------------------------------------ */
+
+/* Which operands of a node its kernel reads in panels, by the shapes as recorded. */
+static uint32_t panels_of(const wf_tensor *t) {
+    wf_view in[WF_MAX_OPERANDS], out;
+    wf_call c = { .op = t->op, .attrs = t->attrs, .graph = t->graph, .in = in, .out = &out };
+    if (!t->op->run || !t->op->run->panels) return 0;
+    c.n_in = t->n_in, c.n_out = 1;
+    wf_set_shape(&out, t->dtype, t->ndim, t->shape);
+    for (int i = 0; i < t->n_in; i++) {
+        in[i] = (wf_view){ .ndim = -1 };
+        if (t->in[i]) wf_set_shape(&in[i], t->in[i]->dtype, t->in[i]->ndim, t->in[i]->shape);
+    }
+    return t->op->run->panels(&c);
+}
+
+enum { OTHERWISE = 1, MULTIPLIED = 2 }; /* how a tensor is read, or what sees its memory */
+
+/* By products, and by nothing but what reads panels? A table that is only looked up has nothing to
+ * gain. Readers come after what they read, so from the last node on each is known. */
+static void find_readers(const wf_graph *g, unsigned char *read) {
+    for (int id = wf_node_count(g) - 1; id >= 0; id--) {
+        const wf_tensor *reader = wf_node(g, id);
+        if (reader->kind != WF_COMPUTED || reader->result) continue;
+        uint32_t panels = panels_of(reader);
+        bool seen = !reader->op->view || read[id] == MULTIPLIED;
+        for (int i = 0; i < reader->n_in; i++) {
+            if (!reader->in[i] || reader->op->shape_only >> i & 1) continue;
+            unsigned char *how = &read[reader->in[i]->id];
+            if (!(panels >> i & 1) || !seen)
+                *how |= OTHERWISE;
+            else if (reader->op != &wf_op_embedding)
+                *how |= MULTIPLIED;
+        }
+    }
+}
+
+bool wf_pack_weights(wf_graph *g, wf_layout layout, char *message) {
+    const char *why = !wf_ok(g) ? wf_error(g) : NULL;
+    if (!why && layout == WF_PANELS_BF16 && wf_real(g) != WF_F32)
+        why = "weights are kept as bf16 in a graph of f32 only";
+    unsigned char *read = why ? NULL : calloc((size_t)wf_node_count(g) + 1, 1);
+    if (read)
+        find_readers(g, read);
+    else if (!why)
+        why = "no memory to pack weights";
+    for (int id = 0; !why && id < wf_node_count(g); id++) {
+        wf_tensor *t = (wf_tensor *)(uintptr_t)wf_node(g, id);
+        if (t->kind != WF_PARAM || t->ndim != 2 || (layout && read[id] != MULTIPLIED)) continue;
+        if (!wf_set_layout(t, layout))
+            why = "weights are packed before the graph's first plan, or there is no memory for it";
+    }
+    if (why && message) snprintf(message, WF_MESSAGE, "%.255s", why);
+    free(read);
+    return !why;
+}

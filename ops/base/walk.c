@@ -1,0 +1,274 @@
+/* ops/base/walk.c - what the ops do alike: types and axes in shape rules, and walks over strided views.
+ *
+ * No op is defined here. A walk turns views of any strides into rows that a kernel can run over. */
+#include <assert.h>
+#include <string.h>
+
+#include "ops/internal.h"
+
+/* ---- elements -------------------------------------------------------------------------------- */
+
+double wf_get(const wf_view *v, int64_t i) {
+    switch (v->dtype) {
+    case WF_F32:
+        return ((const float *)v->data)[i];
+    case WF_F64:
+        return ((const double *)v->data)[i];
+    default:
+        return ((const int32_t *)v->data)[i];
+    }
+}
+
+void wf_put(const wf_view *v, int64_t i, double value) {
+    switch (v->dtype) {
+    case WF_F32:
+        ((float *)v->data)[i] = (float)value;
+        break;
+    case WF_F64:
+        ((double *)v->data)[i] = value;
+        break;
+    default:
+        ((int32_t *)v->data)[i] = (int32_t)value;
+        break;
+    }
+}
+
+/* The first one, then copies of what is there. */
+void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value) {
+    size_t size = wf_dtype_size(v->dtype);
+    if (from >= to) return;
+    wf_put(v, from, value);
+    for (int64_t done = 1, n = to - from; done < n; done *= 2)
+        memcpy(wf_at(v, from + done), wf_at(v, from),
+               (size_t)(done < n - done ? done : n - done) * size);
+}
+
+/* ---- shape rules ----------------------------------------------------------------------------- */
+
+bool wf_want(wf_call *c, int i, wf_dtype type) {
+    if (c->in[i].dtype == type) return true;
+    return wf_fail(c, "operand %d, %s, is %s where %s is needed", i, wf_show(c, &c->in[i]),
+                   wf_dtype_name(c->in[i].dtype), wf_dtype_name(type));
+}
+
+bool wf_want_real(wf_call *c, int i) {
+    return wf_want(c, i, wf_real(c->graph));
+}
+
+bool wf_want_like(wf_call *c, int i, bool rows, const char *what) {
+    wf_view like = c->in[0];
+    if (!wf_want_real(c, i)) return false;
+    if (rows && --like.ndim < 0) return wf_fail(c, "a scalar has no last axis");
+    return wf_same_shape(&c->in[i], &like) ||
+           wf_fail(c, "%s %s does not fit %s", what, wf_show(c, &c->in[i]), wf_show(c, &c->in[0]));
+}
+
+bool wf_addend_like(wf_call *c, int i, const wf_view *like) {
+    const wf_view *addend = &c->in[i];
+    if (addend->ndim < 0) return true;
+    return wf_want(c, i, c->in[0].dtype) &&
+           (wf_same_shape(addend, like) ||
+            wf_fail(c, "%s is not like %s", wf_show(c, addend), wf_show(c, like)));
+}
+
+bool wf_want_axis(wf_call *c, int axis, int ndim) {
+    return (axis >= 0 && axis < ndim) ||
+           wf_fail(c, "%s has no axis %d", wf_show(c, &c->in[0]), axis);
+}
+
+bool wf_same_as_operand(wf_call *c) {
+    if (!wf_want_real(c, 0)) return false;
+    wf_set_shape(&c->out[0], c->in[0].dtype, c->in[0].ndim, c->in[0].shape);
+    return true;
+}
+
+int wf_rank(const wf_tensor *x) {
+    return x ? x->ndim : 0;
+}
+
+int wf_pick_axis(int axis, int ndim) {
+    int i = wf_axis(axis, ndim);
+    return i < 0 ? axis : i;
+}
+
+enum { FROM_END = 32 - WF_MAX_DIMS }; /* the bit of axis -8 */
+
+bool wf_no_axes(wf_call *c, uint32_t axes, int ndim, const char *what) {
+    for (int i = ndim; i < 32; i++)
+        if (axes >> i & 1)
+            return i < WF_MAX_DIMS || i >= FROM_END
+                       ? wf_fail(c, "%s has no axis %d", what, i < FROM_END ? i : i - 32)
+                       : wf_fail(c, "%s has no axis below -%d or above %d", what, WF_MAX_DIMS,
+                                 WF_MAX_DIMS - 1);
+    return true;
+}
+
+bool wf_want_axes(wf_call *c, uint32_t axes, int ndim) {
+    return wf_no_axes(c, axes, ndim, wf_show(c, &c->in[0]));
+}
+
+uint32_t wf_axes(uint32_t axes, int ndim) {
+    if (axes == WF_ALL_AXES) return (1u << ndim) - 1;
+    uint32_t from_end = axes & ~0u << FROM_END, plain = axes & ~(~0u << FROM_END);
+    if (ndim < 1 || ndim > WF_MAX_DIMS) return axes;
+    return plain | from_end >> (32 - ndim) | (from_end & ~(~0u << (32 - ndim)));
+}
+
+wf_tensor *wf_zero(wf_tensor *x) {
+    return wf_constant(x ? x->graph : NULL, 0);
+}
+
+/* ---- walks ----------------------------------------------------------------------------------- */
+
+int64_t wf_broadcast_stride(const wf_view *small, const wf_view *large, int axis) {
+    int own = axis - (large->ndim - small->ndim);
+    return own < 0 || small->shape[own] != large->shape[axis] ? 0 : small->stride[own];
+}
+
+static bool mergeable(const wf_walk *w, int64_t size, const int64_t *stride) {
+    for (int v = 0; v < w->n; v++)
+        if (w->stride[v][w->ndim - 1] != stride[v] * size) return false;
+    return true;
+}
+
+void wf_walk_start(wf_walk *w, int n, const wf_view *const *views) {
+    const wf_view *first = views[0];
+    assert(n >= 1 && n <= WF_WALKERS);
+    memset(w, 0, sizeof *w);
+    w->n = n;
+    for (int i = 0; i < first->ndim; i++) {
+        int64_t size = first->shape[i], stride[WF_WALKERS];
+        if (size == 1) continue;
+        for (int v = 0; v < n; v++) stride[v] = wf_broadcast_stride(views[v], first, i);
+        if (w->ndim > 0 && mergeable(w, size, stride))
+            w->shape[w->ndim - 1] *= size;
+        else
+            w->shape[w->ndim++] = size;
+        for (int v = 0; v < n; v++) w->stride[v][w->ndim - 1] = stride[v];
+    }
+    w->rows = w->columns = 1;
+    for (int v = 0; v < n; v++) w->step[v] = 1;
+    if (w->ndim == 0) return;
+    w->columns = w->shape[--w->ndim]; /* the last axis left is the row */
+    for (int v = 0; v < n; v++) w->step[v] = w->stride[v][w->ndim];
+    for (int i = 0; i < w->ndim; i++) w->rows *= w->shape[i];
+}
+
+void wf_walk_seek(wf_walk *w, int64_t row) {
+    memset(w->at, 0, sizeof w->at);
+    for (int i = w->ndim - 1; i >= 0; i--) {
+        if (w->shape[i] == 0) return;
+        w->index[i] = row % w->shape[i];
+        row /= w->shape[i];
+        for (int v = 0; v < w->n; v++) w->at[v] += w->index[i] * w->stride[v][i];
+    }
+}
+
+void wf_walk_next(wf_walk *w) {
+    for (int i = w->ndim - 1; i >= 0; i--) {
+        for (int v = 0; v < w->n; v++) w->at[v] += w->stride[v][i];
+        if (++w->index[i] < w->shape[i]) return;
+        for (int v = 0; v < w->n; v++) w->at[v] -= w->stride[v][i] * w->shape[i];
+        w->index[i] = 0;
+    }
+}
+
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+int64_t wf_elementwise_tasks(const wf_call *c, int phase) {
+    return phase == 0 ? wf_task_count(wf_view_count(&c->out[0]), WF_GRAIN) : 0;
+}
+
+uint32_t wf_same_rows(const wf_call *c) {
+    const wf_view *y = &c->out[0];
+    uint32_t same = 0;
+    for (int i = 0; i < c->n_in; i++)
+        same |= (uint32_t)(c->in[i].ndim == y->ndim && c->in[i].shape[0] == y->shape[0]) << i;
+    return same;
+}
+
+void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat) {
+    const wf_view *views[WF_WALKERS] = { &c->out[0] };
+    int64_t from, to;
+    assert(c->n_in < WF_WALKERS);
+    for (int i = 0; i < c->n_in; i++) views[i + 1] = &c->in[i];
+    r->call = c, r->repeat = repeat, r->n = 0;
+    wf_walk_start(&r->walk, c->n_in + 1, views);
+    wf_task_range(wf_view_count(&c->out[0]), WF_GRAIN, task, &from, &to);
+    r->left = to - from;
+    r->column = r->walk.columns ? from % r->walk.columns : 0;
+    if (r->left > 0) wf_walk_seek(&r->walk, from / r->walk.columns);
+    r->gathers = false;
+    for (int i = 0; i < c->n_in; i++) {
+        r->step[i] = r->walk.step[i + 1] == 0 && repeat ? 0 : 1;
+        r->gathers |= r->walk.step[i + 1] != r->step[i];
+    }
+}
+
+/* n elements from x, `step` apart, side by side. Bytes are copied, whatever type they are. */
+static void gather_run(int64_t n, const char *x, int64_t step, size_t size, char *y) {
+    if (size == 8)
+        for (int64_t i = 0; i < n; i++) memcpy(y + i * 8, x + i * step * 8, 8);
+    else
+        for (int64_t i = 0; i < n; i++) memcpy(y + i * 4, x + i * step * 4, 4);
+}
+
+bool wf_runs_next(wf_runs *r) {
+    wf_walk *w = &r->walk;
+    const wf_call *c = r->call;
+    r->left -= r->n;
+    r->column += r->n;
+    if (r->left <= 0) return false;
+    if (r->column == w->columns) {
+        r->column = 0;
+        wf_walk_next(w);
+    }
+    r->n = w->columns - r->column < r->left ? w->columns - r->column : r->left;
+    if (r->gathers && r->n > WF_GATHERED) r->n = WF_GATHERED;
+    r->out = wf_at(&c->out[0], w->at[0] + r->column * w->step[0]);
+    for (int i = 0; i < c->n_in; i++) {
+        r->in[i] = wf_at(&c->in[i], w->at[i + 1] + r->column * w->step[i + 1]);
+        if (w->step[i + 1] == r->step[i]) continue;
+        gather_run(r->n, r->in[i], w->step[i + 1], wf_dtype_size(c->in[i].dtype),
+                   (char *)r->gathered[i]);
+        r->in[i] = r->gathered[i];
+    }
+    return true;
+}
+
+double wf_flops_of_operand(const wf_call *c) {
+    return (double)wf_view_count(&c->in[0]);
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+static void copy_run(int64_t n, const char *x, int64_t x_step, char *y, int64_t y_step,
+                     size_t size) {
+    if (x_step == 1 && y_step == 1)
+        memcpy(y, x, (size_t)n * size);
+    else if (y_step == 1)
+        gather_run(n, x, x_step, size, y);
+    else
+        for (int64_t i = 0; i < n; i++)
+            memcpy(y + i * y_step * (int64_t)size, x + i * x_step * (int64_t)size, size);
+}
+
+bool wf_copy_eval(const wf_call *c, int phase, int64_t task, void *scratch) {
+    wf_view to = c->in[0];
+    wf_walk w;
+    int64_t from, end;
+    (void)phase, (void)scratch;
+    to.data = c->out[0].data; /* the result's memory, row-major, in the operand's shape */
+    wf_dense_strides(to.ndim, to.shape, to.stride);
+    wf_walk_start(&w, 2, (const wf_view *[]){ &to, &c->in[0] });
+    wf_task_range(wf_view_count(&to), WF_GRAIN, task, &from, &end);
+    if (from >= end) return true;
+    wf_walk_seek(&w, from / w.columns);
+    for (int64_t column = from % w.columns, n; from < end;
+         from += n, column = 0, wf_walk_next(&w)) {
+        n = w.columns - column < end - from ? w.columns - column : end - from;
+        copy_run(n, wf_at(&c->in[0], w.at[1] + column * w.step[1]), w.step[1],
+                 wf_at(&to, w.at[0] + column * w.step[0]), w.step[0], wf_dtype_size(to.dtype));
+    }
+    return true;
+}

@@ -1,0 +1,113 @@
+/* ops/elementwise/binary.c - two operands, element by element, with broadcasting. A member of the family is
+ * a row of binary.inc: its value is a loop in kernels/, the shares of its gradient are recorded
+ * by the row's expressions. */
+#include "ops/internal.h"
+
+static bool shape_binary(wf_call *c) {
+    if (!wf_want_real(c, 0) || !wf_want_real(c, 1)) return false;
+    if (!wf_broadcast_shapes(c, &c->in[0], &c->in[1], &c->out[0])) return false;
+    c->out[0].dtype = c->in[0].dtype;
+    return true;
+}
+
+static bool run_binary(const wf_call *c, enum wf_binary f, int64_t task) {
+    wf_runs r;
+    for (wf_runs_start(&r, c, task, true); wf_runs_next(&r);)
+        WF_KERNEL(c->out[0].dtype, binary[f](r.n, r.in[0], r.step[0], r.in[1], r.step[1], r.out));
+    return true;
+}
+
+/* ---- arithmetic ------------------------------------------------------------------------------ */
+
+#define BINARY(NAME, value, da, db)                                                                \
+    static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
+        (void)phase, (void)scratch;                                                                \
+        return run_binary(c, WF_BINARY_##NAME, task);                                              \
+    }                                                                                              \
+    static void grad_##NAME(wf_tensor *y, wf_tensor *const *cotangent, wf_tensor **dx,             \
+                            uint32_t need) {                                                       \
+        wf_tensor *a = y->in[0], *b = y->in[1], *dy = cotangent[0];                                \
+        (void)a, (void)b;                                                                          \
+        if (need & 1) dx[0] = da;                                                                  \
+        if (need & 2) dx[1] = db;                                                                  \
+    }                                                                                              \
+    const wf_op wf_op_##NAME = {                                                                   \
+        .name = #NAME,                                                                             \
+        .family = "elementwise",                                                                   \
+        .arity = 2,                                                                                \
+        .shape = shape_binary,                                                                     \
+        .grad = grad_##NAME,                                                                       \
+        .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,                                  \
+                                   .eval = eval_##NAME,                                            \
+                                   .by_rows = wf_same_rows,                                        \
+                                   .strided = 3,                                                   \
+                                   .in_place = 3 },                                                \
+    };                                                                                             \
+    wf_tensor *wf_##NAME(wf_tensor *a, wf_tensor *b) {                                             \
+        return wf_record(&wf_op_##NAME, 2, (wf_tensor *[]){ a, b }, NULL);                         \
+    }
+#define COMPARE(name, value)
+#include "binary.inc"
+#undef BINARY
+#undef COMPARE
+
+/* ---- comparisons: 1 or 0, of reals or ids ---------------------------------------------------- */
+
+static bool shape_compare(wf_call *c) {
+    if (c->in[0].dtype != WF_I32 && !wf_want_real(c, 0)) return false;
+    if (!wf_want(c, 1, c->in[0].dtype)) return false;
+    if (!wf_broadcast_shapes(c, &c->in[0], &c->in[1], &c->out[0])) return false;
+    c->out[0].dtype = wf_real(c->graph);
+    return true;
+}
+
+/* n ids as doubles, which hold every one exactly. */
+static void widen(int64_t n, const int32_t *x, int64_t step, double *y) {
+    for (int64_t i = 0; i < n; i++) y[i] = x[i * step];
+}
+
+static bool compare_ids(const wf_call *c, enum wf_binary f, int64_t task) {
+    wf_view out = { .dtype = c->out[0].dtype };
+    double a[WF_GATHERED], b[WF_GATHERED];
+    wf_runs r;
+    for (wf_runs_start(&r, c, task, true); wf_runs_next(&r);) {
+        out.data = r.out;
+        for (int64_t from = 0, n; from < r.n; from += n) {
+            n = r.n - from < WF_GATHERED ? r.n - from : WF_GATHERED;
+            widen(n, (const int32_t *)r.in[0] + from * r.step[0], r.step[0], a);
+            widen(n, (const int32_t *)r.in[1] + from * r.step[1], r.step[1], b);
+            wf_f64()->binary[f](n, a, 1, b, 1, a);
+            for (int64_t i = 0; i < n; i++) wf_put(&out, from + i, a[i]);
+        }
+    }
+    return true;
+}
+
+static bool run_compare(const wf_call *c, enum wf_binary f, int64_t task) {
+    return c->in[0].dtype == WF_I32 ? compare_ids(c, f, task) : run_binary(c, f, task);
+}
+
+#define BINARY(name, value, da, db)
+#define COMPARE(NAME, value)                                                                       \
+    static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
+        (void)phase, (void)scratch;                                                                \
+        return run_compare(c, WF_BINARY_##NAME, task);                                             \
+    }                                                                                              \
+    const wf_op wf_op_##NAME = {                                                                   \
+        .name = #NAME,                                                                             \
+        .family = "elementwise",                                                                   \
+        .arity = 2,                                                                                \
+        .shape = shape_compare,                                                                    \
+        .no_grad = "a comparison is constant but for jumps",                                       \
+        .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,                                  \
+                                   .eval = eval_##NAME,                                            \
+                                   .by_rows = wf_same_rows,                                        \
+                                   .strided = 3,                                                   \
+                                   .in_place = 3 },                                                \
+    };                                                                                             \
+    wf_tensor *wf_##NAME(wf_tensor *a, wf_tensor *b) {                                             \
+        return wf_record(&wf_op_##NAME, 2, (wf_tensor *[]){ a, b }, NULL);                         \
+    }
+#include "binary.inc"
+#undef BINARY
+#undef COMPARE

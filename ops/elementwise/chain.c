@@ -1,0 +1,150 @@
+/* ops/elementwise/chain.c - the ops that the chain rule itself is written in, known to core: copy, fill,
+ * sum_to and broadcast_to. (The fifth, add, is a row of binary.inc.) */
+#include "ops/internal.h"
+
+/* ---- copy: any strides, or panels, to row-major; row-major to panels ------------------------- */
+
+static bool shape_copy(wf_call *c) {
+    wf_set_shape(&c->out[0], c->in[0].dtype, c->in[0].ndim, c->in[0].shape);
+    return true;
+}
+
+static void grad_copy(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)y, (void)need;
+    dx[0] = dy[0];
+}
+
+static bool repacks(const wf_call *c) {
+    return c->in[0].layout || c->out[0].layout;
+}
+
+static int64_t tasks_copy(const wf_call *c, int phase) {
+    return repacks(c) ? wf_repack_tasks(c, phase) : wf_elementwise_tasks(c, phase);
+}
+
+static bool eval_copy(const wf_call *c, int phase, int64_t task, void *scratch) {
+    return (repacks(c) ? wf_repack_eval : wf_copy_eval)(c, phase, task, scratch);
+}
+
+const wf_op wf_op_copy = {
+    .name = "copy",
+    .family = "shape",
+    .arity = 1,
+    .shape = shape_copy,
+    .grad = grad_copy,
+    .run = &(const wf_kernel){ .tasks = tasks_copy, .eval = eval_copy, .strided = 1 },
+};
+
+/* ---- fill: one value in the shape of another tensor ------------------------------------------ */
+
+static bool shape_fill(wf_call *c) {
+    wf_set_shape(&c->out[0], wf_real(c->graph), c->in[0].ndim, c->in[0].shape);
+    return true;
+}
+
+static bool eval_fill(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const double *value = c->attrs;
+    int64_t from, to;
+    (void)phase, (void)scratch;
+    wf_task_range(wf_view_count(&c->out[0]), WF_GRAIN, task, &from, &to);
+    wf_put_all(&c->out[0], from, to, *value);
+    return true;
+}
+
+const wf_op wf_op_fill = {
+    .name = "fill",
+    .family = "constant",
+    .arity = 1,
+    .attr_bytes = sizeof(double),
+    .shape = shape_fill,
+    .no_grad = "it reads a shape alone",
+    .shape_only = 1,
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_fill, .strided = 1 },
+};
+
+wf_tensor *wf_fill(wf_tensor *like, double value) {
+    return wf_record(&wf_op_fill, 1, &like, &value);
+}
+
+/* ---- broadcast_to: x repeated along the axes that stretch ------------------------------------ */
+
+/* Does `small` broadcast to `large`, without stretching large? */
+static bool stretches(const wf_view *small, const wf_view *large) {
+    int extra = large->ndim - small->ndim;
+    if (extra < 0) return false;
+    for (int i = 0; i < small->ndim; i++)
+        if (small->shape[i] != 1 && small->shape[i] != large->shape[extra + i]) return false;
+    return true;
+}
+
+static bool shape_broadcast_to(wf_call *c) {
+    if (!stretches(&c->in[0], &c->in[1]))
+        return wf_fail(c, "%s does not broadcast to %s", wf_show(c, &c->in[0]),
+                       wf_show(c, &c->in[1]));
+    wf_set_shape(&c->out[0], c->in[0].dtype, c->in[1].ndim, c->in[1].shape);
+    return true;
+}
+
+static int64_t view_broadcast_to(wf_call *c) {
+    wf_view *y = &c->out[0];
+    for (int i = 0; i < y->ndim; i++) y->stride[i] = wf_broadcast_stride(&c->in[0], y, i);
+    return 0;
+}
+
+/* The engine sums a share in the broadcast shape to the operand's. */
+const wf_op wf_op_broadcast_to = {
+    .name = "broadcast_to",
+    .family = "shape",
+    .arity = 2,
+    .shape = shape_broadcast_to,
+    .view = view_broadcast_to,
+    .grad = grad_copy,
+    .shape_only = 2,
+    .run = &(const wf_kernel){ .strided = 3 },
+};
+
+wf_tensor *wf_broadcast_to(wf_tensor *x, wf_tensor *like) {
+    return wf_record(&wf_op_broadcast_to, 2, (wf_tensor *[]){ x, like }, NULL);
+}
+
+/* ---- sum_to: the sum over what a broadcast repeated ------------------------------------------ */
+
+static bool shape_sum_to(wf_call *c) {
+    if (!wf_want_real(c, 0)) return false;
+    if (!stretches(&c->in[1], &c->in[0]))
+        return wf_fail(c, "%s does not broadcast to %s", wf_show(c, &c->in[1]),
+                       wf_show(c, &c->in[0]));
+    wf_set_shape(&c->out[0], c->in[0].dtype, c->in[1].ndim, c->in[1].shape);
+    return true;
+}
+
+/* Nothing was repeated: x itself. Leading axes of size 1 need no sum either. */
+static int64_t view_sum_to(wf_call *c) {
+    const wf_view *x = &c->in[0];
+    wf_view *y = &c->out[0];
+    int extra = x->ndim - y->ndim;
+    if (wf_view_count(x) != wf_view_count(y)) return -1;
+    for (int i = 0; i < y->ndim; i++) y->stride[i] = x->stride[extra + i];
+    return 0;
+}
+
+/* y = sum of x over the repeated axes: every x has slope 1. */
+static void grad_sum_to(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)need;
+    dx[0] = wf_broadcast_to(dy[0], y->in[0]);
+}
+
+const wf_op wf_op_sum_to = {
+    .name = "sum_to",
+    .family = "reduce",
+    .arity = 2,
+    .shape = shape_sum_to,
+    .view = view_sum_to,
+    .grad = grad_sum_to,
+    .shape_only = 2,
+    .run = &wf_sum_kernel,
+};
+
+wf_tensor *wf_sum_to(wf_tensor *x, wf_tensor *like) {
+    return wf_record(&wf_op_sum_to, 2, (wf_tensor *[]){ x, like }, NULL);
+}

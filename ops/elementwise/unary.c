@@ -1,0 +1,165 @@
+/* ops/elementwise/unary.c - one operand, element by element. A member of the family is a row of unary.inc:
+ * its value is a loop in kernels/, its gradient's share is recorded by the expression in the
+ * row. affine and clamp, which have attributes, follow. */
+#include "ops/internal.h"
+
+/* ---- second derivatives of the activations --------------------------------------------------- */
+
+/* gelu = x P(x), P the normal distribution and p its density: gelu' = P + x p, and p' = -x p, so
+ * gelu'' = p + p - x^2 p = (2 - x^2) p. */
+static wf_tensor *gelu_curvature(wf_tensor *x) {
+    wf_tensor *square = wf_square(x);
+    wf_tensor *density =
+        wf_scale(wf_exp(wf_scale(square, -0.5)), 0.3989422804014327); /* 1 / sqrt(2 pi) */
+    return wf_mul(wf_affine(square, -1, 2), density);
+}
+
+/* y = x/2 (1 + t), t = tanh u, u = s (x + a x^3), t' = (1 - t^2) u':  y' = (1 + t)/2 + x/2 t', and
+ * y'' = t' + x/2 t'' = (1 - t^2) (u' + x/2 (u'' - 2 t u'^2)). */
+static wf_tensor *gelu_tanh_curvature(wf_tensor *x) {
+    const double s = 0.7978845608028654, a = 0.044715; /* s = sqrt(2 / pi) */
+    wf_tensor *square = wf_square(x);
+    wf_tensor *t = wf_tanh(wf_mul(x, wf_affine(square, s * a, s)));
+    wf_tensor *u1 = wf_affine(square, 3 * s * a, s), *u2 = wf_scale(x, 6 * s * a);
+    wf_tensor *bend = wf_sub(u2, wf_scale(wf_mul(t, wf_square(u1)), 2));
+    return wf_mul(wf_affine(wf_square(t), -1, 1), wf_add(u1, wf_mul(wf_scale(x, 0.5), bend)));
+}
+
+/* silu = x s, s the sigmoid, s' = s (1 - s): silu' = s + x s', and s'' = s' (1 - 2 s), so
+ * silu'' = 2 s' + x s'' = s' (2 + x (1 - 2 s)). */
+static wf_tensor *silu_curvature(wf_tensor *x) {
+    wf_tensor *s = wf_sigmoid(x);
+    wf_tensor *slope = wf_mul(s, wf_affine(s, -1, 1));
+    return wf_mul(slope, wf_affine(wf_mul(x, wf_affine(s, -2, 1)), 1, 2));
+}
+
+/* ---- the family ------------------------------------------------------------------------------ */
+
+static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
+    wf_runs r;
+    for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);)
+        WF_KERNEL(c->out[0].dtype, unary[f](r.n, r.in[0], r.out));
+    return true;
+}
+
+#define UNARY(NAME, value, derivative)                                                             \
+    static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
+        (void)phase, (void)scratch;                                                                \
+        return run_unary(c, WF_UNARY_##NAME, task);                                                \
+    }                                                                                              \
+    static void grad_##NAME(wf_tensor *y, wf_tensor *const *cotangent, wf_tensor **dx,             \
+                            uint32_t need) {                                                       \
+        wf_tensor *x = y->in[0], *dy = cotangent[0];                                               \
+        (void)x, (void)need;                                                                       \
+        dx[0] = derivative;                                                                        \
+    }                                                                                              \
+    const wf_op wf_op_##NAME = {                                                                   \
+        .name = #NAME,                                                                             \
+        .family = "elementwise",                                                                   \
+        .arity = 1,                                                                                \
+        .shape = wf_same_as_operand,                                                               \
+        .grad = grad_##NAME,                                                                       \
+        .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,                                  \
+                                   .eval = eval_##NAME,                                            \
+                                   .by_rows = wf_same_rows,                                        \
+                                   .strided = 1,                                                   \
+                                   .in_place = 1 },                                                \
+    };                                                                                             \
+    wf_tensor *wf_##NAME(wf_tensor *x) {                                                           \
+        return wf_record(&wf_op_##NAME, 1, &x, NULL);                                              \
+    }
+#include "unary.inc"
+#undef UNARY
+
+/* ---- affine: y = scale x + shift ------------------------------------------------------------- */
+
+typedef struct affine {
+    double scale, shift;
+} affine;
+
+static bool eval_affine(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const affine *a = c->attrs;
+    wf_runs r;
+    (void)phase, (void)scratch;
+    for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);)
+        WF_KERNEL(c->out[0].dtype, affine(r.n, r.in[0], a->scale, a->shift, r.out));
+    return true;
+}
+
+/* dy/dx = scale. */
+static void grad_affine(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const affine *a = y->attrs;
+    (void)need;
+    dx[0] = wf_scale(dy[0], a->scale);
+}
+
+const wf_op wf_op_affine = {
+    .name = "affine",
+    .family = "elementwise",
+    .arity = 1,
+    .attr_bytes = sizeof(affine),
+    .shape = wf_same_as_operand,
+    .grad = grad_affine,
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+                               .eval = eval_affine,
+                               .by_rows = wf_same_rows,
+                               .strided = 1,
+                               .in_place = 1 },
+};
+
+wf_tensor *wf_affine(wf_tensor *x, double scale, double shift) {
+    return wf_record(&wf_op_affine, 1, &x, &(affine){ scale, shift });
+}
+
+wf_tensor *wf_scale(wf_tensor *x, double scale) {
+    return wf_affine(x, scale, 0);
+}
+
+/* ---- clamp: y = min(max(x, low), high) ------------------------------------------------------- */
+
+typedef struct clamp {
+    double low, high;
+} clamp;
+
+static bool shape_clamp(wf_call *c) {
+    const clamp *a = c->attrs;
+    if (!(a->low <= a->high)) return wf_fail(c, "low %g is not below high %g", a->low, a->high);
+    return wf_same_as_operand(c);
+}
+
+static bool eval_clamp(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const clamp *a = c->attrs;
+    wf_runs r;
+    (void)phase, (void)scratch;
+    for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);)
+        WF_KERNEL(c->out[0].dtype, clamp(r.n, r.in[0], a->low, a->high, r.out));
+    return true;
+}
+
+/* y = x inside, borders included: slope 1; y is constant outside: slope 0. */
+static void grad_clamp(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const clamp *a = y->attrs;
+    wf_tensor *x = y->in[0];
+    wf_tensor *above = wf_greater_equal(x, wf_constant(y->graph, a->low));
+    wf_tensor *below = wf_less_equal(x, wf_constant(y->graph, a->high));
+    (void)need;
+    dx[0] = wf_mul(dy[0], wf_mul(above, below));
+}
+
+const wf_op wf_op_clamp = {
+    .name = "clamp",
+    .family = "elementwise",
+    .arity = 1,
+    .attr_bytes = sizeof(clamp),
+    .shape = shape_clamp,
+    .grad = grad_clamp,
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+                               .eval = eval_clamp,
+                               .by_rows = wf_same_rows,
+                               .strided = 1,
+                               .in_place = 1 },
+};
+
+wf_tensor *wf_clamp(wf_tensor *x, double low, double high) {
+    return wf_record(&wf_op_clamp, 1, &x, &(clamp){ low, high });
+}

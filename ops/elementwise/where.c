@@ -1,0 +1,52 @@
+/* ops/elementwise/where.c - choosing element by element: y = condition != 0 ? a : b, with broadcasting. */
+#include "ops/internal.h"
+
+static bool shape_where(wf_call *c) {
+    wf_view both = { 0 };
+    for (int i = 0; i < 3; i++)
+        if (!wf_want_real(c, i)) return false;
+    if (!wf_broadcast_shapes(c, &c->in[1], &c->in[2], &both)) return false;
+    if (!wf_broadcast_shapes(c, &c->in[0], &both, &c->out[0])) return false;
+    c->out[0].dtype = c->in[0].dtype;
+    return true;
+}
+
+static bool eval_where(const wf_call *c, int phase, int64_t task, void *scratch) {
+    wf_runs r;
+    (void)phase, (void)scratch;
+    for (wf_runs_start(&r, c, task, true); wf_runs_next(&r);)
+        WF_KERNEL(c->out[0].dtype,
+                  where(r.n, r.in[0], r.step[0], r.in[1], r.step[1], r.in[2], r.step[2], r.out));
+    return true;
+}
+
+/* y is a where the condition holds and does not depend on it elsewhere; b is the other way
+ * round. The condition itself only jumps: no share. */
+static void grad_where(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    wf_tensor *condition = y->in[0];
+    if (need & 2) dx[1] = wf_where(condition, dy[0], wf_zero(y));
+    if (need & 4) dx[2] = wf_where(condition, wf_zero(y), dy[0]);
+}
+
+const wf_op wf_op_where = {
+    .name = "where",
+    .family = "elementwise",
+    .arity = 3,
+    .shape = shape_where,
+    .grad = grad_where,
+    .picks = 1,
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+                               .eval = eval_where,
+                               .by_rows = wf_same_rows,
+                               .strided = 7,
+                               .in_place = 7 },
+};
+
+wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b) {
+    return wf_record(&wf_op_where, 3, (wf_tensor *[]){ condition, a, b }, NULL);
+}
+
+/* The result has x's shape: the mask may not stretch it. */
+wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value) {
+    return wf_where(wf_broadcast_to(mask, x), wf_constant(x ? x->graph : NULL, value), x);
+}

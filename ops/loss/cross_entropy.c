@@ -1,0 +1,245 @@
+/* ops/loss/cross_entropy.c - the loss of a classifier over V classes, from logits and integer labels.
+ *
+ * Over the counted rows (every row whose label is not ignore_index), with p = softmax(logits):
+ *     nll  = sum of -log p[label]
+ *     loss = sum of (1 - s) (-log p[label]) + s / V sum_j (-log p[j])
+ *     count = how many rows; for a mean, divide by it
+ * with s the label smoothing, as PyTorch defines it (Szegedy et al. 2016, section 7).
+ * Sums, not means: micro-batches add up. With no row counted all are 0, as is the gradient. A label
+ * outside 0..V-1 that is not ignore_index fails the run. */
+#include <string.h>
+
+#include "ops/internal.h"
+
+typedef struct cross_entropy_attrs {
+    double smoothing;
+    int32_t ignore_index;
+} cross_entropy_attrs;
+
+enum { LOSS, NLL, COUNT, LSE }; /* results: three scalars, and the saved log-sum-exp of every row */
+
+/* ---- cross_entropy: logits [..., V], labels [...] i32 -> loss, nll, count [], lse [...] ------ */
+
+static bool labels_fit(wf_call *c) {
+    const wf_view *x = &c->in[0], *labels = &c->in[1];
+    wf_view rows = *x;
+    rows.ndim--;
+    if (!wf_want_real(c, 0) || !wf_want(c, 1, WF_I32)) return false;
+    if (x->ndim > 0 && wf_same_shape(labels, &rows)) return true;
+    return wf_fail(c, "labels %s do not fit the rows of logits %s", wf_show(c, labels),
+                   wf_show(c, x));
+}
+
+static bool shape_cross_entropy(wf_call *c) {
+    const cross_entropy_attrs *a = c->attrs;
+    const wf_view *labels = &c->in[1];
+    wf_dtype real = c->in[0].dtype;
+    if (!labels_fit(c)) return false;
+    if (!(a->smoothing >= 0 && a->smoothing <= 1))
+        return wf_fail(c, "a label smoothing of %g is not in [0, 1]", a->smoothing);
+    for (int k = LOSS; k <= COUNT; k++) wf_set_shape(&c->out[k], real, 0, NULL);
+    wf_set_shape(&c->out[LSE], real, labels->ndim, labels->shape);
+    return true;
+}
+
+static bool plan_cross_entropy(wf_call *c, void *plan) {
+    int64_t rows = wf_view_count(&c->in[1]);
+    (void)plan;
+    return wf_shape_bytes(WF_F64, 2, (int64_t[]){ rows, 2 }, &c->work_bytes) ||
+           wf_fail(c, "too many rows");
+}
+
+static int64_t tasks_cross_entropy(const wf_call *c, int phase) {
+    return phase == 1 ? 1 : wf_row_tasks(c, phase);
+}
+
+static bool label_ok(const wf_call *c, int64_t row) {
+    const cross_entropy_attrs *a = c->attrs;
+    const wf_view *x = &c->in[0];
+    int32_t label = ((const int32_t *)c->in[1].data)[row];
+    int64_t n = x->shape[x->ndim - 1];
+    return label == a->ignore_index || (label >= 0 && label < n) ||
+           wf_fail(c, "label %d of row %lld is outside 0..%lld", (int)label, (long long)row,
+                   (long long)n - 1);
+}
+
+static bool row_losses(const wf_call *c, int64_t task) {
+    const cross_entropy_attrs *a = c->attrs;
+    const wf_view *x = &c->in[0];
+    const int32_t *labels = c->in[1].data;
+    double(*losses)[2] = c->work; /* loss and nll of each row */
+    int64_t n = x->shape[x->ndim - 1], from, to;
+    wf_row_range(c, task, &from, &to);
+    for (int64_t r = from; r < to; r++) {
+        int32_t label = labels[r];
+        double sum, lse = 0, nll = 0, loss = 0;
+        if (!label_ok(c, r)) return false;
+        if (label != a->ignore_index) {
+            lse = WF_KERNEL(x->dtype, cross_entropy_row(n, wf_at(x, r * n), &sum));
+            loss = nll = lse - wf_get(x, r * n + label);
+            if (a->smoothing > 0)
+                loss = (1 - a->smoothing) * nll + a->smoothing * (lse - sum / (double)n);
+        }
+        losses[r][LOSS] = loss, losses[r][NLL] = nll;
+        wf_put(&c->out[LSE], r, lse);
+    }
+    return true;
+}
+
+static void sum_rows(const wf_call *c) {
+    const cross_entropy_attrs *a = c->attrs;
+    const int32_t *labels = c->in[1].data;
+    double(*losses)[2] = c->work, total[3] = { 0 };
+    for (int64_t r = 0, rows = wf_view_count(&c->in[1]); r < rows; r++) {
+        total[LOSS] += losses[r][LOSS];
+        total[NLL] += losses[r][NLL];
+        total[COUNT] += labels[r] != a->ignore_index;
+    }
+    for (int k = LOSS; k <= COUNT; k++) wf_put(&c->out[k], 0, total[k]);
+}
+
+static bool eval_cross_entropy(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)scratch;
+    if (phase == 0) return row_losses(c, task);
+    sum_rows(c);
+    return true;
+}
+
+static void grad_cross_entropy(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)need;
+    wf_tensor *in[] = { y->in[0], y->in[1], y + LSE, dy[LOSS], dy[NLL] };
+    if (dy[LOSS] || dy[NLL]) /* count is constant, lse saved */
+        dx[0] = wf_record(&wf_op_cross_entropy_backward, 5, in, y->attrs);
+}
+
+/* Ignored labels pick class 0, so that gather stays inside the row; what they pick is not counted.
+ */
+static void from_primitives(wf_tensor *logits, wf_tensor *labels, const cross_entropy_attrs *a,
+                            wf_tensor **results) {
+    wf_graph *g = logits->graph;
+    wf_tensor *zero = wf_constant(g, 0), *label = wf_cast(labels, wf_real(g));    /* [...] */
+    wf_tensor *counted = wf_not_equal(label, wf_constant(g, a->ignore_index));    /* [...] */
+    wf_tensor *logp = wf_log_softmax(logits);                                     /* [..., V] */
+    wf_tensor *picked = wf_gather(logp, wf_cast(wf_mul(label, counted), WF_I32)); /* [...] */
+    wf_tensor *nll = wf_neg(wf_sum(wf_where(counted, picked, zero), WF_ALL_AXES, false)); /* [] */
+    results[NLL] = results[LOSS] = nll;
+    results[COUNT] = wf_sum(counted, WF_ALL_AXES, false);
+    if (a->smoothing == 0) return;
+    wf_tensor *spread = wf_where(counted, wf_mean(logp, WF_LAST_AXIS, false), zero); /* [...] */
+    wf_tensor *uniform = wf_neg(wf_sum(spread, WF_ALL_AXES, false));                 /* [] */
+    results[LOSS] = wf_add(wf_scale(nll, 1 - a->smoothing), wf_scale(uniform, a->smoothing));
+}
+
+static void decompose_cross_entropy(wf_tensor *y, wf_tensor **results) {
+    from_primitives(y->in[0], y->in[1], y->attrs, results);
+}
+
+static double flops_cross_entropy(const wf_call *c) {
+    return 4.0 * (double)wf_view_count(&c->in[0]);
+}
+
+const wf_op wf_op_cross_entropy = {
+    .name = "cross_entropy",
+    .family = "loss",
+    .arity = 2,
+    .results = 4,
+    .attr_bytes = sizeof(cross_entropy_attrs),
+    .shape = shape_cross_entropy,
+    .grad = grad_cross_entropy,
+    .decompose = decompose_cross_entropy,
+    .picks = 1 << 1,
+    .run = &(const wf_kernel){ .plan = plan_cross_entropy,
+                               .tasks = tasks_cross_entropy,
+                               .eval = eval_cross_entropy,
+                               .flops = flops_cross_entropy },
+};
+
+wf_cross_entropy_result wf_cross_entropy(wf_tensor *logits, wf_tensor *labels, double smoothing,
+                                         int32_t ignore_index) {
+    wf_tensor *y = wf_record(&wf_op_cross_entropy, 2, (wf_tensor *[]){ logits, labels },
+                             &(cross_entropy_attrs){ smoothing, ignore_index });
+    return (wf_cross_entropy_result){ wf_result(y, LOSS), wf_result(y, NLL), wf_result(y, COUNT) };
+}
+
+/* ---- cross_entropy_backward: logits, labels, lse, dloss or none, dnll or none -> dlogits ----- */
+
+/* d lse / dx_j = p_j and d x_label / dx_j = (j == label), so dx = dnll (p - onehot) + dloss (p -
+ * target) with the smoothed target (1 - s) onehot + s / V, and 0 in rows that are not counted
+ * (Szegedy et al. 2016, section 7). */
+enum { IN_LSE = 2, IN_DLOSS, IN_DNLL };
+
+static bool shape_backward(wf_call *c) {
+    const wf_view *x = &c->in[0];
+    if (!labels_fit(c) || !wf_want_like(c, IN_LSE, true, "lse")) return false;
+    for (int i = IN_DLOSS; i <= IN_DNLL; i++)
+        if (c->in[i].ndim > 0 || (c->in[i].ndim == 0 && !wf_want_real(c, i)))
+            return wf_fail(c, "the slope %s is not a number", wf_show(c, &c->in[i]));
+    wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
+    return true;
+}
+
+static bool plan_backward(wf_call *c, void *plan) {
+    const wf_view *x = &c->in[0];
+    bool both = c->in[IN_DLOSS].ndim >= 0 && c->in[IN_DNLL].ndim >= 0;
+    (void)plan;
+    if (both) c->scratch_bytes = (size_t)x->shape[x->ndim - 1] * wf_dtype_size(x->dtype);
+    return true;
+}
+
+static void row_gradient(const wf_call *c, int64_t r, int64_t label, void *scratch) {
+    const cross_entropy_attrs *a = c->attrs;
+    const wf_view *x = &c->in[0], *dloss = &c->in[IN_DLOSS], *dnll = &c->in[IN_DNLL];
+    int64_t n = x->shape[x->ndim - 1];
+    double lse = wf_get(&c->in[IN_LSE], r);
+    void *row = wf_at(x, r * n), *dx = wf_at(&c->out[0], r * n), *smooth = scratch;
+    if (dnll->ndim < 0) smooth = dx;
+    if (dloss->ndim >= 0) /* first: dx may be the logits' own memory */
+        WF_KERNEL(x->dtype, cross_entropy_backward_row(n, row, lse, label, a->smoothing,
+                                                       wf_get(dloss, 0), smooth));
+    if (dnll->ndim >= 0)
+        WF_KERNEL(x->dtype, cross_entropy_backward_row(n, row, lse, label, 0, wf_get(dnll, 0), dx));
+    if (dloss->ndim >= 0 && dnll->ndim >= 0) WF_KERNEL(x->dtype, accumulate(n, smooth, dx));
+}
+
+static bool eval_backward(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const cross_entropy_attrs *a = c->attrs;
+    const wf_view *dx = &c->out[0];
+    const int32_t *labels = c->in[1].data;
+    int64_t n = dx->shape[dx->ndim - 1], from, to;
+    (void)phase;
+    wf_row_range(c, task, &from, &to);
+    for (int64_t r = from; r < to; r++) {
+        if (!label_ok(c, r)) return false;
+        if (labels[r] != a->ignore_index)
+            row_gradient(c, r, labels[r], scratch);
+        else
+            memset(wf_at(dx, r * n), 0, (size_t)n * wf_dtype_size(dx->dtype));
+    }
+    return true;
+}
+
+static void decompose_backward(wf_tensor *dx, wf_tensor **results) {
+    wf_tensor *logits = dx->in[0], *y[3];
+    from_primitives(logits, dx->in[1], dx->attrs, y);
+    wf_vjp(y, &dx->in[IN_DLOSS], 2, &logits, 1, results);
+}
+
+static double flops_backward(const wf_call *c) {
+    return 4.0 * (double)wf_view_count(&c->in[0]);
+}
+
+const wf_op wf_op_cross_entropy_backward = {
+    .name = "cross_entropy_backward",
+    .family = "loss",
+    .arity = 5,
+    .attr_bytes = sizeof(cross_entropy_attrs),
+    .shape = shape_backward,
+    .decompose = decompose_backward,
+    .optional = 1 << IN_DLOSS | 1 << IN_DNLL,
+    .picks = 1 << 1,
+    .run = &(const wf_kernel){ .plan = plan_backward,
+                               .tasks = wf_row_tasks,
+                               .eval = eval_backward,
+                               .flops = flops_backward,
+                               .in_place = 1 << 0 },
+};

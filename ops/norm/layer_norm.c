@@ -1,0 +1,247 @@
+/* ops/norm/layer_norm.c - layer normalisation over the last axis (Ba, Kiros & Hinton 2016).
+ *
+ * y = (x - mean) * rstd * weight + bias, rstd = 1 / sqrt(variance + eps), biased variance. The mean
+ * and rstd of every row are saved for the backward ops: dx row by row, dweight and dbias summed
+ * over the rows. The layer with its parameters is nn/layer_norm.c. */
+#include <string.h>
+
+#include "ops/internal.h"
+
+typedef struct layer_norm_attrs {
+    double eps;
+} layer_norm_attrs;
+
+/* ---- layer_norm: x [..., D], weight, bias [D] or none -> y [..., D], mean, rstd [...] -------- */
+
+static bool is_row(wf_call *c, int i, int64_t columns, const char *what) {
+    const wf_view *v = &c->in[i];
+    if (v->ndim < 0) return true;
+    if (!wf_want_real(c, i)) return false;
+    return (v->ndim == 1 && v->shape[0] == columns) ||
+           wf_fail(c, "%s %s does not fit the last axis of %s", what, wf_show(c, v),
+                   wf_show(c, &c->in[0]));
+}
+
+static bool shape_layer_norm(wf_call *c) {
+    const wf_view *x = &c->in[0];
+    double eps = ((const layer_norm_attrs *)c->attrs)->eps;
+    if (x->ndim < 1) return wf_fail(c, "a scalar has no last axis");
+    if (!(eps >= 0)) return wf_fail(c, "eps is %g, not 0 or more", eps);
+    if (!wf_same_as_operand(c)) return false;
+    for (int k = 1; k <= 2; k++) wf_set_shape(&c->out[k], x->dtype, x->ndim - 1, x->shape);
+    int64_t columns = x->shape[x->ndim - 1];
+    return is_row(c, 1, columns, "weight") && is_row(c, 2, columns, "bias");
+}
+
+static bool eval_layer_norm(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const layer_norm_attrs *a = c->attrs;
+    const wf_view *x = &c->in[0], *y = &c->out[0], *mean = &c->out[1], *rstd = &c->out[2];
+    int64_t n = x->shape[x->ndim - 1], from, to;
+    (void)phase, (void)scratch;
+    wf_row_range(c, task, &from, &to);
+    WF_KERNEL(x->dtype,
+              layer_norm_rows(to - from, n, wf_at(x, from * n), c->in[1].data, c->in[2].data,
+                              a->eps, wf_at(y, from * n), wf_at(mean, from), wf_at(rstd, from)));
+    return true;
+}
+
+/* All but the weight and bias: the last axis is the normalised one, and must not be the first. */
+static uint32_t rows_layer_norm(const wf_call *c) {
+    return c->in[0].ndim > 1;
+}
+
+static void grad_layer_norm(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    wf_tensor *x = y->in[0], *weight = y->in[1], *mean = y + 1, *rstd = y + 2;
+    if (!dy[0]) return; /* mean and rstd are saved, not results: nobody differentiates them */
+    if (need & 1)
+        dx[0] = wf_record(&wf_op_layer_norm_backward, 5,
+                          (wf_tensor *[]){ x, weight, mean, rstd, dy[0] }, y->attrs);
+    if (need & 6) {
+        dx[1] = wf_record(&wf_op_layer_norm_weight_backward, 4,
+                          (wf_tensor *[]){ x, mean, rstd, dy[0] }, y->attrs);
+        dx[2] = wf_result(dx[1], 1);
+    }
+}
+
+/* (x - mean) / sqrt(variance + eps) */
+static wf_tensor *normalised(wf_tensor *x, const layer_norm_attrs *a) {
+    wf_tensor *centred = wf_sub(x, wf_mean(x, WF_LAST_AXIS, true));        /* [..., D] */
+    wf_tensor *variance = wf_mean(wf_square(centred), WF_LAST_AXIS, true); /* [..., 1] */
+    return wf_div(centred, wf_sqrt(wf_affine(variance, 1, a->eps)));
+}
+
+static void decompose_layer_norm(wf_tensor *y, wf_tensor **results) {
+    results[0] = normalised(y->in[0], y->attrs);
+    if (y->in[1]) results[0] = wf_mul(results[0], y->in[1]);
+    if (y->in[2]) results[0] = wf_add(results[0], y->in[2]);
+}
+
+const wf_op wf_op_layer_norm = {
+    .name = "layer_norm",
+    .family = "norm",
+    .arity = 3,
+    .results = 3,
+    .attr_bytes = sizeof(layer_norm_attrs),
+    .shape = shape_layer_norm,
+    .grad = grad_layer_norm,
+    .decompose = decompose_layer_norm,
+    .optional = 1 << 1 | 1 << 2,
+    .run = &(const wf_kernel){ .tasks = wf_row_tasks,
+                               .eval = eval_layer_norm,
+                               .by_rows = rows_layer_norm,
+                               .in_place = 1 << 0 },
+};
+
+wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps) {
+    return wf_record(&wf_op_layer_norm, 3, (wf_tensor *[]){ x, weight, bias },
+                     &(layer_norm_attrs){ eps });
+}
+
+/* ---- layer_norm_backward: x, weight or none, mean, rstd, dy -> dx ---------------------------- */
+
+/* With h = (x - mean) * rstd and g = dy * weight: mean and rstd depend on every x_j of the row,
+ * which takes g's mean and its projection on h away: dx = rstd * (g - mean(g) - h * mean(g * h)),
+ * as in batch normalisation with rows for columns (Ioffe & Szegedy 2015, section 3). */
+static bool shape_layer_norm_backward(wf_call *c) {
+    const wf_view *x = &c->in[0];
+    return wf_same_as_operand(c) && wf_want_like(c, 2, true, "mean") &&
+           wf_want_like(c, 3, true, "rstd") && wf_want_like(c, 4, false, "dy") &&
+           is_row(c, 1, x->shape[x->ndim - 1], "weight");
+}
+
+static bool eval_layer_norm_backward(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const wf_view *x = &c->in[0], *mean = &c->in[2], *rstd = &c->in[3], *dy = &c->in[4],
+                  *dx = &c->out[0];
+    int64_t n = x->shape[x->ndim - 1], from, to;
+    (void)phase, (void)scratch;
+    wf_row_range(c, task, &from, &to);
+    WF_KERNEL(x->dtype, layer_norm_backward_rows(to - from, n, wf_at(x, from * n), c->in[1].data,
+                                                 wf_at(mean, from), wf_at(rstd, from),
+                                                 wf_at(dy, from * n), wf_at(dx, from * n)));
+    return true;
+}
+
+static uint32_t rows_layer_norm_backward(const wf_call *c) {
+    return c->in[0].ndim > 1 ? 1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 : 0;
+}
+
+static void decompose_layer_norm_backward(wf_tensor *dx, wf_tensor **results) {
+    wf_tensor *x = wf_alias(dx->in[0]), *weight = dx->in[1], *dy = dx->in[4],
+              *y = normalised(x, dx->attrs);
+    if (weight) y = wf_mul(y, weight);
+    wf_vjp(&y, &dy, 1, &x, 1, results);
+}
+
+const wf_op wf_op_layer_norm_backward = {
+    .name = "layer_norm_backward",
+    .family = "norm",
+    .arity = 5,
+    .attr_bytes = sizeof(layer_norm_attrs),
+    .shape = shape_layer_norm_backward,
+    .decompose = decompose_layer_norm_backward,
+    .optional = 1 << 1,
+    .run = &(const wf_kernel){ .tasks = wf_row_tasks,
+                               .eval = eval_layer_norm_backward,
+                               .by_rows = rows_layer_norm_backward,
+                               .in_place = 1 << 0 | 1 << 4 },
+};
+
+/* ---- layer_norm_weight_backward: x, mean, rstd, dy -> dweight [D], dbias [D] ----------------- */
+
+/* y is linear in weight and bias, so summed over the rows dweight = sum(dy * (x - mean) * rstd) and
+ * dbias = sum(dy): by blocks of rows, then over the blocks in their order, the same for any number
+ * of threads. */
+enum { BLOCK_ROWS = 32, SUM_COLUMNS = 1024 };
+
+static bool shape_weight_backward(wf_call *c) {
+    const wf_view *x = &c->in[0];
+    int64_t rows, columns;
+    wf_view_rows(x, &rows, &columns);
+    if (!wf_want_real(c, 0) || !wf_want_like(c, 1, true, "mean") ||
+        !wf_want_like(c, 2, true, "rstd") || !wf_want_like(c, 3, false, "dy"))
+        return false;
+    for (int k = 0; k < 2; k++) wf_set_shape(&c->out[k], x->dtype, 1, &columns);
+    return true;
+}
+
+/* Two rows for every block. */
+static bool plan_weight_backward(wf_call *c, void *plan) {
+    const wf_view *x = &c->in[0];
+    int64_t rows, columns;
+    (void)plan;
+    wf_view_rows(x, &rows, &columns);
+    return wf_shape_bytes(x->dtype, 3, (int64_t[]){ wf_task_count(rows, BLOCK_ROWS), 2, columns },
+                          &c->work_bytes) ||
+           wf_fail(c, "%s is too large", wf_show(c, x));
+}
+
+static int64_t tasks_weight_backward(const wf_call *c, int phase) {
+    int64_t rows, columns;
+    wf_view_rows(&c->in[0], &rows, &columns);
+    return phase == 0   ? wf_task_count(rows, BLOCK_ROWS)
+           : phase == 1 ? wf_task_count(columns, SUM_COLUMNS)
+                        : 0;
+}
+
+static void sum_rows_of_block(const wf_call *c, wf_view work, int64_t block) {
+    const wf_view *x = &c->in[0], *mean = &c->in[1], *rstd = &c->in[2], *dy = &c->in[3];
+    int64_t rows, n, from, to;
+    wf_view_rows(x, &rows, &n);
+    wf_task_range(rows, BLOCK_ROWS, block, &from, &to);
+    void *dweight = wf_at(&work, 2 * block * n), *dbias = wf_at(&work, (2 * block + 1) * n);
+    memset(dweight, 0, 2 * (size_t)n * wf_dtype_size(x->dtype));
+    WF_KERNEL(x->dtype,
+              layer_norm_weight_rows(to - from, n, wf_at(x, from * n), wf_at(mean, from),
+                                     wf_at(rstd, from), wf_at(dy, from * n), dweight, dbias));
+}
+
+static void sum_blocks(const wf_call *c, wf_view work, int64_t task) {
+    int64_t rows, n, from, to;
+    wf_view_rows(&c->in[0], &rows, &n);
+    wf_task_range(n, SUM_COLUMNS, task, &from, &to);
+    for (int k = 0; k < 2; k++) {
+        void *sum = wf_at(&c->out[k], from);
+        memset(sum, 0, (size_t)(to - from) * wf_dtype_size(work.dtype));
+        for (int64_t block = 0; block < wf_task_count(rows, BLOCK_ROWS); block++)
+            WF_KERNEL(work.dtype,
+                      accumulate(to - from, wf_at(&work, (2 * block + k) * n + from), sum));
+    }
+}
+
+static bool eval_weight_backward(const wf_call *c, int phase, int64_t task, void *scratch) {
+    wf_view work = { .data = c->work, .dtype = c->in[0].dtype }; /* [blocks, 2, D] */
+    (void)scratch;
+    if (phase == 0)
+        sum_rows_of_block(c, work, task);
+    else
+        sum_blocks(c, work, task);
+    return true;
+}
+
+static wf_tensor *sum_over_rows(wf_tensor *x) {
+    return wf_rank(x) == 1 ? x : wf_sum(x, WF_AXIS(wf_rank(x) - 1) - 1, false);
+}
+
+static void decompose_weight_backward(wf_tensor *dw, wf_tensor **results) {
+    wf_tensor *x = dw->in[0], *dy = dw->in[3];
+    results[0] = sum_over_rows(wf_mul(dy, normalised(x, dw->attrs)));
+    results[1] = sum_over_rows(dy);
+}
+
+static double flops_weight_backward(const wf_call *c) {
+    return 5.0 * (double)wf_view_count(&c->in[0]);
+}
+
+const wf_op wf_op_layer_norm_weight_backward = {
+    .name = "layer_norm_weight_backward",
+    .family = "norm",
+    .arity = 4,
+    .results = 2,
+    .attr_bytes = sizeof(layer_norm_attrs),
+    .shape = shape_weight_backward,
+    .decompose = decompose_weight_backward,
+    .run = &(const wf_kernel){ .plan = plan_weight_backward,
+                               .tasks = tasks_weight_backward,
+                               .eval = eval_weight_backward,
+                               .flops = flops_weight_backward },
+};

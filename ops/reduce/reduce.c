@@ -1,0 +1,434 @@
+/* ops/reduce/reduce.c - sums, maxima and counts over any axes.
+ *
+ * One machine serves sum, sum_to (chain.c) and max. An axis is reduced where the result, aligned
+ * on the right, lacks it or has size 1. If the last axis is reduced, each result is folded over
+ * its elements ("across"), in blocks of BLOCK; else rows are folded onto rows ("down"). The
+ * order of a sum depends on the number of its terms alone. Means are sums times
+ * wf_inverse_count. */
+#include <math.h>
+#include <string.h>
+
+#include "ops/internal.h"
+
+enum {
+    BLOCK = 16384,         /* elements of one partial sum */
+    FOLDED = 2 * WF_GRAIN, /* elements of a task that folds rows: they are only read */
+    PACK = 4096,           /* elements gathered at a time: the block of the sum kernel */
+    STRIPE = 64,           /* least columns of a task that folds rows */
+    MOST_STRIPES = 16,
+    ROWS = 128 /* rows folded before they join the total: keeps f32 sums accurate */
+};
+
+typedef struct reduction {
+    wf_walk kept;    /* rows of the result, and of x along the same axes */
+    wf_walk reduced; /* x along the others */
+    wf_dtype type;
+    bool across;
+    int64_t results, length; /* how many results, of how many elements each */
+    int64_t pieces, group;   /* across: partial sums of a result, results of a task */
+    int64_t stripe, stripes; /* down: columns of a task, stripes of a row; group: rows of a task */
+} reduction;
+
+/* ---- the plan of a reduction ----------------------------------------------------------------- */
+
+static bool is_reduced(const wf_view *x, const wf_view *y, int axis) {
+    int own = axis - (x->ndim - y->ndim);
+    return own < 0 || (y->shape[own] == 1 && x->shape[axis] != 1);
+}
+
+static int64_t reduced_length(const wf_view *x, const wf_view *y) {
+    int64_t length = 1;
+    for (int i = 0; i < x->ndim; i++)
+        if (is_reduced(x, y, i)) length *= x->shape[i];
+    return length;
+}
+
+static bool is_across(const wf_view *x, const wf_view *y) {
+    return x->ndim > 0 && is_reduced(x, y, x->ndim - 1);
+}
+
+static int64_t piece_count(const wf_view *x, const wf_view *y) {
+    return is_across(x, y) ? wf_task_count(reduced_length(x, y), BLOCK) : 1;
+}
+
+static void add_axis(wf_view *v, int64_t size, int64_t stride) {
+    v->shape[v->ndim] = size;
+    v->stride[v->ndim++] = stride;
+}
+
+static void plan_reduction(reduction *r, const wf_call *c) {
+    const wf_view *x = &c->in[0], *y = &c->out[0];
+    wf_view kept_x = { 0 }, kept_y = { 0 }, reduced = { 0 };
+    for (int i = 0; i < x->ndim; i++) {
+        if (is_reduced(x, y, i)) {
+            add_axis(&reduced, x->shape[i], x->stride[i]);
+        } else {
+            add_axis(&kept_x, x->shape[i], x->stride[i]);
+            add_axis(&kept_y, x->shape[i], y->stride[i - (x->ndim - y->ndim)]);
+        }
+    }
+    wf_walk_start(&r->kept, 2, (const wf_view *[]){ &kept_y, &kept_x });
+    wf_walk_start(&r->reduced, 1, (const wf_view *[]){ &reduced });
+    r->type = x->dtype;
+    r->across = is_across(x, y);
+    r->results = wf_view_count(y), r->length = reduced_length(x, y);
+    r->pieces = piece_count(x, y);
+    int64_t one = r->length ? r->length : 1; /* what one result costs */
+    if (r->across) {
+        r->group = r->pieces > 1 ? 1 : (WF_GRAIN + one - 1) / one;
+        return;
+    }
+    int64_t columns = r->kept.columns ? r->kept.columns : 1;
+    int64_t wide = columns / MOST_STRIPES > FOLDED / one ? columns / MOST_STRIPES : FOLDED / one;
+    r->stripe = (wide + STRIPE) / STRIPE * STRIPE;
+    r->stripes = wf_task_count(columns, r->stripe);
+    r->group = r->stripes > 1 ? 1 : (FOLDED + one * columns - 1) / (one * columns);
+}
+
+static int64_t first_phase_tasks(const reduction *r) {
+    if (r->pieces > 1) return r->results * r->pieces;
+    return r->across ? wf_task_count(r->results, r->group)
+                     : wf_task_count(r->kept.rows, r->group) * r->stripes;
+}
+
+/* ---- across: each result from its own elements ----------------------------------------------- */
+
+/* Elements [from, to) of the reduced axes, from x on: where they lie, or gathered in `pack`. */
+static const void *elements(reduction *r, const wf_view *x, int64_t from, int64_t to, void *pack) {
+    wf_walk *w = &r->reduced;
+    size_t size = wf_dtype_size(r->type);
+    if (w->rows == 1 && w->step[0] == 1) return wf_at(x, from);
+    wf_walk_seek(w, from / w->columns);
+    for (int64_t i = from, column = from % w->columns; i < to; i++) {
+        memcpy((char *)pack + (size_t)(i - from) * size, wf_at(x, w->at[0] + column * w->step[0]),
+               size);
+        if (++column == w->columns) column = 0, wf_walk_next(w);
+    }
+    return pack;
+}
+
+static double larger(double a, double b) {
+    return a > b || isnan(a) ? a : b;
+}
+
+static double fold(reduction *r, const wf_view *x, int64_t from, int64_t to, bool max, void *pack) {
+    double total = max ? -INFINITY : 0;
+    for (int64_t i = from, end; i < to; i = end) {
+        end = i + PACK < to ? i + PACK : to;
+        const void *p = elements(r, x, i, end, pack);
+        if (max)
+            total = larger(WF_KERNEL(r->type, max(end - i, p)), total);
+        else
+            total += WF_KERNEL(r->type, sum(end - i, p));
+    }
+    return total;
+}
+
+/* Result i: its place, and its elements as a view of x. */
+static int64_t locate(reduction *r, const wf_call *c, int64_t i, wf_view *x) {
+    wf_walk *w = &r->kept;
+    wf_walk_seek(w, i / w->columns);
+    *x = c->in[0];
+    x->data = wf_at(x, w->at[1] + i % w->columns * w->step[1]);
+    return w->at[0] + i % w->columns * w->step[0];
+}
+
+static void fold_across(reduction *r, const wf_call *c, int64_t task, bool max, void *pack) {
+    int64_t from, to;
+    wf_view x;
+    if (r->pieces > 1) {
+        locate(r, c, task / r->pieces, &x);
+        wf_task_range(r->length, BLOCK, task % r->pieces, &from, &to);
+        ((double *)c->work)[task] = fold(r, &x, from, to, max, pack);
+        return;
+    }
+    wf_task_range(r->results, r->group, task, &from, &to);
+    for (int64_t i = from; i < to; i++) {
+        int64_t at = locate(r, c, i, &x);
+        wf_put(&c->out[0], at, fold(r, &x, 0, r->length, max, pack));
+    }
+}
+
+static void join_pieces(reduction *r, const wf_call *c, bool max) {
+    const double *piece = c->work;
+    wf_view x;
+    for (int64_t i = 0; i < r->results; i++) {
+        double total = max ? -INFINITY : 0;
+        for (int64_t p = 0; p < r->pieces; p++, piece++)
+            total = max ? larger(*piece, total) : total + *piece;
+        wf_put(&c->out[0], locate(r, c, i, &x), total);
+    }
+}
+
+/* ---- down: rows onto rows -------------------------------------------------------------------- */
+
+/* y[0..n) = x's n elements, `step` apart, side by side. */
+static const void *row(const wf_view *x, int64_t at, int64_t n, int64_t step, void *pack) {
+    size_t size = wf_dtype_size(x->dtype);
+    if (step == 1) return wf_at(x, at);
+    for (int64_t i = 0; i < n; i++)
+        memcpy((char *)pack + (size_t)i * size, wf_at(x, at + i * step), size);
+    return pack;
+}
+
+/* The same for sums of rows that lie at equal distances: several rows and columns in flight, added
+ * in the same order. */
+static void sum_even_rows(const reduction *r, const wf_view *x, int64_t from, int64_t n, void *y) {
+    int64_t step = r->reduced.step[0];
+    wf_put_all(&(wf_view){ .data = y, .dtype = r->type }, 0, n, 0);
+    for (int64_t i = 0; i < r->length; i += ROWS) {
+        int64_t rows = r->length - i < ROWS ? r->length - i : ROWS;
+        WF_KERNEL(r->type, accumulate_rows(rows, n, wf_at(x, from + i * step), step, y));
+    }
+}
+
+/* At most PACK columns of one row of results: x at `from`, y at `to`. scratch: a packed row, a
+ * partial sum. */
+static void fold_rows(reduction *r, const wf_view *x, int64_t from, int64_t n, void *y, bool max,
+                      char *scratch) {
+    wf_walk *w = &r->reduced;
+    size_t bytes = (size_t)n * wf_dtype_size(r->type);
+    if (!max && w->rows == 1 && r->kept.step[1] == 1) {
+        sum_even_rows(r, x, from, n, y);
+        return;
+    }
+    void *part = r->length > ROWS && !max ? scratch + PACK * sizeof(double) : y;
+    wf_put_all(&(wf_view){ .data = y, .dtype = r->type }, 0, n, max ? -INFINITY : 0);
+    wf_walk_seek(w, 0);
+    for (int64_t i = 0, column = 0; i < r->length; i++) {
+        if (part != y && i % ROWS == 0) memset(part, 0, bytes);
+        const void *p = row(x, from + w->at[0] + column * w->step[0], n, r->kept.step[1], scratch);
+        if (max)
+            WF_KERNEL(r->type, maximum_rows(n, p, y));
+        else
+            WF_KERNEL(r->type, accumulate(n, p, part));
+        if (part != y && (i % ROWS == ROWS - 1 || i == r->length - 1))
+            WF_KERNEL(r->type, accumulate(n, part, y));
+        if (++column == w->columns) column = 0, wf_walk_next(w);
+    }
+}
+
+static void fold_down(reduction *r, const wf_call *c, int64_t task, bool max, void *scratch) {
+    wf_walk *w = &r->kept;
+    int64_t from, to, left, right;
+    wf_task_range(w->rows, r->group, task / r->stripes, &from, &to);
+    wf_task_range(w->columns, r->stripe, task % r->stripes, &left, &right);
+    if (r->results == 0) return;
+    wf_walk_seek(w, from);
+    for (int64_t i = from; i < to; i++, wf_walk_next(w))
+        for (int64_t column = left, n; column < right; column += n) {
+            n = right - column < PACK ? right - column : PACK;
+            fold_rows(r, &c->in[0], w->at[1] + column * w->step[1], n,
+                      wf_at(&c->out[0], w->at[0] + column), max, scratch);
+        }
+}
+
+static bool reduce(const wf_call *c, int phase, int64_t task, bool max, void *scratch) {
+    reduction r = *(const reduction *)c->plan; /* its walks move */
+    if (phase == 1)
+        join_pieces(&r, c, max);
+    else if (r.across)
+        fold_across(&r, c, task, max, scratch);
+    else
+        fold_down(&r, c, task, max, scratch);
+    return true;
+}
+
+/* ---- sum ------------------------------------------------------------------------------------- */
+
+static bool plan_sum(wf_call *c, void *plan) {
+    reduction *r = plan;
+    plan_reduction(r, c);
+    if (r->pieces > 1) c->work_bytes = (size_t)(r->results * r->pieces) * sizeof(double);
+    c->scratch_bytes = 2 * PACK * sizeof(double);
+    return true;
+}
+
+static int64_t tasks_sum(const wf_call *c, int phase) {
+    const reduction *r = c->plan;
+    if (phase == 0) return first_phase_tasks(r);
+    return phase == 1 && r->pieces > 1;
+}
+
+static bool eval_sum(const wf_call *c, int phase, int64_t task, void *scratch) {
+    return reduce(c, phase, task, false, scratch);
+}
+
+const wf_kernel wf_sum_kernel = { .plan_bytes = sizeof(reduction),
+                                  .plan = plan_sum,
+                                  .tasks = tasks_sum,
+                                  .eval = eval_sum,
+                                  .flops = wf_flops_of_operand,
+                                  .strided = 1 };
+
+/* The operand's shape with size 1 where `axes` says so. */
+static bool shape_reduced(wf_call *c) {
+    const uint32_t *axes = c->attrs;
+    const wf_view *x = &c->in[0];
+    if (!wf_want_real(c, 0) || !wf_want_axes(c, *axes, x->ndim)) return false;
+    wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
+    for (int i = 0; i < x->ndim; i++)
+        if (*axes >> i & 1) c->out[0].shape[i] = 1;
+    return true;
+}
+
+/* y = sum of x: every x has slope 1. */
+static void grad_sum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)need;
+    dx[0] = wf_broadcast_to(dy[0], y->in[0]);
+}
+
+const wf_op wf_op_sum = {
+    .name = "sum",
+    .family = "reduce",
+    .arity = 1,
+    .attr_bytes = sizeof(uint32_t),
+    .shape = shape_reduced,
+    .grad = grad_sum,
+    .run = &wf_sum_kernel,
+};
+
+static wf_tensor *record_reduction(const wf_op *op, wf_tensor *x, uint32_t axes, bool keepdim) {
+    axes = wf_axes(axes, wf_rank(x));
+    wf_tensor *y = wf_record(op, 1, &x, &axes);
+    return keepdim || !axes ? y : wf_squeeze(y, axes);
+}
+
+wf_tensor *wf_sum(wf_tensor *x, uint32_t axes, bool keepdim) {
+    return record_reduction(&wf_op_sum, x, axes, keepdim);
+}
+
+wf_tensor *wf_mean(wf_tensor *x, uint32_t axes, bool keepdim) {
+    return wf_mul(wf_sum(x, axes, keepdim), wf_inverse_count(x, axes));
+}
+
+/* ---- max ------------------------------------------------------------------------------------- */
+
+static bool shape_max(wf_call *c) {
+    if (!shape_reduced(c)) return false;
+    if (reduced_length(&c->in[0], &c->out[0]) == 0)
+        return wf_fail(c, "%s: no elements to choose from", wf_show(c, &c->in[0]));
+    return true;
+}
+
+static bool eval_max(const wf_call *c, int phase, int64_t task, void *scratch) {
+    return reduce(c, phase, task, true, scratch);
+}
+
+/* y moves with the x that equals it: slope 1 there, 0 elsewhere. Where several do, each takes an
+ * equal share of the slope, as a minimum-norm subgradient does. */
+static void grad_max(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const uint32_t *axes = y->attrs;
+    wf_tensor *hit = wf_equal(y->in[0], y);
+    (void)need;
+    dx[0] = wf_mul(hit, wf_div(dy[0], wf_sum(hit, *axes, true)));
+}
+
+const wf_op wf_op_max = {
+    .name = "max",
+    .family = "reduce",
+    .arity = 1,
+    .attr_bytes = sizeof(uint32_t),
+    .shape = shape_max,
+    .grad = grad_max,
+    .run = &(const wf_kernel){ .plan_bytes = sizeof(reduction),
+                               .plan = plan_sum,
+                               .tasks = tasks_sum,
+                               .eval = eval_max,
+                               .flops = wf_flops_of_operand,
+                               .strided = 1 },
+};
+
+wf_tensor *wf_max(wf_tensor *x, uint32_t axes, bool keepdim) {
+    return record_reduction(&wf_op_max, x, axes, keepdim);
+}
+
+/* ---- square_sum: sum of x^2 over everything -------------------------------------------------- */
+
+static bool shape_square_sum(wf_call *c) {
+    if (!wf_want_real(c, 0)) return false;
+    wf_set_shape(&c->out[0], c->in[0].dtype, 0, NULL);
+    return true;
+}
+
+static bool plan_square_sum(wf_call *c, void *plan) {
+    (void)plan;
+    c->work_bytes = (size_t)wf_task_count(wf_view_count(&c->in[0]), BLOCK) * sizeof(double);
+    return true;
+}
+
+static int64_t tasks_square_sum(const wf_call *c, int phase) {
+    return phase == 0 ? wf_task_count(wf_view_count(&c->in[0]), BLOCK) : phase == 1;
+}
+
+/* Blocks, then their sums in order. */
+static bool eval_square_sum(const wf_call *c, int phase, int64_t task, void *scratch) {
+    int64_t n = wf_view_count(&c->in[0]), from, to;
+    double *block = c->work, total = 0;
+    (void)scratch;
+    if (phase == 0) {
+        wf_task_range(n, BLOCK, task, &from, &to);
+        block[task] = WF_KERNEL(c->in[0].dtype, square_sum(to - from, wf_at(&c->in[0], from)));
+        return true;
+    }
+    for (int64_t i = 0; i < wf_task_count(n, BLOCK); i++) total += block[i];
+    wf_put(&c->out[0], 0, total);
+    return true;
+}
+
+/* y = sum of x^2: slope 2 x. */
+static void grad_square_sum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)need;
+    dx[0] = wf_mul(wf_scale(dy[0], 2), y->in[0]);
+}
+
+const wf_op wf_op_square_sum = {
+    .name = "square_sum",
+    .family = "reduce",
+    .arity = 1,
+    .shape = shape_square_sum,
+    .grad = grad_square_sum,
+    .run = &(const wf_kernel){ .plan = plan_square_sum,
+                               .tasks = tasks_square_sum,
+                               .eval = eval_square_sum,
+                               .flops = wf_flops_of_operand },
+};
+
+wf_tensor *wf_square_sum(wf_tensor *x) {
+    return wf_record(&wf_op_square_sum, 1, &x, NULL);
+}
+
+/* ---- inverse_count: 1 / how many elements those axes have ------------------------------------ */
+
+static bool shape_inverse_count(wf_call *c) {
+    const uint32_t *axes = c->attrs;
+    if (!wf_want_axes(c, *axes, c->in[0].ndim)) return false;
+    wf_set_shape(&c->out[0], wf_real(c->graph), 0, NULL);
+    return true;
+}
+
+static bool eval_inverse_count(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const uint32_t *axes = c->attrs;
+    double n = 1;
+    (void)phase, (void)task, (void)scratch;
+    for (int i = 0; i < c->in[0].ndim; i++)
+        if (*axes >> i & 1) n *= (double)c->in[0].shape[i];
+    wf_put(&c->out[0], 0, 1 / n);
+    return true;
+}
+
+const wf_op wf_op_inverse_count = {
+    .name = "inverse_count",
+    .family = "constant",
+    .arity = 1,
+    .attr_bytes = sizeof(uint32_t),
+    .shape = shape_inverse_count,
+    .no_grad = "it reads a shape alone",
+    .shape_only = 1,
+    .run = &(const wf_kernel){ .eval = eval_inverse_count, .strided = 1 },
+};
+
+wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes) {
+    axes = wf_axes(axes, wf_rank(like));
+    return wf_record(&wf_op_inverse_count, 1, &like, &axes);
+}

@@ -1,0 +1,72 @@
+/* ops/shape/cache.c - rows that a generation in progress keeps: the keys and values of earlier positions.
+ *
+ * In a plan without a state it is x itself. With a state, x's rows are the newest n along `axis`:
+ * they are written at [P, P + n) of the state's memory, and the result is rows [0, P + n), a view
+ * of that memory. The engine gives out[0] the memory, with the strides of its full capacity. */
+#include <string.h>
+
+#include "ops/internal.h"
+
+typedef struct cache_attrs {
+    int axis;
+} cache_attrs;
+
+static bool shape_cache(wf_call *c) {
+    const cache_attrs *a = c->attrs;
+    const wf_view *x = &c->in[0];
+    int axis = wf_axis(a->axis, x->ndim);
+    if (axis < 1)
+        return wf_fail(c, "axis %d of %s cannot grow: it must be one after the batch", a->axis,
+                       wf_show(c, x));
+    wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
+    if (c->with_state) c->out[0].shape[axis] += c->position;
+    return true;
+}
+
+static int64_t view_cache(wf_call *c) {
+    return c->with_state ? -1 : wf_same_memory(c);
+}
+
+static void copy_rows(const wf_view *to, const wf_view *from) {
+    size_t size = wf_dtype_size(from->dtype);
+    wf_walk w;
+    wf_walk_start(&w, 2, (const wf_view *[]){ to, from });
+    for (int64_t row = 0; row < w.rows; row++, wf_walk_next(&w)) {
+        bool whole = w.step[0] == 1 && w.step[1] == 1;
+        for (int64_t i = 0, n = whole ? w.columns : 1; i < w.columns; i += n)
+            memcpy(wf_at(to, w.at[0] + i * w.step[0]), wf_at(from, w.at[1] + i * w.step[1]),
+                   (size_t)n * size);
+    }
+}
+
+static bool eval_cache(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const cache_attrs *a = c->attrs;
+    const wf_view *x = &c->in[0], *memory = &c->out[0];
+    wf_view rows = *x; /* [P, P + n) of the memory */
+    (void)phase, (void)task, (void)scratch;
+    memcpy(rows.stride, memory->stride, sizeof rows.stride);
+    rows.data = wf_at(memory, c->position * memory->stride[wf_axis(a->axis, x->ndim)]);
+    copy_rows(&rows, x);
+    return true;
+}
+
+/* Gradients exist without a state alone, where y is x: dx = dy. */
+static void grad_cache(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)y, (void)need;
+    dx[0] = dy[0];
+}
+
+const wf_op wf_op_cache = {
+    .name = "cache",
+    .family = "shape",
+    .arity = 1,
+    .attr_bytes = sizeof(cache_attrs),
+    .shape = shape_cache,
+    .view = view_cache,
+    .grad = grad_cache,
+    .run = &(const wf_kernel){ .eval = eval_cache, .strided = 1 << 0, .cached = true },
+};
+
+wf_tensor *wf_cache(wf_tensor *x, int axis) {
+    return wf_record(&wf_op_cache, 1, &x, &(cache_attrs){ axis });
+}

@@ -1,0 +1,330 @@
+/* ops/shape/index.c - picking by ids (i32): embedding picks rows of a table, gather one element of
+ * each row; their adjoints put back; arange and position_ids count. An id out of range fails the
+ * run, naming itself and its place. */
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/internal.h"
+
+/* ---- ids ------------------------------------------------------------------------------------- */
+
+/* "[1,2]": where element i of ids stands. */
+static const char *place(const wf_view *ids, int64_t i, char *text, size_t size) {
+    int64_t index[WF_MAX_DIMS];
+    for (int a = ids->ndim - 1; a >= 0; a--) {
+        index[a] = i % ids->shape[a];
+        i /= ids->shape[a];
+    }
+    return wf_shape_text(NULL, ids->ndim, index, text, size);
+}
+
+bool wf_id_at(const wf_call *c, const wf_view *ids, int64_t i, int64_t below, int64_t *id) {
+    char text[96];
+    *id = ((const int32_t *)ids->data)[i];
+    if (*id >= 0 && *id < below) return true;
+    return wf_fail(c, "id %lld at %s is outside 0..%lld", (long long)*id,
+                   place(ids, i, text, sizeof text), (long long)below - 1);
+}
+
+/* ---- embedding: y[i, :] = table[ids[i], :] --------------------------------------------------- */
+
+static bool shape_embedding(wf_call *c) {
+    const wf_view *table = &c->in[0], *ids = &c->in[1];
+    if (!wf_want_real(c, 0) || !wf_want(c, 1, WF_I32)) return false;
+    if (table->ndim != 2) return wf_fail(c, "the table %s is not [rows, width]", wf_show(c, table));
+    if (ids->ndim == WF_MAX_DIMS) return wf_fail(c, "ids of %d axes", ids->ndim);
+    wf_set_shape(&c->out[0], table->dtype, ids->ndim, ids->shape);
+    c->out[0].shape[c->out[0].ndim++] = table->shape[1];
+    return true;
+}
+
+/* Rows that make a task. */
+static int64_t row_grain(int64_t width) {
+    return width ? (WF_GRAIN + width - 1) / width : WF_GRAIN;
+}
+
+static int64_t tasks_embedding(const wf_call *c, int phase) {
+    return phase == 0 ? wf_task_count(wf_view_count(&c->in[1]), row_grain(c->in[0].shape[1])) : 0;
+}
+
+static bool eval_embedding(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const wf_view *table = &c->in[0], *ids = &c->in[1];
+    int64_t width = table->shape[1], from, to, id;
+    size_t bytes = (size_t)width * wf_dtype_size(table->dtype);
+    (void)phase, (void)scratch;
+    wf_task_range(wf_view_count(ids), row_grain(width), task, &from, &to);
+    for (int64_t i = from; i < to; i++) {
+        if (!wf_id_at(c, ids, i, table->shape[0], &id)) return false;
+        if (table->layout)
+            wf_panel_row(table, id, wf_at(&c->out[0], i * width));
+        else
+            memcpy(wf_at(&c->out[0], i * width), wf_at(table, id * width), bytes);
+    }
+    return true;
+}
+
+static uint32_t panels_embedding(const wf_call *c) {
+    (void)c;
+    return 1;
+}
+
+/* A row that was picked n times moves the result in n places: the sum of their dy. */
+static void grad_embedding(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)need;
+    dx[0] = wf_embedding_backward(dy[0], y->in[1], y->in[0]);
+}
+
+const wf_op wf_op_embedding = {
+    .name = "embedding",
+    .family = "index",
+    .arity = 2,
+    .shape = shape_embedding,
+    .grad = grad_embedding,
+    .picks = 1 << 1,
+    .run = &(const wf_kernel){ .tasks = tasks_embedding,
+                               .eval = eval_embedding,
+                               .panels = panels_embedding },
+};
+
+wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids) {
+    return wf_record(&wf_op_embedding, 2, (wf_tensor *[]){ table, ids }, NULL);
+}
+
+/* ---- embedding_backward(dy, ids, table, addend) ---------------------------------------------- */
+
+/* Zeros like the table, or the addend, and dy[i, :] added to row ids[i]. */
+
+enum { STRIPE = 64, EMBEDDING_ADDEND = 3 }; /* columns of a task */
+
+bool wf_rows_fit(wf_call *c, int i) {
+    const wf_view *dy = &c->in[i], *ids = &c->in[i + 1], *table = &c->in[i + 2];
+    wf_view expect = *ids;
+    if (!wf_want_real(c, i) || !wf_want(c, i + 1, WF_I32)) return false;
+    if (table->ndim != 2) return wf_fail(c, "the table %s is not [rows, width]", wf_show(c, table));
+    if (ids->ndim == WF_MAX_DIMS) return wf_fail(c, "ids of %d axes", ids->ndim);
+    expect.shape[expect.ndim++] = table->shape[1];
+    return wf_same_shape(dy, &expect) ||
+           wf_fail(c, "%s is not a row for each id of %s", wf_show(c, dy), wf_show(c, ids));
+}
+
+static bool shape_embedding_backward(wf_call *c) {
+    const wf_view *dy = &c->in[0], *table = &c->in[2];
+    if (!wf_rows_fit(c, 0)) return false;
+    if (!wf_addend_like(c, EMBEDDING_ADDEND, table)) return false;
+    wf_set_shape(&c->out[0], dy->dtype, table->ndim, table->shape);
+    return true;
+}
+
+/* Zeros or the addend, unless it is there already: whether it is must not change the tasks. Phase 0
+ * then has nothing to do for each. */
+static void begin_table(const wf_call *c, int64_t task) {
+    const wf_view *y = &c->out[0], *addend = &c->in[EMBEDDING_ADDEND];
+    size_t size = wf_dtype_size(y->dtype);
+    int64_t from, to;
+    wf_task_range(wf_view_count(y), WF_GRAIN, task, &from, &to);
+    if (from >= to || (addend->ndim >= 0 && addend->data == y->data)) return;
+    if (addend->ndim >= 0)
+        memcpy(wf_at(y, from), wf_at(addend, from), (size_t)(to - from) * size);
+    else
+        memset(wf_at(y, from), 0, (size_t)(to - from) * size);
+}
+
+/* The beginning, then stripes of columns: each adds its rows in the order of the ids. */
+static int64_t tasks_embedding_backward(const wf_call *c, int phase) {
+    if (phase == 0) return wf_elementwise_tasks(c, 0);
+    return phase == 1 ? wf_task_count(c->out[0].shape[1], STRIPE) : 0;
+}
+
+static bool eval_embedding_backward(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const wf_view *dy = &c->in[0], *ids = &c->in[1], *y = &c->out[0];
+    int64_t width = y->shape[1], n = wf_view_count(ids), from, to, id;
+    (void)scratch;
+    if (phase == 0) {
+        begin_table(c, task);
+        return true;
+    }
+    wf_task_range(width, STRIPE, task, &from, &to);
+    for (int64_t i = 0; i < n; i++) {
+        if (!wf_id_at(c, ids, i, y->shape[0], &id)) return false;
+        WF_KERNEL(y->dtype,
+                  accumulate(to - from, wf_at(dy, i * width + from), wf_at(y, id * width + from)));
+    }
+    return true;
+}
+
+/* Row ids[i] of the result moves by what dy[i, :] moves, and everywhere by what the addend moves.
+ */
+static void grad_embedding_backward(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
+                                    uint32_t need) {
+    if (need & 1) dx[0] = wf_embedding(dy[0], y->in[1]);
+    dx[EMBEDDING_ADDEND] = dy[0];
+}
+
+bool wf_rows_onto(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *rows) {
+    return wf_begin_with(r, sum, rows, EMBEDDING_ADDEND);
+}
+
+const wf_op wf_op_embedding_backward = {
+    .name = "embedding_backward",
+    .family = "index",
+    .arity = 4,
+    .shape = shape_embedding_backward,
+    .grad = grad_embedding_backward,
+    .picks = 1 << 1,
+    .optional = 1 << EMBEDDING_ADDEND,
+    .shape_only = 4,
+    .run = &(const wf_kernel){ .tasks = tasks_embedding_backward,
+                               .eval = eval_embedding_backward,
+                               .exclusive = true,
+                               .in_place = 1 << EMBEDDING_ADDEND },
+};
+
+wf_tensor *wf_embedding_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *table) {
+    return wf_record(&wf_op_embedding_backward, 4, (wf_tensor *[]){ dy, ids, table, NULL }, NULL);
+}
+
+/* ---- gather: y[i] = x[i, ids[i]] ------------------------------------------------------------- */
+
+/* Are the ids one for each row of x? */
+static bool want_id_per_row(wf_call *c, const wf_view *x, const wf_view *ids) {
+    wf_view rows = *x;
+    rows.ndim--;
+    if (x->ndim > 0 && wf_same_shape(&rows, ids)) return true;
+    return wf_fail(c, "ids %s are not one for each row of %s", wf_show(c, ids), wf_show(c, x));
+}
+
+static bool shape_gather(wf_call *c) {
+    const wf_view *x = &c->in[0], *ids = &c->in[1];
+    if (!wf_want_real(c, 0) || !wf_want(c, 1, WF_I32) || !want_id_per_row(c, x, ids)) return false;
+    wf_set_shape(&c->out[0], x->dtype, ids->ndim, ids->shape);
+    return true;
+}
+
+static bool eval_gather(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const wf_view *x = &c->in[0], *ids = &c->in[1];
+    int64_t width = x->shape[x->ndim - 1], from, to, id;
+    (void)phase, (void)scratch;
+    wf_task_range(wf_view_count(ids), WF_GRAIN, task, &from, &to);
+    for (int64_t i = from; i < to; i++) {
+        if (!wf_id_at(c, ids, i, width, &id)) return false;
+        wf_put(&c->out[0], i, wf_get(x, i * width + id));
+    }
+    return true;
+}
+
+static wf_tensor *gather_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *x);
+
+/* One element of each row moves the result, with slope 1. */
+static void grad_gather(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)need;
+    dx[0] = gather_backward(dy[0], y->in[1], y->in[0]);
+}
+
+const wf_op wf_op_gather = {
+    .name = "gather",
+    .family = "index",
+    .arity = 2,
+    .shape = shape_gather,
+    .grad = grad_gather,
+    .picks = 1 << 1,
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_gather },
+};
+
+wf_tensor *wf_gather(wf_tensor *x, wf_tensor *ids) {
+    return wf_record(&wf_op_gather, 2, (wf_tensor *[]){ x, ids }, NULL);
+}
+
+/* ---- gather_backward(dy, ids, x): zeros like x, with dy[i] at [i, ids[i]] -------------------- */
+
+static bool shape_gather_backward(wf_call *c) {
+    const wf_view *dy = &c->in[0], *ids = &c->in[1], *x = &c->in[2];
+    if (!wf_want_real(c, 0) || !wf_want(c, 1, WF_I32) || !want_id_per_row(c, x, ids)) return false;
+    if (!wf_same_shape(dy, ids))
+        return wf_fail(c, "%s and %s differ", wf_show(c, dy), wf_show(c, ids));
+    wf_set_shape(&c->out[0], dy->dtype, x->ndim, x->shape);
+    return true;
+}
+
+static int64_t tasks_gather_backward(const wf_call *c, int phase) {
+    const wf_view *y = &c->out[0];
+    return phase == 0 ? wf_task_count(wf_view_count(&c->in[1]), row_grain(y->shape[y->ndim - 1]))
+                      : 0;
+}
+
+static bool eval_gather_backward(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const wf_view *dy = &c->in[0], *ids = &c->in[1], *y = &c->out[0];
+    int64_t width = y->shape[y->ndim - 1], from, to, id;
+    (void)phase, (void)scratch;
+    wf_task_range(wf_view_count(ids), row_grain(width), task, &from, &to);
+    for (int64_t i = from; i < to; i++) {
+        if (!wf_id_at(c, ids, i, width, &id)) return false;
+        memset(wf_at(y, i * width), 0, (size_t)width * wf_dtype_size(y->dtype));
+        wf_put(y, i * width + id, wf_get(dy, i));
+    }
+    return true;
+}
+
+static void grad_gather_backward(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
+                                 uint32_t need) {
+    (void)need;
+    dx[0] = wf_gather(dy[0], y->in[1]);
+}
+
+const wf_op wf_op_gather_backward = {
+    .name = "gather_backward",
+    .family = "index",
+    .arity = 3,
+    .shape = shape_gather_backward,
+    .grad = grad_gather_backward,
+    .picks = 1 << 1,
+    .shape_only = 4,
+    .run = &(const wf_kernel){ .tasks = tasks_gather_backward, .eval = eval_gather_backward },
+};
+
+static wf_tensor *gather_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *x) {
+    return wf_record(&wf_op_gather_backward, 3, (wf_tensor *[]){ dy, ids, x }, NULL);
+}
+
+/* ---- arange: 0, 1, ...; position_ids: P, P + 1, ...; one for each step of an axis ------------ */
+
+static bool shape_count(wf_call *c) {
+    const int *axis = c->attrs;
+    if (!wf_want_axis(c, *axis, c->in[0].ndim)) return false;
+    wf_set_shape(&c->out[0], WF_I32, 1, &c->in[0].shape[*axis]);
+    return true;
+}
+
+static bool count_from(const wf_call *c, int64_t first) {
+    int32_t *y = c->out[0].data;
+    for (int64_t i = 0; i < c->out[0].shape[0]; i++) y[i] = (int32_t)(first + i);
+    return true;
+}
+
+static bool eval_arange(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)phase, (void)task, (void)scratch;
+    return count_from(c, 0);
+}
+
+static bool eval_position_ids(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)phase, (void)task, (void)scratch;
+    return count_from(c, c->position);
+}
+
+#define COUNT(NAME)                                                                                \
+    const wf_op wf_op_##NAME = {                                                                   \
+        .name = #NAME,                                                                             \
+        .family = "constant",                                                                      \
+        .arity = 1,                                                                                \
+        .attr_bytes = sizeof(int),                                                                 \
+        .shape = shape_count,                                                                      \
+        .no_grad = "it reads a shape alone",                                                       \
+        .shape_only = 1,                                                                           \
+        .run = &(const wf_kernel){ .eval = eval_##NAME, .strided = 1 },                            \
+    };                                                                                             \
+    wf_tensor *wf_##NAME(wf_tensor *like, int axis) {                                              \
+        axis = wf_pick_axis(axis, wf_rank(like));                                                  \
+        return wf_record(&wf_op_##NAME, 1, &like, &axis);                                          \
+    }
+COUNT(arange)
+COUNT(position_ids)
+#undef COUNT

@@ -1,0 +1,378 @@
+/* ops/shape/shape.c - other views of the same elements: reshape, permute, squeeze, unsqueeze, cast,
+ * detach.
+ *
+ * All are views: no element moves, unless a reshape meets strides that cannot express it.
+ * Slices, pads and concatenations are in slice.c, broadcasts in chain.c. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/internal.h"
+
+/* ---- reshape: the same elements in row-major order, cut into other axes ---------------------- */
+
+typedef struct reshape {
+    int ndim;
+    int64_t dims[WF_MAX_DIMS];
+} reshape;
+
+/* How many axes at either end are copied; the axes between are cut anew. */
+static void kept_axes(const reshape *r, int *lead, int *trail) {
+    *lead = *trail = 0;
+    while (*lead < r->ndim && r->dims[*lead] == WF_KEEP) ++*lead;
+    while (*trail < r->ndim - *lead && r->dims[r->ndim - 1 - *trail] == WF_KEEP) ++*trail;
+}
+
+/* The sizes between the kept axes: `total` elements over `dims`, of which one may be WF_REST. */
+static bool cut_anew(wf_call *c, int64_t total, int n, const int64_t *dims, int64_t *out) {
+    int64_t known = 1;
+    int rest = -1;
+    for (int i = 0; i < n; i++) {
+        if (dims[i] == WF_REST && rest >= 0) return wf_fail(c, "WF_REST stands twice");
+        if (dims[i] == WF_KEEP) return wf_fail(c, "WF_KEEP stands between sizes");
+        if (dims[i] < WF_REST) return wf_fail(c, "a size of %lld", (long long)dims[i]);
+        if (dims[i] == WF_REST)
+            rest = i;
+        else if (!wf_mul_size(known, out[i] = dims[i], &known))
+            return wf_fail(c, "the sizes are too large");
+    }
+    if (rest >= 0 && total % known == 0) return out[rest] = total / known, true;
+    if (rest < 0 && total == known) return true;
+    return wf_fail(c, "%s: %lld elements cannot be cut into %lld%s", wf_show(c, &c->in[0]),
+                   (long long)total, (long long)known, rest < 0 ? "" : " x a rest");
+}
+
+static bool shape_reshape(wf_call *c) {
+    const reshape *r = c->attrs;
+    const wf_view *x = &c->in[0];
+    int64_t shape[WF_MAX_DIMS] = { 0 }, total = 1;
+    int lead, trail;
+    if (r->ndim < 0 || r->ndim > WF_MAX_DIMS)
+        return wf_fail(c, "%d axes, where 0 to %d can be", r->ndim, WF_MAX_DIMS);
+    kept_axes(r, &lead, &trail);
+    if (lead + trail > x->ndim)
+        return wf_fail(c, "%s has fewer than the %d axes to keep", wf_show(c, x), lead + trail);
+    for (int i = 0; i < lead; i++) shape[i] = x->shape[i];
+    for (int i = 1; i <= trail; i++) shape[r->ndim - i] = x->shape[x->ndim - i];
+    for (int i = lead; i < x->ndim - trail; i++) total *= x->shape[i];
+    if (!cut_anew(c, total, r->ndim - lead - trail, r->dims + lead, shape + lead)) return false;
+    wf_set_shape(&c->out[0], x->dtype, r->ndim, shape);
+    return true;
+}
+
+/* Axes of x that follow each other in memory are blocks; each axis of y must be cut from one
+ * block. */
+static int64_t view_reshape(wf_call *c) {
+    const wf_view *x = &c->in[0];
+    wf_view *y = &c->out[0];
+    int i = x->ndim - 1;
+    int64_t left = 1, step = 1, stride[WF_MAX_DIMS];
+    if (wf_view_count(x) == 0) return 0;
+    for (int j = y->ndim - 1; j >= 0; j--) {
+        while (left == 1 && i >= 0) { /* the next block */
+            step = x->stride[i];
+            left = x->shape[i--];
+            while (i >= 0 && (x->shape[i] == 1 || x->stride[i] == step * left))
+                left *= x->shape[i--];
+        }
+        if (left % y->shape[j]) return -1;
+        stride[j] = step;
+        step *= y->shape[j];
+        left /= y->shape[j];
+    }
+    memcpy(y->stride, stride, (size_t)y->ndim * sizeof *stride);
+    return 0;
+}
+
+static void grad_reshape(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)need;
+    dx[0] = wf_reshape_like(dy[0], y->in[0]);
+}
+
+const wf_op wf_op_reshape = {
+    .name = "reshape",
+    .family = "shape",
+    .arity = 1,
+    .attr_bytes = sizeof(reshape),
+    .shape = shape_reshape,
+    .view = view_reshape,
+    .grad = grad_reshape,
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = wf_copy_eval, .strided = 1 },
+};
+
+wf_tensor *wf_reshape(wf_tensor *x, int ndim, const int64_t *dims) {
+    reshape r = { .ndim = ndim };
+    if (ndim > 0 && !dims) r.ndim = -1;
+    for (int i = 0; i < r.ndim && i < WF_MAX_DIMS; i++) r.dims[i] = dims[i];
+    return wf_record(&wf_op_reshape, 1, &x, &r);
+}
+
+/* ---- reshape_like: into another tensor's shape ----------------------------------------------- */
+
+static bool shape_reshape_like(wf_call *c) {
+    const wf_view *x = &c->in[0], *like = &c->in[1];
+    if (wf_view_count(x) != wf_view_count(like))
+        return wf_fail(c, "%s and %s differ in their number of elements", wf_show(c, x),
+                       wf_show(c, like));
+    wf_set_shape(&c->out[0], x->dtype, like->ndim, like->shape);
+    return true;
+}
+
+const wf_op wf_op_reshape_like = {
+    .name = "reshape_like",
+    .family = "shape",
+    .arity = 2,
+    .shape = shape_reshape_like,
+    .view = view_reshape,
+    .grad = grad_reshape,
+    .shape_only = 2,
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = wf_copy_eval, .strided = 3 },
+};
+
+wf_tensor *wf_reshape_like(wf_tensor *x, wf_tensor *like) {
+    return wf_record(&wf_op_reshape_like, 2, (wf_tensor *[]){ x, like }, NULL);
+}
+
+/* ---- permute: axis i of the result is axis order[i] of x ------------------------------------- */
+
+typedef struct permute {
+    int n;
+    int order[WF_MAX_DIMS];
+} permute;
+
+static bool shape_permute(wf_call *c) {
+    const permute *p = c->attrs;
+    const wf_view *x = &c->in[0];
+    wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
+    for (int i = 0; i < p->n; i++) {
+        if (!wf_want_axis(c, p->order[i], x->ndim)) return false;
+        for (int j = 0; j < i; j++)
+            if (p->order[i] == p->order[j]) return wf_fail(c, "axis %d stands twice", p->order[i]);
+        c->out[0].shape[i] = x->shape[p->order[i]];
+    }
+    return true;
+}
+
+static int64_t view_permute(wf_call *c) {
+    const permute *p = c->attrs;
+    for (int i = 0; i < p->n; i++) c->out[0].stride[i] = c->in[0].stride[p->order[i]];
+    return 0;
+}
+
+/* The same numbers elsewhere: the way back is the inverse permutation. */
+static void grad_permute(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const permute *p = y->attrs;
+    int inverse[WF_MAX_DIMS];
+    (void)need;
+    for (int i = 0; i < p->n; i++) inverse[p->order[i]] = i;
+    dx[0] = wf_permute(dy[0], inverse);
+}
+
+const wf_op wf_op_permute = {
+    .name = "permute",
+    .family = "shape",
+    .arity = 1,
+    .attr_bytes = sizeof(permute),
+    .shape = shape_permute,
+    .view = view_permute,
+    .grad = grad_permute,
+    .run = &(const wf_kernel){ .strided = 1 },
+};
+
+wf_tensor *wf_permute(wf_tensor *x, const int *order) {
+    permute p = { .n = wf_rank(x) };
+    if (p.n && !order) return wf_poison(x->graph, "permute: no order is given");
+    for (int i = 0; i < p.n; i++) p.order[i] = wf_pick_axis(order[i], p.n);
+    return wf_record(&wf_op_permute, 1, &x, &p);
+}
+
+wf_tensor *wf_transpose(wf_tensor *x, int a, int b) {
+    int ndim = wf_rank(x), order[WF_MAX_DIMS], i = wf_axis(a, ndim), j = wf_axis(b, ndim);
+    char text[64];
+    if (x && (i < 0 || j < 0))
+        return wf_poison(x->graph, "transpose: %s has no axis %d",
+                         wf_shape_text(x->graph, ndim, x->shape, text, sizeof text), i < 0 ? a : b);
+    for (int k = 0; k < ndim; k++) order[k] = k == i ? j : k == j ? i : k;
+    return wf_permute(x, order);
+}
+
+/* ---- squeeze, unsqueeze: axes of size 1 go and come ------------------------------------------ */
+
+static bool shape_squeeze(wf_call *c) {
+    const uint32_t *axes = c->attrs;
+    const wf_view *x = &c->in[0];
+    int64_t shape[WF_MAX_DIMS];
+    int n = 0;
+    if (!wf_want_axes(c, *axes, x->ndim)) return false;
+    for (int i = 0; i < x->ndim; i++) {
+        if (!(*axes >> i & 1))
+            shape[n++] = x->shape[i];
+        else if (x->shape[i] != 1)
+            return wf_fail(c, "axis %d of %s has size %lld, not 1", i, wf_show(c, x),
+                           (long long)x->shape[i]);
+    }
+    wf_set_shape(&c->out[0], x->dtype, n, shape);
+    return true;
+}
+
+static int64_t view_squeeze(wf_call *c) {
+    const uint32_t *axes = c->attrs;
+    for (int i = 0, n = 0; i < c->in[0].ndim; i++)
+        if (!(*axes >> i & 1)) c->out[0].stride[n++] = c->in[0].stride[i];
+    return 0;
+}
+
+static void grad_squeeze(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const uint32_t *axes = y->attrs;
+    (void)need;
+    dx[0] = wf_unsqueeze(dy[0], *axes);
+}
+
+const wf_op wf_op_squeeze = {
+    .name = "squeeze",
+    .family = "shape",
+    .arity = 1,
+    .attr_bytes = sizeof(uint32_t),
+    .shape = shape_squeeze,
+    .view = view_squeeze,
+    .grad = grad_squeeze,
+    .run = &(const wf_kernel){ .strided = 1 },
+};
+
+wf_tensor *wf_squeeze(wf_tensor *x, uint32_t axes) {
+    axes = wf_axes(axes, wf_rank(x));
+    return wf_record(&wf_op_squeeze, 1, &x, &axes);
+}
+
+static int bit_count(uint32_t bits) {
+    int n = 0;
+    for (; bits; bits &= bits - 1) n++;
+    return n;
+}
+
+static bool shape_unsqueeze(wf_call *c) {
+    const uint32_t *axes = c->attrs;
+    const wf_view *x = &c->in[0];
+    int64_t shape[WF_MAX_DIMS];
+    int ndim = x->ndim + bit_count(*axes);
+    if (ndim > WF_MAX_DIMS) return wf_fail(c, "%d axes, where %d can be", ndim, WF_MAX_DIMS);
+    char result[32];
+    snprintf(result, sizeof result, "a result of %d axes", ndim);
+    if (!wf_no_axes(c, *axes, ndim, result)) return false;
+    for (int i = 0, n = 0; i < ndim; i++) shape[i] = *axes >> i & 1 ? 1 : x->shape[n++];
+    wf_set_shape(&c->out[0], x->dtype, ndim, shape);
+    return true;
+}
+
+static int64_t view_unsqueeze(wf_call *c) {
+    const uint32_t *axes = c->attrs;
+    for (int i = 0, n = 0; i < c->out[0].ndim; i++)
+        c->out[0].stride[i] = *axes >> i & 1 ? 0 : c->in[0].stride[n++];
+    return 0;
+}
+
+static void grad_unsqueeze(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const uint32_t *axes = y->attrs;
+    (void)need;
+    dx[0] = wf_squeeze(dy[0], *axes);
+}
+
+const wf_op wf_op_unsqueeze = {
+    .name = "unsqueeze",
+    .family = "shape",
+    .arity = 1,
+    .attr_bytes = sizeof(uint32_t),
+    .shape = shape_unsqueeze,
+    .view = view_unsqueeze,
+    .grad = grad_unsqueeze,
+    .run = &(const wf_kernel){ .strided = 1 },
+};
+
+wf_tensor *wf_unsqueeze(wf_tensor *x, uint32_t axes) {
+    int ndim = wf_rank(x) + bit_count(axes);
+    if (ndim <= WF_MAX_DIMS) axes = wf_axes(axes, ndim);
+    return wf_record(&wf_op_unsqueeze, 1, &x, &axes);
+}
+
+/* ---- cast: reals to ids and back ------------------------------------------------------------- */
+
+static bool shape_cast(wf_call *c) {
+    const wf_dtype *type = c->attrs;
+    wf_dtype real = wf_real(c->graph);
+    if (*type != WF_I32 && *type != real)
+        return wf_fail(c, "to %s, in a graph that computes in %s", wf_dtype_name(*type),
+                       wf_dtype_name(real));
+    wf_set_shape(&c->out[0], *type, c->in[0].ndim, c->in[0].shape);
+    return true;
+}
+
+static int64_t view_cast(wf_call *c) {
+    if (c->in[0].dtype != c->out[0].dtype) return -1;
+    memcpy(c->out[0].stride, c->in[0].stride, sizeof c->out[0].stride);
+    return 0;
+}
+
+/* Towards 0; what i32 cannot hold becomes its nearest, NaN becomes 0. */
+static double as_id(double x) {
+    return isnan(x) ? 0 : fmax(INT32_MIN, fmin(INT32_MAX, trunc(x)));
+}
+
+static bool eval_cast(const wf_call *c, int phase, int64_t task, void *scratch) {
+    wf_view x = { .dtype = c->in[0].dtype }, y = { .dtype = c->out[0].dtype };
+    wf_runs r;
+    (void)phase, (void)scratch;
+    for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);) {
+        x.data = (void *)(uintptr_t)r.in[0], y.data = r.out;
+        for (int64_t i = 0; i < r.n; i++)
+            wf_put(&y, i, y.dtype == WF_I32 ? as_id(wf_get(&x, i)) : wf_get(&x, i));
+    }
+    return true;
+}
+
+/* Between reals it is the identity; ids have no gradient, so no share is asked for. */
+static void grad_cast(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)y, (void)need;
+    dx[0] = dy[0];
+}
+
+const wf_op wf_op_cast = {
+    .name = "cast",
+    .family = "shape",
+    .arity = 1,
+    .attr_bytes = sizeof(wf_dtype),
+    .shape = shape_cast,
+    .view = view_cast,
+    .grad = grad_cast,
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_cast, .strided = 1 },
+};
+
+wf_tensor *wf_cast(wf_tensor *x, wf_dtype dtype) {
+    return wf_record(&wf_op_cast, 1, &x, &dtype);
+}
+
+/* ---- detach: x, as a constant ---------------------------------------------------------------- */
+
+static bool shape_detach(wf_call *c) {
+    wf_set_shape(&c->out[0], c->in[0].dtype, c->in[0].ndim, c->in[0].shape);
+    return true;
+}
+
+static int64_t view_detach(wf_call *c) {
+    memcpy(c->out[0].stride, c->in[0].stride, sizeof c->out[0].stride);
+    return 0;
+}
+
+const wf_op wf_op_detach = {
+    .name = "detach",
+    .family = "shape",
+    .arity = 1,
+    .shape = shape_detach,
+    .view = view_detach,
+    .no_grad = "the program asked for none",
+    .detaches = true,
+    .run = &(const wf_kernel){ .strided = 1 },
+};
+
+wf_tensor *wf_detach(wf_tensor *x) {
+    return wf_record(&wf_op_detach, 1, &x, NULL);
+}

@@ -1,0 +1,92 @@
+/* ops/shape/sinusoid.c - sines and cosines that tell positions apart (Vaswani et al. 2017, 3.5):
+ *
+ *     PE[p, 2i] = sin(p / 10000^(2i/D))      PE[p, 2i+1] = cos(same)
+ *
+ * as initial values of a table, and as an op that needs none: the same bits for any position. */
+#include <math.h>
+
+#include "ops/internal.h"
+
+typedef struct sinusoid_attrs {
+    int64_t dim;
+} sinusoid_attrs;
+
+static double wave_length(int64_t column, int64_t dim) {
+    return pow(10000, 2 * (double)(column / 2) / (double)dim);
+}
+
+static double value_at(int64_t position, double length, int64_t column) {
+    double angle = (double)position / length;
+    return column % 2 ? cos(angle) : sin(angle);
+}
+
+/* ---- a table --------------------------------------------------------------------------------- */
+
+/* Position p counts from 0. */
+static void fill_sinusoid(const wf_init *init, uint64_t key, wf_dtype dtype, int ndim,
+                          const int64_t *shape, void *data) {
+    wf_view y = { .data = data, .dtype = dtype };
+    int64_t dim = shape[ndim - 1], count = 1;
+    (void)init, (void)key;
+    for (int i = 0; i < ndim; i++) count *= shape[i]; /* the engine has checked the product */
+    for (int64_t column = 0; column < dim; column++) {
+        double length = wave_length(column, dim);
+        for (int64_t e = column; e < count; e += dim)
+            wf_put(&y, e, value_at(e / dim, length, column));
+    }
+}
+
+wf_init wf_init_sinusoid(void) {
+    return (wf_init){ .fill = fill_sinusoid };
+}
+
+/* ---- y[..., column] of ids [...] ------------------------------------------------------------- */
+
+static bool shape_sinusoid(wf_call *c) {
+    const sinusoid_attrs *a = c->attrs;
+    const wf_view *ids = &c->in[0];
+    if (!wf_want(c, 0, WF_I32)) return false;
+    if (a->dim < 0) return wf_fail(c, "a width of %lld", (long long)a->dim);
+    if (ids->ndim == WF_MAX_DIMS) return wf_fail(c, "ids of %d axes", ids->ndim);
+    wf_set_shape(&c->out[0], wf_real(c->graph), ids->ndim, ids->shape);
+    c->out[0].shape[c->out[0].ndim++] = a->dim;
+    return true;
+}
+
+static int64_t row_grain(int64_t dim) {
+    return dim ? (WF_GRAIN + dim - 1) / dim : WF_GRAIN;
+}
+
+static int64_t tasks_sinusoid(const wf_call *c, int phase) {
+    const sinusoid_attrs *a = c->attrs;
+    return phase == 0 ? wf_task_count(wf_view_count(&c->in[0]), row_grain(a->dim)) : 0;
+}
+
+static bool eval_sinusoid(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const sinusoid_attrs *a = c->attrs;
+    const int32_t *ids = c->in[0].data;
+    int64_t from, to;
+    (void)phase, (void)scratch;
+    wf_task_range(wf_view_count(&c->in[0]), row_grain(a->dim), task, &from, &to);
+    for (int64_t column = 0; column < a->dim; column++) {
+        double length = wave_length(column, a->dim);
+        for (int64_t i = from; i < to; i++)
+            wf_put(&c->out[0], i * a->dim + column, value_at(ids[i], length, column));
+    }
+    return true;
+}
+
+const wf_op wf_op_sinusoid = {
+    .name = "sinusoid",
+    .family = "constant",
+    .arity = 1,
+    .attr_bytes = sizeof(sinusoid_attrs),
+    .shape = shape_sinusoid,
+    .no_grad = "it is a function of whole numbers",
+    .picks = 1,
+    .run = &(const wf_kernel){ .tasks = tasks_sinusoid, .eval = eval_sinusoid },
+};
+
+wf_tensor *wf_sinusoid(wf_tensor *ids, int64_t dim) {
+    return wf_record(&wf_op_sinusoid, 1, &ids, &(sinusoid_attrs){ dim });
+}

@@ -1,0 +1,420 @@
+/* ops/shape/slice.c - parts of an axis: slice, pad, concat, and their adjoints unslice and split.
+ *
+ * Positions are attributes or sizes as bound, never sizes as recorded, so that one node serves
+ * every length. */
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/internal.h"
+
+/* ---- pieces: a range of one axis, in every row of the result --------------------------------- */
+
+/* One task's share of a result that is put together along an axis. */
+typedef struct canvas {
+    const wf_view *out;
+    int64_t inner;    /* elements of one step along the axis */
+    int64_t row;      /* elements of the whole axis */
+    int64_t from, to; /* elements that the task writes */
+    bool add;         /* to what is there */
+} canvas;
+
+static canvas canvas_of(const wf_call *c, int axis, int64_t task) {
+    canvas v = { .out = &c->out[0], .inner = 1 };
+    for (int i = axis + 1; i < v.out->ndim; i++) v.inner *= v.out->shape[i];
+    v.row = v.inner * v.out->shape[axis];
+    wf_task_range(wf_view_count(v.out), WF_GRAIN, task, &v.from, &v.to);
+    return v;
+}
+
+/* Steps [begin, end) of the axis: from x, which has just those steps, or `value` where x is
+ * NULL. */
+static void paint(const canvas *v, int64_t begin, int64_t end, const wf_view *x, double value) {
+    int64_t start = begin * v->inner, width = (end - begin) * v->inner;
+    size_t size = wf_dtype_size(v->out->dtype);
+    if (width == 0 || v->from >= v->to) return;
+    for (int64_t row = v->from / v->row; row * v->row < v->to; row++) {
+        int64_t left = row * v->row + start, right = left + width;
+        int64_t from = left > v->from ? left : v->from, to = right < v->to ? right : v->to;
+        if (from >= to) continue;
+        if (x && v->add)
+            WF_KERNEL(v->out->dtype, accumulate(to - from, wf_at(x, row * width + from - left),
+                                                wf_at(v->out, from)));
+        else if (x)
+            memcpy(wf_at(v->out, from), wf_at(x, row * width + from - left),
+                   (size_t)(to - from) * size);
+        else
+            wf_put_all(v->out, from, to, value);
+    }
+}
+
+/* ---- slice: [from, to) of an axis ------------------------------------------------------------ */
+
+typedef struct slice {
+    int axis;
+    int64_t from, to;
+} slice;
+
+/* Of an axis of n: negative ends count from the end. */
+static void ends_of(const slice *s, int64_t n, int64_t *from, int64_t *to) {
+    *from = s->from < 0 ? s->from + n : s->from;
+    *to = s->to == WF_END ? n : s->to < 0 ? s->to + n : s->to;
+}
+
+/* As bound, and in the axis, or fail the call. */
+static bool resolve(wf_call *c, const slice *s, const wf_view *x, int64_t *from, int64_t *to) {
+    if (!wf_want_axis(c, s->axis, x->ndim)) return false;
+    int64_t n = x->shape[s->axis];
+    ends_of(s, n, from, to);
+    if (*from >= 0 && *from <= *to && *to <= n) return true;
+    char end[24] = "the end"; /* what was asked for, not what it became */
+    if (s->to != WF_END) snprintf(end, sizeof end, "%lld", (long long)s->to);
+    return wf_fail(c, "%lld to %s of axis %d, where %s has %lld", (long long)s->from, end, s->axis,
+                   wf_show(c, x), (long long)n);
+}
+
+static bool shape_slice(wf_call *c) {
+    const slice *s = c->attrs;
+    const wf_view *x = &c->in[0];
+    int64_t from, to;
+    if (!resolve(c, s, x, &from, &to)) return false;
+    wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
+    c->out[0].shape[s->axis] = to - from;
+    return true;
+}
+
+static int64_t view_slice(wf_call *c) {
+    const slice *s = c->attrs;
+    int64_t from = 0, to;
+    resolve(c, s, &c->in[0], &from, &to); /* as the shape rule has done */
+    memcpy(c->out[0].stride, c->in[0].stride, sizeof c->out[0].stride);
+    return from * c->in[0].stride[s->axis];
+}
+
+/* Of a matrix's rows, if whole panels are taken. */
+static uint32_t panels_slice(const wf_call *c) {
+    const slice *s = c->attrs;
+    const wf_view *x = &c->in[0], *y = &c->out[0];
+    int64_t from = s->from < 0 ? s->from + x->shape[s->axis] : s->from, n = y->shape[s->axis];
+    bool ends = from + n == x->shape[s->axis] || n % WF_PANEL_ROWS == 0;
+    return x->ndim == 2 && s->axis == 0 && from % WF_PANEL_ROWS == 0 && ends;
+}
+
+static wf_tensor *unslice(wf_tensor *dy, wf_tensor *like, const slice *s);
+
+/* Elements outside did not take part: zeros. */
+static void grad_slice(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)need;
+    dx[0] = unslice(dy[0], y->in[0], y->attrs);
+}
+
+const wf_op wf_op_slice = {
+    .name = "slice",
+    .family = "shape",
+    .arity = 1,
+    .attr_bytes = sizeof(slice),
+    .shape = shape_slice,
+    .view = view_slice,
+    .grad = grad_slice,
+    .run = &(const wf_kernel){ .panels = panels_slice, .strided = 1 },
+};
+
+wf_tensor *wf_slice(wf_tensor *x, int axis, int64_t from, int64_t to) {
+    slice s = { wf_pick_axis(axis, wf_rank(x)), from, to };
+    return wf_record(&wf_op_slice, 1, &x, &s);
+}
+
+/* ---- unslice(x, like, addend, more x...): zeros in the shape of like, or the addend, and every x
+ * added where its slice would have found it ---------------------------------------------------- */
+
+enum { UNSLICE_LIKE = 1, UNSLICE_ADDEND = 2, MAX_PLACES = 7 };
+
+/* Where the parts go, along one axis. Several are in order, apart, and count from the beginning. */
+typedef struct places {
+    int n;
+    slice part[MAX_PLACES];
+} places;
+
+static int operand_of(int part) {
+    return part == 0 ? 0 : UNSLICE_ADDEND + part;
+}
+
+static bool shape_unslice(wf_call *c) {
+    const places *p = c->attrs;
+    const wf_view *like = &c->in[UNSLICE_LIKE];
+    for (int k = 0; k < p->n; k++) {
+        const wf_view *x = &c->in[operand_of(k)];
+        int64_t from, to;
+        if (!wf_want(c, operand_of(k), c->in[0].dtype)) return false;
+        if (!resolve(c, &p->part[k], like, &from, &to)) return false;
+        wf_view part = *like;
+        part.shape[p->part[k].axis] = to - from;
+        if (!wf_same_shape(x, &part))
+            return wf_fail(c, "%s is not that part of %s", wf_show(c, x), wf_show(c, like));
+    }
+    if (!wf_addend_like(c, UNSLICE_ADDEND, like)) return false;
+    wf_set_shape(&c->out[0], c->in[0].dtype, like->ndim, like->shape);
+    return true;
+}
+
+static bool eval_unslice(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const places *p = c->attrs;
+    const wf_view *addend = &c->in[UNSLICE_ADDEND];
+    int axis = p->part[0].axis;
+    canvas v = canvas_of(c, axis, task);
+    int64_t n = v.out->shape[axis], painted = 0;
+    (void)phase, (void)scratch;
+    v.add = addend->ndim >= 0;
+    if (v.add && addend->data != v.out->data)
+        memcpy(wf_at(v.out, v.from), wf_at(addend, v.from),
+               (size_t)(v.to - v.from) * wf_dtype_size(v.out->dtype));
+    for (int k = 0; k < p->n; k++) {
+        const wf_view *x = &c->in[operand_of(k)];
+        int64_t from = p->part[k].from < 0 ? p->part[k].from + n : p->part[k].from;
+        if (!v.add) paint(&v, painted, from, NULL, 0);
+        painted = from + x->shape[axis];
+        paint(&v, from, painted, x, 0);
+    }
+    if (!v.add) paint(&v, painted, n, NULL, 0);
+    return true;
+}
+
+/* Whatever is beside the first axis. */
+static uint32_t rows_unslice(const wf_call *c) {
+    const places *p = c->attrs;
+    return p->part[0].axis > 0 ? (1u << c->n_in) - 1 : 0;
+}
+
+/* What was cut out goes back: the same slice. The addend moves the result one to one. */
+static void grad_unslice(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const places *p = y->attrs;
+    for (int k = 0; k < p->n; k++)
+        if (need >> operand_of(k) & 1)
+            dx[operand_of(k)] = wf_slice(dy[0], p->part[k].axis, p->part[k].from, p->part[k].to);
+    dx[UNSLICE_ADDEND] = dy[0];
+}
+
+/* Parts that lie apart whatever sizes are bound: nothing is filled with zeros to be added to, and
+ * what was cut up completely, like queries, keys and values, is put together like a concat. */
+bool wf_join_slices(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *share) {
+    const wf_tensor *so_far = wf_rewritten(r, sum->in[0]);
+    if (so_far->op != &wf_op_unslice || !wf_read_once(r, so_far)) return false;
+    const places *had = so_far->attrs, *more = share->attrs;
+    const slice *s = &more->part[0];
+    wf_tensor *in[MAX_PLACES + 2] = { NULL, so_far->in[UNSLICE_LIKE], NULL };
+    places all = { .n = had->n + 1 };
+    int at = 0;
+    if (so_far->in[UNSLICE_LIKE] != share->in[UNSLICE_LIKE] || so_far->in[UNSLICE_ADDEND] ||
+        share->in[UNSLICE_ADDEND] || had->n == MAX_PLACES || more->n > 1 ||
+        s->axis != had->part[0].axis || s->from < 0 || s->to < 0)
+        return false;
+    for (int k = 0; k < had->n; k++) {
+        const slice *h = &had->part[k];
+        bool before = h->to <= s->from, after = s->to <= h->from;
+        if (h->from < 0 || h->to < 0 || !(before || after)) return false;
+        at += before;
+    }
+    for (int k = 0; k < all.n; k++) {
+        bool added = k == at;
+        int old = k - (k > at);
+        all.part[k] = added ? *s : had->part[old];
+        in[operand_of(k)] = added ? share->in[0] : so_far->in[operand_of(old)];
+    }
+    return wf_replace(r, &wf_op_unslice, all.n + 2, in, &all);
+}
+
+bool wf_unslice_onto(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *share) {
+    return wf_begin_with(r, sum, share, UNSLICE_ADDEND);
+}
+
+const wf_op wf_op_unslice = {
+    .name = "unslice",
+    .family = "shape",
+    .arity = -1,
+    .attr_bytes = sizeof(places),
+    .shape = shape_unslice,
+    .grad = grad_unslice,
+    .optional = 1 << UNSLICE_ADDEND,
+    .shape_only = 1 << UNSLICE_LIKE,
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+                               .eval = eval_unslice,
+                               .by_rows = rows_unslice,
+                               .exclusive = true,
+                               .in_place = 1 << UNSLICE_ADDEND },
+};
+
+static wf_tensor *unslice(wf_tensor *dy, wf_tensor *like, const slice *s) {
+    return wf_record(&wf_op_unslice, 3, (wf_tensor *[]){ dy, like, NULL },
+                     &(places){ .n = 1, .part = { *s } });
+}
+
+/* ---- pad: steps of one value before and after ------------------------------------------------ */
+
+typedef struct pad {
+    int axis;
+    int64_t before, after;
+    double value;
+} pad;
+
+static bool shape_pad(wf_call *c) {
+    const pad *p = c->attrs;
+    const wf_view *x = &c->in[0];
+    if (!wf_want_axis(c, p->axis, x->ndim)) return false;
+    if (p->before < 0 || p->after < 0)
+        return wf_fail(c, "%lld before and %lld after", (long long)p->before, (long long)p->after);
+    if (p->before > INT32_MAX || p->after > INT32_MAX) return wf_fail(c, "the pad is too large");
+    wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
+    c->out[0].shape[p->axis] += p->before + p->after;
+    return true;
+}
+
+static bool eval_pad(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const pad *p = c->attrs;
+    canvas v = canvas_of(c, p->axis, task);
+    int64_t n = v.out->shape[p->axis];
+    (void)phase, (void)scratch;
+    paint(&v, 0, p->before, NULL, p->value);
+    paint(&v, p->before, n - p->after, &c->in[0], 0);
+    paint(&v, n - p->after, n, NULL, p->value);
+    return true;
+}
+
+/* The pad is constant; the rest is x. */
+static void grad_pad(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const pad *p = y->attrs;
+    (void)need;
+    dx[0] = wf_slice(dy[0], p->axis, p->before, p->after ? -p->after : WF_END);
+}
+
+const wf_op wf_op_pad = {
+    .name = "pad",
+    .family = "shape",
+    .arity = 1,
+    .attr_bytes = sizeof(pad),
+    .shape = shape_pad,
+    .grad = grad_pad,
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_pad },
+};
+
+wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double value) {
+    pad p = { wf_pick_axis(axis, wf_rank(x)), before, after, value };
+    return wf_record(&wf_op_pad, 1, &x, &p);
+}
+
+/* ---- concat: one after the other along an axis ----------------------------------------------- */
+
+enum { MAX_PARTS = WF_MAX_OPERANDS - 1 }; /* split has one operand more */
+
+static bool shape_concat(wf_call *c) {
+    const int *axis = c->attrs;
+    const wf_view *first = &c->in[0];
+    int64_t total = 0;
+    if (!wf_want_axis(c, *axis, first->ndim)) return false;
+    for (int i = 0; i < c->n_in; i++) {
+        wf_view x = c->in[i];
+        if (!wf_want(c, i, first->dtype)) return false;
+        if (x.ndim > *axis && x.shape[*axis] > INT64_MAX - total)
+            return wf_fail(c, "the result is too large");
+        total += x.ndim > *axis ? x.shape[*axis] : 0;
+        x.shape[*axis] = first->shape[*axis];
+        if (!wf_same_shape(first, &x))
+            return wf_fail(c, "%s and %s differ beside axis %d", wf_show(c, first),
+                           wf_show(c, &c->in[i]), *axis);
+    }
+    wf_set_shape(&c->out[0], first->dtype, first->ndim, first->shape);
+    c->out[0].shape[*axis] = total;
+    return true;
+}
+
+static bool eval_concat(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const int *axis = c->attrs;
+    canvas v = canvas_of(c, *axis, task);
+    (void)phase, (void)scratch;
+    for (int64_t i = 0, at = 0; i < c->n_in; at += c->in[i++].shape[*axis])
+        paint(&v, at, at + c->in[i].shape[*axis], &c->in[i], 0);
+    return true;
+}
+
+static wf_tensor *split(wf_tensor *x, wf_tensor *const *like, int n, int axis, int index);
+
+/* Each part takes its own place of dy. */
+static void grad_concat(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const int *axis = y->attrs;
+    for (int i = 0; i < y->n_in; i++)
+        if (need >> i & 1) dx[i] = split(dy[0], y->in, y->n_in, *axis, i);
+}
+
+const wf_op wf_op_concat = {
+    .name = "concat",
+    .family = "shape",
+    .arity = -1,
+    .attr_bytes = sizeof(int),
+    .shape = shape_concat,
+    .grad = grad_concat,
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_concat },
+};
+
+/* More parts than one node takes: a node for the first ones is the first part of the next. */
+wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis) {
+    wf_tensor *part[MAX_PARTS], *y;
+    int k = 0, i = 0;
+    if (n < 1 || !x) return wf_poison(NULL, "concat: of nothing");
+    axis = wf_pick_axis(axis, wf_rank(x[0]));
+    do {
+        while (k < MAX_PARTS && i < n) part[k++] = x[i++];
+        y = wf_record(&wf_op_concat, k, part, &axis);
+        part[0] = y, k = 1;
+    } while (i < n);
+    return y;
+}
+
+/* ---- split(x, like...): the part of x that like[index] had in their concatenation ------------ */
+
+typedef struct split_place {
+    int axis, index;
+} split_place;
+
+static bool shape_split(wf_call *c) {
+    const split_place *s = c->attrs;
+    wf_view whole = c->in[s->index + 1];
+    wf_set_shape(&c->out[0], c->in[0].dtype, whole.ndim, whole.shape);
+    whole.shape[s->axis] = 0;
+    for (int i = 1; i < c->n_in; i++) whole.shape[s->axis] += c->in[i].shape[s->axis];
+    return wf_same_shape(&whole, &c->in[0]) ||
+           wf_fail(c, "%s is not a concatenation to %s", wf_show(c, &c->in[0]), wf_show(c, &whole));
+}
+
+static int64_t view_split(wf_call *c) {
+    const split_place *s = c->attrs;
+    int64_t at = 0;
+    for (int i = 1; i <= s->index; i++) at += c->in[i].shape[s->axis];
+    memcpy(c->out[0].stride, c->in[0].stride, sizeof c->out[0].stride);
+    return at * c->in[0].stride[s->axis];
+}
+
+/* The other parts did not take part: zeros beside dy. */
+static void grad_split(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const split_place *s = y->attrs;
+    wf_tensor *part[MAX_PARTS];
+    (void)need;
+    for (int i = 0; i < y->n_in - 1; i++)
+        part[i] = i == s->index ? dy[0] : wf_fill(y->in[i + 1], 0);
+    dx[0] = wf_concat(part, y->n_in - 1, s->axis);
+}
+
+const wf_op wf_op_split = {
+    .name = "split",
+    .family = "shape",
+    .arity = -1,
+    .attr_bytes = sizeof(split_place),
+    .shape = shape_split,
+    .view = view_split,
+    .grad = grad_split,
+    .shape_only = ~1u,
+    .run = &(const wf_kernel){ .strided = 1 },
+};
+
+static wf_tensor *split(wf_tensor *x, wf_tensor *const *like, int n, int axis, int index) {
+    wf_tensor *in[WF_MAX_OPERANDS] = { x };
+    memcpy(in + 1, like, (size_t)n * sizeof *in);
+    return wf_record(&wf_op_split, n + 1, in, &(split_place){ axis, index });
+}

@@ -1,0 +1,378 @@
+/* tests/core/plan/test_faults.c - out of memory at every single place: an error, no crash, no leak, and
+ * what is left is usable.
+ *
+ * A scenario does a piece of work and says whether all of it succeeded. It is run with request 1
+ * failing, then 2, 3, ... until nothing fails any more; once with that request alone, once with
+ * every later one too. After a plan has failed, the same call must succeed as soon as there is
+ * memory again. */
+#include <unistd.h>
+
+#include "core/picture.h"
+#include "tests/suites.h"
+#include "tests/support/faults.h"
+#include "tests/support/support.h"
+
+/* An assertion of Check allocates even when it holds, so it is made only when it does not. */
+#define must(condition, ...)                                                                       \
+    do {                                                                                           \
+        if (!(condition)) faults_pause(true), ck_abort_msg(__VA_ARGS__);                           \
+    } while (0)
+
+/* A result, and again with memory: objects survive. Poisoned graphs do not, and need not. */
+static bool failed;
+
+static bool survive(bool ok, bool (*again)(void *), void *arg, const char *message) {
+    if (ok) return true;
+    failed = true;
+    must(message[0], "a failure without a message");
+    bool was = faults_pause(true);
+    must(again(arg), "not usable after '%s'", message);
+    faults_pause(was);
+    return true;
+}
+
+/* ---- a small model with everything that allocates -------------------------------------------- */
+
+enum { D = 4, V = 5, TIME = 3, BATCH = 2 };
+
+typedef struct model {
+    wf_graph *g;
+    wf_tensor *x, *labels, *mask, *logits, *loss, *rates, *scale, *params[3], *grads[3],
+        *updates[3];
+} model;
+
+static void record(model *m, wf_dtype real) {
+    wf_graph *g = m->g = wf_graph_new(&(wf_graph_options){ .real = real, .seed = 3 });
+    int64_t B = wf_extent(g, "B", 64), T = wf_extent(g, "T", 16);
+    wf_extent(g, "P", 40);
+    wf_scope(g, "model");
+    m->x = wf_input(g, "x", real, SHAPE(B, T, D));          /* [B, T, D] */
+    m->labels = wf_input(g, "labels", WF_I32, SHAPE(B, T)); /* [B, T] */
+    m->params[0] = wf_param(g, "w", SHAPE(D, D), wf_init_uniform(1));
+    m->params[1] = wf_param(g, "gain", SHAPE(D), wf_init_constant(1));
+    m->params[2] = wf_param(g, "out", SHAPE(D, V), wf_init_normal(1));
+    wf_tensor *h = wf_matmul(wf_dropout(m->x, 0.1, NULL), m->params[0]); /* [B, T, D] */
+    h = wf_layer_norm(wf_gelu(h), m->params[1], NULL, 1e-5);
+    wf_tensor *k = wf_cache(h, 1), *v = wf_cache(wf_scale(h, 0.5), 1);
+    h = wf_add(h, wf_attention(h, k, v, NULL, &(wf_attention_options){ .causal = true }));
+    m->logits = wf_einsum("btd,dv->btv", (wf_tensor *[]){ h, m->params[2] }, 2); /* [B, T, V] */
+    m->loss = wf_cross_entropy(m->logits, m->labels, 0.1, 0).loss;
+    wf_grad(m->loss, m->params, 3, m->grads);
+    m->rates = wf_input(g, "rates", real, SHAPE(3)), m->scale = wf_input(g, "scale", real, SCALAR);
+    for (int i = 0; i < 3; i++) {
+        char name[] = { 'm', (char)('0' + i), 0 }, other[] = { 'v', (char)('0' + i), 0 };
+        wf_tensor *p = m->params[i];
+        wf_tensor *moment = wf_buffer(g, name, real, p->ndim, p->shape, wf_init_zeros());
+        wf_tensor *square = wf_buffer(g, other, real, p->ndim, p->shape, wf_init_zeros());
+        m->updates[i] = wf_adam_step(p, moment, square, m->grads[i], m->scale, m->rates,
+                                     &(wf_adam_options){ 0.9, 0.98, 1e-9, 0, false });
+    }
+}
+
+static void record_safely(model *m) {
+    bool was = faults_pause(true);
+    record(m, WF_F32);
+    must(wf_ok(m->g), "%s", wf_error(m->g));
+    faults_pause(was);
+}
+
+/* ---- scenarios ------------------------------------------------------------------------------- */
+
+static bool recording(void) {
+    model m;
+    record(&m, WF_F64);
+    bool ok = wf_ok(m.g);
+    must(ok || *wf_error(m.g), "no message");
+    for (int i = 0; i < 3; i++)
+        must(m.params[i] && m.grads[i] && m.updates[i], "NULL was recorded");
+    wf_graph_free(m.g);
+    return ok;
+}
+
+typedef struct training {
+    model m;
+    wf_pool *pool;
+    wf_plan *p;
+    int64_t batch;
+} training;
+
+static bool train_plan(void *arg) {
+    training *t = arg;
+    wf_tensor *fetch[] = { t->m.loss, t->m.updates[0], t->m.updates[1], t->m.updates[2] };
+    wf_tensor *feed[] = { t->m.x, t->m.labels, t->m.rates, t->m.scale };
+    wf_plan_free(t->p);
+    t->p = wf_plan_new(t->m.g, &(wf_plan_options){ .fetch = fetch,
+                                                   .n_fetch = 4,
+                                                   .feed = feed,
+                                                   .n_feed = 4,
+                                                   .pool = t->pool,
+                                                   .training = true });
+    return wf_plan_ok(t->p);
+}
+
+static bool train_step(void *arg) {
+    training *t = arg;
+    float x[4 * BATCH * TIME * D], rates[3] = { 0.1f, 1, 1 }, scale = 1, loss;
+    int32_t labels[4 * BATCH * TIME];
+    for (int i = 0; i < 4 * BATCH * TIME * D; i++) x[i] = (float)(i % 7) - 3;
+    for (int i = 0; i < 4 * BATCH * TIME; i++) labels[i] = i % V;
+    return wf_bind(t->p, "B", t->batch) && wf_bind(t->p, "T", TIME) && wf_feed(t->p, t->m.x, x) &&
+           wf_feed(t->p, t->m.labels, labels) && wf_feed(t->p, t->m.rates, rates) &&
+           wf_feed(t->p, t->m.scale, &scale) && wf_run(t->p) && wf_fetch(t->p, t->m.loss, &loss) &&
+           isfinite(loss);
+}
+
+static bool profile_plan(void *arg) {
+    training *t = arg;
+    wf_step step;
+    wf_profile(t->p, true);
+    return wf_run(t->p) && wf_step_count(t->p) > 0 && wf_step_at(t->p, 0, &step) &&
+           wf_plan_memory(t->p) > 0;
+}
+
+static bool training_runs(void) {
+    training t = { 0 };
+    failed = false;
+    record_safely(&t.m);
+    t.pool = wf_pool_new(2);
+    if (!t.pool) failed = true;
+    survive(train_plan(&t), train_plan, &t, wf_plan_error(t.p));
+    for (t.batch = BATCH; t.batch <= 4 * BATCH; t.batch += BATCH)
+        survive(train_step(&t), train_step, &t, wf_plan_error(t.p));
+    survive(profile_plan(&t), profile_plan, &t, wf_plan_error(t.p));
+    wf_plan_free(t.p), wf_pool_free(t.pool), wf_graph_free(t.m.g);
+    return !failed;
+}
+
+typedef struct generation {
+    model m;
+    wf_plan *p;
+    wf_state *s;
+    int position;
+} generation;
+
+static bool state_plan(void *arg) {
+    generation *d = arg;
+    wf_plan_free(d->p);
+    d->p = wf_plan_new(d->m.g, &(wf_plan_options){ .fetch = &d->m.logits,
+                                                   .n_fetch = 1,
+                                                   .feed = &d->m.x,
+                                                   .n_feed = 1,
+                                                   .with_state = true });
+    return wf_plan_ok(d->p) && wf_bind(d->p, "B", BATCH) && wf_bind(d->p, "T", 1);
+}
+
+static bool state_new(void *arg) {
+    generation *d = arg;
+    return (d->s = wf_state_new(d->p)) != NULL;
+}
+
+static bool state_step(void *arg) {
+    generation *d = arg;
+    float x[BATCH * D] = { 1, 2, 3 }, out[BATCH * V];
+    return wf_bind(d->p, "P", d->position) && wf_feed(d->p, d->m.x, x) &&
+           wf_run_state(d->p, d->s) && wf_fetch(d->p, d->m.logits, out);
+}
+
+static bool generating(void) {
+    generation d = { 0 };
+    failed = false;
+    record_safely(&d.m);
+    survive(state_plan(&d), state_plan, &d, wf_plan_error(d.p));
+    survive(state_new(&d), state_new, &d, wf_plan_error(d.p));
+    for (d.position = 0; d.position < 18; d.position++) /* its memory grows at 16 */
+        survive(state_step(&d), state_step, &d, wf_plan_error(d.p));
+    must(wf_state_reorder(d.s, (int32_t[]){ 1, 0 }, 2), "rows cannot change places");
+    wf_state_free(d.s), wf_plan_free(d.p), wf_graph_free(d.m.g);
+    return !failed;
+}
+
+static bool checking(void) {
+    char message[WF_MESSAGE] = "";
+    bool was = faults_pause(true);
+    wf_graph *g = wf_graph_new(&(wf_graph_options){ .real = WF_F64 });
+    wf_tensor *x = wf_param(g, "x", SHAPE(2), wf_init_constant(0.5));
+    wf_tensor *loss = wf_sum(wf_tanh(x), WF_ALL_AXES, false);
+    faults_pause(was);
+    double error = wf_check_gradients(g, loss, &x, 1, message);
+    must(error <= 1e-8 || (isnan(error) && message[0]), "error %g, no message", error);
+    wf_graph_free(g);
+    return error <= 1e-8;
+}
+
+static bool drawing(void) {
+    model m;
+    char message[WF_MESSAGE] = "", text[256];
+    record_safely(&m);
+    bool all = true, was = faults_pause(true);
+    wf_tensor *twice = wf_mul(m.grads[0], wf_constant(m.g, 2)); /* whose value is in the picture */
+    wf_tensor *fetch[] = { twice, m.grads[1], m.grads[2] };
+    faults_pause(was);
+    for (int modules = 0; modules < 2; modules++) {
+        char *dot =
+            wf_dot(fetch, 3, &(wf_dot_options){ .backward = true, .modules = modules }, message);
+        must(dot || message[0], "no message");
+        all &= dot != NULL;
+        free(dot);
+    }
+    int length = wf_print(NULL, m.params[0], text, sizeof text);
+    wf_graph_free(m.g);
+    return all && length > 0;
+}
+
+/* More arrays than are placed by size: offsets are found in the order of time, too. */
+static bool shape_crowd(wf_call *c) {
+    for (int k = 0; k < c->n_out; k++)
+        wf_set_shape(&c->out[k], WF_F32, c->in[0].ndim, c->in[0].shape);
+    return true;
+}
+
+/* Result k is x + k. */
+static bool eval_crowd(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const float *x = c->in[0].data;
+    (void)phase, (void)task, (void)scratch;
+    for (int k = 0; k < c->n_out; k++)
+        for (int i = 0; i < 2; i++) ((float *)c->out[k].data)[i] = x[i] + (float)k;
+    return true;
+}
+
+static const wf_kernel run_crowd = { .eval = eval_crowd };
+static const wf_op op_crowd = {
+    .name = "crowd", .arity = 1, .results = WF_MAX_RESULTS, .shape = shape_crowd, .run = &run_crowd
+};
+enum { CROWDS = 4200 / WF_MAX_RESULTS };
+
+typedef struct crowd {
+    wf_graph *g;
+    wf_tensor *x, *y; /* [2], [2] */
+    wf_plan *p;
+} crowd;
+
+static bool crowd_runs(void *arg) {
+    crowd *c = arg;
+    float out[2] = { 0 };
+    wf_plan_free(c->p);
+    c->p = wf_plan_new(
+        c->g, &(wf_plan_options){ .fetch = &c->y, .n_fetch = 1, .feed = &c->x, .n_feed = 1 });
+    bool ok = wf_feed(c->p, c->x, (float[]){ -1, 2 }) && wf_run(c->p) && wf_fetch(c->p, c->y, out);
+    must(!ok || (out[0] == -CROWDS && out[1] == 2 * CROWDS), "%g, %g", (double)out[0],
+         (double)out[1]);
+    return ok;
+}
+
+static bool crowding(void) {
+    crowd c = { 0 };
+    failed = false;
+    bool was = faults_pause(true);
+    c.g = wf_graph_new(NULL), c.x = wf_input(c.g, "x", WF_F32, SHAPE(2));
+    c.y = wf_sub(c.x, c.x);
+    for (int i = 0; i < CROWDS; i++) c.y = wf_add(c.y, wf_record(&op_crowd, 1, &c.x, NULL));
+    must(wf_ok(c.g), "%s", wf_error(c.g));
+    faults_pause(was);
+    bool ok = crowd_runs(&c);
+    survive(ok, crowd_runs, &c, wf_plan_error(c.p));
+    wf_plan_free(c.p), wf_graph_free(c.g);
+    return !failed;
+}
+
+/* A mistake whose sizes cannot be called by name is told all the same. */
+static bool telling(void) {
+    bool was = faults_pause(true);
+    wf_graph *g = wf_graph_new(NULL);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(wf_extent(g, "B", 64), 3));
+    wf_tensor *y = wf_input(g, "y", WF_F32, SHAPE(2, 3));
+    faults_pause(was);
+    wf_add(x, y);
+    bool named = strstr(wf_error(g), "[B,3] and [2,3]") != NULL;
+    must(named || strstr(wf_error(g), "3] and [2,3]"), "%s", wf_error(g));
+    wf_graph_free(g);
+    return named;
+}
+
+typedef struct saved {
+    model m;
+    char path[64];
+    wf_file *file;
+} saved;
+
+static bool save(void *arg) {
+    saved *s = arg;
+    float data[D * D] = { 1, 2, 3 };
+    char message[WF_MESSAGE];
+    wf_entry entries[] = { { "w", "F32", 2, { D, D }, data, sizeof data },
+                           { "b", "F32", 1, { D }, data, D * 4 } };
+    bool ok = wf_file_save(s->path, entries, 2, &(wf_meta){ "epoch", "3" }, 1, message);
+    must(ok || message[0], "no message");
+    return ok;
+}
+
+static bool load(void *arg) {
+    saved *s = arg;
+    char message[WF_MESSAGE];
+    wf_file_free(s->file);
+    s->file = wf_file_open(s->path);
+    if (!wf_file_ok(s->file)) {
+        must(*wf_file_error(s->file), "no message");
+        return false;
+    }
+    const wf_entry *w = wf_file_find(s->file, "w");
+    return w && wf_file_load(w, s->m.params[0], message) &&
+           strcmp(wf_file_meta(s->file, "epoch"), "3") == 0;
+}
+
+static bool files(void) {
+    saved s = { .path = "/tmp/weft-faults-XXXXXX" };
+    failed = false;
+    record_safely(&s.m);
+    int fd = mkstemp(s.path);
+    must(fd >= 0, "no temporary file");
+    close(fd);
+    survive(save(&s), save, &s, "save");
+    survive(load(&s), load, &s, "load");
+    wf_file_free(s.file), wf_graph_free(s.m.g);
+    unlink(s.path);
+    return !failed;
+}
+
+/* ---- every place ----------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    bool (*run)(void);
+    bool
+        may_do_without; /* a failure may go unnoticed: threads that do not start are done without */
+} scenarios[] = {
+    { "recording", recording, false },   { "training", training_runs, true },
+    { "generating", generating, false }, { "checking gradients", checking, false },
+    { "drawing", drawing, false },       { "files", files, false },
+    { "crowding", crowding, true },      { "telling", telling, true },
+};
+
+START_TEST(every_failure_is_survived) {
+    bool persistent = _i % 2;
+    for (long at = 1;; at++) {
+        long left;
+        faults_begin(at, persistent);
+        bool ok = scenarios[_i / 2].run();
+        long asked = faults_end(&left);
+        ck_assert_msg(left == 0, "%s, request %ld: %ld blocks leak", scenarios[_i / 2].name, at,
+                      left);
+        if (asked < at) {
+            ck_assert_msg(ok, "%s fails with all the memory there is", scenarios[_i / 2].name);
+            ck_assert_int_gt(at, 1);
+            return;
+        }
+        ck_assert_msg(!ok || scenarios[_i / 2].may_do_without, "%s, request %ld: nobody noticed",
+                      scenarios[_i / 2].name, at);
+        tally_note(TALLY_FAULTS, 0);
+    }
+}
+END_TEST
+
+Suite *faults_suite(void) {
+    Suite *s = suite_create("faults");
+    TCase *tc = tcase_create("faults");
+    tcase_add_loop_test(tc, every_failure_is_survived, 0, 2 * COUNT_OF(scenarios));
+    suite_add_tcase(s, tc);
+    return s;
+}

@@ -1,0 +1,188 @@
+/* tests/core/plan/test_rewrite.c - what a plan runs in place of what was recorded: each rule where it
+ * applies, and not where the inner node is wanted by others; the values are the same. */
+#include "tests/suites.h"
+#include "tests/support/support.h"
+
+typedef struct scene {
+    wf_graph *g;
+    wf_tensor *inner; /* what the rule takes */
+    wf_tensor *outer; /* where it is taken */
+} scene;
+
+static wf_tensor *drawn(wf_graph *g, const char *name, int ndim, const int64_t *shape) {
+    return wf_param(g, name, ndim, shape, wf_init_uniform(1));
+}
+
+/* The gradient of x by way of two uses. The share of what was recorded first is added last. */
+static void two_shares(scene *s, wf_tensor *x, wf_tensor *use) {
+    wf_tensor *other = wf_sin(x), *y[] = { use, other }, *dy[2], *dx;
+    for (int i = 0; i < 2; i++) dy[i] = drawn(s->g, i ? "dy1" : "dy0", y[i]->ndim, y[i]->shape);
+    ck_assert_msg(wf_vjp(y, dy, 2, &x, 1, &dx), "%s", wf_error(s->g));
+    ck_assert_str_eq(dx->op->name, "add");
+    s->outer = dx, s->inner = dx->in[1];
+}
+
+static void of_a_product(scene *s) {
+    wf_tensor *x = drawn(s->g, "x", SHAPE(4, 3)), *w = drawn(s->g, "w", SHAPE(3, 5));
+    two_shares(s, x, wf_matmul(x, w));
+}
+
+static void of_a_table(scene *s) {
+    wf_tensor *x = drawn(s->g, "x", SHAPE(6, 3));
+    wf_tensor *ids = ids_of(s->g, "ids", SHAPE(4), (int32_t[]){ 1, 5, 1, 0 });
+    two_shares(s, x, wf_embedding(x, ids));
+}
+
+static void of_a_slice(scene *s) {
+    wf_tensor *x = drawn(s->g, "x", SHAPE(4, 6));
+    two_shares(s, x, wf_slice(x, 1, 1, 3));
+}
+
+static void of_slices(scene *s, int n) {
+    wf_tensor *x = drawn(s->g, "x", SHAPE(4, 8)), *y[3], *dy[3];
+    for (int i = 0; i < n; i++) {
+        const char name[] = { 'd', (char)('0' + i), '\0' };
+        y[i] = wf_slice(x, 1, 1 + 2 * i, 3 + 2 * i);
+        dy[i] = drawn(s->g, name, y[i]->ndim, y[i]->shape);
+    }
+    ck_assert_msg(wf_vjp(y, dy, n, &x, 1, &s->outer), "%s", wf_error(s->g));
+    s->inner = s->outer->in[1];
+}
+
+static void of_two_slices(scene *s) {
+    of_slices(s, 2);
+}
+
+/* What a rule has made is taken by the next. */
+static void of_three_slices(scene *s) {
+    of_slices(s, 3);
+}
+
+static wf_tensor *table_gradient(scene *s, wf_tensor *table) {
+    wf_tensor *ids = ids_of(s->g, "ids", SHAPE(4), (int32_t[]){ 1, 5, 1, 0 });
+    wf_tensor *y = wf_embedding(table, ids), *dy = drawn(s->g, "dy", SHAPE(4, 3));
+    ck_assert(wf_vjp(&y, &dy, 1, &table, 1, &s->inner));
+    return s->inner;
+}
+
+static void of_a_norm(scene *s) {
+    s->outer = wf_square_sum(table_gradient(s, drawn(s->g, "x", SHAPE(6, 3))));
+}
+
+static const struct {
+    const char *name;
+    void (*make)(scene *s);
+    const char *runs; /* last, where the rule applies */
+    int operands;     /* that are there */
+} rules[] = {
+    { "product", of_a_product, "matmul", 3 },
+    { "table", of_a_table, "embedding_backward", 4 },
+    { "slice", of_a_slice, "unslice", 3 },
+    { "slices", of_two_slices, "unslice", 3 },
+    { "three slices", of_three_slices, "unslice", 4 },
+    { "norm", of_a_norm, "rows_square_sum", 3 },
+};
+
+static scene scene_of(int i) {
+    scene s = { .g = new_graph(WF_F64) };
+    rules[i].make(&s);
+    ck_assert_msg(wf_ok(s.g), "%s: %s", rules[i].name, wf_error(s.g));
+    return s;
+}
+
+/* The step that makes t. */
+static wf_step step_of(wf_plan *p, const wf_tensor *t) {
+    wf_step step;
+    for (int i = 0; wf_step_at(p, i, &step); i++)
+        if (step.node && step.node->id == t->id) return step;
+    ck_abort_msg("%s is not computed: %s", t->op->name, wf_plan_error(p));
+    return step;
+}
+
+static bool is_computed(wf_plan *p, const wf_tensor *t) {
+    wf_step step;
+    for (int i = 0; wf_step_at(p, i, &step); i++)
+        if (step.node && step.node->id == t->id) return true;
+    return false;
+}
+
+START_TEST(a_rule_applies) {
+    scene s = scene_of(_i);
+    wf_plan *p = wf_plan_new(s.g, &(wf_plan_options){ .fetch = &s.outer, .n_fetch = 1 });
+    wf_step step = step_of(p, s.outer);
+    int operands = 0;
+    for (int i = 0; i < step.node->n_in; i++) operands += step.node->in[i] != NULL;
+    ck_assert_str_eq(step.op->name, rules[_i].runs);
+    ck_assert_int_eq(operands, rules[_i].operands);
+    ck_assert(!is_computed(p, s.inner));
+    wf_plan_free(p);
+    values v[2]; /* as recorded: the same */
+    wf_plan_options recorded = { .fetch = &s.outer, .n_fetch = 1, .as_recorded = true };
+    evaluate(&s.outer, 1, 1, false, &v[0]), evaluate_as(recorded, 1, &v[1]);
+    ck_assert_double_lt(distance(v[0], v[1]), 1e-13);
+    free_values(v, 2);
+    end_graph(s.g);
+}
+END_TEST
+
+/* Fetched, given, or read by something else: it is there, and what reads it stays as it was. */
+START_TEST(a_rule_leaves_what_others_want) {
+    for (int how = 0; how < 4; how++) {
+        scene s = scene_of(_i);
+        wf_tensor *fetch[] = { s.outer, how == 0 ? s.inner : wf_neg(s.inner) };
+        wf_plan_options o = { .fetch = fetch, .n_fetch = how < 2 ? 2 : 1 };
+        if (how == 2) o.feed = &s.inner, o.n_feed = 1;
+        o.as_recorded = how == 3;
+        wf_plan *p = wf_plan_new(s.g, &o);
+        ck_assert_str_eq(step_of(p, s.outer).op->name, s.outer->op->name);
+        ck_assert_int_eq(is_computed(p, s.inner), how != 2);
+        wf_plan_free(p);
+        end_graph(s.g);
+    }
+}
+END_TEST
+
+/* What a program adds is added in its own order. */
+START_TEST(sums_of_the_program_stay) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *a = drawn(g, "a", SHAPE(4, 3)), *b = drawn(g, "b", SHAPE(3, 5));
+    wf_tensor *y = wf_add(drawn(g, "c", SHAPE(4, 5)), wf_matmul(a, b));
+    wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = &y, .n_fetch = 1 });
+    ck_assert_str_eq(step_of(p, y).op->name, "add");
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+/* A step that reads a leaf through dy might read what an update has written: its own, or another. */
+START_TEST(a_step_by_rows_never_reads_what_is_written) {
+    for (int own = 0; own < 3; own++) {
+        wf_graph *g = new_graph(WF_F64);
+        wf_tensor *table = drawn(g, "table", SHAPE(6, 3)), *dy = table, *grad,
+                  *m = wf_buffer(g, "m", WF_F64, SHAPE(6, 3), wf_init_zeros()),
+                  *v = wf_buffer(g, "v", WF_F64, SHAPE(6, 3), wf_init_zeros());
+        wf_tensor *ids = ids_of(g, "ids", SHAPE(6), (int32_t[]){ 1, 5, 1, 0, 2, 2 });
+        wf_tensor *y = wf_embedding(table, ids);
+        if (own != 1) dy = drawn(g, "dy", SHAPE(6, 3));
+        if (!own) dy = wf_neg(dy);
+        ck_assert(wf_vjp(&y, &dy, 1, &table, 1, &grad));
+        wf_tensor *rates = param_of(g, "rates", SHAPE(3), (double[]){ 0.01, 10, 1000 });
+        wf_tensor *step = wf_adam_step(table, m, v, grad, wf_constant(g, 1), rates, NULL);
+        wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = &step, .n_fetch = 1 });
+        ck_assert_str_eq(step_of(p, step).op->name, own ? "adam_step" : "adam_rows_step");
+        wf_plan_free(p);
+        end_graph(g);
+    }
+}
+END_TEST
+
+Suite *rewrite_suite(void) {
+    Suite *s = suite_create("rewrite");
+    TCase *tc = tcase_create("rewrite");
+    tcase_add_loop_test(tc, a_rule_applies, 0, COUNT_OF(rules));
+    tcase_add_loop_test(tc, a_rule_leaves_what_others_want, 0, COUNT_OF(rules));
+    tcase_add_test(tc, sums_of_the_program_stay);
+    tcase_add_test(tc, a_step_by_rows_never_reads_what_is_written);
+    suite_add_tcase(s, tc);
+    return s;
+}

@@ -1,0 +1,189 @@
+/* tests/core/plan/test_run.c - what a run leaves to see: memory that is used again, dropout, profiles. */
+#include "tests/suites.h"
+#include "tests/support/support.h"
+
+static wf_plan *plan_of(wf_tensor *t) {
+    return wf_plan_new(t->graph, &(wf_plan_options){ .fetch = &t, .n_fetch = 1 });
+}
+
+static wf_tensor *total(wf_tensor *x) {
+    return wf_sum(x, WF_ALL_AXES, false);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+START_TEST(a_chain_needs_two_buffers) {
+    wf_graph *g = new_graph(WF_F32);
+    enum { N = 1000, DEEP = 100 };
+    wf_tensor *x = wf_param(g, "x", SHAPE(N), wf_init_uniform(1)), *y = x;
+    for (int i = 0; i < DEEP; i++) y = i % 2 ? wf_neg(y) : wf_sin(y);
+    wf_plan *p = plan_of(y);
+    ck_assert_uint_gt(wf_plan_memory(p), 0);
+    ck_assert_uint_le(wf_plan_memory(p), 2 * (N * 4 + 256));
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(views_need_no_memory) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_param(g, "x", SHAPE(64, 64), wf_init_uniform(1));
+    wf_tensor *y = wf_slice(wf_transpose(wf_unsqueeze(x, WF_AXIS(0)), 1, 2), 1, 3, 60),
+              *s = total(y);
+    wf_plan *p = plan_of(s);
+    ck_assert_uint_le(wf_plan_memory(p),
+                      64 * 64 * 4); /* a copy at most, for a sum that wants rows */
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+typedef wf_tensor *(*maker)(wf_tensor *, wf_tensor *);
+static wf_tensor *make_turn(wf_tensor *a, wf_tensor *b) {
+    return wf_add(wf_transpose(a, 0, 1), b);
+}
+static wf_tensor *make_part(wf_tensor *a, wf_tensor *b) {
+    return wf_mul(wf_slice(a, 0, 1, 2), b);
+}
+static wf_tensor *make_row(wf_tensor *a, wf_tensor *b) {
+    return wf_sub(a, wf_sum(b, WF_AXIS(0), true));
+}
+static wf_tensor *make_joined(wf_tensor *a, wf_tensor *b) {
+    return wf_slice(wf_concat((wf_tensor *[]){ a, b }, 2, 1), 1, 3, 8);
+}
+static wf_tensor *make_flat(wf_tensor *a, wf_tensor *b) {
+    wf_tensor *flat = wf_reshape(wf_transpose(a, 0, 1), 1, (int64_t[]){ WF_REST });
+    return wf_maximum(b, wf_reshape(flat, 2, (int64_t[]){ 5, 5 }));
+}
+static wf_tensor *make_squashed(wf_tensor *a, wf_tensor *b) {
+    return wf_tanh(wf_matmul(a, b));
+}
+static wf_tensor *make_soft(wf_tensor *a, wf_tensor *b) {
+    return wf_add(wf_softmax(a, NULL, false), wf_sin(b));
+}
+static wf_tensor *make_negative(wf_tensor *a, wf_tensor *b) {
+    return (void)b, wf_neg(a);
+}
+static const maker makers[] = { wf_add,    wf_mul,      make_turn,     make_part, make_row,
+                                make_flat, make_joined, make_squashed, make_soft, make_negative };
+
+enum { NODES = 40 };
+static int random_graph(wf_graph *g, uint64_t key, wf_tensor **t) {
+    int n = 0;
+    for (; n < 3; n++) {
+        char name[2] = { (char)('a' + n), 0 };
+        t[n] = wf_param(g, name, SHAPE(5, 5), wf_init_uniform(1));
+    }
+    for (; n < NODES; n++) { /* near operands, so that lifetimes end */
+        int a = n - 1 - (int)(number(key, (uint64_t)(3 * n)) * (n < 8 ? n : 8));
+        int b = n - 1 - (int)(number(key, (uint64_t)(3 * n + 1)) * (n < 8 ? n : 8));
+        t[n] = makers[(int)(number(key, (uint64_t)(3 * n + 2)) * COUNT_OF(makers))](t[a], t[b]);
+    }
+    return n;
+}
+
+/* Reused memory, values overwritten in place and views never show: fetching one value gives the
+ * bits that it has when all are fetched, and nothing may be overwritten. Gradients too. */
+START_TEST(memory_reuse_never_shows) {
+    wf_graph *g = new_graph(WF_F64);
+    wf_tensor *t[NODES + 3];
+    int n = random_graph(g, 1000 + (uint64_t)_i, t);
+    ck_assert_msg(wf_ok(g), "%s", wf_error(g));
+    wf_tensor *loss = total(wf_tanh(t[n - 1]));
+    ck_assert(wf_grad(loss, t, 3, t + n));
+    n += 3;
+    values all[NODES + 3], one;
+    evaluate_as((wf_plan_options){ .fetch = t, .n_fetch = n, .as_recorded = true }, 1, all);
+    for (int i = 3; i < n; i += i < NODES - 1 ? 3 : 1) {
+        wf_plan_options o = { .fetch = &t[i], .n_fetch = 1, .as_recorded = true };
+        evaluate_as(o, 1 + i % 3, &one);
+        ck_assert_msg(same_bits(one, all[i]), "node %d (%s) alone differs by %g", i, t[i]->op->name,
+                      distance(one, all[i]));
+        free_values(&one, 1);
+        evaluate(&t[i], 1, 1 + i % 3, false, &one); /* now gradients may be added up otherwise */
+        ck_assert_msg(distance(one, all[i]) < 1e-12, "node %d (%s)", i, t[i]->op->name);
+        free_values(&one, 1);
+    }
+    evaluate(&t[n - 1], 1, 1, false, &one);
+    free_values(&one, 1), free_values(all, n);
+    end_graph(g);
+}
+END_TEST
+
+/* ---- dropout --------------------------------------------------------------------------------- */
+
+static double *dropped(wf_tensor *y, uint64_t step, uint32_t micro_batch, bool training) {
+    wf_plan *p = wf_plan_new(y->graph,
+                             &(wf_plan_options){ .fetch = &y, .n_fetch = 1, .training = training });
+    wf_random_step(p, step, micro_batch);
+    ck_assert_msg(wf_run(p), "%s", wf_plan_error(p));
+    double *data = plan_values(p, y, NULL);
+    wf_plan_free(p);
+    return data;
+}
+
+START_TEST(dropout_is_a_function_of_its_place) {
+    enum { N = 20000 };
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_param(g, "x", SHAPE(N), wf_init_constant(1));
+    wf_tensor *y = wf_dropout(x, 0.25, "a"), *again = wf_dropout(x, 0.25, "a"),
+              *other = wf_dropout(x, 0.25, "b");
+    double *d[] = { dropped(y, 3, 0, true),     dropped(again, 3, 0, true), dropped(y, 3, 0, true),
+                    dropped(other, 3, 0, true), dropped(y, 4, 0, true),     dropped(y, 3, 1, true),
+                    dropped(y, 3, 0, false) };
+    int kept = 0;
+    for (int i = 0; i < N; i++) {
+        ck_assert(d[0][i] == 0 || fabs(d[0][i] - 1 / 0.75) < 1e-6);
+        ck_assert(d[6][i] == 1);
+        kept += d[0][i] != 0;
+    }
+    ck_assert_double_eq_tol(kept / (double)N, 0.75, 0.015);
+    for (int i = 1; i < 6; i++)
+        ck_assert_int_eq(memcmp(d[0], d[i], N * sizeof(double)) == 0, i < 3);
+    for (int i = 0; i < COUNT_OF(d); i++) free(d[i]);
+    end_graph(g);
+}
+END_TEST
+
+/* ---- profiles -------------------------------------------------------------------------------- */
+
+START_TEST(a_profile_counts) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *a = wf_param(g, "a", SHAPE(6, 8), wf_init_uniform(1)),
+              *b = wf_param(g, "b", SHAPE(8, 10), wf_init_uniform(1));
+    wf_tensor *c = wf_matmul(a, b), *y = wf_relu(c);
+    wf_plan *p = plan_of(y);
+    wf_step step;
+    ck_assert_msg(wf_run(p), "%s", wf_plan_error(p));
+    wf_profile(p, true);
+    for (int i = 0; i < 3; i++) ck_assert_msg(wf_run(p), "%s", wf_plan_error(p));
+    wf_profile(p, true); /* it goes on */
+    ck_assert(wf_step_at(p, 0, &step) && step.runs == 3);
+    wf_profile(p, false);
+    ck_assert_msg(wf_run(p), "%s", wf_plan_error(p));
+    ck_assert_int_eq(wf_step_count(p), 2);
+    ck_assert(wf_step_at(p, 0, &step) && step.node == c && step.op == c->op);
+    ck_assert_int_eq(step.runs, 3);
+    ck_assert_double_eq(step.flops, 2 * 6 * 8 * 10);
+    ck_assert_double_eq(step.bytes, 4 * (6 * 8 + 8 * 10 + 6 * 10));
+    ck_assert(step.seconds > 0 && step.seconds < 1 && step.tasks >= 1 && step.size == 240);
+    ck_assert(wf_step_at(p, 1, &step) && step.node == y);
+    ck_assert(!wf_step_at(p, 2, &step) && !wf_step_at(p, -1, &step));
+    wf_profile(p, true);
+    ck_assert(wf_step_at(p, 0, &step) && step.runs == 0 && step.seconds == 0);
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+Suite *run_suite(void) {
+    Suite *s = suite_create("run");
+    TCase *memory = tcase_create("memory"), *rest = tcase_create("running");
+    tcase_add_test(memory, a_chain_needs_two_buffers);
+    tcase_add_test(memory, views_need_no_memory);
+    tcase_add_loop_test(memory, memory_reuse_never_shows, 0, 60);
+    tcase_add_test(rest, dropout_is_a_function_of_its_place);
+    tcase_add_test(rest, a_profile_counts);
+    suite_add_tcase(s, memory), suite_add_tcase(s, rest);
+    return s;
+}

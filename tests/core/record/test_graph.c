@@ -1,0 +1,434 @@
+/* tests/core/record/test_graph.c - recording: nodes, names, extents, leaves, and gradients as nodes.
+ *
+ * Not here: mistakes (test_errors.c), running what was recorded (test_plan.c), ops (test_ops.c). */
+#include <stdio.h>
+
+#include "tests/suites.h"
+#include "tests/support/support.h"
+
+static wf_tensor *zeros(wf_graph *g, const char *name, int ndim, const int64_t *shape) {
+    return wf_param(g, name, ndim, shape, wf_init_zeros());
+}
+
+static wf_tensor *total(wf_tensor *x) {
+    return wf_sum(x, WF_ALL_AXES, false);
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+START_TEST(a_node_can_be_read) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = zeros(g, "x", SHAPE(2, 3)), *y = wf_add(x, x);
+    ck_assert_ptr_eq(y->graph, g);
+    ck_assert_int_eq(y->kind, WF_COMPUTED);
+    ck_assert_int_eq(x->kind, WF_PARAM);
+    ck_assert_int_eq(y->dtype, WF_F32);
+    ck_assert_int_eq(y->ndim, 2);
+    ck_assert(y->shape[0] == 2 && y->shape[1] == 3);
+    ck_assert_str_eq(y->op->name, "add");
+    ck_assert_ptr_null(x->op);
+    ck_assert(y->n_in == 2 && y->in[0] == x && y->in[1] == x);
+    ck_assert_ptr_null(y->forward);
+    ck_assert_int_gt(y->id, x->id);
+    ck_assert_int_eq(wf_count(y), 6);
+    ck_assert_uint_eq(wf_bytes(y), 24);
+    for (int i = 0; i < wf_node_count(g); i++) ck_assert_int_eq(wf_node(g, i)->id, i);
+    ck_assert_ptr_null(wf_node(g, -1));
+    ck_assert_ptr_null(wf_node(g, wf_node_count(g)));
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(nodes_stay_where_they_are) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *first = zeros(g, "x", SHAPE(2)), *x = first;
+    for (int i = 0; i < 20000; i++) x = wf_neg(x);
+    ck_assert_int_eq(wf_node_count(g), 20001);
+    ck_assert_ptr_eq(wf_node(g, 0), first);
+    ck_assert_ptr_eq(wf_node(g, 20000), x);
+    ck_assert_str_eq(first->name, "x");
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(recording_allocates_no_data) {
+    wf_graph *g = new_graph(WF_F32);
+    int64_t huge[] = { 1 << 20, 1 << 20, 1 << 10 }; /* 4 PB, if anyone touched it */
+    wf_tensor *x = wf_param(g, "x", 3, huge, wf_init_normal(1));
+    wf_relu(wf_matmul(x, wf_transpose(x, 1, 2)));
+    end_graph(g);
+}
+END_TEST
+
+/* ---- scopes and names ------------------------------------------------------------------------ */
+
+START_TEST(scopes_name_what_is_recorded) {
+    wf_graph *g = new_graph(WF_F32);
+    const char *top = wf_scope(g, "decoder");
+    ck_assert_str_eq(top, "");
+    const char *decoder = wf_scope_push(g, "layers.0");
+    ck_assert_str_eq(decoder, "decoder");
+    wf_tensor *w = zeros(g, "weight", SHAPE(2)), *y = wf_neg(w);
+    ck_assert_str_eq(w->name, "decoder.layers.0.weight");
+    ck_assert_str_eq(y->name, "decoder.layers.0");
+    wf_scope(g, decoder);
+    ck_assert_str_eq(wf_neg(w)->name, "decoder");
+    wf_scope(g, top);
+    ck_assert_str_eq(wf_neg(w)->name, "");
+    ck_assert_ptr_eq(wf_find(g, "decoder.layers.0.weight"), w);
+    ck_assert_ptr_null(wf_find(g, "weight"));
+    ck_assert_ptr_null(wf_find(g, "decoder.layers.0"));
+    ck_assert_ptr_null(wf_find(g, NULL));
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(gradients_keep_the_scope_of_their_forward) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = zeros(g, "x", SHAPE(2)), *dx;
+    const char *top = wf_scope(g, "block");
+    wf_tensor *y = wf_exp(x);
+    wf_scope(g, top);
+    wf_tensor *loss = total(y);
+    int before = wf_node_count(g);
+    ck_assert(wf_grad(loss, &x, 1, &dx));
+    bool named = false;
+    for (int i = before; i < wf_node_count(g); i++) {
+        const wf_tensor *t = wf_node(g, i);
+        ck_assert_msg(t->kind == WF_CONSTANT || t->forward != NULL, "node %d has no forward", i);
+        named |= t->forward == y && strcmp(t->name, "block") == 0;
+    }
+    ck_assert_msg(named, "no gradient node says that it belongs to block");
+    ck_assert_str_eq(wf_neg(x)->name, "");
+    ck_assert_ptr_null(wf_neg(x)->forward);
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(names_are_unique) {
+    wf_graph *g = new_graph(WF_F32);
+    zeros(g, "w", SHAPE(2));
+    ck_assert_ptr_nonnull(wf_buffer(g, "w", WF_F32, SHAPE(2), wf_init_zeros()));
+    ck_assert(!wf_ok(g));
+    assert_contains(wf_error(g), "w");
+    wf_graph_free(g);
+}
+END_TEST
+
+/* ---- leaves ---------------------------------------------------------------------------------- */
+
+START_TEST(leaves_are_written_and_read) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *w = zeros(g, "w", SHAPE(3)), *y = wf_neg(w),
+              *in = wf_input(g, "i", WF_F32, SHAPE(3));
+    wf_tensor *none = zeros(g, "none", SHAPE(0, 3));
+    float data[3] = { 1, -2, 3 }, back[3] = { 9, 9, 9 };
+    ck_assert(wf_read(w, back, sizeof back) && back[0] == 0 && back[2] == 0);
+    ck_assert(wf_write(w, data, sizeof data) && wf_read(w, back, sizeof back));
+    ck_assert_mem_eq(data, back, sizeof data);
+    ck_assert(!wf_write(w, data, 8) && !wf_read(w, back, 16));
+    ck_assert(!wf_write(w, NULL, 12) && !wf_read(w, NULL, 12));
+    ck_assert(!wf_write(y, data, 12) && !wf_write(in, data, 12) && !wf_read(in, back, 12));
+    ck_assert_uint_eq(wf_bytes(none), 0);
+    ck_assert_uint_eq(wf_dtype_size(WF_F64), 8);
+    ck_assert_str_eq(wf_dtype_name(WF_I32), "i32");
+    end_graph(g);
+}
+END_TEST
+
+static void mean_and_deviation(const double *x, int n, double *mean, double *std, double *least,
+                               double *most) {
+    double sum = 0, squares = 0;
+    *least = *most = x[0];
+    for (int i = 0; i < n; i++) {
+        sum += x[i], squares += x[i] * x[i];
+        *least = fmin(*least, x[i]), *most = fmax(*most, x[i]);
+    }
+    *mean = sum / n, *std = sqrt(squares / n - *mean * *mean);
+}
+
+START_TEST(initial_values_have_their_distribution) {
+    enum { N = 40000 };
+    wf_graph *g = new_graph(_i ? WF_F64 : WF_F32);
+    double mean, std, least, most;
+    double *x = leaf_values(wf_param(g, "uniform", SHAPE(200, 200), wf_init_uniform(0.5)));
+    mean_and_deviation(x, N, &mean, &std, &least, &most);
+    ck_assert(fabs(mean) < 0.01 && fabs(std - 0.5 / sqrt(3)) < 0.01);
+    ck_assert(least >= -0.5 && most < 0.5 && least < -0.499 && most > 0.499);
+    free(x);
+    x = leaf_values(wf_param(g, "normal", SHAPE(N), wf_init_normal(2)));
+    mean_and_deviation(x, N, &mean, &std, &least, &most);
+    ck_assert(fabs(mean) < 0.05 && fabs(std - 2) < 0.04 && least < -6 && most > 6);
+    free(x);
+    x = leaf_values(wf_param(g, "constant", SHAPE(2, 2), wf_init_constant(1.5)));
+    for (int i = 0; i < 4; i++) ck_assert_double_eq(x[i], 1.5);
+    free(x);
+    end_graph(g);
+}
+END_TEST
+
+/* A value depends on the seed, the name and the place alone: not on what else was declared, or
+ * when. */
+START_TEST(initial_values_depend_on_seed_and_name) {
+    double *x[4];
+    for (int i = 0; i < 4; i++) {
+        wf_graph *g = wf_graph_new(&(wf_graph_options){ .seed = i == 3 ? 8 : 7 });
+        if (i == 1) free(leaf_values(wf_param(g, "before", SHAPE(5), wf_init_normal(1))));
+        x[i] = leaf_values(wf_param(g, i == 2 ? "v" : "w", SHAPE(5), wf_init_normal(1)));
+        end_graph(g);
+    }
+    ck_assert_mem_eq(x[0], x[1], 5 * sizeof(double));
+    ck_assert(memcmp(x[0], x[2], 5 * sizeof(double)) != 0);
+    ck_assert(memcmp(x[0], x[3], 5 * sizeof(double)) != 0);
+    for (int i = 0; i < 4; i++) free(x[i]);
+}
+END_TEST
+
+/* ---- extents --------------------------------------------------------------------------------- */
+
+START_TEST(extents_stand_for_sizes) {
+    wf_graph *g = new_graph(WF_F32);
+    char text[64];
+    int64_t B = wf_extent(g, "B", 64), T = wf_extent(g, "T", 100);
+    ck_assert(B != T);
+    ck_assert_int_eq(wf_extent(g, "B", 64), B);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(B, T, 8)), *w = zeros(g, "w", SHAPE(8, 3));
+    wf_tensor *y = wf_matmul(x, w);
+    ck_assert_str_eq(wf_shape_text(g, y->ndim, y->shape, text, sizeof text), "[B,T,3]");
+    wf_tensor *z = wf_reshape(y, 2, (int64_t[]){ WF_REST, WF_KEEP });
+    ck_assert_str_eq(wf_shape_text(g, z->ndim, z->shape, text, sizeof text), "[B*T,3]");
+    ck_assert_str_eq(wf_shape_text(g, 0, NULL, text, sizeof text), "[]");
+    ck_assert_str_eq(wf_shape_text(g, y->ndim, y->shape, text, 4), "[B,");
+    wf_add(x, wf_input(g, "other", WF_F32, SHAPE(T, B, 8)));
+    ck_assert(!wf_ok(g));
+    assert_contains(wf_error(g), "[B,T,8]");
+    assert_contains(wf_error(g), "[T,B,8]");
+    wf_graph_free(g);
+}
+END_TEST
+
+/* ---- gradients as nodes ---------------------------------------------------------------------- */
+
+static int count_ops(const wf_graph *g, const char *name, int from) {
+    int n = 0;
+    for (int i = from; i < wf_node_count(g); i++)
+        n += wf_node(g, i)->op && strcmp(wf_node(g, i)->op->name, name) == 0;
+    return n;
+}
+
+START_TEST(only_what_is_needed_is_recorded) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = zeros(g, "x", SHAPE(3, 4)), *w = zeros(g, "w", SHAPE(4, 5)), *d[2];
+    wf_tensor *aside = wf_exp(x), *loss = total(wf_matmul(x, w));
+    (void)aside;
+    int from = wf_node_count(g);
+    ck_assert(wf_grad(loss, &w, 1, d));
+    ck_assert_int_eq(count_ops(g, "matmul", from), 1);
+    ck_assert_int_eq(count_ops(g, "exp", from), 0);
+    from = wf_node_count(g);
+    ck_assert(wf_grad(loss, (wf_tensor *[]){ x, w }, 2, d));
+    ck_assert_int_eq(count_ops(g, "matmul", from), 2);
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(what_does_not_matter_has_zero_gradient) {
+    wf_graph *g = new_graph(WF_F64);
+    wf_tensor *x = param_of(g, "x", SHAPE(2), (double[]){ 1, 2 }),
+              *y = param_of(g, "y", SHAPE(3), (double[]){ 1, 2, 3 });
+    wf_tensor *loss = total(wf_add(wf_square(x), wf_mul(wf_detach(x), x))), *d[3];
+    values v[3];
+    ck_assert(wf_grad(loss, (wf_tensor *[]){ x, y, loss }, 3, d));
+    evaluate(d, 3, 1, false, v);
+    ck_assert(v[0].data[0] == 3 && v[0].data[1] == 6);
+    ck_assert(v[1].count == 3 && v[1].data[0] == 0 && v[1].data[2] == 0);
+    ck_assert(v[2].count == 1 && v[2].data[0] == 1);
+    free_values(v, 3);
+    end_graph(g);
+}
+END_TEST
+
+/* wrt may be tensors in the middle, one beneath another, or named twice. */
+START_TEST(gradients_of_tensors_in_the_middle) {
+    wf_graph *g = new_graph(WF_F64);
+    wf_tensor *x = param_of(g, "x", SHAPE(2), (double[]){ 1, 2 }), *h = wf_scale(x, 3),
+              *y = wf_square(h);
+    wf_tensor *loss = total(y), *d[4];
+    values v[4];
+    ck_assert(wf_grad(loss, (wf_tensor *[]){ y, h, x, h }, 4, d));
+    evaluate(d, 4, 1, false, v);
+    ck_assert_double_eq(v[0].data[1], 1);
+    ck_assert_double_eq(v[1].data[1], 12);
+    ck_assert_double_eq(v[2].data[1], 36);
+    ck_assert_double_eq(v[3].data[1], 12);
+    free_values(v, 4);
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(vjp_stops_at_x) {
+    wf_graph *g = new_graph(WF_F64);
+    wf_tensor *x = param_of(g, "x", SHAPE(2), (double[]){ 1, 2 }),
+              *other = param_of(g, "o", SHAPE(2), (double[]){ 5, 7 });
+    wf_tensor *h = wf_exp(x), *y = wf_mul(h, h),
+              *w = param_of(g, "w", SHAPE(2), (double[]){ 1, -1 }), *d[2];
+    int from = wf_node_count(g);
+    ck_assert(wf_vjp(&y, &w, 1, (wf_tensor *[]){ h, other }, 2, d));
+    ck_assert_ptr_null(d[1]);
+    ck_assert_ptr_nonnull(d[0]);
+    ck_assert_int_eq(count_ops(g, "exp", from), 0);
+    values v;
+    evaluate(d, 1, 1, false, &v);
+    ck_assert_double_eq_tol(v.data[0], 2 * exp(1), 1e-14);
+    ck_assert_double_eq_tol(v.data[1], -2 * exp(2), 1e-13);
+    free_values(&v, 1);
+    wf_tensor *none = NULL;
+    ck_assert(wf_vjp(&y, &none, 1, &h, 1, d));
+    ck_assert_ptr_null(d[0]);
+    end_graph(g);
+}
+END_TEST
+
+/* An input of unknown size used through a broadcast: the gradient sums over whatever is bound. */
+START_TEST(broadcasts_are_undone_at_the_bound_size) {
+    wf_graph *g = new_graph(WF_F64);
+    int64_t B = wf_extent(g, "B", 8);
+    wf_tensor *x = wf_input(g, "x", WF_F64, SHAPE(B, 2)),
+              *bias = param_of(g, "bias", SHAPE(2), (double[]){ 0, 0 }), *d;
+    wf_tensor *loss = total(wf_mul(x, bias));
+    double data[] = { 1, 2, 3, 4, 5, 6 }, out[2];
+    ck_assert(wf_grad(loss, &bias, 1, &d));
+    wf_plan *p =
+        wf_plan_new(g, &(wf_plan_options){ .fetch = &d, .n_fetch = 1, .feed = &x, .n_feed = 1 });
+    for (int64_t b = 1; b <= 3; b++) {
+        ck_assert_msg(wf_bind(p, "B", b) && wf_feed(p, x, data) && wf_run(p) && wf_fetch(p, d, out),
+                      "%s", wf_plan_error(p));
+        ck_assert_double_eq(out[0], (double)(b * b));
+        ck_assert_double_eq(out[1], (double)(b * b + b));
+    }
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+static void no_rule(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)y, (void)dy, (void)need;
+    dx[0] = NULL;
+}
+
+/* A rule that leaves out its share means zero; an op without any rule is an error that names it. */
+START_TEST(ops_of_a_program) {
+    wf_graph *g = new_graph(WF_F64);
+    wf_tensor *x = param_of(g, "x", SHAPE(2), (double[]){ 1, 2 }), *d;
+    wf_op mine = *wf_exp(x)->op;
+    mine.name = "mine", mine.grad = no_rule, mine.decompose = NULL;
+    const void *attrs = wf_exp(x)->attrs;
+    wf_tensor *y = wf_record(&mine, 1, &x, attrs);
+    ck_assert(wf_grad(total(y), &x, 1, &d));
+    values v;
+    evaluate(&d, 1, 1, false, &v);
+    ck_assert(v.data[0] == 0 && v.data[1] == 0);
+    free_values(&v, 1);
+    wf_op bare = mine;
+    bare.name = "bare", bare.grad = NULL;
+    ck_assert(!wf_grad(total(wf_record(&bare, 1, &x, attrs)), &x, 1, &d));
+    assert_contains(wf_error(g), "bare");
+    wf_graph_free(g);
+}
+END_TEST
+
+START_TEST(operands_are_counted) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = zeros(g, "x", SHAPE(2)), *many[9] = { x, x, x, x, x, x, x, x, x };
+    wf_record(wf_add(x, x)->op, 1, many, NULL);
+    assert_contains(wf_error(g), "1 operands");
+    wf_graph_free(g);
+    g = new_graph(WF_F32);
+    x = zeros(g, "x", SHAPE(2));
+    for (int i = 0; i < 9; i++) many[i] = x;
+    wf_concat(many, 9, 0); /* more than a node holds: composed, or refused with a number */
+    ck_assert(wf_ok(g) || strstr(wf_error(g), "9"));
+    wf_graph_free(g);
+}
+END_TEST
+
+/* A leaf of n columns whose every element is i, in what it would not be without being written. */
+static void write_all_as(wf_tensor *leaf, int i) {
+    double *x = malloc((wf_bytes(leaf) + 1) * sizeof *x);
+    for (int64_t k = 0; k < wf_count(leaf); k++) x[k] = i;
+    ck_assert(write_doubles(leaf, x));
+    free(x);
+}
+
+static void assert_all(const wf_tensor *leaf, int i) {
+    double *x = leaf_values(leaf);
+    int64_t same = 0;
+    for (int64_t k = 0; k < wf_count(leaf); k++) same += x[k] == i;
+    free(x);
+    ck_assert_int_eq(same, wf_count(leaf));
+}
+
+/* Of no element to some MB, in whatever order; every third is laid out anew, so that memory is given
+ * back from the middle, and taken again. */
+START_TEST(many_leaves_keep_their_values) {
+    static const int64_t columns[] = { 1, 0, 17, 1000, 3, 65536, 64, 600000, 15, 16, 0, 300000 };
+    enum { SIZES = COUNT_OF(columns), LEAVES = 8 * SIZES };
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *w[LEAVES];
+    char name[16];
+    for (int i = 0; i < LEAVES; i++) {
+        snprintf(name, sizeof name, "w%d", i);
+        w[i] = wf_param(g, name, SHAPE(2, columns[i % SIZES]), wf_init_zeros());
+        write_all_as(w[i], i);
+        if (i >= 3 && i % 3 == 0) ck_assert(wf_set_layout(w[i - 3], WF_PANELS));
+        if (i >= 6 && i % 6 == 0) ck_assert(wf_set_layout(w[i - 6], WF_ROW_MAJOR));
+    }
+    for (int i = 0; i < LEAVES; i++) assert_all(w[i], i);
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(constants_are_read_and_not_written) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *c = wf_constant(g, 2.5);
+    float value = 0;
+    ck_assert(wf_read(c, &value, sizeof value));
+    ck_assert(value == 2.5F);
+    ck_assert(!wf_write(c, &(float){ 3 }, sizeof value));
+    ck_assert(!wf_read(wf_neg(c), &value, sizeof value));
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(version_is_stated) {
+    ck_assert_str_eq(wf_version(), WF_VERSION);
+}
+END_TEST
+
+Suite *graph_suite(void) {
+    Suite *s = suite_create("graph");
+    TCase *nodes = tcase_create("nodes"), *leaves = tcase_create("leaves");
+    TCase *gradients = tcase_create("gradients");
+    tcase_add_test(nodes, a_node_can_be_read);
+    tcase_add_test(nodes, nodes_stay_where_they_are);
+    tcase_add_test(nodes, recording_allocates_no_data);
+    tcase_add_test(nodes, scopes_name_what_is_recorded);
+    tcase_add_test(nodes, gradients_keep_the_scope_of_their_forward);
+    tcase_add_test(nodes, names_are_unique);
+    tcase_add_test(nodes, extents_stand_for_sizes);
+    tcase_add_test(nodes, operands_are_counted);
+    tcase_add_test(nodes, version_is_stated);
+    tcase_add_test(leaves, leaves_are_written_and_read);
+    tcase_add_test(leaves, many_leaves_keep_their_values);
+    tcase_add_test(leaves, constants_are_read_and_not_written);
+    tcase_add_loop_test(leaves, initial_values_have_their_distribution, 0, 2);
+    tcase_add_test(leaves, initial_values_depend_on_seed_and_name);
+    tcase_add_test(gradients, only_what_is_needed_is_recorded);
+    tcase_add_test(gradients, what_does_not_matter_has_zero_gradient);
+    tcase_add_test(gradients, gradients_of_tensors_in_the_middle);
+    tcase_add_test(gradients, vjp_stops_at_x);
+    tcase_add_test(gradients, broadcasts_are_undone_at_the_bound_size);
+    tcase_add_test(gradients, ops_of_a_program);
+    suite_add_tcase(s, nodes), suite_add_tcase(s, leaves), suite_add_tcase(s, gradients);
+    return s;
+}

@@ -1,0 +1,224 @@
+/* tests/core/record/test_limits.c - how much the engine takes, and what it says beyond: sizes that are bound
+ * later, extents, paths, ops of a program that are not whole, states of other plans. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/suites.h"
+#include "tests/support/support.h"
+
+/* ---- sizes that only a binding knows --------------------------------------------------------- */
+
+static bool shape_even(wf_call *c) {
+    if (c->in[0].shape[0] % 2 && !wf_same_shape(&c->in[0], &c->in[1]))
+        return wf_fail(c, "%s is odd", wf_show(c, &c->in[0]));
+    wf_set_shape(&c->out[0], c->in[0].dtype, 1, c->in[0].shape);
+    return true;
+}
+
+static bool eval_copy(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)phase, (void)task, (void)scratch;
+    memcpy(c->out[0].data, c->in[0].data,
+           (size_t)wf_view_count(&c->in[0]) * wf_view_unit(&c->in[0]));
+    return true;
+}
+
+static const wf_kernel copies = { .eval = eval_copy };
+static const wf_op even = {
+    .name = "even", .family = "shape", .arity = 2, .shape = shape_even, .run = &copies
+};
+
+START_TEST(a_shape_rule_may_refuse_a_binding) {
+    wf_graph *g = new_graph(WF_F32);
+    int64_t B = wf_extent(g, "B", 8), C = wf_extent(g, "C", 8);
+    wf_tensor *x = wf_input(g, "x", WF_F32, 1, &B), *y = wf_input(g, "y", WF_F32, 1, &C);
+    wf_tensor *w =
+        wf_record(&even, 2, (wf_tensor *[]){ wf_concat((wf_tensor *[]){ x, y }, 2, 0), y }, NULL);
+    ck_assert_msg(wf_ok(g), "%s", wf_error(g)); /* nominal sizes are odd, and their sum is even */
+    wf_plan *p = wf_plan_new(
+        g, &(wf_plan_options){
+               .fetch = &w, .n_fetch = 1, .feed = (wf_tensor *[]){ x, y }, .n_feed = 2 });
+    float some[8] = { 1, 2, 3, 4, 5, 6, 7, 8 }, out[8];
+    ck_assert(wf_bind(p, "B", 2) && wf_bind(p, "C", 3));
+    ck_assert(!wf_feed(p, x, some) && wf_plan_memory(p) == 0 && wf_bound_bytes(p, w) == 0);
+    assert_contains(wf_plan_error(p), "even: [5] is odd");
+    ck_assert(wf_bind(p, "C", 4)); /* and the plan goes on */
+    ck_assert_msg(wf_feed(p, x, some) && wf_feed(p, y, some) && wf_run(p) && wf_fetch(p, w, out),
+                  "%s", wf_plan_error(p));
+    ck_assert(out[1] == 2 && out[2] == 1 && out[5] == 4);
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+/* 2^31 rows are allowed by name: their product with themselves is not, when it comes to that. */
+START_TEST(a_binding_may_be_too_large) {
+    wf_graph *g = new_graph(WF_F32);
+    int64_t B = wf_extent(g, "B", INT32_MAX);
+    wf_tensor *x = wf_input(g, "x", WF_F32, 2, (int64_t[]){ B, B });
+    wf_tensor *row = wf_input(g, "row", WF_F32, 1, &B);
+    wf_tensor *y = wf_mul(wf_unsqueeze(row, WF_AXIS(0)), wf_unsqueeze(row, WF_AXIS(1)));
+    wf_tensor *fetch[] = { wf_sum(x, WF_ALL_AXES, false), wf_sum(y, WF_ALL_AXES, false) };
+    wf_tensor *feed[] = { x, row };
+    ck_assert_msg(wf_ok(g), "%s", wf_error(g));
+    for (int i = 0; i < 2; i++) {
+        wf_plan *p = wf_plan_new(
+            g,
+            &(wf_plan_options){ .fetch = &fetch[i], .n_fetch = 1, .feed = &feed[i], .n_feed = 1 });
+        float one[4] = { 1, 1, 1, 1 }, out = 0;
+        ck_assert(wf_bind(p, "B", INT32_MAX) && !wf_feed(p, feed[i], one));
+        assert_contains(wf_plan_error(p), "too large");
+        ck_assert(wf_bind(p, "B", 2) && wf_feed(p, feed[i], one) && wf_run(p));
+        ck_assert(wf_fetch(p, fetch[i], &out) && out == 4);
+        wf_plan_free(p);
+    }
+    end_graph(g);
+}
+END_TEST
+
+/* ---- names ------------------------------------------------------------------------------------ */
+
+START_TEST(extents_are_few_and_have_names) {
+    char name[8], text[32];
+    wf_graph *g = new_graph(WF_F32);
+    for (int i = 0; i < 15; i++) {
+        snprintf(name, sizeof name, "E%d", i);
+        wf_extent(g, name, 4);
+        ck_assert_msg(wf_ok(g), "%s", wf_error(g));
+    }
+    wf_extent(g, "E15", 4);
+    assert_contains(wf_error(g), "at most 15");
+    wf_graph_free(g);
+    for (int i = 0; i < 2; i++) {
+        g = new_graph(WF_F32);
+        wf_extent(g, i ? "" : NULL, 4);
+        assert_contains(wf_error(g), "needs a name");
+        wf_graph_free(g);
+    }
+    int64_t shape[] = { 3, 4 };
+    ck_assert_str_eq(wf_shape_text(NULL, 2, shape, text, sizeof text), "[3,4]");
+    ck_assert_ptr_null(wf_shape_text(NULL, 2, shape, NULL, 0));
+    wf_shape_text(NULL, 2, shape, text, 0);
+    wf_shape_text(NULL, 2, shape, text, 4); /* cut off, and ended */
+    ck_assert_int_lt(strlen(text), 4);
+}
+END_TEST
+
+START_TEST(paths_are_not_endless) {
+    char path[300];
+    memset(path, 'a', sizeof path - 1), path[sizeof path - 1] = '\0';
+    wf_graph *g = new_graph(WF_F32);
+    wf_scope(g, path);
+    assert_contains(wf_error(g), "255");
+    wf_graph_free(g);
+    g = new_graph(WF_F32);
+    for (int i = 0; i < 30 && wf_ok(g); i++) wf_scope_push(g, "tenletters");
+    assert_contains(wf_error(g), "255");
+    wf_graph_free(g);
+}
+END_TEST
+
+/* ---- ops of a program that are not whole ------------------------------------------------------ */
+
+static bool shape_silent(wf_call *c) {
+    (void)c;
+    return false;
+}
+
+static bool shape_endless(wf_call *c) {
+    wf_set_shape(&c->out[0], WF_F32, 2, (int64_t[]){ INT64_C(1) << 40, INT64_C(1) << 40 });
+    return true;
+}
+
+START_TEST(ops_are_looked_at) {
+    static const struct {
+        wf_op op;
+        const char *says;
+    } bad[] = {
+        { { .shape = shape_even, .run = &copies, .arity = 2 }, "needs a name" },
+        { { .name = "x", .run = &copies, .arity = 2 }, "shape rule" },
+        { { .name = "x", .shape = shape_even, .arity = 2 }, "an eval or a view" },
+        { { .name = "x", .shape = shape_even, .run = &copies, .arity = 40 }, "40 operands" },
+        { { .name = "x", .shape = shape_even, .run = &copies, .arity = 2, .results = 5 },
+          "5 results" },
+        { { .name = "x", .shape = shape_even, .run = &copies, .arity = 2, .results = -1 },
+          "-1 results" },
+        { { .name = "x", .shape = shape_even, .run = &copies, .arity = 2, .attr_bytes = 4 },
+          "attributes are missing" },
+        { { .name = "x", .shape = shape_silent, .run = &copies, .arity = 2 }, "does not fit" },
+        { { .name = "x", .shape = shape_endless, .run = &copies, .arity = 2 }, "too large" },
+        { { .name = "x", .shape = shape_even, .run = &copies, .arity = 3 }, "x" },
+    };
+    for (int i = 0; i < COUNT_OF(bad); i++) {
+        wf_graph *g = new_graph(WF_F32);
+        wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(4));
+        wf_record(&bad[i].op, 2, (wf_tensor *[]){ x, x }, NULL);
+        ck_assert_msg(!wf_ok(g), "row %d was accepted", i);
+        assert_contains(wf_error(g), bad[i].says);
+        wf_graph_free(g);
+    }
+}
+END_TEST
+
+/* ---- memory of the caller's, states of other plans -------------------------------------------- */
+
+START_TEST(nothing_is_read_or_written_at_null) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2)), *y = wf_neg(x), *z = wf_neg(y);
+    wf_plan *p =
+        wf_plan_new(g, &(wf_plan_options){ .fetch = &z, .n_fetch = 1, .feed = &x, .n_feed = 1 });
+    float two[2] = { 1, 2 };
+    ck_assert(!wf_feed(p, x, NULL));
+    assert_contains(wf_plan_error(p), "fed from NULL");
+    ck_assert(wf_feed(p, x, two) && wf_run(p) && !wf_fetch(p, z, NULL));
+    assert_contains(wf_plan_error(p), "fetched into NULL");
+    ck_assert(!wf_fetch(p, y, two)); /* computed, but not asked for */
+    assert_contains(wf_plan_error(p), "neg");
+    ck_assert_int_eq(wf_bound_shape(p, NULL, (int64_t[WF_MAX_DIMS]){ 0 }), -1);
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+static wf_plan *plan_of_caches(wf_graph *g, wf_tensor *x, int n, int64_t width) {
+    wf_tensor *y = wf_slice(x, -1, 0, width);
+    for (int i = 0; i < n; i++) y = wf_cache(y, 1);
+    return wf_plan_new(
+        g, &(wf_plan_options){
+               .fetch = &y, .n_fetch = 1, .feed = &x, .n_feed = 1, .with_state = true });
+}
+
+START_TEST(a_state_is_of_its_plan) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_extent(g, "P", 8);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(1, 2, 3));
+    wf_plan *one = plan_of_caches(g, x, 1, 3), *narrow = plan_of_caches(g, x, 1, 2);
+    float some[6] = { 1, 2, 3, 4, 5, 6 };
+    ck_assert_msg(wf_plan_ok(one) && wf_plan_ok(narrow), "%s", wf_plan_error(one));
+    wf_state *s = wf_state_new(one);
+    ck_assert_msg(s && wf_feed(one, x, some) && wf_run_state(one, s), "%s", wf_plan_error(one));
+    ck_assert(wf_feed(narrow, x, some) && !wf_run_state(narrow, s));
+    assert_contains(wf_plan_error(narrow), "another plan");
+    wf_tensor *both = wf_add(wf_cache(x, 1), wf_cache(wf_neg(x), 1));
+    wf_plan *two = wf_plan_new(
+        g, &(wf_plan_options){
+               .fetch = &both, .n_fetch = 1, .feed = &x, .n_feed = 1, .with_state = true });
+    ck_assert(wf_feed(two, x, some) && !wf_run_state(two, s));
+    assert_contains(wf_plan_error(two), "another plan");
+    wf_state_free(s), wf_plan_free(one), wf_plan_free(narrow), wf_plan_free(two);
+    end_graph(g);
+}
+END_TEST
+
+Suite *limits_suite(void) {
+    Suite *s = suite_create("limits");
+    TCase *tc = tcase_create("limits");
+    tcase_add_test(tc, a_shape_rule_may_refuse_a_binding);
+    tcase_add_test(tc, a_binding_may_be_too_large);
+    tcase_add_test(tc, extents_are_few_and_have_names);
+    tcase_add_test(tc, paths_are_not_endless);
+    tcase_add_test(tc, ops_are_looked_at);
+    tcase_add_test(tc, nothing_is_read_or_written_at_null);
+    tcase_add_test(tc, a_state_is_of_its_plan);
+    suite_add_tcase(s, tc);
+    return s;
+}

@@ -1,0 +1,600 @@
+/* tests/core/record/test_misuse.c - what a program may get wrong with graphs, plans, states, tokenizers, models
+ * and decoders: a sentence each, never a crash, and never a wrong number without one. */
+#include "models/text.h"
+#include "models/transformer.h"
+#include "tests/suites.h"
+#include "tests/support/faults.h"
+#include "tests/support/support.h"
+
+static wf_plan *plan_of(wf_graph *g, wf_tensor *const *fetch, int n_fetch, wf_tensor *const *feed,
+                        int n_feed, bool with_state) {
+    return wf_plan_new(g, &(wf_plan_options){ .fetch = fetch,
+                                              .n_fetch = n_fetch,
+                                              .feed = feed,
+                                              .n_feed = n_feed,
+                                              .with_state = with_state });
+}
+
+/* ---- feeding --------------------------------------------------------------------------------- */
+
+START_TEST(a_sibling_of_a_fed_result_is_refused) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(3, 4)),
+              *labels = wf_input(g, "labels", WF_I32, SHAPE(3));
+    wf_cross_entropy_result r = wf_cross_entropy(x, labels, 0, -1);
+    wf_plan *p = plan_of(g, &r.count, 1, (wf_tensor *[]){ r.loss, x, labels }, 3, false);
+    float zeros[12] = { 0 };
+    ck_assert(!wf_feed(p, x, zeros) || !wf_run(p));
+    assert_contains(wf_plan_error(p), "result 2 of a node whose result 0 is fed");
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(a_constant_can_be_fed) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *one = wf_constant(g, 1), *y = wf_scale(one, 2);
+    wf_plan *p = plan_of(g, &y, 1, &one, 1, false);
+    float five = 5, result = 0;
+    ck_assert(wf_feed(p, one, &five) && wf_run(p) && wf_fetch(p, y, &result));
+    ck_assert(result == 10);
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+/* ---- extents --------------------------------------------------------------------------------- */
+
+START_TEST(a_parameter_has_no_extent) {
+    wf_graph *g = wf_graph_new(NULL);
+    int64_t B = wf_extent(g, "B", 64);
+    wf_param(g, "w", 1, &B, wf_init_zeros());
+    assert_contains(wf_error(g), "'w': axis 0 is the extent 'B'");
+    wf_graph_free(g);
+}
+END_TEST
+
+/* A fixed size may be any number, whatever stands for an extent while recording. */
+START_TEST(no_fixed_size_is_taken_for_an_extent) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *b = wf_input(g, "b", WF_F32, 1, (int64_t[]){ wf_extent(g, "B", 64) });
+    int64_t n = b->shape[0];
+    wf_tensor *x = wf_input(g, "x", WF_F32, 1, &n), *y = wf_sum(x, WF_ALL_AXES, false);
+    wf_plan *p = plan_of(g, &y, 1, &x, 1, false);
+    float *ones = calloc((size_t)n, sizeof *ones), total = 0;
+    for (int64_t i = 0; i < n; i++) ones[i] = 1;
+    ck_assert_msg(wf_feed(p, x, ones) && wf_run(p) && wf_fetch(p, y, &total), "%s",
+                  wf_plan_error(p));
+    ck_assert(total == (float)n);
+    free(ones);
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(four_extents_fit_while_recording) {
+    wf_graph *g = new_graph(WF_F64);
+    int64_t shape[] = { wf_extent(g, "A", 4), wf_extent(g, "B", 4), wf_extent(g, "C", 4),
+                        wf_extent(g, "D", 4), 8 };
+    wf_input(g, "x", WF_F64, 5, shape);
+    end_graph(g);
+}
+END_TEST
+
+START_TEST(parts_of_extents_are_no_other_extent) {
+    wf_graph *g = wf_graph_new(NULL);
+    wf_tensor *x[15];
+    for (int i = 0; i < 15; i++) {
+        char name[2] = { (char)('a' + i), 0 };
+        x[i] = wf_input(g, name, WF_F32, 1, (int64_t[]){ wf_extent(g, name, 64) });
+    }
+    for (int i = 0; i < 15; i++)
+        for (int j = 0; j < i; j++) ck_assert_int_gt(x[i]->shape[0] - x[j]->shape[0], 100);
+    wf_add(wf_slice(x[1], 0, 8, WF_END), x[0]);
+    ck_assert(!wf_ok(g));
+    wf_graph_free(g);
+}
+END_TEST
+
+START_TEST(the_position_is_declared_once) {
+    wf_graph *g = wf_graph_new(NULL);
+    wf_extent(g, "P", 4), wf_extent(g, "P", 4);
+    ck_assert(wf_ok(g));
+    wf_extent(g, "P", 9);
+    assert_contains(wf_error(g), "'P' was declared with maximum 4, now 9");
+    wf_graph_free(g);
+}
+END_TEST
+
+START_TEST(huge_extents_are_refused_when_bound) {
+    wf_graph *g = new_graph(WF_F32);
+    int64_t shape[] = { wf_extent(g, "A", INT32_MAX), wf_extent(g, "B", INT32_MAX),
+                        wf_extent(g, "C", INT32_MAX) };
+    wf_tensor *x = wf_input(g, "x", WF_F32, 3, shape), *y = wf_sum(x, WF_ALL_AXES, false);
+    wf_plan *p = plan_of(g, &y, 1, &x, 1, false);
+    ck_assert(wf_bind(p, "A", INT32_MAX) && wf_bind(p, "B", INT32_MAX) &&
+              wf_bind(p, "C", INT32_MAX));
+    ck_assert(!wf_feed(p, x, &x));
+    assert_contains(wf_plan_error(p), "'x' is too large as bound");
+    ck_assert(wf_bind(p, "A", 1) && wf_bind(p, "B", 1) && wf_bind(p, "C", 1));
+    ck_assert(wf_feed(p, x, &(float){ 3 }) && wf_run(p));
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+/* ---- states ---------------------------------------------------------------------------------- */
+
+START_TEST(caches_of_different_batches_are_refused) {
+    wf_graph *g = new_graph(WF_F32);
+    int64_t B = wf_extent(g, "B", 64), C = wf_extent(g, "C", 64), T = wf_extent(g, "T", 4);
+    wf_extent(g, "P", 10);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(B, T, 4)),
+              *y = wf_input(g, "y", WF_F32, SHAPE(C, T, 4));
+    wf_tensor *fetch[] = { wf_cache(x, 1), wf_cache(y, 1) }, *feed[] = { x, y };
+    wf_plan *p = plan_of(g, fetch, 2, feed, 2, true);
+    ck_assert(wf_bind(p, "B", 64) && wf_bind(p, "C", 1) && wf_bind(p, "T", 1));
+    ck_assert(wf_state_new(p) == NULL);
+    assert_contains(wf_plan_error(p), "caches of 64 and of 1 rows");
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+static bool step(wf_plan *p, wf_tensor *x, wf_tensor *y, wf_state *s, int position, float *result) {
+    float data[4] = { 1, 2, 3, 4 };
+    return wf_bind(p, "P", position) && wf_feed(p, x, data) && wf_run_state(p, s) &&
+           wf_fetch(p, y, result);
+}
+
+/* Memory runs out while a plan is laid out for another position: an error, and then the right
+ * numbers. The sums here are views at one position and computed at the next, so that offsets are
+ * planned anew. */
+START_TEST(a_failed_layout_leaves_the_plan_usable) {
+    wf_graph *g = new_graph(WF_F32);
+    int64_t B = wf_extent(g, "B", 4), T = wf_extent(g, "T", 2);
+    wf_extent(g, "P", 6);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(B, T, 4)), *c = wf_cache(x, 1);
+    wf_tensor *rows = wf_sum(wf_exp(c), WF_AXIS(1), true),
+              *more = wf_sum_to(wf_exp(wf_square(c)), rows);
+    wf_tensor *y =
+        wf_sum(wf_add(wf_add(more, rows), wf_sum_to(wf_sqrt(c), rows)), WF_ALL_AXES, false);
+    wf_plan *p = plan_of(g, &y, 1, &x, 1, true);
+    ck_assert(wf_bind(p, "B", 1) && wf_bind(p, "T", 1));
+    wf_state *s = wf_state_new(p);
+    float first, second, again = 0;
+    ck_assert(s && step(p, x, y, s, 0, &first) && step(p, x, y, s, 1, &second));
+    for (int persistent = 0; persistent < 2; persistent++)
+        for (long at = 1; at < 16; at++) {
+            faults_begin(at, persistent);
+            bool ok = step(p, x, y, s, 0, &again);
+            faults_end(&(long){ 0 });
+            ck_assert(!ok || again == first);
+            ck_assert_msg(step(p, x, y, s, 0, &again) && again == first, "request %ld: %g, not %g",
+                          at, again, first);
+            ck_assert_msg(step(p, x, y, s, 1, &again) && again == second, "request %ld: %g, not %g",
+                          at, again, second);
+        }
+    wf_state_free(s);
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+/* ---- NULL ------------------------------------------------------------------------------------ */
+
+/* Tensors that were recorded after the plan was made, or in another graph, or nowhere. */
+START_TEST(strangers_have_no_place_in_a_plan) {
+    wf_graph *g = new_graph(WF_F32), *h = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2)), *y = wf_exp(wf_neg(x));
+    wf_plan *p = plan_of(g, &y, 1, &x, 1, false);
+    wf_tensor *late = wf_neg(x), *other = wf_input(h, "x", WF_F32, SHAPE(2)),
+              *strangers[] = { late, other, wf_relu(NULL), NULL };
+    float data[2] = { 0, 0 };
+    char text[64];
+    for (int ran = 0; ran < 2; ran++) {
+        for (int i = 0; i < COUNT_OF(strangers); i++) {
+            ck_assert(!wf_feed(p, strangers[i], data));
+            assert_contains(wf_plan_error(p), "is not among the feeds");
+            ck_assert(!wf_fetch(p, strangers[i], data));
+            assert_contains(wf_plan_error(p), "is not among the fetches");
+            ck_assert_int_eq(wf_bound_shape(p, strangers[i], (int64_t[WF_MAX_DIMS]){ 0 }), -1);
+            ck_assert_int_eq(wf_print(p, strangers[i], text, sizeof text), -1);
+        }
+        if (!ran) ck_assert_int_eq(wf_print(p, y, text, sizeof text), -1); /* nothing yet */
+        ck_assert(wf_feed(p, x, data) && wf_run(p) && wf_fetch(p, y, data) && data[0] == 1);
+        data[0] = 0;
+    }
+    ck_assert_int_eq(wf_print(p, y, text, sizeof text), (int)strlen(text));
+    wf_plan_free(p);
+    end_graph(g), wf_graph_free(h);
+}
+END_TEST
+
+/* A state fits plans whose caches have the same width and grow along the same axis. */
+START_TEST(a_state_of_other_caches_is_refused) {
+    static const struct {
+        int64_t shape[4]; /* but for the batch and the axis that grows, which is 0 */
+        int axis;
+    } caches[] = {
+        { { 0, 0, 2, 4 }, 1 }, { { 0, 0, 2, 5 }, 1 }, { { 0, 2, 0, 4 }, 2 }, { { 0, 3, 0, 4 }, 2 }
+    };
+    wf_plan *p[COUNT_OF(caches)];
+    wf_graph *g = new_graph(WF_F32);
+    int64_t B = wf_extent(g, "B", 4), T = wf_extent(g, "T", 2);
+    wf_extent(g, "P", 6);
+    for (int i = 0; i < COUNT_OF(caches); i++) {
+        char name[2] = { (char)('a' + i), 0 };
+        int64_t shape[4];
+        memcpy(shape, caches[i].shape, sizeof shape);
+        shape[0] = B, shape[caches[i].axis] = T;
+        wf_tensor *x = wf_input(g, name, WF_F32, 4, shape), *c = wf_cache(x, caches[i].axis);
+        float data[30] = { 0 };
+        p[i] = plan_of(g, &c, 1, &x, 1, true);
+        ck_assert(wf_bind(p[i], "B", 1) && wf_bind(p[i], "T", 1) && wf_bind(p[i], "P", 0));
+        ck_assert_msg(wf_feed(p[i], x, data), "%s", wf_plan_error(p[i]));
+    }
+    for (int i = 0; i < COUNT_OF(caches); i++) {
+        wf_state *s = wf_state_new(p[i]);
+        for (int k = 0; k < COUNT_OF(caches); k++) {
+            ck_assert_msg(wf_run_state(p[k], s) == (i == k), "%d with %d", k, i);
+            if (i != k) assert_contains(wf_plan_error(p[k]), "the state was made for another plan");
+        }
+        wf_state_free(s);
+    }
+    for (int i = 0; i < COUNT_OF(caches); i++) wf_plan_free(p[i]);
+    end_graph(g);
+}
+END_TEST
+
+static bool stays(wf_call *c) {
+    wf_set_shape(&c->out[0], WF_F32, c->in[0].ndim, c->in[0].shape);
+    return true;
+}
+
+static bool grows_in_batch(wf_call *c) {
+    stays(c), c->out[0].shape[0] += c->position;
+    return true;
+}
+
+static bool begins_late(wf_call *c) {
+    return c->position == 0 ? wf_fail(c, "it begins at 1") : stays(c);
+}
+
+static bool stops_early(wf_call *c) {
+    return c->position == 1 ? wf_fail(c, "it stops at 0") : stays(c);
+}
+
+static bool never_run(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)c, (void)phase, (void)task, (void)scratch;
+    return false;
+}
+
+/* What a cache of one's own must do: grow with the position, along an axis after the batch. */
+START_TEST(caches_that_do_not_grow_are_refused) {
+    static const struct {
+        bool (*shape)(wf_call *);
+        const char *says;
+    } rows[] = { { stays, "mine: its result does not grow with the position" },
+                 { grows_in_batch, "a cache cannot grow along the batch" },
+                 { begins_late, "mine: it begins at 1" },
+                 { stops_early, "mine: it stops at 0" } };
+    for (int i = 0; i < COUNT_OF(rows); i++) {
+        wf_graph *g = new_graph(WF_F32);
+        wf_kernel run = { .eval = never_run };
+        wf_op mine = { .name = "mine", .arity = 1, .shape = stays, .run = &run };
+        wf_extent(g, "P", 6);
+        wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2, 3));
+        wf_tensor *y = wf_record(&mine, 1, &x, NULL);
+        mine.shape = rows[i].shape, run.cached = true;
+        wf_plan *p = plan_of(g, &y, 1, &x, 1, true);
+        ck_assert(wf_bind(p, "P", 3));
+        ck_assert_ptr_null(wf_state_new(p));
+        assert_contains(wf_plan_error(p), rows[i].says);
+        wf_plan_free(p);
+        end_graph(g);
+    }
+}
+END_TEST
+
+/* The rows of a state are more than those in use: they may not fit where these do. */
+START_TEST(a_state_too_large_for_any_memory_is_refused) {
+    static const struct {
+        int64_t width; /* seven rows of it, in a batch of 2^31 - 1, do not reach 2^63 bytes or do */
+        const char *says;
+    } rows[] = { { 147639500, "out of memory for a state" },
+                 { 536870912, "cache: the result [2147483647,7,536870912] is too large" } };
+    for (int i = 0; i < COUNT_OF(rows); i++) {
+        wf_graph *g = new_graph(WF_F32);
+        int64_t B = wf_extent(g, "B", INT32_MAX), T = wf_extent(g, "T", 2);
+        wf_extent(g, "P", 6);
+        wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(B, T, rows[i].width));
+        wf_tensor *y = wf_slice(wf_slice(wf_cache(x, 1), 0, 0, 1), 2, 0, 1);
+        wf_plan *p = plan_of(g, &y, 1, &x, 1, true);
+        ck_assert_msg(wf_bind(p, "B", INT32_MAX) && wf_bind(p, "T", 1) && wf_bind(p, "P", 0), "%s",
+                      wf_plan_error(p));
+        ck_assert_ptr_null(wf_state_new(p));
+        assert_contains(wf_plan_error(p), rows[i].says);
+        wf_plan_free(p);
+        end_graph(g);
+    }
+}
+END_TEST
+
+START_TEST(lists_that_are_null_are_refused) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2)), *y = wf_neg(x), *grads[1];
+    wf_plan *p = plan_of(g, NULL, 1, NULL, 0, false), *q = plan_of(g, &y, 1, NULL, 1, false);
+    assert_contains(wf_plan_error(p), "is NULL");
+    assert_contains(wf_plan_error(q), "is NULL");
+    wf_plan_free(p), wf_plan_free(q);
+    ck_assert(!wf_vjp(NULL, NULL, 1, &x, 1, grads) && !wf_vjp(&y, NULL, 1, &x, 1, grads));
+    char text[8];
+    ck_assert_str_eq(wf_shape_text(g, 2, NULL, text, sizeof text), "[]");
+    ck_assert_int_gt(wf_print(NULL, wf_param(g, "w", SHAPE(2), wf_init_zeros()), NULL, 0), 0);
+    wf_plan *r = plan_of(g, &y, 1, &x, 1, false);
+    ck_assert(wf_bound_shape(r, y, NULL) == -1 && !wf_step_at(r, 0, NULL));
+    wf_plan_free(r);
+    end_graph(g);
+}
+END_TEST
+
+/* What is in text.h: an answer, and a sentence where there is room for one. */
+START_TEST(no_tokenizer_answers) {
+    char text[8] = "before", why[WF_MESSAGE] = "";
+    int32_t ids[4] = { 0 };
+    wf_meta pairs[WF_TOKENIZER_META];
+    wf_tokenizer_free(NULL);
+    ck_assert_int_eq(wf_tokenizer_kind(NULL), WF_WORDS);
+    ck_assert(!wf_tokenizer_size(NULL) && !wf_tokenizer_merges(NULL));
+    ck_assert(!wf_tokenizer_piece(NULL, 0) && !wf_tokenizer_learn(NULL, NULL, NULL, why));
+    ck_assert(wf_tokenizer_encode(NULL, "a", 1, ids, 4, why) == -1);
+    ck_assert_str_eq(why, "there is no tokenizer");
+    ck_assert(wf_tokenizer_decode(NULL, ids, 1, text, sizeof text) == -1);
+    ck_assert(!wf_tokenizer_vocabulary(NULL, text, sizeof text) && !*text);
+    ck_assert(!wf_tokenizer_codes(NULL, text, sizeof text) && !*text);
+    ck_assert(!wf_tokenizer_to_meta(NULL, "tokenizer", pairs));
+    ck_assert(!wf_tokenizer_in_file(NULL, "tokenizer") && !wf_tokenizer_in_file(NULL, NULL));
+    ck_assert(!wf_tokenizer_from_meta(NULL, "tokenizer", why));
+    ck_assert(!wf_tokenizer_read(WF_WORDS, NULL, 4, NULL, 0, why));
+    ck_assert(!wf_text_check(NULL, 1, why) && wf_text_check(NULL, 0, NULL));
+    ck_assert_str_eq(why, "there is no line");
+}
+END_TEST
+
+START_TEST(a_tokenizer_accepts_null_and_kinds_that_are_none) {
+    char why[WF_MESSAGE] = "";
+    for (int kind = -1; kind < 10; kind++) {
+        wf_tokenizer *t = wf_tokenizer_read((wf_token_kind)kind, "a\nb\n", 4,
+                                            kind == WF_BPE ? "#version: 0.2\n" : NULL, 14, why);
+        ck_assert((t != NULL) == (kind >= WF_WORDS && kind <= WF_BPE));
+        if (!t) assert_contains(why, "is neither words, characters nor byte-pair encoding");
+        wf_tokenizer_free(t);
+    }
+    wf_tokenizer *t = wf_tokenizer_read(WF_WORDS, "a\nb\n", 4, NULL, 0, why);
+    wf_file *f = wf_file_parse("\2\0\0\0\0\0\0\0{}", 10);
+    ck_assert_int_eq(wf_tokenizer_encode(t, "a b a", 5, NULL, 4, why), 3);
+    ck_assert(wf_tokenizer_encode(t, NULL, 5, NULL, 0, why) == -1);
+    ck_assert(wf_tokenizer_decode(t, NULL, 3, NULL, 8) == -1);
+    ck_assert_int_eq(wf_tokenizer_decode(t, (int32_t[]){ WF_SPECIAL_IDS }, 1, NULL, 8), 1);
+    ck_assert_uint_eq(wf_tokenizer_vocabulary(t, NULL, 99),
+                      strlen("<pad>\n<unk>\n<s>\n</s>\na\nb\n"));
+    ck_assert_uint_eq(wf_tokenizer_codes(t, NULL, 99), strlen("#version: 0.2\n"));
+    ck_assert(!wf_tokenizer_to_meta(t, NULL, (wf_meta[WF_TOKENIZER_META]){ 0 }));
+    ck_assert(!wf_tokenizer_to_meta(t, "tokenizer", NULL));
+    ck_assert(wf_file_ok(f) && !wf_tokenizer_in_file(f, NULL));
+    ck_assert(!wf_tokenizer_from_meta(f, NULL, why));
+    wf_file_free(f), wf_tokenizer_free(t);
+}
+END_TEST
+
+/* What is in transformer.h. */
+START_TEST(no_model_and_no_decoder_answer) {
+    typedef wf_plan *(*plan_of_model)(wf_transformer *, wf_pool *);
+    static const plan_of_model plans[] = {
+        wf_transformer_train_plan,     wf_transformer_accumulate_plan, wf_transformer_apply_plan,
+        wf_transformer_average_plan,   wf_transformer_eval_plan,       wf_transformer_score_plan,
+        wf_transformer_attention_plan, wf_transformer_encode_plan,     wf_transformer_decode_plan,
+    };
+    char why[WF_MESSAGE] = "";
+    wf_transformer_config c = wf_transformer_defaults();
+    const wf_decode_options o = wf_decode_defaults();
+    wf_decoded results[1];
+    int32_t one[1] = { 1 };
+    double total[1];
+    for (int i = 0; i < COUNT_OF(plans); i++) {
+        wf_plan *p = plans[i](NULL, NULL);
+        ck_assert(!wf_plan_ok(p) && *wf_plan_error(p));
+        wf_plan_free(p);
+    }
+    wf_transformer_free(NULL), wf_decoder_free(NULL), wf_decoded_free(NULL, 3);
+    ck_assert(!wf_transformer_check(NULL, why) && !wf_transformer_new(NULL, NULL, WF_F32, 0, why));
+    ck_assert(!wf_transformer_parameter_count(NULL) && !wf_decoder_new(NULL, NULL, why));
+    assert_contains(wf_decoder_error(NULL), "no decoder");
+    ck_assert_uint_eq(wf_decoder_memory(NULL, 1, 1, 1), 0);
+    ck_assert(!wf_decode(NULL, 1, 1, one, one, NULL, &o, results));
+    ck_assert(!wf_decode_greedy(NULL, 1, 1, one, one, 1, one, one));
+    ck_assert(!wf_score(NULL, 1, 1, one, one, 1, one, one, NULL, total));
+    ck_assert(!wf_transformer_save(NULL, "x", false, NULL, 0, why));
+    ck_assert(!wf_transformer_save_state_dict(NULL, "x", false, why));
+    ck_assert(!wf_transformer_load(NULL, NULL, WF_F32, 0, why));
+    ck_assert(!wf_transformer_load_weights(NULL, NULL, why));
+    ck_assert(!wf_transformer_read_config(NULL, &c, why));
+    ck_assert(!wf_transformer_from_state_dict(NULL, &c, WF_F32, why));
+}
+END_TEST
+
+START_TEST(a_model_and_a_decoder_accept_null) {
+    char why[WF_MESSAGE] = "", path[512];
+    source_path("tests/data/model_plain.safetensors", path, sizeof path);
+    wf_file *f = wf_file_open(path);
+    wf_transformer *m = wf_transformer_load(f, NULL, WF_F32, 0, why);
+    ck_assert_msg(m != NULL, "%s", why);
+    ck_assert(!wf_transformer_read_config(f, NULL, why));
+    assert_contains(why, "no room for the configuration");
+    ck_assert(!wf_transformer_read_config(f, NULL, NULL));
+    ck_assert(!wf_transformer_from_state_dict(f, NULL, WF_F32, why));
+    ck_assert(!wf_transformer_load_weights(m, NULL, why));
+    ck_assert(!wf_transformer_save(m, NULL, false, NULL, 0, why));
+    ck_assert(!wf_transformer_save(m, "/tmp", false, &(wf_meta){ NULL, NULL }, 1, why));
+    ck_assert(!wf_transformer_save_state_dict(m, NULL, false, why));
+    wf_decoder *d = wf_decoder_new(m, NULL, why);
+    const wf_decode_options o = wf_decode_defaults();
+    wf_decoded results[1];
+    int32_t one[1] = { 1 };
+    ck_assert_msg(d != NULL, "%s", why);
+    ck_assert(!wf_decode(d, 1, 1, NULL, one, NULL, &o, results) && !results[0].best);
+    ck_assert(!wf_decode(d, 1, 1, one, NULL, NULL, &o, results));
+    ck_assert(!wf_decode(d, 1, 1, one, one, NULL, NULL, results));
+    ck_assert(!wf_decode(d, 1, 1, one, one, NULL, &o, NULL));
+    ck_assert(!wf_decode(d, -1, 1, one, one, NULL, &o, results));
+    ck_assert(!wf_decode_greedy(d, 1, 1, one, one, 1, NULL, one));
+    ck_assert(!wf_decode_greedy(d, 1, 1, one, one, 1, one, NULL));
+    ck_assert(!wf_decode_greedy(d, -1, 1, one, one, 1, one, one));
+    ck_assert(!wf_score(d, 1, 1, NULL, one, 1, one, one, NULL, NULL));
+    ck_assert(!wf_score(d, 1, 1, one, one, 1, NULL, one, NULL, NULL));
+    ck_assert(!wf_score(d, 1, 1, one, one, 1, one, NULL, NULL, NULL));
+    ck_assert(wf_score(d, 1, 1, one, one, 0, NULL, (int32_t[]){ 0 }, NULL, NULL));
+    wf_decoder_free(d), wf_transformer_free(m), wf_file_free(f);
+}
+END_TEST
+
+/* Every number of a configuration at both ends of its type: a sentence, or a model that is one. */
+START_TEST(a_configuration_of_extremes_is_refused) {
+    static const int64_t ends[] = { INT64_MIN, INT64_MIN + 1, -1, 0, INT64_MAX - 1, INT64_MAX };
+    char why[WF_MESSAGE];
+    for (int field = 0; field < 8; field++)
+        for (int i = 0; i < COUNT_OF(ends); i++) {
+            wf_transformer_config c = wf_transformer_defaults();
+            c.src_vocab = c.tgt_vocab = 10;
+            int64_t *const fields[] = { &c.src_vocab,      &c.tgt_vocab,     &c.max_len,
+                                        &c.d_model,        &c.num_heads,     &c.dim_feedforward,
+                                        &c.encoder_layers, &c.decoder_layers };
+            *fields[field] = ends[i];
+            bool none = field >= 6 && ends[i] == 0; /* a stack without layers is one */
+            ck_assert_msg(wf_transformer_check(&c, why) == none, "field %d, %lld", field,
+                          (long long)ends[i]);
+            c.pad_id = c.start_id = c.end_id = i % 2 ? INT32_MAX : INT32_MIN;
+            ck_assert(!wf_transformer_check(&c, why));
+        }
+}
+END_TEST
+
+START_TEST(a_gradient_of_null_is_refused) {
+    wf_graph *g = wf_graph_new(NULL);
+    wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_zeros()), *grad;
+    ck_assert(!wf_grad(NULL, &w, 1, &grad) && !wf_ok(g));
+    assert_contains(wf_error(g), "the loss is NULL");
+    wf_graph_free(g);
+}
+END_TEST
+
+/* ---- a program's own ops --------------------------------------------------------------------- */
+
+static bool told_twice(wf_call *c) {
+    wf_fail(c, "%s is missing", wf_show(c, &c->in[1]));
+    return wf_fail(c, "and more");
+}
+
+static bool told_nothing(wf_call *c) {
+    (void)c;
+    return false;
+}
+
+START_TEST(a_rule_is_believed_the_first_time) {
+    bool (*const rules[])(wf_call *) = { told_twice, told_nothing };
+    static const char *const says[] = { "mine: none is missing", "mine: does not fit" };
+    for (int i = 0; i < COUNT_OF(rules); i++) {
+        wf_graph *g = wf_graph_new(NULL);
+        wf_op mine = wf_op_copy;
+        mine.name = "mine", mine.arity = 2, mine.optional = 2, mine.shape = rules[i];
+        wf_record(&mine, 2, (wf_tensor *[]){ wf_constant(g, 1), NULL }, NULL);
+        ck_assert_str_eq(wf_error(g), says[i]);
+        wf_graph_free(g);
+    }
+}
+END_TEST
+
+static bool scalar_shape(wf_call *c) {
+    wf_set_shape(&c->out[0], WF_F32, 0, NULL);
+    return true;
+}
+
+START_TEST(ops_are_checked_before_they_are_recorded) {
+    static const wf_op wrong[] = {
+        { .name = "without_eval", .arity = 1, .shape = scalar_shape },
+        { .name = "many_results",
+          .arity = 1,
+          .results = 40,
+          .shape = scalar_shape,
+          .run = NULL,
+          .view = NULL },
+    };
+    wf_op many = wf_op_copy, attrs = wf_op_copy;
+    many.results = 40, attrs.attr_bytes = 8;
+    const wf_op *ops[] = { &wrong[0], &wrong[1], &many, &attrs };
+    const char *says[] = { "an eval or a view", "an eval or a view", "40 results",
+                           "attributes are missing" };
+    for (int i = 0; i < COUNT_OF(ops); i++) {
+        wf_graph *g = wf_graph_new(NULL);
+        wf_tensor *x = wf_constant(g, 1);
+        wf_record(ops[i], 1, &x, NULL);
+        assert_contains(wf_error(g), says[i]);
+        wf_graph_free(g);
+    }
+}
+END_TEST
+
+/* ---- gradients are not computed twice -------------------------------------------------------- */
+
+static int products(wf_plan *p) {
+    int n = 0;
+    wf_step s;
+    for (int i = 0; wf_step_at(p, i, &s); i++) n += strcmp(s.op->name, "matmul") == 0;
+    return n;
+}
+
+START_TEST(a_share_that_was_passed_on_is_not_computed_again) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_param(g, "x", SHAPE(3, 4), wf_init_uniform(1)),
+              *w = wf_param(g, "w", SHAPE(4, 5), wf_init_uniform(1));
+    wf_tensor *h = wf_tanh(x), *y = wf_add(h, wf_layer_norm(h, NULL, NULL, 1e-5)),
+              *wrt[] = { x, w }, *grads[2];
+    ck_assert(wf_grad(wf_sum(wf_square(wf_matmul(y, w)), WF_ALL_AXES, false), wrt, 2, grads));
+    wf_plan *p = plan_of(g, grads, 2, NULL, 0, false);
+    ck_assert_int_eq(products(p), 3); /* forward, dX, dW */
+    wf_plan_free(p);
+    end_graph(g);
+}
+END_TEST
+
+Suite *misuse_suite(void) {
+    Suite *s = suite_create("misuse");
+    TCase *c = tcase_create("misuse");
+    tcase_add_test(c, a_sibling_of_a_fed_result_is_refused);
+    tcase_add_test(c, a_constant_can_be_fed);
+    tcase_add_test(c, a_parameter_has_no_extent);
+    tcase_add_test(c, no_fixed_size_is_taken_for_an_extent);
+    tcase_add_test(c, four_extents_fit_while_recording);
+    tcase_add_test(c, parts_of_extents_are_no_other_extent);
+    tcase_add_test(c, the_position_is_declared_once);
+    tcase_add_test(c, huge_extents_are_refused_when_bound);
+    tcase_add_test(c, caches_of_different_batches_are_refused);
+    tcase_add_test(c, a_failed_layout_leaves_the_plan_usable);
+    tcase_add_test(c, strangers_have_no_place_in_a_plan);
+    tcase_add_test(c, a_state_of_other_caches_is_refused);
+    tcase_add_test(c, caches_that_do_not_grow_are_refused);
+    tcase_add_test(c, a_state_too_large_for_any_memory_is_refused);
+    tcase_add_test(c, lists_that_are_null_are_refused);
+    tcase_add_test(c, no_tokenizer_answers);
+    tcase_add_test(c, a_tokenizer_accepts_null_and_kinds_that_are_none);
+    tcase_add_test(c, no_model_and_no_decoder_answer);
+    tcase_add_test(c, a_model_and_a_decoder_accept_null);
+    tcase_add_test(c, a_configuration_of_extremes_is_refused);
+    tcase_add_test(c, a_gradient_of_null_is_refused);
+    tcase_add_test(c, a_rule_is_believed_the_first_time);
+    tcase_add_test(c, ops_are_checked_before_they_are_recorded);
+    tcase_add_test(c, a_share_that_was_passed_on_is_not_computed_again);
+    suite_add_tcase(s, c);
+    return s;
+}

@@ -1,0 +1,523 @@
+/* tests/models/test_model_file.c - the model's file: what goes in comes out, training resumes bit for bit,
+ * and files that do not fit are told in a sentence, with the model as it was.
+ *
+ * Files made by PyTorch are loaded in test_torch.c; damaged bytes are the matter of test_file.c. */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "models/transformer/choices.h"
+#include "tests/suites.h"
+#include "tests/support/models.h"
+
+static char folder[] = "/tmp/weft-models-XXXXXX", path[64], other[64];
+
+static void make_folder(void) {
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/a.safetensors", folder);
+    snprintf(other, sizeof other, "%s/b.safetensors", folder);
+}
+
+static void remove_folder(void) {
+    unlink(path), unlink(other), rmdir(folder);
+    strcpy(folder + strlen(folder) - 6, "XXXXXX");
+}
+
+static void save(const wf_transformer *m, bool checkpoint) {
+    char message[WF_MESSAGE];
+    wf_meta extra = { "task", "copy" };
+    ck_assert_msg(wf_transformer_save(m, path, checkpoint, &extra, 1, message), "%s", message);
+}
+
+static wf_file *open_file(const char *name) {
+    wf_file *f = wf_file_open(name);
+    ck_assert_msg(wf_file_ok(f), "%s", wf_file_error(f));
+    return f;
+}
+
+static wf_transformer *load(const wf_training_config *training, wf_dtype real) {
+    char message[WF_MESSAGE];
+    wf_file *f = open_file(path);
+    wf_transformer *m = wf_transformer_load(f, training, real, 99, message);
+    ck_assert_msg(m != NULL, "%s", message);
+    wf_file_free(f);
+    return m;
+}
+
+/* Parameters and moments hold the same values. */
+static void assert_equal(const wf_transformer *a, const wf_transformer *b, bool moments) {
+    for (int id = 0; id < wf_node_count(a->graph); id++) {
+        const wf_tensor *t = wf_node(a->graph, id), *u = wf_node(b->graph, id);
+        bool moment = t->kind == WF_BUFFER && strncmp(t->name, "optimizer.", 10) == 0;
+        if (t->kind != WF_PARAM && !(moment && moments)) continue;
+        double *x = leaf_values(t), *y = leaf_values(u);
+        ck_assert_str_eq(t->name, u->name);
+        ck_assert_msg(memcmp(x, y, (size_t)wf_count(t) * sizeof *x) == 0, "%s differs", t->name);
+        free(x), free(y);
+    }
+}
+
+/* ---- out and in ------------------------------------------------------------------------------ */
+
+static wf_transformer_config unusual_config(wf_tie tie) {
+    wf_transformer_config c = small_config();
+    c.tie = tie, c.activation = WF_SILU, c.positions = WF_POSITIONS_LEARNED,
+    c.norm_first = c.decoder_norm = false;
+    c.encoder_layers = 1, c.bias = c.output_bias = c.scale_embedding = false,
+    c.layer_norm_eps = 1.1e-6;
+    c.pad_id = 3, c.start_id = 1, c.end_id = 2, c.max_len = 21;
+    return c;
+}
+
+START_TEST(what_goes_in_comes_out) {
+    wf_transformer_config c = unusual_config((wf_tie)(_i / 2));
+    wf_dtype real = _i % 2 ? WF_F64 : WF_F32;
+    wf_transformer *m = open_model(&c, NULL, real, 3);
+    save(m, false);
+    wf_transformer *n = load(NULL, real);
+    const wf_transformer_config *d = &n->config;
+    ck_assert(d->src_vocab == c.src_vocab && d->tgt_vocab == c.tgt_vocab &&
+              d->max_len == c.max_len && d->d_model == c.d_model && d->num_heads == c.num_heads &&
+              d->dim_feedforward == c.dim_feedforward && d->encoder_layers == c.encoder_layers &&
+              d->decoder_layers == c.decoder_layers);
+    ck_assert(d->activation == c.activation && d->positions == c.positions && d->tie == c.tie &&
+              d->norm_first == c.norm_first && d->encoder_norm == c.encoder_norm &&
+              d->decoder_norm == c.decoder_norm && d->scale_embedding == c.scale_embedding &&
+              d->bias == c.bias && d->output_bias == c.output_bias);
+    ck_assert(d->layer_norm_eps == c.layer_norm_eps && d->pad_id == c.pad_id &&
+              d->start_id == c.start_id && d->end_id == c.end_id);
+    assert_equal(m, n, false);
+    wf_file *f = open_file(path);
+    ck_assert(wf_file_checked(f));
+    ck_assert_str_eq(wf_file_meta(f, "task"), "copy");
+    ck_assert_int_eq(wf_file_count(f), wf_parameters(m->graph, NULL, 0));
+    wf_file_free(f), close_model(n), close_model(m);
+}
+END_TEST
+
+static void assert_meta(const wf_file *f, const char *key, const char *value) {
+    const char *found = wf_file_meta(f, key);
+    ck_assert_msg(found && strcmp(found, value) == 0, "%s is %s, not %s", key,
+                  found ? found : "not there", value);
+}
+
+START_TEST(choices_are_stored_by_name) {
+    wf_transformer_config c = unusual_config(WF_TIE_DECODER);
+    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    save(m, false);
+    wf_file *f = open_file(path);
+    assert_meta(f, "weft.config.activation", "silu");
+    assert_meta(f, "weft.config.positions", "learned");
+    assert_meta(f, "weft.config.tie", "decoder");
+    wf_file_free(f), close_model(m);
+}
+END_TEST
+
+/* Recorded when choices were stored as numbers. */
+START_TEST(choices_of_before_are_read) {
+    char message[WF_MESSAGE] = "", name[512];
+    wf_file *f = open_file(source_path("tests/data/model_tied.safetensors", name, sizeof name));
+    assert_meta(f, "weft.config.activation", "3");
+    assert_meta(f, "weft.config.positions", "1");
+    assert_meta(f, "weft.config.tie", "2");
+    wf_transformer *m = wf_transformer_load(f, NULL, WF_F32, 1, message);
+    ck_assert_msg(m != NULL, "%s", message);
+    ck_assert(m->config.activation == WF_SILU && m->config.tie == WF_TIE_ALL &&
+              m->config.positions == WF_POSITIONS_SINUSOIDAL);
+    wf_file_free(f);
+    save(m, false);
+    f = open_file(path);
+    assert_meta(f, "weft.config.activation", "silu");
+    assert_meta(f, "weft.config.positions", "sinusoidal");
+    assert_meta(f, "weft.config.tie", "all");
+    wf_file_free(f), close_model(m);
+}
+END_TEST
+
+/* Files of any age say the same by these: their words and their numbers stay. */
+START_TEST(words_and_numbers_of_choices_stay) {
+    ck_assert_str_eq(WF_NAMES(WF_ACTIVATION_NAMES), "relu|gelu|gelu-tanh|silu");
+    ck_assert_str_eq(WF_NAMES(WF_POSITIONS_NAMES), "none|sinusoidal|learned");
+    ck_assert_str_eq(WF_NAMES(WF_TIE_NAMES), "none|decoder|all");
+    ck_assert_str_eq(WF_NAMES(WF_OPTIMIZER_NAMES), "sgd|adam|adamw");
+    ck_assert_str_eq(WF_NAMES(WF_SCHEDULE_NAMES), "constant|linear|cosine|inverse-sqrt|noam");
+    ck_assert_str_eq(WF_NAMES(WF_TOKEN_NAMES), "word|char|bpe");
+    ck_assert_str_eq(wf_activation_name(WF_SILU), "silu");
+    ck_assert_ptr_null(wf_activation_name(WF_SILU + 1));
+    ck_assert_ptr_null(wf_tie_name(-1));
+}
+END_TEST
+
+/* One table in the file; its other names are aliases in the metadata. */
+START_TEST(tied_tables_are_stored_once) {
+    wf_transformer_config c = small_config();
+    c.tie = (wf_tie)_i;
+    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    save(m, false);
+    wf_file *f = open_file(path);
+    static const char *const names[] = { "src_embedding.weight", "tgt_embedding.weight",
+                                         "output.weight" };
+    const int first[] = { 3, 1, 0 }; /* of those that are one table */
+    for (int i = 0; i < 3; i++) {
+        bool alias = i > first[_i];
+        ck_assert((wf_file_find(f, names[i]) == NULL) == alias);
+        if (alias) ck_assert_str_eq(wf_file_meta(f, names[i]), names[first[_i]]);
+    }
+    ck_assert(wf_file_find(f, "src_position.weight") ==
+              NULL); /* sinusoids are computed, not stored */
+    wf_file_free(f), close_model(m);
+}
+END_TEST
+
+static void train(wf_transformer *m, int from, int to, int threads) {
+    static sentences b;
+    wf_pool *pool = wf_pool_new(threads);
+    wf_plan *p = wf_transformer_train_plan(m, pool);
+    for (int step = from; step <= to; step++) {
+        copy_sentences(&b, 8, 3, 8, 17, true, (uint64_t)(10 * step));
+        train_step(p, m, &b, step, 1e-3);
+    }
+    wf_plan_free(p), wf_pool_free(pool);
+}
+
+static char *bytes_of(const char *name, long *size) {
+    FILE *f = fopen(name, "rb");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(fseek(f, 0, SEEK_END), 0);
+    *size = ftell(f);
+    char *bytes = malloc((size_t)*size + 1);
+    ck_assert_ptr_nonnull(bytes);
+    rewind(f);
+    ck_assert_uint_eq(fread(bytes, 1, (size_t)*size, f), (size_t)*size);
+    fclose(f);
+    return bytes;
+}
+
+/* Both saved as checkpoints: the same file, byte for byte. */
+static void assert_same_file(const wf_transformer *a, const wf_transformer *b) {
+    long n, m;
+    save(a, true);
+    char *first = bytes_of(path, &n);
+    save(b, true);
+    char *second = bytes_of(path, &m);
+    ck_assert_int_eq(n, m);
+    ck_assert_msg(memcmp(first, second, (size_t)n) == 0, "the files differ");
+    free(first), free(second);
+}
+
+/* 100 steps, saved, loaded, 100 more with other threads: the file of 200 steps in one go. */
+START_TEST(a_checkpoint_resumes_bit_for_bit) {
+    wf_transformer_config c = small_config();
+    wf_training_config training = adam_training(0.1);
+    training.optimizer.kind = (wf_optimizer_kind)_i, training.optimizer.momentum = 0.9;
+    wf_transformer *m = open_model(&c, &training, WF_F32, 99), *n;
+    train(m, 1, 100, 2);
+    save(m, true);
+    n = load(&training, WF_F32);
+    assert_equal(m, n, true);
+    train(m, 101, 200, 1), train(n, 101, 200, 3);
+    assert_equal(m, n, true);
+    assert_same_file(m, n);
+    close_model(m), close_model(n);
+    n = load(NULL, WF_F32); /* a checkpoint serves for use, too */
+    ck_assert_int_eq(n->optimizer.n_moments, 0);
+    close_model(n);
+}
+END_TEST
+
+START_TEST(weights_alone_start_a_training) {
+    wf_transformer_config c = small_config();
+    wf_training_config training = adam_training(0);
+    wf_transformer *m = open_model(&c, NULL, WF_F64, 3);
+    save(m, true);
+    wf_transformer *n =
+        load(&training, WF_F32); /* f64 in the file, f32 in the model; no moments: zeros */
+    double *v = leaf_values(n->optimizer.moments[0]);
+    ck_assert(v[0] == 0);
+    train(n, 1, 2, 1);
+    free(v);
+    close_model(m), close_model(n);
+}
+END_TEST
+
+/* ---- what does not fit ----------------------------------------------------------------------- */
+
+enum { MOST = 512 };
+
+/* Write the file again with one thing changed: an entry dropped (as NULL), renamed or reshaped;
+ * a pair of the metadata dropped or set. */
+typedef struct change {
+    const char *entry, *name, *key, *value;
+    bool flat;
+} change;
+
+static void rewrite(const change *c) {
+    static wf_entry entries[MOST];
+    wf_meta meta[64];
+    char message[WF_MESSAGE];
+    wf_file *f = open_file(path);
+    int n = 0, n_meta = 0;
+    for (int i = 0; i < wf_file_count(f); i++) {
+        entries[n] = *wf_file_at(f, i);
+        bool meant = c->entry && strcmp(entries[n].name, c->entry) == 0;
+        if (meant && c->flat)
+            entries[n].shape[0] *= entries[n].shape[1], entries[n].ndim = 1;
+        else if (meant && !c->name)
+            continue;
+        else if (meant)
+            entries[n].name = c->name;
+        n++;
+    }
+    for (int i = 0; i < wf_file_meta_count(f); i++) {
+        meta[n_meta] = wf_file_meta_at(f, i);
+        bool meant = c->key && strcmp(meta[n_meta].key, c->key) == 0;
+        if (meant && !c->value) continue;
+        if (meant) meta[n_meta].value = c->value;
+        n_meta++;
+    }
+    ck_assert_msg(wf_file_save(other, entries, n, meta, n_meta, message), "%s", message);
+    wf_file_free(f);
+}
+
+#define KEY(field) .key = "weft.config." field
+#define ENCODER "transformer.encoder.layers.0."
+
+static const struct {
+    change c;
+    const char *reason;
+} misfits[] = {
+    { { KEY("d_model") }, "no 'weft.config.d_model'" },
+    { { KEY("d_model"), .value = "sixteen" },
+      "'weft.config.d_model' is 'sixteen', not a whole number" },
+    { { KEY("d_model"), .value = " 16" }, "not a whole number" },
+    { { KEY("d_model"), .value = "" }, "not a whole number" },
+    { { KEY("d_model"), .value = "16x" }, "not a whole number" },
+    { { KEY("d_model"), .value = "99999999999999999999" }, "not a whole number" },
+    { { KEY("d_model"), .value = "99999999999" }, "not a whole number" },
+    { { KEY("d_model"), .value = "-99999999999" }, "not a whole number" },
+    { { KEY("d_model"), .value = "1000000" }, "d_model is 1000000" },
+    { { KEY("d_model"), .value = "32" }, "is [17,16] in the file, not [17,32] as in the model" },
+    { { KEY("num_heads"), .value = "5" }, "not divisible by 5 heads" },
+    { { KEY("encoder_layers"), .value = "2000000000" }, "encoder layers is 2000000000" },
+    { { KEY("encoder_layers"), .value = "3" },
+      "'transformer.encoder.layers.2.self_attn.in_proj_weight' is in the model" },
+    { { KEY("encoder_layers"), .value = "1" }, "is in the file but not in the model" },
+    { { KEY("norm_first"), .value = "2" }, "'weft.config.norm_first' cannot be 2" },
+    { { KEY("activation"), .value = "4" }, "activation is 4" },
+    { { KEY("activation"), .value = "tanh" },
+      "'weft.config.activation' is 'tanh', not one of relu|gelu|gelu-tanh|silu" },
+    { { KEY("activation"), .value = "rel" }, "'rel', not one of" },
+    { { KEY("tie"), .value = "" }, "'', not one of none|decoder|all" },
+    { { KEY("positions"), .value = "learned" },
+      "'src_position.weight' is in the model but not in the file" },
+    { { KEY("pad_id"), .value = "17" }, "padding id is 17" },
+    { { KEY("layer_norm_eps"), .value = "nan" }, "'nan', not a number" },
+    { { KEY("layer_norm_eps"), .value = "1e-5x" }, "'1e-5x', not a number" },
+    { { KEY("layer_norm_eps"), .value = "2" }, "eps is 2" },
+    { { KEY("layer_norm_eps") }, "not a number" },
+    { { KEY("tie"), .value = "1" },
+      "'tgt_embedding.weight' and 'output.weight' differ in the file" },
+    { { KEY("positions"), .value = "2" },
+      "'src_position.weight' is in the model but not in the file" },
+    { { .entry = "output.bias" }, "'output.bias' is in the model but not in the file" },
+    { { .entry = "output.bias", .name = "output.bais" },
+      "'output.bais' is in the file but not in the model" },
+    { { .entry = "output.bias", .name = "transformer.q_proj_weight" },
+      "'transformer.q_proj_weight' is in the file but not in the model" },
+    { { .entry = "output.bias", .name = ENCODER "self_attn.q_proj_weight" },
+      "self_attn.q_proj_weight' is in the file but not in the model" },
+    { { .entry = ENCODER "linear1.weight", .flat = true },
+      "linear1.weight' is [384] in the file, not [24,16]" },
+    { { .entry = ENCODER "self_attn.in_proj_weight", .name = ENCODER "self_attn.q_proj_weight" },
+      "'transformer.encoder.layers.0.self_attn.in_proj_weight' is in the model but not in the "
+      "file" },
+};
+
+START_TEST(a_file_that_does_not_fit_is_told) {
+    char message[WF_MESSAGE] = "";
+    wf_transformer_config c = small_config();
+    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    save(m, false);
+    rewrite(&misfits[_i].c);
+    wf_file *f = open_file(other);
+    ck_assert(wf_transformer_load(f, NULL, WF_F32, 1, message) == NULL);
+    assert_contains(message, misfits[_i].reason);
+    ck_assert(wf_transformer_load(f, NULL, WF_F32, 1, NULL) == NULL);
+    wf_file_free(f), close_model(m);
+}
+END_TEST
+
+START_TEST(a_file_that_does_not_fit_changes_nothing) {
+    char message[WF_MESSAGE];
+    wf_transformer_config c = small_config();
+    wf_transformer *m = open_model(&c, NULL, WF_F32, 3), *same = open_model(&c, NULL, WF_F32, 3),
+                   *n = open_model(&c, NULL, WF_F32, 4);
+    save(n, false);
+    rewrite(&(change){ .entry = "output.bias" }); /* the last of them */
+    wf_file *f = open_file(other);
+    ck_assert(!wf_transformer_load_weights(m, f, message));
+    assert_equal(m, same, false);
+    wf_file_free(f);
+    f = open_file(path);
+    ck_assert_msg(wf_transformer_load_weights(m, f, message), "%s", message);
+    assert_equal(m, n, false);
+    wf_file_free(f);
+    f = wf_file_open("/tmp/weft-there-is-no-such-file");
+    ck_assert(!wf_transformer_load_weights(m, f, message));
+    assert_contains(message, "no-such-file");
+    ck_assert(!wf_transformer_load(f, NULL, WF_F32, 1, message) &&
+              !wf_transformer_load_weights(NULL, NULL, message));
+    wf_file_free(f), close_model(m), close_model(same), close_model(n);
+}
+END_TEST
+
+/* q, k and v one by one, in the place of the packed matrix. */
+static void unpack(const char *types[3]) {
+    static const char *const names[] = { ENCODER "self_attn.q_proj_weight",
+                                         ENCODER "self_attn.k_proj_weight",
+                                         ENCODER "self_attn.v_proj_weight" };
+    static wf_entry entries[MOST];
+    static wf_meta meta[64];
+    static const double zeros[16 * 16];
+    char message[WF_MESSAGE];
+    wf_file *f = open_file(path);
+    int n = 0, n_meta = wf_file_meta_count(f);
+    for (int i = 0; i < wf_file_count(f); i++)
+        if (strcmp(wf_file_at(f, i)->name, ENCODER "self_attn.in_proj_weight") != 0)
+            entries[n++] = *wf_file_at(f, i);
+    for (int i = 0; i < 3; i++)
+        entries[n++] = (wf_entry){ names[i],   types[i], 2,
+                                   { 16, 16 }, zeros,    256 * (strcmp(types[i], "F64") ? 4 : 8) };
+    for (int i = 0; i < n_meta; i++) meta[i] = wf_file_meta_at(f, i);
+    ck_assert_msg(wf_file_save(other, entries, n, meta, n_meta, message), "%s", message);
+    wf_file_free(f);
+}
+
+START_TEST(parts_of_a_projection_are_of_one_type) {
+    char message[WF_MESSAGE] = "";
+    wf_transformer_config c = small_config();
+    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    save(m, false);
+    unpack((const char *[]){ "F32", "F64", "F32" });
+    wf_file *f = open_file(other);
+    ck_assert(!wf_transformer_load_weights(m, f, message));
+    assert_contains(message, "k_proj_weight' is of another type than '" ENCODER "self_attn.q_pr");
+    wf_file_free(f);
+    unpack((const char *[]){ "F64", "F64", "F64" });
+    f = open_file(other);
+    ck_assert_msg(wf_transformer_load_weights(m, f, message), "%s", message);
+    double *w = leaf_values(wf_find(m->graph, ENCODER "self_attn.in_proj_weight"));
+    for (int i = 0; i < 3 * 256; i++) ck_assert(w[i] == 0);
+    free(w), wf_file_free(f), close_model(m);
+}
+END_TEST
+
+/* As many zeros in another shape are another table. */
+START_TEST(tied_tables_have_one_shape) {
+    static wf_entry entries[MOST];
+    static wf_meta meta[64];
+    static const float zeros[17 * 16];
+    char message[WF_MESSAGE] = "";
+    wf_transformer_config c = small_config();
+    c.tie = WF_TIE_DECODER;
+    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    ck_assert(wf_write(wf_find(m->graph, "tgt_embedding.weight"), zeros, sizeof zeros));
+    save(m, false);
+    wf_file *f = open_file(path);
+    int n = 0, n_meta = 0;
+    for (; n < wf_file_count(f); n++) entries[n] = *wf_file_at(f, n);
+    for (int i = 0; i < wf_file_meta_count(f); i++) meta[n_meta++] = wf_file_meta_at(f, i);
+    entries[n++] = (wf_entry){ "output.weight", "F32", 2, { 17, 16 }, zeros, sizeof zeros };
+    wf_entry *tied = entries;
+    while (strcmp(tied->name, "tgt_embedding.weight") != 0) tied++;
+    tied->shape[0] = 16, tied->shape[1] = 17;
+    ck_assert_msg(wf_file_save(other, entries, n, meta, n_meta, message), "%s", message);
+    wf_file_free(f), f = open_file(other);
+    ck_assert(!wf_transformer_load_weights(m, f, message));
+    assert_contains(message, "'tgt_embedding.weight' and 'output.weight' differ in the file");
+    wf_file_free(f), close_model(m);
+}
+END_TEST
+
+/* A checkpoint has all moments or none, and all averages or none. */
+START_TEST(half_a_checkpoint_is_refused) {
+    char message[WF_MESSAGE] = "";
+    wf_transformer_config c = small_config();
+    wf_training_config training = adam_training(0);
+    training.optimizer.average_decay = 0.5;
+    wf_transformer *m = open_model(&c, &training, WF_F32, 3);
+    const wf_optimizer *o = &m->optimizer;
+    const wf_tensor *last[] = { o->moments[o->n_moments - 1],
+                                o->averages.values[o->averages.n - 1] };
+    save(m, true);
+    for (int i = 0; i < 2; i++) {
+        rewrite(&(change){ .entry = last[i]->name });
+        wf_file *f = open_file(other);
+        ck_assert(!wf_transformer_load(f, &training, WF_F32, 1, message));
+        assert_contains(message, last[i]->name);
+        assert_contains(message, "is in the model but not in the file");
+        wf_file_free(f);
+    }
+    close_model(m);
+}
+END_TEST
+
+START_TEST(a_failed_model_says_why_it_failed) {
+    char message[WF_MESSAGE] = "";
+    wf_transformer_config c = small_config();
+    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    save(m, false);
+    wf_file *f = open_file(path);
+    wf_poison(m->graph, "a mistake of the program's");
+    ck_assert(!wf_transformer_save(m, path, false, NULL, 0, message));
+    assert_contains(message, "a mistake of the program's");
+    ck_assert(!wf_transformer_save_state_dict(m, path, false, message));
+    assert_contains(message, "a mistake of the program's");
+    ck_assert(!wf_transformer_load_weights(m, f, message));
+    assert_contains(message, "a mistake of the program's");
+    ck_assert(!wf_decoder_new(m, NULL, message) && !wf_decoder_new(m, NULL, NULL));
+    assert_contains(message, "a mistake of the program's");
+    wf_file_free(f), wf_transformer_free(m);
+}
+END_TEST
+
+START_TEST(what_cannot_be_written_is_told) {
+    char message[WF_MESSAGE];
+    wf_transformer_config c = small_config();
+    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    save(m, false);
+    ck_assert(
+        !wf_transformer_save(m, "/tmp/no/such/folder/a.safetensors", false, NULL, 0, message));
+    assert_contains(message, "/tmp/no/such/folder");
+    ck_assert(!wf_transformer_save(NULL, path, false, NULL, 0, message));
+    ck_assert(!wf_transformer_save(m, NULL, false, NULL, 0, message));
+    assert_contains(message, "no path");
+    ck_assert(!wf_transformer_save(m, path, false, NULL, 2, message));
+    assert_contains(message, "2 pairs of metadata");
+    ck_assert(!wf_transformer_save(m, path, false, NULL, -1, message));
+    wf_file *f = open_file(path); /* the old one is whole */
+    wf_file_free(f), close_model(m);
+}
+END_TEST
+
+Suite *model_file_suite(void) {
+    Suite *s = suite_create("model_file");
+    TCase *tc = tcase_create("model_file");
+    tcase_add_checked_fixture(tc, make_folder, remove_folder);
+    tcase_add_loop_test(tc, what_goes_in_comes_out, 0, 6);
+    tcase_add_test(tc, choices_are_stored_by_name);
+    tcase_add_test(tc, choices_of_before_are_read);
+    tcase_add_test(tc, words_and_numbers_of_choices_stay);
+    tcase_add_loop_test(tc, tied_tables_are_stored_once, 0, 3);
+    tcase_add_loop_test(tc, a_checkpoint_resumes_bit_for_bit, 0, 3);
+    tcase_add_test(tc, weights_alone_start_a_training);
+    tcase_add_loop_test(tc, a_file_that_does_not_fit_is_told, 0, COUNT_OF(misfits));
+    tcase_add_test(tc, a_file_that_does_not_fit_changes_nothing);
+    tcase_add_test(tc, parts_of_a_projection_are_of_one_type);
+    tcase_add_test(tc, tied_tables_have_one_shape);
+    tcase_add_test(tc, half_a_checkpoint_is_refused);
+    tcase_add_test(tc, a_failed_model_says_why_it_failed);
+    tcase_add_test(tc, what_cannot_be_written_is_told);
+    suite_add_tcase(s, tc);
+    return s;
+}

@@ -1,0 +1,476 @@
+/* tests/models/test_text.c - text to ids and back: lines, words, characters, files, and what is refused.
+ *
+ * Byte-pair encoding has its own suite, test_bpe.c. */
+#define _XOPEN_SOURCE 700 /* mkstemp */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/suites.h"
+#include "tests/support/faults.h"
+#include "tests/support/support.h"
+#include "texts.h"
+
+static const wf_token_kind kinds[] = { WF_WORDS, WF_CHARACTERS, WF_BPE };
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *line;
+    size_t bytes;
+    const char *says; /* NULL: fine */
+} line_cases[] = {
+#define LINE(text, says)                                                                           \
+    { text, sizeof text - 1, says }
+    LINE("", NULL),
+    LINE("\n", NULL),
+    LINE("\r\n", NULL),
+    LINE("a\r", NULL),
+    LINE("Straße Ω 日 😀\r\n", NULL),
+    LINE("\xed\x9f\xbf\xee\x80\x80", NULL), /* U+D7FF U+E000: beside the surrogates */
+    LINE("\xf4\x8f\xbf\xbf", NULL),         /* U+10FFFF */
+    LINE("\xef\xbf\xbe\xef\xbf\xbf", NULL), /* noncharacters are scalar values */
+    LINE("ab\xff", "not UTF-8 at byte 2"),
+    LINE("\x80", "not UTF-8 at byte 0"),
+    LINE("a\xc0\xaf", "not UTF-8 at byte 1"), /* overlong '/' */
+    LINE("a\xc1\xbf", "not UTF-8 at byte 1"),
+    LINE("\xe0\x9f\xbf", "not UTF-8 at byte 0"),     /* overlong U+07FF */
+    LINE("\xf0\x8f\xbf\xbf", "not UTF-8 at byte 0"), /* overlong U+FFFF */
+    LINE("xy\xed\xa0\x80", "not UTF-8 at byte 2"),   /* U+D800 */
+    LINE("\xed\xbf\xbf", "not UTF-8 at byte 0"),     /* U+DFFF */
+    LINE("\xf4\x90\x80\x80", "not UTF-8 at byte 0"), /* U+110000 */
+    LINE("\xf5\x80\x80\x80", "not UTF-8 at byte 0"),
+    LINE("\xf8\x88\x80\x80\x80", "not UTF-8 at byte 0"),
+    LINE("ok\xe6\x97", "not UTF-8 at byte 2"), /* cut off */
+    LINE("ok\xe6\x97\n", "not UTF-8 at byte 2"),
+    LINE("\xc3(b", "not UTF-8 at byte 0"),
+    LINE("ab\0c", "a zero byte (U+0000) at byte 2"),
+    LINE("a\nb", "a line break inside the line, at byte 1"),
+    LINE("a\rb\n", "a line break inside the line, at byte 1"),
+    LINE("a\r\r\n", "a line break inside the line, at byte 1"),
+    LINE("a\n\n", "a line break inside the line, at byte 1"),
+#undef LINE
+};
+
+START_TEST(lines_are_checked) {
+    char message[MESSAGE] = "";
+    const char *says = line_cases[_i].says;
+    bool ok = wf_text_check(line_cases[_i].line, line_cases[_i].bytes, message);
+    ck_assert_msg(ok == !says, "line %d: '%s'", _i, message);
+    if (says) ck_assert_str_eq(message, says);
+    for (int k = 0; k < COUNT_OF(kinds); k++) {
+        wf_tokenizer *t = learn_kind(kinds[k], "a b\n");
+        int64_t n =
+            wf_tokenizer_encode(t, line_cases[_i].line, line_cases[_i].bytes, NULL, 0, NULL);
+        ck_assert_int_eq(n < 0, says != NULL);
+        wf_tokenizer_free(t);
+    }
+}
+END_TEST
+
+/* ---- words and characters -------------------------------------------------------------------- */
+
+START_TEST(words_by_frequency_then_bytes) {
+    wf_tokenizer *t = learn_kind(WF_WORDS, "b c a\r\n \t\n  c  d b\nb\td\n");
+    char *v = text_of(t, wf_tokenizer_vocabulary);
+    ck_assert_str_eq(v, "<pad>\n<unk>\n<s>\n</s>\nb\nc\nd\na\n");
+    ck_assert_int_eq(wf_tokenizer_size(t), 8);
+    ck_assert_int_eq(wf_tokenizer_merges(t), 0);
+    ck_assert_int_eq(wf_tokenizer_kind(t), WF_WORDS);
+    ck_assert_str_eq(wf_tokenizer_piece(t, WF_START_ID), "<s>");
+    ck_assert_str_eq(wf_tokenizer_piece(t, 5), "c");
+    ck_assert_ptr_null(wf_tokenizer_piece(t, 8));
+    ck_assert_ptr_null(wf_tokenizer_piece(t, -1));
+    ck_assert_str_eq(there_and_back(t, "\t d  a\v\fb \r\n"), "d a b");
+    ck_assert_str_eq(there_and_back(t, "d x a"), "d <unk> a");
+    ck_assert_str_eq(there_and_back(t, " "), "");
+    free(v), wf_tokenizer_free(t);
+}
+END_TEST
+
+/* A word that looks like a special symbol keeps its id when the vocabulary is read again. */
+START_TEST(words_like_special_symbols) {
+    wf_tokenizer *t = learn_kind(WF_WORDS, "<blank> <blank> <s> a\n");
+    char *v = text_of(t, wf_tokenizer_vocabulary);
+    ck_assert_str_eq(v, "<pad>\n<unk>\n<s>\n</s>\n<blank>\n<s>\na\n");
+    wf_tokenizer *again = wf_tokenizer_read(WF_WORDS, v, strlen(v), NULL, 0, NULL);
+    int32_t ids[3];
+    ck_assert_int_eq(wf_tokenizer_encode(again, "<s> <blank> a", 13, ids, 3, NULL), 3);
+    ck_assert(ids[0] == 5 && ids[1] == 4 && ids[2] == 6);
+    free(v), wf_tokenizer_free(t), wf_tokenizer_free(again);
+}
+END_TEST
+
+START_TEST(rare_and_many_are_cut) {
+    wf_tokenizer_options o = wf_tokenizer_defaults(WF_WORDS);
+    o.min_freq = 2;
+    wf_tokenizer *t = learn(&o, "b c a\n c d b\nb d\n");
+    ck_assert_str_eq(pieces_of(t, "a b c d"), "<unk> b c d");
+    wf_tokenizer_free(t);
+    o.vocab_size = 6;
+    t = learn(&o, "b c a\n c d b\nb d\n");
+    ck_assert_int_eq(wf_tokenizer_size(t), 6);
+    ck_assert_str_eq(pieces_of(t, "a b c d"), "<unk> b c <unk>");
+    wf_tokenizer_free(t);
+    o = wf_tokenizer_defaults(WF_CHARACTERS), o.vocab_size = 5;
+    t = learn(&o, "abcb\n");
+    ck_assert_str_eq(pieces_of(t, "abx"), "<unk> b <unk>");
+    wf_tokenizer_free(t);
+}
+END_TEST
+
+/* German, Greek, Chinese, an emoji of seven code points, combining marks, right to left with
+ * a mark of direction, no-break and ideographic spaces, a byte order mark, and literal marks. */
+static const char multilingual[] =
+    "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche .\n"
+    "Ο κόσμος είναι μικρός\n"
+    "我在 北京学习。\n"
+    "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x91\xa7\xe2\x80\x8d\xf0\x9f"
+    "\x91\xa6 \xf0\x9f\x87\xa9\xf0\x9f\x87\xaa ok\n"
+    "cafe\xcc\x81 a\xcc\x8a\xcc\xa3 \xcc\x81\n"
+    "\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d \xe2\x80\x8f\xd8\xb3\xd9\x84\xd8\xa7\xd9\x85 abc\n"
+    "10\xc2\xa0km \xe3\x80\x80 x\xe2\x80\xa8y \xef\xbb\xbfz\n"
+    "<s> a </s> <pad><unk> <unk> <blank> </w> x</w> </w>y @@ @ a@@ b@@@@ @@a \\n\n";
+
+START_TEST(every_line_comes_back) {
+    wf_tokenizer_options o = wf_tokenizer_defaults(kinds[_i]);
+    o.min_freq = 1;
+    wf_tokenizer *t = learn(&o, multilingual);
+    lines l = { multilingual };
+    const char *line;
+    size_t bytes;
+    while (next_of(&l, &line, &bytes)) {
+        char want[512];
+        snprintf(want, sizeof want, "%.*s", (int)bytes - 1, line);
+        ck_assert_str_eq(there_and_back(t, want), want);
+        int32_t ids[512];
+        int64_t n = wf_tokenizer_encode(t, line, bytes, ids, 512, NULL);
+        for (int64_t i = 0; i < n; i++) ck_assert_int_ge(ids[i], WF_SPECIAL_IDS);
+    }
+    wf_tokenizer_free(t);
+}
+END_TEST
+
+START_TEST(characters_keep_white_space) {
+    wf_tokenizer *t = learn_kind(WF_CHARACTERS, " a\t b  \n");
+    ck_assert_str_eq(there_and_back(t, "  b\ta  \r\n"), "  b\ta  ");
+    ck_assert_str_eq(there_and_back(t, "a\vb"), "a<unk>b");
+    ck_assert_str_eq(there_and_back(t, ""), "");
+    char *v = text_of(t, wf_tokenizer_vocabulary);
+    ck_assert_str_eq(v, "<pad>\n<unk>\n<s>\n</s>\n \n\t\na\nb\n");
+    wf_tokenizer *again = wf_tokenizer_read(WF_CHARACTERS, v, strlen(v), NULL, 0, NULL);
+    ck_assert_str_eq(there_and_back(again, "  b\ta  "), "  b\ta  ");
+    free(v), wf_tokenizer_free(t), wf_tokenizer_free(again);
+}
+END_TEST
+
+START_TEST(lengths_as_in_snprintf) {
+    wf_tokenizer *t = learn_kind(WF_WORDS, "one two three\n");
+    int32_t ids[3] = { -7, -7, -7 };
+    char text[16] = "##############";
+    ck_assert_int_eq(wf_tokenizer_encode(t, "three two one", 13, NULL, 0, NULL), 3);
+    ck_assert_int_eq(wf_tokenizer_encode(t, "three two one", 13, ids, 2, NULL), 3);
+    ck_assert(ids[0] == 5 && ids[1] == 6 && ids[2] == -7);
+    ids[2] = WF_UNK_ID;
+    ck_assert_int_eq(wf_tokenizer_decode(t, ids, 3, NULL, 0), 15);
+    ck_assert_int_eq(wf_tokenizer_decode(t, ids, 3, text, 8), 15);
+    ck_assert_str_eq(text, "three t");
+    ck_assert_int_eq(text[8], '#');
+    ck_assert_int_eq(wf_tokenizer_decode(t, ids, 0, text, 8), 0);
+    ck_assert_str_eq(text, "");
+    int32_t padded[] = { WF_START_ID, 4, WF_PAD_ID, 6, WF_END_ID, WF_PAD_ID };
+    ck_assert_int_eq(wf_tokenizer_decode(t, padded, 6, text, sizeof text), 7);
+    ck_assert_str_eq(text, "one two");
+    ids[1] = 7;
+    ck_assert_int_eq(wf_tokenizer_decode(t, ids, 3, text, 8), -1);
+    ids[1] = -1;
+    ck_assert_int_eq(wf_tokenizer_decode(t, ids, 3, text, 8), -1);
+    wf_tokenizer_free(t);
+}
+END_TEST
+
+/* ---- what cannot be learned ------------------------------------------------------------------ */
+
+static const struct {
+    wf_tokenizer_options o;
+    const char *text, *says;
+} refused[] = {
+    { { .kind = WF_WORDS, .min_freq = 1 }, "", "no text to learn a vocabulary from" },
+    { { .kind = WF_BPE, .min_freq = 1 }, " \n\t\r\n", "no text to learn a vocabulary from" },
+    { { .kind = WF_WORDS, .min_freq = 1 }, "a\nb \xff\n", "line 2: not UTF-8 at byte 2" },
+    { { .kind = WF_WORDS, .min_freq = 3 }, "a a b\n", "nothing occurs 3 times: lower min_freq" },
+    { { .kind = WF_WORDS }, "a\n", "min_freq is 0: at least 1" },
+    { { .kind = WF_WORDS, .min_freq = 1, .vocab_size = 4 },
+      "a\n",
+      "vocab_size is 4: 0 for no limit" },
+    { { .kind = WF_WORDS, .min_freq = 1, .vocab_size = -1 }, "a\n", "vocab_size is -1" },
+    { { .kind = WF_WORDS, .min_freq = 1, .vocab_size = (int64_t)INT32_MAX + 1 },
+      "a\n",
+      "vocab_size is" },
+    { { .kind = WF_WORDS, .min_freq = 1, .merges = 1 }, "a\n", "for byte-pair encoding alone" },
+    { { .kind = WF_CHARACTERS, .min_freq = 1, .codes = "" },
+      "a\n",
+      "for byte-pair encoding alone" },
+    { { .kind = WF_BPE, .min_freq = 1, .merges = -1 }, "a\n", "merges is -1: at least 0" },
+    { { .kind = (wf_token_kind)7, .min_freq = 1 }, "a\n", "kind 7 is neither" },
+    { { .kind = WF_BPE, .min_freq = 1, .vocab_size = 9 },
+      "abc\n",
+      "vocab_size is 9, but the 3 characters need 10" },
+    { { .kind = WF_BPE, .min_freq = 1, .codes = "a b\n", .codes_bytes = 4 },
+      "a\n",
+      "codes: the first line is not '#version: 0.2'" },
+};
+
+START_TEST(learning_is_refused) {
+    char message[MESSAGE] = "";
+    ck_assert(learn_fails(&refused[_i].o, refused[_i].text, message));
+    assert_contains(message, refused[_i].says);
+}
+END_TEST
+
+static int broken(void *from, const char **line, size_t *bytes) {
+    *line = "a", *bytes = 1;
+    return ++*(int *)from < 3 ? 1 : -1;
+}
+
+START_TEST(a_reader_may_fail) {
+    char message[MESSAGE] = "";
+    int n = 0;
+    wf_tokenizer_options o = wf_tokenizer_defaults(WF_WORDS);
+    ck_assert_ptr_null(wf_tokenizer_learn(&o, broken, &n, message));
+    ck_assert_str_eq(message, "line 3 could not be read");
+    ck_assert_ptr_null(wf_tokenizer_learn(NULL, broken, &n, message));
+    assert_contains(message, "no options");
+    ck_assert_ptr_null(wf_tokenizer_learn(&o, NULL, &n, message));
+    assert_contains(message, "no lines to learn from");
+    wf_tokenizer_free(NULL);
+}
+END_TEST
+
+/* ---- vocabulary files ------------------------------------------------------------------------ */
+
+static const struct {
+    wf_token_kind kind;
+    const char *vocabulary, *codes, *line, *pieces; /* of the line; NULL: refused */
+    const char *says;
+} files[] = {
+#define CODES "#version: 0.2\n"
+#define LONG_WORD                                                                                  \
+    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+    { WF_WORDS, "the 12\nof\t7\na\n", NULL, "a the x of", "a the <unk> of", NULL },
+    { WF_WORDS, "<unk>\n<blank>\n<s>\n</s>\nthe 12\r\na 3", NULL, "a the <s>", "a the <unk>",
+      NULL },
+    { WF_WORDS, "<s> 0\n</s> 0\n<unk> 0\n<pad> 0\n<s> 9\n12 4\n<blank>\n", NULL, "12 <s> <blank> 4",
+      "12 <s> <blank> <unk>", NULL },
+    { WF_WORDS, "a\n<unk>\n", NULL, "<unk> a", "<unk> a", NULL },
+    { WF_CHARACTERS, "  12\na 3\n3\n\t\n<\n", NULL, "a 3\tb<", "a   3 \t <unk> <", NULL },
+    { WF_CHARACTERS, "<s>\n\xe6\x97\xa5\t5\n", NULL, "\xe6\x97\xa5s", "\xe6\x97\xa5 <unk>", NULL },
+    { WF_BPE, "lo@@ 3\nw 2\nl@@\n", CODES "l o\n", "low lol", "lo@@ w lo@@ <unk>", NULL },
+    { WF_BPE, "l@@\no@@\nw\n", CODES "l o\nlo w</w>\n\n", "low w", "l@@ o@@ w w", NULL },
+    { WF_BPE, "ab@@\nc@@\na@@\nbc@@\nd\n", CODES "a b\nab c\nb c\na bc\n", "abcd", "ab@@ c@@ d",
+      NULL },
+    { WF_BPE, "a@@\na\n@\n@@@\n", CODES, "a@ a@a", "a@@ @ a@@ @@@ a", NULL },
+    { WF_WORDS, "", NULL, NULL, NULL, "vocabulary: there is no piece in it" },
+    { WF_WORDS, "<pad>\n<unk>\n", NULL, NULL, NULL, "vocabulary: there is no piece in it" },
+    { WF_WORDS, "a\n\nb\n", NULL, NULL, NULL, "vocabulary: line 2: an empty line" },
+    { WF_WORDS, "a\n b\n", NULL, NULL, NULL, "vocabulary: line 2: white space where a piece" },
+    { WF_WORDS, "a b\n", NULL, NULL, NULL, "vocabulary: line 1: more than a piece and its count" },
+    { WF_WORDS, "a  1\n", NULL, NULL, NULL, "vocabulary: line 1: more than a piece and its count" },
+    { WF_WORDS, "a -1\n", NULL, NULL, NULL, "vocabulary: line 1: more than a piece and its count" },
+    { WF_WORDS, "a 1\nb 2\na 3\n", NULL, NULL, NULL, "vocabulary: line 3: 'a' occurs twice" },
+    { WF_WORDS, LONG_WORD "\n" LONG_WORD "\n", NULL, NULL, NULL, "line 2: 'xxxxx" },
+    { WF_BPE, LONG_WORD "</w>@@\n", CODES, NULL, NULL, "line 1: 'xxxxx" },
+    { WF_WORDS, "a\nb\xc3\n", NULL, NULL, NULL, "vocabulary: line 2: not UTF-8 at byte 1" },
+    { WF_WORDS, "a\rb\n", NULL, NULL, NULL, "vocabulary: line 1: a line break inside" },
+    { WF_CHARACTERS, "ab\n", NULL, NULL, NULL, "vocabulary: line 1: more than one character" },
+    { WF_CHARACTERS, "a\n<pad>\n", NULL, NULL, NULL,
+      "vocabulary: line 2: more than one character" },
+    { WF_BPE, "a\n@@\n", CODES, NULL, NULL, "vocabulary: line 2: '@@' alone is no piece" },
+    { WF_BPE, "x</w>@@\n", CODES, NULL, NULL, "vocabulary: line 1: 'x</w>@@' cannot be told" },
+    { WF_BPE, "a\n", NULL, NULL, NULL, "byte-pair encoding needs codes" },
+    { WF_WORDS, "a\n", CODES, NULL, NULL, "codes are for byte-pair encoding alone" },
+    { WF_WORDS, NULL, NULL, NULL, NULL, "there is no vocabulary" },
+    { WF_BPE, "a\n", "", NULL, NULL, "codes: the first line is not" },
+    { WF_BPE, "a\n", "#version: 0.1\na b\n", NULL, NULL, "codes: the first line is not" },
+    { WF_BPE, "a\n", CODES "a b\na\n", NULL, NULL, "codes: line 3: two symbols with one space" },
+    { WF_BPE, "a\n", CODES "a b c\n", NULL, NULL, "codes: line 2: two symbols with one space" },
+    { WF_BPE, "a\n", CODES "a  b\n", NULL, NULL, "codes: line 2: two symbols with one space" },
+    { WF_BPE, "a\n", CODES " b\n", NULL, NULL, "codes: line 2: two symbols with one space" },
+    { WF_BPE, "a\n", CODES "\na b\n", NULL, NULL, "codes: line 2: two symbols with one space" },
+    { WF_BPE, "a\n", CODES "a\tb\n", NULL, NULL, "codes: line 2: two symbols with one space" },
+    { WF_BPE, "a\n", CODES "a </w>\n", NULL, NULL,
+      "codes: line 2: '</w>' is no symbol of its own" },
+    { WF_BPE, "a\n", CODES "a</w> b\n", NULL, NULL,
+      "codes: line 2: 'a</w> b' makes what cannot be told" },
+    { WF_BPE, "a\n", CODES "@ @</w>\n", NULL, NULL,
+      "codes: line 2: '@ @</w>' makes what cannot be told" },
+    { WF_BPE, "a\n", CODES "</ w>\n", NULL, NULL,
+      "codes: line 2: '</ w>' makes what cannot be told" },
+    { WF_BPE, "a\n", CODES "a \xed\xa0\x80\n", NULL, NULL, "codes: line 2: not UTF-8 at byte 2" },
+};
+
+START_TEST(files_are_read_strictly) {
+    char message[MESSAGE] = "";
+    const char *v = files[_i].vocabulary, *c = files[_i].codes;
+    wf_tokenizer *t =
+        wf_tokenizer_read(files[_i].kind, v, v ? strlen(v) : 0, c, c ? strlen(c) : 0, message);
+    if (files[_i].pieces) {
+        ck_assert_msg(t != NULL, "%s", message);
+        ck_assert_str_eq(pieces_of(t, files[_i].line), files[_i].pieces);
+    } else {
+        ck_assert_ptr_null(t);
+        assert_contains(message, files[_i].says);
+    }
+    wf_tokenizer_free(t);
+}
+END_TEST
+
+/* ---- in a model's file ----------------------------------------------------------------------- */
+
+static char path[] = "/tmp/weft-text-XXXXXX";
+
+static void make_path(void) {
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+}
+
+static void remove_path(void) {
+    unlink(path);
+    strcpy(path + strlen(path) - 6, "XXXXXX");
+}
+
+static wf_file *through_file(const wf_meta *pairs, int n) {
+    char message[MESSAGE] = "";
+    ck_assert_msg(wf_file_save(path, NULL, 0, pairs, n, message), "%s", message);
+    wf_file *f = wf_file_open(path);
+    ck_assert_msg(wf_file_ok(f), "%s", wf_file_error(f));
+    return f;
+}
+
+START_TEST(a_model_file_holds_two_tokenizers) {
+    char message[MESSAGE] = "";
+    wf_tokenizer *src = learn_kind(kinds[_i], multilingual),
+                 *tgt = learn_kind(kinds[_i], "a b ab\nb ab\n");
+    wf_meta pairs[2 * WF_TOKENIZER_META];
+    int n = wf_tokenizer_to_meta(src, "src_tokenizer", pairs);
+    n += wf_tokenizer_to_meta(tgt, "tgt_tokenizer", pairs + n);
+    ck_assert_int_eq(n, kinds[_i] == WF_BPE ? 6 : 4);
+    wf_file *f = through_file(pairs, n);
+    ck_assert(wf_tokenizer_in_file(f, "src_tokenizer") && !wf_tokenizer_in_file(f, "tokenizer"));
+    wf_tokenizer *again = wf_tokenizer_from_meta(f, "src_tokenizer", message);
+    ck_assert_msg(again != NULL, "%s", message);
+    ck_assert_int_eq(wf_tokenizer_kind(again), kinds[_i]);
+    wf_meta copies[WF_TOKENIZER_META];
+    n = wf_tokenizer_to_meta(again, "src_tokenizer", copies);
+    for (int i = 0; i < n; i++) {
+        ck_assert_str_eq(copies[i].key, pairs[i].key);
+        ck_assert_str_eq(copies[i].value, pairs[i].value);
+    }
+    ck_assert_ptr_null(wf_tokenizer_from_meta(f, "tokenizer", message));
+    assert_contains(message, "no 'tokenizer.kind' in the metadata");
+    wf_file_free(f);
+    wf_tokenizer_free(src), wf_tokenizer_free(tgt), wf_tokenizer_free(again);
+}
+END_TEST
+
+static const struct {
+    wf_meta pairs[3];
+    int n;
+    const char *says;
+} lies[] = {
+    { { { "t.kind", "words" } }, 1, "'t.kind' is 'words', not one of word|char|bpe" },
+    { { { "t.kind", "word" } }, 1, "t: there is no vocabulary" },
+    { { { "t.kind", "bpe" }, { "t.vocabulary", "a\n" } }, 2, "t: byte-pair encoding needs codes" },
+    { { { "t.kind", "word" }, { "t.vocabulary", "a\na\n" } },
+      2,
+      "t: vocabulary: line 2: 'a' occurs twice" },
+    { { { "t.kind", "char" }, { "t.vocabulary", "a\n" }, { "t.codes", CODES } },
+      3,
+      "t: codes are for byte-pair encoding alone" },
+    { { { "t.kind", "bpe" }, { "t.vocabulary", "a\n" }, { "t.codes", "a b" } },
+      3,
+      "t: codes: the first line is not" },
+};
+
+START_TEST(a_lying_model_file_is_told) {
+    char message[MESSAGE] = "";
+    wf_file *f = through_file(lies[_i].pairs, lies[_i].n);
+    ck_assert_ptr_null(wf_tokenizer_from_meta(f, "t", message));
+    assert_contains(message, lies[_i].says);
+    wf_file_free(f);
+    f = wf_file_parse("no", 2);
+    ck_assert_ptr_null(wf_tokenizer_from_meta(f, "t", message));
+    ck_assert_str_eq(message, wf_file_error(f));
+    ck_assert(!wf_tokenizer_in_file(f, "t"));
+    wf_file_free(f);
+}
+END_TEST
+
+/* ---- without memory -------------------------------------------------------------------------- */
+
+/* An assertion of Check allocates, so it is made only when it does not hold. */
+static bool says_why(bool ok, const char *message) {
+    if (ok || message[0]) return ok;
+    faults_pause(true);
+    ck_abort_msg("a failure without a message");
+    return false;
+}
+
+static bool life(wf_token_kind kind) {
+    char message[MESSAGE] = "", text[2048], codes[2048];
+    int32_t ids[128];
+    wf_meta pairs[WF_TOKENIZER_META];
+    wf_tokenizer_options o = wf_tokenizer_defaults(kind);
+    o.merges = kind == WF_BPE ? 40 : 0;
+    wf_tokenizer *t = wf_tokenizer_learn(&o, next_of, &(lines){ multilingual }, message), *u = NULL;
+    bool ok = says_why(t != NULL, message);
+    const char *line = "abc café abc junge";
+    ok =
+        ok && says_why(wf_tokenizer_encode(t, line, strlen(line), ids, 128, message) >= 0, message);
+    ok = ok && wf_tokenizer_to_meta(t, "tokenizer", pairs) > 0;
+    if (ok) {
+        size_t n = wf_tokenizer_vocabulary(t, text, sizeof text),
+               m = wf_tokenizer_codes(t, codes, sizeof codes);
+        u = wf_tokenizer_read(kind, text, n, kind == WF_BPE ? codes : NULL, m, message);
+        ok = says_why(u != NULL, message);
+    }
+    wf_tokenizer_free(t), wf_tokenizer_free(u);
+    return ok;
+}
+
+START_TEST(every_failure_is_survived) {
+    for (long at = 1;; at++) {
+        long left;
+        faults_begin(at, _i % 2);
+        bool ok = life(kinds[_i / 2]);
+        long asked = faults_end(&left);
+        ck_assert_msg(left == 0, "request %ld: %ld blocks leak", at, left);
+        ck_assert_msg(ok == (asked < at), "request %ld of %ld", at, asked);
+        if (ok) break;
+        tally_note(TALLY_FAULTS, 0);
+    }
+}
+END_TEST
+
+Suite *text_suite(void) {
+    Suite *s = suite_create("text");
+    TCase *tc = tcase_create("text");
+    tcase_add_loop_test(tc, lines_are_checked, 0, COUNT_OF(line_cases));
+    tcase_add_test(tc, words_by_frequency_then_bytes);
+    tcase_add_test(tc, words_like_special_symbols);
+    tcase_add_test(tc, rare_and_many_are_cut);
+    tcase_add_loop_test(tc, every_line_comes_back, 0, COUNT_OF(kinds));
+    tcase_add_test(tc, characters_keep_white_space);
+    tcase_add_test(tc, lengths_as_in_snprintf);
+    tcase_add_loop_test(tc, learning_is_refused, 0, COUNT_OF(refused));
+    tcase_add_test(tc, a_reader_may_fail);
+    tcase_add_loop_test(tc, files_are_read_strictly, 0, COUNT_OF(files));
+    tcase_add_loop_test(tc, every_failure_is_survived, 0, 2 * COUNT_OF(kinds));
+    suite_add_tcase(s, tc);
+    tc = tcase_create("files");
+    tcase_add_checked_fixture(tc, make_path, remove_path);
+    tcase_add_loop_test(tc, a_model_file_holds_two_tokenizers, 0, COUNT_OF(kinds));
+    tcase_add_loop_test(tc, a_lying_model_file_is_told, 0, COUNT_OF(lies));
+    suite_add_tcase(s, tc);
+    return s;
+}

@@ -1,0 +1,319 @@
+/* tests/ops/op_cases.c - the rows of op_cases_*.inc as functions and as a table, and what records
+ * one row. */
+#include "op_cases.h"
+
+/* What rows need beyond macros' commas. */
+#define SIZES(...)                                                                                 \
+    (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), ((int64_t[]){ __VA_ARGS__ })
+#define ORDER(...) ((int[]){ __VA_ARGS__ })
+#define LIST(...)                                                                                  \
+    ((wf_tensor *[]){ __VA_ARGS__ }),                                                              \
+        (int)(sizeof((wf_tensor *[]){ __VA_ARGS__ }) / sizeof(wf_tensor *))
+#define ATTENTION(...) (&(wf_attention_options){ __VA_ARGS__ })
+#define ADAM(...) (&(wf_adam_options){ __VA_ARGS__ })
+
+/* A weighted sum of the three results, so that one row sees all of their gradients. */
+static wf_tensor *all_of(wf_cross_entropy_result r) {
+    return wf_add(wf_add(r.loss, wf_scale(r.nll, 0.3)), r.count);
+}
+
+static wf_tensor *used_twice(wf_tensor *x) {
+    return wf_mul(x, wf_sigmoid(x));
+}
+
+/* One tensor in two places: what writes over one operand must not be surprised by the other. */
+static wf_tensor *own_mask(wf_tensor *x) {
+    return wf_softmax(x, x, false);
+}
+static wf_tensor *own_gain(wf_tensor *x) {
+    return wf_layer_norm(x, x, x, 1e-5);
+}
+static wf_tensor *own_choice(wf_tensor *x) {
+    return wf_where(x, x, x);
+}
+
+/* What wf_grad records for a table that is read once: embedding_backward(dy, ids, table). */
+static wf_tensor *table_gradient(wf_tensor *table, wf_tensor *ids, wf_tensor *dy) {
+    wf_tensor *y = wf_embedding(table, ids), *grad = NULL;
+    wf_vjp(&y, &dy, 1, &table, 1, &grad);
+    return grad;
+}
+
+/* Ops that only a plan puts in place of others. */
+static const wf_op *op_called(const char *name) {
+    int i = 0;
+    while (strcmp(wf_op_at(i)->name, name) != 0) i++;
+    return wf_op_at(i);
+}
+
+static wf_tensor *rows_square_sum(wf_tensor *grad) {
+    return wf_record(op_called("rows_square_sum"), 3, grad->in, NULL);
+}
+
+/* The scale is fixed: six operands are all that a row has. */
+static wf_tensor *rows_step_of(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
+                               wf_tensor *rates, const wf_adam_options *options) {
+    wf_tensor *scale = wf_constant(param->graph, 0.75), *const *of = grad->in;
+    wf_tensor *in[] = { param, m, v, of[0], of[1], of[2], scale, rates };
+    return wf_record(op_called("adam_rows_step"), 8, in, options);
+}
+
+static wf_tensor *rows_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
+                            wf_tensor *rates) {
+    return rows_step_of(param, m, v, grad, rates, ADAM(0.9, 0.999, 1e-8, 0.1, true));
+}
+
+static wf_tensor *other_graph(wf_tensor *x) {
+    static wf_graph *other; /* lives until the test's process ends */
+    if (!other) other = wf_graph_new(NULL);
+    return wf_param(other, "stranger", x->ndim, x->shape, wf_init_zeros());
+}
+
+#define BUILD(id, expression)                                                                      \
+    static wf_tensor *build_##id(wf_tensor *const *x) {                                            \
+        wf_tensor *a = x[0], *b = x[1], *c = x[2], *d = x[3], *e = x[4], *f = x[5];                \
+        (void)a, (void)b, (void)c, (void)d, (void)e, (void)f;                                      \
+        return expression;                                                                         \
+    }
+#define CASE(id, expression, shape, ...) BUILD(id, expression)
+#define RANDOM(id, expression, shape, ...) BUILD(id, expression)
+#define UPDATE(id, expression, ...) BUILD(id, expression)
+#define FAILS(id, expression, message, ...) BUILD(failing_##id, expression)
+#include "op_cases_elementwise.inc"
+#include "op_cases_fail.inc"
+#include "op_cases_norm.inc"
+#include "op_cases_product.inc"
+#include "op_cases_reduce.inc"
+#include "op_cases_shape.inc"
+#include "op_cases_training.inc"
+#undef CASE
+#undef RANDOM
+#undef UPDATE
+#undef FAILS
+
+#define ROW(id, shape, ...)                                                                        \
+    { .name = #id, .build = build_##id, .expect = shape, __VA_ARGS__ }
+#define CASE(id, expression, shape, ...) ROW(id, shape, .in = { __VA_ARGS__ }),
+#define RANDOM(id, expression, shape, ...) ROW(id, shape, .random = true, .in = { __VA_ARGS__ }),
+#define UPDATE(id, expression, ...) ROW(id, "", .update = true, .in = { __VA_ARGS__ }),
+const op_case op_cases[] = {
+#include "op_cases_elementwise.inc"
+#include "op_cases_norm.inc"
+#include "op_cases_product.inc"
+#include "op_cases_reduce.inc"
+#include "op_cases_shape.inc"
+#include "op_cases_training.inc"
+};
+const int op_case_count = COUNT_OF(op_cases);
+
+#define FAILS(id, expression, message, ...) ROW(failing_##id, message, .in = { __VA_ARGS__ }),
+const op_case failing_cases[] = {
+#include "op_cases_fail.inc"
+};
+const int failing_case_count = COUNT_OF(failing_cases);
+
+/* ---- operands -------------------------------------------------------------------------------- */
+
+int64_t operand_count(const operand *o) {
+    int64_t n = 1;
+    for (int i = 0; i < o->ndim; i++) n *= o->shape[i];
+    return n;
+}
+
+bool differentiable(const operand *o) {
+    return o->domain >= DOMAIN_ANY && o->domain <= DOMAIN_SPREAD;
+}
+
+bool is_small(const op_case *row) {
+    int64_t n = 0;
+    for (int i = 0; i < MAX_CASE_OPERANDS; i++)
+        if (differentiable(&row->in[i])) n += operand_count(&row->in[i]);
+    return n <= 160;
+}
+
+uint64_t row_key(const op_case *row, int salt) {
+    return key_of(row->name, (uint64_t)salt + 1);
+}
+
+/* Element k of n in operand `which`: every operand has a grid of its own, shuffled. */
+static double spread(int which, int64_t k, int64_t n) {
+    int64_t step = n % 7    ? 7
+                   : n % 11 ? 11
+                   : n % 13 ? 13
+                            : 1; /* coprime with n: visits every point once */
+    double point = (double)((k * step + 3 * which) % n);
+    return -1.9 + (point + 0.13 + 0.21 * which) * 3.8 / (double)n;
+}
+
+static double value_of(const operand *o, int which, uint64_t key, int64_t k) {
+    double u = number(key, (uint64_t)k);
+    int64_t columns = o->ndim > 0 ? o->shape[o->ndim - 1] : 1;
+    switch (o->domain) {
+    case DOMAIN_ANY:
+        return 4 * u - 2;
+    case DOMAIN_AWAY:
+        return number(~key, (uint64_t)k) < 0.5 ? -0.5 - 1.5 * u : 0.5 + 1.5 * u;
+    case DOMAIN_SPREAD:
+        return spread(which, k, operand_count(o));
+    case DOMAIN_MASK:
+        return u < 0.6;
+    case DOMAIN_SHUT:
+        return k >= columns;
+    case DOMAIN_IDS:
+        return floor(u * (double)o->below);
+    default:
+        return 0.5 + 1.5 * u;
+    }
+}
+
+/* Both types compute on the same numbers. */
+double *operand_values(const op_case *row, int which) {
+    const operand *o = &row->in[which];
+    int64_t n = operand_count(o);
+    double *data = malloc((size_t)n * sizeof *data + 1);
+    ck_assert_ptr_nonnull(data);
+    for (int64_t k = 0; k < n; k++) data[k] = (float)value_of(o, which, row_key(row, which), k);
+    return data;
+}
+
+/* ---- dressing -------------------------------------------------------------------------------- */
+
+static bool can_dress(const operand *o, dressing how) {
+    bool real = o->domain != DOMAIN_IDS;
+    switch (how) {
+    case TRANSPOSED:
+        return o->ndim >= 2 && o->domain != DOMAIN_STATE;
+    case SPACED:
+        return o->ndim >= 1 && o->ndim < WF_MAX_DIMS && o->domain != DOMAIN_STATE;
+    case COMPUTED:
+        return real && o->domain != DOMAIN_STATE;
+    default:
+        return false;
+    }
+}
+
+static int64_t stored_shape(const operand *o, dressing how, int64_t *shape) {
+    memcpy(shape, o->shape, sizeof o->shape);
+    if (how == TRANSPOSED) {
+        shape[o->ndim - 1] = o->shape[o->ndim - 2];
+        shape[o->ndim - 2] = o->shape[o->ndim - 1];
+    }
+    if (how == SPACED) shape[o->ndim] = 3;
+    return o->ndim + (how == SPACED);
+}
+
+/* Where element k of the operand lies in the leaf that stores it. */
+static int64_t stored_at(const operand *o, dressing how, int64_t k) {
+    if (how == SPACED) return 3 * k + 1;
+    if (how != TRANSPOSED) return k;
+    int64_t columns = o->shape[o->ndim - 1], rows = o->shape[o->ndim - 2];
+    int64_t block = k / (rows * columns), i = k / columns % rows, j = k % columns;
+    return (block * columns + j) * rows + i;
+}
+
+static void store(wf_tensor *leaf, const operand *o, dressing how, const double *data) {
+    double *stored = calloc((size_t)wf_count(leaf) + 1, sizeof *stored);
+    ck_assert_ptr_nonnull(stored);
+    for (int64_t k = 0; k < operand_count(o); k++) stored[stored_at(o, how, k)] = data[k];
+    ck_assert_msg(write_doubles(leaf, stored), "cannot write %s", leaf->name);
+    free(stored);
+}
+
+static wf_tensor *dress(wf_tensor *leaf, const operand *o, dressing how) {
+    switch (how) {
+    case TRANSPOSED:
+        return wf_transpose(leaf, -1, -2);
+    case SPACED:
+        return wf_squeeze(wf_slice(leaf, -1, 1, 2), WF_AXIS(o->ndim));
+    case COMPUTED:
+        return wf_neg(wf_neg(leaf));
+    default:
+        return leaf;
+    }
+}
+
+static void open_operand(fixture *f, int which, dressing how) {
+    const operand *o = &f->row->in[which];
+    char name[2] = { (char)('a' + which), '\0' };
+    int64_t shape[WF_MAX_DIMS];
+    if (!can_dress(o, how)) how = PLAIN;
+    int ndim = (int)stored_shape(o, how, shape);
+    wf_dtype dtype = o->domain == DOMAIN_IDS ? WF_I32 : wf_real(f->g);
+    wf_tensor *leaf = differentiable(o)
+                          ? wf_param(f->g, name, ndim, shape, wf_init_zeros())
+                          : wf_buffer(f->g, name, dtype, ndim, shape, wf_init_zeros());
+    ck_assert_msg(wf_ok(f->g), "%s", wf_error(f->g));
+    double *data = operand_values(f->row, which);
+    store(leaf, o, how, data);
+    free(data);
+    f->leaf[which] = leaf;
+    f->x[which] = dress(leaf, o, how);
+    if (differentiable(o)) f->wrt[f->n_wrt++] = f->x[which];
+}
+
+/* ---- fixtures -------------------------------------------------------------------------------- */
+
+void fixture_open(fixture *f, const op_case *row, wf_dtype real, dressing how) {
+    *f = (fixture){ .row = row, .g = new_graph(real) };
+    while (f->n < MAX_CASE_OPERANDS && row->in[f->n].domain != NO_OPERAND)
+        open_operand(f, f->n, how), f->n++;
+    f->first = wf_node_count(f->g);
+    f->y = row->build(f->x);
+    f->last = wf_node_count(f->g);
+}
+
+void fixture_close(fixture *f) {
+    end_graph(f->g);
+}
+
+/* Between 0.5 and 1.5, either sign: an operand that f32 holds exactly. */
+static wf_tensor *weight_for(fixture *f) {
+    wf_tensor *w =
+        wf_buffer(f->g, "weight", wf_real(f->g), f->y->ndim, f->y->shape, wf_init_zeros());
+    operand o = { .domain = DOMAIN_AWAY, .ndim = f->y->ndim };
+    memcpy(o.shape, f->y->shape, sizeof o.shape);
+    int64_t n = operand_count(&o);
+    double *data = malloc((size_t)n * sizeof *data + 1);
+    ck_assert_ptr_nonnull(data);
+    for (int64_t k = 0; k < n; k++) data[k] = (float)value_of(&o, 0, row_key(f->row, 100), k);
+    ck_assert_msg(write_doubles(w, data), "cannot write the weight");
+    free(data);
+    return w;
+}
+
+bool refuses_gradients(const wf_tensor *y) {
+    return y->op && y->op->no_grad && !y->op->detaches && !(y->op->shape_only & 1);
+}
+
+bool fixture_differentiate(fixture *f) {
+    ck_assert_msg(wf_ok(f->g), "%s", wf_error(f->g));
+    if (f->row->update || f->y->dtype != wf_real(f->g) || f->n_wrt == 0) return false;
+    if (refuses_gradients(f->y)) return false;
+    f->weight = weight_for(f);
+    f->loss = wf_sum(wf_mul(f->weight, f->y), WF_ALL_AXES, false);
+    ck_assert_msg(wf_grad(f->loss, f->wrt, f->n_wrt, f->grad), "%s", wf_error(f->g));
+    return true;
+}
+
+int fixture_outputs(const fixture *f) {
+    int written = 0;
+    for (int i = 0; i < f->n; i++) written += f->row->in[i].domain == DOMAIN_STATE;
+    return f->row->update ? written : 1 + (f->loss ? f->n_wrt : 0);
+}
+
+void fixture_evaluate(fixture *f, int threads, values *out) {
+    wf_tensor *fetch[MAX_OUTPUTS] = { f->y };
+    for (int i = 0; f->loss && i < f->n_wrt; i++) fetch[1 + i] = f->grad[i];
+    if (!f->row->update) {
+        evaluate(fetch, fixture_outputs(f), threads, f->row->random, out);
+        return;
+    }
+    wf_pool *pool = threads > 1 ? wf_pool_new(threads) : NULL;
+    wf_plan *p =
+        wf_plan_new(f->g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 1, .pool = pool });
+    ck_assert_msg(wf_plan_ok(p) && wf_run(p), "%s", wf_plan_error(p));
+    wf_plan_free(p), wf_pool_free(pool);
+    for (int i = 0, k = 0; i < f->n; i++)
+        if (f->row->in[i].domain == DOMAIN_STATE)
+            out[k++] = (values){ wf_count(f->leaf[i]), leaf_values(f->leaf[i]) };
+}

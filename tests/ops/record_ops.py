@@ -1,0 +1,432 @@
+#!/usr/bin/env python3
+"""Record what PyTorch computes for the rows of the table of ops: tests/data/ops.safetensors.
+
+    build/tests/weft-tests --operands operands.safetensors
+    tests/ops/record_ops.py operands.safetensors tests/data/ops.safetensors
+
+Needs torch and safetensors; the tests need neither, they read the file. A row is recorded if it
+has a formula below, under its own name, of its operands a, b, c, ... Everything is computed in
+f64 from operands that f32 holds exactly. In the file: ROW/x0, x1, ... operands; w the
+cotangent; y the value; d0, d1, ... the gradients of the differentiable operands, or, for an
+update, what it has written.
+"""
+
+import sys
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
+
+INFINITY = float("inf")
+
+
+def attend(q, k, v, mask=None, causal=False, scale=None):
+    """scaled_dot_product_attention; mask 1 = may attend; nothing open gives zeros."""
+    open_ = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool)
+    if causal:
+        open_ = open_.tril(k.shape[-2] - q.shape[-2])
+    if mask is not None:
+        if mask.dim() == 3 and q.dim() == 4:
+            mask = mask.unsqueeze(1)
+        open_ = open_ & (mask != 0)
+    return weights(q, k, open_, scale) @ v
+
+
+def weights(q, k, open_=None, scale=None, bias=None):
+    scores = q @ k.transpose(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if bias is not None:
+        scores = scores + bias
+    return open_softmax(scores, open_)
+
+
+def open_softmax(x, open_=None):
+    if open_ is None:
+        return torch.softmax(x, -1)
+    open_ = open_.expand_as(x)
+    some = open_.any(-1, keepdim=True)
+    shut = ~open_ & some  # a row without anything open keeps finite scores, then becomes zero
+    return torch.where(some, torch.softmax(x.masked_fill(shut, -INFINITY), -1), 0.0)
+
+
+def causal(x):
+    rows, columns = x.shape[-2:]
+    return torch.ones(rows, columns, dtype=torch.bool).tril(columns - rows)
+
+
+def loss(logits, labels, smoothing=0.0, ignore=-1):
+    return F.cross_entropy(
+        logits.reshape(-1, logits.shape[-1]),
+        labels.reshape(-1),
+        reduction="sum",
+        label_smoothing=smoothing,
+        ignore_index=ignore,
+    )
+
+
+def everything(a, b):
+    counted = (b != 1).sum().to(a.dtype)
+    return loss(a, b, 0.1, 1) + 0.3 * loss(a, b, 0.0, 1) + counted
+
+
+def sgd(p, buffer, grad, scale, rates, momentum, decay):
+    parameter = p.clone().requires_grad_()
+    parameter.grad = grad * scale
+    optimizer = torch.optim.SGD(
+        [parameter], lr=rates[0].item(), momentum=momentum, weight_decay=decay
+    )
+    if buffer is not None:
+        optimizer.state[parameter]["momentum_buffer"] = buffer.clone()
+    optimizer.step()
+    written = (parameter.detach(),)
+    return written if buffer is None else written + (optimizer.state[parameter]["momentum_buffer"],)
+
+
+def adam(p, m, v, grad, scale, rates, beta1, beta2, eps, decay, decoupled):
+    """One step as PyTorch documents Adam and AdamW, with the bias corrections that are fed."""
+    rate, c1, c2 = (r.item() for r in rates)
+    g = grad * scale
+    if decoupled:
+        p = p - rate * decay * p
+    else:
+        g = g + decay * p
+    m = beta1 * m + (1 - beta1) * g
+    v = beta2 * v + (1 - beta2) * g * g
+    return p - rate * (m * c1) / ((v * c2).sqrt() + eps), m, v
+
+
+def sum_to(x, like):
+    return x.sum_to_size(like.shape)
+
+
+FORMULAS = {
+    # elementwise
+    "neg": lambda a: -a,
+    "abs": torch.abs,
+    "square": torch.square,
+    "sqrt": torch.sqrt,
+    "reciprocal": torch.reciprocal,
+    "exp": torch.exp,
+    "log": torch.log,
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "tanh": torch.tanh,
+    "erf": torch.erf,
+    "sigmoid": torch.sigmoid,
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": lambda a: F.gelu(a, approximate="tanh"),
+    "silu": F.silu,
+    "affine": lambda a: 1.7 * a - 0.3,
+    "scale": lambda a: -2.5 * a,
+    "clamp": lambda a: a.clamp(-0.9, 1.1),
+    "clamp_one_side": lambda a: a.clamp(min=0),
+    "exp_scalar": torch.exp,
+    "exp_empty": torch.exp,
+    "tanh_one": torch.tanh,
+    "sigmoid_65": torch.sigmoid,
+    "gelu_129": F.gelu,
+    "swish_twice": F.silu,
+    "mul_itself": lambda a: a * a,
+    "add_itself": lambda a: a + a,
+    "sub_itself": lambda a: a - a,
+    **{
+        name: torch.add
+        for name in (
+            "add",
+            "add_row",
+            "add_column",
+            "add_outer",
+            "add_scalar",
+            "add_scalars",
+            "add_middle",
+            "add_empty",
+        )
+    },
+    **{name: torch.sub for name in ("sub", "sub_outer")},
+    **{name: torch.mul for name in ("mul", "mul_outer", "mul_scalar")},
+    **{name: torch.div for name in ("div", "div_outer")},
+    **{name: torch.maximum for name in ("maximum", "maximum_row")},
+    **{name: torch.minimum for name in ("minimum", "minimum_column")},
+    **{name: torch.eq for name in ("equal", "equal_ids")},
+    **{name: torch.ne for name in ("not_equal", "not_equal_ids")},
+    **{name: torch.lt for name in ("less", "less_ids")},
+    "less_equal": torch.le,
+    "greater": torch.gt,
+    **{name: torch.ge for name in ("greater_equal", "greater_equal_ids")},
+    **{
+        name: lambda a, b, c: torch.where(a != 0, b, c)
+        for name in ("where", "where_broadcast", "where_scalars")
+    },
+    "masked_fill": lambda a, b: a.masked_fill(b != 0, -3),
+    "masked_fill_row": lambda a, b: a.masked_fill(b != 0, 0.5),
+    "where_own_choice": F.relu,
+    "cast_real": lambda a: a * 1,
+    "cast_to_ids": lambda a: a.detach().to(torch.int32),
+    "cast_from_ids": lambda a: a.to(torch.float64),
+    # reductions
+    "sum_all": torch.sum,
+    "sum_all_keep": lambda a: a.sum((0, 1), keepdim=True),
+    "sum_rows": lambda a: a.sum(0),
+    "sum_columns": lambda a: a.sum(1, keepdim=True),
+    "sum_last": lambda a: a.sum(-1),
+    "sum_middle": lambda a: a.sum(1),
+    "sum_two": lambda a: a.sum((0, 2)),
+    "sum_two_keep": lambda a: a.sum((0, 2), keepdim=True),
+    "sum_scalar": torch.sum,
+    "sum_one": lambda a: a.sum(0),
+    "sum_empty": lambda a: a.sum(0),
+    "sum_to_empty": lambda a: a.sum(-1),
+    "mean_all": torch.mean,
+    "mean_last": lambda a: a.mean(-1, keepdim=True),
+    "mean_two": lambda a: a.mean((0, 1)),
+    "square_sum": lambda a: a.square().sum(),
+    "square_sum_scalar": lambda a: a.square(),
+    "inverse_count": lambda a: torch.tensor(1 / (a.shape[0] * a.shape[2]), dtype=a.dtype),
+    "max_all": torch.amax,
+    "max_last": lambda a: a.amax(-1),
+    "max_rows_keep": lambda a: a.amax(0, keepdim=True),
+    "max_middle": lambda a: a.amax(1),
+    "max_two": lambda a: a.amax((0, 2), keepdim=True),
+    "argmax_last": lambda a: a.argmax(-1),
+    "argmax_rows": lambda a: a.argmax(0),
+    "argmax_middle": lambda a: a.argmax(1),
+    "fill": lambda a: torch.full_like(a, 2.5),
+    "sum_to_row": sum_to,
+    "sum_to_column": sum_to,
+    "sum_to_scalar": sum_to,
+    "sum_to_middle": sum_to,
+    "sum_to_same": sum_to,
+    "broadcast_to": lambda a, b: a.broadcast_to(b.shape),
+    "broadcast_to_scalar": lambda a, b: a.broadcast_to(b.shape),
+    "broadcast_to_same": lambda a, b: a * 1,
+    # products
+    **{
+        name: torch.matmul
+        for name in (
+            "matmul",
+            "matmul_one",
+            "matmul_dot",
+            "matmul_outer",
+            "matmul_batch",
+            "matmul_shared",
+            "matmul_shared_left",
+            "matmul_broadcast",
+            "matmul_no_rows",
+            "matmul_no_depth",
+        )
+    },
+    "matmul_transposed": lambda a, b: a @ b.T,
+    "matmul_both_transposed": lambda a, b: a.T @ b.T,
+    "matmul_gram": lambda a: a.T @ a,
+    **{name: lambda a, b, c: a @ b + c for name in ("gemm_add", "gemm_batch", "gemm_no_depth")},
+    **{name: lambda a, b, c: a @ b.mT + c for name in ("gemm_bias", "gemm_batch_b")},
+    **{name: lambda a, b, c: a.mT @ b + c for name in ("gemm_scalar", "gemm_batch_a")},
+    "gemm_column": lambda a, b, c: a.T @ b.T + c,
+    "gemm_turned_addend": lambda a, b, c: a @ b + c.T,
+    "gemm_on_itself": lambda a: a @ a + a,
+    "gemm_on_its_computed_self": lambda a, b: a.square() @ b + a.square(),
+    "matmul_shares": lambda a, b, c: a @ b + a @ c * a,
+    "linear_shares": lambda a, b, c: a.square() @ (b + c).T,
+    "matmul_heads": lambda a, b: a.permute(0, 2, 1, 3) @ b.permute(0, 2, 3, 1),
+    **{
+        name: (lambda formula: lambda *x: torch.einsum(formula, *x))(formula)
+        for name, formula in {
+            "einsum_product": "ij,jk->ik",
+            "einsum_implicit": "ij,jk",
+            "einsum_implicit_order": "ba,ca",
+            "einsum_transposed": "ij,kj->ik",
+            "einsum_spaces": "ij,kj->ik",
+            "einsum_kept": "ij,kj->ikj",
+            "einsum_outer": "ij,kl->ijkl",
+            "einsum_scores": "nqhd,nkhd->nhqk",
+            "einsum_values": "nhqk,nkhd->nqhd",
+            "einsum_hadamard": "ij,ij->ij",
+            "einsum_hadamard_turned": "ij,ji->ij",
+            "einsum_dot": "i,i->",
+            "einsum_summed_alone": "ij,k->k",
+            "einsum_batch_product": "bij,bjk->bik",
+            "einsum_bilinear": "bi,ij,bj->b",
+            "einsum_chain": "ab,bc,cd->ad",
+            "einsum_four": "a,b,c,d->dcba",
+            "einsum_transpose": "ij->ji",
+            "einsum_sum": "ij->j",
+            "einsum_sum_all": "ij->",
+            "einsum_trace": "ii",
+            "einsum_diagonal": "ii->i",
+            "einsum_batch_diagonal": "bii->ib",
+            "einsum_diagonal_product": "ii,ij->j",
+        }.items()
+    },
+    "einsum_same_twice": lambda a: torch.einsum("ij,kj->ik", a, a),
+    # shape
+    "reshape": lambda a: a.reshape(5, 3),
+    "reshape_rest": lambda a: a.reshape(2, -1),
+    "reshape_flat": torch.flatten,
+    "reshape_split": lambda a: a.reshape(2, 3, 2, -1),
+    "reshape_merge": lambda a: a.reshape(-1, 4),
+    "reshape_scalar": lambda a: a.reshape(()),
+    "reshape_like": lambda a, b: a.reshape(b.shape),
+    "permute": lambda a: a.permute(2, 0, 1),
+    "permute_heads": lambda a: a.permute(0, 2, 1, 3),
+    "transpose": lambda a: a.transpose(0, 1),
+    "transpose_ends": lambda a: a.transpose(0, -1),
+    "transpose_reshape": lambda a: a.transpose(0, 1).reshape(-1),
+    "squeeze": lambda a: a.squeeze(1),
+    "squeeze_two": lambda a: a.squeeze((0, 2)),
+    "unsqueeze": lambda a: a.unsqueeze(1),
+    "unsqueeze_two": lambda a: a[None, :, :, None],
+    "slice": lambda a: a[:, 1:4],
+    "slice_rows": lambda a: a[1:],
+    "slice_negative": lambda a: a[:, -3:-1],
+    "slice_all": lambda a: a * 1,
+    "slice_middle": lambda a: a[:, 0:1],
+    "slice_thrice": lambda a: a[:, 0:2] * a[:, 2:4] * a[:, 1:3],
+    "slice_and_whole": lambda a: a.square().sum(0) + a[1:2],
+    "slice_empty": lambda a: a[:, 2:2],
+    "slice_twice": lambda a: a[0:2] + a[1:3],
+    "pad": lambda a: F.pad(a, (2, 1), value=0.5),
+    "pad_rows": lambda a: F.pad(a, (0, 0, 1, 0)),
+    "pad_nothing": lambda a: a * 1,
+    "concat": lambda a, b: torch.cat((a, b)),
+    "concat_last": lambda a, b, c: torch.cat((a, b, c), -1),
+    "concat_middle": lambda a, b: torch.cat((a, b), 1),
+    "concat_itself": lambda a: torch.cat((a, a)),
+    "concat_one": lambda a: a * 1,
+    "concat_empty": lambda a, b: torch.cat((a, b)),
+    "copy": lambda a: a * 1,
+    "copy_ids": lambda a: a * 1,
+    "detach_ids": lambda a: a * 1,
+    "detach": lambda a, b: a * b,
+    # index
+    **{
+        name: lambda a, b: F.embedding(b, a)
+        for name in ("embedding", "embedding_repeated", "embedding_one", "embedding_none")
+    },
+    **{
+        name: lambda a, b: a.gather(-1, b.unsqueeze(-1)).squeeze(-1)
+        for name in ("gather", "gather_batch")
+    },
+    "arange": lambda a: torch.arange(a.shape[1]),
+    "arange_rows": lambda a: torch.arange(a.shape[0]),
+    "embedding_tied": lambda a, b: F.embedding(b, a) @ a.T,
+    "embedding_both": lambda a, b, c: F.embedding(b, a) * F.embedding(c, a),
+    # normalising
+    "softmax_own_mask": lambda a: open_softmax(F.relu(a), a > 0),
+    "layer_norm_own_gain": lambda a: F.layer_norm(-a, a.shape, -a, -a),
+    "layer_norm_own_gain_129": lambda a: F.layer_norm(-a, a.shape, -a, -a),
+    **{name: open_softmax for name in ("softmax", "softmax_one", "softmax_vector")},
+    **{
+        name: lambda a, b: open_softmax(a, b != 0)
+        for name in ("softmax_mask", "softmax_mask_row", "softmax_mask_batch", "softmax_shut")
+    },
+    **{
+        name: lambda a: open_softmax(a, causal(a))
+        for name in ("softmax_causal", "softmax_causal_long", "softmax_causal_short")
+    },
+    "softmax_causal_mask": lambda a, b: open_softmax(a, causal(a) & (b != 0)),
+    **{
+        name: lambda a: F.log_softmax(a, -1)
+        for name in ("log_softmax", "log_softmax_one", "log_softmax_batch")
+    },
+    **{
+        name: lambda a, b, c: F.layer_norm(a, a.shape[-1:], b, c)
+        for name in ("layer_norm", "layer_norm_batch", "layer_norm_one_row")
+    },
+    "layer_norm_plain": lambda a: F.layer_norm(a, a.shape[-1:]),
+    "layer_norm_no_bias": lambda a, b: F.layer_norm(a, a.shape[-1:], b),
+    "layer_norm_no_weight": lambda a, b: F.layer_norm(a, a.shape[-1:], None, b),
+    "layer_norm_wide_eps": lambda a, b, c: F.layer_norm(a, a.shape[-1:], b, c, 0.5),
+    **{name: F.scaled_dot_product_attention for name in ("attention", "attention_3d")},
+    "attention_scale": lambda a, b, c: F.scaled_dot_product_attention(a, b, c, scale=0.7),
+    **{
+        name: lambda a, b, c: attend(a, b, c, causal=True)
+        for name in ("attention_causal", "attention_causal_long", "attention_causal_short")
+    },
+    **{
+        name: attend
+        for name in (
+            "attention_mask_ts",
+            "attention_mask_keys",
+            "attention_mask_bts",
+            "attention_mask_full",
+            "attention_shut",
+        )
+    },
+    "attention_mask_causal": lambda a, b, c, d: attend(a, b, c, d, causal=True),
+    "attention_additive": lambda a, b, c, d: F.scaled_dot_product_attention(a, b, c, attn_mask=d),
+    "attention_same": lambda a: F.scaled_dot_product_attention(a, a, a),
+    "attention_heads": lambda a, b, c: F.scaled_dot_product_attention(
+        *(x.permute(0, 2, 1, 3) for x in (a, b, c))
+    ),
+    "attention_weights": weights,
+    "attention_weights_mask": lambda a, b, c: weights(
+        a, b, causal(a @ b.mT) & (c.unsqueeze(1) != 0)
+    ),
+    "attention_weights_additive": lambda a, b, c: weights(a, b, bias=c),
+    # training
+    "cross_entropy": loss,
+    "cross_entropy_nll": loss,
+    "cross_entropy_one": loss,
+    "cross_entropy_count": lambda a, b: (b != 2).sum(),
+    "cross_entropy_smoothed": lambda a, b: loss(a, b, 0.1),
+    "cross_entropy_batch": lambda a, b: loss(a, b, 0.2),
+    "cross_entropy_ignored": lambda a, b: loss(a, b, 0.1, 1),
+    "cross_entropy_none": lambda a, b: loss(a, b, 0.1, 0),
+    "cross_entropy_all": everything,
+    "dropout_off": lambda a: F.dropout(a, 0.4, training=False),
+    "cache": lambda a: a * 1,
+    "check_finite": lambda a: a * 1,
+    "assign": lambda a, b: (b,),
+    "assign_computed": lambda a, b: (a + b,),
+    "sgd_step": lambda a, b, c, d: sgd(a, None, b, c, d, 0, 0),
+    "sgd_momentum": lambda a, b, c, d, e: sgd(a, b, c, d, e, 0.9, 0.1),
+    "adam_step": lambda *x: adam(*x, 0.9, 0.98, 1e-8, 0.1, False),
+    "adamw_step": lambda *x: adam(*x, 0.9, 0.999, 1e-8, 0.1, True),
+}
+
+
+def record(name, formula, given):
+    """The entries of one row."""
+    operands, asked, i = [], [], 0
+    while f"{name}/x{i}" in given:
+        x = given[f"{name}/x{i}"]
+        x = x.long() if x.dtype == torch.int32 else x.double()
+        if f"{name}/d{i}" in given:
+            asked.append(x.requires_grad_())
+        operands.append(x)
+        i += 1
+    out = {f"{name}/x{k}": given[f"{name}/x{k}"] for k in range(i)}
+    y = formula(*operands)
+    if isinstance(y, tuple):
+        return out | {f"{name}/d{k}": t.detach().contiguous() for k, t in enumerate(y)}
+    out[f"{name}/y"] = y.detach().double().contiguous()
+    if f"{name}/w" in given:
+        w = out[f"{name}/w"] = given[f"{name}/w"]
+        total = (w.double() * y).sum()
+        grads = (
+            torch.autograd.grad(total, asked, allow_unused=True)
+            if total.requires_grad
+            else [None] * len(asked)
+        )
+        for k, (x, g) in enumerate(zip(asked, grads)):
+            out[f"{name}/d{k}"] = torch.zeros_like(x) if g is None else g.contiguous()
+    return out
+
+
+def main():
+    given = load_file(sys.argv[1])
+    rows = list(dict.fromkeys(key.split("/")[0] for key in given))
+    out, left = {}, []
+    for name in sorted(rows):
+        if FORMULAS.get(name):
+            out |= record(name, FORMULAS[name], given)
+        else:
+            left.append(name)
+    save_file({key: t.detach().clone() for key, t in out.items()}, sys.argv[2])
+    print(f"{len(rows) - len(left)} rows recorded; without a formula: {' '.join(left)}")
+    unknown = [name for name in FORMULAS if FORMULAS[name] and name not in rows]
+    print(f"formulas without a row: {' '.join(unknown) or 'none'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+/* tests/ops/test_kernels.c - every kernel of every table that this processor runs, against plain C.
+ *
+ * References are in long double. kernel_checks.inc, kernel_heads.inc and kernel_rows.inc hold the
+ * tests; they are read twice, for float and for double. Errors are counted in units in the last
+ * place (ulp) of the type: WEFT_SHOW_ULPS=1 prints them. */
+#include <check.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/random.h"
+#include "ops/kernels/kernels.h"
+#include "ops/ops.h"
+#include "tests/suites.h"
+
+#define COUNT_OF(a) ((int)(sizeof(a) / sizeof *(a)))
+
+static uint64_t draws;
+
+/* Deterministic, uniform in [low, high). */
+static double draw(double low, double high) {
+    wf_philox r = wf_philox4x32(77, draws++, 0);
+    return low + (high - low) * wf_unit_double(r.v[0], r.v[1]);
+}
+
+/* ---- the true functions --------------------------------------------------------------------- */
+
+static long double true_neg(long double x) {
+    return -x;
+}
+static long double true_square(long double x) {
+    return x * x;
+}
+static long double true_reciprocal(long double x) {
+    return 1 / x;
+}
+static long double true_relu(long double x) {
+    return x > 0 ? x : 0;
+}
+static long double true_sigmoid(long double x) {
+    return 1 / (1 + expl(-x));
+}
+static long double true_silu(long double x) {
+    return x * true_sigmoid(x);
+}
+static long double true_gelu(long double x) {
+    return x / 2 * erfcl(-x / sqrtl(2));
+}
+
+static long double true_silu_slope(long double x) {
+    return true_sigmoid(x) + x * true_sigmoid(x) * true_sigmoid(-x);
+}
+
+static long double true_gelu_slope(long double x) {
+    return erfcl(-x / sqrtl(2)) / 2 + x * expl(-x * x / 2) / sqrtl(2 * acosl(-1));
+}
+
+static long double gelu_tanh_inner(long double x) {
+    return 2 * sqrtl(2 / acosl(-1)) * (x + 0.044715L * x * x * x);
+}
+
+static long double true_gelu_tanh(long double x) {
+    return x * true_sigmoid(gelu_tanh_inner(x));
+}
+
+static long double true_gelu_tanh_slope(long double x) {
+    long double u = gelu_tanh_inner(x),
+                slope = 2 * sqrtl(2 / acosl(-1)) * (1 + 3 * 0.044715L * x * x);
+    return true_sigmoid(u) + x * true_sigmoid(u) * true_sigmoid(-u) * slope;
+}
+
+/* The largest error promised of each function in [low, high], in ulp: of results smaller than
+ * `floor`, in ulp of `floor` (where two terms cancel, or an error in the exponent grows with x). */
+typedef struct maths_row {
+    int op;
+    long double (*value)(long double);
+    double low, high, ulp_f32, ulp_f64, floor;
+} maths_row;
+
+#define INF ((double)INFINITY)
+#define TINY (-1.0) /* 64 times the smallest normal number: a factor may be subnormal before */
+static const maths_row MATHS[] = {
+    { WF_UNARY_neg, true_neg, -INF, INF, 0, 0, 0 },
+    { WF_UNARY_abs, fabsl, -INF, INF, 0, 0, 0 },
+    { WF_UNARY_square, true_square, -1e19, 1e19, 0.5, 0.5, 0 },
+    { WF_UNARY_sqrt, sqrtl, 0, INF, 0.5, 0.5, 0 },
+    { WF_UNARY_reciprocal, true_reciprocal, -INF, INF, 0.5, 0.5, 0 },
+    { WF_UNARY_exp, expl, -800, 800, 1, 1, 0 },
+    { WF_UNARY_log, logl, 0, INF, 1, 1, 0 },
+    { WF_UNARY_sin, sinl, -1e8, 1e8, 1, 1, 0 },
+    { WF_UNARY_cos, cosl, -1e8, 1e8, 1, 1, 0 },
+    { WF_UNARY_tanh, tanhl, -INF, INF, 1.5, 1.5, 0 },
+    { WF_UNARY_erf, erfl, -INF, INF, 1.5, 1.5, 0 },
+    { WF_UNARY_sigmoid, true_sigmoid, -800, 800, 2.5, 2.5, 0 },
+    { WF_UNARY_relu, true_relu, -INF, INF, 0, 0, 0 },
+    { WF_UNARY_gelu, true_gelu, -38, 1e30, 5, 5, TINY },
+    { WF_UNARY_gelu_tanh, true_gelu_tanh, -38, 1e30, 16, 16, 1e-3 },
+    { WF_UNARY_silu, true_silu, -80, 1e30, 3, 3, TINY },
+    { WF_UNARY_gelu_slope, true_gelu_slope, -38, 1e30, 4, 4, 0.5 },
+    { WF_UNARY_gelu_tanh_slope, true_gelu_tanh_slope, -38, 1e30, 4, 4, 0.5 },
+    { WF_UNARY_silu_slope, true_silu_slope, -80, 1e30, 4, 4, 0.5 },
+};
+
+/* Error of y in ulp of a type with `digits` bits and smallest exponent `lowest`. */
+static double ulps(long double y, long double truth, double floor, int digits, int lowest,
+                   long double highest) {
+    if (isnan(truth)) return isnan(y) ? 0 : INF;
+    if (fabsl(truth) > highest && (isinf(y) || fabsl(y) == highest))
+        return (y > 0) == (truth > 0) ? 0 : INF;
+    int exponent;
+    frexpl(fmaxl(fabsl(truth), (long double)floor), &exponent);
+    exponent = exponent > lowest ? exponent : lowest;
+    double error = (double)fabsl(ldexpl(y - truth, digits - exponent));
+    return error == error ? error : INF;
+}
+
+/* ---- the tests, twice ----------------------------------------------------------------------- */
+
+#define TEST(name) START_TEST(name) /* once more, so that T(name) is expanded */
+
+#define real float
+#define WIDE 0
+#define kernels wf_kernels_f32
+#define T(name) name##_f32
+#define table_at wf_f32_at
+#define real_fma fmaf
+#include "kernel_checks.inc"
+#include "kernel_heads.inc"
+#include "kernel_rows.inc"
+#undef real
+#undef WIDE
+#undef kernels
+#undef T
+#undef table_at
+#undef real_fma
+
+#define real double
+#define WIDE 1
+#define kernels wf_kernels_f64
+#define T(name) name##_f64
+#define table_at wf_f64_at
+#define real_fma fma
+#include "kernel_checks.inc"
+#include "kernel_heads.inc"
+#include "kernel_rows.inc"
+
+START_TEST(philox_known_answers) /* Random123's kat_vectors */
+{
+    static const struct {
+        uint64_t key, low, high;
+        uint32_t answer[4];
+    } known[] = {
+        { 0, 0, 0, { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } },
+        { ~0ull, ~0ull, ~0ull, { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } },
+        { 0x299f31d0a4093822,
+          0x85a308d3243f6a88,
+          0x0370734413198a2e,
+          { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
+    };
+    for (int i = 0; i < COUNT_OF(known); i++) {
+        wf_philox r = wf_philox4x32(known[i].key, known[i].low, known[i].high);
+        ck_assert_mem_eq(r.v, known[i].answer, sizeof(r.v));
+    }
+}
+END_TEST
+
+START_TEST(table_is_chosen_by_name) {
+    static const char *const wanted[] = { "base", "avx2", "nonsense", "" };
+    if (getenv("WEFT_ISA")) return; /* chosen at the start */
+    setenv("WEFT_ISA", wanted[_i], 1);
+    const char *last = NULL, *expected = NULL;
+    for (int i = 0; wf_f32_at(i); i++) {
+        last = wf_f32_at(i)->isa;
+        ck_assert_str_eq(last, wf_f64_at(i)->isa);
+        if (strcmp(last, wanted[_i]) == 0) expected = last;
+    }
+    const char *chosen = expected ? expected : last;
+    ck_assert_str_eq(wf_isa(), chosen);
+    ck_assert_str_eq(wf_f32()->isa, wf_isa());
+    ck_assert_str_eq(wf_f64()->isa, wf_isa());
+    setenv("WEFT_ISA", "base", 1);
+    ck_assert_str_eq(wf_isa(), chosen); /* chosen once */
+    ck_assert_ptr_null(wf_f32_at(-1));
+    ck_assert_ptr_null(wf_f64_at(99));
+}
+END_TEST
+
+Suite *kernels_suite(void) {
+    Suite *suite = suite_create("kernels");
+    TCase *both = tcase_create("choice");
+    tcase_add_test(both, philox_known_answers);
+    tcase_add_loop_test(both, table_is_chosen_by_name, 0, 4);
+    suite_add_tcase(suite, both);
+    suite_add_tcase(suite, checks_f32());
+    suite_add_tcase(suite, checks_f64());
+    suite_add_tcase(suite, row_checks_f32());
+    suite_add_tcase(suite, row_checks_f64());
+    suite_add_tcase(suite, attention_checks_f32());
+    suite_add_tcase(suite, attention_checks_f64());
+    return suite;
+}

@@ -1,0 +1,46 @@
+/* tests/support/commands.h - programs, run as people run them.
+ *
+ * A test works in an empty folder of its own, with the programs of the build folder that WEFT_TOOLS
+ * names in front of the PATH. Commands are lines of shell. */
+#ifndef WEFT_TESTS_SUPPORT_COMMANDS_H
+#define WEFT_TESTS_SUPPORT_COMMANDS_H
+
+#include "support.h"
+
+typedef struct outcome {
+    int status; /* exit code; -1: a signal */
+    char out[1 << 16], err[1 << 16];
+} outcome;
+
+extern outcome result; /* of the last run */
+
+/* A fixture. */
+void enter_folder(void);
+void leave_folder(void);
+
+__attribute__((format(printf, 1, 2))) const outcome *run(const char *format, ...);
+void expect(int status);      /* of the last run */
+void ok(const char *command); /* run it; it must exit with 0 */
+
+/* The start of a file, as a string; empty if there is none. */
+void read_text(const char *path, char *text, size_t size);
+bool same_files(const char *a, const char *b);
+
+/* A model's file with another value of a key (NULL: without it), or with all values of the f32
+ * tensors whose names begin so times a factor (0: without them); with a checksum that is right. */
+void change_meta(const char *path, const char *key, const char *value);
+void change_values(const char *path, const char *prefix, float factor);
+
+/* A sanitizer's programs take more memory, and wait for descriptors of their own. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+#endif

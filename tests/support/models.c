@@ -1,0 +1,153 @@
+/* tests/support/models.c - see models.h. */
+#include "models.h"
+
+wf_transformer_config course_config(void) {
+    wf_transformer_config c = wf_transformer_defaults();
+    c.src_vocab = c.tgt_vocab = 20, c.max_len = 32;
+    c.d_model = 64, c.num_heads = 4, c.dim_feedforward = 128,
+    c.encoder_layers = c.decoder_layers = 2;
+    c.norm_first = c.encoder_norm = c.decoder_norm = true;
+    return c;
+}
+
+wf_transformer_config small_config(void) {
+    wf_transformer_config c = course_config();
+    c.src_vocab = c.tgt_vocab = 17;
+    c.d_model = 16, c.num_heads = 2, c.dim_feedforward = 24;
+    return c;
+}
+
+wf_training_config adam_training(double dropout) {
+    return (wf_training_config){
+        .dropout = dropout,
+        .attention_dropout = dropout,
+        .activation_dropout = dropout,
+        .optimizer = { .kind = WF_ADAM, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9, .clip_norm = 1 }
+    };
+}
+
+wf_transformer *open_model(const wf_transformer_config *c, const wf_training_config *training,
+                           wf_dtype real, uint64_t seed) {
+    char message[WF_MESSAGE] = "";
+    wf_transformer *m = wf_transformer_new(c, training, real, seed, message);
+    ck_assert_msg(m != NULL, "%s", message);
+    ck_assert_msg(wf_ok(m->graph), "%s", wf_error(m->graph));
+    return m;
+}
+
+void close_model(wf_transformer *m) {
+    ck_assert_msg(wf_ok(m->graph), "%s", wf_error(m->graph));
+    wf_transformer_free(m);
+}
+
+/* ---- sentences ------------------------------------------------------------------------------- */
+
+static int32_t draw(uint64_t key, uint64_t i, int64_t from, int64_t to) { /* from..to - 1 */
+    return (int32_t)(from + (int64_t)(number(key, i) * (double)(to - from)));
+}
+
+void random_sentences(sentences *b, const wf_transformer_config *c, int B, int S, int T,
+                      uint64_t key) {
+    ck_assert(B <= MAX_SENTENCES && S <= MAX_WORDS && T <= MAX_WORDS);
+    b->B = B, b->S = S, b->T = T;
+    for (int i = 0; i < B; i++) b->src_length[i] = i == 0 ? S : draw(key, (uint64_t)i, 1, S + 1);
+    for (int i = 0; i < B * S; i++) b->src[i] = draw(key + 1, (uint64_t)i, 1, c->src_vocab);
+    for (int i = 0; i < B * T; i++) {
+        b->tgt[i] = draw(key + 2, (uint64_t)i, 0, c->tgt_vocab);
+        b->labels[i] = draw(key + 3, (uint64_t)i, 0, c->tgt_vocab);
+    }
+}
+
+void copy_sentences(sentences *b, int B, int least, int most, int vocab, bool start, uint64_t key) {
+    ck_assert(B <= MAX_SENTENCES && most < MAX_WORDS);
+    b->B = B, b->S = most, b->T = most + start;
+    memset(b->src, 0, sizeof b->src), memset(b->tgt, 0, sizeof b->tgt);
+    for (int i = 0; i < B * b->T; i++) b->labels[i] = WF_IGNORE_LABEL;
+    for (int i = 0; i < B; i++) {
+        int n = b->src_length[i] = draw(key, (uint64_t)i, least, most + 1);
+        for (int t = 0; t < n; t++)
+            b->src[i * b->S + t] = draw(key + 1, (uint64_t)(i * most + t), 1, vocab);
+        int32_t *tgt = b->tgt + i * b->T, *labels = b->labels + i * b->T;
+        const int32_t *src = b->src + i * b->S;
+        memcpy(tgt + start, src, (size_t)n * sizeof *src);
+        memcpy(labels, src + !start, (size_t)(n - !start) * sizeof *src);
+        labels[n - !start] = 0;
+    }
+}
+
+/* ---- plans ----------------------------------------------------------------------------------- */
+
+void feed_sentences(wf_plan *p, const wf_transformer *m, const sentences *b) {
+    assert_plan(p, wf_bind(p, "B", b->B) && wf_bind(p, "S", b->S) && wf_bind(p, "T", b->T));
+    assert_plan(p, wf_feed(p, m->src, b->src) && wf_feed(p, m->src_length, b->src_length));
+    assert_plan(p, wf_feed(p, m->tgt, b->tgt) && wf_feed(p, m->labels, b->labels));
+}
+
+values fetched(wf_plan *p, const wf_tensor *t) {
+    values v;
+    v.data = plan_values(p, t, &v.count);
+    return v;
+}
+
+values run_for(wf_plan *p, const wf_transformer *m, const sentences *b, const wf_tensor *t) {
+    feed_sentences(p, m, b);
+    assert_plan(p, wf_run(p));
+    return fetched(p, t);
+}
+
+double train_step(wf_plan *p, const wf_transformer *m, const sentences *b, int64_t step,
+                  double rate) {
+    double rates[3];
+    feed_sentences(p, m, b);
+    wf_optimizer_rates(&m->training.optimizer, rate, step, rates);
+    wf_random_step(p, (uint64_t)step, 0);
+    assert_plan(p, wf_feed_reals(p, m->optimizer.rates, rates, 3) && wf_run(p));
+    values loss = fetched(p, m->loss.loss), count = fetched(p, m->loss.count);
+    double mean = loss.data[0] / count.data[0];
+    free_values(&loss, 1), free_values(&count, 1);
+    return mean;
+}
+
+int exact_copies(wf_transformer *m, int n, int least, int most, uint64_t key) {
+    static sentences b;
+    int32_t out[MAX_SENTENCES * MAX_WORDS], length[MAX_SENTENCES];
+    int right = 0, width = most + 2;
+    wf_decoder *d = open_decoder(m, NULL);
+    for (int done = 0; done < n; done += 50) {
+        copy_sentences(&b, 50, least, most, (int)m->config.src_vocab, true, key + (uint64_t)done);
+        assert_decoder(d, wf_decode_greedy(d, b.B, b.S, b.src, b.src_length, width, out, length));
+        for (int i = 0; i < b.B; i++)
+            right += length[i] == b.src_length[i] &&
+                     memcmp(out + i * width, b.src + i * b.S, (size_t)length[i] * sizeof *out) == 0;
+    }
+    wf_decoder_free(d);
+    return right;
+}
+
+/* ---- decoding -------------------------------------------------------------------------------- */
+
+wf_transformer *open_spread(int vocab, wf_dtype real, double by) {
+    wf_transformer_config c = small_config();
+    c.src_vocab = c.tgt_vocab = vocab;
+    wf_transformer *m = open_model(&c, NULL, real, 3);
+    wf_tensor *weight = wf_find(m->graph, "output.weight");
+    double *data = leaf_values(weight);
+    for (int64_t i = 0; i < wf_count(weight); i++) data[i] *= by;
+    ck_assert(write_doubles(weight, data));
+    free(data);
+    return m;
+}
+
+wf_decoder *open_decoder(wf_transformer *m, wf_pool *pool) {
+    char message[WF_MESSAGE] = "";
+    wf_decoder *d = wf_decoder_new(m, pool, message);
+    ck_assert_msg(d != NULL, "%s", message);
+    return d;
+}
+
+wf_decode_options sample_options(int draws, int top_k, double top_p, double temperature) {
+    wf_decode_options o = wf_decode_defaults();
+    o.sample = true, o.nbest = draws, o.top_k = top_k, o.top_p = top_p;
+    o.temperature = temperature, o.seed = 11;
+    return o;
+}

@@ -1,0 +1,57 @@
+/* tests/support/models.h - what the suites of nn and models share: small Transformers, batches of
+ * sentences, training steps. */
+#ifndef WEFT_TESTS_SUPPORT_MODELS_H
+#define WEFT_TESTS_SUPPORT_MODELS_H
+
+#include "models/transformer.h"
+#include "support.h"
+
+enum { MAX_SENTENCES = 64, MAX_WORDS = 128 };
+
+/* A batch: rows right-padded. */
+typedef struct sentences {
+    int B, S, T;
+    int32_t src[MAX_SENTENCES * MAX_WORDS], src_length[MAX_SENTENCES];
+    int32_t tgt[MAX_SENTENCES * MAX_WORDS], labels[MAX_SENTENCES * MAX_WORDS];
+} sentences;
+
+/* The course model of the design: learns the copy task. 171,540 parameters. */
+wf_transformer_config course_config(void);
+/* Width 16, 2 heads, 2 + 2 layers, vocabularies of 17: for properties, not for learning. */
+wf_transformer_config small_config(void);
+wf_training_config adam_training(double dropout);
+
+wf_transformer *open_model(const wf_transformer_config *c, const wf_training_config *training,
+                           wf_dtype real, uint64_t seed);
+void close_model(wf_transformer *m); /* fails the test if the graph failed */
+
+#define assert_plan(p, call) ck_assert_msg(call, "%s", wf_plan_error(p))
+
+/* Lengths from 1 to S, ids from 1 up, labels at random; what follows a sentence is noise. */
+void random_sentences(sentences *b, const wf_transformer_config *c, int B, int S, int T,
+                      uint64_t key);
+/* The copy task: 0, then the source, as decoder input; the source, then 0, as labels. start:
+ * with the leading 0 (else the decoder sees the source itself, and each label is the token after
+ * it). */
+void copy_sentences(sentences *b, int B, int least, int most, int vocab, bool start, uint64_t key);
+
+void feed_sentences(wf_plan *p, const wf_transformer *m, const sentences *b);
+values fetched(wf_plan *p, const wf_tensor *t);
+/* Run p on b, and fetch t. */
+values run_for(wf_plan *p, const wf_transformer *m, const sentences *b, const wf_tensor *t);
+/* One update; the mean loss before it. */
+double train_step(wf_plan *p, const wf_transformer *m, const sentences *b, int64_t step,
+                  double rate);
+/* How many of n unseen copies are generated exactly. */
+int exact_copies(wf_transformer *m, int n, int least, int most, uint64_t key);
+
+/* ---- decoding -------------------------------------------------------------------------------- */
+
+#define assert_decoder(d, call) ck_assert_msg(call, "%s", wf_decoder_error(d))
+
+/* The small model, its logits spread so that it has opinions. */
+wf_transformer *open_spread(int vocab, wf_dtype real, double by);
+wf_decoder *open_decoder(wf_transformer *m, wf_pool *pool);
+wf_decode_options sample_options(int draws, int top_k, double top_p, double temperature);
+
+#endif

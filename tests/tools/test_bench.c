@@ -1,0 +1,232 @@
+/* tests/tools/test_bench.c - the benchmark program: its arguments, and that what it prints can be
+ * read.
+ *
+ * Figures belong to the machine and the hour, so none is asked for: only that there are some and
+ * that they fit each other. WEFT_TOOLS names the folder of the program. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "core/file/json.h"
+#include "tests/suites.h"
+#include "tests/support/support.h"
+
+#define QUICK " --threads 1 --seconds 0"
+
+static char text[1 << 16]; /* what the last run printed on both streams, or on stdout alone */
+
+/* The exit code of `bench ...`. */
+static int bench(const char *arguments) {
+    const char *tools = getenv("WEFT_TOOLS");
+    char command[4400];
+    ck_assert_msg(tools, "set WEFT_TOOLS to the folder of the programs: build/tools");
+    snprintf(command, sizeof command, "%s/bench %s", tools, arguments);
+    FILE *f = popen(command, "r");
+    ck_assert_ptr_nonnull(f);
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    text[n] = '\0';
+    int status = pclose(f);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+static const struct refusal {
+    const char *arguments, *says;
+} refusals[] = {
+    { "", "say what to measure: limits|gemm|attention|step" },
+    { "gem", "'gem' is not one of limits|gemm|attention|step" },
+    { "gemm step", "one limits|gemm|attention|step at a time, not 'step' too" },
+    { "gemm --thread 2", "the nearest is --threads" },
+    { "gemm --threads 0", "outside the range 1..256" },
+    { "gemm --size 0", "outside the range 1..16384" },
+    { "gemm --preset base", "--preset would have no effect: it is for step" },
+    { "attention --profile", "--profile would have no effect: it is for step" },
+    { "limits --size 5", "--size would have no effect" },
+    { "step --size 5", "--size would have no effect" },
+    { "step --preset small", "'small' is not one of copy|base" },
+    { "step --mode sleep", "'sleep' is not one of train|forward|decode" },
+    { "step --mode decode --unguarded", "--unguarded would have no effect" },
+    { "step --mode decode --profile", "--profile would have no effect" },
+    { "step --weights bf16", "--weights would have no effect: it is for decoding" },
+    { "step --mode decode --weights f16", "'f16' is not one of f32|bf16" },
+};
+
+START_TEST(refusal_says_what_to_do) {
+    char line[200];
+    snprintf(line, sizeof line, "%s 2>&1", refusals[_i].arguments);
+    ck_assert_int_eq(bench(line), 2);
+    assert_contains(text, refusals[_i].says);
+}
+END_TEST
+
+START_TEST(help_and_version) {
+    ck_assert_int_eq(bench("--help"), 0);
+    assert_contains(text, "bench: measures");
+    assert_contains(text, "bench [options] limits|gemm|attention|step");
+    ck_assert_int_eq(bench("--version"), 0);
+    assert_contains(text, wf_version());
+    ck_assert_int_eq(bench("gemm --size 8" QUICK " > /dev/full 2>&1"), 1);
+}
+END_TEST
+
+/* ---- JSON lines ------------------------------------------------------------------------------ */
+
+typedef struct member {
+    char *key, *value; /* a number's text, or a string behind its quote */
+} member;
+
+typedef struct object {
+    member members[24];
+    int n;
+} object;
+
+static object parse(char *line) {
+    struct wf_json j;
+    object o = { .n = 0 };
+    ck_assert_msg(wf_json_begin(&j, line, strlen(line)), "%s", j.error);
+    char *key;
+    for (bool first = true; wf_json_key(&j, &first, &key);) {
+        ck_assert_int_lt(o.n, COUNT_OF(o.members));
+        while (*j.at == ' ') j.at++;
+        o.members[o.n++] = (member){ key, j.at };
+        if (!wf_json_skip(&j)) break;
+    }
+    ck_assert_msg(!*j.error && wf_json_finish(&j), "%s in %s", j.error, line);
+    return o;
+}
+
+static double number_of(const object *o, const char *key) {
+    for (int i = 0; i < o->n; i++)
+        if (strcmp(o->members[i].key, key) == 0) return strtod(o->members[i].value, NULL);
+    ck_abort_msg("no \"%s\" among the members", key);
+}
+
+static bool is_event(const object *o, const char *name) {
+    ck_assert_str_eq(o->members[0].key, "event");
+    return strncmp(o->members[0].value + 1, name, strlen(name)) == 0;
+}
+
+static void check_result(const object *o) {
+    double median = number_of(o, "median"), limit = number_of(o, "limit");
+    ck_assert(median >= number_of(o, "min") && number_of(o, "min") > 0);
+    ck_assert(limit > 0 && number_of(o, "runs") >= 1);
+    ck_assert(fabs(number_of(o, "of_limit") - limit / median) < 1e-9 * limit / median);
+}
+
+static const struct {
+    const char *arguments;
+    int results; /* lines of them */
+} runs[] = {
+    { "gemm --size 24", 6 },
+    { "attention --size 24", 4 },
+    { "step --batch 2", 1 },
+    { "step --batch 2 --unguarded --profile", 1 },
+    { "step --batch 2 --mode forward", 1 },
+    { "step --batch 1 --mode forward --preset base", 1 },
+    { "step --batch 2 --mode decode", 2 },
+    { "step --batch 2 --mode decode --weights bf16", 2 },
+};
+
+START_TEST(json_lines_can_be_read) {
+    char command[200];
+    int results = 0;
+    snprintf(command, sizeof command, "%s --json" QUICK " 2> /dev/null", runs[_i].arguments);
+    ck_assert_int_eq(bench(command), 0);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        object o = parse(line);
+        if (!is_event(&o, "result")) continue;
+        check_result(&o);
+        results++;
+    }
+    ck_assert_int_eq(results, runs[_i].results);
+}
+END_TEST
+
+/* Five products against two: of the run of backward, forward is no part. */
+START_TEST(backward_attention_runs_alone) {
+    ck_assert_int_eq(bench("attention --size 24 --json" QUICK " 2> /dev/null"), 0);
+    double operations[4];
+    int lines = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        object o = parse(line);
+        if (!is_event(&o, "result")) continue;
+        ck_assert_int_lt(lines, COUNT_OF(operations));
+        operations[lines++] = number_of(&o, "gflops") * number_of(&o, "median");
+    }
+    ck_assert_int_eq(lines, COUNT_OF(operations));
+    for (int i = 0; i < lines; i += 2)
+        ck_assert_double_eq_tol(operations[i + 1] / operations[i], 2.5, 1e-6);
+}
+END_TEST
+
+START_TEST(rounding_is_measured) {
+    ck_assert_int_eq(bench("step --mode decode --weights bf16 --json" QUICK " 2> /dev/null"), 0);
+    int lines = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        object o = parse(line);
+        if (!is_event(&o, "rounding")) continue;
+        double mean = number_of(&o, "mean"), most = number_of(&o, "most");
+        ck_assert(0 < mean && mean <= most && most < 0.2);
+        ck_assert(number_of(&o, "agree") > 0.5 && number_of(&o, "agree") <= 1);
+        lines++;
+    }
+    ck_assert_int_eq(lines, 1);
+}
+END_TEST
+
+START_TEST(limits_are_numbers) {
+    ck_assert_int_eq(bench("limits --json --threads 2 2> /dev/null"), 0);
+    int lines = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        object o = parse(line);
+        if (!is_event(&o, "limits")) continue;
+        ck_assert(number_of(&o, "gflops") > 0 && number_of(&o, "read_gbytes") > 0 &&
+                  number_of(&o, "triad_gbytes") > 0);
+        ck_assert(number_of(&o, "threads") == ++lines);
+    }
+    ck_assert_int_eq(lines, 2);
+}
+END_TEST
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+START_TEST(results_on_stdout_words_on_stderr) {
+    ck_assert_int_eq(bench("gemm --size 8" QUICK " 2> /dev/null"), 0);
+    assert_contains(text, "median");
+    assert_contains(text, "of limit");
+    assert_contains(text, "\nsquare 8x8x8 y hot ");
+    assert_contains(text, "\nsquare 8x8x8 dw cold ");
+    ck_assert_int_eq(bench("gemm --size 8" QUICK " 2>&1 > /dev/null"), 0);
+    assert_contains(text, "kernels, 1 thread\n");
+    ck_assert_int_eq(bench("gemm --size 8 --seconds 0.02 2>&1"), 0); /* on all processors */
+    assert_contains(text, "\nsquare 8x8x8 dx hot ");
+    ck_assert_int_eq(bench("limits" QUICK " 2> /dev/null"), 0);
+    assert_contains(text, "  1 threads  ");
+    assert_contains(text, " GB/s triad\n");
+}
+END_TEST
+
+/* Each instruction set has loops of its own to be held to. */
+START_TEST(instruction_set_is_chosen_by_the_environment) {
+    ck_assert_int_eq(setenv("WEFT_ISA", "base", 1), 0);
+    ck_assert_int_eq(bench("gemm --size 8 --json" QUICK " 2> /dev/null"), 0);
+    assert_contains(text, "\"isa\":\"base\"");
+}
+END_TEST
+
+Suite *bench_suite(void) {
+    Suite *s = suite_create("bench");
+    TCase *words = tcase_create("words"), *work = tcase_create("work");
+    tcase_add_loop_test(words, refusal_says_what_to_do, 0, COUNT_OF(refusals));
+    tcase_add_test(words, help_and_version);
+    tcase_add_loop_test(work, json_lines_can_be_read, 0, COUNT_OF(runs));
+    tcase_add_test(work, backward_attention_runs_alone);
+    tcase_add_test(work, rounding_is_measured);
+    tcase_add_test(work, limits_are_numbers);
+    tcase_add_test(work, results_on_stdout_words_on_stderr);
+    tcase_add_test(work, instruction_set_is_chosen_by_the_environment);
+    suite_add_tcase(s, words);
+    suite_add_tcase(s, work);
+    return s;
+}

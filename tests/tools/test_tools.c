@@ -1,0 +1,732 @@
+/* tests/tools/test_tools.c - the command-line programs, run as people run them.
+ *
+ * How a command is run is in commands.h; what generate does with lines, in test_generate.c. */
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "tests/suites.h"
+#include "tests/support/commands.h"
+#include "tests/support/models.h"
+#include "tests/support/support.h"
+#include "tools/train/tasks.c" /* the one part of the tools that is looked at from inside */
+
+/* The smallest model that is one, and a training of a moment. */
+#define SMALL                                                                                      \
+    "--task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --batch-size 4 --lr-steps 1000 "      \
+    "--warmup 5 "
+#define QUICK "train " SMALL "--quiet --threads 1 --max-steps "
+
+/* ---- help ---------------------------------------------------------------------------------- */
+
+static const char *const programs[] = { "train", "generate", "graph", "inspect", "convert" };
+
+START_TEST(help_goes_to_stdout) {
+    char name[40];
+    run("%s --help --no-such-option", programs[_i]);
+    expect(0);
+    snprintf(name, sizeof name, "%s: ", programs[_i]);
+    assert_contains(result.out, name);
+    assert_contains(result.out, "\nExamples\n");
+    assert_contains(result.out, "--version");
+    ck_assert_str_eq(result.err, "");
+    run("%s --help > /dev/full", programs[_i]);
+    expect(1);
+}
+END_TEST
+
+START_TEST(h_is_help) {
+    ok("train --help > long; train --task none -h > short");
+    ck_assert(same_files("long", "short"));
+}
+END_TEST
+
+/* The default of an option as the help has it, and what a run takes: of a task of numbers, of made-up
+ * text, of text from files. NULL: it has no such option. */
+static const struct {
+    const char *name, *help, *taken[3];
+} defaults[] = {
+    { "max-len", "12; 256 for add, date, text", { "12", "256", "256" } },
+    { "tokenizer", "char for add, date; bpe for text", { NULL, "char", "bpe" } },
+    { "vocab-size", "0; 8000 for bpe", { "0", "0", "8000" } },
+    { "min-freq", "1; 2 for bpe", { "1", "1", "2" } },
+    { "d-model", "64 for tiny; 128 for small; 512 for base", { "64", "64", "128" } },
+    { "d-ff", "128 for tiny; 256 for small; 2048 for base", { "128", "128", "256" } },
+    { "heads", "4 for tiny, small; 8 for base", { "4", "4", "4" } },
+    { "dropout", "0; 0.2 for text", { "0", "0", "0.2" } },
+    { "warmup", "200; 800 for text", { "200", "200", "800" } },
+    { "label-smoothing", "0; 0.1 for text", { "0", "0", "0.1" } },
+    { "batch-size", "32; 0 for add, date, text", { "32", "0", "0" } },
+    { "max-tokens", "4096 for add, date, text", { NULL, "4096", "4096" } },
+    { "clip-norm", "1", { "1", "1", "1" } },
+};
+
+/* Options are mentioned in the help of others, too. */
+static void assert_default(const char *help, const char *name, const char *value) {
+    char head[64], expected[128];
+    snprintf(head, sizeof head, " --%s ", name);
+    size_t n = (size_t)snprintf(expected, sizeof expected, "(default %s", value);
+    for (const char *at = strstr(help, head); at; at = strstr(at + 1, head)) {
+        const char *said = strstr(at, "(default ");
+        if (said && strncmp(said, expected, n) == 0 && strchr(";)", said[n])) return;
+    }
+    ck_abort_msg("--%s: the help does not say '%s'", name, expected);
+}
+
+START_TEST(help_tells_the_defaults_that_runs_take) {
+    static const char *const tasks[] = { "--task copy", "--task add", "--train pairs" };
+    static char help[sizeof result.out];
+    char expected[128];
+    ok("train --help | tr -s '\\n ' ' '");
+    snprintf(help, sizeof help, "%s", result.out);
+    for (int i = 0; i < COUNT_OF(defaults); i++)
+        assert_default(help, defaults[i].name, defaults[i].help);
+    assert_default(help, "preset", "tiny; small for text");
+    assert_default(help, "epochs", "15 for add; 5 for date; 26 for text");
+    assert_default(help, "valid-every", "500; an epoch for add, date, text");
+    ok("yes 'a b\tb a' | head -n 9 > pairs");
+    for (int t = 0; t < COUNT_OF(tasks); t++) {
+        run("train %s --lr-steps 99999 --dry-run --quiet --json", tasks[t]);
+        expect(0);
+        for (int i = 0; i < COUNT_OF(defaults); i++) {
+            if (!defaults[i].taken[t]) continue;
+            snprintf(expected, sizeof expected, "\"%s\":\"%s\"", defaults[i].name,
+                     defaults[i].taken[t]);
+            assert_contains(result.out, expected);
+        }
+    }
+}
+END_TEST
+
+START_TEST(version_goes_to_stdout) {
+    char line[80];
+    run("%s --version", programs[_i]);
+    expect(0);
+    snprintf(line, sizeof line, "weft-%s (weft) %s\n", programs[_i], wf_version());
+    ck_assert_str_eq(result.out, line);
+}
+END_TEST
+
+START_TEST(unknown_option_names_the_nearest) {
+    run("%s --hepl", programs[_i]);
+    expect(2);
+    assert_contains(result.err, "there is no option --hepl");
+    assert_contains(result.err, "the nearest is --");
+}
+END_TEST
+
+/* ---- refusals: a command, its exit code, and what its sentence must say -------------------- */
+
+static const struct refusal {
+    const char *command;
+    int status;
+    const char *says;
+} refusals[] = {
+    { "train", 2, "--task copy|reverse|sort" },
+    { "WEFT_ISA= train", 2, "--task copy|reverse|sort" },
+    { "WEFT_ISA=bogus train --task copy", 2, "WEFT_ISA=bogus: no such kernels run here" },
+    { "train --task cpoy", 2, "'cpoy' is not one of copy|reverse|sort" },
+    { "train --task copy --bacth-size 3", 2,
+      "there is no option --bacth-size; the nearest is --batch-size" },
+    { "train --task copy --dmodel 3", 2, "the nearest is --d-model" },
+    { "train --task copy -x", 2, "there is no option -x" },
+    { "train --task copy -o", 2, "--model needs a value" },
+    { "train --task copy -onone/copy", 1, "none/copy can't be written" },
+    { "train --$(printf %0600d 0)", 2, "00000; the nearest is --" },
+    { "train --task copy extra", 2, "'extra' is not an option" },
+    { "train --task copy --task sort", 2, "--task is given twice" },
+    { "train --task copy --lr", 2, "--lr needs a value" },
+    { "train --task copy -o --quiet", 2, "--model needs a value" },
+    { "train --task copy --quiet=yes", 2, "--quiet takes no value" },
+    { "train --task copy --lr fast", 2, "'fast' is not a number" },
+    { "train --task copy --lr nan", 2, "'nan' is not a number" },
+    { "train --task copy --max-steps 1.5", 2, "'1.5' is not a whole number" },
+    { "train --task copy --max-steps 0", 2,
+      "--max-steps: 0 is outside the range 1..1000000000000" },
+    { "train --task copy --max-steps 99999999999999999999", 2, "is outside the range" },
+    { "train --task copy --dropout 1.5", 2, "--dropout: 1.5 is outside the range 0..0.9" },
+    { "train --task copy --threads 0", 2, "outside the range 1..256" },
+    { "train --task copy --min-len 13", 2, "--min-len 13 is more than --max-len 12" },
+    { "train --task copy --max-len 600", 2, "--max-len 600: a task has at most 512 tokens" },
+    { "train --task copy --batch-size 0", 2, "--batch-size 0: a task has at least one sequence" },
+    { "train --task copy --heads 3", 2, "3" },
+    { "train --task copy --d-model 15 --heads 3", 2, "even" },
+    { "train --task copy --max-steps 20 --lr-steps 10 --warmup 2", 2, "beyond --lr-steps 10" },
+    { "train --task copy --warmup 5000", 2, "--warmup 5000 leaves nothing" },
+    { "train --task copy --optimizer sgd --beta1 0.5", 2, "--beta1 would have no effect" },
+    { "train --task copy --momentum 0.5", 2, "--momentum would have no effect" },
+    { "train --task copy --weight-decay 0.5", 2, "--weight-decay would have no effect" },
+    { "train --task copy --lr-schedule noam --lr-steps 5", 2, "--lr-steps would have no effect" },
+    { "train --task copy --save-every 5", 2, "--save-every would have no effect" },
+    { "train --task copy --quiet --log-every 5", 2, "--log-every would have no effect" },
+    { "train --task copy --valid-size 0 --valid-every 5", 2, "--valid-every would have no effect" },
+    { "train --task copy --valid-size 1000001", 2, "outside the range 0..1000000" },
+    { "train --task copy --layers 2 --enc-layers 1 --dec-layers 1", 2,
+      "--layers would have no effect" },
+    { "train --resume", 2, "-o FILE" },
+    { "train --resume -o none.safetensors", 1, "none.safetensors" },
+    { "train --task copy -o none/copy.safetensors", 1,
+      "none/copy.safetensors can't be written: No such file" },
+    { "train --task copy -o /proc/copy", 1, "/proc/copy can't be written: " },
+    { "train --task copy -o .", 1, ". can't be written: it is a folder" },
+    { "train --task copy -o /dev/full", 1, "it is not an ordinary file" },
+    { "ln -s b a; ln -s a b; train --task copy -o a", 1, "a can't be written: Too many levels" },
+    { "d=$(printf %0250d 0); mkdir $d; ln -s $(printf %04000d 0) $d/a; train --task copy -o $d/a",
+      1, "can't be written: File name too long" },
+    { "exec 5> a; rm a; train --task copy -o /proc/self/fd/5", 1, "it has no name any more" },
+    { "mkfifo a; exec 5<> a; train --task copy -o /proc/self/fd/5", 1, "not an ordinary file" },
+    { "train --task copy --log none/log", 1, "none/log can't be written" },
+    { "train --task copy --curve none/curve.svg", 1, "none/curve.svg can't be written" },
+    { "train --task copy --log a --curve a", 2, "a is to be two outputs at once" },
+    { "train --task copy --preset base --batch-size 65536 --max-len 512", 1, "--batch-size" },
+    { "inspect", 2, "say which file" },
+    { "inspect none.safetensors", 1, "none.safetensors" },
+    { "inspect /none.safetensors", 1, "/none.safetensors: cannot be opened: No such file" },
+    { "inspect -- --json", 1, "--json: cannot be opened: No such file" },
+    { "inspect -", 1, "-: cannot be opened: No such file" },
+    { "( exec <&-; ulimit -n 3; exec inspect a )", 1,
+      "no file descriptor is left: Too many open files" },
+    { "inspect a b", 2, "not 'b' too" },
+};
+
+START_TEST(refusal_says_what_to_do) {
+    const struct refusal *r = &refusals[_i];
+    if (SANITIZED && strstr(r->command, "ulimit -n")) return; /* it would wait for ever */
+    run("%s < /dev/null", r->command);
+    ck_assert_msg(result.status == r->status, "%s: exit code %d, not %d:\n%s", r->command,
+                  result.status, r->status, result.err);
+    assert_contains(result.err, r->says);
+    ck_assert_str_eq(result.out, "");
+    ck_assert_msg(!strstr(result.err, "step "), "%s: it began to train before it refused",
+                  r->command);
+}
+END_TEST
+
+START_TEST(dashes_and_underscores_are_alike) {
+    ok("train --task copy --d_model=16 --heads=2 --layers=1 --max_steps 1 --quiet");
+    ok("train --task copy --d-model 16 --activation gelu_tanh --heads 2 --layers 1 --max-steps 1 "
+       "--quiet");
+}
+END_TEST
+
+/* ---- training ------------------------------------------------------------------------------ */
+
+START_TEST(training_learns_and_generates) {
+    ok("train --task copy --seed 3 --min-len 2 --max-len 4 --d-model 32 --heads 2 --layers 1 "
+       "--d-ff 64 --max-steps 900 "
+       "-o m.safetensors --log log.jsonl --log-every 50 --valid-every 300 --curve loss.svg");
+    int exact = -1;
+    ck_assert_msg(sscanf(result.out, "exact match %d/1000", &exact) == 1, "%s", result.out);
+    ck_assert_msg(exact >= 900, "exact match %d/1000 only:\n%s", exact, result.err);
+    assert_contains(result.err, "parameters");
+    assert_contains(result.err, "of memory");
+    assert_contains(result.err, "kernels");
+    assert_contains(result.err, "900/900");
+    ck_assert_msg(!strchr(result.err, '\r') && !strchr(result.err, '\033'), "a bar in a pipe");
+    ok("printf '5 6 7\\n9 8\\n' | generate --model m.safetensors --quiet");
+    ck_assert_str_eq(result.out, "5 6 7\n9 8\n");
+    ck_assert_str_eq(result.err, "");
+    ok("printf '5 6 7\\n9 8\\n' | generate --model m.safetensors --weights bf16");
+    ck_assert_str_eq(result.out, "5 6 7\n9 8\n");
+    ok("grep -c '^{\"event\":.*}$' log.jsonl; wc -l < log.jsonl; grep -c valid log.jsonl; grep svg "
+       "loss.svg");
+    int events, lines, validations;
+    ck_assert_int_eq(sscanf(result.out, "%d %d %d", &events, &lines, &validations), 3);
+    ck_assert_int_eq(events, lines);
+    ck_assert_int_eq(validations, 3);
+}
+END_TEST
+
+START_TEST(resumed_training_is_the_same_training) {
+    ok(QUICK "12 --dropout 0.1 --attention-dropout 0.1 -o whole.safetensors");
+    ok(QUICK "5 --dropout 0.1 --attention-dropout 0.1 -o parts.safetensors");
+    ok("train --resume -o parts.safetensors --quiet --threads 2 --max-steps 9");
+    ck_assert(!same_files("whole.safetensors", "parts.safetensors"));
+    ok("train --resume -o parts.safetensors --quiet --threads 3 --max-steps 12 --task copy --lr "
+       "0.003");
+    ck_assert_msg(same_files("whole.safetensors", "parts.safetensors"), "%s", result.out);
+}
+END_TEST
+
+/* Where the rate has no end, the file does not tell when the training was to stop. */
+START_TEST(endless_schedules_resume_to_the_same_file) {
+    static const char *const lines[] = { "train --task copy --batch-size 2",
+                                         "train --train pairs.tsv --warmup 1" };
+    ok("printf 'ab\\tba\\nabc\\tcba\\nb\\tb\\n' > pairs.tsv");
+    char line[256];
+    snprintf(line, sizeof line,
+             "%s --d-model 8 --heads 1 --layers 1 --d-ff 8 --lr-schedule constant --threads 1 "
+             "--quiet ",
+             lines[_i]);
+    run("%s --max-steps %d -o whole.safetensors", line, _i ? 40 : 3000);
+    expect(0);
+    run("%s --max-steps 3 -o parts.safetensors", line);
+    expect(0);
+    run("train --resume -o parts.safetensors %s --max-steps %d --quiet",
+        _i ? "--train pairs.tsv" : "", _i ? 40 : 3000);
+    expect(0);
+    ck_assert(same_files("whole.safetensors", "parts.safetensors"));
+}
+END_TEST
+
+/* A few pairs to learn from, and the smallest model of their letters. */
+#define PAIRS "printf 'ab\\tba\\nabc\\tcba\\nb\\tb\\n' > pairs.tsv"
+#define LETTERS                                                                                    \
+    "train --train pairs.tsv --tokenizer char --d-model 8 --heads 1 --layers 1 --d-ff 8 "          \
+    "--warmup 1 --threads 1 --quiet "
+
+/* What the last validation found is in the file, so that a resume goes on from there. */
+START_TEST(the_file_tells_of_the_last_validation) {
+    ok(PAIRS);
+    ok(LETTERS "--valid pairs.tsv --max-steps 3 --lr-steps 9 -o m.safetensors --log log.jsonl");
+    ok("grep -a -o '\"train.without\":\"0\"' m.safetensors");
+    ok("loss=$(grep '\"valid\"' log.jsonl | tail -n 1 | grep -o '\"loss\":[0-9.]*' | cut -c8-13) "
+       "&& "
+       "grep -a -o '\"train.best\":\"[0-9.]*' m.safetensors | grep -F \"$loss\"");
+}
+END_TEST
+
+START_TEST(what_is_learned_from_is_not_written_over) {
+    ok(PAIRS " && cp pairs.tsv before.tsv");
+    run(LETTERS "--max-steps 1 -o pairs.tsv");
+    expect(2);
+    assert_contains(result.err, "pairs.tsv is to be read and written at once");
+    ck_assert(same_files("pairs.tsv", "before.tsv"));
+    run(LETTERS "--max-steps 1 --patience 3");
+    expect(2);
+    assert_contains(result.err, "there is no --valid");
+}
+END_TEST
+
+START_TEST(threads_do_not_change_the_result) {
+    ok("train " SMALL "--quiet --dropout 0.1 --max-steps 8 --threads 1 -o 1.safetensors");
+    ok("train " SMALL "--quiet --dropout 0.1 --max-steps 8 --threads 2 -o 2.safetensors");
+    ok("train " SMALL "--quiet --dropout 0.1 --max-steps 8 --threads 5 -o 5.safetensors");
+    ck_assert(same_files("1.safetensors", "2.safetensors"));
+    ck_assert(same_files("1.safetensors", "5.safetensors"));
+}
+END_TEST
+
+START_TEST(resume_refuses_other_settings) {
+    ok(QUICK "3 -o m.safetensors");
+    ok("cp m.safetensors before");
+    run("train --resume -o m.safetensors --max-steps 5 --lr 0.5 --seed 9 --batch-size 4");
+    expect(2);
+    assert_contains(result.err, "--lr 0.003, not 0.5");
+    assert_contains(result.err, "--seed 1, not 9");
+    ck_assert_msg(!strstr(result.err, "batch"), "a setting that agrees is named: %s", result.err);
+    run("train --resume -o m.safetensors --max-steps 5 --preset small");
+    expect(2);
+    assert_contains(result.err, "--preset would have no effect");
+    run("train --resume -o m.safetensors --max-steps 3");
+    expect(2);
+    assert_contains(result.err, "has done 3 steps already");
+    ck_assert(same_files("m.safetensors", "before"));
+}
+END_TEST
+
+/* What a file says of its training, if that can't be gone on with. */
+static const struct {
+    const char *key, *value, *says;
+} stories[] = {
+    { "train.step", NULL, "m holds a model but no training: it can't be resumed" },
+    { "train.step", "some", "m: --step: 'some' is not a whole number" },
+    { "train.without", "-1", "m: --without: -1 is outside the range" },
+    { "train.best", "low", "m: --best: 'low' is not a number" },
+    { "train.heads", NULL, "m lacks the setting --heads: it can't be resumed" },
+    { "train.lr", "fast", "m: --lr: 'fast' is not a number" },
+    { "train.min-len", "13", "m: its settings contradict each other" },
+    { "weft.kind", "best", "m holds the weights of a training but not the state of its optimizer" },
+};
+
+START_TEST(resume_refuses_what_is_no_checkpoint) {
+    ok(QUICK "3 --log-every 1 -o m --valid-every 2 --valid-size 4 --log log");
+    change_meta("m", stories[_i].key, stories[_i].value);
+    ok("cp m before");
+    run("train --resume -o m --max-steps 9");
+    expect(1);
+    assert_contains(result.err, stories[_i].says);
+    ck_assert(same_files("m", "before"));
+    if (_i > 0) return;
+    ok(QUICK "3 --ema 0.9 -o m && cp m whole"); /* without moments; without averages */
+    change_values("m", "optimizer.", 0);
+    run("train --resume -o m --max-steps 9");
+    expect(1);
+    assert_contains(result.err, stories[COUNT_OF(stories) - 1].says);
+    change_values("whole", "optimizer.src_embedding.weight.average", 0);
+    run("train --resume -o whole --max-steps 9");
+    expect(1);
+    assert_contains(result.err, "whole holds the weights of a training but not the state");
+}
+END_TEST
+
+START_TEST(signal_saves_and_resumes) {
+    static const struct {
+        const char *name;
+        int status;
+    } signals[] = { { "INT", 130 }, { "TERM", 143 } };
+    run("train " SMALL
+        "--threads 1 --max-steps 1000 --log log -o m.safetensors --log-every 1 & pid=$!\n"
+        "until grep -q '\"step\":7,' log 2> /dev/null; do sleep 0.01; done\n"
+        "kill -%s $pid; wait $pid",
+        signals[_i].name);
+    expect(signals[_i].status);
+    assert_contains(result.err, "go on with: train --resume -o m.safetensors");
+    assert_contains(result.err, signals[_i].name);
+    ok("inspect m.safetensors");
+    const char *at = strstr(result.out, "train.step");
+    long step = 0;
+    ck_assert_msg(at && sscanf(at, "train.step %ld", &step) == 1 && step >= 7 && step < 1000, "%s",
+                  result.out);
+    run(QUICK "%ld -o same.safetensors", step);
+    expect(0);
+    ck_assert_msg(same_files("m.safetensors", "same.safetensors"), "after step %ld: %s", step,
+                  result.out);
+}
+END_TEST
+
+static int count_lines(const char *text, const char *with) {
+    int n = 0;
+    while ((text = strstr(text, with)) != NULL) n++, text += strlen(with);
+    return n;
+}
+
+START_TEST(unseen_sequences_are_as_many_as_asked_for) {
+    ok("train " SMALL "--threads 1 --max-steps 4 --valid-every 2 --valid-size 7 -o a.safetensors "
+       "--log a.log");
+    ck_assert_str_eq(result.out + strcspn(result.out, "/"), "/7\n");
+    read_text("a.log", result.out, sizeof result.out);
+    ck_assert_int_eq(count_lines(result.out, "\"sequences\":7"), 3); /* 2 validations, the test */
+    ok("train " SMALL "--threads 1 --max-steps 4 --valid-size 0 -o b.safetensors --log b.log "
+       "--curve b.svg");
+    ck_assert_str_eq(result.out, "");
+    read_text("b.log", result.out, sizeof result.out);
+    ck_assert_int_eq(count_lines(result.out, "\"sequences\""), 0);
+    /* the same weights and moments, behind a header that knows of the best validation */
+    ok("for f in a b; do tail -c 50000 $f.safetensors > $f; done");
+    ck_assert(same_files("a", "b"));
+}
+END_TEST
+
+/* 0 is a value and no way to ask for another. */
+START_TEST(zero_is_what_was_asked_for) {
+    static const char *const options[][2] = { { "--beta1 0", "--beta1 0.9" },
+                                              { "--beta2 0", "--beta2 0.999" } };
+    for (int k = 0; k < 2; k++) {
+        run(QUICK "3 -o %d.safetensors %s && convert --to torch %d.safetensors -o %d 2> /dev/null",
+            k, options[_i][k], k, k);
+        expect(0);
+    }
+    ck_assert_msg(!same_files("0", "1"), "%s trains as %s does", options[_i][0], options[_i][1]);
+}
+END_TEST
+
+START_TEST(time_limit_ends_the_training) {
+    ok("train " SMALL "--max-steps 1000 --max-time 0.001 -o m.safetensors");
+    assert_contains(result.out, "exact match ");
+    ok("inspect m.safetensors | grep train.step");
+}
+END_TEST
+
+START_TEST(non_finite_step_keeps_the_file) {
+    ok(QUICK "3 -o m.safetensors");
+    ok("cp m.safetensors before");
+    run("train " SMALL "--optimizer sgd --lr 1e6 --clip-norm 0 --max-steps 900 -o m.safetensors "
+        "--json --log-every 1");
+    expect(3);
+    assert_contains(result.err, "is not finite");
+    assert_contains(result.out, "\"event\":\"nonfinite\"");
+    ck_assert(same_files("m.safetensors", "before"));
+}
+END_TEST
+
+/* Which number it was: a parameter, the loss, a gradient or its norm. */
+static const struct {
+    float layers, output;
+    const char *says;
+} overflows[] = {
+    { NAN, 1, "step 4: the parameter tgt_embedding.weight is not finite" },
+    { 1, 1e38f, "step 4: the loss (inf) is not finite" },
+    { 1e-6f, 1e37f, "step 4: the gradient of src_embedding.weight is not finite" },
+    { 1, 1e25f, "step 4: the norm of the gradient is not finite" },
+};
+
+START_TEST(the_number_that_is_not_finite_is_named) {
+    ok(QUICK "3 --positions none -o m");
+    change_values("m", "tgt_embedding", overflows[_i].layers);
+    change_values("m", "transformer.decoder.layers", overflows[_i].layers);
+    change_values("m", "output.weight", overflows[_i].output);
+    ok("cp m before");
+    run("train --resume -o m --max-steps 9 --threads 1");
+    expect(3);
+    assert_contains(result.err, overflows[_i].says);
+    assert_contains(result.err, "; lower --lr or --clip-norm\nm keeps step 3\n");
+    ck_assert(same_files("m", "before"));
+}
+END_TEST
+
+START_TEST(dry_run_says_how_long_all_will_take) {
+    ok("train " SMALL "--dry-run --max-steps 2 -o m --threads 1 --json");
+    assert_contains(result.err, " for 2 steps, without validations\n");
+    assert_contains(result.out, "{\"event\":\"dry_run\",\"seconds\":");
+    ok("ls | wc -l");
+    ck_assert_int_eq(atoi(result.out), 0);
+    ok("train " SMALL "--dry-run --max-steps 900");
+    assert_contains(result.err, " for 900 steps, ");
+}
+END_TEST
+
+START_TEST(profile_says_where_the_time_went) {
+    ok("train " SMALL "--max-steps 3 --profile");
+    assert_contains(result.err, "GFLOP/s");
+    assert_contains(result.err, "matmul");
+    assert_contains(result.err, "adam_step");
+    ck_assert_int_eq(strncmp(result.out, "exact match ", 12), 0);
+    ok("train " SMALL "--max-steps 3 --profile --quiet --json");
+    assert_contains(result.out, "\"event\":\"profile\",\"op\":\"matmul\"");
+    ck_assert_str_eq(result.err, "");
+}
+END_TEST
+
+START_TEST(full_disk_is_a_failure) {
+    run(QUICK "1 > /dev/full");
+    expect(1);
+    assert_contains(result.err, "stdout could not be written");
+    ok(QUICK "1 -o m.safetensors");
+    run("echo 1 2 3 | generate --model m.safetensors > /dev/full");
+    expect(1);
+    run("inspect m.safetensors > /dev/full");
+    expect(1);
+}
+END_TEST
+
+/* A limit on the size of files (in blocks of 512 bytes) stands for a full disk. */
+START_TEST(failed_save_keeps_the_file_and_the_training) {
+    ok(QUICK "3 -o m.safetensors");
+    ok("cp m.safetensors before");
+    run("( ulimit -f 20; train --resume -o m.safetensors --max-steps 9 --save-every 2 --threads 1 "
+        ")");
+    expect(1);
+    assert_contains(result.err, "step 4 is not saved");
+    assert_contains(result.err, "step 9 is not saved");
+    assert_contains(result.out, "exact match ");
+    ck_assert(same_files("m.safetensors", "before"));
+    ok("ls | wc -l");
+    ck_assert_int_eq(atoi(result.out), 2);
+}
+END_TEST
+
+/* ---- inspecting ------------------------------------------------------------- */
+
+/* A stack may have no layers: what can't be shown is refused, what is not there is an empty list. */
+START_TEST(attention_of_stacks_without_layers) {
+    char message[WF_MESSAGE];
+    for (int side = 0; side < 2; side++) {
+        wf_transformer_config c = small_config();
+        *(side ? &c.decoder_layers : &c.encoder_layers) = 0;
+        wf_transformer *m = open_model(&c, NULL, WF_F32, 1);
+        ck_assert_msg(wf_transformer_save(m, "m", false, NULL, 0, message), "%s", message);
+        close_model(m);
+        run("echo 1 2 | generate --model m --quiet --max-len-b 2 --attention a.json");
+        expect(side);
+        if (side) assert_contains(result.err, "its decoder has no layers");
+    }
+    ok("grep -F '\"encoder_self\":[],' a.json");
+}
+END_TEST
+
+START_TEST(damaged_model_is_refused) {
+    static const char *const damages[] = {
+        "head -c 5 m.safetensors > bad",
+        "head -c 3000 m.safetensors > bad",
+        ": > bad",
+        "echo text > bad",
+        "{ cat m.safetensors; echo; } > bad",
+        "sed 's/train.step/train.stop/' m.safetensors > bad",
+        "{ head -c 20000 m.safetensors; printf 'x'; tail -c +20002 m.safetensors; } > bad",
+    };
+    ok(QUICK "1 -o m.safetensors");
+    for (int i = 0; i < COUNT_OF(damages); i++) {
+        ok(damages[i]);
+        run("echo 1 2 3 | generate --model bad");
+        ck_assert_msg(result.status == 1 && strstr(result.err, "bad"), "%s: exit code %d\n%s",
+                      damages[i], result.status, result.err);
+        run("train --resume -o bad --max-steps 9");
+        expect(1);
+        run("inspect bad");
+        expect(1);
+    }
+}
+END_TEST
+
+START_TEST(inspect_shows_the_model) {
+    ok(QUICK "1 -o m.safetensors");
+    ok("inspect m.safetensors");
+    assert_contains(result.out, "a Transformer of width 16, 2 heads, 1 + 1 layers");
+    assert_contains(result.out, "transformer.encoder.layers.0.self_attn.in_proj_weight");
+    assert_contains(result.out, "[48,16]");
+    assert_contains(result.out, "the checksum is right; all values are finite");
+    ok("inspect --json m.safetensors");
+    assert_contains(result.out, "{\"event\":\"metadata\",\"key\":\"train.seed\",\"value\":\"1\"}");
+    assert_contains(result.out, "\"finite\":true");
+}
+END_TEST
+
+/* Files from elsewhere: other types, a scalar, values that are no numbers, odd names. */
+START_TEST(inspect_shows_any_file) {
+    static const double f64[] = { 1, 2, 3, NAN };
+    static const float none[] = { NAN, INFINITY };
+    static const int32_t i32[] = { -7 };
+    static const uint8_t u8[] = { 1, 2 };
+    const wf_entry entries[] = {
+        { "doubles", "F64", 2, { 2, 2 }, f64, sizeof f64 },
+        { "optimizer.none", "F32", 1, { 2 }, none, sizeof none },
+        { "optimizer.well", "I32", 0, { 0 }, i32, sizeof i32 },
+        { "\033[2Jbytes", "U8", 1, { 2 }, u8, sizeof u8 },
+    };
+    char long_value[200], message[WF_MESSAGE];
+    memset(long_value, 'x', sizeof long_value - 1), long_value[sizeof long_value - 1] = '\0';
+    const wf_meta meta[] = { { "a key of more than thirty-two characters", long_value } };
+    ck_assert_msg(wf_file_save("f", entries, 4, meta, 1, message), "%s", message);
+    ok("inspect f");
+    assert_contains(result.out, "f: not a model of weft (");
+    assert_contains(result.out, "  a key of more than thirty-two characters xxx");
+    assert_contains(result.out, "xxx...\n");
+    assert_contains(result.out,
+                    "F64  [2,2]                 4          2     0.816          1          "
+                    "3  1 NOT FINITE\n");
+    assert_contains(result.out, "optimizer.none F32  [2]                   2  2 NOT FINITE\n");
+    ck_assert(!strstr(result.out, "optimizer.well") && !strchr(result.out, '\033'));
+    assert_contains(result.out, "NOT all values are finite");
+    ok("inspect --all f");
+    assert_contains(result.out, "optimizer.well I32  []                    1         -7 ");
+    ok("inspect --json f");
+    assert_contains(result.out, "\"shape\":[],\"count\":1,\"mean\":-7,\"std\":0,\"min\":-7,");
+    assert_contains(result.out, "\"count\":2,\"mean\":null,\"std\":null,\"min\":null,\"max\":null,"
+                                "\"finite\":false}");
+    assert_contains(result.out, "\"dtype\":\"U8\",\"shape\":[2],\"count\":2,\"mean\":null,");
+    ck_assert_msg(wf_file_save("f", NULL, 0, NULL, 0, message), "%s", message);
+    ok("inspect f"); /* its checksum is all there is */
+    assert_contains(result.out, "\n0 tensors: 0 parameters");
+    ok("printf '\\010\\0\\0\\0\\0\\0\\0\\0{}      ' > f; inspect f");
+    assert_contains(result.out, "; no checksum; all values are finite\n");
+    ck_assert(!strstr(result.out, "Metadata"));
+}
+END_TEST
+
+START_TEST(model_file_says_nothing_of_its_making) {
+    ok(QUICK "2 -o first.safetensors");
+    ok("mkdir sub; cd sub; sleep 1.1; train " SMALL
+       "--threads 2 --max-steps 2 --log-every 1 --log l -o second.safetensors");
+    ck_assert(same_files("first.safetensors", "sub/second.safetensors"));
+}
+END_TEST
+
+/* ---- the tasks ----------------------------------------------------------------------------- */
+
+/* What a task makes is on stderr of a training, as samples: source | reference | output. */
+START_TEST(tasks_ask_what_they_say) {
+    static const char *const names[] = { "copy", "reverse", "sort" };
+    run("train --task %s --d-model 16 --heads 2 --layers 1 --d-ff 16 --max-steps 1", names[_i]);
+    expect(0);
+    const char *line = strstr(result.err, "source | reference | output\n  ");
+    ck_assert_msg(line, "%s", result.err);
+    line += strlen("source | reference | output\n");
+    int src[16], ref[16], n = 0, used;
+    for (; sscanf(line, "%d%n", &src[n], &used) == 1; line += used, n++) ck_assert_int_lt(n, 12);
+    line = strchr(line, '|') + 1;
+    for (int i = 0; i < n; i++, line += used)
+        ck_assert_int_eq(sscanf(line, "%d%n", &ref[i], &used), 1);
+    ck_assert_int_ge(n, 3);
+    for (int i = 0; i < n; i++) {
+        if (_i == TASK_COPY) ck_assert_int_eq(ref[i], src[i]);
+        if (_i == TASK_REVERSE) ck_assert_int_eq(ref[i], src[n - 1 - i]);
+        if (_i == TASK_SORT && i) ck_assert_int_ge(ref[i], ref[i - 1]);
+    }
+}
+END_TEST
+
+/* 64-bit names of the first n sequences of a stream. */
+static uint64_t *names_of(const task *t, task_stream stream, int64_t n) {
+    int32_t src[TASK_MAX_LEN], tgt[TASK_MAX_LEN];
+    uint64_t *names = calloc((size_t)n, sizeof *names);
+    ck_assert_ptr_nonnull(names);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t length = task_sequence(t, stream, (uint64_t)i, src, tgt);
+        ck_assert(length >= t->min_len && length <= t->max_len);
+        for (int64_t k = 0; k < length; k++) ck_assert(src[k] >= 1 && src[k] < TASK_VOCAB);
+        names[i] = wf_hash_bytes(7, src, (uint64_t)length * sizeof *src);
+    }
+    return names;
+}
+
+/* Lengths 2 and 3 leave so few sequences that streams which could meet would. */
+START_TEST(evaluation_sequences_are_never_trained_on) {
+    task t = { TASK_COPY, 2, 3, 5 };
+    enum { TRAINED = 20000, HELD = 200 };
+    uint64_t *trained = names_of(&t, STREAM_TRAIN, TRAINED);
+    uint64_t *valid = names_of(&t, STREAM_VALID, HELD), *test = names_of(&t, STREAM_TEST, HELD);
+    for (int i = 0; i < TRAINED; i++)
+        for (int k = 0; k < HELD; k++) {
+            if (trained[i] == valid[k] || trained[i] == test[k])
+                ck_abort_msg("sequence %d was trained on", k);
+        }
+    ck_assert_int_ne(memcmp(valid, test, HELD * sizeof *valid), 0);
+    free(trained), free(valid), free(test);
+}
+END_TEST
+
+START_TEST(streams_follow_from_the_seed) {
+    task one = { TASK_COPY, 3, 12, 1 }, two = { TASK_COPY, 3, 12, 2 };
+    uint64_t *a = names_of(&one, STREAM_TRAIN, 500), *b = names_of(&one, STREAM_TRAIN, 500);
+    uint64_t *c = names_of(&two, STREAM_TRAIN, 500);
+    int same = 0;
+    ck_assert_mem_eq(a, b, 500 * sizeof *a);
+    for (int i = 0; i < 500; i++) same += a[i] == c[i];
+    ck_assert_int_lt(same, 5);
+    free(a), free(b), free(c);
+}
+END_TEST
+
+Suite *tools_suite(void) {
+    Suite *s = suite_create("tools");
+    TCase *words = tcase_create("words"), *work = tcase_create("work");
+    tcase_add_checked_fixture(words, enter_folder, leave_folder);
+    tcase_add_checked_fixture(work, enter_folder, leave_folder);
+    tcase_add_loop_test(words, help_goes_to_stdout, 0, COUNT_OF(programs));
+    tcase_add_test(words, h_is_help);
+    tcase_add_test(words, help_tells_the_defaults_that_runs_take);
+    tcase_add_loop_test(words, version_goes_to_stdout, 0, COUNT_OF(programs));
+    tcase_add_loop_test(words, unknown_option_names_the_nearest, 0, COUNT_OF(programs));
+    tcase_add_loop_test(words, refusal_says_what_to_do, 0, COUNT_OF(refusals));
+    tcase_add_test(work, dashes_and_underscores_are_alike);
+    tcase_add_test(work, training_learns_and_generates);
+    tcase_add_test(work, resumed_training_is_the_same_training);
+    tcase_add_loop_test(work, endless_schedules_resume_to_the_same_file, 0, 2);
+    tcase_add_test(work, the_file_tells_of_the_last_validation);
+    tcase_add_test(work, what_is_learned_from_is_not_written_over);
+    tcase_add_test(work, threads_do_not_change_the_result);
+    tcase_add_test(work, resume_refuses_other_settings);
+    tcase_add_loop_test(work, resume_refuses_what_is_no_checkpoint, 0, COUNT_OF(stories));
+    tcase_add_loop_test(work, signal_saves_and_resumes, 0, 2);
+    tcase_add_test(work, unseen_sequences_are_as_many_as_asked_for);
+    tcase_add_loop_test(work, zero_is_what_was_asked_for, 0, 2);
+    tcase_add_test(work, time_limit_ends_the_training);
+    tcase_add_test(work, non_finite_step_keeps_the_file);
+    tcase_add_loop_test(work, the_number_that_is_not_finite_is_named, 0, COUNT_OF(overflows));
+    tcase_add_test(work, dry_run_says_how_long_all_will_take);
+    tcase_add_test(work, profile_says_where_the_time_went);
+    tcase_add_test(work, full_disk_is_a_failure);
+    tcase_add_test(work, failed_save_keeps_the_file_and_the_training);
+    tcase_add_test(work, attention_of_stacks_without_layers);
+    tcase_add_test(work, damaged_model_is_refused);
+    tcase_add_test(work, inspect_shows_the_model);
+    tcase_add_test(work, inspect_shows_any_file);
+    tcase_add_test(work, model_file_says_nothing_of_its_making);
+    tcase_add_loop_test(work, tasks_ask_what_they_say, 0, 3);
+    tcase_add_test(work, evaluation_sequences_are_never_trained_on);
+    tcase_add_test(work, streams_follow_from_the_seed);
+    suite_add_tcase(s, words);
+    suite_add_tcase(s, work);
+    return s;
+}

@@ -1,0 +1,505 @@
+/* tests/tools/test_train_text.c - the program train on text: files, vocabularies, resuming, what it
+ * refuses, what it leaves behind.
+ *
+ * Every test has two dozen pairs of short sentences and a model of a moment. That a training
+ * outlives kill -9 is in walls/kills.c; the sentences of the refusals are rows of
+ * train_refusals.inc. */
+#include <math.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "models/transformer.h"
+#include "tests/suites.h"
+#include "tests/support/commands.h"
+#include "tests/support/support.h"
+#include "train_refusals.inc"
+
+#define SIZE "--d-model 16 --heads 2 --layers 1 --d-ff 16 "
+#define TINY SIZE "--threads 1 --quiet --warmup 2 "
+/* Updates of 4 to 7 pairs, 5 an epoch: an end in the middle of it. */
+#define WORDS "train --train pairs --tokenizer word " TINY "--batch-size 5 --lr-steps 40 "
+
+/* ---- data ------------------------------------------------------------------------------------ */
+
+enum { PAIRS = 24 };
+static const char *const words[2][8] = {
+    { "haus", "hund", "katze", "baum", "stadt", "garten", "vogel", "fluss" },
+    { "house", "dog", "cat", "tree", "town", "garden", "bird", "river" },
+};
+
+/* Sentence i: 2 to 5 words; with `turned`, in the wrong order. */
+static void put_sentence(FILE *f, int side, int i, bool turned) {
+    int n = 2 + i % 4;
+    for (int k = 0; k < n; k++) {
+        int word = (i + 3 * (turned ? n - 1 - k : k) * (1 + i / 8)) % 8;
+        fprintf(f, "%s%s", k ? " " : "", words[side][word]);
+    }
+}
+
+/* pairs: both sides; src and tgt: each alone; turned: what training on the others makes worse. */
+static void make_files(void) {
+    enter_folder();
+    FILE *pairs = fopen("pairs", "w"), *turned = fopen("turned", "w");
+    FILE *side[2] = { fopen("src", "w"), fopen("tgt", "w") };
+    ck_assert(pairs && turned && side[0] && side[1]);
+    for (int i = 0; i < PAIRS; i++)
+        for (int s = 0; s < 2; s++) {
+            put_sentence(side[s], s, i, false), fputc('\n', side[s]);
+            put_sentence(pairs, s, i, false), fputc("\t\n"[s], pairs);
+            put_sentence(turned, s, i, s == 1), fputc("\t\n"[s], turned);
+        }
+    ck_assert(!fclose(pairs) && !fclose(turned) && !fclose(side[0]) && !fclose(side[1]));
+}
+
+/* The number behind the i-th `"key":` of a log's lines with an event; NAN: there are fewer. */
+static double logged(const char *path, const char *event, const char *key, int i) {
+    char line[2048], quoted[40], name[40];
+    double value = (double)NAN;
+    FILE *f = fopen(path, "r");
+    ck_assert_msg(f, "there is no %s", path);
+    snprintf(quoted, sizeof quoted, "\"%s\":", key);
+    snprintf(name, sizeof name, "\"event\":\"%s\"", event);
+    while (i >= 0 && fgets(line, sizeof line, f)) {
+        if (!strstr(line, name)) continue;
+        const char *at = strstr(line, quoted);
+        ck_assert_msg(at, "there is no %s in %s", quoted, line);
+        if (i-- == 0) value = atof(at + strlen(quoted));
+    }
+    fclose(f);
+    return value;
+}
+
+static wf_file *opened(const char *path) {
+    wf_file *f = wf_file_open(path);
+    ck_assert_msg(wf_file_ok(f), "%s", wf_file_error(f));
+    return f;
+}
+
+static double meta_number(const char *path, const char *key) {
+    wf_file *f = opened(path);
+    const char *text = wf_file_meta(f, key);
+    ck_assert_msg(text, "%s has no %s", path, key);
+    double value = atof(text);
+    wf_file_free(f);
+    return value;
+}
+
+static int count_of(const char *text, const char *what) {
+    int n = 0;
+    while ((text = strstr(text, what)) != NULL) n++, text += strlen(what);
+    return n;
+}
+
+/* ---- learning ---------------------------------------------------------------------------------- */
+
+static const struct way {
+    const char *from, *tokens;
+    bool shared;
+} ways[] = {
+    { "--train pairs", "--tokenizer word", false },
+    { "--train pairs", "--tokenizer word --share-vocab", true },
+    { "--train-src src --train-tgt tgt", "--tokenizer word", false },
+    { "--train pairs", "--tokenizer char", false },
+    { "--train-src src --train-tgt tgt", "--tokenizer char --share-vocab", true },
+    { "--train pairs", "--tokenizer bpe --vocab-size 60", false },
+    { "--train-src src --train-tgt tgt", "--tokenizer bpe --vocab-size 60 --share-vocab", true },
+};
+
+/* The model's file alone, elsewhere, turns text into text. */
+START_TEST(text_is_learned_and_the_file_says_it) {
+    const struct way *w = &ways[_i];
+    run("train %s %s " TINY "--epochs 4 -o m.safetensors --log log --log-every 1", w->from,
+        w->tokens);
+    expect(0);
+    ck_assert_str_eq(result.err, "");
+    int last = (int)logged("log", "end", "step", 0) - 1;
+    ck_assert_int_ge(last, 3);
+    ck_assert(logged("log", "step", "loss", last) < logged("log", "step", "loss", 0));
+    wf_file *f = opened("m.safetensors");
+    static const char *const keys[] = { "tokenizer.vocabulary", "src_tokenizer.vocabulary",
+                                        "tgt_tokenizer.vocabulary" };
+    for (int i = 0; i < 3; i++)
+        ck_assert_msg(!wf_file_meta(f, keys[i]) == (w->shared != (i == 0)), "%s", keys[i]);
+    const char *vocabulary = wf_file_meta(f, w->shared ? keys[0] : keys[1]);
+    ck_assert_ptr_nonnull(strstr(vocabulary, "h"));
+    wf_file_free(f);
+    ok("mkdir away; cp m.safetensors away; cd away; printf 'haus hund\\nunbekannt\\n' | "
+       "generate --model m.safetensors --quiet --max-len-b 5");
+    ck_assert_int_eq(count_of(result.out, "\n"), 2);
+}
+END_TEST
+
+/* Two files or one with TABs: the same pairs, the same model. */
+START_TEST(one_file_or_two_are_the_same) {
+    ok(WORDS "--max-steps 4 -o one");
+    ok("train --train-src src --train-tgt tgt --tokenizer word " TINY
+       "--batch-size 5 --lr-steps 40 --max-steps 4 -o two");
+    ck_assert(same_files("one", "two"));
+}
+END_TEST
+
+START_TEST(words_are_learned_by_heart) {
+    ok("train --train pairs --tokenizer word --valid pairs --d-model 32 --heads 2 --layers 1 "
+       "--d-ff 64 --threads 1 --quiet --dropout 0 --label-smoothing 0 --batch-size 8 --lr 0.01 "
+       "--warmup 20 --max-steps 500 --valid-every 0 -o m");
+    int exact = 0;
+    ck_assert_int_eq(sscanf(result.out, "exact match %d/24", &exact), 1);
+    ck_assert_int_ge(exact, 22);
+    ok("generate --model m --quiet < src | paste - tgt | awk -F '\t' '$1 == $2' | wc -l");
+    ck_assert_int_ge(atoi(result.out), 22);
+}
+END_TEST
+
+/* The recipe's 500 steps of warm-up are more than the whole training has. */
+START_TEST(few_pairs_need_no_options) {
+    ok("head -3 pairs > few");
+    ok("train --train few --tokenizer word " SIZE "--threads 1 --quiet -o m");
+    ck_assert(meta_number("m", "train.warmup") < meta_number("m", "train.lr-steps"));
+    run("train --train few --tokenizer word " SIZE "--threads 1 --quiet --warmup 500");
+    expect(2);
+    assert_contains(result.err, "--warmup 500 leaves nothing");
+}
+END_TEST
+
+/* ---- the same training ---------------------------------------------------------------------- */
+
+static const struct recipe {
+    const char *settings; /* which a resume finds in the file */
+    const char *told;     /* what it must be told again */
+} recipes[] = {
+    { "", "" },
+    { "--accum 3", "" },
+    { "--ema 0.9", "" },
+    { "--dropout 0.3 --attention-dropout 0.2", "" },
+    { "--accum 2 --ema 0.5 --dropout 0.1", "--valid turned --valid-every 3" },
+    { "--lr 0.03", "--valid turned --valid-every 7" }, /* a part's end is a validation's turn */
+    { "--lr 0.03", "--valid pairs --valid-every 0" },
+};
+
+/* In parts that end within an epoch and at one's end, at other thread counts. */
+START_TEST(parts_are_the_whole) {
+    const struct recipe *r = &recipes[_i];
+    run(WORDS "%s %s --max-steps 14 -o whole.safetensors", r->settings, r->told);
+    expect(0);
+    run(WORDS "%s %s --max-steps 7 -o parts.safetensors", r->settings, r->told);
+    expect(0);
+    ck_assert(!same_files("whole.safetensors", "parts.safetensors"));
+    for (int i = 0; i < 2; i++) {
+        run("train --train pairs --resume -o parts.safetensors --quiet --threads %d --max-steps %d "
+            "%s",
+            3 - i, i ? 14 : 10, r->told);
+        expect(0);
+    }
+    ck_assert_msg(same_files("whole.safetensors", "parts.safetensors"), "%s", result.out);
+}
+END_TEST
+
+/* The end of a part is judged too, and kept if it is the best; what follows must not replace it
+ * with worse. Older files do not say which training they are of: their settings do. */
+START_TEST(resume_keeps_the_best_of_all) {
+    ok(WORDS "--valid pairs --valid-every 4 --max-steps 14 --lr 0.003 -o m.safetensors");
+    double best = meta_number("m.best.safetensors", "train.best");
+    if (_i) change_meta("m.best.safetensors", "weft.run", NULL);
+    ok("cp m.best.safetensors before");
+    /* every training from here is worse on the turned ones than that was on its own */
+    ok("train --resume -o m.safetensors --train pairs --valid turned --valid-every 1 --max-steps "
+       "16 --quiet --log log");
+    for (int i = 0; i < 2; i++) ck_assert(logged("log", "valid", "loss", i) > best);
+    ck_assert(same_files("m.best.safetensors", "before"));
+}
+END_TEST
+
+START_TEST(epochs_say_where_a_resume_stops) {
+    ok(WORDS "--max-steps 7 -o m");
+    ok("train --resume -o m --train pairs --quiet --epochs 3");
+    ck_assert_int_eq((int)meta_number("m", "train.step"), 15);
+}
+END_TEST
+
+START_TEST(limits_of_a_batch_are_told) {
+    static const char *const told[][2] = {
+        { "--batch-size 5 --max-tokens 0", ", batches of 5, peak" },
+        { "--max-tokens 90", ", batches of at most 90 tokens, peak" },
+        { "--batch-size 5 --max-tokens 90", ", batches of 5 and at most 90 tokens, peak" },
+    };
+    for (int i = 0; i < COUNT_OF(told); i++) {
+        run("train --train pairs --tokenizer word --d-model 16 --heads 2 --layers 2 --enc-layers 1 "
+            "--threads 1 --warmup 1 --max-steps 1 %s",
+            told[i][0]);
+        expect(0);
+        assert_contains(result.err, told[i][1]);
+        assert_contains(result.err, " 1 + 2 layers");
+    }
+}
+END_TEST
+
+/* The file m with one more row in the tables of a side, its settings and vocabularies as they were. */
+static void widen(const char *path, int side) {
+    static const char *const kept[] = { "train.", "src_tokenizer.", "tgt_tokenizer." };
+    wf_meta meta[100];
+    char message[WF_MESSAGE] = "";
+    int n = 0;
+    wf_training_config training = { .optimizer = wf_optimizer_defaults(WF_ADAM) };
+    wf_transformer_config c;
+    wf_file *f = wf_file_open("m");
+    ck_assert_msg(wf_transformer_read_config(f, &c, message), "%s", message);
+    *(side ? &c.tgt_vocab : &c.src_vocab) += 1;
+    for (int i = 0; i < wf_file_meta_count(f); i++)
+        for (int k = 0; k < COUNT_OF(kept); k++)
+            if (strncmp(wf_file_meta_at(f, i).key, kept[k], strlen(kept[k])) == 0)
+                meta[n++] = wf_file_meta_at(f, i);
+    wf_transformer *m = wf_transformer_new(&c, &training, WF_F32, 1, message);
+    ck_assert_msg(m && wf_transformer_save(m, path, true, meta, n, message), "%s", message);
+    wf_transformer_free(m), wf_file_free(f);
+}
+
+/* Else it trains ids that no vocabulary has, and has nothing to write them with. */
+START_TEST(resume_needs_the_vocabularies_of_the_model) {
+    static const char *const says[] = { "the source vocabulary has 12 entries and the model 13",
+                                        "the target vocabulary has 12 entries and the model 13" };
+    ok(WORDS "--valid pairs --max-steps 2 -o m");
+    widen("wide", _i);
+    run("train --resume -o wide --train pairs --valid pairs --max-steps 4");
+    expect(1);
+    assert_contains(result.err, says[_i]);
+}
+END_TEST
+
+START_TEST(threads_change_nothing) {
+    for (int threads = 1; threads <= 5; threads += 2) {
+        run("train --train pairs --tokenizer char " SIZE "--quiet --warmup 2 --dropout 0.1 --accum "
+            "2 --batch-size 5 --ema 0.9 --max-steps 6 --threads %d -o %d",
+            threads, threads);
+        expect(0);
+    }
+    ck_assert(same_files("1", "3"));
+    ck_assert(same_files("1", "5"));
+}
+END_TEST
+
+/* The largest difference between the parameters of two models, in parts of the largest parameter. */
+static double parameters_apart(const char *a, const char *b) {
+    wf_file *f = opened(a), *g = opened(b);
+    double apart = 0, largest = 0;
+    for (int i = 0; i < wf_file_count(f); i++) {
+        const wf_entry *x = wf_file_at(f, i), *y = wf_file_find(g, x->name);
+        if (strncmp(x->name, "transformer.", 12) != 0) continue;
+        ck_assert(y && y->bytes == x->bytes && strcmp(x->dtype, "F32") == 0);
+        const float *p = x->data, *q = y->data;
+        for (size_t k = 0; k < x->bytes / sizeof *p; k++) {
+            apart = fmax(apart, fabs((double)p[k] - (double)q[k]));
+            largest = fmax(largest, fabs((double)p[k]));
+        }
+    }
+    wf_file_free(f), wf_file_free(g);
+    return apart / largest;
+}
+
+/* An update from all pairs, in one batch or several; without what is random. */
+START_TEST(accumulated_batches_are_the_large_one) {
+    static const char *const cuts[] = { "--batch-size 24", "--batch-size 12 --accum 2",
+                                        "--batch-size 5 --accum 5", "--batch-size 12" };
+    for (int i = 0; i < 4; i++) {
+        run("train --train pairs --tokenizer word " TINY "--optimizer sgd --lr 0.1 --dropout 0 "
+            "--lr-steps 20 --max-steps 6 %s -o %d.safetensors",
+            cuts[i], i);
+        expect(0);
+    }
+    ck_assert(parameters_apart("0.safetensors", "1.safetensors") < 1e-5);
+    ck_assert(parameters_apart("0.safetensors", "2.safetensors") < 1e-5);
+    ck_assert(parameters_apart("0.safetensors", "3.safetensors") > 1e-3);
+}
+END_TEST
+
+/* ---- refusals --------------------------------------------------------------------------------- */
+
+static void make_refused_files(void) {
+    make_files();
+    ok(WORDS "--max-steps 3 -o m.safetensors");
+    ok("head -23 tgt > short; printf 'a\\tb\\nc\\t\\377\\n' > bytes; printf 'a\\n\\nb\\n' > gap; "
+       "printf 'a\\tb\\n\\tc\\n' > no_source; : > nothing; mkdir folder.best; tac pairs > tacit");
+}
+
+START_TEST(refusal_says_what_to_do) {
+    const struct refusal *r = &refusals[_i];
+    ok("ls > .before; cksum pairs m.safetensors > .sums");
+    run("%s", r->command);
+    ck_assert_msg(result.status == r->status, "%s: exit code %d, not %d:\n%s", r->command,
+                  result.status, r->status, result.err);
+    assert_contains(result.err, r->says);
+    const char *hint = strstr(result.err, "Try 'train --help'.\n");
+    ck_assert_msg(strchr(result.err, '\n') + 1 == (hint ? hint : strchr(result.err, '\0')),
+                  "%s: not one sentence: %s", r->command, result.err);
+    ck_assert_str_eq(result.out, "");
+    ok("ls | cmp - .before && cksum pairs m.safetensors | cmp - .sums");
+}
+END_TEST
+
+/* ---- what is said and kept --------------------------------------------------------------------- */
+
+START_TEST(long_pairs_are_counted) {
+    ok("{ cat pairs; printf 'a b c d e f g\\th\\ni\\tj k l m n o p\\n'; } > long");
+    ok("train --train long --tokenizer word --max-len 6 " SIZE "--threads 1 --warmup 2 --max-steps "
+       "2");
+    assert_contains(result.err, "training 24 pairs");
+    assert_contains(result.err, "skipped 2 of 26 pairs: longer than 6 tokens");
+}
+END_TEST
+
+START_TEST(patience_stops_at_the_best) {
+    ok("train --train pairs --valid turned --tokenizer word " SIZE
+       "--threads 1 --warmup 2 --lr 0.005 --lr-schedule constant --batch-size 24 --dropout 0 "
+       "--valid-every 5 --patience 3 --max-steps 2000 -o m.safetensors --log log --curve c.svg");
+    assert_contains(result.err, "stopped: 3 validations without a lower loss than ");
+    double lowest = INFINITY;
+    int n = 0, at = 0;
+    for (double loss; loss = logged("log", "valid", "loss", n), !isnan(loss); n++)
+        if (loss < lowest) lowest = loss, at = n;
+    ck_assert_msg(at == n - 4, "validation %d of %d was the best", at, n);
+    ck_assert_int_eq((int)logged("log", "end", "step", 0), 5 * n);
+    ck_assert_double_eq_tol(meta_number("m.best.safetensors", "train.best"), lowest, 1e-9);
+    ck_assert_int_eq((int)meta_number("m.best.safetensors", "train.step"), 5 * (at + 1));
+    ck_assert_int_eq((int)meta_number("m.safetensors", "train.step"), 5 * n);
+    ok("generate --model m.best.safetensors --quiet < src | wc -l");
+    ck_assert_int_eq(atoi(result.out), PAIRS);
+    ok("grep -c '<svg' c.svg; grep -c 'unseen sequences' c.svg; grep -c Learning c.svg");
+}
+END_TEST
+
+START_TEST(log_holds_the_metrics) {
+    ok(WORDS "--valid pairs --valid-every 2 --max-steps 4 --log log");
+    static const char *const keys[] = { "bleu", "bleu_13a", "chrf", "cer", "wer", "loss" };
+    for (int i = 0; i < COUNT_OF(keys); i++) {
+        double value = logged("log", "valid", keys[i], 1);
+        ck_assert_msg(value >= 0 && value <= 100, "%s: %g", keys[i], value);
+    }
+    ck_assert_int_eq((int)logged("log", "valid", "step", 0), 2);
+    ck_assert_int_eq((int)logged("log", "valid", "step", 1), 4);
+    ck_assert(isnan(logged("log", "valid", "loss", 2))); /* the last is not made twice */
+    ck_assert_double_eq_tol(logged("log", "step", "epoch", 0), 0.8, 1e-9);
+}
+END_TEST
+
+START_TEST(dry_run_says_much_and_does_nothing) {
+    ok("ls > .before; echo kept > log");
+    ok("train --train pairs --tokenizer word " SIZE "--threads 1 --warmup 2 --accum 2 --ema 0.9 "
+       "--valid turned --epochs 3 --dry-run -o m.safetensors --curve c.svg --log log");
+    assert_contains(result.err, " parameters\n");
+    assert_contains(result.err, "of memory\n");
+    assert_contains(result.err, "for an epoch, ");
+    ck_assert_str_eq(result.out, "");
+    ok("cat log; rm log; ls | cmp - .before");
+    ck_assert_str_eq(result.out, "kept\n");
+}
+END_TEST
+
+/* The memory that train says it needs. */
+static double said_memory(const char *options) {
+    run("train %s --json; true", options);
+    expect(0);
+    const char *at = strstr(result.out, "\"memory\":");
+    ck_assert_msg(at != NULL, "%s", result.err);
+    return strtod(at + strlen("\"memory\":"), NULL);
+}
+
+/* Here a validation takes twenty times what a step does. A machine short of memory shows a lower
+ * peak: that the figure is not too high can't be asked. */
+START_TEST(dry_run_says_what_a_run_takes) {
+    const char *options =
+        "--task copy --batch-size 1 --max-len 512 --valid-size 50 --d-model 64 "
+        "--heads 1 --layers 1 --d-ff 512 --max-steps 1 --lr-steps 1000 --threads 1";
+    char dry[256];
+    snprintf(dry, sizeof dry, "%s --dry-run", options);
+    double said = said_memory(dry);
+    ck_assert(said_memory(options) == said);
+    struct rusage children;
+    ck_assert_int_eq(getrusage(RUSAGE_CHILDREN, &children), 0);
+    double peak = 1024.0 * (double)children.ru_maxrss;
+    if (!SANITIZED) ck_assert_msg(peak <= 1.2 * said, "%.0f bytes said, %.0f taken", said, peak);
+}
+END_TEST
+
+/* Each adds its own. */
+START_TEST(memory_counts_validation_averages_and_saving) {
+    static const char *const more[] = { "", "--valid turned", "--valid turned -o m.safetensors",
+                                        "--valid turned -o m.safetensors --ema 0.9",
+                                        "--valid turned -o m.safetensors --ema 0.9 --accum 2" };
+    char options[256];
+    double least = 0;
+    for (int i = 0; i < COUNT_OF(more); i++) {
+        snprintf(options, sizeof options, "--train pairs --tokenizer word " TINY "--dry-run %s",
+                 more[i]);
+        double said = said_memory(options);
+        ck_assert_msg(said > least, "%s: %.0f, not more than %.0f", more[i], said, least);
+        least = said;
+    }
+}
+END_TEST
+
+START_TEST(signal_saves_and_text_goes_on) {
+    run("train --train pairs --tokenizer word " TINY
+        "--batch-size 5 --lr-steps 1000000 --max-steps 1000000 --log log --log-every 1 -o "
+        "m.safetensors & pid=$!\n"
+        "until grep -q '\"step\":7,' log 2> /dev/null; do sleep 0.01; done\n"
+        "kill -TERM $pid; wait $pid");
+    expect(143);
+    long step = (long)meta_number("m.safetensors", "train.step");
+    ck_assert_int_ge(step, 7);
+    run("train --resume -o m.safetensors --train pairs --quiet --max-steps %ld", step + 3);
+    expect(0);
+    run("train --train pairs --tokenizer word " TINY
+        "--batch-size 5 --lr-steps 1000000 --max-steps %ld -o same.safetensors",
+        step + 3);
+    expect(0);
+    ck_assert(same_files("m.safetensors", "same.safetensors"));
+}
+END_TEST
+
+/* ---- tasks on text ----------------------------------------------------------------------------- */
+
+START_TEST(text_task_lowers_the_loss) {
+    static const char *const tasks[] = { "add", "date" };
+    run("train --task %s " TINY "--max-tokens 1024 --max-steps 80 --lr-steps 300 --lr 0.01 "
+        "--valid-size 40 --valid-every 40 --log log --log-every 10 -o m.safetensors",
+        tasks[_i]);
+    expect(0);
+    double first = logged("log", "step", "loss", 0), last = logged("log", "step", "loss", 7);
+    ck_assert_msg(last < 0.85 * first, "%s: the loss went from %g to %g", tasks[_i], first, last);
+    ck_assert(logged("log", "valid", "loss", 1) < logged("log", "valid", "loss", 0));
+    ck_assert_int_eq((int)logged("log", "test", "sequences", 0), 40);
+    ok(_i ? "echo 'March 3, 1998' | generate --model m.safetensors --quiet"
+          : "echo 12+345 | generate --model m.safetensors --quiet");
+    ck_assert_msg(strspn(result.out, "0123456789-") > 0, "%s", result.out);
+}
+END_TEST
+
+Suite *train_text_suite(void) {
+    Suite *s = suite_create("train_text");
+    TCase *learning = tcase_create("learning"), *refused = tcase_create("refused");
+    tcase_add_checked_fixture(learning, make_files, leave_folder);
+    tcase_add_loop_test(learning, text_is_learned_and_the_file_says_it, 0, COUNT_OF(ways));
+    tcase_add_test(learning, one_file_or_two_are_the_same);
+    tcase_add_test(learning, words_are_learned_by_heart);
+    tcase_add_test(learning, few_pairs_need_no_options);
+    tcase_add_loop_test(learning, parts_are_the_whole, 0, COUNT_OF(recipes));
+    tcase_add_loop_test(learning, resume_keeps_the_best_of_all, 0, 2);
+    tcase_add_test(learning, epochs_say_where_a_resume_stops);
+    tcase_add_test(learning, limits_of_a_batch_are_told);
+    tcase_add_loop_test(learning, resume_needs_the_vocabularies_of_the_model, 0, 2);
+    tcase_add_test(learning, threads_change_nothing);
+    tcase_add_test(learning, accumulated_batches_are_the_large_one);
+    tcase_add_test(learning, long_pairs_are_counted);
+    tcase_add_test(learning, patience_stops_at_the_best);
+    tcase_add_test(learning, log_holds_the_metrics);
+    tcase_add_test(learning, dry_run_says_much_and_does_nothing);
+    tcase_add_test(learning, dry_run_says_what_a_run_takes);
+    tcase_add_test(learning, memory_counts_validation_averages_and_saving);
+    tcase_add_test(learning, signal_saves_and_text_goes_on);
+    tcase_add_loop_test(learning, text_task_lowers_the_loss, 0, 2);
+    tcase_add_checked_fixture(refused, make_refused_files, leave_folder);
+    tcase_add_loop_test(refused, refusal_says_what_to_do, 0, COUNT_OF(refusals));
+    suite_add_tcase(s, learning);
+    suite_add_tcase(s, refused);
+    return s;
+}

@@ -1,0 +1,70 @@
+/* tools/bench/bench.h - what the parts of `bench` share: settings, the machine's limits, a clock, a
+ * line of the result.
+ *
+ * Every figure stands beside what this machine could do, measured in the same run: a line says
+ * what a run computes and moves, and the time that the measured peak and bandwidth would allow
+ * for it. */
+#ifndef WEFT_TOOLS_BENCH_BENCH_H
+#define WEFT_TOOLS_BENCH_BENCH_H
+
+#include "models/transformer.h"
+#include "tools/cli/options.h"
+#include "tools/cli/report.h"
+
+enum { MODE_TRAIN, MODE_FORWARD, MODE_DECODE };
+
+typedef struct bench_settings {
+    int preset, mode, weights;
+    int64_t batch, threads, size;
+    double seconds;
+    bool unguarded, profile, json;
+    report report; /* where results go */
+} bench_settings;
+
+extern bench_settings set;
+extern program bench_program;
+
+/* What is measured: one function per operand of the program. */
+void bench_limits(void);
+void bench_gemm(void);
+void bench_attention(void);
+void bench_step(void);
+
+/* ---- limits: bench_limits.c, bench_loops.c --------------------------------------------------- */
+
+/* f32 operations a second in a burst of about so many seconds: a multiply-add is two, in the
+ * kernels' instruction set. */
+double peak_flops(int64_t threads, double seconds);
+double peak_bandwidth(int64_t threads); /* bytes a second: the better of reading and of a triad */
+
+/* ---- measuring: bench_measure.c -------------------------------------------------------------- */
+
+typedef struct timing {
+    double median, min; /* seconds of a run */
+    double capacity;    /* operations that the peak beside them allows in the time of a run */
+    int64_t runs;
+} timing;
+
+/* Once unseen, then until --seconds have passed. Runs and bursts at the peak take turns, so that
+ * both see the same machine, whatever else it is doing. False: a run failed. */
+bool measure(bool (*run)(void *user), void *user, timing *out);
+
+/* Seconds that so many operations take at that peak. */
+double at_peak(const timing *t, double flops);
+
+/* The most memory that this process has had resident since the reset: bytes. */
+void reset_peak_memory(void);
+double peak_memory(void);
+
+typedef struct line {
+    const char *name;
+    timing time;
+    double flops, bytes; /* of a run; 0: not counted */
+    double tokens;       /* of a run; 0: none */
+    double limit;        /* seconds that the measured limits allow for a run */
+    double memory;       /* peak, bytes; 0: not looked at */
+} line;
+
+void print_line(const line *l);
+
+#endif

@@ -1,0 +1,83 @@
+/* tools/bench/bench_attention.c - softmax(q k^T / sqrt(d)) v over the length: time, and whether memory
+ * stays linear.
+ *
+ * One sentence, 8 heads of 64. Backward is run alone, on what a forward run has left: it counts as
+ * five products, for it computes the weights again: q k^T, dy v^T, and the three gradients. Causal
+ * counts the pairs that are open. */
+#include "bench.h"
+
+#include <stdlib.h>
+
+#include "ops/ops.h"
+
+enum { HEADS = 8, WIDTH = 64, SHORTEST = 16, LONGEST = 4096 };
+
+static bool run_plan(void *plan) {
+    return wf_run(plan);
+}
+
+/* What a run of the plan computes. */
+static double flops_of(wf_plan *plan) {
+    double sum = 0;
+    for (int i = 0; i < wf_step_count(plan); i++) {
+        wf_step step;
+        if (wf_step_at(plan, i, &step)) sum += step.flops;
+    }
+    return sum;
+}
+
+static wf_plan *plan_of(wf_graph *g, wf_plan_options options) {
+    wf_plan *plan = wf_plan_new(g, &options);
+    if (!wf_plan_ok(plan)) fail(&bench_program, "%s", wf_plan_error(plan));
+    return plan;
+}
+
+/* What t was in the last run of `from`, from now on, in `to`. */
+static void hand_over(wf_plan *from, wf_plan *to, const wf_tensor *t) {
+    void *values = malloc(wf_bytes(t));
+    if (!values) fail(&bench_program, "out of memory");
+    if (!wf_fetch(from, t, values)) fail(&bench_program, "%s", wf_plan_error(from));
+    if (!wf_feed(to, t, values)) fail(&bench_program, "%s", wf_plan_error(to));
+    free(values);
+}
+
+static void measure_plan(wf_plan *plan, const char *name, int64_t tokens) {
+    line l = { .name = name, .tokens = (double)tokens };
+    if (!measure(run_plan, plan, &l.time)) fail(&bench_program, "%s", wf_plan_error(plan));
+    l.flops = flops_of(plan), l.limit = at_peak(&l.time, l.flops), l.memory = peak_memory();
+    print_line(&l);
+}
+
+static void measure_length(int64_t t, bool causal, wf_pool *pool) {
+    static const char *const leaf_names[] = { "q", "k", "v", "dy" };
+    int64_t shape[] = { 1, HEADS, t, WIDTH };
+    wf_tensor *leaf[4], *dx[3] = { NULL }, *made[2];
+    char name[80];
+    reset_peak_memory();
+    wf_graph *g = wf_graph_new(NULL);
+    for (int i = 0; i < 4; i++) leaf[i] = wf_param(g, leaf_names[i], 4, shape, wf_init_normal(1));
+    made[0] = wf_attention(leaf[0], leaf[1], leaf[2], NULL,
+                           &(wf_attention_options){ .causal = causal }); /* [1, H, T, d] */
+    made[1] = made[0] + 1; /* result 1 follows result 0 (op.h): statistics, [1, H, T, 2] */
+    wf_vjp(made, &leaf[3], 1, leaf, 3, dx);
+    if (!wf_ok(g)) fail(&bench_program, "%s", wf_error(g));
+    wf_plan *forward = plan_of(g, (wf_plan_options){ .fetch = made, .n_fetch = 2, .pool = pool });
+    snprintf(name, sizeof name, "length %lld%s forward", (long long)t, causal ? " causal" : "");
+    measure_plan(forward, name, t);
+    wf_plan *backward = plan_of(
+        g, (wf_plan_options){ .fetch = dx, .n_fetch = 3, .feed = made, .n_feed = 2, .pool = pool });
+    for (int i = 0; i < 2; i++) hand_over(forward, backward, made[i]);
+    wf_plan_free(forward);
+    snprintf(name, sizeof name, "length %lld%s backward", (long long)t, causal ? " causal" : "");
+    measure_plan(backward, name, t);
+    wf_plan_free(backward);
+    wf_graph_free(g);
+}
+
+void bench_attention(void) {
+    wf_pool *pool = wf_pool_new((int)set.threads);
+    int64_t from = set.size ? set.size : SHORTEST, to = set.size ? set.size : LONGEST;
+    for (int64_t t = from; t <= to; t *= 2)
+        for (int causal = 0; causal < 2; causal++) measure_length(t, causal, pool);
+    wf_pool_free(pool);
+}

@@ -1,0 +1,187 @@
+/* tools/bench/bench_limits.c - what this machine can do: multiply-adds and memory, on one thread and
+ * on all.
+ *
+ * Threads are started for each burst of work; each has a clock of its own, so that the starting
+ * does not count. */
+#include "bench.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench_loops.h"
+
+enum { MOST_THREADS = 256, BURSTS = 5, ARRAYS = 3, ALIGNMENT = 64 };
+
+static const int64_t most_elements = INT64_C(64) << 20; /* of an array: 256 MB, beyond caches */
+
+static const limit_loops *const all_loops[] = {
+    &loops_base,
+#if defined(__x86_64__)
+    &loops_avx2,
+    &loops_avx512,
+#elif defined(__aarch64__)
+    &loops_neon,
+#endif
+};
+
+static const limit_loops *loops(void) {
+    for (size_t i = 0; i < sizeof all_loops / sizeof *all_loops; i++)
+        if (strcmp(all_loops[i]->isa, wf_isa()) == 0) return all_loops[i];
+    return &loops_base;
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+typedef struct worker {
+    void (*work)(struct worker *w);
+    int64_t rounds;       /* of arithmetic */
+    float *array[ARRAYS]; /* its part of memory */
+    int64_t elements;
+    double done, seconds; /* flops, or bytes; and how long they took */
+} worker;
+
+static void *start(void *arg) {
+    worker *w = arg;
+    double from = seconds_now();
+    w->work(w);
+    w->seconds = seconds_now() - from;
+    return NULL;
+}
+
+/* What all of them do in a second. */
+static double burst(worker *w, int64_t threads) {
+    pthread_t thread[MOST_THREADS];
+    for (int64_t i = 1; i < threads; i++)
+        if (pthread_create(&thread[i], NULL, start, &w[i]) != 0)
+            fail(&bench_program, "a thread does not start");
+    start(&w[0]);
+    double rate = w[0].done / w[0].seconds;
+    for (int64_t i = 1; i < threads; i++)
+        pthread_join(thread[i], NULL), rate += w[i].done / w[i].seconds;
+    return rate;
+}
+
+/* Of several bursts: other programs can only lower it. */
+static double best_rate(worker *w, int64_t threads) {
+    double best = 0;
+    for (int i = 0; i < BURSTS; i++) {
+        double rate = burst(w, threads);
+        if (rate > best) best = rate;
+    }
+    return best;
+}
+
+/* ---- arithmetic ------------------------------------------------------------------------------ */
+
+static void multiply_add(worker *w) {
+    w->done = loops()->multiply_add(w->rounds);
+}
+
+/* Rounds that one thread does in a second, roughly. */
+static double rounds_a_second(void) {
+    static double rate;
+    int64_t rounds = 1 << 18;
+    double from = seconds_now();
+    if (rate > 0) return rate;
+    loops()->multiply_add(rounds);
+    return rate = (double)rounds / (seconds_now() - from);
+}
+
+double peak_flops(int64_t threads, double seconds) {
+    worker w[MOST_THREADS];
+    int64_t rounds = (int64_t)(seconds * rounds_a_second()) + 1;
+    for (int64_t i = 0; i < threads; i++) w[i] = (worker){ .work = multiply_add, .rounds = rounds };
+    return burst(w, threads);
+}
+
+/* The best of many bursts, as best_rate has it for memory. */
+static double best_flops(int64_t threads) {
+    double best = 0;
+    for (int i = 0; i < 5 * BURSTS; i++) {
+        double rate = peak_flops(threads, 0.01);
+        if (rate > best) best = rate;
+    }
+    return best;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static void triad(worker *w) {
+    loops()->triad(w->elements, w->array[0], w->array[1], w->array[2]);
+    w->done = 3 * sizeof(float) *
+              (double)w->elements; /* what the caches fetch to be overwritten is not counted */
+}
+
+static void total(worker *w) {
+    for (int i = 0; i < ARRAYS; i++) loops()->total(w->elements, w->array[i]);
+    w->done = ARRAYS * sizeof(float) * (double)w->elements;
+}
+
+/* Each thread is the first to touch its part. */
+static void touch(worker *w) {
+    for (int i = 0; i < ARRAYS; i++)
+        for (int64_t k = 0; k < w->elements; k++) w->array[i][k] = 1;
+    w->done = 0;
+}
+
+/* Large, but never more than a quarter of the memory for the three. */
+static int64_t elements_of_array(int64_t threads) {
+    double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    int64_t n = most_elements, fair = (int64_t)(installed / 4 / ARRAYS / sizeof(float));
+    if (fair > 0 && fair < n) n = fair;
+    return n / (threads * 1024) * (threads * 1024);
+}
+
+typedef struct bandwidth {
+    double triad, read;
+} bandwidth;
+
+static bandwidth measure_bandwidth(int64_t threads) {
+    worker w[MOST_THREADS] = { 0 };
+    float *array[ARRAYS];
+    int64_t n = elements_of_array(threads);
+    for (int k = 0; k < ARRAYS; k++)
+        if (!(array[k] = aligned_alloc(ALIGNMENT, (size_t)n * sizeof(float))))
+            fail(&bench_program, "out of memory");
+    for (int64_t i = 0; i < threads; i++) {
+        w[i].elements = n / threads;
+        for (int k = 0; k < ARRAYS; k++) w[i].array[k] = array[k] + i * w[i].elements;
+    }
+    bandwidth found;
+    for (int64_t i = 0; i < threads; i++) w[i].work = touch;
+    burst(w, threads);
+    for (int64_t i = 0; i < threads; i++) w[i].work = triad;
+    found.triad = best_rate(w, threads);
+    for (int64_t i = 0; i < threads; i++) w[i].work = total;
+    found.read = best_rate(w, threads);
+    for (int k = 0; k < ARRAYS; k++) free(array[k]);
+    return found;
+}
+
+double peak_bandwidth(int64_t threads) {
+    bandwidth b = measure_bandwidth(threads);
+    return b.read > b.triad ? b.read : b.triad;
+}
+
+/* ---- the part -------------------------------------------------------------------------------- */
+
+static void print_limits(int64_t threads) {
+    double flops = best_flops(threads);
+    bandwidth memory = measure_bandwidth(threads);
+    if (!set.json)
+        printf("%3lld threads   %8.1f GFLOP/s f32   %7.1f GB/s read   %7.1f GB/s triad\n",
+               (long long)threads, flops / 1e9, memory.read / 1e9, memory.triad / 1e9);
+    jsonl *e = event(&set.report, "limits");
+    json_int(e, "threads", threads);
+    json_real(e, "gflops", flops / 1e9);
+    json_real(e, "read_gbytes", memory.read / 1e9);
+    json_real(e, "triad_gbytes", memory.triad / 1e9);
+    event_send(&set.report);
+}
+
+void bench_limits(void) {
+    print_limits(1);
+    if (set.threads > 1) print_limits(set.threads);
+}

@@ -1,0 +1,132 @@
+/* tools/bench/bench_measure.c - clock, memory, and how a result is written. See bench.h. */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+enum { LEAST_TURNS = 3, MOST_TURNS = 5000 };
+
+static const double shortest_turn = 4e-3,
+                    burst_share = 0.1; /* seconds; of a turn, for the burst beside it */
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The middle of n values, which get sorted. */
+static double middle(double *values, int n) {
+    qsort(values, (size_t)n, sizeof *values, by_size);
+    return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+/* Seconds of a run, of `count` in a row; negative if one failed. */
+static double time_runs(bool (*run)(void *user), void *user, int64_t count) {
+    double from = seconds_now();
+    for (int64_t i = 0; i < count; i++)
+        if (!run(user)) return -1;
+    return (seconds_now() - from) / (double)count;
+}
+
+bool measure(bool (*run)(void *user), void *user, timing *out) {
+    static double taken[MOST_TURNS], capacity[MOST_TURNS];
+    int n = 0;
+    double start = seconds_now(), once = run(user) ? time_runs(run, user, 1) : -1;
+    if (once < 0) return false;
+    int64_t runs = once < shortest_turn ? (int64_t)(shortest_turn / (once + 1e-9)) + 1 : 1;
+    while (n < LEAST_TURNS || (n < MOST_TURNS && seconds_now() - start < set.seconds)) {
+        double seconds = time_runs(run, user, runs), burst = burst_share * seconds * (double)runs;
+        if (seconds < 0) return false;
+        taken[n] = seconds;
+        capacity[n++] =
+            seconds * peak_flops(set.threads, burst > shortest_turn ? burst : shortest_turn);
+    }
+    *out =
+        (timing){ .median = middle(taken, n), .capacity = middle(capacity, n), .runs = n * runs };
+    out->min = taken[0];
+    return true;
+}
+
+double at_peak(const timing *t, double flops) {
+    return flops / t->capacity * t->median;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Linux can forget a peak; elsewhere it stays that of the whole process. */
+void reset_peak_memory(void) {
+    FILE *f = fopen("/proc/self/clear_refs", "w");
+    if (!f) return;
+    fputs("5", f);
+    fclose(f);
+}
+
+double peak_memory(void) {
+    char text[128];
+    double kilobytes = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(text, sizeof text, f))
+        if (strncmp(text, "VmHWM:", 6) == 0) kilobytes = (double)strtoll(text + 6, NULL, 10);
+    if (f) fclose(f);
+    if (kilobytes > 0) return 1024 * kilobytes;
+    struct rusage used;
+    return getrusage(RUSAGE_SELF, &used) == 0 ? 1024.0 * (double)used.ru_maxrss : 0;
+}
+
+/* ---- a line ---------------------------------------------------------------------------------- */
+
+static const char *time_text(double seconds, char buffer[OPTION_TEXT_SIZE]) {
+    double unit = seconds < 1e-3 ? 1e-6 : seconds < 1 ? 1e-3 : 1;
+    const char *name = seconds < 1e-3 ? "us" : seconds < 1 ? "ms" : "s";
+    snprintf(buffer, OPTION_TEXT_SIZE, "%.4g %s", seconds / unit, name);
+    return buffer;
+}
+
+/* A dash where there is nothing to say. */
+static const char *rate_text(double amount, double seconds, double unit,
+                             char buffer[OPTION_TEXT_SIZE]) {
+    if (amount <= 0) return "-";
+    snprintf(buffer, OPTION_TEXT_SIZE, "%.1f", amount / seconds / unit);
+    return buffer;
+}
+
+static void print_text(const line *l) {
+    static bool titled;
+    char t[7][OPTION_TEXT_SIZE];
+    double s = l->time.median;
+    if (!titled)
+        printf("%-38s %10s %10s %8s %7s %9s %10s %9s %9s\n", "", "median", "min", "GFLOP/s", "GB/s",
+               "tokens/s", "limit", "of limit", "memory");
+    titled = true;
+    printf("%-38s %10s %10s %8s %7s %9s %10s %7.1f %% %9s\n", l->name, time_text(s, t[0]),
+           time_text(l->time.min, t[1]), rate_text(l->flops, s, 1e9, t[2]),
+           rate_text(l->bytes, s, 1e9, t[3]), rate_text(l->tokens, s, 1, t[4]),
+           time_text(l->limit, t[5]), 100 * l->limit / s,
+           l->memory > 0 ? bytes_text(l->memory, t[6]) : "-");
+    fflush(stdout);
+}
+
+static void send_if(jsonl *e, const char *key, double value) {
+    if (value > 0) json_real(e, key, value);
+}
+
+void print_line(const line *l) {
+    double s = l->time.median;
+    if (!set.json) print_text(l);
+    jsonl *e = event(&set.report, "result");
+    json_text(e, "name", l->name);
+    json_real(e, "median", s);
+    json_real(e, "min", l->time.min);
+    json_int(e, "runs", l->time.runs);
+    send_if(e, "gflops", l->flops / s / 1e9);
+    send_if(e, "gbytes", l->bytes / s / 1e9);
+    send_if(e, "tokens_per_second", l->tokens / s);
+    send_if(e, "peak_gflops", l->time.capacity / s / 1e9);
+    json_real(e, "limit", l->limit);
+    json_real(e, "of_limit", l->limit / s);
+    send_if(e, "memory", l->memory);
+    event_send(&set.report);
+}

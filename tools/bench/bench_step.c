@@ -1,0 +1,329 @@
+/* tools/bench/bench_step.c - steps of a whole model: training, forward, decoding.
+ *
+ * Models, sizes and settings are those of tests/models/torch_peer.py: dropout 0.1, Adam at a rate of
+ * 1e-4, ids at random. The limit of a training step is its roofline: arithmetic at the measured
+ * peak and, where all gradients must be known before the first update (clipping, or the check
+ * that they are finite), Adam's pass over the parameters at the measured bandwidth. */
+#include "bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "bench_model.h"
+#include "core/base/random.h"
+
+static const double dropout = 0.1, rate = 1e-4, clip = 1;
+
+typedef struct bench_model {
+    workload size;
+    wf_transformer *model;
+    wf_pool *pool;
+    wf_plan *plan;
+    wf_decoder *decoder;
+    int32_t *src, *src_length, *tgt, *labels, *out, *out_length;
+    int64_t step, tokens; /* trained so far; to be decoded */
+} bench_model;
+
+/* ---- a model and a batch --------------------------------------------------------------------- */
+
+static int32_t *new_ids(int64_t n) {
+    int32_t *ids = calloc((size_t)n, sizeof *ids);
+    return ids ? ids : (fail(&bench_program, "out of memory"), NULL);
+}
+
+/* Any but the start. */
+static int32_t *random_ids(int64_t n, int64_t vocabulary, uint64_t stream) {
+    int32_t *ids = new_ids(n);
+    for (int64_t i = 0; i < n; i++)
+        ids[i] =
+            (int32_t)(1 + wf_philox4x32(1, (uint64_t)i, stream).v[0] % (uint64_t)(vocabulary - 1));
+    return ids;
+}
+
+static void open_batch(bench_model *b) {
+    const workload *w = &b->size;
+    b->src = random_ids(w->batch * w->src, w->config.src_vocab, 0);
+    b->tgt = random_ids(w->batch * w->tgt, w->config.tgt_vocab, 1);
+    b->labels = random_ids(w->batch * w->tgt, w->config.tgt_vocab, 2);
+    b->src_length = new_ids(w->batch), b->out_length = new_ids(w->batch);
+    b->out = new_ids(w->batch * w->tgt);
+    for (int64_t i = 0; i < w->batch; i++) b->src_length[i] = (int32_t)w->src;
+}
+
+static wf_transformer *new_model(const workload *w) {
+    char message[WF_MESSAGE];
+    wf_training_config training = { .dropout = dropout,
+                                    .attention_dropout = dropout,
+                                    .activation_dropout = dropout,
+                                    .optimizer = wf_optimizer_defaults(WF_ADAM) };
+    training.optimizer.clip_norm = set.unguarded ? 0 : clip;
+    training.optimizer.unguarded = set.unguarded;
+    wf_transformer *m = wf_transformer_new(&w->config, set.mode == MODE_TRAIN ? &training : NULL,
+                                           WF_F32, 1, message);
+    if (!m) fail(&bench_program, "%s", message);
+    if (!wf_ok(m->graph)) fail(&bench_program, "%s", wf_error(m->graph));
+    return m;
+}
+
+static void open_bench_model(bench_model *b) {
+    char message[WF_MESSAGE];
+    *b = (bench_model){ .size = workload_of(set.preset) };
+    if (set.batch) b->size.batch = set.batch;
+    b->model = new_model(&b->size);
+    if (set.mode != MODE_TRAIN && /* as generate keeps them */
+        !wf_pack_weights(b->model->graph, set.weights ? WF_PANELS_BF16 : WF_PANELS, message))
+        fail(&bench_program, "%s", message);
+    b->pool = wf_pool_new((int)set.threads);
+    open_batch(b);
+}
+
+static void close_bench_model(bench_model *b) {
+    wf_decoder_free(b->decoder);
+    wf_plan_free(b->plan);
+    wf_transformer_free(b->model);
+    wf_pool_free(b->pool);
+    free(b->src), free(b->src_length), free(b->tgt), free(b->labels), free(b->out),
+        free(b->out_length);
+}
+
+static bool bind(bench_model *b) {
+    const workload *w = &b->size;
+    return wf_bind(b->plan, "B", w->batch) && wf_bind(b->plan, "S", w->src) &&
+           wf_bind(b->plan, "T", w->tgt);
+}
+
+static bool feed_inputs(bench_model *b) {
+    const wf_transformer *m = b->model;
+    return wf_feed(b->plan, m->src, b->src) && wf_feed(b->plan, m->src_length, b->src_length) &&
+           wf_feed(b->plan, m->tgt, b->tgt);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* Bytes a second, where memory is a limit. */
+static double bandwidth(void) {
+    double found = peak_bandwidth(set.threads);
+    say(&set.report, "memory gives %.1f GB/s", found / 1e9);
+    jsonl *e = event(&set.report, "limits");
+    json_int(e, "threads", set.threads);
+    json_real(e, "gbytes", found / 1e9);
+    event_send(&set.report);
+    return found;
+}
+
+static void name_line(line *l, char *name, size_t size, const bench_model *b, const char *what) {
+    snprintf(name, size, "%s %s, %lld x %lld/%lld", set.preset ? "base" : "copy", what,
+             (long long)b->size.batch, (long long)b->size.src, (long long)b->size.tgt);
+    l->name = name;
+}
+
+/* The clock, then the same again under the profile: it costs time. */
+static timing timed(bench_model *b, bool (*run)(void *)) {
+    timing t, unused;
+    if (!measure(run, b, &t)) fail(&bench_program, "%s", wf_plan_error(b->plan));
+    if (!set.profile) return t;
+    wf_profile(b->plan, true);
+    if (!measure(run, b, &unused)) fail(&bench_program, "%s", wf_plan_error(b->plan));
+    report_profile(&set.report, b->plan);
+    return t;
+}
+
+/* ---- training -------------------------------------------------------------------------------- */
+
+static bool train_once(void *model) {
+    bench_model *b = model;
+    const wf_transformer *m = b->model;
+    double rates[3];
+    float loss;
+    wf_optimizer_rates(&m->training.optimizer, rate, ++b->step, rates);
+    wf_random_step(b->plan, (uint64_t)b->step, 0);
+    return feed_inputs(b) && wf_feed(b->plan, m->labels, b->labels) &&
+           wf_feed_reals(b->plan, m->optimizer.rates, rates, 3) && wf_run(b->plan) &&
+           wf_fetch(b->plan, m->loss.loss, &loss);
+}
+
+/* What any implementation needs: the values, gradients that wait for the norm (of tables few rows),
+ * two moments, activations. */
+static void report_memory(const bench_model *b, double parameters, double peak) {
+    double waiting = set.unguarded ? 0 : parameters - table_elements(&b->size);
+    double needed = 4 * (3 * parameters + waiting) + activation_bytes(&b->size);
+    double arena = (double)wf_plan_memory(b->plan);
+    char t[3][OPTION_TEXT_SIZE];
+    say(&set.report, "memory: %s at most, %s by the shapes, %s of it the plan's",
+        bytes_text(peak, t[0]), bytes_text(needed, t[1]), bytes_text(arena, t[2]));
+    jsonl *e = event(&set.report, "memory");
+    json_real(e, "parameters", parameters);
+    json_real(e, "peak", peak);
+    json_real(e, "needed", needed);
+    json_real(e, "plan", arena);
+    event_send(&set.report);
+}
+
+static void bench_training(bench_model *b, double bytes_a_second) {
+    b->plan = wf_transformer_train_plan(b->model, b->pool);
+    if (!bind(b)) fail(&bench_program, "%s", wf_plan_error(b->plan));
+    double parameters = (double)wf_transformer_parameter_count(b->model);
+    double optimizer = adam_bytes(&b->size, parameters) / bytes_a_second;
+    char name[80];
+    line l = { .flops = training_flops(&b->size), .tokens = (double)(b->size.batch * b->size.tgt) };
+    name_line(&l, name, sizeof name, b, set.unguarded ? "train, unguarded" : "train");
+    l.time = timed(b, train_once);
+    l.memory = peak_memory();
+    double arithmetic = at_peak(&l.time, l.flops);
+    l.limit = arithmetic + optimizer;
+    print_line(&l);
+    say(&set.report, "roofline: %.4g ms of arithmetic + %.4g ms for the optimizer",
+        1e3 * arithmetic, 1e3 * optimizer);
+    report_memory(b, parameters, l.memory);
+}
+
+/* ---- forward --------------------------------------------------------------------------------- */
+
+static bool forward_once(void *model) {
+    return feed_inputs(model) && wf_run(((bench_model *)model)->plan);
+}
+
+static void bench_forward(bench_model *b) {
+    wf_transformer *m = b->model;
+    wf_tensor *feed[] = { m->src, m->src_length, m->tgt };
+    b->plan = wf_plan_new(
+        m->graph,
+        &(wf_plan_options){
+            .fetch = &m->logits, .n_fetch = 1, .feed = feed, .n_feed = 3, .pool = b->pool });
+    if (!bind(b)) fail(&bench_program, "%s", wf_plan_error(b->plan));
+    char name[80];
+    line l = { .flops = forward_flops(&b->size), .tokens = (double)(b->size.batch * b->size.tgt) };
+    name_line(&l, name, sizeof name, b, "forward");
+    l.time = timed(b, forward_once);
+    l.limit = at_peak(&l.time, l.flops), l.memory = peak_memory();
+    print_line(&l);
+}
+
+/* ---- decoding -------------------------------------------------------------------------------- */
+
+/* Every sentence shall have its full length: the end is made impossible. */
+static void forbid_end(bench_model *b) {
+    wf_tensor *bias = wf_find(b->model->graph, "output.bias");
+    float *values = malloc(wf_bytes(bias));
+    if (!values || !wf_read(bias, values, wf_bytes(bias))) fail(&bench_program, "out of memory");
+    values[b->size.config.end_id] = -1e30f;
+    wf_write(bias, values, wf_bytes(bias));
+    free(values);
+}
+
+static bool decode_once(void *model) {
+    bench_model *b = model;
+    return wf_decode_greedy(b->decoder, (int)b->size.batch, (int)b->size.src, b->src, b->src_length,
+                            (int)b->tokens, b->out, b->out_length);
+}
+
+static timing time_decoding(bench_model *b, int64_t tokens) {
+    timing t;
+    b->tokens = tokens;
+    if (!measure(decode_once, b, &t)) fail(&bench_program, "%s", wf_decoder_error(b->decoder));
+    return t;
+}
+
+/* ---- what bf16 costs ------------------------------------------------------------------------- */
+
+/* Log-probabilities of every token after what was decoded, [B,T,V], to be freed. */
+static float *score(bench_model *b) {
+    wf_transformer *m = b->model;
+    wf_tensor *feed[] = { m->src, m->src_length, m->tgt };
+    float *values =
+        malloc((size_t)(b->size.batch * b->size.tgt * b->size.config.tgt_vocab) * sizeof *values);
+    if (!values) fail(&bench_program, "out of memory");
+    b->plan = wf_plan_new(
+        m->graph,
+        &(wf_plan_options){
+            .fetch = &m->log_probs, .n_fetch = 1, .feed = feed, .n_feed = 3, .pool = b->pool });
+    if (!bind(b) || !feed_inputs(b) || !wf_run(b->plan) || !wf_fetch(b->plan, m->log_probs, values))
+        fail(&bench_program, "%s", wf_plan_error(b->plan));
+    wf_plan_free(b->plan);
+    b->plan = NULL;
+    return values;
+}
+
+static int64_t likeliest(const float *row, int64_t n) {
+    int64_t best = 0;
+    for (int64_t i = 1; i < n; i++)
+        if (row[i] > row[best]) best = i;
+    return best;
+}
+
+static void report_rounding(int64_t rows, int64_t n, const float *rounded, const float *exact) {
+    double sum = 0, most = 0;
+    int64_t agree = 0;
+    for (int64_t r = 0; r < rows; r++, rounded += n, exact += n) {
+        int64_t token = likeliest(exact, n);
+        agree += likeliest(rounded, n) == token;
+        for (int64_t i = 0; i < n; i++) {
+            if (exact[i] < -1e20f) continue; /* the end, forbidden */
+            double apart = fabs((double)rounded[i] - (double)exact[i]);
+            sum += apart, most = apart > most ? apart : most;
+        }
+    }
+    double mean = sum / (double)(rows * n), share = (double)agree / (double)rows;
+    say(&set.report,
+        "bf16 against f32, the same inputs: log-probabilities %.2g apart on average, %.2g at most; "
+        "%.1f %% of the likeliest tokens agree",
+        mean, most, 100 * share);
+    jsonl *e = event(&set.report, "rounding");
+    json_real(e, "mean", mean);
+    json_real(e, "most", most);
+    json_real(e, "agree", share);
+    event_send(&set.report);
+}
+
+/* The same model in f32, on the same sources and what was decoded from them. */
+static void bench_rounding(bench_model *b) {
+    const workload *w = &b->size;
+    for (int64_t i = 0; i < w->batch; i++) {
+        b->tgt[i * w->tgt] = w->config.start_id;
+        for (int64_t t = 1; t < w->tgt; t++) b->tgt[i * w->tgt + t] = b->out[i * w->tgt + t - 1];
+    }
+    float *rounded = score(b);
+    bench_model plain = *b;
+    plain.model = new_model(w);
+    forbid_end(&plain);
+    float *exact = score(&plain);
+    report_rounding(w->batch * w->tgt, w->config.tgt_vocab, rounded, exact);
+    wf_transformer_free(plain.model);
+    free(rounded), free(exact);
+}
+
+/* The whole, encoder and all; then what one more token costs, where each weight is read once. */
+static void bench_decoding(bench_model *b, double bytes_a_second) {
+    char message[WF_MESSAGE], name[80];
+    const workload *w = &b->size;
+    double steps = (double)(w->tgt - 1), batch = (double)w->batch;
+    if (!(b->decoder = wf_decoder_new(b->model, b->pool, message)))
+        fail(&bench_program, "%s", message);
+    forbid_end(b);
+    timing first = time_decoding(b, 1), all = time_decoding(b, w->tgt);
+    double bytes = decoding_bytes(w, set.weights ? 2 : 4), read = bytes / bytes_a_second;
+    line whole = { .time = all, .tokens = batch * (double)w->tgt, .memory = peak_memory() };
+    name_line(&whole, name, sizeof name, b, set.weights ? "decode bf16" : "decode");
+    whole.limit = at_peak(&all, encoding_flops(w)) + (double)w->tgt * read;
+    print_line(&whole);
+    double median = (all.median - first.median) / steps, least = (all.min - first.min) / steps;
+    line step = { .time = { median, least < median ? least : median, 0, all.runs } };
+    step.bytes = bytes, step.tokens = batch, step.limit = read;
+    name_line(&step, name, sizeof name, b, set.weights ? "decode bf16, a step" : "decode, a step");
+    print_line(&step);
+    if (set.weights) bench_rounding(b);
+}
+
+void bench_step(void) {
+    bench_model b;
+    double bytes_a_second = set.mode == MODE_FORWARD ? 0 : bandwidth();
+    reset_peak_memory();
+    open_bench_model(&b);
+    if (set.mode == MODE_TRAIN)
+        bench_training(&b, bytes_a_second);
+    else if (set.mode == MODE_FORWARD)
+        bench_forward(&b);
+    else
+        bench_decoding(&b, bytes_a_second);
+    close_bench_model(&b);
+}

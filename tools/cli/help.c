@@ -1,0 +1,91 @@
+/* tools/cli/help.c - what --help and --version print: examples first, then the options by group. */
+#include "help.h"
+
+#include <string.h>
+
+#include "core/graph.h"
+
+enum { INDENT = 28, WIDTH = 96 };
+
+void version_print(const program *p, FILE *out) {
+    fprintf(out, "weft-%s (weft) %s\n", p->name, wf_version());
+}
+
+const char *range_text(const option *o, double bound, char buffer[OPTION_TEXT_SIZE]) {
+    if (o->kind != OPTION_COUNT) return shortest(bound, buffer);
+    snprintf(buffer, OPTION_TEXT_SIZE, "%.0f", bound);
+    return buffer;
+}
+
+/* Words wrapped at WIDTH, from column INDENT on; `column` is where the line stands. */
+static void wrap(FILE *out, int column, const char *text) {
+    if (column + 2 > INDENT) fputc('\n', out), column = 0; /* the option takes a line of its own */
+    fprintf(out, "%*s", INDENT - column, "");
+    for (int at = INDENT; *text;) {
+        int word = (int)strcspn(text, " ");
+        if (at > INDENT && at + 1 + word > WIDTH) at = INDENT, fprintf(out, "\n%*s", INDENT, "");
+        at += fprintf(out, "%s%.*s", at > INDENT ? " " : "", word, text);
+        text += word + (text[word] == ' ');
+    }
+    fputc('\n', out);
+}
+
+/* "1..256", or "1 or more" where the upper bound is no bound in practice. */
+static void describe_range(const option *o, char *text, size_t size) {
+    char low[OPTION_TEXT_SIZE], high[OPTION_TEXT_SIZE];
+    range_text(o, o->min, low);
+    if (o->max >= 1e9)
+        snprintf(text, size, "%s or more", low);
+    else
+        snprintf(text, size, "%s..%s", low, range_text(o, o->max, high));
+}
+
+/* "12; 256 for add, date, text"; "" if there is nothing to say. */
+static void describe_default(const option *o, char *text, size_t size) {
+    char value[OPTION_TEXT_SIZE];
+    int n = snprintf(text, size, "%s", o->fallback ? o->fallback : option_text(o, value));
+    for (int i = 0; i < MOST_CASES && o->otherwise[i].cases; i++) {
+        const case_default *d = &o->otherwise[i];
+        n += snprintf(text + n, size - (size_t)n, "%s%s for ", n ? "; " : "",
+                      d->value ? d->value : d->said);
+        for (const char *c = d->cases; *c; c++)
+            n += snprintf(text + n, size - (size_t)n, *c == '|' ? ", " : "%c", *c);
+    }
+}
+
+/* The help, and "(default 64; 1..4096)" after it, as far as there is something to say. */
+static void describe(const option *o, char *text, size_t size) {
+    char standard[160], range[80] = "";
+    describe_default(o, standard, sizeof standard);
+    if (o->kind == OPTION_COUNT || o->kind == OPTION_REAL) describe_range(o, range, sizeof range);
+    if (!*standard && !*range)
+        snprintf(text, size, "%s", o->help);
+    else
+        snprintf(text, size, "%s (%s%s%s%s)", o->help, *standard ? "default " : "", standard,
+                 *standard && *range ? "; " : "", range);
+}
+
+static void print_option(const option *o, FILE *out) {
+    char head[160], text[400];
+    char letter[5] = "    ";
+    if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
+    int column = snprintf(head, sizeof head, "  %s--%s%s%s", letter, o->name,
+                          o->argument ? " " : "", o->argument ? o->argument : "");
+    fputs(head, out);
+    describe(o, text, sizeof text);
+    wrap(out, column, text);
+}
+
+void help_print(const program *p, FILE *out) {
+    fprintf(out, "%s: %s\n\nExamples\n%s", p->name, p->purpose, p->examples);
+    if (p->operand_name) fprintf(out, "\nUsage\n  %s [options] %s\n", p->name, p->operand_name);
+    for (int i = 0; i < p->n; i++) {
+        if (!p->options[i].help)
+            fprintf(out, "\n%s\n", p->options[i].name);
+        else
+            print_option(&p->options[i], out);
+    }
+    fputs("\nAlways there\n", out);
+    print_option(&(option){ .name = "help", .letter = 'h', .help = "print this page" }, out);
+    print_option(&(option){ .name = "version", .help = "print the version" }, out);
+}

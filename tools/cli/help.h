@@ -1,0 +1,15 @@
+/* tools/cli/help.h - what --help and --version print, from the table of options. See options.h. */
+#ifndef WEFT_TOOLS_CLI_HELP_H
+#define WEFT_TOOLS_CLI_HELP_H
+
+#include <stdio.h>
+
+#include "options.h"
+
+void help_print(const program *p, FILE *out);
+void version_print(const program *p, FILE *out);
+
+/* A bound of the row's range as text. */
+const char *range_text(const option *o, double bound, char buffer[OPTION_TEXT_SIZE]);
+
+#endif

@@ -1,0 +1,139 @@
+/* tools/cli/jsonl.c - JSON lines. See jsonl.h. */
+#include "jsonl.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options.h"
+#include "terminal.h"
+#include "utf8.h"
+
+enum { SMALLEST = 1 << 10, LONG = 1 << 16 }; /* bytes */
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+static void send(jsonl *out) {
+    if (!out->stream || out->failed) return;
+    out->failed = fwrite(out->text, 1, out->length, out->stream) != out->length;
+    out->length = 0;
+}
+
+static bool make_room(jsonl *out, size_t n) {
+    if (out->length >= LONG) send(out);
+    size_t capacity = out->capacity ? out->capacity : SMALLEST;
+    while (capacity - out->length < n) capacity *= 2;
+    if (capacity == out->capacity) return !out->failed;
+    char *grown = out->failed ? NULL : realloc(out->text, capacity);
+    if (grown) out->text = grown, out->capacity = capacity;
+    if (!grown && !out->failed) out->failed = true, errno = ENOMEM;
+    return grown;
+}
+
+static void put(jsonl *out, const char *bytes, size_t n) {
+    if (!out || !make_room(out, n)) return;
+    memcpy(out->text + out->length, bytes, n);
+    out->length += n;
+}
+
+void json_raw(jsonl *out, const char *format, ...) {
+    char text[61];
+    va_list arguments;
+    va_start(arguments, format);
+    int n = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    put(out, text, n < (int)sizeof text ? (size_t)n : sizeof text - 1);
+}
+
+void json_free(jsonl *out) {
+    free(out->text);
+    *out = (jsonl){ 0 };
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+void json_number(jsonl *out, double value) {
+    char text[OPTION_TEXT_SIZE];
+    json_raw(out, "%s", shortest(value, text));
+}
+
+static void escape(jsonl *out, int32_t c) {
+    if (c < 0)
+        put(out, "\xEF\xBF\xBD", 3);
+    else if (c == '"' || c == '\\')
+        json_raw(out, "\\%c", (char)c);
+    else if (c >= 0x10000)
+        json_raw(out, "\\u%04x\\u%04x", 0xD7C0u + ((unsigned)c >> 10), 0xDC00u + (c & 0x3FF));
+    else
+        json_raw(out, "\\u%04x", (unsigned)c);
+}
+
+void json_string(jsonl *out, const char *value) {
+    size_t n = strlen(value), at = 0;
+    put(out, "\"", 1);
+    while (at < n) {
+        size_t begin = at;
+        int32_t c = utf8_next(value, n, &at);
+        if (c == '"' || c == '\\' || c == '\t' || is_control(c))
+            escape(out, c);
+        else
+            put(out, value + begin, at - begin);
+    }
+    put(out, "\"", 1);
+}
+
+void json_key(jsonl *out, const char *key) {
+    put(out, ",", 1);
+    json_string(out, key);
+    put(out, ":", 1);
+}
+
+void json_begin(jsonl *out, const char *event) {
+    json_raw(out, "{\"event\":");
+    json_string(out, event);
+}
+
+void json_end(jsonl *out) {
+    json_raw(out, "}\n");
+    if (out) send(out);
+}
+
+void json_int(jsonl *out, const char *key, int64_t value) {
+    json_key(out, key);
+    json_raw(out, "%lld", (long long)value);
+}
+
+void json_real(jsonl *out, const char *key, double value) {
+    json_key(out, key);
+    json_number(out, value);
+}
+
+void json_bool(jsonl *out, const char *key, bool value) {
+    json_key(out, key);
+    json_raw(out, value ? "true" : "false");
+}
+
+void json_text(jsonl *out, const char *key, const char *value) {
+    json_key(out, key);
+    json_string(out, value);
+}
+
+void json_ints(jsonl *out, const char *key, const int32_t *values, int64_t n) {
+    json_key(out, key);
+    for (int64_t i = 0; i < n; i++) json_raw(out, "%c%d", i ? ',' : '[', (int)values[i]);
+    json_raw(out, n ? "]" : "[]");
+}
+
+/* 9 digits tell every f32 from every other. */
+void json_reals(jsonl *out, const char *key, const double *values, int64_t n) {
+    json_key(out, key);
+    for (int64_t i = 0; i < n; i++) {
+        if (isfinite(values[i]))
+            json_raw(out, "%c%.9g", i ? ',' : '[', values[i]);
+        else
+            json_raw(out, "%cnull", i ? ',' : '[');
+    }
+    json_raw(out, n ? "]" : "[]");
+}

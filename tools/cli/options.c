@@ -1,0 +1,310 @@
+/* tools/cli/options.c - command lines from a table: parsing and refusals. The help is in help.c. See
+ * options.h. */
+#include "options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "help.h"
+#include "ops/ops.h"
+#include "terminal.h"
+
+static void complain(const program *p, const char *format, va_list arguments) {
+    fflush(stdout);
+    fprintf(stderr, "%s: ", p->name);
+    say_clean(stderr, false, format, arguments);
+    fputc('\n', stderr);
+}
+
+void usage_error(const program *p, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    complain(p, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "Try '%s --help'.\n", p->name);
+    exit(EXIT_USAGE);
+}
+
+void fail(const program *p, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    complain(p, format, arguments);
+    va_end(arguments);
+    exit(EXIT_FAILED);
+}
+
+void warn(const program *p, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    complain(p, format, arguments);
+    va_end(arguments);
+}
+
+int64_t default_threads(void) {
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > 8 ? 8 : n;
+}
+
+int close_stdout(const program *p, int status) {
+    bool failed = ferror(stdout), closed = fclose(stdout) == 0;
+    if (closed && !failed) return status;
+    warn(p, "stdout could not be written%s%s", closed ? "" : ": ", closed ? "" : strerror(errno));
+    return status == EXIT_DONE ? EXIT_FAILED : status;
+}
+
+/* ---- values -------------------------------------------------------------------------------- */
+
+/* "1e-09" says no more than "1e-9". */
+static void shorten_exponent(char *text) {
+    char *at = strchr(text, 'e');
+    if (!at) return;
+    char *digits = at + 2 + strspn(at + 2, "0");
+    at += at[1] == '-' ? 2 : 1;
+    memmove(at, digits, strlen(digits) + 1);
+}
+
+const char *shortest(double value, char buffer[OPTION_TEXT_SIZE]) {
+    if (!isfinite(value)) return strcpy(buffer, "null");
+    double back = NAN; /* 17 digits tell every double from every other */
+    for (int digits = 6; digits <= 17 && back != value; digits++)
+        wf_parse_real(wf_format_real(value, digits, buffer), &back);
+    shorten_exponent(buffer);
+    return buffer;
+}
+
+/* The length of the word at text, which ends at '|' or at the end. */
+static size_t word_length(const char *text) {
+    return strcspn(text, "|");
+}
+
+static const char *word_at(const char *words, int place) {
+    while (place-- > 0) words += word_length(words) + 1;
+    return words;
+}
+
+static bool same_name(const char *a, const char *b, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if ((a[i] == '_' ? '-' : a[i]) != (b[i] == '_' ? '-' : b[i])) return false;
+    return true;
+}
+
+static bool set_choice(option *o, const char *text, char *message) {
+    size_t n = strlen(text);
+    int place = 0;
+    for (const char *word = o->argument;; word += word_length(word) + 1, place++) {
+        if (word_length(word) == n && same_name(word, text, n)) {
+            *(int *)o->value = place;
+            return true;
+        }
+        if (word[word_length(word)] == '\0') break;
+    }
+    snprintf(message, 256, "--%s: '%.60s' is not one of %s", o->name, text, o->argument);
+    return false;
+}
+
+static bool set_number(option *o, const char *text, char *message) {
+    bool whole = o->kind == OPTION_COUNT;
+    char *end = NULL;
+    errno = 0;
+    int64_t count = whole ? strtoll(text, &end, 10) : 0;
+    double number = (double)count;
+    bool all = whole ? end != text && *end == '\0' : wf_parse_real(text, &number);
+    if (!all || isnan(number)) {
+        snprintf(message, 256, "--%s: '%.60s' is not a %snumber", o->name, text,
+                 whole ? "whole " : "");
+        return false;
+    }
+    if (errno == ERANGE || number < o->min || number > o->max) {
+        char low[OPTION_TEXT_SIZE], high[OPTION_TEXT_SIZE];
+        snprintf(message, 256, "--%s: %.60s is outside the range %s..%s", o->name, text,
+                 range_text(o, o->min, low), range_text(o, o->max, high));
+        return false;
+    }
+    if (whole)
+        *(int64_t *)o->value = count;
+    else
+        *(double *)o->value = number;
+    return true;
+}
+
+bool option_set(option *o, const char *text, char *message) {
+    switch (o->kind) {
+    case OPTION_FLAG:
+        *(bool *)o->value = true;
+        return true;
+    case OPTION_CHOICE:
+        return set_choice(o, text, message);
+    case OPTION_STRING:
+        *(const char **)o->value = text;
+        return true;
+    default:
+        return set_number(o, text, message);
+    }
+}
+
+const char *option_text(const option *o, char buffer[OPTION_TEXT_SIZE]) {
+    if (o->kind == OPTION_REAL) return shortest(*(double *)o->value, buffer);
+    if (o->kind == OPTION_COUNT)
+        snprintf(buffer, OPTION_TEXT_SIZE, "%lld", (long long)*(int64_t *)o->value);
+    else if (o->kind == OPTION_CHOICE && *(int *)o->value >= 0) {
+        const char *word = word_at(o->argument, *(int *)o->value);
+        snprintf(buffer, OPTION_TEXT_SIZE, "%.*s", (int)word_length(word), word);
+    } else
+        buffer[0] = '\0';
+    return buffer;
+}
+
+/* ---- defaults by case ---------------------------------------------------------------------- */
+
+static bool among(const char *words, const char *word) {
+    size_t n = strlen(word);
+    for (;; words += word_length(words) + 1) {
+        if (word_length(words) == n && strncmp(words, word, n) == 0) return true;
+        if (words[word_length(words)] == '\0') return false;
+    }
+}
+
+const char *option_default(const option *o, const char *word) {
+    for (int i = 0; i < MOST_CASES && o->otherwise[i].cases; i++)
+        if (among(o->otherwise[i].cases, word)) return o->otherwise[i].value;
+    return NULL;
+}
+
+void options_take_defaults(program *p, const char *word) {
+    char message[256];
+    for (option *o = p->options; o < p->options + p->n; o++) {
+        const char *value = o->seen ? NULL : option_default(o, word);
+        if (value && !option_set(o, value, message)) fail(p, "%s", message);
+    }
+}
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+/* `length` of name counts: it may be followed by "=value". NULL: there is no such row. */
+static option *lookup(const program *p, const char *name, size_t length) {
+    for (option *o = p->options; o < p->options + p->n; o++)
+        if (o->help && strlen(o->name) == length && same_name(o->name, name, length)) return o;
+    return NULL;
+}
+
+option *option_find(const program *p, const char *name) {
+    return lookup(p, name, strlen(name));
+}
+
+bool option_seen(const program *p, const char *name) {
+    return option_find(p, name)->seen;
+}
+
+void option_no_effect(const program *p, const char *name, bool ineffective, const char *because) {
+    if (ineffective && option_seen(p, name))
+        usage_error(p, "--%s would have no effect: %s", name, because);
+}
+
+/* Levenshtein's distance from a, of n bytes, to b; names longer than the row are cut. */
+static int distance(const char *a, size_t n, const char *b) {
+    enum { LONGEST = 40 };
+    int row[LONGEST + 1];
+    size_t m = strlen(b) < LONGEST ? strlen(b) : LONGEST;
+    for (size_t j = 0; j <= m; j++) row[j] = (int)j;
+    for (size_t i = 1; i <= n; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= m; j++) {
+            int change = diagonal + !same_name(a + i - 1, b + j - 1, 1);
+            int shorter = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            diagonal = row[j];
+            row[j] = change < shorter ? change : shorter;
+        }
+    }
+    return row[m];
+}
+
+static _Noreturn void unknown(const program *p, const char *name, size_t length) {
+    const option *nearest = NULL;
+    int least = 0;
+    for (const option *o = p->options; o < p->options + p->n; o++) {
+        if (!o->help) continue;
+        int d = distance(name, length, o->name);
+        if (length >= 3 && strncmp(o->name, name, length) == 0) d = 0; /* the start of a name */
+        if (!nearest || d < least) nearest = o, least = d;
+    }
+    usage_error(p, "there is no option --%.*s; the nearest is --%s", (int)length, name,
+                nearest->name);
+}
+
+static void take(const program *p, option *o, const char *text) {
+    char message[256];
+    if (o->seen) usage_error(p, "--%s is given twice", o->name);
+    o->seen = true;
+    if (!option_set(o, text, message)) usage_error(p, "%s", message);
+}
+
+/* The value that follows the option at argv[*i]. A word that looks like an option is not one. */
+static const char *next_value(const program *p, const option *o, int argc, char **argv, int *i) {
+    bool missing = *i + 1 >= argc;
+    if (!missing && o->kind == OPTION_STRING) missing = strncmp(argv[*i + 1], "--", 2) == 0;
+    if (missing) usage_error(p, "--%s needs a value: %s", o->name, o->argument);
+    return argv[++*i];
+}
+
+static void parse_long(const program *p, int argc, char **argv, int *i) {
+    const char *name = argv[*i] + 2;
+    size_t length = strcspn(name, "=");
+    option *o = lookup(p, name, length);
+    if (!o) unknown(p, name, length);
+    const char *value = name[length] ? name + length + 1 : NULL;
+    if (o->kind == OPTION_FLAG && value) usage_error(p, "--%s takes no value", o->name);
+    if (o->kind != OPTION_FLAG && !value) value = next_value(p, o, argc, argv, i);
+    take(p, o, value);
+}
+
+static void parse_short(const program *p, int argc, char **argv, int *i) {
+    const char *text = argv[*i] + 1;
+    for (option *o = p->options; o < p->options + p->n; o++) {
+        if (!o->letter || o->letter != *text) continue;
+        take(p, o, text[1] ? text + 1 : next_value(p, o, argc, argv, i));
+        return;
+    }
+    usage_error(p, "there is no option %.20s", argv[*i]);
+}
+
+static void parse_operand(const program *p, const char *text) {
+    if (!p->operand) usage_error(p, "'%.100s' is not an option, and no file is expected", text);
+    if (*p->operand) usage_error(p, "one %s at a time, not '%.100s' too", p->operand_name, text);
+    *p->operand = text;
+}
+
+/* The library cannot refuse when it chooses its kernels; a program can. */
+static void check_kernels(const program *p) {
+    const char *asked = getenv("WEFT_ISA");
+    if (asked && *asked && strcmp(asked, wf_isa()) != 0)
+        usage_error(p, "WEFT_ISA=%.20s: no such kernels run here; unset, it takes %s", asked,
+                    wf_isa());
+}
+
+void options_parse(program *p, int argc, char **argv) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            exit((help_print(p, stdout), close_stdout(p, EXIT_DONE)));
+        if (strcmp(argv[i], "--version") == 0)
+            exit((version_print(p, stdout), close_stdout(p, EXIT_DONE)));
+    }
+    bool only_operands = false;
+    for (int i = 1; i < argc; i++) {
+        if (only_operands || argv[i][0] != '-' || !argv[i][1])
+            parse_operand(p, argv[i]);
+        else if (strcmp(argv[i], "--") == 0)
+            only_operands = true;
+        else if (argv[i][1] == '-')
+            parse_long(p, argc, argv, &i);
+        else
+            parse_short(p, argc, argv, &i);
+    }
+    check_kernels(p);
+}

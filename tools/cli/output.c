@@ -1,0 +1,251 @@
+/* tools/cli/output.c - files to be written. See output.h. */
+#define _GNU_SOURCE /* O_TMPFILE */
+#include "output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "retry.h"
+
+#include "core/file.h"
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+void output_folder(const char *path, char folder[PATH_SIZE]) {
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) : 0;
+    memcpy(folder, slash ? path : ".", slash ? n : 1);
+    folder[slash ? n : 1] = '\0';
+    if (slash == path) strcpy(folder, "/");
+}
+
+/* One link further: what it names is relative to where it stands. */
+static bool follow(char path[PATH_SIZE]) {
+    char link[PATH_SIZE];
+    ssize_t n = readlink(path, link, sizeof link);
+    if (n < 0) return false;
+    char *slash = strrchr(path, '/');
+    size_t before = *link == '/' || !slash ? 0 : (size_t)(slash - path) + 1;
+    if (before + (size_t)n >= PATH_SIZE) return errno = ENAMETOOLONG, false;
+    memcpy(path + before, link, (size_t)n);
+    path[before + (size_t)n] = '\0';
+    return true;
+}
+
+bool output_target(const char *path, char target[PATH_SIZE]) {
+    enum { MOST_LINKS = 40 };
+    struct stat s;
+    if (strlen(path) >= PATH_SIZE) return errno = ENAMETOOLONG, false;
+    strcpy(target, path);
+    for (int i = 0; i < MOST_LINKS; i++) {
+        if (lstat(target, &s) != 0) return errno == ENOENT;
+        if (!S_ISLNK(s.st_mode)) return true;
+        if (!follow(target)) return false;
+    }
+    return errno = ELOOP, false;
+}
+
+/* ---- before the work begins ------------------------------------------------------------------ */
+
+/* A file that has no name, so that none stays; where there are none, one that is removed again. */
+static int make_probe(const char *folder) {
+    char path[PATH_SIZE + 24];
+#ifdef O_TMPFILE
+    int nameless;
+    RETRY(nameless, open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+    if (nameless >= 0 ||
+        (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT))
+        return nameless;
+#endif
+    snprintf(path, sizeof path, "%s/weft-probe-XXXXXX", folder);
+    int file;
+    RETRY(file, mkstemp(path));
+    if (file < 0 || unlink(path) == 0 || unlink(path) == 0) return file;
+    int reason = errno;
+    close(file);
+    return errno = reason, -1;
+}
+
+/* Make a file beside `path` and write to it: the only question that permissions, full disks, limits
+ * and read-only mounts answer truthfully. */
+static bool can_create_beside(const char *path) {
+    static const char page[4096];
+    char folder[PATH_SIZE];
+    output_folder(path, folder);
+    int file = make_probe(folder);
+    if (file < 0) return false;
+    ssize_t written = 1;
+    for (size_t done = 0; written > 0 && done < sizeof page; done += (size_t)written)
+        RETRY(written, write(file, page, sizeof page - done));
+    int reason = errno;
+    close(file);
+    errno = written == 0 ? ENOSPC : reason;
+    return written > 0;
+}
+
+/* In a folder such as /tmp only the owner may replace a file. */
+static bool is_anothers(const char *path, const struct stat *file) {
+    char folder[PATH_SIZE];
+    struct stat s;
+    output_folder(path, folder);
+    return stat(folder, &s) == 0 && s.st_mode & S_ISVTX && geteuid() != 0 &&
+           geteuid() != s.st_uid && geteuid() != file->st_uid;
+}
+
+/* Why what is there can't be written; NULL: it can. */
+static const char *objection(const char *target, const struct stat *s, bool in_place) {
+    struct stat seen;
+    if (S_ISDIR(s->st_mode)) return "it is a folder";
+    if (!S_ISREG(s->st_mode)) return "it is not an ordinary file";
+    if (lstat(target, &seen) != 0 || seen.st_ino != s->st_ino || seen.st_dev != s->st_dev)
+        return "it has no name any more";
+    if (access(target, W_OK) != 0) return strerror(errno);
+    return !in_place && is_anothers(target, s) ? strerror(EPERM) : NULL;
+}
+
+bool output_writable(const char *path, bool in_place, char *message) {
+    char target[PATH_SIZE];
+    struct stat s;
+    const char *reason = NULL;
+    bool named = *path && output_target(path, target), there = named && stat(path, &s) == 0;
+    if (!*path)
+        reason = "the name is empty";
+    else if (!named)
+        reason = strerror(errno);
+    else if (there)
+        reason = objection(target, &s, in_place);
+    if (!reason && !(there && in_place) && !can_create_beside(target)) reason = strerror(errno);
+    if (!reason) return true;
+    if (named && strcmp(path, target) != 0)
+        snprintf(message, 256, "%.80s, which leads to %.80s, can't be written: %s", path, target,
+                 reason);
+    else
+        snprintf(message, 256, "%.150s can't be written: %s", path, reason);
+    return false;
+}
+
+/* ---- written whole or not at all ------------------------------------------------------------- */
+
+enum { MOST_OPEN = 4 };
+
+/* Temporary files that are being written: whoever ends the program removes them. */
+static struct {
+    char target[PATH_SIZE], temporary[PATH_SIZE];
+    volatile sig_atomic_t there;
+} opened[MOST_OPEN];
+
+static void discard_all(void) {
+    for (int i = 0; i < MOST_OPEN; i++)
+        if (opened[i].there) unlink(opened[i].temporary);
+}
+
+static void on_signal(int number) {
+    discard_all();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/* Signals that nobody else has taken. */
+static bool discard_at_the_end(void) {
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    static bool done;
+    struct sigaction old, action = { .sa_handler = on_signal };
+    if (done) return true;
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < 3; i++)
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &action, NULL);
+    return done = atexit(discard_all) == 0;
+}
+
+static int free_place(void) {
+    for (int i = 0; i < MOST_OPEN; i++)
+        if (!opened[i].there) return i;
+    return errno = EMFILE, -1;
+}
+
+/* A new file beside the target, with the permissions of what it replaces. */
+static int create_temporary(int place) {
+    const char *target = opened[place].target, *slash = strrchr(target, '/');
+    int before = slash ? (int)(slash + 1 - target) : 0, file = -1;
+    char name[PATH_SIZE];
+    struct stat old;
+    bool replaces = stat(target, &old) == 0;
+    for (int i = 0; i < 1000 && (i == 0 || (file < 0 && errno == EEXIST)); i++) {
+        int n = snprintf(name, sizeof name, "%.*s%.200s.tmp-weft-%ld-%d", before, target,
+                         target + before, (long)getpid(), i);
+        if (n >= PATH_SIZE) return errno = ENAMETOOLONG, -1;
+        RETRY(file, open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    }
+    strcpy(opened[place].temporary, name);
+    opened[place].there = file >= 0;
+    if (file >= 0)
+        (void)!lockf(file, F_TLOCK, 0); /* by which others know that it is no remainder */
+    if (file >= 0) wf_file_remove_left(target);
+    if (file >= 0 && replaces) (void)!fchmod(file, old.st_mode & 07777);
+    return file;
+}
+
+static void discard(int place) {
+    if (opened[place].there) unlink(opened[place].temporary);
+    opened[place].there = 0;
+}
+
+static bool fail_with(const char *path, char *message) {
+    snprintf(message, 256, "%.150s could not be written: %s", path, strerror(errno));
+    return false;
+}
+
+bool output_open(output *o, const char *path, char *message) {
+    *o = (output){ .path = path, .place = free_place() };
+    if (o->place < 0 || !discard_at_the_end() || !output_target(path, opened[o->place].target))
+        return fail_with(path, message);
+    int file = create_temporary(o->place);
+    o->stream = file >= 0 ? fdopen(file, "w") : NULL;
+    if (o->stream) return true;
+    int reason = errno;
+    if (file >= 0) close(file);
+    discard(o->place);
+    errno = reason;
+    return fail_with(path, message);
+}
+
+/* A rename that outlasts a power cut; where folders can't be flushed, it need not. */
+static void flush_folder(const char *path) {
+    char folder[PATH_SIZE];
+    output_folder(path, folder);
+    int file, flushed;
+    RETRY(file, open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (file < 0) return;
+    RETRY(flushed, fsync(file));
+    close(file);
+}
+
+void output_discard(output *o) {
+    fclose(o->stream);
+    discard(o->place);
+}
+
+bool output_close(output *o, char *message) {
+    const char *target = opened[o->place].target;
+    int reason = errno; /* of a write that failed before */
+    bool failed = ferror(o->stream);
+    int flushed = 0;
+    if (!failed && fflush(o->stream) == 0) RETRY(flushed, fsync(fileno(o->stream)));
+    if (!failed) failed = ferror(o->stream) || flushed != 0, reason = errno;
+    if (fclose(o->stream) != 0 && !failed) failed = true, reason = errno;
+    if (!failed && rename(opened[o->place].temporary, target) != 0) failed = true, reason = errno;
+    if (failed) {
+        discard(o->place);
+        errno = reason ? reason : EIO;
+        return fail_with(o->path, message);
+    }
+    opened[o->place].there = 0;
+    flush_folder(target);
+    return true;
+}

@@ -1,0 +1,62 @@
+/* tools/cli/report.h - what `train` says: to a person on stderr, to a program as JSON lines.
+ *
+ * An event that can't be composed or written is a failure that is told at once; the training goes
+ * on, and report_close knows of it.
+ *
+ * On a terminal a bar shows the progress, redrawn in place at most ten times a second; in a pipe
+ * or a file there is a line per interval and never a control character. No colours, so NO_COLOR
+ * has nothing to do. */
+#ifndef WEFT_TOOLS_CLI_REPORT_H
+#define WEFT_TOOLS_CLI_REPORT_H
+
+#include "core/graph.h"
+#include "jsonl.h"
+#include "options.h"
+
+typedef struct progress {
+    int64_t step, total;
+    double epoch;              /* of text: how often it was seen; else 0 */
+    double loss;               /* per token, smoothed if labels are: what is trained */
+    double nll;                /* per token, unsmoothed: what perplexity comes from */
+    double accuracy;           /* of tokens, 0..1 */
+    double tokens_per_second;  /* target tokens */
+    double norm, rate;         /* of the gradient; of learning */
+    double elapsed, remaining; /* seconds */
+} progress;
+
+typedef struct report {
+    bool quiet, json; /* nothing on stderr; events on stdout */
+    bool bar;         /* stderr is a terminal that can redraw */
+    bool drawn;       /* a bar stands on the current line */
+    bool titled;      /* the lines have had their heading */
+    double drawn_at;
+    const program *program; /* in whose name failures are told */
+    int log;                /* descriptor; -1: none */
+    jsonl event;            /* the one being composed */
+    bool failed;            /* something that was to be told is not */
+} report;
+
+/* log: NULL, or the file to write (append: go on with it). False: it can't be opened (errno). */
+bool report_open(report *r, const program *p, bool quiet, bool json, const char *log, bool append);
+bool report_close(report *r); /* false: events are missing, as was told */
+
+void report_clear(report *r); /* take the bar off the screen, for what is not said by say */
+void say(report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* jsonl *e = event(r, "step"); json_int(e, ...); event_send(r); NULL if nobody reads events. */
+jsonl *event(report *r, const char *name);
+void event_send(report *r);
+void report_failed(report *r, const char *what); /* tell it once, with errno */
+
+void report_step(report *r, const progress *p); /* a line, or nothing under a bar; and an event */
+void report_valid(report *r, const progress *p, int64_t exact, int64_t sequences,
+                  const char *scores);
+void report_bar(report *r, const progress *p);
+void report_profile(report *r, wf_plan *plan); /* where the time went, by op; and events */
+
+double seconds_now(void);
+const char *duration(double seconds, char buffer[OPTION_TEXT_SIZE]); /* "0.8 s", "1:02:03" */
+const char *thousands(double value, char buffer[OPTION_TEXT_SIZE]);  /* "171,540" */
+const char *bytes_text(double bytes, char buffer[OPTION_TEXT_SIZE]); /* "2.1 MB" */
+
+#endif

@@ -1,0 +1,84 @@
+/* tools/cli/terminal.c - the standard streams, and what may stand on a terminal. See terminal.h. */
+#include "terminal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "options.h"
+#include "utf8.h"
+
+/* ---- the standard streams -------------------------------------------------------------------- */
+
+/* The wrong end of a pipe: to read from it, or to write to it, fails with EBADF, as on the closed
+ * descriptor, and no device is needed. The lowest free number is `file` itself. */
+static bool occupy(int file) {
+    int ends[2];
+    if (fcntl(file, F_GETFD) != -1 || errno != EBADF) return true;
+    if (pipe(ends) != 0) return false;
+    if (file == STDIN_FILENO) dup2(ends[1], ends[0]);
+    close(ends[1]);
+    return true;
+}
+
+void terminal_open(void) {
+    static char line[BUFSIZ];
+    for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++) {
+        if (occupy(file)) continue;
+        fprintf(stderr, "no file descriptor is left: %s\n", strerror(errno));
+        exit(EXIT_FAILED);
+    }
+    setvbuf(stderr, line, _IOLBF, sizeof line); /* a line is one call, and stays in one piece */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+/* ---- what may stand there -------------------------------------------------------------------- */
+
+bool is_control(int32_t c) {
+    static const int32_t invisible[][2] = { { 0x061C, 0x061C },  { 0x200B, 0x200B },
+                                            { 0x200E, 0x200F },  { 0x2028, 0x202E },
+                                            { 0x2060, 0x206F },  { 0xFEFF, 0xFEFF },
+                                            { 0xE0000, 0xE007F } };
+    if (c < ' ') return c != '\t';
+    if (c >= 0x7F && c < 0xA0) return true;
+    for (size_t i = 0; i < sizeof invisible / sizeof *invisible; i++)
+        if (c >= invisible[i][0] && c <= invisible[i][1]) return true;
+    return false;
+}
+
+void put_code(FILE *out, int32_t c) {
+    static const int first[] = { 0, 0xC0, 0xE0, 0xF0 };
+    int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    fputc(first[more] | c >> 6 * more, out);
+    while (more-- > 0) fputc(0x80 | (c >> 6 * more & 0x3F), out);
+}
+
+static int put_part(FILE *out, const char *text, size_t n, bool lines) {
+    int columns = 0;
+    for (size_t at = 0; at < n; columns++) {
+        int32_t c = utf8_next(text, n, &at);
+        put_code(out, is_control(c) && !(lines && c == '\n') ? REPLACED : c);
+    }
+    return columns;
+}
+
+int put_clean(FILE *out, const char *text, int most) {
+    return put_part(out, text, most < 0 ? strlen(text) : strnlen(text, (size_t)most), false);
+}
+
+void say_clean(FILE *out, bool lines, const char *format, va_list arguments) {
+    char few[512] = "", *all = NULL;
+    va_list again;
+    va_copy(again, arguments);
+    int n = vsnprintf(few, sizeof few, format, arguments);
+    if (n >= (int)sizeof few) all = malloc((size_t)n + 1);
+    if (all) vsnprintf(all, (size_t)n + 1, format, again);
+    va_end(again);
+    const char *text = all ? all : few; /* without memory, its beginning */
+    put_part(out, text, strlen(text), lines);
+    free(all);
+}

@@ -1,0 +1,36 @@
+/* tools/data/batch.h - what the model eats: sequences side by side, padded on the right to the longest.
+ *
+ * What is not here: where the sequences come from (tasks.h, batches.h). */
+#ifndef WEFT_TOOLS_DATA_BATCH_H
+#define WEFT_TOOLS_DATA_BATCH_H
+
+#include "models/transformer.h"
+
+/* B rows; S the longest source; T the longest answer + 1: the start, or the
+ * end, is in it. */
+typedef struct batch {
+    int64_t B, S, T;
+    int32_t *src, *src_length; /* [B, S] padded on the right, [B] */
+    int32_t *tgt, *labels;     /* [B, T]: start + answer; answer + end, -1 where nothing counts */
+    int32_t *answer;           /* [B, T - 1]: the answers alone, to compare with */
+    int32_t *answer_length;    /* [B] */
+    int64_t rows, src_cells, tgt_cells; /* for how many there is room */
+} batch;
+
+/* The ids that a row is made with. */
+typedef struct batch_ids {
+    int32_t start, end, pad;
+} batch_ids;
+
+bool batch_new(batch *b, int64_t capacity, int64_t max_len); /* false: out of memory */
+void batch_free(batch *b);
+/* Set B, S and T, with room for them; what stood there is lost. False: out of memory. */
+bool batch_shape(batch *b, int64_t B, int64_t S, int64_t T);
+/* Row i, from n_src <= S source ids and n_answer < T ids of the answer; these may stand where row i
+ * of src and of answer begins. */
+void batch_row(batch *b, int64_t i, batch_ids ids, int64_t n_src, const int32_t *src,
+               int64_t n_answer, const int32_t *answer);
+/* Bind B, S and T and feed them; false: wf_plan_error. */
+bool batch_feed(const batch *b, wf_plan *p, const wf_transformer *m);
+
+#endif

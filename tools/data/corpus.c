@@ -1,0 +1,146 @@
+/* tools/data/corpus.c - aligned sentences as token ids. See corpus.h. */
+#include "corpus.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MESSAGE = 256, IN_MEMORY = 64 << 20 };
+
+static bool out_of_memory(char *message) {
+    snprintf(message, MESSAGE, "out of memory");
+    return false;
+}
+
+bool corpus_new(corpus *c, const text_encoder encoder[2], const corpus_limits *limits,
+                char *message) {
+    *c = (corpus){ .encoder = { encoder[0], encoder[1] }, .limits = *limits };
+    size_t in_memory = limits->in_memory ? limits->in_memory : IN_MEMORY;
+    store_new(&c->tokens, in_memory);
+    store_new(&c->index, in_memory);
+    c->id_bytes = encoder[0].vocab <= 1 << 16 && encoder[1].vocab <= 1 << 16 ? 2 : 4;
+    for (int i = 0; i < 2; i++) {
+        c->line[i] = calloc((size_t)limits->tokens[i], sizeof *c->line[i]);
+        if (c->line[i]) continue;
+        corpus_free(c);
+        return out_of_memory(message);
+    }
+    return true;
+}
+
+void corpus_free(corpus *c) {
+    store_free(&c->tokens);
+    store_free(&c->index);
+    free(c->line[0]), free(c->line[1]);
+    *c = (corpus){ .tokens = { .file = -1 }, .index = { .file = -1 } };
+}
+
+/* n ids to the store; narrowed in place, as 16 bits are never ahead of 32. */
+static bool append_ids(corpus *c, int32_t *ids, int32_t n, char *message) {
+    char *bytes = (char *)ids;
+    for (int32_t i = 0; i < n && c->id_bytes == 2; i++) {
+        uint16_t id = (uint16_t)ids[i];
+        memcpy(bytes + 2 * i, &id, 2);
+    }
+    return store_append(&c->tokens, bytes, (size_t)n * (size_t)c->id_bytes, message);
+}
+
+static bool append_pair(corpus *c, const int32_t length[2], int64_t line, char *message) {
+    corpus_pair pair = { .offset = c->total[0] + c->total[1],
+                         .length = { length[0], length[1] },
+                         .line = line };
+    if (!append_ids(c, c->line[0], length[0], message) ||
+        !append_ids(c, c->line[1], length[1], message) ||
+        !store_append(&c->index, &pair, sizeof pair, message))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        c->total[i] += length[i];
+        if (length[i] > c->longest[i]) c->longest[i] = length[i];
+    }
+    c->pairs++;
+    return true;
+}
+
+/* The ids of one side into c->line: how many there are, or -1. */
+static int64_t encode(corpus *c, int side, const char *text, size_t bytes, int64_t line,
+                      char *message) {
+    char why[MESSAGE] = "";
+    const text_encoder *e = &c->encoder[side];
+    int64_t n = e->encode(e->user, text, bytes, c->line[side], c->limits.tokens[side], why);
+    if (n > 0) return n;
+    snprintf(message, MESSAGE, "line %lld: the %s: %.120s", (long long)line,
+             side ? "target" : "source", n < 0 ? why : "no tokens in it");
+    return -1;
+}
+
+bool corpus_add(corpus *c, const char *const text[2], const size_t bytes[2], int64_t line,
+                char *message) {
+    int32_t length[2];
+    bool fits = true;
+    for (int i = 0; i < 2; i++) {
+        int64_t n = encode(c, i, text[i], bytes[i], line, message);
+        if (n < 0) return c->refused = i, false;
+        if (n > c->limits.tokens[i]) fits = false;
+        length[i] = (int32_t)(n > c->limits.tokens[i] ? 0 : n);
+    }
+    if (fits) return append_pair(c, length, line, message);
+    c->too_long++;
+    return true;
+}
+
+bool corpus_seal(corpus *c, char *message) {
+    if (c->pairs) return store_seal(&c->tokens, message) && store_seal(&c->index, message);
+    if (c->too_long)
+        snprintf(message, MESSAGE,
+                 "each of the %lld pairs has more than %lld source or %lld target tokens: raise "
+                 "--max-len",
+                 (long long)c->too_long, (long long)c->limits.tokens[0],
+                 (long long)c->limits.tokens[1]);
+    else
+        snprintf(message, MESSAGE, "there are no pairs");
+    return false;
+}
+
+bool corpus_take(corpus *c, const pair_lines *p, char *message) {
+    char why[MESSAGE];
+    if (corpus_add(c, p->text, p->bytes, p->number, why)) return true;
+    snprintf(message, MESSAGE, "%.120s: %.120s", p->path[c->refused && p->path[1]], why);
+    return false;
+}
+
+bool corpus_read(corpus *c, pair_lines *p, char *message) {
+    while (pairs_next(p, message))
+        if (!corpus_take(c, p, message)) return false;
+    return !p->failed && corpus_seal(c, message);
+}
+
+const corpus_pair *corpus_at(const corpus *c, int64_t pair) {
+    return (const corpus_pair *)(const void *)c->index.data + pair;
+}
+
+void corpus_ids(const corpus *c, int64_t pair, int side, int32_t *ids) {
+    const corpus_pair *p = corpus_at(c, pair);
+    int64_t first = p->offset + (side ? p->length[0] : 0);
+    const char *at = c->tokens.data + first * c->id_bytes;
+    if (c->id_bytes == 4) {
+        memcpy(ids, at, (size_t)p->length[side] * 4);
+        return;
+    }
+    for (int32_t i = 0; i < p->length[side]; i++) {
+        uint16_t id;
+        memcpy(&id, at + 2 * i, 2);
+        ids[i] = id;
+    }
+}
+
+const char *corpus_skipped(const corpus *c, char *buffer) {
+    const int64_t *most = c->limits.tokens;
+    int n =
+        snprintf(buffer, 128, "skipped %lld of %lld pairs: longer than %lld",
+                 (long long)c->too_long, (long long)(c->pairs + c->too_long), (long long)most[0]);
+    if (most[0] != most[1])
+        n += snprintf(buffer + n, 128 - (size_t)n, " source or %lld target", (long long)most[1]);
+    snprintf(buffer + n, 128 - (size_t)n, " tokens");
+    if (!c->too_long) *buffer = '\0';
+    return buffer;
+}

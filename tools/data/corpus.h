@@ -1,0 +1,69 @@
+/* tools/data/corpus.h - aligned sentences as token ids, more of them than memory holds if need be.
+ *
+ * Lines are read and encoded once. The ids stand in a store (two bytes each if the vocabularies
+ * allow it, else four), and so does an index of 24 bytes a pair; each store keeps up to `in_memory`
+ * bytes in memory and beyond that is a mapped temporary file: see store.h. A pair with more tokens
+ * than the limits is left out and counted. What makes batches of a corpus is batches.h; what is
+ * refused in a file, pairs.h. Every `message` has room for 256 bytes. */
+#ifndef WEFT_TOOLS_DATA_CORPUS_H
+#define WEFT_TOOLS_DATA_CORPUS_H
+
+#include "pairs.h"
+#include "store.h"
+
+/* How a line becomes ids. */
+typedef struct text_encoder {
+    /* The line's ids into ids[capacity]; returns how many it has, even if that is more than
+     * capacity (what then stands in ids is not looked at); -1 with message: it can't be encoded. */
+    int64_t (*encode)(void *user, const char *line, size_t bytes, int32_t *ids, int64_t capacity,
+                      char *message);
+    void *user;
+    int64_t vocab; /* every id is in 0..vocab-1 */
+} text_encoder;
+
+typedef struct corpus_limits {
+    int64_t tokens[2]; /* of a source and of a target, as encoded: longer ones are left out */
+    size_t in_memory;  /* bytes that each store keeps in memory; 0: 64 MiB */
+} corpus_limits;
+
+typedef struct corpus_pair {
+    int64_t offset; /* of the source's first id in `tokens`, counted in ids; the target follows */
+    int32_t length[2]; /* tokens of source and target, 1 or more each */
+    int64_t line;      /* where it came from */
+} corpus_pair;
+
+typedef struct corpus {
+    int64_t pairs, too_long; /* kept; left out */
+    int64_t total[2];        /* tokens of all sources and of all targets */
+    int32_t longest[2];
+    text_encoder encoder[2];
+    corpus_limits limits;
+    store tokens, index;
+    int id_bytes; /* 2 or 4 */
+    int32_t *line[2];
+    int refused; /* the side that corpus_add could not take */
+} corpus;
+
+bool corpus_new(corpus *c, const text_encoder encoder[2], const corpus_limits *limits,
+                char *message);
+void corpus_free(corpus *c);
+
+/* One more pair; true also if it is too long and only counted. False: a side has no tokens, or what
+ * the encoder says; `line` is named. */
+bool corpus_add(corpus *c, const char *const text[2], const size_t bytes[2], int64_t line,
+                char *message);
+bool corpus_seal(corpus *c, char *message); /* before the first read; false also if it is empty */
+
+/* The pair that p returned last. */
+bool corpus_take(corpus *c, const pair_lines *p, char *message);
+/* All pairs of the files, sealed. */
+bool corpus_read(corpus *c, pair_lines *p, char *message);
+
+const corpus_pair *corpus_at(const corpus *c, int64_t pair);
+/* The ids of one side into ids[length[side]]. */
+void corpus_ids(const corpus *c, int64_t pair, int side, int32_t *ids);
+
+/* "skipped 12 of 3000 pairs: longer than 100 tokens"; "" if none was. Returns buffer[128]. */
+const char *corpus_skipped(const corpus *c, char *buffer);
+
+#endif

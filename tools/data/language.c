@@ -1,0 +1,89 @@
+/* tools/data/language.c - how a model reads and writes. See language.h. */
+#include "language.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lines.h"
+
+enum { MESSAGE = 256 };
+static const char *const side_names[] = { "source", "target" };
+
+bool tokenizers_open(wf_tokenizer *t[2], const wf_file *f, char *message) {
+    if (wf_tokenizer_in_file(f, "tokenizer"))
+        return (t[SIDE_TGT] = t[SIDE_SRC] = wf_tokenizer_from_meta(f, "tokenizer", message));
+    t[SIDE_SRC] = wf_tokenizer_from_meta(f, "src_tokenizer", message);
+    if (t[SIDE_SRC]) t[SIDE_TGT] = wf_tokenizer_from_meta(f, "tgt_tokenizer", message);
+    return t[SIDE_TGT] != NULL;
+}
+
+bool vocabulary_fits(int side, int64_t size, int64_t of_model, char *message) {
+    if (size == of_model) return true;
+    snprintf(message, MESSAGE, "the %s vocabulary has %lld entries and the model %lld",
+             side_names[side], (long long)size, (long long)of_model);
+    return false;
+}
+
+bool language_open(language *l, const wf_file *f, const wf_transformer_config *c, char *message) {
+    *l = (language){ .vocab = { c->src_vocab, c->tgt_vocab }, .max_len = c->max_len };
+    l->text = wf_tokenizer_in_file(f, "tokenizer") || wf_tokenizer_in_file(f, "src_tokenizer");
+    if (!l->text) return true;
+    if (!tokenizers_open(l->tokenizer, f, message)) return false;
+    for (int i = 0; i < 2; i++)
+        if (!vocabulary_fits(i, wf_tokenizer_size(l->tokenizer[i]), l->vocab[i], message))
+            return false;
+    return true;
+}
+
+void tokenizers_close(wf_tokenizer *t[2]) {
+    if (t[SIDE_TGT] != t[SIDE_SRC]) wf_tokenizer_free(t[SIDE_TGT]);
+    wf_tokenizer_free(t[SIDE_SRC]);
+}
+
+void language_close(language *l) {
+    tokenizers_close(l->tokenizer);
+    *l = (language){ 0 };
+}
+
+static int64_t too_long(int64_t n, int side, int64_t capacity, char *message) {
+    snprintf(message, MESSAGE, "the %s has %lld tokens, and %lld is the most the model takes",
+             side_names[side], (long long)n, (long long)capacity);
+    return -1;
+}
+
+static int64_t read_ids(const language *l, int side, const char *line, size_t bytes, int32_t *ids,
+                        int64_t capacity, char *message) {
+    if (strlen(line) != bytes) return snprintf(message, MESSAGE, "a zero byte is no token id"), -1;
+    return parse_ids(line, l->vocab[side], capacity, ids, message);
+}
+
+int64_t language_read(language *l, int side, const char *line, size_t bytes, int32_t *ids,
+                      int64_t capacity, char *message) {
+    if (!l->text) return read_ids(l, side, line, bytes, ids, capacity, message);
+    int64_t n = wf_tokenizer_encode(l->tokenizer[side], line, bytes, ids, capacity, message);
+    return n > capacity ? too_long(n, side, capacity, message) : n;
+}
+
+static char *number_line(const int32_t *ids, int64_t n) {
+    char *line = malloc((size_t)n * PIECE_TEXT + 1), *at = line;
+    if (!line) return NULL;
+    *line = '\0';
+    for (int64_t i = 0; i < n; i++)
+        at += snprintf(at, PIECE_TEXT, "%s%d", i ? " " : "", (int)ids[i]);
+    return line;
+}
+
+char *line_of_ids(const wf_tokenizer *t, const int32_t *ids, int64_t n) {
+    if (!t) return number_line(ids, n);
+    int64_t size = wf_tokenizer_decode(t, ids, n, NULL, 0) + 1;
+    char *line = size > 0 ? malloc((size_t)size) : NULL;
+    if (line) wf_tokenizer_decode(t, ids, n, line, (size_t)size);
+    return line;
+}
+
+const char *language_piece(const language *l, int side, int32_t id, char buffer[PIECE_TEXT]) {
+    if (l->text) return wf_tokenizer_piece(l->tokenizer[side], id);
+    snprintf(buffer, PIECE_TEXT, "%d", (int)id);
+    return buffer;
+}

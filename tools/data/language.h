@@ -1,0 +1,45 @@
+/* tools/data/language.h - how a model reads and writes: text if its file holds a vocabulary, else token
+ * ids separated by blanks.
+ *
+ * What is not here: lines (lines.h), and how text becomes ids (models/text.h). */
+#ifndef WEFT_TOOLS_DATA_LANGUAGE_H
+#define WEFT_TOOLS_DATA_LANGUAGE_H
+
+#include "models/text.h"
+#include "models/transformer.h"
+
+enum { SIDE_SRC, SIDE_TGT };
+enum { PIECE_TEXT = 16 }; /* room for an id in digits */
+
+typedef struct language {
+    bool text;
+    wf_tokenizer *tokenizer[2]; /* of source and target: one object if the vocabulary is shared;
+                                   NULL: token ids */
+    int64_t vocab[2], max_len;
+} language;
+
+/* Those of the model in f. False with message[256]: a vocabulary can't be read. */
+bool tokenizers_open(wf_tokenizer *t[2], const wf_file *f, char *message);
+void tokenizers_close(wf_tokenizer *t[2]); /* they may be NULL */
+
+/* Has a side's vocabulary an entry for each id of the model, and no more? False with
+ * message[256]. */
+bool vocabulary_fits(int side, int64_t size, int64_t of_model, char *message);
+
+/* Of the model in f, whose configuration is c. False with message[256]: the file's vocabulary can't
+ * be read, or is not of the model's size. */
+bool language_open(language *l, const wf_file *f, const wf_transformer_config *c, char *message);
+void language_close(language *l);
+
+/* The ids of a line into ids[capacity]; returns their number; -1 with message[256]: it is not
+ * UTF-8, has what is not an id, or more than `capacity` tokens. A line without tokens has none. */
+int64_t language_read(language *l, int side, const char *line, size_t bytes, int32_t *ids,
+                      int64_t capacity, char *message);
+
+/* The line of n ids, to be freed; t NULL: of numbers. NULL: out of memory. */
+char *line_of_ids(const wf_tokenizer *t, const int32_t *ids, int64_t n);
+
+/* What one id stands for: a piece of the vocabulary, or the number, in buffer. */
+const char *language_piece(const language *l, int side, int32_t id, char buffer[PIECE_TEXT]);
+
+#endif

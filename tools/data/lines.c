@@ -1,0 +1,117 @@
+/* tools/data/lines.c - lines from a stream, and the token ids on them. See lines.h. */
+#include "lines.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli/retry.h"
+
+#define BYTE_ORDER_MARK "\xEF\xBB\xBF" /* says that a file is UTF-8; it is no text */
+
+bool lines_open(lines *l, const char *path) {
+    *l = (lines){ .file = STDIN_FILENO };
+    if (path) RETRY(l->file, open(path, O_RDONLY | O_CLOEXEC));
+    return l->file >= 0;
+}
+
+void lines_start(lines *l, spool *from) {
+    *l = (lines){ .file = -1, .from = from };
+}
+
+const char *lines_failure(const lines *l) {
+    return l->from ? spool_failure(l->from) : strerror(errno);
+}
+
+void lines_close(lines *l) {
+    if (l->file > STDIN_FILENO) close(l->file);
+    free(l->buffer);
+    *l = (lines){ .file = -1 };
+}
+
+/* The line that ends at `stop` (a newline, or the end of the input); "\r\n" ends a line too. */
+static char *take_line(lines *l, char *stop) {
+    char *line = l->buffer + l->begin;
+    if (l->number == 0 && stop - line >= 3 && memcmp(line, BYTE_ORDER_MARK, 3) == 0) line += 3;
+    l->begin = (size_t)(stop - l->buffer) + 1;
+    if (l->begin > l->end) l->begin = l->end;
+    if (stop > line && stop[-1] == '\r') stop--;
+    *stop = '\0';
+    l->length = (size_t)(stop - line);
+    l->number++;
+    return line;
+}
+
+/* Make room for more, moving what is left to the front; one byte stays free for a last '\0'. */
+static bool make_room(lines *l) {
+    if (l->begin > 0) memmove(l->buffer, l->buffer + l->begin, l->end - l->begin);
+    l->end -= l->begin, l->begin = 0;
+    if (l->end + 1 < l->capacity) return true;
+    size_t capacity = l->capacity ? 2 * l->capacity : 4096;
+    char *grown = realloc(l->buffer, capacity);
+    if (grown) l->buffer = grown, l->capacity = capacity;
+    return grown;
+}
+
+static bool ready(const lines *l) {
+    struct pollfd p = { .fd = l->file, .events = POLLIN };
+    return poll(&p, 1, 0) != 0;
+}
+
+static ssize_t read_more(lines *l) {
+    char *bytes = l->buffer + l->end;
+    size_t n = l->capacity - l->end - 1;
+    if (!l->from) return read(l->file, bytes, n);
+    ssize_t got = spool_read(l->from, l->at, bytes, n);
+    if (got > 0) l->at += (size_t)got;
+    return got;
+}
+
+line_status lines_next(lines *l, bool wait, char **line) {
+    for (;;) {
+        size_t left = l->end - l->begin;
+        char *stop = left ? memchr(l->buffer + l->begin, '\n', left) : NULL;
+        if (!stop && l->at_end && left) stop = l->buffer + l->end;
+        size_t length = stop ? (size_t)(stop - l->buffer) - l->begin : left;
+        if (length > LONGEST_LINE) return LINE_TOO_LONG;
+        if (stop) return *line = take_line(l, stop), LINE_READ;
+        if (l->at_end) return LINE_END;
+        if (!wait && !ready(l)) return LINE_WAIT;
+        if (!make_room(l)) return LINE_FAILED;
+        ssize_t n = read_more(l);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return LINE_FAILED;
+        l->end += (size_t)n;
+        l->at_end = n == 0;
+    }
+}
+
+int64_t parse_ids(const char *line, int64_t vocab, int64_t most, int32_t *ids, char *message) {
+    int64_t n = 0;
+    for (const char *at = line + strspn(line, " \t"); *at; at += strspn(at, " \t"), n++) {
+        char *end;
+        int length = (int)strcspn(at, " \t");
+        long long id = strtoll(at, &end, 10);
+        if (end != at + length) {
+            snprintf(message, 256, "'%.*s' is not a token id", length < 40 ? length : 40, at);
+            return -1;
+        }
+        if (id < 0 || id >= vocab) {
+            snprintf(message, 256, "token id %.*s is outside 0..%lld", length < 40 ? length : 40,
+                     at, (long long)vocab - 1);
+            return -1;
+        }
+        if (n == most) {
+            snprintf(message, 256, "more than %lld tokens, which is the most the model takes",
+                     (long long)most);
+            return -1;
+        }
+        ids[n] = (int32_t)id;
+        at = end;
+    }
+    return n;
+}

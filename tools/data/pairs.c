@@ -1,0 +1,135 @@
+/* tools/data/pairs.c - aligned lines, and what is refused in them. See pairs.h. */
+#include "pairs.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "models/text.h"
+
+enum { MESSAGE = 256 };
+
+__attribute__((format(printf, 3, 4))) static bool refuse(pair_lines *p, char *message,
+                                                         const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, MESSAGE, format, arguments);
+    va_end(arguments);
+    p->failed = true;
+    return false;
+}
+
+bool pairs_open(pair_lines *p, const char *src, const char *tgt, char *message) {
+    *p = (pair_lines){ .file = { { .file = -1 }, { .file = -1 } }, .path = { src, tgt } };
+    for (int i = 0; i < 2 && p->path[i]; i++) {
+        if (lines_open(&p->file[i], p->path[i])) continue;
+        refuse(p, message, "%s can't be read: %s", p->path[i], strerror(errno));
+        pairs_close(p);
+        return false;
+    }
+    return true;
+}
+
+void pairs_start(pair_lines *p, spool *const from[2], const char *const path[2]) {
+    *p = (pair_lines){ .file = { { .file = -1 }, { .file = -1 } }, .path = { path[0], path[1] } };
+    for (int i = 0; i < 2 && path[i]; i++) lines_start(&p->file[i], from[i]);
+}
+
+void pairs_make(pair_lines *p, const char *name, pair_maker *make, void *user) {
+    *p = (pair_lines){
+        .file = { { .file = -1 }, { .file = -1 } }, .path = { name }, .make = make, .user = user
+    };
+}
+
+void pairs_close(pair_lines *p) {
+    for (int i = 0; i < 2; i++) lines_close(&p->file[i]);
+}
+
+/* The next line of file i into text[i]; false: its end, or a failure. */
+static bool read_line(pair_lines *p, int i, char *message) {
+    lines *l = &p->file[i];
+    char *line;
+    switch (lines_next(l, true, &line)) {
+    case LINE_READ:
+        break;
+    case LINE_TOO_LONG:
+        return refuse(p, message, "line %lld of %s is longer than a megabyte",
+                      (long long)l->number + 1, p->path[i]);
+    case LINE_FAILED:
+        return refuse(p, message, "%s can't be read: %s", p->path[i], lines_failure(l));
+    default:
+        return false;
+    }
+    p->text[i] = line, p->bytes[i] = l->length;
+    return true;
+}
+
+/* What a line must be, whichever file it comes from. */
+static bool check_line(pair_lines *p, int i, char *message) {
+    char why[MESSAGE];
+    long long number = (long long)p->number;
+    const char *path = p->path[i];
+    if (p->bytes[i] == 0) return refuse(p, message, "line %lld of %s is empty", number, path);
+    return wf_text_check(p->text[i], p->bytes[i], why) ||
+           refuse(p, message, "line %lld of %s: %.120s", number, path, why);
+}
+
+/* Cut text[0] at its TAB. */
+static bool cut(pair_lines *p, char *message) {
+    const char *line = p->text[0], *end = line + p->bytes[0], *path = p->path[0];
+    const char *tab = memchr(line, '\t', p->bytes[0]);
+    long long number = (long long)p->number;
+    if (!tab)
+        return refuse(p, message, "line %lld of %s has no TAB between source and target", number,
+                      path);
+    if (memchr(tab + 1, '\t', (size_t)(end - tab - 1)))
+        return refuse(p, message,
+                      "line %lld of %s has more than two columns: keep source and target, as with "
+                      "cut -f1,2",
+                      number, path);
+    p->bytes[0] = (size_t)(tab - line);
+    p->text[1] = tab + 1, p->bytes[1] = (size_t)(end - tab - 1);
+    if (p->bytes[0] && p->bytes[1]) return true;
+    return refuse(p, message, "line %lld of %s has an empty %s", number, path,
+                  p->bytes[0] ? "target" : "source");
+}
+
+/* One file has ended and the other has not: count the rest of it. */
+static bool refuse_counts(pair_lines *p, int longer, char *message) {
+    while (read_line(p, longer, message)) continue;
+    if (p->failed) return false;
+    return refuse(p, message, "%s has %lld lines and %s has %lld: line by line they must be pairs",
+                  p->path[0], (long long)p->file[0].number, p->path[1],
+                  (long long)p->file[1].number);
+}
+
+static bool next_made(pair_lines *p) {
+    if (!p->make(p->user, p->number, p->text)) return false;
+    for (int i = 0; i < 2; i++) p->bytes[i] = strlen(p->text[i]);
+    p->number++;
+    return true;
+}
+
+bool pairs_next(pair_lines *p, char *message) {
+    if (p->failed) return false;
+    if (p->make) return next_made(p);
+    bool src = read_line(p, 0, message), two = p->path[1] && !p->failed;
+    bool tgt = two && read_line(p, 1, message);
+    if (p->failed) return false;
+    if (two && src != tgt) return refuse_counts(p, tgt, message);
+    if (!src) return p->number ? false : refuse(p, message, "%s is empty", p->path[0]);
+    p->number++;
+    if (!check_line(p, 0, message)) return false;
+    return two ? check_line(p, 1, message) : cut(p, message);
+}
+
+int pairs_line(void *from, const char **line, size_t *bytes) {
+    pairs_reader *r = from;
+    bool again = r->second; /* the other side of the pair that is there */
+    if (!again && !pairs_next(r->pairs, r->message)) return r->pairs->failed ? -1 : 0;
+    int side = again || !r->side[0];
+    r->second = !again && r->side[0] && r->side[1];
+    *line = r->pairs->text[side], *bytes = r->pairs->bytes[side];
+    return 1;
+}

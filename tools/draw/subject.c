@@ -1,0 +1,225 @@
+/* tools/draw/subject.c - graphs to be drawn. See subject.h.
+ * Axes: B batch, T target length (queries), S source length (keys), H heads, D model width. */
+#include "subject.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one attention, as the textbooks draw it ------------------------------------------------- */
+
+static wf_tensor *split_heads(wf_tensor *x, int64_t heads) {
+    static const int order[] = { 0, 2, 1, 3 };
+    x = wf_reshape(x, 4, (int64_t[]){ WF_KEEP, WF_KEEP, heads, WF_REST }); /* [B, T, H, d] */
+    return wf_permute(x, order);                                           /* [B, H, T, d] */
+}
+
+static wf_tensor *merge_heads(wf_tensor *x) {
+    wf_tensor *y = wf_permute(x, (int[]){ 0, 2, 1, 3 });               /* [B, T, H, d] */
+    return wf_reshape(y, 3, (int64_t[]){ WF_KEEP, WF_KEEP, WF_REST }); /* [B, T, D] */
+}
+
+/* wf_mha computes the same with one packed projection and one fused operation; here every step
+ * has a scope of its own, so that the picture names it. */
+static wf_tensor *record_attention(wf_graph *g, const wf_transformer_config *c) {
+    int64_t d = c->d_model, heads = c->num_heads, d_head = d / heads;
+    int64_t B = wf_extent(g, "B", 4096), T = wf_extent(g, "T", 4096), S = wf_extent(g, "S", 4096);
+    wf_tensor *query = wf_input(g, "query", wf_real(g), 3, (int64_t[]){ B, T, d });
+    wf_tensor *key = wf_input(g, "key", wf_real(g), 3, (int64_t[]){ B, S, d });
+    wf_tensor *value = wf_input(g, "value", wf_real(g), 3, (int64_t[]){ B, S, d });
+    wf_tensor *may_attend = wf_input(g, "may attend", wf_real(g), 4, (int64_t[]){ B, 1, T, S });
+    struct wf_linear_layer to_q = wf_linear_new(g, "Q projection", d, d, c->bias);
+    struct wf_linear_layer to_k = wf_linear_new(g, "K projection", d, d, c->bias);
+    struct wf_linear_layer to_v = wf_linear_new(g, "V projection", d, d, c->bias);
+    struct wf_linear_layer to_output = wf_linear_new(g, "output projection", d, d, c->bias);
+    wf_tensor *q = wf_linear(&to_q, query); /* [B, T, D] */
+    wf_tensor *k = wf_linear(&to_k, key);   /* [B, S, D] */
+    wf_tensor *v = wf_linear(&to_v, value); /* [B, S, D] */
+
+    wf_scope(g, "Q heads");
+    q = split_heads(q, heads); /* [B, H, T, d_head] */
+    wf_scope(g, "K heads");
+    k = split_heads(k, heads); /* [B, H, S, d_head] */
+    wf_scope(g, "V heads");
+    v = split_heads(v, heads); /* [B, H, S, d_head] */
+    wf_scope(g, "scores: Q Kᵀ");
+    wf_tensor *scores = wf_matmul(q, wf_transpose(k, -1, -2)); /* [B, H, T, S] */
+    char scale[64];
+    snprintf(scale, sizeof scale, "scale by 1 / √%" PRId64, d_head);
+    wf_scope(g, scale);
+    scores = wf_scale(scores, 1 / sqrt((double)d_head));
+    wf_scope(g, "mask");
+    scores = wf_where(may_attend, scores, wf_constant(g, -INFINITY));
+    wf_scope(g, "softmax over the keys");
+    wf_tensor *weights = wf_softmax(scores, NULL, false);
+    wf_scope(g, "weighted sum of V");
+    wf_tensor *y = wf_matmul(weights, v); /* [B, H, T, d_head] */
+    wf_scope(g, "heads side by side");
+    y = merge_heads(y); /* [B, T, D] */
+    wf_scope(g, "");
+    return wf_linear(&to_output, y);
+}
+
+/* ---- one layer ------------------------------------------------------------------------------- */
+
+static wf_block_options block_of(const wf_transformer_config *c) {
+    return (wf_block_options){ .d_model = c->d_model,
+                               .num_heads = c->num_heads,
+                               .dim_feedforward = c->dim_feedforward,
+                               .activation = c->activation,
+                               .norm_first = c->norm_first,
+                               .bias = c->bias,
+                               .layer_norm_eps = c->layer_norm_eps };
+}
+
+static wf_tensor *record_encoder_layer(wf_graph *g, const wf_transformer_config *c) {
+    int64_t B = wf_extent(g, "B", 4096), S = wf_extent(g, "S", 4096);
+    wf_block_options block = block_of(c);
+    struct wf_encoder_block layer = wf_encoder_layer_new(g, "encoder layer", &block);
+    wf_tensor *x = wf_input(g, "x", wf_real(g), 3, (int64_t[]){ B, S, c->d_model });
+    wf_tensor *mask = wf_input(g, "source mask", wf_real(g), 4, (int64_t[]){ B, 1, 1, S });
+    return wf_encoder_layer(&layer, x, &(wf_mha_options){ .mask = mask });
+}
+
+static wf_tensor *record_decoder_layer(wf_graph *g, const wf_transformer_config *c) {
+    int64_t B = wf_extent(g, "B", 4096), T = wf_extent(g, "T", 4096), S = wf_extent(g, "S", 4096);
+    wf_block_options block = block_of(c);
+    struct wf_decoder_block layer = wf_decoder_layer_new(g, "decoder layer", &block);
+    wf_tensor *x = wf_input(g, "y", wf_real(g), 3, (int64_t[]){ B, T, c->d_model });
+    wf_tensor *memory = wf_input(g, "memory", wf_real(g), 3, (int64_t[]){ B, S, c->d_model });
+    wf_tensor *mask = wf_input(g, "source mask", wf_real(g), 4, (int64_t[]){ B, 1, 1, S }), *k, *v;
+    wf_mha_keys_values(&layer.multihead_attn, memory, &k, &v);
+    return wf_decoder_layer(&layer, x, k, v, &(wf_mha_options){ .causal = true },
+                            &(wf_mha_options){ .mask = mask });
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static bool no_memory(char *message) {
+    snprintf(message, WF_MESSAGE, "out of memory");
+    return false;
+}
+
+/* A part is fetched with, if asked for, the gradients of the sum of its squares. */
+static bool fetch_part(subject *s, wf_tensor *y, bool backward, char *message) {
+    int n = backward ? wf_parameters(s->graph, NULL, 0) : 0;
+    wf_tensor **params = calloc((size_t)n + 1, sizeof *params);
+    s->fetch = calloc((size_t)n + 1, sizeof *s->fetch);
+    s->n = n + 1;
+    if (!params || !s->fetch) return free(params), no_memory(message);
+    s->fetch[0] = y;
+    if (backward) {
+        wf_parameters(s->graph, params, n);
+        wf_scope(s->graph, "loss");
+        s->fetch[0] = wf_square_sum(y);
+        wf_grad(s->fetch[0], params, n, s->fetch + 1);
+    }
+    free(params);
+    return true;
+}
+
+static bool fetch_model(subject *s, bool backward, char *message) {
+    int n = backward ? s->model->optimizer.n : 0;
+    s->fetch = calloc((size_t)n + 1, sizeof *s->fetch);
+    if (!s->fetch) return no_memory(message);
+    s->fetch[0] = backward ? s->model->loss.loss : s->model->logits;
+    for (int i = 0; i < n; i++) s->fetch[i + 1] = s->model->optimizer.grads[i];
+    s->n = n + 1;
+    return true;
+}
+
+static void entitle(subject *s, subject_kind kind, const wf_transformer_config *c) {
+    static const char *const titles[] = { "Attention(Q, K, V) = softmax(Q Kᵀ / √d) V",
+                                          "Encoder layer", "Decoder layer", "Transformer" };
+    snprintf(s->title, sizeof s->title, "%s, width %" PRId64 ", %" PRId64 " heads", titles[kind],
+             c->d_model, c->num_heads);
+}
+
+bool subject_new(subject *s, subject_kind kind, const wf_transformer_config *c, const wf_file *f,
+                 bool backward, char *message) {
+    const wf_training_config training = { .optimizer = wf_optimizer_defaults(WF_ADAM) };
+    *s = (subject){ 0 };
+    entitle(s, kind, c);
+    if (!wf_transformer_check(c, message)) return false;
+    if (kind == SUBJECT_TRANSFORMER) {
+        s->model = f ? wf_transformer_load(f, backward ? &training : NULL, WF_F32, 1, message)
+                     : wf_transformer_new(c, backward ? &training : NULL, WF_F32, 1, message);
+        if (!s->model) return false;
+        s->graph = s->model->graph;
+        if (wf_ok(s->graph) && !fetch_model(s, backward, message)) return false;
+    } else {
+        s->graph = wf_graph_new(&(wf_graph_options){ .seed = 1 });
+        wf_tensor *y = kind == SUBJECT_ATTENTION       ? record_attention(s->graph, c)
+                       : kind == SUBJECT_ENCODER_LAYER ? record_encoder_layer(s->graph, c)
+                                                       : record_decoder_layer(s->graph, c);
+        if (wf_ok(s->graph) && !fetch_part(s, y, backward, message)) return false;
+    }
+    if (!wf_ok(s->graph)) snprintf(message, WF_MESSAGE, "%s", wf_error(s->graph));
+    return wf_ok(s->graph);
+}
+
+void subject_free(subject *s) {
+    free(s->fetch);
+    if (s->model)
+        wf_transformer_free(s->model);
+    else
+        wf_graph_free(s->graph);
+}
+
+/* ---- measured -------------------------------------------------------------------------------- */
+
+static bool feed_ones(wf_plan *p, wf_tensor *const *inputs, int n) {
+    for (int i = 0; i < n; i++) {
+        size_t bytes = wf_bound_bytes(p, inputs[i]);
+        union {
+            float real;
+            int32_t id;
+        } *ones = malloc(bytes + 1); /* a tool's graphs are f32 */
+        for (size_t k = 0; ones && k < bytes / sizeof *ones; k++) {
+            if (inputs[i]->dtype == WF_I32)
+                ones[k].id = 1;
+            else
+                ones[k].real = 1;
+        }
+        bool fed = ones && wf_feed(p, inputs[i], ones);
+        free(ones);
+        if (!fed) return false;
+    }
+    return true;
+}
+
+static bool measure(wf_plan *p, int runs) {
+    if (!wf_run(p)) return false;
+    wf_profile(p, true);
+    while (runs-- > 0)
+        if (!wf_run(p)) return false;
+    return true;
+}
+
+wf_plan *subject_plan(const subject *s, int64_t batch, int64_t length, int runs, wf_pool *pool,
+                      char *message) {
+    enum { MOST_INPUTS = 16 };
+    wf_tensor *inputs[MOST_INPUTS];
+    int n = 0;
+    for (int id = 0; id < wf_node_count(s->graph) && n < MOST_INPUTS; id++) {
+        const wf_tensor *t = wf_node(s->graph, id);
+        if (t->kind == WF_INPUT) inputs[n++] = wf_find(s->graph, t->name);
+    }
+    wf_plan_options options = { .fetch = s->fetch,
+                                .n_fetch = s->n,
+                                .feed = inputs,
+                                .n_feed = n,
+                                .pool = pool,
+                                .training = s->n > 1 };
+    wf_plan *p = wf_plan_new(s->graph, &options);
+    bool bound = wf_plan_ok(p) && wf_bind(p, "B", batch) && wf_bind(p, "S", length);
+    if (bound && wf_bound_bytes(p, s->fetch[0]) == 0)
+        wf_bind(p, "T", length); /* an encoder has no T */
+    if (bound && feed_ones(p, inputs, n) && measure(p, runs)) return p;
+    const char *reason = wf_plan_error(p);
+    snprintf(message, WF_MESSAGE, "%s", *reason ? reason : "out of memory"); /* for the ones */
+    wf_plan_free(p);
+    return NULL;
+}

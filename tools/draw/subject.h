@@ -1,0 +1,35 @@
+/* tools/draw/subject.h - what `graph` draws: one attention, one layer, or a whole Transformer, as a
+ * graph to be planned and pictured. Nothing here is trained or saved. */
+#ifndef WEFT_TOOLS_DRAW_SUBJECT_H
+#define WEFT_TOOLS_DRAW_SUBJECT_H
+
+#include "models/transformer.h"
+
+#define SUBJECT_WORDS "attention|encoder-layer|decoder-layer|transformer"
+typedef enum {
+    SUBJECT_ATTENTION,
+    SUBJECT_ENCODER_LAYER,
+    SUBJECT_DECODER_LAYER,
+    SUBJECT_TRANSFORMER
+} subject_kind;
+
+typedef struct subject {
+    char title[160];
+    wf_graph *graph;
+    wf_transformer *model; /* the owner of the graph, or NULL */
+    wf_tensor **fetch;     /* the result; with a backward pass the loss and the gradients */
+    int n;
+} subject;
+
+/* Record it. f: the model file that config was read from, whose weights the Transformer takes,
+ * or NULL. False: message[256]. */
+bool subject_new(subject *s, subject_kind kind, const wf_transformer_config *config,
+                 const wf_file *f, bool backward, char *message);
+void subject_free(subject *s);
+
+/* A plan for it that has run with every input full of ones, batch sentences of length tokens:
+ * once to warm up, then `runs` times under the clock. NULL: message[256]. */
+wf_plan *subject_plan(const subject *s, int64_t batch, int64_t length, int runs, wf_pool *pool,
+                      char *message);
+
+#endif

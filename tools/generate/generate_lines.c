@@ -1,0 +1,306 @@
+/* tools/generate/generate_lines.c - lines in, results out: see generate.h.
+ *
+ * A window of lines is sorted by length, so that a batch has little padding, and its results are
+ * written in the order of the input, each as soon as those before it are. A pipe is answered
+ * without waiting for its end: what has come is the window. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "generate.h"
+#include "tools/cli/report.h"
+#include "tools/cli/retry.h"
+
+enum { WINDOW = 64 }; /* batches */
+
+const char *input_name(const job *j) {
+    return j->set->input ? j->set->input : "stdin";
+}
+
+static void *room_for(const job *j, size_t n, size_t size) {
+    void *room = calloc(n ? n : 1, size);
+    if (!room) fail(j->program, "out of memory: --batch-size or --beam lowers the need");
+    return room;
+}
+
+/* ---- references ------------------------------------------------------------------------------ */
+
+/* The lines of a file from where it stands; -1: it is a pipe or the like. */
+static int64_t count_lines(int file) {
+    static char part[1 << 16];
+    struct stat s;
+    int64_t n = 0;
+    char last = '\n';
+    if (fstat(file, &s) != 0 || !S_ISREG(s.st_mode)) return -1;
+    off_t at = lseek(file, 0, SEEK_CUR);
+    for (ssize_t got;; at += got) {
+        RETRY(got, pread(file, part, sizeof part, at));
+        if (got <= 0) break;
+        for (ssize_t i = 0; i < got; i++) n += part[i] == '\n';
+        last = part[got - 1];
+    }
+    return n + (last != '\n');
+}
+
+static _Noreturn void refuse_counts(const job *j, int64_t n) {
+    fail(j->program, "%s has %lld lines and %s has %lld: a reference is needed for each line",
+         input_name(j), (long long)n, j->set->reference, (long long)j->n_reference);
+}
+
+static void keep_reference(job *j, const lines *l, const char *line) {
+    const char *path = j->set->reference;
+    char message[WF_MESSAGE];
+    size_t n = (size_t)j->n_reference;
+    if (j->language.text && !wf_text_check(line, l->length, message))
+        fail(j->program, "%s, line %lld: %s", path, (long long)l->number, message);
+    char **list = n & (n - 1) ? j->reference /* doubled at every power of two */
+                              : realloc(j->reference, (n ? 2 * n : 1) * sizeof *list);
+    if (list) j->reference = list;
+    if (!list || !(list[n] = strdup(line)))
+        fail(j->program, "out of memory for the lines of %s", path);
+    j->n_reference++;
+}
+
+void open_references(job *j) {
+    const char *path = j->set->reference;
+    lines l;
+    char *line;
+    if (!path) return;
+    if (!lines_open(&l, path)) fail(j->program, "%s can't be read: %s", path, strerror(errno));
+    line_status status;
+    while ((status = lines_next(&l, true, &line)) == LINE_READ) keep_reference(j, &l, line);
+    if (status == LINE_TOO_LONG)
+        fail(j->program, "%s, line %lld: it is longer than a megabyte", path,
+             (long long)l.number + 1);
+    if (status == LINE_FAILED) fail(j->program, "%s can't be read: %s", path, strerror(errno));
+    lines_close(&l);
+    int64_t n = count_lines(j->in.file);
+    if (n >= 0 && n != j->n_reference) refuse_counts(j, n);
+    j->metrics = metrics_new();
+    if (!j->metrics) fail(j->program, "out of memory");
+}
+
+/* ---- a batch --------------------------------------------------------------------------------- */
+
+typedef struct batch_rows {
+    int n, s, t; /* sentences; the longest source and target */
+    int32_t *src, *src_length, *tgt, *tgt_length;
+    int64_t *index; /* of the line, for draws */
+} batch_rows;
+
+/* Where a sentence stands in the window, for sorting. */
+typedef struct place {
+    int64_t src_length, tgt_length, index;
+} place;
+
+static int from_long_to_short(const void *a, const void *b) {
+    const place *x = a, *y = b;
+    if (x->src_length != y->src_length) return x->src_length < y->src_length ? 1 : -1;
+    if (x->tgt_length != y->tgt_length) return x->tgt_length < y->tgt_length ? 1 : -1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static batch_rows fill_rows(const job *j, const place *p, int n) {
+    batch_rows b = { .n = n };
+    for (int i = 0; i < n; i++) {
+        if (p[i].src_length > b.s) b.s = (int)p[i].src_length;
+        if (p[i].tgt_length > b.t) b.t = (int)p[i].tgt_length;
+    }
+    size_t rows = (size_t)n;
+    b.src = room_for(j, rows * (size_t)b.s, sizeof *b.src);
+    b.tgt = room_for(j, rows * (size_t)b.t, sizeof *b.tgt);
+    b.src_length = room_for(j, rows, sizeof *b.src_length);
+    b.tgt_length = room_for(j, rows, sizeof *b.tgt_length);
+    b.index = room_for(j, rows, sizeof *b.index);
+    for (int i = 0; i < n; i++) {
+        const sentence *s = &j->window[p[i].index];
+        memcpy(b.src + (int64_t)i * b.s, s->ids, (size_t)s->src_length * sizeof *s->ids);
+        memcpy(b.tgt + (int64_t)i * b.t, s->ids + s->src_length,
+               (size_t)s->tgt_length * sizeof *s->ids);
+        b.src_length[i] = (int32_t)s->src_length, b.tgt_length[i] = (int32_t)s->tgt_length;
+        b.index[i] = s->line - 1;
+    }
+    return b;
+}
+
+static void free_rows(batch_rows *b) {
+    free(b->src), free(b->tgt), free(b->src_length), free(b->tgt_length), free(b->index);
+}
+
+static void generate_rows(job *j, const batch_rows *b, const place *p) {
+    wf_decoded *results = room_for(j, (size_t)b->n, sizeof *results);
+    if (!wf_decode(j->decoder, b->n, b->s, b->src, b->src_length, b->index, &j->options, results))
+        fail(j->program, "%s", wf_decoder_error(j->decoder));
+    for (int i = 0; i < b->n; i++) {
+        sentence *s = &j->window[p[i].index];
+        s->decoded = results[i];
+        if (s->decoded.n > 0) {
+            j->tokens += s->decoded.best->length + 1;
+            j->unfinished += s->decoded.best->cut;
+        }
+    }
+    free(results);
+}
+
+static void score_rows(job *j, const batch_rows *b, const place *p) {
+    size_t rows = (size_t)b->n, steps = (size_t)b->t + 1;
+    double *log_probs = room_for(j, rows * steps, sizeof *log_probs);
+    double *totals = room_for(j, rows, sizeof *totals);
+    if (!wf_score(j->decoder, b->n, b->s, b->src, b->src_length, b->t, b->tgt, b->tgt_length,
+                  log_probs, totals))
+        fail(j->program, "%s", wf_decoder_error(j->decoder));
+    for (size_t i = 0; i < rows; i++) {
+        sentence *s = &j->window[p[i].index];
+        size_t n = (size_t)s->tgt_length + 1;
+        s->total = totals[i];
+        s->log_probs = room_for(j, n, sizeof *s->log_probs);
+        memcpy(s->log_probs, log_probs + i * steps, n * sizeof *log_probs);
+        j->tokens += (int64_t)n;
+    }
+    free(log_probs), free(totals);
+}
+
+/* ---- the window ------------------------------------------------------------------------------ */
+
+static void free_sentence(sentence *s) {
+    wf_decoded_free(&s->decoded, 1);
+    free(s->ids), free(s->source), free(s->log_probs);
+    *s = (sentence){ 0 };
+}
+
+/* What is done and has nothing before it that is not. */
+static void write_ready(job *j) {
+    for (; j->written < j->n && j->window[j->written].done; j->written++) {
+        sentence *s = &j->window[j->written];
+        write_answer(j, s);
+        if (j->set->attention || j->set->draw) draw_attention(j, s);
+        if (j->metrics) compare_answer(j, s);
+        free_sentence(s);
+    }
+    if (fflush(j->out) != 0 || j->line.failed)
+        fail(j->program, "%s could not be written: %s", j->set->output ? j->set->output : "stdout",
+             strerror(errno));
+}
+
+static void answer_window(job *j) {
+    double begin = seconds_now();
+    place *p = room_for(j, (size_t)j->n, sizeof *p);
+    int64_t n = 0;
+    for (int64_t i = 0; i < j->n; i++) {
+        const sentence *s = &j->window[i];
+        if (!s->done) p[n++] = (place){ s->src_length, s->tgt_length, i };
+    }
+    qsort(p, (size_t)n, sizeof *p, from_long_to_short);
+    for (int64_t first = 0; first < n; first += j->set->batch_size) {
+        int64_t left = n - first;
+        batch_rows b =
+            fill_rows(j, p + first, (int)(left < j->set->batch_size ? left : j->set->batch_size));
+        (j->set->score ? score_rows : generate_rows)(j, &b, p + first);
+        for (int i = 0; i < b.n; i++) j->window[p[first + i].index].done = true;
+        free_rows(&b);
+        write_ready(j);
+    }
+    write_ready(j);
+    free(p);
+    j->sentences += n;
+    j->n = j->written = 0;
+    j->seconds += seconds_now() - begin;
+}
+
+void open_window(job *j) {
+    int64_t batch = j->set->batch_size;
+    j->room = batch == 1 ? 1 : batch * WINDOW;
+    j->window = room_for(j, (size_t)j->room, sizeof *j->window);
+    j->ids = room_for(j, 2 * (size_t)j->language.max_len, sizeof *j->ids);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* What came before a bad line is answered; then the bad line is told. */
+static _Noreturn void refuse_line(job *j, const char *why) {
+    answer_window(j);
+    fail(j->program, "%s, line %lld: %s", input_name(j), (long long)j->in.number, why);
+}
+
+static int64_t read_side(job *j, int side, const char *text, size_t bytes, int32_t *ids) {
+    char message[WF_MESSAGE];
+    int64_t n = language_read(&j->language, side, text, bytes, ids,
+                              j->language.max_len - (side == SIDE_TGT), message);
+    if (n < 0) refuse_line(j, message);
+    return n;
+}
+
+/* source<TAB>target */
+static void read_pair(job *j, sentence *s, char *line, size_t bytes) {
+    char *tab = memchr(line, '\t', bytes);
+    if (!tab) refuse_line(j, "there is no tab between a source and a target");
+    size_t left = (size_t)(tab - line), right = bytes - left - 1;
+    if (memchr(tab + 1, '\t', right)) refuse_line(j, "there is a second tab: one pair a line");
+    *tab = '\0';
+    s->src_length = read_side(j, SIDE_SRC, line, left, j->ids);
+    if (s->src_length == 0) refuse_line(j, "there is no source before the tab");
+    s->tgt_length = read_side(j, SIDE_TGT, tab + 1, right, j->ids + s->src_length);
+}
+
+static void read_source(job *j, sentence *s, const char *line, size_t bytes) {
+    s->src_length = read_side(j, SIDE_SRC, line, bytes, j->ids);
+    s->done = s->src_length == 0; /* nothing becomes of nothing */
+    if (j->set->json && !(s->source = strdup(line))) fail(j->program, "out of memory");
+}
+
+static void add_line(job *j, char *line) {
+    sentence *s = &j->window[j->n];
+    *s = (sentence){ .line = j->in.number };
+    if (j->set->score)
+        read_pair(j, s, line, j->in.length);
+    else
+        read_source(j, s, line, j->in.length);
+    size_t n = (size_t)(s->src_length + s->tgt_length);
+    s->ids = room_for(j, n, sizeof *s->ids);
+    memcpy(s->ids, j->ids, n * sizeof *s->ids);
+    if (j->high && !s->done && (s->src_length < j->low || s->src_length > j->high))
+        j->out_of_range++;
+    j->n++;
+}
+
+/* The input has more lines than there are references: how many? */
+static _Noreturn void refuse_surplus(job *j) {
+    char *line;
+    answer_window(j);
+    while (lines_next(&j->in, true, &line) == LINE_READ) continue;
+    refuse_counts(j, j->in.number);
+}
+
+void answer_lines(job *j) {
+    char *line;
+    for (;;) {
+        switch (lines_next(&j->in, j->n == 0, &line)) {
+        case LINE_READ:
+            if (j->metrics && j->in.number > j->n_reference) refuse_surplus(j);
+            add_line(j, line);
+            break;
+        case LINE_WAIT:
+            answer_window(j);
+            continue;
+        case LINE_END:
+            answer_window(j);
+            if (j->metrics && j->in.number != j->n_reference) refuse_counts(j, j->in.number);
+            return;
+        case LINE_TOO_LONG:
+            j->in.number++, refuse_line(j, "it is longer than a megabyte");
+        case LINE_FAILED:
+            answer_window(j);
+            fail(j->program, "%s can't be read: %s", input_name(j), strerror(errno));
+        }
+        if (j->n == j->room) answer_window(j);
+    }
+}
+
+void close_window(job *j) {
+    for (int64_t i = 0; i < j->n_reference; i++) free(j->reference[i]);
+    free(j->reference), free(j->window), free(j->ids);
+    metrics_free(j->metrics);
+    lines_close(&j->in);
+}

@@ -1,0 +1,173 @@
+/* tools/generate/generate_output.c - what generate writes: text or JSON, figures. See generate.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "generate.h"
+#include "tools/cli/jsonl.h"
+#include "tools/cli/report.h"
+
+static char *line_of(const job *j, const wf_hypothesis *h) {
+    char *line = line_of_ids(j->language.tokenizer[SIDE_TGT], h->tokens, h->length);
+    if (!line) fail(j->program, "out of memory");
+    return line;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* ,"tokens":[...]: pieces of the vocabulary, or ids. */
+static void json_tokens(job *j, const int32_t *ids, int64_t n) {
+    char buffer[PIECE_TEXT];
+    if (!j->language.text) {
+        json_ints(&j->line, "tokens", ids, n);
+        return;
+    }
+    json_key(&j->line, "tokens");
+    json_raw(&j->line, "[");
+    for (int64_t i = 0; i < n; i++) {
+        if (i) json_raw(&j->line, ",");
+        json_string(&j->line, language_piece(&j->language, SIDE_TGT, ids[i], buffer));
+    }
+    json_raw(&j->line, "]");
+}
+
+static void json_hypothesis(job *j, const wf_hypothesis *h) {
+    char *text = line_of(j, h);
+    jsonl *line = &j->line;
+    json_raw(line, "{\"text\":");
+    json_string(line, text);
+    json_tokens(j, h->tokens, h->length);
+    json_reals(line, "log_probs", h->log_probs, h->length + 1);
+    json_real(line, "total", h->total);
+    json_real(line, "score", h->score);
+    json_bool(line, "cut", h->cut);
+    json_raw(line, "}");
+    free(text);
+}
+
+static void json_answer(job *j, const sentence *s) {
+    jsonl *line = &j->line;
+    json_begin(line, "output");
+    json_int(line, "line", s->line);
+    json_text(line, "source", s->source);
+    json_key(line, "outputs");
+    json_raw(line, "[");
+    for (int i = 0; i < s->decoded.n; i++) {
+        if (i) json_raw(line, ",");
+        json_hypothesis(j, &s->decoded.best[i]);
+    }
+    json_raw(line, "]");
+    json_end(line);
+}
+
+/* --nbest n gives n lines for each line of the input: empty ones where there are no more outputs.
+ */
+static void text_answer(job *j, const sentence *s) {
+    for (int64_t i = 0; i < j->set->nbest; i++) {
+        if (i < s->decoded.n) {
+            const wf_hypothesis *h = &s->decoded.best[i];
+            char *line = line_of(j, h);
+            if (j->set->scores) fprintf(j->out, "%.9g\t", h->score);
+            fputs(line, j->out);
+            free(line);
+        }
+        fputc('\n', j->out);
+    }
+}
+
+static void score_answer(job *j, const sentence *s) {
+    if (!j->set->json) {
+        fprintf(j->out, "%.9g\n", s->total);
+        return;
+    }
+    json_begin(&j->line, "score");
+    json_int(&j->line, "line", s->line);
+    json_real(&j->line, "total", s->total);
+    json_reals(&j->line, "log_probs", s->log_probs, s->tgt_length + 1);
+    json_tokens(j, s->ids + s->src_length, s->tgt_length);
+    json_end(&j->line);
+}
+
+void write_answer(job *j, const sentence *s) {
+    (j->set->score ? score_answer : j->set->json ? json_answer : text_answer)(j, s);
+}
+
+/* ---- attention ------------------------------------------------------------------------------- */
+
+static bool draw(job *j, const sentence *s) {
+    attention *a = &j->attention;
+    if (j->set->draw) {
+        fprintf(stderr, "line %lld\n", (long long)s->line);
+        return attention_text(a, stderr);
+    }
+    if (!attention_is_svg(j->set->attention)) return attention_json(a, &j->weights);
+    j->drawn = true;
+    return attention_svg(a, j->picture.stream);
+}
+
+void draw_attention(job *j, const sentence *s) {
+    char message[WF_MESSAGE];
+    if (s->decoded.n == 0 || j->drawn) return;
+    const wf_hypothesis *h = &s->decoded.best[0];
+    if (!attention_run(&j->attention, s->src_length, s->ids, h->length, h->tokens, message))
+        fail(j->program, "line %lld: its attention: %s", (long long)s->line, message);
+    if (!draw(j, s)) fail(j->program, "the attention could not be written: out of memory or disk");
+}
+
+/* ---- the comparison with references ---------------------------------------------------------- */
+
+void compare_answer(job *j, const sentence *s) {
+    char *line = s->decoded.n ? line_of(j, &s->decoded.best[0]) : NULL;
+    const char *answer = line ? line : "", *reference = j->reference[s->line - 1];
+    if (!metrics_add(j->metrics, answer, strlen(answer), reference, strlen(reference)))
+        fail(j->program, "out of memory");
+    free(line);
+}
+
+/* "NAME":score,"NAME_signature":"...", of "signature = score ...". */
+static void json_signed(jsonl *out, const char *name, double score, char *text) {
+    char key[40];
+    text[strcspn(text, " ")] = '\0';
+    snprintf(key, sizeof key, "%s_signature", name);
+    json_real(out, name, score);
+    json_text(out, key, text);
+}
+
+static void metrics_json(job *j, const metric_counts *m) {
+    char text[METRIC_TEXT];
+    jsonl *out = &j->line;
+    json_begin(out, "metrics");
+    json_int(out, "lines", m->lines);
+    json_int(out, "exact", m->exact);
+    bleu_text(&m->bleu[BLEU_NONE], BLEU_NONE, text);
+    json_signed(out, "bleu", bleu_score(&m->bleu[BLEU_NONE]).score, text);
+    bleu_text(&m->bleu[BLEU_13A], BLEU_13A, text);
+    json_signed(out, "bleu_13a", bleu_score(&m->bleu[BLEU_13A]).score, text);
+    chrf_text(&m->chrf, text);
+    json_signed(out, "chrf", chrf_score(&m->chrf), text);
+    json_real(out, "cer", error_rate(&m->characters));
+    json_real(out, "wer", error_rate(&m->words));
+    json_end(out);
+}
+
+void write_metrics(job *j) {
+    char text[METRIC_TEXT];
+    const metric_counts *m = metrics_sums(j->metrics);
+    if (j->set->json) {
+        metrics_json(j, m);
+        return;
+    }
+    fprintf(stderr, "%s\n", bleu_text(&m->bleu[BLEU_13A], BLEU_13A, text));
+    fprintf(stderr, "%s\n", bleu_text(&m->bleu[BLEU_NONE], BLEU_NONE, text));
+    fprintf(stderr, "%s\n", chrf_text(&m->chrf, text));
+    fprintf(stderr, "CER %.4f, WER %.4f, exact match %lld/%lld\n", error_rate(&m->characters),
+            error_rate(&m->words), (long long)m->exact, (long long)m->lines);
+}
+
+void say_speed(const job *j) {
+    char text[4][OPTION_TEXT_SIZE], time[OPTION_TEXT_SIZE];
+    double seconds = j->seconds > 0 ? j->seconds : 1e-9;
+    double sentences = (double)j->sentences, tokens = (double)j->tokens;
+    fprintf(stderr, "%s sentences, %s tokens in %s: %s sentences/s, %s tokens/s\n",
+            thousands(sentences, text[0]), thousands(tokens, text[1]), duration(seconds, time),
+            thousands(sentences / seconds, text[2]), thousands(tokens / seconds, text[3]));
+}

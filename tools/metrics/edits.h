@@ -1,0 +1,12 @@
+/* tools/metrics/edits.h - the edit distance (Levenshtein): how many symbols must be inserted, deleted or
+ * exchanged to turn one sequence into the other. */
+#ifndef WEFT_TOOLS_METRICS_EDITS_H
+#define WEFT_TOOLS_METRICS_EDITS_H
+
+#include <stdint.h>
+
+/* Symbols are in 0..symbols-1. Time n * m / 64. Returns -1 if there is no memory: a byte for each
+ * of m and eight for each of `symbols`. */
+int64_t edit_distance(const int32_t *a, int64_t n, const int32_t *b, int64_t m, int64_t symbols);
+
+#endif

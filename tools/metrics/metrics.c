@@ -1,0 +1,180 @@
+/* tools/metrics/metrics.c - what is counted in a line, and what the counts make. See metrics.h. */
+#include "metrics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/graph.h"
+#include "edits.h"
+#include "words.h"
+
+struct metrics {
+    metric_counts sums;
+    ngrams trie;
+    codes line[2]; /* output and reference, as code points */
+    codes text[2], symbols[2], spare;
+};
+
+metrics *metrics_new(void) {
+    return calloc(1, sizeof(metrics));
+}
+
+void metrics_free(metrics *m) {
+    if (!m) return;
+    for (int i = 0; i < 2; i++)
+        codes_free(&m->line[i]), codes_free(&m->text[i]), codes_free(&m->symbols[i]);
+    codes_free(&m->spare);
+    ngrams_free(&m->trie);
+    free(m);
+}
+
+const metric_counts *metrics_sums(const metrics *m) {
+    return &m->sums;
+}
+
+/* ---- one line -------------------------------------------------------------------------------- */
+
+/* No memory ran out on the way to the symbols in m->symbols and the counts in the trie. */
+static bool complete(const metrics *m) {
+    return !m->trie.failed && !m->symbols[0].failed && !m->symbols[1].failed;
+}
+
+static void add_to(int64_t *sums, const int64_t *counts, int n) {
+    for (int k = 0; k < n; k++) sums[k] += counts[k];
+}
+
+static bool count_bleu(metrics *m, bleu_tokenizer tokenizer, bleu_counts *sums) {
+    int64_t output[BLEU_ORDER], reference[BLEU_ORDER], both[BLEU_ORDER];
+    ngrams_clear(&m->trie);
+    for (int i = 0; i < 2; i++) {
+        if (tokenizer == BLEU_13A) codes_13a(&m->line[i], &m->text[i], &m->spare);
+        codes_words(tokenizer == BLEU_13A ? &m->text[i] : &m->line[i], &m->trie, &m->symbols[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        ngrams_count(&m->trie, i, m->symbols[i].at, m->symbols[i].n, BLEU_ORDER);
+    ngrams_totals(&m->trie, BLEU_ORDER, output, reference, both);
+    add_to(sums->match, both, BLEU_ORDER);
+    add_to(sums->total, output, BLEU_ORDER);
+    sums->output += m->symbols[SIDE_OUTPUT].n;
+    sums->reference += m->symbols[SIDE_REFERENCE].n;
+    return complete(m);
+}
+
+static bool count_chrf(metrics *m, chrf_counts *sums) {
+    int64_t output[CHRF_ORDER], reference[CHRF_ORDER], both[CHRF_ORDER];
+    ngrams_clear(&m->trie);
+    for (int i = 0; i < 2; i++) {
+        codes_without_space(&m->line[i], &m->symbols[i]);
+        ngrams_count(&m->trie, i, m->symbols[i].at, m->symbols[i].n, CHRF_ORDER);
+    }
+    ngrams_totals(&m->trie, CHRF_ORDER, output, reference, both);
+    for (int k = 0; k < CHRF_ORDER; k++) /* a reference that has no such run asks for none */
+        if (!reference[k]) output[k] = 0;
+    add_to(sums->output, output, CHRF_ORDER);
+    add_to(sums->reference, reference, CHRF_ORDER);
+    add_to(sums->match, both, CHRF_ORDER);
+    return complete(m);
+}
+
+/* The edits from symbols[SIDE_OUTPUT] to symbols[SIDE_REFERENCE], which are nodes of the trie. */
+static bool count_edits(const metrics *m, edit_counts *sums) {
+    const codes *output = &m->symbols[SIDE_OUTPUT], *reference = &m->symbols[SIDE_REFERENCE];
+    if (!complete(m)) return false;
+    int64_t edits = edit_distance(output->at, output->n, reference->at, reference->n, m->trie.n);
+    sums->edits += edits;
+    sums->reference += reference->n;
+    return edits >= 0;
+}
+
+static bool count_words(metrics *m, edit_counts *sums) {
+    ngrams_clear(&m->trie);
+    for (int i = 0; i < 2; i++) codes_words(&m->line[i], &m->trie, &m->symbols[i]);
+    return count_edits(m, sums);
+}
+
+static bool count_characters(metrics *m, edit_counts *sums) {
+    ngrams_clear(&m->trie);
+    for (int i = 0; i < 2; i++) codes_letters(&m->line[i], &m->trie, &m->symbols[i]);
+    return count_edits(m, sums);
+}
+
+bool metrics_add(metrics *m, const char *output, size_t output_bytes, const char *reference,
+                 size_t reference_bytes) {
+    metric_counts sums = m->sums; /* taken over when all of the line is counted */
+    codes_decode(&m->line[SIDE_OUTPUT], output, output_bytes);
+    codes_decode(&m->line[SIDE_REFERENCE], reference, reference_bytes);
+    for (int i = 0; i < BLEU_TOKENIZERS; i++)
+        if (!count_bleu(m, (bleu_tokenizer)i, &sums.bleu[i])) return false;
+    if (!count_chrf(m, &sums.chrf) || !count_words(m, &sums.words) ||
+        !count_characters(m, &sums.characters))
+        return false;
+    sums.lines++;
+    sums.exact += output_bytes == reference_bytes && memcmp(output, reference, output_bytes) == 0;
+    m->sums = sums;
+    return true;
+}
+
+/* ---- the scores ------------------------------------------------------------------------------ */
+
+/* exp(mean of log p_k) times the brevity penalty, p_k the share of runs of k words that the
+ * reference has. Smoothing: the first p without a match is 1 / (2 total), the next 1 / (4 total),
+ * ... (NIST's, Chen and Cherry 2014, method 3). An order without a run, or no match at all: 0. */
+bleu_result bleu_score(const bleu_counts *c) {
+    bleu_result r = { .brevity_penalty = 1 };
+    double halvings = 1, logarithms = 0;
+    if (c->output < c->reference)
+        r.brevity_penalty = c->output ? exp(1 - (double)c->reference / (double)c->output) : 0;
+    bool any = false;
+    for (int k = 0; k < BLEU_ORDER; k++) any = any || c->match[k];
+    for (int k = 0; k < BLEU_ORDER && any && c->total[k]; k++) {
+        if (!c->match[k]) halvings *= 2;
+        r.precision[k] = c->match[k] ? 100.0 * (double)c->match[k] / (double)c->total[k]
+                                     : 100.0 / (halvings * (double)c->total[k]);
+    }
+    for (int k = 0; k < BLEU_ORDER; k++) {
+        if (r.precision[k] == 0) return r;
+        logarithms += log(r.precision[k]);
+    }
+    r.score = r.brevity_penalty * exp(logarithms / BLEU_ORDER);
+    return r;
+}
+
+/* F_2 of precision and recall, each the mean over the orders that both sides have. */
+double chrf_score(const chrf_counts *c) {
+    double precision = 0, recall = 0, beta = 2, orders = 0;
+    for (int k = 0; k < CHRF_ORDER; k++) {
+        if (!c->output[k] || !c->reference[k]) continue;
+        precision += (double)c->match[k] / (double)c->output[k];
+        recall += (double)c->match[k] / (double)c->reference[k];
+        orders++;
+    }
+    if (precision + recall == 0) return 0;
+    precision /= orders, recall /= orders;
+    double factor = beta * beta;
+    return 100 * (1 + factor) * precision * recall / (factor * precision + recall);
+}
+
+double error_rate(const edit_counts *c) {
+    return c->reference ? (double)c->edits / (double)c->reference : NAN;
+}
+
+const char *bleu_text(const bleu_counts *c, bleu_tokenizer tokenizer, char *buffer) {
+    bleu_result r = bleu_score(c);
+    double ratio = c->reference ? (double)c->output / (double)c->reference : 0;
+    snprintf(buffer, METRIC_TEXT,
+             "BLEU|nrefs:1|case:mixed|eff:no|tok:%s|smooth:exp|version:weft-%s = %.2f "
+             "%.1f/%.1f/%.1f/%.1f (BP = %.3f ratio = %.3f hyp_len = %lld ref_len = %lld)",
+             tokenizer == BLEU_13A ? "13a" : "none", wf_version(), r.score, r.precision[0],
+             r.precision[1], r.precision[2], r.precision[3], r.brevity_penalty, ratio,
+             (long long)c->output, (long long)c->reference);
+    return buffer;
+}
+
+const char *chrf_text(const chrf_counts *c, char *buffer) {
+    snprintf(buffer, METRIC_TEXT,
+             "chrF2|nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:weft-%s = %.2f",
+             wf_version(), chrf_score(c));
+    return buffer;
+}

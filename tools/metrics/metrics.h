@@ -1,0 +1,63 @@
+/* tools/metrics/metrics.h - how close outputs are to their references: BLEU, chrF, CER, WER, exact match.
+ *
+ * Lines are added one by one and only counted; the scores are functions of the counts, so that a
+ * corpus has a score of its own and not the mean of its lines'. BLEU and chrF are sacreBLEU's with
+ * its defaults and one reference:
+ *   BLEU  (Papineni et al. 2002), runs of 1..4 words, exponential smoothing, brevity penalty, no
+ *         effective order. Words of mteval-v13a (13a), or what stands between white space (none).
+ *   chrF2 (Popovic 2015), runs of 1..6 characters without white space, recall counts double.
+ *   CER   edit distance of code points over those of the reference, white space included.
+ *   WER   edit distance of words between white space over those of the reference.
+ * A line is text without its newline. What is not UTF-8 in it counts as one character per byte. */
+#ifndef WEFT_TOOLS_METRICS_METRICS_H
+#define WEFT_TOOLS_METRICS_METRICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BLEU_ORDER = 4, CHRF_ORDER = 6, METRIC_TEXT = 256 };
+typedef enum { BLEU_13A, BLEU_NONE, BLEU_TOKENIZERS } bleu_tokenizer;
+
+typedef struct bleu_counts {
+    int64_t match[BLEU_ORDER], total[BLEU_ORDER]; /* runs of k + 1 words in the outputs */
+    int64_t output, reference;                    /* words */
+} bleu_counts;
+
+typedef struct chrf_counts {
+    int64_t output[CHRF_ORDER], reference[CHRF_ORDER], match[CHRF_ORDER];
+} chrf_counts;
+
+typedef struct edit_counts {
+    int64_t edits, reference; /* symbols */
+} edit_counts;
+
+typedef struct metric_counts {
+    int64_t lines, exact; /* exact: the same bytes */
+    bleu_counts bleu[BLEU_TOKENIZERS];
+    chrf_counts chrf;
+    edit_counts characters, words;
+} metric_counts;
+
+typedef struct metrics metrics;
+metrics *metrics_new(void); /* NULL: out of memory */
+void metrics_free(metrics *m);
+bool metrics_add(metrics *m, const char *output, size_t output_bytes, const char *reference,
+                 size_t reference_bytes); /* false: out of memory, and the line does not count */
+const metric_counts *metrics_sums(const metrics *m);
+
+typedef struct bleu_result {
+    double score, precision[BLEU_ORDER], brevity_penalty; /* 0..100, 0..100, 0..1 */
+} bleu_result;
+bleu_result bleu_score(const bleu_counts *c);
+double chrf_score(const chrf_counts *c); /* 0..100 */
+double error_rate(const edit_counts *c); /* 0 is best, may pass 1; NaN without a reference */
+
+/* What sacreBLEU prints, with this program in the place of its version; returns buffer[256].
+ * "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:weft-0.1.0 = 36.52 65.1/43.2/30.1/21.0
+ * (BP = 1.000 ratio = 1.004 hyp_len = 1004 ref_len = 1000)", and
+ * "chrF2|nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:weft-0.1.0 = 58.31" */
+const char *bleu_text(const bleu_counts *c, bleu_tokenizer tokenizer, char *buffer);
+const char *chrf_text(const chrf_counts *c, char *buffer);
+
+#endif

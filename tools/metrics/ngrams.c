@@ -1,0 +1,83 @@
+/* tools/metrics/ngrams.c - runs of symbols, counted. See ngrams.h. */
+#include "ngrams.h"
+
+#include <stdlib.h>
+
+#include "core/base/random.h"
+
+enum { SMALLEST = 256 }; /* seats; at most half of them are taken */
+
+void ngrams_free(ngrams *t) {
+    free(t->node), free(t->seat);
+    *t = (ngrams){ 0 };
+}
+
+void ngrams_clear(ngrams *t) {
+    for (uint32_t i = NGRAMS_ROOTS; i < t->n; i++) t->seat[t->node[i].seat] = 0;
+    t->n = NGRAMS_ROOTS; /* they hold nothing, and nobody looks them up */
+    t->failed = false;
+}
+
+/* The seat where the node is, or could be. */
+static uint32_t *find(const ngrams *t, uint32_t parent, int32_t symbol) {
+    uint64_t at = wf_mix64((uint64_t)parent << 32 | (uint32_t)symbol);
+    for (;; at++) {
+        uint32_t *seat = &t->seat[at & (t->seats - 1)];
+        const ngram *node = &t->node[*seat];
+        if (!*seat || (node->parent == parent && node->symbol == symbol)) return seat;
+    }
+}
+
+static uint32_t sit(ngrams *t, uint32_t *seat, uint32_t node) {
+    t->node[node].seat = (uint32_t)(seat - t->seat);
+    return *seat = node;
+}
+
+/* Twice the room; every node takes its seat anew. */
+static bool grow(ngrams *t) {
+    uint32_t seats = t->seats ? 2 * t->seats : SMALLEST, capacity = seats / 2;
+    if (seats < t->seats) return false;
+    ngram *node = realloc(t->node, capacity * sizeof *node);
+    if (!node) return false;
+    t->node = node;
+    uint32_t *seat = calloc(seats, sizeof *seat);
+    if (!seat) return false;
+    free(t->seat);
+    t->seat = seat, t->seats = seats, t->capacity = capacity;
+    for (uint32_t i = NGRAMS_ROOTS; i < t->n; i++)
+        sit(t, find(t, node[i].parent, node[i].symbol), i);
+    return true;
+}
+
+uint32_t ngrams_child(ngrams *t, uint32_t parent, int32_t symbol) {
+    if (t->failed) return NGRAMS_NONE;
+    if (t->n >= t->capacity && !grow(t)) return t->failed = true, NGRAMS_NONE;
+    uint32_t *seat = find(t, parent, symbol);
+    if (*seat) return *seat;
+    int32_t depth = parent < NGRAMS_ROOTS ? 1 : t->node[parent].depth + 1;
+    t->node[t->n] = (ngram){ .parent = parent, .symbol = symbol, .depth = depth };
+    return sit(t, seat, t->n++);
+}
+
+void ngrams_count(ngrams *t, int side, const int32_t *symbols, int64_t n, int order) {
+    for (int64_t begin = 0; begin < n; begin++) {
+        uint32_t node = NGRAMS_RUNS;
+        for (int64_t i = begin; i < n && i < begin + order; i++) {
+            node = ngrams_child(t, node, symbols[i]);
+            if (t->failed) return;
+            t->node[node].count[side]++;
+        }
+    }
+}
+
+void ngrams_totals(const ngrams *t, int order, int64_t *output, int64_t *reference, int64_t *both) {
+    for (int k = 0; k < order; k++) output[k] = reference[k] = both[k] = 0;
+    for (uint32_t i = NGRAMS_ROOTS; i < t->n; i++) {
+        const int32_t *count = t->node[i].count;
+        int k = t->node[i].depth - 1;
+        if (k >= order) continue; /* letters of a long word */
+        output[k] += count[SIDE_OUTPUT];
+        reference[k] += count[SIDE_REFERENCE];
+        both[k] += count[count[SIDE_OUTPUT] < count[SIDE_REFERENCE] ? SIDE_OUTPUT : SIDE_REFERENCE];
+    }
+}

@@ -1,0 +1,40 @@
+/* tools/metrics/ngrams.h - runs of symbols counted on two sides, exactly: a trie in one hash table.
+ *
+ * A node is a run of symbols: its parent's and one more. Nodes are numbered in the order in which
+ * they are met, so that they serve as symbols themselves: a word is the node at the end of its
+ * letters, and a run of words a path of such nodes. When memory runs out, `failed` is set and stays
+ * until the next ngrams_clear; node 0 stands for what could not be had. */
+#ifndef WEFT_TOOLS_METRICS_NGRAMS_H
+#define WEFT_TOOLS_METRICS_NGRAMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { NGRAMS_NONE, NGRAMS_WORDS, NGRAMS_RUNS, NGRAMS_ROOTS }; /* the first nodes */
+enum { SIDE_OUTPUT, SIDE_REFERENCE };
+
+typedef struct ngram {
+    uint32_t parent, seat;
+    int32_t symbol, depth, count[2];
+} ngram;
+
+typedef struct ngrams {
+    ngram *node;
+    uint32_t n, capacity;
+    uint32_t *seat, seats; /* open addressing: a node's number or 0; a power of two */
+    bool failed;
+} ngrams;
+
+void ngrams_free(ngrams *t);
+void ngrams_clear(ngrams *t); /* forget all nodes, keep the memory; also before the first use */
+
+/* The node of parent's run and one more symbol. */
+uint32_t ngrams_child(ngrams *t, uint32_t parent, int32_t symbol);
+
+/* Count the runs of 1..order among n symbols on one side, below NGRAMS_RUNS. */
+void ngrams_count(ngrams *t, int side, const int32_t *symbols, int64_t n, int order);
+
+/* Of every length 1..order: occurrences on each side, and those that both sides have. */
+void ngrams_totals(const ngrams *t, int order, int64_t *output, int64_t *reference, int64_t *both);
+
+#endif

@@ -1,0 +1,76 @@
+/* tools/train/diagnose.c - which number of a failed step is not finite. See diagnose.h. */
+#include "diagnose.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static bool finite_all(const float *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(x[i])) return false;
+    return true;
+}
+
+/* The largest of the parameters decides the size of the buffer they are read into. */
+static float *parameter_buffer(wf_tensor *const *params, int n) {
+    size_t bytes = sizeof(float);
+    for (int i = 0; i < n; i++)
+        if (wf_bytes(params[i]) > bytes) bytes = wf_bytes(params[i]);
+    return malloc(bytes);
+}
+
+static bool parameter_not_finite(wf_tensor *const *params, int n, float *buffer, char name[256]) {
+    for (int i = 0; i < n; i++) {
+        if (!wf_read(params[i], buffer, wf_bytes(params[i]))) continue;
+        if (finite_all(buffer, wf_count(params[i]))) continue;
+        snprintf(name, 256, "parameter %s", params[i]->name);
+        return true;
+    }
+    return false;
+}
+
+/* fetch[0] is the loss; the gradients follow in the order of the parameters. */
+static bool gradient_not_finite(wf_plan *p, wf_tensor *const *fetch, wf_tensor *const *params,
+                                int n, float *buffer, char name[256]) {
+    float loss, square = 0;
+    if (!wf_run(p) || !wf_fetch(p, fetch[0], &loss)) return false;
+    if (!isfinite(loss)) return snprintf(name, 256, "loss (%g)", (double)loss), true;
+    for (int i = 0; i < n; i++) {
+        if (!wf_fetch(p, fetch[i + 1], buffer)) return false;
+        for (int64_t k = 0; k < wf_count(params[i]); k++) square += buffer[k] * buffer[k];
+        if (finite_all(buffer, wf_count(params[i]))) continue;
+        snprintf(name, 256, "gradient of %s", params[i]->name);
+        return true;
+    }
+    snprintf(name, 256, "norm of the gradient");
+    return !isfinite(square);
+}
+
+bool find_non_finite(wf_transformer *m, const batch *b, uint64_t step, char name[256]) {
+    int n = m->optimizer.n;
+    wf_tensor **params = calloc((size_t)n, sizeof *params);
+    wf_tensor **fetch = calloc((size_t)n + 1, sizeof *fetch);
+    float *buffer = NULL;
+    wf_plan *p = NULL;
+    bool found = false;
+    if (params && fetch) {
+        wf_parameters(m->graph, params, n);
+        buffer = parameter_buffer(params, n);
+        fetch[0] = m->loss.loss;
+        for (int i = 0; i < n; i++) fetch[i + 1] = m->optimizer.grads[i];
+        p = wf_plan_new(m->graph,
+                        &(wf_plan_options){
+                            .fetch = fetch,
+                            .n_fetch = n + 1,
+                            .training = true,
+                            .n_feed = 4,
+                            .feed = (wf_tensor *[]){ m->src, m->src_length, m->tgt, m->labels } });
+        wf_random_step(p, step, 0);
+    }
+    if (buffer)
+        found = parameter_not_finite(params, n, buffer, name) ||
+                (batch_feed(b, p, m) && gradient_not_finite(p, fetch, params, n, buffer, name));
+    wf_plan_free(p);
+    free(buffer), free(fetch), free(params);
+    return found;
+}

@@ -1,0 +1,39 @@
+/* tools/train/evaluate.h - how well a model does on sequences that it was not trained on.
+ *
+ * Loss and token accuracy come from the evaluation plan (the right target is fed); exact matches,
+ * and for text BLEU and its like, from greedy decoding, where the model sees nothing but the
+ * source. */
+#ifndef WEFT_TOOLS_TRAIN_EVALUATE_H
+#define WEFT_TOOLS_TRAIN_EVALUATE_H
+
+#include "material.h"
+#include "tools/metrics/metrics.h"
+
+enum { SAMPLES = 3 };
+
+typedef struct evaluation {
+    int64_t sequences, exact;
+    double nll, tokens, correct; /* sums over target tokens */
+    metric_counts text;          /* of text: what the metrics are made of */
+    char *samples[SAMPLES];      /* "source | reference | output" of the first; NULL: no memory */
+} evaluation;
+
+typedef struct evaluator {
+    wf_plan *plan;
+    wf_decoder *decoder;
+    wf_transformer *model;
+    material *material;
+    batch batch;
+} evaluator;
+
+/* message[256] */
+bool evaluator_new(evaluator *e, wf_transformer *m, wf_pool *pool, material *what, char *message);
+void evaluator_free(evaluator *e);
+/* What its plans and its decoding take for the largest batches of up to n sequences; 0 with a
+ * message. */
+double evaluator_memory(evaluator *e, int64_t n, char *message);
+/* Of the material's stream, validation or test, up to n sequences. */
+bool evaluate(evaluator *e, task_stream stream, int64_t n, evaluation *out, char *message);
+void evaluation_free(evaluation *v);
+
+#endif

@@ -1,0 +1,259 @@
+/* tools/train/material.c - where batches come from. See material.h. */
+#include "material.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/data/language.h"
+#include "tools/data/text_tasks.h"
+
+enum { MESSAGE = 256, TASK_PAIRS = 100000 };
+
+static bool out_of_memory(char *message) {
+    snprintf(message, MESSAGE, "out of memory");
+    return false;
+}
+
+/* ---- pairs ----------------------------------------------------------------------------------- */
+
+/* What is read: files, each of them several times, or a task on text. */
+typedef struct origin {
+    const material_options *options;
+    spool train[2], valid[2];
+} origin;
+
+static void close_origin(origin *o) {
+    for (int i = 0; i < 2; i++) spool_close(&o->train[i]), spool_close(&o->valid[i]);
+}
+
+static bool open_files(spool s[2], const char *const path[2], char *message) {
+    for (int i = 0; i < 2; i++) {
+        if (!path[i] || spool_open(&s[i], path[i])) continue;
+        snprintf(message, MESSAGE, "%.150s can't be read: %s", path[i], strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+static bool open_origin(origin *o, const material_options *options, char *message) {
+    *o = (origin){ .options = options };
+    for (int i = 0; i < 2; i++) o->train[i].file = o->valid[i].file = -1;
+    bool ok = options->text_task >= 0 || (open_files(o->train, options->train, message) &&
+                                          open_files(o->valid, options->valid, message));
+    if (!ok) close_origin(o);
+    return ok;
+}
+
+/* The pairs of a stream: lines of files, or of a task on text. */
+typedef struct stream_pairs {
+    pair_lines lines;
+    text_task_kind kind;
+    task_stream stream;
+    uint64_t seed;
+    int64_t n;
+    char text[2][TEXT_TASK_BYTES];
+} stream_pairs;
+
+static bool make_pair(void *user, int64_t number, const char *text[2]) {
+    stream_pairs *p = user;
+    if (number == p->n) return false;
+    task_pair(p->kind, p->seed, p->stream, (uint64_t)number, p->text[0], p->text[1]);
+    for (int i = 0; i < 2; i++) text[i] = p->text[i];
+    return true;
+}
+
+/* Of the training, or of what is held back. p stays where it is until pairs_close(&p->lines). */
+static void start_pairs(stream_pairs *p, origin *from, task_stream stream) {
+    const material_options *o = from->options;
+    bool train = stream == STREAM_TRAIN;
+    spool *files = train ? from->train : from->valid;
+    *p = (stream_pairs){ .kind = (text_task_kind)o->text_task, .stream = stream };
+    p->seed = o->batches.seed, p->n = train ? TASK_PAIRS : o->valid_size;
+    if (o->text_task < 0)
+        pairs_start(&p->lines, (spool *[]){ &files[0], &files[1] }, train ? o->train : o->valid);
+    else
+        pairs_make(&p->lines, "the task", make_pair, p);
+}
+
+/* ---- vocabularies ---------------------------------------------------------------------------- */
+
+/* The library does not know what the option is called. */
+static void name_option(const material_options *o, char *message) {
+    size_t n = strlen(message);
+    if (o->tokens.vocab_size && strncmp(message, "vocab_size", 10) == 0)
+        snprintf(message + n, MESSAGE - n, ": raise --vocab-size");
+}
+
+static wf_tokenizer *learn(origin *from, bool src, bool tgt, char *message) {
+    stream_pairs pairs;
+    char why[MESSAGE] = "";
+    start_pairs(&pairs, from, STREAM_TRAIN);
+    pairs_reader reader = { .pairs = &pairs.lines, .side = { src, tgt }, .message = why };
+    wf_tokenizer *t = wf_tokenizer_learn(&from->options->tokens, pairs_line, &reader, message);
+    if (!t && *why) memcpy(message, why, MESSAGE);
+    if (!t) name_option(from->options, message);
+    pairs_close(&pairs.lines);
+    return t;
+}
+
+static bool open_tokenizers(material *m, origin *from, const wf_file *f, char *message) {
+    wf_tokenizer **t = m->tokenizer;
+    bool shared = from->options->shared;
+    if (f) return tokenizers_open(t, f, message);
+    t[0] = learn(from, true, shared, message);
+    if (shared || !t[0]) return (t[1] = t[0]) != NULL;
+    return (t[1] = learn(from, false, true, message)) != NULL;
+}
+
+static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, int64_t capacity,
+                      char *message) {
+    return wf_tokenizer_encode(user, line, bytes, ids, capacity, message);
+}
+
+/* ---- corpora --------------------------------------------------------------------------------- */
+
+static bool new_corpus(const material *m, corpus *c, const material_options *o, char *message) {
+    text_encoder encoder[2];
+    corpus_limits limits = { .tokens = { o->max_tokens, o->max_tokens } };
+    for (int i = 0; i < 2; i++)
+        encoder[i] = (text_encoder){ encode, m->tokenizer[i], wf_tokenizer_size(m->tokenizer[i]) };
+    return corpus_new(c, encoder, &limits, message);
+}
+
+static bool keep_line(held *h, const char *const text[2], const size_t bytes[2]) {
+    size_t n = (size_t)h->n;
+    char **source = realloc(h->source, (n + 1) * sizeof *source);
+    if (source) h->source = source;
+    char **reference = realloc(h->reference, (n + 1) * sizeof *reference);
+    if (reference) h->reference = reference;
+    if (!source || !reference) return false;
+    source[n] = strndup(text[0], bytes[0]), reference[n] = strndup(text[1], bytes[1]);
+    h->n++;
+    return source[n] && reference[n];
+}
+
+/* The pairs that are not too long, and their lines. */
+static bool read_held(held *h, pair_lines *p, char *message) {
+    while (pairs_next(p, message)) {
+        if (!corpus_take(&h->corpus, p, message)) return false;
+        if (h->corpus.pairs > h->n && !keep_line(h, p->text, p->bytes))
+            return out_of_memory(message);
+    }
+    return !p->failed && corpus_seal(&h->corpus, message);
+}
+
+static bool order_held(held *h, char *message) {
+    batches_limits limits = { .sentences = 64, .accum = 1 };
+    return batches_new(&h->order, &h->corpus, &limits, message);
+}
+
+static bool hold(const material *m, held *h, origin *from, task_stream stream, char *message) {
+    stream_pairs pairs;
+    if (!new_corpus(m, &h->corpus, from->options, message)) return false;
+    start_pairs(&pairs, from, stream);
+    bool ok = read_held(h, &pairs.lines, message) && order_held(h, message);
+    pairs_close(&pairs.lines);
+    return ok;
+}
+
+static void free_held(held *h) {
+    for (int64_t i = 0; i < h->n; i++) free(h->source[i]), free(h->reference[i]);
+    free(h->source), free(h->reference);
+    batches_free(&h->order);
+    corpus_free(&h->corpus);
+}
+
+static bool hold_back(material *m, origin *from, char *message) {
+    const material_options *o = from->options;
+    bool made = o->text_task >= 0;
+    if (made ? !o->valid_size : !o->valid[0]) return true;
+    return hold(m, &m->valid, from, STREAM_VALID, message) &&
+           (!made || hold(m, &m->test, from, STREAM_TEST, message));
+}
+
+static bool open_training(material *m, origin *from, char *message) {
+    stream_pairs pairs;
+    if (!new_corpus(m, &m->train, from->options, message)) return false;
+    start_pairs(&pairs, from, STREAM_TRAIN);
+    bool ok = corpus_read(&m->train, &pairs.lines, message);
+    pairs_close(&pairs.lines);
+    return ok && batches_new(&m->order, &m->train, &from->options->batches, message);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static uint64_t hash_of(const corpus *c) {
+    uint64_t hash = (uint64_t)c->pairs;
+    int64_t bytes = (c->total[0] + c->total[1]) * c->id_bytes;
+    for (int64_t i = 0; i < bytes; i++) /* FNV-1a */
+        hash = (hash ^ (unsigned char)c->tokens.data[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+void material_numbers(material *m, const task *t) {
+    *m = (material){ .numbers = *t, .epoch = -1 };
+}
+
+bool material_text(material *m, const material_options *o, const wf_file *f, char *message) {
+    *m = (material){ .text = true, .epoch = -1 };
+    m->ids = (batch_ids){ .start = WF_START_ID, .end = WF_END_ID, .pad = WF_PAD_ID };
+    origin from;
+    if (!open_origin(&from, o, message)) return false;
+    bool ok = open_tokenizers(m, &from, f, message) && open_training(m, &from, message);
+    if (ok) m->hash = hash_of(&m->train);
+    ok = ok && hold_back(m, &from, message);
+    close_origin(&from);
+    return ok;
+}
+
+void material_free(material *m) {
+    if (!m->text) return;
+    batches_free(&m->order);
+    corpus_free(&m->train);
+    free_held(&m->valid), free_held(&m->test);
+    tokenizers_close(m->tokenizer);
+    *m = (material){ 0 };
+}
+
+int64_t material_vocab(const material *m, int side) {
+    return m->text ? wf_tokenizer_size(m->tokenizer[side]) : TASK_VOCAB;
+}
+
+int64_t material_updates(const material *m) {
+    return m->text ? batches_updates(&m->order) : 0;
+}
+
+/* ---- batches --------------------------------------------------------------------------------- */
+
+/* Which update of its epoch the step makes; the epoch's order is arranged. */
+static int64_t update_of(material *m, int64_t step) {
+    int64_t updates = batches_updates(&m->order), epoch = (step - 1) / updates;
+    if (m->epoch != epoch) batches_epoch(&m->order, epoch);
+    m->epoch = epoch;
+    return (step - 1) % updates;
+}
+
+int64_t material_parts(material *m, int64_t step) {
+    if (!m->text) return 1;
+    int64_t update = update_of(m, step);
+    return batches_end(&m->order, update) - update * m->order.limits.accum;
+}
+
+bool material_batch(material *m, int64_t step, int64_t part, int64_t rows, batch *out) {
+    if (!m->text) {
+        batch_fill(out, &m->numbers, STREAM_TRAIN, (uint64_t)((step - 1) * rows), rows);
+        return true;
+    }
+    return batches_fill(&m->order, update_of(m, step) * m->order.limits.accum + part, m->ids, out);
+}
+
+void material_largest(const material *m, int64_t rows, int side, int64_t *B, int64_t *S,
+                      int64_t *T) {
+    if (m->text) {
+        batches_largest(&m->order, side, B, S, T);
+        return;
+    }
+    *B = rows, *S = m->numbers.max_len, *T = m->numbers.max_len + 1;
+}

@@ -1,0 +1,308 @@
+/* tools/train/session.c - opening a training: the checkpoint, the data, the model, the plan, and the
+ * first lines that say what will be done. See session.h. */
+#include "session.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli/uses.h"
+#include "tools/data/language.h"
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static void refuse_weights(void) {
+    fail(&train_program,
+         "%s holds the weights of a training but not the state of its optimizer: resume the file "
+         "that the training was saved to (-o without .best)",
+         set.model);
+}
+
+static wf_file *open_checkpoint(void) {
+    if (!set.resume) return NULL;
+    if (!set.model) usage_error(&train_program, "--resume needs the file to go on with: -o FILE");
+    wf_file *f = wf_file_open(set.model);
+    if (!wf_file_ok(f)) fail(&train_program, "%s", wf_file_error(f));
+    const char *kind = wf_file_meta(f, "weft.kind");
+    if (!setting_in_file(f, "step"))
+        fail(&train_program, "%s holds a model but no training: it can't be resumed", set.model);
+    if (kind && strcmp(kind, "checkpoint") != 0) refuse_weights();
+    return f;
+}
+
+/* Older files do not say what they are; a checkpoint has all that its optimizer needs. */
+static void check_state(const wf_file *f, const wf_optimizer *o) {
+    bool moments = !o->n_moments || wf_file_find(f, o->moments[0]->name);
+    bool averages = !o->averages.n || wf_file_find(f, o->averages.values[0]->name);
+    if (!moments || !averages) refuse_weights();
+}
+
+/* "m.safetensors" -> "m.best.safetensors" */
+static void name_best(session *s) {
+    if (!set.model || !settings_text() || !settings_validates()) return;
+    const char *dot = strrchr(set.model, '.'), *slash = strrchr(set.model, '/');
+    size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - set.model) : strlen(set.model);
+    if (strlen(set.model) + 6 < sizeof s->best_path)
+        snprintf(s->best_path, sizeof s->best_path, "%.*s.best%s", (int)stem, set.model,
+                 set.model + stem);
+}
+
+/* What an earlier part of this training kept, and no other training. */
+static void find_best(session *s, const wf_file *f) {
+    s->best_kept = INFINITY;
+    if (!f || !*s->best_path) return;
+    wf_file *best = wf_file_open(s->best_path);
+    if (identity_same(f, best)) s->best_kept = settings_standing(best).best;
+    wf_file_free(best);
+}
+
+/* A training may take hours: what can't be written is found now. */
+static void check_files(const session *s) {
+    used_file best = { "the best weights beside --model", s->best_path, -1, USE_OUTPUT };
+    check_uses(&train_program, &best, *s->best_path ? 1 : 0);
+}
+
+static void open_material(session *s, const wf_file *f) {
+    char message[WF_MESSAGE];
+    material_options o = settings_material();
+    task t = settings_task();
+    if (!settings_text())
+        material_numbers(&s->material, &t);
+    else if (!material_text(&s->material, &o, f, message))
+        fail(&train_program, "%s", message);
+    if (f) settings_check_data(f, &s->material);
+    settings_complete_steps(material_updates(&s->material));
+}
+
+bool session_evaluates(const session *s) {
+    return s->material.text ? s->material.valid.corpus.pairs > 0 : set.valid_size > 0;
+}
+
+/* A file may say one thing of its model and another of what it was trained on. */
+static void check_vocabularies(const session *s) {
+    const int64_t of_model[] = { s->model->config.src_vocab, s->model->config.tgt_vocab };
+    char message[WF_MESSAGE];
+    for (int i = 0; i < 2; i++)
+        if (!vocabulary_fits(i, material_vocab(&s->material, i), of_model[i], message))
+            fail(&train_program, "%s: %s", set.model, message);
+}
+
+static void open_model(session *s, const wf_file *f) {
+    char message[WF_MESSAGE];
+    wf_training_config training = settings_training();
+    wf_transformer_config config = settings_model(&s->material);
+    if (!f && !wf_transformer_check(&config, message)) usage_error(&train_program, "%s", message);
+    s->model = f ? wf_transformer_load(f, &training, WF_F32, (uint64_t)set.seed, message)
+                 : wf_transformer_new(&config, &training, WF_F32, (uint64_t)set.seed, message);
+    if (!s->model && f) fail(&train_program, "%s: %s", set.model, message);
+    if (!s->model) fail(&train_program, "%s", message);
+    if (!wf_ok(s->model->graph)) fail(&train_program, "%s", wf_error(s->model->graph));
+    if (f) check_vocabularies(s), check_state(f, &s->model->optimizer);
+    if (f) s->at = settings_standing(f);
+    s->first_step = s->at.step;
+    s->saved_step = f ? s->at.step : -1;
+    if (s->at.step >= set.max_steps)
+        usage_error(&train_program,
+                    "%s has done %lld steps already: a --max-steps above that goes on", set.model,
+                    (long long)s->at.step);
+}
+
+static void open_plans(session *s) {
+    wf_transformer *m = s->model;
+    bool parts = set.accum > 1;
+    s->plan = (parts ? wf_transformer_accumulate_plan : wf_transformer_train_plan)(m, s->pool);
+    if (parts) s->apply = wf_transformer_apply_plan(m, s->pool);
+    if (set.ema > 0) s->average = wf_transformer_average_plan(m, s->pool);
+    wf_plan *const plans[] = { s->plan, s->apply, s->average };
+    for (int i = 0; i < 3; i++)
+        if (plans[i] && !wf_plan_ok(plans[i])) fail(&train_program, "%s", wf_plan_error(plans[i]));
+}
+
+/* What a checkpoint holds: parameters, moments, averages. */
+static double saved_bytes(const session *s) {
+    double bytes = 4.0 * (double)wf_transformer_parameter_count(s->model);
+    for (int i = 0; i < s->model->optimizer.n_moments; i++)
+        bytes += (double)wf_bytes(s->model->optimizer.moments[i]);
+    for (int i = 0; i < s->model->optimizer.averages.n; i++)
+        bytes += (double)wf_bytes(s->model->optimizer.averages.values[i]);
+    return bytes;
+}
+
+static double sum_bytes(const session *s) {
+    double bytes = 0;
+    for (int i = 0; set.accum > 1 && i <= s->model->optimizer.n; i++)
+        bytes += (double)wf_bytes(s->model->optimizer.accumulation.sums[i]);
+    return bytes;
+}
+
+/* Of a plan that may need none. */
+static size_t bytes_of(wf_plan *p) {
+    size_t bytes = p ? wf_plan_memory(p) : 0;
+    if (p && !bytes && *wf_plan_error(p)) fail(&train_program, "%s", wf_plan_error(p));
+    return bytes;
+}
+
+/* Of the largest step. */
+static double step_bytes(session *s) {
+    wf_plan *p = s->plan;
+    size_t most = 0;
+    for (int side = 0; side < 2; side++) {
+        int64_t B, S, T;
+        material_largest(&s->material, set.batch_size, side, &B, &S, &T);
+        bool ok = wf_bind(p, "B", B) && wf_bind(p, "S", S) && wf_bind(p, "T", T);
+        size_t step = ok ? wf_plan_memory(p) : 0;
+        if (!step)
+            fail(&train_program,
+                 "%s; --batch-size, --max-tokens, --max-len or --d-model lower "
+                 "the need",
+                 wf_plan_error(p));
+        if (step > most) most = step;
+    }
+    return (double)(most + bytes_of(s->apply) + bytes_of(s->average));
+}
+
+/* What the run will take at its peak, known before the first step: no plan gives back what it had
+ * for its largest batch, and what is saved is copied first. */
+static double memory_needed(session *s) {
+    char message[WF_MESSAGE];
+    double leaves = saved_bytes(s) + sum_bytes(s), saving = set.model ? saved_bytes(s) : 0;
+    double steps = step_bytes(s);
+    bool judges = session_evaluates(s);
+    double judging = judges ? evaluator_memory(&s->evaluator, set.valid_size, message) : 0;
+    if (judges && !judging)
+        fail(&train_program, "validation: %s; --max-len or --d-model lower the need", message);
+    return leaves + steps + judging + saving;
+}
+
+static void check_memory(double needed) {
+    double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    char a[OPTION_TEXT_SIZE], b[OPTION_TEXT_SIZE];
+    if (installed <= 0 || needed <= installed) return;
+    fail(&train_program,
+         "this training needs %s and this machine has %s: lower --batch-size, --max-tokens, "
+         "--d-model or --layers",
+         bytes_text(needed, a), bytes_text(installed, b));
+}
+
+/* ---- what is said first ------------------------------------------------------------------- */
+
+static const char *batch_text(char buffer[80]) {
+    int n = 0;
+    if (set.batch_size) n = snprintf(buffer, 80, "batches of %lld", (long long)set.batch_size);
+    if (settings_text() && set.max_tokens)
+        snprintf(buffer + n, 80 - (size_t)n, "%s at most %lld tokens", n ? " and" : "batches of",
+                 (long long)set.max_tokens);
+    return buffer;
+}
+
+static void announce_corpus(report *r, const char *name, const corpus *c) {
+    char numbers[3][OPTION_TEXT_SIZE], skipped[128];
+    if (!c->pairs) return;
+    say(r, "%-8s %s pairs, %s source and %s target tokens%s%s", name,
+        thousands((double)c->pairs, numbers[0]), thousands((double)c->total[0], numbers[1]),
+        thousands((double)c->total[1], numbers[2]), c->too_long ? "; " : "",
+        corpus_skipped(c, skipped));
+}
+
+static void announce_material(session *s) {
+    const material *m = &s->material;
+    report *r = &s->report;
+    char word[OPTION_TEXT_SIZE], tokens[OPTION_TEXT_SIZE];
+    option_text(option_find(&train_program, "task"), word);
+    if (!m->text) {
+        say(r, "task     %s, %lld to %lld tokens, seed %lld", word, (long long)set.min_len,
+            (long long)set.max_len, (long long)set.seed);
+        return;
+    }
+    announce_corpus(r, "training", &m->train);
+    announce_corpus(r, "held out", &m->valid.corpus);
+    bool shared = m->tokenizer[0] == m->tokenizer[1];
+    option_text(option_find(&train_program, "tokenizer"), tokens);
+    if (shared)
+        say(r, "tokens   %s, %lld ids for both sides", tokens, (long long)material_vocab(m, 0));
+    else
+        say(r, "tokens   %s, %lld ids of the source, %lld of the target", tokens,
+            (long long)material_vocab(m, 0), (long long)material_vocab(m, 1));
+    say(r, "task     %s, seed %lld, %lld steps in an epoch", word, (long long)set.seed,
+        (long long)material_updates(m));
+}
+
+static void announce(session *s, double memory) {
+    static const char *const norms[] = { "post-norm", "pre-norm" };
+    const wf_transformer_config *c = &s->model->config;
+    char words[3][OPTION_TEXT_SIZE], numbers[3][OPTION_TEXT_SIZE], limit[80];
+    report *r = &s->report;
+    double parameters = (double)wf_transformer_parameter_count(s->model);
+    announce_material(s);
+    say(r,
+        "model    width %lld, %lld heads, %lld + %lld layers, feed-forward %lld (%s), %s, %s "
+        "positions",
+        (long long)c->d_model, (long long)c->num_heads, (long long)c->encoder_layers,
+        (long long)c->decoder_layers, (long long)c->dim_feedforward,
+        option_text(option_find(&train_program, "activation"), words[0]), norms[c->norm_first],
+        option_text(option_find(&train_program, "positions"), words[1]));
+    say(r, "         %s parameters", thousands(parameters, numbers[0]));
+    say(r, "recipe   %s, %s, peak rate %s after %lld steps, then %s; clipped at %s",
+        option_text(option_find(&train_program, "optimizer"), words[0]), batch_text(limit),
+        shortest(set.lr, numbers[0]), (long long)set.warmup,
+        option_text(option_find(&train_program, "lr-schedule"), words[1]),
+        shortest(set.clip_norm, numbers[1]));
+    say(r, "machine  %lld threads, %s kernels, %s of memory", (long long)wf_pool_threads(s->pool),
+        wf_isa(), bytes_text(memory, numbers[0]));
+    if (set.resume) say(r, "resumed  %s after step %lld", set.model, (long long)s->at.step);
+    jsonl *e = event(r, "run");
+    for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
+        if (o->stored) json_text(e, o->name, option_text(o, words[0]));
+    json_int(e, "step", s->at.step);
+    json_real(e, "parameters", parameters);
+    json_real(e, "memory", memory);
+    json_int(e, "threads", wf_pool_threads(s->pool));
+    json_text(e, "isa", wf_isa());
+    event_send(r);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+void session_open(session *s) {
+    char message[WF_MESSAGE];
+    wf_file *f = open_checkpoint();
+    settings_complete(f);
+    name_best(s);
+    check_files(s);
+    open_material(s, f);
+    open_model(s, f);
+    find_best(s, f);
+    if (f) identity_in(f, s->run);
+    wf_file_free(f);
+    s->schedule = settings_schedule();
+    s->pool = wf_pool_new((int)set.threads);
+    bool room = settings_text() || batch_new(&s->batch, set.batch_size, set.max_len);
+    if (!s->pool || !room) fail(&train_program, "out of memory");
+    open_plans(s);
+    if (session_evaluates(s) &&
+        !evaluator_new(&s->evaluator, s->model, s->pool, &s->material, message))
+        fail(&train_program, "%s", message);
+    double memory = memory_needed(s);
+    check_memory(memory);
+    const char *log = set.dry_run ? NULL : set.log;
+    if (!report_open(&s->report, &train_program, set.quiet, set.json, log, set.resume))
+        fail(&train_program, "%s can't be written: %s", set.log, strerror(errno));
+    announce(s, memory);
+    if (set.profile) wf_profile(s->plan, true);
+}
+
+bool session_close(session *s) {
+    bool told = report_close(&s->report);
+    evaluation_free(&s->judged);
+    evaluator_free(&s->evaluator);
+    wf_plan_free(s->plan), wf_plan_free(s->apply), wf_plan_free(s->average);
+    wf_transformer_free(s->model);
+    wf_pool_free(s->pool);
+    batch_free(&s->batch);
+    material_free(&s->material);
+    series_free(&s->history.train);
+    series_free(&s->history.valid);
+    return told;
+}

@@ -1,0 +1,49 @@
+/* tools/train/session.h - a training in progress: what train opens once and every part of it uses. */
+#ifndef WEFT_TOOLS_TRAIN_SESSION_H
+#define WEFT_TOOLS_TRAIN_SESSION_H
+
+#include "evaluate.h"
+#include "history.h"
+#include "identity.h"
+#include "settings.h"
+#include "tools/cli/report.h"
+
+/* Sums over the steps since the last line. */
+typedef struct interval {
+    double loss, nll, tokens, correct, seconds;
+    int64_t steps;
+} interval;
+
+typedef struct session {
+    wf_pool *pool;
+    wf_transformer *model;
+    wf_plan *plan;            /* of a step; with --accum, of a part of it */
+    wf_plan *apply, *average; /* with --accum, the update; with --ema, the averages; or NULL */
+    wf_plan *failed;          /* the one that ran last, whose error it is */
+    evaluator evaluator;
+    material material;
+    batch batch;
+    wf_schedule schedule;
+    standing at;             /* the steps that are done, and how good they were */
+    char run[IDENTITY_TEXT]; /* which training it is; "" until it is first written down */
+    int64_t saved_step;      /* in the file (-1: none) */
+    double norm;
+    interval recent;
+    double started, trained_seconds; /* clock at the first step; of steps alone */
+    int64_t first_step;
+    char best_path[4096]; /* where the weights with the lowest loss are kept, or "" */
+    double best_kept;     /* their loss; infinite: there are none */
+    bool best_lost;       /* the last that should have been kept could not be written */
+    evaluation judged;    /* the last validation, after this step */
+    int64_t judged_step;
+    report report;
+    history history;
+} session;
+
+/* Everything that can be refused is refused here, with a word on stderr and an exit. */
+void session_open(session *s);
+bool session_close(session *s); /* false: events are missing */
+
+bool session_evaluates(const session *s); /* is there anything that was held back? */
+
+#endif

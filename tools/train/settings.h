@@ -1,0 +1,70 @@
+/* tools/train/settings.h - what `train` can be told: its table of options, and what the settings mean.
+ *
+ * Rows marked `stored` are settings: they are kept in the checkpoint, and a resume takes them from
+ * there. The others say where to stop and what to print; a resume may change them. */
+#ifndef WEFT_TOOLS_TRAIN_SETTINGS_H
+#define WEFT_TOOLS_TRAIN_SETTINGS_H
+
+#include "material.h"
+#include "models/transformer.h"
+#include "tools/cli/options.h"
+
+/* What there is to learn: the task_kinds, the text_task_kinds, files. */
+#define LEARN_WORDS TASK_WORDS "|add|date|text"
+enum { LEARN_COPY, LEARN_REVERSE, LEARN_SORT, LEARN_ADD, LEARN_DATE, LEARN_TEXT };
+
+typedef struct settings {
+    int task, preset, norm, positions, activation, tie, optimizer, schedule;
+    int64_t min_len, max_len, d_model, d_ff, heads, layers, enc_layers, dec_layers;
+    double dropout, attention_dropout, label_smoothing, clip_norm;
+    double lr, beta1, beta2, eps, momentum, weight_decay, max_time, ema;
+    int64_t warmup, lr_steps, batch_size, max_steps, seed, threads;
+    int64_t log_every, valid_every, valid_size, save_every;
+    const char *train, *train_src, *train_tgt, *valid, *valid_src, *valid_tgt;
+    int tokenizer;
+    int64_t vocab_size, min_freq, max_tokens, accum, epochs, patience;
+    bool share_vocab;
+    const char *model, *log, *curve;
+    bool resume, quiet, json, profile, dry_run;
+} settings;
+
+extern settings set;
+extern program train_program;
+
+/* Fill in what was not given, and refuse what contradicts itself. `f`: the checkpoint of a resume,
+ * or NULL. */
+void settings_complete(const wf_file *f);
+/* The rest, when it is known how many updates an epoch has (0: there are none). */
+void settings_complete_steps(int64_t updates);
+
+bool settings_text(void);      /* it is text that is to be learned, from files or made up */
+bool settings_validates(void); /* something is held back to be judged by */
+material_options settings_material(void);
+wf_transformer_config settings_model(const material *m);
+wf_training_config settings_training(void);
+wf_schedule settings_schedule(void);
+task settings_task(void);
+
+/* The settings and the step as metadata of the checkpoint. */
+enum { SETTINGS_META = 64 };
+typedef struct settings_meta {
+    wf_meta pairs[SETTINGS_META];
+    char keys[SETTINGS_META][OPTION_TEXT_SIZE], values[SETTINGS_META][OPTION_TEXT_SIZE];
+    int n;
+} settings_meta;
+/* Where a training stands. */
+typedef struct standing {
+    int64_t step;
+    double best;     /* loss per token in validation; infinite before the first */
+    int64_t without; /* validations since */
+} standing;
+void settings_to_meta(const standing *at, const material *m, settings_meta *meta);
+standing settings_standing(const wf_file *f); /* exits if the file does not tell */
+
+/* A resume on other pairs than before is refused. */
+void settings_check_data(const wf_file *f, const material *m);
+
+/* "train.<name>" of the file; NULL: it has none. */
+const char *setting_in_file(const wf_file *f, const char *name);
+
+#endif

@@ -1,0 +1,36 @@
+/* tools/train/tasks.h - tasks on numbers that need no data: copy, reverse, sort.
+ *
+ * Every sequence is a pure function of (stream, seed, index). The streams can't meet: a sequence
+ * belongs to training or to evaluation by a hash of its tokens, so what is evaluated was never
+ * trained on. */
+#ifndef WEFT_TOOLS_TRAIN_TASKS_H
+#define WEFT_TOOLS_TRAIN_TASKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tools/data/batch.h"
+
+#define TASK_WORDS "copy|reverse|sort"
+typedef enum { TASK_COPY, TASK_REVERSE, TASK_SORT } task_kind;
+
+/* Tokens are 1..19. 0 starts and ends a target; nothing pads: lengths and negative labels say what
+ * counts. */
+enum { TASK_VOCAB = 20, TASK_START = 0, TASK_END = 0, TASK_MAX_LEN = 512 };
+
+typedef enum { STREAM_TRAIN, STREAM_VALID, STREAM_TEST } task_stream;
+
+typedef struct task {
+    task_kind kind;
+    int64_t min_len, max_len; /* 2..TASK_MAX_LEN: shorter ones are too few to hold some out */
+    uint64_t seed;            /* of the training stream; the others are the same for every seed */
+} task;
+
+/* Sequence `index` of a stream into src and its answer into tgt; returns their length. */
+int64_t task_sequence(const task *t, task_stream stream, uint64_t index, int32_t *src,
+                      int32_t *tgt);
+
+/* `rows` sequences of a stream, from `first` on; batch_new made room for them. */
+void batch_fill(batch *b, const task *t, task_stream stream, uint64_t first, int64_t rows);
+
+#endif

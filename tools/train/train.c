@@ -1,0 +1,429 @@
+/* tools/train/train.c - trains a Transformer on a task or on text, saves it, and says how well it does on
+ * unseen sequences.
+ *
+ * The model file is the checkpoint: a resumed training goes on as if it had never stopped, bit for
+ * bit, because the data and the dropout of a step are functions of (seed, step). Not here: the
+ * options (settings.c), what is opened first (session.c), the data (material.c), the words
+ * (report.c), the evaluation (evaluate.c). */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "diagnose.h"
+#include "session.h"
+#include "tools/cli/output.h"
+#include "tools/cli/terminal.h"
+
+/* ---- signals: finish the step, save, leave; at once the second time ------------------------ */
+
+static volatile sig_atomic_t signalled;
+
+static void on_signal(int number) {
+    if (signalled) _exit(EXIT_SIGNAL + number);
+    signalled = number;
+}
+
+static void catch_signals(void) {
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* ---- a step -------------------------------------------------------------------------------- */
+
+static bool add_to_interval(session *s, wf_plan *p) {
+    const wf_transformer *m = s->model;
+    float loss, nll, count, correct;
+    bool ok = wf_fetch(p, m->loss.loss, &loss) && wf_fetch(p, m->loss.nll, &nll) &&
+              wf_fetch(p, m->loss.count, &count) && wf_fetch(p, m->correct, &correct);
+    interval *r = &s->recent;
+    if (ok) r->loss += loss, r->nll += nll, r->tokens += count, r->correct += correct;
+    return ok;
+}
+
+static bool feed_rates(session *s, wf_plan *p, int64_t step) {
+    const wf_transformer *m = s->model;
+    double rates[3];
+    wf_optimizer_rates(&m->training.optimizer, wf_schedule_rate(&s->schedule, step), step, rates);
+    return wf_feed_reals(p, m->optimizer.rates, rates, (int)wf_count(m->optimizer.rates));
+}
+
+static bool next_batch(session *s, int64_t step, int64_t part) {
+    if (material_batch(&s->material, step, part, set.batch_size, &s->batch)) return true;
+    fail(&train_program, "out of memory for a batch: lower --max-tokens or --batch-size");
+}
+
+/* An update from one batch. */
+static bool step_at_once(session *s, int64_t step) {
+    const wf_transformer *m = s->model;
+    wf_plan *p = s->plan;
+    float norm;
+    wf_random_step(p, (uint64_t)step, 0);
+    bool ok = next_batch(s, step, 0) && batch_feed(&s->batch, p, m) && feed_rates(s, p, step) &&
+              wf_run(p) && add_to_interval(s, p) && wf_fetch(p, m->optimizer.norm, &norm);
+    if (ok) s->norm = norm;
+    return ok;
+}
+
+/* An update from the sums of several: that of one large batch, up to rounding. */
+static bool step_in_parts(session *s, int64_t step) {
+    const wf_transformer *m = s->model;
+    const wf_accumulation *sums = &m->optimizer.accumulation;
+    int64_t parts = material_parts(&s->material, step);
+    wf_plan *p = s->plan;
+    float norm;
+    for (int64_t part = 0; part < parts; part++) {
+        double more = part > 0;
+        wf_random_step(p, (uint64_t)step, (uint32_t)part);
+        if (!next_batch(s, step, part) || !batch_feed(&s->batch, p, m) ||
+            !wf_feed_reals(p, sums->more, &more, 1) || !wf_run(p) || !add_to_interval(s, p))
+            return false;
+    }
+    s->failed = s->apply;
+    bool ok =
+        feed_rates(s, s->apply, step) && wf_run(s->apply) && wf_fetch(s->apply, sums->norm, &norm);
+    if (ok) s->norm = norm;
+    return ok;
+}
+
+static bool average(session *s, int64_t step) {
+    const wf_transformer *m = s->model;
+    double rate = wf_optimizer_average_rate(&m->training.optimizer, step);
+    s->failed = s->average;
+    return wf_feed_reals(s->average, m->optimizer.averages.rate, &rate, 1) && wf_run(s->average);
+}
+
+static bool run_step(session *s, int64_t step) {
+    s->failed = s->plan;
+    if (!(set.accum > 1 ? step_in_parts : step_at_once)(s, step)) return false;
+    if (set.ema > 0 && !average(s, step)) return false;
+    s->recent.steps++;
+    return true;
+}
+
+/* The interval so far as a line; a new interval begins if it was printed. */
+static void report_progress(session *s, bool line) {
+    const interval *r = &s->recent;
+    double per_step = s->trained_seconds / (double)(s->at.step - s->first_step);
+    int64_t updates = material_updates(&s->material);
+    progress p = {
+        .step = s->at.step,
+        .total = set.max_steps,
+        .epoch = updates ? (double)s->at.step / (double)updates : 0,
+        .loss = r->loss / r->tokens,
+        .nll = r->nll / r->tokens,
+        .accuracy = r->correct / r->tokens,
+        .tokens_per_second = r->tokens / r->seconds,
+        .norm = s->norm,
+        .rate = wf_schedule_rate(&s->schedule, s->at.step),
+        .elapsed = seconds_now() - s->started,
+        .remaining = per_step * (double)(set.max_steps - s->at.step),
+    };
+    report_bar(&s->report, &p);
+    if (!line) return;
+    report_step(&s->report, &p);
+    series_add(&s->history.train, (double)s->at.step, p.loss);
+    s->recent = (interval){ 0 };
+}
+
+/* ---- saving -------------------------------------------------------------------------------- */
+
+/* The settings, the vocabulary of text, and which training this is; to be freed. NULL: out of
+ * memory. */
+static wf_meta *metadata(session *s, settings_meta *kept, int *n) {
+    const material *m = &s->material;
+    settings_to_meta(&s->at, m, kept);
+    wf_meta *pairs = calloc((size_t)kept->n + 2 * WF_TOKENIZER_META + 2, sizeof *pairs);
+    if (!pairs) return NULL;
+    memcpy(pairs, kept->pairs, (size_t)kept->n * sizeof *pairs);
+    *n = kept->n;
+    bool shared = m->tokenizer[0] == m->tokenizer[1];
+    for (int side = 0; side < (m->text ? shared ? 1 : 2 : 0); side++) {
+        const char *prefix = shared ? "tokenizer" : side ? "tgt_tokenizer" : "src_tokenizer";
+        int more = wf_tokenizer_to_meta(m->tokenizer[side], prefix, pairs + *n);
+        if (!more) return free(pairs), NULL;
+        *n += more;
+    }
+    if (!*s->run) identity_of(pairs, *n, s->run);
+    pairs[(*n)++] = (wf_meta){ IDENTITY_KEY, s->run };
+    return pairs;
+}
+
+/* The checkpoint, or the best weights alone. */
+static bool write_model(session *s, const char *path, bool checkpoint) {
+    char message[WF_MESSAGE] = "out of memory", target[PATH_SIZE];
+    settings_meta kept;
+    int n = 0;
+    wf_meta *pairs = metadata(s, &kept, &n);
+    if (pairs && !checkpoint) pairs[n++] = (wf_meta){ "weft.kind", "best" };
+    bool named = output_target(path, target);
+    if (!named) snprintf(message, sizeof message, "%.150s: %s", path, strerror(errno));
+    bool ok =
+        named && pairs && wf_transformer_save(s->model, target, checkpoint, pairs, n, message);
+    free(pairs);
+    if (ok) return true;
+    report_clear(&s->report);
+    warn(&train_program, "step %lld is not saved: %s", (long long)s->at.step, message);
+    return false;
+}
+
+static bool save(session *s) {
+    if (!set.model || s->saved_step == s->at.step) return true;
+    if (!write_model(s, set.model, true)) return false;
+    s->saved_step = s->at.step;
+    json_int(event(&s->report, "save"), "step", s->at.step);
+    event_send(&s->report);
+    return true;
+}
+
+/* ---- evaluating ---------------------------------------------------------------------------- */
+
+/* The averages in the place of the weights, and back: they are what is judged and kept as best. */
+static void swap_averages(session *s) {
+    if (set.ema > 0 && !wf_optimizer_swap_averages(&s->model->optimizer))
+        fail(&train_program, "out of memory");
+}
+
+static evaluation evaluated(session *s, task_stream stream, const char *name) {
+    evaluation v;
+    char message[WF_MESSAGE];
+    double began = seconds_now();
+    swap_averages(s);
+    bool ok = evaluate(&s->evaluator, stream, set.valid_size, &v, message);
+    swap_averages(s);
+    if (!ok) fail(&train_program, "%s", message);
+    jsonl *e = event(&s->report, name);
+    json_int(e, "step", s->at.step);
+    json_int(e, "exact", v.exact);
+    json_int(e, "sequences", v.sequences);
+    json_real(e, "loss", v.nll / v.tokens);
+    json_real(e, "accuracy", v.correct / v.tokens);
+    if (s->material.text) {
+        json_real(e, "bleu", bleu_score(&v.text.bleu[BLEU_NONE]).score);
+        json_real(e, "bleu_13a", bleu_score(&v.text.bleu[BLEU_13A]).score);
+        json_real(e, "chrf", chrf_score(&v.text.chrf));
+        json_real(e, "cer", error_rate(&v.text.characters));
+        json_real(e, "wer", error_rate(&v.text.words));
+    }
+    json_real(e, "seconds", seconds_now() - began);
+    event_send(&s->report);
+    series_add(&s->history.valid, (double)s->at.step, v.nll / v.tokens);
+    return v;
+}
+
+/* The weights are kept beside the model whenever the loss is the lowest so far. */
+static void keep_best(session *s, double loss) {
+    standing at = s->at;
+    if (!*s->best_path || loss >= s->best_kept) return;
+    s->at.best = loss;
+    swap_averages(s);
+    s->best_lost = !write_model(s, s->best_path, false);
+    if (!s->best_lost) s->best_kept = loss;
+    swap_averages(s);
+    s->at = at;
+}
+
+/* A validation whose turn it is: a resumed training makes the same ones. */
+static void validate(session *s) {
+    evaluation_free(&s->judged);
+    evaluation v = s->judged = evaluated(s, STREAM_VALID, "valid");
+    double loss = v.nll / v.tokens;
+    s->judged_step = s->at.step;
+    progress p = { .step = s->at.step,
+                   .total = set.max_steps,
+                   .epoch = s->material.text
+                                ? (double)s->at.step / (double)material_updates(&s->material)
+                                : 0,
+                   .loss = loss,
+                   .nll = loss,
+                   .accuracy = v.correct / v.tokens };
+    char scores[80] = "";
+    if (s->material.text && set.task == LEARN_TEXT)
+        snprintf(scores, sizeof scores, ", BLEU %.2f, chrF %.2f",
+                 bleu_score(&v.text.bleu[BLEU_NONE]).score, chrf_score(&v.text.chrf));
+    else if (s->material.text)
+        snprintf(scores, sizeof scores, ", CER %.2f %%", 100 * error_rate(&v.text.characters));
+    report_valid(&s->report, &p, v.exact, v.sequences, scores);
+    s->at.without = loss < s->at.best ? 0 : s->at.without + 1;
+    if (loss < s->at.best) s->at.best = loss;
+    keep_best(s, loss);
+}
+
+/* Answers of one word, as a task's are, have no runs of words to count. */
+static void say_text_scores(session *s, const evaluation *v) {
+    char text[METRIC_TEXT];
+    if (set.task == LEARN_TEXT) {
+        say(&s->report, "%s", bleu_text(&v->text.bleu[BLEU_NONE], BLEU_NONE, text));
+        say(&s->report, "%s", bleu_text(&v->text.bleu[BLEU_13A], BLEU_13A, text));
+        say(&s->report, "%s", chrf_text(&v->text.chrf, text));
+    }
+    say(&s->report, "character error rate %.2f %%, word error rate %.2f %%",
+        100 * error_rate(&v->text.characters), 100 * error_rate(&v->text.words));
+}
+
+static void test(session *s) {
+    bool in_files = s->material.text && !s->material.test.corpus.pairs;
+    bool judged = in_files && s->judged_step == s->at.step;
+    evaluation v = judged     ? s->judged
+                   : in_files ? evaluated(s, STREAM_VALID, "valid")
+                              : evaluated(s, STREAM_TEST, "test");
+    say(&s->report,
+        "\nOn %lld sequences it has never seen: loss %.4g per token, perplexity %.5g, token "
+        "accuracy %.2f %%",
+        (long long)v.sequences, v.nll / v.tokens, exp(v.nll / v.tokens),
+        100 * v.correct / v.tokens);
+    if (s->material.text) say_text_scores(s, &v);
+    say(&s->report, "source | reference | output");
+    for (int i = 0; i < SAMPLES; i++)
+        if (v.samples[i]) say(&s->report, "  %s", v.samples[i]);
+    if (!set.json)
+        printf("exact match %lld/%lld\n", (long long)v.exact, (long long)v.sequences),
+            fflush(stdout);
+    if (in_files) keep_best(s, v.nll / v.tokens);
+    if (!judged) evaluation_free(&v);
+}
+
+/* ---- the training -------------------------------------------------------------------------- */
+
+/* A step that could not be made: nothing was updated, and the file is as it was. */
+static int step_failed(session *s, int64_t step) {
+    char name[256];
+    report *r = &s->report;
+    report_clear(r);
+    if (!find_non_finite(s->model, &s->batch, (uint64_t)step, name)) {
+        warn(&train_program, "step %lld: %s", (long long)step, wf_plan_error(s->failed));
+        return EXIT_FAILED;
+    }
+    warn(&train_program, "step %lld: the %s is not finite; lower --lr or --clip-norm",
+         (long long)step, name);
+    if (set.model && s->saved_step >= 0)
+        say(r, "%s keeps step %lld", set.model, (long long)s->saved_step);
+    jsonl *e = event(r, "nonfinite");
+    json_int(e, "step", step);
+    json_text(e, "tensor", name);
+    event_send(r);
+    return EXIT_NON_FINITE;
+}
+
+static int stopped_by_signal(session *s) {
+    const char *name = signalled == SIGINT ? "SIGINT" : "SIGTERM";
+    bool saved = save(s);
+    jsonl *e = event(&s->report, "signal");
+    json_int(e, "step", s->at.step);
+    json_text(e, "signal", name);
+    event_send(&s->report);
+    if (set.model && saved)
+        say(&s->report, "%s: saved step %lld; go on with: train --resume -o %s", name,
+            (long long)s->at.step, set.model);
+    else
+        say(&s->report, "%s: stopped after step %lld; nothing saved", name, (long long)s->at.step);
+    return EXIT_SIGNAL + signalled;
+}
+
+static bool due(int64_t step, int64_t every) {
+    return every && step % every == 0;
+}
+
+/* All steps, until the last, the end of the time or a signal. */
+static int train(session *s) {
+    s->started = seconds_now();
+    while (s->at.step < set.max_steps && !signalled) {
+        double began = seconds_now();
+        if (set.max_time && began - s->started >= set.max_time) break;
+        if (!run_step(s, s->at.step + 1)) return step_failed(s, s->at.step + 1);
+        s->at.step++;
+        s->recent.seconds += seconds_now() - began;
+        s->trained_seconds += seconds_now() - began;
+        report_progress(s, due(s->at.step, set.log_every) || s->at.step == set.max_steps);
+        if (session_evaluates(s) && due(s->at.step, set.valid_every)) validate(s);
+        if (due(s->at.step, set.save_every) && s->at.step < set.max_steps)
+            save(s); /* a failure is said, and the training goes on */
+        if (set.patience && s->at.without >= set.patience) {
+            say(&s->report, "stopped: %lld validations without a lower loss than %.4g",
+                (long long)s->at.without, s->at.best);
+            break;
+        }
+    }
+    return signalled ? stopped_by_signal(s) : EXIT_DONE;
+}
+
+static void draw_curve(session *s) {
+    char title[100], word[OPTION_TEXT_SIZE], message[WF_MESSAGE];
+    option_text(option_find(&train_program, "task"), word);
+    snprintf(title, sizeof title, s->material.text ? "Learning: %s" : "Learning to %s", word);
+    if (!history_draw(&s->history, set.curve, title, message)) fail(&train_program, "%s", message);
+}
+
+/* After the last step: save, evaluate, draw. */
+static int finish(session *s) {
+    char took[OPTION_TEXT_SIZE], size[OPTION_TEXT_SIZE];
+    struct stat file;
+    int64_t steps = s->at.step - s->first_step;
+    bool saved = save(s);
+    if (s->recent.steps) report_progress(s, true);
+    say(&s->report, "\n%lld steps in %s", (long long)steps, duration(s->trained_seconds, took));
+    if (set.model && saved && stat(set.model, &file) == 0)
+        say(&s->report, "saved %s (%s)", set.model, bytes_text((double)file.st_size, size));
+    if (!set.model) say(&s->report, "the model is not kept: -o FILE would save it");
+    if (session_evaluates(s)) test(s);
+    if (s->best_kept < INFINITY)
+        say(&s->report, "the weights with the lowest loss, %.4g, are in %s", s->best_kept,
+            s->best_path);
+    if (set.profile) report_profile(&s->report, s->plan);
+    if (set.curve) draw_curve(s);
+    return saved && !s->best_lost ? EXIT_DONE : EXIT_FAILED;
+}
+
+/* How long an epoch, or all steps, will take: a few steps of the largest kind are made, and nothing
+ * is kept of them. */
+static int dry_run(session *s) {
+    enum { TRIES = 3 };
+    char took[OPTION_TEXT_SIZE], all[OPTION_TEXT_SIZE];
+    double tokens = 0, seconds = 0;
+    int64_t updates = material_updates(&s->material), last = updates ? updates : set.max_steps;
+    if (last > TRIES) last = TRIES;
+    for (int64_t step = 1; step <= last; step++) {
+        double began = seconds_now();
+        s->recent = (interval){ 0 };
+        if (!run_step(s, step)) return step_failed(s, step);
+        tokens = s->recent.tokens,
+        seconds = seconds_now() - began; /* the first plans: not counted */
+    }
+    double total = s->material.text ? (double)(s->material.train.total[1] + s->material.train.pairs)
+                                    : tokens * (double)set.max_steps;
+    double rate = tokens / seconds, one = total / rate;
+    double epochs = updates ? (double)set.max_steps / (double)updates : 1;
+    if (updates)
+        say(&s->report, "time     %s for an epoch, %s for all, without validations",
+            duration(one, took), duration(one * epochs, all));
+    else
+        say(&s->report, "time     %s for %lld steps, without validations", duration(one, took),
+            (long long)set.max_steps);
+    jsonl *e = event(&s->report, "dry_run");
+    json_real(e, "seconds", one * epochs);
+    json_real(e, "tokens_per_second", rate);
+    event_send(&s->report);
+    return close_stdout(&train_program, session_close(s) ? EXIT_DONE : EXIT_FAILED);
+}
+
+int main(int argc, char **argv) {
+    session s = { .saved_step = -1, .judged_step = -1, .at = { .best = INFINITY } };
+    terminal_open();
+    options_parse(&train_program, argc, argv);
+    session_open(&s);
+    if (set.dry_run) return dry_run(&s);
+    catch_signals();
+    int status = train(&s);
+    if (status == EXIT_DONE) status = finish(&s);
+    jsonl *e = event(&s.report, "end");
+    json_int(e, "step", s.at.step);
+    json_int(e, "status", status);
+    event_send(&s.report);
+    if (!session_close(&s) && status == EXIT_DONE) status = EXIT_FAILED;
+    return close_stdout(&train_program, status);
+}
