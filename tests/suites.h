@@ -6,6 +6,7 @@
 #define WEFT_TESTS_SUITES_H
 
 #include <check.h>
+#undef fail /* an old name of Check; the programs have a function so called */
 
 #define SUITE(name) Suite *name##_suite(void);
 #include "suites.inc"

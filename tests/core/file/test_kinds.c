@@ -8,12 +8,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* before Check, which has a fail of its own */
-#include "tools/train/settings.h"
-
 #include "tests/suites.h"
 #include "tests/support/commands.h"
 #include "tests/support/models.h"
+#include "tools/train/settings.h"
 
 #define SIZE "--quiet --heads 2 --layers 1 --d-ff 16 --lr 1e-2 --warmup 2 --lr-steps 1000 "
 #define TRAIN "train --train pairs --valid pairs --tokenizer word --batch-size 10 --dropout 0 " SIZE
