@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "transformer.h"
+#include "core/op.h"
 
 WF_PRINTF(2, 3) static inline bool fail(char *message, const char *format, ...) {
     va_list args;

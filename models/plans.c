@@ -1,12 +1,10 @@
-/* models/plans.c - what is run of the Transformer's one graph: a list of fetches and a list of
- * feeds per use.
+/* models/plans.c - what is run of a model's one graph: a list of fetches and a list of feeds per use.
  *
  * No node is recorded here. Bind "B", "S" and "T" (and "P", the position, when decoding), feed,
  * run, fetch. */
-#include "transformer.h"
+#include "model.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Room for every update, weight or cached tensor, and a few more. */
 typedef struct list {
@@ -27,7 +25,7 @@ static void add_all(list *l, wf_tensor *const *items, int64_t n) {
 }
 
 /* A list that could not be allocated plans no graph, which is a failed plan. Frees the lists. */
-static wf_plan *plan(wf_transformer *m, wf_pool *pool, list fetch, list feed, bool training,
+static wf_plan *plan(wf_model *m, wf_pool *pool, list fetch, list feed, bool training,
                      bool with_state) {
     wf_plan_options o = { .fetch = fetch.items,
                           .n_fetch = fetch.n,
@@ -41,18 +39,22 @@ static wf_plan *plan(wf_transformer *m, wf_pool *pool, list fetch, list feed, bo
     return p;
 }
 
+static void add_sources(list *l, const wf_model *m) {
+    if (m->src) add(l, m->src), add(l, m->src_length);
+}
+
 /* The inputs of a pair of sentences. */
-static list pair(const wf_transformer *m, int more) {
+static list pair(const wf_model *m, int more) {
     list l = list_new(4 + more);
-    add(&l, m->src), add(&l, m->src_length), add(&l, m->tgt), add(&l, m->labels);
+    add_sources(&l, m), add(&l, m->tgt), add(&l, m->labels);
     return l;
 }
 
-static void add_loss(list *l, const wf_transformer *m) {
+static void add_loss(list *l, const wf_model *m) {
     add(l, m->loss.loss), add(l, m->loss.nll), add(l, m->loss.count), add(l, m->correct);
 }
 
-wf_plan *wf_transformer_train_plan(wf_transformer *m, wf_pool *pool) {
+wf_plan *wf_model_train_plan(wf_model *m, wf_pool *pool) {
     if (!m) return wf_plan_new(NULL, NULL);
     list fetch = list_new(5 + m->optimizer.n), feed = pair(m, 1);
     add_loss(&fetch, m);
@@ -63,7 +65,7 @@ wf_plan *wf_transformer_train_plan(wf_transformer *m, wf_pool *pool) {
 }
 
 /* Fails if there is no accumulation: nothing is fetched. */
-wf_plan *wf_transformer_accumulate_plan(wf_transformer *m, wf_pool *pool) {
+wf_plan *wf_model_accumulate_plan(wf_model *m, wf_pool *pool) {
     if (!m) return wf_plan_new(NULL, NULL);
     const wf_accumulation *a = &m->optimizer.accumulation;
     int n = a->adds ? m->optimizer.n + 1 : 0;
@@ -73,7 +75,7 @@ wf_plan *wf_transformer_accumulate_plan(wf_transformer *m, wf_pool *pool) {
     return plan(m, pool, fetch, feed, true, false);
 }
 
-wf_plan *wf_transformer_apply_plan(wf_transformer *m, wf_pool *pool) {
+wf_plan *wf_model_apply_plan(wf_model *m, wf_pool *pool) {
     if (!m) return wf_plan_new(NULL, NULL);
     const wf_accumulation *a = &m->optimizer.accumulation;
     list fetch = list_new(1 + m->optimizer.n), feed = list_new(1);
@@ -83,7 +85,7 @@ wf_plan *wf_transformer_apply_plan(wf_transformer *m, wf_pool *pool) {
     return plan(m, pool, fetch, feed, true, false);
 }
 
-wf_plan *wf_transformer_average_plan(wf_transformer *m, wf_pool *pool) {
+wf_plan *wf_model_average_plan(wf_model *m, wf_pool *pool) {
     if (!m) return wf_plan_new(NULL, NULL);
     const wf_averages *a = &m->optimizer.averages;
     list fetch = list_new(1 + a->n), feed = list_new(1);
@@ -92,52 +94,51 @@ wf_plan *wf_transformer_average_plan(wf_transformer *m, wf_pool *pool) {
     return plan(m, pool, fetch, feed, true, false);
 }
 
-wf_plan *wf_transformer_eval_plan(wf_transformer *m, wf_pool *pool) {
+wf_plan *wf_model_eval_plan(wf_model *m, wf_pool *pool) {
     if (!m) return wf_plan_new(NULL, NULL);
     list fetch = list_new(4);
     add_loss(&fetch, m);
     return plan(m, pool, fetch, pair(m, 0), false, false);
 }
 
-wf_plan *wf_transformer_score_plan(wf_transformer *m, wf_pool *pool) {
+wf_plan *wf_model_score_plan(wf_model *m, wf_pool *pool) {
     if (!m) return wf_plan_new(NULL, NULL);
     list fetch = list_new(2);
     add(&fetch, m->token_log_probs), add(&fetch, m->logits);
     return plan(m, pool, fetch, pair(m, 0), false, false);
 }
 
-wf_plan *wf_transformer_attention_plan(wf_transformer *m, wf_pool *pool) {
+wf_plan *wf_model_attention_plan(wf_model *m, wf_pool *pool) {
     if (!m) return wf_plan_new(NULL, NULL);
-    int64_t n = m->config.encoder_layers, layers = m->config.decoder_layers;
-    list fetch = list_new((int)(n + 2 * layers)), feed = list_new(3);
-    add_all(&fetch, m->encoder_weights, n);
-    for (int64_t i = 0; i < layers; i++)
-        add(&fetch, m->decoder_weights[i].self), add(&fetch, m->decoder_weights[i].cross);
-    add(&feed, m->src), add(&feed, m->src_length), add(&feed, m->tgt);
+    int64_t layers = 0;
+    for (int i = 0; i < m->n_maps; i++) layers += m->maps[i].layers;
+    list fetch = list_new((int)layers + 1), feed = list_new(3);
+    for (int i = 0; i < m->n_maps; i++) add_all(&fetch, m->maps[i].weights, m->maps[i].layers);
+    add_sources(&feed, m), add(&feed, m->tgt);
     return plan(m, pool, fetch, feed, false, false);
 }
 
-/* What `encode` hands to `decode`. */
-static list memory(const wf_transformer *m, int more) {
-    int64_t layers = m->config.decoder_layers;
-    list l = list_new((int)(1 + 2 * layers) + more);
-    add_all(&l, m->cross_k, layers);
-    add_all(&l, m->cross_v, layers);
-    add(&l, m->memory_mask);
-    return l;
+/* Without a source apart there is nothing to fetch, and that fails. */
+wf_plan *wf_model_encode_plan(wf_model *m, wf_pool *pool) {
+    if (!m) return wf_plan_new(NULL, NULL);
+    list fetch = list_new(m->n_handed + 1), feed = list_new(2);
+    add_all(&fetch, m->handed, m->n_handed);
+    add_sources(&feed, m);
+    return plan(m, pool, fetch, feed, false, false);
 }
 
-wf_plan *wf_transformer_encode_plan(wf_transformer *m, wf_pool *pool) {
-    if (!m) return wf_plan_new(NULL, NULL);
-    list feed = list_new(2);
-    add(&feed, m->src), add(&feed, m->src_length);
-    return plan(m, pool, memory(m, 0), feed, false, false);
-}
-
-wf_plan *wf_transformer_decode_plan(wf_transformer *m, wf_pool *pool) {
-    if (!m) return wf_plan_new(NULL, NULL);
-    list fetch = list_new(1), feed = memory(m, 1);
-    add(&fetch, m->logits);
+static wf_plan *with_state(wf_model *m, wf_pool *pool, wf_tensor *wanted) {
+    list fetch = list_new(1), feed = list_new(m->n_handed + 1);
+    add(&fetch, wanted);
+    add_all(&feed, m->handed, m->n_handed);
     add(&feed, m->tgt);
     return plan(m, pool, fetch, feed, false, true);
+}
+
+wf_plan *wf_model_step_plan(wf_model *m, wf_pool *pool) {
+    return m ? with_state(m, pool, m->logits) : wf_plan_new(NULL, NULL);
+}
+
+wf_plan *wf_model_prompt_plan(wf_model *m, wf_pool *pool) {
+    return m ? with_state(m, pool, m->hidden) : wf_plan_new(NULL, NULL);
 }

@@ -10,7 +10,7 @@
  *
  * Penalties (Wu et al. 2016, eq. 14, and the power of the length) grow with the length and are at
  * least 1; the length counts the end. */
-#include "decode.h"
+#include "decoder.h"
 
 #include <math.h>
 
@@ -67,10 +67,10 @@ int wf_beam_advance(search *q, sentence *s) {
         if (parent < 0) break;
         const live *h = &s->live[parent];
         const candidate *c = &wf_candidates_of(q, h)[q->heads[parent]++];
-        if (c->token != q->d->model->config.end_id)
+        if (c->token != q->d->model->end_id)
             q->next[n++] = (child){ parent, 0, c->token, c->log_prob, total_of(h, c) };
         else if (rank < q->width) {
-            double penalty = wf_length_penalty_of(q->o, q->length + 1);
+            double penalty = wf_length_penalty_of(q->o, wf_length_of(q, s) + 1);
             wf_end_hypothesis(q, s, h, c, place_for(s, total_of(h, c) / penalty));
         }
     }

@@ -2,7 +2,7 @@
  *
  * A pass over blocks of the row asks only whether anything in a block is above the least that is
  * kept; that is rare, so it runs at the speed of a comparison. */
-#include "decode.h"
+#include "decoder.h"
 #include "ops/kernels/kernels.h"
 
 enum { BLOCK = 32 };

@@ -1,5 +1,5 @@
 /* models/decode/decode_options.c - what may be asked of wf_decode. */
-#include "decode.h"
+#include "decoder.h"
 
 #include <stdlib.h>
 
@@ -56,15 +56,15 @@ static bool lengths_ok(wf_decoder *d, const wf_decode_options *o) {
 }
 
 static bool banned_ok(wf_decoder *d, const wf_decode_options *o) {
-    const wf_transformer_config *c = &d->model->config;
+    const wf_model *m = d->model;
     if (o->n_banned < 0 || (o->n_banned > 0 && !o->banned))
         return wf_decoder_fail(d, "the banned tokens are NULL, or fewer than none");
     for (int i = 0; i < o->n_banned; i++) {
-        if (o->banned[i] == c->end_id)
-            return wf_decoder_fail(d, "the end token %d cannot be banned", (int)c->end_id);
-        if (o->banned[i] < 0 || o->banned[i] >= c->tgt_vocab)
+        if (o->banned[i] == m->end_id)
+            return wf_decoder_fail(d, "the end token %d cannot be banned", (int)m->end_id);
+        if (o->banned[i] < 0 || o->banned[i] >= m->tgt_vocab)
             return wf_decoder_fail(d, "banned token %d is not in a vocabulary of %lld",
-                                   (int)o->banned[i], (long long)c->tgt_vocab);
+                                   (int)o->banned[i], (long long)m->tgt_vocab);
     }
     return true;
 }

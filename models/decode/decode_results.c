@@ -1,7 +1,7 @@
 /* models/decode/decode_results.c - what a search hands back: one block for each sentence. */
 #include <stdlib.h>
 
-#include "decode.h"
+#include "decoder.h"
 
 static size_t block_size(const sentence *s, int n) {
     size_t bytes = (size_t)n * sizeof(wf_hypothesis);

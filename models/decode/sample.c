@@ -4,7 +4,7 @@
  * fewest whose share is at least p (Holtzman et al. 2020). The number that decides is a function
  * of (seed, sentence, step, draw) alone, so that batches and threads change nothing. */
 #include "core/base/random.h"
-#include "decode.h"
+#include "decoder.h"
 #include "ops/kernels/kernels.h"
 
 enum { BLOCK = 256, FEW = 64 }; /* shares summed at once; what is found without a list of all */
@@ -148,7 +148,7 @@ static double uniform(const wf_decode_options *o, int64_t index, int64_t step, i
     return wf_unit_double(word.v[0], word.v[1]);
 }
 
-void wf_draw_tokens(const search *q, const logit_row *r, double normaliser, int64_t index,
+void wf_draw_tokens(const search *q, const logit_row *r, double normaliser, const sentence *s,
                     int first, int n, char *scratch, candidate *out) {
     double sharpness = 1 / q->o->temperature;
     if (r->real == WF_F64)
@@ -163,7 +163,7 @@ void wf_draw_tokens(const search *q, const logit_row *r, double normaliser, int6
         restrict_to(&u, q->o);
     }
     for (int i = 0; i < n; i++) {
-        double at = uniform(q->o, index, q->length, first + i);
+        double at = uniform(q->o, s->index, wf_length_of(q, s), first + i);
         int32_t token = u.tokens ? fall_among(&u, at) : fall_anywhere(&u, at);
         if (token >= 0)
             out[i] = (candidate){ wf_logit_at(r, r->logits, token) - normaliser, token };
@@ -179,7 +179,7 @@ int wf_sample_advance(search *q, sentence *s) {
         for (int k = 0; k < q->n_candidates[h->row]; k++) {
             const candidate *c = &wf_candidates_of(q, h)[k];
             child next = { i, h->sample + k, c->token, c->log_prob, h->total + c->log_prob };
-            if (c->token != q->d->model->config.end_id)
+            if (c->token != q->d->model->end_id)
                 q->next[n++] = next;
             else
                 wf_end_hypothesis(q, s, h, c, next.sample), s->n_ended++;

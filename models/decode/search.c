@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/plan/pool.h"
-#include "decode.h"
+#include "decoder.h"
 
 enum { WORTH_SHARING = 16384 }; /* logits of a step: fewer are one thread's work */
 
@@ -20,12 +20,11 @@ static void close_search(search *q) {
     free(q->sentences), free(q->all_live), free(q->all_ended);
     free(q->owner), free(q->from), free(q->ids), free(q->traces);
     free(q->candidates), free(q->n_candidates), free(q->cut), free(q->next), free(q->heads);
-    free(q->open), free(q->scratch);
+    free(q->open[0]), free(q->open[1]), free(q->scratch);
 }
 
 static bool allocate(search *q) {
-    size_t b = (size_t)q->b, most = b * (size_t)q->width,
-           vocab = (size_t)q->d->model->config.tgt_vocab;
+    size_t b = (size_t)q->b, most = b * (size_t)q->width, vocab = (size_t)q->d->model->tgt_vocab;
     int threads = q->d->pool ? wf_pool_threads(q->d->pool) : 1;
     q->stride = q->o->sample ? wf_draw_scratch((int64_t)vocab) : 0;
     q->sentences = calloc(b, sizeof *q->sentences);
@@ -39,57 +38,79 @@ static bool allocate(search *q) {
     q->cut = calloc(most, sizeof *q->cut);
     q->next = calloc((size_t)q->width, sizeof *q->next);
     q->heads = calloc((size_t)q->width, sizeof *q->heads);
-    q->open = calloc(vocab, sizeof(double));
+    for (int i = 0; i < 2; i++) q->open[i] = calloc(vocab, sizeof(double));
     q->scratch = malloc((size_t)threads * q->stride + 1);
     return q->sentences && q->all_live && q->all_ended && q->owner && q->from && q->ids &&
-           q->candidates && q->n_candidates && q->cut && q->next && q->heads && q->open &&
-           q->scratch;
+           q->candidates && q->n_candidates && q->cut && q->next && q->heads && q->open[0] &&
+           q->open[1] && q->scratch;
 }
 
 static int64_t limit_of(const search *q, int64_t n) {
     double limit = floor(q->o->max_len_a * (double)n + q->o->max_len_b);
-    int64_t most = q->d->model->config.max_len - 1;
+    int64_t most = wf_model_room(q->d->model, n);
     if (limit < 1) limit = 1;
     return limit < (double)most ? (int64_t)limit : most;
 }
 
-static void allow(search *q, int32_t token, bool yes) {
+static void allow(search *q, int may_end, int32_t token, bool yes) {
     if (wf_real(q->d->model->graph) == WF_F64)
-        ((double *)q->open)[token] = yes;
+        ((double *)q->open[may_end])[token] = yes;
     else
-        ((float *)q->open)[token] = yes;
+        ((float *)q->open[may_end])[token] = yes;
 }
 
 /* Without the end there must be something to put out, if something must be. */
 static bool allow_tokens(search *q) {
-    const wf_transformer_config *c = &q->d->model->config;
-    const logit_row r = { wf_real(q->d->model->graph), c->tgt_vocab, NULL, q->open };
-    int64_t left = -1;
-    for (int32_t token = 0; token < c->tgt_vocab; token++) allow(q, token, true);
-    for (int i = 0; i < q->o->n_banned; i++) allow(q, q->o->banned[i], false);
-    for (int64_t token = 0; token < c->tgt_vocab; token++)
-        left += wf_logit_at(&r, q->open, token) != 0;
+    const wf_model *m = q->d->model;
+    const logit_row r = { wf_real(m->graph), m->tgt_vocab, NULL, q->open[0] };
+    int64_t left = 0;
+    for (int may_end = 0; may_end < 2; may_end++) {
+        for (int32_t token = 0; token < m->tgt_vocab; token++) allow(q, may_end, token, true);
+        for (int i = 0; i < q->o->n_banned; i++) allow(q, may_end, q->o->banned[i], false);
+    }
+    allow(q, 0, m->end_id, false);
+    for (int64_t token = 0; token < m->tgt_vocab; token++)
+        left += wf_logit_at(&r, r.open, token) != 0;
     return left > 0 || q->o->min_len == 0 ||
            wf_decoder_fail(q->d, "a minimum length of %lld, but every token is banned",
                            (long long)q->o->min_len);
 }
 
-static bool open_search(search *q, const int32_t *src_length, const int64_t *sentence_index) {
-    int64_t vocab = q->d->model->config.tgt_vocab;
+/* What the sentence is fed at a position before its first choice. */
+static int32_t prompted(const search *q, const sentence *s, int64_t position) {
+    return position < s->begin ? s->prompt[position] : q->d->model->start_id;
+}
+
+static void open_sentence(search *q, int i, int s, const int32_t *src, int64_t n) {
+    sentence *to = &q->sentences[i];
+    to->live = q->all_live + (int64_t)i * q->width;
+    to->ended = q->all_ended + (int64_t)i * 2 * q->width;
+    to->index = i;
+    to->limit = limit_of(q, n);
+    to->begin = wf_model_begin(q->d->model, n);
+    to->prompt = src ? src + (int64_t)i * s : NULL;
+    to->live[0] = (live){ .row = i, .last = -1 }, to->n_live = 1;
+    q->owner[i] = i;
+    if (i == 0 || to->begin < q->position) q->position = to->begin;
+}
+
+static bool open_search(search *q, int s, const int32_t *src, const int32_t *src_length,
+                        const int64_t *sentence_index) {
+    int64_t vocab = q->d->model->tgt_vocab;
     int kinds = q->o->sample ? q->width : q->o->beam + 1; /* a beam of K needs K that do not end */
     q->per_row = kinds > vocab && !q->o->sample ? (int)vocab : kinds;
     if (!allocate(q)) return wf_decoder_fail(q->d, "out of memory");
     for (int i = 0; i < q->b; i++) {
-        sentence *s = &q->sentences[i];
-        s->live = q->all_live + (int64_t)i * q->width;
-        s->ended = q->all_ended + (int64_t)i * 2 * q->width;
-        s->index = sentence_index ? sentence_index[i] : i;
-        s->limit = limit_of(q, src_length[i]);
-        s->live[0] = (live){ .row = i, .last = -1 }, s->n_live = 1;
-        q->owner[i] = i, q->ids[i] = q->d->model->config.start_id;
+        open_sentence(q, i, s, src, src_length[i]);
+        if (sentence_index) q->sentences[i].index = sentence_index[i];
     }
+    for (int i = 0; i < q->b; i++) q->ids[i] = prompted(q, &q->sentences[i], q->position);
     q->rows = q->b;
     return allow_tokens(q);
+}
+
+int64_t wf_length_of(const search *q, const sentence *s) {
+    return q->position - s->begin;
 }
 
 /* ---- each row's candidates ------------------------------------------------------------------- */
@@ -99,17 +120,18 @@ const candidate *wf_candidates_of(const search *q, const live *h) {
 }
 
 /* Draws of a sentence share its one row at first. */
-static int draws_of(const search *q) {
-    return q->o->sample && q->length == 0 ? q->width : 1;
+static int draws_of(const search *q, const sentence *s) {
+    return q->o->sample && wf_length_of(q, s) == 0 ? q->width : 1;
 }
 
-static int force_end(const search *q, int row, const logit_row *r, double normaliser,
-                     candidate *c) {
-    int32_t end = q->d->model->config.end_id;
+static int force_end(const search *q, const sentence *s, int row, const logit_row *r,
+                     double normaliser, candidate *c) {
+    int32_t end = q->d->model->end_id;
+    int n = draws_of(q, s);
     q->cut[row] = wf_likeliest(r, normaliser, 1, c) == 0 || c->token != end;
-    for (int i = 0; i < draws_of(q); i++)
+    for (int i = 0; i < n; i++)
         c[i] = (candidate){ wf_logit_at(r, r->logits, end) - normaliser, end };
-    return draws_of(q);
+    return n;
 }
 
 static int first_draw(const sentence *s, int row) {
@@ -124,27 +146,28 @@ static bool choose(void *arg, int64_t index, int worker) {
     int row = (int)index, *n = &q->n_candidates[row];
     if (q->owner[row] < 0) return true;
     const sentence *s = &q->sentences[q->owner[row]];
-    logit_row r = { wf_real(q->d->model->graph), q->d->model->config.tgt_vocab, NULL, q->open };
+    int64_t length = wf_length_of(q, s);
+    if (length < 0) return true;
+    logit_row r = { wf_real(q->d->model->graph), q->d->model->tgt_vocab, NULL,
+                    q->open[length >= q->o->min_len] };
     size_t bytes = (size_t)r.vocab * wf_dtype_size(r.real);
     r.logits = (const char *)q->d->logits + (size_t)index * bytes;
     double normaliser = wf_logit_normaliser(&r);
     if (!isfinite(normaliser)) return false;
     candidate *c = q->candidates + index * q->per_row;
     q->cut[row] = false;
-    if (q->length == s->limit)
-        *n = force_end(q, row, &r, normaliser, c);
+    if (length == s->limit)
+        *n = force_end(q, s, row, &r, normaliser, c);
     else if (!q->o->sample)
         *n = wf_likeliest(&r, normaliser, q->per_row, c);
     else
-        wf_draw_tokens(q, &r, normaliser, s->index, first_draw(s, row), *n = draws_of(q),
+        wf_draw_tokens(q, &r, normaliser, s, first_draw(s, row), *n = draws_of(q, s),
                        q->scratch + (size_t)worker * q->stride, c);
     return true;
 }
 
 static bool choose_all(search *q) {
-    const wf_transformer_config *c = &q->d->model->config;
-    allow(q, c->end_id, q->length >= q->o->min_len);
-    wf_pool *pool = q->rows * c->tgt_vocab < WORTH_SHARING ? NULL : q->d->pool;
+    wf_pool *pool = q->rows * q->d->model->tgt_vocab < WORTH_SHARING ? NULL : q->d->pool;
     unsigned mode = wf_float_mode_enter();
     bool ok = wf_pool_run(pool, q->rows, choose, q);
     wf_float_mode_leave(mode);
@@ -153,11 +176,12 @@ static bool choose_all(search *q) {
 
 void wf_end_hypothesis(const search *q, sentence *s, const live *h, const candidate *end, int at) {
     double total = h->total + end->log_prob;
+    int64_t length = wf_length_of(q, s);
     s->ended[at] = (ended){ .last = h->last,
-                            .length = q->length,
+                            .length = length,
                             .end_log_prob = end->log_prob,
                             .total = total,
-                            .score = total / wf_length_penalty_of(q->o, q->length + 1),
+                            .score = total / wf_length_penalty_of(q->o, length + 1),
                             .cut = q->cut[h->row] };
 }
 
@@ -234,6 +258,10 @@ static bool advance(search *q) {
     for (int i = 0; i < q->b; i++) {
         sentence *s = &q->sentences[i];
         if (s->n_live == 0) continue;
+        if (wf_length_of(q, s) < 0) {
+            q->ids[s->live[0].row] = prompted(q, s, q->position + 1);
+            continue;
+        }
         int n = (q->o->sample ? wf_sample_advance : wf_beam_advance)(q, s);
         if (!replace(q, s, n)) return false;
     }
@@ -250,10 +278,12 @@ static bool advance(search *q) {
 
 /* ---- the whole of it ------------------------------------------------------------------------- */
 
-static bool run(search *q) {
+/* Sources in one row with their targets go in together, as far as the shortest has tokens. */
+static bool run(search *q, int s, const int32_t *src) {
     if (!wf_decoder_rows(q->d, q->rows, q->owner)) return false;
-    for (; q->rows > 0; q->length++)
-        if (!wf_decoder_step(q->d, q->ids, q->length) || !choose_all(q) || !advance(q))
+    if (q->position > 0 && !wf_decoder_prompt(q->d, q->b, s, src, q->position)) return false;
+    for (; q->rows > 0; q->position++)
+        if (!wf_decoder_step(q->d, q->ids, q->position) || !choose_all(q) || !advance(q))
             return false;
     return true;
 }
@@ -269,7 +299,7 @@ bool wf_decode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *s
     search q = { .d = d, .o = options, .b = b };
     q.width = options->sample ? options->nbest : options->beam;
     bool ok = wf_decoder_begin(d, b, s, src, src_length, b * q.width) &&
-              open_search(&q, src_length, sentence_index) && run(&q) &&
+              open_search(&q, s, src, src_length, sentence_index) && run(&q, s, src) &&
               wf_make_results(&q, results);
     close_search(&q);
     if (!ok) wf_decoded_free(results, b);
@@ -290,7 +320,7 @@ bool wf_decode_greedy(wf_decoder *d, int b, int s, const int32_t *src, const int
         const wf_hypothesis *h = results[i].best;
         out_length[i] = (int32_t)h->length;
         for (int64_t t = 0; t < max_new; t++)
-            out[(int64_t)i * max_new + t] = t < h->length ? h->tokens[t] : d->model->config.end_id;
+            out[(int64_t)i * max_new + t] = t < h->length ? h->tokens[t] : d->model->end_id;
     }
     wf_decoded_free(results, b < 0 ? 0 : b), free(results);
     return ok;

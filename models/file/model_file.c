@@ -1,5 +1,5 @@
-/* models/file/model_file.c - a Transformer in one safetensors file: configuration, weights, and for a
- * checkpoint the optimizer's moments.
+/* models/file/model_file.c - a model in one safetensors file: configuration (config_file.c), weights,
+ * and for a checkpoint the optimizer's moments.
  *
  * Names are those of a PyTorch state_dict with torch.nn.Transformer's names. Files from there
  * load, with packed or separate q, k, v, and with tied tables under any one or all of their
@@ -7,127 +7,13 @@
  * Sinusoidal tables are not stored: the configuration says them. */
 #include "model_file.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "models/message.h"
-#include "models/transformer/choices.h"
 
-#define CONFIG "weft.config."
 #define KIND "weft.kind"   /* metadata: what the file is */
-#define ADDED "weft.added" /* the names of parameters that are not the Transformer's, a line each */
-enum { TEXT = 40 };
-
-/* ---- tied tables ----------------------------------------------------------------------------- */
-
-const char *const wf_tables[WF_TABLES] = { "src_embedding.weight", "tgt_embedding.weight",
-                                           "output.weight" };
-
-int wf_first_tied(wf_tie tie) {
-    return tie == WF_TIE_NONE ? WF_TABLES : tie == WF_TIE_ALL ? 0 : 1;
-}
-
-/* Of one type and shape are as many bytes: the reader has seen to it. */
-bool wf_same_table(const wf_entry *a, const wf_entry *b) {
-    return strcmp(a->dtype, b->dtype) == 0 && a->ndim == b->ndim &&
-           memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0 &&
-           memcmp(a->data, b->data, a->bytes) == 0;
-}
-
-static bool is_tied(const wf_transformer *m, const char *name) {
-    for (int i = wf_first_tied(m->config.tie); i < WF_TABLES; i++)
-        if (strcmp(wf_tables[i], name) == 0) return true;
-    return false;
-}
-
-/* ---- the configuration as text --------------------------------------------------------------- */
-
-/* One row per field: writing and reading can't differ. */
-typedef struct field {
-    const char *key, *names;         /* those of a choice, "none|all"; NULL: it is a number */
-    const char *(*name)(int choice); /* NULL: no choice has this number */
-    int64_t (*get)(const wf_transformer_config *c);
-    void (*set)(wf_transformer_config *c, int64_t value);
-} field;
-
-/* clang-format off */
-#define FIELDS(ROW)                                                                                \
-    ROW(src_vocab, int64_t) ROW(tgt_vocab, int64_t) ROW(max_len, int64_t)                          \
-    ROW(d_model, int64_t) ROW(num_heads, int64_t) ROW(dim_feedforward, int64_t)                    \
-    ROW(encoder_layers, int64_t) ROW(decoder_layers, int64_t)                                      \
-    ROW(norm_first, bool) ROW(encoder_norm, bool) ROW(decoder_norm, bool)                          \
-    ROW(scale_embedding, bool) ROW(bias, bool) ROW(output_bias, bool)                              \
-    ROW(pad_id, int32_t) ROW(start_id, int32_t) ROW(end_id, int32_t)
-#define CHOICES(ROW)                                                                               \
-    ROW(activation, wf_activation, WF_ACTIVATION_NAMES)                                            \
-    ROW(positions, wf_positions, WF_POSITIONS_NAMES) ROW(tie, wf_tie, WF_TIE_NAMES)
-/* clang-format on */
-
-#define ACCESS(name, type)                                                                         \
-    static int64_t get_##name(const wf_transformer_config *c) {                                    \
-        return (int64_t)c->name;                                                                   \
-    }                                                                                              \
-    static void set_##name(wf_transformer_config *c, int64_t value) {                              \
-        c->name = (type)value;                                                                     \
-    }
-#define ACCESS_CHOICE(name, type, names) ACCESS(name, type)
-FIELDS(ACCESS)
-CHOICES(ACCESS_CHOICE)
-#define NUMBER(name, type) { CONFIG #name, NULL, NULL, get_##name, set_##name },
-#define CHOICE(name, type, names)                                                                  \
-    { CONFIG #name, WF_NAMES(names), type##_name, get_##name, set_##name },
-static const field fields[] = { FIELDS(NUMBER) CHOICES(CHOICE) };
-enum { N_FIELDS = sizeof fields / sizeof *fields };
-#define EPS CONFIG "layer_norm_eps"
-
-static bool parse_whole(const char *text, int64_t *value) {
-    char *end;
-    if (!isdigit((unsigned char)text[text[0] == '-']))
-        return false; /* strtoll would skip white space */
-    errno = 0;
-    long long v = strtoll(text, &end, 10);
-    *value = v;
-    return !*end && !errno && v >= INT32_MIN && v <= INT32_MAX;
-}
-
-static bool parse_real(const char *text, double *value) {
-    return isdigit((unsigned char)text[0]) && wf_parse_real(text, value);
-}
-
-/* Choices were stored as numbers once. */
-static bool parse_field(const field *row, const char *text, int64_t *value, char *message) {
-    for (int i = 0; row->name && row->name(i); i++)
-        if (strcmp(text, row->name(i)) == 0) return *value = i, true;
-    if (parse_whole(text, value)) return true;
-    return row->names ? fail(message, "'%s' is '%.64s', not one of %s", row->key, text, row->names)
-                      : fail(message, "'%s' is '%.64s', not a whole number", row->key, text);
-}
-
-static bool read_field(const wf_file *f, const field *row, wf_transformer_config *c,
-                       char *message) {
-    const char *text = wf_file_meta(f, row->key);
-    int64_t value = 0;
-    if (!text)
-        return fail(message, "no '%s' in the metadata: this is not a model that weft has written",
-                    row->key);
-    if (!parse_field(row, text, &value, message)) return false;
-    row->set(c, value);
-    return row->get(c) == value || fail(message, "'%s' cannot be %.64s", row->key, text);
-}
-
-bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *c, char *message) {
-    if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f));
-    if (!c) return fail(message, "there is no room for the configuration");
-    *c = wf_transformer_defaults();
-    for (int i = 0; i < N_FIELDS; i++)
-        if (!read_field(f, &fields[i], c, message)) return false;
-    const char *text = wf_file_meta(f, EPS);
-    if (!text || !parse_real(text, &c->layer_norm_eps))
-        return fail(message, "'%s' is '%.64s', not a number", EPS, text ? text : "");
-    return wf_transformer_check(c, message);
-}
+#define ADDED "weft.added" /* the names of parameters that are not the model's own, a line each */
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
@@ -136,13 +22,13 @@ typedef struct writing {
     int n;
     wf_meta *meta;
     int n_meta;
-    char (*text)[TEXT];
+    wf_config_text config;
     char *added; /* the value of ADDED; NULL: there are none */
 } writing;
 
 static void close_writing(writing *w) {
     for (int i = 0; w->entries && i < w->n; i++) free((void *)(uintptr_t)w->entries[i].data);
-    free(w->entries), free(w->meta), free(w->text), free(w->added);
+    free(w->entries), free(w->meta), free(w->added);
 }
 
 static bool add_tensor(writing *w, const wf_tensor *t) {
@@ -157,7 +43,7 @@ static bool add_tensor(writing *w, const wf_tensor *t) {
     return data && wf_read(t, data, wf_bytes(t));
 }
 
-static bool add_tensors(writing *w, const wf_transformer *m, bool checkpoint) {
+static bool add_tensors(writing *w, const wf_model *m, bool checkpoint) {
     const wf_optimizer *o = &m->optimizer;
     w->entries = calloc((size_t)wf_node_count(m->graph) + 1, sizeof *w->entries);
     if (!w->entries) return false;
@@ -172,12 +58,12 @@ static bool add_tensors(writing *w, const wf_transformer *m, bool checkpoint) {
 }
 
 /* Is this a parameter that a program has added to the recorded model? */
-static bool is_added(const wf_transformer *m, const wf_tensor *t) {
+static bool is_added(const wf_model *m, const wf_tensor *t) {
     return t->kind == WF_PARAM && t->id >= m->own_nodes;
 }
 
 /* Their names in one text; none if there are none. */
-static bool list_added(writing *w, const wf_transformer *m) {
+static bool list_added(writing *w, const wf_model *m) {
     size_t size = 1, n = 0;
     for (int i = 0; i < w->n; i++) size += strlen(w->entries[i].name) + 1;
     w->added = calloc(size, 1);
@@ -198,36 +84,26 @@ static void add_kind(writing *w, bool checkpoint, const wf_meta *meta, int n_met
     add_meta(w, KIND, checkpoint ? "checkpoint" : "model");
 }
 
-static void add_config(writing *w, const wf_transformer_config *c) {
-    for (int i = 0; i < N_FIELDS; i++) {
-        const field *row = &fields[i];
-        snprintf(w->text[i], TEXT, "%lld", (long long)row->get(c));
-        add_meta(w, row->key, row->name ? row->name((int)row->get(c)) : w->text[i]);
-    }
-    add_meta(w, EPS, wf_format_real(c->layer_norm_eps, 17, w->text[N_FIELDS]));
-}
-
 /* A tied table is stored once. Its other names point to it in the metadata, in the way of
  * safetensors' own save_model for PyTorch. */
-static void add_aliases(writing *w, const wf_transformer *m) {
-    for (int first = wf_first_tied(m->config.tie), i = first + 1; i < WF_TABLES; i++)
-        add_meta(w, wf_tables[i], wf_tables[first]);
+static void add_aliases(writing *w, const wf_model *m) {
+    for (int i = 1; i < m->n_tied; i++) add_meta(w, m->tied[i], m->tied[0]);
 }
 
-bool wf_transformer_save(const wf_transformer *m, const char *path, bool checkpoint,
-                         const wf_meta *meta, int n_meta, char *message) {
+bool wf_model_save(const wf_model *m, const char *path, bool checkpoint, const wf_meta *meta,
+                   int n_meta, char *message) {
     if (!path) return fail(message, "no path to save the model to");
     if (!m || !wf_ok(m->graph))
         return fail(message, "%s: %s", path, m ? wf_error(m->graph) : "there is no model");
     if (n_meta < 0 || (n_meta && !meta))
         return fail(message, "%s: a list of %d pairs of metadata is not there", path, n_meta);
-    writing w = { .meta = calloc((size_t)n_meta + N_FIELDS + WF_TABLES + 2, sizeof *w.meta),
-                  .text = calloc(N_FIELDS + 1, sizeof *w.text) };
-    bool ok = w.meta && w.text && add_tensors(&w, m, checkpoint) && list_added(&w, m);
+    size_t pairs = (size_t)n_meta + WF_CONFIG_META + (size_t)m->n_tied + 2;
+    writing w = { .meta = calloc(pairs, sizeof *w.meta) };
+    bool ok = w.meta && add_tensors(&w, m, checkpoint) && list_added(&w, m);
     if (!ok) fail(message, "%s: out of memory", path);
     if (ok) {
         add_kind(&w, checkpoint, meta, n_meta);
-        add_config(&w, &m->config);
+        w.n_meta += wf_config_to_meta(m, &w.config, w.meta + w.n_meta);
         add_aliases(&w, m);
         if (*w.added) add_meta(&w, ADDED, w.added);
         for (int i = 0; i < n_meta; i++) add_meta(&w, meta[i].key, meta[i].value);
@@ -276,11 +152,24 @@ static bool find_parts(const named *f, const wf_tensor *leaf, source *s, char *m
     return s->n == 3 || fail(message, "'%.200s' is in the model but not in the file", leaf->name);
 }
 
+static bool is_tied(const wf_model *m, const char *name) {
+    for (int i = 0; i < m->n_tied; i++)
+        if (strcmp(m->tied[i], name) == 0) return true;
+    return false;
+}
+
+/* Of one type and shape are as many bytes: the reader has seen to it. */
+bool wf_same_table(const wf_entry *a, const wf_entry *b) {
+    return strcmp(a->dtype, b->dtype) == 0 && a->ndim == b->ndim &&
+           memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0 &&
+           memcmp(a->data, b->data, a->bytes) == 0;
+}
+
 /* Every copy of a tied table must be the same: else the file is of a model that does not tie. */
-static bool find_tied(const wf_transformer *m, const named *f, source *s, char *message) {
+static bool find_tied(const wf_model *m, const named *f, source *s, char *message) {
     const wf_entry *found = NULL;
-    for (int i = wf_first_tied(m->config.tie); i < WF_TABLES; i++) {
-        const wf_entry *e = find(f, wf_tables[i]);
+    for (int i = 0; i < m->n_tied; i++) {
+        const wf_entry *e = find(f, m->tied[i]);
         if (!e) continue;
         if (found && !wf_same_table(e, found))
             return fail(message, "'%s' and '%s' differ in the file: the model ties them",
@@ -291,7 +180,7 @@ static bool find_tied(const wf_transformer *m, const named *f, source *s, char *
     return true;
 }
 
-static bool find_source(const wf_transformer *m, const named *f, const wf_tensor *leaf, source *s,
+static bool find_source(const wf_model *m, const named *f, const wf_tensor *leaf, source *s,
                         char *message) {
     const wf_entry *e = find(f, leaf->name);
     *s = (source){ { e }, e != NULL };
@@ -337,7 +226,7 @@ static bool load_parts(wf_tensor *leaf, const source *s, char *message) {
     return ok;
 }
 
-static bool load_leaf(const wf_transformer *m, const named *f, wf_tensor *leaf, bool only_check,
+static bool load_leaf(const wf_model *m, const named *f, wf_tensor *leaf, bool only_check,
                       char *message) {
     source s;
     if (!find_source(m, f, leaf, &s, message) || !fits(leaf, &s, message)) return false;
@@ -345,7 +234,7 @@ static bool load_leaf(const wf_transformer *m, const named *f, wf_tensor *leaf, 
     return s.n == 3 ? load_parts(leaf, &s, message) : wf_file_load(s.part[0], leaf, message);
 }
 
-/* Does the file say that this is no parameter of the Transformer's own? */
+/* Does the file say that this is no parameter of the model's own? */
 static bool listed_as_added(const wf_file *f, const char *name) {
     const char *at = wf_file_meta(f, ADDED);
     for (size_t n = strlen(name); at && *at; at += strcspn(at, "\n"), at += *at == '\n')
@@ -354,7 +243,7 @@ static bool listed_as_added(const wf_file *f, const char *name) {
 }
 
 /* Is this name one that the model asks for? Else the file is of another model. */
-static bool known_name(const wf_transformer *m, const named *f, const char *name) {
+static bool known_name(const wf_model *m, const named *f, const char *name) {
     static const char *const separate[] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
     const wf_tensor *t = wf_find(m->graph, name);
     if (t && t->kind == WF_PARAM) return true;
@@ -370,7 +259,7 @@ static bool known_name(const wf_transformer *m, const named *f, const char *name
 }
 
 /* All of them, if the file has the first. */
-static bool load_buffers(wf_transformer *m, const named *f, wf_tensor *const *buffers, int n,
+static bool load_buffers(wf_model *m, const named *f, wf_tensor *const *buffers, int n,
                          bool only_check, char *message) {
     bool there = n && find(f, buffers[0]->name);
     for (int i = 0; there && i < n; i++)
@@ -378,7 +267,7 @@ static bool load_buffers(wf_transformer *m, const named *f, wf_tensor *const *bu
     return true;
 }
 
-static bool load_all(wf_transformer *m, const named *f, bool only_check, char *message) {
+static bool load_all(wf_model *m, const named *f, bool only_check, char *message) {
     for (int id = 0; id < wf_node_count(m->graph); id++) {
         const wf_tensor *t = wf_node(m->graph, id);
         if (t->kind != WF_PARAM || (is_added(m, t) && !find(f, t->name))) continue;
@@ -395,8 +284,7 @@ static const char *without_prefix(const char *name, const char *prefix) {
     return strncmp(name, prefix, n) == 0 ? name + n : NULL;
 }
 
-bool wf_transformer_load_prefixed(wf_transformer *m, const wf_file *file, const char *prefix,
-                                  char *message) {
+bool wf_model_load_prefixed(wf_model *m, const wf_file *file, const char *prefix, char *message) {
     const named f = { file, prefix };
     if (!wf_file_ok(file)) return fail(message, "%s", wf_file_error(file));
     if (!m || !wf_ok(m->graph))
@@ -409,16 +297,14 @@ bool wf_transformer_load_prefixed(wf_transformer *m, const wf_file *file, const 
     return load_all(m, &f, true, message) && load_all(m, &f, false, message);
 }
 
-bool wf_transformer_load_weights(wf_transformer *m, const wf_file *f, char *message) {
-    return wf_transformer_load_prefixed(m, f, "", message);
+bool wf_model_load_weights(wf_model *m, const wf_file *f, char *message) {
+    return wf_model_load_prefixed(m, f, "", message);
 }
 
-wf_transformer *wf_transformer_load(const wf_file *f, const wf_training_config *training,
-                                    wf_dtype real, uint64_t seed, char *message) {
-    wf_transformer_config c;
-    if (!wf_transformer_read_config(f, &c, message)) return NULL;
-    wf_transformer *m = wf_transformer_new(&c, training, real, seed, message);
-    if (m && wf_transformer_load_weights(m, f, message)) return m;
-    wf_transformer_free(m);
+wf_model *wf_model_load(const wf_file *f, const wf_training_config *training, wf_dtype real,
+                        uint64_t seed, char *message) {
+    wf_model *m = wf_model_record(f, training, real, seed, message);
+    if (m && wf_model_load_weights(m, f, message)) return m;
+    wf_model_free(m);
     return NULL;
 }

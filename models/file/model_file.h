@@ -1,17 +1,24 @@
-/* models/file/model_file.h - inside models: what reading a model's file and a state_dict share. */
+/* models/file/model_file.h - inside models: what reading a model's file and a state_dict share, and the
+ * configuration as text. */
 #ifndef WEFT_MODELS_FILE_MODEL_FILE_H
 #define WEFT_MODELS_FILE_MODEL_FILE_H
 
-#include "models/transformer.h"
+#include "models/kind.h"
 
-/* The places that one table can be in. The first that is tied names the parameter. */
-enum { WF_TABLES = 3 };
-extern const char *const wf_tables[WF_TABLES]; /* of the encoder, of the decoder, of the output */
-int wf_first_tied(wf_tie tie);                 /* WF_TABLES: none is */
 bool wf_same_table(const wf_entry *a, const wf_entry *b); /* in type, shape and values */
 
-/* wf_transformer_load_weights of the tensors `prefix` + name; each of the file must be one. */
-bool wf_transformer_load_prefixed(wf_transformer *m, const wf_file *f, const char *prefix,
-                                  char *message);
+/* wf_model_load_weights of the tensors `prefix` + name; each of the file must be one. */
+bool wf_model_load_prefixed(wf_model *m, const wf_file *f, const char *prefix, char *message);
+
+/* ---- config_file.c --------------------------------------------------------------------------- */
+
+enum { WF_CONFIG_META = WF_MOST_FIELDS + 1, WF_CONFIG_TEXT = 40 };
+typedef struct wf_config_text {
+    char of[WF_CONFIG_META][WF_CONFIG_TEXT];
+} wf_config_text;
+/* The model's kind and configuration into meta [WF_CONFIG_META], values in text; returns how many. */
+int wf_config_to_meta(const wf_model *m, wf_config_text *text, wf_meta *meta);
+/* A file's configuration into config [WF_MOST_CONFIG]; its kind, or NULL with message. */
+const wf_model_kind *wf_config_from_file(const wf_file *f, void *config, char *message);
 
 #endif

@@ -1,6 +1,6 @@
 /* models/text/vocabulary_file.c - a vocabulary as text, one piece per line, and as metadata of a model's
  * file. Both are read by the same code, which trusts nothing. */
-#include "models/transformer/choices.h"
+#include "models/choices.h"
 #include "tokenizer.h"
 
 #include <stdlib.h>

@@ -1,9 +1,22 @@
-/* models/transformer/config.c - what a Transformer may be: defaults, and the limits that a configuration is
- * held to.
+/* models/transformer/config.c - what a Transformer may be: defaults, the limits that a configuration is
+ * held to, and how it stands in files.
  *
  * Configurations also come from files that lie, so every number is checked before anything is
  * computed from it. */
+#include <stdio.h>
+
+#include "models/choices.h"
+#include "models/kind.h"
 #include "models/message.h"
+#include "models/transformer.h"
+#include "tables.h"
+
+const char *const wf_tables[WF_TABLES] = { "src_embedding.weight", "tgt_embedding.weight",
+                                           "output.weight" };
+
+int wf_first_tied(wf_tie tie) {
+    return tie == WF_TIE_NONE ? WF_TABLES : tie == WF_TIE_ALL ? 0 : 1;
+}
 
 wf_transformer_config wf_transformer_defaults(void) {
     /* clang-format off */
@@ -68,3 +81,55 @@ bool wf_transformer_check(const wf_transformer_config *c, char *message) {
         return fail(message, "the layer norm's eps is %g, not between 0 and 1", c->layer_norm_eps);
     return true;
 }
+
+/* ---- in files -------------------------------------------------------------------------------- */
+
+#define CONFIG_OF wf_transformer_config
+/* clang-format off */
+static const wf_config_field fields[] = {
+    WF_FIELD(WF_FIELD_INT64, src_vocab) WF_FIELD(WF_FIELD_INT64, tgt_vocab)
+    WF_FIELD(WF_FIELD_INT64, max_len)
+    WF_FIELD(WF_FIELD_INT64, d_model) WF_FIELD(WF_FIELD_INT64, num_heads)
+    WF_FIELD(WF_FIELD_INT64, dim_feedforward)
+    WF_FIELD(WF_FIELD_INT64, encoder_layers) WF_FIELD(WF_FIELD_INT64, decoder_layers)
+    WF_FIELD(WF_FIELD_BOOL, norm_first)
+    WF_FIELD(WF_FIELD_BOOL, encoder_norm) WF_FIELD(WF_FIELD_BOOL, decoder_norm)
+    WF_FIELD(WF_FIELD_BOOL, scale_embedding)
+    WF_FIELD(WF_FIELD_BOOL, bias) WF_FIELD(WF_FIELD_BOOL, output_bias)
+    WF_FIELD(WF_FIELD_INT32, pad_id) WF_FIELD(WF_FIELD_INT32, start_id)
+    WF_FIELD(WF_FIELD_INT32, end_id)
+    WF_FIELD_NAMED(wf_activation, activation, WF_ACTIVATION_NAMES)
+    WF_FIELD_NAMED(wf_positions, positions, WF_POSITIONS_NAMES)
+    WF_FIELD_NAMED(wf_tie, tie, WF_TIE_NAMES)
+    WF_FIELD(WF_FIELD_REAL, layer_norm_eps)
+};
+/* clang-format on */
+
+static bool check(const void *config, char *message) {
+    return wf_transformer_check(config, message);
+}
+
+static wf_model *record(const void *config, const wf_training_config *training, wf_dtype real,
+                        uint64_t seed, char *message) {
+    return wf_transformer_new(config, training, real, seed, message);
+}
+
+static void describe(const void *config, char text[WF_MESSAGE]) {
+    const wf_transformer_config *c = config;
+    snprintf(text, WF_MESSAGE,
+             "a Transformer of width %lld, %lld heads, %lld + %lld layers, feed-forward %lld, "
+             "vocabularies %lld and %lld, up to %lld tokens",
+             (long long)c->d_model, (long long)c->num_heads, (long long)c->encoder_layers,
+             (long long)c->decoder_layers, (long long)c->dim_feedforward, (long long)c->src_vocab,
+             (long long)c->tgt_vocab, (long long)c->max_len);
+}
+
+const wf_model_kind wf_transformer_kind = {
+    .name = "transformer",
+    .config_bytes = sizeof(wf_transformer_config),
+    .fields = fields,
+    .n_fields = sizeof fields / sizeof *fields,
+    .check = check,
+    .record = record,
+    .describe = describe,
+};

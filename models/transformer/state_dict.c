@@ -9,6 +9,7 @@
 
 #include "models/file/model_file.h"
 #include "models/message.h"
+#include "tables.h"
 
 #define ENCODER "transformer.encoder."
 #define DECODER "transformer.decoder."
@@ -173,16 +174,16 @@ static bool derive(reading *r) {
                 r->prefix);
 }
 
-wf_transformer *wf_transformer_from_state_dict(const wf_file *f, const wf_transformer_config *given,
-                                               wf_dtype real, char *message) {
+wf_model *wf_transformer_from_state_dict(const wf_file *f, const wf_transformer_config *given,
+                                         wf_dtype real, char *message) {
     if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f)), NULL;
     if (!given) return fail(message, "there is no configuration"), NULL;
     wf_transformer_config c = *given;
     reading r = { .file = f, .c = &c, .message = message };
     if (!derive(&r)) return NULL;
-    wf_transformer *m = wf_transformer_new(&c, NULL, real, 0, message);
-    if (m && wf_transformer_load_prefixed(m, f, r.prefix, message)) return m;
-    wf_transformer_free(m);
+    wf_model *m = wf_transformer_new(&c, NULL, real, 0, message);
+    if (m && wf_model_load_prefixed(m, f, r.prefix, message)) return m;
+    wf_model_free(m);
     return NULL;
 }
 
@@ -212,7 +213,7 @@ static void *values_of(const wf_tensor *t, bool bf16) {
 
 /* Every parameter of the Transformer's own under its name, and a tied table under all of its names:
  * as state_dict() has it, and load_state_dict wants it. Returns how many; -1: no memory. */
-static int list_entries(const wf_transformer *m, bool bf16, wf_entry *entries) {
+static int list_entries(const wf_model *m, bool bf16, wf_entry *entries) {
     int n = 0;
     for (int id = 0; id < m->own_nodes; id++) {
         const wf_tensor *t = wf_node(m->graph, id);
@@ -222,10 +223,8 @@ static int list_entries(const wf_transformer *m, bool bf16, wf_entry *entries) {
         memcpy(e->shape, t->shape, sizeof e->shape);
         e->bytes = (size_t)wf_count(t) * (bf16 ? 2 : 4);
         if (!(e->data = values_of(t, bf16))) return -1;
-        int first = wf_first_tied(m->config.tie);
-        if (first == WF_TABLES || strcmp(t->name, wf_tables[first]) != 0) continue;
-        for (int i = first + 1; i < WF_TABLES; i++, n++)
-            entries[n] = *e, entries[n].name = wf_tables[i];
+        if (!m->n_tied || strcmp(t->name, m->tied[0]) != 0) continue;
+        for (int i = 1; i < m->n_tied; i++, n++) entries[n] = *e, entries[n].name = m->tied[i];
     }
     return n;
 }
@@ -238,12 +237,14 @@ static void free_entries(wf_entry *entries) {
     free(entries);
 }
 
-bool wf_transformer_save_state_dict(const wf_transformer *m, const char *path, bool bf16,
-                                    char *message) {
+bool wf_transformer_save_state_dict(const wf_model *m, const char *path, bool bf16, char *message) {
     const wf_meta format = { "format", "pt" };
     if (!path) return fail(message, "no path to save the state_dict to");
     if (!m || !wf_ok(m->graph))
         return fail(message, "%s: %s", path, m ? wf_error(m->graph) : "there is no model");
+    if (!wf_transformer_of(m))
+        return fail(message, "%s: a %s has no torch.nn.Transformer to be loaded by", path,
+                    wf_model_name(m));
     size_t room = (size_t)wf_node_count(m->graph) + WF_TABLES + 1;
     wf_entry *entries = calloc(room, sizeof *entries);
     int n = entries ? list_entries(m, bf16, entries) : -1;

@@ -15,13 +15,13 @@ static bool has(const wf_file *f, const char *tail) {
 }
 
 /* As train would open it: with what the file has. */
-static wf_transformer *load(const wf_file *f, char *message) {
+static wf_model *load(const wf_file *f, char *message) {
     wf_training_config training = {
         .optimizer = { .kind = WF_ADAM, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9, .clip_norm = 1 }
     };
     bool moments = has(f, ".m"), averages = has(f, ".average");
     if (averages) training.optimizer.average_decay = 0.9;
-    return wf_transformer_load(f, moments || averages ? &training : NULL, WF_F32, 1, message);
+    return wf_model_load(f, moments || averages ? &training : NULL, WF_F32, 1, message);
 }
 
 static void judge_tokenizer(const wf_file *f, const char *prefix) {
@@ -37,9 +37,9 @@ static void judge_tokenizer(const wf_file *f, const char *prefix) {
     wf_tokenizer_free(t);
 }
 
-static wf_file *saved(const wf_transformer *m) {
+static wf_file *saved(const wf_model *m) {
     char message[256] = "";
-    fuzz_must(wf_transformer_save(m, fuzz_path(), true, NULL, 0, message));
+    fuzz_must(wf_model_save(m, fuzz_path(), true, NULL, 0, message));
     wf_file *f = wf_file_open(fuzz_path());
     remove(fuzz_path());
     fuzz_must(wf_file_checked(f));
@@ -47,16 +47,16 @@ static wf_file *saved(const wf_transformer *m) {
 }
 
 /* The checksum is of all that a file means: configuration, weights, moments. */
-static void judge_saved(const wf_transformer *m) {
+static void judge_saved(const wf_model *m) {
     static const char sum[] = "weft.checksum";
     char message[256] = "";
     wf_file *f = saved(m);
-    wf_transformer *again = load(f, message);
+    wf_model *again = load(f, message);
     fuzz_must(again);
     judge_same(m, again);
     wf_file *g = saved(again);
     fuzz_must(strcmp(wf_file_meta(f, sum), wf_file_meta(g, sum)) == 0);
-    wf_transformer_free(again);
+    wf_model_free(again);
     wf_file_free(f), wf_file_free(g);
 }
 
@@ -70,7 +70,7 @@ judged judge_model(const uint8_t *data, size_t size) {
     for (int i = 0; file && i < 3; i++) judge_tokenizer(f, prefixes[i]);
     bool ok = wf_transformer_read_config(f, &c, message);
     if (!ok) judge_refusal(message);
-    wf_transformer *m = ok ? load(f, message) : NULL;
+    wf_model *m = ok ? load(f, message) : NULL;
     if (ok && !m) judge_refusal(message);
     return judge_loaded(f, m, judge_saved);
 }

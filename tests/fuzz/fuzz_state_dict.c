@@ -4,17 +4,17 @@
 #include "judge_model.h"
 #include "mutator.h"
 
-static wf_transformer *import(const wf_file *f, char *message) {
+static wf_model *import(const wf_file *f, char *message) {
     wf_transformer_config given = wf_transformer_defaults();
     given.num_heads = 1, given.max_len = 32;
     return wf_transformer_from_state_dict(f, &given, WF_F32, message);
 }
 
 /* bf16 keeps the upper half of each value: written twice it is the same. */
-static void judge_saved(const wf_transformer *m) {
+static void judge_saved(const wf_model *m) {
     char message[256] = "";
     const char *path = fuzz_path();
-    wf_transformer *again[2];
+    wf_model *again[2];
     for (int bf16 = 0; bf16 < 2; bf16++) {
         fuzz_must(wf_transformer_save_state_dict(bf16 ? again[0] : m, path, bf16, message));
         wf_file *f = wf_file_open(path);
@@ -24,14 +24,14 @@ static void judge_saved(const wf_transformer *m) {
         wf_file_free(f);
     }
     judge_same(m, again[0]);
-    wf_transformer_free(again[0]), wf_transformer_free(again[1]);
+    wf_model_free(again[0]), wf_model_free(again[1]);
     remove(path);
 }
 
 judged judge_state_dict(const uint8_t *data, size_t size) {
     char message[256] = "";
     wf_file *f = wf_file_parse(data, size);
-    wf_transformer *m = import(f, message);
+    wf_model *m = import(f, message);
     if (!m) judge_refusal(message);
     return judge_loaded(f, m, judge_saved);
 }

@@ -3,6 +3,7 @@
 #define WEFT_TESTS_FUZZ_JUDGE_MODEL_H
 
 #include "fuzz.h"
+#include "models/decode.h"
 #include "models/text.h"
 #include "models/transformer.h"
 
@@ -31,7 +32,7 @@ static inline bool same_bits(const wf_tensor *a, const wf_tensor *b) {
 }
 
 /* Every parameter, and what the optimizer has. */
-static inline void judge_same(const wf_transformer *a, const wf_transformer *b) {
+static inline void judge_same(const wf_model *a, const wf_model *b) {
     const wf_optimizer *o = &a->optimizer, *q = &b->optimizer;
     fuzz_must(wf_node_count(a->graph) == wf_node_count(b->graph));
     for (int i = 0; i < wf_node_count(a->graph); i++) {
@@ -45,9 +46,9 @@ static inline void judge_same(const wf_transformer *a, const wf_transformer *b) 
 }
 
 /* Two sentences, a few tokens of each: ids in the vocabulary, or the weights are to blame. */
-static inline void judge_decoding(wf_transformer *m) {
+static inline void judge_decoding(wf_model *m) {
     char message[256] = "";
-    const wf_transformer_config *c = &m->config;
+    const wf_transformer_config *c = &wf_transformer_of(m)->config;
     const int32_t last = (int32_t)c->src_vocab - 1, src[] = { 0, last, last, 0 };
     wf_decode_options o = wf_decode_defaults();
     o.max_len_a = 0, o.max_len_b = 3;
@@ -70,13 +71,12 @@ static inline void judge_decoding(wf_transformer *m) {
 
 /* What came of a file: it decodes, and comes back from where it is saved to. Frees both; m may be
  * NULL. */
-static inline judged judge_loaded(wf_file *f, wf_transformer *m,
-                                  void (*judge_saved)(const wf_transformer *)) {
+static inline judged judge_loaded(wf_file *f, wf_model *m, void (*judge_saved)(const wf_model *)) {
     bool file = wf_file_ok(f), model = m != NULL;
     if (m) {
         fuzz_must(wf_ok(m->graph));
         judge_decoding(m), judge_saved(m);
-        wf_transformer_free(m);
+        wf_model_free(m);
     }
     wf_file_free(f);
     return model ? JUDGED_MODEL : file ? JUDGED_FILE : JUDGED_REFUSED;

@@ -94,7 +94,7 @@ static void assert_is(const wf_hypothesis *h, const output *o) {
 START_TEST(a_wide_beam_is_an_exhaustive_search) {
     static output all[EVERYTHING];
     const int wanted[] = { 1, 3, EVERYTHING };
-    wf_transformer *m = open_spread(1 + LETTERS, WF_F64, 3);
+    wf_model *m = open_spread(1 + LETTERS, WF_F64, 3);
     wf_decoder *d = open_decoder(m, NULL);
     for (int32_t first = 1; first <= LETTERS; first++) {
         const int32_t src[] = { first, 2, 3 }, length = 3;
@@ -116,9 +116,9 @@ START_TEST(a_wide_beam_is_an_exhaustive_search) {
 END_TEST
 
 /* Step by step from the full recomputation's logits. */
-static int32_t argmax_after(wf_plan *p, const wf_transformer *m, sentences *b, int row) {
+static int32_t argmax_after(wf_plan *p, const wf_model *m, sentences *b, int row) {
     values logits = run_for(p, m, b, m->logits);
-    int64_t vocab = m->config.tgt_vocab, best = 0;
+    int64_t vocab = m->tgt_vocab, best = 0;
     const double *x = logits.data + ((int64_t)row * b->T + b->T - 1) * vocab;
     for (int64_t v = 1; v < vocab; v++)
         if (x[v] > x[best]) best = v;
@@ -131,10 +131,10 @@ START_TEST(beam_one_takes_the_likeliest_token) {
     enum { MOST = 9 };
     int32_t out[16 * MOST], length[16];
     wf_decoded results[16];
-    wf_transformer *m = open_spread(17, WF_F64, 4);
+    wf_model *m = open_spread(17, WF_F64, 4);
     wf_decoder *d = open_decoder(m, NULL);
-    wf_plan *p = wf_transformer_score_plan(m, NULL);
-    random_sentences(&b, &m->config, 16, 7, 1, 5);
+    wf_plan *p = wf_model_score_plan(m, NULL);
+    random_sentences(&b, &wf_transformer_of(m)->config, 16, 7, 1, 5);
     wf_decode_options o = beam_options(1, 1, WF_PENALTY_AVERAGE, 1);
     o.max_len_a = 0, o.max_len_b = MOST;
     assert_decoder(d, wf_decode(d, 16, 7, b.src, b.src_length, NULL, &o, results));
@@ -203,9 +203,9 @@ static void assert_forced(wf_decoder *d, const sentences *b, const wf_decoded *r
 START_TEST(scores_are_those_of_forced_scoring) {
     static sentences b;
     wf_decoded results[16];
-    wf_transformer *m = open_spread(17, WF_F32, 4);
+    wf_model *m = open_spread(17, WF_F32, 4);
     wf_decoder *d = open_decoder(m, NULL);
-    random_sentences(&b, &m->config, 16, 9, 1, 5);
+    random_sentences(&b, &wf_transformer_of(m)->config, 16, 9, 1, 5);
     int nodes = wf_node_count(m->graph);
     for (int penalty = 0; penalty < COUNT_OF(penalties); penalty++) {
         wf_decode_options o =
@@ -234,9 +234,9 @@ START_TEST(any_number_of_layers_decodes) {
     wf_decoded results[16];
     wf_transformer_config c = small_config();
     c.encoder_layers = _i & 1, c.decoder_layers = _i >> 1;
-    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
     wf_decoder *d = open_decoder(m, NULL);
-    random_sentences(&b, &m->config, 16, 9, 1, 5);
+    random_sentences(&b, &wf_transformer_of(m)->config, 16, 9, 1, 5);
     wf_decode_options o = beam_options(5, 4, WF_PENALTY_NONE, 0);
     assert_decoder(d, wf_decode(d, 16, 9, b.src, b.src_length, NULL, &o, results));
     for (int i = 0; i < 16; i++) assert_sound(&results[i], 0, true);
@@ -257,7 +257,7 @@ START_TEST(penalties_by_hand) {
                     { WF_PENALTY_AVERAGE, 1, 7 },
                     { WF_PENALTY_AVERAGE, 0.5, 2.645751 } };
     const int32_t src[] = { 1, 2, 3 }, length = 3;
-    wf_transformer *m = open_spread(17, WF_F32, 1);
+    wf_model *m = open_spread(17, WF_F32, 1);
     wf_decoder *d = open_decoder(m, NULL);
     for (int i = 0; i < COUNT_OF(by_hand); i++) {
         wf_decode_options o = beam_options(2, 1, by_hand[i].penalty, by_hand[i].alpha);
@@ -292,7 +292,7 @@ static wf_decode_options setting(int i) {
 }
 
 /* In batches of n, each padded to its own longest. */
-static void decode_by(wf_transformer *m, int n, int threads, const sentences *b,
+static void decode_by(wf_model *m, int n, int threads, const sentences *b,
                       const wf_decode_options *o, wf_decoded *results) {
     int32_t src[SENTENCES * SOURCE];
     int64_t index[SENTENCES];
@@ -317,8 +317,8 @@ START_TEST(batches_and_threads_change_nothing) {
     static const int sizes[] = { 7, SENTENCES };
     wf_decoded alone[SENTENCES], results[SENTENCES];
     wf_dtype real = _i % 2 ? WF_F64 : WF_F32;
-    wf_transformer *m = open_spread(_i % 2 ? 700 : 17, real, 4); /* 700: rows shared by threads */
-    random_sentences(&b, &m->config, SENTENCES, SOURCE, 1, 5);
+    wf_model *m = open_spread(_i % 2 ? 700 : 17, real, 4); /* 700: rows shared by threads */
+    random_sentences(&b, &wf_transformer_of(m)->config, SENTENCES, SOURCE, 1, 5);
     const int32_t banned[] = { 3, 9, 3 };
     wf_decode_options o = setting(_i / 2);
     o.banned = banned, o.n_banned = _i % 2 ? 3 : 0;
@@ -341,9 +341,9 @@ START_TEST(limits_and_bans_hold) {
     static sentences b;
     wf_decoded results[16];
     const int32_t banned[] = { 1, 4, 16 };
-    wf_transformer *m = open_spread(17, WF_F32, 4);
+    wf_model *m = open_spread(17, WF_F32, 4);
     wf_decoder *d = open_decoder(m, NULL);
-    random_sentences(&b, &m->config, 16, 9, 1, 5);
+    random_sentences(&b, &wf_transformer_of(m)->config, 16, 9, 1, 5);
     for (int i = 0; i < 8; i++) {
         wf_decode_options o = setting(i);
         o.max_len_a = 0.5, o.max_len_b = 2.75, o.min_len = 3;
@@ -365,7 +365,7 @@ START_TEST(limits_and_bans_hold) {
     wf_decode_options o = wf_decode_defaults(); /* no more than the model has places for */
     o.min_len = 1000, o.max_len_b = 1000;
     assert_decoder(d, wf_decode(d, 1, 9, b.src, b.src_length, NULL, &o, results));
-    ck_assert_int_eq(results[0].best->length, m->config.max_len - 1);
+    ck_assert_int_eq(results[0].best->length, m->max_len - 1);
     wf_decoded_free(results, 1);
     wf_decoder_free(d), close_model(m);
 }
@@ -374,7 +374,7 @@ END_TEST
 /* A beam of more hypotheses than there are outputs gives those that there are. */
 START_TEST(there_may_be_fewer_than_wanted) {
     const int32_t src[] = { 1, 2 }, length = 2, banned[] = { 1, 2, 3 };
-    wf_transformer *m = open_spread(5, WF_F32, 1);
+    wf_model *m = open_spread(5, WF_F32, 1);
     wf_decoder *d = open_decoder(m, NULL);
     wf_decode_options o = beam_options(8, 8, WF_PENALTY_NONE, 0);
     o.max_len_a = 0, o.max_len_b = 2, o.banned = banned, o.n_banned = 3;
@@ -420,7 +420,7 @@ static const struct {
 START_TEST(bad_options_are_refused) {
     const int32_t src[] = { 1, 2 }, length = 2;
     int32_t all[16];
-    wf_transformer *m = open_spread(17, WF_F32, 1);
+    wf_model *m = open_spread(17, WF_F32, 1);
     wf_decoder *d = open_decoder(m, NULL);
     wf_decode_options o = wf_decode_defaults();
     wf_decoded result;
@@ -461,7 +461,7 @@ START_TEST(batches_that_are_none_are_refused) {
                  { 1, 1, 0, "sentence 0 has 0 tokens, not 1 to 1" },
                  { 1, 1, 2, "sentence 0 has 2 tokens, not 1 to 1" },
                  { MANY, 1, 1, "1025 sentences of 1024 hypotheses are more than 1048576 rows" } };
-    wf_transformer *m = open_spread(17, WF_F32, 1);
+    wf_model *m = open_spread(17, WF_F32, 1);
     wf_decoder *d = open_decoder(m, NULL);
     wf_decode_options o = wf_decode_defaults();
     o.beam = 1024;
@@ -484,7 +484,7 @@ START_TEST(bad_outputs_are_not_scored) {
     const int32_t src[] = { 1, 2 }, length = 2, n = 2;
     int32_t tgt[40] = { 1, 17 };
     double log_probs[40], total;
-    wf_transformer *m = open_spread(17, WF_F32, 1);
+    wf_model *m = open_spread(17, WF_F32, 1);
     wf_decoder *d = open_decoder(m, NULL);
     ck_assert(!wf_score(NULL, 1, 2, src, &length, 2, tgt, &n, log_probs, &total));
     ck_assert(!wf_score(d, 1, 2, src, &length, 2, tgt, &n, log_probs, &total));
@@ -518,12 +518,12 @@ END_TEST
 START_TEST(impossible_tokens_never_come) {
     static sentences b;
     wf_decoded results[16];
-    wf_transformer *m = open_spread(17, WF_F32, 4);
+    wf_model *m = open_spread(17, WF_F32, 4);
     double bias[17] = { 0 };
     for (int v = 1; v < 17; v += 2) bias[v] = -INFINITY;
     ck_assert(write_doubles(wf_find(m->graph, "output.bias"), bias));
     wf_decoder *d = open_decoder(m, NULL);
-    random_sentences(&b, &m->config, 16, 9, 1, 5);
+    random_sentences(&b, &wf_transformer_of(m)->config, 16, 9, 1, 5);
     for (int i = 0; i < 8; i++) {
         wf_decode_options o = setting(i);
         assert_decoder(d, wf_decode(d, 16, 9, b.src, b.src_length, NULL, &o, results));

@@ -68,7 +68,7 @@ static const struct {
 /* 18.5 is exceeded once in a thousand times with four degrees of freedom. */
 START_TEST(draws_follow_their_distribution) {
     wf_decoded results[COPIES];
-    wf_transformer *m = open_spread(5, _i % 2 ? WF_F64 : WF_F32, 1);
+    wf_model *m = open_spread(5, _i % 2 ? WF_F64 : WF_F32, 1);
     wf_decoder *d = open_decoder(m, NULL);
     wf_decode_options o =
         sample_options(1, filters[_i].top_k, filters[_i].top_p, filters[_i].temperature);
@@ -94,7 +94,7 @@ START_TEST(draws_of_two_steps_are_independent) {
     wf_decoded results[COPIES];
     double p[25] = { 0 }, log_probs[3];
     int seen[25] = { 0 };
-    wf_transformer *m = open_spread(5, WF_F32, 1);
+    wf_model *m = open_spread(5, WF_F32, 1);
     wf_decoder *d = open_decoder(m, NULL);
     for (int32_t v = 0; v < 5; v++)
         for (int32_t w = 0; w < (v ? 5 : 1); w++) {
@@ -135,9 +135,9 @@ static bool same_draws(wf_decoder *d, const sentences *b, const wf_decode_option
 
 START_TEST(seeds_and_temperatures) {
     static sentences b;
-    wf_transformer *m = open_spread(17, WF_F32, 4);
+    wf_model *m = open_spread(17, WF_F32, 4);
     wf_decoder *d = open_decoder(m, NULL);
-    random_sentences(&b, &m->config, 16, 9, 1, 5);
+    random_sentences(&b, &wf_transformer_of(m)->config, 16, 9, 1, 5);
     wf_decode_options o = sample_options(1, 0, 1, 1), other = o;
     ck_assert(same_draws(d, &b, &o, &o));
     other.seed++;
@@ -174,7 +174,7 @@ START_TEST(filters_keep_what_sorting_keeps) {
         double top_p;
     } cases[] = { { 50, 1 }, { 100, 1 }, { 0, 0.5 }, { 100, 0.4 }, { 50, 0.4 }, { 250, 0.999 } };
     wf_decoded results[COPIES];
-    wf_transformer *m = open_spread(VOCAB, WF_F64, 0.5);
+    wf_model *m = open_spread(VOCAB, WF_F64, 0.5);
     wf_decoder *d = open_decoder(m, NULL);
     double p[VOCAB];
     for (int32_t token = 0; token < VOCAB; token++) {

@@ -20,23 +20,23 @@ static const wf_training_config training = { .dropout = 0.1,
                                              .optimizer = { .kind = WF_ADAM, ADAM_DEFAULTS } };
 static char message[WF_MESSAGE], path[] = "/tmp/weft-model-faults-XXXXXX";
 
-static wf_transformer *record(bool trains) {
+static wf_model *record(bool trains) {
     wf_transformer_config c = small_config();
     c.d_model = 8, c.encoder_layers = c.decoder_layers = 1;
     message[0] = '\0';
     return wf_transformer_new(&c, trains ? &training : NULL, WF_F32, 3, message);
 }
 
-static bool recorded(const wf_transformer *m) {
+static bool recorded(const wf_model *m) {
     must(m || message[0], "no model and no message");
     must(!m || wf_ok(m->graph) || wf_error(m->graph)[0], "a failed graph without a message");
     return m && wf_ok(m->graph);
 }
 
 /* A model and whatever else must not fail. */
-static wf_transformer *record_safely(bool trains) {
+static wf_model *record_safely(bool trains) {
     bool was = faults_pause(true);
-    wf_transformer *m = record(trains);
+    wf_model *m = record(trains);
     must(recorded(m), "%s", message);
     faults_pause(was);
     return m;
@@ -45,9 +45,9 @@ static wf_transformer *record_safely(bool trains) {
 /* ---- scenarios: true if nothing failed ------------------------------------------------------- */
 
 static bool recording(void) {
-    wf_transformer *m = record(true);
+    wf_model *m = record(true);
     bool ok = recorded(m);
-    wf_transformer_free(m);
+    wf_model_free(m);
     return ok;
 }
 
@@ -58,7 +58,7 @@ static bool decode(wf_decoder *d) {
 }
 
 static bool decoding(void) {
-    wf_transformer *m = record_safely(false);
+    wf_model *m = record_safely(false);
     message[0] = '\0';
     wf_decoder *d = wf_decoder_new(m, NULL, message);
     must(d || message[0], "no decoder and no message");
@@ -67,7 +67,7 @@ static bool decoding(void) {
     bool was = faults_pause(true);
     must(!d || decode(d), "a decoder is not usable after '%s'", wf_decoder_error(d));
     faults_pause(was);
-    wf_decoder_free(d), wf_transformer_free(m);
+    wf_decoder_free(d), wf_model_free(m);
     return ok;
 }
 
@@ -91,7 +91,7 @@ static bool search(wf_decoder *d) {
 }
 
 static bool searching(void) {
-    wf_transformer *m = record_safely(false);
+    wf_model *m = record_safely(false);
     bool was = faults_pause(true);
     wf_decoder *d = wf_decoder_new(m, NULL, message);
     faults_pause(was);
@@ -101,15 +101,15 @@ static bool searching(void) {
     was = faults_pause(true);
     must(search(d), "a decoder is not usable after '%s'", wf_decoder_error(d));
     faults_pause(was);
-    wf_decoder_free(d), wf_transformer_free(m);
+    wf_decoder_free(d), wf_model_free(m);
     return ok;
 }
 
 /* Weights that could not all be packed are whole in the layout that they have. */
 static bool packing(void) {
-    wf_transformer *m = record_safely(false);
+    wf_model *m = record_safely(false);
     bool was = faults_pause(true);
-    wf_plan_free(wf_transformer_eval_plan(m, NULL)); /* every weight has its values */
+    wf_plan_free(wf_model_eval_plan(m, NULL)); /* every weight has its values */
     faults_pause(was);
     message[0] = '\0';
     bool ok = wf_pack_weights(m->graph, WF_PANELS_BF16, message);
@@ -117,12 +117,12 @@ static bool packing(void) {
     was = faults_pause(true);
     wf_decoder *d = wf_decoder_new(m, NULL, NULL);
     must(d && decode(d), "a model is not usable after packing");
-    wf_decoder_free(d), wf_transformer_free(m);
+    wf_decoder_free(d), wf_model_free(m);
     faults_pause(was);
     return ok;
 }
 
-static bool step(wf_plan *p, const wf_transformer *m) {
+static bool step(wf_plan *p, const wf_model *m) {
     const int32_t ids[] = { 1, 2, 3, 4 }, length[] = { 2, 1 };
     const double rates[] = { 1e-3, 1, 1 };
     return wf_bind(p, "B", 2) && wf_bind(p, "S", 2) && wf_bind(p, "T", 2) &&
@@ -132,21 +132,21 @@ static bool step(wf_plan *p, const wf_transformer *m) {
 }
 
 static bool planning(void) {
-    wf_transformer *m = record_safely(true);
-    wf_plan *p = wf_transformer_train_plan(m, NULL);
+    wf_model *m = record_safely(true);
+    wf_plan *p = wf_model_train_plan(m, NULL);
     bool ok = step(p, m);
     must(ok || wf_plan_error(p)[0], "a plan fails without a message");
     bool was = faults_pause(true);
     must(!wf_plan_ok(p) || step(p, m), "a plan is not usable after a failure: %s",
          wf_plan_error(p));
     faults_pause(was);
-    wf_plan_free(p), wf_transformer_free(m);
+    wf_plan_free(p), wf_model_free(m);
     return ok;
 }
 
-static bool save(const wf_transformer *m) {
+static bool save(const wf_model *m) {
     message[0] = '\0';
-    bool ok = wf_transformer_save(m, path, true, NULL, 0, message);
+    bool ok = wf_model_save(m, path, true, NULL, 0, message);
     must(ok || message[0], "saving fails without a message");
     return ok;
 }
@@ -154,14 +154,14 @@ static bool save(const wf_transformer *m) {
 static bool load(void) {
     wf_file *f = wf_file_open(path);
     message[0] = '\0';
-    wf_transformer *m = wf_transformer_load(f, &training, WF_F32, 1, message);
+    wf_model *m = wf_model_load(f, &training, WF_F32, 1, message);
     must(m || message[0], "loading fails without a message");
-    wf_file_free(f), wf_transformer_free(m);
+    wf_file_free(f), wf_model_free(m);
     return m != NULL;
 }
 
 static bool files(void) {
-    wf_transformer *m = record_safely(true);
+    wf_model *m = record_safely(true);
     bool was = faults_pause(true);
     must(save(m), "%s", message);
     faults_pause(was);
@@ -169,27 +169,28 @@ static bool files(void) {
     was = faults_pause(true);
     must(load(), "the file is not whole: %s", message);
     faults_pause(was);
-    wf_transformer_free(m);
+    wf_model_free(m);
     return ok;
 }
 
 /* The model comes back from its state_dict. */
-static bool load_state_dict(const wf_transformer *m) {
+static bool load_state_dict(const wf_model *m) {
     wf_file *f = wf_file_open(path);
     message[0] = '\0';
-    wf_transformer *back = wf_transformer_from_state_dict(f, &m->config, WF_F32, message);
+    wf_model *back =
+        wf_transformer_from_state_dict(f, &wf_transformer_of(m)->config, WF_F32, message);
     must(back || message[0], "reading a state_dict fails without a message");
-    wf_file_free(f), wf_transformer_free(back);
+    wf_file_free(f), wf_model_free(back);
     return back != NULL;
 }
 
 static bool state_dicts(void) {
-    wf_transformer *m = record_safely(false);
+    wf_model *m = record_safely(false);
     message[0] = '\0';
     bool ok = wf_transformer_save_state_dict(m, path, true, message);
     must(ok || message[0], "writing a state_dict fails without a message");
     ok = ok && load_state_dict(m);
-    wf_transformer_free(m);
+    wf_model_free(m);
     return ok;
 }
 

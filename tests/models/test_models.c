@@ -30,8 +30,8 @@ START_TEST(parameter_counts) {
                  { &with_norms, 61560544 },
                  { &tutorial, 25268232 } };
     for (int i = 0; i < COUNT_OF(rows); i++) {
-        wf_transformer *m = open_model(rows[i].c, NULL, WF_F32, 1);
-        ck_assert_int_eq(wf_transformer_parameter_count(m), rows[i].count);
+        wf_model *m = open_model(rows[i].c, NULL, WF_F32, 1);
+        ck_assert_int_eq(wf_model_parameter_count(m), rows[i].count);
         close_model(m);
     }
 }
@@ -47,9 +47,9 @@ static void assert_shape(wf_plan *p, const wf_tensor *t, int ndim, const int64_t
 START_TEST(textbook_runs) {
     static sentences b;
     wf_transformer_config c = textbook_config(false);
-    wf_transformer *m = open_model(&c, NULL, WF_F32, 1);
+    wf_model *m = open_model(&c, NULL, WF_F32, 1);
     wf_pool *pool = wf_pool_new(2);
-    wf_plan *p = wf_transformer_score_plan(m, pool);
+    wf_plan *p = wf_model_score_plan(m, pool);
     random_sentences(&b, &c, 2, 100, 120, 5);
     values logits = run_for(p, m, &b, m->logits);
     assert_shape(p, m->logits, SHAPE(2, 120, 12000));
@@ -65,15 +65,17 @@ END_TEST
 START_TEST(attention_rows_sum_to_one) {
     static sentences b;
     wf_transformer_config c = small_config();
-    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
-    wf_plan *p = wf_transformer_attention_plan(m, NULL);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
+    wf_plan *p = wf_model_attention_plan(m, NULL);
     random_sentences(&b, &c, 3, 7, 5, 8);
     assert_plan(p, wf_bind(p, "B", 3) && wf_bind(p, "S", 7) && wf_bind(p, "T", 5));
     assert_plan(p, wf_feed(p, m->src, b.src) && wf_feed(p, m->src_length, b.src_length) &&
                        wf_feed(p, m->tgt, b.tgt));
     assert_plan(p, wf_run(p));
-    const wf_tensor *kinds[] = { m->encoder_weights[1], m->decoder_weights[0].self,
-                                 m->decoder_weights[1].cross };
+    const wf_tensor *kinds[] = { m->maps[0].weights[1], m->maps[1].weights[0],
+                                 m->maps[2].weights[1] };
+    ck_assert(m->n_maps == 3 && m->maps[0].source_queries && m->maps[0].source_keys);
+    ck_assert(!m->maps[1].source_keys && !m->maps[2].source_queries && m->maps[2].source_keys);
     for (int k = 0; k < 3; k++) {
         int queries = k == 0 ? 7 : 5, keys = k == 1 ? 5 : 7;
         assert_shape(p, kinds[k], SHAPE(3, 2, queries, keys));
@@ -98,11 +100,10 @@ START_TEST(one_graph_for_every_use) {
     static sentences b;
     wf_transformer_config c = small_config();
     wf_training_config training = adam_training(0.1);
-    wf_transformer *m = open_model(&c, &training, WF_F32, 3);
+    wf_model *m = open_model(&c, &training, WF_F32, 3);
     int nodes = wf_node_count(m->graph);
-    wf_plan *train = wf_transformer_train_plan(m, NULL), *eval = wf_transformer_eval_plan(m, NULL),
-            *score = wf_transformer_score_plan(m, NULL),
-            *look = wf_transformer_attention_plan(m, NULL);
+    wf_plan *train = wf_model_train_plan(m, NULL), *eval = wf_model_eval_plan(m, NULL),
+            *score = wf_model_score_plan(m, NULL), *look = wf_model_attention_plan(m, NULL);
     for (int step = 1; step <= 3; step++) {
         copy_sentences(&b, 4, 2, 3 + step, 17, true, (uint64_t)step);
         train_step(train, m, &b, step, 1e-3);
@@ -130,25 +131,23 @@ static void hand_over(wf_plan *from, wf_plan *to, const wf_tensor *t) {
     free(data);
 }
 
-static wf_plan *decode_after_encoding(wf_transformer *m, const sentences *b) {
-    wf_plan *encode = wf_transformer_encode_plan(m, NULL), *p = wf_transformer_decode_plan(m, NULL);
+static wf_plan *decode_after_encoding(wf_model *m, const sentences *b) {
+    wf_plan *encode = wf_model_encode_plan(m, NULL), *p = wf_model_step_plan(m, NULL);
     assert_plan(encode, wf_bind(encode, "B", b->B) && wf_bind(encode, "S", b->S));
     assert_plan(encode,
                 wf_feed(encode, m->src, b->src) && wf_feed(encode, m->src_length, b->src_length));
     assert_plan(encode, wf_run(encode));
     assert_plan(p, wf_bind(p, "B", b->B) && wf_bind(p, "S", b->S) && wf_bind(p, "T", 1));
-    for (int i = 0; i < m->config.decoder_layers; i++)
-        hand_over(encode, p, m->cross_k[i]), hand_over(encode, p, m->cross_v[i]);
-    hand_over(encode, p, m->memory_mask);
+    for (int i = 0; i < m->n_handed; i++) hand_over(encode, p, m->handed[i]);
     wf_plan_free(encode);
     return p;
 }
 
 /* Columns [from, from + n) of the targets, at position `from`: their logits against those of the
  * whole. */
-static double cached_error(wf_plan *p, wf_state *s, const wf_transformer *m, const sentences *b,
-                           int from, int n, values whole) {
-    int64_t V = m->config.tgt_vocab;
+static double cached_error(wf_plan *p, wf_state *s, const wf_model *m, const sentences *b, int from,
+                           int n, values whole) {
+    int64_t V = m->tgt_vocab;
     int32_t ids[MAX_SENTENCES];
     for (int i = 0; i < b->B * n; i++) ids[i] = b->tgt[i / n * b->T + from + i % n];
     assert_plan(p, wf_bind(p, "T", n) && wf_bind(p, "P", from));
@@ -168,9 +167,9 @@ START_TEST(cached_logits_equal_the_full_recomputation) {
     static sentences b;
     wf_transformer_config c = small_config();
     c.positions = (wf_positions)_i, c.norm_first = _i != 1;
-    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
     random_sentences(&b, &c, 4, 6, 12, 5);
-    wf_plan *full = wf_transformer_score_plan(m, NULL), *p = decode_after_encoding(m, &b);
+    wf_plan *full = wf_model_score_plan(m, NULL), *p = decode_after_encoding(m, &b);
     values whole = run_for(full, m, &b, m->logits);
     assert_plan(p, wf_bind(p, "P", 0));
     wf_state *s = wf_state_new(p);
@@ -202,9 +201,9 @@ START_TEST(a_sentence_alone_equals_itself_in_a_batch) {
     wf_transformer_config c = course_config();
     wf_dtype real = _i % 2 ? WF_F64 : WF_F32;
     c.norm_first = _i / 2;
-    wf_transformer *m = open_model(&c, NULL, real, 3);
+    wf_model *m = open_model(&c, NULL, real, 3);
     wf_pool *pool = wf_pool_new(2);
-    wf_plan *p = wf_transformer_score_plan(m, pool);
+    wf_plan *p = wf_model_score_plan(m, pool);
     random_sentences(&b, &c, 37, 23, 19, 5);
     values batch = run_for(p, m, &b, m->logits);
     for (int row = 0; row < b.B; row++) {
@@ -226,12 +225,12 @@ START_TEST(greedy_decoding_does_not_depend_on_the_batch) {
     char message[WF_MESSAGE];
     int32_t together[16 * LONGEST], length[16], one[LONGEST], n;
     wf_transformer_config c = small_config();
-    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
     wf_decoder *d = wf_decoder_new(m, NULL, message);
     random_sentences(&b, &c, 16, 9, 1, 5);
     for (int end = 0; end < 17;
          end++) { /* every token as the end: sentences leave at all kinds of times */
-        m->config.end_id = end;
+        m->end_id = end;
         ck_assert(wf_decode_greedy(d, 16, 9, b.src, b.src_length, LONGEST, together, length));
         for (int i = 0; i < 16; i++) {
             ck_assert(wf_decode_greedy(d, 1, b.src_length[i], b.src + i * b.S, b.src_length + i,
@@ -248,8 +247,8 @@ END_TEST
 START_TEST(the_future_changes_nothing) {
     static sentences b;
     wf_transformer_config c = small_config();
-    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
-    wf_plan *p = wf_transformer_score_plan(m, NULL);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
+    wf_plan *p = wf_model_score_plan(m, NULL);
     random_sentences(&b, &c, 2, 5, 8, 5);
     values before = run_for(p, m, &b, m->logits);
     for (int t = 0; t + 1 < b.T; t++) {
@@ -267,16 +266,17 @@ START_TEST(the_future_changes_nothing) {
 }
 END_TEST
 
-static values memory_of(wf_transformer *m, const sentences *b) {
+static values memory_of(wf_model *m, const sentences *b) {
+    wf_tensor *memory = wf_transformer_of(m)->memory;
     wf_plan *p =
-        wf_plan_new(m->graph, &(wf_plan_options){ .fetch = &m->memory,
+        wf_plan_new(m->graph, &(wf_plan_options){ .fetch = &memory,
                                                   .n_fetch = 1,
                                                   .feed = (wf_tensor *[]){ m->src, m->src_length },
                                                   .n_feed = 2 });
     assert_plan(p, wf_bind(p, "B", b->B) && wf_bind(p, "S", b->S));
     assert_plan(p, wf_feed(p, m->src, b->src) && wf_feed(p, m->src_length, b->src_length) &&
                        wf_run(p));
-    values v = fetched(p, m->memory);
+    values v = fetched(p, memory);
     wf_plan_free(p);
     return v;
 }
@@ -289,7 +289,7 @@ START_TEST(without_positions_order_is_lost) {
     c.positions = _i == 0   ? WF_POSITIONS_NONE
                   : _i == 1 ? WF_POSITIONS_SINUSOIDAL
                             : WF_POSITIONS_LEARNED;
-    wf_transformer *m = open_model(&c, NULL, WF_F64, 3);
+    wf_model *m = open_model(&c, NULL, WF_F64, 3);
     random_sentences(&b, &c, 1, 7, 1, 5);
     turned = b;
     for (int i = 0; i < 7; i++) turned.src[i] = b.src[6 - i];
@@ -309,8 +309,8 @@ START_TEST(padding_is_not_seen) {
     static sentences b, other;
     wf_transformer_config c = small_config();
     c.pad_id = 3, c.start_id = c.end_id = _i == 0 ? 0 : 3;
-    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
-    wf_plan *p = wf_transformer_score_plan(m, NULL);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
+    wf_plan *p = wf_model_score_plan(m, NULL);
     random_sentences(&b, &c, 1, 6, 4, 5);
     b.src[5] = 3, b.src_length[0] = 6;
     other = b;
@@ -355,23 +355,23 @@ END_TEST
 START_TEST(a_bad_training_configuration_fails_the_graph) {
     wf_transformer_config c = small_config();
     char message[WF_MESSAGE];
-    wf_transformer *m =
+    wf_model *m =
         wf_transformer_new(&c, &(wf_training_config){ .dropout = 1.5 }, WF_F32, 1, message);
     ck_assert(m && !wf_ok(m->graph));
     assert_contains(wf_error(m->graph), "dropout");
-    wf_plan *p = wf_transformer_train_plan(m, NULL);
+    wf_plan *p = wf_model_train_plan(m, NULL);
     ck_assert(!wf_plan_ok(p));
     ck_assert(wf_decoder_new(m, NULL, message) == NULL);
     assert_contains(message, "dropout");
-    wf_plan_free(p), wf_transformer_free(m);
+    wf_plan_free(p), wf_model_free(m);
 }
 END_TEST
 
 START_TEST(bad_batches_are_told) {
     static sentences b;
     wf_transformer_config c = small_config();
-    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
-    wf_plan *p = wf_transformer_eval_plan(m, NULL);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
+    wf_plan *p = wf_model_eval_plan(m, NULL);
     random_sentences(&b, &c, 2, 5, 4, 5);
     b.src[3] = 17;
     feed_sentences(p, m, &b);
@@ -389,7 +389,7 @@ START_TEST(bad_batches_are_told) {
     feed_sentences(p, m, &b);
     assert_plan(p, wf_run(p)); /* a bad request is over */
     wf_plan_free(p);
-    p = wf_transformer_train_plan(m, NULL);
+    p = wf_model_train_plan(m, NULL);
     ck_assert(!wf_plan_ok(p)); /* there is nothing to train */
     wf_plan_free(p), close_model(m);
 }
@@ -398,7 +398,7 @@ END_TEST
 START_TEST(memory_of_decoding_grows_with_what_is_asked) {
     char message[WF_MESSAGE];
     wf_transformer_config c = small_config();
-    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
     wf_decoder *d = wf_decoder_new(m, NULL, message);
     const int32_t src[3] = { 1, 2, 3 }, length = 3;
     int32_t out[2][5], n[2];
@@ -422,7 +422,7 @@ END_TEST
 START_TEST(bad_requests_to_decode_are_told) {
     char message[WF_MESSAGE];
     wf_transformer_config c = small_config();
-    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
     wf_decoder *d = wf_decoder_new(m, NULL, message);
     int32_t src[40] = { 1, 2, 3, 4 }, length = 3, out[100], n;
     ck_assert(!wf_decode_greedy(NULL, 1, 3, src, &length, 5, out, &n));
@@ -441,7 +441,7 @@ START_TEST(bad_requests_to_decode_are_told) {
                                &n)); /* longer than the model: ends at max_len */
     ck_assert_int_le(n, 32);
     ck_assert(wf_decoder_new(NULL, NULL, message) == NULL);
-    wf_decoder_free(NULL), wf_transformer_free(NULL);
+    wf_decoder_free(NULL), wf_model_free(NULL);
     wf_decoder_free(d), close_model(m);
 }
 END_TEST
@@ -455,12 +455,12 @@ START_TEST(numbers_that_are_none_are_told) {
     int32_t src[] = { 1, 2 }, length = 2, out[4], n;
     wf_transformer_config c = small_config();
     wf_training_config training = adam_training(0);
-    wf_transformer *m = open_model(&c, &training, WF_F32, 3);
+    wf_model *m = open_model(&c, &training, WF_F32, 3);
     wf_tensor *bias = wf_find(m->graph, "output.bias"),
               *table = wf_find(m->graph, "src_embedding.weight");
     double *before = leaf_values(table), infinite[17] = { NAN };
     ck_assert(write_doubles(bias, infinite));
-    wf_plan *p = wf_transformer_train_plan(m, NULL);
+    wf_plan *p = wf_model_train_plan(m, NULL);
     random_sentences(&b, &c, 2, 5, 4, 5);
     feed_sentences(p, m, &b);
     assert_plan(p, wf_feed_reals(p, m->optimizer.rates, rates, 3));

@@ -24,19 +24,19 @@ static wf_training_config training_of(wf_optimizer_kind kind, double dropout, bo
                                                 .unguarded = unguarded } };
 }
 
-static int count_leaves(const wf_transformer *m) {
+static int count_leaves(const wf_model *m) {
     return m->optimizer.n + m->optimizer.n_moments;
 }
 
 /* Parameters, then moments. */
-static wf_tensor *leaf_at(const wf_transformer *m, int i) {
+static wf_tensor *leaf_at(const wf_model *m, int i) {
     wf_tensor *params[256];
     ck_assert_int_eq(wf_parameters(m->graph, params, 256), m->optimizer.n);
     return i < m->optimizer.n ? params[i] : m->optimizer.moments[i - m->optimizer.n];
 }
 
 /* The largest distance of a leaf, and whether all bits are the same. */
-static double compare_leaves(const wf_transformer *a, const wf_transformer *b, bool *same) {
+static double compare_leaves(const wf_model *a, const wf_model *b, bool *same) {
     double worst = 0;
     *same = true;
     ck_assert_int_eq(count_leaves(a), count_leaves(b));
@@ -53,12 +53,12 @@ static double compare_leaves(const wf_transformer *a, const wf_transformer *b, b
 
 /* ---- unguarded ------------------------------------------------------------------------------- */
 
-static wf_transformer *trained(wf_training_config training, wf_dtype real, int threads) {
+static wf_model *trained(wf_training_config training, wf_dtype real, int threads) {
     static sentences b;
     wf_transformer_config c = wide_config();
-    wf_transformer *m = open_model(&c, &training, real, 11);
+    wf_model *m = open_model(&c, &training, real, 11);
     wf_pool *pool = wf_pool_new(threads);
-    wf_plan *p = wf_transformer_train_plan(m, pool);
+    wf_plan *p = wf_model_train_plan(m, pool);
     for (int step = 1; step <= 3; step++) {
         random_sentences(&b, &c, 6, 9, 8, (uint64_t)step);
         train_step(p, m, &b, step, 1e-2);
@@ -76,10 +76,10 @@ static const struct {
 
 START_TEST(unguarded_steps_equal_guarded_ones) {
     wf_optimizer_kind kind = optimizers[_i].kind;
-    wf_transformer *guarded = trained(training_of(kind, 0.1, false), optimizers[_i].real, 1);
+    wf_model *guarded = trained(training_of(kind, 0.1, false), optimizers[_i].real, 1);
     for (int threads = 1; threads <= 5; threads += threads == 1 ? 1 : 3) {
         bool same;
-        wf_transformer *m = trained(training_of(kind, 0.1, true), optimizers[_i].real, threads);
+        wf_model *m = trained(training_of(kind, 0.1, true), optimizers[_i].real, threads);
         ck_assert_ptr_null(m->optimizer.norm);
         compare_leaves(guarded, m, &same);
         ck_assert_msg(same, "%d threads", threads);
@@ -96,8 +96,8 @@ START_TEST(unguarded_updates_run_among_the_gradients) {
     for (int unguarded = 0; unguarded < 2; unguarded++) {
         wf_transformer_config c = wide_config();
         wf_training_config training = training_of(WF_ADAM, 0, unguarded);
-        wf_transformer *m = open_model(&c, &training, WF_F32, 1);
-        wf_plan *p = wf_transformer_train_plan(m, NULL);
+        wf_model *m = open_model(&c, &training, WF_F32, 1);
+        wf_plan *p = wf_model_train_plan(m, NULL);
         random_sentences(&b, &c, 2, 4, 4, 1);
         feed_sentences(p, m, &b);
         int first_update = -1, last_gradient = -1;
@@ -121,9 +121,9 @@ START_TEST(an_unguarded_run_that_fails_updates_nothing) {
     bool same;
     wf_transformer_config c = wide_config();
     wf_training_config training = training_of(WF_ADAM, 0, true);
-    wf_transformer *m = open_model(&c, &training, WF_F32, 1),
-                   *untouched = open_model(&c, &training, WF_F32, 1);
-    wf_plan *p = wf_transformer_train_plan(m, NULL);
+    wf_model *m = open_model(&c, &training, WF_F32, 1),
+             *untouched = open_model(&c, &training, WF_F32, 1);
+    wf_plan *p = wf_model_train_plan(m, NULL);
     double rates[3] = { 1e-3, 1, 1 }, bad[3] = { NAN, 1, 1 };
     random_sentences(&b, &c, 2, 4, 4, 1);
     b.labels[0] = 99;
@@ -153,12 +153,12 @@ static void take(sentences *part, const sentences *b, int from, int to) {
     }
 }
 
-static void accumulate(wf_plan *p, const wf_transformer *m, const sentences *b, double more) {
+static void accumulate(wf_plan *p, const wf_model *m, const sentences *b, double more) {
     feed_sentences(p, m, b);
     assert_plan(p, wf_feed_reals(p, m->optimizer.accumulation.more, &more, 1) && wf_run(p));
 }
 
-static void apply(wf_plan *p, const wf_transformer *m, int64_t step, double rate) {
+static void apply(wf_plan *p, const wf_model *m, int64_t step, double rate) {
     double rates[3];
     wf_optimizer_rates(&m->training.optimizer, rate, step, rates);
     assert_plan(p, wf_feed_reals(p, m->optimizer.rates, rates, 3) && wf_run(p));
@@ -174,11 +174,10 @@ START_TEST(micro_batches_equal_one_batch) {
     wf_training_config training = training_of(_i == 1 ? WF_SGD : WF_ADAMW, 0, _i == 2);
     training.optimizer.accumulates = true;
     training.optimizer.clip_norm = _i == 2 ? 0 : 0.1;
-    wf_transformer *whole = open_model(&c, &training, WF_F64, 3),
-                   *parts = open_model(&c, &training, WF_F64, 3);
-    wf_plan *train = wf_transformer_train_plan(whole, NULL),
-            *add = wf_transformer_accumulate_plan(parts, NULL),
-            *update = wf_transformer_apply_plan(parts, NULL);
+    wf_model *whole = open_model(&c, &training, WF_F64, 3),
+             *parts = open_model(&c, &training, WF_F64, 3);
+    wf_plan *train = wf_model_train_plan(whole, NULL), *add = wf_model_accumulate_plan(parts, NULL),
+            *update = wf_model_apply_plan(parts, NULL);
     for (int step = 1; step <= 3; step++) {
         random_sentences(&b, &c, 8, 7, 6, (uint64_t)step);
         train_step(train, whole, &b, step, 1e-2);
@@ -210,11 +209,10 @@ START_TEST(one_micro_batch_is_a_batch) {
     wf_transformer_config c = wide_config();
     wf_training_config training = training_of(WF_ADAM, 0.1, _i);
     training.optimizer.accumulates = true;
-    wf_transformer *whole = open_model(&c, &training, WF_F32, 3),
-                   *parts = open_model(&c, &training, WF_F32, 3);
-    wf_plan *train = wf_transformer_train_plan(whole, NULL),
-            *add = wf_transformer_accumulate_plan(parts, NULL),
-            *update = wf_transformer_apply_plan(parts, NULL);
+    wf_model *whole = open_model(&c, &training, WF_F32, 3),
+             *parts = open_model(&c, &training, WF_F32, 3);
+    wf_plan *train = wf_model_train_plan(whole, NULL), *add = wf_model_accumulate_plan(parts, NULL),
+            *update = wf_model_apply_plan(parts, NULL);
     for (int step = 1; step <= 2; step++) {
         random_sentences(&b, &c, 4, 7, 6, (uint64_t)step);
         train_step(train, whole, &b, step, 1e-2);
@@ -236,8 +234,8 @@ START_TEST(micro_batches_drop_other_elements) {
     wf_transformer_config c = small_config();
     wf_training_config training = training_of(WF_ADAM, 0.3, false);
     training.optimizer.accumulates = true;
-    wf_transformer *m = open_model(&c, &training, WF_F32, 3);
-    wf_plan *add = wf_transformer_accumulate_plan(m, NULL);
+    wf_model *m = open_model(&c, &training, WF_F32, 3);
+    wf_plan *add = wf_model_accumulate_plan(m, NULL);
     random_sentences(&b, &c, 4, 7, 6, 1);
     for (int i = 0; i < 3; i++) {
         wf_random_step(add, 1, micro_batch[i]);
@@ -254,11 +252,9 @@ END_TEST
 START_TEST(without_accumulation_its_plans_fail) {
     wf_transformer_config c = small_config();
     wf_training_config training = adam_training(0);
-    wf_transformer *m = open_model(&c, &training, WF_F32, 3);
-    wf_plan *plans[] = { wf_transformer_accumulate_plan(m, NULL),
-                         wf_transformer_apply_plan(m, NULL),
-                         wf_transformer_accumulate_plan(NULL, NULL),
-                         wf_transformer_apply_plan(NULL, NULL) };
+    wf_model *m = open_model(&c, &training, WF_F32, 3);
+    wf_plan *plans[] = { wf_model_accumulate_plan(m, NULL), wf_model_apply_plan(m, NULL),
+                         wf_model_accumulate_plan(NULL, NULL), wf_model_apply_plan(NULL, NULL) };
     for (int i = 0; i < COUNT_OF(plans); i++) {
         ck_assert(!wf_plan_ok(plans[i]) && wf_plan_error(plans[i])[0]);
         wf_plan_free(plans[i]);
@@ -282,12 +278,12 @@ static void expect_average(double history[AVERAGED][2], int steps, double d, dou
     out[0] /= weights, out[1] /= weights;
 }
 
-static void average(wf_plan *p, const wf_transformer *m, int64_t k) {
+static void average(wf_plan *p, const wf_model *m, int64_t k) {
     double rate = wf_optimizer_average_rate(&m->training.optimizer, k);
     assert_plan(p, wf_feed_reals(p, m->optimizer.averages.rate, &rate, 1) && wf_run(p));
 }
 
-static wf_transformer *open_averaged(uint64_t seed) {
+static wf_model *open_averaged(uint64_t seed) {
     wf_transformer_config c = small_config();
     wf_training_config training = training_of(WF_ADAM, 0, false);
     training.optimizer.average_decay = 0.75;
@@ -297,11 +293,11 @@ static wf_transformer *open_averaged(uint64_t seed) {
 START_TEST(averages_follow_their_definition) {
     static sentences b;
     double history[AVERAGED][2], want[2];
-    wf_transformer *m = open_averaged(3);
+    wf_model *m = open_averaged(3);
     const wf_averages *a = &m->optimizer.averages;
-    wf_plan *train = wf_transformer_train_plan(m, NULL), *p = wf_transformer_average_plan(m, NULL);
+    wf_plan *train = wf_model_train_plan(m, NULL), *p = wf_model_average_plan(m, NULL);
     for (int step = 1; step <= AVERAGED; step++) {
-        random_sentences(&b, &m->config, 4, 7, 6, (uint64_t)step);
+        random_sentences(&b, &wf_transformer_of(m)->config, 4, 7, 6, (uint64_t)step);
         train_step(train, m, &b, step, 1e-2);
         average(p, m, step);
         double *w = leaf_values(a->params[0]), *have = leaf_values(a->values[0]);
@@ -321,17 +317,17 @@ START_TEST(averages_are_swapped_and_saved) {
     static const char path[] = "steps_averages.safetensors";
     static sentences b;
     char message[WF_MESSAGE];
-    wf_transformer *m = open_averaged(3);
+    wf_model *m = open_averaged(3);
     const wf_averages *a = &m->optimizer.averages;
-    wf_plan *train = wf_transformer_train_plan(m, NULL), *p = wf_transformer_average_plan(m, NULL);
+    wf_plan *train = wf_model_train_plan(m, NULL), *p = wf_model_average_plan(m, NULL);
     for (int step = 1; step <= 3; step++) {
-        random_sentences(&b, &m->config, 4, 7, 6, (uint64_t)step);
+        random_sentences(&b, &wf_transformer_of(m)->config, 4, 7, 6, (uint64_t)step);
         train_step(train, m, &b, step, 1e-2);
         average(p, m, step);
     }
-    ck_assert_msg(wf_transformer_save(m, path, true, NULL, 0, message), "%s", message);
+    ck_assert_msg(wf_model_save(m, path, true, NULL, 0, message), "%s", message);
     wf_file *f = wf_file_open(path);
-    wf_transformer *loaded = wf_transformer_load(f, &m->training, WF_F64, 5, message);
+    wf_model *loaded = wf_model_load(f, &m->training, WF_F64, 5, message);
     ck_assert_msg(loaded != NULL, "%s", message);
     ck_assert(wf_optimizer_swap_averages(&m->optimizer));
     for (int i = 0; i < a->n; i++) {
@@ -351,8 +347,8 @@ END_TEST
 START_TEST(without_averages_nothing_is_swapped) {
     wf_transformer_config c = small_config();
     wf_training_config training = adam_training(0);
-    wf_transformer *m = open_model(&c, &training, WF_F32, 3);
-    wf_plan *p = wf_transformer_average_plan(m, NULL);
+    wf_model *m = open_model(&c, &training, WF_F32, 3);
+    wf_plan *p = wf_model_average_plan(m, NULL);
     ck_assert(!wf_plan_ok(p) && wf_plan_error(p)[0]);
     ck_assert(!wf_optimizer_swap_averages(&m->optimizer) && !wf_optimizer_swap_averages(NULL));
     ck_assert(wf_optimizer_average_rate(NULL, 3) == 1);

@@ -62,10 +62,10 @@ static void read_sentences(const wf_file *f, const char *suffix, sentences *b) {
     read_ids(f, "tgt", suffix, b->tgt), read_ids(f, "labels", suffix, b->labels);
 }
 
-static wf_transformer *load(const char *name, const wf_training_config *training, wf_dtype real) {
+static wf_model *load(const char *name, const wf_training_config *training, wf_dtype real) {
     char message[WF_MESSAGE];
     wf_file *f = open_file("model", name);
-    wf_transformer *m = wf_transformer_load(f, training, real, 1, message);
+    wf_model *m = wf_model_load(f, training, real, 1, message);
     ck_assert_msg(m != NULL, "%s: %s", name, message);
     wf_file_free(f);
     return m;
@@ -84,7 +84,7 @@ static void compare(wf_plan *p, const wf_tensor *t, const wf_file *f, const char
     free_values(&ours, 1), free_values(&theirs, 1);
 }
 
-static wf_plan *gradient_plan(const wf_transformer *m) {
+static wf_plan *gradient_plan(const wf_model *m) {
     wf_tensor *fetch[256] = { m->logits, m->loss.loss, m->loss.nll };
     for (int i = 0; i < m->optimizer.n; i++) fetch[3 + i] = m->optimizer.grads[i];
     wf_plan *p = wf_plan_new(
@@ -102,7 +102,7 @@ static void compare_case(const char *name, wf_dtype real) {
     static sentences b;
     wf_file *f = open_file("values", name);
     wf_training_config training = { .label_smoothing = recorded_scalar(f, "smoothing") };
-    wf_transformer *m = load(name, &training, real);
+    wf_model *m = load(name, &training, real);
     wf_tensor *params[256];
     ck_assert_int_eq(wf_parameters(m->graph, params, 256), m->optimizer.n);
     ck_assert_int_le(m->optimizer.n, 250);
@@ -144,9 +144,8 @@ START_TEST(ten_steps_of_every_optimizer) {
     wf_dtype real = _i % 2 ? WF_F64 : WF_F32;
     const char *name = optimizers[_i / 2].name;
     wf_file *f = open_file("steps", name);
-    wf_transformer *m =
-        load("post", &(wf_training_config){ .optimizer = optimizers[_i / 2].o }, real);
-    wf_plan *p = wf_transformer_train_plan(m, NULL);
+    wf_model *m = load("post", &(wf_training_config){ .optimizer = optimizers[_i / 2].o }, real);
+    wf_plan *p = wf_model_train_plan(m, NULL);
     values losses = recorded(f, "losses"), norms = recorded(f, "norms");
     double bound = real == WF_F64 ? 1e-9 : 1e-4;
     for (int step = 0; step < 10; step++) {

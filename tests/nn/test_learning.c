@@ -8,8 +8,8 @@ START_TEST(the_first_loss_is_about_log_v) {
     wf_transformer_config c = course_config();
     c.norm_first = _i & 1, c.tie = (wf_tie)(_i >> 1 & 3) % 3, c.scale_embedding = _i >> 3;
     c.src_vocab = c.tgt_vocab = 200;
-    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
-    wf_plan *p = wf_transformer_eval_plan(m, NULL);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
+    wf_plan *p = wf_model_eval_plan(m, NULL);
     random_sentences(&b, &c, 40, 12, 30, 5);
     values nll = run_for(p, m, &b, m->loss.nll);
     double mean = nll.data[0] / (40 * 30), least = log(200);
@@ -25,8 +25,8 @@ START_TEST(one_batch_can_be_overfit) {
     wf_transformer_config c = small_config();
     wf_training_config training = adam_training(0);
     c.norm_first = c.encoder_norm = c.decoder_norm = _i;
-    wf_transformer *m = open_model(&c, &training, WF_F32, 3);
-    wf_plan *p = wf_transformer_train_plan(m, NULL);
+    wf_model *m = open_model(&c, &training, WF_F32, 3);
+    wf_plan *p = wf_model_train_plan(m, NULL);
     random_sentences(&b, &c, 4, 6, 5, 5);
     double loss = 1;
     int step = 0;
@@ -45,9 +45,9 @@ static double copies_after(bool start, int steps, int *right) {
     c.src_vocab = c.tgt_vocab = 12, c.d_model = 32, c.dim_feedforward = 64;
     wf_training_config training = adam_training(0);
     wf_schedule schedule = { WF_LINEAR_DECAY, 5e-3, 50, steps, 0 };
-    wf_transformer *m = open_model(&c, &training, WF_F32, 3);
+    wf_model *m = open_model(&c, &training, WF_F32, 3);
     wf_pool *pool = wf_pool_new(2);
-    wf_plan *p = wf_transformer_train_plan(m, pool);
+    wf_plan *p = wf_model_train_plan(m, pool);
     double loss = 0;
     for (int step = 1; step <= steps; step++) {
         copy_sentences(&b, 32, 5, 5, 12, start, 1000 + (uint64_t)(10 * step));
@@ -70,19 +70,19 @@ START_TEST(generation_needs_the_start_token_in_training) {
 END_TEST
 
 /* All parameters after 200 steps with dropout. */
-static values trained(int threads, wf_transformer **out) {
+static values trained(int threads, wf_model **out) {
     static sentences b;
     wf_transformer_config c = small_config();
     wf_training_config training = adam_training(0.1);
-    wf_transformer *m = *out = open_model(&c, &training, WF_F32, 3);
+    wf_model *m = *out = open_model(&c, &training, WF_F32, 3);
     wf_pool *pool = wf_pool_new(threads);
-    wf_plan *p = wf_transformer_train_plan(m, pool);
+    wf_plan *p = wf_model_train_plan(m, pool);
     for (int step = 1; step <= 200; step++) {
         copy_sentences(&b, 32, 3, 12, 17, true, (uint64_t)(10 * step));
         train_step(p, m, &b, step, 1e-3);
     }
     wf_plan_free(p), wf_pool_free(pool);
-    values all = { 0, malloc((size_t)wf_transformer_parameter_count(m) * sizeof(double)) };
+    values all = { 0, malloc((size_t)wf_model_parameter_count(m) * sizeof(double)) };
     wf_tensor *params[256];
     for (int i = 0, n = wf_parameters(m->graph, params, 256); i < n; i++) {
         double *data = leaf_values(params[i]);
@@ -94,7 +94,7 @@ static values trained(int threads, wf_transformer **out) {
 }
 
 START_TEST(the_number_of_threads_changes_no_bit) {
-    wf_transformer *m;
+    wf_model *m;
     values one = trained(1, &m);
     close_model(m);
     for (int threads = 2; threads <= 5; threads += 3) {

@@ -264,10 +264,10 @@ static values logits_of(wf_tie tie, wf_layout layout) {
     static sentences b;
     wf_transformer_config c = small_config();
     c.tie = tie, c.d_model = 64;
-    wf_transformer *m = open_model(&c, NULL, WF_F32, 5);
+    wf_model *m = open_model(&c, NULL, WF_F32, 5);
     ck_assert(wf_pack_weights(m->graph, layout, NULL));
     random_sentences(&b, &c, 3, 7, 6, 9);
-    wf_plan *p = wf_transformer_score_plan(m, NULL);
+    wf_plan *p = wf_model_score_plan(m, NULL);
     values v = run_for(p, m, &b, m->logits);
     wf_plan_free(p);
     close_model(m);

@@ -200,8 +200,8 @@ START_TEST(a_train_step_holds_no_gradient_of_a_table) {
     training.optimizer.kind = plans[_i].kind;
     training.optimizer.unguarded = plans[_i].unguarded;
     if (plans[_i].unguarded) training.optimizer.clip_norm = 0;
-    wf_transformer *m = open_model(&c, &training, WF_F32, 1);
-    wf_plan *p = wf_transformer_train_plan(m, NULL);
+    wf_model *m = open_model(&c, &training, WF_F32, 1);
+    wf_plan *p = wf_model_train_plan(m, NULL);
     random_sentences(&b, &c, 2, 4, 4, 1);
     train_step(p, m, &b, 1, 1e-2);
     ck_assert_int_eq(count_steps(p, "embedding_backward"), plans[_i].dense);

@@ -78,9 +78,9 @@ static bool measure_model(int layers) {
     c.encoder_layers = c.decoder_layers = layers;
     wf_training_config training = { .dropout = 0.1, .optimizer = wf_optimizer_defaults(WF_ADAM) };
     lap();
-    wf_transformer *m = wf_transformer_new(&c, &training, WF_F32, 1, message);
+    wf_model *m = wf_transformer_new(&c, &training, WF_F32, 1, message);
     double recording = lap();
-    wf_plan *p = m ? wf_transformer_train_plan(m, NULL) : NULL;
+    wf_plan *p = m ? wf_model_train_plan(m, NULL) : NULL;
     double planning = lap();
     bool ok = wf_plan_ok(p) && wf_bind(p, "B", 2) && wf_bind(p, "S", 8) && wf_bind(p, "T", 8);
     size_t arena = ok ? wf_plan_memory(p) : 0;
@@ -88,7 +88,7 @@ static bool measure_model(int layers) {
     printf("%d + %d layers: %d nodes, recorded with gradients %.4f, planned %.4f, shapes %.4f s, "
            "arena %zu\n",
            layers, layers, wf_node_count(m->graph), recording, planning, lap(), arena);
-    wf_plan_free(p), wf_transformer_free(m);
+    wf_plan_free(p), wf_model_free(m);
     return true;
 }
 

@@ -356,19 +356,19 @@ START_TEST(what_is_allowed_costs_nothing) {
     c.src_vocab = c.tgt_vocab = 17, c.max_len = FAR;
     c.d_model = 16, c.num_heads = 2, c.dim_feedforward = 16;
     c.encoder_layers = c.decoder_layers = 1;
-    wf_transformer *m = wf_transformer_new(&c, NULL, WF_F32, 1, message);
+    wf_model *m = wf_transformer_new(&c, NULL, WF_F32, 1, message);
     ck_assert_msg(m && wf_ok(m->graph), "%s", message);
     for (int id = 0; id < wf_node_count(m->graph); id++) {
         const wf_tensor *t = wf_node(m->graph, id);
         if (!t->op && t->kind != WF_INPUT) ck_assert_uint_lt(wf_bytes(t), 1 << 16);
     }
-    wf_plan *p = wf_transformer_decode_plan(m, NULL);
+    wf_plan *p = wf_model_step_plan(m, NULL);
     ck_assert(wf_bind(p, "B", 2) && wf_bind(p, "S", 3) && wf_bind(p, "T", 1));
     wf_state *s = wf_state_new(p);
     ck_assert_msg(s != NULL, "%s", wf_plan_error(p));
     ck_assert_uint_lt(wf_state_bytes(s), 1 << 16);
     ck_assert_uint_lt(wf_plan_memory(p), 1 << 16);
-    wf_state_free(s), wf_plan_free(p), wf_transformer_free(m);
+    wf_state_free(s), wf_plan_free(p), wf_model_free(m);
 }
 END_TEST
 

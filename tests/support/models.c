@@ -26,18 +26,18 @@ wf_training_config adam_training(double dropout) {
     };
 }
 
-wf_transformer *open_model(const wf_transformer_config *c, const wf_training_config *training,
-                           wf_dtype real, uint64_t seed) {
+wf_model *open_model(const wf_transformer_config *c, const wf_training_config *training,
+                     wf_dtype real, uint64_t seed) {
     char message[WF_MESSAGE] = "";
-    wf_transformer *m = wf_transformer_new(c, training, real, seed, message);
+    wf_model *m = wf_transformer_new(c, training, real, seed, message);
     ck_assert_msg(m != NULL, "%s", message);
     ck_assert_msg(wf_ok(m->graph), "%s", wf_error(m->graph));
     return m;
 }
 
-void close_model(wf_transformer *m) {
+void close_model(wf_model *m) {
     ck_assert_msg(wf_ok(m->graph), "%s", wf_error(m->graph));
-    wf_transformer_free(m);
+    wf_model_free(m);
 }
 
 /* ---- sentences ------------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ void copy_sentences(sentences *b, int B, int least, int most, int vocab, bool st
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
-void feed_sentences(wf_plan *p, const wf_transformer *m, const sentences *b) {
+void feed_sentences(wf_plan *p, const wf_model *m, const sentences *b) {
     assert_plan(p, wf_bind(p, "B", b->B) && wf_bind(p, "S", b->S) && wf_bind(p, "T", b->T));
     assert_plan(p, wf_feed(p, m->src, b->src) && wf_feed(p, m->src_length, b->src_length));
     assert_plan(p, wf_feed(p, m->tgt, b->tgt) && wf_feed(p, m->labels, b->labels));
@@ -89,14 +89,13 @@ values fetched(wf_plan *p, const wf_tensor *t) {
     return v;
 }
 
-values run_for(wf_plan *p, const wf_transformer *m, const sentences *b, const wf_tensor *t) {
+values run_for(wf_plan *p, const wf_model *m, const sentences *b, const wf_tensor *t) {
     feed_sentences(p, m, b);
     assert_plan(p, wf_run(p));
     return fetched(p, t);
 }
 
-double train_step(wf_plan *p, const wf_transformer *m, const sentences *b, int64_t step,
-                  double rate) {
+double train_step(wf_plan *p, const wf_model *m, const sentences *b, int64_t step, double rate) {
     double rates[3];
     feed_sentences(p, m, b);
     wf_optimizer_rates(&m->training.optimizer, rate, step, rates);
@@ -108,13 +107,13 @@ double train_step(wf_plan *p, const wf_transformer *m, const sentences *b, int64
     return mean;
 }
 
-int exact_copies(wf_transformer *m, int n, int least, int most, uint64_t key) {
+int exact_copies(wf_model *m, int n, int least, int most, uint64_t key) {
     static sentences b;
     int32_t out[MAX_SENTENCES * MAX_WORDS], length[MAX_SENTENCES];
     int right = 0, width = most + 2;
     wf_decoder *d = open_decoder(m, NULL);
     for (int done = 0; done < n; done += 50) {
-        copy_sentences(&b, 50, least, most, (int)m->config.src_vocab, true, key + (uint64_t)done);
+        copy_sentences(&b, 50, least, most, (int)m->src_vocab, true, key + (uint64_t)done);
         assert_decoder(d, wf_decode_greedy(d, b.B, b.S, b.src, b.src_length, width, out, length));
         for (int i = 0; i < b.B; i++)
             right += length[i] == b.src_length[i] &&
@@ -126,10 +125,10 @@ int exact_copies(wf_transformer *m, int n, int least, int most, uint64_t key) {
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
-wf_transformer *open_spread(int vocab, wf_dtype real, double by) {
+wf_model *open_spread(int vocab, wf_dtype real, double by) {
     wf_transformer_config c = small_config();
     c.src_vocab = c.tgt_vocab = vocab;
-    wf_transformer *m = open_model(&c, NULL, real, 3);
+    wf_model *m = open_model(&c, NULL, real, 3);
     wf_tensor *weight = wf_find(m->graph, "output.weight");
     double *data = leaf_values(weight);
     for (int64_t i = 0; i < wf_count(weight); i++) data[i] *= by;
@@ -138,7 +137,7 @@ wf_transformer *open_spread(int vocab, wf_dtype real, double by) {
     return m;
 }
 
-wf_decoder *open_decoder(wf_transformer *m, wf_pool *pool) {
+wf_decoder *open_decoder(wf_model *m, wf_pool *pool) {
     char message[WF_MESSAGE] = "";
     wf_decoder *d = wf_decoder_new(m, pool, message);
     ck_assert_msg(d != NULL, "%s", message);

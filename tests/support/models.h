@@ -3,6 +3,7 @@
 #ifndef WEFT_TESTS_SUPPORT_MODELS_H
 #define WEFT_TESTS_SUPPORT_MODELS_H
 
+#include "models/decode.h"
 #include "models/transformer.h"
 #include "support.h"
 
@@ -21,9 +22,9 @@ wf_transformer_config course_config(void);
 wf_transformer_config small_config(void);
 wf_training_config adam_training(double dropout);
 
-wf_transformer *open_model(const wf_transformer_config *c, const wf_training_config *training,
-                           wf_dtype real, uint64_t seed);
-void close_model(wf_transformer *m); /* fails the test if the graph failed */
+wf_model *open_model(const wf_transformer_config *c, const wf_training_config *training,
+                     wf_dtype real, uint64_t seed);
+void close_model(wf_model *m); /* fails the test if the graph failed */
 
 #define assert_plan(p, call) ck_assert_msg(call, "%s", wf_plan_error(p))
 
@@ -35,23 +36,22 @@ void random_sentences(sentences *b, const wf_transformer_config *c, int B, int S
  * it). */
 void copy_sentences(sentences *b, int B, int least, int most, int vocab, bool start, uint64_t key);
 
-void feed_sentences(wf_plan *p, const wf_transformer *m, const sentences *b);
+void feed_sentences(wf_plan *p, const wf_model *m, const sentences *b);
 values fetched(wf_plan *p, const wf_tensor *t);
 /* Run p on b, and fetch t. */
-values run_for(wf_plan *p, const wf_transformer *m, const sentences *b, const wf_tensor *t);
+values run_for(wf_plan *p, const wf_model *m, const sentences *b, const wf_tensor *t);
 /* One update; the mean loss before it. */
-double train_step(wf_plan *p, const wf_transformer *m, const sentences *b, int64_t step,
-                  double rate);
+double train_step(wf_plan *p, const wf_model *m, const sentences *b, int64_t step, double rate);
 /* How many of n unseen copies are generated exactly. */
-int exact_copies(wf_transformer *m, int n, int least, int most, uint64_t key);
+int exact_copies(wf_model *m, int n, int least, int most, uint64_t key);
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
 #define assert_decoder(d, call) ck_assert_msg(call, "%s", wf_decoder_error(d))
 
 /* The small model, its logits spread so that it has opinions. */
-wf_transformer *open_spread(int vocab, wf_dtype real, double by);
-wf_decoder *open_decoder(wf_transformer *m, wf_pool *pool);
+wf_model *open_spread(int vocab, wf_dtype real, double by);
+wf_decoder *open_decoder(wf_model *m, wf_pool *pool);
 wf_decode_options sample_options(int draws, int top_k, double top_p, double temperature);
 
 #endif

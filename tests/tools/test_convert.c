@@ -40,9 +40,9 @@ static wf_file *open_recorded(const char *name) {
     return open_file(source_path(relative, path, sizeof path));
 }
 
-static wf_transformer *load(const wf_file *f) {
+static wf_model *load(const wf_file *f) {
     char message[WF_MESSAGE];
-    wf_transformer *m = wf_transformer_load(f, NULL, WF_F32, 1, message);
+    wf_model *m = wf_model_load(f, NULL, WF_F32, 1, message);
     ck_assert_msg(m != NULL, "%s", message);
     return m;
 }
@@ -102,7 +102,7 @@ static void assert_same_config(const wf_transformer_config *a, const wf_transfor
     ck_assert(a->start_id == b->start_id && a->end_id == b->end_id);
 }
 
-static void assert_same_weights(const wf_transformer *a, const wf_transformer *b) {
+static void assert_same_weights(const wf_model *a, const wf_model *b) {
     ck_assert_int_eq(wf_node_count(a->graph), wf_node_count(b->graph));
     for (int id = 0; id < wf_node_count(a->graph); id++) {
         const wf_tensor *t = wf_node(a->graph, id), *u = wf_node(b->graph, id);
@@ -118,8 +118,8 @@ START_TEST(names_and_shapes_say_the_rest) {
     wf_file *f = open_recorded(cases[_i].name);
     convert_case(_i, f);
     wf_file *made = open_file("model");
-    wf_transformer *a = load(f), *b = load(made);
-    assert_same_config(&a->config, &b->config);
+    wf_model *a = load(f), *b = load(made);
+    assert_same_config(&wf_transformer_of(a)->config, &wf_transformer_of(b)->config);
     assert_same_weights(a, b);
     wf_file_free(f), wf_file_free(made), close_model(a), close_model(b);
 }
@@ -245,8 +245,10 @@ START_TEST(what_came_goes_back) {
             ck_assert_msg(strstr(e->name, "in_proj_weight") || strcmp(e->name, tables[2]) == 0,
                           "%s", e->name);
     }
-    wf_transformer *a = load(f);
-    int aliases = a->config.tie == WF_TIE_ALL ? 2 : a->config.tie == WF_TIE_DECODER;
+    wf_model *a = load(f);
+    int aliases = wf_transformer_of(a)->config.tie == WF_TIE_ALL
+                      ? 2
+                      : wf_transformer_of(a)->config.tie == WF_TIE_DECODER;
     ck_assert_int_eq(wf_file_count(back), wf_parameters(a->graph, NULL, 0) + aliases);
     run("convert %s%s back -o again", cases[_i].flags, ""), expect(0);
     ck_assert_int_eq(system("cmp model again"), 0);
@@ -264,14 +266,14 @@ START_TEST(a_state_dict_says_what_the_model_was) {
     c.encoder_layers = _i % 3, c.decoder_layers = 1;
     if (c.tie != WF_TIE_ALL) c.src_vocab = 19;
     if (c.bias) c.positions = WF_POSITIONS_LEARNED, c.max_len = 11;
-    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
     ck_assert_msg(wf_transformer_save_state_dict(m, "state", false, message), "%s", message);
     wf_file *f = open_file("state");
     wf_transformer_config given = wf_transformer_defaults();
     given.num_heads = c.num_heads, given.norm_first = c.norm_first, given.max_len = c.max_len;
-    wf_transformer *n = wf_transformer_from_state_dict(f, &given, WF_F32, message);
+    wf_model *n = wf_transformer_from_state_dict(f, &given, WF_F32, message);
     ck_assert_msg(n != NULL, "%s", message);
-    assert_same_config(&c, &n->config);
+    assert_same_config(&c, &wf_transformer_of(n)->config);
     assert_same_weights(m, n);
     wf_file_free(f), close_model(m), close_model(n);
 }
@@ -284,8 +286,8 @@ START_TEST(what_was_understood_is_told) {
     for (int i = 0; i < COUNT_OF(told); i++) {
         wf_transformer_config c = small_config();
         c.encoder_norm = i % 2, c.decoder_norm = i / 2, c.bias = i > 0;
-        wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
-        ck_assert_msg(wf_transformer_save(m, "model", false, NULL, 0, message), "%s", message);
+        wf_model *m = open_model(&c, NULL, WF_F32, 3);
+        ck_assert_msg(wf_model_save(m, "model", false, NULL, 0, message), "%s", message);
         close_model(m);
         ok("convert --to torch model -o state");
         snprintf(says, sizeof says, "), %s%s\n", told[i], i ? "" : ", no biases");
@@ -303,7 +305,7 @@ START_TEST(bf16_is_rounded_to_nearest) {
     char message[WF_MESSAGE];
     wf_transformer_config c = small_config();
     c.tgt_vocab = COUNT_OF(given), c.tie = WF_TIE_DECODER;
-    wf_transformer *m = open_model(&c, NULL, WF_F32, 1);
+    wf_model *m = open_model(&c, NULL, WF_F32, 1);
     ck_assert(wf_write(wf_find(m->graph, "output.bias"), given, sizeof given));
     ck_assert_msg(wf_transformer_save_state_dict(m, "bf16", true, message), "%s", message);
     wf_file *f = open_file("bf16");
@@ -472,7 +474,7 @@ END_TEST
 START_TEST(f64_is_narrowed) {
     char message[WF_MESSAGE];
     wf_transformer_config c = small_config();
-    wf_transformer *m = open_model(&c, NULL, WF_F64, 3);
+    wf_model *m = open_model(&c, NULL, WF_F64, 3);
     ck_assert_msg(wf_transformer_save_state_dict(m, "state", false, message), "%s", message);
     wf_file *f = open_file("state");
     const wf_entry *e = wf_file_find(f, "src_embedding.weight");

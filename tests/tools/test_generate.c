@@ -477,14 +477,14 @@ START_TEST(vocabulary_of_another_size_is_refused) {
     c.d_model = 8, c.num_heads = 1, c.dim_feedforward = 8, c.max_len = 8;
     c.encoder_layers = c.decoder_layers = 1;
     c.src_vocab = 7, c.tgt_vocab = 9;
-    wf_transformer *m = wf_transformer_new(&c, NULL, WF_F32, 1, message);
+    wf_model *m = wf_transformer_new(&c, NULL, WF_F32, 1, message);
     ck_assert(t && m);
     int n = wf_tokenizer_to_meta(t, "tokenizer", meta);
-    ck_assert(wf_transformer_save(m, "model", false, meta, n, message));
+    ck_assert(wf_model_save(m, "model", false, meta, n, message));
     run("echo so | generate --model model");
     expect(1);
     assert_contains(result.err, "model: the target vocabulary has 7 entries and the model 9");
-    wf_transformer_free(m);
+    wf_model_free(m);
     wf_tokenizer_free(t);
 }
 END_TEST

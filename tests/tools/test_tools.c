@@ -524,8 +524,8 @@ START_TEST(attention_of_stacks_without_layers) {
     for (int side = 0; side < 2; side++) {
         wf_transformer_config c = small_config();
         *(side ? &c.decoder_layers : &c.encoder_layers) = 0;
-        wf_transformer *m = open_model(&c, NULL, WF_F32, 1);
-        ck_assert_msg(wf_transformer_save(m, "m", false, NULL, 0, message), "%s", message);
+        wf_model *m = open_model(&c, NULL, WF_F32, 1);
+        ck_assert_msg(wf_model_save(m, "m", false, NULL, 0, message), "%s", message);
         close_model(m);
         run("echo 1 2 | generate --model m --quiet --max-len-b 2 --attention a.json");
         expect(side);

@@ -249,9 +249,9 @@ static void widen(const char *path, int side) {
         for (int k = 0; k < COUNT_OF(kept); k++)
             if (strncmp(wf_file_meta_at(f, i).key, kept[k], strlen(kept[k])) == 0)
                 meta[n++] = wf_file_meta_at(f, i);
-    wf_transformer *m = wf_transformer_new(&c, &training, WF_F32, 1, message);
-    ck_assert_msg(m && wf_transformer_save(m, path, true, meta, n, message), "%s", message);
-    wf_transformer_free(m), wf_file_free(f);
+    wf_model *m = wf_transformer_new(&c, &training, WF_F32, 1, message);
+    ck_assert_msg(m && wf_model_save(m, path, true, meta, n, message), "%s", message);
+    wf_model_free(m), wf_file_free(f);
 }
 
 /* Else it trains ids that no vocabulary has, and has nothing to write them with. */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/picture.h"
+#include "models/decode.h"
 #include "models/text.h"
 #include "models/transformer.h"
 
@@ -23,7 +24,7 @@ enum { SENTENCES = 3, WORDS = 4, VOCABULARY = 12, PARAMETERS = 64 };
 
 static struct {
     wf_tokenizer *words;
-    wf_transformer *model, *loaded, *converted;
+    wf_model *model, *loaded, *converted;
     wf_pool *pool;
     wf_plan *plan;
     wf_decoder *decoder;
@@ -96,7 +97,7 @@ static wf_training_config training(void) {
     return t;
 }
 
-static bool ready(const wf_transformer *m) {
+static bool ready(const wf_model *m) {
     return m && (wf_ok(m->graph) || because(wf_error(m->graph)));
 }
 
@@ -105,7 +106,7 @@ static bool record(void) {
     wf_training_config t = training();
     c.src_vocab = c.tgt_vocab = VOCABULARY, c.max_len = 16, c.d_model = 8, c.num_heads = 2;
     c.dim_feedforward = 8, c.encoder_layers = c.decoder_layers = 1, c.tie = WF_TIE_DECODER;
-    wf_transformer_free(w.model);
+    wf_model_free(w.model);
     w.model = wf_transformer_new(&c, &t, WF_F32, 3, w.why);
     if (!ready(w.model)) return false;
     int n = wf_node_count(w.model->graph);
@@ -115,17 +116,17 @@ static bool record(void) {
 
 static bool plan_training(void) {
     wf_plan_free(w.plan);
-    w.plan = wf_transformer_train_plan(w.model, w.pool);
+    w.plan = wf_model_train_plan(w.model, w.pool);
     return wf_plan_ok(w.plan) || because(wf_plan_error(w.plan));
 }
 
-static bool feed(wf_plan *p, const wf_transformer *m, int sentences) {
+static bool feed(wf_plan *p, const wf_model *m, int sentences) {
     return wf_bind(p, "B", sentences) && wf_bind(p, "S", WORDS) && wf_bind(p, "T", WORDS) &&
            wf_feed(p, m->src, src) && wf_feed(p, m->src_length, length) && wf_feed(p, m->tgt, tgt);
 }
 
 static bool train(void) {
-    const wf_transformer *m = w.model;
+    const wf_model *m = w.model;
     double rates[3];
     float values[3], loss;
     wf_optimizer_rates(&m->training.optimizer, 1e-2, w.round, rates);
@@ -139,8 +140,8 @@ static bool train(void) {
 }
 
 static bool average(void) {
-    const wf_transformer *m = w.model;
-    wf_plan *p = wf_transformer_average_plan(w.model, w.pool);
+    const wf_model *m = w.model;
+    wf_plan *p = wf_model_average_plan(w.model, w.pool);
     float rate = (float)wf_optimizer_average_rate(&m->training.optimizer, 1);
     bool ok = wf_plan_ok(p) && wf_feed(p, m->optimizer.averages.rate, &rate) && wf_run(p);
     if (!ok) because(wf_plan_error(p));
@@ -185,10 +186,10 @@ static bool check(void) {
 
 static bool save(void) {
     const wf_meta meta[] = { { "train.step", "3" }, { "note", "\"tab\t\"" } };
-    return wf_transformer_save(w.model, "model", true, meta, 2, w.why);
+    return wf_model_save(w.model, "model", true, meta, 2, w.why);
 }
 
-static void add_parameters(const wf_transformer *m) {
+static void add_parameters(const wf_model *m) {
     float values[VOCABULARY * 16];
     wf_tensor *parameters[PARAMETERS];
     int n = wf_parameters(m->graph, parameters, PARAMETERS);
@@ -205,27 +206,28 @@ static bool open_file(const char *path) {
 
 static bool load(void) {
     wf_training_config t = training();
-    wf_transformer_free(w.loaded);
+    wf_model_free(w.loaded);
     w.loaded = NULL;
     if (!open_file("model")) return false;
-    w.loaded = wf_transformer_load(w.file, &t, WF_F32, 3, w.why);
+    w.loaded = wf_model_load(w.file, &t, WF_F32, 3, w.why);
     return ready(w.loaded);
 }
 
 static bool convert(void) {
     if (!wf_transformer_save_state_dict(w.model, "torch", false, w.why)) return false;
-    wf_transformer_free(w.converted);
+    wf_model_free(w.converted);
     w.converted = NULL;
     if (!open_file("torch")) return false;
-    w.converted = wf_transformer_from_state_dict(w.file, &w.model->config, WF_F32, w.why);
+    w.converted =
+        wf_transformer_from_state_dict(w.file, &wf_transformer_of(w.model)->config, WF_F32, w.why);
     return ready(w.converted);
 }
 
 static bool attend(void) {
-    wf_plan *p = wf_transformer_attention_plan(w.loaded, w.pool);
+    wf_plan *p = wf_model_attention_plan(w.loaded, w.pool);
     float weights[SENTENCES * 2 * WORDS * WORDS];
     bool ok = wf_plan_ok(p) && feed(p, w.loaded, SENTENCES) && wf_run(p) &&
-              wf_fetch(p, w.loaded->decoder_weights[0].cross, weights);
+              wf_fetch(p, w.loaded->maps[2].weights[0], weights);
     if (!ok) because(wf_plan_error(p));
     wf_plan_free(p);
     add(weights, sizeof weights);
@@ -300,7 +302,7 @@ static void free_all(void) {
     wf_tokenizer_free(w.words);
     wf_decoder_free(w.decoder);
     wf_plan_free(w.plan);
-    wf_transformer_free(w.model), wf_transformer_free(w.loaded), wf_transformer_free(w.converted);
+    wf_model_free(w.model), wf_model_free(w.loaded), wf_model_free(w.converted);
     wf_graph_free(w.graph);
     wf_file_free(w.file);
     wf_pool_free(w.pool);

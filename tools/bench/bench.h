@@ -7,7 +7,7 @@
 #ifndef WEFT_TOOLS_BENCH_BENCH_H
 #define WEFT_TOOLS_BENCH_BENCH_H
 
-#include "models/transformer.h"
+#include "models/decode.h"
 #include "tools/cli/options.h"
 #include "tools/cli/report.h"
 

@@ -16,7 +16,7 @@ static const double dropout = 0.1, rate = 1e-4, clip = 1;
 
 typedef struct bench_model {
     workload size;
-    wf_transformer *model;
+    wf_model *model;
     wf_pool *pool;
     wf_plan *plan;
     wf_decoder *decoder;
@@ -50,7 +50,7 @@ static void open_batch(bench_model *b) {
     for (int64_t i = 0; i < w->batch; i++) b->src_length[i] = (int32_t)w->src;
 }
 
-static wf_transformer *new_model(const workload *w) {
+static wf_model *new_model(const workload *w) {
     char message[WF_MESSAGE];
     wf_training_config training = { .dropout = dropout,
                                     .attention_dropout = dropout,
@@ -58,8 +58,8 @@ static wf_transformer *new_model(const workload *w) {
                                     .optimizer = wf_optimizer_defaults(WF_ADAM) };
     training.optimizer.clip_norm = set.unguarded ? 0 : clip;
     training.optimizer.unguarded = set.unguarded;
-    wf_transformer *m = wf_transformer_new(&w->config, set.mode == MODE_TRAIN ? &training : NULL,
-                                           WF_F32, 1, message);
+    wf_model *m = wf_transformer_new(&w->config, set.mode == MODE_TRAIN ? &training : NULL, WF_F32,
+                                     1, message);
     if (!m) fail(&bench_program, "%s", message);
     if (!wf_ok(m->graph)) fail(&bench_program, "%s", wf_error(m->graph));
     return m;
@@ -80,7 +80,7 @@ static void open_bench_model(bench_model *b) {
 static void close_bench_model(bench_model *b) {
     wf_decoder_free(b->decoder);
     wf_plan_free(b->plan);
-    wf_transformer_free(b->model);
+    wf_model_free(b->model);
     wf_pool_free(b->pool);
     free(b->src), free(b->src_length), free(b->tgt), free(b->labels), free(b->out),
         free(b->out_length);
@@ -93,7 +93,7 @@ static bool bind(bench_model *b) {
 }
 
 static bool feed_inputs(bench_model *b) {
-    const wf_transformer *m = b->model;
+    const wf_model *m = b->model;
     return wf_feed(b->plan, m->src, b->src) && wf_feed(b->plan, m->src_length, b->src_length) &&
            wf_feed(b->plan, m->tgt, b->tgt);
 }
@@ -132,7 +132,7 @@ static timing timed(bench_model *b, bool (*run)(void *)) {
 
 static bool train_once(void *model) {
     bench_model *b = model;
-    const wf_transformer *m = b->model;
+    const wf_model *m = b->model;
     double rates[3];
     float loss;
     wf_optimizer_rates(&m->training.optimizer, rate, ++b->step, rates);
@@ -160,9 +160,9 @@ static void report_memory(const bench_model *b, double parameters, double peak) 
 }
 
 static void bench_training(bench_model *b, double bytes_a_second) {
-    b->plan = wf_transformer_train_plan(b->model, b->pool);
+    b->plan = wf_model_train_plan(b->model, b->pool);
     if (!bind(b)) fail(&bench_program, "%s", wf_plan_error(b->plan));
-    double parameters = (double)wf_transformer_parameter_count(b->model);
+    double parameters = (double)wf_model_parameter_count(b->model);
     double optimizer = adam_bytes(&b->size, parameters) / bytes_a_second;
     char name[80];
     line l = { .flops = training_flops(&b->size), .tokens = (double)(b->size.batch * b->size.tgt) };
@@ -184,7 +184,7 @@ static bool forward_once(void *model) {
 }
 
 static void bench_forward(bench_model *b) {
-    wf_transformer *m = b->model;
+    wf_model *m = b->model;
     wf_tensor *feed[] = { m->src, m->src_length, m->tgt };
     b->plan = wf_plan_new(
         m->graph,
@@ -228,7 +228,7 @@ static timing time_decoding(bench_model *b, int64_t tokens) {
 
 /* Log-probabilities of every token after what was decoded, [B,T,V], to be freed. */
 static float *score(bench_model *b) {
-    wf_transformer *m = b->model;
+    wf_model *m = b->model;
     wf_tensor *feed[] = { m->src, m->src_length, m->tgt };
     float *values =
         malloc((size_t)(b->size.batch * b->size.tgt * b->size.config.tgt_vocab) * sizeof *values);
@@ -288,7 +288,7 @@ static void bench_rounding(bench_model *b) {
     forbid_end(&plain);
     float *exact = score(&plain);
     report_rounding(w->batch * w->tgt, w->config.tgt_vocab, rounded, exact);
-    wf_transformer_free(plain.model);
+    wf_model_free(plain.model);
     free(rounded), free(exact);
 }
 

@@ -64,8 +64,7 @@ void batch_row(batch *b, int64_t i, batch_ids ids, int64_t n_src, const int32_t 
     pad(labels, n_answer + 1, b->T, WF_IGNORE_LABEL);
 }
 
-bool batch_feed(const batch *b, wf_plan *p, const wf_transformer *m) {
-    return wf_bind(p, "B", b->B) && wf_bind(p, "S", b->S) && wf_bind(p, "T", b->T) &&
-           wf_feed(p, m->src, b->src) && wf_feed(p, m->src_length, b->src_length) &&
-           wf_feed(p, m->tgt, b->tgt) && wf_feed(p, m->labels, b->labels);
+bool batch_feed(const batch *b, wf_plan *p, const wf_model *m) {
+    const wf_batch pairs = { b->B, b->S, b->T, b->src, b->src_length, b->tgt, b->labels };
+    return wf_model_feed(m, p, &pairs);
 }

@@ -4,7 +4,7 @@
 #ifndef WEFT_TOOLS_DATA_BATCH_H
 #define WEFT_TOOLS_DATA_BATCH_H
 
-#include "models/transformer.h"
+#include "models/model.h"
 
 /* B rows; S the longest source; T the longest answer + 1: the start, or the
  * end, is in it. */
@@ -30,7 +30,7 @@ bool batch_shape(batch *b, int64_t B, int64_t S, int64_t T);
  * of src and of answer begins. */
 void batch_row(batch *b, int64_t i, batch_ids ids, int64_t n_src, const int32_t *src,
                int64_t n_answer, const int32_t *answer);
-/* Bind B, S and T and feed them; false: wf_plan_error. */
-bool batch_feed(const batch *b, wf_plan *p, const wf_transformer *m);
+/* Bind the plan to it and feed it; false: wf_plan_error. */
+bool batch_feed(const batch *b, wf_plan *p, const wf_model *m);
 
 #endif

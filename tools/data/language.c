@@ -25,8 +25,8 @@ bool vocabulary_fits(int side, int64_t size, int64_t of_model, char *message) {
     return false;
 }
 
-bool language_open(language *l, const wf_file *f, const wf_transformer_config *c, char *message) {
-    *l = (language){ .vocab = { c->src_vocab, c->tgt_vocab }, .max_len = c->max_len };
+bool language_open(language *l, const wf_file *f, const wf_model *m, char *message) {
+    *l = (language){ .vocab = { m->src_vocab, m->tgt_vocab }, .max_len = m->max_len };
     l->text = wf_tokenizer_in_file(f, "tokenizer") || wf_tokenizer_in_file(f, "src_tokenizer");
     if (!l->text) return true;
     if (!tokenizers_open(l->tokenizer, f, message)) return false;

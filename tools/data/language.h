@@ -5,8 +5,8 @@
 #ifndef WEFT_TOOLS_DATA_LANGUAGE_H
 #define WEFT_TOOLS_DATA_LANGUAGE_H
 
+#include "models/model.h"
 #include "models/text.h"
-#include "models/transformer.h"
 
 enum { SIDE_SRC, SIDE_TGT };
 enum { PIECE_TEXT = 16 }; /* room for an id in digits */
@@ -26,9 +26,9 @@ void tokenizers_close(wf_tokenizer *t[2]); /* they may be NULL */
  * message[256]. */
 bool vocabulary_fits(int side, int64_t size, int64_t of_model, char *message);
 
-/* Of the model in f, whose configuration is c. False with message[256]: the file's vocabulary can't
+/* Of the model m, which is in f. False with message[256]: the file's vocabulary can't
  * be read, or is not of the model's size. */
-bool language_open(language *l, const wf_file *f, const wf_transformer_config *c, char *message);
+bool language_open(language *l, const wf_file *f, const wf_model *m, char *message);
 void language_close(language *l);
 
 /* The ids of a line into ids[capacity]; returns their number; -1 with message[256]: it is not

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/picture.h"
-#include "models/transformer/choices.h"
+#include "models/choices.h"
 #include "subject.h"
 #include "tools/cli/options.h"
 #include "tools/cli/output.h"

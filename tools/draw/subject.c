@@ -144,7 +144,7 @@ bool subject_new(subject *s, subject_kind kind, const wf_transformer_config *c, 
     entitle(s, kind, c);
     if (!wf_transformer_check(c, message)) return false;
     if (kind == SUBJECT_TRANSFORMER) {
-        s->model = f ? wf_transformer_load(f, backward ? &training : NULL, WF_F32, 1, message)
+        s->model = f ? wf_model_load(f, backward ? &training : NULL, WF_F32, 1, message)
                      : wf_transformer_new(c, backward ? &training : NULL, WF_F32, 1, message);
         if (!s->model) return false;
         s->graph = s->model->graph;
@@ -163,7 +163,7 @@ bool subject_new(subject *s, subject_kind kind, const wf_transformer_config *c, 
 void subject_free(subject *s) {
     free(s->fetch);
     if (s->model)
-        wf_transformer_free(s->model);
+        wf_model_free(s->model);
     else
         wf_graph_free(s->graph);
 }

@@ -16,8 +16,8 @@ typedef enum {
 typedef struct subject {
     char title[160];
     wf_graph *graph;
-    wf_transformer *model; /* the owner of the graph, or NULL */
-    wf_tensor **fetch;     /* the result; with a backward pass the loss and the gradients */
+    wf_model *model;   /* the owner of the graph, or NULL */
+    wf_tensor **fetch; /* the result; with a backward pass the loss and the gradients */
     int n;
 } subject;
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/transformer/choices.h"
+#include "models/choices.h"
 #include "tools/cli/options.h"
 #include "tools/cli/output.h"
 #include "tools/cli/report.h"
@@ -116,11 +116,11 @@ static const char *final_norms(const wf_transformer_config *c) {
                              : "no final norms";
 }
 
-static void tell(const wf_transformer *m) {
+static void tell(const wf_model *m) {
     static const char *const ties[] = { [WF_TIE_NONE] = "not tied",
                                         [WF_TIE_DECODER] = "tied in the decoder",
                                         [WF_TIE_ALL] = "all tied" };
-    const wf_transformer_config *c = &m->config;
+    const wf_transformer_config *c = &wf_transformer_of(m)->config;
     char parameters[OPTION_TEXT_SIZE];
     fprintf(stderr,
             "%s-norm, width %" PRId64 ", %" PRId64 " heads, %" PRId64 " + %" PRId64
@@ -134,7 +134,7 @@ static void tell(const wf_transformer *m) {
             "%s parameters\n",
             c->src_vocab, c->tgt_vocab, ties[c->tie], c->scale_embedding ? "" : "not ",
             c->positions ? wf_positions_name(c->positions) : "no", c->max_len,
-            thousands((double)wf_transformer_parameter_count(m), parameters));
+            thousands((double)wf_model_parameter_count(m), parameters));
 }
 
 /* In the file that was written, where bf16 has no number for what is nearly the largest f32. */
@@ -149,7 +149,7 @@ static int64_t not_finite(const wf_tensor *t) {
 }
 
 /* They are values like others in a file; whoever converts one should know of them. */
-static void tell_not_finite(const wf_transformer *m) {
+static void tell_not_finite(const wf_model *m) {
     const char *first = NULL;
     char number[OPTION_TEXT_SIZE];
     int64_t all = 0;
@@ -164,21 +164,21 @@ static void tell_not_finite(const wf_transformer *m) {
              thousands((double)all, number), first);
 }
 
-static wf_transformer *from_torch(const wf_file *f) {
+static wf_model *from_torch(const wf_file *f) {
     char message[WF_MESSAGE];
     if (wf_file_meta(f, "weft.config.d_model"))
         fail(&self, "%s is a model of weft already; --to torch makes a state_dict of it",
              set.input);
     wf_transformer_config c = asked();
-    wf_transformer *m = wf_transformer_from_state_dict(f, &c, WF_F32, message);
+    wf_model *m = wf_transformer_from_state_dict(f, &c, WF_F32, message);
     if (!m) fail(&self, "%s: %s", set.input, message);
-    check_positions(&m->config);
+    check_positions(&wf_transformer_of(m)->config);
     return m;
 }
 
-static wf_transformer *from_weft(const wf_file *f) {
+static wf_model *from_weft(const wf_file *f) {
     char message[WF_MESSAGE];
-    wf_transformer *m = wf_transformer_load(f, NULL, WF_F32, 0, message);
+    wf_model *m = wf_model_load(f, NULL, WF_F32, 0, message);
     if (!m) fail(&self, "%s: %s", set.input, message);
     return m;
 }
@@ -194,14 +194,14 @@ int main(int argc, char **argv) {
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
     if (!output_target(set.output, target))
         fail(&self, "%s can't be written: %s", set.output, strerror(errno));
-    wf_transformer *m = set.to == TO_TORCH ? from_weft(f) : from_torch(f);
+    wf_model *m = set.to == TO_TORCH ? from_weft(f) : from_torch(f);
     bool saved = set.to == TO_TORCH
                      ? wf_transformer_save_state_dict(m, target, set.dtype == 1, message)
-                     : wf_transformer_save(m, target, false, NULL, 0, message);
+                     : wf_model_save(m, target, false, NULL, 0, message);
     if (!saved) fail(&self, "%s", message);
     tell(m);
     tell_not_finite(m);
-    wf_transformer_free(m);
+    wf_model_free(m);
     wf_file_free(f);
     return close_stdout(&self, EXIT_DONE);
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/transformer.h"
+#include "models/model.h"
 #include "tools/cli/jsonl.h"
 #include "tools/cli/options.h"
 #include "tools/cli/report.h"
@@ -207,21 +207,16 @@ static void show_tensors(const wf_file *f) {
 
 /* Files from elsewhere have no configuration to be read: that is said, and is no failure. */
 static void show_configuration(const wf_file *f) {
-    wf_transformer_config c;
-    char message[WF_MESSAGE];
+    char text[WF_MESSAGE], message[WF_MESSAGE];
     if (json) return;
     put_clean(stdout, path, -1);
-    if (!wf_transformer_read_config(f, &c, message)) {
+    if (!wf_model_describe(f, text, message)) {
         fputs(": not a model of weft (", stdout);
         put_clean(stdout, message, -1);
         puts(")");
         return;
     }
-    printf(": a Transformer of width %" PRId64 ", %" PRId64 " heads, %" PRId64 " + %" PRId64
-           " layers, feed-forward %" PRId64 ", vocabularies %" PRId64 " and %" PRId64
-           ", up to %" PRId64 " tokens\n",
-           c.d_model, c.num_heads, c.encoder_layers, c.decoder_layers, c.dim_feedforward,
-           c.src_vocab, c.tgt_vocab, c.max_len);
+    printf(": %s\n", text);
 }
 
 int main(int argc, char **argv) {

@@ -1,16 +1,21 @@
 /* tools/generate/attention.c - where a model looks, as JSON and as a heat map. See attention.h. */
 #include "attention.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/draw/svg.h"
 
-bool attention_new(attention *a, wf_transformer *m, const language *l, wf_pool *pool,
-                   char *message) {
-    *a = (attention){ m, l, wf_transformer_attention_plan(m, pool), .tgt = NULL };
-    a->tgt = calloc((size_t)m->config.max_len + 1, sizeof *a->tgt);
-    if (m->config.decoder_layers == 0)
+/* What looks from an output. */
+static const wf_attention_map *pictured(const attention *a) {
+    return &a->model->maps[a->model->n_maps - 1];
+}
+
+bool attention_new(attention *a, wf_model *m, const language *l, wf_pool *pool, char *message) {
+    *a = (attention){ m, l, wf_model_attention_plan(m, pool), .tgt = NULL };
+    a->tgt = calloc((size_t)m->max_len + 1, sizeof *a->tgt);
+    if (pictured(a)->layers == 0)
         return snprintf(message, 256, "its decoder has no layers, so no attention to show"), false;
     if (!wf_plan_ok(a->plan))
         snprintf(message, 256, "%s", wf_plan_error(a->plan));
@@ -26,16 +31,15 @@ void attention_free(attention *a) {
 
 bool attention_run(attention *a, int64_t n, const int32_t *src, int64_t length,
                    const int32_t *output, char *message) {
-    const wf_transformer *m = a->model;
+    const wf_model *m = a->model;
     wf_plan *p = a->plan;
     int32_t src_length = (int32_t)n;
     a->src = src, a->n = n, a->t = length + 1; /* at most max_len: decoding keeps to it */
-    a->tgt[0] = m->config.start_id;
+    a->tgt[0] = m->start_id;
     memcpy(a->tgt + 1, output, (size_t)length * sizeof *output);
-    a->tgt[a->t] = m->config.end_id;
-    bool ok = wf_bind(p, "B", 1) && wf_bind(p, "S", n) && wf_bind(p, "T", a->t) &&
-              wf_feed(p, m->src, src) && wf_feed(p, m->src_length, &src_length) &&
-              wf_feed(p, m->tgt, a->tgt) && wf_run(p);
+    a->tgt[a->t] = m->end_id;
+    const wf_batch one = { 1, n, a->t, src, &src_length, a->tgt, NULL };
+    bool ok = wf_model_feed(m, p, &one) && wf_run(p);
     if (!ok) snprintf(message, 256, "%s", wf_plan_error(p));
     return ok;
 }
@@ -62,14 +66,13 @@ static void matrix_json(jsonl *out, const float *w, int64_t rows, int64_t column
     json_raw(out, "]]");
 }
 
-/* ,"<kind>":[[head, head, ...], layer, ...]: every head is rows of queries over columns of keys. */
-static bool kind_json(attention *a, const char *kind, wf_tensor *const *layers, int64_t n,
-                      jsonl *out) {
-    json_key(out, kind);
+/* ,"<name>":[[head, head, ...], layer, ...]: every head is rows of queries over columns of keys. */
+static bool map_json(attention *a, const wf_attention_map *map, jsonl *out) {
+    json_key(out, map->name);
     json_raw(out, "[");
-    for (int64_t layer = 0; layer < n; layer++) {
+    for (int64_t layer = 0; layer < map->layers; layer++) {
         int64_t shape[WF_MAX_DIMS];
-        float *w = weights_of(a, layers[layer], shape);
+        float *w = weights_of(a, map->weights[layer], shape);
         if (!w) return false;
         for (int64_t h = 0; h < shape[1]; h++) {
             json_raw(out, h ? "," : layer ? ",[" : "[");
@@ -98,63 +101,90 @@ static void ids_json(const attention *a, const char *name, int side, const int32
 }
 
 bool attention_json(attention *a, jsonl *out) {
-    const wf_transformer *m = a->model;
-    int64_t layers = m->config.decoder_layers;
-    wf_tensor **self = calloc((size_t)layers, sizeof *self),
-              **cross = calloc((size_t)layers, sizeof *cross);
-    bool ok = self && cross;
-    for (int64_t i = 0; ok && i < layers; i++)
-        self[i] = m->decoder_weights[i].self, cross[i] = m->decoder_weights[i].cross;
-    if (ok) {
-        json_begin(out, "attention");
-        ids_json(a, "source", SIDE_SRC, a->src, a->n, out);
-        ids_json(a, "target", SIDE_TGT, a->tgt, a->t, out);
-        ok = kind_json(a, "encoder_self", m->encoder_weights, m->config.encoder_layers, out) &&
-             kind_json(a, "decoder_self", self, layers, out) &&
-             kind_json(a, "cross", cross, layers, out);
-        json_end(out);
-    }
-    free(self);
-    free(cross);
+    json_begin(out, "attention");
+    ids_json(a, "source", SIDE_SRC, a->src, a->n, out);
+    ids_json(a, "target", SIDE_TGT, a->tgt, a->t, out);
+    bool ok = true;
+    for (int i = 0; i < a->model->n_maps && ok; i++) ok = map_json(a, &a->model->maps[i], out);
+    json_end(out);
     return ok && !out->failed;
 }
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
-float *attention_cross(attention *a, int64_t shape[WF_MAX_DIMS]) {
-    const wf_transformer *m = a->model;
-    return weights_of(a, m->decoder_weights[m->config.decoder_layers - 1].cross, shape);
+const char *attention_title(const attention *a, char text[80]) {
+    bool cross = pictured(a)->source_keys;
+    snprintf(text, 80, "%s of %s %lld", cross ? "cross-attention" : "self-attention",
+             cross ? "decoder layer" : "layer", (long long)pictured(a)->layers - 1);
+    return text;
 }
 
-const char **attention_labels(const attention *a, int side) {
-    int64_t n = side == SIDE_SRC ? a->n : a->t;
-    const int32_t *ids = side == SIDE_SRC ? a->src : a->tgt + 1;
+int64_t attention_columns(const attention *a) {
+    return pictured(a)->source_keys ? a->n : wf_model_begin(a->model, a->n) + a->t;
+}
+
+float *attention_picture(attention *a, int64_t *heads) {
+    int64_t shape[WF_MAX_DIMS], columns = attention_columns(a);
+    float *w = weights_of(a, pictured(a)->weights[pictured(a)->layers - 1], shape);
+    if (!w) return NULL;
+    int64_t skipped = shape[2] - a->t; /* rows of a source in one row */
+    *heads = shape[1];
+    for (int64_t h = 0; skipped && h < shape[1]; h++)
+        memmove(w + h * a->t * columns, w + (h * shape[2] + skipped) * columns,
+                (size_t)(a->t * columns) * sizeof *w);
+    return w;
+}
+
+/* Labels in one block with their pieces. */
+static const char **labels_new(int64_t n, char **pieces) {
     const char **labels = malloc((size_t)n * (sizeof *labels + PIECE_TEXT));
-    char *buffer = (char *)(labels + n);
-    for (int64_t i = 0; labels && i < n; i++, buffer += PIECE_TEXT) {
-        labels[i] = language_piece(a->language, side, ids[i], buffer);
+    *pieces = (char *)(labels + n);
+    return labels;
+}
+
+static void add_labels(const attention *a, int side, const int32_t *ids, int64_t n,
+                       const char **labels, char *pieces) {
+    for (int64_t i = 0; i < n; i++, pieces += PIECE_TEXT) {
+        labels[i] = language_piece(a->language, side, ids[i], pieces);
         if (strcmp(labels[i], " ") == 0) labels[i] = "\xE2\x90\xA3"; /* a space that is seen */
     }
+}
+
+const char **attention_row_labels(const attention *a) {
+    char *pieces;
+    const char **labels = labels_new(a->t, &pieces);
+    if (labels) add_labels(a, SIDE_TGT, a->tgt + 1, a->t, labels, pieces);
+    return labels;
+}
+
+const char **attention_column_labels(const attention *a) {
+    char *pieces;
+    int64_t n = attention_columns(a);
+    const char **labels = labels_new(n, &pieces);
+    if (!labels) return NULL;
+    add_labels(a, SIDE_SRC, a->src, a->n, labels, pieces);
+    if (n > a->n) add_labels(a, SIDE_TGT, a->tgt, a->t, labels + a->n, pieces + a->n * PIECE_TEXT);
     return labels;
 }
 
 bool attention_svg(attention *a, FILE *out) {
-    int64_t shape[WF_MAX_DIMS];
+    int64_t heads = 0;
     char title[80];
-    const char **rows = attention_labels(a, SIDE_TGT), **columns = attention_labels(a, SIDE_SRC);
-    float *w = attention_cross(a, shape);
-    snprintf(title, sizeof title, "Cross-attention of decoder layer %lld",
-             (long long)a->model->config.decoder_layers - 1);
+    const char **rows = attention_row_labels(a), **columns = attention_column_labels(a);
+    float *w = attention_picture(a, &heads);
+    attention_title(a, title);
+    title[0] = (char)toupper((unsigned char)title[0]);
+    const char *axis = pictured(a)->source_keys ? "the source tokens" : "the tokens before it";
     bool ok = rows && columns && w &&
               svg_heat_map(out, &(struct svg_heat_map){ .title = title,
                                                         .weights = w,
-                                                        .heads = shape[1],
+                                                        .heads = heads,
                                                         .rows = a->t,
-                                                        .columns = a->n,
+                                                        .columns = attention_columns(a),
                                                         .row_labels = rows,
                                                         .column_labels = columns,
                                                         .row_axis = "the token being written",
-                                                        .column_axis = "the source tokens" });
+                                                        .column_axis = axis });
     free(w);
     free(rows);
     free(columns);

@@ -13,7 +13,7 @@
 #include "tools/data/language.h"
 
 typedef struct attention {
-    wf_transformer *model;
+    wf_model *model;
     const language *language;
     wf_plan *plan;
     const int32_t *src;
@@ -22,8 +22,7 @@ typedef struct attention {
 } attention;
 
 /* False: message[256]. */
-bool attention_new(attention *a, wf_transformer *m, const language *l, wf_pool *pool,
-                   char *message);
+bool attention_new(attention *a, wf_model *m, const language *l, wf_pool *pool, char *message);
 void attention_free(attention *a);
 
 /* Run the model on src [n] and its output [length], without start and end. src must live as long
@@ -36,14 +35,19 @@ bool attention_is_svg(const char *path);
 
 /* After a run. False: out of memory, or the stream has failed. */
 bool attention_json(attention *a, jsonl *out); /* all weights as one object on one line */
-bool attention_svg(attention *a, FILE *out);   /* the last layer's cross-attention, every head */
+bool attention_svg(attention *a, FILE *out);   /* the last layer's, every head */
 bool attention_text(attention *a, FILE *out);  /* the same, the mean of its heads */
 
 /* ---- for the pictures ------------------------------------------------------------------------ */
 
-/* The last decoder layer's cross-attention [1, H, t, n], to be freed; NULL: none to be had. */
-float *attention_cross(attention *a, int64_t shape[WF_MAX_DIMS]);
-/* Pieces as labels, to be freed in one go: of the source [n], of what is written [t]. */
-const char **attention_labels(const attention *a, int side);
+/* The last layer's weights [heads, t, columns], to be freed: those of the cross-attention, or of the
+ * self-attention where the source is in one row with the target. NULL: none to be had. */
+float *attention_picture(attention *a, int64_t *heads);
+int64_t attention_columns(const attention *a);
+const char *attention_title(const attention *a, char text[80]); /* "cross-attention of ..." */
+/* Pieces as labels, to be freed in one go: of what is written [t], of what is looked at
+ * [columns]. */
+const char **attention_row_labels(const attention *a);
+const char **attention_column_labels(const attention *a);
 
 #endif

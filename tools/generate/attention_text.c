@@ -1,4 +1,4 @@
-/* tools/generate/attention_text.c - the cross-attention in block characters, for a terminal. See
+/* tools/generate/attention_text.c - the attention in block characters, for a terminal. See
  * attention.h.
  *
  * A cell is two columns wide, or one where there are many, and the darker the larger the weight.
@@ -56,10 +56,11 @@ typedef struct map {
 } map;
 
 static bool map_labels(map *m, const attention *a) {
-    const char **rows = attention_labels(a, SIDE_TGT), **columns = attention_labels(a, SIDE_SRC);
-    *m = (map){ .n_rows = a->t, .n_columns = a->n, .cell = a->n > MANY ? 1 : 2 };
+    const char **rows = attention_row_labels(a), **columns = attention_column_labels(a);
+    *m = (map){ .n_rows = a->t, .n_columns = attention_columns(a) };
+    m->cell = m->n_columns > MANY ? 1 : 2;
     m->rows = calloc((size_t)a->t, sizeof *m->rows);
-    m->columns = calloc((size_t)a->n, sizeof *m->columns);
+    m->columns = calloc((size_t)m->n_columns, sizeof *m->columns);
     bool ok = rows && columns && m->rows && m->columns;
     for (int64_t i = 0; ok && i < m->n_rows; i++) {
         m->rows[i] = label_of(rows[i]);
@@ -126,17 +127,17 @@ static void put_row(FILE *out, const map *m, int64_t i, const float *w, int64_t 
 
 bool attention_text(attention *a, FILE *out) {
     map m;
-    int64_t shape[WF_MAX_DIMS];
-    float *w = attention_cross(a, shape);
+    int64_t heads = 0;
+    char title[80];
+    float *w = attention_picture(a, &heads);
     bool ok = map_labels(&m, a) && w;
     if (ok) {
-        fprintf(out, "cross-attention of decoder layer %lld, mean of heads:",
-                (long long)a->model->config.decoder_layers - 1);
+        fprintf(out, "%s, mean of heads:", attention_title(a, title));
         for (int i = 1; i < SHADES; i++)
             fprintf(out, " %s from %.0f %%", shades[i].block, 100 * shades[i].least);
         fputc('\n', out);
         put_columns(out, &m);
-        for (int64_t i = 0; i < m.n_rows; i++) put_row(out, &m, i, w, shape[1]);
+        for (int64_t i = 0; i < m.n_rows; i++) put_row(out, &m, i, w, heads);
     }
     free(m.rows), free(m.columns), free(w);
     return ok && !ferror(out);

@@ -182,14 +182,12 @@ static void read_range(job *j, const wf_file *f) {
 }
 
 /* Packed before they are loaded, the weights are written once. */
-static wf_transformer *load_packed(const wf_file *f, char *message) {
-    wf_transformer_config c;
-    if (!wf_transformer_read_config(f, &c, message)) return NULL;
-    wf_transformer *m = wf_transformer_new(&c, NULL, WF_F32, 0, message);
+static wf_model *load_packed(const wf_file *f, char *message) {
+    wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
     if (m && wf_pack_weights(m->graph, set.weights ? WF_PANELS_BF16 : WF_PANELS, message) &&
-        wf_transformer_load_weights(m, f, message))
+        wf_model_load_weights(m, f, message))
         return m;
-    wf_transformer_free(m);
+    wf_model_free(m);
     return NULL;
 }
 
@@ -199,7 +197,7 @@ static void open_model(job *j) {
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
     j->model = load_packed(f, message);
     if (!j->model) fail(&self, "%s: %s", set.model, message);
-    if (!language_open(&j->language, f, &j->model->config, message))
+    if (!language_open(&j->language, f, j->model, message))
         fail(&self, "%s: %s", set.model, message);
     read_range(j, f);
     wf_file_free(f);
@@ -231,7 +229,7 @@ static void close_job(job *j) {
     attention_free(&j->attention);
     language_close(&j->language);
     wf_decoder_free(j->decoder);
-    wf_transformer_free(j->model);
+    wf_model_free(j->model);
     wf_pool_free(j->pool);
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "attention.h"
+#include "models/decode.h"
 #include "tools/cli/options.h"
 #include "tools/cli/output.h"
 #include "tools/data/language.h"
@@ -42,7 +43,7 @@ typedef struct job {
     const settings *set;
     wf_decode_options options;
     language language;
-    wf_transformer *model;
+    wf_model *model;
     wf_pool *pool;
     wf_decoder *decoder;
     attention attention;

@@ -46,7 +46,7 @@ static bool gradient_not_finite(wf_plan *p, wf_tensor *const *fetch, wf_tensor *
     return !isfinite(square);
 }
 
-bool find_non_finite(wf_transformer *m, const batch *b, uint64_t step, char name[256]) {
+bool find_non_finite(wf_model *m, const batch *b, uint64_t step, char name[256]) {
     int n = m->optimizer.n;
     wf_tensor **params = calloc((size_t)n, sizeof *params);
     wf_tensor **fetch = calloc((size_t)n + 1, sizeof *fetch);
@@ -58,13 +58,12 @@ bool find_non_finite(wf_transformer *m, const batch *b, uint64_t step, char name
         buffer = parameter_buffer(params, n);
         fetch[0] = m->loss.loss;
         for (int i = 0; i < n; i++) fetch[i + 1] = m->optimizer.grads[i];
-        p = wf_plan_new(m->graph,
-                        &(wf_plan_options){
-                            .fetch = fetch,
-                            .n_fetch = n + 1,
-                            .training = true,
-                            .n_feed = 4,
-                            .feed = (wf_tensor *[]){ m->src, m->src_length, m->tgt, m->labels } });
+        wf_tensor *const feed[] = { m->tgt, m->labels, m->src, m->src_length };
+        p = wf_plan_new(m->graph, &(wf_plan_options){ .fetch = fetch,
+                                                      .n_fetch = n + 1,
+                                                      .training = true,
+                                                      .n_feed = m->src ? 4 : 2,
+                                                      .feed = feed });
         wf_random_step(p, step, 0);
     }
     if (buffer)

@@ -2,11 +2,11 @@
 #ifndef WEFT_TOOLS_TRAIN_DIAGNOSE_H
 #define WEFT_TOOLS_TRAIN_DIAGNOSE_H
 
-#include "models/transformer.h"
+#include "models/model.h"
 #include "tasks.h"
 
 /* Repeat the step without its update and name the first thing that is not finite: a parameter, the
  * loss, or a gradient. False: everything is finite, and the step failed for another reason. */
-bool find_non_finite(wf_transformer *m, const batch *b, uint64_t step, char name[256]);
+bool find_non_finite(wf_model *m, const batch *b, uint64_t step, char name[256]);
 
 #endif

@@ -10,11 +10,11 @@
 
 enum { ROWS = 50, MESSAGE = 256 }; /* sequences of a task at a time */
 
-bool evaluator_new(evaluator *e, wf_transformer *m, wf_pool *pool, material *what, char *message) {
+bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, material *what, char *message) {
     *e = (evaluator){ .model = m, .material = what };
     e->decoder = wf_decoder_new(m, pool, message);
     if (!e->decoder) return false;
-    e->plan = wf_transformer_eval_plan(m, pool);
+    e->plan = wf_model_eval_plan(m, pool);
     int64_t longest = what->text ? 1 : what->numbers.max_len; /* of text: it grows */
     if (batch_new(&e->batch, ROWS, longest) && wf_plan_ok(e->plan)) return true;
     snprintf(message, MESSAGE, "%s",
@@ -31,7 +31,7 @@ void evaluator_free(evaluator *e) {
 
 /* The loss of one batch, with the right targets fed. */
 static bool add_loss(evaluator *e, evaluation *v, char *message) {
-    const wf_transformer *m = e->model;
+    const wf_model *m = e->model;
     const batch *b = &e->batch;
     float nll, count, correct;
     bool ok = batch_feed(b, e->plan, m) && wf_run(e->plan) &&
@@ -155,8 +155,7 @@ void evaluation_free(evaluation *v) {
 static bool memory_of(evaluator *e, int64_t B, int64_t S, int64_t T, size_t most[2],
                       char *message) {
     wf_plan *p = e->plan;
-    bool ok = wf_bind(p, "B", B) && wf_bind(p, "S", S) && wf_bind(p, "T", T);
-    size_t loss = ok ? wf_plan_memory(p) : 0;
+    size_t loss = wf_model_bind(e->model, p, B, S, T) ? wf_plan_memory(p) : 0;
     if (!loss) return snprintf(message, MESSAGE, "%s", wf_plan_error(p)), false;
     size_t decoding =
         wf_decoder_memory(e->decoder, (int)B, (int)S, S + (int64_t)longer_by(e->material));

@@ -7,6 +7,7 @@
 #define WEFT_TOOLS_TRAIN_EVALUATE_H
 
 #include "material.h"
+#include "models/decode.h"
 #include "tools/metrics/metrics.h"
 
 enum { SAMPLES = 3 };
@@ -21,13 +22,13 @@ typedef struct evaluation {
 typedef struct evaluator {
     wf_plan *plan;
     wf_decoder *decoder;
-    wf_transformer *model;
+    wf_model *model;
     material *material;
     batch batch;
 } evaluator;
 
 /* message[256] */
-bool evaluator_new(evaluator *e, wf_transformer *m, wf_pool *pool, material *what, char *message);
+bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, material *what, char *message);
 void evaluator_free(evaluator *e);
 /* What its plans and its decoding take for the largest batches of up to n sequences; 0 with a
  * message. */

@@ -82,7 +82,7 @@ bool session_evaluates(const session *s) {
 
 /* A file may say one thing of its model and another of what it was trained on. */
 static void check_vocabularies(const session *s) {
-    const int64_t of_model[] = { s->model->config.src_vocab, s->model->config.tgt_vocab };
+    const int64_t of_model[] = { s->model->src_vocab, s->model->tgt_vocab };
     char message[WF_MESSAGE];
     for (int i = 0; i < 2; i++)
         if (!vocabulary_fits(i, material_vocab(&s->material, i), of_model[i], message))
@@ -94,7 +94,7 @@ static void open_model(session *s, const wf_file *f) {
     wf_training_config training = settings_training();
     wf_transformer_config config = settings_model(&s->material);
     if (!f && !wf_transformer_check(&config, message)) usage_error(&train_program, "%s", message);
-    s->model = f ? wf_transformer_load(f, &training, WF_F32, (uint64_t)set.seed, message)
+    s->model = f ? wf_model_load(f, &training, WF_F32, (uint64_t)set.seed, message)
                  : wf_transformer_new(&config, &training, WF_F32, (uint64_t)set.seed, message);
     if (!s->model && f) fail(&train_program, "%s: %s", set.model, message);
     if (!s->model) fail(&train_program, "%s", message);
@@ -110,11 +110,11 @@ static void open_model(session *s, const wf_file *f) {
 }
 
 static void open_plans(session *s) {
-    wf_transformer *m = s->model;
+    wf_model *m = s->model;
     bool parts = set.accum > 1;
-    s->plan = (parts ? wf_transformer_accumulate_plan : wf_transformer_train_plan)(m, s->pool);
-    if (parts) s->apply = wf_transformer_apply_plan(m, s->pool);
-    if (set.ema > 0) s->average = wf_transformer_average_plan(m, s->pool);
+    s->plan = (parts ? wf_model_accumulate_plan : wf_model_train_plan)(m, s->pool);
+    if (parts) s->apply = wf_model_apply_plan(m, s->pool);
+    if (set.ema > 0) s->average = wf_model_average_plan(m, s->pool);
     wf_plan *const plans[] = { s->plan, s->apply, s->average };
     for (int i = 0; i < 3; i++)
         if (plans[i] && !wf_plan_ok(plans[i])) fail(&train_program, "%s", wf_plan_error(plans[i]));
@@ -122,7 +122,7 @@ static void open_plans(session *s) {
 
 /* What a checkpoint holds: parameters, moments, averages. */
 static double saved_bytes(const session *s) {
-    double bytes = 4.0 * (double)wf_transformer_parameter_count(s->model);
+    double bytes = 4.0 * (double)wf_model_parameter_count(s->model);
     for (int i = 0; i < s->model->optimizer.n_moments; i++)
         bytes += (double)wf_bytes(s->model->optimizer.moments[i]);
     for (int i = 0; i < s->model->optimizer.averages.n; i++)
@@ -151,8 +151,7 @@ static double step_bytes(session *s) {
     for (int side = 0; side < 2; side++) {
         int64_t B, S, T;
         material_largest(&s->material, set.batch_size, side, &B, &S, &T);
-        bool ok = wf_bind(p, "B", B) && wf_bind(p, "S", S) && wf_bind(p, "T", T);
-        size_t step = ok ? wf_plan_memory(p) : 0;
+        size_t step = wf_model_bind(s->model, p, B, S, T) ? wf_plan_memory(p) : 0;
         if (!step)
             fail(&train_program,
                  "%s; --batch-size, --max-tokens, --max-len or --d-model lower "
@@ -231,10 +230,10 @@ static void announce_material(session *s) {
 
 static void announce(session *s, double memory) {
     static const char *const norms[] = { "post-norm", "pre-norm" };
-    const wf_transformer_config *c = &s->model->config;
+    const wf_transformer_config *c = &wf_transformer_of(s->model)->config;
     char words[3][OPTION_TEXT_SIZE], numbers[3][OPTION_TEXT_SIZE], limit[80];
     report *r = &s->report;
-    double parameters = (double)wf_transformer_parameter_count(s->model);
+    double parameters = (double)wf_model_parameter_count(s->model);
     announce_material(s);
     say(r,
         "model    width %lld, %lld heads, %lld + %lld layers, feed-forward %lld (%s), %s, %s "
@@ -298,7 +297,7 @@ bool session_close(session *s) {
     evaluation_free(&s->judged);
     evaluator_free(&s->evaluator);
     wf_plan_free(s->plan), wf_plan_free(s->apply), wf_plan_free(s->average);
-    wf_transformer_free(s->model);
+    wf_model_free(s->model);
     wf_pool_free(s->pool);
     batch_free(&s->batch);
     material_free(&s->material);

@@ -16,7 +16,7 @@ typedef struct interval {
 
 typedef struct session {
     wf_pool *pool;
-    wf_transformer *model;
+    wf_model *model;
     wf_plan *plan;            /* of a step; with --accum, of a part of it */
     wf_plan *apply, *average; /* with --accum, the update; with --ema, the averages; or NULL */
     wf_plan *failed;          /* the one that ran last, whose error it is */

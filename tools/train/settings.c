@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/transformer/choices.h"
+#include "models/choices.h"
 
 /* clang-format off */
 settings set = {

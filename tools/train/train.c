@@ -37,7 +37,7 @@ static void catch_signals(void) {
 /* ---- a step -------------------------------------------------------------------------------- */
 
 static bool add_to_interval(session *s, wf_plan *p) {
-    const wf_transformer *m = s->model;
+    const wf_model *m = s->model;
     float loss, nll, count, correct;
     bool ok = wf_fetch(p, m->loss.loss, &loss) && wf_fetch(p, m->loss.nll, &nll) &&
               wf_fetch(p, m->loss.count, &count) && wf_fetch(p, m->correct, &correct);
@@ -47,7 +47,7 @@ static bool add_to_interval(session *s, wf_plan *p) {
 }
 
 static bool feed_rates(session *s, wf_plan *p, int64_t step) {
-    const wf_transformer *m = s->model;
+    const wf_model *m = s->model;
     double rates[3];
     wf_optimizer_rates(&m->training.optimizer, wf_schedule_rate(&s->schedule, step), step, rates);
     return wf_feed_reals(p, m->optimizer.rates, rates, (int)wf_count(m->optimizer.rates));
@@ -60,7 +60,7 @@ static bool next_batch(session *s, int64_t step, int64_t part) {
 
 /* An update from one batch. */
 static bool step_at_once(session *s, int64_t step) {
-    const wf_transformer *m = s->model;
+    const wf_model *m = s->model;
     wf_plan *p = s->plan;
     float norm;
     wf_random_step(p, (uint64_t)step, 0);
@@ -72,7 +72,7 @@ static bool step_at_once(session *s, int64_t step) {
 
 /* An update from the sums of several: that of one large batch, up to rounding. */
 static bool step_in_parts(session *s, int64_t step) {
-    const wf_transformer *m = s->model;
+    const wf_model *m = s->model;
     const wf_accumulation *sums = &m->optimizer.accumulation;
     int64_t parts = material_parts(&s->material, step);
     wf_plan *p = s->plan;
@@ -92,7 +92,7 @@ static bool step_in_parts(session *s, int64_t step) {
 }
 
 static bool average(session *s, int64_t step) {
-    const wf_transformer *m = s->model;
+    const wf_model *m = s->model;
     double rate = wf_optimizer_average_rate(&m->training.optimizer, step);
     s->failed = s->average;
     return wf_feed_reals(s->average, m->optimizer.averages.rate, &rate, 1) && wf_run(s->average);
@@ -163,8 +163,7 @@ static bool write_model(session *s, const char *path, bool checkpoint) {
     if (pairs && !checkpoint) pairs[n++] = (wf_meta){ "weft.kind", "best" };
     bool named = output_target(path, target);
     if (!named) snprintf(message, sizeof message, "%.150s: %s", path, strerror(errno));
-    bool ok =
-        named && pairs && wf_transformer_save(s->model, target, checkpoint, pairs, n, message);
+    bool ok = named && pairs && wf_model_save(s->model, target, checkpoint, pairs, n, message);
     free(pairs);
     if (ok) return true;
     report_clear(&s->report);

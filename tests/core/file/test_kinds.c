@@ -242,7 +242,7 @@ END_TEST
 static const double ones[] = { 1, 2, 3 }, twos[] = { 4, 5, 6 };
 
 /* A tensor of one's own in a recorded Transformer. */
-static wf_tensor *add(wf_transformer *m, const char *name, const double *three) {
+static wf_tensor *add(wf_model *m, const char *name, const double *three) {
     return param_of(m->graph, name, 1, (int64_t[]){ 3 }, three);
 }
 
@@ -253,27 +253,27 @@ static bool holds(const wf_tensor *t, const double *three) {
     return same;
 }
 
-static void save_model(const wf_transformer *m, const char *path) {
+static void save_model(const wf_model *m, const char *path) {
     char message[WF_MESSAGE];
-    ck_assert_msg(wf_transformer_save(m, path, true, NULL, 0, message), "%s", message);
+    ck_assert_msg(wf_model_save(m, path, true, NULL, 0, message), "%s", message);
 }
 
 START_TEST(added_parameters_are_saved_and_loaded) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = small_config();
-    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
     save_model(m, "plain");
     add(m, "lora_A", ones), add(m, "lora_B", twos);
     save_model(m, "added");
     wf_file *f = open_file("added"), *plain = open_file("plain");
     ck_assert_str_eq(wf_file_meta(f, "weft.added"), "lora_A\nlora_B\n");
     ck_assert_int_eq(wf_file_count(f), wf_file_count(plain) + 2);
-    wf_transformer *n = wf_transformer_load(f, NULL, WF_F32, 1, message);
+    wf_model *n = wf_model_load(f, NULL, WF_F32, 1, message);
     ck_assert_msg(n != NULL, "%s", message);
     wf_tensor *a = add(n, "lora_A", twos), *other = add(n, "other", twos);
-    ck_assert_msg(wf_transformer_load_weights(n, f, message), "%s", message);
+    ck_assert_msg(wf_model_load_weights(n, f, message), "%s", message);
     ck_assert(holds(a, ones) && holds(other, twos)); /* the file's, and its own */
-    ck_assert_msg(wf_transformer_load_weights(n, plain, message), "%s", message);
+    ck_assert_msg(wf_model_load_weights(n, plain, message), "%s", message);
     ck_assert(holds(a, ones));
     add(n, "lora_B", ones);
     save_model(n, "again");
@@ -287,12 +287,12 @@ END_TEST
 START_TEST(added_parameters_of_another_shape_are_refused) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = small_config();
-    wf_transformer *m = open_model(&c, NULL, WF_F32, 3), *n = open_model(&c, NULL, WF_F32, 3);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3), *n = open_model(&c, NULL, WF_F32, 3);
     add(m, "lora_A", ones);
     save_model(m, "added");
     param_of(n->graph, "lora_A", 1, (int64_t[]){ 2 }, ones);
     wf_file *f = open_file("added");
-    ck_assert(!wf_transformer_load_weights(n, f, message));
+    ck_assert(!wf_model_load_weights(n, f, message));
     assert_contains(message, "'lora_A' is [3] in the file, not [2] as in the model");
     wf_file_free(f), close_model(m), close_model(n);
 }
@@ -302,12 +302,12 @@ END_TEST
 START_TEST(a_state_dict_is_of_the_transformer_alone) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = small_config();
-    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
     add(m, "lora_A", ones);
     ck_assert_msg(wf_transformer_save_state_dict(m, "s", false, message), "%s", message);
     wf_file *f = open_file("s");
     ck_assert(wf_file_find(f, "lora_A") == NULL);
-    wf_transformer *n = wf_transformer_from_state_dict(f, &c, WF_F32, message);
+    wf_model *n = wf_transformer_from_state_dict(f, &c, WF_F32, message);
     ck_assert_msg(n != NULL, "%s", message);
     wf_file_free(f), close_model(m), close_model(n);
 }

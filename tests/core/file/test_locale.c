@@ -80,15 +80,15 @@ START_TEST(numbers_have_a_point_in_every_locale) {
 }
 END_TEST
 
-static void save_as(const wf_transformer *m, const char *name) {
+static void save_as(const wf_model *m, const char *name) {
     char message[WF_MESSAGE];
-    ck_assert_msg(wf_transformer_save(m, in_folder(name), true, NULL, 0, message), "%s", message);
+    ck_assert_msg(wf_model_save(m, in_folder(name), true, NULL, 0, message), "%s", message);
 }
 
-static wf_transformer *load_from(const char *name) {
+static wf_model *load_from(const char *name) {
     char message[WF_MESSAGE] = "";
     wf_file *f = wf_file_open(in_folder(name));
-    wf_transformer *m = wf_transformer_load(f, NULL, WF_F32, 1, message);
+    wf_model *m = wf_model_load(f, NULL, WF_F32, 1, message);
     ck_assert_msg(m != NULL, "%s %s", wf_file_error(f), message);
     wf_file_free(f);
     return m;
@@ -97,15 +97,15 @@ static wf_transformer *load_from(const char *name) {
 START_TEST(a_model_is_saved_and_loaded_in_every_locale) {
     wf_transformer_config c = small_config();
     c.layer_norm_eps = 1.1e-6;
-    wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
     save_as(m, "plain");
     if (take_comma()) {
         char command[200];
         save_as(m, "comma.safetensors");
         snprintf(command, sizeof command, "cd %s && cmp plain comma.safetensors", folder);
         ck_assert_msg(system(command) == 0, "the files differ");
-        wf_transformer *n = load_from("plain");
-        ck_assert(n->config.layer_norm_eps == 1.1e-6);
+        wf_model *n = load_from("plain");
+        ck_assert(wf_transformer_of(n)->config.layer_norm_eps == 1.1e-6);
         close_model(n);
     }
     close_model(m);

@@ -74,7 +74,7 @@ ssize_t pread(int fd, void *data, size_t n, off_t offset) { /* pread64, as all a
 
 /* ---- what is saved ------------------------------------------------------------------------- */
 
-static wf_transformer *model;
+static wf_model *model;
 static char words[20000];
 static const float numbers[4] = { 1, 2, 3, 4 };
 
@@ -86,7 +86,7 @@ static bool save_tensors(const char *path, char *message) {
 
 static bool save_model(const char *path, char *message) {
     const wf_meta meta = { "tokenizer.vocabulary", words };
-    return wf_transformer_save(model, path, true, &meta, 1, message);
+    return wf_model_save(model, path, true, &meta, 1, message);
 }
 
 static bool save_state_dict(const char *path, char *message) {
@@ -154,7 +154,7 @@ int main(int argc, char **argv) {
             for (at = 1; !done; at++, tried++) bad += attempt(i, kind, &done);
         }
     }
-    wf_transformer_free(model);
+    wf_model_free(model);
     printf("%ld saves on a failing system: %ld lost or silent\n", tried, bad);
     return bad > 0;
 }

@@ -312,7 +312,7 @@ END_TEST
 
 /* ---- a Transformer --------------------------------------------------------------------------- */
 
-static wf_transformer *trained(int threads, bool alone, wf_optimizer_kind kind) {
+static wf_model *trained(int threads, bool alone, wf_optimizer_kind kind) {
     static sentences b;
     wf_transformer_config c = small_config();
     c.d_model = 32, c.num_heads = 4, c.dim_feedforward = 64;
@@ -321,9 +321,9 @@ static wf_transformer *trained(int threads, bool alone, wf_optimizer_kind kind) 
                                     .activation_dropout = 0.1,
                                     .optimizer = wf_optimizer_defaults(kind) };
     training.optimizer.unguarded = kind == WF_ADAM;
-    wf_transformer *m = open_model(&c, &training, WF_F32, 3);
+    wf_model *m = open_model(&c, &training, WF_F32, 3);
     wf_pool *pool = wf_pool_new(threads);
-    wf_plan *p = wf_transformer_train_plan(m, pool);
+    wf_plan *p = wf_model_train_plan(m, pool);
     int members;
     wf_profile(p, alone);
     for (int step = 1; step <= 3; step++) {
@@ -340,9 +340,9 @@ static wf_transformer *trained(int threads, bool alone, wf_optimizer_kind kind) 
 
 START_TEST(training_in_groups_is_the_same_training) {
     static const wf_optimizer_kind kinds[] = { WF_ADAMW, WF_ADAM };
-    wf_transformer *m = trained(1, true, kinds[_i]);
+    wf_model *m = trained(1, true, kinds[_i]);
     for (int threads = 1; threads <= 5; threads += threads == 1 ? 1 : 3) {
-        wf_transformer *other = trained(threads, false, kinds[_i]);
+        wf_model *other = trained(threads, false, kinds[_i]);
         wf_tensor *x[256], *y[256];
         int n = wf_parameters(m->graph, x, 256);
         ck_assert_int_eq(wf_parameters(other->graph, y, 256), n);

@@ -1,5 +1,6 @@
 /* tests/core/record/test_misuse.c - what a program may get wrong with graphs, plans, states, tokenizers, models
  * and decoders: a sentence each, never a crash, and never a wrong number without one. */
+#include "models/decode.h"
 #include "models/text.h"
 #include "models/transformer.h"
 #include "tests/suites.h"
@@ -390,11 +391,12 @@ END_TEST
 
 /* What is in transformer.h. */
 START_TEST(no_model_and_no_decoder_answer) {
-    typedef wf_plan *(*plan_of_model)(wf_transformer *, wf_pool *);
+    typedef wf_plan *(*plan_of_model)(wf_model *, wf_pool *);
     static const plan_of_model plans[] = {
-        wf_transformer_train_plan,     wf_transformer_accumulate_plan, wf_transformer_apply_plan,
-        wf_transformer_average_plan,   wf_transformer_eval_plan,       wf_transformer_score_plan,
-        wf_transformer_attention_plan, wf_transformer_encode_plan,     wf_transformer_decode_plan,
+        wf_model_train_plan,     wf_model_accumulate_plan, wf_model_apply_plan,
+        wf_model_average_plan,   wf_model_eval_plan,       wf_model_score_plan,
+        wf_model_attention_plan, wf_model_encode_plan,     wf_model_step_plan,
+        wf_model_prompt_plan,
     };
     char why[WF_MESSAGE] = "";
     wf_transformer_config c = wf_transformer_defaults();
@@ -407,18 +409,22 @@ START_TEST(no_model_and_no_decoder_answer) {
         ck_assert(!wf_plan_ok(p) && *wf_plan_error(p));
         wf_plan_free(p);
     }
-    wf_transformer_free(NULL), wf_decoder_free(NULL), wf_decoded_free(NULL, 3);
+    wf_model_free(NULL), wf_decoder_free(NULL), wf_decoded_free(NULL, 3);
     ck_assert(!wf_transformer_check(NULL, why) && !wf_transformer_new(NULL, NULL, WF_F32, 0, why));
-    ck_assert(!wf_transformer_parameter_count(NULL) && !wf_decoder_new(NULL, NULL, why));
+    ck_assert(!wf_transformer_of(NULL) && !*wf_model_name(NULL));
+    ck_assert(!wf_model_bind(NULL, NULL, 1, 1, 1) && !wf_model_feed(NULL, NULL, NULL));
+    ck_assert(wf_model_begin(NULL, 3) == 0 && wf_model_room(NULL, 3) < 0);
+    ck_assert(!wf_model_record(NULL, NULL, WF_F32, 0, why) && !wf_model_describe(NULL, NULL, why));
+    ck_assert(!wf_model_parameter_count(NULL) && !wf_decoder_new(NULL, NULL, why));
     assert_contains(wf_decoder_error(NULL), "no decoder");
     ck_assert_uint_eq(wf_decoder_memory(NULL, 1, 1, 1), 0);
     ck_assert(!wf_decode(NULL, 1, 1, one, one, NULL, &o, results));
     ck_assert(!wf_decode_greedy(NULL, 1, 1, one, one, 1, one, one));
     ck_assert(!wf_score(NULL, 1, 1, one, one, 1, one, one, NULL, total));
-    ck_assert(!wf_transformer_save(NULL, "x", false, NULL, 0, why));
+    ck_assert(!wf_model_save(NULL, "x", false, NULL, 0, why));
     ck_assert(!wf_transformer_save_state_dict(NULL, "x", false, why));
-    ck_assert(!wf_transformer_load(NULL, NULL, WF_F32, 0, why));
-    ck_assert(!wf_transformer_load_weights(NULL, NULL, why));
+    ck_assert(!wf_model_load(NULL, NULL, WF_F32, 0, why));
+    ck_assert(!wf_model_load_weights(NULL, NULL, why));
     ck_assert(!wf_transformer_read_config(NULL, &c, why));
     ck_assert(!wf_transformer_from_state_dict(NULL, &c, WF_F32, why));
 }
@@ -428,15 +434,15 @@ START_TEST(a_model_and_a_decoder_accept_null) {
     char why[WF_MESSAGE] = "", path[512];
     source_path("tests/data/model_plain.safetensors", path, sizeof path);
     wf_file *f = wf_file_open(path);
-    wf_transformer *m = wf_transformer_load(f, NULL, WF_F32, 0, why);
+    wf_model *m = wf_model_load(f, NULL, WF_F32, 0, why);
     ck_assert_msg(m != NULL, "%s", why);
     ck_assert(!wf_transformer_read_config(f, NULL, why));
     assert_contains(why, "no room for the configuration");
     ck_assert(!wf_transformer_read_config(f, NULL, NULL));
     ck_assert(!wf_transformer_from_state_dict(f, NULL, WF_F32, why));
-    ck_assert(!wf_transformer_load_weights(m, NULL, why));
-    ck_assert(!wf_transformer_save(m, NULL, false, NULL, 0, why));
-    ck_assert(!wf_transformer_save(m, "/tmp", false, &(wf_meta){ NULL, NULL }, 1, why));
+    ck_assert(!wf_model_load_weights(m, NULL, why));
+    ck_assert(!wf_model_save(m, NULL, false, NULL, 0, why));
+    ck_assert(!wf_model_save(m, "/tmp", false, &(wf_meta){ NULL, NULL }, 1, why));
     ck_assert(!wf_transformer_save_state_dict(m, NULL, false, why));
     wf_decoder *d = wf_decoder_new(m, NULL, why);
     const wf_decode_options o = wf_decode_defaults();
@@ -455,7 +461,7 @@ START_TEST(a_model_and_a_decoder_accept_null) {
     ck_assert(!wf_score(d, 1, 1, one, one, 1, NULL, one, NULL, NULL));
     ck_assert(!wf_score(d, 1, 1, one, one, 1, one, NULL, NULL, NULL));
     ck_assert(wf_score(d, 1, 1, one, one, 0, NULL, (int32_t[]){ 0 }, NULL, NULL));
-    wf_decoder_free(d), wf_transformer_free(m), wf_file_free(f);
+    wf_decoder_free(d), wf_model_free(m), wf_file_free(f);
 }
 END_TEST
 

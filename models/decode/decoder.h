@@ -1,6 +1,6 @@
-/* models/decode/decode.h - inside models: what the files of decoding share. Not installed.
+/* models/decode/decoder.h - inside models: what the files of decoding share. Not installed.
  *
- * decode.c          the decoder: its plans, its memory, encoding, one cached step
+ * decoder.c         the decoder: its plans, its memory, a start, one cached step
  * decode_options.c  what may be asked for
  * search.c          wf_decode: sentences, their hypotheses, and the rows that these occupy
  * beam.c            how a sentence goes on: the likeliest hypotheses
@@ -11,10 +11,10 @@
  *
  * A row is a place in the batch of the decode plan. A hypothesis is the start of an output; each
  * live one occupies a row of its own. */
-#ifndef WEFT_MODELS_DECODE_DECODE_H
-#define WEFT_MODELS_DECODE_DECODE_H
+#ifndef WEFT_MODELS_DECODE_DECODER_H
+#define WEFT_MODELS_DECODE_DECODER_H
 
-#include "models/transformer.h"
+#include "models/decode.h"
 
 /* What encoding handed over, on the host: one tensor, a slice for each sentence. */
 typedef struct handed {
@@ -24,14 +24,14 @@ typedef struct handed {
 } handed;
 
 struct wf_decoder {
-    wf_transformer *model;
+    wf_model *model;
     wf_pool *pool;
-    wf_plan *encode, *decode, *score; /* score: NULL until it is asked for */
+    wf_plan *encode, *prompt; /* of a source apart, or in one row: the other is NULL */
+    wf_plan *step, *score;    /* score: NULL until it is asked for */
     wf_state *state;
     int capacity;   /* rows that the state and the logits have room for */
-    handed *handed; /* cross_k, cross_v of every layer, and the memory's mask */
-    int n_handed;
-    char *staged; /* one tensor as it is fed: a slice for each row */
+    handed *handed; /* [model->n_handed] */
+    char *staged;   /* one tensor as it is fed: a slice for each row */
     size_t staged_bytes;
     void *logits; /* of one step, [rows,V] in the model's type */
     int64_t source_length;
@@ -40,14 +40,17 @@ struct wf_decoder {
 
 WF_PRINTF(2, 3) bool wf_decoder_fail(wf_decoder *d, const char *format, ...);
 bool wf_decoder_fail_plan(wf_decoder *d, wf_plan *p); /* with the plan's error */
-/* Are there b sentences of at most s tokens, each of at least one? */
+/* Are there b sentences of at most s tokens, each of at least one if they are read apart, and none
+ * too long? */
 bool wf_decoder_lengths_ok(wf_decoder *d, int b, int s, const int32_t *src,
                            const int32_t *src_length);
-/* Encode b sentences; room for that many rows. */
+/* Room for that many rows, and encode b sentences that are read apart. */
 bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
                       int most_rows);
 /* From now on there are n rows; row i reads sentence owner[i]. */
 bool wf_decoder_rows(wf_decoder *d, int n, const int *owner);
+/* In one row: the first n tokens of each of b sentences go through the caches, a row each. */
+bool wf_decoder_prompt(wf_decoder *d, int b, int s, const int32_t *src, int64_t n);
 /* Feed each row its newest token; d->logits are what follows it. */
 bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position);
 
@@ -93,7 +96,9 @@ typedef struct ended {
 } ended;
 
 typedef struct sentence {
-    int64_t index, limit; /* its name for drawing; tokens at most */
+    int64_t index, limit;  /* its name for drawing; tokens at most */
+    int64_t begin;         /* the position whose logits its first token is chosen by */
+    const int32_t *prompt; /* [begin] what is fed before the start */
     int n_live, n_ended;
     live *live;   /* beam: the best first */
     ended *ended; /* beam: the best first; draws: in their order */
@@ -112,11 +117,11 @@ typedef struct search {
     sentence *sentences;
     live *all_live;
     ended *all_ended;
-    int64_t length; /* tokens of every live hypothesis */
-    int rows;       /* in the plan's batch, those that nobody occupies among them */
-    int *owner;     /* [2 most_rows] sentence, -1: nobody */
-    int32_t *from;  /* which row it was */
-    int32_t *ids;   /* its newest token */
+    int64_t position; /* of the newest token of every row */
+    int rows;         /* in the plan's batch, those that nobody occupies among them */
+    int *owner;       /* [2 most_rows] sentence, -1: nobody */
+    int32_t *from;    /* which row it was */
+    int32_t *ids;     /* its newest token */
     trace *traces;
     int32_t n_traces, cap_traces;
     candidate *candidates; /* [most_rows, per_row] */
@@ -124,11 +129,13 @@ typedef struct search {
     bool *cut;             /* [most_rows] the end is forced on it, and was not the likeliest */
     child *next;           /* [width] */
     int *heads;            /* [width] */
-    void *open;            /* [V] which tokens are allowed now */
+    void *open[2];         /* [V] which tokens are allowed: before an end may come, and then */
     char *scratch;         /* of each thread, to draw in */
     size_t stride;
 } search;
 
+/* Tokens of each of its live hypotheses; below 0: it still reads its prompt. */
+int64_t wf_length_of(const search *q, const sentence *s);
 const candidate *wf_candidates_of(const search *q, const live *h);
 /* The hypothesis ends here; its place among those that have ended is `at`. */
 void wf_end_hypothesis(const search *q, sentence *s, const live *h, const candidate *end, int at);
@@ -139,7 +146,7 @@ double wf_length_penalty_of(const wf_decode_options *o, int64_t length); /* leng
 int wf_beam_advance(search *q, sentence *s);
 int wf_sample_advance(search *q, sentence *s);
 /* Draw n tokens for a sentence, the draws first, first + 1, ... */
-void wf_draw_tokens(const search *q, const logit_row *r, double normaliser, int64_t index,
+void wf_draw_tokens(const search *q, const logit_row *r, double normaliser, const sentence *s,
                     int first, int n, char *scratch, candidate *out);
 size_t wf_draw_scratch(int64_t vocab); /* bytes */
 

@@ -1,4 +1,4 @@
-/* models/transformer/choices.h - inside weft: the names of what can be chosen, in options, messages and files
+/* models/choices.h - inside weft: the names of what can be chosen, in options, messages and files
  * alike. One row per enumerator.
  *
  *     CHOICE("activation", set.activation, WF_NAMES(WF_ACTIVATION_NAMES), "of the layers")
@@ -6,8 +6,8 @@
  *
  * Neither a row's name nor its number changes: files hold both. An enumerator without a row is a
  * warning (-Wswitch), a row out of its place an error. */
-#ifndef WEFT_MODELS_TRANSFORMER_CHOICES_H
-#define WEFT_MODELS_TRANSFORMER_CHOICES_H
+#ifndef WEFT_MODELS_CHOICES_H
+#define WEFT_MODELS_CHOICES_H
 
 #include "models/text.h"
 #include "models/transformer.h"

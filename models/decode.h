@@ -1,0 +1,89 @@
+/* weft/models/decode.h - outputs of a model, whichever it is: searched for, or drawn at random; and
+ * how likely it finds outputs that are given.
+ *
+ * Sentences come as src [b,s], right-padded, and src_length [b], each from 1 to s; of a model that
+ * reads its source in one row with the target, from 0 on: what there is to go on from. */
+#ifndef WEFT_MODELS_DECODE_H
+#define WEFT_MODELS_DECODE_H
+
+#include "model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Plans for encoding, decoding and scoring, and a state, reused from batch to batch. One call at a
+ * time. What is made of a sentence depends on it and the options alone: not on its batch, the
+ * threads, or the padding.
+ * Scores are natural logarithms, by the model's distribution over the whole vocabulary, and count
+ * the end token. A false result: wf_decoder_error. */
+typedef struct wf_decoder wf_decoder;
+WF_API wf_decoder *wf_decoder_new(wf_model *m, wf_pool *pool, char *message); /* or NULL */
+WF_API void wf_decoder_free(wf_decoder *d);
+WF_API const char *wf_decoder_error(const wf_decoder *d);
+/* Bytes that it takes to decode b sentences of s tokens, a row each, into outputs of at most n. 0:
+ * wf_decoder_error. */
+WF_API size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n);
+
+/* What a total is divided by, n tokens with the end: 1; ((5 + n) / 6)^alpha (Wu et al. 2016, eq.
+ * 14); n^alpha, of which alpha 1 is the mean. */
+typedef enum { WF_PENALTY_NONE, WF_PENALTY_GNMT, WF_PENALTY_AVERAGE } wf_length_penalty;
+
+typedef struct wf_decode_options {
+    int beam; /* hypotheses that go on at every step, 1..1024; 1: the likeliest token (greedy) */
+    wf_length_penalty penalty;
+    double alpha; /* of the penalty, 0..10 */
+    int nbest;    /* outputs of a sentence, 1..beam; of a sample, how many are drawn, 1..1024 */
+    double max_len_a, max_len_b; /* a source of n tokens gets at most a n + b, rounded down: no
+                                  * fewer than 1, no more than wf_model_room. There the end is
+                                  * forced on it, and scored */
+    int64_t min_len;             /* no end before this many tokens, if the maximum allows as many */
+    const int32_t *banned;       /* [n_banned] tokens that are never put out; not the end */
+    int n_banned;
+    bool sample; /* draw every token (beam 1): p ~ exp(logit / temperature), of these the top_k
+                  * likeliest (0: all), of these the fewest that hold top_p (1: all) */
+    int top_k;
+    double top_p, temperature; /* above 0 to 1; 1e-3..1e3 */
+    uint64_t seed;             /* with the sentence's index, the step and the draw: the choice */
+} wf_decode_options;
+WF_API wf_decode_options wf_decode_defaults(void); /* greedy, a 1, b 10; top_p and temperature 1 */
+
+typedef struct wf_hypothesis {
+    const int32_t *tokens;   /* [length], neither start nor end */
+    const double *log_probs; /* [length + 1], of each token and of the end */
+    int64_t length;
+    double total, score; /* their sum; and that divided by the penalty */
+    bool cut;            /* ended by the maximum: another token was likelier than the end */
+} wf_hypothesis;
+
+/* The outputs of one sentence: the best score first, no two alike; of a sample, in the order of the
+ * draws. n is less than nbest where there are no more sequences. */
+typedef struct wf_decoded {
+    int n;
+    wf_hypothesis *best;
+} wf_decoded;
+
+/* results [b]: to be freed by wf_decoded_free, after a failure too. sentence_index [b], for samples
+ * alone: a sentence's place in all that is drawn with this seed; NULL: its place in the batch. */
+WF_API bool wf_decode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
+                      const int64_t *sentence_index, const wf_decode_options *options,
+                      wf_decoded *results);
+WF_API void wf_decoded_free(wf_decoded *results, int b);
+
+/* wf_decode's greedy tokens alone, at most max_new of each sentence (and wf_model_room), into out
+ * [b,max_new], filled up with end_id; their number into out_length [b]. */
+WF_API bool wf_decode_greedy(wf_decoder *d, int b, int s, const int32_t *src,
+                             const int32_t *src_length, int max_new, int32_t *out,
+                             int32_t *out_length);
+
+/* Forced scoring: of outputs tgt [b,t], right-padded, tgt_length [b] from 0 to t, neither start
+ * nor end among them; at most wf_model_room. log_probs [b,t+1]: of each token and of the end, then
+ * 0. totals [b]: their sums. Either may be NULL. */
+WF_API bool wf_score(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
+                     int t, const int32_t *tgt, const int32_t *tgt_length, double *log_probs,
+                     double *totals);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,212 @@
+/* models/decode/decoder.c - the decoder: read a batch of sources once, then one cached step per token.
+ *
+ * Two plans and a state over the model's graph, made once and used from batch to batch; no node
+ * is recorded. A source apart is encoded, and what that hands over is fed to every step; one in the
+ * row of its target goes through the caches, as far as all rows have one in a single run. What goes
+ * on and what ends is a matter of search.c. */
+#include "decoder.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool wf_decoder_fail(wf_decoder *d, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(d->error, sizeof d->error, format, args);
+    va_end(args);
+    return false;
+}
+
+bool wf_decoder_fail_plan(wf_decoder *d, wf_plan *p) {
+    const char *why = wf_plan_error(p);
+    return wf_decoder_fail(d, "%s", why[0] ? why : "out of memory");
+}
+
+const char *wf_decoder_error(const wf_decoder *d) {
+    return d ? d->error : "there is no decoder";
+}
+
+void wf_decoder_free(wf_decoder *d) {
+    if (!d) return;
+    wf_state_free(d->state);
+    wf_plan_free(d->encode), wf_plan_free(d->prompt);
+    wf_plan_free(d->step), wf_plan_free(d->score);
+    for (int i = 0; d->handed && i < d->model->n_handed; i++) free(d->handed[i].data);
+    free(d->handed), free(d->staged), free(d->logits);
+    free(d);
+}
+
+static bool open_decoder(wf_decoder *d, wf_model *m, wf_pool *pool) {
+    d->model = m, d->pool = pool;
+    d->handed = calloc((size_t)m->n_handed + 1, sizeof *d->handed);
+    if (!d->handed) return wf_decoder_fail(d, "out of memory");
+    for (int i = 0; i < m->n_handed; i++) d->handed[i].tensor = m->handed[i];
+    wf_plan *start = *(m->src ? &d->encode : &d->prompt) =
+        (m->src ? wf_model_encode_plan : wf_model_prompt_plan)(m, pool);
+    if (!wf_plan_ok(start)) return wf_decoder_fail_plan(d, start);
+    d->step = wf_model_step_plan(m, pool);
+    return wf_plan_ok(d->step) || wf_decoder_fail_plan(d, d->step);
+}
+
+wf_decoder *wf_decoder_new(wf_model *m, wf_pool *pool, char *message) {
+    const char *why = !m ? "there is no model" : wf_error(m->graph);
+    wf_decoder *d = m && wf_ok(m->graph) ? calloc(1, sizeof *d) : NULL;
+    if (d && open_decoder(d, m, pool)) return d;
+    if (d) why = d->error;
+    if (message) snprintf(message, WF_MESSAGE, "%.255s", why[0] ? why : "out of memory");
+    wf_decoder_free(d);
+    return NULL;
+}
+
+bool wf_decoder_lengths_ok(wf_decoder *d, int b, int s, const int32_t *src,
+                           const int32_t *src_length) {
+    int least = d->model->src ? 1 : 0;
+    if ((!src && s > 0) || !src_length)
+        return wf_decoder_fail(d, "the sentences, or their lengths, are NULL");
+    if (b < 1 || s < least)
+        return wf_decoder_fail(d, least ? "a batch and its length are at least 1"
+                                        : "a batch is at least 1, and its length at least 0");
+    for (int i = 0; i < b; i++) {
+        if (src_length[i] < least || src_length[i] > s)
+            return wf_decoder_fail(d, "sentence %d has %d tokens, not %d to %d", i,
+                                   (int)src_length[i], least, s);
+        if (wf_model_room(d->model, src_length[i]) < 0)
+            return wf_decoder_fail(d, "sentence %d has %d tokens: this model goes on from %lld", i,
+                                   (int)src_length[i], (long long)d->model->max_len - 1);
+    }
+    return true;
+}
+
+/* ---- encoding -------------------------------------------------------------------------------- */
+
+/* Room for `bytes` in a block that only ever grows. */
+static bool reserve(wf_decoder *d, char **data, size_t *have, size_t bytes) {
+    if (bytes <= *have && *data) return true;
+    char *more = realloc(*data, bytes ? bytes : 1);
+    if (!more) return wf_decoder_fail(d, "out of memory");
+    *data = more, *have = bytes;
+    return true;
+}
+
+static bool take(wf_decoder *d, handed *h, int b) {
+    size_t bytes = wf_bound_bytes(d->encode, h->tensor);
+    if (!reserve(d, &h->data, &h->bytes, bytes)) return false;
+    h->slice = bytes / (size_t)b;
+    return wf_fetch(d->encode, h->tensor, h->data) || wf_decoder_fail_plan(d, d->encode);
+}
+
+static bool encode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length) {
+    wf_plan *p = d->encode;
+    bool ok = wf_bind(p, "B", b) && wf_bind(p, "S", s) && wf_feed(p, d->model->src, src) &&
+              wf_feed(p, d->model->src_length, src_length) && wf_run(p);
+    if (!ok) return wf_decoder_fail_plan(d, p);
+    for (int i = 0; i < d->model->n_handed; i++)
+        if (!take(d, &d->handed[i], b)) return false;
+    d->source_length = s;
+    return true;
+}
+
+/* ---- decoding -------------------------------------------------------------------------------- */
+
+/* A plan with a state, for n tokens of each row. */
+static bool bind_rows(wf_decoder *d, wf_plan *p, int rows, int64_t n) {
+    bool apart = d->model->src, ok = wf_bind(p, "B", rows) && wf_bind(p, "T", n);
+    ok = ok && (!apart || wf_bind(p, "S", d->source_length));
+    return ok || wf_decoder_fail_plan(d, p);
+}
+
+static bool make_room(wf_decoder *d, int rows) {
+    size_t vocab = (size_t)d->model->tgt_vocab;
+    if (rows <= d->capacity) return true;
+    wf_state_free(d->state), free(d->logits);
+    d->capacity = 0, d->state = NULL;
+    d->logits = calloc((size_t)rows * vocab, wf_dtype_size(wf_real(d->model->graph)));
+    if (!d->logits) return wf_decoder_fail(d, "out of memory");
+    if (!bind_rows(d, d->step, rows, 1) || !wf_bind(d->step, "P", 0))
+        return wf_decoder_fail_plan(d, d->step);
+    d->state = wf_state_new(d->step);
+    if (!d->state) return wf_decoder_fail_plan(d, d->step);
+    d->capacity = rows;
+    return true;
+}
+
+bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
+                      int most_rows) {
+    bool encoded = !d->model->src || encode(d, b, s, src, src_length);
+    return encoded && make_room(d, most_rows);
+}
+
+bool wf_decoder_rows(wf_decoder *d, int n, const int *owner) {
+    if (!bind_rows(d, d->step, n, 1)) return false;
+    for (int i = 0; i < d->model->n_handed; i++) {
+        const handed *h = &d->handed[i];
+        if (!reserve(d, &d->staged, &d->staged_bytes, (size_t)n * h->slice)) return false;
+        for (int row = 0; row < n; row++)
+            memcpy(d->staged + (size_t)row * h->slice, h->data + (size_t)owner[row] * h->slice,
+                   h->slice);
+        if (!wf_feed(d->step, h->tensor, d->staged)) return wf_decoder_fail_plan(d, d->step);
+    }
+    return true;
+}
+
+bool wf_decoder_prompt(wf_decoder *d, int b, int s, const int32_t *src, int64_t n) {
+    wf_plan *p = d->prompt;
+    size_t row = (size_t)n * sizeof *src;
+    if (!reserve(d, &d->staged, &d->staged_bytes, (size_t)b * row)) return false;
+    for (int i = 0; i < b; i++) memcpy(d->staged + (size_t)i * row, src + (int64_t)i * s, row);
+    bool ok = bind_rows(d, p, b, n) && wf_bind(p, "P", 0) && wf_feed(p, d->model->tgt, d->staged) &&
+              wf_run_state(p, d->state);
+    return ok || wf_decoder_fail_plan(d, p);
+}
+
+bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position) {
+    wf_plan *p = d->step;
+    bool ok = wf_bind(p, "P", position) && wf_feed(p, d->model->tgt, ids) &&
+              wf_run_state(p, d->state) && wf_fetch(p, d->model->logits, d->logits);
+    return ok || wf_decoder_fail_plan(d, p);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* What encoding hands over: fetched, fed, and one tensor of it on the way. */
+static size_t handed_bytes(wf_decoder *d) {
+    size_t all = 0, largest = 0;
+    for (int i = 0; i < d->model->n_handed; i++) {
+        size_t bytes = wf_bound_bytes(d->encode, d->handed[i].tensor);
+        all += bytes;
+        if (bytes > largest) largest = bytes;
+    }
+    return 2 * all + largest;
+}
+
+/* Of a source apart: to encode it, and what is handed over. */
+static size_t encoding_bytes(wf_decoder *d, int b, int s) {
+    bool ok = wf_bind(d->encode, "B", b) && wf_bind(d->encode, "S", s);
+    size_t encode = ok ? wf_plan_memory(d->encode) : 0;
+    d->source_length = s;
+    return encode ? encode + handed_bytes(d) : (wf_decoder_fail_plan(d, d->encode), 0);
+}
+
+/* In one row: to run it through the caches. */
+static size_t prompt_bytes(wf_decoder *d, int b, int s) {
+    bool ok = bind_rows(d, d->prompt, b, s > 0 ? s : 1) && wf_bind(d->prompt, "P", 0);
+    size_t bytes = ok ? wf_plan_memory(d->prompt) : 0;
+    return bytes ? bytes : (wf_decoder_fail_plan(d, d->prompt), 0);
+}
+
+size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n) {
+    if (!d) return 0;
+    const wf_model *m = d->model;
+    int64_t most = m->max_len - 1, last = wf_model_begin(m, s) + n;
+    size_t logits = (size_t)b * (size_t)m->tgt_vocab * wf_dtype_size(wf_real(m->graph));
+    size_t start = (m->src ? encoding_bytes : prompt_bytes)(d, b, s);
+    if (!start) return 0;
+    if (!bind_rows(d, d->step, b, 1) || !wf_bind(d->step, "P", last < most ? last : most))
+        return wf_decoder_fail_plan(d, d->step), 0;
+    wf_state *state = wf_state_new(d->step);
+    size_t step = state ? wf_plan_memory(d->step) + wf_state_bytes(state) : 0;
+    wf_state_free(state);
+    return step ? start + step + logits : (wf_decoder_fail_plan(d, d->step), 0);
+}

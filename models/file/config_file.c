@@ -1,0 +1,165 @@
+/* models/file/config_file.c - a configuration as text in a file's metadata, by the fields of its kind.
+ *
+ * A file that does not name its kind is a Transformer's: there was no other when it was written. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model_file.h"
+#include "models/message.h"
+#include "models/transformer.h"
+
+#define MODEL "weft.model" /* metadata: the kind's name */
+
+/* ---- one field ------------------------------------------------------------------------------- */
+
+/* A choice is an enum, which compilers keep in an int. */
+_Static_assert(sizeof(wf_activation) == sizeof(int) && sizeof(wf_positions) == sizeof(int), "enum");
+
+static int64_t get(const wf_config_field *row, const void *config) {
+    const char *at = (const char *)config + row->offset;
+    int64_t wide;
+    int32_t narrow;
+    int choice;
+    bool yes;
+    switch (row->type) {
+    case WF_FIELD_INT32:
+        return memcpy(&narrow, at, sizeof narrow), narrow;
+    case WF_FIELD_BOOL:
+        return memcpy(&yes, at, sizeof yes), yes;
+    case WF_FIELD_CHOICE:
+        return memcpy(&choice, at, sizeof choice), choice;
+    default:
+        return memcpy(&wide, at, sizeof wide), wide;
+    }
+}
+
+static void set(const wf_config_field *row, void *config, int64_t value) {
+    char *at = (char *)config + row->offset;
+    int32_t narrow = (int32_t)value;
+    int choice = (int)value;
+    bool yes = value != 0;
+    switch (row->type) {
+    case WF_FIELD_INT32:
+        memcpy(at, &narrow, sizeof narrow);
+        break;
+    case WF_FIELD_BOOL:
+        memcpy(at, &yes, sizeof yes);
+        break;
+    case WF_FIELD_CHOICE:
+        memcpy(at, &choice, sizeof choice);
+        break;
+    default:
+        memcpy(at, &value, sizeof value);
+    }
+}
+
+static double *real_at(const wf_config_field *row, const void *config) {
+    return (double *)((uintptr_t)config + row->offset);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static const char *format(const wf_config_field *row, const void *config,
+                          char text[WF_CONFIG_TEXT]) {
+    if (row->type == WF_FIELD_REAL) return wf_format_real(*real_at(row, config), 17, text);
+    if (row->name) return row->name((int)get(row, config));
+    snprintf(text, WF_CONFIG_TEXT, "%lld", (long long)get(row, config));
+    return text;
+}
+
+int wf_config_to_meta(const wf_model *m, wf_config_text *text, wf_meta *meta) {
+    const wf_model_kind *kind = m->kind;
+    int n = 0;
+    meta[n++] = (wf_meta){ MODEL, kind->name };
+    for (int i = 0; i < kind->n_fields; i++)
+        meta[n++] =
+            (wf_meta){ kind->fields[i].key, format(&kind->fields[i], m->config, text->of[i]) };
+    return n;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static bool parse_whole(const char *text, int64_t *value) {
+    char *end;
+    if (!isdigit((unsigned char)text[text[0] == '-']))
+        return false; /* strtoll would skip white space */
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    *value = v;
+    return !*end && !errno && v >= INT32_MIN && v <= INT32_MAX;
+}
+
+static bool read_real(const wf_config_field *row, const char *text, void *config, char *message) {
+    if (isdigit((unsigned char)text[0]) && wf_parse_real(text, real_at(row, config))) return true;
+    return fail(message, "'%s' is '%.64s', not a number", row->key, text);
+}
+
+/* Choices were stored as numbers once. */
+static bool parse_field(const wf_config_field *row, const char *text, int64_t *value,
+                        char *message) {
+    for (int i = 0; row->name && row->name(i); i++)
+        if (strcmp(text, row->name(i)) == 0) return *value = i, true;
+    if (parse_whole(text, value)) return true;
+    return row->names ? fail(message, "'%s' is '%.64s', not one of %s", row->key, text, row->names)
+                      : fail(message, "'%s' is '%.64s', not a whole number", row->key, text);
+}
+
+static bool read_field(const wf_file *f, const wf_config_field *row, void *config, char *message) {
+    const char *text = wf_file_meta(f, row->key);
+    int64_t value = 0;
+    if (!text)
+        return fail(message, "no '%s' in the metadata: this is not a model that weft has written",
+                    row->key);
+    if (row->type == WF_FIELD_REAL) return read_real(row, text, config, message);
+    if (!parse_field(row, text, &value, message)) return false;
+    set(row, config, value);
+    bool negative = row->type == WF_FIELD_CHOICE && value < 0;
+    return (!negative && get(row, config) == value) ||
+           fail(message, "'%s' cannot be %.64s", row->key, text);
+}
+
+const wf_model_kind *wf_config_from_file(const wf_file *f, void *config, char *message) {
+    if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f)), NULL;
+    const char *name = wf_file_meta(f, MODEL);
+    const wf_model_kind *kind = wf_kind_of(name);
+    if (!kind)
+        return fail(message, "'" MODEL "' is '%.64s', which no model of weft is called", name),
+               NULL;
+    memset(config, 0, kind->config_bytes);
+    for (int i = 0; i < kind->n_fields; i++)
+        if (!read_field(f, &kind->fields[i], config, message)) return NULL;
+    return kind->check(config, message) ? kind : NULL;
+}
+
+/* Aligned for whatever a configuration holds. */
+typedef union any_config {
+    max_align_t aligned;
+    char bytes[WF_MOST_CONFIG];
+} any_config;
+
+wf_model *wf_model_record(const wf_file *f, const wf_training_config *training, wf_dtype real,
+                          uint64_t seed, char *message) {
+    any_config c;
+    const wf_model_kind *kind = wf_config_from_file(f, &c, message);
+    return kind ? kind->record(&c, training, real, seed, message) : NULL;
+}
+
+bool wf_model_describe(const wf_file *f, char *text, char *message) {
+    any_config c;
+    const wf_model_kind *kind = wf_config_from_file(f, &c, message);
+    if (kind) kind->describe(&c, text);
+    return kind;
+}
+
+bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *c, char *message) {
+    any_config any;
+    if (!c) return fail(message, "there is no room for the configuration");
+    const wf_model_kind *kind = wf_config_from_file(f, &any, message);
+    if (kind && kind != &wf_transformer_kind)
+        return fail(message, "this is a %s, not a Transformer", kind->name);
+    if (kind) memcpy(c, &any, sizeof *c);
+    return kind;
+}

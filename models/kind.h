@@ -1,0 +1,70 @@
+/* models/kind.h - inside models: what an architecture is to those who know none by name, and what
+ * every model is recorded from alike.
+ *
+ * Another architecture is a file of its own that fills in a wf_model and has a row of this kind, and
+ * the row's line in the table of model.c. */
+#ifndef WEFT_MODELS_KIND_H
+#define WEFT_MODELS_KIND_H
+
+#include <stddef.h>
+
+#include "model.h"
+
+/* One field of a configuration: writing and reading can't differ. */
+typedef struct wf_config_field {
+    const char *key; /* in the metadata */
+    enum { WF_FIELD_INT64, WF_FIELD_INT32, WF_FIELD_BOOL, WF_FIELD_CHOICE, WF_FIELD_REAL } type;
+    size_t offset;
+    const char *names;               /* those of a choice, "none|all" */
+    const char *(*name)(int choice); /* NULL: no choice has this number */
+} wf_config_field;
+
+/* Rows of a table of fields; CONFIG_OF is the configuration's type. A choice is stored as int. */
+#define WF_CONFIG_KEY "weft.config."
+#define WF_FIELD(type, name) { WF_CONFIG_KEY #name, type, offsetof(CONFIG_OF, name), NULL, NULL },
+#define WF_FIELD_NAMED(of, field, rows)                                                            \
+    { WF_CONFIG_KEY #field, WF_FIELD_CHOICE, offsetof(CONFIG_OF, field), WF_NAMES(rows),           \
+      of##_name },
+
+enum { WF_MOST_FIELDS = 32 };
+
+struct wf_model_kind {
+    const char *name;    /* in files */
+    size_t config_bytes; /* of its configuration, at most WF_MOST_CONFIG */
+    const wf_config_field *fields;
+    int n_fields;
+    bool (*check)(const void *config, char *message);
+    wf_model *(*record)(const void *config, const wf_training_config *training, wf_dtype real,
+                        uint64_t seed, char *message);
+    void (*describe)(const void *config, char text[256]);
+};
+enum { WF_MOST_CONFIG = 512 };
+
+extern const wf_model_kind wf_transformer_kind;
+
+/* By its name; NULL: there is none. */
+const wf_model_kind *wf_kind_of(const char *name);
+
+/* ---- what is recorded alike: record.c -------------------------------------------------------- */
+
+/* Zeroed; n_handed tensors that it hands from its start to its steps. wf_model_free frees the
+ * `bytes`, which begin with a wf_model. NULL with message. */
+wf_model *wf_model_new(const wf_model_kind *kind, size_t bytes, int n_handed, char *message);
+/* One more map, whose weights are to be recorded into its weights[i]. False: out of memory. */
+bool wf_model_add_map(wf_model *m, const char *name, bool source_queries, bool source_keys,
+                      int64_t layers);
+/* The graph, and what training says. */
+void wf_model_begin_graph(wf_model *m, const wf_training_config *training, wf_dtype real,
+                          uint64_t seed);
+/* The extents B, T and P, tgt and labels; returns B. */
+int64_t wf_model_inputs(wf_model *m);
+/* A table of tokens; shared: it is the output's as well. */
+struct wf_embedding_layer wf_token_table(wf_graph *g, const char *name, int64_t rows, int64_t dim,
+                                         bool scaled, bool shared);
+/* hidden -> logits [B,T,V]; table NULL: by a matrix of its own. */
+void wf_model_output(wf_model *m, const struct wf_embedding_layer *table, bool bias);
+/* What follows from logits and labels: scores, loss and, in training, gradients and updates. */
+void wf_model_finish(wf_model *m, bool trains);
+const char *wf_layer_name(int64_t i, char name[32]); /* "layers.0" */
+
+#endif

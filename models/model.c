@@ -1,0 +1,101 @@
+/* models/model.c - the table of architectures, and pairs of sentences for a model of any of them. See
+ * model.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kind.h"
+
+static const wf_model_kind *const kinds[] = {
+    &wf_transformer_kind, /* what a file is that does not say */
+};
+
+const wf_model_kind *wf_kind_of(const char *name) {
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!name || strcmp(kinds[i]->name, name) == 0) return kinds[i];
+    return NULL;
+}
+
+const char *wf_model_name(const wf_model *m) {
+    return m ? m->kind->name : "";
+}
+
+void wf_model_free(wf_model *m) {
+    if (!m) return;
+    wf_optimizer_free(&m->optimizer);
+    wf_graph_free(m->graph);
+    for (int i = 0; i < m->n_maps; i++) free(m->maps[i].weights);
+    free(m->handed);
+    free(m);
+}
+
+int64_t wf_model_parameter_count(const wf_model *m) {
+    int64_t n = 0;
+    for (int id = 0; m && id < wf_node_count(m->graph); id++) {
+        const wf_tensor *t = wf_node(m->graph, id);
+        if (t->kind == WF_PARAM) n += wf_count(t);
+    }
+    return n;
+}
+
+int64_t wf_model_begin(const wf_model *m, int64_t n) {
+    return !m || m->src ? 0 : n;
+}
+
+int64_t wf_model_room(const wf_model *m, int64_t n) {
+    return m ? m->max_len - 1 - wf_model_begin(m, n) : -1;
+}
+
+/* ---- pairs ----------------------------------------------------------------------------------- */
+
+bool wf_model_bind(const wf_model *m, wf_plan *p, int64_t B, int64_t S, int64_t T) {
+    if (!m) return false;
+    if (m->src) return wf_bind(p, "B", B) && wf_bind(p, "S", S) && wf_bind(p, "T", T);
+    return wf_bind(p, "B", B) && wf_bind(p, "T", S + T);
+}
+
+static bool feed_apart(const wf_model *m, wf_plan *p, const wf_batch *b) {
+    return wf_model_bind(m, p, b->B, b->S, b->T) && wf_feed(p, m->src, b->src) &&
+           wf_feed(p, m->src_length, b->src_length) && wf_feed(p, m->tgt, b->tgt) &&
+           (!b->labels || wf_feed(p, m->labels, b->labels));
+}
+
+/* What of row i's target is fed: up to its last label. */
+static int64_t target_length(const wf_batch *b, int64_t i) {
+    int64_t n = b->T;
+    while (b->labels && n > 1 && b->labels[i * b->T + n - 1] == WF_IGNORE_LABEL) n--;
+    return n;
+}
+
+static int64_t longest_row(const wf_batch *b) {
+    int64_t most = 1;
+    for (int64_t i = 0; i < b->B; i++) {
+        int64_t n = b->src_length[i] + target_length(b, i);
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+/* Row i [T] of source and target, and what follows each token: of the source, nothing counts. */
+static void join(const wf_batch *b, int64_t i, int64_t T, int32_t pad, int32_t *row,
+                 int32_t *labels) {
+    int64_t n = b->src_length[i], k = target_length(b, i);
+    for (int64_t t = 0; t < T; t++) row[t] = pad, labels[t] = WF_IGNORE_LABEL;
+    if (n) memcpy(row, b->src + i * b->S, (size_t)n * sizeof *row);
+    memcpy(row + n, b->tgt + i * b->T, (size_t)k * sizeof *row);
+    if (b->labels) memcpy(labels + n, b->labels + i * b->T, (size_t)k * sizeof *labels);
+}
+
+static bool feed_in_one_row(const wf_model *m, wf_plan *p, const wf_batch *b) {
+    int64_t T = longest_row(b);
+    int32_t *rows = calloc((size_t)(b->B * T), 2 * sizeof *rows), *labels = rows + b->B * T;
+    bool ok = rows && wf_bind(p, "B", b->B) && wf_bind(p, "T", T);
+    for (int64_t i = 0; ok && i < b->B; i++) join(b, i, T, m->end_id, rows + i * T, labels + i * T);
+    ok = ok && wf_feed(p, m->tgt, rows) && (!b->labels || wf_feed(p, m->labels, labels));
+    free(rows);
+    return ok;
+}
+
+bool wf_model_feed(const wf_model *m, wf_plan *p, const wf_batch *pairs) {
+    if (!m || !pairs || !pairs->src_length || !pairs->tgt) return false;
+    return (m->src ? feed_apart : feed_in_one_row)(m, p, pairs);
+}

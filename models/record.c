@@ -1,0 +1,113 @@
+/* models/record.c - what every model is recorded from alike: its inputs, the table of its tokens, its
+ * output, and what follows from logits and labels.
+ * B batch, T target length, D model width, V vocabulary. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kind.h"
+#include "message.h"
+
+enum { MAX_BATCH = 1 << 20 };
+
+wf_model *wf_model_new(const wf_model_kind *kind, size_t bytes, int n_handed, char *message) {
+    wf_model *m = calloc(1, bytes);
+    if (m) {
+        m->kind = kind, m->n_handed = n_handed;
+        m->handed = calloc((size_t)n_handed + 1, sizeof(wf_tensor *)); /* 0 bytes may be NULL */
+        if (m->handed) return m;
+        wf_model_free(m);
+    }
+    fail(message, "out of memory");
+    return NULL;
+}
+
+bool wf_model_add_map(wf_model *m, const char *name, bool source_queries, bool source_keys,
+                      int64_t layers) {
+    wf_attention_map *map = &m->maps[m->n_maps++];
+    *map = (wf_attention_map){ name, source_queries, source_keys, layers, NULL };
+    map->weights = calloc((size_t)layers + 1, sizeof(wf_tensor *));
+    return map->weights;
+}
+
+void wf_model_begin_graph(wf_model *m, const wf_training_config *training, wf_dtype real,
+                          uint64_t seed) {
+    if (training) m->training = *training;
+    m->graph = wf_graph_new(&(wf_graph_options){ .real = real, .seed = seed });
+}
+
+int64_t wf_model_inputs(wf_model *m) {
+    wf_graph *g = m->graph;
+    int64_t B = wf_extent(g, "B", MAX_BATCH), T = wf_extent(g, "T", m->max_len);
+    wf_extent(g, "P", m->max_len - 1);
+    m->tgt = wf_input(g, "tgt", WF_I32, 2, (int64_t[]){ B, T });
+    m->labels = wf_input(g, "labels", WF_I32, 2, (int64_t[]){ B, T });
+    return B;
+}
+
+/* A table that also is the output's starts small, as a scaled one does: logits of N(0, 1) rows
+ * would be sqrt(D) too large. */
+struct wf_embedding_layer wf_token_table(wf_graph *g, const char *name, int64_t rows, int64_t dim,
+                                         bool scaled, bool shared) {
+    struct wf_embedding_layer l = wf_embedding_new(g, name, rows, dim, scaled || shared);
+    if (!scaled) l.scale = 1;
+    return l;
+}
+
+void wf_model_output(wf_model *m, const struct wf_embedding_layer *table, bool bias) {
+    int64_t dim = m->hidden->shape[m->hidden->ndim - 1];
+    if (!table) {
+        struct wf_linear_layer l = wf_linear_new(m->graph, "output", dim, m->tgt_vocab, bias);
+        m->logits = wf_linear(&l, m->hidden);
+        return;
+    }
+    const char *outer = wf_scope_push(m->graph, "output");
+    struct wf_linear_layer l = { .weight = table->weight };
+    if (bias) l.bias = wf_param(m->graph, "bias", 1, &m->tgt_vocab, wf_init_zeros());
+    l.path = wf_scope(m->graph, outer);
+    m->logits = wf_linear(&l, m->hidden);
+}
+
+/* log p of each label, and how many are the likeliest token. No id is below 0, so labels that do
+ * not count read the row's token 0 and give 0. */
+static void scores(wf_model *m) {
+    wf_graph *g = m->graph;
+    const char *outer = wf_scope_push(g, "scores");
+    wf_tensor *zero = wf_constant(g, 0), *labels = wf_cast(m->labels, wf_real(g));
+    wf_tensor *ids = wf_cast(wf_maximum(labels, zero), WF_I32); /* [B,T] */
+    m->log_probs = wf_log_softmax(m->logits);
+    m->token_log_probs =
+        wf_where(wf_greater_equal(labels, zero), wf_gather(m->log_probs, ids), zero);
+    m->correct = wf_sum(wf_equal(wf_argmax(m->logits, -1), m->labels), WF_ALL_AXES, false);
+    wf_scope(g, outer);
+}
+
+static void loss(wf_model *m) {
+    const char *outer = wf_scope_push(m->graph, "loss");
+    m->loss = wf_cross_entropy(m->logits, m->labels, m->training.label_smoothing, WF_IGNORE_LABEL);
+    wf_scope(m->graph, outer);
+}
+
+static void updates(wf_model *m) {
+    int n = wf_parameters(m->graph, NULL, 0);
+    wf_tensor **params = calloc((size_t)n + 1, sizeof *params);
+    if (params) {
+        wf_parameters(m->graph, params, n);
+        m->training.optimizer.name = NULL; /* files know one name */
+        m->optimizer = wf_optimizer_new(m->graph, m->loss.loss, m->loss.count, params, n,
+                                        &m->training.optimizer);
+    } else
+        wf_poison(m->graph, "out of memory");
+    free(params);
+}
+
+void wf_model_finish(wf_model *m, bool trains) {
+    scores(m);
+    loss(m);
+    if (trains) updates(m);
+    m->own_nodes = wf_node_count(m->graph);
+}
+
+const char *wf_layer_name(int64_t i, char name[32]) {
+    snprintf(name, 32, "layers.%lld", (long long)i);
+    return name;
+}
