@@ -40,10 +40,27 @@ struct wf_model_kind {
 };
 enum { WF_MOST_CONFIG = 512 };
 
-extern const wf_model_kind wf_transformer_kind;
+extern const wf_model_kind wf_transformer_kind, wf_language_model_kind;
 
 /* By its name; NULL: there is none. */
 const wf_model_kind *wf_kind_of(const char *name);
+
+/* ---- what a configuration may be: limits.c --------------------------------------------------- */
+
+typedef struct wf_limit {
+    const char *what;
+    int64_t value, low, high;
+} wf_limit;
+bool wf_limits_ok(const wf_limit *limits, size_t n, char *message);
+int64_t wf_last_id(int64_t vocab);
+
+/* What every stack of layers has. */
+typedef struct wf_stack_sizes {
+    int64_t d_model, num_heads, dim_feedforward;
+    int activation, positions;
+    double layer_norm_eps;
+} wf_stack_sizes;
+bool wf_stack_ok(const wf_stack_sizes *s, char *message);
 
 /* ---- what is recorded alike: record.c -------------------------------------------------------- */
 

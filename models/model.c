@@ -7,6 +7,7 @@
 
 static const wf_model_kind *const kinds[] = {
     &wf_transformer_kind, /* what a file is that does not say */
+    &wf_language_model_kind,
 };
 
 const wf_model_kind *wf_kind_of(const char *name) {

@@ -63,12 +63,12 @@ static void judge_saved(const wf_model *m) {
 judged judge_model(const uint8_t *data, size_t size) {
     static const char *const prefixes[] = { "tokenizer", "src_tokenizer", "tgt_tokenizer" };
     char message[256] = "";
-    wf_transformer_config c;
+    char text[256];
     wf_file *f = wf_file_parse(data, size);
     bool file = wf_file_ok(f);
     if (!file) judge_refusal(wf_file_error(f));
     for (int i = 0; file && i < 3; i++) judge_tokenizer(f, prefixes[i]);
-    bool ok = wf_transformer_read_config(f, &c, message);
+    bool ok = wf_model_describe(f, text, message);
     if (!ok) judge_refusal(message);
     wf_model *m = ok ? load(f, message) : NULL;
     if (ok && !m) judge_refusal(message);

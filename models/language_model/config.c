@@ -1,0 +1,82 @@
+/* models/language_model/config.c - what a language model may be: defaults, the limits that a
+ * configuration is held to, and how it stands in files. */
+#include <stdio.h>
+
+#include "models/choices.h"
+#include "models/kind.h"
+#include "models/language_model.h"
+#include "models/message.h"
+
+wf_language_model_config wf_language_model_defaults(void) {
+    /* clang-format off */
+    return (wf_language_model_config){
+        .max_len = 1024, /* the vocabulary stays 0: there is no default */
+        .d_model = 512, .num_heads = 8, .dim_feedforward = 2048, .layers = 6,
+        .activation = WF_GELU_TANH, .positions = WF_POSITIONS_LEARNED,
+        .tied = true, .norm_first = true, .final_norm = true, .bias = true,
+        .layer_norm_eps = 1e-5,
+    };
+    /* clang-format on */
+}
+
+bool wf_language_model_check(const wf_language_model_config *c, char *message) {
+    if (!c) return fail(message, "there is no configuration");
+    const wf_limit limits[] = {
+        { "the vocabulary", c->vocab, 1, 1 << 24 },
+        { "the maximum length", c->max_len, 1, 1 << 20 },
+        { "the number of layers", c->layers, 0, 256 },
+        { "the start id", c->start_id, 0, wf_last_id(c->vocab) },
+        { "the end id", c->end_id, 0, wf_last_id(c->vocab) },
+    };
+    const wf_stack_sizes stack = { c->d_model,         c->num_heads,      c->dim_feedforward,
+                                   (int)c->activation, (int)c->positions, c->layer_norm_eps };
+    return wf_limits_ok(limits, sizeof limits / sizeof *limits, message) &&
+           wf_stack_ok(&stack, message);
+}
+
+/* ---- in files -------------------------------------------------------------------------------- */
+
+#define CONFIG_OF wf_language_model_config
+/* clang-format off */
+static const wf_config_field fields[] = {
+    WF_FIELD(WF_FIELD_INT64, vocab) WF_FIELD(WF_FIELD_INT64, max_len)
+    WF_FIELD(WF_FIELD_INT64, d_model) WF_FIELD(WF_FIELD_INT64, num_heads)
+    WF_FIELD(WF_FIELD_INT64, dim_feedforward) WF_FIELD(WF_FIELD_INT64, layers)
+    WF_FIELD(WF_FIELD_BOOL, tied)
+    WF_FIELD(WF_FIELD_BOOL, norm_first) WF_FIELD(WF_FIELD_BOOL, final_norm)
+    WF_FIELD(WF_FIELD_BOOL, scale_embedding)
+    WF_FIELD(WF_FIELD_BOOL, bias) WF_FIELD(WF_FIELD_BOOL, output_bias)
+    WF_FIELD(WF_FIELD_INT32, start_id) WF_FIELD(WF_FIELD_INT32, end_id)
+    WF_FIELD_NAMED(wf_activation, activation, WF_ACTIVATION_NAMES)
+    WF_FIELD_NAMED(wf_positions, positions, WF_POSITIONS_NAMES)
+    WF_FIELD(WF_FIELD_REAL, layer_norm_eps)
+};
+/* clang-format on */
+
+static bool check(const void *config, char *message) {
+    return wf_language_model_check(config, message);
+}
+
+static wf_model *record(const void *config, const wf_training_config *training, wf_dtype real,
+                        uint64_t seed, char *message) {
+    return wf_language_model_new(config, training, real, seed, message);
+}
+
+static void describe(const void *config, char text[WF_MESSAGE]) {
+    const wf_language_model_config *c = config;
+    snprintf(text, WF_MESSAGE,
+             "a language model of width %lld, %lld heads, %lld layers, feed-forward %lld, "
+             "vocabulary %lld, up to %lld tokens",
+             (long long)c->d_model, (long long)c->num_heads, (long long)c->layers,
+             (long long)c->dim_feedforward, (long long)c->vocab, (long long)c->max_len);
+}
+
+const wf_model_kind wf_language_model_kind = {
+    .name = "language_model",
+    .config_bytes = sizeof(wf_language_model_config),
+    .fields = fields,
+    .n_fields = sizeof fields / sizeof *fields,
+    .check = check,
+    .record = record,
+    .describe = describe,
+};

@@ -1,0 +1,37 @@
+/* models/limits.c - what any configuration is held to: ranges, and how widths, heads and positions go
+ * together. */
+#include "kind.h"
+#include "message.h"
+
+bool wf_limits_ok(const wf_limit *limits, size_t n, char *message) {
+    for (const wf_limit *l = limits; l < limits + n; l++)
+        if (l->value < l->low || l->value > l->high)
+            return fail(message, "%s is %lld, not between %lld and %lld", l->what,
+                        (long long)l->value, (long long)l->low, (long long)l->high);
+    return true;
+}
+
+/* The highest id; of a vocabulary that is none, a number that is not looked at. */
+int64_t wf_last_id(int64_t vocab) {
+    return vocab > 0 ? vocab - 1 : 0;
+}
+
+bool wf_stack_ok(const wf_stack_sizes *s, char *message) {
+    const wf_limit limits[] = {
+        { "d_model", s->d_model, 1, 1 << 16 },
+        { "the number of heads", s->num_heads, 1, 1 << 16 },
+        { "the feed-forward width", s->dim_feedforward, 1, 1 << 20 },
+        { "the activation", s->activation, WF_RELU, WF_SILU },
+        { "the kind of positions", s->positions, WF_POSITIONS_NONE, WF_POSITIONS_LEARNED },
+    };
+    if (!wf_limits_ok(limits, sizeof limits / sizeof *limits, message)) return false;
+    if (s->d_model % s->num_heads)
+        return fail(message, "d_model %lld is not divisible by %lld heads", (long long)s->d_model,
+                    (long long)s->num_heads);
+    if (s->positions == WF_POSITIONS_SINUSOIDAL && s->d_model % 2)
+        return fail(message, "sinusoidal positions need an even d_model, not %lld",
+                    (long long)s->d_model);
+    if (!(s->layer_norm_eps > 0 && s->layer_norm_eps < 1))
+        return fail(message, "the layer norm's eps is %g, not between 0 and 1", s->layer_norm_eps);
+    return true;
+}
