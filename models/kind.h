@@ -30,6 +30,7 @@ enum { WF_MOST_FIELDS = 32 };
 
 struct wf_model_kind {
     const char *name;    /* in files */
+    const char *title;   /* in pictures */
     size_t config_bytes; /* of its configuration, at most WF_MOST_CONFIG */
     const wf_config_field *fields;
     int n_fields;
@@ -37,6 +38,7 @@ struct wf_model_kind {
     wf_model *(*record)(const void *config, const wf_training_config *training, wf_dtype real,
                         uint64_t seed, char *message);
     void (*describe)(const void *config, char text[256]);
+    wf_block_options (*block)(const void *config); /* its layers, without dropout */
 };
 enum { WF_MOST_CONFIG = 512 };
 
@@ -73,6 +75,8 @@ bool wf_model_add_map(wf_model *m, const char *name, bool source_queries, bool s
 /* The graph, and what training says. */
 void wf_model_begin_graph(wf_model *m, const wf_training_config *training, wf_dtype real,
                           uint64_t seed);
+/* Its layers, with the dropout that training says. */
+wf_block_options wf_model_block(const wf_model *m);
 /* The extents B, T and P, tgt and labels; returns B. */
 int64_t wf_model_inputs(wf_model *m);
 /* A table of tokens; shared: it is the output's as well. */

@@ -20,6 +20,10 @@ const char *wf_model_name(const wf_model *m) {
     return m ? m->kind->name : "";
 }
 
+const char *wf_model_title(const wf_model *m) {
+    return m ? m->kind->title : "";
+}
+
 void wf_model_free(wf_model *m) {
     if (!m) return;
     wf_optimizer_free(&m->optimizer);
@@ -40,6 +44,10 @@ int64_t wf_model_parameter_count(const wf_model *m) {
 
 int64_t wf_model_begin(const wf_model *m, int64_t n) {
     return !m || m->src ? 0 : n;
+}
+
+int64_t wf_model_longest_source(const wf_model *m) {
+    return !m ? 0 : m->src ? m->max_len : m->max_len - 1;
 }
 
 int64_t wf_model_room(const wf_model *m, int64_t n) {

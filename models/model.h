@@ -78,6 +78,7 @@ WF_API void wf_model_free(wf_model *m); /* with its graph */
 WF_API int64_t wf_model_parameter_count(const wf_model *m);
 /* "transformer", "language_model": the word that files have; "" for NULL. */
 WF_API const char *wf_model_name(const wf_model *m);
+WF_API const char *wf_model_title(const wf_model *m); /* "Transformer", "Language model" */
 
 /* ---- pairs: model.c -------------------------------------------------------------------------- */
 
@@ -96,6 +97,8 @@ WF_API bool wf_model_bind(const wf_model *m, wf_plan *p, int64_t B, int64_t S, i
 WF_API bool wf_model_feed(const wf_model *m, wf_plan *p, const wf_batch *pairs);
 /* Where the target of a source of n tokens begins in a row of tgt: n in one row, else 0. */
 WF_API int64_t wf_model_begin(const wf_model *m, int64_t n);
+/* How many tokens the longest source may have. */
+WF_API int64_t wf_model_longest_source(const wf_model *m);
 /* How many tokens an output may have after a source of n; below 0: the source is too long. */
 WF_API int64_t wf_model_room(const wf_model *m, int64_t n);
 
@@ -154,6 +157,8 @@ WF_API wf_model *wf_model_record(const wf_file *f, const wf_training_config *tra
 WF_API bool wf_model_load_weights(wf_model *m, const wf_file *f, char *message);
 /* What a file holds, e.g. "a Transformer of width 64, 4 heads, ...", in text [256]. */
 WF_API bool wf_model_describe(const wf_file *f, char *text, char *message);
+/* What the layers of the model in a file are. */
+WF_API bool wf_model_read_block(const wf_file *f, wf_block_options *o, char *message);
 
 #ifdef __cplusplus
 }

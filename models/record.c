@@ -35,6 +35,13 @@ void wf_model_begin_graph(wf_model *m, const wf_training_config *training, wf_dt
     m->graph = wf_graph_new(&(wf_graph_options){ .real = real, .seed = seed });
 }
 
+wf_block_options wf_model_block(const wf_model *m) {
+    wf_block_options o = m->kind->block(m->config);
+    o.dropout = m->training.dropout, o.attention_dropout = m->training.attention_dropout;
+    o.activation_dropout = m->training.activation_dropout;
+    return o;
+}
+
 int64_t wf_model_inputs(wf_model *m) {
     wf_graph *g = m->graph;
     int64_t B = wf_extent(g, "B", MAX_BATCH), T = wf_extent(g, "T", m->max_len);

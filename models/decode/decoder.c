@@ -74,7 +74,8 @@ bool wf_decoder_lengths_ok(wf_decoder *d, int b, int s, const int32_t *src,
                                    (int)src_length[i], least, s);
         if (wf_model_room(d->model, src_length[i]) < 0)
             return wf_decoder_fail(d, "sentence %d has %d tokens: this model goes on from %lld", i,
-                                   (int)src_length[i], (long long)d->model->max_len - 1);
+                                   (int)src_length[i],
+                                   (long long)wf_model_longest_source(d->model));
     }
     return true;
 }

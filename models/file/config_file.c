@@ -9,7 +9,6 @@
 
 #include "model_file.h"
 #include "models/message.h"
-#include "models/transformer.h"
 
 #define MODEL "weft.model" /* metadata: the kind's name */
 
@@ -121,45 +120,36 @@ static bool read_field(const wf_file *f, const wf_config_field *row, void *confi
            fail(message, "'%s' cannot be %.64s", row->key, text);
 }
 
-const wf_model_kind *wf_config_from_file(const wf_file *f, void *config, char *message) {
+const wf_model_kind *wf_config_from_file(const wf_file *f, wf_any_config *config, char *message) {
     if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f)), NULL;
     const char *name = wf_file_meta(f, MODEL);
     const wf_model_kind *kind = wf_kind_of(name);
     if (!kind)
         return fail(message, "'" MODEL "' is '%.64s', which no model of weft is called", name),
                NULL;
-    memset(config, 0, kind->config_bytes);
+    *config = (wf_any_config){ 0 };
     for (int i = 0; i < kind->n_fields; i++)
         if (!read_field(f, &kind->fields[i], config, message)) return NULL;
     return kind->check(config, message) ? kind : NULL;
 }
 
-/* Aligned for whatever a configuration holds. */
-typedef union any_config {
-    max_align_t aligned;
-    char bytes[WF_MOST_CONFIG];
-} any_config;
-
 wf_model *wf_model_record(const wf_file *f, const wf_training_config *training, wf_dtype real,
                           uint64_t seed, char *message) {
-    any_config c;
+    wf_any_config c;
     const wf_model_kind *kind = wf_config_from_file(f, &c, message);
     return kind ? kind->record(&c, training, real, seed, message) : NULL;
 }
 
 bool wf_model_describe(const wf_file *f, char *text, char *message) {
-    any_config c;
+    wf_any_config c;
     const wf_model_kind *kind = wf_config_from_file(f, &c, message);
     if (kind) kind->describe(&c, text);
     return kind;
 }
 
-bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *c, char *message) {
-    any_config any;
-    if (!c) return fail(message, "there is no room for the configuration");
-    const wf_model_kind *kind = wf_config_from_file(f, &any, message);
-    if (kind && kind != &wf_transformer_kind)
-        return fail(message, "this is a %s, not a Transformer", kind->name);
-    if (kind) memcpy(c, &any, sizeof *c);
-    return kind;
+bool wf_model_read_block(const wf_file *f, wf_block_options *o, char *message) {
+    wf_any_config c;
+    const wf_model_kind *kind = wf_config_from_file(f, &c, message);
+    if (kind && o) *o = kind->block(&c);
+    return kind && o;
 }

@@ -37,6 +37,7 @@ bool wf_language_model_check(const wf_language_model_config *c, char *message) {
 /* ---- in files -------------------------------------------------------------------------------- */
 
 #define CONFIG_OF wf_language_model_config
+_Static_assert(sizeof(CONFIG_OF) <= WF_MOST_CONFIG, "room for a configuration of any kind");
 /* clang-format off */
 static const wf_config_field fields[] = {
     WF_FIELD(WF_FIELD_INT64, vocab) WF_FIELD(WF_FIELD_INT64, max_len)
@@ -71,12 +72,25 @@ static void describe(const void *config, char text[WF_MESSAGE]) {
              (long long)c->dim_feedforward, (long long)c->vocab, (long long)c->max_len);
 }
 
+static wf_block_options block(const void *config) {
+    const wf_language_model_config *c = config;
+    return (wf_block_options){ .d_model = c->d_model,
+                               .num_heads = c->num_heads,
+                               .dim_feedforward = c->dim_feedforward,
+                               .activation = c->activation,
+                               .norm_first = c->norm_first,
+                               .bias = c->bias,
+                               .layer_norm_eps = c->layer_norm_eps };
+}
+
 const wf_model_kind wf_language_model_kind = {
     .name = "language_model",
+    .title = "Language model",
     .config_bytes = sizeof(wf_language_model_config),
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
     .check = check,
     .record = record,
     .describe = describe,
+    .block = block,
 };

@@ -25,16 +25,7 @@ static wf_tensor *layers(const wf_language_model *l, wf_tensor *x) {
     const wf_language_model_config *c = &l->config;
     wf_graph *g = l->model.graph;
     const char *outer = wf_scope_push(g, "transformer");
-    const wf_block_options o = { .d_model = c->d_model,
-                                 .num_heads = c->num_heads,
-                                 .dim_feedforward = c->dim_feedforward,
-                                 .activation = c->activation,
-                                 .norm_first = c->norm_first,
-                                 .bias = c->bias,
-                                 .dropout = l->model.training.dropout,
-                                 .attention_dropout = l->model.training.attention_dropout,
-                                 .activation_dropout = l->model.training.activation_dropout,
-                                 .layer_norm_eps = c->layer_norm_eps };
+    const wf_block_options o = wf_model_block(&l->model);
     char name[32];
     for (int64_t i = 0; i < c->layers; i++) {
         struct wf_encoder_block layer = wf_encoder_layer_new(g, wf_layer_name(i, name), &o);

@@ -4,8 +4,10 @@
  * Configurations also come from files that lie, so every number is checked before anything is
  * computed from it. */
 #include <stdio.h>
+#include <string.h>
 
 #include "models/choices.h"
+#include "models/file/model_file.h"
 #include "models/kind.h"
 #include "models/message.h"
 #include "models/transformer.h"
@@ -57,6 +59,7 @@ bool wf_transformer_check(const wf_transformer_config *c, char *message) {
 /* ---- in files -------------------------------------------------------------------------------- */
 
 #define CONFIG_OF wf_transformer_config
+_Static_assert(sizeof(CONFIG_OF) <= WF_MOST_CONFIG, "room for a configuration of any kind");
 /* clang-format off */
 static const wf_config_field fields[] = {
     WF_FIELD(WF_FIELD_INT64, src_vocab) WF_FIELD(WF_FIELD_INT64, tgt_vocab)
@@ -96,12 +99,35 @@ static void describe(const void *config, char text[WF_MESSAGE]) {
              (long long)c->tgt_vocab, (long long)c->max_len);
 }
 
+static wf_block_options block(const void *config) {
+    const wf_transformer_config *c = config;
+    return (wf_block_options){ .d_model = c->d_model,
+                               .num_heads = c->num_heads,
+                               .dim_feedforward = c->dim_feedforward,
+                               .activation = c->activation,
+                               .norm_first = c->norm_first,
+                               .bias = c->bias,
+                               .layer_norm_eps = c->layer_norm_eps };
+}
+
+bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *c, char *message) {
+    wf_any_config any;
+    if (!c) return fail(message, "there is no room for the configuration");
+    const wf_model_kind *kind = wf_config_from_file(f, &any, message);
+    if (kind && kind != &wf_transformer_kind)
+        return fail(message, "this is a %s, not a Transformer", kind->name);
+    if (kind) memcpy(c, &any, sizeof *c);
+    return kind;
+}
+
 const wf_model_kind wf_transformer_kind = {
     .name = "transformer",
+    .title = "Transformer",
     .config_bytes = sizeof(wf_transformer_config),
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
     .check = check,
     .record = record,
     .describe = describe,
+    .block = block,
 };

@@ -33,22 +33,6 @@ static wf_tensor *embed(const wf_transformer *m, const struct wf_embedding_layer
 
 /* ---- encoder (3.1, left) --------------------------------------------------------------------- */
 
-static wf_block_options block_options(const wf_transformer *m) {
-    const wf_transformer_config *c = &m->config;
-    return (wf_block_options){
-        .d_model = c->d_model,
-        .num_heads = c->num_heads,
-        .dim_feedforward = c->dim_feedforward,
-        .activation = c->activation,
-        .norm_first = c->norm_first,
-        .bias = c->bias,
-        .dropout = m->model.training.dropout,
-        .attention_dropout = m->model.training.attention_dropout,
-        .activation_dropout = m->model.training.activation_dropout,
-        .layer_norm_eps = c->layer_norm_eps,
-    };
-}
-
 static wf_tensor *final_norm(const wf_transformer *m, bool wanted, wf_tensor *x) {
     if (!wanted) return x;
     const wf_transformer_config *c = &m->config;
@@ -61,7 +45,7 @@ static wf_tensor *final_norm(const wf_transformer *m, bool wanted, wf_tensor *x)
 static wf_tensor *encoder(wf_transformer *m, wf_tensor *x) {
     const wf_transformer_config *c = &m->config;
     const char *outer = wf_scope_push(m->model.graph, "transformer.encoder");
-    wf_block_options o = block_options(m);
+    wf_block_options o = wf_model_block(&m->model);
     const wf_attention_map *map = &m->model.maps[0];
     char name[32];
     for (int64_t i = 0; i < c->encoder_layers; i++) {
@@ -82,7 +66,7 @@ static wf_tensor *encoder(wf_transformer *m, wf_tensor *x) {
 static wf_tensor *decoder(wf_transformer *m, wf_tensor *x) {
     const wf_transformer_config *c = &m->config;
     const char *outer = wf_scope_push(m->model.graph, "transformer.decoder");
-    wf_block_options o = block_options(m);
+    wf_block_options o = wf_model_block(&m->model);
     const wf_attention_map *self_map = &m->model.maps[1], *cross_map = &m->model.maps[2];
     char name[32];
     for (int64_t i = 0; i < c->decoder_layers; i++) {

@@ -161,6 +161,10 @@ static const struct refusal {
     { "train --task copy --quiet --log-every 5", 2, "--log-every would have no effect" },
     { "train --task copy --valid-size 0 --valid-every 5", 2, "--valid-every would have no effect" },
     { "train --task copy --valid-size 1000001", 2, "outside the range 0..1000000" },
+    { "train --task copy --arch language --enc-layers 2", 2,
+      "--enc-layers would have no effect: --arch language has one stack" },
+    { "train --task copy --arch language --dec-layers 2", 2, "--dec-layers would have no effect" },
+    { "train --task copy --arch rnn", 2, "'rnn' is not one of transformer|language" },
     { "train --task copy --layers 2 --enc-layers 1 --dec-layers 1", 2,
       "--layers would have no effect" },
     { "train --resume", 2, "-o FILE" },
@@ -237,9 +241,60 @@ START_TEST(training_learns_and_generates) {
 }
 END_TEST
 
+START_TEST(a_language_model_learns_and_generates) {
+    ok("train --arch language --task copy --seed 3 --min-len 2 --max-len 4 --d-model 32 --heads 2 "
+       "--layers 2 --d-ff 64 --max-steps 1200 -o m.safetensors");
+    int exact = -1;
+    ck_assert_msg(sscanf(result.out, "exact match %d/1000", &exact) == 1, "%s", result.out);
+    ck_assert_msg(exact >= 970, "exact match %d/1000 only:\n%s", exact, result.err);
+    assert_contains(result.err, "2 layers in one stack");
+    static const char *const ways[] = { "", "--beam 4", "--weights bf16 --threads 2",
+                                        "--sample --top-p 0.5", "--batch-size 1" };
+    for (int i = 0; i < COUNT_OF(ways); i++) {
+        run("printf '5 6 7\\n\\n9 8\\n' | generate --model m.safetensors --quiet %s", ways[i]);
+        expect(0);
+        ck_assert_str_eq(result.out, "5 6 7\n\n9 8\n");
+    }
+    ok("printf '5 6 7\\t5 6 7\\n9 8\\t8 9\\n' | generate --model m.safetensors --quiet --score");
+    double right, wrong;
+    ck_assert_int_eq(sscanf(result.out, "%lf %lf", &right, &wrong), 2);
+    ck_assert(right > -0.7 && wrong < -3);
+    ok("echo 5 6 7 | generate --model m.safetensors --quiet --attention a.json");
+    ok("grep -F '\"source\":[5,6,7],\"target\":[0,5,6,7],\"self\":[[[[1,' a.json");
+    ok("echo 5 6 7 | generate --model m.safetensors --quiet --attention a.svg && "
+       "grep 'Self-attention of layer 1' a.svg");
+    ok("echo 5 6 7 | generate --model m.safetensors --quiet --attention -");
+    assert_contains(result.err, "self-attention of layer 1, mean of heads");
+}
+END_TEST
+
+/* What else is told a model's file. */
+START_TEST(every_program_takes_a_language_model) {
+    ok(QUICK "3 --arch language -o m.safetensors");
+    ok("inspect m.safetensors");
+    assert_contains(result.out, "a language model of width 16, 2 heads, 1 layers");
+    ok("graph --model m.safetensors --plan --backward --length 5");
+    assert_contains(result.out, "Language model, width 16, 2 heads");
+    ok("graph --of encoder-layer --model m.safetensors");
+    run("convert --to torch m.safetensors -o torch.safetensors");
+    expect(1);
+    assert_contains(result.err, "a language_model has no torch.nn.Transformer");
+    run("yes 1 | head -130 | tr '\\n' ' ' | generate --model m.safetensors");
+    expect(1);
+    assert_contains(result.err, "127");
+    change_meta("m.safetensors", "train.arch", "transformer");
+    run("train --resume -o m.safetensors --max-steps 5");
+    expect(1);
+    assert_contains(result.err, "it holds a language_model, and its training is of a transformer");
+}
+END_TEST
+
 START_TEST(resumed_training_is_the_same_training) {
-    ok(QUICK "12 --dropout 0.1 --attention-dropout 0.1 -o whole.safetensors");
-    ok(QUICK "5 --dropout 0.1 --attention-dropout 0.1 -o parts.safetensors");
+    const char *arch = _i ? "language" : "transformer";
+    run(QUICK "12 --dropout 0.1 --attention-dropout 0.1 -o whole.safetensors --arch %s", arch);
+    expect(0);
+    run(QUICK "5 --dropout 0.1 --attention-dropout 0.1 -o parts.safetensors --arch %s", arch);
+    expect(0);
     ok("train --resume -o parts.safetensors --quiet --threads 2 --max-steps 9");
     ck_assert(!same_files("whole.safetensors", "parts.safetensors"));
     ok("train --resume -o parts.safetensors --quiet --threads 3 --max-steps 12 --task copy --lr "
@@ -701,7 +756,9 @@ Suite *tools_suite(void) {
     tcase_add_loop_test(words, refusal_says_what_to_do, 0, COUNT_OF(refusals));
     tcase_add_test(work, dashes_and_underscores_are_alike);
     tcase_add_test(work, training_learns_and_generates);
-    tcase_add_test(work, resumed_training_is_the_same_training);
+    tcase_add_test(work, a_language_model_learns_and_generates);
+    tcase_add_test(work, every_program_takes_a_language_model);
+    tcase_add_loop_test(work, resumed_training_is_the_same_training, 0, 2);
     tcase_add_loop_test(work, endless_schedules_resume_to_the_same_file, 0, 2);
     tcase_add_test(work, the_file_tells_of_the_last_validation);
     tcase_add_test(work, what_is_learned_from_is_not_written_over);

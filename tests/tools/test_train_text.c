@@ -104,6 +104,7 @@ static const struct way {
     { "--train-src src --train-tgt tgt", "--tokenizer char --share-vocab", true },
     { "--train pairs", "--tokenizer bpe --vocab-size 60", false },
     { "--train-src src --train-tgt tgt", "--tokenizer bpe --vocab-size 60 --share-vocab", true },
+    { "--train pairs", "--arch language --tokenizer bpe --vocab-size 60", true },
 };
 
 /* The model's file alone, elsewhere, turns text into text. */
@@ -140,9 +141,12 @@ START_TEST(one_file_or_two_are_the_same) {
 END_TEST
 
 START_TEST(words_are_learned_by_heart) {
-    ok("train --train pairs --tokenizer word --valid pairs --d-model 32 --heads 2 --layers 1 "
-       "--d-ff 64 --threads 1 --quiet --dropout 0 --label-smoothing 0 --batch-size 8 --lr 0.01 "
-       "--warmup 20 --max-steps 500 --valid-every 0 -o m");
+    run("train --train pairs --tokenizer word --valid pairs --d-model 32 --heads 2 "
+        "--layers %d --d-ff 64 --threads 1 --quiet --dropout 0 --label-smoothing 0 --batch-size 8 "
+        "--lr 0.01 "
+        "--warmup 20 --max-steps %d --valid-every 0 -o m --arch %s",
+        1 + _i, _i ? 800 : 500, _i ? "language" : "transformer");
+    expect(0);
     int exact = 0;
     ck_assert_int_eq(sscanf(result.out, "exact match %d/24", &exact), 1);
     ck_assert_int_ge(exact, 22);
@@ -175,6 +179,7 @@ static const struct recipe {
     { "--accum 2 --ema 0.5 --dropout 0.1", "--valid turned --valid-every 3" },
     { "--lr 0.03", "--valid turned --valid-every 7" }, /* a part's end is a validation's turn */
     { "--lr 0.03", "--valid pairs --valid-every 0" },
+    { "--arch language --accum 2 --ema 0.5 --dropout 0.1", "--valid turned --valid-every 3" },
 };
 
 /* In parts that end within an epoch and at one's end, at other thread counts. */
@@ -480,7 +485,7 @@ Suite *train_text_suite(void) {
     tcase_add_checked_fixture(learning, make_files, leave_folder);
     tcase_add_loop_test(learning, text_is_learned_and_the_file_says_it, 0, COUNT_OF(ways));
     tcase_add_test(learning, one_file_or_two_are_the_same);
-    tcase_add_test(learning, words_are_learned_by_heart);
+    tcase_add_loop_test(learning, words_are_learned_by_heart, 0, 2);
     tcase_add_test(learning, few_pairs_need_no_options);
     tcase_add_loop_test(learning, parts_are_the_whole, 0, COUNT_OF(recipes));
     tcase_add_loop_test(learning, resume_keeps_the_best_of_all, 0, 2);

@@ -207,9 +207,11 @@ bool batches_fill(const batches *b, int64_t i, batch_ids ids, batch *out) {
 
 void batches_largest(const batches *b, int side, int64_t *B, int64_t *S, int64_t *T) {
     *B = *S = *T = 0;
+    int64_t most = 0;
     for (int64_t i = 0; i < b->n; i++) {
         int64_t s, t, rows = batches_rows(b, i);
         extents(b, i, &s, &t);
-        if (rows * (side ? t : s) > *B * (side ? *T : *S)) *B = rows, *S = s, *T = t;
+        int64_t tokens = rows * (side == 0 ? s : side == 1 ? t : s + t);
+        if (tokens > most) most = tokens, *B = rows, *S = s, *T = t;
     }
 }

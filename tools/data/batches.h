@@ -54,7 +54,7 @@ int64_t batches_pair(const batches *b, int64_t i, int64_t row); /* in the corpus
 bool batches_fill(const batches *b, int64_t i, batch_ids ids, batch *out);
 
 /* B, S and T of the batch with the most tokens, padding included, on one side: 0 the source, 1 the
- * target. What memory must be there for. */
+ * target, 2 both. What memory must be there for. */
 void batches_largest(const batches *b, int side, int64_t *B, int64_t *S, int64_t *T);
 
 #endif

@@ -97,19 +97,21 @@ static int depth(void) {
     return set.depth ? (int)set.depth : enough[set.of];
 }
 
-static wf_transformer_config configuration(const wf_file *f) {
+/* Of a layer. */
+static wf_block_options sizes(const wf_file *f) {
     char message[WF_MESSAGE];
-    wf_transformer_config c = wf_transformer_defaults();
-    if (f && !wf_transformer_read_config(f, &c, message)) fail(&self, "%s: %s", set.model, message);
-    if (f) return c;
-    c.src_vocab = c.tgt_vocab = 10000, c.max_len = 4096;
-    c.d_model = set.d_model, c.num_heads = set.heads, c.dim_feedforward = set.d_ff;
-    c.encoder_layers = c.decoder_layers = set.layers;
-    c.norm_first = c.encoder_norm = c.decoder_norm = set.norm == WF_NORM_PRE;
-    if (c.d_model % c.num_heads)
-        usage_error(&self, "--d-model %lld can't be split among --heads %lld", (long long)c.d_model,
-                    (long long)c.num_heads);
-    return c;
+    wf_block_options o = { .d_model = set.d_model,
+                           .num_heads = set.heads,
+                           .dim_feedforward = set.d_ff,
+                           .activation = WF_RELU,
+                           .norm_first = set.norm == WF_NORM_PRE,
+                           .bias = true,
+                           .layer_norm_eps = 1e-5 };
+    if (f && !wf_model_read_block(f, &o, message)) fail(&self, "%s: %s", set.model, message);
+    if (o.d_model % o.num_heads)
+        usage_error(&self, "--d-model %lld can't be split among --heads %lld", (long long)o.d_model,
+                    (long long)o.num_heads);
+    return o;
 }
 
 static void write_text(const char *text) {
@@ -148,9 +150,9 @@ int main(int argc, char **argv) {
     check_uses(&self, NULL, 0);
     wf_file *f = set.model ? wf_file_open(set.model) : NULL;
     if (f && !wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
-    wf_transformer_config c = configuration(f);
+    wf_block_options o = sizes(f);
     subject s;
-    if (!subject_new(&s, (subject_kind)set.of, &c, f, set.backward, message))
+    if (!subject_new(&s, (subject_kind)set.of, &o, set.layers, f, set.backward, message))
         fail(&self, "%s", message);
     draw(&s);
     subject_free(&s);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/transformer.h"
+
 /* ---- one attention, as the textbooks draw it ------------------------------------------------- */
 
 static wf_tensor *split_heads(wf_tensor *x, int64_t heads) {
@@ -23,7 +25,7 @@ static wf_tensor *merge_heads(wf_tensor *x) {
 
 /* wf_mha computes the same with one packed projection and one fused operation; here every step
  * has a scope of its own, so that the picture names it. */
-static wf_tensor *record_attention(wf_graph *g, const wf_transformer_config *c) {
+static wf_tensor *record_attention(wf_graph *g, const wf_block_options *c) {
     int64_t d = c->d_model, heads = c->num_heads, d_head = d / heads;
     int64_t B = wf_extent(g, "B", 4096), T = wf_extent(g, "T", 4096), S = wf_extent(g, "S", 4096);
     wf_tensor *query = wf_input(g, "query", wf_real(g), 3, (int64_t[]){ B, T, d });
@@ -64,29 +66,17 @@ static wf_tensor *record_attention(wf_graph *g, const wf_transformer_config *c) 
 
 /* ---- one layer ------------------------------------------------------------------------------- */
 
-static wf_block_options block_of(const wf_transformer_config *c) {
-    return (wf_block_options){ .d_model = c->d_model,
-                               .num_heads = c->num_heads,
-                               .dim_feedforward = c->dim_feedforward,
-                               .activation = c->activation,
-                               .norm_first = c->norm_first,
-                               .bias = c->bias,
-                               .layer_norm_eps = c->layer_norm_eps };
-}
-
-static wf_tensor *record_encoder_layer(wf_graph *g, const wf_transformer_config *c) {
+static wf_tensor *record_encoder_layer(wf_graph *g, const wf_block_options *c) {
     int64_t B = wf_extent(g, "B", 4096), S = wf_extent(g, "S", 4096);
-    wf_block_options block = block_of(c);
-    struct wf_encoder_block layer = wf_encoder_layer_new(g, "encoder layer", &block);
+    struct wf_encoder_block layer = wf_encoder_layer_new(g, "encoder layer", c);
     wf_tensor *x = wf_input(g, "x", wf_real(g), 3, (int64_t[]){ B, S, c->d_model });
     wf_tensor *mask = wf_input(g, "source mask", wf_real(g), 4, (int64_t[]){ B, 1, 1, S });
     return wf_encoder_layer(&layer, x, &(wf_mha_options){ .mask = mask });
 }
 
-static wf_tensor *record_decoder_layer(wf_graph *g, const wf_transformer_config *c) {
+static wf_tensor *record_decoder_layer(wf_graph *g, const wf_block_options *c) {
     int64_t B = wf_extent(g, "B", 4096), T = wf_extent(g, "T", 4096), S = wf_extent(g, "S", 4096);
-    wf_block_options block = block_of(c);
-    struct wf_decoder_block layer = wf_decoder_layer_new(g, "decoder layer", &block);
+    struct wf_decoder_block layer = wf_decoder_layer_new(g, "decoder layer", c);
     wf_tensor *x = wf_input(g, "y", wf_real(g), 3, (int64_t[]){ B, T, c->d_model });
     wf_tensor *memory = wf_input(g, "memory", wf_real(g), 3, (int64_t[]){ B, S, c->d_model });
     wf_tensor *mask = wf_input(g, "source mask", wf_real(g), 4, (int64_t[]){ B, 1, 1, S }), *k, *v;
@@ -130,30 +120,49 @@ static bool fetch_model(subject *s, bool backward, char *message) {
     return true;
 }
 
-static void entitle(subject *s, subject_kind kind, const wf_transformer_config *c) {
-    static const char *const titles[] = { "Attention(Q, K, V) = softmax(Q Kᵀ / √d) V",
-                                          "Encoder layer", "Decoder layer", "Transformer" };
-    snprintf(s->title, sizeof s->title, "%s, width %" PRId64 ", %" PRId64 " heads", titles[kind],
+static void entitle(subject *s, const char *what, const wf_block_options *c) {
+    snprintf(s->title, sizeof s->title, "%s, width %" PRId64 ", %" PRId64 " heads", what,
              c->d_model, c->num_heads);
 }
 
-bool subject_new(subject *s, subject_kind kind, const wf_transformer_config *c, const wf_file *f,
-                 bool backward, char *message) {
-    const wf_training_config training = { .optimizer = wf_optimizer_defaults(WF_ADAM) };
+/* A model of those layers, as many in the encoder as in the decoder. */
+static wf_model *new_model(const wf_block_options *c, int64_t layers,
+                           const wf_training_config *training, char *message) {
+    wf_transformer_config t = wf_transformer_defaults();
+    t.src_vocab = t.tgt_vocab = 10000, t.max_len = 4096;
+    t.d_model = c->d_model, t.num_heads = c->num_heads, t.dim_feedforward = c->dim_feedforward;
+    t.encoder_layers = t.decoder_layers = layers;
+    t.norm_first = t.encoder_norm = t.decoder_norm = c->norm_first;
+    return wf_transformer_new(&t, training, WF_F32, 1, message);
+}
+
+static bool open_model(subject *s, const wf_block_options *c, int64_t layers, const wf_file *f,
+                       bool backward, char *message) {
+    const wf_training_config adam = { .optimizer = wf_optimizer_defaults(WF_ADAM) };
+    const wf_training_config *training = backward ? &adam : NULL;
+    s->model = f ? wf_model_load(f, training, WF_F32, 1, message)
+                 : new_model(c, layers, training, message);
+    if (!s->model) return false;
+    entitle(s, wf_model_title(s->model), c);
+    s->graph = s->model->graph;
+    return !wf_ok(s->graph) || fetch_model(s, backward, message);
+}
+
+bool subject_new(subject *s, subject_kind kind, const wf_block_options *c, int64_t layers,
+                 const wf_file *f, bool backward, char *message) {
+    static const struct {
+        const char *title;
+        wf_tensor *(*record)(wf_graph *g, const wf_block_options *c);
+    } parts[] = { { "Attention(Q, K, V) = softmax(Q Kᵀ / √d) V", record_attention },
+                  { "Encoder layer", record_encoder_layer },
+                  { "Decoder layer", record_decoder_layer } };
     *s = (subject){ 0 };
-    entitle(s, kind, c);
-    if (!wf_transformer_check(c, message)) return false;
     if (kind == SUBJECT_TRANSFORMER) {
-        s->model = f ? wf_model_load(f, backward ? &training : NULL, WF_F32, 1, message)
-                     : wf_transformer_new(c, backward ? &training : NULL, WF_F32, 1, message);
-        if (!s->model) return false;
-        s->graph = s->model->graph;
-        if (wf_ok(s->graph) && !fetch_model(s, backward, message)) return false;
+        if (!open_model(s, c, layers, f, backward, message)) return false;
     } else {
+        entitle(s, parts[kind].title, c);
         s->graph = wf_graph_new(&(wf_graph_options){ .seed = 1 });
-        wf_tensor *y = kind == SUBJECT_ATTENTION       ? record_attention(s->graph, c)
-                       : kind == SUBJECT_ENCODER_LAYER ? record_encoder_layer(s->graph, c)
-                                                       : record_decoder_layer(s->graph, c);
+        wf_tensor *y = parts[kind].record(s->graph, c);
         if (wf_ok(s->graph) && !fetch_part(s, y, backward, message)) return false;
     }
     if (!wf_ok(s->graph)) snprintf(message, WF_MESSAGE, "%s", wf_error(s->graph));
@@ -198,6 +207,14 @@ static bool measure(wf_plan *p, int runs) {
     return true;
 }
 
+/* An encoder has no T. */
+static bool bind(const subject *s, wf_plan *p, int64_t batch, int64_t length) {
+    if (s->model) return wf_model_bind(s->model, p, batch, s->model->src ? length : 0, length);
+    bool bound = wf_bind(p, "B", batch) && wf_bind(p, "S", length);
+    if (bound && wf_bound_bytes(p, s->fetch[0]) == 0) wf_bind(p, "T", length);
+    return bound;
+}
+
 wf_plan *subject_plan(const subject *s, int64_t batch, int64_t length, int runs, wf_pool *pool,
                       char *message) {
     enum { MOST_INPUTS = 16 };
@@ -214,9 +231,7 @@ wf_plan *subject_plan(const subject *s, int64_t batch, int64_t length, int runs,
                                 .pool = pool,
                                 .training = s->n > 1 };
     wf_plan *p = wf_plan_new(s->graph, &options);
-    bool bound = wf_plan_ok(p) && wf_bind(p, "B", batch) && wf_bind(p, "S", length);
-    if (bound && wf_bound_bytes(p, s->fetch[0]) == 0)
-        wf_bind(p, "T", length); /* an encoder has no T */
+    bool bound = wf_plan_ok(p) && bind(s, p, batch, length);
     if (bound && feed_ones(p, inputs, n) && measure(p, runs)) return p;
     const char *reason = wf_plan_error(p);
     snprintf(message, WF_MESSAGE, "%s", *reason ? reason : "out of memory"); /* for the ones */

@@ -1,9 +1,9 @@
-/* tools/draw/subject.h - what `graph` draws: one attention, one layer, or a whole Transformer, as a
+/* tools/draw/subject.h - what `graph` draws: one attention, one layer, or a whole model, as a
  * graph to be planned and pictured. Nothing here is trained or saved. */
 #ifndef WEFT_TOOLS_DRAW_SUBJECT_H
 #define WEFT_TOOLS_DRAW_SUBJECT_H
 
-#include "models/transformer.h"
+#include "models/model.h"
 
 #define SUBJECT_WORDS "attention|encoder-layer|decoder-layer|transformer"
 typedef enum {
@@ -21,9 +21,9 @@ typedef struct subject {
     int n;
 } subject;
 
-/* Record it. f: the model file that config was read from, whose weights the Transformer takes,
- * or NULL. False: message[256]. */
-bool subject_new(subject *s, subject_kind kind, const wf_transformer_config *config,
+/* Record it: a part with layers of these sizes; or the model in f, or, if that is NULL, a
+ * Transformer of so many layers on each side. False: message[256]. */
+bool subject_new(subject *s, subject_kind kind, const wf_block_options *sizes, int64_t layers,
                  const wf_file *f, bool backward, char *message);
 void subject_free(subject *s);
 

@@ -224,10 +224,10 @@ static _Noreturn void refuse_line(job *j, const char *why) {
     fail(j->program, "%s, line %lld: %s", input_name(j), (long long)j->in.number, why);
 }
 
-static int64_t read_side(job *j, int side, const char *text, size_t bytes, int32_t *ids) {
+static int64_t read_side(job *j, int side, const char *text, size_t bytes, int32_t *ids,
+                         int64_t most) {
     char message[WF_MESSAGE];
-    int64_t n = language_read(&j->language, side, text, bytes, ids,
-                              j->language.max_len - (side == SIDE_TGT), message);
+    int64_t n = language_read(&j->language, side, text, bytes, ids, most, message);
     if (n < 0) refuse_line(j, message);
     return n;
 }
@@ -239,13 +239,14 @@ static void read_pair(job *j, sentence *s, char *line, size_t bytes) {
     size_t left = (size_t)(tab - line), right = bytes - left - 1;
     if (memchr(tab + 1, '\t', right)) refuse_line(j, "there is a second tab: one pair a line");
     *tab = '\0';
-    s->src_length = read_side(j, SIDE_SRC, line, left, j->ids);
+    s->src_length = read_side(j, SIDE_SRC, line, left, j->ids, wf_model_longest_source(j->model));
     if (s->src_length == 0) refuse_line(j, "there is no source before the tab");
-    s->tgt_length = read_side(j, SIDE_TGT, tab + 1, right, j->ids + s->src_length);
+    s->tgt_length = read_side(j, SIDE_TGT, tab + 1, right, j->ids + s->src_length,
+                              wf_model_room(j->model, s->src_length));
 }
 
 static void read_source(job *j, sentence *s, const char *line, size_t bytes) {
-    s->src_length = read_side(j, SIDE_SRC, line, bytes, j->ids);
+    s->src_length = read_side(j, SIDE_SRC, line, bytes, j->ids, wf_model_longest_source(j->model));
     s->done = s->src_length == 0; /* nothing becomes of nothing */
     if (j->set->json && !(s->source = strdup(line))) fail(j->program, "out of memory");
 }

@@ -171,10 +171,10 @@ double evaluator_memory(evaluator *e, int64_t n, char *message) {
     size_t most[2] = { 0 };
     int64_t B = n < ROWS ? n : ROWS, S = m->numbers.max_len, T = S + 1;
     bool ok = m->text || memory_of(e, B, S, T, most, message);
-    for (int i = 0; m->text && ok && i < 4; i++) {
-        const held *h = parts[i / 2];
+    for (int i = 0; m->text && ok && i < 6; i++) {
+        const held *h = parts[i / 3];
         if (!h->corpus.pairs) continue;
-        batches_largest(&h->order, i % 2, &B, &S, &T);
+        batches_largest(&h->order, i % 3, &B, &S, &T);
         ok = memory_of(e, B, S, T, most, message);
     }
     return ok ? (double)(most[0] + most[1]) : 0;

@@ -57,7 +57,7 @@ int64_t material_updates(const material *m);
 int64_t material_parts(material *m, int64_t step);
 /* Part `part` of it, of `rows` sequences if they are numbers. False: out of memory. */
 bool material_batch(material *m, int64_t step, int64_t part, int64_t rows, batch *out);
-/* B, S and T of the batch with the most tokens on that side, 0 or 1. */
+/* B, S and T of the batch with the most tokens on that side, 0 or 1, or on both, 2. */
 void material_largest(const material *m, int64_t rows, int side, int64_t *B, int64_t *S,
                       int64_t *T);
 

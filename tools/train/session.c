@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "models/choices.h"
 #include "tools/cli/uses.h"
 #include "tools/data/language.h"
 
@@ -81,7 +82,10 @@ bool session_evaluates(const session *s) {
 }
 
 /* A file may say one thing of its model and another of what it was trained on. */
-static void check_vocabularies(const session *s) {
+static void check_model(const session *s) {
+    if (strcmp(wf_model_name(s->model), settings_model_name()) != 0)
+        fail(&train_program, "%s: it holds a %s, and its training is of a %s", set.model,
+             wf_model_name(s->model), settings_model_name());
     const int64_t of_model[] = { s->model->src_vocab, s->model->tgt_vocab };
     char message[WF_MESSAGE];
     for (int i = 0; i < 2; i++)
@@ -92,14 +96,13 @@ static void check_vocabularies(const session *s) {
 static void open_model(session *s, const wf_file *f) {
     char message[WF_MESSAGE];
     wf_training_config training = settings_training();
-    wf_transformer_config config = settings_model(&s->material);
-    if (!f && !wf_transformer_check(&config, message)) usage_error(&train_program, "%s", message);
+    if (!f && !settings_model_ok(&s->material, message)) usage_error(&train_program, "%s", message);
     s->model = f ? wf_model_load(f, &training, WF_F32, (uint64_t)set.seed, message)
-                 : wf_transformer_new(&config, &training, WF_F32, (uint64_t)set.seed, message);
+                 : settings_model(&s->material, message);
     if (!s->model && f) fail(&train_program, "%s: %s", set.model, message);
     if (!s->model) fail(&train_program, "%s", message);
     if (!wf_ok(s->model->graph)) fail(&train_program, "%s", wf_error(s->model->graph));
-    if (f) check_vocabularies(s), check_state(f, &s->model->optimizer);
+    if (f) check_model(s), check_state(f, &s->model->optimizer);
     if (f) s->at = settings_standing(f);
     s->first_step = s->at.step;
     s->saved_step = f ? s->at.step : -1;
@@ -148,7 +151,7 @@ static size_t bytes_of(wf_plan *p) {
 static double step_bytes(session *s) {
     wf_plan *p = s->plan;
     size_t most = 0;
-    for (int side = 0; side < 2; side++) {
+    for (int side = 0; side < 3; side++) {
         int64_t B, S, T;
         material_largest(&s->material, set.batch_size, side, &B, &S, &T);
         size_t step = wf_model_bind(s->model, p, B, S, T) ? wf_plan_memory(p) : 0;
@@ -228,20 +231,26 @@ static void announce_material(session *s) {
         (long long)material_updates(m));
 }
 
+static void announce_model(report *r) {
+    static const char *const norms[] = { [WF_NORM_PRE] = "pre-norm", [WF_NORM_POST] = "post-norm" };
+    char layers[80], activation[OPTION_TEXT_SIZE], positions[OPTION_TEXT_SIZE];
+    if (set.arch == ARCH_LANGUAGE)
+        snprintf(layers, sizeof layers, "%lld layers in one stack", (long long)set.dec_layers);
+    else
+        snprintf(layers, sizeof layers, "%lld + %lld layers", (long long)set.enc_layers,
+                 (long long)set.dec_layers);
+    say(r, "model    width %lld, %lld heads, %s, feed-forward %lld (%s), %s, %s positions",
+        (long long)set.d_model, (long long)set.heads, layers, (long long)set.d_ff,
+        option_text(option_find(&train_program, "activation"), activation), norms[set.norm],
+        option_text(option_find(&train_program, "positions"), positions));
+}
+
 static void announce(session *s, double memory) {
-    static const char *const norms[] = { "post-norm", "pre-norm" };
-    const wf_transformer_config *c = &wf_transformer_of(s->model)->config;
     char words[3][OPTION_TEXT_SIZE], numbers[3][OPTION_TEXT_SIZE], limit[80];
     report *r = &s->report;
     double parameters = (double)wf_model_parameter_count(s->model);
     announce_material(s);
-    say(r,
-        "model    width %lld, %lld heads, %lld + %lld layers, feed-forward %lld (%s), %s, %s "
-        "positions",
-        (long long)c->d_model, (long long)c->num_heads, (long long)c->encoder_layers,
-        (long long)c->decoder_layers, (long long)c->dim_feedforward,
-        option_text(option_find(&train_program, "activation"), words[0]), norms[c->norm_first],
-        option_text(option_find(&train_program, "positions"), words[1]));
+    announce_model(r);
     say(r, "         %s parameters", thousands(parameters, numbers[0]));
     say(r, "recipe   %s, %s, peak rate %s after %lld steps, then %s; clipped at %s",
         option_text(option_find(&train_program, "optimizer"), words[0]), batch_text(limit),

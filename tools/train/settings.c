@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "models/choices.h"
+#include "models/language_model.h"
+#include "models/transformer.h"
 
 /* clang-format off */
 settings set = {
@@ -58,6 +60,11 @@ static option rows[] = {
     FLAG("share-vocab", set.share_vocab, "one vocabulary for source and target"),
 
     GROUP("Model"),
+    CHOICE(
+        "arch", set.arch, ARCH_WORDS,
+        "an encoder and a decoder; or one stack that reads a source and goes on with its target, "
+        "of one vocabulary",
+        STORED, BEFORE("transformer")),
     CHOICE("preset", set.preset, "tiny|small|base", "sizes to start from",
            OTHERWISE(FOR("text", "small"))),
     COUNT("d-model", set.d_model, 2, 16384, "width", .fallback = "",
@@ -66,8 +73,8 @@ static option rows[] = {
           OTHERWISE(FOR("tiny", "128"), FOR("small", "256"), FOR("base", "2048")), STORED),
     COUNT("heads", set.heads, 1, 1024, "attention heads; a divisor of the width", .fallback = "",
           OTHERWISE(FOR("tiny|small", "4"), FOR("base", "8")), STORED),
-    COUNT("layers", set.layers, 1, 256, "layers of the encoder, and of the decoder", .fallback = "",
-          OTHERWISE(FOR("tiny", "2"), FOR("small", "4"), FOR("base", "6"))),
+    COUNT("layers", set.layers, 1, 256, "layers of the encoder and of the decoder, or of the stack",
+          .fallback = "", OTHERWISE(FOR("tiny", "2"), FOR("small", "4"), FOR("base", "6"))),
     COUNT("enc-layers", set.enc_layers, 1, 256, "layers of the encoder", .fallback = "--layers",
           STORED),
     COUNT("dec-layers", set.dec_layers, 1, 256, "layers of the decoder", .fallback = "--layers",
@@ -81,8 +88,11 @@ static option rows[] = {
            "what tells the model about order", STORED),
     CHOICE("activation", set.activation, WF_NAMES(WF_ACTIVATION_NAMES),
            "of the feed-forward layers", STORED),
-    CHOICE("tie", set.tie, WF_NAMES(WF_TIE_NAMES),
-           "share the output's table with no, the decoder's, or both embeddings", STORED),
+    CHOICE(
+        "tie", set.tie, WF_NAMES(WF_TIE_NAMES),
+        "share the output's table with no, the decoder's, or both embeddings; of a language model "
+        "with none or its one",
+        STORED),
 
     GROUP("Optimisation"),
     CHOICE("optimizer", set.optimizer, WF_NAMES(WF_OPTIMIZER_NAMES),
@@ -150,13 +160,14 @@ static option rows[] = {
 
 program train_program = {
     .name = "train",
-    .purpose = "trains a Transformer to map sequences to sequences",
+    .purpose = "trains a model to map sequences to sequences",
     .examples = "  train --task copy -o copy.safetensors\n"
                 "  train --task sort --seed 7 --max-len 20 --max-steps 4000 -o sort.safetensors "
                 "--curve loss.svg\n"
                 "  train --resume -o sort.safetensors --max-steps 6000\n"
                 "  train --train pairs.tsv --valid held-back.tsv -o translator.safetensors\n"
                 "  train --task date -o date.safetensors\n"
+                "  train --arch language --train pairs.tsv -o language.safetensors\n"
                 "  train --task reverse --preset small --dropout 0.1 --optimizer adamw --lr 1e-3 "
                 "--log log.jsonl\n",
     .options = rows,
@@ -262,7 +273,15 @@ static void settings_from_file(const wf_file *f) {
 
 /* ---- filling in ---------------------------------------------------------------------------- */
 
+static bool of_one_stack(void) {
+    return set.arch == ARCH_LANGUAGE;
+}
+
 static void complete_sizes(void) {
+    option_no_effect(&train_program, "enc-layers", of_one_stack(),
+                     "--arch language has one stack: --layers");
+    option_no_effect(&train_program, "dec-layers", of_one_stack(),
+                     "--arch language has one stack: --layers");
     option_no_effect(&train_program, "layers", set.enc_layers && set.dec_layers,
                      "--enc-layers and --dec-layers say it all");
     if (!set.enc_layers) set.enc_layers = set.layers;
@@ -361,7 +380,7 @@ material_options settings_material(void) {
         .valid = { set.valid ? set.valid : set.valid_src, set.valid_tgt },
         .valid_size = set.valid_size,
         .tokens = tokens,
-        .shared = set.share_vocab,
+        .shared = set.share_vocab || of_one_stack(),
         .max_tokens = set.max_len,
         .batches = { .sentences = set.batch_size,
                      .tokens = set.max_tokens,
@@ -428,7 +447,7 @@ void settings_complete(const wf_file *f) {
 
 /* ---- what the settings mean ---------------------------------------------------------------- */
 
-wf_transformer_config settings_model(const material *m) {
+static wf_transformer_config transformer_of(const material *m) {
     wf_transformer_config c = wf_transformer_defaults();
     c.src_vocab = material_vocab(m, 0), c.tgt_vocab = material_vocab(m, 1);
     c.max_len = set.max_len < 64 ? 64 : set.max_len + 1; /* the start token takes a place */
@@ -441,6 +460,41 @@ wf_transformer_config settings_model(const material *m) {
     c.pad_id = -1; /* lengths say what is padding */
     c.start_id = m->text ? WF_START_ID : TASK_START, c.end_id = m->text ? WF_END_ID : TASK_END;
     return c;
+}
+
+static wf_language_model_config language_of(const material *m) {
+    int64_t both = 2 * set.max_len + 1; /* a source, the start, a target */
+    wf_language_model_config c = wf_language_model_defaults();
+    c.vocab = material_vocab(m, 0), c.max_len = both < 128 ? 128 : both;
+    c.d_model = set.d_model, c.num_heads = set.heads, c.dim_feedforward = set.d_ff;
+    c.layers = set.dec_layers;
+    c.activation = (wf_activation)set.activation;
+    c.positions = (wf_positions)set.positions;
+    c.tied = set.tie != WF_TIE_NONE;
+    c.scale_embedding = c.output_bias = true;
+    c.norm_first = c.final_norm = set.norm == WF_NORM_PRE;
+    c.start_id = m->text ? WF_START_ID : TASK_START, c.end_id = m->text ? WF_END_ID : TASK_END;
+    return c;
+}
+
+bool settings_model_ok(const material *m, char *message) {
+    const wf_language_model_config language = language_of(m);
+    const wf_transformer_config transformer = transformer_of(m);
+    return of_one_stack() ? wf_language_model_check(&language, message)
+                          : wf_transformer_check(&transformer, message);
+}
+
+wf_model *settings_model(const material *m, char *message) {
+    const wf_training_config training = settings_training();
+    const wf_language_model_config language = language_of(m);
+    const wf_transformer_config transformer = transformer_of(m);
+    uint64_t seed = (uint64_t)set.seed;
+    return of_one_stack() ? wf_language_model_new(&language, &training, WF_F32, seed, message)
+                          : wf_transformer_new(&transformer, &training, WF_F32, seed, message);
+}
+
+const char *settings_model_name(void) {
+    return of_one_stack() ? "language_model" : "transformer";
 }
 
 wf_training_config settings_training(void) {

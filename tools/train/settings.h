@@ -6,15 +6,17 @@
 #define WEFT_TOOLS_TRAIN_SETTINGS_H
 
 #include "material.h"
-#include "models/transformer.h"
+#include "models/model.h"
 #include "tools/cli/options.h"
 
 /* What there is to learn: the task_kinds, the text_task_kinds, files. */
 #define LEARN_WORDS TASK_WORDS "|add|date|text"
+#define ARCH_WORDS "transformer|language"
+enum { ARCH_TRANSFORMER, ARCH_LANGUAGE };
 enum { LEARN_COPY, LEARN_REVERSE, LEARN_SORT, LEARN_ADD, LEARN_DATE, LEARN_TEXT };
 
 typedef struct settings {
-    int task, preset, norm, positions, activation, tie, optimizer, schedule;
+    int task, arch, preset, norm, positions, activation, tie, optimizer, schedule;
     int64_t min_len, max_len, d_model, d_ff, heads, layers, enc_layers, dec_layers;
     double dropout, attention_dropout, label_smoothing, clip_norm;
     double lr, beta1, beta2, eps, momentum, weight_decay, max_time, ema;
@@ -40,8 +42,13 @@ void settings_complete_steps(int64_t updates);
 bool settings_text(void);      /* it is text that is to be learned, from files or made up */
 bool settings_validates(void); /* something is held back to be judged by */
 material_options settings_material(void);
-wf_transformer_config settings_model(const material *m);
 wf_training_config settings_training(void);
+/* A new model; NULL with message[256]. */
+wf_model *settings_model(const material *m, char *message);
+/* Could there be one? False with message[256]: the options contradict each other. */
+bool settings_model_ok(const material *m, char *message);
+/* The name of such models in files. */
+const char *settings_model_name(void);
 wf_schedule settings_schedule(void);
 task settings_task(void);
 

@@ -413,6 +413,8 @@ START_TEST(no_model_and_no_decoder_answer) {
     ck_assert(!wf_transformer_check(NULL, why) && !wf_transformer_new(NULL, NULL, WF_F32, 0, why));
     ck_assert(!wf_transformer_of(NULL) && !*wf_model_name(NULL));
     ck_assert(!wf_model_bind(NULL, NULL, 1, 1, 1) && !wf_model_feed(NULL, NULL, NULL));
+    ck_assert(!wf_model_longest_source(NULL) && !*wf_model_title(NULL));
+    ck_assert(!wf_model_read_block(NULL, NULL, why));
     ck_assert(wf_model_begin(NULL, 3) == 0 && wf_model_room(NULL, 3) < 0);
     ck_assert(!wf_model_record(NULL, NULL, WF_F32, 0, why) && !wf_model_describe(NULL, NULL, why));
     ck_assert(!wf_model_parameter_count(NULL) && !wf_decoder_new(NULL, NULL, why));
