@@ -70,11 +70,12 @@ END_TEST
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
 /* "source=target;" of every pair, or "" with the refusal in message. */
-static const char *read_pairs(bool two, char *out, size_t size) {
+static const char *read_some(bool two, bool targets, char *out, size_t size) {
     pair_lines p;
     size_t n = 0;
     message[0] = '\0';
     ck_assert_msg(pairs_open(&p, path[0], two ? path[1] : NULL, message), "%s", message);
+    p.targets = targets;
     while (pairs_next(&p, message))
         n += (size_t)snprintf(out + n, size - n, "%.*s=%.*s;", (int)p.bytes[0], p.text[0],
                               (int)p.bytes[1], p.text[1]);
@@ -83,6 +84,33 @@ static const char *read_pairs(bool two, char *out, size_t size) {
     pairs_close(&p);
     return message[0] ? "" : out;
 }
+
+static const char *read_pairs(bool two, char *out, size_t size) {
+    return read_some(two, false, out, size);
+}
+
+/* For a model that needs no sources. */
+START_TEST(targets_may_stand_alone) {
+    static const struct {
+        const char *src, *tgt, *pairs, *says;
+    } rows[] = {
+        { "a\tb\nno tab\n\tc\n", NULL, "a=b;=no tab;=c;", "" },
+        { "a\n\n", "b\nc\n", "a=b;=c;", "" },
+        { "a\n\nb\n", NULL, "", "line 2 of" },
+        { "a\n\t\n", NULL, "", "has an empty target" },
+        { "a\n", "\n", "", "line 1 of" },
+    };
+    make_folder();
+    for (int i = 0; i < COUNT_OF(rows); i++) {
+        char out[200] = "";
+        write_file(0, rows[i].src, strlen(rows[i].src));
+        if (rows[i].tgt) write_file(1, rows[i].tgt, strlen(rows[i].tgt));
+        ck_assert_str_eq(read_some(rows[i].tgt != NULL, true, out, sizeof out), rows[i].pairs);
+        assert_contains(message, rows[i].says);
+    }
+    remove_folder();
+}
+END_TEST
 
 START_TEST(pairs_are_read) {
     static const struct {
@@ -238,6 +266,7 @@ Suite *pairs_suite(void) {
     tcase_add_test(tc, utf8_is_strict);
     tcase_add_test(tc, utf8_of_every_code_point);
     tcase_add_test(tc, pairs_are_read);
+    tcase_add_test(tc, targets_may_stand_alone);
     tcase_add_test(tc, pairs_are_refused);
     tcase_add_test(tc, files_that_are_not_there);
     tcase_add_test(tc, huge_lines);

@@ -155,6 +155,26 @@ START_TEST(words_are_learned_by_heart) {
 }
 END_TEST
 
+/* Lines without a TAB are targets alone, for a model that needs no source: what it draws from
+ * nothing are lines like these, and one of n lines that it knows has the log-probability -log n. */
+START_TEST(plain_text_is_learned_without_sources) {
+    ok("for i in 1 2 3 4 5; do printf 'a cat\\nthe dog\\n\\tone bird\\n'; done > plain");
+    ok("train --arch language --train plain --valid plain --tokenizer char --d-model 32 --heads 2 "
+       "--layers 1 --d-ff 64 --dropout 0 --label-smoothing 0 --max-steps 300 --warmup 20 --lr 0.01 "
+       "--threads 1 --quiet -o m");
+    ok("yes '' | head -30 | generate --model m --sample --quiet > drawn");
+    ok("grep -c -E '^(a cat|the dog|one bird)$' drawn; sort -u drawn | wc -l");
+    int known, kinds;
+    ck_assert_int_eq(sscanf(result.out, "%d %d", &known, &kinds), 2);
+    ck_assert(known >= 27 && kinds >= 3);
+    ok("printf '\\tthe dog\\n' | generate --model m --score --quiet");
+    ck_assert_double_eq_tol(atof(result.out), -log(3), 0.1);
+    run("train --train plain " TINY);
+    expect(1);
+    assert_contains(result.err, "line 1 of plain has no TAB");
+}
+END_TEST
+
 /* The recipe's 500 steps of warm-up are more than the whole training has. */
 START_TEST(few_pairs_need_no_options) {
     ok("head -3 pairs > few");
@@ -486,6 +506,7 @@ Suite *train_text_suite(void) {
     tcase_add_loop_test(learning, text_is_learned_and_the_file_says_it, 0, COUNT_OF(ways));
     tcase_add_test(learning, one_file_or_two_are_the_same);
     tcase_add_loop_test(learning, words_are_learned_by_heart, 0, 2);
+    tcase_add_test(learning, plain_text_is_learned_without_sources);
     tcase_add_test(learning, few_pairs_need_no_options);
     tcase_add_loop_test(learning, parts_are_the_whole, 0, COUNT_OF(recipes));
     tcase_add_loop_test(learning, resume_keeps_the_best_of_all, 0, 2);

@@ -13,7 +13,7 @@ void batch_free(batch *b) {
 /* Each array anew, with a little more than is asked for: nothing in it is worth a copy. */
 static bool make_room(batch *b, int64_t rows, int64_t src_cells, int64_t tgt_cells) {
     batch_free(b);
-    b->src = calloc((size_t)src_cells, sizeof *b->src);
+    b->src = calloc((size_t)src_cells + 1, sizeof *b->src); /* of targets alone there are none */
     b->answer = calloc((size_t)tgt_cells, sizeof *b->answer);
     b->tgt = calloc((size_t)tgt_cells, sizeof *b->tgt);
     b->labels = calloc((size_t)tgt_cells, sizeof *b->labels);

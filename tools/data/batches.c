@@ -207,7 +207,7 @@ bool batches_fill(const batches *b, int64_t i, batch_ids ids, batch *out) {
 
 void batches_largest(const batches *b, int side, int64_t *B, int64_t *S, int64_t *T) {
     *B = *S = *T = 0;
-    int64_t most = 0;
+    int64_t most = -1; /* of targets alone all have 0 */
     for (int64_t i = 0; i < b->n; i++) {
         int64_t s, t, rows = batches_rows(b, i);
         extents(b, i, &s, &t);

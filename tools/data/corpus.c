@@ -67,7 +67,7 @@ static int64_t encode(corpus *c, int side, const char *text, size_t bytes, int64
     char why[MESSAGE] = "";
     const text_encoder *e = &c->encoder[side];
     int64_t n = e->encode(e->user, text, bytes, c->line[side], c->limits.tokens[side], why);
-    if (n > 0) return n;
+    if (n > 0 || (n == 0 && side == 0 && c->limits.targets)) return n;
     snprintf(message, MESSAGE, "line %lld: the %s: %.120s", (long long)line,
              side ? "target" : "source", n < 0 ? why : "no tokens in it");
     return -1;

@@ -23,12 +23,13 @@ typedef struct text_encoder {
 
 typedef struct corpus_limits {
     int64_t tokens[2]; /* of a source and of a target, as encoded: longer ones are left out */
+    bool targets;      /* a source may have no tokens */
     size_t in_memory;  /* bytes that each store keeps in memory; 0: 64 MiB */
 } corpus_limits;
 
 typedef struct corpus_pair {
     int64_t offset; /* of the source's first id in `tokens`, counted in ids; the target follows */
-    int32_t length[2]; /* tokens of source and target, 1 or more each */
+    int32_t length[2]; /* tokens of source and target, 1 or more of each that must be there */
     int64_t line;      /* where it came from */
 } corpus_pair;
 

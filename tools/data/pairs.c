@@ -70,6 +70,7 @@ static bool check_line(pair_lines *p, int i, char *message) {
     char why[MESSAGE];
     long long number = (long long)p->number;
     const char *path = p->path[i];
+    if (p->bytes[i] == 0 && i == 0 && p->targets && p->path[1]) return true;
     if (p->bytes[i] == 0) return refuse(p, message, "line %lld of %s is empty", number, path);
     return wf_text_check(p->text[i], p->bytes[i], why) ||
            refuse(p, message, "line %lld of %s: %.120s", number, path, why);
@@ -80,6 +81,10 @@ static bool cut(pair_lines *p, char *message) {
     const char *line = p->text[0], *end = line + p->bytes[0], *path = p->path[0];
     const char *tab = memchr(line, '\t', p->bytes[0]);
     long long number = (long long)p->number;
+    if (!tab && p->targets) {
+        p->text[1] = line, p->bytes[1] = p->bytes[0], p->text[0] = "", p->bytes[0] = 0;
+        return true;
+    }
     if (!tab)
         return refuse(p, message, "line %lld of %s has no TAB between source and target", number,
                       path);
@@ -90,9 +95,9 @@ static bool cut(pair_lines *p, char *message) {
                       number, path);
     p->bytes[0] = (size_t)(tab - line);
     p->text[1] = tab + 1, p->bytes[1] = (size_t)(end - tab - 1);
-    if (p->bytes[0] && p->bytes[1]) return true;
+    if ((p->bytes[0] || p->targets) && p->bytes[1]) return true;
     return refuse(p, message, "line %lld of %s has an empty %s", number, path,
-                  p->bytes[0] ? "target" : "source");
+                  p->bytes[1] ? "source" : "target");
 }
 
 /* One file has ended and the other has not: count the rest of it. */

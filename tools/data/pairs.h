@@ -28,6 +28,7 @@ typedef struct pair_lines {
     int64_t number;      /* of the pair returned last, from 1 */
     const char *text[2]; /* the pair: source and target, valid until the next call, */
     size_t bytes[2];     /* and their lengths */
+    bool targets; /* a source may be empty, and a line of one file its target alone: to be set */
     bool failed;
 } pair_lines;
 

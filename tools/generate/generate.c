@@ -37,7 +37,7 @@ static option rows[] = {
     INPUT("model", set.model, "a model that train wrote"),
     INPUT("input", set.input,
           "lines of text if the model has a vocabulary, else of token ids; an empty line has an "
-          "empty answer",
+          "empty answer, or of a language model what it says unasked",
           .letter = 'i', .fallback = "stdin"),
     OUTPUT("output", set.output, "a line for each, there when all are", .letter = 'o',
            .fallback = "stdout"),

@@ -240,14 +240,14 @@ static void read_pair(job *j, sentence *s, char *line, size_t bytes) {
     if (memchr(tab + 1, '\t', right)) refuse_line(j, "there is a second tab: one pair a line");
     *tab = '\0';
     s->src_length = read_side(j, SIDE_SRC, line, left, j->ids, wf_model_longest_source(j->model));
-    if (s->src_length == 0) refuse_line(j, "there is no source before the tab");
+    if (s->src_length == 0 && j->model->src) refuse_line(j, "there is no source before the tab");
     s->tgt_length = read_side(j, SIDE_TGT, tab + 1, right, j->ids + s->src_length,
                               wf_model_room(j->model, s->src_length));
 }
 
 static void read_source(job *j, sentence *s, const char *line, size_t bytes) {
     s->src_length = read_side(j, SIDE_SRC, line, bytes, j->ids, wf_model_longest_source(j->model));
-    s->done = s->src_length == 0; /* nothing becomes of nothing */
+    s->done = s->src_length == 0 && j->model->src; /* nothing becomes of nothing */
     if (j->set->json && !(s->source = strdup(line))) fail(j->program, "out of memory");
 }
 

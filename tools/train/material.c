@@ -75,6 +75,7 @@ static void start_pairs(stream_pairs *p, origin *from, task_stream stream) {
         pairs_start(&p->lines, (spool *[]){ &files[0], &files[1] }, train ? o->train : o->valid);
     else
         pairs_make(&p->lines, "the task", make_pair, p);
+    p->lines.targets = o->targets;
 }
 
 /* ---- vocabularies ---------------------------------------------------------------------------- */
@@ -116,7 +117,7 @@ static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, 
 
 static bool new_corpus(const material *m, corpus *c, const material_options *o, char *message) {
     text_encoder encoder[2];
-    corpus_limits limits = { .tokens = { o->max_tokens, o->max_tokens } };
+    corpus_limits limits = { .tokens = { o->max_tokens, o->max_tokens }, .targets = o->targets };
     for (int i = 0; i < 2; i++)
         encoder[i] = (text_encoder){ encode, m->tokenizer[i], wf_tokenizer_size(m->tokenizer[i]) };
     return corpus_new(c, encoder, &limits, message);

@@ -40,6 +40,7 @@ typedef struct material_options {
     int64_t valid_size;          /* of a text task */
     wf_tokenizer_options tokens; /* how to learn a vocabulary */
     bool shared;                 /* one vocabulary for both sides */
+    bool targets;                /* there may be targets without a source */
     int64_t max_tokens;          /* of a sentence: longer pairs are left out */
     batches_limits batches;
 } material_options;

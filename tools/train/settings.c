@@ -42,7 +42,10 @@ static option rows[] = {
           OTHERWISE(FOR(OF_TEXT, "256")), STORED),
 
     GROUP("Text"),
-    INPUT("train", set.train, "pairs to learn from: source<TAB>target on each line"),
+    INPUT("train", set.train,
+          "pairs to learn from: source<TAB>target on each line; for --arch language also plain "
+          "text, a "
+          "target on each"),
     INPUT("train-src", set.train_src, "or the sources alone, one a line"),
     INPUT("train-tgt", set.train_tgt, "and the targets, line by line"),
     INPUT("valid", set.valid, "pairs to validate with, never learned from"),
@@ -381,6 +384,7 @@ material_options settings_material(void) {
         .valid_size = set.valid_size,
         .tokens = tokens,
         .shared = set.share_vocab || of_one_stack(),
+        .targets = of_one_stack(),
         .max_tokens = set.max_len,
         .batches = { .sentences = set.batch_size,
                      .tokens = set.max_tokens,
