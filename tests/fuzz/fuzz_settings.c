@@ -50,16 +50,6 @@ static void judge_sayings(bool refused) {
     for (char *line = strtok(said, "\n"); line; line = strtok(NULL, "\n")) fuzz_must_say(line);
 }
 
-/* ---- settings from nothing ------------------------------------------------------------------- */
-
-static void set_anew(void) {
-    static settings first;
-    static bool known;
-    if (!known) first = set, known = true;
-    set = first;
-    for (int i = 0; i < train_program.n; i++) train_program.options[i].seen = false;
-}
-
 /* ---- a checkpoint that holds them ------------------------------------------------------------ */
 
 static size_t put_json(char *to, const char *text) {
@@ -91,9 +81,9 @@ static wf_file *checkpoint(const wf_meta *meta, int n) {
 
 /* ---- what is accepted ------------------------------------------------------------------------ */
 
-static void rates_are_finite(void) {
-    const wf_schedule s = settings_schedule();
-    const int64_t steps[] = { 1, 2, set.warmup, set.warmup + 1, set.lr_steps, set.max_steps };
+static void rates_are_finite(const settings *set) {
+    const wf_schedule s = settings_schedule(set);
+    const int64_t steps[] = { 1, 2, set->warmup, set->warmup + 1, set->lr_steps, set->max_steps };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         double rate = wf_schedule_rate(&s, steps[i]);
         fuzz_must(rate >= 0 && rate <= s.peak * 1.000001);
@@ -107,33 +97,34 @@ static void come_back(const standing *at) {
     settings_to_meta(at, &none, &meta);
     wf_file *f = checkpoint(meta.pairs, meta.n);
     fuzz_must(wf_file_ok(f));
-    set_anew();
-    set.resume = true, set.model = "again";
+    settings *set = settings_new();
+    set->resume = true, set->model = "again";
     int status = setjmp(ended);
     if (!status) {
-        settings_complete(f);
-        const standing now = settings_standing(f);
+        settings_complete(set, f);
+        const standing now = settings_standing(set, f);
         fuzz_must(now.step == at->step && now.without == at->without);
         settings_to_meta(&now, &none, &again);
         fuzz_must(again.n == meta.n);
         for (int i = 0; i < meta.n; i++) fuzz_must(strcmp(again.values[i], meta.values[i]) == 0);
     }
     /* Text is refused here for one reason alone: its files were not named again. */
-    fuzz_must(!status || set.task == LEARN_TEXT);
+    fuzz_must(!status || set->task == LEARN_TEXT);
     wf_file_free(f);
 }
 
 static void take(int argc, char **argv, const wf_file *f) {
+    settings *set = settings_new();
     options_parse(&train_program, argc, argv);
-    if (f && wf_file_ok(f) && set.resume && !set.model) set.model = "model";
-    bool resumes = set.resume && f && wf_file_ok(f) && setting_in_file(f, "step");
-    set.resume = resumes;
-    settings_complete(resumes ? f : NULL);
-    settings_complete_steps(settings_text() ? 7 : 0);
+    if (f && wf_file_ok(f) && set->resume && !set->model) set->model = "model";
+    bool resumes = set->resume && f && wf_file_ok(f) && setting_in_file(f, "step");
+    set->resume = resumes;
+    settings_complete(set, resumes ? f : NULL);
+    settings_complete_steps(set, settings_text(set) ? 7 : 0);
     standing at = { .step = 3, .best = 1.5, .without = 1 };
-    if (resumes) at = settings_standing(f);
-    rates_are_finite();
-    const wf_training_config t = settings_training();
+    if (resumes) at = settings_standing(set, f);
+    rates_are_finite(set);
+    const wf_training_config t = settings_training(set);
     fuzz_must(t.dropout >= 0 && t.dropout < 1 && t.label_smoothing >= 0 && t.label_smoothing < 1);
     come_back(&at);
 }
@@ -168,7 +159,6 @@ FUZZ_TARGET(settings) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return 0;
     wf_file *f = n ? checkpoint(meta, n) : NULL;
     keep_sayings();
-    set_anew();
     int status = status_of(argc, argv, f);
     judge_sayings(status != 0 && status != 1);
     wf_file_free(f);

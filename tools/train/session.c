@@ -14,40 +14,44 @@
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-static void refuse_weights(void) {
+static void refuse_weights(const session *s) {
     fail(&train_program,
          "%s holds the weights of a training but not the state of its optimizer: resume the file "
          "that the training was saved to (-o without .best)",
-         set.model);
+         s->set->model);
 }
 
-static wf_file *open_checkpoint(void) {
-    if (!set.resume) return NULL;
-    if (!set.model) usage_error(&train_program, "--resume needs the file to go on with: -o FILE");
-    wf_file *f = wf_file_open(set.model);
+static wf_file *open_checkpoint(const session *s) {
+    if (!s->set->resume) return NULL;
+    if (!s->set->model)
+        usage_error(&train_program, "--resume needs the file to go on with: -o FILE");
+    wf_file *f = wf_file_open(s->set->model);
     if (!wf_file_ok(f)) fail(&train_program, "%s", wf_file_error(f));
     const char *kind = wf_file_meta(f, "weft.kind");
     if (!setting_in_file(f, "step"))
-        fail(&train_program, "%s holds a model but no training: it can't be resumed", set.model);
-    if (kind && strcmp(kind, "checkpoint") != 0) refuse_weights();
+        fail(&train_program, "%s holds a model but no training: it can't be resumed",
+             s->set->model);
+    if (kind && strcmp(kind, "checkpoint") != 0) refuse_weights(s);
     return f;
 }
 
 /* Older files do not say what they are; a checkpoint has all that its optimizer needs. */
-static void check_state(const wf_file *f, const wf_optimizer *o) {
+static void check_state(const session *s, const wf_file *f) {
+    const wf_optimizer *o = &s->model->optimizer;
     bool moments = !o->n_moments || wf_file_find(f, o->moments[0]->name);
     bool averages = !o->averages.n || wf_file_find(f, o->averages.values[0]->name);
-    if (!moments || !averages) refuse_weights();
+    if (!moments || !averages) refuse_weights(s);
 }
 
 /* "m.safetensors" -> "m.best.safetensors" */
 static void name_best(session *s) {
-    if (!set.model || !settings_text() || !settings_validates()) return;
-    const char *dot = strrchr(set.model, '.'), *slash = strrchr(set.model, '/');
-    size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - set.model) : strlen(set.model);
-    if (strlen(set.model) + 6 < sizeof s->best_path)
-        snprintf(s->best_path, sizeof s->best_path, "%.*s.best%s", (int)stem, set.model,
-                 set.model + stem);
+    if (!s->set->model || !settings_text(s->set) || !settings_validates(s->set)) return;
+    const char *dot = strrchr(s->set->model, '.'), *slash = strrchr(s->set->model, '/');
+    size_t stem =
+        dot && (!slash || dot > slash) ? (size_t)(dot - s->set->model) : strlen(s->set->model);
+    if (strlen(s->set->model) + 6 < sizeof s->best_path)
+        snprintf(s->best_path, sizeof s->best_path, "%.*s.best%s", (int)stem, s->set->model,
+                 s->set->model + stem);
 }
 
 /* What an earlier part of this training kept, and no other training. */
@@ -55,7 +59,7 @@ static void find_best(session *s, const wf_file *f) {
     s->best_kept = INFINITY;
     if (!f || !*s->best_path) return;
     wf_file *best = wf_file_open(s->best_path);
-    if (identity_same(f, best)) s->best_kept = settings_standing(best).best;
+    if (identity_same(f, best)) s->best_kept = settings_standing(s->set, best).best;
     wf_file_free(best);
 }
 
@@ -67,57 +71,58 @@ static void check_files(const session *s) {
 
 static void open_material(session *s, const wf_file *f) {
     char message[WF_MESSAGE];
-    material_options o = settings_material();
-    task t = settings_task();
-    if (!settings_text())
+    material_options o = settings_material(s->set);
+    task t = settings_task(s->set);
+    if (!settings_text(s->set))
         material_numbers(&s->material, &t);
     else if (!material_text(&s->material, &o, f, message))
         fail(&train_program, "%s", message);
-    if (f) settings_check_data(f, &s->material);
-    settings_complete_steps(material_updates(&s->material));
+    if (f) settings_check_data(s->set, f, &s->material);
+    settings_complete_steps(s->set, material_updates(&s->material));
 }
 
 bool session_evaluates(const session *s) {
-    return s->material.text ? s->material.valid.corpus.pairs > 0 : set.valid_size > 0;
+    return s->material.text ? s->material.valid.corpus.pairs > 0 : s->set->valid_size > 0;
 }
 
 /* A file may say one thing of its model and another of what it was trained on. */
 static void check_model(const session *s) {
-    if (strcmp(wf_model_name(s->model), settings_model_name()) != 0)
-        fail(&train_program, "%s: it holds a %s, and its training is of a %s", set.model,
-             wf_model_name(s->model), settings_model_name());
+    if (strcmp(wf_model_name(s->model), settings_model_name(s->set)) != 0)
+        fail(&train_program, "%s: it holds a %s, and its training is of a %s", s->set->model,
+             wf_model_name(s->model), settings_model_name(s->set));
     const int64_t of_model[] = { s->model->src_vocab, s->model->tgt_vocab };
     char message[WF_MESSAGE];
     for (int i = 0; i < 2; i++)
         if (!vocabulary_fits(i, material_vocab(&s->material, i), of_model[i], message))
-            fail(&train_program, "%s: %s", set.model, message);
+            fail(&train_program, "%s: %s", s->set->model, message);
 }
 
 static void open_model(session *s, const wf_file *f) {
     char message[WF_MESSAGE];
-    wf_training_config training = settings_training();
-    if (!f && !settings_model_ok(&s->material, message)) usage_error(&train_program, "%s", message);
-    s->model = f ? wf_model_load(f, &training, WF_F32, (uint64_t)set.seed, message)
-                 : settings_model(&s->material, message);
-    if (!s->model && f) fail(&train_program, "%s: %s", set.model, message);
+    wf_training_config training = settings_training(s->set);
+    if (!f && !settings_model_ok(s->set, &s->material, message))
+        usage_error(&train_program, "%s", message);
+    s->model = f ? wf_model_load(f, &training, WF_F32, (uint64_t)s->set->seed, message)
+                 : settings_model(s->set, &s->material, message);
+    if (!s->model && f) fail(&train_program, "%s: %s", s->set->model, message);
     if (!s->model) fail(&train_program, "%s", message);
     if (!wf_ok(s->model->graph)) fail(&train_program, "%s", wf_error(s->model->graph));
-    if (f) check_model(s), check_state(f, &s->model->optimizer);
-    if (f) s->at = settings_standing(f);
+    if (f) check_model(s), check_state(s, f);
+    if (f) s->at = settings_standing(s->set, f);
     s->first_step = s->at.step;
     s->saved_step = f ? s->at.step : -1;
-    if (s->at.step >= set.max_steps)
+    if (s->at.step >= s->set->max_steps)
         usage_error(&train_program,
-                    "%s has done %lld steps already: a --max-steps above that goes on", set.model,
-                    (long long)s->at.step);
+                    "%s has done %lld steps already: a --max-steps above that goes on",
+                    s->set->model, (long long)s->at.step);
 }
 
 static void open_plans(session *s) {
     wf_model *m = s->model;
-    bool parts = set.accum > 1;
+    bool parts = s->set->accum > 1;
     s->plan = (parts ? wf_model_accumulate_plan : wf_model_train_plan)(m, s->pool);
     if (parts) s->apply = wf_model_apply_plan(m, s->pool);
-    if (set.ema > 0) s->average = wf_model_average_plan(m, s->pool);
+    if (s->set->ema > 0) s->average = wf_model_average_plan(m, s->pool);
     wf_plan *const plans[] = { s->plan, s->apply, s->average };
     for (int i = 0; i < 3; i++)
         if (plans[i] && !wf_plan_ok(plans[i])) fail(&train_program, "%s", wf_plan_error(plans[i]));
@@ -135,7 +140,7 @@ static double saved_bytes(const session *s) {
 
 static double sum_bytes(const session *s) {
     double bytes = 0;
-    for (int i = 0; set.accum > 1 && i <= s->model->optimizer.n; i++)
+    for (int i = 0; s->set->accum > 1 && i <= s->model->optimizer.n; i++)
         bytes += (double)wf_bytes(s->model->optimizer.accumulation.sums[i]);
     return bytes;
 }
@@ -153,7 +158,7 @@ static double step_bytes(session *s) {
     size_t most = 0;
     for (int side = 0; side < 3; side++) {
         int64_t B, S, T;
-        material_largest(&s->material, set.batch_size, side, &B, &S, &T);
+        material_largest(&s->material, s->set->batch_size, side, &B, &S, &T);
         size_t step = wf_model_bind(s->model, p, B, S, T) ? wf_plan_memory(p) : 0;
         if (!step)
             fail(&train_program,
@@ -169,10 +174,10 @@ static double step_bytes(session *s) {
  * for its largest batch, and what is saved is copied first. */
 static double memory_needed(session *s) {
     char message[WF_MESSAGE];
-    double leaves = saved_bytes(s) + sum_bytes(s), saving = set.model ? saved_bytes(s) : 0;
+    double leaves = saved_bytes(s) + sum_bytes(s), saving = s->set->model ? saved_bytes(s) : 0;
     double steps = step_bytes(s);
     bool judges = session_evaluates(s);
-    double judging = judges ? evaluator_memory(&s->evaluator, set.valid_size, message) : 0;
+    double judging = judges ? evaluator_memory(&s->evaluator, s->set->valid_size, message) : 0;
     if (judges && !judging)
         fail(&train_program, "validation: %s; --max-len or --d-model lower the need", message);
     return leaves + steps + judging + saving;
@@ -190,12 +195,12 @@ static void check_memory(double needed) {
 
 /* ---- what is said first ------------------------------------------------------------------- */
 
-static const char *batch_text(char buffer[80]) {
+static const char *batch_text(const settings *set, char buffer[80]) {
     int n = 0;
-    if (set.batch_size) n = snprintf(buffer, 80, "batches of %lld", (long long)set.batch_size);
-    if (settings_text() && set.max_tokens)
+    if (set->batch_size) n = snprintf(buffer, 80, "batches of %lld", (long long)set->batch_size);
+    if (settings_text(set) && set->max_tokens)
         snprintf(buffer + n, 80 - (size_t)n, "%s at most %lld tokens", n ? " and" : "batches of",
-                 (long long)set.max_tokens);
+                 (long long)set->max_tokens);
     return buffer;
 }
 
@@ -214,8 +219,8 @@ static void announce_material(session *s) {
     char word[OPTION_TEXT_SIZE], tokens[OPTION_TEXT_SIZE];
     option_text(option_find(&train_program, "task"), word);
     if (!m->text) {
-        say(r, "task     %s, %lld to %lld tokens, seed %lld", word, (long long)set.min_len,
-            (long long)set.max_len, (long long)set.seed);
+        say(r, "task     %s, %lld to %lld tokens, seed %lld", word, (long long)s->set->min_len,
+            (long long)s->set->max_len, (long long)s->set->seed);
         return;
     }
     announce_corpus(r, "training", &m->train);
@@ -227,21 +232,21 @@ static void announce_material(session *s) {
     else
         say(r, "tokens   %s, %lld ids of the source, %lld of the target", tokens,
             (long long)material_vocab(m, 0), (long long)material_vocab(m, 1));
-    say(r, "task     %s, seed %lld, %lld steps in an epoch", word, (long long)set.seed,
+    say(r, "task     %s, seed %lld, %lld steps in an epoch", word, (long long)s->set->seed,
         (long long)material_updates(m));
 }
 
-static void announce_model(report *r) {
+static void announce_model(report *r, const settings *set) {
     static const char *const norms[] = { [WF_NORM_PRE] = "pre-norm", [WF_NORM_POST] = "post-norm" };
     char layers[80], activation[OPTION_TEXT_SIZE], positions[OPTION_TEXT_SIZE];
-    if (set.arch == ARCH_LANGUAGE)
-        snprintf(layers, sizeof layers, "%lld layers in one stack", (long long)set.dec_layers);
+    if (set->arch == ARCH_LANGUAGE)
+        snprintf(layers, sizeof layers, "%lld layers in one stack", (long long)set->dec_layers);
     else
-        snprintf(layers, sizeof layers, "%lld + %lld layers", (long long)set.enc_layers,
-                 (long long)set.dec_layers);
+        snprintf(layers, sizeof layers, "%lld + %lld layers", (long long)set->enc_layers,
+                 (long long)set->dec_layers);
     say(r, "model    width %lld, %lld heads, %s, feed-forward %lld (%s), %s, %s positions",
-        (long long)set.d_model, (long long)set.heads, layers, (long long)set.d_ff,
-        option_text(option_find(&train_program, "activation"), activation), norms[set.norm],
+        (long long)set->d_model, (long long)set->heads, layers, (long long)set->d_ff,
+        option_text(option_find(&train_program, "activation"), activation), norms[set->norm],
         option_text(option_find(&train_program, "positions"), positions));
 }
 
@@ -250,16 +255,16 @@ static void announce(session *s, double memory) {
     report *r = &s->report;
     double parameters = (double)wf_model_parameter_count(s->model);
     announce_material(s);
-    announce_model(r);
+    announce_model(r, s->set);
     say(r, "         %s parameters", thousands(parameters, numbers[0]));
     say(r, "recipe   %s, %s, peak rate %s after %lld steps, then %s; clipped at %s",
-        option_text(option_find(&train_program, "optimizer"), words[0]), batch_text(limit),
-        shortest(set.lr, numbers[0]), (long long)set.warmup,
+        option_text(option_find(&train_program, "optimizer"), words[0]), batch_text(s->set, limit),
+        shortest(s->set->lr, numbers[0]), (long long)s->set->warmup,
         option_text(option_find(&train_program, "lr-schedule"), words[1]),
-        shortest(set.clip_norm, numbers[1]));
+        shortest(s->set->clip_norm, numbers[1]));
     say(r, "machine  %lld threads, %s kernels, %s of memory", (long long)wf_pool_threads(s->pool),
         wf_isa(), bytes_text(memory, numbers[0]));
-    if (set.resume) say(r, "resumed  %s after step %lld", set.model, (long long)s->at.step);
+    if (s->set->resume) say(r, "resumed  %s after step %lld", s->set->model, (long long)s->at.step);
     jsonl *e = event(r, "run");
     for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
         if (o->stored) json_text(e, o->name, option_text(o, words[0]));
@@ -275,8 +280,8 @@ static void announce(session *s, double memory) {
 
 void session_open(session *s) {
     char message[WF_MESSAGE];
-    wf_file *f = open_checkpoint();
-    settings_complete(f);
+    wf_file *f = open_checkpoint(s);
+    settings_complete(s->set, f);
     name_best(s);
     check_files(s);
     open_material(s, f);
@@ -284,9 +289,9 @@ void session_open(session *s) {
     find_best(s, f);
     if (f) identity_in(f, s->run);
     wf_file_free(f);
-    s->schedule = settings_schedule();
-    s->pool = wf_pool_new((int)set.threads);
-    bool room = settings_text() || batch_new(&s->batch, set.batch_size, set.max_len);
+    s->schedule = settings_schedule(s->set);
+    s->pool = wf_pool_new((int)s->set->threads);
+    bool room = settings_text(s->set) || batch_new(&s->batch, s->set->batch_size, s->set->max_len);
     if (!s->pool || !room) fail(&train_program, "out of memory");
     open_plans(s);
     if (session_evaluates(s) &&
@@ -294,11 +299,11 @@ void session_open(session *s) {
         fail(&train_program, "%s", message);
     double memory = memory_needed(s);
     check_memory(memory);
-    const char *log = set.dry_run ? NULL : set.log;
-    if (!report_open(&s->report, &train_program, set.quiet, set.json, log, set.resume))
-        fail(&train_program, "%s can't be written: %s", set.log, strerror(errno));
+    const char *log = s->set->dry_run ? NULL : s->set->log;
+    if (!report_open(&s->report, &train_program, s->set->quiet, s->set->json, log, s->set->resume))
+        fail(&train_program, "%s can't be written: %s", s->set->log, strerror(errno));
     announce(s, memory);
-    if (set.profile) wf_profile(s->plan, true);
+    if (s->set->profile) wf_profile(s->plan, true);
 }
 
 bool session_close(session *s) {

@@ -15,6 +15,7 @@ typedef struct interval {
 } interval;
 
 typedef struct session {
+    settings *set;
     wf_pool *pool;
     wf_model *model;
     wf_plan *plan;            /* of a step; with --accum, of a part of it */

@@ -14,7 +14,7 @@
 #include "models/transformer.h"
 
 /* clang-format off */
-settings set = {
+static const settings defaults = {
     .task = -1, .min_len = 3, .max_len = 12,
     .positions = WF_POSITIONS_SINUSOIDAL, .activation = WF_RELU, .tie = WF_TIE_NONE,
     .optimizer = WF_ADAM, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9,
@@ -29,136 +29,140 @@ settings set = {
 #define OF_TEXT "add|date|text"     /* all tasks of text; "text" alone: from files */
 #define BEFORE(text) .before = text /* what was done when there was no such setting */
 
+/* What the rows are read into: a table holds addresses. */
+static settings told;
+
 static option rows[] = {
     GROUP("What to learn"),
-    CHOICE("task", set.task, LEARN_WORDS,
+    CHOICE("task", told.task, LEARN_WORDS,
            "sequences of tokens 1..19, sums or dates as text, made as they are needed; or text "
            "from files",
            .fallback = "text, if there is --train", STORED),
-    COUNT("min-len", set.min_len, 2, TASK_MAX_LEN, "tokens in the shortest sequence of a task",
+    COUNT("min-len", told.min_len, 2, TASK_MAX_LEN, "tokens in the shortest sequence of a task",
           STORED),
-    COUNT("max-len", set.max_len, 2, 16384,
+    COUNT("max-len", told.max_len, 2, 16384,
           "tokens in the longest; pairs of text with more are left out",
           OTHERWISE(FOR(OF_TEXT, "256")), STORED),
 
     GROUP("Text"),
-    INPUT("train", set.train,
+    INPUT("train", told.train,
           "pairs to learn from: source<TAB>target on each line; for --arch language also plain "
           "text, a "
           "target on each"),
-    INPUT("train-src", set.train_src, "or the sources alone, one a line"),
-    INPUT("train-tgt", set.train_tgt, "and the targets, line by line"),
-    INPUT("valid", set.valid, "pairs to validate with, never learned from"),
-    INPUT("valid-src", set.valid_src, "or their sources alone"),
-    INPUT("valid-tgt", set.valid_tgt, "and their targets"),
-    CHOICE("tokenizer", set.tokenizer, WF_NAMES(WF_TOKEN_NAMES), "what a line is cut into",
+    INPUT("train-src", told.train_src, "or the sources alone, one a line"),
+    INPUT("train-tgt", told.train_tgt, "and the targets, line by line"),
+    INPUT("valid", told.valid, "pairs to validate with, never learned from"),
+    INPUT("valid-src", told.valid_src, "or their sources alone"),
+    INPUT("valid-tgt", told.valid_tgt, "and their targets"),
+    CHOICE("tokenizer", told.tokenizer, WF_NAMES(WF_TOKEN_NAMES), "what a line is cut into",
            .fallback = "", OTHERWISE(FOR("add|date", "char"), FOR("text", "bpe")), STORED,
            BEFORE("word")),
-    COUNT("vocab-size", set.vocab_size, 0, 1 << 20, "ids at most, of each side or shared; 0: all",
+    COUNT("vocab-size", told.vocab_size, 0, 1 << 20, "ids at most, of each side or shared; 0: all",
           OTHERWISE(FOR("bpe", "8000")), STORED, BEFORE("0")),
-    COUNT("min-freq", set.min_freq, 1, 1e9,
+    COUNT("min-freq", told.min_freq, 1, 1e9,
           "rarer words or characters are unknown; rarer pairs "
           "of bpe stay apart",
           OTHERWISE(FOR("bpe", "2")), STORED, BEFORE("1")),
-    FLAG("share-vocab", set.share_vocab, "one vocabulary for source and target"),
+    FLAG("share-vocab", told.share_vocab, "one vocabulary for source and target"),
 
     GROUP("Model"),
     CHOICE(
-        "arch", set.arch, ARCH_WORDS,
+        "arch", told.arch, ARCH_WORDS,
         "an encoder and a decoder; or one stack that reads a source and goes on with its target, "
         "of one vocabulary",
         STORED, BEFORE("transformer")),
-    CHOICE("preset", set.preset, "tiny|small|base", "sizes to start from",
+    CHOICE("preset", told.preset, "tiny|small|base", "sizes to start from",
            OTHERWISE(FOR("text", "small"))),
-    COUNT("d-model", set.d_model, 2, 16384, "width", .fallback = "",
+    COUNT("d-model", told.d_model, 2, 16384, "width", .fallback = "",
           OTHERWISE(FOR("tiny", "64"), FOR("small", "128"), FOR("base", "512")), STORED),
-    COUNT("d-ff", set.d_ff, 1, 65536, "inner width of the feed-forward layers", .fallback = "",
+    COUNT("d-ff", told.d_ff, 1, 65536, "inner width of the feed-forward layers", .fallback = "",
           OTHERWISE(FOR("tiny", "128"), FOR("small", "256"), FOR("base", "2048")), STORED),
-    COUNT("heads", set.heads, 1, 1024, "attention heads; a divisor of the width", .fallback = "",
+    COUNT("heads", told.heads, 1, 1024, "attention heads; a divisor of the width", .fallback = "",
           OTHERWISE(FOR("tiny|small", "4"), FOR("base", "8")), STORED),
-    COUNT("layers", set.layers, 1, 256, "layers of the encoder and of the decoder, or of the stack",
-          .fallback = "", OTHERWISE(FOR("tiny", "2"), FOR("small", "4"), FOR("base", "6"))),
-    COUNT("enc-layers", set.enc_layers, 1, 256, "layers of the encoder", .fallback = "--layers",
+    COUNT("layers", told.layers, 1, 256,
+          "layers of the encoder and of the decoder, or of the stack", .fallback = "",
+          OTHERWISE(FOR("tiny", "2"), FOR("small", "4"), FOR("base", "6"))),
+    COUNT("enc-layers", told.enc_layers, 1, 256, "layers of the encoder", .fallback = "--layers",
           STORED),
-    COUNT("dec-layers", set.dec_layers, 1, 256, "layers of the decoder", .fallback = "--layers",
+    COUNT("dec-layers", told.dec_layers, 1, 256, "layers of the decoder", .fallback = "--layers",
           STORED),
-    REAL("dropout", set.dropout, 0, 0.9, "of embeddings, residuals and inner layers",
+    REAL("dropout", told.dropout, 0, 0.9, "of embeddings, residuals and inner layers",
          OTHERWISE(FOR("text", "0.2")), STORED),
-    REAL("attention-dropout", set.attention_dropout, 0, 0.9, "of attention weights", STORED),
-    CHOICE("norm", set.norm, WF_NAMES(WF_NORM_NAMES), "LayerNorm before or after each sublayer",
+    REAL("attention-dropout", told.attention_dropout, 0, 0.9, "of attention weights", STORED),
+    CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES), "LayerNorm before or after each sublayer",
            STORED),
-    CHOICE("positions", set.positions, WF_NAMES(WF_POSITIONS_NAMES),
+    CHOICE("positions", told.positions, WF_NAMES(WF_POSITIONS_NAMES),
            "what tells the model about order", STORED),
-    CHOICE("activation", set.activation, WF_NAMES(WF_ACTIVATION_NAMES),
+    CHOICE("activation", told.activation, WF_NAMES(WF_ACTIVATION_NAMES),
            "of the feed-forward layers", STORED),
     CHOICE(
-        "tie", set.tie, WF_NAMES(WF_TIE_NAMES),
+        "tie", told.tie, WF_NAMES(WF_TIE_NAMES),
         "share the output's table with no, the decoder's, or both embeddings; of a language model "
         "with none or its one",
         STORED),
 
     GROUP("Optimisation"),
-    CHOICE("optimizer", set.optimizer, WF_NAMES(WF_OPTIMIZER_NAMES),
+    CHOICE("optimizer", told.optimizer, WF_NAMES(WF_OPTIMIZER_NAMES),
            "how parameters follow their gradients", STORED),
-    REAL("lr", set.lr, 1e-9, 1e6, "learning rate at its peak", STORED),
-    CHOICE("lr-schedule", set.schedule, WF_NAMES(WF_SCHEDULE_NAMES), "the rate after the warm-up",
+    REAL("lr", told.lr, 1e-9, 1e6, "learning rate at its peak", STORED),
+    CHOICE("lr-schedule", told.schedule, WF_NAMES(WF_SCHEDULE_NAMES), "the rate after the warm-up",
            STORED),
-    COUNT("warmup", set.warmup, 0, 1e9, "steps in which the rate rises",
+    COUNT("warmup", told.warmup, 0, 1e9, "steps in which the rate rises",
           OTHERWISE(FOR("text", "800")), STORED),
-    COUNT("lr-steps", set.lr_steps, 1, 1e12, "where linear and cosine schedules end",
+    COUNT("lr-steps", told.lr_steps, 1, 1e12, "where linear and cosine schedules end",
           .fallback = "enough for the task", STORED),
-    REAL("beta1", set.beta1, 0, 0.9999, "Adam's average of gradients", STORED),
-    REAL("beta2", set.beta2, 0, 0.999999, "Adam's average of their squares", STORED),
-    REAL("eps", set.eps, 1e-30, 1, "Adam's guard of the division", STORED),
-    REAL("momentum", set.momentum, 0, 0.9999, "of SGD", STORED),
-    REAL("weight-decay", set.weight_decay, 0, 1, "of AdamW; matrices only", STORED),
-    REAL("label-smoothing", set.label_smoothing, 0, 0.9,
+    REAL("beta1", told.beta1, 0, 0.9999, "Adam's average of gradients", STORED),
+    REAL("beta2", told.beta2, 0, 0.999999, "Adam's average of their squares", STORED),
+    REAL("eps", told.eps, 1e-30, 1, "Adam's guard of the division", STORED),
+    REAL("momentum", told.momentum, 0, 0.9999, "of SGD", STORED),
+    REAL("weight-decay", told.weight_decay, 0, 1, "of AdamW; matrices only", STORED),
+    REAL("label-smoothing", told.label_smoothing, 0, 0.9,
          "share of the target spread over all tokens", OTHERWISE(FOR("text", "0.1")), STORED),
-    REAL("ema", set.ema, 0, 0.99999,
+    REAL("ema", told.ema, 0, 0.99999,
          "keep an average of the weights with this decay, judged and kept in their place; 0: none",
          STORED, BEFORE("0")),
-    REAL("clip-norm", set.clip_norm, 0, 1e9, "largest norm of the gradient; 0 does not clip",
+    REAL("clip-norm", told.clip_norm, 0, 1e9, "largest norm of the gradient; 0 does not clip",
          STORED),
 
     GROUP("Steps"),
-    COUNT("batch-size", set.batch_size, 0, 65536,
+    COUNT("batch-size", told.batch_size, 0, 65536,
           "sequences in a step; of text at most; 0: as many as --max-tokens allows",
           OTHERWISE(FOR(OF_TEXT, "0")), STORED),
-    COUNT("max-tokens", set.max_tokens, 0, 1e9,
+    COUNT("max-tokens", told.max_tokens, 0, 1e9,
           "of text: tokens of source and target in a batch, padding included", .fallback = "",
           OTHERWISE(FOR(OF_TEXT, "4096")), STORED, BEFORE("0")),
-    COUNT("accum", set.accum, 1, 4096,
+    COUNT("accum", told.accum, 1, 4096,
           "batches of text in an update: the gradient of all of them, in the memory of one", STORED,
           BEFORE("1")),
-    COUNT("seed", set.seed, 0, 9007199254740991, "of parameters, data and dropout", STORED),
-    COUNT("max-steps", set.max_steps, 1, 1e12, "stop after this step",
+    COUNT("seed", told.seed, 0, 9007199254740991, "of parameters, data and dropout", STORED),
+    COUNT("max-steps", told.max_steps, 1, 1e12, "stop after this step",
           .fallback = "enough for the task; for text, --epochs"),
-    COUNT("epochs", set.epochs, 1, 1e6, "stop after so many passes over the text", .fallback = "",
+    COUNT("epochs", told.epochs, 1, 1e6, "stop after so many passes over the text", .fallback = "",
           OTHERWISE(FOR("add", "15"), FOR("date", "5"), FOR("text", "26"))),
-    COUNT("patience", set.patience, 0, 1e6,
+    COUNT("patience", told.patience, 0, 1e6,
           "stop after so many validations without a lower loss; 0: never"),
-    REAL("max-time", set.max_time, 0.001, 1e9, "stop after so many seconds", .fallback = "none"),
-    COUNT("threads", set.threads, 1, 256, "the result does not depend on it",
+    REAL("max-time", told.max_time, 0.001, 1e9, "stop after so many seconds", .fallback = "none"),
+    COUNT("threads", told.threads, 1, 256, "the result does not depend on it",
           .fallback = DEFAULT_THREADS),
 
     GROUP("Output"),
-    OUTPUT("model", set.model, "the model and all that a resume needs, in one safetensors file",
+    OUTPUT("model", told.model, "the model and all that a resume needs, in one safetensors file",
            .letter = 'o'),
-    FLAG("resume", set.resume, "go on from the model file; settings come from there"),
-    COUNT("save-every", set.save_every, 0, 1e12, "steps between saves; 0: at the end only",
+    FLAG("resume", told.resume, "go on from the model file; settings come from there"),
+    COUNT("save-every", told.save_every, 0, 1e12, "steps between saves; 0: at the end only",
           OTHERWISE({ .cases = OF_TEXT, .said = "an epoch" })),
-    COUNT("valid-every", set.valid_every, 0, 1e12, "steps between validations; 0: at the end only",
+    COUNT("valid-every", told.valid_every, 0, 1e12, "steps between validations; 0: at the end only",
           OTHERWISE({ .cases = OF_TEXT, .said = "an epoch" })),
-    COUNT("valid-size", set.valid_size, 0, 1e6,
+    COUNT("valid-size", told.valid_size, 0, 1e6,
           "unseen sequences of a task in a validation, and in the test at the end; 0: neither is "
           "made"),
-    FLAG("dry-run", set.dry_run, "say what it would take, and stop before the first step"),
-    COUNT("log-every", set.log_every, 1, 1e12, "steps between lines"),
-    LOG("log", set.log, "write events as JSON, one object a line"),
-    FLAG("json", set.json, "the same on stdout, in place of the result as text"),
-    OUTPUT("curve", set.curve, "draw losses over steps as an SVG"),
-    FLAG("profile", set.profile, "say at the end where the time went, by op"),
-    FLAG("quiet", set.quiet, "say nothing on stderr but errors and warnings"),
+    FLAG("dry-run", told.dry_run, "say what it would take, and stop before the first step"),
+    COUNT("log-every", told.log_every, 1, 1e12, "steps between lines"),
+    LOG("log", told.log, "write events as JSON, one object a line"),
+    FLAG("json", told.json, "the same on stdout, in place of the result as text"),
+    OUTPUT("curve", told.curve, "draw losses over steps as an SVG"),
+    FLAG("profile", told.profile, "say at the end where the time went, by op"),
+    FLAG("quiet", told.quiet, "say nothing on stderr but errors and warnings"),
 };
 
 program train_program = {
@@ -176,6 +180,12 @@ program train_program = {
     .options = rows,
     .n = sizeof rows / sizeof *rows,
 };
+
+settings *settings_new(void) {
+    told = defaults;
+    for (option *o = rows; o < rows + train_program.n; o++) o->seen = false;
+    return &told;
+}
 
 /* ---- from the checkpoint ------------------------------------------------------------------- */
 
@@ -222,7 +232,7 @@ void settings_to_meta(const standing *at, const material *m, settings_meta *meta
         if (o->stored) add_meta(meta, o->name, option_text(o, text));
 }
 
-standing settings_standing(const wf_file *f) {
+standing settings_standing(const settings *set, const wf_file *f) {
     char message[256];
     standing at = { .best = INFINITY };
     option row[STANDING_ROWS];
@@ -231,64 +241,65 @@ standing settings_standing(const wf_file *f) {
         const char *text = setting_in_file(f, row[i].name);
         if (!text && i > 0) continue; /* nothing was validated */
         if (!text || !option_set(&row[i], text, message))
-            fail(&train_program, "%s: %s", set.model, text ? message : "it has no step");
+            fail(&train_program, "%s: %s", set->model, text ? message : "it has no step");
     }
     return at;
 }
 
-void settings_check_data(const wf_file *f, const material *m) {
+void settings_check_data(const settings *set, const wf_file *f, const material *m) {
     char mark[OPTION_TEXT_SIZE];
     const char *stored = setting_in_file(f, "data");
     if (!m->text) return;
     data_mark(m, mark);
     if (stored && strcmp(stored, mark) == 0) return;
     fail(&train_program,
-         "%s was trained on other pairs than these: give it the same files as before", set.model);
+         "%s was trained on other pairs than these: give it the same files as before", set->model);
 }
 
 /* A setting of the file is the setting; one on the command line must be equal to it. */
-static void take_from_file(const wf_file *f, option *o, char *differences, size_t size) {
+static void take_from_file(const settings *set, const wf_file *f, option *o, char *differences,
+                           size_t size) {
     char given[OPTION_TEXT_SIZE], message[256];
     const char *stored = setting_in_file(f, o->name);
     if (!stored) stored = o->before;
     if (!stored)
-        fail(&train_program, "%s lacks the setting --%s: it can't be resumed", set.model, o->name);
+        fail(&train_program, "%s lacks the setting --%s: it can't be resumed", set->model, o->name);
     option_text(o, given);
-    if (!option_set(o, stored, message)) fail(&train_program, "%s: %s", set.model, message);
+    if (!option_set(o, stored, message)) fail(&train_program, "%s: %s", set->model, message);
     if (!o->seen || strcmp(given, stored) == 0) return;
     size_t n = strlen(differences);
     snprintf(differences + n, size - n, "%s--%s %s, not %s", n ? "; " : "", o->name, stored, given);
 }
 
-static void settings_from_file(const wf_file *f) {
+static void settings_from_file(const settings *set, const wf_file *f) {
     char differences[400] = "";
     option_no_effect(&train_program, "preset", true, "a resume takes the sizes from the file");
     option_no_effect(&train_program, "layers", true, "a resume takes the sizes from the file");
     for (option *o = rows; o < rows + train_program.n; o++)
-        if (o->stored) take_from_file(f, o, differences, sizeof differences);
+        if (o->stored) take_from_file(set, f, o, differences, sizeof differences);
     if (*differences)
         usage_error(&train_program,
                     "%s was trained with %s: leave these out, or train anew without --resume",
-                    set.model, differences);
-    if (set.min_len > set.max_len || set.lr_steps < 1)
-        fail(&train_program, "%s: its settings contradict each other", set.model);
+                    set->model, differences);
+    if (set->min_len > set->max_len || set->lr_steps < 1)
+        fail(&train_program, "%s: its settings contradict each other", set->model);
 }
 
 /* ---- filling in ---------------------------------------------------------------------------- */
 
-static bool of_one_stack(void) {
-    return set.arch == ARCH_LANGUAGE;
+static bool of_one_stack(const settings *set) {
+    return set->arch == ARCH_LANGUAGE;
 }
 
-static void complete_sizes(void) {
-    option_no_effect(&train_program, "enc-layers", of_one_stack(),
+static void complete_sizes(settings *set) {
+    option_no_effect(&train_program, "enc-layers", of_one_stack(set),
                      "--arch language has one stack: --layers");
-    option_no_effect(&train_program, "dec-layers", of_one_stack(),
+    option_no_effect(&train_program, "dec-layers", of_one_stack(set),
                      "--arch language has one stack: --layers");
-    option_no_effect(&train_program, "layers", set.enc_layers && set.dec_layers,
+    option_no_effect(&train_program, "layers", set->enc_layers && set->dec_layers,
                      "--enc-layers and --dec-layers say it all");
-    if (!set.enc_layers) set.enc_layers = set.layers;
-    if (!set.dec_layers) set.dec_layers = set.layers;
+    if (!set->enc_layers) set->enc_layers = set->layers;
+    if (!set->dec_layers) set->dec_layers = set->layers;
 }
 
 /* What the words of a choice say is the default, where nothing else was asked for. */
@@ -307,48 +318,48 @@ static int64_t recipe_epochs(void) {
 
 /* Steps after which a thousand unseen sequences come out right with a margin, for every seed
  * tried; of text, what so many epochs take. */
-static int64_t recipe_steps(int64_t updates, int64_t epochs) {
+static int64_t recipe_steps(const settings *set, int64_t updates, int64_t epochs) {
     static const int64_t steps[] = {
         [LEARN_COPY] = 2000, [LEARN_REVERSE] = 2000, [LEARN_SORT] = 2500
     };
-    return updates ? epochs * updates : steps[set.task];
+    return updates ? epochs * updates : steps[set->task];
 }
 
-static bool has_horizon(void) {
-    return set.schedule == WF_LINEAR_DECAY || set.schedule == WF_COSINE;
+static bool has_horizon(const settings *set) {
+    return set->schedule == WF_LINEAR_DECAY || set->schedule == WF_COSINE;
 }
 
-void settings_complete_steps(int64_t updates) {
+void settings_complete_steps(settings *set, int64_t updates) {
     const program *p = &train_program;
-    int64_t recipe = recipe_steps(updates, set.epochs);
-    if (updates && !option_seen(p, "valid-every")) set.valid_every = updates;
-    if (updates && !option_seen(p, "save-every")) set.save_every = updates;
-    if (!set.max_steps) set.max_steps = set.resume && !set.epochs ? set.lr_steps : recipe;
-    if (!set.lr_steps && !has_horizon()) /* a setting must not tell where this training stops */
-        set.lr_steps = recipe_steps(updates, recipe_epochs());
-    if (!set.lr_steps) set.lr_steps = set.max_steps > recipe ? set.max_steps : recipe;
-    if (updates && !set.resume && !option_seen(p, "warmup") && set.warmup >= set.lr_steps)
-        set.warmup = set.lr_steps / 10; /* of a text so small that the recipe's would not end */
-    if (has_horizon() && set.max_steps > set.lr_steps)
+    int64_t recipe = recipe_steps(set, updates, set->epochs);
+    if (updates && !option_seen(p, "valid-every")) set->valid_every = updates;
+    if (updates && !option_seen(p, "save-every")) set->save_every = updates;
+    if (!set->max_steps) set->max_steps = set->resume && !set->epochs ? set->lr_steps : recipe;
+    if (!set->lr_steps && !has_horizon(set)) /* a setting must not tell where this training stops */
+        set->lr_steps = recipe_steps(set, updates, recipe_epochs());
+    if (!set->lr_steps) set->lr_steps = set->max_steps > recipe ? set->max_steps : recipe;
+    if (updates && !set->resume && !option_seen(p, "warmup") && set->warmup >= set->lr_steps)
+        set->warmup = set->lr_steps / 10; /* of a text so small that the recipe's would not end */
+    if (has_horizon(set) && set->max_steps > set->lr_steps)
         usage_error(p, "--max-steps %lld is beyond --lr-steps %lld, where the rate ends at 0",
-                    (long long)set.max_steps, (long long)set.lr_steps);
-    if (has_horizon() && set.warmup >= set.lr_steps)
-        usage_error(p, "--warmup %lld leaves nothing before --lr-steps %lld", (long long)set.warmup,
-                    (long long)set.lr_steps);
+                    (long long)set->max_steps, (long long)set->lr_steps);
+    if (has_horizon(set) && set->warmup >= set->lr_steps)
+        usage_error(p, "--warmup %lld leaves nothing before --lr-steps %lld",
+                    (long long)set->warmup, (long long)set->lr_steps);
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-bool settings_text(void) {
-    return set.task >= LEARN_ADD;
+bool settings_text(const settings *set) {
+    return set->task >= LEARN_ADD;
 }
 
-static bool from_files(void) {
-    return set.task == LEARN_TEXT;
+static bool from_files(const settings *set) {
+    return set->task == LEARN_TEXT;
 }
 
-bool settings_validates(void) {
-    return from_files() ? set.valid || set.valid_src : set.valid_size > 0;
+bool settings_validates(const settings *set) {
+    return from_files(set) ? set->valid || set->valid_src : set->valid_size > 0;
 }
 
 static void one_way(const char *both, const char *const *path, const char *src, const char *tgt) {
@@ -358,171 +369,171 @@ static void one_way(const char *both, const char *const *path, const char *src, 
     if (!path[1] != !path[2]) usage_error(&train_program, "--%s and --%s go together", src, tgt);
 }
 
-static void check_files(void) {
+static void check_files(settings *set) {
     const program *p = &train_program;
-    one_way("train", (const char *[]){ set.train, set.train_src, set.train_tgt }, "train-src",
+    one_way("train", (const char *[]){ set->train, set->train_src, set->train_tgt }, "train-src",
             "train-tgt");
-    one_way("valid", (const char *[]){ set.valid, set.valid_src, set.valid_tgt }, "valid-src",
+    one_way("valid", (const char *[]){ set->valid, set->valid_src, set->valid_tgt }, "valid-src",
             "valid-tgt");
-    bool given = set.train || set.train_src;
-    if (set.task < 0 && given) set.task = LEARN_TEXT;
-    if (from_files() && !given)
+    bool given = set->train || set->train_src;
+    if (set->task < 0 && given) set->task = LEARN_TEXT;
+    if (from_files(set) && !given)
         usage_error(p, "say which text: --train FILE.tsv, or --train-src and --train-tgt");
     static const char *const files[] = { "train", "train-src", "train-tgt",
                                          "valid", "valid-src", "valid-tgt" };
     for (int i = 0; i < 6; i++)
-        option_no_effect(p, files[i], !from_files(), "the task makes its own pairs");
+        option_no_effect(p, files[i], !from_files(set), "the task makes its own pairs");
 }
 
-material_options settings_material(void) {
-    wf_tokenizer_options tokens = wf_tokenizer_defaults((wf_token_kind)set.tokenizer);
-    tokens.vocab_size = set.vocab_size, tokens.min_freq = set.min_freq;
+material_options settings_material(const settings *set) {
+    wf_tokenizer_options tokens = wf_tokenizer_defaults((wf_token_kind)set->tokenizer);
+    tokens.vocab_size = set->vocab_size, tokens.min_freq = set->min_freq;
     return (material_options){
-        .text_task = from_files() ? -1 : set.task - LEARN_ADD,
-        .train = { set.train ? set.train : set.train_src, set.train_tgt },
-        .valid = { set.valid ? set.valid : set.valid_src, set.valid_tgt },
-        .valid_size = set.valid_size,
+        .text_task = from_files(set) ? -1 : set->task - LEARN_ADD,
+        .train = { set->train ? set->train : set->train_src, set->train_tgt },
+        .valid = { set->valid ? set->valid : set->valid_src, set->valid_tgt },
+        .valid_size = set->valid_size,
         .tokens = tokens,
-        .shared = set.share_vocab || of_one_stack(),
-        .targets = of_one_stack(),
-        .max_tokens = set.max_len,
-        .batches = { .sentences = set.batch_size,
-                     .tokens = set.max_tokens,
-                     .accum = set.accum,
+        .shared = set->share_vocab || of_one_stack(set),
+        .targets = of_one_stack(set),
+        .max_tokens = set->max_len,
+        .batches = { .sentences = set->batch_size,
+                     .tokens = set->max_tokens,
+                     .accum = set->accum,
                      .shuffle = true,
-                     .seed = (uint64_t)set.seed },
+                     .seed = (uint64_t)set->seed },
     };
 }
 
 /* ---- what contradicts itself --------------------------------------------------------------- */
 
-static void refuse_idle_options(void) {
+static void refuse_idle_options(const settings *set) {
     const program *p = &train_program;
-    bool adam = set.optimizer != WF_SGD, reports = !set.quiet || set.log || set.json;
+    bool adam = set->optimizer != WF_SGD, reports = !set->quiet || set->log || set->json;
     option_no_effect(p, "beta1", !adam, "--optimizer sgd has no such average");
     option_no_effect(p, "beta2", !adam, "--optimizer sgd has no such average");
     option_no_effect(p, "eps", !adam, "--optimizer sgd does not divide");
     option_no_effect(p, "momentum", adam, "only --optimizer sgd has momentum");
-    option_no_effect(p, "weight-decay", set.optimizer != WF_ADAMW,
+    option_no_effect(p, "weight-decay", set->optimizer != WF_ADAMW,
                      "only --optimizer adamw decays weights");
-    option_no_effect(p, "lr-steps", !has_horizon(), "only linear and cosine schedules end");
-    bool validates = settings_validates();
+    option_no_effect(p, "lr-steps", !has_horizon(set), "only linear and cosine schedules end");
+    bool validates = settings_validates(set);
     const char *unjudged =
-        from_files() ? "there is no --valid" : "--valid-size 0 makes no validation";
+        from_files(set) ? "there is no --valid" : "--valid-size 0 makes no validation";
     option_no_effect(p, "valid-every", !validates, unjudged);
     option_no_effect(p, "patience", !validates, unjudged);
-    option_no_effect(p, "patience", option_seen(p, "valid-every") && !set.valid_every,
+    option_no_effect(p, "patience", option_seen(p, "valid-every") && !set->valid_every,
                      "--valid-every 0 validates at the end only");
-    option_no_effect(p, "share-vocab", set.resume, "a resume takes the vocabulary from the file");
-    option_no_effect(p, "save-every", !set.model, "without -o nothing is saved");
+    option_no_effect(p, "share-vocab", set->resume, "a resume takes the vocabulary from the file");
+    option_no_effect(p, "save-every", !set->model, "without -o nothing is saved");
     option_no_effect(p, "log-every", !reports, "--quiet without --log or --json reports nothing");
-    option_no_effect(p, "profile", set.quiet && !set.log && !set.json, "--quiet says nothing");
+    option_no_effect(p, "profile", set->quiet && !set->log && !set->json, "--quiet says nothing");
     static const char *const of_text[] = { "tokenizer",  "vocab-size", "min-freq", "share-vocab",
                                            "max-tokens", "epochs",     "accum" };
     for (size_t i = 0; i < sizeof of_text / sizeof *of_text; i++)
-        option_no_effect(p, of_text[i], !settings_text(), "it is for text");
-    option_no_effect(p, "min-len", settings_text(), "text has lines of any length");
-    option_no_effect(p, "valid-size", from_files(), "all pairs of --valid are used");
+        option_no_effect(p, of_text[i], !settings_text(set), "it is for text");
+    option_no_effect(p, "min-len", settings_text(set), "text has lines of any length");
+    option_no_effect(p, "valid-size", from_files(set), "all pairs of --valid are used");
     option_no_effect(p, "epochs", option_seen(p, "max-steps"), "--max-steps says when to stop");
 }
 
-void settings_complete(const wf_file *f) {
+void settings_complete(settings *set, const wf_file *f) {
     const program *p = &train_program;
-    if (f) settings_from_file(f);
-    check_files();
-    if (set.task < 0)
+    if (f) settings_from_file(set, f);
+    check_files(set);
+    if (set->task < 0)
         usage_error(p, "say what to learn: --task %s, or --train FILE.tsv", LEARN_WORDS);
-    refuse_idle_options();
+    refuse_idle_options(set);
     for (int i = 0; !f && i < 3; i++)
         take_defaults_of((const char *const[]){ "task", "tokenizer", "preset" }[i]);
-    if (!settings_text() && set.max_len > TASK_MAX_LEN)
-        usage_error(p, "--max-len %lld: a task has at most %d tokens", (long long)set.max_len,
+    if (!settings_text(set) && set->max_len > TASK_MAX_LEN)
+        usage_error(p, "--max-len %lld: a task has at most %d tokens", (long long)set->max_len,
                     TASK_MAX_LEN);
-    if (!settings_text() && set.min_len > set.max_len)
-        usage_error(p, "--min-len %lld is more than --max-len %lld", (long long)set.min_len,
-                    (long long)set.max_len);
-    if (settings_text() && !set.batch_size && !set.max_tokens)
+    if (!settings_text(set) && set->min_len > set->max_len)
+        usage_error(p, "--min-len %lld is more than --max-len %lld", (long long)set->min_len,
+                    (long long)set->max_len);
+    if (settings_text(set) && !set->batch_size && !set->max_tokens)
         usage_error(p, "--batch-size 0 and --max-tokens 0: one of them must limit a batch");
-    if (!settings_text() && !set.batch_size)
+    if (!settings_text(set) && !set->batch_size)
         usage_error(p, "--batch-size 0: a task has at least one sequence in a step");
-    complete_sizes();
-    if (!set.threads) set.threads = default_threads();
+    complete_sizes(set);
+    if (!set->threads) set->threads = default_threads();
 }
 
 /* ---- what the settings mean ---------------------------------------------------------------- */
 
-static wf_transformer_config transformer_of(const material *m) {
+static wf_transformer_config transformer_of(const settings *set, const material *m) {
     wf_transformer_config c = wf_transformer_defaults();
     c.src_vocab = material_vocab(m, 0), c.tgt_vocab = material_vocab(m, 1);
-    c.max_len = set.max_len < 64 ? 64 : set.max_len + 1; /* the start token takes a place */
-    c.d_model = set.d_model, c.num_heads = set.heads, c.dim_feedforward = set.d_ff;
-    c.encoder_layers = set.enc_layers, c.decoder_layers = set.dec_layers;
-    c.activation = (wf_activation)set.activation;
-    c.positions = (wf_positions)set.positions;
-    c.tie = (wf_tie)set.tie;
-    c.norm_first = c.encoder_norm = c.decoder_norm = set.norm == WF_NORM_PRE;
+    c.max_len = set->max_len < 64 ? 64 : set->max_len + 1; /* the start token takes a place */
+    c.d_model = set->d_model, c.num_heads = set->heads, c.dim_feedforward = set->d_ff;
+    c.encoder_layers = set->enc_layers, c.decoder_layers = set->dec_layers;
+    c.activation = (wf_activation)set->activation;
+    c.positions = (wf_positions)set->positions;
+    c.tie = (wf_tie)set->tie;
+    c.norm_first = c.encoder_norm = c.decoder_norm = set->norm == WF_NORM_PRE;
     c.pad_id = -1; /* lengths say what is padding */
     c.start_id = m->text ? WF_START_ID : TASK_START, c.end_id = m->text ? WF_END_ID : TASK_END;
     return c;
 }
 
-static wf_language_model_config language_of(const material *m) {
-    int64_t both = 2 * set.max_len + 1; /* a source, the start, a target */
+static wf_language_model_config language_of(const settings *set, const material *m) {
+    int64_t both = 2 * set->max_len + 1; /* a source, the start, a target */
     wf_language_model_config c = wf_language_model_defaults();
     c.vocab = material_vocab(m, 0), c.max_len = both < 128 ? 128 : both;
-    c.d_model = set.d_model, c.num_heads = set.heads, c.dim_feedforward = set.d_ff;
-    c.layers = set.dec_layers;
-    c.activation = (wf_activation)set.activation;
-    c.positions = (wf_positions)set.positions;
-    c.tied = set.tie != WF_TIE_NONE;
+    c.d_model = set->d_model, c.num_heads = set->heads, c.dim_feedforward = set->d_ff;
+    c.layers = set->dec_layers;
+    c.activation = (wf_activation)set->activation;
+    c.positions = (wf_positions)set->positions;
+    c.tied = set->tie != WF_TIE_NONE;
     c.scale_embedding = c.output_bias = true;
-    c.norm_first = c.final_norm = set.norm == WF_NORM_PRE;
+    c.norm_first = c.final_norm = set->norm == WF_NORM_PRE;
     c.start_id = m->text ? WF_START_ID : TASK_START, c.end_id = m->text ? WF_END_ID : TASK_END;
     return c;
 }
 
-bool settings_model_ok(const material *m, char *message) {
-    const wf_language_model_config language = language_of(m);
-    const wf_transformer_config transformer = transformer_of(m);
-    return of_one_stack() ? wf_language_model_check(&language, message)
-                          : wf_transformer_check(&transformer, message);
+bool settings_model_ok(const settings *set, const material *m, char *message) {
+    const wf_language_model_config language = language_of(set, m);
+    const wf_transformer_config transformer = transformer_of(set, m);
+    return of_one_stack(set) ? wf_language_model_check(&language, message)
+                             : wf_transformer_check(&transformer, message);
 }
 
-wf_model *settings_model(const material *m, char *message) {
-    const wf_training_config training = settings_training();
-    const wf_language_model_config language = language_of(m);
-    const wf_transformer_config transformer = transformer_of(m);
-    uint64_t seed = (uint64_t)set.seed;
-    return of_one_stack() ? wf_language_model_new(&language, &training, WF_F32, seed, message)
-                          : wf_transformer_new(&transformer, &training, WF_F32, seed, message);
+wf_model *settings_model(const settings *set, const material *m, char *message) {
+    const wf_training_config training = settings_training(set);
+    const wf_language_model_config language = language_of(set, m);
+    const wf_transformer_config transformer = transformer_of(set, m);
+    uint64_t seed = (uint64_t)set->seed;
+    return of_one_stack(set) ? wf_language_model_new(&language, &training, WF_F32, seed, message)
+                             : wf_transformer_new(&transformer, &training, WF_F32, seed, message);
 }
 
-const char *settings_model_name(void) {
-    return of_one_stack() ? "language_model" : "transformer";
+const char *settings_model_name(const settings *set) {
+    return of_one_stack(set) ? "language_model" : "transformer";
 }
 
-wf_training_config settings_training(void) {
+wf_training_config settings_training(const settings *set) {
     return (wf_training_config){
-        .dropout = set.dropout,
-        .attention_dropout = set.attention_dropout,
-        .activation_dropout = set.dropout,
-        .label_smoothing = set.label_smoothing,
-        .optimizer = { .kind = (wf_optimizer_kind)set.optimizer,
-                       .momentum = set.momentum,
-                       .beta1 = set.beta1,
-                       .beta2 = set.beta2,
-                       .eps = set.eps,
-                       .weight_decay = set.optimizer == WF_ADAMW ? set.weight_decay : 0,
-                       .clip_norm = set.clip_norm,
-                       .accumulates = set.accum > 1,
-                       .average_decay = set.ema },
+        .dropout = set->dropout,
+        .attention_dropout = set->attention_dropout,
+        .activation_dropout = set->dropout,
+        .label_smoothing = set->label_smoothing,
+        .optimizer = { .kind = (wf_optimizer_kind)set->optimizer,
+                       .momentum = set->momentum,
+                       .beta1 = set->beta1,
+                       .beta2 = set->beta2,
+                       .eps = set->eps,
+                       .weight_decay = set->optimizer == WF_ADAMW ? set->weight_decay : 0,
+                       .clip_norm = set->clip_norm,
+                       .accumulates = set->accum > 1,
+                       .average_decay = set->ema },
     };
 }
 
-wf_schedule settings_schedule(void) {
-    return (wf_schedule){ (wf_schedule_kind)set.schedule, set.lr, set.warmup, set.lr_steps, 0 };
+wf_schedule settings_schedule(const settings *set) {
+    return (wf_schedule){ (wf_schedule_kind)set->schedule, set->lr, set->warmup, set->lr_steps, 0 };
 }
 
-task settings_task(void) {
-    return (task){ (task_kind)set.task, set.min_len, set.max_len, (uint64_t)set.seed };
+task settings_task(const settings *set) {
+    return (task){ (task_kind)set->task, set->min_len, set->max_len, (uint64_t)set->seed };
 }

@@ -30,27 +30,30 @@ typedef struct settings {
     bool resume, quiet, json, profile, dry_run;
 } settings;
 
-extern settings set;
 extern program train_program;
+/* The defaults; options_parse of the program changes them. There is one, as there is one command
+ * line. */
+settings *settings_new(void);
 
 /* Fill in what was not given, and refuse what contradicts itself. `f`: the checkpoint of a resume,
  * or NULL. */
-void settings_complete(const wf_file *f);
+void settings_complete(settings *set, const wf_file *f);
 /* The rest, when it is known how many updates an epoch has (0: there are none). */
-void settings_complete_steps(int64_t updates);
+void settings_complete_steps(settings *set, int64_t updates);
 
-bool settings_text(void);      /* it is text that is to be learned, from files or made up */
-bool settings_validates(void); /* something is held back to be judged by */
-material_options settings_material(void);
-wf_training_config settings_training(void);
+bool settings_text(
+    const settings *set); /* it is text that is to be learned, from files or made up */
+bool settings_validates(const settings *set); /* something is held back to be judged by */
+material_options settings_material(const settings *set);
+wf_training_config settings_training(const settings *set);
 /* A new model; NULL with message[256]. */
-wf_model *settings_model(const material *m, char *message);
+wf_model *settings_model(const settings *set, const material *m, char *message);
 /* Could there be one? False with message[256]: the options contradict each other. */
-bool settings_model_ok(const material *m, char *message);
+bool settings_model_ok(const settings *set, const material *m, char *message);
 /* The name of such models in files. */
-const char *settings_model_name(void);
-wf_schedule settings_schedule(void);
-task settings_task(void);
+const char *settings_model_name(const settings *set);
+wf_schedule settings_schedule(const settings *set);
+task settings_task(const settings *set);
 
 /* The settings and the step as metadata of the checkpoint. */
 enum { SETTINGS_META = 64 };
@@ -66,10 +69,11 @@ typedef struct standing {
     int64_t without; /* validations since */
 } standing;
 void settings_to_meta(const standing *at, const material *m, settings_meta *meta);
-standing settings_standing(const wf_file *f); /* exits if the file does not tell */
+standing settings_standing(const settings *set,
+                           const wf_file *f); /* exits if the file does not tell */
 
 /* A resume on other pairs than before is refused. */
-void settings_check_data(const wf_file *f, const material *m);
+void settings_check_data(const settings *set, const wf_file *f, const material *m);
 
 /* "train.<name>" of the file; NULL: it has none. */
 const char *setting_in_file(const wf_file *f, const char *name);

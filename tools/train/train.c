@@ -54,7 +54,7 @@ static bool feed_rates(session *s, wf_plan *p, int64_t step) {
 }
 
 static bool next_batch(session *s, int64_t step, int64_t part) {
-    if (material_batch(&s->material, step, part, set.batch_size, &s->batch)) return true;
+    if (material_batch(&s->material, step, part, s->set->batch_size, &s->batch)) return true;
     fail(&train_program, "out of memory for a batch: lower --max-tokens or --batch-size");
 }
 
@@ -100,8 +100,8 @@ static bool average(session *s, int64_t step) {
 
 static bool run_step(session *s, int64_t step) {
     s->failed = s->plan;
-    if (!(set.accum > 1 ? step_in_parts : step_at_once)(s, step)) return false;
-    if (set.ema > 0 && !average(s, step)) return false;
+    if (!(s->set->accum > 1 ? step_in_parts : step_at_once)(s, step)) return false;
+    if (s->set->ema > 0 && !average(s, step)) return false;
     s->recent.steps++;
     return true;
 }
@@ -113,7 +113,7 @@ static void report_progress(session *s, bool line) {
     int64_t updates = material_updates(&s->material);
     progress p = {
         .step = s->at.step,
-        .total = set.max_steps,
+        .total = s->set->max_steps,
         .epoch = updates ? (double)s->at.step / (double)updates : 0,
         .loss = r->loss / r->tokens,
         .nll = r->nll / r->tokens,
@@ -122,7 +122,7 @@ static void report_progress(session *s, bool line) {
         .norm = s->norm,
         .rate = wf_schedule_rate(&s->schedule, s->at.step),
         .elapsed = seconds_now() - s->started,
-        .remaining = per_step * (double)(set.max_steps - s->at.step),
+        .remaining = per_step * (double)(s->set->max_steps - s->at.step),
     };
     report_bar(&s->report, &p);
     if (!line) return;
@@ -172,8 +172,8 @@ static bool write_model(session *s, const char *path, bool checkpoint) {
 }
 
 static bool save(session *s) {
-    if (!set.model || s->saved_step == s->at.step) return true;
-    if (!write_model(s, set.model, true)) return false;
+    if (!s->set->model || s->saved_step == s->at.step) return true;
+    if (!write_model(s, s->set->model, true)) return false;
     s->saved_step = s->at.step;
     json_int(event(&s->report, "save"), "step", s->at.step);
     event_send(&s->report);
@@ -184,7 +184,7 @@ static bool save(session *s) {
 
 /* The averages in the place of the weights, and back: they are what is judged and kept as best. */
 static void swap_averages(session *s) {
-    if (set.ema > 0 && !wf_optimizer_swap_averages(&s->model->optimizer))
+    if (s->set->ema > 0 && !wf_optimizer_swap_averages(&s->model->optimizer))
         fail(&train_program, "out of memory");
 }
 
@@ -193,7 +193,7 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     char message[WF_MESSAGE];
     double began = seconds_now();
     swap_averages(s);
-    bool ok = evaluate(&s->evaluator, stream, set.valid_size, &v, message);
+    bool ok = evaluate(&s->evaluator, stream, s->set->valid_size, &v, message);
     swap_averages(s);
     if (!ok) fail(&train_program, "%s", message);
     jsonl *e = event(&s->report, name);
@@ -234,7 +234,7 @@ static void validate(session *s) {
     double loss = v.nll / v.tokens;
     s->judged_step = s->at.step;
     progress p = { .step = s->at.step,
-                   .total = set.max_steps,
+                   .total = s->set->max_steps,
                    .epoch = s->material.text
                                 ? (double)s->at.step / (double)material_updates(&s->material)
                                 : 0,
@@ -242,7 +242,7 @@ static void validate(session *s) {
                    .nll = loss,
                    .accuracy = v.correct / v.tokens };
     char scores[80] = "";
-    if (s->material.text && set.task == LEARN_TEXT)
+    if (s->material.text && s->set->task == LEARN_TEXT)
         snprintf(scores, sizeof scores, ", BLEU %.2f, chrF %.2f",
                  bleu_score(&v.text.bleu[BLEU_NONE]).score, chrf_score(&v.text.chrf));
     else if (s->material.text)
@@ -256,7 +256,7 @@ static void validate(session *s) {
 /* Answers of one word, as a task's are, have no runs of words to count. */
 static void say_text_scores(session *s, const evaluation *v) {
     char text[METRIC_TEXT];
-    if (set.task == LEARN_TEXT) {
+    if (s->set->task == LEARN_TEXT) {
         say(&s->report, "%s", bleu_text(&v->text.bleu[BLEU_NONE], BLEU_NONE, text));
         say(&s->report, "%s", bleu_text(&v->text.bleu[BLEU_13A], BLEU_13A, text));
         say(&s->report, "%s", chrf_text(&v->text.chrf, text));
@@ -280,7 +280,7 @@ static void test(session *s) {
     say(&s->report, "source | reference | output");
     for (int i = 0; i < SAMPLES; i++)
         if (v.samples[i]) say(&s->report, "  %s", v.samples[i]);
-    if (!set.json)
+    if (!s->set->json)
         printf("exact match %lld/%lld\n", (long long)v.exact, (long long)v.sequences),
             fflush(stdout);
     if (in_files) keep_best(s, v.nll / v.tokens);
@@ -300,8 +300,8 @@ static int step_failed(session *s, int64_t step) {
     }
     warn(&train_program, "step %lld: the %s is not finite; lower --lr or --clip-norm",
          (long long)step, name);
-    if (set.model && s->saved_step >= 0)
-        say(r, "%s keeps step %lld", set.model, (long long)s->saved_step);
+    if (s->set->model && s->saved_step >= 0)
+        say(r, "%s keeps step %lld", s->set->model, (long long)s->saved_step);
     jsonl *e = event(r, "nonfinite");
     json_int(e, "step", step);
     json_text(e, "tensor", name);
@@ -316,9 +316,9 @@ static int stopped_by_signal(session *s) {
     json_int(e, "step", s->at.step);
     json_text(e, "signal", name);
     event_send(&s->report);
-    if (set.model && saved)
+    if (s->set->model && saved)
         say(&s->report, "%s: saved step %lld; go on with: train --resume -o %s", name,
-            (long long)s->at.step, set.model);
+            (long long)s->at.step, s->set->model);
     else
         say(&s->report, "%s: stopped after step %lld; nothing saved", name, (long long)s->at.step);
     return EXIT_SIGNAL + signalled;
@@ -331,18 +331,18 @@ static bool due(int64_t step, int64_t every) {
 /* All steps, until the last, the end of the time or a signal. */
 static int train(session *s) {
     s->started = seconds_now();
-    while (s->at.step < set.max_steps && !signalled) {
+    while (s->at.step < s->set->max_steps && !signalled) {
         double began = seconds_now();
-        if (set.max_time && began - s->started >= set.max_time) break;
+        if (s->set->max_time && began - s->started >= s->set->max_time) break;
         if (!run_step(s, s->at.step + 1)) return step_failed(s, s->at.step + 1);
         s->at.step++;
         s->recent.seconds += seconds_now() - began;
         s->trained_seconds += seconds_now() - began;
-        report_progress(s, due(s->at.step, set.log_every) || s->at.step == set.max_steps);
-        if (session_evaluates(s) && due(s->at.step, set.valid_every)) validate(s);
-        if (due(s->at.step, set.save_every) && s->at.step < set.max_steps)
+        report_progress(s, due(s->at.step, s->set->log_every) || s->at.step == s->set->max_steps);
+        if (session_evaluates(s) && due(s->at.step, s->set->valid_every)) validate(s);
+        if (due(s->at.step, s->set->save_every) && s->at.step < s->set->max_steps)
             save(s); /* a failure is said, and the training goes on */
-        if (set.patience && s->at.without >= set.patience) {
+        if (s->set->patience && s->at.without >= s->set->patience) {
             say(&s->report, "stopped: %lld validations without a lower loss than %.4g",
                 (long long)s->at.without, s->at.best);
             break;
@@ -355,7 +355,8 @@ static void draw_curve(session *s) {
     char title[100], word[OPTION_TEXT_SIZE], message[WF_MESSAGE];
     option_text(option_find(&train_program, "task"), word);
     snprintf(title, sizeof title, s->material.text ? "Learning: %s" : "Learning to %s", word);
-    if (!history_draw(&s->history, set.curve, title, message)) fail(&train_program, "%s", message);
+    if (!history_draw(&s->history, s->set->curve, title, message))
+        fail(&train_program, "%s", message);
 }
 
 /* After the last step: save, evaluate, draw. */
@@ -366,15 +367,15 @@ static int finish(session *s) {
     bool saved = save(s);
     if (s->recent.steps) report_progress(s, true);
     say(&s->report, "\n%lld steps in %s", (long long)steps, duration(s->trained_seconds, took));
-    if (set.model && saved && stat(set.model, &file) == 0)
-        say(&s->report, "saved %s (%s)", set.model, bytes_text((double)file.st_size, size));
-    if (!set.model) say(&s->report, "the model is not kept: -o FILE would save it");
+    if (s->set->model && saved && stat(s->set->model, &file) == 0)
+        say(&s->report, "saved %s (%s)", s->set->model, bytes_text((double)file.st_size, size));
+    if (!s->set->model) say(&s->report, "the model is not kept: -o FILE would save it");
     if (session_evaluates(s)) test(s);
     if (s->best_kept < INFINITY)
         say(&s->report, "the weights with the lowest loss, %.4g, are in %s", s->best_kept,
             s->best_path);
-    if (set.profile) report_profile(&s->report, s->plan);
-    if (set.curve) draw_curve(s);
+    if (s->set->profile) report_profile(&s->report, s->plan);
+    if (s->set->curve) draw_curve(s);
     return saved && !s->best_lost ? EXIT_DONE : EXIT_FAILED;
 }
 
@@ -384,7 +385,7 @@ static int dry_run(session *s) {
     enum { TRIES = 3 };
     char took[OPTION_TEXT_SIZE], all[OPTION_TEXT_SIZE];
     double tokens = 0, seconds = 0;
-    int64_t updates = material_updates(&s->material), last = updates ? updates : set.max_steps;
+    int64_t updates = material_updates(&s->material), last = updates ? updates : s->set->max_steps;
     if (last > TRIES) last = TRIES;
     for (int64_t step = 1; step <= last; step++) {
         double began = seconds_now();
@@ -394,15 +395,15 @@ static int dry_run(session *s) {
         seconds = seconds_now() - began; /* the first plans: not counted */
     }
     double total = s->material.text ? (double)(s->material.train.total[1] + s->material.train.pairs)
-                                    : tokens * (double)set.max_steps;
+                                    : tokens * (double)s->set->max_steps;
     double rate = tokens / seconds, one = total / rate;
-    double epochs = updates ? (double)set.max_steps / (double)updates : 1;
+    double epochs = updates ? (double)s->set->max_steps / (double)updates : 1;
     if (updates)
         say(&s->report, "time     %s for an epoch, %s for all, without validations",
             duration(one, took), duration(one * epochs, all));
     else
         say(&s->report, "time     %s for %lld steps, without validations", duration(one, took),
-            (long long)set.max_steps);
+            (long long)s->set->max_steps);
     jsonl *e = event(&s->report, "dry_run");
     json_real(e, "seconds", one * epochs);
     json_real(e, "tokens_per_second", rate);
@@ -411,11 +412,13 @@ static int dry_run(session *s) {
 }
 
 int main(int argc, char **argv) {
-    session s = { .saved_step = -1, .judged_step = -1, .at = { .best = INFINITY } };
+    session s = {
+        .set = settings_new(), .saved_step = -1, .judged_step = -1, .at = { .best = INFINITY }
+    };
     terminal_open();
     options_parse(&train_program, argc, argv);
     session_open(&s);
-    if (set.dry_run) return dry_run(&s);
+    if (s.set->dry_run) return dry_run(&s);
     catch_signals();
     int status = train(&s);
     if (status == EXIT_DONE) status = finish(&s);
