@@ -18,37 +18,40 @@
 
 enum { TO_WEFT, TO_TORCH };
 
-static struct {
+typedef struct settings {
     const char *input, *output;
     int to, norm, positions, activation, dtype;
     int64_t heads, max_len, pad_id, start_id, end_id;
     double eps;
     bool scale;
-} set = { .norm = -1, .positions = -1, .max_len = 512, .pad_id = -1, .eps = 1e-5 };
+} settings;
+
+/* What the rows are read into: a table holds addresses. */
+static settings told = { .norm = -1, .positions = -1, .max_len = 512, .pad_id = -1, .eps = 1e-5 };
 
 static option rows[] = {
     GROUP("Files"),
-    CHOICE("to", set.to, "weft|torch", "a model, or a state_dict for load_state_dict"),
-    OUTPUT("output", set.output, "what is written, in safetensors", .letter = 'o'),
+    CHOICE("to", told.to, "weft|torch", "a model, or a state_dict for load_state_dict"),
+    OUTPUT("output", told.output, "what is written, in safetensors", .letter = 'o'),
 
     GROUP("To weft: what names and shapes do not say"),
-    COUNT("heads", set.heads, 1, 65536, "attention heads (nhead); must be given",
+    COUNT("heads", told.heads, 1, 65536, "attention heads (nhead); must be given",
           .fallback = "none"),
-    CHOICE("norm", set.norm, WF_NAMES(WF_NORM_NAMES),
+    CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES),
            "LayerNorm before (norm_first=True) or after each sublayer; must be given"),
-    CHOICE("positions", set.positions, WF_NAMES(WF_POSITIONS_NAMES),
+    CHOICE("positions", told.positions, WF_NAMES(WF_POSITIONS_NAMES),
            "what tells about order; must be given if the file has no src_position.weight"),
-    FLAG("scale-embedding", set.scale, "embeddings are multiplied by sqrt(d_model)"),
-    CHOICE("activation", set.activation, WF_NAMES(WF_ACTIVATION_NAMES),
+    FLAG("scale-embedding", told.scale, "embeddings are multiplied by sqrt(d_model)"),
+    CHOICE("activation", told.activation, WF_NAMES(WF_ACTIVATION_NAMES),
            "of the feed-forward layers; gelu is erf's"),
-    REAL("layer-norm-eps", set.eps, 1e-30, 0.9, "inside the root of every LayerNorm"),
-    COUNT("pad-id", set.pad_id, -1, 16777215, "source token that is not attended to; -1: none"),
-    COUNT("start-id", set.start_id, 0, 16777215, "what the decoder's input begins with"),
-    COUNT("end-id", set.end_id, 0, 16777215, "what every output ends with"),
-    COUNT("max-len", set.max_len, 1, 1048576, "most tokens of a sentence, if tables do not say"),
+    REAL("layer-norm-eps", told.eps, 1e-30, 0.9, "inside the root of every LayerNorm"),
+    COUNT("pad-id", told.pad_id, -1, 16777215, "source token that is not attended to; -1: none"),
+    COUNT("start-id", told.start_id, 0, 16777215, "what the decoder's input begins with"),
+    COUNT("end-id", told.end_id, 0, 16777215, "what every output ends with"),
+    COUNT("max-len", told.max_len, 1, 1048576, "most tokens of a sentence, if tables do not say"),
 
     GROUP("To torch"),
-    CHOICE("dtype", set.dtype, "f32|bf16", "of every tensor; bf16 is rounded to nearest"),
+    CHOICE("dtype", told.dtype, "f32|bf16", "of every tensor; bf16 is rounded to nearest"),
 };
 
 static program self = {
@@ -62,49 +65,50 @@ static program self = {
     .options = rows,
     .n = sizeof rows / sizeof *rows,
     .operand_name = "FILE",
-    .operand = &set.input,
+    .operand = &told.input,
     .operand_use = USE_INPUT,
 };
 
 /* ---- what is asked ------------------------------------------------------------------------- */
 
-static void check_options(void) {
+static void check_options(const settings *set) {
     static const char *const said[] = { "heads",          "norm",   "positions", "scale-embedding",
                                         "activation",     "pad-id", "start-id",  "end-id",
                                         "layer-norm-eps", "max-len" };
-    if (!set.input) usage_error(&self, "say which file to convert");
-    if (!set.output) usage_error(&self, "say where to: -o FILE");
+    if (!set->input) usage_error(&self, "say which file to convert");
+    if (!set->output) usage_error(&self, "say where to: -o FILE");
     for (size_t i = 0; i < sizeof said / sizeof *said; i++)
-        option_no_effect(&self, said[i], set.to == TO_TORCH, "--to torch takes it from the model");
-    option_no_effect(&self, "dtype", set.to == TO_WEFT, "a model is written in f32");
-    if (set.to == TO_TORCH) return;
-    if (!set.heads) usage_error(&self, "say how many heads: --heads N, which is no tensor's shape");
-    if (set.norm < 0) usage_error(&self, "say where the norms are: --norm pre|post");
+        option_no_effect(&self, said[i], set->to == TO_TORCH, "--to torch takes it from the model");
+    option_no_effect(&self, "dtype", set->to == TO_WEFT, "a model is written in f32");
+    if (set->to == TO_TORCH) return;
+    if (!set->heads)
+        usage_error(&self, "say how many heads: --heads N, which is no tensor's shape");
+    if (set->norm < 0) usage_error(&self, "say where the norms are: --norm pre|post");
 }
 
-static wf_transformer_config asked(void) {
+static wf_transformer_config asked(const settings *set) {
     wf_transformer_config c = wf_transformer_defaults();
-    c.num_heads = set.heads, c.max_len = set.max_len;
-    c.norm_first = set.norm == WF_NORM_PRE;
-    c.positions = set.positions < 0 ? WF_POSITIONS_NONE : (wf_positions)set.positions;
-    c.activation = (wf_activation)set.activation;
-    c.scale_embedding = set.scale;
-    c.layer_norm_eps = set.eps;
-    c.pad_id = (int32_t)set.pad_id;
-    c.start_id = (int32_t)set.start_id, c.end_id = (int32_t)set.end_id;
+    c.num_heads = set->heads, c.max_len = set->max_len;
+    c.norm_first = set->norm == WF_NORM_PRE;
+    c.positions = set->positions < 0 ? WF_POSITIONS_NONE : (wf_positions)set->positions;
+    c.activation = (wf_activation)set->activation;
+    c.scale_embedding = set->scale;
+    c.layer_norm_eps = set->eps;
+    c.pad_id = (int32_t)set->pad_id;
+    c.start_id = (int32_t)set->start_id, c.end_id = (int32_t)set->end_id;
     return c;
 }
 
 /* The file may say more of positions than was asked, or other. */
-static void check_positions(const wf_transformer_config *c) {
+static void check_positions(const settings *set, const wf_transformer_config *c) {
     bool learned = c->positions == WF_POSITIONS_LEARNED;
-    if (set.positions < 0 && !learned)
+    if (set->positions < 0 && !learned)
         usage_error(&self,
                     "say what tells about order: --positions sinusoidal|none; %s has no "
                     "table of positions",
-                    set.input);
-    if (set.positions >= 0 && (int)c->positions != set.positions)
-        usage_error(&self, "%s has tables of positions: --positions learned", set.input);
+                    set->input);
+    if (set->positions >= 0 && (int)c->positions != set->positions)
+        usage_error(&self, "%s has tables of positions: --positions learned", set->input);
     option_no_effect(&self, "max-len", learned, "the tables of positions say it");
 }
 
@@ -138,8 +142,8 @@ static void tell(const wf_model *m) {
 }
 
 /* In the file that was written, where bf16 has no number for what is nearly the largest f32. */
-static int64_t not_finite(const wf_tensor *t) {
-    float least = set.dtype == 1 ? 0x1.FFp127f : INFINITY;
+static int64_t not_finite(const wf_tensor *t, bool bf16) {
+    float least = bf16 ? 0x1.FFp127f : INFINITY;
     int64_t count = wf_count(t), n = 0;
     float *values = malloc(wf_bytes(t) + 1);
     if (!values || !wf_read(t, values, wf_bytes(t))) fail(&self, "out of memory");
@@ -149,13 +153,13 @@ static int64_t not_finite(const wf_tensor *t) {
 }
 
 /* They are values like others in a file; whoever converts one should know of them. */
-static void tell_not_finite(const wf_model *m) {
+static void tell_not_finite(const wf_model *m, bool bf16) {
     const char *first = NULL;
     char number[OPTION_TEXT_SIZE];
     int64_t all = 0;
     for (int id = 0; id < wf_node_count(m->graph); id++) {
         const wf_tensor *t = wf_node(m->graph, id);
-        int64_t n = t->kind == WF_PARAM ? not_finite(t) : 0;
+        int64_t n = t->kind == WF_PARAM ? not_finite(t, bf16) : 0;
         if (n && !first) first = t->name;
         all += n;
     }
@@ -164,43 +168,44 @@ static void tell_not_finite(const wf_model *m) {
              thousands((double)all, number), first);
 }
 
-static wf_model *from_torch(const wf_file *f) {
+static wf_model *from_torch(const settings *set, const wf_file *f) {
     char message[WF_MESSAGE];
     if (wf_file_meta(f, "weft.config.d_model"))
         fail(&self, "%s is a model of weft already; --to torch makes a state_dict of it",
-             set.input);
-    wf_transformer_config c = asked();
+             set->input);
+    wf_transformer_config c = asked(set);
     wf_model *m = wf_transformer_from_state_dict(f, &c, WF_F32, message);
-    if (!m) fail(&self, "%s: %s", set.input, message);
-    check_positions(&wf_transformer_of(m)->config);
+    if (!m) fail(&self, "%s: %s", set->input, message);
+    check_positions(set, &wf_transformer_of(m)->config);
     return m;
 }
 
-static wf_model *from_weft(const wf_file *f) {
+static wf_model *from_weft(const settings *set, const wf_file *f) {
     char message[WF_MESSAGE];
     wf_model *m = wf_model_load(f, NULL, WF_F32, 0, message);
-    if (!m) fail(&self, "%s: %s", set.input, message);
+    if (!m) fail(&self, "%s: %s", set->input, message);
     return m;
 }
 
 int main(int argc, char **argv) {
     char message[WF_MESSAGE];
     char target[PATH_SIZE];
+    const settings *set = &told;
     terminal_open();
     options_parse(&self, argc, argv);
-    check_options();
+    check_options(set);
     check_uses(&self, NULL, 0);
-    wf_file *f = wf_file_open(set.input);
+    wf_file *f = wf_file_open(set->input);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
-    if (!output_target(set.output, target))
-        fail(&self, "%s can't be written: %s", set.output, strerror(errno));
-    wf_model *m = set.to == TO_TORCH ? from_weft(f) : from_torch(f);
-    bool saved = set.to == TO_TORCH
-                     ? wf_transformer_save_state_dict(m, target, set.dtype == 1, message)
+    if (!output_target(set->output, target))
+        fail(&self, "%s can't be written: %s", set->output, strerror(errno));
+    wf_model *m = set->to == TO_TORCH ? from_weft(set, f) : from_torch(set, f);
+    bool saved = set->to == TO_TORCH
+                     ? wf_transformer_save_state_dict(m, target, set->dtype == 1, message)
                      : wf_model_save(m, target, false, NULL, 0, message);
     if (!saved) fail(&self, "%s", message);
     tell(m);
-    tell_not_finite(m);
+    tell_not_finite(m, set->dtype == 1);
     wf_model_free(m);
     wf_file_free(f);
     return close_stdout(&self, EXIT_DONE);

@@ -12,7 +12,8 @@
 #include "tools/cli/terminal.h"
 #include "tools/cli/uses.h"
 
-static settings set = {
+/* What the rows are read into: a table holds addresses. */
+static settings told = {
     .beam = 4,
     .nbest = 1,
     .penalty = 0, /* of PENALTY_WORDS */
@@ -34,59 +35,59 @@ static const wf_length_penalty penalties[] = { WF_PENALTY_GNMT, WF_PENALTY_AVERA
 
 static option rows[] = {
     GROUP("Files"),
-    INPUT("model", set.model, "a model that train wrote"),
-    INPUT("input", set.input,
+    INPUT("model", told.model, "a model that train wrote"),
+    INPUT("input", told.input,
           "lines of text if the model has a vocabulary, else of token ids; an empty line has an "
           "empty answer, or of a language model what it says unasked",
           .letter = 'i', .fallback = "stdin"),
-    OUTPUT("output", set.output, "a line for each, there when all are", .letter = 'o',
+    OUTPUT("output", told.output, "a line for each, there when all are", .letter = 'o',
            .fallback = "stdout"),
-    FLAG("json", set.json,
+    FLAG("json", told.json,
          "an object for each line instead: its source, and of every output text, tokens, log_probs "
          "(natural, the end token's last), their total, score, and cut: ended by its maximum "
          "length"),
-    INPUT("reference", set.reference,
+    INPUT("reference", told.reference,
           "what should come out, line by line: BLEU, chrF, character and word error rate and exact "
           "matches are told on stderr, or as a last object with --json"),
     OUTPUT(
-        "attention", set.attention,
+        "attention", told.attention,
         "where the model looks: every weight as JSON, an object a line; if the name ends in .svg, "
         "the first line's cross-attention as a picture; - draws each line's on stderr"),
-    FLAG("quiet", set.quiet, "no figures of speed"),
+    FLAG("quiet", told.quiet, "no figures of speed"),
 
     GROUP("Search"),
-    COUNT("beam", set.beam, 1, 1024, "hypotheses that go on at every step; 1 is greedy",
+    COUNT("beam", told.beam, 1, 1024, "hypotheses that go on at every step; 1 is greedy",
           OTHERWISE(FOR(TOKEN_IDS, "1"))),
-    CHOICE("length-penalty-type", set.penalty, PENALTY_WORDS,
+    CHOICE("length-penalty-type", told.penalty, PENALTY_WORDS,
            "what a log-probability is divided by for its score: ((5 + n) / 6)^alpha, n^alpha, 1"),
-    REAL("length-penalty", set.length_penalty, 0, 10, "the alpha in it; larger favours longer",
+    REAL("length-penalty", told.length_penalty, 0, 10, "the alpha in it; larger favours longer",
          OTHERWISE(FOR("avg", "1"))),
-    COUNT("nbest", set.nbest, 1, 1024,
+    COUNT("nbest", told.nbest, 1, 1024,
           "so many outputs of each line, each on a line as score, tab, text, the best first; empty "
           "lines fill up where there are fewer",
           .fallback = "1, without its score"),
-    REAL("max-len-a", set.max_len_a, 0, 1000, "a source of n tokens gets at most a n + b"),
-    REAL("max-len-b", set.max_len_b, 0, 100000, "the b in it", OTHERWISE(FOR(TOKEN_IDS, "10"))),
-    COUNT("min-len", set.min_len, 0, 100000, "no end before so many tokens"),
+    REAL("max-len-a", told.max_len_a, 0, 1000, "a source of n tokens gets at most a n + b"),
+    REAL("max-len-b", told.max_len_b, 0, 100000, "the b in it", OTHERWISE(FOR(TOKEN_IDS, "10"))),
+    COUNT("min-len", told.min_len, 0, 100000, "no end before so many tokens"),
 
     GROUP("Drawing at random"),
-    FLAG("sample", set.sample, "draw each token instead of searching; --nbest: so many draws"),
-    COUNT("top-k", set.top_k, 1, 1000000, "from the k likeliest tokens", .fallback = "all"),
-    REAL("top-p", set.top_p, 0.001, 1, "of these, from the fewest that hold the share p"),
-    REAL("temperature", set.temperature, 0.001, 1000,
+    FLAG("sample", told.sample, "draw each token instead of searching; --nbest: so many draws"),
+    COUNT("top-k", told.top_k, 1, 1000000, "from the k likeliest tokens", .fallback = "all"),
+    REAL("top-p", told.top_p, 0.001, 1, "of these, from the fewest that hold the share p"),
+    REAL("temperature", told.temperature, 0.001, 1000,
          "flatter above 1, sharper below: logits are divided by it"),
-    COUNT("seed", set.seed, 0, 9007199254740991, "with a line's number, decides every draw"),
+    COUNT("seed", told.seed, 0, 9007199254740991, "with a line's number, decides every draw"),
 
     GROUP("Scoring"),
-    FLAG("score", set.score,
+    FLAG("score", told.score,
          "read source<TAB>target; write the natural logarithm of the target's probability, the end "
          "token's included; with --json also each token's"),
 
     GROUP("Work"),
-    COUNT("batch-size", set.batch_size, 1, 4096,
+    COUNT("batch-size", told.batch_size, 1, 4096,
           "lines at a time; the output does not depend on it"),
-    COUNT("threads", set.threads, 1, 256, "nor on this", .fallback = DEFAULT_THREADS),
-    CHOICE("weights", set.weights, "f32|bf16",
+    COUNT("threads", told.threads, 1, 256, "nor on this", .fallback = DEFAULT_THREADS),
+    CHOICE("weights", told.weights, "f32|bf16",
            "as the model has them, or rounded to half the bytes: faster, and a little worse"),
 };
 
@@ -114,49 +115,49 @@ static void refuse_idle(const char *const *names, int n, bool idle, const char *
                 sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *), idle, because)
 
 /* What can be told without the model. */
-static void check_options(void) {
-    if (!set.model) usage_error(&self, "say which model: --model FILE");
-    REFUSE_IDLE(set.score, "--score generates nothing", "beam", "length-penalty-type",
+static void check_options(settings *set) {
+    if (!set->model) usage_error(&self, "say which model: --model FILE");
+    REFUSE_IDLE(set->score, "--score generates nothing", "beam", "length-penalty-type",
                 "length-penalty", "nbest", "max-len-a", "max-len-b", "min-len", "sample", "top-k",
                 "top-p", "temperature", "seed", "reference", "attention");
-    REFUSE_IDLE(!set.sample, "only --sample draws", "top-k", "top-p", "temperature", "seed");
-    REFUSE_IDLE(set.sample, "--sample draws and does not search", "beam");
-    REFUSE_IDLE(penalties[set.penalty] == WF_PENALTY_NONE,
+    REFUSE_IDLE(!set->sample, "only --sample draws", "top-k", "top-p", "temperature", "seed");
+    REFUSE_IDLE(set->sample, "--sample draws and does not search", "beam");
+    REFUSE_IDLE(penalties[set->penalty] == WF_PENALTY_NONE,
                 "--length-penalty-type none has no alpha", "length-penalty");
-    set.scores = option_seen(&self, "nbest");
+    set->scores = option_seen(&self, "nbest");
 }
 
-static void check_files(void) {
-    used_file input = { "stdin", NULL, STDIN_FILENO, set.input ? USE_NONE : USE_INPUT };
-    set.draw = set.attention && strcmp(set.attention, "-") == 0;
-    if (set.draw) set.attention = NULL;
+static void check_files(settings *set) {
+    used_file input = { "stdin", NULL, STDIN_FILENO, set->input ? USE_NONE : USE_INPUT };
+    set->draw = set->attention && strcmp(set->attention, "-") == 0;
+    if (set->draw) set->attention = NULL;
     check_uses(&self, &input, 1);
 }
 
 /* Text is searched as in "Attention Is All You Need"; token ids, which are mostly exact tasks,
  * are taken greedily. */
-static void choose_defaults(bool text) {
+static void choose_defaults(settings *set, bool text) {
     char penalty[OPTION_TEXT_SIZE];
     if (!text) options_take_defaults(&self, TOKEN_IDS);
     options_take_defaults(&self, option_text(option_find(&self, "length-penalty-type"), penalty));
-    if (set.sample) set.beam = 1;
-    if (!set.sample && set.nbest > set.beam)
+    if (set->sample) set->beam = 1;
+    if (!set->sample && set->nbest > set->beam)
         usage_error(&self, "--nbest %lld is more than a beam of %lld holds: ask for --beam %lld",
-                    (long long)set.nbest, (long long)set.beam, (long long)set.nbest);
-    REFUSE_IDLE(set.beam == 1 && !set.scores && !set.json,
+                    (long long)set->nbest, (long long)set->beam, (long long)set->nbest);
+    REFUSE_IDLE(set->beam == 1 && !set->scores && !set->json,
                 "without a beam it changes the scores alone, and --nbest or --json shows them",
                 "length-penalty", "length-penalty-type");
 }
 
 /* `banned`: what stands for no text. */
-static wf_decode_options decode_options(bool text) {
+static wf_decode_options decode_options(const settings *set, bool text) {
     static const int32_t banned[] = { WF_PAD_ID, WF_START_ID };
     wf_decode_options o = wf_decode_defaults();
-    o.beam = (int)set.beam, o.nbest = (int)set.nbest;
-    o.penalty = penalties[set.penalty], o.alpha = set.length_penalty;
-    o.max_len_a = set.max_len_a, o.max_len_b = set.max_len_b, o.min_len = set.min_len;
-    o.sample = set.sample, o.top_k = (int)set.top_k, o.top_p = set.top_p;
-    o.temperature = set.temperature, o.seed = (uint64_t)set.seed;
+    o.beam = (int)set->beam, o.nbest = (int)set->nbest;
+    o.penalty = penalties[set->penalty], o.alpha = set->length_penalty;
+    o.max_len_a = set->max_len_a, o.max_len_b = set->max_len_b, o.min_len = set->min_len;
+    o.sample = set->sample, o.top_k = (int)set->top_k, o.top_p = set->top_p;
+    o.temperature = set->temperature, o.seed = (uint64_t)set->seed;
     if (text) o.banned = banned, o.n_banned = 2;
     return o;
 }
@@ -166,10 +167,10 @@ static wf_decode_options decode_options(bool text) {
 /* Where results go, and where they are composed. */
 static void open_outputs(job *j) {
     char message[WF_MESSAGE];
-    if ((set.output && !output_open(&j->result, set.output, message)) ||
-        (set.attention && !output_open(&j->picture, set.attention, message)))
+    if ((j->set->output && !output_open(&j->result, j->set->output, message)) ||
+        (j->set->attention && !output_open(&j->picture, j->set->attention, message)))
         fail(&self, "%s", message);
-    j->out = set.output ? j->result.stream : stdout;
+    j->out = j->set->output ? j->result.stream : stdout;
     j->line.stream = j->out, j->weights.stream = j->picture.stream;
 }
 
@@ -182,10 +183,9 @@ static void read_range(job *j, const wf_file *f) {
 }
 
 /* Packed before they are loaded, the weights are written once. */
-static wf_model *load_packed(const wf_file *f, char *message) {
+static wf_model *load_packed(const wf_file *f, wf_layout layout, char *message) {
     wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
-    if (m && wf_pack_weights(m->graph, set.weights ? WF_PANELS_BF16 : WF_PANELS, message) &&
-        wf_model_load_weights(m, f, message))
+    if (m && wf_pack_weights(m->graph, layout, message) && wf_model_load_weights(m, f, message))
         return m;
     wf_model_free(m);
     return NULL;
@@ -193,32 +193,32 @@ static wf_model *load_packed(const wf_file *f, char *message) {
 
 static void open_model(job *j) {
     char message[WF_MESSAGE];
-    wf_file *f = wf_file_open(set.model);
+    wf_file *f = wf_file_open(j->set->model);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
-    j->model = load_packed(f, message);
-    if (!j->model) fail(&self, "%s: %s", set.model, message);
+    j->model = load_packed(f, j->set->weights ? WF_PANELS_BF16 : WF_PANELS, message);
+    if (!j->model) fail(&self, "%s: %s", j->set->model, message);
     if (!language_open(&j->language, f, j->model, message))
-        fail(&self, "%s: %s", set.model, message);
+        fail(&self, "%s: %s", j->set->model, message);
     read_range(j, f);
     wf_file_free(f);
     j->decoder = wf_decoder_new(j->model, j->pool, message);
     if (!j->decoder) fail(&self, "%s", message);
-    if ((set.attention || set.draw) &&
+    if ((j->set->attention || j->set->draw) &&
         !attention_new(&j->attention, j->model, &j->language, j->pool, message))
         fail(&self, "%s", message);
 }
 
-static void open_job(job *j) {
-    check_options();
-    check_files();
-    *j = (job){ .program = &self, .set = &set, .in = { .file = -1 } };
-    j->pool = wf_pool_new((int)(set.threads ? set.threads : default_threads()));
+static void open_job(job *j, settings *set) {
+    check_options(set);
+    check_files(set);
+    *j = (job){ .program = &self, .set = set, .in = { .file = -1 } };
+    j->pool = wf_pool_new((int)(j->set->threads ? j->set->threads : default_threads()));
     if (!j->pool) fail(&self, "out of memory: --threads lowers the need");
     open_model(j);
-    choose_defaults(j->language.text);
-    j->options = decode_options(j->language.text);
-    if (!lines_open(&j->in, set.input))
-        fail(&self, "%s can't be read: %s", set.input, strerror(errno));
+    choose_defaults(set, j->language.text);
+    j->options = decode_options(set, j->language.text);
+    if (!lines_open(&j->in, j->set->input))
+        fail(&self, "%s can't be read: %s", j->set->input, strerror(errno));
     open_window(j);
     open_references(j);
     open_outputs(j);
@@ -254,8 +254,8 @@ static int close_output(output *o) {
 
 /* Without a line there is no picture: an old one stays. */
 static void keep_old_picture(job *j) {
-    if (!j->picture.stream || !attention_is_svg(set.attention) || j->drawn) return;
-    warn(&self, "%s is not drawn: there is no output to draw", set.attention);
+    if (!j->picture.stream || !attention_is_svg(j->set->attention) || j->drawn) return;
+    warn(&self, "%s is not drawn: there is no output to draw", j->set->attention);
     output_discard(&j->picture);
     j->picture.stream = NULL;
 }
@@ -271,11 +271,11 @@ int main(int argc, char **argv) {
     job j;
     terminal_open();
     options_parse(&self, argc, argv);
-    open_job(&j);
+    open_job(&j, &told);
     answer_lines(&j);
     warn_of_limits(&j);
     if (j.metrics) write_metrics(&j);
-    if (!set.quiet) say_speed(&j);
+    if (!j.set->quiet) say_speed(&j);
     int status = close_outputs(&j);
     close_job(&j);
     return status;
