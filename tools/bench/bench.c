@@ -10,30 +10,31 @@
 #include "tools/cli/terminal.h"
 #include "tools/cli/uses.h"
 
-bench_settings set = { .seconds = 1 };
+/* What the rows are read into: a table holds addresses. */
+static bench_settings told = { .seconds = 1 };
 
 static const char *subject;
 
 static option rows[] = {
     GROUP("What is measured by step"),
-    CHOICE("preset", set.preset, PRESET_WORDS,
+    CHOICE("preset", told.preset, PRESET_WORDS,
            "the model and the batch: that of the copy task, or the paper's base"),
-    CHOICE("mode", set.mode, "train|forward|decode",
+    CHOICE("mode", told.mode, "train|forward|decode",
            "a training step, the logits of a batch, or greedy decoding"),
-    CHOICE("weights", set.weights, "f32|bf16",
+    CHOICE("weights", told.weights, "f32|bf16",
            "how decoding keeps the weights that it multiplies with; bf16 also tells what it costs"),
-    COUNT("batch", set.batch, 1, 65536, "sentences", .fallback = "32 for copy, 2 for base"),
-    FLAG("unguarded", set.unguarded, "train without clipping, and without a look for NaN"),
-    FLAG("profile", set.profile, "also where the time goes, by op"),
+    COUNT("batch", told.batch, 1, 65536, "sentences", .fallback = "32 for copy, 2 for base"),
+    FLAG("unguarded", told.unguarded, "train without clipping, and without a look for NaN"),
+    FLAG("profile", told.profile, "also where the time goes, by op"),
 
     GROUP("By gemm and attention"),
-    COUNT("size", set.size, 1, 16384, "one square product, or one length, alone",
+    COUNT("size", told.size, 1, 16384, "one square product, or one length, alone",
           .fallback = "all of a list"),
 
     GROUP("By all"),
-    COUNT("threads", set.threads, 1, 256, "that work together", .fallback = DEFAULT_THREADS),
-    REAL("seconds", set.seconds, 0, 3600, "for each line; it has three runs at least"),
-    FLAG("json", set.json, "results as JSON lines"),
+    COUNT("threads", told.threads, 1, 256, "that work together", .fallback = DEFAULT_THREADS),
+    REAL("seconds", told.seconds, 0, 3600, "for each line; it has three runs at least"),
+    FLAG("json", told.json, "results as JSON lines"),
 };
 
 program bench_program = {
@@ -52,7 +53,7 @@ program bench_program = {
 
 static const struct {
     const char *name;
-    void (*run)(void);
+    void (*run)(bench_settings *set);
 } parts[] = { { "limits", bench_limits },
               { "gemm", bench_gemm },
               { "attention", bench_attention },
@@ -66,37 +67,38 @@ static int part_named(const char *name) {
     usage_error(&bench_program, "'%.60s' is not one of %s", name, bench_program.operand_name);
 }
 
-static void refuse_idle_options(void (*run)(void)) {
+static void refuse_idle_options(const bench_settings *set, void (*run)(bench_settings *)) {
     static const char *const of_step[] = { "preset", "mode",      "weights",
                                            "batch",  "unguarded", "profile" };
     for (size_t i = 0; i < sizeof of_step / sizeof *of_step; i++)
         option_no_effect(&bench_program, of_step[i], run != bench_step, "it is for step");
     option_no_effect(&bench_program, "size", run == bench_step || run == bench_limits,
                      "it is for gemm and attention");
-    option_no_effect(&bench_program, "weights", set.mode != MODE_DECODE, "it is for decoding");
-    option_no_effect(&bench_program, "unguarded", set.mode != MODE_TRAIN,
+    option_no_effect(&bench_program, "weights", set->mode != MODE_DECODE, "it is for decoding");
+    option_no_effect(&bench_program, "unguarded", set->mode != MODE_TRAIN,
                      "only a training step updates anything");
-    option_no_effect(&bench_program, "profile", set.mode == MODE_DECODE,
+    option_no_effect(&bench_program, "profile", set->mode == MODE_DECODE,
                      "decoding runs many plans");
 }
 
 int main(int argc, char **argv) {
+    bench_settings *set = &told;
     terminal_open();
     options_parse(&bench_program, argc, argv);
     if (!subject)
         usage_error(&bench_program, "say what to measure: %s", bench_program.operand_name);
     int part = part_named(subject);
-    refuse_idle_options(parts[part].run);
+    refuse_idle_options(set, parts[part].run);
     check_uses(&bench_program, NULL, 0);
-    if (!set.threads) set.threads = default_threads();
-    report_open(&set.report, &bench_program, false, set.json, NULL, false);
-    jsonl *e = event(&set.report, "run");
+    if (!set->threads) set->threads = default_threads();
+    report_open(&set->report, &bench_program, false, set->json, NULL, false);
+    jsonl *e = event(&set->report, "run");
     json_text(e, "bench", subject);
     json_text(e, "isa", wf_isa());
-    json_int(e, "threads", set.threads);
-    event_send(&set.report);
-    say(&set.report, "weft %s, %s kernels, %lld thread%s", wf_version(), wf_isa(),
-        (long long)set.threads, set.threads == 1 ? "" : "s");
-    parts[part].run();
-    return close_stdout(&bench_program, report_close(&set.report) ? EXIT_DONE : EXIT_FAILED);
+    json_int(e, "threads", set->threads);
+    event_send(&set->report);
+    say(&set->report, "weft %s, %s kernels, %lld thread%s", wf_version(), wf_isa(),
+        (long long)set->threads, set->threads == 1 ? "" : "s");
+    parts[part].run(set);
+    return close_stdout(&bench_program, report_close(&set->report) ? EXIT_DONE : EXIT_FAILED);
 }

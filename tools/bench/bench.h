@@ -21,14 +21,13 @@ typedef struct bench_settings {
     report report; /* where results go */
 } bench_settings;
 
-extern bench_settings set;
 extern program bench_program;
 
 /* What is measured: one function per operand of the program. */
-void bench_limits(void);
-void bench_gemm(void);
-void bench_attention(void);
-void bench_step(void);
+void bench_limits(bench_settings *set);
+void bench_gemm(bench_settings *set);
+void bench_attention(bench_settings *set);
+void bench_step(bench_settings *set);
 
 /* ---- limits: bench_limits.c, bench_loops.c --------------------------------------------------- */
 
@@ -47,7 +46,7 @@ typedef struct timing {
 
 /* Once unseen, then until --seconds have passed. Runs and bursts at the peak take turns, so that
  * both see the same machine, whatever else it is doing. False: a run failed. */
-bool measure(bool (*run)(void *user), void *user, timing *out);
+bool measure(const bench_settings *set, bool (*run)(void *user), void *user, timing *out);
 
 /* Seconds that so many operations take at that peak. */
 double at_peak(const timing *t, double flops);
@@ -65,6 +64,6 @@ typedef struct line {
     double memory;       /* peak, bytes; 0: not looked at */
 } line;
 
-void print_line(const line *l);
+void print_line(bench_settings *set, const line *l);
 
 #endif

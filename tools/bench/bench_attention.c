@@ -41,14 +41,14 @@ static void hand_over(wf_plan *from, wf_plan *to, const wf_tensor *t) {
     free(values);
 }
 
-static void measure_plan(wf_plan *plan, const char *name, int64_t tokens) {
+static void measure_plan(bench_settings *set, wf_plan *plan, const char *name, int64_t tokens) {
     line l = { .name = name, .tokens = (double)tokens };
-    if (!measure(run_plan, plan, &l.time)) fail(&bench_program, "%s", wf_plan_error(plan));
+    if (!measure(set, run_plan, plan, &l.time)) fail(&bench_program, "%s", wf_plan_error(plan));
     l.flops = flops_of(plan), l.limit = at_peak(&l.time, l.flops), l.memory = peak_memory();
-    print_line(&l);
+    print_line(set, &l);
 }
 
-static void measure_length(int64_t t, bool causal, wf_pool *pool) {
+static void measure_length(bench_settings *set, int64_t t, bool causal, wf_pool *pool) {
     static const char *const leaf_names[] = { "q", "k", "v", "dy" };
     int64_t shape[] = { 1, HEADS, t, WIDTH };
     wf_tensor *leaf[4], *dx[3] = { NULL }, *made[2];
@@ -63,21 +63,21 @@ static void measure_length(int64_t t, bool causal, wf_pool *pool) {
     if (!wf_ok(g)) fail(&bench_program, "%s", wf_error(g));
     wf_plan *forward = plan_of(g, (wf_plan_options){ .fetch = made, .n_fetch = 2, .pool = pool });
     snprintf(name, sizeof name, "length %lld%s forward", (long long)t, causal ? " causal" : "");
-    measure_plan(forward, name, t);
+    measure_plan(set, forward, name, t);
     wf_plan *backward = plan_of(
         g, (wf_plan_options){ .fetch = dx, .n_fetch = 3, .feed = made, .n_feed = 2, .pool = pool });
     for (int i = 0; i < 2; i++) hand_over(forward, backward, made[i]);
     wf_plan_free(forward);
     snprintf(name, sizeof name, "length %lld%s backward", (long long)t, causal ? " causal" : "");
-    measure_plan(backward, name, t);
+    measure_plan(set, backward, name, t);
     wf_plan_free(backward);
     wf_graph_free(g);
 }
 
-void bench_attention(void) {
-    wf_pool *pool = wf_pool_new((int)set.threads);
-    int64_t from = set.size ? set.size : SHORTEST, to = set.size ? set.size : LONGEST;
+void bench_attention(bench_settings *set) {
+    wf_pool *pool = wf_pool_new((int)set->threads);
+    int64_t from = set->size ? set->size : SHORTEST, to = set->size ? set->size : LONGEST;
     for (int64_t t = from; t <= to; t *= 2)
-        for (int causal = 0; causal < 2; causal++) measure_length(t, causal, pool);
+        for (int causal = 0; causal < 2; causal++) measure_length(set, t, causal, pool);
     wf_pool_free(pool);
 }

@@ -64,7 +64,8 @@ static int copies_of(const shape *s, bool cold) {
     return wanted < MOST_COPIES ? (int)wanted : MOST_COPIES;
 }
 
-static void measure_form(const shape *s, int form, bool cold, wf_pool *pool, double bandwidth) {
+static void measure_form(bench_settings *set, const shape *s, int form, bool cold, wf_pool *pool,
+                         double bandwidth) {
     wf_tensor *fetch[MOST_COPIES];
     int copies = copies_of(s, cold);
     reset_peak_memory();
@@ -74,7 +75,7 @@ static void measure_form(const shape *s, int form, bool cold, wf_pool *pool, dou
     wf_plan *plan =
         wf_plan_new(g, &(wf_plan_options){ .fetch = fetch, .n_fetch = copies, .pool = pool });
     line l = { 0 };
-    if (!measure(run_plan, plan, &l.time)) fail(&bench_program, "%s", wf_plan_error(plan));
+    if (!measure(set, run_plan, plan, &l.time)) fail(&bench_program, "%s", wf_plan_error(plan));
     char name[80];
     snprintf(name, sizeof name, "%s %lldx%lldx%lld %s %s", s->name, (long long)s->m,
              (long long)s->n, (long long)s->k, form_names[form], cold ? "cold" : "hot");
@@ -83,19 +84,19 @@ static void measure_form(const shape *s, int form, bool cold, wf_pool *pool, dou
     l.flops = 2 * (double)s->m * (double)s->n * (double)s->k, l.bytes = bytes_of(s);
     l.limit = fmax(at_peak(&l.time, l.flops), cold ? l.bytes / bandwidth : 0),
     l.memory = peak_memory();
-    print_line(&l);
+    print_line(set, &l);
     wf_plan_free(plan);
     wf_graph_free(g);
 }
 
-void bench_gemm(void) {
-    double bandwidth = peak_bandwidth(set.threads);
-    wf_pool *pool = wf_pool_new((int)set.threads);
-    shape one = { "square", set.size, set.size, set.size };
-    const shape *first = set.size ? &one : shapes;
-    int n = set.size ? 1 : (int)(sizeof shapes / sizeof *shapes);
+void bench_gemm(bench_settings *set) {
+    double bandwidth = peak_bandwidth(set->threads);
+    wf_pool *pool = wf_pool_new((int)set->threads);
+    shape one = { "square", set->size, set->size, set->size };
+    const shape *first = set->size ? &one : shapes;
+    int n = set->size ? 1 : (int)(sizeof shapes / sizeof *shapes);
     for (const shape *s = first; s < first + n; s++)
         for (int form = 0; form < FORMS; form++)
-            for (int cold = 0; cold < 2; cold++) measure_form(s, form, cold, pool, bandwidth);
+            for (int cold = 0; cold < 2; cold++) measure_form(set, s, form, cold, pool, bandwidth);
     wf_pool_free(pool);
 }

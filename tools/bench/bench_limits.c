@@ -167,21 +167,21 @@ double peak_bandwidth(int64_t threads) {
 
 /* ---- the part -------------------------------------------------------------------------------- */
 
-static void print_limits(int64_t threads) {
+static void print_limits(bench_settings *set, int64_t threads) {
     double flops = best_flops(threads);
     bandwidth memory = measure_bandwidth(threads);
-    if (!set.json)
+    if (!set->json)
         printf("%3lld threads   %8.1f GFLOP/s f32   %7.1f GB/s read   %7.1f GB/s triad\n",
                (long long)threads, flops / 1e9, memory.read / 1e9, memory.triad / 1e9);
-    jsonl *e = event(&set.report, "limits");
+    jsonl *e = event(&set->report, "limits");
     json_int(e, "threads", threads);
     json_real(e, "gflops", flops / 1e9);
     json_real(e, "read_gbytes", memory.read / 1e9);
     json_real(e, "triad_gbytes", memory.triad / 1e9);
-    event_send(&set.report);
+    event_send(&set->report);
 }
 
-void bench_limits(void) {
-    print_limits(1);
-    if (set.threads > 1) print_limits(set.threads);
+void bench_limits(bench_settings *set) {
+    print_limits(set, 1);
+    if (set->threads > 1) print_limits(set, set->threads);
 }

@@ -31,18 +31,18 @@ static double time_runs(bool (*run)(void *user), void *user, int64_t count) {
     return (seconds_now() - from) / (double)count;
 }
 
-bool measure(bool (*run)(void *user), void *user, timing *out) {
+bool measure(const bench_settings *set, bool (*run)(void *user), void *user, timing *out) {
     static double taken[MOST_TURNS], capacity[MOST_TURNS];
     int n = 0;
     double start = seconds_now(), once = run(user) ? time_runs(run, user, 1) : -1;
     if (once < 0) return false;
     int64_t runs = once < shortest_turn ? (int64_t)(shortest_turn / (once + 1e-9)) + 1 : 1;
-    while (n < LEAST_TURNS || (n < MOST_TURNS && seconds_now() - start < set.seconds)) {
+    while (n < LEAST_TURNS || (n < MOST_TURNS && seconds_now() - start < set->seconds)) {
         double seconds = time_runs(run, user, runs), burst = burst_share * seconds * (double)runs;
         if (seconds < 0) return false;
         taken[n] = seconds;
         capacity[n++] =
-            seconds * peak_flops(set.threads, burst > shortest_turn ? burst : shortest_turn);
+            seconds * peak_flops(set->threads, burst > shortest_turn ? burst : shortest_turn);
     }
     *out =
         (timing){ .median = middle(taken, n), .capacity = middle(capacity, n), .runs = n * runs };
@@ -113,10 +113,10 @@ static void send_if(jsonl *e, const char *key, double value) {
     if (value > 0) json_real(e, key, value);
 }
 
-void print_line(const line *l) {
+void print_line(bench_settings *set, const line *l) {
     double s = l->time.median;
-    if (!set.json) print_text(l);
-    jsonl *e = event(&set.report, "result");
+    if (!set->json) print_text(l);
+    jsonl *e = event(&set->report, "result");
     json_text(e, "name", l->name);
     json_real(e, "median", s);
     json_real(e, "min", l->time.min);
@@ -128,5 +128,5 @@ void print_line(const line *l) {
     json_real(e, "limit", l->limit);
     json_real(e, "of_limit", l->limit / s);
     send_if(e, "memory", l->memory);
-    event_send(&set.report);
+    event_send(&set->report);
 }

@@ -15,6 +15,7 @@
 static const double dropout = 0.1, rate = 1e-4, clip = 1;
 
 typedef struct bench_model {
+    bench_settings *set;
     workload size;
     wf_model *model;
     wf_pool *pool;
@@ -50,30 +51,30 @@ static void open_batch(bench_model *b) {
     for (int64_t i = 0; i < w->batch; i++) b->src_length[i] = (int32_t)w->src;
 }
 
-static wf_model *new_model(const workload *w) {
+static wf_model *new_model(const bench_settings *set, const workload *w) {
     char message[WF_MESSAGE];
     wf_training_config training = { .dropout = dropout,
                                     .attention_dropout = dropout,
                                     .activation_dropout = dropout,
                                     .optimizer = wf_optimizer_defaults(WF_ADAM) };
-    training.optimizer.clip_norm = set.unguarded ? 0 : clip;
-    training.optimizer.unguarded = set.unguarded;
-    wf_model *m = wf_transformer_new(&w->config, set.mode == MODE_TRAIN ? &training : NULL, WF_F32,
+    training.optimizer.clip_norm = set->unguarded ? 0 : clip;
+    training.optimizer.unguarded = set->unguarded;
+    wf_model *m = wf_transformer_new(&w->config, set->mode == MODE_TRAIN ? &training : NULL, WF_F32,
                                      1, message);
     if (!m) fail(&bench_program, "%s", message);
     if (!wf_ok(m->graph)) fail(&bench_program, "%s", wf_error(m->graph));
     return m;
 }
 
-static void open_bench_model(bench_model *b) {
+static void open_bench_model(bench_model *b, bench_settings *set) {
     char message[WF_MESSAGE];
-    *b = (bench_model){ .size = workload_of(set.preset) };
-    if (set.batch) b->size.batch = set.batch;
-    b->model = new_model(&b->size);
-    if (set.mode != MODE_TRAIN && /* as generate keeps them */
-        !wf_pack_weights(b->model->graph, set.weights ? WF_PANELS_BF16 : WF_PANELS, message))
+    *b = (bench_model){ .set = set, .size = workload_of(set->preset) };
+    if (b->set->batch) b->size.batch = b->set->batch;
+    b->model = new_model(b->set, &b->size);
+    if (b->set->mode != MODE_TRAIN && /* as generate keeps them */
+        !wf_pack_weights(b->model->graph, b->set->weights ? WF_PANELS_BF16 : WF_PANELS, message))
         fail(&bench_program, "%s", message);
-    b->pool = wf_pool_new((int)set.threads);
+    b->pool = wf_pool_new((int)b->set->threads);
     open_batch(b);
 }
 
@@ -101,18 +102,18 @@ static bool feed_inputs(bench_model *b) {
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 /* Bytes a second, where memory is a limit. */
-static double bandwidth(void) {
-    double found = peak_bandwidth(set.threads);
-    say(&set.report, "memory gives %.1f GB/s", found / 1e9);
-    jsonl *e = event(&set.report, "limits");
-    json_int(e, "threads", set.threads);
+static double bandwidth(bench_settings *set) {
+    double found = peak_bandwidth(set->threads);
+    say(&set->report, "memory gives %.1f GB/s", found / 1e9);
+    jsonl *e = event(&set->report, "limits");
+    json_int(e, "threads", set->threads);
     json_real(e, "gbytes", found / 1e9);
-    event_send(&set.report);
+    event_send(&set->report);
     return found;
 }
 
 static void name_line(line *l, char *name, size_t size, const bench_model *b, const char *what) {
-    snprintf(name, size, "%s %s, %lld x %lld/%lld", set.preset ? "base" : "copy", what,
+    snprintf(name, size, "%s %s, %lld x %lld/%lld", b->set->preset ? "base" : "copy", what,
              (long long)b->size.batch, (long long)b->size.src, (long long)b->size.tgt);
     l->name = name;
 }
@@ -120,11 +121,11 @@ static void name_line(line *l, char *name, size_t size, const bench_model *b, co
 /* The clock, then the same again under the profile: it costs time. */
 static timing timed(bench_model *b, bool (*run)(void *)) {
     timing t, unused;
-    if (!measure(run, b, &t)) fail(&bench_program, "%s", wf_plan_error(b->plan));
-    if (!set.profile) return t;
+    if (!measure(b->set, run, b, &t)) fail(&bench_program, "%s", wf_plan_error(b->plan));
+    if (!b->set->profile) return t;
     wf_profile(b->plan, true);
-    if (!measure(run, b, &unused)) fail(&bench_program, "%s", wf_plan_error(b->plan));
-    report_profile(&set.report, b->plan);
+    if (!measure(b->set, run, b, &unused)) fail(&bench_program, "%s", wf_plan_error(b->plan));
+    report_profile(&b->set->report, b->plan);
     return t;
 }
 
@@ -145,18 +146,18 @@ static bool train_once(void *model) {
 /* What any implementation needs: the values, gradients that wait for the norm (of tables few rows),
  * two moments, activations. */
 static void report_memory(const bench_model *b, double parameters, double peak) {
-    double waiting = set.unguarded ? 0 : parameters - table_elements(&b->size);
+    double waiting = b->set->unguarded ? 0 : parameters - table_elements(&b->size);
     double needed = 4 * (3 * parameters + waiting) + activation_bytes(&b->size);
     double arena = (double)wf_plan_memory(b->plan);
     char t[3][OPTION_TEXT_SIZE];
-    say(&set.report, "memory: %s at most, %s by the shapes, %s of it the plan's",
+    say(&b->set->report, "memory: %s at most, %s by the shapes, %s of it the plan's",
         bytes_text(peak, t[0]), bytes_text(needed, t[1]), bytes_text(arena, t[2]));
-    jsonl *e = event(&set.report, "memory");
+    jsonl *e = event(&b->set->report, "memory");
     json_real(e, "parameters", parameters);
     json_real(e, "peak", peak);
     json_real(e, "needed", needed);
     json_real(e, "plan", arena);
-    event_send(&set.report);
+    event_send(&b->set->report);
 }
 
 static void bench_training(bench_model *b, double bytes_a_second) {
@@ -166,13 +167,13 @@ static void bench_training(bench_model *b, double bytes_a_second) {
     double optimizer = adam_bytes(&b->size, parameters) / bytes_a_second;
     char name[80];
     line l = { .flops = training_flops(&b->size), .tokens = (double)(b->size.batch * b->size.tgt) };
-    name_line(&l, name, sizeof name, b, set.unguarded ? "train, unguarded" : "train");
+    name_line(&l, name, sizeof name, b, b->set->unguarded ? "train, unguarded" : "train");
     l.time = timed(b, train_once);
     l.memory = peak_memory();
     double arithmetic = at_peak(&l.time, l.flops);
     l.limit = arithmetic + optimizer;
-    print_line(&l);
-    say(&set.report, "roofline: %.4g ms of arithmetic + %.4g ms for the optimizer",
+    print_line(b->set, &l);
+    say(&b->set->report, "roofline: %.4g ms of arithmetic + %.4g ms for the optimizer",
         1e3 * arithmetic, 1e3 * optimizer);
     report_memory(b, parameters, l.memory);
 }
@@ -196,7 +197,7 @@ static void bench_forward(bench_model *b) {
     name_line(&l, name, sizeof name, b, "forward");
     l.time = timed(b, forward_once);
     l.limit = at_peak(&l.time, l.flops), l.memory = peak_memory();
-    print_line(&l);
+    print_line(b->set, &l);
 }
 
 /* ---- decoding -------------------------------------------------------------------------------- */
@@ -220,7 +221,8 @@ static bool decode_once(void *model) {
 static timing time_decoding(bench_model *b, int64_t tokens) {
     timing t;
     b->tokens = tokens;
-    if (!measure(decode_once, b, &t)) fail(&bench_program, "%s", wf_decoder_error(b->decoder));
+    if (!measure(b->set, decode_once, b, &t))
+        fail(&bench_program, "%s", wf_decoder_error(b->decoder));
     return t;
 }
 
@@ -251,7 +253,8 @@ static int64_t likeliest(const float *row, int64_t n) {
     return best;
 }
 
-static void report_rounding(int64_t rows, int64_t n, const float *rounded, const float *exact) {
+static void report_rounding(bench_settings *set, int64_t rows, int64_t n, const float *rounded,
+                            const float *exact) {
     double sum = 0, most = 0;
     int64_t agree = 0;
     for (int64_t r = 0; r < rows; r++, rounded += n, exact += n) {
@@ -264,15 +267,15 @@ static void report_rounding(int64_t rows, int64_t n, const float *rounded, const
         }
     }
     double mean = sum / (double)(rows * n), share = (double)agree / (double)rows;
-    say(&set.report,
+    say(&set->report,
         "bf16 against f32, the same inputs: log-probabilities %.2g apart on average, %.2g at most; "
         "%.1f %% of the likeliest tokens agree",
         mean, most, 100 * share);
-    jsonl *e = event(&set.report, "rounding");
+    jsonl *e = event(&set->report, "rounding");
     json_real(e, "mean", mean);
     json_real(e, "most", most);
     json_real(e, "agree", share);
-    event_send(&set.report);
+    event_send(&set->report);
 }
 
 /* The same model in f32, on the same sources and what was decoded from them. */
@@ -284,10 +287,10 @@ static void bench_rounding(bench_model *b) {
     }
     float *rounded = score(b);
     bench_model plain = *b;
-    plain.model = new_model(w);
+    plain.model = new_model(b->set, w);
     forbid_end(&plain);
     float *exact = score(&plain);
-    report_rounding(w->batch * w->tgt, w->config.tgt_vocab, rounded, exact);
+    report_rounding(b->set, w->batch * w->tgt, w->config.tgt_vocab, rounded, exact);
     wf_model_free(plain.model);
     free(rounded), free(exact);
 }
@@ -301,27 +304,28 @@ static void bench_decoding(bench_model *b, double bytes_a_second) {
         fail(&bench_program, "%s", message);
     forbid_end(b);
     timing first = time_decoding(b, 1), all = time_decoding(b, w->tgt);
-    double bytes = decoding_bytes(w, set.weights ? 2 : 4), read = bytes / bytes_a_second;
+    double bytes = decoding_bytes(w, b->set->weights ? 2 : 4), read = bytes / bytes_a_second;
     line whole = { .time = all, .tokens = batch * (double)w->tgt, .memory = peak_memory() };
-    name_line(&whole, name, sizeof name, b, set.weights ? "decode bf16" : "decode");
+    name_line(&whole, name, sizeof name, b, b->set->weights ? "decode bf16" : "decode");
     whole.limit = at_peak(&all, encoding_flops(w)) + (double)w->tgt * read;
-    print_line(&whole);
+    print_line(b->set, &whole);
     double median = (all.median - first.median) / steps, least = (all.min - first.min) / steps;
     line step = { .time = { median, least < median ? least : median, 0, all.runs } };
     step.bytes = bytes, step.tokens = batch, step.limit = read;
-    name_line(&step, name, sizeof name, b, set.weights ? "decode bf16, a step" : "decode, a step");
-    print_line(&step);
-    if (set.weights) bench_rounding(b);
+    name_line(&step, name, sizeof name, b,
+              b->set->weights ? "decode bf16, a step" : "decode, a step");
+    print_line(b->set, &step);
+    if (b->set->weights) bench_rounding(b);
 }
 
-void bench_step(void) {
+void bench_step(bench_settings *set) {
     bench_model b;
-    double bytes_a_second = set.mode == MODE_FORWARD ? 0 : bandwidth();
+    double bytes_a_second = set->mode == MODE_FORWARD ? 0 : bandwidth(set);
     reset_peak_memory();
-    open_bench_model(&b);
-    if (set.mode == MODE_TRAIN)
+    open_bench_model(&b, set);
+    if (set->mode == MODE_TRAIN)
         bench_training(&b, bytes_a_second);
-    else if (set.mode == MODE_FORWARD)
+    else if (set->mode == MODE_FORWARD)
         bench_forward(&b);
     else
         bench_decoding(&b, bytes_a_second);
