@@ -20,18 +20,21 @@ typedef struct wf_config_field {
 } wf_config_field;
 
 /* Rows of a table of fields; CONFIG_OF is the configuration's type. A choice is stored as int. */
-#define WF_CONFIG_KEY "weft.config."
-#define WF_FIELD(type, name) { WF_CONFIG_KEY #name, type, offsetof(CONFIG_OF, name), NULL, NULL },
+#define WF_FIELD_TYPE(field)                                                                       \
+    _Generic(((CONFIG_OF *)NULL)->field, int64_t                                                   \
+             : WF_FIELD_INT64, int32_t                                                             \
+             : WF_FIELD_INT32, bool                                                                \
+             : WF_FIELD_BOOL, double                                                               \
+             : WF_FIELD_REAL)
+#define WF_FIELD(field)                                                                            \
+    { "weft.config." #field, WF_FIELD_TYPE(field), offsetof(CONFIG_OF, field), NULL, NULL },
 #define WF_FIELD_NAMED(of, field, rows)                                                            \
-    { WF_CONFIG_KEY #field, WF_FIELD_CHOICE, offsetof(CONFIG_OF, field), WF_NAMES(rows),           \
+    { "weft.config." #field, WF_FIELD_CHOICE, offsetof(CONFIG_OF, field), WF_NAMES(rows),          \
       of##_name },
 
-enum { WF_MOST_FIELDS = 32 };
-
 struct wf_model_kind {
-    const char *name;    /* in files */
-    const char *title;   /* in pictures */
-    size_t config_bytes; /* of its configuration, at most WF_MOST_CONFIG */
+    const char *name;  /* in files */
+    const char *title; /* in pictures */
     const wf_config_field *fields;
     int n_fields;
     bool (*check)(const void *config, char *message);
@@ -40,7 +43,7 @@ struct wf_model_kind {
     void (*describe)(const void *config, char text[256]);
     wf_block_options (*block)(const void *config); /* its layers, without dropout */
 };
-enum { WF_MOST_CONFIG = 512 };
+enum { WF_MOST_FIELDS = 32, WF_MOST_CONFIG = 512 }; /* bytes */
 
 extern const wf_model_kind wf_transformer_kind, wf_language_model_kind;
 

@@ -61,7 +61,7 @@ struct wf_embedding_layer wf_token_table(wf_graph *g, const char *name, int64_t 
 }
 
 void wf_model_output(wf_model *m, const struct wf_embedding_layer *table, bool bias) {
-    int64_t dim = m->hidden->shape[m->hidden->ndim - 1];
+    int64_t dim = wf_model_block(m).d_model;
     if (!table) {
         struct wf_linear_layer l = wf_linear_new(m->graph, "output", dim, m->tgt_vocab, bias);
         m->logits = wf_linear(&l, m->hidden);

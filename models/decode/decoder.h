@@ -9,7 +9,7 @@
  * decode_results.c  what is handed back
  * score.c           forced scoring
  *
- * A row is a place in the batch of the decode plan. A hypothesis is the start of an output; each
+ * A row is a place in the batch of the step plan. A hypothesis is the start of an output; each
  * live one occupies a row of its own. */
 #ifndef WEFT_MODELS_DECODE_DECODER_H
 #define WEFT_MODELS_DECODE_DECODER_H

@@ -40,19 +40,18 @@ bool wf_language_model_check(const wf_language_model_config *c, char *message) {
 _Static_assert(sizeof(CONFIG_OF) <= WF_MOST_CONFIG, "room for a configuration of any kind");
 /* clang-format off */
 static const wf_config_field fields[] = {
-    WF_FIELD(WF_FIELD_INT64, vocab) WF_FIELD(WF_FIELD_INT64, max_len)
-    WF_FIELD(WF_FIELD_INT64, d_model) WF_FIELD(WF_FIELD_INT64, num_heads)
-    WF_FIELD(WF_FIELD_INT64, dim_feedforward) WF_FIELD(WF_FIELD_INT64, layers)
-    WF_FIELD(WF_FIELD_BOOL, tied)
-    WF_FIELD(WF_FIELD_BOOL, norm_first) WF_FIELD(WF_FIELD_BOOL, final_norm)
-    WF_FIELD(WF_FIELD_BOOL, scale_embedding)
-    WF_FIELD(WF_FIELD_BOOL, bias) WF_FIELD(WF_FIELD_BOOL, output_bias)
-    WF_FIELD(WF_FIELD_INT32, start_id) WF_FIELD(WF_FIELD_INT32, end_id)
+    WF_FIELD(vocab) WF_FIELD(max_len)
+    WF_FIELD(d_model) WF_FIELD(num_heads) WF_FIELD(dim_feedforward) WF_FIELD(layers)
+    WF_FIELD(tied) WF_FIELD(norm_first) WF_FIELD(final_norm)
+    WF_FIELD(scale_embedding) WF_FIELD(bias) WF_FIELD(output_bias)
+    WF_FIELD(start_id) WF_FIELD(end_id)
     WF_FIELD_NAMED(wf_activation, activation, WF_ACTIVATION_NAMES)
     WF_FIELD_NAMED(wf_positions, positions, WF_POSITIONS_NAMES)
-    WF_FIELD(WF_FIELD_REAL, layer_norm_eps)
+    WF_FIELD(layer_norm_eps)
 };
 /* clang-format on */
+
+_Static_assert(sizeof fields / sizeof *fields <= WF_MOST_FIELDS, "room for its text");
 
 static bool check(const void *config, char *message) {
     return wf_language_model_check(config, message);
@@ -86,7 +85,6 @@ static wf_block_options block(const void *config) {
 const wf_model_kind wf_language_model_kind = {
     .name = "language_model",
     .title = "Language model",
-    .config_bytes = sizeof(wf_language_model_config),
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
     .check = check,

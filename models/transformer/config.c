@@ -62,23 +62,20 @@ bool wf_transformer_check(const wf_transformer_config *c, char *message) {
 _Static_assert(sizeof(CONFIG_OF) <= WF_MOST_CONFIG, "room for a configuration of any kind");
 /* clang-format off */
 static const wf_config_field fields[] = {
-    WF_FIELD(WF_FIELD_INT64, src_vocab) WF_FIELD(WF_FIELD_INT64, tgt_vocab)
-    WF_FIELD(WF_FIELD_INT64, max_len)
-    WF_FIELD(WF_FIELD_INT64, d_model) WF_FIELD(WF_FIELD_INT64, num_heads)
-    WF_FIELD(WF_FIELD_INT64, dim_feedforward)
-    WF_FIELD(WF_FIELD_INT64, encoder_layers) WF_FIELD(WF_FIELD_INT64, decoder_layers)
-    WF_FIELD(WF_FIELD_BOOL, norm_first)
-    WF_FIELD(WF_FIELD_BOOL, encoder_norm) WF_FIELD(WF_FIELD_BOOL, decoder_norm)
-    WF_FIELD(WF_FIELD_BOOL, scale_embedding)
-    WF_FIELD(WF_FIELD_BOOL, bias) WF_FIELD(WF_FIELD_BOOL, output_bias)
-    WF_FIELD(WF_FIELD_INT32, pad_id) WF_FIELD(WF_FIELD_INT32, start_id)
-    WF_FIELD(WF_FIELD_INT32, end_id)
+    WF_FIELD(src_vocab) WF_FIELD(tgt_vocab) WF_FIELD(max_len)
+    WF_FIELD(d_model) WF_FIELD(num_heads) WF_FIELD(dim_feedforward)
+    WF_FIELD(encoder_layers) WF_FIELD(decoder_layers)
+    WF_FIELD(norm_first) WF_FIELD(encoder_norm) WF_FIELD(decoder_norm)
+    WF_FIELD(scale_embedding) WF_FIELD(bias) WF_FIELD(output_bias)
+    WF_FIELD(pad_id) WF_FIELD(start_id) WF_FIELD(end_id)
     WF_FIELD_NAMED(wf_activation, activation, WF_ACTIVATION_NAMES)
     WF_FIELD_NAMED(wf_positions, positions, WF_POSITIONS_NAMES)
     WF_FIELD_NAMED(wf_tie, tie, WF_TIE_NAMES)
-    WF_FIELD(WF_FIELD_REAL, layer_norm_eps)
+    WF_FIELD(layer_norm_eps)
 };
 /* clang-format on */
+
+_Static_assert(sizeof fields / sizeof *fields <= WF_MOST_FIELDS, "room for its text");
 
 static bool check(const void *config, char *message) {
     return wf_transformer_check(config, message);
@@ -123,7 +120,6 @@ bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *c, char
 const wf_model_kind wf_transformer_kind = {
     .name = "transformer",
     .title = "Transformer",
-    .config_bytes = sizeof(wf_transformer_config),
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
     .check = check,
