@@ -9,6 +9,8 @@
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
+TESTS(language_model)
+
 static wf_language_model_config small_language(int64_t vocab) {
     wf_language_model_config c = wf_language_model_defaults();
     c.vocab = vocab, c.max_len = 32;
@@ -58,7 +60,7 @@ static void run_some(wf_plan *p, wf_state *s, const wf_model *m, const int32_t *
     assert_plan(p, wf_feed(p, m->tgt, some) && wf_run_state(p, s));
 }
 
-START_TEST(cached_logits_are_those_of_the_whole) {
+TEST_ROWS(cached_logits_are_those_of_the_whole, 6) {
     static const wf_positions kinds[] = { WF_POSITIONS_NONE, WF_POSITIONS_SINUSOIDAL,
                                           WF_POSITIONS_LEARNED };
     static const int prompts[] = { 1, 4, 8 };
@@ -90,7 +92,6 @@ START_TEST(cached_logits_are_those_of_the_whole) {
     free_values(&all, 1);
     wf_plan_free(whole), wf_plan_free(prompt), wf_plan_free(step), close_model(m);
 }
-END_TEST
 
 /* ---- scores ---------------------------------------------------------------------------------- */
 
@@ -139,7 +140,7 @@ static wf_decode_options setting(int i) {
     return o;
 }
 
-START_TEST(outputs_have_the_scores_that_forcing_gives) {
+TEST_ROWS(outputs_have_the_scores_that_forcing_gives, 3) {
     static sentences b;
     wf_decoded results[8];
     wf_model *m = open_spread_language(17, WF_F32);
@@ -160,7 +161,6 @@ START_TEST(outputs_have_the_scores_that_forcing_gives) {
     ck_assert_int_eq(wf_node_count(m->graph), nodes);
     wf_decoded_free(results, 8), wf_plan_free(p), wf_decoder_free(d), close_model(m);
 }
-END_TEST
 
 /* ---- what changes nothing -------------------------------------------------------------------- */
 
@@ -200,7 +200,7 @@ static void decode_by(wf_model *m, int n, int threads, const sentences *b,
 }
 
 /* Prompts of all lengths stand side by side: what each becomes is what it becomes alone. */
-START_TEST(batches_and_threads_change_nothing) {
+TEST_ROWS(batches_and_threads_change_nothing, 6) {
     static sentences b;
     static const int sizes[] = { 7, SENTENCES };
     wf_decoded alone[SENTENCES], results[SENTENCES];
@@ -219,11 +219,10 @@ START_TEST(batches_and_threads_change_nothing) {
         }
     wf_decoded_free(alone, SENTENCES), close_model(m);
 }
-END_TEST
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-START_TEST(a_source_and_its_output_share_the_positions) {
+TEST(a_source_and_its_output_share_the_positions) {
     static const int32_t src[40] = { 1, 2, 3 };
     const int32_t none = 0, full = 31, near = 29, over = 32, one = 1;
     int32_t out[64], n;
@@ -248,7 +247,6 @@ START_TEST(a_source_and_its_output_share_the_positions) {
     ck_assert(!wf_plan_ok(p)); /* there is no source apart */
     wf_plan_free(p), close_model(m);
 }
-END_TEST
 
 static void assert_refused(wf_language_model_config c, const char *says) {
     char message[WF_MESSAGE] = "";
@@ -256,7 +254,7 @@ static void assert_refused(wf_language_model_config c, const char *says) {
     assert_contains(message, says);
 }
 
-START_TEST(bad_configurations_are_refused) {
+TEST(bad_configurations_are_refused) {
     wf_language_model_config c = small_language(17), bad;
     char message[WF_MESSAGE];
     bad = c, bad.vocab = 0, assert_refused(bad, "the vocabulary is 0");
@@ -267,7 +265,6 @@ START_TEST(bad_configurations_are_refused) {
     ck_assert(!wf_language_model_check(NULL, message) && !wf_language_model_of(NULL));
     ck_assert(!wf_language_model_new(NULL, NULL, WF_F32, 1, message));
 }
-END_TEST
 
 /* ---- its file -------------------------------------------------------------------------------- */
 
@@ -313,7 +310,7 @@ static void assert_equal(const wf_model *a, const wf_model *b) {
         assert_equal_leaf(a->optimizer.moments[i], b->optimizer.moments[i]);
 }
 
-START_TEST(what_goes_in_comes_out) {
+TEST_ROWS(what_goes_in_comes_out, 4) {
     wf_language_model_config c = small_language(19);
     char message[WF_MESSAGE] = "", text[WF_MESSAGE];
     c.tied = _i % 2, c.norm_first = c.final_norm = _i / 2, c.bias = _i % 2, c.output_bias = _i / 2;
@@ -343,9 +340,8 @@ START_TEST(what_goes_in_comes_out) {
     assert_contains(message, "torch.nn.Transformer");
     wf_file_free(f), close_model(n), close_model(m), remove_file();
 }
-END_TEST
 
-START_TEST(a_model_that_nobody_knows_is_refused) {
+TEST(a_model_that_nobody_knows_is_refused) {
     char message[WF_MESSAGE] = "";
     float value = 0;
     const wf_entry entry = { .name = "x",
@@ -362,7 +358,6 @@ START_TEST(a_model_that_nobody_knows_is_refused) {
     assert_contains(message, "'weft.model' is 'oracle'");
     wf_file_free(f), remove_file();
 }
-END_TEST
 
 /* ---- training -------------------------------------------------------------------------------- */
 
@@ -385,7 +380,7 @@ static double train(wf_plan *p, const wf_model *m, int step) {
 }
 
 /* Three steps, then three more, at once or after a save and a load; and it learns. */
-START_TEST(a_resumed_training_has_the_same_bits) {
+TEST(a_resumed_training_has_the_same_bits) {
     wf_training_config t = adam_training(0.1);
     wf_language_model_config c = small_language(17);
     c.tied = true;
@@ -404,21 +399,4 @@ START_TEST(a_resumed_training_has_the_same_bits) {
     assert_equal(m, n);
     ck_assert(last < 0.9 * first);
     wf_plan_free(p), wf_plan_free(q), close_model(m), close_model(n), remove_file();
-}
-END_TEST
-
-Suite *language_model_suite(void) {
-    Suite *s = suite_create("language_model");
-    TCase *tc = tcase_create("language_model");
-    tcase_set_timeout(tc, 120);
-    tcase_add_loop_test(tc, cached_logits_are_those_of_the_whole, 0, 6);
-    tcase_add_loop_test(tc, outputs_have_the_scores_that_forcing_gives, 0, 3);
-    tcase_add_loop_test(tc, batches_and_threads_change_nothing, 0, 6);
-    tcase_add_test(tc, a_source_and_its_output_share_the_positions);
-    tcase_add_test(tc, bad_configurations_are_refused);
-    tcase_add_loop_test(tc, what_goes_in_comes_out, 0, 4);
-    tcase_add_test(tc, a_model_that_nobody_knows_is_refused);
-    tcase_add_test(tc, a_resumed_training_has_the_same_bits);
-    suite_add_tcase(s, tc);
-    return s;
 }
