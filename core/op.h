@@ -153,14 +153,6 @@ static inline void wf_task_range(int64_t n, int64_t grain, int64_t task, int64_t
     *to = wf_task_start(n, count, task + 1);
 }
 
-/* ---- the ops that the chain rule itself is written in: defined in ops/, known to core -------- */
-
-WF_API wf_tensor *wf_add(wf_tensor *a, wf_tensor *b);
-WF_API wf_tensor *wf_fill(wf_tensor *like, double value);   /* like's shape, real */
-WF_API wf_tensor *wf_sum_to(wf_tensor *x, wf_tensor *like); /* undo a broadcast */
-/* any strides to row-major, any dtype */
-extern WF_API const wf_op wf_op_copy;
-
 #ifdef __cplusplus
 }
 #endif

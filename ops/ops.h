@@ -20,7 +20,13 @@ WF_API wf_init wf_init_constant(double value);
 WF_API wf_init wf_init_uniform(double bound); /* in [-bound, bound) */
 WF_API wf_init wf_init_normal(double std);    /* mean 0 */
 
-/* ---- elementwise, binary: binary.c (wf_add is in core/op.h) ---------------------------------- */
+/* ---- what the chain rule is written in: elementwise/chain.c, binary.inc ---------------------- */
+WF_API wf_tensor *wf_add(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_fill(wf_tensor *like, double value);   /* like's shape, real */
+WF_API wf_tensor *wf_sum_to(wf_tensor *x, wf_tensor *like); /* undo a broadcast */
+extern WF_API const wf_op wf_op_copy; /* any strides to row-major, any dtype */
+
+/* ---- elementwise, binary: binary.c ----------------------------------------------------------- */
 WF_API wf_tensor *wf_sub(wf_tensor *a, wf_tensor *b); /* a - b */
 WF_API wf_tensor *wf_mul(wf_tensor *a, wf_tensor *b); /* a * b */
 WF_API wf_tensor *wf_div(wf_tensor *a, wf_tensor *b); /* a / b */

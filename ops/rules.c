@@ -1,14 +1,24 @@
-/* ops/rules.c - the rules of rules.inc as core reads them, and what several of them do. */
+/* ops/rules.c - what core needs of the ops: four of them, and the rules of rules.inc; and what several
+ * rules do. */
+#include "core/basis.h"
 #include "internal.h"
 
 enum { ALONE = false, SHARED = true };
 
-const wf_rule wf_rules[] = {
+static const wf_rule rules[] = {
 #define RULE(op, operand, inner, readers, function)                                                \
     { &wf_op_##op, operand, &wf_op_##inner, readers, function },
 #include "rules.inc"
 #undef RULE
     { .op = NULL },
+};
+
+const struct wf_basis wf_basis = {
+    .copy = &wf_op_copy,
+    .add = &wf_op_add,
+    .fill = &wf_op_fill,
+    .sum_to = &wf_op_sum_to,
+    .rules = rules,
 };
 
 /* Sums among gradients alone: what a program adds is added in the order that it wrote. */

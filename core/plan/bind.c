@@ -2,6 +2,7 @@
  *
  * A binding is made once per set of extents and remembered. Its memory is planned for positions P
  * up to a power of two; from step to step the schedule is laid out anew over the same offsets. */
+#include "core/basis.h"
 #include "plan.h"
 
 #include <assert.h>
@@ -184,7 +185,7 @@ static bool plan_call(wf_plan *p, binding *b, exec *e) {
 /* The view becomes a row-major copy of itself. */
 static bool push_copy(wf_plan *p, binding *b, int account, wf_view *view, location *at) {
     exec e;
-    if (!new_exec(p, b, &wf_op_copy, 1, 1, account, &e)) return false;
+    if (!new_exec(p, b, wf_basis.copy, 1, 1, account, &e)) return false;
     e.call.in[0] = *view, e.in[0] = *at;
     if (!run_shape_rule(p, &e) || !add_view_storage(p, b, e.call.out, e.out, IN_ARENA, 0) ||
         !plan_call(p, b, &e))

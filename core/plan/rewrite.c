@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/basis.h"
 #include "plan.h"
 
 struct wf_rewrite {
@@ -41,7 +42,7 @@ static void count_readers(wf_rewrite *r) {
         if (!runs(r, t)) continue;
         for (int i = 0; i < t->n_in; i++)
             if (t->in[i] && !(t->op->shape_only >> i & 1)) r->readers[t->in[i]->id]++;
-        for (const wf_rule *rule = wf_rules; rule->op; rule++) {
+        for (const wf_rule *rule = wf_basis.rules; rule->op; rule++) {
             const wf_tensor *inner = rule->shared ? inner_of(r, rule, t) : NULL;
             if (inner) r->takers[inner->id]++;
         }
@@ -65,7 +66,7 @@ bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need) {
     bool ok = r.readers && r.takers && p->rewritten;
     if (ok) count_readers(&r);
     for (int id = 0; ok && id < p->n_index; id++) {
-        const wf_rule *rule = wf_rules;
+        const wf_rule *rule = wf_basis.rules;
         if (!runs(&r, p->graph->nodes[id])) continue;
         while (rule->op && !applies(&r, rule, p->graph->nodes[id])) rule++;
     }

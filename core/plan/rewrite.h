@@ -21,8 +21,6 @@ typedef struct wf_rule {
     bool (*apply)(wf_rewrite *r, const wf_tensor *outer, const wf_tensor *inner);
 } wf_rule;
 
-extern const wf_rule wf_rules[]; /* tried in their order; the last has no op: ops/rules.c */
-
 /* The outer node becomes this one, in this plan. False: no memory, or it does not fit. */
 bool wf_replace(wf_rewrite *r, const wf_op *op, int n_in, wf_tensor *const *in, const void *attrs);
 

@@ -4,6 +4,7 @@
  * that is used twice, the sum that undoes a broadcast. An op without a rule of its own is
  * differentiated through its decomposition: a walk within the walk, so that the books hold what y
  * is made of and not the whole graph. What no gradient passes is refused first: flow.c. */
+#include "core/basis.h"
 #include "record.h"
 
 #include <stdlib.h>
@@ -22,6 +23,22 @@ typedef struct books {
     bool through; /* what lies beneath x is looked at too */
     int first;    /* but nothing that was recorded before this node, except x */
 } books;
+
+/* ---- what gradients are written in: basis.h -------------------------------------------------- */
+
+static wf_tensor *filled(wf_tensor *like, double value) {
+    return wf_record(wf_basis.fill, 1, &like, &value);
+}
+
+static wf_tensor *sum_to(wf_tensor *x, wf_tensor *like) {
+    return wf_record(wf_basis.sum_to, 2, (wf_tensor *[]){ x, like }, NULL);
+}
+
+static wf_tensor *added(wf_tensor *a, wf_tensor *b) {
+    return wf_record(wf_basis.add, 2, (wf_tensor *[]){ a, b }, NULL);
+}
+
+/* ---- the books ------------------------------------------------------------------------------- */
 
 static entry *find(const books *b, const wf_tensor *t) {
     int place = b->g->places[t->id];
@@ -64,9 +81,9 @@ static bool same_recorded_shape(const wf_tensor *a, const wf_tensor *b) {
 /* Add a share to x's cotangent. Equal recorded shapes stay equal under every binding, because the
  * nominal sizes of extents are distinct primes; so the sum is recorded only where they differ. */
 static void add_share(books *b, wf_tensor *x, wf_tensor *share) {
-    if (!same_recorded_shape(share, x)) share = wf_sum_to(share, x);
+    if (!same_recorded_shape(share, x)) share = sum_to(share, x);
     entry *e = find(b, x);
-    e->cot = e->cot ? wf_add(e->cot, share) : share;
+    e->cot = e->cot ? added(e->cot, share) : share;
 }
 
 static bool differentiate(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf_tensor *const *x,
@@ -233,11 +250,11 @@ bool wf_grad(wf_tensor *loss, wf_tensor *const *wrt, int n, wf_tensor **grads) {
     }
     const wf_tensor *outer = g->forward;
     g->forward = loss;
-    wf_tensor *one = wf_fill(loss, 1);
+    wf_tensor *one = filled(loss, 1);
     g->forward = outer;
     bool ok = differentiate(&loss, &one, 1, wrt, n, grads, true, first_of(wrt, n));
     ok = ok && wf_gradients_are_zero(loss, wrt, n, grads);
     for (int i = 0; i < n; i++)
-        if (!grads[i]) grads[i] = ok ? wf_fill(wrt[i], 0) : &g->poison;
+        if (!grads[i]) grads[i] = ok ? filled(wrt[i], 0) : &g->poison;
     return wf_ok(g);
 }

@@ -3,6 +3,7 @@
  *
  * Recording a leaf allocates no data. The first plan or call that touches it does, and fills in its
  * initial value: a pure function of the graph's seed and the leaf's name. */
+#include "core/basis.h"
 #include "record.h"
 
 #include <stdlib.h>
@@ -106,8 +107,8 @@ wf_tensor *wf_constant(wf_graph *g, double value) {
 
 void wf_copy_view(const wf_view *from, const wf_view *to) {
     wf_view in = *from, out = *to;
-    wf_call c = { .op = &wf_op_copy, .n_in = 1, .n_out = 1, .in = &in, .out = &out };
-    const wf_kernel *run = wf_op_copy.run;
+    wf_call c = { .op = wf_basis.copy, .n_in = 1, .n_out = 1, .in = &in, .out = &out };
+    const wf_kernel *run = wf_basis.copy->run;
     for (int64_t i = 0, n = run->tasks(&c, 0); i < n; i++) run->eval(&c, 0, i, NULL);
 }
 
