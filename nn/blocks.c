@@ -8,16 +8,9 @@
 #include "module.h"
 
 wf_tensor *wf_activate(wf_activation a, wf_tensor *x) {
-    switch (a) {
-    case WF_RELU:
-        return wf_relu(x);
-    case WF_GELU:
-        return wf_gelu(x);
-    case WF_GELU_TANH:
-        return wf_gelu_tanh(x);
-    case WF_SILU:
-        return wf_silu(x);
-    }
+#define FUNCTION(value, name, function) function,
+    static wf_tensor *(*const functions[])(wf_tensor *) = { WF_ACTIVATIONS(FUNCTION) };
+    if ((unsigned)a < WF_ACTIVATION_COUNT) return functions[a](x);
     return wf_poison(x ? x->graph : NULL, "there is no activation number %d", (int)a);
 }
 

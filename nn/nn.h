@@ -117,7 +117,19 @@ WF_API wf_tensor *wf_key_mask(wf_tensor *lengths, wf_tensor *like, int axis);
 
 /* ---- blocks of the Transformer: blocks.c ----------------------------------------------------- */
 
-typedef enum { WF_RELU, WF_GELU, WF_GELU_TANH, WF_SILU } wf_activation;
+/* One row each: the enumerator, its name in options and files, the function. Files hold names, and
+ * old ones numbers: add rows at the end. */
+/* clang-format off */
+#define WF_ACTIVATIONS(ROW)                                                                        \
+    ROW(WF_RELU, "relu", wf_relu)                                                                  \
+    ROW(WF_GELU, "gelu", wf_gelu)                                                                  \
+    ROW(WF_GELU_TANH, "gelu-tanh", wf_gelu_tanh)                                                   \
+    ROW(WF_SILU, "silu", wf_silu)
+#define WF_ENUMERATOR(value, name, function) value,
+#define WF_ONE_MORE(value, name, function) +1
+typedef enum { WF_ACTIVATIONS(WF_ENUMERATOR) } wf_activation;
+enum { WF_ACTIVATION_COUNT = WF_ACTIVATIONS(WF_ONE_MORE) };
+/* clang-format on */
 WF_API wf_tensor *wf_activate(wf_activation a, wf_tensor *x);
 
 typedef struct wf_block_options {

@@ -36,7 +36,7 @@ static bool ranges_ok(const wf_transformer_config *c, char *message) {
         { "the feed-forward width", c->dim_feedforward, 1, 1 << 20 },
         { "the number of encoder layers", c->encoder_layers, 0, 256 },
         { "the number of decoder layers", c->decoder_layers, 0, 256 },
-        { "the activation", c->activation, WF_RELU, WF_SILU },
+        { "the activation", c->activation, 0, WF_ACTIVATION_COUNT - 1 },
         { "the kind of positions", c->positions, WF_POSITIONS_NONE, WF_POSITIONS_LEARNED },
         { "the kind of tying", c->tie, WF_TIE_NONE, WF_TIE_ALL },
         { "the padding id", c->pad_id, INT32_MIN, last_id(c->src_vocab) },
