@@ -124,7 +124,8 @@ WF_API wf_tensor *wf_key_mask(wf_tensor *lengths, wf_tensor *like, int axis);
     ROW(WF_RELU, "relu", wf_relu)                                                                  \
     ROW(WF_GELU, "gelu", wf_gelu)                                                                  \
     ROW(WF_GELU_TANH, "gelu-tanh", wf_gelu_tanh)                                                   \
-    ROW(WF_SILU, "silu", wf_silu)
+    ROW(WF_SILU, "silu", wf_silu)                                                                  \
+    /* and so on */
 #define WF_ENUMERATOR(value, name, function) value,
 #define WF_ONE_MORE(value, name, function) +1
 typedef enum { WF_ACTIVATIONS(WF_ENUMERATOR) } wf_activation;
