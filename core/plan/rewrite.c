@@ -1,4 +1,5 @@
-/* core/plan/rewrite.c - other nodes in place of some, in one plan: what fuses is decided here alone.
+/* core/plan/rewrite.c - other nodes in place of some, in one plan: what fuses is decided here
+ * alone.
  *
  * What is needed, who reads it and what is fetched is known by now, which no constructor knows.
  * From the first node to the last each rule is tried; what replaces a node keeps its id, so that
@@ -95,7 +96,7 @@ bool wf_replace(wf_rewrite *r, const wf_op *op, int n_in, wf_tensor *const *in, 
     assert(c.out[0].ndim == r->outer->ndim &&
            memcmp(c.out[0].shape, r->outer->shape, (size_t)c.out[0].ndim * sizeof(int64_t)) == 0);
     size_t operands = (size_t)n_in * sizeof *in;
-    wf_tensor *t = wf_arena_take(&r->p->own, sizeof *t + operands + op->attr_bytes, OWN_ARENA);
+    wf_tensor *t = wf_arena_alloc(&r->p->own, sizeof *t + operands + op->attr_bytes, OWN_ARENA);
     if (!t) return r->no_memory = true, false;
     *t = *r->outer;
     t->op = op, t->n_in = n_in, t->in = memcpy(t + 1, in, operands);

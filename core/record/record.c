@@ -1,7 +1,7 @@
-/* core/record/record.c - a node from an op and its operands, and what shape rules are written with.
+/* core/record/record.c - a node from an op and its operands; helpers for shape rules.
  *
- * wf_record checks what every op needs checked, runs the op's shape rule on the nominal shapes, and
- * appends the node. It knows no op. */
+ * wf_record makes the checks common to all ops, runs the op's shape rule on the nominal shapes, and
+ * appends the node. */
 #include "record.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-/* The graph that the operands belong to. Two different ones poison each other. */
+/* The graph that the operands belong to. If they belong to two, both graphs fail. */
 static wf_graph *common_graph(int n, wf_tensor *const *in, const wf_op *op) {
     wf_graph *g = NULL;
     for (int i = 0; i < n; i++) {
@@ -79,7 +79,7 @@ static wf_tensor *append(wf_graph *g, const wf_call *c, wf_tensor *const *in, co
     return t;
 }
 
-/* Programs write ops too. */
+/* Programs define ops too, so their fields are checked. */
 static bool op_ok(wf_graph *g, const wf_op *op, const void *attrs) {
     if (!op->name || !op->shape || (!kernel_of(op)->eval && !op->view))
         return wf_poison(g, "an op needs a name, a shape rule, and an eval or a view"), false;
