@@ -25,8 +25,7 @@ bool wf_shape_counts(wf_dtype dtype, int ndim, const int64_t *shape) {
 
 bool wf_shape_bytes(wf_dtype dtype, int ndim, const int64_t *shape, size_t *out) {
     int64_t bytes = bytes_of(dtype, ndim, shape);
-    if (bytes < 0 || bytes > PTRDIFF_MAX)
-        return false; /* the second is possible on a 32-bit machine */
+    if (bytes < 0 || bytes > PTRDIFF_MAX) return false; /* the latter on 32-bit machines */
     for (int i = 0; i < ndim; i++)
         if (shape[i] == 0) bytes = 0;
     *out = (size_t)bytes;

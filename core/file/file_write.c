@@ -155,8 +155,7 @@ static bool write_all(int fd, const void *data, size_t n, char *message) {
 
 static bool flush(int fd) {
     while (fsync(fd) != 0)
-        if (errno != EINTR)
-            return false; /* not repeated: after a failure the kernel may have dropped the data */
+        if (errno != EINTR) return false; /* no retry: the kernel may have dropped the data */
     return true;
 }
 

@@ -62,7 +62,7 @@ static void grad_sum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_
                               .run = &(const wf_kernel){ .tasks = one_task, .eval = eval_##of },   \
                               __VA_ARGS__ };
 OP(copy, copy, 1, shape_first, .no_grad = "nobody asks here")
-OP(fill, fill, 1, shape_first, .no_grad = "it reads a shape alone", .shape_only = 1,
+OP(fill, fill, 1, shape_first, .no_grad = "it reads only a shape", .shape_only = 1,
    .attr_bytes = sizeof(double))
 OP(add, add, 2, shape_first, .no_grad = "nobody asks here")
 OP(mul, mul, 2, shape_first, .grad = grad_mul)

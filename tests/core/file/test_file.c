@@ -1,5 +1,5 @@
-/* tests/core/file/test_file.c - safetensors files: what is accepted, what is refused and how, and what
- * a save leaves behind.
+/* tests/core/file/test_file.c - safetensors files: what is accepted, what is refused and how, and
+ * what a save leaves behind.
  *
  * Malformed files are rows of file_cases.h. The rest damages files that weft wrote, or takes the
  * disk away while it writes. */
@@ -457,7 +457,7 @@ START_TEST(bad_entries_are_refused) {
         { 1, { { "w", "F32", -1, { 1 }, six, 4 } }, 0, { { 0 } }, "-1 axes" },
         { 1, { { "w", "F32", 1, { -1 }, six, 4 } }, 0, { { 0 } }, "an integer, not negative" },
         { 1, { { "w", "F32", 1, { INT64_MAX }, six, 4 } }, 0, { { 0 } }, "too large" },
-        { 1, { { "w", "F4", 1, { 3 }, six, 2 } }, 0, { { 0 } }, "a part byte" },
+        { 1, { { "w", "F4", 1, { 3 }, six, 2 } }, 0, { { 0 } }, "not whole bytes" },
         { 1,
           { { "w", "F32", 1, { 2 }, six, 4 } },
           0,
