@@ -1,5 +1,5 @@
-/* ops/rules.c - what core needs of the ops: four of them, and the rules of rules.inc; and what several
- * rules do. */
+/* ops/rules.c - what core needs of the ops: four of them, and the rewrite rules of rules.inc; and a
+ * function that several rules use. */
 #include "core/basis.h"
 #include "internal.h"
 
@@ -21,7 +21,7 @@ const struct wf_basis wf_basis = {
     .rules = rules,
 };
 
-/* Sums among gradients alone: what a program adds is added in the order that it wrote. */
+/* Only for sums of gradients: the additions that a program records keep their order. */
 bool wf_begin_with(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *share, int addend) {
     wf_tensor *in[WF_MAX_OPERANDS];
     if (!sum->forward || share->in[addend]) return false;
