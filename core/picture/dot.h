@@ -36,7 +36,9 @@ typedef struct box {
     int claimed;    /* the last repeated module whose operation is drawn here */
     int next;       /* in its module */
     int64_t parameters;
-    int steps; /* of the plan; below, all of theirs */
+    const wf_tensor *taken_by; /* the node that computes this one in the plan, too; or NULL */
+    const wf_op *runs_as;      /* the op that a rule put in its place, or NULL */
+    int steps;                 /* of the plan; below, all of theirs */
     double seconds;
     int64_t tasks; /* of the widest */
     size_t memory;

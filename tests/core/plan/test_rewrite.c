@@ -115,6 +115,7 @@ START_TEST(a_rule_applies) {
     ck_assert_str_eq(step.op->name, rules[_i].runs);
     ck_assert_int_eq(operands, rules[_i].operands);
     ck_assert(!is_computed(p, s.inner));
+    ck_assert(wf_computed_in(p, s.inner) == s.outer && wf_computed_in(p, s.outer) == s.outer);
     wf_plan_free(p);
     values v[2]; /* as recorded: the same */
     wf_plan_options recorded = { .fetch = &s.outer, .n_fetch = 1, .as_recorded = true };
@@ -136,6 +137,7 @@ START_TEST(a_rule_leaves_what_others_want) {
         wf_plan *p = wf_plan_new(s.g, &o);
         ck_assert_str_eq(step_of(p, s.outer).op->name, s.outer->op->name);
         ck_assert_int_eq(is_computed(p, s.inner), how != 2);
+        ck_assert(wf_computed_in(p, s.inner) == s.inner);
         wf_plan_free(p);
         end_graph(s.g);
     }
