@@ -338,9 +338,23 @@ static void measure(picture *p) {
         int b = step.node && step.node->id < p->n ? p->box_of[step.node->id] : -1;
         if (b < 0) continue;
         p->boxes[b].steps++;
+        if (p->boxes[b].as_module < 0 && step.op == step.node->op &&
+            step.op != wf_node(p->graph, step.node->id)->op)
+            p->boxes[b].runs_as = step.op;
         p->boxes[b].seconds += seconds;
         p->boxes[b].memory += step.size;
         if (step.tasks > p->boxes[b].tasks) p->boxes[b].tasks = step.tasks;
+    }
+}
+
+/* Find the boxes whose nodes were fused into another node in the plan. */
+static void find_fused(picture *p) {
+    for (int i = 0; i < p->n_boxes; i++) {
+        box *b = &p->boxes[i];
+        const wf_tensor *by = b->result || b->as_module >= 0 || b->steps
+                                  ? NULL
+                                  : wf_computed_in(p->options->plan, b->node);
+        b->fused_into = by && by != b->node ? by : NULL;
     }
 }
 
@@ -384,7 +398,7 @@ bool wf_picture_make(picture *p, char *message) {
         return fail(message, why);
     }
     make_links(p);
-    if (p->options->plan) measure(p);
+    if (p->options->plan) measure(p), find_fused(p);
     for (int m = p->n_modules - 1; m > 0; m--)
         if (p->modules[m].boxes || p->modules[m].groups) p->modules[p->modules[m].parent].groups++;
     return true;

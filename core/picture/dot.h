@@ -36,7 +36,9 @@ typedef struct box {
     int claimed;    /* the last repeated module whose operation is drawn here */
     int next;       /* in its module */
     int64_t parameters;
-    int steps; /* of the plan that ran this box; the sums below are over them */
+    const wf_tensor *fused_into; /* the node into which the plan fused this one, or NULL */
+    const wf_op *runs_as;        /* the op by which a rewrite rule replaced its op, or NULL */
+    int steps;                   /* of the plan that ran this box; the sums below are over them */
     double seconds;
     int64_t tasks; /* of the widest */
     size_t memory;

@@ -254,6 +254,11 @@ static void add_time(text *out, double seconds) {
 }
 
 static void add_measurements(text *out, const picture *p, const box *b) {
+    if (b->fused_into || b->runs_as) {
+        add(out, "<BR/>" SMALL "%s", b->fused_into ? "computed in " : "runs as ");
+        add_name(out, b->fused_into ? b->fused_into->op->name : b->runs_as->name);
+        add(out, "</FONT>");
+    }
     if (!b->steps) return;
     add(out, "<BR/>" SMALL);
     if (b->steps > 1) add(out, "%d steps, ", b->steps);

@@ -185,6 +185,6 @@ void wf_plan_free(wf_plan *p) {
     for (int i = 0; i < MAX_BINDINGS; i++) wf_binding_free(p->bindings[i]);
     for (int i = 0; i < p->n_feeds; i++) free(p->feeds[i].data);
     free(p->arena), free(p->scratch), free(p->feeds);
-    wf_arenas_free(p->own), free(p->rewritten);
+    wf_arenas_free(p->own), free(p->rewritten), free(p->taken_by);
     free(p->spent), free(p->nodes), free(p->index), free(p->fed), free(p);
 }

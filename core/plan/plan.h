@@ -119,6 +119,7 @@ struct wf_plan {
     int32_t *index;              /* id -> index in nodes, or -1 */
     int32_t *fed;                /* id -> index in feeds, or -1 */
     const wf_tensor **rewritten; /* id -> what runs in place of the graph's node, or NULL */
+    int32_t *taken_by;           /* id -> 1 + the id of the node whose rule took it, or 0 */
     wf_arena *own;               /* memory of those */
     int n_index;
     feed *feeds;

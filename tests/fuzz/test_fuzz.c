@@ -8,6 +8,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(fuzz)
+
 #define TARGETS(ROW)                                                                               \
     ROW(safetensors)                                                                               \
     ROW(model)                                                                                     \
@@ -39,7 +41,7 @@ static void replay(int target, const char *path) {
     free(text), free(data);
 }
 
-START_TEST(the_corpus_holds) {
+TEST_ROWS(the_corpus_holds, COUNT_OF(targets)) {
     char folder[512], path[1024];
     int count = 0;
     source_path("tests/fuzz/corpus/", folder, sizeof folder);
@@ -52,13 +54,4 @@ START_TEST(the_corpus_holds) {
     }
     closedir(dir);
     ck_assert_int_ge(count, 5);
-}
-END_TEST
-
-Suite *fuzz_suite(void) {
-    Suite *s = suite_create("fuzz");
-    TCase *tc = tcase_create("fuzz");
-    tcase_add_loop_test(tc, the_corpus_holds, 0, COUNT_OF(targets));
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -7,6 +7,8 @@
 #include "tests/support/support.h"
 #include "texts.h"
 
+TESTS(bpe)
+
 static wf_tokenizer_options merges(int64_t n) {
     wf_tokenizer_options o = wf_tokenizer_defaults(WF_BPE);
     o.vocab_size = 0, o.merges = n;
@@ -23,7 +25,7 @@ static wf_tokenizer_options merges(int64_t n) {
 static const char example[] = "low low low low low lower lower newest newest newest\n"
                               "newest newest newest widest widest widest\n";
 
-START_TEST(the_example_by_hand) {
+TEST(the_example_by_hand) {
     wf_tokenizer_options o = merges(0);
     wf_tokenizer *t = learn(&o, example);
     char *codes = text_of(t, wf_tokenizer_codes);
@@ -36,9 +38,8 @@ START_TEST(the_example_by_hand) {
     ck_assert_str_eq(there_and_back(t, "lo\xc3\xb6w"), "lo<unk> w");
     free(codes), wf_tokenizer_free(t);
 }
-END_TEST
 
-START_TEST(limits_of_merges_and_ids) {
+TEST(limits_of_merges_and_ids) {
     wf_tokenizer_options o = merges(2);
     wf_tokenizer *t = learn(&o, example);
     ck_assert_int_eq(wf_tokenizer_merges(t), 2);
@@ -54,10 +55,9 @@ START_TEST(limits_of_merges_and_ids) {
     ck_assert_int_eq(wf_tokenizer_merges(t), 3);
     wf_tokenizer_free(t);
 }
-END_TEST
 
 /* As many of the given ones as there may be. */
-START_TEST(given_merges_have_limits_too) {
+TEST(given_merges_have_limits_too) {
     static const char codes[] = "#version: 0.2\ne s\nes t</w>\nl o\n";
     wf_tokenizer_options o = merges(2);
     o.codes = codes, o.codes_bytes = strlen(codes);
@@ -73,9 +73,8 @@ START_TEST(given_merges_have_limits_too) {
     ck_assert_str_eq(pieces_of(t, "west low"), "w@@ es@@ t l@@ o@@ w");
     wf_tokenizer_free(t);
 }
-END_TEST
 
-START_TEST(repeats_overlap) {
+TEST(repeats_overlap) {
     wf_tokenizer_options o = merges(0);
     wf_tokenizer *t = learn(&o, "aaaaa aaaaa aaa\n");
     char *codes = text_of(t, wf_tokenizer_codes);
@@ -83,9 +82,8 @@ START_TEST(repeats_overlap) {
     ck_assert_str_eq(pieces_of(t, "aaaaaa aa a aaa"), "aa@@ aa@@ a@@ a a@@ a a aaa");
     free(codes), wf_tokenizer_free(t);
 }
-END_TEST
 
-START_TEST(order_of_lines_is_nothing) {
+TEST(order_of_lines_is_nothing) {
     static const char turned[] = "widest widest newest newest newest widest\r\n"
                                  "\tlower low newest newest low low low newest lower low\n";
     wf_tokenizer_options o = merges(0);
@@ -96,11 +94,10 @@ START_TEST(order_of_lines_is_nothing) {
     ck_assert_str_eq(v, w);
     free(a), free(b), free(v), free(w), wf_tokenizer_free(t), wf_tokenizer_free(u);
 }
-END_TEST
 
 /* A symbol that ends in a literal "</w>" inside a word, or in a literal "@@" at its end, is not
  * made, so that the files mean what they say. */
-START_TEST(literal_marks_are_not_merged) {
+TEST(literal_marks_are_not_merged) {
     wf_tokenizer_options o = merges(0);
     wf_tokenizer *t = learn(&o, "a</w>b a</w>b a</w>b x@@ x@@ x@@\n");
     char *codes = text_of(t, wf_tokenizer_codes), *v = text_of(t, wf_tokenizer_vocabulary);
@@ -113,11 +110,10 @@ START_TEST(literal_marks_are_not_merged) {
     ck_assert_str_eq(pieces_of(u, line), pieces);
     free(pieces), free(codes), free(v), wf_tokenizer_free(t), wf_tokenizer_free(u);
 }
-END_TEST
 
 /* ---- subword-nmt ----------------------------------------------------------------------------- */
 
-START_TEST(learns_what_subword_nmt_learns) {
+TEST(learns_what_subword_nmt_learns) {
     size_t n;
     char *text = data_text("bpe.txt", &n), *want = data_text("bpe.codes", &n);
     wf_tokenizer_options o = merges(300);
@@ -126,7 +122,6 @@ START_TEST(learns_what_subword_nmt_learns) {
     ck_assert_str_eq(codes, want);
     free(text), free(want), free(codes), wf_tokenizer_free(t);
 }
-END_TEST
 
 static char *next_line(char **rest) {
     char *line = *rest, *end = strchr(line, '\n');
@@ -178,17 +173,15 @@ static wf_tokenizer *with_codes(const char *name) {
     return t;
 }
 
-START_TEST(applies_as_subword_nmt_applies) {
+TEST(applies_as_subword_nmt_applies) {
     assert_segments(with_codes("bpe.codes"), "bpe.segmented");
 }
-END_TEST
 
-START_TEST(applies_merges_in_any_order) {
+TEST(applies_merges_in_any_order) {
     assert_segments(with_codes("bpe_shuffled.codes"), "bpe_shuffled.segmented");
 }
-END_TEST
 
-START_TEST(takes_apart_what_the_vocabulary_lacks) {
+TEST(takes_apart_what_the_vocabulary_lacks) {
     size_t n, m;
     char message[MESSAGE] = "";
     char *v = data_text("bpe_limited.vocabulary", &n), *codes = data_text("bpe.codes", &m);
@@ -197,12 +190,11 @@ START_TEST(takes_apart_what_the_vocabulary_lacks) {
     assert_segments(t, "bpe_limited.segmented");
     free(v), free(codes);
 }
-END_TEST
 
 /* ---- long words, many words ------------------------------------------------------------------ */
 
 /* A megabyte without a space: seconds would be hours if each merge looked at all of it. */
-START_TEST(a_long_word_is_no_trap) {
+TEST(a_long_word_is_no_trap) {
     enum { LONG = 1 << 20 };
     wf_tokenizer_options o = merges(0);
     wf_tokenizer *t = learn(&o, "abaabbabb abaabbabb a b\n");
@@ -216,10 +208,9 @@ START_TEST(a_long_word_is_no_trap) {
     ck_assert_int_eq(memcmp(word, text, LONG), 0);
     free(word), free(text), free(ids), wf_tokenizer_free(t);
 }
-END_TEST
 
 /* More different words than are remembered: they are forgotten, and come out the same. */
-START_TEST(what_is_remembered_is_bounded) {
+TEST(what_is_remembered_is_bounded) {
     wf_tokenizer_options o = merges(0);
     wf_tokenizer *t = learn(&o, "0123456789 01 01 23 23 45 45\n");
     char line[256], text[256];
@@ -231,24 +222,4 @@ START_TEST(what_is_remembered_is_bounded) {
         if (memcmp(line, text, (size_t)n)) ck_abort_msg("%s: %s", line, text);
     }
     wf_tokenizer_free(t);
-}
-END_TEST
-
-Suite *bpe_suite(void) {
-    Suite *s = suite_create("bpe");
-    TCase *tc = tcase_create("bpe");
-    tcase_add_test(tc, the_example_by_hand);
-    tcase_add_test(tc, limits_of_merges_and_ids);
-    tcase_add_test(tc, given_merges_have_limits_too);
-    tcase_add_test(tc, repeats_overlap);
-    tcase_add_test(tc, order_of_lines_is_nothing);
-    tcase_add_test(tc, literal_marks_are_not_merged);
-    tcase_add_test(tc, learns_what_subword_nmt_learns);
-    tcase_add_test(tc, applies_as_subword_nmt_applies);
-    tcase_add_test(tc, applies_merges_in_any_order);
-    tcase_add_test(tc, takes_apart_what_the_vocabulary_lacks);
-    tcase_add_test(tc, a_long_word_is_no_trap);
-    tcase_add_test(tc, what_is_remembered_is_bounded);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -6,6 +6,8 @@
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
+TESTS(decode)
+
 static wf_decode_options beam_options(int beam, int nbest, wf_length_penalty penalty,
                                       double alpha) {
     wf_decode_options o = wf_decode_defaults();
@@ -91,7 +93,7 @@ static void assert_is(const wf_hypothesis *h, const output *o) {
 
 /* A beam that nothing falls off finds all 341 outputs in their order, and the n best of them
  * when it may stop early. */
-START_TEST(a_wide_beam_is_an_exhaustive_search) {
+TEST_ROWS(a_wide_beam_is_an_exhaustive_search, COUNT_OF(penalties)) {
     static output all[EVERYTHING];
     const int wanted[] = { 1, 3, EVERYTHING };
     wf_transformer *m = open_spread(1 + LETTERS, WF_F64, 3);
@@ -113,7 +115,6 @@ START_TEST(a_wide_beam_is_an_exhaustive_search) {
     }
     wf_decoder_free(d), close_model(m);
 }
-END_TEST
 
 /* Step by step from the full recomputation's logits. */
 static int32_t argmax_after(wf_plan *p, const wf_transformer *m, sentences *b, int row) {
@@ -126,7 +127,7 @@ static int32_t argmax_after(wf_plan *p, const wf_transformer *m, sentences *b, i
     return (int32_t)best;
 }
 
-START_TEST(beam_one_takes_the_likeliest_token) {
+TEST(beam_one_takes_the_likeliest_token) {
     static sentences b, one;
     enum { MOST = 9 };
     int32_t out[16 * MOST], length[16];
@@ -157,7 +158,6 @@ START_TEST(beam_one_takes_the_likeliest_token) {
     wf_decoded_free(results, 16);
     wf_plan_free(p), wf_decoder_free(d), close_model(m);
 }
-END_TEST
 
 static void assert_sound(const wf_decoded *r, int penalty, bool sorted) {
     for (int i = 0; i < r->n; i++) {
@@ -200,7 +200,7 @@ static void assert_forced(wf_decoder *d, const sentences *b, const wf_decoded *r
     }
 }
 
-START_TEST(scores_are_those_of_forced_scoring) {
+TEST(scores_are_those_of_forced_scoring) {
     static sentences b;
     wf_decoded results[16];
     wf_transformer *m = open_spread(17, WF_F32, 4);
@@ -226,10 +226,9 @@ START_TEST(scores_are_those_of_forced_scoring) {
     ck_assert_int_eq(wf_node_count(m->graph), nodes); /* nothing is recorded by decoding */
     wf_decoder_free(d), close_model(m);
 }
-END_TEST
 
 /* A stack without layers is a model, too: without a decoder's there is nothing to cache. */
-START_TEST(any_number_of_layers_decodes) {
+TEST_ROWS(any_number_of_layers_decodes, 4) {
     static sentences b;
     wf_decoded results[16];
     wf_transformer_config c = small_config();
@@ -244,10 +243,9 @@ START_TEST(any_number_of_layers_decodes) {
     wf_decoded_free(results, 16);
     wf_decoder_free(d), close_model(m);
 }
-END_TEST
 
 /* ((5 + 7) / 6)^0.6 = 2^0.6, 7^1 and 7^0.5, by a pocket calculator. */
-START_TEST(penalties_by_hand) {
+TEST(penalties_by_hand) {
     const struct {
         wf_length_penalty penalty;
         double alpha, value;
@@ -270,7 +268,6 @@ START_TEST(penalties_by_hand) {
     }
     wf_decoder_free(d), close_model(m);
 }
-END_TEST
 
 /* ---- what changes nothing -------------------------------------------------------------------- */
 
@@ -312,7 +309,7 @@ static void decode_by(wf_transformer *m, int n, int threads, const sentences *b,
     wf_decoder_free(d), wf_pool_free(pool);
 }
 
-START_TEST(batches_and_threads_change_nothing) {
+TEST_ROWS(batches_and_threads_change_nothing, 16) {
     static sentences b;
     static const int sizes[] = { 7, SENTENCES };
     wf_decoded alone[SENTENCES], results[SENTENCES];
@@ -335,9 +332,8 @@ START_TEST(batches_and_threads_change_nothing) {
         }
     wf_decoded_free(alone, SENTENCES), close_model(m);
 }
-END_TEST
 
-START_TEST(limits_and_bans_hold) {
+TEST(limits_and_bans_hold) {
     static sentences b;
     wf_decoded results[16];
     const int32_t banned[] = { 1, 4, 16 };
@@ -369,10 +365,9 @@ START_TEST(limits_and_bans_hold) {
     wf_decoded_free(results, 1);
     wf_decoder_free(d), close_model(m);
 }
-END_TEST
 
 /* A beam of more hypotheses than there are outputs gives those that there are. */
-START_TEST(there_may_be_fewer_than_wanted) {
+TEST(there_may_be_fewer_than_wanted) {
     const int32_t src[] = { 1, 2 }, length = 2, banned[] = { 1, 2, 3 };
     wf_transformer *m = open_spread(5, WF_F32, 1);
     wf_decoder *d = open_decoder(m, NULL);
@@ -385,7 +380,6 @@ START_TEST(there_may_be_fewer_than_wanted) {
     wf_decoded_free(&result, 1);
     wf_decoder_free(d), close_model(m);
 }
-END_TEST
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
@@ -417,7 +411,7 @@ static const struct {
     { { .beam = 1, .nbest = 1, .sample = true, .top_p = 1 }, "the temperature is 0, not" },
 };
 
-START_TEST(bad_options_are_refused) {
+TEST(bad_options_are_refused) {
     const int32_t src[] = { 1, 2 }, length = 2;
     int32_t all[16];
     wf_transformer *m = open_spread(17, WF_F32, 1);
@@ -446,9 +440,8 @@ START_TEST(bad_options_are_refused) {
     wf_decoded_free(&result, 1), wf_decoded_free(NULL, 1);
     wf_decoder_free(d), close_model(m);
 }
-END_TEST
 
-START_TEST(batches_that_are_none_are_refused) {
+TEST(batches_that_are_none_are_refused) {
     enum { MANY = 1025 };
     static int32_t src[MANY], length[MANY];
     static wf_decoded results[MANY];
@@ -478,9 +471,8 @@ START_TEST(batches_that_are_none_are_refused) {
     wf_decoded_free(results, 1);
     wf_decoder_free(d), close_model(m);
 }
-END_TEST
 
-START_TEST(bad_outputs_are_not_scored) {
+TEST(bad_outputs_are_not_scored) {
     const int32_t src[] = { 1, 2 }, length = 2, n = 2;
     int32_t tgt[40] = { 1, 17 };
     double log_probs[40], total;
@@ -512,10 +504,9 @@ START_TEST(bad_outputs_are_not_scored) {
     ck_assert(total < 0);
     wf_decoder_free(d), close_model(m);
 }
-END_TEST
 
 /* Logits of minus infinity are legal: a token that never comes. */
-START_TEST(impossible_tokens_never_come) {
+TEST(impossible_tokens_never_come) {
     static sentences b;
     wf_decoded results[16];
     wf_transformer *m = open_spread(17, WF_F32, 4);
@@ -534,24 +525,4 @@ START_TEST(impossible_tokens_never_come) {
         wf_decoded_free(results, 16);
     }
     wf_decoder_free(d), close_model(m);
-}
-END_TEST
-
-Suite *decode_suite(void) {
-    Suite *s = suite_create("decode");
-    TCase *tc = tcase_create("decode");
-    tcase_add_loop_test(tc, a_wide_beam_is_an_exhaustive_search, 0, COUNT_OF(penalties));
-    tcase_add_test(tc, beam_one_takes_the_likeliest_token);
-    tcase_add_test(tc, scores_are_those_of_forced_scoring);
-    tcase_add_loop_test(tc, any_number_of_layers_decodes, 0, 4);
-    tcase_add_test(tc, penalties_by_hand);
-    tcase_add_loop_test(tc, batches_and_threads_change_nothing, 0, 16);
-    tcase_add_test(tc, limits_and_bans_hold);
-    tcase_add_test(tc, there_may_be_fewer_than_wanted);
-    tcase_add_test(tc, bad_options_are_refused);
-    tcase_add_test(tc, batches_that_are_none_are_refused);
-    tcase_add_test(tc, bad_outputs_are_not_scored);
-    tcase_add_test(tc, impossible_tokens_never_come);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -5,6 +5,8 @@
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
+TESTS(draws)
+
 enum { DRAWS = 1000, COPIES = 16 };
 
 /* sum (seen - expected)^2 / expected; NaN if something was drawn that cannot be. */
@@ -66,7 +68,7 @@ static const struct {
                 { 0, 0.6, 1 }, { 0, 0.05, 10 }, { 4, 0.7, 2 }, { 9, 0.9, 1 } };
 
 /* 18.5 is exceeded once in a thousand times with four degrees of freedom. */
-START_TEST(draws_follow_their_distribution) {
+TEST_ROWS(draws_follow_their_distribution, COUNT_OF(filters)) {
     wf_decoded results[COPIES];
     wf_transformer *m = open_spread(5, _i % 2 ? WF_F64 : WF_F32, 1);
     wf_decoder *d = open_decoder(m, NULL);
@@ -86,11 +88,10 @@ START_TEST(draws_follow_their_distribution) {
     wf_decoded_free(results, COPIES);
     wf_decoder_free(d), close_model(m);
 }
-END_TEST
 
 /* Two tokens in a row: nothing, v, or v w, each as likely as its forced score without the end
  * that the limit forces. 45.3 is exceeded once in a thousand times with twenty degrees. */
-START_TEST(draws_of_two_steps_are_independent) {
+TEST(draws_of_two_steps_are_independent) {
     wf_decoded results[COPIES];
     double p[25] = { 0 }, log_probs[3];
     int seen[25] = { 0 };
@@ -115,7 +116,6 @@ START_TEST(draws_of_two_steps_are_independent) {
     wf_decoded_free(results, COPIES);
     wf_decoder_free(d), close_model(m);
 }
-END_TEST
 
 /* Whether all draws of two runs are the same. */
 static bool same_draws(wf_decoder *d, const sentences *b, const wf_decode_options *o,
@@ -133,7 +133,7 @@ static bool same_draws(wf_decoder *d, const sentences *b, const wf_decode_option
     return same;
 }
 
-START_TEST(seeds_and_temperatures) {
+TEST(seeds_and_temperatures) {
     static sentences b;
     wf_transformer *m = open_spread(17, WF_F32, 4);
     wf_decoder *d = open_decoder(m, NULL);
@@ -150,7 +150,6 @@ START_TEST(seeds_and_temperatures) {
     ck_assert(same_draws(d, &b, &greedy, &one) && same_draws(d, &b, &greedy, &few));
     wf_decoder_free(d), close_model(m);
 }
-END_TEST
 
 /* The likeliest one after the other: at most `most`, as long as they hold less than enough. */
 static int mark_likeliest(const double *p, int n, int most, double enough, bool *in, double *held) {
@@ -167,7 +166,7 @@ static int mark_likeliest(const double *p, int n, int most, double enough, bool 
 
 /* Of 300 tokens, the 100 or 50 likeliest, and of these or of all the fewest that hold a share: what
  * is drawn lies in the set that sorting gives, and all of it is drawn in the end. */
-START_TEST(filters_keep_what_sorting_keeps) {
+TEST_ROWS(filters_keep_what_sorting_keeps, 6) {
     enum { VOCAB = 300 };
     const struct {
         int top_k;
@@ -201,16 +200,4 @@ START_TEST(filters_keep_what_sorting_keeps) {
     ck_assert_int_eq(found, wanted);
     wf_decoded_free(results, COPIES);
     wf_decoder_free(d), close_model(m);
-}
-END_TEST
-
-Suite *draws_suite(void) {
-    Suite *s = suite_create("draws");
-    TCase *tc = tcase_create("draws");
-    tcase_add_loop_test(tc, draws_follow_their_distribution, 0, COUNT_OF(filters));
-    tcase_add_loop_test(tc, filters_keep_what_sorting_keeps, 0, 6);
-    tcase_add_test(tc, draws_of_two_steps_are_independent);
-    tcase_add_test(tc, seeds_and_temperatures);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -10,6 +10,8 @@
 #include "tests/support/faults.h"
 #include "tests/support/models.h"
 
+TESTS(model_faults)
+
 /* An assertion of Check allocates even when it holds, so it is made only when it does not. */
 #define must(condition, ...)                                                                       \
     do {                                                                                           \
@@ -203,7 +205,7 @@ static const struct {
                   { "planning", planning },      { "files", files },
                   { "state_dicts", state_dicts } };
 
-START_TEST(every_failure_is_survived) {
+TEST_ROWS(every_failure_is_survived, 2 * COUNT_OF(scenarios)) {
     bool persistent = _i % 2;
     int fd = mkstemp(path);
     ck_assert_int_ge(fd, 0);
@@ -221,13 +223,4 @@ START_TEST(every_failure_is_survived) {
         tally_note(TALLY_FAULTS, 0);
     }
     unlink(path);
-}
-END_TEST
-
-Suite *model_faults_suite(void) {
-    Suite *s = suite_create("model_faults");
-    TCase *tc = tcase_create("model_faults");
-    tcase_add_loop_test(tc, every_failure_is_survived, 0, 2 * COUNT_OF(scenarios));
-    suite_add_tcase(s, tc);
-    return s;
 }

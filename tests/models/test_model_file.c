@@ -10,6 +10,8 @@
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
+TESTS(model_file)
+
 static char folder[] = "/tmp/weft-models-XXXXXX", path[64], other[64];
 
 static void make_folder(void) {
@@ -69,7 +71,9 @@ static wf_transformer_config unusual_config(wf_tie tie) {
     return c;
 }
 
-START_TEST(what_goes_in_comes_out) {
+SETUP(make_folder, remove_folder)
+
+TEST_ROWS(what_goes_in_comes_out, 6) {
     wf_transformer_config c = unusual_config((wf_tie)(_i / 2));
     wf_dtype real = _i % 2 ? WF_F64 : WF_F32;
     wf_transformer *m = open_model(&c, NULL, real, 3);
@@ -93,7 +97,6 @@ START_TEST(what_goes_in_comes_out) {
     ck_assert_int_eq(wf_file_count(f), wf_parameters(m->graph, NULL, 0));
     wf_file_free(f), close_model(n), close_model(m);
 }
-END_TEST
 
 static void assert_meta(const wf_file *f, const char *key, const char *value) {
     const char *found = wf_file_meta(f, key);
@@ -101,7 +104,7 @@ static void assert_meta(const wf_file *f, const char *key, const char *value) {
                   found ? found : "not there", value);
 }
 
-START_TEST(choices_are_stored_by_name) {
+TEST(choices_are_stored_by_name) {
     wf_transformer_config c = unusual_config(WF_TIE_DECODER);
     wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
     save(m, false);
@@ -111,10 +114,9 @@ START_TEST(choices_are_stored_by_name) {
     assert_meta(f, "weft.config.tie", "decoder");
     wf_file_free(f), close_model(m);
 }
-END_TEST
 
 /* Recorded when choices were stored as numbers. */
-START_TEST(choices_of_before_are_read) {
+TEST(choices_of_before_are_read) {
     char message[WF_MESSAGE] = "", name[512];
     wf_file *f = open_file(source_path("tests/data/model_tied.safetensors", name, sizeof name));
     assert_meta(f, "weft.config.activation", "3");
@@ -132,10 +134,9 @@ START_TEST(choices_of_before_are_read) {
     assert_meta(f, "weft.config.tie", "all");
     wf_file_free(f), close_model(m);
 }
-END_TEST
 
 /* Files of any age say the same by these: their words and their numbers stay. */
-START_TEST(words_and_numbers_of_choices_stay) {
+TEST(words_and_numbers_of_choices_stay) {
     ck_assert(strncmp(WF_NAMES(WF_ACTIVATION_NAMES), "relu|gelu|gelu-tanh|silu", 24) == 0);
     ck_assert_str_eq(WF_NAMES(WF_POSITIONS_NAMES), "none|sinusoidal|learned");
     ck_assert_str_eq(WF_NAMES(WF_TIE_NAMES), "none|decoder|all");
@@ -146,10 +147,9 @@ START_TEST(words_and_numbers_of_choices_stay) {
     ck_assert_ptr_null(wf_activation_name(WF_ACTIVATION_COUNT));
     ck_assert_ptr_null(wf_tie_name(-1));
 }
-END_TEST
 
 /* One table in the file; its other names are aliases in the metadata. */
-START_TEST(tied_tables_are_stored_once) {
+TEST_ROWS(tied_tables_are_stored_once, 3) {
     wf_transformer_config c = small_config();
     c.tie = (wf_tie)_i;
     wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
@@ -167,7 +167,6 @@ START_TEST(tied_tables_are_stored_once) {
               NULL); /* sinusoids are computed, not stored */
     wf_file_free(f), close_model(m);
 }
-END_TEST
 
 static void train(wf_transformer *m, int from, int to, int threads) {
     static sentences b;
@@ -206,7 +205,7 @@ static void assert_same_file(const wf_transformer *a, const wf_transformer *b) {
 }
 
 /* 100 steps, saved, loaded, 100 more with other threads: the file of 200 steps in one go. */
-START_TEST(a_checkpoint_resumes_bit_for_bit) {
+TEST_ROWS(a_checkpoint_resumes_bit_for_bit, 3) {
     wf_transformer_config c = small_config();
     wf_training_config training = adam_training(0.1);
     training.optimizer.kind = (wf_optimizer_kind)_i, training.optimizer.momentum = 0.9;
@@ -223,9 +222,8 @@ START_TEST(a_checkpoint_resumes_bit_for_bit) {
     ck_assert_int_eq(n->optimizer.n_moments, 0);
     close_model(n);
 }
-END_TEST
 
-START_TEST(weights_alone_start_a_training) {
+TEST(weights_alone_start_a_training) {
     wf_transformer_config c = small_config();
     wf_training_config training = adam_training(0);
     wf_transformer *m = open_model(&c, NULL, WF_F64, 3);
@@ -238,7 +236,6 @@ START_TEST(weights_alone_start_a_training) {
     free(v);
     close_model(m), close_model(n);
 }
-END_TEST
 
 /* ---- what does not fit ----------------------------------------------------------------------- */
 
@@ -333,7 +330,7 @@ static const struct {
       "file" },
 };
 
-START_TEST(a_file_that_does_not_fit_is_told) {
+TEST_ROWS(a_file_that_does_not_fit_is_told, COUNT_OF(misfits)) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = small_config();
     wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
@@ -345,9 +342,8 @@ START_TEST(a_file_that_does_not_fit_is_told) {
     ck_assert(wf_transformer_load(f, NULL, WF_F32, 1, NULL) == NULL);
     wf_file_free(f), close_model(m);
 }
-END_TEST
 
-START_TEST(a_file_that_does_not_fit_changes_nothing) {
+TEST(a_file_that_does_not_fit_changes_nothing) {
     char message[WF_MESSAGE];
     wf_transformer_config c = small_config();
     wf_transformer *m = open_model(&c, NULL, WF_F32, 3), *same = open_model(&c, NULL, WF_F32, 3),
@@ -369,7 +365,6 @@ START_TEST(a_file_that_does_not_fit_changes_nothing) {
               !wf_transformer_load_weights(NULL, NULL, message));
     wf_file_free(f), close_model(m), close_model(same), close_model(n);
 }
-END_TEST
 
 /* q, k and v one by one, in the place of the packed matrix. */
 static void unpack(const char *types[3]) {
@@ -393,7 +388,7 @@ static void unpack(const char *types[3]) {
     wf_file_free(f);
 }
 
-START_TEST(parts_of_a_projection_are_of_one_type) {
+TEST(parts_of_a_projection_are_of_one_type) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = small_config();
     wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
@@ -410,10 +405,9 @@ START_TEST(parts_of_a_projection_are_of_one_type) {
     for (int i = 0; i < 3 * 256; i++) ck_assert(w[i] == 0);
     free(w), wf_file_free(f), close_model(m);
 }
-END_TEST
 
 /* As many zeros in another shape are another table. */
-START_TEST(tied_tables_have_one_shape) {
+TEST(tied_tables_have_one_shape) {
     static wf_entry entries[MOST];
     static wf_meta meta[64];
     static const float zeros[17 * 16];
@@ -437,10 +431,9 @@ START_TEST(tied_tables_have_one_shape) {
     assert_contains(message, "'tgt_embedding.weight' and 'output.weight' differ in the file");
     wf_file_free(f), close_model(m);
 }
-END_TEST
 
 /* A checkpoint has all moments or none, and all averages or none. */
-START_TEST(half_a_checkpoint_is_refused) {
+TEST(half_a_checkpoint_is_refused) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = small_config();
     wf_training_config training = adam_training(0);
@@ -460,9 +453,8 @@ START_TEST(half_a_checkpoint_is_refused) {
     }
     close_model(m);
 }
-END_TEST
 
-START_TEST(a_failed_model_says_why_it_failed) {
+TEST(a_failed_model_says_why_it_failed) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = small_config();
     wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
@@ -479,9 +471,8 @@ START_TEST(a_failed_model_says_why_it_failed) {
     assert_contains(message, "a mistake of the program's");
     wf_file_free(f), wf_transformer_free(m);
 }
-END_TEST
 
-START_TEST(what_cannot_be_written_is_told) {
+TEST(what_cannot_be_written_is_told) {
     char message[WF_MESSAGE];
     wf_transformer_config c = small_config();
     wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
@@ -497,27 +488,4 @@ START_TEST(what_cannot_be_written_is_told) {
     ck_assert(!wf_transformer_save(m, path, false, NULL, -1, message));
     wf_file *f = open_file(path); /* the old one is whole */
     wf_file_free(f), close_model(m);
-}
-END_TEST
-
-Suite *model_file_suite(void) {
-    Suite *s = suite_create("model_file");
-    TCase *tc = tcase_create("model_file");
-    tcase_add_checked_fixture(tc, make_folder, remove_folder);
-    tcase_add_loop_test(tc, what_goes_in_comes_out, 0, 6);
-    tcase_add_test(tc, choices_are_stored_by_name);
-    tcase_add_test(tc, choices_of_before_are_read);
-    tcase_add_test(tc, words_and_numbers_of_choices_stay);
-    tcase_add_loop_test(tc, tied_tables_are_stored_once, 0, 3);
-    tcase_add_loop_test(tc, a_checkpoint_resumes_bit_for_bit, 0, 3);
-    tcase_add_test(tc, weights_alone_start_a_training);
-    tcase_add_loop_test(tc, a_file_that_does_not_fit_is_told, 0, COUNT_OF(misfits));
-    tcase_add_test(tc, a_file_that_does_not_fit_changes_nothing);
-    tcase_add_test(tc, parts_of_a_projection_are_of_one_type);
-    tcase_add_test(tc, tied_tables_have_one_shape);
-    tcase_add_test(tc, half_a_checkpoint_is_refused);
-    tcase_add_test(tc, a_failed_model_says_why_it_failed);
-    tcase_add_test(tc, what_cannot_be_written_is_told);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -7,6 +7,8 @@
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
+TESTS(models)
+
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
 static wf_transformer_config textbook_config(bool norms) {
@@ -16,7 +18,7 @@ static wf_transformer_config textbook_config(bool norms) {
     return c;
 }
 
-START_TEST(parameter_counts) {
+TEST(parameter_counts) {
     wf_transformer_config course = course_config(), textbook = textbook_config(false),
                           with_norms = textbook_config(true), tutorial = wf_transformer_defaults();
     tutorial.src_vocab = tutorial.tgt_vocab = 8, tutorial.max_len = 10,
@@ -35,7 +37,6 @@ START_TEST(parameter_counts) {
         close_model(m);
     }
 }
-END_TEST
 
 static void assert_shape(wf_plan *p, const wf_tensor *t, int ndim, const int64_t *want) {
     int64_t shape[WF_MAX_DIMS];
@@ -44,7 +45,7 @@ static void assert_shape(wf_plan *p, const wf_tensor *t, int ndim, const int64_t
 }
 
 /* [2, 100] and [2, 120] give [2, 120, 12000]. */
-START_TEST(textbook_runs) {
+TEST(textbook_runs) {
     static sentences b;
     wf_transformer_config c = textbook_config(false);
     wf_transformer *m = open_model(&c, NULL, WF_F32, 1);
@@ -58,11 +59,10 @@ START_TEST(textbook_runs) {
     free_values(&logits, 1);
     wf_plan_free(p), wf_pool_free(pool), close_model(m);
 }
-END_TEST
 
 /* Encoder weights [B,H,S,S]; decoder's [B,H,T,T] and [B,H,T,S]. Rows sum to 1, padding and the
  * future get 0. */
-START_TEST(attention_rows_sum_to_one) {
+TEST(attention_rows_sum_to_one) {
     static sentences b;
     wf_transformer_config c = small_config();
     wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
@@ -90,11 +90,10 @@ START_TEST(attention_rows_sum_to_one) {
     }
     wf_plan_free(p), close_model(m);
 }
-END_TEST
 
 /* ---- one graph ------------------------------------------------------------------------------- */
 
-START_TEST(one_graph_for_every_use) {
+TEST(one_graph_for_every_use) {
     static sentences b;
     wf_transformer_config c = small_config();
     wf_training_config training = adam_training(0.1);
@@ -120,7 +119,6 @@ START_TEST(one_graph_for_every_use) {
     wf_plan_free(train), wf_plan_free(eval), wf_plan_free(score), wf_plan_free(look);
     close_model(m);
 }
-END_TEST
 
 /* What `encode` gives, put into a plan that decodes. */
 static void hand_over(wf_plan *from, wf_plan *to, const wf_tensor *t) {
@@ -164,7 +162,7 @@ static double cached_error(wf_plan *p, wf_state *s, const wf_transformer *m, con
 }
 
 /* Token by token, then in pieces of 3; learned, sinusoidal and no positions. */
-START_TEST(cached_logits_equal_the_full_recomputation) {
+TEST_ROWS(cached_logits_equal_the_full_recomputation, 3) {
     static sentences b;
     wf_transformer_config c = small_config();
     c.positions = (wf_positions)_i, c.norm_first = _i != 1;
@@ -183,7 +181,6 @@ START_TEST(cached_logits_equal_the_full_recomputation) {
     free_values(&whole, 1);
     wf_state_free(s), wf_plan_free(p), wf_plan_free(full), close_model(m);
 }
-END_TEST
 
 /* ---- what may influence what ----------------------------------------------------------------- */
 
@@ -197,7 +194,7 @@ static void alone(const sentences *b, int row, int T, sentences *out) {
     memcpy(out->labels, b->labels + row * b->T, (size_t)out->T * sizeof *out->labels);
 }
 
-START_TEST(a_sentence_alone_equals_itself_in_a_batch) {
+TEST_ROWS(a_sentence_alone_equals_itself_in_a_batch, 4) {
     static sentences b, one;
     wf_transformer_config c = course_config();
     wf_dtype real = _i % 2 ? WF_F64 : WF_F32;
@@ -218,9 +215,8 @@ START_TEST(a_sentence_alone_equals_itself_in_a_batch) {
     free_values(&batch, 1);
     wf_plan_free(p), wf_pool_free(pool), close_model(m);
 }
-END_TEST
 
-START_TEST(greedy_decoding_does_not_depend_on_the_batch) {
+TEST(greedy_decoding_does_not_depend_on_the_batch) {
     static sentences b;
     enum { LONGEST = 12 };
     char message[WF_MESSAGE];
@@ -243,9 +239,8 @@ START_TEST(greedy_decoding_does_not_depend_on_the_batch) {
     }
     wf_decoder_free(d), close_model(m);
 }
-END_TEST
 
-START_TEST(the_future_changes_nothing) {
+TEST(the_future_changes_nothing) {
     static sentences b;
     wf_transformer_config c = small_config();
     wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
@@ -265,7 +260,6 @@ START_TEST(the_future_changes_nothing) {
     free_values(&before, 1);
     wf_plan_free(p), close_model(m);
 }
-END_TEST
 
 static values memory_of(wf_transformer *m, const sentences *b) {
     wf_plan *p =
@@ -283,7 +277,7 @@ static values memory_of(wf_transformer *m, const sentences *b) {
 
 /* Without positions a sentence is a set: other orders of its tokens give the same rows in that
  * order. */
-START_TEST(without_positions_order_is_lost) {
+TEST_ROWS(without_positions_order_is_lost, 3) {
     static sentences b, turned;
     wf_transformer_config c = small_config();
     c.positions = _i == 0   ? WF_POSITIONS_NONE
@@ -301,11 +295,10 @@ START_TEST(without_positions_order_is_lost) {
     free_values(&x, 1), free_values(&y, 1), free_values(&back, 1);
     close_model(m);
 }
-END_TEST
 
 /* A source token that is the padding id counts for nothing; one that starts or ends a sentence
  * always counts. */
-START_TEST(padding_is_not_seen) {
+TEST_ROWS(padding_is_not_seen, 2) {
     static sentences b, other;
     wf_transformer_config c = small_config();
     c.pad_id = 3, c.start_id = c.end_id = _i == 0 ? 0 : 3;
@@ -320,7 +313,6 @@ START_TEST(padding_is_not_seen) {
     free_values(&with, 1), free_values(&without, 1);
     wf_plan_free(p), close_model(m);
 }
-END_TEST
 
 /* ---- mistakes -------------------------------------------------------------------------------- */
 
@@ -331,7 +323,7 @@ static void assert_refused(wf_transformer_config c, const char *reason) {
     ck_assert(wf_transformer_new(&c, NULL, WF_F32, 1, NULL) == NULL);
 }
 
-START_TEST(bad_configurations_are_refused) {
+TEST(bad_configurations_are_refused) {
     wf_transformer_config c = small_config(), bad;
     char message[WF_MESSAGE];
     ck_assert(!wf_transformer_check(NULL, message));
@@ -350,9 +342,8 @@ START_TEST(bad_configurations_are_refused) {
     bad = c, bad.layer_norm_eps = NAN, assert_refused(bad, "eps is nan");
     bad = c, bad.activation = (wf_activation)9, assert_refused(bad, "activation is 9");
 }
-END_TEST
 
-START_TEST(a_bad_training_configuration_fails_the_graph) {
+TEST(a_bad_training_configuration_fails_the_graph) {
     wf_transformer_config c = small_config();
     char message[WF_MESSAGE];
     wf_transformer *m =
@@ -365,9 +356,8 @@ START_TEST(a_bad_training_configuration_fails_the_graph) {
     assert_contains(message, "dropout");
     wf_plan_free(p), wf_transformer_free(m);
 }
-END_TEST
 
-START_TEST(bad_batches_are_told) {
+TEST(bad_batches_are_told) {
     static sentences b;
     wf_transformer_config c = small_config();
     wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
@@ -393,9 +383,8 @@ START_TEST(bad_batches_are_told) {
     ck_assert(!wf_plan_ok(p)); /* there is nothing to train */
     wf_plan_free(p), close_model(m);
 }
-END_TEST
 
-START_TEST(memory_of_decoding_grows_with_what_is_asked) {
+TEST(memory_of_decoding_grows_with_what_is_asked) {
     char message[WF_MESSAGE];
     wf_transformer_config c = small_config();
     wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
@@ -417,9 +406,8 @@ START_TEST(memory_of_decoding_grows_with_what_is_asked) {
     ck_assert(n[0] == n[1] && memcmp(out[0], out[1], sizeof out[0]) == 0);
     wf_decoder_free(d), close_model(m);
 }
-END_TEST
 
-START_TEST(bad_requests_to_decode_are_told) {
+TEST(bad_requests_to_decode_are_told) {
     char message[WF_MESSAGE];
     wf_transformer_config c = small_config();
     wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
@@ -444,11 +432,10 @@ START_TEST(bad_requests_to_decode_are_told) {
     wf_decoder_free(NULL), wf_transformer_free(NULL);
     wf_decoder_free(d), close_model(m);
 }
-END_TEST
 
 /* Infinite weights give logits that are not numbers: no token is the best one, and no step is
  * taken. */
-START_TEST(numbers_that_are_none_are_told) {
+TEST(numbers_that_are_none_are_told) {
     static sentences b;
     char message[WF_MESSAGE];
     double rates[3] = { 1e-3, 1, 1 };
@@ -473,28 +460,4 @@ START_TEST(numbers_that_are_none_are_told) {
     assert_contains(wf_decoder_error(d), "not numbers");
     free(before), free(after);
     wf_decoder_free(d), wf_plan_free(p), close_model(m);
-}
-END_TEST
-
-Suite *models_suite(void) {
-    Suite *s = suite_create("models");
-    TCase *tc = tcase_create("models");
-    tcase_add_test(tc, parameter_counts);
-    tcase_add_test(tc, textbook_runs);
-    tcase_add_test(tc, attention_rows_sum_to_one);
-    tcase_add_test(tc, one_graph_for_every_use);
-    tcase_add_loop_test(tc, cached_logits_equal_the_full_recomputation, 0, 3);
-    tcase_add_loop_test(tc, a_sentence_alone_equals_itself_in_a_batch, 0, 4);
-    tcase_add_test(tc, greedy_decoding_does_not_depend_on_the_batch);
-    tcase_add_test(tc, the_future_changes_nothing);
-    tcase_add_loop_test(tc, without_positions_order_is_lost, 0, 3);
-    tcase_add_loop_test(tc, padding_is_not_seen, 0, 2);
-    tcase_add_test(tc, bad_configurations_are_refused);
-    tcase_add_test(tc, a_bad_training_configuration_fails_the_graph);
-    tcase_add_test(tc, bad_batches_are_told);
-    tcase_add_test(tc, memory_of_decoding_grows_with_what_is_asked);
-    tcase_add_test(tc, bad_requests_to_decode_are_told);
-    tcase_add_test(tc, numbers_that_are_none_are_told);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -7,6 +7,8 @@
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
+TESTS(steps)
+
 /* Wide enough that weights are cut into several blocks. */
 static wf_transformer_config wide_config(void) {
     wf_transformer_config c = small_config();
@@ -74,7 +76,7 @@ static const struct {
     { WF_SGD, WF_F32 }, { WF_ADAM, WF_F32 }, { WF_ADAMW, WF_F32 }, { WF_ADAM, WF_F64 }
 };
 
-START_TEST(unguarded_steps_equal_guarded_ones) {
+TEST_ROWS(unguarded_steps_equal_guarded_ones, COUNT_OF(optimizers)) {
     wf_optimizer_kind kind = optimizers[_i].kind;
     wf_transformer *guarded = trained(training_of(kind, 0.1, false), optimizers[_i].real, 1);
     for (int threads = 1; threads <= 5; threads += threads == 1 ? 1 : 3) {
@@ -87,10 +89,9 @@ START_TEST(unguarded_steps_equal_guarded_ones) {
     }
     close_model(guarded);
 }
-END_TEST
 
 /* The first update does not wait for the last gradient, and its own takes no memory. */
-START_TEST(unguarded_updates_run_among_the_gradients) {
+TEST(unguarded_updates_run_among_the_gradients) {
     static sentences b;
     size_t memory[2];
     for (int unguarded = 0; unguarded < 2; unguarded++) {
@@ -114,9 +115,8 @@ START_TEST(unguarded_updates_run_among_the_gradients) {
     }
     ck_assert_uint_lt(2 * memory[1], memory[0]);
 }
-END_TEST
 
-START_TEST(an_unguarded_run_that_fails_updates_nothing) {
+TEST(an_unguarded_run_that_fails_updates_nothing) {
     static sentences b;
     bool same;
     wf_transformer_config c = wide_config();
@@ -138,7 +138,6 @@ START_TEST(an_unguarded_run_that_fails_updates_nothing) {
     ck_assert(same);
     wf_plan_free(p), close_model(m), close_model(untouched);
 }
-END_TEST
 
 /* ---- micro-batches --------------------------------------------------------------------------- */
 
@@ -166,7 +165,7 @@ static void apply(wf_plan *p, const wf_transformer *m, int64_t step, double rate
 
 /* One update from 2 + 5 + 1 sentences, and one from all 8; what is left of an update that was given
  * up does not count. */
-START_TEST(micro_batches_equal_one_batch) {
+TEST_ROWS(micro_batches_equal_one_batch, 3) {
     static sentences b, part;
     const int cuts[] = { 0, 2, 7, 8 };
     bool same;
@@ -201,10 +200,9 @@ START_TEST(micro_batches_equal_one_batch) {
     wf_plan_free(train), wf_plan_free(add), wf_plan_free(update);
     close_model(whole), close_model(parts);
 }
-END_TEST
 
 /* One micro-batch, divided by its own count: the same bits as without a sum. */
-START_TEST(one_micro_batch_is_a_batch) {
+TEST_ROWS(one_micro_batch_is_a_batch, 2) {
     static sentences b;
     bool same;
     wf_transformer_config c = wide_config();
@@ -227,9 +225,8 @@ START_TEST(one_micro_batch_is_a_batch) {
     wf_plan_free(train), wf_plan_free(add), wf_plan_free(update);
     close_model(whole), close_model(parts);
 }
-END_TEST
 
-START_TEST(micro_batches_drop_other_elements) {
+TEST(micro_batches_drop_other_elements) {
     static sentences b;
     double loss[3];
     const uint32_t micro_batch[] = { 0, 1, 0 };
@@ -249,9 +246,8 @@ START_TEST(micro_batches_drop_other_elements) {
     ck_assert(loss[0] == loss[2] && loss[0] != loss[1]);
     wf_plan_free(add), close_model(m);
 }
-END_TEST
 
-START_TEST(without_accumulation_its_plans_fail) {
+TEST(without_accumulation_its_plans_fail) {
     wf_transformer_config c = small_config();
     wf_training_config training = adam_training(0);
     wf_transformer *m = open_model(&c, &training, WF_F32, 3);
@@ -265,7 +261,6 @@ START_TEST(without_accumulation_its_plans_fail) {
     }
     close_model(m);
 }
-END_TEST
 
 /* ---- averages -------------------------------------------------------------------------------- */
 
@@ -294,7 +289,7 @@ static wf_transformer *open_averaged(uint64_t seed) {
     return open_model(&c, &training, WF_F64, seed);
 }
 
-START_TEST(averages_follow_their_definition) {
+TEST(averages_follow_their_definition) {
     static sentences b;
     double history[AVERAGED][2], want[2];
     wf_transformer *m = open_averaged(3);
@@ -315,9 +310,8 @@ START_TEST(averages_follow_their_definition) {
     ck_assert_int_eq(a->n, m->optimizer.n);
     wf_plan_free(train), wf_plan_free(p), close_model(m);
 }
-END_TEST
 
-START_TEST(averages_are_swapped_and_saved) {
+TEST(averages_are_swapped_and_saved) {
     static const char path[] = "steps_averages.safetensors";
     static sentences b;
     char message[WF_MESSAGE];
@@ -346,9 +340,8 @@ START_TEST(averages_are_swapped_and_saved) {
     wf_file_free(f), remove(path);
     wf_plan_free(train), wf_plan_free(p), close_model(m), close_model(loaded);
 }
-END_TEST
 
-START_TEST(without_averages_nothing_is_swapped) {
+TEST(without_averages_nothing_is_swapped) {
     wf_transformer_config c = small_config();
     wf_training_config training = adam_training(0);
     wf_transformer *m = open_model(&c, &training, WF_F32, 3);
@@ -357,22 +350,4 @@ START_TEST(without_averages_nothing_is_swapped) {
     ck_assert(!wf_optimizer_swap_averages(&m->optimizer) && !wf_optimizer_swap_averages(NULL));
     ck_assert(wf_optimizer_average_rate(NULL, 3) == 1);
     wf_plan_free(p), close_model(m);
-}
-END_TEST
-
-Suite *steps_suite(void) {
-    Suite *s = suite_create("steps");
-    TCase *tc = tcase_create("steps");
-    tcase_add_loop_test(tc, unguarded_steps_equal_guarded_ones, 0, COUNT_OF(optimizers));
-    tcase_add_test(tc, unguarded_updates_run_among_the_gradients);
-    tcase_add_test(tc, an_unguarded_run_that_fails_updates_nothing);
-    tcase_add_loop_test(tc, micro_batches_equal_one_batch, 0, 3);
-    tcase_add_loop_test(tc, one_micro_batch_is_a_batch, 0, 2);
-    tcase_add_test(tc, micro_batches_drop_other_elements);
-    tcase_add_test(tc, without_accumulation_its_plans_fail);
-    tcase_add_test(tc, averages_follow_their_definition);
-    tcase_add_test(tc, averages_are_swapped_and_saved);
-    tcase_add_test(tc, without_averages_nothing_is_swapped);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -10,6 +10,8 @@
 #include "tests/support/support.h"
 #include "texts.h"
 
+TESTS(text)
+
 static const wf_token_kind kinds[] = { WF_WORDS, WF_CHARACTERS, WF_BPE };
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -51,7 +53,7 @@ static const struct {
 #undef LINE
 };
 
-START_TEST(lines_are_checked) {
+TEST_ROWS(lines_are_checked, COUNT_OF(line_cases)) {
     char message[MESSAGE] = "";
     const char *says = line_cases[_i].says;
     bool ok = wf_text_check(line_cases[_i].line, line_cases[_i].bytes, message);
@@ -65,11 +67,10 @@ START_TEST(lines_are_checked) {
         wf_tokenizer_free(t);
     }
 }
-END_TEST
 
 /* ---- words and characters -------------------------------------------------------------------- */
 
-START_TEST(words_by_frequency_then_bytes) {
+TEST(words_by_frequency_then_bytes) {
     wf_tokenizer *t = learn_kind(WF_WORDS, "b c a\r\n \t\n  c  d b\nb\td\n");
     char *v = text_of(t, wf_tokenizer_vocabulary);
     ck_assert_str_eq(v, "<pad>\n<unk>\n<s>\n</s>\nb\nc\nd\na\n");
@@ -85,10 +86,9 @@ START_TEST(words_by_frequency_then_bytes) {
     ck_assert_str_eq(there_and_back(t, " "), "");
     free(v), wf_tokenizer_free(t);
 }
-END_TEST
 
 /* A word that looks like a special symbol keeps its id when the vocabulary is read again. */
-START_TEST(words_like_special_symbols) {
+TEST(words_like_special_symbols) {
     wf_tokenizer *t = learn_kind(WF_WORDS, "<blank> <blank> <s> a\n");
     char *v = text_of(t, wf_tokenizer_vocabulary);
     ck_assert_str_eq(v, "<pad>\n<unk>\n<s>\n</s>\n<blank>\n<s>\na\n");
@@ -98,9 +98,8 @@ START_TEST(words_like_special_symbols) {
     ck_assert(ids[0] == 5 && ids[1] == 4 && ids[2] == 6);
     free(v), wf_tokenizer_free(t), wf_tokenizer_free(again);
 }
-END_TEST
 
-START_TEST(rare_and_many_are_cut) {
+TEST(rare_and_many_are_cut) {
     wf_tokenizer_options o = wf_tokenizer_defaults(WF_WORDS);
     o.min_freq = 2;
     wf_tokenizer *t = learn(&o, "b c a\n c d b\nb d\n");
@@ -116,7 +115,6 @@ START_TEST(rare_and_many_are_cut) {
     ck_assert_str_eq(pieces_of(t, "abx"), "<unk> b <unk>");
     wf_tokenizer_free(t);
 }
-END_TEST
 
 /* German, Greek, Chinese, an emoji of seven code points, combining marks, right to left with
  * a mark of direction, no-break and ideographic spaces, a byte order mark, and literal marks. */
@@ -131,7 +129,7 @@ static const char multilingual[] =
     "10\xc2\xa0km \xe3\x80\x80 x\xe2\x80\xa8y \xef\xbb\xbfz\n"
     "<s> a </s> <pad><unk> <unk> <blank> </w> x</w> </w>y @@ @ a@@ b@@@@ @@a \\n\n";
 
-START_TEST(every_line_comes_back) {
+TEST_ROWS(every_line_comes_back, COUNT_OF(kinds)) {
     wf_tokenizer_options o = wf_tokenizer_defaults(kinds[_i]);
     o.min_freq = 1;
     wf_tokenizer *t = learn(&o, multilingual);
@@ -148,9 +146,8 @@ START_TEST(every_line_comes_back) {
     }
     wf_tokenizer_free(t);
 }
-END_TEST
 
-START_TEST(characters_keep_white_space) {
+TEST(characters_keep_white_space) {
     wf_tokenizer *t = learn_kind(WF_CHARACTERS, " a\t b  \n");
     ck_assert_str_eq(there_and_back(t, "  b\ta  \r\n"), "  b\ta  ");
     ck_assert_str_eq(there_and_back(t, "a\vb"), "a<unk>b");
@@ -161,9 +158,8 @@ START_TEST(characters_keep_white_space) {
     ck_assert_str_eq(there_and_back(again, "  b\ta  "), "  b\ta  ");
     free(v), wf_tokenizer_free(t), wf_tokenizer_free(again);
 }
-END_TEST
 
-START_TEST(lengths_as_in_snprintf) {
+TEST(lengths_as_in_snprintf) {
     wf_tokenizer *t = learn_kind(WF_WORDS, "one two three\n");
     int32_t ids[3] = { -7, -7, -7 };
     char text[16] = "##############";
@@ -186,7 +182,6 @@ START_TEST(lengths_as_in_snprintf) {
     ck_assert_int_eq(wf_tokenizer_decode(t, ids, 3, text, 8), -1);
     wf_tokenizer_free(t);
 }
-END_TEST
 
 /* ---- what cannot be learned ------------------------------------------------------------------ */
 
@@ -220,19 +215,18 @@ static const struct {
       "codes: the first line is not '#version: 0.2'" },
 };
 
-START_TEST(learning_is_refused) {
+TEST_ROWS(learning_is_refused, COUNT_OF(refused)) {
     char message[MESSAGE] = "";
     ck_assert(learn_fails(&refused[_i].o, refused[_i].text, message));
     assert_contains(message, refused[_i].says);
 }
-END_TEST
 
 static int broken(void *from, const char **line, size_t *bytes) {
     *line = "a", *bytes = 1;
     return ++*(int *)from < 3 ? 1 : -1;
 }
 
-START_TEST(a_reader_may_fail) {
+TEST(a_reader_may_fail) {
     char message[MESSAGE] = "";
     int n = 0;
     wf_tokenizer_options o = wf_tokenizer_defaults(WF_WORDS);
@@ -244,7 +238,6 @@ START_TEST(a_reader_may_fail) {
     assert_contains(message, "no lines to learn from");
     wf_tokenizer_free(NULL);
 }
-END_TEST
 
 /* ---- vocabulary files ------------------------------------------------------------------------ */
 
@@ -308,7 +301,7 @@ static const struct {
     { WF_BPE, "a\n", CODES "a \xed\xa0\x80\n", NULL, NULL, "codes: line 2: not UTF-8 at byte 2" },
 };
 
-START_TEST(files_are_read_strictly) {
+TEST_ROWS(files_are_read_strictly, COUNT_OF(files)) {
     char message[MESSAGE] = "";
     const char *v = files[_i].vocabulary, *c = files[_i].codes;
     wf_tokenizer *t =
@@ -322,7 +315,6 @@ START_TEST(files_are_read_strictly) {
     }
     wf_tokenizer_free(t);
 }
-END_TEST
 
 /* ---- in a model's file ----------------------------------------------------------------------- */
 
@@ -347,7 +339,9 @@ static wf_file *through_file(const wf_meta *pairs, int n) {
     return f;
 }
 
-START_TEST(a_model_file_holds_two_tokenizers) {
+SETUP(make_path, remove_path)
+
+TEST_ROWS(a_model_file_holds_two_tokenizers, COUNT_OF(kinds)) {
     char message[MESSAGE] = "";
     wf_tokenizer *src = learn_kind(kinds[_i], multilingual),
                  *tgt = learn_kind(kinds[_i], "a b ab\nb ab\n");
@@ -371,7 +365,6 @@ START_TEST(a_model_file_holds_two_tokenizers) {
     wf_file_free(f);
     wf_tokenizer_free(src), wf_tokenizer_free(tgt), wf_tokenizer_free(again);
 }
-END_TEST
 
 static const struct {
     wf_meta pairs[3];
@@ -392,7 +385,7 @@ static const struct {
       "t: codes: the first line is not" },
 };
 
-START_TEST(a_lying_model_file_is_told) {
+TEST_ROWS(a_lying_model_file_is_told, COUNT_OF(lies)) {
     char message[MESSAGE] = "";
     wf_file *f = through_file(lies[_i].pairs, lies[_i].n);
     ck_assert_ptr_null(wf_tokenizer_from_meta(f, "t", message));
@@ -404,7 +397,6 @@ START_TEST(a_lying_model_file_is_told) {
     ck_assert(!wf_tokenizer_in_file(f, "t"));
     wf_file_free(f);
 }
-END_TEST
 
 /* ---- without memory -------------------------------------------------------------------------- */
 
@@ -438,7 +430,9 @@ static bool life(wf_token_kind kind) {
     return ok;
 }
 
-START_TEST(every_failure_is_survived) {
+SETUP(NULL, NULL)
+
+TEST_ROWS(every_failure_is_survived, 2 * COUNT_OF(kinds)) {
     for (long at = 1;; at++) {
         long left;
         faults_begin(at, _i % 2);
@@ -449,28 +443,4 @@ START_TEST(every_failure_is_survived) {
         if (ok) break;
         tally_note(TALLY_FAULTS, 0);
     }
-}
-END_TEST
-
-Suite *text_suite(void) {
-    Suite *s = suite_create("text");
-    TCase *tc = tcase_create("text");
-    tcase_add_loop_test(tc, lines_are_checked, 0, COUNT_OF(line_cases));
-    tcase_add_test(tc, words_by_frequency_then_bytes);
-    tcase_add_test(tc, words_like_special_symbols);
-    tcase_add_test(tc, rare_and_many_are_cut);
-    tcase_add_loop_test(tc, every_line_comes_back, 0, COUNT_OF(kinds));
-    tcase_add_test(tc, characters_keep_white_space);
-    tcase_add_test(tc, lengths_as_in_snprintf);
-    tcase_add_loop_test(tc, learning_is_refused, 0, COUNT_OF(refused));
-    tcase_add_test(tc, a_reader_may_fail);
-    tcase_add_loop_test(tc, files_are_read_strictly, 0, COUNT_OF(files));
-    tcase_add_loop_test(tc, every_failure_is_survived, 0, 2 * COUNT_OF(kinds));
-    suite_add_tcase(s, tc);
-    tc = tcase_create("files");
-    tcase_add_checked_fixture(tc, make_path, remove_path);
-    tcase_add_loop_test(tc, a_model_file_holds_two_tokenizers, 0, COUNT_OF(kinds));
-    tcase_add_loop_test(tc, a_lying_model_file_is_told, 0, COUNT_OF(lies));
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -10,6 +10,8 @@
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
+TESTS(torch)
+
 static wf_file *open_file(const char *kind, const char *name) {
     char relative[64], path[512];
     snprintf(relative, sizeof relative, "tests/data/%s_%s.safetensors", kind, name);
@@ -121,11 +123,10 @@ static void compare_case(const char *name, wf_dtype real) {
     wf_plan_free(p), wf_file_free(f), close_model(m);
 }
 
-START_TEST(logits_losses_and_gradients) {
+TEST_ROWS(logits_losses_and_gradients, 2 * COUNT_OF(cases)) {
     const char *name = cases[_i / 2];
     compare_case(name, _i % 2 ? WF_F64 : WF_F32);
 }
-END_TEST
 
 /* ---- ten steps ------------------------------------------------------------------------------- */
 
@@ -139,7 +140,7 @@ static const struct {
     { "sgd", 0.05, { .kind = WF_SGD, .momentum = 0.9 } },
 };
 
-START_TEST(ten_steps_of_every_optimizer) {
+TEST_ROWS(ten_steps_of_every_optimizer, 2 * COUNT_OF(optimizers)) {
     static sentences b;
     wf_dtype real = _i % 2 ? WF_F64 : WF_F32;
     const char *name = optimizers[_i / 2].name;
@@ -161,14 +162,4 @@ START_TEST(ten_steps_of_every_optimizer) {
     }
     free_values(&losses, 1), free_values(&norms, 1);
     wf_plan_free(p), wf_file_free(f), close_model(m);
-}
-END_TEST
-
-Suite *torch_suite(void) {
-    Suite *s = suite_create("torch");
-    TCase *tc = tcase_create("torch");
-    tcase_add_loop_test(tc, logits_losses_and_gradients, 0, 2 * COUNT_OF(cases));
-    tcase_add_loop_test(tc, ten_steps_of_every_optimizer, 0, 2 * COUNT_OF(optimizers));
-    suite_add_tcase(s, tc);
-    return s;
 }

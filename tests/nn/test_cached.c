@@ -8,6 +8,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(cached)
+
 enum { B = 3, T = 6, S = 5, D = 8, V = 11, LAYERS = 2 };
 
 typedef struct build {
@@ -186,7 +188,7 @@ static build build_at(int i) {
 }
 enum { BUILDS = 3 * 16 * 3 };
 
-START_TEST(steps_are_the_whole_and_sentences_are_their_own) {
+TEST_ROWS(steps_are_the_whole_and_sentences_are_their_own, BUILDS) {
     build how = build_at(_i);
     net m;
     float full[B * T * V], got[B * T * V];
@@ -207,10 +209,9 @@ START_TEST(steps_are_the_whole_and_sentences_are_their_own) {
     }
     end_graph(m.g);
 }
-END_TEST
 
 /* What the two counts are, as bound. */
-START_TEST(indices_count_from_zero_and_positions_from_p) {
+TEST(indices_count_from_zero_and_positions_from_p) {
     wf_graph *g = new_graph(WF_F32);
     int64_t t = wf_extent(g, "T", 4);
     wf_extent(g, "P", 9);
@@ -231,14 +232,4 @@ START_TEST(indices_count_from_zero_and_positions_from_p) {
     for (int i = 0; i < 5; i++) ck_assert_int_eq(key[i], i);
     wf_state_free(s), wf_plan_free(p);
     end_graph(g);
-}
-END_TEST
-
-Suite *cached_suite(void) {
-    Suite *s = suite_create("cached");
-    TCase *tc = tcase_create("cached");
-    tcase_add_loop_test(tc, steps_are_the_whole_and_sentences_are_their_own, 0, BUILDS);
-    tcase_add_test(tc, indices_count_from_zero_and_positions_from_p);
-    suite_add_tcase(s, tc);
-    return s;
 }

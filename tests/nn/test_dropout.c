@@ -4,6 +4,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(dropout)
+
 enum { N = 1000, RUNS = 3 };
 
 static wf_plan *training_plan(wf_tensor *const *fetch, int n, wf_pool *pool) {
@@ -30,7 +32,7 @@ static wf_tensor *ones(wf_graph *g) {
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-START_TEST(every_run_draws_anew) {
+TEST(every_run_draws_anew) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *y = wf_dropout(ones(g), 0.5, "here");
     float first[RUNS][N], again[RUNS][N];
@@ -46,9 +48,8 @@ START_TEST(every_run_draws_anew) {
     wf_plan_free(p), wf_plan_free(q);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(counting_goes_on_from_where_it_is_set) {
+TEST(counting_goes_on_from_where_it_is_set) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *y = wf_dropout(ones(g), 0.5, "here");
     float at[8][N], got[N];
@@ -70,10 +71,9 @@ START_TEST(counting_goes_on_from_where_it_is_set) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 /* A run that fails is none: it is tried again with the same bits. */
-START_TEST(failed_runs_do_not_count) {
+TEST(failed_runs_do_not_count) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(N)), *y = wf_dropout(x, 0.5, "here");
     wf_tensor *checked = wf_check_finite(wf_sum(x, WF_ALL_AXES, false), "x");
@@ -96,10 +96,9 @@ START_TEST(failed_runs_do_not_count) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 /* What was kept in the forward pass is what the gradient passes, in every run, with any threads. */
-START_TEST(a_gradient_has_the_mask_of_its_forward) {
+TEST(a_gradient_has_the_mask_of_its_forward) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = ones(g), *y = wf_dropout(wf_dropout(x, 0.5, NULL), 0.3, NULL), *grad;
     ck_assert(wf_grad(wf_sum(y, WF_ALL_AXES, false), &x, 1, &grad));
@@ -120,11 +119,10 @@ START_TEST(a_gradient_has_the_mask_of_its_forward) {
     }
     end_graph(g);
 }
-END_TEST
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-START_TEST(places_without_a_name_are_numbered) {
+TEST(places_without_a_name_are_numbered) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = ones(g), *y[9];
     y[0] = wf_dropout(x, 0.5, NULL), y[1] = wf_dropout(x, 0.5, NULL);
@@ -150,7 +148,6 @@ START_TEST(places_without_a_name_are_numbered) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 enum { HEADS = 2, LENGTH = 8, WIDTH = 16 };
 
@@ -169,23 +166,9 @@ static void attentions(bool with_weights, float *out) {
 
 /* A layer that is used twice drops other weights the second time; who looks at the weights changes
  * nothing. */
-START_TEST(each_use_of_a_layer_draws_anew) {
+TEST(each_use_of_a_layer_draws_anew) {
     float plain[2 * LENGTH * WIDTH], looked_at[2 * LENGTH * WIDTH];
     attentions(false, plain), attentions(true, looked_at);
     ck_assert(memcmp(plain, looked_at, sizeof plain) == 0);
     ck_assert(memcmp(plain, plain + LENGTH * WIDTH, sizeof plain / 2) != 0);
-}
-END_TEST
-
-Suite *dropout_suite(void) {
-    Suite *s = suite_create("dropout");
-    TCase *tc = tcase_create("dropout");
-    tcase_add_test(tc, every_run_draws_anew);
-    tcase_add_test(tc, counting_goes_on_from_where_it_is_set);
-    tcase_add_test(tc, failed_runs_do_not_count);
-    tcase_add_test(tc, a_gradient_has_the_mask_of_its_forward);
-    tcase_add_test(tc, places_without_a_name_are_numbered);
-    tcase_add_test(tc, each_use_of_a_layer_draws_anew);
-    suite_add_tcase(s, tc);
-    return s;
 }

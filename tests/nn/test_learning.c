@@ -3,7 +3,9 @@
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
-START_TEST(the_first_loss_is_about_log_v) {
+TESTS(learning)
+
+TEST_ROWS(the_first_loss_is_about_log_v, 16) {
     static sentences b;
     wf_transformer_config c = course_config();
     c.norm_first = _i & 1, c.tie = (wf_tie)(_i >> 1 & 3) % 3, c.scale_embedding = _i >> 3;
@@ -18,9 +20,8 @@ START_TEST(the_first_loss_is_about_log_v) {
     free_values(&nll, 1);
     wf_plan_free(p), close_model(m);
 }
-END_TEST
 
-START_TEST(one_batch_can_be_overfit) {
+TEST_ROWS(one_batch_can_be_overfit, 2) {
     static sentences b;
     wf_transformer_config c = small_config();
     wf_training_config training = adam_training(0);
@@ -35,7 +36,6 @@ START_TEST(one_batch_can_be_overfit) {
     ck_assert_msg(loss < 0.01, "%g after %d steps", loss, step);
     wf_plan_free(p), close_model(m);
 }
-END_TEST
 
 /* Trained on copies with or without the start token in front of what the decoder sees: the last
  * loss, and how many of 100 unseen copies are right. */
@@ -58,7 +58,7 @@ static double copies_after(bool start, int steps, int *right) {
     return loss;
 }
 
-START_TEST(generation_needs_the_start_token_in_training) {
+TEST(generation_needs_the_start_token_in_training) {
     int with, without;
     double loss_with = copies_after(true, 700, &with),
            loss_without = copies_after(false, 700, &without);
@@ -67,7 +67,6 @@ START_TEST(generation_needs_the_start_token_in_training) {
     ck_assert_msg(loss_without < 0.1 && without <= 50, "without it: loss %g, %d of 100",
                   loss_without, without);
 }
-END_TEST
 
 /* All parameters after 200 steps with dropout. */
 static values trained(int threads, wf_transformer **out) {
@@ -93,7 +92,7 @@ static values trained(int threads, wf_transformer **out) {
     return all;
 }
 
-START_TEST(the_number_of_threads_changes_no_bit) {
+TEST(the_number_of_threads_changes_no_bit) {
     wf_transformer *m;
     values one = trained(1, &m);
     close_model(m);
@@ -103,16 +102,4 @@ START_TEST(the_number_of_threads_changes_no_bit) {
         free_values(&more, 1), close_model(m);
     }
     free_values(&one, 1);
-}
-END_TEST
-
-Suite *learning_suite(void) {
-    Suite *s = suite_create("learning");
-    TCase *tc = tcase_create("learning");
-    tcase_add_loop_test(tc, the_first_loss_is_about_log_v, 0, 16);
-    tcase_add_loop_test(tc, one_batch_can_be_overfit, 0, 2);
-    tcase_add_test(tc, generation_needs_the_start_token_in_training);
-    tcase_add_test(tc, the_number_of_threads_changes_no_bit);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -7,6 +7,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(nn)
+
 #define RUN(p) ck_assert_msg(wf_run(p), "%s", wf_plan_error(p))
 
 static wf_tensor *noise(wf_graph *g, const char *name, int ndim, const int64_t *shape) {
@@ -31,7 +33,7 @@ static int64_t parameter_count(const wf_graph *g) {
 /* ---- initial values -------------------------------------------------------------------------- */
 
 /* PE[p, 2i] = sin(p / 10000^(2i/D)), PE[p, 2i+1] = cos(same). */
-START_TEST(sinusoid_values) {
+TEST_ROWS(sinusoid_values, 2) {
     wf_graph *g = new_graph(_i ? WF_F64 : WF_F32);
     wf_tensor *t = wf_buffer(g, "t", wf_real(g), SHAPE(50, 4), wf_init_sinusoid());
     double *pe = leaf_values(t);
@@ -45,7 +47,6 @@ START_TEST(sinusoid_values) {
     free(pe);
     end_graph(g);
 }
-END_TEST
 
 static void spread(const wf_tensor *t, double *largest, double *std) {
     double *data = leaf_values(t), sum = 0;
@@ -57,7 +58,7 @@ static void spread(const wf_tensor *t, double *largest, double *std) {
     free(data);
 }
 
-START_TEST(initial_values) {
+TEST(initial_values) {
     wf_graph *g = new_graph(WF_F32);
     struct wf_linear_layer linear = wf_linear_new(g, "linear", 100, 300, true);
     struct wf_mha_layer mha = wf_mha_new(g, "mha", 64, 4, true, 0);
@@ -94,11 +95,10 @@ START_TEST(initial_values) {
     ck_assert(scaled.scale == 8 && plain.scale == 1);
     end_graph(g);
 }
-END_TEST
 
 /* ---- layers ---------------------------------------------------------------------------------- */
 
-START_TEST(names_follow_modules) {
+TEST(names_follow_modules) {
     wf_graph *g = new_graph(WF_F32);
     wf_block_options o = {
         .d_model = 8, .num_heads = 2, .dim_feedforward = 4, .bias = true, .layer_norm_eps = 1e-5
@@ -137,9 +137,8 @@ START_TEST(names_follow_modules) {
     ck_assert_str_eq(wf_neg(y)->name, ""); /* the scope is as it was */
     end_graph(g);
 }
-END_TEST
 
-START_TEST(a_layer_records_under_its_own_name_and_says_so) {
+TEST(a_layer_records_under_its_own_name_and_says_so) {
     wf_graph *g = new_graph(WF_F32);
     struct wf_linear_layer l = wf_linear_new(g, "hidden", 64, 128, true);
     wf_linear(&l, noise(g, "x", SHAPE(8, 32)));
@@ -150,7 +149,6 @@ START_TEST(a_layer_records_under_its_own_name_and_says_so) {
     ck_assert(y && !wf_ok(y->graph));
     wf_graph_free(g);
 }
-END_TEST
 
 /* What the use of a layer gives: of one without parameters, or of NULL. */
 static wf_tensor *use(int kind, bool null, wf_tensor *x, wf_tensor *ids) {
@@ -188,7 +186,7 @@ static wf_tensor *use(int kind, bool null, wf_tensor *x, wf_tensor *ids) {
     }
 }
 
-START_TEST(layers_that_are_null_or_empty_give_poison) {
+TEST_ROWS(layers_that_are_null_or_empty_give_poison, 20) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = noise(g, "x", SHAPE(2, 3, 4)),
               *ids = ids_of(g, "ids", SHAPE(2, 3), (int32_t[6]){ 0 });
@@ -200,9 +198,8 @@ START_TEST(layers_that_are_null_or_empty_give_poison) {
     ck_assert(use(_i / 2, _i % 2, NULL, NULL) != NULL);
     wf_graph_free(g);
 }
-END_TEST
 
-START_TEST(layers_without_what_they_need_give_poison) {
+TEST(layers_without_what_they_need_give_poison) {
     for (int i = 0; i < 3; i++) {
         wf_graph *g = new_graph(WF_F32);
         if (i == 0) wf_feed_forward_new(g, NULL);
@@ -218,9 +215,8 @@ START_TEST(layers_without_what_they_need_give_poison) {
     ck_assert(wf_linear(&of_none, NULL) && wf_drop(NULL, 0.5, "drop") && wf_drop(NULL, 0, "drop"));
     end_graph(g);
 }
-END_TEST
 
-START_TEST(shapes_in_and_out_agree) {
+TEST(shapes_in_and_out_agree) {
     wf_graph *g = new_graph(WF_F32);
     int64_t B = wf_extent(g, "B", 8), T = wf_extent(g, "T", 8), S = wf_extent(g, "S", 8);
     wf_block_options o = { .d_model = 12,
@@ -255,9 +251,8 @@ START_TEST(shapes_in_and_out_agree) {
     }
     end_graph(g);
 }
-END_TEST
 
-START_TEST(widths_that_do_not_divide_are_refused) {
+TEST(widths_that_do_not_divide_are_refused) {
     wf_graph *g = new_graph(WF_F32);
     wf_mha_new(g, "attention", 10, 3, true, 0);
     assert_contains(wf_error(g), "attention: a width of 10 does not divide into 3 heads");
@@ -271,11 +266,10 @@ START_TEST(widths_that_do_not_divide_are_refused) {
     assert_contains(wf_error(g), "activation number 7");
     wf_graph_free(g);
 }
-END_TEST
 
 /* [B] lengths, S keys: 1 where the key lies within the sentence; length 0 shuts a sentence out
  * altogether. */
-START_TEST(key_masks) {
+TEST(key_masks) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *lengths = ids_of(g, "lengths", SHAPE(3), (int32_t[]){ 3, 1, 0 }),
               *x = noise(g, "x", SHAPE(3, 4, 8));
@@ -298,10 +292,9 @@ START_TEST(key_masks) {
     free_values(v, 3);
     end_graph(g);
 }
-END_TEST
 
 /* The fused op and the weights beside it are the same attention: output = W_O concat(weights V). */
-START_TEST(attention_returns_its_weights) {
+TEST(attention_returns_its_weights) {
     wf_graph *g = new_graph(WF_F64);
     struct wf_mha_layer l = wf_mha_new(g, "mha", 6, 2, true, 0.3);
     wf_tensor *x = noise(g, "x", SHAPE(2, 3, 6)), *memory = noise(g, "memory", SHAPE(2, 5, 6)),
@@ -317,11 +310,10 @@ START_TEST(attention_returns_its_weights) {
     free_values(a, 2);
     end_graph(g);
 }
-END_TEST
 
 /* Every element of every parameter of both kinds of layer, with dropout on: first order. Over
  * fewer than 8 numbers LayerNorm bends too sharply for the stencil. */
-START_TEST(gradients_of_layers) {
+TEST_ROWS(gradients_of_layers, 2) {
     wf_graph *g = new_graph(WF_F64);
     char message[WF_MESSAGE];
     wf_block_options o = { .d_model = 8,
@@ -355,11 +347,10 @@ START_TEST(gradients_of_layers) {
     ck_assert_msg(error <= 1e-8, "%.3g: %s", error, message);
     end_graph(g);
 }
-END_TEST
 
 /* Sites of dropout: each module drops other elements, again in every plan that trains, and none
  * elsewhere. */
-START_TEST(dropout_has_a_site_per_module) {
+TEST(dropout_has_a_site_per_module) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_param(g, "x", SHAPE(1000), wf_init_constant(1));
     wf_tensor *fetch[] = { wf_drop(x, 0.5, "dropout1"), wf_drop(x, 0.5, "dropout2"),
@@ -377,7 +368,6 @@ START_TEST(dropout_has_a_site_per_module) {
     free_values(v, 3), free_values(still, 3);
     end_graph(g);
 }
-END_TEST
 
 /* ---- models built from layers ---------------------------------------------------------------- */
 
@@ -427,7 +417,7 @@ static wf_tensor *tutorial(wf_graph *g, wf_tensor *src, wf_tensor *tgt) {
     return wf_linear(&output, y);
 }
 
-START_TEST(the_tutorial_model) {
+TEST(the_tutorial_model) {
     wf_graph *g = new_graph(WF_F32);
     int32_t src[20], tgt[18];
     for (int i = 0; i < 20; i++) src[i] = i % 10 < 8 - i / 10 ? 1 + i % 7 : 0; /* padding 0 */
@@ -445,9 +435,8 @@ START_TEST(the_tutorial_model) {
     }
     end_graph(g);
 }
-END_TEST
 
-START_TEST(the_encoder_instance) {
+TEST(the_encoder_instance) {
     wf_graph *g = new_graph(WF_F32);
     wf_block_options o = {
         .d_model = 64, .num_heads = 4, .dim_feedforward = 128, .bias = true, .layer_norm_eps = 1e-5
@@ -474,11 +463,10 @@ START_TEST(the_encoder_instance) {
     free_values(v, 3);
     end_graph(g);
 }
-END_TEST
 
 /* A language model from encoder layers, causal and cached: token by token it gives what it gives
  * at once. */
-START_TEST(a_decoder_only_stack) {
+TEST(a_decoder_only_stack) {
     enum { D = 16, T = 9, V = 11 };
     wf_graph *g = new_graph(WF_F32);
     int64_t B = wf_extent(g, "B", 4), length = wf_extent(g, "T", T);
@@ -523,27 +511,4 @@ START_TEST(a_decoder_only_stack) {
     }
     wf_state_free(s), wf_plan_free(step), wf_plan_free(whole);
     end_graph(g);
-}
-END_TEST
-
-Suite *nn_suite(void) {
-    Suite *s = suite_create("nn");
-    TCase *tc = tcase_create("nn");
-    tcase_add_loop_test(tc, sinusoid_values, 0, 2);
-    tcase_add_test(tc, initial_values);
-    tcase_add_test(tc, names_follow_modules);
-    tcase_add_test(tc, a_layer_records_under_its_own_name_and_says_so);
-    tcase_add_loop_test(tc, layers_that_are_null_or_empty_give_poison, 0, 20);
-    tcase_add_test(tc, layers_without_what_they_need_give_poison);
-    tcase_add_test(tc, shapes_in_and_out_agree);
-    tcase_add_test(tc, widths_that_do_not_divide_are_refused);
-    tcase_add_test(tc, key_masks);
-    tcase_add_test(tc, attention_returns_its_weights);
-    tcase_add_loop_test(tc, gradients_of_layers, 0, 2);
-    tcase_add_test(tc, dropout_has_a_site_per_module);
-    tcase_add_test(tc, the_tutorial_model);
-    tcase_add_test(tc, the_encoder_instance);
-    tcase_add_test(tc, a_decoder_only_stack);
-    suite_add_tcase(s, tc);
-    return s;
 }

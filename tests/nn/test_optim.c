@@ -5,6 +5,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(optim)
+
 /* ---- optimizers ------------------------------------------------------------------------------ */
 
 /* loss = sum of (w + b) * x: the gradient by w is x, that by b the sum of x. */
@@ -50,7 +52,7 @@ static void assert_leaf(const wf_tensor *t, const double *want) {
     free(have);
 }
 
-START_TEST(the_norm_is_of_the_mean_and_clips) {
+TEST_ROWS(the_norm_is_of_the_mean_and_clips, 2) {
     const double x[] = { 1, 2, 2, 4 }; /* the gradient of w; that of b is 9 */
     wf_optimizer_options o = { .kind = WF_SGD, .clip_norm = _i ? 1 : 0 };
     little l;
@@ -64,9 +66,8 @@ START_TEST(the_norm_is_of_the_mean_and_clips) {
     assert_leaf(l.b, (double[]){ 5 - 0.9 * scale });
     close_little(&l);
 }
-END_TEST
 
-START_TEST(nothing_counted_changes_nothing) {
+TEST(nothing_counted_changes_nothing) {
     wf_optimizer_options o = wf_optimizer_defaults(WF_ADAM);
     little l;
     open_little(&l, &o);
@@ -76,9 +77,8 @@ START_TEST(nothing_counted_changes_nothing) {
     assert_leaf(l.b, (double[]){ 5 });
     close_little(&l);
 }
-END_TEST
 
-START_TEST(a_norm_that_is_not_finite_stops_the_step) {
+TEST_ROWS(a_norm_that_is_not_finite_stops_the_step, 3) {
     wf_optimizer_options o = wf_optimizer_defaults((wf_optimizer_kind)_i);
     o.momentum = 0.9;
     little l;
@@ -92,11 +92,10 @@ START_TEST(a_norm_that_is_not_finite_stops_the_step) {
     ck_assert(step(&l, &o, (double[]){ 1, 1, 1, 1 }, 2, 1, 0.1));
     close_little(&l);
 }
-END_TEST
 
 /* Adam's first step is rate * sign(gradient), whatever its size; AdamW first shrinks matrices,
  * not biases. */
-START_TEST(first_steps_of_adam) {
+TEST_ROWS(first_steps_of_adam, 2) {
     wf_optimizer_options o = wf_optimizer_defaults(_i ? WF_ADAMW : WF_ADAM);
     o.weight_decay = _i ? 0.5 : 0;
     little l;
@@ -112,11 +111,10 @@ START_TEST(first_steps_of_adam) {
     free(w), free(b);
     close_little(&l);
 }
-END_TEST
 
 /* Micro-batches: gradients and counts are fetched, summed by the caller, and fed to the plan
  * that updates. */
-START_TEST(accumulated_micro_batches_equal_one_batch) {
+TEST(accumulated_micro_batches_equal_one_batch) {
     wf_optimizer_options o = wf_optimizer_defaults(WF_ADAM);
     o.clip_norm = 1;
     const double x[2][4] = { { 1, 2, 3, 4 }, { -3, 1, 0, 2 } };
@@ -151,10 +149,9 @@ START_TEST(accumulated_micro_batches_equal_one_batch) {
     wf_plan_free(gradients), wf_plan_free(update);
     close_little(&whole), close_little(&parts);
 }
-END_TEST
 
 /* What is 0 is 0: without averages Adam's step is rate * sign(gradient) every time. */
-START_TEST(betas_of_zero_are_zero) {
+TEST_ROWS(betas_of_zero_are_zero, 2) {
     wf_optimizer_options o = wf_optimizer_defaults(_i ? WF_ADAMW : WF_ADAM);
     const double x[2][4] = { { 1, -2, 3, 4 }, { -5, -1, 0.5, 9 } };
     double w[4] = { 1, 2, 3, 4 };
@@ -173,9 +170,8 @@ START_TEST(betas_of_zero_are_zero) {
     }
     close_little(&l);
 }
-END_TEST
 
-START_TEST(defaults_are_the_usual_ones) {
+TEST(defaults_are_the_usual_ones) {
     for (int kind = WF_SGD; kind <= WF_ADAMW; kind++) {
         wf_optimizer_options o = wf_optimizer_defaults((wf_optimizer_kind)kind);
         ck_assert(o.kind == (wf_optimizer_kind)kind && !o.name && o.beta1 == 0.9);
@@ -183,12 +179,11 @@ START_TEST(defaults_are_the_usual_ones) {
         ck_assert(o.clip_norm == 0 && !o.unguarded && !o.accumulates && o.average_decay == 0);
     }
 }
-END_TEST
 
 /* ---- two in one graph ------------------------------------------------------------------------ */
 
 /* A critic's and a generator's: each moves its own parameters, by its own numbers. */
-START_TEST(two_optimizers_have_two_names) {
+TEST(two_optimizers_have_two_names) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *a = param_of(g, "a", SHAPE(2), (double[]){ 1, 2 }),
               *b = param_of(g, "b", SHAPE(2), (double[]){ 3, 4 }), *one = wf_constant(g, 1);
@@ -217,9 +212,8 @@ START_TEST(two_optimizers_have_two_names) {
     wf_plan_free(p), wf_optimizer_free(&o[0]), wf_optimizer_free(&o[1]);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(a_second_optimizer_of_one_name_is_refused) {
+TEST(a_second_optimizer_of_one_name_is_refused) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *a = wf_param(g, "a", SHAPE(2), wf_init_zeros()), *loss = wf_square_sum(a);
     wf_optimizer_options adam = wf_optimizer_defaults(WF_ADAM);
@@ -229,9 +223,8 @@ START_TEST(a_second_optimizer_of_one_name_is_refused) {
     ck_assert(!again.updates && again.n == 0);
     wf_optimizer_free(&o), wf_graph_free(g);
 }
-END_TEST
 
-START_TEST(rates_are_finite_at_every_step) {
+TEST(rates_are_finite_at_every_step) {
     wf_optimizer_options o = wf_optimizer_defaults(WF_ADAM);
     double first[3], rates[3];
     wf_optimizer_rates(&o, 0.1, 1, first);
@@ -242,9 +235,8 @@ START_TEST(rates_are_finite_at_every_step) {
     wf_optimizer_rates(NULL, 0.1, 1, rates), wf_optimizer_rates(&o, 0.1, 1, NULL);
     ck_assert(rates[0] == 0.1 && rates[1] == 1 && rates[2] == 1);
 }
-END_TEST
 
-START_TEST(a_rate_that_is_not_finite_stops_the_step) {
+TEST_ROWS(a_rate_that_is_not_finite_stops_the_step, 3) {
     wf_optimizer_options o = wf_optimizer_defaults((wf_optimizer_kind)_i);
     o.momentum = 0.9;
     const double bad[] = { NAN, INFINITY, -INFINITY }, x[] = { 1, 1, 1, 1 };
@@ -260,10 +252,9 @@ START_TEST(a_rate_that_is_not_finite_stops_the_step) {
     ck_assert(step(&l, &o, x, 2, 1, 0.1));
     close_little(&l);
 }
-END_TEST
 
 /* Steps without an optimizer around them. */
-START_TEST(a_scale_that_is_not_finite_stops_all_steps) {
+TEST(a_scale_that_is_not_finite_stops_all_steps) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *a = param_of(g, "a", SHAPE(2), (double[]){ 1, 2 }),
               *b = param_of(g, "b", SHAPE(2), (double[]){ 3, 4 }),
@@ -283,10 +274,9 @@ START_TEST(a_scale_that_is_not_finite_stops_all_steps) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 /* As many numbers as the tensor has, as bound; in both types. */
-START_TEST(reals_are_fed_in_their_number) {
+TEST_ROWS(reals_are_fed_in_their_number, 2) {
     wf_graph *g = new_graph(_i ? WF_F64 : WF_F32);
     int64_t B = wf_extent(g, "B", 64);
     wf_tensor *x = wf_input(g, "x", wf_real(g), SHAPE(B)),
@@ -310,7 +300,6 @@ START_TEST(reals_are_fed_in_their_number) {
     free(y), wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 static const struct {
     bool loss, count, params, options;
@@ -336,7 +325,7 @@ static const struct {
     { 1, 1, 1, 1, { .kind = WF_SGD, .momentum = INFINITY }, "momentum is not finite: inf" },
 };
 
-START_TEST(unfit_optimizers_poison_their_graph) {
+TEST_ROWS(unfit_optimizers_poison_their_graph, COUNT_OF(unfit)) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_zeros()), *loss = wf_square_sum(w),
               *null = NULL;
@@ -349,9 +338,8 @@ START_TEST(unfit_optimizers_poison_their_graph) {
     wf_optimizer_new(NULL, NULL, NULL, NULL, 1, NULL);
     wf_graph_free(g);
 }
-END_TEST
 
-START_TEST(lists_that_are_null_are_empty) {
+TEST(lists_that_are_null_are_empty) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *out[2] = { NULL, NULL };
     wf_param(g, "w", SHAPE(2), wf_init_zeros());
@@ -360,9 +348,8 @@ START_TEST(lists_that_are_null_are_empty) {
     ck_assert(wf_schedule_rate(NULL, 3) == 0);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(bad_optimizers_are_refused) {
+TEST(bad_optimizers_are_refused) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_zeros());
     wf_tensor *loss = wf_sum(w, WF_ALL_AXES, false);
@@ -376,11 +363,10 @@ START_TEST(bad_optimizers_are_refused) {
     assert_contains(wf_error(g), "not a real scalar");
     wf_optimizer_free(&o), wf_optimizer_free(NULL), wf_graph_free(g);
 }
-END_TEST
 
 /* ---- schedules ------------------------------------------------------------------------------- */
 
-START_TEST(schedules) {
+TEST(schedules) {
     const struct {
         wf_schedule s;
         int64_t step;
@@ -413,29 +399,4 @@ START_TEST(schedules) {
         double paper = fmin(1 / sqrt((double)t), (double)t * pow(4000, -1.5)) / sqrt(512);
         ck_assert_double_eq_tol(wf_schedule_rate(&noam, t), paper, 1e-12);
     }
-}
-END_TEST
-
-Suite *optim_suite(void) {
-    Suite *s = suite_create("optim");
-    TCase *tc = tcase_create("optim");
-    tcase_add_loop_test(tc, the_norm_is_of_the_mean_and_clips, 0, 2);
-    tcase_add_test(tc, nothing_counted_changes_nothing);
-    tcase_add_loop_test(tc, a_norm_that_is_not_finite_stops_the_step, 0, 3);
-    tcase_add_loop_test(tc, first_steps_of_adam, 0, 2);
-    tcase_add_test(tc, accumulated_micro_batches_equal_one_batch);
-    tcase_add_loop_test(tc, betas_of_zero_are_zero, 0, 2);
-    tcase_add_test(tc, defaults_are_the_usual_ones);
-    tcase_add_test(tc, two_optimizers_have_two_names);
-    tcase_add_test(tc, a_second_optimizer_of_one_name_is_refused);
-    tcase_add_test(tc, rates_are_finite_at_every_step);
-    tcase_add_loop_test(tc, a_rate_that_is_not_finite_stops_the_step, 0, 3);
-    tcase_add_test(tc, a_scale_that_is_not_finite_stops_all_steps);
-    tcase_add_loop_test(tc, reals_are_fed_in_their_number, 0, 2);
-    tcase_add_loop_test(tc, unfit_optimizers_poison_their_graph, 0, COUNT_OF(unfit));
-    tcase_add_test(tc, lists_that_are_null_are_empty);
-    tcase_add_test(tc, bad_optimizers_are_refused);
-    tcase_add_test(tc, schedules);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -4,6 +4,8 @@
 
 #include "core/base/random.h"
 
+TESTS(init)
+
 enum { N = 100000 };
 static const int64_t shape[2] = { 100, N / 100 };
 
@@ -21,7 +23,7 @@ static double moment(const double *x, int power) {
 }
 
 /* Bounds of five standard errors. */
-START_TEST(uniform_and_normal_have_their_moments) {
+TEST(uniform_and_normal_have_their_moments) {
     double *u = fill(wf_init_uniform(0.5), 1), *n = fill(wf_init_normal(2), 1), e = 5 / sqrt(N);
     ck_assert_double_eq_tol(moment(u, 1), 0, e * 0.5 / sqrt(3));
     ck_assert_double_eq_tol(moment(u, 2), 0.25 / 3, e * 0.25 * sqrt(4.0 / 45));
@@ -31,9 +33,8 @@ START_TEST(uniform_and_normal_have_their_moments) {
     for (int i = 0; i < N; i++) ck_assert(u[i] >= -0.5 && u[i] < 0.5 && isfinite(n[i]));
     free(u), free(n);
 }
-END_TEST
 
-START_TEST(values_depend_on_key_and_element_alone) {
+TEST(values_depend_on_key_and_element_alone) {
     wf_init inits[] = { wf_init_uniform(3), wf_init_normal(1) };
     for (int i = 0; i < COUNT_OF(inits); i++) {
         double *a = fill(inits[i], 7), *b = fill(inits[i], 8), few[5];
@@ -50,10 +51,9 @@ START_TEST(values_depend_on_key_and_element_alone) {
     ck_assert(u[99] == 2 * wf_unit_double(r.v[0], r.v[1]) - 1);
     free(u);
 }
-END_TEST
 
 /* What an f32 element was before there were kernels to draw it: libm's value, rounded once. */
-START_TEST(f32_is_the_rounded_f64) {
+TEST(f32_is_the_rounded_f64) {
     wf_init inits[] = { wf_init_uniform(0.3), wf_init_normal(0.02) };
     float *narrow = malloc(N * sizeof *narrow);
     for (int i = 0; i < COUNT_OF(inits); i++) {
@@ -71,9 +71,8 @@ START_TEST(f32_is_the_rounded_f64) {
     }
     free(narrow);
 }
-END_TEST
 
-START_TEST(constants_in_every_type) {
+TEST(constants_in_every_type) {
     wf_init three = wf_init_constant(3), zero = wf_init_zeros(), huge = wf_init_constant(1e300);
     int32_t i[4] = { 9, 9, 9, 9 };
     float f[1] = { 9 };
@@ -85,9 +84,8 @@ START_TEST(constants_in_every_type) {
     three.fill(&three, 0, WF_F32, 1, (int64_t[]){ 0 }, f);
     ck_assert(f[0] == 9);
 }
-END_TEST
 
-START_TEST(sizes_do_not_overflow) {
+TEST(sizes_do_not_overflow) {
     int64_t product = 0;
     size_t bytes = 0;
     ck_assert(wf_mul_size(INT64_MAX, 1, &product) && product == INT64_MAX);
@@ -109,17 +107,4 @@ START_TEST(sizes_do_not_overflow) {
     ck_assert_uint_eq(wf_dtype_size((wf_dtype)-1), 0);
     ck_assert_str_eq(wf_dtype_name(WF_F32), "f32");
     ck_assert_str_eq(wf_dtype_name((wf_dtype)77), "?");
-}
-END_TEST
-
-Suite *init_suite(void) {
-    Suite *s = suite_create("init");
-    TCase *c = tcase_create("init");
-    tcase_add_test(c, uniform_and_normal_have_their_moments);
-    tcase_add_test(c, values_depend_on_key_and_element_alone);
-    tcase_add_test(c, f32_is_the_rounded_f64);
-    tcase_add_test(c, constants_in_every_type);
-    tcase_add_test(c, sizes_do_not_overflow);
-    suite_add_tcase(s, c);
-    return s;
 }

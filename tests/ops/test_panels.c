@@ -3,6 +3,8 @@
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
+TESTS(panels)
+
 /* ---- one matrix, read in every way that panels allow ----------------------------------------- */
 
 static const struct {
@@ -69,7 +71,7 @@ static void assert_same(const matrix *a, const matrix *b, int threads, const cha
     free_values(x, a->n_fetch), free_values(y, b->n_fetch);
 }
 
-START_TEST(panels_change_no_bit) {
+TEST_ROWS(panels_change_no_bit, COUNT_OF(sizes)) {
     for (wf_dtype real = WF_F32; real <= WF_F64; real++) {
         matrix rows = open_matrix(real, _i), panels = open_matrix(real, _i);
         ck_assert(wf_pack_weights(panels.g, WF_PANELS, NULL));
@@ -79,9 +81,8 @@ START_TEST(panels_change_no_bit) {
         end_graph(rows.g), end_graph(panels.g);
     }
 }
-END_TEST
 
-START_TEST(bf16_is_the_product_with_rounded_weights) {
+TEST_ROWS(bf16_is_the_product_with_rounded_weights, COUNT_OF(sizes)) {
     matrix rows = open_matrix(WF_F32, _i), rounded = open_matrix(WF_F32, _i);
     ck_assert(wf_pack_weights(rounded.g, WF_PANELS_BF16, NULL));
     ck_assert(!copies(&rounded));
@@ -96,7 +97,6 @@ START_TEST(bf16_is_the_product_with_rounded_weights) {
     free(kept), free(before);
     end_graph(rows.g), end_graph(rounded.g);
 }
-END_TEST
 
 /* ---- what is kept ---------------------------------------------------------------------------- */
 
@@ -106,7 +106,7 @@ static float from_word(uint32_t word) {
     return x;
 }
 
-START_TEST(bf16_rounds_to_nearest_or_even) {
+TEST(bf16_rounds_to_nearest_or_even) {
     static const uint32_t given[][2] = {
         /* a word, and what is kept of it */
         { 0x3F808000, 0x3F800000 }, { 0x3F818000, 0x3F820000 }, { 0x3F808001, 0x3F810000 },
@@ -130,9 +130,8 @@ START_TEST(bf16_rounds_to_nearest_or_even) {
     }
     end_graph(g);
 }
-END_TEST
 
-START_TEST(values_survive_every_change_of_layout) {
+TEST(values_survive_every_change_of_layout) {
     static const wf_layout order[] = { WF_PANELS, WF_ROW_MAJOR,   WF_PANELS_BF16,
                                        WF_PANELS, WF_PANELS_BF16, WF_ROW_MAJOR };
     wf_graph *g = new_graph(WF_F32), *late = new_graph(WF_F32);
@@ -153,7 +152,6 @@ START_TEST(values_survive_every_change_of_layout) {
     }
     end_graph(g), end_graph(late);
 }
-END_TEST
 
 static wf_tensor *itself;
 static bool taken, written;
@@ -167,7 +165,7 @@ static void fill_and_ask(const wf_init *init, uint64_t key, wf_dtype dtype, int 
 }
 
 /* While a parameter is given its first values it has no layout to change. */
-START_TEST(a_parameter_that_is_filled_is_left_alone) {
+TEST(a_parameter_that_is_filled_is_left_alone) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = itself = wf_param(g, "w", SHAPE(20, 9), (wf_init){ fill_and_ask, 1, 0 });
     float first[180], now[180];
@@ -178,10 +176,9 @@ START_TEST(a_parameter_that_is_filled_is_left_alone) {
     ck_assert_mem_eq(first, now, sizeof first);
     end_graph(g);
 }
-END_TEST
 
 /* Memory that no values are left in is given back: of two large weights each has its own. */
-START_TEST(memory_of_another_layout_is_given_back) {
+TEST(memory_of_another_layout_is_given_back) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w[2];
     const int64_t n = 700; /* 2 MB */
@@ -198,11 +195,10 @@ START_TEST(memory_of_another_layout_is_given_back) {
     free(first), free(now);
     end_graph(g);
 }
-END_TEST
 
 /* ---- refusals, and readers of rows ----------------------------------------------------------- */
 
-START_TEST(refusals_change_nothing) {
+TEST(refusals_change_nothing) {
     char message[WF_MESSAGE];
     wf_graph *wide = new_graph(WF_F64), *g = new_graph(WF_F32);
     wf_tensor *w = numbers(g, "w", SHAPE(70, 4)), *a = numbers(g, "a", SHAPE(2, 4));
@@ -221,7 +217,6 @@ START_TEST(refusals_change_nothing) {
     ck_assert(wf_pack_weights(g, WF_PANELS, message));
     end_graph(g), end_graph(wide);
 }
-END_TEST
 
 static matrix open_other_readers(void) {
     matrix x = { .g = new_graph(WF_F32) };
@@ -235,7 +230,7 @@ static matrix open_other_readers(void) {
     return x;
 }
 
-START_TEST(what_reads_rows_is_given_rows) {
+TEST(what_reads_rows_is_given_rows) {
     matrix rows = open_other_readers(), panels = open_other_readers();
     ck_assert(wf_pack_weights(panels.g, WF_PANELS, NULL)); /* finds nothing to do */
     assert_same(&rows, &panels, 1, "left as it was");
@@ -243,9 +238,8 @@ START_TEST(what_reads_rows_is_given_rows) {
     assert_same(&rows, &panels, 2, "converted");
     end_graph(rows.g), end_graph(panels.g);
 }
-END_TEST
 
-START_TEST(parameters_in_panels_are_not_updated) {
+TEST(parameters_in_panels_are_not_updated) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = numbers(g, "w", SHAPE(65, 3)), *v = numbers(g, "v", SHAPE(65, 3));
     wf_tensor *update = wf_assign(w, v);
@@ -256,7 +250,6 @@ START_TEST(parameters_in_panels_are_not_updated) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 /* ---- the Transformer ------------------------------------------------------------------------- */
 
@@ -274,7 +267,7 @@ static values logits_of(wf_tie tie, wf_layout layout) {
     return v;
 }
 
-START_TEST(models_have_the_same_logits) {
+TEST(models_have_the_same_logits) {
     for (wf_tie tie = WF_TIE_NONE; tie <= WF_TIE_ALL; tie++) {
         values rows = logits_of(tie, WF_ROW_MAJOR), panels = logits_of(tie, WF_PANELS);
         values rounded = logits_of(tie, WF_PANELS_BF16);
@@ -283,22 +276,4 @@ START_TEST(models_have_the_same_logits) {
         ck_assert_msg(far > 0 && far < 0.05, "bf16 logits are %g away", far);
         free_values(&rows, 1), free_values(&panels, 1), free_values(&rounded, 1);
     }
-}
-END_TEST
-
-Suite *panels_suite(void) {
-    Suite *s = suite_create("panels");
-    TCase *c = tcase_create("panels");
-    tcase_add_loop_test(c, panels_change_no_bit, 0, COUNT_OF(sizes));
-    tcase_add_loop_test(c, bf16_is_the_product_with_rounded_weights, 0, COUNT_OF(sizes));
-    tcase_add_test(c, bf16_rounds_to_nearest_or_even);
-    tcase_add_test(c, values_survive_every_change_of_layout);
-    tcase_add_test(c, a_parameter_that_is_filled_is_left_alone);
-    tcase_add_test(c, memory_of_another_layout_is_given_back);
-    tcase_add_test(c, refusals_change_nothing);
-    tcase_add_test(c, what_reads_rows_is_given_rows);
-    tcase_add_test(c, parameters_in_panels_are_not_updated);
-    tcase_add_test(c, models_have_the_same_logits);
-    suite_add_tcase(s, c);
-    return s;
 }

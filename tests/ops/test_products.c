@@ -4,6 +4,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(products)
+
 /* Products of the same numbers: operands as they are, and given in every other way. */
 static void same_however_given(wf_dtype real, int64_t m, int64_t n, int64_t k, int threads) {
     wf_graph *g = new_graph(real);
@@ -30,7 +32,7 @@ static void same_however_given(wf_dtype real, int64_t m, int64_t n, int64_t k, i
     end_graph(g);
 }
 
-START_TEST(same_bits_however_the_operands_lie) {
+TEST_ROWS(same_bits_however_the_operands_lie, 5) {
     static const int64_t sizes[][3] = {
         { 300, 260, 557 },  /* upright: rows and k with remainders */
         { 129, 270, 2048 }, /* several stretches of k, its rows kept off whole pages */
@@ -42,11 +44,10 @@ START_TEST(same_bits_however_the_operands_lie) {
         same_however_given(WF_F32, sizes[_i][0], sizes[_i][1], sizes[_i][2], threads);
     same_however_given(WF_F64, sizes[_i][0], sizes[_i][1], sizes[_i][2], 2);
 }
-END_TEST
 
 /* The gradient of a small weight is the sum of its pieces: halves, quarters or eighths of k. A
  * product that is asked for is one chain whatever its shape. */
-START_TEST(gradients_of_small_weights_sum_pieces_of_k) {
+TEST_ROWS(gradients_of_small_weights_sum_pieces_of_k, 5) {
     static const struct {
         int64_t k, pieces;
     } cuts[] = { { 319, 1 }, { 320, 2 }, { 352, 2 }, { 647, 4 }, { 4099, 8 } };
@@ -80,10 +81,9 @@ START_TEST(gradients_of_small_weights_sum_pieces_of_k) {
         end_graph(g);
     }
 }
-END_TEST
 
 /* Two shares of a small weight's gradient: the second begins with the first. */
-START_TEST(pieces_begin_with_an_addend) {
+TEST(pieces_begin_with_an_addend) {
     enum { M = 31, N = 65, K = 400 };
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x[2], *dy[2], *y[2], *dw[1], *each[2], *w, *sum;
@@ -102,10 +102,9 @@ START_TEST(pieces_begin_with_an_addend) {
     free_values(v, 2);
     end_graph(g);
 }
-END_TEST
 
 /* Rows that follow a bias, a matrix and a strided addend, at the cuts between tasks. */
-START_TEST(addends_begin_every_row) {
+TEST(addends_begin_every_row) {
     wf_graph *g = new_graph(WF_F32);
     enum { M = 300, N = 200, K = 9 };
     wf_tensor *a = wf_param(g, "a", SHAPE(M, K), wf_init_uniform(1));
@@ -127,16 +126,4 @@ START_TEST(addends_begin_every_row) {
         ck_assert_msg(same_bits(v[i], v[i + 1]), "addend %d", i / 2);
     free_values(v, COUNT_OF(out));
     end_graph(g);
-}
-END_TEST
-
-Suite *products_suite(void) {
-    Suite *s = suite_create("products");
-    TCase *c = tcase_create("products");
-    tcase_add_loop_test(c, same_bits_however_the_operands_lie, 0, 5);
-    tcase_add_loop_test(c, gradients_of_small_weights_sum_pieces_of_k, 0, 5);
-    tcase_add_test(c, pieces_begin_with_an_addend);
-    tcase_add_test(c, addends_begin_every_row);
-    suite_add_tcase(s, c);
-    return s;
 }

@@ -5,6 +5,8 @@
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
+TESTS(rows)
+
 static int count_steps(wf_plan *p, const char *op) {
     wf_step step;
     int n = 0;
@@ -88,7 +90,7 @@ static void stepped(int size, wf_dtype real, bool by_rows, int threads, values *
     end_graph(t.g);
 }
 
-START_TEST(rows_get_the_bits_of_the_dense_step) {
+TEST_ROWS(rows_get_the_bits_of_the_dense_step, COUNT_OF(sizes)) {
     static const int threads[] = { 1, 2, 5 };
     for (int type = WF_F32; type <= WF_F64; type++) {
         values want[3], have[3];
@@ -103,10 +105,9 @@ START_TEST(rows_get_the_bits_of_the_dense_step) {
         free_values(want, 3);
     }
 }
-END_TEST
 
 /* Whoever wants the gradient gets it; the step is the same. */
-START_TEST(a_gradient_that_is_fetched_is_there) {
+TEST(a_gradient_that_is_fetched_is_there) {
     int32_t ids[] = { 1, 4, 1, 1, 0, 5 };
     table t;
     open_table(&t, WF_F64, 7, 5, 3);
@@ -126,9 +127,8 @@ START_TEST(a_gradient_that_is_fetched_is_there) {
     wf_plan_free(alone), wf_plan_free(both);
     end_graph(t.g);
 }
-END_TEST
 
-START_TEST(an_id_out_of_range_changes_nothing) {
+TEST_ROWS(an_id_out_of_range_changes_nothing, 2) {
     int32_t ids[] = { 1, 4, 1, 6, 7, 0 };
     table t;
     values before[3], after[3];
@@ -150,12 +150,11 @@ START_TEST(an_id_out_of_range_changes_nothing) {
     wf_plan_free(p);
     end_graph(t.g);
 }
-END_TEST
 
 /* ---- optimizers ------------------------------------------------------------------------------ */
 
 /* Rows that are added up twice, or also multiply: not a plain gradient of a table. */
-START_TEST(a_table_used_twice_is_updated_as_before) {
+TEST_ROWS(a_table_used_twice_is_updated_as_before, 2) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *w = wf_param(g, "w", SHAPE(5, 3), wf_init_uniform(1)),
               *ids = ids_of(g, "ids", SHAPE(4), (int32_t[]){ 4, 0, 4, 1 }),
@@ -179,7 +178,6 @@ START_TEST(a_table_used_twice_is_updated_as_before) {
     wf_plan_free(p), wf_optimizer_free(&o);
     end_graph(g);
 }
-END_TEST
 
 static const struct {
     wf_optimizer_kind kind;
@@ -192,7 +190,7 @@ static const struct {
     { WF_ADAM, false, WF_TIE_ALL, 2, 0, 0 },     { WF_SGD, false, WF_TIE_NONE, 2, 0, 0 },
 };
 
-START_TEST(a_train_step_holds_no_gradient_of_a_table) {
+TEST_ROWS(a_train_step_holds_no_gradient_of_a_table, COUNT_OF(plans)) {
     static sentences b;
     wf_transformer_config c = small_config();
     wf_training_config training = adam_training(0.1);
@@ -208,17 +206,4 @@ START_TEST(a_train_step_holds_no_gradient_of_a_table) {
     ck_assert_int_eq(count_steps(p, "adam_rows_step"), plans[_i].steps);
     ck_assert_int_eq(count_steps(p, "rows_square_sum"), plans[_i].sums);
     wf_plan_free(p), close_model(m);
-}
-END_TEST
-
-Suite *rows_suite(void) {
-    Suite *s = suite_create("rows");
-    TCase *tc = tcase_create("rows");
-    tcase_add_loop_test(tc, rows_get_the_bits_of_the_dense_step, 0, COUNT_OF(sizes));
-    tcase_add_test(tc, a_gradient_that_is_fetched_is_there);
-    tcase_add_loop_test(tc, an_id_out_of_range_changes_nothing, 0, 2);
-    tcase_add_loop_test(tc, a_table_used_twice_is_updated_as_before, 0, 2);
-    tcase_add_loop_test(tc, a_train_step_holds_no_gradient_of_a_table, 0, COUNT_OF(plans));
-    suite_add_tcase(s, tc);
-    return s;
 }

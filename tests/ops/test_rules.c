@@ -11,6 +11,8 @@
 #include "op_cases.h"
 #include "tests/suites.h"
 
+TESTS(rules)
+
 /* As ck_assert_msg, but Check is not told of every one that holds: there are very many. */
 #define MUST(holds, ...)                                                                           \
     do {                                                                                           \
@@ -167,7 +169,7 @@ static void differentiate_twice(fixture *f) {
     ck_assert_msg(wf_ok(f->g), "%s: %s", f->row->name, wf_error(f->g));
 }
 
-START_TEST(ops_refuse_what_they_cannot_take) {
+TEST_ROWS(ops_refuse_what_they_cannot_take, 2) {
     for (int i = 0; i < op_case_count; i++) {
         fixture f;
         fixture_open(&f, &op_cases[i], _i ? WF_F64 : WF_F32, PLAIN);
@@ -175,13 +177,4 @@ START_TEST(ops_refuse_what_they_cannot_take) {
         record_all_again(f.g);
         fixture_close(&f);
     }
-}
-END_TEST
-
-Suite *rules_suite(void) {
-    Suite *s = suite_create("rules");
-    TCase *tc = tcase_create("rules");
-    tcase_add_loop_test(tc, ops_refuse_what_they_cannot_take, 0, 2); /* f32, f64 */
-    suite_add_tcase(s, tc);
-    return s;
 }

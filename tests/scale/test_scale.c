@@ -16,6 +16,8 @@
 #include "tests/support/faults.h"
 #include "tests/support/support.h"
 
+TESTS(scale)
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 enum { SMALL = 6000, TIMES = 8, TOO_MANY_TIMES = 40, ATTEMPTS = 3 };
@@ -50,7 +52,7 @@ static void measure(const recipe *r, bool trained, int n, double took[PHASES]) {
     wf_plan_free(p), scaled_free(&s);
 }
 
-START_TEST(time_is_nearly_linear) {
+TEST_ROWS(time_is_nearly_linear, 2 * n_recipes) {
     const recipe *r = &recipes[_i / 2];
     double few[PHASES], many[PHASES];
     int bad = 0;
@@ -63,7 +65,6 @@ START_TEST(time_is_nearly_linear) {
     ck_assert_msg(bad < 0, "%s of %s: %g s, and %g s for %d times as much", phases[bad], r->name,
                   few[bad], many[bad], TIMES);
 }
-END_TEST
 
 /* ---- stack ----------------------------------------------------------------------------------- */
 
@@ -92,7 +93,7 @@ static void *all_of(void *name_of_failure) {
 }
 
 /* Half a megabyte, half of which is what the kernels keep for each thread. */
-START_TEST(depth_needs_no_stack) {
+TEST(depth_needs_no_stack) {
     const char *failure = NULL;
     pthread_attr_t small;
     pthread_t thread;
@@ -102,7 +103,6 @@ START_TEST(depth_needs_no_stack) {
     pthread_attr_destroy(&small);
     ck_assert_msg(!failure, "%s failed", failure);
 }
-END_TEST
 
 /* ---- the order of very many updates ---------------------------------------------------------- */
 
@@ -125,7 +125,7 @@ static wf_plan *plan_updates(wf_graph *g, wf_tensor **p, int n, int step, bool r
     return plan;
 }
 
-START_TEST(updates_wait_for_readers) {
+TEST_ROWS(updates_wait_for_readers, 4) {
     static const int steps[] = { 1, UPDATES - 1, 7919 }; /* forwards, backwards, mixed */
     wf_graph *g = new_graph(WF_F32);
     wf_tensor **p = calloc(UPDATES, sizeof *p);
@@ -152,7 +152,6 @@ START_TEST(updates_wait_for_readers) {
     wf_plan_free(plan), free(p);
     end_graph(g);
 }
-END_TEST
 
 /* ---- memory of a plan ------------------------------------------------------------------------ */
 
@@ -172,7 +171,7 @@ static void *values_of(const scaled *s, wf_plan *p, size_t *bytes) {
 }
 
 /* With every node fetched none is ever overwritten: the results must be the same. */
-START_TEST(nothing_lies_upon_another) {
+TEST_ROWS(nothing_lies_upon_another, n_recipes) {
     void *result[2];
     size_t bytes[2], arena[2];
     for (int kept = 0; kept < 2; kept++) {
@@ -198,10 +197,9 @@ START_TEST(nothing_lies_upon_another) {
     ck_assert_uint_lt(arena[0], arena[1]);
     free(result[0]), free(result[1]);
 }
-END_TEST
 
 /* However long the chain: one array and the next. */
-START_TEST(a_chain_needs_two_arrays) {
+TEST(a_chain_needs_two_arrays) {
     for (int n = 10; n <= 100000; n *= 100) {
         scaled s;
         ck_assert_msg(record_scaled(&s, &recipes[0], n), "%s", wf_error(s.g));
@@ -210,7 +208,6 @@ START_TEST(a_chain_needs_two_arrays) {
         wf_plan_free(p), scaled_free(&s);
     }
 }
-END_TEST
 
 /* ---- memory of a generation ------------------------------------------------------------------ */
 
@@ -277,7 +274,7 @@ static const int in_order[B] = { 0, 1, 2 };
 
 /* Through several sizes, in steps of 1 and of 7, back, and again: the same bits as at once, and
  * never more than three times what the rows so far need, for three arrays of them. */
-START_TEST(a_state_grows_with_its_rows) {
+TEST(a_state_grows_with_its_rows) {
     static float all[B * LENGTH * D], y[B * LENGTH * D];
     generation d;
     open_generation(&d, true);
@@ -297,10 +294,9 @@ START_TEST(a_state_grows_with_its_rows) {
     wf_state_free(s);
     close_generation(&d);
 }
-END_TEST
 
 /* Two sequences of different lengths in turn by one plan, and rows that change places. */
-START_TEST(states_of_several_sizes_take_turns) {
+TEST(states_of_several_sizes_take_turns) {
     static const int other[B] = { 2, 0, 2 };
     static float all[2][B * LENGTH * D], y[B * LENGTH * D];
     generation d;
@@ -318,11 +314,10 @@ START_TEST(states_of_several_sizes_take_turns) {
     wf_state_free(s[0]), wf_state_free(s[1]);
     close_generation(&d);
 }
-END_TEST
 
 /* Every request of the step that grows fails in turn: the step fails with a sentence, and then goes
  * on as if nothing had been. */
-START_TEST(a_state_that_cannot_grow_stays_whole) {
+TEST(a_state_that_cannot_grow_stays_whole) {
     static float all[B * LENGTH * D], y[B * LENGTH * D];
     long asked = 0;
     bool ok = false;
@@ -347,10 +342,9 @@ START_TEST(a_state_that_cannot_grow_stays_whole) {
     }
     ck_assert_int_gt(asked, 3); /* the arena, and each slot */
 }
-END_TEST
 
 /* A file may claim a million tokens: a decoder of it takes what its sentences need. */
-START_TEST(what_is_allowed_costs_nothing) {
+TEST(what_is_allowed_costs_nothing) {
     wf_transformer_config c = wf_transformer_defaults();
     char message[WF_MESSAGE] = "";
     c.src_vocab = c.tgt_vocab = 17, c.max_len = FAR;
@@ -369,21 +363,4 @@ START_TEST(what_is_allowed_costs_nothing) {
     ck_assert_uint_lt(wf_state_bytes(s), 1 << 16);
     ck_assert_uint_lt(wf_plan_memory(p), 1 << 16);
     wf_state_free(s), wf_plan_free(p), wf_transformer_free(m);
-}
-END_TEST
-
-Suite *scale_suite(void) {
-    Suite *s = suite_create("scale");
-    TCase *tc = tcase_create("scale");
-    tcase_add_loop_test(tc, time_is_nearly_linear, 0, 2 * n_recipes);
-    tcase_add_test(tc, depth_needs_no_stack);
-    tcase_add_loop_test(tc, updates_wait_for_readers, 0, 4);
-    tcase_add_loop_test(tc, nothing_lies_upon_another, 0, n_recipes);
-    tcase_add_test(tc, a_chain_needs_two_arrays);
-    tcase_add_test(tc, a_state_grows_with_its_rows);
-    tcase_add_test(tc, states_of_several_sizes_take_turns);
-    tcase_add_test(tc, a_state_that_cannot_grow_stays_whole);
-    tcase_add_test(tc, what_is_allowed_costs_nothing);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -11,6 +11,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(bench)
+
 #define QUICK " --threads 1 --seconds 0"
 
 static char text[1 << 16]; /* what the last run printed on both streams, or on stdout alone */
@@ -52,15 +54,14 @@ static const struct refusal {
     { "step --mode decode --weights f16", "'f16' is not one of f32|bf16" },
 };
 
-START_TEST(refusal_says_what_to_do) {
+TEST_ROWS(refusal_says_what_to_do, COUNT_OF(refusals)) {
     char line[200];
     snprintf(line, sizeof line, "%s 2>&1", refusals[_i].arguments);
     ck_assert_int_eq(bench(line), 2);
     assert_contains(text, refusals[_i].says);
 }
-END_TEST
 
-START_TEST(help_and_version) {
+TEST(help_and_version) {
     ck_assert_int_eq(bench("--help"), 0);
     assert_contains(text, "bench: measures");
     assert_contains(text, "bench [options] limits|gemm|attention|step");
@@ -68,7 +69,6 @@ START_TEST(help_and_version) {
     assert_contains(text, wf_version());
     ck_assert_int_eq(bench("gemm --size 8" QUICK " > /dev/full 2>&1"), 1);
 }
-END_TEST
 
 /* ---- JSON lines ------------------------------------------------------------------------------ */
 
@@ -128,7 +128,7 @@ static const struct {
     { "step --batch 2 --mode decode --weights bf16", 2 },
 };
 
-START_TEST(json_lines_can_be_read) {
+TEST_ROWS(json_lines_can_be_read, COUNT_OF(runs)) {
     char command[200];
     int results = 0;
     snprintf(command, sizeof command, "%s --json" QUICK " 2> /dev/null", runs[_i].arguments);
@@ -141,10 +141,9 @@ START_TEST(json_lines_can_be_read) {
     }
     ck_assert_int_eq(results, runs[_i].results);
 }
-END_TEST
 
 /* Five products against two: of the run of backward, forward is no part. */
-START_TEST(backward_attention_runs_alone) {
+TEST(backward_attention_runs_alone) {
     ck_assert_int_eq(bench("attention --size 24 --json" QUICK " 2> /dev/null"), 0);
     double operations[4];
     int lines = 0;
@@ -158,9 +157,8 @@ START_TEST(backward_attention_runs_alone) {
     for (int i = 0; i < lines; i += 2)
         ck_assert_double_eq_tol(operations[i + 1] / operations[i], 2.5, 1e-6);
 }
-END_TEST
 
-START_TEST(rounding_is_measured) {
+TEST(rounding_is_measured) {
     ck_assert_int_eq(bench("step --mode decode --weights bf16 --json" QUICK " 2> /dev/null"), 0);
     int lines = 0;
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
@@ -173,9 +171,8 @@ START_TEST(rounding_is_measured) {
     }
     ck_assert_int_eq(lines, 1);
 }
-END_TEST
 
-START_TEST(limits_are_numbers) {
+TEST(limits_are_numbers) {
     ck_assert_int_eq(bench("limits --json --threads 2 2> /dev/null"), 0);
     int lines = 0;
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
@@ -187,11 +184,10 @@ START_TEST(limits_are_numbers) {
     }
     ck_assert_int_eq(lines, 2);
 }
-END_TEST
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-START_TEST(results_on_stdout_words_on_stderr) {
+TEST(results_on_stdout_words_on_stderr) {
     ck_assert_int_eq(bench("gemm --size 8" QUICK " 2> /dev/null"), 0);
     assert_contains(text, "median");
     assert_contains(text, "of limit");
@@ -205,28 +201,10 @@ START_TEST(results_on_stdout_words_on_stderr) {
     assert_contains(text, "  1 threads  ");
     assert_contains(text, " GB/s triad\n");
 }
-END_TEST
 
 /* Each instruction set has loops of its own to be held to. */
-START_TEST(instruction_set_is_chosen_by_the_environment) {
+TEST(instruction_set_is_chosen_by_the_environment) {
     ck_assert_int_eq(setenv("WEFT_ISA", "base", 1), 0);
     ck_assert_int_eq(bench("gemm --size 8 --json" QUICK " 2> /dev/null"), 0);
     assert_contains(text, "\"isa\":\"base\"");
-}
-END_TEST
-
-Suite *bench_suite(void) {
-    Suite *s = suite_create("bench");
-    TCase *words = tcase_create("words"), *work = tcase_create("work");
-    tcase_add_loop_test(words, refusal_says_what_to_do, 0, COUNT_OF(refusals));
-    tcase_add_test(words, help_and_version);
-    tcase_add_loop_test(work, json_lines_can_be_read, 0, COUNT_OF(runs));
-    tcase_add_test(work, backward_attention_runs_alone);
-    tcase_add_test(work, rounding_is_measured);
-    tcase_add_test(work, limits_are_numbers);
-    tcase_add_test(work, results_on_stdout_words_on_stderr);
-    tcase_add_test(work, instruction_set_is_chosen_by_the_environment);
-    suite_add_tcase(s, words);
-    suite_add_tcase(s, work);
-    return s;
 }

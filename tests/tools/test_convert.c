@@ -11,6 +11,8 @@
 #include "tests/support/commands.h"
 #include "tests/support/models.h"
 
+TESTS(convert)
+
 static const struct {
     const char *name, *flags, *prefix;
 } cases[] = {
@@ -114,7 +116,9 @@ static void assert_same_weights(const wf_transformer *a, const wf_transformer *b
     }
 }
 
-START_TEST(names_and_shapes_say_the_rest) {
+SETUP(enter_folder, leave_folder)
+
+TEST_ROWS(names_and_shapes_say_the_rest, COUNT_OF(cases)) {
     wf_file *f = open_recorded(cases[_i].name);
     convert_case(_i, f);
     wf_file *made = open_file("model");
@@ -123,7 +127,6 @@ START_TEST(names_and_shapes_say_the_rest) {
     assert_same_weights(a, b);
     wf_file_free(f), wf_file_free(made), close_model(a), close_model(b);
 }
-END_TEST
 
 /* ---- scores ---------------------------------------------------------------------------------- */
 
@@ -147,7 +150,7 @@ static int read_scores(const char *name, double *expected, int *n_pairs) {
     return n;
 }
 
-START_TEST(scores_are_those_of_pytorch) {
+TEST_ROWS(scores_are_those_of_pytorch, COUNT_OF(cases)) {
     double expected[MOST], worst = 0;
     int n_pairs, n = read_scores(cases[_i].name, expected, &n_pairs), seen = 0, pair = 0;
     ck_assert(n_pairs == 6 && n > 6 && n < MOST);
@@ -174,9 +177,8 @@ START_TEST(scores_are_those_of_pytorch) {
     tally_note(TALLY_TORCH_F32, worst);
     wf_file_free(f);
 }
-END_TEST
 
-START_TEST(batches_do_not_change_scores) {
+TEST(batches_do_not_change_scores) {
     double expected[MOST];
     static char whole[sizeof result.out];
     int n_pairs;
@@ -195,7 +197,6 @@ START_TEST(batches_do_not_change_scores) {
                             1e-5); /* its target is empty: the end alone */
     wf_file_free(f);
 }
-END_TEST
 
 static const struct {
     const char *line, *says;
@@ -210,7 +211,7 @@ static const struct {
     { "1 2 3 4 5 6 7 8 9 10\t1", "line 2: more than 9 tokens" },
 };
 
-START_TEST(a_bad_pair_is_named) {
+TEST_ROWS(a_bad_pair_is_named, COUNT_OF(bad_pairs)) {
     wf_file *f = open_recorded("post");
     convert_case(0, f);
     FILE *in = fopen("pairs", "w");
@@ -222,12 +223,11 @@ START_TEST(a_bad_pair_is_named) {
     ck_assert_msg(end && !end[1], "the pair before it is scored, no other: %s", result.out);
     wf_file_free(f);
 }
-END_TEST
 
 /* ---- back ------------------------------------------------------------------------------------ */
 
 /* Every name that state_dict() has, and nothing else: tied tables under all three. */
-START_TEST(what_came_goes_back) {
+TEST_ROWS(what_came_goes_back, COUNT_OF(cases)) {
     static const char *const tables[] = { "src_embedding.weight", "tgt_embedding.weight",
                                           "output.weight" };
     wf_file *f = open_recorded(cases[_i].name);
@@ -252,10 +252,9 @@ START_TEST(what_came_goes_back) {
     ck_assert_int_eq(system("cmp model again"), 0);
     wf_file_free(f), wf_file_free(back), close_model(a);
 }
-END_TEST
 
 /* Whatever names and shapes say is found in them again. */
-START_TEST(a_state_dict_says_what_the_model_was) {
+TEST_ROWS(a_state_dict_says_what_the_model_was, 12) {
     char message[WF_MESSAGE];
     wf_transformer_config c = small_config();
     c.tie = (wf_tie)(_i / 4);
@@ -275,9 +274,8 @@ START_TEST(a_state_dict_says_what_the_model_was) {
     assert_same_weights(m, n);
     wf_file_free(f), close_model(m), close_model(n);
 }
-END_TEST
 
-START_TEST(what_was_understood_is_told) {
+TEST(what_was_understood_is_told) {
     static const char *const told[] = { "no final norms", "a final norm on the encoder",
                                         "a final norm on the decoder", "final norms" };
     char message[WF_MESSAGE], says[100];
@@ -292,9 +290,8 @@ START_TEST(what_was_understood_is_told) {
         assert_contains(result.err, says);
     }
 }
-END_TEST
 
-START_TEST(bf16_is_rounded_to_nearest) {
+TEST(bf16_is_rounded_to_nearest) {
     static const float given[] = { 1,        1 + 0x1p-8f, 1 + 0x3p-8f, 1 + 0x1p-7f, -1 - 0x1.1p-8f,
                                    INFINITY, -INFINITY,   NAN,         0x1p-140f,   0x1.fffffep127f,
                                    -0.0f,    0x1.fdp0f,   0x1.ffp0f };
@@ -319,7 +316,6 @@ START_TEST(bf16_is_rounded_to_nearest) {
     wf_file_free(f), close_model(m);
     ok("convert --heads 2 --norm pre --positions none bf16 -o model"); /* and it loads again */
 }
-END_TEST
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
@@ -350,7 +346,7 @@ static const struct {
     { { .added = "src_position.weight" }, "is [1] in the file, not [1,8]" },
 };
 
-START_TEST(a_state_dict_that_does_not_fit_is_told) {
+TEST_ROWS(a_state_dict_that_does_not_fit_is_told, COUNT_OF(misfits)) {
     wf_file *f = open_recorded("post");
     write_state(f, "", &misfits[_i].c);
     ok("echo before > model");
@@ -363,18 +359,16 @@ START_TEST(a_state_dict_that_does_not_fit_is_told) {
     ck_assert_str_eq(result.out, "before\n");
     wf_file_free(f);
 }
-END_TEST
 
-START_TEST(two_lengths_of_positions_are_refused) {
+TEST(two_lengths_of_positions_are_refused) {
     wf_file *f = open_recorded("pre");
     write_state(f, "", &(change){ .entry = "tgt_position.weight", .cut = true });
     ck_assert_int_eq(run("convert %s in -o model", cases[1].flags)->status, 1);
     assert_contains(result.err, "'src_position.weight' has 9 rows and 'tgt_position.weight' 8");
     wf_file_free(f);
 }
-END_TEST
 
-START_TEST(nothing_recognisable_is_refused) {
+TEST(nothing_recognisable_is_refused) {
     char message[WF_MESSAGE];
     static const float one[1];
     const wf_entry e = { "fc.weight", "F32", 1, { 1 }, one, sizeof one };
@@ -393,7 +387,6 @@ START_TEST(nothing_recognisable_is_refused) {
     ck_assert(!wf_transformer_save_state_dict(NULL, "x", false, message));
     assert_contains(message, "there is no model");
 }
-END_TEST
 
 /* Tensors of a few names and shapes, all of zeros. */
 static const struct {
@@ -444,7 +437,7 @@ static const struct {
       "'src_embedding.weight' is not in the file" },
 };
 
-START_TEST(a_strange_state_dict_is_told) {
+TEST_ROWS(a_strange_state_dict_is_told, COUNT_OF(oddities)) {
     char message[WF_MESSAGE] = "";
     static const float zeros[64];
     wf_entry entries[3];
@@ -466,10 +459,9 @@ START_TEST(a_strange_state_dict_is_told) {
     assert_contains(message, oddities[_i].says);
     wf_file_free(f);
 }
-END_TEST
 
 /* A state_dict is of f32, whatever the model computes in. */
-START_TEST(f64_is_narrowed) {
+TEST(f64_is_narrowed) {
     char message[WF_MESSAGE];
     wf_transformer_config c = small_config();
     wf_transformer *m = open_model(&c, NULL, WF_F64, 3);
@@ -485,7 +477,6 @@ START_TEST(f64_is_narrowed) {
     }
     free(w), wf_file_free(f), close_model(m);
 }
-END_TEST
 
 static const struct {
     const char *program, *arguments;
@@ -523,7 +514,7 @@ static const struct {
     { "generate", "--model made --score --attention a", 2, "--attention would have no effect" },
 };
 
-START_TEST(refusal_says_what_to_do) {
+TEST_ROWS(refusal_says_what_to_do, COUNT_OF(refusals)) {
     wf_file *f = open_recorded("pre");
     write_state(f, "", &(change){ 0 });
     ck_assert_int_eq(rename("in", "learned"), 0);
@@ -538,10 +529,9 @@ START_TEST(refusal_says_what_to_do) {
     ck_assert_msg(access("model", F_OK) != 0, "a model was written all the same");
     wf_file_free(f);
 }
-END_TEST
 
 /* They are converted, and told. */
-START_TEST(what_is_not_finite_is_told) {
+TEST(what_is_not_finite_is_told) {
     wf_file *f = open_recorded("pre");
     static wf_entry entries[MOST];
     static float changed[2][4096];
@@ -570,28 +560,4 @@ START_TEST(what_is_not_finite_is_told) {
     convert_case(1, f);
     ck_assert(!strstr(result.err, "infinite"));
     wf_file_free(f);
-}
-END_TEST
-
-Suite *convert_suite(void) {
-    Suite *s = suite_create("convert");
-    TCase *tc = tcase_create("convert");
-    tcase_add_checked_fixture(tc, enter_folder, leave_folder);
-    tcase_add_loop_test(tc, names_and_shapes_say_the_rest, 0, COUNT_OF(cases));
-    tcase_add_loop_test(tc, scores_are_those_of_pytorch, 0, COUNT_OF(cases));
-    tcase_add_test(tc, batches_do_not_change_scores);
-    tcase_add_loop_test(tc, a_bad_pair_is_named, 0, COUNT_OF(bad_pairs));
-    tcase_add_loop_test(tc, what_came_goes_back, 0, COUNT_OF(cases));
-    tcase_add_loop_test(tc, a_state_dict_says_what_the_model_was, 0, 12);
-    tcase_add_test(tc, what_was_understood_is_told);
-    tcase_add_test(tc, bf16_is_rounded_to_nearest);
-    tcase_add_loop_test(tc, a_state_dict_that_does_not_fit_is_told, 0, COUNT_OF(misfits));
-    tcase_add_test(tc, what_is_not_finite_is_told);
-    tcase_add_test(tc, two_lengths_of_positions_are_refused);
-    tcase_add_test(tc, nothing_recognisable_is_refused);
-    tcase_add_loop_test(tc, a_strange_state_dict_is_told, 0, COUNT_OF(oddities));
-    tcase_add_test(tc, f64_is_narrowed);
-    tcase_add_loop_test(tc, refusal_says_what_to_do, 0, COUNT_OF(refusals));
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -13,6 +13,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+TESTS(corpus)
+
 /* ---- the corpus ------------------------------------------------------------------------------ */
 
 static int64_t encode_bytes(void *user, const char *line, size_t bytes, int32_t *ids,
@@ -60,7 +62,7 @@ static void fill_corpus(corpus *c, int64_t n, int32_t *shift, size_t in_memory) 
 }
 
 /* Kept in memory and in a mapped file, with two and with four bytes an id: the same comes back. */
-START_TEST(what_is_kept_comes_back) {
+TEST_ROWS(what_is_kept_comes_back, 4) {
     int32_t *shift = _i % 2 ? &far_shift : &no_shift;
     size_t in_memory = _i / 2 ? 1 : 0;
     corpus c;
@@ -91,14 +93,13 @@ START_TEST(what_is_kept_comes_back) {
     corpus_free(&c);
     remove_folder();
 }
-END_TEST
 
 static bool add_pair(corpus *c, const char *src, const char *tgt, int64_t line) {
     return corpus_add(c, (const char *[]){ src, tgt }, (size_t[]){ strlen(src), strlen(tgt) }, line,
                       message);
 }
 
-START_TEST(long_pairs_are_left_out) {
+TEST(long_pairs_are_left_out) {
     corpus c;
     char text[128];
     new_corpus(&c, &no_shift, 4, 0);
@@ -131,9 +132,8 @@ START_TEST(long_pairs_are_left_out) {
     ck_assert_str_eq(message, "there are no pairs");
     corpus_free(&c);
 }
-END_TEST
 
-START_TEST(a_corpus_of_files) {
+TEST(a_corpus_of_files) {
     corpus c;
     pair_lines p;
     make_folder();
@@ -155,9 +155,8 @@ START_TEST(a_corpus_of_files) {
     pairs_close(&p), corpus_free(&c);
     remove_folder();
 }
-END_TEST
 
-START_TEST(a_folder_that_is_not_there) {
+TEST(a_folder_that_is_not_there) {
     corpus c;
     bool ok = true;
     ck_assert_int_eq(setenv("TMPDIR", "/nowhere", 1), 0);
@@ -167,7 +166,6 @@ START_TEST(a_folder_that_is_not_there) {
     assert_contains(message, "no temporary file in /nowhere: No such file or directory; TMPDIR");
     corpus_free(&c);
 }
-END_TEST
 
 static bool append(store *s, size_t n) {
     static const char bytes[100000];
@@ -175,7 +173,7 @@ static bool append(store *s, size_t n) {
 }
 
 /* Pieces of any size, across the limit and beyond the buffer. */
-START_TEST(a_store_holds_what_it_is_given) {
+TEST_ROWS(a_store_holds_what_it_is_given, 3) {
     static const size_t sizes[] = { 1, 4095, 1, 5000, 0, 100000, 3, 4096, 8192, 7 };
     store s;
     char byte = 0;
@@ -197,10 +195,9 @@ START_TEST(a_store_holds_what_it_is_given) {
     store_free(&s), store_free(&s);
     remove_folder();
 }
-END_TEST
 
 /* Wherever the room ends: in what is appended, or in what was still in memory. */
-START_TEST(a_store_says_that_its_file_is_full) {
+TEST(a_store_says_that_its_file_is_full) {
     struct rlimit old, limit;
     store s;
     make_folder();
@@ -226,10 +223,9 @@ START_TEST(a_store_says_that_its_file_is_full) {
     store_free(&s);
     remove_folder();
 }
-END_TEST
 
 /* Random bytes, sown with newlines and TABs: a corpus, or a refusal in one sentence. */
-START_TEST(any_bytes_are_read_or_refused) {
+TEST(any_bytes_are_read_or_refused) {
     static const char common[] = "abc \t\t\n\r\xC3\xA9";
     int read = 0;
     make_folder();
@@ -255,7 +251,6 @@ START_TEST(any_bytes_are_read_or_refused) {
     ck_assert(read > 90 && read < 400);
     remove_folder();
 }
-END_TEST
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
@@ -290,7 +285,7 @@ static void assert_row(const batch *out, const corpus *c, int64_t pair, int64_t 
     }
 }
 
-START_TEST(an_epoch_has_every_pair_once) {
+TEST_ROWS(an_epoch_has_every_pair_once, COUNT_OF(limits_of)) {
     const batches_limits *limits = &limits_of[_i];
     corpus c;
     batches b;
@@ -327,10 +322,9 @@ START_TEST(an_epoch_has_every_pair_once) {
     ck_assert_int_eq(most[1], B[1] * T[1]);
     batch_free(&out), batches_free(&b), corpus_free(&c);
 }
-END_TEST
 
 /* What padding costs, when batches are made of sentences of like length: few percent. */
-START_TEST(little_is_padding) {
+TEST(little_is_padding) {
     corpus c;
     batches b;
     batch out = { 0 };
@@ -345,7 +339,6 @@ START_TEST(little_is_padding) {
     ck_assert_msg(share > 0.95, "%.3f of the cells are tokens", share);
     batch_free(&out), batches_free(&b), corpus_free(&c);
 }
-END_TEST
 
 static uint64_t hash_of_epoch(const batches *b) {
     uint64_t h = 0;
@@ -359,7 +352,7 @@ static uint64_t hash_of_epoch(const batches *b) {
 
 /* (seed, epoch) gives the order, however one gets there; another seed or epoch another order. The
  * hash was recorded once: the order is part of what a resume relies on. */
-START_TEST(order_is_a_function_of_seed_and_epoch) {
+TEST(order_is_a_function_of_seed_and_epoch) {
     corpus c;
     batches b, again, other;
     batches_limits limits = limits_of[1], with_seed = limits_of[1];
@@ -390,11 +383,10 @@ START_TEST(order_is_a_function_of_seed_and_epoch) {
     corpus_free(&c), corpus_free(&mapped);
     remove_folder();
 }
-END_TEST
 
 /* Unshuffled batches go up in length; shuffled ones do not, and pairs of one length change places
  * between epochs. */
-START_TEST(shuffled_or_not) {
+TEST(shuffled_or_not) {
     corpus c;
     batches b;
     int64_t moved = 0, up = 0;
@@ -422,9 +414,8 @@ START_TEST(shuffled_or_not) {
     ck_assert(moved > PAIRS / 3 && up > b.n / 4 && up < 3 * b.n / 4);
     batches_free(&b), corpus_free(&c);
 }
-END_TEST
 
-START_TEST(updates_cover_an_epoch) {
+TEST(updates_cover_an_epoch) {
     corpus c;
     batches b;
     fill_corpus(&c, PAIRS, &no_shift, 0);
@@ -443,9 +434,8 @@ START_TEST(updates_cover_an_epoch) {
     }
     corpus_free(&c);
 }
-END_TEST
 
-START_TEST(a_pair_that_no_batch_can_hold) {
+TEST(a_pair_that_no_batch_can_hold) {
     corpus c;
     batches b;
     new_corpus(&c, &no_shift, 50, 0);
@@ -460,7 +450,6 @@ START_TEST(a_pair_that_no_batch_can_hold) {
     ck_assert_str_eq(message, "more than 4294967295 pairs");
     corpus_free(&c);
 }
-END_TEST
 
 /* ---- no memory ------------------------------------------------------------------------------- */
 
@@ -509,7 +498,7 @@ static bool batching(void) {
     return ok;
 }
 
-START_TEST(every_failure_is_survived) {
+TEST_ROWS(every_failure_is_survived, 6) {
     make_folder();
     for (long at = 1;; at++) {
         long left;
@@ -522,26 +511,4 @@ START_TEST(every_failure_is_survived) {
         tally_note(TALLY_FAULTS, 0);
     }
     remove_folder();
-}
-END_TEST
-
-Suite *corpus_suite(void) {
-    Suite *s = suite_create("corpus");
-    TCase *tc = tcase_create("corpus");
-    tcase_add_loop_test(tc, what_is_kept_comes_back, 0, 4);
-    tcase_add_test(tc, long_pairs_are_left_out);
-    tcase_add_test(tc, a_corpus_of_files);
-    tcase_add_test(tc, a_folder_that_is_not_there);
-    tcase_add_loop_test(tc, a_store_holds_what_it_is_given, 0, 3);
-    tcase_add_test(tc, a_store_says_that_its_file_is_full);
-    tcase_add_test(tc, any_bytes_are_read_or_refused);
-    tcase_add_loop_test(tc, an_epoch_has_every_pair_once, 0, COUNT_OF(limits_of));
-    tcase_add_test(tc, little_is_padding);
-    tcase_add_test(tc, order_is_a_function_of_seed_and_epoch);
-    tcase_add_test(tc, shuffled_or_not);
-    tcase_add_test(tc, updates_cover_an_epoch);
-    tcase_add_test(tc, a_pair_that_no_batch_can_hold);
-    tcase_add_loop_test(tc, every_failure_is_survived, 0, 6);
-    suite_add_tcase(s, tc);
-    return s;
 }

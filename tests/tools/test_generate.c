@@ -13,6 +13,8 @@
 #include "tests/suites.h"
 #include "tests/support/commands.h"
 
+TESTS(generate)
+
 static char models[64]; /* their folder */
 
 #define SIZE "--d-model 16 --heads 2 --layers 1 --d-ff 32 --quiet --threads 1 "
@@ -68,7 +70,10 @@ static int lines_of(const char *text) {
 
 /* ---- text and ids ---------------------------------------------------------------------------- */
 
-START_TEST(text_comes_back_as_text) {
+SETUP_ONCE(train_models, forget_models)
+SETUP(enter_folder, leave_folder)
+
+TEST(text_comes_back_as_text) {
     ok("printf 'ein haus\\n\\n  zwei   hunde\\r\\n \\ndas haus ist klein' | "
        "generate --model $WORDS --quiet");
     ck_assert_str_eq(result.out, "a house\n\ntwo dogs\n\nthe house is small\n");
@@ -76,17 +81,15 @@ START_TEST(text_comes_back_as_text) {
     ok("printf '\\357\\273\\277ein hund\\n' | generate --model $WORDS"); /* a mark, and no word */
     ck_assert_str_eq(result.out, "a dog\n");
 }
-END_TEST
 
-START_TEST(unknown_words_are_words_too) {
+TEST(unknown_words_are_words_too) {
     ok("printf 'ein wal\\nq\\342\\230\\203\\n' | generate --model $WORDS");
     ck_assert_int_eq(lines_of(result.out), 2);
     ok("printf '\\342\\230\\203 1999' | generate --model $LETTERS");
     ck_assert_int_eq(lines_of(result.out), 1);
 }
-END_TEST
 
-START_TEST(ids_come_back_as_ids) {
+TEST(ids_come_back_as_ids) {
     ok("printf '1 2 3\\n\\n4 5 6 7\\n' | generate --model $IDS --json");
     assert_contains(result.out, "{\"event\":\"output\",\"line\":1,\"source\":\"1 2 3\"");
     assert_contains(result.out, "{\"event\":\"output\",\"line\":2,\"source\":\"\",\"outputs\":[]}");
@@ -96,18 +99,16 @@ START_TEST(ids_come_back_as_ids) {
     for (; *text != '"'; text++, ids++) ck_assert(*ids == *text || (*ids == ',' && *text == ' '));
     ck_assert_int_eq(*ids, ']');
 }
-END_TEST
 
-START_TEST(files_in_and_out) {
+TEST(files_in_and_out) {
     ok("printf 'ein haus\\nein hund\\n' > in; : > none");
     ok("generate --model $WORDS -i in -o out && cat out");
     ck_assert_str_eq(result.out, "a house\na dog\n");
     ok("generate --model $WORDS -i none -o out && cat out");
     ck_assert_str_eq(result.out, "");
 }
-END_TEST
 
-START_TEST(figures_of_speed_unless_quiet) {
+TEST(figures_of_speed_unless_quiet) {
     ok("printf 'ein haus\\n\\nein hund\\n' | generate --model $WORDS");
     int sentences, tokens;
     ck_assert_msg(sscanf(result.err, "%d sentences, %d tokens in", &sentences, &tokens) == 2, "%s",
@@ -116,15 +117,13 @@ START_TEST(figures_of_speed_unless_quiet) {
     ck_assert_int_eq(tokens, 6); /* the end is one */
     assert_contains(result.err, "sentences/s");
 }
-END_TEST
 
-START_TEST(warns_outside_the_trained_lengths) {
+TEST(warns_outside_the_trained_lengths) {
     ok("printf '1 2 3\\n1 2\\n\\n1 2 3 4 5 6 7 8 9 10 11 12 13\\n' | generate --model $IDS");
     assert_contains(result.err, "2 of 4 lines are outside the 3..12 tokens");
     ok("echo ein hund | generate --model $WORDS --quiet"); /* where nothing of the kind is known */
     ck_assert_str_eq(result.err, "");
 }
-END_TEST
 
 /* ---- the batch and the threads --------------------------------------------------------------- */
 
@@ -139,7 +138,7 @@ static const char *const uses[] = {
     "--model $LETTERS --score --json",
 };
 
-START_TEST(batches_and_threads_change_nothing) {
+TEST_ROWS(batches_and_threads_change_nothing, COUNT_OF(uses)) {
     static const int sizes[] = { 7, 32, 1 };
     bool score = strstr(uses[_i], "--score");
     ok("for i in $(seq 40); do "
@@ -154,9 +153,8 @@ START_TEST(batches_and_threads_change_nothing) {
                       sizes[i / 2], i % 2 + 1);
     }
 }
-END_TEST
 
-START_TEST(many_windows_keep_their_order) {
+TEST(many_windows_keep_their_order) {
     ok("for i in $(seq 90); do echo ein hund; echo; echo das haus ist klein; echo zwei hunde; done "
        "> in");
     ok("for i in $(seq 90); do echo a dog; echo; echo the house is small; echo two dogs; done > "
@@ -164,9 +162,8 @@ START_TEST(many_windows_keep_their_order) {
     ok("generate --model $WORDS --batch-size 2 --beam 1 < in > out"); /* windows of 128 lines */
     ck_assert(same_files("out", "expected"));
 }
-END_TEST
 
-START_TEST(a_pipe_is_answered_before_it_ends) {
+TEST_ROWS(a_pipe_is_answered_before_it_ends, 2) {
     run("mkfifo in; generate --model $WORDS -i in %s > out & exec 3> in; echo ein haus >&3\n"
         "for i in $(seq 1000); do [ -s out ] && break; sleep 0.01; done; first=$(cat out)\n"
         "echo ein hund >&3; exec 3>&-; wait; echo \"$first\"; cat out",
@@ -174,11 +171,10 @@ START_TEST(a_pipe_is_answered_before_it_ends) {
     expect(0);
     ck_assert_str_eq(result.out, "a house\na house\na dog\n");
 }
-END_TEST
 
 /* ---- search ---------------------------------------------------------------------------------- */
 
-START_TEST(nbest_has_as_many_lines_for_each) {
+TEST(nbest_has_as_many_lines_for_each) {
     double before = 0, score;
     char text[200];
     ok("printf '3 May 1999\\n\\n4 May\\n' | generate --model $LETTERS --nbest 3");
@@ -196,17 +192,15 @@ START_TEST(nbest_has_as_many_lines_for_each) {
     ok("echo ein hund | generate --model $WORDS --nbest 1");
     assert_contains(result.out, "\ta dog\n");
 }
-END_TEST
 
-START_TEST(fewer_outputs_than_asked_for_are_filled_up) {
+TEST(fewer_outputs_than_asked_for_are_filled_up) {
     ok("echo ein hund | generate --model $WORDS --beam 30 --nbest 30 --max-len-a 0 --max-len-b 1");
     ck_assert_int_eq(lines_of(result.out), 30);
     ck_assert_int_eq(result.out[strlen(result.out) - 2], '\n');
 }
-END_TEST
 
 /* score = total / what the help says */
-START_TEST(scores_are_totals_and_penalties) {
+TEST_ROWS(scores_are_totals_and_penalties, 6) {
     static const struct {
         const char *options;
         double alpha;
@@ -228,9 +222,8 @@ START_TEST(scores_are_totals_and_penalties) {
     ck_assert_double_eq_tol(score * pow(base, penalties[_i].alpha), total, 1e-6);
     ck_assert(total < 0);
 }
-END_TEST
 
-START_TEST(lengths_keep_their_limits) {
+TEST(lengths_keep_their_limits) {
     int n;
     ok("echo ein hund | generate --model $WORDS --beam 1 --max-len-a 0 --max-len-b 1 --json");
     json_sum(result.out, "log_probs", &n);
@@ -241,29 +234,26 @@ START_TEST(lengths_keep_their_limits) {
     json_sum(result.out, "log_probs", &n);
     ck_assert_int_eq(n, 8);
 }
-END_TEST
 
-START_TEST(text_is_searched_and_ids_are_not) {
+TEST(text_is_searched_and_ids_are_not) {
     ok("echo 3 May 1999 > in; generate --model $LETTERS < in > a; "
        "generate --model $LETTERS --beam 4 --length-penalty-type gnmt --length-penalty 0.6 "
        "--max-len-b 50 < in > b; cmp a b");
     ok("echo 3 4 5 > in; generate --model $IDS < in > a; "
        "generate --model $IDS --beam 1 --max-len-b 10 < in > b; cmp a b");
 }
-END_TEST
 
-START_TEST(json_escapes_what_it_must) {
+TEST(json_escapes_what_it_must) {
     ok("printf 'ein \"haus\"\\\\ & <\\303\\244>\\t!\\n' | generate --model $WORDS --json");
     assert_contains(result.out, "\"source\":\"ein \\\"haus\\\"\\\\ & <\303\244>\\u0009!\"");
     ok("echo ein hund | generate --model $WORDS --json");
     assert_contains(result.out, "\"outputs\":[{\"text\":\"a dog\",\"tokens\":[\"a\",\"dog\"],"
                                 "\"log_probs\":[");
 }
-END_TEST
 
 /* ---- drawing --------------------------------------------------------------------------------- */
 
-START_TEST(draws_follow_from_the_seed) {
+TEST(draws_follow_from_the_seed) {
     ok("for i in 1 2 3 4; do echo 3 May 1999; done > in");
     ok("generate --model $LETTERS --sample -i in -o a");
     ok("generate --model $LETTERS --sample --seed 1 -i in -o b");
@@ -278,11 +268,10 @@ START_TEST(draws_follow_from_the_seed) {
     ok("generate --model $LETTERS --sample --top-p 0.001 -i in -o c");
     ck_assert(same_files("a", "b") && same_files("c", "b"));
 }
-END_TEST
 
 /* ---- scoring --------------------------------------------------------------------------------- */
 
-START_TEST(what_is_generated_scores_the_same) {
+TEST(what_is_generated_scores_the_same) {
     int n;
     ok("echo das haus ist klein | generate --model $WORDS --json");
     double total = json_value(result.out, "total");
@@ -297,11 +286,10 @@ START_TEST(what_is_generated_scores_the_same) {
     ok("printf 'das haus ist klein\\tthe house is small\\n' | generate --model $WORDS --score");
     ck_assert_double_eq_tol(atof(result.out), total, 1e-5);
 }
-END_TEST
 
 /* ---- references ------------------------------------------------------------------------------ */
 
-START_TEST(references_are_compared_with) {
+TEST(references_are_compared_with) {
     ok("printf 'ein haus\\n\\nein hund\\ndas haus ist klein\\n' > in");
     ok("printf '\\357\\273\\277a house\\n\\na cat\\r\\nthe house is small' > ref");
     ok("generate --model $WORDS -i in --reference ref --quiet");
@@ -317,9 +305,8 @@ START_TEST(references_are_compared_with) {
        "generate --model $IDS --reference ref --quiet < in");
     assert_contains(result.err, "CER 0.0000, WER 0.0000, exact match 1/1");
 }
-END_TEST
 
-START_TEST(comparison_as_json_is_the_last_object) {
+TEST(comparison_as_json_is_the_last_object) {
     ok("printf 'a house\\na dog\\n' > ref");
     ok("printf 'ein haus\\nein hund\\n' | generate --model $WORDS --reference ref --json --quiet");
     ck_assert_str_eq(result.err, "");
@@ -330,9 +317,8 @@ START_TEST(comparison_as_json_is_the_last_object) {
     assert_contains(last, "\"chrf\":100,\"chrf_signature\":\"chrF2|");
     assert_contains(last, "\"cer\":0,\"wer\":0}");
 }
-END_TEST
 
-START_TEST(reference_of_other_length_is_refused) {
+TEST_ROWS(reference_of_other_length_is_refused, 6) {
     static const struct {
         const char *command, *counts;
         int answers; /* written before it was known */
@@ -354,11 +340,10 @@ START_TEST(reference_of_other_length_is_refused) {
     assert_contains(result.err, rows[_i].counts);
     ck_assert_int_eq(lines_of(result.out), rows[_i].answers);
 }
-END_TEST
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
-START_TEST(attention_as_json) {
+TEST(attention_as_json) {
     ok("printf '1 2 3\\n\\n4 5 6 7\\n' | generate --model $IDS --attention a.json > b; cat a.json");
     ck_assert_int_eq(lines_of(result.out), 2); /* nothing looks at an empty line */
     assert_contains(result.out, "{\"event\":\"attention\",\"source\":[1,2,3],\"target\":[0");
@@ -368,9 +353,8 @@ START_TEST(attention_as_json) {
     assert_contains(result.out, "\"source_tokens\":[\"ein\",\"hund\"]");
     assert_contains(result.out, "\"target_tokens\":[\"<s>\",\"a\",\"dog\"]");
 }
-END_TEST
 
-START_TEST(attention_as_a_picture) {
+TEST(attention_as_a_picture) {
     ok("printf 'ein hund\\nzwei hunde\\n' | generate --model $WORDS --attention a.svg > b; "
        "cat a.svg");
     assert_contains(result.out, ">hund</text>");
@@ -382,10 +366,9 @@ START_TEST(attention_as_a_picture) {
     assert_contains(result.out, ">\342\220\243</text>"); /* a space that is seen */
     ck_assert_ptr_nonnull(strstr(result.out, "</svg>"));
 }
-END_TEST
 
 /* Without a line there is no picture: an old one stays. */
-START_TEST(no_line_draws_no_picture) {
+TEST(no_line_draws_no_picture) {
     ok("echo old > a.svg; printf '\\n\\n' | generate --model $WORDS --attention a.svg --quiet; "
        "cat a.svg");
     ck_assert_str_eq(result.out, "\n\nold\n");
@@ -393,10 +376,9 @@ START_TEST(no_line_draws_no_picture) {
     ok("ls | wc -l");
     ck_assert_int_eq(atoi(result.out), 1);
 }
-END_TEST
 
 /* Labels of any length and width: two columns, none, not to be shown; narrow cells for many. */
-START_TEST(labels_keep_their_columns) {
+TEST(labels_keep_their_columns) {
     static const char *const lines[] = { "\344\272\272", "e\314\201", "a\360\237\230\200",
                                          "zero\342\200\215width", "sixteen-letters!" };
     FILE *f = fopen("wide", "w");
@@ -413,9 +395,8 @@ START_TEST(labels_keep_their_columns) {
     assert_contains(result.err, "\n       eatt eatt eatt eatt eatt eatt eatt eatt\n");
     assert_contains(result.err, "\n      \357\277\275\314\201 \357\277\275h\342\200\246");
 }
-END_TEST
 
-START_TEST(attention_on_the_terminal) {
+TEST(attention_on_the_terminal) {
     ok("printf 'ein hund\\n\\nzwei hunde\\n' | generate --model $WORDS --attention - --quiet");
     ck_assert_str_eq(result.out, "a dog\n\ntwo dogs\n");
     assert_contains(result.err, "line 1\ncross-attention of decoder layer 0");
@@ -426,11 +407,10 @@ START_TEST(attention_on_the_terminal) {
     assert_contains(result.err, "\n dog ");
     assert_contains(result.err, "\n</s> ");
 }
-END_TEST
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-START_TEST(refusal_says_what_to_do) {
+TEST_ROWS(refusal_says_what_to_do, COUNT_OF(refusals)) {
     const struct refusal *r = &refusals[_i];
     run("%s", r->command);
     ck_assert_msg(result.status == r->status, "%s: exit code %d, not %d:\n%s", r->command,
@@ -440,10 +420,9 @@ START_TEST(refusal_says_what_to_do) {
     ck_assert_msg(lines_of(result.err) == lines, "more than a sentence: %s", result.err);
     ck_assert_str_eq(result.out, "");
 }
-END_TEST
 
 /* The line before it is answered, no other. */
-START_TEST(bad_line_is_named) {
+TEST_ROWS(bad_line_is_named, COUNT_OF(bad_lines)) {
     const struct bad_line *b = &bad_lines[_i];
     run("{ printf '%s\\n'; printf \"%s\\n\"; printf '%s\\n'; } | generate %s", b->before, b->line,
         b->before, b->options);
@@ -455,7 +434,6 @@ START_TEST(bad_line_is_named) {
     expect(1);
     assert_contains(result.err, "generate: in, line 1: 'x' is not a token id\n");
 }
-END_TEST
 
 /* ---- a vocabulary that does not fit ---------------------------------------------------------- */
 
@@ -467,7 +445,7 @@ static int one_line(void *from, const char **line, size_t *bytes) {
     return 1;
 }
 
-START_TEST(vocabulary_of_another_size_is_refused) {
+TEST(vocabulary_of_another_size_is_refused) {
     bool read = false;
     char message[256];
     wf_meta meta[WF_TOKENIZER_META];
@@ -486,42 +464,4 @@ START_TEST(vocabulary_of_another_size_is_refused) {
     assert_contains(result.err, "model: the target vocabulary has 7 entries and the model 9");
     wf_transformer_free(m);
     wf_tokenizer_free(t);
-}
-END_TEST
-
-Suite *generate_suite(void) {
-    Suite *s = suite_create("generate");
-    TCase *c = tcase_create("generate");
-    tcase_add_unchecked_fixture(c, train_models, forget_models);
-    tcase_add_checked_fixture(c, enter_folder, leave_folder);
-    tcase_add_test(c, text_comes_back_as_text);
-    tcase_add_test(c, unknown_words_are_words_too);
-    tcase_add_test(c, ids_come_back_as_ids);
-    tcase_add_test(c, files_in_and_out);
-    tcase_add_test(c, figures_of_speed_unless_quiet);
-    tcase_add_test(c, warns_outside_the_trained_lengths);
-    tcase_add_loop_test(c, batches_and_threads_change_nothing, 0, COUNT_OF(uses));
-    tcase_add_test(c, many_windows_keep_their_order);
-    tcase_add_loop_test(c, a_pipe_is_answered_before_it_ends, 0, 2);
-    tcase_add_test(c, nbest_has_as_many_lines_for_each);
-    tcase_add_test(c, fewer_outputs_than_asked_for_are_filled_up);
-    tcase_add_loop_test(c, scores_are_totals_and_penalties, 0, 6);
-    tcase_add_test(c, lengths_keep_their_limits);
-    tcase_add_test(c, text_is_searched_and_ids_are_not);
-    tcase_add_test(c, json_escapes_what_it_must);
-    tcase_add_test(c, draws_follow_from_the_seed);
-    tcase_add_test(c, what_is_generated_scores_the_same);
-    tcase_add_test(c, references_are_compared_with);
-    tcase_add_test(c, comparison_as_json_is_the_last_object);
-    tcase_add_loop_test(c, reference_of_other_length_is_refused, 0, 6);
-    tcase_add_test(c, attention_as_json);
-    tcase_add_test(c, attention_as_a_picture);
-    tcase_add_test(c, no_line_draws_no_picture);
-    tcase_add_test(c, labels_keep_their_columns);
-    tcase_add_test(c, attention_on_the_terminal);
-    tcase_add_loop_test(c, refusal_says_what_to_do, 0, COUNT_OF(refusals));
-    tcase_add_loop_test(c, bad_line_is_named, 0, COUNT_OF(bad_lines));
-    tcase_add_test(c, vocabulary_of_another_size_is_refused);
-    suite_add_tcase(s, c);
-    return s;
 }

@@ -8,6 +8,8 @@
 
 #include <fcntl.h>
 
+TESTS(material)
+
 #define WORDS "ein haus\ta house\nzwei hunde\ttwo dogs\nein hund\ta dog\n"
 
 /* Of the first file, with the second held back. */
@@ -27,7 +29,7 @@ static void make_files(void) {
 }
 
 /* The pairs that are not too long, and their lines; of a task, as many as were asked for. */
-START_TEST(held_pairs_keep_their_lines) {
+TEST(held_pairs_keep_their_lines) {
     material m;
     make_files();
     material_options o = of_files();
@@ -43,10 +45,9 @@ START_TEST(held_pairs_keep_their_lines) {
     material_free(&m);
     remove_folder();
 }
-END_TEST
 
 /* What was never opened is not closed: descriptor 0 is somebody else's. */
-START_TEST(nothing_held_back_closes_nothing) {
+TEST(nothing_held_back_closes_nothing) {
     material m;
     make_files();
     ck_assert(dup2(STDERR_FILENO, STDIN_FILENO) == STDIN_FILENO);
@@ -62,10 +63,9 @@ START_TEST(nothing_held_back_closes_nothing) {
     ck_assert_int_ge(fcntl(STDIN_FILENO, F_GETFD), 0);
     remove_folder();
 }
-END_TEST
 
 /* What there is of it is freed. */
-START_TEST(every_failure_is_survived) {
+TEST_ROWS(every_failure_is_survived, 2) {
     make_files();
     material_options o = of_files();
     for (long at = 1;; at++) {
@@ -83,15 +83,4 @@ START_TEST(every_failure_is_survived) {
         tally_note(TALLY_FAULTS, 0);
     }
     remove_folder();
-}
-END_TEST
-
-Suite *material_suite(void) {
-    Suite *s = suite_create("material");
-    TCase *tc = tcase_create("material");
-    tcase_add_test(tc, held_pairs_keep_their_lines);
-    tcase_add_test(tc, nothing_held_back_closes_nothing);
-    tcase_add_loop_test(tc, every_failure_is_survived, 0, 2);
-    suite_add_tcase(s, tc);
-    return s;
 }

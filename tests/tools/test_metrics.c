@@ -12,6 +12,8 @@
 
 #include <stdio.h>
 
+TESTS(metrics)
+
 enum { MOST_LINES = 16 };
 
 static const struct {
@@ -57,7 +59,7 @@ static void assert_text(const char *got, const char *recorded) {
     ck_assert_str_eq(got, wanted);
 }
 
-START_TEST(values_are_those_of_sacrebleu) {
+TEST_ROWS(values_are_those_of_sacrebleu, COUNT_OF(cases)) {
     char text[METRIC_TEXT];
     const char *name = cases[_i].name;
     metrics *m = new_metrics();
@@ -74,10 +76,9 @@ START_TEST(values_are_those_of_sacrebleu) {
     assert_text(chrf_text(&sums->chrf, text), cases[_i].text[2]);
     metrics_free(m);
 }
-END_TEST
 
 /* A corpus is its lines in any order, to the last bit. */
-START_TEST(order_of_lines_does_not_matter) {
+TEST(order_of_lines_does_not_matter) {
     metrics *forwards = new_metrics(), *backwards = new_metrics();
     for (int c = 0; c < COUNT_OF(cases); c++)
         for (int i = 0; i < MOST_LINES && cases[c].line[i].output; i++)
@@ -90,7 +91,6 @@ START_TEST(order_of_lines_does_not_matter) {
     ck_assert_int_gt(metrics_sums(forwards)->exact, 0);
     metrics_free(forwards), metrics_free(backwards);
 }
-END_TEST
 
 /* ---- edit distance --------------------------------------------------------------------------- */
 
@@ -113,7 +113,7 @@ static int64_t plain_distance(const int32_t *a, int64_t n, const int32_t *b, int
     return d[n][m];
 }
 
-START_TEST(distance_is_that_of_the_recurrence) {
+TEST(distance_is_that_of_the_recurrence) {
     static const int64_t lengths[] = { 0, 1, 2, 17, 63, 64, 65, 127, 128, 129, 191, 192, 193, 300 };
     static const int32_t alphabets[] = { 1, 2, 4, 30, 500 };
     int32_t a[LONGEST], b[LONGEST];
@@ -130,10 +130,9 @@ START_TEST(distance_is_that_of_the_recurrence) {
         ck_assert_int_eq(edit_distance(a, n, b, m, symbols), plain_distance(a, n, b, m));
     }
 }
-END_TEST
 
 /* What str.split() of Python splits at, of all code points. */
-START_TEST(white_space_is_pythons) {
+TEST(white_space_is_pythons) {
     static const int32_t spaces[][2] = { { 0x09, 0x0D },     { 0x1C, 0x20 },     { 0x85, 0x85 },
                                          { 0xA0, 0xA0 },     { 0x1680, 0x1680 }, { 0x2000, 0x200A },
                                          { 0x2028, 0x2029 }, { 0x202F, 0x202F }, { 0x205F, 0x205F },
@@ -144,9 +143,8 @@ START_TEST(white_space_is_pythons) {
         if (code_is_space(code) != space) ck_abort_msg("U+%04X", (unsigned)code);
     }
 }
-END_TEST
 
-START_TEST(rates_of_errors) {
+TEST(rates_of_errors) {
     static const struct {
         const char *output, *reference;
         int64_t characters, of_characters, words, of_words;
@@ -173,9 +171,8 @@ START_TEST(rates_of_errors) {
     }
     ck_assert(isnan(error_rate(&(edit_counts){ 3, 0 })));
 }
-END_TEST
 
-START_TEST(exact_matches_are_of_bytes) {
+TEST(exact_matches_are_of_bytes) {
     metrics *m = new_metrics();
     add(m, "same", "same"), add(m, "same ", "same"), add(m, "", "");
     ck_assert(metrics_add(m, "a\0b", 3, "a\0b", 3));
@@ -184,11 +181,10 @@ START_TEST(exact_matches_are_of_bytes) {
     ck_assert_int_eq(metrics_sums(m)->lines, 5);
     metrics_free(m);
 }
-END_TEST
 
 /* ---- long lines, and lines that are not text ------------------------------------------------- */
 
-START_TEST(a_thousand_long_lines) {
+TEST(a_thousand_long_lines) {
     enum { LINES = 1000, BYTES = 1000 };
     char output[BYTES], reference[BYTES];
     metrics *m = new_metrics();
@@ -205,9 +201,8 @@ START_TEST(a_thousand_long_lines) {
     ck_assert_int_eq(metrics_sums(m)->exact, 0);
     metrics_free(m);
 }
-END_TEST
 
-START_TEST(a_line_of_a_megabyte) {
+TEST(a_line_of_a_megabyte) {
     size_t n = 1 << 20;
     char *reference = malloc(n), *output = malloc(n);
     ck_assert(reference && output);
@@ -222,10 +217,9 @@ START_TEST(a_line_of_a_megabyte) {
     metrics_free(m);
     free(reference), free(output);
 }
-END_TEST
 
 /* Any bytes are counted: nothing matches by chance, and a line is equal to itself. */
-START_TEST(any_bytes_are_counted) {
+TEST(any_bytes_are_counted) {
     char line[2][80];
     metrics *m = new_metrics(), *same = new_metrics();
     for (uint64_t k = 0; k < 3000; k++) {
@@ -246,9 +240,8 @@ START_TEST(any_bytes_are_counted) {
     ck_assert_double_eq_tol(chrf_score(&metrics_sums(same)->chrf), 100, 1e-10);
     metrics_free(m), metrics_free(same);
 }
-END_TEST
 
-START_TEST(bad_bytes_are_characters) {
+TEST(bad_bytes_are_characters) {
     codes c = { 0 };
     codes_decode(&c, "a\xC3\xA9\xFF\xED\xA0\x80\xE8", 8);
     const int32_t wanted[] = { 'a', 0xE9, 0xDCFF, 0xDCED, 0xDCA0, 0xDC80, 0xDCE8 };
@@ -256,7 +249,6 @@ START_TEST(bad_bytes_are_characters) {
     ck_assert_mem_eq(c.at, wanted, sizeof wanted);
     codes_free(&c);
 }
-END_TEST
 
 /* ---- no memory ------------------------------------------------------------------------------- */
 
@@ -284,7 +276,7 @@ static bool scenario(void) {
     return ok;
 }
 
-START_TEST(every_failure_is_survived) {
+TEST_ROWS(every_failure_is_survived, 2) {
     for (long at = 1;; at++) {
         long left;
         faults_begin(at, _i);
@@ -295,23 +287,4 @@ START_TEST(every_failure_is_survived) {
         if (ok) break;
         tally_note(TALLY_FAULTS, 0);
     }
-}
-END_TEST
-
-Suite *metrics_suite(void) {
-    Suite *s = suite_create("metrics");
-    TCase *tc = tcase_create("metrics");
-    tcase_add_loop_test(tc, values_are_those_of_sacrebleu, 0, COUNT_OF(cases));
-    tcase_add_test(tc, order_of_lines_does_not_matter);
-    tcase_add_test(tc, distance_is_that_of_the_recurrence);
-    tcase_add_test(tc, white_space_is_pythons);
-    tcase_add_test(tc, rates_of_errors);
-    tcase_add_test(tc, exact_matches_are_of_bytes);
-    tcase_add_test(tc, a_thousand_long_lines);
-    tcase_add_test(tc, a_line_of_a_megabyte);
-    tcase_add_test(tc, any_bytes_are_counted);
-    tcase_add_test(tc, bad_bytes_are_characters);
-    tcase_add_loop_test(tc, every_failure_is_survived, 0, 2);
-    suite_add_tcase(s, tc);
-    return s;
 }

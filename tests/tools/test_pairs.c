@@ -7,9 +7,11 @@
 
 #include <sys/stat.h>
 
+TESTS(pairs)
+
 /* ---- UTF-8 ----------------------------------------------------------------------------------- */
 
-START_TEST(utf8_is_strict) {
+TEST(utf8_is_strict) {
     static const struct {
         const char *text;
         int bad; /* -1: valid */
@@ -41,10 +43,9 @@ START_TEST(utf8_is_strict) {
         if (code < 0) ck_assert_uint_eq(at, begin + 1);
     }
 }
-END_TEST
 
 /* Every code point in its shortest form comes back; so written, all but surrogates are valid. */
-START_TEST(utf8_of_every_code_point) {
+TEST(utf8_of_every_code_point) {
     for (int32_t code = 0; code < 0x110000; code++) {
         char s[4];
         size_t n = 0, at = 0;
@@ -65,7 +66,6 @@ START_TEST(utf8_of_every_code_point) {
             ck_abort_msg("U+%04X", (unsigned)code);
     }
 }
-END_TEST
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
@@ -84,7 +84,7 @@ static const char *read_pairs(bool two, char *out, size_t size) {
     return message[0] ? "" : out;
 }
 
-START_TEST(pairs_are_read) {
+TEST(pairs_are_read) {
     static const struct {
         const char *src, *tgt, *pairs;
     } rows[] = {
@@ -110,9 +110,8 @@ START_TEST(pairs_are_read) {
     }
     remove_folder();
 }
-END_TEST
 
-START_TEST(pairs_are_refused) {
+TEST(pairs_are_refused) {
     static const struct {
         const char *src;
         size_t src_bytes;
@@ -152,9 +151,8 @@ START_TEST(pairs_are_refused) {
     }
     remove_folder();
 }
-END_TEST
 
-START_TEST(files_that_are_not_there) {
+TEST(files_that_are_not_there) {
     pair_lines p;
     make_folder();
     write_file(0, TEXT("a\tb\n"));
@@ -173,9 +171,8 @@ START_TEST(files_that_are_not_there) {
     }
     remove_folder();
 }
-END_TEST
 
-START_TEST(huge_lines) {
+TEST(huge_lines) {
     char out[200];
     size_t n = LONGEST_LINE;
     char *text = malloc(2 * n + 10);
@@ -197,9 +194,8 @@ START_TEST(huge_lines) {
     free(text);
     remove_folder();
 }
-END_TEST
 
-START_TEST(lines_for_a_vocabulary) {
+TEST(lines_for_a_vocabulary) {
     static const char *const wanted[] = { "a c ", "b d ", "a b c d " };
     make_folder();
     write_file(0, TEXT("a\tb\nc\td\n"));
@@ -229,19 +225,4 @@ START_TEST(lines_for_a_vocabulary) {
     assert_contains(message, "has no TAB");
     pairs_close(&p);
     remove_folder();
-}
-END_TEST
-
-Suite *pairs_suite(void) {
-    Suite *s = suite_create("pairs");
-    TCase *tc = tcase_create("pairs");
-    tcase_add_test(tc, utf8_is_strict);
-    tcase_add_test(tc, utf8_of_every_code_point);
-    tcase_add_test(tc, pairs_are_read);
-    tcase_add_test(tc, pairs_are_refused);
-    tcase_add_test(tc, files_that_are_not_there);
-    tcase_add_test(tc, huge_lines);
-    tcase_add_test(tc, lines_for_a_vocabulary);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -7,6 +7,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(svg)
+
 /* ---- what every picture must be -------------------------------------------------------------- */
 
 /* Elements open and close in order, attributes are quoted, text holds no bare & or <. A reader
@@ -78,7 +80,7 @@ static int occurrences(const char *text, const char *part) {
 
 /* ---- heat maps ------------------------------------------------------------------------------- */
 
-START_TEST(a_heat_map_shows_weights_tokens_and_heads) {
+TEST(a_heat_map_shows_weights_tokens_and_heads) {
     const float w[] = { 1, 0, 0, 0.25f, 0.5f, 0.25f, 0, 0.9996f, 0, 0.0001f, 0, 0 };
     const char *rows[] = { "le", "chat" }, *columns[] = { "the", "cat", "." };
     struct svg_heat_map map = { .title = "cross-attention",
@@ -102,9 +104,8 @@ START_TEST(a_heat_map_shows_weights_tokens_and_heads) {
     assert_contains(text, "rows: target, columns: key");
     free(text), free(again);
 }
-END_TEST
 
-START_TEST(any_label_and_any_weight_makes_a_picture) {
+TEST(any_label_and_any_weight_makes_a_picture) {
     const float w[] = { NAN, -1, 2, INFINITY };
     const char *labels[] = { "<&>\"'", "\xff\x01\n\xed\xa0\x80\xef\xbf\xbf long enough to be cut" };
     char *text = map_text(&(struct svg_heat_map){ .title = "a & <b>",
@@ -123,9 +124,8 @@ START_TEST(any_label_and_any_weight_makes_a_picture) {
     assert_contains(text, ">3</text>");
     free(text);
 }
-END_TEST
 
-START_TEST(large_maps_have_small_cells) {
+TEST(large_maps_have_small_cells) {
     float *w = calloc(12 * 90 * 70, sizeof *w);
     for (int i = 0; i < 12 * 90; i++) w[70 * i + i % 70] = 1;
     char *text =
@@ -134,11 +134,10 @@ START_TEST(large_maps_have_small_cells) {
     assert_contains(text, "head 11");
     free(text), free(w);
 }
-END_TEST
 
 /* ---- curves ---------------------------------------------------------------------------------- */
 
-START_TEST(curves_have_axes_ticks_and_a_legend) {
+TEST(curves_have_axes_ticks_and_a_legend) {
     const double x[] = { 100, 200, 300, 400 }, y[] = { 3, 1, 0.1, 0.02 },
                  z[] = { 2.5, 0.8, 0.2, 0.1 };
     const struct svg_curve curves[] = { { "training", x, y, 4 }, { "validation", x, z, 4 } };
@@ -160,9 +159,8 @@ START_TEST(curves_have_axes_ticks_and_a_legend) {
         free(text), free(again);
     }
 }
-END_TEST
 
-START_TEST(gaps_are_gaps) {
+TEST(gaps_are_gaps) {
     const double x[] = { 1, 2, 3, 4, 5 }, y[] = { 1, NAN, 2, 0, 3 };
     const struct svg_curve curve = { "c", x, y, 5 };
     char *text = plot_text(&(struct svg_plot){ .curves = &curve, .n_curves = 1 });
@@ -176,9 +174,8 @@ START_TEST(gaps_are_gaps) {
     ck_assert_int_eq(moves, 3);
     free(text);
 }
-END_TEST
 
-START_TEST(many_points_keep_their_spikes) {
+TEST(many_points_keep_their_spikes) {
     enum { MANY = 100000 };
     double *x = calloc(MANY, sizeof *x), *y = calloc(MANY, sizeof *y);
     for (int i = 0; i < MANY; i++) x[i] = i, y[i] = 1;
@@ -191,9 +188,8 @@ START_TEST(many_points_keep_their_spikes) {
     assert_contains(text, top);
     free(text), free(x), free(y);
 }
-END_TEST
 
-START_TEST(degenerate_ranges_make_a_picture) {
+TEST(degenerate_ranges_make_a_picture) {
     const double x[] = { 5 }, rows[][1] = { { 0 }, { 7 }, { -3 }, { 1e300 }, { 1e-300 } };
     for (int i = 0; i < COUNT_OF(rows); i++)
         for (int scale = 0; scale < 2; scale++) {
@@ -205,9 +201,8 @@ START_TEST(degenerate_ranges_make_a_picture) {
                 ck_assert(!svg_plot(stdout, &plot));
         }
 }
-END_TEST
 
-START_TEST(what_makes_no_picture_is_refused) {
+TEST(what_makes_no_picture_is_refused) {
     const float w[] = { 1 };
     const double x[] = { 1 }, y[] = { NAN };
     const struct svg_curve curve = { "c", x, y, 1 };
@@ -227,20 +222,4 @@ START_TEST(what_makes_no_picture_is_refused) {
     if (!full) return; /* a system without it */
     ck_assert(!svg_heat_map(full, &map));
     fclose(full);
-}
-END_TEST
-
-Suite *svg_suite(void) {
-    Suite *s = suite_create("svg");
-    TCase *c = tcase_create("svg");
-    tcase_add_test(c, a_heat_map_shows_weights_tokens_and_heads);
-    tcase_add_test(c, any_label_and_any_weight_makes_a_picture);
-    tcase_add_test(c, large_maps_have_small_cells);
-    tcase_add_test(c, curves_have_axes_ticks_and_a_legend);
-    tcase_add_test(c, gaps_are_gaps);
-    tcase_add_test(c, many_points_keep_their_spikes);
-    tcase_add_test(c, degenerate_ranges_make_a_picture);
-    tcase_add_test(c, what_makes_no_picture_is_refused);
-    suite_add_tcase(s, c);
-    return s;
 }

@@ -7,7 +7,9 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
-START_TEST(pairs_are_the_same_everywhere) {
+TESTS(text_tasks)
+
+TEST(pairs_are_the_same_everywhere) {
     static const struct {
         text_task_kind kind;
         uint64_t seed;
@@ -42,9 +44,8 @@ START_TEST(pairs_are_the_same_everywhere) {
         ck_assert_str_eq(tgt, rows[i].tgt);
     }
 }
-END_TEST
 
-START_TEST(sums_are_right) {
+TEST(sums_are_right) {
     int seen[3][3] = { 0 };
     for (uint64_t i = 0; i < 6000; i++) {
         char src[TEXT_TASK_BYTES], tgt[TEXT_TASK_BYTES], again[TEXT_TASK_BYTES];
@@ -59,9 +60,8 @@ START_TEST(sums_are_right) {
     }
     for (int i = 0; i < 9; i++) ck_assert_int_gt(seen[i / 3][i % 3], 500);
 }
-END_TEST
 
-START_TEST(a_day_in_every_way) {
+TEST(a_day_in_every_way) {
     static const char *const written[] = {
         "3rd of March, 1998",
         "3rd March 1998",
@@ -95,10 +95,9 @@ START_TEST(a_day_in_every_way) {
         ck_assert_str_eq(out, written[i]);
     }
 }
-END_TEST
 
 /* Every day of the two centuries against the C library's calendar. */
-START_TEST(calendar_is_the_c_librarys) {
+TEST(calendar_is_the_c_librarys) {
     date d = { FIRST_YEAR, 1, 1 };
     for (int64_t day = -25567; d.year < FIRST_YEAR + YEARS; day++) {
         time_t seconds = (time_t)(day * 86400);
@@ -112,20 +111,18 @@ START_TEST(calendar_is_the_c_librarys) {
         if (d.month > 12) d.month = 1, d.year++;
     }
 }
-END_TEST
 
-START_TEST(ordinals) {
+TEST(ordinals) {
     static const char *const suffix[] = { [1] = "st", [2] = "nd", [3] = "rd", [4] = "th" };
     for (int day = 1; day <= 31; day++) {
         int last = day > 3 && day < 21 ? 4 : day % 10 < 4 && day % 10 ? day % 10 : 4;
         ck_assert_str_eq(ordinal_suffix(day), suffix[last]);
     }
 }
-END_TEST
 
 /* What a source with slashes and the year last may mean is one day only; two digits of a year are
  * in POSIX's range. */
-START_TEST(no_date_is_ambiguous) {
+TEST(no_date_is_ambiguous) {
     int slashes = 0, short_years = 0, lower = 0, upper = 0, n = 20000;
     for (int i = 0; i < n; i++) {
         char src[TEXT_TASK_BYTES], tgt[TEXT_TASK_BYTES], month[4], end;
@@ -155,7 +152,6 @@ START_TEST(no_date_is_ambiguous) {
     ck_assert_int_gt(lower, n / 8);
     ck_assert_int_gt(upper, n / 8);
 }
-END_TEST
 
 /* A key for what must not be in two streams: the day; the two numbers in order. */
 static int64_t key_of_pair(text_task_kind kind, const char *src, const char *tgt) {
@@ -166,7 +162,7 @@ static int64_t key_of_pair(text_task_kind kind, const char *src, const char *tgt
     return a < b ? a * 1000 + b : b * 1000 + a;
 }
 
-START_TEST(streams_do_not_meet) {
+TEST_ROWS(streams_do_not_meet, 2) {
     enum { KEYS = 1000000, PAIRS = 30000 };
     unsigned char *seen = calloc(KEYS, 1);
     ck_assert_ptr_nonnull(seen);
@@ -181,10 +177,9 @@ START_TEST(streams_do_not_meet) {
     }
     free(seen);
 }
-END_TEST
 
 /* Only training depends on the seed. */
-START_TEST(seeds) {
+TEST_ROWS(seeds, 2) {
     int differ[3] = { 0 };
     for (uint64_t i = 0; i < 300; i++) {
         char a[TEXT_TASK_BYTES], b[TEXT_TASK_BYTES], tgt[TEXT_TASK_BYTES];
@@ -194,20 +189,4 @@ START_TEST(seeds) {
     }
     ck_assert_int_gt(differ[STREAM_TRAIN], 80);
     ck_assert_int_eq(differ[STREAM_VALID] + differ[STREAM_TEST], 0);
-}
-END_TEST
-
-Suite *text_tasks_suite(void) {
-    Suite *s = suite_create("text_tasks");
-    TCase *tc = tcase_create("text_tasks");
-    tcase_add_test(tc, pairs_are_the_same_everywhere);
-    tcase_add_test(tc, sums_are_right);
-    tcase_add_test(tc, a_day_in_every_way);
-    tcase_add_test(tc, calendar_is_the_c_librarys);
-    tcase_add_test(tc, ordinals);
-    tcase_add_test(tc, no_date_is_ambiguous);
-    tcase_add_loop_test(tc, streams_do_not_meet, 0, 2);
-    tcase_add_loop_test(tc, seeds, 0, 2);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -11,6 +11,8 @@
 #include "tests/support/support.h"
 #include "tools/train/tasks.c" /* the one part of the tools that is looked at from inside */
 
+TESTS(tools)
+
 /* The smallest model that is one, and a training of a moment. */
 #define SMALL                                                                                      \
     "--task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --batch-size 4 --lr-steps 1000 "      \
@@ -21,7 +23,9 @@
 
 static const char *const programs[] = { "train", "generate", "graph", "inspect", "convert" };
 
-START_TEST(help_goes_to_stdout) {
+SETUP(enter_folder, leave_folder)
+
+TEST_ROWS(help_goes_to_stdout, COUNT_OF(programs)) {
     char name[40];
     run("%s --help --no-such-option", programs[_i]);
     expect(0);
@@ -33,13 +37,11 @@ START_TEST(help_goes_to_stdout) {
     run("%s --help > /dev/full", programs[_i]);
     expect(1);
 }
-END_TEST
 
-START_TEST(h_is_help) {
+TEST(h_is_help) {
     ok("train --help > long; train --task none -h > short");
     ck_assert(same_files("long", "short"));
 }
-END_TEST
 
 /* The default of an option as the help has it, and what a run takes: of a task of numbers, of made-up
  * text, of text from files. NULL: it has no such option. */
@@ -73,7 +75,7 @@ static void assert_default(const char *help, const char *name, const char *value
     ck_abort_msg("--%s: the help does not say '%s'", name, expected);
 }
 
-START_TEST(help_tells_the_defaults_that_runs_take) {
+TEST(help_tells_the_defaults_that_runs_take) {
     static const char *const tasks[] = { "--task copy", "--task add", "--train pairs" };
     static char help[sizeof result.out];
     char expected[128];
@@ -96,24 +98,21 @@ START_TEST(help_tells_the_defaults_that_runs_take) {
         }
     }
 }
-END_TEST
 
-START_TEST(version_goes_to_stdout) {
+TEST_ROWS(version_goes_to_stdout, COUNT_OF(programs)) {
     char line[80];
     run("%s --version", programs[_i]);
     expect(0);
     snprintf(line, sizeof line, "weft-%s (weft) %s\n", programs[_i], wf_version());
     ck_assert_str_eq(result.out, line);
 }
-END_TEST
 
-START_TEST(unknown_option_names_the_nearest) {
+TEST_ROWS(unknown_option_names_the_nearest, COUNT_OF(programs)) {
     run("%s --hepl", programs[_i]);
     expect(2);
     assert_contains(result.err, "there is no option --hepl");
     assert_contains(result.err, "the nearest is --");
 }
-END_TEST
 
 /* ---- refusals: a command, its exit code, and what its sentence must say -------------------- */
 
@@ -189,7 +188,7 @@ static const struct refusal {
     { "inspect a b", 2, "not 'b' too" },
 };
 
-START_TEST(refusal_says_what_to_do) {
+TEST_ROWS(refusal_says_what_to_do, COUNT_OF(refusals)) {
     const struct refusal *r = &refusals[_i];
     if (SANITIZED && strstr(r->command, "ulimit -n")) return; /* it would wait for ever */
     run("%s < /dev/null", r->command);
@@ -200,18 +199,16 @@ START_TEST(refusal_says_what_to_do) {
     ck_assert_msg(!strstr(result.err, "step "), "%s: it began to train before it refused",
                   r->command);
 }
-END_TEST
 
-START_TEST(dashes_and_underscores_are_alike) {
+TEST(dashes_and_underscores_are_alike) {
     ok("train --task copy --d_model=16 --heads=2 --layers=1 --max_steps 1 --quiet");
     ok("train --task copy --d-model 16 --activation gelu_tanh --heads 2 --layers 1 --max-steps 1 "
        "--quiet");
 }
-END_TEST
 
 /* ---- training ------------------------------------------------------------------------------ */
 
-START_TEST(training_learns_and_generates) {
+TEST(training_learns_and_generates) {
     ok("train --task copy --seed 3 --min-len 2 --max-len 4 --d-model 32 --heads 2 --layers 1 "
        "--d-ff 64 --max-steps 900 "
        "-o m.safetensors --log log.jsonl --log-every 50 --valid-every 300 --curve loss.svg");
@@ -235,9 +232,8 @@ START_TEST(training_learns_and_generates) {
     ck_assert_int_eq(events, lines);
     ck_assert_int_eq(validations, 3);
 }
-END_TEST
 
-START_TEST(resumed_training_is_the_same_training) {
+TEST(resumed_training_is_the_same_training) {
     ok(QUICK "12 --dropout 0.1 --attention-dropout 0.1 -o whole.safetensors");
     ok(QUICK "5 --dropout 0.1 --attention-dropout 0.1 -o parts.safetensors");
     ok("train --resume -o parts.safetensors --quiet --threads 2 --max-steps 9");
@@ -246,10 +242,9 @@ START_TEST(resumed_training_is_the_same_training) {
        "0.003");
     ck_assert_msg(same_files("whole.safetensors", "parts.safetensors"), "%s", result.out);
 }
-END_TEST
 
 /* Where the rate has no end, the file does not tell when the training was to stop. */
-START_TEST(endless_schedules_resume_to_the_same_file) {
+TEST_ROWS(endless_schedules_resume_to_the_same_file, 2) {
     static const char *const lines[] = { "train --task copy --batch-size 2",
                                          "train --train pairs.tsv --warmup 1" };
     ok("printf 'ab\\tba\\nabc\\tcba\\nb\\tb\\n' > pairs.tsv");
@@ -267,7 +262,6 @@ START_TEST(endless_schedules_resume_to_the_same_file) {
     expect(0);
     ck_assert(same_files("whole.safetensors", "parts.safetensors"));
 }
-END_TEST
 
 /* A few pairs to learn from, and the smallest model of their letters. */
 #define PAIRS "printf 'ab\\tba\\nabc\\tcba\\nb\\tb\\n' > pairs.tsv"
@@ -276,7 +270,7 @@ END_TEST
     "--warmup 1 --threads 1 --quiet "
 
 /* What the last validation found is in the file, so that a resume goes on from there. */
-START_TEST(the_file_tells_of_the_last_validation) {
+TEST(the_file_tells_of_the_last_validation) {
     ok(PAIRS);
     ok(LETTERS "--valid pairs.tsv --max-steps 3 --lr-steps 9 -o m.safetensors --log log.jsonl");
     ok("grep -a -o '\"train.without\":\"0\"' m.safetensors");
@@ -284,9 +278,8 @@ START_TEST(the_file_tells_of_the_last_validation) {
        "&& "
        "grep -a -o '\"train.best\":\"[0-9.]*' m.safetensors | grep -F \"$loss\"");
 }
-END_TEST
 
-START_TEST(what_is_learned_from_is_not_written_over) {
+TEST(what_is_learned_from_is_not_written_over) {
     ok(PAIRS " && cp pairs.tsv before.tsv");
     run(LETTERS "--max-steps 1 -o pairs.tsv");
     expect(2);
@@ -296,18 +289,16 @@ START_TEST(what_is_learned_from_is_not_written_over) {
     expect(2);
     assert_contains(result.err, "there is no --valid");
 }
-END_TEST
 
-START_TEST(threads_do_not_change_the_result) {
+TEST(threads_do_not_change_the_result) {
     ok("train " SMALL "--quiet --dropout 0.1 --max-steps 8 --threads 1 -o 1.safetensors");
     ok("train " SMALL "--quiet --dropout 0.1 --max-steps 8 --threads 2 -o 2.safetensors");
     ok("train " SMALL "--quiet --dropout 0.1 --max-steps 8 --threads 5 -o 5.safetensors");
     ck_assert(same_files("1.safetensors", "2.safetensors"));
     ck_assert(same_files("1.safetensors", "5.safetensors"));
 }
-END_TEST
 
-START_TEST(resume_refuses_other_settings) {
+TEST(resume_refuses_other_settings) {
     ok(QUICK "3 -o m.safetensors");
     ok("cp m.safetensors before");
     run("train --resume -o m.safetensors --max-steps 5 --lr 0.5 --seed 9 --batch-size 4");
@@ -323,7 +314,6 @@ START_TEST(resume_refuses_other_settings) {
     assert_contains(result.err, "has done 3 steps already");
     ck_assert(same_files("m.safetensors", "before"));
 }
-END_TEST
 
 /* What a file says of its training, if that can't be gone on with. */
 static const struct {
@@ -339,7 +329,7 @@ static const struct {
     { "weft.kind", "best", "m holds the weights of a training but not the state of its optimizer" },
 };
 
-START_TEST(resume_refuses_what_is_no_checkpoint) {
+TEST_ROWS(resume_refuses_what_is_no_checkpoint, COUNT_OF(stories)) {
     ok(QUICK "3 --log-every 1 -o m --valid-every 2 --valid-size 4 --log log");
     change_meta("m", stories[_i].key, stories[_i].value);
     ok("cp m before");
@@ -358,9 +348,8 @@ START_TEST(resume_refuses_what_is_no_checkpoint) {
     expect(1);
     assert_contains(result.err, "whole holds the weights of a training but not the state");
 }
-END_TEST
 
-START_TEST(signal_saves_and_resumes) {
+TEST_ROWS(signal_saves_and_resumes, 2) {
     static const struct {
         const char *name;
         int status;
@@ -383,7 +372,6 @@ START_TEST(signal_saves_and_resumes) {
     ck_assert_msg(same_files("m.safetensors", "same.safetensors"), "after step %ld: %s", step,
                   result.out);
 }
-END_TEST
 
 static int count_lines(const char *text, const char *with) {
     int n = 0;
@@ -391,7 +379,7 @@ static int count_lines(const char *text, const char *with) {
     return n;
 }
 
-START_TEST(unseen_sequences_are_as_many_as_asked_for) {
+TEST(unseen_sequences_are_as_many_as_asked_for) {
     ok("train " SMALL "--threads 1 --max-steps 4 --valid-every 2 --valid-size 7 -o a.safetensors "
        "--log a.log");
     ck_assert_str_eq(result.out + strcspn(result.out, "/"), "/7\n");
@@ -406,10 +394,9 @@ START_TEST(unseen_sequences_are_as_many_as_asked_for) {
     ok("for f in a b; do tail -c 50000 $f.safetensors > $f; done");
     ck_assert(same_files("a", "b"));
 }
-END_TEST
 
 /* 0 is a value and no way to ask for another. */
-START_TEST(zero_is_what_was_asked_for) {
+TEST_ROWS(zero_is_what_was_asked_for, 2) {
     static const char *const options[][2] = { { "--beta1 0", "--beta1 0.9" },
                                               { "--beta2 0", "--beta2 0.999" } };
     for (int k = 0; k < 2; k++) {
@@ -419,16 +406,14 @@ START_TEST(zero_is_what_was_asked_for) {
     }
     ck_assert_msg(!same_files("0", "1"), "%s trains as %s does", options[_i][0], options[_i][1]);
 }
-END_TEST
 
-START_TEST(time_limit_ends_the_training) {
+TEST(time_limit_ends_the_training) {
     ok("train " SMALL "--max-steps 1000 --max-time 0.001 -o m.safetensors");
     assert_contains(result.out, "exact match ");
     ok("inspect m.safetensors | grep train.step");
 }
-END_TEST
 
-START_TEST(non_finite_step_keeps_the_file) {
+TEST(non_finite_step_keeps_the_file) {
     ok(QUICK "3 -o m.safetensors");
     ok("cp m.safetensors before");
     run("train " SMALL "--optimizer sgd --lr 1e6 --clip-norm 0 --max-steps 900 -o m.safetensors "
@@ -438,7 +423,6 @@ START_TEST(non_finite_step_keeps_the_file) {
     assert_contains(result.out, "\"event\":\"nonfinite\"");
     ck_assert(same_files("m.safetensors", "before"));
 }
-END_TEST
 
 /* Which number it was: a parameter, the loss, a gradient or its norm. */
 static const struct {
@@ -451,7 +435,7 @@ static const struct {
     { 1, 1e25f, "step 4: the norm of the gradient is not finite" },
 };
 
-START_TEST(the_number_that_is_not_finite_is_named) {
+TEST_ROWS(the_number_that_is_not_finite_is_named, COUNT_OF(overflows)) {
     ok(QUICK "3 --positions none -o m");
     change_values("m", "tgt_embedding", overflows[_i].layers);
     change_values("m", "transformer.decoder.layers", overflows[_i].layers);
@@ -463,9 +447,8 @@ START_TEST(the_number_that_is_not_finite_is_named) {
     assert_contains(result.err, "; lower --lr or --clip-norm\nm keeps step 3\n");
     ck_assert(same_files("m", "before"));
 }
-END_TEST
 
-START_TEST(dry_run_says_how_long_all_will_take) {
+TEST(dry_run_says_how_long_all_will_take) {
     ok("train " SMALL "--dry-run --max-steps 2 -o m --threads 1 --json");
     assert_contains(result.err, " for 2 steps, without validations\n");
     assert_contains(result.out, "{\"event\":\"dry_run\",\"seconds\":");
@@ -474,9 +457,8 @@ START_TEST(dry_run_says_how_long_all_will_take) {
     ok("train " SMALL "--dry-run --max-steps 900");
     assert_contains(result.err, " for 900 steps, ");
 }
-END_TEST
 
-START_TEST(profile_says_where_the_time_went) {
+TEST(profile_says_where_the_time_went) {
     ok("train " SMALL "--max-steps 3 --profile");
     assert_contains(result.err, "GFLOP/s");
     assert_contains(result.err, "matmul");
@@ -486,9 +468,8 @@ START_TEST(profile_says_where_the_time_went) {
     assert_contains(result.out, "\"event\":\"profile\",\"op\":\"matmul\"");
     ck_assert_str_eq(result.err, "");
 }
-END_TEST
 
-START_TEST(full_disk_is_a_failure) {
+TEST(full_disk_is_a_failure) {
     run(QUICK "1 > /dev/full");
     expect(1);
     assert_contains(result.err, "stdout could not be written");
@@ -498,10 +479,9 @@ START_TEST(full_disk_is_a_failure) {
     run("inspect m.safetensors > /dev/full");
     expect(1);
 }
-END_TEST
 
 /* A limit on the size of files (in blocks of 512 bytes) stands for a full disk. */
-START_TEST(failed_save_keeps_the_file_and_the_training) {
+TEST(failed_save_keeps_the_file_and_the_training) {
     ok(QUICK "3 -o m.safetensors");
     ok("cp m.safetensors before");
     run("( ulimit -f 20; train --resume -o m.safetensors --max-steps 9 --save-every 2 --threads 1 "
@@ -514,12 +494,11 @@ START_TEST(failed_save_keeps_the_file_and_the_training) {
     ok("ls | wc -l");
     ck_assert_int_eq(atoi(result.out), 2);
 }
-END_TEST
 
 /* ---- inspecting ------------------------------------------------------------- */
 
 /* A stack may have no layers: what can't be shown is refused, what is not there is an empty list. */
-START_TEST(attention_of_stacks_without_layers) {
+TEST(attention_of_stacks_without_layers) {
     char message[WF_MESSAGE];
     for (int side = 0; side < 2; side++) {
         wf_transformer_config c = small_config();
@@ -533,9 +512,8 @@ START_TEST(attention_of_stacks_without_layers) {
     }
     ok("grep -F '\"encoder_self\":[],' a.json");
 }
-END_TEST
 
-START_TEST(damaged_model_is_refused) {
+TEST(damaged_model_is_refused) {
     static const char *const damages[] = {
         "head -c 5 m.safetensors > bad",
         "head -c 3000 m.safetensors > bad",
@@ -557,9 +535,8 @@ START_TEST(damaged_model_is_refused) {
         expect(1);
     }
 }
-END_TEST
 
-START_TEST(inspect_shows_the_model) {
+TEST(inspect_shows_the_model) {
     ok(QUICK "1 -o m.safetensors");
     ok("inspect m.safetensors");
     assert_contains(result.out, "a Transformer of width 16, 2 heads, 1 + 1 layers");
@@ -570,10 +547,9 @@ START_TEST(inspect_shows_the_model) {
     assert_contains(result.out, "{\"event\":\"metadata\",\"key\":\"train.seed\",\"value\":\"1\"}");
     assert_contains(result.out, "\"finite\":true");
 }
-END_TEST
 
 /* Files from elsewhere: other types, a scalar, values that are no numbers, odd names. */
-START_TEST(inspect_shows_any_file) {
+TEST(inspect_shows_any_file) {
     static const double f64[] = { 1, 2, 3, NAN };
     static const float none[] = { NAN, INFINITY };
     static const int32_t i32[] = { -7 };
@@ -612,20 +588,18 @@ START_TEST(inspect_shows_any_file) {
     assert_contains(result.out, "; no checksum; all values are finite\n");
     ck_assert(!strstr(result.out, "Metadata"));
 }
-END_TEST
 
-START_TEST(model_file_says_nothing_of_its_making) {
+TEST(model_file_says_nothing_of_its_making) {
     ok(QUICK "2 -o first.safetensors");
     ok("mkdir sub; cd sub; sleep 1.1; train " SMALL
        "--threads 2 --max-steps 2 --log-every 1 --log l -o second.safetensors");
     ck_assert(same_files("first.safetensors", "sub/second.safetensors"));
 }
-END_TEST
 
 /* ---- the tasks ----------------------------------------------------------------------------- */
 
 /* What a task makes is on stderr of a training, as samples: source | reference | output. */
-START_TEST(tasks_ask_what_they_say) {
+TEST_ROWS(tasks_ask_what_they_say, 3) {
     static const char *const names[] = { "copy", "reverse", "sort" };
     run("train --task %s --d-model 16 --heads 2 --layers 1 --d-ff 16 --max-steps 1", names[_i]);
     expect(0);
@@ -644,7 +618,6 @@ START_TEST(tasks_ask_what_they_say) {
         if (_i == TASK_SORT && i) ck_assert_int_ge(ref[i], ref[i - 1]);
     }
 }
-END_TEST
 
 /* 64-bit names of the first n sequences of a stream. */
 static uint64_t *names_of(const task *t, task_stream stream, int64_t n) {
@@ -661,7 +634,7 @@ static uint64_t *names_of(const task *t, task_stream stream, int64_t n) {
 }
 
 /* Lengths 2 and 3 leave so few sequences that streams which could meet would. */
-START_TEST(evaluation_sequences_are_never_trained_on) {
+TEST(evaluation_sequences_are_never_trained_on) {
     task t = { TASK_COPY, 2, 3, 5 };
     enum { TRAINED = 20000, HELD = 200 };
     uint64_t *trained = names_of(&t, STREAM_TRAIN, TRAINED);
@@ -674,9 +647,8 @@ START_TEST(evaluation_sequences_are_never_trained_on) {
     ck_assert_int_ne(memcmp(valid, test, HELD * sizeof *valid), 0);
     free(trained), free(valid), free(test);
 }
-END_TEST
 
-START_TEST(streams_follow_from_the_seed) {
+TEST(streams_follow_from_the_seed) {
     task one = { TASK_COPY, 3, 12, 1 }, two = { TASK_COPY, 3, 12, 2 };
     uint64_t *a = names_of(&one, STREAM_TRAIN, 500), *b = names_of(&one, STREAM_TRAIN, 500);
     uint64_t *c = names_of(&two, STREAM_TRAIN, 500);
@@ -685,48 +657,4 @@ START_TEST(streams_follow_from_the_seed) {
     for (int i = 0; i < 500; i++) same += a[i] == c[i];
     ck_assert_int_lt(same, 5);
     free(a), free(b), free(c);
-}
-END_TEST
-
-Suite *tools_suite(void) {
-    Suite *s = suite_create("tools");
-    TCase *words = tcase_create("words"), *work = tcase_create("work");
-    tcase_add_checked_fixture(words, enter_folder, leave_folder);
-    tcase_add_checked_fixture(work, enter_folder, leave_folder);
-    tcase_add_loop_test(words, help_goes_to_stdout, 0, COUNT_OF(programs));
-    tcase_add_test(words, h_is_help);
-    tcase_add_test(words, help_tells_the_defaults_that_runs_take);
-    tcase_add_loop_test(words, version_goes_to_stdout, 0, COUNT_OF(programs));
-    tcase_add_loop_test(words, unknown_option_names_the_nearest, 0, COUNT_OF(programs));
-    tcase_add_loop_test(words, refusal_says_what_to_do, 0, COUNT_OF(refusals));
-    tcase_add_test(work, dashes_and_underscores_are_alike);
-    tcase_add_test(work, training_learns_and_generates);
-    tcase_add_test(work, resumed_training_is_the_same_training);
-    tcase_add_loop_test(work, endless_schedules_resume_to_the_same_file, 0, 2);
-    tcase_add_test(work, the_file_tells_of_the_last_validation);
-    tcase_add_test(work, what_is_learned_from_is_not_written_over);
-    tcase_add_test(work, threads_do_not_change_the_result);
-    tcase_add_test(work, resume_refuses_other_settings);
-    tcase_add_loop_test(work, resume_refuses_what_is_no_checkpoint, 0, COUNT_OF(stories));
-    tcase_add_loop_test(work, signal_saves_and_resumes, 0, 2);
-    tcase_add_test(work, unseen_sequences_are_as_many_as_asked_for);
-    tcase_add_loop_test(work, zero_is_what_was_asked_for, 0, 2);
-    tcase_add_test(work, time_limit_ends_the_training);
-    tcase_add_test(work, non_finite_step_keeps_the_file);
-    tcase_add_loop_test(work, the_number_that_is_not_finite_is_named, 0, COUNT_OF(overflows));
-    tcase_add_test(work, dry_run_says_how_long_all_will_take);
-    tcase_add_test(work, profile_says_where_the_time_went);
-    tcase_add_test(work, full_disk_is_a_failure);
-    tcase_add_test(work, failed_save_keeps_the_file_and_the_training);
-    tcase_add_test(work, attention_of_stacks_without_layers);
-    tcase_add_test(work, damaged_model_is_refused);
-    tcase_add_test(work, inspect_shows_the_model);
-    tcase_add_test(work, inspect_shows_any_file);
-    tcase_add_test(work, model_file_says_nothing_of_its_making);
-    tcase_add_loop_test(work, tasks_ask_what_they_say, 0, 3);
-    tcase_add_test(work, evaluation_sequences_are_never_trained_on);
-    tcase_add_test(work, streams_follow_from_the_seed);
-    suite_add_tcase(s, words);
-    suite_add_tcase(s, work);
-    return s;
 }

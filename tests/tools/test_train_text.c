@@ -15,6 +15,8 @@
 #include "tests/support/support.h"
 #include "train_refusals.inc"
 
+TESTS(train_text)
+
 #define SIZE "--d-model 16 --heads 2 --layers 1 --d-ff 16 "
 #define TINY SIZE "--threads 1 --quiet --warmup 2 "
 /* Updates of 4 to 7 pairs, 5 an epoch: an end in the middle of it. */
@@ -106,8 +108,10 @@ static const struct way {
     { "--train-src src --train-tgt tgt", "--tokenizer bpe --vocab-size 60 --share-vocab", true },
 };
 
+SETUP(make_files, leave_folder)
+
 /* The model's file alone, elsewhere, turns text into text. */
-START_TEST(text_is_learned_and_the_file_says_it) {
+TEST_ROWS(text_is_learned_and_the_file_says_it, COUNT_OF(ways)) {
     const struct way *w = &ways[_i];
     run("train %s %s " TINY "--epochs 4 -o m.safetensors --log log --log-every 1", w->from,
         w->tokens);
@@ -128,18 +132,16 @@ START_TEST(text_is_learned_and_the_file_says_it) {
        "generate --model m.safetensors --quiet --max-len-b 5");
     ck_assert_int_eq(count_of(result.out, "\n"), 2);
 }
-END_TEST
 
 /* Two files or one with TABs: the same pairs, the same model. */
-START_TEST(one_file_or_two_are_the_same) {
+TEST(one_file_or_two_are_the_same) {
     ok(WORDS "--max-steps 4 -o one");
     ok("train --train-src src --train-tgt tgt --tokenizer word " TINY
        "--batch-size 5 --lr-steps 40 --max-steps 4 -o two");
     ck_assert(same_files("one", "two"));
 }
-END_TEST
 
-START_TEST(words_are_learned_by_heart) {
+TEST(words_are_learned_by_heart) {
     ok("train --train pairs --tokenizer word --valid pairs --d-model 32 --heads 2 --layers 1 "
        "--d-ff 64 --threads 1 --quiet --dropout 0 --label-smoothing 0 --batch-size 8 --lr 0.01 "
        "--warmup 20 --max-steps 500 --valid-every 0 -o m");
@@ -149,10 +151,9 @@ START_TEST(words_are_learned_by_heart) {
     ok("generate --model m --quiet < src | paste - tgt | awk -F '\t' '$1 == $2' | wc -l");
     ck_assert_int_ge(atoi(result.out), 22);
 }
-END_TEST
 
 /* The recipe's 500 steps of warm-up are more than the whole training has. */
-START_TEST(few_pairs_need_no_options) {
+TEST(few_pairs_need_no_options) {
     ok("head -3 pairs > few");
     ok("train --train few --tokenizer word " SIZE "--threads 1 --quiet -o m");
     ck_assert(meta_number("m", "train.warmup") < meta_number("m", "train.lr-steps"));
@@ -160,7 +161,6 @@ START_TEST(few_pairs_need_no_options) {
     expect(2);
     assert_contains(result.err, "--warmup 500 leaves nothing");
 }
-END_TEST
 
 /* ---- the same training ---------------------------------------------------------------------- */
 
@@ -178,7 +178,7 @@ static const struct recipe {
 };
 
 /* In parts that end within an epoch and at one's end, at other thread counts. */
-START_TEST(parts_are_the_whole) {
+TEST_ROWS(parts_are_the_whole, COUNT_OF(recipes)) {
     const struct recipe *r = &recipes[_i];
     run(WORDS "%s %s --max-steps 14 -o whole.safetensors", r->settings, r->told);
     expect(0);
@@ -193,11 +193,10 @@ START_TEST(parts_are_the_whole) {
     }
     ck_assert_msg(same_files("whole.safetensors", "parts.safetensors"), "%s", result.out);
 }
-END_TEST
 
 /* The end of a part is judged too, and kept if it is the best; what follows must not replace it
  * with worse. Older files do not say which training they are of: their settings do. */
-START_TEST(resume_keeps_the_best_of_all) {
+TEST_ROWS(resume_keeps_the_best_of_all, 2) {
     ok(WORDS "--valid pairs --valid-every 4 --max-steps 14 --lr 0.003 -o m.safetensors");
     double best = meta_number("m.best.safetensors", "train.best");
     if (_i) change_meta("m.best.safetensors", "weft.run", NULL);
@@ -208,16 +207,14 @@ START_TEST(resume_keeps_the_best_of_all) {
     for (int i = 0; i < 2; i++) ck_assert(logged("log", "valid", "loss", i) > best);
     ck_assert(same_files("m.best.safetensors", "before"));
 }
-END_TEST
 
-START_TEST(epochs_say_where_a_resume_stops) {
+TEST(epochs_say_where_a_resume_stops) {
     ok(WORDS "--max-steps 7 -o m");
     ok("train --resume -o m --train pairs --quiet --epochs 3");
     ck_assert_int_eq((int)meta_number("m", "train.step"), 15);
 }
-END_TEST
 
-START_TEST(limits_of_a_batch_are_told) {
+TEST(limits_of_a_batch_are_told) {
     static const char *const told[][2] = {
         { "--batch-size 5 --max-tokens 0", ", batches of 5, peak" },
         { "--max-tokens 90", ", batches of at most 90 tokens, peak" },
@@ -232,7 +229,6 @@ START_TEST(limits_of_a_batch_are_told) {
         assert_contains(result.err, " 1 + 2 layers");
     }
 }
-END_TEST
 
 /* The file m with one more row in the tables of a side, its settings and vocabularies as they were. */
 static void widen(const char *path, int side) {
@@ -255,7 +251,7 @@ static void widen(const char *path, int side) {
 }
 
 /* Else it trains ids that no vocabulary has, and has nothing to write them with. */
-START_TEST(resume_needs_the_vocabularies_of_the_model) {
+TEST_ROWS(resume_needs_the_vocabularies_of_the_model, 2) {
     static const char *const says[] = { "the source vocabulary has 12 entries and the model 13",
                                         "the target vocabulary has 12 entries and the model 13" };
     ok(WORDS "--valid pairs --max-steps 2 -o m");
@@ -264,9 +260,8 @@ START_TEST(resume_needs_the_vocabularies_of_the_model) {
     expect(1);
     assert_contains(result.err, says[_i]);
 }
-END_TEST
 
-START_TEST(threads_change_nothing) {
+TEST(threads_change_nothing) {
     for (int threads = 1; threads <= 5; threads += 2) {
         run("train --train pairs --tokenizer char " SIZE "--quiet --warmup 2 --dropout 0.1 --accum "
             "2 --batch-size 5 --ema 0.9 --max-steps 6 --threads %d -o %d",
@@ -276,7 +271,6 @@ START_TEST(threads_change_nothing) {
     ck_assert(same_files("1", "3"));
     ck_assert(same_files("1", "5"));
 }
-END_TEST
 
 /* The largest difference between the parameters of two models, in parts of the largest parameter. */
 static double parameters_apart(const char *a, const char *b) {
@@ -297,7 +291,7 @@ static double parameters_apart(const char *a, const char *b) {
 }
 
 /* An update from all pairs, in one batch or several; without what is random. */
-START_TEST(accumulated_batches_are_the_large_one) {
+TEST(accumulated_batches_are_the_large_one) {
     static const char *const cuts[] = { "--batch-size 24", "--batch-size 12 --accum 2",
                                         "--batch-size 5 --accum 5", "--batch-size 12" };
     for (int i = 0; i < 4; i++) {
@@ -310,7 +304,6 @@ START_TEST(accumulated_batches_are_the_large_one) {
     ck_assert(parameters_apart("0.safetensors", "2.safetensors") < 1e-5);
     ck_assert(parameters_apart("0.safetensors", "3.safetensors") > 1e-3);
 }
-END_TEST
 
 /* ---- refusals --------------------------------------------------------------------------------- */
 
@@ -321,7 +314,9 @@ static void make_refused_files(void) {
        "printf 'a\\tb\\n\\tc\\n' > no_source; : > nothing; mkdir folder.best; tac pairs > tacit");
 }
 
-START_TEST(refusal_says_what_to_do) {
+SETUP(make_refused_files, leave_folder)
+
+TEST_ROWS(refusal_says_what_to_do, COUNT_OF(refusals)) {
     const struct refusal *r = &refusals[_i];
     ok("ls > .before; cksum pairs m.safetensors > .sums");
     run("%s", r->command);
@@ -334,20 +329,20 @@ START_TEST(refusal_says_what_to_do) {
     ck_assert_str_eq(result.out, "");
     ok("ls | cmp - .before && cksum pairs m.safetensors | cmp - .sums");
 }
-END_TEST
 
 /* ---- what is said and kept --------------------------------------------------------------------- */
 
-START_TEST(long_pairs_are_counted) {
+SETUP(make_files, leave_folder)
+
+TEST(long_pairs_are_counted) {
     ok("{ cat pairs; printf 'a b c d e f g\\th\\ni\\tj k l m n o p\\n'; } > long");
     ok("train --train long --tokenizer word --max-len 6 " SIZE "--threads 1 --warmup 2 --max-steps "
        "2");
     assert_contains(result.err, "training 24 pairs");
     assert_contains(result.err, "skipped 2 of 26 pairs: longer than 6 tokens");
 }
-END_TEST
 
-START_TEST(patience_stops_at_the_best) {
+TEST(patience_stops_at_the_best) {
     ok("train --train pairs --valid turned --tokenizer word " SIZE
        "--threads 1 --warmup 2 --lr 0.005 --lr-schedule constant --batch-size 24 --dropout 0 "
        "--valid-every 5 --patience 3 --max-steps 2000 -o m.safetensors --log log --curve c.svg");
@@ -365,9 +360,8 @@ START_TEST(patience_stops_at_the_best) {
     ck_assert_int_eq(atoi(result.out), PAIRS);
     ok("grep -c '<svg' c.svg; grep -c 'unseen sequences' c.svg; grep -c Learning c.svg");
 }
-END_TEST
 
-START_TEST(log_holds_the_metrics) {
+TEST(log_holds_the_metrics) {
     ok(WORDS "--valid pairs --valid-every 2 --max-steps 4 --log log");
     static const char *const keys[] = { "bleu", "bleu_13a", "chrf", "cer", "wer", "loss" };
     for (int i = 0; i < COUNT_OF(keys); i++) {
@@ -379,9 +373,8 @@ START_TEST(log_holds_the_metrics) {
     ck_assert(isnan(logged("log", "valid", "loss", 2))); /* the last is not made twice */
     ck_assert_double_eq_tol(logged("log", "step", "epoch", 0), 0.8, 1e-9);
 }
-END_TEST
 
-START_TEST(dry_run_says_much_and_does_nothing) {
+TEST(dry_run_says_much_and_does_nothing) {
     ok("ls > .before; echo kept > log");
     ok("train --train pairs --tokenizer word " SIZE "--threads 1 --warmup 2 --accum 2 --ema 0.9 "
        "--valid turned --epochs 3 --dry-run -o m.safetensors --curve c.svg --log log");
@@ -392,7 +385,6 @@ START_TEST(dry_run_says_much_and_does_nothing) {
     ok("cat log; rm log; ls | cmp - .before");
     ck_assert_str_eq(result.out, "kept\n");
 }
-END_TEST
 
 /* The memory that train says it needs. */
 static double said_memory(const char *options) {
@@ -405,7 +397,7 @@ static double said_memory(const char *options) {
 
 /* Here a validation takes twenty times what a step does. A machine short of memory shows a lower
  * peak: that the figure is not too high can't be asked. */
-START_TEST(dry_run_says_what_a_run_takes) {
+TEST(dry_run_says_what_a_run_takes) {
     const char *options =
         "--task copy --batch-size 1 --max-len 512 --valid-size 50 --d-model 64 "
         "--heads 1 --layers 1 --d-ff 512 --max-steps 1 --lr-steps 1000 --threads 1";
@@ -418,10 +410,9 @@ START_TEST(dry_run_says_what_a_run_takes) {
     double peak = 1024.0 * (double)children.ru_maxrss;
     if (!SANITIZED) ck_assert_msg(peak <= 1.2 * said, "%.0f bytes said, %.0f taken", said, peak);
 }
-END_TEST
 
 /* Each adds its own. */
-START_TEST(memory_counts_validation_averages_and_saving) {
+TEST(memory_counts_validation_averages_and_saving) {
     static const char *const more[] = { "", "--valid turned", "--valid turned -o m.safetensors",
                                         "--valid turned -o m.safetensors --ema 0.9",
                                         "--valid turned -o m.safetensors --ema 0.9 --accum 2" };
@@ -435,9 +426,8 @@ START_TEST(memory_counts_validation_averages_and_saving) {
         least = said;
     }
 }
-END_TEST
 
-START_TEST(signal_saves_and_text_goes_on) {
+TEST(signal_saves_and_text_goes_on) {
     run("train --train pairs --tokenizer word " TINY
         "--batch-size 5 --lr-steps 1000000 --max-steps 1000000 --log log --log-every 1 -o "
         "m.safetensors & pid=$!\n"
@@ -454,11 +444,10 @@ START_TEST(signal_saves_and_text_goes_on) {
     expect(0);
     ck_assert(same_files("m.safetensors", "same.safetensors"));
 }
-END_TEST
 
 /* ---- tasks on text ----------------------------------------------------------------------------- */
 
-START_TEST(text_task_lowers_the_loss) {
+TEST_ROWS(text_task_lowers_the_loss, 2) {
     static const char *const tasks[] = { "add", "date" };
     run("train --task %s " TINY "--max-tokens 1024 --max-steps 80 --lr-steps 300 --lr 0.01 "
         "--valid-size 40 --valid-every 40 --log log --log-every 10 -o m.safetensors",
@@ -471,35 +460,4 @@ START_TEST(text_task_lowers_the_loss) {
     ok(_i ? "echo 'March 3, 1998' | generate --model m.safetensors --quiet"
           : "echo 12+345 | generate --model m.safetensors --quiet");
     ck_assert_msg(strspn(result.out, "0123456789-") > 0, "%s", result.out);
-}
-END_TEST
-
-Suite *train_text_suite(void) {
-    Suite *s = suite_create("train_text");
-    TCase *learning = tcase_create("learning"), *refused = tcase_create("refused");
-    tcase_add_checked_fixture(learning, make_files, leave_folder);
-    tcase_add_loop_test(learning, text_is_learned_and_the_file_says_it, 0, COUNT_OF(ways));
-    tcase_add_test(learning, one_file_or_two_are_the_same);
-    tcase_add_test(learning, words_are_learned_by_heart);
-    tcase_add_test(learning, few_pairs_need_no_options);
-    tcase_add_loop_test(learning, parts_are_the_whole, 0, COUNT_OF(recipes));
-    tcase_add_loop_test(learning, resume_keeps_the_best_of_all, 0, 2);
-    tcase_add_test(learning, epochs_say_where_a_resume_stops);
-    tcase_add_test(learning, limits_of_a_batch_are_told);
-    tcase_add_loop_test(learning, resume_needs_the_vocabularies_of_the_model, 0, 2);
-    tcase_add_test(learning, threads_change_nothing);
-    tcase_add_test(learning, accumulated_batches_are_the_large_one);
-    tcase_add_test(learning, long_pairs_are_counted);
-    tcase_add_test(learning, patience_stops_at_the_best);
-    tcase_add_test(learning, log_holds_the_metrics);
-    tcase_add_test(learning, dry_run_says_much_and_does_nothing);
-    tcase_add_test(learning, dry_run_says_what_a_run_takes);
-    tcase_add_test(learning, memory_counts_validation_averages_and_saving);
-    tcase_add_test(learning, signal_saves_and_text_goes_on);
-    tcase_add_loop_test(learning, text_task_lowers_the_loss, 0, 2);
-    tcase_add_checked_fixture(refused, make_refused_files, leave_folder);
-    tcase_add_loop_test(refused, refusal_says_what_to_do, 0, COUNT_OF(refusals));
-    suite_add_tcase(s, learning);
-    suite_add_tcase(s, refused);
-    return s;
 }

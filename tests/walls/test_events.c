@@ -14,6 +14,8 @@
 #include "tools/cli/jsonl.h"
 #include "tools/cli/report.h"
 
+TESTS(events)
+
 static const program nobody = { .name = "events" };
 
 /* An event that is larger than the buffer is at first. */
@@ -36,7 +38,9 @@ static void hear(void (*f)(report *), report *r) {
     read_text(".said", result.err, sizeof result.err);
 }
 
-START_TEST(json_escapes_what_a_terminal_obeys) {
+SETUP(enter_folder, leave_folder)
+
+TEST_ROWS(json_escapes_what_a_terminal_obeys, 6) {
     static const char *const rows[][2] = {
         { "plain ü 犬", "plain ü 犬" },
         { "\"\\/", "\\\"\\\\/" },
@@ -51,10 +55,9 @@ START_TEST(json_escapes_what_a_terminal_obeys) {
     ck_assert_mem_eq(line.text + 1, rows[_i][1], line.length - 2);
     json_free(&line);
 }
-END_TEST
 
 /* What JSON has no number for is null; 9 digits tell an f32 from every other. */
-START_TEST(json_has_lists) {
+TEST(json_has_lists) {
     const double reals[] = { 0.1, NAN, -INFINITY };
     jsonl line = { 0 };
     json_ints(&line, "none", NULL, 0);
@@ -67,7 +70,6 @@ START_TEST(json_has_lists) {
                                 "\"some\":[0.1,null,null],\"bad\":[null]");
     json_free(&line);
 }
-END_TEST
 
 /* Check allocates too: only what is looked at may fail. */
 static long fail_at, asked;
@@ -81,7 +83,7 @@ static void send_failing(report *r) {
 }
 
 /* Every request fails, once and from there on. */
-START_TEST(no_memory_is_told) {
+TEST_ROWS(no_memory_is_told, 2) {
     report r;
     persistent = _i;
     for (int at = 1; at <= 4; at++) {
@@ -104,7 +106,6 @@ START_TEST(no_memory_is_told) {
     }
     ck_abort_msg("an event takes more allocations than were tried");
 }
-END_TEST
 
 static void send_two(report *r) {
     send_large(r);
@@ -112,7 +113,7 @@ static void send_two(report *r) {
 }
 
 /* Where the second line does not fit, the first one stays whole; it is told once. */
-START_TEST(half_a_line_is_taken_back) {
+TEST_ROWS(half_a_line_is_taken_back, 2) {
     report r;
     struct rlimit old, limit;
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
@@ -128,10 +129,9 @@ START_TEST(half_a_line_is_taken_back) {
     ck_assert(strstr(result.err, "events: the log could not be written: "));
     ck_assert(!report_close(&r));
 }
-END_TEST
 
 /* Where the power went within a line, the next one begins a line of its own. */
-START_TEST(a_torn_log_is_gone_on_with) {
+TEST(a_torn_log_is_gone_on_with) {
     report r;
     ok("printf '{\"event\":\"one\"}\\n{\"eve' > log");
     for (int i = 0; i < 2; i++) {
@@ -143,10 +143,9 @@ START_TEST(a_torn_log_is_gone_on_with) {
     ck_assert_str_eq(result.out, "{\"event\":\"one\"}\n{\"eve\n{\"event\":\"two\"}\n"
                                  "{\"event\":\"two\"}\n");
 }
-END_TEST
 
 /* Nobody reads: nothing is allocated, nothing opened, nothing can fail. */
-START_TEST(unread_events_cost_nothing) {
+TEST(unread_events_cost_nothing) {
     report r;
     struct rlimit old, none;
     ck_assert(report_open(&r, &nobody, true, false, NULL, false));
@@ -160,10 +159,9 @@ START_TEST(unread_events_cost_nothing) {
     ck_assert_int_eq(asked, 0);
     ck_assert(report_close(&r));
 }
-END_TEST
 
 /* A signal meets train while it waits for a reader: every step's event comes, then the signal's. */
-START_TEST(a_signal_loses_no_event) {
+TEST(a_signal_loses_no_event) {
     run("{ train --task copy --d-model 8 --heads 2 --layers 1 --d-ff 8 --valid-size 0 --threads 1 "
         "--max-steps 1000000 --log-every 1 --json --quiet & train=$!; sleep 1; kill -TERM $train; "
         "wait $train; echo $? > status; } | { sleep 2; cat > events; }; cat status; "
@@ -174,11 +172,10 @@ START_TEST(a_signal_loses_no_event) {
     ck_assert_str_eq(result.out, "143\n0\nstep\nsignal\nend\n");
     ck_assert_str_eq(result.err, "");
 }
-END_TEST
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-START_TEST(numbers_are_short) {
+TEST(numbers_are_short) {
     static const struct {
         const char *(*as_text)(double, char *);
         double value;
@@ -209,7 +206,6 @@ START_TEST(numbers_are_short) {
         ck_assert_str_eq(rows[i].as_text(rows[i].value, buffer), rows[i].text);
     }
 }
-END_TEST
 
 static wf_plan *plan;
 
@@ -218,7 +214,7 @@ static void say_profile(report *r) {
 }
 
 /* Before it has run, a plan has taken no time; a failed one has no steps. */
-START_TEST(a_profile_of_nothing_is_empty) {
+TEST(a_profile_of_nothing_is_empty) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_param(g, "x", SHAPE(2), wf_init_zeros()), *y = wf_tanh(x);
     for (int i = 0; i < 2; i++) {
@@ -236,7 +232,6 @@ START_TEST(a_profile_of_nothing_is_empty) {
     }
     end_graph(g);
 }
-END_TEST
 
 /* A training as it is told on a terminal of 40 columns (0: it does not say): what was drawn. */
 static const char *drawn_on_terminal(const char *term, unsigned short columns, bool quiet) {
@@ -263,7 +258,7 @@ static const char *drawn_on_terminal(const char *term, unsigned short columns, b
 }
 
 /* It never takes the last column, where some terminals begin a new line, and is gone in the end. */
-START_TEST(a_terminal_has_a_bar) {
+TEST(a_terminal_has_a_bar) {
     ck_assert_str_eq(drawn_on_terminal("xterm", 40, false),
                      "\r\033[K51/100 [#####.....] 1:01 left, loss 1.5\r\033[Ka line\r\n"
                      "\r\033[K51/100 [#####.....] 1:01 left, loss 1.5\r\033[K");
@@ -277,23 +272,4 @@ START_TEST(a_terminal_has_a_bar) {
         ck_assert(!strchr(result.err, '#') && !strchr(result.err, '\033'));
     }
     ck_assert_str_eq(drawn_on_terminal("xterm", 40, true), "");
-}
-END_TEST
-
-Suite *events_suite(void) {
-    Suite *s = suite_create("events");
-    TCase *t = tcase_create("events");
-    tcase_add_checked_fixture(t, enter_folder, leave_folder);
-    tcase_add_loop_test(t, json_escapes_what_a_terminal_obeys, 0, 6);
-    tcase_add_test(t, json_has_lists);
-    tcase_add_loop_test(t, no_memory_is_told, 0, 2);
-    tcase_add_loop_test(t, half_a_line_is_taken_back, 0, 2);
-    tcase_add_test(t, a_torn_log_is_gone_on_with);
-    tcase_add_test(t, unread_events_cost_nothing);
-    tcase_add_test(t, a_signal_loses_no_event);
-    tcase_add_test(t, numbers_are_short);
-    tcase_add_test(t, a_profile_of_nothing_is_empty);
-    tcase_add_test(t, a_terminal_has_a_bar);
-    suite_add_tcase(s, t);
-    return s;
 }

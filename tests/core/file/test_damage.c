@@ -15,6 +15,8 @@
 #include "core/base/random.h"
 #include "core/file.h"
 
+TESTS(damage)
+
 /* ---- a file ------------------------------------------------------------------------------ */
 
 static char path[] = "/tmp/weft-damage-XXXXXX";
@@ -94,7 +96,9 @@ static bool harmless(void) {
 
 /* ---- changes ----------------------------------------------------------------------------- */
 
-START_TEST(every_changed_byte_is_an_error_or_nothing) {
+SETUP(open_file, close_file)
+
+TEST_ROWS(every_changed_byte_is_an_error_or_nothing, 2) {
     write_small(_i), read_file();
     for (size_t at = 0; at < size; at++) {
         unsigned char was = bytes[at];
@@ -105,11 +109,10 @@ START_TEST(every_changed_byte_is_an_error_or_nothing) {
         bytes[at] = was;
     }
 }
-END_TEST
 
 /* Two that are neighbours: every pair of the beginning, where the checksum's key is, by values that
  * mean something in JSON; all others by values at random. */
-START_TEST(changed_neighbours_in_the_header_are_an_error_or_nothing) {
+TEST_ROWS(changed_neighbours_in_the_header_are_an_error_or_nothing, 2) {
     static const char syntax[] = "\"\\{}[]:, \t\n\r/bfnrtu0189aefwx.-+\x7f\x80\xff";
     enum { SYNTAX = sizeof syntax, BEGINNING = 64, DRAWS = 200 };
     write_small(_i), read_file();
@@ -127,10 +130,9 @@ START_TEST(changed_neighbours_in_the_header_are_an_error_or_nothing) {
         bytes[at] = was[0], bytes[at + 1] = was[1];
     }
 }
-END_TEST
 
 /* The finding that led here: "w\ft.checksum" is another key, of another length. */
-START_TEST(an_escape_in_the_key_of_the_checksum_is_seen) {
+TEST(an_escape_in_the_key_of_the_checksum_is_seen) {
     write_small(true), read_file();
     unsigned char *key = (unsigned char *)strstr((char *)bytes + 8, "weft.checksum");
     ck_assert_ptr_nonnull(key);
@@ -141,12 +143,11 @@ START_TEST(an_escape_in_the_key_of_the_checksum_is_seen) {
     assert_contains(wf_file_error(f), "damaged: header byte 19: 'e' expected");
     wf_file_free(f);
 }
-END_TEST
 
 /* ---- length ------------------------------------------------------------------------------ */
 
 /* 3 GB of nothing, or of a header that is none, are not read. */
-START_TEST(a_long_file_is_judged_by_its_first_bytes) {
+TEST(a_long_file_is_judged_by_its_first_bytes) {
     static const char *const starts[] = { "\0\0\0\0\0\0\0\0", "# ELFELF", "\x01\0\0\0\0\0\0\0[" };
     static const char *const says[] = { "'{' expected", "not safetensors", "'{' expected" };
     int fd = open(path, O_WRONLY);
@@ -161,17 +162,4 @@ START_TEST(a_long_file_is_judged_by_its_first_bytes) {
         wf_file_free(f);
     }
     close(fd);
-}
-END_TEST
-
-Suite *damage_suite(void) {
-    Suite *s = suite_create("damage");
-    TCase *tc = tcase_create("damage");
-    tcase_add_checked_fixture(tc, open_file, close_file);
-    tcase_add_loop_test(tc, every_changed_byte_is_an_error_or_nothing, 0, 2);
-    tcase_add_loop_test(tc, changed_neighbours_in_the_header_are_an_error_or_nothing, 0, 2);
-    tcase_add_test(tc, an_escape_in_the_key_of_the_checksum_is_seen);
-    tcase_add_test(tc, a_long_file_is_judged_by_its_first_bytes);
-    suite_add_tcase(s, tc);
-    return s;
 }

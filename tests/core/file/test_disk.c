@@ -16,6 +16,8 @@
 
 #include "core/file.h"
 
+TESTS(disk)
+
 static char folder[] = "/tmp/weft-disk-XXXXXX", path[64];
 
 static void make_folder(void) {
@@ -69,7 +71,9 @@ static const struct {
     { { "fsync", EIO, 1, 1 }, 2, "w: written, but its folder cannot be flushed" },
 };
 
-START_TEST(a_failed_save_says_what_failed) {
+SETUP(make_folder, remove_folder)
+
+TEST_ROWS(a_failed_save_says_what_failed, COUNT_OF(saves)) {
     char message[WF_MESSAGE] = "";
     ck_assert_msg(save(1, message), "%s", message);
     ck_assert_int_eq(chmod(path, 0606), 0); /* which no new file has */
@@ -82,7 +86,6 @@ START_TEST(a_failed_save_says_what_failed) {
     ck_assert_msg(save(3, message), "%s", message); /* and the next one is as ever */
     ck_assert_float_eq(saved(), 3);
 }
-END_TEST
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -99,7 +102,7 @@ static const struct {
     { { "pread", 0, 2, 1 }, "w: became shorter while it was read" },
 };
 
-START_TEST(a_failed_reading_says_what_failed) {
+TEST_ROWS(a_failed_reading_says_what_failed, COUNT_OF(readings)) {
     char message[WF_MESSAGE] = "";
     ck_assert_msg(save(1, message), "%s", message);
     faults_disk(readings[_i].fault);
@@ -112,15 +115,4 @@ START_TEST(a_failed_reading_says_what_failed) {
     }
     wf_file_free(f);
     ck_assert_float_eq(saved(), 1);
-}
-END_TEST
-
-Suite *disk_suite(void) {
-    Suite *s = suite_create("disk");
-    TCase *tc = tcase_create("disk");
-    tcase_add_checked_fixture(tc, make_folder, remove_folder);
-    tcase_add_loop_test(tc, a_failed_save_says_what_failed, 0, COUNT_OF(saves));
-    tcase_add_loop_test(tc, a_failed_reading_says_what_failed, 0, COUNT_OF(readings));
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -13,6 +13,8 @@
 #include "tests/support/models.h"
 #include "tools/train/settings.h"
 
+TESTS(kinds)
+
 #define SIZE "--quiet --heads 2 --layers 1 --d-ff 16 --lr 1e-2 --warmup 2 --lr-steps 1000 "
 #define TRAIN "train --train pairs --valid pairs --tokenizer word --batch-size 10 --dropout 0 " SIZE
 
@@ -70,7 +72,9 @@ static void forget_kind(const char *path) {
 
 /* ---- what a file is ------------------------------------------------------------------------ */
 
-START_TEST(a_file_says_what_it_is) {
+SETUP(make_files, leave_folder)
+
+TEST(a_file_says_what_it_is) {
     char runs[3][20];
     ok(TRAIN "--d-model 16 --max-steps 4 --valid-every 2 --threads 1 -o m.safetensors");
     assert_meta("m.safetensors", "weft.kind", "checkpoint");
@@ -97,12 +101,11 @@ START_TEST(a_file_says_what_it_is) {
     run_of("x.safetensors", runs[2]);
     ck_assert_msg(strcmp(runs[0], runs[2]) != 0, "other data");
 }
-END_TEST
 
 /* ---- a resume takes a checkpoint ----------------------------------------------------------- */
 
 /* With and without averages, with moments and without; now, and as files were before. */
-START_TEST(weights_alone_are_not_resumed) {
+TEST_ROWS(weights_alone_are_not_resumed, 4) {
     static const char *const options[] = { "", "--ema 0.9 ", "--optimizer sgd --momentum 0 ",
                                            "--optimizer sgd --momentum 0 --ema 0.9 " };
     run(TRAIN "--d-model 16 %s--max-steps 4 --valid-every 2 -o m.safetensors", options[_i]);
@@ -122,10 +125,9 @@ START_TEST(weights_alone_are_not_resumed) {
         assert_meta("n.safetensors", "weft.kind", "checkpoint");
     }
 }
-END_TEST
 
 /* 4 + 4 = 8, from a file of before, too: its continuation says what it is, like any other. */
-START_TEST(a_file_of_before_resumes_to_the_same_bytes) {
+TEST(a_file_of_before_resumes_to_the_same_bytes) {
     ok(TRAIN "--d-model 16 --ema 0.9 --max-steps 8 --valid-every 2 -o whole.safetensors");
     ok(TRAIN "--d-model 16 --ema 0.9 --max-steps 4 --valid-every 2 -o m.safetensors");
     forget_kind("m.safetensors"), forget_kind("m.best.safetensors");
@@ -134,9 +136,8 @@ START_TEST(a_file_of_before_resumes_to_the_same_bytes) {
     ck_assert(same_files("m.safetensors", "whole.safetensors"));
     ck_assert(same_files("m.best.safetensors", "whole.best.safetensors"));
 }
-END_TEST
 
-START_TEST(recorded_files_of_before_are_resumed) {
+TEST(recorded_files_of_before_are_resumed) {
     char path[512];
     source_path("tests/data/before.safetensors", path, sizeof path);
     run("printf 'a b\\tb a\\nb a\\ta b\\n' > two; cp %s . && cp %.*s.best.safetensors .; chmod +w "
@@ -154,12 +155,11 @@ START_TEST(recorded_files_of_before_are_resumed) {
     assert_contains(result.err, "not the state of its optimizer");
     ok("generate --model kept --quiet < two");
 }
-END_TEST
 
 /* ---- settings that a file does not know yet -------------------------------------------------- */
 
 /* A setting that is new has a value that stands for all files without it. */
-START_TEST(settings_that_came_later_have_what_was_done_before) {
+TEST(settings_that_came_later_have_what_was_done_before) {
     char keys[SETTINGS_META][64];
     const char *list[SETTINGS_META];
     int n = 0;
@@ -177,9 +177,8 @@ START_TEST(settings_that_came_later_have_what_was_done_before) {
     ok("train --resume --max-steps 8 --quiet -o m.safetensors");
     ck_assert(same_files("m.safetensors", "whole.safetensors"));
 }
-END_TEST
 
-START_TEST(a_file_that_lacks_another_setting_is_refused) {
+TEST(a_file_that_lacks_another_setting_is_refused) {
     char key[64], sentence[128];
     ok("train --task copy " SIZE "--d-model 16 --max-steps 2 -o m.safetensors");
     for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
@@ -194,10 +193,9 @@ START_TEST(a_file_that_lacks_another_setting_is_refused) {
             assert_contains(result.err, sentence);
         }
 }
-END_TEST
 
 /* The kept best is still its own, and is known as such by what is resumed later. */
-START_TEST(recorded_files_resume_without_the_settings_of_later) {
+TEST(recorded_files_resume_without_the_settings_of_later) {
     static const char *const later[] = { "train.accum", "train.ema" };
     char path[512], runs[2][20];
     source_path("tests/data/before.safetensors", path, sizeof path);
@@ -218,10 +216,9 @@ START_TEST(recorded_files_resume_without_the_settings_of_later) {
     }
     ck_assert_str_eq(runs[0], runs[1]);
 }
-END_TEST
 
 /* Training A ends with its best; B of the same pairs is stopped before it has one of its own. */
-START_TEST(the_best_of_another_training_is_not_taken) {
+TEST(the_best_of_another_training_is_not_taken) {
     for (int before = 0; before < 2; before++) {
         ok(TRAIN "--d-model 32 --max-steps 40 --valid-every 20 -o m.safetensors");
         ok("cp m.best.safetensors of_a");
@@ -235,7 +232,6 @@ START_TEST(the_best_of_another_training_is_not_taken) {
         ok("! cmp -s m.best.safetensors of_a");
     }
 }
-END_TEST
 
 /* ---- parameters that a program has added ----------------------------------------------------- */
 
@@ -258,7 +254,9 @@ static void save_model(const wf_transformer *m, const char *path) {
     ck_assert_msg(wf_transformer_save(m, path, true, NULL, 0, message), "%s", message);
 }
 
-START_TEST(added_parameters_are_saved_and_loaded) {
+SETUP(enter_folder, leave_folder)
+
+TEST(added_parameters_are_saved_and_loaded) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = small_config();
     wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
@@ -282,9 +280,8 @@ START_TEST(added_parameters_are_saved_and_loaded) {
     wf_file_free(f), wf_file_free(plain), wf_file_free(again);
     close_model(m), close_model(n);
 }
-END_TEST
 
-START_TEST(added_parameters_of_another_shape_are_refused) {
+TEST(added_parameters_of_another_shape_are_refused) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = small_config();
     wf_transformer *m = open_model(&c, NULL, WF_F32, 3), *n = open_model(&c, NULL, WF_F32, 3);
@@ -296,10 +293,9 @@ START_TEST(added_parameters_of_another_shape_are_refused) {
     assert_contains(message, "'lora_A' is [3] in the file, not [2] as in the model");
     wf_file_free(f), close_model(m), close_model(n);
 }
-END_TEST
 
 /* PyTorch's module has no such parameters: load_state_dict(strict=True) would refuse them. */
-START_TEST(a_state_dict_is_of_the_transformer_alone) {
+TEST(a_state_dict_is_of_the_transformer_alone) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = small_config();
     wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
@@ -310,26 +306,4 @@ START_TEST(a_state_dict_is_of_the_transformer_alone) {
     wf_transformer *n = wf_transformer_from_state_dict(f, &c, WF_F32, message);
     ck_assert_msg(n != NULL, "%s", message);
     wf_file_free(f), close_model(m), close_model(n);
-}
-END_TEST
-
-Suite *kinds_suite(void) {
-    Suite *s = suite_create("kinds");
-    TCase *programs = tcase_create("programs"), *library = tcase_create("library");
-    tcase_add_checked_fixture(programs, make_files, leave_folder);
-    tcase_add_checked_fixture(library, enter_folder, leave_folder);
-    tcase_add_test(programs, a_file_says_what_it_is);
-    tcase_add_loop_test(programs, weights_alone_are_not_resumed, 0, 4);
-    tcase_add_test(programs, a_file_of_before_resumes_to_the_same_bytes);
-    tcase_add_test(programs, recorded_files_of_before_are_resumed);
-    tcase_add_test(programs, settings_that_came_later_have_what_was_done_before);
-    tcase_add_test(programs, a_file_that_lacks_another_setting_is_refused);
-    tcase_add_test(programs, recorded_files_resume_without_the_settings_of_later);
-    tcase_add_test(programs, the_best_of_another_training_is_not_taken);
-    tcase_add_test(library, added_parameters_are_saved_and_loaded);
-    tcase_add_test(library, added_parameters_of_another_shape_are_refused);
-    tcase_add_test(library, a_state_dict_is_of_the_transformer_alone);
-    suite_add_tcase(s, programs);
-    suite_add_tcase(s, library);
-    return s;
 }

@@ -4,6 +4,8 @@
 
 #include "core/file.h"
 
+TESTS(load)
+
 enum { MESSAGE = 256 };
 static const float six[6] = { 1, -2, 3.5f, 0, INFINITY, 6 };
 
@@ -19,7 +21,7 @@ static void check_load(wf_graph *g, const char *dtype, const void *data, size_t 
     free(got);
 }
 
-START_TEST(real_types_convert) {
+TEST(real_types_convert) {
     for (wf_dtype real = WF_F32; real <= WF_F64; real++) {
         wf_graph *g = new_graph(real);
         wf_param(g, "w", SHAPE(3), wf_init_zeros());
@@ -38,9 +40,8 @@ START_TEST(real_types_convert) {
         end_graph(g);
     }
 }
-END_TEST
 
-START_TEST(integers_convert_in_range) {
+TEST(integers_convert_in_range) {
     wf_graph *g = new_graph(WF_F32);
     wf_buffer(g, "w", WF_I32, SHAPE(3), wf_init_zeros());
     const double expected[3] = { INT32_MIN, 7, INT32_MAX };
@@ -59,9 +60,8 @@ START_TEST(integers_convert_in_range) {
     free(got);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(what_does_not_fit_is_not_loaded) {
+TEST(what_does_not_fit_is_not_loaded) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = wf_param(g, "w", SHAPE(3, 2), wf_init_zeros()),
               *v = wf_param(g, "v", SHAPE(1), wf_init_zeros());
@@ -87,15 +87,4 @@ START_TEST(what_does_not_fit_is_not_loaded) {
     }
     ck_assert(!wf_file_load(&(wf_entry){ "w", "F32", 2, { 3, 2 }, six, 24 }, NULL, message));
     end_graph(g);
-}
-END_TEST
-
-Suite *load_suite(void) {
-    Suite *s = suite_create("load");
-    TCase *c = tcase_create("load");
-    tcase_add_test(c, real_types_convert);
-    tcase_add_test(c, integers_convert_in_range);
-    tcase_add_test(c, what_does_not_fit_is_not_loaded);
-    suite_add_tcase(s, c);
-    return s;
 }

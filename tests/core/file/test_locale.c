@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+TESTS(locale)
+
 static char folder[] = "/tmp/weft-locale-XXXXXX";
 
 static const char *in_folder(const char *name) {
@@ -57,7 +59,9 @@ static bool take_comma(void) {
     return true;
 }
 
-START_TEST(numbers_have_a_point_in_every_locale) {
+SETUP(make_folder, remove_folder)
+
+TEST(numbers_have_a_point_in_every_locale) {
     static const double reals[] = { 0,       1,      -1.5, 1e-5,     0.1,      1e300,
                                     -1e-300, 5e-324, 1e22, INFINITY, 123456.7, 1.0 / 3 };
     char plain[COUNT_OF(reals)][WF_REAL_TEXT], text[WF_REAL_TEXT];
@@ -78,7 +82,6 @@ START_TEST(numbers_have_a_point_in_every_locale) {
     snprintf(text, sizeof text, "%.1f", 1.5); /* the program's own numbers are as it wants them */
     ck_assert_str_eq(text, "1,5");
 }
-END_TEST
 
 static void save_as(const wf_transformer *m, const char *name) {
     char message[WF_MESSAGE];
@@ -94,7 +97,7 @@ static wf_transformer *load_from(const char *name) {
     return m;
 }
 
-START_TEST(a_model_is_saved_and_loaded_in_every_locale) {
+TEST(a_model_is_saved_and_loaded_in_every_locale) {
     wf_transformer_config c = small_config();
     c.layer_norm_eps = 1.1e-6;
     wf_transformer *m = open_model(&c, NULL, WF_F32, 3);
@@ -110,9 +113,8 @@ START_TEST(a_model_is_saved_and_loaded_in_every_locale) {
     }
     close_model(m);
 }
-END_TEST
 
-START_TEST(tensors_are_printed_the_same_in_every_locale) {
+TEST(tensors_are_printed_the_same_in_every_locale) {
     wf_graph *g = new_graph(WF_F32);
     const double two[] = { 1.5, -0.25 };
     wf_tensor *t = param_of(g, "t", SHAPE(2), two);
@@ -121,16 +123,4 @@ START_TEST(tensors_are_printed_the_same_in_every_locale) {
     wf_print(NULL, t, text, sizeof text);
     ck_assert_str_eq(text, "[  1.5 -0.25]");
     end_graph(g);
-}
-END_TEST
-
-Suite *locale_suite(void) {
-    Suite *s = suite_create("locale");
-    TCase *tc = tcase_create("locale");
-    tcase_add_checked_fixture(tc, make_folder, remove_folder);
-    tcase_add_test(tc, numbers_have_a_point_in_every_locale);
-    tcase_add_test(tc, a_model_is_saved_and_loaded_in_every_locale);
-    tcase_add_test(tc, tensors_are_printed_the_same_in_every_locale);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -13,6 +13,8 @@
 
 #include "core/file.h"
 
+TESTS(replace)
+
 static char folder[] = "/tmp/weft-replace-XXXXXX";
 
 static const char *in_folder(const char *name) {
@@ -45,7 +47,9 @@ static unsigned mode_of(const char *name) {
     return status.st_mode & 07777;
 }
 
-START_TEST(the_old_permissions_are_kept_exactly) {
+SETUP(make_folder, remove_folder)
+
+TEST(the_old_permissions_are_kept_exactly) {
     static const unsigned modes[] = { 0600, 0640, 0644, 0664, 0666, 0660, 0400, 0444, 0755, 0000 };
     static const unsigned masks[] = { 0000, 0002, 0022, 0027, 0077, 0777 };
     for (int k = 0; k < COUNT_OF(masks); k++) {
@@ -62,7 +66,6 @@ START_TEST(the_old_permissions_are_kept_exactly) {
         umask(before);
     }
 }
-END_TEST
 
 static void touch(const char *name) {
     FILE *f = fopen(in_folder(name), "w");
@@ -84,7 +87,7 @@ static long dead(void) {
     return (long)child;
 }
 
-START_TEST(only_what_a_killed_save_left_is_removed) {
+TEST(only_what_a_killed_save_left_is_removed) {
     static const char *const users[] = {
         "m.safetensors.tmp-2026-11-22",        "m.safetensors.tmp-20240101-good",
         "m.safetensors.tmp-2024-11",           "m.safetensors.tmp-weft-%ld-0.bak",
@@ -113,10 +116,9 @@ START_TEST(only_what_a_killed_save_left_is_removed) {
         ck_assert_msg(is_there(name), "%s was deleted", name);
     }
 }
-END_TEST
 
 /* Its number may be one of another container's: who writes holds a lock, and a link is no file. */
-START_TEST(what_somebody_writes_is_not_removed) {
+TEST(what_somebody_writes_is_not_removed) {
     char written[128], link[128], byte;
     int ready[2], done[2];
     snprintf(written, sizeof written, "m.safetensors.tmp-weft-%ld-0", dead());
@@ -141,16 +143,4 @@ START_TEST(what_somebody_writes_is_not_removed) {
     struct stat status;
     ck_assert_int_eq(lstat(in_folder(link), &status), 0);
     close(ready[0]), close(done[0]);
-}
-END_TEST
-
-Suite *replace_suite(void) {
-    Suite *s = suite_create("replace");
-    TCase *tc = tcase_create("replace");
-    tcase_add_checked_fixture(tc, make_folder, remove_folder);
-    tcase_add_test(tc, the_old_permissions_are_kept_exactly);
-    tcase_add_test(tc, only_what_a_killed_save_left_is_removed);
-    tcase_add_test(tc, what_somebody_writes_is_not_removed);
-    suite_add_tcase(s, tc);
-    return s;
 }

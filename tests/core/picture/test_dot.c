@@ -11,6 +11,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(dot)
+
 static const wf_dot_options modules = { .modules = true };
 
 static char *draw(wf_tensor *const *fetch, int n, const wf_dot_options *options) {
@@ -86,7 +88,7 @@ static net net_of(int layers) {
     return m;
 }
 
-START_TEST(operations_parameters_and_shapes_are_shown) {
+TEST(operations_parameters_and_shapes_are_shown) {
     net m = net_of(1);
     char *text = draw(&m.loss, 1, NULL);
     assert_contains(text, "<B>x</B>");
@@ -106,9 +108,8 @@ START_TEST(operations_parameters_and_shapes_are_shown) {
     free(text);
     end_graph(m.g);
 }
-END_TEST
 
-START_TEST(the_same_graph_gives_the_same_bytes) {
+TEST(the_same_graph_gives_the_same_bytes) {
     for (int view = 0; view < 2; view++) {
         net a = net_of(3), b = net_of(3);
         wf_dot_options o = { .title = "twice", .modules = view == 1 };
@@ -119,9 +120,8 @@ START_TEST(the_same_graph_gives_the_same_bytes) {
         end_graph(a.g), end_graph(b.g);
     }
 }
-END_TEST
 
-START_TEST(repeated_layers_are_folded) {
+TEST(repeated_layers_are_folded) {
     net one = net_of(1), three = net_of(3);
     char *a = draw(&one.loss, 1, &modules), *b = draw(&three.loss, 1, &modules);
     ck_assert_int_eq(count_nodes(a), count_nodes(b));
@@ -136,9 +136,8 @@ START_TEST(repeated_layers_are_folded) {
     free(a), free(b), free(all);
     end_graph(one.g), end_graph(three.g);
 }
-END_TEST
 
-START_TEST(different_layers_are_not_folded) {
+TEST(different_layers_are_not_folded) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(4));
     for (int i = 0; i < 4; i++) {
@@ -151,9 +150,8 @@ START_TEST(different_layers_are_not_folded) {
     free(text);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(depth_limits_the_modules) {
+TEST(depth_limits_the_modules) {
     net m = net_of(3);
     char *text = draw(&m.loss, 1, &(wf_dot_options){ .modules = true, .depth = 1 });
     assert_contains(text, "<B>body</B>");
@@ -164,9 +162,8 @@ START_TEST(depth_limits_the_modules) {
     free(text);
     end_graph(m.g);
 }
-END_TEST
 
-START_TEST(views_are_remarks_unless_another_module_reads_them) {
+TEST(views_are_remarks_unless_another_module_reads_them) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2, 6));
     wf_tensor *inside = wf_neg(wf_transpose(x, 0, 1)); /* [6, 2] */
@@ -181,9 +178,8 @@ START_TEST(views_are_remarks_unless_another_module_reads_them) {
     free(text);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(constants_are_part_of_their_operation) {
+TEST(constants_are_part_of_their_operation) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(4)), *y = wf_mul(x, wf_constant(g, 0.125));
     char *text = draw(&y, 1, NULL);
@@ -192,11 +188,10 @@ START_TEST(constants_are_part_of_their_operation) {
     free(text);
     end_graph(g);
 }
-END_TEST
 
 /* ---- gradients and updates ------------------------------------------------------------------- */
 
-START_TEST(gradients_are_drawn_on_request) {
+TEST(gradients_are_drawn_on_request) {
     for (int view = 0; view < 2; view++) {
         net m = net_of(2);
         wf_dot_options o = { .modules = view == 1 };
@@ -218,9 +213,8 @@ START_TEST(gradients_are_drawn_on_request) {
         end_graph(m.g);
     }
 }
-END_TEST
 
-START_TEST(updates_are_drawn_with_the_gradient) {
+TEST(updates_are_drawn_with_the_gradient) {
     net m = net_of(1);
     ck_assert(wf_grad(m.loss, m.params, 1, m.grads));
     wf_tensor *scale = wf_constant(m.g, 1), *rates = wf_input(m.g, "rates", WF_F32, SHAPE(2));
@@ -236,11 +230,10 @@ START_TEST(updates_are_drawn_with_the_gradient) {
     free(text);
     end_graph(m.g);
 }
-END_TEST
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
-START_TEST(a_plan_adds_shapes_times_tasks_and_memory) {
+TEST(a_plan_adds_shapes_times_tasks_and_memory) {
     net m = net_of(1);
     wf_tensor *x = wf_find(m.g, "x");
     wf_plan *p = wf_plan_new(
@@ -263,7 +256,26 @@ START_TEST(a_plan_adds_shapes_times_tasks_and_memory) {
     wf_plan_free(p);
     end_graph(m.g);
 }
-END_TEST
+
+TEST(a_plan_shows_what_rules_made) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_param(g, "x", SHAPE(4, 3), wf_init_normal(1));
+    wf_tensor *w = wf_param(g, "w", SHAPE(3, 5), wf_init_normal(1));
+    wf_tensor *loss = wf_sum(wf_add(wf_matmul(x, w), wf_sin(wf_matmul(x, w))), WF_ALL_AXES, false);
+    wf_tensor *dx;
+    ck_assert(wf_grad(loss, &x, 1, &dx));
+    wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = &dx, .n_fetch = 1 });
+    ck_assert_msg(wf_run(p), "%s", wf_plan_error(p));
+    char *text = draw(&dx, 1, &(wf_dot_options){ .plan = p, .backward = true });
+    assert_contains(text, "runs as matmul");
+    assert_contains(text, "computed in add");
+    free(text);
+    text = draw(&dx, 1, &(wf_dot_options){ .backward = true });
+    assert_lacks(text, "computed in");
+    free(text);
+    wf_plan_free(p);
+    end_graph(g);
+}
 
 /* ---- any name, any size, any mistake --------------------------------------------------------- */
 
@@ -276,7 +288,7 @@ static void nasty_name(char *name, uint64_t key) {
     name[n] = '\0';
 }
 
-START_TEST(any_name_is_escaped) {
+TEST(any_name_is_escaped) {
     for (uint64_t round = 0; round < 6; round++) {
         wf_graph *g = new_graph(WF_F32);
         wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2));
@@ -297,9 +309,8 @@ START_TEST(any_name_is_escaped) {
         end_graph(g);
     }
 }
-END_TEST
 
-START_TEST(names_survive_their_escape) {
+TEST(names_survive_their_escape) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *y = wf_neg(wf_input(g, "a<b>\"c\"&\\d", WF_F32, SHAPE(2)));
     char *text = draw(&y, 1, NULL);
@@ -307,9 +318,8 @@ START_TEST(names_survive_their_escape) {
     free(text);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(a_deep_path_is_no_deep_recursion) {
+TEST(a_deep_path_is_no_deep_recursion) {
     wf_graph *g = new_graph(WF_F32);
     char path[240];
     for (size_t i = 0; i < sizeof path; i++) path[i] = i % 2 ? '.' : 'm';
@@ -323,9 +333,8 @@ START_TEST(a_deep_path_is_no_deep_recursion) {
     free(text);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(too_many_nodes_are_refused_unless_forced) {
+TEST(too_many_nodes_are_refused_unless_forced) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2));
     for (int i = 0; i < 4999; i++) x = wf_neg(x);
@@ -342,9 +351,8 @@ START_TEST(too_many_nodes_are_refused_unless_forced) {
     free(text);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(mistakes_have_a_sentence) {
+TEST(mistakes_have_a_sentence) {
     wf_graph *g = new_graph(WF_F32), *h = new_graph(WF_F32), *bad = wf_graph_new(NULL);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2)), *y = wf_input(h, "y", WF_F32, SHAPE(2));
     wf_tensor *wrong = wf_poison(bad, "it went wrong"), *none = NULL;
@@ -363,7 +371,6 @@ START_TEST(mistakes_have_a_sentence) {
     free(text);
     end_graph(g), end_graph(h), wf_graph_free(bad);
 }
-END_TEST
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
@@ -382,7 +389,7 @@ static char *output_of(const char *arguments, int status) {
     return text;
 }
 
-START_TEST(attention_can_be_read) {
+TEST(attention_can_be_read) {
     static const char *const parts[] = {
         "Q projection",      "K projection", "V projection", "Q heads", "K heads",
         "V heads",           "scale",        "mask",         "softmax", "weighted sum",
@@ -395,9 +402,8 @@ START_TEST(attention_can_be_read) {
     assert_graphviz(text);
     free(text), free(again);
 }
-END_TEST
 
-START_TEST(the_transformer_is_folded) {
+TEST(the_transformer_is_folded) {
     char *text = output_of("--of transformer --d-model 32 --heads 2 --d-ff 64", 0);
     char *again = output_of("--of transformer --d-model 32 --heads 2 --d-ff 64", 0);
     ck_assert_str_eq(text, again);
@@ -408,9 +414,8 @@ START_TEST(the_transformer_is_folded) {
     assert_graphviz(text);
     free(text), free(again);
 }
-END_TEST
 
-START_TEST(every_subject_can_be_drawn) {
+TEST(every_subject_can_be_drawn) {
     static const char *const of[] = { "attention", "encoder-layer", "decoder-layer",
                                       "transformer" };
     static const char *const how[] = { "--level op",
@@ -430,9 +435,8 @@ START_TEST(every_subject_can_be_drawn) {
         free(text);
     }
 }
-END_TEST
 
-START_TEST(the_program_refuses_with_a_sentence) {
+TEST(the_program_refuses_with_a_sentence) {
     static const struct {
         const char *arguments, *words;
         int status;
@@ -452,33 +456,4 @@ START_TEST(the_program_refuses_with_a_sentence) {
         assert_contains(text, rows[i].words);
         free(text);
     }
-}
-END_TEST
-
-Suite *dot_suite(void) {
-    Suite *s = suite_create("dot");
-    TCase *c = tcase_create("pictures");
-    tcase_add_test(c, operations_parameters_and_shapes_are_shown);
-    tcase_add_test(c, the_same_graph_gives_the_same_bytes);
-    tcase_add_test(c, repeated_layers_are_folded);
-    tcase_add_test(c, different_layers_are_not_folded);
-    tcase_add_test(c, depth_limits_the_modules);
-    tcase_add_test(c, views_are_remarks_unless_another_module_reads_them);
-    tcase_add_test(c, constants_are_part_of_their_operation);
-    tcase_add_test(c, gradients_are_drawn_on_request);
-    tcase_add_test(c, updates_are_drawn_with_the_gradient);
-    tcase_add_test(c, a_plan_adds_shapes_times_tasks_and_memory);
-    tcase_add_test(c, any_name_is_escaped);
-    tcase_add_test(c, names_survive_their_escape);
-    tcase_add_test(c, a_deep_path_is_no_deep_recursion);
-    tcase_add_test(c, too_many_nodes_are_refused_unless_forced);
-    tcase_add_test(c, mistakes_have_a_sentence);
-    suite_add_tcase(s, c);
-    c = tcase_create("program");
-    tcase_add_test(c, attention_can_be_read);
-    tcase_add_test(c, the_transformer_is_folded);
-    tcase_add_test(c, every_subject_can_be_drawn);
-    tcase_add_test(c, the_program_refuses_with_a_sentence);
-    suite_add_tcase(s, c);
-    return s;
 }

@@ -12,6 +12,8 @@
 #include "tests/support/faults.h"
 #include "tests/support/support.h"
 
+TESTS(faults)
+
 /* An assertion of Check allocates even when it holds, so it is made only when it does not. */
 #define must(condition, ...)                                                                       \
     do {                                                                                           \
@@ -348,7 +350,7 @@ static const struct {
     { "crowding", crowding, true },      { "telling", telling, true },
 };
 
-START_TEST(every_failure_is_survived) {
+TEST_ROWS(every_failure_is_survived, 2 * COUNT_OF(scenarios)) {
     bool persistent = _i % 2;
     for (long at = 1;; at++) {
         long left;
@@ -366,13 +368,4 @@ START_TEST(every_failure_is_survived) {
                       scenarios[_i / 2].name, at);
         tally_note(TALLY_FAULTS, 0);
     }
-}
-END_TEST
-
-Suite *faults_suite(void) {
-    Suite *s = suite_create("faults");
-    TCase *tc = tcase_create("faults");
-    tcase_add_loop_test(tc, every_failure_is_survived, 0, 2 * COUNT_OF(scenarios));
-    suite_add_tcase(s, tc);
-    return s;
 }

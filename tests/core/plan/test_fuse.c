@@ -8,6 +8,8 @@
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
+TESTS(fuse)
+
 enum { B = 24, T = 24, D = 40, LAYERS = 24, FETCHED = 16 };
 
 /* How many groups of a kind a plan has, and the steps in them. */
@@ -111,7 +113,7 @@ static int record(builder *b, uint64_t key, wf_dtype real, wf_tensor **fetch) {
     return n + 1 + COUNT_OF(params);
 }
 
-START_TEST(groups_have_the_bits_of_single_calls) {
+TEST_ROWS(groups_have_the_bits_of_single_calls, 40) {
     wf_tensor *fetch[FETCHED];
     builder b;
     int n = record(&b, (uint64_t)_i, _i % 4 ? WF_F32 : WF_F64, fetch), members;
@@ -136,7 +138,6 @@ START_TEST(groups_have_the_bits_of_single_calls) {
     }
     end_graph(b.g);
 }
-END_TEST
 
 /* ---- which form ------------------------------------------------------------------------------ */
 
@@ -148,7 +149,7 @@ static int groups_of(wf_tensor *y, bool beside, int *members) {
     return groups;
 }
 
-START_TEST(what_needs_other_rows_is_not_in_the_group) {
+TEST(what_needs_other_rows_is_not_in_the_group) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_param(g, "x", SHAPE(B, T, D), wf_init_normal(1));
     wf_tensor *row = wf_param(g, "row", SHAPE(D), wf_init_normal(1));
@@ -174,9 +175,8 @@ START_TEST(what_needs_other_rows_is_not_in_the_group) {
     ck_assert_int_eq(members, 5);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(few_rows_and_small_calls_stay_alone) {
+TEST(few_rows_and_small_calls_stay_alone) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *few = wf_param(g, "few", SHAPE(3, 400, D), wf_init_normal(1));
     wf_tensor *small = wf_param(g, "small", SHAPE(B, 2, D), wf_init_normal(1));
@@ -187,9 +187,8 @@ START_TEST(few_rows_and_small_calls_stay_alone) {
         ck_assert_int_eq(groups_of(wf_relu(wf_neg(x[i])), false, &members), 0);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(what_needs_nothing_of_each_other_runs_side_by_side) {
+TEST(what_needs_nothing_of_each_other_runs_side_by_side) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *sum = NULL, *x[8];
     char name[8];
@@ -211,10 +210,9 @@ START_TEST(what_needs_nothing_of_each_other_runs_side_by_side) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 /* Of updates each leaf belongs to one: the second to touch it comes later. */
-START_TEST(updates_that_share_a_leaf_are_apart) {
+TEST(updates_that_share_a_leaf_are_apart) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_param(g, "x", SHAPE(7), wf_init_normal(1));
     wf_tensor *y = wf_param(g, "y", SHAPE(7), wf_init_normal(1));
@@ -233,7 +231,6 @@ START_TEST(updates_that_share_a_leaf_are_apart) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 /* ---- what ops may rely on -------------------------------------------------------------------- */
 
@@ -259,7 +256,7 @@ static bool eval_twice(const wf_call *c, int phase, int64_t task, void *scratch)
     return true;
 }
 
-START_TEST(a_call_that_has_ended_is_not_asked_again) {
+TEST(a_call_that_has_ended_is_not_asked_again) {
     static const wf_kernel run = { .tasks = tasks_twice, .eval = eval_twice };
     static const wf_op twice = {
         .name = "twice", .arity = 1, .shape = shape_twice, .no_grad = "a test", .run = &run
@@ -282,10 +279,9 @@ START_TEST(a_call_that_has_ended_is_not_asked_again) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 /* However they are shared out, it is the first of the calls that fail which is named. */
-START_TEST(the_first_that_fails_is_named) {
+TEST(the_first_that_fails_is_named) {
     wf_graph *g = new_graph(WF_F32);
     const char *const names[] = { "early", "late" };
     wf_tensor *fetch[2];
@@ -308,7 +304,6 @@ START_TEST(the_first_that_fails_is_named) {
     wf_plan_free(p), wf_pool_free(pool);
     end_graph(g);
 }
-END_TEST
 
 /* ---- a Transformer --------------------------------------------------------------------------- */
 
@@ -338,7 +333,7 @@ static wf_transformer *trained(int threads, bool alone, wf_optimizer_kind kind) 
     return m;
 }
 
-START_TEST(training_in_groups_is_the_same_training) {
+TEST_ROWS(training_in_groups_is_the_same_training, 2) {
     static const wf_optimizer_kind kinds[] = { WF_ADAMW, WF_ADAM };
     wf_transformer *m = trained(1, true, kinds[_i]);
     for (int threads = 1; threads <= 5; threads += threads == 1 ? 1 : 3) {
@@ -356,7 +351,6 @@ START_TEST(training_in_groups_is_the_same_training) {
     }
     close_model(m);
 }
-END_TEST
 
 /* ---- a call of a group fails ----------------------------------------------------------------- */
 
@@ -396,7 +390,7 @@ static wf_tensor *checked(const char *scope, wf_tensor *x) {
     return wf_record(&op_checked, 1, &x, NULL);
 }
 
-START_TEST(who_failed_in_a_group_is_named) {
+TEST_ROWS(who_failed_in_a_group_is_named, 2) {
     static const struct {
         float x;
         const char *says; /* NULL: nothing fails */
@@ -422,21 +416,4 @@ START_TEST(who_failed_in_a_group_is_named) {
     }
     wf_plan_free(p), wf_pool_free(pool);
     end_graph(g);
-}
-END_TEST
-
-Suite *fuse_suite(void) {
-    Suite *s = suite_create("fuse");
-    TCase *tc = tcase_create("groups");
-    tcase_add_loop_test(tc, groups_have_the_bits_of_single_calls, 0, 40);
-    tcase_add_test(tc, what_needs_other_rows_is_not_in_the_group);
-    tcase_add_test(tc, few_rows_and_small_calls_stay_alone);
-    tcase_add_test(tc, what_needs_nothing_of_each_other_runs_side_by_side);
-    tcase_add_test(tc, updates_that_share_a_leaf_are_apart);
-    tcase_add_test(tc, a_call_that_has_ended_is_not_asked_again);
-    tcase_add_test(tc, the_first_that_fails_is_named);
-    tcase_add_loop_test(tc, training_in_groups_is_the_same_training, 0, 2);
-    tcase_add_loop_test(tc, who_failed_in_a_group_is_named, 0, 2);
-    suite_add_tcase(s, tc);
-    return s;
 }

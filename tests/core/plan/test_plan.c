@@ -8,6 +8,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(plan)
+
 static wf_plan *plan_of(wf_tensor *const *fetch, int n_fetch, wf_tensor *const *feed, int n_feed) {
     return wf_plan_new(
         fetch[0]->graph,
@@ -24,7 +26,7 @@ static wf_tensor *total(wf_tensor *x) {
 
 /* ---- what a plan needs ----------------------------------------------------------------------- */
 
-START_TEST(a_missing_feed_is_named) {
+TEST(a_missing_feed_is_named) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *a = wf_input(g, "source", WF_F32, SHAPE(2)),
               *b = wf_input(g, "target", WF_F32, SHAPE(2));
@@ -49,9 +51,8 @@ START_TEST(a_missing_feed_is_named) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(only_what_is_fetched_is_needed) {
+TEST(only_what_is_fetched_is_needed) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *a = wf_input(g, "a", WF_F32, SHAPE(2)), *b = wf_input(g, "b", WF_F32, SHAPE(2));
     wf_tensor *y = wf_neg(a), *z = wf_add(y, b);
@@ -72,12 +73,11 @@ START_TEST(only_what_is_fetched_is_needed) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 static const char *const bad_options[] = { "fetch", "another graph", "NULL",         "NULL",
                                            "twice", "'w'",           "another graph" };
 
-START_TEST(bad_options_are_told) {
+TEST_ROWS(bad_options_are_told, COUNT_OF(bad_options)) {
     wf_graph *g = new_graph(WF_F32), *h = new_graph(WF_F32);
     wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_zeros()), *y = wf_neg(w),
               *in = wf_input(g, "in", WF_F32, SHAPE(2));
@@ -99,10 +99,9 @@ START_TEST(bad_options_are_told) {
     ck_assert_msg(wf_ok(g), "planning poisoned the graph");
     wf_graph_free(g), wf_graph_free(h);
 }
-END_TEST
 
 /* Inputs, leaves, constants, fed tensors and views may be fetched, each as it is. */
-START_TEST(anything_can_be_fetched) {
+TEST(anything_can_be_fetched) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = wf_param(g, "w", SHAPE(2, 3), wf_init_constant(2)),
               *in = wf_input(g, "in", WF_F32, SHAPE(2, 3));
@@ -130,10 +129,9 @@ START_TEST(anything_can_be_fetched) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 /* A fed tensor stands for everything beneath it. */
-START_TEST(anything_computed_can_be_fed) {
+TEST(anything_computed_can_be_fed) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *in = wf_input(g, "in", WF_F32, SHAPE(2, 2)), *h = wf_exp(in),
               *turned = wf_transpose(h, 0, 1);
@@ -156,9 +154,8 @@ START_TEST(anything_computed_can_be_fed) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(a_failed_run_is_followed_by_a_good_one) {
+TEST(a_failed_run_is_followed_by_a_good_one) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *table = wf_param(g, "table", SHAPE(3, 2), wf_init_constant(1)),
               *ids = wf_input(g, "ids", WF_I32, SHAPE(2));
@@ -182,7 +179,6 @@ START_TEST(a_failed_run_is_followed_by_a_good_one) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 /* ---- extents --------------------------------------------------------------------------------- */
 
@@ -213,7 +209,7 @@ static float *rows_of(int64_t b, int64_t t) {
 }
 
 /* Sizes in any order, more of them than a plan remembers; a row keeps its bits in every batch. */
-START_TEST(extents_are_bound_again_and_again) {
+TEST(extents_are_bound_again_and_again) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x, *y = model_of_rows(g, &x), *mean = wf_mean(y, WF_ALL_AXES, false);
     wf_plan *p = plan_of((wf_tensor *[]){ y, mean }, 2, &x, 1);
@@ -241,9 +237,8 @@ START_TEST(extents_are_bound_again_and_again) {
     free(first), wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(bad_bindings_are_told) {
+TEST(bad_bindings_are_told) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x, *y = model_of_rows(g, &x);
     wf_plan *p = plan_of(&y, 1, &x, 1);
@@ -269,12 +264,11 @@ START_TEST(bad_bindings_are_told) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 /* ---- updates --------------------------------------------------------------------------------- */
 
 /* A norm's part is taken of each tensor while that is at hand, not after all of them. */
-START_TEST(numbers_run_behind_what_they_are_taken_of) {
+TEST(numbers_run_behind_what_they_are_taken_of) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = wf_param(g, "w", SHAPE(3, 4), wf_init_constant(2)), *x[4], *sum = NULL;
     for (int i = 0; i < 4; i++) x[i] = wf_sigmoid(i ? x[i - 1] : w);
@@ -297,10 +291,9 @@ START_TEST(numbers_run_behind_what_they_are_taken_of) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 /* assign runs after every other reader of its leaf, views and updates included, and once. */
-START_TEST(updates_run_last) {
+TEST(updates_run_last) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = wf_param(g, "w", SHAPE(2, 2), wf_init_constant(1)),
               *v = wf_buffer(g, "v", WF_F32, SHAPE(2, 2), wf_init_zeros());
@@ -323,9 +316,8 @@ START_TEST(updates_run_last) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(two_updates_of_one_leaf_are_refused) {
+TEST(two_updates_of_one_leaf_are_refused) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_constant(1));
     wf_tensor *fetch[] = { wf_assign(w, wf_neg(w)), wf_assign(w, wf_exp(w)) };
@@ -335,9 +327,8 @@ START_TEST(two_updates_of_one_leaf_are_refused) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(a_failed_run_updates_nothing) {
+TEST(a_failed_run_updates_nothing) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_constant(1)),
               *x = wf_input(g, "x", WF_F32, SHAPE(2));
@@ -355,9 +346,8 @@ START_TEST(a_failed_run_updates_nothing) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(leaves_are_shared_by_plans) {
+TEST(leaves_are_shared_by_plans) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_constant(3)), *y = wf_neg(w),
               *step = wf_assign(w, wf_scale(w, 2));
@@ -370,7 +360,6 @@ START_TEST(leaves_are_shared_by_plans) {
     wf_plan_free(look), wf_plan_free(train);
     end_graph(g);
 }
-END_TEST
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
@@ -395,7 +384,7 @@ static void *use(void *arg) {
 }
 
 /* Several plans of one graph at once, one shared pool and none: the same bits as alone. */
-START_TEST(plans_run_side_by_side) {
+TEST(plans_run_side_by_side) {
     enum { USERS = 4, B = 16, T = 9, BYTES = B * T * 4 * sizeof(float) };
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x, *y = model_of_rows(g, &x);
@@ -421,28 +410,4 @@ START_TEST(plans_run_side_by_side) {
     }
     free(want), free(data), wf_pool_free(pool);
     end_graph(g);
-}
-END_TEST
-
-Suite *plan_suite(void) {
-    Suite *s = suite_create("plan");
-    TCase *needs = tcase_create("needs"), *extents = tcase_create("extents");
-    TCase *updates = tcase_create("updates"), *threads = tcase_create("threads");
-    tcase_add_test(needs, a_missing_feed_is_named);
-    tcase_add_test(needs, only_what_is_fetched_is_needed);
-    tcase_add_loop_test(needs, bad_options_are_told, 0, COUNT_OF(bad_options));
-    tcase_add_test(needs, anything_can_be_fetched);
-    tcase_add_test(needs, anything_computed_can_be_fed);
-    tcase_add_test(needs, a_failed_run_is_followed_by_a_good_one);
-    tcase_add_test(extents, extents_are_bound_again_and_again);
-    tcase_add_test(extents, bad_bindings_are_told);
-    tcase_add_test(updates, numbers_run_behind_what_they_are_taken_of);
-    tcase_add_test(updates, updates_run_last);
-    tcase_add_test(updates, two_updates_of_one_leaf_are_refused);
-    tcase_add_test(updates, a_failed_run_updates_nothing);
-    tcase_add_test(updates, leaves_are_shared_by_plans);
-    tcase_add_test(threads, plans_run_side_by_side);
-    TCase *cases[] = { needs, extents, updates, threads };
-    for (int i = 0; i < COUNT_OF(cases); i++) suite_add_tcase(s, cases[i]);
-    return s;
 }

@@ -12,6 +12,8 @@
 
 #include "core/plan/pool.h"
 
+TESTS(pool)
+
 enum { MOST = 5000 };
 
 struct job {
@@ -47,7 +49,7 @@ static void expect_runs(const struct job *job, int64_t n, int runs) {
     ck_assert_int_eq(job->wrong_worker, 0);
 }
 
-START_TEST(each_task_runs_once) {
+TEST_ROWS(each_task_runs_once, 4) {
     static const int threads[] = { 1, 2, 5, 16 };
     static const int64_t sizes[] = { 0, 1, 2, 3, 7, 64, 1000, MOST };
     wf_pool *pool = wf_pool_new(threads[_i]);
@@ -62,9 +64,8 @@ START_TEST(each_task_runs_once) {
     }
     wf_pool_free(pool);
 }
-END_TEST
 
-START_TEST(no_pool_is_one_thread_in_order) {
+TEST(no_pool_is_one_thread_in_order) {
     struct job *job = new_job(NULL);
     ck_assert_int_eq(job->threads, 1);
     ck_assert(wf_pool_run(NULL, 10, count_task, job));
@@ -75,9 +76,8 @@ START_TEST(no_pool_is_one_thread_in_order) {
     wf_pool_free(NULL);
     free(job);
 }
-END_TEST
 
-START_TEST(number_of_threads_is_limited) {
+TEST(number_of_threads_is_limited) {
     static const int asked[] = { -3, 0, 1, 256, 1000 }, got[] = { 1, 1, 1, 256, 256 };
     for (int i = 0; i < COUNT_OF(asked); i++) {
         wf_pool *pool = wf_pool_new(asked[i]);
@@ -85,9 +85,8 @@ START_TEST(number_of_threads_is_limited) {
         wf_pool_free(pool);
     }
 }
-END_TEST
 
-START_TEST(failing_task_stops_the_job) {
+TEST(failing_task_stops_the_job) {
     wf_pool *pool = wf_pool_new(3);
     int64_t skipped = 0;
     for (int64_t at = 0; at < MOST; at += 97) {
@@ -106,7 +105,6 @@ START_TEST(failing_task_stops_the_job) {
     ck_assert_int_gt(skipped, MOST); /* of those behind it, most had not begun */
     wf_pool_free(pool);
 }
-END_TEST
 
 /* Both workers are kept in their first task until the other has begun: each must be in its own half. */
 struct halves {
@@ -123,7 +121,7 @@ static bool meet_task(void *arg, int64_t index, int worker) {
     return true;
 }
 
-START_TEST(workers_begin_with_their_own_share) {
+TEST(workers_begin_with_their_own_share) {
     static const int64_t sizes[] = { 4, 5, 100 };
     cpu_set_t usable; /* on one processor the caller does it all: no one is woken */
     if (sched_getaffinity(0, sizeof usable, &usable) == 0 && CPU_COUNT(&usable) < 2) return;
@@ -137,7 +135,6 @@ START_TEST(workers_begin_with_their_own_share) {
     }
     wf_pool_free(pool);
 }
-END_TEST
 
 struct caller {
     wf_pool *pool;
@@ -153,7 +150,7 @@ static void *call_often(void *arg) {
     return NULL;
 }
 
-START_TEST(callers_take_turns) {
+TEST(callers_take_turns) {
     wf_pool *pool = wf_pool_new(3);
     struct caller callers[3];
     for (int i = 0; i < 3; i++) {
@@ -168,9 +165,8 @@ START_TEST(callers_take_turns) {
     }
     wf_pool_free(pool);
 }
-END_TEST
 
-START_TEST(start_and_stop_200_times) {
+TEST(start_and_stop_200_times) {
     for (int i = 0; i < 200; i++) {
         wf_pool *pool = wf_pool_new(1 + i % 5);
         if (i % 3 != 0) {
@@ -182,7 +178,6 @@ START_TEST(start_and_stop_200_times) {
         wf_pool_free(pool);
     }
 }
-END_TEST
 
 /* Sleepers must wake: pauses longer than anyone spins, between jobs and within tasks. */
 static bool slow_task(void *arg, int64_t index, int worker) {
@@ -190,7 +185,7 @@ static bool slow_task(void *arg, int64_t index, int worker) {
     return count_task(arg, index, worker);
 }
 
-START_TEST(sleeping_workers_wake) {
+TEST(sleeping_workers_wake) {
     wf_pool *pool = wf_pool_new(3);
     struct job *job = new_job(pool);
     for (int i = 0; i < 50; i++) {
@@ -201,7 +196,6 @@ START_TEST(sleeping_workers_wake) {
     wf_pool_free(pool);
     free(job);
 }
-END_TEST
 
 static double seconds_per_job(int threads, struct job *job) {
     struct timespec from, to;
@@ -216,7 +210,7 @@ static double seconds_per_job(int threads, struct job *job) {
 
 /* Four threads per processor: a job must not wait for threads that have no processor to run on. A
  * barrier that spins for all of them takes a time slice, milliseconds. */
-START_TEST(too_many_threads_do_not_collapse) {
+TEST(too_many_threads_do_not_collapse) {
     struct job *job = new_job(NULL);
     int processors = (int)sysconf(_SC_NPROCESSORS_ONLN);
     double best = 1;
@@ -224,7 +218,6 @@ START_TEST(too_many_threads_do_not_collapse) {
     ck_assert_msg(best < 500e-6, "%.0f microseconds per job", 1e6 * best);
     free(job);
 }
-END_TEST
 
 static bool tiny_task(void *arg, int64_t index, int worker) {
     volatile float tiny = 1e-38f;
@@ -234,7 +227,7 @@ static bool tiny_task(void *arg, int64_t index, int worker) {
     return true;
 }
 
-START_TEST(denormal_numbers_are_zero_on_every_thread) {
+TEST(denormal_numbers_are_zero_on_every_thread) {
     float result[8];
     unsigned mode = wf_float_mode_enter();
     wf_pool *pool = wf_pool_new(4);
@@ -245,7 +238,6 @@ START_TEST(denormal_numbers_are_zero_on_every_thread) {
     ck_assert(tiny * 0.25f > 0); /* the program's own arithmetic is as it was */
     wf_pool_free(pool);
 }
-END_TEST
 
 static bool blocks_signals(void *arg, int64_t index, int worker) {
     sigset_t set;
@@ -257,29 +249,10 @@ static bool blocks_signals(void *arg, int64_t index, int worker) {
     return true;
 }
 
-START_TEST(workers_leave_signals_to_the_program) {
+TEST(workers_leave_signals_to_the_program) {
     bool right[16] = { false };
     wf_pool *pool = wf_pool_new(4);
     ck_assert(wf_pool_run(pool, 16, blocks_signals, right));
     for (int i = 0; i < 16; i++) ck_assert(right[i]);
     wf_pool_free(pool);
-}
-END_TEST
-
-Suite *pool_suite(void) {
-    Suite *s = suite_create("pool");
-    TCase *c = tcase_create("pool");
-    tcase_add_loop_test(c, each_task_runs_once, 0, 4);
-    tcase_add_test(c, no_pool_is_one_thread_in_order);
-    tcase_add_test(c, number_of_threads_is_limited);
-    tcase_add_test(c, failing_task_stops_the_job);
-    tcase_add_test(c, workers_begin_with_their_own_share);
-    tcase_add_test(c, callers_take_turns);
-    tcase_add_test(c, start_and_stop_200_times);
-    tcase_add_test(c, sleeping_workers_wake);
-    tcase_add_test(c, too_many_threads_do_not_collapse);
-    tcase_add_test(c, denormal_numbers_are_zero_on_every_thread);
-    tcase_add_test(c, workers_leave_signals_to_the_program);
-    suite_add_tcase(s, c);
-    return s;
 }

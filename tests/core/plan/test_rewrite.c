@@ -3,6 +3,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(rewrite)
+
 typedef struct scene {
     wf_graph *g;
     wf_tensor *inner; /* what the rule takes */
@@ -106,7 +108,7 @@ static bool is_computed(wf_plan *p, const wf_tensor *t) {
     return false;
 }
 
-START_TEST(a_rule_applies) {
+TEST_ROWS(a_rule_applies, COUNT_OF(rules)) {
     scene s = scene_of(_i);
     wf_plan *p = wf_plan_new(s.g, &(wf_plan_options){ .fetch = &s.outer, .n_fetch = 1 });
     wf_step step = step_of(p, s.outer);
@@ -115,6 +117,7 @@ START_TEST(a_rule_applies) {
     ck_assert_str_eq(step.op->name, rules[_i].runs);
     ck_assert_int_eq(operands, rules[_i].operands);
     ck_assert(!is_computed(p, s.inner));
+    ck_assert(wf_computed_in(p, s.inner) == s.outer && wf_computed_in(p, s.outer) == s.outer);
     wf_plan_free(p);
     values v[2]; /* as recorded: the same */
     wf_plan_options recorded = { .fetch = &s.outer, .n_fetch = 1, .as_recorded = true };
@@ -123,10 +126,9 @@ START_TEST(a_rule_applies) {
     free_values(v, 2);
     end_graph(s.g);
 }
-END_TEST
 
 /* Fetched, given, or read by something else: it is there, and what reads it stays as it was. */
-START_TEST(a_rule_leaves_what_others_want) {
+TEST_ROWS(a_rule_leaves_what_others_want, COUNT_OF(rules)) {
     for (int how = 0; how < 4; how++) {
         scene s = scene_of(_i);
         wf_tensor *fetch[] = { s.outer, how == 0 ? s.inner : wf_neg(s.inner) };
@@ -136,14 +138,14 @@ START_TEST(a_rule_leaves_what_others_want) {
         wf_plan *p = wf_plan_new(s.g, &o);
         ck_assert_str_eq(step_of(p, s.outer).op->name, s.outer->op->name);
         ck_assert_int_eq(is_computed(p, s.inner), how != 2);
+        ck_assert(wf_computed_in(p, s.inner) == s.inner);
         wf_plan_free(p);
         end_graph(s.g);
     }
 }
-END_TEST
 
 /* What a program adds is added in its own order. */
-START_TEST(sums_of_the_program_stay) {
+TEST(sums_of_the_program_stay) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *a = drawn(g, "a", SHAPE(4, 3)), *b = drawn(g, "b", SHAPE(3, 5));
     wf_tensor *y = wf_add(drawn(g, "c", SHAPE(4, 5)), wf_matmul(a, b));
@@ -152,10 +154,9 @@ START_TEST(sums_of_the_program_stay) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 /* A step that reads a leaf through dy might read what an update has written: its own, or another. */
-START_TEST(a_step_by_rows_never_reads_what_is_written) {
+TEST(a_step_by_rows_never_reads_what_is_written) {
     for (int own = 0; own < 3; own++) {
         wf_graph *g = new_graph(WF_F64);
         wf_tensor *table = drawn(g, "table", SHAPE(6, 3)), *dy = table, *grad,
@@ -173,16 +174,4 @@ START_TEST(a_step_by_rows_never_reads_what_is_written) {
         wf_plan_free(p);
         end_graph(g);
     }
-}
-END_TEST
-
-Suite *rewrite_suite(void) {
-    Suite *s = suite_create("rewrite");
-    TCase *tc = tcase_create("rewrite");
-    tcase_add_loop_test(tc, a_rule_applies, 0, COUNT_OF(rules));
-    tcase_add_loop_test(tc, a_rule_leaves_what_others_want, 0, COUNT_OF(rules));
-    tcase_add_test(tc, sums_of_the_program_stay);
-    tcase_add_test(tc, a_step_by_rows_never_reads_what_is_written);
-    suite_add_tcase(s, tc);
-    return s;
 }

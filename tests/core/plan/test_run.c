@@ -2,6 +2,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(run)
+
 static wf_plan *plan_of(wf_tensor *t) {
     return wf_plan_new(t->graph, &(wf_plan_options){ .fetch = &t, .n_fetch = 1 });
 }
@@ -12,7 +14,7 @@ static wf_tensor *total(wf_tensor *x) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-START_TEST(a_chain_needs_two_buffers) {
+TEST(a_chain_needs_two_buffers) {
     wf_graph *g = new_graph(WF_F32);
     enum { N = 1000, DEEP = 100 };
     wf_tensor *x = wf_param(g, "x", SHAPE(N), wf_init_uniform(1)), *y = x;
@@ -23,9 +25,8 @@ START_TEST(a_chain_needs_two_buffers) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(views_need_no_memory) {
+TEST(views_need_no_memory) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_param(g, "x", SHAPE(64, 64), wf_init_uniform(1));
     wf_tensor *y = wf_slice(wf_transpose(wf_unsqueeze(x, WF_AXIS(0)), 1, 2), 1, 3, 60),
@@ -36,7 +37,6 @@ START_TEST(views_need_no_memory) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 typedef wf_tensor *(*maker)(wf_tensor *, wf_tensor *);
 static wf_tensor *make_turn(wf_tensor *a, wf_tensor *b) {
@@ -84,7 +84,7 @@ static int random_graph(wf_graph *g, uint64_t key, wf_tensor **t) {
 
 /* Reused memory, values overwritten in place and views never show: fetching one value gives the
  * bits that it has when all are fetched, and nothing may be overwritten. Gradients too. */
-START_TEST(memory_reuse_never_shows) {
+TEST_ROWS(memory_reuse_never_shows, 60) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *t[NODES + 3];
     int n = random_graph(g, 1000 + (uint64_t)_i, t);
@@ -108,7 +108,6 @@ START_TEST(memory_reuse_never_shows) {
     free_values(&one, 1), free_values(all, n);
     end_graph(g);
 }
-END_TEST
 
 /* ---- dropout --------------------------------------------------------------------------------- */
 
@@ -122,7 +121,7 @@ static double *dropped(wf_tensor *y, uint64_t step, uint32_t micro_batch, bool t
     return data;
 }
 
-START_TEST(dropout_is_a_function_of_its_place) {
+TEST(dropout_is_a_function_of_its_place) {
     enum { N = 20000 };
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_param(g, "x", SHAPE(N), wf_init_constant(1));
@@ -143,11 +142,10 @@ START_TEST(dropout_is_a_function_of_its_place) {
     for (int i = 0; i < COUNT_OF(d); i++) free(d[i]);
     end_graph(g);
 }
-END_TEST
 
 /* ---- profiles -------------------------------------------------------------------------------- */
 
-START_TEST(a_profile_counts) {
+TEST(a_profile_counts) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *a = wf_param(g, "a", SHAPE(6, 8), wf_init_uniform(1)),
               *b = wf_param(g, "b", SHAPE(8, 10), wf_init_uniform(1));
@@ -173,17 +171,4 @@ START_TEST(a_profile_counts) {
     ck_assert(wf_step_at(p, 0, &step) && step.runs == 0 && step.seconds == 0);
     wf_plan_free(p);
     end_graph(g);
-}
-END_TEST
-
-Suite *run_suite(void) {
-    Suite *s = suite_create("run");
-    TCase *memory = tcase_create("memory"), *rest = tcase_create("running");
-    tcase_add_test(memory, a_chain_needs_two_buffers);
-    tcase_add_test(memory, views_need_no_memory);
-    tcase_add_loop_test(memory, memory_reuse_never_shows, 0, 60);
-    tcase_add_test(rest, dropout_is_a_function_of_its_place);
-    tcase_add_test(rest, a_profile_counts);
-    suite_add_tcase(s, memory), suite_add_tcase(s, rest);
-    return s;
 }

@@ -5,6 +5,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(state)
+
 enum { MAX_BATCH = 4, MAX_TIME = 6, D = 4 };
 
 typedef struct little {
@@ -88,7 +90,7 @@ static const int strides[][MAX_TIME] = {
     { 1, 1, 1, 1, 1, 1 }, { 2, 2, 2 }, { 4, 1, 1 }, { 6 }, { 1, 3, 2 }
 };
 
-START_TEST(steps_equal_the_whole) {
+TEST_ROWS(steps_equal_the_whole, COUNT_OF(strides)) {
     little l;
     open_little(&l);
     float full[MAX_BATCH * MAX_TIME * D], got[MAX_BATCH * MAX_TIME * D];
@@ -105,9 +107,8 @@ START_TEST(steps_equal_the_whole) {
     }
     end_graph(l.g);
 }
-END_TEST
 
-START_TEST(positions_follow_the_state) {
+TEST(positions_follow_the_state) {
     little l;
     open_little(&l);
     wf_plan *p = plan_with(&l, true);
@@ -121,10 +122,9 @@ START_TEST(positions_follow_the_state) {
     wf_state_free(s), wf_plan_free(p);
     end_graph(l.g);
 }
-END_TEST
 
 /* Beams change places, sentences that are done leave: rows follow their index. */
-START_TEST(rows_are_reordered) {
+TEST(rows_are_reordered) {
     little l;
     open_little(&l);
     float full[MAX_BATCH * MAX_TIME * D], got[MAX_BATCH * MAX_TIME * D];
@@ -146,10 +146,9 @@ START_TEST(rows_are_reordered) {
     wf_state_free(s), wf_plan_free(p);
     end_graph(l.g);
 }
-END_TEST
 
 /* Every way to choose four, three, two or one of four rows: circles, copies, rows that stay. */
-START_TEST(every_reordering_is_right) {
+TEST(every_reordering_is_right) {
     little l;
     open_little(&l);
     float full[MAX_BATCH * MAX_TIME * D], got[MAX_BATCH * MAX_TIME * D];
@@ -168,9 +167,8 @@ START_TEST(every_reordering_is_right) {
     wf_state_free(s), wf_plan_free(p);
     end_graph(l.g);
 }
-END_TEST
 
-START_TEST(several_generations_at_once) {
+TEST(several_generations_at_once) {
     little l;
     open_little(&l);
     float full[MAX_BATCH * MAX_TIME * D], got[MAX_BATCH * MAX_TIME * D];
@@ -186,9 +184,8 @@ START_TEST(several_generations_at_once) {
     wf_state_free(s[0]), wf_state_free(s[1]), wf_plan_free(p);
     end_graph(l.g);
 }
-END_TEST
 
-START_TEST(misuse_is_told) {
+TEST(misuse_is_told) {
     little l;
     open_little(&l);
     float out[MAX_BATCH * MAX_TIME * D];
@@ -216,9 +213,8 @@ START_TEST(misuse_is_told) {
     wf_plan_free(gradient), wf_state_free(s), wf_plan_free(p), wf_plan_free(plain);
     end_graph(l.g);
 }
-END_TEST
 
-START_TEST(generating_records_nothing) {
+TEST(generating_records_nothing) {
     little l;
     open_little(&l);
     float out[MAX_TIME * D];
@@ -229,19 +225,4 @@ START_TEST(generating_records_nothing) {
     ck_assert_int_eq(wf_node_count(l.g), before);
     wf_state_free(s), wf_plan_free(p);
     end_graph(l.g);
-}
-END_TEST
-
-Suite *state_suite(void) {
-    Suite *s = suite_create("state");
-    TCase *tc = tcase_create("state");
-    tcase_add_loop_test(tc, steps_equal_the_whole, 0, COUNT_OF(strides));
-    tcase_add_test(tc, positions_follow_the_state);
-    tcase_add_test(tc, rows_are_reordered);
-    tcase_add_test(tc, every_reordering_is_right);
-    tcase_add_test(tc, several_generations_at_once);
-    tcase_add_test(tc, misuse_is_told);
-    tcase_add_test(tc, generating_records_nothing);
-    suite_add_tcase(s, tc);
-    return s;
 }

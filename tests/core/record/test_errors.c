@@ -6,6 +6,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(errors)
+
 static wf_tensor *zeros(wf_graph *g, const char *name, int ndim, const int64_t *shape) {
     return wf_param(g, name, ndim, shape, wf_init_zeros());
 }
@@ -23,7 +25,7 @@ static void hear(void *user, const char *message) {
     snprintf(h->message, sizeof h->message, "%s", message);
 }
 
-START_TEST(the_first_error_sticks) {
+TEST(the_first_error_sticks) {
     wf_graph *g = new_graph(WF_F32);
     heard h = { 0 };
     wf_on_error(g, hear, &h);
@@ -53,9 +55,8 @@ START_TEST(the_first_error_sticks) {
     assert_contains(wf_plan_error(p), first);
     wf_plan_free(p), wf_graph_free(g);
 }
-END_TEST
 
-START_TEST(a_program_can_poison) {
+TEST(a_program_can_poison) {
     wf_graph *g = new_graph(WF_F32);
     wf_scope(g, "model");
     wf_tensor *t = wf_poison(g, "d_model %d is not divisible by %d", 10, 3);
@@ -63,9 +64,8 @@ START_TEST(a_program_can_poison) {
     ck_assert_str_eq(wf_error(g), "model: d_model 10 is not divisible by 3");
     wf_graph_free(g);
 }
-END_TEST
 
-START_TEST(graphs_do_not_mix) {
+TEST(graphs_do_not_mix) {
     wf_graph *g = new_graph(WF_F32), *h = new_graph(WF_F32);
     wf_tensor *a = zeros(g, "a", SHAPE(2)), *b = zeros(h, "b", SHAPE(2));
     ck_assert_ptr_nonnull(wf_add(a, b));
@@ -73,9 +73,8 @@ START_TEST(graphs_do_not_mix) {
     assert_contains(wf_error(g), "another graph");
     wf_graph_free(g), wf_graph_free(h);
 }
-END_TEST
 
-START_TEST(gradients_do_not_mix_graphs) {
+TEST(gradients_do_not_mix_graphs) {
     wf_graph *g = new_graph(WF_F32), *h = new_graph(WF_F32);
     wf_tensor *a = zeros(g, "a", SCALAR), *b = zeros(h, "b", SCALAR), *dx;
     ck_assert(!wf_grad(a, &b, 1, &dx));
@@ -83,9 +82,8 @@ START_TEST(gradients_do_not_mix_graphs) {
     assert_contains(wf_error(g), "different graphs");
     wf_graph_free(g), wf_graph_free(h);
 }
-END_TEST
 
-START_TEST(cotangents_do_not_mix_graphs) {
+TEST(cotangents_do_not_mix_graphs) {
     for (int i = 0; i < 2; i++) {
         wf_graph *g = new_graph(WF_F32), *h = new_graph(WF_F32);
         wf_tensor *a = zeros(g, "a", SCALAR), *b = zeros(h, "b", SCALAR), *dx;
@@ -95,10 +93,9 @@ START_TEST(cotangents_do_not_mix_graphs) {
         wf_graph_free(g), wf_graph_free(h);
     }
 }
-END_TEST
 
 /* A result without a cotangent has no part in the gradient. */
-START_TEST(cotangents_may_be_missing) {
+TEST(cotangents_may_be_missing) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *x = wf_param(g, "x", SCALAR, wf_init_constant(3)), *dx;
     wf_tensor *y[] = { wf_square(x), wf_exp(x), NULL }, *dy[] = { wf_constant(g, 1), NULL, x };
@@ -107,7 +104,6 @@ START_TEST(cotangents_may_be_missing) {
     ck_assert(!wf_vjp(y, dy, 3, NULL, 1, &dx) && !wf_vjp(y, dy, 3, &x, 1, NULL));
     end_graph(g);
 }
-END_TEST
 
 static wf_tensor *too_many_axes(wf_graph *g) {
     return zeros(g, "x", 9, (int64_t[]){ 1, 1, 1, 1, 1, 1, 1, 1, 1 });
@@ -241,7 +237,7 @@ static const struct {
     { long_message, "    " },
 };
 
-START_TEST(mistakes_are_told) {
+TEST_ROWS(mistakes_are_told, COUNT_OF(mistakes)) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *t = mistakes[_i].record(g);
     ck_assert_ptr_nonnull(t);
@@ -249,9 +245,8 @@ START_TEST(mistakes_are_told) {
     assert_contains(wf_error(g), mistakes[_i].message);
     wf_graph_free(g);
 }
-END_TEST
 
-START_TEST(null_is_accepted_everywhere) {
+TEST(null_is_accepted_everywhere) {
     wf_tensor *none = NULL, *out = NULL;
     char message[WF_MESSAGE], text[64];
     int64_t shape[WF_MAX_DIMS];
@@ -300,29 +295,11 @@ START_TEST(null_is_accepted_everywhere) {
     ck_assert_str_eq(wf_shape_text(NULL, 2, (int64_t[]){ 2, 3 }, text, sizeof text), "[2,3]");
     ck_assert(isnan(wf_check_gradients(NULL, NULL, NULL, 0, NULL)));
 }
-END_TEST
 
-START_TEST(operands_without_a_graph_stay_harmless) {
+TEST(operands_without_a_graph_stay_harmless) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = zeros(g, "x", SHAPE(2)), *stray = wf_relu(NULL);
     ck_assert(!wf_ok(wf_add(x, stray)->graph));
     ck_assert(!wf_ok(g));
     wf_graph_free(g);
-}
-END_TEST
-
-Suite *errors_suite(void) {
-    Suite *s = suite_create("errors");
-    TCase *tc = tcase_create("errors");
-    tcase_add_test(tc, the_first_error_sticks);
-    tcase_add_test(tc, a_program_can_poison);
-    tcase_add_test(tc, graphs_do_not_mix);
-    tcase_add_test(tc, gradients_do_not_mix_graphs);
-    tcase_add_test(tc, cotangents_do_not_mix_graphs);
-    tcase_add_test(tc, cotangents_may_be_missing);
-    tcase_add_loop_test(tc, mistakes_are_told, 0, COUNT_OF(mistakes));
-    tcase_add_test(tc, null_is_accepted_everywhere);
-    tcase_add_test(tc, operands_without_a_graph_stay_harmless);
-    suite_add_tcase(s, tc);
-    return s;
 }

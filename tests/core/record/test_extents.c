@@ -7,6 +7,8 @@
 #include "tests/ops/op_cases.h"
 #include "tests/suites.h"
 
+TESTS(extents)
+
 typedef struct named {
     const op_case *row;
     wf_graph *g;
@@ -91,7 +93,7 @@ static int sizes_of(const op_case *row, int64_t *sizes) {
     return n;
 }
 
-START_TEST(row_takes_named_sizes) {
+TEST_ROWS(row_takes_named_sizes, op_case_count) {
     const op_case *row = &op_cases[_i];
     int64_t sizes[MAX_CASE_OPERANDS * WF_MAX_DIMS];
     named w;
@@ -104,9 +106,8 @@ START_TEST(row_takes_named_sizes) {
     free_values(want, w.n_out);
     end_graph(w.g);
 }
-END_TEST
 
-START_TEST(most_rows_take_named_sizes) {
+TEST(most_rows_take_named_sizes) {
     int taken = 0;
     for (int i = 0; i < op_case_count; i++) {
         int64_t sizes[MAX_CASE_OPERANDS * WF_MAX_DIMS];
@@ -118,14 +119,4 @@ START_TEST(most_rows_take_named_sizes) {
         }
     }
     ck_assert_int_ge(taken, 2 * op_case_count);
-}
-END_TEST
-
-Suite *extents_suite(void) {
-    Suite *s = suite_create("extents");
-    TCase *tc = tcase_create("extents");
-    tcase_add_loop_test(tc, row_takes_named_sizes, 0, op_case_count);
-    tcase_add_test(tc, most_rows_take_named_sizes);
-    suite_add_tcase(s, tc);
-    return s;
 }

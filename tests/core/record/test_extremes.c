@@ -13,6 +13,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(extremes)
+
 typedef struct env {
     wf_graph *g;
     int64_t B;
@@ -97,7 +99,7 @@ static void look_at(const env *e, const char *name) {
     ck_assert_msg(wf_ok(e->g) == (wf_error(e->g)[0] == '\0'), "%s: \"%s\"", name, wf_error(e->g));
 }
 
-START_TEST(integers_at_their_ends) {
+TEST_ROWS(integers_at_their_ends, COUNT_OF(of_integers)) {
     const integers *row = &of_integers[_i];
     for (int i = 0; i < COUNT_OF(ends); i++)
         for (int j = 0; j < COUNT_OF(ends); j++) {
@@ -108,7 +110,6 @@ START_TEST(integers_at_their_ends) {
             close_env(&e);
         }
 }
-END_TEST
 
 /* ---- reals ----------------------------------------------------------------------------------- */
 
@@ -134,7 +135,7 @@ static const reals of_reals[] = {
 static const double no_numbers[] = { NAN, INFINITY, -INFINITY, -0.0,  0,      -1,  1,
                                      0.5, DBL_MAX,  -DBL_MAX,  1e300, 5e-324, 1e10 };
 
-START_TEST(reals_that_are_none) {
+TEST_ROWS(reals_that_are_none, COUNT_OF(of_reals)) {
     const reals *row = &of_reals[_i];
     for (int i = 0; i < COUNT_OF(no_numbers); i++)
         for (int j = 0; j < COUNT_OF(no_numbers); j++) {
@@ -145,7 +146,6 @@ START_TEST(reals_that_are_none) {
             close_env(&e);
         }
 }
-END_TEST
 
 /* ---- NULL ------------------------------------------------------------------------------------ */
 
@@ -168,7 +168,7 @@ static const nothing of_null[] = {
 #undef NOTHING
 };
 
-START_TEST(nothing_at_all) {
+TEST_ROWS(nothing_at_all, COUNT_OF(of_null)) {
     env e;
     open_env(&e);
     of_null[_i].call(&e, NULL, NULL, NULL);
@@ -187,7 +187,6 @@ START_TEST(nothing_at_all) {
     ck_assert_str_eq(wf_error(e.g), "spoilt");
     close_env(&e);
 }
-END_TEST
 
 /* ---- initial values that look at others ------------------------------------------------------ */
 
@@ -204,7 +203,7 @@ static void fill_from_source(const wf_init *init, uint64_t key, wf_dtype dtype, 
 }
 
 /* It ended in a deadlock: the reader held the lock that reading takes. */
-START_TEST(an_initial_value_may_read_other_leaves) {
+TEST(an_initial_value_may_read_other_leaves) {
     wf_graph *g = new_graph(WF_F32);
     float a[3], b[3];
     wf_tensor *copy = wf_param(g, "copy", SHAPE(3), (wf_init){ .fill = fill_from_source });
@@ -214,9 +213,8 @@ START_TEST(an_initial_value_may_read_other_leaves) {
     ck_assert_mem_eq(a, b, sizeof a);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(schedules_stay_finite) {
+TEST(schedules_stay_finite) {
     static const int64_t steps[] = { INT64_MIN, -1, 0, 1, 1000, INT64_MAX };
     for (int kind = WF_CONSTANT_RATE; kind <= WF_NOAM; kind++)
         for (int i = 0; i < 6 * 6 * 6; i++) {
@@ -224,17 +222,4 @@ START_TEST(schedules_stay_finite) {
             double rate = wf_schedule_rate(&s, steps[i / 36]);
             ck_assert_msg(rate >= 0 && rate <= 0.5, "kind %d, %d: %g", kind, i, rate);
         }
-}
-END_TEST
-
-Suite *extremes_suite(void) {
-    Suite *s = suite_create("extremes");
-    TCase *tc = tcase_create("extremes");
-    tcase_add_loop_test(tc, integers_at_their_ends, 0, COUNT_OF(of_integers));
-    tcase_add_loop_test(tc, reals_that_are_none, 0, COUNT_OF(of_reals));
-    tcase_add_loop_test(tc, nothing_at_all, 0, COUNT_OF(of_null));
-    tcase_add_test(tc, an_initial_value_may_read_other_leaves);
-    tcase_add_test(tc, schedules_stay_finite);
-    suite_add_tcase(s, tc);
-    return s;
 }

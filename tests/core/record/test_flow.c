@@ -3,6 +3,8 @@
 #include "tests/ops/op_cases.h"
 #include "tests/suites.h"
 
+TESTS(flow)
+
 /* x [4] in, a loss out; w [4] is another parameter. */
 typedef struct flow_row {
     const char *name;
@@ -131,7 +133,7 @@ static const flow_row rows[] = {
     RIGHT(not_in_it),
 };
 
-START_TEST(no_gradient_is_zero_without_a_word) {
+TEST_ROWS(no_gradient_is_zero_without_a_word, COUNT_OF(rows)) {
     const flow_row *r = &rows[_i];
     wf_graph *g = wf_graph_new(&(wf_graph_options){ .real = WF_F64 });
     wf_tensor *x = param_of(g, "x", SHAPE(4), (double[]){ 0.5, -1.25, 2.5, -0.75 }),
@@ -147,10 +149,9 @@ START_TEST(no_gradient_is_zero_without_a_word) {
     }
     wf_graph_free(g);
 }
-END_TEST
 
 /* Where the mask is honest, or detached, the gradient is that of the formula. */
-START_TEST(what_passes_is_right) {
+TEST_ROWS(what_passes_is_right, 7) {
     static wf_tensor *(*const losses[])(wf_tensor *, wf_tensor *) = {
         detached, chosen, largest, masked_softmax, accuracy_beside, counted_places, kinks
     };
@@ -162,10 +163,9 @@ START_TEST(what_passes_is_right) {
     ck_assert_msg(error <= 1e-8, "%g: %s", error, message);
     end_graph(g);
 }
-END_TEST
 
 /* The masks that gradient rules record are theirs: of a gradient there are gradients again. */
-START_TEST(a_gradient_of_a_gradient_may_be_zero) {
+TEST(a_gradient_of_a_gradient_may_be_zero) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *x = param_of(g, "x", SHAPE(4), (double[]){ 0.5, -1.25, 2.5, -0.75 }), *dx, *ddx;
     wf_tensor *y = wf_add(wf_add(wf_relu(x), wf_abs(x)), wf_clamp(x, -1, 1));
@@ -177,10 +177,9 @@ START_TEST(a_gradient_of_a_gradient_may_be_zero) {
     free_values(v, 2);
     end_graph(g);
 }
-END_TEST
 
 /* Every row of the table of ops whose op jumps. */
-START_TEST(rows_that_jump_are_refused) {
+TEST(rows_that_jump_are_refused) {
     int refused = 0;
     for (int i = 0; i < op_case_count; i++) {
         fixture f;
@@ -195,10 +194,9 @@ START_TEST(rows_that_jump_are_refused) {
     }
     ck_assert_int_ge(refused, 6);
 }
-END_TEST
 
 /* As in a program's own rule, so with wf_vjp. */
-START_TEST(cotangents_stop_with_a_word_too) {
+TEST(cotangents_stop_with_a_word_too) {
     wf_graph *g = wf_graph_new(NULL);
     wf_tensor *x = wf_param(g, "x", SHAPE(4), wf_init_uniform(1)), *y = wf_less(x, zero(x));
     wf_tensor *dy = wf_fill(y, 1), *none = NULL, *dx;
@@ -207,7 +205,6 @@ START_TEST(cotangents_stop_with_a_word_too) {
     assert_contains(wf_error(g), "less: no gradient passes it towards 'x'");
     wf_graph_free(g);
 }
-END_TEST
 
 /* An op of the program's own that says it has no gradient. */
 static bool shape_like(wf_call *c) {
@@ -219,7 +216,7 @@ static bool eval_nothing(const wf_call *c, int phase, int64_t task, void *scratc
     return true;
 }
 
-START_TEST(ops_of_a_program_are_asked_too) {
+TEST(ops_of_a_program_are_asked_too) {
     static const wf_kernel run = { .eval = eval_nothing };
     static const wf_op staircase = { .name = "staircase",
                                      .arity = 1,
@@ -231,18 +228,4 @@ START_TEST(ops_of_a_program_are_asked_too) {
     ck_assert(!wf_grad(sum(wf_record(&staircase, 1, &x, NULL)), &x, 1, &dx));
     assert_contains(wf_error(g), "staircase: no gradient passes it towards 'x': it is flat");
     wf_graph_free(g);
-}
-END_TEST
-
-Suite *flow_suite(void) {
-    Suite *s = suite_create("flow");
-    TCase *tc = tcase_create("flow");
-    tcase_add_loop_test(tc, no_gradient_is_zero_without_a_word, 0, COUNT_OF(rows));
-    tcase_add_loop_test(tc, what_passes_is_right, 0, 7);
-    tcase_add_test(tc, a_gradient_of_a_gradient_may_be_zero);
-    tcase_add_test(tc, rows_that_jump_are_refused);
-    tcase_add_test(tc, cotangents_stop_with_a_word_too);
-    tcase_add_test(tc, ops_of_a_program_are_asked_too);
-    suite_add_tcase(s, tc);
-    return s;
 }

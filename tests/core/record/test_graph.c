@@ -6,6 +6,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(graph)
+
 static wf_tensor *zeros(wf_graph *g, const char *name, int ndim, const int64_t *shape) {
     return wf_param(g, name, ndim, shape, wf_init_zeros());
 }
@@ -16,7 +18,7 @@ static wf_tensor *total(wf_tensor *x) {
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-START_TEST(a_node_can_be_read) {
+TEST(a_node_can_be_read) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = zeros(g, "x", SHAPE(2, 3)), *y = wf_add(x, x);
     ck_assert_ptr_eq(y->graph, g);
@@ -37,9 +39,8 @@ START_TEST(a_node_can_be_read) {
     ck_assert_ptr_null(wf_node(g, wf_node_count(g)));
     end_graph(g);
 }
-END_TEST
 
-START_TEST(nodes_stay_where_they_are) {
+TEST(nodes_stay_where_they_are) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *first = zeros(g, "x", SHAPE(2)), *x = first;
     for (int i = 0; i < 20000; i++) x = wf_neg(x);
@@ -49,20 +50,18 @@ START_TEST(nodes_stay_where_they_are) {
     ck_assert_str_eq(first->name, "x");
     end_graph(g);
 }
-END_TEST
 
-START_TEST(recording_allocates_no_data) {
+TEST(recording_allocates_no_data) {
     wf_graph *g = new_graph(WF_F32);
     int64_t huge[] = { 1 << 20, 1 << 20, 1 << 10 }; /* 4 PB, if anyone touched it */
     wf_tensor *x = wf_param(g, "x", 3, huge, wf_init_normal(1));
     wf_relu(wf_matmul(x, wf_transpose(x, 1, 2)));
     end_graph(g);
 }
-END_TEST
 
 /* ---- scopes and names ------------------------------------------------------------------------ */
 
-START_TEST(scopes_name_what_is_recorded) {
+TEST(scopes_name_what_is_recorded) {
     wf_graph *g = new_graph(WF_F32);
     const char *top = wf_scope(g, "decoder");
     ck_assert_str_eq(top, "");
@@ -81,9 +80,8 @@ START_TEST(scopes_name_what_is_recorded) {
     ck_assert_ptr_null(wf_find(g, NULL));
     end_graph(g);
 }
-END_TEST
 
-START_TEST(gradients_keep_the_scope_of_their_forward) {
+TEST(gradients_keep_the_scope_of_their_forward) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = zeros(g, "x", SHAPE(2)), *dx;
     const char *top = wf_scope(g, "block");
@@ -103,9 +101,8 @@ START_TEST(gradients_keep_the_scope_of_their_forward) {
     ck_assert_ptr_null(wf_neg(x)->forward);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(names_are_unique) {
+TEST(names_are_unique) {
     wf_graph *g = new_graph(WF_F32);
     zeros(g, "w", SHAPE(2));
     ck_assert_ptr_nonnull(wf_buffer(g, "w", WF_F32, SHAPE(2), wf_init_zeros()));
@@ -113,11 +110,10 @@ START_TEST(names_are_unique) {
     assert_contains(wf_error(g), "w");
     wf_graph_free(g);
 }
-END_TEST
 
 /* ---- leaves ---------------------------------------------------------------------------------- */
 
-START_TEST(leaves_are_written_and_read) {
+TEST(leaves_are_written_and_read) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = zeros(g, "w", SHAPE(3)), *y = wf_neg(w),
               *in = wf_input(g, "i", WF_F32, SHAPE(3));
@@ -134,7 +130,6 @@ START_TEST(leaves_are_written_and_read) {
     ck_assert_str_eq(wf_dtype_name(WF_I32), "i32");
     end_graph(g);
 }
-END_TEST
 
 static void mean_and_deviation(const double *x, int n, double *mean, double *std, double *least,
                                double *most) {
@@ -147,7 +142,7 @@ static void mean_and_deviation(const double *x, int n, double *mean, double *std
     *mean = sum / n, *std = sqrt(squares / n - *mean * *mean);
 }
 
-START_TEST(initial_values_have_their_distribution) {
+TEST_ROWS(initial_values_have_their_distribution, 2) {
     enum { N = 40000 };
     wf_graph *g = new_graph(_i ? WF_F64 : WF_F32);
     double mean, std, least, most;
@@ -165,11 +160,10 @@ START_TEST(initial_values_have_their_distribution) {
     free(x);
     end_graph(g);
 }
-END_TEST
 
 /* A value depends on the seed, the name and the place alone: not on what else was declared, or
  * when. */
-START_TEST(initial_values_depend_on_seed_and_name) {
+TEST(initial_values_depend_on_seed_and_name) {
     double *x[4];
     for (int i = 0; i < 4; i++) {
         wf_graph *g = wf_graph_new(&(wf_graph_options){ .seed = i == 3 ? 8 : 7 });
@@ -182,11 +176,10 @@ START_TEST(initial_values_depend_on_seed_and_name) {
     ck_assert(memcmp(x[0], x[3], 5 * sizeof(double)) != 0);
     for (int i = 0; i < 4; i++) free(x[i]);
 }
-END_TEST
 
 /* ---- extents --------------------------------------------------------------------------------- */
 
-START_TEST(extents_stand_for_sizes) {
+TEST(extents_stand_for_sizes) {
     wf_graph *g = new_graph(WF_F32);
     char text[64];
     int64_t B = wf_extent(g, "B", 64), T = wf_extent(g, "T", 100);
@@ -205,7 +198,6 @@ START_TEST(extents_stand_for_sizes) {
     assert_contains(wf_error(g), "[T,B,8]");
     wf_graph_free(g);
 }
-END_TEST
 
 /* ---- gradients as nodes ---------------------------------------------------------------------- */
 
@@ -216,7 +208,7 @@ static int count_ops(const wf_graph *g, const char *name, int from) {
     return n;
 }
 
-START_TEST(only_what_is_needed_is_recorded) {
+TEST(only_what_is_needed_is_recorded) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = zeros(g, "x", SHAPE(3, 4)), *w = zeros(g, "w", SHAPE(4, 5)), *d[2];
     wf_tensor *aside = wf_exp(x), *loss = total(wf_matmul(x, w));
@@ -230,9 +222,8 @@ START_TEST(only_what_is_needed_is_recorded) {
     ck_assert_int_eq(count_ops(g, "matmul", from), 2);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(what_does_not_matter_has_zero_gradient) {
+TEST(what_does_not_matter_has_zero_gradient) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *x = param_of(g, "x", SHAPE(2), (double[]){ 1, 2 }),
               *y = param_of(g, "y", SHAPE(3), (double[]){ 1, 2, 3 });
@@ -246,10 +237,9 @@ START_TEST(what_does_not_matter_has_zero_gradient) {
     free_values(v, 3);
     end_graph(g);
 }
-END_TEST
 
 /* wrt may be tensors in the middle, one beneath another, or named twice. */
-START_TEST(gradients_of_tensors_in_the_middle) {
+TEST(gradients_of_tensors_in_the_middle) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *x = param_of(g, "x", SHAPE(2), (double[]){ 1, 2 }), *h = wf_scale(x, 3),
               *y = wf_square(h);
@@ -264,9 +254,8 @@ START_TEST(gradients_of_tensors_in_the_middle) {
     free_values(v, 4);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(vjp_stops_at_x) {
+TEST(vjp_stops_at_x) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *x = param_of(g, "x", SHAPE(2), (double[]){ 1, 2 }),
               *other = param_of(g, "o", SHAPE(2), (double[]){ 5, 7 });
@@ -287,10 +276,9 @@ START_TEST(vjp_stops_at_x) {
     ck_assert_ptr_null(d[0]);
     end_graph(g);
 }
-END_TEST
 
 /* An input of unknown size used through a broadcast: the gradient sums over whatever is bound. */
-START_TEST(broadcasts_are_undone_at_the_bound_size) {
+TEST(broadcasts_are_undone_at_the_bound_size) {
     wf_graph *g = new_graph(WF_F64);
     int64_t B = wf_extent(g, "B", 8);
     wf_tensor *x = wf_input(g, "x", WF_F64, SHAPE(B, 2)),
@@ -309,7 +297,6 @@ START_TEST(broadcasts_are_undone_at_the_bound_size) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 static void no_rule(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)y, (void)dy, (void)need;
@@ -317,7 +304,7 @@ static void no_rule(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t
 }
 
 /* A rule that leaves out its share means zero; an op without any rule is an error that names it. */
-START_TEST(ops_of_a_program) {
+TEST(ops_of_a_program) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *x = param_of(g, "x", SHAPE(2), (double[]){ 1, 2 }), *d;
     wf_op mine = *wf_exp(x)->op;
@@ -335,9 +322,8 @@ START_TEST(ops_of_a_program) {
     assert_contains(wf_error(g), "bare");
     wf_graph_free(g);
 }
-END_TEST
 
-START_TEST(operands_are_counted) {
+TEST(operands_are_counted) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = zeros(g, "x", SHAPE(2)), *many[9] = { x, x, x, x, x, x, x, x, x };
     wf_record(wf_add(x, x)->op, 1, many, NULL);
@@ -350,7 +336,6 @@ START_TEST(operands_are_counted) {
     ck_assert(wf_ok(g) || strstr(wf_error(g), "9"));
     wf_graph_free(g);
 }
-END_TEST
 
 /* A leaf of n columns whose every element is i, in what it would not be without being written. */
 static void write_all_as(wf_tensor *leaf, int i) {
@@ -370,7 +355,7 @@ static void assert_all(const wf_tensor *leaf, int i) {
 
 /* Of no element to some MB, in whatever order; every third is laid out anew, so that memory is given
  * back from the middle, and taken again. */
-START_TEST(many_leaves_keep_their_values) {
+TEST(many_leaves_keep_their_values) {
     static const int64_t columns[] = { 1, 0, 17, 1000, 3, 65536, 64, 600000, 15, 16, 0, 300000 };
     enum { SIZES = COUNT_OF(columns), LEAVES = 8 * SIZES };
     wf_graph *g = new_graph(WF_F32);
@@ -386,9 +371,8 @@ START_TEST(many_leaves_keep_their_values) {
     for (int i = 0; i < LEAVES; i++) assert_all(w[i], i);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(constants_are_read_and_not_written) {
+TEST(constants_are_read_and_not_written) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *c = wf_constant(g, 2.5);
     float value = 0;
@@ -398,37 +382,7 @@ START_TEST(constants_are_read_and_not_written) {
     ck_assert(!wf_read(wf_neg(c), &value, sizeof value));
     end_graph(g);
 }
-END_TEST
 
-START_TEST(version_is_stated) {
+TEST(version_is_stated) {
     ck_assert_str_eq(wf_version(), WF_VERSION);
-}
-END_TEST
-
-Suite *graph_suite(void) {
-    Suite *s = suite_create("graph");
-    TCase *nodes = tcase_create("nodes"), *leaves = tcase_create("leaves");
-    TCase *gradients = tcase_create("gradients");
-    tcase_add_test(nodes, a_node_can_be_read);
-    tcase_add_test(nodes, nodes_stay_where_they_are);
-    tcase_add_test(nodes, recording_allocates_no_data);
-    tcase_add_test(nodes, scopes_name_what_is_recorded);
-    tcase_add_test(nodes, gradients_keep_the_scope_of_their_forward);
-    tcase_add_test(nodes, names_are_unique);
-    tcase_add_test(nodes, extents_stand_for_sizes);
-    tcase_add_test(nodes, operands_are_counted);
-    tcase_add_test(nodes, version_is_stated);
-    tcase_add_test(leaves, leaves_are_written_and_read);
-    tcase_add_test(leaves, many_leaves_keep_their_values);
-    tcase_add_test(leaves, constants_are_read_and_not_written);
-    tcase_add_loop_test(leaves, initial_values_have_their_distribution, 0, 2);
-    tcase_add_test(leaves, initial_values_depend_on_seed_and_name);
-    tcase_add_test(gradients, only_what_is_needed_is_recorded);
-    tcase_add_test(gradients, what_does_not_matter_has_zero_gradient);
-    tcase_add_test(gradients, gradients_of_tensors_in_the_middle);
-    tcase_add_test(gradients, vjp_stops_at_x);
-    tcase_add_test(gradients, broadcasts_are_undone_at_the_bound_size);
-    tcase_add_test(gradients, ops_of_a_program);
-    suite_add_tcase(s, nodes), suite_add_tcase(s, leaves), suite_add_tcase(s, gradients);
-    return s;
 }

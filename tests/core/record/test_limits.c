@@ -6,6 +6,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(limits)
+
 /* ---- sizes that only a binding knows --------------------------------------------------------- */
 
 static bool shape_even(wf_call *c) {
@@ -27,7 +29,7 @@ static const wf_op even = {
     .name = "even", .family = "shape", .arity = 2, .shape = shape_even, .run = &copies
 };
 
-START_TEST(a_shape_rule_may_refuse_a_binding) {
+TEST(a_shape_rule_may_refuse_a_binding) {
     wf_graph *g = new_graph(WF_F32);
     int64_t B = wf_extent(g, "B", 8), C = wf_extent(g, "C", 8);
     wf_tensor *x = wf_input(g, "x", WF_F32, 1, &B), *y = wf_input(g, "y", WF_F32, 1, &C);
@@ -48,10 +50,9 @@ START_TEST(a_shape_rule_may_refuse_a_binding) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 /* 2^31 rows are allowed by name: their product with themselves is not, when it comes to that. */
-START_TEST(a_binding_may_be_too_large) {
+TEST(a_binding_may_be_too_large) {
     wf_graph *g = new_graph(WF_F32);
     int64_t B = wf_extent(g, "B", INT32_MAX);
     wf_tensor *x = wf_input(g, "x", WF_F32, 2, (int64_t[]){ B, B });
@@ -73,11 +74,10 @@ START_TEST(a_binding_may_be_too_large) {
     }
     end_graph(g);
 }
-END_TEST
 
 /* ---- names ------------------------------------------------------------------------------------ */
 
-START_TEST(extents_are_few_and_have_names) {
+TEST(extents_are_few_and_have_names) {
     char name[8], text[32];
     wf_graph *g = new_graph(WF_F32);
     for (int i = 0; i < 15; i++) {
@@ -101,9 +101,8 @@ START_TEST(extents_are_few_and_have_names) {
     wf_shape_text(NULL, 2, shape, text, 4); /* cut off, and ended */
     ck_assert_int_lt(strlen(text), 4);
 }
-END_TEST
 
-START_TEST(paths_are_not_endless) {
+TEST(paths_are_not_endless) {
     char path[300];
     memset(path, 'a', sizeof path - 1), path[sizeof path - 1] = '\0';
     wf_graph *g = new_graph(WF_F32);
@@ -115,7 +114,6 @@ START_TEST(paths_are_not_endless) {
     assert_contains(wf_error(g), "255");
     wf_graph_free(g);
 }
-END_TEST
 
 /* ---- ops of a program that are not whole ------------------------------------------------------ */
 
@@ -129,7 +127,7 @@ static bool shape_endless(wf_call *c) {
     return true;
 }
 
-START_TEST(ops_are_looked_at) {
+TEST(ops_are_looked_at) {
     static const struct {
         wf_op op;
         const char *says;
@@ -157,11 +155,10 @@ START_TEST(ops_are_looked_at) {
         wf_graph_free(g);
     }
 }
-END_TEST
 
 /* ---- memory of the caller's, states of other plans -------------------------------------------- */
 
-START_TEST(nothing_is_read_or_written_at_null) {
+TEST(nothing_is_read_or_written_at_null) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2)), *y = wf_neg(x), *z = wf_neg(y);
     wf_plan *p =
@@ -177,7 +174,6 @@ START_TEST(nothing_is_read_or_written_at_null) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 static wf_plan *plan_of_caches(wf_graph *g, wf_tensor *x, int n, int64_t width) {
     wf_tensor *y = wf_slice(x, -1, 0, width);
@@ -187,7 +183,7 @@ static wf_plan *plan_of_caches(wf_graph *g, wf_tensor *x, int n, int64_t width) 
                .fetch = &y, .n_fetch = 1, .feed = &x, .n_feed = 1, .with_state = true });
 }
 
-START_TEST(a_state_is_of_its_plan) {
+TEST(a_state_is_of_its_plan) {
     wf_graph *g = new_graph(WF_F32);
     wf_extent(g, "P", 8);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(1, 2, 3));
@@ -206,19 +202,4 @@ START_TEST(a_state_is_of_its_plan) {
     assert_contains(wf_plan_error(two), "another plan");
     wf_state_free(s), wf_plan_free(one), wf_plan_free(narrow), wf_plan_free(two);
     end_graph(g);
-}
-END_TEST
-
-Suite *limits_suite(void) {
-    Suite *s = suite_create("limits");
-    TCase *tc = tcase_create("limits");
-    tcase_add_test(tc, a_shape_rule_may_refuse_a_binding);
-    tcase_add_test(tc, a_binding_may_be_too_large);
-    tcase_add_test(tc, extents_are_few_and_have_names);
-    tcase_add_test(tc, paths_are_not_endless);
-    tcase_add_test(tc, ops_are_looked_at);
-    tcase_add_test(tc, nothing_is_read_or_written_at_null);
-    tcase_add_test(tc, a_state_is_of_its_plan);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -6,6 +6,8 @@
 #include "tests/support/faults.h"
 #include "tests/support/support.h"
 
+TESTS(misuse)
+
 static wf_plan *plan_of(wf_graph *g, wf_tensor *const *fetch, int n_fetch, wf_tensor *const *feed,
                         int n_feed, bool with_state) {
     return wf_plan_new(g, &(wf_plan_options){ .fetch = fetch,
@@ -17,7 +19,7 @@ static wf_plan *plan_of(wf_graph *g, wf_tensor *const *fetch, int n_fetch, wf_te
 
 /* ---- feeding --------------------------------------------------------------------------------- */
 
-START_TEST(a_sibling_of_a_fed_result_is_refused) {
+TEST(a_sibling_of_a_fed_result_is_refused) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(3, 4)),
               *labels = wf_input(g, "labels", WF_I32, SHAPE(3));
@@ -29,9 +31,8 @@ START_TEST(a_sibling_of_a_fed_result_is_refused) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(a_constant_can_be_fed) {
+TEST(a_constant_can_be_fed) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *one = wf_constant(g, 1), *y = wf_scale(one, 2);
     wf_plan *p = plan_of(g, &y, 1, &one, 1, false);
@@ -41,21 +42,19 @@ START_TEST(a_constant_can_be_fed) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 /* ---- extents --------------------------------------------------------------------------------- */
 
-START_TEST(a_parameter_has_no_extent) {
+TEST(a_parameter_has_no_extent) {
     wf_graph *g = wf_graph_new(NULL);
     int64_t B = wf_extent(g, "B", 64);
     wf_param(g, "w", 1, &B, wf_init_zeros());
     assert_contains(wf_error(g), "'w': axis 0 is the extent 'B'");
     wf_graph_free(g);
 }
-END_TEST
 
 /* A fixed size may be any number, whatever stands for an extent while recording. */
-START_TEST(no_fixed_size_is_taken_for_an_extent) {
+TEST(no_fixed_size_is_taken_for_an_extent) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *b = wf_input(g, "b", WF_F32, 1, (int64_t[]){ wf_extent(g, "B", 64) });
     int64_t n = b->shape[0];
@@ -70,18 +69,16 @@ START_TEST(no_fixed_size_is_taken_for_an_extent) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(four_extents_fit_while_recording) {
+TEST(four_extents_fit_while_recording) {
     wf_graph *g = new_graph(WF_F64);
     int64_t shape[] = { wf_extent(g, "A", 4), wf_extent(g, "B", 4), wf_extent(g, "C", 4),
                         wf_extent(g, "D", 4), 8 };
     wf_input(g, "x", WF_F64, 5, shape);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(parts_of_extents_are_no_other_extent) {
+TEST(parts_of_extents_are_no_other_extent) {
     wf_graph *g = wf_graph_new(NULL);
     wf_tensor *x[15];
     for (int i = 0; i < 15; i++) {
@@ -94,9 +91,8 @@ START_TEST(parts_of_extents_are_no_other_extent) {
     ck_assert(!wf_ok(g));
     wf_graph_free(g);
 }
-END_TEST
 
-START_TEST(the_position_is_declared_once) {
+TEST(the_position_is_declared_once) {
     wf_graph *g = wf_graph_new(NULL);
     wf_extent(g, "P", 4), wf_extent(g, "P", 4);
     ck_assert(wf_ok(g));
@@ -104,9 +100,8 @@ START_TEST(the_position_is_declared_once) {
     assert_contains(wf_error(g), "'P' was declared with maximum 4, now 9");
     wf_graph_free(g);
 }
-END_TEST
 
-START_TEST(huge_extents_are_refused_when_bound) {
+TEST(huge_extents_are_refused_when_bound) {
     wf_graph *g = new_graph(WF_F32);
     int64_t shape[] = { wf_extent(g, "A", INT32_MAX), wf_extent(g, "B", INT32_MAX),
                         wf_extent(g, "C", INT32_MAX) };
@@ -121,11 +116,10 @@ START_TEST(huge_extents_are_refused_when_bound) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-START_TEST(caches_of_different_batches_are_refused) {
+TEST(caches_of_different_batches_are_refused) {
     wf_graph *g = new_graph(WF_F32);
     int64_t B = wf_extent(g, "B", 64), C = wf_extent(g, "C", 64), T = wf_extent(g, "T", 4);
     wf_extent(g, "P", 10);
@@ -139,7 +133,6 @@ START_TEST(caches_of_different_batches_are_refused) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 static bool step(wf_plan *p, wf_tensor *x, wf_tensor *y, wf_state *s, int position, float *result) {
     float data[4] = { 1, 2, 3, 4 };
@@ -150,7 +143,7 @@ static bool step(wf_plan *p, wf_tensor *x, wf_tensor *y, wf_state *s, int positi
 /* Memory runs out while a plan is laid out for another position: an error, and then the right
  * numbers. The sums here are views at one position and computed at the next, so that offsets are
  * planned anew. */
-START_TEST(a_failed_layout_leaves_the_plan_usable) {
+TEST(a_failed_layout_leaves_the_plan_usable) {
     wf_graph *g = new_graph(WF_F32);
     int64_t B = wf_extent(g, "B", 4), T = wf_extent(g, "T", 2);
     wf_extent(g, "P", 6);
@@ -179,12 +172,11 @@ START_TEST(a_failed_layout_leaves_the_plan_usable) {
     wf_plan_free(p);
     end_graph(g);
 }
-END_TEST
 
 /* ---- NULL ------------------------------------------------------------------------------------ */
 
 /* Tensors that were recorded after the plan was made, or in another graph, or nowhere. */
-START_TEST(strangers_have_no_place_in_a_plan) {
+TEST(strangers_have_no_place_in_a_plan) {
     wf_graph *g = new_graph(WF_F32), *h = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2)), *y = wf_exp(wf_neg(x));
     wf_plan *p = plan_of(g, &y, 1, &x, 1, false);
@@ -209,10 +201,9 @@ START_TEST(strangers_have_no_place_in_a_plan) {
     wf_plan_free(p);
     end_graph(g), wf_graph_free(h);
 }
-END_TEST
 
 /* A state fits plans whose caches have the same width and grow along the same axis. */
-START_TEST(a_state_of_other_caches_is_refused) {
+TEST(a_state_of_other_caches_is_refused) {
     static const struct {
         int64_t shape[4]; /* but for the batch and the axis that grows, which is 0 */
         int axis;
@@ -245,7 +236,6 @@ START_TEST(a_state_of_other_caches_is_refused) {
     for (int i = 0; i < COUNT_OF(caches); i++) wf_plan_free(p[i]);
     end_graph(g);
 }
-END_TEST
 
 static bool stays(wf_call *c) {
     wf_set_shape(&c->out[0], WF_F32, c->in[0].ndim, c->in[0].shape);
@@ -271,7 +261,7 @@ static bool never_run(const wf_call *c, int phase, int64_t task, void *scratch) 
 }
 
 /* What a cache of one's own must do: grow with the position, along an axis after the batch. */
-START_TEST(caches_that_do_not_grow_are_refused) {
+TEST(caches_that_do_not_grow_are_refused) {
     static const struct {
         bool (*shape)(wf_call *);
         const char *says;
@@ -295,10 +285,9 @@ START_TEST(caches_that_do_not_grow_are_refused) {
         end_graph(g);
     }
 }
-END_TEST
 
 /* The rows of a state are more than those in use: they may not fit where these do. */
-START_TEST(a_state_too_large_for_any_memory_is_refused) {
+TEST(a_state_too_large_for_any_memory_is_refused) {
     static const struct {
         int64_t width; /* seven rows of it, in a batch of 2^31 - 1, do not reach 2^63 bytes or do */
         const char *says;
@@ -319,9 +308,8 @@ START_TEST(a_state_too_large_for_any_memory_is_refused) {
         end_graph(g);
     }
 }
-END_TEST
 
-START_TEST(lists_that_are_null_are_refused) {
+TEST(lists_that_are_null_are_refused) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2)), *y = wf_neg(x), *grads[1];
     wf_plan *p = plan_of(g, NULL, 1, NULL, 0, false), *q = plan_of(g, &y, 1, NULL, 1, false);
@@ -337,10 +325,9 @@ START_TEST(lists_that_are_null_are_refused) {
     wf_plan_free(r);
     end_graph(g);
 }
-END_TEST
 
 /* What is in text.h: an answer, and a sentence where there is room for one. */
-START_TEST(no_tokenizer_answers) {
+TEST(no_tokenizer_answers) {
     char text[8] = "before", why[WF_MESSAGE] = "";
     int32_t ids[4] = { 0 };
     wf_meta pairs[WF_TOKENIZER_META];
@@ -360,9 +347,8 @@ START_TEST(no_tokenizer_answers) {
     ck_assert(!wf_text_check(NULL, 1, why) && wf_text_check(NULL, 0, NULL));
     ck_assert_str_eq(why, "there is no line");
 }
-END_TEST
 
-START_TEST(a_tokenizer_accepts_null_and_kinds_that_are_none) {
+TEST(a_tokenizer_accepts_null_and_kinds_that_are_none) {
     char why[WF_MESSAGE] = "";
     for (int kind = -1; kind < 10; kind++) {
         wf_tokenizer *t = wf_tokenizer_read((wf_token_kind)kind, "a\nb\n", 4,
@@ -386,10 +372,9 @@ START_TEST(a_tokenizer_accepts_null_and_kinds_that_are_none) {
     ck_assert(!wf_tokenizer_from_meta(f, NULL, why));
     wf_file_free(f), wf_tokenizer_free(t);
 }
-END_TEST
 
 /* What is in transformer.h. */
-START_TEST(no_model_and_no_decoder_answer) {
+TEST(no_model_and_no_decoder_answer) {
     typedef wf_plan *(*plan_of_model)(wf_transformer *, wf_pool *);
     static const plan_of_model plans[] = {
         wf_transformer_train_plan,     wf_transformer_accumulate_plan, wf_transformer_apply_plan,
@@ -422,9 +407,8 @@ START_TEST(no_model_and_no_decoder_answer) {
     ck_assert(!wf_transformer_read_config(NULL, &c, why));
     ck_assert(!wf_transformer_from_state_dict(NULL, &c, WF_F32, why));
 }
-END_TEST
 
-START_TEST(a_model_and_a_decoder_accept_null) {
+TEST(a_model_and_a_decoder_accept_null) {
     char why[WF_MESSAGE] = "", path[512];
     source_path("tests/data/model_plain.safetensors", path, sizeof path);
     wf_file *f = wf_file_open(path);
@@ -457,10 +441,9 @@ START_TEST(a_model_and_a_decoder_accept_null) {
     ck_assert(wf_score(d, 1, 1, one, one, 0, NULL, (int32_t[]){ 0 }, NULL, NULL));
     wf_decoder_free(d), wf_transformer_free(m), wf_file_free(f);
 }
-END_TEST
 
 /* Every number of a configuration at both ends of its type: a sentence, or a model that is one. */
-START_TEST(a_configuration_of_extremes_is_refused) {
+TEST(a_configuration_of_extremes_is_refused) {
     static const int64_t ends[] = { INT64_MIN, INT64_MIN + 1, -1, 0, INT64_MAX - 1, INT64_MAX };
     char why[WF_MESSAGE];
     for (int field = 0; field < 8; field++)
@@ -478,16 +461,14 @@ START_TEST(a_configuration_of_extremes_is_refused) {
             ck_assert(!wf_transformer_check(&c, why));
         }
 }
-END_TEST
 
-START_TEST(a_gradient_of_null_is_refused) {
+TEST(a_gradient_of_null_is_refused) {
     wf_graph *g = wf_graph_new(NULL);
     wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_zeros()), *grad;
     ck_assert(!wf_grad(NULL, &w, 1, &grad) && !wf_ok(g));
     assert_contains(wf_error(g), "the loss is NULL");
     wf_graph_free(g);
 }
-END_TEST
 
 /* ---- a program's own ops --------------------------------------------------------------------- */
 
@@ -501,7 +482,7 @@ static bool told_nothing(wf_call *c) {
     return false;
 }
 
-START_TEST(a_rule_is_believed_the_first_time) {
+TEST(a_rule_is_believed_the_first_time) {
     bool (*const rules[])(wf_call *) = { told_twice, told_nothing };
     static const char *const says[] = { "mine: none is missing", "mine: does not fit" };
     for (int i = 0; i < COUNT_OF(rules); i++) {
@@ -513,14 +494,13 @@ START_TEST(a_rule_is_believed_the_first_time) {
         wf_graph_free(g);
     }
 }
-END_TEST
 
 static bool scalar_shape(wf_call *c) {
     wf_set_shape(&c->out[0], WF_F32, 0, NULL);
     return true;
 }
 
-START_TEST(ops_are_checked_before_they_are_recorded) {
+TEST(ops_are_checked_before_they_are_recorded) {
     static const wf_op wrong[] = {
         { .name = "without_eval", .arity = 1, .shape = scalar_shape },
         { .name = "many_results",
@@ -543,7 +523,6 @@ START_TEST(ops_are_checked_before_they_are_recorded) {
         wf_graph_free(g);
     }
 }
-END_TEST
 
 /* ---- gradients are not computed twice -------------------------------------------------------- */
 
@@ -554,7 +533,7 @@ static int products(wf_plan *p) {
     return n;
 }
 
-START_TEST(a_share_that_was_passed_on_is_not_computed_again) {
+TEST(a_share_that_was_passed_on_is_not_computed_again) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_param(g, "x", SHAPE(3, 4), wf_init_uniform(1)),
               *w = wf_param(g, "w", SHAPE(4, 5), wf_init_uniform(1));
@@ -565,36 +544,4 @@ START_TEST(a_share_that_was_passed_on_is_not_computed_again) {
     ck_assert_int_eq(products(p), 3); /* forward, dX, dW */
     wf_plan_free(p);
     end_graph(g);
-}
-END_TEST
-
-Suite *misuse_suite(void) {
-    Suite *s = suite_create("misuse");
-    TCase *c = tcase_create("misuse");
-    tcase_add_test(c, a_sibling_of_a_fed_result_is_refused);
-    tcase_add_test(c, a_constant_can_be_fed);
-    tcase_add_test(c, a_parameter_has_no_extent);
-    tcase_add_test(c, no_fixed_size_is_taken_for_an_extent);
-    tcase_add_test(c, four_extents_fit_while_recording);
-    tcase_add_test(c, parts_of_extents_are_no_other_extent);
-    tcase_add_test(c, the_position_is_declared_once);
-    tcase_add_test(c, huge_extents_are_refused_when_bound);
-    tcase_add_test(c, caches_of_different_batches_are_refused);
-    tcase_add_test(c, a_failed_layout_leaves_the_plan_usable);
-    tcase_add_test(c, strangers_have_no_place_in_a_plan);
-    tcase_add_test(c, a_state_of_other_caches_is_refused);
-    tcase_add_test(c, caches_that_do_not_grow_are_refused);
-    tcase_add_test(c, a_state_too_large_for_any_memory_is_refused);
-    tcase_add_test(c, lists_that_are_null_are_refused);
-    tcase_add_test(c, no_tokenizer_answers);
-    tcase_add_test(c, a_tokenizer_accepts_null_and_kinds_that_are_none);
-    tcase_add_test(c, no_model_and_no_decoder_answer);
-    tcase_add_test(c, a_model_and_a_decoder_accept_null);
-    tcase_add_test(c, a_configuration_of_extremes_is_refused);
-    tcase_add_test(c, a_gradient_of_null_is_refused);
-    tcase_add_test(c, a_rule_is_believed_the_first_time);
-    tcase_add_test(c, ops_are_checked_before_they_are_recorded);
-    tcase_add_test(c, a_share_that_was_passed_on_is_not_computed_again);
-    suite_add_tcase(s, c);
-    return s;
 }

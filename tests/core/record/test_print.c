@@ -3,6 +3,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(print)
+
 static void assert_prints(wf_plan *p, const wf_tensor *t, const char *expected) {
     char text[2048];
     int n = wf_print(p, t, text, sizeof text);
@@ -16,7 +18,7 @@ static void assert_prints(wf_plan *p, const wf_tensor *t, const char *expected) 
     }
 }
 
-START_TEST(leaves_are_printed_as_numpy_does) {
+TEST(leaves_are_printed_as_numpy_does) {
     wf_graph *g = new_graph(WF_F64);
     assert_prints(NULL, wf_constant(g, 0.5), "0.5");
     assert_prints(NULL, param_of(g, "v", SHAPE(3), (double[]){ 1, -2.5, 1e10 }),
@@ -28,9 +30,8 @@ START_TEST(leaves_are_printed_as_numpy_does) {
     assert_prints(NULL, wf_param(g, "none", SHAPE(0), wf_init_zeros()), "[]");
     end_graph(g);
 }
-END_TEST
 
-START_TEST(long_axes_are_shortened) {
+TEST(long_axes_are_shortened) {
     wf_graph *g = new_graph(WF_F32);
     double count[12 * 11];
     for (int i = 0; i < COUNT_OF(count); i++) count[i] = i;
@@ -43,9 +44,8 @@ START_TEST(long_axes_are_shortened) {
                   " [121 122 123 ... 129 130 131]]");
     end_graph(g);
 }
-END_TEST
 
-START_TEST(results_of_a_plan_are_printed) {
+TEST(results_of_a_plan_are_printed) {
     wf_graph *g = new_graph(WF_F32);
     int64_t B = wf_extent(g, "B", 8);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(B, 2)), *ids = wf_arange(x, 0),
@@ -61,15 +61,4 @@ START_TEST(results_of_a_plan_are_printed) {
     ck_assert_int_eq(wf_print(p, NULL, text, sizeof text), -1);
     wf_plan_free(p);
     end_graph(g);
-}
-END_TEST
-
-Suite *print_suite(void) {
-    Suite *s = suite_create("print");
-    TCase *c = tcase_create("print");
-    tcase_add_test(c, leaves_are_printed_as_numpy_does);
-    tcase_add_test(c, long_axes_are_shortened);
-    tcase_add_test(c, results_of_a_plan_are_printed);
-    suite_add_tcase(s, c);
-    return s;
 }

@@ -9,6 +9,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+TESTS(sizes)
+
 typedef struct env {
     wf_graph *g;
     int64_t b, t;         /* tags */
@@ -111,7 +113,7 @@ static const struct {
     { say_letters, "'i' is B+4 in one operand and B in another" },
 };
 
-START_TEST(extents_are_called_by_name) {
+TEST_ROWS(extents_are_called_by_name, COUNT_OF(said)) {
     env e;
     open_env(&e);
     said[_i].call(&e);
@@ -119,10 +121,9 @@ START_TEST(extents_are_called_by_name) {
     assert_contains(wf_error(e.g), said[_i].says);
     wf_graph_free(e.g);
 }
-END_TEST
 
 /* A tag is not made of other tags, however many extents there are. */
-START_TEST(what_is_added_to_an_extent_is_no_other) {
+TEST(what_is_added_to_an_extent_is_no_other) {
     wf_graph *g = wf_graph_new(NULL);
     int64_t tag[15];
     for (int i = 0; i < 15; i++) tag[i] = wf_extent(g, (char[]){ (char)('A' + i), 0 }, 64);
@@ -142,7 +143,6 @@ START_TEST(what_is_added_to_an_extent_is_no_other) {
             }
     wf_graph_free(g);
 }
-END_TEST
 
 /* ---- numbers that are made of extents -------------------------------------------------------- */
 
@@ -191,7 +191,7 @@ static const struct {
     { longer, "mine: it" },
 };
 
-START_TEST(what_is_made_of_extents_is_told_where_it_can) {
+TEST_ROWS(what_is_made_of_extents_is_told_where_it_can, COUNT_OF(made)) {
     env e;
     open_env(&e);
     wf_tensor *z = wf_input(e.g, "z", WF_F32, SHAPE(wf_extent(e.g, "U", 64)));
@@ -201,10 +201,9 @@ START_TEST(what_is_made_of_extents_is_told_where_it_can) {
     ck_assert_str_eq(wf_error(e.g), made[_i].says);
     wf_graph_free(e.g);
 }
-END_TEST
 
 /* Where a rule holds for the one size alone, its number is said as it is. */
-START_TEST(a_rule_that_fails_with_other_sizes_keeps_its_numbers) {
+TEST(a_rule_that_fails_with_other_sizes_keeps_its_numbers) {
     env e;
     open_env(&e);
     int64_t n = e.x->shape[0];
@@ -213,7 +212,6 @@ START_TEST(a_rule_that_fails_with_other_sizes_keeps_its_numbers) {
     assert_contains(wf_error(e.g), "[7,2] do not broadcast");
     wf_graph_free(e.g);
 }
-END_TEST
 
 /* ---- no other number is ---------------------------------------------------------------------- */
 
@@ -286,7 +284,7 @@ static void look_at(const char *what, const char *message, int64_t n, bool is_ta
     }
 }
 
-START_TEST(no_message_says_another_number) {
+TEST_ROWS(no_message_says_another_number, COUNT_OF(sweeps)) {
     env e;
     open_env(&e);
     const int64_t sizes[] = {
@@ -305,11 +303,10 @@ START_TEST(no_message_says_another_number) {
     }
     ck_assert_int_gt(failed, 4);
 }
-END_TEST
 
 /* ---- axes ------------------------------------------------------------------------------------ */
 
-START_TEST(axes_count_from_the_end) {
+TEST(axes_count_from_the_end) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_param(g, "x", SHAPE(2, 3, 4, 5), wf_init_uniform(1));
     char text[64];
@@ -328,9 +325,8 @@ START_TEST(axes_count_from_the_end) {
     ck_assert(WF_AXIS(-1) == WF_LAST_AXIS && WF_AXIS(2) == 4);
     end_graph(g);
 }
-END_TEST
 
-START_TEST(axes_that_no_tensor_has_are_refused) {
+TEST(axes_that_no_tensor_has_are_refused) {
     const struct {
         int axis;
         const char *says;
@@ -356,19 +352,4 @@ START_TEST(axes_that_no_tensor_has_are_refused) {
             assert_contains(wf_error(g), cases[i].says);
             wf_graph_free(g);
         }
-}
-END_TEST
-
-Suite *sizes_suite(void) {
-    Suite *s = suite_create("sizes");
-    TCase *tc = tcase_create("sizes");
-    tcase_add_loop_test(tc, extents_are_called_by_name, 0, COUNT_OF(said));
-    tcase_add_loop_test(tc, what_is_made_of_extents_is_told_where_it_can, 0, COUNT_OF(made));
-    tcase_add_test(tc, a_rule_that_fails_with_other_sizes_keeps_its_numbers);
-    tcase_add_test(tc, what_is_added_to_an_extent_is_no_other);
-    tcase_add_loop_test(tc, no_message_says_another_number, 0, COUNT_OF(sweeps));
-    tcase_add_test(tc, axes_count_from_the_end);
-    tcase_add_test(tc, axes_that_no_tensor_has_are_refused);
-    suite_add_tcase(s, tc);
-    return s;
 }
