@@ -223,8 +223,8 @@ typedef struct wf_step {
 WF_API void wf_profile(wf_plan *p, bool on);
 WF_API int wf_step_count(wf_plan *p);
 WF_API bool wf_step_at(wf_plan *p, int i, wf_step *out);
-/* The recorded node by which t is computed in this plan: its own, or another that does its work too,
- * by a rule. NULL: the plan does not need it. */
+/* The recorded node that computes t in this plan: t's own, or the one into which a rewrite rule
+ * fused it. NULL: the plan does not compute it. */
 WF_API const wf_tensor *wf_computed_in(const wf_plan *p, const wf_tensor *t);
 
 /* ---- states: the caller's memory for a generation in progress -------------------------------- */
