@@ -104,7 +104,7 @@ for room in core ops nn models tools; do
 done
 # The engine itself, without files, text and threads: what must be read to know how a graph is recorded and run.
 engine="core/graph.c core/extents.c core/leaf.c core/record.c core/grad.c core/flow.c core/plan.c core/order.c
-    core/bind.c core/fuse.c core/memory.c core/offsets.c core/run.c core/state.c"
+    core/bind.c core/memory.c core/offsets.c core/run.c core/state.c"
 echo "lines of code that record and run: $(code_lines $engine)"
 [ "$(code_lines $engine)" -le 3000 ] || fail "recording and running take more than 3,000 lines of code"
 echo "exported symbols: $(echo "$exported" | grep -c '^wf_')"
