@@ -47,7 +47,6 @@ struct wf_call {
     void *work;
     size_t scratch_bytes;     /* set by plan: memory of each worker, handed to eval */
     struct wf_report *report; /* where wf_fail and wf_show write; the engine's */
-    int64_t row;              /* first step of the first axis, of the whole call; see by_rows */
 };
 
 /* What an op means. How it runs is its kernel's: kernel.h. */
