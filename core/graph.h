@@ -215,11 +215,9 @@ typedef struct wf_step {
     int64_t runs;
     double flops, bytes; /* of one run; bytes: operands read + results written */
     int64_t tasks;       /* of its widest phase */
-    int fused;   /* steps of the group that begins here, which share their barriers; 1: none */
-    bool beside; /* and they run side by side, not row by row */
     size_t offset, size; /* of its first result in the arena; size 0: a view or a leaf */
 } wf_step;
-/* Off at first; switching on clears. While it is on, every step runs by itself, groups too. */
+/* Off at first; switching on clears. */
 WF_API void wf_profile(wf_plan *p, bool on);
 WF_API int wf_step_count(wf_plan *p);
 WF_API bool wf_step_at(wf_plan *p, int i, wf_step *out);

@@ -1,9 +1,9 @@
 /* weft/core/kernel.h - how an op runs: what a plan asks for, beside what the op means (op.h).
  *
  * Planning, for every set of bound sizes, and with a state for every position: panels, plan, tasks,
- * by_rows, without data. Running: tasks and eval; of a call that is cut by rows also by_rows and plan
- * again, from any thread. The same call must give the same bits whatever the number of threads: cut work by shapes
- * and attributes, and give every sum one fixed order that depends on the reduced length only. */
+ * without data. Running: tasks and eval. The same call must give the same bits whatever the number of
+ * threads: cut work by shapes and attributes, and give every sum one fixed order that depends on the
+ * reduced length only. */
 #ifndef WEFT_CORE_KERNEL_H
 #define WEFT_CORE_KERNEL_H
 
@@ -13,16 +13,14 @@
 extern "C" {
 #endif
 
-enum { WF_MAX_PLAN = 1024 };
-
 typedef struct wf_call wf_call;     /* op.h */
 typedef struct wf_kernel wf_kernel; /* an op's `run` */
 
 struct wf_kernel {
-    /* Work out what does not depend on data, once: into plan, which has plan_bytes (at most
-     * WF_MAX_PLAN), is aligned to 16 bytes, and which the call has from then on as c->plan. Set
-     * work_bytes and scratch_bytes. Operands and results have their shapes, strides and layouts.
-     * False after wf_fail. NULL: there is nothing to work out. */
+    /* Work out what does not depend on data, once: into plan, which has plan_bytes, is aligned to
+     * 16 bytes, and which the call has from then on as c->plan. Set work_bytes and scratch_bytes.
+     * Operands and results have their shapes, strides and layouts. False after wf_fail. NULL: there
+     * is nothing to work out. */
     size_t plan_bytes;
     bool (*plan)(wf_call *c, void *plan);
 
@@ -36,13 +34,6 @@ struct wf_kernel {
 
     /* NULL: one per element of out[0] */
     double (*flops)(const wf_call *c);
-
-    /* Which operands, if any, have a first axis whose steps go into the same steps of every
-     * result's first axis, and into no others: bit i for operand i; the rest is read whole. Then
-     * the engine may ask for some steps alone: a call whose first axes are cut, from call->row on,
-     * planned anew, with the same bits as the whole. One phase, no work memory, and no more scratch
-     * for some rows than for all. NULL or 0: not so. */
-    uint32_t (*by_rows)(const wf_call *c);
 
     /* Bits of the operands that may lie in panels (wf_layout), as bound; a view's result then lies
      * so too. The planner makes others row-major. NULL: none. */

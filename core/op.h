@@ -47,7 +47,6 @@ struct wf_call {
     void *work;
     size_t scratch_bytes;     /* set by plan: memory of each worker thread, an argument of eval */
     struct wf_report *report; /* of the engine: where wf_fail and wf_show write */
-    int64_t row;              /* first step of the first axis, of the whole call; see by_rows */
 };
 
 /* The meaning of an op. The way it runs is its kernel: kernel.h. */

@@ -100,7 +100,6 @@ void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat);
 bool wf_runs_next(wf_runs *r);
 int64_t wf_elementwise_tasks(const wf_call *c, int phase); /* the tasks that wf_runs expects */
 double wf_flops_of_operand(const wf_call *c);              /* one for each element of operand 0 */
-uint32_t wf_same_rows(const wf_call *c); /* by_rows: operands with out[0]'s first axis */
 
 /* out[0] = in[0] in row-major order, whatever the shapes; tasks as elementwise. */
 bool wf_copy_eval(const wf_call *c, int phase, int64_t task, void *scratch);

@@ -116,7 +116,7 @@ static bool bind_leaf(wf_plan *p, binding *b, int i) {
 /* An entry for n_in operands and n_out results: its lists, and all of these absent. */
 static bool new_exec(wf_plan *p, binding *b, const wf_op *op, int n_in, int n_out, int account,
                      exec *e) {
-    *e = (exec){ .work = -1, .fused = 1, .spent = account };
+    *e = (exec){ .work = -1, .spent = account };
     e->call = (wf_call){ .op = op, .graph = p->graph, .n_in = n_in, .n_out = n_out };
     e->call.report = &p->report;
     int n = n_in + n_out;
@@ -172,7 +172,6 @@ static bool plan_call(wf_plan *p, binding *b, exec *e) {
     if (!run->eval)
         return wf_plan_fail(p, "%s: it is no view here, and nothing computes it", e->call.op->name);
     if (run->plan) {
-        assert(run->plan_bytes <= WF_MAX_PLAN);
         void *plan = take(p, b, run->plan_bytes);
         if (!plan) return false;
         if (!run->plan(&e->call, plan)) return wf_plan_fail_at(p, e->node, e->call.op);
@@ -369,9 +368,7 @@ static bool reuse_offsets(binding *b) {
 static bool plan_up_to(wf_plan *p, binding *b, int64_t position) {
     int64_t last = p->with_state ? reserved(position + 1, p->graph->extents[0].max + 1) - 1 : 0;
     if (!lay_out(p, b, last)) return false;
-    /* with a state the schedule is laid out again for every position, in the order of the plan */
-    if ((!p->with_state && !wf_fuse(b)) || !plan_offsets(b))
-        return wf_plan_fail(p, "out of memory");
+    if (!plan_offsets(b)) return wf_plan_fail(p, "out of memory");
     b->planned = last;
     return true;
 }

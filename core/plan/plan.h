@@ -4,8 +4,8 @@
  * plan.c     what must be computed                    order.c    in which order
  * rewrite.c  what runs in place of what was recorded  bind.c     a binding: shapes, views, pointers
  * memory.c   lifetimes of storages                    offsets.c  what lies where in the arena
- * fuse.c     calls that share a barrier               run.c      feed, run, fetch, profile
- * state.c    cached rows of a generation              pool.c     threads */
+ * run.c      feed, run, fetch, profile                state.c    cached rows of a generation
+ * pool.c     threads */
 #ifndef WEFT_CORE_PLAN_PLAN_H
 #define WEFT_CORE_PLAN_PLAN_H
 
@@ -42,10 +42,8 @@ typedef struct exec {
     const wf_tensor *node; /* NULL: a copy */
     wf_call call;
     location *in, *out;
-    int work;    /* storage, or -1 */
-    int spent;   /* where the profile counts it: an index into plan->spent */
-    int fused;   /* calls of the group that begins here; 1: alone */
-    bool beside; /* and it is one of calls side by side, not row by row */
+    int work;  /* storage, or -1 */
+    int spent; /* where the profile counts it: an index into plan->spent */
 } exec;
 
 typedef struct chunk { /* of a binding's memory; what is taken of it lies behind */
@@ -156,14 +154,6 @@ bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need);
 /* order.c: leaves stay, numbers come right behind what they are taken of, updates behind all
  * readers of what they write. nodes: leaves, then values, then, from that index on, updates. */
 bool wf_order_nodes(wf_plan *p, int leaves, int values);
-
-/* fuse.c */
-enum { FUSED_BLOCKS = 4, BESIDE_SLICES = 16, MOST_BESIDE = 64 }; /* the tasks of a group */
-bool wf_fuse(
-    binding *b); /* order execs and their storages' lifetimes by groups; false: no memory */
-/* A block of rows, or a slice of all tasks of a phase, of one call: the i-th of its group. */
-bool wf_run_rows(const exec *e, int64_t block, void *scratch);
-bool wf_run_slice(const exec *e, int i, int phase, int64_t tasks, int64_t slice, void *scratch);
 
 /* memory.c */
 bool wf_assign_memory(binding *b); /* lifetimes -> offsets, b->arena; false: no memory */

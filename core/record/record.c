@@ -83,10 +83,6 @@ static wf_tensor *append(wf_graph *g, const wf_call *c, wf_tensor *const *in, co
 static bool op_ok(wf_graph *g, const wf_op *op, const void *attrs) {
     if (!op->name || !op->shape || (!kernel_of(op)->eval && !op->view))
         return wf_poison(g, "an op needs a name, a shape rule, and an eval or a view"), false;
-    if (kernel_of(op)->plan && kernel_of(op)->plan_bytes > WF_MAX_PLAN)
-        return wf_poison(g, "%s: a plan of %zu bytes, where %d are the most", op->name,
-                         kernel_of(op)->plan_bytes, WF_MAX_PLAN),
-               false;
     if (op->arity > WF_MAX_OPERANDS || op->results < 0 || op->results > WF_MAX_RESULTS)
         return wf_poison(g, "%s: %d operands and %d results, where %d and %d are the most",
                          op->name, op->arity, op->results, WF_MAX_OPERANDS, WF_MAX_RESULTS),

@@ -113,7 +113,7 @@ attention_place wf_attention_at(const wf_call *c, wf_attention_head *h, int64_t 
     int64_t H = c->in[IN_Q].shape[1];
     attention_place at = { head / H, head % H };
     /* weight (b, h, t, s) is element ((b H + h) T + t) S + s, as in wf_dropout on the scores */
-    h->element = (uint64_t)((c->row * H + head) * h->queries * h->keys);
+    h->element = (uint64_t)(head * h->queries * h->keys);
     h->q = wf_attention_matrix(&c->in[IN_Q], at);
     h->k = wf_attention_matrix(&c->in[IN_K], at);
     h->v = wf_attention_matrix(&c->in[IN_V], at);
@@ -127,14 +127,6 @@ int64_t wf_attention_pieces(const wf_call *c, int64_t queries) {
     double pairs = (double)queries * (double)c->in[IN_K].shape[2];
     double work = pairs * (double)(c->in[IN_K].shape[3] + c->in[IN_V].shape[3]) + PIECE_WORK;
     return work < TASK_WORK ? (int64_t)(TASK_WORK / work) : 1;
-}
-
-/* Rows are the sequences of a batch. A mask that all of them use is read whole. */
-uint32_t wf_attention_rows(const wf_call *c) {
-    uint32_t rows = (1u << c->n_in) - 1;
-    return c->in[IN_MASK].ndim >= 0 && c->in[IN_MASK].shape[0] == c->in[IN_Q].shape[0]
-               ? rows
-               : rows & ~(1u << IN_MASK);
 }
 
 /* ---- the forward op: a piece is a range of a head's queries ---------------------------------- */
@@ -248,7 +240,6 @@ const wf_op wf_op_attention = {
                                .tasks = tasks_attention,
                                .eval = eval_attention,
                                .flops = flops_attention,
-                               .by_rows = wf_attention_rows,
                                .strided = 1 << IN_Q | 1 << IN_K | 1 << IN_V },
 };
 

@@ -179,14 +179,6 @@ int64_t wf_elementwise_tasks(const wf_call *c, int phase) {
     return phase == 0 ? wf_task_count(wf_view_count(&c->out[0]), WF_GRAIN) : 0;
 }
 
-uint32_t wf_same_rows(const wf_call *c) {
-    const wf_view *y = &c->out[0];
-    uint32_t same = 0;
-    for (int i = 0; i < c->n_in; i++)
-        same |= (uint32_t)(c->in[i].ndim == y->ndim && c->in[i].shape[0] == y->shape[0]) << i;
-    return same;
-}
-
 void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat) {
     const wf_view *views[WF_WALKERS] = { &c->out[0] };
     int64_t from, to;

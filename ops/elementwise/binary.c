@@ -37,11 +37,9 @@ static bool run_binary(const wf_call *c, enum wf_binary f, int64_t task) {
         .arity = 2,                                                                                \
         .shape = shape_binary,                                                                     \
         .grad = grad_##NAME,                                                                       \
-        .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,                                  \
-                                   .eval = eval_##NAME,                                            \
-                                   .by_rows = wf_same_rows,                                        \
-                                   .strided = 3,                                                   \
-                                   .in_place = 3 },                                                \
+        .run =                                                                                     \
+            &(const wf_kernel){                                                                    \
+                .tasks = wf_elementwise_tasks, .eval = eval_##NAME, .strided = 3, .in_place = 3 }, \
     };                                                                                             \
     wf_tensor *wf_##NAME(wf_tensor *a, wf_tensor *b) {                                             \
         return wf_record(&wf_op_##NAME, 2, (wf_tensor *[]){ a, b }, NULL);                         \
@@ -99,11 +97,9 @@ static bool run_compare(const wf_call *c, enum wf_binary f, int64_t task) {
         .arity = 2,                                                                                \
         .shape = shape_compare,                                                                    \
         .no_grad = "a comparison is constant but for jumps",                                       \
-        .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,                                  \
-                                   .eval = eval_##NAME,                                            \
-                                   .by_rows = wf_same_rows,                                        \
-                                   .strided = 3,                                                   \
-                                   .in_place = 3 },                                                \
+        .run =                                                                                     \
+            &(const wf_kernel){                                                                    \
+                .tasks = wf_elementwise_tasks, .eval = eval_##NAME, .strided = 3, .in_place = 3 }, \
     };                                                                                             \
     wf_tensor *wf_##NAME(wf_tensor *a, wf_tensor *b) {                                             \
         return wf_record(&wf_op_##NAME, 2, (wf_tensor *[]){ a, b }, NULL);                         \

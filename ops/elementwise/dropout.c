@@ -60,11 +60,11 @@ static bool eval_dropout(const wf_call *c, int phase, int64_t task, void *scratc
     const dropout_attrs *a = c->attrs;
     wf_drop_params d = wf_drop_of(c, a->rate, a->site);
     const wf_view *y = &c->out[0];
-    int64_t from, to, n = wf_view_count(y), before = c->row ? c->row * (n / y->shape[0]) : 0;
+    int64_t from, to;
     (void)phase, (void)scratch;
-    wf_task_range(n, WF_GRAIN, task, &from, &to);
+    wf_task_range(wf_view_count(y), WF_GRAIN, task, &from, &to);
     WF_KERNEL(y->dtype, dropout(to - from, wf_at(&c->in[0], from), d.scale, d.threshold, d.key,
-                                d.stream, (uint64_t)(before + from), wf_at(y, from)));
+                                d.stream, (uint64_t)from, wf_at(y, from)));
     return true;
 }
 
@@ -83,10 +83,7 @@ const wf_op wf_op_dropout = {
     .shape = shape_dropout,
     .view = view_dropout,
     .grad = grad_dropout,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
-                               .eval = eval_dropout,
-                               .by_rows = wf_same_rows,
-                               .in_place = 1 << 0 },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_dropout, .in_place = 1 },
 };
 
 wf_tensor *wf_dropout_at(wf_tensor *x, double rate, uint64_t site) {

@@ -59,11 +59,9 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
         .arity = 1,                                                                                \
         .shape = wf_same_as_operand,                                                               \
         .grad = grad_##NAME,                                                                       \
-        .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,                                  \
-                                   .eval = eval_##NAME,                                            \
-                                   .by_rows = wf_same_rows,                                        \
-                                   .strided = 1,                                                   \
-                                   .in_place = 1 },                                                \
+        .run =                                                                                     \
+            &(const wf_kernel){                                                                    \
+                .tasks = wf_elementwise_tasks, .eval = eval_##NAME, .strided = 1, .in_place = 1 }, \
     };                                                                                             \
     wf_tensor *wf_##NAME(wf_tensor *x) {                                                           \
         return wf_record(&wf_op_##NAME, 1, &x, NULL);                                              \
@@ -100,11 +98,9 @@ const wf_op wf_op_affine = {
     .attr_bytes = sizeof(affine),
     .shape = wf_same_as_operand,
     .grad = grad_affine,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
-                               .eval = eval_affine,
-                               .by_rows = wf_same_rows,
-                               .strided = 1,
-                               .in_place = 1 },
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks, .eval = eval_affine, .strided = 1, .in_place = 1 },
 };
 
 wf_tensor *wf_affine(wf_tensor *x, double scale, double shift) {
@@ -153,11 +149,9 @@ const wf_op wf_op_clamp = {
     .attr_bytes = sizeof(clamp),
     .shape = shape_clamp,
     .grad = grad_clamp,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
-                               .eval = eval_clamp,
-                               .by_rows = wf_same_rows,
-                               .strided = 1,
-                               .in_place = 1 },
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks, .eval = eval_clamp, .strided = 1, .in_place = 1 },
 };
 
 wf_tensor *wf_clamp(wf_tensor *x, double low, double high) {

@@ -35,11 +35,9 @@ const wf_op wf_op_where = {
     .shape = shape_where,
     .grad = grad_where,
     .picks = 1,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
-                               .eval = eval_where,
-                               .by_rows = wf_same_rows,
-                               .strided = 7,
-                               .in_place = 7 },
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks, .eval = eval_where, .strided = 7, .in_place = 7 },
 };
 
 wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b) {

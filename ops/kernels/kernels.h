@@ -69,7 +69,7 @@ typedef struct wf_attention_head {
     uint32_t threshold;
     uint64_t key, stream, element;
     wf_matrix q, k, v, mask, y, stats, dy, dq, dk, dv;
-    const struct wf_attention_head *next; /* whose turn it is then: memory is asked for its rows */
+    const struct wf_attention_head *next; /* whose turn it is then: its rows are prefetched */
 } wf_attention_head;
 
 /* One step of Adam: the formulas are in update.inc. */

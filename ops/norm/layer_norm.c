@@ -45,11 +45,6 @@ static bool eval_layer_norm(const wf_call *c, int phase, int64_t task, void *scr
     return true;
 }
 
-/* x by rows, if the normalised last axis is not also the first. Weight and bias are read whole. */
-static uint32_t rows_layer_norm(const wf_call *c) {
-    return c->in[0].ndim > 1;
-}
-
 static void grad_layer_norm(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     wf_tensor *x = y->in[0], *weight = y->in[1], *mean = y + 1, *rstd = y + 2;
     if (!dy[0]) return; /* mean and rstd are saved for backward; they have no gradient */
@@ -86,10 +81,7 @@ const wf_op wf_op_layer_norm = {
     .grad = grad_layer_norm,
     .decompose = decompose_layer_norm,
     .optional = 1 << 1 | 1 << 2,
-    .run = &(const wf_kernel){ .tasks = wf_row_tasks,
-                               .eval = eval_layer_norm,
-                               .by_rows = rows_layer_norm,
-                               .in_place = 1 << 0 },
+    .run = &(const wf_kernel){ .tasks = wf_row_tasks, .eval = eval_layer_norm, .in_place = 1 << 0 },
 };
 
 wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps) {
@@ -121,10 +113,6 @@ static bool eval_layer_norm_backward(const wf_call *c, int phase, int64_t task, 
     return true;
 }
 
-static uint32_t rows_layer_norm_backward(const wf_call *c) {
-    return c->in[0].ndim > 1 ? 1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 : 0;
-}
-
 static void decompose_layer_norm_backward(wf_tensor *dx, wf_tensor **results) {
     wf_tensor *x = wf_alias(dx->in[0]), *weight = dx->in[1], *dy = dx->in[4],
               *y = normalised(x, dx->attrs);
@@ -142,7 +130,6 @@ const wf_op wf_op_layer_norm_backward = {
     .optional = 1 << 1,
     .run = &(const wf_kernel){ .tasks = wf_row_tasks,
                                .eval = eval_layer_norm_backward,
-                               .by_rows = rows_layer_norm_backward,
                                .in_place = 1 << 0 | 1 << 4 },
 };
 

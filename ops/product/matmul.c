@@ -229,17 +229,6 @@ static int64_t tasks_matmul(const wf_call *c, int phase) {
     return p->cut.row_blocks * p->cut.column_blocks * wf_task_count(p->count, p->group);
 }
 
-/* Rows or matrices of a and of the addend, if b is one small matrix for all: each block packs it
- * anew. */
-static uint32_t rows_matmul(const wf_call *c) {
-    const gemm_attrs *attrs = c->attrs;
-    const wf_view *a = &c->in[0], *b = &c->in[1], *d = &c->in[ADDEND], *y = &c->out[0];
-    bool rows_of_a = a->ndim > 2 || !(attrs->transposed & WF_TRANSPOSE_A);
-    if (a->ndim != y->ndim || b->ndim != 2 || b->layout || !rows_of_a || attrs->gradient) return 0;
-    bool same = d->ndim == y->ndim && d->shape[0] == y->shape[0];
-    return wf_view_count(b) <= SMALL_B ? 1 | (uint32_t)same << ADDEND : 0;
-}
-
 /* Where the addend's row for row `row` of all of c's rows begins. */
 static int64_t addend_row(const wf_call *c, int64_t row) {
     const wf_view *d = &c->in[ADDEND], *y = &c->out[0];
@@ -425,7 +414,6 @@ const wf_op wf_op_matmul = {
                                .tasks = tasks_matmul,
                                .eval = eval_matmul,
                                .flops = flops_matmul,
-                               .by_rows = rows_matmul,
                                .panels = panels_matmul,
                                .strided = 1 << 0 | 1 << 1 | 1 << ADDEND,
                                .exclusive = true,

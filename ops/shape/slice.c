@@ -181,12 +181,6 @@ static bool eval_unslice(const wf_call *c, int phase, int64_t task, void *scratc
     return true;
 }
 
-/* By rows, unless the slices cut the first axis. */
-static uint32_t rows_unslice(const wf_call *c) {
-    const unslice_attrs *p = c->attrs;
-    return p->part[0].axis > 0 ? (1u << c->n_in) - 1 : 0;
-}
-
 /* The result is linear: x gets the same slice of dy, and the addend all of it. */
 static void grad_unslice(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const unslice_attrs *p = y->attrs;
@@ -241,7 +235,6 @@ const wf_op wf_op_unslice = {
     .shape_only = 1 << UNSLICE_LIKE,
     .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
                                .eval = eval_unslice,
-                               .by_rows = rows_unslice,
                                .exclusive = true,
                                .in_place = 1 << UNSLICE_ADDEND },
 };
