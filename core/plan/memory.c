@@ -1,14 +1,14 @@
 /* core/plan/memory.c - the memory planner: lifetimes to offsets.
  *
- * Lifetimes belong to storages, which views share. An op that allows it writes over an operand that
- * is read for the last time. Where what remains lies: offsets.c. */
+ * Lifetimes are those of storages, which several views share. An op that allows it overwrites an
+ * operand that is read for the last time. The remaining storages get offsets in offsets.c. */
 #include "plan.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- writing over an operand ----------------------------------------------------------------- */
+/* ---- overwriting an operand ------------------------------------------------------------------ */
 
 static int root_of(const int *root, int s) {
     while (root[s] != s) s = root[s];
@@ -21,7 +21,7 @@ static bool whole(const storage *s, const wf_view *v, int64_t offset) {
            bytes == s->bytes;
 }
 
-/* No other operand may see the memory that is written over, unless element by element. */
+/* No other operand may read the overwritten memory, except element by element. */
 static bool alone(const binding *b, const exec *e, int i, const int *root) {
     for (int j = 0; j < e->call.n_in; j++) {
         int s = e->in[j].storage;
@@ -39,7 +39,7 @@ static void merge(binding *b, int *root, int out, int r) {
     b->storages[r].pinned = b->storages[out].pinned;
 }
 
-/* The operand that exec x may write its result over, or -1. */
+/* The storage of the operand that the result of exec x may overwrite, or -1. */
 static int overwritten(const binding *b, int x, const int *root) {
     const exec *e = &b->execs[x];
     const storage *out = e->out[0].storage >= 0 ? &b->storages[e->out[0].storage] : NULL;
@@ -64,7 +64,7 @@ static void reuse_storages(binding *b, int *root) {
     }
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- lifetimes ------------------------------------------------------------------------------- */
 
 typedef struct item {
     size_t bytes;

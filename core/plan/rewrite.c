@@ -56,7 +56,7 @@ static bool applies(wf_rewrite *r, const wf_rule *rule, const wf_tensor *t) {
     r->outer = t;
     bool applied = rule->apply(r, t, inner);
     assert(!applied || r->p->rewritten[t->id]);
-    if (applied) r->p->taken_by[inner->id] = t->id + 1;
+    if (applied) r->p->fused_into[inner->id] = t->id + 1;
     return applied;
 }
 
@@ -65,8 +65,8 @@ bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need) {
     wf_rewrite r = { .p = p, .need = need };
     r.readers = calloc(n, sizeof *r.readers), r.matches = calloc(n, sizeof *r.matches);
     p->rewritten = calloc(n, sizeof *p->rewritten);
-    p->taken_by = calloc(n, sizeof *p->taken_by);
-    bool ok = r.readers && r.matches && p->rewritten && p->taken_by;
+    p->fused_into = calloc(n, sizeof *p->fused_into);
+    bool ok = r.readers && r.matches && p->rewritten && p->fused_into;
     if (ok) count_readers(&r);
     for (int id = 0; ok && id < p->n_index; id++) {
         const wf_rule *rule = wf_basis.rules;
@@ -80,7 +80,7 @@ bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need) {
 const wf_tensor *wf_computed_in(const wf_plan *p, const wf_tensor *t) {
     if (!wf_plan_ok(p) || !t || t->graph != p->graph || t->id >= p->n_index) return NULL;
     int id = primary(t)->id;
-    while (p->index[id] < 0 && p->taken_by && p->taken_by[id]) id = p->taken_by[id] - 1;
+    while (p->index[id] < 0 && p->fused_into && p->fused_into[id]) id = p->fused_into[id] - 1;
     return p->index[id] < 0 ? NULL : p->graph->nodes[id];
 }
 

@@ -1,6 +1,6 @@
-/* core/plan/run.c - bind, feed, run, fetch; and what a profile counts.
+/* core/plan/run.c - bind, feed, run, fetch; the profile.
  *
- * On the hot path nothing is allocated and no shape is looked at unless an extent or the position
+ * A run allocates no memory and computes no shapes, unless an extent or the position has
  * changed. */
 #include "plan.h"
 
@@ -45,7 +45,7 @@ bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data) {
     const wf_view *v = &wf_plan_value(p, t)->view;
     size_t bytes = 0;
     bool fits = wf_shape_bytes(v->dtype, v->ndim, v->shape, &bytes);
-    assert(fits), (void)fits; /* judged when it was bound */
+    assert(fits), (void)fits; /* checked when it was bound */
     if (!data && bytes) return wf_plan_fail(p, "'%s' is fed from NULL", called(t));
     if (bytes > f->capacity || !f->data) {
         free(f->data);
@@ -131,7 +131,7 @@ static double bytes_of(const wf_call *c) {
 static bool run_measured(wf_plan *p, const exec *e) {
     double start = seconds_now();
     bool ok = run_call(p, &e->call);
-    spent *s = &p->spent[e->spent];
+    counter *s = &p->counters[e->counter];
     s->seconds += seconds_now() - start, s->runs++;
     s->flops += flops_of(&e->call), s->bytes += bytes_of(&e->call);
     return ok;
@@ -236,7 +236,7 @@ size_t wf_plan_memory(wf_plan *p) {
 
 void wf_profile(wf_plan *p, bool on) {
     if (!wf_plan_ok(p)) return;
-    if (on && !p->profile) memset(p->spent, 0, (size_t)p->n_spent * sizeof *p->spent);
+    if (on && !p->profile) memset(p->counters, 0, (size_t)p->n_counters * sizeof *p->counters);
     p->profile = on;
 }
 
@@ -258,7 +258,7 @@ static int64_t widest_phase(const wf_call *c) {
 bool wf_step_at(wf_plan *p, int i, wf_step *out) {
     if (!out || i < 0 || i >= wf_step_count(p)) return false;
     const exec *e = &p->now->execs[i];
-    const spent *s = &p->spent[e->spent];
+    const counter *s = &p->counters[e->counter];
     *out = (wf_step){ .node = e->node,
                       .op = e->call.op,
                       .seconds = s->seconds,
