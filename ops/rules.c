@@ -22,10 +22,10 @@ const struct wf_basis wf_basis = {
 };
 
 /* Only for sums of gradients: the additions that a program records keep their order. */
-bool wf_begin_with(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *share, int addend) {
+bool wf_fuse_addend(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *y, int addend) {
     wf_tensor *in[WF_MAX_OPERANDS];
-    if (!sum->forward || share->in[addend]) return false;
-    for (int i = 0; i < share->n_in; i++) in[i] = share->in[i];
+    if (!sum->forward || y->in[addend]) return false;
+    for (int i = 0; i < y->n_in; i++) in[i] = y->in[i];
     in[addend] = sum->in[0];
-    return wf_replace(r, share->op, share->n_in, in, share->attrs);
+    return wf_replace(r, y->op, y->n_in, in, y->attrs);
 }

@@ -1,6 +1,7 @@
-/* ops/base/walk.c - what the ops do alike: types and axes in shape rules, and walks over strided views.
+/* ops/base/walk.c - helpers of several ops: types and axes in shape rules, walks over strided
+ * views.
  *
- * No op is defined here. A walk turns views of any strides into rows that a kernel can run over. */
+ * A walk turns views with any strides into rows that a kernel can loop over. */
 #include <assert.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ void wf_put(const wf_view *v, int64_t i, double value) {
     }
 }
 
-/* The first one, then copies of what is there. */
+/* Set the first element, then copy what has been set. */
 void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value) {
     size_t size = wf_dtype_size(v->dtype);
     if (from >= to) return;
@@ -197,7 +198,7 @@ void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat) {
     }
 }
 
-/* n elements from x, `step` apart, side by side. Bytes are copied, whatever type they are. */
+/* Copy n elements from x, `step` apart, to y. Works on bytes, for any type. */
 static void gather_run(int64_t n, const char *x, int64_t step, size_t size, char *y) {
     if (size == 8)
         for (int64_t i = 0; i < n; i++) memcpy(y + i * 8, x + i * step * 8, 8);

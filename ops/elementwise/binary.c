@@ -1,6 +1,6 @@
-/* ops/elementwise/binary.c - two operands, element by element, with broadcasting. A member of the family is
- * a row of binary.inc: its value is a loop in kernels/, the shares of its gradient are recorded
- * by the row's expressions. */
+/* ops/elementwise/binary.c - two operands, element by element, with broadcasting. A member of the
+ * family is a row of binary.inc: its value becomes a loop in kernels/, its gradients are recorded
+ * by the expressions in the row. */
 #include "ops/internal.h"
 
 static bool shape_binary(wf_call *c) {
@@ -59,7 +59,7 @@ static bool shape_compare(wf_call *c) {
     return true;
 }
 
-/* n ids as doubles, which hold every one exactly. */
+/* Convert n ids to doubles, which represent them exactly. */
 static void widen(int64_t n, const int32_t *x, int64_t step, double *y) {
     for (int64_t i = 0; i < n; i++) y[i] = x[i * step];
 }
@@ -96,7 +96,7 @@ static bool run_compare(const wf_call *c, enum wf_binary f, int64_t task) {
         .family = "elementwise",                                                                   \
         .arity = 2,                                                                                \
         .shape = shape_compare,                                                                    \
-        .no_grad = "a comparison is constant but for jumps",                                       \
+        .no_grad = "a comparison is piecewise constant",                                           \
         .run =                                                                                     \
             &(const wf_kernel){                                                                    \
                 .tasks = wf_elementwise_tasks, .eval = eval_##NAME, .strided = 3, .in_place = 3 }, \

@@ -1,6 +1,6 @@
-/* ops/elementwise/unary.c - one operand, element by element. A member of the family is a row of unary.inc:
- * its value is a loop in kernels/, its gradient's share is recorded by the expression in the
- * row. affine and clamp, which have attributes, follow. */
+/* ops/elementwise/unary.c - one operand, element by element. A member of the family is a row of
+ * unary.inc: its value becomes a loop in kernels/, its gradient is recorded by the expression in
+ * the row. affine and clamp, which have attributes, follow. */
 #include "ops/internal.h"
 
 /* ---- second derivatives of the activations --------------------------------------------------- */
@@ -132,7 +132,7 @@ static bool eval_clamp(const wf_call *c, int phase, int64_t task, void *scratch)
     return true;
 }
 
-/* y = x inside, borders included: slope 1; y is constant outside: slope 0. */
+/* The derivative is 1 where y = x, bounds included, and 0 outside, where y is constant. */
 static void grad_clamp(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const clamp *a = y->attrs;
     wf_tensor *x = y->in[0];

@@ -160,8 +160,8 @@ static void grad_embedding_backward(wf_tensor *y, wf_tensor *const *dy, wf_tenso
     dx[EMBEDDING_ADDEND] = dy[0];
 }
 
-bool wf_rows_onto(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *rows) {
-    return wf_begin_with(r, sum, rows, EMBEDDING_ADDEND);
+bool wf_fuse_embedding_add(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *rows) {
+    return wf_fuse_addend(r, sum, rows, EMBEDDING_ADDEND);
 }
 
 const wf_op wf_op_embedding_backward = {

@@ -193,7 +193,7 @@ static void grad_unslice(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
 /* A sum of two unslices becomes one, if their slices are disjoint for all bound sizes. So no zeros
  * are written and added, and the gradient of a tensor that was cut into parts, such as queries,
  * keys and values, is assembled like a concat. */
-bool wf_join_slices(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *grad) {
+bool wf_fuse_unslices(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *grad) {
     const wf_tensor *so_far = wf_rewritten(r, sum->in[0]);
     if (so_far->op != &wf_op_unslice || !wf_read_once(r, so_far)) return false;
     const unslice_attrs *had = so_far->attrs, *more = grad->attrs;
@@ -220,8 +220,8 @@ bool wf_join_slices(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *grad) 
     return wf_replace(r, &wf_op_unslice, all.n + 2, in, &all);
 }
 
-bool wf_unslice_onto(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *grad) {
-    return wf_begin_with(r, sum, grad, UNSLICE_ADDEND);
+bool wf_fuse_unslice_add(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *grad) {
+    return wf_fuse_addend(r, sum, grad, UNSLICE_ADDEND);
 }
 
 const wf_op wf_op_unslice = {

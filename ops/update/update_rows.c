@@ -191,12 +191,12 @@ const wf_op wf_op_adam_rows_step = {
 
 /* ---- rewrite rules: embedding_backward has the operands dy, ids, table and an addend --------- */
 
-bool wf_square_sum_of_rows(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *grad) {
+bool wf_fuse_square_sum_rows(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *grad) {
     (void)sum;
     return !grad->in[3] && wf_replace(r, &wf_op_rows_square_sum, SUM_OPERANDS, grad->in, NULL);
 }
 
-bool wf_adam_of_rows(wf_rewrite *r, const wf_tensor *step, const wf_tensor *grad) {
+bool wf_fuse_adam_rows(wf_rewrite *r, const wf_tensor *step, const wf_tensor *grad) {
     wf_tensor *const *s = step->in, *const *in = grad->in;
     wf_tensor *operands[] = { s[ADAM_PARAM], s[ADAM_M], s[ADAM_V],     in[0],
                               in[1],         in[2],     s[ADAM_SCALE], s[ADAM_RATES] };
