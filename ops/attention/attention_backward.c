@@ -7,6 +7,7 @@
  * "FlashAttention", appendix B). The weights are computed again from the rows' statistics. A piece
  * is a whole head: so dk and dv have one owner, who adds them up in one order. */
 #include "attention.h"
+#include "ops/base/shapes.h"
 
 static bool shape_attention_backward(wf_call *c) {
     const wf_view *q = &c->in[IN_Q], *dy = &c->in[IN_DY];

@@ -9,7 +9,7 @@
  * contracted] x [batch, contracted, b's kept]. */
 #include <string.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
 
 enum { MAX_LETTERS = 52 };
 

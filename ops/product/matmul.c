@@ -8,7 +8,10 @@
  * the gradient of a small weight is cut along k. */
 #include <string.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+#include "ops/rules.h"
 
 enum { ADDEND = 2 }; /* operands: a, b, addend */
 

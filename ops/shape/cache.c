@@ -5,7 +5,9 @@
  * of that memory. The engine gives out[0] the memory, with the strides of its full capacity. */
 #include <string.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
 
 typedef struct cache_attrs {
     int axis;

@@ -8,6 +8,8 @@
  * to memory: the sum of squares takes the time of the ids, whatever the size of the table, and
  * Adam's step that of the table, m and v alone. The gradient of a table that is read twice, or tied
  * to the output, is more than that and goes the way of all others. */
+#include "ops/rules.h"
+#include "ops/shape/index.h"
 #include "update.h"
 
 /* ---- the ids of each row --------------------------------------------------------------------- */

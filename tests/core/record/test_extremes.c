@@ -9,7 +9,7 @@
 
 #include "core/picture.h"
 #include "nn/nn.h"
-#include "ops/internal.h"
+#include "ops/elementwise/unary.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
