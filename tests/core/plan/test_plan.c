@@ -317,6 +317,25 @@ TEST(updates_run_last) {
     end_graph(g);
 }
 
+/* y takes what x is before x takes what z is, in whichever order they are recorded. */
+TEST_ROWS(an_update_reads_what_another_has_not_written_yet, 2) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_param(g, "x", SHAPE(7), wf_init_normal(1)),
+              *y = wf_param(g, "y", SHAPE(7), wf_init_normal(1)),
+              *z = wf_param(g, "z", SHAPE(7), wf_init_normal(1)), *fetch[2];
+    for (int i = 0; i < 2; i++) fetch[i] = i == _i ? wf_assign(y, x) : wf_assign(x, z);
+    float was[7], now[7], third[7];
+    ck_assert(wf_read(x, was, sizeof was) && wf_read(z, third, sizeof third));
+    wf_plan *p = plan_of(fetch, 2, NULL, 0);
+    assert_run(p);
+    ck_assert(wf_read(y, now, sizeof now));
+    ck_assert_mem_eq(now, was, sizeof now);
+    ck_assert(wf_read(x, now, sizeof now));
+    ck_assert_mem_eq(now, third, sizeof now);
+    wf_plan_free(p);
+    end_graph(g);
+}
+
 TEST(two_updates_of_one_leaf_are_refused) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_constant(1));
