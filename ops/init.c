@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/base/random.h"
-#include "internal.h"
+#include "ops/base/op.h"
 
 typedef struct target { /* where n elements of a type go */
     wf_view view;

@@ -9,6 +9,10 @@
 #include <math.h>
 
 #include "attention.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+#include "ops/elementwise/dropout.h"
+#include "ops/norm/rows.h"
 
 /* ---- shapes: q [B,H,T,dk], k [B,H,S,dk], v [B,H,S,dv], mask -> y [B,H,T,dv] ------------------ */
 

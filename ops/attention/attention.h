@@ -5,7 +5,7 @@
 #ifndef WEFT_OPS_ATTENTION_ATTENTION_H
 #define WEFT_OPS_ATTENTION_ATTENTION_H
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
 
 /* The last three are operands of the backward op. */
 enum { IN_Q, IN_K, IN_V, IN_MASK, IN_DY, IN_Y, IN_STATS };

@@ -8,6 +8,7 @@
  * "FlashAttention", appendix B). The weights are recomputed from the stats of each row. A piece is
  * a whole head, so that dk and dv are summed by one task, in one order. */
 #include "attention.h"
+#include "ops/base/shapes.h"
 
 static bool shape_attention_backward(wf_call *c) {
     const wf_view *q = &c->in[IN_Q], *dy = &c->in[IN_DY];

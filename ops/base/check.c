@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ops/internal.h"
+#include "op.h"
+#include "shapes.h"
+#include "walk.h"
 
 typedef struct check_attrs {
     char what[96];

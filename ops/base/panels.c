@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ops/internal.h"
+#include "op.h"
+#include "panels.h"
 
 /* ---- copies: row-major to panels, panels to row-major; a task is a panel --------------------- */
 

@@ -1,7 +1,9 @@
 /* ops/elementwise/binary.c - two operands, element by element, with broadcasting. A member of the
  * family is a row of binary.inc: its value becomes a loop in kernels/, its gradients are recorded
  * by the expressions in the row. */
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
 
 static bool shape_binary(wf_call *c) {
     if (!wf_want_real(c, 0) || !wf_want_real(c, 1)) return false;

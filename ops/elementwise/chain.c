@@ -1,6 +1,10 @@
 /* ops/elementwise/chain.c - the ops that the engine records for gradients: copy, fill, sum_to and
  * broadcast_to. (Another one, add, is a row of binary.inc.) */
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/panels.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+#include "ops/reduce/reduce.h"
 
 /* ---- copy: any strides, or panels, to row-major; row-major to panels ------------------------- */
 

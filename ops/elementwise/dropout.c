@@ -12,7 +12,10 @@
 #include <string.h>
 
 #include "core/base/random.h"
-#include "ops/internal.h"
+#include "dropout.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
 
 typedef struct dropout_attrs {
     double rate;

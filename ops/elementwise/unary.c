@@ -1,7 +1,10 @@
 /* ops/elementwise/unary.c - one operand, element by element. A member of the family is a row of
  * unary.inc: its value becomes a loop in kernels/, its gradient is recorded by the expression in
  * the row. affine and clamp, which have attributes, follow. */
-#include "ops/internal.h"
+#include "unary.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
 
 /* ---- second derivatives of the activations --------------------------------------------------- */
 

@@ -1,6 +1,8 @@
 /* ops/elementwise/where.c - selects element by element: y = condition != 0 ? a : b, with
  * broadcasting. */
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
 
 static bool shape_where(wf_call *c) {
     wf_view both = { 0 };

@@ -10,7 +10,9 @@
  * the gradient. A label outside 0..V-1 that is not ignore_index fails the run. */
 #include <string.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/norm/rows.h"
 
 typedef struct cross_entropy_attrs {
     double smoothing;

@@ -5,7 +5,9 @@
  * over the rows. The layer with its parameters is nn/layer_norm.c. */
 #include <string.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "rows.h"
 
 typedef struct layer_norm_attrs {
     double eps;

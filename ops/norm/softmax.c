@@ -6,7 +6,10 @@
 #include <float.h>
 #include <math.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+#include "rows.h"
 
 /* ---- rows and masks -------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
  * [batch, a's kept, contracted] x [batch, contracted, b's kept]. */
 #include <string.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
 
 enum { MAX_LETTERS = 52 };
 

@@ -9,7 +9,10 @@
  * Only the gradient of a small weight is divided along k. */
 #include <string.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+#include "ops/rules.h"
 
 enum { ADDEND = 2 }; /* operands: a, b, addend */
 

@@ -4,7 +4,9 @@
  * reduce.c. */
 #include <math.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
 
 enum { SEARCHED = 256 }; /* elements of a block whose maximum is computed at a time */
 

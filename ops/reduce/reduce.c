@@ -8,7 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+#include "reduce.h"
 
 enum {
     BLOCK = 16384,         /* elements of one partial sum */

@@ -6,7 +6,9 @@
  * capacity. */
 #include <string.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
 
 typedef struct cache_attrs {
     int axis;

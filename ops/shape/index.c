@@ -4,7 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ops/internal.h"
+#include "index.h"
+#include "ops/base/op.h"
+#include "ops/base/panels.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+#include "ops/rules.h"
 
 /* ---- ids ------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
 
 /* ---- reshape: the same elements in row-major order, cut into other axes ---------------------- */
 

@@ -5,7 +5,8 @@
  * as initial values of a table, and as an op that needs no table; both give the same bits. */
 #include <math.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
 
 typedef struct sinusoid_attrs {
     int64_t dim;

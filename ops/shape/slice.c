@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+#include "ops/rules.h"
 
 /* ---- writing ranges of an axis --------------------------------------------------------------- */
 

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/base/shapes.h"
 #include "update.h"
 
 static const char no_value[] = "an update has no value to differentiate";

@@ -9,6 +9,8 @@
  * table, and the step of Adam reads and writes only the table, m and v. The gradient of a table
  * that is read twice, or tied to the output, is a sum of several terms and is computed like any
  * other. */
+#include "ops/rules.h"
+#include "ops/shape/index.h"
 #include "update.h"
 
 /* ---- the ids of each row --------------------------------------------------------------------- */
