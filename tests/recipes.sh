@@ -1,5 +1,5 @@
 #!/bin/sh
-# tests/recipes.sh - does what the rooms' READMEs say to add something, in a copy, and runs its tests.
+# tests/recipes.sh - follows the instructions of the folders' READMEs for adding something, in a copy, and runs its tests.
 #
 # usage: recipes.sh SOURCE FOLDER      the copy is FOLDER/recipes; prints each edit; exits 1 at the first that fails
 #

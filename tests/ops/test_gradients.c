@@ -110,8 +110,8 @@ TEST_ROWS(second_order, op_case_count) {
     fixture_close(&f);
 }
 
-/* Rules see which shares are needed: one operand's gradient alone must be what it is among the
- * others. */
+/* Gradient rules know which operands need one: the gradient of one operand alone must be the same
+ * as together with the others. */
 TEST_ROWS(each_operand_alone, op_case_count) {
     fixture f;
     fixture_open(&f, &op_cases[_i], WF_F64, PLAIN);
@@ -129,8 +129,8 @@ TEST_ROWS(each_operand_alone, op_case_count) {
     fixture_close(&f);
 }
 
-/* The row's op recorded twice on the same operands, weighed 1 and -3: the shares add up to -2 of
- * one. */
+/* The row's op recorded twice on the same operands, weighted 1 and -3: the contributions sum to -2
+ * times one of them. */
 TEST_ROWS(used_twice_gets_both_shares, op_case_count) {
     fixture f;
     fixture_open(&f, &op_cases[_i], WF_F64, PLAIN);
@@ -189,7 +189,7 @@ static const struct {
     { "minimum, a tie goes to the first", min_with_itself, { 0, 1, 2, 3 }, { 1, 1, 1, 1 } },
     { "minimum, and not to the second", min_after_itself, { 0, 1, 2, 3 }, { 0, 0, 0, 0 } },
     { "relu stops an infinite slope", steep_relu, { -1, 0, -2, -3 }, { 0, 0, 0, 0 } },
-    { "max, ties share", max_of_all, { 2, 5, 5, 1 }, { 0, 0.5, 0.5, 0 } },
+    { "max, ties divide it", max_of_all, { 2, 5, 5, 1 }, { 0, 0.5, 0.5, 0 } },
     { "max, all equal", max_of_all, { 3, 3, 3, 3 }, { 0.25, 0.25, 0.25, 0.25 } },
 };
 
@@ -238,16 +238,16 @@ TEST_ROWS(nothing_to_see_gives_zero, COUNT_OF(nothing)) {
 
 static const wf_op *honest; /* the op that a mutant was copied from */
 
-/* The shares that the honest op gives to the operands in need (each operand another tensor). */
+/* The gradients that the correct op gives to the operands in `need` (all different tensors). */
 static void honest_shares(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     wf_tensor *twin = wf_record(honest, y->n_in, y->in, y->attrs);
-    wf_tensor *results[WF_MAX_RESULTS], *x[WF_MAX_OPERANDS], *shares[WF_MAX_OPERANDS];
+    wf_tensor *results[WF_MAX_RESULTS], *x[WF_MAX_OPERANDS], *grads[WF_MAX_OPERANDS];
     int place[WF_MAX_OPERANDS], n = 0, n_results = honest->results ? honest->results : 1;
     for (int k = 0; k < n_results; k++) results[k] = twin + k;
     for (int i = 0; i < y->n_in; i++)
         if (need >> i & 1) place[n] = i, x[n++] = y->in[i];
-    wf_vjp(results, dy, n_results, x, n, shares);
-    for (int i = 0; i < n; i++) dx[place[i]] = shares[i];
+    wf_vjp(results, dy, n_results, x, n, grads);
+    for (int i = 0; i < n; i++) dx[place[i]] = grads[i];
 }
 
 static void change(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need,
@@ -273,7 +273,8 @@ static void silent(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t 
 static void not_a_number(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     change(y, dy, dx, need, NAN);
 }
-/* What a checker that sums its outputs lets pass for softmax: a share moved by a constant. */
+/* A wrong gradient that a checker which sums the outputs accepts for softmax: shifted by a
+ * constant. */
 static void shifted(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     honest_shares(y, dy, dx, need);
     for (int i = 0; i < y->n_in; i++)
@@ -379,8 +380,8 @@ TEST(a_block_to_the_second_order) {
     end_graph(g);
 }
 
-/* Queries, keys and values are cut out of one product: their shares are put back in one place, not
- * filled up with zeros and added. What overlaps, or is cut from the end, is added as ever. */
+/* Queries, keys and values are slices of one product: their gradients are written into one tensor,
+ * not padded with zeros and added. Slices that overlap, or count from the end, are added. */
 TEST(slices_of_one_tensor_share_a_gradient) {
     static const struct {
         int64_t from[3], to[3];
