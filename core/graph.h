@@ -205,10 +205,10 @@ WF_API void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch);
  * furthest that was run. 0 on error */
 WF_API size_t wf_plan_memory(wf_plan *p);
 
-/* One step of the schedule, as run: what a profile and a picture of the plan show. */
+/* One step of the schedule, for profiles and pictures of a plan. */
 typedef struct wf_step {
-    /* What runs: recorded, or of the plan's own (and its life) in place of that, under the same id.
-     * NULL for a copy the planner inserted */
+    /* The node that runs: the recorded one, or the plan's replacement with the same id, which lives
+     * as long as the plan. NULL: a copy that the planner inserted */
     const wf_tensor *node;
     const wf_op *op;
     double seconds; /* summed over runs since profiling was switched on */
@@ -217,7 +217,7 @@ typedef struct wf_step {
     int64_t tasks;       /* of its widest phase */
     size_t offset, size; /* of its first result in the arena; size 0: a view or a leaf */
 } wf_step;
-/* Off at first; switching on clears. */
+/* The profile is off at first; switching it on sets the counters to 0. */
 WF_API void wf_profile(wf_plan *p, bool on);
 WF_API int wf_step_count(wf_plan *p);
 WF_API bool wf_step_at(wf_plan *p, int i, wf_step *out);

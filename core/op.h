@@ -83,9 +83,9 @@ struct wf_op {
      * gradient through this op is an error with this reason. */
     const char *no_grad;
     bool detaches; /* with no_grad: no error, the gradient is zero (wf_detach) */
-    /* bit i: operand i only selects, as a mask or ids do. No gradient flows to it, and that is not
-     * an error. */
-    uint32_t picks;
+    /* bit i: operand i is not differentiable, as masks and ids are not: no gradient flows to it,
+     * and that is not an error. */
+    uint32_t nondiff;
 
     uint32_t optional;   /* bit i: operand i may be NULL */
     uint32_t shape_only; /* bit i: only the shape of operand i is read, not its data */

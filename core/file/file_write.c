@@ -198,8 +198,8 @@ static int create(int folder, const char *base, mode_t mode, char temporary[256]
     return fd;
 }
 
-/* What killed processes left behind. A writer holds a lock on its temporary file: its number says
- * nothing to a process of another container. */
+/* Remove the temporary files of killed processes. A writer holds a lock on its temporary file,
+ * because its process id is not valid in another container. */
 static void remove_left(int folder, const char *base) {
     int copy = wf_file_descriptor(folder, ".", O_RDONLY | O_DIRECTORY, 0);
     DIR *names = copy >= 0 ? fdopendir(copy) : NULL;

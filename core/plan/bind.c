@@ -14,9 +14,8 @@
 
 enum { LEAST_ROWS = 16, LEAST_CHUNK = 1 << 15 };
 
-enum {
-    CHUNK_HEADER = (sizeof(chunk) + 15) & ~(size_t)15
-}; /* the memory after the header is aligned */
+/* The memory after the header is aligned. */
+enum { CHUNK_HEADER = (sizeof(chunk) + 15) & ~(size_t)15 };
 
 void wf_binding_free(binding *b) {
     if (!b) return;

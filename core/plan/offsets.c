@@ -17,9 +17,8 @@ enum { LARGEST = 4096, STEPS = 8, BINS = 64 * STEPS, TRIED = 16, TAKEN = -1 };
 /* A piece of the arena, which is completely divided into pieces. */
 typedef struct piece {
     size_t offset, bytes;
-    int below, above; /* adjacent pieces; -1: none */
-    int bin, before,
-        next; /* of a free piece: its bin and neighbours in its list; else bin is TAKEN */
+    int below, above;      /* adjacent pieces; -1: none */
+    int bin, before, next; /* its bin, or TAKEN; its neighbours in the list of the bin */
 } piece;
 
 typedef struct heap {

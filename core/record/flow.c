@@ -3,7 +3,7 @@
  * An argmax, a comparison or a cast to ids is piecewise constant: its derivative is 0 wherever it
  * exists. A program that asks for a gradient through one has most probably made a mistake, so this
  * is an error, except behind wf_detach and where the result is only an index or a mask
- * (wf_op.picks). Nodes that gradient rules recorded are not checked: such a rule may use
+ * (wf_op.nondiff). Nodes that gradient rules recorded are not checked: such a rule may use
  * comparisons. */
 #include "record.h"
 
@@ -71,7 +71,7 @@ static bool follow(wf_graph *g, unsigned char *marks, bool through, bool all) {
         /* a mask or ids that a gradient rule recorded for itself */
         bool internal = t->forward && (t->op->no_grad || t->dtype == WF_I32);
         for (int i = 0; i < t->n_in && !internal; i++)
-            if (operand_varies(t, i, marks) && (all || !(t->op->picks >> i & 1)))
+            if (operand_varies(t, i, marks) && (all || !(t->op->nondiff >> i & 1)))
                 marks[t->in[i]->id] |= FLOWS;
     }
     return true;

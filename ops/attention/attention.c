@@ -239,7 +239,7 @@ const wf_op wf_op_attention = {
     .grad = grad_attention,
     .decompose = decompose_attention,
     .optional = 1 << IN_MASK,
-    .picks = 1 << IN_MASK,
+    .nondiff = 1 << IN_MASK,
     .run = &(const wf_kernel){ .plan = wf_attention_plan,
                                .tasks = tasks_attention,
                                .eval = eval_attention,

@@ -37,7 +37,7 @@ const wf_op wf_op_where = {
     .arity = 3,
     .shape = shape_where,
     .grad = grad_where,
-    .picks = 1,
+    .nondiff = 1,
     .run =
         &(const wf_kernel){
             .tasks = wf_elementwise_tasks, .eval = eval_where, .strided = 7, .in_place = 7 },

@@ -126,7 +126,7 @@ const wf_op wf_op_softmax = {
     .grad = grad_softmax,
     .decompose = decompose_softmax,
     .optional = 1 << 1,
-    .picks = 1 << 1,
+    .nondiff = 1 << 1,
     .run = &(const wf_kernel){ .tasks = wf_row_tasks, .eval = eval_softmax, .in_place = 1 << 0 },
 };
 

@@ -85,7 +85,7 @@ const wf_op wf_op_embedding = {
     .arity = 2,
     .shape = shape_embedding,
     .grad = grad_embedding,
-    .picks = 1 << 1,
+    .nondiff = 1 << 1,
     .run = &(const wf_kernel){ .tasks = tasks_embedding,
                                .eval = eval_embedding,
                                .panels = panels_embedding },
@@ -175,7 +175,7 @@ const wf_op wf_op_embedding_backward = {
     .arity = 4,
     .shape = shape_embedding_backward,
     .grad = grad_embedding_backward,
-    .picks = 1 << 1,
+    .nondiff = 1 << 1,
     .optional = 1 << EMBEDDING_ADDEND,
     .shape_only = 4,
     .run = &(const wf_kernel){ .tasks = tasks_embedding_backward,
@@ -231,7 +231,7 @@ const wf_op wf_op_gather = {
     .arity = 2,
     .shape = shape_gather,
     .grad = grad_gather,
-    .picks = 1 << 1,
+    .nondiff = 1 << 1,
     .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_gather },
 };
 
@@ -281,7 +281,7 @@ const wf_op wf_op_gather_backward = {
     .arity = 3,
     .shape = shape_gather_backward,
     .grad = grad_gather_backward,
-    .picks = 1 << 1,
+    .nondiff = 1 << 1,
     .shape_only = 4,
     .run = &(const wf_kernel){ .tasks = tasks_gather_backward, .eval = eval_gather_backward },
 };

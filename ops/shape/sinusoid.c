@@ -84,7 +84,7 @@ const wf_op wf_op_sinusoid = {
     .attr_bytes = sizeof(sinusoid_attrs),
     .shape = shape_sinusoid,
     .no_grad = "it is a function of integers",
-    .picks = 1,
+    .nondiff = 1,
     .run = &(const wf_kernel){ .tasks = tasks_sinusoid, .eval = eval_sinusoid },
 };
 

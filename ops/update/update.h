@@ -9,9 +9,8 @@
 
 /* adam_step's operands; the first three are written. */
 enum { ADAM_PARAM, ADAM_M, ADAM_V, ADAM_GRAD, ADAM_SCALE, ADAM_RATES, ADAM_OPERANDS };
-enum {
-    WF_UPDATE_GRAIN = 4096
-}; /* elements of a task: less than WF_GRAIN, as each is in four tensors */
+/* Elements of a task: less than WF_GRAIN, as each is in four tensors. */
+enum { WF_UPDATE_GRAIN = 4096 };
 
 /* Is t a parameter or buffer, or a view of one? A step that reads t while it writes could then read
  * values that it, or another update, has just written. */
