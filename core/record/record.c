@@ -42,7 +42,11 @@ static bool operand_ok(wf_graph *g, const wf_op *op, int i, const wf_tensor *t) 
 
 static bool operands_ok(wf_graph *g, const wf_op *op, int n, wf_tensor *const *in) {
     bool fits = op->arity < 0 ? n <= WF_MAX_OPERANDS : n == op->arity;
-    if (!fits) return wf_poison(g, "%s: %d operands", op->name, n), false;
+    int most = op->arity < 0 ? WF_MAX_OPERANDS : op->arity;
+    if (!fits)
+        return wf_poison(g, "%s: %d operands, %s %d", op->name, n,
+                         op->arity < 0 ? "at most" : "expected", most),
+               false;
     for (int i = 0; i < n; i++)
         if (!operand_ok(g, op, i, in[i])) return false;
     return true;
@@ -84,8 +88,8 @@ static bool op_ok(wf_graph *g, const wf_op *op, const void *attrs) {
     if (!op->name || !op->shape || (!kernel_of(op)->eval && !op->view))
         return wf_poison(g, "an op needs a name, a shape rule, and an eval or a view"), false;
     if (op->arity > WF_MAX_OPERANDS || op->results < 0 || op->results > WF_MAX_RESULTS)
-        return wf_poison(g, "%s: %d operands and %d results, where %d and %d are the most",
-                         op->name, op->arity, op->results, WF_MAX_OPERANDS, WF_MAX_RESULTS),
+        return wf_poison(g, "%s: %d operands and %d results, at most %d and %d", op->name,
+                         op->arity, op->results, WF_MAX_OPERANDS, WF_MAX_RESULTS),
                false;
     if (op->attr_bytes && !attrs)
         return wf_poison(g, "%s: its attributes are missing", op->name), false;

@@ -31,8 +31,8 @@ static bool infer_sizes(wf_call *c, int64_t total, int n, const int64_t *dims, i
     int64_t known = 1;
     int rest = -1;
     for (int i = 0; i < n; i++) {
-        if (dims[i] == WF_REST && rest >= 0) return wf_fail(c, "WF_REST stands twice");
-        if (dims[i] == WF_KEEP) return wf_fail(c, "WF_KEEP stands between sizes");
+        if (dims[i] == WF_REST && rest >= 0) return wf_fail(c, "WF_REST occurs twice");
+        if (dims[i] == WF_KEEP) return wf_fail(c, "WF_KEEP between sizes");
         if (dims[i] < WF_REST) return wf_fail(c, "a size of %lld", (long long)dims[i]);
         if (dims[i] == WF_REST)
             rest = i;
@@ -51,7 +51,7 @@ static bool shape_reshape(wf_call *c) {
     int64_t shape[WF_MAX_DIMS] = { 0 }, total = 1;
     int lead, trail;
     if (r->ndim < 0 || r->ndim > WF_MAX_DIMS)
-        return wf_fail(c, "%d axes, where 0 to %d can be", r->ndim, WF_MAX_DIMS);
+        return wf_fail(c, "%d axes, not 0 to %d", r->ndim, WF_MAX_DIMS);
     count_kept_axes(r, &lead, &trail);
     if (lead + trail > x->ndim)
         return wf_fail(c, "%s has fewer than the %d axes to keep", wf_show(c, x), lead + trail);
@@ -150,7 +150,7 @@ static bool shape_permute(wf_call *c) {
     for (int i = 0; i < p->n; i++) {
         if (!wf_want_axis(c, p->order[i], x->ndim)) return false;
         for (int j = 0; j < i; j++)
-            if (p->order[i] == p->order[j]) return wf_fail(c, "axis %d stands twice", p->order[i]);
+            if (p->order[i] == p->order[j]) return wf_fail(c, "axis %d occurs twice", p->order[i]);
         c->out[0].shape[i] = x->shape[p->order[i]];
     }
     return true;
@@ -258,7 +258,7 @@ static bool shape_unsqueeze(wf_call *c) {
     const wf_view *x = &c->in[0];
     int64_t shape[WF_MAX_DIMS];
     int ndim = x->ndim + bit_count(*axes);
-    if (ndim > WF_MAX_DIMS) return wf_fail(c, "%d axes, where %d can be", ndim, WF_MAX_DIMS);
+    if (ndim > WF_MAX_DIMS) return wf_fail(c, "%d axes, at most %d", ndim, WF_MAX_DIMS);
     char result[32];
     snprintf(result, sizeof result, "a result of %d axes", ndim);
     if (!wf_no_axes(c, *axes, ndim, result)) return false;

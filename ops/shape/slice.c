@@ -357,7 +357,7 @@ const wf_op wf_op_concat = {
 wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis) {
     wf_tensor *part[MAX_PARTS], *y;
     int k = 0, i = 0;
-    if (n < 1 || !x) return wf_poison(NULL, "concat: of nothing");
+    if (n < 1 || !x) return wf_poison(NULL, "concat: no operands");
     axis = wf_pick_axis(axis, wf_rank(x[0]));
     do {
         while (k < MAX_PARTS && i < n) part[k++] = x[i++];
