@@ -8,10 +8,11 @@
 int64_t wf_row_tasks(const wf_call *c, int phase);
 void wf_row_range(const wf_call *c, int64_t task, int64_t *from, int64_t *to);
 
-/* Fails the call unless the mask is absent, or real and broadcasts to x. The mask for a row of x;
- * NULL if absent. The number of columns that a causal mask leaves open in a row. */
+/* Fails the call unless the mask is absent, or real and broadcasts to x. */
 bool wf_mask_fits(wf_call *c, const wf_view *mask, const wf_view *x);
+/* The mask of a row of x, with its step; NULL if absent. */
 const void *wf_mask_row(const wf_view *mask, const wf_view *x, int64_t row, int64_t *step);
+/* The number of columns of a row that a causal mask leaves open. */
 int64_t wf_open_columns(bool causal, int64_t row, int64_t rows, int64_t columns);
 
 #endif
