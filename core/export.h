@@ -1,9 +1,9 @@
-/* weft/core/export.h - the version, what the shared library shows, and checked format strings. */
+/* weft/core/export.h - the version, symbol visibility, and checked format strings. */
 #ifndef WEFT_CORE_EXPORT_H
 #define WEFT_CORE_EXPORT_H
 
-/* What this header is of; wf_version() says what the program runs with. Equal to meson.build's, or
- * the library does not configure. */
+/* The version of this header; wf_version() is that of the library the program runs with.
+ * meson.build checks that it states the same. */
 #define WF_VERSION_MAJOR 0
 #define WF_VERSION_MINOR 1
 #define WF_VERSION_PATCH 0

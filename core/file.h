@@ -1,6 +1,7 @@
 /* weft/core/file.h - safetensors files: read strictly, written atomically.
  *
- * What is not here: what a model means. Here are names, shapes, bytes and a string map. */
+ * A file holds names, shapes, bytes and a string map. What they mean for a model is not known
+ * here. */
 #ifndef WEFT_CORE_FILE_H
 #define WEFT_CORE_FILE_H
 
@@ -27,9 +28,8 @@ typedef struct wf_meta {
     const char *key, *value;
 } wf_meta;
 
-/* Read a whole file. Never NULL; a failed one has an error and no entries. Everything it returns
- * lives until wf_file_free. If the metadata hold a checksum (wf_file_save writes one), it must be
- * right. */
+/* Read a whole file. Never NULL; after a failure it has an error and no entries. Entries and texts
+ * live until wf_file_free. A checksum in the metadata (wf_file_save writes one) is verified. */
 WF_API wf_file *wf_file_open(const char *path);
 WF_API wf_file *wf_file_parse(const void *bytes, size_t size); /* the same from memory, copied */
 WF_API void wf_file_free(wf_file *f);
@@ -41,32 +41,31 @@ WF_API const wf_entry *wf_file_find(const wf_file *f, const char *name); /* NULL
 WF_API const char *wf_file_meta(const wf_file *f, const char *key);      /* NULL: not there */
 WF_API int wf_file_meta_count(const wf_file *f);
 WF_API wf_meta wf_file_meta_at(const wf_file *f, int i);
-WF_API bool wf_file_checked(const wf_file *f); /* it had a checksum */
+WF_API bool wf_file_checked(const wf_file *f); /* it had a checksum, which was right */
 
 /* Write atomically: temporary name in the same folder, fsync, rename, fsync of the folder. On
- * failure the old file is as it was, and message[256] says why. The bytes depend on the arguments
- * alone. An old file's permissions are kept; a new one's are the umask's.
+ * failure the old file is unchanged, and message[256] has the reason. The bytes depend only on the
+ * arguments. An old file's permissions are kept; a new file gets those of the umask.
  *
- * Before the rename the new file is read back and held to all that wf_file_open asks, and to the
- * checksum of the memory that was written. That costs a second reading of the data, in the memory
- * of one part (1 MB): 0.6 s of processor time instead of 0.4 s for 740 MB. */
+ * Before the rename the new file is read back, with all checks of wf_file_open, and its checksum is
+ * compared with that of the memory that was written. For 740 MB this takes 0.6 s of processor time
+ * instead of 0.4 s, and 1 MB of memory. */
 WF_API bool wf_file_save(const char *path, const wf_entry *entries, int n, const wf_meta *meta,
                          int n_meta, char *message);
 
-/* Remove what killed processes left of their saves of `path`, as the next wf_file_save of it does:
- * temporary files "name.tmp-weft-PID-N" of no living process. For programs that write so
- * themselves. */
+/* Remove the temporary files "name.tmp-weft-PID-N" that killed processes left while they saved
+ * `path`. wf_file_save does this too; this is for programs that write such files themselves. */
 WF_API void wf_file_remove_left(const char *path);
 
 /* Copy an entry (F32, F64, BF16, F16; I32 for i32) into a leaf of the same shape, converting. False
  * with message[256]. */
 WF_API bool wf_file_load(const wf_entry *entry, wf_tensor *leaf, char *message);
 
-/* Real numbers as text in files: with a decimal point, whatever locale the program has set. */
+/* Real numbers as text in files: with a decimal point, in any locale. */
 enum { WF_REAL_TEXT = 32 };
-/* What printf's %.*g writes in the C locale, of 1..17 digits; 17 give the same number back. */
+/* As printf's %.*g in the C locale, with 1..17 digits; 17 digits read back as the same number. */
 WF_API char *wf_format_real(double value, int digits, char text[WF_REAL_TEXT]);
-/* What strtod reads in the C locale, if that is all of the text. */
+/* As strtod in the C locale; false unless the whole text is a number. */
 WF_API bool wf_parse_real(const char *text, double *value);
 
 #ifdef __cplusplus

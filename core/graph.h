@@ -1,6 +1,6 @@
 /* weft/core/graph.h - graphs, tensors, gradients, plans: the engine's page of contents.
  *
- * A program records operations into a graph once, asks for gradients, compiles one or more plans
+ * A program records operations into a graph once, records gradients, compiles one or more plans
  * from the graph, and runs them. Everything here works for any op; the ops are in ops/ops.h.
  *
  *     wf_graph *g = wf_graph_new(&(wf_graph_options){ .seed = 1 });
@@ -14,16 +14,17 @@
  *     wf_bind(p, "B", 16) && wf_feed(p, x, data) && wf_run(p) && wf_fetch(p, dw, out);
  *     wf_plan_free(p), wf_graph_free(g);
  *
- * Errors. Recording never fails loudly: the first mistake sticks to the graph with a sentence and
- * every tensor after it is poison; look once, with wf_ok(g). Plans, states and files carry their
- * own message and never poison. Every function accepts NULL and failed objects. Nothing aborts or
- * prints. Shapes are written slowest axis first, row-major, as in PyTorch.
+ * Errors. The first mistake while recording is kept in the graph, with a message; every tensor
+ * recorded after it is poison. It is enough to check once, with wf_ok(g). Plans, states and files
+ * have their own messages and do not affect the graph. Every function accepts NULL and failed
+ * objects. The library never aborts or prints. Shapes are written slowest axis first, row-major, as
+ * in PyTorch.
  *
  * Threads. One thread records a graph. After that any number of threads may make, bind, feed, run
- * and free plans of it, each its own: a plan, and a state, belong to one thread at a time. Several
- * plans may use one pool; they take turns. What updates or writes a leaf (a plan that fetches an
- * update, wf_write, wf_set_layout) runs while no other thread runs a plan of that graph. Results do
- * not depend on any of it. */
+ * and free plans of it, each thread its own: a plan or a state may be used by one thread at a time.
+ * Several plans may share a pool; their runs take turns. While a leaf is updated or written (by a
+ * plan that fetches an update, wf_write, wf_set_layout) no other thread may run a plan of the
+ * graph. Results do not depend on the threads. */
 #ifndef WEFT_CORE_GRAPH_H
 #define WEFT_CORE_GRAPH_H
 
@@ -42,8 +43,8 @@ enum { WF_MAX_DIMS = 8 };
 /* Element types. A graph computes in WF_F32 or WF_F64; ids, labels and lengths are WF_I32. */
 typedef enum { WF_F32, WF_F64, WF_I32 } wf_dtype;
 
-/* How a parameter's values lie in memory. In panels: the rows of [N, K] in groups of 64, each group
- * column by column, so that a product that takes the parameter transposed reads it once, in order.
+/* The layout of a parameter in memory. Packed in panels: the rows of [N, K] in groups of 64, each
+ * group column by column, so that a product with the transposed parameter reads it once, in order.
  * Element (n, k) is at n / 64 * 64 * K + k * w + n % 64, where w is 64, or N % 64 in the last
  * panel. bf16 halves the bytes: the upper 16 bits of an f32, rounded to nearest even. */
 typedef enum { WF_ROW_MAJOR, WF_PANELS, WF_PANELS_BF16 } wf_layout;
@@ -63,7 +64,7 @@ typedef struct wf_tensor {
     wf_kind kind;
     wf_dtype dtype;
     int ndim;
-    int64_t shape[WF_MAX_DIMS]; /* as recorded: a named extent stands as its nominal size */
+    int64_t shape[WF_MAX_DIMS]; /* as recorded: a named extent has its nominal size */
     const char *name;           /* a leaf's full name; else the module path it was recorded under */
     int32_t id;                 /* position in the graph: operands come before results */
     int result;                 /* which result of its op; result 0 is `tensor - result` */
@@ -74,16 +75,16 @@ typedef struct wf_tensor {
     const struct wf_tensor *forward; /* in a gradient: the node it is the gradient of; else NULL */
 } wf_tensor;
 
-/* ---- graphs ------------------------------------------------------------------------------- */
+/* ---- graphs ---------------------------------------------------------------------------------- */
 
 typedef struct wf_graph_options {
-    wf_dtype real; /* the type it computes in: WF_F32 (0, the default) or WF_F64 */
+    wf_dtype real; /* the type of its real tensors: WF_F32 (0, the default) or WF_F64 */
     uint64_t seed; /* of initial values and dropout */
 } wf_graph_options;
 
 /* never NULL; options may be NULL */
 WF_API wf_graph *wf_graph_new(const wf_graph_options *options);
-WF_API void wf_graph_free(wf_graph *g); /* its tensors go with it; plans and states go first */
+WF_API void wf_graph_free(wf_graph *g); /* frees its tensors; free its plans and states before */
 WF_API bool wf_ok(const wf_graph *g);   /* false after the first recording error */
 WF_API const char *wf_error(const wf_graph *g); /* that error; "" while wf_ok */
 WF_API wf_tensor *wf_poison(wf_graph *g, const char *format, ...) WF_PRINTF(2, 3); /* fail it */
@@ -92,26 +93,26 @@ WF_API wf_dtype wf_real(const wf_graph *g);
 WF_API uint64_t wf_seed(const wf_graph *g);
 WF_API int wf_node_count(const wf_graph *g); /* tensors recorded, leaves included */
 WF_API const wf_tensor *wf_node(const wf_graph *g, int id);
-/* "0.1.0": of the library that runs; WF_VERSION is of this header */
+/* "0.1.0", of the library; WF_VERSION is that of this header */
 WF_API const char *wf_version(void);
 
-/* ---- leaves ------------------------------------------------------------------------------- */
+/* ---- leaves ---------------------------------------------------------------------------------- */
 
-/* Declare a named extent of size 1..max (0..max for the reserved name "P", the position). The value
- * returned stands for it wherever wf_input takes a shape (tensor->shape has a nominal size there).
- */
+/* Declare a named extent: a symbolic dimension of size 1..max (0..max for the reserved name "P",
+ * the position). The returned value stands for it in shapes given to wf_input; tensor->shape has a
+ * nominal size there. */
 WF_API int64_t wf_extent(wf_graph *g, const char *name, int64_t max);
 
-/* An initial value: writes n elements of type dtype; a pure function of (key, element index). It
- * runs when the leaf is first touched, and may wf_read other leaves; to read its own is false. The
+/* An initial value. fill writes all elements, of type dtype, as a pure function of (key, element
+ * index). It runs when the leaf is first used; it may wf_read other leaves, but not its own. The
  * common ones are in ops/ops.h. */
 typedef struct wf_init {
     void (*fill)(const struct wf_init *init, uint64_t key, wf_dtype dtype, int ndim,
                  const int64_t *shape, void *data);
-    double a, b; /* what a and b mean is up to fill */
+    double a, b; /* parameters of fill */
 } wf_init;
 
-/* name is relative to the current scope; names of parameters and buffers are unique in a graph. */
+/* name is relative to the current scope; full names are unique in a graph. */
 WF_API wf_tensor *wf_input(wf_graph *g, const char *name, wf_dtype dtype, int ndim,
                            const int64_t *shape);
 WF_API wf_tensor *wf_param(wf_graph *g, const char *name, int ndim, const int64_t *shape,
@@ -122,59 +123,59 @@ WF_API wf_tensor *wf_constant(wf_graph *g, double value); /* real scalar, shape 
 /* parameter, buffer or input by full name; or NULL */
 WF_API wf_tensor *wf_find(const wf_graph *g, const char *name);
 
-/* A leaf's values; of a constant they can be read alone. bytes must be the leaf's exactly. False if
- * it is an input or computed, or out of memory. Not while a plan that reads or updates the leaf is
- * running. */
+/* Write or read the values of a leaf; constants can only be read. bytes must be the exact size.
+ * False for inputs and computed tensors, or out of memory. Must not be called while a plan that
+ * reads or updates the leaf is running. */
 WF_API bool wf_write(wf_tensor *leaf, const void *data, size_t bytes);
 WF_API bool wf_read(const wf_tensor *leaf, void *data, size_t bytes);
-/* Keep a matrix of parameters in this layout from now on; wf_write and wf_read convert. What a plan
- * has no other way to read, it makes row-major in every run: wf_pack_weights (ops.h) knows better.
- * False for other tensors, for bf16 in a graph of f64, while the graph has plans, or out of memory:
- * nothing has changed then. */
+/* Keep a matrix of parameters in this layout from now on; wf_write and wf_read convert. An op that
+ * cannot read the layout gets a row-major copy, made in every run; wf_pack_weights (ops.h) chooses
+ * only parameters that need no copies. False, without any change, for other tensors, for bf16 in a
+ * graph of f64, while the graph has plans, or out of memory. */
 WF_API bool wf_set_layout(wf_tensor *parameter, wf_layout layout);
 WF_API int64_t wf_count(const wf_tensor *t); /* elements, as recorded */
 WF_API size_t wf_bytes(const wf_tensor *t);  /* bytes, as recorded */
 WF_API size_t wf_dtype_size(wf_dtype dtype);
 WF_API const char *wf_dtype_name(wf_dtype dtype); /* "f32" ... */
 
-/* The module path that names what is recorded: "decoder.layers.0". Returns what to pop back to. */
-/* set; returns the previous path */
+/* The scope: the module path under which tensors are recorded, as "decoder.layers.0". */
+/* set it; returns the previous path, with which to restore it */
 WF_API const char *wf_scope(wf_graph *g, const char *path);
-/* append ".name"; returns the previous path */
+/* append ".name" to it; returns the previous path */
 WF_API const char *wf_scope_push(wf_graph *g, const char *name);
 
-/* ---- gradients ---------------------------------------------------------------------------- */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 /* Record d loss / d wrt[i] for a scalar loss into grads[i], as ordinary nodes of the graph. wrt may
- * be any tensors; one that loss does not depend on gets zeros, as does one behind a wf_detach. It
- * is an error if the way from the loss to wrt leads through an op that no gradient passes, as
- * argmax, comparisons and casts to i32; as a mask or as ids (of wf_where, wf_embedding...) their
- * results may be used, unless that is all that the loss has of a wrt. False if the graph has
+ * be any tensors. If the loss does not depend on one, or only through wf_detach, its gradient is
+ * zeros. It is an error if the loss depends on a wrt through an op that has no gradient, such as
+ * argmax, comparisons and casts to i32. Their results may be used as masks or ids (in wf_where,
+ * wf_embedding...), unless the loss depends on a wrt only in this way. False if the graph has
  * failed. */
 WF_API bool wf_grad(wf_tensor *loss, wf_tensor *const *wrt, int n, wf_tensor **grads);
 
-/* Vector-Jacobian product: given cotangents dy[i] (NULL: none) of y[i], record the shares of x[i].
- * A share nothing flows to is NULL. Stops at x: what lies beneath them is not looked at. */
+/* Vector-Jacobian product: given cotangents dy[i] (NULL: none) of y[i], record those of x[i]. dx[i]
+ * is NULL if no gradient flows to x[i]. The x are taken as independent: it does not matter if one
+ * is computed from another. */
 WF_API bool wf_vjp(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf_tensor *const *x, int n_x,
                    wf_tensor **dx);
 
-/* ---- plans -------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
-/* 1..256; NULL only if no memory. Threads that do not start are done without */
+/* 1..256 threads; NULL only if out of memory. If a thread cannot be started there are fewer */
 WF_API wf_pool *wf_pool_new(int threads);
 WF_API int wf_pool_threads(const wf_pool *pool);
 WF_API void wf_pool_free(wf_pool *pool);
 
 typedef struct wf_plan_options {
     wf_tensor *const *fetch;
-    int n_fetch; /* what is wanted: values to read, updates to perform */
+    int n_fetch; /* values to read, updates to perform */
     wf_tensor *const *feed;
-    int n_feed; /* what will be given: inputs, or any computed tensor */
-    /* NULL: the calling thread alone. Shared pools take turns */
+    int n_feed; /* values given by the program: of inputs, or of any computed tensor */
+    /* NULL: the calling thread only */
     wf_pool *pool;
     bool training; /* dropout is on */
-    /* every node runs as it was recorded, none in place of others: the same values, but for the
-     * last bits, more slowly */
+    /* apply no rewrite rules: every node runs as recorded. Slower; values may differ by rounding */
     bool as_recorded;
     /* caches keep their rows in a wf_state; see wf_state_new */
     bool with_state;
@@ -185,52 +186,53 @@ WF_API void wf_plan_free(wf_plan *p);
 WF_API bool wf_plan_ok(const wf_plan *p);           /* compiled; false for a failed plan */
 WF_API const char *wf_plan_error(const wf_plan *p); /* the last failure of this plan, or "" */
 WF_API bool wf_bind(wf_plan *p, const char *extent, int64_t size);
-/* copied now; bind the extents first */
+/* data are copied by this call; bind the extents before */
 WF_API bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data);
 WF_API bool wf_run(wf_plan *p);
 WF_API bool wf_run_state(wf_plan *p, wf_state *s); /* for a plan made with_state */
-/* copied out, row-major, of the last run */
+/* copies the value of the last run, row-major, to data */
 WF_API bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data);
-/* ndim, or -1 */
+/* returns ndim, or -1 on error */
 WF_API int wf_bound_shape(wf_plan *p, const wf_tensor *t, int64_t shape[WF_MAX_DIMS]);
 WF_API size_t wf_bound_bytes(wf_plan *p, const wf_tensor *t); /* 0 on error */
-/* Dropout's random bits are a function of the graph's seed, the place of the dropout, and these two
- * numbers. A plan made for training counts its steps by itself: its first run is step 0 of
- * micro-batch 0, and each run that succeeds is followed by the next step. Set here, the next run is
- * this one and counting goes on from it, so a loop that resumes sets it once, and one that wants
- * the same bits again, or has several training plans, sets it before every run. */
+/* Set the step of the next run. Dropout's random bits are a function of the graph's seed, the site
+ * of the dropout, and these two numbers. A training plan counts its steps: its first run is step 0
+ * of micro-batch 0, and each successful run increments the step. Counting goes on from a step set
+ * here. So a loop that resumes sets it once; one that needs the same bits again, or has several
+ * training plans, sets it before every run. */
 WF_API void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch);
-/* bytes of its arena as bound now; with a state, for positions up to the next power of two, or the
+/* bytes of its arena, as bound now; with a state, for positions up to the next power of two, or the
  * furthest that was run. 0 on error */
 WF_API size_t wf_plan_memory(wf_plan *p);
 
-/* One step of the schedule, as run: what a profile and a picture of the plan show. */
+/* One step of the schedule, for profiles and pictures of a plan. */
 typedef struct wf_step {
-    /* What runs: recorded, or of the plan's own (and its life) in place of that, under the same id.
-     * NULL for a copy the planner inserted */
+    /* The node that runs: the recorded one, or the plan's replacement with the same id, which lives
+     * as long as the plan. NULL: a copy that the planner inserted */
     const wf_tensor *node;
     const wf_op *op;
     double seconds; /* summed over runs since profiling was switched on */
     int64_t runs;
     double flops, bytes; /* of one run; bytes: operands read + results written */
     int64_t tasks;       /* of its widest phase */
-    int fused;   /* steps of the group that begins here, which share their barriers; 1: none */
-    bool beside; /* and they run side by side, not row by row */
     size_t offset, size; /* of its first result in the arena; size 0: a view or a leaf */
 } wf_step;
-/* Off at first; switching on clears. While it is on, every step runs by itself, groups too. */
+/* The profile is off at first; switching it on sets the counters to 0. */
 WF_API void wf_profile(wf_plan *p, bool on);
 WF_API int wf_step_count(wf_plan *p);
 WF_API bool wf_step_at(wf_plan *p, int i, wf_step *out);
+/* The recorded node that computes t in this plan: t's own, or the one into which a rewrite rule
+ * fused it. NULL: the plan does not compute it. */
+WF_API const wf_tensor *wf_computed_in(const wf_plan *p, const wf_tensor *t);
 
 /* ---- states: the caller's memory for a generation in progress -------------------------------- */
 
-/* Rows for every cache in the plan, for the batch bound now. Their memory grows in powers of two
- * with the positions that are run, not with P's maximum; a run that it cannot grow for fails. */
+/* Memory for the rows of every cache in the plan, for the batch bound now. It grows in powers of
+ * two with the positions that are run, not with P's maximum; a run fails if it cannot grow. */
 WF_API wf_state *wf_state_new(wf_plan *p); /* NULL on failure: wf_plan_error(p) */
 WF_API void wf_state_free(wf_state *s);
-WF_API size_t wf_state_bytes(const wf_state *s); /* that it has now */
-/* batch row i becomes row index[i]; n <= rows at creation */
+WF_API size_t wf_state_bytes(const wf_state *s); /* allocated now */
+/* batch row i becomes the old row index[i]; n <= rows at creation */
 WF_API bool wf_state_reorder(wf_state *s, const int32_t *index, int n);
 
 /* ---- printing -------------------------------------------------------------------------------- */
@@ -239,8 +241,8 @@ WF_API bool wf_state_reorder(wf_state *s, const int32_t *index, int n);
 WF_API const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *shape, char *buffer,
                                  size_t size);
 
-/* A tensor's values as nested brackets, long axes shortened, into buffer; p as last run (NULL for a
- * leaf). Returns the length it needed, as snprintf does, or -1. */
+/* A tensor's values as nested brackets, long axes shortened, into buffer; p: the plan that has
+ * run (NULL for a leaf). Returns the length it needed, as snprintf does, or -1. */
 WF_API int wf_print(wf_plan *p, const wf_tensor *t, char *buffer, size_t size);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
-/* weft/core/kernel.h - how an op runs: what a plan asks for, beside what the op means (op.h).
+/* weft/core/kernel.h - how an op runs. Its meaning is in op.h.
  *
- * Planning, for every set of bound sizes, and with a state for every position: panels, plan, tasks,
- * by_rows, without data. Running: tasks and eval; of a call that is cut by rows also by_rows and plan
- * again, from any thread. The same call must give the same bits whatever the number of threads: cut work by shapes
- * and attributes, and give every sum one fixed order that depends on the reduced length only. */
+ * A plan calls panels, plan and tasks, without data, for every set of bound sizes, and with a state
+ * for every position. A run calls tasks and eval. A call must give the same bits for any number of
+ * threads: divide work by shapes and attributes, and give every sum one fixed order that depends
+ * only on the reduced length. */
 #ifndef WEFT_CORE_KERNEL_H
 #define WEFT_CORE_KERNEL_H
 
@@ -13,46 +13,37 @@
 extern "C" {
 #endif
 
-enum { WF_MAX_PLAN = 1024 };
-
 typedef struct wf_call wf_call;     /* op.h */
 typedef struct wf_kernel wf_kernel; /* an op's `run` */
 
 struct wf_kernel {
-    /* Work out what does not depend on data, once: into plan, which has plan_bytes (at most
-     * WF_MAX_PLAN), is aligned to 16 bytes, and which the call has from then on as c->plan. Set
-     * work_bytes and scratch_bytes. Operands and results have their shapes, strides and layouts.
-     * False after wf_fail. NULL: there is nothing to work out. */
+    /* Compute, once, what does not depend on data. It goes to plan, which has plan_bytes, is
+     * aligned to 16 bytes, and is later c->plan. Also set work_bytes and scratch_bytes. Operands
+     * and results have their shapes, strides and layouts. False after wf_fail. NULL: nothing to
+     * compute. */
     size_t plan_bytes;
     bool (*plan)(wf_call *c, void *plan);
 
-    /* How many tasks in this phase; 0 ends. All tasks of a phase end before the next begins. NULL:
-     * one phase with one task. */
+    /* The number of tasks in this phase; 0: there are no more phases. All tasks of a phase end
+     * before the next phase begins. NULL: one phase with one task. */
     int64_t (*tasks)(const wf_call *c, int phase);
 
-    /* Do one task, from any thread. scratch: scratch_bytes of this worker, 64-byte aligned, or
-     * NULL. False after wf_fail: bad data, such as a label out of range. */
+    /* Run one task, on any thread. scratch: scratch_bytes of this worker, 64-byte aligned, or NULL.
+     * False after wf_fail, for bad data, such as a label out of range. */
     bool (*eval)(const wf_call *c, int phase, int64_t task, void *scratch);
 
-    /* NULL: one per element of out[0] */
+    /* Floating-point operations of the call. NULL: one per element of out[0] */
     double (*flops)(const wf_call *c);
 
-    /* Which operands, if any, have a first axis whose steps go into the same steps of every
-     * result's first axis, and into no others: bit i for operand i; the rest is read whole. Then
-     * the engine may ask for some steps alone: a call whose first axes are cut, from call->row on,
-     * planned anew, with the same bits as the whole. One phase, no work memory, and no more scratch
-     * for some rows than for all. NULL or 0: not so. */
-    uint32_t (*by_rows)(const wf_call *c);
-
-    /* Bits of the operands that may lie in panels (wf_layout), as bound; a view's result then lies
-     * so too. The planner makes others row-major. NULL: none. */
+    /* bit i: operand i may be packed in panels (wf_layout), for the bound shapes; if the result is
+     * a view, it is then packed, too. Others are made row-major by the planner. NULL: none. */
     uint32_t (*panels)(const wf_call *c);
 
     /* bit i: operand i may have any strides; else the planner makes it row-major */
     uint32_t strided;
     /* bit i: out[0] may overwrite operand i (same bytes, element by element) */
     uint32_t in_place;
-    /* then no other operand may lie there too: they are read in an order of their own */
+    /* out[0] must not overwrite an operand whose memory another operand reads, too */
     bool exclusive;
     /* out[0] lives in the caller's state when the plan has one; see ops/shape/cache.c */
     bool cached;

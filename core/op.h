@@ -1,13 +1,13 @@
-/* weft/core/op.h - how an op is written. Programs may define their own ops with this page.
+/* weft/core/op.h - how an op is defined. Programs may define their own.
  *
- * An op is one const struct that says what it means, with another that says how it runs (kernel.h).
- * The engine calls its functions:
- *   while recording   shape (on nominal sizes), later grad
- *   while planning    shape again on bound sizes, view, and what kernel.h says: without data
- *   while running     the kernel's tasks; eval, one task at a time, from any thread
- * Functions see calls, never tensors: a call is one node with its operands and results as views.
- * The same op must give the same bits whatever the number of threads: cut work by shape alone, and
- * give every sum one fixed order that depends on the reduced length only. */
+ * An op is one const struct with its meaning, and another with the way it runs (kernel.h). The
+ * engine calls its functions:
+ *   while recording   shape (on nominal sizes); grad and decompose if a gradient is recorded
+ *   while planning    shape again on bound sizes, view, and functions of the kernel; without data
+ *   while running     the kernel's tasks; eval, once per task, from any thread
+ * Except for grad and decompose they get a call, not tensors: one node with its operands and
+ * results as views. An op must give the same bits for any number of threads: divide work into tasks
+ * by shape alone, and give every sum one fixed order that depends only on the reduced length. */
 #ifndef WEFT_CORE_OP_H
 #define WEFT_CORE_OP_H
 
@@ -28,84 +28,86 @@ typedef struct wf_view {
     wf_dtype dtype;
     int ndim; /* -1: an optional operand that is absent */
     int64_t shape[WF_MAX_DIMS], stride[WF_MAX_DIMS];
-    wf_layout layout; /* not row-major only where the kernel said so: `panels` of kernel.h */
+    wf_layout layout; /* other than row-major only if the kernel allows it: `panels` of kernel.h */
 } wf_view;
 
 struct wf_call {
     const wf_op *op;
     const void *attrs;
-    wf_graph *graph; /* for wf_real, wf_seed and names in messages: eval records nothing */
+    wf_graph *graph; /* for wf_real, wf_seed and names in messages; nothing may be recorded */
     int n_in, n_out;
     wf_view *in, *out;
     int64_t position; /* the extent P: rows already in the caches; 0 while recording */
-    bool training;    /* the plan asked for dropout */
-    bool with_state;  /* caches keep rows */
+    bool training;    /* dropout is on */
+    bool with_state;  /* the plan runs with a state: caches keep rows */
     uint64_t step;    /* wf_random_step */
     uint32_t micro_batch;
-    const void *plan;  /* what the kernel's plan worked out; NULL while shapes are found */
+    const void *plan;  /* filled by the kernel's plan function; NULL before */
     size_t work_bytes; /* set by plan: memory shared by the tasks of this call, 64-byte aligned */
     void *work;
-    size_t scratch_bytes;     /* set by plan: memory of each worker, handed to eval */
-    struct wf_report *report; /* where wf_fail and wf_show write; the engine's */
-    int64_t row;              /* first step of the first axis, of the whole call; see by_rows */
+    size_t scratch_bytes;     /* set by plan: memory of each worker thread, an argument of eval */
+    struct wf_report *report; /* of the engine: where wf_fail and wf_show write */
 };
 
-/* What an op means. How it runs is its kernel's: kernel.h. */
+/* The meaning of an op. The way it runs is its kernel: kernel.h. */
 struct wf_op {
     const char *name;
-    /* for pictures: "matmul" "elementwise" "reduce" "shape" "index" "norm" "attention" "loss"
-     * "random" "update" "constant" */
+    /* decides its look in pictures: "matmul" "elementwise" "reduce" "shape" "index" "norm"
+     * "attention" "loss" "random" "update" "constant" */
     const char *family;
     int arity;   /* operands; -1: 1 to WF_MAX_OPERANDS */
     int results; /* 0 counts as 1 */
     size_t attr_bytes;
 
-    /* Check operands; set dtype, ndim and shape of each out (strides: leave 0 for row-major, or set a
-     * permutation of it). False after wf_fail. Must not look at data, nor change anything else. */
+    /* Shape rule. Check the operands; set dtype, ndim and shape of each out (strides: leave 0 for
+     * row-major, or set a permutation of it). False after wf_fail. Must not read data, nor change
+     * anything else. */
     bool (*shape)(wf_call *c);
 
-    /* May out[0] be seen in in[0]'s memory, as bound? Then set out[0].stride and return the offset
-     * in elements; else return -1, and the kernel computes it. NULL: never. */
+    /* If out[0] can be a view of in[0]'s memory, for the bound shapes: set out[0].stride and return
+     * the offset in elements. Else return -1, and the kernel computes it. NULL: never a view. */
     int64_t (*view)(wf_call *c);
 
-    /* Record the share dx[i] of every operand with bit i set in need (others may be left or set, it
-     * does not matter). y: result 0 of the node, y + k result k. dy[k]: cotangent of result k, NULL
-     * if none. A share may have the broadcast shape: the engine sums it to the operand's. */
+    /* Gradient rule. For every operand with bit i set in need, record dx[i], the contribution of
+     * this use to the operand's gradient (others may be set or not). y: result 0 of the node, y + k
+     * result k. dy[k]: cotangent of result k, NULL if none. dx[i] may have the broadcast shape: the
+     * engine sums it to the operand's. */
     void (*grad)(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need);
 
-    /* Record the same results from other ops, on y's operands; results[k] may stay NULL for a saved
-     * result that no one differentiates. Serves as picture, oracle, and (where grad is NULL)
-     * derivative. */
+    /* Record the same results with other ops, on y's operands; results[k] may stay NULL for a saved
+     * result that has no gradient. Used as the reference in tests and, if grad is NULL, for the
+     * gradient. */
     void (*decompose)(wf_tensor *y, wf_tensor **results);
 
-    /* instead of grad and decompose: why the gradient is zero or undefined. To ask for one through
-     * it is an error, which says this */
+    /* Instead of grad and decompose: the reason why the gradient is zero or undefined. Recording a
+     * gradient through this op is an error with this reason. */
     const char *no_grad;
-    bool detaches;  /* but for this op: it is there so that no gradient passes */
-    uint32_t picks; /* bit i: operand i only says which (a mask, ids): a gradient does not flow to
-                       it, and nobody misses one */
+    bool detaches; /* with no_grad: no error, the gradient is zero (wf_detach) */
+    /* bit i: operand i is not differentiable, as masks and ids are not: no gradient flows to it,
+     * and that is not an error. */
+    uint32_t nondiff;
 
     uint32_t optional;   /* bit i: operand i may be NULL */
-    uint32_t shape_only; /* bit i: only the shape of operand i is read; it keeps no data alive */
-    uint32_t writes; /* bit i: an update. Operand i is a leaf and is written; runs after every other
-                        reader of it. Results of an update are not operands of anything */
+    uint32_t shape_only; /* bit i: only the shape of operand i is read, not its data */
+    /* bit i: the op is an update of operand i, a leaf. It runs after all other readers of the leaf.
+     * Its results cannot be operands. */
+    uint32_t writes;
 
     const wf_kernel *run; /* NULL: the result is always a view */
 };
 
-/* Record a node. Returns result 0, or the graph's poison. NULL operands are errors unless optional.
- * The attributes are copied. Operands of one graph only. */
+/* Record a node. Returns result 0, or the graph's poison. A NULL operand is an error unless it is
+ * optional. All operands must belong to one graph. The attributes are copied. */
 WF_API wf_tensor *wf_record(const wf_op *op, int n_in, wf_tensor *const *in, const void *attrs);
 
-/* Keep a sentence for whoever asked for the call and return false. The engine adds the path and the
- * op's name. */
+/* Set the error message of the call and return false. The engine adds the module path and the op's
+ * name. */
 WF_API bool wf_fail(const wf_call *c, const char *format, ...) WF_PRINTF(2, 3);
 
-/* A number for a node that draws random bits and has no name of its own: 0, 1, 2... of those
- * recorded under the present module path. */
+/* A number for a node that draws random bits and has no name: 0, 1, 2... in the current scope. */
 WF_API uint32_t wf_next_site(wf_graph *g);
 
-/* "[B,T,512]" of a view, for messages: one of a few rotating buffers of the call. */
+/* "[B,T,512]" for a view, for messages. Returns one of a few rotating buffers of the call. */
 WF_API const char *wf_show(const wf_call *c, const wf_view *v);
 
 /* ---- helpers for shape rules and kernels ----------------------------------------------------- */
@@ -113,15 +115,15 @@ WF_API const char *wf_show(const wf_call *c, const wf_view *v);
 WF_API int64_t wf_view_count(const wf_view *v); /* elements */
 WF_API size_t wf_view_unit(const wf_view *v);   /* bytes of an element in memory */
 WF_API bool wf_view_dense(const wf_view *v);    /* row-major without gaps */
-/* last axis, and the rest */
+/* columns: size of the last axis; rows: product of the others */
 WF_API void wf_view_rows(const wf_view *v, int64_t *rows, int64_t *columns);
 WF_API bool wf_same_shape(const wf_view *a, const wf_view *b);
 WF_API void wf_dense_strides(int ndim, const int64_t *shape, int64_t *stride);
-/* strides 0 */
+/* sets strides to 0 */
 WF_API void wf_set_shape(wf_view *v, wf_dtype dtype, int ndim, const int64_t *shape);
-/* fails the call */
+/* false after wf_fail if they do not broadcast */
 WF_API bool wf_broadcast_shapes(wf_call *c, const wf_view *a, const wf_view *b, wf_view *out);
-/* -1 is the last; -1 returned: out of range */
+/* the axis counted from 0; axis -1 is the last. Returns -1 if it is out of range */
 WF_API int wf_axis(int axis, int ndim);
 
 /* Checked sizes: false on overflow of int64_t / size_t. The one place where sizes are multiplied.
@@ -129,9 +131,9 @@ WF_API int wf_axis(int axis, int ndim);
 WF_API bool wf_mul_size(int64_t a, int64_t b, int64_t *out);
 WF_API bool wf_shape_bytes(wf_dtype dtype, int ndim, const int64_t *shape, size_t *out);
 
-/* Cut [0, n) into equal tasks of at most `grain`: 1, 2, 4, 8... of them, as long as each has some.
- * Whatever their sizes, neighbouring ops are so cut at the same places, and rows that one worker
- * wrote are read by the same. Long tasks begin at multiples of 16. */
+/* Divide [0, n) into equal tasks of at most `grain`: 1, 2, 4, 8... of them, but at most n. Powers
+ * of two, so that ops with different grains are divided at the same places, and the rows that a
+ * worker wrote are read by the same worker. Long tasks begin at multiples of 16. */
 static inline int64_t wf_task_count(int64_t n, int64_t grain) {
     int64_t count = 1;
     assert(n >= 0 && grain > 0);
@@ -152,14 +154,6 @@ static inline void wf_task_range(int64_t n, int64_t grain, int64_t task, int64_t
     *from = wf_task_start(n, count, task);
     *to = wf_task_start(n, count, task + 1);
 }
-
-/* ---- the ops that the chain rule itself is written in: defined in ops/, known to core -------- */
-
-WF_API wf_tensor *wf_add(wf_tensor *a, wf_tensor *b);
-WF_API wf_tensor *wf_fill(wf_tensor *like, double value);   /* like's shape, real */
-WF_API wf_tensor *wf_sum_to(wf_tensor *x, wf_tensor *like); /* undo a broadcast */
-/* any strides to row-major, any dtype */
-extern WF_API const wf_op wf_op_copy;
 
 #ifdef __cplusplus
 }

@@ -17,8 +17,8 @@ typedef struct wf_dot_options {
     bool force;    /* draw more than 5,000 nodes */
 } wf_dot_options;
 
-/* Graphviz text of what the n tensors need: the same graph gives the same bytes. malloc'ed; NULL on
- * failure, with the reason in message[256] (message may be NULL). */
+/* Graphviz text of the n tensors and all they depend on. The same graph gives the same bytes.
+ * malloc'ed; NULL on failure, with the reason in message[256] (message may be NULL). */
 WF_API char *wf_dot(wf_tensor *const *fetch, int n, const wf_dot_options *options, char *message);
 
 #ifdef __cplusplus

@@ -13,8 +13,7 @@
 #include "models/transformer.h"
 
 /* clang-format off */
-#define WF_ACTIVATION_NAMES(ROW) \
-    ROW(WF_RELU, "relu") ROW(WF_GELU, "gelu") ROW(WF_GELU_TANH, "gelu-tanh") ROW(WF_SILU, "silu")
+#define WF_ACTIVATION_NAMES(ROW) WF_ACTIVATIONS(ROW) /* nn.h */
 #define WF_POSITIONS_NAMES(ROW) \
     ROW(WF_POSITIONS_NONE, "none") ROW(WF_POSITIONS_SINUSOIDAL, "sinusoidal") \
     ROW(WF_POSITIONS_LEARNED, "learned")
@@ -31,12 +30,14 @@ typedef enum { WF_NORM_PRE, WF_NORM_POST } wf_norm_place;
 #define WF_NORM_NAMES(ROW) ROW(WF_NORM_PRE, "pre") ROW(WF_NORM_POST, "post")
 
 /* "relu|gelu|gelu-tanh|silu" */
-#define WF_NAME_AFTER(value, name) "|" name
+#define WF_NAME_ONLY(name, ...) name
+#define WF_NAME_AFTER(value, ...) "|" WF_NAME_ONLY(__VA_ARGS__, )
 #define WF_NAMES(rows) (&rows(WF_NAME_AFTER)[1])
 
-#define WF_NAME_PLACE(value, name) value##_PLACE,
-#define WF_NAME_ASSERT(value, name) _Static_assert((int)value == (int)value##_PLACE, name);
-#define WF_NAME_CASE(value, name) case value: return name;
+#define WF_NAME_PLACE(value, ...) value##_PLACE,
+#define WF_NAME_ASSERT(value, ...) \
+    _Static_assert((int)value == (int)value##_PLACE, WF_NAME_ONLY(__VA_ARGS__, ));
+#define WF_NAME_CASE(value, ...) case value: return WF_NAME_ONLY(__VA_ARGS__, );
 #define WF_NAMES_OF(type, rows) \
     enum { rows(WF_NAME_PLACE) }; \
     rows(WF_NAME_ASSERT) \

@@ -21,7 +21,7 @@ bool wf_stack_ok(const wf_stack_sizes *s, char *message) {
         { "d_model", s->d_model, 1, 1 << 16 },
         { "the number of heads", s->num_heads, 1, 1 << 16 },
         { "the feed-forward width", s->dim_feedforward, 1, 1 << 20 },
-        { "the activation", s->activation, WF_RELU, WF_SILU },
+        { "the activation", s->activation, 0, WF_ACTIVATION_COUNT - 1 },
         { "the kind of positions", s->positions, WF_POSITIONS_NONE, WF_POSITIONS_LEARNED },
     };
     if (!wf_limits_ok(limits, sizeof limits / sizeof *limits, message)) return false;

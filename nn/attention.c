@@ -3,9 +3,9 @@
  *
  *     head_h = softmax(Q_h K_h^T / sqrt(d)) V_h,    output = concat(head_1 ... head_H) W_O + b_O
  *
- * in_proj_weight holds W_Q, W_K, W_V one below the other, so that self-attention takes one
- * product for all three, and a memory one for keys and values. The heart, softmax(Q K^T /
- * sqrt(d)) V, is an op of its own (ops/attention/attention.c). B batch, T queries, S keys, H heads, D = H
+ * in_proj_weight holds W_Q, W_K, W_V one below the other, so that self-attention computes all
+ * three in one product, and cross-attention keys and values in one. The core, softmax(Q K^T /
+ * sqrt(d)) V, is a fused op (ops/attention/attention.c). B batch, T queries, S keys, H heads, D = H
  * d model width. */
 #include "module.h"
 
@@ -30,7 +30,7 @@ static bool made(const struct wf_mha_layer *l) {
     return l && l->in_proj_weight && l->out_proj.weight;
 }
 
-/* Poison, also for the weights that were asked for. */
+/* Poison, also for the weights if the options request them. */
 static wf_tensor *no_attention(const wf_tensor *x, const wf_mha_options *o) {
     wf_tensor *poison = no_layer(x, "an attention");
     if (o->weights) *o->weights = poison;
@@ -41,7 +41,7 @@ static wf_tensor *no_attention(const wf_tensor *x, const wf_mha_options *o) {
  * count in D. */
 static wf_tensor *project(const struct wf_mha_layer *l, wf_tensor *x, int64_t from, int64_t to) {
     wf_tensor *weight = l->in_proj_weight, *bias = l->in_proj_bias;
-    if (to - from < 3) { /* not the whole */
+    if (to - from < 3) { /* only a part of the projection */
         weight = wf_slice(weight, 0, from * l->embed_dim, to * l->embed_dim);
         if (bias) bias = wf_slice(bias, 0, from * l->embed_dim, to * l->embed_dim);
     }
@@ -55,13 +55,13 @@ static wf_tensor *heads(const struct wf_mha_layer *l, wf_tensor *packed, int64_t
     return wf_permute(x, (int[]){ 0, 2, 1, 3 });
 }
 
-/* Heads side by side again, and the output projection: [B,H,T,d] -> [B,T,D]. */
+/* Merge the heads and apply the output projection: [B,H,T,d] -> [B,T,D]. */
 static wf_tensor *combine(const struct wf_mha_layer *l, wf_tensor *x) {
     int64_t merge[] = { WF_KEEP, WF_KEEP, l->embed_dim };
     return wf_linear(&l->out_proj, wf_reshape(wf_permute(x, (int[]){ 0, 2, 1, 3 }), 3, merge));
 }
 
-/* q, k, v in heads -> [B,T,D], and the weights beside it if they are asked for. */
+/* q, k, v in heads -> [B,T,D]; also the weights, if the options request them. */
 static wf_tensor *attend(const struct wf_mha_layer *l, wf_tensor *q, wf_tensor *k, wf_tensor *v,
                          const wf_mha_options *o) {
     wf_attention_options options = { .causal = o->causal, .dropout = l->dropout };

@@ -1,6 +1,6 @@
-/* nn/blocks.c - feed-forward and the two kinds of layers, named as in torch.nn.Transformer.
+/* nn/blocks.c - feed-forward, encoder and decoder layers, named as in torch.nn.Transformer.
  *
- * Each sublayer f stands in a residual connection, normalised after it or before it:
+ * Each sublayer f has a residual connection, with a LayerNorm after or before it:
  *
  *     post-norm    LayerNorm(x + Dropout(f(x)))        Vaswani et al. 2017, 3.1 and 5.4
  *     pre-norm     x + Dropout(f(LayerNorm(x)))        Xiong et al. 2020: trains without warm-up
@@ -8,16 +8,9 @@
 #include "module.h"
 
 wf_tensor *wf_activate(wf_activation a, wf_tensor *x) {
-    switch (a) {
-    case WF_RELU:
-        return wf_relu(x);
-    case WF_GELU:
-        return wf_gelu(x);
-    case WF_GELU_TANH:
-        return wf_gelu_tanh(x);
-    case WF_SILU:
-        return wf_silu(x);
-    }
+#define FUNCTION(value, name, function) function,
+    static wf_tensor *(*const functions[])(wf_tensor *) = { WF_ACTIVATIONS(FUNCTION) };
+    if ((unsigned)a < WF_ACTIVATION_COUNT) return functions[a](x);
     return wf_poison(x ? x->graph : NULL, "there is no activation number %d", (int)a);
 }
 
@@ -40,13 +33,13 @@ wf_tensor *wf_feed_forward(const struct wf_feed_forward_layer *l, wf_tensor *x) 
 
 /* ---- residual connections -------------------------------------------------------------------- */
 
-/* What the sublayer sees of x. */
+/* The input of the sublayer: x, normalised if pre-norm. */
 static wf_tensor *before(const wf_block_options *o, const struct wf_norm_layer *norm,
                          wf_tensor *x) {
     return o->norm_first ? wf_norm(norm, x) : x;
 }
 
-/* x with what the sublayer made of it. */
+/* x plus the output of the sublayer, normalised if post-norm. */
 static wf_tensor *after(const wf_block_options *o, const struct wf_norm_layer *norm, wf_tensor *x,
                         wf_tensor *f, const char *dropout) {
     wf_tensor *y = wf_add(x, wf_drop(f, o->dropout, dropout));

@@ -1,8 +1,8 @@
 /* nn/embedding.c - rows of a table for token ids, and rows of a table for positions.
  *
  * Scaled tables start as N(0, 1/sqrt(D)) and are multiplied by sqrt(D) where they are read
- * (Vaswani et al. 2017, 3.4): the token then stands on an equal footing with the position, and
- * the same table, unscaled, gives logits of size 1 when it is tied to the output. */
+ * (Vaswani et al. 2017, 3.4): tokens and positions then have the same magnitude, and the same
+ * table, unscaled, gives logits of magnitude 1 when it is tied to the output. */
 #include "module.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ wf_tensor *wf_embed(const struct wf_embedding_layer *l, wf_tensor *ids) {
 
 /* ---- positions ------------------------------------------------------------------------------- */
 
-/* Elements of a table of sines: what may be asked for can be far more than what ever is. */
+/* The largest table of sinusoids, in elements: max_len can be far more than is ever used. */
 enum { LARGEST_TABLE = 1 << 22 };
 
 static wf_tensor *position_table(wf_graph *g, wf_positions kind, int64_t max_len, int64_t dim) {

@@ -1,5 +1,5 @@
-/* nn/layer_norm.c - LayerNorm (Ba et al. 2016) over the last axis, with its gain and, as in
- * PyTorch with or without, its bias. */
+/* nn/layer_norm.c - LayerNorm (Ba et al. 2016) over the last axis, with a weight and
+ * an optional bias, as in PyTorch. */
 #include "module.h"
 
 struct wf_norm_layer wf_norm_new(wf_graph *g, const char *name, int64_t dim, double eps,

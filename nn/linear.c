@@ -1,4 +1,4 @@
-/* nn/linear.c - the affine map y = x W^T + b over the last axis, and dropout with a name. */
+/* nn/linear.c - the affine map y = x W^T + b over the last axis, and dropout with a named site. */
 #include "module.h"
 
 struct wf_linear_layer wf_linear_new(wf_graph *g, const char *name, int64_t in, int64_t out,

@@ -6,10 +6,10 @@
  *     norm  = sqrt(sum of squares of all gradients) / count
  *     scale = min(1, clip / (norm + 1e-6)) / count       as torch.nn.utils.clip_grad_norm_
  *
- * Every update reads the scale, the scale reads the norm, and a norm or a rate that is not finite
- * fails the run: a bad step changes nothing, clipped or not. Unguarded there is no norm, and the
- * scale is 1 / count. Accumulated micro-batches are the same with sums, kept in buffers, in the
- * place of gradients and count. */
+ * Every update depends on the scale, and the scale on the norm. A norm or rate that is not finite
+ * fails the run, so that a bad step changes nothing, with or without clipping. With the option
+ * `unguarded` there is no norm, and the scale is 1 / count. Accumulation of micro-batches works in
+ * the same way, with sums in buffers instead of the gradients and the count. */
 #include "module.h"
 
 #include <float.h>
@@ -20,7 +20,8 @@ wf_optimizer_options wf_optimizer_defaults(wf_optimizer_kind kind) {
     return (wf_optimizer_options){ .kind = kind, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8 };
 }
 
-/* Poison, if a number is outside [least, below). Momentum and decay are checked by their ops. */
+/* Poison if a number is outside [least, below). Momentum and weight decay are checked by the
+ * ops. */
 static bool in_range(wf_graph *g, const char *what, double value, double least, double below) {
     if (value >= least && value < below) return true;
     wf_poison(g, "Adam's %s is %g; wf_optimizer_defaults gives usual numbers to start from", what,
@@ -34,7 +35,7 @@ static bool numbers_ok(wf_graph *g, const wf_optimizer_options *o) {
            in_range(g, "eps", o->eps, DBL_MIN, INFINITY);
 }
 
-/* Why this cannot be an optimizer, or NULL. */
+/* The error in the arguments, or NULL. */
 static const char *missing(const wf_tensor *loss, const wf_tensor *count, wf_tensor *const *params,
                            int n, const wf_optimizer_options *o) {
     if (!loss) return "the loss of an optimizer is NULL";
@@ -87,12 +88,12 @@ static wf_tensor *update(const wf_optimizer *r, int i, wf_tensor *param, wf_tens
         return wf_sgd_step(param, o->momentum != 0 ? own[0] : NULL, grad, scale, r->rates,
                            o->momentum, o->weight_decay);
     bool decoupled = o->kind == WF_ADAMW;
-    bool decays = !decoupled || param->ndim >= 2; /* AdamW spares biases and gains */
+    bool decays = !decoupled || param->ndim >= 2; /* AdamW does not decay biases and norm weights */
     wf_adam_options adam = { o->beta1, o->beta2, o->eps, decays ? o->weight_decay : 0, decoupled };
     return wf_adam_step(param, own[0], own[1], grad, scale, r->rates, &adam);
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all parameters -------------------------------------------------------------------------- */
 
 static bool allocate(wf_optimizer *r, const wf_optimizer_options *o) {
     wf_accumulation *a = &r->accumulation;
@@ -106,8 +107,8 @@ static bool allocate(wf_optimizer *r, const wf_optimizer_options *o) {
     return ok;
 }
 
-/* One update of every parameter from the gradients of a sum of `count` losses. The scale is given
- * if unguarded; else it comes from the norm, which is returned. */
+/* Record an update of every parameter from the gradients of a sum of `count` losses. If unguarded
+ * the scale is given; else it is computed from the norm, which is returned. */
 static wf_tensor *record_updates(const wf_optimizer *r, wf_tensor *const *params,
                                  wf_tensor *const *grads, wf_tensor *count, wf_tensor *scale,
                                  const wf_optimizer_options *o, wf_tensor **updates) {
@@ -120,7 +121,7 @@ static wf_tensor *record_updates(const wf_optimizer *r, wf_tensor *const *params
     return norm;
 }
 
-/* Nothing counted: the gradient is 0, and 0 / 1 = 0. */
+/* If nothing was counted, divide by 1: the gradient is 0. */
 static wf_tensor *at_least_one(wf_tensor *count) {
     return wf_maximum(count, wf_constant(count->graph, 1));
 }
@@ -143,8 +144,7 @@ static void record_accumulation(wf_optimizer *r, wf_tensor *count, wf_tensor *co
     a->norm = record_updates(r, params, a->sums, total, scale, o, a->updates);
 }
 
-/* average -= rate * (average - param): a step of SGD whose decay pulls to 0, and its gradient to
- * the parameter. */
+/* average -= rate * (average - param): an SGD step with weight decay 1 and gradient -param. */
 static void record_averages(wf_optimizer *r, wf_tensor *const *params) {
     wf_graph *g = r->rates->graph;
     wf_averages *a = &r->averages;
@@ -158,7 +158,7 @@ static void record_averages(wf_optimizer *r, wf_tensor *const *params) {
     }
 }
 
-/* What is recorded before the gradients need not wait for them. */
+/* The scale is recorded before the gradients, so that a plan need not compute it after them. */
 static void record(wf_optimizer *r, wf_tensor *loss, wf_tensor *count, wf_tensor *const *params,
                    const wf_optimizer_options *o) {
     wf_tensor *total = at_least_one(count), *scale = o->unguarded ? inverse(total) : NULL;
@@ -169,7 +169,7 @@ static void record(wf_optimizer *r, wf_tensor *loss, wf_tensor *count, wf_tensor
     if (o->average_decay > 0) record_averages(r, params);
 }
 
-/* The scope is the optimizer's name by now. */
+/* Called in the scope of the optimizer's name. */
 static bool name_is_free(wf_graph *g) {
     const char *name = wf_scope_push(g, "rates"), *rates = wf_scope(g, name);
     if (!wf_find(g, rates)) return true;
@@ -244,7 +244,7 @@ bool wf_optimizer_swap_averages(const wf_optimizer *o) {
 bool wf_feed_reals(wf_plan *p, const wf_tensor *t, const double *values, int n) {
     bool real = t && t->dtype != WF_I32;
     bool fits = real && n >= 0 && wf_bound_bytes(p, t) == (size_t)n * wf_dtype_size(t->dtype);
-    if (!fits || !values) return wf_feed(p, t, NULL); /* which refuses, unless nothing is read */
+    if (!fits || !values) return wf_feed(p, t, NULL); /* fails, unless t has no bytes */
     if (t->dtype == WF_F64) return wf_feed(p, t, values);
     float few[16] = { 0 }, *converted = n <= 16 ? few : malloc((size_t)n * sizeof *converted);
     if (!converted) return false;

@@ -1,14 +1,15 @@
-/* ops/check_gradients.c - is a gradient right? Compare it with finite differences of the loss.
+/* ops/check_gradients.c - compares a gradient with finite differences of the loss.
  *
- * Not a proof of the loss itself: that needs an oracle. To use it, build a graph in f64 whose
- * loss depends on parameters and buffers alone, and ask for a bound of 1e-8 (first order) or
- * 1e-7 (a loss that is itself made of gradients). Weigh the outputs of what you check with fixed
- * random numbers: the sum of a softmax is always 1 and hides any mistake.
+ * This does not check the loss itself: that needs a reference. To use it, build a graph in f64
+ * whose loss depends only on parameters and buffers, and require a result below 1e-8 (first order)
+ * or 1e-7 (if the loss itself contains gradients). Let the loss be a sum of the checked outputs
+ * with fixed random weights: the plain sum of a softmax, for example, is always 1 and hides any
+ * mistake.
  *
- * The stencil has five points, f'(x) = (8 (f(x+h) - f(x-h)) - (f(x+2h) - f(x-2h))) / 12h +
- * O(h^4) (Abramowitz & Stegun 25.3.6), with h = 1e-3 max(1, |x|): wide enough that rounding does
- * not show in f64. Plans are made for training, so that dropout is checked too: every run
- * is step 0, that of the gradients. */
+ * The stencil has five points, f'(x) = (8 (f(x+h) - f(x-h)) - (f(x+2h) - f(x-2h))) / 12h + O(h^4)
+ * (Abramowitz & Stegun 25.3.6), with h = 1e-3 max(1, |x|), large enough for rounding errors not to
+ * matter in f64. Plans are made for training, so that dropout is checked too: every run is step 0,
+ * as that of the gradients. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,20 +38,20 @@ static bool loss_at(checker *c, int64_t i, double x, double *loss) {
     return ok && wf_run(c->plan) && wf_fetch(c->plan, c->loss, loss);
 }
 
-static bool stencil(checker *c, int64_t i, double *slope) {
+static bool stencil(checker *c, int64_t i, double *derivative) {
     double x = c->values[i], h = 1e-3 * fmax(1, fabs(x)), left, right, far_left, far_right;
     if (!loss_at(c, i, x - 2 * h, &far_left) || !loss_at(c, i, x - h, &left) ||
         !loss_at(c, i, x + h, &right) || !loss_at(c, i, x + 2 * h, &far_right))
         return false;
-    *slope = (8 * (right - left) - (far_right - far_left)) / (12 * h);
+    *derivative = (8 * (right - left) - (far_right - far_left)) / (12 * h);
     return true;
 }
 
-/* Every element of one leaf against its gradient `slopes`. False: c->worst is NaN and the
- * message says why. */
-static bool check_leaf(checker *c, const double *slopes) {
+/* Compare every element of a leaf's gradient. False: c->worst is NaN, with the reason in
+ * message. */
+static bool check_leaf(checker *c, const double *gradient) {
     for (int64_t i = 0; i < wf_count(c->leaf); i++) {
-        double a = slopes[i], n;
+        double a = gradient[i], n;
         if (!stencil(c, i, &n)) {
             c->worst = fail(c, wf_plan_error(c->plan), "");
             return false;
@@ -68,19 +69,19 @@ static bool check_leaf(checker *c, const double *slopes) {
 
 static bool check_one(checker *c, wf_plan *gradients, const wf_tensor *grad) {
     size_t bytes = wf_bytes(c->leaf);
-    double *slopes = malloc(bytes + 1), *values = malloc(bytes + 1);
-    bool ok = slopes && values && wf_read(c->leaf, values, bytes);
+    double *gradient = malloc(bytes + 1), *values = malloc(bytes + 1);
+    bool ok = gradient && values && wf_read(c->leaf, values, bytes);
     if (!ok) c->worst = fail(c, "out of memory", c->leaf->name);
-    if (ok && !wf_fetch(gradients, grad, slopes)) {
+    if (ok && !wf_fetch(gradients, grad, gradient)) {
         c->worst = fail(c, wf_plan_error(gradients), "");
         ok = false;
     }
     if (ok) {
         c->values = values;
-        ok = check_leaf(c, slopes);
+        ok = check_leaf(c, gradient);
         if (!wf_write(c->leaf, values, bytes)) ok = false;
     }
-    free(slopes), free(values);
+    free(gradient), free(values);
     return ok;
 }
 

@@ -1,14 +1,14 @@
 /* ops/init.c - initial values of parameters and buffers.
  *
- * Element e is a pure function of (key, e): the same in any order, at any number of threads, with
- * any instruction set. All is computed in double and rounded once, so that an f32 model starts from
- * the rounded values of the f64 one. No op is defined here. A program's own initialiser is a
- * wf_init with its own fill. */
+ * Element e is a pure function of (key, e): the same in any order, with any number of threads and
+ * any instruction set. Values are computed in double and rounded once, so that an f32 model starts
+ * from the rounded values of the f64 model. A program defines its own initialiser as a wf_init with
+ * its own fill. */
 #include <math.h>
 #include <string.h>
 
 #include "core/base/random.h"
-#include "internal.h"
+#include "ops/base/op.h"
 
 typedef struct target { /* where n elements of a type go */
     wf_view view;
@@ -17,11 +17,12 @@ typedef struct target { /* where n elements of a type go */
 
 static target target_of(wf_dtype dtype, int ndim, const int64_t *shape, void *data) {
     target t = { .view = { .data = data, .dtype = dtype }, .n = 1 };
-    for (int i = 0; i < ndim; i++) t.n *= shape[i]; /* the engine has checked the product */
+    for (int i = 0; i < ndim; i++)
+        t.n *= shape[i]; /* the engine has checked that this does not overflow */
     return t;
 }
 
-/* What an i32 can hold of it. */
+/* Clamped to the range of i32, if that is the type. */
 static double storable(wf_dtype dtype, double value) {
     return dtype == WF_I32 ? fmax(INT32_MIN, fmin(INT32_MAX, value)) : value;
 }
@@ -41,7 +42,7 @@ static void fill_constant(const wf_init *init, uint64_t key, wf_dtype dtype, int
     wf_put_all(&t.view, 0, t.n, storable(dtype, init->a));
 }
 
-/* wf_unit_double of two words, high and low. */
+/* wf_unit_double of the two halves of a word: uniform in [0, 1). */
 static double unit(uint64_t words) {
     return (double)(int64_t)(words >> 11) * 0x1.0p-53;
 }
@@ -51,7 +52,7 @@ static void fill_uniform(const wf_init *init, uint64_t key, wf_dtype dtype, int 
     target t = target_of(dtype, ndim, shape, data);
     uint64_t u[WF_DRAWN], unused[WF_DRAWN];
     double value[WF_DRAWN];
-    /* Rounding to f32 can reach the bound, which the interval leaves out. */
+    /* The interval excludes the bound, but rounding to f32 could reach it. */
     double last = dtype == WF_F32 ? nextafterf((float)init->a, 0) : nextafter(init->a, 0);
     for (int64_t e = 0; e < t.n; e += WF_DRAWN) {
         wf_f64()->draw(key, (uint64_t)e, u, unused);
@@ -70,8 +71,9 @@ static double normal(double std, uint64_t u, uint64_t v) {
     return std * sqrt(-2 * log(1 - unit(u))) * cos(two_pi * unit(v));
 }
 
-/* f32: the kernels' log and cos differ from libm's, and from table to table, by less than UNSURE of
- * the value. Where that could change what it is rounded to, libm decides. */
+/* For f32 the kernels' log and cos are used. They differ from libm's, and between instruction sets,
+ * by a relative error below UNSURE. Where that could change the rounded value, libm is used
+ * instead. */
 #define UNSURE 1e-13
 
 static void normal_block(double std, const uint64_t *u, const uint64_t *v, double *value) {

@@ -1,5 +1,5 @@
 /* ops/list.c - every op of the library, for tests and pictures. The list itself is list.inc. */
-#include "internal.h"
+#include "ops/base/op.h"
 
 static const wf_op *const ops[] = {
 #define OP(name) &wf_op_##name,

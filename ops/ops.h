@@ -1,8 +1,9 @@
 /* weft/ops/ops.h - the operations: page of contents.
  *
- * Tensors in, a tensor out; nothing to free. Broadcasting follows NumPy: shapes aligned on the
- * right, size 1 stretches. Axes count from 0, or from the end: -1 is the last. Every op has a
- * gradient, or says why not in its file. No op takes a decision from the size of a named extent. */
+ * Tensors in, a tensor out; nothing to free. Broadcasting follows NumPy: shapes are aligned on the
+ * right, and size 1 is repeated. Axes count from 0, or from the end: -1 is the last. Every op has a
+ * gradient, or states in its file why not. What an op records never depends on the size of a named
+ * extent. */
 #ifndef WEFT_OPS_OPS_H
 #define WEFT_OPS_OPS_H
 
@@ -20,15 +21,21 @@ WF_API wf_init wf_init_constant(double value);
 WF_API wf_init wf_init_uniform(double bound); /* in [-bound, bound) */
 WF_API wf_init wf_init_normal(double std);    /* mean 0 */
 
-/* ---- elementwise, binary: binary.c (wf_add is in core/op.h) ---------------------------------- */
+/* ---- the ops that the engine records itself: elementwise/chain.c, binary.inc ----------------- */
+WF_API wf_tensor *wf_add(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_fill(wf_tensor *like, double value);   /* value in like's shape, real */
+WF_API wf_tensor *wf_sum_to(wf_tensor *x, wf_tensor *like); /* sum over broadcast axes */
+extern WF_API const wf_op wf_op_copy; /* any strides to row-major, any dtype */
+
+/* ---- elementwise, binary: binary.c ----------------------------------------------------------- */
 WF_API wf_tensor *wf_sub(wf_tensor *a, wf_tensor *b); /* a - b */
 WF_API wf_tensor *wf_mul(wf_tensor *a, wf_tensor *b); /* a * b */
 WF_API wf_tensor *wf_div(wf_tensor *a, wf_tensor *b); /* a / b */
-/* max; a tie gives a the gradient */
+/* on a tie a gets the gradient */
 WF_API wf_tensor *wf_maximum(wf_tensor *a, wf_tensor *b);
-/* min; a tie gives a the gradient */
+/* on a tie a gets the gradient */
 WF_API wf_tensor *wf_minimum(wf_tensor *a, wf_tensor *b);
-/* comparisons: reals or i32 in, 1 or 0 (real) out */
+/* comparisons of reals or i32: 1 or 0, real */
 WF_API wf_tensor *wf_equal(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_not_equal(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_less(wf_tensor *a, wf_tensor *b);
@@ -57,49 +64,50 @@ WF_API wf_tensor *wf_affine(wf_tensor *x, double scale, double shift); /* scale 
 WF_API wf_tensor *wf_scale(wf_tensor *x, double scale);                /* scale * x */
 WF_API wf_tensor *wf_clamp(wf_tensor *x, double low, double high);
 
-/* ---- choosing: where.c ----------------------------------------------------------------------- */
+/* ---- selection: where.c ---------------------------------------------------------------------- */
 /* condition != 0 ? a : b */
 WF_API wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b);
 /* mask != 0 ? value : x */
 WF_API wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value);
 
 /* ---- reductions: reduce.c. axes: a bit per axis, WF_AXIS(i), or all of them ------------------ */
-/* i = -8..7, -1 the last axis, whatever ndim is; another is an axis that no tensor has */
+/* i = -8..7, -1 is the last axis; any other i gives an axis that no tensor has */
 #define WF_AXIS(i) ((int)(i) >= -8 && (int)(i) < 8 ? 1u << ((int)(i)&31) : 1u << 8)
 #define WF_LAST_AXIS 0x80000000u /* WF_AXIS(-1) */
 #define WF_ALL_AXES 0x7fffffffu
 WF_API wf_tensor *wf_sum(wf_tensor *x, uint32_t axes, bool keepdim);
 WF_API wf_tensor *wf_mean(wf_tensor *x, uint32_t axes, bool keepdim);
-/* ties share the gradient equally */
+/* equal maxima get equal parts of the gradient */
 WF_API wf_tensor *wf_max(wf_tensor *x, uint32_t axes, bool keepdim);
 /* sum of squares of all elements, shape [] */
 WF_API wf_tensor *wf_square_sum(wf_tensor *x);
-/* i32, axis removed; the first of equals; not differentiable */
+/* i32, without that axis; the first of equal maxima; not differentiable */
 WF_API wf_tensor *wf_argmax(wf_tensor *x, int axis);
-/* 1 / (product of those sizes, as bound), shape [] */
+/* 1 / (product of the bound sizes of these axes), shape [] */
 WF_API wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes);
 
 /* ---- products: matmul.c, einsum.c ------------------------------------------------------------ */
 /* [...,m,k] x [...,k,n] -> [...,m,n]; leading axes broadcast. An element is one chain of
- * multiply-adds over k. (So are gradients, but that of a matrix b of at most 2^15 elements is
- * summed in up to 8 pieces of the rows that met it, if they are many.) */
+ * multiply-adds over k, in order. (So are its gradients, except that of a matrix b of at most 2^15
+ * elements: for many rows of a it is summed in up to 8 parts.) */
 WF_API wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b);
-/* a b + addend, either side taken with its last two axes swapped; the addend (may be NULL)
- * broadcasts to the product */
+/* a b + addend, either factor with its last two axes swapped; the addend (may be NULL) broadcasts
+ * to the product */
 enum { WF_TRANSPOSE_A = 1, WF_TRANSPOSE_B = 2 };
 WF_API wf_tensor *wf_gemm(wf_tensor *a, wf_tensor *b, wf_tensor *addend, unsigned transposed);
 /* "nqhd,nkhd->nhqk"; also the form with implicit output; spaces ignored; repeated letters take
  * diagonals; "..." is not accepted */
 WF_API wf_tensor *wf_einsum(const char *formula, wf_tensor *const *operands, int n);
 
-/* Keep every parameter that only such products read, taken transposed, in this layout (panels.c):
- * each is then read once, in order. In panels of the graph's own type results keep their bits.
- * Before the graph's first plan; best before its values are written. message[256] or NULL. */
+/* Pack the weights: keep every parameter that only transposed products (and embeddings) read in
+ * this layout (panels.c), so that a product reads it once, in order. WF_PANELS does not change
+ * results by a bit. To be called before the graph's first plan, and best before values are written.
+ * message[256], or NULL. */
 WF_API bool wf_pack_weights(wf_graph *g, wf_layout layout, char *message);
 
 /* ---- shape: shape.c (views unless a layout forces a copy) ------------------------------------ */
-#define WF_KEEP 0    /* copy the axis in the same place from that end */
-#define WF_REST (-1) /* whatever is left: once */
+#define WF_KEEP 0    /* the axis of x at the same place from that end */
+#define WF_REST (-1) /* inferred from the number of elements; at most once */
 /* leading and trailing WF_KEEPs copy axes; between them sizes and at most one WF_REST:
  * {KEEP,KEEP,H,REST} splits heads, {REST,KEEP} merges B and T */
 WF_API wf_tensor *wf_reshape(wf_tensor *x, int ndim, const int64_t *dims);
@@ -108,7 +116,7 @@ WF_API wf_tensor *wf_reshape_like(wf_tensor *x, wf_tensor *like);
 WF_API wf_tensor *wf_permute(wf_tensor *x, const int *order);
 WF_API wf_tensor *wf_transpose(wf_tensor *x, int a, int b); /* swap two axes */
 WF_API wf_tensor *wf_squeeze(wf_tensor *x, uint32_t axes);  /* remove axes of size 1 */
-/* insert axes of size 1 at these places of the result */
+/* insert axes of size 1, at these axes of the result */
 WF_API wf_tensor *wf_unsqueeze(wf_tensor *x, uint32_t axes);
 /* [from, to); negative counts from the end, WF_END is the end */
 WF_API wf_tensor *wf_slice(wf_tensor *x, int axis, int64_t from, int64_t to);
@@ -118,25 +126,25 @@ WF_API wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis);
 WF_API wf_tensor *wf_broadcast_to(wf_tensor *x, wf_tensor *like);
 /* i32 <-> real; gradient between reals only */
 WF_API wf_tensor *wf_cast(wf_tensor *x, wf_dtype dtype);
-WF_API wf_tensor *wf_detach(wf_tensor *x); /* x; no gradient passes */
+WF_API wf_tensor *wf_detach(wf_tensor *x); /* x, without a gradient */
 
 /* ---- index: index.c. ids are i32 ------------------------------------------------------------- */
 /* [V,D], [...] -> [...,D]; an id outside 0..V-1 fails the run */
 WF_API wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids);
 /* x[..., V], ids [...] -> [...]: one element of each row */
 WF_API wf_tensor *wf_gather(wf_tensor *x, wf_tensor *ids);
-/* i32 [n], n the size of like's axis as bound: 0, 1, ... n-1, for masks, one-hot rows, keys in a
+/* i32 [n], n the bound size of like's axis: 0, 1, ... n-1; for masks, one-hot rows, keys in a
  * cache */
 WF_API wf_tensor *wf_arange(wf_tensor *like, int axis);
 /* ids [...] -> [...,D]: PE[p,2i] = sin(p / 10000^(2i/D)), PE[p,2i+1] = cos(same); sinusoid.c */
 WF_API wf_tensor *wf_sinusoid(wf_tensor *ids, int64_t dim);
 WF_API wf_init wf_init_sinusoid(void); /* the same as a table [L,D] */
-/* and P, P+1, ... P+n-1, P the position: for queries, and what is embedded at their places */
+/* P, P+1, ... P+n-1, P the position: for queries, and for position embeddings */
 WF_API wf_tensor *wf_position_ids(wf_tensor *like, int axis);
 
-/* ---- normalising: softmax.c, layer_norm.c ---------------------------------------------------- */
-/* last axis; mask (may be NULL) broadcasts to x, 0 = shut out; causal: row i of the last two axes
- * sees j <= i + (columns - rows); a row with nothing open gives zeros and gradient zero */
+/* ---- normalisation: softmax.c, layer_norm.c -------------------------------------------------- */
+/* last axis; mask (may be NULL) broadcasts to x, 0 = masked; causal: row i of the last two axes
+ * sees j <= i + (columns - rows); a row with all columns masked gives zeros and gradient zero */
 WF_API wf_tensor *wf_softmax(wf_tensor *x, wf_tensor *mask, bool causal);
 WF_API wf_tensor *wf_log_softmax(wf_tensor *x);
 /* last axis; weight, bias [D] or NULL */
@@ -145,52 +153,53 @@ WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias
 /* ---- attention: attention.c ------------------------------------------------------------------ */
 typedef struct wf_attention_options {
     bool causal;      /* query i sees keys j <= i + (keys - queries) */
-    bool additive;    /* mask is added to the scores; else it is 1 = may attend, 0 = may not */
+    bool additive;    /* the mask is added to the scores; else 1 = may attend, 0 = may not */
     double scale;     /* 0: 1 / sqrt(d_k) */
     double dropout;   /* of the weights, in training plans */
     const char *site; /* dropout's name, as of wf_dropout */
 } wf_attention_options;
 /* q [B,H,T,d_k], k [B,H,S,d_k], v [B,H,S,d_v] -> [B,H,T,d_v]; or 3-D without H. mask broadcasts to
- * [B,H,T,S]: [T,S] or [B,1,1,S] as they are, [B,T,S] gains a head axis; may be NULL. */
+ * [B,H,T,S]: [T,S] or [B,1,1,S] as they are, [B,T,S] gets a head axis; may be NULL. */
 WF_API wf_tensor *wf_attention(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask,
                                const wf_attention_options *options);
-/* The weights softmax(scale q k^T) alone, from primitives, before dropout: [B,H,T,S]; rows sum to 1
+/* Only the weights softmax(scale q k^T), from primitives, before dropout: [B,H,T,S]; rows sum to 1
  * or 0. */
 WF_API wf_tensor *wf_attention_weights(wf_tensor *q, wf_tensor *k, wf_tensor *mask,
                                        const wf_attention_options *options);
 
 /* ---- training: dropout.c, cross_entropy.c, update*.c ----------------------------------------- */
-/* inverted; identity outside training plans. Each run of such a plan drops other elements
- * (wf_random_step), and so does each place: the scope and `site`; NULL: numbered in the scope, in
- * the order of recording. The same name in the same scope drops the same. */
+/* Inverted dropout; the identity outside training plans. Which elements are dropped depends on the
+ * step (wf_random_step) and on the site: the scope and `site`, or if that is NULL a number, counted
+ * in the scope. The same site in the same scope drops the same elements. */
 WF_API wf_tensor *wf_dropout(wf_tensor *x, double rate, const char *site);
 typedef struct wf_cross_entropy_result {
-    wf_tensor *loss;  /* sum over counted rows of the smoothed loss, shape [] */
+    wf_tensor *loss;  /* sum of the smoothed loss over the counted rows, shape [] */
     wf_tensor *nll;   /* sum of -log p[label], shape [] */
     wf_tensor *count; /* counted rows, real, shape [] */
 } wf_cross_entropy_result;
-/* logits [...,V], labels [...] i32; rows labelled ignore_index count nothing. smoothing as
+/* logits [...,V], labels [...] i32; rows with label ignore_index are not counted. smoothing is
  * PyTorch's label_smoothing. */
 WF_API wf_cross_entropy_result wf_cross_entropy(wf_tensor *logits, wf_tensor *labels,
                                                 double smoothing, int32_t ignore_index);
-/* cache.c: identity, or with a state all rows so far, [..., P + n, ...]. One whose shape alone is
- * used, as by wf_key_mask, keeps nothing */
+/* KV cache (cache.c): the identity, or with a state all rows so far, [..., P + n, ...]. If only the
+ * shape of the result is used, as by wf_key_mask, no rows are kept. */
 WF_API wf_tensor *wf_cache(wf_tensor *x, int axis);
-/* x; a NaN or Inf in it fails the run, saying what */
+/* x; a NaN or Inf in it fails the run, with `what` in the message */
 WF_API wf_tensor *wf_check_finite(wf_tensor *x, const char *what);
-/* Updates: named among the fetches, performed after everything that reads their leaves; a failed
- * run performs none. They have no value to fetch. */
+/* Updates. A plan performs those among its fetches, after all other readers of their leaves; a run
+ * that fails performs none. They have no value. */
 WF_API wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value); /* leaf = value */
-/* leaf = value where `more` is 0, else leaf + value; more: real []. Starts a sum without a pass
- * that clears it, whatever the leaf held. */
+/* leaf = value if `more` is 0, else leaf + value; more: real []. So a sum can be started without
+ * clearing the leaf first. */
 WF_API wf_tensor *wf_accumulate(wf_tensor *leaf, wf_tensor *value, wf_tensor *more);
-/* rates: real [n], the first is the rate; scale: real [] multiplies the gradient (clipping,
- * 1/count) */
+/* rates: real [n], the first is the learning rate; scale: real [], multiplies the gradient (for
+ * clipping, 1/count) */
 WF_API wf_tensor *wf_sgd_step(wf_tensor *param, wf_tensor *momentum_buffer, wf_tensor *grad,
                               wf_tensor *scale, wf_tensor *rates, double momentum,
                               double weight_decay);
-/* rates: real [3] = { rate, 1 / (1 - beta1^t), 1 / (1 - beta2^t) }, computed by the caller in
- * double and fed. decoupled: weight decay as in AdamW; else added to the gradient as in Adam. */
+/* rates: real [3] = { learning rate, 1 / (1 - beta1^t), 1 / (1 - beta2^t) }, computed in double by
+ * the caller and fed. decoupled: weight decay as in AdamW; else added to the gradient as in
+ * Adam. */
 typedef struct wf_adam_options {
     double beta1, beta2, eps, weight_decay;
     bool decoupled;
@@ -198,10 +207,10 @@ typedef struct wf_adam_options {
 WF_API wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
                                wf_tensor *scale, wf_tensor *rates, const wf_adam_options *options);
 
-/* ---- is a gradient right: check_gradients.c -------------------------------------------------- */
-/* Compare the gradient of `loss` (a function of parameters alone; f64 graphs only) with a
- * five-point stencil in every element of the parameters wrt. See tests/ for its use. Returns the
- * largest |a - n| / max(|a|, |n|, 1e-3), NaN if anything was not finite or failed (reason in
+/* ---- gradient check: check_gradients.c ------------------------------------------------------- */
+/* Compare the gradient of `loss` (a function of parameters only, in an f64 graph) with finite
+ * differences (a five-point stencil) for every element of the parameters wrt. Returns the largest
+ * |a - n| / max(|a|, |n|, 1e-3), or NaN if something was not finite or failed (reason in
  * message[256]). */
 WF_API double wf_check_gradients(wf_graph *g, wf_tensor *loss, wf_tensor *const *wrt, int n,
                                  char *message);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/coverage.py - what the tests reached: lines and branches per room, from gcov's own counts.
+"""tests/coverage.py - what the tests reached: lines and branches per folder, from gcov's own counts.
 
 usage: coverage.py BUILD_FOLDER [--files] [--missed [PREFIX]]
 
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOMS = ["core", "ops", "nn", "models", "tools"]
+FOLDERS = ["core", "ops", "nn", "models", "tools"]
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -65,7 +65,7 @@ def read(build):
                 if not path.startswith(str(SOURCE) + os.sep):
                     continue
                 name = os.path.relpath(path, SOURCE)
-                if name.split(os.sep)[0] in ROOMS:
+                if name.split(os.sep)[0] in FOLDERS:
                     merge(files[name], file["lines"])
     return files
 
@@ -112,12 +112,12 @@ def main():
                 print_missed(name, files[name])
         return
     print(f"{'':<36} {'lines':>16} {'':>8}  {'branches':>16}")
-    for room in ROOMS:
-        names = [name for name in sorted(files) if name.split(os.sep)[0] == room]
+    for folder in FOLDERS:
+        names = [name for name in sorted(files) if name.split(os.sep)[0] == folder]
         if "--files" in arguments:
             for name in names:
                 row(name, files[name].totals())
-        row(room, [sum(column) for column in zip(*(files[name].totals() for name in names))] or [0] * 4)
+        row(folder, [sum(column) for column in zip(*(files[name].totals() for name in names))] or [0] * 4)
 
 
 main()

@@ -1,5 +1,5 @@
 #!/bin/sh
-# tests/coverage.sh - how much of the code the tests reach: lines and branches, per room.
+# tests/coverage.sh - how much of the code the tests reach: lines and branches, per folder.
 #
 # usage: coverage.sh [--files] [--missed [PREFIX ...]]
 #

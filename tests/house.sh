@@ -1,5 +1,5 @@
 #!/bin/sh
-# tests/house.sh - what holds for the house as a whole: rooms, symbols, headers, sizes.
+# tests/house.sh - rules for the project as a whole: includes between folders, symbols, headers, sizes.
 #
 # usage: house.sh SOURCE_FOLDER LIBRARY.so LIBRARY.a      prints what it counted; exits 1 at a broken rule.
 set -eu
@@ -8,14 +8,14 @@ cd "$source"
 bad=0
 fail() { echo "house: $*" >&2; bad=1; }
 
-# A room includes only the rooms above it: "core/..." from anywhere, "../core/..." in a public header.
+# A folder includes only the folders above it in this list: "core/..." from anywhere, "../core/..." in a public header.
 library=$(find core ops nn models -name '*.[ch]' -o -name '*.inc' | sort)
 programs=$(find tools -name '*.[ch]' | sort)
 sources=$(echo "$library" | grep '\.c$')
 comment=':[0-9]+: *(\*|/\*|//)'
 for pair in 'core:ops|nn|models|tools' 'ops:nn|models|tools' 'nn:models|tools' 'models:tools'; do
     found=$(grep -nE "#include +\"(\.\./)*(${pair#*:})/" $(echo "$library" | grep "^${pair%%:*}/") || true)
-    [ -z "$found" ] || fail "${pair%%:*} includes from a room below it: $found"
+    [ -z "$found" ] || fail "${pair%%:*} includes from a folder below it: $found"
 done
 
 # The library returns errors: it never ends the program, and never prints.
@@ -82,7 +82,8 @@ done
 
 # Every public function of core, ops and nn is tried with what nobody means; but what is for use inside a call.
 inside='wf_(fail|show|set_shape|same_shape|broadcast_shapes|view_[a-z]+)'
-tried=$(cat tests/core/record/test_extremes.c tests/core/record/extremes_*.inc)
+tried=$(cat tests/core/record/test_extremes.c tests/core/record/extremes_*.inc
+    sed -nE 's/^(UNARY|BINARY|COMPARE)\(([a-z_0-9]+),.*/wf_\2/p' ops/elementwise/*.inc)
 for function in $(cat core/graph.h core/op.h core/picture.h ops/ops.h nn/nn.h | tr '\n' ' ' | grep -oE 'WF_API [^;]*;' |
     sed -nE 's/^[^(]*[ *](wf_[a-z0-9_]+)\(.*/\1/p' | grep -vxE "$inside"); do
     echo "$tried" | grep -qE "(^|[^a-z_])$function([^a-z_0-9]|\$)" || fail "tests/core/record/extremes_*.inc has no row for $function"
@@ -99,9 +100,9 @@ code_lines() {
         { sub(/\/\/.*/, "", code); if (code ~ /[^ \t]/) n++ }
         END { print n + 0 }'
 }
-for room in core ops nn models tools; do
-    files=$(find $room -name '*.[ch]' -o -name '*.inc' | sort)
-    echo "lines of code in $room: $(code_lines $files) ($(cat $files | wc -l) with blank lines and comments)"
+for folder in core ops nn models tools; do
+    files=$(find $folder -name '*.[ch]' -o -name '*.inc' | sort)
+    echo "lines of code in $folder: $(code_lines $files) ($(cat $files | wc -l) with blank lines and comments)"
 done
 # The engine itself, without files, text and threads: what must be read to know how a graph is recorded and run.
 engine=$(find core/record core/plan -name '*.[ch]' ! -name print.c ! -name 'pool.[ch]')

@@ -16,6 +16,30 @@
 
 int write_operands(const char *path); /* write_operands.c */
 
+/* ---- suites from rows ------------------------------------------------------------------------ */
+
+void test_row_add(test_row **rows, test_row *row) {
+    while (*rows && (*rows)->line <= row->line) rows = &(*rows)->next;
+    row->next = *rows, *rows = row;
+}
+
+Suite *suite_of(const char *name, const test_row *rows) {
+    Suite *s = suite_create(name);
+    TCase *c = tcase_create(name);
+    suite_add_tcase(s, c);
+    for (bool fixtures = false; rows; fixtures = !rows->test, rows = rows->next) {
+        if (!rows->test && !fixtures) suite_add_tcase(s, c = tcase_create(name));
+        if (rows->test)
+            tcase_add_loop_test(c, rows->test, 0, rows->count);
+        else if (rows->before)
+            (rows->once ? tcase_add_unchecked_fixture : tcase_add_checked_fixture)(c, rows->before,
+                                                                                   rows->after);
+    }
+    return s;
+}
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
 static const struct {
     const char *name;
     Suite *(*make)(void);

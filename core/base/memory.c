@@ -1,4 +1,4 @@
-/* core/base/memory.c - aligned memory from the system, and arenas: blocks that many share. */
+/* core/base/memory.c - aligned memory from the system, and arenas. */
 #define _GNU_SOURCE /* madvise's MADV_HUGEPAGE */
 #include "memory.h"
 
@@ -28,18 +28,18 @@ void *wf_memory_new(size_t bytes) {
     return p ? memset(p, 0, bytes) : NULL;
 }
 
-/* ---- arenas ----------------------------------------------------------------------------------- */
+/* ---- arenas ---------------------------------------------------------------------------------- */
 
 #define LARGEST_BLOCK ((size_t)1 << 25)
 
 struct wf_arena {
     wf_arena *next;
     size_t used, size;
-    int users;
+    int pieces;
     char *data;
 };
 
-void *wf_arena_take(wf_arena **arenas, size_t bytes, size_t first) {
+void *wf_arena_alloc(wf_arena **arenas, size_t bytes, size_t first) {
     wf_arena *r = *arenas;
     if (bytes > SIZE_MAX - ALIGN) return NULL;
     size_t need = memory_aligned(bytes ? bytes : 1);
@@ -52,14 +52,14 @@ void *wf_arena_take(wf_arena **arenas, size_t bytes, size_t first) {
         *arenas = r;
     }
     void *p = r->data + r->used;
-    r->used += need, r->users++;
+    r->used += need, r->pieces++;
     return memset(p, 0, bytes);
 }
 
-void wf_arena_leave(wf_arena **arenas, const void *data) {
+void wf_arena_release(wf_arena **arenas, const void *data) {
     wf_arena **at = arenas, *r;
     while ((r = *at) && (uintptr_t)data - (uintptr_t)r->data >= r->used) at = &r->next;
-    if (!r || --r->users > 0) return;
+    if (!r || --r->pieces > 0) return;
     *at = r->next;
     free(r->data), free(r);
 }

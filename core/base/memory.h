@@ -8,17 +8,17 @@ enum { ALIGN = 64 };
 static inline size_t memory_aligned(size_t bytes) {
     return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
-/* Zeroed, 64-byte aligned; huge pages asked for when large. NULL: no memory. To be freed. */
+/* Zeroed and 64-byte aligned, in huge pages if large. NULL: out of memory. Free it with free. */
 void *wf_memory_new(size_t bytes);
 
-/* An arena: a block of memory that many share; a list of them grows. The first block has `first`
- * bytes, each further one twice as many as the one before, up to a limit: a small graph costs little,
- * and of many values even the small ones lie in huge pages. What nobody took is not touched. first 0:
- * a block for each. Who gives memory back alone says so by wf_arena_leave (data may be NULL); a block
- * that nobody uses is freed. */
+/* An arena: a list of blocks from which many pieces are allocated. The first block has `first`
+ * bytes, each further one twice as many as the one before, up to a limit: a small graph takes
+ * little memory, and the small pieces of a large one lie in huge pages. With first = 0 every piece
+ * has its own block. wf_arena_release gives one piece back (data may be NULL); a block is freed
+ * with its last piece. */
 typedef struct wf_arena wf_arena;
-void *wf_arena_take(wf_arena **arenas, size_t bytes, size_t first); /* zeroed; NULL: no memory */
-void wf_arena_leave(wf_arena **arenas, const void *data);
+void *wf_arena_alloc(wf_arena **arenas, size_t bytes, size_t first); /* zeroed; NULL: no memory */
+void wf_arena_release(wf_arena **arenas, const void *data);
 void wf_arenas_free(wf_arena *arenas);
 
 #endif

@@ -1,15 +1,15 @@
-/* core/base/number.c - real numbers as text, and back, whatever the program's locale is; see file.h.
+/* core/base/number.c - real numbers as text and back, in the C locale; see file.h.
  *
- * printf and strtod take the decimal point of the calling thread's locale, which the program around
- * the library may have set. Here the thread has the C locale for the length of one call. Numbers in
- * files, and what is compared byte by byte, go through here; messages for people need not. */
+ * printf and strtod use the decimal point of the calling thread's locale, which the program may
+ * have set. These functions switch the thread to the C locale for one call. Numbers in files, and
+ * texts that are compared byte by byte, must be written with them; messages for people need not. */
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "core/file.h"
 
-/* The C locale is never allocated, so it is always to be had. */
+/* newlocale does not allocate memory for the C locale, so it does not fail. */
 static locale_t enter(void) {
     return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
 }

@@ -28,7 +28,7 @@ static inline double wf_unit_double(uint32_t hi, uint32_t lo) {
     return (double)(((uint64_t)hi << 32 | lo) >> 11) * 0x1.0p-53;
 }
 
-/* 64-bit FNV-1a with a final mix (splitmix64): for names, never for security. */
+/* 64-bit FNV-1a with the final mix of splitmix64: for names, not for security. */
 static inline uint64_t wf_mix64(uint64_t h) {
     h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9u;
     h = (h ^ (h >> 27)) * 0x94D049BB133111EBu;

@@ -1,7 +1,7 @@
 /* core/base/size.c - checked sizes and the element types.
  *
- * The one place where sizes are multiplied: whatever a program or a file declares, a product that
- * does not fit is an answer of false, never a small number. */
+ * The one place where sizes are multiplied. A product that overflows gives false, never a wrapped
+ * number, whatever a program or a file declares. */
 #include "core/record/record.h"
 
 bool wf_mul_size(int64_t a, int64_t b, int64_t *out) {
@@ -10,7 +10,7 @@ bool wf_mul_size(int64_t a, int64_t b, int64_t *out) {
     return true;
 }
 
-/* Of sizes that are 0 too: strides are products of the others. -1: the product does not fit. */
+/* An axis of size 0 counts as 1, because strides are products of the other axes. -1: overflow. */
 static int64_t bytes_of(wf_dtype dtype, int ndim, const int64_t *shape) {
     int64_t bytes = (int64_t)wf_dtype_size(dtype);
     if (bytes == 0 || ndim < 0 || ndim > WF_MAX_DIMS) return -1;
@@ -25,7 +25,7 @@ bool wf_shape_counts(wf_dtype dtype, int ndim, const int64_t *shape) {
 
 bool wf_shape_bytes(wf_dtype dtype, int ndim, const int64_t *shape, size_t *out) {
     int64_t bytes = bytes_of(dtype, ndim, shape);
-    if (bytes < 0 || bytes > PTRDIFF_MAX) return false; /* the second on a 32-bit machine */
+    if (bytes < 0 || bytes > PTRDIFF_MAX) return false; /* the latter on 32-bit machines */
     for (int i = 0; i < ndim; i++)
         if (shape[i] == 0) bytes = 0;
     *out = (size_t)bytes;

@@ -1,4 +1,5 @@
-/* core/file/file_format.c - dtypes, checksum and messages of safetensors files; see file_format.h. */
+/* core/file/file_format.c - dtypes, checksum and messages of safetensors files; see
+ * file_format.h. */
 #include "file_format.h"
 
 #include <errno.h>
@@ -48,8 +49,8 @@ int wf_file_by_key(const void *a, const void *b) {
     return strcmp(((const wf_meta *)a)->key, ((const wf_meta *)b)->key);
 }
 
-/* Each step is a bijection of h for a given word, and of the word for a given h: no change within
- * one 8-byte word, and so no change of a single byte or bit, leaves the hash as it was. */
+/* For a given word each step is a bijection of h, and for a given h one of the word. So a change
+ * within one 8-byte word, such as a single wrong byte or bit, always changes the hash. */
 uint64_t wf_file_sum_part(uint64_t h, const void *data, size_t n) {
     const unsigned char *p = data;
     uint64_t word;

@@ -1,14 +1,14 @@
 /* core/file/file_load.c - an entry of a file into a leaf of a graph, converting the element type.
  *
- * Real types become real types, integers i32; nothing else is guessed. A value that the leaf's type
- * cannot hold is an error; NaN and infinities are values like others. */
+ * Real types convert to real types, integer types to i32; anything else is an error. So is a value
+ * that does not fit the leaf's type; NaN and infinities are accepted. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "file_format.h"
 
-/* An element of each stored type; its bytes may lie anywhere. */
+/* Read an element of each stored type, at any alignment. */
 #define READ(name, type)                                                                           \
     static double name(const void *p) {                                                            \
         type value;                                                                                \

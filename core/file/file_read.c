@@ -1,10 +1,11 @@
 /* core/file/file_read.c - safetensors files, read strictly.
  *
- * What a file declares is believed only after it was compared with the bytes that are there: the
- * header's length, every shape, the layout of the data (no hole, no overlap, up to the last byte).
- * Memory is taken for what is in the file, never for what it declares. read() and not mmap, so that
- * a file cut short by someone else is an error and not a signal. Stricter than the reference
- * implementation (no name may occur twice); like it, white space around the JSON is accepted. */
+ * Everything a file declares is checked against the bytes that are there: the header's length,
+ * every shape, the layout of the data (no gap, no overlap, up to the last byte). Memory is
+ * allocated for bytes that are in the file, never for sizes that it only declares. It is read with
+ * read() and not mmap, so that a file that another process truncates gives an error and not a
+ * signal. Stricter than the reference implementation (no name may occur twice); like it, accepts
+ * white space around the JSON. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -35,9 +36,9 @@ struct wf_file {
 
 static const wf_file no_memory = { .error = "out of memory" };
 
-/* The array with room for one more. Its room is the next power of two: it grows with what was
- * parsed, and a header of 100 MB cannot hold more than 2^25 elements. */
-static void *with_room(wf_file *f, void *array, int count, size_t size) {
+/* The array with capacity for one more element. The capacity is the next power of two; a header of
+ * 100 MB holds less than 2^25 elements. */
+static void *grow(wf_file *f, void *array, int count, size_t size) {
     if (count & (count - 1)) return array;
     void *larger = realloc(array, (count ? 2 * (size_t)count : 1) * size);
     if (!larger) wf_file_fail(f->error, "out of memory");
@@ -51,7 +52,7 @@ static bool read_metadata(wf_file *f, struct wf_json *j) {
     f->has_meta = true;
     char *key, *value;
     for (bool first = true; wf_json_key(j, &first, &key);) {
-        wf_meta *meta = with_room(f, f->meta, f->meta_count, sizeof *meta);
+        wf_meta *meta = grow(f, f->meta, f->meta_count, sizeof *meta);
         if (!meta) return false;
         f->meta = meta;
         if (!wf_json_string(j, &value)) return false;
@@ -86,7 +87,8 @@ static bool check_tensor(wf_file *f, struct tensor *t) {
             return wf_file_fail(f->error, "tensor '%.60s': shape %.120s is too large", e->name,
                                 shape);
     if (bits % 8 != 0)
-        return wf_file_fail(f->error, "tensor '%.60s': shape %.80s of %s, %lld bits: a part byte",
+        return wf_file_fail(f->error,
+                            "tensor '%.60s': shape %.80s of %s, %lld bits: not whole bytes",
                             e->name, shape, e->dtype, (long long)bits);
     if (size < 0)
         return wf_file_fail(f->error, "tensor '%.80s': data_offsets [%lld,%lld] run backwards",
@@ -120,7 +122,7 @@ static bool read_tensor(wf_file *f, struct wf_json *j, const char *name) {
     for (int i = 0; i < 3; i++)
         if (!seen[i]) return wf_file_fail(f->error, "tensor '%.80s': no %s", name, fields[i]);
     t.entry.dtype = dtype;
-    struct tensor *tensors = with_room(f, f->tensors, f->count, sizeof t);
+    struct tensor *tensors = grow(f, f->tensors, f->count, sizeof t);
     if (tensors) f->tensors = tensors;
     if (!tensors || !check_tensor(f, &t)) return false;
     tensors[f->count++] = t;
@@ -142,8 +144,8 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const struct tensor *)a)->entry.name, ((const struct tensor *)b)->entry.name);
 }
 
-/* Empty tensors come before the one they share a place with. */
-static int by_place(const void *a, const void *b) {
+/* An empty tensor comes before the one that begins at the same byte. */
+static int by_offset(const void *a, const void *b) {
     const struct tensor *x = a, *y = b;
     if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
     return x->end != y->end ? (x->end < y->end ? -1 : 1) : by_name(a, b);
@@ -165,30 +167,31 @@ static bool check_names(wf_file *f) {
 
 static bool check_layout(wf_file *f, int64_t size) {
     int64_t at = 0;
-    if (f->count > 0) qsort(f->tensors, (size_t)f->count, sizeof *f->tensors, by_place);
+    if (f->count > 0) qsort(f->tensors, (size_t)f->count, sizeof *f->tensors, by_offset);
     for (int i = 0; i < f->count; at = f->tensors[i++].end) {
         const struct tensor *t = &f->tensors[i];
         if (t->begin != at)
             return wf_file_fail(f->error, "tensor '%.80s' begins at byte %lld of the data, %s %lld",
                                 t->entry.name, (long long)t->begin,
-                                t->begin < at ? "inside the one that ends at" : "with a hole after",
+                                t->begin < at ? "inside the one that ends at" : "with a gap after",
                                 (long long)at);
     }
     return at == size || wf_file_fail(f->error, "the tensors hold %lld bytes, the file has %lld",
                                       (long long)at, (long long)size);
 }
 
-/* A file by weft whose checksum's key was damaged would count as one that has no checksum. Few
- * bytes are other than at the beginning of every such file: none of elsewhere looks like that. */
-static bool check_beginning(wf_file *f, const char *header, size_t size) {
-    enum { LENGTH = sizeof WF_FILE_BEGINNING - 1, FEW = 4 };
+/* If the key of the checksum is damaged, the file would look like one without a checksum. A header
+ * that differs from the prefix in only a few bytes is therefore an error: files of other programs
+ * differ in more. */
+static bool check_prefix(wf_file *f, const char *header, size_t size) {
+    enum { LENGTH = sizeof WF_FILE_PREFIX - 1, FEW = 4 };
     int differ = 0, first = 0;
     if (size < LENGTH) return true;
     for (int i = LENGTH; i-- > 0;)
-        if (header[i] != WF_FILE_BEGINNING[i]) differ++, first = i;
+        if (header[i] != WF_FILE_PREFIX[i]) differ++, first = i;
     return differ == 0 || differ > FEW ||
            wf_file_fail(f->error, "damaged: header byte %d: '%c' expected", first,
-                        WF_FILE_BEGINNING[first]);
+                        WF_FILE_PREFIX[first]);
 }
 
 static int by_name_of(const void *a, const void *b) {
@@ -205,7 +208,7 @@ static bool index_names(wf_file *f) {
 
 static bool read_header(wf_file *f, char *header, size_t size, int64_t data_size) {
     struct wf_json j;
-    if (!check_beginning(f, header, size)) return false;
+    if (!check_prefix(f, header, size)) return false;
     if (!wf_json_begin(&j, header, size) || !read_members(f, &j))
         return *f->error ? false : wf_file_fail(f->error, "%s", j.error);
     return check_names(f) && check_layout(f, data_size);
@@ -220,14 +223,14 @@ bool wf_file_check_header(char *header, size_t size, int64_t data_size, char *me
 
 /* ---- the file ---------------------------------------------------------------------------- */
 
-/* Where the bytes of a file are, and how many were taken. */
+/* Where the bytes of a file are, and how many have been read. */
 struct source {
     const char *memory; /* NULL: in fd */
     int fd;
     int64_t size, at;
 };
 
-static bool take(wf_file *f, struct source *s, char *to, size_t n) {
+static bool read_bytes(wf_file *f, struct source *s, char *to, size_t n) {
     if (s->memory && n > 0) memcpy(to, s->memory + s->at, n), s->at += (int64_t)n, n = 0;
     while (n > 0) {
         ssize_t got = pread(s->fd, to, n, (off_t)s->at);
@@ -239,19 +242,19 @@ static bool take(wf_file *f, struct source *s, char *to, size_t n) {
     return true;
 }
 
-/* 64-byte alignment, as kernels like it. */
+/* 64-byte aligned: kernels are faster on aligned data. */
 static bool allocate(wf_file *f, char **block, uint64_t size) {
     if (size <= PTRDIFF_MAX - 64) *block = aligned_alloc(64, (size_t)size / 64 * 64 + 64);
     return *block || wf_file_fail(f->error, "out of memory (%llu bytes)", (unsigned long long)size);
 }
 
-/* The first 8 bytes are judged before anything else is read, or memory taken for it. */
-static bool take_length(wf_file *f, struct source *s, uint64_t *size) {
+/* The first 8 bytes are checked before anything else is read or allocated. */
+static bool read_length(wf_file *f, struct source *s, uint64_t *size) {
     uint64_t left = (uint64_t)s->size - 8;
     if (s->size < 8)
         return wf_file_fail(f->error, "%lld bytes: too short for a safetensors file",
                             (long long)s->size);
-    if (!take(f, s, (char *)size, 8)) return false;
+    if (!read_bytes(f, s, (char *)size, 8)) return false;
     if (*size > WF_FILE_MAX_HEADER)
         return wf_file_fail(f->error, "header of %llu bytes, at most %d allowed: not safetensors?",
                             (unsigned long long)*size, WF_FILE_MAX_HEADER);
@@ -260,10 +263,10 @@ static bool take_length(wf_file *f, struct source *s, uint64_t *size) {
                         (unsigned long long)*size, (unsigned long long)left);
 }
 
-static bool take_header(wf_file *f, struct source *s) {
+static bool load_header(wf_file *f, struct source *s) {
     uint64_t size;
-    return take_length(f, s, &size) && allocate(f, &f->header, size) &&
-           take(f, s, f->header, (size_t)size) &&
+    return read_length(f, s, &size) && allocate(f, &f->header, size) &&
+           read_bytes(f, s, f->header, (size_t)size) &&
            read_header(f, f->header, (size_t)size, s->size - s->at);
 }
 
@@ -276,9 +279,9 @@ static bool check_sum(wf_file *f, uint64_t h) {
            wf_file_fail(f->error, "damaged: checksum %s, %.40s expected", sum, stored);
 }
 
-/* The data, part by part, into the room for all of them; or, to be checked alone, each part into
- * the place of the one before. */
-static bool take_data(wf_file *f, struct source *s, bool keep) {
+/* Read the data part by part. keep: into one block; else only to check it, each part over the one
+ * before. */
+static bool read_data(wf_file *f, struct source *s, bool keep) {
     enum { PART = 1 << 20 };
     uint64_t h = 0, size = (uint64_t)(s->size - s->at);
     if (!allocate(f, &f->data, keep || size < PART ? size : PART)) return false;
@@ -289,29 +292,29 @@ static bool take_data(wf_file *f, struct source *s, bool keep) {
         h = wf_file_sum_entry(h, e);
         for (size_t left = e->bytes, n; left > 0; left -= n, to += keep ? n : 0) {
             n = left < PART ? left : PART;
-            if (!take(f, s, to, n)) return false;
+            if (!read_bytes(f, s, to, n)) return false;
             h = wf_file_sum_part(h, to, n);
         }
     }
     return check_sum(f, h);
 }
 
-static bool take_file(wf_file *f, struct source *s, bool keep) {
-    return wf_file_order(f->error) && take_header(f, s) && index_names(f) && take_data(f, s, keep);
+static bool read_all(wf_file *f, struct source *s, bool keep) {
+    return wf_file_order(f->error) && load_header(f, s) && index_names(f) && read_data(f, s, keep);
 }
 
-static bool take_open(wf_file *f, int fd, bool keep) {
+static bool read_open(wf_file *f, int fd, bool keep) {
     struct stat status = { 0 };
-    if (fstat(fd, &status) != 0) return wf_file_fail_errno(f->error, "cannot be looked at");
+    if (fstat(fd, &status) != 0) return wf_file_fail_errno(f->error, "its status cannot be read");
     if (!S_ISREG(status.st_mode)) return wf_file_fail(f->error, "not a regular file");
-    return take_file(f, &(struct source){ .fd = fd, .size = status.st_size }, keep);
+    return read_all(f, &(struct source){ .fd = fd, .size = status.st_size }, keep);
 }
 
 static bool open_and_read(wf_file *f, const char *path) {
     /* A pipe must not block. */
     int fd = wf_file_descriptor(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0) return wf_file_fail_errno(f->error, "cannot be opened");
-    bool ok = take_open(f, fd, true);
+    bool ok = read_open(f, fd, true);
     close(fd);
     return ok;
 }
@@ -322,11 +325,11 @@ static void release(wf_file *f) {
 
 bool wf_file_check_written(int fd, const char checksum[17], char *message) {
     wf_file f = { .header = NULL };
-    bool ok = take_open(&f, fd, false);
+    bool ok = read_open(&f, fd, false);
     const char *stored = ok ? wf_file_meta(&f, WF_FILE_CHECKSUM) : NULL;
     if (ok && (!stored || strcmp(stored, checksum) != 0))
-        ok = wf_file_fail(f.error, "another checksum than that of the values in memory");
-    if (!ok) wf_file_fail(message, "what was written is not what is read: %s", f.error);
+        ok = wf_file_fail(f.error, "its checksum is not that of the values in memory");
+    if (!ok) wf_file_fail(message, "read back, the file is not as written: %s", f.error);
     release(&f);
     return ok;
 }
@@ -351,7 +354,7 @@ wf_file *wf_file_parse(const void *bytes, size_t size) {
     if (!f) return (wf_file *)&no_memory;
     if (!bytes || size > PTRDIFF_MAX) bytes = "", size = 0;
     struct source s = { .memory = bytes, .size = (int64_t)size };
-    return finish(f, take_file(f, &s, true), "memory");
+    return finish(f, read_all(f, &s, true), "memory");
 }
 
 void wf_file_free(wf_file *f) {

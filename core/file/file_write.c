@@ -1,11 +1,11 @@
 /* core/file/file_write.c - safetensors files, written atomically.
  *
- * The bytes are a function of the arguments alone: tensors by size of element (largest first, so
- * that all are aligned), then by name; metadata by key. The reader is asked to accept the header
- * before anything is written. A file appears under its name whole and on the disk, or not at all:
- * temporary name in the same folder, fsync, read back by the reader's own code, rename, fsync of
- * the folder. A killed process may leave "name.tmp-weft-PID-N" behind, never a damaged "name"; the
- * next save of "name" removes it, and nothing else that begins like it. */
+ * The bytes are a function of the arguments alone: tensors are sorted by element size (largest
+ * first, so that all are aligned), then by name; metadata by key. The header is checked with the
+ * reader's code before anything is written. A file appears under its name complete and on the disk,
+ * or not at all: temporary name in the same folder, fsync, read back, rename, fsync of the folder.
+ * A process that is killed may leave "name.tmp-weft-PID-N" behind, never a damaged "name"; the next
+ * save of "name" removes it, and no other file. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include "core/op.h"
 #include "file_format.h"
 
-/* What is to be written: the caller's entries and metadata, copied and sorted; the header. */
+/* What will be written: the caller's entries and metadata, copied and sorted; the header. */
 struct content {
     wf_entry *entries;
     wf_meta *meta;
@@ -42,14 +42,14 @@ static int by_alignment(const void *a, const void *b) {
     return difference ? difference : strcmp(x->name, y->name);
 }
 
-/* Text that is measured (at NULL, no room), then written into the room that was measured. */
+/* Text that is first measured (at NULL, capacity 0) and then written. */
 struct text {
     char *at;
-    size_t n, room;
+    size_t n, capacity;
 };
 
 static void put(struct text *t, const char *s, size_t n) {
-    if (t->n + n <= t->room) memcpy(t->at + t->n, s, n);
+    if (t->n + n <= t->capacity) memcpy(t->at + t->n, s, n);
     t->n += n;
 }
 
@@ -66,7 +66,7 @@ static void print_string(struct text *t, const char *s) {
     print(t, "\"");
     for (; *s; s++)
         if (*s == '\n')
-            print(t, "\\n"); /* a vocabulary has many */
+            print(t, "\\n"); /* shorter than \u000a; a vocabulary has many */
         else if ((unsigned char)*s < 0x20)
             print(t, "\\u%04x", (unsigned)*s);
         else if (*s == '"' || *s == '\\')
@@ -89,7 +89,7 @@ static void print_entry(struct text *t, const wf_entry *e, uint64_t offset) {
 
 static void print_header(struct text *t, const struct content *c) {
     uint64_t offset = 0;
-    print(t, WF_FILE_BEGINNING "%s\"", c->checksum);
+    print(t, WF_FILE_PREFIX "%s\"", c->checksum);
     for (int i = 0; i < c->n_meta; i++) {
         if (strcmp(c->meta[i].key, WF_FILE_CHECKSUM) == 0) continue;
         print(t, ",");
@@ -103,7 +103,7 @@ static void print_header(struct text *t, const struct content *c) {
     print(t, "}");
 }
 
-static void add_up(struct content *c) {
+static void compute_checksum(struct content *c) {
     uint64_t h = 0;
     for (int i = 0; i < c->n; i++) {
         const wf_entry *e = &c->entries[i];
@@ -112,9 +112,9 @@ static void add_up(struct content *c) {
     wf_file_sum_text(h, c->meta, c->n_meta, c->checksum);
 }
 
-/* The reader is asked before the data are added up: entries that lie are not followed. */
+/* Before the data are read for the checksum: an entry whose size is wrong must not be followed. */
 static bool check_header(struct content *c, size_t size, char *message) {
-    char *copy = malloc(size); /* which the reader decodes in place */
+    char *copy = malloc(size); /* the reader decodes it in place */
     if (!copy) return wf_file_fail(message, "out of memory");
     print_header(&(struct text){ copy, 0, size }, c);
     bool ok = wf_file_check_header(copy, size, (int64_t)c->data_size, message);
@@ -134,7 +134,7 @@ static bool make_header(struct content *c, char *message) {
     if (!check_header(c, t.n, message)) return false;
     c->header = malloc(c->header_size);
     if (!c->header) return wf_file_fail(message, "out of memory");
-    add_up(c);
+    compute_checksum(c);
     memset(c->header, ' ', c->header_size);
     memcpy(c->header, &size, 8);
     print_header(&(struct text){ c->header, 8, c->header_size }, c);
@@ -155,12 +155,12 @@ static bool write_all(int fd, const void *data, size_t n, char *message) {
 
 static bool flush(int fd) {
     while (fsync(fd) != 0)
-        if (errno != EINTR) return false; /* and no second try: the kernel may have let go of it */
+        if (errno != EINTR) return false; /* no retry: the kernel may have dropped the data */
     return true;
 }
 
 static bool write_content(int fd, const struct content *c, char *message) {
-    /* A full disk is better known before the first byte. Not every file system can tell. */
+    /* To notice a full disk before the first byte is written. Not every file system supports it. */
     errno = posix_fallocate(fd, 0, (off_t)(c->header_size + c->data_size));
     if (errno == ENOSPC || errno == EFBIG || errno == EDQUOT)
         return wf_file_fail_errno(message, "cannot be written");
@@ -174,8 +174,8 @@ static void name_temporary(char name[256], const char *base, long pid, int i) {
     snprintf(name, 256, "%.200s.tmp-weft-%ld-%d", base, pid, i);
 }
 
-/* Whose temporary file of base is this? 0: it is none, whatever it looks like. */
-static long left_by(const char *name, const char *base) {
+/* The process that made this temporary file of base; 0: it is not one. */
+static long owner_of(const char *name, const char *base) {
     size_t n = strnlen(base, 200);
     char same[256];
     long pid = 0;
@@ -194,17 +194,17 @@ static int create(int folder, const char *base, mode_t mode, char temporary[256]
         if (fd >= 0 || errno != EEXIST) break;
     }
     if (fd < 0) return wf_file_fail_errno(message, "cannot be created"), -1;
-    (void)!lockf(fd, F_TLOCK, 0); /* where there are no locks, the number must do */
+    (void)!lockf(fd, F_TLOCK, 0); /* if the file system has no locks, the process id must do */
     return fd;
 }
 
-/* What killed processes left behind. A writer holds a lock on its temporary file: its number says
- * nothing to a process of another container. */
+/* Remove the temporary files of killed processes. A writer holds a lock on its temporary file,
+ * because its process id is not valid in another container. */
 static void remove_left(int folder, const char *base) {
     int copy = wf_file_descriptor(folder, ".", O_RDONLY | O_DIRECTORY, 0);
     DIR *names = copy >= 0 ? fdopendir(copy) : NULL;
     for (struct dirent *e; names && (e = readdir(names)) != NULL;) {
-        long pid = left_by(e->d_name, base);
+        long pid = owner_of(e->d_name, base);
         if (pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH) continue;
         int fd = wf_file_descriptor(folder, e->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
         if (fd < 0) continue;
@@ -217,20 +217,20 @@ static void remove_left(int folder, const char *base) {
         close(copy);
 }
 
-/* Only a regular file is replaced, and by one with its permissions. mode: -1 if there is none. */
+/* Only a regular file may be replaced. mode: its permissions, or -1 if there is no old file. */
 static bool check_old(int folder, const char *base, int *mode, char *message) {
     struct stat old;
     *mode = -1;
     if (*base == 0) return wf_file_fail(message, "is a folder, not a file");
     if (fstatat(folder, base, &old, AT_SYMLINK_NOFOLLOW) != 0)
-        return errno == ENOENT || wf_file_fail_errno(message, "cannot be looked at");
+        return errno == ENOENT || wf_file_fail_errno(message, "its status cannot be read");
     *mode = old.st_mode & 0777;
     return S_ISREG(old.st_mode) ||
            wf_file_fail(message, "is %s, not a regular file: not replaced",
                         S_ISDIR(old.st_mode) ? "a folder" : "a device, a pipe or a broken link");
 }
 
-/* The umask is for new files: what replaces an old one has its permissions, exactly. */
+/* A file that replaces an old one gets its exact permissions, whatever the umask is. */
 static bool keep_mode(int fd, int mode, char *message) {
     struct stat now;
     if (mode < 0 || (fstat(fd, &now) == 0 && (int)(now.st_mode & 0777) == mode)) return true;
@@ -252,7 +252,7 @@ static bool replace(int folder, const char *base, const struct content *c, char 
     if (ok && renameat(folder, temporary, folder, base) != 0)
         ok = wf_file_fail_errno(message, "cannot be renamed");
     if (!ok) unlinkat(folder, temporary, 0);
-    /* From here on the new file is there; whether it outlasts a power cut, its folder knows. */
+    /* The new file is in place. To survive a power cut its folder must be flushed, too. */
     return ok && (flush(folder) || errno == EINVAL ||
                   wf_file_fail_errno(message, "written, but its folder cannot be flushed"));
 }
@@ -262,7 +262,7 @@ static int open_folder(const char *path) {
 }
 
 static bool write_file(const char *path, const struct content *c, char *message) {
-    char *real = realpath(path, NULL); /* through links, to the file that is meant */
+    char *real = realpath(path, NULL); /* follow links to the file itself */
     if (!real) real = strdup(path);
     if (!real) return wf_file_fail(message, "out of memory");
     char *slash = strrchr(real, '/'), *base = slash ? slash + 1 : real;
@@ -288,7 +288,7 @@ static bool copy_and_sort(struct content *c, const wf_entry *entries, const wf_m
     return true;
 }
 
-/* What the C types allow and the reader could not even be asked about. */
+/* Arguments that C allows but that cannot be turned into a header. */
 static bool check_arguments(const wf_entry *e, int n, const wf_meta *meta, int n_meta,
                             char *message) {
     if (n < 0 || n_meta < 0 || (n > 0 && !e) || (n_meta > 0 && !meta))

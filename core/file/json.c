@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 128 }; /* of a value that is skipped; serde_json stops there too */
+enum { MAX_DEPTH = 128 }; /* of a value that is skipped; the same limit as serde_json */
 
 /* ---- UTF-8 ------------------------------------------------------------------------------- */
 
@@ -164,7 +164,7 @@ bool wf_json_key(struct wf_json *j, bool *first, char **key) {
     return more(j, "{}", first) && wf_json_string(j, key) && wf_json_expect(j, ':');
 }
 
-/* ---- values that no one asked for -------------------------------------------------------- */
+/* ---- values to be skipped ---------------------------------------------------------------- */
 
 static bool skip_digits(struct wf_json *j) {
     if (!digit(j)) return fail(j, "a digit expected");
@@ -195,7 +195,7 @@ static bool skip_scalar(struct wf_json *j) {
     return fail(j, "a value expected");
 }
 
-/* Remember what closes each array and object that was entered, instead of recursing. */
+/* Keeps the brackets of the open arrays and objects on a stack, instead of recursing. */
 bool wf_json_skip(struct wf_json *j) {
     const char *open[MAX_DEPTH];
     bool first = false;
@@ -209,7 +209,7 @@ bool wf_json_skip(struct wf_json *j) {
             first = true;
         } else if (!skip_scalar(j))
             return false;
-        while (depth > 0 && !more(j, open[depth - 1], &first)) depth--; /* what ends here */
+        while (depth > 0 && !more(j, open[depth - 1], &first)) depth--;
         if (*j->error) return false;
         if (depth > 0 && *open[depth - 1] == '{')
             if (!wf_json_string(j, &ignored) || !wf_json_expect(j, ':')) return false;

@@ -1,7 +1,7 @@
 /* core/file/json.h - inside core: a strict JSON reader for text of known structure (RFC 8259).
  *
- * No tree and no recursion: the caller asks for what its schema expects, in order, and the reader
- * says yes, or keeps its first error. Strings are decoded in place, so they cost no memory.
+ * It builds no tree and does not recurse: the caller reads the values that its schema expects, in
+ * order; the first error is kept. Strings are decoded in place, without further memory.
  *
  *     for (bool first = true; wf_json_key(j, &first, &key);)
  *         if (!wf_json_size(j, &size)) return false;

@@ -1,9 +1,9 @@
-/* core/picture/dot.c - what a picture of a graph shows: which tensors, in which boxes, which boxes in
- * which modules.
+/* core/picture/dot.c - what a picture of a graph shows: which tensors are drawn in which boxes, and
+ * which boxes in which modules.
  *
- * Not here: colours, shapes and text (dot_text.c). The steps, in order: what the fetched tensors
- * need; the modules they were recorded under; views that need no box of their own; layers that
- * repeat; boxes; links. */
+ * Not here: colours, shapes and text (dot_text.c). The steps, in order: find the nodes that the
+ * fetched tensors depend on; build the tree of modules from their paths; fold views into links;
+ * fold repeated layers; make boxes; make links. */
 #include "dot.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ static bool visible(const picture *p, const wf_tensor *t) {
     return p->needed[t->id] && t->kind != WF_CONSTANT && (p->options->backward || !is_backward(t));
 }
 
-/* Operands come before results, so one walk from the last node to the first reaches everything. */
+/* Operands come before results, so one pass from the last node to the first is enough. */
 static void mark_needed(picture *p) {
     for (int i = 0; i < p->n_fetch; i++) p->needed[p->fetch[i]->id] = true;
     for (int id = p->n - 1; id >= 0; id--) {
@@ -95,7 +95,7 @@ static int module_at(picture *p, const char *path, size_t length) {
     return m;
 }
 
-/* Operations are named by their module; a leaf's name ends in its own. */
+/* The length of the module path in a name: a leaf's own name comes after it. */
 static size_t path_length(const wf_tensor *t) {
     const char *dot = is_leaf(t) ? strrchr(t->name, '.') : NULL;
     return is_leaf(t) ? dot ? (size_t)(dot - t->name) : 0 : strlen(t->name);
@@ -111,8 +111,8 @@ static bool place_in_modules(picture *p) {
     return true;
 }
 
-/* Is the module one box? With modules, those are that have no modules of their own, or are as
- * deep as we look. */
+/* Is the module drawn as one box? With options->modules, if it has no modules inside or lies at the
+ * deepest level that is shown. */
 static bool is_boxed(const picture *p, int m) {
     const module *at = &p->modules[m];
     return p->options->modules && m > 0 &&
@@ -162,7 +162,7 @@ static void fold_layers(picture *p) {
     }
 }
 
-/* Does a link from one module to the other lead from a layer to its repetition? */
+/* Would a link between these modules connect a layer with its own repetition? */
 static bool between_copies(const picture *p, int a, int b) {
     while (p->modules[a].level > p->modules[b].level) a = p->modules[a].parent;
     while (p->modules[b].level > p->modules[a].level) b = p->modules[b].parent;
@@ -171,15 +171,15 @@ static bool between_copies(const picture *p, int a, int b) {
     return a != b && p->modules[a].drawn_as == p->modules[b].drawn_as;
 }
 
-/* ---- views: most are a remark on a link ------------------------------------------------------ */
+/* ---- views: most are drawn as a label of a link ---------------------------------------------- */
 
 static const wf_tensor *source_of(const picture *p, const wf_tensor *t) {
     while (p->folded[t->id]) t = t->in[0];
     return t;
 }
 
-/* A view gets a box of its own when it is fetched or read from another module: then it is what
- * its module does. Others, and views of stored leaves, do not. */
+/* A view gets a box of its own if it is fetched, or read from another module and is not a view of a
+ * stored leaf. All others are folded. */
 static void fold_views(picture *p) {
     for (int id = 0; id < p->n; id++) {
         const wf_tensor *t = wf_node(p->graph, id);
@@ -222,7 +222,7 @@ static void box_into_module(picture *p, int b) {
     m->boxes++;
 }
 
-/* The box of the module itself; of repeated layers only the first is described. */
+/* The box of the module itself. Of repeated layers, only the first is counted. */
 static int module_box(picture *p, const wf_tensor *t, int m) {
     int drawn = p->modules[m].drawn_as, *here = &p->modules[drawn].box[is_backward(t)];
     if (*here < 0) {
@@ -241,7 +241,7 @@ static bool same_kind(const wf_tensor *a, const wf_tensor *b) {
     return a->op == b->op && is_backward(a) == is_backward(b) && strcmp(x, y) == 0;
 }
 
-/* A single operation or leaf: of repeated layers, one box for all, whichever comes first. */
+/* The box of a single operation or leaf; repeated layers share one. */
 static int single_box(picture *p, const wf_tensor *t, int m) {
     int drawn = p->modules[m].drawn_as, b = p->options->modules ? p->modules[drawn].first_box : -1;
     while (b >= 0 && (p->boxes[b].as_module >= 0 || p->boxes[b].claimed == m ||
@@ -276,7 +276,8 @@ static int result_box(picture *p, const wf_tensor *t) {
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-/* Between modules one link of each shape is enough; of what a gradient reads of the values, one. */
+/* Is there a link like this? Between modules, one link per shape is drawn, and a single one for
+ * forward values that a gradient reads. */
 static bool link_known(const picture *p, const link *l) {
     bool saved = p->boxes[l->to].backward && !p->boxes[l->from].backward;
     for (int i = p->links_into[l->to]; i >= 0; i = p->links[i].next)
@@ -337,13 +338,27 @@ static void measure(picture *p) {
         int b = step.node && step.node->id < p->n ? p->box_of[step.node->id] : -1;
         if (b < 0) continue;
         p->boxes[b].steps++;
+        if (p->boxes[b].as_module < 0 && step.op == step.node->op &&
+            step.op != wf_node(p->graph, step.node->id)->op)
+            p->boxes[b].runs_as = step.op;
         p->boxes[b].seconds += seconds;
         p->boxes[b].memory += step.size;
         if (step.tasks > p->boxes[b].tasks) p->boxes[b].tasks = step.tasks;
     }
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* Find the boxes whose nodes were fused into another node in the plan. */
+static void find_fused(picture *p) {
+    for (int i = 0; i < p->n_boxes; i++) {
+        box *b = &p->boxes[i];
+        const wf_tensor *by = b->result || b->as_module >= 0 || b->steps
+                                  ? NULL
+                                  : wf_computed_in(p->options->plan, b->node);
+        b->fused_into = by && by != b->node ? by : NULL;
+    }
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static bool fail(char *message, const char *why) {
     if (message) snprintf(message, WF_MESSAGE, "%s", why);
@@ -383,7 +398,7 @@ bool wf_picture_make(picture *p, char *message) {
         return fail(message, why);
     }
     make_links(p);
-    if (p->options->plan) measure(p);
+    if (p->options->plan) measure(p), find_fused(p);
     for (int m = p->n_modules - 1; m > 0; m--)
         if (p->modules[m].boxes || p->modules[m].groups) p->modules[p->modules[m].parent].groups++;
     return true;

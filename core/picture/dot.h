@@ -1,8 +1,8 @@
-/* core/picture/dot.h - a picture of a graph before it is text: boxes, links between them, nested
- * modules. Not installed.
+/* core/picture/dot.h - the drawing of a graph as data: boxes, links between them, nested modules.
+ * Not installed.
  *
- * dot.c decides what is drawn, dot_text.c how it looks. Numbers follow the order of recording,
- * never addresses, so that the same graph gives the same text. */
+ * dot.c decides what is drawn, dot_text.c how it looks. Ids in the text follow the order of
+ * recording, not addresses, so that the same graph gives the same text. */
 #ifndef WEFT_CORE_PICTURE_DOT_H
 #define WEFT_CORE_PICTURE_DOT_H
 
@@ -32,11 +32,13 @@ typedef struct box {
     bool backward;         /* part of the gradient or of an update */
     bool result;           /* not an operation: the end of an arrow */
     bool fetched;
-    int looks_like; /* row of the table of styles; of a module, the most telling one's */
+    int looks_like; /* row of the table of styles; of a module, the first row of its operations */
     int claimed;    /* the last repeated module whose operation is drawn here */
     int next;       /* in its module */
     int64_t parameters;
-    int steps; /* of the plan; below, all of theirs */
+    const wf_tensor *fused_into; /* the node into which the plan fused this one, or NULL */
+    const wf_op *runs_as;        /* the op by which a rewrite rule replaced its op, or NULL */
+    int steps;                   /* of the plan that ran this box; the sums below are over them */
     double seconds;
     int64_t tasks; /* of the widest */
     size_t memory;
@@ -44,7 +46,7 @@ typedef struct box {
 
 typedef struct link {
     int from, to;            /* boxes */
-    const wf_tensor *value;  /* what flows, as it is read: after the views on the way */
+    const wf_tensor *value;  /* what is read: after the views on the way */
     const wf_tensor *source; /* before them */
     bool shape_only;
     int next; /* into the same box */

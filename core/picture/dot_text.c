@@ -1,9 +1,9 @@
 /* core/picture/dot_text.c - how a picture looks: Graphviz text with colours, shapes, labels and a
  * legend.
  *
- * Families of operations differ in fill (Paul Tol's light scheme, which colour-blind readers
- * tell apart) and in shape (for grey print). Every name goes through one function that escapes
- * it for HTML-like labels. The gradient runs upwards beside the values: its links are laid out
+ * Families of operations differ in fill colour (Paul Tol's light scheme, which is safe for
+ * colour-blind readers) and in shape (for grey print). One function escapes all names for HTML-like
+ * labels. The gradient is drawn upwards beside the forward values: its links are laid out
  * backwards. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "core/file/json.h"
 #include "dot.h"
 
-/* Of the operations of a module, the one whose row comes first gives the module its look. */
+/* A module looks like the one of its operations whose row comes first. */
 typedef struct style {
     const char *families, *meaning, *look;
 } style;
@@ -87,8 +87,8 @@ static void WF_PRINTF(2, 3) add(text *t, const char *format, ...) {
     va_end(args);
 }
 
-/* Any bytes, so that they stand in an HTML-like label or a quoted string as they are. Graphviz
- * takes neither an empty element nor one that is a bracket. */
+/* Escape any bytes for an HTML-like label or a quoted string. Graphviz accepts neither an empty
+ * element nor one that is a bracket. */
 static void add_escaped(text *t, const char *s, size_t n) {
     if (!n) add(t, "&#160;");
     if (n && *s == ']') add(t, "&#93;"), s++, n--;
@@ -101,7 +101,7 @@ static void add_escaped(text *t, const char *s, size_t n) {
             else if (reserve(t, 2))
                 t->data[t->n++] = control ? ' ' : s[i];
         }
-        if (good < n) add(t, "&#65533;"), good++; /* a byte that is no UTF-8 */
+        if (good < n) add(t, "&#65533;"), good++; /* a byte that is not UTF-8 */
         s += good, n -= good;
     }
 }
@@ -114,7 +114,7 @@ static void add_name(text *t, const char *s) {
 
 #define SMALL "<FONT POINT-SIZE=\"10\">"
 
-/* As the plan bound it; else as it was recorded, with extents by name. */
+/* The bound shape if there is a plan; else the recorded one, with the names of extents. */
 static void add_shape(text *out, const picture *p, const wf_tensor *t) {
     char buffer[160];
     int64_t bound[WF_MAX_DIMS];
@@ -126,7 +126,7 @@ static void add_shape(text *out, const picture *p, const wf_tensor *t) {
     add(out, " %s", wf_dtype_name(t->dtype));
 }
 
-/* "1024", "12.3 k", "1.05 M": from integers alone, so that no locale puts a decimal comma. */
+/* "1024", "12.3 k", "1.05 M". Printed from integers, so that the locale has no effect. */
 static void add_count(text *out, int64_t n) {
     static const char *const units[] = { "", " k", " M", " G", " T", " P" };
     int u = 0;
@@ -158,8 +158,7 @@ static void add_module_name(text *out, const picture *p, int from, int m) {
     add(out, "  x%d", at->copies);
 }
 
-/* The different operations of a module, in their order: "matmul, add". Views are not worth a
- * word. */
+/* The distinct operations of a module, in their order: "matmul, add". Views are left out. */
 static void add_operations(text *out, const picture *p, int b) {
     enum { SHOWN_OPS = 5 };
     const wf_op *seen[SHOWN_OPS];
@@ -245,7 +244,7 @@ static void add_operation_label(text *out, const picture *p, const wf_tensor *t,
 
 static void add_time(text *out, double seconds) {
     double ns = seconds * 1e9;
-    if (!(ns < 1e18)) ns = 0; /* a clock that went wrong */
+    if (!(ns < 1e18)) ns = 0; /* a wrong clock */
     if (ns < 1e4)
         add(out, "%lld ns", (long long)ns);
     else if (ns < 1e7)
@@ -255,6 +254,11 @@ static void add_time(text *out, double seconds) {
 }
 
 static void add_measurements(text *out, const picture *p, const box *b) {
+    if (b->fused_into || b->runs_as) {
+        add(out, "<BR/>" SMALL "%s", b->fused_into ? "computed in " : "runs as ");
+        add_name(out, b->fused_into ? b->fused_into->op->name : b->runs_as->name);
+        add(out, "</FONT>");
+    }
     if (!b->steps) return;
     add(out, "<BR/>" SMALL);
     if (b->steps > 1) add(out, "%d steps, ", b->steps);
@@ -293,13 +297,13 @@ static void add_box(text *out, const picture *p, int b, int from, int title) {
     add(out, ">]\n");
 }
 
-/* The module's only operation, which then bears its name. */
+/* Has the module a single operation? It is then drawn under the module's name. */
 static bool is_single(const picture *p, const module *m) {
     const box *b = m->boxes == 1 && !m->groups ? &p->boxes[m->first_box] : NULL;
     return b && b->as_module < 0 && !is_leaf(b->node);
 }
 
-/* Modules that hold nothing but one module are named in one line with it, beginning with module
+/* A module that contains only one module is named in one line with it: the name begins with module
  * `from`. */
 static void add_module(text *out, const picture *p, int m, int from, int *number) {
     const module *at = &p->modules[m];
@@ -318,8 +322,8 @@ static void add_module(text *out, const picture *p, int m, int from, int *number
     if (cluster) add(out, "}\n");
 }
 
-/* A link of the gradient is written from its end to its start, and drawn from start to end: so
- * it points upwards. What the gradient reads of the values does not move anything. */
+/* An edge of the gradient is written with its ends swapped and drawn backwards, so that it points
+ * upwards. Edges from forward values to the gradient do not affect the layout. */
 static void add_link(text *out, const picture *p, const link *l) {
     const box *from = &p->boxes[l->from], *to = &p->boxes[l->to];
     bool stored = from->as_module < 0 && !from->result && is_stored(l->source);
@@ -339,7 +343,7 @@ static void add_link(text *out, const picture *p, const link *l) {
     add(out, ">]\n");
 }
 
-/* The first gradient of a box stands beside it. */
+/* Put the first gradient of a node beside the node. */
 static void add_ranks(text *out, const picture *p) {
     for (int b = 0, last = -1; b < p->n_boxes; b++) {
         const box *at = &p->boxes[b];

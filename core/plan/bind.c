@@ -1,7 +1,9 @@
-/* core/plan/bind.c - a plan's nodes with numbers for their extents: shapes, views, schedule, pointers.
+/* core/plan/bind.c - a plan with sizes for its extents: shapes, views, schedule, pointers.
  *
- * A binding is made once per set of extents and remembered. Its memory is planned for positions P
- * up to a power of two; from step to step the schedule is laid out anew over the same offsets. */
+ * A binding is made once for every set of extents and kept. With a state its memory is planned for
+ * positions P up to a power of two; for each position up to that the schedule is laid out again,
+ * with the same offsets. */
+#include "core/basis.h"
 #include "plan.h"
 
 #include <assert.h>
@@ -12,7 +14,8 @@
 
 enum { LEAST_ROWS = 16, LEAST_CHUNK = 1 << 15 };
 
-enum { BEFORE_CHUNK = (sizeof(chunk) + 15) & ~(size_t)15 }; /* what lies behind is aligned */
+/* The memory after the header is aligned. */
+enum { CHUNK_HEADER = (sizeof(chunk) + 15) & ~(size_t)15 };
 
 void wf_binding_free(binding *b) {
     if (!b) return;
@@ -40,28 +43,29 @@ static int add_storage(wf_plan *p, binding *b, storage_place place, int index, s
     return b->n_storages++;
 }
 
-/* A storage for the view, as shaped. */
+/* Add a storage of the view's size. */
 static bool add_view_storage(wf_plan *p, binding *b, const wf_view *v, location *at,
                              storage_place place, int index) {
     size_t bytes = 0;
     bool fits = wf_shape_bytes(v->dtype, v->ndim, v->shape, &bytes);
-    assert(fits), (void)fits; /* judged where the shape was made */
+    assert(fits), (void)fits; /* checked when the shape was made */
     at->offset = 0;
     return (at->storage = add_storage(p, b, place, index, bytes)) >= 0;
 }
 
-/* Memory that lives until the schedule is laid out anew. NULL, and the plan fails: none. */
+/* Memory that lives until the schedule is laid out again. Out of memory: NULL, and the plan
+ * fails. */
 static void *take(wf_plan *p, binding *b, size_t bytes) {
     bytes = (bytes + 15) & ~(size_t)15;
     while (*b->chunk && (*b->chunk)->size - (*b->chunk)->used < bytes)
         b->chunk = &(*b->chunk)->next;
     if (!*b->chunk) {
         size_t size = bytes < LEAST_CHUNK ? LEAST_CHUNK : bytes;
-        if (!(*b->chunk = malloc(BEFORE_CHUNK + size)))
+        if (!(*b->chunk = malloc(CHUNK_HEADER + size)))
             return wf_plan_fail(p, "out of memory"), NULL;
         **b->chunk = (chunk){ NULL, size, 0 };
     }
-    void *taken = (char *)*b->chunk + BEFORE_CHUNK + (*b->chunk)->used;
+    void *taken = (char *)*b->chunk + CHUNK_HEADER + (*b->chunk)->used;
     (*b->chunk)->used += bytes;
     return taken;
 }
@@ -112,28 +116,28 @@ static bool bind_leaf(wf_plan *p, binding *b, int i) {
 
 /* ---- computed nodes -------------------------------------------------------------------------- */
 
-/* An entry for n_in operands and n_out results: its lists, and all of these absent. */
-static bool new_exec(wf_plan *p, binding *b, const wf_op *op, int n_in, int n_out, int account,
+/* An exec for n_in operands and n_out results, all of them absent so far. */
+static bool new_exec(wf_plan *p, binding *b, const wf_op *op, int n_in, int n_out, int count_at,
                      exec *e) {
-    *e = (exec){ .work = -1, .fused = 1, .spent = account };
+    *e = (exec){ .work = -1, .counter = count_at };
     e->call = (wf_call){ .op = op, .graph = p->graph, .n_in = n_in, .n_out = n_out };
     e->call.report = &p->report;
     int n = n_in + n_out;
     wf_view *views = take(p, b, (size_t)n * sizeof *views);
-    location *places = take(p, b, (size_t)n * sizeof *places);
-    if (!views || !places) return false;
+    location *locations = take(p, b, (size_t)n * sizeof *locations);
+    if (!views || !locations) return false;
     for (int i = 0; i < n; i++) {
-        places[i] = (location){ -1, 0 };
+        locations[i] = (location){ -1, 0 };
         views[i] = (wf_view){ .ndim = -1 };
     }
     e->call.in = views, e->call.out = views + n_in;
-    e->in = places, e->out = places + n_in;
+    e->in = locations, e->out = locations + n_in;
     return true;
 }
 
 static bool start_exec(wf_plan *p, binding *b, int index, int64_t position, exec *e) {
     const wf_tensor *t = p->nodes[index].node;
-    if (!new_exec(p, b, t->op, t->n_in, result_count(t->op), p->nodes[index].spent, e))
+    if (!new_exec(p, b, t->op, t->n_in, result_count(t->op), p->nodes[index].counter, e))
         return false;
     e->node = t;
     e->call.attrs = t->attrs, e->call.position = position;
@@ -152,7 +156,7 @@ static bool run_shape_rule(wf_plan *p, exec *e) {
     wf_report_reset(&p->report, true);
     for (int k = 0; k < c->n_out; k++) c->out[k] = (wf_view){ 0 };
     if (!c->op->shape(c)) return wf_plan_fail_at(p, e->node, c->op);
-    assert(!c->work_bytes && !c->scratch_bytes); /* a plan's to set */
+    assert(!c->work_bytes && !c->scratch_bytes); /* only the plan function may set them */
     for (int k = 0; k < c->n_out; k++) {
         bool chosen = false;
         size_t bytes;
@@ -165,13 +169,13 @@ static bool run_shape_rule(wf_plan *p, exec *e) {
     return true;
 }
 
-/* What the kernel works out, and the work memory that it wants for it. */
+/* Call the kernel's plan function, and add a storage for its work memory. */
 static bool plan_call(wf_plan *p, binding *b, exec *e) {
     const wf_kernel *run = kernel_of(e->call.op);
     if (!run->eval)
-        return wf_plan_fail(p, "%s: it is no view here, and nothing computes it", e->call.op->name);
+        return wf_plan_fail(p, "%s: its result is not a view, and it has no eval",
+                            e->call.op->name);
     if (run->plan) {
-        assert(run->plan_bytes <= WF_MAX_PLAN);
         void *plan = take(p, b, run->plan_bytes);
         if (!plan) return false;
         if (!run->plan(&e->call, plan)) return wf_plan_fail_at(p, e->node, e->call.op);
@@ -181,10 +185,10 @@ static bool plan_call(wf_plan *p, binding *b, exec *e) {
     return (e->work = add_storage(p, b, IN_ARENA, 0, e->call.work_bytes)) >= 0;
 }
 
-/* The view becomes a row-major copy of itself. */
-static bool push_copy(wf_plan *p, binding *b, int account, wf_view *view, location *at) {
+/* Replace the view by a row-major copy. */
+static bool push_copy(wf_plan *p, binding *b, int count_at, wf_view *view, location *at) {
     exec e;
-    if (!new_exec(p, b, &wf_op_copy, 1, 1, account, &e)) return false;
+    if (!new_exec(p, b, wf_basis.copy, 1, 1, count_at, &e)) return false;
     e.call.in[0] = *view, e.in[0] = *at;
     if (!run_shape_rule(p, &e) || !add_view_storage(p, b, e.call.out, e.out, IN_ARENA, 0) ||
         !plan_call(p, b, &e))
@@ -193,7 +197,7 @@ static bool push_copy(wf_plan *p, binding *b, int account, wf_view *view, locati
     return add_exec(p, b, &e);
 }
 
-/* The axis along which a cached result grows: where its shape rule answers to the position. */
+/* The axis along which a cached result grows: the one whose size depends on the position. */
 static int growing_axis(wf_plan *p, const exec *e) {
     wf_view out[2][WF_MAX_RESULTS];
     for (int position = 0; position < 2; position++) {
@@ -207,16 +211,16 @@ static int growing_axis(wf_plan *p, const exec *e) {
     return -1;
 }
 
-/* How many of at most `most` are reserved where n are needed: a power of two, so that what grows
- * one by one is moved seldom, and never takes much more than it needs. */
+/* The rows to reserve, at most `most`, when n are needed: a power of two, so that memory that grows
+ * row by row is seldom moved, and is less than twice of what is needed. */
 static int64_t reserved(int64_t n, int64_t most) {
     int64_t enough = LEAST_ROWS;
     while (enough < n) enough *= 2;
     return enough < most ? enough : most;
 }
 
-/* One row more than may be used, so that a view of the rows so far is never row-major by accident
- * and every position is laid out alike. The state follows: it has as many at the time of the run. */
+/* One row more than can be used, so that a view of the rows so far is never row-major, and the
+ * layout is the same for every position. At the run the state gets as many rows. */
 static bool add_slot(wf_plan *p, binding *b, exec *e) {
     wf_view *out = &e->call.out[0];
     bool first = b->n_slots == 0, known = b->n_slots < b->known_slots;
@@ -242,7 +246,8 @@ static bool add_slot(wf_plan *p, binding *b, exec *e) {
     return e->out[0].storage >= 0;
 }
 
-/* Operands in panels that the op can't read so, or see a view of, become row-major. */
+/* Make operands row-major that are packed in panels, if the op can neither read panels nor make a
+ * view of them. */
 static bool unpack(wf_plan *p, binding *b, exec *e) {
     const wf_op *op = e->call.op;
     for (int i = 0; i < e->call.n_in; i++) {
@@ -252,7 +257,7 @@ static bool unpack(wf_plan *p, binding *b, exec *e) {
         if (op->writes >> i & 1)
             return wf_plan_fail(p, "%s: a parameter in panels is not updated: wf_set_layout",
                                 op->name);
-        if (!push_copy(p, b, e->spent + 1 + i, v, &e->in[i])) return false;
+        if (!push_copy(p, b, e->counter + 1 + i, v, &e->in[i])) return false;
     }
     return true;
 }
@@ -262,7 +267,7 @@ static bool give_memory(wf_plan *p, binding *b, exec *e) {
         wf_view *v = &e->call.in[i];
         bool any = (kernel_of(e->call.op)->strided | e->call.op->shape_only) >> i & 1;
         if (v->ndim < 0 || any || wf_view_dense(v)) continue;
-        if (!push_copy(p, b, e->spent + 1 + i, v, &e->in[i])) return false;
+        if (!push_copy(p, b, e->counter + 1 + i, v, &e->in[i])) return false;
     }
     bool cached = kernel_of(e->call.op)->cached && p->with_state;
     for (int k = 0; k < e->call.n_out; k++)
@@ -272,13 +277,14 @@ static bool give_memory(wf_plan *p, binding *b, exec *e) {
     return plan_call(p, b, e) && add_exec(p, b, e);
 }
 
-/* A fetched view must not change under the reader when its leaf is updated or its feed replaced. */
+/* A fetched view of a leaf or feed is copied: it must not change when the leaf is updated, or when
+ * a new value is fed. */
 static bool keep_fetched(wf_plan *p, binding *b, int i) {
     bound_view *v = &b->values[i];
     if (!p->nodes[i].fetched || v->at.storage < 0 || p->nodes[i].node->kind != WF_COMPUTED)
         return true;
     if (b->storages[v->at.storage].place != IN_ARENA && p->nodes[i].feed < 0 &&
-        !push_copy(p, b, p->nodes[i].spent, &v->view, &v->at))
+        !push_copy(p, b, p->nodes[i].counter, &v->view, &v->at))
         return false;
     b->storages[v->at.storage].pinned |= b->storages[v->at.storage].place == IN_ARENA;
     return true;
@@ -354,7 +360,8 @@ static bool plan_offsets(binding *b) {
     return true;
 }
 
-/* The offsets planned at a position serve every smaller one, if the schedule is the same. */
+/* Offsets that were planned for a position are valid for every smaller one, if the schedule is the
+ * same. */
 static bool reuse_offsets(binding *b) {
     if (b->n_storages != b->n_offsets) return false;
     for (int s = 0; s < b->n_storages; s++) {
@@ -364,13 +371,11 @@ static bool reuse_offsets(binding *b) {
     return true;
 }
 
-/* Memory for this position and those up to the next power of two. */
+/* Plan memory for this position and all up to the next power of two. */
 static bool plan_up_to(wf_plan *p, binding *b, int64_t position) {
     int64_t last = p->with_state ? reserved(position + 1, p->graph->extents[0].max + 1) - 1 : 0;
     if (!lay_out(p, b, last)) return false;
-    /* with a state the schedule is laid out again for every position, in the order of the plan */
-    if ((!p->with_state && !wf_fuse(b)) || !plan_offsets(b))
-        return wf_plan_fail(p, "out of memory");
+    if (!plan_offsets(b)) return wf_plan_fail(p, "out of memory");
     b->planned = last;
     return true;
 }
@@ -408,13 +413,13 @@ bool wf_plan_prepare(wf_plan *p, int64_t position) {
     if (!b) return false;
     p->now = b, b->used = ++p->clock;
     if (!move_to(p, b, position)) {
-        b->position = -1; /* nothing of it may be used */
+        b->position = -1; /* it must not be used */
         p->now = NULL;
         return false;
     }
     size_t scratch =
         ((b->scratch + 127) & ~(size_t)127) * (size_t)(p->pool ? wf_pool_threads(p->pool) : 1);
-    /* What is empty lies somewhere too: memcpy wants that. */
+    /* Never 0: memcpy needs valid pointers for empty tensors, too. */
     size_t arena = b->arena ? b->arena : 1;
     return grow(p, &p->arena, &p->arena_bytes, arena, "arena") &&
            grow(p, &p->scratch, &p->scratch_bytes, scratch, "scratch");
@@ -445,7 +450,7 @@ void wf_plan_point(wf_plan *p, const wf_state *state) {
     for (int x = 0; x < b->n_execs; x++) {
         exec *e = &b->execs[x];
         for (int i = 0; i < e->call.n_in + e->call.n_out; i++)
-            point(p, b, state, e->in[i], &e->call.in[i]); /* the results follow the operands */
+            point(p, b, state, e->in[i], &e->call.in[i]); /* results follow operands */
         e->call.work = e->work < 0 ? NULL : memory_of(p, &b->storages[e->work], state);
     }
     b->feeds = p->feeds_generation, b->base = p->arena;

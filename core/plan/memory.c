@@ -1,15 +1,14 @@
 /* core/plan/memory.c - the memory planner: lifetimes to offsets.
  *
- * Lifetimes belong to storages, which views share. An op that allows it writes over an operand that
- * is read for the last time, and a group (fuse.c) over what it made and no longer needs. Where
- * what remains lies: offsets.c. */
+ * Lifetimes are those of storages, which several views share. An op that allows it overwrites an
+ * operand that is read for the last time. The remaining storages get offsets in offsets.c. */
 #include "plan.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- writing over an operand ----------------------------------------------------------------- */
+/* ---- overwriting an operand ------------------------------------------------------------------ */
 
 static int root_of(const int *root, int s) {
     while (root[s] != s) s = root[s];
@@ -22,7 +21,7 @@ static bool whole(const storage *s, const wf_view *v, int64_t offset) {
            bytes == s->bytes;
 }
 
-/* No other operand may see the memory that is written over, unless element by element. */
+/* No other operand may read the overwritten memory, except element by element. */
 static bool alone(const binding *b, const exec *e, int i, const int *root) {
     for (int j = 0; j < e->call.n_in; j++) {
         int s = e->in[j].storage;
@@ -40,9 +39,8 @@ static void merge(binding *b, int *root, int out, int r) {
     b->storages[r].pinned = b->storages[out].pinned;
 }
 
-/* The operand that exec x may write its result over, or -1. In a group, one that the group made:
- * all its members read that row by row. */
-static int overwritten(const binding *b, int x, int group, const int *root) {
+/* The storage of the operand that the result of exec x may overwrite, or -1. */
+static int overwritten(const binding *b, int x, const int *root) {
     const exec *e = &b->execs[x];
     const storage *out = e->out[0].storage >= 0 ? &b->storages[e->out[0].storage] : NULL;
     uint32_t in_place = kernel_of(e->call.op)->in_place;
@@ -51,7 +49,6 @@ static int overwritten(const binding *b, int x, int group, const int *root) {
         int s = e->in[i].storage;
         if (!(in_place >> i & 1) || s < 0) continue;
         const storage *in = &b->storages[root_of(root, s)];
-        if (b->execs[group].fused > 1 && in->first < group) continue;
         if (in->place == IN_ARENA && !in->pinned && in->last == x && in->bytes == out->bytes &&
             whole(&b->storages[s], &e->call.in[i], e->in[i].offset) &&
             whole(out, &e->call.out[0], 0) && alone(b, e, i, root))
@@ -60,46 +57,14 @@ static int overwritten(const binding *b, int x, int group, const int *root) {
     return -1;
 }
 
-/* A storage of the group that no member reads any more when x makes result `out`, or -1: block by
- * block the rows of one then lie where those of the other were. */
-static int outlived(const binding *b, int x, int group, int out, const int *root) {
-    for (int y = group; y < x; y++)
-        for (int k = 0; k < b->execs[y].call.n_out; k++) {
-            int s = b->execs[y].out[k].storage;
-            const storage *old = &b->storages[s];
-            if (root[s] == s && old->last < x && !old->pinned &&
-                old->bytes == b->storages[out].bytes)
-                return s;
-        }
-    return -1;
-}
-
 static void reuse_storages(binding *b, int *root) {
-    for (int x = 0, group = 0; x < b->n_execs; x++) {
-        const exec *e = &b->execs[x];
-        if (x == group + b->execs[group].fused) group = x;
-        int r = overwritten(b, x, group, root);
-        if (r >= 0) merge(b, root, e->out[0].storage, r);
-        for (int k = r >= 0; k < e->call.n_out && x > group && !b->execs[group].beside; k++)
-            if ((r = outlived(b, x, group, e->out[k].storage, root)) >= 0)
-                merge(b, root, e->out[k].storage, r);
+    for (int x = 0; x < b->n_execs; x++) {
+        int r = overwritten(b, x, root);
+        if (r >= 0) merge(b, root, b->execs[x].out[0].storage, r);
     }
 }
 
-/* What a group touches lives to its end: its members do not run one after the other. */
-static void live_with_group(binding *b, const int *root) {
-    for (int x = 0, end = 0; x < b->n_execs; x++) {
-        const exec *e = &b->execs[x];
-        if (x == end) end += e->fused;
-        for (int i = -1; i < e->call.n_in + e->call.n_out; i++) {
-            int s = i < 0 ? e->work : e->in[i].storage;
-            storage *at = s < 0 ? NULL : &b->storages[root_of(root, s)];
-            if (at && at->last < end - 1) at->last = end - 1;
-        }
-    }
-}
-
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- lifetimes ------------------------------------------------------------------------------- */
 
 typedef struct item {
     size_t bytes;
@@ -127,7 +92,6 @@ bool wf_assign_memory(binding *b) {
             if (b->storages[s].pinned) b->storages[s].last = b->n_execs;
         }
         reuse_storages(b, root);
-        live_with_group(b, root);
         for (int s = 0; s < b->n_storages; s++)
             if (b->storages[s].place == IN_ARENA && root[s] == s && b->storages[s].bytes)
                 items[count++] = (item){ b->storages[s].bytes, s };

@@ -1,28 +1,29 @@
-/* core/plan/offsets.c - where in the arena each storage lies: none upon another while both are alive.
+/* core/plan/offsets.c - the offset of each storage in the arena: storages that live at the same
+ * time do not overlap.
  *
  * Greedy by size (Pisarchyk & Lee 2020, arXiv:2001.03288): the largest storage first, each at the
- * lowest offset where no storage alive at the same time lies. That looks at all pairs, so it is for
- * the largest ones alone, which decide how much memory a plan needs; the others share memory above
- * them, given out and taken back in the order of the schedule, as malloc does it (bins of similar
- * sizes, neighbours joined at once: O(1) each). Of very many, this way may also be the better one
- * for all: then it is taken. */
+ * lowest offset that is free for its lifetime. This looks at all pairs, so it is used only for the
+ * LARGEST storages, which decide how much memory a plan needs. The others get memory above them. It
+ * is allocated and freed in the order of the schedule, as by malloc (bins of similar sizes, free
+ * neighbours are merged at once: O(1) each). If there are more than LARGEST storages, the second
+ * way is also tried for all of them, and the better result is used. */
 #include "plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGEST = 4096, STEPS = 8, BINS = 64 * STEPS, LOOKED_AT = 16, TAKEN = -1 };
+enum { LARGEST = 4096, STEPS = 8, BINS = 64 * STEPS, TRIED = 16, TAKEN = -1 };
 
-/* A piece of the arena, from the first byte to the last one piece next to the other. */
+/* A piece of the arena, which is completely divided into pieces. */
 typedef struct piece {
     size_t offset, bytes;
-    int below, above;      /* neighbours; -1: none */
-    int bin, before, next; /* in a bin; TAKEN, or one of the list of the same bin */
+    int below, above;      /* adjacent pieces; -1: none */
+    int bin, before, next; /* its bin, or TAKEN; its neighbours in the list of the bin */
 } piece;
 
 typedef struct heap {
     piece *pieces;
-    int n, top; /* top: the last one in the arena */
+    int n, top; /* top: the last piece of the arena */
     int bins[BINS];
     uint64_t filled[BINS / 64];
 } heap;
@@ -33,7 +34,7 @@ static size_t end_of(const storage *s) {
     return s->offset + memory_aligned(s->bytes);
 }
 
-/* placed: storages in order of their offsets. Returns where this one comes among them. */
+/* Set the lowest free offset. placed: storages sorted by offset; returns the place of s in them. */
 static int lowest_gap(const binding *b, const int *placed, int n, storage *s) {
     size_t offset = 0, bytes = memory_aligned(s->bytes);
     for (int i = 0; i < n; i++) {
@@ -48,7 +49,7 @@ static int lowest_gap(const binding *b, const int *placed, int n, storage *s) {
     return at;
 }
 
-/* list: storages, the largest first. Returns how much memory they need. */
+/* list: storages, the largest first. Returns the bytes that they need. */
 static size_t place_by_size(binding *b, const int *list, int n, int *placed) {
     size_t arena = 0;
     for (int i = 0; i < n; i++) {
@@ -63,7 +64,7 @@ static size_t place_by_size(binding *b, const int *list, int n, int *placed) {
 
 /* ---- the others: by time --------------------------------------------------------------------- */
 
-/* Sizes of a bin differ by an eighth at most. */
+/* The sizes in a bin differ by at most an eighth. */
 static int bin_of(size_t bytes) {
     size_t units = bytes / ALIGN;
     int bin = 0;
@@ -71,7 +72,7 @@ static int bin_of(size_t bytes) {
     return bin + (int)units;
 }
 
-static void put_into_bin(heap *h, int i) {
+static void add_to_bin(heap *h, int i) {
     piece *p = &h->pieces[i];
     p->bin = bin_of(p->bytes), p->before = -1, p->next = h->bins[p->bin];
     if (p->next >= 0) h->pieces[p->next].before = i;
@@ -79,7 +80,7 @@ static void put_into_bin(heap *h, int i) {
     h->filled[p->bin / 64] |= UINT64_C(1) << p->bin % 64;
 }
 
-static void take_from_bin(heap *h, int i) {
+static void remove_from_bin(heap *h, int i) {
     piece *p = &h->pieces[i];
     if (p->next >= 0) h->pieces[p->next].before = p->before;
     if (p->before >= 0)
@@ -89,10 +90,11 @@ static void take_from_bin(heap *h, int i) {
     p->bin = TAKEN;
 }
 
-/* The best of the first few in its own bin, or any in the next that has some; -1: none. */
+/* A free piece: the smallest sufficient of the first few in its own bin, or the first of the next
+ * bin that is not empty. -1: none. */
 static int find_piece(const heap *h, size_t bytes) {
     int bin = bin_of(bytes), best = -1;
-    for (int i = h->bins[bin], n = 0; i >= 0 && n < LOOKED_AT; i = h->pieces[i].next, n++) {
+    for (int i = h->bins[bin], n = 0; i >= 0 && n < TRIED; i = h->pieces[i].next, n++) {
         bool fits = h->pieces[i].bytes >= bytes;
         if (fits && (best < 0 || h->pieces[i].bytes < h->pieces[best].bytes)) best = i;
     }
@@ -105,7 +107,7 @@ static int find_piece(const heap *h, size_t bytes) {
     return best;
 }
 
-/* A new piece right above i, which is -1 for the first. */
+/* Add a piece directly above piece i, or the first one if i is -1. */
 static int add_piece(heap *h, int i, size_t bytes) {
     piece *p = &h->pieces[h->n];
     *p = (piece){ 0, bytes, i, -1, TAKEN, -1, -1 };
@@ -116,18 +118,18 @@ static int add_piece(heap *h, int i, size_t bytes) {
     return h->n++;
 }
 
-static int give(heap *h, size_t bytes) {
+static int allocate(heap *h, size_t bytes) {
     int i = find_piece(h, bytes);
     if (i < 0 && h->top >= 0 && h->pieces[h->top].bin != TAKEN) i = h->top;
     if (i < 0) return add_piece(h, h->top, bytes);
-    take_from_bin(h, i);
+    remove_from_bin(h, i);
     size_t rest = h->pieces[i].bytes > bytes ? h->pieces[i].bytes - bytes : 0;
-    h->pieces[i].bytes = bytes; /* the top one may be smaller, and grows */
-    if (rest) put_into_bin(h, add_piece(h, i, rest));
+    h->pieces[i].bytes = bytes; /* the top piece may have been smaller: it grows */
+    if (rest) add_to_bin(h, add_piece(h, i, rest));
     return i;
 }
 
-static void join_above(heap *h, int i) {
+static void merge_above(heap *h, int i) {
     piece *p = &h->pieces[i], *gone = &h->pieces[p->above];
     p->bytes += gone->bytes;
     if (h->top == p->above) h->top = i;
@@ -135,17 +137,17 @@ static void join_above(heap *h, int i) {
     if (p->above >= 0) h->pieces[p->above].below = i;
 }
 
-static void take_back(heap *h, int i) {
+static void release(heap *h, int i) {
     int above = h->pieces[i].above, below = h->pieces[i].below;
-    if (above >= 0 && h->pieces[above].bin != TAKEN) take_from_bin(h, above), join_above(h, i);
+    if (above >= 0 && h->pieces[above].bin != TAKEN) remove_from_bin(h, above), merge_above(h, i);
     if (below >= 0 && h->pieces[below].bin != TAKEN) {
-        take_from_bin(h, below), join_above(h, below);
+        remove_from_bin(h, below), merge_above(h, below);
         i = below;
     }
-    put_into_bin(h, i);
+    add_to_bin(h, i);
 }
 
-typedef struct event {        /* one of the list: who is alive, and when */
+typedef struct event {        /* the lifetime of a storage */
     int storage, first, next; /* next: in the list of those that end at the same time */
     size_t bytes;
 } event;
@@ -157,7 +159,7 @@ static int by_time(const void *a, const void *b) {
     return x->storage - y->storage;
 }
 
-/* From `base` on. Returns the end; SIZE_MAX: no memory. */
+/* Offsets begin at `base`. Returns the end of the arena, or SIZE_MAX if out of memory. */
 static size_t place_by_time(binding *b, const int *list, int n, size_t base) {
     heap h = { .pieces = malloc(((size_t)n + 1) * sizeof *h.pieces), .top = -1 };
     event *events = malloc(((size_t)n + 1) * sizeof *events);
@@ -172,8 +174,8 @@ static size_t place_by_time(binding *b, const int *list, int n, size_t base) {
         storage *s = &b->storages[events[i].storage];
         for (; now < s->first; now++)
             for (int x = ends[now]; x >= 0; x = events[x].next)
-                take_back(&h, (int)events[x].bytes); /* its piece */
-        int given = give(&h, memory_aligned(s->bytes));
+                release(&h, (int)events[x].bytes); /* its piece */
+        int given = allocate(&h, memory_aligned(s->bytes));
         s->offset = base + h.pieces[given].offset;
         events[i].bytes = (size_t)given, events[i].next = ends[s->last], ends[s->last] = i;
     }

@@ -1,9 +1,10 @@
-/* core/plan/plan.c - what must be computed for one use of a graph, and in which order.
+/* core/plan/plan.c - which nodes must be computed for one use of a graph, and in which order.
  *
- * From fetches and feeds: keep the ancestors whose data are needed, stop at feeds, keep the others
- * for their shapes alone; let rules put others in place of some (rewrite.c); values in the order
- * they were recorded, as far as order.c does not know better, and updates after what reads the
- * leaves they write. Shapes and memory depend on the bound extents: bind.c. */
+ * From fetches and feeds: mark the ancestors of the fetches whose data are needed, stopping at
+ * feeds, and those of which only the shape is needed; apply rewrite rules (rewrite.c). The nodes
+ * are then sorted: values in the order of recording, apart from the exceptions of order.c, and
+ * updates after all readers of the leaves they write. Shapes and memory depend on the bound
+ * extents: bind.c. */
 #include "plan.h"
 
 #include <stdio.h>
@@ -55,8 +56,7 @@ static bool take_feeds(wf_plan *p, const wf_plan_options *o) {
         if (!t) return wf_plan_fail(p, "feed %d is NULL", i);
         if (t->graph != p->graph) return wf_plan_fail(p, "feed %d is of another graph", i);
         if (is_stored(t))
-            return wf_plan_fail(p, "'%s' is a leaf with values of its own: write it, don't feed it",
-                                t->name);
+            return wf_plan_fail(p, "'%s' has values of its own: use wf_write", t->name);
         if (wf_feed_of(p, t) >= 0) return wf_plan_fail(p, "'%s' is fed twice", called(t));
         p->fed[t->id] = p->n_feeds;
         p->feeds[p->n_feeds++].tensor = t;
@@ -86,7 +86,7 @@ static bool need_operands(wf_plan *p, const wf_tensor *t, unsigned char *need, b
     return true;
 }
 
-/* From the fetches down. A node with several results is needed if one of them is. */
+/* From the last node to the first. An op with several results is needed if one of them is. */
 static bool mark(wf_plan *p, unsigned char *need) {
     for (int id = p->n_index - 1; id >= 0; id--) {
         const wf_tensor *t = wf_plan_node(p, id);
@@ -125,15 +125,15 @@ static void list(wf_plan *p, const unsigned char *need, int what) {
                                             .data = need[id] & NEED_DATA,
                                             .fetched = need[id] & FETCHED,
                                             .feed = wf_feed_of(p, t),
-                                            .spent = p->n_spent };
-        p->n_spent += 1 + t->n_in;
+                                            .counter = p->n_counters };
+        p->n_counters += 1 + t->n_in;
     }
 }
 
 static bool compile(wf_plan *p, const wf_plan_options *o, unsigned char *need) {
     if (!take_feeds(p, o) || !find_needed(p, o, need)) return false;
     if (!o->as_recorded && (!wf_rewrite_nodes(p, need) || !find_needed(p, o, need))) return false;
-    for (int id = 0; id < p->n_index; id++) { /* siblings of what is needed have views too */
+    for (int id = 0; id < p->n_index; id++) { /* the other results of a needed op have views, too */
         const wf_tensor *t = p->graph->nodes[id];
         if (t->result && need[primary(t)->id] && !need[id]) need[id] = NEED_SHAPE;
     }
@@ -146,8 +146,8 @@ static bool compile(wf_plan *p, const wf_plan_options *o, unsigned char *need) {
     list(p, need, VALUES);
     int values = p->n_nodes;
     list(p, need, UPDATES);
-    p->spent = calloc((size_t)p->n_spent + 1, sizeof *p->spent);
-    if (!p->spent) return wf_plan_fail(p, "out of memory");
+    p->counters = calloc((size_t)p->n_counters + 1, sizeof *p->counters);
+    if (!p->counters) return wf_plan_fail(p, "out of memory");
     if (!wf_order_nodes(p, leaves, values)) return false;
     for (int i = 0; i < p->n_nodes; i++) {
         const wf_tensor *t = p->nodes[i].node;
@@ -185,6 +185,6 @@ void wf_plan_free(wf_plan *p) {
     for (int i = 0; i < MAX_BINDINGS; i++) wf_binding_free(p->bindings[i]);
     for (int i = 0; i < p->n_feeds; i++) free(p->feeds[i].data);
     free(p->arena), free(p->scratch), free(p->feeds);
-    wf_arenas_free(p->own), free(p->rewritten);
-    free(p->spent), free(p->nodes), free(p->index), free(p->fed), free(p);
+    wf_arenas_free(p->own), free(p->rewritten), free(p->fused_into);
+    free(p->counters), free(p->nodes), free(p->index), free(p->fed), free(p);
 }

@@ -1,11 +1,11 @@
 /* core/plan/plan.h - inside core: what is compiled from a graph, and a generation's state. Not
  * installed.
  *
- * plan.c     what must be computed                    order.c    in which order
- * rewrite.c  what runs in place of what was recorded  bind.c     a binding: shapes, views, pointers
+ * plan.c     which nodes must be computed             order.c    in which order
+ * rewrite.c  rewrite rules: fusion of ops             bind.c     a binding: shapes, views, pointers
  * memory.c   lifetimes of storages                    offsets.c  what lies where in the arena
- * fuse.c     calls that share a barrier               run.c      feed, run, fetch, profile
- * state.c    cached rows of a generation              pool.c     threads */
+ * run.c      feed, run, fetch, profile                state.c    cached rows of a generation
+ * pool.c     threads */
 #ifndef WEFT_CORE_PLAN_PLAN_H
 #define WEFT_CORE_PLAN_PLAN_H
 
@@ -15,74 +15,72 @@ enum { MAX_BINDINGS = 8 };
 
 typedef enum { IN_ARENA, IN_LEAF, IN_FEED, IN_STATE } storage_place;
 
-/* Memory that values share. Lifetimes belong to it, not to values. */
+/* Memory that one or more values share. Lifetimes are those of storages, not of values. */
 typedef struct storage {
     storage_place place;
     int index; /* leaf: node id; feed: index in feeds; state: slot */
     size_t bytes, offset;
-    int first, last; /* exec that writes it first, and that reads it last */
-    bool pinned;     /* fetched: lives to the end, never overwritten */
+    int first, last; /* the exec that first writes it, and the one that last reads it */
+    bool pinned;     /* fetched: it lives to the end and is not overwritten */
 } storage;
 
-/* Where an operand or a result lies. */
+/* Where an operand or a result is. */
 typedef struct location {
     int storage;    /* -1: absent, or only its shape is known */
     int64_t offset; /* elements from the storage's start */
 } location;
 
-/* A tensor as bound. */
+/* A tensor with its bound shape. */
 typedef struct bound_view {
     wf_view view;
     location at;
 } bound_view;
 
-/* One entry of the schedule: a call, or a copy that makes an operand row-major. Its lists and the
- * call's are the binding's memory. */
+/* One step of the schedule: a call, or a copy that makes an operand row-major. Its lists, and those
+ * of the call, are in the binding's chunks. */
 typedef struct exec {
     const wf_tensor *node; /* NULL: a copy */
     wf_call call;
     location *in, *out;
     int work;    /* storage, or -1 */
-    int spent;   /* where the profile counts it: an index into plan->spent */
-    int fused;   /* calls of the group that begins here; 1: alone */
-    bool beside; /* and it is one of calls side by side, not row by row */
+    int counter; /* index of its profile counter: plan->counters */
 } exec;
 
-typedef struct chunk { /* of a binding's memory; what is taken of it lies behind */
+typedef struct chunk { /* a block of a binding's memory, which follows this header */
     struct chunk *next;
     size_t size, used;
 } chunk;
 
-/* What one cached tensor needs, or has, in a state: [batch, outer, rows, inner bytes]. */
+/* The memory of a cached tensor in a state, [batch, outer, rows, inner bytes]; or what it needs. */
 typedef struct slot {
     char *data;
-    size_t bytes; /* that data has: it never shrinks */
+    size_t bytes; /* of data; it does not shrink */
     size_t outer, rows, inner;
     size_t used; /* rows that the binding reads */
-    int axis;    /* along which it grows */
+    int axis;    /* the axis along which it grows */
 } slot;
 
 /* Everything that depends on the sizes of the extents. */
 typedef struct binding {
     int64_t size[MAX_EXTENTS];
-    uint64_t used;      /* clock of the least recently used */
+    uint64_t used;      /* time of the last use: the least recently used binding is replaced */
     bound_view *values; /* by the plan's index of a tensor */
     exec *execs;
     int n_execs, cap_execs;
-    chunk *chunks, **chunk; /* memory of the execs' lists; where there is some left */
+    chunk *chunks, **chunk; /* memory of the execs' lists; the first chunk with free memory */
     storage *storages;
     int n_storages, cap_storages;
-    size_t *offsets; /* of the storages, as planned for positions up to `planned` */
-    size_t *limits;  /* and their bytes then */
+    size_t *offsets; /* of the storages, valid for positions up to `planned` */
+    size_t *limits;  /* the largest sizes of the storages for which the offsets are valid */
     int n_offsets;
     int64_t planned;
     slot *slots; /* rows that each cached tensor has at this position; data NULL */
     int n_slots, known_slots, cap_slots;
     int64_t batch;
     size_t arena, scratch;
-    int64_t position; /* shapes are those of this P; -1: not yet */
-    const void *base; /* pointers are into this arena */
-    uint64_t feeds;   /* and into the feeds of this generation; 0: not yet */
+    int64_t position; /* the P of the shapes; -1: none yet */
+    const void *base; /* the arena into which pointers point */
+    uint64_t feeds;   /* the generation of feeds into which pointers point; 0: none yet */
 } binding;
 
 typedef struct feed {
@@ -94,19 +92,19 @@ typedef struct feed {
     bool given, needed;
 } feed;
 
-typedef struct spent { /* what the profile has counted */
+typedef struct counter { /* of the profile */
     double seconds, flops, bytes;
     int64_t runs;
-} spent;
+} counter;
 
-typedef struct planned { /* a node that takes part */
+typedef struct planned { /* a node of the plan */
     const wf_tensor *node;
     bool data, fetched;
-    int feed;  /* index, or -1 */
-    int spent; /* its first in the plan's list */
+    int feed;    /* index, or -1 */
+    int counter; /* its first in plan->counters */
 } planned;
 
-/* What a plan wants of a node. */
+/* What a plan needs of a node. */
 enum { NEED_SHAPE = 1, NEED_DATA = 2, FETCHED = 4 };
 
 struct wf_plan {
@@ -118,14 +116,15 @@ struct wf_plan {
     int n_nodes;
     int32_t *index;              /* id -> index in nodes, or -1 */
     int32_t *fed;                /* id -> index in feeds, or -1 */
-    const wf_tensor **rewritten; /* id -> what runs in place of the graph's node, or NULL */
-    wf_arena *own;               /* memory of those */
+    const wf_tensor **rewritten; /* id -> the node that replaces it, or NULL */
+    int32_t *fused_into;         /* id -> 1 + the id of the node into which it was fused, or 0 */
+    wf_arena *own;               /* memory of the replacements */
     int n_index;
     feed *feeds;
     int n_feeds;
-    uint64_t feeds_generation; /* counts moves of their memory; from 1 */
-    spent *spent;              /* of each node: itself, and the copies made of its operands */
-    int n_spent;
+    uint64_t feeds_generation; /* incremented when their memory moves; from 1 */
+    counter *counters;         /* of each node: one for itself and one for a copy of each operand */
+    int n_counters;
     int64_t size[MAX_EXTENTS]; /* as bound now; 0: not bound (P: 0) */
     binding *bindings[MAX_BINDINGS];
     binding *now; /* NULL: an extent changed */
@@ -148,21 +147,14 @@ bound_view *wf_plan_value(wf_plan *p, const wf_tensor *t); /* after that; NULL: 
 void wf_plan_point(wf_plan *p, const wf_state *s);         /* every view has its data */
 void wf_binding_free(binding *b);
 
-/* rewrite.c: by the rules, into p->rewritten; need: by id. False: no memory. */
+/* rewrite.c: apply the rules; replacements go to p->rewritten. need: by id. False: out of
+ * memory. */
 enum { OWN_ARENA = 1 << 14 };
 bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need);
 
-/* order.c: leaves stay, numbers come right behind what they are taken of, updates behind all
- * readers of what they write. nodes: leaves, then values, then, from that index on, updates. */
+/* order.c: move scalars directly after their operands, and updates after all readers of what they
+ * write. p->nodes are leaves, then values, then updates; the arguments are the first two ends. */
 bool wf_order_nodes(wf_plan *p, int leaves, int values);
-
-/* fuse.c */
-enum { FUSED_BLOCKS = 4, BESIDE_SLICES = 16, MOST_BESIDE = 64 }; /* the tasks of a group */
-bool wf_fuse(
-    binding *b); /* order execs and their storages' lifetimes by groups; false: no memory */
-/* A block of rows, or a slice of all tasks of a phase, of one call: the i-th of its group. */
-bool wf_run_rows(const exec *e, int64_t block, void *scratch);
-bool wf_run_slice(const exec *e, int i, int phase, int64_t tasks, int64_t slice, void *scratch);
 
 /* memory.c */
 bool wf_assign_memory(binding *b); /* lifetimes -> offsets, b->arena; false: no memory */
@@ -173,14 +165,14 @@ bool wf_assign_offsets(binding *b, const int *list, int n);
 
 struct wf_state {
     int batch, n_slots;
-    int64_t used; /* rows that hold something */
+    int64_t used; /* rows that have been written */
     slot *slots;
     char *spare; /* as large as the largest slot */
     size_t spare_bytes;
 };
 
-/* Give it as many rows as p->now wants, and keep what these hold. False, and nothing of it lost: no
- * memory. */
+/* Give the slots as many rows as p->now needs, and keep their contents. False, with the contents
+ * unchanged: out of memory. */
 bool wf_state_follow(wf_plan *p, wf_state *s);
 
 #endif

@@ -1,20 +1,21 @@
-/* core/plan/pool.c - threads that wait, tasks that are shared out, a barrier.
+/* core/plan/pool.c - a thread pool: workers, a queue of tasks for each, a barrier.
  *
- * Every worker begins with its own share of the tasks, the same part of every job: what it wrote in
- * one job is in its cache when the next job reads it. Who is done with his share takes from the
- * others'. The counter of a share lies in the cache line of its worker's seat.
+ * Every worker begins with its own queue, which holds the same part of the tasks in every job: so
+ * what it wrote in one job is in its cache when the next job reads it. A worker whose queue is
+ * empty takes tasks from the other queues. The counter of a queue has a cache line of its own.
  *
- * The gate is the number of the newest job. A worker goes in by taking its seat, then looking at
- * the gate again: if the number is still that of the job, the job's fields are its to read until it
- * gets up. The caller takes tasks like everyone; when none are left, it waits for those who sit. It
- * never waits for a thread that has not come: a sleeping or preempted worker costs nothing, so any
- * number of threads does no harm. Jobs alternate between two places, so that who comes late finds
- * the job as it was left, without tasks; before a place is used again, its seats are seen to be
- * empty.
+ * `epoch` is the number of the newest job. To enter a job, a worker sets `active` in its queue and
+ * then reads the epoch again: if it is unchanged, the job's fields do not change until the worker
+ * clears `active`. The caller takes tasks like a worker; when none are left, it waits until no
+ * worker is active. It never waits for a thread that has not entered, so sleeping or preempted
+ * workers cost nothing, and more threads than processors do no harm. Jobs alternate between two
+ * structs, so that a worker that comes late finds its job as it was left, without tasks. Before a
+ * struct is used again, the caller waits until no worker is active in it.
  *
- * Who waits spins for a while, then sleeps. No wake-up is lost: the sleeper counts itself, then
- * looks at what it waits for; the waker changes that, then looks at the count (all sequentially
- * consistent, as are seats and gate); the mutex covers the moment between looking and sleeping. */
+ * Waiting threads spin for a while and then sleep. No wake-up is lost: a thread that goes to sleep
+ * first increments the number of sleepers and then checks its condition; the thread that wakes it
+ * first makes the condition true and then reads the number (all sequentially consistent, as are
+ * `active` and `epoch`). The mutex covers the time between the check and the sleep. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "pool.h"
 
@@ -31,29 +32,29 @@
 enum { MAX_THREADS = 256, CACHE_LINE = 64 };
 enum { SPINS = 1500, SPINS_CROWDED = 50 }; /* crowded: more threads than processors */
 
-/* The gate's bits: job number | stop. */
+/* The bits of the epoch: job number | stop. */
 #define STOP UINT64_C(1)
 #define JOB UINT64_C(2)
 
 typedef bool task_function(void *arg, int64_t index, int worker);
-typedef bool condition(const wf_pool *pool, uint64_t gate);
+typedef bool condition(const wf_pool *pool, uint64_t epoch);
 
-struct seat { /* of one worker: its share are the tasks from next to end */
+struct queue { /* of one worker: tasks next..end - 1 */
     _Alignas(CACHE_LINE) atomic_int_fast64_t next;
     int64_t end;
-    atomic_bool taken;
+    atomic_bool active;
 };
 
-struct job { /* the fields that are not atomic are written while nobody sits */
+struct job { /* the fields that are not atomic are written while no worker is active */
     _Alignas(CACHE_LINE) task_function *task;
     void *arg;
-    int shares;
-    bool one_each; /* no share has more than one task */
+    int n_queues;
+    bool one_each; /* no queue has more than one task */
     atomic_bool failed;
-    struct seat seats[MAX_THREADS];
+    struct queue queues[MAX_THREADS];
 };
 
-struct bed { /* where threads sleep */
+struct waiters { /* threads that wait for a condition */
     pthread_cond_t wake;
     atomic_int sleepers;
 };
@@ -65,10 +66,10 @@ struct worker {
 };
 
 struct wf_pool {
-    _Alignas(CACHE_LINE) atomic_uint_fast64_t gate;
+    _Alignas(CACHE_LINE) atomic_uint_fast64_t epoch;
     _Alignas(CACHE_LINE) int threads, processors, spins;
-    pthread_mutex_t turn, mutex;        /* turn: one caller at a time; mutex: for going to sleep */
-    struct bed idle, done;              /* workers without a job; the caller at the barrier */
+    pthread_mutex_t turn, mutex;        /* one caller at a time; for going to sleep */
+    struct waiters idle, done;          /* workers without a job; the caller at the barrier */
     struct worker workers[MAX_THREADS]; /* from 1: worker 0 is the caller */
     struct job jobs[2];
 };
@@ -78,7 +79,7 @@ struct wf_pool {
 #if defined(__SSE2__)
 unsigned wf_float_mode_enter(void) {
     unsigned mode = _mm_getcsr();
-    _mm_setcsr(0x1F80 | 0x8000 | 0x0040); /* the default; flush results; and operands */
+    _mm_setcsr(0x1F80 | 0x8000 | 0x0040); /* default; flush denormal results; and operands */
     return mode;
 }
 void wf_float_mode_leave(unsigned mode) {
@@ -106,72 +107,73 @@ static int count_processors(void) {
 
 /* ---- waiting ----------------------------------------------------------------------------- */
 
-static bool gate_moved(const wf_pool *pool, uint64_t gate) {
-    return atomic_load(&pool->gate) != gate;
+static bool epoch_changed(const wf_pool *pool, uint64_t epoch) {
+    return atomic_load(&pool->epoch) != epoch;
 }
 
-static bool seats_empty(const wf_pool *pool, uint64_t gate) {
-    const struct job *job = &pool->jobs[gate / JOB % 2];
+static bool none_active(const wf_pool *pool, uint64_t epoch) {
+    const struct job *job = &pool->jobs[epoch / JOB % 2];
     for (int w = 1; w < pool->threads; w++)
-        if (atomic_load(&job->seats[w].taken)) return false;
+        if (atomic_load(&job->queues[w].active)) return false;
     return true;
 }
 
-static void wait_until(wf_pool *pool, struct bed *bed, condition *met, uint64_t gate) {
+static void wait_until(wf_pool *pool, struct waiters *waiters, condition *met, uint64_t epoch) {
     for (int i = 0; i < pool->spins; i++, relax())
-        if (met(pool, gate)) return;
+        if (met(pool, epoch)) return;
     pthread_mutex_lock(&pool->mutex);
-    atomic_fetch_add(&bed->sleepers, 1);
-    while (!met(pool, gate)) pthread_cond_wait(&bed->wake, &pool->mutex);
-    atomic_fetch_sub(&bed->sleepers, 1);
+    atomic_fetch_add(&waiters->sleepers, 1);
+    while (!met(pool, epoch)) pthread_cond_wait(&waiters->wake, &pool->mutex);
+    atomic_fetch_sub(&waiters->sleepers, 1);
     pthread_mutex_unlock(&pool->mutex);
 }
 
-static void wake(wf_pool *pool, struct bed *bed, int at_most) {
-    if (at_most <= 0 || atomic_load(&bed->sleepers) == 0) return;
+static void wake(wf_pool *pool, struct waiters *waiters, int at_most) {
+    if (at_most <= 0 || atomic_load(&waiters->sleepers) == 0) return;
     pthread_mutex_lock(&pool->mutex);
-    for (int i = 0; i < at_most && i < atomic_load(&bed->sleepers); i++)
-        pthread_cond_signal(&bed->wake);
+    for (int i = 0; i < at_most && i < atomic_load(&waiters->sleepers); i++)
+        pthread_cond_signal(&waiters->wake);
     pthread_mutex_unlock(&pool->mutex);
 }
 
 /* ---- a job ------------------------------------------------------------------------------- */
 
-/* Equal shares, one for each worker that can have a task; the first ones take the rest. */
-static void share_out(const wf_pool *pool, struct job *job, int64_t n) {
-    int shares = job->shares = n < pool->threads ? (int)n : pool->threads;
-    int64_t each = n / shares, more = n % shares, from = 0;
+/* Divide the tasks equally among the workers, at least one task each; the first get the
+ * remainder. */
+static void fill_queues(const wf_pool *pool, struct job *job, int64_t n) {
+    int n_queues = job->n_queues = n < pool->threads ? (int)n : pool->threads;
+    int64_t each = n / n_queues, more = n % n_queues, from = 0;
     job->one_each = each + (more > 0) == 1;
-    for (int w = 0; w < shares; w++) {
-        struct seat *s = &job->seats[w];
-        s->end = from + each + (w < more);
-        atomic_store_explicit(&s->next, from, memory_order_relaxed);
-        from = s->end;
+    for (int w = 0; w < n_queues; w++) {
+        struct queue *q = &job->queues[w];
+        q->end = from + each + (w < more);
+        atomic_store_explicit(&q->next, from, memory_order_relaxed);
+        from = q->end;
     }
 }
 
-/* The next task of a share, or -1. A share that is used up is read, not written. */
-static int64_t take(struct seat *s) {
-    if (atomic_load_explicit(&s->next, memory_order_relaxed) >= s->end) return -1;
-    int64_t index = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed);
-    return index < s->end ? index : -1;
+/* The next task of a queue, or -1. The counter of an empty queue is only read, not written. */
+static int64_t take(struct queue *q) {
+    if (atomic_load_explicit(&q->next, memory_order_relaxed) >= q->end) return -1;
+    int64_t index = atomic_fetch_add_explicit(&q->next, 1, memory_order_relaxed);
+    return index < q->end ? index : -1;
 }
 
-static void give_up(struct job *job) {
+static void cancel(struct job *job) {
     atomic_store(&job->failed, true);
-    for (int w = 0; w < job->shares; w++) /* nothing more to take */
-        atomic_store(&job->seats[w].next, job->seats[w].end);
+    for (int w = 0; w < job->n_queues; w++) /* empties the queues */
+        atomic_store(&job->queues[w].next, job->queues[w].end);
 }
 
-/* The own share first, then the others' in turn; but a caller's only task is never left to others:
- * to look for it would cost as much as a small task. */
+/* Take tasks from the own queue first, then from the others in turn. If the caller has only one
+ * task, workers do not look for it: that would cost as much as a small task. */
 static void take_tasks(struct job *job, int worker) {
     int64_t index;
-    for (int i = 0; i < job->shares; i++) {
-        int w = (worker + i) % job->shares;
+    for (int i = 0; i < job->n_queues; i++) {
+        int w = (worker + i) % job->n_queues;
         if (w == 0 && worker != 0 && job->one_each) continue;
-        while ((index = take(&job->seats[w])) >= 0)
-            if (!job->task(job->arg, index, worker)) give_up(job);
+        while ((index = take(&job->queues[w])) >= 0)
+            if (!job->task(job->arg, index, worker)) cancel(job);
     }
 }
 
@@ -179,20 +181,20 @@ static void *work(void *arg) {
     struct worker *self = arg;
     wf_pool *pool = self->pool;
     wf_float_mode_enter();
-    for (uint64_t gate = 0; !(gate & STOP);) {
-        wait_until(pool, &pool->idle, gate_moved, gate);
-        gate = atomic_load(&pool->gate);
-        struct job *job = &pool->jobs[gate / JOB % 2];
-        struct seat *seat = &job->seats[self->index];
-        atomic_store(&seat->taken, true);
-        if (!gate_moved(pool, gate)) take_tasks(job, self->index);
-        atomic_store(&seat->taken, false);
+    for (uint64_t epoch = 0; !(epoch & STOP);) {
+        wait_until(pool, &pool->idle, epoch_changed, epoch);
+        epoch = atomic_load(&pool->epoch);
+        struct job *job = &pool->jobs[epoch / JOB % 2];
+        struct queue *queue = &job->queues[self->index];
+        atomic_store(&queue->active, true);
+        if (!epoch_changed(pool, epoch)) take_tasks(job, self->index);
+        atomic_store(&queue->active, false);
         wake(pool, &pool->done, 1);
     }
     return NULL;
 }
 
-/* A job of n tasks is worth no more threads than there are tasks or processors. */
+/* Wake no more workers than there are tasks or processors. */
 static void wake_helpers(wf_pool *pool, int64_t n) {
     int useful = (int)(n < pool->processors ? n : pool->processors) - 1;
     int awake = pool->threads - 1 - atomic_load(&pool->idle.sleepers);
@@ -207,16 +209,16 @@ bool wf_pool_run(wf_pool *pool, int64_t n, task_function *task, void *arg) {
         return true;
     }
     pthread_mutex_lock(&pool->turn);
-    uint64_t gate = atomic_load(&pool->gate) + JOB;
-    struct job *job = &pool->jobs[gate / JOB % 2];
-    wait_until(pool, &pool->done, seats_empty, gate);
+    uint64_t epoch = atomic_load(&pool->epoch) + JOB;
+    struct job *job = &pool->jobs[epoch / JOB % 2];
+    wait_until(pool, &pool->done, none_active, epoch);
     job->task = task, job->arg = arg;
     atomic_store_explicit(&job->failed, false, memory_order_relaxed);
-    share_out(pool, job, n);
-    atomic_store(&pool->gate, gate);
+    fill_queues(pool, job, n);
+    atomic_store(&pool->epoch, epoch);
     wake_helpers(pool, n);
     take_tasks(job, 0);
-    wait_until(pool, &pool->done, seats_empty, gate);
+    wait_until(pool, &pool->done, none_active, epoch);
     bool ok = !atomic_load(&job->failed);
     pthread_mutex_unlock(&pool->turn);
     return ok;
@@ -227,7 +229,7 @@ bool wf_pool_run(wf_pool *pool, int64_t n, task_function *task, void *arg) {
 static void start_workers(wf_pool *pool, int threads) {
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's own threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to the program's own threads */
     for (pool->threads = 1; pool->threads < threads; pool->threads++) {
         struct worker *w = &pool->workers[pool->threads];
         w->pool = pool, w->index = pool->threads;
@@ -254,7 +256,7 @@ int wf_pool_threads(const wf_pool *pool) {
 
 void wf_pool_free(wf_pool *pool) {
     if (!pool) return;
-    atomic_fetch_or(&pool->gate, STOP);
+    atomic_fetch_or(&pool->epoch, STOP);
     wake(pool, &pool->idle, pool->threads);
     for (int i = 1; i < pool->threads; i++) pthread_join(pool->workers[i].thread, NULL);
     pthread_cond_destroy(&pool->idle.wake), pthread_cond_destroy(&pool->done.wake);

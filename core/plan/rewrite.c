@@ -1,22 +1,24 @@
-/* core/plan/rewrite.c - other nodes in place of some, in one plan: what fuses is decided here alone.
+/* core/plan/rewrite.c - applies rewrite rules to the nodes of a plan. All fusion of ops happens
+ * here.
  *
- * What is needed, who reads it and what is fetched is known by now, which no constructor knows.
- * From the first node to the last each rule is tried; what replaces a node keeps its id, so that
- * readers and fetches find it where it was. What nothing needs any more drops out when the plan
- * marks its nodes anew: until then it counts as a reader. */
+ * When a plan is made it is known which nodes are needed, who reads them and what is fetched. The
+ * rules are tried on every node, from the first to the last. A replacement has the id of the node
+ * it replaces, so that its readers and fetches find it. Nodes that are no longer needed are dropped
+ * afterwards, when the plan marks the needed nodes again; until then they count as readers. */
 #include "rewrite.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/basis.h"
 #include "plan.h"
 
 struct wf_rewrite {
     wf_plan *p;
     const unsigned char *need;
     int32_t *readers; /* by id: operands that read its data */
-    int32_t *takers;  /* and how many of them a shared rule would take it from */
+    int32_t *matches; /* by id: how many of these a shared rule matches */
     const wf_tensor *outer;
     bool no_memory;
 };
@@ -26,7 +28,7 @@ static bool runs(const wf_rewrite *r, const wf_tensor *t) {
            wf_feed_of(r->p, t) < 0;
 }
 
-/* The node that operand i of t is, if a rule may take it. */
+/* The inner node of a match of the rule with outer node t, or NULL. */
 static const wf_tensor *inner_of(const wf_rewrite *r, const wf_rule *rule, const wf_tensor *t) {
     if (rule->op != t->op || rule->operand >= t->n_in || !t->in[rule->operand]) return NULL;
     const wf_tensor *inner = wf_rewritten(r, t->in[rule->operand]);
@@ -41,36 +43,45 @@ static void count_readers(wf_rewrite *r) {
         if (!runs(r, t)) continue;
         for (int i = 0; i < t->n_in; i++)
             if (t->in[i] && !(t->op->shape_only >> i & 1)) r->readers[t->in[i]->id]++;
-        for (const wf_rule *rule = wf_rules; rule->op; rule++) {
+        for (const wf_rule *rule = wf_basis.rules; rule->op; rule++) {
             const wf_tensor *inner = rule->shared ? inner_of(r, rule, t) : NULL;
-            if (inner) r->takers[inner->id]++;
+            if (inner) r->matches[inner->id]++;
         }
     }
 }
 
 static bool applies(wf_rewrite *r, const wf_rule *rule, const wf_tensor *t) {
     const wf_tensor *inner = inner_of(r, rule, t);
-    if (!inner || r->readers[inner->id] != (rule->shared ? r->takers[inner->id] : 1)) return false;
+    if (!inner || r->readers[inner->id] != (rule->shared ? r->matches[inner->id] : 1)) return false;
     r->outer = t;
     bool applied = rule->apply(r, t, inner);
     assert(!applied || r->p->rewritten[t->id]);
+    if (applied) r->p->fused_into[inner->id] = t->id + 1;
     return applied;
 }
 
 bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need) {
     size_t n = (size_t)p->n_index + 1;
     wf_rewrite r = { .p = p, .need = need };
-    r.readers = calloc(n, sizeof *r.readers), r.takers = calloc(n, sizeof *r.takers);
+    r.readers = calloc(n, sizeof *r.readers), r.matches = calloc(n, sizeof *r.matches);
     p->rewritten = calloc(n, sizeof *p->rewritten);
-    bool ok = r.readers && r.takers && p->rewritten;
+    p->fused_into = calloc(n, sizeof *p->fused_into);
+    bool ok = r.readers && r.matches && p->rewritten && p->fused_into;
     if (ok) count_readers(&r);
     for (int id = 0; ok && id < p->n_index; id++) {
-        const wf_rule *rule = wf_rules;
+        const wf_rule *rule = wf_basis.rules;
         if (!runs(&r, p->graph->nodes[id])) continue;
         while (rule->op && !applies(&r, rule, p->graph->nodes[id])) rule++;
     }
-    free(r.readers), free(r.takers);
+    free(r.readers), free(r.matches);
     return (ok && !r.no_memory) || wf_plan_fail(p, "out of memory");
+}
+
+const wf_tensor *wf_computed_in(const wf_plan *p, const wf_tensor *t) {
+    if (!wf_plan_ok(p) || !t || t->graph != p->graph || t->id >= p->n_index) return NULL;
+    int id = primary(t)->id;
+    while (p->index[id] < 0 && p->fused_into && p->fused_into[id]) id = p->fused_into[id] - 1;
+    return p->index[id] < 0 ? NULL : p->graph->nodes[id];
 }
 
 /* ---- for the rules --------------------------------------------------------------------------- */
@@ -94,7 +105,7 @@ bool wf_replace(wf_rewrite *r, const wf_op *op, int n_in, wf_tensor *const *in, 
     assert(c.out[0].ndim == r->outer->ndim &&
            memcmp(c.out[0].shape, r->outer->shape, (size_t)c.out[0].ndim * sizeof(int64_t)) == 0);
     size_t operands = (size_t)n_in * sizeof *in;
-    wf_tensor *t = wf_arena_take(&r->p->own, sizeof *t + operands + op->attr_bytes, OWN_ARENA);
+    wf_tensor *t = wf_arena_alloc(&r->p->own, sizeof *t + operands + op->attr_bytes, OWN_ARENA);
     if (!t) return r->no_memory = true, false;
     *t = *r->outer;
     t->op = op, t->n_in = n_in, t->in = memcpy(t + 1, in, operands);

@@ -1,8 +1,8 @@
-/* core/plan/rewrite.h - how ops tell a plan what may run in place of what was recorded. Not installed.
+/* core/plan/rewrite.h - rewrite rules: a plan runs other nodes than were recorded. Not installed.
  *
- * A rule is a row of ops/rules.inc: a node of `op` whose operand `operand` is a node of `inner`.
- * Its function, in the file of the op that gains, asks what else must hold, and replaces the outer
- * node by another with the same result. The graph stays as it was recorded. */
+ * A rule is a row of ops/rules.inc. It matches a node of `op` whose operand number `operand` is a
+ * node of `inner`. Its function checks further conditions, and replaces the outer node by another
+ * with the same result. The graph itself does not change. */
 #ifndef WEFT_CORE_PLAN_REWRITE_H
 #define WEFT_CORE_PLAN_REWRITE_H
 
@@ -14,22 +14,22 @@ typedef struct wf_rule {
     const wf_op *op;
     int operand;
     const wf_op *inner;
-    /* Nobody fetches or feeds the inner node, and it has no other readers, or (shared) all of them
-     * match such a rule: if one is then left as it is, the inner node is computed for that one. */
+    /* The inner node must not be fetched or fed. It must have no other reader or, if shared, all
+     * its readers must match such a rule; if one of them is not replaced after all, the inner node
+     * is computed for it. */
     bool shared;
-    /* False: left as it is. */
+    /* Replaces the outer node, or returns false. */
     bool (*apply)(wf_rewrite *r, const wf_tensor *outer, const wf_tensor *inner);
 } wf_rule;
 
-extern const wf_rule wf_rules[]; /* tried in their order; the last has no op: ops/rules.c */
-
-/* The outer node becomes this one, in this plan. False: no memory, or it does not fit. */
+/* Replace the outer node by this one, in this plan. False: out of memory, or its shape rule
+ * fails. */
 bool wf_replace(wf_rewrite *r, const wf_op *op, int n_in, wf_tensor *const *in, const void *attrs);
 
-/* What computes t in this plan. */
+/* The node that computes t in this plan: t itself, or its replacement. */
 const wf_tensor *wf_rewritten(const wf_rewrite *r, const wf_tensor *t);
 
-/* Is t wanted by nothing but one operand of one node? */
+/* Is t read by only one operand of one node, and neither fetched nor fed? */
 bool wf_read_once(const wf_rewrite *r, const wf_tensor *t);
 
 #endif

@@ -1,6 +1,6 @@
-/* core/plan/run.c - bind, feed, run, fetch; and what a profile counts.
+/* core/plan/run.c - bind, feed, run, fetch; the profile.
  *
- * On the hot path nothing is allocated and no shape is looked at unless an extent or the position
+ * A run allocates no memory and computes no shapes, unless an extent or the position has
  * changed. */
 #include "plan.h"
 
@@ -45,7 +45,7 @@ bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data) {
     const wf_view *v = &wf_plan_value(p, t)->view;
     size_t bytes = 0;
     bool fits = wf_shape_bytes(v->dtype, v->ndim, v->shape, &bytes);
-    assert(fits), (void)fits; /* judged when it was bound */
+    assert(fits), (void)fits; /* checked when it was bound */
     if (!data && bytes) return wf_plan_fail(p, "'%s' is fed from NULL", called(t));
     if (bytes > f->capacity || !f->data) {
         free(f->data);
@@ -131,83 +131,19 @@ static double bytes_of(const wf_call *c) {
 static bool run_measured(wf_plan *p, const exec *e) {
     double start = seconds_now();
     bool ok = run_call(p, &e->call);
-    spent *s = &p->spent[e->spent];
+    counter *s = &p->counters[e->counter];
     s->seconds += seconds_now() - start, s->runs++;
     s->flops += flops_of(&e->call), s->bytes += bytes_of(&e->call);
     return ok;
 }
 
-typedef struct group {
-    const exec *execs;
-    int n, phase;
-    int64_t tasks[MOST_BESIDE]; /* side by side: of each, in this phase */
-    atomic_int failed;          /* one of those that did */
-    char *scratch;
-    size_t stride;
-} group;
-
-static void *scratch_of(const group *g, int worker) {
-    return g->stride ? g->scratch + (size_t)worker * g->stride : NULL;
-}
-
-static bool run_block(void *arg, int64_t block, int worker) {
-    group *g = arg;
-    for (int i = 0; i < g->n; i++)
-        if (!wf_run_rows(&g->execs[i], block, scratch_of(g, worker)))
-            return atomic_store(&g->failed, i), false;
-    return true;
-}
-
-static bool run_beside(void *arg, int64_t slice, int worker) {
-    group *g = arg;
-    for (int i = 0; i < g->n; i++)
-        if (!wf_run_slice(&g->execs[i], i, g->phase, g->tasks[i], slice, scratch_of(g, worker)))
-            return atomic_store(&g->failed, i), false;
-    return true;
-}
-
-static bool run_phases(wf_plan *p, group *g) {
-    for (;; g->phase++) {
-        int64_t all = 0;
-        for (int i = 0; i < g->n; i++) {
-            const wf_call *c = &g->execs[i].call;
-            const wf_kernel *run = kernel_of(c->op);
-            bool ended = g->phase > 0 && (!run->tasks || g->tasks[i] <= 0);
-            g->tasks[i] = ended ? 0 : run->tasks ? run->tasks(c, g->phase) : 1;
-            all += g->tasks[i] > 0;
-        }
-        if (all == 0) return true;
-        if (!wf_pool_run(p->pool, BESIDE_SLICES, run_beside, g)) return false;
-    }
-}
-
-/* Which of a group's calls is to be named, with its own message: asked one after the other. Updates
- * are not performed twice; they fail for one reason, all alike. */
-static const exec *first_failed(wf_plan *p, const exec *e, const group *g) {
-    if (g->n == 1 || e->call.op->writes) return e + atomic_load(&g->failed);
-    wf_report_reset(&p->report, true);
-    for (int i = 0; i < g->n; i++)
-        if (!run_call(p, &e[i].call)) return e + i;
-    return e + atomic_load(&g->failed);
-}
-
-/* The group that begins here, or the call alone. NULL, or which failed. Measured, each is alone. */
-static const exec *run_group(wf_plan *p, exec *e) {
-    group g = { .execs = e, .n = p->profile ? 1 : e->fused, .scratch = p->scratch };
-    g.stride = (p->now->scratch + 127) & ~(size_t)127;
-    for (int i = 0; i < g.n; i++) e[i].call.step = p->step, e[i].call.micro_batch = p->micro_batch;
-    bool ok = p->profile  ? run_measured(p, e)
-              : g.n == 1  ? run_call(p, &e->call)
-              : e->beside ? run_phases(p, &g)
-                          : wf_pool_run(p->pool, FUSED_BLOCKS, run_block, &g);
-    return ok ? NULL : first_failed(p, e, &g);
-}
-
 static bool run_all(wf_plan *p) {
     wf_report_reset(&p->report, true);
-    for (int i = 0; i < p->now->n_execs; i += p->profile ? 1 : p->now->execs[i].fused) {
-        const exec *failed = run_group(p, &p->now->execs[i]);
-        if (failed) return wf_plan_fail_at(p, failed->node, failed->call.op);
+    for (int i = 0; i < p->now->n_execs; i++) {
+        exec *e = &p->now->execs[i];
+        e->call.step = p->step, e->call.micro_batch = p->micro_batch;
+        if (!(p->profile ? run_measured(p, e) : run_call(p, &e->call)))
+            return wf_plan_fail_at(p, e->node, e->call.op);
     }
     return p->ran = true;
 }
@@ -300,7 +236,7 @@ size_t wf_plan_memory(wf_plan *p) {
 
 void wf_profile(wf_plan *p, bool on) {
     if (!wf_plan_ok(p)) return;
-    if (on && !p->profile) memset(p->spent, 0, (size_t)p->n_spent * sizeof *p->spent);
+    if (on && !p->profile) memset(p->counters, 0, (size_t)p->n_counters * sizeof *p->counters);
     p->profile = on;
 }
 
@@ -322,16 +258,14 @@ static int64_t widest_phase(const wf_call *c) {
 bool wf_step_at(wf_plan *p, int i, wf_step *out) {
     if (!out || i < 0 || i >= wf_step_count(p)) return false;
     const exec *e = &p->now->execs[i];
-    const spent *s = &p->spent[e->spent];
+    const counter *s = &p->counters[e->counter];
     *out = (wf_step){ .node = e->node,
                       .op = e->call.op,
                       .seconds = s->seconds,
                       .runs = s->runs,
                       .flops = s->runs ? s->flops / (double)s->runs : flops_of(&e->call),
                       .bytes = s->runs ? s->bytes / (double)s->runs : bytes_of(&e->call),
-                      .tasks = widest_phase(&e->call),
-                      .fused = e->fused,
-                      .beside = e->beside };
+                      .tasks = widest_phase(&e->call) };
     const storage *in = e->out[0].storage < 0 ? NULL : &p->now->storages[e->out[0].storage];
     if (in && in->place == IN_ARENA) out->offset = in->offset, out->size = in->bytes;
     return true;

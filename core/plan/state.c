@@ -1,8 +1,10 @@
-/* core/plan/state.c - states: the rows that the caches of a generation hold, one slot per cached tensor.
+/* core/plan/state.c - states: the rows that the caches of a generation hold, one slot per cached
+ * tensor.
  *
- * A state belongs to its caller. Any plan of the same graph with the same caches can run with it.
- * It has as many rows as the plan that runs has planned for, which is a matter of the position alone
- * (bind.c): the strides of all views of it are known before there is a state. */
+ * A state belongs to the caller. Any plan of the same graph with the same caches can run with it.
+ * For each run its slots get the number of rows for which the plan was laid out. This number
+ * depends only on the position (bind.c), so the strides of views of a state are known without the
+ * state. */
 #include "plan.h"
 
 #include <stdlib.h>
@@ -42,8 +44,8 @@ size_t wf_state_bytes(const wf_state *s) {
 
 /* ---- growing --------------------------------------------------------------------------------- */
 
-/* The first `used` rows of every group, to where they lie among as many rows as there will be. In
- * the same memory groups that move upwards are moved from the last to the first. */
+/* Copy the first `used` rows of every group to a layout with `rows` rows per group. It may be in
+ * the same memory: groups that move upwards are moved from the last to the first. */
 static void spread(const slot *s, char *to, size_t rows, size_t groups, size_t used) {
     for (size_t i = 0; used && i < groups; i++) {
         size_t group = rows > s->rows ? groups - 1 - i : i;
@@ -75,14 +77,14 @@ static bool grow_spare(const binding *b, wf_state *s) {
     return true;
 }
 
-/* Each slot has rows of its own, so that one that cannot grow leaves the others whole. */
+/* Every slot has its own number of rows, so that the state is valid if one of them cannot grow. */
 bool wf_state_follow(wf_plan *p, wf_state *s) {
     const binding *b = p->now;
     bool ok = grow_spare(b, s);
     for (int i = 0; ok && i < s->n_slots; i++) {
         size_t rows = b->slots[i].rows;
         if (s->slots[i].rows == rows) continue;
-        if ((size_t)s->used > rows) s->used = (int64_t)rows; /* it has gone back */
+        if ((size_t)s->used > rows) s->used = (int64_t)rows; /* the position was set back */
         ok = change_rows(&s->slots[i], s->batch, rows, (size_t)s->used);
     }
     return ok || wf_plan_fail(p, "out of memory for a state");
@@ -90,8 +92,8 @@ bool wf_state_follow(wf_plan *p, wf_state *s) {
 
 /* ---- reordering ------------------------------------------------------------------------------ */
 
-/* Of the rows that change, what holds something is moved: at once where the source stays as it is,
- * else by way of the spare memory. */
+/* Move the used part of rows that change: directly if their source does not change, else through
+ * the spare memory. */
 static void reorder(const slot *s, char *spare, const int32_t *index, int n, size_t used) {
     size_t group = s->rows * s->inner, row = s->outer * group;
     for (int pass = 0; pass < 2; pass++)

@@ -1,10 +1,12 @@
-/* core/record/extents.c - named extents: what stands for them, and what their sizes are called.
+/* core/record/extents.c - named extents: the numbers that stand for them, and their names in
+ * messages.
  *
- * A program holds a tag, a number that no size is; while recording, a nominal size stands for the
- * extent. Neither is ever said: in messages a tag becomes what it was made of (B, 2*B, B+4), and so
- * does a size that came of a nominal one. Which sizes did is found by asking the rule that failed
- * again, with other nominal sizes: a number that changes was made of an extent, and how, follows
- * from the two answers. It costs nothing but where a graph fails. */
+ * wf_extent returns a tag, a negative number that is no size. A recorded shape has the extent's
+ * nominal size instead, a prime. Messages show neither: a tag is written as the expression that the
+ * program computed (B, 2*B, B+4), and so is a size that was computed from a nominal size. To find
+ * out which sizes were, the shape rule that failed is run a second time, with other nominal sizes:
+ * a number that differs between the two messages depends on an extent, and the two values tell how.
+ * This happens only when a graph fails. */
 #include "record.h"
 
 #include <inttypes.h>
@@ -12,19 +14,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Primes, so that a merged axis still tells its factors, and no accident of equal sizes passes a
- * shape rule while recording: far apart, so that a part of one is no other. */
+/* Primes, so that a merged axis can be factored into its extents, and so that two extents never
+ * have equal sizes by accident; far apart, so that B-4 is not another extent. */
 static const int64_t nominal_sizes[MAX_EXTENTS] = {
     0, 4079, 4231, 4397, 4549, 4723, 4903, 5081, 5273, 5449, 5641, 5839, 6037, 6247, 6451, 6659
 };
-/* The same for the second question: no two differ by the same from their first. */
+/* The same for the second run: the difference from the first differs for every extent. */
 static const int64_t other_sizes[MAX_EXTENTS] = { 0,    7001, 7193, 7393, 7583, 7789, 7993, 8191,
                                                   8387, 8581, 8779, 8969, 9161, 9391, 9587, 9781 };
 
 /* ---- tags ------------------------------------------------------------------------------------ */
 
-/* Extent i is -(2^50 + 2^i 2^31): sums of few tags, multiples, and what is added to them are told
- * apart, and none of them is another tag. */
+/* The tag of extent i is -(2^50 + 2^i 2^31). From a sum of a few tags, a multiple of one, or a tag
+ * plus a number, the tags and the number can be recovered; none of these is another tag. */
 #define TAG_UNIT (INT64_C(1) << 50)
 #define TAG_STEP (INT64_C(1) << 31)
 
@@ -32,7 +34,8 @@ static int64_t tag_of(int i) {
     return -(TAG_UNIT + TAG_STEP * (INT64_C(1) << i));
 }
 
-/* A number as so many tags, whose powers of two add up to `code`, and a rest; or false. */
+/* Split a number into `times` tags, `code` (the sum of their 2^i) and a rest. False: not of
+ * tags. */
 static bool read_tag(int64_t size, int64_t *times, int64_t *code, int64_t *rest) {
     if (size > -(TAG_UNIT / 2) || size < -(TAG_UNIT << 12)) return false;
     *times = (TAG_UNIT / 2 - size) / TAG_UNIT;
@@ -96,7 +99,7 @@ static void put(text *t, const char *format, ...) {
     if (t->n >= t->size) t->n = t->size - 1;
 }
 
-/* a * name + c, without what is 1 or 0. */
+/* a * name + c, leaving out a factor 1 and a term 0. */
 static void put_linear(text *t, int64_t a, const char *name, int64_t c) {
     if (a == -1)
         put(t, "-");
@@ -105,7 +108,7 @@ static void put_linear(text *t, int64_t a, const char *name, int64_t c) {
     put(t, c ? "%s%+" PRId64 : "%s", name, c);
 }
 
-/* What a program made of tags and handed over as a size, as far as it can be told. */
+/* Write a size that a program computed from tags, where the expression can be recovered. */
 static bool put_tag(text *t, const wf_graph *g, int64_t size) {
     int64_t times, code, rest;
     if (!read_tag(size, &times, &code, &rest)) return false;
@@ -122,8 +125,8 @@ static bool put_tag(text *t, const wf_graph *g, int64_t size) {
     return true;
 }
 
-/* A size made of nominal ones, of which no second answer is known: 512, B, B*T, B*4, and what is
- * too near to one to be anything else. */
+/* Write a size of which only the value with nominal sizes is known: 512, B, B*T, B*4; or B+c for a
+ * small c. */
 enum { NEAR = 16 };
 static void put_size(text *t, const wf_graph *g, int64_t size) {
     bool named = false;
@@ -152,9 +155,9 @@ const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *shape, cha
     return buffer;
 }
 
-/* ---- two answers ----------------------------------------------------------------------------- */
+/* ---- two values ------------------------------------------------------------------------------ */
 
-/* a m + c in both answers, with few m and |c| small? */
+/* Are both values a m + c, with |a| and |c| small? */
 static bool solve(const int64_t n[2], const int64_t m[2], int64_t *a, int64_t *c) {
     enum { MOST = 2000 };
     int64_t step = m[0] - m[1], times = step ? (n[0] - n[1]) / step : 0;
@@ -200,24 +203,24 @@ static bool put_two(text *t, const wf_graph *g, const int64_t n[2]) {
     return false;
 }
 
-/* A number that is n[0] with the one sizes and n[1] with the others. */
+/* Write a number that is n[0] with the nominal sizes and n[1] with the other ones. */
 static void put_both(text *t, const wf_graph *g, const int64_t n[2]) {
     if (put_product(t, g, n[0], n[1]) || put_one(t, g, n) || put_two(t, g, n)) return;
-    put(t, "?"); /* made of extents, in no simple way */
+    put(t, "?"); /* not a simple expression */
 }
 
 static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* An integer that begins here, not within a word or a fraction; how long it is, or 0. */
+/* The length of the integer that begins at p, or 0. Digits inside a word or a fraction are none. */
 static size_t read_integer(const char *start, const char *p, int64_t *value) {
     char before = p > start ? p[-1] : ' ', *end;
     bool sign = *p == '-' && is_digit(p[1]) && !is_digit(before);
     bool inside = before == '_' || before == '.' || is_digit(before) ||
                   (before >= 'a' && before <= 'z') || (before >= 'A' && before <= 'Z');
     if (!sign && (!is_digit(*p) || inside)) return 0;
-    *value = strtoll(p, &end, 10); /* what does not fit becomes the nearest: no size either */
+    *value = strtoll(p, &end, 10); /* clamped on overflow */
     return (size_t)(end - p);
 }
 
@@ -238,7 +241,7 @@ void wf_name_tags(const wf_graph *g, char *message, size_t size) {
     }
 }
 
-/* Two messages that differ in numbers alone become one that names them. */
+/* Merge two messages that differ only in numbers into one that names these numbers. */
 static bool merge(const wf_graph *g, const char *first, const char *second, text *t) {
     for (const char *p = first, *q = second; *p || *q;) {
         int64_t n[2];
@@ -255,7 +258,7 @@ static bool merge(const wf_graph *g, const char *first, const char *second, text
     return true;
 }
 
-/* ---- the second question --------------------------------------------------------------------- */
+/* ---- the second run -------------------------------------------------------------------------- */
 
 static void set_leaf(wf_view *v, const wf_tensor *t) {
     wf_set_shape(v, t->dtype, t->ndim, t->shape);
@@ -275,7 +278,7 @@ static bool other_call(recorded_call *c, wf_graph *g, const wf_op *op, int n, wf
     return op->shape(&c->call);
 }
 
-/* The shape of every node with the other sizes, by id; NULL: no memory, or a rule that fails. */
+/* The shape of every node with the other sizes, by id. NULL: out of memory, or a rule fails. */
 static wf_view *other_shapes(wf_graph *g, wf_report *report) {
     wf_view *views = calloc((size_t)g->n_nodes + 1, sizeof *views);
     bool ok = views != NULL;

@@ -1,84 +1,89 @@
-/* core/record/flow.c - gradients that would be zero without a word: asked for through an op that has none.
+/* core/record/flow.c - an error where a gradient would silently be zero.
  *
- * An argmax, a comparison or a cast to ids jumps or stays; what comes of it has the slope 0, which
- * nobody means who asks for a gradient. So it is an error, unless the program said so (detach) or
- * the op is only told which (a mask, ids: wf_op.picks). What gradient rules record is theirs. */
+ * An argmax, a comparison or a cast to ids is piecewise constant: its derivative is 0 wherever it
+ * exists. A program that asks for a gradient through one has most probably made a mistake, so this
+ * is an error, except behind wf_detach and where the result is only an index or a mask
+ * (wf_op.nondiff). Nodes that gradient rules recorded are not checked: such a rule may use
+ * comparisons. */
 #include "record.h"
 
 #include <stdlib.h>
 
-enum { VARIES = 1, FLOWS = 2, SOUGHT = 4 };
+/* Marks of a node: depends on x; a gradient flows into it; is one of x (the tensors that y is
+ * differentiated with respect to). */
+enum { VARIES = 1, FLOWS = 2, WRT = 4 };
 
-/* Does operand i of t move when what is sought does? */
-static bool moves(const wf_tensor *t, int i, const unsigned char *marks) {
+/* Does operand i of t depend on x, by its values? */
+static bool operand_varies(const wf_tensor *t, int i, const unsigned char *marks) {
     return t->in[i] && !(t->op->shape_only >> i & 1) && t->in[i]->id >= 0 &&
            (marks[t->in[i]->id] & VARIES);
 }
 
-/* What depends on what is sought, in any way but through a detach. */
+/* Mark the nodes that depend on x, not counting dependence through a detach. */
 static void mark_varying(const wf_graph *g, unsigned char *marks, bool through) {
     for (int id = 0; id < g->n_nodes; id++) {
         const wf_tensor *t = g->nodes[id];
-        if (marks[id] & SOUGHT) marks[id] |= VARIES;
-        if ((marks[id] & SOUGHT && !through) || t->kind != WF_COMPUTED || t->op->detaches) continue;
+        if (marks[id] & WRT) marks[id] |= VARIES;
+        if ((marks[id] & WRT && !through) || t->kind != WF_COMPUTED || t->op->detaches) continue;
         for (int i = 0; i < t->n_in; i++)
-            if (moves(t, i, marks)) marks[id] |= VARIES;
+            if (operand_varies(t, i, marks)) marks[id] |= VARIES;
     }
 }
 
-/* Does t turn a real number that varies into one that jumps? */
-static bool jumps(const wf_tensor *t, const unsigned char *marks) {
+/* Is t a piecewise constant function of a real operand that depends on x? */
+static bool blocks_gradient(const wf_tensor *t, const unsigned char *marks) {
     if (t->kind != WF_COMPUTED || t->forward || (!t->op->no_grad && t->dtype != WF_I32))
         return false;
     for (int i = 0; i < t->n_in; i++)
-        if (moves(t, i, marks) && t->in[i]->dtype != WF_I32) return true;
+        if (operand_varies(t, i, marks) && t->in[i]->dtype != WF_I32) return true;
     return false;
 }
 
-/* The leaf or other tensor that is sought and lies beneath. */
-static const wf_tensor *sought_beneath(const wf_tensor *t, const unsigned char *marks) {
-    while (!(marks[t->id] & SOUGHT)) {
+/* One x that t depends on, for the message. */
+static const wf_tensor *find_wrt(const wf_tensor *t, const unsigned char *marks) {
+    while (!(marks[t->id] & WRT)) {
         int i = 0;
-        while (i < t->n_in - 1 && !moves(t, i, marks)) i++;
+        while (i < t->n_in - 1 && !operand_varies(t, i, marks)) i++;
         t = t->in[i];
     }
     return t;
 }
 
-static bool refuse(wf_graph *g, const wf_tensor *t, const unsigned char *marks) {
-    const wf_tensor *x = sought_beneath(t, marks);
+static bool reject(wf_graph *g, const wf_tensor *t, const unsigned char *marks) {
+    const wf_tensor *x = find_wrt(t, marks);
     const char *scope = wf_scope(g, t->name);
     wf_poison(g,
               "%s: no gradient passes it towards '%s': %s. Leave it out of what is differentiated, "
-              "or say wf_detach",
+              "or apply wf_detach",
               t->op->name, called(x), t->op->no_grad ? t->op->no_grad : "ids have none");
     wf_scope(g, scope);
     return false;
 }
 
-/* From y down: along what a gradient flows (`all`: along everything). True, or the graph fails at
- * the first op that jumps. */
+/* Walk back from y along the operands that a gradient flows to (`all`: along every operand). At the
+ * first op that blocks the gradient the graph fails, and the result is false. */
 static bool follow(wf_graph *g, unsigned char *marks, bool through, bool all) {
     for (int id = g->n_nodes - 1; id >= 0; id--) {
         const wf_tensor *t = g->nodes[id];
         if (!(marks[id] & FLOWS) || !(marks[id] & VARIES)) continue;
-        if (jumps(t, marks)) return refuse(g, t, marks);
-        if ((marks[id] & SOUGHT && !through) || t->kind != WF_COMPUTED) continue;
-        bool rule = t->forward && (t->op->no_grad || t->dtype == WF_I32); /* its own mask or ids */
-        for (int i = 0; i < t->n_in && !rule; i++)
-            if (moves(t, i, marks) && (all || !(t->op->picks >> i & 1)))
+        if (blocks_gradient(t, marks)) return reject(g, t, marks);
+        if ((marks[id] & WRT && !through) || t->kind != WF_COMPUTED) continue;
+        /* a mask or ids that a gradient rule recorded for itself */
+        bool internal = t->forward && (t->op->no_grad || t->dtype == WF_I32);
+        for (int i = 0; i < t->n_in && !internal; i++)
+            if (operand_varies(t, i, marks) && (all || !(t->op->nondiff >> i & 1)))
                 marks[t->in[i]->id] |= FLOWS;
     }
     return true;
 }
 
-/* Of x those alone that have no `grads` yet, if there is such a list. */
+/* With `grads`, only those x are checked that have no gradient. */
 static bool check(wf_graph *g, wf_tensor *const *y, wf_tensor *const *dy, int n_y,
                   wf_tensor *const *x, int n_x, wf_tensor *const *grads, bool through, bool all) {
     unsigned char *marks = calloc((size_t)g->n_nodes + 1, 1);
     if (!marks) return wf_poison(g, "out of memory"), false;
     for (int i = 0; i < n_x; i++)
-        if (!grads || !grads[i]) marks[x[i]->id] |= SOUGHT;
+        if (!grads || !grads[i]) marks[x[i]->id] |= WRT;
     for (int i = 0; i < n_y; i++)
         if (y[i] && dy[i]) marks[y[i]->id] |= FLOWS;
     mark_varying(g, marks, through);

@@ -1,56 +1,79 @@
 /* core/record/grad.c - reverse-mode differentiation: gradients recorded as nodes of the same graph.
  *
- * Ops return shares; the books are kept here: which nodes lie between x and y, shares of a tensor
- * that is used twice, the sum that undoes a broadcast. An op without a rule of its own is
- * differentiated through its decomposition: a walk within the walk, so that the books hold what y
- * is made of and not the whole graph. What no gradient passes is refused first: flow.c. */
+ * An op's gradient rule returns what this use of its operands contributes to their gradients. This
+ * file does the rest: it finds the nodes between x and y, adds up the contributions to a tensor
+ * that is used more than once, and sums over broadcast axes. An op without a gradient rule is
+ * differentiated through its decomposition, in a backward pass inside the backward pass; for this
+ * reason a pass holds only the nodes that y is computed from, not the whole graph. Gradients
+ * through ops that have none are rejected before anything is recorded: flow.c. */
+#include "core/basis.h"
 #include "record.h"
 
 #include <stdlib.h>
 
-typedef struct entry {     /* a node that y may be made of */
-    wf_tensor *node, *cot; /* cot: the cotangent so far, or NULL */
-    int outer;             /* its place in the books of the walk that this one is within */
-    unsigned char on;      /* bits below */
+typedef struct entry { /* a node that y is, or may be, computed from */
+    wf_tensor *node;
+    wf_tensor *cotangent; /* the sum of the contributions so far, or NULL */
+    int outer;            /* the node's entry in the enclosing backward pass */
+    unsigned char marks;  /* bits below */
 } entry;
-enum { REACHED = 1, WANTED = 2 };
+enum { REACHED = 1, WRT = 2 }; /* depends on x; is one of x */
 
-typedef struct books {
+/* The state of one backward pass. */
+typedef struct backward {
     wf_graph *g;
-    entry *entries; /* in the order of their nodes; places[id] of the graph says where */
+    entry *entries; /* sorted by node id; g->entry_of[id] is the index */
     int n, cap;
-    bool through; /* what lies beneath x is looked at too */
-    int first;    /* but nothing that was recorded before this node, except x */
-} books;
+    bool through; /* go on from x to its operands: one x may depend on another */
+    int first;    /* nodes recorded before this id are ignored, except x */
+} backward;
 
-static entry *find(const books *b, const wf_tensor *t) {
-    int place = b->g->places[t->id];
-    return place < b->n && b->entries[place].node == t ? &b->entries[place] : NULL;
+/* ---- the ops that this file records: basis.h ------------------------------------------------- */
+
+static wf_tensor *fill(wf_tensor *like, double value) {
+    return wf_record(wf_basis.fill, 1, &like, &value);
+}
+
+static wf_tensor *sum_to(wf_tensor *x, wf_tensor *like) {
+    return wf_record(wf_basis.sum_to, 2, (wf_tensor *[]){ x, like }, NULL);
+}
+
+static wf_tensor *add(wf_tensor *a, wf_tensor *b) {
+    return wf_record(wf_basis.add, 2, (wf_tensor *[]){ a, b }, NULL);
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+static entry *find(const backward *b, const wf_tensor *t) {
+    int at = b->g->entry_of[t->id];
+    return at < b->n && b->entries[at].node == t ? &b->entries[at] : NULL;
 }
 
 static bool differentiable(const wf_op *op) {
     return op && (op->grad || op->decompose);
 }
 
-static bool passes(const wf_tensor *t, int i, const books *b) {
+/* Must operand i of t get a gradient? */
+static bool needs_gradient(const wf_tensor *t, int i, const backward *b) {
     const wf_tensor *in = t->in[i];
     if (!in || in->dtype == WF_I32 || (t->op->shape_only >> i & 1)) return false;
     const entry *e = find(b, in);
-    return e && (e->on & REACHED);
+    return e && (e->marks & REACHED);
 }
 
-static bool ends(const books *b, const entry *e) {
-    return (e->on & WANTED) && !b->through;
+/* Does the pass end at this node? */
+static bool is_target(const backward *b, const entry *e) {
+    return (e->marks & WRT) && !b->through;
 }
 
-/* Mark what depends on x, between x and the last node. */
-static void reach(books *b) {
+/* Mark the nodes that depend on x. */
+static void mark_reached(backward *b) {
     for (entry *e = b->entries; e < b->entries + b->n; e++) {
         const wf_tensor *t = e->node;
-        if (ends(b, e)) continue;
+        if (is_target(b, e)) continue;
         if (t->kind != WF_COMPUTED || t->dtype == WF_I32 || t->op->no_grad) continue;
         for (int i = 0; i < t->n_in; i++)
-            if (passes(t, i, b)) e->on |= REACHED;
+            if (needs_gradient(t, i, b)) e->marks |= REACHED;
     }
 }
 
@@ -61,43 +84,44 @@ static bool same_recorded_shape(const wf_tensor *a, const wf_tensor *b) {
     return true;
 }
 
-/* Add a share to x's cotangent. Equal recorded shapes stay equal under every binding, because the
- * nominal sizes of extents are distinct primes; so the sum is recorded only where they differ. */
-static void add_share(books *b, wf_tensor *x, wf_tensor *share) {
-    if (!same_recorded_shape(share, x)) share = wf_sum_to(share, x);
+/* Add a contribution to x's cotangent. Equal recorded shapes stay equal under every binding,
+ * because the nominal sizes of extents are distinct primes; so sum_to is recorded only where they
+ * differ. */
+static void accumulate(backward *b, wf_tensor *x, wf_tensor *dx) {
+    if (!same_recorded_shape(dx, x)) dx = sum_to(dx, x);
     entry *e = find(b, x);
-    e->cot = e->cot ? wf_add(e->cot, share) : share;
+    e->cotangent = e->cotangent ? add(e->cotangent, dx) : dx;
 }
 
 static bool differentiate(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf_tensor *const *x,
                           int n_x, wf_tensor **dx, bool through, int first);
 
-static void share_by_decomposition(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
-                                   uint32_t need) {
-    wf_tensor *results[WF_MAX_RESULTS] = { 0 }, *x[WF_MAX_OPERANDS], *shares[WF_MAX_OPERANDS];
-    int place[WF_MAX_OPERANDS], n = 0, first = y->graph->n_nodes;
+static void differentiate_decomposition(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
+                                        uint32_t need) {
+    wf_tensor *results[WF_MAX_RESULTS] = { 0 }, *x[WF_MAX_OPERANDS], *grads[WF_MAX_OPERANDS];
+    int operand[WF_MAX_OPERANDS], n = 0, first = y->graph->n_nodes;
     y->op->decompose(y, results);
-    for (int i = 0; i < y->n_in;
-         i++) { /* a tensor used twice is asked for once: its share is whole */
+    /* A tensor that is two operands is listed once: its gradient then covers both uses. */
+    for (int i = 0; i < y->n_in; i++) {
         bool again = false;
         for (int j = 0; j < n; j++) again |= x[j] == y->in[i];
-        if ((need >> i & 1) && !again) place[n] = i, x[n++] = y->in[i];
+        if ((need >> i & 1) && !again) operand[n] = i, x[n++] = y->in[i];
     }
-    if (!differentiate(results, dy, result_count(y->op), x, n, shares, false, first)) return;
-    for (int j = 0; j < n; j++) dx[place[j]] = shares[j];
+    if (!differentiate(results, dy, result_count(y->op), x, n, grads, false, first)) return;
+    for (int j = 0; j < n; j++) dx[operand[j]] = grads[j];
 }
 
 /* Differentiate one node: y is its result 0. */
-static void visit(books *b, wf_tensor *y) {
+static void visit(backward *b, wf_tensor *y) {
     wf_graph *g = b->g;
     wf_tensor *dy[WF_MAX_RESULTS] = { 0 }, *dx[WF_MAX_OPERANDS] = { 0 };
     uint32_t need = 0;
     bool any = false;
     for (int k = 0; k < result_count(y->op); k++) {
         const entry *e = find(b, &y[k]);
-        if (e && !ends(b, e)) any |= (dy[k] = e->cot) != NULL;
+        if (e && !is_target(b, e)) any |= (dy[k] = e->cotangent) != NULL;
     }
-    for (int i = 0; i < y->n_in; i++) need |= (uint32_t)passes(y, i, b) << i;
+    for (int i = 0; i < y->n_in; i++) need |= (uint32_t)needs_gradient(y, i, b) << i;
     if (!any || !need) return;
     if (!differentiable(y->op)) {
         wf_poison(g, "%s has no gradient rule", y->op->name);
@@ -109,23 +133,23 @@ static void visit(books *b, wf_tensor *y) {
     if (y->op->grad)
         y->op->grad(y, dy, dx, need);
     else
-        share_by_decomposition(y, dy, dx, need);
+        differentiate_decomposition(y, dy, dx, need);
     for (int i = 0; i < y->n_in; i++)
-        if ((need >> i & 1) && dx[i] && !g->failed) add_share(b, y->in[i], dx[i]);
+        if ((need >> i & 1) && dx[i] && !g->failed) accumulate(b, y->in[i], dx[i]);
     wf_scope(g, scope);
     g->forward = outer;
 }
 
-static void walk(books *b) {
+static void propagate(backward *b) {
     for (int i = b->n - 1; i >= 0 && !b->g->failed; i--) {
         wf_tensor *t = b->entries[i].node;
         if (t->kind == WF_COMPUTED && t->result == 0) visit(b, t);
     }
 }
 
-/* ---- what y is made of ----------------------------------------------------------------------- */
+/* ---- begin and finish ------------------------------------------------------------------------ */
 
-static bool enter(books *b, wf_tensor *t, int on) {
+static bool add_entry(backward *b, wf_tensor *t, int marks) {
     if (find(b, t)) return true;
     if (b->n == b->cap) {
         int cap = b->cap ? 2 * b->cap : 32;
@@ -133,16 +157,16 @@ static bool enter(books *b, wf_tensor *t, int on) {
         if (!more) return wf_poison(b->g, "out of memory"), false;
         b->entries = more, b->cap = cap;
     }
-    b->entries[b->n] = (entry){ t, NULL, b->g->places[t->id], (unsigned char)on };
-    b->g->places[t->id] = b->n++;
+    b->entries[b->n] = (entry){ t, NULL, b->g->entry_of[t->id], (unsigned char)marks };
+    b->g->entry_of[t->id] = b->n++;
     return true;
 }
 
-/* A node with several results is asked by way of result 0. */
-static bool enter_operands(books *b, wf_tensor *t) {
-    if (t->result) return enter(b, t - t->result, 0);
+/* The operands of an op with several results are added with its result 0. */
+static bool add_operands(backward *b, wf_tensor *t) {
+    if (t->result) return add_entry(b, t - t->result, 0);
     for (int i = 0; i < t->n_in; i++)
-        if (t->in[i] && t->in[i]->id >= b->first && !enter(b, t->in[i], 0)) return false;
+        if (t->in[i] && t->in[i]->id >= b->first && !add_entry(b, t->in[i], 0)) return false;
     return true;
 }
 
@@ -150,26 +174,28 @@ static int by_id(const void *a, const void *b) {
     return ((const entry *)a)->node->id - ((const entry *)b)->node->id;
 }
 
-static bool collect(books *b, wf_tensor *const *y, wf_tensor *const *dy, int n_y,
+/* Enter x, y and the nodes that y is computed from. */
+static bool collect(backward *b, wf_tensor *const *y, wf_tensor *const *dy, int n_y,
                     wf_tensor *const *x, int n_x) {
     for (int i = 0; i < n_x; i++)
-        if (!enter(b, x[i], REACHED | WANTED)) return false;
+        if (!add_entry(b, x[i], REACHED | WRT)) return false;
     for (int i = 0; i < n_y; i++)
-        if (y[i] && dy[i] && !enter(b, y[i], 0)) return false;
+        if (y[i] && dy[i] && !add_entry(b, y[i], 0)) return false;
     for (int i = 0; i < b->n; i++)
-        if (!ends(b, &b->entries[i]) && !enter_operands(b, b->entries[i].node)) return false;
+        if (!is_target(b, &b->entries[i]) && !add_operands(b, b->entries[i].node)) return false;
     qsort(b->entries, (size_t)b->n, sizeof *b->entries, by_id);
-    for (int i = 0; i < b->n; i++) b->g->places[b->entries[i].node->id] = i;
+    for (int i = 0; i < b->n; i++) b->g->entry_of[b->entries[i].node->id] = i;
     return true;
 }
 
-static void close_books(books *b) {
-    for (int i = 0; i < b->n; i++) b->g->places[b->entries[i].node->id] = b->entries[i].outer;
+/* The enclosing pass gets its entries back. */
+static void finish(backward *b) {
+    for (int i = 0; i < b->n; i++) b->g->entry_of[b->entries[i].node->id] = b->entries[i].outer;
     free(b->entries);
 }
 
-static bool open_books(books *b, wf_tensor *const *y, wf_tensor *const *dy, int n_y,
-                       wf_tensor *const *x, int n_x) {
+static bool begin(backward *b, wf_tensor *const *y, wf_tensor *const *dy, int n_y,
+                  wf_tensor *const *x, int n_x) {
     for (int i = 0; i < n_y; i++)
         if (y[i] && (y[i]->graph != b->g || (dy[i] && dy[i]->graph != b->g)))
             return wf_poison(b->g, "gradient: tensors of different graphs"), false;
@@ -183,7 +209,7 @@ static bool open_books(books *b, wf_tensor *const *y, wf_tensor *const *dy, int 
     }
     if (!collect(b, y, dy, n_y, x, n_x)) return false;
     for (int i = 0; i < n_y; i++)
-        if (y[i] && dy[i]) add_share(b, y[i], dy[i]);
+        if (y[i] && dy[i]) accumulate(b, y[i], dy[i]);
     return true;
 }
 
@@ -194,18 +220,18 @@ static bool differentiate(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf
     for (int i = 0; i < n_y && !g; i++) g = y[i] ? y[i]->graph : NULL;
     for (int i = 0; i < n_x; i++) dx[i] = NULL;
     if (!wf_ok(g)) return false;
-    books b = { .g = g, .through = through, .first = first };
-    bool open = open_books(&b, y, dy, n_y, x, n_x);
-    if (open && (g->forward || wf_gradient_flows(g, y, dy, n_y, x, n_x, through))) {
-        reach(&b);
-        walk(&b);
-        for (int i = 0; i < n_x; i++) dx[i] = find(&b, x[i])->cot;
+    backward b = { .g = g, .through = through, .first = first };
+    bool begun = begin(&b, y, dy, n_y, x, n_x);
+    if (begun && (g->forward || wf_gradient_flows(g, y, dy, n_y, x, n_x, through))) {
+        mark_reached(&b);
+        propagate(&b);
+        for (int i = 0; i < n_x; i++) dx[i] = find(&b, x[i])->cotangent;
     }
-    close_books(&b);
+    finish(&b);
     return !g->failed;
 }
 
-/* What was recorded before all x does not depend on them. */
+/* The first node of x: no node before it depends on any of them. */
 static int first_of(wf_tensor *const *x, int n) {
     int first = INT32_MAX;
     for (int i = 0; i < n; i++)
@@ -233,11 +259,11 @@ bool wf_grad(wf_tensor *loss, wf_tensor *const *wrt, int n, wf_tensor **grads) {
     }
     const wf_tensor *outer = g->forward;
     g->forward = loss;
-    wf_tensor *one = wf_fill(loss, 1);
+    wf_tensor *one = fill(loss, 1);
     g->forward = outer;
     bool ok = differentiate(&loss, &one, 1, wrt, n, grads, true, first_of(wrt, n));
     ok = ok && wf_gradients_are_zero(loss, wrt, n, grads);
     for (int i = 0; i < n; i++)
-        if (!grads[i]) grads[i] = ok ? wf_fill(wrt[i], 0) : &g->poison;
+        if (!grads[i]) grads[i] = ok ? fill(wrt[i], 0) : &g->poison;
     return wf_ok(g);
 }

@@ -1,7 +1,6 @@
 /* core/record/graph.c - graphs: their memory, names, scopes, and the first error.
  *
- * A graph is a list of nodes in an arena. Nothing in it moves or is freed before the graph
- * is. */
+ * A graph is a list of nodes in an arena. Its nodes do not move, and are freed with it. */
 #include "record.h"
 
 #include <stdio.h>
@@ -28,13 +27,13 @@ wf_graph *wf_failed_graph(void) {
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 void *wf_graph_alloc(wf_graph *g, size_t bytes) {
-    void *p = wf_arena_take(&g->insides, bytes, 1 << 16);
+    void *p = wf_arena_alloc(&g->records, bytes, 1 << 16);
     if (!p) wf_poison(g, "out of memory");
     return p;
 }
 
-/* Where the text is, or would be: the table is never full. */
-static interned *place_of(interned *names, size_t cap, const char *text, size_t n) {
+/* The slot of the text in the hash table, or the free one where it belongs. */
+static interned *slot_of(interned *names, size_t cap, const char *text, size_t n) {
     size_t h = wf_hash_bytes(0, text, n);
     while (names[h & (cap - 1)].text && strcmp(names[h & (cap - 1)].text, text) != 0) h++;
     return &names[h & (cap - 1)];
@@ -46,7 +45,7 @@ static bool grow_names(wf_graph *g) {
     if (!names) return wf_poison(g, "out of memory"), false;
     for (size_t i = 0; i < g->cap_names; i++) {
         const interned *old = &g->names[i];
-        if (old->text) *place_of(names, cap, old->text, strlen(old->text)) = *old;
+        if (old->text) *slot_of(names, cap, old->text, strlen(old->text)) = *old;
     }
     free(g->names);
     g->names = names, g->cap_names = cap;
@@ -54,14 +53,14 @@ static bool grow_names(wf_graph *g) {
 }
 
 interned *wf_graph_interned(const wf_graph *g, const char *text) {
-    interned *found = g->names ? place_of(g->names, g->cap_names, text, strlen(text)) : NULL;
+    interned *found = g->names ? slot_of(g->names, g->cap_names, text, strlen(text)) : NULL;
     return found && found->text ? found : NULL;
 }
 
 const char *wf_graph_intern(wf_graph *g, const char *text) {
     if (2 * g->n_names >= g->cap_names && !grow_names(g)) return NULL;
     size_t n = strlen(text);
-    interned *at = place_of(g->names, g->cap_names, text, n);
+    interned *at = slot_of(g->names, g->cap_names, text, n);
     if (at->text) return at->text;
     char *copy = wf_graph_alloc(g, n + 1);
     if (!copy) return NULL;
@@ -75,10 +74,10 @@ wf_tensor *wf_graph_add(wf_graph *g, int results) {
         int cap = g->cap_nodes ? 2 * g->cap_nodes : 256;
         wf_tensor **nodes = realloc(g->nodes, (size_t)cap * sizeof *nodes);
         if (nodes) g->nodes = nodes;
-        int32_t *places = nodes ? realloc(g->places, (size_t)cap * sizeof *places) : NULL;
-        if (!places) return wf_poison(g, "out of memory"), NULL;
-        memset(places + g->cap_nodes, 0, (size_t)(cap - g->cap_nodes) * sizeof *places);
-        g->places = places, g->cap_nodes = cap;
+        int32_t *entry_of = nodes ? realloc(g->entry_of, (size_t)cap * sizeof *entry_of) : NULL;
+        if (!entry_of) return wf_poison(g, "out of memory"), NULL;
+        memset(entry_of + g->cap_nodes, 0, (size_t)(cap - g->cap_nodes) * sizeof *entry_of);
+        g->entry_of = entry_of, g->cap_nodes = cap;
     }
     wf_tensor *t = wf_graph_alloc(g, (size_t)results * sizeof *t);
     if (!t) return NULL;
@@ -89,9 +88,9 @@ wf_tensor *wf_graph_add(wf_graph *g, int results) {
     return t;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- new and free ---------------------------------------------------------------------------- */
 
-/* An initial value may be made from other leaves' values: who holds the lock may take it again. */
+/* Recursive: an initial value may be computed from other leaves' values. */
 static bool new_lock(pthread_mutex_t *lock) {
     pthread_mutexattr_t attr;
     if (pthread_mutexattr_init(&attr)) return false;
@@ -118,9 +117,9 @@ wf_graph *wf_graph_new(const wf_graph_options *options) {
 
 void wf_graph_free(wf_graph *g) {
     if (!g || g == wf_failed_graph()) return;
-    wf_arenas_free(g->values), wf_arenas_free(g->insides);
+    wf_arenas_free(g->values), wf_arenas_free(g->records);
     pthread_mutex_destroy(&g->lock);
-    free(g->nodes), free(g->places), free(g->names), free(g);
+    free(g->nodes), free(g->entry_of), free(g->names), free(g);
 }
 
 bool wf_ok(const wf_graph *g) {
@@ -195,6 +194,7 @@ const char *wf_scope_push(wf_graph *g, const char *name) {
 }
 
 uint32_t wf_next_site(wf_graph *g) {
-    if (!wf_ok(g) || !wf_graph_intern(g, g->scope)) return 0; /* the first is a literal "" */
+    /* Interned here because the first scope is the literal "". */
+    if (!wf_ok(g) || !wf_graph_intern(g, g->scope)) return 0;
     return wf_graph_interned(g, g->scope)->sites++;
 }

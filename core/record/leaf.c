@@ -1,8 +1,9 @@
 /* core/record/leaf.c - leaves: parameters, buffers, inputs, constants, and the values of those that
  * persist.
  *
- * Recording a leaf allocates no data. The first plan or call that touches it does, and fills in its
- * initial value: a pure function of the graph's seed and the leaf's name. */
+ * Recording a leaf allocates no data. The first use does, and computes its initial value, which is
+ * a pure function of the graph's seed and the leaf's name. */
+#include "core/basis.h"
 #include "record.h"
 
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static wf_tensor *leaf_new(wf_graph *g, wf_kind kind, const char *name, wf_dtype
                          wf_dtype_name(g->real));
     if (kind != WF_CONSTANT && wf_find(g, full))
         return wf_poison(g, "'%s' is declared twice", full);
-    size_t bytes = 0; /* an input's are those of its feed */
+    size_t bytes = 0; /* stays 0 for an input: its size is known when it is bound */
     for (int i = 0; i < ndim; i++)
         if (shape[i] < 0)
             return wf_poison(g, "'%s': axis %d has size %lld", full, i, (long long)shape[i]);
@@ -106,8 +107,8 @@ wf_tensor *wf_constant(wf_graph *g, double value) {
 
 void wf_copy_view(const wf_view *from, const wf_view *to) {
     wf_view in = *from, out = *to;
-    wf_call c = { .op = &wf_op_copy, .n_in = 1, .n_out = 1, .in = &in, .out = &out };
-    const wf_kernel *run = wf_op_copy.run;
+    wf_call c = { .op = wf_basis.copy, .n_in = 1, .n_out = 1, .in = &in, .out = &out };
+    const wf_kernel *run = wf_basis.copy->run;
     for (int64_t i = 0, n = run->tasks(&c, 0); i < n; i++) run->eval(&c, 0, i, NULL);
 }
 
@@ -115,15 +116,15 @@ void wf_copy_view(const wf_view *from, const wf_view *to) {
 #define __has_feature(x) 0
 #endif
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-/* leaves that can be seen to be overrun */
-enum { FIRST_ROOM = 0 };
+/* a block for each leaf, so that the sanitizer sees writes past its end */
+enum { FIRST_BLOCK = 0 };
 #else
-enum { FIRST_ROOM = 1 << 20 };
+enum { FIRST_BLOCK = 1 << 20 };
 #endif
 
 static void *memory_for(const wf_tensor *t, wf_layout layout) {
     size_t bytes = leaf_of(t)->bytes / (layout == WF_PANELS_BF16 ? 2 : 1);
-    return wf_arena_take(&t->graph->values, bytes, FIRST_ROOM);
+    return wf_arena_alloc(&t->graph->values, bytes, FIRST_BLOCK);
 }
 
 static void convert(const wf_tensor *t, wf_layout is, const void *from, wf_layout becomes,
@@ -136,8 +137,8 @@ static void convert(const wf_tensor *t, wf_layout is, const void *from, wf_layou
     wf_copy_view(&x, &y);
 }
 
-/* The leaf's values, new in memory in this layout: as they are, or initial ones. */
-static void *laid_out_anew(const wf_tensor *t, wf_layout layout) {
+/* A copy of the leaf's values in this layout, in new memory; of the initial ones if it has none. */
+static void *new_in_layout(const wf_tensor *t, wf_layout layout) {
     const leaf *l = leaf_of(t);
     void *data = memory_for(t, layout);
     void *rows = l->data && !l->layout ? l->data : layout ? wf_memory_new(l->bytes) : data;
@@ -147,7 +148,7 @@ static void *laid_out_anew(const wf_tensor *t, wf_layout layout) {
     if (ok && l->data && l->layout) convert(t, l->layout, l->data, WF_ROW_MAJOR, rows);
     if (ok && layout) convert(t, WF_ROW_MAJOR, rows, layout, data);
     if (rows != data && rows != l->data) free(rows);
-    if (!ok) wf_arena_leave(&t->graph->values, data);
+    if (!ok) wf_arena_release(&t->graph->values, data);
     return ok ? data : NULL;
 }
 
@@ -155,8 +156,8 @@ void *wf_leaf_data(wf_tensor *t) {
     leaf *l = leaf_of(t);
     pthread_mutex_lock(&t->graph->lock);
     if (!l->data && !l->filling) {
-        l->filling = true; /* seen by this thread alone, in its initial value's function */
-        l->data = laid_out_anew(t, l->layout);
+        l->filling = true; /* only seen by this thread, in the function that computes the value */
+        l->data = new_in_layout(t, l->layout);
         l->filling = false;
     }
     void *data = l->data;
@@ -171,15 +172,15 @@ bool wf_set_layout(wf_tensor *t, wf_layout layout) {
     leaf *l = leaf_of(t);
     pthread_mutex_lock(&t->graph->lock);
     bool idle = !l->filling && atomic_load(&t->graph->plans) == 0;
-    void *data = idle && l->data && layout != l->layout ? laid_out_anew(t, layout) : l->data;
+    void *data = idle && l->data && layout != l->layout ? new_in_layout(t, layout) : l->data;
     bool ok = idle && (data || !l->data);
-    if (data != l->data) wf_arena_leave(&t->graph->values, ok ? l->data : data);
+    if (data != l->data) wf_arena_release(&t->graph->values, ok ? l->data : data);
     if (ok) l->data = data, l->layout = layout;
     pthread_mutex_unlock(&t->graph->lock);
     return ok;
 }
 
-/* Parameters, buffers and constants have values. */
+/* Has the leaf a value, of this many bytes? */
 static bool accessible(const wf_tensor *t, const void *data, size_t bytes) {
     bool has_value = t && !wf_is_poison(t) && (is_stored(t) || t->kind == WF_CONSTANT);
     return has_value && data && leaf_of(t)->bytes == bytes;
@@ -189,7 +190,7 @@ bool wf_write(wf_tensor *t, const void *data, size_t bytes) {
     if (!accessible(t, data, bytes) || t->kind == WF_CONSTANT) return false;
     leaf *l = leaf_of(t);
     pthread_mutex_lock(&t->graph->lock);
-    bool ready = !l->filling; /* initial values would be lost at once */
+    bool ready = !l->filling; /* else the initial value would overwrite this one */
     if (ready && !l->data) l->data = memory_for(t, l->layout);
     pthread_mutex_unlock(&t->graph->lock);
     if (!ready || !l->data) return false;

@@ -1,8 +1,7 @@
-/* core/record/print.c - a tensor's values as text, for people: nested brackets as NumPy prints them.
+/* core/record/print.c - a tensor's values as text for people: nested brackets as NumPy prints them.
  *
- * Not here: a format to be read back (files are in file.h). Numbers have at most five
- * significant digits and are aligned; of an axis longer than ten, the first and last three are
- * shown. */
+ * Not a format to be read back (file.h has one). Numbers have at most five significant digits and
+ * are aligned; of an axis longer than ten, the first and last three elements are shown. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@ enum { LONG_AXIS = 10, EDGE = 3, NUMBER = WF_REAL_TEXT };
 typedef struct printer {
     char *buffer;
     size_t size;
-    int64_t n; /* characters so far, whether they had room or not */
+    int64_t n; /* characters so far, including those that did not fit */
     wf_dtype dtype;
     int ndim;
     int64_t shape[WF_MAX_DIMS];
@@ -29,7 +28,7 @@ static void put(printer *p, const char *text) {
         if ((uint64_t)p->n + 1 < p->size) p->buffer[p->n] = *text;
 }
 
-/* A NaN has no sign. */
+/* A NaN is printed without a sign. */
 static int number(const printer *p, int64_t i, char text[NUMBER]) {
     double x;
     if (p->dtype == WF_I32)
@@ -39,7 +38,7 @@ static int number(const printer *p, int64_t i, char text[NUMBER]) {
     return (int)strlen(isnan(x) ? strcpy(text, "nan") : wf_format_real(x, 5, text));
 }
 
-/* Visit what is shown of one axis; `last` is the number of elements below one step of it. */
+/* Print one axis, or, with measure, find the width of its widest number. at: the index so far. */
 static void walk(printer *p, int axis, int64_t at, bool measure) {
     char text[NUMBER];
     if (axis == p->ndim) {

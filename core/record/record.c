@@ -1,7 +1,7 @@
-/* core/record/record.c - a node from an op and its operands, and what shape rules are written with.
+/* core/record/record.c - a node from an op and its operands; helpers for shape rules.
  *
- * wf_record checks what every op needs checked, runs the op's shape rule on the nominal shapes, and
- * appends the node. It knows no op. */
+ * wf_record makes the checks common to all ops, runs the op's shape rule on the nominal shapes, and
+ * appends the node. */
 #include "record.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-/* The graph that the operands belong to. Two different ones poison each other. */
+/* The graph that the operands belong to. If they belong to two, both graphs fail. */
 static wf_graph *common_graph(int n, wf_tensor *const *in, const wf_op *op) {
     wf_graph *g = NULL;
     for (int i = 0; i < n; i++) {
@@ -42,7 +42,11 @@ static bool operand_ok(wf_graph *g, const wf_op *op, int i, const wf_tensor *t) 
 
 static bool operands_ok(wf_graph *g, const wf_op *op, int n, wf_tensor *const *in) {
     bool fits = op->arity < 0 ? n <= WF_MAX_OPERANDS : n == op->arity;
-    if (!fits) return wf_poison(g, "%s: %d operands", op->name, n), false;
+    int most = op->arity < 0 ? WF_MAX_OPERANDS : op->arity;
+    if (!fits)
+        return wf_poison(g, "%s: %d operands, %s %d", op->name, n,
+                         op->arity < 0 ? "at most" : "expected", most),
+               false;
     for (int i = 0; i < n; i++)
         if (!operand_ok(g, op, i, in[i])) return false;
     return true;
@@ -79,17 +83,13 @@ static wf_tensor *append(wf_graph *g, const wf_call *c, wf_tensor *const *in, co
     return t;
 }
 
-/* Programs write ops too. */
+/* Programs define ops too, so their fields are checked. */
 static bool op_ok(wf_graph *g, const wf_op *op, const void *attrs) {
     if (!op->name || !op->shape || (!kernel_of(op)->eval && !op->view))
         return wf_poison(g, "an op needs a name, a shape rule, and an eval or a view"), false;
-    if (kernel_of(op)->plan && kernel_of(op)->plan_bytes > WF_MAX_PLAN)
-        return wf_poison(g, "%s: a plan of %zu bytes, where %d are the most", op->name,
-                         kernel_of(op)->plan_bytes, WF_MAX_PLAN),
-               false;
     if (op->arity > WF_MAX_OPERANDS || op->results < 0 || op->results > WF_MAX_RESULTS)
-        return wf_poison(g, "%s: %d operands and %d results, where %d and %d are the most",
-                         op->name, op->arity, op->results, WF_MAX_OPERANDS, WF_MAX_RESULTS),
+        return wf_poison(g, "%s: %d operands and %d results, at most %d and %d", op->name,
+                         op->arity, op->results, WF_MAX_OPERANDS, WF_MAX_RESULTS),
                false;
     if (op->attr_bytes && !attrs)
         return wf_poison(g, "%s: its attributes are missing", op->name), false;

@@ -1,7 +1,7 @@
 /* core/record/record.h - inside core: a graph and its nodes. Not installed.
  *
  * graph.c    graphs, errors, scopes                   leaf.c   leaves and their values
- * extents.c  named sizes, and how messages say them   flow.c   where gradients stop
+ * extents.c  named sizes, and their text in messages  flow.c   where gradients stop
  * record.c   a node from an op and operands           grad.c   gradients as nodes
  * print.c    values as text */
 #ifndef WEFT_CORE_RECORD_RECORD_H
@@ -17,24 +17,24 @@
 
 enum { MAX_EXTENTS = 16, ERROR_SIZE = 512 };
 
-/* ---- graph ---------------------------------------------------------------------------------- */
+/* ---- graph ----------------------------------------------------------------------------------- */
 
 typedef struct extent {
     const char *name;
     int64_t max, nominal;
-    bool declared; /* P is there without being declared, with a maximum of 0 */
+    bool declared; /* P exists undeclared, with a maximum of 0 */
 } extent;
 
-typedef struct interned { /* a text that the graph keeps, once */
+typedef struct interned { /* a string of which the graph keeps one copy */
     const char *text;
-    wf_tensor *leaf; /* the one that is called so, or NULL */
-    uint32_t sites;  /* asked for by wf_next_site while the text was the scope */
+    wf_tensor *leaf; /* the leaf of this name, or NULL */
+    uint32_t sites;  /* calls of wf_next_site in the scope of this name */
 } interned;
 
 struct wf_graph {
-    wf_arena *insides, *values; /* nodes, names, attributes; leaves' values */
+    wf_arena *records, *values; /* nodes, names, attributes; leaves' values */
     wf_tensor **nodes;          /* by id */
-    int32_t *places;            /* by id: in the books of the gradient that is being recorded */
+    int32_t *entry_of; /* by id: index in the entries of the current backward pass (grad.c) */
     int n_nodes, cap_nodes;
     wf_dtype real;
     uint64_t seed;
@@ -43,14 +43,14 @@ struct wf_graph {
     interned *names; /* open addressing */
     size_t n_names, cap_names;
     const char *scope;
-    const wf_tensor *forward; /* whose gradient is being recorded */
+    const wf_tensor *forward; /* the node whose gradient is being recorded, or NULL */
     bool failed;
     char error[ERROR_SIZE];
     void (*on_error)(void *user, const char *message);
     void *on_error_user;
     wf_tensor poison;
     pthread_mutex_t lock; /* of leaf storage */
-    atomic_int plans;     /* made and not yet freed: they know where the leaves lie */
+    atomic_int plans;     /* not yet freed: they hold pointers to the leaves' values */
 };
 
 /* A leaf's attrs point to one of these. */
@@ -60,10 +60,11 @@ typedef struct leaf {
     void *data;              /* parameter, buffer: allocated by the first use */
     size_t bytes;            /* row-major */
     wf_layout layout;
-    bool filling; /* its initial value is being made: it can't be read yet, not even by its maker */
+    bool filling; /* its initial value is being computed: it cannot be read yet */
 } leaf;
 
-/* Zeroed; `results` consecutive nodes. NULL, and a poisoned graph: no memory. */
+/* Zeroed memory, and `results` consecutive nodes. Out of memory they return NULL and the graph
+ * fails. */
 void *wf_graph_alloc(wf_graph *g, size_t bytes);
 wf_tensor *wf_graph_add(wf_graph *g, int results);
 const char *wf_graph_intern(wf_graph *g,
@@ -98,19 +99,19 @@ static inline int result_count(const wf_op *op) {
 enum { SHOWN = 8, SHOWN_SIZE = 112 };
 
 typedef struct wf_report {
-    atomic_flag taken; /* the first failing task speaks */
+    atomic_flag taken; /* the first task that fails writes the message */
     char message[WF_MESSAGE];
     char shown[SHOWN][SHOWN_SIZE];
     atomic_uint next;
     bool bound; /* shapes are numbers, not extents */
 } wf_report;
 
-/* size.c: may a shape be recorded, of which no memory is asked for as yet? */
+/* size.c: does the element count of a shape fit? Asked while recording, before memory is needed. */
 bool wf_shape_counts(wf_dtype dtype, int ndim, const int64_t *shape);
 
 void wf_report_reset(wf_report *r, bool bound);
 
-/* A call on shapes as recorded, with room for the views of any. */
+/* A call on recorded shapes, with its views. */
 typedef struct recorded_call {
     wf_call call;
     wf_view in[WF_MAX_OPERANDS], out[WF_MAX_RESULTS];
@@ -119,20 +120,22 @@ void wf_fill_call(recorded_call *c, wf_graph *g, const wf_op *op, int n, wf_tens
                   const void *attrs, wf_report *report);
 
 /* extents.c */
-int wf_extent_of(const wf_graph *g, int64_t size); /* that a size stands for, or -1 */
-void wf_name_tags(const wf_graph *g, char *message, size_t size); /* tags in it become names */
-/* The message of a rule that has failed, with names for the sizes that are made of extents. */
+/* The index of the extent whose tag a size is, or -1. */
+int wf_extent_of(const wf_graph *g, int64_t size);
+/* Replace tags in a message by the names of their extents. */
+void wf_name_tags(const wf_graph *g, char *message, size_t size);
+/* Rewrite the message of a shape rule that failed: sizes computed from extents get their names. */
 void wf_name_sizes(wf_graph *g, const wf_op *op, int n, wf_tensor *const *in, const void *attrs,
                    char message[WF_MESSAGE]);
 
 /* ---- gradients: flow.c ----------------------------------------------------------------------- */
 
-/* False, and the graph fails: on the way from those y that have a cotangent to x is an op that no
- * gradient passes. through: what lies beneath x counts too. */
+/* False, and the graph fails, if on a path from a y with a cotangent to x lies an op that has no
+ * gradient. through: paths that lead through one x to another count too. */
 bool wf_gradient_flows(wf_graph *g, wf_tensor *const *y, wf_tensor *const *dy, int n_y,
                        wf_tensor *const *x, int n_x, bool through);
-/* May the gradients of y by those x be zero that have no `grads`? Not where y depends on x by way
- * of such an op alone: the graph fails. */
+/* May the gradients that are missing in `grads` be zero? Not if y depends on that x, but only
+ * through ops that have no gradient: then the graph fails. */
 bool wf_gradients_are_zero(wf_tensor *y, wf_tensor *const *x, int n, wf_tensor *const *grads);
 
 #endif

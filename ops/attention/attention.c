@@ -2,13 +2,17 @@
  *
  *     y = dropout(softmax(scale q k^T, masked)) v        B batch, H heads, T queries, S keys
  *
- * The kernel (kernels/attention.inc) goes through a head block by block: nothing of size T x S is
- * kept, but two numbers of each row, `stats`, from which the gradient (attention_backward.c) has
- * the weights again. q, k and v may have any strides: they usually are views of [B, T, H * d], and
- * y is laid out as one. Projections and heads are nn's. */
+ * The kernel (kernels/attention.inc) processes a head block by block and stores nothing of size
+ * T x S. It saves two numbers for each row, `stats`, from which the gradient (attention_backward.c)
+ * recomputes the weights. q, k and v may have any strides: they usually are views of [B, T, H * d],
+ * and y has that layout, too. Projections are in nn. */
 #include <math.h>
 
 #include "attention.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+#include "ops/elementwise/dropout.h"
+#include "ops/norm/rows.h"
 
 /* ---- shapes: q [B,H,T,dk], k [B,H,S,dk], v [B,H,S,dv], mask -> y [B,H,T,dv] ------------------ */
 
@@ -20,7 +24,7 @@ void wf_attention_view(wf_view *v, wf_dtype type, const wf_view *rows, int64_t w
     v->stride[0] = stride[0], v->stride[1] = stride[2], v->stride[2] = stride[1], v->stride[3] = 1;
 }
 
-/* [B, H, T, S], which nobody holds: what masks and dropout count in. */
+/* [B, H, T, S], without memory: the shape to which masks broadcast. */
 static wf_view scores_view(const wf_call *c) {
     wf_view scores = c->in[IN_Q];
     scores.shape[3] = c->in[IN_K].shape[2];
@@ -99,7 +103,7 @@ wf_attention_head wf_attention_head_of(const wf_call *c) {
     };
 }
 
-/* Its stride 0 repeats what it lacks of the scores' axes. */
+/* The mask of a head; stride 0 along the axes where it broadcasts. */
 static wf_matrix mask_of(const wf_call *c, attention_place at) {
     const wf_view *mask = &c->in[IN_MASK], scores = scores_view(c);
     int64_t stride[4];
@@ -113,7 +117,7 @@ attention_place wf_attention_at(const wf_call *c, wf_attention_head *h, int64_t 
     int64_t H = c->in[IN_Q].shape[1];
     attention_place at = { head / H, head % H };
     /* weight (b, h, t, s) is element ((b H + h) T + t) S + s, as in wf_dropout on the scores */
-    h->element = (uint64_t)((c->row * H + head) * h->queries * h->keys);
+    h->element = (uint64_t)(head * h->queries * h->keys);
     h->q = wf_attention_matrix(&c->in[IN_Q], at);
     h->k = wf_attention_matrix(&c->in[IN_K], at);
     h->v = wf_attention_matrix(&c->in[IN_V], at);
@@ -121,7 +125,7 @@ attention_place wf_attention_at(const wf_call *c, wf_attention_head *h, int64_t 
     return at;
 }
 
-enum { TASK_WORK = 1 << 17, PIECE_WORK = 1 << 11 }; /* multiply-adds; what a piece costs anyhow */
+enum { TASK_WORK = 1 << 17, PIECE_WORK = 1 << 11 }; /* multiply-adds; the overhead of a piece */
 
 int64_t wf_attention_pieces(const wf_call *c, int64_t queries) {
     double pairs = (double)queries * (double)c->in[IN_K].shape[2];
@@ -129,15 +133,7 @@ int64_t wf_attention_pieces(const wf_call *c, int64_t queries) {
     return work < TASK_WORK ? (int64_t)(TASK_WORK / work) : 1;
 }
 
-/* Sequences: every operand but a mask that is the same for all. */
-uint32_t wf_attention_rows(const wf_call *c) {
-    uint32_t rows = (1u << c->n_in) - 1;
-    return c->in[IN_MASK].ndim >= 0 && c->in[IN_MASK].shape[0] == c->in[IN_Q].shape[0]
-               ? rows
-               : rows & ~(1u << IN_MASK);
-}
-
-/* ---- the forward op: a piece is a stretch of a head's queries -------------------------------- */
+/* ---- the forward op: a piece is a range of a head's queries ---------------------------------- */
 
 static int64_t pieces_of_head(const wf_call *c) {
     return wf_task_count(c->in[IN_Q].shape[2], WF_ATTENTION_ROWS);
@@ -153,7 +149,7 @@ static int64_t tasks_attention(const wf_call *c, int phase) {
     return phase == 0 ? wf_task_count(q[0] * q[1] * pieces_of_head(c), pieces_of_task(c)) : 0;
 }
 
-static void bring(const wf_call *c, wf_attention_head *h, int64_t head) {
+static void set_head(const wf_call *c, wf_attention_head *h, int64_t head) {
     attention_place at = wf_attention_at(c, h, head);
     h->y = wf_attention_matrix(&c->out[0], at);
     h->stats = wf_attention_matrix(&c->out[1], at);
@@ -165,10 +161,10 @@ static bool eval_attention(const wf_call *c, int phase, int64_t task, void *scra
     (void)phase;
     wf_task_range(q[0] * q[1] * in_head, pieces_of_task(c), task, &piece, &end);
     wf_attention_head h = wf_attention_head_of(c), next = h;
-    bring(c, &next, piece / in_head);
+    set_head(c, &next, piece / in_head);
     for (; piece < end; piece++) {
         h = next;
-        if (piece + 1 < end) bring(c, &next, (piece + 1) / in_head);
+        if (piece + 1 < end) set_head(c, &next, (piece + 1) / in_head);
         h.next = piece + 1 < end ? &next : NULL;
         wf_task_range(q[2], WF_ATTENTION_ROWS, piece % in_head, &from, &to);
         WF_KERNEL(c->out[0].dtype, attention(&h, from, to, scratch));
@@ -190,12 +186,12 @@ static double flops_attention(const wf_call *c) {
     return 2 * wf_attention_pairs(c) * (double)(c->in[IN_Q].shape[3] + c->in[IN_V].shape[3]);
 }
 
-/* A boolean mask is a choice and has no gradient. An additive one, such as a position bias, has the
- * scores': it is rare, so the decomposition gives it. */
+/* A boolean mask has no gradient. An additive one, such as a position bias, has that of the scores;
+ * as it is rare, it is computed by the decomposition. */
 static void grad_attention(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const attention_attrs *a = y->attrs;
     wf_tensor *mask = y->in[IN_MASK];
-    if (!dy[0]) return; /* stats are saved, not a result: nobody differentiates them */
+    if (!dy[0]) return; /* stats are saved for backward; they have no gradient */
     if (need & 7) {
         wf_tensor *in[] = { y->in[IN_Q], y->in[IN_K], y->in[IN_V], mask, dy[0], y, y + 1 };
         dx[0] = wf_record(&wf_op_attention_backward, 7, in, a);
@@ -243,12 +239,11 @@ const wf_op wf_op_attention = {
     .grad = grad_attention,
     .decompose = decompose_attention,
     .optional = 1 << IN_MASK,
-    .picks = 1 << IN_MASK,
+    .nondiff = 1 << IN_MASK,
     .run = &(const wf_kernel){ .plan = wf_attention_plan,
                                .tasks = tasks_attention,
                                .eval = eval_attention,
                                .flops = flops_attention,
-                               .by_rows = wf_attention_rows,
                                .strided = 1 << IN_Q | 1 << IN_K | 1 << IN_V },
 };
 

@@ -1,13 +1,13 @@
-/* ops/attention/attention.h - what attention.c and attention_backward.c share: operands as the kernels see
- * them, heads in tasks.
+/* ops/attention/attention.h - declarations that attention.c and attention_backward.c share:
+ * operands in the form that the kernels read, and how heads are divided into tasks.
  *
  * Not for other files. */
 #ifndef WEFT_OPS_ATTENTION_ATTENTION_H
 #define WEFT_OPS_ATTENTION_ATTENTION_H
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
 
-/* The last three are the backward op's. */
+/* The last three are operands of the backward op. */
 enum { IN_Q, IN_K, IN_V, IN_MASK, IN_DY, IN_Y, IN_STATS };
 
 typedef struct attention_attrs {
@@ -26,19 +26,18 @@ void wf_attention_view(wf_view *v, wf_dtype type, const wf_view *rows, int64_t w
 /* [B, H, 2, T] */
 void wf_attention_stats_view(wf_view *v, wf_dtype type, const wf_view *q);
 
-/* What all heads have in common. */
+/* A head with the fields that are equal for all heads. */
 wf_attention_head wf_attention_head_of(const wf_call *c);
 
 typedef struct attention_place {
     int64_t batch, head;
 } attention_place;
-/* Brings h to head b * H + h: operands q, k, v and mask; the rest is the caller's to add. */
+/* Point h to q, k, v and mask of head number `head` = b * H + h. The caller sets the rest. */
 attention_place wf_attention_at(const wf_call *c, wf_attention_head *h, int64_t head);
 /* The head's part of an operand or result [B, H, rows, columns]. */
 wf_matrix wf_attention_matrix(const wf_view *x, attention_place at);
-/* So many pieces of `queries` rows of a head make a task worth its start. */
+/* How many pieces, of `queries` rows of a head each, make a task. */
 int64_t wf_attention_pieces(const wf_call *c, int64_t queries);
-uint32_t wf_attention_rows(const wf_call *c); /* by_rows */
 double wf_attention_pairs(const wf_call *c);
 
 wf_tensor *wf_attention_primitives(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask,

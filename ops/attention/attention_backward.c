@@ -1,12 +1,14 @@
-/* ops/attention/attention_backward.c - attention.c backwards: q, k, v, mask, dy, y, stats -> dq, dk, dv.
+/* ops/attention/attention_backward.c - gradient of attention.c: q, k, v, mask, dy, y, stats -> dq,
+ * dk, dv.
  *
  * With scores s = scale q k^T, weights p = softmax(s), dropped weights r = dropout(p), y = r v:
  *     dv = r^T dy        dr = dy v^T        dp = dropout(dr)
  *     ds = p * (dp - sum(dp * p))           dq = scale ds k        dk = scale ds^T q
  * and sum(dp * p) = sum(dr * r) = sum(dy * y), which needs no row of dp (Dao et al. 2022,
- * "FlashAttention", appendix B). The weights are computed again from the rows' statistics. A piece
- * is a whole head: so dk and dv have one owner, who adds them up in one order. */
+ * "FlashAttention", appendix B). The weights are recomputed from the stats of each row. A piece is
+ * a whole head, so that dk and dv are summed by one task, in one order. */
 #include "attention.h"
+#include "ops/base/shapes.h"
 
 static bool shape_attention_backward(wf_call *c) {
     const wf_view *q = &c->in[IN_Q], *dy = &c->in[IN_DY];
@@ -30,7 +32,7 @@ static int64_t tasks_attention_backward(const wf_call *c, int phase) {
     return phase == 0 ? wf_task_count(q[0] * q[1], wf_attention_pieces(c, 2 * q[2])) : 0;
 }
 
-static void bring(const wf_call *c, wf_attention_head *h, int64_t head) {
+static void set_head(const wf_call *c, wf_attention_head *h, int64_t head) {
     attention_place at = wf_attention_at(c, h, head);
     h->dy = wf_attention_matrix(&c->in[IN_DY], at);
     h->y = wf_attention_matrix(&c->in[IN_Y], at);
@@ -46,23 +48,23 @@ static bool eval_attention_backward(const wf_call *c, int phase, int64_t task, v
     (void)phase;
     wf_task_range(q[0] * q[1], wf_attention_pieces(c, 2 * q[2]), task, &head, &end);
     wf_attention_head h = wf_attention_head_of(c), next = h;
-    bring(c, &next, head);
+    set_head(c, &next, head);
     for (; head < end; head++) {
         h = next;
-        if (head + 1 < end) bring(c, &next, head + 1);
+        if (head + 1 < end) set_head(c, &next, head + 1);
         h.next = head + 1 < end ? &next : NULL;
         WF_KERNEL(c->out[0].dtype, attention_backward(&h, scratch));
     }
     return true;
 }
 
-/* Five products where forward has two. */
+/* Five products; the forward op has two. */
 static double flops_attention_backward(const wf_call *c) {
     return 2 * wf_attention_pairs(c) *
            (double)(3 * c->in[IN_Q].shape[3] + 2 * c->in[IN_V].shape[3]);
 }
 
-/* q, k and v may be one tensor: as nodes of their own, each gets the share that came through it. */
+/* q, k and v may be one tensor. As separate nodes (aliases) each gets its own gradient. */
 static void decompose_attention_backward(wf_tensor *dq, wf_tensor **results) {
     wf_tensor *x[3];
     for (int i = IN_Q; i <= IN_V; i++) x[i] = wf_alias(dq->in[i]);
@@ -79,12 +81,11 @@ const wf_op wf_op_attention_backward = {
     .shape = shape_attention_backward,
     .decompose = decompose_attention_backward,
     .optional = 1 << IN_MASK,
-    .picks = 1 << IN_MASK,
+    .nondiff = 1 << IN_MASK,
     .run =
         &(const wf_kernel){ .plan = wf_attention_plan,
                             .tasks = tasks_attention_backward,
                             .eval = eval_attention_backward,
                             .flops = flops_attention_backward,
-                            .by_rows = wf_attention_rows,
                             .strided = 1 << IN_Q | 1 << IN_K | 1 << IN_V | 1 << IN_DY | 1 << IN_Y },
 };

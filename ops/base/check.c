@@ -1,12 +1,14 @@
-/* ops/base/check.c - check_finite: its operand; a NaN or an infinity in it fails the run.
+/* ops/base/check.c - check_finite: returns its operand; a NaN or an infinity in it fails the run.
  *
- * A guard for a loss or a gradient norm: updates of a failed run are not performed. Planned in
- * place, it costs one read. */
+ * It guards a loss or a gradient norm: a failed run performs no updates. It runs in place, so it
+ * costs one pass of reading. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "ops/internal.h"
+#include "op.h"
+#include "shapes.h"
+#include "walk.h"
 
 typedef struct check_attrs {
     char what[96];
@@ -32,7 +34,7 @@ static bool eval_check(const wf_call *c, int phase, int64_t task, void *scratch)
     return true;
 }
 
-/* y is x wherever there is a y: dx = dy. */
+/* y is x, if the run does not fail: dx = dy. */
 static void grad_check(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)y, (void)need;
     dx[0] = dy[0];

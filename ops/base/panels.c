@@ -1,9 +1,10 @@
-/* ops/base/panels.c - weights in panels (wf_layout): which parameters may lie so, and the way there and
- * back. The product that reads them is in matmul.c and kernels/panels.inc. */
+/* ops/base/panels.c - weights packed in panels (wf_layout): which parameters may be packed, and the
+ * conversions. The product that reads them is in matmul.c and kernels/panels.inc. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ops/internal.h"
+#include "op.h"
+#include "panels.h"
 
 /* ---- copies: row-major to panels, panels to row-major; a task is a panel --------------------- */
 
@@ -39,7 +40,7 @@ void wf_panel_row(const wf_view *x, int64_t row, void *out) {
 
 /* ---- which parameters ------------------------------------------------------------------------ */
 
-/* Which operands of a node its kernel reads in panels, by the shapes as recorded. */
+/* Which operands of a node its kernel can read in panels, for the recorded shapes. */
 static uint32_t panels_of(const wf_tensor *t) {
     wf_view in[WF_MAX_OPERANDS], out;
     wf_call c = { .op = t->op, .attrs = t->attrs, .graph = t->graph, .in = in, .out = &out };
@@ -53,10 +54,11 @@ static uint32_t panels_of(const wf_tensor *t) {
     return t->op->run->panels(&c);
 }
 
-enum { OTHERWISE = 1, MULTIPLIED = 2 }; /* how a tensor is read, or what sees its memory */
+enum { NEEDS_ROWS = 1, MULTIPLIED = 2 }; /* how a tensor, or a view of it, is read */
 
-/* By products, and by nothing but what reads panels? A table that is only looked up has nothing to
- * gain. Readers come after what they read, so from the last node on each is known. */
+/* Mark how each tensor is read. It can be packed if all its readers can read panels; that pays only
+ * if one of them is a product, not for a table that only embedding reads. Readers come after their
+ * operands, so nodes are visited from the last to the first. */
 static void find_readers(const wf_graph *g, unsigned char *read) {
     for (int id = wf_node_count(g) - 1; id >= 0; id--) {
         const wf_tensor *reader = wf_node(g, id);
@@ -67,7 +69,7 @@ static void find_readers(const wf_graph *g, unsigned char *read) {
             if (!reader->in[i] || reader->op->shape_only >> i & 1) continue;
             unsigned char *how = &read[reader->in[i]->id];
             if (!(panels >> i & 1) || !seen)
-                *how |= OTHERWISE;
+                *how |= NEEDS_ROWS;
             else if (reader->op != &wf_op_embedding)
                 *how |= MULTIPLIED;
         }

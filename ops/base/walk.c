@@ -1,122 +1,11 @@
-/* ops/base/walk.c - what the ops do alike: types and axes in shape rules, and walks over strided views.
- *
- * No op is defined here. A walk turns views of any strides into rows that a kernel can run over. */
+/* ops/base/walk.c - walks over strided views: rows of views with any strides, over which a kernel
+ * can loop. */
 #include <assert.h>
 #include <string.h>
 
-#include "ops/internal.h"
-
-/* ---- elements -------------------------------------------------------------------------------- */
-
-double wf_get(const wf_view *v, int64_t i) {
-    switch (v->dtype) {
-    case WF_F32:
-        return ((const float *)v->data)[i];
-    case WF_F64:
-        return ((const double *)v->data)[i];
-    default:
-        return ((const int32_t *)v->data)[i];
-    }
-}
-
-void wf_put(const wf_view *v, int64_t i, double value) {
-    switch (v->dtype) {
-    case WF_F32:
-        ((float *)v->data)[i] = (float)value;
-        break;
-    case WF_F64:
-        ((double *)v->data)[i] = value;
-        break;
-    default:
-        ((int32_t *)v->data)[i] = (int32_t)value;
-        break;
-    }
-}
-
-/* The first one, then copies of what is there. */
-void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value) {
-    size_t size = wf_dtype_size(v->dtype);
-    if (from >= to) return;
-    wf_put(v, from, value);
-    for (int64_t done = 1, n = to - from; done < n; done *= 2)
-        memcpy(wf_at(v, from + done), wf_at(v, from),
-               (size_t)(done < n - done ? done : n - done) * size);
-}
-
-/* ---- shape rules ----------------------------------------------------------------------------- */
-
-bool wf_want(wf_call *c, int i, wf_dtype type) {
-    if (c->in[i].dtype == type) return true;
-    return wf_fail(c, "operand %d, %s, is %s where %s is needed", i, wf_show(c, &c->in[i]),
-                   wf_dtype_name(c->in[i].dtype), wf_dtype_name(type));
-}
-
-bool wf_want_real(wf_call *c, int i) {
-    return wf_want(c, i, wf_real(c->graph));
-}
-
-bool wf_want_like(wf_call *c, int i, bool rows, const char *what) {
-    wf_view like = c->in[0];
-    if (!wf_want_real(c, i)) return false;
-    if (rows && --like.ndim < 0) return wf_fail(c, "a scalar has no last axis");
-    return wf_same_shape(&c->in[i], &like) ||
-           wf_fail(c, "%s %s does not fit %s", what, wf_show(c, &c->in[i]), wf_show(c, &c->in[0]));
-}
-
-bool wf_addend_like(wf_call *c, int i, const wf_view *like) {
-    const wf_view *addend = &c->in[i];
-    if (addend->ndim < 0) return true;
-    return wf_want(c, i, c->in[0].dtype) &&
-           (wf_same_shape(addend, like) ||
-            wf_fail(c, "%s is not like %s", wf_show(c, addend), wf_show(c, like)));
-}
-
-bool wf_want_axis(wf_call *c, int axis, int ndim) {
-    return (axis >= 0 && axis < ndim) ||
-           wf_fail(c, "%s has no axis %d", wf_show(c, &c->in[0]), axis);
-}
-
-bool wf_same_as_operand(wf_call *c) {
-    if (!wf_want_real(c, 0)) return false;
-    wf_set_shape(&c->out[0], c->in[0].dtype, c->in[0].ndim, c->in[0].shape);
-    return true;
-}
-
-int wf_rank(const wf_tensor *x) {
-    return x ? x->ndim : 0;
-}
-
-int wf_pick_axis(int axis, int ndim) {
-    int i = wf_axis(axis, ndim);
-    return i < 0 ? axis : i;
-}
-
-enum { FROM_END = 32 - WF_MAX_DIMS }; /* the bit of axis -8 */
-
-bool wf_no_axes(wf_call *c, uint32_t axes, int ndim, const char *what) {
-    for (int i = ndim; i < 32; i++)
-        if (axes >> i & 1)
-            return i < WF_MAX_DIMS || i >= FROM_END
-                       ? wf_fail(c, "%s has no axis %d", what, i < FROM_END ? i : i - 32)
-                       : wf_fail(c, "%s has no axis below -%d or above %d", what, WF_MAX_DIMS,
-                                 WF_MAX_DIMS - 1);
-    return true;
-}
-
-bool wf_want_axes(wf_call *c, uint32_t axes, int ndim) {
-    return wf_no_axes(c, axes, ndim, wf_show(c, &c->in[0]));
-}
-
-uint32_t wf_axes(uint32_t axes, int ndim) {
-    if (axes == WF_ALL_AXES) return (1u << ndim) - 1;
-    uint32_t from_end = axes & ~0u << FROM_END, plain = axes & ~(~0u << FROM_END);
-    if (ndim < 1 || ndim > WF_MAX_DIMS) return axes;
-    return plain | from_end >> (32 - ndim) | (from_end & ~(~0u << (32 - ndim)));
-}
-
-wf_tensor *wf_zero(wf_tensor *x) {
-    return wf_constant(x ? x->graph : NULL, 0);
-}
+#include "op.h"
+#include "shapes.h"
+#include "walk.h"
 
 /* ---- walks ----------------------------------------------------------------------------------- */
 
@@ -179,14 +68,6 @@ int64_t wf_elementwise_tasks(const wf_call *c, int phase) {
     return phase == 0 ? wf_task_count(wf_view_count(&c->out[0]), WF_GRAIN) : 0;
 }
 
-uint32_t wf_same_rows(const wf_call *c) {
-    const wf_view *y = &c->out[0];
-    uint32_t same = 0;
-    for (int i = 0; i < c->n_in; i++)
-        same |= (uint32_t)(c->in[i].ndim == y->ndim && c->in[i].shape[0] == y->shape[0]) << i;
-    return same;
-}
-
 void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat) {
     const wf_view *views[WF_WALKERS] = { &c->out[0] };
     int64_t from, to;
@@ -205,7 +86,7 @@ void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat) {
     }
 }
 
-/* n elements from x, `step` apart, side by side. Bytes are copied, whatever type they are. */
+/* Copy n elements from x, `step` apart, to y. Works on bytes, for any type. */
 static void gather_run(int64_t n, const char *x, int64_t step, size_t size, char *y) {
     if (size == 8)
         for (int64_t i = 0; i < n; i++) memcpy(y + i * 8, x + i * step * 8, 8);

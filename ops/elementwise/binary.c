@@ -1,7 +1,9 @@
-/* ops/elementwise/binary.c - two operands, element by element, with broadcasting. A member of the family is
- * a row of binary.inc: its value is a loop in kernels/, the shares of its gradient are recorded
- * by the row's expressions. */
-#include "ops/internal.h"
+/* ops/elementwise/binary.c - two operands, element by element, with broadcasting. A member of the
+ * family is a row of binary.inc: its value becomes a loop in kernels/, its gradients are recorded
+ * by the expressions in the row. */
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
 
 static bool shape_binary(wf_call *c) {
     if (!wf_want_real(c, 0) || !wf_want_real(c, 1)) return false;
@@ -37,11 +39,9 @@ static bool run_binary(const wf_call *c, enum wf_binary f, int64_t task) {
         .arity = 2,                                                                                \
         .shape = shape_binary,                                                                     \
         .grad = grad_##NAME,                                                                       \
-        .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,                                  \
-                                   .eval = eval_##NAME,                                            \
-                                   .by_rows = wf_same_rows,                                        \
-                                   .strided = 3,                                                   \
-                                   .in_place = 3 },                                                \
+        .run =                                                                                     \
+            &(const wf_kernel){                                                                    \
+                .tasks = wf_elementwise_tasks, .eval = eval_##NAME, .strided = 3, .in_place = 3 }, \
     };                                                                                             \
     wf_tensor *wf_##NAME(wf_tensor *a, wf_tensor *b) {                                             \
         return wf_record(&wf_op_##NAME, 2, (wf_tensor *[]){ a, b }, NULL);                         \
@@ -61,7 +61,7 @@ static bool shape_compare(wf_call *c) {
     return true;
 }
 
-/* n ids as doubles, which hold every one exactly. */
+/* Convert n ids to doubles, which represent them exactly. */
 static void widen(int64_t n, const int32_t *x, int64_t step, double *y) {
     for (int64_t i = 0; i < n; i++) y[i] = x[i * step];
 }
@@ -98,12 +98,10 @@ static bool run_compare(const wf_call *c, enum wf_binary f, int64_t task) {
         .family = "elementwise",                                                                   \
         .arity = 2,                                                                                \
         .shape = shape_compare,                                                                    \
-        .no_grad = "a comparison is constant but for jumps",                                       \
-        .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,                                  \
-                                   .eval = eval_##NAME,                                            \
-                                   .by_rows = wf_same_rows,                                        \
-                                   .strided = 3,                                                   \
-                                   .in_place = 3 },                                                \
+        .no_grad = "a comparison is piecewise constant",                                           \
+        .run =                                                                                     \
+            &(const wf_kernel){                                                                    \
+                .tasks = wf_elementwise_tasks, .eval = eval_##NAME, .strided = 3, .in_place = 3 }, \
     };                                                                                             \
     wf_tensor *wf_##NAME(wf_tensor *a, wf_tensor *b) {                                             \
         return wf_record(&wf_op_##NAME, 2, (wf_tensor *[]){ a, b }, NULL);                         \

@@ -1,6 +1,10 @@
-/* ops/elementwise/chain.c - the ops that the chain rule itself is written in, known to core: copy, fill,
- * sum_to and broadcast_to. (The fifth, add, is a row of binary.inc.) */
-#include "ops/internal.h"
+/* ops/elementwise/chain.c - the ops that the engine records for gradients: copy, fill, sum_to and
+ * broadcast_to. (Another one, add, is a row of binary.inc.) */
+#include "ops/base/op.h"
+#include "ops/base/panels.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+#include "ops/reduce/reduce.h"
 
 /* ---- copy: any strides, or panels, to row-major; row-major to panels ------------------------- */
 
@@ -57,7 +61,7 @@ const wf_op wf_op_fill = {
     .arity = 1,
     .attr_bytes = sizeof(double),
     .shape = shape_fill,
-    .no_grad = "it reads a shape alone",
+    .no_grad = "it reads only a shape",
     .shape_only = 1,
     .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_fill, .strided = 1 },
 };
@@ -66,10 +70,10 @@ wf_tensor *wf_fill(wf_tensor *like, double value) {
     return wf_record(&wf_op_fill, 1, &like, &value);
 }
 
-/* ---- broadcast_to: x repeated along the axes that stretch ------------------------------------ */
+/* ---- broadcast_to: x repeated along axes of size 1 ------------------------------------------- */
 
-/* Does `small` broadcast to `large`, without stretching large? */
-static bool stretches(const wf_view *small, const wf_view *large) {
+/* Does `small` broadcast to the shape of `large`? */
+static bool broadcasts_to(const wf_view *small, const wf_view *large) {
     int extra = large->ndim - small->ndim;
     if (extra < 0) return false;
     for (int i = 0; i < small->ndim; i++)
@@ -78,7 +82,7 @@ static bool stretches(const wf_view *small, const wf_view *large) {
 }
 
 static bool shape_broadcast_to(wf_call *c) {
-    if (!stretches(&c->in[0], &c->in[1]))
+    if (!broadcasts_to(&c->in[0], &c->in[1]))
         return wf_fail(c, "%s does not broadcast to %s", wf_show(c, &c->in[0]),
                        wf_show(c, &c->in[1]));
     wf_set_shape(&c->out[0], c->in[0].dtype, c->in[1].ndim, c->in[1].shape);
@@ -91,7 +95,7 @@ static int64_t view_broadcast_to(wf_call *c) {
     return 0;
 }
 
-/* The engine sums a share in the broadcast shape to the operand's. */
+/* Its gradient is dy: the engine sums it to the shape of the operand. */
 const wf_op wf_op_broadcast_to = {
     .name = "broadcast_to",
     .family = "shape",
@@ -107,18 +111,18 @@ wf_tensor *wf_broadcast_to(wf_tensor *x, wf_tensor *like) {
     return wf_record(&wf_op_broadcast_to, 2, (wf_tensor *[]){ x, like }, NULL);
 }
 
-/* ---- sum_to: the sum over what a broadcast repeated ------------------------------------------ */
+/* ---- sum_to: the sum over broadcast axes ----------------------------------------------------- */
 
 static bool shape_sum_to(wf_call *c) {
     if (!wf_want_real(c, 0)) return false;
-    if (!stretches(&c->in[1], &c->in[0]))
+    if (!broadcasts_to(&c->in[1], &c->in[0]))
         return wf_fail(c, "%s does not broadcast to %s", wf_show(c, &c->in[1]),
                        wf_show(c, &c->in[0]));
     wf_set_shape(&c->out[0], c->in[0].dtype, c->in[1].ndim, c->in[1].shape);
     return true;
 }
 
-/* Nothing was repeated: x itself. Leading axes of size 1 need no sum either. */
+/* If nothing was broadcast, or only leading axes of size 1 were added: a view of x. */
 static int64_t view_sum_to(wf_call *c) {
     const wf_view *x = &c->in[0];
     wf_view *y = &c->out[0];
@@ -128,7 +132,7 @@ static int64_t view_sum_to(wf_call *c) {
     return 0;
 }
 
-/* y = sum of x over the repeated axes: every x has slope 1. */
+/* y = sum of x over the broadcast axes: every derivative is 1. */
 static void grad_sum_to(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)need;
     dx[0] = wf_broadcast_to(dy[0], y->in[0]);

@@ -1,18 +1,21 @@
-/* ops/elementwise/dropout.c - inverted dropout (Srivastava et al. 2014), in training plans alone.
+/* ops/elementwise/dropout.c - inverted dropout (Srivastava et al. 2014), only in training plans.
  *
  * y = keep ? x / (1 - rate) : 0. Whether element e is kept is a pure function of (seed, step,
- * micro-batch, site, e): its gradient, a decomposition, another number of threads and a resumed run
- * all see the same bits. The site is the module path and a name, or a number for who has none: the
- * first of a path, the second... in the order of recording.
+ * micro-batch, site, e). So the gradient, the decomposition, any number of threads and a resumed
+ * run keep the same elements. The site is the module path and a name; without a name, a number that
+ * counts the dropouts of a path in the order of recording.
  *
- * An element is decided by 16 random bits, so the rate is rounded to a multiple of 2^-16. What is
- * kept is divided by the share that really is kept, not by the one asked for: the mean of y is then
- * x exactly. At least one number in 2^16 keeps, however near the rate is to 1. */
+ * An element is decided by 16 random bits, so the rate is rounded to a multiple of 2^-16, and to at
+ * most 1 - 2^-16. x is divided by the probability after rounding, so that the mean of y is exactly
+ * x. */
 #include <math.h>
 #include <string.h>
 
 #include "core/base/random.h"
-#include "ops/internal.h"
+#include "dropout.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
 
 typedef struct dropout_attrs {
     double rate;
@@ -21,7 +24,7 @@ typedef struct dropout_attrs {
 
 /* ---- the random bits ------------------------------------------------------------------------- */
 
-/* The first without a name has the path's own hash. */
+/* The first site without a name has the hash of the path. */
 uint64_t wf_site(const wf_tensor *x, const char *site) {
     if (!x) return 0;
     const char *scope = wf_scope(x->graph, NULL);
@@ -33,7 +36,7 @@ uint64_t wf_site(const wf_tensor *x, const char *site) {
 }
 
 wf_drop_params wf_drop_of(const wf_call *c, double rate, uint64_t site) {
-    double keep = fmax(nearbyint((1 - rate) * 0x1p16), 1); /* of the 2^16 numbers */
+    double keep = fmax(nearbyint((1 - rate) * 0x1p16), 1); /* of 2^16 numbers */
     return (wf_drop_params){
         .scale = 0x1p16 / keep,
         .threshold = (uint32_t)keep,
@@ -60,11 +63,11 @@ static bool eval_dropout(const wf_call *c, int phase, int64_t task, void *scratc
     const dropout_attrs *a = c->attrs;
     wf_drop_params d = wf_drop_of(c, a->rate, a->site);
     const wf_view *y = &c->out[0];
-    int64_t from, to, n = wf_view_count(y), before = c->row ? c->row * (n / y->shape[0]) : 0;
+    int64_t from, to;
     (void)phase, (void)scratch;
-    wf_task_range(n, WF_GRAIN, task, &from, &to);
+    wf_task_range(wf_view_count(y), WF_GRAIN, task, &from, &to);
     WF_KERNEL(y->dtype, dropout(to - from, wf_at(&c->in[0], from), d.scale, d.threshold, d.key,
-                                d.stream, (uint64_t)(before + from), wf_at(y, from)));
+                                d.stream, (uint64_t)from, wf_at(y, from)));
     return true;
 }
 
@@ -83,10 +86,7 @@ const wf_op wf_op_dropout = {
     .shape = shape_dropout,
     .view = view_dropout,
     .grad = grad_dropout,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
-                               .eval = eval_dropout,
-                               .by_rows = wf_same_rows,
-                               .in_place = 1 << 0 },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_dropout, .in_place = 1 },
 };
 
 wf_tensor *wf_dropout_at(wf_tensor *x, double rate, uint64_t site) {

@@ -1,7 +1,10 @@
-/* ops/elementwise/unary.c - one operand, element by element. A member of the family is a row of unary.inc:
- * its value is a loop in kernels/, its gradient's share is recorded by the expression in the
- * row. affine and clamp, which have attributes, follow. */
-#include "ops/internal.h"
+/* ops/elementwise/unary.c - one operand, element by element. A member of the family is a row of
+ * unary.inc: its value becomes a loop in kernels/, its gradient is recorded by the expression in
+ * the row. affine and clamp, which have attributes, follow. */
+#include "unary.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
 
 /* ---- second derivatives of the activations --------------------------------------------------- */
 
@@ -59,11 +62,9 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
         .arity = 1,                                                                                \
         .shape = wf_same_as_operand,                                                               \
         .grad = grad_##NAME,                                                                       \
-        .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,                                  \
-                                   .eval = eval_##NAME,                                            \
-                                   .by_rows = wf_same_rows,                                        \
-                                   .strided = 1,                                                   \
-                                   .in_place = 1 },                                                \
+        .run =                                                                                     \
+            &(const wf_kernel){                                                                    \
+                .tasks = wf_elementwise_tasks, .eval = eval_##NAME, .strided = 1, .in_place = 1 }, \
     };                                                                                             \
     wf_tensor *wf_##NAME(wf_tensor *x) {                                                           \
         return wf_record(&wf_op_##NAME, 1, &x, NULL);                                              \
@@ -100,11 +101,9 @@ const wf_op wf_op_affine = {
     .attr_bytes = sizeof(affine),
     .shape = wf_same_as_operand,
     .grad = grad_affine,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
-                               .eval = eval_affine,
-                               .by_rows = wf_same_rows,
-                               .strided = 1,
-                               .in_place = 1 },
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks, .eval = eval_affine, .strided = 1, .in_place = 1 },
 };
 
 wf_tensor *wf_affine(wf_tensor *x, double scale, double shift) {
@@ -136,7 +135,7 @@ static bool eval_clamp(const wf_call *c, int phase, int64_t task, void *scratch)
     return true;
 }
 
-/* y = x inside, borders included: slope 1; y is constant outside: slope 0. */
+/* The derivative is 1 where y = x, bounds included, and 0 outside, where y is constant. */
 static void grad_clamp(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const clamp *a = y->attrs;
     wf_tensor *x = y->in[0];
@@ -153,11 +152,9 @@ const wf_op wf_op_clamp = {
     .attr_bytes = sizeof(clamp),
     .shape = shape_clamp,
     .grad = grad_clamp,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
-                               .eval = eval_clamp,
-                               .by_rows = wf_same_rows,
-                               .strided = 1,
-                               .in_place = 1 },
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks, .eval = eval_clamp, .strided = 1, .in_place = 1 },
 };
 
 wf_tensor *wf_clamp(wf_tensor *x, double low, double high) {

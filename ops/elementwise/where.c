@@ -1,5 +1,8 @@
-/* ops/elementwise/where.c - choosing element by element: y = condition != 0 ? a : b, with broadcasting. */
-#include "ops/internal.h"
+/* ops/elementwise/where.c - selects element by element: y = condition != 0 ? a : b, with
+ * broadcasting. */
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
 
 static bool shape_where(wf_call *c) {
     wf_view both = { 0 };
@@ -20,8 +23,8 @@ static bool eval_where(const wf_call *c, int phase, int64_t task, void *scratch)
     return true;
 }
 
-/* y is a where the condition holds and does not depend on it elsewhere; b is the other way
- * round. The condition itself only jumps: no share. */
+/* dy goes to a where the condition holds, and to b elsewhere. The condition has no gradient: y is
+ * piecewise constant in it. */
 static void grad_where(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     wf_tensor *condition = y->in[0];
     if (need & 2) dx[1] = wf_where(condition, dy[0], wf_zero(y));
@@ -34,19 +37,17 @@ const wf_op wf_op_where = {
     .arity = 3,
     .shape = shape_where,
     .grad = grad_where,
-    .picks = 1,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
-                               .eval = eval_where,
-                               .by_rows = wf_same_rows,
-                               .strided = 7,
-                               .in_place = 7 },
+    .nondiff = 1,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks, .eval = eval_where, .strided = 7, .in_place = 7 },
 };
 
 wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b) {
     return wf_record(&wf_op_where, 3, (wf_tensor *[]){ condition, a, b }, NULL);
 }
 
-/* The result has x's shape: the mask may not stretch it. */
+/* The mask is broadcast to x first, so that the result has the shape of x. */
 wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value) {
     return wf_where(wf_broadcast_to(mask, x), wf_constant(x ? x->graph : NULL, value), x);
 }

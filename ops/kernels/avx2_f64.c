@@ -8,5 +8,5 @@
 #define TABLE wf_avx2_f64
 #include "kernels.inc"
 #else
-typedef int no_avx2_here; /* C wants a declaration */
+typedef int no_avx2_here; /* C requires a declaration */
 #endif

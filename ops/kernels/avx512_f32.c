@@ -8,5 +8,5 @@
 #define TABLE wf_avx512_f32
 #include "kernels.inc"
 #else
-typedef int no_avx512_here; /* C wants a declaration */
+typedef int no_avx512_here; /* C requires a declaration */
 #endif

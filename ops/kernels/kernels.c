@@ -1,8 +1,7 @@
-/* kernels.c - which table: the best that the processor runs, or the one that WEFT_ISA names if it
- * runs here.
+/* kernels.c - chooses the kernel table: the best that the processor supports, or the one that
+ * WEFT_ISA names, if it is supported.
  *
- * The choice is made once and kept; it is the only thing in the library that all graphs share and
- * that changes. */
+ * The choice is made once. It is the only mutable state that all graphs share. */
 #include "kernels.h"
 
 #include <stdatomic.h>
@@ -27,7 +26,7 @@ static bool runs_base(void) {
 EXISTS(avx2)
 EXISTS(avx512)
 
-/* The builtins ask the processor and, by XGETBV, whether the system saves the wide registers. */
+/* The builtins also check, with XGETBV, that the operating system saves the wide registers. */
 static bool runs_avx2(void) {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
@@ -50,7 +49,7 @@ typedef struct table_row {
     const wf_kernels_f64 *f64;
 } table_row;
 
-/* From the plainest to the best. */
+/* From the simplest to the best. */
 static const table_row rows[] = {
     ROW(base),
 #if defined(__x86_64__)
@@ -68,8 +67,8 @@ static const table_row *runnable(int i) {
     return NULL;
 }
 
-/* A name that is not found can't be told here, where nobody asks: who sets WEFT_ISA compares it
- * with wf_isa(). */
+/* An unknown name is ignored, as there is no way to report it here: programs that set WEFT_ISA
+ * check wf_isa(). */
 static const table_row *choose(void) {
     const char *wanted = getenv("WEFT_ISA");
     const table_row *best = NULL;
@@ -80,7 +79,7 @@ static const table_row *choose(void) {
     return best;
 }
 
-/* Threads that arrive together choose the same. */
+/* Threads that call this at the same time choose the same table. */
 static const table_row *chosen(void) {
     static _Atomic(const table_row *) choice;
     const table_row *row = atomic_load_explicit(&choice, memory_order_acquire);

@@ -1,11 +1,11 @@
 /* ops/kernels/kernels.h - the inner loops: one table per instruction set and element type.
  *
- * kernels.inc is the one source. It is compiled for every instruction set, for f32 and for f64
- * (`real`); the table is chosen once by what the processor can do, or by
- * WEFT_ISA=base|avx2|avx512|neon. Kernels know rows and strides in elements, no tensors and no
- * threads. Sums have one fixed order that depends on the reduced length, the type and the table
- * only; tails reuse the vector code, so that trailing zeros (padding) and neighbouring rows never
- * change a result's bits. NaN and infinities behave. */
+ * kernels.inc is the single source. It is compiled for every instruction set, for f32 and for f64
+ * (`real`). The table is chosen once, the best that the processor supports, or by
+ * WEFT_ISA=base|avx2|avx512|neon. Kernels work on rows and strides in elements, without tensors or
+ * threads. Sums have one fixed order that depends only on the reduced length, the type and the
+ * table. Tails use the same vector code, so that trailing zeros (padding) and neighbouring rows
+ * never change the bits of a result. NaN and infinities propagate as in IEEE 754. */
 #ifndef WEFT_OPS_KERNELS_KERNELS_H
 #define WEFT_OPS_KERNELS_KERNELS_H
 
@@ -30,18 +30,18 @@ enum wf_binary {
 #undef BINARY
 #undef COMPARE
 
-/* The matrix product. C[m,n] = A[m,k] B[k,n] + D[m,n]: element (i,j) of X lies at
- * x[i * x_row + j * x_col]; c_col and d_col are 1. D may be C; d_row 0: one row for all; d NULL:
- * zeros. Each element is one chain of multiply-adds over k in order, begun with D's, fused where
- * the table can, whatever m, n and the strides. scratch has gemm_scratch bytes, aligned to 64. */
+/* The matrix product. C[m,n] = A[m,k] B[k,n] + D[m,n]: element (i,j) of X lies at x[i * x_row + j *
+ * x_col]; c_col and d_col are 1. D may be C; d_row 0: one row for all; d NULL: zeros. Each element
+ * is one chain of multiply-adds over k, in order, which starts with D's element, for any m, n and
+ * strides; fused if the table supports it. scratch has gemm_scratch bytes, aligned to 64. */
 #define WF_GEMM_ARGS(real)                                                                         \
     int64_t m, int64_t n, int64_t k, const real *a, int64_t a_row, int64_t a_col, const real *b,   \
         int64_t b_row, int64_t b_col, real *c, int64_t c_row, const real *d, int64_t d_row,        \
         void *scratch
 
-/* C[m,n] = A[m,k] W^T + D[m,n], where W's rows lie in panels of 64 from `panels` on, in
- * bf16 (f32 tables alone) or in the table's type: see wf_layout. n ends a panel. Each element is
- * the chain that it is in gemm. */
+/* C[m,n] = A[m,k] W^T + D[m,n], where W is packed in panels of 64 rows (wf_layout), in bf16 (only
+ * in f32 tables) or in the table's type. n ends at the end of a panel. Each element is the same
+ * chain as in gemm. */
 typedef struct wf_panel_product {
     int64_t m, n, k;
     const void *a, *panels, *d;
@@ -58,8 +58,8 @@ typedef struct wf_matrix {
 
 /* One head of attention: q [queries, k_width], k [keys, k_width], v [keys, v_width], y as q but
  * v_width wide. Results have col 1. stats [2, queries]: largest score and 1 / sum of exponentials,
- * which attention writes and attention_backward reads. mask [queries, keys], data NULL for none:
- * tested against 0, or added if additive; its col is 0 or 1. Causal as wf_attention. Weight (t, s)
+ * written by attention and read by attention_backward. mask [queries, keys], data NULL for none:
+ * compared with 0, or added if additive; its col is 0 or 1. Causal as wf_attention. Weight (t, s)
  * is kept where half-word element + t * keys + s of the stream is below the threshold, as in
  * dropout. */
 typedef struct wf_attention_head {
@@ -69,7 +69,7 @@ typedef struct wf_attention_head {
     uint32_t threshold;
     uint64_t key, stream, element;
     wf_matrix q, k, v, mask, y, stats, dy, dq, dk, dv;
-    const struct wf_attention_head *next; /* whose turn it is then: memory is asked for its rows */
+    const struct wf_attention_head *next; /* the next head, whose rows are prefetched; or NULL */
 } wf_attention_head;
 
 /* One step of Adam: the formulas are in update.inc. */
@@ -81,8 +81,8 @@ typedef struct wf_adam_rule {
 /* Queries of a head in one call of attention, and the widest vector in elements. */
 enum { WF_ATTENTION_ROWS = 240, WF_WIDEST = 16 };
 
-/* Rows of a block of a transposed a that gemm stands upright, if b has so many columns. */
-enum { WF_UPRIGHT_ROWS = 288, WF_UPRIGHT_COLUMNS = 256 };
+/* gemm packs a transposed a in blocks of WF_PACK_A_ROWS rows if b has WF_PACK_A_COLUMNS columns. */
+enum { WF_PACK_A_ROWS = 288, WF_PACK_A_COLUMNS = 256 };
 
 /* Counters of one call of draw. */
 enum { WF_DRAWN = 256 };

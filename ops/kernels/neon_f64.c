@@ -8,5 +8,5 @@
 #define TABLE wf_neon_f64
 #include "kernels.inc"
 #else
-typedef int no_neon_here; /* C wants a declaration */
+typedef int no_neon_here; /* C requires a declaration */
 #endif

@@ -1,15 +1,18 @@
-/* ops/loss/cross_entropy.c - the loss of a classifier over V classes, from logits and integer labels.
+/* ops/loss/cross_entropy.c - the loss of a classifier over V classes, from logits and integer
+ * labels.
  *
  * Over the counted rows (every row whose label is not ignore_index), with p = softmax(logits):
  *     nll  = sum of -log p[label]
  *     loss = sum of (1 - s) (-log p[label]) + s / V sum_j (-log p[j])
  *     count = how many rows; for a mean, divide by it
- * with s the label smoothing, as PyTorch defines it (Szegedy et al. 2016, section 7).
- * Sums, not means: micro-batches add up. With no row counted all are 0, as is the gradient. A label
- * outside 0..V-1 that is not ignore_index fails the run. */
+ * with s the label smoothing, as PyTorch defines it (Szegedy et al. 2016, section 7). These are
+ * sums, not means, so that micro-batches can be added. If no row is counted, all are 0, and so is
+ * the gradient. A label outside 0..V-1 that is not ignore_index fails the run. */
 #include <string.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/norm/rows.h"
 
 typedef struct cross_entropy_attrs {
     double smoothing;
@@ -108,12 +111,12 @@ static bool eval_cross_entropy(const wf_call *c, int phase, int64_t task, void *
 static void grad_cross_entropy(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)need;
     wf_tensor *in[] = { y->in[0], y->in[1], y + LSE, dy[LOSS], dy[NLL] };
-    if (dy[LOSS] || dy[NLL]) /* count is constant, lse saved */
+    if (dy[LOSS] || dy[NLL]) /* count has no gradient; lse is saved for backward */
         dx[0] = wf_record(&wf_op_cross_entropy_backward, 5, in, y->attrs);
 }
 
-/* Ignored labels pick class 0, so that gather stays inside the row; what they pick is not counted.
- */
+/* An ignored label is replaced by class 0, so that gather gets a valid id; its row is not
+ * counted. */
 static void from_primitives(wf_tensor *logits, wf_tensor *labels, const cross_entropy_attrs *a,
                             wf_tensor **results) {
     wf_graph *g = logits->graph;
@@ -147,7 +150,7 @@ const wf_op wf_op_cross_entropy = {
     .shape = shape_cross_entropy,
     .grad = grad_cross_entropy,
     .decompose = decompose_cross_entropy,
-    .picks = 1 << 1,
+    .nondiff = 1 << 1,
     .run = &(const wf_kernel){ .plan = plan_cross_entropy,
                                .tasks = tasks_cross_entropy,
                                .eval = eval_cross_entropy,
@@ -193,7 +196,7 @@ static void row_gradient(const wf_call *c, int64_t r, int64_t label, void *scrat
     double lse = wf_get(&c->in[IN_LSE], r);
     void *row = wf_at(x, r * n), *dx = wf_at(&c->out[0], r * n), *smooth = scratch;
     if (dnll->ndim < 0) smooth = dx;
-    if (dloss->ndim >= 0) /* first: dx may be the logits' own memory */
+    if (dloss->ndim >= 0) /* first, because dx may overwrite the logits */
         WF_KERNEL(x->dtype, cross_entropy_backward_row(n, row, lse, label, a->smoothing,
                                                        wf_get(dloss, 0), smooth));
     if (dnll->ndim >= 0)
@@ -236,7 +239,7 @@ const wf_op wf_op_cross_entropy_backward = {
     .shape = shape_backward,
     .decompose = decompose_backward,
     .optional = 1 << IN_DLOSS | 1 << IN_DNLL,
-    .picks = 1 << 1,
+    .nondiff = 1 << 1,
     .run = &(const wf_kernel){ .plan = plan_backward,
                                .tasks = wf_row_tasks,
                                .eval = eval_backward,

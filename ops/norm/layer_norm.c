@@ -5,7 +5,9 @@
  * over the rows. The layer with its parameters is nn/layer_norm.c. */
 #include <string.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "rows.h"
 
 typedef struct layer_norm_attrs {
     double eps;
@@ -45,14 +47,9 @@ static bool eval_layer_norm(const wf_call *c, int phase, int64_t task, void *scr
     return true;
 }
 
-/* All but the weight and bias: the last axis is the normalised one, and must not be the first. */
-static uint32_t rows_layer_norm(const wf_call *c) {
-    return c->in[0].ndim > 1;
-}
-
 static void grad_layer_norm(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     wf_tensor *x = y->in[0], *weight = y->in[1], *mean = y + 1, *rstd = y + 2;
-    if (!dy[0]) return; /* mean and rstd are saved, not results: nobody differentiates them */
+    if (!dy[0]) return; /* mean and rstd are saved for backward; they have no gradient */
     if (need & 1)
         dx[0] = wf_record(&wf_op_layer_norm_backward, 5,
                           (wf_tensor *[]){ x, weight, mean, rstd, dy[0] }, y->attrs);
@@ -86,10 +83,7 @@ const wf_op wf_op_layer_norm = {
     .grad = grad_layer_norm,
     .decompose = decompose_layer_norm,
     .optional = 1 << 1 | 1 << 2,
-    .run = &(const wf_kernel){ .tasks = wf_row_tasks,
-                               .eval = eval_layer_norm,
-                               .by_rows = rows_layer_norm,
-                               .in_place = 1 << 0 },
+    .run = &(const wf_kernel){ .tasks = wf_row_tasks, .eval = eval_layer_norm, .in_place = 1 << 0 },
 };
 
 wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps) {
@@ -99,9 +93,9 @@ wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, doubl
 
 /* ---- layer_norm_backward: x, weight or none, mean, rstd, dy -> dx ---------------------------- */
 
-/* With h = (x - mean) * rstd and g = dy * weight: mean and rstd depend on every x_j of the row,
- * which takes g's mean and its projection on h away: dx = rstd * (g - mean(g) - h * mean(g * h)),
- * as in batch normalisation with rows for columns (Ioffe & Szegedy 2015, section 3). */
+/* Let h = (x - mean) * rstd and g = dy * weight. As mean and rstd depend on every x_j of the row,
+ * the mean of g and its projection on h are subtracted: dx = rstd * (g - mean(g) - h * mean(g *
+ * h)), as in batch normalisation, but along rows (Ioffe & Szegedy 2015, section 3). */
 static bool shape_layer_norm_backward(wf_call *c) {
     const wf_view *x = &c->in[0];
     return wf_same_as_operand(c) && wf_want_like(c, 2, true, "mean") &&
@@ -121,10 +115,6 @@ static bool eval_layer_norm_backward(const wf_call *c, int phase, int64_t task, 
     return true;
 }
 
-static uint32_t rows_layer_norm_backward(const wf_call *c) {
-    return c->in[0].ndim > 1 ? 1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 : 0;
-}
-
 static void decompose_layer_norm_backward(wf_tensor *dx, wf_tensor **results) {
     wf_tensor *x = wf_alias(dx->in[0]), *weight = dx->in[1], *dy = dx->in[4],
               *y = normalised(x, dx->attrs);
@@ -142,14 +132,13 @@ const wf_op wf_op_layer_norm_backward = {
     .optional = 1 << 1,
     .run = &(const wf_kernel){ .tasks = wf_row_tasks,
                                .eval = eval_layer_norm_backward,
-                               .by_rows = rows_layer_norm_backward,
                                .in_place = 1 << 0 | 1 << 4 },
 };
 
 /* ---- layer_norm_weight_backward: x, mean, rstd, dy -> dweight [D], dbias [D] ----------------- */
 
-/* y is linear in weight and bias, so summed over the rows dweight = sum(dy * (x - mean) * rstd) and
- * dbias = sum(dy): by blocks of rows, then over the blocks in their order, the same for any number
+/* y is linear in weight and bias: dweight = sum(dy * (x - mean) * rstd) and dbias = sum(dy) over
+ * the rows. Blocks of rows are summed first, then the blocks in order: the same bits for any number
  * of threads. */
 enum { BLOCK_ROWS = 32, SUM_COLUMNS = 1024 };
 
@@ -164,7 +153,7 @@ static bool shape_weight_backward(wf_call *c) {
     return true;
 }
 
-/* Two rows for every block. */
+/* Two rows of work memory for every block: dweight and dbias. */
 static bool plan_weight_backward(wf_call *c, void *plan) {
     const wf_view *x = &c->in[0];
     int64_t rows, columns;

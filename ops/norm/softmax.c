@@ -1,12 +1,15 @@
 /* ops/norm/softmax.c - softmax and log-softmax over the last axis.
  *
- * Not attention: that op (attention.c) runs the same kernel on its scores, and this file lends it
- * the masks. A column is open where the mask is not 0 and, with causal, where j <= i + (columns -
- * rows). A row with nothing open gives zeros, and passes no gradient. */
+ * A column is open (not masked) where the mask is not 0 and, with causal, where j <= i + (columns -
+ * rows). A row without open columns gives zeros, and its gradient is zero. Attention (attention.c)
+ * uses the same kernel and the mask functions of this file. */
 #include <float.h>
 #include <math.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+#include "rows.h"
 
 /* ---- rows and masks -------------------------------------------------------------------------- */
 
@@ -51,7 +54,7 @@ int64_t wf_open_columns(bool causal, int64_t row, int64_t rows, int64_t columns)
     return !causal || open > columns ? columns : open > 0 ? open : 0;
 }
 
-/* ---- softmax: y = exp(x) / sum(exp(x)) over what is open ------------------------------------- */
+/* ---- softmax: y = exp(x) / sum(exp(x)) over the open columns --------------------------------- */
 
 typedef struct softmax_attrs {
     bool causal;
@@ -94,19 +97,20 @@ static wf_tensor *from_end(wf_tensor *x, int axis) {
     return wf_sub(i, wf_slice(i, 0, -1, WF_END));
 }
 
-/* Where x is open: its mask, and the causal triangle [rows, columns]; NULL: everywhere. */
-static wf_tensor *open_places(wf_tensor *x, wf_tensor *mask, bool causal) {
+/* The mask of open columns: x's mask and the causal triangle [rows, columns]. NULL: all are
+ * open. */
+static wf_tensor *open_mask(wf_tensor *x, wf_tensor *mask, bool causal) {
     if (!causal) return mask;
     wf_tensor *row = wf_unsqueeze(from_end(x, -2), WF_AXIS(1)); /* [rows, 1] */
     wf_tensor *triangle = wf_greater_equal(row, from_end(x, -1));
     return mask ? wf_mul(mask, triangle) : triangle;
 }
 
-/* The largest value is subtracted for range alone: the result does not depend on it, so it is a
- * constant. It is -inf, and the sum 0, in a row with nothing open. */
+/* The largest value is subtracted to avoid overflow. The result does not depend on it, so it is
+ * treated as a constant. In a row without open columns it is -inf, and the sum is 0. */
 static void decompose_softmax(wf_tensor *y, wf_tensor **results) {
     const softmax_attrs *a = y->attrs;
-    wf_tensor *x = y->in[0], *open = open_places(x, y->in[1], a->causal);
+    wf_tensor *x = y->in[0], *open = open_mask(x, y->in[1], a->causal);
     if (open) x = wf_where(open, x, wf_constant(x->graph, -INFINITY));
     wf_tensor *top = wf_clamp(wf_max(wf_detach(x), WF_LAST_AXIS, true), -FLT_MAX, FLT_MAX);
     wf_tensor *e = wf_exp(wf_sub(x, top)), *sum = wf_sum(e, WF_LAST_AXIS, true);
@@ -122,7 +126,7 @@ const wf_op wf_op_softmax = {
     .grad = grad_softmax,
     .decompose = decompose_softmax,
     .optional = 1 << 1,
-    .picks = 1 << 1,
+    .nondiff = 1 << 1,
     .run = &(const wf_kernel){ .tasks = wf_row_tasks, .eval = eval_softmax, .in_place = 1 << 0 },
 };
 

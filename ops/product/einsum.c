@@ -1,19 +1,19 @@
-/* ops/product/einsum.c - Einstein's notation: "nqhd,nkhd->nhqk" names each operand's axes by letters, and
- * the result's. A letter that is not in the result is summed over. Without "->" the result has the
- * letters that occur once, in ASCII order. It is no op of its own: it is recorded as sums,
+/* ops/product/einsum.c - Einstein summation: "nqhd,nkhd->nhqk" names the axes of the operands and
+ * of the result by letters. A letter that is not in the result is summed over. Without "->" the
+ * result has the letters that occur once, in ASCII order. It is not an op: it is recorded as sums,
  * permutes, products and reshapes, and so is its gradient.
  *
- * Operands are joined in pairs, left to right. In a pair, letters are of four sorts: those in
- * both and still needed (the batch), in both and not needed (contracted), and in one only
- * (kept). With the axes in that order a pair is one batched matrix product [batch, a's kept,
- * contracted] x [batch, contracted, b's kept]. */
+ * Operands are multiplied in pairs, from left to right. In a pair there are four kinds of letters:
+ * those in both operands and still needed (batch), in both and not needed (contracted), and those
+ * only in a or only in b (kept). With its axes in this order a pair is one batched matrix product
+ * [batch, a's kept, contracted] x [batch, contracted, b's kept]. */
 #include <string.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
 
 enum { MAX_LETTERS = 52 };
 
-/* A tensor whose axis i is called letters[i]. */
+/* A tensor; letters[i] is the letter of axis i. */
 typedef struct term {
     wf_tensor *x;
     char letters[2 * WF_MAX_DIMS + 1];
@@ -104,7 +104,7 @@ static bool read_result(formula *f, const char *p) {
     return true;
 }
 
-/* A size as a word: an extent by its name. */
+/* A size as text: the name of an extent, or a number. */
 static const char *size_text(const formula *f, int64_t size, char text[64]) {
     wf_shape_text(f->g, 1, &size, text, 64); /* "[B]" */
     text[strlen(text) - 1] = '\0';
@@ -118,7 +118,7 @@ static bool sizes_differ(const formula *f, int letter, int64_t a, int64_t b) {
     return false;
 }
 
-/* A letter means one size everywhere. */
+/* Has every letter the same size everywhere? */
 static bool sizes_agree(const formula *f) {
     int64_t size[128] = { 0 };
     bool seen[128] = { false };
@@ -136,8 +136,8 @@ static bool sizes_agree(const formula *f) {
 
 /* ---- one term -------------------------------------------------------------------------------- */
 
-/* Remove axis i, which the tensor has lost. */
-static void forget(term *t, int i) {
+/* Remove the letter of axis i, which the tensor no longer has. */
+static void remove_letter(term *t, int i) {
     memmove(t->letters + i, t->letters + i + 1, strlen(t->letters + i));
 }
 
@@ -148,8 +148,8 @@ static wf_tensor *identity(wf_tensor *x, int i, int j) {
                     wf_unsqueeze(wf_arange(x, j), all & ~WF_AXIS(j)));
 }
 
-/* A repeated letter means the diagonal: what is off it becomes 0, and the second axis is summed
- * away. */
+/* A repeated letter takes the diagonal: elements off the diagonal are set to 0, and the second axis
+ * is summed. */
 static void take_diagonals(term *t) {
     for (int i = 0; t->letters[i]; i++)
         for (int j = i + 1; t->letters[j];) {
@@ -159,7 +159,7 @@ static void take_diagonals(term *t) {
             }
             wf_tensor *on = wf_where(identity(t->x, i, j), t->x, wf_zero(t->x));
             t->x = wf_sum(on, WF_AXIS(j), false);
-            forget(t, j);
+            remove_letter(t, j);
         }
 }
 
@@ -170,7 +170,7 @@ static void sum_all_but(term *t, const char *needed) {
     if (!axes) return;
     t->x = wf_sum(t->x, axes, false);
     for (int i = (int)strlen(t->letters) - 1; i >= 0; i--)
-        if (axes & WF_AXIS(i)) forget(t, i);
+        if (axes & WF_AXIS(i)) remove_letter(t, i);
 }
 
 /* Axes in the order of `letters`; those it lacks with size 1. */
@@ -203,13 +203,13 @@ static wf_tensor *merged(wf_tensor *x, int first, int n) {
 
 /* ---- a pair ---------------------------------------------------------------------------------- */
 
-typedef struct sorts {
+typedef struct kinds {
     char batch[2 * WF_MAX_DIMS + 1], a[2 * WF_MAX_DIMS + 1], b[2 * WF_MAX_DIMS + 1],
         contracted[2 * WF_MAX_DIMS + 1];
-} sorts;
+} kinds;
 
-static sorts sort_letters(const term *a, const term *b, const char *needed) {
-    sorts s = { 0 };
+static kinds sort_letters(const term *a, const term *b, const char *needed) {
+    kinds s = { 0 };
     for (const char *p = a->letters; *p; p++)
         append(!has(b->letters, *p) ? s.a : has(needed, *p) ? s.batch : s.contracted, *p);
     for (const char *p = b->letters; *p; p++)
@@ -217,8 +217,8 @@ static sorts sort_letters(const term *a, const term *b, const char *needed) {
     return s;
 }
 
-/* [batch, a, b] in their separate axes: a shape to split the product's merged axes into. Never
- * computed. */
+/* A tensor with the axes [batch, a, b], whose shape is used to split the merged axes of the
+ * product. Its values are never computed. */
 static wf_tensor *shape_of_pair(const term *a, const term *b, const term *result) {
     term kept_a = *a, kept_b = *b;
     sum_all_but(&kept_a, result->letters);
@@ -226,7 +226,7 @@ static wf_tensor *shape_of_pair(const term *a, const term *b, const term *result
     return wf_mul(arranged(&kept_a, result->letters), arranged(&kept_b, result->letters));
 }
 
-static wf_tensor *contract(const term *a, const term *b, const sorts *s, const term *result) {
+static wf_tensor *contract(const term *a, const term *b, const kinds *s, const term *result) {
     int batch = (int)strlen(s->batch), m = (int)strlen(s->a), n = (int)strlen(s->b),
         k = (int)strlen(s->contracted);
     char left[4 * WF_MAX_DIMS + 1] = "", right[4 * WF_MAX_DIMS + 1] = "";
@@ -240,9 +240,9 @@ static wf_tensor *contract(const term *a, const term *b, const sorts *s, const t
     return ones ? wf_squeeze(z, ones) : z;
 }
 
-/* a and b as one term, without the letters that are not needed any more. */
+/* Replace a by the product of a and b, without letters that are no longer needed. */
 static bool join(const formula *f, term *a, const term *b, const char *needed) {
-    sorts s = sort_letters(a, b, needed);
+    kinds s = sort_letters(a, b, needed);
     term result = { 0 };
     if (strlen(s.batch) + strlen(s.a) + strlen(s.b) > WF_MAX_DIMS)
         return fail(f, "too many axes at once, among them", b->letters[0]);
@@ -257,7 +257,7 @@ static bool join(const formula *f, term *a, const term *b, const char *needed) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* The letters of the result and of the operands from `from` on, beside those of `but`. */
+/* The letters of the result and of the operands from `from` on, except operand `but`. */
 static void needed_letters(const formula *f, int from, int but, char *needed) {
     strcpy(needed, f->result);
     for (int i = from; i < f->n; i++)
@@ -282,11 +282,11 @@ static wf_tensor *evaluate(formula *f) {
 
 wf_tensor *wf_einsum(const char *text, wf_tensor *const *operands, int n) {
     formula f = { .text = text, .n = n };
-    if (n < 1 || !operands || !operands[0]) return wf_poison(NULL, "einsum: of nothing");
+    if (n < 1 || !operands || !operands[0]) return wf_poison(NULL, "einsum: no operands");
     f.g = operands[0]->graph;
     if (!text) return wf_poison(f.g, "einsum: the formula is NULL");
     if (n > WF_MAX_OPERANDS)
-        return wf_poison(f.g, "einsum: %d operands, where %d can be", n, WF_MAX_OPERANDS);
+        return wf_poison(f.g, "einsum: %d operands, at most %d", n, WF_MAX_OPERANDS);
     for (int i = 0; i < n; i++) {
         if (!operands[i]) return wf_poison(f.g, "einsum: operand %d is NULL", i);
         f.terms[i].x = operands[i];

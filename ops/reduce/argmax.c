@@ -1,12 +1,14 @@
-/* ops/reduce/argmax.c - where the largest of an axis stands, the first of equals.
+/* ops/reduce/argmax.c - the index of the largest element of an axis, the first of equal ones.
  *
- * An index, not a number: the axis goes, and there is no gradient. The largest itself is wf_max, in
+ * The axis is removed, and there is no gradient. The largest element itself is wf_max, in
  * reduce.c. */
 #include <math.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
 
-enum { SEARCHED = 256 }; /* elements of a row among which the largest is looked for */
+enum { SEARCHED = 256 }; /* elements of a block whose maximum is computed at a time */
 
 static bool shape_argmax(wf_call *c) {
     const int *axis = c->attrs;
@@ -19,8 +21,8 @@ static bool shape_argmax(wf_call *c) {
     return true;
 }
 
-/* Where the largest of n elements stands; a NaN counts as that. The block it is in, then its place:
- * for a row side by side. */
+/* The index of the largest of n contiguous elements, or of the first NaN: first its block is found,
+ * then its place in the block. */
 #define LARGEST(real, table)                                                                       \
     static int32_t largest_##real(const real *x, int64_t n) {                                      \
         int64_t at = 0;                                                                            \
@@ -35,8 +37,8 @@ static bool shape_argmax(wf_call *c) {
 LARGEST(float, wf_f32)
 LARGEST(double, wf_f64)
 
-/* The same where the elements lie apart. */
-static int32_t largest_apart(const wf_view *x, void *first, int64_t n, int64_t step) {
+/* The same with a stride. */
+static int32_t largest_strided(const wf_view *x, void *first, int64_t n, int64_t step) {
     wf_view row = *x;
     row.data = first;
     int64_t at = 0;
@@ -72,7 +74,7 @@ static bool eval_argmax(const wf_call *c, int phase, int64_t task, void *scratch
         wf_walk_seek(&w, i / w.columns);
         void *p = wf_at(&x, w.at[0] + i % w.columns * w.step[0]);
         int32_t *y = wf_at(&c->out[0], i);
-        *y = step != 1           ? largest_apart(&x, p, n, step)
+        *y = step != 1           ? largest_strided(&x, p, n, step)
              : x.dtype == WF_F64 ? largest_double(p, n)
                                  : largest_float(p, n);
     }
@@ -85,7 +87,7 @@ const wf_op wf_op_argmax = {
     .arity = 1,
     .attr_bytes = sizeof(int),
     .shape = shape_argmax,
-    .no_grad = "an index is not a number that can move a little",
+    .no_grad = "an index is piecewise constant",
     .run = &(const wf_kernel){ .tasks = tasks_argmax,
                                .eval = eval_argmax,
                                .flops = wf_flops_of_operand,

@@ -1,22 +1,25 @@
 /* ops/reduce/reduce.c - sums, maxima and counts over any axes.
  *
- * One machine serves sum, sum_to (chain.c) and max. An axis is reduced where the result, aligned
- * on the right, lacks it or has size 1. If the last axis is reduced, each result is folded over
- * its elements ("across"), in blocks of BLOCK; else rows are folded onto rows ("down"). The
- * order of a sum depends on the number of its terms alone. Means are sums times
- * wf_inverse_count. */
+ * The same code serves sum, sum_to (chain.c) and max. An axis is reduced if the result, aligned on
+ * the right, lacks it or has size 1 there. If the last axis is reduced, each result is folded over
+ * its own elements ("across"), in blocks of BLOCK; otherwise whole rows are folded into a row of
+ * results ("down"). The order of a sum depends only on the number of its terms. A mean is a sum
+ * times wf_inverse_count. */
 #include <math.h>
 #include <string.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+#include "reduce.h"
 
 enum {
     BLOCK = 16384,         /* elements of one partial sum */
-    FOLDED = 2 * WF_GRAIN, /* elements of a task that folds rows: they are only read */
+    FOLDED = 2 * WF_GRAIN, /* elements of a task that folds rows; they are only read */
     PACK = 4096,           /* elements gathered at a time: the block of the sum kernel */
-    STRIPE = 64,           /* least columns of a task that folds rows */
+    STRIPE = 64,           /* columns of a task that folds rows, at least */
     MOST_STRIPES = 16,
-    ROWS = 128 /* rows folded before they join the total: keeps f32 sums accurate */
+    ROWS = 128 /* rows of a partial sum: keeps f32 sums accurate */
 };
 
 typedef struct reduction {
@@ -73,7 +76,7 @@ static void plan_reduction(reduction *r, const wf_call *c) {
     r->across = is_across(x, y);
     r->results = wf_view_count(y), r->length = reduced_length(x, y);
     r->pieces = piece_count(x, y);
-    int64_t one = r->length ? r->length : 1; /* what one result costs */
+    int64_t one = r->length ? r->length : 1; /* the work of one result */
     if (r->across) {
         r->group = r->pieces > 1 ? 1 : (WF_GRAIN + one - 1) / one;
         return;
@@ -93,7 +96,8 @@ static int64_t first_phase_tasks(const reduction *r) {
 
 /* ---- across: each result from its own elements ----------------------------------------------- */
 
-/* Elements [from, to) of the reduced axes, from x on: where they lie, or gathered in `pack`. */
+/* Elements [from, to) of the reduced axes of x: in place if they are contiguous, else copied to
+ * `pack`. */
 static const void *elements(reduction *r, const wf_view *x, int64_t from, int64_t to, void *pack) {
     wf_walk *w = &r->reduced;
     size_t size = wf_dtype_size(r->type);
@@ -124,7 +128,7 @@ static double fold(reduction *r, const wf_view *x, int64_t from, int64_t to, boo
     return total;
 }
 
-/* Result i: its place, and its elements as a view of x. */
+/* The offset of result i; *x becomes a view of its elements. */
 static int64_t locate(reduction *r, const wf_call *c, int64_t i, wf_view *x) {
     wf_walk *w = &r->kept;
     wf_walk_seek(w, i / w->columns);
@@ -160,9 +164,9 @@ static void join_pieces(reduction *r, const wf_call *c, bool max) {
     }
 }
 
-/* ---- down: rows onto rows -------------------------------------------------------------------- */
+/* ---- down: rows into a row ------------------------------------------------------------------- */
 
-/* y[0..n) = x's n elements, `step` apart, side by side. */
+/* n elements of x, `step` apart: in place if step is 1, else copied to `pack`. */
 static const void *row(const wf_view *x, int64_t at, int64_t n, int64_t step, void *pack) {
     size_t size = wf_dtype_size(x->dtype);
     if (step == 1) return wf_at(x, at);
@@ -171,8 +175,8 @@ static const void *row(const wf_view *x, int64_t at, int64_t n, int64_t step, vo
     return pack;
 }
 
-/* The same for sums of rows that lie at equal distances: several rows and columns in flight, added
- * in the same order. */
+/* fold_rows for sums, where rows lie at equal distances: several rows and columns at a time, but
+ * the same order of additions. */
 static void sum_even_rows(const reduction *r, const wf_view *x, int64_t from, int64_t n, void *y) {
     int64_t step = r->reduced.step[0];
     wf_put_all(&(wf_view){ .data = y, .dtype = r->type }, 0, n, 0);
@@ -224,7 +228,7 @@ static void fold_down(reduction *r, const wf_call *c, int64_t task, bool max, vo
 }
 
 static bool reduce(const wf_call *c, int phase, int64_t task, bool max, void *scratch) {
-    reduction r = *(const reduction *)c->plan; /* its walks move */
+    reduction r = *(const reduction *)c->plan; /* a copy: its walks are advanced */
     if (phase == 1)
         join_pieces(&r, c, max);
     else if (r.across)
@@ -261,7 +265,7 @@ const wf_kernel wf_sum_kernel = { .plan_bytes = sizeof(reduction),
                                   .flops = wf_flops_of_operand,
                                   .strided = 1 };
 
-/* The operand's shape with size 1 where `axes` says so. */
+/* The operand's shape, with size 1 along `axes`. */
 static bool shape_reduced(wf_call *c) {
     const uint32_t *axes = c->attrs;
     const wf_view *x = &c->in[0];
@@ -272,7 +276,7 @@ static bool shape_reduced(wf_call *c) {
     return true;
 }
 
-/* y = sum of x: every x has slope 1. */
+/* y = sum of x: every derivative is 1. */
 static void grad_sum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)need;
     dx[0] = wf_broadcast_to(dy[0], y->in[0]);
@@ -315,8 +319,8 @@ static bool eval_max(const wf_call *c, int phase, int64_t task, void *scratch) {
     return reduce(c, phase, task, true, scratch);
 }
 
-/* y moves with the x that equals it: slope 1 there, 0 elsewhere. Where several do, each takes an
- * equal share of the slope, as a minimum-norm subgradient does. */
+/* The derivative is 1 for the x that equals y, 0 for the others. If several are equal, dy is
+ * divided equally among them: the subgradient of least norm. */
 static void grad_max(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const uint32_t *axes = y->attrs;
     wf_tensor *hit = wf_equal(y->in[0], y);
@@ -361,7 +365,7 @@ static int64_t tasks_square_sum(const wf_call *c, int phase) {
     return phase == 0 ? wf_task_count(wf_view_count(&c->in[0]), BLOCK) : phase == 1;
 }
 
-/* Blocks, then their sums in order. */
+/* Phase 0: the sum of each block; phase 1: their sum, in order. */
 static bool eval_square_sum(const wf_call *c, int phase, int64_t task, void *scratch) {
     int64_t n = wf_view_count(&c->in[0]), from, to;
     double *block = c->work, total = 0;
@@ -376,7 +380,7 @@ static bool eval_square_sum(const wf_call *c, int phase, int64_t task, void *scr
     return true;
 }
 
-/* y = sum of x^2: slope 2 x. */
+/* y = sum of x^2: the derivative is 2 x. */
 static void grad_square_sum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)need;
     dx[0] = wf_mul(wf_scale(dy[0], 2), y->in[0]);
@@ -423,7 +427,7 @@ const wf_op wf_op_inverse_count = {
     .arity = 1,
     .attr_bytes = sizeof(uint32_t),
     .shape = shape_inverse_count,
-    .no_grad = "it reads a shape alone",
+    .no_grad = "it reads only a shape",
     .shape_only = 1,
     .run = &(const wf_kernel){ .eval = eval_inverse_count, .strided = 1 },
 };

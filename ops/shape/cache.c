@@ -1,11 +1,14 @@
-/* ops/shape/cache.c - rows that a generation in progress keeps: the keys and values of earlier positions.
+/* ops/shape/cache.c - the KV cache of a generation: keys and values of earlier positions.
  *
- * In a plan without a state it is x itself. With a state, x's rows are the newest n along `axis`:
- * they are written at [P, P + n) of the state's memory, and the result is rows [0, P + n), a view
- * of that memory. The engine gives out[0] the memory, with the strides of its full capacity. */
+ * In a plan without a state the result is x itself. With a state, x has the newest n rows along
+ * `axis`: they are written at [P, P + n) of the state's memory, and the result is rows [0, P + n),
+ * a view of that memory. The engine gives out[0] that memory, with the strides of its full
+ * capacity. */
 #include <string.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
 
 typedef struct cache_attrs {
     int axis;
@@ -50,7 +53,7 @@ static bool eval_cache(const wf_call *c, int phase, int64_t task, void *scratch)
     return true;
 }
 
-/* Gradients exist without a state alone, where y is x: dx = dy. */
+/* Gradients exist only in plans without a state, where y is x: dx = dy. */
 static void grad_cache(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)y, (void)need;
     dx[0] = dy[0];

@@ -1,14 +1,19 @@
-/* ops/shape/index.c - picking by ids (i32): embedding picks rows of a table, gather one element of
- * each row; their adjoints put back; arange and position_ids count. An id out of range fails the
- * run, naming itself and its place. */
+/* ops/shape/index.c - indexing by ids (i32): embedding reads rows of a table, gather one element of
+ * each row; their backward ops scatter; arange and position_ids count. An id out of range fails the
+ * run, with a message that states the id and its position. */
 #include <stdio.h>
 #include <string.h>
 
-#include "ops/internal.h"
+#include "index.h"
+#include "ops/base/op.h"
+#include "ops/base/panels.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+#include "ops/rules.h"
 
 /* ---- ids ------------------------------------------------------------------------------------- */
 
-/* "[1,2]": where element i of ids stands. */
+/* "[1,2]": the index of element i of ids. */
 static const char *place(const wf_view *ids, int64_t i, char *text, size_t size) {
     int64_t index[WF_MAX_DIMS];
     for (int a = ids->ndim - 1; a >= 0; a--) {
@@ -38,7 +43,7 @@ static bool shape_embedding(wf_call *c) {
     return true;
 }
 
-/* Rows that make a task. */
+/* Rows of a task. */
 static int64_t row_grain(int64_t width) {
     return width ? (WF_GRAIN + width - 1) / width : WF_GRAIN;
 }
@@ -68,7 +73,7 @@ static uint32_t panels_embedding(const wf_call *c) {
     return 1;
 }
 
-/* A row that was picked n times moves the result in n places: the sum of their dy. */
+/* The gradient of a row that was read n times is the sum of n rows of dy. */
 static void grad_embedding(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)need;
     dx[0] = wf_embedding_backward(dy[0], y->in[1], y->in[0]);
@@ -80,7 +85,7 @@ const wf_op wf_op_embedding = {
     .arity = 2,
     .shape = shape_embedding,
     .grad = grad_embedding,
-    .picks = 1 << 1,
+    .nondiff = 1 << 1,
     .run = &(const wf_kernel){ .tasks = tasks_embedding,
                                .eval = eval_embedding,
                                .panels = panels_embedding },
@@ -115,9 +120,9 @@ static bool shape_embedding_backward(wf_call *c) {
     return true;
 }
 
-/* Zeros or the addend, unless it is there already: whether it is must not change the tasks. Phase 0
- * then has nothing to do for each. */
-static void begin_table(const wf_call *c, int64_t task) {
+/* Phase 0: zeros or the addend. If the result overwrites the addend there is nothing to do, but the
+ * number of tasks must not depend on that. */
+static void init_table(const wf_call *c, int64_t task) {
     const wf_view *y = &c->out[0], *addend = &c->in[EMBEDDING_ADDEND];
     size_t size = wf_dtype_size(y->dtype);
     int64_t from, to;
@@ -129,7 +134,8 @@ static void begin_table(const wf_call *c, int64_t task) {
         memset(wf_at(y, from), 0, (size_t)(to - from) * size);
 }
 
-/* The beginning, then stripes of columns: each adds its rows in the order of the ids. */
+/* First the initial values, then stripes of columns: each adds rows of dy in the order of the
+ * ids. */
 static int64_t tasks_embedding_backward(const wf_call *c, int phase) {
     if (phase == 0) return wf_elementwise_tasks(c, 0);
     return phase == 1 ? wf_task_count(c->out[0].shape[1], STRIPE) : 0;
@@ -140,7 +146,7 @@ static bool eval_embedding_backward(const wf_call *c, int phase, int64_t task, v
     int64_t width = y->shape[1], n = wf_view_count(ids), from, to, id;
     (void)scratch;
     if (phase == 0) {
-        begin_table(c, task);
+        init_table(c, task);
         return true;
     }
     wf_task_range(width, STRIPE, task, &from, &to);
@@ -152,16 +158,15 @@ static bool eval_embedding_backward(const wf_call *c, int phase, int64_t task, v
     return true;
 }
 
-/* Row ids[i] of the result moves by what dy[i, :] moves, and everywhere by what the addend moves.
- */
+/* The result is linear: dy[i, :] gets row ids[i] of the cotangent, and the addend all of it. */
 static void grad_embedding_backward(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
                                     uint32_t need) {
     if (need & 1) dx[0] = wf_embedding(dy[0], y->in[1]);
     dx[EMBEDDING_ADDEND] = dy[0];
 }
 
-bool wf_rows_onto(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *rows) {
-    return wf_begin_with(r, sum, rows, EMBEDDING_ADDEND);
+bool wf_fuse_embedding_add(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *rows) {
+    return wf_fuse_addend(r, sum, rows, EMBEDDING_ADDEND);
 }
 
 const wf_op wf_op_embedding_backward = {
@@ -170,7 +175,7 @@ const wf_op wf_op_embedding_backward = {
     .arity = 4,
     .shape = shape_embedding_backward,
     .grad = grad_embedding_backward,
-    .picks = 1 << 1,
+    .nondiff = 1 << 1,
     .optional = 1 << EMBEDDING_ADDEND,
     .shape_only = 4,
     .run = &(const wf_kernel){ .tasks = tasks_embedding_backward,
@@ -185,7 +190,7 @@ wf_tensor *wf_embedding_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *table
 
 /* ---- gather: y[i] = x[i, ids[i]] ------------------------------------------------------------- */
 
-/* Are the ids one for each row of x? */
+/* Fails the call unless there is one id for each row of x. */
 static bool want_id_per_row(wf_call *c, const wf_view *x, const wf_view *ids) {
     wf_view rows = *x;
     rows.ndim--;
@@ -214,7 +219,7 @@ static bool eval_gather(const wf_call *c, int phase, int64_t task, void *scratch
 
 static wf_tensor *gather_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *x);
 
-/* One element of each row moves the result, with slope 1. */
+/* One element of each row has derivative 1, the others 0. */
 static void grad_gather(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)need;
     dx[0] = gather_backward(dy[0], y->in[1], y->in[0]);
@@ -226,7 +231,7 @@ const wf_op wf_op_gather = {
     .arity = 2,
     .shape = shape_gather,
     .grad = grad_gather,
-    .picks = 1 << 1,
+    .nondiff = 1 << 1,
     .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_gather },
 };
 
@@ -276,7 +281,7 @@ const wf_op wf_op_gather_backward = {
     .arity = 3,
     .shape = shape_gather_backward,
     .grad = grad_gather_backward,
-    .picks = 1 << 1,
+    .nondiff = 1 << 1,
     .shape_only = 4,
     .run = &(const wf_kernel){ .tasks = tasks_gather_backward, .eval = eval_gather_backward },
 };
@@ -317,7 +322,7 @@ static bool eval_position_ids(const wf_call *c, int phase, int64_t task, void *s
         .arity = 1,                                                                                \
         .attr_bytes = sizeof(int),                                                                 \
         .shape = shape_count,                                                                      \
-        .no_grad = "it reads a shape alone",                                                       \
+        .no_grad = "it reads only a shape",                                                        \
         .shape_only = 1,                                                                           \
         .run = &(const wf_kernel){ .eval = eval_##NAME, .strided = 1 },                            \
     };                                                                                             \

@@ -1,13 +1,15 @@
 /* ops/shape/shape.c - other views of the same elements: reshape, permute, squeeze, unsqueeze, cast,
  * detach.
  *
- * All are views: no element moves, unless a reshape meets strides that cannot express it.
- * Slices, pads and concatenations are in slice.c, broadcasts in chain.c. */
+ * All are views, except casts between reals and i32, and a reshape of strides that cannot express
+ * the result. Slices, pads and concatenations are in slice.c, broadcasts in chain.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
 
 /* ---- reshape: the same elements in row-major order, cut into other axes ---------------------- */
 
@@ -16,20 +18,21 @@ typedef struct reshape {
     int64_t dims[WF_MAX_DIMS];
 } reshape;
 
-/* How many axes at either end are copied; the axes between are cut anew. */
-static void kept_axes(const reshape *r, int *lead, int *trail) {
+/* The number of leading and of trailing WF_KEEPs. */
+static void count_kept_axes(const reshape *r, int *lead, int *trail) {
     *lead = *trail = 0;
     while (*lead < r->ndim && r->dims[*lead] == WF_KEEP) ++*lead;
     while (*trail < r->ndim - *lead && r->dims[r->ndim - 1 - *trail] == WF_KEEP) ++*trail;
 }
 
-/* The sizes between the kept axes: `total` elements over `dims`, of which one may be WF_REST. */
-static bool cut_anew(wf_call *c, int64_t total, int n, const int64_t *dims, int64_t *out) {
+/* The sizes between the kept axes: dims, with WF_REST replaced so that they hold `total`
+ * elements. */
+static bool infer_sizes(wf_call *c, int64_t total, int n, const int64_t *dims, int64_t *out) {
     int64_t known = 1;
     int rest = -1;
     for (int i = 0; i < n; i++) {
-        if (dims[i] == WF_REST && rest >= 0) return wf_fail(c, "WF_REST stands twice");
-        if (dims[i] == WF_KEEP) return wf_fail(c, "WF_KEEP stands between sizes");
+        if (dims[i] == WF_REST && rest >= 0) return wf_fail(c, "WF_REST occurs twice");
+        if (dims[i] == WF_KEEP) return wf_fail(c, "WF_KEEP between sizes");
         if (dims[i] < WF_REST) return wf_fail(c, "a size of %lld", (long long)dims[i]);
         if (dims[i] == WF_REST)
             rest = i;
@@ -48,20 +51,20 @@ static bool shape_reshape(wf_call *c) {
     int64_t shape[WF_MAX_DIMS] = { 0 }, total = 1;
     int lead, trail;
     if (r->ndim < 0 || r->ndim > WF_MAX_DIMS)
-        return wf_fail(c, "%d axes, where 0 to %d can be", r->ndim, WF_MAX_DIMS);
-    kept_axes(r, &lead, &trail);
+        return wf_fail(c, "%d axes, not 0 to %d", r->ndim, WF_MAX_DIMS);
+    count_kept_axes(r, &lead, &trail);
     if (lead + trail > x->ndim)
         return wf_fail(c, "%s has fewer than the %d axes to keep", wf_show(c, x), lead + trail);
     for (int i = 0; i < lead; i++) shape[i] = x->shape[i];
     for (int i = 1; i <= trail; i++) shape[r->ndim - i] = x->shape[x->ndim - i];
     for (int i = lead; i < x->ndim - trail; i++) total *= x->shape[i];
-    if (!cut_anew(c, total, r->ndim - lead - trail, r->dims + lead, shape + lead)) return false;
+    if (!infer_sizes(c, total, r->ndim - lead - trail, r->dims + lead, shape + lead)) return false;
     wf_set_shape(&c->out[0], x->dtype, r->ndim, shape);
     return true;
 }
 
-/* Axes of x that follow each other in memory are blocks; each axis of y must be cut from one
- * block. */
+/* Adjacent axes of x that are contiguous in memory form a block. The result is a view if each of
+ * its axes lies within one block. */
 static int64_t view_reshape(wf_call *c) {
     const wf_view *x = &c->in[0];
     wf_view *y = &c->out[0];
@@ -147,7 +150,7 @@ static bool shape_permute(wf_call *c) {
     for (int i = 0; i < p->n; i++) {
         if (!wf_want_axis(c, p->order[i], x->ndim)) return false;
         for (int j = 0; j < i; j++)
-            if (p->order[i] == p->order[j]) return wf_fail(c, "axis %d stands twice", p->order[i]);
+            if (p->order[i] == p->order[j]) return wf_fail(c, "axis %d occurs twice", p->order[i]);
         c->out[0].shape[i] = x->shape[p->order[i]];
     }
     return true;
@@ -159,7 +162,7 @@ static int64_t view_permute(wf_call *c) {
     return 0;
 }
 
-/* The same numbers elsewhere: the way back is the inverse permutation. */
+/* The gradient is permuted by the inverse permutation. */
 static void grad_permute(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const permute *p = y->attrs;
     int inverse[WF_MAX_DIMS];
@@ -196,7 +199,7 @@ wf_tensor *wf_transpose(wf_tensor *x, int a, int b) {
     return wf_permute(x, order);
 }
 
-/* ---- squeeze, unsqueeze: axes of size 1 go and come ------------------------------------------ */
+/* ---- squeeze, unsqueeze: remove and insert axes of size 1 ------------------------------------ */
 
 static bool shape_squeeze(wf_call *c) {
     const uint32_t *axes = c->attrs;
@@ -255,7 +258,7 @@ static bool shape_unsqueeze(wf_call *c) {
     const wf_view *x = &c->in[0];
     int64_t shape[WF_MAX_DIMS];
     int ndim = x->ndim + bit_count(*axes);
-    if (ndim > WF_MAX_DIMS) return wf_fail(c, "%d axes, where %d can be", ndim, WF_MAX_DIMS);
+    if (ndim > WF_MAX_DIMS) return wf_fail(c, "%d axes, at most %d", ndim, WF_MAX_DIMS);
     char result[32];
     snprintf(result, sizeof result, "a result of %d axes", ndim);
     if (!wf_no_axes(c, *axes, ndim, result)) return false;
@@ -312,7 +315,7 @@ static int64_t view_cast(wf_call *c) {
     return 0;
 }
 
-/* Towards 0; what i32 cannot hold becomes its nearest, NaN becomes 0. */
+/* Rounds towards 0; saturates at the ends of i32; NaN becomes 0. */
 static double as_id(double x) {
     return isnan(x) ? 0 : fmax(INT32_MIN, fmin(INT32_MAX, trunc(x)));
 }
@@ -329,7 +332,7 @@ static bool eval_cast(const wf_call *c, int phase, int64_t task, void *scratch) 
     return true;
 }
 
-/* Between reals it is the identity; ids have no gradient, so no share is asked for. */
+/* Between reals it is the identity. Ids have no gradient, so this is not called for them. */
 static void grad_cast(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)y, (void)need;
     dx[0] = dy[0];
@@ -368,7 +371,7 @@ const wf_op wf_op_detach = {
     .arity = 1,
     .shape = shape_detach,
     .view = view_detach,
-    .no_grad = "the program asked for none",
+    .no_grad = "it is a detach",
     .detaches = true,
     .run = &(const wf_kernel){ .strided = 1 },
 };

@@ -1,11 +1,12 @@
-/* ops/shape/sinusoid.c - sines and cosines that tell positions apart (Vaswani et al. 2017, 3.5):
+/* ops/shape/sinusoid.c - sinusoidal position encodings (Vaswani et al. 2017, 3.5):
  *
  *     PE[p, 2i] = sin(p / 10000^(2i/D))      PE[p, 2i+1] = cos(same)
  *
- * as initial values of a table, and as an op that needs none: the same bits for any position. */
+ * as initial values of a table, and as an op that needs no table; both give the same bits. */
 #include <math.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
 
 typedef struct sinusoid_attrs {
     int64_t dim;
@@ -82,8 +83,8 @@ const wf_op wf_op_sinusoid = {
     .arity = 1,
     .attr_bytes = sizeof(sinusoid_attrs),
     .shape = shape_sinusoid,
-    .no_grad = "it is a function of whole numbers",
-    .picks = 1,
+    .no_grad = "it is a function of integers",
+    .nondiff = 1,
     .run = &(const wf_kernel){ .tasks = tasks_sinusoid, .eval = eval_sinusoid },
 };
 

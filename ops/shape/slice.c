@@ -1,34 +1,38 @@
 /* ops/shape/slice.c - parts of an axis: slice, pad, concat, and their adjoints unslice and split.
  *
- * Positions are attributes or sizes as bound, never sizes as recorded, so that one node serves
- * every length. */
+ * Offsets are computed from attributes and bound sizes, not from recorded sizes, so that one node
+ * works for every length. */
 #include <stdio.h>
 #include <string.h>
 
-#include "ops/internal.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+#include "ops/rules.h"
 
-/* ---- pieces: a range of one axis, in every row of the result --------------------------------- */
+/* ---- writing ranges of an axis --------------------------------------------------------------- */
 
-/* One task's share of a result that is put together along an axis. */
-typedef struct canvas {
+/* The part of a result that one task writes; the result is assembled along an axis. */
+typedef struct target {
     const wf_view *out;
     int64_t inner;    /* elements of one step along the axis */
     int64_t row;      /* elements of the whole axis */
     int64_t from, to; /* elements that the task writes */
-    bool add;         /* to what is there */
-} canvas;
+    bool add;         /* add to the values that are there */
+} target;
 
-static canvas canvas_of(const wf_call *c, int axis, int64_t task) {
-    canvas v = { .out = &c->out[0], .inner = 1 };
+static target target_of(const wf_call *c, int axis, int64_t task) {
+    target v = { .out = &c->out[0], .inner = 1 };
     for (int i = axis + 1; i < v.out->ndim; i++) v.inner *= v.out->shape[i];
     v.row = v.inner * v.out->shape[axis];
     wf_task_range(wf_view_count(v.out), WF_GRAIN, task, &v.from, &v.to);
     return v;
 }
 
-/* Steps [begin, end) of the axis: from x, which has just those steps, or `value` where x is
+/* Write steps [begin, end) of the axis from x, which has as many steps; or `value`, if x is
  * NULL. */
-static void paint(const canvas *v, int64_t begin, int64_t end, const wf_view *x, double value) {
+static void fill_steps(const target *v, int64_t begin, int64_t end, const wf_view *x,
+                       double value) {
     int64_t start = begin * v->inner, width = (end - begin) * v->inner;
     size_t size = wf_dtype_size(v->out->dtype);
     if (width == 0 || v->from >= v->to) return;
@@ -54,19 +58,19 @@ typedef struct slice {
     int64_t from, to;
 } slice;
 
-/* Of an axis of n: negative ends count from the end. */
-static void ends_of(const slice *s, int64_t n, int64_t *from, int64_t *to) {
+/* For an axis of size n: negative ends count from its end. */
+static void resolve_ends(const slice *s, int64_t n, int64_t *from, int64_t *to) {
     *from = s->from < 0 ? s->from + n : s->from;
     *to = s->to == WF_END ? n : s->to < 0 ? s->to + n : s->to;
 }
 
-/* As bound, and in the axis, or fail the call. */
+/* The ends as non-negative numbers. Fails the call if they are outside of the axis. */
 static bool resolve(wf_call *c, const slice *s, const wf_view *x, int64_t *from, int64_t *to) {
     if (!wf_want_axis(c, s->axis, x->ndim)) return false;
     int64_t n = x->shape[s->axis];
-    ends_of(s, n, from, to);
+    resolve_ends(s, n, from, to);
     if (*from >= 0 && *from <= *to && *to <= n) return true;
-    char end[24] = "the end"; /* what was asked for, not what it became */
+    char end[24] = "the end"; /* as the program wrote it */
     if (s->to != WF_END) snprintf(end, sizeof end, "%lld", (long long)s->to);
     return wf_fail(c, "%lld to %s of axis %d, where %s has %lld", (long long)s->from, end, s->axis,
                    wf_show(c, x), (long long)n);
@@ -85,12 +89,12 @@ static bool shape_slice(wf_call *c) {
 static int64_t view_slice(wf_call *c) {
     const slice *s = c->attrs;
     int64_t from = 0, to;
-    resolve(c, s, &c->in[0], &from, &to); /* as the shape rule has done */
+    resolve(c, s, &c->in[0], &from, &to); /* succeeds: the shape rule has checked it */
     memcpy(c->out[0].stride, c->in[0].stride, sizeof c->out[0].stride);
     return from * c->in[0].stride[s->axis];
 }
 
-/* Of a matrix's rows, if whole panels are taken. */
+/* x may be in panels if the slice takes whole panels of a matrix's rows. */
 static uint32_t panels_slice(const wf_call *c) {
     const slice *s = c->attrs;
     const wf_view *x = &c->in[0], *y = &c->out[0];
@@ -101,7 +105,7 @@ static uint32_t panels_slice(const wf_call *c) {
 
 static wf_tensor *unslice(wf_tensor *dy, wf_tensor *like, const slice *s);
 
-/* Elements outside did not take part: zeros. */
+/* Elements outside of the slice have gradient 0. */
 static void grad_slice(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)need;
     dx[0] = unslice(dy[0], y->in[0], y->attrs);
@@ -123,23 +127,25 @@ wf_tensor *wf_slice(wf_tensor *x, int axis, int64_t from, int64_t to) {
     return wf_record(&wf_op_slice, 1, &x, &s);
 }
 
-/* ---- unslice(x, like, addend, more x...): zeros in the shape of like, or the addend, and every x
- * added where its slice would have found it ---------------------------------------------------- */
+/* ---- unslice(x, like, addend, more x...) ----------------------------------------------------- */
 
-enum { UNSLICE_LIKE = 1, UNSLICE_ADDEND = 2, MAX_PLACES = 7 };
+/* Zeros in the shape of like, or the addend; and every x added at the place of its slice. */
 
-/* Where the parts go, along one axis. Several are in order, apart, and count from the beginning. */
-typedef struct places {
+enum { UNSLICE_LIKE = 1, UNSLICE_ADDEND = 2, MAX_SLICES = 7 };
+
+/* The slice of each x, all along one axis. Several slices are sorted and disjoint, and have no
+ * negative ends. */
+typedef struct unslice_attrs {
     int n;
-    slice part[MAX_PLACES];
-} places;
+    slice part[MAX_SLICES];
+} unslice_attrs;
 
 static int operand_of(int part) {
     return part == 0 ? 0 : UNSLICE_ADDEND + part;
 }
 
 static bool shape_unslice(wf_call *c) {
-    const places *p = c->attrs;
+    const unslice_attrs *p = c->attrs;
     const wf_view *like = &c->in[UNSLICE_LIKE];
     for (int k = 0; k < p->n; k++) {
         const wf_view *x = &c->in[operand_of(k)];
@@ -157,11 +163,11 @@ static bool shape_unslice(wf_call *c) {
 }
 
 static bool eval_unslice(const wf_call *c, int phase, int64_t task, void *scratch) {
-    const places *p = c->attrs;
+    const unslice_attrs *p = c->attrs;
     const wf_view *addend = &c->in[UNSLICE_ADDEND];
     int axis = p->part[0].axis;
-    canvas v = canvas_of(c, axis, task);
-    int64_t n = v.out->shape[axis], painted = 0;
+    target v = target_of(c, axis, task);
+    int64_t n = v.out->shape[axis], filled = 0;
     (void)phase, (void)scratch;
     v.add = addend->ndim >= 0;
     if (v.add && addend->data != v.out->data)
@@ -170,41 +176,36 @@ static bool eval_unslice(const wf_call *c, int phase, int64_t task, void *scratc
     for (int k = 0; k < p->n; k++) {
         const wf_view *x = &c->in[operand_of(k)];
         int64_t from = p->part[k].from < 0 ? p->part[k].from + n : p->part[k].from;
-        if (!v.add) paint(&v, painted, from, NULL, 0);
-        painted = from + x->shape[axis];
-        paint(&v, from, painted, x, 0);
+        if (!v.add) fill_steps(&v, filled, from, NULL, 0);
+        filled = from + x->shape[axis];
+        fill_steps(&v, from, filled, x, 0);
     }
-    if (!v.add) paint(&v, painted, n, NULL, 0);
+    if (!v.add) fill_steps(&v, filled, n, NULL, 0);
     return true;
 }
 
-/* Whatever is beside the first axis. */
-static uint32_t rows_unslice(const wf_call *c) {
-    const places *p = c->attrs;
-    return p->part[0].axis > 0 ? (1u << c->n_in) - 1 : 0;
-}
-
-/* What was cut out goes back: the same slice. The addend moves the result one to one. */
+/* The result is linear: x gets the same slice of dy, and the addend all of it. */
 static void grad_unslice(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    const places *p = y->attrs;
+    const unslice_attrs *p = y->attrs;
     for (int k = 0; k < p->n; k++)
         if (need >> operand_of(k) & 1)
             dx[operand_of(k)] = wf_slice(dy[0], p->part[k].axis, p->part[k].from, p->part[k].to);
     dx[UNSLICE_ADDEND] = dy[0];
 }
 
-/* Parts that lie apart whatever sizes are bound: nothing is filled with zeros to be added to, and
- * what was cut up completely, like queries, keys and values, is put together like a concat. */
-bool wf_join_slices(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *share) {
+/* A sum of two unslices becomes one, if their slices are disjoint for all bound sizes. So no zeros
+ * are written and added, and the gradient of a tensor that was cut into parts, such as queries,
+ * keys and values, is assembled like a concat. */
+bool wf_fuse_unslices(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *grad) {
     const wf_tensor *so_far = wf_rewritten(r, sum->in[0]);
     if (so_far->op != &wf_op_unslice || !wf_read_once(r, so_far)) return false;
-    const places *had = so_far->attrs, *more = share->attrs;
+    const unslice_attrs *had = so_far->attrs, *more = grad->attrs;
     const slice *s = &more->part[0];
-    wf_tensor *in[MAX_PLACES + 2] = { NULL, so_far->in[UNSLICE_LIKE], NULL };
-    places all = { .n = had->n + 1 };
+    wf_tensor *in[MAX_SLICES + 2] = { NULL, so_far->in[UNSLICE_LIKE], NULL };
+    unslice_attrs all = { .n = had->n + 1 };
     int at = 0;
-    if (so_far->in[UNSLICE_LIKE] != share->in[UNSLICE_LIKE] || so_far->in[UNSLICE_ADDEND] ||
-        share->in[UNSLICE_ADDEND] || had->n == MAX_PLACES || more->n > 1 ||
+    if (so_far->in[UNSLICE_LIKE] != grad->in[UNSLICE_LIKE] || so_far->in[UNSLICE_ADDEND] ||
+        grad->in[UNSLICE_ADDEND] || had->n == MAX_SLICES || more->n > 1 ||
         s->axis != had->part[0].axis || s->from < 0 || s->to < 0)
         return false;
     for (int k = 0; k < had->n; k++) {
@@ -217,34 +218,33 @@ bool wf_join_slices(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *share)
         bool added = k == at;
         int old = k - (k > at);
         all.part[k] = added ? *s : had->part[old];
-        in[operand_of(k)] = added ? share->in[0] : so_far->in[operand_of(old)];
+        in[operand_of(k)] = added ? grad->in[0] : so_far->in[operand_of(old)];
     }
     return wf_replace(r, &wf_op_unslice, all.n + 2, in, &all);
 }
 
-bool wf_unslice_onto(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *share) {
-    return wf_begin_with(r, sum, share, UNSLICE_ADDEND);
+bool wf_fuse_unslice_add(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *grad) {
+    return wf_fuse_addend(r, sum, grad, UNSLICE_ADDEND);
 }
 
 const wf_op wf_op_unslice = {
     .name = "unslice",
     .family = "shape",
     .arity = -1,
-    .attr_bytes = sizeof(places),
+    .attr_bytes = sizeof(unslice_attrs),
     .shape = shape_unslice,
     .grad = grad_unslice,
     .optional = 1 << UNSLICE_ADDEND,
     .shape_only = 1 << UNSLICE_LIKE,
     .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
                                .eval = eval_unslice,
-                               .by_rows = rows_unslice,
                                .exclusive = true,
                                .in_place = 1 << UNSLICE_ADDEND },
 };
 
 static wf_tensor *unslice(wf_tensor *dy, wf_tensor *like, const slice *s) {
     return wf_record(&wf_op_unslice, 3, (wf_tensor *[]){ dy, like, NULL },
-                     &(places){ .n = 1, .part = { *s } });
+                     &(unslice_attrs){ .n = 1, .part = { *s } });
 }
 
 /* ---- pad: steps of one value before and after ------------------------------------------------ */
@@ -269,16 +269,16 @@ static bool shape_pad(wf_call *c) {
 
 static bool eval_pad(const wf_call *c, int phase, int64_t task, void *scratch) {
     const pad *p = c->attrs;
-    canvas v = canvas_of(c, p->axis, task);
+    target v = target_of(c, p->axis, task);
     int64_t n = v.out->shape[p->axis];
     (void)phase, (void)scratch;
-    paint(&v, 0, p->before, NULL, p->value);
-    paint(&v, p->before, n - p->after, &c->in[0], 0);
-    paint(&v, n - p->after, n, NULL, p->value);
+    fill_steps(&v, 0, p->before, NULL, p->value);
+    fill_steps(&v, p->before, n - p->after, &c->in[0], 0);
+    fill_steps(&v, n - p->after, n, NULL, p->value);
     return true;
 }
 
-/* The pad is constant; the rest is x. */
+/* The padding is constant; the rest is x. */
 static void grad_pad(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const pad *p = y->attrs;
     (void)need;
@@ -327,16 +327,16 @@ static bool shape_concat(wf_call *c) {
 
 static bool eval_concat(const wf_call *c, int phase, int64_t task, void *scratch) {
     const int *axis = c->attrs;
-    canvas v = canvas_of(c, *axis, task);
+    target v = target_of(c, *axis, task);
     (void)phase, (void)scratch;
     for (int64_t i = 0, at = 0; i < c->n_in; at += c->in[i++].shape[*axis])
-        paint(&v, at, at + c->in[i].shape[*axis], &c->in[i], 0);
+        fill_steps(&v, at, at + c->in[i].shape[*axis], &c->in[i], 0);
     return true;
 }
 
 static wf_tensor *split(wf_tensor *x, wf_tensor *const *like, int n, int axis, int index);
 
-/* Each part takes its own place of dy. */
+/* The gradient of each part is its range of dy. */
 static void grad_concat(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const int *axis = y->attrs;
     for (int i = 0; i < y->n_in; i++)
@@ -353,11 +353,11 @@ const wf_op wf_op_concat = {
     .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_concat },
 };
 
-/* More parts than one node takes: a node for the first ones is the first part of the next. */
+/* More parts than one node can have: the concatenation of the first ones is a part of the next. */
 wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis) {
     wf_tensor *part[MAX_PARTS], *y;
     int k = 0, i = 0;
-    if (n < 1 || !x) return wf_poison(NULL, "concat: of nothing");
+    if (n < 1 || !x) return wf_poison(NULL, "concat: no operands");
     axis = wf_pick_axis(axis, wf_rank(x[0]));
     do {
         while (k < MAX_PARTS && i < n) part[k++] = x[i++];
@@ -369,12 +369,12 @@ wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis) {
 
 /* ---- split(x, like...): the part of x that like[index] had in their concatenation ------------ */
 
-typedef struct split_place {
+typedef struct split_attrs {
     int axis, index;
-} split_place;
+} split_attrs;
 
 static bool shape_split(wf_call *c) {
-    const split_place *s = c->attrs;
+    const split_attrs *s = c->attrs;
     wf_view whole = c->in[s->index + 1];
     wf_set_shape(&c->out[0], c->in[0].dtype, whole.ndim, whole.shape);
     whole.shape[s->axis] = 0;
@@ -384,16 +384,16 @@ static bool shape_split(wf_call *c) {
 }
 
 static int64_t view_split(wf_call *c) {
-    const split_place *s = c->attrs;
+    const split_attrs *s = c->attrs;
     int64_t at = 0;
     for (int i = 1; i <= s->index; i++) at += c->in[i].shape[s->axis];
     memcpy(c->out[0].stride, c->in[0].stride, sizeof c->out[0].stride);
     return at * c->in[0].stride[s->axis];
 }
 
-/* The other parts did not take part: zeros beside dy. */
+/* The other parts have gradient 0. */
 static void grad_split(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    const split_place *s = y->attrs;
+    const split_attrs *s = y->attrs;
     wf_tensor *part[MAX_PARTS];
     (void)need;
     for (int i = 0; i < y->n_in - 1; i++)
@@ -405,7 +405,7 @@ const wf_op wf_op_split = {
     .name = "split",
     .family = "shape",
     .arity = -1,
-    .attr_bytes = sizeof(split_place),
+    .attr_bytes = sizeof(split_attrs),
     .shape = shape_split,
     .view = view_split,
     .grad = grad_split,
@@ -416,5 +416,5 @@ const wf_op wf_op_split = {
 static wf_tensor *split(wf_tensor *x, wf_tensor *const *like, int n, int axis, int index) {
     wf_tensor *in[WF_MAX_OPERANDS] = { x };
     memcpy(in + 1, like, (size_t)n * sizeof *in);
-    return wf_record(&wf_op_split, n + 1, in, &(split_place){ axis, index });
+    return wf_record(&wf_op_split, n + 1, in, &(split_attrs){ axis, index });
 }

@@ -1,22 +1,23 @@
-/* ops/update/update.c - updates: ops that write a leaf. assign, accumulate, and the optimizers' steps;
- * Adam's of a table by the rows that were read is in update_rows.c.
+/* ops/update/update.c - updates: ops that write a leaf. assign, accumulate, and the optimizers'
+ * steps; the step of Adam for the gradient of an embedding table is in update_rows.c.
  *
  * An update is fetched like a value and performed once per run, after everything else that reads
  * its leaf. It has no value: its result has no elements. The rate and the bias corrections are data
- * (`rates`), computed by the caller in double, so that one graph serves a whole schedule; `scale`
+ * (`rates`), computed by the caller in double, so that one plan works for a whole schedule; `scale`
  * multiplies the gradient (clipping, 1 / count). Decay, momentum and betas are attributes. The
  * formulas are PyTorch's (torch.optim.SGD, Adam, AdamW).
  *
- * What would make a leaf NaN for good is refused: attributes out of their range while recording,
- * and in a run a rate or scale that is not finite, before anything is written. */
+ * Numbers that would make a leaf NaN are errors: attributes out of range fail the recording; a rate
+ * or scale that is not finite fails the run before anything is written. */
 #include <math.h>
 #include <string.h>
 
+#include "ops/base/shapes.h"
 #include "update.h"
 
 static const char no_value[] = "an update has no value to differentiate";
 
-/* ---- what they share ------------------------------------------------------------------------- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 static void set_no_elements(wf_call *c) {
     wf_set_shape(&c->out[0], c->in[0].dtype, 1, (int64_t[]){ 0 });
@@ -37,7 +38,7 @@ static bool fits_leaf(wf_call *c, int i, const char *what) {
 }
 
 /* scale: real []; rates: real, n of them or more */
-static bool knows_rates(wf_call *c, int i, int64_t n) {
+static bool rates_fit(wf_call *c, int i, int64_t n) {
     const wf_view *scale = &c->in[i], *rates = &c->in[i + 1];
     if (!wf_want_real(c, 0) || !wf_want_real(c, i) || !wf_want_real(c, i + 1)) return false;
     if (scale->ndim != 0) return wf_fail(c, "scale is %s, not []", wf_show(c, scale));
@@ -49,8 +50,9 @@ static bool is_finite(const wf_call *c, const char *what, double value) {
     return isfinite(value) || wf_fail(c, "%s is not finite: %g", what, value);
 }
 
-/* The scale, operand i, and the n numbers of the rates behind it. Asked by every task before it
- * writes: all tasks of all steps that share them answer alike. */
+/* Checks the scale, operand i, and n numbers of the rates, the next operand. Every task calls this
+ * before it writes. All tasks of all steps read the same numbers, so either all of them write or
+ * none. */
 static bool rates_finite(const wf_call *c, int i, int n) {
     static const char *const names[] = { "the rate", "the bias correction of beta1",
                                          "the bias correction of beta2" };
@@ -139,7 +141,7 @@ static bool shape_sgd(wf_call *c) {
     return is_finite(c, "the momentum", a->momentum) &&
            is_finite(c, "the weight decay", a->weight_decay) &&
            fits_leaf(c, SGD_BUFFER, "the momentum buffer") &&
-           fits_leaf(c, SGD_GRAD, "the gradient") && knows_rates(c, SGD_SCALE, 1);
+           fits_leaf(c, SGD_GRAD, "the gradient") && rates_fit(c, SGD_SCALE, 1);
 }
 
 static bool eval_sgd(const wf_call *c, int phase, int64_t task, void *scratch) {
@@ -187,7 +189,7 @@ wf_tensor *wf_sgd_step(wf_tensor *param, wf_tensor *momentum_buffer, wf_tensor *
  * p -= rate * weight_decay * p before the step (Loshchilov & Hutter 2019, algorithm 2). */
 static const wf_adam_options adam_default = { 0.9, 0.999, 1e-8, 0, false };
 
-bool wf_sees_leaf(const wf_tensor *t) {
+bool wf_is_stored_memory(const wf_tensor *t) {
     while (t->op && t->op->view) t = t->in[0];
     return t->kind == WF_PARAM || t->kind == WF_BUFFER;
 }
@@ -203,7 +205,7 @@ bool wf_adam_fits(wf_call *c, const wf_adam_options *o, int scale) {
     if (!(o->eps > 0 && isfinite(o->eps)))
         return wf_fail(c, "eps is %g, not a finite number above 0", o->eps);
     return is_finite(c, "the weight decay", o->weight_decay) && fits_leaf(c, ADAM_M, "m") &&
-           fits_leaf(c, ADAM_V, "v") && knows_rates(c, scale, 3);
+           fits_leaf(c, ADAM_V, "v") && rates_fit(c, scale, 3);
 }
 
 bool wf_adam_rule_of(const wf_call *c, const wf_adam_options *o, int scale, wf_adam_rule *rule) {

@@ -1,22 +1,25 @@
-/* ops/update/update_rows.c - what an optimizer does with the gradient of a table, by the rows that ids
- * name: its sum of squares, and Adam's step.
+/* ops/update/update_rows.c - the gradient of an embedding table in an optimizer, computed row by
+ * row from the ids: its sum of squares, and the step of Adam.
  *
  *     G[r, :] = sum of dy[i, :] over ids[i] = r;   then square_sum or adam_step (update.c) with G
  *
- * For a table that embedding (index.c) read, G is embedding_backward(dy, ids, table): zeros, but
- * for the few rows that were read. A row of it is summed where it is wanted, so that it never goes
- * to memory: the sum of squares takes the time of the ids, whatever the size of the table, and
- * Adam's step that of the table, m and v alone. The gradient of a table that is read twice, or tied
- * to the output, is more than that and goes the way of all others. */
+ * For a table that embedding (index.c) read, G is embedding_backward(dy, ids, table): zeros, except
+ * in the few rows that were read. Each row of G is summed when it is needed and never written to
+ * memory: the time for the sum of squares depends on the number of ids, not on the size of the
+ * table, and the step of Adam reads and writes only the table, m and v. The gradient of a table
+ * that is read twice, or tied to the output, is a sum of several terms and is computed like any
+ * other. */
+#include "ops/rules.h"
+#include "ops/shape/index.h"
 #include "update.h"
 
 /* ---- the ids of each row --------------------------------------------------------------------- */
 
-/* Lists in the workspace of a call, made in its phase 0. An end is -1. */
+/* Linked lists in the work memory of a call, built in phase 0. -1 ends a list. */
 typedef struct id_lists {
     int64_t n;      /* ids */
-    int64_t *first; /* [rows]: where in ids a row is named first */
-    int64_t *next;  /* [n]: where the same row is named next */
+    int64_t *first; /* [rows]: index of the first id of the row */
+    int64_t *next;  /* [n]: index of the next id of the same row */
 } id_lists;
 
 static id_lists lists_of(const wf_call *c, const wf_view *ids, const wf_view *table) {
@@ -24,13 +27,13 @@ static id_lists lists_of(const wf_call *c, const wf_view *ids, const wf_view *ta
     return (id_lists){ wf_view_count(ids), work, work + table->shape[0] };
 }
 
-/* Never 0, so that there is a workspace to point into. */
+/* Never 0: there is always work memory to point to. */
 static size_t list_bytes(const wf_view *ids, const wf_view *table) {
     return (size_t)(table->shape[0] + wf_view_count(ids) + 1) * sizeof(int64_t);
 }
 
-/* From the last id to the first, each put before those of its row. */
-static bool link_ids(const wf_call *c, const wf_view *ids, const wf_view *table) {
+/* From the last id to the first; each is put in front of the list of its row. */
+static bool build_lists(const wf_call *c, const wf_view *ids, const wf_view *table) {
     id_lists l = lists_of(c, ids, table);
     int64_t rows = table->shape[0], row;
     for (row = 0; row < rows; row++) l.first[row] = -1;
@@ -67,7 +70,7 @@ static int64_t tasks_square_sum(const wf_call *c, int phase) {
     return phase == 1 ? stripe_count(c) : phase <= 2;
 }
 
-/* The rows in the order in which ids name them first. */
+/* Rows are summed in the order of their first ids. */
 static double stripe_sum(const wf_call *c, const id_lists *l, int64_t task, void *row) {
     const wf_view *dy = &c->in[SUM_DY];
     const int32_t *ids = c->in[SUM_IDS].data;
@@ -82,10 +85,10 @@ static double stripe_sum(const wf_call *c, const id_lists *l, int64_t task, void
     return total;
 }
 
-/* Lists; stripes of columns; then their sums in order. */
+/* Phase 0: the lists; phase 1: stripes of columns; phase 2: the sums of the stripes, in order. */
 static bool eval_square_sum(const wf_call *c, int phase, int64_t task, void *scratch) {
     const wf_view *ids = &c->in[SUM_IDS], *table = &c->in[SUM_TABLE];
-    if (phase == 0) return link_ids(c, ids, table);
+    if (phase == 0) return build_lists(c, ids, table);
     id_lists l = lists_of(c, ids, table);
     double *stripe = (double *)(l.next + l.n), total = 0;
     if (phase == 1) {
@@ -144,7 +147,8 @@ static bool plan_adam(wf_call *c, void *plan) {
     return true;
 }
 
-/* Lists, which find an id out of range before anything is written; then blocks of rows. */
+/* Phase 0: the lists; an id out of range fails here, before anything is written. Phase 1: blocks of
+ * rows. */
 static int64_t tasks_adam(const wf_call *c, int phase) {
     const wf_view *leaf = &c->in[ADAM_PARAM];
     if (phase > 1 || wf_view_count(leaf) == 0) return phase == 0;
@@ -156,7 +160,7 @@ static bool eval_adam(const wf_call *c, int phase, int64_t task, void *scratch) 
     int64_t width = p->shape[1], rows = block_rows(c), from = task * rows;
     wf_adam_rule rule;
     if (!wf_adam_rule_of(c, c->attrs, IN_SCALE, &rule)) return false;
-    if (phase == 0) return link_ids(c, &c->in[IN_IDS], p);
+    if (phase == 0) return build_lists(c, &c->in[IN_IDS], p);
     id_lists l = lists_of(c, &c->in[IN_IDS], p);
     if (rows > p->shape[0] - from) rows = p->shape[0] - from;
     wf_view grad = { .data = scratch, .dtype = p->dtype };
@@ -187,17 +191,17 @@ const wf_op wf_op_adam_rows_step = {
             .plan = plan_adam, .tasks = tasks_adam, .eval = eval_adam, .flops = flops_adam },
 };
 
-/* ---- when: embedding_backward has the operands dy, ids, table and an addend ------------------ */
+/* ---- rewrite rules: embedding_backward has the operands dy, ids, table and an addend --------- */
 
-bool wf_square_sum_of_rows(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *grad) {
+bool wf_fuse_square_sum_rows(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *grad) {
     (void)sum;
     return !grad->in[3] && wf_replace(r, &wf_op_rows_square_sum, SUM_OPERANDS, grad->in, NULL);
 }
 
-bool wf_adam_of_rows(wf_rewrite *r, const wf_tensor *step, const wf_tensor *grad) {
+bool wf_fuse_adam_rows(wf_rewrite *r, const wf_tensor *step, const wf_tensor *grad) {
     wf_tensor *const *s = step->in, *const *in = grad->in;
     wf_tensor *operands[] = { s[ADAM_PARAM], s[ADAM_M], s[ADAM_V],     in[0],
                               in[1],         in[2],     s[ADAM_SCALE], s[ADAM_RATES] };
-    return !in[3] && !wf_sees_leaf(in[0]) &&
+    return !in[3] && !wf_is_stored_memory(in[0]) &&
            wf_replace(r, &wf_op_adam_rows_step, OPERANDS, operands, step->attrs);
 }

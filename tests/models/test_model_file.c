@@ -138,14 +138,14 @@ TEST(choices_of_before_are_read) {
 
 /* Files of any age say the same by these: their words and their numbers stay. */
 TEST(words_and_numbers_of_choices_stay) {
-    ck_assert_str_eq(WF_NAMES(WF_ACTIVATION_NAMES), "relu|gelu|gelu-tanh|silu");
+    ck_assert(strncmp(WF_NAMES(WF_ACTIVATION_NAMES), "relu|gelu|gelu-tanh|silu", 24) == 0);
     ck_assert_str_eq(WF_NAMES(WF_POSITIONS_NAMES), "none|sinusoidal|learned");
     ck_assert_str_eq(WF_NAMES(WF_TIE_NAMES), "none|decoder|all");
     ck_assert_str_eq(WF_NAMES(WF_OPTIMIZER_NAMES), "sgd|adam|adamw");
     ck_assert_str_eq(WF_NAMES(WF_SCHEDULE_NAMES), "constant|linear|cosine|inverse-sqrt|noam");
     ck_assert_str_eq(WF_NAMES(WF_TOKEN_NAMES), "word|char|bpe");
     ck_assert_str_eq(wf_activation_name(WF_SILU), "silu");
-    ck_assert_ptr_null(wf_activation_name(WF_SILU + 1));
+    ck_assert_ptr_null(wf_activation_name(WF_ACTIVATION_COUNT));
     ck_assert_ptr_null(wf_tie_name(-1));
 }
 
@@ -301,7 +301,7 @@ static const struct {
       "'transformer.encoder.layers.2.self_attn.in_proj_weight' is in the model" },
     { { KEY("encoder_layers"), .value = "1" }, "is in the file but not in the model" },
     { { KEY("norm_first"), .value = "2" }, "'weft.config.norm_first' cannot be 2" },
-    { { KEY("activation"), .value = "4" }, "activation is 4" },
+    { { KEY("activation"), .value = "99" }, "activation is 99" },
     { { KEY("activation"), .value = "tanh" },
       "'weft.config.activation' is 'tanh', not one of relu|gelu|gelu-tanh|silu" },
     { { KEY("activation"), .value = "rel" }, "'rel', not one of" },

@@ -8,6 +8,8 @@
 #include "op_cases.h"
 #include "tests/suites.h"
 
+TESTS(gradients)
+
 #define FIRST_BOUND 1e-8
 #define SECOND_BOUND 1e-7
 
@@ -57,7 +59,7 @@ static double check_direction(fixture *f) {
     return fabs(a - n) / fmax(1e-3, fmax(fabs(a), fabs(n)));
 }
 
-START_TEST(first_order) {
+TEST_ROWS(first_order, op_case_count) {
     fixture f;
     char message[WF_MESSAGE] = "";
     fixture_open(&f, &op_cases[_i], WF_F64, PLAIN);
@@ -69,7 +71,6 @@ START_TEST(first_order) {
     }
     fixture_close(&f);
 }
-END_TEST
 
 /* A buffer of fixed random numbers as long as t. */
 static wf_tensor *weights_like(const op_case *row, const wf_tensor *t, int salt) {
@@ -96,7 +97,7 @@ static wf_tensor *weighted_gradients(const fixture *f) {
     return total;
 }
 
-START_TEST(second_order) {
+TEST_ROWS(second_order, op_case_count) {
     fixture f;
     char message[WF_MESSAGE] = "";
     fixture_open(&f, &op_cases[_i], WF_F64, PLAIN);
@@ -108,11 +109,10 @@ START_TEST(second_order) {
     }
     fixture_close(&f);
 }
-END_TEST
 
-/* Rules see which shares are needed: one operand's gradient alone must be what it is among the
- * others. */
-START_TEST(each_operand_alone) {
+/* Gradient rules know which operands need one: the gradient of one operand alone must be the same
+ * as together with the others. */
+TEST_ROWS(each_operand_alone, op_case_count) {
     fixture f;
     fixture_open(&f, &op_cases[_i], WF_F64, PLAIN);
     if (fixture_differentiate(&f)) {
@@ -128,11 +128,10 @@ START_TEST(each_operand_alone) {
     }
     fixture_close(&f);
 }
-END_TEST
 
-/* The row's op recorded twice on the same operands, weighed 1 and -3: the shares add up to -2 of
- * one. */
-START_TEST(used_twice_gets_both_shares) {
+/* The row's op recorded twice on the same operands, weighted 1 and -3: the contributions sum to -2
+ * times one of them. */
+TEST_ROWS(used_twice_gets_both_shares, op_case_count) {
     fixture f;
     fixture_open(&f, &op_cases[_i], WF_F64, PLAIN);
     if (!f.row->random && fixture_differentiate(&f)) {
@@ -150,7 +149,6 @@ START_TEST(used_twice_gets_both_shares) {
     }
     fixture_close(&f);
 }
-END_TEST
 
 /* ---- kinks: the convention at the point where differences say nothing ------------------------ */
 
@@ -191,11 +189,11 @@ static const struct {
     { "minimum, a tie goes to the first", min_with_itself, { 0, 1, 2, 3 }, { 1, 1, 1, 1 } },
     { "minimum, and not to the second", min_after_itself, { 0, 1, 2, 3 }, { 0, 0, 0, 0 } },
     { "relu stops an infinite slope", steep_relu, { -1, 0, -2, -3 }, { 0, 0, 0, 0 } },
-    { "max, ties share", max_of_all, { 2, 5, 5, 1 }, { 0, 0.5, 0.5, 0 } },
+    { "max, ties divide it", max_of_all, { 2, 5, 5, 1 }, { 0, 0.5, 0.5, 0 } },
     { "max, all equal", max_of_all, { 3, 3, 3, 3 }, { 0.25, 0.25, 0.25, 0.25 } },
 };
 
-START_TEST(kinks_keep_their_convention) {
+TEST_ROWS(kinks_keep_their_convention, COUNT_OF(kinks)) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *x = param_of(g, "x", SHAPE(4), kinks[_i].x), *dx;
     values v;
@@ -207,7 +205,6 @@ START_TEST(kinks_keep_their_convention) {
     free_values(&v, 1);
     end_graph(g);
 }
-END_TEST
 
 /* Where nothing may be attended or counted, gradients are exactly zero and never NaN. */
 static wf_tensor *softmax_shut(wf_tensor *x) {
@@ -224,7 +221,7 @@ static wf_tensor *loss_of_nothing(wf_tensor *x) {
 static wf_tensor *(*const nothing[])(wf_tensor *) = { softmax_shut, attention_shut,
                                                       loss_of_nothing };
 
-START_TEST(nothing_to_see_gives_zero) {
+TEST_ROWS(nothing_to_see_gives_zero, COUNT_OF(nothing)) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *x = param_of(g, "x", SHAPE(4), (double[]){ 1, 2, 3, 4 }), *dx;
     values v[2];
@@ -236,22 +233,21 @@ START_TEST(nothing_to_see_gives_zero) {
     free_values(v, 2);
     end_graph(g);
 }
-END_TEST
 
 /* ---- the checker is itself checked: wrong rules must not pass -------------------------------- */
 
 static const wf_op *honest; /* the op that a mutant was copied from */
 
-/* The shares that the honest op gives to the operands in need (each operand another tensor). */
+/* The gradients that the correct op gives to the operands in `need` (all different tensors). */
 static void honest_shares(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     wf_tensor *twin = wf_record(honest, y->n_in, y->in, y->attrs);
-    wf_tensor *results[WF_MAX_RESULTS], *x[WF_MAX_OPERANDS], *shares[WF_MAX_OPERANDS];
+    wf_tensor *results[WF_MAX_RESULTS], *x[WF_MAX_OPERANDS], *grads[WF_MAX_OPERANDS];
     int place[WF_MAX_OPERANDS], n = 0, n_results = honest->results ? honest->results : 1;
     for (int k = 0; k < n_results; k++) results[k] = twin + k;
     for (int i = 0; i < y->n_in; i++)
         if (need >> i & 1) place[n] = i, x[n++] = y->in[i];
-    wf_vjp(results, dy, n_results, x, n, shares);
-    for (int i = 0; i < n; i++) dx[place[i]] = shares[i];
+    wf_vjp(results, dy, n_results, x, n, grads);
+    for (int i = 0; i < n; i++) dx[place[i]] = grads[i];
 }
 
 static void change(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need,
@@ -277,7 +273,8 @@ static void silent(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t 
 static void not_a_number(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     change(y, dy, dx, need, NAN);
 }
-/* What a checker that sums its outputs lets pass for softmax: a share moved by a constant. */
+/* A wrong gradient that a checker which sums the outputs accepts for softmax: shifted by a
+ * constant. */
 static void shifted(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     honest_shares(y, dy, dx, need);
     for (int i = 0; i < y->n_in; i++)
@@ -297,7 +294,7 @@ static const op_case *find_row(const char *name) {
     return NULL;
 }
 
-START_TEST(wrong_gradients_are_found) {
+TEST_ROWS(wrong_gradients_are_found, COUNT_OF(mutated) * COUNT_OF(mutants)) {
     const op_case *row = find_row(mutated[_i / COUNT_OF(mutants)]);
     int which = _i % COUNT_OF(mutants);
     fixture f;
@@ -317,10 +314,9 @@ START_TEST(wrong_gradients_are_found) {
                       row->name, which, error);
     fixture_close(&f);
 }
-END_TEST
 
 /* What it refuses, with a reason. */
-START_TEST(the_checker_says_why_not) {
+TEST(the_checker_says_why_not) {
     char message[WF_MESSAGE];
     wf_graph *g = new_graph(WF_F64), *narrow = new_graph(WF_F32);
     wf_tensor *x = param_of(g, "x", SHAPE(2), (double[]){ 1, 2 }),
@@ -340,10 +336,9 @@ START_TEST(the_checker_says_why_not) {
         wf_check_gradients(g, wf_sum(wf_log(wf_neg(x)), WF_ALL_AXES, false), &x, 1, message)));
     wf_graph_free(g), wf_graph_free(narrow);
 }
-END_TEST
 
 /* The parameter that was moved about has its old bits back. */
-START_TEST(the_checker_leaves_no_trace) {
+TEST(the_checker_leaves_no_trace) {
     wf_graph *g = new_graph(WF_F64);
     double before[3] = { 0.1, -0.7, 1e-9 }, after[3];
     wf_tensor *x = param_of(g, "x", SHAPE(3), before);
@@ -353,7 +348,6 @@ START_TEST(the_checker_leaves_no_trace) {
     ck_assert_mem_eq(before, after, sizeof before);
     end_graph(g);
 }
-END_TEST
 
 /* ---- whole expressions ----------------------------------------------------------------------- */
 
@@ -370,7 +364,7 @@ static wf_tensor *block(wf_graph *g, wf_tensor **p) {
     return wf_cross_entropy(logits, labels, 0.1, 0).loss;
 }
 
-START_TEST(a_block_to_the_second_order) {
+TEST(a_block_to_the_second_order) {
     wf_graph *g = new_graph(WF_F64);
     char message[WF_MESSAGE] = "";
     wf_tensor *p[3], *grad[3], *loss = block(g, p);
@@ -385,11 +379,10 @@ START_TEST(a_block_to_the_second_order) {
     ck_assert_msg(second <= SECOND_BOUND, "%g: %s", second, message);
     end_graph(g);
 }
-END_TEST
 
-/* Queries, keys and values are cut out of one product: their shares are put back in one place, not
- * filled up with zeros and added. What overlaps, or is cut from the end, is added as ever. */
-START_TEST(slices_of_one_tensor_share_a_gradient) {
+/* Queries, keys and values are slices of one product: their gradients are written into one tensor,
+ * not padded with zeros and added. Slices that overlap, or count from the end, are added. */
+TEST(slices_of_one_tensor_share_a_gradient) {
     static const struct {
         int64_t from[3], to[3];
         int operands; /* of the node that is the gradient */
@@ -419,40 +412,13 @@ START_TEST(slices_of_one_tensor_share_a_gradient) {
         end_graph(g);
     }
 }
-END_TEST
 
 /* x^5 differentiated five times: 120 at every point. */
-START_TEST(any_order) {
+TEST(any_order) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *x = param_of(g, "x", SCALAR, (double[]){ 1.25 });
     wf_tensor *y = wf_mul(wf_square(wf_square(x)), x);
     for (int order = 0; order < 5; order++) ck_assert_msg(wf_grad(y, &x, 1, &y), "%s", wf_error(g));
     ck_assert_double_eq_tol(evaluate_scalar(y), 120, 1e-10);
     end_graph(g);
-}
-END_TEST
-
-static void add_rows(Suite *s, const char *name, const TTest *test, int n) {
-    TCase *tc = tcase_create(name);
-    tcase_add_loop_test(tc, test, 0, n);
-    suite_add_tcase(s, tc);
-}
-
-Suite *gradients_suite(void) {
-    Suite *s = suite_create("gradients");
-    add_rows(s, "first order", first_order, op_case_count);
-    add_rows(s, "second order", second_order, op_case_count);
-    add_rows(s, "alone", each_operand_alone, op_case_count);
-    add_rows(s, "twice", used_twice_gets_both_shares, op_case_count);
-    add_rows(s, "kinks", kinks_keep_their_convention, COUNT_OF(kinks));
-    add_rows(s, "nothing", nothing_to_see_gives_zero, COUNT_OF(nothing));
-    add_rows(s, "mutants", wrong_gradients_are_found, COUNT_OF(mutated) * COUNT_OF(mutants));
-    TCase *whole = tcase_create("whole");
-    tcase_add_test(whole, the_checker_says_why_not);
-    tcase_add_test(whole, the_checker_leaves_no_trace);
-    tcase_add_test(whole, a_block_to_the_second_order);
-    tcase_add_test(whole, slices_of_one_tensor_share_a_gradient);
-    tcase_add_test(whole, any_order);
-    suite_add_tcase(s, whole);
-    return s;
 }

@@ -15,6 +15,8 @@
 #include "ops/ops.h"
 #include "tests/suites.h"
 
+TESTS(kernels)
+
 #define COUNT_OF(a) ((int)(sizeof(a) / sizeof *(a)))
 
 static uint64_t draws;
@@ -118,8 +120,6 @@ static double ulps(long double y, long double truth, double floor, int digits, i
 
 /* ---- the tests, twice ----------------------------------------------------------------------- */
 
-#define TEST(name) START_TEST(name) /* once more, so that T(name) is expanded */
-
 #define real float
 #define WIDE 0
 #define kernels wf_kernels_f32
@@ -146,7 +146,7 @@ static double ulps(long double y, long double truth, double floor, int digits, i
 #include "kernel_heads.inc"
 #include "kernel_rows.inc"
 
-START_TEST(philox_known_answers) /* Random123's kat_vectors */
+TEST(philox_known_answers) /* Random123's kat_vectors */
 {
     static const struct {
         uint64_t key, low, high;
@@ -164,9 +164,8 @@ START_TEST(philox_known_answers) /* Random123's kat_vectors */
         ck_assert_mem_eq(r.v, known[i].answer, sizeof(r.v));
     }
 }
-END_TEST
 
-START_TEST(table_is_chosen_by_name) {
+TEST_ROWS(table_is_chosen_by_name, 4) {
     static const char *const wanted[] = { "base", "avx2", "nonsense", "" };
     if (getenv("WEFT_ISA")) return; /* chosen at the start */
     setenv("WEFT_ISA", wanted[_i], 1);
@@ -184,20 +183,4 @@ START_TEST(table_is_chosen_by_name) {
     ck_assert_str_eq(wf_isa(), chosen); /* chosen once */
     ck_assert_ptr_null(wf_f32_at(-1));
     ck_assert_ptr_null(wf_f64_at(99));
-}
-END_TEST
-
-Suite *kernels_suite(void) {
-    Suite *suite = suite_create("kernels");
-    TCase *both = tcase_create("choice");
-    tcase_add_test(both, philox_known_answers);
-    tcase_add_loop_test(both, table_is_chosen_by_name, 0, 4);
-    suite_add_tcase(suite, both);
-    suite_add_tcase(suite, checks_f32());
-    suite_add_tcase(suite, checks_f64());
-    suite_add_tcase(suite, row_checks_f32());
-    suite_add_tcase(suite, row_checks_f64());
-    suite_add_tcase(suite, attention_checks_f32());
-    suite_add_tcase(suite, attention_checks_f64());
-    return suite;
 }

@@ -9,11 +9,13 @@
 #include "op_cases.h"
 #include "tests/suites.h"
 
+TESTS(ops)
+
 static const char *shape_of(const wf_tensor *t, char *buffer, size_t size) {
     return wf_shape_text(t->graph, t->ndim, t->shape, buffer, size);
 }
 
-START_TEST(row_gives_its_shape) {
+TEST_ROWS(row_gives_its_shape, op_case_count) {
     fixture f;
     char text[128];
     values once[MAX_OUTPUTS], again[MAX_OUTPUTS];
@@ -33,9 +35,8 @@ START_TEST(row_gives_its_shape) {
     tally_note(TALLY_ROWS, 0);
     fixture_close(&f);
 }
-END_TEST
 
-START_TEST(row_fails_with_its_message) {
+TEST_ROWS(row_fails_with_its_message, failing_case_count) {
     fixture f;
     fixture_open(&f, &failing_cases[_i], WF_F32, PLAIN);
     ck_assert_ptr_nonnull(f.y);
@@ -43,7 +44,6 @@ START_TEST(row_fails_with_its_message) {
     assert_contains(wf_error(f.g), f.row->expect);
     wf_graph_free(f.g);
 }
-END_TEST
 
 static void outputs_of(const op_case *row, wf_dtype real, dressing how, int threads, values *out,
                        int *n) {
@@ -57,7 +57,7 @@ static void outputs_of(const op_case *row, wf_dtype real, dressing how, int thre
 
 /* Transposed, every third element, or a value of the arena that the op may overwrite: the same
  * numbers. */
-START_TEST(row_takes_any_layout) {
+TEST_ROWS(row_takes_any_layout, op_case_count) {
     const op_case *row = &op_cases[_i];
     values plain[MAX_OUTPUTS], dressed[MAX_OUTPUTS];
     int n, m;
@@ -74,9 +74,8 @@ START_TEST(row_takes_any_layout) {
     }
     free_values(plain, n);
 }
-END_TEST
 
-START_TEST(row_has_the_same_bits_on_any_number_of_threads) {
+TEST_ROWS(row_has_the_same_bits_on_any_number_of_threads, op_case_count) {
     const op_case *row = &op_cases[_i];
     static const int threads[] = { 2, 5 };
     for (wf_dtype real = WF_F32; real <= WF_F64; real++) {
@@ -93,9 +92,8 @@ START_TEST(row_has_the_same_bits_on_any_number_of_threads) {
         free_values(one, n);
     }
 }
-END_TEST
 
-START_TEST(row_in_f32_agrees_with_f64) {
+TEST_ROWS(row_in_f32_agrees_with_f64, op_case_count) {
     const op_case *row = &op_cases[_i];
     values narrow[MAX_OUTPUTS], wide[MAX_OUTPUTS];
     int n, m;
@@ -108,7 +106,6 @@ START_TEST(row_in_f32_agrees_with_f64) {
     }
     free_values(narrow, n), free_values(wide, m);
 }
-END_TEST
 
 /* ---- a fused op equals what it says it is made of -------------------------------------------- */
 
@@ -126,7 +123,7 @@ static void compare_results(const op_case *row, wf_tensor *node, wf_tensor *cons
 }
 
 /* Also in the gradients, where fused backward ops live. */
-START_TEST(row_equals_its_decomposition) {
+TEST_ROWS(row_equals_its_decomposition, op_case_count) {
     fixture f;
     fixture_open(&f, &op_cases[_i], WF_F64, PLAIN);
     if (!f.row->update) fixture_differentiate(&f);
@@ -140,7 +137,6 @@ START_TEST(row_equals_its_decomposition) {
     }
     fixture_close(&f);
 }
-END_TEST
 
 /* ---- values and gradients recorded from PyTorch: record_ops.py ------------------------------- */
 
@@ -185,7 +181,7 @@ static void compare_with_torch(const wf_file *file, const op_case *row, wf_dtype
     fixture_close(&f);
 }
 
-START_TEST(row_equals_pytorch) {
+TEST_ROWS(row_equals_pytorch, op_case_count) {
     const op_case *row = &op_cases[_i];
     char path[512];
     wf_file *file = wf_file_open(source_path("tests/data/ops.safetensors", path, sizeof path));
@@ -196,7 +192,6 @@ START_TEST(row_equals_pytorch) {
     }
     wf_file_free(file);
 }
-END_TEST
 
 /* ---- the table is complete ------------------------------------------------------------------- */
 
@@ -246,7 +241,7 @@ static void mark(const op_case *row, int *seen) {
     fixture_close(&f);
 }
 
-START_TEST(every_op_has_a_row) {
+TEST(every_op_has_a_row) {
     char *ops = read_text("ops/ops.h"), *core = read_text("core/op.h");
     int *seen = calloc((size_t)wf_op_count() + 1, sizeof *seen);
     ck_assert_ptr_nonnull(seen);
@@ -260,9 +255,8 @@ START_TEST(every_op_has_a_row) {
     }
     free(seen), free(ops), free(core);
 }
-END_TEST
 
-START_TEST(every_op_has_a_derivative_or_says_why_not) {
+TEST(every_op_has_a_derivative_or_says_why_not) {
     for (int i = 0; i < wf_op_count(); i++) {
         const wf_op *op = wf_op_at(i);
         int ways = (op->grad != NULL || op->decompose != NULL) + (op->no_grad != NULL);
@@ -276,15 +270,13 @@ START_TEST(every_op_has_a_derivative_or_says_why_not) {
     ck_assert_ptr_null(wf_op_at(-1));
     ck_assert_ptr_null(wf_op_at(wf_op_count()));
 }
-END_TEST
 
-START_TEST(names_of_ops_and_rows_are_unique) {
+TEST(names_of_ops_and_rows_are_unique) {
     for (int i = 0; i < wf_op_count(); i++)
         for (int k = 0; k < i; k++) ck_assert_str_ne(wf_op_at(i)->name, wf_op_at(k)->name);
     for (int i = 0; i < op_case_count; i++)
         for (int k = 0; k < i; k++) ck_assert_str_ne(op_cases[i].name, op_cases[k].name);
 }
-END_TEST
 
 /* ---- oracles in plain C, on sizes that PyTorch's recorded rows leave out --------------------- */
 
@@ -313,7 +305,7 @@ static const int64_t product_sizes[][3] = { /* m, n, k */
                                             { 8, 16, 4 },   { 12, 8, 256 },  { 97, 101, 103 }
 };
 
-START_TEST(matmul_equals_three_loops) {
+TEST_ROWS(matmul_equals_three_loops, COUNT_OF(product_sizes)) {
     const int64_t *size = product_sizes[_i], m = size[0], n = size[1], k = size[2];
     values a = random_values(m * k, 1), b = random_values(k * n, 2),
            c = naive_product(a, b, m, n, k);
@@ -330,11 +322,10 @@ START_TEST(matmul_equals_three_loops) {
     }
     free_values((values[]){ a, b, c }, 3);
 }
-END_TEST
 
 /* A row's result must not depend on how many rows there are: a sentence alone equals itself in a
  * batch. */
-START_TEST(matmul_rows_do_not_depend_on_their_neighbours) {
+TEST_ROWS(matmul_rows_do_not_depend_on_their_neighbours, COUNT_OF(product_sizes)) {
     const int64_t *size = product_sizes[_i], m = size[0], n = size[1], k = size[2];
     values a = random_values(m * k, 3), b = random_values(k * n, 4);
     for (wf_dtype real = WF_F32; real <= WF_F64; real++) {
@@ -350,7 +341,6 @@ START_TEST(matmul_rows_do_not_depend_on_their_neighbours) {
     }
     free_values((values[]){ a, b }, 2);
 }
-END_TEST
 
 static const struct {
     const char *name;
@@ -364,7 +354,7 @@ static const struct {
 
 /* Zeros, infinities, NaN, the largest and the smallest: as libm has them; what is below the
  * smallest normal number may be flushed to zero. */
-START_TEST(functions_behave_at_the_edges) {
+TEST_ROWS(functions_behave_at_the_edges, COUNT_OF(functions)) {
     double edge[] = {
         0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-30, -1e-30, 1e4, -1e4, 88, -88, 5, -5
     };
@@ -389,10 +379,9 @@ START_TEST(functions_behave_at_the_edges) {
         end_graph(g);
     }
 }
-END_TEST
 
 /* This program, run with WEFT_ISA. */
-START_TEST(kernels_that_do_not_run_are_skipped) {
+TEST_ROWS(kernels_that_do_not_run_are_skipped, 3) {
     static const struct {
         const char *isa;
         int status;
@@ -408,34 +397,4 @@ START_TEST(kernels_that_do_not_run_are_skipped) {
     ck_assert(WIFEXITED(status));
     if (WEXITSTATUS(status) == 126) return; /* in an emulator: this machine cannot run it */
     ck_assert_int_eq(WEXITSTATUS(status), cases[_i].status);
-}
-END_TEST
-
-static TCase *rows(const char *name, const TTest *test, int n) {
-    TCase *tc = tcase_create(name);
-    tcase_add_loop_test(tc, test, 0, n);
-    return tc;
-}
-
-Suite *ops_suite(void) {
-    Suite *s = suite_create("ops");
-    suite_add_tcase(s, rows("shapes", row_gives_its_shape, op_case_count));
-    suite_add_tcase(s, rows("failures", row_fails_with_its_message, failing_case_count));
-    suite_add_tcase(s, rows("layouts", row_takes_any_layout, op_case_count));
-    suite_add_tcase(s,
-                    rows("threads", row_has_the_same_bits_on_any_number_of_threads, op_case_count));
-    suite_add_tcase(s, rows("f32", row_in_f32_agrees_with_f64, op_case_count));
-    suite_add_tcase(s, rows("decompositions", row_equals_its_decomposition, op_case_count));
-    suite_add_tcase(s, rows("pytorch", row_equals_pytorch, op_case_count));
-    suite_add_tcase(s, rows("products", matmul_equals_three_loops, COUNT_OF(product_sizes)));
-    suite_add_tcase(s, rows("rows of products", matmul_rows_do_not_depend_on_their_neighbours,
-                            COUNT_OF(product_sizes)));
-    suite_add_tcase(s, rows("edges", functions_behave_at_the_edges, COUNT_OF(functions)));
-    TCase *table = tcase_create("table");
-    tcase_add_test(table, every_op_has_a_row);
-    tcase_add_test(table, every_op_has_a_derivative_or_says_why_not);
-    tcase_add_test(table, names_of_ops_and_rows_are_unique);
-    tcase_add_loop_test(table, kernels_that_do_not_run_are_skipped, 0, 3);
-    suite_add_tcase(s, table);
-    return s;
 }

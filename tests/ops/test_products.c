@@ -1,6 +1,6 @@
-/* tests/ops/test_products.c - products large enough to be cut into many tasks, or to have an operand
- * stood upright first: an element is one chain over k, so the bits may not tell. Gradients of small
- * weights, which are cut along k. */
+/* tests/ops/test_products.c - products large enough to be divided into many tasks, or to have a
+ * packed A. An element is one chain over k, so neither changes its bits. Gradients of small
+ * weights, which are divided along k. */
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
@@ -34,7 +34,7 @@ static void same_however_given(wf_dtype real, int64_t m, int64_t n, int64_t k, i
 
 TEST_ROWS(same_bits_however_the_operands_lie, 5) {
     static const int64_t sizes[][3] = {
-        { 300, 260, 557 },  /* upright: rows and k with remainders */
+        { 300, 260, 557 },  /* packed A: rows and k with remainders */
         { 129, 270, 2048 }, /* several stretches of k, its rows kept off whole pages */
         { 1000, 33, 520 },  /* few columns */
         { 64, 1031, 300 },  /* few rows */
@@ -82,7 +82,8 @@ TEST_ROWS(gradients_of_small_weights_sum_pieces_of_k, 5) {
     }
 }
 
-/* Two shares of a small weight's gradient: the second begins with the first. */
+/* Two contributions to a small weight's gradient: the second product has the first as its
+ * addend. */
 TEST(pieces_begin_with_an_addend) {
     enum { M = 31, N = 65, K = 400 };
     wf_graph *g = new_graph(WF_F32);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "op_cases.h"
+#include "tests/suites.h"
 
 enum { MOST = 4096, NAME = 96 };
 
@@ -38,8 +39,10 @@ static void add_row(book *b, const op_case *row) {
 
 static const char *target;
 
+TESTS(operands)
+
 /* Fixtures assert, so this is a test as far as Check is concerned. */
-START_TEST(writing) {
+TEST(writing) {
     static book b;
     char message[WF_MESSAGE] = "";
     for (int i = 0; i < op_case_count; i++)
@@ -47,15 +50,10 @@ START_TEST(writing) {
     ck_assert_msg(wf_file_save(target, b.entry, b.n, NULL, 0, message), "%s", message);
     for (int i = 0; i < b.n; i++) free((void *)b.entry[i].name), free((void *)b.entry[i].data);
 }
-END_TEST
 
 int write_operands(const char *path) {
-    Suite *s = suite_create("operands");
-    TCase *tc = tcase_create("operands");
     target = path;
-    tcase_add_test(tc, writing);
-    suite_add_tcase(s, tc);
-    SRunner *runner = srunner_create(s);
+    SRunner *runner = srunner_create(operands_suite());
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);

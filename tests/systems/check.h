@@ -38,11 +38,11 @@ int srunner_ntests_run(const SRunner *r);
 int srunner_ntests_failed(const SRunner *r);
 void srunner_free(SRunner *r); /* with its suites */
 
-/* START_TEST(name) { ... _i of a loop ... } END_TEST */
+/* START_TEST(name) { ... _i of a loop ... } */
 #define START_TEST(test)                                                                           \
     static void test##_run(int _i);                                                                \
     static const TTest test##_test = { #test, test##_run };                                        \
-    static const TTest *const test = &test##_test;                                                 \
+    static const TTest *test = &test##_test;                                                       \
     static void test##_run(int _i __attribute__((unused)))
 #define END_TEST
 

@@ -1,5 +1,5 @@
-/* tests/core/file/file_cases.h - headers of safetensors files, one per row: those that are refused, and with what
- * words, and unusual ones that are right. Only for test_file.c. */
+/* tests/core/file/file_cases.h - headers of safetensors files, one per row: those that are refused,
+ * and with what words, and unusual ones that are right. Only for test_file.c. */
 #ifndef WEFT_TESTS_CORE_FILE_FILE_CASES_H
 #define WEFT_TESTS_CORE_FILE_FILE_CASES_H
 
@@ -99,8 +99,8 @@ static const struct malformed {
     { PART(W("F32", "[4294967296,4294967296]", "[0,0]")), 0, 0, "too large" },
     { PART(W("U8", "[4294967296,4294967296,0]", "[0,0]")), 0, 0, "too large" },
     { PART(W("U8", "[1152921504606846976,2]", "[0,0]")), 0, 0, "too large" },
-    { PART(W("F4", "[3]", "[0,2]")), 0, 2, "12 bits: a part byte" },
-    { PART(W("F6_E2M3", "[2]", "[0,2]")), 0, 2, "12 bits: a part byte" },
+    { PART(W("F4", "[3]", "[0,2]")), 0, 2, "12 bits: not whole bytes" },
+    { PART(W("F6_E2M3", "[2]", "[0,2]")), 0, 2, "12 bits: not whole bytes" },
     /* the place of a tensor */
     { PART(W("F32", "[1]", "[0]")), 0, 4, "',' expected" },
     { PART(W("F32", "[1]", "[0,4,4]")), 0, 4, "']' expected" },
@@ -111,10 +111,10 @@ static const struct malformed {
     { PART(W("F32", "[1]", "[0,8]")), 0, 8, "8 bytes for shape [1] of F32, 4 expected" },
     { PART(W("F32", "[]", "[0,0]")), 0, 0, "0 bytes for shape [] of F32, 4 expected" },
     { PART(W("F32", "[0]", "[0,4]")), 0, 4, "4 bytes for shape [0] of F32, 0 expected" },
-    { PART(W("F32", "[1]", "[9223372036854775803,9223372036854775807]")), 0, 4, "with a hole after 0" },
-    { PART(W("F32", "[1]", "[4,8]")), 0, 8, "begins at byte 4 of the data, with a hole after 0" },
-    { PART(W("F32", "[0]", "[4,4]")), 0, 4, "with a hole after 0" },
-    { PART("{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[8,12]") "}"), 0, 12, "tensor 'b' begins at byte 8 of the data, with a hole after 4" },
+    { PART(W("F32", "[1]", "[9223372036854775803,9223372036854775807]")), 0, 4, "with a gap after 0" },
+    { PART(W("F32", "[1]", "[4,8]")), 0, 8, "begins at byte 4 of the data, with a gap after 0" },
+    { PART(W("F32", "[0]", "[4,4]")), 0, 4, "with a gap after 0" },
+    { PART("{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[8,12]") "}"), 0, 12, "tensor 'b' begins at byte 8 of the data, with a gap after 4" },
     { PART("{\"a\":" T("F32", "[2]", "[0,8]") ",\"b\":" T("F32", "[1]", "[4,8]") "}"), 0, 8, "tensor 'b' begins at byte 4 of the data, inside the one that ends at 8" },
     { PART("{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[0,4]") "}"), 0, 4, "tensor 'b' begins at byte 0" },
     { PART("{\"a\":" T("F32", "[2]", "[0,8]") ",\"b\":" T("F32", "[0]", "[4,4]") "}"), 0, 8, "inside the one that ends at 8" },

@@ -1,5 +1,6 @@
-/* tests/core/file/test_disk.c - a disk that fails, or is interrupted, at every call of a save and of a
- * reading: the old file or the new one is there, whole, and the message says which call it was.
+/* tests/core/file/test_disk.c - a disk that fails, or is interrupted, at every call of a save and
+ * of a reading: the old file or the new one is there, whole, and the message says which call it
+ * was.
  *
  * The calls fail in faults.c. Disks that are really full are in test_file.c; processes that are
  * killed while they write, too. */
@@ -60,9 +61,9 @@ static const struct {
     { { "fsync", EINTR, 0, 3 }, 2, NULL },
     { { "fsync", EIO, 0, 1 }, 1, "w: cannot be flushed to the disk" },
     { { "pread", EINTR, 0, 3 }, 2, NULL },
-    { { "pread", EIO, 0, 1 }, 1, "w: what was written is not what is read: cannot be read" },
-    { { "pread", EIO, 1, 1 }, 1, "w: what was written is not what is read: cannot be read" },
-    { { "pread", 0, 2, 1 }, 1, "w: what was written is not what is read: became shorter" },
+    { { "pread", EIO, 0, 1 }, 1, "w: read back, the file is not as written: cannot be read" },
+    { { "pread", EIO, 1, 1 }, 1, "w: read back, the file is not as written: cannot be read" },
+    { { "pread", 0, 2, 1 }, 1, "w: read back, the file is not as written: became shorter" },
     { { "close", EINTR, 0, 9 }, 2, NULL },
     { { "close", EIO, 0, 9 }, 1, "w: cannot be closed" },
     { { "renameat", EXDEV, 0, 1 }, 1, "w: cannot be renamed" },

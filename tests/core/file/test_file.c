@@ -1,5 +1,5 @@
-/* tests/core/file/test_file.c - safetensors files: what is accepted, what is refused and how, and what
- * a save leaves behind.
+/* tests/core/file/test_file.c - safetensors files: what is accepted, what is refused and how, and
+ * what a save leaves behind.
  *
  * Malformed files are rows of file_cases.h. The rest damages files that weft wrote, or takes the
  * disk away while it writes. */
@@ -21,6 +21,8 @@
 #include "core/base/random.h"
 #include "core/file.h"
 #include "file_cases.h"
+
+TESTS(file)
 
 enum { MESSAGE = 256 };
 
@@ -99,7 +101,9 @@ static struct bytes assemble(const char *header, size_t size, int64_t declared, 
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-START_TEST(malformed_file_is_refused) {
+SETUP(make_folder, remove_folder)
+
+TEST_ROWS(malformed_file_is_refused, COUNT_OF(malformed)) {
     const struct malformed *row = &malformed[_i];
     struct bytes b = assemble(row->header, row->size, row->declared, row->data);
     wf_file *f = wf_file_parse(b.data, b.size);
@@ -114,9 +118,8 @@ START_TEST(malformed_file_is_refused) {
     wf_file_free(f);
     free(b.data);
 }
-END_TEST
 
-START_TEST(unusual_file_is_read) {
+TEST_ROWS(unusual_file_is_read, COUNT_OF(unusual)) {
     struct bytes b = assemble(unusual[_i].header, unusual[_i].size, 0, unusual[_i].data);
     wf_file *f = wf_file_parse(b.data, b.size);
     ck_assert_msg(wf_file_ok(f), "row %d: %s", _i, wf_file_error(f));
@@ -127,9 +130,8 @@ START_TEST(unusual_file_is_read) {
     wf_file_free(f);
     free(b.data);
 }
-END_TEST
 
-START_TEST(nesting_has_a_limit) {
+TEST(nesting_has_a_limit) {
     for (int depth = 127; depth <= 200000; depth = depth < 130 ? depth + 1 : depth * 10) {
         size_t size = (size_t)depth * 2 + 100;
         char *header = malloc(size);
@@ -145,9 +147,8 @@ START_TEST(nesting_has_a_limit) {
         free(b.data), free(header);
     }
 }
-END_TEST
 
-START_TEST(short_files_and_strange_paths) {
+TEST(short_files_and_strange_paths) {
     for (size_t size = 0; size < 8; size++) {
         wf_file *f = wf_file_parse("\0\0\0\0\0\0\0", size);
         assert_contains(wf_file_error(f), "too short for a safetensors file");
@@ -166,9 +167,8 @@ START_TEST(short_files_and_strange_paths) {
         wf_file_free(f);
     }
 }
-END_TEST
 
-START_TEST(null_files_are_accepted) {
+TEST(null_files_are_accepted) {
     wf_file *f = wf_file_parse(NULL, 99);
     ck_assert(!wf_file_ok(f) && !wf_file_ok(NULL) && !wf_file_checked(NULL));
     ck_assert(*wf_file_error(NULL) != 0);
@@ -193,17 +193,15 @@ START_TEST(null_files_are_accepted) {
     ck_assert_str_eq(wf_file_meta_at(f, 0).value, "value");
     wf_file_free(f);
 }
-END_TEST
 
 /* A name from a file must not speak to the terminal. */
-START_TEST(messages_hold_no_control_characters) {
+TEST(messages_hold_no_control_characters) {
     struct bytes b = assemble(PART("{\"\\u001b[2Jw\":" T("F33", "[1]", "[0,4]") "}"), 0, 4);
     wf_file *f = wf_file_parse(b.data, b.size);
     assert_contains(wf_file_error(f), "'?[2Jw'");
     wf_file_free(f);
     free(b.data);
 }
-END_TEST
 
 /* ---- round trips ------------------------------------------------------------------------- */
 
@@ -229,7 +227,7 @@ static size_t header_size(struct bytes b) {
     return b.data[0] | (size_t)b.data[1] << 8;
 }
 
-START_TEST(what_was_saved_is_read) {
+TEST(what_was_saved_is_read) {
     struct bytes b = save_small(in_folder("a.safetensors"));
     wf_file *f = wf_file_open(in_folder("a.safetensors"));
     ck_assert_msg(wf_file_ok(f), "%s", wf_file_error(f));
@@ -254,9 +252,8 @@ START_TEST(what_was_saved_is_read) {
     wf_file_free(f);
     free(b.data);
 }
-END_TEST
 
-START_TEST(every_type_and_odd_shapes_come_back) {
+TEST(every_type_and_odd_shapes_come_back) {
     static const struct {
         const char *name;
         int bits;
@@ -305,9 +302,8 @@ START_TEST(every_type_and_odd_shapes_come_back) {
     }
     wf_file_free(f);
 }
-END_TEST
 
-START_TEST(bytes_depend_on_the_arguments_alone) {
+TEST(bytes_depend_on_the_arguments_alone) {
     wf_entry a = { "a", "F32", 1, { 6 }, six, 24 }, b = { "b", "F32", 0, { 0 }, six, 4 },
              c = { "c", "U8", 1, { 1 }, "x", 1 };
     wf_meta k = { "k", "1" }, l = { "l", "2" }, old = { "weft.checksum", "of another file" };
@@ -326,9 +322,8 @@ START_TEST(bytes_depend_on_the_arguments_alone) {
     }
     free(first.data);
 }
-END_TEST
 
-START_TEST(many_tensors_are_found) {
+TEST(many_tensors_are_found) {
     enum { N = 3000 };
     static char names[N][16];
     static int32_t numbers[N];
@@ -346,11 +341,10 @@ START_TEST(many_tensors_are_found) {
     wf_file_free(f);
     free(entries);
 }
-END_TEST
 
 /* ---- damage ------------------------------------------------------------------------------ */
 
-START_TEST(every_truncation_is_an_error) {
+TEST(every_truncation_is_an_error) {
     struct bytes b = save_small(in_folder("a"));
     for (size_t size = 0; size <= b.size + 1; size++) {
         unsigned char *copy =
@@ -363,7 +357,6 @@ START_TEST(every_truncation_is_an_error) {
     }
     free(b.data);
 }
-END_TEST
 
 static bool same_files(const wf_file *a, const wf_file *b) {
     if (wf_file_count(a) != wf_file_count(b) || wf_file_meta_count(a) != wf_file_meta_count(b))
@@ -383,7 +376,7 @@ static bool same_files(const wf_file *a, const wf_file *b) {
     return true;
 }
 
-START_TEST(every_flipped_bit_is_an_error) {
+TEST(every_flipped_bit_is_an_error) {
     struct bytes b = save_small(in_folder("a"));
     for (size_t bit = 0; bit < 8 * b.size; bit++) {
         b.data[bit / 8] ^= (unsigned char)(1 << bit % 8);
@@ -394,10 +387,9 @@ START_TEST(every_flipped_bit_is_an_error) {
     }
     free(b.data);
 }
-END_TEST
 
 /* Anything may come back but a crash, a leak, or a checked file that differs. */
-START_TEST(random_damage_does_no_harm) {
+TEST(random_damage_does_no_harm) {
     struct bytes b = save_small(in_folder("a"));
     unsigned char *copy = malloc(2 * b.size);
     wf_file *whole = wf_file_parse(b.data, b.size);
@@ -424,11 +416,10 @@ START_TEST(random_damage_does_no_harm) {
     wf_file_free(whole);
     free(copy), free(b.data);
 }
-END_TEST
 
 /* ---- what is not written ----------------------------------------------------------------- */
 
-START_TEST(bad_entries_are_refused) {
+TEST(bad_entries_are_refused) {
     static const struct {
         int n;
         wf_entry e[2];
@@ -457,7 +448,7 @@ START_TEST(bad_entries_are_refused) {
         { 1, { { "w", "F32", -1, { 1 }, six, 4 } }, 0, { { 0 } }, "-1 axes" },
         { 1, { { "w", "F32", 1, { -1 }, six, 4 } }, 0, { { 0 } }, "an integer, not negative" },
         { 1, { { "w", "F32", 1, { INT64_MAX }, six, 4 } }, 0, { { 0 } }, "too large" },
-        { 1, { { "w", "F4", 1, { 3 }, six, 2 } }, 0, { { 0 } }, "a part byte" },
+        { 1, { { "w", "F4", 1, { 3 }, six, 2 } }, 0, { { 0 } }, "not whole bytes" },
         { 1,
           { { "w", "F32", 1, { 2 }, six, 4 } },
           0,
@@ -500,10 +491,9 @@ START_TEST(bad_entries_are_refused) {
         assert_contains(message, "no entries");
     }
 }
-END_TEST
 
 /* A vocabulary of a hundred megabytes, say. */
-START_TEST(what_could_not_be_read_is_not_written) {
+TEST(what_could_not_be_read_is_not_written) {
     enum { MUCH = 100000000 };
     char message[MESSAGE] = "", *much = malloc(MUCH + 1);
     ck_assert_ptr_nonnull(much);
@@ -513,7 +503,6 @@ START_TEST(what_could_not_be_read_is_not_written) {
     ck_assert_int_eq(files_in_folder(false), 0);
     free(much);
 }
-END_TEST
 
 static bool save_number(const char *path, float value, int n, char *message) {
     static _Thread_local float all[1 << 16];
@@ -532,7 +521,7 @@ static float saved_number(const char *path) {
     return value;
 }
 
-START_TEST(impossible_targets_are_refused) {
+TEST(impossible_targets_are_refused) {
     char message[MESSAGE];
     ck_assert_int_eq(mkdir(in_folder("sub"), 0700), 0);
     ck_assert_int_eq(mkfifo(in_folder("fifo"), 0600), 0);
@@ -560,9 +549,8 @@ START_TEST(impossible_targets_are_refused) {
     ck_assert_int_eq(files_in_folder(false), 4);
     rmdir(in_folder("sub"));
 }
-END_TEST
 
-START_TEST(links_long_names_and_modes_are_kept) {
+TEST(links_long_names_and_modes_are_kept) {
     char message[MESSAGE], name[256];
     struct stat status;
     ck_assert(save_number(in_folder("real"), 1, 2, message));
@@ -582,13 +570,12 @@ START_TEST(links_long_names_and_modes_are_kept) {
     ck_assert_float_eq(saved_number(in_folder("here")), 4);
     ck_assert_int_eq(files_in_folder(false), 4);
 }
-END_TEST
 
 static void limit_files(rlim_t bytes) {
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){ bytes, RLIM_INFINITY });
 }
 
-START_TEST(full_disk_leaves_the_old_file) {
+TEST(full_disk_leaves_the_old_file) {
     char message[MESSAGE];
     enum { N = 1000 };
     const char *path = in_folder("w");
@@ -607,7 +594,6 @@ START_TEST(full_disk_leaves_the_old_file) {
     ck_assert(save_number(path, 2, N, message));
     ck_assert_float_eq(saved_number(path), 2);
 }
-END_TEST
 
 static void save_for_ever(const char *path, int n) {
     char message[MESSAGE];
@@ -616,7 +602,7 @@ static void save_for_ever(const char *path, int n) {
 }
 
 /* Wherever the child is killed, the file is an old one or a new one. */
-START_TEST(killed_while_saving_leaves_a_whole_file) {
+TEST(killed_while_saving_leaves_a_whole_file) {
     char message[MESSAGE], path[512];
     enum { N = 1 << 14, KILLS = 100 };
     int status, in_the_middle = 0;
@@ -635,7 +621,6 @@ START_TEST(killed_while_saving_leaves_a_whole_file) {
     }
     ck_assert_int_gt(in_the_middle, 0);
 }
-END_TEST
 
 static void *save_often(void *number) {
     char message[MESSAGE], path[512];
@@ -645,7 +630,7 @@ static void *save_often(void *number) {
     return NULL;
 }
 
-START_TEST(threads_may_save_to_one_path) {
+TEST(threads_may_save_to_one_path) {
     pthread_t threads[4];
     void *failed = NULL;
     for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, save_often, folder);
@@ -656,36 +641,4 @@ START_TEST(threads_may_save_to_one_path) {
     }
     ck_assert_ptr_null(failed);
     ck_assert_int_eq(files_in_folder(false), 1);
-}
-END_TEST
-
-Suite *file_suite(void) {
-    Suite *s = suite_create("file");
-    TCase *reading = tcase_create("reading"), *writing = tcase_create("writing");
-    TCase *cases[] = { reading, writing };
-    for (int i = 0; i < COUNT_OF(cases); i++) {
-        tcase_add_checked_fixture(cases[i], make_folder, remove_folder);
-        suite_add_tcase(s, cases[i]);
-    }
-    tcase_add_loop_test(reading, malformed_file_is_refused, 0, COUNT_OF(malformed));
-    tcase_add_loop_test(reading, unusual_file_is_read, 0, COUNT_OF(unusual));
-    tcase_add_test(reading, nesting_has_a_limit);
-    tcase_add_test(reading, short_files_and_strange_paths);
-    tcase_add_test(reading, null_files_are_accepted);
-    tcase_add_test(reading, messages_hold_no_control_characters);
-    tcase_add_test(reading, every_truncation_is_an_error);
-    tcase_add_test(reading, every_flipped_bit_is_an_error);
-    tcase_add_test(reading, random_damage_does_no_harm);
-    tcase_add_test(writing, what_was_saved_is_read);
-    tcase_add_test(writing, every_type_and_odd_shapes_come_back);
-    tcase_add_test(writing, bytes_depend_on_the_arguments_alone);
-    tcase_add_test(writing, many_tensors_are_found);
-    tcase_add_test(writing, bad_entries_are_refused);
-    tcase_add_test(writing, what_could_not_be_read_is_not_written);
-    tcase_add_test(writing, impossible_targets_are_refused);
-    tcase_add_test(writing, links_long_names_and_modes_are_kept);
-    tcase_add_test(writing, full_disk_leaves_the_old_file);
-    tcase_add_test(writing, killed_while_saving_leaves_a_whole_file);
-    tcase_add_test(writing, threads_may_save_to_one_path);
-    return s;
 }

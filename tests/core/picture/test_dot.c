@@ -257,6 +257,26 @@ TEST(a_plan_adds_shapes_times_tasks_and_memory) {
     end_graph(m.g);
 }
 
+TEST(a_plan_shows_what_rules_made) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_param(g, "x", SHAPE(4, 3), wf_init_normal(1));
+    wf_tensor *w = wf_param(g, "w", SHAPE(3, 5), wf_init_normal(1));
+    wf_tensor *loss = wf_sum(wf_add(wf_matmul(x, w), wf_sin(wf_matmul(x, w))), WF_ALL_AXES, false);
+    wf_tensor *dx;
+    ck_assert(wf_grad(loss, &x, 1, &dx));
+    wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = &dx, .n_fetch = 1 });
+    ck_assert_msg(wf_run(p), "%s", wf_plan_error(p));
+    char *text = draw(&dx, 1, &(wf_dot_options){ .plan = p, .backward = true });
+    assert_contains(text, "runs as matmul");
+    assert_contains(text, "computed in add");
+    free(text);
+    text = draw(&dx, 1, &(wf_dot_options){ .backward = true });
+    assert_lacks(text, "computed in");
+    free(text);
+    wf_plan_free(p);
+    end_graph(g);
+}
+
 /* ---- any name, any size, any mistake --------------------------------------------------------- */
 
 /* What could end a label early, and bytes that are no text. */

@@ -1,4 +1,5 @@
-/* tests/core/plan/test_plan.c - plans: what they need, feeding anything, extents, updates, several at once.
+/* tests/core/plan/test_plan.c - plans: what they need, feeding anything, extents, updates, several
+ * at once.
  *
  * Not here: recording (test_graph.c), memory, dropout and profiles (test_run.c), the caches of a
  * generation (test_state.c). */
@@ -313,6 +314,25 @@ TEST(updates_run_last) {
         ck_assert(wf_read(v, out, 16) && out[3] == seen[run]);
         ck_assert(wf_read(w, out, 16) && out[0] == 2 * seen[run]);
     }
+    wf_plan_free(p);
+    end_graph(g);
+}
+
+/* y takes what x is before x takes what z is, in whichever order they are recorded. */
+TEST_ROWS(an_update_reads_what_another_has_not_written_yet, 2) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_param(g, "x", SHAPE(7), wf_init_normal(1)),
+              *y = wf_param(g, "y", SHAPE(7), wf_init_normal(1)),
+              *z = wf_param(g, "z", SHAPE(7), wf_init_normal(1)), *fetch[2];
+    for (int i = 0; i < 2; i++) fetch[i] = i == _i ? wf_assign(y, x) : wf_assign(x, z);
+    float was[7], now[7], third[7];
+    ck_assert(wf_read(x, was, sizeof was) && wf_read(z, third, sizeof third));
+    wf_plan *p = plan_of(fetch, 2, NULL, 0);
+    assert_run(p);
+    ck_assert(wf_read(y, now, sizeof now));
+    ck_assert_mem_eq(now, was, sizeof now);
+    ck_assert(wf_read(x, now, sizeof now));
+    ck_assert_mem_eq(now, third, sizeof now);
     wf_plan_free(p);
     end_graph(g);
 }

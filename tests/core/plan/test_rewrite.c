@@ -1,5 +1,5 @@
-/* tests/core/plan/test_rewrite.c - what a plan runs in place of what was recorded: each rule where it
- * applies, and not where the inner node is wanted by others; the values are the same. */
+/* tests/core/plan/test_rewrite.c - what a plan runs in place of what was recorded: each rule where
+ * it applies, and not where the inner node is wanted by others; the values are the same. */
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
@@ -15,7 +15,8 @@ static wf_tensor *drawn(wf_graph *g, const char *name, int ndim, const int64_t *
     return wf_param(g, name, ndim, shape, wf_init_uniform(1));
 }
 
-/* The gradient of x by way of two uses. The share of what was recorded first is added last. */
+/* The gradient of x from two uses. The contribution of the use that was recorded first is added
+ * last. */
 static void two_shares(scene *s, wf_tensor *x, wf_tensor *use) {
     wf_tensor *other = wf_sin(x), *y[] = { use, other }, *dy[2], *dx;
     for (int i = 0; i < 2; i++) dy[i] = drawn(s->g, i ? "dy1" : "dy0", y[i]->ndim, y[i]->shape);
@@ -117,6 +118,7 @@ TEST_ROWS(a_rule_applies, COUNT_OF(rules)) {
     ck_assert_str_eq(step.op->name, rules[_i].runs);
     ck_assert_int_eq(operands, rules[_i].operands);
     ck_assert(!is_computed(p, s.inner));
+    ck_assert(wf_computed_in(p, s.inner) == s.outer && wf_computed_in(p, s.outer) == s.outer);
     wf_plan_free(p);
     values v[2]; /* as recorded: the same */
     wf_plan_options recorded = { .fetch = &s.outer, .n_fetch = 1, .as_recorded = true };
@@ -137,6 +139,7 @@ TEST_ROWS(a_rule_leaves_what_others_want, COUNT_OF(rules)) {
         wf_plan *p = wf_plan_new(s.g, &o);
         ck_assert_str_eq(step_of(p, s.outer).op->name, s.outer->op->name);
         ck_assert_int_eq(is_computed(p, s.inner), how != 2);
+        ck_assert(wf_computed_in(p, s.inner) == s.inner);
         wf_plan_free(p);
         end_graph(s.g);
     }
@@ -153,7 +156,8 @@ TEST(sums_of_the_program_stay) {
     end_graph(g);
 }
 
-/* A step that reads a leaf through dy might read what an update has written: its own, or another. */
+/* A step that reads a leaf through dy might read what an update has written: its own, or
+ * another. */
 TEST(a_step_by_rows_never_reads_what_is_written) {
     for (int own = 0; own < 3; own++) {
         wf_graph *g = new_graph(WF_F64);

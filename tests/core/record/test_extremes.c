@@ -1,6 +1,6 @@
-/* tests/core/record/test_extremes.c - every function of graph.h, op.h, ops.h and nn.h with what nobody
- * means: the ends of every integer type, numbers that are none, NULL. An error or a value, never a
- * crash; and, where the tests are built with the sanitizers, nothing undefined.
+/* tests/core/record/test_extremes.c - every function of graph.h, op.h, ops.h and nn.h with what
+ * nobody means: the ends of every integer type, numbers that are none, NULL. An error or a value,
+ * never a crash; and, where the tests are built with the sanitizers, nothing undefined.
  *
  * A row is one call with two integers or two reals, run on a graph of its own for every pair of
  * extremes. What a caller alone can know, such as the length of a list, is not lied about, but that
@@ -9,6 +9,7 @@
 
 #include "core/picture.h"
 #include "nn/nn.h"
+#include "ops/elementwise/unary.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

@@ -38,7 +38,8 @@ static wf_tensor *scalar_compared(wf_tensor *x, wf_tensor *w) {
 static wf_tensor *masked_by_product(wf_tensor *x, wf_tensor *w) {
     return sum(wf_mul(w, wf_greater(x, zero(x))));
 }
-/* relu as many write it: right in value and in slope, but by accident of a missing share. */
+/* relu as it is often written: value and derivative are right, but only because one contribution is
+ * missing. */
 static wf_tensor *relu_by_product(wf_tensor *x, wf_tensor *w) {
     return sum(wf_mul(wf_mul(x, w), wf_greater(x, zero(x))));
 }

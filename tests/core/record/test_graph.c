@@ -1,4 +1,5 @@
-/* tests/core/record/test_graph.c - recording: nodes, names, extents, leaves, and gradients as nodes.
+/* tests/core/record/test_graph.c - recording: nodes, names, extents, leaves, and gradients as
+ * nodes.
  *
  * Not here: mistakes (test_errors.c), running what was recorded (test_plan.c), ops (test_ops.c). */
 #include <stdio.h>
@@ -303,7 +304,8 @@ static void no_rule(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t
     dx[0] = NULL;
 }
 
-/* A rule that leaves out its share means zero; an op without any rule is an error that names it. */
+/* A gradient rule that records nothing means zero; an op without a rule is an error that names
+ * it. */
 TEST(ops_of_a_program) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *x = param_of(g, "x", SHAPE(2), (double[]){ 1, 2 }), *d;
@@ -353,8 +355,8 @@ static void assert_all(const wf_tensor *leaf, int i) {
     ck_assert_int_eq(same, wf_count(leaf));
 }
 
-/* Of no element to some MB, in whatever order; every third is laid out anew, so that memory is given
- * back from the middle, and taken again. */
+/* Of no element to some MB, in whatever order; every third is laid out anew, so that memory is
+ * given back from the middle, and taken again. */
 TEST(many_leaves_keep_their_values) {
     static const int64_t columns[] = { 1, 0, 17, 1000, 3, 65536, 64, 600000, 15, 16, 0, 300000 };
     enum { SIZES = COUNT_OF(columns), LEAVES = 8 * SIZES };

@@ -1,0 +1,17 @@
+/* core/basis.h - the ops that core records and runs itself, and the rewrite rules of its plans.
+ * Defined in ops/rules.c; core names no other op. Not installed. */
+#ifndef WEFT_CORE_BASIS_H
+#define WEFT_CORE_BASIS_H
+
+#include "core/op.h"
+#include "core/plan/rewrite.h"
+
+extern const struct wf_basis {
+    const wf_op *copy;    /* (x): row-major, of any type and strides; one phase */
+    const wf_op *add;     /* (a, b) of one shape */
+    const wf_op *fill;    /* (like): its attribute, a double, in the shape of like */
+    const wf_op *sum_to;  /* (x, like): x summed over the axes along which like was broadcast */
+    const wf_rule *rules; /* tried in this order; ends at a row without op */
+} wf_basis;
+
+#endif

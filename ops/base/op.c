@@ -1,0 +1,43 @@
+/* ops/base/op.c - elements of a view as doubles, whatever their type; constants. */
+#include "op.h"
+
+#include <string.h>
+
+double wf_get(const wf_view *v, int64_t i) {
+    switch (v->dtype) {
+    case WF_F32:
+        return ((const float *)v->data)[i];
+    case WF_F64:
+        return ((const double *)v->data)[i];
+    default:
+        return ((const int32_t *)v->data)[i];
+    }
+}
+
+void wf_put(const wf_view *v, int64_t i, double value) {
+    switch (v->dtype) {
+    case WF_F32:
+        ((float *)v->data)[i] = (float)value;
+        break;
+    case WF_F64:
+        ((double *)v->data)[i] = value;
+        break;
+    default:
+        ((int32_t *)v->data)[i] = (int32_t)value;
+        break;
+    }
+}
+
+/* The first one, then copies of what is there. */
+void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value) {
+    size_t size = wf_dtype_size(v->dtype);
+    if (from >= to) return;
+    wf_put(v, from, value);
+    for (int64_t done = 1, n = to - from; done < n; done *= 2)
+        memcpy(wf_at(v, from + done), wf_at(v, from),
+               (size_t)(done < n - done ? done : n - done) * size);
+}
+
+wf_tensor *wf_zero(wf_tensor *x) {
+    return wf_constant(x ? x->graph : NULL, 0);
+}

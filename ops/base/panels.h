@@ -1,0 +1,12 @@
+/* ops/base/panels.h - weights packed in panels. Not installed. */
+#ifndef WEFT_OPS_BASE_PANELS_H
+#define WEFT_OPS_BASE_PANELS_H
+
+#include "core/op.h"
+
+/* out[0] = in[0], where one of them is packed in panels. */
+int64_t wf_repack_tasks(const wf_call *c, int phase);
+bool wf_repack_eval(const wf_call *c, int phase, int64_t task, void *scratch);
+void wf_panel_row(const wf_view *x, int64_t row, void *out); /* a row of a matrix in panels */
+
+#endif

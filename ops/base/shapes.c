@@ -1,0 +1,73 @@
+/* ops/base/shapes.c - what shape rules ask for: types, shapes and axes of operands. */
+#include "shapes.h"
+
+#include "ops/ops.h"
+
+bool wf_want(wf_call *c, int i, wf_dtype type) {
+    if (c->in[i].dtype == type) return true;
+    return wf_fail(c, "operand %d, %s, is %s where %s is needed", i, wf_show(c, &c->in[i]),
+                   wf_dtype_name(c->in[i].dtype), wf_dtype_name(type));
+}
+
+bool wf_want_real(wf_call *c, int i) {
+    return wf_want(c, i, wf_real(c->graph));
+}
+
+bool wf_want_like(wf_call *c, int i, bool rows, const char *what) {
+    wf_view like = c->in[0];
+    if (!wf_want_real(c, i)) return false;
+    if (rows && --like.ndim < 0) return wf_fail(c, "a scalar has no last axis");
+    return wf_same_shape(&c->in[i], &like) ||
+           wf_fail(c, "%s %s does not fit %s", what, wf_show(c, &c->in[i]), wf_show(c, &c->in[0]));
+}
+
+bool wf_addend_like(wf_call *c, int i, const wf_view *like) {
+    const wf_view *addend = &c->in[i];
+    if (addend->ndim < 0) return true;
+    return wf_want(c, i, c->in[0].dtype) &&
+           (wf_same_shape(addend, like) ||
+            wf_fail(c, "%s is not like %s", wf_show(c, addend), wf_show(c, like)));
+}
+
+bool wf_want_axis(wf_call *c, int axis, int ndim) {
+    return (axis >= 0 && axis < ndim) ||
+           wf_fail(c, "%s has no axis %d", wf_show(c, &c->in[0]), axis);
+}
+
+bool wf_same_as_operand(wf_call *c) {
+    if (!wf_want_real(c, 0)) return false;
+    wf_set_shape(&c->out[0], c->in[0].dtype, c->in[0].ndim, c->in[0].shape);
+    return true;
+}
+
+int wf_rank(const wf_tensor *x) {
+    return x ? x->ndim : 0;
+}
+
+int wf_pick_axis(int axis, int ndim) {
+    int i = wf_axis(axis, ndim);
+    return i < 0 ? axis : i;
+}
+
+enum { FROM_END = 32 - WF_MAX_DIMS }; /* the bit of axis -8 */
+
+bool wf_no_axes(wf_call *c, uint32_t axes, int ndim, const char *what) {
+    for (int i = ndim; i < 32; i++)
+        if (axes >> i & 1)
+            return i < WF_MAX_DIMS || i >= FROM_END
+                       ? wf_fail(c, "%s has no axis %d", what, i < FROM_END ? i : i - 32)
+                       : wf_fail(c, "%s has no axis below -%d or above %d", what, WF_MAX_DIMS,
+                                 WF_MAX_DIMS - 1);
+    return true;
+}
+
+bool wf_want_axes(wf_call *c, uint32_t axes, int ndim) {
+    return wf_no_axes(c, axes, ndim, wf_show(c, &c->in[0]));
+}
+
+uint32_t wf_axes(uint32_t axes, int ndim) {
+    if (axes == WF_ALL_AXES) return (1u << ndim) - 1;
+    uint32_t from_end = axes & ~0u << FROM_END, plain = axes & ~(~0u << FROM_END);
+    if (ndim < 1 || ndim > WF_MAX_DIMS) return axes;
+    return plain | from_end >> (32 - ndim) | (from_end & ~(~0u << (32 - ndim)));
+}

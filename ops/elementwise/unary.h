@@ -1,0 +1,11 @@
+/* ops/elementwise/unary.h - derivatives of activations, which are ops, too. Not installed. */
+#ifndef WEFT_OPS_ELEMENTWISE_UNARY_H
+#define WEFT_OPS_ELEMENTWISE_UNARY_H
+
+#include "core/graph.h"
+
+wf_tensor *wf_gelu_slope(wf_tensor *x);      /* gelu' */
+wf_tensor *wf_gelu_tanh_slope(wf_tensor *x); /* gelu_tanh' */
+wf_tensor *wf_silu_slope(wf_tensor *x);      /* silu' */
+
+#endif

@@ -1,0 +1,18 @@
+/* ops/norm/rows.h - rows of the last axis, in tasks, and their masks. Not installed. */
+#ifndef WEFT_OPS_NORM_ROWS_H
+#define WEFT_OPS_NORM_ROWS_H
+
+#include "core/op.h"
+
+/* The rows of in[0], in tasks of about WF_GRAIN elements. */
+int64_t wf_row_tasks(const wf_call *c, int phase);
+void wf_row_range(const wf_call *c, int64_t task, int64_t *from, int64_t *to);
+
+/* Fails the call unless the mask is absent, or real and broadcasts to x. */
+bool wf_mask_fits(wf_call *c, const wf_view *mask, const wf_view *x);
+/* The mask of a row of x, with its step; NULL if absent. */
+const void *wf_mask_row(const wf_view *mask, const wf_view *x, int64_t row, int64_t *step);
+/* The number of columns of a row that a causal mask leaves open. */
+int64_t wf_open_columns(bool causal, int64_t row, int64_t rows, int64_t columns);
+
+#endif

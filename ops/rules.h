@@ -1,0 +1,16 @@
+/* ops/rules.h - the functions of the rewrite rules of rules.inc. Not installed. */
+#ifndef WEFT_OPS_RULES_H
+#define WEFT_OPS_RULES_H
+
+#include "core/plan/rewrite.h"
+
+#define RULE(op, operand, inner, readers, function)                                                \
+    bool function(wf_rewrite *r, const wf_tensor *outer, const wf_tensor *inner);
+#include "rules.inc"
+#undef RULE
+
+/* For rules about a + y, a sum of gradients: replace it by the op of y, whose operand `addend` is
+ * absent so far and becomes a. rules.c */
+bool wf_fuse_addend(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *y, int addend);
+
+#endif

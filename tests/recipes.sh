@@ -1,0 +1,52 @@
+#!/bin/sh
+# tests/recipes.sh - follows the instructions of the folders' READMEs for adding something, in a copy, and runs its tests.
+#
+# usage: recipes.sh SOURCE FOLDER      the copy is FOLDER/recipes; prints each edit; exits 1 at the first that fails
+#
+# A recipe's edits are a sentence that ends in one of
+#     The file `PATH`:                     and a fenced block: a new file
+#     In `PATH`, below `TEXT`:             and a fenced block: goes behind the first line that has TEXT
+set -eu
+source=$1 copy=$2/recipes
+rm -rf "$copy"
+mkdir -p "$copy"
+(cd "$source" && cp -R core ops nn models tools tests meson.build meson_options.txt LICENSE README.md .clang-format "$copy")
+cd "$copy"
+
+# Each edit into a file of its own: the path, the text (none: a new file), then the block.
+mkdir edits
+awk -v folder=edits '
+    FNR == 1 { edit = ""; inside = 0 }
+    !inside && match($0, /The file `[^`]+`:$/) { split(substr($0, RSTART), part, "`"); edit = part[2]; text = "" }
+    !inside && match($0, /In `[^`]+`, below `[^`]+`:$/) { split(substr($0, RSTART), part, "`"); edit = part[2]; text = part[4] }
+    /^```/ { if (inside) { inside = 0; edit = ""; close(out) }
+             else { inside = 1; out = "" 
+                    if (edit != "") { out = sprintf("%s/%03d", folder, ++n); print edit > out; print text > out } }
+             next }
+    inside && out != "" { print > out }' core/README.md ops/README.md nn/README.md
+
+count=0
+for edit in edits/*; do
+    path=$(sed -n 1p "$edit") text=$(sed -n 2p "$edit")
+    sed 1,2d "$edit" > block
+    if [ -z "$text" ]; then
+        [ ! -e "$path" ] || { echo "recipes: $path is there already" >&2; exit 1; }
+        cp block "$path"
+        echo "new: $path"
+    else
+        at=$(grep -nF -m 1 -e "$text" "$path" | cut -d: -f1)
+        [ -n "$at" ] || { echo "recipes: no line of $path has '$text'" >&2; exit 1; }
+        sed -i "${at}r block" "$path"
+        echo "line $at of $path: $(wc -l < block) more"
+    fi
+    count=$((count + 1))
+done
+[ $count -gt 0 ] || { echo "recipes: none found" >&2; exit 1; }
+
+# Built fast rather than to be fast, but as strictly as any change.
+CFLAGS= meson setup build -Dbuildtype=plain -Doptimization=0 -Dtests=enabled -Dwerror=true > setup.log 2>&1 ||
+    { cat setup.log >&2; exit 1; }
+ninja -C build > build.log 2>&1 || { grep -A 8 -E 'error|FAILED' build.log >&2; exit 1; }
+WEFT_TOOLS=$PWD/build/tools build/tests/weft-tests ops gradients extremes model_file
+tests/house.sh . build/libweft.so build/libweft.a > house.log 2>&1 || { cat house.log >&2; exit 1; }
+echo "recipes: $count edits, built and tested"
