@@ -13,6 +13,11 @@
 #include "models/transformer.h"
 
 /* clang-format off */
+/* Architectures, by the words of options; the kind of `id` is wf_id_kind. The first is what a file is
+ * of that does not say. */
+#define WF_MODEL_NAMES(ROW) \
+    ROW(transformer, "transformer") ROW(language_model, "language") \
+    /* and so on */
 #define WF_ACTIVATION_NAMES(ROW) WF_ACTIVATIONS(ROW) /* nn.h */
 #define WF_POSITIONS_NAMES(ROW) \
     ROW(WF_POSITIONS_NONE, "none") ROW(WF_POSITIONS_SINUSOIDAL, "sinusoidal") \

@@ -2,12 +2,13 @@
  * every model is recorded from alike.
  *
  * Another architecture is a file of its own that fills in a wf_model and has a row of this kind, and
- * the row's line in the table of model.c. */
+ * its line in WF_MODEL_NAMES. */
 #ifndef WEFT_MODELS_KIND_H
 #define WEFT_MODELS_KIND_H
 
 #include <stddef.h>
 
+#include "choices.h"
 #include "model.h"
 
 /* One field of a configuration: writing and reading can't differ. */
@@ -37,6 +38,8 @@ struct wf_model_kind {
     const char *title; /* in pictures */
     const wf_config_field *fields;
     int n_fields;
+    bool in_one_row; /* a source and an output are one sequence: there is no src */
+    void (*configure)(void *config, const wf_model_sizes *sizes); /* the rest by default */
     bool (*check)(const void *config, char *message);
     wf_model *(*record)(const void *config, const wf_training_config *training, wf_dtype real,
                         uint64_t seed, char *message);
@@ -45,7 +48,8 @@ struct wf_model_kind {
 };
 enum { WF_MOST_FIELDS = 32, WF_MOST_CONFIG = 512 }; /* bytes */
 
-extern const wf_model_kind wf_transformer_kind, wf_language_model_kind;
+#define WF_EXTERN_KIND(id, word) extern const wf_model_kind wf_##id##_kind;
+WF_MODEL_NAMES(WF_EXTERN_KIND)
 
 /* By its name; NULL: there is none. */
 const wf_model_kind *wf_kind_of(const char *name);
@@ -71,7 +75,7 @@ bool wf_stack_ok(const wf_stack_sizes *s, char *message);
 
 /* Zeroed; n_handed tensors that it hands from its start to its steps. wf_model_free frees the
  * `bytes`, which begin with a wf_model. NULL with message. */
-wf_model *wf_model_new(const wf_model_kind *kind, size_t bytes, int n_handed, char *message);
+wf_model *wf_model_alloc(const wf_model_kind *kind, size_t bytes, int n_handed, char *message);
 /* One more map, whose weights are to be recorded into its weights[i]. False: out of memory. */
 bool wf_model_add_map(wf_model *m, const char *name, bool source_queries, bool source_keys,
                       int64_t layers);

@@ -1,19 +1,62 @@
 /* models/model.c - the table of architectures, and pairs of sentences for a model of any of them. See
  * model.h. */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kind.h"
+#include "message.h"
 
 static const wf_model_kind *const kinds[] = {
-    &wf_transformer_kind, /* what a file is that does not say */
-    &wf_language_model_kind,
+#define KIND(id, word) &wf_##id##_kind,
+    WF_MODEL_NAMES(KIND)
 };
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 const wf_model_kind *wf_kind_of(const char *name) {
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    for (int i = 0; i < N_KINDS; i++)
         if (!name || strcmp(kinds[i]->name, name) == 0) return kinds[i];
     return NULL;
+}
+
+const wf_model_kind *wf_model_kind_at(int i) {
+    return i >= 0 && i < N_KINDS ? kinds[i] : NULL;
+}
+
+const char *wf_model_kind_name(const wf_model_kind *kind) {
+    return kind ? kind->name : "";
+}
+
+bool wf_model_kind_in_one_row(const wf_model_kind *kind) {
+    return kind && kind->in_one_row;
+}
+
+/* ---- new models ------------------------------------------------------------------------------ */
+
+/* A configuration of any kind. */
+typedef union any_config {
+    char bytes[WF_MOST_CONFIG];
+    max_align_t aligned;
+} any_config;
+
+static bool configure(const wf_model_kind *kind, const wf_model_sizes *sizes, any_config *c,
+                      char *message) {
+    if (!kind || !sizes) return fail(message, "there is no kind of model, or no sizes");
+    kind->configure(c, sizes);
+    return kind->check(c, message);
+}
+
+bool wf_model_sizes_ok(const wf_model_kind *kind, const wf_model_sizes *sizes, char *message) {
+    any_config c;
+    return configure(kind, sizes, &c, message);
+}
+
+wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *sizes,
+                       const wf_training_config *training, wf_dtype real, uint64_t seed,
+                       char *message) {
+    any_config c;
+    if (!configure(kind, sizes, &c, message)) return NULL;
+    return kind->record(&c, training, real, seed, message);
 }
 
 const char *wf_model_name(const wf_model *m) {

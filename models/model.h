@@ -74,6 +74,35 @@ typedef struct wf_model {
     int own_nodes; /* the ids of what a program records after the model begin here */
 } wf_model;
 
+/* What shares one table: nothing; decoder input and output; these and encoder input. */
+typedef enum { WF_TIE_NONE, WF_TIE_DECODER, WF_TIE_ALL } wf_tie;
+
+/* ---- a new model of any architecture: model.c ------------------------------------------------ */
+
+/* What can be chosen of any model; an architecture takes what it has. */
+typedef struct wf_model_sizes {
+    int64_t src_vocab, tgt_vocab;
+    int64_t longest; /* tokens of a source or an output, at most */
+    int64_t d_model, num_heads, dim_feedforward;
+    int64_t encoder_layers, decoder_layers; /* of one stack: the second */
+    wf_activation activation;
+    wf_positions positions;
+    wf_tie tie;
+    bool norm_first; /* and then a final norm on each stack */
+    int32_t start_id, end_id;
+} wf_model_sizes;
+/* In the order of WF_MODEL_NAMES (choices.h); NULL: there are no more. */
+WF_API const wf_model_kind *wf_model_kind_at(int i);
+WF_API const char *wf_model_kind_name(const wf_model_kind *kind); /* as files have it */
+/* Are a source and an output one sequence? */
+WF_API bool wf_model_kind_in_one_row(const wf_model_kind *kind);
+WF_API bool wf_model_sizes_ok(const wf_model_kind *kind, const wf_model_sizes *sizes,
+                              char *message);
+/* training NULL: no gradients, no updates. NULL with a message on bad sizes; else check
+ * wf_ok(m->graph). */
+WF_API wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *sizes,
+                              const wf_training_config *training, wf_dtype real, uint64_t seed,
+                              char *message);
 WF_API void wf_model_free(wf_model *m); /* with its graph */
 WF_API int64_t wf_model_parameter_count(const wf_model *m);
 /* "transformer", "language_model": the word that files have; "" for NULL. */

@@ -9,7 +9,7 @@
 
 enum { MAX_BATCH = 1 << 20 };
 
-wf_model *wf_model_new(const wf_model_kind *kind, size_t bytes, int n_handed, char *message) {
+wf_model *wf_model_alloc(const wf_model_kind *kind, size_t bytes, int n_handed, char *message) {
     wf_model *m = calloc(1, bytes);
     if (m) {
         m->kind = kind, m->n_handed = n_handed;

@@ -14,9 +14,6 @@
 extern "C" {
 #endif
 
-/* What shares one table: nothing; decoder input and output; these and encoder input. */
-typedef enum { WF_TIE_NONE, WF_TIE_DECODER, WF_TIE_ALL } wf_tie;
-
 /* What the model is: stored in its file. */
 typedef struct wf_transformer_config {
     int64_t src_vocab, tgt_vocab, max_len;

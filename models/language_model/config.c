@@ -53,6 +53,21 @@ static const wf_config_field fields[] = {
 
 _Static_assert(sizeof fields / sizeof *fields <= WF_MOST_FIELDS, "room for its text");
 
+/* A row holds a source, the start and an output. */
+static void configure(void *config, const wf_model_sizes *s) {
+    wf_language_model_config *c = config;
+    int64_t row = 2 * s->longest + 1;
+    *c = wf_language_model_defaults();
+    c->vocab = s->tgt_vocab, c->max_len = row < 128 ? 128 : row;
+    c->d_model = s->d_model, c->num_heads = s->num_heads, c->dim_feedforward = s->dim_feedforward;
+    c->layers = s->decoder_layers;
+    c->activation = s->activation, c->positions = s->positions;
+    c->tied = s->tie != WF_TIE_NONE;
+    c->scale_embedding = c->output_bias = true;
+    c->norm_first = c->final_norm = s->norm_first;
+    c->start_id = s->start_id, c->end_id = s->end_id;
+}
+
 static bool check(const void *config, char *message) {
     return wf_language_model_check(config, message);
 }
@@ -87,6 +102,8 @@ const wf_model_kind wf_language_model_kind = {
     .title = "Language model",
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
+    .in_one_row = true,
+    .configure = configure,
     .check = check,
     .record = record,
     .describe = describe,

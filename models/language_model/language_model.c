@@ -53,7 +53,7 @@ static void forward(wf_language_model *l) {
 
 static wf_language_model *allocate(const wf_language_model_config *c, char *message) {
     wf_language_model *l =
-        (wf_language_model *)wf_model_new(&wf_language_model_kind, sizeof *l, 0, message);
+        (wf_language_model *)wf_model_alloc(&wf_language_model_kind, sizeof *l, 0, message);
     if (!l) return NULL;
     wf_model *m = &l->model;
     l->config = *c, m->config = &l->config;

@@ -77,6 +77,20 @@ static const wf_config_field fields[] = {
 
 _Static_assert(sizeof fields / sizeof *fields <= WF_MOST_FIELDS, "room for its text");
 
+/* The start token takes a place; lengths say what is padding. */
+static void configure(void *config, const wf_model_sizes *s) {
+    wf_transformer_config *c = config;
+    *c = wf_transformer_defaults();
+    c->src_vocab = s->src_vocab, c->tgt_vocab = s->tgt_vocab;
+    c->max_len = s->longest < 64 ? 64 : s->longest + 1;
+    c->d_model = s->d_model, c->num_heads = s->num_heads, c->dim_feedforward = s->dim_feedforward;
+    c->encoder_layers = s->encoder_layers, c->decoder_layers = s->decoder_layers;
+    c->activation = s->activation, c->positions = s->positions, c->tie = s->tie;
+    c->norm_first = c->encoder_norm = c->decoder_norm = s->norm_first;
+    c->pad_id = -1;
+    c->start_id = s->start_id, c->end_id = s->end_id;
+}
+
 static bool check(const void *config, char *message) {
     return wf_transformer_check(config, message);
 }
@@ -122,6 +136,7 @@ const wf_model_kind wf_transformer_kind = {
     .title = "Transformer",
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
+    .configure = configure,
     .check = check,
     .record = record,
     .describe = describe,

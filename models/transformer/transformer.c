@@ -129,8 +129,8 @@ static void forward(wf_transformer *m) {
 
 static wf_transformer *allocate(const wf_transformer_config *c, char *message) {
     int64_t encoder = c->encoder_layers, decoder = c->decoder_layers;
-    wf_transformer *t = (wf_transformer *)wf_model_new(&wf_transformer_kind, sizeof *t,
-                                                       (int)(2 * decoder + 1), message);
+    wf_transformer *t = (wf_transformer *)wf_model_alloc(&wf_transformer_kind, sizeof *t,
+                                                         (int)(2 * decoder + 1), message);
     if (!t) return NULL;
     wf_model *m = &t->model;
     int first = wf_first_tied(c->tie);

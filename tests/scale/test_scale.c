@@ -139,7 +139,7 @@ TEST_ROWS(updates_wait_for_readers, 4) {
     wf_plan *plan = plan_updates(g, p, UPDATES, ring ? 1 : steps[_i], ring);
     if (ring) {
         ck_assert(!wf_plan_ok(plan));
-        ck_assert_ptr_nonnull(strstr(wf_plan_error(plan), "circle"));
+        ck_assert_ptr_nonnull(strstr(wf_plan_error(plan), "cycle"));
     } else {
         ck_assert_msg(wf_feed(plan, wf_find(g, "rates"), (float[]){ 1, 1, 1 }) && wf_run(plan),
                       "%s", wf_plan_error(plan));

@@ -87,9 +87,9 @@ bool session_evaluates(const session *s) {
 
 /* A file may say one thing of its model and another of what it was trained on. */
 static void check_model(const session *s) {
-    if (strcmp(wf_model_name(s->model), settings_model_name(s->set)) != 0)
+    if (strcmp(wf_model_name(s->model), wf_model_kind_name(settings_kind(s->set))) != 0)
         fail(&train_program, "%s: it holds a %s, and its training is of a %s", s->set->model,
-             wf_model_name(s->model), settings_model_name(s->set));
+             wf_model_name(s->model), wf_model_kind_name(settings_kind(s->set)));
     const int64_t of_model[] = { s->model->src_vocab, s->model->tgt_vocab };
     char message[WF_MESSAGE];
     for (int i = 0; i < 2; i++)
@@ -239,7 +239,7 @@ static void announce_material(session *s) {
 static void announce_model(report *r, const settings *set) {
     static const char *const norms[] = { [WF_NORM_PRE] = "pre-norm", [WF_NORM_POST] = "post-norm" };
     char layers[80], activation[OPTION_TEXT_SIZE], positions[OPTION_TEXT_SIZE];
-    if (set->arch == ARCH_LANGUAGE)
+    if (wf_model_kind_in_one_row(settings_kind(set)))
         snprintf(layers, sizeof layers, "%lld layers in one stack", (long long)set->dec_layers);
     else
         snprintf(layers, sizeof layers, "%lld + %lld layers", (long long)set->enc_layers,

@@ -67,7 +67,7 @@ static option rows[] = {
 
     GROUP("Model"),
     CHOICE(
-        "arch", told.arch, ARCH_WORDS,
+        "arch", told.arch, WF_NAMES(WF_MODEL_NAMES),
         "an encoder and a decoder; or one stack that reads a source and goes on with its target, "
         "of one vocabulary",
         STORED, BEFORE("transformer")),
@@ -287,14 +287,14 @@ static void settings_from_file(const settings *set, const wf_file *f) {
 
 /* ---- filling in ---------------------------------------------------------------------------- */
 
-static bool of_one_stack(const settings *set) {
-    return set->arch == ARCH_LANGUAGE;
+static bool in_one_row(const settings *set) {
+    return wf_model_kind_in_one_row(settings_kind(set));
 }
 
 static void complete_sizes(settings *set) {
-    option_no_effect(&train_program, "enc-layers", of_one_stack(set),
+    option_no_effect(&train_program, "enc-layers", in_one_row(set),
                      "--arch language has one stack: --layers");
-    option_no_effect(&train_program, "dec-layers", of_one_stack(set),
+    option_no_effect(&train_program, "dec-layers", in_one_row(set),
                      "--arch language has one stack: --layers");
     option_no_effect(&train_program, "layers", set->enc_layers && set->dec_layers,
                      "--enc-layers and --dec-layers say it all");
@@ -394,8 +394,8 @@ material_options settings_material(const settings *set) {
         .valid = { set->valid ? set->valid : set->valid_src, set->valid_tgt },
         .valid_size = set->valid_size,
         .tokens = tokens,
-        .shared = set->share_vocab || of_one_stack(set),
-        .targets = of_one_stack(set),
+        .shared = set->share_vocab || in_one_row(set),
+        .targets = in_one_row(set),
         .max_tokens = set->max_len,
         .batches = { .sentences = set->batch_size,
                      .tokens = set->max_tokens,
@@ -462,54 +462,37 @@ void settings_complete(settings *set, const wf_file *f) {
 
 /* ---- what the settings mean ---------------------------------------------------------------- */
 
-static wf_transformer_config transformer_of(const settings *set, const material *m) {
-    wf_transformer_config c = wf_transformer_defaults();
-    c.src_vocab = material_vocab(m, 0), c.tgt_vocab = material_vocab(m, 1);
-    c.max_len = set->max_len < 64 ? 64 : set->max_len + 1; /* the start token takes a place */
-    c.d_model = set->d_model, c.num_heads = set->heads, c.dim_feedforward = set->d_ff;
-    c.encoder_layers = set->enc_layers, c.decoder_layers = set->dec_layers;
-    c.activation = (wf_activation)set->activation;
-    c.positions = (wf_positions)set->positions;
-    c.tie = (wf_tie)set->tie;
-    c.norm_first = c.encoder_norm = c.decoder_norm = set->norm == WF_NORM_PRE;
-    c.pad_id = -1; /* lengths say what is padding */
-    c.start_id = m->text ? WF_START_ID : TASK_START, c.end_id = m->text ? WF_END_ID : TASK_END;
-    return c;
+static wf_model_sizes sizes_of(const settings *set, const material *m) {
+    return (wf_model_sizes){ .src_vocab = material_vocab(m, 0),
+                             .tgt_vocab = material_vocab(m, 1),
+                             .longest = set->max_len,
+                             .d_model = set->d_model,
+                             .num_heads = set->heads,
+                             .dim_feedforward = set->d_ff,
+                             .encoder_layers = set->enc_layers,
+                             .decoder_layers = set->dec_layers,
+                             .activation = (wf_activation)set->activation,
+                             .positions = (wf_positions)set->positions,
+                             .tie = (wf_tie)set->tie,
+                             .norm_first = set->norm == WF_NORM_PRE,
+                             .start_id = m->text ? WF_START_ID : TASK_START,
+                             .end_id = m->text ? WF_END_ID : TASK_END };
 }
 
-static wf_language_model_config language_of(const settings *set, const material *m) {
-    int64_t both = 2 * set->max_len + 1; /* a source, the start, a target */
-    wf_language_model_config c = wf_language_model_defaults();
-    c.vocab = material_vocab(m, 0), c.max_len = both < 128 ? 128 : both;
-    c.d_model = set->d_model, c.num_heads = set->heads, c.dim_feedforward = set->d_ff;
-    c.layers = set->dec_layers;
-    c.activation = (wf_activation)set->activation;
-    c.positions = (wf_positions)set->positions;
-    c.tied = set->tie != WF_TIE_NONE;
-    c.scale_embedding = c.output_bias = true;
-    c.norm_first = c.final_norm = set->norm == WF_NORM_PRE;
-    c.start_id = m->text ? WF_START_ID : TASK_START, c.end_id = m->text ? WF_END_ID : TASK_END;
-    return c;
+const wf_model_kind *settings_kind(const settings *set) {
+    return wf_model_kind_at(set->arch);
 }
 
 bool settings_model_ok(const settings *set, const material *m, char *message) {
-    const wf_language_model_config language = language_of(set, m);
-    const wf_transformer_config transformer = transformer_of(set, m);
-    return of_one_stack(set) ? wf_language_model_check(&language, message)
-                             : wf_transformer_check(&transformer, message);
+    const wf_model_sizes sizes = sizes_of(set, m);
+    return wf_model_sizes_ok(settings_kind(set), &sizes, message);
 }
 
 wf_model *settings_model(const settings *set, const material *m, char *message) {
     const wf_training_config training = settings_training(set);
-    const wf_language_model_config language = language_of(set, m);
-    const wf_transformer_config transformer = transformer_of(set, m);
-    uint64_t seed = (uint64_t)set->seed;
-    return of_one_stack(set) ? wf_language_model_new(&language, &training, WF_F32, seed, message)
-                             : wf_transformer_new(&transformer, &training, WF_F32, seed, message);
-}
-
-const char *settings_model_name(const settings *set) {
-    return of_one_stack(set) ? "language_model" : "transformer";
+    const wf_model_sizes sizes = sizes_of(set, m);
+    return wf_model_new(settings_kind(set), &sizes, &training, WF_F32, (uint64_t)set->seed,
+                        message);
 }
 
 wf_training_config settings_training(const settings *set) {

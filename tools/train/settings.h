@@ -11,8 +11,6 @@
 
 /* What there is to learn: the task_kinds, the text_task_kinds, files. */
 #define LEARN_WORDS TASK_WORDS "|add|date|text"
-#define ARCH_WORDS "transformer|language"
-enum { ARCH_TRANSFORMER, ARCH_LANGUAGE };
 enum { LEARN_COPY, LEARN_REVERSE, LEARN_SORT, LEARN_ADD, LEARN_DATE, LEARN_TEXT };
 
 typedef struct settings {
@@ -50,8 +48,8 @@ wf_training_config settings_training(const settings *set);
 wf_model *settings_model(const settings *set, const material *m, char *message);
 /* Could there be one? False with message[256]: the options contradict each other. */
 bool settings_model_ok(const settings *set, const material *m, char *message);
-/* The name of such models in files. */
-const char *settings_model_name(const settings *set);
+/* Of which architecture it is. */
+const wf_model_kind *settings_kind(const settings *set);
 wf_schedule settings_schedule(const settings *set);
 task settings_task(const settings *set);
 
