@@ -23,7 +23,7 @@ awk -v folder=edits '
              else { inside = 1; out = "" 
                     if (edit != "") { out = sprintf("%s/%03d", folder, ++n); print edit > out; print text > out } }
              next }
-    inside && out != "" { print > out }' core/README.md ops/README.md nn/README.md
+    inside && out != "" { print > out }' core/README.md ops/README.md nn/README.md models/README.md tools/README.md
 
 count=0
 for edit in edits/*; do
@@ -47,6 +47,14 @@ done
 CFLAGS= meson setup build -Dbuildtype=plain -Doptimization=0 -Dtests=enabled -Dwerror=true > setup.log 2>&1 ||
     { cat setup.log >&2; exit 1; }
 ninja -C build > build.log 2>&1 || { grep -A 8 -E 'error|FAILED' build.log >&2; exit 1; }
-WEFT_TOOLS=$PWD/build/tools build/tests/weft-tests ops gradients extremes model_file
+export WEFT_TOOLS=$PWD/build/tools
+build/tests/weft-tests ops gradients extremes model_file kinds
+# The model that was added is trained, resumed and run, with the flag that was.
+cd "$WEFT_TOOLS"
+./train --arch bigram --task copy --lr-floor 1e-4 --max-steps 20 --valid-size 0 --quiet -o bigram.safetensors
+./train --resume --max-steps 30 --valid-size 0 --quiet -o bigram.safetensors
+./inspect bigram.safetensors | grep -E 'bigram model|lr-floor'
+printf '5 6 7\n' | ./generate --model bigram.safetensors --beam 2 --quiet
+cd "$copy"
 tests/house.sh . build/libweft.so build/libweft.a > house.log 2>&1 || { cat house.log >&2; exit 1; }
 echo "recipes: $count edits, built and tested"

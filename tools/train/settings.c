@@ -514,7 +514,12 @@ wf_training_config settings_training(const settings *set) {
 }
 
 wf_schedule settings_schedule(const settings *set) {
-    return (wf_schedule){ (wf_schedule_kind)set->schedule, set->lr, set->warmup, set->lr_steps, 0 };
+    return (wf_schedule){
+        .kind = (wf_schedule_kind)set->schedule,
+        .peak = set->lr,
+        .warmup = set->warmup,
+        .steps = set->lr_steps,
+    };
 }
 
 task settings_task(const settings *set) {
