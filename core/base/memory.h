@@ -2,6 +2,7 @@
 #ifndef WEFT_CORE_BASE_MEMORY_H
 #define WEFT_CORE_BASE_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { ALIGN = 64 };
@@ -10,6 +11,10 @@ static inline size_t memory_aligned(size_t bytes) {
 }
 /* Zeroed and 64-byte aligned, in huge pages if large. NULL: out of memory. Free it with free. */
 void *wf_memory_new(size_t bytes);
+
+/* Capacity for `need` elements in *array, a pointer to elements of `size` bytes; it doubles. False: no
+ * memory, and the array is as it was. */
+bool wf_grow(void *array, size_t *capacity, size_t need, size_t size);
 
 /* An arena: a list of blocks from which many pieces are allocated. The first block has `first`
  * bytes, each further one twice as many as the one before, up to a limit: a small graph takes

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/base/random.h"
 
 /* ---- what is needed -------------------------------------------------------------------------- */
@@ -39,12 +40,8 @@ static void mark_needed(picture *p) {
 /* ---- modules --------------------------------------------------------------------------------- */
 
 static int module_add(picture *p, const char *path, size_t start, size_t end, int parent) {
-    if (p->n_modules == p->cap_modules) {
-        int cap = p->cap_modules ? 2 * p->cap_modules : 64;
-        module *grown = realloc(p->modules, (size_t)cap * sizeof *grown);
-        if (!grown) return -1;
-        p->modules = grown, p->cap_modules = cap;
-    }
+    if (!wf_grow(&p->modules, &p->cap_modules, (size_t)p->n_modules + 1, sizeof *p->modules))
+        return -1;
     int m = p->n_modules++;
     p->modules[m] = (module){ .path = path,
                               .start = start,

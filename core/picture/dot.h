@@ -63,7 +63,8 @@ typedef struct picture {
     bool *used;     /* by id: something that is drawn reads it */
     bool *folded;   /* by id: a view that is drawn as part of a link */
     module *modules;
-    int n_modules, cap_modules;
+    int n_modules;
+    size_t cap_modules;
     box *boxes;
     link *links;
     int *links_into; /* by box: its last link */

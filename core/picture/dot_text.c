@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/file/json.h"
 #include "dot.h"
 
@@ -66,12 +67,8 @@ typedef struct text {
 } text;
 
 static bool reserve(text *t, size_t more) {
-    if (t->failed || t->n + more < t->cap) return !t->failed;
-    size_t cap = 2 * (t->n + more) + 4096;
-    char *data = realloc(t->data, cap);
-    if (!data) return t->failed = true, false;
-    t->data = data, t->cap = cap;
-    return true;
+    t->failed |= !wf_grow(&t->data, &t->cap, t->n + more + 1, 1);
+    return !t->failed;
 }
 
 static void WF_PRINTF(2, 3) add(text *t, const char *format, ...) {

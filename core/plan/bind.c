@@ -27,17 +27,8 @@ void wf_binding_free(binding *b) {
 
 /* ---- growing lists --------------------------------------------------------------------------- */
 
-static bool reserve(void **list, int *cap, int n, size_t size) {
-    if (n < *cap) return true;
-    int more = *cap ? 2 * *cap : 64;
-    void *grown = realloc(*list, (size_t)more * size);
-    if (!grown) return false;
-    *list = grown, *cap = more;
-    return true;
-}
-
 static int add_storage(wf_plan *p, binding *b, storage_place place, int index, size_t bytes) {
-    if (!reserve((void **)&b->storages, &b->cap_storages, b->n_storages, sizeof *b->storages))
+    if (!wf_grow(&b->storages, &b->cap_storages, (size_t)b->n_storages + 1, sizeof *b->storages))
         return wf_plan_fail(p, "out of memory"), -1;
     b->storages[b->n_storages] = (storage){ place, index, bytes, 0, b->n_execs, b->n_execs, false };
     return b->n_storages++;
@@ -77,7 +68,7 @@ static void forget_all(binding *b) {
 }
 
 static bool add_exec(wf_plan *p, binding *b, const exec *e) {
-    if (!reserve((void **)&b->execs, &b->cap_execs, b->n_execs, sizeof *b->execs))
+    if (!wf_grow(&b->execs, &b->cap_execs, (size_t)b->n_execs + 1, sizeof *b->execs))
         return wf_plan_fail(p, "out of memory");
     for (int i = 0; i < e->call.n_in; i++)
         if (e->in[i].storage >= 0) b->storages[e->in[i].storage].last = b->n_execs;
@@ -224,7 +215,7 @@ static int64_t reserved(int64_t n, int64_t most) {
 static bool add_slot(wf_plan *p, binding *b, exec *e) {
     wf_view *out = &e->call.out[0];
     bool first = b->n_slots == 0, known = b->n_slots < b->known_slots;
-    if (!reserve((void **)&b->slots, &b->cap_slots, b->n_slots, sizeof *b->slots))
+    if (!wf_grow(&b->slots, &b->cap_slots, (size_t)b->n_slots + 1, sizeof *b->slots))
         return wf_plan_fail(p, "out of memory");
     slot *s = &b->slots[b->n_slots];
     int axis = known ? s->axis : growing_axis(p, e);

@@ -66,16 +66,19 @@ typedef struct binding {
     uint64_t used;      /* time of the last use: the least recently used binding is replaced */
     bound_view *values; /* by the plan's index of a tensor */
     exec *execs;
-    int n_execs, cap_execs;
+    int n_execs;
+    size_t cap_execs;
     chunk *chunks, **chunk; /* memory of the execs' lists; the first chunk with free memory */
     storage *storages;
-    int n_storages, cap_storages;
+    int n_storages;
+    size_t cap_storages;
     size_t *offsets; /* of the storages, valid for positions up to `planned` */
     size_t *limits;  /* the largest sizes of the storages for which the offsets are valid */
     int n_offsets;
     int64_t planned;
     slot *slots; /* rows that each cached tensor has at this position; data NULL */
-    int n_slots, known_slots, cap_slots;
+    int n_slots, known_slots;
+    size_t cap_slots;
     int64_t batch;
     size_t arena, scratch;
     int64_t position; /* the P of the shapes; -1: none yet */

@@ -23,7 +23,8 @@ enum { REACHED = 1, WRT = 2 }; /* depends on x; is one of x */
 typedef struct backward {
     wf_graph *g;
     entry *entries; /* sorted by node id; g->entry_of[id] is the index */
-    int n, cap;
+    int n;
+    size_t cap;
     bool through; /* go on from x to its operands: one x may depend on another */
     int first;    /* nodes recorded before this id are ignored, except x */
 } backward;
@@ -151,12 +152,8 @@ static void propagate(backward *b) {
 
 static bool add_entry(backward *b, wf_tensor *t, int marks) {
     if (find(b, t)) return true;
-    if (b->n == b->cap) {
-        int cap = b->cap ? 2 * b->cap : 32;
-        entry *more = realloc(b->entries, (size_t)cap * sizeof *more);
-        if (!more) return wf_poison(b->g, "out of memory"), false;
-        b->entries = more, b->cap = cap;
-    }
+    if (!wf_grow(&b->entries, &b->cap, (size_t)b->n + 1, sizeof *b->entries))
+        return wf_poison(b->g, "out of memory"), false;
     b->entries[b->n] = (entry){ t, NULL, b->g->entry_of[t->id], (unsigned char)marks };
     b->g->entry_of[t->id] = b->n++;
     return true;

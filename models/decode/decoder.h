@@ -123,7 +123,8 @@ typedef struct search {
     int32_t *from;    /* which row it was */
     int32_t *ids;     /* its newest token */
     trace *traces;
-    int32_t n_traces, cap_traces;
+    int32_t n_traces;
+    size_t cap_traces;
     candidate *candidates; /* [most_rows, per_row] */
     int *n_candidates;     /* [most_rows] */
     bool *cut;             /* [most_rows] the end is forced on it, and was not the likeliest */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/plan/pool.h"
 #include "decoder.h"
 
@@ -190,12 +191,8 @@ void wf_end_hypothesis(const search *q, sentence *s, const live *h, const candid
 static bool remember(search *q, const sentence *s, int n) {
     if (q->n_traces > INT32_MAX / 2 - n)
         return wf_decoder_fail(q->d, "more tokens than can be kept");
-    if (q->n_traces + n > q->cap_traces) {
-        int32_t more = 2 * (q->n_traces + n);
-        trace *grown = realloc(q->traces, (size_t)more * sizeof *grown);
-        if (!grown) return wf_decoder_fail(q->d, "out of memory");
-        q->traces = grown, q->cap_traces = more;
-    }
+    if (!wf_grow(&q->traces, &q->cap_traces, (size_t)(q->n_traces + n), sizeof *q->traces))
+        return wf_decoder_fail(q->d, "out of memory");
     for (int i = 0; i < n; i++) {
         const child *c = &q->next[i];
         q->traces[q->n_traces + i] = (trace){ c->token, s->live[c->parent].last, c->log_prob };

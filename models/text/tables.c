@@ -4,20 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool wf_grow(void *array, size_t *capacity, size_t need, size_t size) {
-    void *data;
-    size_t larger = *capacity ? *capacity : 16;
-    if (need <= *capacity) return true;
-    while (larger < need && larger <= SIZE_MAX / 4) larger *= 2;
-    if (larger < need || larger > SIZE_MAX / 2 / size) return false;
-    memcpy(&data, array, sizeof data);
-    data = realloc(data, larger * size);
-    if (!data) return false;
-    memcpy(array, &data, sizeof data);
-    *capacity = larger;
-    return true;
-}
-
 /* ---- strings --------------------------------------------------------------------------------- */
 
 struct wf_string {

@@ -10,8 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Room for `need` elements in *array, a pointer to elements of `size` bytes. */
-bool wf_grow(void *array, size_t *capacity, size_t need, size_t size);
+#include "core/base/memory.h"
 
 typedef struct wf_strings {
     int32_t n;
