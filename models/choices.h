@@ -13,8 +13,8 @@
 #include "models/transformer.h"
 
 /* clang-format off */
-/* Architectures, by the words of options; the kind of `id` is wf_id_kind. The first is what a file is
- * of that does not say. */
+/* Architectures, by the words of options; the kind of `id` is wf_id_kind. The first is what a file
+ * is of that does not say. */
 #define WF_MODEL_NAMES(ROW) \
     ROW(transformer, "transformer") ROW(language_model, "language") \
     /* and so on */

@@ -1,8 +1,8 @@
 /* models/kind.h - inside models: what an architecture is to those who know none by name, and what
  * every model is recorded from alike.
  *
- * Another architecture is a file of its own that fills in a wf_model and has a row of this kind, and
- * its line in WF_MODEL_NAMES. */
+ * Another architecture is a file of its own that fills in a wf_model and has a row of this kind,
+ * and its line in WF_MODEL_NAMES. */
 #ifndef WEFT_MODELS_KIND_H
 #define WEFT_MODELS_KIND_H
 

@@ -1,5 +1,5 @@
-/* weft/models/language_model.h - a decoder-only Transformer (Radford et al. 2019) as one graph: each
- * token from those before it.
+/* weft/models/language_model.h - a decoder-only Transformer (Radford et al. 2019) as one graph:
+ * each token from those before it.
  *
  * A pair of source and target is one sequence: the source, the start token, the target; what comes
  * out of the source's positions does not count. So it learns what a Transformer does, and from

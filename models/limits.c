@@ -1,5 +1,5 @@
-/* models/limits.c - what any configuration is held to: ranges, and how widths, heads and positions go
- * together. */
+/* models/limits.c - what any configuration is held to: ranges, and how widths, heads and positions
+ * go together. */
 #include "kind.h"
 #include "message.h"
 

@@ -1,5 +1,5 @@
-/* models/model.c - the table of architectures, and pairs of sentences for a model of any of them. See
- * model.h. */
+/* models/model.c - the table of architectures, and pairs of sentences for a model of any of them.
+ * See model.h. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* weft/models/model.h - what decoding, scoring, files and programs need of a model, whichever it is.
+/* weft/models/model.h - what decoding, scoring, files and programs need of a model, whichever it
+ * is.
  *
  * A model is one graph that was recorded once, and the tensors in it that everyone asks for. Its
  * makers fill the fields in (transformer.h, language_model.h); after that all is plans over the

@@ -1,4 +1,5 @@
-/* models/plans.c - what is run of a model's one graph: a list of fetches and a list of feeds per use.
+/* models/plans.c - what is run of a model's one graph: a list of fetches and a list of feeds per
+ * use.
  *
  * No node is recorded here. Bind "B", "S" and "T" (and "P", the position, when decoding), feed,
  * run, fetch. */

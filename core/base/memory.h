@@ -12,8 +12,8 @@ static inline size_t memory_aligned(size_t bytes) {
 /* Zeroed and 64-byte aligned, in huge pages if large. NULL: out of memory. Free it with free. */
 void *wf_memory_new(size_t bytes);
 
-/* Capacity for `need` elements in *array, a pointer to elements of `size` bytes; it doubles. False: no
- * memory, and the array is as it was. */
+/* Capacity for `need` elements in *array, a pointer to elements of `size` bytes; it doubles. False:
+ * no memory, and the array is as it was. */
 bool wf_grow(void *array, size_t *capacity, size_t need, size_t size);
 
 /* An arena: a list of blocks from which many pieces are allocated. The first block has `first`

@@ -1,4 +1,5 @@
-/* models/decode/decoder.c - the decoder: read a batch of sources once, then one cached step per token.
+/* models/decode/decoder.c - the decoder: read a batch of sources once, then one cached step per
+ * token.
  *
  * Two plans and a state over the model's graph, made once and used from batch to batch; no node
  * is recorded. A source apart is encoded, and what that hands over is fed to every step; one in the

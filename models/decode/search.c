@@ -1,4 +1,5 @@
-/* models/decode/search.c - wf_decode: sentences, their live hypotheses, and the rows that these occupy.
+/* models/decode/search.c - wf_decode: sentences, their live hypotheses, and the rows that these
+ * occupy.
  *
  * At every step each row's candidates are chosen (in parallel: a row is a task), then each sentence
  * decides which of them go on (beam.c, sample.c). A child stays in its parent's row if it is the

@@ -1,4 +1,5 @@
-/* models/file/config_file.c - a configuration as text in a file's metadata, by the fields of its kind.
+/* models/file/config_file.c - a configuration as text in a file's metadata, by the fields of its
+ * kind.
  *
  * A file that does not name its kind is a Transformer's: there was no other when it was written. */
 #include <ctype.h>

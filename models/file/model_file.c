@@ -1,5 +1,5 @@
-/* models/file/model_file.c - a model in one safetensors file: configuration (config_file.c), weights,
- * and for a checkpoint the optimizer's moments.
+/* models/file/model_file.c - a model in one safetensors file: configuration (config_file.c),
+ * weights, and for a checkpoint the optimizer's moments.
  *
  * Names are those of a PyTorch state_dict with torch.nn.Transformer's names. Files from there
  * load, with packed or separate q, k, v, and with tied tables under any one or all of their

@@ -1,5 +1,5 @@
-/* models/file/model_file.h - inside models: what reading a model's file and a state_dict share, and the
- * configuration as text. */
+/* models/file/model_file.h - inside models: what reading a model's file and a state_dict share, and
+ * the configuration as text. */
 #ifndef WEFT_MODELS_FILE_MODEL_FILE_H
 #define WEFT_MODELS_FILE_MODEL_FILE_H
 

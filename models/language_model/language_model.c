@@ -1,8 +1,9 @@
-/* models/language_model/language_model.c - a decoder-only Transformer (Radford et al. 2019) as one graph.
+/* models/language_model/language_model.c - a decoder-only Transformer (Radford et al. 2019) as one
+ * graph.
  *
  * Tokens and their places -> layers of causal self-attention -> logits; what follows from these is
- * that of every model (record.c). Keys and values pass through caches, and positions count from "P",
- * so that a plan with a state reads one token at a time what another reads at once.
+ * that of every model (record.c). Keys and values pass through caches, and positions count from
+ * "P", so that a plan with a state reads one token at a time what another reads at once.
  * B batch, T length, D model width, V vocabulary. */
 #include "models/language_model.h"
 

@@ -1,4 +1,5 @@
-/* models/text/bpe_learn.c - which pairs of symbols byte-pair encoding merges (Sennrich et al. 2016).
+/* models/text/bpe_learn.c - which pairs of symbols byte-pair encoding merges (Sennrich et al.
+ * 2016).
  *
  * Every pair of neighbours knows how often it occurs and in which words; a heap knows the most
  * frequent. A merge visits the words of its pair and changes the counts around each place, so the

@@ -1,5 +1,5 @@
-/* models/text/codes.c - the codes file of subword-nmt: "#version: 0.2", then a merge per line, in order,
- * its two symbols with one space between them. A symbol that ends a word ends in "</w>".
+/* models/text/codes.c - the codes file of subword-nmt: "#version: 0.2", then a merge per line, in
+ * order, its two symbols with one space between them. A symbol that ends a word ends in "</w>".
  *
  *     #version: 0.2
  *     l o

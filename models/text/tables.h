@@ -1,5 +1,5 @@
-/* models/text/tables.h - inside models: what counting text needs. Strings numbered in the order in which
- * they came, a map from pairs of numbers to a number, a heap.
+/* models/text/tables.h - inside models: what counting text needs. Strings numbered in the order in
+ * which they came, a map from pairs of numbers to a number, a heap.
  *
  * All start as zeros. Numbers are 0..n-1. What can fail fails for want of memory alone, and leaves
  * the table as it was. */

@@ -1,5 +1,5 @@
-/* models/text/vocabulary_file.c - a vocabulary as text, one piece per line, and as metadata of a model's
- * file. Both are read by the same code, which trusts nothing. */
+/* models/text/vocabulary_file.c - a vocabulary as text, one piece per line, and as metadata of a
+ * model's file. Both are read by the same code, which trusts nothing. */
 #include "models/choices.h"
 #include "tokenizer.h"
 

@@ -1,5 +1,5 @@
-/* models/transformer/config.c - what a Transformer may be: defaults, the limits that a configuration is
- * held to, and how it stands in files.
+/* models/transformer/config.c - what a Transformer may be: defaults, the limits that a
+ * configuration is held to, and how it stands in files.
  *
  * Configurations also come from files that lie, so every number is checked before anything is
  * computed from it. */

@@ -1,5 +1,5 @@
-/* models/transformer/tables.h - inside models: the places that one table of a Transformer can be in,
- * as its files name them. */
+/* models/transformer/tables.h - inside models: the places that one table of a Transformer can be
+ * in, as its files name them. */
 #ifndef WEFT_MODELS_TRANSFORMER_TABLES_H
 #define WEFT_MODELS_TRANSFORMER_TABLES_H
 

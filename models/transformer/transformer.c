@@ -1,4 +1,5 @@
-/* models/transformer/transformer.c - "Attention Is All You Need" (Vaswani et al. 2017) as one graph.
+/* models/transformer/transformer.c - "Attention Is All You Need" (Vaswani et al. 2017) as one
+ * graph.
  *
  * Read from wf_transformer_new at the end upwards: source -> encoder -> memory; target and
  * memory -> decoder -> logits; logits and labels -> loss; loss -> gradients -> updates (the last

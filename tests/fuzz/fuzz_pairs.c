@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_pairs.c - any bytes as a file of pairs: refused with a sentence, or what comes out
- * is text, the same from two files of one side each, and kept as it is by the corpus. The first
+/* tests/fuzz/fuzz_pairs.c - any bytes as a file of pairs: refused with a sentence, or what comes
+ * out is text, the same from two files of one side each, and kept as it is by the corpus. The first
  * byte chooses the corpus's limits. */
 #include "fuzz.h"
 #include "models/text.h"

@@ -1,5 +1,5 @@
-/* tests/fuzz/test_fuzz.c - every input in fuzz/corpus/ through its fuzz target, without a fuzzer: seeds,
- * and what was once found. fuzz/run.sh looks for more. */
+/* tests/fuzz/test_fuzz.c - every input in fuzz/corpus/ through its fuzz target, without a fuzzer:
+ * seeds, and what was once found. fuzz/run.sh looks for more. */
 #define _XOPEN_SOURCE 700
 #include <dirent.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* tests/models/test_decode.c - decoding: beams against a search through everything, and what must not
- * change anything: batches, threads, padding.
+/* tests/models/test_decode.c - decoding: beams against a search through everything, and what must
+ * not change anything: batches, threads, padding.
  *
  * Draws against their distribution are in test_draws.c, greedy decoding and refusals of bad batches
  * also in test_models.c, failing allocations in test_model_faults.c. */

@@ -1,5 +1,5 @@
-/* tests/models/test_draws.c - tokens drawn at random, against their distribution: temperature, top k, top p,
- * seeds.
+/* tests/models/test_draws.c - tokens drawn at random, against their distribution: temperature, top
+ * k, top p, seeds.
  *
  * That batches, threads and padding change no draw is in test_decode.c. */
 #include "tests/suites.h"

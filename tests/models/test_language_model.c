@@ -1,5 +1,5 @@
-/* tests/models/test_language_model.c - the decoder-only model: cached steps against the whole, scores
- * against outputs, what must not change anything, its file, and a training that is resumed.
+/* tests/models/test_language_model.c - the decoder-only model: cached steps against the whole,
+ * scores against outputs, what must not change anything, its file, and a training that is resumed.
  *
  * That it learns is seen by the programs, in test_tools.c. */
 #define _XOPEN_SOURCE 700 /* mkstemp */

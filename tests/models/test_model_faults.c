@@ -1,6 +1,6 @@
-/* tests/models/test_model_faults.c - out of memory at every single place of a model's life: an error with
- * a message, no crash, no leak; the model goes on as soon as there is memory again, and the old
- * file is whole.
+/* tests/models/test_model_faults.c - out of memory at every single place of a model's life: an
+ * error with a message, no crash, no leak; the model goes on as soon as there is memory again, and
+ * the old file is whole.
  *
  * The engine's own allocations are the matter of test_faults.c, whose way this follows. */
 #define _XOPEN_SOURCE 700 /* mkstemp */

@@ -1,5 +1,5 @@
-/* tests/models/test_model_file.c - the model's file: what goes in comes out, training resumes bit for bit,
- * and files that do not fit are told in a sentence, with the model as it was.
+/* tests/models/test_model_file.c - the model's file: what goes in comes out, training resumes bit
+ * for bit, and files that do not fit are told in a sentence, with the model as it was.
  *
  * Files made by PyTorch are loaded in test_torch.c; damaged bytes are the matter of test_file.c. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */

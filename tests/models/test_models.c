@@ -1,5 +1,6 @@
-/* tests/models/test_models.c - the Transformer: its sizes, that it is one graph, what may and may not
- * influence what, that cached decoding is the full recomputation, and mistakes of those who use it.
+/* tests/models/test_models.c - the Transformer: its sizes, that it is one graph, what may and may
+ * not influence what, that cached decoding is the full recomputation, and mistakes of those who use
+ * it.
  *
  * Not here: learning (test_learning.c), PyTorch (test_torch.c), files (test_model_file.c). */
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* tests/models/test_steps.c - training steps of a whole Transformer: unguarded ones, those of several
- * micro-batches, and the average of the weights.
+/* tests/models/test_steps.c - training steps of a whole Transformer: unguarded ones, those of
+ * several micro-batches, and the average of the weights.
  *
  * Single updates with known gradients are in test_optim.c. */
 #include <stdio.h>

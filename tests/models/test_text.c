@@ -1,4 +1,5 @@
-/* tests/models/test_text.c - text to ids and back: lines, words, characters, files, and what is refused.
+/* tests/models/test_text.c - text to ids and back: lines, words, characters, files, and what is
+ * refused.
  *
  * Byte-pair encoding has its own suite, test_bpe.c. */
 #define _XOPEN_SOURCE 700 /* mkstemp */

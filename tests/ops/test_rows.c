@@ -1,5 +1,5 @@
-/* tests/ops/test_rows.c - tables updated by the rows that were read: the bits of a step with a gradient
- * of the whole table, and which plans are spared that gradient.
+/* tests/ops/test_rows.c - tables updated by the rows that were read: the bits of a step with a
+ * gradient of the whole table, and which plans are spared that gradient.
  *
  * Values and shapes of the two ops are rows of op_cases_training.inc and op_cases_reduce.inc. */
 #include "tests/suites.h"

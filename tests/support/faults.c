@@ -1,5 +1,5 @@
-/* tests/support/faults.c - see faults.h. The linker gives the names: __wrap_X is called for X, __real_X
- * is X. */
+/* tests/support/faults.c - see faults.h. The linker gives the names: __wrap_X is called for X,
+ * __real_X is X. */
 #include "faults.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* tests/support/faults.h - allocations, threads and calls of the system that fail on request, and what is
- * left allocated.
+/* tests/support/faults.h - allocations, threads and calls of the system that fail on request, and
+ * what is left allocated.
  *
  * The test program is linked with --wrap, so that every malloc, calloc, realloc, aligned_alloc,
  * posix_memalign, free and pthread_create of the library and of the tests passes through

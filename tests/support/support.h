@@ -1,5 +1,5 @@
-/* tests/support/support.h - what every suite needs: numbers out of plans, comparisons, and the tally
- * that main.c prints.
+/* tests/support/support.h - what every suite needs: numbers out of plans, comparisons, and the
+ * tally that main.c prints.
  *
  * Check runs every test in a process of its own; the tally lives in memory that they all share. */
 #ifndef WEFT_TESTS_SUPPORT_SUPPORT_H

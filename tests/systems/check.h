@@ -1,9 +1,10 @@
 /* tests/systems/check.h - as much of Check as the suites use, for machines that have no Check.
  *
- * A cross build includes this file as <check.h>: another machine's Check would have to be built first.
- * On this machine the suites run with Check itself (libcheck.github.io), whose names these are. Each
- * test has a process of its own and a time limit; CK_FORK=no, CK_RUN_CASE and CK_DEFAULT_TIMEOUT
- * hold, and the closing line is Check's. What is missing: signals that are expected, tags, logs. */
+ * A cross build includes this file as <check.h>: another machine's Check would have to be built
+ * first. On this machine the suites run with Check itself (libcheck.github.io), whose names these
+ * are. Each test has a process of its own and a time limit; CK_FORK=no, CK_RUN_CASE and
+ * CK_DEFAULT_TIMEOUT hold, and the closing line is Check's. What is missing: signals that are
+ * expected, tags, logs. */
 #ifndef WEFT_TESTS_SYSTEMS_CHECK_H
 #define WEFT_TESTS_SYSTEMS_CHECK_H
 

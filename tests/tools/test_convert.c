@@ -1,9 +1,10 @@
-/* tests/tools/test_convert.c - models from PyTorch's state_dicts and back, and the scores of given outputs.
+/* tests/tools/test_convert.c - models from PyTorch's state_dicts and back, and the scores of given
+ * outputs.
  *
  * The state_dicts are those that record_models.py wrote, without the configuration that came with
- * them: `convert` must find it again. data/scores.tsv holds what PyTorch says of some pairs, in f64;
- * torch_convert.py wrote it, and compares many more variants where there is a PyTorch. WEFT_TOOLS
- * names the folder of the programs. */
+ * them: `convert` must find it again. data/scores.tsv holds what PyTorch says of some pairs, in
+ * f64; torch_convert.py wrote it, and compares many more variants where there is a PyTorch.
+ * WEFT_TOOLS names the folder of the programs. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-/* tests/tools/test_corpus.c - lines to ids to batches: what is kept, what is left out, and the same order
- * every time.
+/* tests/tools/test_corpus.c - lines to ids to batches: what is kept, what is left out, and the same
+ * order every time.
  *
  * The encoder of these tests gives a byte its value as an id, and leaves out '~', so that a line
  * may have no tokens. */

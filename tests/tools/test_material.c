@@ -1,5 +1,5 @@
-/* tests/tools/test_material.c - where batches come from: what is held back, what is freed, and that it is
- * said when there is no memory. */
+/* tests/tools/test_material.c - where batches come from: what is held back, what is freed, and that
+ * it is said when there is no memory. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "tests/models/text_files.h"
 #include "tests/suites.h"

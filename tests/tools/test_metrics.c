@@ -1,5 +1,5 @@
-/* tests/tools/test_metrics.c - BLEU and chrF against sacreBLEU's values, the edit distance against its
- * recurrence, and lines that are not what a metric likes.
+/* tests/tools/test_metrics.c - BLEU and chrF against sacreBLEU's values, the edit distance against
+ * its recurrence, and lines that are not what a metric likes.
  *
  * metric_cases.inc holds the lines and the values; record_metrics.py wrote it. */
 #include "core/base/random.h"

@@ -1,4 +1,5 @@
-/* tests/tools/test_pairs.c - aligned lines as they are read from files: what is taken, what refused. */
+/* tests/tools/test_pairs.c - aligned lines as they are read from files: what is taken, what
+ * refused. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "tests/models/text_files.h"
 #include "tests/suites.h"

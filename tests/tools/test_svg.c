@@ -1,5 +1,5 @@
-/* tests/tools/test_svg.c - heat maps and curves as SVG: well-formed, the same every time, nothing left
- * out or invented.
+/* tests/tools/test_svg.c - heat maps and curves as SVG: well-formed, the same every time, nothing
+ * left out or invented.
  *
  * The pictures belong to the tools, not to the library: their source is compiled in. */
 #include "tools/draw/svg.c"

@@ -43,8 +43,8 @@ TEST(h_is_help) {
     ck_assert(same_files("long", "short"));
 }
 
-/* The default of an option as the help has it, and what a run takes: of a task of numbers, of made-up
- * text, of text from files. NULL: it has no such option. */
+/* The default of an option as the help has it, and what a run takes: of a task of numbers, of
+ * made-up text, of text from files. NULL: it has no such option. */
 static const struct {
     const char *name, *help, *taken[3];
 } defaults[] = {

@@ -2,8 +2,8 @@
  * trained, saved, loaded, converted, packed and decoded with.
  *
  * Whatever fails must say why, and succeed as soon as nothing fails any more, with the same
- * objects; the results must then be those of a run in which nothing failed. Prints them as a number,
- * so that faults.py can compare.
+ * objects; the results must then be those of a run in which nothing failed. Prints them as a
+ * number, so that faults.py can compare.
  *
  * usage: api THREADS      in a folder for its files, "model" and "torch"
  * exit: 0, 3 (something failed, said so, and was made good), 4 (a promise was broken: stderr) */

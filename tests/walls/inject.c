@@ -13,8 +13,8 @@
  *
  * A program that knows of this (api.c) can pause it and ask how many blocks live.
  *
- * A program that counts its coverage writes it down when it has ended: with -DCOVERAGE nothing fails
- * from then on.
+ * A program that counts its coverage writes it down when it has ended: with -DCOVERAGE nothing
+ * fails from then on.
  *
  * Linux on x86-64, glibc or musl. What is not here: what programs may do about it (faults.py). */
 #define _GNU_SOURCE
@@ -159,7 +159,8 @@ static const struct call {
     { SYS_kill, "kill", FORBIDDEN },
 };
 
-/* ---- counting ------------------------------------------------------------------------------------ */
+/* ---- counting
+ * ------------------------------------------------------------------------------------ */
 
 enum mode { COUNT, AT, FROM, EACH };
 
@@ -391,7 +392,8 @@ static bool filter_calls(void) {
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------- */
+/* ---- the beginning
+ * ------------------------------------------------------------------------------- */
 
 static int add_module(struct dl_phdr_info *m, size_t size, void *arg) {
     int *n = arg;

@@ -1,5 +1,5 @@
-/* tools/bench/bench_attention.c - softmax(q k^T / sqrt(d)) v over the length: time, and whether memory
- * stays linear.
+/* tools/bench/bench_attention.c - softmax(q k^T / sqrt(d)) v over the length: time, and whether
+ * memory stays linear.
  *
  * One sentence, 8 heads of 64. Backward is run alone, on what a forward run has left: it counts as
  * five products, for it computes the weights again: q k^T, dy v^T, and the three gradients. Causal

@@ -1,5 +1,5 @@
-/* tools/bench/bench_limits.c - what this machine can do: multiply-adds and memory, on one thread and
- * on all.
+/* tools/bench/bench_limits.c - what this machine can do: multiply-adds and memory, on one thread
+ * and on all.
  *
  * Threads are started for each burst of work; each has a clock of its own, so that the starting
  * does not count. */

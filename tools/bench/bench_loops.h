@@ -1,5 +1,5 @@
-/* tools/bench/bench_loops.h - the loops that find the machine's limits: one set per instruction set of
- * the kernels. */
+/* tools/bench/bench_loops.h - the loops that find the machine's limits: one set per instruction set
+ * of the kernels. */
 #ifndef WEFT_TOOLS_BENCH_BENCH_LOOPS_H
 #define WEFT_TOOLS_BENCH_BENCH_LOOPS_H
 

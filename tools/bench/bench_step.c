@@ -1,9 +1,9 @@
 /* tools/bench/bench_step.c - steps of a whole model: training, forward, decoding.
  *
- * Models, sizes and settings are those of tests/models/torch_peer.py: dropout 0.1, Adam at a rate of
- * 1e-4, ids at random. The limit of a training step is its roofline: arithmetic at the measured
- * peak and, where all gradients must be known before the first update (clipping, or the check
- * that they are finite), Adam's pass over the parameters at the measured bandwidth. */
+ * Models, sizes and settings are those of tests/models/torch_peer.py: dropout 0.1, Adam at a rate
+ * of 1e-4, ids at random. The limit of a training step is its roofline: arithmetic at the measured
+ * peak and, where all gradients must be known before the first update (clipping, or the check that
+ * they are finite), Adam's pass over the parameters at the measured bandwidth. */
 #include "bench.h"
 
 #include <math.h>

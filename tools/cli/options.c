@@ -1,5 +1,5 @@
-/* tools/cli/options.c - command lines from a table: parsing and refusals. The help is in help.c. See
- * options.h. */
+/* tools/cli/options.c - command lines from a table: parsing and refusals. The help is in help.c.
+ * See options.h. */
 #include "options.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* tools/cli/output.h - files to be written: looked at before the work begins, and whole or not there.
+/* tools/cli/output.h - files to be written: looked at before the work begins, and whole or not
+ * there.
  *
  *     output o;
  *     if (!output_open(&o, path, message)) ...

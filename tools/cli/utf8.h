@@ -1,5 +1,5 @@
-/* tools/cli/utf8.h - code points out of bytes, strictly: no overlong form, no surrogate, nothing above
- * U+10FFFF (RFC 3629). */
+/* tools/cli/utf8.h - code points out of bytes, strictly: no overlong form, no surrogate, nothing
+ * above U+10FFFF (RFC 3629). */
 #ifndef WEFT_TOOLS_CLI_UTF8_H
 #define WEFT_TOOLS_CLI_UTF8_H
 

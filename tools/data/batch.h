@@ -1,4 +1,5 @@
-/* tools/data/batch.h - what the model eats: sequences side by side, padded on the right to the longest.
+/* tools/data/batch.h - what the model eats: sequences side by side, padded on the right to the
+ * longest.
  *
  * What is not here: where the sequences come from (tasks.h, batches.h). */
 #ifndef WEFT_TOOLS_DATA_BATCH_H

@@ -1,4 +1,5 @@
-/* tools/data/batches.h - a corpus in batches of sentences of like length, in another order every epoch.
+/* tools/data/batches.h - a corpus in batches of sentences of like length, in another order every
+ * epoch.
  *
  * Pairs are laid out by the length of their target, and within that by the length of their source;
  * those of equal lengths are shuffled. The row is cut into batches, and the batches are shuffled.

@@ -1,5 +1,5 @@
-/* tools/data/language.h - how a model reads and writes: text if its file holds a vocabulary, else token
- * ids separated by blanks.
+/* tools/data/language.h - how a model reads and writes: text if its file holds a vocabulary, else
+ * token ids separated by blanks.
  *
  * What is not here: lines (lines.h), and how text becomes ids (models/text.h). */
 #ifndef WEFT_TOOLS_DATA_LANGUAGE_H

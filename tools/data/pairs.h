@@ -1,5 +1,5 @@
-/* tools/data/pairs.h - aligned lines, source and target: from two files, from one with a TAB between the
- * two, or made up as they are wanted.
+/* tools/data/pairs.h - aligned lines, source and target: from two files, from one with a TAB
+ * between the two, or made up as they are wanted.
  *
  * Lines end with "\n" or "\r\n"; a byte order mark at the start of a file is dropped. Everything
  * that would spoil a training is refused with the file and the line: what is not UTF-8, a NUL byte,

@@ -1,4 +1,5 @@
-/* tools/data/spool.h - a file that is read several times from its start, whatever kind of file it is.
+/* tools/data/spool.h - a file that is read several times from its start, whatever kind of file it
+ * is.
  *
  * What can be read once only (a pipe, a FIFO, a terminal, the output of another command) is kept
  * while it is read for the first time: see store.h. An ordinary file stays open and must not change

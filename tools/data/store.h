@@ -1,5 +1,5 @@
-/* tools/data/store.h - bytes that are appended once and then read at random, more of them than memory
- * holds if need be.
+/* tools/data/store.h - bytes that are appended once and then read at random, more of them than
+ * memory holds if need be.
  *
  * Up to a limit they stay in memory. Beyond it they go to a file without a name (in $TMPDIR, else
  * /tmp; nothing is left behind, however the program ends), which is mapped for reading: its pages

@@ -1,4 +1,5 @@
-/* tools/draw/svg.h - pictures of numbers as stand-alone SVG: attention heat maps and training curves.
+/* tools/draw/svg.h - pictures of numbers as stand-alone SVG: attention heat maps and training
+ * curves.
  *
  * What is not here: graphs (those are wf_dot's) and any dependency: the text is written by hand
  * to a FILE. The same arguments give the same bytes. Pictures follow the reader's light or dark

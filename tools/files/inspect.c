@@ -1,5 +1,5 @@
-/* tools/files/inspect.c - what is in a model file: configuration, parameters, sizes, statistics, finite
- * or not. */
+/* tools/files/inspect.c - what is in a model file: configuration, parameters, sizes, statistics,
+ * finite or not. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

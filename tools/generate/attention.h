@@ -1,5 +1,5 @@
-/* tools/generate/attention.h - where a model looks: the attention weights of one source and its output, as
- * JSON, as an SVG heat map (svg.h), and in block characters.
+/* tools/generate/attention.h - where a model looks: the attention weights of one source and its
+ * output, as JSON, as an SVG heat map (svg.h), and in block characters.
  *
  * A row of weights belongs to the query of one target position: the token fed there, which is the
  * start or one that is written already. In pictures of the cross-attention its label is the token
@@ -40,8 +40,8 @@ bool attention_text(attention *a, FILE *out);  /* the same, the mean of its head
 
 /* ---- for the pictures ------------------------------------------------------------------------ */
 
-/* The last layer's weights [heads, t, columns], to be freed: those of the cross-attention, or of the
- * self-attention where the source is in one row with the target. NULL: none to be had. */
+/* The last layer's weights [heads, t, columns], to be freed: those of the cross-attention, or of
+ * the self-attention where the source is in one row with the target. NULL: none to be had. */
 float *attention_picture(attention *a, int64_t *heads);
 int64_t attention_columns(const attention *a);
 const char *attention_title(const attention *a, char text[80]); /* "cross-attention of ..." */

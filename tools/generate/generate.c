@@ -1,5 +1,5 @@
-/* tools/generate/generate.c - a trained model as a filter: lines in, what the model makes of them out, in
- * the same order; or how likely it finds outputs that are given.
+/* tools/generate/generate.c - a trained model as a filter: lines in, what the model makes of them
+ * out, in the same order; or how likely it finds outputs that are given.
  *
  * Here are the options, and what is opened and closed. See generate.h for the rest. */
 #include "generate.h"

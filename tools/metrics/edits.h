@@ -1,5 +1,5 @@
-/* tools/metrics/edits.h - the edit distance (Levenshtein): how many symbols must be inserted, deleted or
- * exchanged to turn one sequence into the other. */
+/* tools/metrics/edits.h - the edit distance (Levenshtein): how many symbols must be inserted,
+ * deleted or exchanged to turn one sequence into the other. */
 #ifndef WEFT_TOOLS_METRICS_EDITS_H
 #define WEFT_TOOLS_METRICS_EDITS_H
 

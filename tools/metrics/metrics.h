@@ -1,4 +1,5 @@
-/* tools/metrics/metrics.h - how close outputs are to their references: BLEU, chrF, CER, WER, exact match.
+/* tools/metrics/metrics.h - how close outputs are to their references: BLEU, chrF, CER, WER, exact
+ * match.
  *
  * Lines are added one by one and only counted; the scores are functions of the counts, so that a
  * corpus has a score of its own and not the mean of its lines'. BLEU and chrF are sacreBLEU's with

@@ -1,5 +1,5 @@
-/* tools/train/evaluate.c - loss, token accuracy, exact match and metrics of text on unseen sequences.
- * See evaluate.h. */
+/* tools/train/evaluate.c - loss, token accuracy, exact match and metrics of text on unseen
+ * sequences. See evaluate.h. */
 #include "evaluate.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* tools/train/material.h - what a model is trained on and held to: a task on numbers, or pairs of text,
- * from files or from a task on text.
+/* tools/train/material.h - what a model is trained on and held to: a task on numbers, or pairs of
+ * text, from files or from a task on text.
  *
  * A step's batch is a pure function of the material, the seed and the step: so a training can stop
  * and go on anywhere. What is not here: how pairs are read (corpus.h), cut into batches (batches.h)

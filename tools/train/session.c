@@ -1,5 +1,5 @@
-/* tools/train/session.c - opening a training: the checkpoint, the data, the model, the plan, and the
- * first lines that say what will be done. See session.h. */
+/* tools/train/session.c - opening a training: the checkpoint, the data, the model, the plan, and
+ * the first lines that say what will be done. See session.h. */
 #include "session.h"
 
 #include <errno.h>

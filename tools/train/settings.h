@@ -1,4 +1,5 @@
-/* tools/train/settings.h - what `train` can be told: its table of options, and what the settings mean.
+/* tools/train/settings.h - what `train` can be told: its table of options, and what the settings
+ * mean.
  *
  * Rows marked `stored` are settings: they are kept in the checkpoint, and a resume takes them from
  * there. The others say where to stop and what to print; a resume may change them. */

@@ -1,5 +1,5 @@
-/* tools/train/train.c - trains a Transformer on a task or on text, saves it, and says how well it does on
- * unseen sequences.
+/* tools/train/train.c - trains a Transformer on a task or on text, saves it, and says how well it
+ * does on unseen sequences.
  *
  * The model file is the checkpoint: a resumed training goes on as if it had never stopped, bit for
  * bit, because the data and the dropout of a step are functions of (seed, step). Not here: the

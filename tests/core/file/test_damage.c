@@ -1,6 +1,6 @@
-/* tests/core/file/test_damage.c - a file that weft wrote and something changed: every byte, by every
- * other value, is an error or says the same as before; and what is no file of ours is known by its
- * first bytes, however long it is.
+/* tests/core/file/test_damage.c - a file that weft wrote and something changed: every byte, by
+ * every other value, is an error or says the same as before; and what is no file of ours is known
+ * by its first bytes, however long it is.
  *
  * Malformed files by hand, truncations and random damage: test_file.c. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */

@@ -1,5 +1,5 @@
-/* tests/core/file/test_kinds.c - a file says what it is: a checkpoint, the best weights or a model, and
- * of which training; what a program has added to a model is in its file, too.
+/* tests/core/file/test_kinds.c - a file says what it is: a checkpoint, the best weights or a model,
+ * and of which training; what a program has added to a model is in its file, too.
  *
  * WEFT_TOOLS names the folder of the programs. data/before*.safetensors were written when files did
  * not say it yet, of the lines "a b<TAB>b a" and "b a<TAB>a b", by train --train two --valid two

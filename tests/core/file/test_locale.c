@@ -1,5 +1,5 @@
-/* tests/core/file/test_locale.c - numbers in files do not depend on the program's locale: in one with a
- * decimal comma a model is saved to the same bytes as without, and loaded.
+/* tests/core/file/test_locale.c - numbers in files do not depend on the program's locale: in one
+ * with a decimal comma a model is saved to the same bytes as without, and loaded.
  *
  * The locale is made here, by localedef from the C library, from two small texts, so that no
  * language has to be installed. Where there is no localedef, that is said. */

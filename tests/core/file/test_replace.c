@@ -1,5 +1,5 @@
-/* tests/core/file/test_replace.c - what a save does to what is in the folder already: permissions are
- * kept, what killed processes left is removed, and nothing else is. */
+/* tests/core/file/test_replace.c - what a save does to what is in the folder already: permissions
+ * are kept, what killed processes left is removed, and nothing else is. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "tests/suites.h"
 #include "tests/support/support.h"

@@ -1,5 +1,5 @@
-/* tests/core/file/unreliable.c - a save on a system that fails: whatever goes wrong, the old file is
- * there and whole, or the new one is, and the result says which.
+/* tests/core/file/unreliable.c - a save on a system that fails: whatever goes wrong, the old file
+ * is there and whole, or the new one is, and the result says which.
  *
  * Stands between the library and the C library, below what the linker's --wrap sees (faults.c): an
  * allocation that libc makes for itself fails here too. Every allocation of a save fails in turn,

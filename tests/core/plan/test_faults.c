@@ -1,5 +1,5 @@
-/* tests/core/plan/test_faults.c - out of memory at every single place: an error, no crash, no leak, and
- * what is left is usable.
+/* tests/core/plan/test_faults.c - out of memory at every single place: an error, no crash, no leak,
+ * and what is left is usable.
  *
  * A scenario does a piece of work and says whether all of it succeeded. It is run with request 1
  * failing, then 2, 3, ... until nothing fails any more; once with that request alone, once with

@@ -1,4 +1,5 @@
-/* tests/core/plan/test_pool.c - the thread pool: every task once, failures, sharing, starting and stopping. */
+/* tests/core/plan/test_pool.c - the thread pool: every task once, failures, sharing, starting and
+ * stopping. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "tests/suites.h"
 #include "tests/support/support.h"
@@ -106,7 +107,8 @@ TEST(failing_task_stops_the_job) {
     wf_pool_free(pool);
 }
 
-/* Both workers are kept in their first task until the other has begun: each must be in its own half. */
+/* Both workers are kept in their first task until the other has begun: each must be in its own
+ * half. */
 struct halves {
     int first[2]; /* the task that each worker did first; -1: none yet */
     atomic_int begun;

@@ -1,4 +1,5 @@
-/* tests/core/plan/test_run.c - what a run leaves to see: memory that is used again, dropout, profiles. */
+/* tests/core/plan/test_run.c - what a run leaves to see: memory that is used again, dropout,
+ * profiles. */
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

@@ -1,5 +1,5 @@
-/* tests/core/record/test_errors.c - mistakes while recording: the first one sticks and is told in a sentence;
- * NULL and poison are harmless everywhere. */
+/* tests/core/record/test_errors.c - mistakes while recording: the first one sticks and is told in a
+ * sentence; NULL and poison are harmless everywhere. */
 #include <stdio.h>
 
 #include "core/picture.h"

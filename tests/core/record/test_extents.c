@@ -1,4 +1,5 @@
-/* tests/core/record/test_extents.c - every op with a named size: recorded once without knowing it, bound later.
+/* tests/core/record/test_extents.c - every op with a named size: recorded once without knowing it,
+ * bound later.
  *
  * A row of the table is recorded again with inputs, all of whose axes of one size are the extent
  * "N". Bound to that size it must give what the row gives, values and gradients. Rows that have

@@ -1,5 +1,5 @@
-/* tests/core/record/test_limits.c - how much the engine takes, and what it says beyond: sizes that are bound
- * later, extents, paths, ops of a program that are not whole, states of other plans. */
+/* tests/core/record/test_limits.c - how much the engine takes, and what it says beyond: sizes that
+ * are bound later, extents, paths, ops of a program that are not whole, states of other plans. */
 #include <stdio.h>
 #include <string.h>
 

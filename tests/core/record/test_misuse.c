@@ -1,5 +1,6 @@
-/* tests/core/record/test_misuse.c - what a program may get wrong with graphs, plans, states, tokenizers, models
- * and decoders: a sentence each, never a crash, and never a wrong number without one. */
+/* tests/core/record/test_misuse.c - what a program may get wrong with graphs, plans, states,
+ * tokenizers, models and decoders: a sentence each, never a crash, and never a wrong number without
+ * one. */
 #include "models/decode.h"
 #include "models/text.h"
 #include "models/transformer.h"

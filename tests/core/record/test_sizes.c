@@ -1,5 +1,5 @@
-/* tests/core/record/test_sizes.c - what messages call the sizes of named extents: by name, whatever was
- * made of them. Neither what stands for an extent in a program nor what stands for it while
+/* tests/core/record/test_sizes.c - what messages call the sizes of named extents: by name, whatever
+ * was made of them. Neither what stands for an extent in a program nor what stands for it while
  * recording is ever said. */
 #include <errno.h>
 #include <inttypes.h>
