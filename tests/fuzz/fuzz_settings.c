@@ -91,9 +91,9 @@ static void rates_are_finite(const settings *set) {
 }
 
 /* Written into a checkpoint and read from it, settings are the same. */
-static void come_back(const standing *at) {
+static void come_back(const training_state *at) {
     static settings_meta meta, again;
-    const material none = { 0 };
+    const dataset none = { 0 };
     settings_to_meta(at, &none, &meta);
     wf_file *f = checkpoint(meta.pairs, meta.n);
     fuzz_must(wf_file_ok(f));
@@ -102,8 +102,8 @@ static void come_back(const standing *at) {
     int status = setjmp(ended);
     if (!status) {
         settings_complete(set, f);
-        const standing now = settings_standing(set, f);
-        fuzz_must(now.step == at->step && now.without == at->without);
+        const training_state now = settings_state(set, f);
+        fuzz_must(now.step == at->step && now.since_best == at->since_best);
         settings_to_meta(&now, &none, &again);
         fuzz_must(again.n == meta.n);
         for (int i = 0; i < meta.n; i++) fuzz_must(strcmp(again.values[i], meta.values[i]) == 0);
@@ -121,8 +121,8 @@ static void take(int argc, char **argv, const wf_file *f) {
     set->resume = resumes;
     settings_complete(set, resumes ? f : NULL);
     settings_complete_steps(set, settings_text(set) ? 7 : 0);
-    standing at = { .step = 3, .best = 1.5, .without = 1 };
-    if (resumes) at = settings_standing(set, f);
+    training_state at = { .step = 3, .best = 1.5, .since_best = 1 };
+    if (resumes) at = settings_state(set, f);
     rates_are_finite(set);
     const wf_training_config t = settings_training(set);
     fuzz_must(t.dropout >= 0 && t.dropout < 1 && t.label_smoothing >= 0 && t.label_smoothing < 1);

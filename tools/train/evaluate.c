@@ -10,8 +10,8 @@
 
 enum { ROWS = 50, MESSAGE = 256 }; /* sequences of a task at a time */
 
-bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, material *what, char *message) {
-    *e = (evaluator){ .model = m, .material = what };
+bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, char *message) {
+    *e = (evaluator){ .model = m, .dataset = what };
     e->decoder = wf_decoder_new(m, pool, message);
     if (!e->decoder) return false;
     e->plan = wf_model_eval_plan(m, pool);
@@ -73,9 +73,9 @@ static bool compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypo
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static bool score_line(evaluator *e, const held *h, int64_t pair, const wf_hypothesis *best,
+static bool score_line(evaluator *e, const holdout *h, int64_t pair, const wf_hypothesis *best,
                        metrics *scores, evaluation *v, char *message) {
-    char *output = line_of_ids(e->material->tokenizer[SIDE_TGT], best->tokens, best->length);
+    char *output = line_of_ids(e->dataset->tokenizer[SIDE_TGT], best->tokens, best->length);
     const char *reference = h->reference[pair];
     bool ok = output && metrics_add(scores, output, strlen(output), reference, strlen(reference));
     if (ok) v->exact += strcmp(output, reference) == 0, v->sequences++;
@@ -88,7 +88,7 @@ static bool score_line(evaluator *e, const held *h, int64_t pair, const wf_hypot
 /* ---- both ------------------------------------------------------------------------------------ */
 
 /* A token more than the answer has may come, so that one too many shows; of text, what may. */
-static double longer_by(const material *m) {
+static double longer_by(const dataset *m) {
     return m->text ? wf_decode_defaults().max_len_b : 1;
 }
 
@@ -96,7 +96,7 @@ static double longer_by(const material *m) {
 static bool generate(evaluator *e, wf_decoded *results, char *message) {
     const batch *b = &e->batch;
     wf_decode_options o = wf_decode_defaults();
-    o.max_len_b = longer_by(e->material);
+    o.max_len_b = longer_by(e->dataset);
     if (wf_decode(e->decoder, (int)b->B, (int)b->S, b->src, b->src_length, NULL, &o, results))
         return true;
     return snprintf(message, MESSAGE, "%s", wf_decoder_error(e->decoder)), false;
@@ -106,7 +106,7 @@ static bool evaluate_numbers(evaluator *e, task_stream stream, int64_t n, evalua
                              char *message) {
     wf_decoded results[ROWS];
     for (int64_t first = 0; first < n; first += ROWS) {
-        batch_fill(&e->batch, &e->material->numbers, stream, (uint64_t)first,
+        batch_fill(&e->batch, &e->dataset->numbers, stream, (uint64_t)first,
                    n - first < ROWS ? n - first : ROWS);
         if (!add_loss(e, v, message) || !generate(e, results, message)) return false;
         bool ok = true;
@@ -118,13 +118,13 @@ static bool evaluate_numbers(evaluator *e, task_stream stream, int64_t n, evalua
     return true;
 }
 
-static bool evaluate_text(evaluator *e, const held *h, evaluation *v, char *message) {
+static bool evaluate_text(evaluator *e, const holdout *h, evaluation *v, char *message) {
     metrics *scores = metrics_new();
     wf_decoded *results = calloc((size_t)h->order.limits.sentences, sizeof *results);
     bool ok = scores && results;
     if (!ok) snprintf(message, MESSAGE, "out of memory");
     for (int64_t k = 0; k < h->order.n && ok; k++) {
-        ok = batches_fill(&h->order, k, e->material->ids, &e->batch);
+        ok = batches_fill(&h->order, k, e->dataset->ids, &e->batch);
         if (!ok) snprintf(message, MESSAGE, "out of memory");
         bool decoded = ok && add_loss(e, v, message) && generate(e, results, message);
         ok = decoded;
@@ -139,7 +139,7 @@ static bool evaluate_text(evaluator *e, const held *h, evaluation *v, char *mess
 }
 
 bool evaluate(evaluator *e, task_stream stream, int64_t n, evaluation *out, char *message) {
-    material *m = e->material;
+    dataset *m = e->dataset;
     *out = (evaluation){ 0 };
     if (!m->text) return evaluate_numbers(e, stream, n, out, message);
     return evaluate_text(e, stream == STREAM_TEST ? &m->test : &m->valid, out, message);
@@ -158,7 +158,7 @@ static bool memory_of(evaluator *e, int64_t B, int64_t S, int64_t T, size_t most
     size_t loss = wf_model_bind(e->model, p, B, S, T) ? wf_plan_memory(p) : 0;
     if (!loss) return snprintf(message, MESSAGE, "%s", wf_plan_error(p)), false;
     size_t decoding =
-        wf_decoder_memory(e->decoder, (int)B, (int)S, S + (int64_t)longer_by(e->material));
+        wf_decoder_memory(e->decoder, (int)B, (int)S, S + (int64_t)longer_by(e->dataset));
     if (!decoding) return snprintf(message, MESSAGE, "%s", wf_decoder_error(e->decoder)), false;
     if (loss > most[0]) most[0] = loss;
     if (decoding > most[1]) most[1] = decoding;
@@ -166,13 +166,13 @@ static bool memory_of(evaluator *e, int64_t B, int64_t S, int64_t T, size_t most
 }
 
 double evaluator_memory(evaluator *e, int64_t n, char *message) {
-    const material *m = e->material;
-    const held *const parts[] = { &m->valid, &m->test };
+    const dataset *m = e->dataset;
+    const holdout *const parts[] = { &m->valid, &m->test };
     size_t most[2] = { 0 };
     int64_t B = n < ROWS ? n : ROWS, S = m->numbers.max_len, T = S + 1;
     bool ok = m->text || memory_of(e, B, S, T, most, message);
     for (int i = 0; m->text && ok && i < 6; i++) {
-        const held *h = parts[i / 3];
+        const holdout *h = parts[i / 3];
         if (!h->corpus.pairs) continue;
         batches_largest(&h->order, i % 3, &B, &S, &T);
         ok = memory_of(e, B, S, T, most, message);

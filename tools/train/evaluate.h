@@ -6,7 +6,7 @@
 #ifndef WEFT_TOOLS_TRAIN_EVALUATE_H
 #define WEFT_TOOLS_TRAIN_EVALUATE_H
 
-#include "material.h"
+#include "dataset.h"
 #include "models/decode.h"
 #include "tools/metrics/metrics.h"
 
@@ -23,17 +23,17 @@ typedef struct evaluator {
     wf_plan *plan;
     wf_decoder *decoder;
     wf_model *model;
-    material *material;
+    dataset *dataset;
     batch batch;
 } evaluator;
 
 /* message[256] */
-bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, material *what, char *message);
+bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, char *message);
 void evaluator_free(evaluator *e);
 /* What its plans and its decoding take for the largest batches of up to n sequences; 0 with a
  * message. */
 double evaluator_memory(evaluator *e, int64_t n, char *message);
-/* Of the material's stream, validation or test, up to n sequences. */
+/* Of the dataset's stream, validation or test, up to n sequences. */
 bool evaluate(evaluator *e, task_stream stream, int64_t n, evaluation *out, char *message);
 void evaluation_free(evaluation *v);
 

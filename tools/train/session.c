@@ -59,7 +59,7 @@ static void find_best(session *s, const wf_file *f) {
     s->best_kept = INFINITY;
     if (!f || !*s->best_path) return;
     wf_file *best = wf_file_open(s->best_path);
-    if (identity_same(f, best)) s->best_kept = settings_standing(s->set, best).best;
+    if (identity_same(f, best)) s->best_kept = settings_state(s->set, best).best;
     wf_file_free(best);
 }
 
@@ -69,20 +69,20 @@ static void check_files(const session *s) {
     check_uses(&train_program, &best, *s->best_path ? 1 : 0);
 }
 
-static void open_material(session *s, const wf_file *f) {
+static void open_dataset(session *s, const wf_file *f) {
     char message[WF_MESSAGE];
-    material_options o = settings_material(s->set);
+    dataset_options o = settings_dataset(s->set);
     task t = settings_task(s->set);
     if (!settings_text(s->set))
-        material_numbers(&s->material, &t);
-    else if (!material_text(&s->material, &o, f, message))
+        dataset_numbers(&s->dataset, &t);
+    else if (!dataset_text(&s->dataset, &o, f, message))
         fail(&train_program, "%s", message);
-    if (f) settings_check_data(s->set, f, &s->material);
-    settings_complete_steps(s->set, material_updates(&s->material));
+    if (f) settings_check_data(s->set, f, &s->dataset);
+    settings_complete_steps(s->set, dataset_updates(&s->dataset));
 }
 
 bool session_evaluates(const session *s) {
-    return s->material.text ? s->material.valid.corpus.pairs > 0 : s->set->valid_size > 0;
+    return s->dataset.text ? s->dataset.valid.corpus.pairs > 0 : s->set->valid_size > 0;
 }
 
 /* A file may say one thing of its model and another of what it was trained on. */
@@ -93,22 +93,22 @@ static void check_model(const session *s) {
     const int64_t of_model[] = { s->model->src_vocab, s->model->tgt_vocab };
     char message[WF_MESSAGE];
     for (int i = 0; i < 2; i++)
-        if (!vocabulary_fits(i, material_vocab(&s->material, i), of_model[i], message))
+        if (!vocabulary_fits(i, dataset_vocab(&s->dataset, i), of_model[i], message))
             fail(&train_program, "%s: %s", s->set->model, message);
 }
 
 static void open_model(session *s, const wf_file *f) {
     char message[WF_MESSAGE];
     wf_training_config training = settings_training(s->set);
-    if (!f && !settings_model_ok(s->set, &s->material, message))
+    if (!f && !settings_model_ok(s->set, &s->dataset, message))
         usage_error(&train_program, "%s", message);
     s->model = f ? wf_model_load(f, &training, WF_F32, (uint64_t)s->set->seed, message)
-                 : settings_model(s->set, &s->material, message);
+                 : settings_model(s->set, &s->dataset, message);
     if (!s->model && f) fail(&train_program, "%s: %s", s->set->model, message);
     if (!s->model) fail(&train_program, "%s", message);
     if (!wf_ok(s->model->graph)) fail(&train_program, "%s", wf_error(s->model->graph));
     if (f) check_model(s), check_state(s, f);
-    if (f) s->at = settings_standing(s->set, f);
+    if (f) s->at = settings_state(s->set, f);
     s->first_step = s->at.step;
     s->saved_step = f ? s->at.step : -1;
     if (s->at.step >= s->set->max_steps)
@@ -158,7 +158,7 @@ static double step_bytes(session *s) {
     size_t most = 0;
     for (int side = 0; side < 3; side++) {
         int64_t B, S, T;
-        material_largest(&s->material, s->set->batch_size, side, &B, &S, &T);
+        dataset_largest(&s->dataset, s->set->batch_size, side, &B, &S, &T);
         size_t step = wf_model_bind(s->model, p, B, S, T) ? wf_plan_memory(p) : 0;
         if (!step)
             fail(&train_program,
@@ -213,8 +213,8 @@ static void announce_corpus(report *r, const char *name, const corpus *c) {
         corpus_skipped(c, skipped));
 }
 
-static void announce_material(session *s) {
-    const material *m = &s->material;
+static void announce_dataset(session *s) {
+    const dataset *m = &s->dataset;
     report *r = &s->report;
     char word[OPTION_TEXT_SIZE], tokens[OPTION_TEXT_SIZE];
     option_text(option_find(&train_program, "task"), word);
@@ -228,12 +228,12 @@ static void announce_material(session *s) {
     bool shared = m->tokenizer[0] == m->tokenizer[1];
     option_text(option_find(&train_program, "tokenizer"), tokens);
     if (shared)
-        say(r, "tokens   %s, %lld ids for both sides", tokens, (long long)material_vocab(m, 0));
+        say(r, "tokens   %s, %lld ids for both sides", tokens, (long long)dataset_vocab(m, 0));
     else
         say(r, "tokens   %s, %lld ids of the source, %lld of the target", tokens,
-            (long long)material_vocab(m, 0), (long long)material_vocab(m, 1));
+            (long long)dataset_vocab(m, 0), (long long)dataset_vocab(m, 1));
     say(r, "task     %s, seed %lld, %lld steps in an epoch", word, (long long)s->set->seed,
-        (long long)material_updates(m));
+        (long long)dataset_updates(m));
 }
 
 static void announce_model(report *r, const settings *set) {
@@ -254,7 +254,7 @@ static void announce(session *s, double memory) {
     char words[3][OPTION_TEXT_SIZE], numbers[3][OPTION_TEXT_SIZE], limit[80];
     report *r = &s->report;
     double parameters = (double)wf_model_parameter_count(s->model);
-    announce_material(s);
+    announce_dataset(s);
     announce_model(r, s->set);
     say(r, "         %s parameters", thousands(parameters, numbers[0]));
     say(r, "recipe   %s, %s, peak rate %s after %lld steps, then %s; clipped at %s",
@@ -284,7 +284,7 @@ void session_open(session *s) {
     settings_complete(s->set, f);
     name_best(s);
     check_files(s);
-    open_material(s, f);
+    open_dataset(s, f);
     open_model(s, f);
     find_best(s, f);
     if (f) identity_in(f, s->run);
@@ -295,7 +295,7 @@ void session_open(session *s) {
     if (!s->pool || !room) fail(&train_program, "out of memory");
     open_plans(s);
     if (session_evaluates(s) &&
-        !evaluator_new(&s->evaluator, s->model, s->pool, &s->material, message))
+        !evaluator_new(&s->evaluator, s->model, s->pool, &s->dataset, message))
         fail(&train_program, "%s", message);
     double memory = memory_needed(s);
     check_memory(memory);
@@ -314,7 +314,7 @@ bool session_close(session *s) {
     wf_model_free(s->model);
     wf_pool_free(s->pool);
     batch_free(&s->batch);
-    material_free(&s->material);
+    dataset_free(&s->dataset);
     series_free(&s->history.train);
     series_free(&s->history.valid);
     return told;

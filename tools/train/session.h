@@ -22,10 +22,10 @@ typedef struct session {
     wf_plan *apply, *average; /* with --accum, the update; with --ema, the averages; or NULL */
     wf_plan *failed;          /* the one that ran last, whose error it is */
     evaluator evaluator;
-    material material;
+    dataset dataset;
     batch batch;
     wf_schedule schedule;
-    standing at;             /* the steps that are done, and how good they were */
+    training_state at;       /* the steps that are done, and how good they were */
     char run[IDENTITY_TEXT]; /* which training it is; "" until it is first written down */
     int64_t saved_step;      /* in the file (-1: none) */
     double norm;

@@ -199,16 +199,16 @@ const char *setting_in_file(const wf_file *f, const char *name) {
     return wf_file_meta(f, key);
 }
 
-static void data_mark(const material *m, char mark[OPTION_TEXT_SIZE]) {
+static void data_mark(const dataset *m, char mark[OPTION_TEXT_SIZE]) {
     snprintf(mark, OPTION_TEXT_SIZE, "%016llx", (unsigned long long)m->hash);
 }
 
 /* Rows that are no options. */
-enum { STANDING_ROWS = 3 };
-static void standing_rows(standing *at, option row[STANDING_ROWS]) {
+enum { STATE_ROWS = 3 };
+static void state_rows(training_state *at, option row[STATE_ROWS]) {
     row[0] = (option)COUNT("step", at->step, 0, 1e12, "");
     row[1] = (option)REAL("best", at->best, 0, INFINITY, "");
-    row[2] = (option)COUNT("without", at->without, 0, 1e12, "");
+    row[2] = (option)COUNT("without", at->since_best, 0, 1e12, "");
 }
 
 static void add_meta(settings_meta *meta, const char *name, const char *value) {
@@ -218,13 +218,13 @@ static void add_meta(settings_meta *meta, const char *name, const char *value) {
     meta->n++;
 }
 
-void settings_to_meta(const standing *at, const material *m, settings_meta *meta) {
+void settings_to_meta(const training_state *at, const dataset *m, settings_meta *meta) {
     char text[OPTION_TEXT_SIZE];
-    standing now = *at;
-    option row[STANDING_ROWS];
+    training_state now = *at;
+    option row[STATE_ROWS];
     meta->n = 0;
-    standing_rows(&now, row);
-    for (int i = 0; i < STANDING_ROWS; i++)
+    state_rows(&now, row);
+    for (int i = 0; i < STATE_ROWS; i++)
         if (row[i].kind != OPTION_REAL || isfinite(now.best))
             add_meta(meta, row[i].name, option_text(&row[i], text));
     if (m->text) data_mark(m, text), add_meta(meta, "data", text);
@@ -232,12 +232,12 @@ void settings_to_meta(const standing *at, const material *m, settings_meta *meta
         if (o->stored) add_meta(meta, o->name, option_text(o, text));
 }
 
-standing settings_standing(const settings *set, const wf_file *f) {
+training_state settings_state(const settings *set, const wf_file *f) {
     char message[256];
-    standing at = { .best = INFINITY };
-    option row[STANDING_ROWS];
-    standing_rows(&at, row);
-    for (int i = 0; i < STANDING_ROWS; i++) {
+    training_state at = { .best = INFINITY };
+    option row[STATE_ROWS];
+    state_rows(&at, row);
+    for (int i = 0; i < STATE_ROWS; i++) {
         const char *text = setting_in_file(f, row[i].name);
         if (!text && i > 0) continue; /* nothing was validated */
         if (!text || !option_set(&row[i], text, message))
@@ -246,7 +246,7 @@ standing settings_standing(const settings *set, const wf_file *f) {
     return at;
 }
 
-void settings_check_data(const settings *set, const wf_file *f, const material *m) {
+void settings_check_data(const settings *set, const wf_file *f, const dataset *m) {
     char mark[OPTION_TEXT_SIZE];
     const char *stored = setting_in_file(f, "data");
     if (!m->text) return;
@@ -385,10 +385,10 @@ static void check_files(settings *set) {
         option_no_effect(p, files[i], !from_files(set), "the task makes its own pairs");
 }
 
-material_options settings_material(const settings *set) {
+dataset_options settings_dataset(const settings *set) {
     wf_tokenizer_options tokens = wf_tokenizer_defaults((wf_token_kind)set->tokenizer);
     tokens.vocab_size = set->vocab_size, tokens.min_freq = set->min_freq;
-    return (material_options){
+    return (dataset_options){
         .text_task = from_files(set) ? -1 : set->task - LEARN_ADD,
         .train = { set->train ? set->train : set->train_src, set->train_tgt },
         .valid = { set->valid ? set->valid : set->valid_src, set->valid_tgt },
@@ -462,9 +462,9 @@ void settings_complete(settings *set, const wf_file *f) {
 
 /* ---- what the settings mean ---------------------------------------------------------------- */
 
-static wf_model_sizes sizes_of(const settings *set, const material *m) {
-    return (wf_model_sizes){ .src_vocab = material_vocab(m, 0),
-                             .tgt_vocab = material_vocab(m, 1),
+static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
+    return (wf_model_sizes){ .src_vocab = dataset_vocab(m, 0),
+                             .tgt_vocab = dataset_vocab(m, 1),
                              .longest = set->max_len,
                              .d_model = set->d_model,
                              .num_heads = set->heads,
@@ -483,12 +483,12 @@ const wf_model_kind *settings_kind(const settings *set) {
     return wf_model_kind_at(set->arch);
 }
 
-bool settings_model_ok(const settings *set, const material *m, char *message) {
+bool settings_model_ok(const settings *set, const dataset *m, char *message) {
     const wf_model_sizes sizes = sizes_of(set, m);
     return wf_model_sizes_ok(settings_kind(set), &sizes, message);
 }
 
-wf_model *settings_model(const settings *set, const material *m, char *message) {
+wf_model *settings_model(const settings *set, const dataset *m, char *message) {
     const wf_training_config training = settings_training(set);
     const wf_model_sizes sizes = sizes_of(set, m);
     return wf_model_new(settings_kind(set), &sizes, &training, WF_F32, (uint64_t)set->seed,

@@ -6,7 +6,7 @@
 #ifndef WEFT_TOOLS_TRAIN_SETTINGS_H
 #define WEFT_TOOLS_TRAIN_SETTINGS_H
 
-#include "material.h"
+#include "dataset.h"
 #include "models/model.h"
 #include "tools/cli/options.h"
 
@@ -43,12 +43,12 @@ void settings_complete_steps(settings *set, int64_t updates);
 bool settings_text(
     const settings *set); /* it is text that is to be learned, from files or made up */
 bool settings_validates(const settings *set); /* something is held back to be judged by */
-material_options settings_material(const settings *set);
+dataset_options settings_dataset(const settings *set);
 wf_training_config settings_training(const settings *set);
 /* A new model; NULL with message[256]. */
-wf_model *settings_model(const settings *set, const material *m, char *message);
+wf_model *settings_model(const settings *set, const dataset *m, char *message);
 /* Could there be one? False with message[256]: the options contradict each other. */
-bool settings_model_ok(const settings *set, const material *m, char *message);
+bool settings_model_ok(const settings *set, const dataset *m, char *message);
 /* Of which architecture it is. */
 const wf_model_kind *settings_kind(const settings *set);
 wf_schedule settings_schedule(const settings *set);
@@ -62,17 +62,17 @@ typedef struct settings_meta {
     int n;
 } settings_meta;
 /* Where a training stands. */
-typedef struct standing {
+typedef struct training_state {
     int64_t step;
-    double best;     /* loss per token in validation; infinite before the first */
-    int64_t without; /* validations since */
-} standing;
-void settings_to_meta(const standing *at, const material *m, settings_meta *meta);
-standing settings_standing(const settings *set,
-                           const wf_file *f); /* exits if the file does not tell */
+    double best;        /* loss per token in validation; infinite before the first */
+    int64_t since_best; /* validations since */
+} training_state;
+void settings_to_meta(const training_state *at, const dataset *m, settings_meta *meta);
+training_state settings_state(const settings *set,
+                              const wf_file *f); /* exits if the file does not tell */
 
 /* A resume on other pairs than before is refused. */
-void settings_check_data(const settings *set, const wf_file *f, const material *m);
+void settings_check_data(const settings *set, const wf_file *f, const dataset *m);
 
 /* "train.<name>" of the file; NULL: it has none. */
 const char *setting_in_file(const wf_file *f, const char *name);

@@ -3,7 +3,7 @@
  *
  * The model file is the checkpoint: a resumed training goes on as if it had never stopped, bit for
  * bit, because the data and the dropout of a step are functions of (seed, step). Not here: the
- * options (settings.c), what is opened first (session.c), the data (material.c), the words
+ * options (settings.c), what is opened first (session.c), the data (dataset.c), the words
  * (report.c), the evaluation (evaluate.c). */
 #include <errno.h>
 #include <math.h>
@@ -54,7 +54,7 @@ static bool feed_rates(session *s, wf_plan *p, int64_t step) {
 }
 
 static bool next_batch(session *s, int64_t step, int64_t part) {
-    if (material_batch(&s->material, step, part, s->set->batch_size, &s->batch)) return true;
+    if (dataset_batch(&s->dataset, step, part, s->set->batch_size, &s->batch)) return true;
     fail(&train_program, "out of memory for a batch: lower --max-tokens or --batch-size");
 }
 
@@ -74,7 +74,7 @@ static bool step_at_once(session *s, int64_t step) {
 static bool step_in_parts(session *s, int64_t step) {
     const wf_model *m = s->model;
     const wf_accumulation *sums = &m->optimizer.accumulation;
-    int64_t parts = material_parts(&s->material, step);
+    int64_t parts = dataset_parts(&s->dataset, step);
     wf_plan *p = s->plan;
     float norm;
     for (int64_t part = 0; part < parts; part++) {
@@ -110,7 +110,7 @@ static bool run_step(session *s, int64_t step) {
 static void report_progress(session *s, bool line) {
     const interval *r = &s->recent;
     double per_step = s->trained_seconds / (double)(s->at.step - s->first_step);
-    int64_t updates = material_updates(&s->material);
+    int64_t updates = dataset_updates(&s->dataset);
     progress p = {
         .step = s->at.step,
         .total = s->set->max_steps,
@@ -136,7 +136,7 @@ static void report_progress(session *s, bool line) {
 /* The settings, the vocabulary of text, and which training this is; to be freed. NULL: out of
  * memory. */
 static wf_meta *metadata(session *s, settings_meta *kept, int *n) {
-    const material *m = &s->material;
+    const dataset *m = &s->dataset;
     settings_to_meta(&s->at, m, kept);
     wf_meta *pairs = calloc((size_t)kept->n + 2 * WF_TOKENIZER_META + 2, sizeof *pairs);
     if (!pairs) return NULL;
@@ -202,7 +202,7 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     json_int(e, "sequences", v.sequences);
     json_real(e, "loss", v.nll / v.tokens);
     json_real(e, "accuracy", v.correct / v.tokens);
-    if (s->material.text) {
+    if (s->dataset.text) {
         json_real(e, "bleu", bleu_score(&v.text.bleu[BLEU_NONE]).score);
         json_real(e, "bleu_13a", bleu_score(&v.text.bleu[BLEU_13A]).score);
         json_real(e, "chrf", chrf_score(&v.text.chrf));
@@ -217,7 +217,7 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
 
 /* The weights are kept beside the model whenever the loss is the lowest so far. */
 static void keep_best(session *s, double loss) {
-    standing at = s->at;
+    training_state at = s->at;
     if (!*s->best_path || loss >= s->best_kept) return;
     s->at.best = loss;
     swap_averages(s);
@@ -235,20 +235,20 @@ static void validate(session *s) {
     s->judged_step = s->at.step;
     progress p = { .step = s->at.step,
                    .total = s->set->max_steps,
-                   .epoch = s->material.text
-                                ? (double)s->at.step / (double)material_updates(&s->material)
+                   .epoch = s->dataset.text
+                                ? (double)s->at.step / (double)dataset_updates(&s->dataset)
                                 : 0,
                    .loss = loss,
                    .nll = loss,
                    .accuracy = v.correct / v.tokens };
     char scores[80] = "";
-    if (s->material.text && s->set->task == LEARN_TEXT)
+    if (s->dataset.text && s->set->task == LEARN_TEXT)
         snprintf(scores, sizeof scores, ", BLEU %.2f, chrF %.2f",
                  bleu_score(&v.text.bleu[BLEU_NONE]).score, chrf_score(&v.text.chrf));
-    else if (s->material.text)
+    else if (s->dataset.text)
         snprintf(scores, sizeof scores, ", CER %.2f %%", 100 * error_rate(&v.text.characters));
     report_valid(&s->report, &p, v.exact, v.sequences, scores);
-    s->at.without = loss < s->at.best ? 0 : s->at.without + 1;
+    s->at.since_best = loss < s->at.best ? 0 : s->at.since_best + 1;
     if (loss < s->at.best) s->at.best = loss;
     keep_best(s, loss);
 }
@@ -266,7 +266,7 @@ static void say_text_scores(session *s, const evaluation *v) {
 }
 
 static void test(session *s) {
-    bool in_files = s->material.text && !s->material.test.corpus.pairs;
+    bool in_files = s->dataset.text && !s->dataset.test.corpus.pairs;
     bool judged = in_files && s->judged_step == s->at.step;
     evaluation v = judged     ? s->judged
                    : in_files ? evaluated(s, STREAM_VALID, "valid")
@@ -276,7 +276,7 @@ static void test(session *s) {
         "accuracy %.2f %%",
         (long long)v.sequences, v.nll / v.tokens, exp(v.nll / v.tokens),
         100 * v.correct / v.tokens);
-    if (s->material.text) say_text_scores(s, &v);
+    if (s->dataset.text) say_text_scores(s, &v);
     say(&s->report, "source | reference | output");
     for (int i = 0; i < SAMPLES; i++)
         if (v.samples[i]) say(&s->report, "  %s", v.samples[i]);
@@ -342,9 +342,9 @@ static int train(session *s) {
         if (session_evaluates(s) && due(s->at.step, s->set->valid_every)) validate(s);
         if (due(s->at.step, s->set->save_every) && s->at.step < s->set->max_steps)
             save(s); /* a failure is said, and the training goes on */
-        if (s->set->patience && s->at.without >= s->set->patience) {
+        if (s->set->patience && s->at.since_best >= s->set->patience) {
             say(&s->report, "stopped: %lld validations without a lower loss than %.4g",
-                (long long)s->at.without, s->at.best);
+                (long long)s->at.since_best, s->at.best);
             break;
         }
     }
@@ -354,7 +354,7 @@ static int train(session *s) {
 static void draw_curve(session *s) {
     char title[100], word[OPTION_TEXT_SIZE], message[WF_MESSAGE];
     option_text(option_find(&train_program, "task"), word);
-    snprintf(title, sizeof title, s->material.text ? "Learning: %s" : "Learning to %s", word);
+    snprintf(title, sizeof title, s->dataset.text ? "Learning: %s" : "Learning to %s", word);
     if (!history_draw(&s->history, s->set->curve, title, message))
         fail(&train_program, "%s", message);
 }
@@ -385,7 +385,7 @@ static int dry_run(session *s) {
     enum { TRIES = 3 };
     char took[OPTION_TEXT_SIZE], all[OPTION_TEXT_SIZE];
     double tokens = 0, seconds = 0;
-    int64_t updates = material_updates(&s->material), last = updates ? updates : s->set->max_steps;
+    int64_t updates = dataset_updates(&s->dataset), last = updates ? updates : s->set->max_steps;
     if (last > TRIES) last = TRIES;
     for (int64_t step = 1; step <= last; step++) {
         double began = seconds_now();
@@ -394,8 +394,8 @@ static int dry_run(session *s) {
         tokens = s->recent.tokens,
         seconds = seconds_now() - began; /* the first plans: not counted */
     }
-    double total = s->material.text ? (double)(s->material.train.total[1] + s->material.train.pairs)
-                                    : tokens * (double)s->set->max_steps;
+    double total = s->dataset.text ? (double)(s->dataset.train.total[1] + s->dataset.train.pairs)
+                                   : tokens * (double)s->set->max_steps;
     double rate = tokens / seconds, one = total / rate;
     double epochs = updates ? (double)s->set->max_steps / (double)updates : 1;
     if (updates)

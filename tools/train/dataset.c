@@ -1,5 +1,5 @@
-/* tools/train/material.c - where batches come from. See material.h. */
-#include "material.h"
+/* tools/train/dataset.c - where batches come from. See dataset.h. */
+#include "dataset.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static bool out_of_memory(char *message) {
 
 /* What is read: files, each of them several times, or a task on text. */
 typedef struct origin {
-    const material_options *options;
+    const dataset_options *options;
     spool train[2], valid[2];
 } origin;
 
@@ -37,7 +37,7 @@ static bool open_files(spool s[2], const char *const path[2], char *message) {
     return true;
 }
 
-static bool open_origin(origin *o, const material_options *options, char *message) {
+static bool open_origin(origin *o, const dataset_options *options, char *message) {
     *o = (origin){ .options = options };
     for (int i = 0; i < 2; i++) o->train[i].file = o->valid[i].file = -1;
     bool ok = options->text_task >= 0 || (open_files(o->train, options->train, message) &&
@@ -66,7 +66,7 @@ static bool make_pair(void *user, int64_t number, const char *text[2]) {
 
 /* Of the training, or of what is held back. p stays where it is until pairs_close(&p->lines). */
 static void start_pairs(stream_pairs *p, origin *from, task_stream stream) {
-    const material_options *o = from->options;
+    const dataset_options *o = from->options;
     bool train = stream == STREAM_TRAIN;
     spool *files = train ? from->train : from->valid;
     *p = (stream_pairs){ .kind = (text_task_kind)o->text_task, .stream = stream };
@@ -81,7 +81,7 @@ static void start_pairs(stream_pairs *p, origin *from, task_stream stream) {
 /* ---- vocabularies ---------------------------------------------------------------------------- */
 
 /* The library does not know what the option is called. */
-static void name_option(const material_options *o, char *message) {
+static void name_option(const dataset_options *o, char *message) {
     size_t n = strlen(message);
     if (o->tokens.vocab_size && strncmp(message, "vocab_size", 10) == 0)
         snprintf(message + n, MESSAGE - n, ": raise --vocab-size");
@@ -99,7 +99,7 @@ static wf_tokenizer *learn(origin *from, bool src, bool tgt, char *message) {
     return t;
 }
 
-static bool open_tokenizers(material *m, origin *from, const wf_file *f, char *message) {
+static bool open_tokenizers(dataset *m, origin *from, const wf_file *f, char *message) {
     wf_tokenizer **t = m->tokenizer;
     bool shared = from->options->shared;
     if (f) return tokenizers_open(t, f, message);
@@ -115,7 +115,7 @@ static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, 
 
 /* ---- corpora --------------------------------------------------------------------------------- */
 
-static bool new_corpus(const material *m, corpus *c, const material_options *o, char *message) {
+static bool new_corpus(const dataset *m, corpus *c, const dataset_options *o, char *message) {
     text_encoder encoder[2];
     corpus_limits limits = { .tokens = { o->max_tokens, o->max_tokens }, .targets = o->targets };
     for (int i = 0; i < 2; i++)
@@ -123,7 +123,7 @@ static bool new_corpus(const material *m, corpus *c, const material_options *o, 
     return corpus_new(c, encoder, &limits, message);
 }
 
-static bool keep_line(held *h, const char *const text[2], const size_t bytes[2]) {
+static bool keep_line(holdout *h, const char *const text[2], const size_t bytes[2]) {
     size_t n = (size_t)h->n;
     char **source = realloc(h->source, (n + 1) * sizeof *source);
     if (source) h->source = source;
@@ -136,7 +136,7 @@ static bool keep_line(held *h, const char *const text[2], const size_t bytes[2])
 }
 
 /* The pairs that are not too long, and their lines. */
-static bool read_held(held *h, pair_lines *p, char *message) {
+static bool read_holdout(holdout *h, pair_lines *p, char *message) {
     while (pairs_next(p, message)) {
         if (!corpus_take(&h->corpus, p, message)) return false;
         if (h->corpus.pairs > h->n && !keep_line(h, p->text, p->bytes))
@@ -145,36 +145,36 @@ static bool read_held(held *h, pair_lines *p, char *message) {
     return !p->failed && corpus_seal(&h->corpus, message);
 }
 
-static bool order_held(held *h, char *message) {
+static bool order_holdout(holdout *h, char *message) {
     batches_limits limits = { .sentences = 64, .accum = 1 };
     return batches_new(&h->order, &h->corpus, &limits, message);
 }
 
-static bool hold(const material *m, held *h, origin *from, task_stream stream, char *message) {
+static bool hold(const dataset *m, holdout *h, origin *from, task_stream stream, char *message) {
     stream_pairs pairs;
     if (!new_corpus(m, &h->corpus, from->options, message)) return false;
     start_pairs(&pairs, from, stream);
-    bool ok = read_held(h, &pairs.lines, message) && order_held(h, message);
+    bool ok = read_holdout(h, &pairs.lines, message) && order_holdout(h, message);
     pairs_close(&pairs.lines);
     return ok;
 }
 
-static void free_held(held *h) {
+static void free_holdout(holdout *h) {
     for (int64_t i = 0; i < h->n; i++) free(h->source[i]), free(h->reference[i]);
     free(h->source), free(h->reference);
     batches_free(&h->order);
     corpus_free(&h->corpus);
 }
 
-static bool hold_back(material *m, origin *from, char *message) {
-    const material_options *o = from->options;
+static bool hold_back(dataset *m, origin *from, char *message) {
+    const dataset_options *o = from->options;
     bool made = o->text_task >= 0;
     if (made ? !o->valid_size : !o->valid[0]) return true;
     return hold(m, &m->valid, from, STREAM_VALID, message) &&
            (!made || hold(m, &m->test, from, STREAM_TEST, message));
 }
 
-static bool open_training(material *m, origin *from, char *message) {
+static bool open_training(dataset *m, origin *from, char *message) {
     stream_pairs pairs;
     if (!new_corpus(m, &m->train, from->options, message)) return false;
     start_pairs(&pairs, from, STREAM_TRAIN);
@@ -193,12 +193,12 @@ static uint64_t hash_of(const corpus *c) {
     return hash;
 }
 
-void material_numbers(material *m, const task *t) {
-    *m = (material){ .numbers = *t, .epoch = -1 };
+void dataset_numbers(dataset *m, const task *t) {
+    *m = (dataset){ .numbers = *t, .epoch = -1 };
 }
 
-bool material_text(material *m, const material_options *o, const wf_file *f, char *message) {
-    *m = (material){ .text = true, .epoch = -1 };
+bool dataset_text(dataset *m, const dataset_options *o, const wf_file *f, char *message) {
+    *m = (dataset){ .text = true, .epoch = -1 };
     m->ids = (batch_ids){ .start = WF_START_ID, .end = WF_END_ID, .pad = WF_PAD_ID };
     origin from;
     if (!open_origin(&from, o, message)) return false;
@@ -209,40 +209,40 @@ bool material_text(material *m, const material_options *o, const wf_file *f, cha
     return ok;
 }
 
-void material_free(material *m) {
+void dataset_free(dataset *m) {
     if (!m->text) return;
     batches_free(&m->order);
     corpus_free(&m->train);
-    free_held(&m->valid), free_held(&m->test);
+    free_holdout(&m->valid), free_holdout(&m->test);
     tokenizers_close(m->tokenizer);
-    *m = (material){ 0 };
+    *m = (dataset){ 0 };
 }
 
-int64_t material_vocab(const material *m, int side) {
+int64_t dataset_vocab(const dataset *m, int side) {
     return m->text ? wf_tokenizer_size(m->tokenizer[side]) : TASK_VOCAB;
 }
 
-int64_t material_updates(const material *m) {
+int64_t dataset_updates(const dataset *m) {
     return m->text ? batches_updates(&m->order) : 0;
 }
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
 /* Which update of its epoch the step makes; the epoch's order is arranged. */
-static int64_t update_of(material *m, int64_t step) {
+static int64_t update_of(dataset *m, int64_t step) {
     int64_t updates = batches_updates(&m->order), epoch = (step - 1) / updates;
     if (m->epoch != epoch) batches_epoch(&m->order, epoch);
     m->epoch = epoch;
     return (step - 1) % updates;
 }
 
-int64_t material_parts(material *m, int64_t step) {
+int64_t dataset_parts(dataset *m, int64_t step) {
     if (!m->text) return 1;
     int64_t update = update_of(m, step);
     return batches_end(&m->order, update) - update * m->order.limits.accum;
 }
 
-bool material_batch(material *m, int64_t step, int64_t part, int64_t rows, batch *out) {
+bool dataset_batch(dataset *m, int64_t step, int64_t part, int64_t rows, batch *out) {
     if (!m->text) {
         batch_fill(out, &m->numbers, STREAM_TRAIN, (uint64_t)((step - 1) * rows), rows);
         return true;
@@ -250,8 +250,7 @@ bool material_batch(material *m, int64_t step, int64_t part, int64_t rows, batch
     return batches_fill(&m->order, update_of(m, step) * m->order.limits.accum + part, m->ids, out);
 }
 
-void material_largest(const material *m, int64_t rows, int side, int64_t *B, int64_t *S,
-                      int64_t *T) {
+void dataset_largest(const dataset *m, int64_t rows, int side, int64_t *B, int64_t *S, int64_t *T) {
     if (m->text) {
         batches_largest(&m->order, side, B, S, T);
         return;

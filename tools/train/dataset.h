@@ -1,7 +1,7 @@
-/* tools/train/material.h - what a model is trained on and held to: a task on numbers, or pairs of
+/* tools/train/dataset.h - what a model is trained on and held to: a task on numbers, or pairs of
  * text, from files or from a task on text.
  *
- * A step's batch is a pure function of the material, the seed and the step: so a training can stop
+ * A step's batch is a pure function of the dataset, the seed and the step: so a training can stop
  * and go on anywhere. What is not here: how pairs are read (corpus.h), cut into batches (batches.h)
  * or made up (tasks.h, text_tasks.h). */
 #ifndef WEFT_TOOLS_TRAIN_MATERIAL_H
@@ -12,28 +12,28 @@
 #include "tools/data/batches.h"
 
 /* Pairs held back from training, with their lines as they came. */
-typedef struct held {
+typedef struct holdout {
     corpus corpus;
     batches order;    /* from short to long */
     int64_t n;        /* corpus.pairs */
     char **reference; /* [n]: the target's line */
     char **source;    /* [n] */
-} held;
+} holdout;
 
-typedef struct material {
+typedef struct dataset {
     bool text;
     task numbers;
     wf_tokenizer *tokenizer[2]; /* of source and target: one object if the vocabulary is shared */
     corpus train;
     batches order;
-    uint64_t hash;    /* of the training pairs' tokens and their number, to know them again */
-    int64_t epoch;    /* whose order is arranged; -1: none yet */
-    held valid, test; /* without pairs: there is none */
+    uint64_t hash;       /* of the training pairs' tokens and their number, to know them again */
+    int64_t epoch;       /* whose order is arranged; -1: none yet */
+    holdout valid, test; /* without pairs: there is none */
     batch_ids ids;
-} material;
+} dataset;
 
 /* Where text comes from and how it is cut into tokens; what is NULL or 0 is not there. */
-typedef struct material_options {
+typedef struct dataset_options {
     int text_task;               /* a text_task_kind; -1: files */
     const char *train[2];        /* source and target; [1] NULL: a file of both with TABs */
     const char *valid[2];        /* the same; [0] NULL: nothing is held back */
@@ -43,23 +43,22 @@ typedef struct material_options {
     bool targets;                /* there may be targets without a source */
     int64_t max_tokens;          /* of a sentence: longer pairs are left out */
     batches_limits batches;
-} material_options;
+} dataset_options;
 
-void material_numbers(material *m, const task *t);
+void dataset_numbers(dataset *m, const task *t);
 /* f: a model's file whose vocabulary is taken, or NULL: it is learned. False with message[256]. */
-bool material_text(material *m, const material_options *o, const wf_file *f, char *message);
-void material_free(material *m); /* also of one that failed */
+bool dataset_text(dataset *m, const dataset_options *o, const wf_file *f, char *message);
+void dataset_free(dataset *m); /* also of one that failed */
 
-int64_t material_vocab(const material *m, int side);
+int64_t dataset_vocab(const dataset *m, int side);
 /* Updates in an epoch; 0: numbers never end. */
-int64_t material_updates(const material *m);
+int64_t dataset_updates(const dataset *m);
 
 /* Batches in the update of step `step`, from 1. */
-int64_t material_parts(material *m, int64_t step);
+int64_t dataset_parts(dataset *m, int64_t step);
 /* Part `part` of it, of `rows` sequences if they are numbers. False: out of memory. */
-bool material_batch(material *m, int64_t step, int64_t part, int64_t rows, batch *out);
+bool dataset_batch(dataset *m, int64_t step, int64_t part, int64_t rows, batch *out);
 /* B, S and T of the batch with the most tokens on that side, 0 or 1, or on both, 2. */
-void material_largest(const material *m, int64_t rows, int side, int64_t *B, int64_t *S,
-                      int64_t *T);
+void dataset_largest(const dataset *m, int64_t rows, int side, int64_t *B, int64_t *S, int64_t *T);
 
 #endif

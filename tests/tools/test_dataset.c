@@ -1,25 +1,25 @@
-/* tests/tools/test_material.c - where batches come from: what is held back, what is freed, and that
+/* tests/tools/test_dataset.c - where batches come from: what is held back, what is freed, and that
  * it is said when there is no memory. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "tests/models/text_files.h"
 #include "tests/suites.h"
 #include "tests/support/faults.h"
-#include "tools/train/material.h"
+#include "tools/train/dataset.h"
 
 #include <fcntl.h>
 
-TESTS(material)
+TESTS(dataset)
 
 #define WORDS "ein haus\ta house\nzwei hunde\ttwo dogs\nein hund\ta dog\n"
 
 /* Of the first file, with the second held back. */
-static material_options of_files(void) {
-    return (material_options){ .text_task = -1,
-                               .train = { path[0] },
-                               .valid = { path[1] },
-                               .tokens = wf_tokenizer_defaults(WF_WORDS),
-                               .max_tokens = 4,
-                               .batches = { .sentences = 2, .accum = 2 } };
+static dataset_options of_files(void) {
+    return (dataset_options){ .text_task = -1,
+                              .train = { path[0] },
+                              .valid = { path[1] },
+                              .tokens = wf_tokenizer_defaults(WF_WORDS),
+                              .max_tokens = 4,
+                              .batches = { .sentences = 2, .accum = 2 } };
 }
 
 static void make_files(void) {
@@ -30,36 +30,36 @@ static void make_files(void) {
 
 /* The pairs that are not too long, and their lines; of a task, as many as were asked for. */
 TEST(held_pairs_keep_their_lines) {
-    material m;
+    dataset m;
     make_files();
-    material_options o = of_files();
-    ck_assert_msg(material_text(&m, &o, NULL, message), "%s", message);
-    ck_assert(m.train.pairs == 3 && material_updates(&m) == 1 && material_parts(&m, 1) == 2);
+    dataset_options o = of_files();
+    ck_assert_msg(dataset_text(&m, &o, NULL, message), "%s", message);
+    ck_assert(m.train.pairs == 3 && dataset_updates(&m) == 1 && dataset_parts(&m, 1) == 2);
     ck_assert(m.valid.corpus.pairs == 2 && m.valid.corpus.too_long == 1 && !m.test.corpus.pairs);
     ck_assert_str_eq(m.valid.source[0], "ein haus");
     ck_assert_str_eq(m.valid.reference[1], "a");
-    material_free(&m);
+    dataset_free(&m);
     o.text_task = 0, o.valid_size = 3, o.max_tokens = 20;
-    ck_assert_msg(material_text(&m, &o, NULL, message), "%s", message);
+    ck_assert_msg(dataset_text(&m, &o, NULL, message), "%s", message);
     ck_assert(m.valid.n == 3 && m.test.n == 3 && strcmp(m.valid.source[0], m.test.source[0]) != 0);
-    material_free(&m);
+    dataset_free(&m);
     remove_folder();
 }
 
 /* What was never opened is not closed: descriptor 0 is somebody else's. */
 TEST(nothing_held_back_closes_nothing) {
-    material m;
+    dataset m;
     make_files();
     ck_assert(dup2(STDERR_FILENO, STDIN_FILENO) == STDIN_FILENO);
-    material_options o = of_files();
+    dataset_options o = of_files();
     o.valid[0] = NULL;
-    ck_assert_msg(material_text(&m, &o, NULL, message), "%s", message);
-    material_free(&m);
+    ck_assert_msg(dataset_text(&m, &o, NULL, message), "%s", message);
+    dataset_free(&m);
     ck_assert_int_ge(fcntl(STDIN_FILENO, F_GETFD), 0);
     o.train[0] = "/nowhere";
-    ck_assert(!material_text(&m, &o, NULL, message));
+    ck_assert(!dataset_text(&m, &o, NULL, message));
     ck_assert_str_eq(message, "/nowhere can't be read: No such file or directory");
-    material_free(&m);
+    dataset_free(&m);
     ck_assert_int_ge(fcntl(STDIN_FILENO, F_GETFD), 0);
     remove_folder();
 }
@@ -67,14 +67,14 @@ TEST(nothing_held_back_closes_nothing) {
 /* What there is of it is freed. */
 TEST_ROWS(every_failure_is_survived, 2) {
     make_files();
-    material_options o = of_files();
+    dataset_options o = of_files();
     for (long at = 1;; at++) {
-        material m;
+        dataset m;
         long left;
         message[0] = '\0';
         faults_begin(at, _i);
-        bool ok = material_text(&m, &o, NULL, message);
-        material_free(&m);
+        bool ok = dataset_text(&m, &o, NULL, message);
+        dataset_free(&m);
         long asked = faults_end(&left);
         ck_assert_msg(left == 0, "request %ld: %ld blocks leak", at, left);
         ck_assert_msg(ok == (asked < at) && ok == !*message, "request %ld of %ld: %s", at, asked,
