@@ -9,8 +9,8 @@
 #ifndef WEFT_MODELS_CHOICES_H
 #define WEFT_MODELS_CHOICES_H
 
+#include "models/model.h"
 #include "models/text.h"
-#include "models/transformer.h"
 
 /* clang-format off */
 /* Architectures, by the words of options; the kind of `id` is wf_id_kind. The first is what a file
@@ -30,7 +30,7 @@
     ROW(WF_INVERSE_SQRT, "inverse-sqrt") ROW(WF_NOAM, "noam")
 #define WF_TOKEN_NAMES(ROW) ROW(WF_WORDS, "word") ROW(WF_CHARACTERS, "char") ROW(WF_BPE, "bpe")
 
-/* wf_transformer_config.norm_first, as people say it; in files it is a number */
+/* norm_first of a configuration, as people say it; in files it is a number */
 typedef enum { WF_NORM_PRE, WF_NORM_POST } wf_norm_place;
 #define WF_NORM_NAMES(ROW) ROW(WF_NORM_PRE, "pre") ROW(WF_NORM_POST, "post")
 

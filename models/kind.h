@@ -47,12 +47,22 @@ struct wf_model_kind {
     wf_block_options (*block)(const void *config); /* its layers, without dropout */
 };
 enum { WF_MOST_FIELDS = 32, WF_MOST_CONFIG = 512 }; /* bytes */
+/* Room for a configuration of any kind. */
+typedef union wf_any_config {
+    char bytes[WF_MOST_CONFIG];
+    max_align_t aligned;
+} wf_any_config;
+/* Below the table of a kind's fields: there is room for its configuration, and for its text. */
+#define WF_FIELDS_FIT(config, fields)                                                              \
+    _Static_assert(sizeof(config) <= WF_MOST_CONFIG &&                                             \
+                       sizeof(fields) / sizeof *(fields) <= WF_MOST_FIELDS,                        \
+                   "too large for a configuration")
 
 #define WF_EXTERN_KIND(id, word) extern const wf_model_kind wf_##id##_kind;
 WF_MODEL_NAMES(WF_EXTERN_KIND)
 
-/* By its name; NULL: there is none. */
-const wf_model_kind *wf_kind_of(const char *name);
+/* By its name, NULL: of a file that does not say; NULL: there is none. */
+const wf_model_kind *wf_model_kind_of(const char *name);
 
 /* ---- what a configuration may be: limits.c --------------------------------------------------- */
 
@@ -62,6 +72,10 @@ typedef struct wf_limit {
 } wf_limit;
 bool wf_limits_ok(const wf_limit *limits, size_t n, char *message);
 int64_t wf_last_id(int64_t vocab);
+
+/* "relu, pre-norm, sinusoidal positions": what the layers of a stack are, for describe. */
+const char *wf_stack_text(wf_activation activation, bool norm_first, wf_positions positions,
+                          char text[64]);
 
 /* What every stack of layers has. */
 typedef struct wf_stack_sizes {

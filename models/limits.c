@@ -1,5 +1,7 @@
 /* models/limits.c - what any configuration is held to: ranges, and how widths, heads and positions
  * go together. */
+#include <stdio.h>
+
 #include "kind.h"
 #include "message.h"
 
@@ -34,4 +36,12 @@ bool wf_stack_ok(const wf_stack_sizes *s, char *message) {
     if (!(s->layer_norm_eps > 0 && s->layer_norm_eps < 1))
         return fail(message, "the layer norm's eps is %g, not between 0 and 1", s->layer_norm_eps);
     return true;
+}
+
+const char *wf_stack_text(wf_activation activation, bool norm_first, wf_positions positions,
+                          char text[64]) {
+    snprintf(text, 64, "%s, %s-norm, %s positions", wf_activation_name((int)activation),
+             wf_norm_place_name(norm_first ? WF_NORM_PRE : WF_NORM_POST),
+             wf_positions_name((int)positions));
+    return text;
 }

@@ -1,11 +1,13 @@
 /* models/model.c - the table of architectures, and pairs of sentences for a model of any of them.
  * See model.h. */
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/plan/plan.h"
 #include "kind.h"
 #include "message.h"
+
+enum { MAX_PAIRS = 1 << 20, MAX_LONGEST = 1 << 20 };
 
 static const wf_model_kind *const kinds[] = {
 #define KIND(id, word) &wf_##id##_kind,
@@ -13,7 +15,7 @@ static const wf_model_kind *const kinds[] = {
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
-const wf_model_kind *wf_kind_of(const char *name) {
+const wf_model_kind *wf_model_kind_of(const char *name) {
     for (int i = 0; i < N_KINDS; i++)
         if (!name || strcmp(kinds[i]->name, name) == 0) return kinds[i];
     return NULL;
@@ -33,34 +35,36 @@ bool wf_model_kind_in_one_row(const wf_model_kind *kind) {
 
 /* ---- new models ------------------------------------------------------------------------------ */
 
-/* A configuration of any kind. */
-typedef union any_config {
-    char bytes[WF_MOST_CONFIG];
-    max_align_t aligned;
-} any_config;
-
-static bool configure(const wf_model_kind *kind, const wf_model_sizes *sizes, any_config *c,
+static bool configure(const wf_model_kind *kind, const wf_model_sizes *sizes, wf_any_config *c,
                       char *message) {
     if (!kind || !sizes) return fail(message, "there is no kind of model, or no sizes");
+    if (sizes->longest < 1 || sizes->longest > MAX_LONGEST)
+        return fail(message, "the longest source or output is %lld, not between 1 and %d",
+                    (long long)sizes->longest, MAX_LONGEST);
     kind->configure(c, sizes);
     return kind->check(c, message);
 }
 
 bool wf_model_sizes_ok(const wf_model_kind *kind, const wf_model_sizes *sizes, char *message) {
-    any_config c;
+    wf_any_config c;
     return configure(kind, sizes, &c, message);
 }
 
 wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *sizes,
                        const wf_training_config *training, wf_dtype real, uint64_t seed,
                        char *message) {
-    any_config c;
+    wf_any_config c;
     if (!configure(kind, sizes, &c, message)) return NULL;
     return kind->record(&c, training, real, seed, message);
 }
 
 const char *wf_model_name(const wf_model *m) {
     return m ? m->kind->name : "";
+}
+
+void wf_model_text(const wf_model *m, char text[WF_MESSAGE]) {
+    text[0] = '\0';
+    if (m) m->kind->describe(m->config, text);
 }
 
 const char *wf_model_title(const wf_model *m) {
@@ -137,10 +141,25 @@ static void join(const wf_batch *b, int64_t i, int64_t T, int32_t pad, int32_t *
     if (b->labels) memcpy(labels + n, b->labels + i * b->T, (size_t)k * sizeof *labels);
 }
 
+/* A plan can judge the tensors that it is fed, but not these lists. */
+static bool pairs_ok(wf_plan *p, const wf_batch *b) {
+    if (b->B < 1 || b->B > MAX_PAIRS || b->S < 0 || b->T < 1)
+        return wf_plan_fail(p, "%lld pairs of %lld and %lld tokens are not a batch",
+                            (long long)b->B, (long long)b->S, (long long)b->T);
+    if (b->S > 0 && !b->src) return wf_plan_fail(p, "there are no sources: src is NULL");
+    for (int64_t i = 0; i < b->B; i++)
+        if (b->src_length[i] < 0 || b->src_length[i] > b->S)
+            return wf_plan_fail(p, "source %lld has %d tokens, not 0 to %lld", (long long)i,
+                                (int)b->src_length[i], (long long)b->S);
+    return true;
+}
+
 static bool feed_in_one_row(const wf_model *m, wf_plan *p, const wf_batch *b) {
     int64_t T = longest_row(b);
-    int32_t *rows = calloc((size_t)(b->B * T), 2 * sizeof *rows), *labels = rows + b->B * T;
-    bool ok = rows && wf_bind(p, "B", b->B) && wf_bind(p, "T", T);
+    int32_t *rows = calloc((size_t)(b->B * T), 2 * sizeof *rows),
+            *labels = rows ? rows + b->B * T : NULL;
+    if (!rows) return wf_plan_fail(p, "out of memory");
+    bool ok = wf_bind(p, "B", b->B) && wf_bind(p, "T", T);
     for (int64_t i = 0; ok && i < b->B; i++) join(b, i, T, m->end_id, rows + i * T, labels + i * T);
     ok = ok && wf_feed(p, m->tgt, rows) && (!b->labels || wf_feed(p, m->labels, labels));
     free(rows);
@@ -148,6 +167,8 @@ static bool feed_in_one_row(const wf_model *m, wf_plan *p, const wf_batch *b) {
 }
 
 bool wf_model_feed(const wf_model *m, wf_plan *p, const wf_batch *pairs) {
-    if (!m || !pairs || !pairs->src_length || !pairs->tgt) return false;
-    return (m->src ? feed_apart : feed_in_one_row)(m, p, pairs);
+    if (!wf_plan_ok(p)) return false;
+    if (!m || !pairs || !pairs->src_length || !pairs->tgt)
+        return wf_plan_fail(p, "there is no model, or there are no pairs");
+    return pairs_ok(p, pairs) && (m->src ? feed_apart : feed_in_one_row)(m, p, pairs);
 }

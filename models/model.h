@@ -108,7 +108,8 @@ WF_API void wf_model_free(wf_model *m); /* with its graph */
 WF_API int64_t wf_model_parameter_count(const wf_model *m);
 /* "transformer", "language_model": the word that files have; "" for NULL. */
 WF_API const char *wf_model_name(const wf_model *m);
-WF_API const char *wf_model_title(const wf_model *m); /* "Transformer", "Language model" */
+WF_API void wf_model_text(const wf_model *m, char text[256]); /* its sizes, in a sentence */
+WF_API const char *wf_model_title(const wf_model *m);         /* "Transformer", "Language model" */
 
 /* ---- pairs: model.c -------------------------------------------------------------------------- */
 

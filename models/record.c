@@ -1,6 +1,7 @@
 /* models/record.c - what every model is recorded from alike: its inputs, the table of its tokens,
  * its output, and what follows from logits and labels.
  * B batch, T target length, D model width, V vocabulary. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,6 +24,7 @@ wf_model *wf_model_alloc(const wf_model_kind *kind, size_t bytes, int n_handed, 
 
 bool wf_model_add_map(wf_model *m, const char *name, bool source_queries, bool source_keys,
                       int64_t layers) {
+    assert(m->n_maps < WF_MOST_MAPS);
     wf_attention_map *map = &m->maps[m->n_maps++];
     *map = (wf_attention_map){ name, source_queries, source_keys, layers, NULL };
     map->weights = calloc((size_t)layers + 1, sizeof(wf_tensor *));
@@ -61,8 +63,8 @@ struct wf_embedding_layer wf_token_table(wf_graph *g, const char *name, int64_t 
 }
 
 void wf_model_output(wf_model *m, const struct wf_embedding_layer *table, bool bias) {
-    int64_t dim = wf_model_block(m).d_model;
     if (!table) {
+        int64_t dim = m->hidden->ndim ? m->hidden->shape[m->hidden->ndim - 1] : 1; /* poison: [] */
         struct wf_linear_layer l = wf_linear_new(m->graph, "output", dim, m->tgt_vocab, bias);
         m->logits = wf_linear(&l, m->hidden);
         return;

@@ -89,6 +89,12 @@ for function in $(cat core/graph.h core/op.h core/picture.h ops/ops.h nn/nn.h | 
     echo "$tried" | grep -qE "(^|[^a-z_])$function([^a-z_0-9]|\$)" || fail "tests/core/record/extremes_*.inc has no row for $function"
 done
 
+# Suites that scripts name are there.
+for suite in $(sed -nE "s/^tests 'thread' [^ ]* (.*)/\1/p" tools/test.sh) \
+    $(sed -nE "s/^(emulated|without_files|slow|long)='(.*)'/\2/p; s/^ *suites ([a-z_ ]+)$/\1/p" tests/systems.sh); do
+    grep -qx "SUITE($suite)" tests/suites.inc || fail "a script runs the suite $suite, which is not there"
+done
+
 # core stays small. Lines of code: without blank lines and comments.
 code_lines() {
     cat "$@" | awk '
@@ -113,7 +119,7 @@ echo "exported symbols: $(echo "$exported" | grep -c '^wf_')"
 if clang-format --version 2> /dev/null | grep -q 'version 14'; then
     found=$(find core ops nn models tools tests -name '*.[ch]' ! -path 'ops/kernels/*' \
         -exec clang-format --dry-run -Werror {} + 2>&1 | sed -n 's/^\([^:]*\):.*error.*/\1/p' | sort -u)
-    [ -z "$found" ] || fail "not as .clang-format wants it: $found"
+    [ -z "$found" ] || fail "not as .clang-format wants it (clang-format -i, version 14): $found"
 fi
 
 [ $bad = 0 ] && echo "house: all rules hold"

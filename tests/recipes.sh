@@ -48,13 +48,15 @@ CFLAGS= meson setup build -Dbuildtype=plain -Doptimization=0 -Dtests=enabled -Dw
     { cat setup.log >&2; exit 1; }
 ninja -C build > build.log 2>&1 || { grep -A 8 -E 'error|FAILED' build.log >&2; exit 1; }
 export WEFT_TOOLS=$PWD/build/tools
-build/tests/weft-tests ops gradients extremes model_file kinds
+build/tests/weft-tests ops gradients extents rules extremes model_file kinds any_model
 # The model that was added is trained, resumed and run, with the flag that was.
 cd "$WEFT_TOOLS"
 ./train --arch bigram --task copy --lr-floor 1e-4 --max-steps 20 --valid-size 0 --quiet -o bigram.safetensors
 ./train --resume --max-steps 30 --valid-size 0 --quiet -o bigram.safetensors
 ./inspect bigram.safetensors | grep -E 'bigram model|lr-floor'
 printf '5 6 7\n' | ./generate --model bigram.safetensors --beam 2 --quiet
+./graph --model bigram.safetensors > bigram.dot
+! ./graph --model bigram.safetensors --of attention > bigram.dot || exit 1
 cd "$copy"
 tests/house.sh . build/libweft.so build/libweft.a > house.log 2>&1 || { cat house.log >&2; exit 1; }
 echo "recipes: $count edits, built and tested"

@@ -49,7 +49,7 @@ build build-asan $sanitized -Db_sanitize=address,undefined -Dc_args=-fno-sanitiz
 tests 'address and undefined' build-asan
 
 build build-tsan $sanitized -Db_sanitize=thread
-tests 'thread' build-tsan pool plan fuse run state
+tests 'thread' build-tsan pool plan rewrite run state
 
 printf '\n%s' "$results"
 exit $failed

@@ -74,9 +74,9 @@ bool wf_decoder_lengths_ok(wf_decoder *d, int b, int s, const int32_t *src,
             return wf_decoder_fail(d, "sentence %d has %d tokens, not %d to %d", i,
                                    (int)src_length[i], least, s);
         if (wf_model_room(d->model, src_length[i]) < 0)
-            return wf_decoder_fail(d, "sentence %d has %d tokens: this model goes on from %lld", i,
-                                   (int)src_length[i],
-                                   (long long)wf_model_longest_source(d->model));
+            return wf_decoder_fail(
+                d, "sentence %d has %d tokens: this model goes on from %lld at most", i,
+                (int)src_length[i], (long long)wf_model_longest_source(d->model));
     }
     return true;
 }
@@ -201,11 +201,15 @@ static size_t prompt_bytes(wf_decoder *d, int b, int s) {
 size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n) {
     if (!d) return 0;
     const wf_model *m = d->model;
-    int64_t most = m->max_len - 1, last = wf_model_begin(m, s) + n;
+    int64_t room = wf_model_room(m, s), last = wf_model_begin(m, s) + (n < room ? n : room);
+    if (room < 0)
+        return wf_decoder_fail(d, "sources of %d tokens: this model reads up to %lld", s,
+                               (long long)wf_model_longest_source(m)),
+               0;
     size_t logits = (size_t)b * (size_t)m->tgt_vocab * wf_dtype_size(wf_real(m->graph));
     size_t start = (m->src ? encoding_bytes : prompt_bytes)(d, b, s);
     if (!start) return 0;
-    if (!bind_rows(d, d->step, b, 1) || !wf_bind(d->step, "P", last < most ? last : most))
+    if (!bind_rows(d, d->step, b, 1) || !wf_bind(d->step, "P", last))
         return wf_decoder_fail_plan(d, d->step), 0;
     wf_state *state = wf_state_new(d->step);
     size_t step = state ? wf_plan_memory(d->step) + wf_state_bytes(state) : 0;

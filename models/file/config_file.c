@@ -124,7 +124,7 @@ static bool read_field(const wf_file *f, const wf_config_field *row, void *confi
 const wf_model_kind *wf_config_from_file(const wf_file *f, wf_any_config *config, char *message) {
     if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f)), NULL;
     const char *name = wf_file_meta(f, MODEL);
-    const wf_model_kind *kind = wf_kind_of(name);
+    const wf_model_kind *kind = wf_model_kind_of(name);
     if (!kind)
         return fail(message, "'" MODEL "' is '%.64s', which no model of weft is called", name),
                NULL;

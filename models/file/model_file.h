@@ -18,11 +18,6 @@ typedef struct wf_config_text {
 } wf_config_text;
 /* The model's kind and configuration into meta [WF_CONFIG_META], values in text; returns how many. */
 int wf_config_to_meta(const wf_model *m, wf_config_text *text, wf_meta *meta);
-/* Room for a configuration of any kind. */
-typedef union wf_any_config {
-    char bytes[WF_MOST_CONFIG];
-    max_align_t aligned;
-} wf_any_config;
 /* A file's configuration into config; its kind, or NULL with message. */
 const wf_model_kind *wf_config_from_file(const wf_file *f, wf_any_config *config, char *message);
 

@@ -37,7 +37,6 @@ bool wf_language_model_check(const wf_language_model_config *c, char *message) {
 /* ---- in files -------------------------------------------------------------------------------- */
 
 #define CONFIG_OF wf_language_model_config
-_Static_assert(sizeof(CONFIG_OF) <= WF_MOST_CONFIG, "room for a configuration of any kind");
 /* clang-format off */
 static const wf_config_field fields[] = {
     WF_FIELD(vocab) WF_FIELD(max_len)
@@ -51,7 +50,7 @@ static const wf_config_field fields[] = {
 };
 /* clang-format on */
 
-_Static_assert(sizeof fields / sizeof *fields <= WF_MOST_FIELDS, "room for its text");
+WF_FIELDS_FIT(CONFIG_OF, fields);
 
 /* A row holds a source, the start and an output. */
 static void configure(void *config, const wf_model_sizes *s) {
@@ -79,11 +78,14 @@ static wf_model *record(const void *config, const wf_training_config *training, 
 
 static void describe(const void *config, char text[WF_MESSAGE]) {
     const wf_language_model_config *c = config;
+    char stack[64];
     snprintf(text, WF_MESSAGE,
-             "a language model of width %lld, %lld heads, %lld layers, feed-forward %lld, "
+             "a language model of width %lld, %lld heads, %lld layers, feed-forward %lld, %s, "
              "vocabulary %lld, up to %lld tokens",
              (long long)c->d_model, (long long)c->num_heads, (long long)c->layers,
-             (long long)c->dim_feedforward, (long long)c->vocab, (long long)c->max_len);
+             (long long)c->dim_feedforward,
+             wf_stack_text(c->activation, c->norm_first, c->positions, stack), (long long)c->vocab,
+             (long long)c->max_len);
 }
 
 static wf_block_options block(const void *config) {

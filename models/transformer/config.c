@@ -11,7 +11,7 @@
 #include "models/kind.h"
 #include "models/message.h"
 #include "models/transformer.h"
-#include "tables.h"
+#include "tied.h"
 
 const char *const wf_tables[WF_TABLES] = { "src_embedding.weight", "tgt_embedding.weight",
                                            "output.weight" };
@@ -59,7 +59,6 @@ bool wf_transformer_check(const wf_transformer_config *c, char *message) {
 /* ---- in files -------------------------------------------------------------------------------- */
 
 #define CONFIG_OF wf_transformer_config
-_Static_assert(sizeof(CONFIG_OF) <= WF_MOST_CONFIG, "room for a configuration of any kind");
 /* clang-format off */
 static const wf_config_field fields[] = {
     WF_FIELD(src_vocab) WF_FIELD(tgt_vocab) WF_FIELD(max_len)
@@ -75,7 +74,7 @@ static const wf_config_field fields[] = {
 };
 /* clang-format on */
 
-_Static_assert(sizeof fields / sizeof *fields <= WF_MOST_FIELDS, "room for its text");
+WF_FIELDS_FIT(CONFIG_OF, fields);
 
 /* The start token takes a place; lengths say what is padding. */
 static void configure(void *config, const wf_model_sizes *s) {
@@ -102,12 +101,14 @@ static wf_model *record(const void *config, const wf_training_config *training, 
 
 static void describe(const void *config, char text[WF_MESSAGE]) {
     const wf_transformer_config *c = config;
+    char stack[64];
     snprintf(text, WF_MESSAGE,
-             "a Transformer of width %lld, %lld heads, %lld + %lld layers, feed-forward %lld, "
+             "a Transformer of width %lld, %lld heads, %lld + %lld layers, feed-forward %lld, %s, "
              "vocabularies %lld and %lld, up to %lld tokens",
              (long long)c->d_model, (long long)c->num_heads, (long long)c->encoder_layers,
-             (long long)c->decoder_layers, (long long)c->dim_feedforward, (long long)c->src_vocab,
-             (long long)c->tgt_vocab, (long long)c->max_len);
+             (long long)c->decoder_layers, (long long)c->dim_feedforward,
+             wf_stack_text(c->activation, c->norm_first, c->positions, stack),
+             (long long)c->src_vocab, (long long)c->tgt_vocab, (long long)c->max_len);
 }
 
 static wf_block_options block(const void *config) {
@@ -126,7 +127,7 @@ bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *c, char
     if (!c) return fail(message, "there is no room for the configuration");
     const wf_model_kind *kind = wf_config_from_file(f, &any, message);
     if (kind && kind != &wf_transformer_kind)
-        return fail(message, "this is a %s, not a Transformer", kind->name);
+        return fail(message, "the file holds another kind of model (%s)", kind->title);
     if (kind) memcpy(c, &any, sizeof *c);
     return kind;
 }

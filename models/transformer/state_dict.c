@@ -9,7 +9,7 @@
 
 #include "models/file/model_file.h"
 #include "models/message.h"
-#include "tables.h"
+#include "tied.h"
 
 #define ENCODER "transformer.encoder."
 #define DECODER "transformer.decoder."
@@ -243,8 +243,8 @@ bool wf_transformer_save_state_dict(const wf_model *m, const char *path, bool bf
     if (!m || !wf_ok(m->graph))
         return fail(message, "%s: %s", path, m ? wf_error(m->graph) : "there is no model");
     if (!wf_transformer_of(m))
-        return fail(message, "%s: a %s has no torch.nn.Transformer to be loaded by", path,
-                    wf_model_name(m));
+        return fail(message, "%s: no torch.nn.Transformer can load this kind of model (%s)", path,
+                    wf_model_title(m));
     size_t room = (size_t)wf_node_count(m->graph) + WF_TABLES + 1;
     wf_entry *entries = calloc(room, sizeof *entries);
     int n = entries ? list_entries(m, bf16, entries) : -1;

@@ -10,7 +10,7 @@
 
 #include "models/kind.h"
 #include "models/message.h"
-#include "tables.h"
+#include "tied.h"
 
 /* ---- embedding: tokens and their places (3.4, 3.5) ------------------------------------------- */
 

@@ -111,7 +111,9 @@ static wf_block_options sizes(const settings *set, const wf_file *f) {
                            .bias = true,
                            .layer_norm_eps = 1e-5 };
     if (f && !wf_model_read_block(f, &o, message)) fail(&self, "%s: %s", set->model, message);
-    if (o.d_model % o.num_heads)
+    if (f && o.num_heads == 0 && set->of != SUBJECT_TRANSFORMER)
+        fail(&self, "%s: its model has no such layers", set->model);
+    if (o.num_heads && o.d_model % o.num_heads)
         usage_error(&self, "--d-model %lld can't be split among --heads %lld", (long long)o.d_model,
                     (long long)o.num_heads);
     return o;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "models/choices.h"
+#include "models/transformer.h"
 #include "tools/cli/options.h"
 #include "tools/cli/output.h"
 #include "tools/cli/report.h"

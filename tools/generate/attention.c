@@ -15,8 +15,8 @@ static const wf_attention_map *pictured(const attention *a) {
 bool attention_new(attention *a, wf_model *m, const language *l, wf_pool *pool, char *message) {
     *a = (attention){ m, l, wf_model_attention_plan(m, pool), .tgt = NULL };
     a->tgt = calloc((size_t)m->max_len + 1, sizeof *a->tgt);
-    if (pictured(a)->layers == 0)
-        return snprintf(message, 256, "its decoder has no layers, so no attention to show"), false;
+    if (m->n_maps == 0 || pictured(a)->layers == 0)
+        return snprintf(message, 256, "it has no layers, so no attention to show"), false;
     if (!wf_plan_ok(a->plan))
         snprintf(message, 256, "%s", wf_plan_error(a->plan));
     else if (!a->tgt)

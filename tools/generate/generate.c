@@ -52,7 +52,8 @@ static option rows[] = {
     OUTPUT(
         "attention", told.attention,
         "where the model looks: every weight as JSON, an object a line; if the name ends in .svg, "
-        "the first line's cross-attention as a picture; - draws each line's on stderr"),
+        "where the last layer looks in the first line, as a picture; - draws each line's on "
+        "stderr"),
     FLAG("quiet", told.quiet, "no figures of speed"),
 
     GROUP("Search"),

@@ -4,8 +4,8 @@
  * A step's batch is a pure function of the dataset, the seed and the step: so a training can stop
  * and go on anywhere. What is not here: how pairs are read (corpus.h), cut into batches (batches.h)
  * or made up (tasks.h, text_tasks.h). */
-#ifndef WEFT_TOOLS_TRAIN_MATERIAL_H
-#define WEFT_TOOLS_TRAIN_MATERIAL_H
+#ifndef WEFT_TOOLS_TRAIN_DATASET_H
+#define WEFT_TOOLS_TRAIN_DATASET_H
 
 #include "models/text.h"
 #include "tasks.h"

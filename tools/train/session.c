@@ -88,7 +88,7 @@ bool session_evaluates(const session *s) {
 /* A file may say one thing of its model and another of what it was trained on. */
 static void check_model(const session *s) {
     if (strcmp(wf_model_name(s->model), wf_model_kind_name(settings_kind(s->set))) != 0)
-        fail(&train_program, "%s: it holds a %s, and its training is of a %s", s->set->model,
+        fail(&train_program, "%s: its model is a %s, and its training of a %s", s->set->model,
              wf_model_name(s->model), wf_model_kind_name(settings_kind(s->set)));
     const int64_t of_model[] = { s->model->src_vocab, s->model->tgt_vocab };
     char message[WF_MESSAGE];
@@ -236,26 +236,13 @@ static void announce_dataset(session *s) {
         (long long)dataset_updates(m));
 }
 
-static void announce_model(report *r, const settings *set) {
-    static const char *const norms[] = { [WF_NORM_PRE] = "pre-norm", [WF_NORM_POST] = "post-norm" };
-    char layers[80], activation[OPTION_TEXT_SIZE], positions[OPTION_TEXT_SIZE];
-    if (wf_model_kind_in_one_row(settings_kind(set)))
-        snprintf(layers, sizeof layers, "%lld layers in one stack", (long long)set->dec_layers);
-    else
-        snprintf(layers, sizeof layers, "%lld + %lld layers", (long long)set->enc_layers,
-                 (long long)set->dec_layers);
-    say(r, "model    width %lld, %lld heads, %s, feed-forward %lld (%s), %s, %s positions",
-        (long long)set->d_model, (long long)set->heads, layers, (long long)set->d_ff,
-        option_text(option_find(&train_program, "activation"), activation), norms[set->norm],
-        option_text(option_find(&train_program, "positions"), positions));
-}
-
 static void announce(session *s, double memory) {
-    char words[3][OPTION_TEXT_SIZE], numbers[3][OPTION_TEXT_SIZE], limit[80];
+    char words[3][OPTION_TEXT_SIZE], numbers[3][OPTION_TEXT_SIZE], limit[80], model[WF_MESSAGE];
     report *r = &s->report;
     double parameters = (double)wf_model_parameter_count(s->model);
     announce_dataset(s);
-    announce_model(r, s->set);
+    wf_model_text(s->model, model);
+    say(r, "model    %s", model);
     say(r, "         %s parameters", thousands(parameters, numbers[0]));
     say(r, "recipe   %s, %s, peak rate %s after %lld steps, then %s; clipped at %s",
         option_text(option_find(&train_program, "optimizer"), words[0]), batch_text(s->set, limit),

@@ -10,8 +10,6 @@
 #include <string.h>
 
 #include "models/choices.h"
-#include "models/language_model.h"
-#include "models/transformer.h"
 
 /* clang-format off */
 static const settings defaults = {
@@ -293,9 +291,9 @@ static bool in_one_row(const settings *set) {
 
 static void complete_sizes(settings *set) {
     option_no_effect(&train_program, "enc-layers", in_one_row(set),
-                     "--arch language has one stack: --layers");
+                     "this architecture has one stack: --layers");
     option_no_effect(&train_program, "dec-layers", in_one_row(set),
-                     "--arch language has one stack: --layers");
+                     "this architecture has one stack: --layers");
     option_no_effect(&train_program, "layers", set->enc_layers && set->dec_layers,
                      "--enc-layers and --dec-layers say it all");
     if (!set->enc_layers) set->enc_layers = set->layers;

@@ -1,4 +1,4 @@
-/* tools/train/train.c - trains a Transformer on a task or on text, saves it, and says how well it
+/* tools/train/train.c - trains a model on a task or on text, saves it, and says how well it
  * does on unseen sequences.
  *
  * The model file is the checkpoint: a resumed training goes on as if it had never stopped, bit for
@@ -379,8 +379,8 @@ static int finish(session *s) {
     return saved && !s->best_lost ? EXIT_DONE : EXIT_FAILED;
 }
 
-/* How long an epoch, or all steps, will take: a few steps of the largest kind are made, and nothing
- * is kept of them. */
+/* How long an epoch, or all steps, will take: the first few steps are made, and nothing is kept of
+ * them. */
 static int dry_run(session *s) {
     enum { TRIES = 3 };
     char took[OPTION_TEXT_SIZE], all[OPTION_TEXT_SIZE];

@@ -375,7 +375,7 @@ TEST(a_tokenizer_accepts_null_and_kinds_that_are_none) {
     wf_file_free(f), wf_tokenizer_free(t);
 }
 
-/* What is in transformer.h. */
+/* What is in model.h and decode.h. */
 TEST(no_model_and_no_decoder_answer) {
     typedef wf_plan *(*plan_of_model)(wf_model *, wf_pool *);
     static const plan_of_model plans[] = {

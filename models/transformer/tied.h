@@ -1,7 +1,7 @@
-/* models/transformer/tables.h - inside models: the places that one table of a Transformer can be
+/* models/transformer/tied.h - inside models: the places that one table of a Transformer can be
  * in, as its files name them. */
-#ifndef WEFT_MODELS_TRANSFORMER_TABLES_H
-#define WEFT_MODELS_TRANSFORMER_TABLES_H
+#ifndef WEFT_MODELS_TRANSFORMER_TIED_H
+#define WEFT_MODELS_TRANSFORMER_TIED_H
 
 #include "models/transformer.h"
 
