@@ -188,8 +188,11 @@ void report_valid(report *r, const progress *p, int64_t exact, int64_t sequences
                   const char *scores) {
     char text[80];
     heading(r, p);
-    say(r, "%s  on unseen ones: exact match %lld/%lld%s", beginning(p, text), (long long)exact,
-        (long long)sequences, scores);
+    if (sequences)
+        say(r, "%s  on unseen ones: exact match %lld/%lld%s", beginning(p, text), (long long)exact,
+            (long long)sequences, scores);
+    else
+        say(r, "%s  on unseen ones: %s", beginning(p, text), scores);
 }
 
 void report_step(report *r, const progress *p) {

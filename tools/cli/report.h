@@ -49,6 +49,7 @@ void event_send(report *r);
 void report_failed(report *r, const char *what); /* tell it once, with errno */
 
 void report_step(report *r, const progress *p); /* a line, or nothing under a bar; and an event */
+/* sequences 0: no outputs were judged, and scores say it all */
 void report_valid(report *r, const progress *p, int64_t exact, int64_t sequences,
                   const char *scores);
 void report_bar(report *r, const progress *p);

@@ -60,6 +60,7 @@ static bool compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypo
     const batch *b = &e->batch;
     const int32_t *answer = b->answer + row * (b->T - 1);
     int64_t n = b->answer_length[row];
+    v->outputs = true;
     v->exact += h->length == n && memcmp(h->tokens, answer, (size_t)n * sizeof *answer) == 0;
     v->sequences++;
     if (number >= SAMPLES) return true;
@@ -78,7 +79,7 @@ static bool score_line(evaluator *e, const holdout *h, int64_t pair, const wf_hy
     char *output = line_of_ids(e->dataset->tokenizer[SIDE_TGT], best->tokens, best->length);
     const char *reference = h->reference[pair];
     bool ok = output && metrics_add(scores, output, strlen(output), reference, strlen(reference));
-    if (ok) v->exact += strcmp(output, reference) == 0, v->sequences++;
+    if (ok) v->exact += strcmp(output, reference) == 0, v->sequences++, v->outputs = true;
     if (ok && pair < SAMPLES)
         ok = (v->samples[pair] = sample_text(h->source[pair], reference, output)) != NULL;
     free(output);
@@ -126,7 +127,12 @@ static bool evaluate_text(evaluator *e, const holdout *h, evaluation *v, char *m
     for (int64_t k = 0; k < h->order.n && ok; k++) {
         ok = batches_fill(&h->order, k, e->dataset->ids, &e->batch);
         if (!ok) snprintf(message, MESSAGE, "out of memory");
-        bool decoded = ok && add_loss(e, v, message) && generate(e, results, message);
+        ok = ok && add_loss(e, v, message);
+        if (!h->corpus.total[0]) { /* targets alone: there is nothing to go on from */
+            v->sequences += ok ? e->batch.B : 0;
+            continue;
+        }
+        bool decoded = ok && generate(e, results, message);
         ok = decoded;
         for (int64_t i = 0; i < e->batch.B && ok; i++)
             ok = score_line(e, h, batches_pair(&h->order, k, i), results[i].best, scores, v,

@@ -198,11 +198,11 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     if (!ok) fail(&train_program, "%s", message);
     jsonl *e = event(&s->report, name);
     json_int(e, "step", s->at.step);
-    json_int(e, "exact", v.exact);
+    if (v.outputs) json_int(e, "exact", v.exact);
     json_int(e, "sequences", v.sequences);
     json_real(e, "loss", v.nll / v.tokens);
     json_real(e, "accuracy", v.correct / v.tokens);
-    if (s->dataset.text) {
+    if (s->dataset.text && v.outputs) {
         json_real(e, "bleu", bleu_score(&v.text.bleu[BLEU_NONE]).score);
         json_real(e, "bleu_13a", bleu_score(&v.text.bleu[BLEU_13A]).score);
         json_real(e, "chrf", chrf_score(&v.text.chrf));
@@ -242,12 +242,14 @@ static void validate(session *s) {
                    .nll = loss,
                    .accuracy = v.correct / v.tokens };
     char scores[80] = "";
-    if (s->dataset.text && s->set->task == LEARN_TEXT)
+    if (!v.outputs)
+        snprintf(scores, sizeof scores, "loss %.4g per token", loss);
+    else if (s->dataset.text && s->set->task == LEARN_TEXT)
         snprintf(scores, sizeof scores, ", BLEU %.2f, chrF %.2f",
                  bleu_score(&v.text.bleu[BLEU_NONE]).score, chrf_score(&v.text.chrf));
     else if (s->dataset.text)
         snprintf(scores, sizeof scores, ", CER %.2f %%", 100 * error_rate(&v.text.characters));
-    report_valid(&s->report, &p, v.exact, v.sequences, scores);
+    report_valid(&s->report, &p, v.exact, v.outputs ? v.sequences : 0, scores);
     s->at.since_best = loss < s->at.best ? 0 : s->at.since_best + 1;
     if (loss < s->at.best) s->at.best = loss;
     keep_best(s, loss);
@@ -276,11 +278,11 @@ static void test(session *s) {
         "accuracy %.2f %%",
         (long long)v.sequences, v.nll / v.tokens, exp(v.nll / v.tokens),
         100 * v.correct / v.tokens);
-    if (s->dataset.text) say_text_scores(s, &v);
-    say(&s->report, "source | reference | output");
+    if (s->dataset.text && v.outputs) say_text_scores(s, &v);
+    if (v.outputs) say(&s->report, "source | reference | output");
     for (int i = 0; i < SAMPLES; i++)
         if (v.samples[i]) say(&s->report, "  %s", v.samples[i]);
-    if (!s->set->json)
+    if (!s->set->json && v.outputs)
         printf("exact match %lld/%lld\n", (long long)v.exact, (long long)v.sequences),
             fflush(stdout);
     if (in_files) keep_best(s, v.nll / v.tokens);
