@@ -162,7 +162,7 @@ TEST(plain_text_is_learned_without_sources) {
     ok("for i in 1 2 3 4 5; do printf 'a cat\\nthe dog\\n\\tone bird\\n'; done > plain");
     ok("train --arch language --train plain --valid plain --tokenizer char --d-model 32 --heads 2 "
        "--layers 1 --d-ff 64 --dropout 0 --label-smoothing 0 --max-steps 300 --warmup 20 --lr 0.01 "
-       "--threads 1 --quiet -o m");
+       "--threads 1 -o m");
     assert_contains(result.err, "On 15 sequences it has never seen: loss");
     ck_assert(!strstr(result.err, "BLEU")); /* without sources there is nothing to go on from */
     ck_assert_str_eq(result.out, "");
