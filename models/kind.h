@@ -73,17 +73,11 @@ typedef struct wf_limit {
 bool wf_limits_ok(const wf_limit *limits, size_t n, char *message);
 int64_t wf_last_id(int64_t vocab);
 
-/* "relu, pre-norm, sinusoidal positions": what the layers of a stack are, for describe. */
-const char *wf_stack_text(wf_activation activation, bool norm_first, wf_positions positions,
-                          char text[64]);
+/* "relu, pre-norm, sinusoidal positions": of the same, for describe. */
+const char *wf_stack_text(const wf_block_options *o, wf_positions positions, char text[64]);
 
-/* What every stack of layers has. */
-typedef struct wf_stack_sizes {
-    int64_t d_model, num_heads, dim_feedforward;
-    int activation, positions;
-    double layer_norm_eps;
-} wf_stack_sizes;
-bool wf_stack_ok(const wf_stack_sizes *s, char *message);
+/* The layers of a stack and the positions of its tokens. */
+bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *message);
 
 /* ---- what is recorded alike: record.c -------------------------------------------------------- */
 

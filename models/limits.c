@@ -18,30 +18,29 @@ int64_t wf_last_id(int64_t vocab) {
     return vocab > 0 ? vocab - 1 : 0;
 }
 
-bool wf_stack_ok(const wf_stack_sizes *s, char *message) {
+bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *message) {
     const wf_limit limits[] = {
-        { "d_model", s->d_model, 1, 1 << 16 },
-        { "the number of heads", s->num_heads, 1, 1 << 16 },
-        { "the feed-forward width", s->dim_feedforward, 1, 1 << 20 },
-        { "the activation", s->activation, 0, WF_ACTIVATION_COUNT - 1 },
-        { "the kind of positions", s->positions, WF_POSITIONS_NONE, WF_POSITIONS_LEARNED },
+        { "d_model", o->d_model, 1, 1 << 16 },
+        { "the number of heads", o->num_heads, 1, 1 << 16 },
+        { "the feed-forward width", o->dim_feedforward, 1, 1 << 20 },
+        { "the activation", (int64_t)o->activation, 0, WF_ACTIVATION_COUNT - 1 },
+        { "the kind of positions", (int64_t)positions, WF_POSITIONS_NONE, WF_POSITIONS_LEARNED },
     };
     if (!wf_limits_ok(limits, sizeof limits / sizeof *limits, message)) return false;
-    if (s->d_model % s->num_heads)
-        return fail(message, "d_model %lld is not divisible by %lld heads", (long long)s->d_model,
-                    (long long)s->num_heads);
-    if (s->positions == WF_POSITIONS_SINUSOIDAL && s->d_model % 2)
+    if (o->d_model % o->num_heads)
+        return fail(message, "d_model %lld is not divisible by %lld heads", (long long)o->d_model,
+                    (long long)o->num_heads);
+    if (positions == WF_POSITIONS_SINUSOIDAL && o->d_model % 2)
         return fail(message, "sinusoidal positions need an even d_model, not %lld",
-                    (long long)s->d_model);
-    if (!(s->layer_norm_eps > 0 && s->layer_norm_eps < 1))
-        return fail(message, "the layer norm's eps is %g, not between 0 and 1", s->layer_norm_eps);
+                    (long long)o->d_model);
+    if (!(o->layer_norm_eps > 0 && o->layer_norm_eps < 1))
+        return fail(message, "the layer norm's eps is %g, not between 0 and 1", o->layer_norm_eps);
     return true;
 }
 
-const char *wf_stack_text(wf_activation activation, bool norm_first, wf_positions positions,
-                          char text[64]) {
-    snprintf(text, 64, "%s, %s-norm, %s positions", wf_activation_name((int)activation),
-             wf_norm_place_name(norm_first ? WF_NORM_PRE : WF_NORM_POST),
+const char *wf_stack_text(const wf_block_options *o, wf_positions positions, char text[64]) {
+    snprintf(text, 64, "%s, %s-norm, %s positions", wf_activation_name((int)o->activation),
+             wf_norm_place_name(o->norm_first ? WF_NORM_PRE : WF_NORM_POST),
              wf_positions_name((int)positions));
     return text;
 }

@@ -19,6 +19,18 @@ wf_language_model_config wf_language_model_defaults(void) {
     /* clang-format on */
 }
 
+/* The layers, without dropout. */
+static wf_block_options block(const void *config) {
+    const wf_language_model_config *c = config;
+    return (wf_block_options){ .d_model = c->d_model,
+                               .num_heads = c->num_heads,
+                               .dim_feedforward = c->dim_feedforward,
+                               .activation = c->activation,
+                               .norm_first = c->norm_first,
+                               .bias = c->bias,
+                               .layer_norm_eps = c->layer_norm_eps };
+}
+
 bool wf_language_model_check(const wf_language_model_config *c, char *message) {
     if (!c) return fail(message, "there is no configuration");
     const wf_limit limits[] = {
@@ -28,10 +40,9 @@ bool wf_language_model_check(const wf_language_model_config *c, char *message) {
         { "the start id", c->start_id, 0, wf_last_id(c->vocab) },
         { "the end id", c->end_id, 0, wf_last_id(c->vocab) },
     };
-    const wf_stack_sizes stack = { c->d_model,         c->num_heads,      c->dim_feedforward,
-                                   (int)c->activation, (int)c->positions, c->layer_norm_eps };
+    const wf_block_options layers = block(c);
     return wf_limits_ok(limits, sizeof limits / sizeof *limits, message) &&
-           wf_stack_ok(&stack, message);
+           wf_stack_ok(&layers, c->positions, message);
 }
 
 /* ---- in files -------------------------------------------------------------------------------- */
@@ -78,25 +89,14 @@ static wf_model *record(const void *config, const wf_training_config *training, 
 
 static void describe(const void *config, char text[WF_MESSAGE]) {
     const wf_language_model_config *c = config;
+    const wf_block_options layers = block(c);
     char stack[64];
     snprintf(text, WF_MESSAGE,
              "a language model of width %lld, %lld heads, %lld layers, feed-forward %lld, %s, "
              "vocabulary %lld, up to %lld tokens",
              (long long)c->d_model, (long long)c->num_heads, (long long)c->layers,
-             (long long)c->dim_feedforward,
-             wf_stack_text(c->activation, c->norm_first, c->positions, stack), (long long)c->vocab,
-             (long long)c->max_len);
-}
-
-static wf_block_options block(const void *config) {
-    const wf_language_model_config *c = config;
-    return (wf_block_options){ .d_model = c->d_model,
-                               .num_heads = c->num_heads,
-                               .dim_feedforward = c->dim_feedforward,
-                               .activation = c->activation,
-                               .norm_first = c->norm_first,
-                               .bias = c->bias,
-                               .layer_norm_eps = c->layer_norm_eps };
+             (long long)c->dim_feedforward, wf_stack_text(&layers, c->positions, stack),
+             (long long)c->vocab, (long long)c->max_len);
 }
 
 const wf_model_kind wf_language_model_kind = {

@@ -33,6 +33,18 @@ wf_transformer_config wf_transformer_defaults(void) {
     /* clang-format on */
 }
 
+/* The layers, without dropout. */
+static wf_block_options block(const void *config) {
+    const wf_transformer_config *c = config;
+    return (wf_block_options){ .d_model = c->d_model,
+                               .num_heads = c->num_heads,
+                               .dim_feedforward = c->dim_feedforward,
+                               .activation = c->activation,
+                               .norm_first = c->norm_first,
+                               .bias = c->bias,
+                               .layer_norm_eps = c->layer_norm_eps };
+}
+
 bool wf_transformer_check(const wf_transformer_config *c, char *message) {
     if (!c) return fail(message, "there is no configuration");
     const wf_limit limits[] = {
@@ -46,14 +58,13 @@ bool wf_transformer_check(const wf_transformer_config *c, char *message) {
         { "the start id", c->start_id, 0, wf_last_id(c->tgt_vocab) },
         { "the end id", c->end_id, 0, wf_last_id(c->tgt_vocab) },
     };
-    const wf_stack_sizes stack = { c->d_model,         c->num_heads,      c->dim_feedforward,
-                                   (int)c->activation, (int)c->positions, c->layer_norm_eps };
+    const wf_block_options layers = block(c);
     if (!wf_limits_ok(limits, sizeof limits / sizeof *limits, message)) return false;
     if (c->tie == WF_TIE_ALL && c->src_vocab != c->tgt_vocab)
         return fail(message,
                     "tying all embeddings needs vocabularies of one size, not %lld and %lld",
                     (long long)c->src_vocab, (long long)c->tgt_vocab);
-    return wf_stack_ok(&stack, message);
+    return wf_stack_ok(&layers, c->positions, message);
 }
 
 /* ---- in files -------------------------------------------------------------------------------- */
@@ -101,25 +112,15 @@ static wf_model *record(const void *config, const wf_training_config *training, 
 
 static void describe(const void *config, char text[WF_MESSAGE]) {
     const wf_transformer_config *c = config;
+    const wf_block_options layers = block(c);
     char stack[64];
     snprintf(text, WF_MESSAGE,
              "a Transformer of width %lld, %lld heads, %lld + %lld layers, feed-forward %lld, %s, "
              "vocabularies %lld and %lld, up to %lld tokens",
              (long long)c->d_model, (long long)c->num_heads, (long long)c->encoder_layers,
              (long long)c->decoder_layers, (long long)c->dim_feedforward,
-             wf_stack_text(c->activation, c->norm_first, c->positions, stack),
-             (long long)c->src_vocab, (long long)c->tgt_vocab, (long long)c->max_len);
-}
-
-static wf_block_options block(const void *config) {
-    const wf_transformer_config *c = config;
-    return (wf_block_options){ .d_model = c->d_model,
-                               .num_heads = c->num_heads,
-                               .dim_feedforward = c->dim_feedforward,
-                               .activation = c->activation,
-                               .norm_first = c->norm_first,
-                               .bias = c->bias,
-                               .layer_norm_eps = c->layer_norm_eps };
+             wf_stack_text(&layers, c->positions, stack), (long long)c->src_vocab,
+             (long long)c->tgt_vocab, (long long)c->max_len);
 }
 
 bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *c, char *message) {
