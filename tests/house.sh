@@ -3,10 +3,12 @@
 #
 # usage: house.sh SOURCE_FOLDER LIBRARY.so LIBRARY.a      prints what it counted; exits 1 at a broken rule.
 set -eu
-source=$1 shared=$2 archive=$3
+whole() { case $1 in /*) echo "$1" ;; *) echo "$PWD/$1" ;; esac; }
+source=$1 shared=$(whole "$2") archive=$(whole "$3")
 cd "$source"
 bad=0
 fail() { echo "house: $*" >&2; bad=1; }
+for file in "$shared" "$archive"; do [ -e "$file" ] || fail "there is no $file"; done
 
 # A folder includes only the folders above it in this list: "core/..." from anywhere, "../core/..." in a public header.
 library=$(find core ops nn models -name '*.[ch]' -o -name '*.inc' | sort)
