@@ -77,10 +77,6 @@ static int by_size(const void *a, const void *b) {
     return x->storage - y->storage;
 }
 
-static inline bool within(const storage *s, size_t arena) {
-    return s->offset <= arena && s->bytes <= arena - s->offset;
-}
-
 bool wf_assign_memory(binding *b) {
     size_t n = (size_t)b->n_storages + 1;
     int *root = malloc(n * sizeof *root), *list = malloc(n * sizeof *list), count = 0;
@@ -100,9 +96,9 @@ bool wf_assign_memory(binding *b) {
         ok = wf_assign_offsets(b, list, count);
         for (int s = 0; s < b->n_storages; s++)
             b->storages[s].offset = b->storages[root_of(root, s)].offset;
-        for (int s = 0; ok && s < b->n_storages; s++)
-            assert(b->storages[s].place != IN_ARENA ||
-                   (b->storages[s].offset % ALIGN == 0 && within(&b->storages[s], b->arena)));
+        for (const storage *s = b->storages; ok && s < b->storages + b->n_storages; s++)
+            assert(s->place != IN_ARENA || (s->offset % ALIGN == 0 && s->offset <= b->arena &&
+                                            s->bytes <= b->arena - s->offset));
     }
     free(root), free(list), free(items);
     return ok;

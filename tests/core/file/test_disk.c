@@ -79,7 +79,7 @@ TEST_ROWS(a_failed_save_says_what_failed, COUNT_OF(saves)) {
     ck_assert_int_eq(chmod(path, 0606), 0); /* which no new file has */
     faults_disk(saves[_i].fault);
     bool ok = save(2, message);
-    faults_disk((disk_fault){ NULL });
+    faults_disk((disk_fault){ 0 });
     ck_assert_msg(ok == !saves[_i].says, "%s", message);
     if (!ok) assert_contains(message, saves[_i].says);
     ck_assert_float_eq(saved(), saves[_i].left);
@@ -107,7 +107,7 @@ TEST_ROWS(a_failed_reading_says_what_failed, COUNT_OF(readings)) {
     ck_assert_msg(save(1, message), "%s", message);
     faults_disk(readings[_i].fault);
     wf_file *f = wf_file_open(path);
-    faults_disk((disk_fault){ NULL });
+    faults_disk((disk_fault){ 0 });
     ck_assert_msg(wf_file_ok(f) == !readings[_i].says, "%s", wf_file_error(f));
     if (readings[_i].says) {
         assert_contains(wf_file_error(f), readings[_i].says);
