@@ -29,6 +29,10 @@ const char *wf_model_kind_name(const wf_model_kind *kind) {
     return kind ? kind->name : "";
 }
 
+const char *wf_model_kind_title(const wf_model_kind *kind) {
+    return kind ? kind->title : "";
+}
+
 bool wf_model_kind_in_one_row(const wf_model_kind *kind) {
     return kind && kind->in_one_row;
 }
@@ -58,17 +62,9 @@ wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *sizes,
     return kind->record(&c, training, real, seed, message);
 }
 
-const char *wf_model_name(const wf_model *m) {
-    return m ? m->kind->name : "";
-}
-
 void wf_model_text(const wf_model *m, char text[WF_MESSAGE]) {
     text[0] = '\0';
     if (m) m->kind->describe(m->config, text);
-}
-
-const char *wf_model_title(const wf_model *m) {
-    return m ? m->kind->title : "";
 }
 
 void wf_model_free(wf_model *m) {

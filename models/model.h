@@ -94,7 +94,9 @@ typedef struct wf_model_sizes {
 } wf_model_sizes;
 /* In the order of WF_MODEL_NAMES (choices.h); NULL: there are no more. */
 WF_API const wf_model_kind *wf_model_kind_at(int i);
-WF_API const char *wf_model_kind_name(const wf_model_kind *kind); /* as files have it */
+/* "language_model", the word that files have; "Language model", for people. "" for NULL. */
+WF_API const char *wf_model_kind_name(const wf_model_kind *kind);
+WF_API const char *wf_model_kind_title(const wf_model_kind *kind);
 /* Are a source and an output one sequence? */
 WF_API bool wf_model_kind_in_one_row(const wf_model_kind *kind);
 WF_API bool wf_model_sizes_ok(const wf_model_kind *kind, const wf_model_sizes *sizes,
@@ -106,10 +108,7 @@ WF_API wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *s
                               char *message);
 WF_API void wf_model_free(wf_model *m); /* with its graph */
 WF_API int64_t wf_model_parameter_count(const wf_model *m);
-/* "transformer", "language_model": the word that files have; "" for NULL. */
-WF_API const char *wf_model_name(const wf_model *m);
 WF_API void wf_model_text(const wf_model *m, char text[256]); /* its sizes, in a sentence */
-WF_API const char *wf_model_title(const wf_model *m);         /* "Transformer", "Language model" */
 
 /* ---- pairs: model.c -------------------------------------------------------------------------- */
 

@@ -53,8 +53,6 @@ WF_API wf_model *wf_transformer_new(const wf_transformer_config *c,
                                     uint64_t seed, char *message);
 /* What else a Transformer has; NULL: it is another model, or none. */
 WF_API const wf_transformer *wf_transformer_of(const wf_model *m);
-/* The configuration in a model's file. */
-WF_API bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *c, char *message);
 
 /* ---- PyTorch's state_dict: state_dict.c ------------------------------------------------------ */
 

@@ -123,16 +123,6 @@ static void describe(const void *config, char text[WF_MESSAGE]) {
              (long long)c->tgt_vocab, (long long)c->max_len);
 }
 
-bool wf_transformer_read_config(const wf_file *f, wf_transformer_config *c, char *message) {
-    wf_any_config any;
-    if (!c) return fail(message, "there is no room for the configuration");
-    const wf_model_kind *kind = wf_config_from_file(f, &any, message);
-    if (kind && kind != &wf_transformer_kind)
-        return fail(message, "the file holds another kind of model (%s)", kind->title);
-    if (kind) memcpy(c, &any, sizeof *c);
-    return kind;
-}
-
 const wf_model_kind wf_transformer_kind = {
     .name = "transformer",
     .title = "Transformer",

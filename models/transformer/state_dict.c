@@ -244,7 +244,7 @@ bool wf_transformer_save_state_dict(const wf_model *m, const char *path, bool bf
         return fail(message, "%s: %s", path, m ? wf_error(m->graph) : "there is no model");
     if (!wf_transformer_of(m))
         return fail(message, "%s: no torch.nn.Transformer can load this kind of model (%s)", path,
-                    wf_model_title(m));
+                    m->kind->title);
     size_t room = (size_t)wf_node_count(m->graph) + WF_TABLES + 1;
     wf_entry *entries = calloc(room, sizeof *entries);
     int n = entries ? list_entries(m, bf16, entries) : -1;

@@ -15,16 +15,6 @@ static wf_decode_options beam_options(int beam, int nbest, wf_length_penalty pen
     return o;
 }
 
-static void assert_same(const wf_hypothesis *a, const wf_hypothesis *b) {
-    size_t n = (size_t)a->length;
-    ck_assert_int_eq(a->length, b->length);
-    ck_assert(memcmp(a->tokens, b->tokens, n * sizeof *a->tokens) == 0);
-    ck_assert(memcmp(a->log_probs, b->log_probs, (n + 1) * sizeof *a->log_probs) == 0);
-    ck_assert(memcmp(&a->total, &b->total, sizeof a->total) == 0);
-    ck_assert(memcmp(&a->score, &b->score, sizeof a->score) == 0);
-    ck_assert(a->cut == b->cut);
-}
-
 /* ---- beams ----------------------------------------------------------------------------------- */
 
 enum { LETTERS = 4, LONGEST = 4, EVERYTHING = 1 + 4 + 16 + 64 + 256 };
@@ -288,49 +278,16 @@ static wf_decode_options setting(int i) {
     return o[i];
 }
 
-/* In batches of n, each padded to its own longest. */
-static void decode_by(wf_model *m, int n, int threads, const sentences *b,
-                      const wf_decode_options *o, wf_decoded *results) {
-    int32_t src[SENTENCES * SOURCE];
-    int64_t index[SENTENCES];
-    wf_pool *pool = wf_pool_new(threads);
-    wf_decoder *d = open_decoder(m, pool);
-    for (int from = 0; from < b->B; from += n) {
-        int count = from + n < b->B ? n : b->B - from, longest = 1;
-        for (int i = 0; i < count; i++)
-            if (b->src_length[from + i] > longest) longest = b->src_length[from + i];
-        for (int i = 0; i < count; i++) {
-            index[i] = from + i;
-            memcpy(src + i * longest, b->src + (from + i) * b->S, (size_t)longest * sizeof *src);
-        }
-        assert_decoder(
-            d, wf_decode(d, count, longest, src, b->src_length + from, index, o, results + from));
-    }
-    wf_decoder_free(d), wf_pool_free(pool);
-}
-
 TEST_ROWS(batches_and_threads_change_nothing, 16) {
     static sentences b;
-    static const int sizes[] = { 7, SENTENCES };
-    wf_decoded alone[SENTENCES], results[SENTENCES];
     wf_dtype real = _i % 2 ? WF_F64 : WF_F32;
     wf_model *m = open_spread(_i % 2 ? 700 : 17, real, 4); /* 700: rows shared by threads */
     random_sentences(&b, &wf_transformer_of(m)->config, SENTENCES, SOURCE, 1, 5);
     const int32_t banned[] = { 3, 9, 3 };
     wf_decode_options o = setting(_i / 2);
     o.banned = banned, o.n_banned = _i % 2 ? 3 : 0;
-    decode_by(m, 1, 1, &b, &o, alone);
-    for (int threads = 1; threads <= 2; threads++)
-        for (int k = 0; k < COUNT_OF(sizes); k++) {
-            decode_by(m, sizes[k], threads, &b, &o, results);
-            for (int i = 0; i < SENTENCES; i++) {
-                ck_assert_int_eq(results[i].n, o.nbest);
-                for (int n = 0; n < o.nbest; n++)
-                    assert_same(&alone[i].best[n], &results[i].best[n]);
-            }
-            wf_decoded_free(results, SENTENCES);
-        }
-    wf_decoded_free(alone, SENTENCES), close_model(m);
+    assert_decoded_alike(m, &b, &o);
+    close_model(m);
 }
 
 TEST(limits_and_bans_hold) {

@@ -150,3 +150,52 @@ wf_decode_options sample_options(int draws, int top_k, double top_p, double temp
     o.temperature = temperature, o.seed = 11;
     return o;
 }
+
+static void assert_same_output(const wf_hypothesis *a, const wf_hypothesis *b) {
+    size_t n = (size_t)a->length;
+    ck_assert_int_eq(a->length, b->length);
+    ck_assert(memcmp(a->tokens, b->tokens, n * sizeof *a->tokens) == 0);
+    ck_assert(memcmp(a->log_probs, b->log_probs, (n + 1) * sizeof *a->log_probs) == 0);
+    ck_assert(memcmp(&a->total, &b->total, sizeof a->total) == 0);
+    ck_assert(memcmp(&a->score, &b->score, sizeof a->score) == 0);
+    ck_assert(a->cut == b->cut);
+}
+
+/* In batches of n, each padded to its own longest. */
+static void decode_by(wf_model *m, int n, int threads, const sentences *b,
+                      const wf_decode_options *o, wf_decoded *results) {
+    int32_t src[MAX_SENTENCES * MAX_WORDS];
+    int64_t index[MAX_SENTENCES];
+    wf_pool *pool = wf_pool_new(threads);
+    wf_decoder *d = open_decoder(m, pool);
+    for (int from = 0; from < b->B; from += n) {
+        int count = from + n < b->B ? n : b->B - from, longest = m->src ? 1 : 0;
+        for (int i = 0; i < count; i++)
+            if (b->src_length[from + i] > longest) longest = b->src_length[from + i];
+        for (int i = 0; i < count; i++) {
+            index[i] = from + i;
+            memcpy(src + i * longest, b->src + (from + i) * b->S, (size_t)longest * sizeof *src);
+        }
+        assert_decoder(
+            d, wf_decode(d, count, longest, src, b->src_length + from, index, o, results + from));
+    }
+    wf_decoder_free(d), wf_pool_free(pool);
+}
+
+void assert_decoded_alike(wf_model *m, const sentences *b, const wf_decode_options *o) {
+    const int sizes[] = { 7, b->B };
+    wf_decoded alone[MAX_SENTENCES], results[MAX_SENTENCES];
+    decode_by(m, 1, 1, b, o, alone);
+    for (int threads = 1; threads <= 2; threads++)
+        for (int k = 0; k < COUNT_OF(sizes); k++) {
+            decode_by(m, sizes[k], threads, b, o, results);
+            for (int i = 0; i < b->B; i++) {
+                ck_assert_int_eq(results[i].n, o->nbest);
+                ck_assert_int_eq(alone[i].n, o->nbest);
+                for (int n = 0; n < o->nbest; n++)
+                    assert_same_output(&alone[i].best[n], &results[i].best[n]);
+            }
+            wf_decoded_free(results, b->B);
+        }
+    wf_decoded_free(alone, b->B);
+}

@@ -52,6 +52,9 @@ int exact_copies(wf_model *m, int n, int least, int most, uint64_t key);
 /* The small model, its logits spread so that it has opinions. */
 wf_model *open_spread(int vocab, wf_dtype real, double by);
 wf_decoder *open_decoder(wf_model *m, wf_pool *pool);
+/* Alone, seven at a time and all together, with one thread and two: each has its nbest outputs, and
+ * they are the same bits. */
+void assert_decoded_alike(wf_model *m, const sentences *b, const wf_decode_options *o);
 wf_decode_options sample_options(int draws, int top_k, double top_p, double temperature);
 
 #endif

@@ -264,9 +264,11 @@ static void widen(const char *path, int side) {
     char message[WF_MESSAGE] = "";
     int n = 0;
     wf_training_config training = { .optimizer = wf_optimizer_defaults(WF_ADAM) };
-    wf_transformer_config c;
     wf_file *f = wf_file_open("m");
-    ck_assert_msg(wf_transformer_read_config(f, &c, message), "%s", message);
+    wf_model *before = wf_model_load(f, NULL, WF_F32, 1, message);
+    ck_assert_msg(before != NULL, "%s", message);
+    wf_transformer_config c = wf_transformer_of(before)->config;
+    wf_model_free(before);
     *(side ? &c.tgt_vocab : &c.src_vocab) += 1;
     for (int i = 0; i < wf_file_meta_count(f); i++)
         for (int k = 0; k < COUNT_OF(kept); k++)

@@ -184,15 +184,10 @@ static void print_step(report *r, const progress *p) {
         duration(p->remaining, left));
 }
 
-void report_valid(report *r, const progress *p, int64_t exact, int64_t sequences,
-                  const char *scores) {
+void report_valid(report *r, const progress *p, const char *scores) {
     char text[80];
     heading(r, p);
-    if (sequences)
-        say(r, "%s  on unseen ones: exact match %lld/%lld%s", beginning(p, text), (long long)exact,
-            (long long)sequences, scores);
-    else
-        say(r, "%s  on unseen ones: %s", beginning(p, text), scores);
+    say(r, "%s  on unseen ones%s%s", beginning(p, text), *scores ? ": " : "", scores);
 }
 
 void report_step(report *r, const progress *p) {

@@ -49,9 +49,8 @@ void event_send(report *r);
 void report_failed(report *r, const char *what); /* tell it once, with errno */
 
 void report_step(report *r, const progress *p); /* a line, or nothing under a bar; and an event */
-/* sequences 0: no outputs were judged, and scores say it all */
-void report_valid(report *r, const progress *p, int64_t exact, int64_t sequences,
-                  const char *scores);
+/* what outputs for unseen sequences are worth; "": none were made */
+void report_valid(report *r, const progress *p, const char *scores);
 void report_bar(report *r, const progress *p);
 void report_profile(report *r, wf_plan *plan); /* where the time went, by op; and events */
 

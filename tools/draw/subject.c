@@ -143,7 +143,7 @@ static bool open_model(subject *s, const wf_block_options *c, int64_t layers, co
     s->model = f ? wf_model_load(f, training, WF_F32, 1, message)
                  : new_model(c, layers, training, message);
     if (!s->model) return false;
-    entitle(s, wf_model_title(s->model), c);
+    entitle(s, wf_model_kind_title(s->model->kind), c);
     s->graph = s->model->graph;
     return !wf_ok(s->graph) || fetch_model(s, backward, message);
 }

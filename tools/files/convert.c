@@ -100,24 +100,15 @@ static wf_transformer_config asked(const settings *set) {
     return c;
 }
 
-/* The file may say more of positions than was asked, or other. */
-static bool positions_fit(const settings *set, wf_positions positions) {
-    bool learned = positions == WF_POSITIONS_LEARNED;
-    if (learned && option_find(&self, "max-len")->seen) return false;
-    return set->positions < 0 ? learned : (int)positions == set->positions;
-}
-
-/* Exits where they do not. */
-static void check_positions(const settings *set, wf_positions positions) {
-    bool learned = positions == WF_POSITIONS_LEARNED;
-    if (set->positions < 0 && !learned)
-        usage_error(&self,
-                    "say what tells about order: --positions sinusoidal|none; %s has no "
-                    "table of positions",
-                    set->input);
-    if (set->positions >= 0 && (int)positions != set->positions)
-        usage_error(&self, "%s has tables of positions: --positions learned", set->input);
-    option_no_effect(&self, "max-len", learned, "the tables of positions say it");
+/* The file may say more of positions than was asked, or other. NULL: they agree. */
+static const char *wrong_positions(const settings *set, wf_positions found) {
+    if (found == WF_POSITIONS_LEARNED && option_find(&self, "max-len")->seen)
+        return "has tables of positions, which say it: --max-len would have no effect";
+    if (set->positions < 0 && found != WF_POSITIONS_LEARNED)
+        return "has no table of positions: --positions sinusoidal|none says what tells about order";
+    return set->positions < 0 || set->positions == (int)found
+               ? NULL
+               : "has tables of positions: --positions learned";
 }
 
 /* ---- what is done -------------------------------------------------------------------------- */
@@ -184,10 +175,10 @@ static wf_model *from_torch(const settings *set, const wf_file *f) {
     wf_transformer_config c = asked(set);
     wf_model *m = wf_transformer_from_state_dict(f, &c, WF_F32, message);
     if (!m) fail(&self, "%s: %s", set->input, message);
-    wf_positions positions = wf_transformer_of(m)->config.positions;
-    if (!positions_fit(set, positions)) wf_model_free(m), m = NULL;
-    check_positions(set, positions);
-    return m;
+    const char *why = wrong_positions(set, wf_transformer_of(m)->config.positions);
+    if (!why) return m;
+    wf_model_free(m);
+    usage_error(&self, "%s %s", set->input, why);
 }
 
 static wf_model *from_weft(const settings *set, const wf_file *f) {

@@ -38,7 +38,7 @@ static bool add_loss(evaluator *e, evaluation *v, char *message) {
               wf_fetch(e->plan, m->loss.nll, &nll) && wf_fetch(e->plan, m->loss.count, &count) &&
               wf_fetch(e->plan, m->correct, &correct);
     if (ok)
-        v->nll += nll, v->tokens += count, v->correct += correct;
+        v->nll += nll, v->tokens += count, v->correct += correct, v->sequences += b->B;
     else
         snprintf(message, MESSAGE, "%s", wf_plan_error(e->plan));
     return ok;
@@ -60,9 +60,8 @@ static bool compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypo
     const batch *b = &e->batch;
     const int32_t *answer = b->answer + row * (b->T - 1);
     int64_t n = b->answer_length[row];
-    v->outputs = true;
     v->exact += h->length == n && memcmp(h->tokens, answer, (size_t)n * sizeof *answer) == 0;
-    v->sequences++;
+    v->judged++;
     if (number >= SAMPLES) return true;
     char *source = line_of_ids(NULL, b->src + row * b->S, b->src_length[row]);
     char *reference = line_of_ids(NULL, answer, n);
@@ -79,7 +78,7 @@ static bool score_line(evaluator *e, const holdout *h, int64_t pair, const wf_hy
     char *output = line_of_ids(e->dataset->tokenizer[SIDE_TGT], best->tokens, best->length);
     const char *reference = h->reference[pair];
     bool ok = output && metrics_add(scores, output, strlen(output), reference, strlen(reference));
-    if (ok) v->exact += strcmp(output, reference) == 0, v->sequences++, v->outputs = true;
+    if (ok) v->exact += strcmp(output, reference) == 0, v->judged++;
     if (ok && pair < SAMPLES)
         ok = (v->samples[pair] = sample_text(h->source[pair], reference, output)) != NULL;
     free(output);
@@ -128,10 +127,7 @@ static bool evaluate_text(evaluator *e, const holdout *h, evaluation *v, char *m
         ok = batches_fill(&h->order, k, e->dataset->ids, &e->batch);
         if (!ok) snprintf(message, MESSAGE, "out of memory");
         ok = ok && add_loss(e, v, message);
-        if (!h->corpus.total[0]) { /* targets alone: there is nothing to go on from */
-            v->sequences += ok ? e->batch.B : 0;
-            continue;
-        }
+        if (!h->corpus.total[0]) continue; /* targets alone: there is nothing to go on from */
         bool decoded = ok && generate(e, results, message);
         ok = decoded;
         for (int64_t i = 0; i < e->batch.B && ok; i++)

@@ -13,8 +13,8 @@
 enum { SAMPLES = 3 };
 
 typedef struct evaluation {
-    int64_t sequences, exact;
-    bool outputs;                /* were made and judged: not if there are no sources */
+    int64_t sequences;           /* unseen ones */
+    int64_t judged, exact;       /* outputs for them: none if there are no sources */
     double nll, tokens, correct; /* sums over target tokens */
     metric_counts text;          /* of text: what the metrics are made of */
     char *samples[SAMPLES];      /* "source | reference | output" of the first; NULL: no memory */

@@ -87,9 +87,9 @@ bool session_evaluates(const session *s) {
 
 /* A file may say one thing of its model and another of what it was trained on. */
 static void check_model(const session *s) {
-    if (strcmp(wf_model_name(s->model), wf_model_kind_name(settings_kind(s->set))) != 0)
+    if (s->model->kind != settings_kind(s->set))
         fail(&train_program, "%s: its model is a %s, and its training of a %s", s->set->model,
-             wf_model_name(s->model), wf_model_kind_name(settings_kind(s->set)));
+             wf_model_kind_name(s->model->kind), wf_model_kind_name(settings_kind(s->set)));
     const int64_t of_model[] = { s->model->src_vocab, s->model->tgt_vocab };
     char message[WF_MESSAGE];
     for (int i = 0; i < 2; i++)

@@ -4,7 +4,6 @@
  * another for text, or for a preset, stands in the rows. */
 #include "settings.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,104 +182,6 @@ settings *settings_new(void) {
     told = defaults;
     for (option *o = rows; o < rows + train_program.n; o++) o->seen = false;
     return &told;
-}
-
-/* ---- from the checkpoint ------------------------------------------------------------------- */
-
-static void setting_key(const char *name, char key[OPTION_TEXT_SIZE]) {
-    snprintf(key, OPTION_TEXT_SIZE, "train.%s", name);
-}
-
-const char *setting_in_file(const wf_file *f, const char *name) {
-    char key[OPTION_TEXT_SIZE];
-    setting_key(name, key);
-    return wf_file_meta(f, key);
-}
-
-static void data_mark(const dataset *m, char mark[OPTION_TEXT_SIZE]) {
-    snprintf(mark, OPTION_TEXT_SIZE, "%016llx", (unsigned long long)m->hash);
-}
-
-/* Rows that are no options. */
-enum { STATE_ROWS = 3 };
-static void state_rows(training_state *at, option row[STATE_ROWS]) {
-    row[0] = (option)COUNT("step", at->step, 0, 1e12, "");
-    row[1] = (option)REAL("best", at->best, 0, INFINITY, "");
-    row[2] = (option)COUNT("without", at->since_best, 0, 1e12, "");
-}
-
-static void add_meta(settings_meta *meta, const char *name, const char *value) {
-    setting_key(name, meta->keys[meta->n]);
-    snprintf(meta->values[meta->n], OPTION_TEXT_SIZE, "%s", value);
-    meta->pairs[meta->n] = (wf_meta){ meta->keys[meta->n], meta->values[meta->n] };
-    meta->n++;
-}
-
-void settings_to_meta(const training_state *at, const dataset *m, settings_meta *meta) {
-    char text[OPTION_TEXT_SIZE];
-    training_state now = *at;
-    option row[STATE_ROWS];
-    meta->n = 0;
-    state_rows(&now, row);
-    for (int i = 0; i < STATE_ROWS; i++)
-        if (row[i].kind != OPTION_REAL || isfinite(now.best))
-            add_meta(meta, row[i].name, option_text(&row[i], text));
-    if (m->text) data_mark(m, text), add_meta(meta, "data", text);
-    for (const option *o = rows; o < rows + train_program.n; o++)
-        if (o->stored) add_meta(meta, o->name, option_text(o, text));
-}
-
-training_state settings_state(const settings *set, const wf_file *f) {
-    char message[256];
-    training_state at = { .best = INFINITY };
-    option row[STATE_ROWS];
-    state_rows(&at, row);
-    for (int i = 0; i < STATE_ROWS; i++) {
-        const char *text = setting_in_file(f, row[i].name);
-        if (!text && i > 0) continue; /* nothing was validated */
-        if (!text || !option_set(&row[i], text, message))
-            fail(&train_program, "%s: %s", set->model, text ? message : "it has no step");
-    }
-    return at;
-}
-
-void settings_check_data(const settings *set, const wf_file *f, const dataset *m) {
-    char mark[OPTION_TEXT_SIZE];
-    const char *stored = setting_in_file(f, "data");
-    if (!m->text) return;
-    data_mark(m, mark);
-    if (stored && strcmp(stored, mark) == 0) return;
-    fail(&train_program,
-         "%s was trained on other pairs than these: give it the same files as before", set->model);
-}
-
-/* A setting of the file is the setting; one on the command line must be equal to it. */
-static void take_from_file(const settings *set, const wf_file *f, option *o, char *differences,
-                           size_t size) {
-    char given[OPTION_TEXT_SIZE], message[256];
-    const char *stored = setting_in_file(f, o->name);
-    if (!stored) stored = o->before;
-    if (!stored)
-        fail(&train_program, "%s lacks the setting --%s: it can't be resumed", set->model, o->name);
-    option_text(o, given);
-    if (!option_set(o, stored, message)) fail(&train_program, "%s: %s", set->model, message);
-    if (!o->seen || strcmp(given, stored) == 0) return;
-    size_t n = strlen(differences);
-    snprintf(differences + n, size - n, "%s--%s %s, not %s", n ? "; " : "", o->name, stored, given);
-}
-
-static void settings_from_file(const settings *set, const wf_file *f) {
-    char differences[400] = "";
-    option_no_effect(&train_program, "preset", true, "a resume takes the sizes from the file");
-    option_no_effect(&train_program, "layers", true, "a resume takes the sizes from the file");
-    for (option *o = rows; o < rows + train_program.n; o++)
-        if (o->stored) take_from_file(set, f, o, differences, sizeof differences);
-    if (*differences)
-        usage_error(&train_program,
-                    "%s was trained with %s: leave these out, or train anew without --resume",
-                    set->model, differences);
-    if (set->min_len > set->max_len || set->lr_steps < 1)
-        fail(&train_program, "%s: its settings contradict each other", set->model);
 }
 
 /* ---- filling in ---------------------------------------------------------------------------- */

@@ -54,6 +54,8 @@ const wf_model_kind *settings_kind(const settings *set);
 wf_schedule settings_schedule(const settings *set);
 task settings_task(const settings *set);
 
+/* ---- settings_file.c ------------------------------------------------------------------------- */
+
 /* The settings and the step as metadata of the checkpoint. */
 enum { SETTINGS_META = 64 };
 typedef struct settings_meta {
@@ -71,6 +73,8 @@ void settings_to_meta(const training_state *at, const dataset *m, settings_meta 
 training_state settings_state(const settings *set,
                               const wf_file *f); /* exits if the file does not tell */
 
+/* The stored settings, by those of the file; exits if they are not what the command line says. */
+void settings_from_file(const settings *set, const wf_file *f);
 /* A resume on other pairs than before is refused. */
 void settings_check_data(const settings *set, const wf_file *f, const dataset *m);
 

@@ -198,11 +198,11 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     if (!ok) fail(&train_program, "%s", message);
     jsonl *e = event(&s->report, name);
     json_int(e, "step", s->at.step);
-    if (v.outputs) json_int(e, "exact", v.exact);
+    if (v.judged) json_int(e, "exact", v.exact);
     json_int(e, "sequences", v.sequences);
     json_real(e, "loss", v.nll / v.tokens);
     json_real(e, "accuracy", v.correct / v.tokens);
-    if (s->dataset.text && v.outputs) {
+    if (s->dataset.text && v.judged) {
         json_real(e, "bleu", bleu_score(&v.text.bleu[BLEU_NONE]).score);
         json_real(e, "bleu_13a", bleu_score(&v.text.bleu[BLEU_13A]).score);
         json_real(e, "chrf", chrf_score(&v.text.chrf));
@@ -227,6 +227,15 @@ static void keep_best(session *s, double loss) {
     s->at = at;
 }
 
+static void scores_text(const session *s, const evaluation *v, char text[120]) {
+    int n = snprintf(text, 120, "exact match %lld/%lld", (long long)v->exact, (long long)v->judged);
+    if (s->dataset.text && s->set->task == LEARN_TEXT)
+        snprintf(text + n, 120 - (size_t)n, ", BLEU %.2f, chrF %.2f",
+                 bleu_score(&v->text.bleu[BLEU_NONE]).score, chrf_score(&v->text.chrf));
+    else if (s->dataset.text)
+        snprintf(text + n, 120 - (size_t)n, ", CER %.2f %%", 100 * error_rate(&v->text.characters));
+}
+
 /* A validation whose turn it is: a resumed training makes the same ones. */
 static void validate(session *s) {
     evaluation_free(&s->judged);
@@ -241,15 +250,9 @@ static void validate(session *s) {
                    .loss = loss,
                    .nll = loss,
                    .accuracy = v.correct / v.tokens };
-    char scores[80] = "";
-    if (!v.outputs)
-        snprintf(scores, sizeof scores, "loss %.4g per token", loss);
-    else if (s->dataset.text && s->set->task == LEARN_TEXT)
-        snprintf(scores, sizeof scores, ", BLEU %.2f, chrF %.2f",
-                 bleu_score(&v.text.bleu[BLEU_NONE]).score, chrf_score(&v.text.chrf));
-    else if (s->dataset.text)
-        snprintf(scores, sizeof scores, ", CER %.2f %%", 100 * error_rate(&v.text.characters));
-    report_valid(&s->report, &p, v.exact, v.outputs ? v.sequences : 0, scores);
+    char scores[120] = "";
+    if (v.judged) scores_text(s, &v, scores);
+    report_valid(&s->report, &p, scores);
     s->at.since_best = loss < s->at.best ? 0 : s->at.since_best + 1;
     if (loss < s->at.best) s->at.best = loss;
     keep_best(s, loss);
@@ -278,13 +281,12 @@ static void test(session *s) {
         "accuracy %.2f %%",
         (long long)v.sequences, v.nll / v.tokens, exp(v.nll / v.tokens),
         100 * v.correct / v.tokens);
-    if (s->dataset.text && v.outputs) say_text_scores(s, &v);
-    if (v.outputs) say(&s->report, "source | reference | output");
+    if (s->dataset.text && v.judged) say_text_scores(s, &v);
+    if (v.judged) say(&s->report, "source | reference | output");
     for (int i = 0; i < SAMPLES; i++)
         if (v.samples[i]) say(&s->report, "  %s", v.samples[i]);
-    if (!s->set->json && v.outputs)
-        printf("exact match %lld/%lld\n", (long long)v.exact, (long long)v.sequences),
-            fflush(stdout);
+    if (!s->set->json && v.judged)
+        printf("exact match %lld/%lld\n", (long long)v.exact, (long long)v.judged), fflush(stdout);
     if (in_files) keep_best(s, v.nll / v.tokens);
     if (!judged) evaluation_free(&v);
 }

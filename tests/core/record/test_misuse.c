@@ -397,9 +397,9 @@ TEST(no_model_and_no_decoder_answer) {
     }
     wf_model_free(NULL), wf_decoder_free(NULL), wf_decoded_free(NULL, 3);
     ck_assert(!wf_transformer_check(NULL, why) && !wf_transformer_new(NULL, NULL, WF_F32, 0, why));
-    ck_assert(!wf_transformer_of(NULL) && !*wf_model_name(NULL));
+    ck_assert(!wf_transformer_of(NULL) && !*wf_model_kind_name(NULL));
     ck_assert(!wf_model_bind(NULL, NULL, 1, 1, 1) && !wf_model_feed(NULL, NULL, NULL));
-    ck_assert(!wf_model_longest_source(NULL) && !*wf_model_title(NULL));
+    ck_assert(!wf_model_longest_source(NULL) && !*wf_model_kind_title(NULL));
     ck_assert(!wf_model_read_block(NULL, NULL, why));
     ck_assert(wf_model_begin(NULL, 3) == 0 && wf_model_room(NULL, 3) < 0);
     ck_assert(!wf_model_record(NULL, NULL, WF_F32, 0, why) && !wf_model_describe(NULL, NULL, why));
@@ -413,7 +413,6 @@ TEST(no_model_and_no_decoder_answer) {
     ck_assert(!wf_transformer_save_state_dict(NULL, "x", false, why));
     ck_assert(!wf_model_load(NULL, NULL, WF_F32, 0, why));
     ck_assert(!wf_model_load_weights(NULL, NULL, why));
-    ck_assert(!wf_transformer_read_config(NULL, &c, why));
     ck_assert(!wf_transformer_from_state_dict(NULL, &c, WF_F32, why));
 }
 
@@ -423,9 +422,6 @@ TEST(a_model_and_a_decoder_accept_null) {
     wf_file *f = wf_file_open(path);
     wf_model *m = wf_model_load(f, NULL, WF_F32, 0, why);
     ck_assert_msg(m != NULL, "%s", why);
-    ck_assert(!wf_transformer_read_config(f, NULL, why));
-    assert_contains(why, "no room for the configuration");
-    ck_assert(!wf_transformer_read_config(f, NULL, NULL));
     ck_assert(!wf_transformer_from_state_dict(f, NULL, WF_F32, why));
     ck_assert(!wf_model_load_weights(m, NULL, why));
     ck_assert(!wf_model_save(m, NULL, false, NULL, 0, why));
