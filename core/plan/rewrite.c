@@ -56,7 +56,6 @@ static bool applies(wf_rewrite *r, const wf_rule *rule, const wf_tensor *t) {
     r->outer = t;
     bool applied = rule->apply(r, t, inner);
     assert(!applied || r->p->rewritten[t->id]);
-    if (applied) r->p->fused_into[inner->id] = t->id + 1;
     return applied;
 }
 
@@ -94,6 +93,16 @@ bool wf_read_once(const wf_rewrite *r, const wf_tensor *t) {
     return r->readers[t->id] == 1 && !(r->need[t->id] & FETCHED) && wf_feed_of(r->p, t) < 0;
 }
 
+/* What the node read and its replacement does not, the replacement computes. */
+static void mark_fused(wf_rewrite *r, const wf_tensor *before, int n_in, wf_tensor *const *in) {
+    for (int i = 0; i < before->n_in; i++) {
+        const wf_tensor *x = before->in[i];
+        bool read = !x || x->kind != WF_COMPUTED;
+        for (int k = 0; k < n_in && !read; k++) read = in[k] && in[k]->id == x->id;
+        if (!read) r->p->fused_into[primary(x)->id] = before->id + 1;
+    }
+}
+
 bool wf_replace(wf_rewrite *r, const wf_op *op, int n_in, wf_tensor *const *in, const void *attrs) {
     wf_report report;
     recorded_call c;
@@ -107,6 +116,7 @@ bool wf_replace(wf_rewrite *r, const wf_op *op, int n_in, wf_tensor *const *in, 
     size_t operands = (size_t)n_in * sizeof *in;
     wf_tensor *t = wf_arena_alloc(&r->p->own, sizeof *t + operands + op->attr_bytes, OWN_ARENA);
     if (!t) return r->no_memory = true, false;
+    mark_fused(r, wf_rewritten(r, r->outer), n_in, in);
     *t = *r->outer;
     t->op = op, t->n_in = n_in, t->in = memcpy(t + 1, in, operands);
     t->attrs = op->attr_bytes ? memcpy((char *)(t + 1) + operands, attrs, op->attr_bytes) : NULL;

@@ -109,6 +109,16 @@ static bool is_computed(wf_plan *p, const wf_tensor *t) {
     return false;
 }
 
+/* Each node that would run as recorded is computed in some step: its own, or one that a rule made. */
+static void assert_all_are_computed(wf_plan *p, wf_plan *recorded) {
+    wf_step step;
+    for (int i = 0; wf_step_at(recorded, i, &step); i++) {
+        const wf_tensor *in = step.node ? wf_computed_in(p, step.node) : NULL;
+        ck_assert_msg(!step.node || in, "%s is computed nowhere", step.op->name);
+        ck_assert(!step.node || is_computed(p, in));
+    }
+}
+
 TEST_ROWS(a_rule_applies, COUNT_OF(rules)) {
     scene s = scene_of(_i);
     wf_plan *p = wf_plan_new(s.g, &(wf_plan_options){ .fetch = &s.outer, .n_fetch = 1 });
@@ -119,6 +129,10 @@ TEST_ROWS(a_rule_applies, COUNT_OF(rules)) {
     ck_assert_int_eq(operands, rules[_i].operands);
     ck_assert(!is_computed(p, s.inner));
     ck_assert(wf_computed_in(p, s.inner) == s.outer && wf_computed_in(p, s.outer) == s.outer);
+    wf_plan_options as_recorded = { .fetch = &s.outer, .n_fetch = 1, .as_recorded = true };
+    wf_plan *other = wf_plan_new(s.g, &as_recorded);
+    assert_all_are_computed(p, other);
+    wf_plan_free(other);
     wf_plan_free(p);
     values v[2]; /* as recorded: the same */
     wf_plan_options recorded = { .fetch = &s.outer, .n_fetch = 1, .as_recorded = true };
