@@ -18,7 +18,7 @@
 #define WF_MODEL_NAMES(ROW) \
     ROW(transformer, "transformer") ROW(language_model, "language") \
     /* and so on */
-#define WF_ACTIVATION_NAMES(ROW) WF_ACTIVATIONS(ROW) /* nn.h */
+#define WF_ACTIVATION_NAMES(ROW) WF_ACTIVATIONS(ROW) /* nn/blocks.h */
 #define WF_POSITIONS_NAMES(ROW) \
     ROW(WF_POSITIONS_NONE, "none") ROW(WF_POSITIONS_SINUSOIDAL, "sinusoidal") \
     ROW(WF_POSITIONS_LEARNED, "learned")

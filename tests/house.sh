@@ -72,7 +72,7 @@ found=$(nm --defined-only --extern-only "$archive" | awk 'NF == 3 { print $3 }' 
 [ -z "$found" ] || fail "in the archive without the prefix wf_: $found"
 
 # Public headers compile alone, as C17 and as C++17.
-headers='core/graph.h core/op.h core/kernel.h core/picture.h core/file.h ops/ops.h nn/nn.h models/model.h models/transformer.h models/language_model.h models/decode.h models/text.h'
+headers='core/graph.h core/op.h core/kernel.h core/picture.h core/file.h ops/ops.h nn/nn.h nn/layers.h nn/attention.h nn/blocks.h models/model.h models/transformer.h models/language_model.h models/decode.h models/text.h'
 strict='-I. -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only'
 for header in $headers; do
     echo "#include \"$header\"" | ${CC:-cc} -std=c17 -x c $strict - || fail "$header does not compile alone as C17"
@@ -86,7 +86,7 @@ done
 inside='wf_(fail|show|set_shape|same_shape|broadcast_shapes|view_[a-z]+)'
 tried=$(cat tests/core/record/test_extremes.c tests/core/record/extremes_*.inc
     sed -nE 's/^(UNARY|BINARY|COMPARE)\(([a-z_0-9]+),.*/wf_\2/p' ops/elementwise/*.inc)
-for function in $(cat core/graph.h core/op.h core/picture.h ops/ops.h nn/nn.h | tr '\n' ' ' | grep -oE 'WF_API [^;]*;' |
+for function in $(cat core/graph.h core/op.h core/picture.h ops/ops.h nn/*.h | tr '\n' ' ' | grep -oE 'WF_API [^;]*;' |
     sed -nE 's/^[^(]*[ *](wf_[a-z0-9_]+)\(.*/\1/p' | grep -vxE "$inside"); do
     echo "$tried" | grep -qE "(^|[^a-z_])$function([^a-z_0-9]|\$)" || fail "tests/core/record/extremes_*.inc has no row for $function"
 done

@@ -1,0 +1,74 @@
+/* weft/nn/blocks.h - the blocks of the Transformer: feed-forward, encoder layer, decoder layer;
+ * blocks.c. */
+#ifndef WEFT_NN_BLOCKS_H
+#define WEFT_NN_BLOCKS_H
+
+#include "attention.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A row per activation: the enumerator, its name in options and files, the function. Old files hold
+ * numbers instead of names, so add rows at the end. */
+/* clang-format off */
+#define WF_ACTIVATIONS(ROW)                                                                        \
+    ROW(WF_RELU, "relu", wf_relu)                                                                  \
+    ROW(WF_GELU, "gelu", wf_gelu)                                                                  \
+    ROW(WF_GELU_TANH, "gelu-tanh", wf_gelu_tanh)                                                   \
+    ROW(WF_SILU, "silu", wf_silu)                                                                  \
+    /* and so on */
+#define WF_ENUMERATOR(value, name, function) value,
+#define WF_ONE_MORE(value, name, function) +1
+typedef enum { WF_ACTIVATIONS(WF_ENUMERATOR) } wf_activation;
+enum { WF_ACTIVATION_COUNT = WF_ACTIVATIONS(WF_ONE_MORE) };
+/* clang-format on */
+WF_API wf_tensor *wf_activate(wf_activation a, wf_tensor *x);
+
+typedef struct wf_block_options {
+    int64_t d_model, num_heads, dim_feedforward;
+    wf_activation activation;
+    bool norm_first; /* pre-norm: x + Dropout(f(LN(x))); else post-norm: LN(x + Dropout(f(x))) */
+    bool bias;       /* in projections and norms, as in torch.nn.Transformer */
+    double dropout, attention_dropout, activation_dropout, layer_norm_eps;
+} wf_block_options;
+
+struct wf_feed_forward_layer {
+    struct wf_linear_layer linear1, linear2; /* named so in the current scope */
+    wf_activation activation;
+    double dropout;
+};
+WF_API struct wf_feed_forward_layer wf_feed_forward_new(wf_graph *g, const wf_block_options *o);
+/* [..., D] */
+WF_API wf_tensor *wf_feed_forward(const struct wf_feed_forward_layer *l, wf_tensor *x);
+
+struct wf_encoder_block {
+    struct wf_mha_layer self_attn;
+    struct wf_feed_forward_layer ff;
+    struct wf_norm_layer norm1, norm2;
+    wf_block_options o;
+    const char *path;
+};
+struct wf_decoder_block {
+    struct wf_mha_layer self_attn, multihead_attn;
+    struct wf_feed_forward_layer ff;
+    struct wf_norm_layer norm1, norm2, norm3;
+    wf_block_options o;
+    const char *path;
+};
+WF_API struct wf_encoder_block wf_encoder_layer_new(wf_graph *g, const char *name,
+                                                    const wf_block_options *o);
+WF_API struct wf_decoder_block wf_decoder_layer_new(wf_graph *g, const char *name,
+                                                    const wf_block_options *o);
+/* [B,S,D] -> [B,S,D]. o->causal and o->cache make it a layer of a decoder-only stack. */
+WF_API wf_tensor *wf_encoder_layer(const struct wf_encoder_block *l, wf_tensor *x,
+                                   const wf_mha_options *o);
+/* [B,T,D] -> [B,T,D]. cross_k and cross_v: wf_mha_keys_values of multihead_attn and the memory. */
+WF_API wf_tensor *wf_decoder_layer(const struct wf_decoder_block *l, wf_tensor *x,
+                                   wf_tensor *cross_k, wf_tensor *cross_v,
+                                   const wf_mha_options *self, const wf_mha_options *cross);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,81 @@
+/* weft/nn/layers.h - Linear, dropout, Embedding, positions, normalisation, and their initial
+ * values. nn.h says what a layer is. */
+#ifndef WEFT_NN_LAYERS_H
+#define WEFT_NN_LAYERS_H
+
+#include "../ops/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- initial values: init.c ------------------------------------------------------------------ */
+
+/* Uniform with bound sqrt(6 / (fan_in + fan_out)); normal with std sqrt(2 / (fan_in + fan_out)). */
+WF_API wf_init wf_init_xavier_uniform(int64_t fan_in, int64_t fan_out);
+WF_API wf_init wf_init_xavier_normal(int64_t fan_in, int64_t fan_out);
+WF_API wf_init wf_init_kaiming_uniform(int64_t fan_in); /* bound sqrt(6 / fan_in), for relu */
+
+/* ---- Linear and dropout: linear.c ------------------------------------------------------------ */
+
+struct wf_linear_layer {
+    wf_tensor *weight, *bias; /* [out, in]; [out] or NULL */
+    const char *path;
+};
+/* Initial weight Xavier uniform, bias zeros. */
+WF_API struct wf_linear_layer wf_linear_new(wf_graph *g, const char *name, int64_t in, int64_t out,
+                                            bool bias);
+/* [..., out]: x W^T + b */
+WF_API wf_tensor *wf_linear(const struct wf_linear_layer *l, wf_tensor *x);
+
+/* Dropout with a named site in the current scope. If the name is used again the site gets a number,
+ * so every use of a layer drops other elements. rate 0: x. */
+WF_API wf_tensor *wf_drop(wf_tensor *x, double rate, const char *name);
+
+/* ---- Embedding and positions: embedding.c ---------------------------------------------------- */
+
+struct wf_embedding_layer {
+    wf_tensor *weight; /* [V, D] */
+    double scale;      /* multiplies the rows: sqrt(D) or 1 */
+    const char *path;
+};
+/* Initial values N(0, std = 1). scaled: std = 1/sqrt(D), and rows are multiplied by sqrt(D). */
+WF_API struct wf_embedding_layer wf_embedding_new(wf_graph *g, const char *name, int64_t rows,
+                                                  int64_t dim, bool scaled);
+/* [...] -> [..., D] */
+WF_API wf_tensor *wf_embed(const struct wf_embedding_layer *l, wf_tensor *ids);
+
+typedef enum { WF_POSITIONS_NONE, WF_POSITIONS_SINUSOIDAL, WF_POSITIONS_LEARNED } wf_positions;
+struct wf_position_layer {
+    /* [max_len, D]: a parameter if learned, a buffer if sinusoidal; NULL for sinusoids of more than
+     * 2^22 elements, which are computed in each run */
+    wf_tensor *weight;
+    wf_positions kind;
+    int64_t dim;
+    const char *path;
+};
+WF_API struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_positions kind,
+                                                int64_t max_len, int64_t dim);
+/* [B,T,D] plus rows P..P+T-1, P the position: for the input of a decoder. */
+WF_API wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor *x);
+/* [B,T,D] plus the rows of the given positions ids, [T] or [B,T]. The input of an encoder, in a
+ * plan with a state, is at 0..T-1 at any position P: ids = wf_arange(x, 1). */
+WF_API wf_tensor *wf_add_positions_at(const struct wf_position_layer *l, wf_tensor *x,
+                                      wf_tensor *ids);
+
+/* ---- LayerNorm: layer_norm.c ----------------------------------------------------------------- */
+
+struct wf_norm_layer {
+    wf_tensor *weight, *bias; /* [D]; [D] or NULL */
+    double eps;
+    const char *path;
+};
+/* Initial weight ones, bias zeros. Biased variance, eps inside the root. */
+WF_API struct wf_norm_layer wf_norm_new(wf_graph *g, const char *name, int64_t dim, double eps,
+                                        bool bias);
+WF_API wf_tensor *wf_norm(const struct wf_norm_layer *l, wf_tensor *x);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
