@@ -72,7 +72,7 @@ found=$(nm --defined-only --extern-only "$archive" | awk 'NF == 3 { print $3 }' 
 [ -z "$found" ] || fail "in the archive without the prefix wf_: $found"
 
 # Public headers compile alone, as C17 and as C++17.
-headers='core/graph.h core/op.h core/kernel.h core/picture.h core/file.h ops/ops.h nn/nn.h nn/layers.h nn/attention.h nn/blocks.h models/model.h models/transformer.h models/language_model.h models/decode.h models/text.h'
+headers='core/graph.h core/op.h core/kernel.h core/picture.h core/file.h ops/ops.h nn/nn.h nn/layers.h nn/attention.h nn/blocks.h nn/optimizer.h models/model.h models/transformer.h models/language_model.h models/decode.h models/text.h'
 strict='-I. -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only'
 for header in $headers; do
     echo "#include \"$header\"" | ${CC:-cc} -std=c17 -x c $strict - || fail "$header does not compile alone as C17"

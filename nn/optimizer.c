@@ -1,4 +1,4 @@
-/* nn/optim.c - optimizers as nodes of the graph: gradients, their global norm, one update per
+/* nn/optimizer.c - optimizers as nodes of the graph: gradients, their global norm, one update per
  * parameter.
  *
  * The gradients are those of the summed loss; the updates scale them to the mean:

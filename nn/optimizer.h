@@ -1,0 +1,119 @@
+/* weft/nn/optimizer.h - optimizers and schedules of the learning rate.
+ *
+ * An optimizer records the gradients of a loss and one update per parameter. A plan that fetches
+ * the updates makes a step; the rate of the step is fed:
+ *
+ *     wf_optimizer_options adam = wf_optimizer_defaults(WF_ADAM);
+ *     wf_optimizer o = wf_optimizer_new(g, loss_sum, count, params, n, &adam);
+ *     wf_plan *p = wf_plan_new(g, ...);                  feeds x and o.rates, fetches o.updates
+ *     double rates[3];
+ *     wf_optimizer_rates(&adam, 1e-3, step, rates);
+ *     wf_feed_reals(p, o.rates, rates, 3) && wf_run(p); */
+#ifndef WEFT_NN_OPTIMIZER_H
+#define WEFT_NN_OPTIMIZER_H
+
+#include "../ops/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- optimizers: optimizer.c ----------------------------------------------------------------- */
+
+typedef enum { WF_SGD, WF_ADAM, WF_ADAMW } wf_optimizer_kind;
+typedef struct wf_optimizer_options {
+    wf_optimizer_kind kind;
+    const char *name;         /* scope of its input and buffers; NULL: "optimizer". Must differ
+                                 between optimizers of one graph */
+    double momentum;          /* SGD */
+    double beta1, beta2, eps; /* Adam, AdamW: betas in [0, 1), eps above 0, or the graph fails */
+    double weight_decay;      /* AdamW decays matrices only */
+    double clip_norm;         /* of the gradient of the mean loss; 0: no clipping */
+    bool unguarded; /* no clipping and no check for NaN: each update runs as soon as its gradient is
+                       computed, which takes less memory. But a NaN gets into the model */
+    bool accumulates;     /* also record the accumulation of micro-batches: wf_accumulation */
+    double average_decay; /* also record a moving average of the weights, e.g. 0.999; 0: none */
+} wf_optimizer_options;
+/* beta1 0.9, beta2 0.999, eps 1e-8, all else zero. */
+WF_API wf_optimizer_options wf_optimizer_defaults(wf_optimizer_kind kind);
+/* Gradient accumulation: an update from several micro-batches, equal up to rounding to that from
+ * all of them at once. Gradients and counts are summed in buffers. For each micro-batch run a plan
+ * that feeds `more` and fetches `adds`, then one that feeds the rates and fetches `updates`. The
+ * first micro-batch overwrites the sums. All NULL unless the option `accumulates` is set. */
+typedef struct wf_accumulation {
+    wf_tensor *more;     /* the input []: 0 for the first micro-batch of an update, 1 for others */
+    wf_tensor **sums;    /* n + 1 buffers "<name>.<parameter>.sum" and "<name>.count" */
+    wf_tensor **adds;    /* n + 1: fetch all to add a micro-batch */
+    wf_tensor *norm;     /* as wf_optimizer.norm, for the sums */
+    wf_tensor **updates; /* n: fetch all to perform a step with the sums */
+} wf_accumulation;
+/* The exponential moving average of the parameters. After each update run a plan that feeds the
+ * rate and fetches `updates`. The first run sets the average to the parameters, so its initial
+ * zeros have no effect. */
+typedef struct wf_averages {
+    wf_tensor *rate;     /* the input [1]: wf_optimizer_average_rate */
+    wf_tensor **params;  /* n of them */
+    wf_tensor **values;  /* n buffers "<name>.<parameter>.average" */
+    wf_tensor **updates; /* n: fetch all */
+    int n;               /* 0: the option average_decay is 0 */
+} wf_averages;
+typedef struct wf_optimizer {
+    wf_optimizer_kind kind;
+    wf_tensor *rates;    /* the input [3] fed at every update: wf_optimizer_rates */
+    wf_tensor *norm;     /* global norm of the mean gradient, []; the run fails if it is not
+                            finite. NULL if unguarded */
+    wf_tensor **updates; /* n of them: fetch all to perform a step */
+    int n;
+    wf_tensor **grads;   /* n: gradients of loss_sum, before clipping */
+    wf_tensor **moments; /* buffers "<name>.<parameter>.m" and ".v", or ".momentum" */
+    int n_moments;
+    wf_accumulation accumulation;
+    wf_averages averages;
+} wf_optimizer;
+/* Record the gradients of loss_sum / count and one update per parameter. Free the arrays with
+ * wf_optimizer_free; the tensors are the graph's. */
+WF_API wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
+                                     wf_tensor *const *params, int n,
+                                     const wf_optimizer_options *o);
+WF_API void wf_optimizer_free(wf_optimizer *o);
+/* The values to feed as rates at this step, counted from 1 (less counts as 1): the learning rate
+ * and the two bias corrections of Adam. If one is not finite the run fails, and nothing is
+ * updated. */
+WF_API void wf_optimizer_rates(const wf_optimizer_options *o, double rate, int64_t step,
+                               double out[3]);
+/* The value to feed as the rate of the k-th averaging, from 1: (1 - d) / (1 - d^k) with d the
+ * decay, which makes the average bias-corrected at every k. */
+WF_API double wf_optimizer_average_rate(const wf_optimizer_options *o, int64_t k);
+/* Exchange parameters and averages, to evaluate or save the averages; call it again to go on
+ * training. False, with nothing exchanged, if there are no averages or no memory. Must not be
+ * called while a plan is running. */
+WF_API bool wf_optimizer_swap_averages(const wf_optimizer *o);
+/* Feed n doubles to a real tensor with n elements, converted to its type. False on failure. */
+WF_API bool wf_feed_reals(wf_plan *p, const wf_tensor *t, const double *values, int n);
+/* Write the first `capacity` parameters, in recording order, to out (may be NULL). Returns the
+ * number of all parameters. */
+WF_API int wf_parameters(const wf_graph *g, wf_tensor **out, int capacity);
+
+/* ---- schedules: schedule.c ------------------------------------------------------------------- */
+
+typedef enum {
+    WF_CONSTANT_RATE,
+    WF_LINEAR_DECAY,
+    WF_COSINE,
+    WF_INVERSE_SQRT, /* peak * sqrt(warmup / step) */
+    WF_NOAM          /* the same: the curve of Vaswani et al. 2017, given by its peak */
+} wf_schedule_kind;
+typedef struct wf_schedule {
+    wf_schedule_kind kind;
+    double peak;    /* the rate at the end of the warm-up */
+    int64_t warmup; /* steps in which the rate rises linearly; 0 or less: none */
+    int64_t steps;  /* of linear decay and cosine: from this step on the rate is `floor` */
+    double floor;
+} wf_schedule;
+/* step counts from 1; 0 for NULL */
+WF_API double wf_schedule_rate(const wf_schedule *s, int64_t step);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
