@@ -10,6 +10,8 @@
 #define WF_VERSION                                                                                 \
     WF_VERSION_TEXT(WF_VERSION_MAJOR)                                                              \
     "." WF_VERSION_TEXT(WF_VERSION_MINOR) "." WF_VERSION_TEXT(WF_VERSION_PATCH)
+/* for #if WF_VERSION_NUMBER >= 100: 1.2.3 is 10203 */
+#define WF_VERSION_NUMBER (WF_VERSION_MAJOR * 10000 + WF_VERSION_MINOR * 100 + WF_VERSION_PATCH)
 #define WF_VERSION_TEXT(number) WF_VERSION_QUOTED(number)
 #define WF_VERSION_QUOTED(number) #number
 

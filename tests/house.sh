@@ -71,10 +71,14 @@ found=$(echo "$exported" | grep -vE '^wf_|^_init$|^_fini$|^(__start_|__stop_|__a
 found=$(nm --defined-only --extern-only "$archive" | awk 'NF == 3 { print $3 }' | grep -vE '^wf_|^__(asan|odr_asan|tsan|ubsan)' || true)
 [ -z "$found" ] || fail "in the archive without the prefix wf_: $found"
 
-# Public headers compile alone, as C17 and as C++17.
-headers='core/graph.h core/op.h core/kernel.h core/picture.h core/file.h ops/ops.h nn/nn.h nn/layers.h nn/attention.h nn/blocks.h nn/optimizer.h models/model.h models/transformer.h models/language_model.h models/decode.h models/text.h'
-strict='-I. -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only'
-for header in $headers; do
+# weft.h names every header that declares something public, and so it is installed. Each compiles alone, as C17 and as
+# C++17; as what else, tests/install.sh tries.
+headers=$(sed -n 's/^#include "\(.*\)"$/\1/p' weft.h)
+for header in $(grep -l 'WF_API' $(echo "$library" | grep '\.h$')); do
+    echo "$headers" | grep -qx "$header" || fail "weft.h does not include $header, which declares something public"
+done
+strict='-I. -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only'
+for header in weft.h $headers; do
     echo "#include \"$header\"" | ${CC:-cc} -std=c17 -x c $strict - || fail "$header does not compile alone as C17"
     if command -v "${CXX:-c++}" > /dev/null; then
         echo "#include \"$header\"" | ${CXX:-c++} -std=c++17 -x c++ $strict - ||
@@ -119,7 +123,7 @@ echo "lines of code that record and run: $(code_lines $engine)"
 echo "exported symbols: $(echo "$exported" | grep -c '^wf_')"
 # Code is laid out by .clang-format, as version 14 reads it: others differ in small things.
 if clang-format --version 2> /dev/null | grep -q 'version 14'; then
-    found=$(find core ops nn models tools tests -name '*.[ch]' ! -path 'ops/kernels/*' \
+    found=$(find weft.h core ops nn models tools tests -name '*.[ch]' ! -path 'ops/kernels/*' \
         -exec clang-format --dry-run -Werror {} + 2>&1 | sed -n 's/^\([^:]*\):.*error.*/\1/p' | sort -u)
     [ -z "$found" ] || fail "not as .clang-format wants it (clang-format -i, version 14): $found"
 fi

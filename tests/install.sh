@@ -1,5 +1,5 @@
 #!/bin/sh
-# tests/install.sh - the README's C program, built against an installed weft as its reader would build it.
+# tests/install.sh - an installed weft as its users meet it: the README's C program, the headers, CMake, the programs.
 #
 # usage: install.sh SOURCE_FOLDER BUILD_FOLDER    installs into a temporary prefix; exits 77 without pkg-config.
 set -eu
@@ -7,22 +7,106 @@ source=$1 build=$2
 command -v pkg-config > /dev/null || { echo "no pkg-config: skipped"; exit 77; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-meson install -C "$build" --no-rebuild --destdir "$folder" > "$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
+fail() { echo "install: $*"; exit 1; }
+quietly() { "$@" > "$folder/log" 2>&1 || { cat "$folder/log"; fail "$*"; }; }
+quietly meson install -C "$build" --no-rebuild --destdir "$folder"
 pc=$(find "$folder" -name weft.pc)
-prefix=$(pkg-config --variable=prefix "$pc")
+prefix=$folder$(pkg-config --variable=prefix "$pc")
 export PKG_CONFIG_PATH="$(dirname "$pc")"
+libraries=$(dirname "$PKG_CONFIG_PATH")
 mkdir "$folder/program"
 cd "$folder/program"
+
+# The README's program learns, and draws itself.
 awk '/^```c$/ { on = 1; next } /^```/ { on = 0 } on' "$source/README.md" > example.c
-[ -s example.c ] || { echo "README.md holds no C program"; exit 1; }
-flags="$(pkg-config --define-variable=prefix="$folder$prefix" --cflags --libs weft)"
+[ -s example.c ] || fail "README.md holds no C program"
+flags="$(pkg-config --define-variable=prefix="$prefix" --cflags --libs weft)"
 ${CC:-cc} -Wall -Wextra -Werror -std=c17 example.c ${WEFT_TEST_CFLAGS:-} $flags -o example
-LD_LIBRARY_PATH=$(dirname "$(dirname "$pc")") ./example | tee output
-grep -q '^loss ' output || { echo "the example printed no loss"; exit 1; }
+LD_LIBRARY_PATH=$libraries ./example | tee output
+grep -q '^loss ' output || fail "the example printed no loss"
 awk '/^loss / { if (!n++) first = $2; last = $2 } END { exit !(last < first / 10) }' output ||
-    { echo "the example did not learn"; exit 1; }
-grep -q '^digraph' graph.dot || { echo "the example wrote no graph"; exit 1; }
+    fail "the example did not learn"
+grep -q '^digraph' graph.dot || fail "the example wrote no graph"
+
+# Each header alone, for every compiler and language there is.
+headers=$(cd "$prefix/include" && find weft -name '*.h' | sort)
+echo "$headers" | grep -qx weft/weft.h || fail "weft/weft.h is not installed"
+n=0
+for header in $headers; do
+    n=$((n + 1))
+    printf "#include <%s>\ntypedef int not_empty;\n" "$header" | tee "header$n.cc" > "header$n.c"
+done
+# with COMPILER STANDARD: the headers of that language
+with() {
+    command -v "$1" > /dev/null || return 0
+    case $2 in *++*) files=*.cc ;; *) files=header*.c ;; esac
+    quietly "$1" "-std=$2" -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only -I "$prefix/include" $files
+    ways="$ways, $1 $2"
+}
+ways=
+for standard in c11 c17 c2x; do with gcc $standard && with clang $standard; done
+for standard in c++17 c++20; do with g++ $standard && with clang++ $standard; done
+echo "install: $n headers, each alone:${ways#,}"
+
+# With CMake, shared and static; an older version is taken for what it is, a newer one is not there.
+cmake_project() {
+    cat << 'END'
+cmake_minimum_required(VERSION 3.13)
+project(program C)
+find_package(weft 0.1 REQUIRED)
+foreach(kind weft weft_static)
+  add_executable(${kind} version.c)
+  target_link_libraries(${kind} PRIVATE weft::${kind})
+endforeach()
+find_package(weft 99.0 QUIET)
+if(weft_FOUND)
+  message(FATAL_ERROR "weft ${weft_VERSION} is taken for 99.0")
+endif()
+END
+}
+cat > version.c << 'END'
+#include <stdio.h>
+#include <string.h>
+#include <weft/weft.h>
+#if WF_VERSION_NUMBER < 100 || WF_VERSION_NUMBER / 10000 != WF_VERSION_MAJOR
+#error "WF_VERSION_NUMBER"
+#endif
+int main(void) {
+    wf_graph *g = wf_graph_new(NULL);
+    wf_tensor *seven = wf_add(wf_constant(g, 3), wf_constant(g, 4));
+    wf_plan_options what = { .fetch = &seven, .n_fetch = 1 };
+    wf_plan *p = wf_plan_new(g, &what);
+    char text[16] = "";
+    wf_run(p), wf_print(p, seven, text, sizeof text);
+    wf_plan_free(p), wf_graph_free(g);
+    return strcmp(text, "7") || strcmp(wf_version(), WF_VERSION);
+}
+END
+if command -v cmake > /dev/null; then
+    mkdir cmake
+    cmake_project > cmake/CMakeLists.txt
+    cp version.c cmake
+    CFLAGS="${WEFT_TEST_CFLAGS:-}" quietly cmake -S cmake -B cmake/build -DCMAKE_BUILD_TYPE=Release \
+        -Dweft_DIR="$libraries/cmake/weft"
+    quietly cmake --build cmake/build
+    for kind in weft weft_static; do "cmake/build/$kind" || fail "with CMake, $kind: the wrong sum or version"; done
+    ! readelf -d cmake/build/weft_static 2> /dev/null | grep -q 'NEEDED.*libweft' || fail "CMake: static is not static"
+    echo "install: CMake finds it, shared and static"
+fi
+
+# The exported names have versions, where there are such.
+if readelf -V "$libraries/libweft.so" 2> /dev/null | grep -q 'Version definition'; then
+    for name in $(nm -D --defined-only "$libraries/libweft.so" | awk '$3 ~ /^wf_/ { print $3 }'); do
+        case $name in *@@WEFT_0) ;; *) fail "$name has no version" ;; esac
+    done
+elif [ "$(uname)" = Linux ]; then
+    fail "the library's names have no versions"
+fi
+
+for text in LICENSE README.md; do
+    [ -s "$prefix/share/doc/weft/$text" ] || fail "share/doc/weft/$text is not installed"
+done
 for tool in train generate graph inspect convert; do
-    "$(find "$folder" -name "weft-$tool" -type f)" --version > /dev/null || { echo "weft-$tool is not installed"; exit 1; }
+    "$(find "$prefix" -name "weft-$tool" -type f)" --version > /dev/null || fail "weft-$tool is not installed"
 done
 echo "install: the README's program builds, trains and draws"

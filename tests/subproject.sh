@@ -20,8 +20,7 @@ ln -s "$source" subprojects/weft
 awk '/^```c$/ { on = 1; next } /^```/ { on = 0 } on' "$source/README.md" > example.c
 cat > version.c << 'END'
 #include <string.h>
-#include <weft/models/text.h>
-#include <weft/models/transformer.h>
+#include <weft/weft.h>
 
 #if __has_include(<nn/nn.h>) || __has_include(<tests/support/support.h>) || __has_include(<weft/tests/support/support.h>) || \
     __has_include(<weft/core/record/record.h>) || __has_include(<weft/tools/cli/options.h>)

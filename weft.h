@@ -1,0 +1,42 @@
+/* weft/weft.h - everything public at once: the page of contents of the pages of contents.
+ *
+ * A program may as well include only what it uses; each header includes what it needs. This list
+ * is also the list of what is installed: meson.build reads it. */
+#ifndef WEFT_WEFT_H
+#define WEFT_WEFT_H
+
+/* the version, visibility */
+#include "core/export.h"
+/* graphs, tensors, gradients, plans, states, threads */
+#include "core/graph.h"
+/* how an op is defined: a program may define its own */
+#include "core/op.h"
+/* how an op runs */
+#include "core/kernel.h"
+/* safetensors files */
+#include "core/file.h"
+/* pictures of graphs and plans */
+#include "core/picture.h"
+
+/* the operations */
+#include "ops/ops.h"
+
+/* layers, optimizers, schedules; and each part of it by itself */
+#include "nn/attention.h"
+#include "nn/blocks.h"
+#include "nn/layers.h"
+#include "nn/nn.h"
+#include "nn/optimizer.h"
+
+/* what is common to models: plans, files */
+#include "models/model.h"
+/* the encoder-decoder Transformer */
+#include "models/transformer.h"
+/* the decoder-only one */
+#include "models/language_model.h"
+/* outputs of a model, and how likely outputs are */
+#include "models/decode.h"
+/* tokenizers and vocabularies */
+#include "models/text.h"
+
+#endif
