@@ -79,7 +79,7 @@ for header in $(grep -l 'WF_API' $(echo "$library" | grep '\.h$')); do
 done
 strict='-I. -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only'
 for header in weft.h $headers; do
-    echo "#include \"$header\"" | ${CC:-cc} -std=c17 -x c $strict - || fail "$header does not compile alone as C17"
+    printf '#include "%s"\ntypedef int not_empty;\n' "$header" | ${CC:-cc} -std=c17 -x c $strict - || fail "$header does not compile alone as C17"
     if command -v "${CXX:-c++}" > /dev/null; then
         echo "#include \"$header\"" | ${CXX:-c++} -std=c++17 -x c++ $strict - ||
             fail "$header does not compile alone as C++17"
