@@ -15,6 +15,8 @@
 #include "core/kernel.h"
 /* safetensors files */
 #include "core/file.h"
+/* the leaves of any graph saved and loaded */
+#include "core/save.h"
 /* pictures of graphs and plans */
 #include "core/picture.h"
 

@@ -1,7 +1,7 @@
 /* weft/core/file.h - safetensors files: read strictly, written atomically.
  *
  * A file holds names, shapes, bytes and a string map. What they mean for a model is not known
- * here. */
+ * here; save.h saves and loads the leaves of a graph. */
 #ifndef WEFT_CORE_FILE_H
 #define WEFT_CORE_FILE_H
 
@@ -60,6 +60,13 @@ WF_API void wf_file_remove_left(const char *path);
 /* Copy an entry (F32, F64, BF16, F16; I32 for i32) into a leaf of the same shape, converting. False
  * with message[256]. */
 WF_API bool wf_file_load(const wf_entry *entry, wf_tensor *leaf, char *message);
+/* The same of n pairs: all of them, or no leaf changes. */
+WF_API bool wf_file_load_leaves(const wf_entry *const *entries, wf_tensor *const *leaves, int n,
+                                char *message);
+/* wf_file_save of n leaves under their names, in their own type. No plan that updates one of them
+ * may run meanwhile. */
+WF_API bool wf_file_save_leaves(const char *path, wf_tensor *const *leaves, int n,
+                                const wf_meta *meta, int n_meta, char *message);
 
 /* Real numbers as text in files: with a decimal point, in any locale. */
 enum { WF_REAL_TEXT = 32 };

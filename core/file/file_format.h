@@ -41,6 +41,9 @@ uint64_t wf_file_sum_entry(uint64_t h, const wf_entry *e);
 uint64_t wf_file_sum_part(uint64_t h, const void *data, size_t n);
 void wf_file_sum_text(uint64_t h, const wf_meta *meta, int n_meta, char text[17]);
 
+/* May this entry be loaded into this leaf: type, shape, every value? False with a message. */
+bool wf_file_fits(const wf_entry *e, const wf_tensor *leaf, char *message);
+
 /* Write a sentence into message (256 bytes, or NULL); control characters become '?'. */
 bool wf_file_fail(char *message, const char *format, ...) WF_PRINTF(2, 3); /* false */
 bool wf_file_fail_errno(char *message, const char *what);                  /* "what: reason" */

@@ -1,11 +1,14 @@
-/* core/file/file_load.c - an entry of a file into a leaf of a graph, converting the element type.
+/* core/file/file_load.c - entries of a file into leaves of a graph, converting the element type.
  *
  * Real types convert to real types, integer types to i32; anything else is an error. So is a value
- * that does not fit the leaf's type; NaN and infinities are accepted. */
+ * that does not fit the leaf's type; NaN and infinities are accepted. All that can fail is done
+ * before the first leaf changes: what fits is looked at, and memory reserved. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/record/record.h"
 #include "file_format.h"
 
 /* Read an element of each stored type, at any alignment. */
@@ -53,6 +56,10 @@ static const struct stored *find_type(const char *dtype, wf_dtype into) {
     return NULL;
 }
 
+static const struct stored *type_of(const wf_entry *e, const wf_tensor *t) {
+    return find_type(e->dtype, t->dtype);
+}
+
 static bool put(void *to, wf_dtype dtype, size_t i, double value) {
     if (dtype == WF_F64) return ((double *)to)[i] = value, true;
     if (dtype == WF_F32)
@@ -61,38 +68,101 @@ static bool put(void *to, wf_dtype dtype, size_t i, double value) {
     return ((int32_t *)to)[i] = (int32_t)value, true;
 }
 
+/* Is it a matter of copying bytes? */
+static bool same_type(const struct stored *from, wf_dtype into) {
+    return from->read == (into == WF_F32 ? from_f32 : into == WF_F64 ? from_f64 : from_i32);
+}
+
+/* to NULL: only look whether every value fits. */
 static bool convert(const wf_entry *e, const struct stored *from, wf_dtype into, void *to,
                     char *message) {
-    for (size_t i = 0; i < e->bytes / from->size; i++) {
+    double unwanted;
+    size_t n = e->bytes / from->size;
+    if (same_type(from, into)) {
+        if (to && n) memcpy(to, e->data, e->bytes);
+        return true;
+    }
+    for (size_t i = 0; i < n; i++) {
         double value = from->read((const char *)e->data + i * from->size);
-        if (!put(to, into, i, value))
+        if (!put(to ? to : &unwanted, into, to ? i : 0, value))
             return wf_file_fail(message, "tensor '%.80s': element %zu is %.17g, too large for %s",
                                 e->name, i, value, wf_dtype_name(into));
     }
     return true;
 }
 
-bool wf_file_load(const wf_entry *e, wf_tensor *leaf, char *message) {
+/* ---- does it fit? ---------------------------------------------------------------------------- */
+
+bool wf_file_fits(const wf_entry *e, const wf_tensor *t, char *message) {
     char have[192], want[192];
-    if (!e || !e->name || !e->dtype || (!e->data && e->bytes > 0) || !leaf)
+    if (!e || !e->name || !e->dtype || (!e->data && e->bytes > 0) || !t)
         return wf_file_fail(message, "wf_file_load: no entry, or no leaf");
-    const struct stored *from = find_type(e->dtype, leaf->dtype);
+    const struct stored *from = type_of(e, t);
     if (!from)
         return wf_file_fail(message, "tensor '%.80s': %.20s in the file cannot become %s", e->name,
-                            e->dtype, wf_dtype_name(leaf->dtype));
-    if (e->ndim != leaf->ndim || memcmp(e->shape, leaf->shape, (size_t)e->ndim * sizeof *e->shape))
+                            e->dtype, wf_dtype_name(t->dtype));
+    if (e->ndim != t->ndim || memcmp(e->shape, t->shape, (size_t)e->ndim * sizeof *e->shape))
         return wf_file_fail(message, "tensor '%.60s': shape %.80s in the file, %.80s in the model",
                             e->name, wf_shape_text(NULL, e->ndim, e->shape, have, sizeof have),
-                            wf_shape_text(NULL, leaf->ndim, leaf->shape, want, sizeof want));
-    size_t bytes = wf_bytes(leaf), n = bytes / wf_dtype_size(leaf->dtype);
+                            wf_shape_text(NULL, t->ndim, t->shape, want, sizeof want));
+    size_t n = wf_bytes(t) / wf_dtype_size(t->dtype);
     if (e->bytes != n * from->size)
         return wf_file_fail(message, "tensor '%.80s': %zu bytes, %zu expected", e->name, e->bytes,
                             n * from->size);
-    void *values = malloc(bytes + 1);
-    bool ok = values ? convert(e, from, leaf->dtype, values, message)
-                     : wf_file_fail(message, "tensor '%.80s': out of memory", e->name);
-    if (ok && !wf_write(leaf, values, bytes))
-        ok = wf_file_fail(message, "tensor '%.80s': the model does not take it", e->name);
-    free(values);
+    if (wf_is_poison(t) || !is_stored(t))
+        return wf_file_fail(message, "tensor '%.80s': the model does not take it", e->name);
+    return convert(e, from, t->dtype, NULL, message);
+}
+
+/* ---- all or nothing -------------------------------------------------------------------------- */
+
+/* What could still fail: the leaves' own memory, and that of the largest for converted values. */
+typedef struct room {
+    void **reserved; /* for leaves that have no values yet */
+    void *values;
+} room;
+
+static bool reserve(room *r, wf_tensor *const *leaves, int n) {
+    size_t largest = 0;
+    bool ok = (r->reserved = calloc((size_t)n + 1, sizeof *r->reserved)) != NULL;
+    for (int i = 0; ok && i < n; i++) {
+        ok = wf_leaf_reserve(leaves[i], &r->reserved[i]);
+        if (wf_bytes(leaves[i]) > largest) largest = wf_bytes(leaves[i]);
+    }
+    return ok && (r->values = malloc(largest + 1)) != NULL;
+}
+
+static void release(room *r, wf_tensor *const *leaves, int n) {
+    for (int i = 0; r->reserved && i < n; i++)
+        if (r->reserved[i]) wf_leaf_settle(leaves[i], r->reserved[i], false);
+}
+
+static void write_all(room *r, const wf_entry *const *entries, wf_tensor *const *leaves, int n) {
+    for (int i = 0; i < n; i++) {
+        wf_tensor *t = leaves[i];
+        if (r->reserved[i]) wf_leaf_settle(t, r->reserved[i], true);
+        bool fits = convert(entries[i], type_of(entries[i], t), t->dtype, r->values, NULL);
+        bool written = wf_write(t, r->values, wf_bytes(t));
+        assert(fits && written), (void)fits, (void)written;
+    }
+}
+
+bool wf_file_load_leaves(const wf_entry *const *entries, wf_tensor *const *leaves, int n,
+                         char *message) {
+    room r = { 0 };
+    if (n < 0 || (n && (!entries || !leaves)))
+        return wf_file_fail(message, "no entries, or no leaves");
+    for (int i = 0; i < n; i++)
+        if (!wf_file_fits(entries[i], leaves[i], message)) return false;
+    bool ok = reserve(&r, leaves, n);
+    if (ok)
+        write_all(&r, entries, leaves, n);
+    else
+        release(&r, leaves, n), wf_file_fail(message, "out of memory");
+    free(r.reserved), free(r.values);
     return ok;
+}
+
+bool wf_file_load(const wf_entry *e, wf_tensor *t, char *message) {
+    return wf_file_load_leaves(&e, &t, 1, message);
 }

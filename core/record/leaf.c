@@ -165,6 +165,25 @@ void *wf_leaf_data(wf_tensor *t) {
     return data;
 }
 
+bool wf_leaf_reserve(const wf_tensor *t, void **data) {
+    leaf *l = leaf_of(t);
+    pthread_mutex_lock(&t->graph->lock);
+    *data = l->data || l->filling ? NULL : memory_for(t, l->layout);
+    bool ok = !l->filling && (l->data || *data);
+    pthread_mutex_unlock(&t->graph->lock);
+    return ok;
+}
+
+void wf_leaf_settle(wf_tensor *t, void *data, bool keep) {
+    leaf *l = leaf_of(t);
+    pthread_mutex_lock(&t->graph->lock);
+    if (keep && !l->data)
+        l->data = data;
+    else
+        wf_arena_release(&t->graph->values, data);
+    pthread_mutex_unlock(&t->graph->lock);
+}
+
 bool wf_set_layout(wf_tensor *t, wf_layout layout) {
     if (!t || wf_is_poison(t) || t->kind != WF_PARAM || t->ndim != 2) return false;
     if ((unsigned)layout > WF_PANELS_BF16 || (layout == WF_PANELS_BF16 && t->dtype != WF_F32))

@@ -74,6 +74,10 @@ bool wf_is_poison(const wf_tensor *t);
 wf_graph *wf_failed_graph(void);
 void wf_copy_view(const wf_view *from, const wf_view *to); /* between any layouts */
 void *wf_leaf_data(wf_tensor *t); /* allocate and initialise; NULL if no memory */
+/* Memory for the values of a leaf that has none yet, in *data; NULL there if it has. False: no
+ * memory, or its initial value is being computed. Then it becomes the leaf's, or is released. */
+bool wf_leaf_reserve(const wf_tensor *t, void **data);
+void wf_leaf_settle(wf_tensor *t, void *data, bool keep);
 static inline leaf *leaf_of(const wf_tensor *t) {
     return (leaf *)(uintptr_t)t->attrs;
 }

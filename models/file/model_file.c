@@ -18,7 +18,7 @@
 /* ---- writing --------------------------------------------------------------------------------- */
 
 typedef struct writing {
-    wf_entry *entries;
+    wf_tensor **leaves;
     int n;
     wf_meta *meta;
     int n_meta;
@@ -27,33 +27,23 @@ typedef struct writing {
 } writing;
 
 static void close_writing(writing *w) {
-    for (int i = 0; w->entries && i < w->n; i++) free((void *)(uintptr_t)w->entries[i].data);
-    free(w->entries), free(w->meta), free(w->added);
+    free(w->leaves), free(w->meta), free(w->added);
 }
 
-static bool add_tensor(writing *w, const wf_tensor *t) {
-    void *data = malloc(wf_bytes(t) ? wf_bytes(t) : 1);
-    wf_entry *e = &w->entries[w->n++];
-    *e = (wf_entry){ .name = t->name,
-                     .dtype = t->dtype == WF_F64 ? "F64" : "F32",
-                     .ndim = t->ndim,
-                     .data = data,
-                     .bytes = wf_bytes(t) };
-    memcpy(e->shape, t->shape, sizeof e->shape);
-    return data && wf_read(t, data, wf_bytes(t));
+static void add_leaves(writing *w, wf_tensor *const *leaves, int n) {
+    if (n) memcpy(w->leaves + w->n, leaves, (size_t)n * sizeof(wf_tensor *));
+    w->n += n;
 }
 
-static bool add_tensors(writing *w, const wf_model *m, bool checkpoint) {
+static bool list_leaves(writing *w, const wf_model *m, bool checkpoint) {
     const wf_optimizer *o = &m->optimizer;
-    w->entries = calloc((size_t)wf_node_count(m->graph) + 1, sizeof *w->entries);
-    if (!w->entries) return false;
-    for (int id = 0; id < wf_node_count(m->graph); id++)
-        if (wf_node(m->graph, id)->kind == WF_PARAM && !add_tensor(w, wf_node(m->graph, id)))
-            return false;
-    for (int i = 0; checkpoint && i < o->n_moments; i++)
-        if (!add_tensor(w, o->moments[i])) return false;
-    for (int i = 0; checkpoint && i < o->averages.n; i++)
-        if (!add_tensor(w, o->averages.values[i])) return false;
+    w->n = wf_parameters(m->graph, NULL, 0);
+    size_t most = (size_t)w->n + (size_t)o->n_moments + (size_t)o->averages.n + 1;
+    w->leaves = calloc(most, sizeof(wf_tensor *));
+    if (!w->leaves) return false;
+    wf_parameters(m->graph, w->leaves, w->n);
+    if (checkpoint) add_leaves(w, o->moments, o->n_moments);
+    if (checkpoint) add_leaves(w, o->averages.values, o->averages.n);
     return true;
 }
 
@@ -65,7 +55,7 @@ static bool is_added(const wf_model *m, const wf_tensor *t) {
 /* Their names in one text; none if there are none. */
 static bool list_added(writing *w, const wf_model *m) {
     size_t size = 1, n = 0;
-    for (int i = 0; i < w->n; i++) size += strlen(w->entries[i].name) + 1;
+    for (int i = 0; i < w->n; i++) size += strlen(w->leaves[i]->name) + 1;
     w->added = calloc(size, 1);
     for (int id = m->own_nodes; w->added && id < wf_node_count(m->graph); id++)
         if (is_added(m, wf_node(m->graph, id)))
@@ -99,7 +89,7 @@ bool wf_model_save(const wf_model *m, const char *path, bool checkpoint, const w
         return fail(message, "%s: a list of %d pairs of metadata is not there", path, n_meta);
     size_t pairs = (size_t)n_meta + WF_CONFIG_META + (size_t)m->n_tied + 2;
     writing w = { .meta = calloc(pairs, sizeof *w.meta) };
-    bool ok = w.meta && add_tensors(&w, m, checkpoint) && list_added(&w, m);
+    bool ok = w.meta && list_leaves(&w, m, checkpoint) && list_added(&w, m);
     if (!ok) fail(message, "%s: out of memory", path);
     if (ok) {
         add_kind(&w, checkpoint, meta, n_meta);
@@ -107,7 +97,7 @@ bool wf_model_save(const wf_model *m, const char *path, bool checkpoint, const w
         add_aliases(&w, m);
         if (*w.added) add_meta(&w, ADDED, w.added);
         for (int i = 0; i < n_meta; i++) add_meta(&w, meta[i].key, meta[i].value);
-        ok = wf_file_save(path, w.entries, w.n, w.meta, w.n_meta, message);
+        ok = wf_file_save_leaves(path, w.leaves, w.n, w.meta, w.n_meta, message);
     }
     close_writing(&w);
     return ok;
@@ -207,31 +197,50 @@ static bool fits(const wf_tensor *leaf, const source *s, char *message) {
     return true;
 }
 
-/* ---- reading: into the leaf ------------------------------------------------------------------ */
+/* ---- reading: into the leaves ---------------------------------------------------------------- */
 
-/* The parts one below the other are the packed matrix. */
-static bool load_parts(wf_tensor *leaf, const source *s, char *message) {
-    size_t bytes = s->part[0]->bytes;
-    char *data = malloc(3 * bytes + 1);
-    if (!data) return fail(message, "out of memory");
-    for (int i = 0; i < 3; i++) memcpy(data + (size_t)i * bytes, s->part[i]->data, bytes);
-    wf_entry whole = { .name = leaf->name,
-                       .dtype = s->part[0]->dtype,
-                       .ndim = leaf->ndim,
-                       .data = data,
-                       .bytes = 3 * bytes };
-    memcpy(whole.shape, leaf->shape, sizeof whole.shape);
-    bool ok = wf_file_load(&whole, leaf, message);
-    free(data);
-    return ok;
+/* What the file has for the model: an entry per leaf. */
+typedef struct reading {
+    const wf_model *m;
+    const named *f;
+    wf_tensor **leaves;
+    const wf_entry **entries;
+    wf_entry *packed; /* those made of q, k and v; their data are to be freed */
+    int n, n_packed;
+} reading;
+
+static void close_reading(reading *r) {
+    for (int i = 0; i < r->n_packed; i++) free((void *)(uintptr_t)r->packed[i].data);
+    free(r->leaves), free(r->entries), free(r->packed);
 }
 
-static bool load_leaf(const wf_model *m, const named *f, wf_tensor *leaf, bool only_check,
-                      char *message) {
+static bool open_reading(reading *r, char *message) {
+    size_t most = (size_t)wf_node_count(r->m->graph) + 1;
+    r->leaves = calloc(most, sizeof(wf_tensor *));
+    r->entries = calloc(most, sizeof *r->entries);
+    r->packed = calloc(most, sizeof *r->packed);
+    return (r->leaves && r->entries && r->packed) || fail(message, "out of memory");
+}
+
+/* The parts one below the other are the packed matrix. */
+static const wf_entry *pack(reading *r, const wf_tensor *leaf, const source *s, char *message) {
+    size_t bytes = s->part[0]->bytes;
+    char *data = malloc(3 * bytes + 1);
+    if (!data) return fail(message, "out of memory"), NULL;
+    for (int i = 0; i < 3; i++) memcpy(data + (size_t)i * bytes, s->part[i]->data, bytes);
+    wf_entry *whole = &r->packed[r->n_packed++];
+    *whole = *s->part[0];
+    whole->name = leaf->name, whole->data = data, whole->bytes = 3 * bytes;
+    memcpy(whole->shape, leaf->shape, sizeof whole->shape);
+    return whole;
+}
+
+static bool read_leaf(reading *r, wf_tensor *leaf, char *message) {
     source s;
-    if (!find_source(m, f, leaf, &s, message) || !fits(leaf, &s, message)) return false;
-    if (only_check) return true;
-    return s.n == 3 ? load_parts(leaf, &s, message) : wf_file_load(s.part[0], leaf, message);
+    if (!find_source(r->m, r->f, leaf, &s, message) || !fits(leaf, &s, message)) return false;
+    const wf_entry *e = s.n == 3 ? pack(r, leaf, &s, message) : s.part[0];
+    r->leaves[r->n] = leaf, r->entries[r->n++] = e;
+    return e;
 }
 
 /* Does the file say that this is no parameter of the model's own? */
@@ -259,23 +268,23 @@ static bool known_name(const wf_model *m, const named *f, const char *name) {
 }
 
 /* All of them, if the file has the first. */
-static bool load_buffers(wf_model *m, const named *f, wf_tensor *const *buffers, int n,
-                         bool only_check, char *message) {
-    bool there = n && find(f, buffers[0]->name);
+static bool read_buffers(reading *r, wf_tensor *const *buffers, int n, char *message) {
+    bool there = n && find(r->f, buffers[0]->name);
     for (int i = 0; there && i < n; i++)
-        if (!load_leaf(m, f, buffers[i], only_check, message)) return false;
+        if (!read_leaf(r, buffers[i], message)) return false;
     return true;
 }
 
-static bool load_all(wf_model *m, const named *f, bool only_check, char *message) {
-    for (int id = 0; id < wf_node_count(m->graph); id++) {
-        const wf_tensor *t = wf_node(m->graph, id);
-        if (t->kind != WF_PARAM || (is_added(m, t) && !find(f, t->name))) continue;
-        if (!load_leaf(m, f, wf_find(m->graph, t->name), only_check, message)) return false;
+static bool read_all(reading *r, char *message) {
+    const wf_graph *g = r->m->graph;
+    for (int id = 0; id < wf_node_count(g); id++) {
+        const wf_tensor *t = wf_node(g, id);
+        if (t->kind != WF_PARAM || (is_added(r->m, t) && !find(r->f, t->name))) continue;
+        if (!read_leaf(r, wf_find(g, t->name), message)) return false;
     }
-    const wf_optimizer *o = &m->optimizer;
-    return load_buffers(m, f, o->moments, o->n_moments, only_check, message) &&
-           load_buffers(m, f, o->averages.values, o->averages.n, only_check, message);
+    const wf_optimizer *o = &r->m->optimizer;
+    return read_buffers(r, o->moments, o->n_moments, message) &&
+           read_buffers(r, o->averages.values, o->averages.n, message);
 }
 
 /* Without its prefix; NULL: it has another. */
@@ -294,7 +303,11 @@ bool wf_model_load_prefixed(wf_model *m, const wf_file *file, const char *prefix
         if (!name || !known_name(m, &f, name))
             return fail(message, "'%.200s' is in the file but not in the model", full);
     }
-    return load_all(m, &f, true, message) && load_all(m, &f, false, message);
+    reading r = { .m = m, .f = &f };
+    bool ok = open_reading(&r, message) && read_all(&r, message) &&
+              wf_file_load_leaves(r.entries, r.leaves, r.n, message);
+    close_reading(&r);
+    return ok;
 }
 
 bool wf_model_load_weights(wf_model *m, const wf_file *f, char *message) {

@@ -1,0 +1,11 @@
+/* core/file/leaves.h - inside core: which leaves of a graph are saved and loaded. */
+#ifndef WEFT_CORE_FILE_LEAVES_H
+#define WEFT_CORE_FILE_LEAVES_H
+
+#include "core/save.h"
+
+bool wf_leaf_chosen(const wf_leaves *what, const wf_tensor *t);
+/* In the order in which they were recorded, to be freed; NULL: out of memory. */
+wf_tensor **wf_leaves_of(const wf_graph *g, const wf_leaves *what, int *n);
+
+#endif

@@ -1,0 +1,170 @@
+/* core/file/load.c - the leaves of a graph from a file: which tensor is for which leaf, and what is
+ * missing, unexpected or does not fit.
+ *
+ * All of it is known before the first leaf changes; then file_load.c loads what was found. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/record/record.h"
+#include "file_format.h"
+#include "leaves.h"
+
+typedef struct loading {
+    wf_graph *g;
+    const wf_file *f;
+    const wf_load_options *o;
+    wf_load_report *report;
+    wf_tensor **leaves;     /* those that were chosen */
+    const wf_entry **found; /* of each; NULL: none that fits */
+    int n;
+    int *index;                            /* by id: of a chosen leaf, counted from 1 */
+    char first[WF_MISFIT + 1][WF_MESSAGE]; /* the first reason of each outcome */
+} loading;
+
+/* ---- the report ------------------------------------------------------------------------------ */
+
+static void note(loading *l, wf_load_outcome outcome, const wf_tensor *t, const wf_entry *entry,
+                 const char *reason) {
+    wf_load_report *r = l->report;
+    int *counts[] = { &r->loaded, &r->missing, &r->unexpected, &r->misfits };
+    if ((*counts[outcome])++ == 0) snprintf(l->first[outcome], WF_MESSAGE, "%s", reason);
+    const wf_load_item item = { outcome, t, entry, reason };
+    if (l->o->each) l->o->each(l->o->user, &item);
+}
+
+static void note_missing(loading *l, const wf_tensor *t) {
+    char reason[WF_MESSAGE], shape[96];
+    wf_shape_text(NULL, t->ndim, t->shape, shape, sizeof shape);
+    snprintf(reason, sizeof reason, "'%.100s' %s is in the graph but not in the file", t->name,
+             shape);
+    note(l, WF_MISSING, t, NULL, reason);
+}
+
+static void note_unexpected(loading *l, const wf_entry *e) {
+    char reason[WF_MESSAGE], shape[96];
+    wf_shape_text(NULL, e->ndim, e->shape, shape, sizeof shape);
+    snprintf(reason, sizeof reason, "'%.100s' %s is in the file but not in the graph", e->name,
+             shape);
+    note(l, WF_UNEXPECTED, NULL, e, reason);
+}
+
+/* Is one of these not allowed? Then why: the first, and how many more there are. */
+static bool refused(loading *l) {
+    wf_load_report *r = l->report;
+    const int counts[] = { 0, r->missing, r->unexpected, r->misfits };
+    const unsigned allowed[] = { 0, WF_ALLOW_MISSING, WF_ALLOW_UNEXPECTED, WF_ALLOW_MISFITS };
+    const wf_load_outcome order[] = { WF_MISFIT, WF_MISSING, WF_UNEXPECTED };
+    const char *first = NULL;
+    int more = -1;
+    for (int i = 0; i < 3; i++) {
+        if (!counts[order[i]] || l->o->allow & allowed[order[i]]) continue;
+        if (!first) first = l->first[order[i]];
+        more += counts[order[i]];
+    }
+    if (first && more)
+        wf_file_fail(r->message, "%.220s; and %d more such", first, more);
+    else if (first)
+        wf_file_fail(r->message, "%s", first);
+    return first;
+}
+
+/* ---- which tensor is for which leaf ---------------------------------------------------------- */
+
+static const wf_rename *row_of(const wf_load_options *o, const char *name) {
+    for (int i = 0; i < o->n_renames; i++)
+        if (strncmp(name, o->renames[i].in_file, strlen(o->renames[i].in_file)) == 0)
+            return &o->renames[i];
+    return NULL;
+}
+
+/* Where the tensor goes: a place in `found`, or NULL. */
+static const wf_entry **place_of(loading *l, const wf_entry *e, const wf_rename *row) {
+    char renamed[WF_MESSAGE];
+    const char *name = e->name;
+    if (row) {
+        int n = snprintf(renamed, sizeof renamed, "%s%s", row->in_graph,
+                         e->name + strlen(row->in_file));
+        if (n < 0 || n >= (int)sizeof renamed) return NULL; /* longer than any name of a leaf */
+        name = renamed;
+    }
+    const wf_tensor *t = wf_find(l->g, name);
+    return t && l->index[t->id] ? &l->found[l->index[t->id] - 1] : NULL;
+}
+
+/* False: two tensors of the file are for one leaf. */
+static bool match(loading *l) {
+    for (int i = 0; i < wf_file_count(l->f); i++) {
+        const wf_entry *e = wf_file_at(l->f, i);
+        const wf_rename *row = row_of(l->o, e->name);
+        if (row && !row->in_graph) continue;
+        const wf_entry **place = place_of(l, e, row);
+        if (!place) {
+            note_unexpected(l, e);
+            continue;
+        }
+        if (*place)
+            return wf_file_fail(l->report->message, "'%.80s' and '%.80s' are both for one leaf",
+                                (*place)->name, e->name);
+        *place = e;
+    }
+    return true;
+}
+
+/* Keep those that fit, next to each other. */
+static void check(loading *l) {
+    char reason[WF_MESSAGE];
+    int n = 0;
+    for (int i = 0; i < l->n; i++) {
+        const wf_entry *e = l->found[i];
+        bool fits = e && wf_file_fits(e, l->leaves[i], reason);
+        if (!e) note_missing(l, l->leaves[i]);
+        if (e && !fits) note(l, WF_MISFIT, l->leaves[i], e, reason);
+        if (fits) l->leaves[n] = l->leaves[i], l->found[n++] = e;
+    }
+    l->n = n;
+}
+
+/* ---- public ---------------------------------------------------------------------------------- */
+
+static bool allocate(loading *l) {
+    l->leaves = wf_leaves_of(l->g, &l->o->what, &l->n);
+    l->found = calloc((size_t)l->n + 1, sizeof *l->found);
+    l->index = calloc((size_t)l->g->n_nodes + 1, sizeof *l->index);
+    if (!l->leaves || !l->found || !l->index)
+        return wf_file_fail(l->report->message, "out of memory");
+    for (int i = 0; i < l->n; i++) l->index[l->leaves[i]->id] = i + 1;
+    return true;
+}
+
+static bool arguments_ok(const wf_graph *g, const wf_file *f, const wf_load_options *o,
+                         char *message) {
+    if (!wf_ok(g)) return wf_file_fail(message, "%s", wf_error(g));
+    if (!wf_file_ok(f)) return wf_file_fail(message, "%s", wf_file_error(f));
+    if (o->n_renames < 0 || (o->n_renames && !o->renames))
+        return wf_file_fail(message, "a table of %d renames is not there", o->n_renames);
+    for (int i = 0; i < o->n_renames; i++)
+        if (!o->renames[i].in_file)
+            return wf_file_fail(message, "rename %d has no prefix in the file", i);
+    return true;
+}
+
+static bool load_found(loading *l) {
+    if (!wf_file_load_leaves(l->found, l->leaves, l->n, l->report->message)) return false;
+    for (int i = 0; i < l->n; i++) note(l, WF_LOADED, l->leaves[i], l->found[i], "");
+    return true;
+}
+
+bool wf_load(wf_graph *g, const wf_file *f, const wf_load_options *options,
+             wf_load_report *report) {
+    const wf_load_options strict = { 0 };
+    wf_load_report unwanted;
+    loading l = { .g = g, .f = f, .o = options ? options : &strict };
+    l.report = report ? report : &unwanted;
+    *l.report = (wf_load_report){ 0 };
+    bool ok = arguments_ok(g, f, l.o, l.report->message) && allocate(&l) && match(&l);
+    if (ok) check(&l);
+    ok = ok && !refused(&l) && load_found(&l);
+    free(l.leaves), free(l.found), free(l.index);
+    return ok;
+}

@@ -1,0 +1,86 @@
+/* weft/core/save.h - the leaves of any graph saved to a file and loaded from one.
+ *
+ * Parameters are what a model has learned; the buffers beside them are the optimizer's moments,
+ * sums and averages, and tables. A graph that is saved whole and loaded into one recorded in the
+ * same way goes on training with the same bits, at any number of threads. Of what is random nothing
+ * needs saving: the bits are a function of the graph's seed, the site and the step. So a program
+ * that resumes needs its step besides, in the metadata:
+ *
+ *     wf_save(g, "m.safetensors", NULL, &(wf_meta){ "step", "500" }, 1, message);
+ *
+ *     wf_file *f = wf_file_open("m.safetensors");
+ *     wf_load_report report;
+ *     if (wf_load(g, f, NULL, &report)) step = atoi(wf_file_meta(f, "step"));
+ *     else puts(report.message);
+ *     wf_file_free(f);
+ *     wf_random_step(train, step, 0);           of a plan whose next run is that step
+ *
+ * and the rates of its optimizer, which are a function of the step, too. */
+#ifndef WEFT_CORE_SAVE_H
+#define WEFT_CORE_SAVE_H
+
+#include "file.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Which leaves of a graph: those of these kinds, with this prefix, that `keep` wants. */
+typedef struct wf_leaves {
+    bool parameters, buffers;                        /* neither: both */
+    const char *prefix;                              /* of their names; NULL: any */
+    bool (*keep)(void *user, const wf_tensor *leaf); /* NULL: all */
+    void *user;
+} wf_leaves;
+
+/* Write them to a file with these pairs of metadata, as wf_file_save does: whole, or the old file
+ * stays. what NULL: all. No plan that updates a leaf may run meanwhile. False with message[256]. */
+WF_API bool wf_save(const wf_graph *g, const char *path, const wf_leaves *what, const wf_meta *meta,
+                    int n_meta, char *message);
+
+/* Tensors whose names in the file begin with in_file are those of the graph that begin with
+ * in_graph instead; in_graph NULL: they stay in the file, and that is right. */
+typedef struct wf_rename {
+    const char *in_file, *in_graph;
+} wf_rename;
+
+typedef enum {
+    WF_LOADED,
+    WF_MISSING,    /* a leaf that is not in the file: it keeps its values */
+    WF_UNEXPECTED, /* a tensor of the file that is none of the leaves */
+    WF_MISFIT      /* of another shape, another type, or with a value too large for the leaf */
+} wf_load_outcome;
+enum { WF_ALLOW_MISSING = 1, WF_ALLOW_UNEXPECTED = 2, WF_ALLOW_MISFITS = 4 };
+
+/* What became of one leaf, or of one tensor of the file. */
+typedef struct wf_load_item {
+    wf_load_outcome outcome;
+    const wf_tensor *leaf; /* NULL: unexpected */
+    const wf_entry *entry; /* NULL: missing */
+    const char *reason;    /* a sentence with the names and shapes; "" if it was loaded */
+} wf_load_item;
+
+typedef struct wf_load_options {
+    wf_leaves what;           /* the leaves that are to be loaded */
+    unsigned allow;           /* WF_ALLOW_... or-ed; 0: strict, the file is just these leaves */
+    const wf_rename *renames; /* the first row that fits a name counts; other names stay */
+    int n_renames;
+    void (*each)(void *user, const wf_load_item *item); /* called for every item, or NULL */
+    void *user;
+} wf_load_options;
+
+typedef struct wf_load_report {
+    int loaded, missing, unexpected, misfits; /* loaded is 0 if the file was refused */
+    char message[256];                        /* why; "" if it was not */
+} wf_load_report;
+
+/* Load leaves from a file, all that fit or none: a refused file changes no leaf. F32, F64, F16 and
+ * BF16 become the graph's real type, I32 and I64 i32. options and report may be NULL. No plan of
+ * the graph may run meanwhile. */
+WF_API bool wf_load(wf_graph *g, const wf_file *f, const wf_load_options *options,
+                    wf_load_report *report);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
