@@ -142,6 +142,14 @@ WF_API wf_init wf_init_sinusoid(void); /* the same as a table [L,D] */
 /* P, P+1, ... P+n-1, P the position: for queries, and for position embeddings */
 WF_API wf_tensor *wf_position_ids(wf_tensor *like, int axis);
 
+/* ---- convolution: convolution/ --------------------------------------------------------------- */
+/* The windows of an axis, a view: its size becomes (n - dilation (size - 1) - 1) / step + 1, and the
+ * elements of a window, `dilation` apart, are a new last axis. Windows begin `step` apart. */
+WF_API wf_tensor *wf_unfold(wf_tensor *x, int axis, int64_t size, int64_t step, int64_t dilation);
+/* Its adjoint: windows y added at their places in zeros of like's shape, in one order */
+WF_API wf_tensor *wf_fold(wf_tensor *y, wf_tensor *like, int axis, int64_t size, int64_t step,
+                          int64_t dilation);
+
 /* ---- normalisation: softmax.c, layer_norm.c -------------------------------------------------- */
 /* last axis; mask (may be NULL) broadcasts to x, 0 = masked; causal: row i of the last two axes
  * sees j <= i + (columns - rows); a row with all columns masked gives zeros and gradient zero */

@@ -32,6 +32,12 @@ static wf_tensor *own_choice(wf_tensor *x) {
     return wf_where(x, x, x);
 }
 
+/* Windows of a value beside the value itself, each of which might overwrite the other's memory. */
+static wf_tensor *windows_and_itself(wf_tensor *x) {
+    wf_tensor *windows = wf_unfold(x, 0, 3, 1, 1); /* [4, 3] */
+    return wf_mul(wf_exp(windows), wf_add(windows, wf_sum(wf_square(x), WF_ALL_AXES, false)));
+}
+
 /* What wf_grad records for a table that is read once: embedding_backward(dy, ids, table). */
 static wf_tensor *table_gradient(wf_tensor *table, wf_tensor *ids, wf_tensor *dy) {
     wf_tensor *y = wf_embedding(table, ids), *grad = NULL;

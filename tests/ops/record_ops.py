@@ -98,6 +98,13 @@ def sum_to(x, like):
     return x.sum_to_size(like.shape)
 
 
+def fold(windows, like, axis, size, step, dilation):
+    """The gradient of unfold."""
+    x = torch.zeros_like(like).requires_grad_()
+    y = x.unfold(axis, dilation * (size - 1) + 1, step)[..., ::dilation]
+    return torch.autograd.grad(y, x, windows, create_graph=True)[0]
+
+
 FORMULAS = {
     # elementwise
     "neg": lambda a: -a,
@@ -297,6 +304,25 @@ FORMULAS = {
     "copy_ids": lambda a: a * 1,
     "detach_ids": lambda a: a * 1,
     "detach": lambda a, b: a * b,
+    "unfold": lambda a: a.unfold(1, 3, 1),
+    "unfold_step": lambda a: a.unfold(0, 2, 2),
+    "unfold_apart": lambda a: a.unfold(0, 2, 3),
+    "unfold_dilated": lambda a: a.unfold(-2, 5, 2)[..., ::2],
+    "unfold_whole": lambda a: a.unfold(1, 4, 1),
+    "unfold_ones": lambda a: a.unfold(0, 1, 1),
+    "unfold_twice": lambda a: a.unfold(1, 2, 1).unfold(2, 3, 2),
+    "unfold_of_an_unfold": lambda a: a.unfold(0, 3, 1).unfold(1, 2, 1),
+    "unfold_in_place": lambda a: (-a).unfold(0, 3, 1).exp(),
+    "unfold_and_itself": lambda a: (-a).unfold(0, 3, 1).exp()
+    * ((-a).unfold(0, 3, 1) + a.square().sum()),
+    "unfold_product": lambda a, b: a.unfold(0, 5, 1) @ b.unfold(0, 4, 1),
+    "unfold_gram": lambda a: a.unfold(0, 5, 1).T @ a.unfold(0, 5, 1),
+    "unfold_sums": lambda a: a.unfold(1, 3, 1).sum(1),
+    "unfold_reshaped": lambda a: a.unfold(0, 3, 1).reshape(-1),
+    "unfold_ids": lambda a: a.unfold(0, 3, 2),
+    "fold": lambda a, b: fold(a, b, 1, 3, 1, 1),
+    "fold_step": lambda a, b: fold(a, b, 0, 2, 3, 1),
+    "fold_dilated": lambda a, b: fold(a, b, -1, 3, 2, 2),
     # index
     **{
         name: lambda a, b: F.embedding(b, a)

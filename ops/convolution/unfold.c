@@ -1,0 +1,146 @@
+/* ops/convolution/unfold.c - unfold, the windows of an axis as a view; and fold, its adjoint.
+ *
+ * Windows that overlap are the same memory seen several times: the strides of the two axes that
+ * stand for one. Nothing may be written through such a view. A kernel overwrites only operands that
+ * are row-major (core/plan/memory.c), which no view with overlapping windows is. */
+#include <string.h>
+
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+
+typedef struct unfold {
+    int axis;
+    int64_t size, step, dilation;
+} unfold;
+
+/* How many windows fit into an axis of n elements. Fails the call if there is none. */
+static bool count_windows(wf_call *c, const unfold *u, const wf_view *x, int64_t *count) {
+    if (!wf_want_axis(c, u->axis, x->ndim)) return false;
+    if (x->ndim == WF_MAX_DIMS)
+        return wf_fail(c, "%s has %d axes already", wf_show(c, x), WF_MAX_DIMS);
+    if (u->size < 1 || u->step < 1 || u->dilation < 1)
+        return wf_fail(c, "size %lld, step %lld, dilation %lld: all must be at least 1",
+                       (long long)u->size, (long long)u->step, (long long)u->dilation);
+    int64_t n = x->shape[u->axis], reach;
+    bool fits = wf_mul_size(u->size - 1, u->dilation, &reach) && reach < n;
+    if (!fits)
+        return wf_fail(c, "no window of %lld elements, %lld apart, fits into axis %d of %s",
+                       (long long)u->size, (long long)u->dilation, u->axis, wf_show(c, x));
+    *count = (n - reach - 1) / u->step + 1;
+    return true;
+}
+
+static void windows_of(const unfold *u, const wf_view *x, int64_t count, wf_view *y) {
+    wf_set_shape(y, x->dtype, x->ndim + 1, x->shape);
+    y->shape[u->axis] = count;
+    y->shape[x->ndim] = u->size;
+}
+
+static bool shape_unfold(wf_call *c) {
+    int64_t count = 0;
+    if (!count_windows(c, c->attrs, &c->in[0], &count)) return false;
+    windows_of(c->attrs, &c->in[0], count, &c->out[0]);
+    return true;
+}
+
+static int64_t view_unfold(wf_call *c) {
+    const unfold *u = c->attrs;
+    const wf_view *x = &c->in[0];
+    memcpy(c->out[0].stride, x->stride, sizeof x->stride);
+    c->out[0].stride[u->axis] = x->stride[u->axis] * u->step;
+    c->out[0].stride[x->ndim] = x->stride[u->axis] * u->dilation;
+    return 0;
+}
+
+static wf_tensor *fold(wf_tensor *y, wf_tensor *like, const unfold *u) {
+    return wf_record(&wf_op_fold, 2, (wf_tensor *[]){ y, like }, u);
+}
+
+/* y_wk = x_(step w + dilation k): an element of x gets the sum over the windows that it is in. */
+static void grad_unfold(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)need;
+    dx[0] = fold(dy[0], y->in[0], y->attrs);
+}
+
+const wf_op wf_op_unfold = {
+    .name = "unfold",
+    .family = "shape",
+    .arity = 1,
+    .attr_bytes = sizeof(unfold),
+    .shape = shape_unfold,
+    .view = view_unfold,
+    .grad = grad_unfold,
+    .run = &(const wf_kernel){ .strided = 1 },
+};
+
+wf_tensor *wf_unfold(wf_tensor *x, int axis, int64_t size, int64_t step, int64_t dilation) {
+    unfold u = { wf_pick_axis(axis, wf_rank(x)), size, step, dilation };
+    return wf_record(&wf_op_unfold, 1, &x, &u);
+}
+
+/* ---- fold(y, like): the sum of the windows y, each added at its place in like's shape -------- */
+
+static bool shape_fold(wf_call *c) {
+    const wf_view *like = &c->in[1];
+    wf_view windows;
+    int64_t count = 0;
+    if (!wf_want_real(c, 0) || !count_windows(c, c->attrs, like, &count)) return false;
+    windows_of(c->attrs, like, count, &windows);
+    if (!wf_same_shape(&c->in[0], &windows))
+        return wf_fail(c, "%s are not the windows of %s", wf_show(c, &c->in[0]), wf_show(c, like));
+    wf_set_shape(&c->out[0], c->in[0].dtype, like->ndim, like->shape);
+    return true;
+}
+
+/* The sum over the windows that hold element i of the axis, by its place k in the window. y: the
+ * first element of their rows, `inner` rows of a window apart. */
+static double sum_windows(const unfold *u, const wf_view *y, int64_t y0, int64_t windows,
+                          int64_t inner, int64_t i) {
+    double sum = 0;
+    for (int64_t k = 0; k < u->size && k * u->dilation <= i; k++) {
+        int64_t from = i - k * u->dilation, window = from / u->step;
+        if (from % u->step == 0 && window < windows)
+            sum += wf_get(y, y0 + window * inner * u->size + k);
+    }
+    return sum;
+}
+
+static bool eval_fold(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const unfold *u = c->attrs;
+    const wf_view *y = &c->in[0], *x = &c->out[0];
+    int64_t n = x->shape[u->axis], windows = y->shape[u->axis], inner = 1, from, to;
+    (void)phase, (void)scratch;
+    for (int a = u->axis + 1; a < x->ndim; a++) inner *= x->shape[a];
+    wf_task_range(wf_view_count(x), WF_GRAIN, task, &from, &to);
+    for (int64_t at = from; at < to; at++) {
+        int64_t column = at % inner, i = at / inner % n, outer = at / inner / n;
+        int64_t y0 = (outer * windows * inner + column) * u->size;
+        wf_put(x, at, sum_windows(u, y, y0, windows, inner, i));
+    }
+    return true;
+}
+
+/* It is linear, and unfold is its adjoint. */
+static void grad_fold(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const unfold *u = y->attrs;
+    (void)need;
+    dx[0] = wf_unfold(dy[0], u->axis, u->size, u->step, u->dilation);
+}
+
+const wf_op wf_op_fold = {
+    .name = "fold",
+    .family = "shape",
+    .arity = 2,
+    .attr_bytes = sizeof(unfold),
+    .shape = shape_fold,
+    .grad = grad_fold,
+    .shape_only = 2,
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_fold },
+};
+
+wf_tensor *wf_fold(wf_tensor *y, wf_tensor *like, int axis, int64_t size, int64_t step,
+                   int64_t dilation) {
+    unfold u = { wf_pick_axis(axis, wf_rank(like)), size, step, dilation };
+    return fold(y, like, &u);
+}
