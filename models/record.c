@@ -83,9 +83,10 @@ static void scores(wf_model *m) {
     const char *outer = wf_scope_push(g, "scores");
     wf_tensor *zero = wf_constant(g, 0), *labels = wf_cast(m->labels, wf_real(g));
     wf_tensor *ids = wf_cast(wf_maximum(labels, zero), WF_I32); /* [B,T] */
-    m->log_probs = wf_log_softmax(m->logits);
-    m->token_log_probs =
-        wf_where(wf_greater_equal(labels, zero), wf_gather(m->log_probs, ids), zero);
+    m->log_probs = wf_log_softmax(m->logits, -1);
+    wf_tensor *picked = wf_gather(m->log_probs, -1, wf_unsqueeze(ids, WF_LAST_AXIS)); /* [B,T,1] */
+    picked = wf_squeeze(picked, WF_LAST_AXIS);
+    m->token_log_probs = wf_where(wf_greater_equal(labels, zero), picked, zero);
     m->correct = wf_sum(wf_equal(wf_argmax(m->logits, -1), m->labels), WF_ALL_AXES, false);
     wf_scope(g, outer);
 }

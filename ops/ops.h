@@ -121,6 +121,14 @@ WF_API wf_tensor *wf_unsqueeze(wf_tensor *x, uint32_t axes);
 /* [from, to); negative counts from the end, WF_END is the end */
 WF_API wf_tensor *wf_slice(wf_tensor *x, int axis, int64_t from, int64_t to);
 #define WF_END INT64_MAX
+/* every step-th of those, step >= 1; strides.c */
+WF_API wf_tensor *wf_slice_step(wf_tensor *x, int axis, int64_t from, int64_t to, int64_t step);
+WF_API wf_tensor *wf_flip(wf_tensor *x, uint32_t axes); /* backwards along them */
+/* without axes a, the rows, and b, the columns; its last axis is the diagonal `offset` above the
+ * main one */
+WF_API wf_tensor *wf_diagonal(wf_tensor *x, int64_t offset, int a, int b);
+/* axes of size 1, and new ones in front, to these sizes; WF_KEEP: as it is */
+WF_API wf_tensor *wf_expand(wf_tensor *x, int ndim, const int64_t *dims);
 WF_API wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double value);
 WF_API wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis);
 WF_API wf_tensor *wf_broadcast_to(wf_tensor *x, wf_tensor *like);
@@ -131,8 +139,16 @@ WF_API wf_tensor *wf_detach(wf_tensor *x); /* x, without a gradient */
 /* ---- index: index.c. ids are i32 ------------------------------------------------------------- */
 /* [V,D], [...] -> [...,D]; an id outside 0..V-1 fails the run */
 WF_API wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids);
-/* x[..., V], ids [...] -> [...]: one element of each row */
-WF_API wf_tensor *wf_gather(wf_tensor *x, wf_tensor *ids);
+/* y[i,k,j] = x[i,ids[i,k,j],j]: ids have x's axes, and its sizes or 1 beside that axis, K along it;
+ * gather.c */
+WF_API wf_tensor *wf_gather(wf_tensor *x, int axis, wf_tensor *ids);
+/* x, and src[i,k,j] added to its element [i,ids[i,k,j],j]; src has the shape that gather gives */
+WF_API wf_tensor *wf_scatter_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
+/* ids [K]: the same steps of the axis everywhere */
+WF_API wf_tensor *wf_index_select(wf_tensor *x, int axis, wf_tensor *ids);
+WF_API wf_tensor *wf_index_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
+/* real [...,classes]: 1 where the class is the id, else 0; an id outside has no 1 */
+WF_API wf_tensor *wf_one_hot(wf_tensor *ids, int64_t classes);
 /* i32 [n], n the bound size of like's axis: 0, 1, ... n-1; for masks, one-hot rows, keys in a
  * cache */
 WF_API wf_tensor *wf_arange(wf_tensor *like, int axis);
@@ -153,8 +169,9 @@ WF_API wf_tensor *wf_fold(wf_tensor *y, wf_tensor *like, int axis, int64_t size,
 /* ---- normalisation: softmax.c, layer_norm.c -------------------------------------------------- */
 /* last axis; mask (may be NULL) broadcasts to x, 0 = masked; causal: row i of the last two axes
  * sees j <= i + (columns - rows); a row with all columns masked gives zeros and gradient zero */
-WF_API wf_tensor *wf_softmax(wf_tensor *x, wf_tensor *mask, bool causal);
-WF_API wf_tensor *wf_log_softmax(wf_tensor *x);
+WF_API wf_tensor *wf_masked_softmax(wf_tensor *x, wf_tensor *mask, bool causal);
+WF_API wf_tensor *wf_softmax(wf_tensor *x, int axis); /* exp(x) / sum(exp(x)) over the axis */
+WF_API wf_tensor *wf_log_softmax(wf_tensor *x, int axis);
 /* last axis; weight, bias [D] or NULL */
 WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps);
 

@@ -212,8 +212,8 @@ static wf_tensor *weights_from_primitives(wf_tensor *q, wf_tensor *k, wf_tensor 
     scores = a->scale != 0
                  ? wf_scale(scores, a->scale)
                  : wf_mul(scores, wf_sqrt(wf_inverse_count(q, WF_LAST_AXIS))); /* / sqrt(d_k) */
-    if (!a->additive || !mask) return wf_softmax(scores, mask, a->causal);
-    return wf_softmax(wf_add(scores, mask), NULL, a->causal);
+    if (!a->additive || !mask) return wf_masked_softmax(scores, mask, a->causal);
+    return wf_masked_softmax(wf_add(scores, mask), NULL, a->causal);
 }
 
 wf_tensor *wf_attention_primitives(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask,

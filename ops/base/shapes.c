@@ -49,6 +49,10 @@ int wf_pick_axis(int axis, int ndim) {
     return i < 0 ? axis : i;
 }
 
+bool wf_is_last(int axis, const wf_tensor *x) {
+    return axis == -1 || axis == wf_rank(x) - 1;
+}
+
 enum { FROM_END = 32 - WF_MAX_DIMS }; /* the bit of axis -8 */
 
 bool wf_no_axes(wf_call *c, uint32_t axes, int ndim, const char *what) {

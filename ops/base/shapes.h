@@ -13,10 +13,11 @@ bool wf_addend_like(wf_call *c, int i, const wf_view *like);
 bool wf_want_axis(wf_call *c, int axis, int ndim);      /* fails the call unless 0 <= axis < ndim */
 bool wf_want_axes(wf_call *c, uint32_t axes, int ndim); /* fails the call if an axis is >= ndim */
 bool wf_no_axes(wf_call *c, uint32_t axes, int ndim, const char *what); /* the same, for `what` */
-bool wf_same_as_operand(wf_call *c);       /* a shape rule: out[0] is real and as operand 0 */
-int wf_rank(const wf_tensor *x);           /* ndim; 0 for NULL */
-int wf_pick_axis(int axis, int ndim);      /* a negative axis counts from the end */
-uint32_t wf_axes(uint32_t axes, int ndim); /* axes counted from the end become plain bits */
+bool wf_same_as_operand(wf_call *c);           /* a shape rule: out[0] is real and as operand 0 */
+int wf_rank(const wf_tensor *x);               /* ndim; 0 for NULL */
+int wf_pick_axis(int axis, int ndim);          /* a negative axis counts from the end */
+bool wf_is_last(int axis, const wf_tensor *x); /* -1 or the number of the last axis */
+uint32_t wf_axes(uint32_t axes, int ndim);     /* axes counted from the end become plain bits */
 
 /* For `view`: the result is the operand itself. */
 static inline int64_t wf_same_memory(wf_call *c) {

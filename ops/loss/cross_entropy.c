@@ -120,10 +120,12 @@ static void grad_cross_entropy(wf_tensor *y, wf_tensor *const *dy, wf_tensor **d
 static void from_primitives(wf_tensor *logits, wf_tensor *labels, const cross_entropy_attrs *a,
                             wf_tensor **results) {
     wf_graph *g = logits->graph;
-    wf_tensor *zero = wf_constant(g, 0), *label = wf_cast(labels, wf_real(g));    /* [...] */
-    wf_tensor *counted = wf_not_equal(label, wf_constant(g, a->ignore_index));    /* [...] */
-    wf_tensor *logp = wf_log_softmax(logits);                                     /* [..., V] */
-    wf_tensor *picked = wf_gather(logp, wf_cast(wf_mul(label, counted), WF_I32)); /* [...] */
+    wf_tensor *zero = wf_constant(g, 0), *label = wf_cast(labels, wf_real(g)); /* [...] */
+    wf_tensor *counted = wf_not_equal(label, wf_constant(g, a->ignore_index)); /* [...] */
+    wf_tensor *logp = wf_log_softmax(logits, -1);                              /* [..., V] */
+    wf_tensor *ids = wf_cast(wf_mul(label, counted), WF_I32);                  /* [...] */
+    wf_tensor *picked = wf_gather(logp, -1, wf_unsqueeze(ids, WF_LAST_AXIS));  /* [..., 1] */
+    picked = wf_squeeze(picked, WF_LAST_AXIS);
     wf_tensor *nll = wf_neg(wf_sum(wf_where(counted, picked, zero), WF_ALL_AXES, false)); /* [] */
     results[NLL] = results[LOSS] = nll;
     results[COUNT] = wf_sum(counted, WF_ALL_AXES, false);

@@ -1,4 +1,4 @@
-/* ops/norm/softmax.c - softmax and log-softmax over the last axis.
+/* ops/norm/softmax.c - softmax and log-softmax; the kernels work on the last axis.
  *
  * A column is open (not masked) where the mask is not 0 and, with causal, where j <= i + (columns -
  * rows). A row without open columns gives zeros, and its gradient is zero. Attention (attention.c)
@@ -130,8 +130,14 @@ const wf_op wf_op_softmax = {
     .run = &(const wf_kernel){ .tasks = wf_row_tasks, .eval = eval_softmax, .in_place = 1 << 0 },
 };
 
-wf_tensor *wf_softmax(wf_tensor *x, wf_tensor *mask, bool causal) {
+wf_tensor *wf_masked_softmax(wf_tensor *x, wf_tensor *mask, bool causal) {
     return wf_record(&wf_op_softmax, 2, (wf_tensor *[]){ x, mask }, &(softmax_attrs){ causal });
+}
+
+/* Another axis changes places with the last one, there and back. */
+wf_tensor *wf_softmax(wf_tensor *x, int axis) {
+    if (wf_is_last(axis, x)) return wf_masked_softmax(x, NULL, false);
+    return wf_transpose(wf_masked_softmax(wf_transpose(x, axis, -1), NULL, false), axis, -1);
 }
 
 /* ---- softmax_backward: dx = y * (dy - sum(dy * y)) ------------------------------------------- */
@@ -206,8 +212,9 @@ const wf_op wf_op_log_softmax = {
         &(const wf_kernel){ .tasks = wf_row_tasks, .eval = eval_log_softmax, .in_place = 1 << 0 },
 };
 
-wf_tensor *wf_log_softmax(wf_tensor *x) {
-    return wf_record(&wf_op_log_softmax, 1, &x, NULL);
+wf_tensor *wf_log_softmax(wf_tensor *x, int axis) {
+    if (wf_is_last(axis, x)) return wf_record(&wf_op_log_softmax, 1, &x, NULL);
+    return wf_transpose(wf_log_softmax(wf_transpose(x, axis, -1), -1), axis, -1);
 }
 
 /* ---- log_softmax_backward: dx = dy - exp(y) * sum(dy) ---------------------------------------- */

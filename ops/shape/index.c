@@ -1,6 +1,6 @@
-/* ops/shape/index.c - indexing by ids (i32): embedding reads rows of a table, gather one element of
- * each row; their backward ops scatter; arange and position_ids count. An id out of range fails the
- * run, with a message that states the id and its position. */
+/* ops/shape/index.c - indexing by ids (i32): embedding reads rows of a table, its backward op adds to
+ * them; arange and position_ids count. An id out of range fails the run, with a message that states
+ * the id and its position. Elements along any axis are picked in gather.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,12 +23,15 @@ static const char *place(const wf_view *ids, int64_t i, char *text, size_t size)
     return wf_shape_text(NULL, ids->ndim, index, text, size);
 }
 
-bool wf_id_at(const wf_call *c, const wf_view *ids, int64_t i, int64_t below, int64_t *id) {
+bool wf_id_outside(const wf_call *c, int64_t id, const wf_view *ids, int64_t i, int64_t below) {
     char text[96];
-    *id = ((const int32_t *)ids->data)[i];
-    if (*id >= 0 && *id < below) return true;
-    return wf_fail(c, "id %lld at %s is outside 0..%lld", (long long)*id,
+    return wf_fail(c, "id %lld at %s is outside 0..%lld", (long long)id,
                    place(ids, i, text, sizeof text), (long long)below - 1);
+}
+
+bool wf_id_at(const wf_call *c, const wf_view *ids, int64_t i, int64_t below, int64_t *id) {
+    *id = ((const int32_t *)ids->data)[i];
+    return (*id >= 0 && *id < below) || wf_id_outside(c, *id, ids, i, below);
 }
 
 /* ---- embedding: y[i, :] = table[ids[i], :] --------------------------------------------------- */
@@ -120,10 +123,10 @@ static bool shape_embedding_backward(wf_call *c) {
     return true;
 }
 
-/* Phase 0: zeros or the addend. If the result overwrites the addend there is nothing to do, but the
+/* If the result overwrites the addend there is nothing to do, but the
  * number of tasks must not depend on that. */
-static void init_table(const wf_call *c, int64_t task) {
-    const wf_view *y = &c->out[0], *addend = &c->in[EMBEDDING_ADDEND];
+void wf_addend_or_zeros(const wf_call *c, int operand, int64_t task) {
+    const wf_view *y = &c->out[0], *addend = &c->in[operand];
     size_t size = wf_dtype_size(y->dtype);
     int64_t from, to;
     wf_task_range(wf_view_count(y), WF_GRAIN, task, &from, &to);
@@ -146,7 +149,7 @@ static bool eval_embedding_backward(const wf_call *c, int phase, int64_t task, v
     int64_t width = y->shape[1], n = wf_view_count(ids), from, to, id;
     (void)scratch;
     if (phase == 0) {
-        init_table(c, task);
+        wf_addend_or_zeros(c, EMBEDDING_ADDEND, task);
         return true;
     }
     wf_task_range(width, STRIPE, task, &from, &to);
@@ -186,108 +189,6 @@ const wf_op wf_op_embedding_backward = {
 
 wf_tensor *wf_embedding_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *table) {
     return wf_record(&wf_op_embedding_backward, 4, (wf_tensor *[]){ dy, ids, table, NULL }, NULL);
-}
-
-/* ---- gather: y[i] = x[i, ids[i]] ------------------------------------------------------------- */
-
-/* Fails the call unless there is one id for each row of x. */
-static bool want_id_per_row(wf_call *c, const wf_view *x, const wf_view *ids) {
-    wf_view rows = *x;
-    rows.ndim--;
-    if (x->ndim > 0 && wf_same_shape(&rows, ids)) return true;
-    return wf_fail(c, "ids %s are not one for each row of %s", wf_show(c, ids), wf_show(c, x));
-}
-
-static bool shape_gather(wf_call *c) {
-    const wf_view *x = &c->in[0], *ids = &c->in[1];
-    if (!wf_want_real(c, 0) || !wf_want(c, 1, WF_I32) || !want_id_per_row(c, x, ids)) return false;
-    wf_set_shape(&c->out[0], x->dtype, ids->ndim, ids->shape);
-    return true;
-}
-
-static bool eval_gather(const wf_call *c, int phase, int64_t task, void *scratch) {
-    const wf_view *x = &c->in[0], *ids = &c->in[1];
-    int64_t width = x->shape[x->ndim - 1], from, to, id;
-    (void)phase, (void)scratch;
-    wf_task_range(wf_view_count(ids), WF_GRAIN, task, &from, &to);
-    for (int64_t i = from; i < to; i++) {
-        if (!wf_id_at(c, ids, i, width, &id)) return false;
-        wf_put(&c->out[0], i, wf_get(x, i * width + id));
-    }
-    return true;
-}
-
-static wf_tensor *gather_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *x);
-
-/* One element of each row has derivative 1, the others 0. */
-static void grad_gather(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    (void)need;
-    dx[0] = gather_backward(dy[0], y->in[1], y->in[0]);
-}
-
-const wf_op wf_op_gather = {
-    .name = "gather",
-    .family = "index",
-    .arity = 2,
-    .shape = shape_gather,
-    .grad = grad_gather,
-    .nondiff = 1 << 1,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_gather },
-};
-
-wf_tensor *wf_gather(wf_tensor *x, wf_tensor *ids) {
-    return wf_record(&wf_op_gather, 2, (wf_tensor *[]){ x, ids }, NULL);
-}
-
-/* ---- gather_backward(dy, ids, x): zeros like x, with dy[i] at [i, ids[i]] -------------------- */
-
-static bool shape_gather_backward(wf_call *c) {
-    const wf_view *dy = &c->in[0], *ids = &c->in[1], *x = &c->in[2];
-    if (!wf_want_real(c, 0) || !wf_want(c, 1, WF_I32) || !want_id_per_row(c, x, ids)) return false;
-    if (!wf_same_shape(dy, ids))
-        return wf_fail(c, "%s and %s differ", wf_show(c, dy), wf_show(c, ids));
-    wf_set_shape(&c->out[0], dy->dtype, x->ndim, x->shape);
-    return true;
-}
-
-static int64_t tasks_gather_backward(const wf_call *c, int phase) {
-    const wf_view *y = &c->out[0];
-    return phase == 0 ? wf_task_count(wf_view_count(&c->in[1]), row_grain(y->shape[y->ndim - 1]))
-                      : 0;
-}
-
-static bool eval_gather_backward(const wf_call *c, int phase, int64_t task, void *scratch) {
-    const wf_view *dy = &c->in[0], *ids = &c->in[1], *y = &c->out[0];
-    int64_t width = y->shape[y->ndim - 1], from, to, id;
-    (void)phase, (void)scratch;
-    wf_task_range(wf_view_count(ids), row_grain(width), task, &from, &to);
-    for (int64_t i = from; i < to; i++) {
-        if (!wf_id_at(c, ids, i, width, &id)) return false;
-        memset(wf_at(y, i * width), 0, (size_t)width * wf_dtype_size(y->dtype));
-        wf_put(y, i * width + id, wf_get(dy, i));
-    }
-    return true;
-}
-
-static void grad_gather_backward(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
-                                 uint32_t need) {
-    (void)need;
-    dx[0] = wf_gather(dy[0], y->in[1]);
-}
-
-const wf_op wf_op_gather_backward = {
-    .name = "gather_backward",
-    .family = "index",
-    .arity = 3,
-    .shape = shape_gather_backward,
-    .grad = grad_gather_backward,
-    .nondiff = 1 << 1,
-    .shape_only = 4,
-    .run = &(const wf_kernel){ .tasks = tasks_gather_backward, .eval = eval_gather_backward },
-};
-
-static wf_tensor *gather_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *x) {
-    return wf_record(&wf_op_gather_backward, 3, (wf_tensor *[]){ dy, ids, x }, NULL);
 }
 
 /* ---- arange: 0, 1, ...; position_ids: P, P + 1, ...; one for each step of an axis ------------ */

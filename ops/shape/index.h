@@ -1,4 +1,4 @@
-/* ops/shape/index.h - ids of rows of a table, and the gradient of the table. Not installed. */
+/* ops/shape/index.h - ids of rows of a table, and the gradients of what ids pick. Not installed. */
 #ifndef WEFT_OPS_SHAPE_INDEX_H
 #define WEFT_OPS_SHAPE_INDEX_H
 
@@ -13,5 +13,14 @@ bool wf_rows_fit(wf_call *c, int i);
 
 /* Element i of ids; false, after wf_fail with its value and place, unless in 0..below - 1. */
 bool wf_id_at(const wf_call *c, const wf_view *ids, int64_t i, int64_t below, int64_t *id);
+
+/* False, after wf_fail: element i of a tensor of this shape is an id outside 0..below - 1. */
+bool wf_id_outside(const wf_call *c, int64_t id, const wf_view *shape, int64_t i, int64_t below);
+
+/* Phase 0 of ops that add to zeros or to an addend: a task of wf_elementwise_tasks writes these. */
+void wf_addend_or_zeros(const wf_call *c, int operand, int64_t task);
+
+/* Zeros like x, and src added where ids point along the axis: the gradient of gather and sort. */
+wf_tensor *wf_scatter_like(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
 
 #endif

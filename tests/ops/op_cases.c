@@ -23,7 +23,7 @@ static wf_tensor *used_twice(wf_tensor *x) {
 
 /* One tensor in two places: what writes over one operand must not be surprised by the other. */
 static wf_tensor *own_mask(wf_tensor *x) {
-    return wf_softmax(x, x, false);
+    return wf_masked_softmax(x, x, false);
 }
 static wf_tensor *own_gain(wf_tensor *x) {
     return wf_layer_norm(x, x, x, 1e-5);

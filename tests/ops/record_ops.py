@@ -291,6 +291,31 @@ FORMULAS = {
     "slice_and_whole": lambda a: a.square().sum(0) + a[1:2],
     "slice_empty": lambda a: a[:, 2:2],
     "slice_twice": lambda a: a[0:2] + a[1:3],
+    "slice_step": lambda a: a[:, 1::2],
+    "slice_step_rows": lambda a: a[0:-1:3],
+    "slice_step_middle": lambda a: a[:, -4::2],
+    "slice_step_far": lambda a: a[:, ::9],
+    "slice_step_one": lambda a: a[:, 1:],
+    "slice_step_empty": lambda a: a[:, 2:2:3],
+    "slice_step_twice": lambda a: a[:, ::4],
+    "flip": lambda a: a.flip(-1),
+    "flip_two": lambda a: a.flip(0, 2),
+    "flip_all": lambda a: a.flip(0, 1, 2),
+    "flip_empty": lambda a: a.flip(0),
+    "flip_times": lambda a, b: a.flip(0) @ b.flip(0),
+    "flip_of_transposed": lambda a: a.T.flip(0),
+    "flip_sum": lambda a: a.sum(0).flip(0),
+    "flip_reshape": lambda a: a.flip(0).flatten(),
+    "flip_softmax": lambda a: F.softmax(a.flip(0), -1),
+    "flip_back": lambda a: a.flip(-1) + a,
+    "diagonal": lambda a: a.diagonal(),
+    "diagonal_above": lambda a: a.diagonal(2),
+    "diagonal_below": lambda a: a.diagonal(-1, -2, -1),
+    "diagonal_turned": lambda a: a.diagonal(1, 2, 0),
+    "diagonal_beyond": lambda a: a[0:0, 0],
+    "expand": lambda a: a.expand(2, 3, 4),
+    "expand_scalar": lambda a: a.expand(3, 2),
+    "expand_same": lambda a: a * 1,
     "pad": lambda a: F.pad(a, (2, 1), value=0.5),
     "pad_rows": lambda a: F.pad(a, (0, 0, 1, 0)),
     "pad_nothing": lambda a: a * 1,
@@ -329,9 +354,30 @@ FORMULAS = {
         for name in ("embedding", "embedding_repeated", "embedding_one", "embedding_none")
     },
     **{
-        name: lambda a, b: a.gather(-1, b.unsqueeze(-1)).squeeze(-1)
-        for name in ("gather", "gather_batch")
+        name: (lambda axis: lambda a, b: torch.take_along_dim(a, b, axis))(axis)
+        for name, axis in {
+            "gather": 1,
+            "gather_one": -1,
+            "gather_rows": 0,
+            "gather_middle": 1,
+            "gather_broadcast": 1,
+            "gather_broadcast_row": 1,
+            "gather_vector": 0,
+            "gather_none": 1,
+            "gather_ids": 1,
+        }.items()
     },
+    "scatter_add": lambda a, b, c: a.scatter_add(1, b, c),
+    "scatter_add_rows": lambda a, b, c: a.scatter_add(0, b, c),
+    "scatter_add_middle": lambda a, b, c: a.scatter_add(-2, b, c),
+    "scatter_add_itself": lambda a, b: a.scatter_add(1, b, a),
+    "index_select": lambda a, b: a.index_select(1, b),
+    "index_select_rows": lambda a, b: a.index_select(0, b),
+    "index_select_middle": lambda a, b: a.index_select(-2, b),
+    "index_add": lambda a, b, c: a.index_add(1, b, c),
+    "index_add_rows": lambda a, b, c: a.index_add(0, b, c),
+    "one_hot": lambda a: F.one_hot(a, 5),
+    "one_hot_outside": lambda a: F.one_hot(a, 5)[..., :3],
     "arange": lambda a: torch.arange(a.shape[1]),
     "arange_rows": lambda a: torch.arange(a.shape[0]),
     "embedding_tied": lambda a, b: F.embedding(b, a) @ a.T,
@@ -354,6 +400,11 @@ FORMULAS = {
         name: lambda a: F.log_softmax(a, -1)
         for name in ("log_softmax", "log_softmax_one", "log_softmax_batch")
     },
+    "softmax_rows": lambda a: F.softmax(a, 0),
+    "softmax_middle": lambda a: F.softmax(a, 1),
+    "softmax_named_last": lambda a: F.softmax(a, 2),
+    "log_softmax_rows": lambda a: F.log_softmax(a, -2),
+    "log_softmax_middle": lambda a: F.log_softmax(a, 1),
     **{
         name: lambda a, b, c: F.layer_norm(a, a.shape[-1:], b, c)
         for name in ("layer_norm", "layer_norm_batch", "layer_norm_one_row")

@@ -208,7 +208,7 @@ TEST_ROWS(kinks_keep_their_convention, COUNT_OF(kinks)) {
 
 /* Where nothing may be attended or counted, gradients are exactly zero and never NaN. */
 static wf_tensor *softmax_shut(wf_tensor *x) {
-    return wf_softmax(x, wf_fill(x, 0), false);
+    return wf_masked_softmax(x, wf_fill(x, 0), false);
 }
 static wf_tensor *attention_shut(wf_tensor *x) {
     wf_tensor *q = wf_reshape(x, 3, (int64_t[]){ 1, 2, 2 });

@@ -55,7 +55,7 @@ static wf_tensor *record_attention(wf_graph *g, const wf_block_options *c) {
     wf_scope(g, "mask");
     scores = wf_where(may_attend, scores, wf_constant(g, -INFINITY));
     wf_scope(g, "softmax over the keys");
-    wf_tensor *weights = wf_softmax(scores, NULL, false);
+    wf_tensor *weights = wf_softmax(scores, -1);
     wf_scope(g, "weighted sum of V");
     wf_tensor *y = wf_matmul(weights, v); /* [B, H, T, d_head] */
     wf_scope(g, "heads side by side");

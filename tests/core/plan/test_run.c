@@ -60,7 +60,7 @@ static wf_tensor *make_squashed(wf_tensor *a, wf_tensor *b) {
     return wf_tanh(wf_matmul(a, b));
 }
 static wf_tensor *make_soft(wf_tensor *a, wf_tensor *b) {
-    return wf_add(wf_softmax(a, NULL, false), wf_sin(b));
+    return wf_add(wf_softmax(a, -1), wf_sin(b));
 }
 static wf_tensor *make_negative(wf_tensor *a, wf_tensor *b) {
     return (void)b, wf_neg(a);

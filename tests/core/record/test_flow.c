@@ -61,8 +61,11 @@ static wf_tensor *reshaped_ids(wf_tensor *x, wf_tensor *w) {
 static wf_tensor *only_as_a_mask(wf_tensor *x, wf_tensor *w) {
     return sum(wf_where(wf_greater(x, zero(x)), w, zero(x)));
 }
+static wf_tensor *picked(wf_tensor *x, wf_tensor *id) {
+    return wf_squeeze(wf_gather(x, 0, wf_unsqueeze(id, WF_AXIS(0))), WF_AXIS(0));
+}
 static wf_tensor *only_as_an_index(wf_tensor *x, wf_tensor *w) {
-    return wf_gather(w, wf_argmax(x, 0));
+    return picked(w, wf_argmax(x, 0));
 }
 static wf_tensor *in_a_module(wf_tensor *x, wf_tensor *w) {
     wf_tensor *mask = wf_less(wf_mul(under("layers.3.gate", x), w), zero(x));
@@ -83,11 +86,11 @@ static wf_tensor *chosen(wf_tensor *x, wf_tensor *w) {
 }
 static wf_tensor *largest(wf_tensor *x, wf_tensor *w) {
     wf_tensor *y = wf_mul(x, w);
-    return wf_gather(y, wf_argmax(y, 0));
+    return picked(y, wf_argmax(y, 0));
 }
 static wf_tensor *masked_softmax(wf_tensor *x, wf_tensor *w) {
     wf_tensor *seen = wf_greater(x, wf_scale(w, -3));
-    return sum(wf_mul(wf_softmax(wf_mul(x, w), seen, false), w));
+    return sum(wf_mul(wf_masked_softmax(wf_mul(x, w), seen, false), w));
 }
 static wf_tensor *accuracy_beside(wf_tensor *x, wf_tensor *w) {
     accuracy(x, w);

@@ -1,0 +1,280 @@
+/* ops/shape/strides.c - views by other strides: expand repeats axes of size 1, every_nth takes every
+ * n-th step (wf_slice_step), flip goes backwards, diagonal goes along two axes at once.
+ *
+ * None of them copies. The adjoint of every_nth and of diagonal is place: zeros, and dy where the
+ * view had read. */
+#include <string.h>
+
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+
+/* ---- expand: axes of size 1, and new axes in front, to sizes --------------------------------- */
+
+typedef struct expand {
+    int ndim;
+    int64_t dims[WF_MAX_DIMS];
+} expand;
+
+static bool shape_expand(wf_call *c) {
+    const expand *e = c->attrs;
+    const wf_view *x = &c->in[0];
+    int64_t shape[WF_MAX_DIMS] = { 0 };
+    if (e->ndim < x->ndim || e->ndim > WF_MAX_DIMS)
+        return wf_fail(c, "%s to %d axes, not %d to %d", wf_show(c, x), e->ndim, x->ndim,
+                       WF_MAX_DIMS);
+    for (int i = 0; i < e->ndim; i++) {
+        int own = i - (e->ndim - x->ndim);
+        int64_t had = own < 0 ? 1 : x->shape[own];
+        shape[i] = e->dims[i] == WF_KEEP && own >= 0 ? had : e->dims[i];
+        if (shape[i] < (own < 0) || (had != 1 && shape[i] != had))
+            return wf_fail(c, "axis %d of %s to a size of %lld", own, wf_show(c, x),
+                           (long long)e->dims[i]);
+    }
+    wf_set_shape(&c->out[0], x->dtype, e->ndim, shape);
+    return true;
+}
+
+static int64_t view_expand(wf_call *c) {
+    wf_view *y = &c->out[0];
+    for (int i = 0; i < y->ndim; i++) y->stride[i] = wf_broadcast_stride(&c->in[0], y, i);
+    return 0;
+}
+
+/* The engine sums dy to the shape of the operand. */
+static void grad_expand(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)y, (void)need;
+    dx[0] = dy[0];
+}
+
+const wf_op wf_op_expand = {
+    .name = "expand",
+    .family = "shape",
+    .arity = 1,
+    .attr_bytes = sizeof(expand),
+    .shape = shape_expand,
+    .view = view_expand,
+    .grad = grad_expand,
+    .run = &(const wf_kernel){ .strided = 1 },
+};
+
+wf_tensor *wf_expand(wf_tensor *x, int ndim, const int64_t *dims) {
+    expand e = { .ndim = ndim };
+    if (ndim > 0 && !dims) e.ndim = -1;
+    for (int i = 0; i < e.ndim && i < WF_MAX_DIMS; i++) e.dims[i] = dims[i];
+    return wf_record(&wf_op_expand, 1, &x, &e);
+}
+
+/* ---- parts of a tensor that have strides of their own ---------------------------------------- */
+
+typedef enum { EVERY_NTH, DIAGONAL } part_kind;
+
+/* Every `number`-th step of axis a; or the diagonal `number` steps above the main one of axes a, the
+ * rows, and b. */
+typedef struct part {
+    part_kind kind;
+    int a, b;
+    int64_t number;
+} part;
+
+static int64_t diagonal_length(const wf_view *x, const part *p) {
+    int64_t rows = x->shape[p->a] + (p->number < 0 ? p->number : 0);
+    int64_t columns = x->shape[p->b] - (p->number > 0 ? p->number : 0);
+    int64_t n = rows < columns ? rows : columns;
+    return n > 0 ? n : 0;
+}
+
+static bool part_ok(wf_call *c, const wf_view *x, const part *p) {
+    for (int k = 0; k < 2; k++) {
+        int axis = k ? p->b : p->a;
+        if (axis < 0 || axis >= x->ndim)
+            return wf_fail(c, "%s has no axis %d", wf_show(c, x), axis);
+    }
+    if (p->kind == EVERY_NTH)
+        return p->number > 0 || wf_fail(c, "a step of %lld, not 1 or more", (long long)p->number);
+    if (p->a == p->b) return wf_fail(c, "a diagonal of axis %d with itself", p->a);
+    return (p->number > -INT32_MAX && p->number < INT32_MAX) ||
+           wf_fail(c, "an offset of %lld", (long long)p->number);
+}
+
+/* *y becomes that part of x; returns the offset of its first element. */
+static int64_t part_of(const wf_view *x, const part *p, wf_view *y) {
+    int n = 0;
+    if (p->kind == EVERY_NTH) {
+        *y = *x;
+        y->shape[p->a] = x->shape[p->a] ? (x->shape[p->a] - 1) / p->number + 1 : 0;
+        y->stride[p->a] *= p->number < x->shape[p->a] ? p->number : 1;
+        return 0;
+    }
+    wf_set_shape(y, x->dtype, x->ndim - 1, x->shape);
+    for (int i = 0; i < x->ndim; i++)
+        if (i != p->a && i != p->b) y->shape[n] = x->shape[i], y->stride[n++] = x->stride[i];
+    y->shape[n] = diagonal_length(x, p);
+    y->stride[n] = x->stride[p->a] + x->stride[p->b];
+    if (y->shape[n] == 0) return 0;
+    return p->number > 0 ? p->number * x->stride[p->b] : -p->number * x->stride[p->a];
+}
+
+static bool shape_part(wf_call *c) {
+    wf_view y;
+    if (!part_ok(c, &c->in[0], c->attrs)) return false;
+    part_of(&c->in[0], c->attrs, &y);
+    wf_set_shape(&c->out[0], y.dtype, y.ndim, y.shape);
+    return true;
+}
+
+static int64_t view_part(wf_call *c) {
+    wf_view y;
+    int64_t at = part_of(&c->in[0], c->attrs, &y);
+    memcpy(c->out[0].stride, y.stride, sizeof y.stride);
+    return at;
+}
+
+/* Elements that are not in the part have gradient 0. */
+static void grad_part(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)need;
+    dx[0] = wf_record(&wf_op_place, 2, (wf_tensor *[]){ dy[0], y->in[0] }, y->attrs);
+}
+
+const wf_op wf_op_every_nth = {
+    .name = "every_nth",
+    .family = "shape",
+    .arity = 1,
+    .attr_bytes = sizeof(part),
+    .shape = shape_part,
+    .view = view_part,
+    .grad = grad_part,
+    .run = &(const wf_kernel){ .strided = 1 },
+};
+
+wf_tensor *wf_slice_step(wf_tensor *x, int axis, int64_t from, int64_t to, int64_t step) {
+    int a = wf_pick_axis(axis, wf_rank(x));
+    x = wf_slice(x, axis, from, to);
+    return step == 1 ? x : wf_record(&wf_op_every_nth, 1, &x, &(part){ EVERY_NTH, a, a, step });
+}
+
+const wf_op wf_op_diagonal = {
+    .name = "diagonal",
+    .family = "shape",
+    .arity = 1,
+    .attr_bytes = sizeof(part),
+    .shape = shape_part,
+    .view = view_part,
+    .grad = grad_part,
+    .run = &(const wf_kernel){ .strided = 1 },
+};
+
+wf_tensor *wf_diagonal(wf_tensor *x, int64_t offset, int a, int b) {
+    int ndim = wf_rank(x);
+    part p = { DIAGONAL, wf_pick_axis(a, ndim), wf_pick_axis(b, ndim), offset };
+    return wf_record(&wf_op_diagonal, 1, &x, &p);
+}
+
+/* ---- place(dy, like): zeros, and dy in that part of them ------------------------------------- */
+
+static bool shape_place(wf_call *c) {
+    wf_view like = c->in[1], y;
+    if (!wf_want_real(c, 0) || !part_ok(c, &like, c->attrs)) return false;
+    part_of(&like, c->attrs, &y);
+    if (!wf_same_shape(&c->in[0], &y))
+        return wf_fail(c, "%s is not that part of %s", wf_show(c, &c->in[0]), wf_show(c, &like));
+    wf_set_shape(&c->out[0], c->in[0].dtype, like.ndim, like.shape);
+    return true;
+}
+
+/* First zeros, then dy. */
+static int64_t tasks_place(const wf_call *c, int phase) {
+    if (phase == 0) return wf_elementwise_tasks(c, 0);
+    return phase == 1 ? wf_task_count(wf_view_count(&c->in[0]), WF_GRAIN) : 0;
+}
+
+static void place_elements(const wf_call *c, int64_t from, int64_t to) {
+    const wf_view *x = &c->in[0], *whole = &c->out[0];
+    size_t size = wf_dtype_size(x->dtype);
+    wf_view y;
+    wf_walk w;
+    int64_t first = part_of(whole, c->attrs, &y);
+    y.data = wf_at(whole, first);
+    wf_walk_start(&w, 2, (const wf_view *[]){ x, &y });
+    wf_walk_seek(&w, from / w.columns);
+    for (int64_t i = from, j = from % w.columns; i < to; i++) {
+        memcpy(wf_at(&y, w.at[1] + j * w.step[1]), wf_at(x, w.at[0] + j * w.step[0]), size);
+        if (++j == w.columns) j = 0, wf_walk_next(&w);
+    }
+}
+
+static bool eval_place(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const wf_view *y = &c->out[0];
+    int64_t from, to;
+    (void)scratch;
+    wf_task_range(wf_view_count(phase ? &c->in[0] : y), WF_GRAIN, task, &from, &to);
+    if (phase == 0)
+        wf_put_all(y, from, to, 0);
+    else if (from < to)
+        place_elements(c, from, to);
+    return true;
+}
+
+/* The result is linear: dy gets that part of the cotangent. */
+static void grad_place(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const part *p = y->attrs;
+    const wf_op *op = p->kind == EVERY_NTH ? &wf_op_every_nth : &wf_op_diagonal;
+    (void)need;
+    dx[0] = wf_record(op, 1, &dy[0], p);
+}
+
+const wf_op wf_op_place = {
+    .name = "place",
+    .family = "shape",
+    .arity = 2,
+    .attr_bytes = sizeof(part),
+    .shape = shape_place,
+    .grad = grad_place,
+    .shape_only = 2,
+    .run = &(const wf_kernel){ .tasks = tasks_place, .eval = eval_place, .strided = 3 },
+};
+
+/* ---- flip: backwards along axes -------------------------------------------------------------- */
+
+static bool shape_flip(wf_call *c) {
+    const uint32_t *axes = c->attrs;
+    if (!wf_want_axes(c, *axes, c->in[0].ndim)) return false;
+    wf_set_shape(&c->out[0], c->in[0].dtype, c->in[0].ndim, c->in[0].shape);
+    return true;
+}
+
+/* A negative stride, from the last step on. */
+static int64_t view_flip(wf_call *c) {
+    const uint32_t *axes = c->attrs;
+    const wf_view *x = &c->in[0];
+    int64_t at = 0;
+    memcpy(c->out[0].stride, x->stride, sizeof x->stride);
+    for (int i = 0; i < x->ndim; i++) {
+        if (!(*axes >> i & 1) || x->shape[i] < 2) continue;
+        c->out[0].stride[i] = -x->stride[i];
+        at += (x->shape[i] - 1) * x->stride[i];
+    }
+    return wf_view_count(x) ? at : 0;
+}
+
+static void grad_flip(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const uint32_t *axes = y->attrs;
+    (void)need;
+    dx[0] = wf_flip(dy[0], *axes);
+}
+
+const wf_op wf_op_flip = {
+    .name = "flip",
+    .family = "shape",
+    .arity = 1,
+    .attr_bytes = sizeof(uint32_t),
+    .shape = shape_flip,
+    .view = view_flip,
+    .grad = grad_flip,
+    .run = &(const wf_kernel){ .strided = 1 },
+};
+
+wf_tensor *wf_flip(wf_tensor *x, uint32_t axes) {
+    axes = wf_axes(axes, wf_rank(x));
+    return wf_record(&wf_op_flip, 1, &x, &axes);
+}
