@@ -1,9 +1,9 @@
 /* nn/blocks.c - feed-forward, encoder and decoder layers, named as in torch.nn.Transformer.
  *
- * Each sublayer f has a residual connection, with a LayerNorm after or before it:
+ * Each sublayer f has a residual connection, with a LayerNorm (or RMSNorm) after or before it:
  *
- *     post-norm    LayerNorm(x + Dropout(f(x)))        Vaswani et al. 2017, 3.1 and 5.4
- *     pre-norm     x + Dropout(f(LayerNorm(x)))        Xiong et al. 2020: trains without warm-up
+ *     post-norm    Norm(x + Dropout(f(x)))        Vaswani et al. 2017, 3.1 and 5.4
+ *     pre-norm     x + Dropout(f(Norm(x)))        Xiong et al. 2020: trains without warm-up
  */
 #include "module.h"
 
@@ -33,6 +33,12 @@ wf_tensor *wf_feed_forward(const struct wf_feed_forward_layer *l, wf_tensor *x) 
 
 /* ---- residual connections -------------------------------------------------------------------- */
 
+static struct wf_norm_layer norm_new(wf_graph *g, const char *name, const wf_block_options *o) {
+    if (o->norm == WF_RMS_NORM) return wf_rms_norm_new(g, name, o->d_model, o->layer_norm_eps);
+    if (o->norm != WF_LAYER_NORM) wf_poison(g, "there is no norm number %d", (int)o->norm);
+    return wf_norm_new(g, name, o->d_model, o->layer_norm_eps, o->bias);
+}
+
 /* The input of the sublayer: x, normalised if pre-norm. */
 static wf_tensor *before(const wf_block_options *o, const struct wf_norm_layer *norm,
                          wf_tensor *x) {
@@ -56,8 +62,8 @@ struct wf_encoder_block wf_encoder_layer_new(wf_graph *g, const char *name,
     l.self_attn =
         wf_mha_new(g, "self_attn", o->d_model, o->num_heads, o->bias, o->attention_dropout);
     l.ff = wf_feed_forward_new(g, o);
-    l.norm1 = wf_norm_new(g, "norm1", o->d_model, o->layer_norm_eps, o->bias);
-    l.norm2 = wf_norm_new(g, "norm2", o->d_model, o->layer_norm_eps, o->bias);
+    l.norm1 = norm_new(g, "norm1", o);
+    l.norm2 = norm_new(g, "norm2", o);
     l.path = wf_scope(g, outer);
     return l;
 }
@@ -85,9 +91,9 @@ struct wf_decoder_block wf_decoder_layer_new(wf_graph *g, const char *name,
     l.multihead_attn =
         wf_mha_new(g, "multihead_attn", o->d_model, o->num_heads, o->bias, o->attention_dropout);
     l.ff = wf_feed_forward_new(g, o);
-    l.norm1 = wf_norm_new(g, "norm1", o->d_model, o->layer_norm_eps, o->bias);
-    l.norm2 = wf_norm_new(g, "norm2", o->d_model, o->layer_norm_eps, o->bias);
-    l.norm3 = wf_norm_new(g, "norm3", o->d_model, o->layer_norm_eps, o->bias);
+    l.norm1 = norm_new(g, "norm1", o);
+    l.norm2 = norm_new(g, "norm2", o);
+    l.norm3 = norm_new(g, "norm3", o);
     l.path = wf_scope(g, outer);
     return l;
 }

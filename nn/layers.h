@@ -63,16 +63,30 @@ WF_API wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor 
 WF_API wf_tensor *wf_add_positions_at(const struct wf_position_layer *l, wf_tensor *x,
                                       wf_tensor *ids);
 
-/* ---- LayerNorm: layer_norm.c ----------------------------------------------------------------- */
+/* ---- LayerNorm and RMSNorm: norm.c ----------------------------------------------------------- */
+
+/* A row per kind: the enumerator, and its name in options and files. */
+/* clang-format off */
+#define WF_NORM_KINDS(ROW)                                                                         \
+    ROW(WF_LAYER_NORM, "layer")                                                                    \
+    ROW(WF_RMS_NORM, "rms")                                                                        \
+    /* and so on */
+#define WF_NORM_ENUMERATOR(value, name) value,
+typedef enum { WF_NORM_KINDS(WF_NORM_ENUMERATOR) } wf_norm_kind;
+/* clang-format on */
 
 struct wf_norm_layer {
     wf_tensor *weight, *bias; /* [D]; [D] or NULL */
     double eps;
+    wf_norm_kind kind;
     const char *path;
 };
 /* Initial weight ones, bias zeros. Biased variance, eps inside the root. */
 WF_API struct wf_norm_layer wf_norm_new(wf_graph *g, const char *name, int64_t dim, double eps,
                                         bool bias);
+/* x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019). */
+WF_API struct wf_norm_layer wf_rms_norm_new(wf_graph *g, const char *name, int64_t dim, double eps);
+/* Either of them. */
 WF_API wf_tensor *wf_norm(const struct wf_norm_layer *l, wf_tensor *x);
 
 #ifdef __cplusplus

@@ -166,7 +166,7 @@ WF_API wf_tensor *wf_unfold(wf_tensor *x, int axis, int64_t size, int64_t step, 
 WF_API wf_tensor *wf_fold(wf_tensor *y, wf_tensor *like, int axis, int64_t size, int64_t step,
                           int64_t dilation);
 
-/* ---- normalisation: softmax.c, layer_norm.c -------------------------------------------------- */
+/* ---- normalisation: softmax.c, layer_norm.c, rms_norm.c -------------------------------------- */
 /* last axis; mask (may be NULL) broadcasts to x, 0 = masked; causal: row i of the last two axes
  * sees j <= i + (columns - rows); a row with all columns masked gives zeros and gradient zero */
 WF_API wf_tensor *wf_masked_softmax(wf_tensor *x, wf_tensor *mask, bool causal);
@@ -174,6 +174,8 @@ WF_API wf_tensor *wf_softmax(wf_tensor *x, int axis); /* exp(x) / sum(exp(x)) ov
 WF_API wf_tensor *wf_log_softmax(wf_tensor *x, int axis);
 /* last axis; weight, bias [D] or NULL */
 WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps);
+/* x / sqrt(mean(x^2) + eps) * weight; last axis; weight [D] or NULL */
+WF_API wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *weight, double eps);
 
 /* ---- attention: attention.c ------------------------------------------------------------------ */
 typedef struct wf_attention_options {

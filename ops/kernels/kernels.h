@@ -137,6 +137,12 @@ enum { WF_DRAWN = 256 };
         /* dw += sum(dy * (x - mean) * rstd);  db += sum(dy), row by row */                        \
         void (*layer_norm_weight_rows)(int64_t rows, int64_t n, const real *x, const real *mean,   \
                                        const real *rstd, const real *dy, real *dw, real *db);      \
+        /* Such rows: y = x * rstd * weight (NULL: ones), rstd = 1 / sqrt(mean(x^2) + eps) */      \
+        void (*rms_norm_rows)(int64_t rows, int64_t n, const real *x, const real *weight,          \
+                              double eps, real *y, real *rstd);                                    \
+        /* dx of such rows, which may be x or dy; dw += sum(dy * x * rstd), row by row */          \
+        void (*rms_norm_backward_rows)(int64_t rows, int64_t n, const real *x, const real *w,      \
+                                       const real *rstd, const real *dy, real *dx, real *dw);      \
         /* y[i] = half i0 + i of the Philox stream < threshold ? x[i] * scale : 0. Half e is 16    \
          * bits, the low ones if e is even, of word e / 2 % 4 of wf_philox4x32(key, e / 8, stream);\
          * threshold 2^16 * (1 - rate), at least 1. y may be x */                                  \

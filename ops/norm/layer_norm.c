@@ -15,15 +15,6 @@ typedef struct layer_norm_attrs {
 
 /* ---- layer_norm: x [..., D], weight, bias [D] or none -> y [..., D], mean, rstd [...] -------- */
 
-static bool is_row(wf_call *c, int i, int64_t columns, const char *what) {
-    const wf_view *v = &c->in[i];
-    if (v->ndim < 0) return true;
-    if (!wf_want_real(c, i)) return false;
-    return (v->ndim == 1 && v->shape[0] == columns) ||
-           wf_fail(c, "%s %s does not fit the last axis of %s", what, wf_show(c, v),
-                   wf_show(c, &c->in[0]));
-}
-
 static bool shape_layer_norm(wf_call *c) {
     const wf_view *x = &c->in[0];
     double eps = ((const layer_norm_attrs *)c->attrs)->eps;
@@ -32,7 +23,7 @@ static bool shape_layer_norm(wf_call *c) {
     if (!wf_same_as_operand(c)) return false;
     for (int k = 1; k <= 2; k++) wf_set_shape(&c->out[k], x->dtype, x->ndim - 1, x->shape);
     int64_t columns = x->shape[x->ndim - 1];
-    return is_row(c, 1, columns, "weight") && is_row(c, 2, columns, "bias");
+    return wf_row_fits(c, 1, columns, "weight") && wf_row_fits(c, 2, columns, "bias");
 }
 
 static bool eval_layer_norm(const wf_call *c, int phase, int64_t task, void *scratch) {
@@ -100,7 +91,7 @@ static bool shape_layer_norm_backward(wf_call *c) {
     const wf_view *x = &c->in[0];
     return wf_same_as_operand(c) && wf_want_like(c, 2, true, "mean") &&
            wf_want_like(c, 3, true, "rstd") && wf_want_like(c, 4, false, "dy") &&
-           is_row(c, 1, x->shape[x->ndim - 1], "weight");
+           wf_row_fits(c, 1, x->shape[x->ndim - 1], "weight");
 }
 
 static bool eval_layer_norm_backward(const wf_call *c, int phase, int64_t task, void *scratch) {

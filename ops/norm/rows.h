@@ -8,6 +8,9 @@
 int64_t wf_row_tasks(const wf_call *c, int phase);
 void wf_row_range(const wf_call *c, int64_t task, int64_t *from, int64_t *to);
 
+/* Fails the call unless operand i is absent, or [columns]. */
+bool wf_row_fits(wf_call *c, int i, int64_t columns, const char *what);
+
 /* Fails the call unless the mask is absent, or real and broadcasts to x. */
 bool wf_mask_fits(wf_call *c, const wf_view *mask, const wf_view *x);
 /* The mask of a row of x, with its step; NULL if absent. */

@@ -29,6 +29,15 @@ void wf_row_range(const wf_call *c, int64_t task, int64_t *from, int64_t *to) {
     wf_task_range(rows, rows_of_task(columns), task, from, to);
 }
 
+bool wf_row_fits(wf_call *c, int i, int64_t columns, const char *what) {
+    const wf_view *v = &c->in[i];
+    if (v->ndim < 0) return true;
+    if (!wf_want_real(c, i)) return false;
+    return (v->ndim == 1 && v->shape[0] == columns) ||
+           wf_fail(c, "%s %s does not fit the last axis of %s", what, wf_show(c, v),
+                   wf_show(c, &c->in[0]));
+}
+
 bool wf_mask_fits(wf_call *c, const wf_view *mask, const wf_view *x) {
     wf_view both;
     if (mask->ndim < 0) return true;

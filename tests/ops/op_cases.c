@@ -28,6 +28,9 @@ static wf_tensor *own_mask(wf_tensor *x) {
 static wf_tensor *own_gain(wf_tensor *x) {
     return wf_layer_norm(x, x, x, 1e-5);
 }
+static wf_tensor *own_rms_gain(wf_tensor *x) {
+    return wf_rms_norm(x, x, 1e-5);
+}
 static wf_tensor *own_choice(wf_tensor *x) {
     return wf_where(x, x, x);
 }

@@ -413,6 +413,16 @@ FORMULAS = {
     "layer_norm_no_bias": lambda a, b: F.layer_norm(a, a.shape[-1:], b),
     "layer_norm_no_weight": lambda a, b: F.layer_norm(a, a.shape[-1:], None, b),
     "layer_norm_wide_eps": lambda a, b, c: F.layer_norm(a, a.shape[-1:], b, c, 0.5),
+    **{
+        name: lambda a, b: F.rms_norm(a, a.shape[-1:], b, 1e-5)
+        for name in ("rms_norm", "rms_norm_batch", "rms_norm_one_row")
+    },
+    "rms_norm_plain": lambda a: F.rms_norm(a, a.shape[-1:], None, 1e-5),
+    "rms_norm_wide_eps": lambda a, b: F.rms_norm(a, a.shape[-1:], b, 0.5),
+    **{
+        name: lambda a: F.rms_norm(-a, a.shape, -a, 1e-5)
+        for name in ("rms_norm_own_gain", "rms_norm_own_gain_129")
+    },
     **{name: F.scaled_dot_product_attention for name in ("attention", "attention_3d")},
     "attention_scale": lambda a, b, c: F.scaled_dot_product_attention(a, b, c, scale=0.7),
     **{

@@ -1,0 +1,170 @@
+/* ops/norm/rms_norm.c - RMS normalisation over the last axis (Zhang & Sennrich 2019).
+ *
+ * y = x * rstd * weight, rstd = 1 / sqrt(mean(x^2) + eps): layer_norm.c without mean and bias. The
+ * rstd of every row is saved for the backward op, which computes dx and, in the same pass over x
+ * and dy, dweight. */
+#include <string.h>
+
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "rows.h"
+
+typedef struct rms_norm_attrs {
+    double eps;
+} rms_norm_attrs;
+
+/* ---- rms_norm: x [..., D], weight [D] or none -> y [..., D], rstd [...] ---------------------- */
+
+static bool shape_rms_norm(wf_call *c) {
+    const wf_view *x = &c->in[0];
+    double eps = ((const rms_norm_attrs *)c->attrs)->eps;
+    if (x->ndim < 1) return wf_fail(c, "a scalar has no last axis");
+    if (!(eps >= 0)) return wf_fail(c, "eps is %g, not 0 or more", eps);
+    if (!wf_same_as_operand(c)) return false;
+    wf_set_shape(&c->out[1], x->dtype, x->ndim - 1, x->shape);
+    return wf_row_fits(c, 1, x->shape[x->ndim - 1], "weight");
+}
+
+static bool eval_rms_norm(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const rms_norm_attrs *a = c->attrs;
+    const wf_view *x = &c->in[0], *y = &c->out[0], *rstd = &c->out[1];
+    int64_t n = x->shape[x->ndim - 1], from, to;
+    (void)phase, (void)scratch;
+    wf_row_range(c, task, &from, &to);
+    WF_KERNEL(x->dtype, rms_norm_rows(to - from, n, wf_at(x, from * n), c->in[1].data, a->eps,
+                                      wf_at(y, from * n), wf_at(rstd, from)));
+    return true;
+}
+
+static void grad_rms_norm(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)need;
+    if (!dy[0]) return; /* rstd is saved for backward; it has no gradient */
+    wf_tensor *in[] = { y->in[0], y->in[1], y + 1, dy[0] };
+    dx[0] = wf_record(&wf_op_rms_norm_backward, 4, in, y->attrs);
+    dx[1] = wf_result(dx[0], 1);
+}
+
+/* x / sqrt(mean(x^2) + eps) */
+static wf_tensor *normalised(wf_tensor *x, const rms_norm_attrs *a) {
+    wf_tensor *mean = wf_mean(wf_square(x), WF_LAST_AXIS, true); /* [..., 1] */
+    return wf_div(x, wf_sqrt(wf_affine(mean, 1, a->eps)));
+}
+
+static void decompose_rms_norm(wf_tensor *y, wf_tensor **results) {
+    results[0] = normalised(y->in[0], y->attrs);
+    if (y->in[1]) results[0] = wf_mul(results[0], y->in[1]);
+}
+
+const wf_op wf_op_rms_norm = {
+    .name = "rms_norm",
+    .family = "norm",
+    .arity = 2,
+    .results = 2,
+    .attr_bytes = sizeof(rms_norm_attrs),
+    .shape = shape_rms_norm,
+    .grad = grad_rms_norm,
+    .decompose = decompose_rms_norm,
+    .optional = 1 << 1,
+    .run = &(const wf_kernel){ .tasks = wf_row_tasks, .eval = eval_rms_norm, .in_place = 1 << 0 },
+};
+
+wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *weight, double eps) {
+    return wf_record(&wf_op_rms_norm, 2, (wf_tensor *[]){ x, weight }, &(rms_norm_attrs){ eps });
+}
+
+/* ---- rms_norm_backward: x, weight or none, rstd, dy -> dx, dweight [D] ----------------------- */
+
+/* Let h = x * rstd and g = dy * weight. As rstd depends on every x_j of the row, the projection of
+ * g on h is subtracted: dx = rstd * (g - h * mean(g * h)), as in layer_norm.c with mean 0. y is
+ * linear in weight: dweight = sum(dy * h) over the rows; blocks of rows are summed first, then the
+ * blocks in order. */
+enum { BLOCK_ROWS = 32, SUM_COLUMNS = 1024 };
+
+static bool shape_rms_norm_backward(wf_call *c) {
+    const wf_view *x = &c->in[0];
+    if (!wf_same_as_operand(c) || !wf_want_like(c, 2, true, "rstd") ||
+        !wf_want_like(c, 3, false, "dy"))
+        return false;
+    wf_set_shape(&c->out[1], x->dtype, 1, &x->shape[x->ndim - 1]);
+    return wf_row_fits(c, 1, x->shape[x->ndim - 1], "weight");
+}
+
+/* A row of work memory for every block: its share of dweight. */
+static bool plan_rms_norm_backward(wf_call *c, void *plan) {
+    const wf_view *x = &c->in[0];
+    int64_t rows, columns;
+    (void)plan;
+    wf_view_rows(x, &rows, &columns);
+    return wf_shape_bytes(x->dtype, 2, (int64_t[]){ wf_task_count(rows, BLOCK_ROWS), columns },
+                          &c->work_bytes) ||
+           wf_fail(c, "%s is too large", wf_show(c, x));
+}
+
+static int64_t tasks_rms_norm_backward(const wf_call *c, int phase) {
+    int64_t rows, columns;
+    wf_view_rows(&c->in[0], &rows, &columns);
+    return phase == 0   ? wf_task_count(rows, BLOCK_ROWS)
+           : phase == 1 ? wf_task_count(columns, SUM_COLUMNS)
+                        : 0;
+}
+
+static void differentiate_block(const wf_call *c, wf_view work, int64_t block) {
+    const wf_view *x = &c->in[0], *rstd = &c->in[2], *dy = &c->in[3], *dx = &c->out[0];
+    int64_t rows, n, from, to;
+    wf_view_rows(x, &rows, &n);
+    wf_task_range(rows, BLOCK_ROWS, block, &from, &to);
+    void *dweight = wf_at(&work, block * n);
+    memset(dweight, 0, (size_t)n * wf_dtype_size(x->dtype));
+    WF_KERNEL(x->dtype, rms_norm_backward_rows(to - from, n, wf_at(x, from * n), c->in[1].data,
+                                               wf_at(rstd, from), wf_at(dy, from * n),
+                                               wf_at(dx, from * n), dweight));
+}
+
+static void sum_blocks(const wf_call *c, wf_view work, int64_t task) {
+    int64_t rows, n, from, to;
+    wf_view_rows(&c->in[0], &rows, &n);
+    wf_task_range(n, SUM_COLUMNS, task, &from, &to);
+    void *sum = wf_at(&c->out[1], from);
+    memset(sum, 0, (size_t)(to - from) * wf_dtype_size(work.dtype));
+    for (int64_t block = 0; block < wf_task_count(rows, BLOCK_ROWS); block++)
+        WF_KERNEL(work.dtype, accumulate(to - from, wf_at(&work, block * n + from), sum));
+}
+
+static bool eval_rms_norm_backward(const wf_call *c, int phase, int64_t task, void *scratch) {
+    wf_view work = { .data = c->work, .dtype = c->in[0].dtype }; /* [blocks, D] */
+    (void)scratch;
+    if (phase == 0)
+        differentiate_block(c, work, task);
+    else
+        sum_blocks(c, work, task);
+    return true;
+}
+
+static void decompose_rms_norm_backward(wf_tensor *dx, wf_tensor **results) {
+    wf_tensor *x = wf_alias(dx->in[0]), *weight = dx->in[1], *dy = dx->in[3];
+    wf_tensor *h = normalised(x, dx->attrs), *y = weight ? wf_mul(h, weight) : h;
+    wf_tensor *product = wf_mul(dy, h); /* [..., D] */
+    wf_vjp(&y, &dy, 1, &x, 1, results);
+    int rank = wf_rank(product);
+    results[1] = rank == 1 ? product : wf_sum(product, WF_AXIS(rank - 1) - 1, false);
+}
+
+static double flops_rms_norm_backward(const wf_call *c) {
+    return 9.0 * (double)wf_view_count(&c->in[0]);
+}
+
+const wf_op wf_op_rms_norm_backward = {
+    .name = "rms_norm_backward",
+    .family = "norm",
+    .arity = 4,
+    .results = 2,
+    .attr_bytes = sizeof(rms_norm_attrs),
+    .shape = shape_rms_norm_backward,
+    .decompose = decompose_rms_norm_backward,
+    .optional = 1 << 1,
+    .run = &(const wf_kernel){ .plan = plan_rms_norm_backward,
+                               .tasks = tasks_rms_norm_backward,
+                               .eval = eval_rms_norm_backward,
+                               .flops = flops_rms_norm_backward,
+                               .in_place = 1 << 0 | 1 << 3 },
+};
