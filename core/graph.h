@@ -11,7 +11,8 @@
  *     wf_grad(loss, &w, 1, &dw);
  *     wf_plan_options what = { .fetch = &dw, .n_fetch = 1, .feed = &x, .n_feed = 1 };
  *     wf_plan *p = wf_plan_new(g, &what);
- *     wf_bind(p, "B", 16) && wf_feed(p, x, data) && wf_run(p) && wf_fetch(p, dw, out);
+ *     wf_bind(p, "B", 16) && wf_feed(p, x, data, sizeof data) && wf_run(p) &&
+ *         wf_fetch(p, dw, out, sizeof out);
  *     wf_plan_free(p), wf_graph_free(g);
  *
  * Errors. The first mistake while recording is kept in the graph, with a message; every tensor
@@ -186,12 +187,13 @@ WF_API void wf_plan_free(wf_plan *p);
 WF_API bool wf_plan_ok(const wf_plan *p);           /* compiled; false for a failed plan */
 WF_API const char *wf_plan_error(const wf_plan *p); /* the last failure of this plan, or "" */
 WF_API bool wf_bind(wf_plan *p, const char *extent, int64_t size);
-/* data are copied by this call; bind the extents before */
-WF_API bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data);
+/* data are copied by this call; bind the extents before. bytes must be the exact size, as bound:
+ * wf_bound_bytes */
+WF_API bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t bytes);
 WF_API bool wf_run(wf_plan *p);
 WF_API bool wf_run_state(wf_plan *p, wf_state *s); /* for a plan made with_state */
-/* copies the value of the last run, row-major, to data */
-WF_API bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data);
+/* copies the value of the last run, row-major, to data; bytes as in wf_feed */
+WF_API bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data, size_t bytes);
 /* returns ndim, or -1 on error */
 WF_API int wf_bound_shape(wf_plan *p, const wf_tensor *t, int64_t shape[WF_MAX_DIMS]);
 WF_API size_t wf_bound_bytes(wf_plan *p, const wf_tensor *t); /* 0 on error */

@@ -106,9 +106,10 @@ bool wf_model_bind(const wf_model *m, wf_plan *p, int64_t B, int64_t S, int64_t 
 }
 
 static bool feed_apart(const wf_model *m, wf_plan *p, const wf_batch *b) {
-    return wf_model_bind(m, p, b->B, b->S, b->T) && wf_feed(p, m->src, b->src) &&
-           wf_feed(p, m->src_length, b->src_length) && wf_feed(p, m->tgt, b->tgt) &&
-           (!b->labels || wf_feed(p, m->labels, b->labels));
+    size_t row = (size_t)b->B * sizeof *b->src, S = (size_t)b->S, T = (size_t)b->T;
+    return wf_model_bind(m, p, b->B, b->S, b->T) && wf_feed(p, m->src, b->src, row * S) &&
+           wf_feed(p, m->src_length, b->src_length, row) && wf_feed(p, m->tgt, b->tgt, row * T) &&
+           (!b->labels || wf_feed(p, m->labels, b->labels, row * T));
 }
 
 /* What of row i's target is fed: up to its last label. */
@@ -152,12 +153,13 @@ static bool pairs_ok(wf_plan *p, const wf_batch *b) {
 
 static bool feed_in_one_row(const wf_model *m, wf_plan *p, const wf_batch *b) {
     int64_t T = longest_row(b);
-    int32_t *rows = calloc((size_t)(b->B * T), 2 * sizeof *rows),
-            *labels = rows ? rows + b->B * T : NULL;
+    size_t bytes = (size_t)(b->B * T) * sizeof(int32_t);
+    int32_t *rows = calloc(2, bytes), *labels = rows ? rows + b->B * T : NULL;
     if (!rows) return wf_plan_fail(p, "out of memory");
     bool ok = wf_bind(p, "B", b->B) && wf_bind(p, "T", T);
     for (int64_t i = 0; ok && i < b->B; i++) join(b, i, T, m->end_id, rows + i * T, labels + i * T);
-    ok = ok && wf_feed(p, m->tgt, rows) && (!b->labels || wf_feed(p, m->labels, labels));
+    ok = ok && wf_feed(p, m->tgt, rows, bytes) &&
+         (!b->labels || wf_feed(p, m->labels, labels, bytes));
     free(rows);
     return ok;
 }

@@ -243,13 +243,13 @@ bool wf_optimizer_swap_averages(const wf_optimizer *o) {
 
 bool wf_feed_reals(wf_plan *p, const wf_tensor *t, const double *values, int n) {
     bool real = t && t->dtype != WF_I32;
-    bool fits = real && n >= 0 && wf_bound_bytes(p, t) == (size_t)n * wf_dtype_size(t->dtype);
-    if (!fits || !values) return wf_feed(p, t, NULL); /* fails, unless t has no bytes */
-    if (t->dtype == WF_F64) return wf_feed(p, t, values);
+    size_t bytes = real && n >= 0 ? (size_t)n * wf_dtype_size(t->dtype) : SIZE_MAX;
+    bool fits = wf_bound_bytes(p, t) == bytes;
+    if (!fits || !values || t->dtype == WF_F64) return wf_feed(p, t, values, bytes);
     float few[16] = { 0 }, *converted = n <= 16 ? few : malloc((size_t)n * sizeof *converted);
     if (!converted) return false;
     for (int i = 0; i < n; i++) converted[i] = (float)values[i];
-    bool ok = wf_feed(p, t, converted);
+    bool ok = wf_feed(p, t, converted, bytes);
     if (converted != few) free(converted);
     return ok;
 }

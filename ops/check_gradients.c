@@ -35,7 +35,7 @@ static bool loss_at(checker *c, int64_t i, double x, double *loss) {
     bool ok = wf_write(c->leaf, c->values, wf_bytes(c->leaf));
     c->values[i] = kept;
     wf_random_step(c->plan, 0, 0);
-    return ok && wf_run(c->plan) && wf_fetch(c->plan, c->loss, loss);
+    return ok && wf_run(c->plan) && wf_fetch(c->plan, c->loss, loss, sizeof *loss);
 }
 
 static bool stencil(checker *c, int64_t i, double *derivative) {
@@ -72,7 +72,7 @@ static bool check_one(checker *c, wf_plan *gradients, const wf_tensor *grad) {
     double *gradient = malloc(bytes + 1), *values = malloc(bytes + 1);
     bool ok = gradient && values && wf_read(c->leaf, values, bytes);
     if (!ok) c->worst = fail(c, "out of memory", c->leaf->name);
-    if (ok && !wf_fetch(gradients, grad, gradient)) {
+    if (ok && !wf_fetch(gradients, grad, gradient, bytes)) {
         c->worst = fail(c, wf_plan_error(gradients), "");
         ok = false;
     }

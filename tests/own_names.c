@@ -46,7 +46,7 @@ int main(void) {
     wf_tensor *t = wf_add(wf_constant(g, 1), wf_constant(g, 2));
     float sum = 0;
     wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = &t, .n_fetch = 1 });
-    bool ok = wf_run(p) && wf_fetch(p, t, &sum) && sum == 3 && calls == 4;
+    bool ok = wf_run(p) && wf_fetch(p, t, &sum, sizeof sum) && sum == 3 && calls == 4;
     if (!ok) fprintf(stderr, "%s %s\n", wf_error(g), wf_plan_error(p));
     wf_plan_free(p), wf_graph_free(g);
     return !ok;

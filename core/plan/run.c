@@ -34,7 +34,20 @@ bool wf_bind(wf_plan *p, const char *name, int64_t size) {
     return true;
 }
 
-bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data) {
+/* The program's array for t has `given` bytes; the plan's value, in *bytes. */
+static bool array_fits(wf_plan *p, const wf_tensor *t, const wf_view *v, const void *data,
+                       size_t given, size_t *bytes) {
+    char shape[96];
+    bool fits = wf_shape_bytes(v->dtype, v->ndim, v->shape, bytes);
+    assert(fits), (void)fits; /* checked when it was bound */
+    if (!data && *bytes) return wf_plan_fail(p, "the array for '%s' is NULL", called(t));
+    if (given == *bytes) return true;
+    return wf_plan_fail(p, "'%s' is bound as %s %s: %zu bytes, not %zu", called(t),
+                        wf_dtype_name(v->dtype),
+                        wf_shape_text(NULL, v->ndim, v->shape, shape, sizeof shape), *bytes, given);
+}
+
+bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t bytes) {
     if (!wf_plan_ok(p)) return false;
     int i = wf_feed_of(p, t);
     if (i < 0)
@@ -43,10 +56,7 @@ bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data) {
     if (!f->needed) return true;
     if (!wf_plan_prepare(p, p->size[0])) return false;
     const wf_view *v = &wf_plan_value(p, t)->view;
-    size_t bytes = 0;
-    bool fits = wf_shape_bytes(v->dtype, v->ndim, v->shape, &bytes);
-    assert(fits), (void)fits; /* checked when it was bound */
-    if (!data && bytes) return wf_plan_fail(p, "'%s' is fed from NULL", called(t));
+    if (!array_fits(p, t, v, data, bytes, &bytes)) return false;
     if (bytes > f->capacity || !f->data) {
         free(f->data);
         f->given = false, f->capacity = 0;
@@ -196,16 +206,16 @@ bool wf_run_state(wf_plan *p, wf_state *s) {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data) {
+bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data, size_t bytes) {
     if (!wf_plan_ok(p)) return false;
     const bound_view *v = wf_plan_value(p, t);
     if (!v || !p->nodes[p->index[t->id]].fetched)
         return wf_plan_fail(p, "'%s' is not among the fetches of this plan",
                             t ? called(t) : "NULL");
     if (!p->ran) return wf_plan_fail(p, "'%s' is fetched before a run", called(t));
+    if (!array_fits(p, t, &v->view, data, bytes, &bytes)) return false;
+    if (bytes == 0) return true;
     wf_view to;
-    if (wf_view_count(&v->view) == 0) return true;
-    if (!data) return wf_plan_fail(p, "'%s' is fetched into NULL", called(t));
     wf_set_shape(&to, v->view.dtype, v->view.ndim, v->view.shape);
     wf_dense_strides(to.ndim, to.shape, to.stride);
     to.data = data;

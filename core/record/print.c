@@ -74,7 +74,7 @@ int wf_print(wf_plan *plan, const wf_tensor *t, char *buffer, size_t size) {
     if (plan && (p.ndim = wf_bound_shape(plan, t, p.shape)) < 0) return -1;
     size_t bytes = plan ? wf_bound_bytes(plan, t) : wf_bytes(t);
     void *data = malloc(bytes ? bytes : 1);
-    bool got = data && (plan ? wf_fetch(plan, t, data) : wf_read(t, data, bytes));
+    bool got = data && (plan ? wf_fetch(plan, t, data, bytes) : wf_read(t, data, bytes));
     if (!got) return free(data), -1;
     p.data = data;
     walk(&p, 0, 0, true);

@@ -96,13 +96,15 @@ static bool take(wf_decoder *d, handed *h, int b) {
     size_t bytes = wf_bound_bytes(d->encode, h->tensor);
     if (!reserve(d, &h->data, &h->bytes, bytes)) return false;
     h->slice = bytes / (size_t)b;
-    return wf_fetch(d->encode, h->tensor, h->data) || wf_decoder_fail_plan(d, d->encode);
+    return wf_fetch(d->encode, h->tensor, h->data, bytes) || wf_decoder_fail_plan(d, d->encode);
 }
 
 static bool encode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length) {
     wf_plan *p = d->encode;
-    bool ok = wf_bind(p, "B", b) && wf_bind(p, "S", s) && wf_feed(p, d->model->src, src) &&
-              wf_feed(p, d->model->src_length, src_length) && wf_run(p);
+    size_t row = (size_t)b * sizeof *src;
+    bool ok = wf_bind(p, "B", b) && wf_bind(p, "S", s) &&
+              wf_feed(p, d->model->src, src, row * (size_t)s) &&
+              wf_feed(p, d->model->src_length, src_length, row) && wf_run(p);
     if (!ok) return wf_decoder_fail_plan(d, p);
     for (int i = 0; i < d->model->n_handed; i++)
         if (!take(d, &d->handed[i], b)) return false;
@@ -148,7 +150,8 @@ bool wf_decoder_rows(wf_decoder *d, int n, const int *owner) {
         for (int row = 0; row < n; row++)
             memcpy(d->staged + (size_t)row * h->slice, h->data + (size_t)owner[row] * h->slice,
                    h->slice);
-        if (!wf_feed(d->step, h->tensor, d->staged)) return wf_decoder_fail_plan(d, d->step);
+        if (!wf_feed(d->step, h->tensor, d->staged, (size_t)n * h->slice))
+            return wf_decoder_fail_plan(d, d->step);
     }
     return true;
 }
@@ -158,15 +161,17 @@ bool wf_decoder_prompt(wf_decoder *d, int b, int s, const int32_t *src, int64_t 
     size_t row = (size_t)n * sizeof *src;
     if (!reserve(d, &d->staged, &d->staged_bytes, (size_t)b * row)) return false;
     for (int i = 0; i < b; i++) memcpy(d->staged + (size_t)i * row, src + (int64_t)i * s, row);
-    bool ok = bind_rows(d, p, b, n) && wf_bind(p, "P", 0) && wf_feed(p, d->model->tgt, d->staged) &&
-              wf_run_state(p, d->state);
+    bool ok = bind_rows(d, p, b, n) && wf_bind(p, "P", 0) &&
+              wf_feed(p, d->model->tgt, d->staged, (size_t)b * row) && wf_run_state(p, d->state);
     return ok || wf_decoder_fail_plan(d, p);
 }
 
 bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position) {
     wf_plan *p = d->step;
-    bool ok = wf_bind(p, "P", position) && wf_feed(p, d->model->tgt, ids) &&
-              wf_run_state(p, d->state) && wf_fetch(p, d->model->logits, d->logits);
+    const wf_tensor *tgt = d->model->tgt, *logits = d->model->logits;
+    bool ok = wf_bind(p, "P", position) && wf_feed(p, tgt, ids, wf_bound_bytes(p, tgt)) &&
+              wf_run_state(p, d->state) &&
+              wf_fetch(p, logits, d->logits, wf_bound_bytes(p, logits));
     return ok || wf_decoder_fail_plan(d, p);
 }
 

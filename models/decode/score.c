@@ -72,9 +72,11 @@ static bool score(wf_decoder *d, const wf_batch *pairs, double *log_probs, doubl
     int64_t shape[WF_MAX_DIMS]; /* [b, width] */
     if (!run(d, pairs)) return false;
     const wf_tensor *wanted = d->model->token_log_probs;
-    void *values = malloc(wf_bound_bytes(d->score, wanted));
+    size_t bytes = wf_bound_bytes(d->score, wanted);
+    void *values = malloc(bytes);
     if (!values) return wf_decoder_fail(d, "out of memory");
-    bool ok = wf_fetch(d->score, wanted, values) && wf_bound_shape(d->score, wanted, shape) == 2;
+    bool ok =
+        wf_fetch(d->score, wanted, values, bytes) && wf_bound_shape(d->score, wanted, shape) == 2;
     if (ok)
         write_scores(d, pairs, shape[1], values, log_probs, totals);
     else

@@ -82,7 +82,8 @@ int main(void) {
     bool ok = wf_grad(loss, &x, 1, &dx);
     wf_plan *p =
         wf_plan_new(g, &(wf_plan_options){ .fetch = &dx, .n_fetch = 1, .feed = &x, .n_feed = 1 });
-    ok = ok && wf_feed(p, x, values) && wf_run(p) && wf_fetch(p, dx, slopes);
+    ok = ok && wf_feed(p, x, values, sizeof values) && wf_run(p) &&
+         wf_fetch(p, dx, slopes, sizeof slopes);
     if (!ok) printf("alone: %s%s\n", wf_error(g), wf_plan_error(p));
     for (int i = 0; i < 5; i++) ok = ok && slopes[i] == 3 * values[i] * values[i];
     wf_plan_free(p), wf_graph_free(g);

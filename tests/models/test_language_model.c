@@ -57,7 +57,7 @@ static void run_some(wf_plan *p, wf_state *s, const wf_model *m, const int32_t *
     for (int i = 0; i < ROWS; i++)
         memcpy(some + i * n, ids + i * LONG + from, (size_t)n * sizeof *some);
     assert_plan(p, wf_bind(p, "B", ROWS) && wf_bind(p, "T", n) && wf_bind(p, "P", from));
-    assert_plan(p, wf_feed(p, m->tgt, some) && wf_run_state(p, s));
+    assert_plan(p, wf_feed(p, m->tgt, some, wf_bound_bytes(p, m->tgt)) && wf_run_state(p, s));
 }
 
 TEST_ROWS(cached_logits_are_those_of_the_whole, 6) {
@@ -72,7 +72,8 @@ TEST_ROWS(cached_logits_are_those_of_the_whole, 6) {
             *step = wf_model_step_plan(m, NULL);
     language_sentences(&b, 17, ROWS, 1, LONG);
     assert_plan(whole, wf_bind(whole, "B", ROWS) && wf_bind(whole, "T", LONG));
-    assert_plan(whole, wf_feed(whole, m->tgt, b.tgt) && wf_feed(whole, m->labels, b.labels));
+    assert_plan(whole, wf_feed(whole, m->tgt, b.tgt, wf_bound_bytes(whole, m->tgt)) &&
+                           wf_feed(whole, m->labels, b.labels, wf_bound_bytes(whole, m->labels)));
     assert_plan(whole, wf_run(whole));
     values all = fetched(whole, m->logits);
     for (int k = 0; k < COUNT_OF(prompts); k++) {
@@ -104,8 +105,9 @@ static void assert_by_hand(wf_plan *p, const wf_model *m, const sentences *b, in
     ids[n] = m->start_id;
     memcpy(ids + n + 1, h->tokens, (size_t)h->length * sizeof *ids);
     for (int64_t t = 0; t < T; t++) labels[t] = t + 1 < T ? ids[t + 1] : m->end_id;
-    assert_plan(p, wf_bind(p, "B", 1) && wf_bind(p, "T", T) && wf_feed(p, m->tgt, ids) &&
-                       wf_feed(p, m->labels, labels) && wf_run(p));
+    assert_plan(p, wf_bind(p, "B", 1) && wf_bind(p, "T", T) &&
+                       wf_feed(p, m->tgt, ids, wf_bound_bytes(p, m->tgt)) &&
+                       wf_feed(p, m->labels, labels, wf_bound_bytes(p, m->labels)) && wf_run(p));
     values v = fetched(p, m->token_log_probs);
     for (int64_t t = 0; t <= h->length; t++)
         ck_assert_double_eq_tol(v.data[n + t], h->log_probs[t], 1e-5);

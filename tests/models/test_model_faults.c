@@ -135,8 +135,9 @@ static bool step(wf_plan *p, const wf_model *m) {
     const int32_t ids[] = { 1, 2, 3, 4 }, length[] = { 2, 1 };
     const double rates[] = { 1e-3, 1, 1 };
     return wf_bind(p, "B", 2) && wf_bind(p, "S", 2) && wf_bind(p, "T", 2) &&
-           wf_feed(p, m->src, ids) && wf_feed(p, m->src_length, length) &&
-           wf_feed(p, m->tgt, ids) && wf_feed(p, m->labels, ids) &&
+           wf_feed(p, m->src, ids, sizeof ids) &&
+           wf_feed(p, m->src_length, length, sizeof length) &&
+           wf_feed(p, m->tgt, ids, sizeof ids) && wf_feed(p, m->labels, ids, sizeof ids) &&
            wf_feed_reals(p, m->optimizer.rates, rates, 3) && wf_run(p);
 }
 

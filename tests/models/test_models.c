@@ -70,8 +70,9 @@ TEST(attention_rows_sum_to_one) {
     wf_plan *p = wf_model_attention_plan(m, NULL);
     random_sentences(&b, &c, 3, 7, 5, 8);
     assert_plan(p, wf_bind(p, "B", 3) && wf_bind(p, "S", 7) && wf_bind(p, "T", 5));
-    assert_plan(p, wf_feed(p, m->src, b.src) && wf_feed(p, m->src_length, b.src_length) &&
-                       wf_feed(p, m->tgt, b.tgt));
+    assert_plan(p, wf_feed(p, m->src, b.src, wf_bound_bytes(p, m->src)) &&
+                       wf_feed(p, m->src_length, b.src_length, wf_bound_bytes(p, m->src_length)) &&
+                       wf_feed(p, m->tgt, b.tgt, wf_bound_bytes(p, m->tgt)));
     assert_plan(p, wf_run(p));
     const wf_tensor *kinds[] = { m->maps[0].weights[1], m->maps[1].weights[0],
                                  m->maps[2].weights[1] };
@@ -125,16 +126,17 @@ TEST(one_graph_for_every_use) {
 /* What `encode` gives, put into a plan that decodes. */
 static void hand_over(wf_plan *from, wf_plan *to, const wf_tensor *t) {
     void *data = malloc(wf_bound_bytes(from, t) + 1);
-    assert_plan(from, wf_fetch(from, t, data));
-    assert_plan(to, wf_feed(to, t, data));
+    assert_plan(from, wf_fetch(from, t, data, wf_bound_bytes(from, t)));
+    assert_plan(to, wf_feed(to, t, data, wf_bound_bytes(to, t)));
     free(data);
 }
 
 static wf_plan *decode_after_encoding(wf_model *m, const sentences *b) {
     wf_plan *encode = wf_model_encode_plan(m, NULL), *p = wf_model_step_plan(m, NULL);
     assert_plan(encode, wf_bind(encode, "B", b->B) && wf_bind(encode, "S", b->S));
-    assert_plan(encode,
-                wf_feed(encode, m->src, b->src) && wf_feed(encode, m->src_length, b->src_length));
+    assert_plan(encode, wf_feed(encode, m->src, b->src, wf_bound_bytes(encode, m->src)) &&
+                            wf_feed(encode, m->src_length, b->src_length,
+                                    wf_bound_bytes(encode, m->src_length)));
     assert_plan(encode, wf_run(encode));
     assert_plan(p, wf_bind(p, "B", b->B) && wf_bind(p, "S", b->S) && wf_bind(p, "T", 1));
     for (int i = 0; i < m->n_handed; i++) hand_over(encode, p, m->handed[i]);
@@ -150,7 +152,7 @@ static double cached_error(wf_plan *p, wf_state *s, const wf_model *m, const sen
     int32_t ids[MAX_SENTENCES];
     for (int i = 0; i < b->B * n; i++) ids[i] = b->tgt[i / n * b->T + from + i % n];
     assert_plan(p, wf_bind(p, "T", n) && wf_bind(p, "P", from));
-    assert_plan(p, wf_feed(p, m->tgt, ids) && wf_run_state(p, s));
+    assert_plan(p, wf_feed(p, m->tgt, ids, wf_bound_bytes(p, m->tgt)) && wf_run_state(p, s));
     values part = fetched(p, m->logits),
            same = { part.count, malloc((size_t)part.count * sizeof(double)) };
     for (int i = 0; i < b->B * n; i++)
@@ -269,7 +271,8 @@ static values memory_of(wf_model *m, const sentences *b) {
                                                   .feed = (wf_tensor *[]){ m->src, m->src_length },
                                                   .n_feed = 2 });
     assert_plan(p, wf_bind(p, "B", b->B) && wf_bind(p, "S", b->S));
-    assert_plan(p, wf_feed(p, m->src, b->src) && wf_feed(p, m->src_length, b->src_length) &&
+    assert_plan(p, wf_feed(p, m->src, b->src, wf_bound_bytes(p, m->src)) &&
+                       wf_feed(p, m->src_length, b->src_length, wf_bound_bytes(p, m->src_length)) &&
                        wf_run(p));
     values v = fetched(p, memory);
     wf_plan_free(p);

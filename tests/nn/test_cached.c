@@ -137,15 +137,19 @@ static void feed_tokens(net *m, wf_plan *p, int row, int rows, int from, int n) 
     }
     ck_assert(wf_bind(p, "B", rows) && wf_bind(p, "T", n));
     if (m->how.cross) ck_assert(wf_bind(p, "S", width));
-    ck_assert_msg(wf_feed(p, m->tgt, tgt) && wf_feed(p, m->tgt_length, tgt_lengths + row) &&
-                      wf_feed(p, m->src, src) && wf_feed(p, m->src_length, src_lengths + row),
-                  "%s", wf_plan_error(p));
+    ck_assert_msg(
+        wf_feed(p, m->tgt, tgt, wf_bound_bytes(p, m->tgt)) &&
+            wf_feed(p, m->tgt_length, tgt_lengths + row, wf_bound_bytes(p, m->tgt_length)) &&
+            wf_feed(p, m->src, src, wf_bound_bytes(p, m->src)) &&
+            wf_feed(p, m->src_length, src_lengths + row, wf_bound_bytes(p, m->src_length)),
+        "%s", wf_plan_error(p));
 }
 
 static void whole(net *m, int row, int rows, float *out) {
     wf_plan *p = plan_of(m, false);
     feed_tokens(m, p, row, rows, 0, T);
-    ck_assert_msg(wf_run(p) && wf_fetch(p, m->logits, out), "%s", wf_plan_error(p));
+    ck_assert_msg(wf_run(p) && wf_fetch(p, m->logits, out, wf_bound_bytes(p, m->logits)), "%s",
+                  wf_plan_error(p));
     wf_plan_free(p);
 }
 
@@ -159,7 +163,9 @@ static void cached(net *m, int row, int rows, const int *steps, float *out) {
         int n = steps[i];
         ck_assert(wf_bind(p, "P", from));
         feed_tokens(m, p, row, rows, from, n);
-        ck_assert_msg(wf_run_state(p, s) && wf_fetch(p, m->logits, part), "%s", wf_plan_error(p));
+        ck_assert_msg(wf_run_state(p, s) &&
+                          wf_fetch(p, m->logits, part, wf_bound_bytes(p, m->logits)),
+                      "%s", wf_plan_error(p));
         for (int b = 0; b < rows; b++)
             memcpy(out + (b * T + from) * V, part + b * n * V, (size_t)(n * V) * sizeof *out);
     }
@@ -221,13 +227,15 @@ TEST(indices_count_from_zero_and_positions_from_p) {
         g, &(wf_plan_options){
                .fetch = fetch, .n_fetch = 4, .feed = &x, .n_feed = 1, .with_state = true });
     int32_t index[2], position[2], key[5];
-    ck_assert_msg(wf_bind(p, "T", 3) && wf_feed(p, x, (float[]){ 1, 2, 3 }), "%s",
-                  wf_plan_error(p));
+    ck_assert_msg(wf_bind(p, "T", 3) && wf_feed(p, x, (float[]){ 1, 2, 3 }, 3 * sizeof(float)),
+                  "%s", wf_plan_error(p));
     wf_state *s = wf_state_new(p);
     ck_assert(wf_run_state(p, s));
-    ck_assert(wf_bind(p, "P", 3) && wf_bind(p, "T", 2) && wf_feed(p, x, (float[]){ 4, 5 }));
-    ck_assert(wf_run_state(p, s) && wf_fetch(p, fetch[0], index) &&
-              wf_fetch(p, fetch[1], position) && wf_fetch(p, fetch[2], key));
+    ck_assert(wf_bind(p, "P", 3) && wf_bind(p, "T", 2) &&
+              wf_feed(p, x, (float[]){ 4, 5 }, 2 * sizeof(float)));
+    ck_assert(wf_run_state(p, s) && wf_fetch(p, fetch[0], index, sizeof index) &&
+              wf_fetch(p, fetch[1], position, sizeof position) &&
+              wf_fetch(p, fetch[2], key, sizeof key));
     for (int i = 0; i < 2; i++) ck_assert(index[i] == i && position[i] == 3 + i);
     for (int i = 0; i < 5; i++) ck_assert_int_eq(key[i], i);
     wf_state_free(s), wf_plan_free(p);

@@ -17,7 +17,7 @@ static wf_plan *training_plan(wf_tensor *const *fetch, int n, wf_pool *pool) {
 }
 
 static void draw(wf_plan *p, const wf_tensor *y, float *out) {
-    ck_assert_msg(wf_run(p) && wf_fetch(p, y, out), "%s", wf_plan_error(p));
+    ck_assert_msg(wf_run(p) && wf_fetch(p, y, out, wf_bound_bytes(p, y)), "%s", wf_plan_error(p));
 }
 
 static int differing(const float *a, const float *b) {
@@ -84,13 +84,13 @@ TEST(failed_runs_do_not_count) {
                                                     .n_feed = 1,
                                                     .training = true });
     for (int i = 0; i < N; i++) data[i] = 1;
-    ck_assert(wf_feed(p, x, data));
+    ck_assert(wf_feed(p, x, data, sizeof data));
     draw(p, y, at[0]), draw(p, y, at[1]);
     wf_random_step(p, 1, 0);
     data[7] = NAN;
-    ck_assert(wf_feed(p, x, data) && !wf_run(p));
+    ck_assert(wf_feed(p, x, data, sizeof data) && !wf_run(p));
     data[7] = 1;
-    ck_assert(wf_feed(p, x, data));
+    ck_assert(wf_feed(p, x, data, sizeof data));
     draw(p, y, got);
     ck_assert_int_eq(differing(at[1], got), 0);
     wf_plan_free(p);
@@ -110,7 +110,7 @@ TEST(a_gradient_has_the_mask_of_its_forward) {
         wf_profile(p, threads == 3);
         for (int run = 0; run < RUNS; run++) {
             draw(p, y, value);
-            ck_assert(wf_fetch(p, grad, slope));
+            ck_assert(wf_fetch(p, grad, slope, sizeof slope));
             ck_assert_int_eq(differing(value, slope), 0); /* y = m x with x = 1, dx = m */
             if (threads == 1) memcpy(kept[run], value, sizeof value);
             ck_assert_int_eq(differing(kept[run], value), 0);
@@ -136,7 +136,7 @@ TEST(places_without_a_name_are_numbered) {
     float drawn[9][N];
     wf_plan *p = training_plan(y, 9, NULL);
     ck_assert(wf_run(p));
-    for (int i = 0; i < 9; i++) ck_assert(wf_fetch(p, y[i], drawn[i]));
+    for (int i = 0; i < 9; i++) ck_assert(wf_fetch(p, y[i], drawn[i], wf_bound_bytes(p, y[i])));
     for (int i = 0; i < 9; i++)
         for (int j = 0; j < i; j++) {
             int n = differing(drawn[i], drawn[j]);
@@ -159,7 +159,8 @@ static void attentions(bool with_weights, float *out) {
     wf_tensor *y[] = { wf_mha(&l, x, x, &o), wf_mha(&l, x, x, &o) };
     wf_plan *p = training_plan(y, 2, NULL);
     ck_assert(wf_run(p));
-    for (int i = 0; i < 2; i++) ck_assert(wf_fetch(p, y[i], out + i * LENGTH * WIDTH));
+    for (int i = 0; i < 2; i++)
+        ck_assert(wf_fetch(p, y[i], out + i * LENGTH * WIDTH, wf_bound_bytes(p, y[i])));
     wf_plan_free(p);
     end_graph(g);
 }

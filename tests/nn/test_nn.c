@@ -496,16 +496,19 @@ TEST(a_decoder_only_stack) {
     int32_t text[2 * T], token[2];
     float all[2 * T * V], one[2 * V];
     for (int i = 0; i < 2 * T; i++) text[i] = i * 7 % V;
-    ck_assert_msg(wf_bind(whole, "B", 2) && wf_bind(whole, "T", T) && wf_feed(whole, ids, text),
+    ck_assert_msg(wf_bind(whole, "B", 2) && wf_bind(whole, "T", T) &&
+                      wf_feed(whole, ids, text, sizeof text),
                   "%s", wf_plan_error(whole));
     RUN(whole);
-    ck_assert(wf_fetch(whole, logits, all) && wf_bind(step, "B", 2) && wf_bind(step, "T", 1));
+    ck_assert(wf_fetch(whole, logits, all, sizeof all) && wf_bind(step, "B", 2) &&
+              wf_bind(step, "T", 1));
     wf_state *s = wf_state_new(step);
     for (int t = 0; t < T; t++) {
         token[0] = text[t], token[1] = text[T + t];
-        ck_assert_msg(wf_bind(step, "P", t) && wf_feed(step, ids, token) && wf_run_state(step, s),
+        ck_assert_msg(wf_bind(step, "P", t) && wf_feed(step, ids, token, sizeof token) &&
+                          wf_run_state(step, s),
                       "%s", wf_plan_error(step));
-        ck_assert(wf_fetch(step, logits, one));
+        ck_assert(wf_fetch(step, logits, one, sizeof one));
         for (int i = 0; i < 2 * V; i++)
             ck_assert_double_eq_tol(one[i], all[(i / V * T + t) * V + i % V], 1e-5);
     }

@@ -37,7 +37,8 @@ static bool step(little *l, const wf_optimizer_options *o, const double *x, doub
                  double rate) {
     double rates[3];
     wf_optimizer_rates(o, rate, t, rates);
-    return wf_feed(l->p, l->x, x) && wf_feed(l->p, l->count, &count) &&
+    return wf_feed(l->p, l->x, x, wf_bound_bytes(l->p, l->x)) &&
+           wf_feed(l->p, l->count, &count, wf_bound_bytes(l->p, l->count)) &&
            wf_feed_reals(l->p, l->o.rates, rates, 3) && wf_run(l->p);
 }
 
@@ -59,7 +60,7 @@ TEST_ROWS(the_norm_is_of_the_mean_and_clips, 2) {
     open_little(&l, &o);
     ck_assert(step(&l, &o, x, 2, 1, 0.1));
     double norm, want = sqrt(1 + 4 + 4 + 16 + 81) / 2, scale = (_i ? 1 / (want + 1e-6) : 1) / 2;
-    ck_assert(wf_fetch(l.p, l.o.norm, &norm));
+    ck_assert(wf_fetch(l.p, l.o.norm, &norm, sizeof norm));
     ck_assert_double_eq_tol(norm, want, 1e-12);
     assert_leaf(l.w,
                 (double[]){ 1 - 0.1 * scale, 2 - 0.2 * scale, 3 - 0.2 * scale, 4 - 0.4 * scale });
@@ -126,10 +127,11 @@ TEST(accumulated_micro_batches_equal_one_batch) {
         parts.g,
         &(wf_plan_options){ .fetch = parts.o.grads, .n_fetch = 2, .feed = &parts.x, .n_feed = 1 });
     for (int part = 0; part < 2; part++) {
-        ck_assert_msg(wf_feed(gradients, parts.x, x[part]) && wf_run(gradients), "%s",
-                      wf_plan_error(gradients));
-        ck_assert(wf_fetch(gradients, parts.o.grads[0], w) &&
-                  wf_fetch(gradients, parts.o.grads[1], &b));
+        ck_assert_msg(wf_feed(gradients, parts.x, x[part], wf_bound_bytes(gradients, parts.x)) &&
+                          wf_run(gradients),
+                      "%s", wf_plan_error(gradients));
+        ck_assert(wf_fetch(gradients, parts.o.grads[0], w, sizeof w) &&
+                  wf_fetch(gradients, parts.o.grads[1], &b, sizeof b));
         for (int i = 0; i < 4; i++) sum_w[i] += w[i];
         sum_b += b;
     }
@@ -138,9 +140,10 @@ TEST(accumulated_micro_batches_equal_one_batch) {
         parts.g,
         &(wf_plan_options){ .fetch = parts.o.updates, .n_fetch = 2, .feed = feed, .n_feed = 4 });
     wf_optimizer_rates(&o, 0.1, 1, rates);
-    ck_assert_msg(wf_feed(update, feed[0], sum_w) && wf_feed(update, feed[1], &sum_b) &&
-                      wf_feed(update, feed[2], &count) && wf_feed(update, feed[3], rates) &&
-                      wf_run(update),
+    ck_assert_msg(wf_feed(update, feed[0], sum_w, sizeof sum_w) &&
+                      wf_feed(update, feed[1], &sum_b, sizeof sum_b) &&
+                      wf_feed(update, feed[2], &count, sizeof count) &&
+                      wf_feed(update, feed[3], rates, sizeof rates) && wf_run(update),
                   "%s", wf_plan_error(update));
     ck_assert(step(&whole, &o, both, count, 1, 0.1));
     double *want = leaf_values(whole.w), *want_b = leaf_values(whole.b);
@@ -204,7 +207,7 @@ TEST(two_optimizers_have_two_names) {
                            .fetch = o[1].updates, .n_fetch = 1, .feed = &o[1].rates, .n_feed = 1 });
     double rates[3];
     wf_optimizer_rates(&second, 0.1, 1, rates);
-    ck_assert(wf_feed(p, o[1].rates, rates) && wf_run(p));
+    ck_assert(wf_feed(p, o[1].rates, rates, sizeof rates) && wf_run(p));
     assert_leaf(a, (double[]){ 1, 2 });
     double *moved = leaf_values(b);
     ck_assert_double_eq_tol(moved[0], 2.9, 1e-7);
@@ -265,11 +268,12 @@ TEST(a_scale_that_is_not_finite_stops_all_steps) {
               *feed[] = { scale, rates };
     wf_plan *p = wf_plan_new(
         g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 2, .feed = feed, .n_feed = 2 });
-    ck_assert(wf_feed(p, rates, (double[]){ 0.1 }) && wf_feed(p, scale, (double[]){ NAN }));
+    ck_assert(wf_feed(p, rates, (double[]){ 0.1 }, sizeof(double)) &&
+              wf_feed(p, scale, (double[]){ NAN }, sizeof(double)));
     ck_assert(!wf_run(p));
     assert_contains(wf_plan_error(p), "the scale is not finite");
     assert_leaf(a, (double[]){ 1, 2 }), assert_leaf(b, (double[]){ 3, 4 });
-    ck_assert(wf_feed(p, scale, (double[]){ 1 }) && wf_run(p));
+    ck_assert(wf_feed(p, scale, (double[]){ 1 }, sizeof(double)) && wf_run(p));
     assert_leaf(b, (double[]){ 2.9, 3.9 });
     wf_plan_free(p);
     end_graph(g);
@@ -294,7 +298,8 @@ TEST_ROWS(reals_are_fed_in_their_number, 2) {
     ck_assert(!wf_feed_reals(p, NULL, v, 3) && !wf_feed_reals(NULL, x, v, 3));
     ck_assert(wf_feed_reals(p, x, v, 64) && wf_bind(p, "B", 3));
     ck_assert(!wf_feed_reals(p, x, v, 64));
-    ck_assert(wf_feed_reals(p, x, v, 3) && wf_feed(p, ids, (int32_t[3]){ 0 }) && wf_run(p));
+    ck_assert(wf_feed_reals(p, x, v, 3) &&
+              wf_feed(p, ids, (int32_t[3]){ 0 }, 3 * sizeof(int32_t)) && wf_run(p));
     double *y = plan_values(p, fetch[0], NULL);
     ck_assert(y[0] == -1 && y[2] == -3);
     free(y), wf_plan_free(p);

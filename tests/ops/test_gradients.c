@@ -26,7 +26,8 @@ static double loss_along(fixture *f, wf_plan *p, double *const *base, double *co
         free(moved);
         if (i < f->n_wrt - 1) continue;
         wf_random_step(p, 0, 0);
-        ck_assert_msg(wf_run(p) && wf_fetch(p, f->loss, &loss), "%s", wf_plan_error(p));
+        ck_assert_msg(wf_run(p) && wf_fetch(p, f->loss, &loss, sizeof loss), "%s",
+                      wf_plan_error(p));
         return loss;
     }
     return NAN;

@@ -83,7 +83,7 @@ static void stepped(int size, wf_dtype real, bool by_rows, int threads, values *
     ck_assert_int_eq(count_steps(p, "adam_rows_step"), by_rows);
     for (uint64_t step = 1; step <= 2; step++) {
         draw_ids(ids, 2 * sizes[size].n, sizes[size].rows, step);
-        assert_plan(p, wf_feed(p, t.ids, ids) && wf_run(p));
+        assert_plan(p, wf_feed(p, t.ids, ids, wf_bound_bytes(p, t.ids)) && wf_run(p));
     }
     for (int i = 0; i < 3; i++) out[i] = (values){ wf_count(t.leaf[i]), leaf_values(t.leaf[i]) };
     wf_plan_free(p), wf_pool_free(pool);
@@ -113,8 +113,8 @@ TEST(a_gradient_that_is_fetched_is_there) {
     open_table(&t, WF_F64, 7, 5, 3);
     wf_plan *alone = plan_of(&t, &t.grad, 1),
             *both = plan_of(&t, (wf_tensor *[]){ t.step, t.norm, t.grad }, 3);
-    assert_plan(alone, wf_feed(alone, t.ids, ids) && wf_run(alone));
-    assert_plan(both, wf_feed(both, t.ids, ids) && wf_run(both));
+    assert_plan(alone, wf_feed(alone, t.ids, ids, sizeof ids) && wf_run(alone));
+    assert_plan(both, wf_feed(both, t.ids, ids, sizeof ids) && wf_run(both));
     ck_assert_int_eq(count_steps(both, "embedding_backward"), 1);
     ck_assert_int_eq(count_steps(both, "adam_rows_step") + count_steps(both, "rows_square_sum"), 0);
     values want = fetched(alone, t.grad), have = fetched(both, t.grad),
@@ -135,17 +135,17 @@ TEST_ROWS(an_id_out_of_range_changes_nothing, 2) {
     open_table(&t, WF_F32, 7, 5, 3);
     for (int i = 0; i < 3; i++) before[i] = (values){ wf_count(t.leaf[i]), leaf_values(t.leaf[i]) };
     wf_plan *p = plan_of(&t, _i ? &t.norm : &t.step, 1);
-    ck_assert(wf_feed(p, t.ids, ids) && !wf_run(p));
+    ck_assert(wf_feed(p, t.ids, ids, sizeof ids) && !wf_run(p));
     assert_contains(wf_plan_error(p), "id 7 at [1,1] is outside 0..6");
     ids[4] = -1;
-    ck_assert(wf_feed(p, t.ids, ids) && !wf_run(p));
+    ck_assert(wf_feed(p, t.ids, ids, sizeof ids) && !wf_run(p));
     assert_contains(wf_plan_error(p), "id -1 at [1,1] is outside 0..6");
     for (int i = 0; i < 3; i++) {
         after[i] = (values){ wf_count(t.leaf[i]), leaf_values(t.leaf[i]) };
         ck_assert(same_bits(before[i], after[i]));
     }
     ids[4] = 6;
-    assert_plan(p, wf_feed(p, t.ids, ids) && wf_run(p));
+    assert_plan(p, wf_feed(p, t.ids, ids, sizeof ids) && wf_run(p));
     free_values(before, 3), free_values(after, 3);
     wf_plan_free(p);
     end_graph(t.g);
@@ -168,7 +168,8 @@ TEST_ROWS(a_table_used_twice_is_updated_as_before, 2) {
     wf_tensor *fetch[] = { o.updates[0], o.norm, o.grads[0] };
     wf_plan *p = wf_plan_new(
         g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 3, .feed = &o.rates, .n_feed = 1 });
-    assert_plan(p, wf_feed(p, o.rates, (double[]){ 0.1, 10, 1000 }) && wf_run(p));
+    assert_plan(p,
+                wf_feed(p, o.rates, (double[]){ 0.1, 10, 1000 }, 3 * sizeof(double)) && wf_run(p));
     ck_assert_int_eq(count_steps(p, "adam_rows_step") + count_steps(p, "rows_square_sum"), 0);
     values grad = fetched(p, o.grads[0]), norm = fetched(p, o.norm);
     double squares = 0;

@@ -37,10 +37,11 @@ static void head(void) {
 
 static bool bind_and_run(wf_plan *p, wf_graph *g, double took[2], size_t *arena) {
     float x[64 * 4] = { 1, 2, 3 }, rates[3] = { 1e-3f, 1, 1 };
-    if (wf_find(g, "x") && !(wf_bind(p, "B", 64) && wf_feed(p, wf_find(g, "x"), x))) return false;
+    if (wf_find(g, "x") && !(wf_bind(p, "B", 64) && wf_feed(p, wf_find(g, "x"), x, sizeof x)))
+        return false;
     *arena = wf_plan_memory(p), took[0] = lap();
     wf_tensor *input = wf_find(g, "optimizer.rates");
-    bool ok = *arena && (!input || wf_feed(p, input, rates)) && wf_run(p);
+    bool ok = *arena && (!input || wf_feed(p, input, rates, sizeof rates)) && wf_run(p);
     took[1] = lap();
     return ok;
 }

@@ -72,8 +72,8 @@ static float feed_x[4 * 4], rates[3] = { 1e-3f, 1, 1 };
 
 static bool run_scaled(const scaled *s, wf_plan *p) {
     wf_tensor *x = wf_find(s->g, "x"), *input = wf_find(s->g, "optimizer.rates");
-    if (x && !(wf_bind(p, "B", 4) && wf_feed(p, x, feed_x))) return false;
-    return (!input || wf_feed(p, input, rates)) && wf_run(p);
+    if (x && !(wf_bind(p, "B", 4) && wf_feed(p, x, feed_x, sizeof feed_x))) return false;
+    return (!input || wf_feed(p, input, rates, sizeof rates)) && wf_run(p);
 }
 
 static void *all_of(void *name_of_failure) {
@@ -84,7 +84,7 @@ static void *all_of(void *name_of_failure) {
         char text[64];
         bool ok = record_scaled(&s, &recipes[r], 30000) && differentiate(&s);
         wf_plan *p = plan_scaled(&s);
-        ok = ok && run_scaled(&s, p) && wf_fetch(p, s.loss, &loss) &&
+        ok = ok && run_scaled(&s, p) && wf_fetch(p, s.loss, &loss, sizeof loss) &&
              wf_print(p, s.loss, text, sizeof text) > 0 && isfinite(loss);
         if (!ok) *failure = recipes[r].name;
         wf_plan_free(p), scaled_free(&s);
@@ -141,7 +141,8 @@ TEST_ROWS(updates_wait_for_readers, 4) {
         ck_assert(!wf_plan_ok(plan));
         ck_assert_ptr_nonnull(strstr(wf_plan_error(plan), "cycle"));
     } else {
-        ck_assert_msg(wf_feed(plan, wf_find(g, "rates"), (float[]){ 1, 1, 1 }) && wf_run(plan),
+        ck_assert_msg(wf_feed(plan, wf_find(g, "rates"), (float[]){ 1, 1, 1 }, 3 * sizeof(float)) &&
+                          wf_run(plan),
                       "%s", wf_plan_error(plan));
         for (int i = 0; i < UPDATES; i++) {
             float value;
@@ -164,7 +165,7 @@ static void *values_of(const scaled *s, wf_plan *p, size_t *bytes) {
         all = realloc(all, *bytes + more);
         ck_assert_ptr_nonnull(all);
         ck_assert(i ? wf_read(s->params[i - 1], all + *bytes, more)
-                    : wf_fetch(p, s->loss, all + *bytes));
+                    : wf_fetch(p, s->loss, all + *bytes, wf_bound_bytes(p, s->loss)));
         *bytes += more;
     }
     return all;
@@ -245,8 +246,10 @@ static bool advance(generation *d, wf_state *s, int from, int n, const int *rows
         for (int i = 0; i < n * D; i++)
             x[b * n * D + i] =
                 (float)number(50 + (uint64_t)rows[b], (uint64_t)(from * D + i)) - .5f;
-    return wf_bind(d->p, "T", n) && (!s || wf_bind(d->p, "P", from)) && wf_feed(d->p, d->x, x) &&
-           (s ? wf_run_state(d->p, s) : wf_run(d->p)) && wf_fetch(d->p, d->y, y);
+    return wf_bind(d->p, "T", n) && (!s || wf_bind(d->p, "P", from)) &&
+           wf_feed(d->p, d->x, x, wf_bound_bytes(d->p, d->x)) &&
+           (s ? wf_run_state(d->p, s) : wf_run(d->p)) &&
+           wf_fetch(d->p, d->y, y, wf_bound_bytes(d->p, d->y));
 }
 
 /* What the rows give for the whole sequence at once. */

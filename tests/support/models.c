@@ -79,8 +79,10 @@ void copy_sentences(sentences *b, int B, int least, int most, int vocab, bool st
 
 void feed_sentences(wf_plan *p, const wf_model *m, const sentences *b) {
     assert_plan(p, wf_bind(p, "B", b->B) && wf_bind(p, "S", b->S) && wf_bind(p, "T", b->T));
-    assert_plan(p, wf_feed(p, m->src, b->src) && wf_feed(p, m->src_length, b->src_length));
-    assert_plan(p, wf_feed(p, m->tgt, b->tgt) && wf_feed(p, m->labels, b->labels));
+    assert_plan(p, wf_feed(p, m->src, b->src, wf_bound_bytes(p, m->src)) &&
+                       wf_feed(p, m->src_length, b->src_length, wf_bound_bytes(p, m->src_length)));
+    assert_plan(p, wf_feed(p, m->tgt, b->tgt, wf_bound_bytes(p, m->tgt)) &&
+                       wf_feed(p, m->labels, b->labels, wf_bound_bytes(p, m->labels)));
 }
 
 values fetched(wf_plan *p, const wf_tensor *t) {

@@ -131,7 +131,7 @@ double *plan_values(wf_plan *p, const wf_tensor *t, int64_t *count) {
     ck_assert_uint_eq(wf_bound_bytes(p, t), (size_t)n * wf_dtype_size(t->dtype));
     double *data = malloc((size_t)n * sizeof *data + 1);
     ck_assert_ptr_nonnull(data);
-    ck_assert_msg(wf_fetch(p, t, data), "%s", wf_plan_error(p));
+    ck_assert_msg(wf_fetch(p, t, data, wf_bound_bytes(p, t)), "%s", wf_plan_error(p));
     widen(data, n, t->dtype);
     if (count) *count = n;
     return data;

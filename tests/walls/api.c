@@ -122,7 +122,8 @@ static bool plan_training(void) {
 
 static bool feed(wf_plan *p, const wf_model *m, int sentences) {
     return wf_bind(p, "B", sentences) && wf_bind(p, "S", WORDS) && wf_bind(p, "T", WORDS) &&
-           wf_feed(p, m->src, src) && wf_feed(p, m->src_length, length) && wf_feed(p, m->tgt, tgt);
+           wf_feed(p, m->src, src, sizeof src) &&
+           wf_feed(p, m->src_length, length, sizeof length) && wf_feed(p, m->tgt, tgt, sizeof tgt);
 }
 
 static bool train(void) {
@@ -132,9 +133,9 @@ static bool train(void) {
     wf_optimizer_rates(&m->training.optimizer, 1e-2, w.round, rates);
     for (int i = 0; i < 3; i++) values[i] = (float)rates[i];
     wf_random_step(w.plan, (uint64_t)w.round, 0);
-    bool ok = feed(w.plan, m, w.round) && wf_feed(w.plan, m->labels, labels) &&
-              wf_feed(w.plan, m->optimizer.rates, values) && wf_run(w.plan) &&
-              wf_fetch(w.plan, m->loss.loss, &loss);
+    bool ok = feed(w.plan, m, w.round) && wf_feed(w.plan, m->labels, labels, sizeof labels) &&
+              wf_feed(w.plan, m->optimizer.rates, values, sizeof values) && wf_run(w.plan) &&
+              wf_fetch(w.plan, m->loss.loss, &loss, sizeof loss);
     add(&loss, sizeof loss);
     return ok || because(wf_plan_error(w.plan));
 }
@@ -143,7 +144,8 @@ static bool average(void) {
     const wf_model *m = w.model;
     wf_plan *p = wf_model_average_plan(w.model, w.pool);
     float rate = (float)wf_optimizer_average_rate(&m->training.optimizer, 1);
-    bool ok = wf_plan_ok(p) && wf_feed(p, m->optimizer.averages.rate, &rate) && wf_run(p);
+    bool ok =
+        wf_plan_ok(p) && wf_feed(p, m->optimizer.averages.rate, &rate, sizeof rate) && wf_run(p);
     if (!ok) because(wf_plan_error(p));
     wf_plan_free(p);
     return ok;
@@ -227,7 +229,7 @@ static bool attend(void) {
     wf_plan *p = wf_model_attention_plan(w.loaded, w.pool);
     float weights[SENTENCES * 2 * WORDS * WORDS];
     bool ok = wf_plan_ok(p) && feed(p, w.loaded, SENTENCES) && wf_run(p) &&
-              wf_fetch(p, w.loaded->maps[2].weights[0], weights);
+              wf_fetch(p, w.loaded->maps[2].weights[0], weights, sizeof weights);
     if (!ok) because(wf_plan_error(p));
     wf_plan_free(p);
     add(weights, sizeof weights);

@@ -36,8 +36,8 @@ static wf_plan *plan_of(wf_graph *g, wf_plan_options options) {
 static void hand_over(wf_plan *from, wf_plan *to, const wf_tensor *t) {
     void *values = malloc(wf_bytes(t));
     if (!values) fail(&bench_program, "out of memory");
-    if (!wf_fetch(from, t, values)) fail(&bench_program, "%s", wf_plan_error(from));
-    if (!wf_feed(to, t, values)) fail(&bench_program, "%s", wf_plan_error(to));
+    if (!wf_fetch(from, t, values, wf_bytes(t))) fail(&bench_program, "%s", wf_plan_error(from));
+    if (!wf_feed(to, t, values, wf_bytes(t))) fail(&bench_program, "%s", wf_plan_error(to));
     free(values);
 }
 

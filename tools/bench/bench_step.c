@@ -95,8 +95,11 @@ static bool bind(bench_model *b) {
 
 static bool feed_inputs(bench_model *b) {
     const wf_model *m = b->model;
-    return wf_feed(b->plan, m->src, b->src) && wf_feed(b->plan, m->src_length, b->src_length) &&
-           wf_feed(b->plan, m->tgt, b->tgt);
+    const workload *w = &b->size;
+    size_t row = (size_t)w->batch * sizeof *b->src;
+    return wf_feed(b->plan, m->src, b->src, row * (size_t)w->src) &&
+           wf_feed(b->plan, m->src_length, b->src_length, row) &&
+           wf_feed(b->plan, m->tgt, b->tgt, row * (size_t)w->tgt);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -138,9 +141,10 @@ static bool train_once(void *model) {
     float loss;
     wf_optimizer_rates(&m->training.optimizer, rate, ++b->step, rates);
     wf_random_step(b->plan, (uint64_t)b->step, 0);
-    return feed_inputs(b) && wf_feed(b->plan, m->labels, b->labels) &&
+    return feed_inputs(b) &&
+           wf_feed(b->plan, m->labels, b->labels, wf_bound_bytes(b->plan, m->labels)) &&
            wf_feed_reals(b->plan, m->optimizer.rates, rates, 3) && wf_run(b->plan) &&
-           wf_fetch(b->plan, m->loss.loss, &loss);
+           wf_fetch(b->plan, m->loss.loss, &loss, sizeof loss);
 }
 
 /* What any implementation needs: the values, gradients that wait for the norm (of tables few rows),
@@ -232,14 +236,15 @@ static timing time_decoding(bench_model *b, int64_t tokens) {
 static float *score(bench_model *b) {
     wf_model *m = b->model;
     wf_tensor *feed[] = { m->src, m->src_length, m->tgt };
-    float *values =
-        malloc((size_t)(b->size.batch * b->size.tgt * b->size.config.tgt_vocab) * sizeof *values);
+    size_t count = (size_t)(b->size.batch * b->size.tgt * b->size.config.tgt_vocab);
+    float *values = malloc(count * sizeof *values);
     if (!values) fail(&bench_program, "out of memory");
     b->plan = wf_plan_new(
         m->graph,
         &(wf_plan_options){
             .fetch = &m->log_probs, .n_fetch = 1, .feed = feed, .n_feed = 3, .pool = b->pool });
-    if (!bind(b) || !feed_inputs(b) || !wf_run(b->plan) || !wf_fetch(b->plan, m->log_probs, values))
+    if (!bind(b) || !feed_inputs(b) || !wf_run(b->plan) ||
+        !wf_fetch(b->plan, m->log_probs, values, count * sizeof *values))
         fail(&bench_program, "%s", wf_plan_error(b->plan));
     wf_plan_free(b->plan);
     b->plan = NULL;

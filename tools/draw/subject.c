@@ -192,7 +192,7 @@ static bool feed_ones(wf_plan *p, wf_tensor *const *inputs, int n) {
             else
                 ones[k].real = 1;
         }
-        bool fed = ones && wf_feed(p, inputs[i], ones);
+        bool fed = ones && wf_feed(p, inputs[i], ones, bytes);
         free(ones);
         if (!fed) return false;
     }

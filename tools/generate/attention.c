@@ -52,9 +52,9 @@ bool attention_is_svg(const char *path) {
 /* The weights [1, H, rows, columns] of one layer, malloc'ed; NULL: none to be had. */
 static float *weights_of(attention *a, const wf_tensor *weights, int64_t shape[WF_MAX_DIMS]) {
     float *values = NULL;
-    if (wf_bound_shape(a->plan, weights, shape) == 4)
-        values = malloc(wf_bound_bytes(a->plan, weights));
-    if (values && wf_fetch(a->plan, weights, values)) return values;
+    size_t bytes = wf_bound_bytes(a->plan, weights);
+    if (wf_bound_shape(a->plan, weights, shape) == 4) values = malloc(bytes);
+    if (values && wf_fetch(a->plan, weights, values, bytes)) return values;
     free(values);
     return NULL;
 }

@@ -33,10 +33,10 @@ static bool parameter_not_finite(wf_tensor *const *params, int n, float *buffer,
 static bool gradient_not_finite(wf_plan *p, wf_tensor *const *fetch, wf_tensor *const *params,
                                 int n, float *buffer, char name[256]) {
     float loss, square = 0;
-    if (!wf_run(p) || !wf_fetch(p, fetch[0], &loss)) return false;
+    if (!wf_run(p) || !wf_fetch(p, fetch[0], &loss, sizeof loss)) return false;
     if (!isfinite(loss)) return snprintf(name, 256, "loss (%g)", (double)loss), true;
     for (int i = 0; i < n; i++) {
-        if (!wf_fetch(p, fetch[i + 1], buffer)) return false;
+        if (!wf_fetch(p, fetch[i + 1], buffer, wf_bytes(params[i]))) return false;
         for (int64_t k = 0; k < wf_count(params[i]); k++) square += buffer[k] * buffer[k];
         if (finite_all(buffer, wf_count(params[i]))) continue;
         snprintf(name, 256, "gradient of %s", params[i]->name);

@@ -35,8 +35,9 @@ static bool add_loss(evaluator *e, evaluation *v, char *message) {
     const batch *b = &e->batch;
     float nll, count, correct;
     bool ok = batch_feed(b, e->plan, m) && wf_run(e->plan) &&
-              wf_fetch(e->plan, m->loss.nll, &nll) && wf_fetch(e->plan, m->loss.count, &count) &&
-              wf_fetch(e->plan, m->correct, &correct);
+              wf_fetch(e->plan, m->loss.nll, &nll, sizeof nll) &&
+              wf_fetch(e->plan, m->loss.count, &count, sizeof count) &&
+              wf_fetch(e->plan, m->correct, &correct, sizeof correct);
     if (ok)
         v->nll += nll, v->tokens += count, v->correct += correct, v->sequences += b->B;
     else

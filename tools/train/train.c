@@ -39,8 +39,10 @@ static void catch_signals(void) {
 static bool add_to_interval(session *s, wf_plan *p) {
     const wf_model *m = s->model;
     float loss, nll, count, correct;
-    bool ok = wf_fetch(p, m->loss.loss, &loss) && wf_fetch(p, m->loss.nll, &nll) &&
-              wf_fetch(p, m->loss.count, &count) && wf_fetch(p, m->correct, &correct);
+    bool ok = wf_fetch(p, m->loss.loss, &loss, sizeof loss) &&
+              wf_fetch(p, m->loss.nll, &nll, sizeof nll) &&
+              wf_fetch(p, m->loss.count, &count, sizeof count) &&
+              wf_fetch(p, m->correct, &correct, sizeof correct);
     interval *r = &s->recent;
     if (ok) r->loss += loss, r->nll += nll, r->tokens += count, r->correct += correct;
     return ok;
@@ -65,7 +67,8 @@ static bool step_at_once(session *s, int64_t step) {
     float norm;
     wf_random_step(p, (uint64_t)step, 0);
     bool ok = next_batch(s, step, 0) && batch_feed(&s->batch, p, m) && feed_rates(s, p, step) &&
-              wf_run(p) && add_to_interval(s, p) && wf_fetch(p, m->optimizer.norm, &norm);
+              wf_run(p) && add_to_interval(s, p) &&
+              wf_fetch(p, m->optimizer.norm, &norm, sizeof norm);
     if (ok) s->norm = norm;
     return ok;
 }
@@ -85,8 +88,8 @@ static bool step_in_parts(session *s, int64_t step) {
             return false;
     }
     s->failed = s->apply;
-    bool ok =
-        feed_rates(s, s->apply, step) && wf_run(s->apply) && wf_fetch(s->apply, sums->norm, &norm);
+    bool ok = feed_rates(s, s->apply, step) && wf_run(s->apply) &&
+              wf_fetch(s->apply, sums->norm, &norm, sizeof norm);
     if (ok) s->norm = norm;
     return ok;
 }

@@ -244,7 +244,8 @@ TEST(a_plan_adds_shapes_times_tasks_and_memory) {
     free(text);
     float data[3 * 8] = { 1 };
     wf_profile(p, true);
-    ck_assert_msg(wf_bind(p, "B", 3) && wf_feed(p, x, data) && wf_run(p), "%s", wf_plan_error(p));
+    ck_assert_msg(wf_bind(p, "B", 3) && wf_feed(p, x, data, sizeof data) && wf_run(p), "%s",
+                  wf_plan_error(p));
     text = draw(&m.loss, 1, &o);
     assert_contains(text, "[3,8] f32");
     assert_contains(text, " a run, arena ");

@@ -118,10 +118,12 @@ static bool train_step(void *arg) {
     int32_t labels[4 * BATCH * TIME];
     for (int i = 0; i < 4 * BATCH * TIME * D; i++) x[i] = (float)(i % 7) - 3;
     for (int i = 0; i < 4 * BATCH * TIME; i++) labels[i] = i % V;
-    return wf_bind(t->p, "B", t->batch) && wf_bind(t->p, "T", TIME) && wf_feed(t->p, t->m.x, x) &&
-           wf_feed(t->p, t->m.labels, labels) && wf_feed(t->p, t->m.rates, rates) &&
-           wf_feed(t->p, t->m.scale, &scale) && wf_run(t->p) && wf_fetch(t->p, t->m.loss, &loss) &&
-           isfinite(loss);
+    return wf_bind(t->p, "B", t->batch) && wf_bind(t->p, "T", TIME) &&
+           wf_feed(t->p, t->m.x, x, wf_bound_bytes(t->p, t->m.x)) &&
+           wf_feed(t->p, t->m.labels, labels, wf_bound_bytes(t->p, t->m.labels)) &&
+           wf_feed(t->p, t->m.rates, rates, wf_bound_bytes(t->p, t->m.rates)) &&
+           wf_feed(t->p, t->m.scale, &scale, sizeof scale) && wf_run(t->p) &&
+           wf_fetch(t->p, t->m.loss, &loss, sizeof loss) && isfinite(loss);
 }
 
 static bool profile_plan(void *arg) {
@@ -172,8 +174,9 @@ static bool state_new(void *arg) {
 static bool state_step(void *arg) {
     generation *d = arg;
     float x[BATCH * D] = { 1, 2, 3 }, out[BATCH * V];
-    return wf_bind(d->p, "P", d->position) && wf_feed(d->p, d->m.x, x) &&
-           wf_run_state(d->p, d->s) && wf_fetch(d->p, d->m.logits, out);
+    return wf_bind(d->p, "P", d->position) &&
+           wf_feed(d->p, d->m.x, x, wf_bound_bytes(d->p, d->m.x)) && wf_run_state(d->p, d->s) &&
+           wf_fetch(d->p, d->m.logits, out, wf_bound_bytes(d->p, d->m.logits));
 }
 
 static bool generating(void) {
@@ -256,7 +259,8 @@ static bool crowd_runs(void *arg) {
     wf_plan_free(c->p);
     c->p = wf_plan_new(
         c->g, &(wf_plan_options){ .fetch = &c->y, .n_fetch = 1, .feed = &c->x, .n_feed = 1 });
-    bool ok = wf_feed(c->p, c->x, (float[]){ -1, 2 }) && wf_run(c->p) && wf_fetch(c->p, c->y, out);
+    bool ok = wf_feed(c->p, c->x, (float[]){ -1, 2 }, 2 * sizeof(float)) && wf_run(c->p) &&
+              wf_fetch(c->p, c->y, out, wf_bound_bytes(c->p, c->y));
     must(!ok || (out[0] == -CROWDS && out[1] == 2 * CROWDS), "%g, %g", (double)out[0],
          (double)out[1]);
     return ok;

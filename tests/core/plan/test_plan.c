@@ -22,8 +22,10 @@ static wf_tensor *total(wf_tensor *x) {
 }
 
 #define assert_run(p) ck_assert_msg(wf_run(p), "%s", wf_plan_error(p))
-#define assert_fed(p, t, ...) ck_assert_msg(wf_feed(p, t, (__VA_ARGS__)), "%s", wf_plan_error(p))
-#define assert_fetched(p, t, out) ck_assert_msg(wf_fetch(p, t, out), "%s", wf_plan_error(p))
+#define assert_fed(p, t, ...)                                                                      \
+    ck_assert_msg(wf_feed(p, t, (__VA_ARGS__), wf_bound_bytes(p, t)), "%s", wf_plan_error(p))
+#define assert_fetched(p, t, out)                                                                  \
+    ck_assert_msg(wf_fetch(p, t, out, wf_bound_bytes(p, t)), "%s", wf_plan_error(p))
 
 /* ---- what a plan needs ----------------------------------------------------------------------- */
 
@@ -44,7 +46,7 @@ TEST(a_missing_feed_is_named) {
     ck_assert(!wf_run(p));
     assert_contains(wf_plan_error(p), "target");
     float out[2];
-    ck_assert(!wf_fetch(p, y, out));
+    ck_assert(!wf_fetch(p, y, out, sizeof out));
     assert_fed(p, b, (float[]){ 3, 4 });
     assert_run(p);
     assert_fetched(p, y, out);
@@ -64,8 +66,8 @@ TEST(only_what_is_fetched_is_needed) {
     assert_run(p);
     ck_assert_int_eq(wf_step_count(p), 1);
     float out[2];
-    ck_assert(!wf_fetch(p, z, out));
-    ck_assert(!wf_feed(p, b, out));
+    ck_assert(!wf_fetch(p, z, out, sizeof out));
+    ck_assert(!wf_feed(p, b, out, sizeof out));
     assert_contains(wf_plan_error(p), "'b'");
     wf_plan_free(p);
     p = plan_of(&y, 1, (wf_tensor *[]){ a, b }, 2); /* a feed that nobody reads need not be given */
@@ -169,7 +171,7 @@ TEST(a_failed_run_is_followed_by_a_good_one) {
     ck_assert(!wf_run(p));
     assert_contains(wf_plan_error(p), "src_embedding");
     assert_contains(wf_plan_error(p), "3");
-    ck_assert(!wf_fetch(p, y, out));
+    ck_assert(!wf_fetch(p, y, out, sizeof out));
     assert_fed(p, ids, (int32_t[]){ -1, 2 });
     ck_assert(!wf_run(p));
     assert_contains(wf_plan_error(p), "-1");
@@ -244,7 +246,7 @@ TEST(bad_bindings_are_told) {
     wf_tensor *x, *y = model_of_rows(g, &x);
     wf_plan *p = plan_of(&y, 1, &x, 1);
     float data[4 * 4 * 4] = { 0 };
-    ck_assert(!wf_feed(p, x, data));
+    ck_assert(!wf_feed(p, x, data, sizeof data));
     assert_contains(wf_plan_error(p), "'B'");
     ck_assert(!wf_bind(p, "B", 0) && !wf_bind(p, "B", -1) && !wf_bind(p, "B", 601));
     assert_contains(wf_plan_error(p), "601");
@@ -261,7 +263,7 @@ TEST(bad_bindings_are_told) {
     assert_contains(wf_plan_error(p), "'x'");
     assert_fed(p, x, data);
     assert_run(p);
-    ck_assert(wf_bind(p, "B", 3) && !wf_fetch(p, y, data));
+    ck_assert(wf_bind(p, "B", 3) && !wf_fetch(p, y, data, sizeof data));
     wf_plan_free(p);
     end_graph(g);
 }
@@ -373,10 +375,10 @@ TEST(leaves_are_shared_by_plans) {
               *step = wf_assign(w, wf_scale(w, 2));
     wf_plan *look = plan_of(&y, 1, NULL, 0), *train = plan_of(&step, 1, NULL, 0);
     float out[2];
-    ck_assert(wf_run(look) && wf_run(train) && wf_run(look) && wf_fetch(look, y, out) &&
+    ck_assert(wf_run(look) && wf_run(train) && wf_run(look) && wf_fetch(look, y, out, sizeof out) &&
               out[0] == -6);
-    ck_assert(wf_write(w, (float[]){ 5, 5 }, 8) && wf_run(look) && wf_fetch(look, y, out) &&
-              out[0] == -5);
+    ck_assert(wf_write(w, (float[]){ 5, 5 }, 8) && wf_run(look) &&
+              wf_fetch(look, y, out, sizeof out) && out[0] == -5);
     wf_plan_free(look), wf_plan_free(train);
     end_graph(g);
 }
@@ -397,8 +399,9 @@ static void *use(void *arg) {
     float *out = malloc(u->bytes);
     u->ok = out != NULL;
     for (int i = 0; u->ok && i < 50; i++)
-        u->ok = wf_feed(u->plan, u->x, u->data) && wf_run(u->plan) &&
-                wf_fetch(u->plan, u->y, out) && memcmp(out, u->want, u->bytes) == 0;
+        u->ok = wf_feed(u->plan, u->x, u->data, wf_bound_bytes(u->plan, u->x)) && wf_run(u->plan) &&
+                wf_fetch(u->plan, u->y, out, wf_bound_bytes(u->plan, u->y)) &&
+                memcmp(out, u->want, u->bytes) == 0;
     free(out);
     return NULL;
 }
@@ -420,7 +423,8 @@ TEST(plans_run_side_by_side) {
                 .fetch = &y, .n_fetch = 1, .feed = &x, .n_feed = 1, .pool = i % 2 ? pool : NULL });
         ck_assert(wf_bind(u[i].plan, "B", B) && wf_bind(u[i].plan, "T", T));
     }
-    ck_assert(wf_feed(u[0].plan, x, data) && wf_run(u[0].plan) && wf_fetch(u[0].plan, y, want));
+    ck_assert(wf_feed(u[0].plan, x, data, wf_bound_bytes(u[0].plan, x)) && wf_run(u[0].plan) &&
+              wf_fetch(u[0].plan, y, want, wf_bound_bytes(u[0].plan, y)));
     for (int i = 0; i < USERS; i++)
         ck_assert_int_eq(pthread_create(&u[i].thread, NULL, use, &u[i]), 0);
     for (int i = 0; i < USERS; i++) pthread_join(u[i].thread, NULL);

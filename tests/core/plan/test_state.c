@@ -54,13 +54,14 @@ static void feed_rows(little *l, wf_plan *p, int batch, const int *row, int from
             for (int i = 0; i < D; i++)
                 data[(b * n + t) * D + i] = element(row ? row[b] : b, from + t, i);
     ck_assert_msg(wf_bind(p, "B", batch) && wf_bind(p, "T", n), "%s", wf_plan_error(p));
-    ck_assert_msg(wf_feed(p, l->x, data), "%s", wf_plan_error(p));
+    ck_assert_msg(wf_feed(p, l->x, data, wf_bound_bytes(p, l->x)), "%s", wf_plan_error(p));
 }
 
 static void whole(little *l, int batch, const int *row, float *out) {
     wf_plan *p = plan_with(l, false);
     feed_rows(l, p, batch, row, 0, MAX_TIME);
-    ck_assert_msg(wf_run(p) && wf_fetch(p, l->y, out), "%s", wf_plan_error(p));
+    ck_assert_msg(wf_run(p) && wf_fetch(p, l->y, out, wf_bound_bytes(p, l->y)), "%s",
+                  wf_plan_error(p));
     wf_plan_free(p);
 }
 
@@ -75,7 +76,8 @@ static void step(little *l, wf_plan *p, wf_state *s, int batch, const int *row, 
                  float *out) {
     ck_assert_msg(wf_bind(p, "P", from), "%s", wf_plan_error(p));
     feed_rows(l, p, batch, row, from, n);
-    ck_assert_msg(wf_run_state(p, s) && wf_fetch(p, l->y, out), "%s", wf_plan_error(p));
+    ck_assert_msg(wf_run_state(p, s) && wf_fetch(p, l->y, out, wf_bound_bytes(p, l->y)), "%s",
+                  wf_plan_error(p));
 }
 
 /* Rows [from, from + n) of every sequence in `full`, against what the step gave. */
@@ -116,9 +118,11 @@ TEST(positions_follow_the_state) {
     float out[MAX_TIME * D];
     int32_t at[MAX_TIME];
     step(&l, p, s, 1, NULL, 0, 3, out);
-    ck_assert(wf_fetch(p, l.positions, at) && at[0] == 0 && at[2] == 2);
+    ck_assert(wf_fetch(p, l.positions, at, wf_bound_bytes(p, l.positions)) && at[0] == 0 &&
+              at[2] == 2);
     step(&l, p, s, 1, NULL, 3, 2, out);
-    ck_assert(wf_fetch(p, l.positions, at) && at[0] == 3 && at[1] == 4);
+    ck_assert(wf_fetch(p, l.positions, at, wf_bound_bytes(p, l.positions)) && at[0] == 3 &&
+              at[1] == 4);
     wf_state_free(s), wf_plan_free(p);
     end_graph(l.g);
 }

@@ -278,15 +278,16 @@ TEST(null_is_accepted_everywhere) {
     wf_plan *p = wf_plan_new(NULL, NULL);
     ck_assert(p && !wf_plan_ok(p) && *wf_plan_error(p));
     ck_assert(!wf_run(p) && !wf_run_state(p, NULL) && !wf_bind(p, "B", 1) &&
-              !wf_feed(p, NULL, text));
-    ck_assert(!wf_fetch(p, NULL, text) && wf_bound_shape(p, NULL, shape) < 0 &&
+              !wf_feed(p, NULL, text, sizeof text));
+    ck_assert(!wf_fetch(p, NULL, text, sizeof text) && wf_bound_shape(p, NULL, shape) < 0 &&
               !wf_bound_bytes(p, NULL));
     ck_assert(!wf_plan_memory(p) && !wf_step_count(p) && !wf_step_at(p, 0, &step) &&
               !wf_state_new(p));
     wf_random_step(p, 1, 1), wf_profile(p, true), wf_plan_free(p);
     ck_assert(!wf_plan_ok(NULL) && *wf_plan_error(NULL));
     ck_assert(!wf_run(NULL) && !wf_run_state(NULL, NULL) && !wf_bind(NULL, "B", 1));
-    ck_assert(!wf_feed(NULL, NULL, NULL) && !wf_fetch(NULL, NULL, NULL) && !wf_state_new(NULL));
+    ck_assert(!wf_feed(NULL, NULL, NULL, 0) && !wf_fetch(NULL, NULL, NULL, 0) &&
+              !wf_state_new(NULL));
     wf_random_step(NULL, 1, 1), wf_profile(NULL, true);
     ck_assert(!wf_state_reorder(NULL, NULL, 0));
     ck_assert_ptr_null(wf_dot(NULL, 0, NULL, message));

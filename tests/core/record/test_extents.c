@@ -48,8 +48,9 @@ static void feed_operand(const named *w, wf_plan *p, int which) {
     ck_assert_ptr_nonnull(ids);
     bool real = w->x[which]->dtype == WF_F64;
     for (int64_t i = 0; !real && i < n; i++) ids[i] = (int32_t)data[i];
-    ck_assert_msg(wf_feed(p, w->x[which], real ? (void *)data : (void *)ids), "%s: %s",
-                  w->row->name, wf_plan_error(p));
+    ck_assert_msg(
+        wf_feed(p, w->x[which], real ? (void *)data : (void *)ids, wf_bound_bytes(p, w->x[which])),
+        "%s: %s", w->row->name, wf_plan_error(p));
     free(ids), free(data);
 }
 

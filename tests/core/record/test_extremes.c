@@ -49,7 +49,7 @@ static void open_plan(env *e, bool with_state) {
                                                  .training = true,
                                                  .with_state = with_state });
     float data[24] = { 0 };
-    if (wf_bind(e->p, "B", 2) && wf_feed(e->p, e->big, data) && with_state)
+    if (wf_bind(e->p, "B", 2) && wf_feed(e->p, e->big, data, sizeof data) && with_state)
         e->state = wf_state_new(e->p);
     e->null = y; /* what it fetches */
 }
@@ -63,7 +63,7 @@ static void run(env *e, wf_tensor *y) {
     wf_plan *p =
         wf_plan_new(e->g, &(wf_plan_options){ .fetch = &y, .n_fetch = 1, .training = true });
     double out[64];
-    if (wf_run(p)) wf_fetch(p, y, out);
+    if (wf_run(p)) wf_fetch(p, y, out, sizeof out);
     wf_plan_free(p);
 }
 

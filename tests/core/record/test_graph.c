@@ -290,7 +290,8 @@ TEST(broadcasts_are_undone_at_the_bound_size) {
     wf_plan *p =
         wf_plan_new(g, &(wf_plan_options){ .fetch = &d, .n_fetch = 1, .feed = &x, .n_feed = 1 });
     for (int64_t b = 1; b <= 3; b++) {
-        ck_assert_msg(wf_bind(p, "B", b) && wf_feed(p, x, data) && wf_run(p) && wf_fetch(p, d, out),
+        ck_assert_msg(wf_bind(p, "B", b) && wf_feed(p, x, data, wf_bound_bytes(p, x)) &&
+                          wf_run(p) && wf_fetch(p, d, out, wf_bound_bytes(p, d)),
                       "%s", wf_plan_error(p));
         ck_assert_double_eq(out[0], (double)(b * b));
         ck_assert_double_eq(out[1], (double)(b * b + b));

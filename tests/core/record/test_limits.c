@@ -41,10 +41,13 @@ TEST(a_shape_rule_may_refuse_a_binding) {
                .fetch = &w, .n_fetch = 1, .feed = (wf_tensor *[]){ x, y }, .n_feed = 2 });
     float some[8] = { 1, 2, 3, 4, 5, 6, 7, 8 }, out[8];
     ck_assert(wf_bind(p, "B", 2) && wf_bind(p, "C", 3));
-    ck_assert(!wf_feed(p, x, some) && wf_plan_memory(p) == 0 && wf_bound_bytes(p, w) == 0);
+    ck_assert(!wf_feed(p, x, some, sizeof some) && wf_plan_memory(p) == 0 &&
+              wf_bound_bytes(p, w) == 0);
     assert_contains(wf_plan_error(p), "even: [5] is odd");
     ck_assert(wf_bind(p, "C", 4)); /* and the plan goes on */
-    ck_assert_msg(wf_feed(p, x, some) && wf_feed(p, y, some) && wf_run(p) && wf_fetch(p, w, out),
+    ck_assert_msg(wf_feed(p, x, some, wf_bound_bytes(p, x)) &&
+                      wf_feed(p, y, some, wf_bound_bytes(p, y)) && wf_run(p) &&
+                      wf_fetch(p, w, out, wf_bound_bytes(p, w)),
                   "%s", wf_plan_error(p));
     ck_assert(out[1] == 2 && out[2] == 1 && out[5] == 4);
     wf_plan_free(p);
@@ -66,10 +69,11 @@ TEST(a_binding_may_be_too_large) {
             g,
             &(wf_plan_options){ .fetch = &fetch[i], .n_fetch = 1, .feed = &feed[i], .n_feed = 1 });
         float one[4] = { 1, 1, 1, 1 }, out = 0;
-        ck_assert(wf_bind(p, "B", INT32_MAX) && !wf_feed(p, feed[i], one));
+        ck_assert(wf_bind(p, "B", INT32_MAX) && !wf_feed(p, feed[i], one, sizeof one));
         assert_contains(wf_plan_error(p), "too large");
-        ck_assert(wf_bind(p, "B", 2) && wf_feed(p, feed[i], one) && wf_run(p));
-        ck_assert(wf_fetch(p, fetch[i], &out) && out == 4);
+        ck_assert(wf_bind(p, "B", 2) && wf_feed(p, feed[i], one, wf_bound_bytes(p, feed[i])) &&
+                  wf_run(p));
+        ck_assert(wf_fetch(p, fetch[i], &out, wf_bound_bytes(p, fetch[i])) && out == 4);
         wf_plan_free(p);
     }
     end_graph(g);
@@ -158,17 +162,37 @@ TEST(ops_are_looked_at) {
 
 /* ---- memory of the caller's, states of other plans -------------------------------------------- */
 
+/* A wrong extent or type is told, not read or written past the caller's array. */
+TEST(an_array_of_another_size_is_refused) {
+    wf_graph *g = new_graph(WF_F32);
+    int64_t B = wf_extent(g, "B", 8);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(B, 2)), *z = wf_neg(x);
+    wf_plan *p =
+        wf_plan_new(g, &(wf_plan_options){ .fetch = &z, .n_fetch = 1, .feed = &x, .n_feed = 1 });
+    float six[6] = { 1, 2, 3, 4, 5, 6 };
+    ck_assert(wf_bind(p, "B", 4) && !wf_feed(p, x, six, sizeof six));
+    assert_contains(wf_plan_error(p), "'x' is bound as f32 [4,2]: 32 bytes, not 24");
+    ck_assert(!wf_run(p)); /* nothing was fed */
+    ck_assert(wf_bind(p, "B", 3) && wf_feed(p, x, six, sizeof six) && wf_run(p));
+    double wide[6];
+    ck_assert(!wf_fetch(p, z, wide, sizeof wide) && !wf_fetch(p, z, six, sizeof six - 1));
+    assert_contains(wf_plan_error(p), "'neg' is bound as f32 [3,2]: 24 bytes, not 23");
+    ck_assert(wf_fetch(p, z, six, sizeof six) && six[5] == -6);
+    wf_plan_free(p);
+    end_graph(g);
+}
+
 TEST(nothing_is_read_or_written_at_null) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2)), *y = wf_neg(x), *z = wf_neg(y);
     wf_plan *p =
         wf_plan_new(g, &(wf_plan_options){ .fetch = &z, .n_fetch = 1, .feed = &x, .n_feed = 1 });
     float two[2] = { 1, 2 };
-    ck_assert(!wf_feed(p, x, NULL));
-    assert_contains(wf_plan_error(p), "fed from NULL");
-    ck_assert(wf_feed(p, x, two) && wf_run(p) && !wf_fetch(p, z, NULL));
-    assert_contains(wf_plan_error(p), "fetched into NULL");
-    ck_assert(!wf_fetch(p, y, two)); /* computed, but not asked for */
+    ck_assert(!wf_feed(p, x, NULL, 0));
+    assert_contains(wf_plan_error(p), "the array for 'x' is NULL");
+    ck_assert(wf_feed(p, x, two, wf_bound_bytes(p, x)) && wf_run(p) && !wf_fetch(p, z, NULL, 0));
+    assert_contains(wf_plan_error(p), "the array for 'neg' is NULL");
+    ck_assert(!wf_fetch(p, y, two, wf_bound_bytes(p, y))); /* computed, but not asked for */
     assert_contains(wf_plan_error(p), "neg");
     ck_assert_int_eq(wf_bound_shape(p, NULL, (int64_t[WF_MAX_DIMS]){ 0 }), -1);
     wf_plan_free(p);
@@ -191,14 +215,15 @@ TEST(a_state_is_of_its_plan) {
     float some[6] = { 1, 2, 3, 4, 5, 6 };
     ck_assert_msg(wf_plan_ok(one) && wf_plan_ok(narrow), "%s", wf_plan_error(one));
     wf_state *s = wf_state_new(one);
-    ck_assert_msg(s && wf_feed(one, x, some) && wf_run_state(one, s), "%s", wf_plan_error(one));
-    ck_assert(wf_feed(narrow, x, some) && !wf_run_state(narrow, s));
+    ck_assert_msg(s && wf_feed(one, x, some, sizeof some) && wf_run_state(one, s), "%s",
+                  wf_plan_error(one));
+    ck_assert(wf_feed(narrow, x, some, sizeof some) && !wf_run_state(narrow, s));
     assert_contains(wf_plan_error(narrow), "another plan");
     wf_tensor *both = wf_add(wf_cache(x, 1), wf_cache(wf_neg(x), 1));
     wf_plan *two = wf_plan_new(
         g, &(wf_plan_options){
                .fetch = &both, .n_fetch = 1, .feed = &x, .n_feed = 1, .with_state = true });
-    ck_assert(wf_feed(two, x, some) && !wf_run_state(two, s));
+    ck_assert(wf_feed(two, x, some, sizeof some) && !wf_run_state(two, s));
     assert_contains(wf_plan_error(two), "another plan");
     wf_state_free(s), wf_plan_free(one), wf_plan_free(narrow), wf_plan_free(two);
     end_graph(g);

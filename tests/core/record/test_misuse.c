@@ -28,7 +28,7 @@ TEST(a_sibling_of_a_fed_result_is_refused) {
     wf_cross_entropy_result r = wf_cross_entropy(x, labels, 0, -1);
     wf_plan *p = plan_of(g, &r.count, 1, (wf_tensor *[]){ r.loss, x, labels }, 3, false);
     float zeros[12] = { 0 };
-    ck_assert(!wf_feed(p, x, zeros) || !wf_run(p));
+    ck_assert(!wf_feed(p, x, zeros, sizeof zeros) || !wf_run(p));
     assert_contains(wf_plan_error(p), "result 2 of a node whose result 0 is fed");
     wf_plan_free(p);
     end_graph(g);
@@ -39,7 +39,8 @@ TEST(a_constant_can_be_fed) {
     wf_tensor *one = wf_constant(g, 1), *y = wf_scale(one, 2);
     wf_plan *p = plan_of(g, &y, 1, &one, 1, false);
     float five = 5, result = 0;
-    ck_assert(wf_feed(p, one, &five) && wf_run(p) && wf_fetch(p, y, &result));
+    ck_assert(wf_feed(p, one, &five, sizeof five) && wf_run(p) &&
+              wf_fetch(p, y, &result, sizeof result));
     ck_assert(result == 10);
     wf_plan_free(p);
     end_graph(g);
@@ -64,8 +65,9 @@ TEST(no_fixed_size_is_taken_for_an_extent) {
     wf_plan *p = plan_of(g, &y, 1, &x, 1, false);
     float *ones = calloc((size_t)n, sizeof *ones), total = 0;
     for (int64_t i = 0; i < n; i++) ones[i] = 1;
-    ck_assert_msg(wf_feed(p, x, ones) && wf_run(p) && wf_fetch(p, y, &total), "%s",
-                  wf_plan_error(p));
+    ck_assert_msg(wf_feed(p, x, ones, wf_bound_bytes(p, x)) && wf_run(p) &&
+                      wf_fetch(p, y, &total, wf_bound_bytes(p, y)),
+                  "%s", wf_plan_error(p));
     ck_assert(total == (float)n);
     free(ones);
     wf_plan_free(p);
@@ -111,10 +113,10 @@ TEST(huge_extents_are_refused_when_bound) {
     wf_plan *p = plan_of(g, &y, 1, &x, 1, false);
     ck_assert(wf_bind(p, "A", INT32_MAX) && wf_bind(p, "B", INT32_MAX) &&
               wf_bind(p, "C", INT32_MAX));
-    ck_assert(!wf_feed(p, x, &x));
+    ck_assert(!wf_feed(p, x, &x, wf_bound_bytes(p, x)));
     assert_contains(wf_plan_error(p), "'x' is too large as bound");
     ck_assert(wf_bind(p, "A", 1) && wf_bind(p, "B", 1) && wf_bind(p, "C", 1));
-    ck_assert(wf_feed(p, x, &(float){ 3 }) && wf_run(p));
+    ck_assert(wf_feed(p, x, &(float){ 3 }, sizeof(float)) && wf_run(p));
     wf_plan_free(p);
     end_graph(g);
 }
@@ -138,8 +140,8 @@ TEST(caches_of_different_batches_are_refused) {
 
 static bool step(wf_plan *p, wf_tensor *x, wf_tensor *y, wf_state *s, int position, float *result) {
     float data[4] = { 1, 2, 3, 4 };
-    return wf_bind(p, "P", position) && wf_feed(p, x, data) && wf_run_state(p, s) &&
-           wf_fetch(p, y, result);
+    return wf_bind(p, "P", position) && wf_feed(p, x, data, sizeof data) && wf_run_state(p, s) &&
+           wf_fetch(p, y, result, wf_bound_bytes(p, y));
 }
 
 /* Memory runs out while a plan is laid out for another position: an error, and then the right
@@ -188,15 +190,16 @@ TEST(strangers_have_no_place_in_a_plan) {
     char text[64];
     for (int ran = 0; ran < 2; ran++) {
         for (int i = 0; i < COUNT_OF(strangers); i++) {
-            ck_assert(!wf_feed(p, strangers[i], data));
+            ck_assert(!wf_feed(p, strangers[i], data, sizeof data));
             assert_contains(wf_plan_error(p), "is not among the feeds");
-            ck_assert(!wf_fetch(p, strangers[i], data));
+            ck_assert(!wf_fetch(p, strangers[i], data, sizeof data));
             assert_contains(wf_plan_error(p), "is not among the fetches");
             ck_assert_int_eq(wf_bound_shape(p, strangers[i], (int64_t[WF_MAX_DIMS]){ 0 }), -1);
             ck_assert_int_eq(wf_print(p, strangers[i], text, sizeof text), -1);
         }
         if (!ran) ck_assert_int_eq(wf_print(p, y, text, sizeof text), -1); /* nothing yet */
-        ck_assert(wf_feed(p, x, data) && wf_run(p) && wf_fetch(p, y, data) && data[0] == 1);
+        ck_assert(wf_feed(p, x, data, sizeof data) && wf_run(p) &&
+                  wf_fetch(p, y, data, sizeof data) && data[0] == 1);
         data[0] = 0;
     }
     ck_assert_int_eq(wf_print(p, y, text, sizeof text), (int)strlen(text));
@@ -225,7 +228,7 @@ TEST(a_state_of_other_caches_is_refused) {
         float data[30] = { 0 };
         p[i] = plan_of(g, &c, 1, &x, 1, true);
         ck_assert(wf_bind(p[i], "B", 1) && wf_bind(p[i], "T", 1) && wf_bind(p[i], "P", 0));
-        ck_assert_msg(wf_feed(p[i], x, data), "%s", wf_plan_error(p[i]));
+        ck_assert_msg(wf_feed(p[i], x, data, wf_bound_bytes(p[i], x)), "%s", wf_plan_error(p[i]));
     }
     for (int i = 0; i < COUNT_OF(caches); i++) {
         wf_state *s = wf_state_new(p[i]);

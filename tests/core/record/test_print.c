@@ -54,7 +54,8 @@ TEST(results_of_a_plan_are_printed) {
         wf_plan_new(g, &(wf_plan_options){ .fetch = out, .n_fetch = 2, .feed = &x, .n_feed = 1 });
     char text[64];
     ck_assert_int_eq(wf_print(p, y, text, sizeof text), -1); /* not bound, not run */
-    ck_assert(wf_bind(p, "B", 2) && wf_feed(p, x, (float[]){ 1, 2, 3, 4 }) && wf_run(p));
+    ck_assert(wf_bind(p, "B", 2) && wf_feed(p, x, (float[]){ 1, 2, 3, 4 }, 4 * sizeof(float)) &&
+              wf_run(p));
     assert_prints(p, ids, "[0 1]");
     assert_prints(p, y, "[[0.5   1]\n [1.5   2]]");
     ck_assert_int_eq(wf_print(NULL, y, text, sizeof text), -1); /* not a leaf */
