@@ -67,6 +67,7 @@ typedef struct wf_tensor {
     int ndim;
     int64_t shape[WF_MAX_DIMS]; /* as recorded: a named extent has its nominal size */
     const char *name;           /* a leaf's full name; else the module path it was recorded under */
+    const char *label;          /* the full name that wf_named gave it; or NULL */
     int32_t id;                 /* position in the graph: operands come before results */
     int result;                 /* which result of its op; result 0 is `tensor - result` */
     const wf_op *op;            /* NULL for a leaf */
@@ -92,8 +93,8 @@ WF_API wf_tensor *wf_poison(wf_graph *g, const char *format, ...) WF_PRINTF(2, 3
 WF_API void wf_on_error(wf_graph *g, void (*call)(void *user, const char *message), void *user);
 WF_API wf_dtype wf_real(const wf_graph *g);
 WF_API uint64_t wf_seed(const wf_graph *g);
-WF_API int wf_node_count(const wf_graph *g); /* tensors recorded, leaves included */
-WF_API const wf_tensor *wf_node(const wf_graph *g, int id);
+WF_API int wf_node_count(const wf_graph *g);          /* tensors recorded, leaves included */
+WF_API wf_tensor *wf_node(const wf_graph *g, int id); /* NULL: there is none */
 /* "0.1.0", of the library; WF_VERSION is that of this header */
 WF_API const char *wf_version(void);
 
@@ -121,7 +122,12 @@ WF_API wf_tensor *wf_param(wf_graph *g, const char *name, int ndim, const int64_
 WF_API wf_tensor *wf_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim,
                             const int64_t *shape, wf_init init);
 WF_API wf_tensor *wf_constant(wf_graph *g, double value); /* real scalar, shape [] */
-/* parameter, buffer or input by full name; or NULL */
+/* Give a tensor a name of its own, relative to the current scope, by which wf_find finds it, and
+ * which pictures and messages show: wf_named(y, "logits"). Names are unique in a graph; a tensor
+ * may have several, the first is shown. Returns t. */
+WF_API wf_tensor *wf_named(wf_tensor *t, const char *name);
+/* Parameter, buffer, input or named tensor by its full name; or NULL. Takes the time of one look in
+ * a hash table. */
 WF_API wf_tensor *wf_find(const wf_graph *g, const char *name);
 
 /* Write or read the values of a leaf; constants can only be read. bytes must be the exact size.

@@ -10,6 +10,9 @@
  *     in one row     src is NULL: the source, the start token and the output are one sequence,
  *                    tgt; what a step needs of the source stands in the caches
  *
+ * Every parameter is found by its name in files, wf_find(m->graph, "output.weight"); the output of
+ * a layer by the layer's, "transformer.decoder.layers.0"; and "logits".
+ *
  * wf_model_bind, wf_model_feed and wf_model_room hide which it is. Every `message` has room for 256
  * bytes, or is NULL.
  * Axes: B batch, S source length, T target length, H heads, D model width, V vocabulary. */

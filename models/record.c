@@ -111,6 +111,7 @@ static void updates(wf_model *m) {
 }
 
 void wf_model_finish(wf_model *m, bool trains) {
+    wf_named(m->logits, "logits");
     scores(m);
     loss(m);
     if (trains) updates(m);

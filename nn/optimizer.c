@@ -257,9 +257,9 @@ bool wf_feed_reals(wf_plan *p, const wf_tensor *t, const double *values, int n) 
 int wf_parameters(const wf_graph *g, wf_tensor **out, int capacity) {
     int n = 0;
     for (int id = 0; id < wf_node_count(g); id++) {
-        const wf_tensor *t = wf_node(g, id);
+        wf_tensor *t = wf_node(g, id);
         if (t->kind != WF_PARAM) continue;
-        if (out && n < capacity) out[n] = wf_find(g, t->name);
+        if (out && n < capacity) out[n] = t;
         n++;
     }
     return n;

@@ -175,12 +175,12 @@ static const wf_tensor *source_of(const picture *p, const wf_tensor *t) {
     return t;
 }
 
-/* A view gets a box of its own if it is fetched, or read from another module and is not a view of a
+/* A view gets a box of its own if it is fetched or named, or read from another module and is not a view of a
  * stored leaf. All others are folded. */
 static void fold_views(picture *p) {
     for (int id = 0; id < p->n; id++) {
         const wf_tensor *t = wf_node(p->graph, id);
-        p->folded[id] = visible(p, t) && is_view(t);
+        p->folded[id] = visible(p, t) && is_view(t) && !t->label;
     }
     for (int i = 0; i < p->n_fetch; i++) p->folded[p->fetch[i]->id] = false;
     if (p->options->modules) return;

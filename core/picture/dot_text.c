@@ -187,11 +187,16 @@ static void add_module_label(text *out, const picture *p, int b) {
     add(out, " parameters</FONT>");
 }
 
+/* "weight" of "decoder.layers.0.weight" */
+static const char *last_name(const char *full) {
+    const char *dot = strrchr(full, '.');
+    return dot && dot[1] ? dot + 1 : full;
+}
+
 static void add_leaf_label(text *out, const picture *p, const wf_tensor *t) {
-    const char *dot = strrchr(t->name, '.');
     bool bold = t->kind == WF_INPUT;
     add(out, bold ? "<B>" : SMALL);
-    add_name(out, dot ? dot + 1 : t->name);
+    add_name(out, last_name(t->name));
     add(out, bold ? "</B><BR/>" SMALL : "<BR/>");
     add_shape(out, p, t);
     add(out, "</FONT>");
@@ -237,6 +242,10 @@ static void add_operation_label(text *out, const picture *p, const wf_tensor *t,
     add_operation_name(out, p, t);
     add(out, small ? "</FONT>" : "</B>");
     add_constants(out, t);
+    if (!t->label) return;
+    add(out, "<BR/><I>");
+    add_name(out, last_name(t->label));
+    add(out, "</I>");
 }
 
 static void add_time(text *out, double seconds) {
@@ -278,10 +287,12 @@ static void add_box(text *out, const picture *p, int b, int from, int title) {
     if (m)
         add_escaped(out, m->path, m->end);
     else
-        add_name(out, at->node->name);
+        add_name(out, at->node->label ? at->node->label : at->node->name);
     add(out, "\" label=<");
     if (at->result) {
-        add(out, "<B>result</B><BR/>" SMALL);
+        add(out, "<B>");
+        add_name(out, at->node->label ? last_name(at->node->label) : "result");
+        add(out, "</B><BR/>" SMALL);
         add_shape(out, p, at->node);
         add(out, "</FONT>");
     } else if (m)

@@ -166,7 +166,7 @@ int wf_node_count(const wf_graph *g) {
     return g ? g->n_nodes : 0;
 }
 
-const wf_tensor *wf_node(const wf_graph *g, int id) {
+wf_tensor *wf_node(const wf_graph *g, int id) {
     return g && id >= 0 && id < g->n_nodes ? g->nodes[id] : NULL;
 }
 

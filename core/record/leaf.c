@@ -13,7 +13,7 @@
 
 wf_tensor *wf_find(const wf_graph *g, const char *name) {
     const interned *found = g && name ? wf_graph_interned(g, name) : NULL;
-    return found ? found->leaf : NULL;
+    return found ? found->tensor : NULL;
 }
 
 /* The leaf's full name: scope.name. */
@@ -22,6 +22,19 @@ static const char *full_name(wf_graph *g, const char *name) {
     if (g->failed) return NULL;
     wf_scope(g, previous);
     return full;
+}
+
+wf_tensor *wf_named(wf_tensor *t, const char *name) {
+    wf_graph *g = t ? t->graph : NULL;
+    if (!wf_ok(g)) return wf_poison(g, "no tensor to name");
+    if (!name || !name[0]) return wf_poison(g, "a tensor is named without a name");
+    const char *full = full_name(g, name);
+    if (!full) return &g->poison;
+    const wf_tensor *other = wf_find(g, full);
+    if (other && other != t) return wf_poison(g, "'%s' is the name of another tensor", full);
+    wf_graph_interned(g, full)->tensor = t;
+    if (!t->label && t->kind == WF_COMPUTED) t->label = full;
+    return t;
 }
 
 static wf_tensor *leaf_new(wf_graph *g, wf_kind kind, const char *name, wf_dtype dtype, int ndim,
@@ -49,7 +62,7 @@ static wf_tensor *leaf_new(wf_graph *g, wf_kind kind, const char *name, wf_dtype
     if (!t) return &g->poison;
     t->kind = kind, t->dtype = dtype, t->ndim = ndim, t->name = full, t->attrs = l;
     if (ndim) memcpy(t->shape, shape, (size_t)ndim * sizeof *shape);
-    if (kind != WF_CONSTANT) wf_graph_interned(g, full)->leaf = t;
+    if (kind != WF_CONSTANT) wf_graph_interned(g, full)->tensor = t;
     l->bytes = bytes;
     return t;
 }

@@ -27,8 +27,8 @@ typedef struct extent {
 
 typedef struct interned { /* a string of which the graph keeps one copy */
     const char *text;
-    wf_tensor *leaf; /* the leaf of this name, or NULL */
-    uint32_t sites;  /* calls of wf_next_site in the scope of this name */
+    wf_tensor *tensor; /* of this name, or NULL */
+    uint32_t sites;    /* calls of wf_next_site in the scope of this name */
 } interned;
 
 struct wf_graph {
@@ -88,6 +88,7 @@ static inline const wf_tensor *primary(const wf_tensor *t) {
     return t - t->result;
 }
 static inline const char *called(const wf_tensor *t) {
+    if (t->label) return t->label;
     return t->kind == WF_COMPUTED && t->op ? t->op->name : t->name;
 }
 static inline const wf_kernel *kernel_of(const wf_op *op) {

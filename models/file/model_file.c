@@ -255,7 +255,7 @@ static bool listed_as_added(const wf_file *f, const char *name) {
 static bool known_name(const wf_model *m, const named *f, const char *name) {
     static const char *const separate[] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
     const wf_tensor *t = wf_find(m->graph, name);
-    if (t && t->kind == WF_PARAM) return true;
+    if (t && t->kind == WF_PARAM && strcmp(t->name, name) == 0) return true;
     if (is_tied(m, name) || strncmp(name, "optimizer.", 10) == 0) return true;
     if (listed_as_added(f->file, name)) return true;
     for (int i = 0; i < 3; i++) {
@@ -278,9 +278,9 @@ static bool read_buffers(reading *r, wf_tensor *const *buffers, int n, char *mes
 static bool read_all(reading *r, char *message) {
     const wf_graph *g = r->m->graph;
     for (int id = 0; id < wf_node_count(g); id++) {
-        const wf_tensor *t = wf_node(g, id);
+        wf_tensor *t = wf_node(g, id);
         if (t->kind != WF_PARAM || (is_added(r->m, t) && !find(r->f, t->name))) continue;
-        if (!read_leaf(r, wf_find(g, t->name), message)) return false;
+        if (!read_leaf(r, t, message)) return false;
     }
     const wf_optimizer *o = &r->m->optimizer;
     return read_buffers(r, o->moments, o->n_moments, message) &&

@@ -33,7 +33,7 @@ static wf_tensor *layers(const wf_language_model *l, wf_tensor *x) {
         wf_mha_options self = { .causal = true,
                                 .cache = true,
                                 .weights = &l->model.maps[0].weights[i] };
-        x = wf_encoder_layer(&layer, x, &self);
+        x = wf_named(wf_encoder_layer(&layer, x, &self), name);
     }
     if (c->final_norm) {
         struct wf_norm_layer norm = wf_norm_new(g, "norm", c->d_model, c->layer_norm_eps, c->bias);

@@ -53,7 +53,7 @@ static wf_tensor *encoder(wf_transformer *m, wf_tensor *x) {
         struct wf_encoder_block layer =
             wf_encoder_layer_new(m->model.graph, wf_layer_name(i, name), &o);
         wf_mha_options self = { .mask = m->memory_mask, .weights = &map->weights[i] };
-        x = wf_encoder_layer(&layer, x, &self);
+        x = wf_named(wf_encoder_layer(&layer, x, &self), name);
     }
     x = final_norm(m, c->encoder_norm, x);
     wf_scope(m->model.graph, outer);
@@ -77,6 +77,7 @@ static wf_tensor *decoder(wf_transformer *m, wf_tensor *x) {
         wf_mha_options self = { .causal = true, .cache = true, .weights = &self_map->weights[i] };
         wf_mha_options cross = { .mask = m->memory_mask, .weights = &cross_map->weights[i] };
         x = wf_decoder_layer(&layer, x, m->cross_k[i], m->cross_v[i], &self, &cross);
+        wf_named(x, name);
     }
     x = final_norm(m, c->decoder_norm, x);
     wf_scope(m->model.graph, outer);

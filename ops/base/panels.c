@@ -86,7 +86,7 @@ bool wf_pack_weights(wf_graph *g, wf_layout layout, char *message) {
     else if (!why)
         why = "no memory to pack weights";
     for (int id = 0; !why && id < wf_node_count(g); id++) {
-        wf_tensor *t = (wf_tensor *)(uintptr_t)wf_node(g, id);
+        wf_tensor *t = wf_node(g, id);
         if (t->kind != WF_PARAM || t->ndim != 2 || (layout && read[id] != MULTIPLIED)) continue;
         if (!wf_set_layout(t, layout))
             why = "weights are packed before the graph's first plan, or there is no memory for it";

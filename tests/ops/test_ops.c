@@ -129,7 +129,7 @@ TEST_ROWS(row_equals_its_decomposition, op_case_count) {
     if (!f.row->update) fixture_differentiate(&f);
     int nodes = wf_node_count(f.g);
     for (int id = f.first; id < nodes; id++) {
-        wf_tensor *node = (wf_tensor *)wf_node(f.g, id), *results[WF_MAX_RESULTS] = { NULL };
+        wf_tensor *node = wf_node(f.g, id), *results[WF_MAX_RESULTS] = { NULL };
         if (!node->op || !node->op->decompose || node->result != 0) continue;
         node->op->decompose(node, results);
         ck_assert_msg(wf_ok(f.g), "%s", wf_error(f.g));

@@ -185,7 +185,7 @@ TEST_ROWS(nothing_lies_upon_another, n_recipes) {
             ck_assert_ptr_nonnull(s.wanted);
             for (int id = 0; id < n; id++)
                 if (wf_node(s.g, id)->op && !wf_node(s.g, id)->op->writes)
-                    s.wanted[s.n_wanted++] = (wf_tensor *)(uintptr_t)wf_node(s.g, id);
+                    s.wanted[s.n_wanted++] = wf_node(s.g, id);
         }
         wf_plan *p = plan_scaled(&s);
         ck_assert_msg(wf_plan_ok(p), "%s", wf_plan_error(p));

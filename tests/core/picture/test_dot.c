@@ -109,6 +109,21 @@ TEST(operations_parameters_and_shapes_are_shown) {
     end_graph(m.g);
 }
 
+TEST(names_of_tensors_are_shown) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2, 3));
+    wf_tensor *view = wf_named(wf_transpose(x, 0, 1), "columns");
+    wf_scope(g, "head");
+    wf_tensor *y = wf_named(wf_exp(wf_relu(view)), "a<b");
+    char *text = draw(&y, 1, NULL);
+    assert_contains(text, "<BR/><I>columns</I>"); /* else it would be a remark at a link */
+    assert_contains(text, "<B>exp</B><BR/><I>a&#60;b</I>");
+    assert_contains(text, "<B>a&#60;b</B>"); /* the result */
+    assert_contains(text, "tooltip=\"head.a&#60;b\"");
+    assert_graphviz(text);
+    free(text), end_graph(g);
+}
+
 TEST(the_same_graph_gives_the_same_bytes) {
     for (int view = 0; view < 2; view++) {
         net a = net_of(3), b = net_of(3);

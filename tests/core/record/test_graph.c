@@ -112,6 +112,61 @@ TEST(names_are_unique) {
     wf_graph_free(g);
 }
 
+/* Found by a name of its own, and planned as it is found. */
+TEST(what_is_computed_can_be_named) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *w = zeros(g, "w", SHAPE(2));
+    const char *top = wf_scope(g, "head");
+    wf_tensor *y = wf_named(wf_exp(w), "probabilities"), *z = wf_neg(y);
+    wf_scope(g, top);
+    ck_assert_ptr_eq(wf_find(g, "head.probabilities"), y);
+    ck_assert_str_eq(y->label, "head.probabilities");
+    ck_assert_str_eq(y->name, "head"); /* still the module */
+    ck_assert_ptr_null(z->label);
+    ck_assert_ptr_eq(wf_named(y, "also"), y); /* found by both, shown by the first */
+    ck_assert_ptr_eq(wf_named(y, "also"), y);
+    ck_assert_ptr_eq(wf_find(g, "also"), y);
+    ck_assert_str_eq(y->label, "head.probabilities");
+    ck_assert_ptr_eq(wf_named(w, "alias"), w);
+    ck_assert_ptr_eq(wf_find(g, "alias"), w);
+    ck_assert_str_eq(w->name, "w");
+
+    wf_tensor *found = wf_node(g, y->id); /* as it comes, without a cast */
+    wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = &found, .n_fetch = 1 });
+    ck_assert(wf_plan_ok(p) && wf_run(p));
+    wf_bind(p, "none", 1);
+    ck_assert_int_eq(wf_bound_shape(p, z, (int64_t[WF_MAX_DIMS]){ 0 }), -1);
+    assert_contains(wf_plan_error(p), "'neg' is not in this plan");
+    wf_named(z, "minus");
+    ck_assert_int_eq(wf_bound_shape(p, z, (int64_t[WF_MAX_DIMS]){ 0 }), -1);
+    assert_contains(wf_plan_error(p), "'minus' is not in this plan");
+    wf_plan_free(p), end_graph(g);
+}
+
+static const struct {
+    const char *first, *second; /* of two tensors */
+    bool leaf;                  /* the second is a leaf that is declared then */
+    const char *says;
+} taken[] = {
+    { "a", "a", false, "'a' is the name of another tensor" },
+    { "w", "a", false, "'w' is the name of another tensor" },
+    { "a", "", false, "a tensor is named without a name" },
+    { "a", NULL, false, "a tensor is named without a name" },
+    { "a", "a", true, "'a' is declared twice" },
+};
+
+TEST_ROWS(names_of_tensors_are_unique, COUNT_OF(taken)) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *w = zeros(g, "w", SHAPE(2));
+    wf_named(wf_exp(w), taken[_i].first);
+    if (taken[_i].leaf)
+        zeros(g, taken[_i].second, SHAPE(2));
+    else
+        wf_named(wf_neg(w), taken[_i].second);
+    ck_assert_str_eq(wf_error(g), taken[_i].says);
+    wf_graph_free(g);
+}
+
 /* ---- leaves ---------------------------------------------------------------------------------- */
 
 TEST(leaves_are_written_and_read) {
