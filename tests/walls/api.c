@@ -121,9 +121,11 @@ static bool plan_training(void) {
 }
 
 static bool feed(wf_plan *p, const wf_model *m, int sentences) {
+    size_t row = WORDS * sizeof(int32_t), n = (size_t)sentences;
     return wf_bind(p, "B", sentences) && wf_bind(p, "S", WORDS) && wf_bind(p, "T", WORDS) &&
-           wf_feed(p, m->src, src, sizeof src) &&
-           wf_feed(p, m->src_length, length, sizeof length) && wf_feed(p, m->tgt, tgt, sizeof tgt);
+           wf_feed(p, m->src, src, n * row) &&
+           wf_feed(p, m->src_length, length, n * sizeof *length) &&
+           wf_feed(p, m->tgt, tgt, n * row);
 }
 
 static bool train(void) {
@@ -133,7 +135,8 @@ static bool train(void) {
     wf_optimizer_rates(&m->training.optimizer, 1e-2, w.round, rates);
     for (int i = 0; i < 3; i++) values[i] = (float)rates[i];
     wf_random_step(w.plan, (uint64_t)w.round, 0);
-    bool ok = feed(w.plan, m, w.round) && wf_feed(w.plan, m->labels, labels, sizeof labels) &&
+    bool ok = feed(w.plan, m, w.round) &&
+              wf_feed(w.plan, m->labels, labels, wf_bound_bytes(w.plan, m->labels)) &&
               wf_feed(w.plan, m->optimizer.rates, values, sizeof values) && wf_run(w.plan) &&
               wf_fetch(w.plan, m->loss.loss, &loss, sizeof loss);
     add(&loss, sizeof loss);
