@@ -122,6 +122,15 @@ WF_API wf_tensor *wf_param(wf_graph *g, const char *name, int ndim, const int64_
 WF_API wf_tensor *wf_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim,
                             const int64_t *shape, wf_init init);
 WF_API wf_tensor *wf_constant(wf_graph *g, double value); /* real scalar, shape [] */
+/* From now on wf_param hands every parameter, in the scope where it is declared, to this hook, and
+ * returns what the hook returns: NULL or the parameter itself, or a tensor of its shape that is
+ * used instead, such as W + B A (LoRA), a quantised copy, or a parameter that is shared. So layers
+ * and models take it, whoever wrote them. What the hook declares itself is not handed to it. NULL:
+ * no hook. A tensor that is computed is computed in every run of a plan that needs it; and it is
+ * not packed (wf_set_layout). */
+WF_API void wf_on_param(wf_graph *g, wf_tensor *(*hook)(void *user, wf_tensor *param), void *user);
+/* Was the leaf declared by a hook, while it ran? */
+WF_API bool wf_from_hook(const wf_tensor *leaf);
 /* Give a tensor a name of its own, relative to the current scope, by which wf_find finds it, and
  * which pictures and messages show: wf_named(y, "logits"). Names are unique in a graph; a tensor
  * may have several, the first is shown. Returns t. */

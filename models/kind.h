@@ -102,5 +102,7 @@ void wf_model_output(wf_model *m, const struct wf_embedding_layer *table, bool b
 /* What follows from logits and labels: scores, loss and, in training, gradients and updates. */
 void wf_model_finish(wf_model *m, bool trains);
 const char *wf_layer_name(int64_t i, char name[32]); /* "layers.0" */
+/* Is this a parameter that a program has added to the recorded model, or a hook to it? */
+bool wf_is_added(const wf_model *m, const wf_tensor *t);
 
 #endif

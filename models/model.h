@@ -34,6 +34,13 @@ typedef struct wf_training_config {
     double attention_dropout, activation_dropout;
     double label_smoothing;
     wf_optimizer_options optimizer; /* its name is always "optimizer", as files have it */
+    /* Is this parameter trained? Others are frozen: no gradient, no update. NULL: all are */
+    bool (*trains)(void *user, const wf_tensor *param);
+    /* wf_on_param of the model's graph, so that adapters get into it. Their parameters are added
+     * ones to its file. NULL: none */
+    wf_tensor *(*on_param)(void *user, wf_tensor *param);
+    void *user;        /* of both */
+    bool forward_only; /* the hook alone: as without training, no gradients and no updates */
 } wf_training_config;
 
 /* Which architecture a model is of: a row of the table in model.c. */
@@ -75,7 +82,8 @@ typedef struct wf_model {
     /* The names of one table that several modules share: the first is the parameter's. */
     const char *const *tied;
     int n_tied;
-    int own_nodes; /* the ids of what a program records after the model begin here */
+    int own_nodes; /* the ids of what a program records after the model begin here; before them,
+                      only what a hook declared is not the model's own */
 } wf_model;
 
 /* What shares one table: nothing; decoder input and output; these and encoder input. */

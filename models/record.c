@@ -35,6 +35,7 @@ void wf_model_begin_graph(wf_model *m, const wf_training_config *training, wf_dt
                           uint64_t seed) {
     if (training) m->training = *training;
     m->graph = wf_graph_new(&(wf_graph_options){ .real = real, .seed = seed });
+    wf_on_param(m->graph, m->training.on_param, m->training.user);
 }
 
 wf_block_options wf_model_block(const wf_model *m) {
@@ -97,11 +98,21 @@ static void loss(wf_model *m) {
     wf_scope(m->graph, outer);
 }
 
+/* Keep the parameters that are not frozen. */
+static int trained(const wf_training_config *training, wf_tensor **params, int n) {
+    int kept = 0;
+    for (int i = 0; i < n; i++)
+        if (!training->trains || training->trains(training->user, params[i]))
+            params[kept++] = params[i];
+    return kept;
+}
+
 static void updates(wf_model *m) {
     int n = wf_parameters(m->graph, NULL, 0);
     wf_tensor **params = calloc((size_t)n + 1, sizeof *params);
     if (params) {
         wf_parameters(m->graph, params, n);
+        n = trained(&m->training, params, n);
         m->training.optimizer.name = NULL; /* files know one name */
         m->optimizer = wf_optimizer_new(m->graph, m->loss.loss, m->loss.count, params, n,
                                         &m->training.optimizer);
@@ -114,8 +125,13 @@ void wf_model_finish(wf_model *m, bool trains) {
     wf_named(m->logits, "logits");
     scores(m);
     loss(m);
-    if (trains) updates(m);
+    if (trains && !m->training.forward_only) updates(m);
+    wf_on_param(m->graph, NULL, NULL);
     m->own_nodes = wf_node_count(m->graph);
+}
+
+bool wf_is_added(const wf_model *m, const wf_tensor *t) {
+    return t->kind == WF_PARAM && (t->id >= m->own_nodes || wf_from_hook(t));
 }
 
 const char *wf_layer_name(int64_t i, char name[32]) {

@@ -63,7 +63,7 @@ static wf_tensor *leaf_new(wf_graph *g, wf_kind kind, const char *name, wf_dtype
     t->kind = kind, t->dtype = dtype, t->ndim = ndim, t->name = full, t->attrs = l;
     if (ndim) memcpy(t->shape, shape, (size_t)ndim * sizeof *shape);
     if (kind != WF_CONSTANT) wf_graph_interned(g, full)->tensor = t;
-    l->bytes = bytes;
+    l->bytes = bytes, l->from_hook = g->in_hook;
     return t;
 }
 
@@ -91,8 +91,39 @@ static wf_tensor *stored(wf_graph *g, wf_kind kind, const char *name, wf_dtype d
     return t;
 }
 
+/* What the hook makes of a parameter. */
+static wf_tensor *hooked(wf_graph *g, wf_tensor *param) {
+    const char *scope = g->scope;
+    char have[96], want[96];
+    g->in_hook = true;
+    wf_tensor *t = g->on_param(g->on_param_user, param);
+    g->in_hook = false;
+    wf_scope(g, scope);
+    if (!t || !wf_ok(g)) return wf_ok(g) ? param : &g->poison;
+    if (t->graph != g)
+        return wf_poison(g, "the hook of '%s' returned a tensor of another graph", param->name);
+    bool same = t->dtype == param->dtype && t->ndim == param->ndim &&
+                !memcmp(t->shape, param->shape, (size_t)t->ndim * sizeof *t->shape);
+    return same ? t
+                : wf_poison(g, "the hook of '%s' returned %s %s in place of %s %s", param->name,
+                            wf_shape_text(g, t->ndim, t->shape, have, sizeof have),
+                            wf_dtype_name(t->dtype),
+                            wf_shape_text(g, param->ndim, param->shape, want, sizeof want),
+                            wf_dtype_name(param->dtype));
+}
+
 wf_tensor *wf_param(wf_graph *g, const char *name, int ndim, const int64_t *shape, wf_init init) {
-    return stored(g, WF_PARAM, name, wf_real(g), ndim, shape, init);
+    wf_tensor *t = stored(g, WF_PARAM, name, wf_real(g), ndim, shape, init);
+    return wf_is_poison(t) || !g->on_param || g->in_hook ? t : hooked(g, t);
+}
+
+void wf_on_param(wf_graph *g, wf_tensor *(*hook)(void *user, wf_tensor *param), void *user) {
+    if (!g || g == wf_failed_graph()) return;
+    g->on_param = hook, g->on_param_user = user;
+}
+
+bool wf_from_hook(const wf_tensor *t) {
+    return t && !wf_is_poison(t) && t->kind != WF_COMPUTED && leaf_of(t)->from_hook;
 }
 
 wf_tensor *wf_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim, const int64_t *shape,

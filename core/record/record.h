@@ -48,6 +48,9 @@ struct wf_graph {
     char error[ERROR_SIZE];
     void (*on_error)(void *user, const char *message);
     void *on_error_user;
+    wf_tensor *(*on_param)(void *user, wf_tensor *param);
+    void *on_param_user;
+    bool in_hook; /* on_param runs */
     wf_tensor poison;
     pthread_mutex_t lock; /* of leaf storage */
     atomic_int plans;     /* not yet freed: they hold pointers to the leaves' values */
@@ -60,6 +63,7 @@ typedef struct leaf {
     void *data;              /* parameter, buffer: allocated by the first use */
     size_t bytes;            /* row-major */
     wf_layout layout;
+    bool from_hook;
     bool filling; /* its initial value is being computed: it cannot be read yet */
 } leaf;
 

@@ -47,18 +47,13 @@ static bool list_leaves(writing *w, const wf_model *m, bool checkpoint) {
     return true;
 }
 
-/* Is this a parameter that a program has added to the recorded model? */
-static bool is_added(const wf_model *m, const wf_tensor *t) {
-    return t->kind == WF_PARAM && t->id >= m->own_nodes;
-}
-
 /* Their names in one text; none if there are none. */
 static bool list_added(writing *w, const wf_model *m) {
     size_t size = 1, n = 0;
     for (int i = 0; i < w->n; i++) size += strlen(w->leaves[i]->name) + 1;
     w->added = calloc(size, 1);
-    for (int id = m->own_nodes; w->added && id < wf_node_count(m->graph); id++)
-        if (is_added(m, wf_node(m->graph, id)))
+    for (int id = 0; w->added && id < wf_node_count(m->graph); id++)
+        if (wf_is_added(m, wf_node(m->graph, id)))
             n += (size_t)snprintf(w->added + n, size - n, "%s\n", wf_node(m->graph, id)->name);
     return w->added;
 }
@@ -267,11 +262,16 @@ static bool known_name(const wf_model *m, const named *f, const char *name) {
     return false;
 }
 
-/* All of them, if the file has the first. */
+/* All of them, if the file has the first; but those of added parameters only if it has them, too.
+ * There are as many of each parameter, next to each other. */
 static bool read_buffers(reading *r, wf_tensor *const *buffers, int n, char *message) {
+    const wf_optimizer *o = &r->m->optimizer;
     bool there = n && find(r->f, buffers[0]->name);
-    for (int i = 0; there && i < n; i++)
+    for (int i = 0; there && i < n; i++) {
+        const wf_tensor *param = o->updates[i / (n / o->n)]->in[0];
+        if (wf_is_added(r->m, param) && !find(r->f, buffers[i]->name)) continue;
         if (!read_leaf(r, buffers[i], message)) return false;
+    }
     return true;
 }
 
@@ -279,7 +279,7 @@ static bool read_all(reading *r, char *message) {
     const wf_graph *g = r->m->graph;
     for (int id = 0; id < wf_node_count(g); id++) {
         wf_tensor *t = wf_node(g, id);
-        if (t->kind != WF_PARAM || (is_added(r->m, t) && !find(r->f, t->name))) continue;
+        if (t->kind != WF_PARAM || (wf_is_added(r->m, t) && !find(r->f, t->name))) continue;
         if (!read_leaf(r, t, message)) return false;
     }
     const wf_optimizer *o = &r->m->optimizer;

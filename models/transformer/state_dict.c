@@ -217,7 +217,7 @@ static int list_entries(const wf_model *m, bool bf16, wf_entry *entries) {
     int n = 0;
     for (int id = 0; id < m->own_nodes; id++) {
         const wf_tensor *t = wf_node(m->graph, id);
-        if (t->kind != WF_PARAM) continue;
+        if (t->kind != WF_PARAM || wf_is_added(m, t)) continue;
         wf_entry *e = &entries[n++];
         *e = (wf_entry){ .name = t->name, .dtype = bf16 ? "BF16" : "F32", .ndim = t->ndim };
         memcpy(e->shape, t->shape, sizeof e->shape);

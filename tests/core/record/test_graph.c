@@ -167,6 +167,58 @@ TEST_ROWS(names_of_tensors_are_unique, COUNT_OF(taken)) {
     wf_graph_free(g);
 }
 
+/* ---- a hook for parameters ------------------------------------------------------------------- */
+
+/* W + A, with A beside W; of "same", nothing; of "bad", another shape. */
+static wf_tensor *hook(void *user, wf_tensor *param) {
+    ++*(int *)user;
+    wf_scope_push(param->graph, "forgotten"); /* the scope is set back by wf_param */
+    wf_scope(param->graph, "beside");
+    if (strcmp(param->name, "same") == 0) return NULL;
+    if (strcmp(param->name, "bad") == 0) return wf_constant(param->graph, 1);
+    return wf_add(param,
+                  wf_param(param->graph, "a", param->ndim, param->shape, wf_init_constant(2)));
+}
+
+TEST(a_hook_gets_every_parameter) {
+    wf_graph *g = new_graph(WF_F32);
+    int calls = 0;
+    wf_tensor *before = zeros(g, "before", SHAPE(2));
+    wf_on_param(g, hook, &calls);
+    wf_tensor *w = wf_param(g, "w", SHAPE(3), wf_init_constant(1));
+    wf_tensor *same = zeros(g, "same", SHAPE(2));
+    wf_buffer(g, "buffer", WF_F32, SHAPE(2), wf_init_zeros());
+    wf_on_param(g, NULL, NULL);
+    wf_tensor *after = zeros(g, "after", SHAPE(2));
+    ck_assert_int_eq(calls, 2); /* not for what the hook declared itself */
+    ck_assert(w->kind == WF_COMPUTED && same->kind == WF_PARAM && after->kind == WF_PARAM);
+    ck_assert_str_eq(after->name, "after");
+    ck_assert_double_eq(evaluate_scalar(wf_sum(w, WF_ALL_AXES, false)), 9);
+    ck_assert(wf_from_hook(wf_find(g, "beside.a")));
+    ck_assert(!wf_from_hook(wf_find(g, "w")) && !wf_from_hook(before) && !wf_from_hook(w));
+    ck_assert(!wf_from_hook(after) && !wf_from_hook(same) && !wf_from_hook(NULL));
+    end_graph(g);
+}
+
+static wf_tensor *foreign(void *user, wf_tensor *param) {
+    (void)param;
+    return user;
+}
+
+TEST(a_hook_keeps_the_shape) {
+    wf_graph *g = new_graph(WF_F32), *other = new_graph(WF_F32);
+    int calls = 0;
+    wf_on_param(g, hook, &calls);
+    zeros(g, "bad", SHAPE(2));
+    ck_assert_str_eq(wf_error(g), "the hook of 'bad' returned [] f32 in place of [2] f32");
+    wf_graph_free(g);
+    g = wf_graph_new(NULL);
+    wf_on_param(g, foreign, zeros(other, "x", SHAPE(2)));
+    zeros(g, "w", SHAPE(2));
+    ck_assert_str_eq(wf_error(g), "the hook of 'w' returned a tensor of another graph");
+    wf_graph_free(g), end_graph(other);
+}
+
 /* ---- leaves ---------------------------------------------------------------------------------- */
 
 TEST(leaves_are_written_and_read) {
