@@ -28,7 +28,9 @@
 #define WF_SCHEDULE_NAMES(ROW) \
     ROW(WF_CONSTANT_RATE, "constant") ROW(WF_LINEAR_DECAY, "linear") ROW(WF_COSINE, "cosine") \
     ROW(WF_INVERSE_SQRT, "inverse-sqrt") ROW(WF_NOAM, "noam")
-#define WF_TOKEN_NAMES(ROW) ROW(WF_WORDS, "word") ROW(WF_CHARACTERS, "char") ROW(WF_BPE, "bpe")
+#define WF_TOKEN_NAMES(ROW) \
+    ROW(WF_WORDS, "word") ROW(WF_CHARACTERS, "char") ROW(WF_BPE, "bpe") \
+    ROW(WF_BYTES, "byte") ROW(WF_TEXT_CHARACTERS, "text-char") ROW(WF_BYTE_BPE, "byte-bpe")
 
 /* norm_first of a configuration, as people say it; in files it is a number */
 typedef enum { WF_NORM_PRE, WF_NORM_POST } wf_norm_place;

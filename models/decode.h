@@ -45,6 +45,11 @@ typedef struct wf_decode_options {
     int top_k;
     double top_p, temperature; /* above 0 to 1; 1e-3..1e3 */
     uint64_t seed;             /* with the sentence's index, the step and the draw: the choice */
+    /* Called with every token as it is chosen, in the order of the steps, if each sentence has one
+     * hypothesis (beam 1, or one draw); sentence: its place in the batch. false: wf_decode stops
+     * and fails. NULL: nobody listens. */
+    bool (*heard)(void *listener, int sentence, int32_t token);
+    void *listener;
 } wf_decode_options;
 WF_API wf_decode_options wf_decode_defaults(void); /* greedy, a 1, b 10; top_p and temperature 1 */
 

@@ -18,6 +18,7 @@ typedef struct wf_config_field {
     size_t offset;
     const char *names;               /* those of a choice, "none|all" */
     const char *(*name)(int choice); /* NULL: no choice has this number */
+    const char *before;              /* what files without it are; NULL: all have it */
 } wf_config_field;
 
 /* Rows of a table of fields; CONFIG_OF is the configuration's type. A choice is stored as int. */
@@ -28,10 +29,13 @@ typedef struct wf_config_field {
              : WF_FIELD_BOOL, double                                                               \
              : WF_FIELD_REAL)
 #define WF_FIELD(field)                                                                            \
-    { "weft.config." #field, WF_FIELD_TYPE(field), offsetof(CONFIG_OF, field), NULL, NULL },
+    { "weft.config." #field, WF_FIELD_TYPE(field), offsetof(CONFIG_OF, field), NULL, NULL, NULL },
+/* A field that came later: files without it were written when it was `value`. */
+#define WF_FIELD_SINCE(field, value)                                                               \
+    { "weft.config." #field, WF_FIELD_TYPE(field), offsetof(CONFIG_OF, field), NULL, NULL, value },
 #define WF_FIELD_NAMED(of, field, rows)                                                            \
-    { "weft.config." #field, WF_FIELD_CHOICE, offsetof(CONFIG_OF, field), WF_NAMES(rows),          \
-      of##_name },
+    { "weft.config." #field, WF_FIELD_CHOICE, offsetof(CONFIG_OF, field),                          \
+      WF_NAMES(rows),        of##_name,       NULL },
 
 struct wf_model_kind {
     const char *name;  /* in files */

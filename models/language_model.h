@@ -3,7 +3,9 @@
  *
  * A pair of source and target is one sequence: the source, the start token, the target; what comes
  * out of the source's positions does not count. So it learns what a Transformer does, and from
- * targets alone, their sources empty, to go on from any text. wf_model_feed puts pairs together;
+ * targets alone, their sources empty, to go on from any text. With start_first the start stands
+ * before it all, and an output goes on from its source with nothing between: prompts of a model of
+ * running text. wf_model_feed puts pairs together;
  * model.h has the plans, decode.h makes outputs.
  * Axes: B batch, T length, H heads, D model width, V vocabulary. */
 #ifndef WEFT_MODELS_LANGUAGE_MODEL_H
@@ -30,6 +32,7 @@ typedef struct wf_language_model_config {
     bool output_bias;
     double layer_norm_eps;
     int32_t start_id, end_id; /* what stands between source and target; what follows a target */
+    bool start_first;         /* the start stands before the source instead */
 } wf_language_model_config;
 
 /* D 512, 8 heads, 6 layers, F 2048, gelu-tanh, learned positions up to 1024, pre-norm with a final

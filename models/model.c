@@ -128,13 +128,15 @@ static int64_t longest_row(const wf_batch *b) {
     return most;
 }
 
-/* Row i [T] of source and target, and what follows each token: of the source, nothing counts. */
-static void join(const wf_batch *b, int64_t i, int64_t T, int32_t pad, int32_t *row,
+/* Row i [T] of source and target, and what follows each token: of the source, nothing counts. The
+ * first token of the target, the start, may have to stand before the source. */
+static void join(const wf_model *m, const wf_batch *b, int64_t i, int64_t T, int32_t *row,
                  int32_t *labels) {
     int64_t n = b->src_length[i], k = target_length(b, i);
-    for (int64_t t = 0; t < T; t++) row[t] = pad, labels[t] = WF_IGNORE_LABEL;
-    if (n) memcpy(row, b->src + i * b->S, (size_t)n * sizeof *row);
+    for (int64_t t = 0; t < T; t++) row[t] = m->end_id, labels[t] = WF_IGNORE_LABEL;
     memcpy(row + n, b->tgt + i * b->T, (size_t)k * sizeof *row);
+    if (m->start_first) *row++ = b->tgt[i * b->T];
+    if (n) memcpy(row, b->src + i * b->S, (size_t)n * sizeof *row);
     if (b->labels) memcpy(labels + n, b->labels + i * b->T, (size_t)k * sizeof *labels);
 }
 
@@ -157,7 +159,7 @@ static bool feed_in_one_row(const wf_model *m, wf_plan *p, const wf_batch *b) {
     int32_t *rows = calloc(2, bytes), *labels = rows ? rows + b->B * T : NULL;
     if (!rows) return wf_plan_fail(p, "out of memory");
     bool ok = wf_bind(p, "B", b->B) && wf_bind(p, "T", T);
-    for (int64_t i = 0; ok && i < b->B; i++) join(b, i, T, m->end_id, rows + i * T, labels + i * T);
+    for (int64_t i = 0; ok && i < b->B; i++) join(m, b, i, T, rows + i * T, labels + i * T);
     ok = ok && wf_feed(p, m->tgt, rows, bytes) &&
          (!b->labels || wf_feed(p, m->labels, labels, bytes));
     free(rows);

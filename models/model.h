@@ -8,7 +8,8 @@
  *     apart          a tensor of its own, src: an encoder reads it once, a start computes what is
  *                    handed to every step
  *     in one row     src is NULL: the source, the start token and the output are one sequence,
- *                    tgt; what a step needs of the source stands in the caches
+ *                    tgt; what a step needs of the source stands in the caches. Or the start
+ *                    stands before the source, and the output goes on from it: start_first
  *
  * Every parameter is found by its name in files, wf_find(m->graph, "output.weight"); the output of
  * a layer by the layer's, "transformer.decoder.layers.0"; and "logits".
@@ -62,6 +63,7 @@ typedef struct wf_model {
     int64_t src_vocab, tgt_vocab;
     int64_t max_len; /* of a source, and of a target with its start; in one row, of all of it */
     int32_t start_id, end_id;
+    bool start_first; /* in one row: start, source, output; else source, start, output */
     wf_graph *graph;
     /* inputs, i32 */
     wf_tensor *src, *src_length; /* [B,S], right-padded; [B]. NULL: there is no source apart */
@@ -102,6 +104,8 @@ typedef struct wf_model_sizes {
     wf_tie tie;
     bool norm_first; /* and then a final norm on each stack */
     int32_t start_id, end_id;
+    int64_t row;      /* in one row: tokens of all of it; 0: for a source and an output */
+    bool start_first; /* in one row: an output goes on from its source, as text does */
 } wf_model_sizes;
 /* In the order of WF_MODEL_NAMES (choices.h); NULL: there are no more. */
 WF_API const wf_model_kind *wf_model_kind_at(int i);

@@ -10,7 +10,9 @@
  *
  * A line is UTF-8, strictly: no overlong forms, no surrogates, nothing above U+10FFFF, no U+0000.
  * It may end with "\n", "\r\n" or "\r", which are dropped; none of these may stand inside it.
- * Nothing is normalised, no case is folded.
+ * Nothing is normalised, no case is folded. Running text, of the kinds that say so, has line breaks
+ * as it has letters: it may be learned from and encoded in parts, each up to the end of a line, and
+ * what comes out is the same. Of bytes, nothing is unknown.
  *
  * Every function accepts NULL, and fails; there is nothing in no tokenizer: 0 ids, no piece.
  *
@@ -31,7 +33,11 @@ typedef struct wf_tokenizer wf_tokenizer;
 typedef enum {
     WF_WORDS,      /* between white space: space, tab, vertical tab, form feed */
     WF_CHARACTERS, /* Unicode code points; a space is one too, so every line comes back exactly */
-    WF_BPE         /* parts of words: byte-pair encoding (Sennrich et al. 2016) of code points */
+    WF_BPE,        /* parts of words: byte-pair encoding (Sennrich et al. 2016) of code points */
+    /* running text: line breaks are part of it, and all comes back exactly */
+    WF_BYTES,           /* any bytes, an id each: 256 and the special ones */
+    WF_TEXT_CHARACTERS, /* code points */
+    WF_BYTE_BPE         /* byte-pair encoding of any bytes (Radford et al. 2019) */
 } wf_token_kind;
 
 /* The first ids. Text never becomes one of them, but for WF_UNK_ID: "<s>" in a line is three
@@ -42,13 +48,14 @@ enum { WF_PAD_ID, WF_UNK_ID, WF_START_ID, WF_END_ID, WF_SPECIAL_IDS };
 typedef struct wf_tokenizer_options {
     wf_token_kind kind;
     int64_t vocab_size; /* at most so many ids, the four special ones included; 0: no limit */
-    int64_t min_freq;   /* words, characters: rarer ones are unknown. BPE: rarer pairs stay apart */
+    int64_t min_freq;   /* words, characters: rarer ones are unknown. BPE: rarer pairs stay apart.
+                           Bytes are known, however rare */
     int64_t merges;     /* BPE: at most so many; 0: as vocab_size allows */
     const char *codes;  /* BPE: use the merges of this codes file instead of learning; or NULL */
     size_t codes_bytes;
 } wf_tokenizer_options;
 
-/* No limit, min_freq 1; for BPE 8,000 ids and min_freq 2. */
+/* No limit, min_freq 1; for BPE, of bytes too, 8,000 ids and min_freq 2. */
 WF_API wf_tokenizer_options wf_tokenizer_defaults(wf_token_kind kind);
 
 /* Hands out the next line: 1; 0 at the end; -1 on failure. A line is read until the next call. */
@@ -66,16 +73,19 @@ WF_API wf_tokenizer *wf_tokenizer_learn(const wf_tokenizer_options *o, wf_line_r
 WF_API void wf_tokenizer_free(wf_tokenizer *t);
 
 WF_API wf_token_kind wf_tokenizer_kind(const wf_tokenizer *t);
+WF_API bool wf_tokenizer_running(const wf_tokenizer *t);   /* is it one of running text? */
 WF_API int64_t wf_tokenizer_size(const wf_tokenizer *t);   /* ids are 0..size-1 */
 WF_API int64_t wf_tokenizer_merges(const wf_tokenizer *t); /* 0 unless BPE */
 
 /* What an id stands for: "<pad>", "<unk>", "<s>", "</s>", then words, characters, or with BPE "lo"
- * at the end of a word and "hel@@" before more of it. NULL: no such id. */
+ * at the end of a word and "hel@@" before more of it; of running text bytes as GPT-2 spells them
+ * ("Ġthe" begins with a space), control characters as their pictures. NULL: no such id. */
 WF_API const char *wf_tokenizer_piece(const wf_tokenizer *t, int32_t id);
 
 /* The ids of a line, without start and end. Returns how many there are, of which the first
  * `capacity` are written; -1 with message: not UTF-8, no memory. An unknown word, or an unknown
- * character (each, also with BPE), is WF_UNK_ID. */
+ * character (each, also with BPE), is WF_UNK_ID; so are pictures of control characters in running
+ * text that is cut into characters. */
 WF_API int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t bytes, int32_t *ids,
                                    int64_t capacity, char *message);
 
@@ -86,7 +96,7 @@ WF_API int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t byt
 WF_API int64_t wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *ids, int64_t n, char *text,
                                    size_t size);
 
-/* Is this a line as described above? False with "not UTF-8 at byte 17", counted from 0. */
+/* Is this a line as described above, not of running text? False with "not UTF-8 at byte 17", counted from 0. */
 WF_API bool wf_text_check(const char *line, size_t bytes, char *message);
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -104,8 +114,8 @@ WF_API wf_tokenizer *wf_tokenizer_read(wf_token_kind kind, const char *vocabular
 WF_API size_t wf_tokenizer_vocabulary(const wf_tokenizer *t, char *text, size_t size);
 WF_API size_t wf_tokenizer_codes(const wf_tokenizer *t, char *text, size_t size);
 
-/* For a model's file: "PREFIX.kind" (word, char, bpe), "PREFIX.vocabulary" and, for BPE,
- * "PREFIX.codes". Returns how many pairs; they live until the next call or wf_tokenizer_free. 0:
+/* For a model's file: "PREFIX.kind" (word, char, bpe, byte, text-char, byte-bpe),
+ * "PREFIX.vocabulary" and, for BPE, "PREFIX.codes". Returns how many pairs; they live until the next call or wf_tokenizer_free. 0:
  * no memory. Prefixes: "tokenizer" when joint, else "src_tokenizer" and "tgt_tokenizer"; at most
  * 64 bytes. */
 enum { WF_TOKENIZER_META = 3 };

@@ -156,13 +156,21 @@ bool wf_decoder_rows(wf_decoder *d, int n, const int *owner) {
     return true;
 }
 
+int32_t wf_decoder_prompted(const wf_decoder *d, const int32_t *src, int64_t n, int64_t position) {
+    int64_t start = d->model->start_first ? 0 : n;
+    if (position == start) return d->model->start_id;
+    return src[position < start ? position : position - 1];
+}
+
 bool wf_decoder_prompt(wf_decoder *d, int b, int s, const int32_t *src, int64_t n) {
     wf_plan *p = d->prompt;
     size_t row = (size_t)n * sizeof *src;
     if (!reserve(d, &d->staged, &d->staged_bytes, (size_t)b * row)) return false;
-    for (int i = 0; i < b; i++) memcpy(d->staged + (size_t)i * row, src + (int64_t)i * s, row);
+    int32_t *ids = (int32_t *)d->staged;
+    for (int64_t i = 0; i < b; i++)
+        for (int64_t k = 0; k < n; k++) ids[i * n + k] = wf_decoder_prompted(d, src + i * s, n, k);
     bool ok = bind_rows(d, p, b, n) && wf_bind(p, "P", 0) &&
-              wf_feed(p, d->model->tgt, d->staged, (size_t)b * row) && wf_run_state(p, d->state);
+              wf_feed(p, d->model->tgt, ids, (size_t)b * row) && wf_run_state(p, d->state);
     return ok || wf_decoder_fail_plan(d, p);
 }
 

@@ -49,7 +49,9 @@ bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int
                       int most_rows);
 /* From now on there are n rows; row i reads sentence owner[i]. */
 bool wf_decoder_rows(wf_decoder *d, int n, const int *owner);
-/* In one row: the first n tokens of each of b sentences go through the caches, a row each. */
+/* In one row: what stands at a position of a row up to its newest token; the source has n. */
+int32_t wf_decoder_prompted(const wf_decoder *d, const int32_t *src, int64_t n, int64_t position);
+/* In one row: the first n tokens of each of b rows go through the caches. */
 bool wf_decoder_prompt(wf_decoder *d, int b, int s, const int32_t *src, int64_t n);
 /* Feed each row its newest token; d->logits are what follows it. */
 bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position);

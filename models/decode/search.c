@@ -80,7 +80,7 @@ static bool allow_tokens(search *q) {
 
 /* What the sentence is fed at a position before its first choice. */
 static int32_t prompted(const search *q, const sentence *s, int64_t position) {
-    return position < s->begin ? s->prompt[position] : q->d->model->start_id;
+    return wf_decoder_prompted(q->d, s->prompt, s->begin, position);
 }
 
 static void open_sentence(search *q, int i, int s, const int32_t *src, int64_t n) {
@@ -219,8 +219,15 @@ static void settle(search *q, const sentence *s, int n) {
     }
 }
 
+/* A hypothesis without rivals is final, token by token. */
+static bool tell(search *q, const sentence *s, int n) {
+    if (!q->o->heard || q->width > 1 || n == 0) return true;
+    return q->o->heard(q->o->listener, (int)(s - q->sentences), q->next[0].token) ||
+           wf_decoder_fail(q->d, "stopped by the program that listens");
+}
+
 static bool replace(search *q, sentence *s, int n) {
-    if (!remember(q, s, n)) return false;
+    if (!tell(q, s, n) || !remember(q, s, n)) return false;
     settle(q, s, n);
     for (int i = 0; i < n; i++) {
         const child *c = &q->next[i];

@@ -110,6 +110,7 @@ static bool parse_field(const wf_config_field *row, const char *text, int64_t *v
 static bool read_field(const wf_file *f, const wf_config_field *row, void *config, char *message) {
     const char *text = wf_file_meta(f, row->key);
     int64_t value = 0;
+    if (!text) text = row->before;
     if (!text)
         return fail(message, "no '%s' in the metadata: this is not a model that weft has written",
                     row->key);

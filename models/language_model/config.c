@@ -58,24 +58,25 @@ static const wf_config_field fields[] = {
     WF_FIELD_NAMED(wf_activation, activation, WF_ACTIVATION_NAMES)
     WF_FIELD_NAMED(wf_positions, positions, WF_POSITIONS_NAMES)
     WF_FIELD(layer_norm_eps)
+    WF_FIELD_SINCE(start_first, "0")
 };
 /* clang-format on */
 
 WF_FIELDS_FIT(CONFIG_OF, fields);
 
-/* A row holds a source, the start and an output. */
+/* A row holds a source, the start and an output, or what is said. */
 static void configure(void *config, const wf_model_sizes *s) {
     wf_language_model_config *c = config;
-    int64_t row = 2 * s->longest + 1;
+    int64_t pair = 2 * s->longest + 1;
     *c = wf_language_model_defaults();
-    c->vocab = s->tgt_vocab, c->max_len = row < 128 ? 128 : row;
+    c->vocab = s->tgt_vocab, c->max_len = s->row ? s->row : pair < 128 ? 128 : pair;
     c->d_model = s->d_model, c->num_heads = s->num_heads, c->dim_feedforward = s->dim_feedforward;
     c->layers = s->decoder_layers;
     c->activation = s->activation, c->positions = s->positions;
     c->tied = s->tie != WF_TIE_NONE;
     c->scale_embedding = c->output_bias = true;
     c->norm_first = c->final_norm = s->norm_first;
-    c->start_id = s->start_id, c->end_id = s->end_id;
+    c->start_id = s->start_id, c->end_id = s->end_id, c->start_first = s->start_first;
 }
 
 static bool check(const void *config, char *message) {

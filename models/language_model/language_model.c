@@ -59,7 +59,7 @@ static wf_language_model *allocate(const wf_language_model_config *c, char *mess
     wf_model *m = &l->model;
     l->config = *c, m->config = &l->config;
     m->src_vocab = m->tgt_vocab = c->vocab, m->max_len = c->max_len;
-    m->start_id = c->start_id, m->end_id = c->end_id;
+    m->start_id = c->start_id, m->end_id = c->end_id, m->start_first = c->start_first;
     if (c->tied) m->tied = tied_names, m->n_tied = 2;
     if (wf_model_add_map(m, "self", false, false, c->layers)) return l;
     fail(message, "out of memory");

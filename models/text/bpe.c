@@ -31,21 +31,22 @@ bool wf_add_symbol(wf_tokenizer *t, const char *text, size_t bytes, int32_t *sym
 }
 
 /* A character as a symbol: with the mark if it is the last of its word. */
-static size_t spell(wf_span character, bool last, char text[CODE_POINT + MARK]) {
+static size_t spell(const wf_tokenizer *t, wf_span character, bool last,
+                    char text[CODE_POINT + MARK]) {
     memcpy(text, character.text, character.bytes);
     memcpy(text + character.bytes, END_OF_WORD, MARK);
-    return character.bytes + (last ? MARK : 0);
+    return character.bytes + (last && t->kind == WF_BPE ? MARK : 0);
 }
 
 int32_t wf_character_symbol(const wf_tokenizer *t, wf_span character, bool last) {
     char text[CODE_POINT + MARK];
-    size_t bytes = spell(character, last, text);
+    size_t bytes = spell(t, character, last, text);
     return wf_strings_find(&t->symbols, text, bytes);
 }
 
 bool wf_add_character(wf_tokenizer *t, wf_span character, bool last, int32_t *symbol) {
     char text[CODE_POINT + MARK];
-    size_t bytes = spell(character, last, text);
+    size_t bytes = spell(t, character, last, text);
     return wf_add_symbol(t, text, bytes, symbol);
 }
 
@@ -87,9 +88,10 @@ bool wf_add_merge(wf_tokenizer *t, int32_t left, int32_t right) {
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* "lo</w>" is the piece "lo", "hel" is the piece "hel@@". */
+/* "lo</w>" is the piece "lo", "hel" is the piece "hel@@"; of running text both are written alike. */
 bool wf_symbol_piece(wf_tokenizer *t, int32_t symbol) {
     wf_span s = text_of(t, symbol);
+    if (t->kind == WF_BYTE_BPE) return wf_strings_add(&t->pieces, s.text, s.bytes) >= 0;
     if (ends_word(s)) return wf_strings_add(&t->pieces, s.text, s.bytes - MARK) >= 0;
     char *text = malloc(s.bytes + MORE);
     if (!text) return false;
@@ -105,10 +107,11 @@ static bool link_piece(wf_tokenizer *t, int32_t piece) {
     int32_t symbol;
     char *text = malloc(s.bytes + MARK);
     if (!text) return false;
-    bool more = ends_in(s, MORE_OF_WORD, MORE);
+    bool more = ends_in(s, MORE_OF_WORD, MORE), marked = t->kind == WF_BPE;
     memcpy(text, s.text, s.bytes);
     memcpy(text + s.bytes, END_OF_WORD, MARK);
-    bool ok = wf_add_symbol(t, text, more ? s.bytes - MORE : s.bytes + MARK, &symbol);
+    size_t bytes = !marked ? s.bytes : more ? s.bytes - MORE : s.bytes + MARK;
+    bool ok = wf_add_symbol(t, text, bytes, &symbol);
     free(text);
     if (ok) t->about[symbol].id = piece + WF_SPECIAL_IDS;
     return ok;

@@ -18,6 +18,9 @@ void wf_tokenizer_free(wf_tokenizer *t) {
 wf_token_kind wf_tokenizer_kind(const wf_tokenizer *t) {
     return t ? t->kind : WF_WORDS;
 }
+bool wf_tokenizer_running(const wf_tokenizer *t) {
+    return t && wf_is_running(t->kind);
+}
 int64_t wf_tokenizer_size(const wf_tokenizer *t) {
     return t ? (int64_t)t->pieces.n + WF_SPECIAL_IDS : 0;
 }
@@ -54,10 +57,48 @@ static bool put_parts(wf_tokenizer *t, wf_span word, ids *to) {
     return n >= 0;
 }
 
+/* ---- running text ---------------------------------------------------------------------------- */
+
+static void put_bytes(const wf_tokenizer *t, wf_span text, ids *to) {
+    char spelled[CODE_POINT];
+    for (size_t i = 0; i < text.bytes; i++) {
+        size_t n = wf_spell_byte((unsigned char)text.text[i], spelled);
+        put_piece(t, (wf_span){ spelled, n }, to);
+    }
+}
+
+static void put_characters(const wf_tokenizer *t, wf_span text, ids *to) {
+    char spelled[CODE_POINT];
+    for (wf_span c; text.bytes; text.text += c.bytes, text.bytes -= c.bytes) {
+        c = wf_code_point(text.text, text.bytes);
+        put_piece(t, wf_spell_character(c, spelled), to);
+    }
+}
+
+static bool put_chunks(wf_tokenizer *t, wf_span text, ids *to) {
+    char spelled[CODE_POINT * LONGEST_CHUNK];
+    for (wf_span chunk; wf_chunk_next(&text, &chunk);)
+        if (!put_parts(t, wf_spell_bytes(chunk, spelled), to)) return false;
+    return true;
+}
+
+static bool put_running(wf_tokenizer *t, wf_span text, ids *to, char *message) {
+    if (!wf_running_check(t->kind, text, message)) return false;
+    if (t->kind == WF_BYTES)
+        put_bytes(t, text, to);
+    else if (t->kind == WF_TEXT_CHARACTERS)
+        put_characters(t, text, to);
+    else if (!put_chunks(t, text, to))
+        return fail(message, "out of memory");
+    return true;
+}
+
 int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t bytes, int32_t *out,
                             int64_t capacity, char *message) {
     ids to = { out, out ? capacity : 0, 0 };
     if (!t) return fail(message, "there is no tokenizer"), -1;
+    if (wf_is_running(t->kind))
+        return put_running(t, (wf_span){ line, bytes }, &to, message) ? to.n : -1;
     if (!wf_text_check(line, bytes, message)) return -1;
     wf_span rest = wf_line_body(line, bytes), s;
     if (t->kind == WF_CHARACTERS)
@@ -88,10 +129,14 @@ int64_t wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *in, int64_t n,
         if (!piece) return -1;
         if (in[i] < WF_SPECIAL_IDS && in[i] != WF_UNK_ID) continue;
         size_t bytes = strlen(piece);
+        if (wf_is_running(t->kind) && in[i] != WF_UNK_ID) {
+            wf_unspell(t, (wf_span){ piece, bytes }, &s);
+            continue;
+        }
         bool more = t->kind == WF_BPE && goes_on(piece, bytes);
         if (space) put(&s, " ", 1);
         put(&s, piece, more ? bytes - MORE : bytes);
-        space = t->kind != WF_CHARACTERS && !more;
+        space = t->kind != WF_CHARACTERS && !wf_is_running(t->kind) && !more;
     }
     return (int64_t)s.used;
 }

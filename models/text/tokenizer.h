@@ -3,10 +3,12 @@
  * text_lines.c knows what a line is, vocabulary.c learns what gets an id, vocabulary_file.c reads
  * and writes it; tokenizer.c turns lines into ids and back. For byte-pair encoding bpe.c keeps
  * symbols and merges, bpe_learn.c finds the merges, bpe_apply.c applies them to a word, and codes.c
- * reads and writes them.
+ * reads and writes them. Running text is spelled first, and cut into chunks in place of words:
+ * running.c.
  *
  * There a thing has two names. As a symbol it is written as in a codes file: "lo</w>" ends a word,
- * "lo" does not. As a piece it is written as in a vocabulary file: "lo" and "lo@@". */
+ * "lo" does not. As a piece it is written as in a vocabulary file: "lo" and "lo@@". Chunks of running
+ * text have no such mark: there symbol and piece are written alike. */
 #ifndef WEFT_MODELS_TEXT_TOKENIZER_H
 #define WEFT_MODELS_TEXT_TOKENIZER_H
 
@@ -22,8 +24,9 @@
 enum {
     MARK = 4,
     MORE = 2,
-    CODE_POINT = 4
-}; /* lengths: of the two marks; of a code point at most */
+    CODE_POINT = 4,
+    LONGEST_CHUNK = 256
+}; /* lengths: of the two marks; of a code point and of a chunk at most */
 
 typedef struct wf_symbol {
     int32_t id;    /* of its piece; -1: none in the vocabulary */
@@ -80,6 +83,48 @@ bool wf_word_next(wf_span *rest, wf_span *word);       /* between white space; f
 wf_span wf_code_point(const char *text, size_t bytes); /* the first of text that is not empty */
 bool wf_is_blank(char c);                              /* white space inside a line */
 
+/* ---- the way of snprintf --------------------------------------------------------------------- */
+
+typedef struct wf_sink {
+    char *text;
+    size_t size, used;
+} wf_sink;
+
+static inline wf_sink sink(char *text, size_t size) {
+    if (text && size) *text = '\0';
+    return (wf_sink){ text, text ? size : 0, 0 };
+}
+
+static inline void put(wf_sink *s, const char *text, size_t bytes) {
+    size_t room = s->used < s->size ? s->size - s->used - 1 : 0;
+    size_t n = bytes < room ? bytes : room;
+    if (n) memcpy(s->text + s->used, text, n);
+    if (s->used < s->size) s->text[s->used + n] = '\0';
+    s->used += bytes;
+}
+
+/* ---- running text: running.c ------------------------------------------------------------------ */
+
+/* Is it cut as it stands, line breaks and all? */
+static inline bool wf_is_running(wf_token_kind kind) {
+    return kind == WF_BYTES || kind == WF_TEXT_CHARACTERS || kind == WF_BYTE_BPE;
+}
+static inline bool wf_has_merges(wf_token_kind kind) {
+    return kind == WF_BPE || kind == WF_BYTE_BPE;
+}
+/* Characters must be UTF-8; bytes may be any. */
+bool wf_running_check(wf_token_kind kind, wf_span text, char *message);
+size_t wf_spell_byte(unsigned char byte, char out[CODE_POINT]); /* its bytes */
+wf_span wf_spell_bytes(wf_span bytes, char *out);               /* each of them, into out */
+/* The same character or, of a control character, its picture, in out; nothing, if it is such a
+ * picture itself. */
+wf_span wf_spell_character(wf_span c, char out[CODE_POINT]);
+/* What a piece spells. */
+void wf_unspell(const wf_tokenizer *t, wf_span piece, wf_sink *to);
+/* What bytes are merged within: letters, digits, other characters, each with a space before it;
+ * blanks, up to the end of a line. False: there is none. */
+bool wf_chunk_next(wf_span *rest, wf_span *chunk);
+
 /* ---- byte-pair encoding ---------------------------------------------------------------------- */
 
 /* The symbol of a character, or -1. */
@@ -103,25 +148,5 @@ bool wf_learn_merges(wf_tokenizer *t, const wf_strings *words, const int64_t *co
 
 /* The ids of a word, until the next call: how many, or -1 for no memory. */
 int64_t wf_apply_merges(wf_tokenizer *t, wf_span word, const int32_t **ids);
-
-/* ---- the way of snprintf --------------------------------------------------------------------- */
-
-typedef struct wf_sink {
-    char *text;
-    size_t size, used;
-} wf_sink;
-
-static inline wf_sink sink(char *text, size_t size) {
-    if (text && size) *text = '\0';
-    return (wf_sink){ text, text ? size : 0, 0 };
-}
-
-static inline void put(wf_sink *s, const char *text, size_t bytes) {
-    size_t room = s->used < s->size ? s->size - s->used - 1 : 0;
-    size_t n = bytes < room ? bytes : room;
-    if (n) memcpy(s->text + s->used, text, n);
-    if (s->used < s->size) s->text[s->used + n] = '\0';
-    s->used += bytes;
-}
 
 #endif

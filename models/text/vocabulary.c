@@ -1,4 +1,5 @@
 /* models/text/vocabulary.c - a tokenizer learned from lines: what is counted, and what gets an id. */
+#include "models/choices.h"
 #include "tokenizer.h"
 
 #include <stdlib.h>
@@ -35,8 +36,27 @@ static bool count_characters(tally *c, wf_span text, int64_t times) {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+static bool count_spelled(tally *c, wf_span text) {
+    char spelled[CODE_POINT];
+    for (wf_span at; text.bytes; text.text += at.bytes, text.bytes -= at.bytes) {
+        at = wf_code_point(text.text, text.bytes);
+        wf_span s = wf_spell_character(at, spelled);
+        if (s.bytes && !count(c, s, 1)) return false;
+    }
+    return true;
+}
+
+static bool count_chunks(tally *c, wf_span text) {
+    char spelled[CODE_POINT * LONGEST_CHUNK];
+    for (wf_span chunk; wf_chunk_next(&text, &chunk);)
+        if (!count(c, wf_spell_bytes(chunk, spelled), 1)) return false;
+    return true;
+}
+
 static bool count_line(tally *c, wf_token_kind kind, wf_span line) {
     wf_span word;
+    if (kind == WF_TEXT_CHARACTERS) return count_spelled(c, line);
+    if (kind == WF_BYTE_BPE) return count_chunks(c, line);
     if (kind == WF_CHARACTERS) return count_characters(c, line, 1);
     while (wf_word_next(&line, &word))
         if (!count(c, word, 1)) return false;
@@ -51,8 +71,12 @@ static bool count_lines(tally *c, wf_token_kind kind, wf_line_reader next, void 
     int status;
     for (long long n = 1; (status = next(from, &line, &bytes)) != 0; n++) {
         if (status < 0) return fail(message, "line %lld could not be read", n);
-        if (!wf_text_check(line, bytes, why)) return fail(message, "line %lld: %.200s", n, why);
-        if (!count_line(c, kind, wf_line_body(line, bytes))) return fail(message, "out of memory");
+        wf_span all = { line, bytes };
+        bool running = wf_is_running(kind);
+        if (!(running ? wf_running_check(kind, all, why) : wf_text_check(line, bytes, why)))
+            return fail(message, "line %lld: %.200s", n, why);
+        if (!count_line(c, kind, running ? all : wf_line_body(line, bytes)))
+            return fail(message, "out of memory");
     }
     return c->strings.n || fail(message, "there is no text to learn a vocabulary from");
 }
@@ -104,6 +128,22 @@ static bool take_character(wf_tokenizer *t, wf_span c) {
            wf_add_character(t, c, true, &last) && wf_symbol_piece(t, last);
 }
 
+/* Every byte that there is: no text has an unknown one. */
+static bool take_bytes(wf_tokenizer *t, const wf_tokenizer_options *o, char *message) {
+    char spelled[CODE_POINT];
+    int32_t symbol;
+    for (int byte = 0; byte < 256; byte++) {
+        wf_span s = { spelled, wf_spell_byte((unsigned char)byte, spelled) };
+        bool ok = t->kind == WF_BYTES
+                      ? wf_strings_add(&t->pieces, s.text, s.bytes) >= 0
+                      : wf_add_character(t, s, false, &symbol) && wf_symbol_piece(t, symbol);
+        if (!ok) return fail(message, "out of memory");
+    }
+    return !o->vocab_size || wf_tokenizer_size(t) <= o->vocab_size ||
+           fail(message, "vocab_size is %lld, but bytes need %lld ids", (long long)o->vocab_size,
+                (long long)wf_tokenizer_size(t));
+}
+
 static bool take_alphabet(wf_tokenizer *t, const tally *words, const wf_tokenizer_options *o,
                           char *message) {
     tally c = { 0 };
@@ -134,7 +174,8 @@ static bool take_given_merges(wf_tokenizer *t, const wf_tokenizer_options *o, ch
 
 static bool take_parts(wf_tokenizer *t, const tally *words, const wf_tokenizer_options *o,
                        char *message) {
-    if (!take_alphabet(t, words, o, message)) return false;
+    if (!(t->kind == WF_BYTE_BPE ? take_bytes(t, o, message) : take_alphabet(t, words, o, message)))
+        return false;
     bool ok = o->codes ? take_given_merges(t, o, message)
                        : wf_learn_merges(t, &words->strings, words->counts, o) ||
                              fail(message, "out of memory");
@@ -144,24 +185,28 @@ static bool take_parts(wf_tokenizer *t, const tally *words, const wf_tokenizer_o
 /* ---- options --------------------------------------------------------------------------------- */
 
 wf_tokenizer_options wf_tokenizer_defaults(wf_token_kind kind) {
-    if (kind == WF_BPE)
+    if (wf_has_merges(kind))
         return (wf_tokenizer_options){ .kind = kind, .vocab_size = 8000, .min_freq = 2 };
     return (wf_tokenizer_options){ .kind = kind, .min_freq = 1 };
 }
 
 static bool check_options(const wf_tokenizer_options *o, wf_line_reader next, char *message) {
     if (!o || !next) return fail(message, "there are no options or no lines to learn from");
-    if (o->kind != WF_WORDS && o->kind != WF_CHARACTERS && o->kind != WF_BPE)
-        return fail(message, "kind %d is neither words, characters nor byte-pair encoding",
-                    (int)o->kind);
+    if (!wf_token_kind_name((int)o->kind))
+        return fail(message, "kind %d is not one of %s", (int)o->kind, WF_NAMES(WF_TOKEN_NAMES));
     if (o->vocab_size && (o->vocab_size <= WF_SPECIAL_IDS || o->vocab_size > INT32_MAX))
         return fail(message, "vocab_size is %lld: 0 for no limit, or %d to %d",
                     (long long)o->vocab_size, WF_SPECIAL_IDS + 1, INT32_MAX);
     if (o->min_freq < 1)
         return fail(message, "min_freq is %lld: at least 1", (long long)o->min_freq);
     if (o->merges < 0) return fail(message, "merges is %lld: at least 0", (long long)o->merges);
-    return o->kind == WF_BPE || (!o->merges && !o->codes) ||
+    return wf_has_merges(o->kind) || (!o->merges && !o->codes) ||
            fail(message, "merges and codes are for byte-pair encoding alone");
+}
+
+static bool learn(wf_tokenizer *t, const tally *c, const wf_tokenizer_options *o, char *message) {
+    if (o->kind == WF_BYTES) return take_bytes(t, o, message);
+    return (wf_has_merges(o->kind) ? take_parts : take_frequent)(t, c, o, message);
 }
 
 wf_tokenizer *wf_tokenizer_learn(const wf_tokenizer_options *o, wf_line_reader next, void *from,
@@ -171,8 +216,8 @@ wf_tokenizer *wf_tokenizer_learn(const wf_tokenizer_options *o, wf_line_reader n
     wf_tokenizer *t = calloc(1, sizeof *t);
     bool ok = t || fail(message, "out of memory");
     if (ok) t->kind = o->kind;
-    ok = ok && count_lines(&c, o->kind, next, from, message) &&
-         (o->kind == WF_BPE ? take_parts(t, &c, o, message) : take_frequent(t, &c, o, message));
+    ok = ok && (o->kind == WF_BYTES || count_lines(&c, o->kind, next, from, message)) &&
+         learn(t, &c, o, message);
     close_tally(&c);
     if (ok) return t;
     wf_tokenizer_free(t);

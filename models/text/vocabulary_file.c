@@ -21,7 +21,7 @@ static bool is_count(wf_span s) {
 static bool cut(const wf_tokenizer *t, wf_span line, wf_span *piece, char *message) {
     size_t n = 0;
     if (!line.bytes) return fail(message, "an empty line where a piece is expected");
-    if (t->kind == WF_CHARACTERS)
+    if (t->kind != WF_WORDS && !wf_has_merges(t->kind))
         n = wf_code_point(line.text, line.bytes).bytes;
     else
         while (n < line.bytes && !wf_is_blank(line.text[n])) n++;
@@ -30,8 +30,9 @@ static bool cut(const wf_tokenizer *t, wf_span line, wf_span *piece, char *messa
     if (n == line.bytes) return true;
     wf_span count = { line.text + n + 1, line.bytes - n - 1 };
     if ((line.text[n] == ' ' || line.text[n] == '\t') && is_count(count)) return true;
-    return fail(message, t->kind == WF_CHARACTERS ? "more than one character, and it is no count"
-                                                  : "more than a piece and its count");
+    return fail(message, t->kind != WF_WORDS && !wf_has_merges(t->kind)
+                             ? "more than one character, and it is no count"
+                             : "more than a piece and its count");
 }
 
 /* Is this what byte-pair encoding could have written? */
@@ -90,11 +91,11 @@ static bool read_vocabulary(wf_tokenizer *t, wf_span rest, char *message) {
 
 wf_tokenizer *wf_tokenizer_read(wf_token_kind kind, const char *vocabulary, size_t bytes,
                                 const char *codes, size_t codes_bytes, char *message) {
-    if (kind != WF_WORDS && kind != WF_CHARACTERS && kind != WF_BPE) {
-        fail(message, "kind %d is neither words, characters nor byte-pair encoding", (int)kind);
+    if (!wf_token_kind_name((int)kind)) {
+        fail(message, "kind %d is not one of %s", (int)kind, WF_NAMES(WF_TOKEN_NAMES));
         return NULL;
     }
-    if ((kind == WF_BPE) != (codes != NULL) || !vocabulary) {
+    if (wf_has_merges(kind) != (codes != NULL) || !vocabulary) {
         fail(message, !vocabulary ? "there is no vocabulary"
                       : codes     ? "codes are for byte-pair encoding alone"
                                   : "byte-pair encoding needs codes beside its vocabulary");
@@ -136,7 +137,7 @@ static size_t value_of(const wf_tokenizer *t, int field, char *text, size_t size
 
 int wf_tokenizer_to_meta(wf_tokenizer *t, const char *prefix, wf_meta pairs[WF_TOKENIZER_META]) {
     if (!t || !prefix || !pairs) return 0;
-    int n = t->kind == WF_BPE ? 3 : 2;
+    int n = wf_has_merges(t->kind) ? 3 : 2;
     for (int i = 0; i < n; i++) {
         size_t key = strlen(prefix) + strlen(fields[i]) + 2, value = value_of(t, i, NULL, 0) + 1;
         free(t->stored[i]);

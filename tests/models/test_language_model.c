@@ -29,8 +29,9 @@ static wf_model *open_language(const wf_language_model_config *c, const wf_train
 }
 
 /* With opinions. */
-static wf_model *open_spread_language(int vocab, wf_dtype real) {
+static wf_model *open_spread_first(int vocab, wf_dtype real, bool start_first) {
     wf_language_model_config c = small_language(vocab);
+    c.start_first = start_first;
     wf_model *m = open_language(&c, NULL, real);
     wf_tensor *weight = wf_find(m->graph, "output.weight");
     double *data = leaf_values(weight);
@@ -38,6 +39,10 @@ static wf_model *open_spread_language(int vocab, wf_dtype real) {
     ck_assert(write_doubles(weight, data));
     free(data);
     return m;
+}
+
+static wf_model *open_spread_language(int vocab, wf_dtype real) {
+    return open_spread_first(vocab, real, false);
 }
 
 static void language_sentences(sentences *b, int vocab, int B, int S, int T) {
@@ -96,13 +101,17 @@ TEST_ROWS(cached_logits_are_those_of_the_whole, 6) {
 
 /* ---- scores ---------------------------------------------------------------------------------- */
 
-/* Of one row, from the logits of its sequence: source, start, output. */
+/* Of one row, from the logits of its sequence: source, start, output, or the start first. */
 static void assert_by_hand(wf_plan *p, const wf_model *m, const sentences *b, int row,
                            const wf_hypothesis *h) {
     int32_t ids[MAX_WORDS], labels[MAX_WORDS];
     int64_t n = b->src_length[row], T = n + 1 + h->length;
     memcpy(ids, b->src + row * b->S, (size_t)n * sizeof *ids);
     ids[n] = m->start_id;
+    if (m->start_first) {
+        memmove(ids + 1, ids, (size_t)n * sizeof *ids);
+        ids[0] = m->start_id;
+    }
     memcpy(ids + n + 1, h->tokens, (size_t)h->length * sizeof *ids);
     for (int64_t t = 0; t < T; t++) labels[t] = t + 1 < T ? ids[t + 1] : m->end_id;
     assert_plan(p, wf_bind(p, "B", 1) && wf_bind(p, "T", T) &&
@@ -142,16 +151,16 @@ static wf_decode_options setting(int i) {
     return o;
 }
 
-TEST_ROWS(outputs_have_the_scores_that_forcing_gives, 3) {
+TEST_ROWS(outputs_have_the_scores_that_forcing_gives, 6) {
     static sentences b;
     wf_decoded results[8];
-    wf_model *m = open_spread_language(17, WF_F32);
+    wf_model *m = open_spread_first(17, WF_F32, _i >= 3);
     wf_decoder *d = open_decoder(m, NULL);
     wf_plan *p = wf_model_score_plan(m, NULL);
     language_sentences(&b, 17, 8, 9, 1);
     b.src_length[3] = 0; /* from nothing */
     int nodes = wf_node_count(m->graph);
-    wf_decode_options o = setting(_i);
+    wf_decode_options o = setting(_i % 3);
     assert_decoder(d, wf_decode(d, 8, 9, b.src, b.src_length, NULL, &o, results));
     for (int i = 0; i < 8; i++)
         for (int k = 0; k < results[i].n; k++) {
@@ -169,16 +178,52 @@ TEST_ROWS(outputs_have_the_scores_that_forcing_gives, 3) {
 enum { SENTENCES = 24, SOURCE = 11 };
 
 /* Prompts of all lengths stand side by side: what each becomes is what it becomes alone. */
-TEST_ROWS(batches_and_threads_change_nothing, 6) {
+TEST_ROWS(batches_and_threads_change_nothing, 12) {
     static sentences b;
     wf_dtype real = _i % 2 ? WF_F64 : WF_F32;
     int vocab = _i % 2 ? 900 : 17; /* 900: rows shared by threads */
-    wf_model *m = open_spread_language(vocab, real);
+    wf_model *m = open_spread_first(vocab, real, _i >= 6);
     language_sentences(&b, vocab, SENTENCES, SOURCE, 1);
     b.src_length[5] = b.src_length[20] = 0;
-    wf_decode_options o = setting(_i / 2);
+    wf_decode_options o = setting(_i / 2 % 3);
     assert_decoded_alike(m, &b, &o);
     close_model(m);
+}
+
+/* ---- a listener ------------------------------------------------------------------------------ */
+
+typedef struct heard {
+    int32_t tokens[MAX_SENTENCES][64];
+    int n[MAX_SENTENCES], most; /* most: after so many, no more is heard */
+} heard;
+
+static bool hear(void *listener, int sentence, int32_t token) {
+    heard *h = listener;
+    h->tokens[sentence][h->n[sentence]++] = token;
+    return --h->most != 0;
+}
+
+/* Token by token, what comes out in the end. */
+TEST_ROWS(tokens_are_heard_as_they_are_chosen, 2) {
+    static sentences b;
+    static heard h;
+    wf_decoded results[8];
+    wf_model *m = open_spread_first(17, WF_F32, true);
+    wf_decoder *d = open_decoder(m, NULL);
+    language_sentences(&b, 17, 8, 9, 1);
+    wf_decode_options o = setting(0);
+    o.sample = _i, o.heard = hear, o.listener = &h, h = (heard){ 0 };
+    assert_decoder(d, wf_decode(d, 8, 9, b.src, b.src_length, NULL, &o, results));
+    for (int i = 0; i < 8; i++) {
+        ck_assert_int_eq(results[i].best->length, h.n[i]);
+        ck_assert_int_eq(
+            memcmp(results[i].best->tokens, h.tokens[i], (size_t)h.n[i] * sizeof *h.tokens[i]), 0);
+    }
+    wf_decoded_free(results, 8);
+    h = (heard){ .most = 5 };
+    ck_assert(!wf_decode(d, 8, 9, b.src, b.src_length, NULL, &o, results));
+    assert_contains(wf_decoder_error(d), "stopped by the program");
+    wf_decoder_free(d), close_model(m);
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */

@@ -207,7 +207,7 @@ static const struct {
       "a\n",
       "for byte-pair encoding alone" },
     { { .kind = WF_BPE, .min_freq = 1, .merges = -1 }, "a\n", "merges is -1: at least 0" },
-    { { .kind = (wf_token_kind)7, .min_freq = 1 }, "a\n", "kind 7 is neither" },
+    { { .kind = (wf_token_kind)7, .min_freq = 1 }, "a\n", "kind 7 is not one of word|char|bpe" },
     { { .kind = WF_BPE, .min_freq = 1, .vocab_size = 9 },
       "abc\n",
       "vocab_size is 9, but the 3 characters need 10" },

@@ -48,18 +48,18 @@ TEST(h_is_help) {
 static const struct {
     const char *name, *help, *taken[3];
 } defaults[] = {
-    { "max-len", "12; 256 for add, date, text", { "12", "256", "256" } },
-    { "tokenizer", "char for add, date; bpe for text", { NULL, "char", "bpe" } },
-    { "vocab-size", "0; 8000 for bpe", { "0", "0", "8000" } },
-    { "min-freq", "1; 2 for bpe", { "1", "1", "2" } },
+    { "max-len", "12; 256 for add, date, text, lm", { "12", "256", "256" } },
+    { "tokenizer", "char for add, date; bpe for text; byte-bpe for lm", { NULL, "char", "bpe" } },
+    { "vocab-size", "0; 8000 for bpe; 4096 for byte-bpe", { "0", "0", "8000" } },
+    { "min-freq", "1; 2 for bpe, byte-bpe", { "1", "1", "2" } },
     { "d-model", "64 for tiny; 128 for small; 512 for base", { "64", "64", "128" } },
     { "d-ff", "128 for tiny; 256 for small; 2048 for base", { "128", "128", "256" } },
     { "heads", "4 for tiny, small; 8 for base", { "4", "4", "4" } },
     { "dropout", "0; 0.2 for text", { "0", "0", "0.2" } },
     { "warmup", "200; 800 for text", { "200", "200", "800" } },
     { "label-smoothing", "0; 0.1 for text", { "0", "0", "0.1" } },
-    { "batch-size", "32; 0 for add, date, text", { "32", "0", "0" } },
-    { "max-tokens", "4096 for add, date, text", { NULL, "4096", "4096" } },
+    { "batch-size", "32; 0 for add, date, text, lm", { "32", "0", "0" } },
+    { "max-tokens", "4096 for add, date, text, lm", { NULL, "4096", "4096" } },
     { "clip-norm", "1", { "1", "1", "1" } },
 };
 
@@ -85,7 +85,7 @@ TEST(help_tells_the_defaults_that_runs_take) {
         assert_default(help, defaults[i].name, defaults[i].help);
     assert_default(help, "preset", "tiny; small for text");
     assert_default(help, "epochs", "15 for add; 5 for date; 26 for text");
-    assert_default(help, "valid-every", "500; an epoch for add, date, text");
+    assert_default(help, "valid-every", "500; an epoch for add, date, text, lm");
     ok("yes 'a b\tb a' | head -n 9 > pairs");
     for (int t = 0; t < COUNT_OF(tasks); t++) {
         run("train %s --lr-steps 99999 --dry-run --quiet --json", tasks[t]);

@@ -43,7 +43,7 @@ typedef struct case_default {
     const char *value; /* as it would be on the command line; NULL: computed, and `said` is it */
     const char *said;
 } case_default;
-enum { MOST_CASES = 3 };
+enum { MOST_CASES = 4 };
 
 typedef struct option {
     const char *name; /* without the dashes; in a row without `help`: the title of a group */

@@ -157,6 +157,13 @@ const char **attention_row_labels(const attention *a) {
     return labels;
 }
 
+/* The start stands after n tokens of a source, and the model has read it before them. */
+static void start_before(const char **labels, int64_t n) {
+    const char *start = labels[n];
+    memmove(labels + 1, labels, (size_t)n * sizeof *labels);
+    labels[0] = start;
+}
+
 const char **attention_column_labels(const attention *a) {
     char *pieces;
     int64_t n = attention_columns(a);
@@ -164,6 +171,7 @@ const char **attention_column_labels(const attention *a) {
     if (!labels) return NULL;
     add_labels(a, SIDE_SRC, a->src, a->n, labels, pieces);
     if (n > a->n) add_labels(a, SIDE_TGT, a->tgt, a->t, labels + a->n, pieces + a->n * PIECE_TEXT);
+    if (n > a->n && a->model->start_first) start_before(labels, a->n);
     return labels;
 }
 

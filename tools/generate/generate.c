@@ -26,7 +26,8 @@ static settings told = {
     .batch_size = 64,
 };
 
-#define TOKEN_IDS "token ids" /* the case of a model without a vocabulary */
+#define TOKEN_IDS "token ids"       /* the case of a model without a vocabulary */
+#define GOES_ON "text that goes on" /* of one whose outputs go on from what they are given */
 
 /* The words of --length-penalty-type, and what each is. */
 #define PENALTY_WORDS "gnmt|avg|none"
@@ -40,8 +41,15 @@ static option rows[] = {
           "lines of text if the model has a vocabulary, else of token ids; an empty line has an "
           "empty answer, or of a language model what it says unasked",
           .letter = 'i', .fallback = "stdin"),
+    { .name = "prompt",
+      .kind = OPTION_STRING,
+      .value = &told.prompt,
+      .argument = "TEXT",
+      .help = "instead of lines; of a model of running text it is written before its output, which "
+              "goes on from it" },
     OUTPUT("output", told.output, "a line for each, there when all are", .letter = 'o',
            .fallback = "stdout"),
+    FLAG("stream", told.stream, "write each token as it is made, a line of the input at a time"),
     FLAG("json", told.json,
          "an object for each line instead: its source, and of every output text, tokens, log_probs "
          "(natural, the end token's last), their total, score, and cut: ended by its maximum "
@@ -58,7 +66,7 @@ static option rows[] = {
 
     GROUP("Search"),
     COUNT("beam", told.beam, 1, 1024, "hypotheses that go on at every step; 1 is greedy",
-          OTHERWISE(FOR(TOKEN_IDS, "1"))),
+          OTHERWISE(FOR(TOKEN_IDS, "1"), FOR(GOES_ON, "1"))),
     CHOICE("length-penalty-type", told.penalty, PENALTY_WORDS,
            "what a log-probability is divided by for its score: ((5 + n) / 6)^alpha, n^alpha, 1"),
     REAL("length-penalty", told.length_penalty, 0, 10, "the alpha in it; larger favours longer",
@@ -67,8 +75,12 @@ static option rows[] = {
           "so many outputs of each line, each on a line as score, tab, text, the best first; empty "
           "lines fill up where there are fewer",
           .fallback = "1, without its score"),
-    REAL("max-len-a", told.max_len_a, 0, 1000, "a source of n tokens gets at most a n + b"),
-    REAL("max-len-b", told.max_len_b, 0, 100000, "the b in it", OTHERWISE(FOR(TOKEN_IDS, "10"))),
+    REAL("max-len-a", told.max_len_a, 0, 1000, "a source of n tokens gets at most a n + b",
+         OTHERWISE(FOR(GOES_ON, "0"))),
+    REAL("max-len-b", told.max_len_b, 0, 100000, "the b in it",
+         OTHERWISE(FOR(TOKEN_IDS, "10"), FOR(GOES_ON, "200"))),
+    COUNT("max-new-tokens", told.max_new, 1, 100000, "or simply at most so many",
+          .fallback = "as these say"),
     COUNT("min-len", told.min_len, 0, 100000, "no end before so many tokens"),
 
     GROUP("Drawing at random"),
@@ -100,6 +112,7 @@ static program self = {
         "  generate --model de-en.safetensors -i test.de --reference test.en > test.out\n"
         "  generate --model de-en.safetensors --nbest 4 --json < news.de\n"
         "  generate --model de-en.safetensors --sample --top-p 0.9 --seed 7 < news.de\n"
+        "  generate --model book.safetensors --prompt \"Once upon\" --sample --stream\n"
         "  echo \"ein Haus\" | generate --model de-en.safetensors --attention heat-map.svg\n"
         "  printf '7 3 9\\t3 7 9\\n' | generate --model sort.safetensors --score --json\n",
     .options = rows,
@@ -121,6 +134,12 @@ static void check_options(settings *set) {
     REFUSE_IDLE(set->score, "--score generates nothing", "beam", "length-penalty-type",
                 "length-penalty", "nbest", "max-len-a", "max-len-b", "min-len", "sample", "top-k",
                 "top-p", "temperature", "seed", "reference", "attention");
+    REFUSE_IDLE(set->score, "--score generates nothing", "prompt", "stream", "max-new-tokens");
+    REFUSE_IDLE(set->prompt, "--prompt is all there is to read", "input", "reference");
+    REFUSE_IDLE(set->json, "--json writes an object when it is whole", "stream");
+    REFUSE_IDLE(set->stream, "--stream makes one output at a time", "nbest", "batch-size");
+    REFUSE_IDLE(option_seen(&self, "max-new-tokens"), "--max-new-tokens says it all", "max-len-a",
+                "max-len-b");
     REFUSE_IDLE(!set->sample, "only --sample draws", "top-k", "top-p", "temperature", "seed");
     REFUSE_IDLE(set->sample, "--sample draws and does not search", "beam");
     REFUSE_IDLE(penalties[set->penalty] == WF_PENALTY_NONE,
@@ -129,17 +148,25 @@ static void check_options(settings *set) {
 }
 
 static void check_files(settings *set) {
-    used_file input = { "stdin", NULL, STDIN_FILENO, set->input ? USE_NONE : USE_INPUT };
+    bool named = set->input || set->prompt;
+    used_file input = { "stdin", NULL, STDIN_FILENO, named ? USE_NONE : USE_INPUT };
     set->draw = set->attention && strcmp(set->attention, "-") == 0;
     if (set->draw) set->attention = NULL;
     check_uses(&self, &input, 1);
 }
 
 /* Text is searched as in "Attention Is All You Need"; token ids, which are mostly exact tasks,
- * are taken greedily. */
-static void choose_defaults(settings *set, bool text) {
+ * are taken greedily, and so is text that goes on, where the likeliest is the dullest. */
+static void choose_defaults(settings *set, bool text, bool goes_on) {
     char penalty[OPTION_TEXT_SIZE];
     if (!text) options_take_defaults(&self, TOKEN_IDS);
+    if (goes_on) options_take_defaults(&self, GOES_ON);
+    if (option_seen(&self, "max-new-tokens"))
+        set->max_len_a = 0, set->max_len_b = (double)set->max_new;
+    if (set->stream && option_seen(&self, "beam") && set->beam > 1)
+        usage_error(&self, "--stream writes what will not change, and a beam of %lld may: --beam 1",
+                    (long long)set->beam);
+    if (set->stream) set->beam = 1;
     options_take_defaults(&self, option_text(option_find(&self, "length-penalty-type"), penalty));
     if (set->sample) set->beam = 1;
     if (!set->sample && set->nbest > set->beam)
@@ -216,18 +243,20 @@ static void open_job(job *j, settings *set) {
     j->pool = wf_pool_new((int)(j->set->threads ? j->set->threads : default_threads()));
     if (!j->pool) fail(&self, "out of memory: --threads lowers the need");
     open_model(j);
-    choose_defaults(set, j->language.text);
+    choose_defaults(set, j->language.text, j->model->start_first);
     j->options = decode_options(set, j->language.text);
-    if (!lines_open(&j->in, j->set->input))
+    if (!set->prompt && !lines_open(&j->in, j->set->input))
         fail(&self, "%s can't be read: %s", j->set->input, strerror(errno));
     open_window(j);
     open_references(j);
     open_outputs(j);
+    open_stream(j);
 }
 
 static void close_job(job *j) {
     close_window(j);
     attention_free(&j->attention);
+    free(j->stream.ids);
     language_close(&j->language);
     wf_decoder_free(j->decoder);
     wf_model_free(j->model);
@@ -239,7 +268,7 @@ static void warn_of_limits(const job *j) {
         warn(&self, "%lld of %lld lines are outside the %lld..%lld tokens the model was trained on",
              (long long)j->out_of_range, (long long)j->in.number, (long long)j->low,
              (long long)j->high);
-    if (j->unfinished)
+    if (j->unfinished && !j->model->start_first) /* text seldom ends within bounds */
         warn(&self,
              "%lld of %lld lines were cut before an end token; --max-len-a and --max-len-b give "
              "more room",

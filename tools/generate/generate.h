@@ -2,7 +2,8 @@
  *
  * generate.c         options, opening, closing
  * generate_lines.c   lines in, sorted by length and cut into batches; results out, in order
- * generate_output.c  a result as text or JSON; the comparison with references */
+ * generate_output.c  a result as text or JSON; the comparison with references
+ * generate_stream.c  text as it is made */
 #ifndef WEFT_TOOLS_GENERATE_GENERATE_H
 #define WEFT_TOOLS_GENERATE_GENERATE_H
 
@@ -18,7 +19,10 @@
 
 typedef struct settings {
     const char *model, *input, *output, *attention, *reference;
-    bool draw; /* --attention - */
+    const char *prompt; /* instead of lines; or NULL */
+    bool stream;
+    int64_t max_new; /* tokens at most; 0: as max_len_a and max_len_b say */
+    bool draw;       /* --attention - */
     bool score, json, quiet, sample;
     bool scores; /* a line begins with its score */
     int64_t beam, nbest, top_k, min_len, seed;
@@ -38,6 +42,13 @@ typedef struct sentence {
     bool done;
 } sentence;
 
+/* The output that is being made. */
+typedef struct streaming {
+    int32_t *ids; /* [max_len] */
+    int64_t n;
+    size_t written; /* bytes */
+} streaming;
+
 typedef struct job {
     const program *program; /* in whose name failures are told */
     const settings *set;
@@ -47,6 +58,7 @@ typedef struct job {
     wf_pool *pool;
     wf_decoder *decoder;
     attention attention;
+    streaming stream;
     lines in;
     output result, picture; /* without a stream: it goes to stdout; there is none */
     FILE *out;
@@ -71,13 +83,21 @@ const char *input_name(const job *j);
 void open_references(job *j);
 /* Room for a window of lines. */
 void open_window(job *j);
-/* Everything from the first line to the last. */
+/* The prompt, or everything from the first line to the last. */
 void answer_lines(job *j);
 void close_window(job *j);
+
+/* ---- generate_stream.c ----------------------------------------------------------------------- */
+
+/* If it is wanted: from now on what is chosen is written at once. */
+void open_stream(job *j);
+void begin_stream(job *j);                 /* of another line */
+void end_stream(job *j, const char *text); /* the rest of its text */
 
 /* ---- generate_output.c ----------------------------------------------------------------------- */
 
 void write_answer(job *j, const sentence *s);
+void write_prompt(const job *j);
 void draw_attention(job *j, const sentence *s);
 void compare_answer(job *j, const sentence *s);
 void write_metrics(job *j);

@@ -131,6 +131,7 @@ static void free_rows(batch_rows *b) {
 
 static void generate_rows(job *j, const batch_rows *b, const place *p) {
     wf_decoded *results = room_for(j, (size_t)b->n, sizeof *results);
+    begin_stream(j);
     if (!wf_decode(j->decoder, b->n, b->s, b->src, b->src_length, b->index, &j->options, results))
         fail(j->program, "%s", wf_decoder_error(j->decoder));
     for (int i = 0; i < b->n; i++) {
@@ -210,7 +211,7 @@ static void answer_window(job *j) {
 }
 
 void open_window(job *j) {
-    int64_t batch = j->set->batch_size;
+    int64_t batch = j->set->stream ? 1 : j->set->batch_size; /* an output after the other */
     j->room = batch == 1 ? 1 : batch * WINDOW;
     j->window = room_for(j, (size_t)j->room, sizeof *j->window);
     j->ids = room_for(j, 2 * (size_t)j->language.max_len, sizeof *j->ids);
@@ -220,6 +221,7 @@ void open_window(job *j) {
 
 /* What came before a bad line is answered; then the bad line is told. */
 static _Noreturn void refuse_line(job *j, const char *why) {
+    if (j->set->prompt) fail(j->program, "--prompt: %s", why);
     answer_window(j);
     fail(j->program, "%s, line %lld: %s", input_name(j), (long long)j->in.number, why);
 }
@@ -251,6 +253,12 @@ static void read_source(job *j, sentence *s, const char *line, size_t bytes) {
     if (j->set->json && !(s->source = strdup(line))) fail(j->program, "out of memory");
 }
 
+static void keep_ids(const job *j, sentence *s) {
+    size_t n = (size_t)(s->src_length + s->tgt_length);
+    s->ids = room_for(j, n, sizeof *s->ids);
+    memcpy(s->ids, j->ids, n * sizeof *s->ids);
+}
+
 static void add_line(job *j, char *line) {
     sentence *s = &j->window[j->n];
     *s = (sentence){ .line = j->in.number };
@@ -258,9 +266,7 @@ static void add_line(job *j, char *line) {
         read_pair(j, s, line, j->in.length);
     else
         read_source(j, s, line, j->in.length);
-    size_t n = (size_t)(s->src_length + s->tgt_length);
-    s->ids = room_for(j, n, sizeof *s->ids);
-    memcpy(s->ids, j->ids, n * sizeof *s->ids);
+    keep_ids(j, s);
     if (j->high && !s->done && (s->src_length < j->low || s->src_length > j->high))
         j->out_of_range++;
     j->n++;
@@ -274,8 +280,23 @@ static _Noreturn void refuse_surplus(job *j) {
     refuse_counts(j, j->in.number);
 }
 
+static void answer_prompt(job *j) {
+    const char *text = j->set->prompt;
+    sentence *s = &j->window[0];
+    *s = (sentence){ .line = j->in.number = 1 };
+    read_source(j, s, text, strlen(text));
+    keep_ids(j, s);
+    if (j->set->stream) write_prompt(j);
+    j->n = 1;
+    answer_window(j);
+}
+
 void answer_lines(job *j) {
     char *line;
+    if (j->set->prompt) {
+        answer_prompt(j);
+        return;
+    }
     for (;;) {
         switch (lines_next(&j->in, j->n == 0, &line)) {
         case LINE_READ:

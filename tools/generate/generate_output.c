@@ -59,6 +59,11 @@ static void json_answer(job *j, const sentence *s) {
     json_end(line);
 }
 
+/* What an output goes on from stands before it; of lines, the reader has it. */
+void write_prompt(const job *j) {
+    if (j->set->prompt && j->model->start_first) fputs(j->set->prompt, j->out);
+}
+
 /* --nbest n gives n lines for each line of the input: empty ones where there are no more outputs.
  */
 static void text_answer(job *j, const sentence *s) {
@@ -67,7 +72,10 @@ static void text_answer(job *j, const sentence *s) {
             const wf_hypothesis *h = &s->decoded.best[i];
             char *line = line_of(j, h);
             if (j->set->scores) fprintf(j->out, "%.9g\t", h->score);
-            fputs(line, j->out);
+            if (j->set->stream)
+                end_stream(j, line);
+            else
+                write_prompt(j), fputs(line, j->out);
             free(line);
         }
         fputc('\n', j->out);

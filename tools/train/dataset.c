@@ -214,6 +214,7 @@ void dataset_free(dataset *m) {
     batches_free(&m->order);
     corpus_free(&m->train);
     free_holdout(&m->valid), free_holdout(&m->test);
+    dataset_free_running(m);
     tokenizers_close(m->tokenizer);
     *m = (dataset){ 0 };
 }
@@ -222,7 +223,12 @@ int64_t dataset_vocab(const dataset *m, int side) {
     return m->text ? wf_tokenizer_size(m->tokenizer[side]) : TASK_VOCAB;
 }
 
+bool dataset_holds(const dataset *m) {
+    return m->running ? m->windows[HELD].n > 0 : m->valid.corpus.pairs > 0;
+}
+
 int64_t dataset_updates(const dataset *m) {
+    if (m->running) return windows_updates(&m->windows[LEARNED]);
     return m->text ? batches_updates(&m->order) : 0;
 }
 
@@ -230,8 +236,9 @@ int64_t dataset_updates(const dataset *m) {
 
 /* Which update of its epoch the step makes; the epoch's order is arranged. */
 static int64_t update_of(dataset *m, int64_t step) {
-    int64_t updates = batches_updates(&m->order), epoch = (step - 1) / updates;
-    if (m->epoch != epoch) batches_epoch(&m->order, epoch);
+    int64_t updates = dataset_updates(m), epoch = (step - 1) / updates;
+    if (m->epoch != epoch && m->running) windows_epoch(&m->windows[LEARNED], epoch);
+    if (m->epoch != epoch && !m->running) batches_epoch(&m->order, epoch);
     m->epoch = epoch;
     return (step - 1) % updates;
 }
@@ -239,6 +246,8 @@ static int64_t update_of(dataset *m, int64_t step) {
 int64_t dataset_parts(dataset *m, int64_t step) {
     if (!m->text) return 1;
     int64_t update = update_of(m, step);
+    const windows *w = &m->windows[LEARNED];
+    if (m->running) return windows_end(w, update) - update * w->accum;
     return batches_end(&m->order, update) - update * m->order.limits.accum;
 }
 
@@ -247,10 +256,16 @@ bool dataset_batch(dataset *m, int64_t step, int64_t part, int64_t rows, batch *
         batch_fill(out, &m->numbers, STREAM_TRAIN, (uint64_t)((step - 1) * rows), rows);
         return true;
     }
+    const windows *w = &m->windows[LEARNED];
+    if (m->running) return windows_fill(w, update_of(m, step) * w->accum + part, out);
     return batches_fill(&m->order, update_of(m, step) * m->order.limits.accum + part, m->ids, out);
 }
 
 void dataset_largest(const dataset *m, int64_t rows, int side, int64_t *B, int64_t *S, int64_t *T) {
+    if (m->running) {
+        *B = m->windows[LEARNED].rows, *S = 0, *T = m->windows[LEARNED].T;
+        return;
+    }
     if (m->text) {
         batches_largest(&m->order, side, B, S, T);
         return;

@@ -1,15 +1,16 @@
-/* tools/train/dataset.h - what a model is trained on and held to: a task on numbers, or pairs of
- * text, from files or from a task on text.
+/* tools/train/dataset.h - what a model is trained on and held to: a task on numbers, pairs of text,
+ * from files or from a task on text, or running text.
  *
  * A step's batch is a pure function of the dataset, the seed and the step: so a training can stop
  * and go on anywhere. What is not here: how pairs are read (corpus.h), cut into batches (batches.h)
- * or made up (tasks.h, text_tasks.h). */
+ * or made up (tasks.h, text_tasks.h), how running text is read (documents.h) and cut (stream.h). */
 #ifndef WEFT_TOOLS_TRAIN_DATASET_H
 #define WEFT_TOOLS_TRAIN_DATASET_H
 
 #include "models/text.h"
 #include "tasks.h"
 #include "tools/data/batches.h"
+#include "tools/data/stream.h"
 
 /* Pairs held back from training, with their lines as they came. */
 typedef struct holdout {
@@ -20,13 +21,18 @@ typedef struct holdout {
     char **source;    /* [n] */
 } holdout;
 
+enum { LEARNED, HELD }; /* of running text: what is learned from, and what is held back */
+
 typedef struct dataset {
-    bool text;
+    bool text, running; /* it is text; and not pairs of it, but one after the other */
     task numbers;
     wf_tokenizer *tokenizer[2]; /* of source and target: one object if the vocabulary is shared */
     corpus train;
     batches order;
-    uint64_t hash;       /* of the training pairs' tokens and their number, to know them again */
+    token_stream stream[2]; /* of running text */
+    windows windows[2];
+    int64_t unknown[2];  /* tokens of it that the vocabulary does not have */
+    uint64_t hash;       /* of the training text's tokens and their number, to know it again */
     int64_t epoch;       /* whose order is arranged; -1: none yet */
     holdout valid, test; /* without pairs: there is none */
     batch_ids ids;
@@ -45,10 +51,24 @@ typedef struct dataset_options {
     batches_limits batches;
 } dataset_options;
 
+/* Running text: where it comes from and how it is cut; what is NULL or 0 is not there. */
+typedef struct running_options {
+    const char *text, *eval;     /* files; no second: what is held back is the end of the first, */
+    int64_t eval_bytes;          /* so many bytes, but no more than a tenth */
+    const char *marker;          /* a line that ends a document */
+    wf_tokenizer_options tokens; /* how to learn a vocabulary */
+    int64_t window, rows, accum; /* tokens; windows in a batch; batches in an update */
+    uint64_t seed;
+} running_options;
+
 void dataset_numbers(dataset *m, const task *t);
 /* f: a model's file whose vocabulary is taken, or NULL: it is learned. False with message[256]. */
 bool dataset_text(dataset *m, const dataset_options *o, const wf_file *f, char *message);
+/* The same of running text: running_text.c. */
+bool dataset_running(dataset *m, const running_options *o, const wf_file *f, char *message);
 void dataset_free(dataset *m); /* also of one that failed */
+void dataset_free_running(dataset *m);
+bool dataset_holds(const dataset *m); /* is any text held back? */
 
 int64_t dataset_vocab(const dataset *m, int side);
 /* Updates in an epoch; 0: numbers never end. */

@@ -2,6 +2,7 @@
  * sequences. See evaluate.h. */
 #include "evaluate.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,39 @@ static bool score_line(evaluator *e, const holdout *h, int64_t pair, const wf_hy
     return ok || (snprintf(message, MESSAGE, "out of memory"), false);
 }
 
+/* ---- running text ---------------------------------------------------------------------------- */
+
+double bits_per_byte(const evaluation *v) {
+    return v->nll / log(2) / v->bytes;
+}
+
+/* What is held back, every token of it once. */
+static bool evaluate_running(evaluator *e, evaluation *v, char *message) {
+    const windows *w = &e->dataset->windows[HELD];
+    for (int64_t k = 0; k < w->batches; k++) {
+        if (!windows_fill(w, k, &e->batch))
+            return snprintf(message, MESSAGE, "out of memory"), false;
+        if (!add_loss(e, v, message)) return false;
+    }
+    v->bytes = (double)w->of->bytes;
+    return true;
+}
+
+char *write_sample(evaluator *e, int64_t tokens, uint64_t seed, char *message) {
+    static const int32_t none = 0, banned[] = { WF_PAD_ID, WF_UNK_ID, WF_START_ID };
+    wf_decode_options o = wf_decode_defaults();
+    wf_decoded result;
+    o.sample = true, o.top_p = 0.9, o.seed = seed, o.max_len_a = 0, o.max_len_b = (double)tokens;
+    o.banned = banned, o.n_banned = 3;
+    if (!wf_decode(e->decoder, 1, 0, NULL, &none, NULL, &o, &result))
+        return snprintf(message, MESSAGE, "%s", wf_decoder_error(e->decoder)), NULL;
+    char *text =
+        line_of_ids(e->dataset->tokenizer[SIDE_TGT], result.best->tokens, result.best->length);
+    wf_decoded_free(&result, 1);
+    if (!text) snprintf(message, MESSAGE, "out of memory");
+    return text;
+}
+
 /* ---- both ------------------------------------------------------------------------------------ */
 
 /* A token more than the answer has may come, so that one too many shows; of text, what may. */
@@ -144,6 +178,7 @@ static bool evaluate_text(evaluator *e, const holdout *h, evaluation *v, char *m
 bool evaluate(evaluator *e, task_stream stream, int64_t n, evaluation *out, char *message) {
     dataset *m = e->dataset;
     *out = (evaluation){ 0 };
+    if (m->running) return evaluate_running(e, out, message);
     if (!m->text) return evaluate_numbers(e, stream, n, out, message);
     return evaluate_text(e, stream == STREAM_TEST ? &m->test : &m->valid, out, message);
 }
@@ -173,7 +208,9 @@ double evaluator_memory(evaluator *e, int64_t n, char *message) {
     const holdout *const parts[] = { &m->valid, &m->test };
     size_t most[2] = { 0 };
     int64_t B = n < ROWS ? n : ROWS, S = m->numbers.max_len, T = S + 1;
-    bool ok = m->text || memory_of(e, B, S, T, most, message);
+    const windows *w = &m->windows[HELD];
+    if (m->running) B = w->rows, S = 0, T = w->T;
+    bool ok = (m->text && !m->running) || memory_of(e, B, S, T, most, message);
     for (int i = 0; m->text && ok && i < 6; i++) {
         const holdout *h = parts[i / 3];
         if (!h->corpus.pairs) continue;

@@ -16,9 +16,14 @@ typedef struct evaluation {
     int64_t sequences;           /* unseen ones */
     int64_t judged, exact;       /* outputs for them: none if there are no sources */
     double nll, tokens, correct; /* sums over target tokens */
+    double bytes;                /* of the running text that they are of; else 0 */
     metric_counts text;          /* of text: what the metrics are made of */
     char *samples[SAMPLES];      /* "source | reference | output" of the first; NULL: no memory */
 } evaluation;
+
+/* What it takes to write the running text down: -log2 p of all of it, ends of documents too, by its
+ * bytes. Each window is read from its own beginning. */
+double bits_per_byte(const evaluation *v);
 
 typedef struct evaluator {
     wf_plan *plan;
@@ -36,6 +41,8 @@ void evaluator_free(evaluator *e);
 double evaluator_memory(evaluator *e, int64_t n, char *message);
 /* Of the dataset's stream, validation or test, up to n sequences. */
 bool evaluate(evaluator *e, task_stream stream, int64_t n, evaluation *out, char *message);
+/* What the model writes on its own, drawn at random; to be freed. NULL: message. */
+char *write_sample(evaluator *e, int64_t tokens, uint64_t seed, char *message);
 void evaluation_free(evaluation *v);
 
 #endif

@@ -71,18 +71,20 @@ static void check_files(const session *s) {
 
 static void open_dataset(session *s, const wf_file *f) {
     char message[WF_MESSAGE];
-    dataset_options o = settings_dataset(s->set);
+    const dataset_options o = settings_dataset(s->set);
+    const running_options running = settings_running_text(s->set);
     task t = settings_task(s->set);
     if (!settings_text(s->set))
         dataset_numbers(&s->dataset, &t);
-    else if (!dataset_text(&s->dataset, &o, f, message))
+    else if (!(settings_running(s->set) ? dataset_running(&s->dataset, &running, f, message)
+                                        : dataset_text(&s->dataset, &o, f, message)))
         fail(&train_program, "%s", message);
     if (f) settings_check_data(s->set, f, &s->dataset);
     settings_complete_steps(s->set, dataset_updates(&s->dataset));
 }
 
 bool session_evaluates(const session *s) {
-    return s->dataset.text ? s->dataset.valid.corpus.pairs > 0 : s->set->valid_size > 0;
+    return s->dataset.text ? dataset_holds(&s->dataset) : s->set->valid_size > 0;
 }
 
 /* A file may say one thing of its model and another of what it was trained on. */
@@ -213,6 +215,19 @@ static void announce_corpus(report *r, const char *name, const corpus *c) {
         corpus_skipped(c, skipped));
 }
 
+static void announce_stream(report *r, const dataset *m, int side) {
+    const token_stream *t = &m->stream[side];
+    char numbers[4][OPTION_TEXT_SIZE];
+    if (!t->bytes) return;
+    say(r, "%-8s %s in %s documents, %s tokens of %.3g bytes",
+        side == HELD ? "held out" : "training", bytes_text((double)t->bytes, numbers[0]),
+        thousands((double)t->documents, numbers[1]), thousands((double)t->n, numbers[2]),
+        (double)t->bytes / (double)t->n);
+    if (m->unknown[side])
+        say(r, "         %s characters of it are unknown, and count for no more than a bit or two",
+            thousands((double)m->unknown[side], numbers[3]));
+}
+
 static void announce_dataset(session *s) {
     const dataset *m = &s->dataset;
     report *r = &s->report;
@@ -225,9 +240,13 @@ static void announce_dataset(session *s) {
     }
     announce_corpus(r, "training", &m->train);
     announce_corpus(r, "held out", &m->valid.corpus);
+    for (int side = LEARNED; side <= HELD; side++) announce_stream(r, m, side);
     bool shared = m->tokenizer[0] == m->tokenizer[1];
     option_text(option_find(&train_program, "tokenizer"), tokens);
-    if (shared)
+    if (m->running)
+        say(r, "tokens   %s, %lld ids; windows of %lld", tokens, (long long)dataset_vocab(m, 0),
+            (long long)m->windows[LEARNED].T);
+    else if (shared)
         say(r, "tokens   %s, %lld ids for both sides", tokens, (long long)dataset_vocab(m, 0));
     else
         say(r, "tokens   %s, %lld ids of the source, %lld of the target", tokens,

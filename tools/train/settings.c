@@ -18,12 +18,14 @@ static const settings defaults = {
     .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 1,
     .lr = 3e-3, .schedule = WF_LINEAR_DECAY, .warmup = 200,
     .batch_size = 32, .accum = 1, .seed = 1, .min_freq = 1,
+    .text_eval_size = 100000, .document_marker = "<|endoftext|>",
     .log_every = 100, .valid_every = 500, .valid_size = 1000, .save_every = 500,
 };
 /* clang-format on */
 
 #define STORED .stored = true
-#define OF_TEXT "add|date|text"     /* all tasks of text; "text" alone: from files */
+#define OF_PAIRS "add|date|text"    /* all tasks on pairs of text; "text" alone: from files */
+#define OF_TEXT OF_PAIRS "|lm"      /* and running text */
 #define BEFORE(text) .before = text /* what was done when there was no such setting */
 
 /* What the rows are read into: a table holds addresses. */
@@ -32,14 +34,27 @@ static settings told;
 static option rows[] = {
     GROUP("What to learn"),
     CHOICE("task", told.task, LEARN_WORDS,
-           "sequences of tokens 1..19, sums or dates as text, made as they are needed; or text "
-           "from files",
-           .fallback = "text, if there is --train", STORED),
+           "sequences of tokens 1..19, sums or dates as text, made as they are needed; pairs of "
+           "text from files; or running text, each token from those before it",
+           .fallback = "text, if there is --train; lm, if there is --text", STORED),
     COUNT("min-len", told.min_len, 2, TASK_MAX_LEN, "tokens in the shortest sequence of a task",
           STORED),
     COUNT("max-len", told.max_len, 2, 16384,
-          "tokens in the longest; pairs of text with more are left out",
+          "tokens in the longest; pairs of text with more are left out; of running text, tokens in "
+          "a window: as far as the model looks back",
           OTHERWISE(FOR(OF_TEXT, "256")), STORED),
+
+    GROUP("Running text"),
+    INPUT("text", told.text, "text to learn from, as it stands, of any size"),
+    INPUT("text-eval", told.text_eval, "text to validate with, never learned from"),
+    COUNT("text-eval-size", told.text_eval_size, 0, 1e12,
+          "or so many bytes at the end of --text, at most a tenth of it; 0: none", STORED,
+          BEFORE("100000")),
+    { .name = "document-marker",
+      .kind = OPTION_STRING,
+      .value = &told.document_marker,
+      .argument = "LINE",
+      .help = "a line between two documents, which is not learned" },
 
     GROUP("Text"),
     INPUT("train", told.train,
@@ -52,14 +67,15 @@ static option rows[] = {
     INPUT("valid-src", told.valid_src, "or their sources alone"),
     INPUT("valid-tgt", told.valid_tgt, "and their targets"),
     CHOICE("tokenizer", told.tokenizer, WF_NAMES(WF_TOKEN_NAMES), "what a line is cut into",
-           .fallback = "", OTHERWISE(FOR("add|date", "char"), FOR("text", "bpe")), STORED,
+           .fallback = "",
+           OTHERWISE(FOR("add|date", "char"), FOR("text", "bpe"), FOR("lm", "byte-bpe")), STORED,
            BEFORE("word")),
     COUNT("vocab-size", told.vocab_size, 0, 1 << 20, "ids at most, of each side or shared; 0: all",
-          OTHERWISE(FOR("bpe", "8000")), STORED, BEFORE("0")),
+          OTHERWISE(FOR("bpe", "8000"), FOR("byte-bpe", "4096")), STORED, BEFORE("0")),
     COUNT("min-freq", told.min_freq, 1, 1e9,
           "rarer words or characters are unknown; rarer pairs "
           "of bpe stay apart",
-          OTHERWISE(FOR("bpe", "2")), STORED, BEFORE("1")),
+          OTHERWISE(FOR("bpe|byte-bpe", "2")), STORED, BEFORE("1")),
     FLAG("share-vocab", told.share_vocab, "one vocabulary for source and target"),
 
     GROUP("Model"),
@@ -67,9 +83,9 @@ static option rows[] = {
         "arch", told.arch, WF_NAMES(WF_MODEL_NAMES),
         "an encoder and a decoder; or one stack that reads a source and goes on with its target, "
         "of one vocabulary",
-        STORED, BEFORE("transformer")),
+        OTHERWISE(FOR("lm", "language")), STORED, BEFORE("transformer")),
     CHOICE("preset", told.preset, "tiny|small|base", "sizes to start from",
-           OTHERWISE(FOR("text", "small"))),
+           OTHERWISE(FOR("text|lm", "small"))),
     COUNT("d-model", told.d_model, 2, 16384, "width", .fallback = "",
           OTHERWISE(FOR("tiny", "64"), FOR("small", "128"), FOR("base", "512")), STORED),
     COUNT("d-ff", told.d_ff, 1, 65536, "inner width of the feed-forward layers", .fallback = "",
@@ -89,21 +105,21 @@ static option rows[] = {
     CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES), "LayerNorm before or after each sublayer",
            STORED),
     CHOICE("positions", told.positions, WF_NAMES(WF_POSITIONS_NAMES),
-           "what tells the model about order", STORED),
+           "what tells the model about order", OTHERWISE(FOR("lm", "learned")), STORED),
     CHOICE("activation", told.activation, WF_NAMES(WF_ACTIVATION_NAMES),
-           "of the feed-forward layers", STORED),
+           "of the feed-forward layers", OTHERWISE(FOR("lm", "gelu-tanh")), STORED),
     CHOICE(
         "tie", told.tie, WF_NAMES(WF_TIE_NAMES),
         "share the output's table with no, the decoder's, or both embeddings; of a language model "
         "with none or its one",
-        STORED),
+        OTHERWISE(FOR("lm", "decoder")), STORED),
 
     GROUP("Optimisation"),
     CHOICE("optimizer", told.optimizer, WF_NAMES(WF_OPTIMIZER_NAMES),
-           "how parameters follow their gradients", STORED),
+           "how parameters follow their gradients", OTHERWISE(FOR("lm", "adamw")), STORED),
     REAL("lr", told.lr, 1e-9, 1e6, "learning rate at its peak", STORED),
     CHOICE("lr-schedule", told.schedule, WF_NAMES(WF_SCHEDULE_NAMES), "the rate after the warm-up",
-           STORED),
+           OTHERWISE(FOR("lm", "cosine")), STORED),
     COUNT("warmup", told.warmup, 0, 1e9, "steps in which the rate rises",
           OTHERWISE(FOR("text", "800")), STORED),
     COUNT("lr-steps", told.lr_steps, 1, 1e12, "where linear and cosine schedules end",
@@ -135,7 +151,7 @@ static option rows[] = {
     COUNT("max-steps", told.max_steps, 1, 1e12, "stop after this step",
           .fallback = "enough for the task; for text, --epochs"),
     COUNT("epochs", told.epochs, 1, 1e6, "stop after so many passes over the text", .fallback = "",
-          OTHERWISE(FOR("add", "15"), FOR("date", "5"), FOR("text", "26"))),
+          OTHERWISE(FOR("add", "15"), FOR("date", "5"), FOR("text", "26"), FOR("lm", "10"))),
     COUNT("patience", told.patience, 0, 1e6,
           "stop after so many validations without a lower loss; 0: never"),
     REAL("max-time", told.max_time, 0.001, 1e9, "stop after so many seconds", .fallback = "none"),
@@ -147,9 +163,9 @@ static option rows[] = {
            .letter = 'o'),
     FLAG("resume", told.resume, "go on from the model file; settings come from there"),
     COUNT("save-every", told.save_every, 0, 1e12, "steps between saves; 0: at the end only",
-          OTHERWISE({ .cases = OF_TEXT, .said = "an epoch" })),
+          OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" })),
     COUNT("valid-every", told.valid_every, 0, 1e12, "steps between validations; 0: at the end only",
-          OTHERWISE({ .cases = OF_TEXT, .said = "an epoch" })),
+          OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" }, FOR("lm", "250"))),
     COUNT("valid-size", told.valid_size, 0, 1e6,
           "unseen sequences of a task in a validation, and in the test at the end; 0: neither is "
           "made"),
@@ -172,6 +188,7 @@ program train_program = {
                 "  train --train pairs.tsv --valid held-back.tsv -o translator.safetensors\n"
                 "  train --task date -o date.safetensors\n"
                 "  train --arch language --train pairs.tsv -o language.safetensors\n"
+                "  train --task lm --text book.txt -o book.safetensors\n"
                 "  train --task reverse --preset small --dropout 0.1 --optimizer adamw --lr 1e-3 "
                 "--log log.jsonl\n",
     .options = rows,
@@ -231,8 +248,9 @@ static bool has_horizon(const settings *set) {
 void settings_complete_steps(settings *set, int64_t updates) {
     const program *p = &train_program;
     int64_t recipe = recipe_steps(set, updates, set->epochs);
-    if (updates && !option_seen(p, "valid-every")) set->valid_every = updates;
-    if (updates && !option_seen(p, "save-every")) set->save_every = updates;
+    bool pairs = updates && !settings_running(set);
+    if (pairs && !option_seen(p, "valid-every")) set->valid_every = updates;
+    if (pairs && !option_seen(p, "save-every")) set->save_every = updates;
     if (!set->max_steps) set->max_steps = set->resume && !set->epochs ? set->lr_steps : recipe;
     if (!set->lr_steps && !has_horizon(set)) /* a setting must not tell where this training stops */
         set->lr_steps = recipe_steps(set, updates, recipe_epochs());
@@ -253,11 +271,16 @@ bool settings_text(const settings *set) {
     return set->task >= LEARN_ADD;
 }
 
+bool settings_running(const settings *set) {
+    return set->task == LEARN_LM;
+}
+
 static bool from_files(const settings *set) {
     return set->task == LEARN_TEXT;
 }
 
 bool settings_validates(const settings *set) {
+    if (settings_running(set)) return set->text_eval || set->text_eval_size > 0;
     return from_files(set) ? set->valid || set->valid_src : set->valid_size > 0;
 }
 
@@ -276,12 +299,21 @@ static void check_files(settings *set) {
             "valid-tgt");
     bool given = set->train || set->train_src;
     if (set->task < 0 && given) set->task = LEARN_TEXT;
+    if (set->task < 0 && set->text) set->task = LEARN_LM;
+    if (settings_running(set) && !set->text) usage_error(p, "say which text: --text FILE");
     if (from_files(set) && !given)
         usage_error(p, "say which text: --train FILE.tsv, or --train-src and --train-tgt");
     static const char *const files[] = { "train", "train-src", "train-tgt",
                                          "valid", "valid-src", "valid-tgt" };
     for (int i = 0; i < 6; i++)
-        option_no_effect(p, files[i], !from_files(set), "the task makes its own pairs");
+        option_no_effect(p, files[i], !from_files(set),
+                         settings_running(set) ? "running text is in --text"
+                                               : "the task makes its own pairs");
+    static const char *const running[] = { "text", "text-eval", "text-eval-size",
+                                           "document-marker" };
+    for (int i = 0; i < 4; i++)
+        option_no_effect(p, running[i], !settings_running(set), "it is for --task lm");
+    option_no_effect(p, "text-eval-size", set->text_eval, "--text-eval is what is held back");
 }
 
 dataset_options settings_dataset(const settings *set) {
@@ -304,6 +336,23 @@ dataset_options settings_dataset(const settings *set) {
     };
 }
 
+/* As many windows as --max-tokens allows. */
+running_options settings_running_text(const settings *set) {
+    wf_tokenizer_options tokens = wf_tokenizer_defaults((wf_token_kind)set->tokenizer);
+    tokens.vocab_size = set->vocab_size, tokens.min_freq = set->min_freq;
+    int64_t most = set->max_tokens / set->max_len;
+    if (set->batch_size && (!set->max_tokens || set->batch_size < most)) most = set->batch_size;
+    return (running_options){ .text = set->text,
+                              .eval = set->text_eval,
+                              .eval_bytes = set->text_eval_size,
+                              .marker = set->document_marker,
+                              .tokens = tokens,
+                              .window = set->max_len,
+                              .rows = most,
+                              .accum = set->accum,
+                              .seed = (uint64_t)set->seed };
+}
+
 /* ---- what contradicts itself --------------------------------------------------------------- */
 
 static void refuse_idle_options(const settings *set) {
@@ -317,8 +366,9 @@ static void refuse_idle_options(const settings *set) {
                      "only --optimizer adamw decays weights");
     option_no_effect(p, "lr-steps", !has_horizon(set), "only linear and cosine schedules end");
     bool validates = settings_validates(set);
-    const char *unjudged =
-        from_files(set) ? "there is no --valid" : "--valid-size 0 makes no validation";
+    const char *unjudged = from_files(set)         ? "there is no --valid"
+                           : settings_running(set) ? "--text-eval-size 0 holds nothing back"
+                                                   : "--valid-size 0 makes no validation";
     option_no_effect(p, "valid-every", !validates, unjudged);
     option_no_effect(p, "patience", !validates, unjudged);
     option_no_effect(p, "patience", option_seen(p, "valid-every") && !set->valid_every,
@@ -333,7 +383,29 @@ static void refuse_idle_options(const settings *set) {
         option_no_effect(p, of_text[i], !settings_text(set), "it is for text");
     option_no_effect(p, "min-len", settings_text(set), "text has lines of any length");
     option_no_effect(p, "valid-size", from_files(set), "all pairs of --valid are used");
+    option_no_effect(p, "valid-size", settings_running(set), "all that is held back is used");
+    option_no_effect(p, "share-vocab", settings_running(set), "there is one text");
     option_no_effect(p, "epochs", option_seen(p, "max-steps"), "--max-steps says when to stop");
+}
+
+/* Of running text: what cuts it, and what reads it. */
+static void refuse_running(const settings *set) {
+    const program *p = &train_program;
+    if (!settings_running(set)) return;
+    if (set->tokenizer != WF_BYTES && set->tokenizer != WF_TEXT_CHARACTERS &&
+        set->tokenizer != WF_BYTE_BPE)
+        usage_error(p,
+                    "--tokenizer %s loses line breaks: byte, text-char and byte-bpe keep a "
+                    "text as it is",
+                    wf_token_kind_name(set->tokenizer));
+    if (!in_one_row(set))
+        usage_error(p, "a %s reads a source, and running text has none: leave --arch out",
+                    wf_model_kind_name(settings_kind(set)));
+    if (set->max_tokens && set->max_tokens < set->max_len)
+        usage_error(p, "--max-tokens %lld is less than a window of --max-len %lld",
+                    (long long)set->max_tokens, (long long)set->max_len);
+    option_no_effect(p, "min-freq", set->tokenizer == WF_BYTES, "every byte has an id");
+    option_no_effect(p, "vocab-size", set->tokenizer == WF_BYTES, "every byte has an id");
 }
 
 void settings_complete(settings *set, const wf_file *f) {
@@ -351,6 +423,7 @@ void settings_complete(settings *set, const wf_file *f) {
     if (!settings_text(set) && set->min_len > set->max_len)
         usage_error(p, "--min-len %lld is more than --max-len %lld", (long long)set->min_len,
                     (long long)set->max_len);
+    refuse_running(set);
     if (settings_text(set) && !set->batch_size && !set->max_tokens)
         usage_error(p, "--batch-size 0 and --max-tokens 0: one of them must limit a batch");
     if (!settings_text(set) && !set->batch_size)
@@ -374,8 +447,12 @@ static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
                              .positions = (wf_positions)set->positions,
                              .tie = (wf_tie)set->tie,
                              .norm_first = set->norm == WF_NORM_PRE,
-                             .start_id = m->text ? WF_START_ID : TASK_START,
-                             .end_id = m->text ? WF_END_ID : TASK_END };
+                             .start_id = m->running ? WF_END_ID
+                                         : m->text  ? WF_START_ID
+                                                    : TASK_START,
+                             .end_id = m->text ? WF_END_ID : TASK_END,
+                             .row = m->running ? set->max_len : 0,
+                             .start_first = m->running };
 }
 
 const wf_model_kind *settings_kind(const settings *set) {

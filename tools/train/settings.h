@@ -10,9 +10,9 @@
 #include "models/model.h"
 #include "tools/cli/options.h"
 
-/* What there is to learn: the task_kinds, the text_task_kinds, files. */
-#define LEARN_WORDS TASK_WORDS "|add|date|text"
-enum { LEARN_COPY, LEARN_REVERSE, LEARN_SORT, LEARN_ADD, LEARN_DATE, LEARN_TEXT };
+/* What there is to learn: the task_kinds, the text_task_kinds, files of pairs, running text. */
+#define LEARN_WORDS TASK_WORDS "|add|date|text|lm"
+enum { LEARN_COPY, LEARN_REVERSE, LEARN_SORT, LEARN_ADD, LEARN_DATE, LEARN_TEXT, LEARN_LM };
 
 typedef struct settings {
     int task, arch, preset, norm, positions, activation, tie, optimizer, schedule;
@@ -22,6 +22,8 @@ typedef struct settings {
     int64_t warmup, lr_steps, batch_size, max_steps, seed, threads;
     int64_t log_every, valid_every, valid_size, save_every;
     const char *train, *train_src, *train_tgt, *valid, *valid_src, *valid_tgt;
+    const char *text, *text_eval, *document_marker;
+    int64_t text_eval_size;
     int tokenizer;
     int64_t vocab_size, min_freq, max_tokens, accum, epochs, patience;
     bool share_vocab;
@@ -42,8 +44,10 @@ void settings_complete_steps(settings *set, int64_t updates);
 
 bool settings_text(
     const settings *set); /* it is text that is to be learned, from files or made up */
+bool settings_running(const settings *set);   /* running text */
 bool settings_validates(const settings *set); /* something is held back to be judged by */
 dataset_options settings_dataset(const settings *set);
+running_options settings_running_text(const settings *set);
 wf_training_config settings_training(const settings *set);
 /* A new model; NULL with message[256]. */
 wf_model *settings_model(const settings *set, const dataset *m, char *message);

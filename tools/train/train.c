@@ -205,6 +205,7 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     json_int(e, "sequences", v.sequences);
     json_real(e, "loss", v.nll / v.tokens);
     json_real(e, "accuracy", v.correct / v.tokens);
+    if (v.bytes > 0) json_real(e, "bits_per_byte", bits_per_byte(&v));
     if (s->dataset.text && v.judged) {
         json_real(e, "bleu", bleu_score(&v.text.bleu[BLEU_NONE]).score);
         json_real(e, "bleu_13a", bleu_score(&v.text.bleu[BLEU_13A]).score);
@@ -255,6 +256,7 @@ static void validate(session *s) {
                    .accuracy = v.correct / v.tokens };
     char scores[120] = "";
     if (v.judged) scores_text(s, &v, scores);
+    if (v.bytes > 0) snprintf(scores, sizeof scores, "%.4f bits per byte", bits_per_byte(&v));
     report_valid(&s->report, &p, scores);
     s->at.since_best = loss < s->at.best ? 0 : s->at.since_best + 1;
     if (loss < s->at.best) s->at.best = loss;
@@ -273,23 +275,49 @@ static void say_text_scores(session *s, const evaluation *v) {
         100 * error_rate(&v->text.characters), 100 * error_rate(&v->text.words));
 }
 
+/* Of running text: what it is worth, and what it writes. */
+static void say_running(session *s, const evaluation *v) {
+    enum { TOKENS = 200 };
+    char size[OPTION_TEXT_SIZE], message[WF_MESSAGE];
+    say(&s->report,
+        "\nOn %s that it has never seen: %.4f bits per byte, loss %.4g per token, perplexity %.5g, "
+        "token accuracy %.2f %%",
+        bytes_text(v->bytes, size), bits_per_byte(v), v->nll / v->tokens, exp(v->nll / v->tokens),
+        100 * v->correct / v->tokens);
+    swap_averages(s);
+    char *text = write_sample(&s->evaluator, TOKENS, (uint64_t)s->set->seed, message);
+    swap_averages(s);
+    if (!text) fail(&train_program, "%s", message);
+    say(&s->report, "What it writes:\n%s", text);
+    json_text(event(&s->report, "sample"), "text", text);
+    event_send(&s->report);
+    free(text);
+    if (!s->set->json) printf("%.4f bits per byte\n", bits_per_byte(v)), fflush(stdout);
+}
+
+/* Of sequences: how many come out right. */
+static void say_sequences(session *s, const evaluation *v) {
+    say(&s->report,
+        "\nOn %lld sequences it has never seen: loss %.4g per token, perplexity %.5g, token "
+        "accuracy %.2f %%",
+        (long long)v->sequences, v->nll / v->tokens, exp(v->nll / v->tokens),
+        100 * v->correct / v->tokens);
+    if (s->dataset.text && v->judged) say_text_scores(s, v);
+    if (v->judged) say(&s->report, "source | reference | output");
+    for (int i = 0; i < SAMPLES; i++)
+        if (v->samples[i]) say(&s->report, "  %s", v->samples[i]);
+    if (!s->set->json && v->judged)
+        printf("exact match %lld/%lld\n", (long long)v->exact, (long long)v->judged),
+            fflush(stdout);
+}
+
 static void test(session *s) {
     bool in_files = s->dataset.text && !s->dataset.test.corpus.pairs;
     bool judged = in_files && s->judged_step == s->at.step;
     evaluation v = judged     ? s->judged
                    : in_files ? evaluated(s, STREAM_VALID, "valid")
                               : evaluated(s, STREAM_TEST, "test");
-    say(&s->report,
-        "\nOn %lld sequences it has never seen: loss %.4g per token, perplexity %.5g, token "
-        "accuracy %.2f %%",
-        (long long)v.sequences, v.nll / v.tokens, exp(v.nll / v.tokens),
-        100 * v.correct / v.tokens);
-    if (s->dataset.text && v.judged) say_text_scores(s, &v);
-    if (v.judged) say(&s->report, "source | reference | output");
-    for (int i = 0; i < SAMPLES; i++)
-        if (v.samples[i]) say(&s->report, "  %s", v.samples[i]);
-    if (!s->set->json && v.judged)
-        printf("exact match %lld/%lld\n", (long long)v.exact, (long long)v.judged), fflush(stdout);
+    (v.bytes > 0 ? say_running : say_sequences)(s, &v);
     if (in_files) keep_best(s, v.nll / v.tokens);
     if (!judged) evaluation_free(&v);
 }
@@ -401,8 +429,10 @@ static int dry_run(session *s) {
         tokens = s->recent.tokens,
         seconds = seconds_now() - began; /* the first plans: not counted */
     }
-    double total = s->dataset.text ? (double)(s->dataset.train.total[1] + s->dataset.train.pairs)
-                                   : tokens * (double)s->set->max_steps;
+    const dataset *m = &s->dataset;
+    double total = m->running ? (double)m->stream[LEARNED].n
+                   : m->text  ? (double)(m->train.total[1] + m->train.pairs)
+                              : tokens * (double)s->set->max_steps;
     double rate = tokens / seconds, one = total / rate;
     double epochs = updates ? (double)s->set->max_steps / (double)updates : 1;
     if (updates)

@@ -1,0 +1,127 @@
+/* models/text/running.c - running text: every byte of it, line breaks too, is part of a token and
+ * comes back.
+ *
+ * Vocabularies are lines of pieces, so no piece may hold a blank or a line break. What a piece
+ * can't hold is spelled by another character: a byte as in GPT-2 (Radford et al. 2019), by itself
+ * if it is printed, else by a letter from U+0100 on ("Ġ" is a space, "Ċ" a line break); a control
+ * character of text that is cut into characters by its picture (U+2400 on). */
+#include "tokenizer.h"
+
+#include "core/file/json.h" /* wf_utf8_prefix */
+
+enum { FIRST_STAND_IN = 256, PICTURES = 0x2400, DELETE = 127, DELETE_PICTURE = 0x2421 };
+
+static bool is_printed(int byte) {
+    return (byte > ' ' && byte < DELETE) || (byte > 0xA0 && byte != 0xAD);
+}
+
+/* ---- code points ----------------------------------------------------------------------------- */
+
+static size_t put_code_point(int c, char out[CODE_POINT]) {
+    if (c < 0x80) return out[0] = (char)c, 1;
+    if (c < 0x800) return out[0] = (char)(0xC0 | c >> 6), out[1] = (char)(0x80 | (c & 0x3F)), 2;
+    out[0] = (char)(0xE0 | c >> 12), out[1] = (char)(0x80 | (c >> 6 & 0x3F));
+    return out[2] = (char)(0x80 | (c & 0x3F)), 3;
+}
+
+/* Of one to three bytes; longer ones are nobody's stand-in: 0. */
+static int code_point_of(wf_span s) {
+    const unsigned char *c = (const unsigned char *)s.text;
+    if (s.bytes == 1) return c[0];
+    if (s.bytes == 2) return (c[0] & 0x1F) << 6 | (c[1] & 0x3F);
+    return s.bytes == 3 ? (c[0] & 0x0F) << 12 | (c[1] & 0x3F) << 6 | (c[2] & 0x3F) : 0;
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+size_t wf_spell_byte(unsigned char byte, char out[CODE_POINT]) {
+    if (is_printed(byte)) return put_code_point(byte, out);
+    int before = 0; /* of those that are not printed */
+    for (int b = 0; b < byte; b++) before += !is_printed(b);
+    return put_code_point(FIRST_STAND_IN + before, out);
+}
+
+wf_span wf_spell_bytes(wf_span bytes, char *out) {
+    wf_span s = { out, 0 };
+    for (size_t i = 0; i < bytes.bytes; i++)
+        s.bytes += wf_spell_byte((unsigned char)bytes.text[i], out + s.bytes);
+    return s;
+}
+
+/* -1: it spells none. */
+static int byte_of(wf_span character) {
+    int c = code_point_of(character), rest = c - FIRST_STAND_IN;
+    if (rest < 0) return is_printed(c) ? c : -1;
+    for (int b = 0; b < 256; b++)
+        if (!is_printed(b) && rest-- == 0) return b;
+    return -1;
+}
+
+/* ---- characters ------------------------------------------------------------------------------ */
+
+wf_span wf_spell_character(wf_span c, char out[CODE_POINT]) {
+    int at = code_point_of(c);
+    if (at >= PICTURES && at <= DELETE_PICTURE) return (wf_span){ out, 0 };
+    if (c.bytes != 1 || (at >= ' ' && at != DELETE)) return c;
+    return (wf_span){ out, put_code_point(at == DELETE ? DELETE_PICTURE : PICTURES + at, out) };
+}
+
+static int control_of(wf_span character) {
+    int c = code_point_of(character);
+    if (c == DELETE_PICTURE) return DELETE;
+    return c >= PICTURES && c < PICTURES + ' ' ? c - PICTURES : -1;
+}
+
+bool wf_running_check(wf_token_kind kind, wf_span text, char *message) {
+    if (!text.text && text.bytes) return fail(message, "there is no text");
+    if (kind != WF_TEXT_CHARACTERS || !text.bytes) return true;
+    size_t good = wf_utf8_prefix(text.text, text.bytes);
+    return good == text.bytes || fail(message, "not UTF-8 at byte %zu", good);
+}
+
+/* ---- back ------------------------------------------------------------------------------------ */
+
+void wf_unspell(const wf_tokenizer *t, wf_span piece, wf_sink *to) {
+    for (wf_span c; piece.bytes; piece.text += c.bytes, piece.bytes -= c.bytes) {
+        c = wf_code_point(piece.text, piece.bytes);
+        int byte = t->kind == WF_TEXT_CHARACTERS ? control_of(c) : byte_of(c);
+        char raw = (char)byte;
+        if (byte >= 0)
+            put(to, &raw, 1);
+        else
+            put(to, c.text, c.bytes);
+    }
+}
+
+/* ---- chunks: what byte-pair encoding merges within ------------------------------------------- */
+
+enum { LETTER, DIGIT, OTHER, BLANK };
+
+/* Of bytes; those above ASCII are taken for letters. */
+static int class_of(char byte) {
+    int c = (unsigned char)byte;
+    if (c == ' ' || (c >= '\t' && c <= '\r')) return BLANK;
+    if (c >= '0' && c <= '9') return DIGIT;
+    int upper = c & ~0x20;
+    return c >= 0x80 || (upper >= 'A' && upper <= 'Z') ? LETTER : OTHER;
+}
+
+/* Where the run that begins at `at` ends. Blanks end with a line break. */
+static size_t run_end(wf_span text, size_t at) {
+    int class = class_of(text.text[at]);
+    size_t most = text.bytes < LONGEST_CHUNK ? text.bytes : LONGEST_CHUNK;
+    for (; at < most && class_of(text.text[at]) == class; at++)
+        if (text.text[at] == '\n') return at + 1;
+    return at;
+}
+
+bool wf_chunk_next(wf_span *rest, wf_span *chunk) {
+    if (!rest->bytes) return false;
+    const char *text = rest->text;
+    size_t n = run_end(*rest, 0);
+    if (class_of(text[0]) == BLANK && text[n - 1] == ' ' && n < rest->bytes)
+        n = n > 1 ? n - 1 : run_end(*rest, 1); /* its last space belongs to what follows */
+    *chunk = (wf_span){ text, n };
+    rest->text += n, rest->bytes -= n;
+    return true;
+}

@@ -1,0 +1,137 @@
+/* tools/data/stream.c - running text as token ids, and its windows. See stream.h. */
+#include "stream.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/base/random.h"
+
+enum { MESSAGE = 256, IN_MEMORY = 64 << 20, BUFFER = 1024 };
+
+/* ---- ids ------------------------------------------------------------------------------------- */
+
+bool stream_new(token_stream *s, int64_t vocab, int32_t end, size_t in_memory, char *message) {
+    *s = (token_stream){ .end = end, .id_bytes = vocab <= 1 << 16 ? 2 : 4 };
+    store_new(&s->ids, in_memory ? in_memory : IN_MEMORY);
+    return stream_add(s, &end, 1, 0, message);
+}
+
+void stream_free(token_stream *s) {
+    store_free(&s->ids);
+    *s = (token_stream){ 0 };
+}
+
+bool stream_add(token_stream *s, const int32_t *ids, int64_t n, int64_t bytes, char *message) {
+    uint16_t narrow[BUFFER];
+    s->n += n, s->bytes += bytes;
+    if (s->id_bytes == 4) return store_append(&s->ids, ids, (size_t)n * sizeof *ids, message);
+    for (int64_t at = 0; at < n; at += BUFFER) {
+        int64_t part = n - at < BUFFER ? n - at : BUFFER;
+        for (int64_t i = 0; i < part; i++) narrow[i] = (uint16_t)ids[at + i];
+        if (!store_append(&s->ids, narrow, (size_t)part * sizeof *narrow, message)) return false;
+    }
+    return true;
+}
+
+bool stream_end_document(token_stream *s, char *message) {
+    int64_t bytes = s->bytes;
+    if (bytes == s->ended) return true;
+    s->ended = bytes, s->documents++;
+    return stream_add(s, &s->end, 1, 0, message);
+}
+
+bool stream_seal(token_stream *s, char *message) {
+    return stream_end_document(s, message) && store_seal(&s->ids, message);
+}
+
+void stream_ids(const token_stream *s, int64_t from, int64_t n, int32_t *ids) {
+    const uint16_t *narrow = (const uint16_t *)(const void *)s->ids.data + from;
+    const int32_t *wide = (const int32_t *)(const void *)s->ids.data + from;
+    for (int64_t i = 0; i < n; i++) ids[i] = s->id_bytes == 2 ? narrow[i] : wide[i];
+}
+
+/* ---- windows --------------------------------------------------------------------------------- */
+
+/* Of a long text one window is given up, so that each epoch can be cut elsewhere. */
+enum { MANY = 16 };
+
+static int64_t count_windows(const windows *w) {
+    int64_t tokens = w->of->n - 1; /* that are followed by one */
+    int64_t n = tokens / w->T;
+    if (w->whole) return (tokens + w->T - 1) / w->T;
+    return n < MANY ? n : n - 1;
+}
+
+bool windows_new(windows *w, const token_stream *of, int64_t T, int64_t rows, int64_t accum,
+                 bool whole, uint64_t seed, char *message) {
+    *w = (windows){ .of = of, .T = T, .rows = rows, .accum = accum, .whole = whole, .seed = seed };
+    w->n = count_windows(w);
+    if (w->n < 1)
+        return snprintf(message, MESSAGE,
+                        "the text has %lld tokens, and a window %lld and what follows: lower "
+                        "--max-len",
+                        (long long)of->n, (long long)T),
+               false;
+    if (w->n > UINT32_MAX)
+        return snprintf(message, MESSAGE, "more than %u windows", (unsigned)UINT32_MAX), false;
+    if (w->rows > w->n) w->rows = w->n;
+    w->batches = whole ? (w->n + w->rows - 1) / w->rows : w->n / w->rows;
+    if (!whole) w->turn = malloc((size_t)w->n * sizeof *w->turn);
+    if (!whole && !w->turn)
+        return snprintf(message, MESSAGE, "out of memory for the order of %lld windows",
+                        (long long)w->n),
+               false;
+    windows_epoch(w, 0);
+    return true;
+}
+
+void windows_free(windows *w) {
+    free(w->turn);
+    *w = (windows){ 0 };
+}
+
+/* A number in 0..n-1: the i-th of this epoch. */
+static int64_t draw(const windows *w, int64_t epoch, int64_t i, int64_t n) {
+    wf_philox words = wf_philox4x32(wf_mix64(w->seed + 1), (uint64_t)i, (uint64_t)epoch);
+    return (int64_t)(wf_unit_double(words.v[0], words.v[1]) * (double)n);
+}
+
+void windows_epoch(windows *w, int64_t epoch) {
+    if (w->whole) return;
+    int64_t left = w->of->n - 1 - w->n * w->T;
+    w->first = draw(w, epoch, 0, left + 1);
+    for (int64_t i = 0; i < w->n; i++) w->turn[i] = (uint32_t)i;
+    for (int64_t i = w->n - 1; i > 0; i--) { /* Fisher and Yates */
+        int64_t k = draw(w, epoch, i, i + 1);
+        uint32_t turn = w->turn[i];
+        w->turn[i] = w->turn[k], w->turn[k] = turn;
+    }
+}
+
+int64_t windows_updates(const windows *w) {
+    return (w->batches + w->accum - 1) / w->accum;
+}
+
+int64_t windows_end(const windows *w, int64_t update) {
+    int64_t end = (update + 1) * w->accum;
+    return end < w->batches ? end : w->batches;
+}
+
+/* Window k as a row: what is not there does not count. */
+static void fill_row(const windows *w, int64_t k, int32_t *tgt, int32_t *labels) {
+    int64_t from = w->first + k * w->T, left = w->of->n - 1 - from, n = left < w->T ? left : w->T;
+    stream_ids(w->of, from, n, tgt);
+    stream_ids(w->of, from + 1, n, labels);
+    for (int64_t i = n; i < w->T; i++) tgt[i] = w->of->end, labels[i] = WF_IGNORE_LABEL;
+}
+
+bool windows_fill(const windows *w, int64_t i, batch *out) {
+    int64_t left = w->n - i * w->rows, B = left < w->rows ? left : w->rows;
+    if (!batch_shape(out, B, 0, w->T)) return false;
+    for (int64_t row = 0; row < B; row++) {
+        int64_t k = i * w->rows + row;
+        out->src_length[row] = 0, out->answer_length[row] = 0;
+        fill_row(w, w->turn ? w->turn[k] : k, out->tgt + row * w->T, out->labels + row * w->T);
+    }
+    return true;
+}

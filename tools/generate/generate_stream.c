@@ -1,0 +1,54 @@
+/* tools/generate/generate_stream.c - an output as it is made: see generate.h.
+ *
+ * With every token the whole is decoded again, and what is new is written as far as its characters
+ * are complete: bytes that may still become one wait for the next token. So the bytes are those
+ * that would be written at the end. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "generate.h"
+
+/* How much of text[n] does not end in the beginning of a character. */
+static size_t complete(const char *text, size_t n) {
+    static const unsigned char leads[] = { 0xC0, 0xE0, 0xF0 }; /* of 2, 3, 4 bytes */
+    for (size_t back = 1; back <= 3 && back <= n; back++) {
+        unsigned char c = (unsigned char)text[n - back];
+        if ((c & 0xC0) == 0x80) continue;
+        return c >= leads[back - 1] && c < 0xF8 ? n - back : n;
+    }
+    return n;
+}
+
+static void write_text(job *j, const char *text, size_t n) {
+    streaming *s = &j->stream;
+    if (n <= s->written) return;
+    fwrite(text + s->written, 1, n - s->written, j->out);
+    s->written = n;
+    fflush(j->out);
+}
+
+static bool hear(void *listener, int place, int32_t token) {
+    job *j = listener;
+    streaming *s = &j->stream;
+    (void)place; /* there is one at a time */
+    s->ids[s->n++] = token;
+    char *text = line_of_ids(j->language.tokenizer[SIDE_TGT], s->ids, s->n);
+    if (text) write_text(j, text, complete(text, strlen(text)));
+    free(text);
+    return text && !ferror(j->out); /* nobody reads any more: no more is made */
+}
+
+void open_stream(job *j) {
+    if (!j->set->stream) return;
+    j->stream.ids = calloc((size_t)j->language.max_len + 1, sizeof *j->stream.ids);
+    if (!j->stream.ids) fail(j->program, "out of memory");
+    j->options.heard = hear, j->options.listener = j;
+}
+
+void begin_stream(job *j) {
+    j->stream.n = 0, j->stream.written = 0;
+}
+
+void end_stream(job *j, const char *text) {
+    write_text(j, text, strlen(text));
+}

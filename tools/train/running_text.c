@@ -1,0 +1,165 @@
+/* tools/train/running_text.c - a dataset of running text: one file, or its end, is held back; the
+ * rest is what a vocabulary is learned from, and the model. See dataset.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataset.h"
+#include "tools/data/documents.h"
+#include "tools/data/language.h"
+
+enum { MESSAGE = 256, LEAST_SHARE = 10 }; /* of the text, no more than a tenth is held back */
+
+/* What is read, and how far the part to learn from goes. */
+typedef struct origin {
+    const running_options *options;
+    spool text, eval;
+    size_t stop; /* where the part to learn from ends, or soon after: at the end of a line */
+} origin;
+
+static bool unreadable(const char *path, const char *why, char *message) {
+    return snprintf(message, MESSAGE, "%.100s can't be read: %.120s", path, why), false;
+}
+
+/* To its end, once: then it can be read again, and anywhere. */
+static bool size_of(spool *s, const char *path, size_t *size, char *message) {
+    static char part[1 << 16];
+    if (!s->keeps) return *size = (size_t)s->first.st_size, true;
+    for (*size = 0;;) {
+        ssize_t got = spool_read(s, *size, part, sizeof part);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return unreadable(path, spool_failure(s), message);
+        if (got == 0) return true;
+        *size += (size_t)got;
+    }
+}
+
+static bool open_origin(origin *from, const running_options *o, char *message) {
+    *from = (origin){ .options = o, .text.file = -1, .eval.file = -1 };
+    if (!spool_open(&from->text, o->text)) return unreadable(o->text, strerror(errno), message);
+    size_t size, held = o->eval ? 0 : (size_t)o->eval_bytes;
+    if (!size_of(&from->text, o->text, &size, message)) return false;
+    if (!size) return snprintf(message, MESSAGE, "%.150s is empty", o->text), false;
+    from->stop = size - (held < size / LEAST_SHARE ? held : size / LEAST_SHARE);
+    if (!o->eval) return true;
+    return spool_open(&from->eval, o->eval) || unreadable(o->eval, strerror(errno), message);
+}
+
+/* ---- the vocabulary -------------------------------------------------------------------------- */
+
+static int next_part(void *from, const char **text, size_t *bytes) {
+    documents *d = from;
+    text_status status;
+    do status = documents_next(d, text, bytes);
+    while (status == TEXT_MARKER);
+    return status == TEXT_PART ? 1 : status == TEXT_END ? 0 : -1;
+}
+
+static wf_tokenizer *learn(origin *from, char *message) {
+    const running_options *o = from->options;
+    char why[MESSAGE];
+    documents d;
+    documents_start(&d, &from->text, 0, from->stop, o->marker);
+    wf_tokenizer *t = wf_tokenizer_learn(&o->tokens, next_part, &d, why);
+    documents_close(&d);
+    bool option = strncmp(why, "vocab_size", 10) == 0;
+    if (!t)
+        snprintf(message, MESSAGE, "%.80s: %.150s%s", o->text, why,
+                 option ? ": raise --vocab-size" : "");
+    return t;
+}
+
+static bool open_tokenizer(dataset *m, origin *from, const wf_file *f, char *message) {
+    if (f) return tokenizers_open(m->tokenizer, f, message);
+    m->tokenizer[0] = m->tokenizer[1] = learn(from, message);
+    return m->tokenizer[0];
+}
+
+/* ---- ids ------------------------------------------------------------------------------------- */
+
+static bool add_part(dataset *m, int side, const char *text, size_t bytes, char *message) {
+    static int32_t ids[LONGEST_PART]; /* a token has a byte at least */
+    int64_t n = wf_tokenizer_encode(m->tokenizer[0], text, bytes, ids, LONGEST_PART, message);
+    for (int64_t i = 0; i < n; i++) m->unknown[side] += ids[i] == WF_UNK_ID;
+    return n >= 0 && stream_add(&m->stream[side], ids, n, (int64_t)bytes, message);
+}
+
+static bool add_all(dataset *m, int side, documents *d, const char *path, char *message) {
+    const char *text;
+    size_t bytes;
+    char why[MESSAGE];
+    for (;;) {
+        size_t at = documents_at(d);
+        bool ok = true;
+        switch (documents_next(d, &text, &bytes)) {
+        case TEXT_FAILED:
+            return unreadable(path, spool_failure(d->from), message);
+        case TEXT_END:
+            return true;
+        case TEXT_MARKER:
+            ok = stream_end_document(&m->stream[side], why);
+            break;
+        case TEXT_PART:
+            ok = add_part(m, side, text, bytes, why);
+        }
+        if (!ok)
+            return snprintf(message, MESSAGE, "%.80s, from byte %zu: %.120s", path, at, why), false;
+    }
+}
+
+/* From `begin` on; *end: where the text that was read ends. */
+static bool open_stream(dataset *m, int side, spool *s, size_t begin, size_t *end, const char *path,
+                        const char *marker, char *message) {
+    documents d;
+    if (!stream_new(&m->stream[side], wf_tokenizer_size(m->tokenizer[0]), WF_END_ID, 0, message))
+        return false;
+    documents_start(&d, s, begin, *end, marker);
+    bool ok = add_all(m, side, &d, path, message);
+    *end = documents_at(&d);
+    documents_close(&d);
+    return ok && stream_seal(&m->stream[side], message);
+}
+
+static bool open_streams(dataset *m, origin *from, char *message) {
+    const running_options *o = from->options;
+    size_t learned = from->stop, end = SIZE_MAX;
+    if (!open_stream(m, LEARNED, &from->text, 0, &learned, o->text, o->marker, message))
+        return false;
+    if (o->eval) return open_stream(m, HELD, &from->eval, 0, &end, o->eval, o->marker, message);
+    return open_stream(m, HELD, &from->text, learned, &end, o->text, o->marker, message);
+}
+
+static bool open_windows(dataset *m, const running_options *o, char *message) {
+    const token_stream *s = m->stream;
+    return windows_new(&m->windows[LEARNED], &s[LEARNED], o->window, o->rows, o->accum, false,
+                       o->seed, message) &&
+           (!s[HELD].bytes ||
+            windows_new(&m->windows[HELD], &s[HELD], o->window, o->rows, 1, true, 0, message));
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static uint64_t hash_of(const token_stream *s) {
+    uint64_t hash = (uint64_t)s->n;
+    for (int64_t i = 0; i < s->n * s->id_bytes; i++) /* FNV-1a */
+        hash = (hash ^ (unsigned char)s->ids.data[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+bool dataset_running(dataset *m, const running_options *o, const wf_file *f, char *message) {
+    *m = (dataset){ .text = true, .running = true, .epoch = -1 };
+    origin from;
+    bool ok = open_origin(&from, o, message) && open_tokenizer(m, &from, f, message) &&
+              open_streams(m, &from, message) && open_windows(m, o, message);
+    if (ok) m->hash = hash_of(&m->stream[LEARNED]);
+    spool_close(&from.text), spool_close(&from.eval);
+    return ok;
+}
+
+void dataset_free_running(dataset *m) {
+    for (int side = 0; side < 2; side++) {
+        windows_free(&m->windows[side]);
+        stream_free(&m->stream[side]);
+    }
+}
