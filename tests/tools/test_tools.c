@@ -83,9 +83,9 @@ TEST(help_tells_the_defaults_that_runs_take) {
     snprintf(help, sizeof help, "%s", result.out);
     for (int i = 0; i < COUNT_OF(defaults); i++)
         assert_default(help, defaults[i].name, defaults[i].help);
-    assert_default(help, "preset", "tiny; small for text");
-    assert_default(help, "epochs", "15 for add; 5 for date; 26 for text");
-    assert_default(help, "valid-every", "500; an epoch for add, date, text, lm");
+    assert_default(help, "preset", "tiny; small for text, lm");
+    assert_default(help, "epochs", "15 for add; 5 for date; 26 for text; 10 for lm");
+    assert_default(help, "valid-every", "500; an epoch for add, date, text; 250 for lm");
     ok("yes 'a b\tb a' | head -n 9 > pairs");
     for (int t = 0; t < COUNT_OF(tasks); t++) {
         run("train %s --lr-steps 99999 --dry-run --quiet --json", tasks[t]);
