@@ -12,7 +12,7 @@ for file in "$shared" "$archive"; do [ -e "$file" ] || fail "there is no $file";
 
 # A folder includes only the folders above it in this list: "core/..." from anywhere, "../core/..." in a public header.
 library=$(find core ops nn models -name '*.[ch]' -o -name '*.inc' | sort)
-programs=$(find tools -name '*.[ch]' | sort)
+programs=$(find tools -name '*.[ch]' ! -path 'tools/examples/*' | sort)
 sources=$(echo "$library" | grep '\.c$')
 comment=':[0-9]+: *(\*|/\*|//)'
 for pair in 'core:ops|nn|models|tools' 'ops:nn|models|tools' 'nn:models|tools' 'models:tools'; do
@@ -59,6 +59,10 @@ for main in $(grep -l '^int main' $programs); do
     sed -n '/^int main/,/^}/p' "$main" | grep -q 'check_uses\|session_open\|open_job' ||
         fail "$main does not check which files it uses"
 done
+
+# The examples are what anyone could have written: nothing of the source tree but the installed headers.
+found=$(grep -n '#include "' tools/examples/*.[ch]* | grep -v '"digits\.h"' || true)
+[ -z "$found" ] || fail "an example includes more than is installed: $found"
 
 # Undefined symbols: the C library, its maths and threads, and the compiler's runtime. A sanitizer adds its own.
 known='GLIBC|GCC_|_ITM_|__gmon_start__|__cxa_finalize|__asan|__ubsan|__tsan|__lsan|__sanitizer|__odr_asan'

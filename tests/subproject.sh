@@ -3,8 +3,8 @@
 #
 # usage: subproject.sh SOURCE_FOLDER BUILD_FOLDER    works in a temporary folder; exits 77 without meson or pkg-config
 #
-# The program is the README's, linked with the shared library and with the static one. Beside it a file that does not
-# compile where more of weft can be included than is installed, and one that asks for the version.
+# The program is the README's, linked with the shared library and with the static one. Beside it the examples, a file that
+# does not compile where more of weft can be included than is installed, and one that asks for the version.
 set -eu
 source=$1 build=$2
 for program in meson pkg-config; do
@@ -31,14 +31,25 @@ int main(void) {
     return strcmp(wf_version(), WF_VERSION) || WF_VERSION_MAJOR * 100 + WF_VERSION_MINOR < 1;
 }
 END
-cat > meson.build << 'END'
+mkdir examples
+cp "$source"/tools/examples/*.[ch]* examples
+examples=$(cd examples && ls *.c | sed "s/\(.*\)\.c/'\1', /" | tr -d '\n')
+cat > meson.build << END
 project('program', 'c', default_options: ['buildtype=release', 'c_std=c17', 'warning_level=3', 'werror=true'])
 foreach kind, static : { 'shared': false, 'static': true }
   weft = dependency('weft', fallback: 'weft', static: static)
   executable('example-' + kind, 'example.c', dependencies: weft)
   executable('version-' + kind, 'version.c', dependencies: weft)
 endforeach
-executable('version', 'version.c', dependencies: dependency('weft', fallback: 'weft'))
+weft = dependency('weft', fallback: 'weft')
+executable('version', 'version.c', dependencies: weft)
+libraries = [weft, dependency('threads'), meson.get_compiler('c').find_library('m', required: false)]
+foreach name : [$examples]
+  executable(name, 'examples' / name + '.c', dependencies: libraries, c_args: ['-Wshadow', '-Wconversion'])
+endforeach
+if add_languages('cpp', native: false, required: false)
+  executable('spiral', 'examples/spiral.cpp', dependencies: weft, override_options: ['cpp_std=c++17'])
+endif
 END
 
 # try WAY: the five programs of the build folder WAY build, and run; the static ones without a library beside them.
@@ -47,6 +58,10 @@ try() {
     for kind in '' -shared -static; do quietly "$1/version$kind"; done
     for kind in shared static; do quietly "$1/example-$kind" && cp "$folder/log" "$1.$kind"; done
     cmp "$1.shared" "$1.static"
+    for name in examples/*.c*; do
+        name=$(basename "${name%.*}")
+        [ "$1" = installed ] || [ ! -x "$1/$name" ] || quietly "$1/$name" # tests/examples.sh runs the installed ones
+    done
     ! readelf -d "$1/example-static" 2> /dev/null | grep -q 'NEEDED.*libweft' ||
         { echo "$1: the static program asks for the shared library"; exit 1; }
 }

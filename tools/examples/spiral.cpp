@@ -1,0 +1,69 @@
+/* spiral.cpp - C++: two spirals are told apart by a network of two hidden layers.
+ *
+ * Shows weft.hpp: nothing is freed by hand, vectors are fed and fetched as they are, and what fails
+ * is thrown, with the library's sentence. */
+#include <cmath>
+#include <cstdio>
+#include <weft/weft.hpp>
+
+constexpr int points = 200, steps = 600;
+constexpr double learning_rate = 0.01;
+
+int main() try {
+    weft::graph g(wf_graph_new(nullptr));
+    const int64_t N = wf_extent(g, "N", points);
+    wf_tensor *x = wf_input(g, "x", WF_F32, 2, weft::shape{ N, 2 });
+    wf_tensor *arm = wf_input(g, "arm", WF_I32, 1, weft::shape{ N });
+    const wf_linear_layer first = wf_linear_new(g, "first", 2, 32, true);
+    const wf_linear_layer second = wf_linear_new(g, "second", 32, 32, true);
+    const wf_linear_layer last = wf_linear_new(g, "last", 32, 2, true);
+    wf_tensor *hidden = wf_tanh(wf_linear(&second, wf_tanh(wf_linear(&first, x))));
+    wf_tensor *logits = wf_linear(&last, hidden);
+    wf_tensor *answer = wf_argmax(logits, -1);
+    const wf_cross_entropy_result loss = wf_cross_entropy(logits, arm, 0, -1);
+
+    std::vector<wf_tensor *> params(6);
+    wf_parameters(g, params.data(), 6);
+    const wf_optimizer_options adam = wf_optimizer_defaults(WF_ADAM);
+    weft::optimizer o(wf_optimizer_new(g, loss.loss, loss.count, params.data(), 6, &adam));
+    std::vector<wf_tensor *> fetch(o->updates, o->updates + o->n);
+    fetch.push_back(loss.loss);
+    const weft::plan train = weft::make_plan(g, fetch, { x, arm, o->rates });
+    const weft::plan look = weft::make_plan(g, { answer }, { x });
+
+    std::vector<float> xs;
+    std::vector<int32_t> arms;
+    for (int i = 0; i < points; i++) { /* two arms, half a turn apart */
+        const double radius = 0.2 + 0.8 * i / points, angle = 8 * radius + 3.14159265 * (i % 2);
+        xs.push_back(static_cast<float>(radius * std::cos(angle)));
+        xs.push_back(static_cast<float>(radius * std::sin(angle)));
+        arms.push_back(i % 2);
+    }
+    weft::bind(train, "N", points), weft::bind(look, "N", points);
+    weft::feed(train, x, xs), weft::feed(train, arm, arms), weft::feed(look, x, xs);
+    for (int step = 1; step <= steps; step++) {
+        double rates[3];
+        wf_optimizer_rates(&adam, learning_rate, step, rates);
+        weft::check(train, wf_feed_reals(train, o->rates, rates, 3));
+        weft::run(train);
+        if (step % 200 == 0)
+            std::printf("step %d: loss %.4f\n", step,
+                        weft::fetch<float>(train, loss.loss)[0] / double(points));
+    }
+    weft::run(look);
+    const std::vector<int32_t> answers = weft::fetch<int32_t>(look, answer);
+    int right = 0;
+    for (size_t i = 0; i < points; i++) right += answers[i] == arms[i];
+    std::printf("%d of %d points are on the arm they are said to be\n", right, points);
+
+    try { /* three numbers are no points */
+        weft::feed(look, x, std::vector<float>{ 1, 2, 3 });
+    } catch (const weft::error &e) {
+        std::printf("refused: %s\n", e.what());
+        return right < points * 95 / 100;
+    }
+    return 1;
+} catch (const std::exception &e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+}

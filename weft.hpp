@@ -1,0 +1,128 @@
+/* weft/weft.hpp - for C++17 and later: what is made is freed, arrays know their sizes, failures are
+ * thrown.
+ *
+ * A handle is what a wf_..._new returns, and frees it; it converts to the pointer, so that all
+ * functions of weft.h are used as they are:
+ *
+ *     weft::graph g{ wf_graph_new(nullptr) };
+ *     wf_tensor *x = wf_input(g, "x", WF_F32, 2, weft::shape{ 2, 3 });
+ *     wf_tensor *y = wf_sum(wf_square(x), WF_AXIS(-1), false);
+ *     weft::plan p = weft::make_plan(g, { y }, { x });           throws what wf_error(g) says
+ *     weft::feed(p, x, std::array{ 1.f, 2.f, 3.f, 4.f, 5.f, 6.f });
+ *     weft::run(p);
+ *     std::vector<float> squares = weft::fetch<float>(p, y);     14, 77 */
+#ifndef WEFT_WEFT_HPP
+#define WEFT_WEFT_HPP
+
+#include <algorithm>
+#include <initializer_list>
+#include <iterator>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "weft.h"
+
+namespace weft {
+
+struct error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/* ---- handles: a pointer and the function that frees it. A graph outlives its plans ------------- */
+
+template <auto release> struct releaser {
+    template <class T> void operator()(T *made) const noexcept { release(made); }
+};
+template <class T, auto release> class handle : public std::unique_ptr<T, releaser<release>> {
+  public:
+    using std::unique_ptr<T, releaser<release>>::unique_ptr;
+    operator T *() const noexcept { return this->get(); }
+};
+using graph = handle<wf_graph, wf_graph_free>;
+using plan = handle<wf_plan, wf_plan_free>;
+using pool = handle<wf_pool, wf_pool_free>;
+using state = handle<wf_state, wf_state_free>;
+using file = handle<wf_file, wf_file_free>;
+using model = handle<wf_model, wf_model_free>;
+using decoder = handle<wf_decoder, wf_decoder_free>;
+
+class optimizer {
+    wf_optimizer made;
+
+  public:
+    explicit optimizer(const wf_optimizer &o) noexcept : made(o) {}
+    optimizer(const optimizer &) = delete;
+    optimizer &operator=(const optimizer &) = delete;
+    ~optimizer() { wf_optimizer_free(&made); }
+    const wf_optimizer *operator->() const noexcept { return &made; }
+};
+
+/* A shape, or the dims of a reshape, where a pointer to sizes is wanted: for the call it is in. */
+struct shape {
+    int64_t size[WF_MAX_DIMS] = {};
+    shape(std::initializer_list<int64_t> sizes) {
+        if (sizes.size() > WF_MAX_DIMS) throw error("a shape of more than 8 axes");
+        std::copy(sizes.begin(), sizes.end(), size);
+    }
+    operator const int64_t *() const noexcept { return size; }
+};
+
+/* ---- failures ---------------------------------------------------------------------------------- */
+
+inline void check(const wf_graph *g) {
+    if (!wf_ok(g)) throw error(wf_error(g));
+}
+/* What a function of plans returned: check(p, wf_bind(p, "B", 16)). */
+inline void check(const wf_plan *p, bool done) {
+    if (!done) throw error(wf_plan_error(p));
+}
+
+/* ---- plans ------------------------------------------------------------------------------------- */
+
+/* fetch and feed of the options are those given; options has the rest. */
+inline plan make_plan(wf_graph *g, const std::vector<wf_tensor *> &fetch,
+                      const std::vector<wf_tensor *> &feed, wf_plan_options options = {}) {
+    check(g);
+    options.fetch = fetch.data(), options.n_fetch = static_cast<int>(fetch.size());
+    options.feed = feed.data(), options.n_feed = static_cast<int>(feed.size());
+    plan p(wf_plan_new(g, &options));
+    check(p, wf_plan_ok(p));
+    return p;
+}
+inline void bind(wf_plan *p, const char *extent, int64_t size) {
+    check(p, wf_bind(p, extent, size));
+}
+inline void run(wf_plan *p) {
+    check(p, wf_run(p));
+}
+
+template <class T> constexpr bool is_dtype(wf_dtype dtype) {
+    return (std::is_same_v<T, float> && dtype == WF_F32) ||
+           (std::is_same_v<T, double> && dtype == WF_F64) ||
+           (std::is_same_v<T, int32_t> && dtype == WF_I32);
+}
+template <class T> void check_dtype(const wf_tensor *t) {
+    if (t && !is_dtype<T>(t->dtype))
+        throw error(std::string(t->name ? t->name : "a tensor") + " is " + wf_dtype_name(t->dtype));
+}
+
+/* Values: a vector, an array, or whatever else has data and size, of float, double or int32_t as the
+ * tensor's type is. Their number must be the tensor's, as bound. */
+template <class Values> void feed(wf_plan *p, const wf_tensor *t, const Values &values) {
+    using T = std::remove_cv_t<std::remove_pointer_t<decltype(std::data(values))>>;
+    check_dtype<T>(t);
+    check(p, wf_feed(p, t, std::data(values), std::size(values) * sizeof(T)));
+}
+template <class T> std::vector<T> fetch(wf_plan *p, const wf_tensor *t) {
+    check_dtype<T>(t);
+    std::vector<T> values(wf_bound_bytes(p, t) / sizeof(T));
+    check(p, wf_fetch(p, t, values.data(), values.size() * sizeof(T)));
+    return values;
+}
+
+} // namespace weft
+
+#endif
