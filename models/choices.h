@@ -21,7 +21,7 @@
 #define WF_ACTIVATION_NAMES(ROW) WF_ACTIVATIONS(ROW) /* nn/blocks.h */
 #define WF_POSITIONS_NAMES(ROW) \
     ROW(WF_POSITIONS_NONE, "none") ROW(WF_POSITIONS_SINUSOIDAL, "sinusoidal") \
-    ROW(WF_POSITIONS_LEARNED, "learned")
+    ROW(WF_POSITIONS_LEARNED, "learned") ROW(WF_POSITIONS_ROTARY, "rotary")
 #define WF_TIE_NAMES(ROW) \
     ROW(WF_TIE_NONE, "none") ROW(WF_TIE_DECODER, "decoder") ROW(WF_TIE_ALL, "all")
 #define WF_OPTIMIZER_NAMES(ROW) ROW(WF_SGD, "sgd") ROW(WF_ADAM, "adam") ROW(WF_ADAMW, "adamw")

@@ -5,25 +5,44 @@
  *
  * in_proj_weight holds W_Q, W_K, W_V one below the other, so that self-attention computes all
  * three in one product, and cross-attention keys and values in one. The core, softmax(Q K^T /
- * sqrt(d)) V, is a fused op (ops/attention/attention.c). B batch, T queries, S keys, H heads, D = H
- * d model width. */
+ * sqrt(d)) V, is a fused op (ops/attention/attention.c). B batch, T queries, S keys, H heads, G of
+ * keys and values, D = H d model width. */
 #include "module.h"
 
-struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim, int64_t num_heads,
-                               bool bias, double dropout) {
-    struct wf_mha_layer l = { .embed_dim = embed_dim, .num_heads = num_heads, .dropout = dropout };
-    const char *outer = wf_scope_push(g, name);
+/* d, the width of a head; -1 if there is none. */
+static int64_t head_width(wf_graph *g, int64_t embed_dim, int64_t num_heads, int64_t num_kv_heads) {
     if (embed_dim < 1 || num_heads < 1 || embed_dim % num_heads)
         wf_poison(g, "a width of %lld does not divide into %lld heads", (long long)embed_dim,
                   (long long)num_heads);
-    int64_t rows;
-    if (!wf_mul_size(embed_dim, 3, &rows)) rows = -1;
+    else if (num_kv_heads < 1 || num_heads % num_kv_heads)
+        wf_poison(g, "%lld heads do not divide into %lld groups", (long long)num_heads,
+                  (long long)num_kv_heads);
+    else
+        return embed_dim / num_heads;
+    return -1;
+}
+
+struct wf_mha_layer wf_mha_grouped_new(wf_graph *g, const char *name, int64_t embed_dim,
+                                       int64_t num_heads, int64_t num_kv_heads, bool bias,
+                                       double dropout) {
+    struct wf_mha_layer l = { .embed_dim = embed_dim,
+                              .num_heads = num_heads,
+                              .num_kv_heads = num_kv_heads,
+                              .dropout = dropout };
+    const char *outer = wf_scope_push(g, name);
+    int64_t d = head_width(g, embed_dim, num_heads, num_kv_heads), rows;
+    if (d < 0 || !wf_mul_size(num_heads + 2 * num_kv_heads, d, &rows)) rows = -1;
     l.in_proj_weight = wf_param(g, "in_proj_weight", 2, (int64_t[]){ rows, embed_dim },
                                 wf_init_xavier_uniform(embed_dim, embed_dim));
     if (bias) l.in_proj_bias = wf_param(g, "in_proj_bias", 1, &rows, wf_init_zeros());
     l.out_proj = wf_linear_new(g, "out_proj", embed_dim, embed_dim, bias);
     l.path = wf_scope(g, outer);
     return l;
+}
+
+struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim, int64_t num_heads,
+                               bool bias, double dropout) {
+    return wf_mha_grouped_new(g, name, embed_dim, num_heads, num_heads, bias, dropout);
 }
 
 static bool made(const struct wf_mha_layer *l) {
@@ -37,21 +56,22 @@ static wf_tensor *no_attention(const wf_tensor *x, const wf_mha_options *o) {
     return poison;
 }
 
-/* Rows [from, to) of the packed projection, applied to x: [B,T,D] -> [B,T,to-from]. from and to
- * count in D. */
+/* Heads [from, to) of the packed projection, of queries, keys and values in this order, applied to
+ * x: [B,T,D] -> [B,T,(to-from) d]. */
 static wf_tensor *project(const struct wf_mha_layer *l, wf_tensor *x, int64_t from, int64_t to) {
     wf_tensor *weight = l->in_proj_weight, *bias = l->in_proj_bias;
-    if (to - from < 3) { /* only a part of the projection */
-        weight = wf_slice(weight, 0, from * l->embed_dim, to * l->embed_dim);
-        if (bias) bias = wf_slice(bias, 0, from * l->embed_dim, to * l->embed_dim);
+    int64_t d = l->embed_dim / l->num_heads;
+    if (to - from < l->num_heads + 2 * l->num_kv_heads) { /* only a part of the projection */
+        weight = wf_slice(weight, 0, from * d, to * d);
+        if (bias) bias = wf_slice(bias, 0, from * d, to * d);
     }
     return wf_gemm(x, weight, bias, WF_TRANSPOSE_B);
 }
 
-/* The i-th D columns of what project returned, as heads: [B,T,n D] -> [B,H,T,d]. */
-static wf_tensor *heads(const struct wf_mha_layer *l, wf_tensor *packed, int64_t i) {
-    int64_t D = l->embed_dim, split[] = { WF_KEEP, WF_KEEP, l->num_heads, WF_REST };
-    wf_tensor *x = wf_reshape(wf_slice(packed, 2, i * D, (i + 1) * D), 4, split); /* [B,T,H,d] */
+/* n heads of what project returned, from the i-th on: [B,T,... d] -> [B,n,T,d]. */
+static wf_tensor *heads(const struct wf_mha_layer *l, wf_tensor *packed, int64_t i, int64_t n) {
+    int64_t d = l->embed_dim / l->num_heads, split[] = { WF_KEEP, WF_KEEP, n, WF_REST };
+    wf_tensor *x = wf_reshape(wf_slice(packed, 2, i * d, (i + n) * d), 4, split); /* [B,T,n,d] */
     return wf_permute(x, (int[]){ 0, 2, 1, 3 });
 }
 
@@ -59,6 +79,11 @@ static wf_tensor *heads(const struct wf_mha_layer *l, wf_tensor *packed, int64_t
 static wf_tensor *combine(const struct wf_mha_layer *l, wf_tensor *x) {
     int64_t merge[] = { WF_KEEP, WF_KEEP, l->embed_dim };
     return wf_linear(&l->out_proj, wf_reshape(wf_permute(x, (int[]){ 0, 2, 1, 3 }), 3, merge));
+}
+
+/* Queries or keys, [B,H,T,d], at their positions. */
+static wf_tensor *turn(wf_tensor *x, const wf_mha_options *o) {
+    return o->rotary ? wf_rotate(x, o->rotary, o->interleaved) : x;
 }
 
 /* q, k, v in heads -> [B,T,D]; also the weights, if the options request them. */
@@ -71,10 +96,11 @@ static wf_tensor *attend(const struct wf_mha_layer *l, wf_tensor *q, wf_tensor *
 
 static wf_tensor *self_attention(const struct wf_mha_layer *l, wf_tensor *x,
                                  const wf_mha_options *o) {
-    wf_tensor *qkv = project(l, x, 0, 3); /* [B,T,3D] */
-    wf_tensor *k = heads(l, qkv, 1), *v = heads(l, qkv, 2);
+    int64_t H = l->num_heads, G = l->num_kv_heads;
+    wf_tensor *qkv = project(l, x, 0, H + 2 * G); /* [B,T,(H + 2 G) d] */
+    wf_tensor *k = turn(heads(l, qkv, H, G), o), *v = heads(l, qkv, H + G, G);
     if (o->cache) k = wf_cache(k, 2), v = wf_cache(v, 2);
-    return attend(l, heads(l, qkv, 0), k, v, o);
+    return attend(l, turn(heads(l, qkv, 0, H), o), k, v, o);
 }
 
 wf_tensor *wf_mha(const struct wf_mha_layer *l, wf_tensor *query, wf_tensor *key_value,
@@ -101,9 +127,10 @@ void wf_mha_keys_values(const struct wf_mha_layer *l, wf_tensor *memory, wf_tens
         return;
     }
     const char *outer = enter(l->in_proj_weight, l->path);
-    wf_tensor *kv = project(l, memory, 1, 3); /* [B,S,2D] */
-    *k = heads(l, kv, 0);
-    *v = leave(outer, heads(l, kv, 1));
+    int64_t H = l->num_heads, G = l->num_kv_heads;
+    wf_tensor *kv = project(l, memory, H, H + 2 * G); /* [B,S,2 G d] */
+    *k = heads(l, kv, 0, G);
+    *v = leave(outer, heads(l, kv, G, G));
 }
 
 wf_tensor *wf_mha_attend(const struct wf_mha_layer *l, wf_tensor *query, wf_tensor *k, wf_tensor *v,
@@ -112,7 +139,11 @@ wf_tensor *wf_mha_attend(const struct wf_mha_layer *l, wf_tensor *query, wf_tens
     if (!o) o = &plain;
     if (!made(l)) return no_attention(query, o);
     const char *outer = enter(l->in_proj_weight, l->path);
-    return leave(outer, attend(l, heads(l, project(l, query, 0, 1), 0), k, v, o));
+    if (o->rotary)
+        wf_poison(l->in_proj_weight->graph, "rotary positions are for self-attention: the keys of "
+                                            "a memory are not turned");
+    int64_t H = l->num_heads;
+    return leave(outer, attend(l, heads(l, project(l, query, 0, H), 0, H), k, v, o));
 }
 
 wf_tensor *wf_key_mask(wf_tensor *lengths, wf_tensor *like, int axis) {

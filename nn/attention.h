@@ -10,24 +10,34 @@ extern "C" {
 
 /* softmax(Q K^T / sqrt(d)) V per head (Vaswani et al. 2017, 3.2.2). */
 struct wf_mha_layer {
-    wf_tensor *in_proj_weight, *in_proj_bias; /* [3D, D], [3D] or NULL: W_Q, W_K, W_V */
+    /* [(H + 2 G) d, D], [(H + 2 G) d] or NULL: W_Q, H d rows; W_K and W_V, G d rows each */
+    wf_tensor *in_proj_weight, *in_proj_bias;
     struct wf_linear_layer out_proj;
-    int64_t embed_dim, num_heads;
-    double dropout; /* of the weights */
+    int64_t embed_dim, num_heads, num_kv_heads; /* D, H, G */
+    double dropout;                             /* of the weights */
     const char *path;
 };
 typedef struct wf_mha_options {
-    wf_tensor *mask;     /* 1 = may attend; [T,S], [B,T,S], [B,1,1,S] or [B,H,T,S]; or NULL */
-    bool causal;         /* query i sees keys j <= i + (keys - queries) */
-    bool cache;          /* self-attention: keys and values pass through wf_cache */
+    wf_tensor *mask; /* 1 = may attend; [T,S], [B,T,S], [B,1,1,S] or [B,H,T,S]; or NULL */
+    bool causal;     /* query i sees keys j <= i + (keys - queries) */
+    bool cache;      /* self-attention: keys and values pass through wf_cache */
+    /* self-attention: queries and keys are turned by this table, wf_rotary_positions, in pairs as
+     * the layer of positions has them. NULL: they are not. Keys are cached as turned */
+    wf_tensor *rotary;
+    bool interleaved;
     wf_tensor **weights; /* out: [B,H,T,S] from primitives, before dropout; NULL: not recorded */
 } wf_mha_options;
 WF_API struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim,
                                       int64_t num_heads, bool bias, double dropout);
+/* Grouped-query attention (Ainslie et al. 2023): num_kv_heads heads of keys and values, each shared
+ * by num_heads / num_kv_heads heads of queries in a row. wf_mha_new has as many as of queries. */
+WF_API struct wf_mha_layer wf_mha_grouped_new(wf_graph *g, const char *name, int64_t embed_dim,
+                                              int64_t num_heads, int64_t num_kv_heads, bool bias,
+                                              double dropout);
 /* [B,T,D], [B,S,D] -> [B,T,D]; key_value == query is self-attention. Options may be NULL. */
 WF_API wf_tensor *wf_mha(const struct wf_mha_layer *l, wf_tensor *query, wf_tensor *key_value,
                          const wf_mha_options *o);
-/* wf_mha in two steps, so that a decoder projects its memory only once: k and v are [B,H,S,d]. */
+/* wf_mha in two steps, so that a decoder projects its memory only once: k and v are [B,G,S,d]. */
 WF_API void wf_mha_keys_values(const struct wf_mha_layer *l, wf_tensor *memory, wf_tensor **k,
                                wf_tensor **v);
 WF_API wf_tensor *wf_mha_attend(const struct wf_mha_layer *l, wf_tensor *query, wf_tensor *k,

@@ -52,6 +52,12 @@ static wf_tensor *after(const wf_block_options *o, const struct wf_norm_layer *n
     return o->norm_first ? y : wf_norm(norm, y);
 }
 
+static struct wf_mha_layer self_attention_new(wf_graph *g, const wf_block_options *o) {
+    return wf_mha_grouped_new(g, "self_attn", o->d_model, o->num_heads,
+                              o->num_kv_heads ? o->num_kv_heads : o->num_heads, o->bias,
+                              o->attention_dropout);
+}
+
 /* ---- encoder layer --------------------------------------------------------------------------- */
 
 struct wf_encoder_block wf_encoder_layer_new(wf_graph *g, const char *name,
@@ -59,8 +65,7 @@ struct wf_encoder_block wf_encoder_layer_new(wf_graph *g, const char *name,
     if (!o) return no_options(g, "an encoder layer"), (struct wf_encoder_block){ 0 };
     struct wf_encoder_block l = { .o = *o };
     const char *outer = wf_scope_push(g, name);
-    l.self_attn =
-        wf_mha_new(g, "self_attn", o->d_model, o->num_heads, o->bias, o->attention_dropout);
+    l.self_attn = self_attention_new(g, o);
     l.ff = wf_feed_forward_new(g, o);
     l.norm1 = norm_new(g, "norm1", o);
     l.norm2 = norm_new(g, "norm2", o);
@@ -86,8 +91,7 @@ struct wf_decoder_block wf_decoder_layer_new(wf_graph *g, const char *name,
     if (!o) return no_options(g, "a decoder layer"), (struct wf_decoder_block){ 0 };
     struct wf_decoder_block l = { .o = *o };
     const char *outer = wf_scope_push(g, name);
-    l.self_attn =
-        wf_mha_new(g, "self_attn", o->d_model, o->num_heads, o->bias, o->attention_dropout);
+    l.self_attn = self_attention_new(g, o);
     l.multihead_attn =
         wf_mha_new(g, "multihead_attn", o->d_model, o->num_heads, o->bias, o->attention_dropout);
     l.ff = wf_feed_forward_new(g, o);

@@ -31,7 +31,8 @@ typedef struct wf_block_options {
     bool norm_first; /* pre-norm: x + Dropout(f(LN(x))); else post-norm: LN(x + Dropout(f(x))) */
     bool bias;       /* in projections and norms, as in torch.nn.Transformer */
     double dropout, attention_dropout, activation_dropout, layer_norm_eps;
-    wf_norm_kind norm; /* of every norm; RMSNorm has no bias */
+    wf_norm_kind norm;    /* of every norm; RMSNorm has no bias */
+    int64_t num_kv_heads; /* of self-attention, see wf_mha_grouped_new; 0: num_heads */
 } wf_block_options;
 
 struct wf_feed_forward_layer {

@@ -43,7 +43,7 @@ static wf_tensor *position_table(wf_graph *g, wf_positions kind, int64_t max_len
 
 struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_positions kind,
                                          int64_t max_len, int64_t dim) {
-    struct wf_position_layer l = { .kind = kind, .dim = dim };
+    struct wf_position_layer l = { .kind = kind, .dim = dim, .base = 10000 };
     const char *outer = wf_scope_push(g, name);
     l.weight = position_table(g, kind, max_len, dim);
     l.path = wf_scope(g, outer);
@@ -55,7 +55,7 @@ static bool has_positions(const struct wf_position_layer *l) {
 }
 
 wf_tensor *wf_add_positions_at(const struct wf_position_layer *l, wf_tensor *x, wf_tensor *ids) {
-    if (l && l->kind == WF_POSITIONS_NONE && x) return x;
+    if (l && (l->kind == WF_POSITIONS_NONE || l->kind == WF_POSITIONS_ROTARY) && x) return x;
     if (!x || !has_positions(l)) return no_layer(x, "a table of positions");
     const char *outer = wf_scope(x->graph, l->path);
     wf_tensor *rows = l->weight ? wf_embedding(l->weight, ids) : wf_sinusoid(ids, l->dim);
@@ -66,4 +66,18 @@ wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor *x) {
     if (!x || !has_positions(l)) return wf_add_positions_at(l, x, NULL);
     const char *outer = wf_scope(x->graph, l->path);
     return leave(outer, wf_add_positions_at(l, x, wf_position_ids(x, 1)));
+}
+
+wf_tensor *wf_rotary_positions_at(const struct wf_position_layer *l, wf_tensor *ids,
+                                  int64_t head_dim) {
+    if (!l) return no_layer(ids, "a table of positions");
+    if (l->kind != WF_POSITIONS_ROTARY) return NULL;
+    if (!ids) return wf_poison(NULL, "rotary positions of NULL");
+    const char *outer = wf_scope(ids->graph, l->path);
+    return leave(outer, wf_rotary_table(ids, head_dim, l->base, l->interleaved)); /* [T,2,d] */
+}
+
+wf_tensor *wf_rotary_positions(const struct wf_position_layer *l, wf_tensor *x, int64_t head_dim) {
+    if (!l || !x || l->kind != WF_POSITIONS_ROTARY) return wf_rotary_positions_at(l, x, head_dim);
+    return wf_rotary_positions_at(l, wf_position_ids(x, 1), head_dim);
 }

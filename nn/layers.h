@@ -45,13 +45,20 @@ WF_API struct wf_embedding_layer wf_embedding_new(wf_graph *g, const char *name,
 /* [...] -> [..., D] */
 WF_API wf_tensor *wf_embed(const struct wf_embedding_layer *l, wf_tensor *ids);
 
-typedef enum { WF_POSITIONS_NONE, WF_POSITIONS_SINUSOIDAL, WF_POSITIONS_LEARNED } wf_positions;
+typedef enum {
+    WF_POSITIONS_NONE,
+    WF_POSITIONS_SINUSOIDAL,
+    WF_POSITIONS_LEARNED,
+    WF_POSITIONS_ROTARY /* nothing is added: attention turns queries and keys, wf_rotary_positions */
+} wf_positions;
 struct wf_position_layer {
     /* [max_len, D]: a parameter if learned, a buffer if sinusoidal; NULL for sinusoids of more than
      * 2^22 elements, which are computed in each run */
     wf_tensor *weight;
     wf_positions kind;
     int64_t dim;
+    double base; /* rotary, see wf_rotary: 10000 and false at first; to be set before use */
+    bool interleaved;
     const char *path;
 };
 WF_API struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_positions kind,
@@ -62,6 +69,13 @@ WF_API wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor 
  * plan with a state, is at 0..T-1 at any position P: ids = wf_arange(x, 1). */
 WF_API wf_tensor *wf_add_positions_at(const struct wf_position_layer *l, wf_tensor *x,
                                       wf_tensor *ids);
+
+/* For wf_mha_options.rotary: the table of rows P..P+T-1 of [B,T,...], or that of given positions,
+ * for heads that are head_dim wide; once for all layers. NULL unless the layer is rotary. */
+WF_API wf_tensor *wf_rotary_positions(const struct wf_position_layer *l, wf_tensor *x,
+                                      int64_t head_dim);
+WF_API wf_tensor *wf_rotary_positions_at(const struct wf_position_layer *l, wf_tensor *ids,
+                                         int64_t head_dim);
 
 /* ---- LayerNorm and RMSNorm: norm.c ----------------------------------------------------------- */
 

@@ -177,6 +177,16 @@ WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias
 /* x / sqrt(mean(x^2) + eps) * weight; last axis; weight [D] or NULL */
 WF_API wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *weight, double eps);
 
+/* ---- rotary positions: rotary.c -------------------------------------------------------------- */
+/* x [...,T,d] with pairs of its elements turned by id / base^(2i/d) (Su et al. 2021): elements i and
+ * i + d/2, as in Hugging Face's Llama, or if interleaved 2i and 2i + 1, as in the paper. ids [T], or
+ * any shape that broadcasts to [...,T]; [B,T] gets a head axis for x [B,H,T,d]. */
+WF_API wf_tensor *wf_rotary(wf_tensor *x, wf_tensor *ids, double base, bool interleaved);
+/* The same in two steps, so that layers share the sines: ids [...] -> [...,2,dim], computed in
+ * double; and x turned by such a table. */
+WF_API wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interleaved);
+WF_API wf_tensor *wf_rotate(wf_tensor *x, wf_tensor *table, bool interleaved);
+
 /* ---- attention: attention.c ------------------------------------------------------------------ */
 typedef struct wf_attention_options {
     bool causal;      /* query i sees keys j <= i + (keys - queries) */
@@ -185,7 +195,8 @@ typedef struct wf_attention_options {
     double dropout;   /* of the weights, in training plans */
     const char *site; /* dropout's name, as of wf_dropout */
 } wf_attention_options;
-/* q [B,H,T,d_k], k [B,H,S,d_k], v [B,H,S,d_v] -> [B,H,T,d_v]; or 3-D without H. mask broadcasts to
+/* q [B,H,T,d_k], k [B,G,S,d_k], v [B,G,S,d_v] -> [B,H,T,d_v]; or 3-D without heads. G = H, or G
+ * divides H and heads of q in a row share one of k and v (Ainslie et al. 2023). mask broadcasts to
  * [B,H,T,S]: [T,S] or [B,1,1,S] as they are, [B,T,S] gets a head axis; may be NULL. */
 WF_API wf_tensor *wf_attention(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask,
                                const wf_attention_options *options);

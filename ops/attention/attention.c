@@ -14,7 +14,7 @@
 #include "ops/elementwise/dropout.h"
 #include "ops/norm/rows.h"
 
-/* ---- shapes: q [B,H,T,dk], k [B,H,S,dk], v [B,H,S,dv], mask -> y [B,H,T,dv] ------------------ */
+/* ---- shapes: q [B,H,T,dk], k [B,G,S,dk], v [B,G,S,dv], mask -> y [B,H,T,dv] ------------------ */
 
 void wf_attention_view(wf_view *v, wf_dtype type, const wf_view *rows, int64_t width) {
     const int64_t *n = rows->shape; /* B, H, rows */
@@ -33,10 +33,11 @@ static wf_view scores_view(const wf_call *c) {
 
 static bool operands_fit(wf_call *c) {
     const wf_view *q = &c->in[IN_Q], *k = &c->in[IN_K], *v = &c->in[IN_V];
-    bool fit = q->ndim == 4 && k->ndim == 4 && v->ndim == 4;
-    for (int i = 0; fit && i < 2; i++)
-        fit = q->shape[i] == k->shape[i] && q->shape[i] == v->shape[i];
-    if (fit && q->shape[3] == k->shape[3] && k->shape[2] == v->shape[2]) return true;
+    bool fit = q->ndim == 4 && k->ndim == 4 && v->ndim == 4 && q->shape[0] == k->shape[0];
+    for (int i = 0; fit && i < 3; i++) fit = k->shape[i] == v->shape[i];
+    if (fit && q->shape[1] != k->shape[1]) /* heads of q in groups */
+        fit = k->shape[1] > 0 && q->shape[1] % k->shape[1] == 0;
+    if (fit && q->shape[3] == k->shape[3]) return true;
     return wf_fail(c, "q %s, k %s and v %s are not [B,H,T,dk], [B,H,S,dk] and [B,H,S,dv]",
                    wf_show(c, q), wf_show(c, k), wf_show(c, v));
 }
@@ -113,14 +114,23 @@ static wf_matrix mask_of(const wf_call *c, attention_place at) {
                         stride[3] };
 }
 
+int64_t wf_attention_group(const wf_call *c) {
+    int64_t heads = c->in[IN_Q].shape[1], groups = c->in[IN_K].shape[1];
+    return heads == groups ? 1 : heads / groups;
+}
+
+attention_place wf_attention_key_place(const wf_call *c, attention_place at) {
+    return (attention_place){ at.batch, at.head / wf_attention_group(c) };
+}
+
 attention_place wf_attention_at(const wf_call *c, wf_attention_head *h, int64_t head) {
     int64_t H = c->in[IN_Q].shape[1];
-    attention_place at = { head / H, head % H };
+    attention_place at = { head / H, head % H }, keys = wf_attention_key_place(c, at);
     /* weight (b, h, t, s) is element ((b H + h) T + t) S + s, as in wf_dropout on the scores */
     h->element = (uint64_t)(head * h->queries * h->keys);
     h->q = wf_attention_matrix(&c->in[IN_Q], at);
-    h->k = wf_attention_matrix(&c->in[IN_K], at);
-    h->v = wf_attention_matrix(&c->in[IN_V], at);
+    h->k = wf_attention_matrix(&c->in[IN_K], keys);
+    h->v = wf_attention_matrix(&c->in[IN_V], keys);
     h->mask = mask_of(c, at);
     return at;
 }
@@ -206,9 +216,18 @@ static void grad_attention(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, u
 
 /* ---- from primitives ------------------------------------------------------------------------- */
 
+/* a [B,H,T,n] times b [B,G,n,m] -> [B,H,T,m]; each head of b serves H / G of a. */
+static wf_tensor *by_heads(wf_tensor *a, wf_tensor *b) {
+    if (wf_rank(a) != 4 || wf_rank(b) != 4 || a->shape[1] == b->shape[1]) return wf_matmul(a, b);
+    int64_t split[] = { WF_KEEP, b->shape[1], WF_REST, WF_KEEP, WF_KEEP };
+    int64_t merge[] = { WF_KEEP, a->shape[1], WF_KEEP, WF_KEEP };
+    wf_tensor *y = wf_matmul(wf_reshape(a, 5, split), wf_unsqueeze(b, WF_AXIS(2)));
+    return wf_reshape(y, 4, merge);
+}
+
 static wf_tensor *weights_from_primitives(wf_tensor *q, wf_tensor *k, wf_tensor *mask,
                                           const attention_attrs *a) {
-    wf_tensor *scores = wf_matmul(q, wf_transpose(k, -2, -1)); /* [B, H, T, S] */
+    wf_tensor *scores = by_heads(q, wf_transpose(k, -2, -1)); /* [B, H, T, S] */
     scores = a->scale != 0
                  ? wf_scale(scores, a->scale)
                  : wf_mul(scores, wf_sqrt(wf_inverse_count(q, WF_LAST_AXIS))); /* / sqrt(d_k) */
@@ -219,7 +238,7 @@ static wf_tensor *weights_from_primitives(wf_tensor *q, wf_tensor *k, wf_tensor 
 wf_tensor *wf_attention_primitives(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask,
                                    const attention_attrs *a) {
     wf_tensor *weights = weights_from_primitives(q, k, mask, a); /* [B, H, T, S] */
-    return wf_matmul(wf_dropout_at(weights, a->dropout, a->site), v);
+    return by_heads(wf_dropout_at(weights, a->dropout, a->site), v);
 }
 
 static void decompose_attention(wf_tensor *y, wf_tensor **results) {

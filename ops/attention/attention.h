@@ -38,6 +38,9 @@ attention_place wf_attention_at(const wf_call *c, wf_attention_head *h, int64_t 
 wf_matrix wf_attention_matrix(const wf_view *x, attention_place at);
 /* How many pieces, of `queries` rows of a head each, make a task. */
 int64_t wf_attention_pieces(const wf_call *c, int64_t queries);
+/* How many heads of q share one of k and v; the place of the one that a head of q uses. */
+int64_t wf_attention_group(const wf_call *c);
+attention_place wf_attention_key_place(const wf_call *c, attention_place at);
 double wf_attention_pairs(const wf_call *c);
 
 wf_tensor *wf_attention_primitives(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask,

@@ -5,8 +5,9 @@
  *     dv = r^T dy        dr = dy v^T        dp = dropout(dr)
  *     ds = p * (dp - sum(dp * p))           dq = scale ds k        dk = scale ds^T q
  * and sum(dp * p) = sum(dr * r) = sum(dy * y), which needs no row of dp (Dao et al. 2022,
- * "FlashAttention", appendix B). The weights are recomputed from the stats of each row. A piece is
- * a whole head, so that dk and dv are summed by one task, in one order. */
+ * "FlashAttention", appendix B). The weights are recomputed from the stats of each row. A piece is a
+ * whole head of k and v with all heads of q that use it, one after the other, so that dk and dv are
+ * summed by one task, in one order. */
 #include "attention.h"
 #include "ops/base/shapes.h"
 
@@ -27,9 +28,16 @@ static bool shape_attention_backward(wf_call *c) {
     return true;
 }
 
+static int64_t pieces(const wf_call *c) {
+    return c->in[IN_K].shape[0] * c->in[IN_K].shape[1];
+}
+
+static int64_t pieces_of_task(const wf_call *c) {
+    return wf_attention_pieces(c, 2 * c->in[IN_Q].shape[2] * wf_attention_group(c));
+}
+
 static int64_t tasks_attention_backward(const wf_call *c, int phase) {
-    const int64_t *q = c->in[IN_Q].shape;
-    return phase == 0 ? wf_task_count(q[0] * q[1], wf_attention_pieces(c, 2 * q[2])) : 0;
+    return phase == 0 ? wf_task_count(pieces(c), pieces_of_task(c)) : 0;
 }
 
 static void set_head(const wf_call *c, wf_attention_head *h, int64_t head) {
@@ -38,15 +46,18 @@ static void set_head(const wf_call *c, wf_attention_head *h, int64_t head) {
     h->y = wf_attention_matrix(&c->in[IN_Y], at);
     h->stats = wf_attention_matrix(&c->in[IN_STATS], at);
     h->dq = wf_attention_matrix(&c->out[IN_Q], at);
-    h->dk = wf_attention_matrix(&c->out[IN_K], at);
-    h->dv = wf_attention_matrix(&c->out[IN_V], at);
+    attention_place keys = wf_attention_key_place(c, at);
+    h->dk = wf_attention_matrix(&c->out[IN_K], keys);
+    h->dv = wf_attention_matrix(&c->out[IN_V], keys);
+    h->adds = head % wf_attention_group(c) != 0;
 }
 
 static bool eval_attention_backward(const wf_call *c, int phase, int64_t task, void *scratch) {
-    const int64_t *q = c->in[IN_Q].shape;
-    int64_t head, end;
+    int64_t group = wf_attention_group(c), head, end;
     (void)phase;
-    wf_task_range(q[0] * q[1], wf_attention_pieces(c, 2 * q[2]), task, &head, &end);
+    wf_task_range(pieces(c), pieces_of_task(c), task, &head, &end);
+    head *= group, end *= group;
+    if (head == end) return true;
     wf_attention_head h = wf_attention_head_of(c), next = h;
     set_head(c, &next, head);
     for (; head < end; head++) {

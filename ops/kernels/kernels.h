@@ -61,11 +61,11 @@ typedef struct wf_matrix {
  * written by attention and read by attention_backward. mask [queries, keys], data NULL for none:
  * compared with 0, or added if additive; its col is 0 or 1. Causal as wf_attention. Weight (t, s)
  * is kept where half-word element + t * keys + s of the stream is below the threshold, as in
- * dropout. */
+ * dropout. adds: dk and dv are added to what is there, else written. */
 typedef struct wf_attention_head {
     int64_t queries, keys, k_width, v_width;
     double scale, keep_scale;
-    bool causal, additive, drops;
+    bool causal, additive, drops, adds;
     uint32_t threshold;
     uint64_t key, stream, element;
     wf_matrix q, k, v, mask, y, stats, dy, dq, dk, dv;
@@ -143,6 +143,10 @@ enum { WF_DRAWN = 256 };
         /* dx of such rows, which may be x or dy; dw += sum(dy * x * rstd), row by row */          \
         void (*rms_norm_backward_rows)(int64_t rows, int64_t n, const real *x, const real *w,      \
                                        const real *rstd, const real *dy, real *dx, real *dw);      \
+        /* y = the pairs of x (elements i and i + n/2, or if interleaved 2i and 2i + 1) turned by  \
+         * the angles of table, n cosines and n sines; back: by the negative angles. y may be x */ \
+        void (*rotate)(int64_t n, const real *x, const real *table, bool interleaved, bool back,   \
+                       real *y);                                                                   \
         /* y[i] = half i0 + i of the Philox stream < threshold ? x[i] * scale : 0. Half e is 16    \
          * bits, the low ones if e is even, of word e / 2 % 4 of wf_philox4x32(key, e / 8, stream);\
          * threshold 2^16 * (1 - rate), at least 1. y may be x */                                  \

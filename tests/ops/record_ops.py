@@ -39,6 +39,27 @@ def weights(q, k, open_=None, scale=None, bias=None):
     return open_softmax(scores, open_)
 
 
+def rotary_table(ids, dim, base, interleaved):
+    angles = ids.double().unsqueeze(-1) / base ** (torch.arange(0, dim, 2).double() / dim)
+    cos, sin = angles.cos(), angles.sin()
+    if interleaved:
+        cos, sin = cos.repeat_interleave(2, -1), torch.stack((-sin, sin), -1).flatten(-2)
+    else:
+        cos, sin = torch.cat((cos, cos), -1), torch.cat((-sin, sin), -1)
+    return torch.stack((cos, sin), -2)
+
+
+def rotary(x, ids, base, interleaved):
+    if ids.dim() == 2 and x.dim() == 4:
+        ids = ids.unsqueeze(1)
+    cos, sin = rotary_table(ids, x.shape[-1], base, interleaved).unbind(-2)
+    if interleaved:
+        partner = x.unflatten(-1, (-1, 2)).flip(-1).flatten(-2)
+    else:
+        partner = torch.cat(x.chunk(2, -1)[::-1], -1)
+    return x * cos + partner * sin
+
+
 def open_softmax(x, open_=None):
     if open_ is None:
         return torch.softmax(x, -1)
@@ -423,7 +444,29 @@ FORMULAS = {
         name: lambda a: F.rms_norm(-a, a.shape, -a, 1e-5)
         for name in ("rms_norm_own_gain", "rms_norm_own_gain_129")
     },
+    **{
+        name: lambda a, b, base=base, pairs=pairs: rotary(a, b, base, pairs)
+        for name, base, pairs in (
+            ("rotary", 10000, False),
+            ("rotary_interleaved", 10000, True),
+            ("rotary_heads", 500, False),
+            ("rotary_batch", 500, False),
+            ("rotary_batch_interleaved", 500, True),
+            ("rotary_row", 10000, False),
+            ("rotary_one_step", 10000, True),
+        )
+    },
+    "rotary_table": lambda a: rotary_table(a, 6, 10000, False),
+    "rotary_table_interleaved": lambda a: rotary_table(a, 66, 500, True),
     **{name: F.scaled_dot_product_attention for name in ("attention", "attention_3d")},
+    **{
+        name: lambda a, b, c: F.scaled_dot_product_attention(a, b, c, enable_gqa=True)
+        for name in ("attention_grouped", "attention_one_key_head")
+    },
+    "attention_grouped_causal": lambda a, b, c, d: attend(
+        a, b.repeat_interleave(3, 1), c.repeat_interleave(3, 1), d, causal=True
+    ),
+    "attention_weights_grouped": lambda a, b: weights(a, b.repeat_interleave(2, 1)),
     "attention_scale": lambda a, b, c: F.scaled_dot_product_attention(a, b, c, scale=0.7),
     **{
         name: lambda a, b, c: attend(a, b, c, causal=True)

@@ -1,0 +1,224 @@
+/* ops/attention/rotary.c - rotary positions (Su et al. 2021, "RoFormer", 3.2.2): at position p,
+ * every pair of elements of a row of x, which has d, is turned by an angle of its own:
+ *
+ *     (x1, x2) -> (x1 cos a - x2 sin a, x2 cos a + x1 sin a)     a = p / base^(2i/d), i < d/2
+ *
+ * so that the product of a query and a key depends on the distance of their positions. The pairs
+ * are elements i and i + d/2, or (interleaved, as in the paper) 2i and 2i + 1. The sines and
+ * cosines of the positions are a table, an op of its own: layers share it. */
+#include <math.h>
+
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+
+/* ---- rotary_table: ids [...] -> [..., 2, d]: rows of cosines, and of sines with their signs -- */
+
+typedef struct table_attrs {
+    int64_t dim; /* 0: the size of like's last axis */
+    double base;
+    bool interleaved;
+} table_attrs;
+
+static bool shape_rotary_table(wf_call *c) {
+    const table_attrs *a = c->attrs;
+    const wf_view *ids = &c->in[0], *like = &c->in[1];
+    if (!wf_want(c, 0, WF_I32)) return false;
+    if (like->ndim == 0) return wf_fail(c, "a scalar has no last axis");
+    int64_t dim = like->ndim > 0 ? like->shape[like->ndim - 1] : a->dim;
+    if (dim < 0 || dim % 2)
+        return wf_fail(c, "a width of %lld does not divide into pairs", (long long)dim);
+    if (!(a->base > 0) || !isfinite(a->base))
+        return wf_fail(c, "base is %g, not above 0 and finite", a->base);
+    if (ids->ndim > WF_MAX_DIMS - 2) return wf_fail(c, "ids of %d axes", ids->ndim);
+    wf_view *y = &c->out[0];
+    wf_set_shape(y, wf_real(c->graph), ids->ndim, ids->shape);
+    y->shape[y->ndim++] = 2, y->shape[y->ndim++] = dim;
+    return true;
+}
+
+static int64_t width_of(const wf_call *c) {
+    return c->out[0].shape[c->out[0].ndim - 1];
+}
+
+static int64_t row_grain(int64_t width) {
+    return width < WF_GRAIN ? WF_GRAIN / (width + 1) + 1 : 1;
+}
+
+/* Wave lengths, angles, sines and cosines of the pairs of a row. */
+static bool plan_rotary_table(wf_call *c, void *plan) {
+    (void)plan;
+    return wf_shape_bytes(WF_F64, 2, (int64_t[]){ 4, width_of(c) / 2 }, &c->scratch_bytes) ||
+           wf_fail(c, "%s is too large", wf_show(c, &c->out[0]));
+}
+
+static int64_t tasks_rotary_table(const wf_call *c, int phase) {
+    return phase == 0 ? wf_task_count(wf_view_count(&c->in[0]), row_grain(width_of(c))) : 0;
+}
+
+/* The row at element `at` of y. */
+static void put_row(const wf_view *y, int64_t at, int64_t pairs, bool interleaved,
+                    const double *cosine, const double *sine) {
+    int64_t apart = interleaved ? 1 : pairs, step = interleaved ? 2 : 1, sines = at + 2 * pairs;
+    for (int64_t i = 0; i < pairs; i++) {
+        int64_t k = i * step;
+        wf_put(y, at + k, cosine[i]), wf_put(y, at + k + apart, cosine[i]);
+        wf_put(y, sines + k, -sine[i]), wf_put(y, sines + k + apart, sine[i]);
+    }
+}
+
+/* In double, by the kernels of the specification: the same bits on every machine. */
+static bool eval_rotary_table(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const table_attrs *a = c->attrs;
+    const int32_t *ids = c->in[0].data;
+    int64_t width = width_of(c), pairs = width / 2, from, to;
+    double *length = scratch, *angle = length + pairs, *sine = angle + pairs,
+           *cosine = sine + pairs;
+    (void)phase;
+    wf_task_range(wf_view_count(&c->in[0]), row_grain(width), task, &from, &to);
+    for (int64_t i = 0; i < pairs; i++) length[i] = pow(a->base, 2 * (double)i / (double)width);
+    for (int64_t row = from; row < to; row++) {
+        for (int64_t i = 0; i < pairs; i++) angle[i] = (double)ids[row] / length[i];
+        wf_f64_at(0)->unary[WF_UNARY_sin](pairs, angle, sine);
+        wf_f64_at(0)->unary[WF_UNARY_cos](pairs, angle, cosine);
+        put_row(&c->out[0], row * 2 * width, pairs, a->interleaved, cosine, sine);
+    }
+    return true;
+}
+
+const wf_op wf_op_rotary_table = {
+    .name = "rotary_table",
+    .family = "constant",
+    .arity = 2,
+    .attr_bytes = sizeof(table_attrs),
+    .shape = shape_rotary_table,
+    .no_grad = "it is a function of integers",
+    .nondiff = 3,
+    .optional = 1 << 1,
+    .shape_only = 1 << 1,
+    .run = &(const wf_kernel){ .plan = plan_rotary_table,
+                               .tasks = tasks_rotary_table,
+                               .eval = eval_rotary_table,
+                               .strided = 1 << 1 },
+};
+
+wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interleaved) {
+    return wf_record(&wf_op_rotary_table, 2, (wf_tensor *[]){ ids, NULL },
+                     &(table_attrs){ dim, base, interleaved });
+}
+
+/* ---- rotate: x [..., T, d], table [..., T, 2, d] -> x turned --------------------------------- */
+
+typedef struct rotate_attrs {
+    bool interleaved;
+    bool back; /* by the negative angles */
+} rotate_attrs;
+
+/* The table's cosines, [..., T, d]; the sines of a row lie d elements behind them. */
+static wf_view cosines_of(const wf_view *table) {
+    wf_view v = *table;
+    int last = --v.ndim - 1;
+    v.shape[last] = v.shape[last + 1], v.stride[last] = v.stride[last + 1];
+    return v;
+}
+
+static bool shape_rotate(wf_call *c) {
+    const wf_view *x = &c->in[0], *table = &c->in[1];
+    wf_view both;
+    if (!wf_same_as_operand(c) || !wf_want_real(c, 1)) return false;
+    if (x->ndim >= 1 && x->shape[x->ndim - 1] % 2)
+        return wf_fail(c, "the width of %s does not divide into pairs", wf_show(c, x));
+    bool fits = x->ndim >= 1 && table->ndim >= 2 && table->shape[table->ndim - 2] == 2 &&
+                table->shape[table->ndim - 1] == x->shape[x->ndim - 1];
+    if (fits) {
+        wf_view cosines = cosines_of(table);
+        if (!wf_broadcast_shapes(c, x, &cosines, &both)) return false;
+        fits = wf_same_shape(&both, x);
+    }
+    return fits || wf_fail(c, "a table %s for %s", wf_show(c, table), wf_show(c, x));
+}
+
+static int64_t rows_of(const wf_view *x, int64_t *width) {
+    int64_t rows;
+    wf_view_rows(x, &rows, width);
+    return rows;
+}
+
+static bool plan_rotate(wf_call *c, void *plan) {
+    int64_t width = c->in[0].shape[c->in[0].ndim - 1];
+    (void)plan;
+    return wf_shape_bytes(c->in[0].dtype, 1, &width, &c->scratch_bytes) ||
+           wf_fail(c, "%s is too large", wf_show(c, &c->in[0]));
+}
+
+static int64_t tasks_rotate(const wf_call *c, int phase) {
+    int64_t width, rows = rows_of(&c->in[0], &width);
+    return phase == 0 ? wf_task_count(rows, row_grain(width)) : 0;
+}
+
+/* n elements, `step` apart, as a row without gaps. */
+static const void *dense_row(const wf_view *x, int64_t at, int64_t step, int64_t n, void *scratch) {
+    wf_view row = { .data = scratch, .dtype = x->dtype };
+    if (step == 1) return wf_at(x, at);
+    for (int64_t i = 0; i < n; i++) wf_put(&row, i, wf_get(x, at + i * step));
+    return scratch;
+}
+
+static bool eval_rotate(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const rotate_attrs *a = c->attrs;
+    const wf_view *x = &c->in[0], *table = &c->in[1], *y = &c->out[0], cosines = cosines_of(table);
+    int64_t width, rows = rows_of(x, &width), from, to;
+    wf_walk w;
+    (void)phase;
+    if (width == 0) return true;
+    wf_task_range(rows, row_grain(width), task, &from, &to);
+    wf_walk_start(&w, 3, (const wf_view *[]){ y, x, &cosines });
+    assert(w.columns == width); /* rows of the table are 2 d apart, so that none are merged */
+    wf_walk_seek(&w, from);
+    for (int64_t row = from; row < to; row++, wf_walk_next(&w)) {
+        const void *at = dense_row(x, w.at[1], w.step[1], width, scratch);
+        WF_KERNEL(y->dtype, rotate(width, at, wf_at(table, w.at[2]), a->interleaved, a->back,
+                                   wf_at(y, w.at[0])));
+    }
+    return true;
+}
+
+/* A rotation is orthogonal: its transpose turns back. */
+static void grad_rotate(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    rotate_attrs a = *(const rotate_attrs *)y->attrs;
+    (void)need;
+    a.back = !a.back;
+    dx[0] = wf_record(&wf_op_rotate, 2, (wf_tensor *[]){ dy[0], y->in[1] }, &a);
+}
+
+static double flops_rotate(const wf_call *c) {
+    return 3 * (double)wf_view_count(&c->in[0]);
+}
+
+const wf_op wf_op_rotate = {
+    .name = "rotate",
+    .family = "attention",
+    .arity = 2,
+    .attr_bytes = sizeof(rotate_attrs),
+    .shape = shape_rotate,
+    .grad = grad_rotate,
+    .nondiff = 1 << 1,
+    .run = &(const wf_kernel){ .plan = plan_rotate,
+                               .tasks = tasks_rotate,
+                               .eval = eval_rotate,
+                               .flops = flops_rotate,
+                               .strided = 1 << 0,
+                               .in_place = 1 << 0 },
+};
+
+wf_tensor *wf_rotate(wf_tensor *x, wf_tensor *table, bool interleaved) {
+    if (wf_rank(x) == 4 && wf_rank(table) == 4) table = wf_unsqueeze(table, WF_AXIS(1));
+    return wf_record(&wf_op_rotate, 2, (wf_tensor *[]){ x, table },
+                     &(rotate_attrs){ interleaved, false });
+}
+
+wf_tensor *wf_rotary(wf_tensor *x, wf_tensor *ids, double base, bool interleaved) {
+    wf_tensor *table = wf_record(&wf_op_rotary_table, 2, (wf_tensor *[]){ ids, x },
+                                 &(table_attrs){ 0, base, interleaved });
+    return wf_rotate(x, table, interleaved);
+}
