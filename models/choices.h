@@ -24,7 +24,9 @@
     ROW(WF_POSITIONS_LEARNED, "learned") ROW(WF_POSITIONS_ROTARY, "rotary")
 #define WF_TIE_NAMES(ROW) \
     ROW(WF_TIE_NONE, "none") ROW(WF_TIE_DECODER, "decoder") ROW(WF_TIE_ALL, "all")
-#define WF_OPTIMIZER_NAMES(ROW) ROW(WF_SGD, "sgd") ROW(WF_ADAM, "adam") ROW(WF_ADAMW, "adamw")
+#define WF_OPTIMIZER_NAMES(ROW) \
+    ROW(WF_SGD, "sgd") ROW(WF_ADAM, "adam") ROW(WF_ADAMW, "adamw") ROW(WF_RMSPROP, "rmsprop") \
+    ROW(WF_ADAGRAD, "adagrad") ROW(WF_LION, "lion")
 #define WF_SCHEDULE_NAMES(ROW) \
     ROW(WF_CONSTANT_RATE, "constant") ROW(WF_LINEAR_DECAY, "linear") ROW(WF_COSINE, "cosine") \
     ROW(WF_INVERSE_SQRT, "inverse-sqrt") ROW(WF_NOAM, "noam")

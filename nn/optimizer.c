@@ -15,38 +15,85 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Buffers of a parameter at most. */
+enum { MOMENTS = 3 };
+
+/* ---- options --------------------------------------------------------------------------------- */
 
 wf_optimizer_options wf_optimizer_defaults(wf_optimizer_kind kind) {
-    return (wf_optimizer_options){ .kind = kind, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8 };
+    return (wf_optimizer_options){ .kind = kind,
+                                   .beta1 = 0.9,
+                                   .beta2 = kind == WF_LION ? 0.99 : 0.999,
+                                   .eps = kind == WF_ADAGRAD ? 1e-10 : 1e-8,
+                                   .alpha = 0.99 };
 }
 
 /* Poison if a number is outside [least, below). Momentum and weight decay are checked by the
  * ops. */
 static bool in_range(wf_graph *g, const char *what, double value, double least, double below) {
     if (value >= least && value < below) return true;
-    wf_poison(g, "Adam's %s is %g; wf_optimizer_defaults gives usual numbers to start from", what,
-              value);
+    wf_poison(g, "%s is %g; wf_optimizer_defaults gives usual numbers to start from", what, value);
     return false;
 }
 
 static bool numbers_ok(wf_graph *g, const wf_optimizer_options *o) {
-    if (o->kind == WF_SGD) return true;
-    return in_range(g, "beta1", o->beta1, 0, 1) && in_range(g, "beta2", o->beta2, 0, 1) &&
-           in_range(g, "eps", o->eps, DBL_MIN, INFINITY);
+    bool betas = o->kind == WF_ADAM || o->kind == WF_ADAMW || o->kind == WF_LION;
+    bool divides = o->kind != WF_SGD && o->kind != WF_LION;
+    if (betas && !(in_range(g, "beta1", o->beta1, 0, 1) && in_range(g, "beta2", o->beta2, 0, 1)))
+        return false;
+    if (o->kind == WF_RMSPROP && !in_range(g, "alpha", o->alpha, 0, 1)) return false;
+    return !divides || in_range(g, "eps", o->eps, DBL_MIN, INFINITY);
 }
 
 /* The error in the arguments, or NULL. */
-static const char *missing(const wf_tensor *loss, const wf_tensor *count, wf_tensor *const *params,
-                           int n, const wf_optimizer_options *o) {
-    if (!loss) return "the loss of an optimizer is NULL";
+static const char *missing(const wf_tensor *count, wf_tensor *const *params, int n,
+                           const wf_optimizer_options *o) {
     if (!count) return "the count of an optimizer is NULL";
     if (!o) return "the options of an optimizer are NULL";
-    if (o->kind < WF_SGD || o->kind > WF_ADAMW) return "there is no such kind of optimizer";
+    if (o->kind < WF_SGD || o->kind > WF_LION) return "there is no such kind of optimizer";
     if (isnan(o->clip_norm)) return "the norm to clip at is not a number";
     if (o->unguarded && o->clip_norm > 0) return "an unguarded optimizer cannot clip";
     if (!(o->average_decay >= 0 && o->average_decay < 1))
         return "the decay of an average is not at least 0 and below 1";
+    if (o->n_groups < 0 || (o->n_groups > 0 && !o->groups)) return "the groups are NULL";
     return params && n > 0 ? NULL : "an optimizer needs parameters";
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+static const wf_parameter_group *group_of(const wf_optimizer_options *o, const wf_tensor *param) {
+    for (int i = 0; param && i < o->n_groups; i++)
+        if (wf_name_fits(o->groups[i].names, param->name)) return &o->groups[i];
+    return NULL;
+}
+
+/* Poison for a group without parameters, as by a mistake in its names, and for numbers that are
+ * none. */
+static bool groups_ok(wf_graph *g, wf_tensor *const *params, int n, const wf_optimizer_options *o) {
+    for (int i = 0; i < o->n_groups; i++) {
+        const wf_parameter_group *group = &o->groups[i];
+        const char *names = group->names ? group->names : "(NULL)";
+        int k = 0;
+        while (k < n && !(params[k] && wf_name_fits(group->names, params[k]->name))) k++;
+        if (k == n)
+            wf_poison(g, "no parameter of this optimizer has a name like '%s'", names);
+        else if (!(group->rate > 0 && isfinite(group->rate)))
+            wf_poison(g,
+                      "the rate of the group '%s' is %g, not above 0; what is to be frozen is "
+                      "left out of the parameters",
+                      names, group->rate);
+    }
+    return wf_ok(g);
+}
+
+/* The rates for a group: the first, which is the learning rate, times a factor. */
+static wf_tensor *group_rates(wf_tensor *rates, const wf_parameter_group *group) {
+    if (!group || group->rate == 1) return rates;
+    wf_tensor *parts[] = { wf_scale(wf_slice(rates, 0, 0, 1), group->rate),
+                           wf_slice(rates, 0, 1, WF_END) };
+    return wf_concat(parts, 2, 0);
 }
 
 /* ---- the scale of a step --------------------------------------------------------------------- */
@@ -72,25 +119,68 @@ static wf_tensor *buffer_of(wf_tensor *param, const char *name) {
     return leave(outer, wf_buffer(g, name, wf_real(g), param->ndim, param->shape, wf_init_zeros()));
 }
 
+/* What the updates of a kind keep of each parameter; returns how many. */
+static int moment_names(const wf_optimizer_options *o, const char *names[MOMENTS]) {
+    int n = 0;
+    bool adam = o->kind == WF_ADAM || o->kind == WF_ADAMW, lion = o->kind == WF_LION;
+    if (adam || lion || (o->kind == WF_RMSPROP && o->centered)) names[n++] = "m";
+    if (adam || o->kind == WF_RMSPROP || o->kind == WF_ADAGRAD) names[n++] = "v";
+    if ((o->kind == WF_SGD || o->kind == WF_RMSPROP) && o->momentum != 0) names[n++] = "momentum";
+    return n;
+}
+
 static void record_moments(wf_optimizer *r, wf_tensor *param, const wf_optimizer_options *o) {
-    wf_tensor **next = r->moments + r->n_moments;
-    if (o->kind != WF_SGD)
-        next[0] = buffer_of(param, "m"), next[1] = buffer_of(param, "v");
-    else if (o->momentum != 0)
-        next[0] = buffer_of(param, "momentum");
-    r->n_moments += o->kind != WF_SGD ? 2 : o->momentum != 0;
+    const char *names[MOMENTS];
+    int n = moment_names(o, names);
+    for (int i = 0; i < n; i++) r->moments[r->n_moments++] = buffer_of(param, names[i]);
+}
+
+/* The weight decay of a parameter. Decoupled decay leaves biases and norm weights alone. */
+static double decay_of(const wf_tensor *param, const wf_parameter_group *group,
+                       const wf_optimizer_options *o) {
+    bool decoupled = o->kind == WF_ADAMW || o->kind == WF_LION;
+    if (decoupled && !o->decay_all && param->ndim < 2) return 0;
+    return group ? group->weight_decay : o->weight_decay;
+}
+
+static wf_tensor *rmsprop(wf_tensor *param, wf_tensor *const *own, wf_tensor *grad,
+                          wf_tensor *scale, wf_tensor *rates, double decay,
+                          const wf_optimizer_options *o) {
+    bool adagrad = o->kind == WF_ADAGRAD, centered = o->centered && !adagrad;
+    double momentum = adagrad ? 0 : o->momentum;
+    wf_tensor *average = centered ? *own++ : NULL, *squares = *own++;
+    return wf_rmsprop_step(param, squares, average, momentum != 0 ? *own : NULL, grad, scale, rates,
+                           &(wf_rmsprop_options){ .alpha = o->alpha,
+                                                  .eps = o->eps,
+                                                  .weight_decay = decay,
+                                                  .momentum = momentum,
+                                                  .centered = centered,
+                                                  .sum = adagrad });
 }
 
 static wf_tensor *update(const wf_optimizer *r, int i, wf_tensor *param, wf_tensor *grad,
                          wf_tensor *scale, const wf_optimizer_options *o) {
     wf_tensor *const *own = r->moments + (size_t)i * (size_t)(r->n_moments / r->n);
-    if (o->kind == WF_SGD)
-        return wf_sgd_step(param, o->momentum != 0 ? own[0] : NULL, grad, scale, r->rates,
-                           o->momentum, o->weight_decay);
-    bool decoupled = o->kind == WF_ADAMW;
-    bool decays = !decoupled || param->ndim >= 2; /* AdamW does not decay biases and norm weights */
-    wf_adam_options adam = { o->beta1, o->beta2, o->eps, decays ? o->weight_decay : 0, decoupled };
-    return wf_adam_step(param, own[0], own[1], grad, scale, r->rates, &adam);
+    const wf_parameter_group *group = group_of(o, param);
+    wf_tensor *rates = group_rates(r->rates, group);
+    double decay = decay_of(param, group, o);
+    switch (o->kind) {
+    case WF_SGD:
+        return wf_sgd_step(param, o->momentum != 0 ? own[0] : NULL, grad, scale, rates,
+                           &(wf_sgd_options){ o->momentum, decay, o->dampening, o->nesterov });
+    case WF_ADAM:
+    case WF_ADAMW:
+        return wf_adam_step(
+            param, own[0], own[1], grad, scale, rates,
+            &(wf_adam_options){ o->beta1, o->beta2, o->eps, decay, o->kind == WF_ADAMW });
+    case WF_RMSPROP:
+    case WF_ADAGRAD:
+        return rmsprop(param, own, grad, scale, rates, decay, o);
+    case WF_LION:
+        break;
+    }
+    return wf_lion_step(param, own[0], grad, scale, rates,
+                        &(wf_lion_options){ o->beta1, o->beta2, decay });
 }
 
 /* ---- all parameters -------------------------------------------------------------------------- */
@@ -103,7 +193,7 @@ static bool allocate(wf_optimizer *r, const wf_optimizer_options *o) {
     bool ok = true;
     for (int i = 0; i < 9; i++)
         if (i < 3 || (i < 6 ? o->accumulates : o->average_decay > 0))
-            ok &= (*lists[i] = calloc(2 * (size_t)r->n, sizeof(wf_tensor *))) != NULL;
+            ok &= (*lists[i] = calloc(MOMENTS * (size_t)r->n, sizeof(wf_tensor *))) != NULL;
     return ok;
 }
 
@@ -154,15 +244,19 @@ static void record_averages(wf_optimizer *r, wf_tensor *const *params) {
     for (int i = 0; i < r->n; i++) {
         a->params[i] = params[i];
         a->values[i] = buffer_of(params[i], "average");
-        a->updates[i] = wf_sgd_step(a->values[i], NULL, params[i], minus, a->rate, 0, 1);
+        a->updates[i] = wf_sgd_step(a->values[i], NULL, params[i], minus, a->rate,
+                                    &(wf_sgd_options){ .weight_decay = 1 });
     }
 }
 
 /* The scale is recorded before the gradients, so that a plan need not compute it after them. */
-static void record(wf_optimizer *r, wf_tensor *loss, wf_tensor *count, wf_tensor *const *params,
-                   const wf_optimizer_options *o) {
+static void record(wf_optimizer *r, wf_tensor *loss, wf_tensor *const *grads, wf_tensor *count,
+                   wf_tensor *const *params, const wf_optimizer_options *o) {
     wf_tensor *total = at_least_one(count), *scale = o->unguarded ? inverse(total) : NULL;
-    if (!wf_grad(loss, params, r->n, r->grads)) return;
+    for (int i = 0; grads && i < r->n; i++)
+        if (!grads[i]) wf_poison(count->graph, "gradient %d of an optimizer is NULL", i);
+    if (grads) memcpy(r->grads, grads, (size_t)r->n * sizeof(wf_tensor *));
+    if (!grads && !wf_grad(loss, params, r->n, r->grads)) return;
     for (int i = 0; i < r->n; i++) record_moments(r, params[i], o);
     r->norm = record_updates(r, params, r->grads, total, scale, o, r->updates);
     if (o->accumulates) record_accumulation(r, count, params, o);
@@ -178,25 +272,40 @@ static bool name_is_free(wf_graph *g) {
     return false;
 }
 
-wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
-                              wf_tensor *const *params, int n,
-                              const wf_optimizer_options *options) {
-    const char *why = missing(loss_sum, count, params, n, options);
+/* From a loss or from gradients. */
+static wf_optimizer optimizer_of(wf_graph *g, wf_tensor *loss, wf_tensor *const *grads,
+                                 wf_tensor *count, wf_tensor *const *params, int n,
+                                 const wf_optimizer_options *options) {
+    const char *why = missing(count, params, n, options);
+    if (!loss && !grads) why = "the loss of an optimizer is NULL";
     const wf_optimizer_options o = why ? (wf_optimizer_options){ 0 } : *options;
     wf_optimizer r = { .kind = o.kind, .n = n };
     const char *outer = wf_scope_push(g, o.name && o.name[0] ? o.name : "optimizer");
     if (why)
         wf_poison(g, "%s", why);
-    else if (numbers_ok(g, &o) && name_is_free(g)) {
+    else if (numbers_ok(g, &o) && name_is_free(g) && groups_ok(g, params, n, &o)) {
         r.rates = wf_input(g, "rates", wf_real(g), 1, (int64_t[]){ 3 });
         if (allocate(&r, &o))
-            record(&r, loss_sum, count, params, &o);
+            record(&r, loss, grads, count, params, &o);
         else
             wf_poison(g, "out of memory");
     }
     if (!wf_ok(g)) wf_optimizer_free(&r);
     wf_scope(g, outer);
     return r;
+}
+
+wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
+                              wf_tensor *const *params, int n,
+                              const wf_optimizer_options *options) {
+    return optimizer_of(g, loss_sum, NULL, count, params, n, options);
+}
+
+wf_optimizer wf_optimizer_from_gradients(wf_graph *g, wf_tensor *const *grads, wf_tensor *count,
+                                         wf_tensor *const *params, int n,
+                                         const wf_optimizer_options *options) {
+    if (!grads) wf_poison(g, "the gradients of an optimizer are NULL");
+    return optimizer_of(g, NULL, grads, count, params, n, options);
 }
 
 void wf_optimizer_free(wf_optimizer *o) {
@@ -211,8 +320,10 @@ void wf_optimizer_rates(const wf_optimizer_options *options, double rate, int64_
                         double out[3]) {
     if (!out) return;
     out[0] = rate, out[1] = out[2] = 1;
-    if (!options || options->kind == WF_SGD) return;
+    bool adam = options && (options->kind == WF_ADAM || options->kind == WF_ADAMW);
     double t = step < 1 ? 1 : (double)step;
+    if (options && options->kind == WF_SGD && options->dampening != 0 && t == 1) out[1] = 0;
+    if (!adam) return;
     out[1] = 1 / (1 - pow(options->beta1, t));
     out[2] = 1 / (1 - pow(options->beta2, t));
 }
@@ -239,28 +350,4 @@ bool wf_optimizer_swap_averages(const wf_optimizer *o) {
     if (i == a->n) return true;
     while (i-- > 0) exchange(a->params[i], a->values[i]);
     return false;
-}
-
-bool wf_feed_reals(wf_plan *p, const wf_tensor *t, const double *values, int n) {
-    bool real = t && t->dtype != WF_I32;
-    size_t bytes = real && n >= 0 ? (size_t)n * wf_dtype_size(t->dtype) : SIZE_MAX;
-    bool fits = wf_bound_bytes(p, t) == bytes;
-    if (!fits || !values || t->dtype == WF_F64) return wf_feed(p, t, values, bytes);
-    float few[16] = { 0 }, *converted = n <= 16 ? few : malloc((size_t)n * sizeof *converted);
-    if (!converted) return false;
-    for (int i = 0; i < n; i++) converted[i] = (float)values[i];
-    bool ok = wf_feed(p, t, converted, bytes);
-    if (converted != few) free(converted);
-    return ok;
-}
-
-int wf_parameters(const wf_graph *g, wf_tensor **out, int capacity) {
-    int n = 0;
-    for (int id = 0; id < wf_node_count(g); id++) {
-        wf_tensor *t = wf_node(g, id);
-        if (t->kind != WF_PARAM) continue;
-        if (out && n < capacity) out[n] = t;
-        n++;
-    }
-    return n;
 }

@@ -20,21 +20,38 @@ extern "C" {
 
 /* ---- optimizers: optimizer.c ----------------------------------------------------------------- */
 
-typedef enum { WF_SGD, WF_ADAM, WF_ADAMW } wf_optimizer_kind;
+/* Formulas and names of options are torch.optim's; Lion is Chen et al. 2023. */
+typedef enum { WF_SGD, WF_ADAM, WF_ADAMW, WF_RMSPROP, WF_ADAGRAD, WF_LION } wf_optimizer_kind;
+/* Parameters with numbers of their own, by name: '*' stands for any characters, a '!' in front for
+ * all other names. "encoder.*", "*.bias", "!*.weight". */
+typedef struct wf_parameter_group {
+    const char *names;   /* the graph fails if no parameter has such a name */
+    double rate;         /* the rate that is fed is multiplied by this; above 0 */
+    double weight_decay; /* in the place of the options' */
+} wf_parameter_group;
 typedef struct wf_optimizer_options {
     wf_optimizer_kind kind;
     const char *name;         /* scope of its input and buffers; NULL: "optimizer". Must differ
                                  between optimizers of one graph */
-    double momentum;          /* SGD */
-    double beta1, beta2, eps; /* Adam, AdamW: betas in [0, 1), eps above 0, or the graph fails */
-    double weight_decay;      /* AdamW decays matrices only */
+    double momentum;          /* SGD, RMSprop */
+    double beta1, beta2, eps; /* of Adam and AdamW; Lion has no eps, RMSprop and Adagrad no betas.
+                                 Betas in [0, 1), eps above 0, or the graph fails */
+    double weight_decay;      /* AdamW and Lion decay matrices only, unless decay_all */
     double clip_norm;         /* of the gradient of the mean loss; 0: no clipping */
     bool unguarded; /* no clipping and no check for NaN: each update runs as soon as its gradient is
                        computed, which takes less memory. But a NaN gets into the model */
     bool accumulates;     /* also record the accumulation of micro-batches: wf_accumulation */
     double average_decay; /* also record a moving average of the weights, e.g. 0.999; 0: none */
+    double dampening;     /* SGD */
+    bool nesterov;        /* SGD: needs a momentum and no dampening */
+    double alpha;         /* RMSprop: in [0, 1) */
+    bool centered;        /* RMSprop: divides by the deviation of the gradients */
+    bool decay_all;       /* AdamW, Lion: biases and norm weights decay too, as in PyTorch */
+    const wf_parameter_group *groups; /* n_groups; the first that has a parameter's name counts */
+    int n_groups;
 } wf_optimizer_options;
-/* beta1 0.9, beta2 0.999, eps 1e-8, all else zero. */
+/* PyTorch's: betas 0.9 and 0.999 (Lion 0.99), eps 1e-8 (Adagrad 1e-10), alpha 0.99, all else zero.
+ */
 WF_API wf_optimizer_options wf_optimizer_defaults(wf_optimizer_kind kind);
 /* Gradient accumulation: an update from several micro-batches, equal up to rounding to that from
  * all of them at once. Gradients and counts are summed in buffers. For each micro-batch run a plan
@@ -65,20 +82,26 @@ typedef struct wf_optimizer {
     wf_tensor **updates; /* n of them: fetch all to perform a step */
     int n;
     wf_tensor **grads;   /* n: gradients of loss_sum, before clipping */
-    wf_tensor **moments; /* buffers "<name>.<parameter>.m" and ".v", or ".momentum" */
+    wf_tensor **moments; /* buffers "<name>.<parameter>.m" (averages of gradients), ".v" (of their
+                            squares) and ".momentum", as the kind and its options need them */
     int n_moments;
     wf_accumulation accumulation;
     wf_averages averages;
 } wf_optimizer;
-/* Record the gradients of loss_sum / count and one update per parameter. Free the arrays with
- * wf_optimizer_free; the tensors are the graph's. */
+/* Record the gradients of loss_sum / count and one update per parameter. What is not among params
+ * is frozen. Free the arrays with wf_optimizer_free; the tensors are the graph's. */
 WF_API wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
                                      wf_tensor *const *params, int n,
                                      const wf_optimizer_options *o);
+/* The same, with gradients that the caller has recorded, or inputs: grads[i] is that of params[i],
+ * for a sum of `count` losses. */
+WF_API wf_optimizer wf_optimizer_from_gradients(wf_graph *g, wf_tensor *const *grads,
+                                                wf_tensor *count, wf_tensor *const *params, int n,
+                                                const wf_optimizer_options *o);
 WF_API void wf_optimizer_free(wf_optimizer *o);
 /* The values to feed as rates at this step, counted from 1 (less counts as 1): the learning rate
- * and the two bias corrections of Adam. If one is not finite the run fails, and nothing is
- * updated. */
+ * and the two bias corrections of Adam, or for the dampening of SGD whether this is the first step.
+ * If one is not finite the run fails, and nothing is updated. */
 WF_API void wf_optimizer_rates(const wf_optimizer_options *o, double rate, int64_t step,
                                double out[3]);
 /* The value to feed as the rate of the k-th averaging, from 1: (1 - d) / (1 - d^k) with d the
@@ -88,11 +111,18 @@ WF_API double wf_optimizer_average_rate(const wf_optimizer_options *o, int64_t k
  * training. False, with nothing exchanged, if there are no averages or no memory. Must not be
  * called while a plan is running. */
 WF_API bool wf_optimizer_swap_averages(const wf_optimizer *o);
+
+/* ---- parameters: parameters.c ---------------------------------------------------------------- */
+
 /* Feed n doubles to a real tensor with n elements, converted to its type. False on failure. */
 WF_API bool wf_feed_reals(wf_plan *p, const wf_tensor *t, const double *values, int n);
 /* Write the first `capacity` parameters, in recording order, to out (may be NULL). Returns the
  * number of all parameters. */
 WF_API int wf_parameters(const wf_graph *g, wf_tensor **out, int capacity);
+/* The same of those whose names fit, as wf_parameter_group.names: to train only the "head.*", or
+ * all but the "!encoder.*". */
+WF_API int wf_parameters_named(const wf_graph *g, const char *names, wf_tensor **out, int capacity);
+WF_API bool wf_name_fits(const char *names, const char *name);
 
 /* ---- schedules: schedule.c ------------------------------------------------------------------- */
 

@@ -231,10 +231,14 @@ WF_API wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value); /* leaf = value 
  * clearing the leaf first. */
 WF_API wf_tensor *wf_accumulate(wf_tensor *leaf, wf_tensor *value, wf_tensor *more);
 /* rates: real [n], the first is the learning rate; scale: real [], multiplies the gradient (for
- * clipping, 1/count) */
+ * clipping, 1/count). The buffer is for a momentum; else it may be NULL. With dampening rates[1] is
+ * 0 at the first step, whose gradient is not dampened, and then 1. options NULL: all 0 */
+typedef struct wf_sgd_options {
+    double momentum, weight_decay, dampening;
+    bool nesterov;
+} wf_sgd_options;
 WF_API wf_tensor *wf_sgd_step(wf_tensor *param, wf_tensor *momentum_buffer, wf_tensor *grad,
-                              wf_tensor *scale, wf_tensor *rates, double momentum,
-                              double weight_decay);
+                              wf_tensor *scale, wf_tensor *rates, const wf_sgd_options *options);
 /* rates: real [3] = { learning rate, 1 / (1 - beta1^t), 1 / (1 - beta2^t) }, computed in double by
  * the caller and fed. decoupled: weight decay as in AdamW; else added to the gradient as in
  * Adam. */
@@ -244,6 +248,22 @@ typedef struct wf_adam_options {
 } wf_adam_options;
 WF_API wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
                                wf_tensor *scale, wf_tensor *rates, const wf_adam_options *options);
+/* average is for `centered`, the buffer for a momentum; else they may be NULL. options NULL: alpha
+ * 0.99, eps 1e-8 */
+typedef struct wf_rmsprop_options {
+    double alpha, eps, weight_decay, momentum;
+    bool centered; /* divide by the deviation of the gradients, not by their size */
+    bool sum;      /* Adagrad: squares += grad^2, without alpha */
+} wf_rmsprop_options;
+WF_API wf_tensor *wf_rmsprop_step(wf_tensor *param, wf_tensor *squares, wf_tensor *average,
+                                  wf_tensor *momentum_buffer, wf_tensor *grad, wf_tensor *scale,
+                                  wf_tensor *rates, const wf_rmsprop_options *options);
+/* options NULL: betas 0.9 and 0.99, no decay. The decay is decoupled, as in AdamW. */
+typedef struct wf_lion_options {
+    double beta1, beta2, weight_decay;
+} wf_lion_options;
+WF_API wf_tensor *wf_lion_step(wf_tensor *param, wf_tensor *m, wf_tensor *grad, wf_tensor *scale,
+                               wf_tensor *rates, const wf_lion_options *options);
 
 /* ---- gradient check: check_gradients.c ------------------------------------------------------- */
 /* Compare the gradient of `loss` (a function of parameters only, in an f64 graph) with finite

@@ -72,11 +72,21 @@ typedef struct wf_attention_head {
     const struct wf_attention_head *next; /* the next head, whose rows are prefetched; or NULL */
 } wf_attention_head;
 
-/* One step of Adam: the formulas are in update.inc. */
+/* The numbers of one step of an optimizer: the formulas are in update.inc. */
+typedef struct wf_sgd_rule {
+    double scale, rate, momentum, decay, fresh;
+    bool nesterov;
+} wf_sgd_rule;
 typedef struct wf_adam_rule {
     double scale, rate, c1, c2, beta1, beta2, eps, decay;
     bool decoupled;
 } wf_adam_rule;
+typedef struct wf_rmsprop_rule {
+    double scale, rate, keep, fresh, eps, momentum, decay;
+} wf_rmsprop_rule;
+typedef struct wf_lion_rule {
+    double scale, rate, beta1, beta2, decay;
+} wf_lion_rule;
 
 /* Queries of a head in one call of attention, and the widest vector in elements. */
 enum { WF_ATTENTION_ROWS = 240, WF_WIDEST = 16 };
@@ -160,11 +170,14 @@ enum { WF_DRAWN = 256 };
         /* dx[j] = dy * (exp(x[j] - lse) - smoothing / n - (j == label) * (1 - smoothing)) */      \
         void (*cross_entropy_backward_row)(int64_t n, const real *x, double lse, int64_t label,    \
                                            double smoothing, double dy, real *dx);                 \
-        /* The formulas are in update.inc. momentum_buffer may be NULL */                          \
-        void (*sgd)(int64_t n, real *p, real *momentum_buffer, const real *grad, double scale,     \
-                    double rate, double momentum, double decay);                                   \
+        /* The formulas are in update.inc. momentum_buffer and average may be NULL */              \
+        void (*sgd)(int64_t n, real *p, real *momentum_buffer, const real *grad,                   \
+                    const wf_sgd_rule *rule);                                                      \
         void (*adam)(int64_t n, real *p, real *m, real *v, const real *grad,                       \
                      const wf_adam_rule *rule);                                                    \
+        void (*rmsprop)(int64_t n, real *p, real *squares, real *average, real *momentum_buffer,   \
+                        const real *grad, const wf_rmsprop_rule *rule);                            \
+        void (*lion)(int64_t n, real *p, real *m, const real *grad, const wf_lion_rule *rule);     \
         void (*gemm)(WF_GEMM_ARGS(real));                                                          \
         size_t gemm_scratch;                                                                       \
         int64_t gemm_rows, gemm_columns; /* its register tile: cut work into multiples of these */ \

@@ -263,8 +263,8 @@ TEST(a_scale_that_is_not_finite_stops_all_steps) {
               *b = param_of(g, "b", SHAPE(2), (double[]){ 3, 4 }),
               *scale = wf_input(g, "scale", WF_F64, SCALAR),
               *rates = wf_input(g, "rates", WF_F64, SHAPE(1)), *grad = wf_fill(a, 1);
-    wf_tensor *fetch[] = { wf_sgd_step(a, NULL, grad, scale, rates, 0, 0),
-                           wf_sgd_step(b, NULL, grad, scale, rates, 0, 0) },
+    wf_tensor *fetch[] = { wf_sgd_step(a, NULL, grad, scale, rates, NULL),
+                           wf_sgd_step(b, NULL, grad, scale, rates, NULL) },
               *feed[] = { scale, rates };
     wf_plan *p = wf_plan_new(
         g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 2, .feed = feed, .n_feed = 2 });

@@ -11,6 +11,9 @@
         (int)(sizeof((wf_tensor *[]){ __VA_ARGS__ }) / sizeof(wf_tensor *))
 #define ATTENTION(...) (&(wf_attention_options){ __VA_ARGS__ })
 #define ADAM(...) (&(wf_adam_options){ __VA_ARGS__ })
+#define SGD(...) (&(wf_sgd_options){ __VA_ARGS__ })
+#define RMSPROP(...) (&(wf_rmsprop_options){ __VA_ARGS__ })
+#define LION(...) (&(wf_lion_options){ __VA_ARGS__ })
 
 /* A weighted sum of the three results, so that one row sees all of their gradients. */
 static wf_tensor *all_of(wf_cross_entropy_result r) {
@@ -70,6 +73,14 @@ static wf_tensor *rows_step_of(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_
 static wf_tensor *rows_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
                             wf_tensor *rates) {
     return rows_step_of(param, m, v, grad, rates, ADAM(0.9, 0.999, 1e-8, 0.1, true));
+}
+
+/* With a scale of 1: rows have six operands. */
+static wf_tensor *rmsprop_step(wf_tensor *param, wf_tensor *squares, wf_tensor *average,
+                               wf_tensor *buffer, wf_tensor *grad, wf_tensor *rates,
+                               const wf_rmsprop_options *options) {
+    wf_tensor *scale = wf_constant(param->graph, 1);
+    return wf_rmsprop_step(param, squares, average, buffer, grad, scale, rates, options);
 }
 
 static wf_tensor *other_graph(wf_tensor *x) {

@@ -89,11 +89,16 @@ def everything(a, b):
     return loss(a, b, 0.1, 1) + 0.3 * loss(a, b, 0.0, 1) + counted
 
 
-def sgd(p, buffer, grad, scale, rates, momentum, decay):
+def sgd(p, buffer, grad, scale, rates, momentum, decay, dampening=0, nesterov=False):
     parameter = p.clone().requires_grad_()
     parameter.grad = grad * scale
     optimizer = torch.optim.SGD(
-        [parameter], lr=rates[0].item(), momentum=momentum, weight_decay=decay
+        [parameter],
+        lr=rates[0].item(),
+        momentum=momentum,
+        weight_decay=decay,
+        dampening=dampening,
+        nesterov=nesterov,
     )
     if buffer is not None:
         optimizer.state[parameter]["momentum_buffer"] = buffer.clone()
@@ -113,6 +118,49 @@ def adam(p, m, v, grad, scale, rates, beta1, beta2, eps, decay, decoupled):
     m = beta1 * m + (1 - beta1) * g
     v = beta2 * v + (1 - beta2) * g * g
     return p - rate * (m * c1) / ((v * c2).sqrt() + eps), m, v
+
+
+def step_from(optimizer, p, state, grad, rates, **options):
+    """One step of an optimizer of PyTorch, from a state: the parameter and the state after it."""
+    parameter = p.clone().requires_grad_()
+    parameter.grad = grad.clone()
+    optimizer = optimizer([parameter], lr=rates[0].item(), foreach=False, **options)
+    optimizer.state[parameter] = dict(step=torch.tensor(5.0))
+    optimizer.state[parameter].update((name, x.clone()) for name, x in state.items())
+    optimizer.step()
+    return (parameter.detach(),) + tuple(optimizer.state[parameter][name] for name in state)
+
+
+def rmsprop(p, v, buffer, grad, rates, alpha, eps, decay=0, momentum=0):
+    state = dict(square_avg=v)
+    if buffer is not None:
+        state["momentum_buffer"] = buffer
+    options = dict(alpha=alpha, eps=eps, weight_decay=decay, momentum=momentum)
+    return step_from(torch.optim.RMSprop, p, state, grad, rates, **options)
+
+
+def centered(p, v, m, buffer, grad, rates, alpha, eps, decay, momentum):
+    """RMSprop from any state: where v < m^2, which PyTorch makes NaN, the variance is 0."""
+    g = grad + decay * p
+    v, m = alpha * v + (1 - alpha) * g * g, alpha * m + (1 - alpha) * g
+    step = g / ((v - m * m).clamp(min=0).sqrt() + eps)
+    if buffer is None:
+        return p - rates[0] * step, v, m
+    buffer = momentum * buffer + step
+    return p - rates[0] * buffer, v, m, buffer
+
+
+def adagrad(p, v, grad, rates, eps, decay):
+    return step_from(
+        torch.optim.Adagrad, p, dict(sum=v), grad, rates, eps=eps, weight_decay=decay
+    )
+
+
+def lion(p, m, grad, scale, rates, beta1, beta2, decay):
+    """Algorithm 2 of Chen et al. (2023)."""
+    g, rate = grad * scale, rates[0]
+    update = torch.sign(beta1 * m + (1 - beta1) * g)
+    return p - rate * (update + decay * p), beta2 * m + (1 - beta2) * g
 
 
 def sum_to(x, like):
@@ -510,6 +558,16 @@ FORMULAS = {
     "assign_computed": lambda a, b: (a + b,),
     "sgd_step": lambda a, b, c, d: sgd(a, None, b, c, d, 0, 0),
     "sgd_momentum": lambda a, b, c, d, e: sgd(a, b, c, d, e, 0.9, 0.1),
+    "sgd_nesterov": lambda a, b, c, d, e: sgd(a, b, c, d, e, 0.9, 0.1, 0, True),
+    # the second rate is a factor of the dampening
+    "sgd_dampened": lambda a, b, c, d, e: sgd(a, b, c, d, e, 0.9, 0.1, 0.25 * e[1].item()),
+    "rmsprop_step": lambda a, b, c, d: rmsprop(a, b, None, c, d, 0.9, 1e-8, 0.1),
+    "rmsprop_momentum": lambda a, b, c, d, e: rmsprop(a, b, c, d, e, 0.9, 1e-8, 0.1, 0.8),
+    "rmsprop_centered": lambda a, b, c, d, e: centered(a, b, c, None, d, e, 0.5, 0.1, 0, 0),
+    "rmsprop_all": lambda *x: centered(*x, 0.9, 0.1, 0.1, 0.8),
+    "adagrad_step": lambda *x: adagrad(*x, 1e-10, 0.1),
+    "lion_step": lambda *x: lion(*x, 0.9, 0.98, 0.1),
+    "lion_sign": lambda *x: lion(*x, 0.0, 0.0, 0.0),
     "adam_step": lambda *x: adam(*x, 0.9, 0.98, 1e-8, 0.1, False),
     "adamw_step": lambda *x: adam(*x, 0.9, 0.999, 1e-8, 0.1, True),
 }

@@ -116,7 +116,7 @@ static wf_plan *plan_updates(wf_graph *g, wf_tensor **p, int n, int step, bool r
     ck_assert_ptr_nonnull(u);
     for (int i = 0, k = 0; i < n - !ring; i++, k = (k + step) % n) {
         if (k == n - 1 && !ring) k = (k + step) % n;
-        u[i] = wf_sgd_step(p[k], NULL, p[(k + 1) % n], one, rate, 0, 0);
+        u[i] = wf_sgd_step(p[k], NULL, p[(k + 1) % n], one, rate, NULL);
     }
     ck_assert_msg(wf_ok(g), "%s", wf_error(g));
     wf_plan *plan = wf_plan_new(

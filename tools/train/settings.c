@@ -124,11 +124,13 @@ static option rows[] = {
           OTHERWISE(FOR("text", "800")), STORED),
     COUNT("lr-steps", told.lr_steps, 1, 1e12, "where linear and cosine schedules end",
           .fallback = "enough for the task", STORED),
-    REAL("beta1", told.beta1, 0, 0.9999, "Adam's average of gradients", STORED),
-    REAL("beta2", told.beta2, 0, 0.999999, "Adam's average of their squares", STORED),
-    REAL("eps", told.eps, 1e-30, 1, "Adam's guard of the division", STORED),
-    REAL("momentum", told.momentum, 0, 0.9999, "of SGD", STORED),
-    REAL("weight-decay", told.weight_decay, 0, 1, "of AdamW; matrices only", STORED),
+    REAL("beta1", told.beta1, 0, 0.9999, "average of gradients, of Adam and Lion", STORED),
+    REAL("beta2", told.beta2, 0, 0.999999,
+         "average of their squares, of Adam and RMSprop; of Lion the slower one of gradients",
+         STORED),
+    REAL("eps", told.eps, 1e-30, 1, "guard of the division, of Adam, RMSprop and Adagrad", STORED),
+    REAL("momentum", told.momentum, 0, 0.9999, "of SGD and RMSprop", STORED),
+    REAL("weight-decay", told.weight_decay, 0, 1, "of AdamW and Lion; matrices only", STORED),
     REAL("label-smoothing", told.label_smoothing, 0, 0.9,
          "share of the target spread over all tokens", OTHERWISE(FOR("text", "0.1")), STORED),
     REAL("ema", told.ema, 0, 0.99999,
@@ -355,15 +357,24 @@ running_options settings_running_text(const settings *set) {
 
 /* ---- what contradicts itself --------------------------------------------------------------- */
 
+/* Of the optimizer. */
+static void refuse_idle_numbers(const settings *set) {
+    const program *p = &train_program;
+    bool adam = set->optimizer == WF_ADAM || set->optimizer == WF_ADAMW;
+    bool sgd = set->optimizer == WF_SGD, lion = set->optimizer == WF_LION;
+    bool rmsprop = set->optimizer == WF_RMSPROP;
+    option_no_effect(p, "beta1", !adam && !lion, "this optimizer has no such average");
+    option_no_effect(p, "beta2", !adam && !lion && !rmsprop, "this optimizer has no such average");
+    option_no_effect(p, "eps", sgd || lion, "this optimizer does not divide");
+    option_no_effect(p, "momentum", !sgd && !rmsprop, "only sgd and rmsprop have momentum");
+    option_no_effect(p, "weight-decay", !lion && set->optimizer != WF_ADAMW,
+                     "only adamw and lion decay weights");
+}
+
 static void refuse_idle_options(const settings *set) {
     const program *p = &train_program;
-    bool adam = set->optimizer != WF_SGD, reports = !set->quiet || set->log || set->json;
-    option_no_effect(p, "beta1", !adam, "--optimizer sgd has no such average");
-    option_no_effect(p, "beta2", !adam, "--optimizer sgd has no such average");
-    option_no_effect(p, "eps", !adam, "--optimizer sgd does not divide");
-    option_no_effect(p, "momentum", adam, "only --optimizer sgd has momentum");
-    option_no_effect(p, "weight-decay", set->optimizer != WF_ADAMW,
-                     "only --optimizer adamw decays weights");
+    bool reports = !set->quiet || set->log || set->json;
+    refuse_idle_numbers(set);
     option_no_effect(p, "lr-steps", !has_horizon(set), "only linear and cosine schedules end");
     bool validates = settings_validates(set);
     const char *unjudged = from_files(set)         ? "there is no --valid"

@@ -233,7 +233,7 @@ TEST(updates_are_drawn_with_the_gradient) {
     net m = net_of(1);
     ck_assert(wf_grad(m.loss, m.params, 1, m.grads));
     wf_tensor *scale = wf_constant(m.g, 1), *rates = wf_input(m.g, "rates", WF_F32, SHAPE(2));
-    wf_tensor *step = wf_sgd_step(m.params[0], NULL, m.grads[0], scale, rates, 0, 0);
+    wf_tensor *step = wf_sgd_step(m.params[0], NULL, m.grads[0], scale, rates, NULL);
     char *text = draw(&step, 1, &(wf_dot_options){ .backward = true });
     assert_contains(text, "sgd_step");
     assert_contains(text, "rates");

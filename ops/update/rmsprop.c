@@ -1,0 +1,88 @@
+/* ops/update/rmsprop.c - a step of RMSprop, and of Adagrad, which sums the squares instead of
+ * averaging them:
+ *
+ *     g = scale grad + weight_decay p;   v = alpha v + (1 - alpha) g^2, or v + g^2;
+ *     d = g / (sqrt(v) + eps);           p -= rate d, or with momentum b = momentum b + d; p -= rate b
+ *
+ * centered: a = alpha a + (1 - alpha) g, and v - a^2, the variance, in the place of v below the
+ * root. Tieleman & Hinton (2012), Graves (2013), Duchi et al. (2011), in the form of
+ * torch.optim.RMSprop and Adagrad. A variance that rounding makes negative is taken as 0. */
+#include "ops/base/shapes.h"
+#include "update.h"
+
+enum { PARAM, SQUARES, AVERAGE, BUFFER, GRAD, SCALE, RATES, OPERANDS };
+
+static const wf_rmsprop_options rmsprop_default = { .alpha = 0.99, .eps = 1e-8 };
+
+/* Options and the operands that they need. */
+static bool options_fit(wf_call *c, const wf_rmsprop_options *o) {
+    if (o->sum && o->centered) return wf_fail(c, "a sum of squares has no variance: centered");
+    if (o->centered != (c->in[AVERAGE].ndim >= 0))
+        return wf_fail(c, "an average of the gradient is for centered, and needed there");
+    if (o->momentum != 0 && c->in[BUFFER].ndim < 0)
+        return wf_fail(c, "a momentum of %g needs a buffer", o->momentum);
+    return (o->sum || wf_is_beta(c, "alpha", o->alpha)) && wf_is_eps(c, o->eps) &&
+           wf_is_finite(c, "the momentum", o->momentum) &&
+           wf_is_finite(c, "the weight decay", o->weight_decay);
+}
+
+static bool shape_rmsprop(wf_call *c) {
+    static const char *const names[] = { [SQUARES] = "the average of squares",
+                                         [AVERAGE] = "the average of the gradient",
+                                         [BUFFER] = "the momentum buffer",
+                                         [GRAD] = "the gradient" };
+    wf_no_elements(c);
+    for (int i = SQUARES; i <= GRAD; i++)
+        if (!wf_fits_leaf(c, i, names[i])) return false;
+    return options_fit(c, c->attrs) && wf_rates_fit(c, SCALE, 1);
+}
+
+static void *elements(const wf_view *v, int64_t from) {
+    return v->ndim < 0 ? NULL : wf_at(v, from);
+}
+
+static bool eval_rmsprop(const wf_call *c, int phase, int64_t task, void *scratch) {
+    static const char *const names[] = { "the rate" };
+    const wf_rmsprop_options *o = c->attrs;
+    const wf_view *p = &c->in[PARAM];
+    int64_t from, to;
+    (void)phase, (void)scratch;
+    if (!wf_rates_finite(c, SCALE, names, 1)) return false;
+    wf_rmsprop_rule rule = { .scale = wf_get(&c->in[SCALE], 0),
+                             .rate = wf_get(&c->in[RATES], 0),
+                             .keep = o->sum ? 1 : o->alpha,
+                             .fresh = o->sum ? 1 : 1 - o->alpha,
+                             .eps = o->eps,
+                             .momentum = o->momentum,
+                             .decay = o->weight_decay };
+    wf_task_range(wf_view_count(p), WF_UPDATE_GRAIN, task, &from, &to);
+    WF_KERNEL(p->dtype, rmsprop(to - from, wf_at(p, from), wf_at(&c->in[SQUARES], from),
+                                elements(&c->in[AVERAGE], from), elements(&c->in[BUFFER], from),
+                                wf_at(&c->in[GRAD], from), &rule));
+    return true;
+}
+
+static double flops_rmsprop(const wf_call *c) {
+    return 10.0 * (double)wf_view_count(&c->in[PARAM]);
+}
+
+const wf_op wf_op_rmsprop_step = {
+    .name = "rmsprop_step",
+    .family = "update",
+    .arity = OPERANDS,
+    .attr_bytes = sizeof(wf_rmsprop_options),
+    .shape = shape_rmsprop,
+    .no_grad = wf_no_update_value,
+    .optional = 1 << AVERAGE | 1 << BUFFER,
+    .writes = 1 << PARAM | 1 << SQUARES | 1 << AVERAGE | 1 << BUFFER,
+    .run = &(
+        const wf_kernel){ .tasks = wf_update_tasks, .eval = eval_rmsprop, .flops = flops_rmsprop },
+};
+
+wf_tensor *wf_rmsprop_step(wf_tensor *param, wf_tensor *squares, wf_tensor *average,
+                           wf_tensor *momentum_buffer, wf_tensor *grad, wf_tensor *scale,
+                           wf_tensor *rates, const wf_rmsprop_options *options) {
+    wf_rmsprop_options o = options ? *options : rmsprop_default;
+    wf_tensor *in[] = { param, squares, average, momentum_buffer, grad, scale, rates };
+    return wf_record(&wf_op_rmsprop_step, OPERANDS, in, &o);
+}
