@@ -19,26 +19,46 @@ static bool run_binary(const wf_call *c, enum wf_binary f, int64_t task) {
     return true;
 }
 
+/* ---- derivatives that a row has no room for -------------------------------------------------- */
+
+/* b a^(b - 1); 0 where b is 0, as there a^(b - 1) may be infinite. */
+static wf_tensor *pow_by_base(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
+    return wf_where(b, wf_mul(dy, wf_mul(b, wf_pow(a, wf_affine(b, 1, -1)))), wf_zero(b));
+}
+
+/* a^b log a; 0 where a is 0 and b is not negative, as there a^b stays what it is. */
+static wf_tensor *pow_by_exponent(wf_tensor *a, wf_tensor *b, wf_tensor *y, wf_tensor *dy) {
+    wf_tensor *zero = wf_zero(a);
+    wf_tensor *stays = wf_mul(wf_equal(a, zero), wf_greater_equal(b, zero));
+    return wf_where(stays, zero, wf_mul(dy, wf_mul(y, wf_log(a))));
+}
+
+/* a^2 + b^2: of the angle t of (b, a), dt/da = b / (a^2 + b^2), dt/db = -a / (a^2 + b^2). */
+static wf_tensor *square_of(wf_tensor *a, wf_tensor *b) {
+    return wf_add(wf_square(a), wf_square(b));
+}
+
+/* log b; 0 where a is 0 and log b does not exist. */
+static wf_tensor *xlogy_by_factor(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
+    wf_tensor *zero = wf_zero(a);
+    wf_tensor *none = wf_mul(wf_equal(a, zero), wf_less_equal(b, zero));
+    return wf_where(none, zero, wf_mul(dy, wf_log(b)));
+}
+
 /* ---- arithmetic ------------------------------------------------------------------------------ */
 
-#define BINARY(NAME, value, da, db)                                                                \
+/* ...: the members of wf_op that say what the gradient is. */
+#define ROW(NAME, ...)                                                                             \
     static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
         (void)phase, (void)scratch;                                                                \
         return run_binary(c, WF_BINARY_##NAME, task);                                              \
-    }                                                                                              \
-    static void grad_##NAME(wf_tensor *y, wf_tensor *const *cotangent, wf_tensor **dx,             \
-                            uint32_t need) {                                                       \
-        wf_tensor *a = y->in[0], *b = y->in[1], *dy = cotangent[0];                                \
-        (void)a, (void)b;                                                                          \
-        if (need & 1) dx[0] = da;                                                                  \
-        if (need & 2) dx[1] = db;                                                                  \
     }                                                                                              \
     const wf_op wf_op_##NAME = {                                                                   \
         .name = #NAME,                                                                             \
         .family = "elementwise",                                                                   \
         .arity = 2,                                                                                \
         .shape = shape_binary,                                                                     \
-        .grad = grad_##NAME,                                                                       \
+        __VA_ARGS__,                                                                               \
         .run =                                                                                     \
             &(const wf_kernel){                                                                    \
                 .tasks = wf_elementwise_tasks, .eval = eval_##NAME, .strided = 3, .in_place = 3 }, \
@@ -46,10 +66,21 @@ static bool run_binary(const wf_call *c, enum wf_binary f, int64_t task) {
     wf_tensor *wf_##NAME(wf_tensor *a, wf_tensor *b) {                                             \
         return wf_record(&wf_op_##NAME, 2, (wf_tensor *[]){ a, b }, NULL);                         \
     }
+#define BINARY(NAME, value, da, db)                                                                \
+    static void grad_##NAME(wf_tensor *y, wf_tensor *const *cotangent, wf_tensor **dx,             \
+                            uint32_t need) {                                                       \
+        wf_tensor *a = y->in[0], *b = y->in[1], *dy = cotangent[0];                                \
+        (void)a, (void)b;                                                                          \
+        if (need & 1) dx[0] = da;                                                                  \
+        if (need & 2) dx[1] = db;                                                                  \
+    }                                                                                              \
+    ROW(NAME, .grad = grad_##NAME)
+#define STEP(NAME, value) ROW(NAME, .no_grad = "it is piecewise constant", .detaches = true)
 #define COMPARE(name, value)
 #include "binary.inc"
 #undef BINARY
 #undef COMPARE
+#undef ROW
 
 /* ---- comparisons: 1 or 0, of reals or ids ---------------------------------------------------- */
 

@@ -36,6 +36,22 @@ static wf_tensor *silu_curvature(wf_tensor *x) {
     return wf_mul(slope, wf_affine(wf_mul(x, wf_affine(s, -2, 1)), 1, 2));
 }
 
+/* ---- derivatives that a row has no room for -------------------------------------------------- */
+
+/* 1 where low < x < high, else 0: at the ends PyTorch's hardsigmoid and relu6 have the gradient 0,
+ * clamp has 1. */
+static wf_tensor *between(wf_tensor *x, double low, double high) {
+    return wf_mul(wf_greater(x, wf_constant(x->graph, low)),
+                  wf_less(x, wf_constant(x->graph, high)));
+}
+
+/* mish = x t, t = tanh(softplus(x)), softplus' the sigmoid s: mish' = t + x s (1 - t^2). */
+static wf_tensor *mish_slope(wf_tensor *x) {
+    wf_tensor *t = wf_tanh(wf_softplus(x));
+    wf_tensor *bend = wf_mul(wf_sigmoid(x), wf_affine(wf_square(t), -1, 1));
+    return wf_add(t, wf_mul(x, bend));
+}
+
 /* ---- the family ------------------------------------------------------------------------------ */
 
 static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
@@ -45,23 +61,18 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
     return true;
 }
 
-#define UNARY(NAME, value, derivative)                                                             \
+/* ...: the members of wf_op that say what the gradient is. */
+#define ROW(NAME, ...)                                                                             \
     static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
         (void)phase, (void)scratch;                                                                \
         return run_unary(c, WF_UNARY_##NAME, task);                                                \
-    }                                                                                              \
-    static void grad_##NAME(wf_tensor *y, wf_tensor *const *cotangent, wf_tensor **dx,             \
-                            uint32_t need) {                                                       \
-        wf_tensor *x = y->in[0], *dy = cotangent[0];                                               \
-        (void)x, (void)need;                                                                       \
-        dx[0] = derivative;                                                                        \
     }                                                                                              \
     const wf_op wf_op_##NAME = {                                                                   \
         .name = #NAME,                                                                             \
         .family = "elementwise",                                                                   \
         .arity = 1,                                                                                \
         .shape = wf_same_as_operand,                                                               \
-        .grad = grad_##NAME,                                                                       \
+        __VA_ARGS__,                                                                               \
         .run =                                                                                     \
             &(const wf_kernel){                                                                    \
                 .tasks = wf_elementwise_tasks, .eval = eval_##NAME, .strided = 1, .in_place = 1 }, \
@@ -69,8 +80,18 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
     wf_tensor *wf_##NAME(wf_tensor *x) {                                                           \
         return wf_record(&wf_op_##NAME, 1, &x, NULL);                                              \
     }
+#define UNARY(NAME, value, derivative)                                                             \
+    static void grad_##NAME(wf_tensor *y, wf_tensor *const *cotangent, wf_tensor **dx,             \
+                            uint32_t need) {                                                       \
+        wf_tensor *x = y->in[0], *dy = cotangent[0];                                               \
+        (void)x, (void)need;                                                                       \
+        dx[0] = derivative;                                                                        \
+    }                                                                                              \
+    ROW(NAME, .grad = grad_##NAME)
+#define STEP(NAME, value) ROW(NAME, .no_grad = "it is piecewise constant", .detaches = true)
 #include "unary.inc"
 #undef UNARY
+#undef ROW
 
 /* ---- affine: y = scale x + shift ------------------------------------------------------------- */
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Prints coefficients.inc: the polynomials of math.inc. Needs mpmath; building weft does not.
+"""Prints coefficients.inc: the polynomials of math.inc and functions.inc. Needs mpmath; building weft does not.
 
 Each is the polynomial whose largest weighted error is smallest (Remez's exchange, 60 digits),
 rounded to the type at the end.
     python3 ops/kernels/coefficients.py > ops/kernels/coefficients.inc
 """
-from mpmath import (cos, erfc, exp, fac, log, lu_solve, matrix, mp, mpf, nstr, pi, polyval, sqrt,
-                    tanh)
+from mpmath import (binomial, cos, erfc, exp, fac, log, lu_solve, matrix, mp, mpf, nstr, pi, polyval,
+                    sqrt, tanh)
 
 mp.dps = 60
 CENTRE = 4  # of the tail: t = (u - CENTRE) / (u + CENTRE)
@@ -86,6 +86,19 @@ POLYNOMIALS = [
     ("tail_p", "(u + 4) erfc(u / sqrt(2)) exp(u^2 / 2) / 2; t = (u - 4) / (u + 4), u >= 0",
      tail, lambda t: 1 / tail(t),
      {"float": (mpf(-1), tail_end(15), 9), "double": (mpf(-1), tail_end(40), 22)}),
+    ("pow_p", "(log((1 + s) / (1 - s)) / s - 2 - 2/3 z) / z^2; z = s^2 <= (3 - sqrt(8))^2",
+     lambda z: series(lambda i: 2 * z ** i / (2 * i + 5)), lambda z: z + mpf("0.003"),
+     {"float": (mpf(0), mpf("0.02944"), 2), "double": (mpf(0), mpf("0.02944"), 7)}),
+    ("sinh_p", "(sinh(x) / x - 1) / z; z = x^2 <= 1",
+     lambda z: series(lambda i: z ** i / fac(2 * i + 3)), lambda z: z + mpf("0.05"),
+     {"float": (mpf(0), mpf(1), 3), "double": (mpf(0), mpf(1), 6)}),
+    ("atan_p", "(atan(x) / x - 1) / z; z = x^2 <= 0.5^2",
+     lambda z: series(lambda i: (-1) ** (i + 1) * z ** i / (2 * i + 3)), lambda z: z + mpf("0.05"),
+     {"float": (mpf(0), mpf("0.2501"), 5), "double": (mpf(0), mpf("0.2501"), 12)}),
+    ("asin_p", "(asin(x) / x - 1) / z; z = x^2 <= 0.5^2",
+     lambda z: series(lambda i: binomial(2 * i + 2, i + 1) * (z / 4) ** i / 4 / (2 * i + 3)),
+     lambda z: z + mpf("0.05"),
+     {"float": (mpf(0), mpf("0.2501"), 4), "double": (mpf(0), mpf("0.2501"), 12)}),
     ("sin_p", "(sin(r) - r) / r^3; z = r^2 <= (pi / 4)^2",
      lambda z: series(lambda i: (-1) ** (i + 1) * z ** i / fac(2 * i + 3)), lambda z: mpf(1),
      {"both": (mpf(0), QUARTER_PI, 5)}),
@@ -112,8 +125,8 @@ def show(name, formula, f, weight, low, high, degree, bits):
 
 
 if __name__ == "__main__":
-    print("/* coefficients.inc - the polynomials of math.inc, constant term first, with their")
-    print(" * largest (weighted) error before rounding. Written by coefficients.py. */")
+    print("/* coefficients.inc - the polynomials of math.inc and functions.inc, constant term first, with")
+    print(" * their largest (weighted) error before rounding. Written by coefficients.py. */")
     kinds = {"float": "#if REAL_BITS == 32", "double": "#else", "both": "#endif"}
     for kind, condition in kinds.items():
         print(condition)

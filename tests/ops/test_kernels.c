@@ -73,6 +73,34 @@ static long double true_gelu_tanh_slope(long double x) {
     return true_sigmoid(u) + x * true_sigmoid(u) * true_sigmoid(-u) * slope;
 }
 
+static long double true_rsqrt(long double x) {
+    return 1 / sqrtl(x);
+}
+static long double true_softplus(long double x) {
+    return x > 0 ? x + log1pl(expl(-x)) : log1pl(expl(x));
+}
+static long double true_log_sigmoid(long double x) {
+    return -true_softplus(-x);
+}
+static long double true_softsign(long double x) {
+    return x / (1 + fabsl(x));
+}
+static long double true_relu6(long double x) {
+    return fminl(fmaxl(x, 0), 6);
+}
+static long double true_hardsigmoid(long double x) {
+    return true_relu6(x + 3) / 6;
+}
+static long double true_mish(long double x) {
+    return x * tanhl(true_softplus(x));
+}
+static long double true_round(long double x) {
+    return nearbyintl(x);
+}
+static long double true_sign(long double x) {
+    return (x > 0) - (x < 0);
+}
+
 /* The largest error promised of each function in [low, high], in ulp: of results smaller than
  * `floor`, in ulp of `floor` (where two terms cancel, or an error in the exponent grows with x). */
 typedef struct maths_row {
@@ -91,6 +119,33 @@ static const maths_row MATHS[] = {
     { WF_UNARY_reciprocal, true_reciprocal, -INF, INF, 0.5, 0.5, 0 },
     { WF_UNARY_exp, expl, -800, 800, 1, 1, 0 },
     { WF_UNARY_log, logl, 0, INF, 1, 1, 0 },
+    { WF_UNARY_rsqrt, true_rsqrt, 0, INF, 1.5, 1.5, 0 },
+    { WF_UNARY_exp2, exp2l, -1100, 1100, 1.5, 1.5, 0 },
+    { WF_UNARY_expm1, expm1l, -800, 800, 2, 2, 0 },
+    { WF_UNARY_log2, log2l, 0, INF, 2, 2, 0 },
+    { WF_UNARY_log10, log10l, 0, INF, 2, 2, 0 },
+    { WF_UNARY_log1p, log1pl, -1, INF, 1.5, 1.5, 0 },
+    { WF_UNARY_tan, tanl, -1e8, 1e8, 2, 2, 0 },
+    { WF_UNARY_asin, asinl, -1, 1, 2.5, 2.5, 0 },
+    { WF_UNARY_acos, acosl, -1, 1, 2, 2, 0 },
+    { WF_UNARY_atan, atanl, -INF, INF, 2, 2, 0 },
+    { WF_UNARY_sinh, sinhl, -800, 800, 2, 2, 0 },
+    { WF_UNARY_cosh, coshl, -800, 800, 2, 2, 0 },
+    { WF_UNARY_asinh, asinhl, -INF, INF, 2, 2, 0 },
+    { WF_UNARY_acosh, acoshl, 1, INF, 2, 2, 0 },
+    { WF_UNARY_atanh, atanhl, -1, 1, 2, 2, 0 },
+    { WF_UNARY_erfc, erfcl, -30, 30, 5, 5, 0 },
+    { WF_UNARY_log_sigmoid, true_log_sigmoid, -800, 800, 2, 2, 0 },
+    { WF_UNARY_softplus, true_softplus, -800, 800, 2, 2, 0 },
+    { WF_UNARY_softsign, true_softsign, -1e30, 1e30, 1.5, 1.5, 0 },
+    { WF_UNARY_relu6, true_relu6, -INF, INF, 0, 0, 0 },
+    { WF_UNARY_hardsigmoid, true_hardsigmoid, -INF, INF, 1.5, 1.5, 0.5 },
+    { WF_UNARY_mish, true_mish, -80, 1e30, 4, 4, TINY },
+    { WF_UNARY_floor, floorl, -INF, INF, 0, 0, 0 },
+    { WF_UNARY_ceil, ceill, -INF, INF, 0, 0, 0 },
+    { WF_UNARY_round, true_round, -INF, INF, 0, 0, 0 },
+    { WF_UNARY_trunc, truncl, -INF, INF, 0, 0, 0 },
+    { WF_UNARY_sign, true_sign, -INF, INF, 0, 0, 0 },
     { WF_UNARY_sin, sinl, -1e8, 1e8, 1, 1, 0 },
     { WF_UNARY_cos, cosl, -1e8, 1e8, 1, 1, 0 },
     { WF_UNARY_tanh, tanhl, -INF, INF, 1.5, 1.5, 0 },
@@ -103,6 +158,33 @@ static const maths_row MATHS[] = {
     { WF_UNARY_gelu_slope, true_gelu_slope, -38, 1e30, 4, 4, 0.5 },
     { WF_UNARY_gelu_tanh_slope, true_gelu_tanh_slope, -38, 1e30, 4, 4, 0.5 },
     { WF_UNARY_silu_slope, true_silu_slope, -80, 1e30, 4, 4, 0.5 },
+};
+
+/* The same for functions of two operands, a in [low, high], b in [b_low, b_high]. */
+static long double true_logaddexp(long double a, long double b) {
+    return fmaxl(a, b) + log1pl(expl(-fabsl(a - b)));
+}
+static long double true_xlogy(long double a, long double b) {
+    return a == 0 ? 0 : a * logl(b);
+}
+
+typedef struct maths2_row {
+    int op;
+    long double (*value)(long double, long double);
+    double low, high, b_low, b_high, ulp, floor;
+} maths2_row;
+
+static const maths2_row MATHS2[] = {
+    { WF_BINARY_pow, powl, 0, 4, -40, 40, 2, 0 },
+    { WF_BINARY_pow, powl, 0.9, 1.1, -8000, 8000, 2, 0 },
+    { WF_BINARY_pow, powl, 0, 1e30, -12, 12, 2, 0 },
+    { WF_BINARY_pow, powl, -10, 10, -1e6, 1e6, 2, 0 },
+    { WF_BINARY_atan2, atan2l, -10, 10, -10, 10, 2, 0 },
+    { WF_BINARY_atan2, atan2l, -1e-30, 1e-30, -1, 1, 2, 0 },
+    { WF_BINARY_atan2, atan2l, -1e38, 1e38, -3e38, 3e38, 2, 0 },
+    { WF_BINARY_logaddexp, true_logaddexp, -100, 100, -100, 100, 2, 1 },
+    { WF_BINARY_xlogy, true_xlogy, -100, 100, 0, 1e6, 2, 0 },
+    { WF_BINARY_fmod, fmodl, -1000, 1000, -10, 10, 0, 0 },
 };
 
 /* Error of y in ulp of a type with `digits` bits and smallest exponent `lowest`. */
