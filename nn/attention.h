@@ -19,7 +19,9 @@ struct wf_mha_layer {
 };
 typedef struct wf_mha_options {
     wf_tensor *mask; /* 1 = may attend; [T,S], [B,T,S], [B,1,1,S] or [B,H,T,S]; or NULL */
+    bool additive;   /* the mask is added to the scores, as position biases are; -inf masks */
     bool causal;     /* query i sees keys j <= i + (keys - queries) */
+    int64_t window;  /* and only keys j > i + (keys - queries) - window; 0: all */
     bool cache;      /* self-attention: keys and values pass through wf_cache */
     /* self-attention: queries and keys are turned by this table, wf_rotary_positions, in pairs as
      * the layer of positions has them. NULL: they are not. Keys are cached as turned */

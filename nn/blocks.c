@@ -19,15 +19,18 @@ wf_tensor *wf_activate(wf_activation a, wf_tensor *x) {
 struct wf_feed_forward_layer wf_feed_forward_new(wf_graph *g, const wf_block_options *o) {
     if (!o) return no_options(g, "a feed-forward"), (struct wf_feed_forward_layer){ 0 };
     struct wf_feed_forward_layer l = { .activation = o->activation,
+                                       .gated = o->gated,
                                        .dropout = o->activation_dropout };
     l.linear1 = wf_linear_new(g, "linear1", o->d_model, o->dim_feedforward, o->bias);
     l.linear2 = wf_linear_new(g, "linear2", o->dim_feedforward, o->d_model, o->bias);
+    if (o->gated) l.linear3 = wf_linear_new(g, "linear3", o->d_model, o->dim_feedforward, o->bias);
     return l;
 }
 
 wf_tensor *wf_feed_forward(const struct wf_feed_forward_layer *l, wf_tensor *x) {
     if (!l) return no_layer(x, "a feed-forward");
     wf_tensor *h = wf_activate(l->activation, wf_linear(&l->linear1, x)); /* [B,T,F] */
+    if (l->gated) h = wf_mul(h, wf_linear(&l->linear3, x));
     return wf_linear(&l->linear2, wf_drop(h, l->dropout, "dropout"));
 }
 

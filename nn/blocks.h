@@ -31,13 +31,18 @@ typedef struct wf_block_options {
     bool norm_first; /* pre-norm: x + Dropout(f(LN(x))); else post-norm: LN(x + Dropout(f(x))) */
     bool bias;       /* in projections and norms, as in torch.nn.Transformer */
     double dropout, attention_dropout, activation_dropout, layer_norm_eps;
-    wf_norm_kind norm;    /* of every norm; RMSNorm has no bias */
+    wf_norm_kind norm; /* of every norm; RMSNorm has no bias */
+    /* feed-forward linear2(activation(linear1(x)) * linear3(x)), as in Shazeer 2020: SwiGLU with
+     * WF_SILU, GeGLU with WF_GELU, ReGLU with WF_RELU. linear1 and linear3 are [F, D]: linearN is
+     * wN of Llama; in Hugging Face's names gate_proj, down_proj, up_proj */
+    bool gated;
     int64_t num_kv_heads; /* of self-attention, see wf_mha_grouped_new; 0: num_heads */
 } wf_block_options;
 
 struct wf_feed_forward_layer {
-    struct wf_linear_layer linear1, linear2; /* named so in the current scope */
+    struct wf_linear_layer linear1, linear2, linear3; /* named so in the current scope */
     wf_activation activation;
+    bool gated; /* else there is no linear3 */
     double dropout;
 };
 WF_API struct wf_feed_forward_layer wf_feed_forward_new(wf_graph *g, const wf_block_options *o);

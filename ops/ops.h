@@ -246,6 +246,7 @@ WF_API wf_tensor *wf_rotate(wf_tensor *x, wf_tensor *table, bool interleaved);
 typedef struct wf_attention_options {
     bool causal;      /* query i sees keys j <= i + (keys - queries) */
     bool additive;    /* the mask is added to the scores; else 1 = may attend, 0 = may not */
+    int64_t window;   /* and keys j > i + (keys - queries) - window; others cost nothing. 0: all */
     double scale;     /* 0: 1 / sqrt(d_k) */
     double dropout;   /* of the weights, in training plans */
     const char *site; /* dropout's name, as of wf_dropout */

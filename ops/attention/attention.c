@@ -51,6 +51,7 @@ bool wf_attention_fits(wf_call *c) {
     for (int i = IN_Q; i <= IN_V; i++)
         if (!wf_want_real(c, i)) return false;
     if (!operands_fit(c) || !wf_want_rate(c, a->dropout)) return false;
+    if (a->window < 0) return wf_fail(c, "a window of %lld keys", (long long)a->window);
     wf_view scores = scores_view(c);
     if (!wf_mask_fits(c, &c->in[IN_MASK], &scores)) return false;
     int64_t k_width = c->in[IN_K].shape[3], v_width = c->in[IN_V].shape[3], most = INT64_C(1) << 40;
@@ -94,6 +95,7 @@ wf_attention_head wf_attention_head_of(const wf_call *c) {
         .k_width = dk,
         .v_width = c->in[IN_V].shape[3],
         .scale = a->scale != 0 ? a->scale : 1 / sqrt((double)dk),
+        .window = a->window < S ? a->window : 0,
         .causal = a->causal,
         .additive = a->additive,
         .drops = c->training && a->dropout > 0,
@@ -185,10 +187,13 @@ static bool eval_attention(const wf_call *c, int phase, int64_t task, void *scra
 /* Query-key pairs that are computed. */
 double wf_attention_pairs(const wf_call *c) {
     const attention_attrs *a = c->attrs;
-    const int64_t *q = c->in[IN_Q].shape;
+    const int64_t *q = c->in[IN_Q].shape, keys = c->in[IN_K].shape[2];
     double open = 0;
-    for (int64_t t = 0; t < q[2]; t++)
-        open += (double)wf_open_columns(a->causal, t, q[2], c->in[IN_K].shape[2]);
+    for (int64_t t = 0; t < q[2]; t++) {
+        int64_t end = wf_open_columns(a->causal, t, q[2], keys), begin = t + keys - q[2] + 1;
+        begin = a->window > 0 && begin > a->window ? begin - a->window : 0;
+        if (end > begin) open += (double)(end - begin);
+    }
     return (double)(q[0] * q[1]) * open;
 }
 
@@ -225,14 +230,28 @@ static wf_tensor *by_heads(wf_tensor *a, wf_tensor *b) {
     return wf_reshape(y, 4, merge);
 }
 
+/* [T, S]: 1 where key j > i + (S - T) - window. Counts are read at run time, and are exact but for
+ * a rounding: hence the half. */
+static wf_tensor *window_mask(wf_tensor *q, wf_tensor *k, int64_t window) {
+    wf_dtype real = wf_real(q->graph);
+    wf_tensor *i = wf_unsqueeze(wf_cast(wf_arange(q, -2), real), WF_AXIS(1)); /* [T, 1] */
+    wf_tensor *j = wf_cast(wf_arange(k, -2), real);                           /* [S] */
+    wf_tensor *T = wf_reciprocal(wf_inverse_count(q, WF_AXIS(-2)));
+    wf_tensor *S = wf_reciprocal(wf_inverse_count(k, WF_AXIS(-2)));
+    wf_tensor *begin = wf_affine(wf_add(i, wf_sub(S, T)), 1, 0.5 - (double)window);
+    return wf_greater(j, begin);
+}
+
 static wf_tensor *weights_from_primitives(wf_tensor *q, wf_tensor *k, wf_tensor *mask,
                                           const attention_attrs *a) {
     wf_tensor *scores = by_heads(q, wf_transpose(k, -2, -1)); /* [B, H, T, S] */
     scores = a->scale != 0
                  ? wf_scale(scores, a->scale)
                  : wf_mul(scores, wf_sqrt(wf_inverse_count(q, WF_LAST_AXIS))); /* / sqrt(d_k) */
-    if (!a->additive || !mask) return wf_masked_softmax(scores, mask, a->causal);
-    return wf_masked_softmax(wf_add(scores, mask), NULL, a->causal);
+    wf_tensor *near = a->window > 0 ? window_mask(q, k, a->window) : NULL;
+    if (mask && a->additive) scores = wf_add(scores, mask), mask = NULL;
+    if (mask && near) near = wf_mul(mask, near);
+    return wf_masked_softmax(scores, near ? near : mask, a->causal);
 }
 
 wf_tensor *wf_attention_primitives(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask,
@@ -268,7 +287,7 @@ const wf_op wf_op_attention = {
 
 static attention_attrs attrs_of(const wf_attention_options *o) {
     if (!o) return (attention_attrs){ 0 };
-    return (attention_attrs){ o->scale, o->dropout, 0, o->causal, o->additive };
+    return (attention_attrs){ o->scale, o->dropout, 0, o->window, o->causal, o->additive };
 }
 
 static wf_tensor *with_head(wf_tensor *x) {

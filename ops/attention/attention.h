@@ -14,6 +14,7 @@ typedef struct attention_attrs {
     double scale; /* 0: 1 / sqrt(d_k) */
     double dropout;
     uint64_t site;
+    int64_t window;
     bool causal, additive;
 } attention_attrs;
 

@@ -65,6 +65,7 @@ typedef struct wf_matrix {
 typedef struct wf_attention_head {
     int64_t queries, keys, k_width, v_width;
     double scale, keep_scale;
+    int64_t window; /* query t sees keys from t + keys - queries - window + 1 on; 0: all */
     bool causal, additive, drops, adds;
     uint32_t threshold;
     uint64_t key, stream, element;

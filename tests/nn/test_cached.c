@@ -14,9 +14,10 @@ enum { B = 3, T = 6, S = 5, D = 8, V = 11, LAYERS = 2 };
 
 typedef struct build {
     wf_positions positions;
-    bool cross;    /* listens to an encoder, with a key mask */
-    bool padded;   /* its own keys have a mask of lengths too */
-    bool windowed; /* and see the last three positions alone */
+    bool cross;  /* listens to an encoder, with a key mask */
+    bool padded; /* its own keys have a mask of lengths too */
+    bool
+        windowed; /* and see the last three positions alone: by a mask, or if rotary by an option */
     bool pre_norm;
     int order; /* of what is recorded when */
 } build;
@@ -24,7 +25,7 @@ typedef struct build {
 typedef struct net {
     wf_graph *g;
     build how;
-    wf_tensor *src, *src_length, *tgt, *tgt_length, *x, *memory, *cross_mask, *logits;
+    wf_tensor *src, *src_length, *tgt, *tgt_length, *x, *memory, *cross_mask, *rotary, *logits;
     struct wf_embedding_layer table;
 } net;
 
@@ -36,7 +37,22 @@ static const int32_t tgt_ids[B][T] = { { 1, 3, 5, 7, 9, 2 },
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
+/* Rotary positions come with all that Llama has: RMS norm, grouped queries, a gated feed-forward. */
+static bool is_modern(const net *m) {
+    return m->how.positions == WF_POSITIONS_ROTARY;
+}
+
 static wf_block_options options_of(const net *m) {
+    if (is_modern(m))
+        return (wf_block_options){ .d_model = D,
+                                   .num_heads = 4,
+                                   .num_kv_heads = 2,
+                                   .dim_feedforward = 12,
+                                   .activation = WF_SILU,
+                                   .gated = true,
+                                   .norm = WF_RMS_NORM,
+                                   .norm_first = m->how.pre_norm,
+                                   .layer_norm_eps = 1e-5 };
     return (wf_block_options){ .d_model = D,
                                .num_heads = 2,
                                .dim_feedforward = 12,
@@ -56,12 +72,14 @@ static void record_encoder(net *m) {
     wf_tensor *ids = wf_arange(m->src, 1), *x = wf_embed(&m->table, m->src);
     wf_tensor *mask = m->cross_mask ? m->cross_mask : wf_key_mask(m->src_length, m->src, 1);
     x = wf_add_positions_at(&at, x, ids);
-    m->memory = wf_encoder_layer(&layer, x, &(wf_mha_options){ .mask = mask });
+    wf_tensor *rotary = wf_rotary_positions_at(&at, ids, 2);
+    m->memory = wf_encoder_layer(&layer, x, &(wf_mha_options){ .mask = mask, .rotary = rotary });
 }
 
 static void record_target(net *m) {
     struct wf_position_layer at = wf_position_new(m->g, "tgt_position", m->how.positions, T, D);
     m->x = wf_add_positions(&at, wf_embed(&m->table, m->tgt));
+    m->rotary = wf_rotary_positions(&at, m->x, 2);
 }
 
 /* Which of its own keys may be seen: [B,1,1,K], [T,K], or both. The cache is asked for its shape
@@ -69,7 +87,7 @@ static void record_target(net *m) {
 static wf_tensor *self_mask(const net *m) {
     wf_tensor *keys = wf_cache(m->x, 1), *mask = NULL;
     if (m->how.padded) mask = wf_key_mask(m->tgt_length, keys, 1);
-    if (!m->how.windowed) return mask;
+    if (!m->how.windowed || is_modern(m)) return mask;
     wf_tensor *i = wf_cast(wf_unsqueeze(wf_position_ids(m->tgt, 1), WF_AXIS(1)), wf_real(m->g));
     wf_tensor *j = wf_cast(wf_arange(keys, 1), wf_real(m->g));
     wf_tensor *near = wf_less(wf_sub(i, j), wf_constant(m->g, 3)); /* [T, K] */
@@ -78,7 +96,10 @@ static wf_tensor *self_mask(const net *m) {
 
 static void record_decoder(net *m) {
     wf_block_options o = options_of(m);
-    wf_mha_options self = { .mask = self_mask(m), .causal = true, .cache = true };
+    wf_mha_options self = {
+        .mask = self_mask(m), .causal = true, .cache = true, .rotary = m->rotary
+    };
+    if (m->how.windowed && is_modern(m)) self.window = 3;
     wf_tensor *x = m->x;
     for (int i = 0; i < LAYERS; i++) {
         char name[] = { 'd', (char)('0' + i), '\0' };
@@ -184,15 +205,15 @@ static const int steps[][T] = { { 1, 1, 1, 1, 1, 1 }, { 4, 1, 1 }, { 1, 3, 2 }, 
 
 static build build_at(int i) {
     static const wf_positions kinds[] = { WF_POSITIONS_NONE, WF_POSITIONS_SINUSOIDAL,
-                                          WF_POSITIONS_LEARNED };
-    return (build){ .positions = kinds[i % 3],
-                    .cross = i / 3 & 1,
-                    .padded = i / 6 & 1,
-                    .windowed = i / 12 & 1,
-                    .pre_norm = i / 24 & 1,
-                    .order = i / 48 };
+                                          WF_POSITIONS_LEARNED, WF_POSITIONS_ROTARY };
+    return (build){ .positions = kinds[i % 4],
+                    .cross = i / 4 & 1,
+                    .padded = i / 8 & 1,
+                    .windowed = i / 16 & 1,
+                    .pre_norm = i / 32 & 1,
+                    .order = i / 64 };
 }
-enum { BUILDS = 3 * 16 * 3 };
+enum { BUILDS = 4 * 16 * 3 };
 
 TEST_ROWS(steps_are_the_whole_and_sentences_are_their_own, BUILDS) {
     build how = build_at(_i);
@@ -214,6 +235,42 @@ TEST_ROWS(steps_are_the_whole_and_sentences_are_their_own, BUILDS) {
                       apart(full + b * T * V, got, T * V));
     }
     end_graph(m.g);
+}
+
+/* Keys of more than one block of the kernel, some of which no query of a step sees: rows [p, p + n)
+ * with the keys so far are those rows of the whole, to the bit. */
+TEST(windows_are_the_same_at_any_position) {
+    enum { L = 400, W = 8, H = 4, G = 2 };
+    static const int at[][2] = { { 0, 1 },   { 63, 70 },   { 128, 1 },
+                                 { 227, 2 }, { 250, 150 }, { 399, 1 } };
+    static const int64_t windows[] = { 1, 7, 100, 128, 200 };
+    for (int w = 0; w < COUNT_OF(windows); w++) {
+        wf_graph *g = new_graph(WF_F32);
+        wf_tensor *q = wf_param(g, "q", SHAPE(1, H, L, W), wf_init_normal(1));
+        wf_tensor *k = wf_param(g, "k", SHAPE(1, G, L, W), wf_init_normal(1));
+        wf_tensor *v = wf_param(g, "v", SHAPE(1, G, L, W), wf_init_normal(1));
+        wf_attention_options o = { .causal = true, .window = windows[w] };
+        wf_tensor *y = wf_attention(q, k, v, NULL, &o), *fetch[2 * COUNT_OF(at)];
+        for (int i = 0; i < COUNT_OF(at); i++) {
+            int64_t from = at[i][0], to = from + at[i][1];
+            fetch[2 * i] = wf_scale(wf_slice(y, 2, from, to), 1);
+            fetch[2 * i + 1] = wf_attention(wf_slice(q, 2, from, to), wf_slice(k, 2, 0, to),
+                                            wf_slice(v, 2, 0, to), NULL, &o);
+        }
+        wf_plan *p =
+            wf_plan_new(g, &(wf_plan_options){ .fetch = fetch, .n_fetch = COUNT_OF(fetch) });
+        ck_assert_msg(wf_run(p), "%s", wf_plan_error(p));
+        for (int i = 0; i < COUNT_OF(at); i++) {
+            static float whole_rows[H * L * W], step_rows[H * L * W];
+            size_t bytes = wf_bound_bytes(p, fetch[2 * i]);
+            ck_assert(wf_fetch(p, fetch[2 * i], whole_rows, bytes) &&
+                      wf_fetch(p, fetch[2 * i + 1], step_rows, bytes));
+            ck_assert_msg(memcmp(whole_rows, step_rows, bytes) == 0, "window %d at %d",
+                          (int)windows[w], at[i][0]);
+        }
+        wf_plan_free(p);
+        end_graph(g);
+    }
 }
 
 /* What the two counts are, as bound. */

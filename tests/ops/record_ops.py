@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 INFINITY = float("inf")
 
 
-def attend(q, k, v, mask=None, causal=False, scale=None):
+def attend(q, k, v, mask=None, causal=False, scale=None, window=0, bias=None):
     """scaled_dot_product_attention; mask 1 = may attend; nothing open gives zeros."""
     open_ = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool)
     if causal:
@@ -29,7 +29,9 @@ def attend(q, k, v, mask=None, causal=False, scale=None):
         if mask.dim() == 3 and q.dim() == 4:
             mask = mask.unsqueeze(1)
         open_ = open_ & (mask != 0)
-    return weights(q, k, open_, scale) @ v
+    if window:
+        open_ = open_.triu(k.shape[-2] - q.shape[-2] - window + 1)
+    return weights(q, k, open_, scale, bias) @ v
 
 
 def weights(q, k, open_=None, scale=None, bias=None):
@@ -578,6 +580,14 @@ FORMULAS = {
         name: lambda a, b, c: F.scaled_dot_product_attention(a, b, c, enable_gqa=True)
         for name in ("attention_grouped", "attention_one_key_head")
     },
+    "attention_window": lambda a, b, c: attend(a, b, c, causal=True, window=2),
+    "attention_window_long": lambda a, b, c, d: attend(a, b, c, d, causal=True, window=3),
+    "attention_window_short": lambda a, b, c: attend(a, b, c, causal=True, window=2),
+    "attention_window_ahead": lambda a, b, c: attend(a, b, c, window=1),
+    "attention_window_additive": lambda a, b, c, d: attend(a, b, c, window=2, bias=d),
+    "attention_weights_window": lambda a, b: weights(
+        a, b, causal(a @ b.transpose(-1, -2)).triu(b.shape[-2] - a.shape[-2] - 1)
+    ),
     "attention_grouped_causal": lambda a, b, c, d: attend(
         a, b.repeat_interleave(3, 1), c.repeat_interleave(3, 1), d, causal=True
     ),
