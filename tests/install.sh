@@ -48,22 +48,6 @@ for standard in c11 c17 c2x; do with gcc $standard && with clang $standard; done
 for standard in c++17 c++20; do with g++ $standard && with clang++ $standard; done
 echo "install: $n headers, each alone:${ways#,}"
 
-# With CMake, shared and static; an older version is taken for what it is, a newer one is not there.
-cmake_project() {
-    cat << 'END'
-cmake_minimum_required(VERSION 3.13)
-project(program C)
-find_package(weft 0.1 REQUIRED)
-foreach(kind weft weft_static)
-  add_executable(${kind} version.c)
-  target_link_libraries(${kind} PRIVATE weft::${kind})
-endforeach()
-find_package(weft 99.0 QUIET)
-if(weft_FOUND)
-  message(FATAL_ERROR "weft ${weft_VERSION} is taken for 99.0")
-endif()
-END
-}
 cat > version.c << 'END'
 #include <stdio.h>
 #include <string.h>
@@ -82,15 +66,22 @@ int main(void) {
     return strcmp(text, "7") || strcmp(wf_version(), WF_VERSION);
 }
 END
+# With the README's CMake, shared and static; no weft is taken for 99.0.
 if command -v cmake > /dev/null; then
-    mkdir cmake
-    cmake_project > cmake/CMakeLists.txt
-    cp version.c cmake
-    CFLAGS="${WEFT_TEST_CFLAGS:-}" quietly cmake -S cmake -B cmake/build -DCMAKE_BUILD_TYPE=Release \
-        -Dweft_DIR="$libraries/cmake/weft"
-    quietly cmake --build cmake/build
-    for kind in weft weft_static; do "cmake/build/$kind" || fail "with CMake, $kind: the wrong sum or version"; done
-    ! readelf -d cmake/build/weft_static 2> /dev/null | grep -q 'NEEDED.*libweft' || fail "CMake: static is not static"
+    for kind in weft weft_static; do
+        mkdir "$kind"
+        awk '/^```cmake$/ { on = 1; next } /^```/ { on = 0 } on' "$source/README.md" |
+            sed "s/weft::weft)/weft::$kind)/" > "$kind/CMakeLists.txt"
+        echo 'find_package(weft 99.0 QUIET)
+if(weft_FOUND)
+  message(FATAL_ERROR "weft ${weft_VERSION} is taken for 99.0")
+endif()' >> "$kind/CMakeLists.txt"
+        cp version.c "$kind/example.c"
+        CFLAGS="${WEFT_TEST_CFLAGS:-}" quietly cmake -S "$kind" -B "$kind/build" -Dweft_DIR="$libraries/cmake/weft"
+        quietly cmake --build "$kind/build"
+        "$kind/build/example" || fail "with CMake, $kind: the wrong sum or version"
+    done
+    ! readelf -d weft_static/build/example 2> /dev/null | grep -q 'NEEDED.*libweft' || fail "CMake: static is not static"
     echo "install: CMake finds it, shared and static"
 fi
 

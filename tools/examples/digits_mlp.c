@@ -7,7 +7,7 @@
 
 #include "digits.h"
 
-enum { BATCH = 100, STEPS = 400, TESTS = 1000, HIDDEN = 64 };
+enum { BATCH = 100, STEPS = 600, TESTS = 1000, HIDDEN = 64 };
 
 int main(void) {
     wf_graph *g = wf_graph_new(NULL);
@@ -47,7 +47,7 @@ int main(void) {
              wf_feed(train, labels, digits, BATCH * sizeof *digits) &&
              wf_feed_reals(train, o.rates, rates, 3) && wf_run(train) &&
              wf_fetch(train, loss.loss, &sum, sizeof sum);
-        if (ok && step % 100 == 0)
+        if (ok && step % 200 == 0)
             printf("step %d: loss %.3f\n", step, (double)sum / (double)BATCH);
     }
 

@@ -1,0 +1,64 @@
+/* sentences.h - a toy language for the examples with a translator: to translate a sentence is to say
+ * it backwards; in a dialect, with each word exchanged for one that follows it in the dictionary. */
+#ifndef SENTENCES_H
+#define SENTENCES_H
+
+#include <weft/weft.h>
+
+enum { LENGTH = 6, START = 0, END = 1, FIRST_WORD = 2, WORDS = 12, SENTENCES = 32 };
+
+/* A Transformer small enough to learn it in a second. */
+static inline wf_transformer_config small_translator(void) {
+    wf_transformer_config c = wf_transformer_defaults();
+    c.src_vocab = c.tgt_vocab = WORDS, c.max_len = LENGTH + 2;
+    c.d_model = 32, c.num_heads = 4, c.dim_feedforward = 64;
+    c.encoder_layers = c.decoder_layers = 1;
+    c.start_id = START, c.end_id = END;
+    return c;
+}
+
+static inline void make_sentence(int32_t words[LENGTH], uint64_t *random) {
+    for (int i = 0; i < LENGTH; i++) { /* Knuth's MMIX */
+        *random = *random * 6364136223846793005u + 1442695040888963407u;
+        words[i] = FIRST_WORD + (int32_t)((*random >> 33) % (WORDS - FIRST_WORD));
+    }
+}
+
+/* Word i of the translation. */
+static inline int32_t translated(const int32_t words[LENGTH], int i, int dialect) {
+    return FIRST_WORD + (words[LENGTH - 1 - i] - FIRST_WORD + dialect) % (WORDS - FIRST_WORD);
+}
+
+static inline bool is_right(const int32_t words[LENGTH], const int32_t answer[LENGTH],
+                            int dialect) {
+    int right = 0;
+    for (int i = 0; i < LENGTH; i++) right += answer[i] == translated(words, i, dialect);
+    return right == LENGTH;
+}
+
+/* Trains for so many steps, with a batch of new sentences and their translations in each. */
+static inline bool train_translator(wf_model *m, int steps, double rate, int dialect) {
+    int32_t src[SENTENCES][LENGTH], lengths[SENTENCES];
+    int32_t tgt[SENTENCES][LENGTH + 1], labels[SENTENCES][LENGTH + 1];
+    const wf_batch batch = { SENTENCES, LENGTH, LENGTH + 1, src[0], lengths, tgt[0], labels[0] };
+    wf_plan *p = wf_model_train_plan(m, NULL);
+    uint64_t random = 1;
+    bool ok = wf_plan_ok(p);
+    for (int step = 1; ok && step <= steps; step++) {
+        for (int i = 0; i < SENTENCES; i++) {
+            make_sentence(src[i], &random);
+            tgt[i][0] = START, labels[i][LENGTH] = END, lengths[i] = LENGTH;
+            for (int j = 0; j < LENGTH; j++)
+                tgt[i][j + 1] = labels[i][j] = translated(src[i], j, dialect);
+        }
+        double rates[3];
+        wf_optimizer_rates(&m->training.optimizer, rate, step, rates);
+        ok = wf_model_feed(m, p, &batch) && wf_feed_reals(p, m->optimizer.rates, rates, 3) &&
+             wf_run(p);
+    }
+    if (!ok) fprintf(stderr, "%s\n", wf_plan_error(p));
+    wf_plan_free(p);
+    return ok;
+}
+
+#endif
