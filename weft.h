@@ -27,8 +27,10 @@
 #include "nn/attention.h"
 #include "nn/blocks.h"
 #include "nn/layers.h"
+#include "nn/loss.h"
 #include "nn/nn.h"
 #include "nn/optimizer.h"
+#include "nn/trainer.h"
 
 /* what is common to models: plans, files */
 #include "models/model.h"

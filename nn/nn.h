@@ -17,6 +17,8 @@
 #include "attention.h" /* MultiHeadAttention */
 #include "blocks.h"    /* feed-forward, encoder layer, decoder layer */
 #include "layers.h"    /* Linear, dropout, Embedding, positions, LayerNorm */
+#include "loss.h"      /* mean squares, cross entropies and other losses */
 #include "optimizer.h" /* optimizers, schedules of the learning rate */
+#include "trainer.h"   /* the loop of a training: steps, saving, resuming */
 
 #endif

@@ -93,7 +93,7 @@ done
 # Every public function of core, ops and nn is tried with what nobody means; but what is for use inside a call.
 inside='wf_(fail|show|set_shape|same_shape|broadcast_shapes|view_[a-z]+)'
 tried=$(cat tests/core/record/test_extremes.c tests/core/record/extremes_*.inc
-    sed -nE 's/^(UNARY|BINARY|COMPARE)\(([a-z_0-9]+),.*/wf_\2/p' ops/elementwise/*.inc)
+    sed -nE 's/^(UNARY|BINARY|COMPARE|STEP)\(([a-z_0-9]+),.*/wf_\2/p' ops/elementwise/*.inc)
 for function in $(cat core/graph.h core/op.h core/picture.h ops/ops.h nn/*.h | tr '\n' ' ' | grep -oE 'WF_API [^;]*;' |
     sed -nE 's/^[^(]*[ *](wf_[a-z0-9_]+)\(.*/\1/p' | grep -vxE "$inside"); do
     echo "$tried" | grep -qE "(^|[^a-z_])$function([^a-z_0-9]|\$)" || fail "tests/core/record/extremes_*.inc has no row for $function"

@@ -2,6 +2,8 @@
  * one row. */
 #include "op_cases.h"
 
+#include "nn/loss.h"
+
 /* What rows need beyond macros' commas. */
 #define SIZES(...)                                                                                 \
     (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), ((int64_t[]){ __VA_ARGS__ })
@@ -101,6 +103,7 @@ static wf_tensor *other_graph(wf_tensor *x) {
 #define FAILS(id, expression, message, ...) BUILD(failing_##id, expression)
 #include "op_cases_elementwise.inc"
 #include "op_cases_fail.inc"
+#include "op_cases_loss.inc"
 #include "op_cases_norm.inc"
 #include "op_cases_product.inc"
 #include "op_cases_reduce.inc"
@@ -118,6 +121,7 @@ static wf_tensor *other_graph(wf_tensor *x) {
 #define UPDATE(id, expression, ...) ROW(id, "", .update = true, .in = { __VA_ARGS__ }),
 const op_case op_cases[] = {
 #include "op_cases_elementwise.inc"
+#include "op_cases_loss.inc"
 #include "op_cases_norm.inc"
 #include "op_cases_product.inc"
 #include "op_cases_reduce.inc"

@@ -165,6 +165,22 @@ def lion(p, m, grad, scale, rates, beta1, beta2, decay):
     return p - rate * (update + decay * p), beta2 * m + (1 - beta2) * g
 
 
+def classes(a, b, weight=None, smoothing=0.0, ignore=-100, reduction="mean", by=F.cross_entropy):
+    """With the classes on the last axis; real targets are probabilities."""
+    last = a.dim() - 1
+    options = dict(label_smoothing=smoothing) if by is F.cross_entropy else {}
+    b = b.movedim(last, 1) if b.is_floating_point() else b.long()
+    return by(
+        a.movedim(last, 1), b, weight, ignore_index=ignore, reduction=reduction, **options
+    )
+
+
+def binary(a, b, reduction="mean", weight=None, pos_weight=None):
+    return F.binary_cross_entropy_with_logits(
+        a, b, weight=weight, pos_weight=pos_weight, reduction=reduction
+    )
+
+
 def sum_to(x, like):
     return x.sum_to_size(like.shape)
 
@@ -635,6 +651,38 @@ FORMULAS = {
     "assign_computed": lambda a, b: (a + b,),
     "sgd_step": lambda a, b, c, d: sgd(a, None, b, c, d, 0, 0),
     "sgd_momentum": lambda a, b, c, d, e: sgd(a, b, c, d, e, 0.9, 0.1),
+    # losses of nn
+    "mse_loss": F.mse_loss,
+    "mse_loss_sum": lambda a, b: F.mse_loss(a, b.expand_as(a), reduction="sum"),
+    "mse_loss_none": lambda a, b: F.mse_loss(a, b, reduction="none"),
+    "mse_loss_batch": lambda a, b: F.mse_loss(a, b, reduction="sum") / a.shape[0],
+    "l1_loss": F.l1_loss,
+    "l1_loss_none": lambda a, b: F.l1_loss(a, b, reduction="none"),
+    "smooth_l1_loss": F.smooth_l1_loss,
+    "smooth_l1_half": lambda a, b: F.smooth_l1_loss(a, b, reduction="none", beta=0.5),
+    "smooth_l1_zero": lambda a, b: F.smooth_l1_loss(a, b, reduction="sum", beta=0.0),
+    "huber_loss": lambda a, b: F.huber_loss(a, b, delta=0.65),
+    "huber_loss_none": lambda a, b: F.huber_loss(a, b, reduction="none"),
+    "kl_div": lambda a, b: F.kl_div(a, b, reduction="batchmean"),
+    "kl_div_none": lambda a, b: F.kl_div(a, b, reduction="none"),
+    "kl_div_log": lambda a, b: F.kl_div(a, b, reduction="mean", log_target=True),
+    "bce_logits": binary,
+    "bce_logits_none": lambda a, b: binary(a, b, "none"),
+    "bce_logits_weights": lambda a, b, c, d: binary(a, b, "mean", c, d),
+    "cosine_similarity": lambda a, b: F.cosine_similarity(a, b, -1),
+    "cosine_similarity_first": lambda a, b: F.cosine_similarity(a, b, 0),
+    "nll_loss": lambda a, b: classes(a, b, by=F.nll_loss),
+    "nll_loss_weights": lambda a, b, c: classes(a, b, c, 0, 1, by=F.nll_loss),
+    "nll_loss_none": lambda a, b, c: classes(a, b, c, 0, 1, "none", F.nll_loss),
+    "cross_entropy_loss": classes,
+    "cross_entropy_loss_smoothed": lambda a, b: classes(a, b, None, 0.1, 1),
+    "cross_entropy_loss_sum": lambda a, b: classes(a, b, None, 0.1, 1, "sum"),
+    "cross_entropy_loss_none": lambda a, b: classes(a, b, None, 0.1, 1, "none"),
+    "cross_entropy_loss_weights": classes,
+    "cross_entropy_loss_all": lambda a, b, c: classes(a, b, c, 0.2, 1),
+    "cross_entropy_loss_each": lambda a, b, c: classes(a, b, c, 0.2, 1, "none"),
+    "cross_entropy_loss_soft": lambda a, b, c: classes(a, b, c, 0.1),
+    "cross_entropy_loss_soft_none": lambda a, b: classes(a, b, reduction="none"),
     "sgd_nesterov": lambda a, b, c, d, e: sgd(a, b, c, d, e, 0.9, 0.1, 0, True),
     # the second rate is a factor of the dampening
     "sgd_dampened": lambda a, b, c, d, e: sgd(a, b, c, d, e, 0.9, 0.1, 0.25 * e[1].item()),

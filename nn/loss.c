@@ -1,0 +1,168 @@
+/* nn/loss.c - losses as compositions of ops, after torch.nn.functional. Their gradients of any
+ * order are those of the ops. */
+#include "loss.h"
+
+static wf_tensor *number(const wf_tensor *like, double value) {
+    return wf_constant(like ? like->graph : NULL, value);
+}
+
+static wf_tensor *reduce(wf_tensor *each, wf_reduction r) {
+    switch (r) {
+    case WF_REDUCE_NONE:
+        return each;
+    case WF_REDUCE_MEAN:
+        return wf_mean(each, WF_ALL_AXES, false);
+    case WF_REDUCE_SUM:
+        return wf_sum(each, WF_ALL_AXES, false);
+    case WF_REDUCE_BATCH_MEAN:
+        return wf_mul(wf_sum(each, WF_ALL_AXES, false), wf_inverse_count(each, WF_AXIS(0)));
+    }
+    return wf_poison(each->graph, "there is no reduction %d", (int)r);
+}
+
+/* ---- of real targets ------------------------------------------------------------------------- */
+
+wf_tensor *wf_mse_loss(wf_tensor *input, wf_tensor *target, wf_reduction r) {
+    return reduce(wf_square(wf_sub(input, target)), r);
+}
+
+wf_tensor *wf_l1_loss(wf_tensor *input, wf_tensor *target, wf_reduction r) {
+    return reduce(wf_abs(wf_sub(input, target)), r);
+}
+
+/* d^2 / 2 where |d| < at, else at (|d| - at / 2). The square is of the clamped difference, so that
+ * an infinite one does not get into the gradient; its second derivative is right at d = 0. */
+static wf_tensor *huber(wf_tensor *d, double at) {
+    wf_tensor *size = wf_abs(d), *square = wf_square(wf_clamp(d, -at, at));
+    return wf_where(wf_less(size, number(d, at)), wf_scale(square, 0.5),
+                    wf_affine(size, at, -at * at / 2));
+}
+
+wf_tensor *wf_smooth_l1_loss(wf_tensor *input, wf_tensor *target, wf_reduction r, double beta) {
+    if (beta == 0) return wf_l1_loss(input, target, r);
+    wf_tensor *d = wf_sub(input, target);
+    if (!(beta > 0)) return wf_poison(d->graph, "the beta of a smooth L1 loss is %g", beta);
+    return reduce(wf_scale(huber(d, beta), 1 / beta), r);
+}
+
+wf_tensor *wf_huber_loss(wf_tensor *input, wf_tensor *target, wf_reduction r, double delta) {
+    wf_tensor *d = wf_sub(input, target);
+    if (!(delta > 0)) return wf_poison(d->graph, "the delta of a Huber loss is %g", delta);
+    return reduce(huber(d, delta), r);
+}
+
+/* t log t, 0 where t is 0, with gradient 0 there. */
+static wf_tensor *times_its_log(wf_tensor *t) {
+    return wf_mul(t, wf_log(wf_where(t, t, number(t, 1))));
+}
+
+wf_tensor *wf_kl_div(wf_tensor *input, wf_tensor *target, wf_reduction r, bool log_target) {
+    if (log_target) return reduce(wf_mul(wf_exp(target), wf_sub(target, input)), r);
+    return reduce(wf_sub(times_its_log(target), wf_mul(target, input)), r);
+}
+
+/* log(1 - sigmoid(x)) = log sigmoid(x) - x, so that with p = 1 + (pos_weight - 1) t the loss is
+ * (1 - t) x - p log sigmoid(x). */
+wf_tensor *wf_binary_cross_entropy_with_logits(wf_tensor *input, wf_tensor *target,
+                                               wf_tensor *weight, wf_tensor *pos_weight,
+                                               wf_reduction r) {
+    wf_tensor *log_p = wf_log_sigmoid(input);
+    if (pos_weight)
+        log_p = wf_mul(wf_affine(wf_mul(wf_affine(pos_weight, 1, -1), target), 1, 1), log_p);
+    wf_tensor *each = wf_sub(wf_mul(wf_affine(target, -1, 1), input), log_p);
+    return reduce(weight ? wf_mul(each, weight) : each, r);
+}
+
+/* The root is of at least eps^2: its gradient is finite for vectors of zeros. */
+static wf_tensor *length(wf_tensor *x, int axis, double eps) {
+    wf_tensor *squares = wf_sum(wf_square(x), WF_AXIS(axis), false);
+    return wf_sqrt(wf_maximum(squares, number(x, eps * eps)));
+}
+
+wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, int axis, double eps) {
+    wf_tensor *dot = wf_sum(wf_mul(a, b), WF_AXIS(axis), false);
+    if (!(eps >= 0)) return wf_poison(dot->graph, "the eps of a cosine is %g", eps);
+    return wf_div(dot, wf_mul(length(a, axis, eps), length(b, axis, eps)));
+}
+
+/* ---- of classes ------------------------------------------------------------------------------ */
+
+/* What of a row is counted: weight [...] is 0 where the label is ignored, and ids 0. */
+typedef struct counted_rows {
+    wf_tensor *counted, *ids, *weight;
+} counted_rows;
+
+static counted_rows count_rows(wf_tensor *input, wf_tensor *labels, wf_tensor *weight,
+                               int32_t ignore_index) {
+    wf_dtype real = wf_real(input ? input->graph : NULL);
+    counted_rows c;
+    wf_tensor *label = wf_cast(labels, real);
+    c.counted = c.weight = wf_not_equal(label, number(labels, ignore_index));
+    c.ids = wf_cast(wf_mul(c.counted, label), WF_I32);
+    if (!weight) return c;
+    wf_tensor *own = wf_embedding(wf_unsqueeze(weight, WF_LAST_AXIS), c.ids); /* [...,1] */
+    c.weight = wf_mul(c.counted, wf_squeeze(own, WF_LAST_AXIS));
+    return c;
+}
+
+/* -weight[label] log_p[label], 0 where the label is ignored, whatever log_p holds there. */
+static wf_tensor *nll_rows(wf_tensor *log_p, const counted_rows *c) {
+    wf_tensor *picked = wf_gather(log_p, -1, wf_unsqueeze(c->ids, WF_LAST_AXIS)); /* [...,1] */
+    wf_tensor *each = wf_neg(wf_mul(c->weight, wf_squeeze(picked, WF_LAST_AXIS)));
+    return wf_where(c->counted, each, number(log_p, 0));
+}
+
+/* The mean divides by the weights of what is counted, or by 1: nothing counted gives 0. */
+static wf_tensor *reduce_counted(wf_tensor *rows, wf_tensor *weight, wf_reduction r) {
+    if (r != WF_REDUCE_MEAN) return reduce(rows, r);
+    wf_tensor *total = wf_sum(weight, WF_ALL_AXES, false);
+    return wf_div(wf_sum(rows, WF_ALL_AXES, false), wf_where(total, total, number(rows, 1)));
+}
+
+wf_tensor *wf_nll_loss(wf_tensor *input, wf_tensor *labels, wf_tensor *weight, int32_t ignore_index,
+                       wf_reduction r) {
+    counted_rows c = count_rows(input, labels, weight, ignore_index);
+    return reduce_counted(nll_rows(input, &c), c.weight, r);
+}
+
+/* -sum over the classes of target weight log_p; a target of NULL is 1 everywhere. */
+static wf_tensor *over_classes(wf_tensor *log_p, wf_tensor *target, wf_tensor *weight) {
+    if (weight) log_p = wf_mul(log_p, weight);
+    if (target) log_p = wf_mul(log_p, target);
+    return wf_neg(wf_sum(log_p, WF_LAST_AXIS, false));
+}
+
+static wf_tensor *of_probabilities(wf_tensor *input, wf_tensor *target, wf_tensor *weight,
+                                   double smoothing, wf_reduction r) {
+    wf_tensor *spread = wf_scale(wf_inverse_count(input, WF_LAST_AXIS), smoothing);
+    if (smoothing != 0) target = wf_add(wf_scale(target, 1 - smoothing), spread);
+    return reduce(over_classes(wf_log_softmax(input, -1), target, weight), r);
+}
+
+static wf_tensor *of_labels(wf_tensor *input, wf_tensor *labels, wf_tensor *weight,
+                            double smoothing, int32_t ignore_index, wf_reduction r) {
+    counted_rows c = count_rows(input, labels, weight, ignore_index);
+    wf_tensor *log_p = wf_log_softmax(input, -1), *rows = nll_rows(log_p, &c);
+    if (smoothing != 0) {
+        wf_tensor *all =
+            wf_mul(over_classes(log_p, NULL, weight), wf_inverse_count(input, WF_LAST_AXIS));
+        all = wf_where(c.counted, all, number(input, 0));
+        rows = wf_add(wf_scale(rows, 1 - smoothing), wf_scale(all, smoothing));
+    }
+    return reduce_counted(rows, c.weight, r);
+}
+
+/* Sums and means without class weights are those of the fused op. */
+wf_tensor *wf_cross_entropy_loss(wf_tensor *input, wf_tensor *target, wf_tensor *weight,
+                                 double label_smoothing, int32_t ignore_index, wf_reduction r) {
+    if (!(label_smoothing >= 0 && label_smoothing <= 1))
+        return wf_poison(input ? input->graph : NULL, "a label smoothing of %g is not from 0 to 1",
+                         label_smoothing);
+    if (target && target->dtype != WF_I32)
+        return of_probabilities(input, target, weight, label_smoothing, r);
+    if (weight || (r != WF_REDUCE_MEAN && r != WF_REDUCE_SUM))
+        return of_labels(input, target, weight, label_smoothing, ignore_index, r);
+    wf_cross_entropy_result fused = wf_cross_entropy(input, target, label_smoothing, ignore_index);
+    if (r == WF_REDUCE_SUM) return fused.loss;
+    return wf_div(fused.loss, wf_maximum(fused.count, number(fused.count, 1)));
+}
