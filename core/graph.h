@@ -81,7 +81,7 @@ typedef struct wf_tensor {
 
 typedef struct wf_graph_options {
     wf_dtype real; /* the type of its real tensors: WF_F32 (0, the default) or WF_F64 */
-    uint64_t seed; /* of initial values and dropout */
+    uint64_t seed; /* of initial values and random ops */
 } wf_graph_options;
 
 /* never NULL; options may be NULL */
@@ -122,6 +122,13 @@ WF_API wf_tensor *wf_param(wf_graph *g, const char *name, int ndim, const int64_
 WF_API wf_tensor *wf_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim,
                             const int64_t *shape, wf_init init);
 WF_API wf_tensor *wf_constant(wf_graph *g, double value); /* real scalar, shape [] */
+WF_API wf_tensor *wf_constant_i32(wf_graph *g, int32_t value);
+/* with a copy of these values; dtype: WF_I32, or the graph's real type, of which data is */
+WF_API wf_tensor *wf_constant_array(wf_graph *g, wf_dtype dtype, int ndim, const int64_t *shape,
+                                    const void *data);
+/* A shape without values, whose axes may be extents: an operand `like` of wf_fill, wf_rand, wf_arange,
+ * wf_broadcast_to and others, which read only its shape. */
+WF_API wf_tensor *wf_shape(wf_graph *g, int ndim, const int64_t *shape);
 /* From now on wf_param hands every parameter, in the scope where it is declared, to this hook, and
  * returns what the hook returns: NULL or the parameter itself, or a tensor of its shape that is
  * used instead, such as W + B A (LoRA), a quantised copy, or a parameter that is shared. So layers
@@ -212,11 +219,12 @@ WF_API bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data, size_t bytes);
 /* returns ndim, or -1 on error */
 WF_API int wf_bound_shape(wf_plan *p, const wf_tensor *t, int64_t shape[WF_MAX_DIMS]);
 WF_API size_t wf_bound_bytes(wf_plan *p, const wf_tensor *t); /* 0 on error */
-/* Set the step of the next run. Dropout's random bits are a function of the graph's seed, the site
- * of the dropout, and these two numbers. A training plan counts its steps: its first run is step 0
- * of micro-batch 0, and each successful run increments the step. Counting goes on from a step set
- * here. So a loop that resumes sets it once; one that needs the same bits again, or has several
- * training plans, sets it before every run. */
+/* Set the step of the next run. Random bits, of dropout in training plans and of wf_rand, wf_randn
+ * and what is made of them in every plan, are a function of the graph's seed, the site of the op,
+ * and these two numbers. Every plan counts its own steps: its first run is step 0 of micro-batch 0,
+ * and each successful run increments the step, so that two runs differ. Counting goes on from a
+ * step set here. So a loop that resumes sets it once; one that needs the same bits again, or has
+ * several plans that shall differ, sets it before every run. */
 WF_API void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch);
 /* bytes of its arena, as bound now; with a state, for positions up to the next power of two, or the
  * furthest that was run. 0 on error */
@@ -259,7 +267,7 @@ WF_API const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *sha
                                  size_t size);
 
 /* A tensor's values as nested brackets, long axes shortened, into buffer; p: the plan that has
- * run (NULL for a leaf). Returns the length it needed, as snprintf does, or -1. */
+ * run (NULL for a leaf; of wf_shape its shape is printed). Returns the length it needed, as snprintf does, or -1. */
 WF_API int wf_print(wf_plan *p, const wf_tensor *t, char *buffer, size_t size);
 
 #ifdef __cplusplus

@@ -21,6 +21,28 @@ WF_API wf_init wf_init_constant(double value);
 WF_API wf_init wf_init_uniform(double bound); /* in [-bound, bound) */
 WF_API wf_init wf_init_normal(double std);    /* mean 0 */
 
+/* The generator that they use, for a program's own data: number `index` of the stream `key`. Element i
+ * of init_uniform(b) is b (2 wf_random_uniform(key, i) - 1), that of init_normal(s) is
+ * s wf_random_normal(key, i), rounded to the leaf's type. */
+WF_API double wf_random_uniform(uint64_t key, uint64_t index); /* in [0, 1): 53 bits */
+WF_API double wf_random_normal(uint64_t key, uint64_t index);  /* mean 0, variance 1 */
+
+/* ---- constants with a shape, which may contain extents: full.c. wf_constant_array: graph.h ---- */
+WF_API wf_tensor *wf_full(wf_graph *g, wf_dtype dtype, int ndim, const int64_t *shape,
+                          double value);
+WF_API wf_tensor *wf_zeros(wf_graph *g, wf_dtype dtype, int ndim, const int64_t *shape);
+WF_API wf_tensor *wf_ones(wf_graph *g, wf_dtype dtype, int ndim, const int64_t *shape);
+
+/* ---- random: random.c ------------------------------------------------------------------------ */
+/* In every plan, training or not; the next run draws others (wf_random_step). like gives the shape:
+ * a tensor, or wf_shape. site: as of wf_dropout, the name of the place, or NULL. */
+WF_API wf_tensor *wf_rand(wf_tensor *like, const char *site);  /* uniform in [0, 1) */
+WF_API wf_tensor *wf_randn(wf_tensor *like, const char *site); /* normal: mean 0, variance 1 */
+/* 1 with probability p, else 0; gradient zeros */
+WF_API wf_tensor *wf_bernoulli(wf_tensor *p, const char *site);
+/* logits [...,V] -> i32 [...]: an index with the probability that softmax gives it */
+WF_API wf_tensor *wf_categorical(wf_tensor *logits, const char *site);
+
 /* ---- the ops that the engine records itself: elementwise/chain.c, binary.inc ----------------- */
 WF_API wf_tensor *wf_add(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_fill(wf_tensor *like, double value);   /* value in like's shape, real */
@@ -28,6 +50,9 @@ WF_API wf_tensor *wf_sum_to(wf_tensor *x, wf_tensor *like); /* sum over broadcas
 extern WF_API const wf_op wf_op_copy; /* any strides to row-major, any dtype */
 
 /* ---- elementwise, binary: binary.c, derived.c ------------------------------------------------ */
+/* i32: add, sub, mul, maximum, minimum, floor_divide, remainder, fmod take two i32 and give one,
+ * exactly; sums and products wrap around, a division by 0 fails the run. neg, abs, square, sign and
+ * where take i32, too. Reals and i32 do not mix: wf_cast. */
 WF_API wf_tensor *wf_sub(wf_tensor *a, wf_tensor *b); /* a - b */
 WF_API wf_tensor *wf_mul(wf_tensor *a, wf_tensor *b); /* a * b */
 WF_API wf_tensor *wf_div(wf_tensor *a, wf_tensor *b); /* a / b */
@@ -120,7 +145,7 @@ WF_API wf_tensor *wf_scale(wf_tensor *x, double scale);                /* scale 
 WF_API wf_tensor *wf_clamp(wf_tensor *x, double low, double high);
 
 /* ---- selection: where.c ---------------------------------------------------------------------- */
-/* condition != 0 ? a : b */
+/* condition != 0 ? a : b; a and b real or i32 */
 WF_API wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b);
 /* mask != 0 ? value : x */
 WF_API wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value);

@@ -87,7 +87,7 @@ static bool bind_leaf(wf_plan *p, binding *b, int i) {
     bound_view *v = &b->values[i];
     wf_set_shape(&v->view, t->dtype, t->ndim, t->shape);
     v->view.layout = leaf_of(t)->layout;
-    for (int a = 0; t->kind == WF_INPUT && a < t->ndim; a++) {
+    for (int a = 0; a < t->ndim; a++) {
         int e = leaf_of(t)->extent[a];
         if (e < 0) continue;
         if (!b->size[e])

@@ -165,7 +165,7 @@ static bool run(wf_plan *p, wf_state *s) {
     unsigned mode = wf_float_mode_enter();
     bool ok = run_all(p);
     wf_float_mode_leave(mode);
-    if (ok && p->training) p->step++;
+    if (ok) p->step++;
     return ok;
 }
 

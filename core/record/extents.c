@@ -262,7 +262,7 @@ static bool merge(const wf_graph *g, const char *first, const char *second, text
 
 static void set_leaf(wf_view *v, const wf_tensor *t) {
     wf_set_shape(v, t->dtype, t->ndim, t->shape);
-    for (int a = 0; t->kind == WF_INPUT && a < t->ndim; a++)
+    for (int a = 0; a < t->ndim; a++)
         if (leaf_of(t)->extent[a] > 0) v->shape[a] = other_sizes[leaf_of(t)->extent[a]];
 }
 

@@ -64,17 +64,24 @@ static wf_tensor *leaf_new(wf_graph *g, wf_kind kind, const char *name, wf_dtype
     if (ndim) memcpy(t->shape, shape, (size_t)ndim * sizeof *shape);
     if (kind != WF_CONSTANT) wf_graph_interned(g, full)->tensor = t;
     l->bytes = bytes, l->from_hook = g->in_hook;
+    for (int i = 0; i < WF_MAX_DIMS; i++) l->extent[i] = -1;
+    return t;
+}
+
+/* A leaf whose axes may be extents. */
+static wf_tensor *extended(wf_graph *g, wf_kind kind, const char *name, wf_dtype dtype, int ndim,
+                           const int64_t *shape) {
+    int64_t nominal[WF_MAX_DIMS], e;
+    for (int i = 0; wf_ok(g) && shape && i < ndim && i < WF_MAX_DIMS; i++)
+        nominal[i] = (e = wf_extent_of(g, shape[i])) > 0 ? g->extents[e].nominal : shape[i];
+    wf_tensor *t = leaf_new(g, kind, name, dtype, ndim, shape ? nominal : NULL);
+    if (wf_is_poison(t)) return t;
+    for (int i = 0; i < ndim; i++) leaf_of(t)->extent[i] = wf_extent_of(g, shape[i]);
     return t;
 }
 
 wf_tensor *wf_input(wf_graph *g, const char *name, wf_dtype dtype, int ndim, const int64_t *shape) {
-    int64_t nominal[WF_MAX_DIMS], e;
-    for (int i = 0; wf_ok(g) && shape && i < ndim && i < WF_MAX_DIMS; i++)
-        nominal[i] = (e = wf_extent_of(g, shape[i])) > 0 ? g->extents[e].nominal : shape[i];
-    wf_tensor *t = leaf_new(g, WF_INPUT, name, dtype, ndim, shape ? nominal : NULL);
-    if (wf_is_poison(t)) return t;
-    for (int i = 0; i < ndim; i++) leaf_of(t)->extent[i] = wf_extent_of(g, shape[i]);
-    return t;
+    return extended(g, WF_INPUT, name, dtype, ndim, shape);
 }
 
 static wf_tensor *stored(wf_graph *g, wf_kind kind, const char *name, wf_dtype dtype, int ndim,
@@ -131,6 +138,21 @@ wf_tensor *wf_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim, co
     return stored(g, WF_BUFFER, name, dtype, ndim, shape, init);
 }
 
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+/* a block for each leaf, so that the sanitizer sees writes past its end */
+enum { FIRST_BLOCK = 0 };
+#else
+enum { FIRST_BLOCK = 1 << 20 };
+#endif
+
+static void *memory_for(const wf_tensor *t, wf_layout layout) {
+    size_t bytes = leaf_of(t)->bytes / (layout == WF_PANELS_BF16 ? 2 : 1);
+    return wf_arena_alloc(&t->graph->values, bytes, FIRST_BLOCK);
+}
+
 static void fill_value(const wf_init *init, uint64_t key, wf_dtype dtype, int ndim,
                        const int64_t *shape, void *data) {
     (void)key, (void)ndim, (void)shape;
@@ -147,6 +169,29 @@ wf_tensor *wf_constant(wf_graph *g, double value) {
     return t;
 }
 
+wf_tensor *wf_constant_array(wf_graph *g, wf_dtype dtype, int ndim, const int64_t *shape,
+                             const void *data) {
+    wf_tensor *t = leaf_new(g, WF_CONSTANT, "constant", dtype, ndim, shape);
+    if (wf_is_poison(t)) return t;
+    leaf *l = leaf_of(t);
+    if (!data && l->bytes) return wf_poison(g, "a constant array has no data");
+    pthread_mutex_lock(&g->lock);
+    l->data = memory_for(t, WF_ROW_MAJOR);
+    pthread_mutex_unlock(&g->lock);
+    if (!l->data) return wf_poison(g, "out of memory");
+    if (l->bytes) memcpy(l->data, data, l->bytes);
+    return t;
+}
+
+wf_tensor *wf_constant_i32(wf_graph *g, int32_t value) {
+    return wf_constant_array(g, WF_I32, 0, NULL, &value);
+}
+
+/* A constant that never has values: it is read by its shape alone. */
+wf_tensor *wf_shape(wf_graph *g, int ndim, const int64_t *shape) {
+    return extended(g, WF_CONSTANT, "shape", wf_real(g), ndim, shape);
+}
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 void wf_copy_view(const wf_view *from, const wf_view *to) {
@@ -154,21 +199,6 @@ void wf_copy_view(const wf_view *from, const wf_view *to) {
     wf_call c = { .op = wf_basis.copy, .n_in = 1, .n_out = 1, .in = &in, .out = &out };
     const wf_kernel *run = wf_basis.copy->run;
     for (int64_t i = 0, n = run->tasks(&c, 0); i < n; i++) run->eval(&c, 0, i, NULL);
-}
-
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-/* a block for each leaf, so that the sanitizer sees writes past its end */
-enum { FIRST_BLOCK = 0 };
-#else
-enum { FIRST_BLOCK = 1 << 20 };
-#endif
-
-static void *memory_for(const wf_tensor *t, wf_layout layout) {
-    size_t bytes = leaf_of(t)->bytes / (layout == WF_PANELS_BF16 ? 2 : 1);
-    return wf_arena_alloc(&t->graph->values, bytes, FIRST_BLOCK);
 }
 
 static void convert(const wf_tensor *t, wf_layout is, const void *from, wf_layout becomes,
@@ -245,8 +275,8 @@ bool wf_set_layout(wf_tensor *t, wf_layout layout) {
 
 /* Has the leaf a value, of this many bytes? */
 static bool accessible(const wf_tensor *t, const void *data, size_t bytes) {
-    bool has_value = t && !wf_is_poison(t) && (is_stored(t) || t->kind == WF_CONSTANT);
-    return has_value && data && leaf_of(t)->bytes == bytes;
+    bool is_leaf = t && !wf_is_poison(t) && (is_stored(t) || t->kind == WF_CONSTANT);
+    return is_leaf && has_values(t) && data && leaf_of(t)->bytes == bytes;
 }
 
 bool wf_write(wf_tensor *t, const void *data, size_t bytes) {

@@ -69,6 +69,10 @@ int wf_print(wf_plan *plan, const wf_tensor *t, char *buffer, size_t size) {
     if (!buffer) size = 0;
     if (size) buffer[0] = '\0';
     if (!t || wf_is_poison(t)) return -1;
+    if (!plan && t->kind == WF_CONSTANT && !has_values(t)) {
+        wf_shape_text(t->graph, t->ndim, t->shape, buffer, size);
+        return size ? (int)strlen(buffer) : 0;
+    }
     printer p = { .buffer = buffer, .size = size, .dtype = t->dtype, .ndim = t->ndim };
     memcpy(p.shape, t->shape, sizeof p.shape);
     if (plan && (p.ndim = wf_bound_shape(plan, t, p.shape)) < 0) return -1;

@@ -59,7 +59,7 @@ struct wf_graph {
 /* A leaf's attrs point to one of these. */
 typedef struct leaf {
     wf_init init;            /* of a constant, init.a is the value */
-    int extent[WF_MAX_DIMS]; /* input: index of the axis's extent, or -1 */
+    int extent[WF_MAX_DIMS]; /* input, shape: index of the axis's extent, or -1 */
     void *data;              /* parameter, buffer: allocated by the first use */
     size_t bytes;            /* row-major */
     wf_layout layout;
@@ -87,6 +87,10 @@ static inline leaf *leaf_of(const wf_tensor *t) {
 }
 static inline bool is_stored(const wf_tensor *t) {
     return t->kind == WF_PARAM || t->kind == WF_BUFFER;
+}
+/* Its own, now or from its first use on? Inputs have none, nor have shapes (wf_shape). */
+static inline bool has_values(const wf_tensor *t) {
+    return leaf_of(t)->data || leaf_of(t)->init.fill;
 }
 static inline const wf_tensor *primary(const wf_tensor *t) {
     return t - t->result;

@@ -1,19 +1,32 @@
 /* ops/elementwise/binary.c - two operands, element by element, with broadcasting. A member of the
  * family is a row of binary.inc: its value becomes a loop in kernels/, its gradients are recorded
  * by the expressions in the row. */
+#include "integer.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 
-static bool shape_binary(wf_call *c) {
-    if (!wf_want_real(c, 0) || !wf_want_real(c, 1)) return false;
-    if (!wf_broadcast_shapes(c, &c->in[0], &c->in[1], &c->out[0])) return false;
+/* Both real or both i32. */
+static bool want_one_type(wf_call *c) {
+    const wf_view *a = &c->in[0], *b = &c->in[1];
+    if (a->dtype == b->dtype) return true;
+    return wf_fail(c, "%s is %s and %s is %s: nothing is converted, wf_cast does it", wf_show(c, a),
+                   wf_dtype_name(a->dtype), wf_show(c, b), wf_dtype_name(b->dtype));
+}
+
+/* Reals, and i32 if it has a row in integer.inc. */
+static bool shape_binary(wf_call *c, enum wf_binary f) {
+    if (!want_one_type(c) || !wf_broadcast_shapes(c, &c->in[0], &c->in[1], &c->out[0]))
+        return false;
     c->out[0].dtype = c->in[0].dtype;
-    return true;
+    return c->in[0].dtype != WF_I32 || wf_takes_integers(f) ||
+           wf_fail(c, "%s is i32, which it does not take: wf_cast first%s", wf_show(c, &c->in[0]),
+                   f == WF_BINARY_div ? ", or wf_floor_divide for whole quotients" : "");
 }
 
 static bool run_binary(const wf_call *c, enum wf_binary f, int64_t task) {
     wf_runs r;
+    if (c->out[0].dtype == WF_I32) return wf_run_integers(c, f, task);
     for (wf_runs_start(&r, c, task, true); wf_runs_next(&r);)
         WF_KERNEL(c->out[0].dtype, binary[f](r.n, r.in[0], r.step[0], r.in[1], r.step[1], r.out));
     return true;
@@ -49,6 +62,9 @@ static wf_tensor *xlogy_by_factor(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
 
 /* ...: the members of wf_op that say what the gradient is. */
 #define ROW(NAME, ...)                                                                             \
+    static bool shape_##NAME(wf_call *c) {                                                         \
+        return shape_binary(c, WF_BINARY_##NAME);                                                  \
+    }                                                                                              \
     static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
         (void)phase, (void)scratch;                                                                \
         return run_binary(c, WF_BINARY_##NAME, task);                                              \
@@ -57,7 +73,7 @@ static wf_tensor *xlogy_by_factor(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
         .name = #NAME,                                                                             \
         .family = "elementwise",                                                                   \
         .arity = 2,                                                                                \
-        .shape = shape_binary,                                                                     \
+        .shape = shape_##NAME,                                                                     \
         __VA_ARGS__,                                                                               \
         .run =                                                                                     \
             &(const wf_kernel){                                                                    \
@@ -85,9 +101,8 @@ static wf_tensor *xlogy_by_factor(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
 /* ---- comparisons: 1 or 0, of reals or ids ---------------------------------------------------- */
 
 static bool shape_compare(wf_call *c) {
-    if (c->in[0].dtype != WF_I32 && !wf_want_real(c, 0)) return false;
-    if (!wf_want(c, 1, c->in[0].dtype)) return false;
-    if (!wf_broadcast_shapes(c, &c->in[0], &c->in[1], &c->out[0])) return false;
+    if (!want_one_type(c) || !wf_broadcast_shapes(c, &c->in[0], &c->in[1], &c->out[0]))
+        return false;
     c->out[0].dtype = wf_real(c->graph);
     return true;
 }

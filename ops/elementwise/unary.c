@@ -2,6 +2,7 @@
  * unary.inc: its value becomes a loop in kernels/, its gradient is recorded by the expression in
  * the row. affine and clamp, which have attributes, follow. */
 #include "unary.h"
+#include "integer.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
@@ -54,8 +55,16 @@ static wf_tensor *mish_slope(wf_tensor *x) {
 
 /* ---- the family ------------------------------------------------------------------------------ */
 
+/* Reals, and i32 if it has a row in integer.inc. */
+static bool shape_unary(wf_call *c, enum wf_unary f) {
+    if (c->in[0].dtype != WF_I32 || !wf_takes_integer(f)) return wf_same_as_operand(c);
+    wf_set_shape(&c->out[0], WF_I32, c->in[0].ndim, c->in[0].shape);
+    return true;
+}
+
 static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
     wf_runs r;
+    if (c->in[0].dtype == WF_I32) return wf_run_integer(c, f, task);
     for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);)
         WF_KERNEL(c->out[0].dtype, unary[f](r.n, r.in[0], r.out));
     return true;
@@ -63,6 +72,9 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
 
 /* ...: the members of wf_op that say what the gradient is. */
 #define ROW(NAME, ...)                                                                             \
+    static bool shape_##NAME(wf_call *c) {                                                         \
+        return shape_unary(c, WF_UNARY_##NAME);                                                    \
+    }                                                                                              \
     static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
         (void)phase, (void)scratch;                                                                \
         return run_unary(c, WF_UNARY_##NAME, task);                                                \
@@ -71,7 +83,7 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
         .name = #NAME,                                                                             \
         .family = "elementwise",                                                                   \
         .arity = 1,                                                                                \
-        .shape = wf_same_as_operand,                                                               \
+        .shape = shape_##NAME,                                                                     \
         __VA_ARGS__,                                                                               \
         .run =                                                                                     \
             &(const wf_kernel){                                                                    \

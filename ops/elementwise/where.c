@@ -1,22 +1,23 @@
 /* ops/elementwise/where.c - selects element by element: y = condition != 0 ? a : b, with
  * broadcasting. */
+#include "integer.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 
 static bool shape_where(wf_call *c) {
     wf_view both = { 0 };
-    for (int i = 0; i < 3; i++)
-        if (!wf_want_real(c, i)) return false;
+    if (!wf_want_real(c, 0) || !wf_want(c, 2, c->in[1].dtype)) return false;
     if (!wf_broadcast_shapes(c, &c->in[1], &c->in[2], &both)) return false;
     if (!wf_broadcast_shapes(c, &c->in[0], &both, &c->out[0])) return false;
-    c->out[0].dtype = c->in[0].dtype;
+    c->out[0].dtype = c->in[1].dtype;
     return true;
 }
 
 static bool eval_where(const wf_call *c, int phase, int64_t task, void *scratch) {
     wf_runs r;
     (void)phase, (void)scratch;
+    if (c->out[0].dtype == WF_I32) return wf_run_integer_where(c, task);
     for (wf_runs_start(&r, c, task, true); wf_runs_next(&r);)
         WF_KERNEL(c->out[0].dtype,
                   where(r.n, r.in[0], r.step[0], r.in[1], r.step[1], r.in[2], r.step[2], r.out));

@@ -163,9 +163,10 @@ enum { WF_DRAWN = 256 };
          * threshold 2^16 * (1 - rate), at least 1. y may be x */                                  \
         void (*dropout)(int64_t n, const real *x, double scale, uint32_t threshold, uint64_t key,  \
                         uint64_t stream, uint64_t i0, real *y);                                    \
-        /* Counters first, first + 1, ... of wf_philox4x32(key, ., 0): u = word 0 << 32 | word 1,  \
-         * v = word 2 << 32 | word 3 */                                                            \
-        void (*draw)(uint64_t key, uint64_t first, uint64_t u[WF_DRAWN], uint64_t v[WF_DRAWN]);    \
+        /* Counters first, first + 1, ... of wf_philox4x32(key, ., stream): u = word 0 << 32 |     \
+         * word 1, v = word 2 << 32 | word 3 */                                                    \
+        void (*draw)(uint64_t key, uint64_t stream, uint64_t first, uint64_t u[WF_DRAWN],          \
+                     uint64_t v[WF_DRAWN]);                                                        \
         /* Returns log(sum exp(x)); sum(x) out */                                                  \
         double (*cross_entropy_row)(int64_t n, const real *x, double *sum_logits);                 \
         /* dx[j] = dy * (exp(x[j] - lse) - smoothing / n - (j == label) * (1 - smoothing)) */      \

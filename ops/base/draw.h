@@ -1,0 +1,14 @@
+/* ops/base/draw.h - random numbers for initial values and random ops. Not installed. */
+#ifndef WEFT_OPS_BASE_DRAW_H
+#define WEFT_OPS_BASE_DRAW_H
+
+#include "core/graph.h"
+#include "ops/kernels/kernels.h"
+
+/* Element i is number first + i of this key and stream: wf_random_uniform, and wf_random_normal
+ * times std, of stream 0. Of f32, elements are as they are once rounded. */
+void wf_draw_uniform(uint64_t key, uint64_t stream, uint64_t first, double value[WF_DRAWN]);
+void wf_draw_normal(wf_dtype dtype, double std, uint64_t key, uint64_t stream, uint64_t first,
+                    double value[WF_DRAWN]);
+
+#endif

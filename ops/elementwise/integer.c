@@ -1,0 +1,104 @@
+/* ops/elementwise/integer.c - elementwise ops on i32: ids, counts, positions. An op that takes them is
+ * a row of integer.inc, its real form a row of unary.inc or binary.inc. */
+#include "integer.h"
+
+#include "ops/base/op.h"
+#include "ops/base/walk.h"
+
+/* The number that is congruent to x modulo 2^32. */
+static inline int32_t wrap(uint32_t x) {
+    return x <= INT32_MAX ? (int32_t)x : (int32_t)(x - 0x80000000u) + INT32_MIN;
+}
+
+/* -2^31 / -1 wraps, too. */
+static inline int32_t floor_divided(int32_t a, int32_t b) {
+    int64_t quotient = (int64_t)a / b;
+    return wrap((uint32_t)(quotient - ((int64_t)a % b != 0 && (a < 0) != (b < 0))));
+}
+
+/* ---- loops: false for a division by 0 -------------------------------------------------------- */
+
+typedef bool loop_of_two(int64_t n, const int32_t *as, int64_t sa, const int32_t *bs, int64_t sb,
+                         int32_t *y);
+typedef void loop_of_one(int64_t n, const int32_t *xs, int32_t *y);
+
+#define LOOP(name, fails, value)                                                                   \
+    static bool name##_integers(int64_t n, const int32_t *as, int64_t sa, const int32_t *bs,       \
+                                int64_t sb, int32_t *y) {                                          \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const int32_t a = as[i * sa], b = bs[i * sb];                                          \
+            if (fails) return false;                                                               \
+            y[i] = value;                                                                          \
+        }                                                                                          \
+        return true;                                                                               \
+    }
+#define INTEGER(name, value) LOOP(name, false, value)
+#define ENTIRE(name, value) LOOP(name, b == 0, value)
+#define INTEGER_UNARY(name, value)                                                                 \
+    static void name##_integer(int64_t n, const int32_t *xs, int32_t *y) {                         \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const int32_t x = xs[i];                                                               \
+            y[i] = value;                                                                          \
+        }                                                                                          \
+    }
+#include "integer.inc"
+#undef INTEGER
+#undef ENTIRE
+#undef INTEGER_UNARY
+
+#define INTEGER_UNARY(name, value)
+#define INTEGER(name, value) [WF_BINARY_##name] = name##_integers,
+#define ENTIRE INTEGER
+static loop_of_two *const loops_of_two[WF_BINARY_COUNT] = {
+#include "integer.inc"
+};
+#undef INTEGER
+#undef ENTIRE
+#undef INTEGER_UNARY
+
+#define INTEGER_UNARY(name, value) [WF_UNARY_##name] = name##_integer,
+#define INTEGER(name, value)
+#define ENTIRE INTEGER
+static loop_of_one *const loops_of_one[WF_UNARY_COUNT] = {
+#include "integer.inc"
+};
+#undef INTEGER
+#undef ENTIRE
+#undef INTEGER_UNARY
+
+/* ---- tasks ----------------------------------------------------------------------------------- */
+
+bool wf_takes_integers(enum wf_binary f) {
+    return loops_of_two[f] != NULL;
+}
+
+bool wf_takes_integer(enum wf_unary f) {
+    return loops_of_one[f] != NULL;
+}
+
+bool wf_run_integers(const wf_call *c, enum wf_binary f, int64_t task) {
+    wf_runs r;
+    for (wf_runs_start(&r, c, task, true); wf_runs_next(&r);)
+        if (!loops_of_two[f](r.n, r.in[0], r.step[0], r.in[1], r.step[1], r.out))
+            return wf_fail(c, "an integer is divided by 0");
+    return true;
+}
+
+bool wf_run_integer(const wf_call *c, enum wf_unary f, int64_t task) {
+    wf_runs r;
+    for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);) loops_of_one[f](r.n, r.in[0], r.out);
+    return true;
+}
+
+bool wf_run_integer_where(const wf_call *c, int64_t task) {
+    wf_view condition = { .dtype = c->in[0].dtype };
+    wf_runs r;
+    for (wf_runs_start(&r, c, task, true); wf_runs_next(&r);) {
+        const int32_t *a = r.in[1], *b = r.in[2];
+        int32_t *y = r.out;
+        condition.data = (void *)(uintptr_t)r.in[0];
+        for (int64_t i = 0; i < r.n; i++)
+            y[i] = wf_get(&condition, i * r.step[0]) != 0 ? a[i * r.step[1]] : b[i * r.step[2]];
+    }
+    return true;
+}

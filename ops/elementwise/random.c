@@ -1,0 +1,92 @@
+/* ops/elementwise/random.c - random tensors: rand, randn, and bernoulli and categorical of them.
+ *
+ * Element e is a pure function of (seed, step, micro-batch, site, e), as in dropout.c: the same for
+ * any number of threads, and again when the step is set again (wf_random_step). Unlike dropout they
+ * are on in every plan. */
+#include <string.h>
+
+#include "core/base/random.h"
+#include "dropout.h"
+#include "ops/base/draw.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+
+/* The attribute is the site. */
+static bool shape_random(wf_call *c) {
+    wf_set_shape(&c->out[0], wf_real(c->graph), c->in[0].ndim, c->in[0].shape);
+    return true;
+}
+
+static void put_block(const wf_view *y, int64_t from, int64_t n, const double *value) {
+    float *narrow = y->data;
+    if (y->dtype == WF_F32)
+        for (int64_t i = 0; i < n; i++) narrow[from + i] = (float)value[i];
+    else
+        memcpy(wf_at(y, from), value, (size_t)n * sizeof *value);
+}
+
+/* To a multiple of 2^-24 below: what f32 holds, and never 1. */
+static void round_down(double value[WF_DRAWN]) {
+    for (int i = 0; i < WF_DRAWN; i++) value[i] = (double)(int32_t)(value[i] * 0x1p24) * 0x1p-24;
+}
+
+static bool eval_random(const wf_call *c, int64_t task, bool normal) {
+    const wf_view *y = &c->out[0];
+    wf_drop_params at = wf_drop_of(c, 0, *(const uint64_t *)c->attrs);
+    double value[WF_DRAWN];
+    int64_t e, to;
+    wf_task_range(wf_view_count(y), WF_GRAIN, task, &e, &to);
+    for (int64_t n; e < to; e += n) {
+        n = to - e < WF_DRAWN ? to - e : WF_DRAWN;
+        if (normal)
+            wf_draw_normal(y->dtype, 1, at.key, at.stream, (uint64_t)e, value);
+        else
+            wf_draw_uniform(at.key, at.stream, (uint64_t)e, value);
+        if (!normal && y->dtype == WF_F32) round_down(value);
+        put_block(y, e, n, value);
+    }
+    return true;
+}
+
+static bool eval_rand(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)phase, (void)scratch;
+    return eval_random(c, task, false);
+}
+
+static bool eval_randn(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)phase, (void)scratch;
+    return eval_random(c, task, true);
+}
+
+#define RANDOM(NAME)                                                                               \
+    const wf_op wf_op_##NAME = {                                                                   \
+        .name = #NAME,                                                                             \
+        .family = "random",                                                                        \
+        .arity = 1,                                                                                \
+        .attr_bytes = sizeof(uint64_t),                                                            \
+        .shape = shape_random,                                                                     \
+        .no_grad = "it reads only a shape",                                                        \
+        .shape_only = 1,                                                                           \
+        .run = &(                                                                                  \
+            const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_##NAME, .strided = 1 },  \
+    };                                                                                             \
+    wf_tensor *wf_##NAME(wf_tensor *like, const char *site) {                                      \
+        uint64_t at = wf_mix64(wf_site(like, site) ^ wf_hash_bytes(0, #NAME, strlen(#NAME)));      \
+        return wf_record(&wf_op_##NAME, 1, &like, &at);                                            \
+    }
+RANDOM(rand)
+RANDOM(randn)
+#undef RANDOM
+
+/* The draw is a constant to the gradient, as PyTorch's is. */
+wf_tensor *wf_bernoulli(wf_tensor *p, const char *site) {
+    return wf_less(wf_rand(p, site), wf_detach(p));
+}
+
+/* The largest of logits + g is the index i with probability softmax(logits)[i], if the g are
+ * independent Gumbel variables, -log(-log(u)) (Gumbel 1954; Maddison et al. 2014). */
+wf_tensor *wf_categorical(wf_tensor *logits, const char *site) {
+    wf_tensor *gumbel = wf_neg(wf_log(wf_neg(wf_log(wf_rand(logits, site)))));
+    return wf_argmax(wf_add(wf_detach(logits), gumbel), -1);
+}
