@@ -1,0 +1,61 @@
+/* tests/models/test_lm_torch.c - the language model against the same in PyTorch: 50 steps of AdamW,
+ * from files that lm_peer.py wrote.
+ *
+ * A file holds initial weights in f32, 50 batches, and the losses that PyTorch computed in f64. */
+#include <stdio.h>
+
+#include "tests/suites.h"
+#include "tests/support/models.h"
+
+TESTS(lm_torch)
+
+enum { STEPS = 50 };
+
+static const char *const forms[] = { "gpt" };
+
+static wf_training_config adamw(void) {
+    return (wf_training_config){ .optimizer = { .kind = WF_ADAMW,
+                                                .beta1 = 0.9,
+                                                .beta2 = 0.98,
+                                                .eps = 1e-9,
+                                                .weight_decay = 0.01,
+                                                .clip_norm = 1 } };
+}
+
+static void feed_recorded(wf_plan *p, const wf_file *f, wf_tensor *t, const char *name, int step) {
+    char full[32];
+    snprintf(full, sizeof full, "%s.%d", name, step);
+    const wf_entry *e = wf_file_find(f, full);
+    ck_assert_msg(e != NULL, "no '%s'", full);
+    assert_plan(p, wf_bind(p, "B", e->shape[0]) && wf_bind(p, "T", e->shape[1]));
+    assert_plan(p, wf_feed(p, t, e->data, e->bytes));
+}
+
+static double mean_loss(wf_plan *p, const wf_model *m) {
+    values sum = fetched(p, m->loss.loss), count = fetched(p, m->loss.count);
+    double loss = sum.data[0] / count.data[0];
+    free_values(&sum, 1), free_values(&count, 1);
+    return loss;
+}
+
+TEST_ROWS(fifty_steps_of_every_form, 2 * COUNT_OF(forms)) {
+    char relative[64], path[512], message[WF_MESSAGE];
+    wf_dtype real = _i % 2 ? WF_F64 : WF_F32;
+    double bound = real == WF_F64 ? 1e-9 : 1e-4, rates[3];
+    snprintf(relative, sizeof relative, "tests/data/lm_%s.safetensors", forms[_i / 2]);
+    wf_file *f = wf_file_open(source_path(relative, path, sizeof path));
+    const wf_training_config training = adamw();
+    wf_model *m = wf_model_load(f, &training, real, 1, message);
+    ck_assert_msg(m != NULL, "%s", message);
+    const wf_entry *losses = wf_file_find(f, "losses");
+    wf_plan *p = wf_model_train_plan(m, NULL);
+    for (int step = 0; step < STEPS; step++) {
+        double theirs;
+        memcpy(&theirs, (const char *)losses->data + sizeof theirs * (size_t)step, sizeof theirs);
+        feed_recorded(p, f, m->tgt, "tgt", step), feed_recorded(p, f, m->labels, "labels", step);
+        wf_optimizer_rates(&training.optimizer, 0.005, step + 1, rates);
+        assert_plan(p, wf_feed_reals(p, m->optimizer.rates, rates, 3) && wf_run(p));
+        ck_assert_double_eq_tol(mean_loss(p, m), theirs, bound);
+    }
+    wf_plan_free(p), wf_file_free(f), close_model(m);
+}
