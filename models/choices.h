@@ -34,6 +34,8 @@
     ROW(WF_WORDS, "word") ROW(WF_CHARACTERS, "char") ROW(WF_BPE, "bpe") \
     ROW(WF_BYTES, "byte") ROW(WF_TEXT_CHARACTERS, "text-char") ROW(WF_BYTE_BPE, "byte-bpe")
 
+#define WF_NORM_KIND_NAMES(ROW) ROW(WF_LAYER_NORM, "layer") ROW(WF_RMS_NORM, "rms")
+
 /* norm_first of a configuration, as people say it; in files it is a number */
 typedef enum { WF_NORM_PRE, WF_NORM_POST } wf_norm_place;
 #define WF_NORM_NAMES(ROW) ROW(WF_NORM_PRE, "pre") ROW(WF_NORM_POST, "post")
@@ -61,6 +63,7 @@ WF_NAMES_OF(wf_optimizer_kind, WF_OPTIMIZER_NAMES)
 WF_NAMES_OF(wf_schedule_kind, WF_SCHEDULE_NAMES)
 WF_NAMES_OF(wf_token_kind, WF_TOKEN_NAMES)
 WF_NAMES_OF(wf_norm_place, WF_NORM_NAMES)
+WF_NAMES_OF(wf_norm_kind, WF_NORM_KIND_NAMES)
 /* clang-format on */
 
 #endif

@@ -30,6 +30,9 @@ typedef struct wf_config_field {
              : WF_FIELD_REAL)
 #define WF_FIELD(field)                                                                            \
     { "weft.config." #field, WF_FIELD_TYPE(field), offsetof(CONFIG_OF, field), NULL, NULL, NULL },
+#define WF_FIELD_NAMED_SINCE(of, field, rows, value)                                               \
+    { "weft.config." #field, WF_FIELD_CHOICE, offsetof(CONFIG_OF, field),                          \
+      WF_NAMES(rows),        of##_name,       value },
 /* A field that came later: files without it were written when it was `value`. */
 #define WF_FIELD_SINCE(field, value)                                                               \
     { "weft.config." #field, WF_FIELD_TYPE(field), offsetof(CONFIG_OF, field), NULL, NULL, value },
@@ -78,7 +81,9 @@ bool wf_limits_ok(const wf_limit *limits, size_t n, char *message);
 int64_t wf_last_id(int64_t vocab);
 
 /* "relu, pre-norm, sinusoidal positions": of the same, for describe. */
-const char *wf_stack_text(const wf_block_options *o, wf_positions positions, char text[64]);
+enum { WF_STACK_TEXT = 96 };
+const char *wf_stack_text(const wf_block_options *o, wf_positions positions,
+                          char text[WF_STACK_TEXT]);
 
 /* The layers of a stack and the positions of its tokens. */
 bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *message);

@@ -1,5 +1,5 @@
-/* weft/models/language_model.h - a decoder-only Transformer (Radford et al. 2019) as one graph:
- * each token from those before it.
+/* weft/models/language_model.h - a decoder-only Transformer as one graph, in the form of GPT-2
+ * (Radford et al. 2019) or of Llama (Touvron et al. 2023): each token from those before it.
  *
  * A pair of source and target is one sequence: the source, the start token, the target; what comes
  * out of the source's positions does not count. So it learns what a Transformer does, and from
@@ -31,6 +31,9 @@ typedef struct wf_language_model_config {
     bool bias;            /* of all norms and projections but the output's */
     bool output_bias;
     double layer_norm_eps;
+    wf_norm_kind norm;        /* of all norms */
+    int64_t num_kv_heads;     /* of keys and values, each shared by some heads; 0: num_heads */
+    bool gated;               /* feed-forward: SwiGLU with WF_SILU */
     int32_t start_id, end_id; /* what stands between source and target; what follows a target */
     bool start_first;         /* the start stands before the source instead */
 } wf_language_model_config;
@@ -38,6 +41,9 @@ typedef struct wf_language_model_config {
 /* D 512, 8 heads, 6 layers, F 2048, gelu-tanh, learned positions up to 1024, pre-norm with a final
  * norm, tied. Set the vocabulary, and the ids of start and end if they are not 0. */
 WF_API wf_language_model_config wf_language_model_defaults(void);
+/* As Llama: RMSNorm, rotary positions, SwiGLU, no biases, not tied; F 1376, 2 heads of keys and
+ * values. */
+WF_API wf_language_model_config wf_language_model_llama(void);
 WF_API bool wf_language_model_check(const wf_language_model_config *c, char *message);
 
 typedef struct wf_language_model {

@@ -24,12 +24,20 @@ bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *messag
         { "the number of heads", o->num_heads, 1, 1 << 16 },
         { "the feed-forward width", o->dim_feedforward, 1, 1 << 20 },
         { "the activation", (int64_t)o->activation, 0, WF_ACTIVATION_COUNT - 1 },
-        { "the kind of positions", (int64_t)positions, WF_POSITIONS_NONE, WF_POSITIONS_LEARNED },
+        { "the kind of positions", (int64_t)positions, WF_POSITIONS_NONE, WF_POSITIONS_ROTARY },
+        { "the kind of norm", (int64_t)o->norm, WF_LAYER_NORM, WF_RMS_NORM },
+        { "the number of heads of keys and values", o->num_kv_heads, 0, o->num_heads },
     };
     if (!wf_limits_ok(limits, sizeof limits / sizeof *limits, message)) return false;
     if (o->d_model % o->num_heads)
         return fail(message, "d_model %lld is not divisible by %lld heads", (long long)o->d_model,
                     (long long)o->num_heads);
+    if (o->num_kv_heads && o->num_heads % o->num_kv_heads)
+        return fail(message, "%lld heads can't share %lld heads of keys and values evenly",
+                    (long long)o->num_heads, (long long)o->num_kv_heads);
+    if (positions == WF_POSITIONS_ROTARY && o->d_model / o->num_heads % 2)
+        return fail(message, "rotary positions need heads of an even width, not %lld",
+                    (long long)(o->d_model / o->num_heads));
     if (positions == WF_POSITIONS_SINUSOIDAL && o->d_model % 2)
         return fail(message, "sinusoidal positions need an even d_model, not %lld",
                     (long long)o->d_model);
@@ -38,9 +46,11 @@ bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *messag
     return true;
 }
 
-const char *wf_stack_text(const wf_block_options *o, wf_positions positions, char text[64]) {
-    snprintf(text, 64, "%s, %s-norm, %s positions", wf_activation_name((int)o->activation),
+const char *wf_stack_text(const wf_block_options *o, wf_positions positions,
+                          char text[WF_STACK_TEXT]) {
+    snprintf(text, WF_STACK_TEXT, "%s%s, %s-norm%s, %s positions", o->gated ? "gated " : "",
+             wf_activation_name((int)o->activation),
              wf_norm_place_name(o->norm_first ? WF_NORM_PRE : WF_NORM_POST),
-             wf_positions_name((int)positions));
+             o->norm == WF_RMS_NORM ? " (RMS)" : "", wf_positions_name((int)positions));
     return text;
 }

@@ -104,8 +104,11 @@ typedef struct wf_model_sizes {
     wf_tie tie;
     bool norm_first; /* and then a final norm on each stack */
     int32_t start_id, end_id;
-    int64_t row;      /* in one row: tokens of all of it; 0: for a source and an output */
-    bool start_first; /* in one row: an output goes on from its source, as text does */
+    wf_norm_kind norm_kind;
+    int64_t num_kv_heads; /* of keys and values; 0: num_heads */
+    bool gated, no_bias;  /* feed-forward; in projections and norms */
+    int64_t row;          /* in one row: tokens of all of it; 0: for a source and an output */
+    bool start_first;     /* in one row: an output goes on from its source, as text does */
 } wf_model_sizes;
 /* In the order of WF_MODEL_NAMES (choices.h); NULL: there are no more. */
 WF_API const wf_model_kind *wf_model_kind_at(int i);

@@ -19,6 +19,14 @@ wf_language_model_config wf_language_model_defaults(void) {
     /* clang-format on */
 }
 
+wf_language_model_config wf_language_model_llama(void) {
+    wf_language_model_config c = wf_language_model_defaults();
+    c.activation = WF_SILU, c.gated = true, c.dim_feedforward = 1376; /* 2/3 of 2048, in 32s */
+    c.positions = WF_POSITIONS_ROTARY, c.norm = WF_RMS_NORM, c.num_kv_heads = 2;
+    c.tied = c.bias = false;
+    return c;
+}
+
 /* The layers, without dropout. */
 static wf_block_options block(const void *config) {
     const wf_language_model_config *c = config;
@@ -28,7 +36,10 @@ static wf_block_options block(const void *config) {
                                .activation = c->activation,
                                .norm_first = c->norm_first,
                                .bias = c->bias,
-                               .layer_norm_eps = c->layer_norm_eps };
+                               .layer_norm_eps = c->layer_norm_eps,
+                               .norm = c->norm,
+                               .num_kv_heads = c->num_kv_heads,
+                               .gated = c->gated };
 }
 
 bool wf_language_model_check(const wf_language_model_config *c, char *message) {
@@ -59,6 +70,8 @@ static const wf_config_field fields[] = {
     WF_FIELD_NAMED(wf_positions, positions, WF_POSITIONS_NAMES)
     WF_FIELD(layer_norm_eps)
     WF_FIELD_SINCE(start_first, "0")
+    WF_FIELD_NAMED_SINCE(wf_norm_kind, norm, WF_NORM_KIND_NAMES, "layer")
+    WF_FIELD_SINCE(num_kv_heads, "0") WF_FIELD_SINCE(gated, "0")
 };
 /* clang-format on */
 
@@ -74,7 +87,9 @@ static void configure(void *config, const wf_model_sizes *s) {
     c->layers = s->decoder_layers;
     c->activation = s->activation, c->positions = s->positions;
     c->tied = s->tie != WF_TIE_NONE;
-    c->scale_embedding = c->output_bias = true;
+    c->norm = s->norm_kind, c->num_kv_heads = s->num_kv_heads, c->gated = s->gated;
+    c->scale_embedding = true;
+    c->bias = c->output_bias = !s->no_bias;
     c->norm_first = c->final_norm = s->norm_first;
     c->start_id = s->start_id, c->end_id = s->end_id, c->start_first = s->start_first;
 }
@@ -91,11 +106,13 @@ static wf_model *record(const void *config, const wf_training_config *training, 
 static void describe(const void *config, char text[WF_MESSAGE]) {
     const wf_language_model_config *c = config;
     const wf_block_options layers = block(c);
-    char stack[64];
+    char stack[WF_STACK_TEXT], shared[40] = "";
+    if (c->num_kv_heads && c->num_kv_heads < c->num_heads)
+        snprintf(shared, sizeof shared, " (%lld of keys)", (long long)c->num_kv_heads);
     snprintf(text, WF_MESSAGE,
-             "a language model of width %lld, %lld heads, %lld layers, feed-forward %lld, %s, "
+             "a language model of width %lld, %lld heads%s, %lld layers, feed-forward %lld, %s, "
              "vocabulary %lld, up to %lld tokens",
-             (long long)c->d_model, (long long)c->num_heads, (long long)c->layers,
+             (long long)c->d_model, (long long)c->num_heads, shared, (long long)c->layers,
              (long long)c->dim_feedforward, wf_stack_text(&layers, c->positions, stack),
              (long long)c->vocab, (long long)c->max_len);
 }

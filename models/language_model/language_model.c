@@ -13,30 +13,32 @@
 static const char *const tied_names[] = { "embedding.weight", "output.weight" };
 
 /* [B,T] -> [B,T,D] */
-static wf_tensor *embed(const wf_language_model *l, const struct wf_embedding_layer *table) {
-    const wf_language_model_config *c = &l->config;
-    struct wf_position_layer places =
-        wf_position_new(l->model.graph, "position", c->positions, c->max_len, c->d_model);
-    wf_tensor *x = wf_add_positions(&places, wf_embed(table, l->model.tgt));
+static wf_tensor *embed(const wf_language_model *l, const struct wf_embedding_layer *table,
+                        const struct wf_position_layer *places) {
+    wf_tensor *x = wf_add_positions(places, wf_embed(table, l->model.tgt));
     return wf_drop(x, l->model.training.dropout, "position");
 }
 
 /* A layer is an encoder's that sees nothing to its right. [B,T,D] -> [B,T,D] */
-static wf_tensor *layers(const wf_language_model *l, wf_tensor *x) {
+static wf_tensor *layers(const wf_language_model *l, const struct wf_position_layer *places,
+                         wf_tensor *x) {
     const wf_language_model_config *c = &l->config;
+    wf_tensor *turns = wf_rotary_positions(places, x, c->d_model / c->num_heads);
     wf_graph *g = l->model.graph;
     const char *outer = wf_scope_push(g, "transformer");
     const wf_block_options o = wf_model_block(&l->model);
     char name[32];
     for (int64_t i = 0; i < c->layers; i++) {
         struct wf_encoder_block layer = wf_encoder_layer_new(g, wf_layer_name(i, name), &o);
-        wf_mha_options self = { .causal = true,
-                                .cache = true,
-                                .weights = &l->model.maps[0].weights[i] };
+        wf_mha_options self = {
+            .causal = true, .cache = true, .rotary = turns, .weights = &l->model.maps[0].weights[i]
+        };
         x = wf_named(wf_encoder_layer(&layer, x, &self), name);
     }
     if (c->final_norm) {
-        struct wf_norm_layer norm = wf_norm_new(g, "norm", c->d_model, c->layer_norm_eps, c->bias);
+        struct wf_norm_layer norm =
+            c->norm == WF_RMS_NORM ? wf_rms_norm_new(g, "norm", c->d_model, c->layer_norm_eps)
+                                   : wf_norm_new(g, "norm", c->d_model, c->layer_norm_eps, c->bias);
         x = wf_norm(&norm, x);
     }
     wf_scope(g, outer);
@@ -48,7 +50,9 @@ static void forward(wf_language_model *l) {
     wf_model_inputs(&l->model);
     struct wf_embedding_layer table = wf_token_table(l->model.graph, "embedding", c->vocab,
                                                      c->d_model, c->scale_embedding, c->tied);
-    l->model.hidden = layers(l, embed(l, &table));                       /* [B,T,D] */
+    struct wf_position_layer places =
+        wf_position_new(l->model.graph, "position", c->positions, c->max_len, c->d_model);
+    l->model.hidden = layers(l, &places, embed(l, &table, &places));     /* [B,T,D] */
     wf_model_output(&l->model, c->tied ? &table : NULL, c->output_bias); /* [B,T,V] */
 }
 

@@ -53,6 +53,7 @@ bool wf_transformer_check(const wf_transformer_config *c, char *message) {
         { "the maximum length", c->max_len, 1, 1 << 20 },
         { "the number of encoder layers", c->encoder_layers, 0, 256 },
         { "the number of decoder layers", c->decoder_layers, 0, 256 },
+        { "the kind of positions", (int64_t)c->positions, WF_POSITIONS_NONE, WF_POSITIONS_LEARNED },
         { "the kind of tying", c->tie, WF_TIE_NONE, WF_TIE_ALL },
         { "the padding id", c->pad_id, INT32_MIN, wf_last_id(c->src_vocab) },
         { "the start id", c->start_id, 0, wf_last_id(c->tgt_vocab) },
@@ -113,7 +114,7 @@ static wf_model *record(const void *config, const wf_training_config *training, 
 static void describe(const void *config, char text[WF_MESSAGE]) {
     const wf_transformer_config *c = config;
     const wf_block_options layers = block(c);
-    char stack[64];
+    char stack[WF_STACK_TEXT];
     snprintf(text, WF_MESSAGE,
              "a Transformer of width %lld, %lld heads, %lld + %lld layers, feed-forward %lld, %s, "
              "vocabularies %lld and %lld, up to %lld tokens",

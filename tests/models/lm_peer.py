@@ -2,11 +2,13 @@
 """tests/models/lm_peer.py - the language model as PyTorch users write it: GPT and Llama forms.
 
     lm_peer.py --record tests/data
-        lm_FORM.safetensors: initial weights in f32, with weft's configuration in the metadata, 50
-        batches, and the losses of 50 steps of AdamW on them, computed in f64. The tests read it.
+        lm_FORM.safetensors: initial weights in f32, with weft's configuration in the metadata;
+        lm_FORM_steps.safetensors: 50 batches, and the losses of 50 steps of AdamW on them, computed
+        in f64. The tests read them.
     lm_peer.py --text FILE --train build/tools/train --threads 2
         tokens/s of training beside `train --task lm`, in turns: a block of steps of one, of the
-        other, and so on; the medians of each, and of the ratios of neighbours.
+        other, and so on; the medians of each, and of the ratios of neighbours. --cpu: by seconds of
+        the processor instead of the clock's, for a machine that does other work as well.
 
 A step is what a user would run: forward, cross-entropy, backward, clipping, fused AdamW with decay
 of matrices alone. --compile: torch.compile. Needs torch, numpy and safetensors.
@@ -15,6 +17,7 @@ import argparse
 import json
 import math
 import os
+import resource
 import statistics
 import subprocess
 import tempfile
@@ -28,7 +31,11 @@ SMALL = dict(vocab=19, max_len=12, d_model=16, num_heads=4, dim_feedforward=24, 
              activation="gelu-tanh", positions="learned", tied=1, norm_first=1, final_norm=1,
              scale_embedding=1, bias=1, output_bias=1, layer_norm_eps=1e-5, start_id=3, end_id=3,
              start_first=1)
-FORMS = {"gpt": dict()}
+FORMS = {
+    "gpt": dict(),
+    "llama": dict(norm="rms", positions="rotary", activation="silu", gated=1, num_kv_heads=2, bias=0,
+                  output_bias=0, tied=0, scale_embedding=0),
+}
 ACTIVATIONS = {"gelu-tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu}
 
 
@@ -83,15 +90,14 @@ class Block(nn.Module):
         self.self_attn, self.norm1, self.norm2 = Attention(c), norm(c), norm(c)
         self.linear1 = nn.Linear(width, inner, bias=bias)
         self.linear2 = nn.Linear(inner, width, bias=bias)
-        self.gate = nn.Linear(width, inner, bias=bias) if c.get("gated") else None
+        self.linear3 = nn.Linear(width, inner, bias=bias) if c.get("gated") else None
         self.activation = ACTIVATIONS[c["activation"]]
 
     def forward(self, x, turns):
         x = x + self.self_attn(self.norm1(x), turns)
         y = self.norm2(x)
-        h = self.linear1(y)
-        h = self.activation(self.gate(y)) * h if self.gate else self.activation(h)
-        return x + self.linear2(h)
+        h = self.activation(self.linear1(y))
+        return x + self.linear2(h * self.linear3(y) if self.linear3 else h)
 
 
 class LanguageModel(nn.Module):
@@ -158,7 +164,10 @@ def record(form, folder):
     out = {k: v.detach().clone() for k, v in model.state_dict().items()}
     if c["tied"]:
         del out["output.weight"]
+    meta = {"weft.config." + k: v if isinstance(v, str) else "%.17g" % v for k, v in sorted(c.items())}
+    save_file(out, f"{folder}/lm_{form}.safetensors", metadata={"weft.model": "language_model", **meta})
     model.double()
+    out = {}
     step, losses = step_of(model, model, optimizer(model, 0.005)), []
     for i in range(50):
         text = torch.randint(0, c["vocab"], (4, c["max_len"] + 1)).cumsum(1) % c["vocab"]
@@ -166,14 +175,19 @@ def record(form, folder):
         out[f"tgt.{i}"], out[f"labels.{i}"] = (t.to(torch.int32).contiguous() for t in (ids, labels))
         losses.append(step(ids, labels))
     out["losses"] = torch.tensor(losses, dtype=torch.float64)
-    meta = {"weft.config." + k: v if isinstance(v, str) else "%.17g" % v for k, v in c.items()}
-    save_file(out, f"{folder}/lm_{form}.safetensors", metadata={"weft.model": "language_model", **meta})
+    save_file(out, f"{folder}/lm_{form}_steps.safetensors")
 
 
 # ---- speed ----------------------------------------------------------------------------------------
 
+def processor():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def weft_steps(o, file, first, steps):
-    """Tokens/s of steps first+1..first+steps, by the program's own lines."""
+    """Tokens/s of steps first+1..first+steps, by the program's own lines; with --cpu, seconds of all
+    of the run."""
     command = [o.train, "--text", o.text, "-o", file, "--max-steps", str(first + steps), "--log-every",
                str(steps), "--threads", str(o.threads), "--json", "--quiet", "--save-every", "0"]
     if first:
@@ -182,8 +196,12 @@ def weft_steps(o, file, first, steps):
         command += ["--task", "lm", "--tokenizer", "byte", "--d-model", str(o.width), "--layers",
                     str(o.layers), "--heads", str(o.heads), "--d-ff", str(4 * o.width), "--max-len",
                     str(o.length), "--max-tokens", str(o.batch * o.length), "--text-eval-size", "0",
-                    "--lr", "1e-3", "--lr-steps", "100000", *o.options.split()]
+                    "--lr", "1e-3", "--lr-steps", "100000", "--form", o.form]
+        command += ["--kv-heads", str(max(o.heads // 2, 1))] if o.form == "llama" else []
+    began = processor()
     out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    if o.cpu:
+        return processor() - began
     lines = [json.loads(line) for line in out.splitlines()]
     return [line["tokens_per_second"] for line in lines if line["event"] == "step"][-1]
 
@@ -192,6 +210,8 @@ def torch_steps(o):
     """A function that makes so many steps and returns tokens/s, on windows of the same text."""
     c = {**SMALL, **FORMS[o.form], "vocab": 260, "max_len": o.length, "d_model": o.width,
          "num_heads": o.heads, "dim_feedforward": 4 * o.width, "layers": o.layers}
+    if o.form == "llama":
+        c.update(tied=1, num_kv_heads=max(o.heads // 2, 1))
     torch.manual_seed(0)
     text = torch.frombuffer(bytearray(open(o.text, "rb").read()), dtype=torch.uint8).long() + 4
     model = LanguageModel(c)
@@ -200,16 +220,28 @@ def torch_steps(o):
             nn.init.normal_(p, 0, 1 / math.sqrt(o.width))
     step = step_of(torch.compile(model) if o.compile else model, model, optimizer(model, 1e-3))
 
+    clock = time.process_time if o.cpu else time.perf_counter
+
     def steps(n):
-        begin = time.perf_counter()
+        begin = clock()
         for _ in range(n):
             at = torch.randint(0, len(text) - o.length - 1, (o.batch,)).tolist()
             windows = torch.stack([text[i : i + o.length + 1] for i in at])
             step(windows[:, :-1], windows[:, 1:])
-        return n * o.batch * o.length / (time.perf_counter() - begin)
+        return n * o.batch * o.length / (clock() - begin)
 
     steps(3)  # the first compiles
     return steps
+
+
+def weft_block(o, file, i):
+    """Tokens/s of a round; by the processor: what more steps take than one does."""
+    if not o.cpu:
+        return weft_steps(o, file, i * o.steps, o.steps)
+    first = i * (o.steps + 2)
+    one = weft_steps(o, file, first, 1)
+    many = weft_steps(o, file, first + 1, o.steps + 1)
+    return o.steps * o.batch * o.length / (many - one)
 
 
 def compare(o):
@@ -218,10 +250,10 @@ def compare(o):
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "m.safetensors")
         for i in range(o.rounds):
-            ours.append(weft_steps(o, file, i * o.steps, o.steps))
+            ours.append(weft_block(o, file, i))
             theirs.append(run(o.steps))
     ratios = [a / b for a, b in zip(ours, theirs)]
-    print(json.dumps(dict(form=o.form, threads=o.threads, compiled=o.compile, rounds=o.rounds,
+    print(json.dumps(dict(form=o.form, threads=o.threads, by="processor" if o.cpu else "clock", compiled=o.compile, rounds=o.rounds,
                           weft=round(statistics.median(ours)), torch=round(statistics.median(theirs)),
                           ratio=round(statistics.median(ratios), 3),
                           ratios=[round(r, 2) for r in ratios])))
@@ -234,7 +266,6 @@ def options():
     p.add_argument("--text", metavar="FILE")
     p.add_argument("--train", default="build/tools/train")
     p.add_argument("--form", choices=FORMS, default="gpt")
-    p.add_argument("--options", default="", help="more for train, as the form needs")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--rounds", type=int, default=7)
     p.add_argument("--steps", type=int, default=12, help="in a round")
@@ -243,6 +274,7 @@ def options():
     p.add_argument("--heads", type=int, default=4)
     p.add_argument("--length", type=int, default=256)
     p.add_argument("--batch", type=int, default=16)
+    p.add_argument("--cpu", action="store_true")
     p.add_argument("--compile", action="store_true")
     return p.parse_args()
 

@@ -28,17 +28,29 @@ static wf_model *open_language(const wf_language_model_config *c, const wf_train
     return m;
 }
 
+/* As Llama, with four heads on two of keys and values. */
+static wf_language_model_config small_llama(int64_t vocab) {
+    wf_language_model_config c = small_language(vocab), l = wf_language_model_llama();
+    c.num_heads = 4, c.num_kv_heads = 2, c.gated = l.gated, c.activation = l.activation;
+    c.positions = l.positions, c.norm = l.norm, c.bias = l.bias;
+    return c;
+}
+
 /* With opinions. */
-static wf_model *open_spread_first(int vocab, wf_dtype real, bool start_first) {
-    wf_language_model_config c = small_language(vocab);
-    c.start_first = start_first;
-    wf_model *m = open_language(&c, NULL, real);
+static wf_model *open_spread_of(const wf_language_model_config *c, wf_dtype real) {
+    wf_model *m = open_language(c, NULL, real);
     wf_tensor *weight = wf_find(m->graph, "output.weight");
     double *data = leaf_values(weight);
     for (int64_t i = 0; i < wf_count(weight); i++) data[i] *= 4;
     ck_assert(write_doubles(weight, data));
     free(data);
     return m;
+}
+
+static wf_model *open_spread_first(int vocab, wf_dtype real, bool start_first) {
+    wf_language_model_config c = small_language(vocab);
+    c.start_first = start_first;
+    return open_spread_of(&c, real);
 }
 
 static wf_model *open_spread_language(int vocab, wf_dtype real) {
@@ -65,13 +77,14 @@ static void run_some(wf_plan *p, wf_state *s, const wf_model *m, const int32_t *
     assert_plan(p, wf_feed(p, m->tgt, some, wf_bound_bytes(p, m->tgt)) && wf_run_state(p, s));
 }
 
-TEST_ROWS(cached_logits_are_those_of_the_whole, 6) {
+TEST_ROWS(cached_logits_are_those_of_the_whole, 12) {
     static const wf_positions kinds[] = { WF_POSITIONS_NONE, WF_POSITIONS_SINUSOIDAL,
                                           WF_POSITIONS_LEARNED };
     static const int prompts[] = { 1, 4, 8 };
     static sentences b;
-    wf_language_model_config c = small_language(17);
-    c.positions = kinds[_i % 3], c.norm_first = c.final_norm = _i >= 3;
+    wf_language_model_config c = _i < 6 ? small_language(17) : small_llama(17);
+    if (_i != 6) c.positions = kinds[_i % 3];
+    c.norm_first = c.final_norm = _i % 6 >= 3 || _i == 6;
     wf_model *m = open_language(&c, NULL, WF_F32);
     wf_plan *whole = wf_model_score_plan(m, NULL), *prompt = wf_model_prompt_plan(m, NULL),
             *step = wf_model_step_plan(m, NULL);
@@ -178,11 +191,13 @@ TEST_ROWS(outputs_have_the_scores_that_forcing_gives, 6) {
 enum { SENTENCES = 24, SOURCE = 11 };
 
 /* Prompts of all lengths stand side by side: what each becomes is what it becomes alone. */
-TEST_ROWS(batches_and_threads_change_nothing, 12) {
+TEST_ROWS(batches_and_threads_change_nothing, 18) {
     static sentences b;
     wf_dtype real = _i % 2 ? WF_F64 : WF_F32;
     int vocab = _i % 2 ? 900 : 17; /* 900: rows shared by threads */
-    wf_model *m = open_spread_first(vocab, real, _i >= 6);
+    wf_language_model_config c = _i < 12 ? small_language(vocab) : small_llama(vocab);
+    c.start_first = _i >= 6;
+    wf_model *m = open_spread_of(&c, real);
     language_sentences(&b, vocab, SENTENCES, SOURCE, 1);
     b.src_length[5] = b.src_length[20] = 0;
     wf_decode_options o = setting(_i / 2 % 3);
@@ -321,6 +336,8 @@ TEST_ROWS(what_goes_in_comes_out, 4) {
     char message[WF_MESSAGE] = "", text[WF_MESSAGE];
     c.tied = _i % 2, c.norm_first = c.final_norm = _i / 2, c.bias = _i % 2, c.output_bias = _i / 2;
     c.scale_embedding = true, c.activation = WF_SILU, c.positions = WF_POSITIONS_SINUSOIDAL;
+    c.norm = _i % 2 ? WF_RMS_NORM : WF_LAYER_NORM, c.gated = c.start_first = _i % 2;
+    c.num_kv_heads = _i / 2;
     c.layer_norm_eps = 1.1e-6, c.start_id = 1, c.end_id = 2, c.max_len = 21;
     wf_model *m = open_language(&c, NULL, WF_F64);
     make_file(), save(m, false);
@@ -333,12 +350,16 @@ TEST_ROWS(what_goes_in_comes_out, 4) {
     ck_assert(d->final_norm == c.final_norm && d->scale_embedding == c.scale_embedding &&
               d->bias == c.bias && d->output_bias == c.output_bias &&
               d->layer_norm_eps == c.layer_norm_eps && d->start_id == 1 && d->end_id == 2);
+    ck_assert(d->norm == c.norm && d->gated == c.gated && d->num_kv_heads == c.num_kv_heads &&
+              d->start_first == c.start_first);
     assert_equal(m, n);
     ck_assert_str_eq(wf_model_kind_name(n->kind), "language_model");
     ck_assert(!wf_transformer_of(n));
     wf_file *f = wf_file_open(path);
     ck_assert(wf_model_describe(f, text, message));
-    assert_contains(text, "a language model of width 16, 2 heads, 2 layers");
+    assert_contains(text, _i / 2 ? "a language model of width 16, 2 heads (1 of keys), 2 layers"
+                                 : "a language model of width 16, 2 heads, 2 layers");
+    assert_contains(text, _i % 2 ? "gated silu, p" : " silu, p");
     ck_assert(!wf_transformer_save_state_dict(n, path, false, message));
     assert_contains(message, "torch.nn.Transformer");
     wf_file_free(f), close_model(n), close_model(m), remove_file();
@@ -383,9 +404,9 @@ static double train(wf_plan *p, const wf_model *m, int step) {
 }
 
 /* Three steps, then three more, at once or after a save and a load; and it learns. */
-TEST(a_resumed_training_has_the_same_bits) {
+TEST_ROWS(a_resumed_training_has_the_same_bits, 2) {
     wf_training_config t = adam_training(0.1);
-    wf_language_model_config c = small_language(17);
+    wf_language_model_config c = _i ? small_llama(17) : small_language(17);
     c.tied = true;
     wf_model *m = open_language(&c, &t, WF_F32);
     wf_plan *p = wf_model_train_plan(m, NULL);

@@ -1,7 +1,8 @@
 /* tests/models/test_lm_torch.c - the language model against the same in PyTorch: 50 steps of AdamW,
  * from files that lm_peer.py wrote.
  *
- * A file holds initial weights in f32, 50 batches, and the losses that PyTorch computed in f64. */
+ * One file holds initial weights in f32, another 50 batches, and the losses that PyTorch computed in
+ * f64. */
 #include <stdio.h>
 
 #include "tests/suites.h"
@@ -11,7 +12,7 @@ TESTS(lm_torch)
 
 enum { STEPS = 50 };
 
-static const char *const forms[] = { "gpt" };
+static const char *const forms[] = { "gpt", "llama" };
 
 static wf_training_config adamw(void) {
     return (wf_training_config){ .optimizer = { .kind = WF_ADAMW,
@@ -20,6 +21,14 @@ static wf_training_config adamw(void) {
                                                 .eps = 1e-9,
                                                 .weight_decay = 0.01,
                                                 .clip_norm = 1 } };
+}
+
+static wf_file *open_recorded(const char *form, const char *of) {
+    char relative[64], path[512];
+    snprintf(relative, sizeof relative, "tests/data/lm_%s%s.safetensors", form, of);
+    wf_file *f = wf_file_open(source_path(relative, path, sizeof path));
+    ck_assert_msg(wf_file_ok(f), "%s", wf_file_error(f));
+    return f;
 }
 
 static void feed_recorded(wf_plan *p, const wf_file *f, wf_tensor *t, const char *name, int step) {
@@ -39,13 +48,13 @@ static double mean_loss(wf_plan *p, const wf_model *m) {
 }
 
 TEST_ROWS(fifty_steps_of_every_form, 2 * COUNT_OF(forms)) {
-    char relative[64], path[512], message[WF_MESSAGE];
+    char message[WF_MESSAGE];
     wf_dtype real = _i % 2 ? WF_F64 : WF_F32;
     double bound = real == WF_F64 ? 1e-9 : 1e-4, rates[3];
-    snprintf(relative, sizeof relative, "tests/data/lm_%s.safetensors", forms[_i / 2]);
-    wf_file *f = wf_file_open(source_path(relative, path, sizeof path));
+    wf_file *weights = open_recorded(forms[_i / 2], ""),
+            *f = open_recorded(forms[_i / 2], "_steps");
     const wf_training_config training = adamw();
-    wf_model *m = wf_model_load(f, &training, real, 1, message);
+    wf_model *m = wf_model_load(weights, &training, real, 1, message);
     ck_assert_msg(m != NULL, "%s", message);
     const wf_entry *losses = wf_file_find(f, "losses");
     wf_plan *p = wf_model_train_plan(m, NULL);
@@ -57,5 +66,5 @@ TEST_ROWS(fifty_steps_of_every_form, 2 * COUNT_OF(forms)) {
         assert_plan(p, wf_feed_reals(p, m->optimizer.rates, rates, 3) && wf_run(p));
         ck_assert_double_eq_tol(mean_loss(p, m), theirs, bound);
     }
-    wf_plan_free(p), wf_file_free(f), close_model(m);
+    wf_plan_free(p), wf_file_free(f), wf_file_free(weights), close_model(m);
 }

@@ -21,8 +21,9 @@ static void make_text(void) {
 SETUP(make_text, leave_folder)
 
 /* What a language has of rules is learned; bits per byte count every byte. */
-TEST_ROWS(text_is_learned_byte_by_byte, 3) {
-    static const char *const tokens[] = { "byte", "text-char", "byte-bpe --vocab-size 270" };
+TEST_ROWS(text_is_learned_byte_by_byte, 4) {
+    static const char *const tokens[] = { "byte", "text-char", "byte-bpe --vocab-size 270",
+                                          "byte --form llama --kv-heads 1" };
     run("train --text text --tokenizer %s --document-marker @@@ --text-eval text --d-model 32 "
         "--heads 2 --layers 1 --d-ff 64 --max-len 48 --max-tokens 384 --threads 1 --max-steps 400 "
         "--warmup 10 --lr 0.01 -o m",
@@ -69,10 +70,11 @@ TEST(prompts_of_all_lengths_in_one_batch) {
 }
 
 /* Steps end within an epoch; parts at other thread counts; a validation on the way. */
-TEST_ROWS(parts_of_a_training_are_the_whole, 3) {
-    static const char *const settings[] = { "", "--accum 2 --ema 0.5 --dropout 0.1",
+TEST_ROWS(parts_of_a_training_are_the_whole, 4) {
+    static const char *const settings[] = { "", "--form llama --kv-heads 1 --ema 0.5",
+                                            "--accum 2 --ema 0.5 --dropout 0.1",
                                             "--text-eval more --valid-every 3" };
-    static const char *const again[] = { "", "", "--text-eval more --valid-every 3" };
+    static const char *const again[] = { "", "", "", "--text-eval more --valid-every 3" };
     run(LM "%s --max-steps 14 --lr-steps 20 -o whole", settings[_i]);
     expect(0);
     run(LM "%s --max-steps 5 --lr-steps 20 -o parts", settings[_i]);
@@ -118,6 +120,13 @@ static const struct refusal {
     { "train --text text --text-eval more --text-eval-size 9", 2,
       "--text-eval-size would have no" },
     { "train --text text --text-eval-size 0 --valid-every 9", 2, "holds nothing back" },
+    { "train --task copy --form llama", 2, "--form would have no effect: this architecture" },
+    { "train --task copy --kv-heads 2", 2, "--kv-heads would have no effect" },
+    { "train --text text --tokenizer byte --max-len 16 --heads 4 --kv-heads 3", 2,
+      "4 heads can't share 3 heads of keys" },
+    { "train --text text --tokenizer byte --max-len 16 --form llama --d-model 12 --heads 4", 2,
+      "heads of an even width, not 3" },
+    { "train --task copy --positions rotary", 2, "the kind of positions is 3" },
     { "train --text text --share-vocab", 2, "--share-vocab would have no effect" },
     { "generate --model none --prompt a --input text", 2, "--input would have no effect" },
     { "generate --model none --stream --json", 2, "--stream would have no effect" },

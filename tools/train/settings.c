@@ -28,6 +28,12 @@ static const settings defaults = {
 #define OF_TEXT OF_PAIRS "|lm"      /* and running text */
 #define BEFORE(text) .before = text /* what was done when there was no such setting */
 
+/* The words of choices that have no type of their own, and the places of those that are asked for. */
+#define FORM_WORDS "gpt|llama"
+#define FEED_FORWARD_WORDS "plain|gated"
+#define BIAS_WORDS "yes|no"
+enum { GATED = 1, NO_BIAS = 1 };
+
 /* What the rows are read into: a table holds addresses. */
 static settings told;
 
@@ -86,12 +92,18 @@ static option rows[] = {
         OTHERWISE(FOR("lm", "language")), STORED, BEFORE("transformer")),
     CHOICE("preset", told.preset, "tiny|small|base", "sizes to start from",
            OTHERWISE(FOR("text|lm", "small"))),
+    CHOICE("form", told.form, FORM_WORDS,
+           "of a language model: as GPT-2 or as Llama, which is what --norm-kind, --positions, "
+           "--activation, --feed-forward and --bias are if nothing else is said"),
     COUNT("d-model", told.d_model, 2, 16384, "width", .fallback = "",
           OTHERWISE(FOR("tiny", "64"), FOR("small", "128"), FOR("base", "512")), STORED),
     COUNT("d-ff", told.d_ff, 1, 65536, "inner width of the feed-forward layers", .fallback = "",
           OTHERWISE(FOR("tiny", "128"), FOR("small", "256"), FOR("base", "2048")), STORED),
     COUNT("heads", told.heads, 1, 1024, "attention heads; a divisor of the width", .fallback = "",
           OTHERWISE(FOR("tiny|small", "4"), FOR("base", "8")), STORED),
+    COUNT("kv-heads", told.kv_heads, 0, 1024,
+          "heads of keys and values, each shared by some heads: a divisor of theirs; 0: as many",
+          STORED, BEFORE("0")),
     COUNT("layers", told.layers, 1, 256,
           "layers of the encoder and of the decoder, or of the stack", .fallback = "",
           OTHERWISE(FOR("tiny", "2"), FOR("small", "4"), FOR("base", "6"))),
@@ -105,9 +117,18 @@ static option rows[] = {
     CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES), "LayerNorm before or after each sublayer",
            STORED),
     CHOICE("positions", told.positions, WF_NAMES(WF_POSITIONS_NAMES),
-           "what tells the model about order", OTHERWISE(FOR("lm", "learned")), STORED),
+           "what tells the model about order",
+           OTHERWISE(FOR("lm", "learned"), FOR("llama", "rotary")), STORED),
     CHOICE("activation", told.activation, WF_NAMES(WF_ACTIVATION_NAMES),
-           "of the feed-forward layers", OTHERWISE(FOR("lm", "gelu-tanh")), STORED),
+           "of the feed-forward layers", OTHERWISE(FOR("lm", "gelu-tanh"), FOR("llama", "silu")),
+           STORED),
+    CHOICE("norm-kind", told.norm_kind, WF_NAMES(WF_NORM_KIND_NAMES), "LayerNorm or RMSNorm",
+           OTHERWISE(FOR("llama", "rms")), STORED, BEFORE("layer")),
+    CHOICE("feed-forward", told.feed_forward, FEED_FORWARD_WORDS,
+           "gated: times another product of the input, SwiGLU with --activation silu",
+           OTHERWISE(FOR("llama", "gated")), STORED, BEFORE("plain")),
+    CHOICE("bias", told.bias, BIAS_WORDS, "in projections and norms", OTHERWISE(FOR("llama", "no")),
+           STORED, BEFORE("yes")),
     CHOICE(
         "tie", told.tie, WF_NAMES(WF_TIE_NAMES),
         "share the output's table with no, the decoder's, or both embeddings; of a language model "
@@ -214,6 +235,10 @@ static void complete_sizes(settings *set) {
                      "this architecture has one stack: --layers");
     option_no_effect(&train_program, "dec-layers", in_one_row(set),
                      "this architecture has one stack: --layers");
+    static const char *const of_one[] = { "form", "kv-heads", "norm-kind", "feed-forward", "bias" };
+    for (int i = 0; i < 5; i++)
+        option_no_effect(&train_program, of_one[i], !in_one_row(set),
+                         "this architecture has one form");
     option_no_effect(&train_program, "layers", set->enc_layers && set->dec_layers,
                      "--enc-layers and --dec-layers say it all");
     if (!set->enc_layers) set->enc_layers = set->layers;
@@ -426,8 +451,8 @@ void settings_complete(settings *set, const wf_file *f) {
     if (set->task < 0)
         usage_error(p, "say what to learn: --task %s, or --train FILE.tsv", LEARN_WORDS);
     refuse_idle_options(set);
-    for (int i = 0; !f && i < 3; i++)
-        take_defaults_of((const char *const[]){ "task", "tokenizer", "preset" }[i]);
+    for (int i = 0; !f && i < 4; i++)
+        take_defaults_of((const char *const[]){ "task", "tokenizer", "preset", "form" }[i]);
     if (!settings_text(set) && set->max_len > TASK_MAX_LEN)
         usage_error(p, "--max-len %lld: a task has at most %d tokens", (long long)set->max_len,
                     TASK_MAX_LEN);
@@ -462,6 +487,10 @@ static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
                                          : m->text  ? WF_START_ID
                                                     : TASK_START,
                              .end_id = m->text ? WF_END_ID : TASK_END,
+                             .norm_kind = (wf_norm_kind)set->norm_kind,
+                             .num_kv_heads = set->kv_heads,
+                             .gated = set->feed_forward == GATED,
+                             .no_bias = set->bias == NO_BIAS,
                              .row = m->running ? set->max_len : 0,
                              .start_first = m->running };
 }

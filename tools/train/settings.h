@@ -16,6 +16,8 @@ enum { LEARN_COPY, LEARN_REVERSE, LEARN_SORT, LEARN_ADD, LEARN_DATE, LEARN_TEXT,
 
 typedef struct settings {
     int task, arch, preset, norm, positions, activation, tie, optimizer, schedule;
+    int form, norm_kind, feed_forward, bias;
+    int64_t kv_heads;
     int64_t min_len, max_len, d_model, d_ff, heads, layers, enc_layers, dec_layers;
     double dropout, attention_dropout, label_smoothing, clip_norm;
     double lr, beta1, beta2, eps, momentum, weight_decay, max_time, ema;

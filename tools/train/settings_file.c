@@ -91,6 +91,7 @@ static void take_from_file(const settings *set, const wf_file *f, option *o, cha
 void settings_from_file(const settings *set, const wf_file *f) {
     char differences[400] = "";
     option_no_effect(&train_program, "preset", true, "a resume takes the sizes from the file");
+    option_no_effect(&train_program, "form", true, "a resume takes it from the file");
     option_no_effect(&train_program, "layers", true, "a resume takes the sizes from the file");
     for (option *o = train_program.options; o < train_program.options + train_program.n; o++)
         if (o->stored) take_from_file(set, f, o, differences, sizeof differences);
