@@ -20,7 +20,8 @@
 /* pictures of graphs and plans */
 #include "core/picture.h"
 
-/* the operations */
+/* the operations; and what a program needs for ops of its own */
+#include "ops/custom.h"
 #include "ops/ops.h"
 
 /* layers, optimizers, schedules; and each part of it by itself */

@@ -1,4 +1,5 @@
-/* weft/core/op.h - how an op is defined. Programs may define their own.
+/* weft/core/op.h - how an op is defined. Programs may define their own: ops/custom.h has a whole
+ * one, and the loops and checks that ops are written with.
  *
  * An op is one const struct with its meaning, and another with the way it runs (kernel.h). The
  * engine calls its functions:

@@ -28,6 +28,12 @@ awk '/^loss / { if (!n++) first = $2; last = $2 } END { exit !(last < first / 10
     fail "the example did not learn"
 grep -q '^digraph' graph.dot || fail "the example wrote no graph"
 
+# So does the op in the comment of custom.h: what it says of an op of one's own is true.
+sed -n '/^ \* *A whole op/,/\*\/$/s/^ \*     //p' "$prefix/include/weft/ops/custom.h" > own_op.c
+grep -q '^int main' own_op.c || fail "ops/custom.h holds no program"
+${CC:-cc} -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -std=c17 own_op.c ${WEFT_TEST_CFLAGS:-} $flags -lm -o own_op
+LD_LIBRARY_PATH=$libraries ./own_op | grep -q 'error below 1e-8' || fail "the gradient of the op in custom.h is wrong"
+
 # Each header alone, for every compiler and language there is.
 headers=$(cd "$prefix/include" && find weft -name '*.h' | sort)
 echo "$headers" | grep -qx weft/weft.h || fail "weft/weft.h is not installed"
@@ -100,4 +106,4 @@ done
 for tool in train generate graph inspect convert; do
     "$(find "$prefix" -name "weft-$tool" -type f)" --version > /dev/null || fail "weft-$tool is not installed"
 done
-echo "install: the README's program builds, trains and draws"
+echo "install: the README's program builds, trains and draws; the op in custom.h is right"

@@ -3,8 +3,8 @@
 #ifndef WEFT_OPS_BASE_OP_H
 #define WEFT_OPS_BASE_OP_H
 
+#include "ops/custom.h"
 #include "ops/kernels/kernels.h"
-#include "ops/ops.h"
 
 /* Every op as wf_op_<name>. */
 #define OP(name) extern const wf_op wf_op_##name;
@@ -15,16 +15,8 @@
  * passed as void *, so that one expression works for both types. */
 #define WF_KERNEL(type, ...) ((type) == WF_F64 ? wf_f64()->__VA_ARGS__ : wf_f32()->__VA_ARGS__)
 
-enum { WF_GRAIN = 16384 }; /* elements of a task, at most */
 enum { WF_ROW_COST = 64 }; /* the overhead of a row, as a number of elements */
 
-/* Element i (counted in the strides' unit) of a view's memory. */
-static inline void *wf_at(const wf_view *v, int64_t i) {
-    return (char *)v->data + i * (v->dtype == WF_F64 ? 8 : 4);
-}
-/* One element as a double, and back. */
-double wf_get(const wf_view *v, int64_t i);
-void wf_put(const wf_view *v, int64_t i, double value);
 void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value); /* elements [from, to) */
 
 /* Result k of the node whose result 0 is y, which may be poison. */

@@ -40,6 +40,18 @@ bool wf_same_as_operand(wf_call *c) {
     return true;
 }
 
+bool wf_same_as_operands(wf_call *c) {
+    if (c->n_in >= WF_WALKERS)
+        return wf_fail(c, "%d operands, at most %d element by element", c->n_in, WF_WALKERS - 1);
+    wf_view shape = c->in[0];
+    for (int i = 0; i < c->n_in; i++) {
+        if (c->in[i].ndim < 0) return wf_fail(c, "operand %d is absent", i);
+        if (!wf_want_real(c, i) || !wf_broadcast_shapes(c, &shape, &c->in[i], &shape)) return false;
+    }
+    wf_set_shape(&c->out[0], c->in[0].dtype, shape.ndim, shape.shape);
+    return true;
+}
+
 int wf_rank(const wf_tensor *x) {
     return x ? x->ndim : 0;
 }

@@ -1,16 +1,11 @@
-/* ops/base/shapes.h - checks for shape rules. Not installed. */
+/* ops/base/shapes.h - checks for shape rules, besides those of custom.h. Not installed. */
 #ifndef WEFT_OPS_BASE_SHAPES_H
 #define WEFT_OPS_BASE_SHAPES_H
 
-#include "core/op.h"
+#include "ops/custom.h"
 
-bool wf_want(wf_call *c, int i, wf_dtype type); /* fails the call unless operand i has this type */
-bool wf_want_real(wf_call *c, int i);           /* ... the graph's real type */
-/* ... and operand 0's shape, or (rows) the shape of its rows, one element for each */
-bool wf_want_like(wf_call *c, int i, bool rows, const char *what);
 /* Fails the call unless operand i is absent, or has operand 0's type and this shape. */
 bool wf_addend_like(wf_call *c, int i, const wf_view *like);
-bool wf_want_axis(wf_call *c, int axis, int ndim);      /* fails the call unless 0 <= axis < ndim */
 bool wf_want_axes(wf_call *c, uint32_t axes, int ndim); /* fails the call if an axis is >= ndim */
 bool wf_no_axes(wf_call *c, uint32_t axes, int ndim, const char *what); /* the same, for `what` */
 bool wf_same_as_operand(wf_call *c);           /* a shape rule: out[0] is real and as operand 0 */

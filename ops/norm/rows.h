@@ -2,11 +2,7 @@
 #ifndef WEFT_OPS_NORM_ROWS_H
 #define WEFT_OPS_NORM_ROWS_H
 
-#include "core/op.h"
-
-/* The rows of in[0], in tasks of about WF_GRAIN elements. */
-int64_t wf_row_tasks(const wf_call *c, int phase);
-void wf_row_range(const wf_call *c, int64_t task, int64_t *from, int64_t *to);
+#include "ops/custom.h"
 
 /* Fails the call unless operand i is absent, or [columns]. */
 bool wf_row_fits(wf_call *c, int i, int64_t columns, const char *what);

@@ -1,0 +1,164 @@
+/* weft/ops/custom.h - for ops of a program's own: loops over strided and broadcast operands, tasks,
+ * checks. What an op is, core/op.h says; the library's ops are written with the same functions.
+ *
+ * A whole op, y = x / (1 + |x|), with its gradient (1 - |y|)^2, for f32 and f64, any strides, any
+ * number of threads; and a program that checks the gradient:
+ *
+ *     #include <math.h>
+ *     #include <stdio.h>
+ *     #include <weft/ops/custom.h>
+ *
+ *     WF_ELEMENTWISE(eval_softsign, x / (1 + fabs(x)))
+ *
+ *     static void grad_softsign(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+ *         (void)need;
+ *         dx[0] = wf_mul(dy[0], wf_square(wf_affine(wf_abs(y), -1, 1)));
+ *     }
+ *
+ *     static const wf_kernel run_softsign = { WF_ELEMENTWISE_RUN(eval_softsign) };
+ *     static const wf_op softsign = { .name = "softsign",
+ *                                     .family = "elementwise",
+ *                                     .arity = 1,
+ *                                     .shape = wf_same_as_operands,
+ *                                     .grad = grad_softsign,
+ *                                     .run = &run_softsign };
+ *
+ *     static wf_tensor *softsign_of(wf_tensor *x) {
+ *         return wf_record(&softsign, 1, &x, NULL);
+ *     }
+ *
+ *     int main(void) {
+ *         wf_graph *g = wf_graph_new(&(wf_graph_options){ .real = WF_F64 });
+ *         wf_tensor *x = wf_param(g, "x", 2, (int64_t[]){ 3, 5 }, wf_init_normal(1));
+ *         wf_tensor *y = softsign_of(wf_transpose(x, 0, 1));
+ *         wf_tensor *loss = wf_sum(wf_square(y), WF_ALL_AXES, false);
+ *         double error = wf_check_gradients(g, loss, &x, 1, NULL);
+ *         printf("%s error %s\n", wf_error(g), error < 1e-8 ? "below 1e-8" : "too large");
+ *         wf_graph_free(g);
+ *         return !(error < 1e-8);
+ *     }
+ *
+ * An op of several phases, with work memory, or that reads packed weights, sets more fields of
+ * wf_kernel: core/kernel.h. Operands come row-major without gaps, unless the kernel says `strided`. */
+#ifndef WEFT_OPS_CUSTOM_H
+#define WEFT_OPS_CUSTOM_H
+
+#include "ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- elements -------------------------------------------------------------------------------- */
+
+enum { WF_GRAIN = 16384 }; /* elements of a task, at most */
+
+/* Element i (counted in the strides' unit) of a view's memory. */
+static inline void *wf_at(const wf_view *v, int64_t i) {
+    return (char *)v->data + i * (v->dtype == WF_F64 ? 8 : 4);
+}
+/* One element as a double, and back. */
+WF_API double wf_get(const wf_view *v, int64_t i);
+WF_API void wf_put(const wf_view *v, int64_t i, double value);
+
+/* The same statements with `real` as float or as double: WF_REALS(type, real *y = ...; ...) */
+#define WF_REALS(type, ...)                                                                        \
+    do {                                                                                           \
+        if ((type) == WF_F64) {                                                                    \
+            typedef double real;                                                                   \
+            __VA_ARGS__                                                                            \
+        } else {                                                                                   \
+            typedef float real;                                                                    \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    } while (0)
+
+/* ---- element by element ---------------------------------------------------------------------- */
+
+/* An eval function from an expression of x, y, z, the elements of up to three operands, which
+ * broadcast; `attrs` points to the op's attributes. */
+/* clang-format off */
+#define WF_ELEMENTWISE(name, expression)                                                           \
+    static bool name(const wf_call *c, int phase, int64_t task, void *scratch) {                   \
+        const void *attrs = c->attrs;                                                              \
+        wf_runs r;                                                                                 \
+        (void)phase, (void)scratch, (void)attrs;                                                   \
+        for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);)                                 \
+            WF_REALS(c->out[0].dtype,                                                              \
+                const real *px = (const real *)r.in[0];                                            \
+                const real *py = c->n_in > 1 ? (const real *)r.in[1] : px;                         \
+                const real *pz = c->n_in > 2 ? (const real *)r.in[2] : px;                         \
+                real *to = (real *)r.out;                                                          \
+                for (int64_t i = 0; i < r.n; i++) {                                                \
+                    const real x = px[i], y = py[i], z = pz[i];                                    \
+                    (void)x, (void)y, (void)z;                                                     \
+                    to[i] = (real)(expression);                                                    \
+                });                                                                                \
+        return true;                                                                               \
+    }
+/* clang-format on */
+/* Fields of the kernel that such an eval function is for. */
+#define WF_ELEMENTWISE_RUN(name)                                                                   \
+    .tasks = wf_elementwise_tasks, .eval = name, .strided = 7, .in_place = 7
+
+/* The elements of out[0] that belong to a task, in runs (consecutive elements) whose operands have
+ * step 0 or 1 (only 1, unless `repeat`); operands with other strides are first copied to a buffer.
+ * At most three operands:
+ *
+ *     for (wf_runs_start(&r, c, task, true); wf_runs_next(&r);)
+ *         kernel(r.n, r.in[0], r.step[0], ..., r.out); */
+enum { WF_WALKERS = 4, WF_GATHERED = 256 };
+/* A walk goes through the rows of several views together. Its shape is that of views[0], to which
+ * the others broadcast. Axes that are contiguous in all views are merged, so that dense views of
+ * one shape are a single row. */
+typedef struct wf_walk {
+    int n;    /* views, at most WF_WALKERS */
+    int ndim; /* axes in front of the row's own, after merging */
+    int64_t rows, columns;
+    int64_t shape[WF_MAX_DIMS];              /* of those axes */
+    int64_t stride[WF_WALKERS][WF_MAX_DIMS]; /* of each view along them, 0 where it broadcasts */
+    int64_t step[WF_WALKERS];                /* of each view along a row */
+    int64_t index[WF_MAX_DIMS];              /* of the current row */
+    int64_t at[WF_WALKERS];                  /* offset of the current row in each view */
+} wf_walk;
+WF_API void wf_walk_start(wf_walk *w, int n, const wf_view *const *views); /* at row 0 */
+WF_API void wf_walk_seek(wf_walk *w, int64_t row);
+WF_API void wf_walk_next(wf_walk *w);
+typedef struct wf_runs {
+    int64_t n; /* elements of this run */
+    void *out;
+    const void *in[WF_WALKERS - 1];
+    int64_t step[WF_WALKERS - 1];
+    const wf_call *call;
+    bool repeat, gathers;
+    int64_t column, left; /* position in the row; elements not yet returned */
+    wf_walk walk;
+    double gathered[WF_WALKERS - 1][WF_GATHERED];
+} wf_runs;
+WF_API void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat);
+WF_API bool wf_runs_next(wf_runs *r);
+WF_API int64_t wf_elementwise_tasks(const wf_call *c, int phase); /* those that wf_runs expects */
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* The rows of in[0], those of its last axis, in tasks of about WF_GRAIN elements; and the rows
+ * [from, to) of a task. In a row-major view row i begins at wf_at(v, i * columns). */
+WF_API int64_t wf_row_tasks(const wf_call *c, int phase);
+WF_API void wf_row_range(const wf_call *c, int64_t task, int64_t *from, int64_t *to);
+
+/* ---- shape rules and checks ------------------------------------------------------------------ */
+
+/* out[0] is real, of the shape to which all operands broadcast; at most three, all real. */
+WF_API bool wf_same_as_operands(wf_call *c);
+/* Fails the call unless operand i has this type; the graph's real type; real and operand 0's shape,
+ * or (rows) one element for each of its rows, where `what` is its name in the message. */
+WF_API bool wf_want(wf_call *c, int i, wf_dtype type);
+WF_API bool wf_want_real(wf_call *c, int i);
+WF_API bool wf_want_like(wf_call *c, int i, bool rows, const char *what);
+/* Fails the call unless 0 <= axis < ndim. */
+WF_API bool wf_want_axis(wf_call *c, int axis, int ndim);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
