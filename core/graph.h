@@ -25,7 +25,17 @@
  * and free plans of it, each thread its own: a plan or a state may be used by one thread at a time.
  * Several plans may share a pool; their runs take turns. While a leaf is updated or written (by a
  * plan that fetches an update, wf_write, wf_set_layout) no other thread may run a plan of the
- * graph. Results do not depend on the threads. */
+ * graph. Results do not depend on the threads. Beside runs, other threads may read leaves, find
+ * names, print and draw; files and their entries may be read by any number of threads.
+ *
+ * Limits. 8 axes; 15 extents besides "P"; 32 operands and 4 results of an op; 255 bytes of a scope
+ * with a name. Beyond them the graph fails, with a sentence. What wf_extent returns is for shapes
+ * of inputs alone: no other function takes it as a size.
+ *
+ * Costs. A plan keeps what it has worked out for the last 8 sets of bound sizes; more of them in
+ * turn are worked out again in every run, which takes several times as long as a small run: round
+ * lengths up to few. Reading and writing a packed leaf converts it; wf_set_layout of a leaf that has
+ * values copies them, and holds both copies meanwhile. */
 #ifndef WEFT_CORE_GRAPH_H
 #define WEFT_CORE_GRAPH_H
 

@@ -52,7 +52,12 @@ static wf_tensor *leaf_new(wf_graph *g, wf_kind kind, const char *name, wf_dtype
         return wf_poison(g, "'%s' is declared twice", full);
     size_t bytes = 0; /* stays 0 for an input: its size is known when it is bound */
     for (int i = 0; i < ndim; i++)
-        if (shape[i] < 0)
+        if (shape[i] < INT32_MIN) /* computed from an extent's tag; the message names it */
+            return wf_poison(g, "'%s': axis %d is %lld; %s", full, i, (long long)shape[i],
+                             kind == WF_INPUT
+                                 ? "only an extent itself can be an axis: declare one for it"
+                                 : "only inputs have axes that are bound later");
+        else if (shape[i] < 0)
             return wf_poison(g, "'%s': axis %d has size %lld", full, i, (long long)shape[i]);
     if (kind == WF_INPUT ? !wf_shape_counts(dtype, ndim, shape)
                          : !wf_shape_bytes(dtype, ndim, shape, &bytes))

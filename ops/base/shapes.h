@@ -14,6 +14,11 @@ int wf_pick_axis(int axis, int ndim);          /* a negative axis counts from th
 bool wf_is_last(int axis, const wf_tensor *x); /* -1 or the number of the last axis */
 uint32_t wf_axes(uint32_t axes, int ndim);     /* axes counted from the end become plain bits */
 
+/* Is this number, which a program gave as a size, made of what wf_extent returned? No other is so
+ * far below 0. Messages show its name. */
+static inline bool wf_bound_later(int64_t size) {
+    return size < INT32_MIN;
+}
 /* For `view`: the result is the operand itself. */
 static inline int64_t wf_same_memory(wf_call *c) {
     for (int i = 0; i < c->out[0].ndim; i++) c->out[0].stride[i] = c->in[0].stride[i];

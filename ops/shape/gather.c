@@ -262,6 +262,9 @@ wf_tensor *wf_index_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) 
 }
 
 wf_tensor *wf_one_hot(wf_tensor *ids, int64_t classes) {
+    if (ids && wf_bound_later(classes))
+        return wf_poison(ids->graph, "one_hot: %lld classes: a size that is bound later",
+                         (long long)classes);
     if (ids && classes < 1)
         return wf_poison(ids->graph, "one_hot: %lld classes, not 1 or more", (long long)classes);
     wf_tensor *like = wf_expand(wf_unsqueeze(wf_zero(ids), WF_AXIS(0)), 1, &classes); /* [C] */

@@ -33,6 +33,11 @@ static bool infer_sizes(wf_call *c, int64_t total, int n, const int64_t *dims, i
     for (int i = 0; i < n; i++) {
         if (dims[i] == WF_REST && rest >= 0) return wf_fail(c, "WF_REST occurs twice");
         if (dims[i] == WF_KEEP) return wf_fail(c, "WF_KEEP between sizes");
+        if (wf_bound_later(dims[i]))
+            return wf_fail(c,
+                           "a size of %lld, which is bound later: WF_KEEP keeps an axis of the "
+                           "operand, WF_REST takes what is left",
+                           (long long)dims[i]);
         if (dims[i] < WF_REST) return wf_fail(c, "a size of %lld", (long long)dims[i]);
         if (dims[i] == WF_REST)
             rest = i;

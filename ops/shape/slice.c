@@ -72,6 +72,11 @@ static bool resolve(wf_call *c, const slice *s, const wf_view *x, int64_t *from,
     if (*from >= 0 && *from <= *to && *to <= n) return true;
     char end[24] = "the end"; /* as the program wrote it */
     if (s->to != WF_END) snprintf(end, sizeof end, "%lld", (long long)s->to);
+    if (wf_bound_later(s->from) || wf_bound_later(s->to))
+        return wf_fail(c,
+                       "%lld to %s of axis %d: a size that is bound later; WF_END is the end, "
+                       "and negative numbers count from it",
+                       (long long)s->from, end, s->axis);
     return wf_fail(c, "%lld to %s of axis %d, where %s has %lld", (long long)s->from, end, s->axis,
                    wf_show(c, x), (long long)n);
 }
@@ -260,7 +265,10 @@ static bool shape_pad(wf_call *c) {
     const wf_view *x = &c->in[0];
     if (!wf_want_axis(c, p->axis, x->ndim)) return false;
     if (p->before < 0 || p->after < 0)
-        return wf_fail(c, "%lld before and %lld after", (long long)p->before, (long long)p->after);
+        return wf_fail(c, "%lld before and %lld after%s", (long long)p->before, (long long)p->after,
+                       wf_bound_later(p->before) || wf_bound_later(p->after)
+                           ? ": a size that is bound later cannot be a pad"
+                           : "");
     if (p->before > INT32_MAX || p->after > INT32_MAX) return wf_fail(c, "the pad is too large");
     wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
     c->out[0].shape[p->axis] += p->before + p->after;

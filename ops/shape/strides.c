@@ -27,6 +27,11 @@ static bool shape_expand(wf_call *c) {
         int own = i - (e->ndim - x->ndim);
         int64_t had = own < 0 ? 1 : x->shape[own];
         shape[i] = e->dims[i] == WF_KEEP && own >= 0 ? had : e->dims[i];
+        if (wf_bound_later(shape[i]))
+            return wf_fail(c,
+                           "axis %d of %s to a size of %lld, which is bound later: WF_KEEP keeps "
+                           "an axis, wf_broadcast_to takes a tensor that has it",
+                           own, wf_show(c, x), (long long)shape[i]);
         if (shape[i] < (own < 0) || (had != 1 && shape[i] != had))
             return wf_fail(c, "axis %d of %s to a size of %lld", own, wf_show(c, x),
                            (long long)e->dims[i]);

@@ -106,6 +106,92 @@ TEST(extents_are_few_and_have_names) {
     ck_assert_int_lt(strlen(text), 4);
 }
 
+/* What wf_extent returns is no size, and says so where it is taken for one. */
+TEST_ROWS(an_extent_is_for_inputs_alone, 9) {
+    static const char *const says[] = {
+        "reshape: a size of B, which is bound later: WF_KEEP keeps an axis",
+        "slice: 0 to B-1 of axis 0: a size that is bound later; WF_END is the end",
+        "pad: B before and 1 after: a size that is bound later cannot be a pad",
+        "expand: axis 0 of [B,6] to a size of B, which is bound later",
+        "one_hot: B classes: a size that is bound later",
+        "'k': axis 0 is B+1; only an extent itself can be an axis",
+        "'k': axis 0 is 2*B; only an extent itself can be an axis",
+        "'k': axis 0 is the extent 'B'; only inputs have axes that are bound later",
+        "'k': axis 1 has size -3",
+    };
+    wf_graph *g = wf_graph_new(NULL);
+    int64_t B = wf_extent(g, "B", 64), more = B + 1, twice = 2 * B;
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(B, 6)), *ids = wf_input(g, "i", WF_I32, 1, &B);
+    switch (_i) {
+    case 0:
+        wf_reshape(x, SHAPE(B, 3));
+        break;
+    case 1:
+        wf_slice(x, 0, 0, B - 1);
+        break;
+    case 2:
+        wf_pad(x, 0, B, 1, 0);
+        break;
+    case 3:
+        wf_expand(x, SHAPE(B, 6));
+        break;
+    case 4:
+        wf_one_hot(ids, B);
+        break;
+    case 5:
+    case 6:
+        wf_input(g, "k", WF_F32, 1, _i == 5 ? &more : &twice);
+        break;
+    case 7:
+        wf_buffer(g, "k", WF_F32, 1, &B, wf_init_zeros());
+        break;
+    default:
+        wf_input(g, "k", WF_F32, SHAPE(2, -3));
+    }
+    assert_contains(wf_error(g), says[_i]);
+    wf_graph_free(g);
+}
+
+static const wf_op greedy = { .name = "greedy", .arity = -1, .shape = shape_even, .run = &copies };
+
+TEST_ROWS(more_than_the_most_is_refused, 4) {
+    static const char *const says[] = { "'x': 9 axes, not 0 to 8",
+                                        "greedy: 33 operands, at most 32",
+                                        "unsqueeze: 9 axes, at most 8",
+                                        "extent 'P': a maximum of -1 is out of range" };
+    wf_graph *g = wf_graph_new(NULL);
+    wf_tensor *in[WF_MAX_OPERANDS + 1];
+    if (_i == 0) wf_input(g, "x", WF_F32, SHAPE(1, 1, 1, 1, 1, 1, 1, 1, 1));
+    if (_i == 1) {
+        for (int i = 0; i <= WF_MAX_OPERANDS; i++) in[i] = wf_constant(g, i);
+        wf_record(&greedy, WF_MAX_OPERANDS + 1, in, NULL);
+    }
+    if (_i == 2) wf_unsqueeze(wf_input(g, "x", WF_F32, SHAPE(1, 1, 1, 1, 1, 1, 1, 1)), WF_AXIS(0));
+    if (_i == 3) wf_extent(g, "P", -1);
+    assert_contains(wf_error(g), says[_i]);
+    wf_graph_free(g);
+}
+
+/* Eight sets of sizes are kept: the ninth takes the place of the one that was used longest ago. All
+ * give the same results in any order. */
+TEST(any_number_of_bindings_works) {
+    wf_graph *g = new_graph(WF_F32);
+    int64_t B = wf_extent(g, "B", 64);
+    wf_tensor *x = wf_input(g, "x", WF_F32, 1, &B), *y = wf_sum(x, WF_ALL_AXES, false);
+    wf_plan *p =
+        wf_plan_new(g, &(wf_plan_options){ .fetch = &y, .n_fetch = 1, .feed = &x, .n_feed = 1 });
+    float ones[20], out;
+    for (int i = 0; i < 20; i++) ones[i] = 1;
+    for (int round = 0; round < 3; round++)
+        for (int i = 0; i < 20; i++) {
+            int n = 1 + (7 * i + round) % 20;
+            ck_assert(wf_bind(p, "B", n) && wf_feed(p, x, ones, (size_t)n * sizeof *ones) &&
+                      wf_run(p) && wf_fetch(p, y, &out, sizeof out));
+            ck_assert(out == (float)n);
+        }
+    wf_plan_free(p), end_graph(g);
+}
+
 TEST(paths_are_not_endless) {
     char path[300];
     memset(path, 'a', sizeof path - 1), path[sizeof path - 1] = '\0';

@@ -93,13 +93,13 @@ static const struct {
     void (*call)(env *);
     const char *says;
 } said[] = {
-    { say_input, "'z': axis 1 has size 2*B" },
+    { say_input, "'z': axis 1 is 2*B; only an extent itself can be an axis" },
     { say_param, "'z': axis 0 is the extent 'B'" },
-    { say_param_more, "'z': axis 0 has size T+1" },
-    { say_sum, "'z': axis 0 has size B+T-7" },
+    { say_param_more, "'z': axis 0 is T+1; only inputs have axes that are bound later" },
+    { say_sum, "'z': axis 0 is B+T-7; only" },
     { say_reshape, "a size of B" },
     { say_reshape_count, "[B,3]: B*3 elements cannot be cut into 12" },
-    { say_slice, "0 to B of axis 0, where [B,3] has B" },
+    { say_slice, "0 to B of axis 0: a size that is bound later" },
     { say_slice_out, "0 to 4 of axis 1, where [B-5,3] has 3" },
     { say_padded, "[B+4] and [B] do not broadcast: axis 1 from the right is B+4 and B" },
     { say_concat, "[B+T,3] and [B,3]" },
@@ -135,7 +135,7 @@ TEST(what_is_added_to_an_extent_is_no_other) {
                 char want[32], times_text[8] = "", more[8] = "";
                 if (times > 1) snprintf(times_text, sizeof times_text, "%d*", times);
                 if (c) snprintf(more, sizeof more, "%+d", (int)c);
-                snprintf(want, sizeof want, "size %s%c%s", times_text, 'A' + i, more);
+                snprintf(want, sizeof want, "is %s%c%s", times_text, 'A' + i, more);
                 wf_input(h, "x", WF_F32, SHAPE(times * tag[i] + c));
                 ck_assert_msg(wf_ok(h) == (times == 1 && c == 0), "%s", want);
                 if (!wf_ok(h)) assert_contains(wf_error(h), want);
