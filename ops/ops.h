@@ -159,12 +159,41 @@ WF_API wf_tensor *wf_sum(wf_tensor *x, uint32_t axes, bool keepdim);
 WF_API wf_tensor *wf_mean(wf_tensor *x, uint32_t axes, bool keepdim);
 /* equal maxima get equal parts of the gradient */
 WF_API wf_tensor *wf_max(wf_tensor *x, uint32_t axes, bool keepdim);
+/* equal minima get equal parts of the gradient */
+WF_API wf_tensor *wf_min(wf_tensor *x, uint32_t axes, bool keepdim);
+WF_API wf_tensor *wf_prod(wf_tensor *x, uint32_t axes, bool keepdim); /* gradient right at 0 */
+/* sum of squared deviations / max(elements - correction, 0); its root, with gradient 0 at 0 */
+WF_API wf_tensor *wf_var(wf_tensor *x, uint32_t axes, double correction, bool keepdim);
+WF_API wf_tensor *wf_std(wf_tensor *x, uint32_t axes, double correction, bool keepdim);
+/* p: 1, 2 (gradient 0 at 0), INFINITY, -INFINITY */
+WF_API wf_tensor *wf_vector_norm(wf_tensor *x, double p, uint32_t axes, bool keepdim);
+/* log(sum(exp(x))) without overflow; all -inf: -inf, with gradient 0 */
+WF_API wf_tensor *wf_logsumexp(wf_tensor *x, uint32_t axes, bool keepdim);
+/* 1 or 0: is any, are all not 0? */
+WF_API wf_tensor *wf_any(wf_tensor *x, uint32_t axes, bool keepdim);
+WF_API wf_tensor *wf_all(wf_tensor *x, uint32_t axes, bool keepdim);
 /* sum of squares of all elements, shape [] */
 WF_API wf_tensor *wf_square_sum(wf_tensor *x);
 /* i32, without that axis; the first of equal maxima; not differentiable */
 WF_API wf_tensor *wf_argmax(wf_tensor *x, int axis);
+WF_API wf_tensor *wf_argmin(wf_tensor *x, int axis);
 /* 1 / (product of the bound sizes of these axes), shape [] */
 WF_API wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes);
+
+/* ---- scans: scan.c. Along an axis, in order, in double; reverse: from its end ---------------- */
+WF_API wf_tensor *wf_cumsum(wf_tensor *x, int axis, bool reverse);  /* x[0] + ... + x[i] */
+WF_API wf_tensor *wf_cumprod(wf_tensor *x, int axis, bool reverse); /* x[0] * ... * x[i] */
+/* y[i] = a[i] y[i-1] + b[i], y[-1] = 0; a, b and y have one shape */
+WF_API wf_tensor *wf_linear_scan(wf_tensor *a, wf_tensor *b, int axis, bool reverse);
+
+/* ---- sorting: sort.c. Stable; NaN is the largest; indices are i32 ------------------------------ */
+typedef struct wf_sorted {
+    wf_tensor *values, *indices;
+} wf_sorted;
+WF_API wf_sorted wf_sort(wf_tensor *x, int axis, bool descending);
+WF_API wf_tensor *wf_argsort(wf_tensor *x, int axis, bool descending);
+/* the k largest (else smallest) along the axis, the best first */
+WF_API wf_sorted wf_topk(wf_tensor *x, int64_t k, int axis, bool largest);
 
 /* ---- products: matmul.c, einsum.c ------------------------------------------------------------ */
 /* [...,m,k] x [...,k,n] -> [...,m,n]; leading axes broadcast. An element is one chain of
@@ -176,8 +205,10 @@ WF_API wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b);
 enum { WF_TRANSPOSE_A = 1, WF_TRANSPOSE_B = 2 };
 WF_API wf_tensor *wf_gemm(wf_tensor *a, wf_tensor *b, wf_tensor *addend, unsigned transposed);
 /* "nqhd,nkhd->nhqk"; also the form with implicit output; spaces ignored; repeated letters take
- * diagonals; "..." is not accepted */
+ * diagonals; "..." stands for axes that broadcast, and comes first in an implicit output */
 WF_API wf_tensor *wf_einsum(const char *formula, wf_tensor *const *operands, int n);
+WF_API wf_tensor *wf_outer(wf_tensor *a, wf_tensor *b);  /* [...,m], [...,n] -> [...,m,n] */
+WF_API wf_tensor *wf_vecdot(wf_tensor *a, wf_tensor *b); /* [...,n], [...,n] -> [...] */
 
 /* Pack the weights: keep every parameter that only transposed products (and embeddings) read in
  * this layout (panels.c), so that a product reads it once, in order. WF_PANELS does not change
@@ -211,6 +242,21 @@ WF_API wf_tensor *wf_diagonal(wf_tensor *x, int64_t offset, int a, int b);
 WF_API wf_tensor *wf_expand(wf_tensor *x, int ndim, const int64_t *dims);
 WF_API wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double value);
 WF_API wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis);
+/* along a new axis of the result */
+WF_API wf_tensor *wf_stack(wf_tensor *const *x, int n, int axis);
+/* n parts, one after the other, of these sizes; into `parts`. What is left is in none. */
+WF_API void wf_split(wf_tensor *x, int axis, const int64_t *sizes, int n, wf_tensor **parts);
+/* n equal parts; n must divide the axis */
+WF_API void wf_chunk(wf_tensor *x, int axis, int n, wf_tensor **parts);
+WF_API wf_tensor *wf_flatten(wf_tensor *x, int from, int to); /* axes from..to, as one */
+/* x times[i] times along axis i; each step of an axis n times; arrange.c */
+WF_API wf_tensor *wf_tile(wf_tensor *x, const int64_t *times);
+WF_API wf_tensor *wf_repeat_interleave(wf_tensor *x, int64_t n, int axis);
+/* step i of the axis goes to i + shift, around its end */
+WF_API wf_tensor *wf_roll(wf_tensor *x, int64_t shift, int axis);
+/* of matrices [...,m,n]: 0 above, or below, the diagonal that many steps above the main one */
+WF_API wf_tensor *wf_tril(wf_tensor *x, int64_t diagonal);
+WF_API wf_tensor *wf_triu(wf_tensor *x, int64_t diagonal);
 WF_API wf_tensor *wf_broadcast_to(wf_tensor *x, wf_tensor *like);
 /* i32 <-> real; gradient between reals only */
 WF_API wf_tensor *wf_cast(wf_tensor *x, wf_dtype dtype);
@@ -254,6 +300,9 @@ WF_API wf_tensor *wf_softmax(wf_tensor *x, int axis); /* exp(x) / sum(exp(x)) ov
 WF_API wf_tensor *wf_log_softmax(wf_tensor *x, int axis);
 /* last axis; weight, bias [D] or NULL */
 WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps);
+/* over these axes together; weight, bias: their sizes, or NULL */
+WF_API wf_tensor *wf_layer_norm_over(wf_tensor *x, uint32_t axes, wf_tensor *weight,
+                                     wf_tensor *bias, double eps);
 /* x / sqrt(mean(x^2) + eps) * weight; last axis; weight [D] or NULL */
 WF_API wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *weight, double eps);
 
@@ -300,6 +349,9 @@ typedef struct wf_cross_entropy_result {
  * PyTorch's label_smoothing. */
 WF_API wf_cross_entropy_result wf_cross_entropy(wf_tensor *logits, wf_tensor *labels,
                                                 double smoothing, int32_t ignore_index);
+/* the classes are on that axis: logits [B,V,...], axis 1, labels [B,...] as in PyTorch */
+WF_API wf_cross_entropy_result wf_cross_entropy_over(wf_tensor *logits, wf_tensor *labels, int axis,
+                                                     double smoothing, int32_t ignore_index);
 /* KV cache (cache.c): the identity, or with a state all rows so far, [..., P + n, ...]. If only the
  * shape of the result is used, as by wf_key_mask, no rows are kept. */
 WF_API wf_tensor *wf_cache(wf_tensor *x, int axis);

@@ -73,6 +73,11 @@ typedef struct wf_attention_head {
     const struct wf_attention_head *next; /* the next head, whose rows are prefetched; or NULL */
 } wf_attention_head;
 
+/* Chains y[i] = step of y[i - 1] and of a[i], b[i]: y + b, y * a, a * y + b; y[-1] is 0, of products
+ * 1. At most WF_SCANNED chains side by side. */
+typedef enum wf_scan { WF_SCAN_SUM, WF_SCAN_PRODUCT, WF_SCAN_LINEAR } wf_scan;
+enum { WF_SCANNED = 1024 };
+
 /* The numbers of one step of an optimizer: the formulas are in update.inc. */
 typedef struct wf_sgd_rule {
     double scale, rate, momentum, decay, fresh;
@@ -126,6 +131,10 @@ enum { WF_DRAWN = 256 };
         double (*sum)(int64_t n, const real *x);                                                   \
         double (*square_sum)(int64_t n, const real *x);                                            \
         real (*max)(int64_t n, const real *x);                                                     \
+        /* Element i of chain j is at i * step + j * chain of a, b (unless unused) and y; y[i] is   \
+         * rounded, what goes on to y[i + 1] is not. y may be a or b */                            \
+        void (*scan)(wf_scan kind, int64_t n, int64_t chains, int64_t chain, int64_t step,         \
+                     const real *a, const real *b, real *y);                                       \
         /* y = softmax of scale * x over the first `open` of n columns where mask != 0 (NULL: all);\
          * the rest 0, whatever x holds there. additive: mask is added instead, and -inf shuts     \
          * out. Nothing open: zeros. Returns log(sum exp), or -inf. y may be x */                  \

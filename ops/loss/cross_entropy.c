@@ -166,6 +166,19 @@ wf_cross_entropy_result wf_cross_entropy(wf_tensor *logits, wf_tensor *labels, d
     return (wf_cross_entropy_result){ wf_result(y, LOSS), wf_result(y, NLL), wf_result(y, COUNT) };
 }
 
+/* The axis of the classes becomes the last one. */
+wf_cross_entropy_result wf_cross_entropy_over(wf_tensor *logits, wf_tensor *labels, int axis,
+                                              double smoothing, int32_t ignore_index) {
+    int ndim = wf_rank(logits), at = wf_axis(axis, ndim), order[WF_MAX_DIMS], n = 0;
+    if (logits && at < 0)
+        logits =
+            wf_poison(logits->graph, "cross_entropy_over: %d axes, and no axis %d", ndim, axis);
+    for (int i = 0; i < ndim; i++)
+        if (i != at) order[n++] = i;
+    if (at >= 0) order[n] = at, logits = wf_permute(logits, order);
+    return wf_cross_entropy(logits, labels, smoothing, ignore_index);
+}
+
 /* ---- cross_entropy_backward: logits, labels, lse, dloss or none, dnll or none -> dlogits ----- */
 
 /* d lse / dx_j = p_j and d x_label / dx_j = (j == label), so dx = dnll (p - onehot) + dloss (p -

@@ -1,6 +1,7 @@
 /* ops/product/einsum.c - Einstein summation: "nqhd,nkhd->nhqk" names the axes of the operands and
  * of the result by letters. A letter that is not in the result is summed over. Without "->" the
- * result has the letters that occur once, in ASCII order. It is not an op: it is recorded as sums,
+ * result has the letters that occur once, in ASCII order. "..." stands for any axes, which broadcast
+ * as those of NumPy and come first in such a result. It is not an op: it is recorded as sums,
  * permutes, products and reshapes, and so is its gradient.
  *
  * Operands are multiplied in pairs, from left to right. In a pair there are four kinds of letters:
@@ -11,7 +12,9 @@
 
 #include "ops/base/op.h"
 
-enum { MAX_LETTERS = 52 };
+/* "..." stands for axes that are aligned on their right: they have letters of their own, codes 1 to
+ * 8, of which the last is that of the last axis. */
+enum { LAST_CODE = WF_MAX_DIMS, MAX_LETTERS = 52 + LAST_CODE };
 
 /* A tensor; letters[i] is the letter of axis i. */
 typedef struct term {
@@ -23,6 +26,7 @@ typedef struct formula {
     wf_graph *g;
     const char *text;
     int n;
+    int dots; /* axes of "...", at most */
     term terms[WF_MAX_OPERANDS];
     char result[MAX_LETTERS + 1];
 } formula;
@@ -49,29 +53,44 @@ static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Letters up to `,`, `->` or the end; spaces do not count. */
-static bool read_letters(const formula *f, const char **p, char *letters, int max) {
+/* Letters up to `,`, `->` or the end; spaces do not count. "..." becomes a '.'. */
+static bool read_letters(const formula *f, const char **p, char *letters) {
     int n = 0;
     for (;; ++*p) {
         if (**p == ' ' || **p == '\t') continue;
         if (**p == '\0' || **p == ',' || **p == '-') break;
-        if (!is_letter(**p)) return fail(f, "cannot read", **p);
-        if (n == max) return fail(f, "too many axes from", **p);
+        bool dots = strncmp(*p, "...", 3) == 0 && !memchr(letters, '.', (size_t)n);
+        if (!dots && !is_letter(**p)) return fail(f, "cannot read", **p);
+        if (n == WF_MAX_DIMS + 1) return fail(f, "too many axes from", **p);
         letters[n++] = **p;
+        if (dots) *p += 2;
     }
     letters[n] = '\0';
     return true;
 }
 
+/* A '.' among the letters becomes the codes of that many axes. */
+static bool replace_dots(const formula *f, char *letters, int axes) {
+    char *dot = strchr(letters, '.');
+    if (dot) {
+        memmove(dot + axes, dot + 1, strlen(dot));
+        for (int i = 0; i < axes; i++) dot[i] = (char)(LAST_CODE + 1 - axes + i);
+    }
+    return strlen(letters) <= WF_MAX_DIMS || fail(f, "too many axes in", *letters);
+}
+
 static bool read_terms(formula *f, const char **p) {
     for (int i = 0; i < f->n; i++) {
         term *t = &f->terms[i];
-        if (!read_letters(f, p, t->letters, WF_MAX_DIMS)) return false;
-        if ((int)strlen(t->letters) != t->x->ndim) {
+        if (!read_letters(f, p, t->letters)) return false;
+        int axes = has(t->letters, '.') ? t->x->ndim - (int)strlen(t->letters) + 1 : 0;
+        if (axes < 0 || (!has(t->letters, '.') && (int)strlen(t->letters) != t->x->ndim)) {
             wf_poison(f->g, "einsum: \"%s\": operand %d has %d axes and the letters \"%s\"",
                       f->text, i, t->x->ndim, t->letters);
             return false;
         }
+        if (axes > f->dots) f->dots = axes;
+        if (!replace_dots(f, t->letters, axes)) return false;
         if (i == f->n - 1 ? **p == ',' : **p != ',') {
             wf_poison(f->g, "einsum: \"%s\": not a formula of %d operands", f->text, f->n);
             return false;
@@ -90,13 +109,15 @@ static int occurrences(const formula *f, char letter) {
 
 static bool read_result(formula *f, const char *p) {
     if (*p == '\0') {
+        for (int i = f->dots; i > 0; i--) append(f->result, (char)(LAST_CODE + 1 - i));
         for (char c = 'A'; c <= 'z'; c++)
             if (occurrences(f, c) == 1) append(f->result, c);
         return true;
     }
     if (*p++ != '-' || *p++ != '>') return fail(f, "cannot read", p[-1] ? p[-1] : '-');
-    if (!read_letters(f, &p, f->result, WF_MAX_DIMS)) return false;
+    if (!read_letters(f, &p, f->result)) return false;
     if (*p) return fail(f, "cannot read", *p);
+    if (!replace_dots(f, f->result, f->dots)) return false;
     for (const char *r = f->result; *r; r++) {
         if (!occurrences(f, *r)) return fail(f, "no operand has", *r);
         if (has(r + 1, *r)) return fail(f, "the result repeats", *r);
@@ -113,8 +134,8 @@ static const char *size_text(const formula *f, int64_t size, char text[64]) {
 
 static bool sizes_differ(const formula *f, int letter, int64_t a, int64_t b) {
     char first[64], second[64];
-    wf_poison(f->g, "einsum: \"%s\": '%c' is %s in one operand and %s in another", f->text, letter,
-              size_text(f, a, first), size_text(f, b, second));
+    wf_poison(f->g, "einsum: \"%s\": '%c' is %s in one operand and %s in another", f->text,
+              letter > LAST_CODE ? letter : '.', size_text(f, a, first), size_text(f, b, second));
     return false;
 }
 
@@ -139,6 +160,24 @@ static bool sizes_agree(const formula *f) {
 /* Remove the letter of axis i, which the tensor no longer has. */
 static void remove_letter(term *t, int i) {
     memmove(t->letters + i, t->letters + i + 1, strlen(t->letters + i));
+}
+
+/* An axis of "..." that has size 1 and is longer elsewhere broadcasts: without it. */
+static void drop_broadcast_axes(formula *f) {
+    bool longer[LAST_CODE + 1] = { false };
+    for (int i = 0; i < f->n; i++)
+        for (const char *p = f->terms[i].letters; *p; p++)
+            if (*p <= LAST_CODE && f->terms[i].x->shape[p - f->terms[i].letters] != 1)
+                longer[(int)*p] = true;
+    for (int i = 0; i < f->n; i++) {
+        term *t = &f->terms[i];
+        for (int a = (int)strlen(t->letters) - 1; a >= 0; a--) {
+            if (t->letters[a] > LAST_CODE || t->x->shape[a] != 1 || !longer[(int)t->letters[a]])
+                continue;
+            t->x = wf_squeeze(t->x, WF_AXIS(a));
+            remove_letter(t, a);
+        }
+    }
 }
 
 /* 1 where the indices of axes i and j are equal, in a shape that broadcasts to x. */
@@ -292,6 +331,8 @@ wf_tensor *wf_einsum(const char *text, wf_tensor *const *operands, int n) {
         f.terms[i].x = operands[i];
     }
     const char *p = text;
-    bool read = read_terms(&f, &p) && read_result(&f, p) && sizes_agree(&f);
+    bool read = read_terms(&f, &p) && read_result(&f, p);
+    if (read) drop_broadcast_axes(&f);
+    read = read && sizes_agree(&f);
     return read && wf_ok(f.g) ? evaluate(&f) : wf_poison(f.g, "einsum: failed");
 }

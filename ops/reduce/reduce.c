@@ -402,22 +402,28 @@ wf_tensor *wf_square_sum(wf_tensor *x) {
     return wf_record(&wf_op_square_sum, 1, &x, NULL);
 }
 
-/* ---- inverse_count: 1 / how many elements those axes have ------------------------------------ */
+/* ---- inverse_count: 1 / (how many elements those axes have - correction) --------------------- */
+
+typedef struct count_attrs {
+    uint32_t axes;
+    double correction;
+} count_attrs;
 
 static bool shape_inverse_count(wf_call *c) {
-    const uint32_t *axes = c->attrs;
-    if (!wf_want_axes(c, *axes, c->in[0].ndim)) return false;
+    const count_attrs *a = c->attrs;
+    if (!wf_want_axes(c, a->axes, c->in[0].ndim)) return false;
+    if (!isfinite(a->correction)) return wf_fail(c, "a correction of %g", a->correction);
     wf_set_shape(&c->out[0], wf_real(c->graph), 0, NULL);
     return true;
 }
 
 static bool eval_inverse_count(const wf_call *c, int phase, int64_t task, void *scratch) {
-    const uint32_t *axes = c->attrs;
+    const count_attrs *a = c->attrs;
     double n = 1;
     (void)phase, (void)task, (void)scratch;
     for (int i = 0; i < c->in[0].ndim; i++)
-        if (*axes >> i & 1) n *= (double)c->in[0].shape[i];
-    wf_put(&c->out[0], 0, 1 / n);
+        if (a->axes >> i & 1) n *= (double)c->in[0].shape[i];
+    wf_put(&c->out[0], 0, 1 / fmax(n - a->correction, 0));
     return true;
 }
 
@@ -425,14 +431,20 @@ const wf_op wf_op_inverse_count = {
     .name = "inverse_count",
     .family = "constant",
     .arity = 1,
-    .attr_bytes = sizeof(uint32_t),
+    .attr_bytes = sizeof(count_attrs),
     .shape = shape_inverse_count,
     .no_grad = "it reads only a shape",
     .shape_only = 1,
     .run = &(const wf_kernel){ .eval = eval_inverse_count, .strided = 1 },
 };
 
+wf_tensor *wf_inverse_freedom(wf_tensor *like, uint32_t axes, double correction) {
+    count_attrs a;
+    memset(&a, 0, sizeof a);
+    a.axes = wf_axes(axes, wf_rank(like)), a.correction = correction;
+    return wf_record(&wf_op_inverse_count, 1, &like, &a);
+}
+
 wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes) {
-    axes = wf_axes(axes, wf_rank(like));
-    return wf_record(&wf_op_inverse_count, 1, &like, &axes);
+    return wf_inverse_freedom(like, axes, 0);
 }

@@ -1,4 +1,4 @@
-/* ops/shape/slice.c - parts of an axis: slice, pad, concat, and their adjoints unslice and split.
+/* ops/shape/slice.c - parts of an axis: slice, pad, concat, and their adjoints unslice and unconcat.
  *
  * Offsets are computed from attributes and bound sizes, not from recorded sizes, so that one node
  * works for every length. */
@@ -310,7 +310,7 @@ wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double 
 
 /* ---- concat: one after the other along an axis ----------------------------------------------- */
 
-enum { MAX_PARTS = WF_MAX_OPERANDS - 1 }; /* split has one operand more */
+enum { MAX_PARTS = WF_MAX_OPERANDS - 1 }; /* unconcat has one operand more */
 
 static bool shape_concat(wf_call *c) {
     const int *axis = c->attrs;
@@ -342,13 +342,13 @@ static bool eval_concat(const wf_call *c, int phase, int64_t task, void *scratch
     return true;
 }
 
-static wf_tensor *split(wf_tensor *x, wf_tensor *const *like, int n, int axis, int index);
+static wf_tensor *unconcat(wf_tensor *x, wf_tensor *const *like, int n, int axis, int index);
 
 /* The gradient of each part is its range of dy. */
 static void grad_concat(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const int *axis = y->attrs;
     for (int i = 0; i < y->n_in; i++)
-        if (need >> i & 1) dx[i] = split(dy[0], y->in, y->n_in, *axis, i);
+        if (need >> i & 1) dx[i] = unconcat(dy[0], y->in, y->n_in, *axis, i);
 }
 
 const wf_op wf_op_concat = {
@@ -375,14 +375,14 @@ wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis) {
     return y;
 }
 
-/* ---- split(x, like...): the part of x that like[index] had in their concatenation ------------ */
+/* ---- unconcat(x, like...): the part of x that like[index] had in their concatenation --------- */
 
-typedef struct split_attrs {
+typedef struct unconcat_attrs {
     int axis, index;
-} split_attrs;
+} unconcat_attrs;
 
-static bool shape_split(wf_call *c) {
-    const split_attrs *s = c->attrs;
+static bool shape_unconcat(wf_call *c) {
+    const unconcat_attrs *s = c->attrs;
     wf_view whole = c->in[s->index + 1];
     wf_set_shape(&c->out[0], c->in[0].dtype, whole.ndim, whole.shape);
     whole.shape[s->axis] = 0;
@@ -391,8 +391,8 @@ static bool shape_split(wf_call *c) {
            wf_fail(c, "%s is not a concatenation to %s", wf_show(c, &c->in[0]), wf_show(c, &whole));
 }
 
-static int64_t view_split(wf_call *c) {
-    const split_attrs *s = c->attrs;
+static int64_t view_unconcat(wf_call *c) {
+    const unconcat_attrs *s = c->attrs;
     int64_t at = 0;
     for (int i = 1; i <= s->index; i++) at += c->in[i].shape[s->axis];
     memcpy(c->out[0].stride, c->in[0].stride, sizeof c->out[0].stride);
@@ -400,8 +400,8 @@ static int64_t view_split(wf_call *c) {
 }
 
 /* The other parts have gradient 0. */
-static void grad_split(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    const split_attrs *s = y->attrs;
+static void grad_unconcat(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const unconcat_attrs *s = y->attrs;
     wf_tensor *part[MAX_PARTS];
     (void)need;
     for (int i = 0; i < y->n_in - 1; i++)
@@ -409,20 +409,20 @@ static void grad_split(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint3
     dx[0] = wf_concat(part, y->n_in - 1, s->axis);
 }
 
-const wf_op wf_op_split = {
-    .name = "split",
+const wf_op wf_op_unconcat = {
+    .name = "unconcat",
     .family = "shape",
     .arity = -1,
-    .attr_bytes = sizeof(split_attrs),
-    .shape = shape_split,
-    .view = view_split,
-    .grad = grad_split,
+    .attr_bytes = sizeof(unconcat_attrs),
+    .shape = shape_unconcat,
+    .view = view_unconcat,
+    .grad = grad_unconcat,
     .shape_only = ~1u,
     .run = &(const wf_kernel){ .strided = 1 },
 };
 
-static wf_tensor *split(wf_tensor *x, wf_tensor *const *like, int n, int axis, int index) {
+static wf_tensor *unconcat(wf_tensor *x, wf_tensor *const *like, int n, int axis, int index) {
     wf_tensor *in[WF_MAX_OPERANDS] = { x };
     memcpy(in + 1, like, (size_t)n * sizeof *in);
-    return wf_record(&wf_op_split, n + 1, in, &(split_attrs){ axis, index });
+    return wf_record(&wf_op_unconcat, n + 1, in, &(unconcat_attrs){ axis, index });
 }

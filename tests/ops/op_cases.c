@@ -95,6 +95,27 @@ static wf_tensor *other_graph(wf_tensor *x) {
     return wf_param(other, "stranger", x->ndim, x->shape, wf_init_zeros());
 }
 
+#define TIMES(...) ((int64_t[]){ __VA_ARGS__ })
+
+/* What gives several results, or takes many operands. */
+static wf_tensor *stacked_often(wf_tensor *x) {
+    wf_tensor *all[40];
+    for (int i = 0; i < 40; i++) all[i] = wf_scale(x, i);
+    return wf_stack(all, 40, 0);
+}
+
+static wf_tensor *split_and_joined(wf_tensor *x) {
+    wf_tensor *part[3];
+    wf_split(x, 1, TIMES(2, 0, 3), 3, part);
+    return wf_concat(LIST(part[2], part[1], part[0]), 1);
+}
+
+static wf_tensor *chunks_multiplied(wf_tensor *x) {
+    wf_tensor *part[3];
+    wf_chunk(x, -1, 3, part);
+    return wf_mul(part[0], wf_mul(part[1], part[2]));
+}
+
 #define BUILD(id, expression)                                                                      \
     static wf_tensor *build_##id(wf_tensor *const *x) {                                            \
         wf_tensor *a = x[0], *b = x[1], *c = x[2], *d = x[3], *e = x[4], *f = x[5];                \

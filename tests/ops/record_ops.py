@@ -11,6 +11,7 @@ cotangent; y the value; d0, d1, ... the gradients of the differentiable operands
 update, what it has written.
 """
 
+import math
 import sys
 
 import torch
@@ -179,6 +180,21 @@ def binary(a, b, reduction="mean", weight=None, pos_weight=None):
     return F.binary_cross_entropy_with_logits(
         a, b, weight=weight, pos_weight=pos_weight, reduction=reduction
     )
+
+
+def reversed_scan(scan, axis):
+    return lambda *x: scan(*(t.flip(axis) for t in x)).flip(axis)
+
+
+def linear_scan(axis):
+    def scan(a, b):
+        y, out = 0, []
+        for a_i, b_i in zip(a.unbind(axis), b.unbind(axis)):
+            y = a_i * y + b_i
+            out.append(y)
+        return torch.stack(out, axis)
+
+    return scan
 
 
 def sum_to(x, like):
@@ -371,6 +387,72 @@ FORMULAS = {
     "argmax_last": lambda a: a.argmax(-1),
     "argmax_rows": lambda a: a.argmax(0),
     "argmax_middle": lambda a: a.argmax(1),
+    "min_all": torch.amin,
+    "min_last": lambda a: a.amin(-1),
+    "min_two": lambda a: a.amin((0, 2), keepdim=True),
+    "argmin_last": lambda a: a.argmin(-1),
+    "argmin_rows": lambda a: a.argmin(0),
+    "prod_all": torch.prod,
+    "prod_last": lambda a: a.prod(-1, keepdim=True),
+    "prod_rows": lambda a: a.prod(0),
+    "prod_two": lambda a: a.prod(0, keepdim=True).prod(2, keepdim=True),
+    "prod_zeros": lambda a, b: (a * b).prod(-1),
+    "prod_empty": lambda a: a.prod(-1),
+    "prod_scalar": torch.prod,
+    "var_all": torch.var,
+    "var_last": lambda a: a.var(-1, correction=0, keepdim=True),
+    "var_two": lambda a: a.var((0, 2)),
+    "std_last": lambda a: a.std(-1),
+    "std_rows": lambda a: a.std(0, correction=0.5, keepdim=True),
+    "std_of_equal": lambda a, b: (a * b).std(0, correction=0),
+    "norm_1": lambda a: torch.linalg.vector_norm(a, 1, -1),
+    "norm_2": lambda a: torch.linalg.vector_norm(a, 2, -1, keepdim=True),
+    "norm_2_all": torch.linalg.vector_norm,
+    "norm_inf": lambda a: torch.linalg.vector_norm(a, INFINITY, 0),
+    "norm_least": lambda a: torch.linalg.vector_norm(a, -INFINITY, 0),
+    "logsumexp": lambda a: a.logsumexp(-1),
+    "logsumexp_two": lambda a: a.logsumexp((0, 2), keepdim=True),
+    "logsumexp_large": lambda a: (a + 100).logsumexp(0),
+    "any": lambda a: a.bool().any(-1),
+    "any_rows": lambda a: a.bool().any(0, keepdim=True),
+    "all": lambda a: a.bool().all(-1),
+    "all_rows": lambda a: a.bool().all(0, keepdim=True),
+    "cumsum": lambda a: a.cumsum(1),
+    "cumsum_rows": lambda a: a.cumsum(0),
+    "cumsum_middle": lambda a: a.cumsum(1),
+    "cumsum_reverse": reversed_scan(lambda a: a.cumsum(1), 1),
+    "cumsum_reverse_rows": reversed_scan(lambda a: a.cumsum(0), 0),
+    "cumsum_vector": lambda a: a.cumsum(0),
+    "cumsum_empty": lambda a: a.cumsum(0),
+    "cumprod": lambda a: a.cumprod(1),
+    "cumprod_rows": lambda a: a.cumprod(0),
+    "cumprod_middle": lambda a: a.cumprod(1),
+    "cumprod_reverse": reversed_scan(lambda a: a.cumprod(1), 1),
+    "cumprod_zeros": lambda a, b: (a * b).cumprod(1),
+    "cumprod_zeros_reverse": reversed_scan(lambda a, b: (a * b).cumprod(0), 0),
+    "cumprod_empty": lambda a: a.cumprod(1),
+    "linear_scan": linear_scan(1),
+    "linear_scan_rows": linear_scan(0),
+    "linear_scan_reverse": reversed_scan(linear_scan(2), 2),
+    "linear_scan_zeros": lambda a, b, c: linear_scan(1)(a * c, b),
+    "linear_scan_same": lambda a: linear_scan(1)(a, a),
+    "sort": lambda a: a.sort(1)[0],
+    "sort_descending": lambda a: a.sort(-1, descending=True)[0],
+    "sort_rows": lambda a: a.sort(0)[0],
+    "sort_middle": lambda a: a.sort(1, descending=True)[0],
+    "sort_empty": lambda a: a.sort(0, descending=True)[0],
+    "argsort": lambda a: a.argsort(1),
+    "argsort_rows": lambda a: a.argsort(0, descending=True),
+    "argsort_ties": lambda a: a.argsort(dim=1, stable=True),
+    "argsort_ties_descending": lambda a: a.argsort(dim=0, stable=True, descending=True),
+    "topk": lambda a: a.topk(2, 1)[0],
+    "topk_smallest": lambda a: a.topk(3, -1, largest=False)[0],
+    "topk_rows": lambda a: a.topk(2, 0)[0],
+    "topk_middle": lambda a: a.topk(1, 1, largest=False)[0],
+    "topk_all": lambda a: a.topk(5, 1)[0],
+    "topk_none": lambda a: a.topk(0, 1)[0],
+    "topk_indices": lambda a: a.topk(2, 1)[1],
+    "topk_indices_ties": lambda a: a.argsort(dim=1, stable=True, descending=True)[:, :7],
     "fill": lambda a: torch.full_like(a, 2.5),
     "sum_to_row": sum_to,
     "sum_to_column": sum_to,
@@ -412,6 +494,14 @@ FORMULAS = {
     **{
         name: (lambda formula: lambda *x: torch.einsum(formula, *x))(formula)
         for name, formula in {
+            "einsum_dots": "...ij,...jk->...ik",
+            "einsum_dots_broadcast": "...ij,...kj->...ik",
+            "einsum_dots_implicit": "j...,...j",
+            "einsum_dots_moved": "...i->i...",
+            "einsum_dots_summed": "...i->i",
+            "einsum_dots_of_none": "...i,i...->...i",
+            "einsum_dots_ones": "...i,...i->...",
+            "einsum_dots_diagonal": "...ii->...i",
             "einsum_product": "ij,jk->ik",
             "einsum_implicit": "ij,jk",
             "einsum_implicit_order": "ba,ca",
@@ -438,6 +528,9 @@ FORMULAS = {
             "einsum_diagonal_product": "ii,ij->j",
         }.items()
     },
+    "outer": torch.outer,
+    "outer_batch": lambda a, b: a[..., None] * b[..., None, :],
+    "vecdot": torch.linalg.vecdot,
     "einsum_same_twice": lambda a: torch.einsum("ij,kj->ik", a, a),
     # shape
     "reshape": lambda a: a.reshape(5, 3),
@@ -490,6 +583,25 @@ FORMULAS = {
     "expand": lambda a: a.expand(2, 3, 4),
     "expand_scalar": lambda a: a.expand(3, 2),
     "expand_same": lambda a: a * 1,
+    "roll": lambda a: a.roll(2, 1),
+    "roll_back": lambda a: a.roll(-1, 0),
+    "roll_round": lambda a: a.roll(11, 1),
+    "roll_empty": lambda a: a.roll(1, 0),
+    "tile": lambda a: a.tile(2, 3),
+    "tile_one": lambda a: a.tile(1, 2, 1),
+    "repeat_interleave": lambda a: a.repeat_interleave(3, 1),
+    "repeat_interleave_rows": lambda a: a.repeat_interleave(2, 0),
+    "flatten": lambda a: a.flatten(1, 2),
+    "flatten_all": torch.flatten,
+    "stack": lambda a, b: torch.stack((a, b)),
+    "stack_last": lambda a, b: torch.stack((a, b, a), -1),
+    "stack_many": lambda a: torch.stack([a * i for i in range(40)]),
+    "split_parts": lambda a: torch.cat(a.split((2, 0, 3), 1)[::-1], 1),
+    "chunk": lambda a: math.prod(a.chunk(3, -1)),
+    "tril": torch.tril,
+    "tril_above": lambda a: a.tril(1),
+    "triu": torch.triu,
+    "triu_below": lambda a: a.triu(-2),
     "pad": lambda a: F.pad(a, (2, 1), value=0.5),
     "pad_rows": lambda a: F.pad(a, (0, 0, 1, 0)),
     "pad_nothing": lambda a: a * 1,
@@ -583,6 +695,9 @@ FORMULAS = {
         name: lambda a, b, c: F.layer_norm(a, a.shape[-1:], b, c)
         for name in ("layer_norm", "layer_norm_batch", "layer_norm_one_row")
     },
+    "layer_norm_over_two": lambda a, b, c: F.layer_norm(a, a.shape[1:], b, c),
+    "layer_norm_over_channels": lambda a, b, c: F.layer_norm(a.mT, a.shape[1:2], b, c).mT,
+    "layer_norm_over_all": lambda a: F.layer_norm(a, a.shape),
     "layer_norm_plain": lambda a: F.layer_norm(a, a.shape[-1:]),
     "layer_norm_no_bias": lambda a, b: F.layer_norm(a, a.shape[-1:], b),
     "layer_norm_no_weight": lambda a, b: F.layer_norm(a, a.shape[-1:], None, b),
@@ -663,6 +778,8 @@ FORMULAS = {
     "cross_entropy_batch": lambda a, b: loss(a, b, 0.2),
     "cross_entropy_ignored": lambda a, b: loss(a, b, 0.1, 1),
     "cross_entropy_none": lambda a, b: loss(a, b, 0.1, 0),
+    "cross_entropy_over": lambda a, b: everything(a.movedim(1, -1), b),
+    "cross_entropy_over_first": lambda a, b: F.cross_entropy(a.T, b, reduction="sum"),
     "cross_entropy_all": everything,
     "dropout_off": lambda a: F.dropout(a, 0.4, training=False),
     "cache": lambda a: a * 1,

@@ -1,0 +1,201 @@
+/* ops/reduce/scan.c - running sums, products and linear recurrences along an axis: cumsum, cumprod,
+ * linear_scan; reverse: from the end of the axis.
+ *
+ * All three are y[i] = a[i] y[i-1] + b[i], computed in order and in double; cumsum has a = 1,
+ * cumprod y[-1] = 1 and b = 0. Their gradients are scans in the other direction, without a division,
+ * and so are right where x is 0, to any order. */
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+
+typedef struct scan_attrs {
+    int axis;
+    bool reverse;
+} scan_attrs;
+
+/* ---- what they share ------------------------------------------------------------------------- */
+
+static bool shape_scan(wf_call *c) {
+    const scan_attrs *s = c->attrs;
+    const wf_view *x = &c->in[0];
+    if (!wf_want_axis(c, s->axis, x->ndim) || !wf_same_as_operand(c)) return false;
+    return c->n_in < 2 || wf_want_like(c, 1, false, "b");
+}
+
+/* The operands are row-major: [outer, n, inner]. */
+typedef struct extent {
+    int64_t outer, n, inner;
+} extent;
+
+static extent extent_of(const wf_call *c) {
+    const scan_attrs *s = c->attrs;
+    const wf_view *x = &c->in[0];
+    extent e = { 1, x->shape[s->axis], 1 };
+    for (int i = 0; i < s->axis; i++) e.outer *= x->shape[i];
+    for (int i = s->axis + 1; i < x->ndim; i++) e.inner *= x->shape[i];
+    return e;
+}
+
+enum { TOGETHER = 4 }; /* rows that the kernel computes at a time */
+
+/* Rows of a task, if the axis is the last one. */
+static int64_t row_grain(const extent *e) {
+    int64_t rows = WF_GRAIN / (e->n + WF_ROW_COST);
+    return rows > TOGETHER ? rows : e->outer >= 8 * TOGETHER ? TOGETHER : 1;
+}
+
+/* Columns of a task, if not; and slabs [n, inner], if such a task has them all. */
+static int64_t column_grain(const extent *e) {
+    int64_t columns = WF_GRAIN / (e->n + 1);
+    return columns > WF_ROW_COST ? columns : WF_ROW_COST;
+}
+static int64_t slab_grain(const extent *e) {
+    int64_t slabs = WF_GRAIN / (e->n * e->inner + WF_ROW_COST);
+    return slabs > 1 ? slabs : 1;
+}
+
+static int64_t tasks_scan(const wf_call *c, int phase) {
+    extent e = extent_of(c);
+    if (phase > 0) return 0;
+    if (e.inner == 1) return wf_task_count(e.outer, row_grain(&e));
+    return wf_task_count(e.outer, slab_grain(&e)) * wf_task_count(e.inner, column_grain(&e));
+}
+
+/* `chains` chains, the first elements of which are at `at` and then `chain` apart. */
+static void scan_at(const wf_call *c, wf_scan kind, const extent *e, int64_t at, int64_t chains,
+                    int64_t chain) {
+    const scan_attrs *s = c->attrs;
+    const wf_view *y = &c->out[0];
+    if (s->reverse) at += (e->n - 1) * e->inner;
+    const void *a = wf_at(&c->in[0], at), *b = kind == WF_SCAN_LINEAR ? wf_at(&c->in[1], at) : a;
+    WF_KERNEL(y->dtype, scan(kind, e->n, chains, chain, s->reverse ? -e->inner : e->inner, a, b,
+                             wf_at(y, at)));
+}
+
+static void scan_task(const wf_call *c, wf_scan kind, int64_t task) {
+    extent e = extent_of(c);
+    int64_t from, to, left, right;
+    if (e.outer * e.n * e.inner == 0) return;
+    if (e.inner == 1) {
+        wf_task_range(e.outer, row_grain(&e), task, &from, &to);
+        scan_at(c, kind, &e, from * e.n, to - from, e.n);
+        return;
+    }
+    int64_t stripes = wf_task_count(e.inner, column_grain(&e));
+    wf_task_range(e.outer, slab_grain(&e), task / stripes, &from, &to);
+    wf_task_range(e.inner, column_grain(&e), task % stripes, &left, &right);
+    for (int64_t slab = from; slab < to; slab++)
+        for (int64_t j = left, n; j < right; j += n) {
+            n = right - j < WF_SCANNED ? right - j : WF_SCANNED;
+            scan_at(c, kind, &e, slab * e.n * e.inner + j, n, 1);
+        }
+}
+
+/* Element i - 1 in place of element i (i + 1, if reverse), and `first` in that of the first. */
+static wf_tensor *previous(wf_tensor *x, int axis, bool reverse, double first) {
+    if (reverse) return wf_slice(wf_pad(x, axis, 0, 1, first), axis, 1, WF_END);
+    return wf_slice(wf_pad(x, axis, 1, 0, first), axis, 0, -1);
+}
+
+static wf_tensor *record_scan(const wf_op *op, wf_tensor *a, wf_tensor *b, int axis, bool reverse) {
+    scan_attrs s = { wf_pick_axis(axis, wf_rank(a)), reverse };
+    return wf_record(op, op->arity, (wf_tensor *[]){ a, b }, &s);
+}
+
+/* ---- cumsum: y[i] = x[0] + ... + x[i] -------------------------------------------------------- */
+
+static bool eval_cumsum(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)phase, (void)scratch;
+    scan_task(c, WF_SCAN_SUM, task);
+    return true;
+}
+
+/* x[i] is in every y[k], k >= i. */
+static void grad_cumsum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const scan_attrs *s = y->attrs;
+    (void)need;
+    dx[0] = wf_cumsum(dy[0], s->axis, !s->reverse);
+}
+
+const wf_op wf_op_cumsum = {
+    .name = "cumsum",
+    .family = "reduce",
+    .arity = 1,
+    .attr_bytes = sizeof(scan_attrs),
+    .shape = shape_scan,
+    .grad = grad_cumsum,
+    .run = &(const wf_kernel){ .tasks = tasks_scan, .eval = eval_cumsum, .in_place = 1 },
+};
+
+wf_tensor *wf_cumsum(wf_tensor *x, int axis, bool reverse) {
+    return record_scan(&wf_op_cumsum, x, NULL, axis, reverse);
+}
+
+/* ---- cumprod: y[i] = x[0] * ... * x[i] ------------------------------------------------------- */
+
+static bool eval_cumprod(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)phase, (void)scratch;
+    scan_task(c, WF_SCAN_PRODUCT, task);
+    return true;
+}
+
+/* dy_k/dx_i = (x_0 ... x_{i-1}) (x_{i+1} ... x_k) for k >= i. The first factor is y_{i-1}; the sum
+ * of dy_k times the second is s_i = dy_i + x_{i+1} s_{i+1}: a recurrence from the end. */
+static void grad_cumprod(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const scan_attrs *s = y->attrs;
+    wf_tensor *next = previous(y->in[0], s->axis, !s->reverse, 0);
+    (void)need;
+    dx[0] = wf_mul(previous(y, s->axis, s->reverse, 1),
+                   wf_linear_scan(next, dy[0], s->axis, !s->reverse));
+}
+
+const wf_op wf_op_cumprod = {
+    .name = "cumprod",
+    .family = "reduce",
+    .arity = 1,
+    .attr_bytes = sizeof(scan_attrs),
+    .shape = shape_scan,
+    .grad = grad_cumprod,
+    .run = &(const wf_kernel){ .tasks = tasks_scan, .eval = eval_cumprod, .in_place = 1 },
+};
+
+wf_tensor *wf_cumprod(wf_tensor *x, int axis, bool reverse) {
+    return record_scan(&wf_op_cumprod, x, NULL, axis, reverse);
+}
+
+/* ---- linear_scan: y[i] = a[i] y[i-1] + b[i], y[-1] = 0 --------------------------------------- */
+
+static bool eval_linear_scan(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)phase, (void)scratch;
+    scan_task(c, WF_SCAN_LINEAR, task);
+    return true;
+}
+
+/* y_i reaches the loss by itself and through y_{i+1}: db_i = dy_i + a_{i+1} db_{i+1}, the same
+ * recurrence from the end; and da_i = db_i y_{i-1} (backpropagation through time, Werbos 1990). */
+static void grad_linear_scan(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const scan_attrs *s = y->attrs;
+    wf_tensor *next = previous(y->in[0], s->axis, !s->reverse, 0);
+    dx[1] = wf_linear_scan(next, dy[0], s->axis, !s->reverse);
+    if (need & 1) dx[0] = wf_mul(dx[1], previous(y, s->axis, s->reverse, 0));
+}
+
+static double flops_linear_scan(const wf_call *c) {
+    return 2.0 * (double)wf_view_count(&c->out[0]);
+}
+
+const wf_op wf_op_linear_scan = {
+    .name = "linear_scan",
+    .family = "reduce",
+    .arity = 2,
+    .attr_bytes = sizeof(scan_attrs),
+    .shape = shape_scan,
+    .grad = grad_linear_scan,
+    .run = &(const wf_kernel){ .tasks = tasks_scan,
+                               .eval = eval_linear_scan,
+                               .flops = flops_linear_scan,
+                               .in_place = 3 },
+};
+
+wf_tensor *wf_linear_scan(wf_tensor *a, wf_tensor *b, int axis, bool reverse) {
+    return record_scan(&wf_op_linear_scan, a, b, axis, reverse);
+}

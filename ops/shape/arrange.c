@@ -1,0 +1,176 @@
+/* ops/shape/arrange.c - elements in another arrangement: roll, and what is made of other ops: tile,
+ * repeat_interleave, flatten, stack, split, chunk, tril, triu, outer, vecdot. */
+#include <string.h>
+
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+
+/* ---- roll: step i of an axis goes to i + shift, around its end ------------------------------- */
+
+typedef struct roll {
+    int axis;
+    int64_t shift;
+} roll;
+
+static bool shape_roll(wf_call *c) {
+    const roll *r = c->attrs;
+    const wf_view *x = &c->in[0];
+    if (!wf_want_axis(c, r->axis, x->ndim)) return false;
+    if (r->shift > INT32_MAX || r->shift < -INT32_MAX)
+        return wf_fail(c, "a shift of %lld", (long long)r->shift);
+    wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
+    return true;
+}
+
+/* Each row, of all elements from the axis on, is copied in two parts. */
+static bool eval_roll(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const roll *r = c->attrs;
+    const wf_view *x = &c->in[0], *y = &c->out[0];
+    int64_t n = x->shape[r->axis], inner = 1, from, to;
+    (void)phase, (void)scratch;
+    for (int i = r->axis + 1; i < x->ndim; i++) inner *= x->shape[i];
+    wf_task_range(wf_view_count(y), WF_GRAIN, task, &from, &to);
+    if (from >= to) return true;
+    int64_t row = n * inner, shift = (r->shift % n + n) % n * inner;
+    for (int64_t count; from < to; from += count) {
+        int64_t at = from % row, end = at < shift ? shift : row;
+        count = end - at < to - from ? end - at : to - from;
+        int64_t source = from - at + (at < shift ? at - shift + row : at - shift);
+        memcpy(wf_at(y, from), wf_at(x, source), (size_t)count * wf_dtype_size(y->dtype));
+    }
+    return true;
+}
+
+static void grad_roll(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const roll *r = y->attrs;
+    (void)need;
+    dx[0] = wf_roll(dy[0], -r->shift, r->axis);
+}
+
+const wf_op wf_op_roll = {
+    .name = "roll",
+    .family = "shape",
+    .arity = 1,
+    .attr_bytes = sizeof(roll),
+    .shape = shape_roll,
+    .grad = grad_roll,
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_roll },
+};
+
+wf_tensor *wf_roll(wf_tensor *x, int64_t shift, int axis) {
+    return wf_record(&wf_op_roll, 1, &x, &(roll){ wf_pick_axis(axis, wf_rank(x)), shift });
+}
+
+/* ---- repetition ------------------------------------------------------------------------------ */
+
+/* Axes i and i + 1 become one. */
+static wf_tensor *merged(wf_tensor *x, int i) {
+    int64_t dims[WF_MAX_DIMS] = { 0 };
+    dims[i] = WF_REST; /* the others are WF_KEEP */
+    return wf_reshape(x, wf_rank(x) - 1, dims);
+}
+
+/* x, n times along axis i; `each`: its steps n times each. */
+static wf_tensor *repeated(wf_tensor *x, int64_t n, int i, bool each) {
+    int64_t dims[WF_MAX_DIMS] = { 0 };
+    dims[i + each] = n;
+    return merged(wf_expand(wf_unsqueeze(x, 1u << (i + each)), wf_rank(x) + 1, dims), i);
+}
+
+wf_tensor *wf_tile(wf_tensor *x, const int64_t *times) {
+    wf_graph *g = x ? x->graph : NULL;
+    int ndim = wf_rank(x);
+    if (ndim && !times) return wf_poison(g, "tile: no numbers are given");
+    if (ndim == WF_MAX_DIMS) return wf_poison(g, "tile: %d axes, at most %d", ndim, ndim - 1);
+    for (int i = 0; i < ndim; i++) {
+        if (times[i] < 1) return wf_poison(g, "tile: axis %d %lld times", i, (long long)times[i]);
+        if (times[i] > 1) x = repeated(x, times[i], i, false);
+    }
+    return x;
+}
+
+wf_tensor *wf_repeat_interleave(wf_tensor *x, int64_t n, int axis) {
+    wf_graph *g = x ? x->graph : NULL;
+    int ndim = wf_rank(x), i = wf_axis(axis, ndim);
+    if (i < 0 || ndim == WF_MAX_DIMS)
+        return wf_poison(g, "repeat_interleave: axis %d of %d", axis, ndim);
+    if (n < 1) return wf_poison(g, "repeat_interleave: %lld times", (long long)n);
+    return repeated(x, n, i, true);
+}
+
+/* ---- joining and cutting --------------------------------------------------------------------- */
+
+wf_tensor *wf_flatten(wf_tensor *x, int from, int to) {
+    int ndim = wf_rank(x), first = wf_axis(from, ndim), last = wf_axis(to, ndim);
+    int64_t dims[WF_MAX_DIMS] = { 0 };
+    if (first < 0 || last < first)
+        return wf_poison(x ? x->graph : NULL, "flatten: axes %d to %d of %d", from, to, ndim);
+    dims[first] = WF_REST;
+    return wf_reshape(x, ndim - (last - first), dims);
+}
+
+/* More parts than one node can have are stacked in groups. */
+wf_tensor *wf_stack(wf_tensor *const *x, int n, int axis) {
+    enum { GROUP = 16 };
+    wf_tensor *part[GROUP + 1];
+    int k = 0;
+    if (n < 1 || !x) return wf_poison(NULL, "stack: no operands");
+    for (int i = 0; i < n; i++) {
+        part[k++] = wf_unsqueeze(x[i], WF_AXIS(axis));
+        if (k > GROUP || i == n - 1) part[0] = wf_concat(part, k, axis), k = 1;
+    }
+    return part[0];
+}
+
+void wf_split(wf_tensor *x, int axis, const int64_t *sizes, int n, wf_tensor **parts) {
+    if (!parts) return;
+    for (int64_t i = 0, at = 0; i < n; i++) {
+        bool fits =
+            sizes && sizes[i] >= 0 && at <= INT32_MAX - (sizes[i] < INT32_MAX ? sizes[i] : 0);
+        parts[i] = fits ? wf_slice(x, axis, at, at + sizes[i])
+                        : wf_poison(x ? x->graph : NULL, "split: size %d is not one", (int)i);
+        if (fits) at += sizes[i];
+    }
+}
+
+void wf_chunk(wf_tensor *x, int axis, int n, wf_tensor **parts) {
+    int ndim = wf_rank(x), i = wf_axis(axis, ndim);
+    int64_t dims[WF_MAX_DIMS] = { 0 };
+    wf_tensor *whole = NULL;
+    if (i < 0 || n < 1 || ndim == WF_MAX_DIMS)
+        whole = wf_poison(x ? x->graph : NULL, "chunk: axis %d of %d into %d", axis, ndim, n);
+    else
+        dims[i] = n, dims[i + 1] = WF_REST, whole = wf_reshape(x, ndim + 1, dims);
+    for (int k = 0; parts && k < n; k++)
+        parts[k] = i < 0 ? whole : wf_squeeze(wf_slice(whole, i, k, k + 1), 1u << i);
+}
+
+/* ---- matrices and vectors -------------------------------------------------------------------- */
+
+/* x where `keeps`(column, row + diagonal), else 0. */
+static wf_tensor *triangle(wf_tensor *x, int64_t diagonal,
+                           wf_tensor *(*keeps)(wf_tensor *, wf_tensor *)) {
+    wf_graph *g = x ? x->graph : NULL;
+    if (wf_rank(x) < 2) return wf_poison(g, "a triangle of %d axes, not of a matrix", wf_rank(x));
+    wf_tensor *row = wf_cast(wf_arange(x, -2), wf_real(g)), /* [rows] */
+        *column = wf_cast(wf_arange(x, -1), wf_real(g));    /* [columns] */
+    row = wf_unsqueeze(wf_affine(row, 1, (double)diagonal), WF_LAST_AXIS);
+    return wf_where(keeps(column, row), x, wf_zero(x));
+}
+
+wf_tensor *wf_tril(wf_tensor *x, int64_t diagonal) {
+    return triangle(x, diagonal, wf_less_equal);
+}
+
+wf_tensor *wf_triu(wf_tensor *x, int64_t diagonal) {
+    return triangle(x, diagonal, wf_greater_equal);
+}
+
+wf_tensor *wf_outer(wf_tensor *a, wf_tensor *b) {
+    return wf_mul(wf_unsqueeze(a, WF_AXIS(-1)), wf_unsqueeze(b, WF_AXIS(-2)));
+}
+
+wf_tensor *wf_vecdot(wf_tensor *a, wf_tensor *b) {
+    return wf_sum(wf_mul(a, b), WF_LAST_AXIS, false);
+}
