@@ -31,6 +31,7 @@
 #include "nn/loss.h"
 #include "nn/nn.h"
 #include "nn/optimizer.h"
+#include "nn/recurrent.h"
 #include "nn/trainer.h"
 
 /* what is common to models: plans, files */

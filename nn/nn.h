@@ -16,9 +16,10 @@
 
 #include "attention.h" /* MultiHeadAttention */
 #include "blocks.h"    /* feed-forward, encoder layer, decoder layer */
-#include "layers.h"    /* Linear, dropout, Embedding, positions, LayerNorm */
+#include "layers.h"    /* Linear, dropout, Embedding, positions, LayerNorm, RMSNorm */
 #include "loss.h"      /* mean squares, cross entropies and other losses */
 #include "optimizer.h" /* optimizers, schedules of the learning rate */
+#include "recurrent.h" /* GRU, LSTM */
 #include "trainer.h"   /* the loop of a training: steps, saving, resuming */
 
 #endif
