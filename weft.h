@@ -27,6 +27,7 @@
 /* layers, optimizers, schedules; and each part of it by itself */
 #include "nn/attention.h"
 #include "nn/blocks.h"
+#include "nn/conv.h"
 #include "nn/layers.h"
 #include "nn/loss.h"
 #include "nn/nn.h"

@@ -78,6 +78,51 @@ typedef struct wf_attention_head {
 typedef enum wf_scan { WF_SCAN_SUM, WF_SCAN_PRODUCT, WF_SCAN_LINEAR } wf_scan;
 enum { WF_SCANNED = 1024 };
 
+/* Planes of an image [height, width]: of its parts (i, j) < (row_phases, column_phases), each
+ * [rows, columns], `plane` elements apart. Element (r, c) of a part is that at row top + i + r *
+ * row_step, column left + j + c * column_step; `pad` where there is none. */
+typedef struct wf_planes {
+    int64_t height, width, top, left, row_step, column_step, row_phases, column_phases;
+    int64_t rows, columns, plane;
+    double pad;
+} wf_planes;
+
+/* y[r, p] = start[r] + the sum over k of weights[k, r] x[offset[k] + p], for r < rows <=
+ * conv_rows, p < positions; x can be read, and y written, up to a whole vector. start NULL:
+ * zeros. */
+typedef struct wf_conv_tile {
+    int64_t rows, positions, terms, y_row;
+    const int64_t *offset;
+    const void *x, *weights, *start;
+    void *y;
+} wf_conv_tile;
+
+/* dw[k, o] += the sum over (r, c) < (rows, columns) of x[offset[k] + r * x_row + c] dy[r, c, o],
+ * for k < terms, o < lanes, whole vectors. */
+typedef struct wf_conv_weights {
+    int64_t terms, lanes, rows, columns, x_row;
+    const int64_t *offset;
+    const void *x, *dy;
+    void *dw;
+} wf_conv_weights;
+
+/* y[p] = the maximum over k < taps of x[offset[k] + p], and tap[p] that k; -1 if nothing is above
+ * -inf. Read and written up to whole vectors. */
+typedef struct wf_pool_tile {
+    int64_t positions, taps;
+    const int64_t *offset;
+    const void *x;
+    void *y, *tap;
+} wf_pool_tile;
+
+/* The windows [rows, columns] of an image: the first begins at (top, left), not above 0. offset: of
+ * each tap from the first. */
+typedef struct wf_pool_plane {
+    int64_t height, width, taps, rows, columns, top, left;
+    int64_t row_step, column_step, row_dilation, column_dilation;
+    const int64_t *offset;
+} wf_pool_plane;
+
 /* The numbers of one step of an optimizer: the formulas are in update.inc. */
 typedef struct wf_sgd_rule {
     double scale, rate, momentum, decay, fresh;
@@ -207,6 +252,22 @@ enum { WF_DRAWN = 256 };
         void (*attention)(const wf_attention_head *h, int64_t from, int64_t to, void *scratch);    \
         void (*attention_backward)(const wf_attention_head *h, void *scratch);                     \
         size_t attention_scratch, attention_column;                                                \
+        /* Convolution: conv.inc. Each result is one chain of multiply-adds in the order of k */   \
+        void (*conv_planes)(const wf_planes *p, const real *image, real *y);                       \
+        void (*conv_tile)(const wf_conv_tile *t);                                                  \
+        void (*conv_weight_rows)(const wf_conv_weights *t);                                        \
+        /* y[r * y_row + c * step] = x[r * x_row + c] for rows of n */                             \
+        void (*conv_results)(int64_t rows, int64_t n, const real *x, int64_t x_row, real *y,       \
+                             int64_t y_row, int64_t step);                                         \
+        /* Pooling: pool.inc. x += y, each element at the place of its window's maximum; y = the   \
+         * elements of x at those places */                                                        \
+        void (*pool_max)(const wf_pool_tile *t);                                                   \
+        void (*pool_scatter)(const wf_pool_plane *p, const real *y, const real *tap, real *x);     \
+        void (*pool_gather)(const wf_pool_plane *p, const real *x, const real *tap, real *y);      \
+        int64_t conv_rows, vector;  /* rows of a tile; elements of a vector */                     \
+        /* y [columns, rows] = the transpose of x [rows, columns] */                               \
+        void (*transpose)(int64_t rows, int64_t columns, const real *x, int64_t x_row, real *y,    \
+                          int64_t y_row);                                                          \
         const char *isa;                                                                           \
     } name
 /* clang-format on */

@@ -12,6 +12,8 @@
     ((wf_tensor *[]){ __VA_ARGS__ }),                                                              \
         (int)(sizeof((wf_tensor *[]){ __VA_ARGS__ }) / sizeof(wf_tensor *))
 #define ATTENTION(...) (&(wf_attention_options){ __VA_ARGS__ })
+#define CONV(...) (&(wf_conv_options){ __VA_ARGS__ })
+#define POOL(...) (&(wf_pool_options){ __VA_ARGS__ })
 #define ADAM(...) (&(wf_adam_options){ __VA_ARGS__ })
 #define SGD(...) (&(wf_sgd_options){ __VA_ARGS__ })
 #define RMSPROP(...) (&(wf_rmsprop_options){ __VA_ARGS__ })
@@ -126,6 +128,7 @@ static wf_tensor *chunks_multiplied(wf_tensor *x) {
 #define RANDOM(id, expression, shape, ...) BUILD(id, expression)
 #define UPDATE(id, expression, ...) BUILD(id, expression)
 #define FAILS(id, expression, message, ...) BUILD(failing_##id, expression)
+#include "op_cases_convolution.inc"
 #include "op_cases_elementwise.inc"
 #include "op_cases_fail.inc"
 #include "op_cases_loss.inc"
@@ -145,6 +148,7 @@ static wf_tensor *chunks_multiplied(wf_tensor *x) {
 #define RANDOM(id, expression, shape, ...) ROW(id, shape, .random = true, .in = { __VA_ARGS__ }),
 #define UPDATE(id, expression, ...) ROW(id, "", .update = true, .in = { __VA_ARGS__ }),
 const op_case op_cases[] = {
+#include "op_cases_convolution.inc"
 #include "op_cases_elementwise.inc"
 #include "op_cases_loss.inc"
 #include "op_cases_norm.inc"

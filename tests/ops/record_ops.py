@@ -769,6 +769,96 @@ FORMULAS = {
         a, b, causal(a @ b.mT) & (c.unsqueeze(1) != 0)
     ),
     "attention_weights_additive": lambda a, b, c: weights(a, b, bias=c),
+    # convolution
+    **{
+        f"conv2d{name}": (lambda o: lambda a, b, c=None: F.conv2d(a, b, c, **o))(options)
+        for name, options in {
+            "": {},
+            "_plain": {},
+            "_padded": {"padding": 1},
+            "_far_padded": {"padding": (3, 2)},
+            "_stride": {"stride": 2},
+            "_stride_padded": {"stride": 2, "padding": 1},
+            "_far_stride": {"stride": (3, 4)},
+            "_dilated": {"dilation": (2, 3)},
+            "_uneven": {"stride": (3, 2), "padding": (0, 2), "dilation": (2, 3)},
+            "_groups": {"groups": 2},
+            "_groups_stride": {"stride": (2, 1), "padding": 1, "groups": 3},
+            "_depthwise": {"padding": 1, "groups": 3},
+            "_point": {},
+            "_point_stride": {"stride": (2, 3)},
+            "_whole": {},
+            "_no_images": {},
+        }.items()
+    },
+    "conv2d_itself": lambda a: F.conv2d(a, a, padding=1),
+    "conv1d": F.conv1d,
+    "conv1d_options": lambda a, b: F.conv1d(a, b, None, 2, 2, 2, 2),
+    "conv1d_one": F.conv1d,
+    **{
+        f"conv_transpose2d{name}": (
+            lambda o: lambda a, b, c=None: F.conv_transpose2d(a, b, c, **o)
+        )(options)
+        for name, options in {
+            "": {},
+            "_plain": {"padding": 1},
+            "_stride": {"stride": (2, 3), "padding": (1, 0)},
+            "_output": {"stride": (2, 3), "padding": 1, "output_padding": (1, 2)},
+            "_gaps": {"stride": 3},
+            "_groups": {"stride": (2, 1), "groups": 2},
+            "_dilated": {
+                "stride": (2, 1),
+                "padding": (1, 2),
+                "dilation": (3, 2),
+                "output_padding": (1, 0),
+            },
+            "_cropped": {"padding": 2},
+        }.items()
+    },
+    "conv_transpose1d": F.conv_transpose1d,
+    "conv_transpose1d_options": lambda a, b: F.conv_transpose1d(a, b, None, 3, 1, 2, 2, 2),
+    **{
+        f"max_pool{name}": (lambda f, o: lambda a: f(a, **o))(function, options)
+        for name, function, options in (
+            ("2d", F.max_pool2d, {"kernel_size": 2}),
+            ("2d_overlap", F.max_pool2d, {"kernel_size": (3, 2), "stride": 1}),
+            ("2d_padded", F.max_pool2d, {"kernel_size": 3, "stride": 2, "padding": 1}),
+            (
+                "2d_dilated",
+                lambda a, **o: F.max_pool2d(F.pad(a, (2, 2), value=-INFINITY), **o),
+                {"kernel_size": (2, 3), "stride": (1, 2), "dilation": (3, 2)},
+            ),
+            ("2d_gaps", F.max_pool2d, {"kernel_size": (1, 2), "stride": 3}),
+            ("2d_whole", F.max_pool2d, {"kernel_size": (4, 3)}),
+            ("2d_no_images", F.max_pool2d, {"kernel_size": 2}),
+            ("1d", F.max_pool1d, {"kernel_size": 3}),
+            (
+                "1d_options",
+                F.max_pool1d,
+                {"kernel_size": 3, "stride": 2, "padding": 1, "dilation": 2},
+            ),
+        )
+    },
+    **{
+        f"avg_pool{name}": (lambda f, o: lambda a: f(a, **o))(function, options)
+        for name, function, options in (
+            ("2d", F.avg_pool2d, {"kernel_size": 2}),
+            ("2d_overlap", F.avg_pool2d, {"kernel_size": (3, 2), "stride": (1, 2)}),
+            ("2d_padded", F.avg_pool2d, {"kernel_size": 3, "stride": 2, "padding": 1}),
+            (
+                "2d_exclude",
+                F.avg_pool2d,
+                {"kernel_size": (3, 2), "stride": 2, "padding": 1, "count_include_pad": False},
+            ),
+            ("2d_no_images", F.avg_pool2d, {"kernel_size": 2}),
+            ("1d", F.avg_pool1d, {"kernel_size": 3}),
+            (
+                "1d_options",
+                F.avg_pool1d,
+                {"kernel_size": 4, "stride": 2, "padding": 2, "count_include_pad": False},
+            ),
+        )
+    },
     # training
     "cross_entropy": loss,
     "cross_entropy_nll": loss,

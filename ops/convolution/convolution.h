@@ -1,0 +1,60 @@
+/* ops/convolution/convolution.h - what the convolutions have in common. Not installed.
+ *
+ * Letters: N images, C channels, O output channels, H and W height and width, G groups. Along an
+ * axis of kernel size K, stride s, padding p and dilation d,
+ *
+ *     y_i = sum over k of w_k x_(s i + d k - p)
+ *
+ * The three ops of conv.c are the three products of such a sum: y of x and w; x's share of y and
+ * w, the transposed convolution; w's share of x and y. Each is the gradient of the two others. */
+#ifndef WEFT_OPS_CONVOLUTION_CONVOLUTION_H
+#define WEFT_OPS_CONVOLUTION_CONVOLUTION_H
+
+#include "ops/base/op.h"
+
+typedef struct conv { /* [2]: of the rows (H), of the columns (W) */
+    int64_t stride[2], padding[2], dilation[2], output_padding[2], groups;
+} conv;
+
+/* How a convolution, or a transposed one, runs: layout.c. The operand is the source, the result the
+ * target. Target element r + D a, of phase r < D, is the sum over taps of the source elements Q a +
+ * e, where e is a function of the tap and r: (Q, D) is (s, 1), transposed (1, s). */
+typedef struct conv_side { /* along one axis */
+    int64_t source, target, kernel, stride, padding, dilation;
+    bool transposed;
+    int64_t gather, scatter; /* Q, D */
+    int64_t first, reach;    /* the least e; the largest, counted from it */
+    int64_t count;           /* elements of the longest phase */
+} conv_side;
+
+typedef struct conv_layout {
+    conv_side side[2];
+    int64_t images, groups, sources, targets; /* channels of a group */
+    int64_t taps;                             /* terms of all phases together: sources K_h K_w */
+    wf_planes planes;                         /* of one channel, and of one chunk of rows */
+    int64_t channel;                          /* elements of its planes */
+    int64_t chunk, chunks; /* rows of each phase: of a chunk; chunks of an image */
+    wf_dtype type;
+} conv_layout;
+
+/* x, y: the source and the target; w [..., ..., K_h, K_w]. False after wf_fail: it would be too large
+ * a layout. */
+bool wf_conv_lay_out(wf_call *c, conv_layout *l, const conv *a, bool transposed, const wf_view *x,
+                     const wf_view *y, const wf_view *w);
+/* The place in the planes of the first element that each tap of each phase multiplies. */
+void wf_conv_offsets(const conv_layout *l, int64_t *offset);
+/* Does tap k belong to phase r, and with which e, counted from the first? */
+bool wf_conv_tap(const conv_side *side, int64_t r, int64_t k, int64_t *e);
+int64_t wf_conv_taps(const conv_side *side, int64_t r); /* how many do */
+/* Make the planes of n channels from `channel` of an image, for the rows of a chunk. */
+void wf_conv_fill(const conv_layout *l, const wf_view *x, int64_t image, int64_t channel, int64_t n,
+                  int64_t chunk, void *planes);
+int64_t wf_conv_chunk(const conv_layout *l, int64_t chunk, int64_t *from); /* rows of a chunk */
+
+bool wf_conv_options_fit(wf_call *c, const conv *a); /* else fails the call */
+/* The number of results along axis 0 or 1; fails the call if there is none. */
+bool wf_conv_count(wf_call *c, const conv *a, int axis, int64_t size, int64_t kernel, int64_t *n);
+
+extern const wf_kernel wf_conv2d_kernel, wf_conv_transpose2d_kernel, wf_conv2d_weight_kernel;
+
+#endif
