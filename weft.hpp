@@ -47,18 +47,8 @@ using pool = handle<wf_pool, wf_pool_free>;
 using state = handle<wf_state, wf_state_free>;
 using file = handle<wf_file, wf_file_free>;
 using model = handle<wf_model, wf_model_free>;
+using trainer = handle<wf_trainer, wf_trainer_free>;
 using decoder = handle<wf_decoder, wf_decoder_free>;
-
-class optimizer {
-    wf_optimizer made;
-
-  public:
-    explicit optimizer(const wf_optimizer &o) noexcept : made(o) {}
-    optimizer(const optimizer &) = delete;
-    optimizer &operator=(const optimizer &) = delete;
-    ~optimizer() { wf_optimizer_free(&made); }
-    const wf_optimizer *operator->() const noexcept { return &made; }
-};
 
 /* A shape, or the dims of a reshape, where a pointer to sizes is wanted: for the call it is in. */
 struct shape {
@@ -75,9 +65,12 @@ struct shape {
 inline void check(const wf_graph *g) {
     if (!wf_ok(g)) throw error(wf_error(g));
 }
-/* What a function of plans returned: check(p, wf_bind(p, "B", 16)). */
+/* What a function of plans, or of trainers, returned: check(p, wf_bind(p, "B", 16)). */
 inline void check(const wf_plan *p, bool done) {
     if (!done) throw error(wf_plan_error(p));
+}
+inline void check(const wf_trainer *t, bool done) {
+    if (!done) throw error(wf_trainer_error(t));
 }
 
 /* ---- plans ------------------------------------------------------------------------------------- */

@@ -25,7 +25,7 @@ static bool feed_points(wf_plan *p, const wf_tensor *x, int n, double *points) {
 }
 
 int main(void) {
-    wf_graph_options real = { .real = WF_F64, .seed = 1 };
+    const wf_graph_options real = { .real = WF_F64, .seed = 1 };
     wf_graph *g = wf_graph_new(&real);
     const int64_t N = wf_extent(g, "N", CHECKED), shape[] = { N, 1 };
     wf_tensor *x = wf_input(g, "x", WF_F64, 2, shape);
@@ -40,28 +40,19 @@ int main(void) {
     wf_tensor *d2u = derivative(derivative(u, x), x);
     wf_tensor *loss = wf_square_sum(wf_add(d2u, wf_sin(x)));
 
-    wf_tensor *params[6], *fetch[7] = { loss }, *feed[2] = { x };
-    int n = wf_parameters(g, params, 6);
-    wf_optimizer_options adam = wf_optimizer_defaults(WF_ADAM);
-    wf_optimizer o = wf_optimizer_new(g, loss, wf_constant(g, POINTS), params, n, &adam);
-    for (int i = 0; i < o.n; i++) fetch[1 + i] = o.updates[i];
-    feed[1] = o.rates;
-    wf_plan_options what = { .fetch = fetch, .n_fetch = 1 + o.n, .feed = feed, .n_feed = 2 };
-    wf_plan_options look = { .fetch = &u, .n_fetch = 1, .feed = feed, .n_feed = 1 };
-    wf_plan *train = wf_plan_new(g, &what), *solve = wf_plan_new(g, &look);
-
+    const wf_trainer_options options = { .optimizer = wf_optimizer_defaults(WF_ADAM),
+                                         .schedule = { WF_COSINE, 0.01, 0, STEPS, 0 } };
+    wf_trainer *trainer = wf_trainer_new(g, loss, wf_constant(g, POINTS), &options);
     static double points[CHECKED], solution[CHECKED];
-    wf_schedule falling = { .kind = WF_COSINE, .peak = 0.01, .steps = STEPS };
-    bool ok = feed_points(train, x, POINTS, points);
+    bool ok = feed_points(wf_trainer_plan(trainer), x, POINTS, points);
     for (int step = 1; ok && step <= STEPS; step++) {
-        double rates[3], sum;
-        wf_optimizer_rates(&adam, wf_schedule_rate(&falling, step), step, rates);
-        ok = wf_feed_reals(train, o.rates, rates, 3) && wf_run(train) &&
-             wf_fetch(train, loss, &sum, sizeof sum);
-        if (ok && step % 800 == 0)
-            printf("step %d: residual %.2e\n", step, sqrt(sum / (double)POINTS));
+        wf_progress now;
+        ok = wf_trainer_step(trainer, &now);
+        if (ok && step % 800 == 0) printf("step %d: residual %.2e\n", step, sqrt(now.loss));
     }
 
+    const wf_plan_options look = { .fetch = &u, .n_fetch = 1, .feed = &x, .n_feed = 1 };
+    wf_plan *solve = wf_plan_new(g, &look);
     double error = 0;
     ok = ok && feed_points(solve, x, CHECKED, points) && wf_run(solve) &&
          wf_fetch(solve, u, solution, sizeof solution);
@@ -69,7 +60,7 @@ int main(void) {
     if (ok)
         printf("largest error against sin x at %d points: %.1e\n", CHECKED, error);
     else
-        fprintf(stderr, "%s%s%s\n", wf_error(g), wf_plan_error(train), wf_plan_error(solve));
-    wf_plan_free(train), wf_plan_free(solve), wf_optimizer_free(&o), wf_graph_free(g);
+        fprintf(stderr, "%s %s\n", wf_trainer_error(trainer), wf_plan_error(solve));
+    wf_plan_free(solve), wf_trainer_free(trainer), wf_graph_free(g);
     return !(ok && error < 1e-3);
 }

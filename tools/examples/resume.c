@@ -1,13 +1,12 @@
-/* resume.c - a model of one's own is saved in the middle of its training; another process, here
- * another graph, loads it, goes on, and ends with the same weights to the bit.
+/* resume.c - a training is saved in its middle; another process, here another graph, goes on from
+ * the file, and ends with the same weights to the bit.
  *
- * Shows wf_save and wf_load, which take any graph: parameters, the optimizer's moments, and in the
- * metadata what else the program wants back, here the step. Dropout and batches are functions of the
- * step, so that of them nothing needs saving.
+ * Shows wf_trainer_save and wf_trainer_load, which take any graph: parameters, the optimizer's
+ * moments, the step. Of dropout nothing needs saving, as it is a function of the step, and so are the
+ * batches here.
  *
  * usage: resume [FILE]      the file is left there: Python opens it with safetensors.torch.load_file */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <weft/weft.h>
 
@@ -17,17 +16,13 @@ enum { BATCH = 50, HIDDEN = 32, HALF = 60, PARAMS = 4 };
 
 struct session {
     wf_graph *graph;
-    wf_plan *train;
-    wf_tensor *images, *labels, *loss;
-    wf_optimizer_options options;
-    wf_optimizer optimizer;
-    int step;
+    wf_tensor *images, *labels;
+    wf_trainer *trainer;
 };
 
-/* The same graph at every start of the program, with initial values that depend on its seed. */
+/* The same graph at every start of the program. */
 static void start(struct session *s) {
     const int64_t shape[] = { BATCH, PIXELS };
-    wf_tensor *params[PARAMS], *fetch[1 + PARAMS];
     wf_graph *g = s->graph = wf_graph_new(NULL);
     s->images = wf_input(g, "images", WF_F32, 2, shape);
     s->labels = wf_input(g, "labels", WF_I32, 1, shape);
@@ -35,59 +30,23 @@ static void start(struct session *s) {
     struct wf_linear_layer output = wf_linear_new(g, "output", HIDDEN, 10, true);
     wf_tensor *h = wf_dropout(wf_relu(wf_linear(&hidden, s->images)), 0.2, NULL);
     wf_cross_entropy_result r = wf_cross_entropy(wf_linear(&output, h), s->labels, 0, -1);
-    s->options = wf_optimizer_defaults(WF_ADAM);
-    s->optimizer =
-        wf_optimizer_new(g, r.loss, r.count, params, wf_parameters(g, params, PARAMS), &s->options);
-    s->loss = fetch[0] = r.loss, s->step = 0;
-    memcpy(fetch + 1, s->optimizer.updates, PARAMS * sizeof *fetch);
-    wf_tensor *feed[] = { s->images, s->labels, s->optimizer.rates };
-    wf_plan_options p = {
-        .fetch = fetch, .n_fetch = 1 + PARAMS, .feed = feed, .n_feed = 3, .training = true
-    };
-    s->train = wf_plan_new(g, &p);
+    const wf_trainer_options options = { .optimizer = wf_optimizer_defaults(WF_ADAM),
+                                         .schedule = { WF_COSINE, 0.01, 10, 2 * HALF, 0 } };
+    s->trainer = wf_trainer_new(g, r.loss, r.count, &options);
 }
 
-static bool train_until(struct session *s, int last) {
+static bool train_until(struct session *s, int64_t last) {
     static float drawn[BATCH * PIXELS];
     static int32_t digits[BATCH];
-    double rates[3];
-    float sum;
+    wf_plan *p = wf_trainer_plan(s->trainer);
+    wf_progress now;
     bool ok = true;
-    wf_random_step(s->train, (uint64_t)s->step, 0); /* counts on from here */
-    while (ok && s->step < last) {
-        uint64_t random = (uint64_t)s->step++;
-        draw_digits(BATCH, &random, drawn, digits);
-        wf_optimizer_rates(&s->options, 0.005, s->step, rates);
-        ok = wf_feed(s->train, s->images, drawn, sizeof drawn) &&
-             wf_feed(s->train, s->labels, digits, sizeof digits) &&
-             wf_feed_reals(s->train, s->optimizer.rates, rates, 3) && wf_run(s->train) &&
-             wf_fetch(s->train, s->loss, &sum, sizeof sum);
+    while (ok && wf_trainer_steps(s->trainer) < last) {
+        draw_digits(BATCH, (uint64_t)wf_trainer_steps(s->trainer), drawn, digits);
+        ok = wf_feed(p, s->images, drawn, sizeof drawn) &&
+             wf_feed(p, s->labels, digits, sizeof digits) && wf_trainer_step(s->trainer, &now);
     }
-    if (ok)
-        printf("step %d: loss %.6f\n", s->step, (double)sum / (double)BATCH);
-    else
-        fprintf(stderr, "%s%s\n", wf_error(s->graph), wf_plan_error(s->train));
-    return ok;
-}
-
-static bool save(const struct session *s, const char *path) {
-    char step[16], message[256];
-    snprintf(step, sizeof step, "%d", s->step);
-    const wf_meta meta = { "step", step };
-    bool ok = wf_save(s->graph, path, NULL, &meta, 1, message);
-    if (!ok) fprintf(stderr, "%s\n", message);
-    return ok;
-}
-
-static bool load(struct session *s, const char *path) {
-    wf_file *f = wf_file_open(path);
-    wf_load_report report;
-    bool ok = wf_load(s->graph, f, NULL, &report); /* all that the graph has, and nothing else */
-    if (ok)
-        s->step = atoi(wf_file_meta(f, "step"));
-    else
-        fprintf(stderr, "%s\n", report.message);
-    wf_file_free(f);
+    if (ok) printf("step %d: loss %.9f\n", (int)last, now.loss);
     return ok;
 }
 
@@ -106,16 +65,18 @@ static bool same_weights(const struct session *a, const struct session *b) {
 }
 
 static void end(struct session *s) {
-    wf_plan_free(s->train), wf_optimizer_free(&s->optimizer), wf_graph_free(s->graph);
+    if (!wf_trainer_ok(s->trainer)) fprintf(stderr, "%s\n", wf_trainer_error(s->trainer));
+    wf_trainer_free(s->trainer), wf_graph_free(s->graph);
 }
 
 int main(int argc, char **argv) {
     const char *path = argc > 1 ? argv[1] : "resume.safetensors";
     struct session first, second;
     start(&first), start(&second);
-    bool ok = train_until(&first, HALF) && save(&first, path) && train_until(&first, 2 * HALF);
+    bool ok = train_until(&first, HALF) && wf_trainer_save(first.trainer, path, NULL, 0) &&
+              train_until(&first, 2 * HALF);
     puts("from the file:");
-    ok = ok && load(&second, path) && train_until(&second, 2 * HALF);
+    ok = ok && wf_trainer_load(second.trainer, path) && train_until(&second, 2 * HALF);
     bool same = ok && same_weights(&first, &second);
     if (ok) printf("the weights are %s\n", same ? "the same, to the bit" : "not the same");
     end(&first), end(&second);

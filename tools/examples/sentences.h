@@ -5,7 +5,8 @@
 
 #include <weft/weft.h>
 
-enum { LENGTH = 6, START = 0, END = 1, FIRST_WORD = 2, WORDS = 12, SENTENCES = 32 };
+enum { LENGTH = 6, START = 0, END = 1, FIRST_WORD = 2, WORDS = 12 };
+enum { SENTENCES = 32, FIRST_LEARNED = 10000 }; /* of a batch; before these, none is learned from */
 
 /* A Transformer small enough to learn it in a second. */
 static inline wf_transformer_config small_translator(void) {
@@ -17,11 +18,11 @@ static inline wf_transformer_config small_translator(void) {
     return c;
 }
 
-static inline void make_sentence(int32_t words[LENGTH], uint64_t *random) {
-    for (int i = 0; i < LENGTH; i++) { /* Knuth's MMIX */
-        *random = *random * 6364136223846793005u + 1442695040888963407u;
-        words[i] = FIRST_WORD + (int32_t)((*random >> 33) % (WORDS - FIRST_WORD));
-    }
+/* Sentence number n of all. */
+static inline void make_sentence(int32_t words[LENGTH], uint64_t n) {
+    for (int i = 0; i < LENGTH; i++)
+        words[i] = FIRST_WORD +
+                   (int32_t)(wf_random_uniform(n, (uint64_t)i) * (double)(WORDS - FIRST_WORD));
 }
 
 /* Word i of the translation. */
@@ -42,11 +43,10 @@ static inline bool train_translator(wf_model *m, int steps, double rate, int dia
     int32_t tgt[SENTENCES][LENGTH + 1], labels[SENTENCES][LENGTH + 1];
     const wf_batch batch = { SENTENCES, LENGTH, LENGTH + 1, src[0], lengths, tgt[0], labels[0] };
     wf_plan *p = wf_model_train_plan(m, NULL);
-    uint64_t random = 1;
     bool ok = wf_plan_ok(p);
     for (int step = 1; ok && step <= steps; step++) {
         for (int i = 0; i < SENTENCES; i++) {
-            make_sentence(src[i], &random);
+            make_sentence(src[i], (uint64_t)(FIRST_LEARNED + step * SENTENCES + i));
             tgt[i][0] = START, labels[i][LENGTH] = END, lengths[i] = LENGTH;
             for (int j = 0; j < LENGTH; j++)
                 tgt[i][j + 1] = labels[i][j] = translated(src[i], j, dialect);

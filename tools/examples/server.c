@@ -59,8 +59,7 @@ int main(void) {
     bool ok = train_translator(m, 400, 0.003, 0);
 
     static struct request alone[REQUESTS], together[REQUESTS];
-    uint64_t random = 2;
-    for (int i = 0; i < REQUESTS; i++) make_sentence(alone[i].words, &random);
+    for (int i = 0; i < REQUESTS; i++) make_sentence(alone[i].words, (uint64_t)i);
     alone[BAD].words[0] = 999; /* no such word */
     memcpy(together, alone, sizeof alone);
     int right = serve_all(m, alone, 1) + serve_all(m, together, THREADS);

@@ -7,7 +7,6 @@
 #include <weft/weft.hpp>
 
 constexpr int points = 200, steps = 600;
-constexpr double learning_rate = 0.01;
 
 int main() try {
     weft::graph g(wf_graph_new(nullptr));
@@ -22,13 +21,10 @@ int main() try {
     wf_tensor *answer = wf_argmax(logits, -1);
     const wf_cross_entropy_result loss = wf_cross_entropy(logits, arm, 0, -1);
 
-    std::vector<wf_tensor *> params(6);
-    wf_parameters(g, params.data(), 6);
-    const wf_optimizer_options adam = wf_optimizer_defaults(WF_ADAM);
-    weft::optimizer o(wf_optimizer_new(g, loss.loss, loss.count, params.data(), 6, &adam));
-    std::vector<wf_tensor *> fetch(o->updates, o->updates + o->n);
-    fetch.push_back(loss.loss);
-    const weft::plan train = weft::make_plan(g, fetch, { x, arm, o->rates });
+    wf_trainer_options options{};
+    options.optimizer = wf_optimizer_defaults(WF_ADAM), options.schedule.peak = 0.01;
+    const weft::trainer trainer(wf_trainer_new(g, loss.loss, loss.count, &options));
+    wf_plan *train = wf_trainer_plan(trainer);
     const weft::plan look = weft::make_plan(g, { answer }, { x });
 
     std::vector<float> xs;
@@ -42,13 +38,9 @@ int main() try {
     weft::bind(train, "N", points), weft::bind(look, "N", points);
     weft::feed(train, x, xs), weft::feed(train, arm, arms), weft::feed(look, x, xs);
     for (int step = 1; step <= steps; step++) {
-        double rates[3];
-        wf_optimizer_rates(&adam, learning_rate, step, rates);
-        weft::check(train, wf_feed_reals(train, o->rates, rates, 3));
-        weft::run(train);
-        if (step % 200 == 0)
-            std::printf("step %d: loss %.4f\n", step,
-                        weft::fetch<float>(train, loss.loss)[0] / double(points));
+        wf_progress now;
+        weft::check(trainer, wf_trainer_step(trainer, &now));
+        if (step % 200 == 0) std::printf("step %d: loss %.4f\n", step, now.loss);
     }
     weft::run(look);
     const std::vector<int32_t> answers = weft::fetch<int32_t>(look, answer);
