@@ -34,7 +34,7 @@
     ROW(WF_WORDS, "word") ROW(WF_CHARACTERS, "char") ROW(WF_BPE, "bpe") \
     ROW(WF_BYTES, "byte") ROW(WF_TEXT_CHARACTERS, "text-char") ROW(WF_BYTE_BPE, "byte-bpe")
 
-#define WF_NORM_KIND_NAMES(ROW) ROW(WF_LAYER_NORM, "layer") ROW(WF_RMS_NORM, "rms")
+#define WF_NORM_KIND_NAMES(ROW) WF_NORM_KINDS(ROW) /* layers.h */
 
 /* norm_first of a configuration, as people say it; in files it is a number */
 typedef enum { WF_NORM_PRE, WF_NORM_POST } wf_norm_place;
