@@ -20,7 +20,7 @@ static const struct {
     const char *name;
     wf_optimizer_options o;
 } kinds[] = {
-    { "sgd", { WF_SGD } },
+    { "sgd", { .kind = WF_SGD } },
     { "momentum", { WF_SGD, .momentum = 0.9, .weight_decay = 0.1 } },
     { "dampening", { WF_SGD, .momentum = 0.9, .dampening = 0.5 } },
     { "nesterov", { WF_SGD, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true } },
