@@ -96,7 +96,8 @@ WF_API int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t byt
 WF_API int64_t wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *ids, int64_t n, char *text,
                                    size_t size);
 
-/* Is this a line as described above, not of running text? False with "not UTF-8 at byte 17", counted from 0. */
+/* Is this a line as described above, not of running text? False with "not UTF-8 at byte 17",
+ * counted from 0. */
 WF_API bool wf_text_check(const char *line, size_t bytes, char *message);
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -115,9 +116,9 @@ WF_API size_t wf_tokenizer_vocabulary(const wf_tokenizer *t, char *text, size_t 
 WF_API size_t wf_tokenizer_codes(const wf_tokenizer *t, char *text, size_t size);
 
 /* For a model's file: "PREFIX.kind" (word, char, bpe, byte, text-char, byte-bpe),
- * "PREFIX.vocabulary" and, for BPE, "PREFIX.codes". Returns how many pairs; they live until the next call or wf_tokenizer_free. 0:
- * no memory. Prefixes: "tokenizer" when joint, else "src_tokenizer" and "tgt_tokenizer"; at most
- * 64 bytes. */
+ * "PREFIX.vocabulary" and, for BPE, "PREFIX.codes". Returns how many pairs; they live until the
+ * next call or wf_tokenizer_free. 0: no memory. Prefixes: "tokenizer" when joint, else
+ * "src_tokenizer" and "tgt_tokenizer"; at most 64 bytes. */
 enum { WF_TOKENIZER_META = 3 };
 WF_API int wf_tokenizer_to_meta(wf_tokenizer *t, const char *prefix,
                                 wf_meta pairs[WF_TOKENIZER_META]);

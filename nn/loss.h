@@ -33,7 +33,7 @@ WF_API wf_tensor *wf_smooth_l1_loss(wf_tensor *input, wf_tensor *target, wf_redu
 /* delta times wf_smooth_l1_loss of beta = delta; delta above 0 */
 WF_API wf_tensor *wf_huber_loss(wf_tensor *input, wf_tensor *target, wf_reduction r, double delta);
 /* target (log target - input): input holds log-probabilities; so does target if log_target. Where
- * target is 0 the loss is 0. */
+ * target is 0 the loss is 0, but for an infinite input, which makes it NaN, as in PyTorch. */
 WF_API wf_tensor *wf_kl_div(wf_tensor *input, wf_tensor *target, wf_reduction r, bool log_target);
 /* -(p t log sigmoid(x) + (1 - t) log(1 - sigmoid(x))) w for logits x: finite for any x, gradient
  * sigmoid(x) - t. weight w and pos_weight p broadcast; NULL: 1. The mean is over all elements. */

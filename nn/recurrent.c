@@ -180,6 +180,16 @@ static wf_tensor *open_steps(wf_tensor *x, wf_tensor *lengths) {
     return wf_less(t, wf_unsqueeze(lengths, WF_AXIS(0) | WF_AXIS(2)));
 }
 
+/* A state for every layer and direction? */
+static bool states_ok(const struct wf_recurrent_layer *l, const wf_tensor *all) {
+    int64_t n = l->o.num_layers * (l->o.bidirectional ? 2 : 1);
+    if (!all || (all->ndim == 3 && all->shape[0] == n)) return true;
+    wf_poison(all->graph,
+              "the first states are not [%lld,B,H], a state for each layer and direction",
+              (long long)n);
+    return false;
+}
+
 static wf_recurrent_result all_poison(wf_tensor *y) {
     return (wf_recurrent_result){ y, y, y };
 }
@@ -188,6 +198,7 @@ static wf_recurrent_result unroll(const struct wf_recurrent_layer *l, wf_tensor 
                                   wf_tensor *lengths, wf_tensor *h, wf_tensor *c) {
     if (x->ndim != 3 || x->shape[1] < 1)
         return all_poison(wf_poison(x->graph, "the operand is not [B,T,I] with a step or more"));
+    if (!states_ok(l, h) || !states_ok(l, c)) return all_poison(wf_poison(x->graph, NULL));
     int64_t T = x->shape[1];
     /* the size as a number: another one that is bound does not fit */
     x = wf_reshape(wf_transpose(x, 0, 1), 3, (int64_t[]){ T, WF_KEEP, WF_KEEP });

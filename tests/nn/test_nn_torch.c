@@ -161,6 +161,19 @@ TEST(nodes_grow_with_the_steps_and_no_faster) {
     ck_assert_int_lt(most, 512 * 60);
 }
 
+TEST_ROWS(other_states_than_those_of_the_layers_are_refused, 3) {
+    static const int64_t shapes[][3] = { { 1, 2, 3 }, { 4, 2, 3 }, { 2, 3, 0 } };
+    wf_graph *g = wf_graph_new(NULL);
+    const wf_recurrent_options o = { .input_size = 3, .hidden_size = 3, .bidirectional = true };
+    struct wf_recurrent_layer l = wf_recurrent_new(g, "gru", &o);
+    wf_tensor *x = wf_input(g, "x", wf_real(g), 3, (int64_t[]){ 2, 4, 3 });
+    wf_tensor *h = wf_input(g, "h", wf_real(g), shapes[_i][2] ? 3 : 2, shapes[_i]);
+    wf_recurrent(&l, x, NULL, h, NULL);
+    ck_assert(!wf_ok(g));
+    assert_contains(wf_error(g), "gru: the first states are not [2,B,H]");
+    wf_graph_free(g);
+}
+
 /* The number of steps is recorded: another one must not be computed as if it were that one. */
 TEST(another_number_of_steps_is_refused) {
     wf_graph *g = new_graph(WF_F32);

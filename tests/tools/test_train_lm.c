@@ -15,7 +15,7 @@ TESTS(train_lm)
 static void make_text(void) {
     enter_folder();
     ok("for i in 1 2 3 4 5 6 7 8 9; do printf 'one two three four\\n  five six seven\\n@@@\\n'; "
-       "done > text; printf 'one two\\n  five six\\n' > more");
+       "done > text; printf 'one two\\n  five six\\n' > more; : > nothing");
 }
 
 SETUP(make_text, leave_folder)
@@ -69,6 +69,20 @@ TEST(prompts_of_all_lengths_in_one_batch) {
     ck_assert(same_files("a", "b"));
 }
 
+/* Of bytes: nothing ends at one that is zero. */
+TEST(zeros_are_written_too) {
+    ok("for i in 1 2 3 4 5 6 7 8 9; do printf 'ab\\0ab\\0ab\\0ab\\0'; done > zeros");
+    ok("train --text zeros --tokenizer byte --quiet --max-tokens 64 " SIZE
+       "--text-eval-size 0 --lr 0.02 --max-steps 200 -o m");
+    static const char *const ways[] = { "", "--stream" };
+    for (int i = 0; i < 2; i++) {
+        run("generate --model m --prompt ab --max-new-tokens 4 %s --quiet | tr '\\0' '-'", ways[i]);
+        ck_assert_str_eq(result.out, "ab-ab-\n");
+    }
+    ok("generate --model m --prompt ab --max-new-tokens 4 --json --quiet");
+    assert_contains(result.out, "\"text\":\"\\u0000ab\\u0000\"");
+}
+
 /* Steps end within an epoch; parts at other thread counts; a validation on the way. */
 TEST_ROWS(parts_of_a_training_are_the_whole, 4) {
     static const char *const settings[] = { "", "--form llama --kv-heads 1 --ema 0.5",
@@ -119,6 +133,8 @@ static const struct refusal {
     { "train --text more", 1, "lower --max-len" },
     { "train --text text --text-eval more --text-eval-size 9", 2,
       "--text-eval-size would have no" },
+    { "train --text text --text-eval nothing --tokenizer byte --max-len 16", 1,
+      "nothing has no text to validate with" },
     { "train --text text --text-eval-size 0 --valid-every 9", 2, "holds nothing back" },
     { "train --task copy --form llama", 2, "--form would have no effect: this architecture" },
     { "train --task copy --kv-heads 2", 2, "--kv-heads would have no effect" },

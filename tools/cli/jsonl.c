@@ -70,18 +70,22 @@ static void escape(jsonl *out, int32_t c) {
         json_raw(out, "\\u%04x", (unsigned)c);
 }
 
-void json_string(jsonl *out, const char *value) {
-    size_t n = strlen(value), at = 0;
+void json_bytes(jsonl *out, const char *value, size_t bytes) {
+    size_t at = 0;
     put(out, "\"", 1);
-    while (at < n) {
+    while (at < bytes) {
         size_t begin = at;
-        int32_t c = utf8_next(value, n, &at);
+        int32_t c = utf8_next(value, bytes, &at);
         if (c == '"' || c == '\\' || c == '\t' || is_control(c))
             escape(out, c);
         else
             put(out, value + begin, at - begin);
     }
     put(out, "\"", 1);
+}
+
+void json_string(jsonl *out, const char *value) {
+    json_bytes(out, value, strlen(value));
 }
 
 void json_key(jsonl *out, const char *key) {

@@ -35,6 +35,7 @@ void json_free(jsonl *out);
 void json_number(jsonl *out, double value);
 /* Quoted; what is not UTF-8 becomes U+FFFD, and what a terminal would obey is escaped. */
 void json_string(jsonl *out, const char *value);
+void json_bytes(jsonl *out, const char *value, size_t bytes); /* the same, zeros among them */
 /* Anything, at most 60 bytes of it. */
 void json_raw(jsonl *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -74,11 +74,18 @@ static char *number_line(const int32_t *ids, int64_t n) {
     return line;
 }
 
-char *line_of_ids(const wf_tokenizer *t, const int32_t *ids, int64_t n) {
-    if (!t) return number_line(ids, n);
+static char *text_line(const wf_tokenizer *t, const int32_t *ids, int64_t n, size_t *bytes) {
     int64_t size = wf_tokenizer_decode(t, ids, n, NULL, 0) + 1;
     char *line = size > 0 ? malloc((size_t)size) : NULL;
-    if (line) wf_tokenizer_decode(t, ids, n, line, (size_t)size);
+    if (line) *bytes = (size_t)wf_tokenizer_decode(t, ids, n, line, (size_t)size);
+    return line;
+}
+
+char *line_of_ids(const wf_tokenizer *t, const int32_t *ids, int64_t n, size_t *bytes) {
+    size_t length = 0;
+    char *line = t ? text_line(t, ids, n, &length) : number_line(ids, n);
+    if (line && !t) length = strlen(line);
+    if (bytes) *bytes = length;
     return line;
 }
 

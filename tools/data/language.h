@@ -36,8 +36,9 @@ void language_close(language *l);
 int64_t language_read(language *l, int side, const char *line, size_t bytes, int32_t *ids,
                       int64_t capacity, char *message);
 
-/* The line of n ids, to be freed; t NULL: of numbers. NULL: out of memory. */
-char *line_of_ids(const wf_tokenizer *t, const int32_t *ids, int64_t n);
+/* The line of n ids, to be freed; t NULL: of numbers. NULL: out of memory. bytes, unless NULL: its
+ * length, for a text of bytes may have zeros. */
+char *line_of_ids(const wf_tokenizer *t, const int32_t *ids, int64_t n, size_t *bytes);
 
 /* What one id stands for: a piece of the vocabulary, or the number, in buffer. */
 const char *language_piece(const language *l, int side, int32_t id, char buffer[PIECE_TEXT]);

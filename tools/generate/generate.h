@@ -91,8 +91,8 @@ void close_window(job *j);
 
 /* If it is wanted: from now on what is chosen is written at once. */
 void open_stream(job *j);
-void begin_stream(job *j);                 /* of another line */
-void end_stream(job *j, const char *text); /* the rest of its text */
+void begin_stream(job *j);                               /* of another line */
+void end_stream(job *j, const char *text, size_t bytes); /* the rest of its text */
 
 /* ---- generate_output.c ----------------------------------------------------------------------- */
 

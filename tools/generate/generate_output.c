@@ -6,8 +6,8 @@
 #include "tools/cli/jsonl.h"
 #include "tools/cli/report.h"
 
-static char *line_of(const job *j, const wf_hypothesis *h) {
-    char *line = line_of_ids(j->language.tokenizer[SIDE_TGT], h->tokens, h->length);
+static char *line_of(const job *j, const wf_hypothesis *h, size_t *bytes) {
+    char *line = line_of_ids(j->language.tokenizer[SIDE_TGT], h->tokens, h->length, bytes);
     if (!line) fail(j->program, "out of memory");
     return line;
 }
@@ -31,10 +31,11 @@ static void json_tokens(job *j, const int32_t *ids, int64_t n) {
 }
 
 static void json_hypothesis(job *j, const wf_hypothesis *h) {
-    char *text = line_of(j, h);
+    size_t bytes;
+    char *text = line_of(j, h, &bytes);
     jsonl *line = &j->line;
     json_raw(line, "{\"text\":");
-    json_string(line, text);
+    json_bytes(line, text, bytes);
     json_tokens(j, h->tokens, h->length);
     json_reals(line, "log_probs", h->log_probs, h->length + 1);
     json_real(line, "total", h->total);
@@ -70,12 +71,13 @@ static void text_answer(job *j, const sentence *s) {
     for (int64_t i = 0; i < j->set->nbest; i++) {
         if (i < s->decoded.n) {
             const wf_hypothesis *h = &s->decoded.best[i];
-            char *line = line_of(j, h);
+            size_t bytes;
+            char *line = line_of(j, h, &bytes);
             if (j->set->scores) fprintf(j->out, "%.9g\t", h->score);
             if (j->set->stream)
-                end_stream(j, line);
+                end_stream(j, line, bytes);
             else
-                write_prompt(j), fputs(line, j->out);
+                write_prompt(j), fwrite(line, 1, bytes, j->out);
             free(line);
         }
         fputc('\n', j->out);
@@ -124,7 +126,7 @@ void draw_attention(job *j, const sentence *s) {
 /* ---- the comparison with references ---------------------------------------------------------- */
 
 void compare_answer(job *j, const sentence *s) {
-    char *line = s->decoded.n ? line_of(j, &s->decoded.best[0]) : NULL;
+    char *line = s->decoded.n ? line_of(j, &s->decoded.best[0], NULL) : NULL;
     const char *answer = line ? line : "", *reference = j->reference[s->line - 1];
     if (!metrics_add(j->metrics, answer, strlen(answer), reference, strlen(reference)))
         fail(j->program, "out of memory");

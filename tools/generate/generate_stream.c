@@ -4,7 +4,6 @@
  * are complete: bytes that may still become one wait for the next token. So the bytes are those
  * that would be written at the end. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "generate.h"
 
@@ -32,8 +31,9 @@ static bool hear(void *listener, int place, int32_t token) {
     streaming *s = &j->stream;
     (void)place; /* there is one at a time */
     s->ids[s->n++] = token;
-    char *text = line_of_ids(j->language.tokenizer[SIDE_TGT], s->ids, s->n);
-    if (text) write_text(j, text, complete(text, strlen(text)));
+    size_t bytes;
+    char *text = line_of_ids(j->language.tokenizer[SIDE_TGT], s->ids, s->n, &bytes);
+    if (text) write_text(j, text, complete(text, bytes));
     free(text);
     return text && !ferror(j->out); /* nobody reads any more: no more is made */
 }
@@ -49,6 +49,6 @@ void begin_stream(job *j) {
     j->stream.n = 0, j->stream.written = 0;
 }
 
-void end_stream(job *j, const char *text) {
-    write_text(j, text, strlen(text));
+void end_stream(job *j, const char *text, size_t bytes) {
+    write_text(j, text, bytes);
 }

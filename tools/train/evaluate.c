@@ -65,9 +65,9 @@ static bool compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypo
     v->exact += h->length == n && memcmp(h->tokens, answer, (size_t)n * sizeof *answer) == 0;
     v->judged++;
     if (number >= SAMPLES) return true;
-    char *source = line_of_ids(NULL, b->src + row * b->S, b->src_length[row]);
-    char *reference = line_of_ids(NULL, answer, n);
-    char *output = line_of_ids(NULL, h->tokens, h->length);
+    char *source = line_of_ids(NULL, b->src + row * b->S, b->src_length[row], NULL);
+    char *reference = line_of_ids(NULL, answer, n, NULL);
+    char *output = line_of_ids(NULL, h->tokens, h->length, NULL);
     v->samples[number] = sample_text(source, reference, output);
     free(source), free(reference), free(output);
     return v->samples[number];
@@ -77,7 +77,7 @@ static bool compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypo
 
 static bool score_line(evaluator *e, const holdout *h, int64_t pair, const wf_hypothesis *best,
                        metrics *scores, evaluation *v, char *message) {
-    char *output = line_of_ids(e->dataset->tokenizer[SIDE_TGT], best->tokens, best->length);
+    char *output = line_of_ids(e->dataset->tokenizer[SIDE_TGT], best->tokens, best->length, NULL);
     const char *reference = h->reference[pair];
     bool ok = output && metrics_add(scores, output, strlen(output), reference, strlen(reference));
     if (ok) v->exact += strcmp(output, reference) == 0, v->judged++;
@@ -113,8 +113,8 @@ char *write_sample(evaluator *e, int64_t tokens, uint64_t seed, char *message) {
     o.banned = banned, o.n_banned = 3;
     if (!wf_decode(e->decoder, 1, 0, NULL, &none, NULL, &o, &result))
         return snprintf(message, MESSAGE, "%s", wf_decoder_error(e->decoder)), NULL;
-    char *text =
-        line_of_ids(e->dataset->tokenizer[SIDE_TGT], result.best->tokens, result.best->length);
+    char *text = line_of_ids(e->dataset->tokenizer[SIDE_TGT], result.best->tokens,
+                             result.best->length, NULL);
     wf_decoded_free(&result, 1);
     if (!text) snprintf(message, MESSAGE, "out of memory");
     return text;

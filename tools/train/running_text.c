@@ -126,7 +126,11 @@ static bool open_streams(dataset *m, origin *from, char *message) {
     size_t learned = from->stop, end = SIZE_MAX;
     if (!open_stream(m, LEARNED, &from->text, 0, &learned, o->text, o->marker, message))
         return false;
-    if (o->eval) return open_stream(m, HELD, &from->eval, 0, &end, o->eval, o->marker, message);
+    if (o->eval)
+        return open_stream(m, HELD, &from->eval, 0, &end, o->eval, o->marker, message) &&
+               (m->stream[HELD].bytes ||
+                (snprintf(message, MESSAGE, "%.150s has no text to validate with", o->eval),
+                 false));
     return open_stream(m, HELD, &from->text, learned, &end, o->text, o->marker, message);
 }
 
