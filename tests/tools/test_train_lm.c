@@ -157,6 +157,14 @@ TEST_ROWS(mistakes_are_refused, COUNT_OF(refusals)) {
     assert_contains(result.err, refusals[_i].says);
 }
 
+/* What has an effect is asked of the defaults of the task, too: text is learned with AdamW. */
+TEST(the_options_of_default_choices_are_taken) {
+    ok(LM "--weight-decay 0.3 --max-steps 1");
+    run(LM "--optimizer adam --weight-decay 0.3 --max-steps 1");
+    expect(2);
+    assert_contains(result.err, "--weight-decay would have no effect: only adamw and lion");
+}
+
 TEST(prompts_that_cannot_be_are_refused) {
     ok(LM "--max-steps 1 -o m");
     run("generate --model m --prompt 'one two three four five'");

@@ -450,9 +450,9 @@ void settings_complete(settings *set, const wf_file *f) {
     check_files(set);
     if (set->task < 0)
         usage_error(p, "say what to learn: --task %s, or --train FILE.tsv", LEARN_WORDS);
-    refuse_idle_options(set);
     for (int i = 0; !f && i < 4; i++)
         take_defaults_of((const char *const[]){ "task", "tokenizer", "preset", "form" }[i]);
+    refuse_idle_options(set);
     if (!settings_text(set) && set->max_len > TASK_MAX_LEN)
         usage_error(p, "--max-len %lld: a task has at most %d tokens", (long long)set->max_len,
                     TASK_MAX_LEN);
