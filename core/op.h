@@ -66,7 +66,8 @@ struct wf_op {
     bool (*shape)(wf_call *c);
 
     /* If out[0] can be a view of in[0]'s memory, for the bound shapes: set out[0].stride and return
-     * the offset in elements. Else return -1, and the kernel computes it. NULL: never a view. */
+     * the offset in elements. Else return -1, and the kernel computes it; an op without eval is
+     * asked again with a row-major copy of in[0]. NULL: never a view. */
     int64_t (*view)(wf_call *c);
 
     /* Gradient rule. For every operand with bit i set in need, record dx[i], the contribution of

@@ -281,13 +281,27 @@ static bool keep_fetched(wf_plan *p, binding *b, int i) {
     return true;
 }
 
+/* Ask the op for a view; *offset -1: there is none, and its kernel computes the result. An op that
+ * has no eval is asked again with a row-major copy: what begins before the operand's first element,
+ * as a part of a flipped axis does, is no view of it. */
+static bool find_view(wf_plan *p, binding *b, exec *e, int64_t *offset) {
+    const wf_op *op = e->call.op;
+    *offset = op->view ? op->view(&e->call) : -1;
+    if (*offset >= 0 || !op->view || kernel_of(op)->eval || wf_view_dense(&e->call.in[0]))
+        return true;
+    if (!push_copy(p, b, e->counter + 1, &e->call.in[0], &e->in[0])) return false;
+    *offset = op->view(&e->call);
+    return true;
+}
+
 static bool bind_computed(wf_plan *p, binding *b, int i, int64_t position) {
     const wf_tensor *t = p->nodes[i].node;
     exec e;
     if (!start_exec(p, b, i, position, &e) || !run_shape_rule(p, &e)) return false;
     bool run = p->nodes[i].data && p->nodes[i].feed < 0;
     if (run && !unpack(p, b, &e)) return false;
-    int64_t offset = run && t->op->view ? t->op->view(&e.call) : -1;
+    int64_t offset = -1;
+    if (run && !find_view(p, b, &e, &offset)) return false;
     if (run && offset < 0 && !give_memory(p, b, &e)) return false;
     for (int k = 0; k < e.call.n_out; k++) {
         int at = p->index[t[k].id];

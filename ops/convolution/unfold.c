@@ -47,9 +47,11 @@ static bool shape_unfold(wf_call *c) {
 static int64_t view_unfold(wf_call *c) {
     const unfold *u = c->attrs;
     const wf_view *x = &c->in[0];
+    int64_t n = x->shape[u->axis], stride = x->stride[u->axis];
     memcpy(c->out[0].stride, x->stride, sizeof x->stride);
-    c->out[0].stride[u->axis] = x->stride[u->axis] * u->step;
-    c->out[0].stride[x->ndim] = x->stride[u->axis] * u->dilation;
+    /* a step past the end is never taken: it is left out, as its product might overflow */
+    c->out[0].stride[u->axis] = u->step < n ? stride * u->step : stride;
+    c->out[0].stride[x->ndim] = u->dilation < n ? stride * u->dilation : stride;
     return 0;
 }
 

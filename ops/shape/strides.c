@@ -1,7 +1,7 @@
 /* ops/shape/strides.c - views by other strides: expand repeats axes of size 1, every_nth takes every
  * n-th step (wf_slice_step), flip goes backwards, diagonal goes along two axes at once.
  *
- * None of them copies. The adjoint of every_nth and of diagonal is place: zeros, and dy where the
+ * None of them copies, except a part of a flipped axis (core/plan/bind.c). The adjoint of every_nth and of diagonal is place: zeros, and dy where the
  * view had read. */
 #include <string.h>
 
