@@ -77,15 +77,15 @@ static char *pack_phase(const conv_run *r, const int64_t phase[2], int64_t from,
     size_t unit = wf_dtype_size(l->type);
     int64_t e, width = l->side[1].kernel;
     for (int64_t s = 0; s < l->sources; s++)
-        for (int64_t ky = 0; ky < l->side[0].kernel; ky++)
+        for (int64_t ky = 0; ky < l->side[0].kernel; ky++) {
+            if (!wf_conv_tap(&l->side[0], phase[0], ky, &e)) continue;
             for (int64_t kx = 0; kx < width; kx++) {
-                if (!wf_conv_tap(&l->side[0], phase[0], ky, &e) ||
-                    !wf_conv_tap(&l->side[1], phase[1], kx, &e))
-                    continue;
+                if (!wf_conv_tap(&l->side[1], phase[1], kx, &e)) continue;
                 int64_t at = s * r->w_source + ky * width + kx;
                 for (int64_t t = from; t < from + rows; t++, to += unit)
                     memcpy(to, w + (size_t)(at + t * r->w_target) * unit, unit);
             }
+        }
     return to;
 }
 
@@ -101,8 +101,8 @@ static void pack(const conv_run *r, const wf_call *c, int64_t group, int64_t til
     int64_t from, rows = tile_of(r, tile, &from), phase[2];
     const char *w = wf_at(&c->in[1], group * l->targets * l->taps);
     char *to = packed_of(r, c, group, from);
-    for (phase[0] = 0; phase[0] < l->side[0].scatter; phase[0]++)
-        for (phase[1] = 0; phase[1] < l->side[1].scatter; phase[1]++)
+    for (phase[0] = 0; phase[0] < wf_conv_phases(&l->side[0]); phase[0]++)
+        for (phase[1] = 0; phase[1] < wf_conv_phases(&l->side[1]); phase[1]++)
             to = pack_phase(r, phase, from, rows, w, to);
 }
 
@@ -162,15 +162,16 @@ static void run_unit(const conv_run *r, const wf_call *c, int64_t which, char *s
     u.group = which / l->chunks % l->groups, u.image = which / l->chunks / l->groups;
     u.rows = wf_conv_chunk(l, chunk, &u.row);
     wf_conv_fill(l, &c->in[0], u.image, u.group * l->sources, l->sources, chunk, u.planes);
-    for (phase[0] = 0; phase[0] < l->side[0].scatter; phase[0]++)
-        for (phase[1] = 0; phase[1] < l->side[1].scatter; phase[1]++) {
-            int64_t terms = l->sources * wf_conv_taps(&l->side[0], phase[0]) *
-                            wf_conv_taps(&l->side[1], phase[1]);
+    for (phase[0] = 0; phase[0] < wf_conv_phases(&l->side[0]); phase[0]++) {
+        int64_t row = l->sources * wf_conv_taps(&l->side[0], phase[0]);
+        for (phase[1] = 0; phase[1] < wf_conv_phases(&l->side[1]); phase[1]++) {
+            int64_t terms = row ? row * wf_conv_taps(&l->side[1], phase[1]) : 0;
             for (int64_t tile = 0; tile < r->tiles; tile++)
                 run_phase(&u, phase, tile, first, terms);
             first += terms;
         }
-    assert(first == l->taps);
+    }
+    assert(first <= l->taps);
 }
 
 static bool eval_conv(const wf_call *c, int phase, int64_t task, void *scratch) {

@@ -30,7 +30,7 @@ typedef struct conv_side { /* along one axis */
 typedef struct conv_layout {
     conv_side side[2];
     int64_t images, groups, sources, targets; /* channels of a group */
-    int64_t taps;                             /* terms of all phases together: sources K_h K_w */
+    int64_t taps;                             /* terms of all phases, at most: sources K_h K_w */
     wf_planes planes;                         /* of one channel, and of one chunk of rows */
     int64_t channel;                          /* elements of its planes */
     int64_t chunk, chunks; /* rows of each phase: of a chunk; chunks of an image */
@@ -46,6 +46,7 @@ void wf_conv_offsets(const conv_layout *l, int64_t *offset);
 /* Does tap k belong to phase r, and with which e, counted from the first? */
 bool wf_conv_tap(const conv_side *side, int64_t r, int64_t k, int64_t *e);
 int64_t wf_conv_taps(const conv_side *side, int64_t r); /* how many do */
+int64_t wf_conv_phases(const conv_side *side);          /* those that have results */
 /* Make the planes of n channels from `channel` of an image, for the rows of a chunk. */
 void wf_conv_fill(const conv_layout *l, const wf_view *x, int64_t image, int64_t channel, int64_t n,
                   int64_t chunk, void *planes);

@@ -30,6 +30,10 @@ bool wf_conv_tap(const conv_side *side, int64_t r, int64_t k, int64_t *e) {
     return true;
 }
 
+int64_t wf_conv_phases(const conv_side *side) {
+    return least_of(side->scatter, side->target);
+}
+
 int64_t wf_conv_taps(const conv_side *side, int64_t r) {
     int64_t n = 0, e;
     for (int64_t k = 0; k < side->kernel; k++) n += wf_conv_tap(side, r, k, &e);
@@ -109,13 +113,15 @@ static int64_t place(const conv_layout *l, int64_t row, int64_t column) {
 void wf_conv_offsets(const conv_layout *l, int64_t *offset) {
     const conv_side *v = &l->side[0], *h = &l->side[1];
     int64_t row, column;
-    for (int64_t ry = 0; ry < v->scatter; ry++)
-        for (int64_t rx = 0; rx < h->scatter; rx++)
+    for (int64_t ry = 0; ry < wf_conv_phases(v); ry++)
+        for (int64_t rx = 0; rx < wf_conv_phases(h); rx++)
             for (int64_t c = 0; c < l->sources; c++)
-                for (int64_t ky = 0; ky < v->kernel; ky++)
+                for (int64_t ky = 0; ky < v->kernel; ky++) {
+                    if (!wf_conv_tap(v, ry, ky, &row)) continue;
                     for (int64_t kx = 0; kx < h->kernel; kx++)
-                        if (wf_conv_tap(v, ry, ky, &row) && wf_conv_tap(h, rx, kx, &column))
+                        if (wf_conv_tap(h, rx, kx, &column))
                             *offset++ = c * l->channel + place(l, row, column);
+                }
 }
 
 int64_t wf_conv_chunk(const conv_layout *l, int64_t chunk, int64_t *from) {

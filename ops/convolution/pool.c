@@ -373,7 +373,7 @@ static bool may_pool(const wf_tensor *x, const pool *p) {
     bool ok = x->ndim == 4;
     for (int i = 0; i < 2; i++)
         ok &= p->kernel[i] >= 1 && p->kernel[i] <= INT32_MAX &&
-              2 * p->window.padding[i] <= p->kernel[i];
+              p->window.padding[i] <= p->kernel[i] / 2;
     return ok;
 }
 
