@@ -90,7 +90,7 @@ static inline bool is_stored(const wf_tensor *t) {
 }
 /* Its own, now or from its first use on? Inputs have none, nor have shapes (wf_shape). */
 static inline bool has_values(const wf_tensor *t) {
-    return leaf_of(t)->data || leaf_of(t)->init.fill;
+    return leaf_of(t)->init.fill || leaf_of(t)->data;
 }
 static inline const wf_tensor *primary(const wf_tensor *t) {
     return t - t->result;

@@ -36,7 +36,7 @@ static bool operands_fit(wf_call *c) {
     bool fit = q->ndim == 4 && k->ndim == 4 && v->ndim == 4 && q->shape[0] == k->shape[0];
     for (int i = 0; fit && i < 3; i++) fit = k->shape[i] == v->shape[i];
     if (fit && q->shape[1] != k->shape[1]) /* heads of q in groups */
-        fit = k->shape[1] > 0 && q->shape[1] % k->shape[1] == 0;
+        fit = k->shape[1] > 0 && q->shape[1] > 0 && q->shape[1] % k->shape[1] == 0;
     if (fit && q->shape[3] == k->shape[3]) return true;
     return wf_fail(c, "q %s, k %s and v %s are not [B,H,T,dk], [B,H,S,dk] and [B,H,S,dv]",
                    wf_show(c, q), wf_show(c, k), wf_show(c, v));
@@ -172,6 +172,7 @@ static bool eval_attention(const wf_call *c, int phase, int64_t task, void *scra
     int64_t in_head = pieces_of_head(c), piece, end, from, to;
     (void)phase;
     wf_task_range(q[0] * q[1] * in_head, pieces_of_task(c), task, &piece, &end);
+    if (piece == end) return true;
     wf_attention_head h = wf_attention_head_of(c), next = h;
     set_head(c, &next, piece / in_head);
     for (; piece < end; piece++) {

@@ -126,8 +126,7 @@ wf_tensor *wf_stack(wf_tensor *const *x, int n, int axis) {
 void wf_split(wf_tensor *x, int axis, const int64_t *sizes, int n, wf_tensor **parts) {
     if (!parts) return;
     for (int64_t i = 0, at = 0; i < n; i++) {
-        bool fits =
-            sizes && sizes[i] >= 0 && at <= INT32_MAX - (sizes[i] < INT32_MAX ? sizes[i] : 0);
+        bool fits = sizes && sizes[i] >= 0 && sizes[i] < WF_END - at;
         parts[i] = fits ? wf_slice(x, axis, at, at + sizes[i])
                         : wf_poison(x ? x->graph : NULL, "split: size %d is not one", (int)i);
         if (fits) at += sizes[i];

@@ -168,6 +168,13 @@ static void add_element(wf_dtype type, void *y, const void *x) {
         *(float *)y += *(const float *)x;
 }
 
+/* For a message: the number of an element of a slab of src in the whole. */
+static int64_t place_in_src(const wf_call *c, const wf_view *src, int64_t at) {
+    const wf_view *whole = &c->in[SRC];
+    return at + ((const char *)src->data - (const char *)whole->data) /
+                    (int64_t)wf_dtype_size(whole->dtype);
+}
+
 static bool add_rows(const wf_call *c, const wf_view *src, const wf_view *ids, const wf_view *y) {
     const int *axis = c->attrs;
     int64_t below = y->shape[*axis], step = y->stride[*axis];
@@ -179,7 +186,8 @@ static bool add_rows(const wf_call *c, const wf_view *src, const wf_view *ids, c
         for (int64_t j = 0; j < w.columns; j++) {
             int64_t i = id[j * w.step[1]];
             if (i < 0 || i >= below)
-                return wf_id_outside(c, i, &c->in[SRC], w.at[0] + j * w.step[0], below);
+                return wf_id_outside(c, i, &c->in[SRC],
+                                     place_in_src(c, src, w.at[0] + j * w.step[0]), below);
             void *to = wf_at(y, w.at[2] + j * w.step[2] + i * step);
             const void *from = wf_at(src, w.at[0] + j * w.step[0]);
             if (same) {

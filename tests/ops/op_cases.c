@@ -112,6 +112,12 @@ static wf_tensor *split_and_joined(wf_tensor *x) {
     return wf_concat(LIST(part[2], part[1], part[0]), 1);
 }
 
+static wf_tensor *split_in_two(wf_tensor *x, int64_t first, int64_t second) {
+    wf_tensor *part[2];
+    wf_split(x, 1, TIMES(first, second), 2, part);
+    return wf_concat(LIST(part[0], part[1]), 1);
+}
+
 static wf_tensor *chunks_multiplied(wf_tensor *x) {
     wf_tensor *part[3];
     wf_chunk(x, -1, 3, part);
