@@ -226,18 +226,18 @@ settings *settings_new(void) {
 
 /* ---- filling in ---------------------------------------------------------------------------- */
 
-static bool in_one_row(const settings *set) {
+bool settings_in_one_row(const settings *set) {
     return wf_model_kind_in_one_row(settings_kind(set));
 }
 
 static void complete_sizes(settings *set) {
-    option_no_effect(&train_program, "enc-layers", in_one_row(set),
+    option_no_effect(&train_program, "enc-layers", settings_in_one_row(set),
                      "this architecture has one stack: --layers");
-    option_no_effect(&train_program, "dec-layers", in_one_row(set),
+    option_no_effect(&train_program, "dec-layers", settings_in_one_row(set),
                      "this architecture has one stack: --layers");
     static const char *const of_one[] = { "form", "kv-heads", "norm-kind", "feed-forward", "bias" };
     for (int i = 0; i < 5; i++)
-        option_no_effect(&train_program, of_one[i], !in_one_row(set),
+        option_no_effect(&train_program, of_one[i], !settings_in_one_row(set),
                          "this architecture has one form");
     option_no_effect(&train_program, "layers", set->enc_layers && set->dec_layers,
                      "--enc-layers and --dec-layers say it all");
@@ -268,7 +268,7 @@ static int64_t recipe_steps(const settings *set, int64_t updates, int64_t epochs
     return updates ? epochs * updates : steps[set->task];
 }
 
-static bool has_horizon(const settings *set) {
+bool settings_has_horizon(const settings *set) {
     return set->schedule == WF_LINEAR_DECAY || set->schedule == WF_COSINE;
 }
 
@@ -279,15 +279,16 @@ void settings_complete_steps(settings *set, int64_t updates) {
     if (pairs && !option_seen(p, "valid-every")) set->valid_every = updates;
     if (pairs && !option_seen(p, "save-every")) set->save_every = updates;
     if (!set->max_steps) set->max_steps = set->resume && !set->epochs ? set->lr_steps : recipe;
-    if (!set->lr_steps && !has_horizon(set)) /* a setting must not tell where this training stops */
+    if (!set->lr_steps &&
+        !settings_has_horizon(set)) /* a setting must not tell where this training stops */
         set->lr_steps = recipe_steps(set, updates, recipe_epochs());
     if (!set->lr_steps) set->lr_steps = set->max_steps > recipe ? set->max_steps : recipe;
     if (updates && !set->resume && !option_seen(p, "warmup") && set->warmup >= set->lr_steps)
         set->warmup = set->lr_steps / 10; /* of a text so small that the recipe's would not end */
-    if (has_horizon(set) && set->max_steps > set->lr_steps)
+    if (settings_has_horizon(set) && set->max_steps > set->lr_steps)
         usage_error(p, "--max-steps %lld is beyond --lr-steps %lld, where the rate ends at 0",
                     (long long)set->max_steps, (long long)set->lr_steps);
-    if (has_horizon(set) && set->warmup >= set->lr_steps)
+    if (settings_has_horizon(set) && set->warmup >= set->lr_steps)
         usage_error(p, "--warmup %lld leaves nothing before --lr-steps %lld",
                     (long long)set->warmup, (long long)set->lr_steps);
 }
@@ -302,13 +303,13 @@ bool settings_running(const settings *set) {
     return set->task == LEARN_LM;
 }
 
-static bool from_files(const settings *set) {
+bool settings_from_files(const settings *set) {
     return set->task == LEARN_TEXT;
 }
 
 bool settings_validates(const settings *set) {
     if (settings_running(set)) return set->text_eval || set->text_eval_size > 0;
-    return from_files(set) ? set->valid || set->valid_src : set->valid_size > 0;
+    return settings_from_files(set) ? set->valid || set->valid_src : set->valid_size > 0;
 }
 
 static void one_way(const char *both, const char *const *path, const char *src, const char *tgt) {
@@ -328,12 +329,12 @@ static void check_files(settings *set) {
     if (set->task < 0 && given) set->task = LEARN_TEXT;
     if (set->task < 0 && set->text) set->task = LEARN_LM;
     if (settings_running(set) && !set->text) usage_error(p, "say which text: --text FILE");
-    if (from_files(set) && !given)
+    if (settings_from_files(set) && !given)
         usage_error(p, "say which text: --train FILE.tsv, or --train-src and --train-tgt");
     static const char *const files[] = { "train", "train-src", "train-tgt",
                                          "valid", "valid-src", "valid-tgt" };
     for (int i = 0; i < 6; i++)
-        option_no_effect(p, files[i], !from_files(set),
+        option_no_effect(p, files[i], !settings_from_files(set),
                          settings_running(set) ? "running text is in --text"
                                                : "the task makes its own pairs");
     static const char *const running[] = { "text", "text-eval", "text-eval-size",
@@ -347,13 +348,13 @@ dataset_options settings_dataset(const settings *set) {
     wf_tokenizer_options tokens = wf_tokenizer_defaults((wf_token_kind)set->tokenizer);
     tokens.vocab_size = set->vocab_size, tokens.min_freq = set->min_freq;
     return (dataset_options){
-        .text_task = from_files(set) ? -1 : set->task - LEARN_ADD,
+        .text_task = settings_from_files(set) ? -1 : set->task - LEARN_ADD,
         .train = { set->train ? set->train : set->train_src, set->train_tgt },
         .valid = { set->valid ? set->valid : set->valid_src, set->valid_tgt },
         .valid_size = set->valid_size,
         .tokens = tokens,
-        .shared = set->share_vocab || in_one_row(set),
-        .targets = in_one_row(set),
+        .shared = set->share_vocab || settings_in_one_row(set),
+        .targets = settings_in_one_row(set),
         .max_tokens = set->max_len,
         .batches = { .sentences = set->batch_size,
                      .tokens = set->max_tokens,
@@ -380,69 +381,7 @@ running_options settings_running_text(const settings *set) {
                               .seed = (uint64_t)set->seed };
 }
 
-/* ---- what contradicts itself --------------------------------------------------------------- */
-
-/* Of the optimizer. */
-static void refuse_idle_numbers(const settings *set) {
-    const program *p = &train_program;
-    bool adam = set->optimizer == WF_ADAM || set->optimizer == WF_ADAMW;
-    bool sgd = set->optimizer == WF_SGD, lion = set->optimizer == WF_LION;
-    bool rmsprop = set->optimizer == WF_RMSPROP;
-    option_no_effect(p, "beta1", !adam && !lion, "this optimizer has no such average");
-    option_no_effect(p, "beta2", !adam && !lion && !rmsprop, "this optimizer has no such average");
-    option_no_effect(p, "eps", sgd || lion, "this optimizer does not divide");
-    option_no_effect(p, "momentum", !sgd && !rmsprop, "only sgd and rmsprop have momentum");
-    option_no_effect(p, "weight-decay", !lion && set->optimizer != WF_ADAMW,
-                     "only adamw and lion decay weights");
-}
-
-static void refuse_idle_options(const settings *set) {
-    const program *p = &train_program;
-    bool reports = !set->quiet || set->log || set->json;
-    refuse_idle_numbers(set);
-    option_no_effect(p, "lr-steps", !has_horizon(set), "only linear and cosine schedules end");
-    bool validates = settings_validates(set);
-    const char *unjudged = from_files(set)         ? "there is no --valid"
-                           : settings_running(set) ? "--text-eval-size 0 holds nothing back"
-                                                   : "--valid-size 0 makes no validation";
-    option_no_effect(p, "valid-every", !validates, unjudged);
-    option_no_effect(p, "patience", !validates, unjudged);
-    option_no_effect(p, "patience", option_seen(p, "valid-every") && !set->valid_every,
-                     "--valid-every 0 validates at the end only");
-    option_no_effect(p, "share-vocab", set->resume, "a resume takes the vocabulary from the file");
-    option_no_effect(p, "save-every", !set->model, "without -o nothing is saved");
-    option_no_effect(p, "log-every", !reports, "--quiet without --log or --json reports nothing");
-    option_no_effect(p, "profile", set->quiet && !set->log && !set->json, "--quiet says nothing");
-    static const char *const of_text[] = { "tokenizer",  "vocab-size", "min-freq", "share-vocab",
-                                           "max-tokens", "epochs",     "accum" };
-    for (size_t i = 0; i < sizeof of_text / sizeof *of_text; i++)
-        option_no_effect(p, of_text[i], !settings_text(set), "it is for text");
-    option_no_effect(p, "min-len", settings_text(set), "text has lines of any length");
-    option_no_effect(p, "valid-size", from_files(set), "all pairs of --valid are used");
-    option_no_effect(p, "valid-size", settings_running(set), "all that is held back is used");
-    option_no_effect(p, "share-vocab", settings_running(set), "there is one text");
-    option_no_effect(p, "epochs", option_seen(p, "max-steps"), "--max-steps says when to stop");
-}
-
-/* Of running text: what cuts it, and what reads it. */
-static void refuse_running(const settings *set) {
-    const program *p = &train_program;
-    if (!settings_running(set)) return;
-    if (set->tokenizer != WF_BYTES && set->tokenizer != WF_TEXT_CHARACTERS &&
-        set->tokenizer != WF_BYTE_BPE)
-        usage_error(p,
-                    "--tokenizer %s loses line breaks: byte, text-char and byte-bpe keep a "
-                    "text as it is",
-                    wf_token_kind_name(set->tokenizer));
-    if (!in_one_row(set))
-        usage_error(p, "a %s reads a source, and running text has none: leave --arch out",
-                    wf_model_kind_name(settings_kind(set)));
-    if (set->max_tokens && set->max_tokens < set->max_len)
-        usage_error(p, "--max-tokens %lld is less than a window of --max-len %lld",
-                    (long long)set->max_tokens, (long long)set->max_len);
-    option_no_effect(p, "min-freq", set->tokenizer == WF_BYTES, "every byte has an id");
-    option_no_effect(p, "vocab-size", set->tokenizer == WF_BYTES, "every byte has an id");
-}
+/* ---- the whole --------------------------------------------------------------------------- */
 
 void settings_complete(settings *set, const wf_file *f) {
     const program *p = &train_program;
@@ -452,14 +391,14 @@ void settings_complete(settings *set, const wf_file *f) {
         usage_error(p, "say what to learn: --task %s, or --train FILE.tsv", LEARN_WORDS);
     for (int i = 0; !f && i < 4; i++)
         take_defaults_of((const char *const[]){ "task", "tokenizer", "preset", "form" }[i]);
-    refuse_idle_options(set);
+    settings_refuse_idle(set);
     if (!settings_text(set) && set->max_len > TASK_MAX_LEN)
         usage_error(p, "--max-len %lld: a task has at most %d tokens", (long long)set->max_len,
                     TASK_MAX_LEN);
     if (!settings_text(set) && set->min_len > set->max_len)
         usage_error(p, "--min-len %lld is more than --max-len %lld", (long long)set->min_len,
                     (long long)set->max_len);
-    refuse_running(set);
+    settings_refuse_running(set);
     if (settings_text(set) && !set->batch_size && !set->max_tokens)
         usage_error(p, "--batch-size 0 and --max-tokens 0: one of them must limit a batch");
     if (!settings_text(set) && !set->batch_size)

@@ -46,8 +46,11 @@ void settings_complete_steps(settings *set, int64_t updates);
 
 bool settings_text(
     const settings *set); /* it is text that is to be learned, from files or made up */
-bool settings_running(const settings *set);   /* running text */
-bool settings_validates(const settings *set); /* something is held back to be judged by */
+bool settings_running(const settings *set);    /* running text */
+bool settings_from_files(const settings *set); /* pairs from files */
+bool settings_in_one_row(const settings *set); /* of the model: a source stands before its output */
+bool settings_has_horizon(const settings *set); /* the schedule ends at a step */
+bool settings_validates(const settings *set);   /* something is held back to be judged by */
 dataset_options settings_dataset(const settings *set);
 running_options settings_running_text(const settings *set);
 wf_training_config settings_training(const settings *set);
@@ -59,6 +62,13 @@ bool settings_model_ok(const settings *set, const dataset *m, char *message);
 const wf_model_kind *settings_kind(const settings *set);
 wf_schedule settings_schedule(const settings *set);
 task settings_task(const settings *set);
+
+/* ---- settings_refuse.c ----------------------------------------------------------------------- */
+
+/* Exit if an option that was given would have no effect. */
+void settings_refuse_idle(const settings *set);
+/* Exit if running text can't be learned so. */
+void settings_refuse_running(const settings *set);
 
 /* ---- settings_file.c ------------------------------------------------------------------------- */
 

@@ -1,0 +1,67 @@
+/* tools/train/settings_refuse.c - options that contradict each other, or that would have no effect.
+ * See settings.h. */
+#include "models/choices.h"
+#include "settings.h"
+
+/* Of the optimizer. */
+static void refuse_idle_numbers(const settings *set) {
+    const program *p = &train_program;
+    bool adam = set->optimizer == WF_ADAM || set->optimizer == WF_ADAMW;
+    bool sgd = set->optimizer == WF_SGD, lion = set->optimizer == WF_LION;
+    bool rmsprop = set->optimizer == WF_RMSPROP;
+    option_no_effect(p, "beta1", !adam && !lion, "this optimizer has no such average");
+    option_no_effect(p, "beta2", !adam && !lion && !rmsprop, "this optimizer has no such average");
+    option_no_effect(p, "eps", sgd || lion, "this optimizer does not divide");
+    option_no_effect(p, "momentum", !sgd && !rmsprop, "only sgd and rmsprop have momentum");
+    option_no_effect(p, "weight-decay", !lion && set->optimizer != WF_ADAMW,
+                     "only adamw and lion decay weights");
+}
+
+void settings_refuse_idle(const settings *set) {
+    const program *p = &train_program;
+    bool reports = !set->quiet || set->log || set->json;
+    refuse_idle_numbers(set);
+    option_no_effect(p, "lr-steps", !settings_has_horizon(set),
+                     "only linear and cosine schedules end");
+    bool validates = settings_validates(set);
+    const char *unjudged = settings_from_files(set) ? "there is no --valid"
+                           : settings_running(set)  ? "--text-eval-size 0 holds nothing back"
+                                                    : "--valid-size 0 makes no validation";
+    option_no_effect(p, "valid-every", !validates, unjudged);
+    option_no_effect(p, "patience", !validates, unjudged);
+    option_no_effect(p, "patience", option_seen(p, "valid-every") && !set->valid_every,
+                     "--valid-every 0 validates at the end only");
+    option_no_effect(p, "share-vocab", set->resume, "a resume takes the vocabulary from the file");
+    option_no_effect(p, "save-every", !set->model, "without -o nothing is saved");
+    option_no_effect(p, "log-every", !reports, "--quiet without --log or --json reports nothing");
+    option_no_effect(p, "profile", set->quiet && !set->log && !set->json, "--quiet says nothing");
+    static const char *const of_text[] = { "tokenizer",  "vocab-size", "min-freq", "share-vocab",
+                                           "max-tokens", "epochs",     "accum" };
+    for (size_t i = 0; i < sizeof of_text / sizeof *of_text; i++)
+        option_no_effect(p, of_text[i], !settings_text(set), "it is for text");
+    option_no_effect(p, "min-len", settings_text(set), "text has lines of any length");
+    option_no_effect(p, "valid-size", settings_from_files(set), "all pairs of --valid are used");
+    option_no_effect(p, "valid-size", settings_running(set), "all that is held back is used");
+    option_no_effect(p, "share-vocab", settings_running(set), "there is one text");
+    option_no_effect(p, "epochs", option_seen(p, "max-steps"), "--max-steps says when to stop");
+}
+
+/* Of running text: what cuts it, and what reads it. */
+void settings_refuse_running(const settings *set) {
+    const program *p = &train_program;
+    if (!settings_running(set)) return;
+    if (set->tokenizer != WF_BYTES && set->tokenizer != WF_TEXT_CHARACTERS &&
+        set->tokenizer != WF_BYTE_BPE)
+        usage_error(p,
+                    "--tokenizer %s loses line breaks: byte, text-char and byte-bpe keep a "
+                    "text as it is",
+                    wf_token_kind_name(set->tokenizer));
+    if (!settings_in_one_row(set))
+        usage_error(p, "a %s reads a source, and running text has none: leave --arch out",
+                    wf_model_kind_name(settings_kind(set)));
+    if (set->max_tokens && set->max_tokens < set->max_len)
+        usage_error(p, "--max-tokens %lld is less than a window of --max-len %lld",
+                    (long long)set->max_tokens, (long long)set->max_len);
+    option_no_effect(p, "min-freq", set->tokenizer == WF_BYTES, "every byte has an id");
+    option_no_effect(p, "vocab-size", set->tokenizer == WF_BYTES, "every byte has an id");
+}
