@@ -87,6 +87,18 @@ wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, int axis, double eps
 
 /* ---- of classes ------------------------------------------------------------------------------ */
 
+/* Poison for labels that are not a row's each, and weights that are not a class's each, which the
+ * ops would broadcast. */
+static bool classes_fit(wf_tensor *input, const wf_tensor *labels, const wf_tensor *weight) {
+    if (!input || !wf_ok(input->graph)) return true; /* the ops say what is wrong */
+    int rows = input->ndim - 1;
+    bool fit = rows >= 0 && (!labels || (labels->ndim == rows && labels->dtype == WF_I32));
+    for (int i = 0; fit && labels && i < rows; i++) fit = labels->shape[i] == input->shape[i];
+    if (!fit) return wf_poison(input->graph, "labels are not i32, one for each row"), false;
+    if (!weight || (weight->ndim == 1 && weight->shape[0] == input->shape[rows])) return true;
+    return wf_poison(input->graph, "weights of classes are not [C], one for each class"), false;
+}
+
 /* What of a row is counted: weight [...] is 0 where the label is ignored, and ids 0. */
 typedef struct counted_rows {
     wf_tensor *counted, *ids, *weight;
@@ -121,6 +133,7 @@ static wf_tensor *reduce_counted(wf_tensor *rows, wf_tensor *weight, wf_reductio
 
 wf_tensor *wf_nll_loss(wf_tensor *input, wf_tensor *labels, wf_tensor *weight, int32_t ignore_index,
                        wf_reduction r) {
+    if (!classes_fit(input, labels, weight)) return wf_poison(input->graph, NULL);
     counted_rows c = count_rows(input, labels, weight, ignore_index);
     return reduce_counted(nll_rows(input, &c), c.weight, r);
 }
@@ -158,8 +171,9 @@ wf_tensor *wf_cross_entropy_loss(wf_tensor *input, wf_tensor *target, wf_tensor 
     if (!(label_smoothing >= 0 && label_smoothing <= 1))
         return wf_poison(input ? input->graph : NULL, "a label smoothing of %g is not from 0 to 1",
                          label_smoothing);
-    if (target && target->dtype != WF_I32)
-        return of_probabilities(input, target, weight, label_smoothing, r);
+    bool real = target && target->dtype != WF_I32;
+    if (!classes_fit(input, real ? NULL : target, weight)) return wf_poison(input->graph, NULL);
+    if (real) return of_probabilities(input, target, weight, label_smoothing, r);
     if (weight || (r != WF_REDUCE_MEAN && r != WF_REDUCE_SUM))
         return of_labels(input, target, weight, label_smoothing, ignore_index, r);
     wf_cross_entropy_result fused = wf_cross_entropy(input, target, label_smoothing, ignore_index);

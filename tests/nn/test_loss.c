@@ -112,6 +112,28 @@ TEST_ROWS(both_ways_of_a_cross_entropy_agree, 2) {
     end_graph(g);
 }
 
+/* A label for all rows, or weights of other classes, would be broadcast without a word. */
+TEST_ROWS(labels_and_weights_of_another_shape_are_refused, 10) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2, 3)), *w = wf_input(g, "w", WF_F32, SHAPE(3)),
+              *labels = wf_input(g, "labels", WF_I32, SHAPE(2));
+    wf_tensor *bad_labels[] = { wf_slice(labels, 0, 0, 1), wf_unsqueeze(labels, WF_AXIS(0)),
+                                wf_cast(labels, WF_F32) };
+    wf_tensor *bad_weights[] = { wf_slice(w, 0, 0, 1), wf_concat((wf_tensor *[]){ w, w }, 2, 0) };
+    bool of_weights = _i / 2 >= 3;
+    if (of_weights)
+        w = bad_weights[_i / 2 - 3];
+    else
+        labels = bad_labels[_i / 2];
+    bool nll = _i % 2 == 0 || labels->dtype != WF_I32;
+    if (nll)
+        wf_nll_loss(x, labels, w, -100, WF_REDUCE_MEAN);
+    else
+        wf_cross_entropy_loss(x, labels, w, 0, -100, WF_REDUCE_MEAN);
+    assert_contains(wf_error(g), of_weights ? "one for each class" : "one for each row");
+    wf_graph_free(g);
+}
+
 /* A vector of zeros is at a right angle to all others, and has a gradient. */
 TEST(a_vector_of_zeros_has_a_cosine) {
     wf_graph *g = new_graph(WF_F64);
