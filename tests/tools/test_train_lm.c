@@ -69,6 +69,14 @@ TEST(prompts_of_all_lengths_in_one_batch) {
     ck_assert(same_files("a", "b"));
 }
 
+/* A text of one line has no end that could be held back, which is said. */
+TEST(a_text_of_one_line_is_learned_whole) {
+    ok("printf '%0400d' 7 > line");
+    run("train --text line --tokenizer byte --quiet --max-tokens 64 " SIZE "--max-steps 1");
+    expect(0);
+    assert_contains(result.err, "nothing is held out: a text is parted between lines");
+}
+
 /* Of bytes: nothing ends at one that is zero. */
 TEST(zeros_are_written_too) {
     ok("for i in 1 2 3 4 5 6 7 8 9; do printf 'ab\\0ab\\0ab\\0ab\\0'; done > zeros");
