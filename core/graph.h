@@ -264,7 +264,8 @@ WF_API const wf_tensor *wf_computed_in(const wf_plan *p, const wf_tensor *t);
 
 /* Memory for the rows of every cache in the plan, for the batch bound now. It grows in powers of
  * two with the positions that are run, not with P's maximum; a run fails if it cannot grow. */
-WF_API wf_state *wf_state_new(wf_plan *p); /* NULL on failure: wf_plan_error(p) */
+/* all extents must be bound; NULL on failure: wf_plan_error(p) */
+WF_API wf_state *wf_state_new(wf_plan *p);
 WF_API void wf_state_free(wf_state *s);
 WF_API size_t wf_state_bytes(const wf_state *s); /* allocated now */
 /* batch row i becomes the old row index[i]; n <= rows at creation */

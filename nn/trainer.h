@@ -63,7 +63,8 @@ WF_API int64_t wf_trainer_steps(const wf_trainer *t); /* updates made, of earlie
 WF_API const wf_optimizer *wf_trainer_optimizer(const wf_trainer *t);
 /* Run the plan on what was fed; with micro-batches the last of an update also makes the update.
  * False if it failed, as on a gradient that is not finite: nothing is updated, and the same step
- * can be tried with other data. out may be NULL. */
+ * can be tried with other data. But if it is only the averages that fail, out of memory, then the
+ * update is made, and counted. out may be NULL. */
 WF_API bool wf_trainer_step(wf_trainer *t, wf_progress *out);
 /* Parameters, buffers, the number of steps and the caller's metadata to a safetensors file, whole
  * or not at all. Not between the micro-batches of an update. */

@@ -422,8 +422,10 @@ WF_API wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_
  * 0.99, eps 1e-8 */
 typedef struct wf_rmsprop_options {
     double alpha, eps, weight_decay, momentum;
-    bool centered; /* divide by the deviation of the gradients, not by their size */
-    bool sum;      /* Adagrad: squares += grad^2, without alpha */
+    /* divide by the deviation of the gradients, not by their size; a negative variance, which
+     * rounding can make, is 0 (PyTorch's is NaN) */
+    bool centered;
+    bool sum; /* Adagrad: squares += grad^2, without alpha */
 } wf_rmsprop_options;
 WF_API wf_tensor *wf_rmsprop_step(wf_tensor *param, wf_tensor *squares, wf_tensor *average,
                                   wf_tensor *momentum_buffer, wf_tensor *grad, wf_tensor *scale,
