@@ -36,14 +36,15 @@ static int bench(const char *arguments) {
 static const struct refusal {
     const char *arguments, *says;
 } refusals[] = {
-    { "", "say what to measure: limits|gemm|attention|step" },
-    { "gem", "'gem' is not one of limits|gemm|attention|step" },
-    { "gemm step", "one limits|gemm|attention|step at a time, not 'step' too" },
+    { "", "say what to measure: limits|gemm|attention|step|ops" },
+    { "gem", "'gem' is not one of limits|gemm|attention|step|ops" },
+    { "gemm step", "one limits|gemm|attention|step|ops at a time, not 'step' too" },
     { "gemm --thread 2", "the nearest is --threads" },
     { "gemm --threads 0", "outside the range 1..256" },
     { "gemm --size 0", "outside the range 1..16384" },
     { "gemm --preset base", "--preset would have no effect: it is for step" },
     { "attention --profile", "--profile would have no effect: it is for step" },
+    { "ops --size 5", "--size would have no effect: it is for gemm and attention" },
     { "limits --size 5", "--size would have no effect" },
     { "step --size 5", "--size would have no effect" },
     { "step --preset small", "'small' is not one of copy|base" },
@@ -64,7 +65,7 @@ TEST_ROWS(refusal_says_what_to_do, COUNT_OF(refusals)) {
 TEST(help_and_version) {
     ck_assert_int_eq(bench("--help"), 0);
     assert_contains(text, "bench: measures");
-    assert_contains(text, "bench [options] limits|gemm|attention|step");
+    assert_contains(text, "bench [options] limits|gemm|attention|step|ops");
     ck_assert_int_eq(bench("--version"), 0);
     assert_contains(text, wf_version());
     ck_assert_int_eq(bench("gemm --size 8" QUICK " > /dev/full 2>&1"), 1);
@@ -120,6 +121,7 @@ static const struct {
 } runs[] = {
     { "gemm --size 24", 6 },
     { "attention --size 24", 4 },
+    { "ops", 64 },
     { "step --batch 2", 1 },
     { "step --batch 2 --unguarded --profile", 1 },
     { "step --batch 2 --mode forward", 1 },

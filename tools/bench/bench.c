@@ -43,11 +43,12 @@ program bench_program = {
     .examples = "  bench limits\n"
                 "  bench gemm --threads 1\n"
                 "  bench attention --size 4096\n"
+                "  bench ops --threads 1\n"
                 "  bench step --preset base --mode train --profile\n"
                 "  WEFT_ISA=avx2 bench gemm --size 1024 --json\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
-    .operand_name = "limits|gemm|attention|step",
+    .operand_name = "limits|gemm|attention|step|ops",
     .operand = &subject,
 };
 
@@ -57,7 +58,8 @@ static const struct {
 } parts[] = { { "limits", bench_limits },
               { "gemm", bench_gemm },
               { "attention", bench_attention },
-              { "step", bench_step } };
+              { "step", bench_step },
+              { "ops", bench_ops } };
 
 enum { PARTS = sizeof parts / sizeof *parts };
 
@@ -72,7 +74,7 @@ static void refuse_idle_options(const bench_settings *set, void (*run)(bench_set
                                            "batch",  "unguarded", "profile" };
     for (size_t i = 0; i < sizeof of_step / sizeof *of_step; i++)
         option_no_effect(&bench_program, of_step[i], run != bench_step, "it is for step");
-    option_no_effect(&bench_program, "size", run == bench_step || run == bench_limits,
+    option_no_effect(&bench_program, "size", run != bench_gemm && run != bench_attention,
                      "it is for gemm and attention");
     option_no_effect(&bench_program, "weights", set->mode != MODE_DECODE, "it is for decoding");
     option_no_effect(&bench_program, "unguarded", set->mode != MODE_TRAIN,

@@ -28,6 +28,7 @@ void bench_limits(bench_settings *set);
 void bench_gemm(bench_settings *set);
 void bench_attention(bench_settings *set);
 void bench_step(bench_settings *set);
+void bench_ops(bench_settings *set);
 
 /* ---- limits: bench_limits.c, bench_loops.c --------------------------------------------------- */
 
@@ -47,6 +48,12 @@ typedef struct timing {
 /* Once unseen, then until --seconds have passed. Runs and bursts at the peak take turns, so that
  * both see the same machine, whatever else it is doing. False: a run failed. */
 bool measure(const bench_settings *set, bool (*run)(void *user), void *user, timing *out);
+
+/* What measure runs of a plan; a plan, or the end of the program; what a run of it computes and
+ * moves. */
+bool run_plan(void *plan);
+wf_plan *plan_of(wf_graph *g, wf_plan_options options);
+void work_of(wf_plan *plan, double *flops, double *bytes);
 
 /* Seconds that so many operations take at that peak. */
 double at_peak(const timing *t, double flops);

@@ -12,26 +12,6 @@
 
 enum { HEADS = 8, WIDTH = 64, SHORTEST = 16, LONGEST = 4096 };
 
-static bool run_plan(void *plan) {
-    return wf_run(plan);
-}
-
-/* What a run of the plan computes. */
-static double flops_of(wf_plan *plan) {
-    double sum = 0;
-    for (int i = 0; i < wf_step_count(plan); i++) {
-        wf_step step;
-        if (wf_step_at(plan, i, &step)) sum += step.flops;
-    }
-    return sum;
-}
-
-static wf_plan *plan_of(wf_graph *g, wf_plan_options options) {
-    wf_plan *plan = wf_plan_new(g, &options);
-    if (!wf_plan_ok(plan)) fail(&bench_program, "%s", wf_plan_error(plan));
-    return plan;
-}
-
 /* What t was in the last run of `from`, from now on, in `to`. */
 static void hand_over(wf_plan *from, wf_plan *to, const wf_tensor *t) {
     void *values = malloc(wf_bytes(t));
@@ -44,7 +24,9 @@ static void hand_over(wf_plan *from, wf_plan *to, const wf_tensor *t) {
 static void measure_plan(bench_settings *set, wf_plan *plan, const char *name, int64_t tokens) {
     line l = { .name = name, .tokens = (double)tokens };
     if (!measure(set, run_plan, plan, &l.time)) fail(&bench_program, "%s", wf_plan_error(plan));
-    l.flops = flops_of(plan), l.limit = at_peak(&l.time, l.flops), l.memory = peak_memory();
+    double bytes;
+    work_of(plan, &l.flops, &bytes);
+    l.limit = at_peak(&l.time, l.flops), l.memory = peak_memory();
     print_line(set, &l);
 }
 

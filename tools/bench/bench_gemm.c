@@ -33,10 +33,6 @@ static const shape shapes[] = {
     { "decode logits", 2, 12000, 512 },
 };
 
-static bool run_plan(void *plan) {
-    return wf_run(plan);
-}
-
 /* One product of the form, and its operands. */
 static wf_tensor *product(wf_graph *g, const shape *s, int form, int copy) {
     char name[16];

@@ -50,6 +50,25 @@ bool measure(const bench_settings *set, bool (*run)(void *user), void *user, tim
     return true;
 }
 
+bool run_plan(void *plan) {
+    return wf_run(plan);
+}
+
+wf_plan *plan_of(wf_graph *g, wf_plan_options options) {
+    wf_plan *plan = wf_plan_new(g, &options);
+    if (!wf_plan_ok(plan)) fail(&bench_program, "%s", wf_plan_error(plan));
+    return plan;
+}
+
+void work_of(wf_plan *plan, double *flops, double *bytes) {
+    *flops = *bytes = 0;
+    for (int i = 0; i < wf_step_count(plan); i++) {
+        wf_step step;
+        if (!wf_step_at(plan, i, &step)) continue;
+        *flops += step.flops, *bytes += step.bytes;
+    }
+}
+
 double at_peak(const timing *t, double flops) {
     return flops / t->capacity * t->median;
 }
