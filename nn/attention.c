@@ -31,7 +31,10 @@ struct wf_mha_layer wf_mha_grouped_new(wf_graph *g, const char *name, int64_t em
                               .dropout = dropout };
     const char *outer = wf_scope_push(g, name);
     int64_t d = head_width(g, embed_dim, num_heads, num_kv_heads), rows;
-    if (d < 0 || !wf_mul_size(num_heads + 2 * num_kv_heads, d, &rows)) rows = -1;
+    if (d < 0 || !wf_mul_size(3, embed_dim, &rows))
+        rows = -1;
+    else
+        rows = embed_dim + 2 * num_kv_heads * d; /* at most 3 D: groups are no more than heads */
     l.in_proj_weight = wf_param(g, "in_proj_weight", 2, (int64_t[]){ rows, embed_dim },
                                 wf_init_xavier_uniform(embed_dim, embed_dim));
     if (bias) l.in_proj_bias = wf_param(g, "in_proj_bias", 1, &rows, wf_init_zeros());
@@ -45,8 +48,9 @@ struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim,
     return wf_mha_grouped_new(g, name, embed_dim, num_heads, num_heads, bias, dropout);
 }
 
+/* A layer of a failed graph may have no heads to divide by. */
 static bool made(const struct wf_mha_layer *l) {
-    return l && l->in_proj_weight && l->out_proj.weight;
+    return l && l->in_proj_weight && l->out_proj.weight && wf_ok(l->in_proj_weight->graph);
 }
 
 /* Poison, also for the weights if the options request them. */

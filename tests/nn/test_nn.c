@@ -293,6 +293,24 @@ TEST(key_masks) {
     end_graph(g);
 }
 
+/* The layer is refused; its use is poison, and does not divide by its heads. */
+TEST(attention_without_heads_is_poison) {
+    const int64_t heads[][3] = { { 64, 0, 0 }, { 64, 0, 2 }, { 0, 4, 4 }, { INT64_MAX - 1, 2, 1 } };
+    for (int i = 0; i < COUNT_OF(heads); i++) {
+        wf_graph *g = wf_graph_new(NULL);
+        wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2, 3, 64)), *weights = NULL, *k, *v;
+        struct wf_mha_layer l =
+            wf_mha_grouped_new(g, "a", heads[i][0], heads[i][1], heads[i][2], true, 0);
+        wf_mha_options o = { .weights = &weights };
+        ck_assert_ptr_nonnull(wf_mha(&l, x, x, &o));
+        ck_assert_ptr_nonnull(weights);
+        wf_mha_keys_values(&l, x, &k, &v);
+        ck_assert_ptr_nonnull(wf_mha_attend(&l, x, k, v, NULL));
+        ck_assert(!wf_ok(g));
+        wf_graph_free(g);
+    }
+}
+
 /* The fused op and the weights beside it are the same attention: output = W_O concat(weights V). */
 TEST(attention_returns_its_weights) {
     wf_graph *g = new_graph(WF_F64);
