@@ -35,7 +35,7 @@ static const shape shapes[] = {
 
 /* One product of the form, and its operands. */
 static wf_tensor *product(wf_graph *g, const shape *s, int form, int copy) {
-    char name[16];
+    char name[24];
     snprintf(name, sizeof name, "product%d", copy);
     const char *outer = wf_scope_push(g, name);
     wf_init any = wf_init_uniform(1);
