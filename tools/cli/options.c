@@ -280,8 +280,12 @@ static void parse_operand(const program *p, const char *text) {
     *p->operand = text;
 }
 
-/* The library cannot refuse when it chooses its kernels; a program can. */
-static void check_kernels(const program *p) {
+/* The library cannot refuse when it looks at these; a program can. */
+static void check_environment(const program *p) {
+    const char *caches = getenv("WEFT_CACHES");
+    if (caches && *caches && strcmp(caches, wf_caches_text()) != 0)
+        usage_error(p, "WEFT_CACHES=%.40s is not like 32K/8,512K/8,16M/16; unset, they are found",
+                    caches);
     const char *asked = getenv("WEFT_ISA");
     if (asked && *asked && strcmp(asked, wf_isa()) != 0)
         usage_error(p, "WEFT_ISA=%.20s: no such kernels run here; unset, it takes %s", asked,
@@ -306,5 +310,5 @@ void options_parse(program *p, int argc, char **argv) {
         else
             parse_short(p, argc, argv, &i);
     }
-    check_kernels(p);
+    check_environment(p);
 }
