@@ -54,12 +54,12 @@ enum { WF_MAX_DIMS = 8 };
 /* Element types. A graph computes in WF_F32 or WF_F64; ids, labels and lengths are WF_I32. */
 typedef enum { WF_F32, WF_F64, WF_I32 } wf_dtype;
 
-/* The layout of a parameter in memory. Packed in panels: the rows of [N, K] in groups of 64, each
+/* The layout of a parameter in memory. Packed in panels: the rows of [N, K] in groups of R, each
  * group column by column, so that a product with the transposed parameter reads it once, in order.
- * Element (n, k) is at n / 64 * 64 * K + k * w + n % 64, where w is 64, or N % 64 in the last
- * panel. bf16 halves the bytes: the upper 16 bits of an f32, rounded to nearest even. */
+ * R is what suits the kernels in use, and nothing outside of memory depends on it. Element (n, k)
+ * is at n / R * R * K + k * w + n % R, where w is R, or N % R in the last panel. bf16 halves the
+ * bytes: the upper 16 bits of an f32, rounded to nearest even. */
 typedef enum { WF_ROW_MAJOR, WF_PANELS, WF_PANELS_BF16 } wf_layout;
-enum { WF_PANEL_ROWS = 64 };
 
 typedef enum { WF_COMPUTED, WF_PARAM, WF_BUFFER, WF_INPUT, WF_CONSTANT } wf_kind;
 

@@ -8,19 +8,24 @@
 
 /* ---- copies: row-major to panels, panels to row-major; a task is a panel --------------------- */
 
+int64_t wf_panel_rows(wf_dtype type) {
+    return WF_KERNEL(type, panel_rows);
+}
+
 /* Rows of the panel that begins with row `from`. */
 static int64_t width_from(const wf_view *x, int64_t from) {
-    int64_t left = x->shape[0] - from;
-    return left < WF_PANEL_ROWS ? left : WF_PANEL_ROWS;
+    int64_t left = x->shape[0] - from, whole = wf_panel_rows(x->dtype);
+    return left < whole ? left : whole;
 }
 
 int64_t wf_repack_tasks(const wf_call *c, int phase) {
-    return phase == 0 ? (c->in[0].shape[0] + WF_PANEL_ROWS - 1) / WF_PANEL_ROWS : 0;
+    int64_t whole = wf_panel_rows(c->in[0].dtype);
+    return phase == 0 ? (c->in[0].shape[0] + whole - 1) / whole : 0;
 }
 
 bool wf_repack_eval(const wf_call *c, int phase, int64_t task, void *scratch) {
     const wf_view *x = &c->in[0], *y = &c->out[0];
-    int64_t k = x->shape[1], from = task * WF_PANEL_ROWS, width = width_from(x, from);
+    int64_t k = x->shape[1], from = task * wf_panel_rows(x->dtype), width = width_from(x, from);
     (void)phase, (void)scratch;
     void *source = (char *)x->data + from * k * (int64_t)wf_view_unit(x);
     void *target = (char *)y->data + from * k * (int64_t)wf_view_unit(y);
@@ -32,8 +37,8 @@ bool wf_repack_eval(const wf_call *c, int phase, int64_t task, void *scratch) {
 }
 
 void wf_panel_row(const wf_view *x, int64_t row, void *out) {
-    int64_t k = x->shape[1], panel = row / WF_PANEL_ROWS * WF_PANEL_ROWS;
-    int64_t width = width_from(x, panel);
+    int64_t k = x->shape[1], whole = wf_panel_rows(x->dtype);
+    int64_t panel = row / whole * whole, width = width_from(x, panel);
     const void *from = (char *)x->data + panel * k * (int64_t)wf_view_unit(x);
     WF_KERNEL(x->dtype, unpack_row(width, k, from, x->layout == WF_PANELS_BF16, row - panel, out));
 }

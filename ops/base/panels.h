@@ -4,6 +4,9 @@
 
 #include "core/op.h"
 
+/* Rows of a whole panel: those of the kernel table in use. */
+int64_t wf_panel_rows(wf_dtype type);
+
 /* out[0] = in[0], where one of them is packed in panels. */
 int64_t wf_repack_tasks(const wf_call *c, int phase);
 bool wf_repack_eval(const wf_call *c, int phase, int64_t task, void *scratch);

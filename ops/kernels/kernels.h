@@ -39,8 +39,8 @@ enum wf_binary {
         int64_t b_row, int64_t b_col, real *c, int64_t c_row, const real *d, int64_t d_row,        \
         void *scratch
 
-/* C[m,n] = A[m,k] W^T + D[m,n], where W is packed in panels of 64 rows (wf_layout), in bf16 (only
- * in f32 tables) or in the table's type. n ends at the end of a panel. Each element is the same
+/* C[m,n] = A[m,k] W^T + D[m,n], where W is packed in panels of panel_rows rows (wf_layout), in
+ * bf16 (only in f32 tables) or in the table's type. n ends at the end of a panel. Each element is the same
  * chain as in gemm. */
 typedef struct wf_panel_product {
     int64_t m, n, k;
@@ -237,7 +237,8 @@ enum { WF_DRAWN = 256 };
         void (*gemm)(WF_GEMM_ARGS(real));                                                          \
         size_t gemm_scratch;                                                                       \
         int64_t gemm_rows, gemm_columns; /* its register tile: cut work into multiples of these */ \
-        /* scratch: panel_scratch bytes, aligned to 64 */                                          \
+        /* Panels of this table are panel_rows wide. scratch: panel_scratch bytes, aligned to 64 */\
+        int64_t panel_rows;                                                                        \
         void (*gemm_panels)(const wf_panel_product *p, void *scratch);                             \
         size_t panel_scratch;                                                                      \
         /* `width` rows of k, to the panel that holds them and back */                             \

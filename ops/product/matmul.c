@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ops/base/op.h"
+#include "ops/base/panels.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 #include "ops/rules.h"
@@ -187,13 +188,14 @@ static void block_product(product *p, wf_dtype type) {
 }
 
 /* Blocks of whole panels. With few rows the time is that of reading the panels from memory. */
-static void block_panels(product *p, size_t unit) {
+/* rows: of a panel; unit: bytes of an element. */
+static void block_panels(product *p, int64_t rows, size_t unit) {
     double bytes = (double)p->n * (double)p->k * (double)unit;
-    int64_t panels = (p->n + WF_PANEL_ROWS - 1) / WF_PANEL_ROWS;
+    int64_t panels = (p->n + rows - 1) / rows;
     int64_t wanted = (int64_t)(bytes / LEAST_STREAM) + 1;
     if (wanted > MOST_TASKS) wanted = MOST_TASKS;
     if (wanted > panels) wanted = panels;
-    p->blocks.column_blocks = blocks_of(p->n, wanted, WF_PANEL_ROWS, &p->blocks.columns);
+    p->blocks.column_blocks = blocks_of(p->n, wanted, rows, &p->blocks.columns);
 }
 
 /* An empty result has no products. */
@@ -219,7 +221,7 @@ static bool plan_matmul(wf_call *c, void *plan) {
         p->blocks = block_packed_a(p->m, p->n, y->dtype);
     else
         block_product(p, y->dtype);
-    if (b->layout) block_panels(p, wf_view_unit(b));
+    if (b->layout) block_panels(p, wf_panel_rows(b->dtype), wf_view_unit(b));
     c->scratch_bytes =
         b->layout ? WF_KERNEL(y->dtype, panel_scratch) : WF_KERNEL(y->dtype, gemm_scratch);
     if (p->pieces > 1) c->work_bytes = (size_t)(p->pieces * p->m * p->n) * wf_dtype_size(y->dtype);

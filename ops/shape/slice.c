@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ops/base/op.h"
+#include "ops/base/panels.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 #include "ops/rules.h"
@@ -104,8 +105,9 @@ static uint32_t panels_slice(const wf_call *c) {
     const slice *s = c->attrs;
     const wf_view *x = &c->in[0], *y = &c->out[0];
     int64_t from = s->from < 0 ? s->from + x->shape[s->axis] : s->from, n = y->shape[s->axis];
-    bool ends = from + n == x->shape[s->axis] || n % WF_PANEL_ROWS == 0;
-    return x->ndim == 2 && s->axis == 0 && from % WF_PANEL_ROWS == 0 && ends;
+    int64_t whole = wf_panel_rows(x->dtype);
+    bool ends = from + n == x->shape[s->axis] || n % whole == 0;
+    return x->ndim == 2 && s->axis == 0 && from % whole == 0 && ends;
 }
 
 static wf_tensor *unslice(wf_tensor *dy, wf_tensor *like, const slice *s);
