@@ -45,6 +45,10 @@ static const struct refusal {
     { "gemm --preset base", "--preset would have no effect: it is for step" },
     { "attention --profile", "--profile would have no effect: it is for step" },
     { "ops --size 5", "--size would have no effect: it is for gemm and attention" },
+    { "step --shape base", "--shape would have no effect: it is for the list of gemm" },
+    { "gemm --shape base --size 8", "--shape would have no effect: it is for the list of gemm" },
+    { "attention --operands hot", "--operands would have no effect: it is for gemm" },
+    { "gemm --operands warm", "'warm' is not one of both|hot|cold" },
     { "limits --size 5", "--size would have no effect" },
     { "step --size 5", "--size would have no effect" },
     { "step --preset small", "'small' is not one of copy|base" },
@@ -120,6 +124,8 @@ static const struct {
     int results; /* lines of them */
 } runs[] = {
     { "gemm --size 24", 6 },
+    { "gemm --size 24 --operands cold", 3 },
+    { "gemm --shape 'copy l' --operands hot", 6 },
     { "attention --size 24", 4 },
     { "ops", 64 },
     { "step --batch 2", 1 },
@@ -196,12 +202,28 @@ TEST(results_on_stdout_words_on_stderr) {
     assert_contains(text, "\nsquare 8x8x8 y hot ");
     assert_contains(text, "\nsquare 8x8x8 dw cold ");
     ck_assert_int_eq(bench("gemm --size 8" QUICK " 2>&1 > /dev/null"), 0);
-    assert_contains(text, "kernels, 1 thread\n");
+    assert_contains(text, "kernels, 1 thread\nlimits: ");
+    assert_contains(text, ", caches ");
     ck_assert_int_eq(bench("gemm --size 8 --seconds 0.02 2>&1"), 0); /* on all processors */
     assert_contains(text, "\nsquare 8x8x8 dx hot ");
     ck_assert_int_eq(bench("limits" QUICK " 2> /dev/null"), 0);
     assert_contains(text, "  1 threads  ");
     assert_contains(text, " GB/s triad\n");
+}
+
+/* What it ran on, once. */
+TEST(the_machine_is_named) {
+    ck_assert_int_eq(setenv("WEFT_CACHES", "16K/4,64K/4,1M/8", 1), 0);
+    ck_assert_int_eq(bench("attention --size 8 --json" QUICK " 2> /dev/null"), 0);
+    assert_contains(text, "\"processor\":\"");
+    assert_contains(text, "\"caches\":\"16K/4,64K/4,1M/8\"");
+    const char *limits = strstr(text, "\"event\":\"limits\"");
+    ck_assert(limits && !strstr(limits + 1, "\"event\":\"limits\""));
+}
+
+TEST(a_product_that_is_not_there) {
+    ck_assert_int_eq(bench("gemm --shape huge" QUICK " 2>&1"), 1);
+    assert_contains(text, "no product's name begins with 'huge'");
 }
 
 /* Each instruction set has loops of its own to be held to. */

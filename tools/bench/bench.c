@@ -2,7 +2,8 @@
  *
  * Here are the options and the choice; each part has a file of its own.
  * WEFT_ISA=base|avx2|avx512|neon chooses the kernels, and with them the instruction set of the
- * peak that they are held to. */
+ * peak that they are held to; WEFT_CACHES=32K/8,512K/8,16M/16 the caches that blocks are made
+ * for. */
 #include <string.h>
 
 #include "bench.h"
@@ -31,6 +32,11 @@ static option rows[] = {
     COUNT("size", told.size, 1, 16384, "one square product, or one length, alone",
           .fallback = "all of a list"),
 
+    ROW("shape", OPTION_STRING, told.shape, "NAME",
+        "gemm: products whose names begin so alone, as base or copy", .fallback = "all of a list"),
+    CHOICE("operands", told.operands, "both|hot|cold",
+           "gemm: one product again and again, or each with operands of its own"),
+
     GROUP("By all"),
     COUNT("threads", told.threads, 1, 256, "that work together", .fallback = DEFAULT_THREADS),
     REAL("seconds", told.seconds, 0, 3600, "for each line; it has three runs at least"),
@@ -42,6 +48,7 @@ program bench_program = {
     .purpose = "measures kernels and model steps against this machine's own limits",
     .examples = "  bench limits\n"
                 "  bench gemm --threads 1\n"
+                "  bench gemm --shape base --operands hot\n"
                 "  bench attention --size 4096\n"
                 "  bench ops --threads 1\n"
                 "  bench step --preset base --mode train --profile\n"
@@ -76,6 +83,9 @@ static void refuse_idle_options(const bench_settings *set, void (*run)(bench_set
         option_no_effect(&bench_program, of_step[i], run != bench_step, "it is for step");
     option_no_effect(&bench_program, "size", run != bench_gemm && run != bench_attention,
                      "it is for gemm and attention");
+    option_no_effect(&bench_program, "shape", run != bench_gemm || set->size,
+                     "it is for the list of gemm");
+    option_no_effect(&bench_program, "operands", run != bench_gemm, "it is for gemm");
     option_no_effect(&bench_program, "weights", set->mode != MODE_DECODE, "it is for decoding");
     option_no_effect(&bench_program, "unguarded", set->mode != MODE_TRAIN,
                      "only a training step updates anything");
@@ -98,9 +108,13 @@ int main(int argc, char **argv) {
     json_text(e, "bench", subject);
     json_text(e, "isa", wf_isa());
     json_int(e, "threads", set->threads);
+    json_text(e, "processor", processor_name());
+    json_text(e, "caches", wf_caches_text());
     event_send(&set->report);
+    say(&set->report, "%s, caches %s", processor_name(), wf_caches_text());
     say(&set->report, "weft %s, %s kernels, %lld thread%s", wf_version(), wf_isa(),
         (long long)set->threads, set->threads == 1 ? "" : "s");
+    if (parts[part].run != bench_limits) measure_limits(set);
     parts[part].run(set);
     return close_stdout(&bench_program, report_close(&set->report) ? EXIT_DONE : EXIT_FAILED);
 }

@@ -12,13 +12,17 @@
 #include "tools/cli/report.h"
 
 enum { MODE_TRAIN, MODE_FORWARD, MODE_DECODE };
+enum { OPERANDS_BOTH, OPERANDS_HOT, OPERANDS_COLD };
 
 typedef struct bench_settings {
     int preset, mode, weights;
     int64_t batch, threads, size;
     double seconds;
+    const char *shape; /* how the names of products begin */
+    int operands;
     bool unguarded, profile, json;
-    report report; /* where results go */
+    double bandwidth; /* bytes a second: the better of reading and of a triad */
+    report report;    /* where results go */
 } bench_settings;
 
 extern program bench_program;
@@ -35,7 +39,9 @@ void bench_ops(bench_settings *set);
 /* f32 operations a second in a burst of about so many seconds: a multiply-add is two, in the
  * kernels' instruction set. */
 double peak_flops(int64_t threads, double seconds);
-double peak_bandwidth(int64_t threads); /* bytes a second: the better of reading and of a triad */
+const char *processor_name(void);
+/* Finds set->bandwidth, and tells it beside the peak. */
+void measure_limits(bench_settings *set);
 
 /* ---- measuring: bench_measure.c -------------------------------------------------------------- */
 

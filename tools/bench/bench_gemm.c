@@ -7,6 +7,7 @@
 #include "bench.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "ops/ops.h"
 
@@ -60,8 +61,7 @@ static int copies_of(const shape *s, bool cold) {
     return wanted < MOST_COPIES ? (int)wanted : MOST_COPIES;
 }
 
-static void measure_form(bench_settings *set, const shape *s, int form, bool cold, wf_pool *pool,
-                         double bandwidth) {
+static void measure_form(bench_settings *set, const shape *s, int form, bool cold, wf_pool *pool) {
     wf_tensor *fetch[MOST_COPIES];
     int copies = copies_of(s, cold);
     reset_peak_memory();
@@ -78,21 +78,31 @@ static void measure_form(bench_settings *set, const shape *s, int form, bool col
     l.name = name;
     l.time.median /= copies, l.time.min /= copies, l.time.capacity /= copies;
     l.flops = 2 * (double)s->m * (double)s->n * (double)s->k, l.bytes = bytes_of(s);
-    l.limit = fmax(at_peak(&l.time, l.flops), cold ? l.bytes / bandwidth : 0),
+    l.limit = fmax(at_peak(&l.time, l.flops), cold ? l.bytes / set->bandwidth : 0),
     l.memory = peak_memory();
     print_line(set, &l);
     wf_plan_free(plan);
     wf_graph_free(g);
 }
 
+static bool is_wanted(const bench_settings *set, const shape *s) {
+    return !set->shape || strncmp(s->name, set->shape, strlen(set->shape)) == 0;
+}
+
+static void measure_shape(bench_settings *set, const shape *s, wf_pool *pool) {
+    for (int form = 0; form < FORMS; form++)
+        for (int cold = set->operands == OPERANDS_COLD; cold <= (set->operands != OPERANDS_HOT);
+             cold++)
+            measure_form(set, s, form, cold, pool);
+}
+
 void bench_gemm(bench_settings *set) {
-    double bandwidth = peak_bandwidth(set->threads);
     wf_pool *pool = wf_pool_new((int)set->threads);
     shape one = { "square", set->size, set->size, set->size };
     const shape *first = set->size ? &one : shapes;
-    int n = set->size ? 1 : (int)(sizeof shapes / sizeof *shapes);
+    int n = set->size ? 1 : (int)(sizeof shapes / sizeof *shapes), measured = 0;
     for (const shape *s = first; s < first + n; s++)
-        for (int form = 0; form < FORMS; form++)
-            for (int cold = 0; cold < 2; cold++) measure_form(set, s, form, cold, pool, bandwidth);
+        if (is_wanted(set, s)) measure_shape(set, s, pool), measured++;
     wf_pool_free(pool);
+    if (!measured) fail(&bench_program, "no product's name begins with '%.60s'", set->shape);
 }

@@ -1,5 +1,5 @@
-/* tools/bench/bench_limits.c - what this machine can do: multiply-adds and memory, on one thread
- * and on all.
+/* tools/bench/bench_limits.c - what this machine is called, and what it can do: multiply-adds and
+ * memory, on one thread and on all.
  *
  * Threads are started for each burst of work; each has a clock of its own, so that the starting
  * does not count. */
@@ -9,10 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "bench_loops.h"
 
-enum { MOST_THREADS = 256, BURSTS = 5, ARRAYS = 3, ALIGNMENT = 64 };
+enum { MOST_THREADS = 256, BURSTS = 5, ARRAYS = 3, ALIGNMENT = 64, PROCESSOR_NAME = 128 };
 
 static const int64_t most_elements = INT64_C(64) << 20; /* of an array: 256 MB, beyond caches */
 
@@ -160,12 +163,60 @@ static bandwidth measure_bandwidth(int64_t threads) {
     return found;
 }
 
-double peak_bandwidth(int64_t threads) {
-    bandwidth b = measure_bandwidth(threads);
-    return b.read > b.triad ? b.read : b.triad;
+/* ---- its name -------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+/* What it calls itself, in three parts of 16 bytes. */
+static const char *name_told(char name[PROCESSOR_NAME]) {
+    for (unsigned i = 0; i < 3; i++) {
+        unsigned part[4];
+        if (!__get_cpuid(0x80000002 + i, &part[0], &part[1], &part[2], &part[3])) return "";
+        memcpy(name + 16 * i, part, 16);
+    }
+    name[48] = '\0';
+    return name + strspn(name, " ");
+}
+#else
+/* What Linux calls it: "model name", on small machines "Model" or "Hardware". */
+static const char *name_told(char name[PROCESSOR_NAME]) {
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    const char *told = NULL;
+    while (f && !told && fgets(name, PROCESSOR_NAME, f)) {
+        const char *colon = strstr(name, ": ");
+        if (!colon || !strchr("mMH", *name) || strncmp(name, "model\t", 6) == 0) continue;
+        name[strcspn(name, "\n")] = '\0';
+        told = colon + 2;
+    }
+    if (f) fclose(f);
+    return told ? told : "";
+}
+#endif
+
+const char *processor_name(void) {
+    static char name[PROCESSOR_NAME];
+    const char *told = name_told(name);
+    return *told ? told : "an unknown processor";
 }
 
 /* ---- the part -------------------------------------------------------------------------------- */
+
+static void send_limits(bench_settings *set, int64_t threads, double flops, bandwidth memory) {
+    jsonl *e = event(&set->report, "limits");
+    json_int(e, "threads", threads);
+    json_real(e, "gflops", flops / 1e9);
+    json_real(e, "read_gbytes", memory.read / 1e9);
+    json_real(e, "triad_gbytes", memory.triad / 1e9);
+    event_send(&set->report);
+}
+
+void measure_limits(bench_settings *set) {
+    double flops = best_flops(set->threads);
+    bandwidth memory = measure_bandwidth(set->threads);
+    set->bandwidth = memory.read > memory.triad ? memory.read : memory.triad;
+    say(&set->report, "limits: %.1f GFLOP/s f32, %.1f GB/s read, %.1f GB/s triad", flops / 1e9,
+        memory.read / 1e9, memory.triad / 1e9);
+    send_limits(set, set->threads, flops, memory);
+}
 
 static void print_limits(bench_settings *set, int64_t threads) {
     double flops = best_flops(threads);
@@ -173,12 +224,7 @@ static void print_limits(bench_settings *set, int64_t threads) {
     if (!set->json)
         printf("%3lld threads   %8.1f GFLOP/s f32   %7.1f GB/s read   %7.1f GB/s triad\n",
                (long long)threads, flops / 1e9, memory.read / 1e9, memory.triad / 1e9);
-    jsonl *e = event(&set->report, "limits");
-    json_int(e, "threads", threads);
-    json_real(e, "gflops", flops / 1e9);
-    json_real(e, "read_gbytes", memory.read / 1e9);
-    json_real(e, "triad_gbytes", memory.triad / 1e9);
-    event_send(&set->report);
+    send_limits(set, threads, flops, memory);
 }
 
 void bench_limits(bench_settings *set) {

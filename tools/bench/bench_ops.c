@@ -100,8 +100,7 @@ static const int64_t images[][4] = {
 };
 static const int64_t matrices[][2] = { { 1024, 1000 }, { 64, 32768 } };
 
-static void measure_op(bench_settings *set, int i, int ndim, const int64_t *shape, wf_pool *pool,
-                       double bandwidth) {
+static void measure_op(bench_settings *set, int i, int ndim, const int64_t *shape, wf_pool *pool) {
     char name[80], shape_text[32];
     wf_graph *g = wf_graph_new(NULL);
     wf_tensor *y = ops[i].make(wf_param(g, "x", ndim, shape, wf_init_normal(1)), ops[i].argument);
@@ -113,7 +112,7 @@ static void measure_op(bench_settings *set, int i, int ndim, const int64_t *shap
     line l = { .name = name };
     if (!measure(set, run_plan, plan, &l.time)) fail(&bench_program, "%s", wf_plan_error(plan));
     work_of(plan, &l.flops, &l.bytes);
-    double compute = at_peak(&l.time, l.flops), move = l.bytes / bandwidth;
+    double compute = at_peak(&l.time, l.flops), move = l.bytes / set->bandwidth;
     l.limit = compute > move ? compute : move;
     print_line(set, &l);
     wf_plan_free(plan);
@@ -122,12 +121,11 @@ static void measure_op(bench_settings *set, int i, int ndim, const int64_t *shap
 
 void bench_ops(bench_settings *set) {
     wf_pool *pool = wf_pool_new((int)set->threads);
-    double bandwidth = peak_bandwidth(set->threads);
     for (int i = 0; i < IMAGE_OPS; i++)
         for (size_t k = 0; k < sizeof images / sizeof *images; k++)
-            measure_op(set, i, 4, images[k], pool, bandwidth);
+            measure_op(set, i, 4, images[k], pool);
     for (int i = IMAGE_OPS; i < OPS; i++)
         for (size_t k = 0; k < sizeof matrices / sizeof *matrices; k++)
-            measure_op(set, i, 2, matrices[k], pool, bandwidth);
+            measure_op(set, i, 2, matrices[k], pool);
     wf_pool_free(pool);
 }

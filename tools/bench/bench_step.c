@@ -104,17 +104,6 @@ static bool feed_inputs(bench_model *b) {
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Bytes a second, where memory is a limit. */
-static double bandwidth(bench_settings *set) {
-    double found = peak_bandwidth(set->threads);
-    say(&set->report, "memory gives %.1f GB/s", found / 1e9);
-    jsonl *e = event(&set->report, "limits");
-    json_int(e, "threads", set->threads);
-    json_real(e, "gbytes", found / 1e9);
-    event_send(&set->report);
-    return found;
-}
-
 static void name_line(line *l, char *name, size_t size, const bench_model *b, const char *what) {
     snprintf(name, size, "%s %s, %lld x %lld/%lld", b->set->preset ? "base" : "copy", what,
              (long long)b->size.batch, (long long)b->size.src, (long long)b->size.tgt);
@@ -325,7 +314,7 @@ static void bench_decoding(bench_model *b, double bytes_a_second) {
 
 void bench_step(bench_settings *set) {
     bench_model b;
-    double bytes_a_second = set->mode == MODE_FORWARD ? 0 : bandwidth(set);
+    double bytes_a_second = set->mode == MODE_FORWARD ? 0 : set->bandwidth;
     reset_peak_memory();
     open_bench_model(&b, set);
     if (set->mode == MODE_TRAIN)
