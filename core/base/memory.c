@@ -15,10 +15,11 @@ enum { HUGE_PAGE = 1 << 21 };
 static void *from_system(size_t bytes) {
     if (bytes > SIZE_MAX - HUGE_PAGE) return NULL;
     bool large = bytes >= 2 * HUGE_PAGE;
-    size_t align = large ? HUGE_PAGE : ALIGN, size = (bytes + align - 1) & ~(align - 1);
-    void *p = aligned_alloc(align, size ? size : align);
+    size_t size = memory_aligned(bytes ? bytes : 1);
+    void *p;
+    if (posix_memalign(&p, large ? HUGE_PAGE : ALIGN, size) != 0) return NULL;
 #ifdef MADV_HUGEPAGE
-    if (p && large) madvise(p, size, MADV_HUGEPAGE);
+    if (large) madvise(p, size & ~((size_t)HUGE_PAGE - 1), MADV_HUGEPAGE);
 #endif
     return p;
 }
@@ -26,6 +27,15 @@ static void *from_system(size_t bytes) {
 void *wf_memory_new(size_t bytes) {
     void *p = from_system(bytes);
     return p ? memset(p, 0, bytes) : NULL;
+}
+
+/* The C library may keep a freed block for later: one that is as large is first emptied, so that
+ * memory which grows step by step does not leave its earlier sizes behind. */
+void wf_memory_free(void *p, size_t bytes) {
+#ifdef MADV_DONTNEED
+    if (p && bytes >= 2 * HUGE_PAGE) madvise(p, bytes & ~((size_t)HUGE_PAGE - 1), MADV_DONTNEED);
+#endif
+    free(p);
 }
 
 /* ---- arrays that grow ------------------------------------------------------------------------ */

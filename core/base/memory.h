@@ -11,6 +11,8 @@ static inline size_t memory_aligned(size_t bytes) {
 }
 /* Zeroed and 64-byte aligned, in huge pages if large. NULL: out of memory. Free it with free. */
 void *wf_memory_new(size_t bytes);
+/* free, of as many bytes as it was made with */
+void wf_memory_free(void *p, size_t bytes);
 
 /* Capacity for `need` elements in *array, a pointer to elements of `size` bytes; it doubles. False:
  * no memory, and the array is as it was. */

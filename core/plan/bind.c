@@ -202,11 +202,11 @@ static int growing_axis(wf_plan *p, const exec *e) {
     return -1;
 }
 
-/* The rows to reserve, at most `most`, when n are needed: a power of two, so that memory that grows
- * row by row is seldom moved, and is less than twice of what is needed. */
+/* The rows to reserve, at most `most`, when n are needed: steps of a quarter, so that memory that
+ * grows row by row is seldom moved, and a quarter at most is more than what is needed. */
 static int64_t reserved(int64_t n, int64_t most) {
     int64_t enough = LEAST_ROWS;
-    while (enough < n) enough *= 2;
+    while (enough < n) enough += enough / 4;
     return enough < most ? enough : most;
 }
 
@@ -376,7 +376,7 @@ static bool reuse_offsets(binding *b) {
     return true;
 }
 
-/* Plan memory for this position and all up to the next power of two. */
+/* Plan memory for this position and all for which the same rows are reserved. */
 static bool plan_up_to(wf_plan *p, binding *b, int64_t position) {
     int64_t last = p->with_state ? reserved(position + 1, p->graph->extents[0].max + 1) - 1 : 0;
     if (!lay_out(p, b, last)) return false;
@@ -404,7 +404,7 @@ static bool move_to(wf_plan *p, binding *b, int64_t position) {
 
 static bool grow(wf_plan *p, void **memory, size_t *have, size_t need, const char *what) {
     if (need <= *have) return true;
-    free(*memory);
+    wf_memory_free(*memory, *have);
     *memory = wf_memory_new(need), *have = 0;
     if (!*memory) return wf_plan_fail(p, "out of memory: %zu bytes of %s", need, what);
     *have = need;

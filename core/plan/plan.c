@@ -185,8 +185,10 @@ void wf_plan_free(wf_plan *p) {
     if (!p || p == failed_plan()) return;
     if (p->ok) atomic_fetch_sub(&p->graph->plans, 1);
     for (int i = 0; i < MAX_BINDINGS; i++) wf_binding_free(p->bindings[i]);
-    for (int i = 0; i < p->n_feeds; i++) free(p->feeds[i].data);
-    free(p->arena), free(p->scratch), free(p->feeds);
+    for (int i = 0; i < p->n_feeds; i++)
+        if (p->feeds[i].capacity) free(p->feeds[i].data);
+    wf_memory_free(p->arena, p->arena_bytes), wf_memory_free(p->scratch, p->scratch_bytes);
+    free(p->feeds);
     wf_arenas_free(p->own), free(p->rewritten), free(p->fused_into);
     free(p->counters), free(p->nodes), free(p->index), free(p->fed), free(p);
 }

@@ -89,7 +89,7 @@ typedef struct binding {
 typedef struct feed {
     const wf_tensor *tensor;
     void *data;
-    size_t capacity;
+    size_t capacity; /* 0: lent */
     int ndim;
     int64_t shape[WF_MAX_DIMS];
     bool given, needed;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "lend.h"
 #include "pool.h"
 
 /* ---- binding and feeding --------------------------------------------------------------------- */
@@ -47,28 +48,57 @@ static bool array_fits(wf_plan *p, const wf_tensor *t, const wf_view *v, const v
                         wf_shape_text(NULL, v->ndim, v->shape, shape, sizeof shape), *bytes, given);
 }
 
-bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t bytes) {
+/* The feed of t, for data of this size; *f NULL: no run needs it. */
+static bool find_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t given, feed **f) {
+    *f = NULL;
     if (!wf_plan_ok(p)) return false;
     int i = wf_feed_of(p, t);
     if (i < 0)
         return wf_plan_fail(p, "'%s' is not among the feeds of this plan", t ? called(t) : "NULL");
-    feed *f = &p->feeds[i];
-    if (!f->needed) return true;
+    if (!p->feeds[i].needed) return true;
     if (!wf_plan_prepare(p, p->size[0])) return false;
-    const wf_view *v = &wf_plan_value(p, t)->view;
-    if (!array_fits(p, t, v, data, bytes, &bytes)) return false;
-    if (bytes > f->capacity || !f->data) {
-        free(f->data);
-        f->given = false, f->capacity = 0;
-        if (!(f->data = wf_memory_new(bytes)))
-            return wf_plan_fail(p, "out of memory: %zu bytes for '%s'", bytes, called(t));
-        f->capacity = bytes;
-        p->feeds_generation++;
-    }
-    if (bytes) memcpy(f->data, data, bytes);
+    *f = &p->feeds[i];
+    size_t bytes;
+    return array_fits(p, t, &wf_plan_value(p, t)->view, data, given, &bytes);
+}
+
+static bool settle_feed(wf_plan *p, feed *f) {
+    const wf_view *v = &wf_plan_value(p, f->tensor)->view;
     f->given = true, f->ndim = v->ndim;
     memcpy(f->shape, v->shape, sizeof f->shape);
     return true;
+}
+
+bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t bytes) {
+    feed *f;
+    if (!find_feed(p, t, data, bytes, &f)) return false;
+    if (!f) return true;
+    if (bytes > f->capacity || !f->data) {
+        if (f->capacity) free(f->data);
+        f->given = false, f->capacity = 0;
+        if (!(f->data = wf_memory_new(bytes)))
+            return wf_plan_fail(p, "out of memory: %zu bytes for '%s'", bytes, called(t));
+        f->capacity = bytes ? bytes : 1;
+        p->feeds_generation++;
+    }
+    if (bytes) memcpy(f->data, data, bytes);
+    return settle_feed(p, f);
+}
+
+bool wf_feed_lent(wf_plan *p, const wf_tensor *t, void *data, size_t bytes) {
+    feed *f;
+    assert((uintptr_t)data % ALIGN == 0);
+    if (!find_feed(p, t, data, bytes, &f)) return false;
+    if (!f) return true;
+    if (f->capacity) free(f->data);
+    f->data = data, f->capacity = 0;
+    p->feeds_generation++;
+    return settle_feed(p, f);
+}
+
+void wf_plan_release(wf_plan *p) {
+    wf_memory_free(p->arena, p->arena_bytes);
+    p->arena = NULL, p->arena_bytes = 0, p->ran = false;
 }
 
 static bool feeds_given(wf_plan *p) {

@@ -32,8 +32,10 @@ wf_state *wf_state_new(wf_plan *p) {
 
 void wf_state_free(wf_state *s) {
     if (!s) return;
-    for (int i = 0; s->slots && i < s->n_slots; i++) free(s->slots[i].data);
-    free(s->slots), free(s->spare), free(s);
+    for (int i = 0; s->slots && i < s->n_slots; i++)
+        wf_memory_free(s->slots[i].data, s->slots[i].bytes);
+    wf_memory_free(s->spare, s->spare_bytes);
+    free(s->slots), free(s);
 }
 
 size_t wf_state_bytes(const wf_state *s) {
@@ -59,7 +61,7 @@ static bool change_rows(slot *s, int batch, size_t rows, size_t used) {
     char *data = bytes > s->bytes || !s->data ? wf_memory_new(bytes) : s->data;
     if (!data) return false;
     spread(s, data, rows, (size_t)batch * s->outer, used);
-    if (data != s->data) free(s->data), s->data = data, s->bytes = bytes;
+    if (data != s->data) wf_memory_free(s->data, s->bytes), s->data = data, s->bytes = bytes;
     s->rows = rows;
     return true;
 }
@@ -73,7 +75,7 @@ static bool grow_spare(const binding *b, wf_state *s) {
     if (most <= s->spare_bytes && s->spare) return true;
     char *spare = wf_memory_new(most);
     if (!spare) return false;
-    free(s->spare), s->spare = spare, s->spare_bytes = most;
+    wf_memory_free(s->spare, s->spare_bytes), s->spare = spare, s->spare_bytes = most;
     return true;
 }
 

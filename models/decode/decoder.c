@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
+#include "core/plan/lend.h"
+
 bool wf_decoder_fail(wf_decoder *d, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -29,13 +32,20 @@ const char *wf_decoder_error(const wf_decoder *d) {
     return d ? d->error : "there is no decoder";
 }
 
+static void give_back(grown *g) {
+    wf_memory_free(g->data, g->bytes);
+    *g = (grown){ 0 };
+}
+
 void wf_decoder_free(wf_decoder *d) {
     if (!d) return;
     wf_state_free(d->state);
     wf_plan_free(d->encode), wf_plan_free(d->prompt);
     wf_plan_free(d->step), wf_plan_free(d->score);
-    for (int i = 0; d->handed && i < d->model->n_handed; i++) free(d->handed[i].data);
-    free(d->handed), free(d->staged), free(d->logits);
+    for (int i = 0; d->handed && i < d->model->n_handed; i++)
+        give_back(&d->handed[i].sentences), give_back(&d->handed[i].rows);
+    give_back(&d->prompts);
+    free(d->handed), free(d->place), free(d->logits);
     free(d);
 }
 
@@ -83,22 +93,33 @@ bool wf_decoder_lengths_ok(wf_decoder *d, int b, int s, const int32_t *src,
 
 /* ---- encoding -------------------------------------------------------------------------------- */
 
-/* Room for `bytes` in a block that only ever grows. */
-static bool reserve(wf_decoder *d, char **data, size_t *have, size_t bytes) {
-    if (bytes <= *have && *data) return true;
-    char *more = realloc(*data, bytes ? bytes : 1);
-    if (!more) return wf_decoder_fail(d, "out of memory");
-    *data = more, *have = bytes;
+/* Room for `bytes`; what was there is lost if it has to grow. */
+static bool reserve(wf_decoder *d, grown *r, size_t bytes) {
+    if (bytes <= r->bytes && r->data) return true;
+    wf_memory_free(r->data, r->bytes);
+    r->bytes = 0, r->data = wf_memory_new(bytes);
+    if (!r->data) return wf_decoder_fail(d, "out of memory");
+    r->bytes = bytes;
     return true;
 }
 
 static bool take(wf_decoder *d, handed *h, int b) {
     size_t bytes = wf_bound_bytes(d->encode, h->tensor);
-    if (!reserve(d, &h->data, &h->bytes, bytes)) return false;
+    if (!reserve(d, &h->sentences, bytes)) return false;
     h->slice = bytes / (size_t)b;
-    return wf_fetch(d->encode, h->tensor, h->data, bytes) || wf_decoder_fail_plan(d, d->encode);
+    return wf_fetch(d->encode, h->tensor, h->sentences.data, bytes) ||
+           wf_decoder_fail_plan(d, d->encode);
 }
 
+static bool place_sentences(wf_decoder *d, int b) {
+    int *more = realloc(d->place, (size_t)b * sizeof *more);
+    if (!more) return wf_decoder_fail(d, "out of memory");
+    d->place = more;
+    for (int i = 0; i < b; i++) d->place[i] = i;
+    return true;
+}
+
+/* What encoding computed is kept once: its memory is given back before decoding takes more. */
 static bool encode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length) {
     wf_plan *p = d->encode;
     size_t row = (size_t)b * sizeof *src;
@@ -108,8 +129,9 @@ static bool encode(wf_decoder *d, int b, int s, const int32_t *src, const int32_
     if (!ok) return wf_decoder_fail_plan(d, p);
     for (int i = 0; i < d->model->n_handed; i++)
         if (!take(d, &d->handed[i], b)) return false;
+    wf_plan_release(p);
     d->source_length = s;
-    return true;
+    return place_sentences(d, b);
 }
 
 /* ---- decoding -------------------------------------------------------------------------------- */
@@ -142,17 +164,40 @@ bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int
     return encoded && make_room(d, most_rows);
 }
 
+/* Can the sentences' slices become those of the rows, each moved at most from behind the last row?
+ * Not if sentences have several rows. */
+static bool in_place(const wf_decoder *d, int n, const int *owner) {
+    for (int row = 0; row < n; row++) {
+        int place = d->place[owner[row]];
+        if (place != row && place < n) return false;
+    }
+    return true;
+}
+
+/* The slices of the rows, in their order; NULL: out of memory. */
+static char *rows_of(wf_decoder *d, handed *h, int n, const int *owner, bool stay) {
+    if (!stay && !reserve(d, &h->rows, (size_t)n * h->slice)) return NULL;
+    char *rows = stay ? h->sentences.data : h->rows.data;
+    for (int row = 0; row < n; row++) {
+        int place = d->place[owner[row]];
+        if (stay && place == row) continue;
+        memcpy(rows + (size_t)row * h->slice, h->sentences.data + (size_t)place * h->slice,
+               h->slice);
+    }
+    return rows;
+}
+
 bool wf_decoder_rows(wf_decoder *d, int n, const int *owner) {
     if (!bind_rows(d, d->step, n, 1)) return false;
+    bool stay = d->model->n_handed > 0 && in_place(d, n, owner);
     for (int i = 0; i < d->model->n_handed; i++) {
-        const handed *h = &d->handed[i];
-        if (!reserve(d, &d->staged, &d->staged_bytes, (size_t)n * h->slice)) return false;
-        for (int row = 0; row < n; row++)
-            memcpy(d->staged + (size_t)row * h->slice, h->data + (size_t)owner[row] * h->slice,
-                   h->slice);
-        if (!wf_feed(d->step, h->tensor, d->staged, (size_t)n * h->slice))
+        handed *h = &d->handed[i];
+        char *rows = rows_of(d, h, n, owner, stay);
+        if (!rows) return false;
+        if (!wf_feed_lent(d->step, h->tensor, rows, (size_t)n * h->slice))
             return wf_decoder_fail_plan(d, d->step);
     }
+    for (int row = 0; stay && row < n; row++) d->place[owner[row]] = row;
     return true;
 }
 
@@ -165,12 +210,13 @@ int32_t wf_decoder_prompted(const wf_decoder *d, const int32_t *src, int64_t n, 
 bool wf_decoder_prompt(wf_decoder *d, int b, int s, const int32_t *src, int64_t n) {
     wf_plan *p = d->prompt;
     size_t row = (size_t)n * sizeof *src;
-    if (!reserve(d, &d->staged, &d->staged_bytes, (size_t)b * row)) return false;
-    int32_t *ids = (int32_t *)d->staged;
+    if (!reserve(d, &d->prompts, (size_t)b * row)) return false;
+    int32_t *ids = (int32_t *)d->prompts.data;
     for (int64_t i = 0; i < b; i++)
         for (int64_t k = 0; k < n; k++) ids[i * n + k] = wf_decoder_prompted(d, src + i * s, n, k);
     bool ok = bind_rows(d, p, b, n) && wf_bind(p, "P", 0) &&
               wf_feed(p, d->model->tgt, ids, (size_t)b * row) && wf_run_state(p, d->state);
+    if (ok) wf_plan_release(p);
     return ok || wf_decoder_fail_plan(d, p);
 }
 
@@ -185,15 +231,12 @@ bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* What encoding hands over: fetched, fed, and one tensor of it on the way. */
+/* What encoding hands over. */
 static size_t handed_bytes(wf_decoder *d) {
-    size_t all = 0, largest = 0;
-    for (int i = 0; i < d->model->n_handed; i++) {
-        size_t bytes = wf_bound_bytes(d->encode, d->handed[i].tensor);
-        all += bytes;
-        if (bytes > largest) largest = bytes;
-    }
-    return 2 * all + largest;
+    size_t all = 0;
+    for (int i = 0; i < d->model->n_handed; i++)
+        all += wf_bound_bytes(d->encode, d->handed[i].tensor);
+    return all;
 }
 
 /* Of a source apart: to encode it, and what is handed over. */

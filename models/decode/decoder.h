@@ -16,11 +16,18 @@
 
 #include "models/decode.h"
 
-/* What encoding handed over, on the host: one tensor, a slice for each sentence. */
+/* Memory of the host that only ever grows, aligned as plans like it. */
+typedef struct grown {
+    char *data;
+    size_t bytes;
+} grown;
+
+/* What encoding handed over: one tensor, a slice for each sentence; and, if sentences have several
+ * rows, a slice for each row. */
 typedef struct handed {
     wf_tensor *tensor;
-    char *data;
-    size_t bytes, slice; /* that it has room for; of one sentence */
+    grown sentences, rows;
+    size_t slice; /* bytes */
 } handed;
 
 struct wf_decoder {
@@ -31,8 +38,8 @@ struct wf_decoder {
     wf_state *state;
     int capacity;   /* rows that the state and the logits have room for */
     handed *handed; /* [model->n_handed] */
-    char *staged;   /* one tensor as it is fed: a slice for each row */
-    size_t staged_bytes;
+    int *place;     /* of each sentence: where its slice lies among those of the sentences */
+    grown prompts;
     void *logits; /* of one step, [rows,V] in the model's type */
     int64_t source_length;
     char error[512];
