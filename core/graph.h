@@ -58,8 +58,12 @@ typedef enum { WF_F32, WF_F64, WF_I32 } wf_dtype;
  * group column by column, so that a product with the transposed parameter reads it once, in order.
  * R is what suits the kernels in use, and nothing outside of memory depends on it. Element (n, k)
  * is at n / R * R * K + k * w + n % R, where w is R, or N % R in the last panel. bf16 halves the
- * bytes: the upper 16 bits of an f32, rounded to nearest even. */
-typedef enum { WF_ROW_MAJOR, WF_PANELS, WF_PANELS_BF16 } wf_layout;
+ * bytes: the upper 16 bits of an f32, rounded to nearest even. int8 quarters them: element (n, k)
+ * is scale[n] * q, with q from -127 to 127 rounded to nearest even, and scale[n] the largest of row
+ * n / 127, of 17 bits, so that it is read as exactly that. A product rounds its other operand's
+ * rows in the same way and multiplies exactly: no result depends on other rows, on threads or on
+ * the instruction set. */
+typedef enum { WF_ROW_MAJOR, WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 } wf_layout;
 
 typedef enum { WF_COMPUTED, WF_PARAM, WF_BUFFER, WF_INPUT, WF_CONSTANT } wf_kind;
 
@@ -166,8 +170,9 @@ WF_API bool wf_write(wf_tensor *leaf, const void *data, size_t bytes);
 WF_API bool wf_read(const wf_tensor *leaf, void *data, size_t bytes);
 /* Keep a matrix of parameters in this layout from now on; wf_write and wf_read convert. An op that
  * cannot read the layout gets a row-major copy, made in every run; wf_pack_weights (ops.h) chooses
- * only parameters that need no copies. False, without any change, for other tensors, for bf16 in a
- * graph of f64, while the graph has plans, or out of memory. */
+ * only parameters that need no copies. False, without any change, for other tensors, for bf16 and
+ * int8 in a graph of f64, for int8 with a NaN or an infinity, or with rows longer than 131,072,
+ * while the graph has plans, or out of memory. */
 WF_API bool wf_set_layout(wf_tensor *parameter, wf_layout layout);
 WF_API int64_t wf_count(const wf_tensor *t); /* elements, as recorded */
 WF_API size_t wf_bytes(const wf_tensor *t);  /* bytes, as recorded */

@@ -116,7 +116,9 @@ WF_API const char *wf_show(const wf_call *c, const wf_view *v);
 
 WF_API int64_t wf_view_count(const wf_view *v); /* elements */
 WF_API size_t wf_view_unit(const wf_view *v);   /* bytes of an element in memory */
-WF_API bool wf_view_dense(const wf_view *v);    /* row-major without gaps */
+/* bytes of so many elements; of a matrix in panels, those of whole panels */
+WF_API size_t wf_view_bytes(const wf_view *v, int64_t elements);
+WF_API bool wf_view_dense(const wf_view *v); /* row-major without gaps */
 /* columns: size of the last axis; rows: product of the others */
 WF_API void wf_view_rows(const wf_view *v, int64_t *rows, int64_t *columns);
 WF_API bool wf_same_shape(const wf_view *a, const wf_view *b);

@@ -15,6 +15,8 @@
 /* The header of every file that weft writes begins with this. */
 #define WF_FILE_PREFIX "{\"" WF_FILE_METADATA "\":{\"" WF_FILE_CHECKSUM "\":\""
 
+#define WF_FILE_SCALE "_scale" /* after the name of an I8 matrix: the name of its scales */
+
 /* Bits of an element; 0: no such dtype. *name is set to a static copy of the name. */
 int wf_file_dtype(const char **name);
 
@@ -42,7 +44,7 @@ uint64_t wf_file_sum_part(uint64_t h, const void *data, size_t n);
 void wf_file_sum_text(uint64_t h, const wf_meta *meta, int n_meta, char text[17]);
 
 /* May this entry be loaded into this leaf: type, shape, every value? False with a message. */
-bool wf_file_fits(const wf_entry *e, const wf_tensor *leaf, char *message);
+bool wf_file_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor *leaf, char *message);
 
 /* Write a sentence into message (256 bytes, or NULL); control characters become '?'. */
 bool wf_file_fail(char *message, const char *format, ...) WF_PRINTF(2, 3); /* false */

@@ -397,6 +397,32 @@ const wf_entry *wf_file_find(const wf_file *f, const char *name) {
     return found ? &(*found)->entry : NULL;
 }
 
+static bool scales(const wf_entry *e, const wf_entry *matrix) {
+    return strcmp(matrix->dtype, "I8") == 0 && matrix->ndim == 2 && strcmp(e->dtype, "F32") == 0 &&
+           e->ndim == 1 && e->shape[0] == matrix->shape[0];
+}
+
+const wf_entry *wf_file_scale_of(const wf_file *f, const wf_entry *e) {
+    const wf_entry *found = NULL;
+    size_t n = e && e->name ? strlen(e->name) : 0;
+    char *name = n ? malloc(n + sizeof WF_FILE_SCALE) : NULL;
+    if (name) {
+        memcpy(name, e->name, n), memcpy(name + n, WF_FILE_SCALE, sizeof WF_FILE_SCALE);
+        found = wf_file_find(f, name);
+    }
+    free(name);
+    return found && e->dtype && scales(found, e) ? found : NULL;
+}
+
+bool wf_file_is_scale(const wf_file *f, const wf_entry *e) {
+    const size_t tail = sizeof WF_FILE_SCALE - 1, n = e && e->name ? strlen(e->name) : 0;
+    if (n <= tail || strcmp(e->name + n - tail, WF_FILE_SCALE) != 0) return false;
+    char *name = strndup(e->name, n - tail);
+    const wf_entry *matrix = name ? wf_file_find(f, name) : NULL;
+    free(name);
+    return matrix && e->dtype && scales(e, matrix);
+}
+
 const char *wf_file_meta(const wf_file *f, const char *key) {
     int n = key ? wf_file_meta_count(f) : 0;
     const wf_meta *found =

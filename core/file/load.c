@@ -15,8 +15,9 @@ typedef struct loading {
     const wf_file *f;
     const wf_load_options *o;
     wf_load_report *report;
-    wf_tensor **leaves;     /* those that were chosen */
-    const wf_entry **found; /* of each; NULL: none that fits */
+    wf_tensor **leaves;      /* those that were chosen */
+    const wf_entry **found;  /* of each; NULL: none that fits */
+    const wf_entry **scales; /* of those, if they are I8 */
     int n;
     int *index;                            /* by id: of a chosen leaf, counted from 1 */
     char first[WF_MISFIT + 1][WF_MESSAGE]; /* the first reason of each outcome */
@@ -99,6 +100,7 @@ static bool match(loading *l) {
         const wf_rename *row = row_of(l->o, e->name);
         if (row && !row->in_graph) continue;
         const wf_entry **place = place_of(l, e, row);
+        if (!place && wf_file_is_scale(l->f, e)) continue; /* read with its matrix */
         if (!place) {
             note_unexpected(l, e);
             continue;
@@ -117,10 +119,11 @@ static void check(loading *l) {
     int n = 0;
     for (int i = 0; i < l->n; i++) {
         const wf_entry *e = l->found[i];
-        bool fits = e && wf_file_fits(e, l->leaves[i], reason);
+        const wf_entry *scale = e ? wf_file_scale_of(l->f, e) : NULL;
+        bool fits = e && wf_file_fits(e, scale, l->leaves[i], reason);
         if (!e) note_missing(l, l->leaves[i]);
         if (e && !fits) note(l, WF_MISFIT, l->leaves[i], e, reason);
-        if (fits) l->leaves[n] = l->leaves[i], l->found[n++] = e;
+        if (fits) l->leaves[n] = l->leaves[i], l->scales[n] = scale, l->found[n++] = e;
     }
     l->n = n;
 }
@@ -130,8 +133,9 @@ static void check(loading *l) {
 static bool allocate(loading *l) {
     l->leaves = wf_leaves_of(l->g, &l->o->what, &l->n);
     l->found = calloc((size_t)l->n + 1, sizeof *l->found);
+    l->scales = calloc((size_t)l->n + 1, sizeof *l->scales);
     l->index = calloc((size_t)l->g->n_nodes + 1, sizeof *l->index);
-    if (!l->leaves || !l->found || !l->index)
+    if (!l->leaves || !l->found || !l->scales || !l->index)
         return wf_file_fail(l->report->message, "out of memory");
     for (int i = 0; i < l->n; i++) l->index[l->leaves[i]->id] = i + 1;
     return true;
@@ -150,7 +154,8 @@ static bool arguments_ok(const wf_graph *g, const wf_file *f, const wf_load_opti
 }
 
 static bool load_found(loading *l) {
-    if (!wf_file_load_leaves(l->found, l->leaves, l->n, l->report->message)) return false;
+    if (!wf_file_load_scaled(l->found, l->scales, l->leaves, l->n, l->report->message))
+        return false;
     for (int i = 0; i < l->n; i++) note(l, WF_LOADED, l->leaves[i], l->found[i], "");
     return true;
 }
@@ -165,6 +170,6 @@ bool wf_load(wf_graph *g, const wf_file *f, const wf_load_options *options,
     bool ok = arguments_ok(g, f, l.o, l.report->message) && allocate(&l) && match(&l);
     if (ok) check(&l);
     ok = ok && !refused(&l) && load_found(&l);
-    free(l.leaves), free(l.found), free(l.index);
+    free(l.leaves), free(l.found), free(l.scales), free(l.index);
     return ok;
 }

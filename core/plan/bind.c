@@ -442,7 +442,7 @@ static char *memory_of(const wf_plan *p, const storage *s, const wf_state *state
 static void point(const wf_plan *p, const binding *b, const wf_state *state, location at,
                   wf_view *v) {
     char *base = at.storage < 0 ? NULL : memory_of(p, &b->storages[at.storage], state);
-    v->data = base ? base + (size_t)at.offset * wf_view_unit(v) : NULL;
+    v->data = base ? base + wf_view_bytes(v, at.offset) : NULL;
 }
 
 void wf_plan_point(wf_plan *p, const wf_state *state) {

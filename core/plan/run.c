@@ -162,7 +162,7 @@ static double bytes_of(const wf_call *c) {
     double bytes = 0;
     for (int i = 0; i < c->n_in; i++)
         if (c->in[i].ndim >= 0 && !(c->op->shape_only >> i & 1))
-            bytes += (double)wf_view_count(&c->in[i]) * (double)wf_view_unit(&c->in[i]);
+            bytes += (double)wf_view_bytes(&c->in[i], wf_view_count(&c->in[i]));
     for (int k = 0; k < c->n_out; k++)
         bytes += (double)wf_view_count(&c->out[k]) * (double)wf_dtype_size(c->out[k].dtype);
     return bytes;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/int8.h"
 #include "core/base/random.h"
 
 wf_tensor *wf_find(const wf_graph *g, const char *name) {
@@ -154,8 +155,10 @@ enum { FIRST_BLOCK = 1 << 20 };
 #endif
 
 static void *memory_for(const wf_tensor *t, wf_layout layout) {
-    size_t bytes = leaf_of(t)->bytes / (layout == WF_PANELS_BF16 ? 2 : 1);
-    return wf_arena_alloc(&t->graph->values, bytes, FIRST_BLOCK);
+    wf_view v;
+    wf_set_shape(&v, t->dtype, t->ndim, t->shape);
+    v.layout = layout;
+    return wf_arena_alloc(&t->graph->values, wf_view_bytes(&v, wf_count(t)), FIRST_BLOCK);
 }
 
 static void fill_value(const wf_init *init, uint64_t key, wf_dtype dtype, int ndim,
@@ -216,6 +219,12 @@ static void convert(const wf_tensor *t, wf_layout is, const void *from, wf_layou
     wf_copy_view(&x, &y);
 }
 
+/* May the leaf hold these values in this layout? */
+static bool holds(const wf_tensor *t, wf_layout layout, const void *rows) {
+    int64_t where;
+    return layout != WF_PANELS_INT8 || wf_int8_holds(wf_count(t), rows, &where);
+}
+
 /* A copy of the leaf's values in this layout, in new memory; of the initial ones if it has none. */
 static void *new_in_layout(const wf_tensor *t, wf_layout layout) {
     const leaf *l = leaf_of(t);
@@ -225,6 +234,7 @@ static void *new_in_layout(const wf_tensor *t, wf_layout layout) {
     bool ok = data && rows;
     if (ok && !l->data) l->init.fill(&l->init, key, t->dtype, t->ndim, t->shape, rows);
     if (ok && l->data && l->layout) convert(t, l->layout, l->data, WF_ROW_MAJOR, rows);
+    ok = ok && holds(t, layout, rows);
     if (ok && layout) convert(t, WF_ROW_MAJOR, rows, layout, data);
     if (rows != data && rows != l->data) free(rows);
     if (!ok) wf_arena_release(&t->graph->values, data);
@@ -265,7 +275,9 @@ void wf_leaf_settle(wf_tensor *t, void *data, bool keep) {
 
 bool wf_set_layout(wf_tensor *t, wf_layout layout) {
     if (!t || wf_is_poison(t) || t->kind != WF_PARAM || t->ndim != 2) return false;
-    if ((unsigned)layout > WF_PANELS_BF16 || (layout == WF_PANELS_BF16 && t->dtype != WF_F32))
+    if ((unsigned)layout > WF_PANELS_INT8 || (layout >= WF_PANELS_BF16 && t->dtype != WF_F32))
+        return false;
+    if (layout == WF_PANELS_INT8 && (t->shape[1] < 1 || t->shape[1] > WF_INT8_LONGEST))
         return false;
     leaf *l = leaf_of(t);
     pthread_mutex_lock(&t->graph->lock);
@@ -287,6 +299,7 @@ static bool accessible(const wf_tensor *t, const void *data, size_t bytes) {
 bool wf_write(wf_tensor *t, const void *data, size_t bytes) {
     if (!accessible(t, data, bytes) || t->kind == WF_CONSTANT) return false;
     leaf *l = leaf_of(t);
+    if (!holds(t, l->layout, data)) return false;
     pthread_mutex_lock(&t->graph->lock);
     bool ready = !l->filling; /* else the initial value would overwrite this one */
     if (ready && !l->data) l->data = memory_for(t, l->layout);

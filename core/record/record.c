@@ -179,7 +179,16 @@ void wf_dense_strides(int ndim, const int64_t *shape, int64_t *stride) {
 }
 
 size_t wf_view_unit(const wf_view *v) {
-    return v->layout == WF_PANELS_BF16 ? 2 : wf_dtype_size(v->dtype);
+    return v->layout == WF_PANELS_INT8   ? 1
+           : v->layout == WF_PANELS_BF16 ? 2
+                                         : wf_dtype_size(v->dtype);
+}
+
+/* A row in int8 is rounded up to whole groups of 4, and has a scale. */
+size_t wf_view_bytes(const wf_view *v, int64_t elements) {
+    if (v->layout != WF_PANELS_INT8) return (size_t)elements * wf_view_unit(v);
+    size_t k = (size_t)v->shape[1];
+    return k ? (size_t)elements / k * ((k + 3) / 4 * 4 + sizeof(float)) : 0;
 }
 
 void wf_set_shape(wf_view *v, wf_dtype dtype, int ndim, const int64_t *shape) {

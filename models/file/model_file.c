@@ -150,13 +150,18 @@ bool wf_same_table(const wf_entry *a, const wf_entry *b) {
            memcmp(a->data, b->data, a->bytes) == 0;
 }
 
+static bool same_scales(const named *f, const wf_entry *a, const wf_entry *b) {
+    const wf_entry *x = wf_file_scale_of(f->file, a), *y = wf_file_scale_of(f->file, b);
+    return x && y ? wf_same_table(x, y) : !x && !y;
+}
+
 /* Every copy of a tied table must be the same: else the file is of a model that does not tie. */
 static bool find_tied(const wf_model *m, const named *f, source *s, char *message) {
     const wf_entry *found = NULL;
     for (int i = 0; i < m->n_tied; i++) {
         const wf_entry *e = find(f, m->tied[i]);
         if (!e) continue;
-        if (found && !wf_same_table(e, found))
+        if (found && !(wf_same_table(e, found) && same_scales(f, e, found)))
             return fail(message, "'%s' and '%s' differ in the file: the model ties them",
                         found->name, e->name);
         found = e;
@@ -199,43 +204,49 @@ typedef struct reading {
     const wf_model *m;
     const named *f;
     wf_tensor **leaves;
-    const wf_entry **entries;
-    wf_entry *packed; /* those made of q, k and v; their data are to be freed */
+    const wf_entry **entries, **scales; /* of I8: those of its rows */
+    wf_entry *packed;                   /* those made of q, k and v; their data are to be freed */
     int n, n_packed;
 } reading;
 
 static void close_reading(reading *r) {
     for (int i = 0; i < r->n_packed; i++) free((void *)(uintptr_t)r->packed[i].data);
-    free(r->leaves), free(r->entries), free(r->packed);
+    free(r->leaves), free(r->entries), free(r->scales), free(r->packed);
 }
 
 static bool open_reading(reading *r, char *message) {
     size_t most = (size_t)wf_node_count(r->m->graph) + 1;
     r->leaves = calloc(most, sizeof(wf_tensor *));
     r->entries = calloc(most, sizeof *r->entries);
-    r->packed = calloc(most, sizeof *r->packed);
-    return (r->leaves && r->entries && r->packed) || fail(message, "out of memory");
+    r->scales = calloc(most, sizeof *r->scales);
+    r->packed = calloc(2 * most, sizeof *r->packed);
+    return (r->leaves && r->entries && r->scales && r->packed) || fail(message, "out of memory");
 }
 
-/* The parts one below the other are the packed matrix. */
-static const wf_entry *pack(reading *r, const wf_tensor *leaf, const source *s, char *message) {
-    size_t bytes = s->part[0]->bytes;
+/* The parts one below the other are the packed matrix; so are their scales. */
+static const wf_entry *pack(reading *r, const wf_tensor *leaf, const wf_entry *const part[3],
+                            char *message) {
+    size_t bytes = part[0]->bytes;
     char *data = malloc(3 * bytes + 1);
     if (!data) return fail(message, "out of memory"), NULL;
-    for (int i = 0; i < 3; i++) memcpy(data + (size_t)i * bytes, s->part[i]->data, bytes);
+    for (int i = 0; i < 3; i++) memcpy(data + (size_t)i * bytes, part[i]->data, bytes);
     wf_entry *whole = &r->packed[r->n_packed++];
-    *whole = *s->part[0];
+    *whole = *part[0];
     whole->name = leaf->name, whole->data = data, whole->bytes = 3 * bytes;
-    memcpy(whole->shape, leaf->shape, sizeof whole->shape);
+    whole->shape[0] *= 3;
     return whole;
 }
 
 static bool read_leaf(reading *r, wf_tensor *leaf, char *message) {
     source s;
+    const wf_entry *scale[3] = { NULL };
     if (!find_source(r->m, r->f, leaf, &s, message) || !fits(leaf, &s, message)) return false;
-    const wf_entry *e = s.n == 3 ? pack(r, leaf, &s, message) : s.part[0];
-    r->leaves[r->n] = leaf, r->entries[r->n++] = e;
-    return e;
+    for (int i = 0; i < s.n; i++) scale[i] = wf_file_scale_of(r->f->file, s.part[i]);
+    bool packed = s.n == 3, scaled = scale[0] && (!packed || (scale[1] && scale[2]));
+    const wf_entry *e = packed ? pack(r, leaf, s.part, message) : s.part[0];
+    const wf_entry *of_rows = scaled && packed ? pack(r, leaf, scale, message) : scale[0];
+    r->leaves[r->n] = leaf, r->scales[r->n] = scaled ? of_rows : NULL, r->entries[r->n++] = e;
+    return e && (!scaled || of_rows);
 }
 
 /* Does the file say that this is no parameter of the model's own? */
@@ -300,12 +311,13 @@ bool wf_model_load_prefixed(wf_model *m, const wf_file *file, const char *prefix
         return fail(message, "%s", m ? wf_error(m->graph) : "there is no model");
     for (int i = 0; i < wf_file_count(file); i++) {
         const char *full = wf_file_at(file, i)->name, *name = without_prefix(full, prefix);
-        if (!name || !known_name(m, &f, name))
-            return fail(message, "'%.200s' is in the file but not in the model", full);
+        bool known =
+            name && (known_name(m, &f, name) || wf_file_is_scale(file, wf_file_at(file, i)));
+        if (!known) return fail(message, "'%.200s' is in the file but not in the model", full);
     }
     reading r = { .m = m, .f = &f };
     bool ok = open_reading(&r, message) && read_all(&r, message) &&
-              wf_file_load_leaves(r.entries, r.leaves, r.n, message);
+              wf_file_load_scaled(r.entries, r.scales, r.leaves, r.n, message);
     close_reading(&r);
     return ok;
 }

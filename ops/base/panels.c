@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/base/int8.h"
 #include "op.h"
 #include "panels.h"
 
@@ -18,6 +19,28 @@ static int64_t width_from(const wf_view *x, int64_t from) {
     return left < whole ? left : whole;
 }
 
+/* In int8: the scales of the rows, then for every 4 columns a row of words of 4 bytes, q + 128. */
+static void pack_int8(int64_t width, int64_t k, const float *rows, void *panel) {
+    enum { BLOCK = 64 }; /* columns at a time: whole cache lines of each row */
+    unsigned char *words = (unsigned char *)panel + width * 4;
+    float *scale = panel;
+    for (int64_t r = 0; r < width; r++) scale[r] = wf_int8_scale(k, rows + r * k);
+    for (int64_t from = 0; from < k; from += BLOCK)
+        for (int64_t r = 0; r < width; r++) {
+            int8_t q[BLOCK] = { 0 };
+            int64_t n = k - from < BLOCK ? k - from : BLOCK;
+            wf_int8_round(n, rows + r * k + from, scale[r], q);
+            for (int64_t p = 0; p < (n + 3) / 4 * 4; p++)
+                words[((from + p) / 4 * width + r) * 4 + p % 4] = (unsigned char)(q[p] + 128);
+        }
+}
+
+static void unpack_int8(int64_t width, int64_t k, const void *panel, int64_t r, float *row) {
+    const unsigned char *from = (const unsigned char *)panel + (width + r) * 4;
+    float scale = ((const float *)panel)[r];
+    for (int64_t p = 0; p < k; p++) row[p] = (float)(from[p / 4 * width * 4 + p % 4] - 128) * scale;
+}
+
 int64_t wf_repack_tasks(const wf_call *c, int phase) {
     int64_t whole = wf_panel_rows(c->in[0].dtype);
     return phase == 0 ? (c->in[0].shape[0] + whole - 1) / whole : 0;
@@ -27,9 +50,14 @@ bool wf_repack_eval(const wf_call *c, int phase, int64_t task, void *scratch) {
     const wf_view *x = &c->in[0], *y = &c->out[0];
     int64_t k = x->shape[1], from = task * wf_panel_rows(x->dtype), width = width_from(x, from);
     (void)phase, (void)scratch;
-    void *source = (char *)x->data + from * k * (int64_t)wf_view_unit(x);
-    void *target = (char *)y->data + from * k * (int64_t)wf_view_unit(y);
-    if (y->layout)
+    void *source = (char *)x->data + wf_view_bytes(x, from * k);
+    void *target = (char *)y->data + wf_view_bytes(y, from * k);
+    if (y->layout == WF_PANELS_INT8)
+        pack_int8(width, k, source, target);
+    else if (x->layout == WF_PANELS_INT8)
+        for (int64_t r = 0; r < width; r++)
+            unpack_int8(width, k, source, r, (float *)target + r * k);
+    else if (y->layout)
         WF_KERNEL(x->dtype, pack_panel(width, k, source, target, y->layout == WF_PANELS_BF16));
     else
         WF_KERNEL(x->dtype, unpack_panel(width, k, source, x->layout == WF_PANELS_BF16, target));
@@ -39,8 +67,12 @@ bool wf_repack_eval(const wf_call *c, int phase, int64_t task, void *scratch) {
 void wf_panel_row(const wf_view *x, int64_t row, void *out) {
     int64_t k = x->shape[1], whole = wf_panel_rows(x->dtype);
     int64_t panel = row / whole * whole, width = width_from(x, panel);
-    const void *from = (char *)x->data + panel * k * (int64_t)wf_view_unit(x);
-    WF_KERNEL(x->dtype, unpack_row(width, k, from, x->layout == WF_PANELS_BF16, row - panel, out));
+    const void *from = (char *)x->data + wf_view_bytes(x, panel * k);
+    if (x->layout == WF_PANELS_INT8)
+        unpack_int8(width, k, from, row - panel, out);
+    else
+        WF_KERNEL(x->dtype,
+                  unpack_row(width, k, from, x->layout == WF_PANELS_BF16, row - panel, out));
 }
 
 /* ---- which parameters ------------------------------------------------------------------------ */
@@ -83,8 +115,8 @@ static void find_readers(const wf_graph *g, unsigned char *read) {
 
 bool wf_pack_weights(wf_graph *g, wf_layout layout, char *message) {
     const char *why = !wf_ok(g) ? wf_error(g) : NULL;
-    if (!why && layout == WF_PANELS_BF16 && wf_real(g) != WF_F32)
-        why = "weights are kept as bf16 in a graph of f32 only";
+    if (!why && layout >= WF_PANELS_BF16 && wf_real(g) != WF_F32)
+        why = "weights are kept as bf16 or int8 in a graph of f32 only";
     unsigned char *read = why ? NULL : calloc((size_t)wf_node_count(g) + 1, 1);
     if (read)
         find_readers(g, read);
@@ -93,8 +125,13 @@ bool wf_pack_weights(wf_graph *g, wf_layout layout, char *message) {
     for (int id = 0; !why && id < wf_node_count(g); id++) {
         wf_tensor *t = wf_node(g, id);
         if (t->kind != WF_PARAM || t->ndim != 2 || (layout && read[id] != MULTIPLIED)) continue;
-        if (!wf_set_layout(t, layout))
-            why = "weights are packed before the graph's first plan, or there is no memory for it";
+        bool fits = t->shape[1] > 0 && t->shape[1] <= WF_INT8_LONGEST;
+        if (!wf_set_layout(t, layout == WF_PANELS_INT8 && !fits ? WF_PANELS : layout))
+            why = layout == WF_PANELS_INT8
+                      ? "weights are packed before the graph's first plan, or there is no memory "
+                        "for it, or one is NaN or infinite: it cannot be kept as int8"
+                      : "weights are packed before the graph's first plan, or there is no memory "
+                        "for it";
     }
     if (why && message) snprintf(message, WF_MESSAGE, "%.255s", why);
     free(read);

@@ -98,6 +98,13 @@ const wf_kernels_f64 *wf_f64(void) {
     return chosen()->f64;
 }
 
+/* Asking the processor takes long in a virtual machine. */
+bool wf_has_dot(void) {
+    static atomic_int known; /* 0: not yet */
+    if (!atomic_load(&known)) atomic_store(&known, wf_f32()->has_dot() ? 2 : 1);
+    return atomic_load(&known) == 2;
+}
+
 const wf_kernels_f32 *wf_f32_at(int i) {
     const table_row *row = i >= 0 ? runnable(i) : NULL;
     return row ? row->f32 : NULL;

@@ -50,6 +50,28 @@ typedef struct wf_panel_product {
     bool bf16;
 } wf_panel_product;
 
+/* The same with weights in int8, for rows of A that int8_row has written, wf_int8_row_bytes(k) apart:
+ * int8.inc. c = sum * (scale of A's row * scale of W's row) + d, of exact sums; the same bits in all
+ * tables. with_dot as for those rows. */
+typedef struct wf_int8_product {
+    int64_t m, n, k;
+    const void *a, *panels;
+    const float *d;
+    float *c;
+    int64_t c_row, d_row;
+    bool with_dot;
+} wf_int8_product;
+
+/* Of a row of A: its head, and then twice WF_INT8_HALF(k) bytes. Of a row of W. */
+enum { WF_INT8_HEAD = 64 };
+#define WF_INT8_HALF(k) (((k) + 63) / 64 * 64)
+static inline size_t wf_int8_row_bytes(int64_t k) {
+    return WF_INT8_HEAD + 2 * (size_t)WF_INT8_HALF(k);
+}
+static inline size_t wf_int8_weight_bytes(int64_t k) {
+    return (size_t)(k + 3) / 4 * 4 + sizeof(float);
+}
+
 /* Element (i, j) lies at data[i * row + j * col]. */
 typedef struct wf_matrix {
     void *data;
@@ -247,6 +269,12 @@ enum { WF_DRAWN = 256 };
         /* row r of those alone */                                                                \
         void (*unpack_row)(int64_t width, int64_t k, const void *panel, bool bf16, int64_t r,      \
                            real *row);                                                             \
+        /* Products with weights in int8, of f32 alone (else NULL): int8.inc. Has the processor the  \
+         * instruction for 4 products of bytes (VNNI)? A row of k to `out`; the product. with_dot:  \
+         * by that instruction, which gives the same bits */                                        \
+        bool (*has_dot)(void);                                                                     \
+        void (*int8_row)(int64_t k, const real *x, bool with_dot, void *out);                      \
+        void (*int8_panels)(const wf_int8_product *p);                                             \
         /* y and stats of queries [from, to), at most WF_ATTENTION_ROWS; dq, dk and dv of a head.  \
          * scratch: attention_scratch bytes and, for each column of k and v (both rounded up to    \
          * WF_WIDEST), attention_column bytes; aligned to 64 */                                    \
@@ -278,6 +306,8 @@ WF_KERNELS(double, wf_kernels_f64);
 
 const wf_kernels_f32 *wf_f32(void); /* the table in use */
 const wf_kernels_f64 *wf_f64(void);
+
+bool wf_has_dot(void); /* of that table */
 
 /* All tables that this processor can run, the specification first: NULL past the last. */
 const wf_kernels_f32 *wf_f32_at(int i);

@@ -9,6 +9,7 @@
  * Only the gradient of a small weight is divided along k. */
 #include <string.h>
 
+#include "int8.h"
 #include "ops/base/op.h"
 #include "ops/base/panels.h"
 #include "ops/base/shapes.h"
@@ -122,8 +123,9 @@ typedef struct product {
     int64_t count; /* products */
     int64_t m, n, k, a_row, a_col, b_row, b_col;
     blocking blocks;
-    int64_t group;  /* products of a task, if they are small */
-    int64_t pieces; /* of k: each is a task, with its sums in the work memory */
+    int64_t group;     /* products of a task, if they are small */
+    int64_t pieces;    /* of k: each is a task, with its sums in the work memory */
+    wf_int8_plan int8; /* if b is in int8 */
 } product;
 
 /* If the whole batch has one b, the rows of all a are one taller a, if they are contiguous. */
@@ -198,6 +200,12 @@ static void block_panels(product *p, int64_t rows, size_t unit) {
     p->blocks.column_blocks = blocks_of(p->n, wanted, rows, &p->blocks.columns);
 }
 
+static void plan_int8(product *p, wf_call *c) {
+    p->int8 = (wf_int8_plan){ .batch = p->batch, .count = p->count, .m = p->m, .n = p->n };
+    p->int8.k = p->k, p->int8.a_row = p->a_row, p->int8.a_col = p->a_col;
+    wf_int8_prepare(&p->int8, c);
+}
+
 /* An empty result has no products. */
 static bool plan_matmul(wf_call *c, void *plan) {
     product *p = plan;
@@ -221,9 +229,13 @@ static bool plan_matmul(wf_call *c, void *plan) {
         p->blocks = block_packed_a(p->m, p->n, y->dtype);
     else
         block_product(p, y->dtype);
-    if (b->layout) block_panels(p, wf_panel_rows(b->dtype), wf_view_unit(b));
+    /* multiply-adds of int8 cost as much as reading a byte for every few rows */
+    size_t unit =
+        b->layout == WF_PANELS_INT8 ? 1 + (size_t)(p->count * p->m) / 16 : wf_view_unit(b);
+    if (b->layout) block_panels(p, wf_panel_rows(b->dtype), unit);
     c->scratch_bytes =
         b->layout ? WF_KERNEL(y->dtype, panel_scratch) : WF_KERNEL(y->dtype, gemm_scratch);
+    if (b->layout == WF_PANELS_INT8) plan_int8(p, c);
     if (p->pieces > 1) c->work_bytes = (size_t)(p->pieces * p->m * p->n) * wf_dtype_size(y->dtype);
     return true;
 }
@@ -232,6 +244,8 @@ static int64_t tasks_matmul(const wf_call *c, int phase) {
     const product *p = c->plan;
     if (phase > 1 || p->count == 0) return 0;
     if (p->pieces > 1) return p->pieces;
+    if (c->in[1].layout == WF_PANELS_INT8)
+        return phase == 0 ? wf_int8_round_tasks(&p->int8) : p->blocks.column_blocks;
     if (phase == 1) return 0;
     return p->blocks.row_blocks * p->blocks.column_blocks * wf_task_count(p->count, p->group);
 }
@@ -348,11 +362,28 @@ static void sum_pieces(const product *p, const wf_call *c, int64_t block) {
     }
 }
 
+/* Columns of the result, all rows; or rows of a. */
+static void multiply_int8(const product *p, const wf_call *c, int phase, int64_t task,
+                          void *scratch) {
+    int64_t j = task * p->blocks.columns;
+    int64_t n = p->n - j < p->blocks.columns ? p->n - j : p->blocks.columns;
+    if (phase == 0) {
+        wf_int8_round_rows(&p->int8, c, task, scratch);
+        return;
+    }
+    addend_block d = addend_of(c, 0, p->count * p->m, j, n);
+    wf_int8_multiply(&p->int8, c, j, n, d.data, d.row);
+}
+
 static bool eval_matmul(const wf_call *c, int phase, int64_t task, void *scratch) {
     product p = *(const product *)c->plan; /* a copy: its walk is advanced */
     int64_t from, to;
     if (p.pieces > 1) {
         phase == 0 ? multiply_piece(&p, c, task, scratch) : sum_pieces(&p, c, task);
+        return true;
+    }
+    if (c->in[1].layout == WF_PANELS_INT8) {
+        multiply_int8(&p, c, phase, task, scratch);
         return true;
     }
     const blocking *by = &p.blocks;

@@ -56,7 +56,7 @@ static const struct refusal {
     { "step --mode decode --unguarded", "--unguarded would have no effect" },
     { "step --mode decode --profile", "--profile would have no effect" },
     { "step --weights bf16", "--weights would have no effect: it is for decoding" },
-    { "step --mode decode --weights f16", "'f16' is not one of f32|bf16" },
+    { "step --mode decode --weights f16", "'f16' is not one of f32|bf16|int8" },
 };
 
 TEST_ROWS(refusal_says_what_to_do, COUNT_OF(refusals)) {
@@ -166,8 +166,13 @@ TEST(backward_attention_runs_alone) {
         ck_assert_double_eq_tol(operations[i + 1] / operations[i], 2.5, 1e-6);
 }
 
-TEST(rounding_is_measured) {
-    ck_assert_int_eq(bench("step --mode decode --weights bf16 --json" QUICK " 2> /dev/null"), 0);
+static const char *const rounded[] = {
+    "step --mode decode --weights bf16 --json" QUICK " 2> /dev/null",
+    "step --mode decode --weights int8 --json" QUICK " 2> /dev/null",
+};
+
+TEST_ROWS(rounding_is_measured, COUNT_OF(rounded)) {
+    ck_assert_int_eq(bench(rounded[_i]), 0);
     int lines = 0;
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
         object o = parse(line);

@@ -22,8 +22,9 @@ static option rows[] = {
            "the model and the batch: that of the copy task, or the paper's base"),
     CHOICE("mode", told.mode, "train|forward|decode",
            "a training step, the logits of a batch, or greedy decoding"),
-    CHOICE("weights", told.weights, "f32|bf16",
-           "how decoding keeps the weights that it multiplies with; bf16 also tells what it costs"),
+    CHOICE("weights", told.weights, "f32|bf16|int8",
+           "how decoding keeps the weights that it multiplies with; bf16 and int8 also tell what "
+           "they cost"),
     COUNT("batch", told.batch, 1, 65536, "sentences", .fallback = "32 for copy, 2 for base"),
     FLAG("unguarded", told.unguarded, "train without clipping, and without a look for NaN"),
     FLAG("profile", told.profile, "also where the time goes, by op"),

@@ -14,6 +14,15 @@
 
 static const double dropout = 0.1, rate = 1e-4, clip = 1;
 
+/* Of --weights: its word in lines, the layout, bytes of an element. */
+static const struct kept {
+    const char *name;
+    wf_layout layout;
+    double bytes;
+} kept[] = { { "f32", WF_PANELS, 4 },
+             { "bf16", WF_PANELS_BF16, 2 },
+             { "int8", WF_PANELS_INT8, 1 } };
+
 typedef struct bench_model {
     bench_settings *set;
     workload size;
@@ -72,7 +81,7 @@ static void open_bench_model(bench_model *b, bench_settings *set) {
     if (b->set->batch) b->size.batch = b->set->batch;
     b->model = new_model(b->set, &b->size);
     if (b->set->mode != MODE_TRAIN && /* as generate keeps them */
-        !wf_pack_weights(b->model->graph, b->set->weights ? WF_PANELS_BF16 : WF_PANELS, message))
+        !wf_pack_weights(b->model->graph, kept[b->set->weights].layout, message))
         fail(&bench_program, "%s", message);
     b->pool = wf_pool_new((int)b->set->threads);
     open_batch(b);
@@ -219,7 +228,7 @@ static timing time_decoding(bench_model *b, int64_t tokens) {
     return t;
 }
 
-/* ---- what bf16 costs ------------------------------------------------------------------------- */
+/* ---- what rounding costs --------------------------------------------------------------------- */
 
 /* Log-probabilities of every token after what was decoded, [B,T,V], to be freed. */
 static float *score(bench_model *b) {
@@ -262,9 +271,9 @@ static void report_rounding(bench_settings *set, int64_t rows, int64_t n, const 
     }
     double mean = sum / (double)(rows * n), share = (double)agree / (double)rows;
     say(&set->report,
-        "bf16 against f32, the same inputs: log-probabilities %.2g apart on average, %.2g at most; "
+        "%s against f32, the same inputs: log-probabilities %.2g apart on average, %.2g at most; "
         "%.1f %% of the likeliest tokens agree",
-        mean, most, 100 * share);
+        kept[set->weights].name, mean, most, 100 * share);
     jsonl *e = event(&set->report, "rounding");
     json_real(e, "mean", mean);
     json_real(e, "most", most);
@@ -291,23 +300,25 @@ static void bench_rounding(bench_model *b) {
 
 /* The whole, encoder and all; then what one more token costs, where each weight is read once. */
 static void bench_decoding(bench_model *b, double bytes_a_second) {
-    char message[WF_MESSAGE], name[80];
+    char message[WF_MESSAGE], name[80], what[32];
     const workload *w = &b->size;
     double steps = (double)(w->tgt - 1), batch = (double)w->batch;
     if (!(b->decoder = wf_decoder_new(b->model, b->pool, message)))
         fail(&bench_program, "%s", message);
     forbid_end(b);
     timing first = time_decoding(b, 1), all = time_decoding(b, w->tgt);
-    double bytes = decoding_bytes(w, b->set->weights ? 2 : 4), read = bytes / bytes_a_second;
+    double bytes = decoding_bytes(w, kept[b->set->weights].bytes), read = bytes / bytes_a_second;
     line whole = { .time = all, .tokens = batch * (double)w->tgt, .memory = peak_memory() };
-    name_line(&whole, name, sizeof name, b, b->set->weights ? "decode bf16" : "decode");
+    const char *weights = b->set->weights ? kept[b->set->weights].name : "";
+    snprintf(what, sizeof what, "decode%s%s", *weights ? " " : "", weights);
+    name_line(&whole, name, sizeof name, b, what);
     whole.limit = at_peak(&all, encoding_flops(w)) + (double)w->tgt * read;
     print_line(b->set, &whole);
     double median = (all.median - first.median) / steps, least = (all.min - first.min) / steps;
     line step = { .time = { median, least < median ? least : median, 0, all.runs } };
     step.bytes = bytes, step.tokens = batch, step.limit = read;
-    name_line(&step, name, sizeof name, b,
-              b->set->weights ? "decode bf16, a step" : "decode, a step");
+    snprintf(what, sizeof what, "decode%s%s, a step", *weights ? " " : "", weights);
+    name_line(&step, name, sizeof name, b, what);
     print_line(b->set, &step);
     if (b->set->weights) bench_rounding(b);
 }

@@ -1,5 +1,7 @@
 /* tools/files/convert.c - a model from a PyTorch state_dict in safetensors, and back.
  *
+ * And a model of weft with its weights rounded to int8, or back in f32.
+ *
  * Names and shapes say most of a model; what they can't say are the options here. What was
  * understood is told on stderr, so that a wrong guess of the reader's is seen at once. */
 #include <errno.h>
@@ -21,19 +23,27 @@ enum { TO_WEFT, TO_TORCH };
 
 typedef struct settings {
     const char *input, *output;
-    int to, norm, positions, activation, dtype;
+    int to, norm, positions, activation, dtype, weights;
     int64_t heads, max_len, pad_id, start_id, end_id;
     double eps;
     bool scale;
 } settings;
 
 /* What the rows are read into: a table holds addresses. */
-static settings told = { .norm = -1, .positions = -1, .max_len = 512, .pad_id = -1, .eps = 1e-5 };
+static settings told = {
+    .norm = -1, .positions = -1, .max_len = 512, .pad_id = -1, .eps = 1e-5, .weights = -1
+};
 
 static option rows[] = {
     GROUP("Files"),
     CHOICE("to", told.to, "weft|torch", "a model, or a state_dict for load_state_dict"),
     OUTPUT("output", told.output, "what is written, in safetensors", .letter = 'o'),
+
+    GROUP("To weft: how weights are kept"),
+    CHOICE("weights", told.weights, "f32|int8",
+           "of the matrices that generate multiplies with: int8 with a scale for each row is a "
+           "quarter of the bytes; FILE may then be a model of weft, too",
+           .fallback = "f32"),
 
     GROUP("To weft: what names and shapes do not say"),
     COUNT("heads", told.heads, 1, 65536, "attention heads (nhead); must be given",
@@ -62,7 +72,8 @@ static program self = {
         "  convert --heads 8 --norm post --positions sinusoidal --scale-embedding in.safetensors "
         "-o model.weft\n"
         "  convert --heads 4 --norm pre --activation gelu learned.safetensors -o model.weft\n"
-        "  convert --to torch model.weft -o state_dict.safetensors\n",
+        "  convert --to torch model.weft -o state_dict.safetensors\n"
+        "  convert --weights int8 model.weft -o small.weft\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
     .operand_name = "FILE",
@@ -72,16 +83,27 @@ static program self = {
 
 /* ---- what is asked ------------------------------------------------------------------------- */
 
-static void check_options(const settings *set) {
+static void refuse_said(bool refused, const char *because) {
     static const char *const said[] = { "heads",          "norm",   "positions", "scale-embedding",
                                         "activation",     "pad-id", "start-id",  "end-id",
                                         "layer-norm-eps", "max-len" };
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        option_no_effect(&self, said[i], refused, because);
+}
+
+static void check_options(const settings *set) {
     if (!set->input) usage_error(&self, "say which file to convert");
     if (!set->output) usage_error(&self, "say where to: -o FILE");
-    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
-        option_no_effect(&self, said[i], set->to == TO_TORCH, "--to torch takes it from the model");
-    option_no_effect(&self, "dtype", set->to == TO_WEFT, "a model is written in f32");
-    if (set->to == TO_TORCH) return;
+    refuse_said(set->to == TO_TORCH, "--to torch takes it from the model");
+    option_no_effect(&self, "dtype", set->to == TO_WEFT, "a model is written in f32 or int8");
+    option_no_effect(&self, "weights", set->to == TO_TORCH, "--dtype is for a state_dict");
+}
+
+static bool is_weft(const wf_file *f) {
+    return wf_file_meta(f, "weft.config.d_model");
+}
+
+static void check_state_dict_options(const settings *set) {
     if (!set->heads)
         usage_error(&self, "say how many heads: --heads N, which is no tensor's shape");
     if (set->norm < 0) usage_error(&self, "say where the norms are: --norm pre|post");
@@ -169,9 +191,7 @@ static void tell_not_finite(const wf_model *m, bool bf16) {
 
 static wf_model *from_torch(const settings *set, const wf_file *f) {
     char message[WF_MESSAGE];
-    if (wf_file_meta(f, "weft.config.d_model"))
-        fail(&self, "%s is a model of weft already; --to torch makes a state_dict of it",
-             set->input);
+    check_state_dict_options(set);
     wf_transformer_config c = asked(set);
     wf_model *m = wf_transformer_from_state_dict(f, &c, WF_F32, message);
     if (!m) fail(&self, "%s: %s", set->input, message);
@@ -179,6 +199,46 @@ static wf_model *from_torch(const settings *set, const wf_file *f) {
     if (!why) return m;
     wf_model_free(m);
     usage_error(&self, "%s %s", set->input, why);
+}
+
+static wf_layout layout_of(const settings *set) {
+    return set->weights == 1 ? WF_PANELS_INT8 : WF_ROW_MAJOR;
+}
+
+/* Packed before it is loaded, a model is written as it is kept. */
+static wf_model *repacked(const settings *set, const wf_file *f) {
+    char message[WF_MESSAGE], text[WF_MESSAGE];
+    if (set->weights < 0)
+        fail(&self,
+             "%s is a model of weft already; --to torch makes a state_dict of it, --weights "
+             "int8|f32 a model",
+             set->input);
+    refuse_said(true, "the model says it");
+    wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
+    if (!m || !wf_pack_weights(m->graph, layout_of(set), message) ||
+        !wf_model_load_weights(m, f, message) || !wf_model_describe(f, text, message))
+        fail(&self, "%s: %s", set->input, message);
+    fprintf(stderr, "%s\n", text);
+    return m;
+}
+
+/* Is this pair of the file's metadata one that wf_model_save writes anew? */
+static bool written_anew(const wf_model *m, const char *key) {
+    for (int i = 0; i < m->n_tied; i++)
+        if (strcmp(key, m->tied[i]) == 0) return true;
+    return strncmp(key, "weft.", 5) == 0;
+}
+
+/* With the vocabulary, and all else that the file says. */
+static bool save_repacked(const wf_model *m, const wf_file *f, const char *target, char *message) {
+    int n = 0, count = wf_file_meta_count(f);
+    wf_meta *meta = calloc((size_t)count + 1, sizeof *meta);
+    if (!meta) fail(&self, "out of memory");
+    for (int i = 0; i < count; i++)
+        if (!written_anew(m, wf_file_meta_at(f, i).key)) meta[n++] = wf_file_meta_at(f, i);
+    bool saved = wf_model_save(m, target, false, meta, n, message);
+    free(meta);
+    return saved;
 }
 
 static wf_model *from_weft(const settings *set, const wf_file *f) {
@@ -200,12 +260,18 @@ int main(int argc, char **argv) {
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
     if (!output_target(set->output, target))
         fail(&self, "%s can't be written: %s", set->output, strerror(errno));
-    wf_model *m = set->to == TO_TORCH ? from_weft(set, f) : from_torch(set, f);
-    bool saved = set->to == TO_TORCH
+    bool repacks = set->to == TO_WEFT && is_weft(f);
+    wf_model *m = repacks               ? repacked(set, f)
+                  : set->to == TO_TORCH ? from_weft(set, f)
+                                        : from_torch(set, f);
+    bool packed = repacks || wf_pack_weights(m->graph, layout_of(set), message);
+    bool saved = !packed   ? false
+                 : repacks ? save_repacked(m, f, target, message)
+                 : set->to == TO_TORCH
                      ? wf_transformer_save_state_dict(m, target, set->dtype == 1, message)
                      : wf_model_save(m, target, false, NULL, 0, message);
     if (!saved) fail(&self, "%s", message);
-    tell(m);
+    if (!repacks) tell(m);
     tell_not_finite(m, set->dtype == 1);
     wf_model_free(m);
     wf_file_free(f);

@@ -40,30 +40,32 @@ typedef struct statistics {
     bool known;                 /* the type is one whose values can be read */
 } statistics;
 
-/* Element i, if the type is a number type that can be shown. */
-static double element(const wf_entry *e, int64_t i) {
+/* Element i, if the type is a number type that can be shown; scale: of the rows of I8. */
+static double element(const wf_entry *e, const wf_entry *scale, int64_t i) {
     const char *at = e->data;
     float f32;
     double f64;
     int32_t i32;
     if (strcmp(e->dtype, "F32") == 0) return memcpy(&f32, at + 4 * i, 4), f32;
     if (strcmp(e->dtype, "F64") == 0) return memcpy(&f64, at + 8 * i, 8), f64;
-    return memcpy(&i32, at + 4 * i, 4), i32;
+    if (!scale) return memcpy(&i32, at + 4 * i, 4), i32;
+    memcpy(&f32, (const char *)scale->data + 4 * (i / e->shape[1]), 4);
+    return f32 * (double)((const int8_t *)e->data)[i];
 }
 
-static bool readable(const wf_entry *e) {
-    return strcmp(e->dtype, "F32") == 0 || strcmp(e->dtype, "F64") == 0 ||
+static bool readable(const wf_entry *e, const wf_entry *scale) {
+    return scale || strcmp(e->dtype, "F32") == 0 || strcmp(e->dtype, "F64") == 0 ||
            strcmp(e->dtype, "I32") == 0;
 }
 
 /* Two passes: a variance of differences does not cancel. */
-static statistics look_at(const wf_entry *e) {
-    statistics s = { .count = 1, .known = readable(e), .min = INFINITY, .max = -INFINITY };
+static statistics look_at(const wf_entry *e, const wf_entry *scale) {
+    statistics s = { .count = 1, .known = readable(e, scale), .min = INFINITY, .max = -INFINITY };
     for (int i = 0; i < e->ndim; i++) s.count *= e->shape[i]; /* checked when the file was read */
     if (!s.known) return s;
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < s.count; i++) {
-        double x = element(e, i);
+        double x = element(e, scale, i);
         if (!isfinite(x)) {
             s.not_finite++;
             continue;
@@ -75,7 +77,7 @@ static statistics look_at(const wf_entry *e) {
     double n = (double)(s.count - s.not_finite);
     s.mean = sum / n;
     for (int64_t i = 0; i < s.count; i++) {
-        double x = element(e, i);
+        double x = element(e, scale, i);
         if (isfinite(x)) squares += (x - s.mean) * (x - s.mean);
     }
     s.std = sqrt(squares / n);
@@ -193,12 +195,12 @@ static void show_tensors(const wf_file *f) {
                "elements", "mean", "std", "min", "max");
     for (int i = 0; i < wf_file_count(f); i++) {
         const wf_entry *e = wf_file_at(f, i);
-        statistics s = look_at(e);
+        statistics s = look_at(e, wf_file_scale_of(f, e));
         if (json)
             send_tensor(e, &s);
         else if (shown(e, &s))
             print_tensor(e, &s, width);
-        *(is_moment(e) ? &moments : &parameters) += s.count;
+        if (!wf_file_is_scale(f, e)) *(is_moment(e) ? &moments : &parameters) += s.count;
         bytes += (int64_t)e->bytes;
         finite &= s.not_finite == 0;
     }

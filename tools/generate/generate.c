@@ -24,6 +24,7 @@ static settings told = {
     .temperature = 1,
     .seed = 1,
     .batch_size = 64,
+    .weights = -1,
 };
 
 #define TOKEN_IDS "token ids"       /* the case of a model without a vocabulary */
@@ -100,8 +101,10 @@ static option rows[] = {
     COUNT("batch-size", told.batch_size, 1, 4096,
           "lines at a time; the output does not depend on it"),
     COUNT("threads", told.threads, 1, 256, "nor on this", .fallback = DEFAULT_THREADS),
-    CHOICE("weights", told.weights, "f32|bf16",
-           "as the model has them, or rounded to half the bytes: faster, and a little worse"),
+    CHOICE("weights", told.weights, "f32|bf16|int8",
+           "those that are multiplied with: rounded to half or a quarter of the bytes they are "
+           "faster, and a little worse",
+           .fallback = "f32, or int8 if the model has it"),
 };
 
 static program self = {
@@ -219,11 +222,20 @@ static wf_model *load_packed(const wf_file *f, wf_layout layout, char *message) 
     return NULL;
 }
 
+/* As asked for; else as the file has them. */
+static wf_layout layout_of(const settings *set, const wf_file *f) {
+    static const wf_layout layouts[] = { WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 };
+    if (set->weights >= 0) return layouts[set->weights];
+    for (int i = 0; i < wf_file_count(f); i++)
+        if (wf_file_is_scale(f, wf_file_at(f, i))) return WF_PANELS_INT8;
+    return WF_PANELS;
+}
+
 static void open_model(job *j) {
     char message[WF_MESSAGE];
     wf_file *f = wf_file_open(j->set->model);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
-    j->model = load_packed(f, j->set->weights ? WF_PANELS_BF16 : WF_PANELS, message);
+    j->model = load_packed(f, layout_of(j->set, f), message);
     if (!j->model) fail(&self, "%s: %s", j->set->model, message);
     if (!language_open(&j->language, f, j->model, message))
         fail(&self, "%s: %s", j->set->model, message);

@@ -1,0 +1,26 @@
+/* ops/product/int8.h - the product with a weight in int8 panels, which matmul.c divides into tasks.
+ * Not installed. */
+#ifndef WEFT_OPS_PRODUCT_INT8_H
+#define WEFT_OPS_PRODUCT_INT8_H
+
+#include "ops/base/walk.h"
+
+/* The rows of a: `count` matrices of m rows, which the walk's second operand finds. First all of
+ * them are rounded, `group` of them in a task, into the call's work memory; then they are
+ * multiplied. */
+typedef struct wf_int8_plan {
+    wf_walk batch;
+    int64_t count, m, n, k, a_row, a_col;
+    int64_t group;
+    bool with_dot;
+} wf_int8_plan;
+
+/* Set what follows from the sizes, and the memory that the call needs. */
+void wf_int8_prepare(wf_int8_plan *p, wf_call *c);
+int64_t wf_int8_round_tasks(const wf_int8_plan *p);
+void wf_int8_round_rows(const wf_int8_plan *p, const wf_call *c, int64_t task, void *scratch);
+/* Columns [j, j + n) of all rows of the result; d may be NULL. */
+void wf_int8_multiply(const wf_int8_plan *p, const wf_call *c, int64_t j, int64_t n, const void *d,
+                      int64_t d_row);
+
+#endif
