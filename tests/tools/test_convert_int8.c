@@ -9,6 +9,7 @@
 #include "tests/support/models.h"
 
 TESTS(convert_int8)
+SETUP(enter_folder, leave_folder)
 
 enum { MOST = 1024, NAME = 128, META = 128 };
 
