@@ -41,8 +41,8 @@ static bool skip(const char **text, char c) {
 /* As Linux writes it too: 48K. */
 static int64_t bytes_of(const char **text) {
     int64_t value = count_of(text, INT64_C(1) << 40);
-    if (skip(text, 'K')) return value << 10;
-    return skip(text, 'M') ? value << 20 : value;
+    if (value >= 0 && skip(text, 'K')) return value << 10;
+    return value >= 0 && skip(text, 'M') ? value << 20 : value;
 }
 
 /* What a cache of each level may be, and is where nothing else is known. */
@@ -107,9 +107,9 @@ static void ask_leaf(unsigned leaf, wf_caches *c) {
         if (!__get_cpuid_count(leaf, i, &a, &b, &n_sets, &d) || (a & 31) == 0) return;
         wf_cache_level *level = level_of(c, a >> 5 & 7);
         if (!level || ((a & 31) != DATA && (a & 31) != UNIFIED)) continue;
-        int64_t ways = (b >> 22) + 1, parts = (b >> 12 & 1023) + 1, line = (b & 4095) + 1;
-        *level = (wf_cache_level){ ways * parts * line * ((int64_t)n_sets + 1), (int)ways,
-                                   (int)(a >> 14 & 4095) + 1 };
+        uint64_t ways = (b >> 22) + 1, parts = (b >> 12 & 1023) + 1, line = (b & 4095) + 1;
+        uint64_t bytes = ways * parts * line * ((uint64_t)n_sets + 1);
+        *level = (wf_cache_level){ (int64_t)bytes, (int)ways, (int)(a >> 14 & 4095) + 1 };
     }
 }
 

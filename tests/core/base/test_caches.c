@@ -35,6 +35,8 @@ static const struct {
     { "4K/1,32K/1,4096M/64/4096", "4K/1/1,32K/1/1,4096M/64/4096" },
     { "", NULL },
     { "nonsense", NULL },
+    { "K/8,512K/8,16M/16", NULL },
+    { "32K/8,M/8,16M/16", NULL },
     { ",,", NULL },
     { "32K/8", NULL },
     { "32K/8,512K/8", NULL },
