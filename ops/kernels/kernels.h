@@ -162,7 +162,7 @@ typedef struct wf_lion_rule {
 } wf_lion_rule;
 
 /* Queries of a head in one call of attention, and the widest vector in elements. */
-enum { WF_ATTENTION_ROWS = 240, WF_WIDEST = 16 };
+enum { WF_ATTENTION_ROWS = 480, WF_WIDEST = 16 };
 
 /* gemm packs a transposed a in blocks of WF_PACK_A_ROWS rows if b has WF_PACK_A_COLUMNS columns. */
 enum { WF_PACK_A_ROWS = 288, WF_PACK_A_COLUMNS = 256 };
