@@ -54,6 +54,7 @@ static const struct refusal {
     { "step --preset small", "'small' is not one of copy|base" },
     { "step --mode sleep", "'sleep' is not one of train|forward|decode" },
     { "step --mode decode --unguarded", "--unguarded would have no effect" },
+    { "step --beam 4", "--beam would have no effect" },
     { "step --mode decode --profile", "--profile would have no effect" },
     { "step --weights bf16", "--weights would have no effect: it is for decoding" },
     { "step --mode decode --weights f16", "'f16' is not one of f32|bf16|int8" },
@@ -133,6 +134,7 @@ static const struct {
     { "step --batch 2 --mode forward", 1 },
     { "step --batch 1 --mode forward --preset base", 1 },
     { "step --batch 2 --mode decode", 2 },
+    { "step --batch 2 --mode decode --beam 3", 2 },
     { "step --batch 2 --mode decode --weights bf16", 2 },
 };
 

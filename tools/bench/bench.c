@@ -12,7 +12,7 @@
 #include "tools/cli/uses.h"
 
 /* What the rows are read into: a table holds addresses. */
-static bench_settings told = { .seconds = 1 };
+static bench_settings told = { .seconds = 1, .beam = 1 };
 
 static const char *subject;
 
@@ -21,10 +21,11 @@ static option rows[] = {
     CHOICE("preset", told.preset, PRESET_WORDS,
            "the model and the batch: that of the copy task, or the paper's base"),
     CHOICE("mode", told.mode, "train|forward|decode",
-           "a training step, the logits of a batch, or greedy decoding"),
+           "a training step, the logits of a batch, or decoding"),
     CHOICE("weights", told.weights, "f32|bf16|int8",
            "how decoding keeps the weights that it multiplies with; bf16 and int8 also tell what "
            "they cost"),
+    COUNT("beam", told.beam, 1, 64, "hypotheses of a sentence while decoding"),
     COUNT("batch", told.batch, 1, 65536, "sentences", .fallback = "32 for copy, 2 for base"),
     FLAG("unguarded", told.unguarded, "train without clipping, and without a look for NaN"),
     FLAG("profile", told.profile, "also where the time goes, by op"),
@@ -78,7 +79,7 @@ static int part_named(const char *name) {
 }
 
 static void refuse_idle_options(const bench_settings *set, void (*run)(bench_settings *)) {
-    static const char *const of_step[] = { "preset", "mode",      "weights",
+    static const char *const of_step[] = { "preset", "mode",      "weights", "beam",
                                            "batch",  "unguarded", "profile" };
     for (size_t i = 0; i < sizeof of_step / sizeof *of_step; i++)
         option_no_effect(&bench_program, of_step[i], run != bench_step, "it is for step");
@@ -88,6 +89,7 @@ static void refuse_idle_options(const bench_settings *set, void (*run)(bench_set
                      "it is for the list of gemm");
     option_no_effect(&bench_program, "operands", run != bench_gemm, "it is for gemm");
     option_no_effect(&bench_program, "weights", set->mode != MODE_DECODE, "it is for decoding");
+    option_no_effect(&bench_program, "beam", set->mode != MODE_DECODE, "it is for decoding");
     option_no_effect(&bench_program, "unguarded", set->mode != MODE_TRAIN,
                      "only a training step updates anything");
     option_no_effect(&bench_program, "profile", set->mode == MODE_DECODE,

@@ -16,7 +16,7 @@ enum { OPERANDS_BOTH, OPERANDS_HOT, OPERANDS_COLD };
 
 typedef struct bench_settings {
     int preset, mode, weights;
-    int64_t batch, threads, size;
+    int64_t batch, beam, threads, size;
     double seconds;
     const char *shape; /* how the names of products begin */
     int operands;

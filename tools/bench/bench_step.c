@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench_model.h"
 #include "core/base/random.h"
@@ -30,7 +31,8 @@ typedef struct bench_model {
     wf_pool *pool;
     wf_plan *plan;
     wf_decoder *decoder;
-    int32_t *src, *src_length, *tgt, *labels, *out, *out_length;
+    wf_decoded *decoded;
+    int32_t *src, *src_length, *tgt, *labels, *out;
     int64_t step, tokens; /* trained so far; to be decoded */
 } bench_model;
 
@@ -55,8 +57,9 @@ static void open_batch(bench_model *b) {
     b->src = random_ids(w->batch * w->src, w->config.src_vocab, 0);
     b->tgt = random_ids(w->batch * w->tgt, w->config.tgt_vocab, 1);
     b->labels = random_ids(w->batch * w->tgt, w->config.tgt_vocab, 2);
-    b->src_length = new_ids(w->batch), b->out_length = new_ids(w->batch);
-    b->out = new_ids(w->batch * w->tgt);
+    b->src_length = new_ids(w->batch), b->out = new_ids(w->batch * w->tgt);
+    b->decoded = calloc((size_t)w->batch, sizeof *b->decoded);
+    if (!b->decoded) fail(&bench_program, "out of memory");
     for (int64_t i = 0; i < w->batch; i++) b->src_length[i] = (int32_t)w->src;
 }
 
@@ -92,8 +95,8 @@ static void close_bench_model(bench_model *b) {
     wf_plan_free(b->plan);
     wf_model_free(b->model);
     wf_pool_free(b->pool);
-    free(b->src), free(b->src_length), free(b->tgt), free(b->labels), free(b->out),
-        free(b->out_length);
+    free(b->src), free(b->src_length), free(b->tgt), free(b->labels), free(b->out);
+    free(b->decoded);
 }
 
 static bool bind(bench_model *b) {
@@ -216,8 +219,17 @@ static void forbid_end(bench_model *b) {
 
 static bool decode_once(void *model) {
     bench_model *b = model;
-    return wf_decode_greedy(b->decoder, (int)b->size.batch, (int)b->size.src, b->src, b->src_length,
-                            (int)b->tokens, b->out, b->out_length);
+    int n = (int)b->size.batch;
+    wf_decode_options o = wf_decode_defaults();
+    o.max_len_a = 0, o.max_len_b = (double)b->tokens, o.beam = (int)b->set->beam;
+    bool ok =
+        wf_decode(b->decoder, n, (int)b->size.src, b->src, b->src_length, NULL, &o, b->decoded);
+    for (int i = 0; ok && i < n; i++) {
+        const wf_hypothesis *h = b->decoded[i].best;
+        memcpy(b->out + i * b->tokens, h->tokens, (size_t)h->length * sizeof *b->out);
+    }
+    wf_decoded_free(b->decoded, n);
+    return ok;
 }
 
 static timing time_decoding(bench_model *b, int64_t tokens) {
@@ -298,9 +310,18 @@ static void bench_rounding(bench_model *b) {
     free(rounded), free(exact);
 }
 
+/* base decode bf16, beam 4, a step, 2 x 100/120 */
+static void name_decoding(line *l, char *name, size_t size, const bench_model *b, const char *end) {
+    const char *weights = b->set->weights ? kept[b->set->weights].name : "";
+    char what[60], beam[24] = "";
+    if (b->set->beam > 1) snprintf(beam, sizeof beam, ", beam %d", (int)b->set->beam);
+    snprintf(what, sizeof what, "decode%s%s%s%s", *weights ? " " : "", weights, beam, end);
+    name_line(l, name, size, b, what);
+}
+
 /* The whole, encoder and all; then what one more token costs, where each weight is read once. */
 static void bench_decoding(bench_model *b, double bytes_a_second) {
-    char message[WF_MESSAGE], name[80], what[32];
+    char message[WF_MESSAGE], name[80];
     const workload *w = &b->size;
     double steps = (double)(w->tgt - 1), batch = (double)w->batch;
     if (!(b->decoder = wf_decoder_new(b->model, b->pool, message)))
@@ -309,16 +330,13 @@ static void bench_decoding(bench_model *b, double bytes_a_second) {
     timing first = time_decoding(b, 1), all = time_decoding(b, w->tgt);
     double bytes = decoding_bytes(w, kept[b->set->weights].bytes), read = bytes / bytes_a_second;
     line whole = { .time = all, .tokens = batch * (double)w->tgt, .memory = peak_memory() };
-    const char *weights = b->set->weights ? kept[b->set->weights].name : "";
-    snprintf(what, sizeof what, "decode%s%s", *weights ? " " : "", weights);
-    name_line(&whole, name, sizeof name, b, what);
+    name_decoding(&whole, name, sizeof name, b, "");
     whole.limit = at_peak(&all, encoding_flops(w)) + (double)w->tgt * read;
     print_line(b->set, &whole);
     double median = (all.median - first.median) / steps, least = (all.min - first.min) / steps;
     line step = { .time = { median, least < median ? least : median, 0, all.runs } };
     step.bytes = bytes, step.tokens = batch, step.limit = read;
-    snprintf(what, sizeof what, "decode%s%s, a step", *weights ? " " : "", weights);
-    name_line(&step, name, sizeof name, b, what);
+    name_decoding(&step, name, sizeof name, b, ", a step");
     print_line(b->set, &step);
     if (b->set->weights) bench_rounding(b);
 }
