@@ -32,12 +32,21 @@ enum wf_binary {
 
 /* The matrix product. C[m,n] = A[m,k] B[k,n] + D[m,n]: element (i,j) of X lies at x[i * x_row + j *
  * x_col]; c_col and d_col are 1. D may be C; d_row 0: one row for all; d NULL: zeros. Each element
- * is one chain of multiply-adds over k, in order, which starts with D's element, for any m, n and
- * strides; fused if the table supports it. scratch has gemm_scratch bytes, aligned to 64. */
-#define WF_GEMM_ARGS(real)                                                                         \
-    int64_t m, int64_t n, int64_t k, const real *a, int64_t a_row, int64_t a_col, const real *b,   \
-        int64_t b_row, int64_t b_col, real *c, int64_t c_row, const real *d, int64_t d_row,        \
-        void *scratch
+ * is one chain of multiply-adds over k, in order, which starts with D's element, for any m, n,
+ * strides and block; fused if the table supports it.
+ * block: the rows of B that are multiplied at once (blocks.h), a multiple of WF_BLOCK_UNIT.
+ * a_blocks: if not 0, A is `a_blocks` rows stored by such blocks of its columns, one after another,
+ * each row-major without gaps; `a` is the first of these blocks, of which m rows from a_first on are
+ * multiplied, and a_row, a_col are not used.
+ * a_packs: a transposed A is copied to scratch first, for which that has m rows of it. */
+typedef struct wf_matrix_product {
+    int64_t m, n, k;
+    const void *a, *b, *d;
+    void *c;
+    int64_t a_row, a_col, b_row, b_col, c_row, d_row;
+    int64_t block, a_blocks, a_first;
+    bool a_packs;
+} wf_matrix_product;
 
 /* C[m,n] = A[m,k] W^T + D[m,n], where W is packed in panels of panel_rows rows (wf_layout), in
  * bf16 (only in f32 tables) or in the table's type. n ends at the end of a panel. Each element is the same
@@ -164,9 +173,6 @@ typedef struct wf_lion_rule {
 /* Queries of a head in one call of attention, and the widest vector in elements. */
 enum { WF_ATTENTION_ROWS = 480, WF_WIDEST = 16 };
 
-/* gemm packs a transposed a in blocks of WF_PACK_A_ROWS rows if b has WF_PACK_A_COLUMNS columns. */
-enum { WF_PACK_A_ROWS = 288, WF_PACK_A_COLUMNS = 256 };
-
 /* Counters of one call of draw. */
 enum { WF_DRAWN = 256 };
 
@@ -256,8 +262,8 @@ enum { WF_DRAWN = 256 };
         void (*rmsprop)(int64_t n, real *p, real *squares, real *average, real *momentum_buffer,   \
                         const real *grad, const wf_rmsprop_rule *rule);                            \
         void (*lion)(int64_t n, real *p, real *m, const real *grad, const wf_lion_rule *rule);     \
-        void (*gemm)(WF_GEMM_ARGS(real));                                                          \
-        size_t gemm_scratch;                                                                       \
+        /* scratch: wf_gemm_scratch (blocks.h) bytes, aligned to 64 */                             \
+        void (*gemm)(const wf_matrix_product *p, void *scratch);                                   \
         int64_t gemm_rows, gemm_columns; /* its register tile: cut work into multiples of these */ \
         /* Panels of this table are panel_rows wide. scratch: panel_scratch bytes, aligned to 64 */\
         int64_t panel_rows;                                                                        \

@@ -14,6 +14,7 @@
 #include "ops/base/panels.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/kernels/blocks.h"
 #include "ops/rules.h"
 
 enum { ADDEND = 2 }; /* operands: a, b, addend */
@@ -30,9 +31,12 @@ typedef struct gemm_attrs {
 /* The gradient of a weight of at most SMALL_WEIGHT elements is summed in pieces of k, of at least
  * LEAST_PIECE rows each: then each piece can read rows that are in the cache of its processor. */
 enum { SMALL_WEIGHT = 1 << 15, LEAST_PIECE = 160, MOST_PIECES = 8 };
-/* Tasks of a large product; if columns give ENOUGH_TASKS, rows are not divided; else blocks have at
- * least LEAST_ROWS rows. */
-enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80 };
+/* Tasks of a large product; if columns give ENOUGH_TASKS, rows are divided only for the cache; else
+ * blocks have at least LEAST_ROWS rows. No block of several panels has fewer than LEAST_STRIPE
+ * columns. */
+enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80, LEAST_STRIPE = 32 };
+/* An a is packed or copied only for so many columns of b; elements that a task copies. */
+enum { PACKING_COLUMNS = 256, COPIED = 1 << 14 };
 /* Of a block with packed a: the most columns; the least if they are divided to get more tasks; the
  * least rows. */
 enum { MOST_COLUMNS = 1024, LEAST_COLUMNS = 512, LEAST_PACKED_ROWS = 60 };
@@ -123,8 +127,11 @@ typedef struct product {
     int64_t count; /* products */
     int64_t m, n, k, a_row, a_col, b_row, b_col;
     blocking blocks;
-    int64_t group;     /* products of a task, if they are small */
-    int64_t pieces;    /* of k: each is a task, with its sums in the work memory */
+    int64_t group;  /* products of a task, if they are small */
+    int64_t pieces; /* of k: each is a task, with its sums in the work memory */
+    int64_t block;  /* of k, for the caches */
+    bool packs_a;   /* each task packs its rows of a transposed a */
+    bool copies_a;  /* all of a is copied to the work memory first, block by block of k */
     wf_int8_plan int8; /* if b is in int8 */
 } product;
 
@@ -149,8 +156,8 @@ static int64_t blocks_of(int64_t size, int64_t pieces, int64_t tile, int64_t *bl
 
 /* Blocks of [m, n] if a is transposed, and packed by gemm block by block. Rows are divided; columns
  * only so that a block of b stays in the cache, or to get enough tasks. */
-static blocking block_packed_a(int64_t m, int64_t n, wf_dtype type) {
-    int64_t r = (m + WF_PACK_A_ROWS - 1) / WF_PACK_A_ROWS;
+static blocking block_packed_a(int64_t m, int64_t n, int64_t most_rows, wf_dtype type) {
+    int64_t r = (m + most_rows - 1) / most_rows;
     int64_t s = (n + MOST_COLUMNS - 1) / MOST_COLUMNS;
     while (r * s < ENOUGH_TASKS && n / (2 * s) >= LEAST_COLUMNS) s *= 2;
     if (r * s < ENOUGH_TASKS) r = (ENOUGH_TASKS + s - 1) / s;
@@ -165,8 +172,8 @@ static blocking block_packed_a(int64_t m, int64_t n, wf_dtype type) {
 /* If b is small the rows of a are divided, by 2, 4, 8...: then the same processor tends to compute
  * the same rows in one op after another. Else columns are divided first: every block packs its
  * columns of b once, and if rows are divided, too, they are packed again for every block of
- * rows. */
-static void block_product(product *p, wf_dtype type) {
+ * rows. Rows are divided so that a block of a stays in the cache. */
+static void block_product(product *p, int64_t most_rows, wf_dtype type) {
     int64_t row_tile = WF_KERNEL(type, gemm_rows), column_tile = WF_KERNEL(type, gemm_columns);
     double cost = (double)p->m * (double)p->n * (double)(p->k ? p->k : 1);
     int64_t wanted = (MOST_TASKS + p->count - 1) / p->count, r = 1, s = 1;
@@ -179,18 +186,21 @@ static void block_product(product *p, wf_dtype type) {
         wanted /= r;
     }
     if (r == 1) {
-        s = (p->n + column_tile - 1) / column_tile;
-        if (s > wanted) s = wanted;
+        int64_t stripe = column_tile > LEAST_STRIPE ? column_tile : LEAST_STRIPE;
+        int64_t for_cache = one_panel ? 1 : (p->m + most_rows - 1) / most_rows;
+        s = (p->n + stripe - 1) / stripe;
+        if (s > wanted / for_cache) s = wanted > for_cache ? wanted / for_cache : 1;
         if (s * p->count < ENOUGH_TASKS) r = (wanted < ENOUGH_TASKS ? wanted : ENOUGH_TASKS) / s;
         if (r > p->m / LEAST_ROWS) r = p->m / LEAST_ROWS;
+        if (r < for_cache) r = for_cache;
     }
     p->blocks.row_blocks = blocks_of(p->m, r > 1 ? r : 1, row_tile, &p->blocks.rows);
     p->blocks.column_blocks = blocks_of(p->n, s, column_tile, &p->blocks.columns);
     p->group = cost < LEAST_TASK ? (int64_t)(LEAST_TASK / cost) : 1;
 }
 
-/* Blocks of whole panels. With few rows the time is that of reading the panels from memory. */
-/* rows: of a panel; unit: bytes of an element. */
+/* Blocks of whole panels. With few rows the time is that of reading the panels from memory. rows: of
+ * a panel; unit: bytes of an element. */
 static void block_panels(product *p, int64_t rows, size_t unit) {
     double bytes = (double)p->n * (double)p->k * (double)unit;
     int64_t panels = (p->n + rows - 1) / rows;
@@ -204,6 +214,34 @@ static void plan_int8(product *p, wf_call *c) {
     p->int8 = (wf_int8_plan){ .batch = p->batch, .count = p->count, .m = p->m, .n = p->n };
     p->int8.k = p->k, p->int8.a_row = p->a_row, p->int8.a_col = p->a_col;
     wf_int8_prepare(&p->int8, c);
+}
+
+/* Are the rows of a copied first, block of k by block? Only if they would drive each other out of
+ * the cache where they are, and if the copy is read by many columns. */
+static bool copies_rows(const product *p, const wf_blocks *most, size_t unit) {
+    int64_t rows = p->m < most->rows ? p->m : most->rows, size = (int64_t)unit;
+    if (p->count > 1 || p->pieces > 1 || p->a_col != 1 || p->k <= p->block) return false;
+    return p->n >= PACKING_COLUMNS && most->streams_a &&
+           !wf_cache_holds(&wf_caches_here()->l2, rows, p->block * size, p->a_row * size);
+}
+
+/* The blocks of k and of the result, and how a is read: in place, packed, or copied. */
+static void plan_blocks(product *p, wf_call *c) {
+    wf_dtype type = c->out[0].dtype;
+    size_t unit = wf_dtype_size(type);
+    wf_blocks most = wf_blocks_here(type);
+    p->block = wf_even_block(p->k, most.k);
+    bool packs = p->n >= PACKING_COLUMNS && p->k >= WF_BLOCK_UNIT && p->a_row == 1 && p->a_col > 1;
+    if (packs && p->count == 1)
+        p->blocks = block_packed_a(p->m, p->n, most.rows, type);
+    else
+        block_product(p, most.rows, type);
+    int64_t rows = p->pieces > 1 ? p->m : p->blocks.rows;
+    p->packs_a = packs && rows <= 2 * most.rows;
+    p->copies_a = copies_rows(p, &most, unit);
+    c->scratch_bytes = wf_gemm_scratch(type, p->block, p->packs_a ? rows : 0);
+    int64_t work = p->pieces > 1 ? p->pieces * p->m * p->n : p->copies_a ? p->m * p->k : 0;
+    c->work_bytes = (size_t)work * unit;
 }
 
 /* An empty result has no products. */
@@ -224,29 +262,34 @@ static bool plan_matmul(wf_call *c, void *plan) {
     p->count = p->batch.rows * p->batch.columns;
     merge_rows(p);
     p->pieces = pieces_of(c, p->m, p->n, p->k);
-    bool packs_a = p->count == 1 && p->a_row == 1 && p->a_col > 1 && p->n >= WF_PACK_A_COLUMNS;
-    if (packs_a)
-        p->blocks = block_packed_a(p->m, p->n, y->dtype);
-    else
-        block_product(p, y->dtype);
-    /* multiply-adds of int8 cost as much as reading a byte for every few rows */
-    size_t unit =
-        b->layout == WF_PANELS_INT8 ? 1 + (size_t)(p->count * p->m) / 16 : wf_view_unit(b);
-    if (b->layout) block_panels(p, wf_panel_rows(b->dtype), unit);
-    c->scratch_bytes =
-        b->layout ? WF_KERNEL(y->dtype, panel_scratch) : WF_KERNEL(y->dtype, gemm_scratch);
-    if (b->layout == WF_PANELS_INT8) plan_int8(p, c);
-    if (p->pieces > 1) c->work_bytes = (size_t)(p->pieces * p->m * p->n) * wf_dtype_size(y->dtype);
+    if (b->layout) {
+        /* multiply-adds of int8 cost as much as reading a byte for every few rows */
+        size_t unit =
+            b->layout == WF_PANELS_INT8 ? 1 + (size_t)(p->count * p->m) / 16 : wf_view_unit(b);
+        block_product(p, p->m, y->dtype);
+        block_panels(p, wf_panel_rows(b->dtype), unit);
+        c->scratch_bytes = WF_KERNEL(y->dtype, panel_scratch);
+        if (b->layout == WF_PANELS_INT8) plan_int8(p, c);
+    } else {
+        plan_blocks(p, c);
+    }
     return true;
 }
 
+/* Rows of a that a task copies. */
+static int64_t copied_rows(const product *p) {
+    return COPIED / p->k + 1;
+}
+
+/* Pieces: the products, then their sums. A copied a: the copies, then the products. */
 static int64_t tasks_matmul(const wf_call *c, int phase) {
     const product *p = c->plan;
     if (phase > 1 || p->count == 0) return 0;
     if (p->pieces > 1) return p->pieces;
     if (c->in[1].layout == WF_PANELS_INT8)
         return phase == 0 ? wf_int8_round_tasks(&p->int8) : p->blocks.column_blocks;
-    if (phase == 1) return 0;
+    if (p->copies_a && phase == 0) return wf_task_count(p->m, copied_rows(p));
+    if (!p->copies_a && phase == 1) return 0;
     return p->blocks.row_blocks * p->blocks.column_blocks * wf_task_count(p->count, p->group);
 }
 
@@ -317,6 +360,24 @@ static void multiply_panels(const product *p, const wf_call *c, int64_t m, int64
     WF_KERNEL(c->out[0].dtype, gemm_panels(&block, scratch));
 }
 
+/* The product of m rows of a and n columns of b, from these on. */
+static wf_matrix_product factors(const product *p, int64_t m, int64_t n, int64_t k, const void *a,
+                                 const void *b, void *y) {
+    return (wf_matrix_product){ .m = m,
+                                .n = n,
+                                .k = k,
+                                .a = a,
+                                .a_row = p->a_row,
+                                .a_col = p->a_col,
+                                .b = b,
+                                .b_row = p->b_row,
+                                .b_col = p->b_col,
+                                .c = y,
+                                .c_row = p->n,
+                                .block = p->block,
+                                .a_packs = p->packs_a };
+}
+
 /* Compute the block of product `which` that begins at row i and column j. */
 static void multiply(product *p, const wf_call *c, int64_t which, int64_t i, int64_t j,
                      void *scratch) {
@@ -333,17 +394,34 @@ static void multiply(product *p, const wf_call *c, int64_t which, int64_t i, int
         multiply_panels(p, c, m, n, a, j, y, d, scratch);
         return;
     }
-    WF_KERNEL(c->out[0].dtype, gemm(m, n, p->k, a, p->a_row, p->a_col, b, p->b_row, p->b_col, y,
-                                    p->n, d.data, d.row, scratch));
+    wf_matrix_product block = factors(p, m, n, p->k, a, b, y);
+    block.d = d.data, block.d_row = d.row;
+    if (p->copies_a) block.a = c->work, block.a_blocks = p->m, block.a_first = i;
+    WF_KERNEL(c->out[0].dtype, gemm(&block, scratch));
+}
+
+/* Copy some rows of a to the work memory: a block of k after the other, each with all rows. */
+static void copy_rows(const product *p, const wf_call *c, int64_t task) {
+    size_t size = wf_dtype_size(c->out[0].dtype);
+    wf_view work = { .data = c->work, .dtype = c->out[0].dtype };
+    int64_t first, end;
+    wf_task_range(p->m, copied_rows(p), task, &first, &end);
+    for (int64_t from = 0; from < p->k; from += p->block) {
+        int64_t k = p->k - from < p->block ? p->k - from : p->block;
+        for (int64_t i = first; i < end; i++)
+            memcpy(wf_at(&work, p->m * from + i * k), wf_at(&c->in[0], i * p->a_row + from),
+                   (size_t)k * size);
+    }
 }
 
 /* Compute one piece of k, for all rows and columns. */
 static void multiply_piece(const product *p, const wf_call *c, int64_t piece, void *scratch) {
     int64_t from = p->k * piece / p->pieces, k = p->k * (piece + 1) / p->pieces - from;
     wf_view work = { .data = c->work, .dtype = c->out[0].dtype };
-    WF_KERNEL(work.dtype, gemm(p->m, p->n, k, wf_at(&c->in[0], from * p->a_col), p->a_row, p->a_col,
-                               wf_at(&c->in[1], from * p->b_row), p->b_row, p->b_col,
-                               wf_at(&work, piece * p->m * p->n), p->n, NULL, 0, scratch));
+    wf_matrix_product block =
+        factors(p, p->m, p->n, k, wf_at(&c->in[0], from * p->a_col),
+                wf_at(&c->in[1], from * p->b_row), wf_at(&work, piece * p->m * p->n));
+    WF_KERNEL(work.dtype, gemm(&block, scratch));
 }
 
 /* Sum addend + piece 0 + piece 1 + ..., for one block of rows; there are as many blocks as
@@ -384,6 +462,10 @@ static bool eval_matmul(const wf_call *c, int phase, int64_t task, void *scratch
     }
     if (c->in[1].layout == WF_PANELS_INT8) {
         multiply_int8(&p, c, phase, task, scratch);
+        return true;
+    }
+    if (p.copies_a && phase == 0) {
+        copy_rows(&p, c, task);
         return true;
     }
     const blocking *by = &p.blocks;
