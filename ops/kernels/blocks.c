@@ -55,9 +55,9 @@ wf_blocks wf_blocks_here(wf_dtype type) {
 }
 
 int64_t wf_even_block(int64_t k, int64_t most) {
-    int64_t pieces = k > 0 ? (k + most - 1) / most : 1;
-    int64_t piece = (k + pieces - 1) / pieces;
-    return (piece + WF_BLOCK_UNIT - 1) / WF_BLOCK_UNIT * WF_BLOCK_UNIT;
+    int64_t pieces = k > 0 ? (k + most - 1) / most : 1, piece = (k + pieces - 1) / pieces;
+    int64_t units = (piece + WF_BLOCK_UNIT - 1) / WF_BLOCK_UNIT;
+    return (units > 0 ? units : 1) * WF_BLOCK_UNIT;
 }
 
 size_t wf_gemm_scratch(wf_dtype type, int64_t block, int64_t rows) {

@@ -38,14 +38,15 @@ enum wf_binary {
  * a_blocks: if not 0, A is `a_blocks` rows stored by such blocks of its columns, one after another,
  * each row-major without gaps; `a` is the first of these blocks, of which m rows from a_first on are
  * multiplied, and a_row, a_col are not used.
- * a_packs: a transposed A is copied to scratch first, for which that has m rows of it. */
+ * a_packs: a transposed A is copied to scratch first, for which that has m rows of it.
+ * b_stays: rows of B that are contiguous are read where they are, and not packed. */
 typedef struct wf_matrix_product {
     int64_t m, n, k;
     const void *a, *b, *d;
     void *c;
     int64_t a_row, a_col, b_row, b_col, c_row, d_row;
     int64_t block, a_blocks, a_first;
-    bool a_packs;
+    bool a_packs, b_stays;
 } wf_matrix_product;
 
 /* C[m,n] = A[m,k] W^T + D[m,n], where W is packed in panels of panel_rows rows (wf_layout), in

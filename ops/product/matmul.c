@@ -37,6 +37,8 @@ enum { SMALL_WEIGHT = 1 << 15, LEAST_PIECE = 160, MOST_PIECES = 8 };
 enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80, LEAST_STRIPE = 32 };
 /* An a is packed or copied only for so many columns of b; elements that a task copies. */
 enum { PACKING_COLUMNS = 256, COPIED = 1 << 14 };
+/* Rows of b that are not packed are as many pages, for which the processor keeps few translations. */
+enum { MOST_ROWS_OF_B = 256, PAGE = 4096 };
 /* Of a block with packed a: the most columns; the least if they are divided to get more tasks; the
  * least rows. */
 enum { MOST_COLUMNS = 1024, LEAST_COLUMNS = 512, LEAST_PACKED_ROWS = 60 };
@@ -131,6 +133,7 @@ typedef struct product {
     int64_t pieces; /* of k: each is a task, with its sums in the work memory */
     int64_t block;  /* of k, for the caches */
     bool packs_a;   /* each task packs its rows of a transposed a */
+    bool b_stays;   /* rows of b are read where they are */
     bool copies_a;  /* all of a is copied to the work memory first, block by block of k */
     wf_int8_plan int8; /* if b is in int8 */
 } product;
@@ -225,7 +228,16 @@ static bool copies_rows(const product *p, const wf_blocks *most, size_t unit) {
            !wf_cache_holds(&wf_caches_here()->l2, rows, p->block * size, p->a_row * size);
 }
 
-/* The blocks of k and of the result, and how a is read: in place, packed, or copied. */
+/* Do the rows of a panel of b stay in the cache where they are, without being packed? */
+static bool b_stays(const product *p, const wf_blocks *most, wf_dtype type) {
+    const wf_caches *caches = wf_caches_here();
+    int64_t size = (int64_t)wf_dtype_size(type), stride = p->b_row * size;
+    return p->block <= MOST_ROWS_OF_B && stride % PAGE != 0 &&
+           wf_cache_holds(most->streams_a ? &caches->l1 : &caches->l2, p->block,
+                          WF_KERNEL(type, gemm_columns) * size, stride);
+}
+
+/* The blocks of k and of the result, and how a and b are read: in place, packed, or copied. */
 static void plan_blocks(product *p, wf_call *c) {
     wf_dtype type = c->out[0].dtype;
     size_t unit = wf_dtype_size(type);
@@ -239,6 +251,7 @@ static void plan_blocks(product *p, wf_call *c) {
     int64_t rows = p->pieces > 1 ? p->m : p->blocks.rows;
     p->packs_a = packs && rows <= 2 * most.rows;
     p->copies_a = copies_rows(p, &most, unit);
+    p->b_stays = b_stays(p, &most, type);
     c->scratch_bytes = wf_gemm_scratch(type, p->block, p->packs_a ? rows : 0);
     int64_t work = p->pieces > 1 ? p->pieces * p->m * p->n : p->copies_a ? p->m * p->k : 0;
     c->work_bytes = (size_t)work * unit;
@@ -375,7 +388,8 @@ static wf_matrix_product factors(const product *p, int64_t m, int64_t n, int64_t
                                 .c = y,
                                 .c_row = p->n,
                                 .block = p->block,
-                                .a_packs = p->packs_a };
+                                .a_packs = p->packs_a,
+                                .b_stays = p->b_stays };
 }
 
 /* Compute the block of product `which` that begins at row i and column j. */
