@@ -35,8 +35,8 @@ enum { SMALL_WEIGHT = 1 << 15, LEAST_PIECE = 160, MOST_PIECES = 8 };
  * blocks have at least LEAST_ROWS rows. No block of several panels has fewer than LEAST_STRIPE
  * columns. */
 enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80, LEAST_STRIPE = 32 };
-/* An a is packed or copied only for so many columns of b; elements that a task copies. */
-enum { PACKING_COLUMNS = 256, COPIED = 1 << 14 };
+/* Columns of b for which an a is packed or copied: see packs_a; elements that a task copies. */
+enum { PACKING_COLUMNS = 256, FEW_COLUMNS = 64, COPIED = 1 << 14 };
 /* Rows of b that are not packed are as many pages, for which the processor keeps few translations. */
 enum { MOST_ROWS_OF_B = 256, PAGE = 4096 };
 /* Of a block with packed a: the most columns; the least if they are divided to get more tasks; the
@@ -129,12 +129,12 @@ typedef struct product {
     int64_t count; /* products */
     int64_t m, n, k, a_row, a_col, b_row, b_col;
     blocking blocks;
-    int64_t group;  /* products of a task, if they are small */
-    int64_t pieces; /* of k: each is a task, with its sums in the work memory */
-    int64_t block;  /* of k, for the caches */
-    bool packs_a;   /* each task packs its rows of a transposed a */
-    bool b_stays;   /* rows of b are read where they are */
-    bool copies_a;  /* all of a is copied to the work memory first, block by block of k */
+    int64_t group;     /* products of a task, if they are small */
+    int64_t pieces;    /* of k: each is a task, with its sums in the work memory */
+    int64_t block;     /* of k, for the caches */
+    bool packs_a;      /* each task packs its rows of a transposed a */
+    bool b_stays;      /* rows of b are read where they are */
+    bool copies_a;     /* all of a is copied to the work memory first, block by block of k */
     wf_int8_plan int8; /* if b is in int8 */
 } product;
 
@@ -237,13 +237,20 @@ static bool b_stays(const product *p, const wf_blocks *most, wf_dtype type) {
                           WF_KERNEL(type, gemm_columns) * size, stride);
 }
 
+/* A transposed a is packed for many columns of b; for fewer if each of its columns, read in place, is
+ * in another page. */
+static bool packs_a(const product *p, size_t unit) {
+    if (p->a_row != 1 || p->a_col <= 1 || p->k < WF_BLOCK_UNIT) return false;
+    return p->n >= (p->a_col * (int64_t)unit < PAGE ? PACKING_COLUMNS : FEW_COLUMNS);
+}
+
 /* The blocks of k and of the result, and how a and b are read: in place, packed, or copied. */
 static void plan_blocks(product *p, wf_call *c) {
     wf_dtype type = c->out[0].dtype;
     size_t unit = wf_dtype_size(type);
     wf_blocks most = wf_blocks_here(type);
     p->block = wf_even_block(p->k, most.k);
-    bool packs = p->n >= PACKING_COLUMNS && p->k >= WF_BLOCK_UNIT && p->a_row == 1 && p->a_col > 1;
+    bool packs = packs_a(p, unit);
     if (packs && p->count == 1)
         p->blocks = block_packed_a(p->m, p->n, most.rows, type);
     else

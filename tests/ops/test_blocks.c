@@ -46,8 +46,9 @@ TEST(threads_share_the_second_level) {
 }
 
 TEST(blocks_of_any_caches_can_be_used) {
-    static const char *const caches[] = { "4K/1,32K/1,64K/1", "4K/4,64K/8,128K/16", "1M/64,2M/64,4M/64",
-                                          "33000/3,33001/5,33002/7", "4K/1,32K/1,4096M/64" };
+    static const char *const caches[] = { "4K/1,32K/1,64K/1", "4K/4,64K/8,128K/16",
+                                          "1M/64,2M/64,4M/64", "33000/3,33001/5,33002/7",
+                                          "4K/1,32K/1,4096M/64" };
     static const int64_t tiles[][2] = { { 4, 4 }, { 4, 8 }, { 6, 8 }, { 6, 16 }, { 6, 64 } };
     for (int i = 0; i < COUNT_OF(caches); i++)
         for (int t = 0; t < COUNT_OF(tiles); t++)
