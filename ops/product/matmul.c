@@ -3,18 +3,16 @@
  *
  * Leading axes broadcast. Operands may have any strides, and either may be transposed, so that a
  * transpose costs nothing. The addend (the C of BLAS; optional) broadcasts to c, and the sum over k
- * starts with it: it is a bias, or a gradient to which the product is added. This file divides a
- * product into tasks, by its shape alone. The arithmetic is the gemm of kernels/, where each
- * element is one chain of additions over k, so that no division of rows and columns changes a bit.
- * Only the gradient of a small weight is divided along k. */
+ * starts with it: it is a bias, or a gradient to which the product is added. The division into
+ * tasks is in blocking.c, the arithmetic in the gemm of kernels/, where each element is one chain
+ * of additions over k, so that no division of rows and columns changes a bit. Only the gradient of
+ * a small weight is divided along k. */
 #include <string.h>
 
-#include "int8.h"
+#include "blocking.h"
 #include "ops/base/op.h"
 #include "ops/base/panels.h"
 #include "ops/base/shapes.h"
-#include "ops/base/walk.h"
-#include "ops/kernels/blocks.h"
 #include "ops/rules.h"
 
 enum { ADDEND = 2 }; /* operands: a, b, addend */
@@ -24,25 +22,9 @@ typedef struct gemm_attrs {
     bool gradient;       /* it is the gradient of a matrix b: k is a sum over rows */
 } gemm_attrs;
 
-/* The least multiply-adds of a task; elements of a b that is cheap to pack again for every block of
- * rows. */
-#define LEAST_TASK (1 << 18)
-#define SMALL_B (1 << 14)
 /* The gradient of a weight of at most SMALL_WEIGHT elements is summed in pieces of k, of at least
  * LEAST_PIECE rows each: then each piece can read rows that are in the cache of its processor. */
 enum { SMALL_WEIGHT = 1 << 15, LEAST_PIECE = 160, MOST_PIECES = 8 };
-/* Tasks of a large product; if columns give ENOUGH_TASKS, rows are divided only for the cache; else
- * blocks have at least LEAST_ROWS rows. No block of several panels has fewer than LEAST_STRIPE
- * columns. */
-enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80, LEAST_STRIPE = 32 };
-/* Columns of b for which an a is packed or copied: see packs_a; elements that a task copies. */
-enum { PACKING_COLUMNS = 256, FEW_COLUMNS = 64, COPIED = 1 << 14 };
-/* Rows of b that are not packed are as many pages, for which the processor keeps few translations. */
-enum { MOST_ROWS_OF_B = 256, PAGE = 4096 };
-/* Of a block with packed a: the most columns; the least if they are divided to get more tasks; the
- * least rows. */
-enum { MOST_COLUMNS = 1024, LEAST_COLUMNS = 512, LEAST_PACKED_ROWS = 60 };
-#define LEAST_STREAM (1 << 17) /* the least bytes of panels of a task */
 
 /* Operand i as it is multiplied: with its last two axes swapped if it is transposed. */
 static wf_view factor(const wf_call *c, int i) {
@@ -119,27 +101,8 @@ static bool shape_matmul(wf_call *c) {
 
 /* ---- division into tasks --------------------------------------------------------------------- */
 
-typedef struct blocking {  /* the blocks of a product, each a task */
-    int64_t rows, columns; /* of a block */
-    int64_t row_blocks, column_blocks;
-} blocking;
-
-typedef struct product {
-    wf_walk batch; /* over the products of the batch, in c, a and b */
-    int64_t count; /* products */
-    int64_t m, n, k, a_row, a_col, b_row, b_col;
-    blocking blocks;
-    int64_t group;     /* products of a task, if they are small */
-    int64_t pieces;    /* of k: each is a task, with its sums in the work memory */
-    int64_t block;     /* of k, for the caches */
-    bool packs_a;      /* each task packs its rows of a transposed a */
-    bool b_stays;      /* rows of b are read where they are */
-    bool copies_a;     /* all of a is copied to the work memory first, block by block of k */
-    wf_int8_plan int8; /* if b is in int8 */
-} product;
-
 /* If the whole batch has one b, the rows of all a are one taller a, if they are contiguous. */
-static void merge_rows(product *p) {
+static void merge_rows(wf_product *p) {
     wf_walk *w = &p->batch;
     if (p->m == 1) p->a_row = w->step[1];
     if (w->columns <= 1 || w->step[2] != 0) return;
@@ -149,130 +112,21 @@ static void merge_rows(product *p) {
     w->columns = 1;
 }
 
-/* Divide `size` into about `pieces` blocks of *block, a multiple of the tile; only the last is
- * smaller. Returns their number. */
-static int64_t blocks_of(int64_t size, int64_t pieces, int64_t tile, int64_t *block) {
-    *block = (size + pieces - 1) / pieces;
-    *block = (*block + tile - 1) / tile * tile;
-    return (size + *block - 1) / *block;
-}
-
-/* Blocks of [m, n] if a is transposed, and packed by gemm block by block. Rows are divided; columns
- * only so that a block of b stays in the cache, or to get enough tasks. */
-static blocking block_packed_a(int64_t m, int64_t n, int64_t most_rows, wf_dtype type) {
-    int64_t r = (m + most_rows - 1) / most_rows;
-    int64_t s = (n + MOST_COLUMNS - 1) / MOST_COLUMNS;
-    while (r * s < ENOUGH_TASKS && n / (2 * s) >= LEAST_COLUMNS) s *= 2;
-    if (r * s < ENOUGH_TASKS) r = (ENOUGH_TASKS + s - 1) / s;
-    if (r > 1 && m / r < LEAST_PACKED_ROWS)
-        r = m / LEAST_PACKED_ROWS > 1 ? m / LEAST_PACKED_ROWS : 1;
-    blocking all;
-    all.row_blocks = blocks_of(m, r, WF_KERNEL(type, gemm_rows), &all.rows);
-    all.column_blocks = blocks_of(n, s, WF_KERNEL(type, gemm_columns), &all.columns);
-    return all;
-}
-
-/* If b is small the rows of a are divided, by 2, 4, 8...: then the same processor tends to compute
- * the same rows in one op after another. Else columns are divided first: every block packs its
- * columns of b once, and if rows are divided, too, they are packed again for every block of
- * rows. Rows are divided so that a block of a stays in the cache. */
-static void block_product(product *p, int64_t most_rows, wf_dtype type) {
-    int64_t row_tile = WF_KERNEL(type, gemm_rows), column_tile = WF_KERNEL(type, gemm_columns);
-    double cost = (double)p->m * (double)p->n * (double)(p->k ? p->k : 1);
-    int64_t wanted = (MOST_TASKS + p->count - 1) / p->count, r = 1, s = 1;
-    if (wanted > cost / LEAST_TASK) wanted = (int64_t)(cost / LEAST_TASK);
-    if (wanted < 1) wanted = 1;
-    bool one_panel = p->b_row == p->n && p->n <= column_tile;
-    if (p->k * p->n <= SMALL_B || one_panel) {
-        int64_t least_rows = one_panel ? 4 * row_tile : LEAST_ROWS;
-        while (2 * r <= wanted && p->m / (2 * r) >= least_rows) r *= 2;
-        wanted /= r;
-    }
-    if (r == 1) {
-        int64_t stripe = column_tile > LEAST_STRIPE ? column_tile : LEAST_STRIPE;
-        int64_t for_cache = one_panel ? 1 : (p->m + most_rows - 1) / most_rows;
-        s = (p->n + stripe - 1) / stripe;
-        if (s > wanted / for_cache) s = wanted > for_cache ? wanted / for_cache : 1;
-        if (s * p->count < ENOUGH_TASKS) r = (wanted < ENOUGH_TASKS ? wanted : ENOUGH_TASKS) / s;
-        if (r > p->m / LEAST_ROWS) r = p->m / LEAST_ROWS;
-        if (r < for_cache) r = for_cache;
-    }
-    p->blocks.row_blocks = blocks_of(p->m, r > 1 ? r : 1, row_tile, &p->blocks.rows);
-    p->blocks.column_blocks = blocks_of(p->n, s, column_tile, &p->blocks.columns);
-    p->group = cost < LEAST_TASK ? (int64_t)(LEAST_TASK / cost) : 1;
-}
-
-/* Blocks of whole panels. With few rows the time is that of reading the panels from memory. rows: of
- * a panel; unit: bytes of an element. */
-static void block_panels(product *p, int64_t rows, size_t unit) {
-    double bytes = (double)p->n * (double)p->k * (double)unit;
-    int64_t panels = (p->n + rows - 1) / rows;
-    int64_t wanted = (int64_t)(bytes / LEAST_STREAM) + 1;
-    if (wanted > MOST_TASKS) wanted = MOST_TASKS;
-    if (wanted > panels) wanted = panels;
-    p->blocks.column_blocks = blocks_of(p->n, wanted, rows, &p->blocks.columns);
-}
-
-static void plan_int8(product *p, wf_call *c) {
+static void plan_int8(wf_product *p, wf_call *c) {
     p->int8 = (wf_int8_plan){ .batch = p->batch, .count = p->count, .m = p->m, .n = p->n };
     p->int8.k = p->k, p->int8.a_row = p->a_row, p->int8.a_col = p->a_col;
     wf_int8_prepare(&p->int8, c);
 }
 
-/* Are the rows of a copied first, block of k by block? Only if they would drive each other out of
- * the cache where they are, and if the copy is read by many columns. */
-static bool copies_rows(const product *p, const wf_blocks *most, size_t unit) {
-    int64_t rows = p->m < most->rows ? p->m : most->rows, size = (int64_t)unit;
-    if (p->count > 1 || p->pieces > 1 || p->a_col != 1 || p->k <= p->block) return false;
-    return p->n >= PACKING_COLUMNS && most->streams_a &&
-           !wf_cache_holds(&wf_caches_here()->l2, rows, p->block * size, p->a_row * size);
-}
-
-/* Do the rows of a panel of b stay in the cache where they are, without being packed? */
-static bool b_stays(const product *p, const wf_blocks *most, wf_dtype type) {
-    const wf_caches *caches = wf_caches_here();
-    int64_t size = (int64_t)wf_dtype_size(type), stride = p->b_row * size;
-    return p->block <= MOST_ROWS_OF_B && stride % PAGE != 0 &&
-           wf_cache_holds(most->streams_a ? &caches->l1 : &caches->l2, p->block,
-                          WF_KERNEL(type, gemm_columns) * size, stride);
-}
-
-/* A transposed a is packed for many columns of b; for fewer if each of its columns, read in place, is
- * in another page. */
-static bool packs_a(const product *p, size_t unit) {
-    if (p->a_row != 1 || p->a_col <= 1 || p->k < WF_BLOCK_UNIT) return false;
-    return p->n >= (p->a_col * (int64_t)unit < PAGE ? PACKING_COLUMNS : FEW_COLUMNS);
-}
-
-/* The blocks of k and of the result, and how a and b are read: in place, packed, or copied. */
-static void plan_blocks(product *p, wf_call *c) {
-    wf_dtype type = c->out[0].dtype;
-    size_t unit = wf_dtype_size(type);
-    wf_blocks most = wf_blocks_here(type);
-    p->block = wf_even_block(p->k, most.k);
-    bool packs = packs_a(p, unit);
-    if (packs && p->count == 1)
-        p->blocks = block_packed_a(p->m, p->n, most.rows, type);
-    else
-        block_product(p, most.rows, type);
-    int64_t rows = p->pieces > 1 ? p->m : p->blocks.rows;
-    p->packs_a = packs && rows <= 2 * most.rows;
-    p->copies_a = copies_rows(p, &most, unit);
-    p->b_stays = b_stays(p, &most, type);
-    c->scratch_bytes = wf_gemm_scratch(type, p->block, p->packs_a ? rows : 0);
-    int64_t work = p->pieces > 1 ? p->pieces * p->m * p->n : p->copies_a ? p->m * p->k : 0;
-    c->work_bytes = (size_t)work * unit;
-}
-
 /* An empty result has no products. */
 static bool plan_matmul(wf_call *c, void *plan) {
-    product *p = plan;
+    wf_product *p = plan;
     const gemm_attrs *attrs = c->attrs;
     const wf_view *a = &c->in[0], *b = &c->in[1], *y = &c->out[0];
     int ta = attrs->transposed & WF_TRANSPOSE_A ? 1 : 0,
         tb = attrs->transposed & WF_TRANSPOSE_B ? 1 : 0;
     int i = a->ndim - 2, j = b->ndim - 2;
-    *p = (product){ .group = 1, .pieces = 1 };
+    *p = (wf_product){ .group = 1, .pieces = 1 };
     if (wf_view_count(y) == 0) return true;
     p->m = a->shape[i + ta], p->k = a->shape[i + !ta], p->n = b->shape[j + !tb];
     p->a_row = a->stride[i + ta], p->a_col = a->stride[i + !ta];
@@ -286,24 +140,24 @@ static bool plan_matmul(wf_call *c, void *plan) {
         /* multiply-adds of int8 cost as much as reading a byte for every few rows */
         size_t unit =
             b->layout == WF_PANELS_INT8 ? 1 + (size_t)(p->count * p->m) / 16 : wf_view_unit(b);
-        block_product(p, p->m, y->dtype);
-        block_panels(p, wf_panel_rows(b->dtype), unit);
+        wf_block_panels(p, y->dtype, wf_panel_rows(b->dtype), unit);
         c->scratch_bytes = WF_KERNEL(y->dtype, panel_scratch);
         if (b->layout == WF_PANELS_INT8) plan_int8(p, c);
     } else {
-        plan_blocks(p, c);
+        wf_block_product(p, c);
     }
     return true;
 }
 
-/* Rows of a that a task copies. */
-static int64_t copied_rows(const product *p) {
+enum { COPIED = 1 << 14 }; /* elements of a that a task copies, in whole rows */
+
+static int64_t copied_rows(const wf_product *p) {
     return COPIED / p->k + 1;
 }
 
 /* Pieces: the products, then their sums. A copied a: the copies, then the products. */
 static int64_t tasks_matmul(const wf_call *c, int phase) {
-    const product *p = c->plan;
+    const wf_product *p = c->plan;
     if (phase > 1 || p->count == 0) return 0;
     if (p->pieces > 1) return p->pieces;
     if (c->in[1].layout == WF_PANELS_INT8)
@@ -361,8 +215,8 @@ static addend_block addend_of(const wf_call *c, int64_t row, int64_t m, int64_t 
 }
 
 /* Compute the block of c at y: m rows of a, n columns from j. */
-static void multiply_panels(const product *p, const wf_call *c, int64_t m, int64_t n, const void *a,
-                            int64_t j, void *y, addend_block d, void *scratch) {
+static void multiply_panels(const wf_product *p, const wf_call *c, int64_t m, int64_t n,
+                            const void *a, int64_t j, void *y, addend_block d, void *scratch) {
     const wf_view *b = &c->in[1];
     wf_panel_product block = { .m = m,
                                .n = n,
@@ -381,8 +235,8 @@ static void multiply_panels(const product *p, const wf_call *c, int64_t m, int64
 }
 
 /* The product of m rows of a and n columns of b, from these on. */
-static wf_matrix_product factors(const product *p, int64_t m, int64_t n, int64_t k, const void *a,
-                                 const void *b, void *y) {
+static wf_matrix_product factors(const wf_product *p, int64_t m, int64_t n, int64_t k,
+                                 const void *a, const void *b, void *y) {
     return (wf_matrix_product){ .m = m,
                                 .n = n,
                                 .k = k,
@@ -400,7 +254,7 @@ static wf_matrix_product factors(const product *p, int64_t m, int64_t n, int64_t
 }
 
 /* Compute the block of product `which` that begins at row i and column j. */
-static void multiply(product *p, const wf_call *c, int64_t which, int64_t i, int64_t j,
+static void multiply(wf_product *p, const wf_call *c, int64_t which, int64_t i, int64_t j,
                      void *scratch) {
     wf_walk *w = &p->batch;
     int64_t at = which % w->columns;
@@ -422,7 +276,7 @@ static void multiply(product *p, const wf_call *c, int64_t which, int64_t i, int
 }
 
 /* Copy some rows of a to the work memory: a block of k after the other, each with all rows. */
-static void copy_rows(const product *p, const wf_call *c, int64_t task) {
+static void copy_rows(const wf_product *p, const wf_call *c, int64_t task) {
     size_t size = wf_dtype_size(c->out[0].dtype);
     wf_view work = { .data = c->work, .dtype = c->out[0].dtype };
     int64_t first, end;
@@ -436,7 +290,7 @@ static void copy_rows(const product *p, const wf_call *c, int64_t task) {
 }
 
 /* Compute one piece of k, for all rows and columns. */
-static void multiply_piece(const product *p, const wf_call *c, int64_t piece, void *scratch) {
+static void multiply_piece(const wf_product *p, const wf_call *c, int64_t piece, void *scratch) {
     int64_t from = p->k * piece / p->pieces, k = p->k * (piece + 1) / p->pieces - from;
     wf_view work = { .data = c->work, .dtype = c->out[0].dtype };
     wf_matrix_product block =
@@ -447,7 +301,7 @@ static void multiply_piece(const product *p, const wf_call *c, int64_t piece, vo
 
 /* Sum addend + piece 0 + piece 1 + ..., for one block of rows; there are as many blocks as
  * pieces. */
-static void sum_pieces(const product *p, const wf_call *c, int64_t block) {
+static void sum_pieces(const wf_product *p, const wf_call *c, int64_t block) {
     int64_t from = p->m * block / p->pieces, to = p->m * (block + 1) / p->pieces, n = p->n;
     wf_view work = { .data = c->work, .dtype = c->out[0].dtype };
     addend_block d = addend_of(c, from, to - from, 0, n);
@@ -462,7 +316,7 @@ static void sum_pieces(const product *p, const wf_call *c, int64_t block) {
 }
 
 /* Columns of the result, all rows; or rows of a. */
-static void multiply_int8(const product *p, const wf_call *c, int phase, int64_t task,
+static void multiply_int8(const wf_product *p, const wf_call *c, int phase, int64_t task,
                           void *scratch) {
     int64_t j = task * p->blocks.columns;
     int64_t n = p->n - j < p->blocks.columns ? p->n - j : p->blocks.columns;
@@ -475,7 +329,7 @@ static void multiply_int8(const product *p, const wf_call *c, int phase, int64_t
 }
 
 static bool eval_matmul(const wf_call *c, int phase, int64_t task, void *scratch) {
-    product p = *(const product *)c->plan; /* a copy: its walk is advanced */
+    wf_product p = *(const wf_product *)c->plan; /* a copy: its walk is advanced */
     int64_t from, to;
     if (p.pieces > 1) {
         phase == 0 ? multiply_piece(&p, c, task, scratch) : sum_pieces(&p, c, task);
@@ -489,7 +343,7 @@ static bool eval_matmul(const wf_call *c, int phase, int64_t task, void *scratch
         copy_rows(&p, c, task);
         return true;
     }
-    const blocking *by = &p.blocks;
+    const wf_blocking *by = &p.blocks;
     int64_t column = task % by->column_blocks, row = task / by->column_blocks % by->row_blocks;
     wf_task_range(p.count, p.group, task / by->column_blocks / by->row_blocks, &from, &to);
     for (int64_t which = from; which < to; which++)
@@ -551,7 +405,7 @@ const wf_op wf_op_matmul = {
     .shape = shape_matmul,
     .grad = grad_matmul,
     .optional = 1 << ADDEND,
-    .run = &(const wf_kernel){ .plan_bytes = sizeof(product),
+    .run = &(const wf_kernel){ .plan_bytes = sizeof(wf_product),
                                .plan = plan_matmul,
                                .tasks = tasks_matmul,
                                .eval = eval_matmul,

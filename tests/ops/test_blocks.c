@@ -1,5 +1,5 @@
 /* tests/ops/test_blocks.c - the blocks of matrix products, for caches of many kinds. That no bit
- * depends on them is shown by the suites products, panels and ops, which run with several
+ * depends on them is shown by the suites products and panels, which run with several
  * WEFT_CACHES. */
 #include "tests/suites.h"
 #include "tests/support/support.h"

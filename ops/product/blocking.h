@@ -1,0 +1,36 @@
+/* ops/product/blocking.h - how a product is divided into tasks, and how its factors are read. Not
+ * installed. */
+#ifndef WEFT_OPS_PRODUCT_BLOCKING_H
+#define WEFT_OPS_PRODUCT_BLOCKING_H
+
+#include "ops/base/walk.h"
+#include "ops/product/int8.h"
+
+typedef struct wf_blocking { /* the blocks of a product, each a task */
+    int64_t rows, columns;   /* of a block */
+    int64_t row_blocks, column_blocks;
+} wf_blocking;
+
+typedef struct wf_product {
+    wf_walk batch; /* over the products of the batch, in c, a and b */
+    int64_t count; /* products */
+    int64_t m, n, k, a_row, a_col, b_row, b_col;
+    wf_blocking blocks;
+    int64_t group;     /* products of a task, if they are small */
+    int64_t pieces;    /* of k: each is a task, with its sums in the work memory */
+    int64_t block;     /* of k, for the caches */
+    bool packs_a;      /* each task packs its rows of a transposed a */
+    bool b_stays;      /* rows of b are read where they are */
+    bool copies_a;     /* all of a is copied to the work memory first, block by block of k */
+    wf_int8_plan int8; /* if b is in int8 */
+} wf_product;
+
+/* Set the blocks of k and of the result, how a and b are read (in place, packed or copied), and the
+ * scratch and work memory of c; m to b_col, count and pieces are set. */
+void wf_block_product(wf_product *p, wf_call *c);
+
+/* Blocks of whole panels. With few rows the time is that of reading the panels from memory.
+ * rows: of a panel; unit: bytes of an element. */
+void wf_block_panels(wf_product *p, wf_dtype type, int64_t rows, size_t unit);
+
+#endif
