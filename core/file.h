@@ -62,7 +62,8 @@ WF_API void wf_file_remove_left(const char *path);
 WF_API const wf_entry *wf_file_scale_of(const wf_file *f, const wf_entry *entry);
 WF_API bool wf_file_is_scale(const wf_file *f, const wf_entry *entry);
 
-/* Copy an entry (F32, F64, BF16, F16; I32 for i32) into a leaf of the same shape, converting. False with message[256]. */
+/* Copy an entry (F32, F64, BF16, F16; I32 for i32) into a leaf of the same shape, converting. False
+ * with message[256]. */
 WF_API bool wf_file_load(const wf_entry *entry, wf_tensor *leaf, char *message);
 /* The same of n pairs: all of them, or no leaf changes. */
 WF_API bool wf_file_load_leaves(const wf_entry *const *entries, wf_tensor *const *leaves, int n,
@@ -71,8 +72,7 @@ WF_API bool wf_file_load_leaves(const wf_entry *const *entries, wf_tensor *const
 WF_API bool wf_file_load_scaled(const wf_entry *const *entries, const wf_entry *const *scales,
                                 wf_tensor *const *leaves, int n, char *message);
 /* wf_file_save of n leaves under their names, in their own type; those kept as WF_PANELS_INT8 as I8
- * with scales. No plan that updates one of them
- * may run meanwhile. */
+ * with scales. No plan that updates one of them may run meanwhile. */
 WF_API bool wf_file_save_leaves(const char *path, wf_tensor *const *leaves, int n,
                                 const wf_meta *meta, int n_meta, char *message);
 

@@ -60,8 +60,9 @@ typedef enum { WF_F32, WF_F64, WF_I32 } wf_dtype;
  * is at n / R * R * K + k * w + n % R, where w is R, or N % R in the last panel. bf16 halves the
  * bytes: the upper 16 bits of an f32, rounded to nearest even. int8 quarters them: element (n, k)
  * is scale[n] * q, with q from -127 to 127 rounded to nearest even, and scale[n] the largest of row
- * n / 127, of 17 bits, so that it is read as exactly that. A product rounds its other operand's
- * rows in the same way and multiplies exactly: no result depends on other rows, on threads or on
+ * n / 127, of 17 bits, so that it is read as exactly that; a row all below 2^-118 is zeros. A
+ * product rounds its other operand's rows in the same way (to zeros below 2^-100) and multiplies
+ * exactly: no result depends on other rows, on threads or on
  * the instruction set. */
 typedef enum { WF_ROW_MAJOR, WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 } wf_layout;
 
@@ -164,7 +165,8 @@ WF_API wf_tensor *wf_named(wf_tensor *t, const char *name);
 WF_API wf_tensor *wf_find(const wf_graph *g, const char *name);
 
 /* Write or read the values of a leaf; constants can only be read. bytes must be the exact size.
- * False for inputs and computed tensors, or out of memory. Must not be called while a plan that
+ * False for inputs and computed tensors, out of memory, and for values that are not finite where a
+ * leaf is kept as WF_PANELS_INT8. Must not be called while a plan that
  * reads or updates the leaf is running. */
 WF_API bool wf_write(wf_tensor *leaf, const void *data, size_t bytes);
 WF_API bool wf_read(const wf_tensor *leaf, void *data, size_t bytes);
@@ -244,8 +246,8 @@ WF_API size_t wf_bound_bytes(wf_plan *p, const wf_tensor *t); /* 0 on error */
  * step set here. So a loop that resumes sets it once; one that needs the same bits again, or has
  * several plans that shall differ, sets it before every run. */
 WF_API void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch);
-/* bytes of its arena, as bound now; with a state, for positions up to the next power of two, or the
- * furthest that was run. 0 on error */
+/* bytes of its arena, as bound now; with a state, for positions up to a bound that grows by quarters, or
+ * the furthest that was run. 0 on error */
 WF_API size_t wf_plan_memory(wf_plan *p);
 
 /* One step of the schedule, for profiles and pictures of a plan. */

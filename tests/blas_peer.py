@@ -21,7 +21,7 @@ import sys
 import time
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("MKL_NUM_THREADS", os.environ["OPENBLAS_NUM_THREADS"])
+os.environ["MKL_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"]
 import numpy  # noqa: E402: after what it reads
 
 THREADS = int(os.environ["OPENBLAS_NUM_THREADS"])

@@ -105,7 +105,10 @@ static bool convert(const wf_entry *e, const wf_entry *scale, const struct store
 static bool check_scaled(const wf_entry *e, const wf_entry *scale, const struct stored *from,
                          char *message) {
     if (from->read != from_i8) return true;
-    if (!scale)
+    bool fits = scale && scale->data && strcmp(scale->dtype, "F32") == 0 && scale->ndim == 1 &&
+                e->ndim == 2 && scale->shape[0] == e->shape[0] &&
+                scale->bytes == (size_t)e->shape[0] * sizeof(float);
+    if (!fits)
         return wf_file_fail(
             message, "tensor '%.80s': I8 without '%.80s" WF_FILE_SCALE "', an F32 for each row",
             e->name, e->name);
@@ -117,7 +120,7 @@ static bool check_scaled(const wf_entry *e, const wf_entry *scale, const struct 
                                 "': element %lld is %g: a scale is finite and not negative",
                                 e->name, (long long)r, one);
     }
-    const void *lowest = memchr(e->data, 0x80, e->bytes);
+    const void *lowest = e->bytes ? memchr(e->data, 0x80, e->bytes) : NULL;
     return !lowest ||
            wf_file_fail(message,
                         "tensor '%.80s': element %lld is -128: int8 weights are from "

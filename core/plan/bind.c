@@ -1,8 +1,8 @@
 /* core/plan/bind.c - a plan with sizes for its extents: shapes, views, schedule, pointers.
  *
  * A binding is made once for every set of extents and kept. With a state its memory is planned for
- * positions P up to a power of two; for each position up to that the schedule is laid out again,
- * with the same offsets. */
+ * positions P up to a bound that grows by quarters; for each position up to that the schedule is
+ * laid out again, with the same offsets. */
 #include "core/basis.h"
 #include "plan.h"
 

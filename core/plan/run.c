@@ -97,6 +97,7 @@ bool wf_feed_lent(wf_plan *p, const wf_tensor *t, void *data, size_t bytes) {
 }
 
 void wf_plan_release(wf_plan *p) {
+    if (!wf_plan_ok(p)) return;
     wf_memory_free(p->arena, p->arena_bytes);
     p->arena = NULL, p->arena_bytes = 0, p->ran = false;
 }

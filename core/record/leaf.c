@@ -299,9 +299,9 @@ static bool accessible(const wf_tensor *t, const void *data, size_t bytes) {
 bool wf_write(wf_tensor *t, const void *data, size_t bytes) {
     if (!accessible(t, data, bytes) || t->kind == WF_CONSTANT) return false;
     leaf *l = leaf_of(t);
-    if (!holds(t, l->layout, data)) return false;
     pthread_mutex_lock(&t->graph->lock);
-    bool ready = !l->filling; /* else the initial value would overwrite this one */
+    bool ready = holds(t, l->layout, data) &&
+                 !l->filling; /* else the initial value would overwrite this one */
     if (ready && !l->data) l->data = memory_for(t, l->layout);
     pthread_mutex_unlock(&t->graph->lock);
     if (!ready || !l->data) return false;

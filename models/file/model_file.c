@@ -144,15 +144,15 @@ static bool is_tied(const wf_model *m, const char *name) {
 }
 
 /* Of one type and shape are as many bytes: the reader has seen to it. */
-bool wf_same_table(const wf_entry *a, const wf_entry *b) {
+static bool same_entry(const wf_entry *a, const wf_entry *b) {
     return strcmp(a->dtype, b->dtype) == 0 && a->ndim == b->ndim &&
            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0 &&
            memcmp(a->data, b->data, a->bytes) == 0;
 }
 
-static bool same_scales(const named *f, const wf_entry *a, const wf_entry *b) {
-    const wf_entry *x = wf_file_scale_of(f->file, a), *y = wf_file_scale_of(f->file, b);
-    return x && y ? wf_same_table(x, y) : !x && !y;
+bool wf_same_table(const wf_file *f, const wf_entry *a, const wf_entry *b) {
+    const wf_entry *x = wf_file_scale_of(f, a), *y = wf_file_scale_of(f, b);
+    return same_entry(a, b) && (x && y ? same_entry(x, y) : !x && !y);
 }
 
 /* Every copy of a tied table must be the same: else the file is of a model that does not tie. */
@@ -161,7 +161,7 @@ static bool find_tied(const wf_model *m, const named *f, source *s, char *messag
     for (int i = 0; i < m->n_tied; i++) {
         const wf_entry *e = find(f, m->tied[i]);
         if (!e) continue;
-        if (found && !(wf_same_table(e, found) && same_scales(f, e, found)))
+        if (found && !wf_same_table(f->file, e, found))
             return fail(message, "'%s' and '%s' differ in the file: the model ties them",
                         found->name, e->name);
         found = e;
@@ -304,6 +304,12 @@ static const char *without_prefix(const char *name, const char *prefix) {
     return strncmp(name, prefix, n) == 0 ? name + n : NULL;
 }
 
+static bool ends_as_scale(const char *name) {
+    static const char end[] = "_scale"; /* as core/file.h has it */
+    size_t n = strlen(name), tail = sizeof end - 1;
+    return n > tail && strcmp(name + n - tail, end) == 0;
+}
+
 bool wf_model_load_prefixed(wf_model *m, const wf_file *file, const char *prefix, char *message) {
     const named f = { file, prefix };
     if (!wf_file_ok(file)) return fail(message, "%s", wf_file_error(file));
@@ -313,7 +319,9 @@ bool wf_model_load_prefixed(wf_model *m, const wf_file *file, const char *prefix
         const char *full = wf_file_at(file, i)->name, *name = without_prefix(full, prefix);
         bool known =
             name && (known_name(m, &f, name) || wf_file_is_scale(file, wf_file_at(file, i)));
-        if (!known) return fail(message, "'%.200s' is in the file but not in the model", full);
+        if (!known)
+            return fail(message, "'%.160s' is in the file but not in the model%s", full,
+                        ends_as_scale(full) ? ", nor the scales of a matrix in I8" : "");
     }
     reading r = { .m = m, .f = &f };
     bool ok = open_reading(&r, message) && read_all(&r, message) &&

@@ -30,7 +30,7 @@ static int64_t in_first_level(const wf_caches *c, int64_t tile_rows, int64_t til
 wf_blocks wf_blocks_of(const wf_caches *c, int64_t tile_rows, int64_t tile_columns, size_t unit) {
     int64_t size = (int64_t)unit, k = in_first_level(c, tile_rows, tile_columns, size);
     wf_blocks b = { .streams_a = k >= LEAST_K };
-    if (!b.streams_a) k = c->l2.bytes / 4 / (tile_columns * size);
+    if (!b.streams_a) k = c->l2.bytes / c->l2.threads / 4 / (tile_columns * size);
     b.k = whole_units(at_most(k, MOST_K));
     int64_t tiles = at_most(c->l2.bytes / c->l2.threads / 2 / (b.k * size), MOST_ROWS) / tile_rows;
     b.rows = (tiles > LEAST_TILES ? tiles : LEAST_TILES) * tile_rows;
@@ -44,7 +44,9 @@ static int64_t common_divisor(int64_t a, int64_t b) {
 /* A row begins at a multiple of `unit` bytes, the largest that divides stride and way: of those
  * places in a way, a row covers some, and all rows cover them evenly. */
 bool wf_cache_holds(const wf_cache_level *c, int64_t rows, int64_t row_bytes, int64_t stride) {
-    int64_t way = c->bytes / c->threads / c->ways, unit = common_divisor(stride, way);
+    int64_t way = c->bytes / c->threads / c->ways, unit;
+    if (way < 1 || stride < 1) return false;
+    unit = common_divisor(stride, way);
     int64_t covered = (row_bytes + unit - 1) / unit, places = way / unit;
     return (rows * covered + places - 1) / places < c->ways;
 }

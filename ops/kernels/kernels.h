@@ -61,7 +61,7 @@ typedef struct wf_panel_product {
 } wf_panel_product;
 
 /* The same with weights in int8, for rows of A that int8_row has written, wf_int8_row_bytes(k) apart:
- * int8.inc. c = sum * (scale of A's row * scale of W's row) + d, of exact sums; the same bits in all
+ * int8.inc. c = sum * scale of A's row * scale of W's row + d, of exact sums; the same bits in all
  * tables. with_dot as for those rows. */
 typedef struct wf_int8_product {
     int64_t m, n, k;

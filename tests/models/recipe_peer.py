@@ -3,7 +3,7 @@
 
     tests/models/recipe_peer.py --train build/tools/train --threads 2
 
-The recipe is what `train` does with two files and no flag but --share-vocab --tie all: width 128,
+The recipe is what `train` does with two files and --share-vocab --tie all, but of words: width 128,
 4 + 4 pre-norm layers, 4 heads, 256 inside, 8,000 ids, dropout 0.2, label smoothing 0.1, batches of
 4,096 tokens by length. The pairs are made up: some batches, short to long, out of 29,000 pairs as
 long as those of Multi30k. PyTorch gets the batches that weft cuts from them, padding and all. In

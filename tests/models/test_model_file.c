@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "models/choices.h"
+#include "models/file/model_file.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
@@ -405,6 +406,27 @@ TEST(parts_of_a_projection_are_of_one_type) {
     double *w = leaf_values(wf_find(m->graph, ENCODER "self_attn.in_proj_weight"));
     for (int i = 0; i < 3 * 256; i++) ck_assert(w[i] == 0);
     free(w), wf_file_free(f), close_model(m);
+}
+
+/* In I8 the same numbers with other scales are another table: a state_dict of such is not tied. */
+TEST(tables_of_other_scales_are_not_tied) {
+    static const char q[6] = { 127, 1, 2, 3, 127, 5 };
+    static const float scales[2][2] = { { 1, 2 }, { 1, 3 } };
+    char message[WF_MESSAGE];
+    wf_entry all[6];
+    for (int i = 0; i < 3; i++) {
+        static const char *const names[][2] = { { "a", "a_scale" },
+                                                { "b", "b_scale" },
+                                                { "c", "c_scale" } };
+        all[2 * i] = (wf_entry){ names[i][0], "I8", 2, { 2, 3 }, q, sizeof q };
+        all[2 * i + 1] = (wf_entry){ names[i][1], "F32", 1, { 2 }, scales[i == 2], sizeof *scales };
+    }
+    ck_assert_msg(wf_file_save(path, all, 6, NULL, 0, message), "%s", message);
+    wf_file *f = open_file(path);
+    const wf_entry *a = wf_file_find(f, "a"), *b = wf_file_find(f, "b"), *c = wf_file_find(f, "c");
+    ck_assert(wf_same_table(f, a, b) && !wf_same_table(f, a, c));
+    ck_assert(!wf_same_table(f, a, wf_file_find(f, "a_scale")));
+    wf_file_free(f);
 }
 
 /* As many zeros in another shape are another table. */

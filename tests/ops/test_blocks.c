@@ -46,8 +46,11 @@ TEST(threads_share_the_second_level) {
 }
 
 TEST(blocks_of_any_caches_can_be_used) {
-    static const char *const caches[] = { "4K/1,32K/1,64K/1", "4K/4,64K/8,128K/16",
-                                          "1M/64,2M/64,4M/64", "33000/3,33001/5,33002/7",
+    static const char *const caches[] = { "4K/1,32K/1,64K/1",
+                                          "4K/4,64K/8,128K/16",
+                                          "1M/64,2M/64,4M/64",
+                                          "33000/3,33001/5,33002/7",
+                                          "4K/64/4096,32K/64/4096,32K/64/4096",
                                           "4K/1,32K/1,4096M/64" };
     static const int64_t tiles[][2] = { { 4, 4 }, { 4, 8 }, { 6, 8 }, { 6, 16 }, { 6, 64 } };
     for (int i = 0; i < COUNT_OF(caches); i++)
@@ -78,4 +81,9 @@ TEST(rows_a_power_of_two_apart_share_sets) {
     ck_assert(!wf_cache_holds(&c, 600, 1024, 8192 + 64));
     c.threads = 2;
     ck_assert(!wf_cache_holds(&c, 224, 1024, 2048));
+    ck_assert(!wf_cache_holds(&c, 1, 4, 0));
+    c = (wf_cache_level){ .bytes = 32 << 10,
+                          .ways = 64,
+                          .threads = 1024 }; /* less than a byte each */
+    ck_assert(!wf_cache_holds(&c, 1, 4, 4));
 }

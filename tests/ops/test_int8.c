@@ -90,7 +90,7 @@ static float true_element(const operands *o, int64_t i, int64_t j, bool adds) {
     const float *a = o->a + i * o->k, *w = o->w + j * o->k;
     float largest = 0, scale = wf_int8_scale(o->k, w);
     for (int64_t p = 0; p < o->k; p++) largest = fabsf(a[p]) > largest ? fabsf(a[p]) : largest;
-    volatile float inverse = 127 / largest, scales = largest / 127 * scale;
+    volatile float inverse = 127 / largest, of_row = largest / 127;
     int64_t sum = 0;
     for (int64_t p = 0; p < o->k && largest > 0; p++) {
         volatile float scaled = a[p] * inverse;
@@ -99,7 +99,8 @@ static float true_element(const operands *o, int64_t i, int64_t j, bool adds) {
         sum += q * (int64_t)nearbyintf(scaled);
     }
     ck_assert(sum >= INT32_MIN && sum <= INT32_MAX);
-    volatile float product = (float)sum * scales;
+    volatile float of_rows = (float)sum * of_row;
+    volatile float product = of_rows * scale;
     return adds ? product + o->d[i * o->n + j] : product;
 }
 
@@ -158,6 +159,18 @@ TEST(every_table_has_the_bits_of_plain_c) {
     operands long_rows = new_operands(3, 70, 1027);
     check_tables(&long_rows);
     free_operands(&long_rows);
+}
+
+/* The product of the two scales is above what a float holds; the result is not. */
+TEST(a_sum_of_zero_is_zero_whatever_the_scales) {
+    operands o = new_operands(2, 33, 8);
+    memset(o.a, 0, (size_t)(2 * o.k) * 4), memset(o.w, 0, (size_t)(33 * o.k) * 4);
+    memset(o.d, 0, 2 * 33 * 4);
+    for (int i = 0; i < 2; i++) o.a[i * o.k] = 1e30f;
+    for (int j = 0; j < 33; j++) o.w[j * o.k + 1] = 1e14f;
+    check_tables(&o);
+    ck_assert(o.c[0] == 0 && o.c[65] == 0);
+    free_operands(&o);
 }
 
 /* All 127 x 127, as many as a sum of 32 bits holds; and with other signs. */

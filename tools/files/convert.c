@@ -272,6 +272,9 @@ int main(int argc, char **argv) {
                      : wf_model_save(m, target, false, NULL, 0, message);
     if (!saved) fail(&self, "%s", message);
     if (!repacks) tell(m);
+    if (repacks && wf_file_meta(f, "weft.kind") &&
+        strcmp(wf_file_meta(f, "weft.kind"), "checkpoint") == 0)
+        fprintf(stderr, "without the moments of its optimizer: training can't go on from it\n");
     tell_not_finite(m, set->dtype == 1);
     wf_model_free(m);
     wf_file_free(f);
