@@ -397,29 +397,43 @@ const wf_entry *wf_file_find(const wf_file *f, const char *name) {
     return found ? &(*found)->entry : NULL;
 }
 
+/* A name of two parts, for which no memory is needed. */
+typedef struct joined_name {
+    const char *first, *rest;
+    size_t length; /* of the first */
+} joined_name;
+
+static int joined_order(const void *key, const void *tensor) {
+    const joined_name *name = key;
+    const char *other = (*(struct tensor *const *)tensor)->entry.name;
+    int order = strncmp(name->first, other, name->length);
+    return order ? order : strcmp(name->rest, other + name->length);
+}
+
+static const wf_entry *find_joined(const wf_file *f, const char *first, size_t n,
+                                   const char *rest) {
+    const joined_name name = { first, rest, n };
+    int count = wf_file_count(f);
+    struct tensor **found =
+        count ? bsearch(&name, f->named, (size_t)count, sizeof *found, joined_order) : NULL;
+    return found ? &(*found)->entry : NULL;
+}
+
 static bool scales(const wf_entry *e, const wf_entry *matrix) {
     return strcmp(matrix->dtype, "I8") == 0 && matrix->ndim == 2 && strcmp(e->dtype, "F32") == 0 &&
            e->ndim == 1 && e->shape[0] == matrix->shape[0];
 }
 
 const wf_entry *wf_file_scale_of(const wf_file *f, const wf_entry *e) {
-    const wf_entry *found = NULL;
-    size_t n = e && e->name ? strlen(e->name) : 0;
-    char *name = n ? malloc(n + sizeof WF_FILE_SCALE) : NULL;
-    if (name) {
-        memcpy(name, e->name, n), memcpy(name + n, WF_FILE_SCALE, sizeof WF_FILE_SCALE);
-        found = wf_file_find(f, name);
-    }
-    free(name);
-    return found && e->dtype && scales(found, e) ? found : NULL;
+    if (!e || !e->name || !e->dtype) return NULL;
+    const wf_entry *found = find_joined(f, e->name, strlen(e->name), WF_FILE_SCALE);
+    return found && scales(found, e) ? found : NULL;
 }
 
 bool wf_file_is_scale(const wf_file *f, const wf_entry *e) {
     const size_t tail = sizeof WF_FILE_SCALE - 1, n = e && e->name ? strlen(e->name) : 0;
     if (n <= tail || strcmp(e->name + n - tail, WF_FILE_SCALE) != 0) return false;
-    char *name = strndup(e->name, n - tail);
-    const wf_entry *matrix = name ? wf_file_find(f, name) : NULL;
-    free(name);
+    const wf_entry *matrix = find_joined(f, e->name, n - tail, "");
     return matrix && e->dtype && scales(e, matrix);
 }
 

@@ -230,9 +230,9 @@ TEST(here_they_are_fit_for_use) {
 }
 
 TEST_ROWS(the_environment_gives_others, 5) {
-    static const char *const wanted[] = { "16K/4,64K/4,1M/8/2", "", "16K/4", "-1/2,3,4",
-                                          "0000000000000000000000000000000000000000000000000000000"
-                                          "000000000000000000000000032K/8,512K/8,16M/16" };
+    static const char zeros[] = "00000000000000000000000000000000000000000000000000000000"
+                                "000000000000000000000000032K/8,512K/8,16M/16";
+    static const char *const wanted[] = { "16K/4,64K/4,1M/8/2", "", "16K/4", "-1/2,3,4", zeros };
     if (getenv("WEFT_CACHES")) return; /* found at the start */
     setenv("WEFT_CACHES", wanted[_i], 1);
     ck_assert_int_eq(strcmp(wf_caches_text(), wanted[_i]) == 0, _i == 0);
