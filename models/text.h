@@ -77,6 +77,10 @@ WF_API bool wf_tokenizer_running(const wf_tokenizer *t);   /* is it one of runni
 WF_API int64_t wf_tokenizer_size(const wf_tokenizer *t);   /* ids are 0..size-1 */
 WF_API int64_t wf_tokenizer_merges(const wf_tokenizer *t); /* 0 unless BPE */
 
+/* The id that stands for one of the special symbols, which is WF_PAD_ID, WF_UNK_ID, WF_START_ID or
+ * WF_END_ID: a vocabulary that was made elsewhere has others. -1: there is none. */
+WF_API int32_t wf_tokenizer_special(const wf_tokenizer *t, int which);
+
 /* What an id stands for: "<pad>", "<unk>", "<s>", "</s>", then words, characters, or with BPE "lo"
  * at the end of a word and "hel@@" before more of it; of running text bytes as GPT-2 spells them
  * ("Ġthe" begins with a space), control characters as their pictures. NULL: no such id. */

@@ -28,6 +28,10 @@ int64_t wf_tokenizer_merges(const wf_tokenizer *t) {
     return t ? (int64_t)t->n_merges : 0;
 }
 
+int32_t wf_tokenizer_special(const wf_tokenizer *t, int which) {
+    return t && which >= 0 && which < WF_SPECIAL_IDS ? which : -1;
+}
+
 const char *wf_tokenizer_piece(const wf_tokenizer *t, int32_t id) {
     if (id < 0 || id >= wf_tokenizer_size(t)) return NULL;
     return id < WF_SPECIAL_IDS ? specials[id] : wf_strings_at(&t->pieces, id - WF_SPECIAL_IDS);

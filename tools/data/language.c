@@ -46,6 +46,16 @@ void language_close(language *l) {
     *l = (language){ 0 };
 }
 
+int no_text(const wf_tokenizer *t, bool unknown, int32_t ids[WF_SPECIAL_IDS]) {
+    int32_t end = wf_tokenizer_special(t, WF_END_ID);
+    int n = 0;
+    for (int which = WF_PAD_ID; which <= WF_START_ID; which++) {
+        int32_t id = wf_tokenizer_special(t, which);
+        if (id >= 0 && id != end && (unknown || which != WF_UNK_ID)) ids[n++] = id;
+    }
+    return n;
+}
+
 static int64_t too_long(int64_t n, int side, int64_t capacity, char *message) {
     snprintf(message, MESSAGE, "the %s has %lld tokens, and %lld is the most the model takes",
              side_names[side], (long long)n, (long long)capacity);

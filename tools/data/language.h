@@ -31,6 +31,10 @@ bool vocabulary_fits(int side, int64_t size, int64_t of_model, char *message);
 bool language_open(language *l, const wf_file *f, const wf_model *m, char *message);
 void language_close(language *l);
 
+/* The ids of the special symbols that an output can't hold, padding and start, and unknown tokens if
+ * `unknown`; never the end. Returns how many. */
+int no_text(const wf_tokenizer *t, bool unknown, int32_t ids[WF_SPECIAL_IDS]);
+
 /* The ids of a line into ids[capacity]; returns their number; -1 with message[256]: it is not
  * UTF-8, has what is not an id, or more than `capacity` tokens. A line without tokens has none. */
 int64_t language_read(language *l, int side, const char *line, size_t bytes, int32_t *ids,

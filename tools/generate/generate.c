@@ -180,16 +180,15 @@ static void choose_defaults(settings *set, bool text, bool goes_on) {
                 "length-penalty", "length-penalty-type");
 }
 
-/* `banned`: what stands for no text. */
-static wf_decode_options decode_options(const settings *set, bool text) {
-    static const int32_t banned[] = { WF_PAD_ID, WF_START_ID };
+static wf_decode_options decode_options(const settings *set, const language *l) {
+    static int32_t banned[WF_SPECIAL_IDS];
     wf_decode_options o = wf_decode_defaults();
     o.beam = (int)set->beam, o.nbest = (int)set->nbest;
     o.penalty = penalties[set->penalty], o.alpha = set->length_penalty;
     o.max_len_a = set->max_len_a, o.max_len_b = set->max_len_b, o.min_len = set->min_len;
     o.sample = set->sample, o.top_k = (int)set->top_k, o.top_p = set->top_p;
     o.temperature = set->temperature, o.seed = (uint64_t)set->seed;
-    if (text) o.banned = banned, o.n_banned = 2;
+    if (l->text) o.banned = banned, o.n_banned = no_text(l->tokenizer[SIDE_TGT], false, banned);
     return o;
 }
 
@@ -256,7 +255,7 @@ static void open_job(job *j, settings *set) {
     if (!j->pool) fail(&self, "out of memory: --threads lowers the need");
     open_model(j);
     choose_defaults(set, j->language.text, j->model->start_first);
-    j->options = decode_options(set, j->language.text);
+    j->options = decode_options(set, &j->language);
     if (!set->prompt && !lines_open(&j->in, j->set->input))
         fail(&self, "%s can't be read: %s", j->set->input, strerror(errno));
     open_window(j);

@@ -99,13 +99,24 @@ static wf_tokenizer *learn(origin *from, bool src, bool tgt, char *message) {
     return t;
 }
 
-static bool open_tokenizers(dataset *m, origin *from, const wf_file *f, char *message) {
+static bool find_tokenizers(dataset *m, origin *from, const wf_file *f, char *message) {
     wf_tokenizer **t = m->tokenizer;
     bool shared = from->options->shared;
     if (f) return tokenizers_open(t, f, message);
     t[0] = learn(from, true, shared, message);
     if (shared || !t[0]) return (t[1] = t[0]) != NULL;
     return (t[1] = learn(from, false, true, message)) != NULL;
+}
+
+/* Rows say how long they are, so padding may be any id that both sides have. */
+static bool open_tokenizers(dataset *m, origin *from, const wf_file *f, char *message) {
+    if (!find_tokenizers(m, from, f, message)) return false;
+    const wf_tokenizer *t = m->tokenizer[SIDE_TGT];
+    int32_t pad = wf_tokenizer_special(t, WF_PAD_ID);
+    m->ids.start = wf_tokenizer_special(t, WF_START_ID);
+    m->ids.end = wf_tokenizer_special(t, WF_END_ID);
+    m->ids.pad = pad >= 0 && pad < wf_tokenizer_size(m->tokenizer[SIDE_SRC]) ? pad : 0;
+    return true;
 }
 
 static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, int64_t capacity,
@@ -194,12 +205,11 @@ static uint64_t hash_of(const corpus *c) {
 }
 
 void dataset_numbers(dataset *m, const task *t) {
-    *m = (dataset){ .numbers = *t, .epoch = -1 };
+    *m = (dataset){ .numbers = *t, .ids = { TASK_START, TASK_END, TASK_END }, .epoch = -1 };
 }
 
 bool dataset_text(dataset *m, const dataset_options *o, const wf_file *f, char *message) {
     *m = (dataset){ .text = true, .epoch = -1 };
-    m->ids = (batch_ids){ .start = WF_START_ID, .end = WF_END_ID, .pad = WF_PAD_ID };
     origin from;
     if (!open_origin(&from, o, message)) return false;
     bool ok = open_tokenizers(m, &from, f, message) && open_training(m, &from, message);

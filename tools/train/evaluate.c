@@ -106,15 +106,16 @@ static bool evaluate_running(evaluator *e, evaluation *v, char *message) {
 }
 
 char *write_sample(evaluator *e, int64_t tokens, uint64_t seed, char *message) {
-    static const int32_t none = 0, banned[] = { WF_PAD_ID, WF_UNK_ID, WF_START_ID };
+    static const int32_t none = 0;
+    const wf_tokenizer *t = e->dataset->tokenizer[SIDE_TGT];
+    int32_t banned[WF_SPECIAL_IDS];
     wf_decode_options o = wf_decode_defaults();
     wf_decoded result;
     o.sample = true, o.top_p = 0.9, o.seed = seed, o.max_len_a = 0, o.max_len_b = (double)tokens;
-    o.banned = banned, o.n_banned = 3;
+    o.banned = banned, o.n_banned = no_text(t, true, banned);
     if (!wf_decode(e->decoder, 1, 0, NULL, &none, NULL, &o, &result))
         return snprintf(message, MESSAGE, "%s", wf_decoder_error(e->decoder)), NULL;
-    char *text = line_of_ids(e->dataset->tokenizer[SIDE_TGT], result.best->tokens,
-                             result.best->length, NULL);
+    char *text = line_of_ids(t, result.best->tokens, result.best->length, NULL);
     wf_decoded_free(&result, 1);
     if (!text) snprintf(message, MESSAGE, "out of memory");
     return text;

@@ -71,8 +71,10 @@ static wf_tokenizer *learn(origin *from, char *message) {
 }
 
 static bool open_tokenizer(dataset *m, origin *from, const wf_file *f, char *message) {
-    if (f) return tokenizers_open(m->tokenizer, f, message);
-    m->tokenizer[0] = m->tokenizer[1] = learn(from, message);
+    if (f && !tokenizers_open(m->tokenizer, f, message)) return false;
+    if (!f) m->tokenizer[0] = m->tokenizer[1] = learn(from, message);
+    int32_t end = wf_tokenizer_special(m->tokenizer[0], WF_END_ID); /* and what text begins after */
+    m->ids = (batch_ids){ .start = end, .end = end };
     return m->tokenizer[0];
 }
 
@@ -81,7 +83,8 @@ static bool open_tokenizer(dataset *m, origin *from, const wf_file *f, char *mes
 static bool add_part(dataset *m, int side, const char *text, size_t bytes, char *message) {
     static int32_t ids[LONGEST_PART]; /* a token has a byte at least */
     int64_t n = wf_tokenizer_encode(m->tokenizer[0], text, bytes, ids, LONGEST_PART, message);
-    for (int64_t i = 0; i < n; i++) m->unknown[side] += ids[i] == WF_UNK_ID;
+    int32_t unknown = wf_tokenizer_special(m->tokenizer[0], WF_UNK_ID);
+    for (int64_t i = 0; i < n; i++) m->unknown[side] += ids[i] == unknown;
     return n >= 0 && stream_add(&m->stream[side], ids, n, (int64_t)bytes, message);
 }
 
@@ -112,8 +115,8 @@ static bool add_all(dataset *m, int side, documents *d, const char *path, char *
 static bool open_stream(dataset *m, int side, spool *s, size_t begin, size_t *end, const char *path,
                         const char *marker, char *message) {
     documents d;
-    if (!stream_new(&m->stream[side], wf_tokenizer_size(m->tokenizer[0]), WF_END_ID, 0, message))
-        return false;
+    int64_t vocab = wf_tokenizer_size(m->tokenizer[0]);
+    if (!stream_new(&m->stream[side], vocab, m->ids.end, 0, message)) return false;
     documents_start(&d, s, begin, *end, marker);
     bool ok = add_all(m, side, &d, path, message);
     *end = documents_at(&d);

@@ -422,10 +422,8 @@ static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
                              .positions = (wf_positions)set->positions,
                              .tie = (wf_tie)set->tie,
                              .norm_first = set->norm == WF_NORM_PRE,
-                             .start_id = m->running ? WF_END_ID
-                                         : m->text  ? WF_START_ID
-                                                    : TASK_START,
-                             .end_id = m->text ? WF_END_ID : TASK_END,
+                             .start_id = m->ids.start,
+                             .end_id = m->ids.end,
                              .norm_kind = (wf_norm_kind)set->norm_kind,
                              .num_kv_heads = set->kv_heads,
                              .gated = set->feed_forward == GATED,
