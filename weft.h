@@ -43,6 +43,8 @@
 #include "models/language_model.h"
 /* outputs of a model, and how likely outputs are */
 #include "models/decode.h"
+/* how a file says that it is generated with */
+#include "models/generation.h"
 /* tokenizers and vocabularies */
 #include "models/text.h"
 

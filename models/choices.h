@@ -9,6 +9,7 @@
 #ifndef WEFT_MODELS_CHOICES_H
 #define WEFT_MODELS_CHOICES_H
 
+#include "models/decode.h"
 #include "models/model.h"
 #include "models/text.h"
 
@@ -34,6 +35,13 @@
     ROW(WF_WORDS, "word") ROW(WF_CHARACTERS, "char") ROW(WF_BPE, "bpe") \
     ROW(WF_BYTES, "byte") ROW(WF_TEXT_CHARACTERS, "text-char") ROW(WF_BYTE_BPE, "byte-bpe")
 
+#define WF_PENALTY_NAMES(ROW) \
+    ROW(WF_PENALTY_NONE, "none") ROW(WF_PENALTY_GNMT, "gnmt") ROW(WF_PENALTY_AVERAGE, "avg")
+#define WF_STOP_NAMES(ROW) \
+    ROW(WF_STOP_SURE, "sure") ROW(WF_STOP_FULL, "full") ROW(WF_STOP_PRESENT, "present") \
+    ROW(WF_STOP_LONGEST, "longest")
+#define WF_LIMIT_NAMES(ROW) \
+    ROW(WF_LIMIT_END, "end") ROW(WF_LIMIT_FREE_END, "free-end") ROW(WF_LIMIT_NO_END, "no-end")
 #define WF_NORM_KIND_NAMES(ROW) WF_NORM_KINDS(ROW) /* layers.h */
 
 /* norm_first of a configuration, as people say it; in files it is a number */
@@ -62,6 +70,9 @@ WF_NAMES_OF(wf_tie, WF_TIE_NAMES)
 WF_NAMES_OF(wf_optimizer_kind, WF_OPTIMIZER_NAMES)
 WF_NAMES_OF(wf_schedule_kind, WF_SCHEDULE_NAMES)
 WF_NAMES_OF(wf_token_kind, WF_TOKEN_NAMES)
+WF_NAMES_OF(wf_length_penalty, WF_PENALTY_NAMES)
+WF_NAMES_OF(wf_stop, WF_STOP_NAMES)
+WF_NAMES_OF(wf_limit_rule, WF_LIMIT_NAMES)
 WF_NAMES_OF(wf_norm_place, WF_NORM_NAMES)
 WF_NAMES_OF(wf_norm_kind, WF_NORM_KIND_NAMES)
 /* clang-format on */

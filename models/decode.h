@@ -29,17 +29,34 @@ WF_API size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n);
  * 14); n^alpha, of which alpha 1 is the mean. */
 typedef enum { WF_PENALTY_NONE, WF_PENALTY_GNMT, WF_PENALTY_AVERAGE } wf_length_penalty;
 
+/* When a beam search is done with a sentence: when `beam` hypotheses have ended,
+ *   WF_STOP_SURE     or the nbest of them are final, whatever may come (Huang, Zhao and Ma 2017);
+ *   WF_STOP_FULL     at once: early_stopping=True of Hugging Face, whose names stand here;
+ *   WF_STOP_PRESENT  and none that is live scores more at its present length: early_stopping=False;
+ *   WF_STOP_LONGEST  and none could by its total so far, were it as long as can be: "never".
+ * The last three keep the `beam` best of those that have ended. Beam 1 ends with the first end. */
+typedef enum { WF_STOP_SURE, WF_STOP_FULL, WF_STOP_PRESENT, WF_STOP_LONGEST } wf_stop;
+
+/* What becomes of a hypothesis that has as many tokens as it may: the end is forced on it, and
+ * scored; is forced, and its log-probability is taken for 0 (forced_eos_token_id of Hugging Face);
+ * or it stays without an end, which its length then does not count. */
+typedef enum { WF_LIMIT_END, WF_LIMIT_FREE_END, WF_LIMIT_NO_END } wf_limit_rule;
+
 typedef struct wf_decode_options {
     int beam; /* hypotheses that go on at every step, 1..1024; 1: the likeliest token (greedy) */
     wf_length_penalty penalty;
     double alpha; /* of the penalty, 0..10 */
     int nbest;    /* outputs of a sentence, 1..beam; of a sample, how many are drawn, 1..1024 */
+    wf_stop stop;
     double max_len_a, max_len_b; /* a source of n tokens gets at most a n + b, rounded down: no
-                                  * fewer than 1, no more than wf_model_room. There the end is
-                                  * forced on it, and scored */
-    int64_t min_len;             /* no end before this many tokens, if the maximum allows as many */
-    const int32_t *banned;       /* [n_banned] tokens that are never put out; not the end */
+                                  * fewer than 1, no more than wf_model_room */
+    wf_limit_rule at_limit;
+    int64_t min_len;       /* no end before this many tokens, if the maximum allows as many */
+    const int32_t *banned; /* [n_banned] tokens that are never put out; not the end */
     int n_banned;
+    const int32_t *forced; /* [n_forced] what every output begins with, at log-probability 0: a
+                            * target language. As many as the limit allows */
+    int n_forced;
     bool sample; /* draw every token (beam 1): p ~ exp(logit / temperature), of these the top_k
                   * likeliest (0: all), of these the fewest that hold top_p (1: all) */
     int top_k;

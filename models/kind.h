@@ -28,6 +28,10 @@ typedef struct wf_config_field {
              : WF_FIELD_INT32, bool                                                                \
              : WF_FIELD_BOOL, double                                                               \
              : WF_FIELD_REAL)
+#define WF_FIELD_AS(key, field)                                                                    \
+    { key, WF_FIELD_TYPE(field), offsetof(CONFIG_OF, field), NULL, NULL, NULL },
+#define WF_FIELD_NAMED_AS(key, of, field, rows)                                                    \
+    { key, WF_FIELD_CHOICE, offsetof(CONFIG_OF, field), WF_NAMES(rows), of##_name, NULL },
 #define WF_FIELD(field)                                                                            \
     { "weft.config." #field, WF_FIELD_TYPE(field), offsetof(CONFIG_OF, field), NULL, NULL, NULL },
 #define WF_FIELD_NAMED_SINCE(of, field, rows, value)                                               \

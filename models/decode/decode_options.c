@@ -40,6 +40,13 @@ static bool beam_ok(wf_decoder *d, const wf_decode_options *o) {
     return true;
 }
 
+static bool rules_ok(wf_decoder *d, const wf_decode_options *o) {
+    if (o->stop < WF_STOP_SURE || o->stop > WF_STOP_LONGEST)
+        return wf_decoder_fail(d, "there is no rule %d of when to stop", (int)o->stop);
+    return (o->at_limit >= WF_LIMIT_END && o->at_limit <= WF_LIMIT_NO_END) ||
+           wf_decoder_fail(d, "there is no rule %d of the longest outputs", (int)o->at_limit);
+}
+
 static bool lengths_ok(wf_decoder *d, const wf_decode_options *o) {
     if (o->penalty < WF_PENALTY_NONE || o->penalty > WF_PENALTY_AVERAGE)
         return wf_decoder_fail(d, "there is no length penalty %d", (int)o->penalty);
@@ -52,6 +59,17 @@ static bool lengths_ok(wf_decoder *d, const wf_decode_options *o) {
     if (o->min_len < 0)
         return wf_decoder_fail(d, "the minimum length is %lld, not 0 or more",
                                (long long)o->min_len);
+    return true;
+}
+
+static bool forced_ok(wf_decoder *d, const wf_decode_options *o) {
+    if (o->n_forced < 0 || (o->n_forced > 0 && !o->forced))
+        return wf_decoder_fail(d, "the forced tokens are NULL, or fewer than none");
+    for (int i = 0; i < o->n_forced; i++)
+        if (o->forced[i] < 0 || o->forced[i] >= d->model->tgt_vocab ||
+            o->forced[i] == d->model->end_id)
+            return wf_decoder_fail(d, "forced token %d is the end, or not in a vocabulary of %lld",
+                                   (int)o->forced[i], (long long)d->model->tgt_vocab);
     return true;
 }
 
@@ -72,7 +90,7 @@ static bool banned_ok(wf_decoder *d, const wf_decode_options *o) {
 bool wf_options_ok(wf_decoder *d, const wf_decode_options *o, int b) {
     if (!o) return wf_decoder_fail(d, "there are no options");
     if (!(o->sample ? drawing_ok(d, o) : beam_ok(d, o))) return false;
-    if (!lengths_ok(d, o) || !banned_ok(d, o)) return false;
+    if (!lengths_ok(d, o) || !rules_ok(d, o) || !banned_ok(d, o) || !forced_ok(d, o)) return false;
     int width = o->sample ? o->nbest : o->beam;
     return (int64_t)b * width <= MOST_ROWS ||
            wf_decoder_fail(

@@ -8,6 +8,7 @@
  * candidates.c      the likeliest tokens of one row of logits
  * decode_results.c  what is handed back
  * score.c           forced scoring
+ * generation.c      the settings of a search in a model's file
  *
  * A row is a place in the batch of the step plan. A hypothesis is the start of an output; each
  * live one occupies a row of its own. */
@@ -150,6 +151,8 @@ const candidate *wf_candidates_of(const search *q, const live *h);
 /* The hypothesis ends here; its place among those that have ended is `at`. */
 void wf_end_hypothesis(const search *q, sentence *s, const live *h, const candidate *end, int at);
 double wf_length_penalty_of(const wf_decode_options *o, int64_t length); /* length with the end */
+/* Of a hypothesis that ends now. */
+double wf_end_penalty(const search *q, const sentence *s);
 
 /* What follows a sentence's live hypotheses: into q->next, and among the ended. Returns the
  * number of children, 0 if the sentence is done. */

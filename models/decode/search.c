@@ -126,14 +126,18 @@ static int draws_of(const search *q, const sentence *s) {
     return q->o->sample && wf_length_of(q, s) == 0 ? q->width : 1;
 }
 
+static int force(const search *q, const sentence *s, double log_prob, int32_t token, candidate *c) {
+    int n = draws_of(q, s);
+    for (int i = 0; i < n; i++) c[i] = (candidate){ log_prob, token };
+    return n;
+}
+
 static int force_end(const search *q, const sentence *s, int row, const logit_row *r,
                      double normaliser, candidate *c) {
     int32_t end = q->d->model->end_id;
-    int n = draws_of(q, s);
+    bool free_of_cost = q->o->at_limit != WF_LIMIT_END;
     q->cut[row] = wf_likeliest(r, normaliser, 1, c) == 0 || c->token != end;
-    for (int i = 0; i < n; i++)
-        c[i] = (candidate){ wf_logit_at(r, r->logits, end) - normaliser, end };
-    return n;
+    return force(q, s, free_of_cost ? 0 : wf_logit_at(r, r->logits, end) - normaliser, end, c);
 }
 
 static int first_draw(const sentence *s, int row) {
@@ -160,6 +164,8 @@ static bool choose(void *arg, int64_t index, int worker) {
     q->cut[row] = false;
     if (length == s->limit)
         *n = force_end(q, s, row, &r, normaliser, c);
+    else if (length < q->o->n_forced)
+        *n = force(q, s, 0, q->o->forced[length], c);
     else if (!q->o->sample)
         *n = wf_likeliest(&r, normaliser, q->per_row, c);
     else
@@ -178,12 +184,11 @@ static bool choose_all(search *q) {
 
 void wf_end_hypothesis(const search *q, sentence *s, const live *h, const candidate *end, int at) {
     double total = h->total + end->log_prob;
-    int64_t length = wf_length_of(q, s);
     s->ended[at] = (ended){ .last = h->last,
-                            .length = length,
+                            .length = wf_length_of(q, s),
                             .end_log_prob = end->log_prob,
                             .total = total,
-                            .score = total / wf_length_penalty_of(q->o, length + 1),
+                            .score = total / wf_end_penalty(q, s),
                             .cut = q->cut[h->row] };
 }
 

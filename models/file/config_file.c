@@ -62,7 +62,7 @@ static double *real_at(const wf_config_field *row, const void *config) {
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static const char *format(const wf_config_field *row, const void *config,
+const char *wf_field_text(const wf_config_field *row, const void *config,
                           char text[WF_CONFIG_TEXT]) {
     if (row->type == WF_FIELD_REAL) return wf_format_real(*real_at(row, config), 17, text);
     if (row->name) return row->name((int)get(row, config));
@@ -75,8 +75,8 @@ int wf_config_to_meta(const wf_model *m, wf_config_text *text, wf_meta *meta) {
     int n = 0;
     meta[n++] = (wf_meta){ MODEL, kind->name };
     for (int i = 0; i < kind->n_fields; i++)
-        meta[n++] =
-            (wf_meta){ kind->fields[i].key, format(&kind->fields[i], m->config, text->of[i]) };
+        meta[n++] = (wf_meta){ kind->fields[i].key,
+                               wf_field_text(&kind->fields[i], m->config, text->of[i]) };
     return n;
 }
 
@@ -107,19 +107,22 @@ static bool parse_field(const wf_config_field *row, const char *text, int64_t *v
                       : fail(message, "'%s' is '%.64s', not a whole number", row->key, text);
 }
 
-static bool read_field(const wf_file *f, const wf_config_field *row, void *config, char *message) {
-    const char *text = wf_file_meta(f, row->key);
+bool wf_field_read(const wf_config_field *row, const char *text, void *config, char *message) {
     int64_t value = 0;
-    if (!text) text = row->before;
-    if (!text)
-        return fail(message, "no '%s' in the metadata: this is not a model that weft has written",
-                    row->key);
     if (row->type == WF_FIELD_REAL) return read_real(row, text, config, message);
     if (!parse_field(row, text, &value, message)) return false;
     set(row, config, value);
     bool negative = row->type == WF_FIELD_CHOICE && value < 0;
     return (!negative && get(row, config) == value) ||
            fail(message, "'%s' cannot be %.64s", row->key, text);
+}
+
+static bool read_field(const wf_file *f, const wf_config_field *row, void *config, char *message) {
+    const char *text = wf_file_meta(f, row->key);
+    if (!text) text = row->before;
+    if (text) return wf_field_read(row, text, config, message);
+    return fail(message, "no '%s' in the metadata: this is not a model that weft has written",
+                row->key);
 }
 
 const wf_model_kind *wf_config_from_file(const wf_file *f, wf_any_config *config, char *message) {

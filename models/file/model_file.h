@@ -17,6 +17,10 @@ enum { WF_CONFIG_META = WF_MOST_FIELDS + 1, WF_CONFIG_TEXT = 40 };
 typedef struct wf_config_text {
     char of[WF_CONFIG_META][WF_CONFIG_TEXT];
 } wf_config_text;
+/* One field as text; and from text, false with message. */
+const char *wf_field_text(const wf_config_field *row, const void *config,
+                          char text[WF_CONFIG_TEXT]);
+bool wf_field_read(const wf_config_field *row, const char *text, void *config, char *message);
 /* The model's kind and configuration into meta [WF_CONFIG_META], values in text; returns how many. */
 int wf_config_to_meta(const wf_model *m, wf_config_text *text, wf_meta *meta);
 /* A file's configuration into config; its kind, or NULL with message. */

@@ -1,0 +1,48 @@
+/* weft/models/generation.h - how a model's file says that it is generated with.
+ *
+ * A model that comes from elsewhere was made for one way of searching: a beam, a rule of when to
+ * stop, tokens that are never put out, a first token that names the language. They stand in the
+ * metadata of its file, "generate.beam" and the like, and programs take them for defaults.
+ *
+ * Every `message` has room for 256 bytes, or is NULL. */
+#ifndef WEFT_MODELS_GENERATION_H
+#define WEFT_MODELS_GENERATION_H
+
+#include "decode.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    WF_MOST_BANNED = 64,
+    WF_MOST_FORCED = 8,
+    WF_GENERATION_META = 10, /* pairs */
+    WF_GENERATION_TEXT = 1024
+};
+
+typedef struct wf_generation {
+    wf_decode_options options; /* of a search; without its lists, which are these: */
+    int32_t banned[WF_MOST_BANNED], forced[WF_MOST_FORCED];
+    int n_banned, n_forced;
+} wf_generation;
+
+/* The options with the lists of g, which must live as long. */
+WF_API wf_decode_options wf_generation_options(const wf_generation *g);
+
+/* Does the file say anything? What it does not say keeps its value in g. False with message: what
+ * is wrong. */
+WF_API bool wf_generation_in_file(const wf_file *f);
+WF_API bool wf_generation_from_meta(const wf_file *f, wf_generation *g, char *message);
+
+/* For a model's file: the pairs, whose values are in text, and how many. */
+typedef struct wf_generation_text {
+    char of[WF_GENERATION_META][WF_GENERATION_TEXT];
+} wf_generation_text;
+WF_API int wf_generation_to_meta(const wf_generation *g, wf_generation_text *text,
+                                 wf_meta pairs[WF_GENERATION_META]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

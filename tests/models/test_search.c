@@ -1,0 +1,232 @@
+/* tests/models/test_search.c - the rules of a beam search that others have: when it stops, what
+ * becomes of the longest outputs, what they begin with; and how a model's file keeps them.
+ *
+ * The reference is dense: at every step all continuations of all hypotheses, sorted. It is written
+ * after generation/utils.py of transformers 5.23 (_beam_search), whose own outputs are compared by
+ * a script. That a search through everything finds the same is in test_decode.c. */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "models/generation.h"
+#include "tests/suites.h"
+#include "tests/support/models.h"
+
+TESTS(search)
+
+enum { VOCAB = 5, MOST = 6, WIDEST = 4 }; /* token 0 is the end */
+
+typedef struct path {
+    int32_t tokens[MOST + 1], length; /* the end not among them */
+    double total, score;
+    int last;
+} path;
+
+/* The logarithm of the probability of each token after what a path has. */
+static void next_log_probs(wf_decoder *d, const int32_t *src, int32_t n, const path *p,
+                           double out[VOCAB]) {
+    int32_t sources[VOCAB * 8], lengths[VOCAB], targets[VOCAB * (MOST + 1)] = { 0 }, tokens[VOCAB];
+    double log_probs[VOCAB * (MOST + 2)];
+    int t = p->length + 1;
+    for (int v = 0; v < VOCAB; v++) {
+        memcpy(sources + v * n, src, (size_t)n * sizeof *src);
+        lengths[v] = n, tokens[v] = p->length + (v > 0);
+        memcpy(targets + v * t, p->tokens, (size_t)p->length * sizeof *targets);
+        targets[v * t + p->length] = v;
+    }
+    assert_decoder(d, wf_score(d, VOCAB, n, sources, lengths, t, targets, tokens, log_probs, NULL));
+    for (int v = 0; v < VOCAB; v++) out[v] = log_probs[v * (t + 1) + p->length];
+}
+
+static int by_total(const void *a, const void *b) {
+    double x = ((const path *)a)->total, y = ((const path *)b)->total;
+    return (x < y) - (x > y);
+}
+static int by_score(const void *a, const void *b) {
+    double x = ((const path *)a)->score, y = ((const path *)b)->score;
+    return (x < y) - (x > y);
+}
+
+typedef struct beams {
+    const wf_decode_options *o;
+    int limit, n_live, n_kept;
+    path live[WIDEST], kept[3 * WIDEST], all[WIDEST * VOCAB];
+} beams;
+
+/* What may come after p, and at what price: those below -1e9 may not. */
+static void prices(const beams *b, const path *p, double log_probs[VOCAB]) {
+    const wf_decode_options *o = b->o;
+    int32_t only = -1;
+    bool at_limit = p->length == b->limit;
+    if (at_limit) only = 0;
+    if (p->length < o->n_forced) only = o->forced[p->length];
+    for (int v = 0; only >= 0 && v < VOCAB; v++)
+        if (v != only)
+            log_probs[v] = -1e10;
+        else if (!at_limit || o->at_limit != WF_LIMIT_END)
+            log_probs[v] = 0;
+}
+
+static int continuations(beams *b, wf_decoder *d, const int32_t *src, int32_t n) {
+    int count = 0;
+    for (int i = 0; i < b->n_live; i++) {
+        double log_probs[VOCAB];
+        const path *p = &b->live[i];
+        next_log_probs(d, src, n, p, log_probs);
+        prices(b, p, log_probs);
+        for (int v = 0; v < VOCAB; v++) {
+            if (log_probs[v] < -1e9) continue;
+            path next = *p;
+            next.total += log_probs[v], next.last = v;
+            if (v) next.tokens[next.length++] = v;
+            b->all[count++] = next;
+        }
+    }
+    qsort(b->all, (size_t)count, sizeof *b->all, by_total);
+    return count;
+}
+
+static double power(const beams *b, int length) {
+    return pow(length, b->o->alpha);
+}
+
+/* One step; false: the search is done. */
+static bool step(beams *b, wf_decoder *d, const int32_t *src, int32_t n) {
+    int beam = b->o->beam, count = continuations(b, d, src, n), length = b->live[0].length;
+    bool closes = b->o->at_limit == WF_LIMIT_NO_END && length + 1 == b->limit;
+    b->n_live = 0;
+    for (int rank = 0; rank < count; rank++) {
+        path *p = &b->all[rank];
+        bool hit = !p->last || closes;
+        p->score = p->total / power(b, length + 1);
+        if (!hit && b->n_live < beam) b->live[b->n_live++] = *p;
+        if (hit && rank < beam) b->kept[b->n_kept++] = *p;
+    }
+    qsort(b->kept, (size_t)b->n_kept, sizeof *b->kept, by_score);
+    if (b->n_kept > beam) b->n_kept = beam;
+    if (b->n_live == 0) return false;
+    if (b->n_kept < beam) return true;
+    if (b->o->stop == WF_STOP_FULL || beam == 1) return false;
+    int longest = b->limit + (b->o->at_limit != WF_LIMIT_NO_END);
+    int at = b->o->stop == WF_STOP_LONGEST ? longest : length + 1;
+    return b->live[0].total / power(b, at) > b->kept[beam - 1].score;
+}
+
+static const int32_t forced[] = { 3, 1 };
+
+/* Every rule of stopping, of the longest outputs, of forced beginnings, four beams, two alphas. */
+TEST_ROWS(others_rules_are_kept, 3 * 3 * 3) {
+    wf_model *m = open_spread(VOCAB, WF_F64, 2);
+    wf_decoder *d = open_decoder(m, NULL);
+    wf_decode_options o = wf_decode_defaults();
+    o.stop = (wf_stop)(WF_STOP_FULL + _i % 3), o.at_limit = (wf_limit_rule)(_i / 3 % 3);
+    o.forced = forced, o.n_forced = _i / 9;
+    o.penalty = WF_PENALTY_AVERAGE, o.max_len_a = 0;
+    for (int32_t i = 0; i < 32; i++) {
+        const int32_t src[] = { 1 + i % 4, 1 + i / 4 % 4, 2, 4 }, n = 2 + i % 3;
+        wf_decoded result;
+        o.beam = o.nbest = 1 + i % WIDEST, o.max_len_b = 2 + i % (MOST - 1);
+        o.alpha = i % 2 ? 1 : 0.3;
+        beams b = { .o = &o, .limit = (int)o.max_len_b, .n_live = 1 };
+        while (step(&b, d, src, n)) {}
+        assert_decoder(d, wf_decode(d, 1, (int)n, src, &n, NULL, &o, &result));
+        ck_assert_int_eq(result.n, b.n_kept);
+        for (int k = 0; k < result.n; k++) {
+            const wf_hypothesis *h = &result.best[k];
+            ck_assert_int_eq(h->length, b.kept[k].length);
+            for (int t = 0; t < h->length; t++) ck_assert_int_eq(h->tokens[t], b.kept[k].tokens[t]);
+            ck_assert_double_eq_tol(h->total, b.kept[k].total, 1e-9);
+            ck_assert_double_eq_tol(h->score, b.kept[k].score, 1e-9);
+        }
+        wf_decoded_free(&result, 1);
+    }
+    wf_decoder_free(d), close_model(m);
+}
+
+/* Sentences leave a batch at all kinds of times. */
+TEST_ROWS(others_rules_hold_in_any_batch, 9) {
+    static sentences b;
+    wf_model *m = open_spread(17, WF_F32, 4);
+    wf_decode_options o = wf_decode_defaults();
+    o.beam = 3, o.nbest = 2, o.penalty = WF_PENALTY_AVERAGE, o.alpha = 1;
+    o.stop = (wf_stop)(WF_STOP_FULL + _i % 3), o.at_limit = (wf_limit_rule)(_i / 3);
+    o.max_len_a = 1, o.max_len_b = 2, o.forced = forced, o.n_forced = 1;
+    random_sentences(&b, &wf_transformer_of(m)->config, 16, 9, 1, 5);
+    assert_decoded_alike(m, &b, &o);
+    close_model(m);
+}
+
+TEST(draws_and_greedy_tokens_begin_as_is_forced) {
+    const int32_t src[] = { 1, 2, 3 }, n = 3;
+    wf_model *m = open_spread(VOCAB, WF_F32, 2);
+    wf_decoder *d = open_decoder(m, NULL);
+    wf_decode_options o = sample_options(5, 0, 1, 1);
+    o.forced = forced, o.n_forced = 2, o.max_len_a = 0, o.max_len_b = 4;
+    wf_decoded result;
+    assert_decoder(d, wf_decode(d, 1, 3, src, &n, NULL, &o, &result));
+    ck_assert_int_eq(result.n, 5);
+    for (int k = 0; k < result.n; k++) {
+        ck_assert_int_ge(result.best[k].length, 2);
+        for (int t = 0; t < 2; t++) {
+            ck_assert_int_eq(result.best[k].tokens[t], forced[t]);
+            ck_assert_double_eq(result.best[k].log_probs[t], 0);
+        }
+    }
+    wf_decoded_free(&result, 1);
+    wf_decoder_free(d), close_model(m);
+}
+
+/* ---- in a file ------------------------------------------------------------------------------- */
+
+static wf_file *file_with(const wf_meta *meta, int n) {
+    char message[WF_MESSAGE], folder[] = "/tmp/weft-search-XXXXXX", name[64];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(name, sizeof name, "%s/a.safetensors", folder);
+    ck_assert_msg(wf_file_save(name, NULL, 0, meta, n, message), "%s", message);
+    wf_file *f = wf_file_open(name);
+    unlink(name), rmdir(folder);
+    return f;
+}
+
+TEST(settings_come_back_from_a_file) {
+    wf_generation_text text;
+    wf_meta pairs[WF_GENERATION_META];
+    char message[WF_MESSAGE] = "";
+    wf_generation g = { .options = wf_decode_defaults(), .banned = { 65000, 3 }, .n_banned = 2 };
+    g.options.beam = 6, g.options.penalty = WF_PENALTY_AVERAGE, g.options.alpha = 0.1;
+    g.options.stop = WF_STOP_PRESENT, g.options.at_limit = WF_LIMIT_FREE_END;
+    g.options.max_len_a = 0, g.options.max_len_b = 510, g.options.min_len = 2;
+    g.forced[0] = 128022, g.n_forced = 1;
+    wf_file *f = file_with(pairs, wf_generation_to_meta(&g, &text, pairs));
+    ck_assert(wf_generation_in_file(f));
+    wf_generation back = { .options = wf_decode_defaults() };
+    ck_assert_msg(wf_generation_from_meta(f, &back, message), "%s", message);
+    const wf_decode_options o = wf_generation_options(&back);
+    ck_assert(o.beam == 6 && o.penalty == WF_PENALTY_AVERAGE && o.stop == WF_STOP_PRESENT);
+    ck_assert(o.at_limit == WF_LIMIT_FREE_END && o.min_len == 2 && o.max_len_a == 0);
+    ck_assert(o.max_len_b == 510 && o.alpha == 0.1 && o.n_banned == 2 && o.n_forced == 1);
+    ck_assert(o.banned[0] == 65000 && o.banned[1] == 3 && o.forced[0] == 128022);
+    wf_file_free(f);
+}
+
+static const wf_meta wrong[] = {
+    { "generate.beam", "four" },         { "generate.beam", "99999999999" },
+    { "generate.stop", "soon" },         { "generate.stop", "-1" },
+    { "generate.length-penalty", "-1" }, { "generate.banned", "3,4" },
+    { "generate.banned", "3 " },         { "generate.banned", "-3" },
+    { "generate.forced", "4294967296" }, { "generate.forced", "1 1 1 1 1 1 1 1 1" },
+    { "generate.at-limit", "free end" },
+};
+
+TEST_ROWS(wrong_settings_are_refused_by_name, COUNT_OF(wrong)) {
+    char message[WF_MESSAGE] = "";
+    wf_generation g = { .options = wf_decode_defaults() };
+    wf_file *f = file_with(&wrong[_i], 1);
+    ck_assert(wf_generation_in_file(f));
+    ck_assert(!wf_generation_from_meta(f, &g, message));
+    assert_contains(message, wrong[_i].key);
+    wf_file_free(f);
+    f = file_with(NULL, 0);
+    ck_assert(!wf_generation_in_file(f) && wf_generation_from_meta(f, &g, message));
+    wf_file_free(f);
+}
