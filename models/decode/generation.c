@@ -26,7 +26,8 @@ static const wf_config_field fields[] = {
 /* clang-format on */
 enum { FIELDS = sizeof fields / sizeof *fields };
 _Static_assert(FIELDS + 2 == WF_GENERATION_META, "a pair for each field and for both lists");
-_Static_assert((int)WF_GENERATION_TEXT >= (int)WF_CONFIG_TEXT && WF_GENERATION_TEXT >= 12 * WF_MOST_BANNED,
+_Static_assert((int)WF_GENERATION_TEXT >= (int)WF_CONFIG_TEXT &&
+                   WF_GENERATION_TEXT >= 12 * WF_MOST_BANNED,
                "room for a number, and for every id of a list");
 
 wf_decode_options wf_generation_options(const wf_generation *g) {
