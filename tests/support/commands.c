@@ -75,6 +75,7 @@ static void change(const char *path, const char *key, const char *value, const c
     float *made[MOST] = { NULL };
     char message[WF_MESSAGE];
     int n = 0, m = 0;
+    bool there = false;
     wf_file *f = wf_file_open(path);
     ck_assert_msg(wf_file_ok(f), "%s", wf_file_error(f));
     ck_assert(wf_file_count(f) <= MOST && wf_file_meta_count(f) < MOST);
@@ -83,7 +84,9 @@ static void change(const char *path, const char *key, const char *value, const c
         bool changed = key && strcmp(pair.key, key) == 0;
         if (strcmp(pair.key, "weft.checksum") == 0 || (changed && !value)) continue;
         meta[m++] = changed ? (wf_meta){ key, value } : pair;
+        there = there || changed;
     }
+    if (key && value && !there) meta[m++] = (wf_meta){ key, value };
     for (int i = 0; i < wf_file_count(f); i++) {
         wf_entry e = *wf_file_at(f, i);
         bool changed = prefix && strncmp(e.name, prefix, strlen(prefix)) == 0;

@@ -26,7 +26,7 @@ void ok(const char *command); /* run it; it must exit with 0 */
 void read_text(const char *path, char *text, size_t size);
 bool same_files(const char *a, const char *b);
 
-/* A model's file with another value of a key (NULL: without it), or with all values of the f32
+/* A model's file with another value of a key, which may be new (NULL: without it), or with all values of the f32
  * tensors whose names begin so times a factor (0: without them); with a checksum that is right. */
 void change_meta(const char *path, const char *key, const char *value);
 void change_values(const char *path, const char *prefix, float factor);

@@ -243,6 +243,35 @@ TEST(text_is_searched_and_ids_are_not) {
        "generate --model $IDS --beam 1 --max-len-b 10 < in > b; cmp a b");
 }
 
+/* What the file says goes before the defaults, and what is asked for before that. */
+TEST(a_models_file_says_how_it_is_searched) {
+    static const char *const said[][2] = {
+        { "generate.beam", "2" },       { "generate.length-penalty-type", "avg" },
+        { "generate.stop", "present" }, { "generate.length-penalty", "0.7" },
+        { "generate.max-len-a", "0" },  { "generate.max-len-b", "6" },
+        { "generate.banned", "0 2" }, { "generate.at-limit", "free-end" },
+    };
+    ok("cp $LETTERS m.safetensors; echo 3 May 1999 > in");
+    ok("generate --model m.safetensors --json -i in --beam 2 --length-penalty-type avg "
+       "--length-penalty 0.7 --stop present --max-len-a 0 --max-len-b 6 --at-limit free-end -o a");
+    for (int i = 0; i < COUNT_OF(said); i++) change_meta("m.safetensors", said[i][0], said[i][1]);
+    ok("generate --model m.safetensors --json -i in -o b; cmp a b");
+    ok("generate --model m.safetensors --json -i in --beam 3 --max-len-b 7 -o a; "
+       "generate --model $LETTERS --json -i in --beam 3 --length-penalty-type avg --stop present "
+       "--length-penalty 0.7 --max-len-a 0 --max-len-b 7 --at-limit free-end -o b; cmp a b");
+    change_meta("m.safetensors", "generate.forced", "9 8");
+    ok("generate --model m.safetensors -i in -o a; generate --model m.safetensors --beam 1 "
+       "--stream -i in > b; test -s a; test -s b");
+    ok("generate --model m.safetensors --json --beam 1 -i in");
+    int n;
+    json_sum(result.out, "log_probs", &n);
+    assert_contains(result.out, "\"log_probs\":[0,0,");
+    change_meta("m.safetensors", "generate.forced", "9 x");
+    run("generate --model m.safetensors -i in");
+    expect(1);
+    assert_contains(result.err, "'generate.forced' is '9 x'");
+}
+
 TEST(json_escapes_what_it_must) {
     ok("printf 'ein \"haus\"\\\\ & <\\303\\244>\\t!\\n' | generate --model $WORDS --json");
     assert_contains(result.out, "\"source\":\"ein \\\"haus\\\"\\\\ & <\303\244>\\u0009!\"");

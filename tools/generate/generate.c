@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "models/choices.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/uses.h"
 
@@ -16,7 +17,7 @@
 static settings told = {
     .beam = 4,
     .nbest = 1,
-    .penalty = 0, /* of PENALTY_WORDS */
+    .penalty = WF_PENALTY_GNMT,
     .length_penalty = 0.6,
     .max_len_a = 1,
     .max_len_b = 50,
@@ -29,11 +30,6 @@ static settings told = {
 
 #define TOKEN_IDS "token ids"       /* the case of a model without a vocabulary */
 #define GOES_ON "text that goes on" /* of one whose outputs go on from what they are given */
-
-/* The words of --length-penalty-type, and what each is. */
-#define PENALTY_WORDS "gnmt|avg|none"
-static const wf_length_penalty penalties[] = { WF_PENALTY_GNMT, WF_PENALTY_AVERAGE,
-                                               WF_PENALTY_NONE };
 
 static option rows[] = {
     GROUP("Files"),
@@ -65,11 +61,11 @@ static option rows[] = {
         "stderr"),
     FLAG("quiet", told.quiet, "no figures of speed"),
 
-    GROUP("Search"),
+    GROUP("Search: what the model's file says goes before these defaults"),
     COUNT("beam", told.beam, 1, 1024, "hypotheses that go on at every step; 1 is greedy",
           OTHERWISE(FOR(TOKEN_IDS, "1"), FOR(GOES_ON, "1"))),
-    CHOICE("length-penalty-type", told.penalty, PENALTY_WORDS,
-           "what a log-probability is divided by for its score: ((5 + n) / 6)^alpha, n^alpha, 1"),
+    CHOICE("length-penalty-type", told.penalty, WF_NAMES(WF_PENALTY_NAMES),
+           "what a log-probability is divided by for its score: 1, ((5 + n) / 6)^alpha, n^alpha"),
     REAL("length-penalty", told.length_penalty, 0, 10, "the alpha in it; larger favours longer",
          OTHERWISE(FOR("avg", "1"))),
     COUNT("nbest", told.nbest, 1, 1024,
@@ -83,6 +79,12 @@ static option rows[] = {
     COUNT("max-new-tokens", told.max_new, 1, 100000, "or simply at most so many",
           .fallback = "as these say"),
     COUNT("min-len", told.min_len, 0, 100000, "no end before so many tokens"),
+    CHOICE("stop", told.stop, WF_NAMES(WF_STOP_NAMES),
+           "when a beam's outputs are done: when what is asked for can't change any more; when as "
+           "many as the beam have ended; and none that goes on scores more at its length so far; "
+           "or would at the longest"),
+    CHOICE("at-limit", told.at_limit, WF_NAMES(WF_LIMIT_NAMES),
+           "what becomes of the longest: an end, an end that costs nothing, no end"),
 
     GROUP("Drawing at random"),
     FLAG("sample", told.sample, "draw each token instead of searching; --nbest: so many draws"),
@@ -135,8 +137,8 @@ static void refuse_idle(const char *const *names, int n, bool idle, const char *
 static void check_options(settings *set) {
     if (!set->model) usage_error(&self, "say which model: --model FILE");
     REFUSE_IDLE(set->score, "--score generates nothing", "beam", "length-penalty-type",
-                "length-penalty", "nbest", "max-len-a", "max-len-b", "min-len", "sample", "top-k",
-                "top-p", "temperature", "seed", "reference", "attention");
+                "length-penalty", "nbest", "max-len-a", "max-len-b", "min-len", "stop", "at-limit",
+                "sample", "top-k", "top-p", "temperature", "seed", "reference", "attention");
     REFUSE_IDLE(set->score, "--score generates nothing", "prompt", "stream", "max-new-tokens");
     REFUSE_IDLE(set->prompt, "--prompt is all there is to read", "input", "reference");
     REFUSE_IDLE(set->json, "--json writes an object when it is whole", "stream");
@@ -144,9 +146,9 @@ static void check_options(settings *set) {
     REFUSE_IDLE(option_seen(&self, "max-new-tokens"), "--max-new-tokens says it all", "max-len-a",
                 "max-len-b");
     REFUSE_IDLE(!set->sample, "only --sample draws", "top-k", "top-p", "temperature", "seed");
-    REFUSE_IDLE(set->sample, "--sample draws and does not search", "beam");
-    REFUSE_IDLE(penalties[set->penalty] == WF_PENALTY_NONE,
-                "--length-penalty-type none has no alpha", "length-penalty");
+    REFUSE_IDLE(set->sample, "--sample draws and does not search", "beam", "stop");
+    REFUSE_IDLE(set->penalty == WF_PENALTY_NONE, "--length-penalty-type none has no alpha",
+                "length-penalty");
     set->scores = option_seen(&self, "nbest");
 }
 
@@ -158,19 +160,38 @@ static void check_files(settings *set) {
     check_uses(&self, &input, 1);
 }
 
+/* A value that nobody asked for becomes the model's. */
+#define RECORDED(option, field, value)                                                             \
+    if (!option_seen(&self, option)) set->field = value
+
+/* The penalty's alpha is of its type: another type has another. */
+static void take_recorded(settings *set, const wf_decode_options *o) {
+    RECORDED("beam", beam, o->beam);
+    if (!option_seen(&self, "length-penalty-type")) {
+        set->penalty = (int)o->penalty;
+        RECORDED("length-penalty", length_penalty, o->alpha);
+    }
+    RECORDED("stop", stop, (int)o->stop);
+    RECORDED("max-len-a", max_len_a, o->max_len_a);
+    RECORDED("max-len-b", max_len_b, o->max_len_b);
+    RECORDED("at-limit", at_limit, (int)o->at_limit);
+    RECORDED("min-len", min_len, o->min_len);
+}
+
 /* Text is searched as in "Attention Is All You Need"; token ids, which are mostly exact tasks,
  * are taken greedily, and so is text that goes on, where the likeliest is the dullest. */
-static void choose_defaults(settings *set, bool text, bool goes_on) {
+static void choose_defaults(settings *set, bool text, bool goes_on, const wf_generation *recorded) {
     char penalty[OPTION_TEXT_SIZE];
     if (!text) options_take_defaults(&self, TOKEN_IDS);
     if (goes_on) options_take_defaults(&self, GOES_ON);
+    options_take_defaults(&self, option_text(option_find(&self, "length-penalty-type"), penalty));
+    if (recorded) take_recorded(set, &recorded->options);
     if (option_seen(&self, "max-new-tokens"))
         set->max_len_a = 0, set->max_len_b = (double)set->max_new;
     if (set->stream && option_seen(&self, "beam") && set->beam > 1)
         usage_error(&self, "--stream writes what will not change, and a beam of %lld may: --beam 1",
                     (long long)set->beam);
     if (set->stream) set->beam = 1;
-    options_take_defaults(&self, option_text(option_find(&self, "length-penalty-type"), penalty));
     if (set->sample) set->beam = 1;
     if (!set->sample && set->nbest > set->beam)
         usage_error(&self, "--nbest %lld is more than a beam of %lld holds: ask for --beam %lld",
@@ -180,15 +201,18 @@ static void choose_defaults(settings *set, bool text, bool goes_on) {
                 "length-penalty", "length-penalty-type");
 }
 
-static wf_decode_options decode_options(const settings *set, const language *l) {
+static wf_decode_options decode_options(const settings *set, const language *l,
+                                        const wf_generation *recorded) {
     static int32_t banned[WF_SPECIAL_IDS];
-    wf_decode_options o = wf_decode_defaults();
+    wf_decode_options o = recorded ? wf_generation_options(recorded) : wf_decode_defaults();
     o.beam = (int)set->beam, o.nbest = (int)set->nbest;
-    o.penalty = penalties[set->penalty], o.alpha = set->length_penalty;
+    o.penalty = (wf_length_penalty)set->penalty, o.alpha = set->length_penalty;
+    o.stop = (wf_stop)set->stop, o.at_limit = (wf_limit_rule)set->at_limit;
     o.max_len_a = set->max_len_a, o.max_len_b = set->max_len_b, o.min_len = set->min_len;
     o.sample = set->sample, o.top_k = (int)set->top_k, o.top_p = set->top_p;
     o.temperature = set->temperature, o.seed = (uint64_t)set->seed;
-    if (l->text) o.banned = banned, o.n_banned = no_text(l->tokenizer[SIDE_TGT], false, banned);
+    if (l->text && !recorded)
+        o.banned = banned, o.n_banned = no_text(l->tokenizer[SIDE_TGT], false, banned);
     return o;
 }
 
@@ -238,6 +262,10 @@ static void open_model(job *j) {
     if (!j->model) fail(&self, "%s: %s", j->set->model, message);
     if (!language_open(&j->language, f, j->model, message))
         fail(&self, "%s: %s", j->set->model, message);
+    j->generation.options = wf_decode_defaults();
+    if (!wf_generation_from_meta(f, &j->generation, message))
+        fail(&self, "%s: %s", j->set->model, message);
+    j->recorded = wf_generation_in_file(f) ? &j->generation : NULL;
     read_range(j, f);
     wf_file_free(f);
     j->decoder = wf_decoder_new(j->model, j->pool, message);
@@ -254,8 +282,8 @@ static void open_job(job *j, settings *set) {
     j->pool = wf_pool_new((int)(j->set->threads ? j->set->threads : default_threads()));
     if (!j->pool) fail(&self, "out of memory: --threads lowers the need");
     open_model(j);
-    choose_defaults(set, j->language.text, j->model->start_first);
-    j->options = decode_options(set, &j->language);
+    choose_defaults(set, j->language.text, j->model->start_first, j->recorded);
+    j->options = decode_options(set, &j->language, j->recorded);
     if (!set->prompt && !lines_open(&j->in, j->set->input))
         fail(&self, "%s can't be read: %s", j->set->input, strerror(errno));
     open_window(j);

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "attention.h"
-#include "models/decode.h"
+#include "models/generation.h"
 #include "tools/cli/options.h"
 #include "tools/cli/output.h"
 #include "tools/data/language.h"
@@ -28,7 +28,7 @@ typedef struct settings {
     int64_t beam, nbest, top_k, min_len, seed;
     int64_t batch_size, threads;
     double max_len_a, max_len_b, length_penalty, top_p, temperature;
-    int penalty, weights; /* which of the words */
+    int penalty, stop, at_limit, weights; /* which of the words */
 } settings;
 
 /* A line on its way through. */
@@ -44,14 +44,16 @@ typedef struct sentence {
 
 /* The output that is being made. */
 typedef struct streaming {
-    int32_t *ids; /* [max_len] */
-    int64_t n;
-    size_t written; /* bytes */
+    int32_t *ids;      /* [max_len] */
+    int64_t n, forced; /* of its own tokens, and of those that it was made to begin with */
+    size_t written;    /* bytes */
 } streaming;
 
 typedef struct job {
     const program *program; /* in whose name failures are told */
     const settings *set;
+    wf_generation generation;
+    const wf_generation *recorded; /* what the model's file says of it; NULL: nothing */
     wf_decode_options options;
     language language;
     wf_model *model;

@@ -6,8 +6,11 @@
 #include "tools/cli/jsonl.h"
 #include "tools/cli/report.h"
 
+/* What an output is made to begin with is no part of its text. */
 static char *line_of(const job *j, const wf_hypothesis *h, size_t *bytes) {
-    char *line = line_of_ids(j->language.tokenizer[SIDE_TGT], h->tokens, h->length, bytes);
+    int64_t forced = j->options.n_forced < h->length ? j->options.n_forced : h->length;
+    char *line =
+        line_of_ids(j->language.tokenizer[SIDE_TGT], h->tokens + forced, h->length - forced, bytes);
     if (!line) fail(j->program, "out of memory");
     return line;
 }
