@@ -249,7 +249,7 @@ TEST(a_models_file_says_how_it_is_searched) {
         { "generate.beam", "2" },       { "generate.length-penalty-type", "avg" },
         { "generate.stop", "present" }, { "generate.length-penalty", "0.7" },
         { "generate.max-len-a", "0" },  { "generate.max-len-b", "6" },
-        { "generate.banned", "0 2" }, { "generate.at-limit", "free-end" },
+        { "generate.banned", "0 2" },   { "generate.at-limit", "free-end" },
     };
     ok("cp $LETTERS m.safetensors; echo 3 May 1999 > in");
     ok("generate --model m.safetensors --json -i in --beam 2 --length-penalty-type avg "
