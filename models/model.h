@@ -203,6 +203,8 @@ WF_API wf_model *wf_model_record(const wf_file *f, const wf_training_config *tra
  * if the file and the graph have them: record them after wf_model_load, then load the weights
  * again; one that the file lacks keeps its values, one that the graph lacks stays in the file. */
 WF_API bool wf_model_load_weights(wf_model *m, const wf_file *f, char *message);
+/* The same of parameters alone, to train them anew: moments and averages stay in the file. */
+WF_API bool wf_model_load_parameters(wf_model *m, const wf_file *f, char *message);
 /* What a file holds, e.g. "a Transformer of width 64, 4 heads, ...", in text [256]. */
 WF_API bool wf_model_describe(const wf_file *f, char *text, char *message);
 /* What the layers of the model in a file are. */

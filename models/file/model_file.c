@@ -286,7 +286,7 @@ static bool read_buffers(reading *r, wf_tensor *const *buffers, int n, char *mes
     return true;
 }
 
-static bool read_all(reading *r, char *message) {
+static bool read_all(reading *r, bool moments, char *message) {
     const wf_graph *g = r->m->graph;
     for (int id = 0; id < wf_node_count(g); id++) {
         wf_tensor *t = wf_node(g, id);
@@ -294,8 +294,8 @@ static bool read_all(reading *r, char *message) {
         if (!read_leaf(r, t, message)) return false;
     }
     const wf_optimizer *o = &r->m->optimizer;
-    return read_buffers(r, o->moments, o->n_moments, message) &&
-           read_buffers(r, o->averages.values, o->averages.n, message);
+    return !moments || (read_buffers(r, o->moments, o->n_moments, message) &&
+                        read_buffers(r, o->averages.values, o->averages.n, message));
 }
 
 /* Without its prefix; NULL: it has another. */
@@ -310,7 +310,8 @@ static bool ends_as_scale(const char *name) {
     return n > tail && strcmp(name + n - tail, end) == 0;
 }
 
-bool wf_model_load_prefixed(wf_model *m, const wf_file *file, const char *prefix, char *message) {
+static bool load(wf_model *m, const wf_file *file, const char *prefix, bool moments,
+                 char *message) {
     const named f = { file, prefix };
     if (!wf_file_ok(file)) return fail(message, "%s", wf_file_error(file));
     if (!m || !wf_ok(m->graph))
@@ -324,14 +325,22 @@ bool wf_model_load_prefixed(wf_model *m, const wf_file *file, const char *prefix
                         ends_as_scale(full) ? ", nor the scales of a matrix in I8" : "");
     }
     reading r = { .m = m, .f = &f };
-    bool ok = open_reading(&r, message) && read_all(&r, message) &&
+    bool ok = open_reading(&r, message) && read_all(&r, moments, message) &&
               wf_file_load_scaled(r.entries, r.scales, r.leaves, r.n, message);
     close_reading(&r);
     return ok;
 }
 
+bool wf_model_load_prefixed(wf_model *m, const wf_file *f, const char *prefix, char *message) {
+    return load(m, f, prefix, true, message);
+}
+
 bool wf_model_load_weights(wf_model *m, const wf_file *f, char *message) {
-    return wf_model_load_prefixed(m, f, "", message);
+    return load(m, f, "", true, message);
+}
+
+bool wf_model_load_parameters(wf_model *m, const wf_file *f, char *message) {
+    return load(m, f, "", false, message);
 }
 
 wf_model *wf_model_load(const wf_file *f, const wf_training_config *training, wf_dtype real,

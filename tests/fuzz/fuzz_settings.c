@@ -91,20 +91,20 @@ static void rates_are_finite(const settings *set) {
 }
 
 /* Written into a checkpoint and read from it, settings are the same. */
-static void come_back(const training_state *at) {
+static void come_back(const settings *come, const training_state *at) {
     static settings_meta meta, again;
     const dataset none = { 0 };
-    settings_to_meta(at, &none, &meta);
+    settings_to_meta(come, at, &none, &meta);
     wf_file *f = checkpoint(meta.pairs, meta.n);
     fuzz_must(wf_file_ok(f));
     settings *set = settings_new();
     set->resume = true, set->model = "again";
     int status = setjmp(ended);
     if (!status) {
-        settings_complete(set, f);
+        settings_complete(set, f, NULL);
         const training_state now = settings_state(set, f);
         fuzz_must(now.step == at->step && now.since_best == at->since_best);
-        settings_to_meta(&now, &none, &again);
+        settings_to_meta(set, &now, &none, &again);
         fuzz_must(again.n == meta.n);
         for (int i = 0; i < meta.n; i++) fuzz_must(strcmp(again.values[i], meta.values[i]) == 0);
     }
@@ -119,14 +119,14 @@ static void take(int argc, char **argv, const wf_file *f) {
     if (f && wf_file_ok(f) && set->resume && !set->model) set->model = "model";
     bool resumes = set->resume && f && wf_file_ok(f) && setting_in_file(f, "step");
     set->resume = resumes;
-    settings_complete(set, resumes ? f : NULL);
+    settings_complete(set, resumes ? f : NULL, NULL);
     settings_complete_steps(set, settings_text(set) ? 7 : 0);
     training_state at = { .step = 3, .best = 1.5, .since_best = 1 };
     if (resumes) at = settings_state(set, f);
     rates_are_finite(set);
     const wf_training_config t = settings_training(set);
     fuzz_must(t.dropout >= 0 && t.dropout < 1 && t.label_smoothing >= 0 && t.label_smoothing < 1);
-    come_back(&at);
+    come_back(set, &at);
 }
 
 /* The exit code that the program would have, or 0. */

@@ -55,8 +55,8 @@ static const struct {
     { "d-model", "64 for tiny; 128 for small; 512 for base", { "64", "64", "128" } },
     { "d-ff", "128 for tiny; 256 for small; 2048 for base", { "128", "128", "256" } },
     { "heads", "4 for tiny, small; 8 for base", { "4", "4", "4" } },
-    { "dropout", "0; 0.2 for text", { "0", "0", "0.2" } },
-    { "warmup", "200; 800 for text", { "200", "200", "800" } },
+    { "dropout", "0; 0.2 for text; 0.1 for init", { "0", "0", "0.2" } },
+    { "warmup", "200; 800 for text; 100 for init", { "200", "200", "800" } },
     { "label-smoothing", "0; 0.1 for text", { "0", "0", "0.1" } },
     { "batch-size", "32; 0 for add, date, text, lm", { "32", "0", "0" } },
     { "max-tokens", "4096 for add, date, text, lm", { NULL, "4096", "4096" } },
@@ -84,7 +84,7 @@ TEST(help_tells_the_defaults_that_runs_take) {
     for (int i = 0; i < COUNT_OF(defaults); i++)
         assert_default(help, defaults[i].name, defaults[i].help);
     assert_default(help, "preset", "tiny; small for text, lm");
-    assert_default(help, "epochs", "15 for add; 5 for date; 26 for text; 10 for lm");
+    assert_default(help, "epochs", "15 for add; 5 for date; 26 for text; 10 for lm; 5 for init");
     assert_default(help, "valid-every", "500; an epoch for add, date, text; 250 for lm");
     ok("yes 'a b\tb a' | head -n 9 > pairs");
     for (int t = 0; t < COUNT_OF(tasks); t++) {

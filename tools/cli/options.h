@@ -43,7 +43,7 @@ typedef struct case_default {
     const char *value; /* as it would be on the command line; NULL: computed, and `said` is it */
     const char *said;
 } case_default;
-enum { MOST_CASES = 4 };
+enum { MOST_CASES = 5 };
 
 typedef struct option {
     const char *name; /* without the dashes; in a row without `help`: the title of a group */
@@ -57,6 +57,7 @@ typedef struct option {
     const char *fallback; /* what the help says of the default, if the variable can't tell */
     case_default otherwise[MOST_CASES];
     bool stored;        /* a setting: kept in the checkpoint, equal in a resume */
+    bool of_model;      /* a setting that a model's file says, where one is started from */
     const char *before; /* of a setting that came later: what stands for files without it */
     bool seen;          /* it was on the command line */
 } option;

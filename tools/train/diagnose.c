@@ -29,17 +29,18 @@ static bool parameter_not_finite(wf_tensor *const *params, int n, float *buffer,
     return false;
 }
 
-/* fetch[0] is the loss; the gradients follow in the order of the parameters. */
-static bool gradient_not_finite(wf_plan *p, wf_tensor *const *fetch, wf_tensor *const *params,
-                                int n, float *buffer, char name[256]) {
+/* fetch[0] is the loss; the gradients follow, of what is trained. */
+static bool gradient_not_finite(wf_plan *p, wf_tensor *const *fetch, const wf_optimizer *o,
+                                float *buffer, char name[256]) {
     float loss, square = 0;
     if (!wf_run(p) || !wf_fetch(p, fetch[0], &loss, sizeof loss)) return false;
     if (!isfinite(loss)) return snprintf(name, 256, "loss (%g)", (double)loss), true;
-    for (int i = 0; i < n; i++) {
-        if (!wf_fetch(p, fetch[i + 1], buffer, wf_bytes(params[i]))) return false;
-        for (int64_t k = 0; k < wf_count(params[i]); k++) square += buffer[k] * buffer[k];
-        if (finite_all(buffer, wf_count(params[i]))) continue;
-        snprintf(name, 256, "gradient of %s", params[i]->name);
+    for (int i = 0; i < o->n; i++) {
+        const wf_tensor *param = o->updates[i]->in[0];
+        if (!wf_fetch(p, fetch[i + 1], buffer, wf_bytes(param))) return false;
+        for (int64_t k = 0; k < wf_count(param); k++) square += buffer[k] * buffer[k];
+        if (finite_all(buffer, wf_count(param))) continue;
+        snprintf(name, 256, "gradient of %s", param->name);
         return true;
     }
     snprintf(name, 256, "norm of the gradient");
@@ -47,15 +48,15 @@ static bool gradient_not_finite(wf_plan *p, wf_tensor *const *fetch, wf_tensor *
 }
 
 bool find_non_finite(wf_model *m, const batch *b, uint64_t step, char name[256]) {
-    int n = m->optimizer.n;
-    wf_tensor **params = calloc((size_t)n, sizeof *params);
+    int all = wf_parameters(m->graph, NULL, 0), n = m->optimizer.n;
+    wf_tensor **params = calloc((size_t)all, sizeof *params);
     wf_tensor **fetch = calloc((size_t)n + 1, sizeof *fetch);
     float *buffer = NULL;
     wf_plan *p = NULL;
     bool found = false;
     if (params && fetch) {
-        wf_parameters(m->graph, params, n);
-        buffer = parameter_buffer(params, n);
+        wf_parameters(m->graph, params, all);
+        buffer = parameter_buffer(params, all);
         fetch[0] = m->loss.loss;
         for (int i = 0; i < n; i++) fetch[i + 1] = m->optimizer.grads[i];
         wf_tensor *const feed[] = { m->tgt, m->labels, m->src, m->src_length };
@@ -67,8 +68,8 @@ bool find_non_finite(wf_model *m, const batch *b, uint64_t step, char name[256])
         wf_random_step(p, step, 0);
     }
     if (buffer)
-        found = parameter_not_finite(params, n, buffer, name) ||
-                (batch_feed(b, p, m) && gradient_not_finite(p, fetch, params, n, buffer, name));
+        found = parameter_not_finite(params, all, buffer, name) ||
+                (batch_feed(b, p, m) && gradient_not_finite(p, fetch, &m->optimizer, buffer, name));
     wf_plan_free(p);
     free(buffer), free(fetch), free(params);
     return found;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "metadata.h"
 #include "models/choices.h"
 #include "tools/cli/uses.h"
 #include "tools/data/language.h"
@@ -32,6 +33,15 @@ static wf_file *open_checkpoint(const session *s) {
         fail(&train_program, "%s holds a model but no training: it can't be resumed",
              s->set->model);
     if (kind && strcmp(kind, "checkpoint") != 0) refuse_weights(s);
+    return f;
+}
+
+/* The model to start from; of a resume, the one that it has started from. */
+static wf_file *open_init(const session *s) {
+    if (!s->set->init) return NULL;
+    wf_file *f = wf_file_open(s->set->init);
+    if (!wf_file_ok(f)) fail(&train_program, "%s", wf_file_error(f));
+    settings_hash_init(f, s->set->init_hash);
     return f;
 }
 
@@ -69,15 +79,16 @@ static void check_files(const session *s) {
     check_uses(&train_program, &best, *s->best_path ? 1 : 0);
 }
 
-static void open_dataset(session *s, const wf_file *f) {
+/* f: the checkpoint of a resume, or NULL; model: it, or the one to start from, or NULL. */
+static void open_dataset(session *s, const wf_file *f, const wf_file *model) {
     char message[WF_MESSAGE];
     const dataset_options o = settings_dataset(s->set);
     const running_options running = settings_running_text(s->set);
     task t = settings_task(s->set);
     if (!settings_text(s->set))
         dataset_numbers(&s->dataset, &t);
-    else if (!(settings_running(s->set) ? dataset_running(&s->dataset, &running, f, message)
-                                        : dataset_text(&s->dataset, &o, f, message)))
+    else if (!(settings_running(s->set) ? dataset_running(&s->dataset, &running, model, message)
+                                        : dataset_text(&s->dataset, &o, model, message)))
         fail(&train_program, "%s", message);
     if (f) settings_check_data(s->set, f, &s->dataset);
     settings_complete_steps(s->set, dataset_updates(&s->dataset));
@@ -87,29 +98,58 @@ bool session_evaluates(const session *s) {
     return s->dataset.text ? dataset_holds(&s->dataset) : s->set->valid_size > 0;
 }
 
+/* The file that the model is read from; NULL: it is new. */
+static const char *model_path(const session *s) {
+    return s->set->resume ? s->set->model : s->set->init;
+}
+
+/* Pairs are made with the model's start and end. A task of numbers has its own, and running text goes
+ * on from an end. */
+static void check_ids(session *s) {
+    const wf_model *m = s->model;
+    batch_ids *ids = &s->dataset.ids;
+    bool pairs = s->dataset.text && !s->dataset.running;
+    if (pairs) ids->start = m->start_id, ids->end = m->end_id;
+    if (m->start_id != ids->start || m->end_id != ids->end ||
+        (s->dataset.running && !m->start_first))
+        fail(&train_program,
+             "%s: its model was not made for this task: outputs begin or end otherwise",
+             model_path(s));
+}
+
 /* A file may say one thing of its model and another of what it was trained on. */
 static void check_model(const session *s) {
     if (s->model->kind != settings_kind(s->set))
-        fail(&train_program, "%s: its model is a %s, and its training of a %s", s->set->model,
+        fail(&train_program, "%s: its model is a %s, and its training of a %s", model_path(s),
              wf_model_kind_name(s->model->kind), wf_model_kind_name(settings_kind(s->set)));
     const int64_t of_model[] = { s->model->src_vocab, s->model->tgt_vocab };
     char message[WF_MESSAGE];
     for (int i = 0; i < 2; i++)
         if (!vocabulary_fits(i, dataset_vocab(&s->dataset, i), of_model[i], message))
-            fail(&train_program, "%s: %s", s->set->model, message);
+            fail(&train_program, "%s: %s", model_path(s), message);
 }
 
-static void open_model(session *s, const wf_file *f) {
-    char message[WF_MESSAGE];
-    wf_training_config training = settings_training(s->set);
-    if (!f && !settings_model_ok(s->set, &s->dataset, message))
+static wf_model *new_model(const session *s, char *message) {
+    if (!settings_model_ok(s->set, &s->dataset, message))
         usage_error(&train_program, "%s", message);
-    s->model = f ? wf_model_load(f, &training, WF_F32, (uint64_t)s->set->seed, message)
-                 : settings_model(s->set, &s->dataset, message);
-    if (!s->model && f) fail(&train_program, "%s: %s", s->set->model, message);
+    wf_model *m = settings_model(s->set, &s->dataset, message);
+    if (m) settings_check_freeze(s->set, m);
+    return m;
+}
+
+static void open_model(session *s, const wf_file *f, const wf_file *init) {
+    char message[WF_MESSAGE];
+    const wf_file *file = f ? f : init;
+    wf_training_config training = settings_training(s->set);
+    s->model = f      ? wf_model_load(f, &training, WF_F32, (uint64_t)s->set->seed, message)
+               : init ? settings_start(s->set, init, message)
+                      : new_model(s, message);
+    if (!s->model && file) fail(&train_program, "%s: %s", model_path(s), message);
     if (!s->model) fail(&train_program, "%s", message);
     if (!wf_ok(s->model->graph)) fail(&train_program, "%s", wf_error(s->model->graph));
-    if (f) check_model(s), check_state(s, f);
+    if (file) check_model(s), check_ids(s);
+    if (file && !metadata_carry(&s->carried, file, s->model)) fail(&train_program, "out of memory");
+    if (f) check_state(s, f);
     if (f) s->at = settings_state(s->set, f);
     s->first_step = s->at.step;
     s->saved_step = f ? s->at.step : -1;
@@ -265,7 +305,10 @@ static void announce(session *s, double memory) {
     announce_dataset(s);
     wf_model_text(s->model, model);
     say(r, "model    %s", model);
-    say(r, "         %s parameters", thousands(parameters, numbers[0]));
+    say(r, "         %s parameters%s%s", thousands(parameters, numbers[0]),
+        s->set->freeze ? ", frozen of them: " : "",
+        s->set->freeze ? thousands((double)settings_frozen(s->set, s->model), numbers[1]) : "");
+    if (s->set->init && !s->set->resume) say(r, "start    the weights in %s", s->set->init);
     say(r, "recipe   %s, %s, peak rate %s after %lld steps, then %s; clipped at %s",
         option_text(option_find(&train_program, "optimizer"), words[0]), batch_text(s->set, limit),
         shortest(s->set->lr, numbers[0]), (long long)s->set->warmup,
@@ -276,7 +319,10 @@ static void announce(session *s, double memory) {
     if (s->set->resume) say(r, "resumed  %s after step %lld", s->set->model, (long long)s->at.step);
     jsonl *e = event(r, "run");
     for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
-        if (o->stored) json_text(e, o->name, option_text(o, words[0]));
+        if (o->stored && !(o->of_model && settings_started(s->set)))
+            json_text(e, o->name, option_text(o, words[0]));
+    if (settings_started(s->set)) json_text(e, "init", s->set->init_hash);
+    if (s->set->freeze) json_text(e, "freeze", s->set->freeze);
     json_int(e, "step", s->at.step);
     json_real(e, "parameters", parameters);
     json_real(e, "memory", memory);
@@ -289,15 +335,15 @@ static void announce(session *s, double memory) {
 
 void session_open(session *s) {
     char message[WF_MESSAGE];
-    wf_file *f = open_checkpoint(s);
-    settings_complete(s->set, f);
+    wf_file *f = open_checkpoint(s), *init = open_init(s);
+    settings_complete(s->set, f, f ? NULL : init);
     name_best(s);
     check_files(s);
-    open_dataset(s, f);
-    open_model(s, f);
+    open_dataset(s, f, f ? f : init);
+    open_model(s, f, init);
     find_best(s, f);
     if (f) identity_in(f, s->run);
-    wf_file_free(f);
+    wf_file_free(f), wf_file_free(init);
     s->schedule = settings_schedule(s->set);
     s->pool = wf_pool_new((int)s->set->threads);
     bool room = settings_text(s->set) || batch_new(&s->batch, s->set->batch_size, s->set->max_len);
@@ -324,6 +370,7 @@ bool session_close(session *s) {
     wf_pool_free(s->pool);
     batch_free(&s->batch);
     dataset_free(&s->dataset);
+    metadata_drop(&s->carried);
     series_free(&s->history.train);
     series_free(&s->history.valid);
     return told;

@@ -14,6 +14,12 @@ typedef struct interval {
     int64_t steps;
 } interval;
 
+/* Pairs of metadata that are handed on: metadata.h. */
+typedef struct carried {
+    wf_meta *pairs;
+    int n;
+} carried;
+
 typedef struct session {
     settings *set;
     wf_pool *pool;
@@ -27,7 +33,8 @@ typedef struct session {
     wf_schedule schedule;
     training_state at;       /* the steps that are done, and how good they were */
     char run[IDENTITY_TEXT]; /* which training it is; "" until it is first written down */
-    int64_t saved_step;      /* in the file (-1: none) */
+    carried carried;
+    int64_t saved_step; /* in the file (-1: none) */
     double norm;
     interval recent;
     double started, trained_seconds; /* clock at the first step; of steps alone */

@@ -24,15 +24,15 @@ static const settings defaults = {
 /* clang-format on */
 
 #define STORED .stored = true
+#define OF_MODEL .stored = true, .of_model = true
 #define OF_PAIRS "add|date|text"    /* all tasks on pairs of text; "text" alone: from files */
 #define OF_TEXT OF_PAIRS "|lm"      /* and running text */
 #define BEFORE(text) .before = text /* what was done when there was no such setting */
 
-/* The words of choices that have no type of their own, and the places of those that are asked for. */
+/* The words of choices that have no type of their own. */
 #define FORM_WORDS "gpt|llama"
 #define FEED_FORWARD_WORDS "plain|gated"
 #define BIAS_WORDS "yes|no"
-enum { GATED = 1, NO_BIAS = 1 };
 
 /* What the rows are read into: a table holds addresses. */
 static settings told;
@@ -49,6 +49,15 @@ static option rows[] = {
           "tokens in the longest; pairs of text with more are left out; of running text, tokens in "
           "a window: as far as the model looks back",
           OTHERWISE(FOR(OF_TEXT, "256")), STORED),
+
+    INPUT("init", told.init,
+          "start from the model in this file, with its vocabulary, and train it anew: sizes come "
+          "from there"),
+    { .name = "freeze",
+      .kind = OPTION_STRING,
+      .value = &told.freeze,
+      .argument = "PREFIX[,PREFIX]",
+      .help = "leave parameters alone whose names, as in files, begin so" },
 
     GROUP("Running text"),
     INPUT("text", told.text, "text to learn from, as it stands, of any size"),
@@ -74,14 +83,14 @@ static option rows[] = {
     INPUT("valid-tgt", told.valid_tgt, "and their targets"),
     CHOICE("tokenizer", told.tokenizer, WF_NAMES(WF_TOKEN_NAMES), "what a line is cut into",
            .fallback = "",
-           OTHERWISE(FOR("add|date", "char"), FOR("text", "bpe"), FOR("lm", "byte-bpe")), STORED,
+           OTHERWISE(FOR("add|date", "char"), FOR("text", "bpe"), FOR("lm", "byte-bpe")), OF_MODEL,
            BEFORE("word")),
     COUNT("vocab-size", told.vocab_size, 0, 1 << 20, "ids at most, of each side or shared; 0: all",
-          OTHERWISE(FOR("bpe", "8000"), FOR("byte-bpe", "4096")), STORED, BEFORE("0")),
+          OTHERWISE(FOR("bpe", "8000"), FOR("byte-bpe", "4096")), OF_MODEL, BEFORE("0")),
     COUNT("min-freq", told.min_freq, 1, 1e9,
           "rarer words or characters are unknown; rarer pairs "
           "of bpe stay apart",
-          OTHERWISE(FOR("bpe|byte-bpe", "2")), STORED, BEFORE("1")),
+          OTHERWISE(FOR("bpe|byte-bpe", "2")), OF_MODEL, BEFORE("1")),
     FLAG("share-vocab", told.share_vocab, "one vocabulary for source and target"),
 
     GROUP("Model"),
@@ -89,60 +98,61 @@ static option rows[] = {
         "arch", told.arch, WF_NAMES(WF_MODEL_NAMES),
         "an encoder and a decoder; or one stack that reads a source and goes on with its target, "
         "of one vocabulary",
-        OTHERWISE(FOR("lm", "language")), STORED, BEFORE("transformer")),
+        OTHERWISE(FOR("lm", "language")), OF_MODEL, BEFORE("transformer")),
     CHOICE("preset", told.preset, "tiny|small|base", "sizes to start from",
            OTHERWISE(FOR("text|lm", "small"))),
     CHOICE("form", told.form, FORM_WORDS,
            "of a language model: as GPT-2 or as Llama, which is what --norm-kind, --positions, "
            "--activation, --feed-forward and --bias are if nothing else is said"),
     COUNT("d-model", told.d_model, 2, 16384, "width", .fallback = "",
-          OTHERWISE(FOR("tiny", "64"), FOR("small", "128"), FOR("base", "512")), STORED),
+          OTHERWISE(FOR("tiny", "64"), FOR("small", "128"), FOR("base", "512")), OF_MODEL),
     COUNT("d-ff", told.d_ff, 1, 65536, "inner width of the feed-forward layers", .fallback = "",
-          OTHERWISE(FOR("tiny", "128"), FOR("small", "256"), FOR("base", "2048")), STORED),
+          OTHERWISE(FOR("tiny", "128"), FOR("small", "256"), FOR("base", "2048")), OF_MODEL),
     COUNT("heads", told.heads, 1, 1024, "attention heads; a divisor of the width", .fallback = "",
-          OTHERWISE(FOR("tiny|small", "4"), FOR("base", "8")), STORED),
+          OTHERWISE(FOR("tiny|small", "4"), FOR("base", "8")), OF_MODEL),
     COUNT("kv-heads", told.kv_heads, 0, 1024,
           "heads of keys and values, each shared by some heads: a divisor of theirs; 0: as many",
-          STORED, BEFORE("0")),
+          OF_MODEL, BEFORE("0")),
     COUNT("layers", told.layers, 1, 256,
           "layers of the encoder and of the decoder, or of the stack", .fallback = "",
           OTHERWISE(FOR("tiny", "2"), FOR("small", "4"), FOR("base", "6"))),
     COUNT("enc-layers", told.enc_layers, 1, 256, "layers of the encoder", .fallback = "--layers",
-          STORED),
+          OF_MODEL),
     COUNT("dec-layers", told.dec_layers, 1, 256, "layers of the decoder", .fallback = "--layers",
-          STORED),
+          OF_MODEL),
     REAL("dropout", told.dropout, 0, 0.9, "of embeddings, residuals and inner layers",
-         OTHERWISE(FOR("text", "0.2")), STORED),
+         OTHERWISE(FOR("text", "0.2"), FOR("init", "0.1")), STORED),
     REAL("attention-dropout", told.attention_dropout, 0, 0.9, "of attention weights", STORED),
     CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES), "LayerNorm before or after each sublayer",
-           STORED),
+           OF_MODEL),
     CHOICE("positions", told.positions, WF_NAMES(WF_POSITIONS_NAMES),
            "what tells the model about order",
-           OTHERWISE(FOR("lm", "learned"), FOR("llama", "rotary")), STORED),
+           OTHERWISE(FOR("lm", "learned"), FOR("llama", "rotary")), OF_MODEL),
     CHOICE("activation", told.activation, WF_NAMES(WF_ACTIVATION_NAMES),
            "of the feed-forward layers", OTHERWISE(FOR("lm", "gelu-tanh"), FOR("llama", "silu")),
-           STORED),
+           OF_MODEL),
     CHOICE("norm-kind", told.norm_kind, WF_NAMES(WF_NORM_KIND_NAMES), "LayerNorm or RMSNorm",
-           OTHERWISE(FOR("llama", "rms")), STORED, BEFORE("layer")),
+           OTHERWISE(FOR("llama", "rms")), OF_MODEL, BEFORE("layer")),
     CHOICE("feed-forward", told.feed_forward, FEED_FORWARD_WORDS,
            "gated: times another product of the input, SwiGLU with --activation silu",
-           OTHERWISE(FOR("llama", "gated")), STORED, BEFORE("plain")),
+           OTHERWISE(FOR("llama", "gated")), OF_MODEL, BEFORE("plain")),
     CHOICE("bias", told.bias, BIAS_WORDS, "in projections and norms", OTHERWISE(FOR("llama", "no")),
-           STORED, BEFORE("yes")),
+           OF_MODEL, BEFORE("yes")),
     CHOICE(
         "tie", told.tie, WF_NAMES(WF_TIE_NAMES),
         "share the output's table with no, the decoder's, or both embeddings; of a language model "
         "with none or its one",
-        OTHERWISE(FOR("lm", "decoder")), STORED),
+        OTHERWISE(FOR("lm", "decoder")), OF_MODEL),
 
     GROUP("Optimisation"),
     CHOICE("optimizer", told.optimizer, WF_NAMES(WF_OPTIMIZER_NAMES),
            "how parameters follow their gradients", OTHERWISE(FOR("lm", "adamw")), STORED),
-    REAL("lr", told.lr, 1e-9, 1e6, "learning rate at its peak", STORED),
+    REAL("lr", told.lr, 1e-9, 1e6, "learning rate at its peak", OTHERWISE(FOR("init", "3e-4")),
+         STORED),
     CHOICE("lr-schedule", told.schedule, WF_NAMES(WF_SCHEDULE_NAMES), "the rate after the warm-up",
            OTHERWISE(FOR("lm", "cosine")), STORED),
     COUNT("warmup", told.warmup, 0, 1e9, "steps in which the rate rises",
-          OTHERWISE(FOR("text", "800")), STORED),
+          OTHERWISE(FOR("text", "800"), FOR("init", "100")), STORED),
     COUNT("lr-steps", told.lr_steps, 1, 1e12, "where linear and cosine schedules end",
           .fallback = "enough for the task", STORED),
     REAL("beta1", told.beta1, 0, 0.9999, "average of gradients, of Adam and Lion", STORED),
@@ -174,7 +184,8 @@ static option rows[] = {
     COUNT("max-steps", told.max_steps, 1, 1e12, "stop after this step",
           .fallback = "enough for the task; for text, --epochs"),
     COUNT("epochs", told.epochs, 1, 1e6, "stop after so many passes over the text", .fallback = "",
-          OTHERWISE(FOR("add", "15"), FOR("date", "5"), FOR("text", "26"), FOR("lm", "10"))),
+          OTHERWISE(FOR("add", "15"), FOR("date", "5"), FOR("text", "26"), FOR("lm", "10"),
+                    FOR("init", "5"))),
     COUNT("patience", told.patience, 0, 1e6,
           "stop after so many validations without a lower loss; 0: never"),
     REAL("max-time", told.max_time, 0.001, 1e9, "stop after so many seconds", .fallback = "none"),
@@ -212,6 +223,7 @@ program train_program = {
                 "  train --task date -o date.safetensors\n"
                 "  train --arch language --train pairs.tsv -o language.safetensors\n"
                 "  train --task lm --text book.txt -o book.safetensors\n"
+                "  train --init translator.safetensors --train own.tsv -o own.safetensors\n"
                 "  train --task reverse --preset small --dropout 0.1 --optimizer adamw --lr 1e-3 "
                 "--log log.jsonl\n",
     .options = rows,
@@ -252,10 +264,11 @@ static void take_defaults_of(const char *choice) {
 }
 
 /* Enough for what was tried: each date and each sum came out right, and a translator learned. */
-static int64_t recipe_epochs(void) {
+static int64_t recipe_epochs(const settings *set) {
     char word[OPTION_TEXT_SIZE];
     option_text(option_find(&train_program, "task"), word);
-    const char *epochs = option_default(option_find(&train_program, "epochs"), word);
+    const char *epochs = option_default(option_find(&train_program, "epochs"),
+                                        settings_started(set) ? "init" : word);
     return epochs ? strtoll(epochs, NULL, 10) : 0;
 }
 
@@ -281,7 +294,7 @@ void settings_complete_steps(settings *set, int64_t updates) {
     if (!set->max_steps) set->max_steps = set->resume && !set->epochs ? set->lr_steps : recipe;
     if (!set->lr_steps &&
         !settings_has_horizon(set)) /* a setting must not tell where this training stops */
-        set->lr_steps = recipe_steps(set, updates, recipe_epochs());
+        set->lr_steps = recipe_steps(set, updates, recipe_epochs(set));
     if (!set->lr_steps) set->lr_steps = set->max_steps > recipe ? set->max_steps : recipe;
     if (updates && !set->resume && !option_seen(p, "warmup") && set->warmup >= set->lr_steps)
         set->warmup = set->lr_steps / 10; /* of a text so small that the recipe's would not end */
@@ -344,53 +357,24 @@ static void check_files(settings *set) {
     option_no_effect(p, "text-eval-size", set->text_eval, "--text-eval is what is held back");
 }
 
-dataset_options settings_dataset(const settings *set) {
-    wf_tokenizer_options tokens = wf_tokenizer_defaults((wf_token_kind)set->tokenizer);
-    tokens.vocab_size = set->vocab_size, tokens.min_freq = set->min_freq;
-    return (dataset_options){
-        .text_task = settings_from_files(set) ? -1 : set->task - LEARN_ADD,
-        .train = { set->train ? set->train : set->train_src, set->train_tgt },
-        .valid = { set->valid ? set->valid : set->valid_src, set->valid_tgt },
-        .valid_size = set->valid_size,
-        .tokens = tokens,
-        .shared = set->share_vocab || settings_in_one_row(set),
-        .targets = settings_in_one_row(set),
-        .max_tokens = set->max_len,
-        .batches = { .sentences = set->batch_size,
-                     .tokens = set->max_tokens,
-                     .accum = set->accum,
-                     .shuffle = true,
-                     .seed = (uint64_t)set->seed },
-    };
-}
-
-/* As many windows as --max-tokens allows. */
-running_options settings_running_text(const settings *set) {
-    wf_tokenizer_options tokens = wf_tokenizer_defaults((wf_token_kind)set->tokenizer);
-    tokens.vocab_size = set->vocab_size, tokens.min_freq = set->min_freq;
-    int64_t most = set->max_tokens / set->max_len;
-    if (set->batch_size && (!set->max_tokens || set->batch_size < most)) most = set->batch_size;
-    return (running_options){ .text = set->text,
-                              .eval = set->text_eval,
-                              .eval_bytes = set->text_eval_size,
-                              .marker = set->document_marker,
-                              .tokens = tokens,
-                              .window = set->max_len,
-                              .rows = most,
-                              .accum = set->accum,
-                              .seed = (uint64_t)set->seed };
-}
-
 /* ---- the whole --------------------------------------------------------------------------- */
 
-void settings_complete(settings *set, const wf_file *f) {
+/* A new model is what the words of its choices say; one that is there is trained in its own way. */
+static void take_defaults(const wf_file *init) {
+    static const char *const choices[] = { "task", "tokenizer", "preset", "form" };
+    for (int i = 0; i < (init ? 1 : 4); i++) take_defaults_of(choices[i]);
+    if (init) options_take_defaults(&train_program, "init");
+}
+
+void settings_complete(settings *set, const wf_file *f, const wf_file *init) {
     const program *p = &train_program;
     if (f) settings_from_file(set, f);
+    if (init) settings_refuse_sizes("the model of --init says it");
     check_files(set);
     if (set->task < 0)
         usage_error(p, "say what to learn: --task %s, or --train FILE.tsv", LEARN_WORDS);
-    for (int i = 0; !f && i < 4; i++)
-        take_defaults_of((const char *const[]){ "task", "tokenizer", "preset", "form" }[i]);
+    if (!f) take_defaults(init);
+    if (settings_started(set)) settings_from_model(set, f ? f : init, f ? set->model : set->init);
     settings_refuse_idle(set);
     if (!settings_text(set) && set->max_len > TASK_MAX_LEN)
         usage_error(p, "--max-len %lld: a task has at most %d tokens", (long long)set->max_len,
@@ -405,76 +389,4 @@ void settings_complete(settings *set, const wf_file *f) {
         usage_error(p, "--batch-size 0: a task has at least one sequence in a step");
     complete_sizes(set);
     if (!set->threads) set->threads = default_threads();
-}
-
-/* ---- what the settings mean ---------------------------------------------------------------- */
-
-static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
-    return (wf_model_sizes){ .src_vocab = dataset_vocab(m, 0),
-                             .tgt_vocab = dataset_vocab(m, 1),
-                             .longest = set->max_len,
-                             .d_model = set->d_model,
-                             .num_heads = set->heads,
-                             .dim_feedforward = set->d_ff,
-                             .encoder_layers = set->enc_layers,
-                             .decoder_layers = set->dec_layers,
-                             .activation = (wf_activation)set->activation,
-                             .positions = (wf_positions)set->positions,
-                             .tie = (wf_tie)set->tie,
-                             .norm_first = set->norm == WF_NORM_PRE,
-                             .start_id = m->ids.start,
-                             .end_id = m->ids.end,
-                             .norm_kind = (wf_norm_kind)set->norm_kind,
-                             .num_kv_heads = set->kv_heads,
-                             .gated = set->feed_forward == GATED,
-                             .no_bias = set->bias == NO_BIAS,
-                             .row = m->running ? set->max_len : 0,
-                             .start_first = m->running };
-}
-
-const wf_model_kind *settings_kind(const settings *set) {
-    return wf_model_kind_at(set->arch);
-}
-
-bool settings_model_ok(const settings *set, const dataset *m, char *message) {
-    const wf_model_sizes sizes = sizes_of(set, m);
-    return wf_model_sizes_ok(settings_kind(set), &sizes, message);
-}
-
-wf_model *settings_model(const settings *set, const dataset *m, char *message) {
-    const wf_training_config training = settings_training(set);
-    const wf_model_sizes sizes = sizes_of(set, m);
-    return wf_model_new(settings_kind(set), &sizes, &training, WF_F32, (uint64_t)set->seed,
-                        message);
-}
-
-wf_training_config settings_training(const settings *set) {
-    return (wf_training_config){
-        .dropout = set->dropout,
-        .attention_dropout = set->attention_dropout,
-        .activation_dropout = set->dropout,
-        .label_smoothing = set->label_smoothing,
-        .optimizer = { .kind = (wf_optimizer_kind)set->optimizer,
-                       .momentum = set->momentum,
-                       .beta1 = set->beta1,
-                       .beta2 = set->beta2,
-                       .eps = set->eps,
-                       .weight_decay = set->optimizer == WF_ADAMW ? set->weight_decay : 0,
-                       .clip_norm = set->clip_norm,
-                       .accumulates = set->accum > 1,
-                       .average_decay = set->ema },
-    };
-}
-
-wf_schedule settings_schedule(const settings *set) {
-    return (wf_schedule){
-        .kind = (wf_schedule_kind)set->schedule,
-        .peak = set->lr,
-        .warmup = set->warmup,
-        .steps = set->lr_steps,
-    };
-}
-
-task settings_task(const settings *set) {
-    return (task){ (task_kind)set->task, set->min_len, set->max_len, (uint64_t)set->seed };
 }

@@ -31,6 +31,8 @@ typedef struct settings {
     bool share_vocab;
     const char *model, *log, *curve;
     bool resume, quiet, json, profile, dry_run;
+    const char *init, *freeze;
+    char init_hash[OPTION_TEXT_SIZE]; /* of the model that it started from; "": there was none */
 } settings;
 
 extern program train_program;
@@ -39,8 +41,8 @@ extern program train_program;
 settings *settings_new(void);
 
 /* Fill in what was not given, and refuse what contradicts itself. `f`: the checkpoint of a resume,
- * or NULL. */
-void settings_complete(settings *set, const wf_file *f);
+ * or NULL; `init`: the model to start from, or NULL. */
+void settings_complete(settings *set, const wf_file *f, const wf_file *init);
 /* The rest, when it is known how many updates an epoch has (0: there are none). */
 void settings_complete_steps(settings *set, int64_t updates);
 
@@ -62,6 +64,29 @@ bool settings_model_ok(const settings *set, const dataset *m, char *message);
 const wf_model_kind *settings_kind(const settings *set);
 wf_schedule settings_schedule(const settings *set);
 task settings_task(const settings *set);
+
+/* ---- settings_init.c: starting from a model ---------------------------------------------------- */
+
+/* Did it, or does it? Then the model's file says what model it is. */
+bool settings_started(const settings *set);
+/* Which model is in the file: a hash of its configuration and its weights. */
+void settings_hash_init(const wf_file *f, char hash[OPTION_TEXT_SIZE]);
+/* Exit if an option says what a model's file does. */
+void settings_refuse_sizes(const char *because);
+/* Architecture and tokenizer as the file at `path` has them; exits if it can't be trained. */
+void settings_from_model(settings *set, const wf_file *f, const char *path);
+/* The model in the file, and nothing of how it was trained; NULL with message[256]. */
+wf_model *settings_start(const settings *set, const wf_file *init, char *message);
+
+/* ---- settings_freeze.c: what is not trained ---------------------------------------------------- */
+
+/* wf_training_config.trains, with the prefixes as `user`. */
+bool settings_trains(void *user, const wf_tensor *param);
+/* Exit if a prefix is that of no parameter, or nothing is left to train. */
+void settings_check_freeze(const settings *set, const wf_model *m);
+int64_t settings_frozen(const settings *set, const wf_model *m); /* numbers in what is frozen */
+/* That of the checkpoint; exits if the command line has another. */
+void settings_take_freeze(settings *set, const wf_file *f);
 
 /* ---- settings_refuse.c ----------------------------------------------------------------------- */
 
@@ -85,12 +110,13 @@ typedef struct training_state {
     double best;        /* loss per token in validation; infinite before the first */
     int64_t since_best; /* validations since */
 } training_state;
-void settings_to_meta(const training_state *at, const dataset *m, settings_meta *meta);
+void settings_to_meta(const settings *set, const training_state *at, const dataset *m,
+                      settings_meta *meta);
 training_state settings_state(const settings *set,
                               const wf_file *f); /* exits if the file does not tell */
 
 /* The stored settings, by those of the file; exits if they are not what the command line says. */
-void settings_from_file(const settings *set, const wf_file *f);
+void settings_from_file(settings *set, const wf_file *f);
 /* A resume on other pairs than before is refused. */
 void settings_check_data(const settings *set, const wf_file *f, const dataset *m);
 

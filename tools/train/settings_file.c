@@ -35,7 +35,14 @@ static void add_meta(settings_meta *meta, const char *name, const char *value) {
     meta->n++;
 }
 
-void settings_to_meta(const training_state *at, const dataset *m, settings_meta *meta) {
+/* Where a training started, and what of the model it leaves alone. */
+static void add_start(const settings *set, settings_meta *meta) {
+    if (settings_started(set)) add_meta(meta, "init", set->init_hash);
+    if (set->freeze) add_meta(meta, "freeze", ""), meta->pairs[meta->n - 1].value = set->freeze;
+}
+
+void settings_to_meta(const settings *set, const training_state *at, const dataset *m,
+                      settings_meta *meta) {
     char text[OPTION_TEXT_SIZE];
     training_state now = *at;
     option row[STATE_ROWS];
@@ -46,7 +53,9 @@ void settings_to_meta(const training_state *at, const dataset *m, settings_meta 
             add_meta(meta, row[i].name, option_text(&row[i], text));
     if (m->text) data_mark(m, text), add_meta(meta, "data", text);
     for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
-        if (o->stored) add_meta(meta, o->name, option_text(o, text));
+        if (o->stored && !(o->of_model && settings_started(set)))
+            add_meta(meta, o->name, option_text(o, text));
+    add_start(set, meta);
 }
 
 training_state settings_state(const settings *set, const wf_file *f) {
@@ -88,13 +97,30 @@ static void take_from_file(const settings *set, const wf_file *f, option *o, cha
     snprintf(differences + n, size - n, "%s--%s %s, not %s", n ? "; " : "", o->name, stored, given);
 }
 
-void settings_from_file(const settings *set, const wf_file *f) {
+/* Which model it started from; --init may say it again. */
+static void take_start(settings *set, const wf_file *f) {
+    const char *stored = setting_in_file(f, "init");
+    if (stored && strlen(stored) >= sizeof set->init_hash)
+        fail(&train_program, "%s: it does not say which model it started from", set->model);
+    if (set->init && (!stored || strcmp(stored, set->init_hash) != 0))
+        usage_error(&train_program,
+                    "%s was not started from the model in %s: leave --init out, or train anew "
+                    "without --resume",
+                    set->model, set->init);
+    snprintf(set->init_hash, sizeof set->init_hash, "%s", stored ? stored : "");
+}
+
+void settings_from_file(settings *set, const wf_file *f) {
     char differences[400] = "";
     option_no_effect(&train_program, "preset", true, "a resume takes the sizes from the file");
     option_no_effect(&train_program, "form", true, "a resume takes it from the file");
     option_no_effect(&train_program, "layers", true, "a resume takes the sizes from the file");
+    take_start(set, f);
+    settings_take_freeze(set, f);
+    if (settings_started(set)) settings_refuse_sizes("a resume takes it from the file");
     for (option *o = train_program.options; o < train_program.options + train_program.n; o++)
-        if (o->stored) take_from_file(set, f, o, differences, sizeof differences);
+        if (o->stored && !(o->of_model && settings_started(set)))
+            take_from_file(set, f, o, differences, sizeof differences);
     if (*differences)
         usage_error(&train_program,
                     "%s was trained with %s: leave these out, or train anew without --resume",

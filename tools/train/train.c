@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "diagnose.h"
-#include "session.h"
+#include "metadata.h"
 #include "tools/cli/output.h"
 #include "tools/cli/terminal.h"
 
@@ -136,33 +136,12 @@ static void report_progress(session *s, bool line) {
 
 /* ---- saving -------------------------------------------------------------------------------- */
 
-/* The settings, the vocabulary of text, and which training this is; to be freed. NULL: out of
- * memory. */
-static wf_meta *metadata(session *s, settings_meta *kept, int *n) {
-    const dataset *m = &s->dataset;
-    settings_to_meta(&s->at, m, kept);
-    wf_meta *pairs = calloc((size_t)kept->n + 2 * WF_TOKENIZER_META + 2, sizeof *pairs);
-    if (!pairs) return NULL;
-    memcpy(pairs, kept->pairs, (size_t)kept->n * sizeof *pairs);
-    *n = kept->n;
-    bool shared = m->tokenizer[0] == m->tokenizer[1];
-    for (int side = 0; side < (m->text ? shared ? 1 : 2 : 0); side++) {
-        const char *prefix = shared ? "tokenizer" : side ? "tgt_tokenizer" : "src_tokenizer";
-        int more = wf_tokenizer_to_meta(m->tokenizer[side], prefix, pairs + *n);
-        if (!more) return free(pairs), NULL;
-        *n += more;
-    }
-    if (!*s->run) identity_of(pairs, *n, s->run);
-    pairs[(*n)++] = (wf_meta){ IDENTITY_KEY, s->run };
-    return pairs;
-}
-
 /* The checkpoint, or the best weights alone. */
 static bool write_model(session *s, const char *path, bool checkpoint) {
     char message[WF_MESSAGE] = "out of memory", target[PATH_SIZE];
     settings_meta kept;
     int n = 0;
-    wf_meta *pairs = metadata(s, &kept, &n);
+    wf_meta *pairs = metadata_new(s, &kept, &n);
     if (pairs && !checkpoint) pairs[n++] = (wf_meta){ "weft.kind", "best" };
     bool named = output_target(path, target);
     if (!named) snprintf(message, sizeof message, "%.150s: %s", path, strerror(errno));

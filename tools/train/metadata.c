@@ -1,0 +1,62 @@
+/* tools/train/metadata.c - what a file of a training says beside its model. See metadata.h. */
+#include "metadata.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Is it written anew with every model, by its file, its vocabularies or its training? */
+static bool written_anew(const wf_model *m, const char *key) {
+    static const char *const own[] = { "weft.", "train.", "tokenizer.", "src_tokenizer.",
+                                       "tgt_tokenizer." };
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (strncmp(key, own[i], strlen(own[i])) == 0) return true;
+    for (int i = 0; i < m->n_tied; i++)
+        if (strcmp(key, m->tied[i]) == 0) return true;
+    return false;
+}
+
+bool metadata_carry(carried *c, const wf_file *f, const wf_model *m) {
+    int all = wf_file_meta_count(f);
+    c->pairs = calloc((size_t)all + 1, sizeof *c->pairs);
+    for (int i = 0; c->pairs && i < all; i++) {
+        wf_meta pair = wf_file_meta_at(f, i);
+        if (written_anew(m, pair.key)) continue;
+        wf_meta *own = &c->pairs[c->n++];
+        *own = (wf_meta){ strdup(pair.key), strdup(pair.value) };
+        if (!own->key || !own->value) return false;
+    }
+    return c->pairs;
+}
+
+void metadata_drop(carried *c) {
+    for (int i = 0; i < c->n; i++)
+        free((void *)(uintptr_t)c->pairs[i].key), free((void *)(uintptr_t)c->pairs[i].value);
+    free(c->pairs);
+    *c = (carried){ 0 };
+}
+
+static void add(wf_meta *pairs, int *n, const wf_meta *more, int n_more) {
+    if (n_more) memcpy(pairs + *n, more, (size_t)n_more * sizeof *pairs);
+    *n += n_more;
+}
+
+wf_meta *metadata_new(session *s, settings_meta *kept, int *n) {
+    const dataset *m = &s->dataset;
+    settings_to_meta(s->set, &s->at, m, kept);
+    size_t most = (size_t)kept->n + 2 * WF_TOKENIZER_META + (size_t)s->carried.n + 2;
+    wf_meta *pairs = calloc(most, sizeof *pairs);
+    if (!pairs) return NULL;
+    *n = 0;
+    add(pairs, n, kept->pairs, kept->n);
+    bool shared = m->tokenizer[0] == m->tokenizer[1];
+    for (int side = 0; side < (m->text ? shared ? 1 : 2 : 0); side++) {
+        const char *prefix = shared ? "tokenizer" : side ? "tgt_tokenizer" : "src_tokenizer";
+        int more = wf_tokenizer_to_meta(m->tokenizer[side], prefix, pairs + *n);
+        if (!more) return free(pairs), NULL;
+        *n += more;
+    }
+    if (!*s->run) identity_of(pairs, *n, s->run);
+    pairs[(*n)++] = (wf_meta){ IDENTITY_KEY, s->run };
+    add(pairs, n, s->carried.pairs, s->carried.n);
+    return pairs;
+}

@@ -1,0 +1,71 @@
+/* tools/train/settings_freeze.c - what is not trained: parameters by the beginnings of their names.
+ * See settings.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "settings.h"
+
+/* Does the name begin with the first of the prefixes? An empty one is none. */
+static bool begins(const char *name, const char *prefix) {
+    size_t n = strcspn(prefix, ",");
+    return n && strncmp(name, prefix, n) == 0;
+}
+
+/* NULL: that was the last. */
+static const char *next(const char *prefix) {
+    const char *comma = strchr(prefix, ',');
+    return comma ? comma + 1 : NULL;
+}
+
+static bool frozen(const char *prefixes, const char *name) {
+    for (; prefixes; prefixes = next(prefixes))
+        if (begins(name, prefixes)) return true;
+    return false;
+}
+
+bool settings_trains(void *user, const wf_tensor *param) {
+    return !frozen(user, param->name);
+}
+
+int64_t settings_frozen(const settings *set, const wf_model *m) {
+    int64_t n = 0;
+    for (int id = 0; id < wf_node_count(m->graph); id++) {
+        const wf_tensor *t = wf_node(m->graph, id);
+        if (t->kind == WF_PARAM && frozen(set->freeze, t->name)) n += wf_count(t);
+    }
+    return n;
+}
+
+/* A table that several modules share has one of their names. */
+static void check_prefix(const wf_model *m, const char *prefix) {
+    int length = (int)strcspn(prefix, ",");
+    for (int id = 0; id < wf_node_count(m->graph); id++) {
+        const wf_tensor *t = wf_node(m->graph, id);
+        if (t->kind == WF_PARAM && begins(t->name, prefix)) return;
+    }
+    for (int i = 1; i < m->n_tied; i++)
+        if (begins(m->tied[i], prefix))
+            usage_error(&train_program, "--freeze %.*s: in this model that is one table with %s",
+                        length, prefix, m->tied[0]);
+    usage_error(&train_program,
+                "--freeze '%.*s': no parameter's name begins so; inspect lists a model's", length,
+                prefix);
+}
+
+void settings_check_freeze(const settings *set, const wf_model *m) {
+    for (const char *prefix = set->freeze; prefix; prefix = next(prefix)) check_prefix(m, prefix);
+    if (settings_frozen(set, m) == wf_model_parameter_count(m))
+        usage_error(&train_program, "--freeze %s leaves nothing to train", set->freeze);
+}
+
+void settings_take_freeze(settings *set, const wf_file *f) {
+    static char kept[4096]; /* the file is closed soon */
+    const char *stored = setting_in_file(f, "freeze");
+    if (set->freeze && (!stored || strcmp(stored, set->freeze) != 0))
+        usage_error(&train_program, "%s was trained with %s%s, not --freeze %s: leave it out",
+                    set->model, stored ? "--freeze " : "nothing frozen", stored ? stored : "",
+                    set->freeze);
+    if (stored && strlen(stored) >= sizeof kept)
+        fail(&train_program, "%s: its --freeze is too long", set->model);
+    set->freeze = stored ? strcpy(kept, stored) : NULL;
+}

@@ -1,0 +1,101 @@
+/* tools/train/settings_init.c - starting from a model's file: what the command line may not say
+ * then, what the file says in its place, and the model without how it was trained. See settings.h. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/random.h"
+#include "settings.h"
+
+bool settings_started(const settings *set) {
+    return *set->init_hash;
+}
+
+/* ---- which model it is ----------------------------------------------------------------------- */
+
+static uint64_t hash_entry(const wf_entry *e) {
+    uint64_t hash = wf_hash_bytes(0, e->name, strlen(e->name));
+    hash = wf_hash_bytes(hash, e->dtype, strlen(e->dtype));
+    hash = wf_hash_bytes(hash, e->shape, (size_t)e->ndim * sizeof *e->shape);
+    return wf_hash_bytes(hash, e->data, e->bytes);
+}
+
+/* Moments and settings are not the model: a checkpoint and the best of its weights may be one. The
+ * vocabulary is in the metadata of what is trained. */
+void settings_hash_init(const wf_file *f, char hash[OPTION_TEXT_SIZE]) {
+    uint64_t sum = 0;
+    for (int i = 0; i < wf_file_count(f); i++) {
+        const wf_entry *e = wf_file_at(f, i);
+        if (strncmp(e->name, "optimizer.", 10) != 0) sum += hash_entry(e);
+    }
+    for (int i = 0; i < wf_file_meta_count(f); i++) {
+        wf_meta pair = wf_file_meta_at(f, i);
+        if (strncmp(pair.key, "weft.config.", 12) != 0) continue;
+        uint64_t key = wf_hash_bytes(0, pair.key, strlen(pair.key));
+        sum += wf_hash_bytes(key, pair.value, strlen(pair.value));
+    }
+    snprintf(hash, OPTION_TEXT_SIZE, "%016" PRIx64, sum);
+}
+
+/* ---- what the file says ---------------------------------------------------------------------- */
+
+void settings_refuse_sizes(const char *because) {
+    static const char *const said[] = { "preset", "form", "layers", "share-vocab" };
+    const program *p = &train_program;
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        option_no_effect(p, said[i], true, because);
+    for (const option *o = p->options; o < p->options + p->n; o++)
+        if (o->of_model) option_no_effect(p, o->name, true, because);
+}
+
+/* Text needs a vocabulary to be read with, and numbers must mean what the task means. */
+static void take_tokenizer(const settings *set, const wf_file *f, const char *path) {
+    char message[WF_MESSAGE];
+    const char *kind = wf_file_meta(f, "tokenizer.kind");
+    if (!kind) kind = wf_file_meta(f, "src_tokenizer.kind");
+    if (!kind && settings_text(set))
+        fail(&train_program, "%s holds no vocabulary: it can't be trained on text", path);
+    if (kind && !settings_text(set))
+        fail(&train_program, "%s is a model of text: it can't be trained on a task of numbers",
+             path);
+    if (kind && !option_set(option_find(&train_program, "tokenizer"), kind, message))
+        fail(&train_program, "%s: %s", path, message);
+}
+
+/* As many tokens as the model takes of a source and of a target, or in a window. */
+static void limit_length(settings *set, const wf_model *m, const char *path) {
+    int64_t most = settings_running(set) ? m->max_len
+                   : m->src              ? m->max_len - 1
+                                         : (m->max_len - 1) / 2;
+    bool said = option_seen(&train_program, "max-len");
+    if (said && set->max_len > most)
+        usage_error(&train_program, "--max-len %lld: the model in %s takes at most %lld tokens",
+                    (long long)set->max_len, path, (long long)most);
+    if (!said && (settings_text(set) || set->max_len > most)) set->max_len = most;
+}
+
+/* Recorded without data, to be asked. */
+void settings_from_model(settings *set, const wf_file *f, const char *path) {
+    char message[WF_MESSAGE];
+    const char *added = wf_file_meta(f, "weft.added");
+    if (added && *added)
+        fail(&train_program,
+             "%s has parameters that another program added to its model, '%.*s' the first: only "
+             "that program can train it",
+             path, (int)strcspn(added, "\n"), added);
+    take_tokenizer(set, f, path);
+    wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
+    if (!m) fail(&train_program, "%s: %s", path, message);
+    for (set->arch = 0; wf_model_kind_at(set->arch) != m->kind;) set->arch++;
+    if (!set->resume) limit_length(set, m, path);
+    wf_model_free(m);
+}
+
+wf_model *settings_start(const settings *set, const wf_file *init, char *message) {
+    const wf_training_config training = settings_training(set);
+    wf_model *m = wf_model_record(init, &training, WF_F32, (uint64_t)set->seed, message);
+    if (m) settings_check_freeze(set, m);
+    if (m && wf_model_load_parameters(m, init, message)) return m;
+    wf_model_free(m);
+    return NULL;
+}

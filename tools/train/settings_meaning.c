@@ -1,0 +1,120 @@
+/* tools/train/settings_meaning.c - what the settings mean to the data, the model, the optimizer and
+ * the schedule. See settings.h. */
+#include "models/choices.h"
+#include "settings.h"
+
+/* The places of words that are asked for: settings.c. */
+enum { GATED = 1, NO_BIAS = 1 };
+
+/* ---- data ------------------------------------------------------------------------------------ */
+
+dataset_options settings_dataset(const settings *set) {
+    wf_tokenizer_options tokens = wf_tokenizer_defaults((wf_token_kind)set->tokenizer);
+    tokens.vocab_size = set->vocab_size, tokens.min_freq = set->min_freq;
+    return (dataset_options){
+        .text_task = settings_from_files(set) ? -1 : set->task - LEARN_ADD,
+        .train = { set->train ? set->train : set->train_src, set->train_tgt },
+        .valid = { set->valid ? set->valid : set->valid_src, set->valid_tgt },
+        .valid_size = set->valid_size,
+        .tokens = tokens,
+        .shared = set->share_vocab || settings_in_one_row(set),
+        .targets = settings_in_one_row(set),
+        .max_tokens = set->max_len,
+        .batches = { .sentences = set->batch_size,
+                     .tokens = set->max_tokens,
+                     .accum = set->accum,
+                     .shuffle = true,
+                     .seed = (uint64_t)set->seed },
+    };
+}
+
+/* As many windows as --max-tokens allows. */
+running_options settings_running_text(const settings *set) {
+    wf_tokenizer_options tokens = wf_tokenizer_defaults((wf_token_kind)set->tokenizer);
+    tokens.vocab_size = set->vocab_size, tokens.min_freq = set->min_freq;
+    int64_t most = set->max_tokens / set->max_len;
+    if (set->batch_size && (!set->max_tokens || set->batch_size < most)) most = set->batch_size;
+    return (running_options){ .text = set->text,
+                              .eval = set->text_eval,
+                              .eval_bytes = set->text_eval_size,
+                              .marker = set->document_marker,
+                              .tokens = tokens,
+                              .window = set->max_len,
+                              .rows = most,
+                              .accum = set->accum,
+                              .seed = (uint64_t)set->seed };
+}
+
+/* ---- the model ------------------------------------------------------------------------------- */
+
+static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
+    return (wf_model_sizes){ .src_vocab = dataset_vocab(m, 0),
+                             .tgt_vocab = dataset_vocab(m, 1),
+                             .longest = set->max_len,
+                             .d_model = set->d_model,
+                             .num_heads = set->heads,
+                             .dim_feedforward = set->d_ff,
+                             .encoder_layers = set->enc_layers,
+                             .decoder_layers = set->dec_layers,
+                             .activation = (wf_activation)set->activation,
+                             .positions = (wf_positions)set->positions,
+                             .tie = (wf_tie)set->tie,
+                             .norm_first = set->norm == WF_NORM_PRE,
+                             .start_id = m->ids.start,
+                             .end_id = m->ids.end,
+                             .norm_kind = (wf_norm_kind)set->norm_kind,
+                             .num_kv_heads = set->kv_heads,
+                             .gated = set->feed_forward == GATED,
+                             .no_bias = set->bias == NO_BIAS,
+                             .row = m->running ? set->max_len : 0,
+                             .start_first = m->running };
+}
+
+const wf_model_kind *settings_kind(const settings *set) {
+    return wf_model_kind_at(set->arch);
+}
+
+bool settings_model_ok(const settings *set, const dataset *m, char *message) {
+    const wf_model_sizes sizes = sizes_of(set, m);
+    return wf_model_sizes_ok(settings_kind(set), &sizes, message);
+}
+
+wf_model *settings_model(const settings *set, const dataset *m, char *message) {
+    const wf_training_config training = settings_training(set);
+    const wf_model_sizes sizes = sizes_of(set, m);
+    return wf_model_new(settings_kind(set), &sizes, &training, WF_F32, (uint64_t)set->seed,
+                        message);
+}
+
+wf_training_config settings_training(const settings *set) {
+    return (wf_training_config){
+        .dropout = set->dropout,
+        .attention_dropout = set->attention_dropout,
+        .activation_dropout = set->dropout,
+        .label_smoothing = set->label_smoothing,
+        .trains = set->freeze ? settings_trains : NULL,
+        .user = (void *)(uintptr_t)set->freeze,
+        .optimizer = { .kind = (wf_optimizer_kind)set->optimizer,
+                       .momentum = set->momentum,
+                       .beta1 = set->beta1,
+                       .beta2 = set->beta2,
+                       .eps = set->eps,
+                       .weight_decay = set->optimizer == WF_ADAMW ? set->weight_decay : 0,
+                       .clip_norm = set->clip_norm,
+                       .accumulates = set->accum > 1,
+                       .average_decay = set->ema },
+    };
+}
+
+wf_schedule settings_schedule(const settings *set) {
+    return (wf_schedule){
+        .kind = (wf_schedule_kind)set->schedule,
+        .peak = set->lr,
+        .warmup = set->warmup,
+        .steps = set->lr_steps,
+    };
+}
+
+task settings_task(const settings *set) {
+    return (task){ (task_kind)set->task, set->min_len, set->max_len, (uint64_t)set->seed };
+}
