@@ -1,4 +1,4 @@
-/* weft/core/file.h - safetensors files: read strictly, written atomically.
+/* weft/core/file.h - safetensors files: read strictly, written atomically; PyTorch's files, read.
  *
  * A file holds names, shapes, bytes and a string map. What they mean for a model is not known
  * here; save.h saves and loads the leaves of a graph. */
@@ -28,8 +28,17 @@ typedef struct wf_meta {
     const char *key, *value;
 } wf_meta;
 
-/* Read a whole file. Never NULL; after a failure it has an error and no entries. Entries and texts
- * live until wf_file_free. A checksum in the metadata (wf_file_save writes one) is verified. */
+/* Read a whole file: safetensors, or what torch.save(state_dict) writes, which is known by its first
+ * bytes. Never NULL; after a failure it has an error and no entries. Entries and texts live until
+ * wf_file_free. A checksum is verified: that in the metadata, which wf_file_save writes, or the
+ * CRC-32 of each record of a ZIP archive.
+ *
+ * Of torch.save both containers are read: the ZIP archive of torch 1.6 and later, and the one before,
+ * which has no checksum. A state_dict is a flat dict of tensors; nothing that the file names is
+ * executed, and what a state_dict does not need is refused by name, as are tensors that are not
+ * contiguous. There is no metadata. Tensors that share a storage in PyTorch share their data here;
+ * those of a safetensors file never overlap. The pickle has at most 32 MiB, and is read with memory
+ * of at most 70 times its length. */
 WF_API wf_file *wf_file_open(const char *path);
 WF_API wf_file *wf_file_parse(const void *bytes, size_t size); /* the same from memory, copied */
 WF_API void wf_file_free(wf_file *f);
@@ -41,7 +50,7 @@ WF_API const wf_entry *wf_file_find(const wf_file *f, const char *name); /* NULL
 WF_API const char *wf_file_meta(const wf_file *f, const char *key);      /* NULL: not there */
 WF_API int wf_file_meta_count(const wf_file *f);
 WF_API wf_meta wf_file_meta_at(const wf_file *f, int i);
-WF_API bool wf_file_checked(const wf_file *f); /* it had a checksum, which was right */
+WF_API bool wf_file_checked(const wf_file *f); /* it had a checksum, it was right */
 
 /* Write atomically: temporary name in the same folder, fsync, rename, fsync of the folder. On
  * failure the old file is unchanged, and message[256] has the reason. The bytes depend only on the

@@ -56,7 +56,7 @@ WF_API const wf_transformer *wf_transformer_of(const wf_model *m);
 
 /* ---- PyTorch's state_dict: state_dict.c ------------------------------------------------------ */
 
-/* A model from a state_dict in safetensors, whatever precedes the names. What names and shapes say
+/* A model from a state_dict, whatever precedes the names. What names and shapes say
  * overrides `given`: sizes, layers, biases, final norms, ties, learned positions and with them
  * max_len. NULL with a message. */
 WF_API wf_model *wf_transformer_from_state_dict(const wf_file *f,

@@ -129,6 +129,50 @@ TEST_ROWS(names_and_shapes_say_the_rest, COUNT_OF(cases)) {
     wf_file_free(f), wf_file_free(made), close_model(a), close_model(b);
 }
 
+/* ---- torch.save's files ---------------------------------------------------------------------- */
+
+static const char *const saved[] = { "f32", "f32_old", "f16", "f16_old", "bf16", "f64" };
+
+/* From either container as from safetensors with the same tensors, bit for bit. */
+TEST_ROWS(a_state_dict_of_torch_save_is_converted, COUNT_OF(saved)) {
+    static const char flags[] = "--heads 2 --norm post --positions sinusoidal --max-len 9";
+    char relative[64], path[512];
+    snprintf(relative, sizeof relative, "tests/data/torch_%s.bin", saved[_i]);
+    wf_file *f = open_file(source_path(relative, path, sizeof path));
+    write_state(f, "", &(change){ 0 });
+    run("convert %s in -o expected", flags), expect(0);
+    run("convert %s %s -o model", flags, path), expect(0);
+    assert_contains(result.err, strstr(saved[_i], "16_") || strcmp(saved[_i], "f16") == 0 ||
+                                        strcmp(saved[_i], "f64") == 0
+                                    ? "tables not tied"
+                                    : "tables all tied");
+    ck_assert(same_files("expected", "model"));
+    wf_file_free(f);
+}
+
+TEST(a_checkpoint_of_torch_save_says_what_it_is) {
+    FILE *file = fopen("checkpoint.bin", "wb");
+    static const char bytes[] =
+        "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03."
+        "\x80\x02}X\x0d\0\0\0little_endian\x88s.\x80\x02}(X\5\0\0\0epochK\3X\5\0\0\0model}u."
+        "\x80\x02].";
+    ck_assert_uint_eq(fwrite(bytes, 1, sizeof bytes - 1, file), sizeof bytes - 1);
+    fclose(file);
+    run("convert --heads 2 --norm post checkpoint.bin -o model"), expect(1);
+    assert_contains(result.err, "checkpoint.bin: 'epoch' is an integer, not a tensor");
+}
+
+/* Values of two bytes are looked at, tied tables counted once. */
+TEST(inspect_says_what_is_in_it) {
+    char path[512];
+    run("inspect %s", source_path("tests/data/torch_types.bin", path, sizeof path)), expect(0);
+    assert_contains(result.out, "20 tensors: 85 parameters and 0 optimizer moments in 304 B");
+    assert_contains(result.out, "the checksum is right; NOT all values are finite");
+    assert_contains(result.out, "f16       F16  [6]                   6   1.31e+04");
+    run("inspect %s", source_path("tests/data/torch_f32_old.bin", path, sizeof path)), expect(0);
+    assert_contains(result.out, "no checksum; all values are finite");
+}
+
 /* ---- scores ---------------------------------------------------------------------------------- */
 
 /* The pairs of a case into the file "pairs"; their log-probabilities, one pair after the other. */

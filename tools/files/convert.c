@@ -1,4 +1,5 @@
-/* tools/files/convert.c - a model from a PyTorch state_dict in safetensors, and back.
+/* tools/files/convert.c - a model from a PyTorch state_dict, in safetensors or as torch.save
+ * writes it, and back.
  *
  * And a model of weft with its weights rounded to int8, or back in f32.
  *
@@ -67,11 +68,12 @@ static option rows[] = {
 
 static program self = {
     .name = "convert",
-    .purpose = "makes a model from a PyTorch state_dict in safetensors, and back",
+    .purpose =
+        "makes a model from a PyTorch state_dict (safetensors, or torch.save's .bin), and back",
     .examples =
         "  convert --heads 8 --norm post --positions sinusoidal --scale-embedding in.safetensors "
         "-o model.weft\n"
-        "  convert --heads 4 --norm pre --activation gelu learned.safetensors -o model.weft\n"
+        "  convert --heads 4 --norm pre --activation gelu pytorch_model.bin -o model.weft\n"
         "  convert --to torch model.weft -o state_dict.safetensors\n"
         "  convert --weights int8 model.weft -o small.weft\n",
     .options = rows,

@@ -1,0 +1,68 @@
+/* core/file/pickle.h - inside core/file: the few pickle opcodes that a state_dict needs.
+ *
+ * A pickle is a program for a stack machine, which may call anything. This machine calls nothing:
+ * the three functions and the storage types that torch.save names become values of their own, and
+ * every other name and opcode is an error that says which. What it makes are values, which point
+ * into the pickle's bytes and into the arrays below. */
+#ifndef WEFT_CORE_FILE_PICKLE_H
+#define WEFT_CORE_FILE_PICKLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A larger pickle is refused: one tensor takes about 250 bytes of it. For each of its bytes the
+ * machine takes at most some 70 bytes of memory. */
+#define WF_PICKLE_MAX (1 << 25)
+
+typedef enum wf_pickle_kind {
+    WF_PICKLE_NONE,
+    WF_PICKLE_BOOL,    /* number */
+    WF_PICKLE_INT,     /* number */
+    WF_PICKLE_FLOAT,   /* it is one; its value is not kept */
+    WF_PICKLE_STRING,  /* UTF-8: `count` bytes at `number` */
+    WF_PICKLE_TUPLE,   /* `count` values, the first is values[number] */
+    WF_PICKLE_LIST,    /* lists[number] */
+    WF_PICKLE_DICT,    /* lists[number] */
+    WF_PICKLE_GLOBAL,  /* a row of the table of names */
+    WF_PICKLE_STORAGE, /* a tuple: "storage", its type, key, location, elements */
+    WF_PICKLE_TENSOR,  /* a tuple: storage, offset, shape, strides, ... */
+    WF_PICKLE_MARK     /* inside the machine alone */
+} wf_pickle_kind;
+
+typedef struct wf_pickle_value {
+    wf_pickle_kind kind;
+    uint32_t count;
+    int64_t number;
+} wf_pickle_value;
+
+typedef struct wf_pickle_item {
+    wf_pickle_value key, value; /* a list's items have no key */
+    size_t next;                /* from 1; 0: the last */
+} wf_pickle_item;
+
+typedef struct wf_pickle_list {
+    size_t first, last; /* items, from 1; 0: none */
+} wf_pickle_list;
+
+typedef struct wf_pickle {
+    const unsigned char *bytes;
+    size_t size, at;
+    bool ended; /* the error is that the bytes were not enough */
+    char *error;
+    wf_pickle_value *stack, *memo, *values;
+    wf_pickle_item *items;
+    wf_pickle_list *lists;
+    size_t depth, stack_room, memo_room, n_values, values_room, n_items, items_room, n_lists,
+        lists_room;
+} wf_pickle;
+
+/* Run the pickle that begins at p->at. False with p->error[256]; afterwards p->at is behind it. */
+bool wf_pickle_run(wf_pickle *p, wf_pickle_value *result);
+void wf_pickle_free(wf_pickle *p); /* the arrays */
+
+const char *wf_pickle_kind_name(wf_pickle_value v);        /* "a dict" */
+const char *wf_pickle_dtype(wf_pickle_value storage_type); /* safetensors' name; NULL: it is none */
+bool wf_pickle_is_text(const wf_pickle *p, wf_pickle_value v, const char *text);
+
+#endif

@@ -1,0 +1,81 @@
+/* tests/fuzz/fuzz_torch_file.c - any bytes as a file of torch.save's: refused with a sentence, or
+ * entries that are within the data.
+ *
+ * The first byte says what the rest is: a file; a pickle of either container, so that what follows
+ * it is right; or with it the storages of the older container. */
+#include "fuzz.h"
+#include "judge_file.h"
+
+typedef struct text {
+    uint8_t *data;
+    size_t size;
+} text;
+
+static void add(text *t, const void *data, size_t n) {
+    t->data = realloc(t->data, t->size + n + 1);
+    fuzz_must(t->data);
+    if (n) memcpy(t->data + t->size, data, n);
+    t->size += n;
+}
+
+static void add_number(text *t, uint64_t number, int n) {
+    for (; n > 0; n--, number >>= 8) add(t, &(uint8_t){ (uint8_t)number }, 1);
+}
+
+static uint32_t sum_of(const uint8_t *data, size_t n) {
+    uint32_t sum = UINT32_MAX;
+    for (size_t i = 0; i < n; i++) {
+        sum ^= data[i];
+        for (int k = 0; k < 8; k++) sum = sum >> 1 ^ (sum & 1 ? 0xEDB88320u : 0);
+    }
+    return ~sum;
+}
+
+/* The records "a/data.pkl" and, of 24 bytes, "a/data/0". */
+static text in_archive(const uint8_t *pickle, size_t size) {
+    static const char *const names[] = { "a/data.pkl", "a/data/0" };
+    static const uint8_t zeros[24];
+    text t = { NULL, 0 }, d = { NULL, 0 };
+    for (int i = 0; i < 2; i++) {
+        const uint8_t *data = i ? zeros : pickle;
+        size_t n = i ? sizeof zeros : size, at = t.size, length = strlen(names[i]);
+        add_number(&t, 0x04034B50, 8), add_number(&t, 0, 18), add_number(&t, length, 4);
+        add(&t, names[i], length), add(&t, data, n);
+        add_number(&d, 0x02014B50, 8), add_number(&d, 0, 8), add_number(&d, sum_of(data, n), 4);
+        add_number(&d, n, 4), add_number(&d, n, 4), add_number(&d, length, 14);
+        add_number(&d, at, 4), add(&d, names[i], length);
+    }
+    size_t directory = t.size;
+    add(&t, d.data, d.size), add_number(&t, 0x06054B50, 8), add_number(&t, 2, 2);
+    add_number(&t, 2, 2), add_number(&t, d.size, 4), add_number(&t, directory, 6);
+    free(d.data);
+    return t;
+}
+
+/* From the state_dict's pickle on. */
+static text in_old_container(const uint8_t *pickles, size_t size) {
+    static const char before[] = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
+                                 "\x80\x02M\xe9\x03.\x80\x02}X\x0d\0\0\0little_endian\x88s.";
+    text t = { NULL, 0 };
+    add(&t, before, sizeof before - 1), add(&t, pickles, size);
+    return t;
+}
+
+FUZZ_TARGET(torch_file) {
+    if (!size) return 0;
+    text t = { NULL, 0 };
+    switch (data[0] % 3) {
+    case 0:
+        add(&t, data + 1, size - 1);
+        break;
+    case 1:
+        t = in_archive(data + 1, size - 1);
+        break;
+    default:
+        t = in_old_container(data + 1, size - 1);
+    }
+    wf_file *f = wf_file_parse(t.data, t.size);
+    judge_file(f, t.size);
+    wf_file_free(f), free(t.data);
+    return 0;
+}
