@@ -33,7 +33,8 @@
     ROW(WF_INVERSE_SQRT, "inverse-sqrt") ROW(WF_NOAM, "noam")
 #define WF_TOKEN_NAMES(ROW) \
     ROW(WF_WORDS, "word") ROW(WF_CHARACTERS, "char") ROW(WF_BPE, "bpe") \
-    ROW(WF_BYTES, "byte") ROW(WF_TEXT_CHARACTERS, "text-char") ROW(WF_BYTE_BPE, "byte-bpe")
+    ROW(WF_BYTES, "byte") ROW(WF_TEXT_CHARACTERS, "text-char") ROW(WF_BYTE_BPE, "byte-bpe") \
+    ROW(WF_SENTENCEPIECE, "sentencepiece")
 
 #define WF_PENALTY_NAMES(ROW) \
     ROW(WF_PENALTY_NONE, "none") ROW(WF_PENALTY_GNMT, "gnmt") ROW(WF_PENALTY_AVERAGE, "avg")

@@ -10,7 +10,8 @@
  *
  * A line is UTF-8, strictly: no overlong forms, no surrogates, nothing above U+10FFFF, no U+0000.
  * It may end with "\n", "\r\n" or "\r", which are dropped; none of these may stand inside it.
- * Nothing is normalised, no case is folded. Running text, of the kinds that say so, has line breaks
+ * Nothing is normalised, no case is folded; but SentencePiece takes any bytes and does with them
+ * what its file says. Running text, of the kinds that say so, has line breaks
  * as it has letters: it may be learned from and encoded in parts, each up to the end of a line, and
  * what comes out is the same. Of bytes, nothing is unknown.
  *
@@ -37,7 +38,9 @@ typedef enum {
     /* running text: line breaks are part of it, and all comes back exactly */
     WF_BYTES,           /* any bytes, an id each: 256 and the special ones */
     WF_TEXT_CHARACTERS, /* code points */
-    WF_BYTE_BPE         /* byte-pair encoding of any bytes (Radford et al. 2019) */
+    WF_BYTE_BPE,        /* byte-pair encoding of any bytes (Radford et al. 2019) */
+    /* what a .spm file says (Kudo and Richardson 2018): not learned here */
+    WF_SENTENCEPIECE
 } wf_token_kind;
 
 /* The first ids. Text never becomes one of them, but for WF_UNK_ID: "<s>" in a line is three
@@ -83,26 +86,61 @@ WF_API int32_t wf_tokenizer_special(const wf_tokenizer *t, int which);
 
 /* What an id stands for: "<pad>", "<unk>", "<s>", "</s>", then words, characters, or with BPE "lo"
  * at the end of a word and "hel@@" before more of it; of running text bytes as GPT-2 spells them
- * ("Ġthe" begins with a space), control characters as their pictures. NULL: no such id. */
+ * ("Ġthe" begins with a space), control characters as their pictures; of SentencePiece its pieces.
+ * NULL: no such id. */
 WF_API const char *wf_tokenizer_piece(const wf_tokenizer *t, int32_t id);
 
 /* The ids of a line, without start and end. Returns how many there are, of which the first
  * `capacity` are written; -1 with message: not UTF-8, no memory. An unknown word, or an unknown
  * character (each, also with BPE), is WF_UNK_ID; so are pictures of control characters in running
- * text that is cut into characters. */
+ * text that is cut into characters. SentencePiece: with the ids around it; what is unknown is one id,
+ * however long. */
 WF_API int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t bytes, int32_t *ids,
                                    int64_t capacity, char *message);
 
 /* The text of n ids, in the way of snprintf: the length needed, of which at most size - 1 bytes and
  * a '\0' are written. Padding, start and end are nothing, WF_UNK_ID is "<unk>" (with BPE the end
  * of a word). Without unknowns decode(encode(line)) is the line; for words and BPE with one space
- * where white space was, and none at its ends. -1: an id that is not there. */
+ * where white space was, and none at its ends. -1: an id that is not there, or no memory.
+ *
+ * Of SentencePiece with its own pieces it is what the library makes of them: an unknown one reads as
+ * its file says, " ⁇ " if that says nothing. With pieces given it is what transformers makes of them
+ * without special tokens: unknown ones and ids around a line are nothing, and neither is white space
+ * at the ends. */
 WF_API int64_t wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *ids, int64_t n, char *text,
                                    size_t size);
 
 /* Is this a line as described above, not of running text? False with "not UTF-8 at byte 17",
  * counted from 0. */
 WF_API bool wf_text_check(const char *line, size_t bytes, char *message);
+
+/* ---- SentencePiece --------------------------------------------------------------------------- */
+
+typedef struct wf_sentencepiece_options {
+    const void *model; /* a .spm file */
+    size_t bytes;
+    const char *const *pieces; /* by id, as a vocab.json has them: what the file cuts and is not
+                                  here is unknown. NULL: no such id. No pieces: the file's own */
+    int64_t n_pieces;
+    int32_t special[WF_SPECIAL_IDS]; /* ids of padding, unknown, start, end; -1: there is none. With
+                                        pieces the unknown one must be there */
+    const int32_t *before, *after;   /* ids around what is encoded */
+    int n_before, n_after;
+    bool
+        language_codes; /* ">>fra<<" at the start of a line is one piece, as Marian's models want */
+} wf_sentencepiece_options;
+
+/* A model of the file's own pieces, with the special ids that it names, and nothing around a line.
+ * It is read to the end. False with message: what is wrong with it. */
+WF_API bool wf_sentencepiece_defaults(const void *model, size_t bytes, wf_sentencepiece_options *o,
+                                      char *message);
+/* All is copied. The pieces of a line are those of the library sentencepiece 0.2.3, byte for byte:
+ * of unigram, BPE, word and character models. NULL with message: not a model, ids that are not
+ * there, a piece twice. */
+WF_API wf_tokenizer *wf_tokenizer_from_sentencepiece(const wf_sentencepiece_options *o,
+                                                     char *message);
+/* The same options again; what they point to lives as long as the tokenizer. False: another kind. */
+WF_API bool wf_tokenizer_sentencepiece(const wf_tokenizer *t, wf_sentencepiece_options *o);
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -115,15 +153,17 @@ WF_API wf_tokenizer *wf_tokenizer_read(wf_token_kind kind, const char *vocabular
                                        const char *codes, size_t codes_bytes, char *message);
 
 /* The bytes of a vocabulary file, special symbols first, and of a codes file (BPE), in the way of
- * snprintf. Reading both again gives the same tokenizer. */
+ * snprintf. Reading both again gives the same tokenizer. Of SentencePiece neither: 0 bytes. */
 WF_API size_t wf_tokenizer_vocabulary(const wf_tokenizer *t, char *text, size_t size);
 WF_API size_t wf_tokenizer_codes(const wf_tokenizer *t, char *text, size_t size);
 
-/* For a model's file: "PREFIX.kind" (word, char, bpe, byte, text-char, byte-bpe),
- * "PREFIX.vocabulary" and, for BPE, "PREFIX.codes". Returns how many pairs; they live until the
+/* For a model's file: "PREFIX.kind" (word, char, bpe, byte, text-char, byte-bpe, sentencepiece),
+ * "PREFIX.vocabulary" and, for BPE, "PREFIX.codes". Of SentencePiece "PREFIX.model" (in base 64),
+ * "PREFIX.special" and what else there is: "PREFIX.vocabulary" (an array in JSON),
+ * "PREFIX.before", "PREFIX.after", "PREFIX.codes" ("language"). Returns how many pairs; they live until the
  * next call or wf_tokenizer_free. 0: no memory. Prefixes: "tokenizer" when joint, else
  * "src_tokenizer" and "tgt_tokenizer"; at most 64 bytes. */
-enum { WF_TOKENIZER_META = 3 };
+enum { WF_TOKENIZER_META = 7 };
 WF_API int wf_tokenizer_to_meta(wf_tokenizer *t, const char *prefix,
                                 wf_meta pairs[WF_TOKENIZER_META]);
 WF_API bool wf_tokenizer_in_file(const wf_file *f, const char *prefix);

@@ -1,5 +1,6 @@
 /* models/text/tokenizer.c - lines into ids, and ids into lines; see text.h. */
 #include "tokenizer.h"
+#include "sentencepiece.h"
 
 #include <stdlib.h>
 
@@ -11,6 +12,7 @@ void wf_tokenizer_free(wf_tokenizer *t) {
     wf_pairs_free(&t->ranks);
     free(t->about), free(t->merges), free(t->seen.ends), free(t->seen.ids);
     free(t->chain), free(t->heap.items), free(t->fresh), free(t->ids);
+    wf_sentencepiece_free(t->sentencepiece);
     for (int i = 0; i < WF_TOKENIZER_META; i++) free(t->stored[i]);
     free(t);
 }
@@ -22,18 +24,21 @@ bool wf_tokenizer_running(const wf_tokenizer *t) {
     return t && wf_is_running(t->kind);
 }
 int64_t wf_tokenizer_size(const wf_tokenizer *t) {
-    return t ? (int64_t)t->pieces.n + WF_SPECIAL_IDS : 0;
+    if (!t) return 0;
+    return t->sentencepiece ? t->sentencepiece->n : (int64_t)t->pieces.n + WF_SPECIAL_IDS;
 }
 int64_t wf_tokenizer_merges(const wf_tokenizer *t) {
     return t ? (int64_t)t->n_merges : 0;
 }
 
 int32_t wf_tokenizer_special(const wf_tokenizer *t, int which) {
-    return t && which >= 0 && which < WF_SPECIAL_IDS ? which : -1;
+    if (!t || which < 0 || which >= WF_SPECIAL_IDS) return -1;
+    return t->sentencepiece ? t->sentencepiece->o.special[which] : which;
 }
 
 const char *wf_tokenizer_piece(const wf_tokenizer *t, int32_t id) {
     if (id < 0 || id >= wf_tokenizer_size(t)) return NULL;
+    if (t->sentencepiece) return t->sentencepiece->pieces[id];
     return id < WF_SPECIAL_IDS ? specials[id] : wf_strings_at(&t->pieces, id - WF_SPECIAL_IDS);
 }
 
@@ -101,6 +106,9 @@ int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t bytes, int
                             int64_t capacity, char *message) {
     ids to = { out, out ? capacity : 0, 0 };
     if (!t) return fail(message, "there is no tokenizer"), -1;
+    if (t->sentencepiece)
+        return wf_sentencepiece_encode(t->sentencepiece, (wf_span){ line, bytes }, out, to.capacity,
+                                       message);
     if (wf_is_running(t->kind))
         return put_running(t, (wf_span){ line, bytes }, &to, message) ? to.n : -1;
     if (!wf_text_check(line, bytes, message)) return -1;
@@ -128,6 +136,7 @@ int64_t wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *in, int64_t n,
     wf_sink s = sink(text, size);
     bool space = false;
     if (!t || (n > 0 && !in)) return -1;
+    if (t->sentencepiece) return wf_sentencepiece_decode(t->sentencepiece, in, n, &s);
     for (int64_t i = 0; i < n; i++) {
         const char *piece = wf_tokenizer_piece(t, in[i]);
         if (!piece) return -1;

@@ -4,7 +4,7 @@
  * and writes it; tokenizer.c turns lines into ids and back. For byte-pair encoding bpe.c keeps
  * symbols and merges, bpe_learn.c finds the merges, bpe_apply.c applies them to a word, and codes.c
  * reads and writes them. Running text is spelled first, and cut into chunks in place of words:
- * running.c.
+ * running.c. SentencePiece is a world of its own: sentencepiece.h, spm.h.
  *
  * There a thing has two names. As a symbol it is written as in a codes file: "lo</w>" ends a word,
  * "lo" does not. As a piece it is written as in a vocabulary file: "lo" and "lo@@". Chunks of running
@@ -66,6 +66,8 @@ struct wf_tokenizer {
     wf_heap heap;
     int32_t *fresh, *ids;
     size_t fresh_capacity, ids_capacity;
+
+    struct wf_sentencepiece *sentencepiece; /* of that kind alone: sentencepiece.h */
 
     char *stored[WF_TOKENIZER_META]; /* wf_tokenizer_to_meta: each a key and a value */
 };

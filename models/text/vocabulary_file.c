@@ -1,7 +1,7 @@
 /* models/text/vocabulary_file.c - a vocabulary as text, one piece per line, and as metadata of a
  * model's file. Both are read by the same code, which trusts nothing. */
 #include "models/choices.h"
-#include "tokenizer.h"
+#include "sentencepiece.h"
 
 #include <stdlib.h>
 
@@ -95,6 +95,10 @@ wf_tokenizer *wf_tokenizer_read(wf_token_kind kind, const char *vocabulary, size
         fail(message, "kind %d is not one of %s", (int)kind, WF_NAMES(WF_TOKEN_NAMES));
         return NULL;
     }
+    if (kind == WF_SENTENCEPIECE) {
+        fail(message, "sentencepiece has no vocabulary file: it is read from a .spm file");
+        return NULL;
+    }
     if (wf_has_merges(kind) != (codes != NULL) || !vocabulary) {
         fail(message, !vocabulary ? "there is no vocabulary"
                       : codes     ? "codes are for byte-pair encoding alone"
@@ -116,6 +120,7 @@ wf_tokenizer *wf_tokenizer_read(wf_token_kind kind, const char *vocabulary, size
 
 size_t wf_tokenizer_vocabulary(const wf_tokenizer *t, char *text, size_t size) {
     wf_sink s = sink(text, size);
+    if (t && t->sentencepiece) return 0;
     for (int32_t id = 0; id < wf_tokenizer_size(t); id++) {
         const char *piece = wf_tokenizer_piece(t, id);
         put(&s, piece, strlen(piece));
@@ -126,38 +131,51 @@ size_t wf_tokenizer_vocabulary(const wf_tokenizer *t, char *text, size_t size) {
 
 /* ---- in a model's file ----------------------------------------------------------------------- */
 
-static const char *const fields[] = { "kind", "vocabulary", "codes" };
+static const char *const fields[] = { "kind",    "vocabulary", "codes", "model",
+                                      "special", "before",     "after" };
 enum { KIND, VOCABULARY, CODES, LONGEST_PREFIX = 64 };
 
+/* 0: there is no such field. */
 static size_t value_of(const wf_tokenizer *t, int field, char *text, size_t size) {
+    if (field == KIND) return (size_t)snprintf(text, size, "%s", wf_token_kind_name(t->kind));
+    if (t->sentencepiece)
+        return wf_sentencepiece_field(t->sentencepiece, fields[field], text, size);
     if (field == VOCABULARY) return wf_tokenizer_vocabulary(t, text, size);
-    if (field == CODES) return wf_tokenizer_codes(t, text, size);
-    return (size_t)snprintf(text, size, "%s", wf_token_kind_name(t->kind));
+    return field == CODES && wf_has_merges(t->kind) ? wf_tokenizer_codes(t, text, size) : 0;
 }
 
 int wf_tokenizer_to_meta(wf_tokenizer *t, const char *prefix, wf_meta pairs[WF_TOKENIZER_META]) {
     if (!t || !prefix || !pairs) return 0;
-    int n = wf_has_merges(t->kind) ? 3 : 2;
-    for (int i = 0; i < n; i++) {
-        size_t key = strlen(prefix) + strlen(fields[i]) + 2, value = value_of(t, i, NULL, 0) + 1;
-        free(t->stored[i]);
-        t->stored[i] = malloc(key + value);
+    int n = 0;
+    for (int i = 0; i < WF_TOKENIZER_META; i++) {
+        size_t key = strlen(prefix) + strlen(fields[i]) + 2, value = value_of(t, i, NULL, 0);
+        free(t->stored[i]), t->stored[i] = NULL;
+        if (!value) continue;
+        t->stored[i] = malloc(key + value + 1);
         if (!t->stored[i]) return 0;
         snprintf(t->stored[i], key, "%s.%s", prefix, fields[i]);
-        value_of(t, i, t->stored[i] + key, value);
-        pairs[i] = (wf_meta){ t->stored[i], t->stored[i] + key };
+        value_of(t, i, t->stored[i] + key, value + 1);
+        pairs[n++] = (wf_meta){ t->stored[i], t->stored[i] + key };
     }
     return n;
 }
 
-static const char *find_field(const wf_file *f, const char *prefix, int field) {
+static const char *find_field(const wf_file *f, const char *prefix, const char *field) {
     char key[LONGEST_PREFIX + 16];
-    snprintf(key, sizeof key, "%.*s.%s", LONGEST_PREFIX, prefix, fields[field]);
+    snprintf(key, sizeof key, "%.*s.%s", LONGEST_PREFIX, prefix, field);
     return wf_file_meta(f, key);
 }
 
 bool wf_tokenizer_in_file(const wf_file *f, const char *prefix) {
-    return wf_file_ok(f) && prefix && find_field(f, prefix, KIND);
+    return wf_file_ok(f) && prefix && find_field(f, prefix, fields[KIND]);
+}
+
+static wf_tokenizer *read_fields(wf_token_kind kind, const char *const *text, char *message) {
+    if (kind == WF_SENTENCEPIECE)
+        return wf_sentencepiece_from_fields(fields, text, WF_TOKENIZER_META, message);
+    return wf_tokenizer_read(kind, text[VOCABULARY],
+                             text[VOCABULARY] ? strlen(text[VOCABULARY]) : 0, text[CODES],
+                             text[CODES] ? strlen(text[CODES]) : 0, message);
 }
 
 wf_tokenizer *wf_tokenizer_from_meta(const wf_file *f, const char *prefix, char *message) {
@@ -166,7 +184,7 @@ wf_tokenizer *wf_tokenizer_from_meta(const wf_file *f, const char *prefix, char 
     const char *text[WF_TOKENIZER_META];
     char why[WF_MESSAGE];
     int kind = 0;
-    for (int i = 0; i < WF_TOKENIZER_META; i++) text[i] = find_field(f, prefix, i);
+    for (int i = 0; i < WF_TOKENIZER_META; i++) text[i] = find_field(f, prefix, fields[i]);
     if (!text[KIND])
         return fail(message, "no '%.*s.kind' in the metadata: the model has no vocabulary of text",
                     LONGEST_PREFIX, prefix),
@@ -177,9 +195,7 @@ wf_tokenizer *wf_tokenizer_from_meta(const wf_file *f, const char *prefix, char 
         return fail(message, "'%.*s.kind' is '%.40s', not one of %s", LONGEST_PREFIX, prefix,
                     text[KIND], WF_NAMES(WF_TOKEN_NAMES)),
                NULL;
-    wf_tokenizer *t = wf_tokenizer_read((wf_token_kind)kind, text[VOCABULARY],
-                                        text[VOCABULARY] ? strlen(text[VOCABULARY]) : 0,
-                                        text[CODES], text[CODES] ? strlen(text[CODES]) : 0, why);
+    wf_tokenizer *t = read_fields((wf_token_kind)kind, text, why);
     if (!t) fail(message, "%.*s: %.180s", LONGEST_PREFIX, prefix, why);
     return t;
 }

@@ -1,0 +1,183 @@
+/* models/text/sentencepiece_fields.c - a SentencePiece tokenizer in a model's file: the .spm file in
+ * base 64 (RFC 4648), pieces as an array of strings in JSON, ids as decimal numbers with commas. */
+#include <limits.h>
+#include <stdlib.h>
+
+#include "core/file/json.h"
+#include "sentencepiece.h"
+
+/* ---- base 64 --------------------------------------------------------------------------------- */
+
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static void put_base64(wf_sink *to, const unsigned char *bytes, size_t n) {
+    for (size_t i = 0; i < n; i += 3) {
+        uint32_t bits = (uint32_t)bytes[i] << 16;
+        if (i + 1 < n) bits |= (uint32_t)bytes[i + 1] << 8;
+        if (i + 2 < n) bits |= bytes[i + 2];
+        char four[4] = { digits[bits >> 18], digits[bits >> 12 & 63],
+                         i + 1 < n ? digits[bits >> 6 & 63] : '=',
+                         i + 2 < n ? digits[bits & 63] : '=' };
+        put(to, four, sizeof four);
+    }
+}
+
+/* In fours, the last of which may end in one or two '='. NULL with message. */
+static unsigned char *from_base64(const char *text, size_t *bytes, char *message) {
+    size_t n = strlen(text), used = 0;
+    signed char value[256];
+    memset(value, -1, sizeof value);
+    for (int i = 0; i < 64; i++) value[(unsigned char)digits[i]] = (signed char)i;
+    unsigned char *out = malloc(n / 4 * 3 + 1);
+    if (!out) return fail(message, "out of memory"), NULL;
+    size_t padding = n && text[n - 1] == '=';
+    if (padding && n > 1 && text[n - 2] == '=') padding = 2;
+    bool ok = n % 4 == 0;
+    uint32_t bits = 0;
+    for (size_t i = 0; ok && i < n; i++) {
+        int v = i < n - padding ? value[(unsigned char)text[i]] : 0;
+        ok = v >= 0;
+        bits = (bits << 6 | (uint32_t)(v & 63)) & 0xFFFFFF;
+        if (i % 4 != 3) continue;
+        out[used++] = (unsigned char)(bits >> 16), out[used++] = (unsigned char)(bits >> 8);
+        out[used++] = (unsigned char)bits;
+    }
+    *bytes = used - padding;
+    if (ok) return out;
+    free(out);
+    fail(message, "the SentencePiece model is not in base 64");
+    return NULL;
+}
+
+/* ---- strings and numbers --------------------------------------------------------------------- */
+
+static void put_string(wf_sink *to, const char *text) {
+    put(to, "\"", 1);
+    for (; *text; text++) {
+        char escape[8];
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            put(to, (char[]){ '\\', *text }, 2);
+        else if (c < 0x20)
+            put(to, escape, (size_t)snprintf(escape, sizeof escape, "\\u%04x", c));
+        else
+            put(to, text, 1);
+    }
+    put(to, "\"", 1);
+}
+
+static void put_pieces(wf_sink *to, const wf_sentencepiece *s) {
+    for (int64_t id = 0; id < s->n; id++) {
+        put(to, id ? "," : "[", 1);
+        put_string(to, s->pieces[id] ? s->pieces[id] : "");
+    }
+    put(to, "]", 1);
+}
+
+static void put_ids(wf_sink *to, const int32_t *ids, int n) {
+    char text[16];
+    for (int i = 0; i < n; i++)
+        put(to, text, (size_t)snprintf(text, sizeof text, i ? ",%d" : "%d", (int)ids[i]));
+}
+
+/* As many as there are commas and one; at most a few, from -1 on. */
+enum { MOST_IDS = 64 };
+static bool read_ids(const char *text, int32_t *ids, int *n, char *message) {
+    *n = 0;
+    for (const char *at = text; at; at = *at == ',' ? at + 1 : NULL) {
+        char *end;
+        bool number = (*at >= '0' && *at <= '9') || (at[0] == '-' && at[1] == '1');
+        long id = number ? strtol(at, &end, 10) : 0;
+        if (!number || *n == MOST_IDS || id < -1 || id > INT32_MAX || (*end && *end != ','))
+            return fail(message, "'%.40s' are not some ids", text);
+        ids[(*n)++] = (int32_t)id;
+        at = end;
+    }
+    return true;
+}
+
+size_t wf_sentencepiece_field(const wf_sentencepiece *s, const char *field, char *text,
+                              size_t size) {
+    const wf_sentencepiece_options *o = &s->o;
+    wf_sink to = sink(text, size);
+    if (!strcmp(field, "model")) put_base64(&to, o->model, o->bytes);
+    if (!strcmp(field, "vocabulary") && o->pieces) put_pieces(&to, s);
+    if (!strcmp(field, "special")) put_ids(&to, o->special, WF_SPECIAL_IDS);
+    if (!strcmp(field, "before")) put_ids(&to, o->before, o->n_before);
+    if (!strcmp(field, "after")) put_ids(&to, o->after, o->n_after);
+    if (!strcmp(field, "codes") && o->language_codes) put(&to, "language", strlen("language"));
+    return to.used;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+typedef struct pieces {
+    char *text; /* the JSON, decoded in place */
+    const char **at;
+    size_t n, capacity;
+} pieces;
+
+static bool read_pieces(pieces *p, const char *json, char *message) {
+    struct wf_json j;
+    size_t bytes = strlen(json);
+    if (!(p->text = malloc(bytes + 1))) return fail(message, "out of memory");
+    memcpy(p->text, json, bytes + 1);
+    if (wf_json_begin(&j, p->text, bytes) && wf_json_expect(&j, '['))
+        for (bool first = true; wf_json_item(&j, &first);) {
+            char *piece;
+            if (!wf_json_string(&j, &piece)) break;
+            if (!wf_grow(&p->at, &p->capacity, p->n + 1, sizeof *p->at))
+                return fail(message, "out of memory");
+            p->at[p->n++] = *piece ? piece : NULL;
+        }
+    if (!*j.error) wf_json_finish(&j);
+    return !*j.error || fail(message, "the vocabulary: %s", j.error);
+}
+
+static const char *value_of(const char *const *fields, const char *const *values, int n,
+                            const char *name) {
+    for (int i = 0; i < n; i++)
+        if (!strcmp(fields[i], name)) return values[i];
+    return NULL;
+}
+
+wf_tokenizer *wf_sentencepiece_from_fields(const char *const *fields, const char *const *values,
+                                           int n, char *message) {
+#define FIELD(name) value_of(fields, values, n, name)
+    int32_t special[MOST_IDS], before[MOST_IDS], after[MOST_IDS];
+    int n_special = 0, n_before = 0, n_after = 0;
+    pieces p = { 0 };
+    size_t bytes = 0;
+    wf_tokenizer *t = NULL;
+    const char *model = FIELD("model"), *codes = FIELD("codes"), *vocabulary = FIELD("vocabulary");
+    if (!model || !FIELD("special"))
+        return fail(message, "there is no SentencePiece model, or it has no special ids"), NULL;
+    if (codes && strcmp(codes, "language"))
+        return fail(message, "codes are '%.40s', not 'language'", codes), NULL;
+    if (!read_ids(FIELD("special"), special, &n_special, message) ||
+        (FIELD("before") && !read_ids(FIELD("before"), before, &n_before, message)) ||
+        (FIELD("after") && !read_ids(FIELD("after"), after, &n_after, message)))
+        return NULL;
+    if (n_special != WF_SPECIAL_IDS)
+        return fail(message, "%d special ids: %d", n_special, WF_SPECIAL_IDS), NULL;
+    unsigned char *file = from_base64(model, &bytes, message);
+    if (file && (!vocabulary || read_pieces(&p, vocabulary, message))) {
+        wf_sentencepiece_options o = { .model = file,
+                                       .bytes = bytes,
+                                       .pieces = p.at,
+                                       .n_pieces = (int64_t)p.n,
+                                       .before = before,
+                                       .after = after,
+                                       .n_before = n_before,
+                                       .n_after = n_after,
+                                       .language_codes = codes != NULL };
+        memcpy(o.special, special, sizeof o.special);
+        if (vocabulary && !p.n)
+            fail(message, "the vocabulary has no piece");
+        else
+            t = wf_tokenizer_from_sentencepiece(&o, message);
+    }
+    free(file), free(p.text), free(p.at);
+    return t;
+#undef FIELD
+}
