@@ -349,6 +349,10 @@ TEST(no_tokenizer_answers) {
     ck_assert(!wf_tokenizer_in_file(NULL, "tokenizer") && !wf_tokenizer_in_file(NULL, NULL));
     ck_assert(!wf_tokenizer_from_meta(NULL, "tokenizer", why));
     ck_assert(!wf_tokenizer_read(WF_WORDS, NULL, 4, NULL, 0, why));
+    ck_assert(!wf_tokenizer_from_sentencepiece(NULL, why));
+    ck_assert(!wf_sentencepiece_defaults(NULL, 4, NULL, why));
+    ck_assert_str_eq(why, "there is no SentencePiece model");
+    ck_assert(!wf_tokenizer_sentencepiece(NULL, NULL));
     ck_assert(!wf_text_check(NULL, 1, why) && wf_text_check(NULL, 0, NULL));
     ck_assert_str_eq(why, "there is no line");
 }
@@ -360,7 +364,10 @@ TEST(a_tokenizer_accepts_null_and_kinds_that_are_none) {
             (wf_token_kind)kind, "a\nb\n", 4,
             kind == WF_BPE || kind == WF_BYTE_BPE ? "#version: 0.2\n" : NULL, 14, why);
         ck_assert((t != NULL) == (kind >= WF_WORDS && kind <= WF_BYTE_BPE));
-        if (!t) assert_contains(why, "is not one of word|char|bpe|");
+        if (kind == WF_SENTENCEPIECE)
+            assert_contains(why, "it is read from a .spm file");
+        else if (!t)
+            assert_contains(why, "is not one of word|char|bpe|");
         wf_tokenizer_free(t);
     }
     wf_tokenizer *t = wf_tokenizer_read(WF_WORDS, "a\nb\n", 4, NULL, 0, why);
