@@ -122,7 +122,7 @@ static bool read_pieces(pieces *p, const char *json, char *message) {
     size_t bytes = strlen(json);
     if (!(p->text = malloc(bytes + 1))) return fail(message, "out of memory");
     memcpy(p->text, json, bytes + 1);
-    if (wf_json_begin(&j, p->text, bytes) && wf_json_expect(&j, '['))
+    if (wf_json_begin(&j, p->text, bytes))
         for (bool first = true; wf_json_item(&j, &first);) {
             char *piece;
             if (!wf_json_string(&j, &piece)) break;

@@ -478,6 +478,26 @@ TEST(half_a_checkpoint_is_refused) {
     close_model(m);
 }
 
+/* Of any optimizer, whole or not: to train anew is to begin without. */
+TEST(moments_may_stay_in_the_file) {
+    char message[WF_MESSAGE] = "";
+    wf_transformer_config c = small_config();
+    wf_training_config training = adam_training(0);
+    wf_model *m = open_model(&c, &training, WF_F32, 3);
+    train(m, 1, 3, 1);
+    save(m, true);
+    rewrite(&(change){ .entry = m->optimizer.moments[m->optimizer.n_moments - 1]->name });
+    wf_file *f = open_file(other);
+    wf_model *n = wf_model_record(f, &training, WF_F32, 1, message);
+    ck_assert_msg(wf_model_load_parameters(n, f, message), "%s", message);
+    assert_equal(m, n, false);
+    double *v = leaf_values(n->optimizer.moments[0]);
+    for (int64_t i = 0; i < wf_count(n->optimizer.moments[0]); i++) ck_assert(v[i] == 0);
+    free(v);
+    ck_assert(!wf_model_load_parameters(NULL, f, message));
+    wf_file_free(f), close_model(m), close_model(n);
+}
+
 TEST(a_failed_model_says_why_it_failed) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = small_config();

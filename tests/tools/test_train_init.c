@@ -304,3 +304,70 @@ TEST(tuning_begins_where_the_model_is) {
     }
     ck_assert_msg(loss[1] > 0 && loss[1] < 0.95 * loss[0], "%g, %g", loss[0], loss[1]);
 }
+
+/* ---- vocabularies that are there ------------------------------------------------------------- */
+
+#define DE "--spm-src " WEFT_TEST_DATA "/words_de.spm "
+#define EN "--spm-tgt " WEFT_TEST_DATA "/words_en.spm "
+
+/* Pieces are a file's own, in its order, below weft's special symbols. */
+TEST_ROWS(sentencepiece_comes_from_its_files, 4) {
+    static const struct {
+        const char *how, *says, *prefix;
+    } rows[] = {
+        { DE EN, "31 ids of the source, 29 of the target", "src_tokenizer." },
+        { EN "--tokenizer sentencepiece --tie all", "29 ids of the source, 29 of the target",
+          "tgt_tokenizer." },
+        { DE "--spm-tgt " WEFT_TEST_DATA "/words_de.spm --tie decoder", "31 ids of the source, 31",
+          "src_tokenizer." },
+        { EN "--arch language", "29 ids for both sides", "tokenizer." },
+    };
+    static const char *const common = "--threads 1 --warmup 2 --batch-size 5 --lr-steps 400 "
+                                      "--dropout 0 --lr 0.01 " SIZE;
+    run("train --train one %s %s --max-steps 6 -o whole", common, rows[_i].how);
+    expect(0);
+    assert_contains(result.err, rows[_i].says);
+    run("train --train one %s %s --max-steps 3 -o parts", common, rows[_i].how);
+    expect(0);
+    ok("train --resume --train one -o parts --max-steps 6 --quiet --threads 2");
+    ck_assert(same_files("whole", "parts"));
+    ok(TUNE "--init whole --max-steps 3 -o tuned");
+    assert_same_meta("whole", "tuned", rows[_i].prefix);
+    ok("cut -f 1 two | generate --model tuned --quiet --max-len-b 3 | wc -l");
+    ck_assert_int_eq(atoi(result.out), 12);
+}
+
+TEST(words_are_joined_again) {
+    ok("train --train both " DE EN "--threads 1 --quiet --warmup 20 --lr 0.01 --d-model 32 --heads "
+       "2 --layers 1 --d-ff 64 --dropout 0 --label-smoothing 0 --batch-size 8 --max-steps 400 -o "
+       "m");
+    ok("cut -f 1 both | generate --model m --quiet | paste - both | awk -F '\t' '$1 == $3' | wc "
+       "-l");
+    ck_assert_int_ge(atoi(result.out), 20);
+}
+
+static const struct {
+    const char *options;
+    int status;
+    const char *says;
+} wrong_files[] = {
+    { "--tokenizer sentencepiece", 2, "say which vocabulary, --spm-src FILE" },
+    { "--tokenizer word " DE, 2, "--spm-src would have no effect: it is for --tokenizer sent" },
+    { DE "--vocab-size 100", 2, "--vocab-size would have no effect: the .spm file says it" },
+    { DE "--share-vocab", 2, "--share-vocab would have no effect: the .spm file says it" },
+    { DE EN "--arch language", 2, "has one vocabulary: --spm-src or --spm-tgt alone" },
+    { DE EN "--tie all", 2, "tying all embeddings needs vocabularies of one size" },
+    { "--spm-src none", 1, "none can't be read: No such file" },
+    { "--spm-src one", 1, "one: " },
+    { "--spm-src .", 1, ". can't be read: " },
+    { "--spm-src /dev/zero", 1, "/dev/zero can't be read: it is too large" },
+};
+
+TEST_ROWS(a_vocabulary_that_is_none_is_told, COUNT_OF(wrong_files)) {
+    run("train --train one --warmup 1 --max-steps 4 %s", wrong_files[_i].options);
+    ck_assert_msg(result.status == wrong_files[_i].status, "%d: %s", result.status, result.err);
+    assert_contains(result.err, wrong_files[_i].says);
+    run("train --task copy " DE);
+    expect(2);
+    assert_contains(result.err, "--spm-src would have no effect: it is for text");
+}

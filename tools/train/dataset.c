@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sentencepiece.h"
 #include "tools/data/language.h"
 #include "tools/data/text_tasks.h"
 
@@ -99,10 +100,18 @@ static wf_tokenizer *learn(origin *from, bool src, bool tgt, char *message) {
     return t;
 }
 
+/* Of a source apart, its end is a token; of the target it is the model's. */
+static bool open_sentencepiece(wf_tokenizer *t[2], const dataset_options *o, char *message) {
+    t[0] = sentencepiece_open(o->spm[0], !o->shared, message);
+    if (o->shared || !t[0]) return (t[1] = t[0]) != NULL;
+    return (t[1] = sentencepiece_open(o->spm[1], false, message)) != NULL;
+}
+
 static bool find_tokenizers(dataset *m, origin *from, const wf_file *f, char *message) {
     wf_tokenizer **t = m->tokenizer;
     bool shared = from->options->shared;
     if (f) return tokenizers_open(t, f, message);
+    if (from->options->spm[0]) return open_sentencepiece(t, from->options, message);
     t[0] = learn(from, true, shared, message);
     if (shared || !t[0]) return (t[1] = t[0]) != NULL;
     return (t[1] = learn(from, false, true, message)) != NULL;

@@ -45,6 +45,7 @@ typedef struct dataset_options {
     const char *valid[2];        /* the same; [0] NULL: nothing is held back */
     int64_t valid_size;          /* of a text task */
     wf_tokenizer_options tokens; /* how to learn a vocabulary */
+    const char *spm[2];          /* or the files that have it, of source and target */
     bool shared;                 /* one vocabulary for both sides */
     bool targets;                /* there may be targets without a source */
     int64_t max_tokens;          /* of a sentence: longer pairs are left out */

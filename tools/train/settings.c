@@ -85,6 +85,9 @@ static option rows[] = {
            .fallback = "",
            OTHERWISE(FOR("add|date", "char"), FOR("text", "bpe"), FOR("lm", "byte-bpe")), OF_MODEL,
            BEFORE("word")),
+    INPUT("spm-src", told.spm_src, "of sentencepiece: the .spm file of the source"),
+    INPUT("spm-tgt", told.spm_tgt,
+          "and that of the target; one of the two alone is for both sides"),
     COUNT("vocab-size", told.vocab_size, 0, 1 << 20, "ids at most, of each side or shared; 0: all",
           OTHERWISE(FOR("bpe", "8000"), FOR("byte-bpe", "4096")), OF_MODEL, BEFORE("0")),
     COUNT("min-freq", told.min_freq, 1, 1e9,
@@ -359,11 +362,30 @@ static void check_files(settings *set) {
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
+/* A file that is given twice is one of both sides, as one alone is. */
+static void complete_sentencepiece(settings *set) {
+    const program *p = &train_program;
+    bool wanted = set->tokenizer == WF_SENTENCEPIECE;
+    if (wanted && !set->spm_src && !set->spm_tgt)
+        usage_error(p, "--tokenizer sentencepiece: say which vocabulary, --spm-src FILE and "
+                       "--spm-tgt FILE, or one for both");
+    if (settings_in_one_row(set) && set->spm_src && set->spm_tgt)
+        usage_error(p, "this architecture has one vocabulary: --spm-src or --spm-tgt alone");
+    if (!set->spm_src) set->spm_src = set->spm_tgt;
+    if (!set->spm_tgt) set->spm_tgt = set->spm_src;
+}
+
 /* A new model is what the words of its choices say; one that is there is trained in its own way. */
-static void take_defaults(const wf_file *init) {
-    static const char *const choices[] = { "task", "tokenizer", "preset", "form" };
-    for (int i = 0; i < (init ? 1 : 4); i++) take_defaults_of(choices[i]);
-    if (init) options_take_defaults(&train_program, "init");
+static void take_defaults(settings *set, const wf_file *init) {
+    program *p = &train_program;
+    take_defaults_of("task");
+    if (init) {
+        options_take_defaults(p, "init");
+        return;
+    }
+    bool spm = set->spm_src || set->spm_tgt;
+    if (spm && !option_seen(p, "tokenizer")) set->tokenizer = WF_SENTENCEPIECE;
+    take_defaults_of("tokenizer"), take_defaults_of("preset"), take_defaults_of("form");
 }
 
 void settings_complete(settings *set, const wf_file *f, const wf_file *init) {
@@ -373,9 +395,10 @@ void settings_complete(settings *set, const wf_file *f, const wf_file *init) {
     check_files(set);
     if (set->task < 0)
         usage_error(p, "say what to learn: --task %s, or --train FILE.tsv", LEARN_WORDS);
-    if (!f) take_defaults(init);
+    if (!f) take_defaults(set, init);
     if (settings_started(set)) settings_from_model(set, f ? f : init, f ? set->model : set->init);
     settings_refuse_idle(set);
+    if (!f && !init) complete_sentencepiece(set);
     if (!settings_text(set) && set->max_len > TASK_MAX_LEN)
         usage_error(p, "--max-len %lld: a task has at most %d tokens", (long long)set->max_len,
                     TASK_MAX_LEN);

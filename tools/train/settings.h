@@ -27,6 +27,7 @@ typedef struct settings {
     const char *text, *text_eval, *document_marker;
     int64_t text_eval_size;
     int tokenizer;
+    const char *spm_src, *spm_tgt;
     int64_t vocab_size, min_freq, max_tokens, accum, epochs, patience;
     bool share_vocab;
     const char *model, *log, *curve;

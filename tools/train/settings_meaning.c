@@ -17,6 +17,7 @@ dataset_options settings_dataset(const settings *set) {
         .valid = { set->valid ? set->valid : set->valid_src, set->valid_tgt },
         .valid_size = set->valid_size,
         .tokens = tokens,
+        .spm = { set->spm_src, set->spm_tgt },
         .shared = set->share_vocab || settings_in_one_row(set),
         .targets = settings_in_one_row(set),
         .max_tokens = set->max_len,

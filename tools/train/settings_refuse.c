@@ -35,6 +35,15 @@ void settings_refuse_idle(const settings *set) {
     option_no_effect(p, "save-every", !set->model, "without -o nothing is saved");
     option_no_effect(p, "log-every", !reports, "--quiet without --log or --json reports nothing");
     option_no_effect(p, "profile", set->quiet && !set->log && !set->json, "--quiet says nothing");
+    static const char *const files[] = { "spm-src", "spm-tgt" };
+    static const char *const learned[] = { "vocab-size", "min-freq", "share-vocab" };
+    bool spm = set->tokenizer == WF_SENTENCEPIECE;
+    for (int i = 0; i < 2; i++) {
+        option_no_effect(p, files[i], set->resume, "a resume takes the vocabulary from the file");
+        option_no_effect(p, files[i], !settings_text(set), "it is for text");
+        option_no_effect(p, files[i], !spm, "it is for --tokenizer sentencepiece");
+    }
+    for (int i = 0; i < 3; i++) option_no_effect(p, learned[i], spm, "the .spm file says it");
     static const char *const of_text[] = { "tokenizer",  "vocab-size", "min-freq", "share-vocab",
                                            "max-tokens", "epochs",     "accum" };
     for (size_t i = 0; i < sizeof of_text / sizeof *of_text; i++)

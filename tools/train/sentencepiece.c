@@ -1,0 +1,93 @@
+/* tools/train/sentencepiece.c - the vocabulary of a new model from a .spm file. See
+ * sentencepiece.h. */
+#include "sentencepiece.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/data/spool.h"
+
+enum { MESSAGE = 256, MOST_BYTES = 1 << 28 };
+
+static const char *const specials[WF_SPECIAL_IDS] = { "<pad>", "<unk>", "<s>", "</s>" };
+
+static char *fail_to_read(const char *path, const char *why, char *message) {
+    return snprintf(message, MESSAGE, "%.100s can't be read: %.120s", path, why), NULL;
+}
+
+/* To be freed; NULL with message. */
+static char *read_file(const char *path, size_t *size, char *message) {
+    spool s;
+    size_t room = 1 << 16;
+    ssize_t got = 0;
+    char *bytes = NULL, *more;
+    if (!spool_open(&s, path)) return fail_to_read(path, strerror(errno), message);
+    for (*size = 0; (more = realloc(bytes, room)) != NULL; *size += (size_t)got) {
+        bytes = more;
+        got = spool_read(&s, *size, bytes + *size, room - *size);
+        if (got <= 0) break;
+        if (*size + (size_t)got == room && (room *= 2) > MOST_BYTES) break;
+    }
+    const char *why = !more               ? "out of memory"
+                      : got < 0           ? spool_failure(&s)
+                      : room > MOST_BYTES ? "it is too large"
+                                          : NULL;
+    if (why) fail_to_read(path, why, message), free(bytes);
+    spool_close(&s);
+    return why ? NULL : bytes;
+}
+
+/* Is it one of weft's, by its name or by what the file says it is? */
+static bool is_special(const wf_sentencepiece_options *own, int32_t id, const char *piece) {
+    for (int i = 0; i < WF_SPECIAL_IDS; i++)
+        if (id == own->special[i] || strcmp(piece, specials[i]) == 0) return true;
+    return false;
+}
+
+/* The pieces of the file's own tokenizer in the order that they have here; to be freed. NULL: no
+ * memory. */
+static const char **order(const wf_tokenizer *t, const wf_sentencepiece_options *own, int64_t *n) {
+    int64_t size = wf_tokenizer_size(t);
+    const char **pieces = calloc((size_t)size + WF_SPECIAL_IDS, sizeof *pieces);
+    if (!pieces) return NULL;
+    for (*n = 0; *n < WF_SPECIAL_IDS; ++*n) pieces[*n] = specials[*n];
+    for (int32_t id = 0; id < size; id++) {
+        const char *piece = wf_tokenizer_piece(t, id);
+        if (piece && !is_special(own, id, piece)) pieces[(*n)++] = piece;
+    }
+    return pieces;
+}
+
+/* The file's own tokenizer tells its pieces. */
+static wf_tokenizer *make(const wf_sentencepiece_options *own, bool source, char *message) {
+    static const int32_t end = WF_END_ID;
+    wf_sentencepiece_options o = { .model = own->model, .bytes = own->bytes };
+    wf_tokenizer *t = wf_tokenizer_from_sentencepiece(own, message), *ordered = NULL;
+    if (!t) return NULL;
+    const char **pieces = order(t, own, &o.n_pieces);
+    for (int i = 0; i < WF_SPECIAL_IDS; i++) o.special[i] = i;
+    o.pieces = pieces;
+    if (source) o.after = &end, o.n_after = 1;
+    if (pieces)
+        ordered = wf_tokenizer_from_sentencepiece(&o, message);
+    else
+        snprintf(message, MESSAGE, "out of memory");
+    free(pieces);
+    wf_tokenizer_free(t);
+    return ordered;
+}
+
+wf_tokenizer *sentencepiece_open(const char *path, bool source, char *message) {
+    wf_sentencepiece_options own;
+    size_t bytes;
+    char why[MESSAGE];
+    char *model = read_file(path, &bytes, message);
+    if (!model) return NULL;
+    bool ok = wf_sentencepiece_defaults(model, bytes, &own, why);
+    wf_tokenizer *t = ok ? make(&own, source, why) : NULL;
+    if (!t) snprintf(message, MESSAGE, "%.100s: %.150s", path, why);
+    free(model);
+    return t;
+}

@@ -1,0 +1,11 @@
+/* tools/train/sentencepiece.h - the vocabulary of a new model from a .spm file that is there. */
+#ifndef WEFT_TOOLS_TRAIN_SENTENCEPIECE_H
+#define WEFT_TOOLS_TRAIN_SENTENCEPIECE_H
+
+#include "models/text.h"
+
+/* Ids are those of weft's special symbols, then the file's pieces in their order. A source is read
+ * to its end, which is a token of it: so Marian's models are trained. NULL with message[256]. */
+wf_tokenizer *sentencepiece_open(const char *path, bool source, char *message);
+
+#endif
