@@ -59,7 +59,7 @@ def run_weft(a):
     run = subprocess.run(
         [f"{a.tools}/generate", "--model", a.model, "--beam", str(a.one_beam), "--threads",
          str(a.one_thread), "--batch-size", str(a.one_batch), "--min-len", str(OUTPUT),
-         "--max-len-a", "0", "--max-len-b", str(OUTPUT), "-o", os.devnull]
+         "--max-len-a", "0", "--max-len-b", str(OUTPUT)]
         + (["--weights", "int8"] if a.int8 else []),
         input=text, capture_output=True, text=True, check=True)
     rate = re.search(r"([\d,.]+) tokens/s", run.stderr)
