@@ -1,5 +1,5 @@
-/* core/plan/lend.h - inside the library: values that a plan reads where they lie, and memory given
- * back, for whoever passes much from one plan to another. Not installed. */
+/* core/plan/lend.h - inside the library: values that a plan reads, and that are read, where they
+ * lie, and memory given back, for whoever passes much between plans. Not installed. */
 #ifndef WEFT_CORE_PLAN_LEND_H
 #define WEFT_CORE_PLAN_LEND_H
 
@@ -8,6 +8,10 @@
 /* wf_feed without a copy: data, aligned to 64 bytes, stay as they are until t is fed anew or the
  * plan is freed. */
 bool wf_feed_lent(wf_plan *p, const wf_tensor *t, void *data, size_t bytes);
+
+/* wf_fetch without a copy: row-major, until p runs again or is bound to other extents. NULL:
+ * wf_plan_error. */
+const void *wf_fetched(wf_plan *p, const wf_tensor *t);
 
 /* Give back the memory of what the plan computed; the next run takes it again. */
 void wf_plan_release(wf_plan *p);

@@ -237,13 +237,27 @@ bool wf_run_state(wf_plan *p, wf_state *s) {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data, size_t bytes) {
-    if (!wf_plan_ok(p)) return false;
-    const bound_view *v = wf_plan_value(p, t);
+/* NULL: it can't be fetched. */
+static const bound_view *computed(wf_plan *p, const wf_tensor *t) {
+    const bound_view *v = wf_plan_ok(p) ? wf_plan_value(p, t) : NULL;
+    if (!wf_plan_ok(p)) return NULL;
     if (!v || !p->nodes[p->index[t->id]].fetched)
         return wf_plan_fail(p, "'%s' is not among the fetches of this plan",
-                            t ? called(t) : "NULL");
-    if (!p->ran) return wf_plan_fail(p, "'%s' is fetched before a run", called(t));
+                            t ? called(t) : "NULL"),
+               NULL;
+    return p->ran ? v : (wf_plan_fail(p, "'%s' is fetched before a run", called(t)), NULL);
+}
+
+const void *wf_fetched(wf_plan *p, const wf_tensor *t) {
+    const bound_view *v = computed(p, t);
+    if (!v) return NULL;
+    if (wf_view_dense(&v->view)) return v->view.data;
+    return wf_plan_fail(p, "'%s' does not lie in one piece", called(t)), NULL;
+}
+
+bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data, size_t bytes) {
+    const bound_view *v = computed(p, t);
+    if (!v) return false;
     if (!array_fits(p, t, &v->view, data, bytes, &bytes)) return false;
     if (bytes == 0) return true;
     wf_view to;

@@ -45,7 +45,7 @@ void wf_decoder_free(wf_decoder *d) {
     for (int i = 0; d->handed && i < d->model->n_handed; i++)
         give_back(&d->handed[i].sentences), give_back(&d->handed[i].rows);
     give_back(&d->prompts);
-    free(d->handed), free(d->place), free(d->logits);
+    free(d->handed), free(d->place);
     free(d);
 }
 
@@ -144,12 +144,9 @@ static bool bind_rows(wf_decoder *d, wf_plan *p, int rows, int64_t n) {
 }
 
 static bool make_room(wf_decoder *d, int rows) {
-    size_t vocab = (size_t)d->model->tgt_vocab;
     if (rows <= d->capacity) return true;
-    wf_state_free(d->state), free(d->logits);
+    wf_state_free(d->state);
     d->capacity = 0, d->state = NULL;
-    d->logits = calloc((size_t)rows * vocab, wf_dtype_size(wf_real(d->model->graph)));
-    if (!d->logits) return wf_decoder_fail(d, "out of memory");
     if (!bind_rows(d, d->step, rows, 1) || !wf_bind(d->step, "P", 0))
         return wf_decoder_fail_plan(d, d->step);
     d->state = wf_state_new(d->step);
@@ -222,11 +219,11 @@ bool wf_decoder_prompt(wf_decoder *d, int b, int s, const int32_t *src, int64_t 
 
 bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position) {
     wf_plan *p = d->step;
-    const wf_tensor *tgt = d->model->tgt, *logits = d->model->logits;
+    const wf_tensor *tgt = d->model->tgt;
     bool ok = wf_bind(p, "P", position) && wf_feed(p, tgt, ids, wf_bound_bytes(p, tgt)) &&
-              wf_run_state(p, d->state) &&
-              wf_fetch(p, logits, d->logits, wf_bound_bytes(p, logits));
-    return ok || wf_decoder_fail_plan(d, p);
+              wf_run_state(p, d->state);
+    d->logits = ok ? wf_fetched(p, d->model->logits) : NULL;
+    return d->logits || wf_decoder_fail_plan(d, p);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -262,7 +259,6 @@ size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n) {
         return wf_decoder_fail(d, "sources of %d tokens: this model reads up to %lld", s,
                                (long long)wf_model_longest_source(m)),
                0;
-    size_t logits = (size_t)b * (size_t)m->tgt_vocab * wf_dtype_size(wf_real(m->graph));
     size_t start = (m->src ? encoding_bytes : prompt_bytes)(d, b, s);
     if (!start) return 0;
     if (!bind_rows(d, d->step, b, 1) || !wf_bind(d->step, "P", last))
@@ -270,5 +266,5 @@ size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n) {
     wf_state *state = wf_state_new(d->step);
     size_t step = state ? wf_plan_memory(d->step) + wf_state_bytes(state) : 0;
     wf_state_free(state);
-    return step ? start + step + logits : (wf_decoder_fail_plan(d, d->step), 0);
+    return step ? start + step : (wf_decoder_fail_plan(d, d->step), 0);
 }

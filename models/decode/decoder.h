@@ -37,11 +37,11 @@ struct wf_decoder {
     wf_plan *encode, *prompt; /* of a source apart, or in one row: the other is NULL */
     wf_plan *step, *score;    /* score: NULL until it is asked for */
     wf_state *state;
-    int capacity;   /* rows that the state and the logits have room for */
+    int capacity;   /* rows that the state has room for */
     handed *handed; /* [model->n_handed] */
     int *place;     /* of each sentence: where its slice lies among those of the sentences */
     grown prompts;
-    void *logits; /* of one step, [rows,V] in the model's type */
+    const void *logits; /* of the last step, [rows,V] in the model's type: the plan's */
     int64_t source_length;
     char error[512];
 };

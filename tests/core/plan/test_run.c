@@ -1,5 +1,6 @@
 /* tests/core/plan/test_run.c - what a run leaves to see: memory that is used again, dropout,
  * profiles. */
+#include "core/plan/lend.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
@@ -23,6 +24,36 @@ TEST(a_chain_needs_two_buffers) {
     wf_plan *p = plan_of(y);
     ck_assert_uint_gt(wf_plan_memory(p), 0);
     ck_assert_uint_le(wf_plan_memory(p), 2 * (N * 4 + 256));
+    wf_plan_free(p);
+    end_graph(g);
+}
+
+/* What is lent is read at every run, where it lies; what is computed is read where it lies. */
+TEST(values_are_read_where_they_lie) {
+    static _Alignas(64) float lent[6] = { 1, 2, 3, 4, 5, 6 };
+    float twice[6];
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2, 3)), *y = wf_scale(x, 2);
+    wf_plan *p =
+        wf_plan_new(g, &(wf_plan_options){ .feed = &x, .n_feed = 1, .fetch = &y, .n_fetch = 1 });
+    ck_assert(wf_plan_ok(p) && !wf_feed_lent(p, x, lent, sizeof lent - 4));
+    ck_assert_msg(wf_feed_lent(p, x, lent, sizeof lent), "%s", wf_plan_error(p));
+    ck_assert_ptr_null(wf_fetched(p, y));
+    assert_contains(wf_plan_error(p), "before a run");
+    for (int run = 0; run < 2; run++) {
+        ck_assert_msg(wf_run(p), "%s", wf_plan_error(p));
+        const float *there = wf_fetched(p, y);
+        ck_assert_ptr_nonnull(there);
+        ck_assert(wf_fetch(p, y, twice, sizeof twice) && !memcmp(there, twice, sizeof twice));
+        for (int i = 0; i < 6; i++) ck_assert_float_eq(there[i], 2 * lent[i]);
+        for (int i = 0; i < 6; i++) lent[i] += 10;
+    }
+    ck_assert_ptr_null(wf_fetched(p, x));
+    assert_contains(wf_plan_error(p), "not among the fetches");
+    wf_plan_release(p);
+    ck_assert_ptr_null(wf_fetched(p, y)); /* until it runs again */
+    ck_assert_msg(wf_run(p), "%s", wf_plan_error(p));
+    ck_assert_float_eq(*(const float *)wf_fetched(p, y), 2 * lent[0]);
     wf_plan_free(p);
     end_graph(g);
 }
