@@ -77,9 +77,18 @@ WF_API bool wf_file_load(const wf_entry *entry, wf_tensor *leaf, char *message);
 /* The same of n pairs: all of them, or no leaf changes. */
 WF_API bool wf_file_load_leaves(const wf_entry *const *entries, wf_tensor *const *leaves, int n,
                                 char *message);
-/* The same, where scales[i] is what wf_file_scale_of says of entries[i]. */
-WF_API bool wf_file_load_scaled(const wf_entry *const *entries, const wf_entry *const *scales,
-                                wf_tensor *const *leaves, int n, char *message);
+/* The same of entries of f, where scales[i] is what wf_file_scale_of says of entries[i]; f and scales
+ * may be NULL. */
+WF_API bool wf_file_load_from(const wf_file *f, const wf_entry *const *entries,
+                              const wf_entry *const *scales, wf_tensor *const *leaves, int n,
+                              char *message);
+/* From now on what is loaded from f, by wf_file_load_from, wf_load or a model's functions, is given
+ * back to the system while it is copied: f and the leaves together take little more memory than the
+ * larger of both. For those who free f right after. An entry that was loaded, or shares a storage
+ * with one that was, then has no data (NULL), and is not loaded again; its name, type and shape
+ * stay, as do the metadata. All or nothing as ever: a refused load gives nothing back. No other
+ * thread may use f meanwhile. */
+WF_API void wf_file_drop_loaded(wf_file *f);
 /* wf_file_save of n leaves under their names, in their own type; those kept as WF_PANELS_INT8 as I8
  * with scales. No plan that updates one of them may run meanwhile. */
 WF_API bool wf_file_save_leaves(const char *path, wf_tensor *const *leaves, int n,

@@ -64,6 +64,7 @@ typedef enum { WF_F32, WF_F64, WF_I32 } wf_dtype;
  * product rounds its other operand's rows in the same way (to zeros below 2^-100) and multiplies
  * exactly: no result depends on other rows, on threads or on
  * the instruction set. */
+enum { WF_PANEL_MOST = 64 }; /* a multiple of R, whatever the kernels are */
 typedef enum { WF_ROW_MAJOR, WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 } wf_layout;
 
 typedef enum { WF_COMPUTED, WF_PARAM, WF_BUFFER, WF_INPUT, WF_CONSTANT } wf_kind;

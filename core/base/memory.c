@@ -12,7 +12,7 @@ enum { HUGE_PAGE = 1 << 21 };
 
 /* ---- the system's memory --------------------------------------------------------------------- */
 
-static void *from_system(size_t bytes) {
+void *wf_memory_raw(size_t bytes) {
     if (bytes > SIZE_MAX - HUGE_PAGE) return NULL;
     bool large = bytes >= 2 * HUGE_PAGE;
     size_t size = memory_aligned(bytes ? bytes : 1);
@@ -25,7 +25,7 @@ static void *from_system(size_t bytes) {
 }
 
 void *wf_memory_new(size_t bytes) {
-    void *p = from_system(bytes);
+    void *p = wf_memory_raw(bytes);
     return p ? memset(p, 0, bytes) : NULL;
 }
 
@@ -36,6 +36,17 @@ void wf_memory_free(void *p, size_t bytes) {
     if (p && bytes >= 2 * HUGE_PAGE) madvise(p, bytes & ~((size_t)HUGE_PAGE - 1), MADV_DONTNEED);
 #endif
     free(p);
+}
+
+char *wf_memory_drop(char *from, char *to) {
+#ifdef MADV_DONTNEED
+    char *first = from + (HUGE_PAGE - (uintptr_t)from % HUGE_PAGE) % HUGE_PAGE;
+    char *end = to - (uintptr_t)to % HUGE_PAGE;
+    if (from < to && first < end && madvise(first, (size_t)(end - first), MADV_DONTNEED) == 0)
+        return end;
+#endif
+    (void)to;
+    return from;
 }
 
 /* ---- arrays that grow ------------------------------------------------------------------------ */
@@ -65,7 +76,7 @@ struct wf_arena {
     char *data;
 };
 
-void *wf_arena_alloc(wf_arena **arenas, size_t bytes, size_t first) {
+void *wf_arena_raw(wf_arena **arenas, size_t bytes, size_t first) {
     wf_arena *r = *arenas;
     if (bytes > SIZE_MAX - ALIGN) return NULL;
     size_t need = memory_aligned(bytes ? bytes : 1);
@@ -73,13 +84,18 @@ void *wf_arena_alloc(wf_arena **arenas, size_t bytes, size_t first) {
         size_t size = !r || !first ? first : r->size < LARGEST_BLOCK ? 2 * r->size : LARGEST_BLOCK;
         if (size < need) size = need;
         if (!(r = malloc(sizeof *r))) return NULL;
-        *r = (wf_arena){ *arenas, 0, size, 0, from_system(size) };
+        *r = (wf_arena){ *arenas, 0, size, 0, wf_memory_raw(size) };
         if (!r->data) return free(r), NULL;
         *arenas = r;
     }
     void *p = r->data + r->used;
     r->used += need, r->pieces++;
-    return memset(p, 0, bytes);
+    return p;
+}
+
+void *wf_arena_alloc(wf_arena **arenas, size_t bytes, size_t first) {
+    void *p = wf_arena_raw(arenas, bytes, first);
+    return p ? memset(p, 0, bytes) : NULL;
 }
 
 void wf_arena_release(wf_arena **arenas, const void *data) {

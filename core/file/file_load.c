@@ -1,15 +1,17 @@
 /* core/file/file_load.c - entries of a file into leaves of a graph, converting the element type.
  *
  * Real types convert to real types, integer types to i32; anything else is an error. So is a value
- * that does not fit the leaf's type; NaN and infinities are accepted, but not by a leaf in int8. All that can fail is done
- * before the first leaf changes: what fits is looked at, and memory reserved. */
+ * that does not fit the leaf's type; NaN and infinities are accepted, but not by a leaf in int8. All
+ * that can fail is done before the first leaf changes: what fits is looked at, and memory reserved.
+ * Then values are written part by part, in the order of the file's data if that is given back. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/record/record.h"
-#include "file_format.h"
+#include "reader.h"
 
 /* Read an element of each stored type, at any alignment. */
 #define READ(name, type)                                                                           \
@@ -83,22 +85,23 @@ static double value_at(const wf_entry *e, const wf_entry *scale, const struct st
     return value * from_f32((const char *)scale->data + i / (size_t)e->shape[1] * sizeof(float));
 }
 
-/* to NULL: only look whether every value fits. */
-static bool convert(const wf_entry *e, const wf_entry *scale, const struct stored *from,
-                    wf_dtype into, void *to, char *message) {
+/* Elements first.. to `to`; to NULL: only look whether every value fits. */
+static bool convert(const wf_entry *e, const wf_entry *scale, wf_dtype into, size_t first, size_t n,
+                    void *to, char *message) {
+    const struct stored *from = find_type(e->dtype, into);
     double unwanted;
-    size_t n = e->bytes / from->size;
-    if (same_type(from, into)) {
-        if (to && n) memcpy(to, e->data, e->bytes);
-        return true;
-    }
     for (size_t i = 0; i < n; i++) {
-        double value = value_at(e, scale, from, i);
+        double value = value_at(e, scale, from, first + i);
         if (!put(to ? to : &unwanted, into, to ? i : 0, value))
             return wf_file_fail(message, "tensor '%.80s': element %zu is %.17g, too large for %s",
-                                e->name, i, value, wf_dtype_name(into));
+                                e->name, first + i, value, wf_dtype_name(into));
     }
     return true;
+}
+
+/* Every value of a type of half the bits or less fits, and every one of its own. */
+static bool always_fits(const struct stored *from, wf_dtype into) {
+    return same_type(from, into) || (from->real && from->read != from_i8 && from->size <= 4);
 }
 
 /* -128 has no counterpart above 0, and is nothing that weft writes. */
@@ -144,8 +147,11 @@ static bool check_finite(const wf_entry *e, const wf_entry *scale, const struct 
 
 bool wf_file_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor *t, char *message) {
     char have[192], want[192];
-    if (!e || !e->name || !e->dtype || (!e->data && e->bytes > 0) || !t)
+    if (!e || !e->name || !e->dtype || !t)
         return wf_file_fail(message, "wf_file_load: no entry, or no leaf");
+    if (!e->data && e->bytes > 0)
+        return wf_file_fail(message, "tensor '%.80s': its data are not there, or not any more",
+                            e->name);
     const struct stored *from = type_of(e, t);
     if (!from)
         return wf_file_fail(message, "tensor '%.80s': %.20s in the file cannot become %s", e->name,
@@ -161,64 +167,166 @@ bool wf_file_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor *t, 
     if (wf_is_poison(t) || !is_stored(t))
         return wf_file_fail(message, "tensor '%.80s': the model does not take it", e->name);
     return check_scaled(e, scale, from, message) &&
-           convert(e, scale, from, t->dtype, NULL, message) &&
+           (always_fits(from, t->dtype) || convert(e, scale, t->dtype, 0, n, NULL, message)) &&
            check_finite(e, scale, from, t, message);
 }
 
 /* ---- all or nothing -------------------------------------------------------------------------- */
 
-/* What could still fail: the leaves' own memory, and that of the largest for converted values. */
+typedef struct item {
+    const wf_entry *entry, *scale;
+    wf_tensor *leaf;
+    void *reserved; /* for a leaf that has no values yet */
+} item;
+
+/* What could still fail: the leaves' own memory, and that for a part of converted values. */
 typedef struct room {
-    void **reserved; /* for leaves that have no values yet */
+    item *items;
+    int n;
     void *values;
 } room;
 
-static bool reserve(room *r, wf_tensor *const *leaves, int n) {
+/* Elements that are written at once: a part stays in the cache, and is whole panels. */
+static size_t part_of(const wf_tensor *t) {
+    size_t most = WF_FILE_PART / wf_dtype_size(t->dtype);
+    if (!leaf_of(t)->layout || t->shape[1] == 0) return most;
+    size_t panel = WF_PANEL_MOST * (size_t)t->shape[1];
+    return most < panel ? panel : most / panel * panel;
+}
+
+/* Those with scales first: what they are multiplied with may itself be loaded, and given back. */
+static int by_data(const void *a, const void *b) {
+    const item *x = a, *y = b;
+    uintptr_t p = (uintptr_t)x->entry->data, q = (uintptr_t)y->entry->data;
+    if (!x->scale != !y->scale) return x->scale ? -1 : 1;
+    if (p != q) return p < q ? -1 : 1;
+    return (x->entry->bytes > y->entry->bytes) - (x->entry->bytes < y->entry->bytes);
+}
+
+static bool reserve(room *r, const wf_entry *const *entries, const wf_entry *const *scales,
+                    wf_tensor *const *leaves, bool in_order) {
     size_t largest = 0;
-    bool ok = (r->reserved = calloc((size_t)n + 1, sizeof *r->reserved)) != NULL;
-    for (int i = 0; ok && i < n; i++) {
-        ok = wf_leaf_reserve(leaves[i], &r->reserved[i]);
-        if (wf_bytes(leaves[i]) > largest) largest = wf_bytes(leaves[i]);
+    bool ok = (r->items = calloc((size_t)r->n + 1, sizeof *r->items)) != NULL;
+    for (int i = 0; ok && i < r->n; i++) {
+        size_t part = part_of(leaves[i]) * wf_dtype_size(leaves[i]->dtype);
+        size_t bytes = wf_bytes(leaves[i]) < part ? wf_bytes(leaves[i]) : part;
+        r->items[i] = (item){ entries[i], scales ? scales[i] : NULL, leaves[i], NULL };
+        if (bytes > largest) largest = bytes;
     }
-    return ok && (r->values = malloc(largest + 1)) != NULL;
+    if (ok && in_order) qsort(r->items, (size_t)r->n, sizeof *r->items, by_data);
+    for (int i = 0; ok && i < r->n; i++)
+        ok = wf_leaf_reserve(r->items[i].leaf, &r->items[i].reserved);
+    return ok && (r->values = wf_memory_raw(largest)) != NULL;
 }
 
-static void release(room *r, wf_tensor *const *leaves, int n) {
-    for (int i = 0; r->reserved && i < n; i++)
-        if (r->reserved[i]) wf_leaf_settle(leaves[i], r->reserved[i], false);
+static void release(room *r) {
+    for (int i = 0; r->items && i < r->n; i++)
+        if (r->items[i].reserved) wf_leaf_settle(r->items[i].leaf, r->items[i].reserved, false);
 }
 
-static void write_all(room *r, const wf_entry *const *entries, const wf_entry *const *scales,
-                      wf_tensor *const *leaves, int n) {
-    for (int i = 0; i < n; i++) {
-        wf_tensor *t = leaves[i];
-        if (r->reserved[i]) wf_leaf_settle(t, r->reserved[i], true);
-        bool fits = convert(entries[i], scales ? scales[i] : NULL, type_of(entries[i], t), t->dtype,
-                            r->values, NULL);
-        bool written = wf_write(t, r->values, wf_bytes(t));
-        assert(fits && written), (void)fits, (void)written;
+/* What has been loaded of a file's data, without a gap, and not been given back. */
+typedef struct drop {
+    const wf_file *file; /* NULL: nothing is given back */
+    bool on;
+    char *from;
+    const char *limit; /* where the next tensor begins: it may be before the end of this one */
+} drop;
+
+/* Only the file's own entries are known to be its memory. */
+static bool is_own(const wf_file *f, const wf_entry *e) {
+    const uintptr_t first = (uintptr_t)f->tensors, at = (uintptr_t)e;
+    return at >= first && at < first + (size_t)f->count * sizeof *f->tensors;
+}
+
+static void begin_drop(drop *d, const room *r, int i) {
+    const item *it = &r->items[i], *next = i + 1 < r->n ? it + 1 : NULL;
+    const bool went_on = d->on; /* the one before is the file's, too */
+    const char *data = it->entry->data, *end = NULL;
+    if (went_on) end = (const char *)it[-1].entry->data + it[-1].entry->bytes;
+    d->on = is_own(d->file, it->entry);
+    if (!went_on || data < d->from || data > end) d->from = (char *)(uintptr_t)data;
+    d->limit = next && !next->scale == !it->scale ? next->entry->data : NULL;
+}
+
+static void drop_to(drop *d, const char *to) {
+    if (d->limit && to > d->limit) to = d->limit;
+    if (d->on) d->from = wf_memory_drop(d->from, (char *)(uintptr_t)to);
+}
+
+/* A value as the leaf has it, where it may be read: else it is converted first. */
+static bool as_it_is(const item *it, const struct stored *from) {
+    return same_type(from, it->leaf->dtype) && (uintptr_t)it->entry->data % from->size == 0;
+}
+
+static void write_one(room *r, const item *it, drop *d) {
+    const wf_entry *e = it->entry;
+    const struct stored *from = type_of(e, it->leaf);
+    size_t n = e->bytes / from->size, part = part_of(it->leaf);
+    bool direct = as_it_is(it, from);
+    if (it->reserved) wf_leaf_settle(it->leaf, it->reserved, true);
+    for (size_t first = 0, some; first < n; first += some) {
+        const char *data = (const char *)e->data + first * from->size;
+        some = n - first < part ? n - first : part;
+        bool fits = direct || convert(e, it->scale, it->leaf->dtype, first, some, r->values, NULL);
+        assert(fits), (void)fits;
+        wf_leaf_write_part(it->leaf, (int64_t)first, (int64_t)some, direct ? data : r->values);
+        drop_to(d, data + some * from->size);
     }
 }
 
-bool wf_file_load_scaled(const wf_entry *const *entries, const wf_entry *const *scales,
-                         wf_tensor *const *leaves, int n, char *message) {
-    room r = { 0 };
+static void write_all(room *r, const wf_file *drops) {
+    drop d = { .file = drops };
+    for (int i = 0; i < r->n; i++) {
+        if (drops) begin_drop(&d, r, i);
+        write_one(r, &r->items[i], &d);
+    }
+}
+
+static int by_place(const void *a, const void *b) {
+    const uintptr_t p = (uintptr_t)((const item *)a)->entry->data;
+    const uintptr_t q = (uintptr_t)((const item *)b)->entry->data;
+    return (p > q) - (p < q);
+}
+
+/* Entries that share bytes with what was loaded have no data any more. Both are in the order of the
+ * data. */
+static void forget(const wf_file *f, const room *r) {
+    const char *end = NULL; /* of what was loaded and begins before this tensor ends */
+    int i = 0;
+    qsort(r->items, (size_t)r->n, sizeof *r->items, by_place);
+    for (int k = 0; k < f->count; k++) {
+        wf_entry *e = &f->tensors[k].entry;
+        const char *data = e->data;
+        for (; i < r->n && (const char *)r->items[i].entry->data < data + e->bytes; i++) {
+            const char *loaded = (const char *)r->items[i].entry->data + r->items[i].entry->bytes;
+            if (!end || loaded > end) end = loaded;
+        }
+        if (e->bytes && end && end > data) e->data = NULL;
+    }
+}
+
+bool wf_file_load_from(const wf_file *f, const wf_entry *const *entries,
+                       const wf_entry *const *scales, wf_tensor *const *leaves, int n,
+                       char *message) {
+    const bool drops = wf_file_ok(f) && f->drops;
+    room r = { .n = n };
     if (n < 0 || (n && (!entries || !leaves)))
         return wf_file_fail(message, "no entries, or no leaves");
     for (int i = 0; i < n; i++)
         if (!wf_file_fits(entries[i], scales ? scales[i] : NULL, leaves[i], message)) return false;
-    bool ok = reserve(&r, leaves, n);
+    bool ok = reserve(&r, entries, scales, leaves, drops);
     if (ok)
-        write_all(&r, entries, scales, leaves, n);
+        write_all(&r, drops ? f : NULL);
     else
-        release(&r, leaves, n), wf_file_fail(message, "out of memory");
-    free(r.reserved), free(r.values);
+        release(&r), wf_file_fail(message, "out of memory");
+    if (ok && drops) forget(f, &r);
+    free(r.items), free(r.values);
     return ok;
 }
 
 bool wf_file_load_leaves(const wf_entry *const *entries, wf_tensor *const *leaves, int n,
                          char *message) {
-    return wf_file_load_scaled(entries, NULL, leaves, n, message);
+    return wf_file_load_from(NULL, entries, NULL, leaves, n, message);
 }
 
 bool wf_file_load(const wf_entry *e, wf_tensor *t, char *message) {

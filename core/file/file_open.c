@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/memory.h"
 #include "reader.h"
 
 static const wf_file no_memory = { .error = "out of memory" };
@@ -36,7 +37,7 @@ bool wf_source_read(wf_file *f, struct source *s, void *block, size_t n) {
 }
 
 bool wf_file_allocate(wf_file *f, char **block, uint64_t size) {
-    if (size <= PTRDIFF_MAX - 64) *block = aligned_alloc(64, (size_t)size / 64 * 64 + 64);
+    if (size <= PTRDIFF_MAX - 64) *block = wf_memory_raw((size_t)size);
     return *block || wf_file_fail(f->error, "out of memory (%llu bytes)", (unsigned long long)size);
 }
 
@@ -130,6 +131,10 @@ wf_file *wf_file_parse(const void *bytes, size_t size) {
 void wf_file_free(wf_file *f) {
     if (!f || f == &no_memory) return;
     release(f), free(f);
+}
+
+void wf_file_drop_loaded(wf_file *f) {
+    if (f && f != &no_memory) f->drops = true;
 }
 
 bool wf_file_ok(const wf_file *f) {

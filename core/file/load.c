@@ -154,7 +154,7 @@ static bool arguments_ok(const wf_graph *g, const wf_file *f, const wf_load_opti
 }
 
 static bool load_found(loading *l) {
-    if (!wf_file_load_scaled(l->found, l->scales, l->leaves, l->n, l->report->message))
+    if (!wf_file_load_from(l->f, l->found, l->scales, l->leaves, l->n, l->report->message))
         return false;
     for (int i = 0; i < l->n; i++) note(l, WF_LOADED, l->leaves[i], l->found[i], "");
     return true;

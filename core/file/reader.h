@@ -22,6 +22,7 @@ struct wf_file {
     wf_meta *meta;          /* sorted by key */
     int count, meta_count;
     bool has_meta, checked;
+    bool drops; /* what is loaded is given back */
 };
 
 /* Where the bytes of a file are, and the next to be read. */

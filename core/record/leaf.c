@@ -6,6 +6,7 @@
 #include "core/basis.h"
 #include "record.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,11 +155,15 @@ enum { FIRST_BLOCK = 0 };
 enum { FIRST_BLOCK = 1 << 20 };
 #endif
 
-static void *memory_for(const wf_tensor *t, wf_layout layout) {
+static size_t bytes_in(const wf_tensor *t, wf_layout layout, int64_t elements) {
     wf_view v;
     wf_set_shape(&v, t->dtype, t->ndim, t->shape);
     v.layout = layout;
-    return wf_arena_alloc(&t->graph->values, wf_view_bytes(&v, wf_count(t)), FIRST_BLOCK);
+    return wf_view_bytes(&v, elements);
+}
+
+static void *memory_for(const wf_tensor *t, wf_layout layout) {
+    return wf_arena_alloc(&t->graph->values, bytes_in(t, layout, wf_count(t)), FIRST_BLOCK);
 }
 
 static void fill_value(const wf_init *init, uint64_t key, wf_dtype dtype, int ndim,
@@ -257,7 +262,9 @@ void *wf_leaf_data(wf_tensor *t) {
 bool wf_leaf_reserve(const wf_tensor *t, void **data) {
     leaf *l = leaf_of(t);
     pthread_mutex_lock(&t->graph->lock);
-    *data = l->data || l->filling ? NULL : memory_for(t, l->layout);
+    *data = NULL;
+    if (!l->data && !l->filling)
+        *data = wf_arena_raw(&t->graph->values, bytes_in(t, l->layout, wf_count(t)), FIRST_BLOCK);
     bool ok = !l->filling && (l->data || *data);
     pthread_mutex_unlock(&t->graph->lock);
     return ok;
@@ -271,6 +278,22 @@ void wf_leaf_settle(wf_tensor *t, void *data, bool keep) {
     else
         wf_arena_release(&t->graph->values, data);
     pthread_mutex_unlock(&t->graph->lock);
+}
+
+void wf_leaf_write_part(wf_tensor *t, int64_t first, int64_t n, const void *data) {
+    const leaf *l = leaf_of(t);
+    wf_view x, y;
+    char *to = (char *)l->data + bytes_in(t, l->layout, first);
+    if (!l->layout) {
+        if (n) memcpy(to, data, (size_t)n * wf_dtype_size(t->dtype));
+        return;
+    }
+    assert(first % (WF_PANEL_MOST * t->shape[1]) == 0);
+    wf_set_shape(&x, t->dtype, 2, (int64_t[]){ n / t->shape[1], t->shape[1] });
+    wf_dense_strides(2, x.shape, x.stride);
+    y = x;
+    x.data = (void *)(uintptr_t)data, y.layout = l->layout, y.data = to;
+    wf_copy_view(&x, &y);
 }
 
 bool wf_set_layout(wf_tensor *t, wf_layout layout) {

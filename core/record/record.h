@@ -82,6 +82,9 @@ void *wf_leaf_data(wf_tensor *t); /* allocate and initialise; NULL if no memory 
  * memory, or its initial value is being computed. Then it becomes the leaf's, or is released. */
 bool wf_leaf_reserve(const wf_tensor *t, void **data);
 void wf_leaf_settle(wf_tensor *t, void *data, bool keep);
+/* Write n elements from the first-th on of a leaf that has memory; of one in panels whole rows, from
+ * a multiple of WF_PANEL_MOST on. */
+void wf_leaf_write_part(wf_tensor *t, int64_t first, int64_t n, const void *data);
 static inline leaf *leaf_of(const wf_tensor *t) {
     return (leaf *)(uintptr_t)t->attrs;
 }

@@ -326,7 +326,7 @@ static bool load(wf_model *m, const wf_file *file, const char *prefix, bool mome
     }
     reading r = { .m = m, .f = &f };
     bool ok = open_reading(&r, message) && read_all(&r, moments, message) &&
-              wf_file_load_scaled(r.entries, r.scales, r.leaves, r.n, message);
+              wf_file_load_from(file, r.entries, r.scales, r.leaves, r.n, message);
     close_reading(&r);
     return ok;
 }

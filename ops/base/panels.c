@@ -1,5 +1,6 @@
 /* ops/base/panels.c - weights packed in panels (wf_layout): which parameters may be packed, and the
  * conversions. The product that reads them is in matmul.c and kernels/panels.inc. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,7 +11,9 @@
 /* ---- copies: row-major to panels, panels to row-major; a task is a panel --------------------- */
 
 int64_t wf_panel_rows(wf_dtype type) {
-    return WF_KERNEL(type, panel_rows);
+    int64_t rows = WF_KERNEL(type, panel_rows);
+    assert(WF_PANEL_MOST % rows == 0);
+    return rows;
 }
 
 /* Rows of the panel that begins with row `from`. */

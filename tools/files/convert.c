@@ -260,6 +260,7 @@ int main(int argc, char **argv) {
     check_uses(&self, NULL, 0);
     wf_file *f = wf_file_open(set->input);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
+    wf_file_drop_loaded(f);
     if (!output_target(set->output, target))
         fail(&self, "%s can't be written: %s", set->output, strerror(errno));
     bool repacks = set->to == TO_WEFT && is_weft(f);

@@ -258,6 +258,7 @@ static void open_model(job *j) {
     char message[WF_MESSAGE];
     wf_file *f = wf_file_open(j->set->model);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
+    wf_file_drop_loaded(f);
     j->model = load_packed(f, layout_of(j->set, f), message);
     if (!j->model) fail(&self, "%s: %s", j->set->model, message);
     if (!language_open(&j->language, f, j->model, message))
