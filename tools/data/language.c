@@ -56,6 +56,63 @@ int no_text(const wf_tokenizer *t, bool unknown, int32_t ids[WF_SPECIAL_IDS]) {
     return n;
 }
 
+/* ---- models of many languages ---------------------------------------------------------------- */
+
+static int32_t piece_id(const wf_tokenizer *t, const char *left, const char *name,
+                        const char *right) {
+    char piece[80];
+    if (strlen(name) > 64) return -1;
+    snprintf(piece, sizeof piece, "%s%s%s", left, name, right);
+    for (int32_t id = 0; id < wf_tokenizer_size(t); id++)
+        if (wf_tokenizer_piece(t, id) && strcmp(wf_tokenizer_piece(t, id), piece) == 0) return id;
+    return -1;
+}
+
+static int32_t language_id(const wf_tokenizer *t, const char *name) {
+    int32_t id = piece_id(t, "", name, "");
+    return id >= 0 ? id : piece_id(t, "__", name, "__");
+}
+
+/* The side's tokenizer with this id, alone, before what it encodes. */
+static bool put_before(language *l, int side, int32_t id, char *message) {
+    wf_tokenizer *old = l->tokenizer[side];
+    wf_sentencepiece_options o;
+    if (!wf_tokenizer_sentencepiece(old, &o))
+        return snprintf(message, MESSAGE, "its vocabulary is not one of SentencePiece"), false;
+    o.before = &id, o.n_before = 1;
+    wf_tokenizer *t = wf_tokenizer_from_sentencepiece(&o, message);
+    if (!t) return false;
+    l->tokenizer[side] = t;
+    if (l->tokenizer[!side] != old) wf_tokenizer_free(old);
+    return true;
+}
+
+static bool unknown_language(const char *name, char *message) {
+    snprintf(message, MESSAGE, "its vocabulary has no piece for the language '%.64s'", name);
+    return false;
+}
+
+static bool choose_target(language *l, const char *name, int32_t *forced, char *message) {
+    int32_t code = piece_id(l->tokenizer[SIDE_SRC], ">>", name, "<<");
+    if (code >= 0) return put_before(l, SIDE_SRC, code, message);
+    *forced = language_id(l->tokenizer[SIDE_TGT], name);
+    return *forced >= 0 ? put_before(l, SIDE_TGT, *forced, message)
+                        : unknown_language(name, message);
+}
+
+bool language_choose(language *l, const char *source, const char *target, int32_t *forced,
+                     char *message) {
+    *forced = -1;
+    if (!source && !target) return true;
+    if (!l->text) return snprintf(message, MESSAGE, "it has no vocabulary of text"), false;
+    int32_t from = source ? language_id(l->tokenizer[SIDE_SRC], source) : 0;
+    if (from < 0) return unknown_language(source, message);
+    return (!source || put_before(l, SIDE_SRC, from, message)) &&
+           (!target || choose_target(l, target, forced, message));
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
 static int64_t too_long(int64_t n, int side, int64_t capacity, char *message) {
     snprintf(message, MESSAGE, "the %s has %lld tokens, and %lld is the most the model takes",
              side_names[side], (long long)n, (long long)capacity);

@@ -35,6 +35,13 @@ void language_close(language *l);
  * `unknown`; never the end. Returns how many. */
 int no_text(const wf_tokenizer *t, bool unknown, int32_t ids[WF_SPECIAL_IDS]);
 
+/* Of a model of many languages: which one it reads, and which one it writes; NULL: as its file says.
+ * Its vocabulary has a piece for each, ">>fra<<" (in front of a source, for the language that is
+ * written), "fra_Latn" or "__fr__" (in front of a source and of an output, for its own). *forced:
+ * the id that outputs begin with, or -1. False with message[256]: there is no such piece. */
+bool language_choose(language *l, const char *source, const char *target, int32_t *forced,
+                     char *message);
+
 /* The ids of a line into ids[capacity]; returns their number; -1 with message[256]: it is not
  * UTF-8, has what is not an id, or more than `capacity` tokens. A line without tokens has none. */
 int64_t language_read(language *l, int side, const char *line, size_t bytes, int32_t *ids,

@@ -31,6 +31,12 @@ static settings told = {
 #define TOKEN_IDS "token ids"       /* the case of a model without a vocabulary */
 #define GOES_ON "text that goes on" /* of one whose outputs go on from what they are given */
 
+#define LANGUAGE(option, variable, text)                                                           \
+    {                                                                                              \
+        .name = option, .kind = OPTION_STRING, .value = &(variable), .argument = "CODE",           \
+        .help = text, .fallback = "as the model says"                                              \
+    }
+
 static option rows[] = {
     GROUP("Files"),
     INPUT("model", told.model, "a model that train wrote"),
@@ -98,6 +104,12 @@ static option rows[] = {
     FLAG("score", told.score,
          "read source<TAB>target; write the natural logarithm of the target's probability, the end "
          "token's included; with --json also each token's"),
+
+    GROUP("Languages, of a model of many"),
+    LANGUAGE("source-language", told.source_language,
+             "what it reads, as its vocabulary spells it: eng_Latn, en"),
+    LANGUAGE("target-language", told.target_language,
+             "what it writes: fra_Latn, fr; or fra, of one whose sources begin with >>fra<<"),
 
     GROUP("Work"),
     COUNT("batch-size", told.batch_size, 1, 4096,
@@ -180,12 +192,13 @@ static void take_recorded(settings *set, const wf_decode_options *o) {
 
 /* Text is searched as in "Attention Is All You Need"; token ids, which are mostly exact tasks,
  * are taken greedily, and so is text that goes on, where the likeliest is the dullest. */
-static void choose_defaults(settings *set, bool text, bool goes_on, const wf_generation *recorded) {
+static void choose_defaults(settings *set, bool text, bool goes_on,
+                            const wf_decode_options *recorded) {
     char penalty[OPTION_TEXT_SIZE];
     if (!text) options_take_defaults(&self, TOKEN_IDS);
     if (goes_on) options_take_defaults(&self, GOES_ON);
     options_take_defaults(&self, option_text(option_find(&self, "length-penalty-type"), penalty));
-    if (recorded) take_recorded(set, &recorded->options);
+    if (recorded) take_recorded(set, recorded);
     if (option_seen(&self, "max-new-tokens"))
         set->max_len_a = 0, set->max_len_b = (double)set->max_new;
     if (set->stream && option_seen(&self, "beam") && set->beam > 1)
@@ -202,9 +215,9 @@ static void choose_defaults(settings *set, bool text, bool goes_on, const wf_gen
 }
 
 static wf_decode_options decode_options(const settings *set, const language *l,
-                                        const wf_generation *recorded) {
+                                        const wf_generation *said, bool recorded) {
     static int32_t banned[WF_SPECIAL_IDS];
-    wf_decode_options o = recorded ? wf_generation_options(recorded) : wf_decode_defaults();
+    wf_decode_options o = wf_generation_options(said);
     o.beam = (int)set->beam, o.nbest = (int)set->nbest;
     o.penalty = (wf_length_penalty)set->penalty, o.alpha = set->length_penalty;
     o.stop = (wf_stop)set->stop, o.at_limit = (wf_limit_rule)set->at_limit;
@@ -234,6 +247,15 @@ static void read_range(job *j, const wf_file *f) {
     if (!low || !high || j->language.text) return;
     j->low = strtoll(low, NULL, 10);
     j->high = strtoll(high, NULL, 10);
+}
+
+static void choose_languages(job *j) {
+    char message[WF_MESSAGE];
+    int32_t forced;
+    if (!language_choose(&j->language, j->set->source_language, j->set->target_language, &forced,
+                         message))
+        fail(&self, "%s: %s", j->set->model, message);
+    if (forced >= 0) j->generation.forced[0] = forced, j->generation.n_forced = 1;
 }
 
 /* Packed before they are loaded, the weights are written once. */
@@ -266,7 +288,8 @@ static void open_model(job *j) {
     j->generation.options = wf_decode_defaults();
     if (!wf_generation_from_meta(f, &j->generation, message))
         fail(&self, "%s: %s", j->set->model, message);
-    j->recorded = wf_generation_in_file(f) ? &j->generation : NULL;
+    j->recorded = wf_generation_in_file(f);
+    choose_languages(j);
     read_range(j, f);
     wf_file_free(f);
     j->decoder = wf_decoder_new(j->model, j->pool, message);
@@ -283,8 +306,9 @@ static void open_job(job *j, settings *set) {
     j->pool = wf_pool_new((int)(j->set->threads ? j->set->threads : default_threads()));
     if (!j->pool) fail(&self, "out of memory: --threads lowers the need");
     open_model(j);
-    choose_defaults(set, j->language.text, j->model->start_first, j->recorded);
-    j->options = decode_options(set, &j->language, j->recorded);
+    choose_defaults(set, j->language.text, j->model->start_first,
+                    j->recorded ? &j->generation.options : NULL);
+    j->options = decode_options(set, &j->language, &j->generation, j->recorded);
     if (!set->prompt && !lines_open(&j->in, j->set->input))
         fail(&self, "%s can't be read: %s", j->set->input, strerror(errno));
     open_window(j);

@@ -19,7 +19,8 @@
 
 typedef struct settings {
     const char *model, *input, *output, *attention, *reference;
-    const char *prompt; /* instead of lines; or NULL */
+    const char *prompt;                            /* instead of lines; or NULL */
+    const char *source_language, *target_language; /* or NULL */
     bool stream;
     int64_t max_new; /* tokens at most; 0: as max_len_a and max_len_b say */
     bool draw;       /* --attention - */
@@ -53,7 +54,7 @@ typedef struct job {
     const program *program; /* in whose name failures are told */
     const settings *set;
     wf_generation generation;
-    const wf_generation *recorded; /* what the model's file says of it; NULL: nothing */
+    bool recorded; /* the model's file says it */
     wf_decode_options options;
     language language;
     wf_model *model;

@@ -1,0 +1,94 @@
+/* tests/tools/test_language.c - models of many languages: which piece tells a language, and what it
+ * is put in front of. */
+#include <stdio.h>
+
+#include "tests/suites.h"
+#include "tests/support/support.h"
+#include "tools/data/language.h"
+
+TESTS(language)
+
+enum { END, UNKNOWN, FRA_TARGET, DEU, EN, PIECES };
+static const char *const pieces[PIECES] = { "</s>",
+                                            "<unk>",
+                                            ">>fra<<",
+                                            "deu_Latn",
+                                            "__en__",
+                                            "\xE2\x96\x81"
+                                            "the" };
+
+static wf_tokenizer *open_side(const int32_t *before, int n_before) {
+    static char model[1 << 20];
+    static const int32_t end = END;
+    char path[512], message[WF_MESSAGE] = "";
+    FILE *f = fopen(source_path("tests/data/words_en.spm", path, sizeof path), "rb");
+    ck_assert_ptr_nonnull(f);
+    size_t bytes = fread(model, 1, sizeof model, f);
+    fclose(f);
+    const wf_sentencepiece_options o = { .model = model,
+                                         .bytes = bytes,
+                                         .pieces = pieces,
+                                         .n_pieces = PIECES,
+                                         .special = { -1, UNKNOWN, -1, END },
+                                         .before = before,
+                                         .n_before = n_before,
+                                         .after = &end,
+                                         .n_after = 1 };
+    wf_tokenizer *t = wf_tokenizer_from_sentencepiece(&o, message);
+    ck_assert_msg(t, "%s", message);
+    return t;
+}
+
+/* "the", whose pieces the vocabulary does not have, in front of its end, behind `first`; -1: behind nothing. */
+static void assert_begins(language *l, int side, int32_t first) {
+    int32_t ids[16];
+    char message[WF_MESSAGE];
+    int64_t n = language_read(l, side, "the", 3, ids, 16, message);
+    ck_assert_int_ge(n, 2);
+    ck_assert_int_eq(ids[0], first >= 0 ? first : UNKNOWN);
+    for (int64_t i = first >= 0; i < n - 1; i++) ck_assert_int_eq(ids[i], UNKNOWN);
+    ck_assert_int_eq(ids[n - 1], END);
+}
+
+static language both(void) {
+    static const int32_t before = EN;
+    return (language){ .text = true, .tokenizer = { open_side(&before, 1), open_side(NULL, 0) } };
+}
+
+TEST(a_target_is_named_in_front_of_the_source) {
+    char message[WF_MESSAGE] = "";
+    int32_t forced = 7;
+    language l = { .text = true };
+    l.tokenizer[0] = l.tokenizer[1] = open_side(NULL, 0); /* one object for both */
+    ck_assert_msg(language_choose(&l, NULL, "fra", &forced, message), "%s", message);
+    ck_assert_int_eq(forced, -1);
+    assert_begins(&l, SIDE_SRC, FRA_TARGET);
+    assert_begins(&l, SIDE_TGT, -1);
+    language_close(&l);
+}
+
+TEST(a_target_begins_with_its_language) {
+    char message[WF_MESSAGE] = "";
+    int32_t forced = 7;
+    language l = both();
+    ck_assert(language_choose(&l, NULL, NULL, &forced, message) && forced == -1);
+    assert_begins(&l, SIDE_SRC, EN);
+    ck_assert(language_choose(&l, "deu_Latn", "en", &forced, message));
+    ck_assert_int_eq(forced, EN);
+    assert_begins(&l, SIDE_SRC, DEU);
+    assert_begins(&l, SIDE_TGT, EN);
+    language_close(&l);
+}
+
+TEST(unknown_languages_are_told) {
+    char message[WF_MESSAGE] = "";
+    int32_t forced;
+    language l = both(), none = { 0 };
+    ck_assert(!language_choose(&l, "tlh", NULL, &forced, message));
+    assert_contains(message, "no piece for the language 'tlh'");
+    ck_assert(!language_choose(&l, NULL, "tlh", &forced, message));
+    assert_contains(message, "no piece for the language 'tlh'");
+    ck_assert(!language_choose(&none, NULL, "fra", &forced, message));
+    assert_contains(message, "no vocabulary of text");
+    language_close(&l);
+}
