@@ -398,6 +398,7 @@ void settings_complete(settings *set, const wf_file *f, const wf_file *init) {
     if (!f) take_defaults(set, init);
     if (settings_started(set)) settings_from_model(set, f ? f : init, f ? set->model : set->init);
     settings_refuse_idle(set);
+    settings_refuse_freeze(set);
     if (!f && !init) complete_sentencepiece(set);
     if (!settings_text(set) && set->max_len > TASK_MAX_LEN)
         usage_error(p, "--max-len %lld: a task has at most %d tokens", (long long)set->max_len,

@@ -86,6 +86,7 @@ bool settings_trains(void *user, const wf_tensor *param);
 /* Exit if a prefix is that of no parameter, or nothing is left to train. */
 void settings_check_freeze(const settings *set, const wf_model *m);
 int64_t settings_frozen(const settings *set, const wf_model *m); /* numbers in what is frozen */
+void settings_refuse_freeze(const settings *set);                /* exits if a file can't hold it */
 /* That of the checkpoint; exits if the command line has another. */
 void settings_take_freeze(settings *set, const wf_file *f);
 

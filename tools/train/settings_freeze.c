@@ -5,6 +5,8 @@
 
 #include "settings.h"
 
+enum { MOST = 4096 }; /* bytes of all prefixes, with a '\0' */
+
 /* Does the name begin with the first of the prefixes? An empty one is none. */
 static bool begins(const char *name, const char *prefix) {
     size_t n = strcspn(prefix, ",");
@@ -58,8 +60,17 @@ void settings_check_freeze(const settings *set, const wf_model *m) {
         usage_error(&train_program, "--freeze %s leaves nothing to train", set->freeze);
 }
 
+/* A checkpoint holds it, and a resume must find it there. */
+void settings_refuse_freeze(const settings *set) {
+    char why[WF_MESSAGE];
+    if (!set->freeze) return;
+    size_t n = strlen(set->freeze);
+    if (n >= MOST) usage_error(&train_program, "--freeze: more than %d characters", MOST - 1);
+    if (!wf_text_check(set->freeze, n, why)) usage_error(&train_program, "--freeze: %s", why);
+}
+
 void settings_take_freeze(settings *set, const wf_file *f) {
-    static char kept[4096]; /* the file is closed soon */
+    static char kept[MOST]; /* the file is closed soon */
     const char *stored = setting_in_file(f, "freeze");
     if (set->freeze && (!stored || strcmp(stored, set->freeze) != 0))
         usage_error(&train_program, "%s was trained with %s%s, not --freeze %s: leave it out",
