@@ -47,5 +47,7 @@
 #include "models/generation.h"
 /* tokenizers and vocabularies */
 #include "models/text.h"
+/* folders of Hugging Face */
+#include "models/hf.h"
 
 #endif

@@ -24,7 +24,7 @@ bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *messag
         { "the number of heads", o->num_heads, 1, 1 << 16 },
         { "the feed-forward width", o->dim_feedforward, 1, 1 << 20 },
         { "the activation", (int64_t)o->activation, 0, WF_ACTIVATION_COUNT - 1 },
-        { "the kind of positions", (int64_t)positions, WF_POSITIONS_NONE, WF_POSITIONS_ROTARY },
+        { "the kind of positions", (int64_t)positions, WF_POSITIONS_NONE, WF_POSITIONS_FAIRSEQ },
         { "the kind of norm", (int64_t)o->norm, WF_LAYER_NORM, WF_RMS_NORM },
         { "the number of heads of keys and values", o->num_kv_heads, 0, o->num_heads },
     };
@@ -38,9 +38,11 @@ bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *messag
     if (positions == WF_POSITIONS_ROTARY && o->d_model / o->num_heads % 2)
         return fail(message, "rotary positions need heads of an even width, not %lld",
                     (long long)(o->d_model / o->num_heads));
-    if (positions == WF_POSITIONS_SINUSOIDAL && o->d_model % 2)
-        return fail(message, "sinusoidal positions need an even d_model, not %lld",
-                    (long long)o->d_model);
+    bool fairseq = positions == WF_POSITIONS_FAIRSEQ, halves = positions == WF_POSITIONS_HALVES;
+    bool sinusoidal = positions == WF_POSITIONS_SINUSOIDAL || halves || fairseq;
+    if (sinusoidal && (o->d_model % 2 || (fairseq && o->d_model < 4)))
+        return fail(message, "sinusoidal positions need an even d_model%s, not %lld",
+                    fairseq ? " of 4 or more" : "", (long long)o->d_model);
     if (!(o->layer_norm_eps > 0 && o->layer_norm_eps < 1))
         return fail(message, "the layer norm's eps is %g, not between 0 and 1", o->layer_norm_eps);
     return true;

@@ -24,7 +24,8 @@ typedef struct wf_transformer_config {
     bool norm_first;
     bool encoder_norm, decoder_norm; /* a final norm on each stack, wherever the others are */
     bool scale_embedding;            /* times sqrt(d_model) */
-    bool bias;                       /* of all norms and projections but the output's */
+    bool embedding_norm; /* a norm of each sum of embeddings and positions, before its dropout */
+    bool bias;           /* of all norms and projections but the output's */
     bool output_bias;
     double layer_norm_eps;
     int32_t pad_id;           /* source tokens not attended to, unless start or end; -1: none */

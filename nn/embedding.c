@@ -30,15 +30,27 @@ wf_tensor *wf_embed(const struct wf_embedding_layer *l, wf_tensor *ids) {
 /* The largest table of sinusoids, in elements: max_len can be far more than is ever used. */
 enum { LARGEST_TABLE = 1 << 22 };
 
+static bool sinusoidal(wf_positions kind) {
+    return kind == WF_POSITIONS_SINUSOIDAL || kind == WF_POSITIONS_HALVES ||
+           kind == WF_POSITIONS_FAIRSEQ;
+}
+
+static wf_sinusoid_form form_of(wf_positions kind) {
+    return kind == WF_POSITIONS_HALVES    ? WF_SINUSOID_HALVES
+           : kind == WF_POSITIONS_FAIRSEQ ? WF_SINUSOID_FAIRSEQ
+                                          : WF_SINUSOID_PAIRS;
+}
+
 static wf_tensor *position_table(wf_graph *g, wf_positions kind, int64_t max_len, int64_t dim) {
     const int64_t shape[] = { max_len, dim };
     if (kind == WF_POSITIONS_LEARNED)
         return wf_param(g, "weight", 2, shape, wf_init_normal(1 / sqrt((double)dim)));
-    if (kind != WF_POSITIONS_SINUSOIDAL) return NULL;
-    if (dim % 2)
-        return wf_poison(g, "sinusoidal positions need an even width, not %lld", (long long)dim);
+    if (!sinusoidal(kind)) return NULL;
+    if (dim % 2 || (kind == WF_POSITIONS_FAIRSEQ && dim < 4))
+        return wf_poison(g, "sinusoidal positions need an even width%s, not %lld",
+                         kind == WF_POSITIONS_FAIRSEQ ? " of 4 or more" : "", (long long)dim);
     if (dim > 0 && max_len > LARGEST_TABLE / dim) return NULL;
-    return wf_buffer(g, "weight", wf_real(g), 2, shape, wf_init_sinusoid());
+    return wf_buffer(g, "weight", wf_real(g), 2, shape, wf_init_sinusoid_as(form_of(kind)));
 }
 
 struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_positions kind,
@@ -51,14 +63,15 @@ struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_posit
 }
 
 static bool has_positions(const struct wf_position_layer *l) {
-    return l && (l->weight || (l->kind == WF_POSITIONS_SINUSOIDAL && l->dim > 0));
+    return l && (l->weight || (sinusoidal(l->kind) && l->dim > 0));
 }
 
 wf_tensor *wf_add_positions_at(const struct wf_position_layer *l, wf_tensor *x, wf_tensor *ids) {
     if (l && (l->kind == WF_POSITIONS_NONE || l->kind == WF_POSITIONS_ROTARY) && x) return x;
     if (!x || !has_positions(l)) return no_layer(x, "a table of positions");
     const char *outer = wf_scope(x->graph, l->path);
-    wf_tensor *rows = l->weight ? wf_embedding(l->weight, ids) : wf_sinusoid(ids, l->dim);
+    wf_tensor *rows =
+        l->weight ? wf_embedding(l->weight, ids) : wf_sinusoid_as(ids, l->dim, form_of(l->kind));
     return leave(outer, wf_add(x, rows)); /* [B,T,D] + [T,D] or [B,T,D] */
 }
 

@@ -49,7 +49,9 @@ typedef enum {
     WF_POSITIONS_NONE,
     WF_POSITIONS_SINUSOIDAL,
     WF_POSITIONS_LEARNED,
-    WF_POSITIONS_ROTARY /* nothing is added: attention turns queries and keys, wf_rotary_positions */
+    WF_POSITIONS_ROTARY, /* nothing is added: attention turns queries and keys, wf_rotary_positions */
+    WF_POSITIONS_HALVES, /* sinusoids as WF_SINUSOID_HALVES has them */
+    WF_POSITIONS_FAIRSEQ /* sinusoids as WF_SINUSOID_FAIRSEQ has them */
 } wf_positions;
 struct wf_position_layer {
     /* [max_len, D]: a parameter if learned, a buffer if sinusoidal; NULL for sinusoids of more than

@@ -281,6 +281,14 @@ WF_API wf_tensor *wf_arange(wf_tensor *like, int axis);
 /* ids [...] -> [...,D]: PE[p,2i] = sin(p / 10000^(2i/D)), PE[p,2i+1] = cos(same); sinusoid.c */
 WF_API wf_tensor *wf_sinusoid(wf_tensor *ids, int64_t dim);
 WF_API wf_init wf_init_sinusoid(void); /* the same as a table [L,D] */
+/* In other places and of other waves, h = D/2:
+ *   WF_SINUSOID_HALVES   PE[p,i] = sin(p / 10000^(2i/D)), PE[p,h+i] = cos(same): Marian of
+ *                        transformers; of an odd D the sines are one more
+ *   WF_SINUSOID_FAIRSEQ  PE[p,i] = sin((p+2) / 10000^(i/(h-1))), PE[p,h+i] = cos(same): fairseq,
+ *                        whose rows 0 and 1 are padding's, and M2M100; D even, 4 or more */
+typedef enum { WF_SINUSOID_PAIRS, WF_SINUSOID_HALVES, WF_SINUSOID_FAIRSEQ } wf_sinusoid_form;
+WF_API wf_tensor *wf_sinusoid_as(wf_tensor *ids, int64_t dim, wf_sinusoid_form form);
+WF_API wf_init wf_init_sinusoid_as(wf_sinusoid_form form);
 /* P, P+1, ... P+n-1, P the position: for queries, and for position embeddings */
 WF_API wf_tensor *wf_position_ids(wf_tensor *like, int axis);
 

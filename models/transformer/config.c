@@ -53,7 +53,6 @@ bool wf_transformer_check(const wf_transformer_config *c, char *message) {
         { "the maximum length", c->max_len, 1, 1 << 20 },
         { "the number of encoder layers", c->encoder_layers, 0, 256 },
         { "the number of decoder layers", c->decoder_layers, 0, 256 },
-        { "the kind of positions", (int64_t)c->positions, WF_POSITIONS_NONE, WF_POSITIONS_LEARNED },
         { "the kind of tying", c->tie, WF_TIE_NONE, WF_TIE_ALL },
         { "the padding id", c->pad_id, INT32_MIN, wf_last_id(c->src_vocab) },
         { "the start id", c->start_id, 0, wf_last_id(c->tgt_vocab) },
@@ -65,6 +64,8 @@ bool wf_transformer_check(const wf_transformer_config *c, char *message) {
         return fail(message,
                     "tying all embeddings needs vocabularies of one size, not %lld and %lld",
                     (long long)c->src_vocab, (long long)c->tgt_vocab);
+    if (c->positions == WF_POSITIONS_ROTARY)
+        return fail(message, "a Transformer has no rotary positions: only a language model has");
     return wf_stack_ok(&layers, c->positions, message);
 }
 
@@ -83,6 +84,7 @@ static const wf_config_field fields[] = {
     WF_FIELD_NAMED(wf_positions, positions, WF_POSITIONS_NAMES)
     WF_FIELD_NAMED(wf_tie, tie, WF_TIE_NAMES)
     WF_FIELD(layer_norm_eps)
+    WF_FIELD_SINCE(embedding_norm, "0")
 };
 /* clang-format on */
 

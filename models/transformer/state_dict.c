@@ -146,6 +146,7 @@ static void derive_layers(const reading *r) {
     c->decoder_layers = count_layers(r, DECODER "layers.");
     c->encoder_norm = find(r, ENCODER "norm.weight"),
     c->decoder_norm = find(r, DECODER "norm.weight");
+    c->embedding_norm = find(r, "src_embedding_norm.weight");
     c->bias = has_bias(r), c->output_bias = find(r, "output.bias");
     const wf_entry *inner = find(r, ENCODER "layers.0.linear1.weight");
     if (!inner) inner = find(r, DECODER "layers.0.linear1.weight");

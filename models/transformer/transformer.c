@@ -20,27 +20,28 @@ static struct wf_embedding_layer table(const wf_transformer *m, const char *name
                           shared);
 }
 
+static wf_tensor *normed(const wf_transformer *m, bool wanted, const char *name, wf_tensor *x) {
+    if (!wanted) return x;
+    const wf_transformer_config *c = &m->config;
+    struct wf_norm_layer norm =
+        wf_norm_new(m->model.graph, name, c->d_model, c->layer_norm_eps, c->bias);
+    return wf_norm(&norm, x);
+}
+
 /* [B,T] -> [B,T,D]. The source stands at 0..S-1 wherever the target is. */
 static wf_tensor *embed(const wf_transformer *m, const struct wf_embedding_layer *tokens,
-                        const char *position, wf_tensor *ids) {
+                        const char *position, const char *norm, wf_tensor *ids) {
     const wf_transformer_config *c = &m->config;
     struct wf_position_layer places =
         wf_position_new(m->model.graph, position, c->positions, c->max_len, c->d_model);
     wf_tensor *x = wf_embed(tokens, ids);
     x = ids == m->model.src ? wf_add_positions_at(&places, x, wf_arange(x, 1))
                             : wf_add_positions(&places, x);
+    x = normed(m, c->embedding_norm, norm, x);
     return wf_drop(x, m->model.training.dropout, position); /* 5.4 */
 }
 
 /* ---- encoder (3.1, left) --------------------------------------------------------------------- */
-
-static wf_tensor *final_norm(const wf_transformer *m, bool wanted, wf_tensor *x) {
-    if (!wanted) return x;
-    const wf_transformer_config *c = &m->config;
-    struct wf_norm_layer norm =
-        wf_norm_new(m->model.graph, "norm", c->d_model, c->layer_norm_eps, c->bias);
-    return wf_norm(&norm, x);
-}
 
 /* [B,S,D] -> the memory [B,S,D] */
 static wf_tensor *encoder(wf_transformer *m, wf_tensor *x) {
@@ -55,7 +56,7 @@ static wf_tensor *encoder(wf_transformer *m, wf_tensor *x) {
         wf_mha_options self = { .mask = m->memory_mask, .weights = &map->weights[i] };
         x = wf_named(wf_encoder_layer(&layer, x, &self), name);
     }
-    x = final_norm(m, c->encoder_norm, x);
+    x = normed(m, c->encoder_norm, "norm", x);
     wf_scope(m->model.graph, outer);
     return x;
 }
@@ -79,7 +80,7 @@ static wf_tensor *decoder(wf_transformer *m, wf_tensor *x) {
         x = wf_decoder_layer(&layer, x, m->cross_k[i], m->cross_v[i], &self, &cross);
         wf_named(x, name);
     }
-    x = final_norm(m, c->decoder_norm, x);
+    x = normed(m, c->decoder_norm, "norm", x);
     wf_scope(m->model.graph, outer);
     return x;
 }
@@ -118,14 +119,14 @@ static void forward(wf_transformer *m) {
     m->memory_mask = source_mask(m);
 
     struct wf_embedding_layer src = table(m, "src_embedding", c->src_vocab, all);
-    wf_tensor *x = embed(m, &src, "src_position", m->model.src); /* [B,S,D] */
-    m->memory = encoder(m, x);                                   /* [B,S,D] */
+    wf_tensor *x = embed(m, &src, "src_position", "src_embedding_norm", m->model.src); /* [B,S,D] */
+    m->memory = encoder(m, x);                                                         /* [B,S,D] */
 
     struct wf_embedding_layer tgt = src;
     if (!all) tgt = table(m, "tgt_embedding", c->tgt_vocab, tied);
-    wf_tensor *y = embed(m, &tgt, "tgt_position", m->model.tgt);           /* [B,T,D] */
-    m->model.hidden = decoder(m, y);                                       /* [B,T,D] */
-    wf_model_output(&m->model, all || tied ? &tgt : NULL, c->output_bias); /* [B,T,V] */
+    wf_tensor *y = embed(m, &tgt, "tgt_position", "tgt_embedding_norm", m->model.tgt); /* [B,T,D] */
+    m->model.hidden = decoder(m, y);                                                   /* [B,T,D] */
+    wf_model_output(&m->model, all || tied ? &tgt : NULL, c->output_bias);             /* [B,T,V] */
     m->model.handed[m->model.n_handed - 1] = m->memory_mask;
 }
 

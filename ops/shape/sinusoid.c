@@ -2,7 +2,9 @@
  *
  *     PE[p, 2i] = sin(p / 10000^(2i/D))      PE[p, 2i+1] = cos(same)
  *
- * as initial values of a table, and as an op that needs no table; both give the same bits. */
+ * as initial values of a table, and as an op that needs no table; both give the same bits. Other
+ * forms have all sines before all cosines, of D/2 waves; the longest of fairseq's is 10000 instead
+ * of the one that would come before it. */
 #include <math.h>
 
 #include "ops/base/op.h"
@@ -10,15 +12,27 @@
 
 typedef struct sinusoid_attrs {
     int64_t dim;
+    wf_sinusoid_form form;
 } sinusoid_attrs;
 
-static double wave_length(int64_t column, int64_t dim) {
-    return pow(10000, 2 * (double)(column / 2) / (double)dim);
+/* What a column is: a sine or a cosine, of a wave, over positions that count from `first`. */
+typedef struct wave {
+    double length, first;
+    bool cosine;
+} wave;
+
+static wave wave_of(int64_t column, int64_t dim, wf_sinusoid_form form) {
+    int64_t sines = (dim + 1) / 2; /* an odd width has one cosine less */
+    bool halves = form != WF_SINUSOID_PAIRS, fairseq = form == WF_SINUSOID_FAIRSEQ;
+    wave w = { .cosine = halves ? column >= sines : column % 2, .first = fairseq ? 2 : 0 };
+    double i = (double)(!halves ? column / 2 : w.cosine ? column - sines : column);
+    w.length = pow(10000, fairseq ? i / ((double)sines - 1) : 2 * i / (double)dim);
+    return w;
 }
 
-static double value_at(int64_t position, double length, int64_t column) {
-    double angle = (double)position / length;
-    return column % 2 ? cos(angle) : sin(angle);
+static double value_at(int64_t position, const wave *w) {
+    double angle = ((double)position + w->first) / w->length;
+    return w->cosine ? cos(angle) : sin(angle);
 }
 
 /* ---- a table --------------------------------------------------------------------------------- */
@@ -28,17 +42,20 @@ static void fill_sinusoid(const wf_init *init, uint64_t key, wf_dtype dtype, int
                           const int64_t *shape, void *data) {
     wf_view y = { .data = data, .dtype = dtype };
     int64_t dim = shape[ndim - 1], count = 1;
-    (void)init, (void)key;
+    (void)key;
     for (int i = 0; i < ndim; i++) count *= shape[i]; /* the engine has checked the product */
     for (int64_t column = 0; column < dim; column++) {
-        double length = wave_length(column, dim);
-        for (int64_t e = column; e < count; e += dim)
-            wf_put(&y, e, value_at(e / dim, length, column));
+        wave w = wave_of(column, dim, (wf_sinusoid_form)init->a);
+        for (int64_t e = column; e < count; e += dim) wf_put(&y, e, value_at(e / dim, &w));
     }
 }
 
+wf_init wf_init_sinusoid_as(wf_sinusoid_form form) {
+    return (wf_init){ .fill = fill_sinusoid, .a = form };
+}
+
 wf_init wf_init_sinusoid(void) {
-    return (wf_init){ .fill = fill_sinusoid };
+    return wf_init_sinusoid_as(WF_SINUSOID_PAIRS);
 }
 
 /* ---- y[..., column] of ids [...] ------------------------------------------------------------- */
@@ -48,6 +65,11 @@ static bool shape_sinusoid(wf_call *c) {
     const wf_view *ids = &c->in[0];
     if (!wf_want(c, 0, WF_I32)) return false;
     if (a->dim < 0) return wf_fail(c, "a width of %lld", (long long)a->dim);
+    if (a->form < WF_SINUSOID_PAIRS || a->form > WF_SINUSOID_FAIRSEQ)
+        return wf_fail(c, "there is no form number %d", (int)a->form);
+    if (a->form == WF_SINUSOID_FAIRSEQ && (a->dim % 2 || a->dim == 2))
+        return wf_fail(c, "fairseq's sinusoids are even and 4 or more wide, not %lld",
+                       (long long)a->dim);
     if (ids->ndim == WF_MAX_DIMS) return wf_fail(c, "ids of %d axes", ids->ndim);
     wf_set_shape(&c->out[0], wf_real(c->graph), ids->ndim, ids->shape);
     c->out[0].shape[c->out[0].ndim++] = a->dim;
@@ -70,9 +92,9 @@ static bool eval_sinusoid(const wf_call *c, int phase, int64_t task, void *scrat
     (void)phase, (void)scratch;
     wf_task_range(wf_view_count(&c->in[0]), row_grain(a->dim), task, &from, &to);
     for (int64_t column = 0; column < a->dim; column++) {
-        double length = wave_length(column, a->dim);
+        wave w = wave_of(column, a->dim, a->form);
         for (int64_t i = from; i < to; i++)
-            wf_put(&c->out[0], i * a->dim + column, value_at(ids[i], length, column));
+            wf_put(&c->out[0], i * a->dim + column, value_at(ids[i], &w));
     }
     return true;
 }
@@ -88,6 +110,10 @@ const wf_op wf_op_sinusoid = {
     .run = &(const wf_kernel){ .tasks = tasks_sinusoid, .eval = eval_sinusoid },
 };
 
+wf_tensor *wf_sinusoid_as(wf_tensor *ids, int64_t dim, wf_sinusoid_form form) {
+    return wf_record(&wf_op_sinusoid, 1, &ids, &(sinusoid_attrs){ dim, form });
+}
+
 wf_tensor *wf_sinusoid(wf_tensor *ids, int64_t dim) {
-    return wf_record(&wf_op_sinusoid, 1, &ids, &(sinusoid_attrs){ dim });
+    return wf_sinusoid_as(ids, dim, WF_SINUSOID_PAIRS);
 }

@@ -65,7 +65,7 @@ static void assert_equal(const wf_model *a, const wf_model *b, bool moments) {
 static wf_transformer_config unusual_config(wf_tie tie) {
     wf_transformer_config c = small_config();
     c.tie = tie, c.activation = WF_SILU, c.positions = WF_POSITIONS_LEARNED,
-    c.norm_first = c.decoder_norm = false;
+    c.norm_first = c.decoder_norm = false, c.embedding_norm = true;
     c.encoder_layers = 1, c.bias = c.output_bias = c.scale_embedding = false,
     c.layer_norm_eps = 1.1e-6;
     c.pad_id = 3, c.start_id = 1, c.end_id = 2, c.max_len = 21;
@@ -88,7 +88,8 @@ TEST_ROWS(what_goes_in_comes_out, 6) {
     ck_assert(d->activation == c.activation && d->positions == c.positions && d->tie == c.tie &&
               d->norm_first == c.norm_first && d->encoder_norm == c.encoder_norm &&
               d->decoder_norm == c.decoder_norm && d->scale_embedding == c.scale_embedding &&
-              d->bias == c.bias && d->output_bias == c.output_bias);
+              d->embedding_norm == c.embedding_norm && d->bias == c.bias &&
+              d->output_bias == c.output_bias);
     ck_assert(d->layer_norm_eps == c.layer_norm_eps && d->pad_id == c.pad_id &&
               d->start_id == c.start_id && d->end_id == c.end_id);
     assert_equal(m, n, false);
@@ -140,7 +141,8 @@ TEST(choices_of_before_are_read) {
 /* Files of any age say the same by these: their words and their numbers stay. */
 TEST(words_and_numbers_of_choices_stay) {
     ck_assert(strncmp(WF_NAMES(WF_ACTIVATION_NAMES), "relu|gelu|gelu-tanh|silu", 24) == 0);
-    ck_assert_str_eq(WF_NAMES(WF_POSITIONS_NAMES), "none|sinusoidal|learned|rotary");
+    ck_assert_str_eq(WF_NAMES(WF_POSITIONS_NAMES),
+                     "none|sinusoidal|learned|rotary|sinusoidal-halves|sinusoidal-fairseq");
     ck_assert_str_eq(WF_NAMES(WF_TIE_NAMES), "none|decoder|all");
     ck_assert_str_eq(WF_NAMES(WF_OPTIMIZER_NAMES), "sgd|adam|adamw|rmsprop|adagrad|lion");
     ck_assert_str_eq(WF_NAMES(WF_SCHEDULE_NAMES), "constant|linear|cosine|inverse-sqrt|noam");

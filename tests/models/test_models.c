@@ -163,11 +163,12 @@ static double cached_error(wf_plan *p, wf_state *s, const wf_model *m, const sen
     return error;
 }
 
-/* Token by token, then in pieces of 3; learned, sinusoidal and no positions. */
-TEST_ROWS(cached_logits_equal_the_full_recomputation, 3) {
+/* Token by token, then in pieces of 3; positions of every kind but one. */
+TEST_ROWS(cached_logits_equal_the_full_recomputation, 5) {
     static sentences b;
     wf_transformer_config c = small_config();
-    c.positions = (wf_positions)_i, c.norm_first = _i != 1;
+    c.positions = (wf_positions)(_i < WF_POSITIONS_ROTARY ? _i : _i + 1);
+    c.norm_first = _i != 1, c.embedding_norm = _i > 1;
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
     random_sentences(&b, &c, 4, 6, 12, 5);
     wf_plan *full = wf_model_score_plan(m, NULL), *p = decode_after_encoding(m, &b);
@@ -281,12 +282,10 @@ static values memory_of(wf_model *m, const sentences *b) {
 
 /* Without positions a sentence is a set: other orders of its tokens give the same rows in that
  * order. */
-TEST_ROWS(without_positions_order_is_lost, 3) {
+TEST_ROWS(without_positions_order_is_lost, 5) {
     static sentences b, turned;
     wf_transformer_config c = small_config();
-    c.positions = _i == 0   ? WF_POSITIONS_NONE
-                  : _i == 1 ? WF_POSITIONS_SINUSOIDAL
-                            : WF_POSITIONS_LEARNED;
+    c.positions = (wf_positions)(_i < WF_POSITIONS_ROTARY ? _i : _i + 1);
     wf_model *m = open_model(&c, NULL, WF_F64, 3);
     random_sentences(&b, &c, 1, 7, 1, 5);
     turned = b;
@@ -334,6 +333,9 @@ TEST(bad_configurations_are_refused) {
     assert_contains(message, "configuration");
     bad = c, bad.num_heads = 3, assert_refused(bad, "d_model 16 is not divisible by 3 heads");
     bad = c, bad.d_model = 15, bad.num_heads = 3, assert_refused(bad, "even d_model, not 15");
+    bad = c, bad.d_model = 2, bad.num_heads = 1, bad.positions = WF_POSITIONS_FAIRSEQ,
+    assert_refused(bad, "even d_model of 4 or more, not 2");
+    bad = c, bad.positions = WF_POSITIONS_ROTARY, assert_refused(bad, "no rotary positions");
     bad = c, bad.src_vocab = 0, assert_refused(bad, "source vocabulary is 0");
     bad = c, bad.tgt_vocab = INT64_MAX,
     assert_refused(bad, "target vocabulary is 9223372036854775807");

@@ -48,6 +48,29 @@ TEST_ROWS(sinusoid_values, 2) {
     end_graph(g);
 }
 
+/* As transformers has them: of Marian, whose width may be odd, and of fairseq and M2M100, whose
+ * first position is 2. A table and the op give the same bits. */
+TEST_ROWS(sinusoid_forms, 6) {
+    wf_graph *g = new_graph(_i % 2 ? WF_F64 : WF_F32);
+    bool fairseq = _i >= 4;
+    int D = _i < 2 ? 8 : _i < 4 ? 7 : 6, h = (D + 1) / 2;
+    wf_sinusoid_form form = fairseq ? WF_SINUSOID_FAIRSEQ : WF_SINUSOID_HALVES;
+    wf_tensor *t = wf_buffer(g, "t", wf_real(g), SHAPE(50, D), wf_init_sinusoid_as(form));
+    wf_tensor *like = wf_shape(g, SHAPE(50));
+    wf_tensor *difference = wf_sum(
+        wf_square(wf_sub(t, wf_sinusoid_as(wf_arange(like, 0), D, form))), WF_ALL_AXES, false);
+    double *pe = leaf_values(t);
+    for (int i = 0; i < 50 * D; i++) {
+        int p = i / D, column = i % D, wave = column < h ? column : column - h;
+        double angle =
+            fairseq ? (p + 2) * exp(-wave * log(10000) / (h - 1)) : p / pow(10000, 2.0 * wave / D);
+        ck_assert_double_eq_tol(pe[i], column < h ? sin(angle) : cos(angle), _i % 2 ? 1e-14 : 1e-7);
+    }
+    free(pe);
+    ck_assert_double_eq(evaluate_scalar(difference), 0);
+    end_graph(g);
+}
+
 static void spread(const wf_tensor *t, double *largest, double *std) {
     double *data = leaf_values(t), sum = 0;
     int64_t n = wf_count(t);

@@ -150,7 +150,7 @@ static const struct refusal {
       "4 heads can't share 3 heads of keys" },
     { "train --text text --tokenizer byte --max-len 16 --form llama --d-model 12 --heads 4", 2,
       "heads of an even width, not 3" },
-    { "train --task copy --positions rotary", 2, "the kind of positions is 3" },
+    { "train --task copy --positions rotary", 2, "a Transformer has no rotary positions" },
     { "train --text text --share-vocab", 2, "--share-vocab would have no effect" },
     { "generate --model none --prompt a --input text", 2, "--input would have no effect" },
     { "generate --model none --stream --json", 2, "--stream would have no effect" },

@@ -1,5 +1,5 @@
 /* tools/files/convert.c - a model from a PyTorch state_dict, in safetensors or as torch.save
- * writes it, and back.
+ * writes it, and back; or from a folder of Hugging Face, and back (convert_hf.c).
  *
  * And a model of weft with its weights rounded to int8, or back in f32.
  *
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "convert_hf.h"
 #include "models/choices.h"
 #include "models/transformer.h"
 #include "tools/cli/options.h"
@@ -20,11 +21,12 @@
 #include "tools/cli/terminal.h"
 #include "tools/cli/uses.h"
 
-enum { TO_WEFT, TO_TORCH };
+enum { FROM_FILE, FROM_HF };
+enum { TO_WEFT, TO_TORCH, TO_HF };
 
 typedef struct settings {
     const char *input, *output;
-    int to, norm, positions, activation, dtype, weights;
+    int from, to, norm, positions, activation, dtype, weights;
     int64_t heads, max_len, pad_id, start_id, end_id;
     double eps;
     bool scale;
@@ -37,8 +39,13 @@ static settings told = {
 
 static option rows[] = {
     GROUP("Files"),
-    CHOICE("to", told.to, "weft|torch", "a model, or a state_dict for load_state_dict"),
-    OUTPUT("output", told.output, "what is written, in safetensors", .letter = 'o'),
+    CHOICE("from", told.from, "file|hf",
+           "FILE is a state_dict or a model; or the folder of a model of Hugging Face's "
+           "transformers, which says all"),
+    CHOICE("to", told.to, "weft|torch|hf",
+           "a model; a state_dict for load_state_dict; a folder for from_pretrained"),
+    OUTPUT("output", told.output, "what is written, in safetensors; to hf, the folder",
+           .letter = 'o'),
 
     GROUP("To weft: how weights are kept"),
     CHOICE("weights", told.weights, "f32|int8",
@@ -68,13 +75,15 @@ static option rows[] = {
 
 static program self = {
     .name = "convert",
-    .purpose =
-        "makes a model from a PyTorch state_dict (safetensors, or torch.save's .bin), and back",
+    .purpose = "makes a model from a PyTorch state_dict (safetensors, or torch.save's .bin) or a "
+               "folder of Hugging Face, and back",
     .examples =
         "  convert --heads 8 --norm post --positions sinusoidal --scale-embedding in.safetensors "
         "-o model.weft\n"
         "  convert --heads 4 --norm pre --activation gelu pytorch_model.bin -o model.weft\n"
         "  convert --to torch model.weft -o state_dict.safetensors\n"
+        "  convert --from hf opus-mt-en-de -o en-de.weft\n"
+        "  convert --to hf en-de.weft -o folder\n"
         "  convert --weights int8 model.weft -o small.weft\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
@@ -96,9 +105,15 @@ static void refuse_said(bool refused, const char *because) {
 static void check_options(const settings *set) {
     if (!set->input) usage_error(&self, "say which file to convert");
     if (!set->output) usage_error(&self, "say where to: -o FILE");
+    if (set->from == FROM_HF && set->to != TO_WEFT)
+        usage_error(&self, "--from hf makes a model; convert that one --to torch or --to hf");
     refuse_said(set->to == TO_TORCH, "--to torch takes it from the model");
+    refuse_said(set->to == TO_HF, "--to hf takes it from the model");
+    refuse_said(set->from == FROM_HF, "--from hf takes it from config.json");
     option_no_effect(&self, "dtype", set->to == TO_WEFT, "a model is written in f32 or int8");
+    option_no_effect(&self, "dtype", set->to == TO_HF, "a folder's weights are written in f32");
     option_no_effect(&self, "weights", set->to == TO_TORCH, "--dtype is for a state_dict");
+    option_no_effect(&self, "weights", set->to == TO_HF, "a folder's weights are written in f32");
 }
 
 static bool is_weft(const wf_file *f) {
@@ -250,19 +265,39 @@ static wf_model *from_weft(const settings *set, const wf_file *f) {
     return m;
 }
 
-int main(int argc, char **argv) {
+static void find_target(const settings *set, char target[PATH_SIZE]) {
+    if (!output_target(set->output, target))
+        fail(&self, "%s can't be written: %s", set->output, strerror(errno));
+}
+
+static void convert_from_hf(const settings *set) {
+    char message[WF_MESSAGE], target[PATH_SIZE];
+    wf_hf hf;
+    self.operand_use = USE_NONE; /* a folder */
+    check_folder(&self, set->input, USE_INPUT);
+    find_target(set, target);
+    import_folder(&self, set->input, &hf);
+    if (!wf_pack_weights(hf.model->graph, layout_of(set), message) ||
+        !save_imported(&hf, target, message))
+        fail(&self, "%s", message);
+    tell(hf.model);
+    wf_hf_free(&hf);
+}
+
+static void convert_to_hf(const settings *set) {
+    option_find(&self, "output")->use = USE_NONE;
+    check_folder(&self, set->output, USE_OUTPUT);
+    export_folder(&self, set->input, set->output);
+}
+
+static void convert_file(const settings *set) {
     char message[WF_MESSAGE];
     char target[PATH_SIZE];
-    const settings *set = &told;
-    terminal_open();
-    options_parse(&self, argc, argv);
-    check_options(set);
     check_uses(&self, NULL, 0);
     wf_file *f = wf_file_open(set->input);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
     wf_file_drop_loaded(f);
-    if (!output_target(set->output, target))
-        fail(&self, "%s can't be written: %s", set->output, strerror(errno));
+    find_target(set, target);
     bool repacks = set->to == TO_WEFT && is_weft(f);
     wf_model *m = repacks               ? repacked(set, f)
                   : set->to == TO_TORCH ? from_weft(set, f)
@@ -281,5 +316,13 @@ int main(int argc, char **argv) {
     tell_not_finite(m, set->dtype == 1);
     wf_model_free(m);
     wf_file_free(f);
+}
+
+int main(int argc, char **argv) {
+    const settings *set = &told;
+    terminal_open();
+    options_parse(&self, argc, argv);
+    check_options(set);
+    (set->from == FROM_HF ? convert_from_hf : set->to == TO_HF ? convert_to_hf : convert_file)(set);
     return close_stdout(&self, EXIT_DONE);
 }

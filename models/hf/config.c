@@ -1,0 +1,171 @@
+/* models/hf/config.c - config.json: every key of it means something, must have one value, or is
+ * known to change no result. */
+#include <string.h>
+
+#include "folder.h"
+#include "models/choices.h"
+#include "models/message.h"
+
+/* What every family's file says alike. */
+static const hf_constant common[] = {
+    { "is_encoder_decoder", "true", NULL },
+    { "is_decoder", "false", NULL },
+    { "num_hidden_layers", NULL, "encoder_layers" },
+    { "hidden_size", NULL, "d_model" },
+    { "num_attention_heads", NULL, "encoder_attention_heads" },
+};
+enum { COMMON = sizeof common / sizeof *common };
+
+/* ---- one key --------------------------------------------------------------------------------- */
+
+static const hf_key *key_of(const char *name) {
+    for (int i = 0; i < wf_hf_n_keys; i++)
+        if (strcmp(wf_hf_keys[i].name, name) == 0) return &wf_hf_keys[i];
+    return NULL;
+}
+
+static const hf_constant *constant_of(const hf_family *family, const char *name) {
+    for (int i = 0; i < COMMON; i++)
+        if (strcmp(common[i].name, name) == 0) return &common[i];
+    for (const hf_constant *c = family->constants; c->name; c++)
+        if (strcmp(c->name, name) == 0) return c;
+    return NULL;
+}
+
+static bool wrong(const hf_object *o, const hf_value *v, const char *want, char *message) {
+    return fail(message, "%s: '%.60s' is %.*s, not %s", o->file, v->key,
+                v->bytes < 60 ? (int)v->bytes : 60, v->text, want);
+}
+
+static bool check_constant(const hf_object *o, const hf_value *v, const hf_constant *c,
+                           char *message) {
+    if (wf_hf_is_null(v)) return true;
+    const hf_value *as = c->as ? wf_hf_find(o, c->as) : NULL;
+    const char *want = c->as ? (as ? as->text : v->text) : c->value;
+    size_t n = c->as ? (as ? as->bytes : v->bytes) : strlen(c->value);
+    if (v->bytes == n && memcmp(v->text, want, n) == 0) return true;
+    return c->as ? fail(message, "%s: '%s' is %.*s but '%s' is %.*s", o->file, v->key,
+                        v->bytes < 30 ? (int)v->bytes : 30, v->text, c->as, n < 30 ? (int)n : 30,
+                        want)
+                 : wrong(o, v, c->value, message);
+}
+
+static bool read_activation(const hf_object *o, const hf_value *v, wf_activation *out,
+                            char *message) {
+    char name[64];
+    bool text = wf_hf_string(v, name, sizeof name);
+    for (int i = 0; text && i < wf_hf_n_activations; i++)
+        if (strcmp(wf_hf_activations[i].name, name) == 0)
+            return *out = wf_hf_activations[i].activation, true;
+    return wrong(o, v, "one of swish, silu, relu, gelu, gelu_new, gelu_pytorch_tanh", message);
+}
+
+/* An id may stand in a list of its own. */
+static bool read_id(const hf_value *v, int64_t *out) {
+    int32_t id;
+    if (*v->text != '[') return wf_hf_int(v, out) && *out >= 0 && *out <= INT32_MAX;
+    if (wf_hf_ids(v, 1, &id, 1) != 1) return false;
+    return *out = id, true;
+}
+
+static bool read_key(const hf_object *o, const hf_key *row, hf_config *c, char *message) {
+    const hf_value *v = wf_hf_find(o, row->name), absent = { row->name, row->absent, 0 };
+    void *at = (char *)c + row->offset;
+    if (!v && !row->absent)
+        return fail(message, "%s: '%s' is missing, and nothing is guessed", o->file, row->name);
+    hf_value there = v ? *v : absent;
+    if (!v) there.bytes = strlen(row->absent);
+    switch (row->type) {
+    case HF_FLAG:
+        return wf_hf_bool(&there, at) || wrong(o, &there, "true or false", message);
+    case HF_ACTIVATION:
+        return read_activation(o, &there, at, message);
+    case HF_ID:
+        return (!v && wf_hf_int(&there, at)) || read_id(&there, at) ||
+               wrong(o, &there, "a token's id", message);
+    default:
+        return (wf_hf_int(&there, at) && *(int64_t *)at >= 0 && *(int64_t *)at <= INT32_MAX) ||
+               wrong(o, &there, "a count", message);
+    }
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static bool find_family(const hf_object *o, const hf_family **family, char *message) {
+    char type[64] = "";
+    const hf_value *v = wf_hf_find(o, "model_type"), *classes = wf_hf_find(o, "architectures");
+    if (!v || !wf_hf_string(v, type, sizeof type))
+        return fail(message, "%s: 'model_type' is missing: it names the family", o->file);
+    *family = wf_hf_family(type);
+    if (!*family)
+        return fail(message, "%s: 'model_type' is '%.60s', which is none of %s", o->file, type,
+                    wf_hf_family_names());
+    return !classes || wf_hf_lists(classes, (*family)->architecture) ||
+           wrong(o, classes, (*family)->architecture, message);
+}
+
+static bool check_keys(const hf_object *o, const hf_family *family, char *message) {
+    for (int i = 0; i < o->n; i++) {
+        const hf_value *v = &o->values[i];
+        const hf_constant *c = constant_of(family, v->key);
+        if (c && !check_constant(o, v, c, message)) return false;
+        if (c || key_of(v->key) || wf_hf_is_search_key(v->key) || wf_hf_ignored_key(v->key))
+            continue;
+        return fail(message,
+                    "%s: '%.60s' is not known of this family: if it changes no result, take it out",
+                    o->file, v->key);
+    }
+    return true;
+}
+
+static bool same(const char *file, const char *what, int64_t a, int64_t b, char *message) {
+    return a == b || fail(message,
+                          "%s: 'encoder_%s' is %lld and 'decoder_%s' %lld: weft's stacks have the "
+                          "same",
+                          file, what, (long long)a, what, (long long)b);
+}
+
+bool wf_hf_read_config(const hf_object *o, const hf_family **family, hf_config *c, char *message) {
+    *c = (hf_config){ .c = wf_transformer_defaults() };
+    if (!find_family(o, family, message) || !check_keys(o, *family, message)) return false;
+    for (int i = 0; i < wf_hf_n_keys; i++)
+        if (!read_key(o, &wf_hf_keys[i], c, message)) return false;
+    return same(o->file, "attention_heads", c->c.num_heads, c->decoder_heads, message) &&
+           same(o->file, "ffn_dim", c->c.dim_feedforward, c->decoder_ffn, message);
+}
+
+/* ---- the Transformer of it ------------------------------------------------------------------- */
+
+static bool vocabularies(const hf_family *f, hf_config *c, char *message) {
+    if (c->c.tgt_vocab == 0) c->c.tgt_vocab = c->c.src_vocab;
+    if (!f->may_separate && !c->shared)
+        return fail(message,
+                    "config.json: 'share_encoder_decoder_embeddings' is false, which a "
+                    "%s model has not",
+                    f->name);
+    if (c->shared && c->c.src_vocab != c->c.tgt_vocab)
+        return fail(message,
+                    "config.json: 'decoder_vocab_size' is %lld and 'vocab_size' %lld, but "
+                    "'share_encoder_decoder_embeddings' is true",
+                    (long long)c->c.tgt_vocab, (long long)c->c.src_vocab);
+    c->c.tie = !c->tied ? WF_TIE_NONE : c->shared ? WF_TIE_ALL : WF_TIE_DECODER;
+    return true;
+}
+
+bool wf_hf_complete(const hf_family *f, hf_config *c, char *message) {
+    if (c->start < 0)
+        return fail(message, "'decoder_start_token_id' is neither in config.json nor in "
+                             "generation_config.json");
+    if (f->pad >= 0 && c->pad != f->pad)
+        return fail(message,
+                    "config.json: 'pad_token_id' is %lld: positions of a %s model begin "
+                    "after it, and are known for %lld",
+                    (long long)c->pad, f->name, (long long)f->pad);
+    if (!vocabularies(f, c, message)) return false;
+    c->c.positions = f->positions, c->c.norm_first = f->norm_first;
+    c->c.encoder_norm = c->c.decoder_norm = f->final_norms;
+    c->c.embedding_norm = f->embedding_norm, c->c.output_bias = f->output_bias;
+    c->c.bias = true, c->c.layer_norm_eps = 1e-5;
+    c->c.pad_id = (int32_t)c->pad, c->c.start_id = (int32_t)c->start, c->c.end_id = (int32_t)c->end;
+    return wf_transformer_check(&c->c, message);
+}

@@ -1,0 +1,234 @@
+/* models/hf/export.c - a model of weft as a folder that transformers opens; see hf.h. What is written
+ * is read again by import.c as the same model. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "folder.h"
+#include "models/message.h"
+
+/* ---- what it would be in a config.json ------------------------------------------------------- */
+
+static bool describe(const wf_transformer_config *t, const hf_family **family, hf_config *c,
+                     char *message) {
+    *family = wf_hf_family_of(t);
+    if (!*family)
+        return fail(message,
+                    "no family of %s has these positions, norms, ties and output bias "
+                    "together",
+                    wf_hf_family_names());
+    if (!t->bias || t->layer_norm_eps != 1e-5)
+        return fail(message, "a %s model has biases, and 1e-05 inside its norms' roots",
+                    (*family)->name);
+    *c = (hf_config){ .c = *t, .pad = t->pad_id, .start = t->start_id, .end = t->end_id };
+    c->decoder_heads = t->num_heads, c->decoder_ffn = t->dim_feedforward;
+    c->shared = !(*family)->may_separate || t->tie == WF_TIE_ALL;
+    c->tied = t->tie != WF_TIE_NONE;
+    if (c->pad < 0 && (*family)->may_separate) c->pad = c->start; /* as Marian has it */
+    if (c->pad < 0 || ((*family)->pad >= 0 && c->pad != (*family)->pad))
+        return fail(message, "the padding id is %lld: a %s model needs one%s", (long long)c->pad,
+                    (*family)->name, (*family)->pad >= 0 ? ", which is 1" : "");
+    return true;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+WF_PRINTF(2, 3) static void put(hf_text *t, const char *format, ...) {
+    char part[WF_MESSAGE];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(part, sizeof part, format, args);
+    va_end(args);
+    wf_hf_put_text(t, part, (size_t)n);
+}
+
+void wf_hf_put_text(hf_text *t, const char *part, size_t n) {
+    if (t->failed || n > SIZE_MAX / 4 - t->n) {
+        t->failed = true;
+        return;
+    }
+    if (t->n + n >= t->room) {
+        size_t room = 2 * (t->n + n) + 256;
+        char *more = realloc(t->text, room);
+        if (!more) {
+            t->failed = true;
+            return;
+        }
+        t->text = more, t->room = room;
+    }
+    memcpy(t->text + t->n, part, n);
+    t->n += n;
+}
+
+void wf_hf_put_string(hf_text *t, const char *s) {
+    wf_hf_put_text(t, "\"", 1);
+    for (; *s; s++) {
+        if (*s == '"' || *s == '\\') wf_hf_put_text(t, "\\", 1);
+        if ((unsigned char)*s < 0x20)
+            put(t, "\\u%04x", (unsigned)*s);
+        else
+            wf_hf_put_text(t, s, 1);
+    }
+    wf_hf_put_text(t, "\"", 1);
+}
+
+/* The comma of the pair before, and a key. */
+static void key(hf_text *t, const char *name) {
+    put(t, "%s  \"%s\": ", t->n ? ",\n" : "{\n", name);
+}
+
+static void put_int(hf_text *t, const char *name, int64_t value) {
+    key(t, name), put(t, "%lld", (long long)value);
+}
+
+static void put_flag(hf_text *t, const char *name, bool value) {
+    key(t, name), put(t, "%s", value ? "true" : "false");
+}
+
+static void put_real(hf_text *t, const char *name, double value) {
+    char text[WF_REAL_TEXT];
+    key(t, name), put(t, "%s", wf_format_real(value, 17, text));
+}
+
+static bool write_text(hf_text *t, const char *name, wf_hf_put put_file, void *user,
+                       char *message) {
+    bool ok =
+        t->failed ? fail(message, "out of memory") : put_file(user, name, t->text, t->n, message);
+    free(t->text);
+    *t = (hf_text){ 0 };
+    return ok;
+}
+
+/* ---- config.json ----------------------------------------------------------------------------- */
+
+static const char *activation_name(wf_activation activation) {
+    for (int i = 0; i < wf_hf_n_activations; i++)
+        if (wf_hf_activations[i].activation == activation) return wf_hf_activations[i].name;
+    return "";
+}
+
+static void put_key(hf_text *t, const hf_key *row, const hf_config *c) {
+    const void *at = (const char *)c + row->offset;
+    if (row->type == HF_FLAG) {
+        put_flag(t, row->name, *(const bool *)at);
+    } else if (row->type == HF_ACTIVATION) {
+        key(t, row->name);
+        wf_hf_put_string(t, activation_name(*(const wf_activation *)at));
+    } else
+        put_int(t, row->name, *(const int64_t *)at);
+}
+
+static bool only_of_two(const char *name) {
+    return strcmp(name, "decoder_vocab_size") == 0 ||
+           strcmp(name, "share_encoder_decoder_embeddings") == 0;
+}
+
+static bool write_config(const hf_family *family, const hf_config *c, wf_hf_put put_file,
+                         void *user, char *message) {
+    hf_text t = { 0 };
+    key(&t, "architectures"), put(&t, "[\"%s\"]", family->architecture);
+    key(&t, "model_type"), put(&t, "\"%s\"", family->name);
+    put_flag(&t, "is_encoder_decoder", true);
+    key(&t, "dtype"), put(&t, "\"float32\"");
+    for (int i = 0; i < wf_hf_n_keys; i++)
+        if (family->may_separate || !only_of_two(wf_hf_keys[i].name))
+            put_key(&t, &wf_hf_keys[i], c);
+    put(&t, "\n}\n");
+    return write_text(&t, "config.json", put_file, user, message);
+}
+
+/* ---- generation_config.json ------------------------------------------------------------------ */
+
+static void put_ids(hf_text *t, const char *name, const int32_t *ids, int n) {
+    key(t, name);
+    for (int i = 0; i < n; i++) put(t, "%s[%d]", i ? ", " : "[", (int)ids[i]);
+    put(t, "]");
+}
+
+static void tell_what_is_lost(const wf_generation *g, char *notes) {
+    const wf_decode_options *d = &g->options;
+    if (d->penalty == WF_PENALTY_GNMT)
+        wf_hf_note(notes, "generation_config.json: transformers has no length penalty 'gnmt'");
+    if (d->max_len_a > 0)
+        wf_hf_note(notes, "generation_config.json: the longest output is that of the model: "
+                          "transformers has no limit by the source's length");
+    if (d->beam > 1 && d->stop == WF_STOP_SURE)
+        wf_hf_note(notes, "generation_config.json: transformers stops a search by 'early_stopping' "
+                          "false, earlier than weft's rule 'sure'");
+    if (g->n_forced > 1)
+        wf_hf_note(notes, "generation_config.json: transformers forces one first token, not %d",
+                   g->n_forced);
+}
+
+static int64_t longest(const hf_config *c, const wf_decode_options *d) {
+    int64_t counted = d->at_limit == WF_LIMIT_NO_END ? 1 : 2;
+    bool fixed = d->max_len_a == 0 && d->max_len_b < (double)c->c.max_len;
+    return fixed ? (int64_t)d->max_len_b + counted : c->c.max_len;
+}
+
+static bool write_search(const hf_config *c, const wf_generation *g, int n_shut_out,
+                         wf_hf_put put_file, void *user, char *message) {
+    const wf_decode_options *d = &g->options;
+    hf_text t = { 0 };
+    put_int(&t, "decoder_start_token_id", c->start);
+    put_int(&t, "eos_token_id", c->end);
+    put_int(&t, "pad_token_id", c->pad);
+    put_int(&t, "num_beams", d->beam);
+    put_int(&t, "max_length", longest(c, d));
+    if (d->min_len) put_int(&t, "min_length", d->min_len + 1);
+    put_real(&t, "length_penalty", d->penalty == WF_PENALTY_NONE ? 0 : d->alpha);
+    if (d->stop == WF_STOP_LONGEST)
+        key(&t, "early_stopping"), put(&t, "\"never\"");
+    else
+        put_flag(&t, "early_stopping", d->stop == WF_STOP_FULL);
+    if (d->at_limit != WF_LIMIT_NO_END) put_int(&t, "forced_eos_token_id", c->end);
+    if (g->n_forced) put_int(&t, "forced_bos_token_id", g->forced[0]);
+    if (g->n_banned) put_ids(&t, "bad_words_ids", g->banned, g->n_banned);
+    if (n_shut_out) put_flag(&t, "renormalize_logits", true);
+    put(&t, "\n}\n");
+    return write_text(&t, "generation_config.json", put_file, user, message);
+}
+
+/* ---- the folder ------------------------------------------------------------------------------ */
+
+/* The banned tokens, if the output's bias shuts all of them out: as many, or 0. -1: no memory. */
+static int count_shut_out(const wf_model *m, const wf_generation *g) {
+    const wf_tensor *bias = wf_find(m->graph, "output.bias");
+    int n = 0;
+    if (!bias || !g->n_banned) return 0;
+    float *values = malloc(wf_bytes(bias) + 1);
+    bool ok = values && wf_read(bias, values, wf_bytes(bias));
+    for (int i = 0; ok && i < g->n_banned; i++)
+        n += g->banned[i] < wf_count(bias) && values[g->banned[i]] == HF_SHUT_OUT;
+    free(values);
+    return !ok ? -1 : n == g->n_banned ? n : 0;
+}
+
+static bool own_parameters_only(const wf_model *m) {
+    for (int id = 0; id < wf_node_count(m->graph); id++)
+        if (wf_node(m->graph, id)->kind == WF_PARAM && wf_is_added(m, wf_node(m->graph, id)))
+            return false;
+    return true;
+}
+
+bool wf_hf_export(wf_hf *hf, const char *folder, wf_hf_put put_file, void *user, char *message) {
+    const hf_family *family;
+    hf_config c;
+    char path[4096];
+    if (!hf || !hf->model || !folder || !put_file)
+        return fail(message, "there is no model, no folder, or no way to write");
+    const wf_transformer *t = wf_transformer_of(hf->model);
+    hf->notes[0] = '\0';
+    if (!t || t->model.graph == NULL || !wf_ok(t->model.graph) || !own_parameters_only(hf->model))
+        return fail(message, "only an encoder-decoder Transformer without added parameters can be "
+                             "written so");
+    if (!describe(&t->config, &family, &c, message)) return false;
+    int n = count_shut_out(hf->model, &hf->generation);
+    if (n < 0) return fail(message, "out of memory");
+    int length = snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    if (length < 0 || length >= (int)sizeof path) return fail(message, "the path is too long");
+    tell_what_is_lost(&hf->generation, hf->notes);
+    return wf_hf_save_weights(hf->model, family, hf->generation.banned, n, path, message) &&
+           write_search(&c, &hf->generation, n, put_file, user, message) &&
+           write_config(family, &c, put_file, user, message);
+}

@@ -1,0 +1,241 @@
+/* models/hf/family.c - the tables of the families; see family.h.
+ *
+ * Read in transformers 5.23.0: configuration_*.py and modeling_*.py of marian, bart, mbart, m2m_100.
+ * To add a family: its row below, and what its tensors are called if they are called otherwise. */
+#include "family.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- families -------------------------------------------------------------------------------- */
+
+/* clang-format off */
+static const hf_family families[] = {
+    { .name = "marian", .architecture = "MarianMTModel",
+      .positions = WF_POSITIONS_HALVES, .output_bias = true, .may_separate = true, .pad = -1,
+      .constants = { { "static_position_embeddings", "true" }, { "normalize_before", "false" },
+                     { "normalize_embedding", "false" }, { "add_final_layer_norm", "false" } } },
+    { .name = "bart", .architecture = "BartForConditionalGeneration",
+      .positions = WF_POSITIONS_LEARNED, .embedding_norm = true, .output_bias = true, .pad = -1,
+      .constants = { { "static_position_embeddings", "false" }, { "normalize_before", "false" },
+                     { "normalize_embedding", "true" }, { "add_final_layer_norm", "false" } } },
+    { .name = "mbart", .architecture = "MBartForConditionalGeneration",
+      .positions = WF_POSITIONS_LEARNED, .norm_first = true, .final_norms = true,
+      .embedding_norm = true, .output_bias = true, .pad = -1,
+      .constants = { { "static_position_embeddings", "false" }, { "normalize_before", "true" },
+                     { "normalize_embedding", "true" }, { "add_final_layer_norm", "true" } } },
+    { .name = "m2m_100", .architecture = "M2M100ForConditionalGeneration",
+      .positions = WF_POSITIONS_FAIRSEQ, .norm_first = true, .final_norms = true, .pad = 1 },
+};
+/* clang-format on */
+enum { FAMILIES = sizeof families / sizeof *families };
+
+const hf_family *wf_hf_family(const char *model_type) {
+    for (int i = 0; i < FAMILIES; i++)
+        if (strcmp(families[i].name, model_type) == 0) return &families[i];
+    return NULL;
+}
+
+const hf_family *wf_hf_family_of(const wf_transformer_config *c) {
+    for (const hf_family *f = families; f < families + FAMILIES; f++)
+        if (f->positions == c->positions && f->norm_first == c->norm_first &&
+            f->final_norms == c->encoder_norm && f->final_norms == c->decoder_norm &&
+            f->embedding_norm == c->embedding_norm && f->output_bias == c->output_bias &&
+            (f->may_separate || c->tie != WF_TIE_DECODER))
+            return f;
+    return NULL;
+}
+
+const char *wf_hf_family_names(void) {
+    return "marian, bart, mbart, m2m_100";
+}
+
+/* ---- config.json ----------------------------------------------------------------------------- */
+
+#define AT(field) offsetof(hf_config, field)
+/* Keys that came to the families later have a value for files without them. */
+const hf_key wf_hf_keys[] = {
+    { "vocab_size", HF_COUNT, AT(c.src_vocab), NULL },
+    { "decoder_vocab_size", HF_COUNT, AT(c.tgt_vocab), "0" }, /* 0: that of the encoder */
+    { "max_position_embeddings", HF_COUNT, AT(c.max_len), NULL },
+    { "d_model", HF_COUNT, AT(c.d_model), NULL },
+    { "encoder_layers", HF_COUNT, AT(c.encoder_layers), NULL },
+    { "decoder_layers", HF_COUNT, AT(c.decoder_layers), NULL },
+    { "encoder_attention_heads", HF_COUNT, AT(c.num_heads), NULL },
+    { "decoder_attention_heads", HF_COUNT, AT(decoder_heads), NULL },
+    { "encoder_ffn_dim", HF_COUNT, AT(c.dim_feedforward), NULL },
+    { "decoder_ffn_dim", HF_COUNT, AT(decoder_ffn), NULL },
+    { "activation_function", HF_ACTIVATION, AT(c.activation), NULL },
+    { "scale_embedding", HF_FLAG, AT(c.scale_embedding), NULL },
+    { "share_encoder_decoder_embeddings", HF_FLAG, AT(shared), "true" },
+    { "tie_word_embeddings", HF_FLAG, AT(tied), "true" },
+    { "pad_token_id", HF_ID, AT(pad), NULL },
+    { "eos_token_id", HF_ID, AT(end), NULL },
+    { "decoder_start_token_id", HF_ID, AT(start), "-1" }, /* generation_config.json may have it */
+};
+const int wf_hf_n_keys = sizeof wf_hf_keys / sizeof *wf_hf_keys;
+
+const hf_activation wf_hf_activations[] = {
+    { "swish", WF_SILU }, { "silu", WF_SILU },          { "relu", WF_RELU },
+    { "gelu", WF_GELU },  { "gelu_new", WF_GELU_TANH }, { "gelu_pytorch_tanh", WF_GELU_TANH },
+};
+const int wf_hf_n_activations = sizeof wf_hf_activations / sizeof *wf_hf_activations;
+
+static bool listed(const char *const *names, const char *name) {
+    for (; *names; names++)
+        if (strcmp(*names, name) == 0) return true;
+    return false;
+}
+
+bool wf_hf_ignored_key(const char *name) {
+    static const char *const names[] = {
+        /* of training */
+        "dropout",
+        "attention_dropout",
+        "activation_dropout",
+        "classifier_dropout",
+        "classif_dropout",
+        "encoder_layerdrop",
+        "decoder_layerdrop",
+        "init_std",
+        "gradient_checkpointing",
+        "save_step",
+        "replacing_rate",
+        "student_encoder_layers",
+        "student_decoder_layers",
+        /* of other uses of the class */
+        "id2label",
+        "label2id",
+        "num_labels",
+        "_num_labels",
+        "problem_type",
+        "task_specific_params",
+        "finetuning_task",
+        "prefix",
+        "tokenizer_class",
+        "sep_token_id",
+        "cls_token_id",
+        "bos_token_id",
+        "add_bias_logits",
+        "extra_pos_embeddings",
+        "cross_attention_hidden_size",
+        "chunk_size_feed_forward",
+        "pruned_heads",
+        "add_cross_attention",
+        "tie_encoder_decoder",
+        /* of how it is run and kept */
+        "_name_or_path",
+        "name_or_path",
+        "_commit_hash",
+        "transformers_version",
+        "torch_dtype",
+        "dtype",
+        "architectures",
+        "model_type",
+        "use_cache",
+        "output_past",
+        "output_attentions",
+        "output_hidden_states",
+        "output_scores",
+        "return_dict",
+        "return_dict_in_generate",
+        "torchscript",
+        "use_bfloat16",
+        "tf_legacy_loss",
+        "attn_implementation",
+        "_attn_implementation_autoset",
+        NULL,
+    };
+    return listed(names, name);
+}
+
+/* ---- tensors --------------------------------------------------------------------------------- */
+
+const char *const wf_hf_tables[4] = { "model.encoder.embed_tokens.weight",
+                                      "model.decoder.embed_tokens.weight", "lm_head.weight",
+                                      "model.shared.weight" };
+
+/* What a parameter's name begins with, and what is there instead; # is a number, the same in both,
+ * and @ one of q, k, v. What follows is alike. */
+static const struct {
+    const char *from, *to;
+} stems[] = {
+    { "transformer.encoder.layers.#.self_attn.in_proj_",
+      "model.encoder.layers.#.self_attn.@_proj." },
+    { "transformer.encoder.layers.#.self_attn.", "model.encoder.layers.#.self_attn." },
+    { "transformer.encoder.layers.#.norm1.", "model.encoder.layers.#.self_attn_layer_norm." },
+    { "transformer.encoder.layers.#.linear1.", "model.encoder.layers.#.fc1." },
+    { "transformer.encoder.layers.#.linear2.", "model.encoder.layers.#.fc2." },
+    { "transformer.encoder.layers.#.norm2.", "model.encoder.layers.#.final_layer_norm." },
+    { "transformer.encoder.norm.", "model.encoder.layer_norm." },
+    { "transformer.decoder.layers.#.self_attn.in_proj_",
+      "model.decoder.layers.#.self_attn.@_proj." },
+    { "transformer.decoder.layers.#.self_attn.", "model.decoder.layers.#.self_attn." },
+    { "transformer.decoder.layers.#.norm1.", "model.decoder.layers.#.self_attn_layer_norm." },
+    { "transformer.decoder.layers.#.multihead_attn.in_proj_",
+      "model.decoder.layers.#.encoder_attn.@_proj." },
+    { "transformer.decoder.layers.#.multihead_attn.", "model.decoder.layers.#.encoder_attn." },
+    { "transformer.decoder.layers.#.norm2.", "model.decoder.layers.#.encoder_attn_layer_norm." },
+    { "transformer.decoder.layers.#.linear1.", "model.decoder.layers.#.fc1." },
+    { "transformer.decoder.layers.#.linear2.", "model.decoder.layers.#.fc2." },
+    { "transformer.decoder.layers.#.norm3.", "model.decoder.layers.#.final_layer_norm." },
+    { "transformer.decoder.norm.", "model.decoder.layer_norm." },
+    { "src_embedding_norm.", "model.encoder.layernorm_embedding." },
+    { "tgt_embedding_norm.", "model.decoder.layernorm_embedding." },
+    { "src_position.", "model.encoder.embed_positions." },
+    { "tgt_position.", "model.decoder.embed_positions." },
+    { "output.bias", HF_OUTPUT_BIAS },
+};
+
+/* What follows the stem in name, and the digits for its #; NULL: it has another. */
+static const char *after_stem(const char *stem, const char *name, const char **number) {
+    for (; *stem; stem++) {
+        if (*stem != '#') {
+            if (*stem != *name++) return NULL;
+            continue;
+        }
+        *number = name;
+        while (isdigit((unsigned char)*name)) name++;
+    }
+    return name;
+}
+
+static void compose(const char *to, const char *number, int part, const char *tail,
+                    char name[HF_NAME]) {
+    size_t n = 0;
+    for (; *to && n + 1 < HF_NAME; to++) {
+        if (*to == '@')
+            name[n++] = "qkv"[part];
+        else if (*to != '#')
+            name[n++] = *to;
+        else
+            for (const char *c = number; isdigit((unsigned char)*c) && n + 1 < HF_NAME; c++)
+                name[n++] = *c;
+    }
+    snprintf(name + n, HF_NAME - n, "%s", tail);
+}
+
+int wf_hf_tensor_name(const char *parameter, int part, char name[HF_NAME]) {
+    for (size_t i = 0; i < sizeof stems / sizeof *stems; i++) {
+        const char *number = "", *tail = after_stem(stems[i].from, parameter, &number);
+        if (!tail) continue;
+        compose(stems[i].to, number, part, tail, name);
+        return strchr(stems[i].to, '@') ? 3 : 1;
+    }
+    return 0;
+}
+
+bool wf_hf_is_positions(const char *tensor) {
+    static const char *const names[] = { "model.encoder.embed_positions.weight",
+                                         "model.decoder.embed_positions.weight",
+                                         "model.encoder.embed_positions.weights",
+                                         "model.decoder.embed_positions.weights", NULL };
+    return listed(names, tensor);
+}
+
+bool wf_hf_ignored_tensor(const char *tensor) {
+    static const char *const names[] = { "model.encoder.version", "model.decoder.version",
+                                         "encoder.version", "decoder.version", NULL };
+    return listed(names, tensor);
+}

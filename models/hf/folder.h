@@ -1,0 +1,49 @@
+/* models/hf/folder.h - inside models/hf: the parts of a folder, read and written. */
+#ifndef WEFT_MODELS_HF_FOLDER_H
+#define WEFT_MODELS_HF_FOLDER_H
+
+#include "family.h"
+#include "models/hf.h"
+#include "models/kind.h"
+#include "object.h"
+
+/* An output's bias that shuts a token out: exp of it is 0 beside any other logit, so that scores
+ * by the whole vocabulary are those that renormalize_logits makes of the others. */
+#define HF_SHUT_OUT (-1e4f)
+
+typedef struct hf_search {
+    wf_generation g;
+    bool renormalize;
+} hf_search;
+
+/* One more sentence; what has no room is left out. */
+WF_PRINTF(2, 3) void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...);
+
+/* ---- config.c: config.json ------------------------------------------------------------------- */
+
+bool wf_hf_read_config(const hf_object *o, const hf_family **family, hf_config *c, char *message);
+/* After the ids of generation_config.json: one form of the Transformer, of this family. */
+bool wf_hf_complete(const hf_family *family, hf_config *c, char *message);
+
+/* ---- search.c: generation_config.json, or config.json in old folders ------------------------- */
+
+bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *notes, char *message);
+bool wf_hf_is_search_key(const char *name);
+
+/* ---- weights.c: model.safetensors, pytorch_model.bin ----------------------------------------- */
+
+bool wf_hf_load_weights(const wf_file *f, wf_model *m, char *message);
+bool wf_hf_save_weights(const wf_model *m, const hf_family *family, const int32_t *shut_out, int n,
+                        const char *path, char *message);
+
+/* ---- export.c: texts that grow --------------------------------------------------------------- */
+
+typedef struct hf_text {
+    char *text; /* to be freed */
+    size_t n, room;
+    bool failed; /* out of memory */
+} hf_text;
+void wf_hf_put_text(hf_text *t, const char *part, size_t n);
+void wf_hf_put_string(hf_text *t, const char *s); /* in quotes */
+
+#endif

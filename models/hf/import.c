@@ -1,0 +1,105 @@
+/* models/hf/import.c - a folder of transformers as a model of weft; see hf.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "folder.h"
+#include "models/message.h"
+
+/* ---- weights --------------------------------------------------------------------------------- */
+
+static wf_file *open_weights(const char *folder, const char **name, char *message) {
+    static const char *const names[] = { "model.safetensors", "pytorch_model.bin" };
+    static const char *const parts[] = { "model.safetensors.index.json",
+                                         "pytorch_model.bin.index.json" };
+    char path[4096];
+    for (int i = 0; i < 2; i++) {
+        if (!wf_hf_exists(folder, names[i])) continue;
+        snprintf(path, sizeof path, "%s/%s", folder, *name = names[i]);
+        return wf_file_open(path);
+    }
+    for (int i = 0; i < 2; i++)
+        if (wf_hf_exists(folder, parts[i]))
+            return fail(message, "%s: weights in several files are not read: save them in one",
+                        parts[i]),
+                   NULL;
+    return fail(message, "there is neither model.safetensors nor pytorch_model.bin"), NULL;
+}
+
+/* What is said of a tensor begins with the file. */
+static bool of_file(const char *name, bool ok, char *message) {
+    char sentence[WF_MESSAGE];
+    if (ok || !message) return ok;
+    memcpy(sentence, message, sizeof sentence);
+    return fail(message, "%s: %.220s", name, sentence);
+}
+
+static bool read_weights(const char *folder, const hf_config *c, wf_hf *out, char *message) {
+    const char *name = "";
+    wf_file *f = open_weights(folder, &name, message);
+    if (!f) return false;
+    bool ok = wf_file_ok(f) || fail(message, "%s: %.200s", name, wf_file_error(f));
+    if (ok) {
+        out->model = wf_transformer_new(&c->c, NULL, WF_F32, 0, message);
+        ok = out->model && of_file(name, wf_hf_load_weights(f, out->model, message), message);
+    }
+    wf_file_free(f);
+    return ok;
+}
+
+/* ---- search ---------------------------------------------------------------------------------- */
+
+/* Scores without what is banned are those of a model in which it can't come. */
+static bool shut_out(const hf_search *s, wf_hf *out, char *message) {
+    wf_tensor *bias = wf_find(out->model->graph, "output.bias");
+    if (!s->renormalize || !s->g.n_banned) return true;
+    if (!bias) {
+        wf_hf_note(out->notes, "'renormalize_logits': this family has no output bias to shut "
+                               "banned tokens out with: scores are by the whole vocabulary");
+        return true;
+    }
+    size_t bytes = wf_bytes(bias);
+    float *values = malloc(bytes + 1);
+    bool ok = values && wf_read(bias, values, bytes);
+    for (int i = 0; ok && i < s->g.n_banned; i++) values[s->g.banned[i]] = HF_SHUT_OUT;
+    ok = ok && wf_write(bias, values, bytes);
+    free(values);
+    return ok || fail(message, "out of memory");
+}
+
+static bool read_search(const char *folder, const hf_object *config, hf_config *c, hf_search *s,
+                        wf_hf *out, char *message) {
+    hf_object o;
+    if (!wf_hf_exists(folder, "generation_config.json"))
+        return wf_hf_read_search(config, c, s, out->notes, message);
+    bool ok = wf_hf_object_read(&o, folder, "generation_config.json", message) &&
+              wf_hf_read_search(&o, c, s, out->notes, message);
+    wf_hf_object_free(&o);
+    return ok;
+}
+
+/* ---- the folder ------------------------------------------------------------------------------ */
+
+bool wf_hf_import(const char *folder, wf_hf *out, char *message) {
+    const hf_family *family;
+    hf_object o;
+    hf_config c;
+    hf_search s;
+    if (!folder || !out) return fail(message, "there is no folder, or no room for what is in it");
+    *out = (wf_hf){ .generation.options = wf_decode_defaults() };
+    bool ok = wf_hf_object_read(&o, folder, "config.json", message) &&
+              wf_hf_read_config(&o, &family, &c, message) &&
+              read_search(folder, &o, &c, &s, out, message) &&
+              wf_hf_complete(family, &c, message) && read_weights(folder, &c, out, message) &&
+              shut_out(&s, out, message);
+    if (ok) out->generation = s.g;
+    wf_hf_object_free(&o);
+    return ok;
+}
+
+void wf_hf_free(wf_hf *hf) {
+    if (!hf) return;
+    wf_model_free(hf->model);
+    if (hf->tgt != hf->src) wf_tokenizer_free(hf->tgt);
+    wf_tokenizer_free(hf->src);
+    *hf = (wf_hf){ 0 };
+}

@@ -1,0 +1,219 @@
+/* models/hf/object.c - files of a folder, and JSON objects; see object.h. */
+#include "object.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "core/file/json.h"
+#include "models/message.h"
+
+enum { MOST_BYTES = 1 << 28, PATH = 4096 };
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static bool join(char path[PATH], const char *folder, const char *name) {
+    int n = snprintf(path, PATH, "%s/%s", folder, name);
+    return n > 0 && n < PATH;
+}
+
+bool wf_hf_exists(const char *folder, const char *name) {
+    char path[PATH];
+    FILE *f = join(path, folder, name) ? fopen(path, "rb") : NULL;
+    if (f) fclose(f);
+    return f;
+}
+
+static char *read_stream(FILE *f, const char *name, size_t *bytes, char *message) {
+    size_t room = 1 << 16, n = 0;
+    char *text = malloc(room + 1);
+    for (size_t got; text && n < MOST_BYTES; n += got) {
+        if (n == room) {
+            char *more = realloc(text, 2 * room + 1);
+            if (!more) break;
+            text = more, room *= 2;
+        }
+        if ((got = fread(text + n, 1, room - n, f)) == 0) {
+            if (ferror(f)) return fail(message, "%s: %s", name, strerror(errno)), free(text), NULL;
+            return text[n] = '\0', *bytes = n, text;
+        }
+    }
+    fail(message, "%s: %s", name, n >= MOST_BYTES ? "more than 256 MB" : "out of memory");
+    return free(text), NULL;
+}
+
+char *wf_hf_read(const char *folder, const char *name, size_t *bytes, char *message) {
+    char path[PATH];
+    if (!join(path, folder, name))
+        return fail(message, "the folder's name is too long: %.60s...", folder), NULL;
+    FILE *f = fopen(path, "rb");
+    if (!f) return fail(message, "%s: %s", name, strerror(errno)), NULL;
+    char *text = read_stream(f, name, bytes, message);
+    fclose(f);
+    return text;
+}
+
+/* ---- an object ------------------------------------------------------------------------------- */
+
+static int by_key(const void *a, const void *b) {
+    return strcmp(((const hf_value *)a)->key, ((const hf_value *)b)->key);
+}
+
+/* A value's text is taken from the copy that the reader does not decode. */
+static bool read_pair(hf_object *o, struct wf_json *j, const char *key) {
+    while (j->at < j->end && *j->at && strchr(" \t\n\r", *j->at)) j->at++;
+    size_t from = (size_t)(j->at - j->start);
+    if (!wf_json_skip(j)) return false;
+    o->values[o->n++] = (hf_value){ key, o->text + from, (size_t)(j->at - j->start) - from };
+    return true;
+}
+
+static bool read_pairs(hf_object *o, struct wf_json *j, char *message) {
+    int room = 0;
+    char *key;
+    for (bool first = true; wf_json_key(j, &first, &key);) {
+        if (o->n == room) {
+            room = room ? 2 * room : 64;
+            hf_value *more = realloc(o->values, (size_t)room * sizeof *more);
+            if (!more) return fail(message, "out of memory");
+            o->values = more;
+        }
+        if (!read_pair(o, j, key)) break;
+    }
+    if (!*j->error) wf_json_finish(j);
+    const char *error = strncmp(j->error, "header ", 7) == 0 ? j->error + 7 : j->error;
+    return !*error || fail(message, "%s: %s", o->file, error);
+}
+
+static bool unique(hf_object *o, char *message) {
+    if (o->n) qsort(o->values, (size_t)o->n, sizeof *o->values, by_key);
+    for (int i = 1; i < o->n; i++)
+        if (strcmp(o->values[i - 1].key, o->values[i].key) == 0)
+            return fail(message, "%s: '%.90s' is there twice", o->file, o->values[i].key);
+    return true;
+}
+
+bool wf_hf_object_read(hf_object *o, const char *folder, const char *name, char *message) {
+    struct wf_json j;
+    size_t bytes;
+    *o = (hf_object){ .file = name };
+    o->text = wf_hf_read(folder, name, &bytes, message);
+    if (!o->text) return false;
+    o->keys = malloc(bytes + 1);
+    if (!o->keys) return fail(message, "out of memory");
+    memcpy(o->keys, o->text, bytes + 1);
+    if (!wf_json_begin(&j, o->keys, bytes)) return fail(message, "%s: it is not UTF-8", name);
+    return read_pairs(o, &j, message) && unique(o, message);
+}
+
+void wf_hf_object_free(hf_object *o) {
+    free(o->values), free(o->text), free(o->keys);
+    *o = (hf_object){ 0 };
+}
+
+const hf_value *wf_hf_find(const hf_object *o, const char *key) {
+    const hf_value *v =
+        o->n ? bsearch(&(hf_value){ .key = key }, o->values, (size_t)o->n, sizeof *v, by_key)
+             : NULL;
+    return v && !wf_hf_is_null(v) ? v : NULL;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static bool is_word(const hf_value *v, const char *word) {
+    return v->bytes == strlen(word) && memcmp(v->text, word, v->bytes) == 0;
+}
+
+bool wf_hf_is_null(const hf_value *v) {
+    return is_word(v, "null");
+}
+
+bool wf_hf_bool(const hf_value *v, bool *out) {
+    *out = is_word(v, "true");
+    return *out || is_word(v, "false");
+}
+
+bool wf_hf_real(const hf_value *v, double *out) {
+    char text[64];
+    if (v->bytes >= sizeof text || !strchr("-0123456789", *v->text)) return false;
+    memcpy(text, v->text, v->bytes);
+    text[v->bytes] = '\0';
+    return wf_parse_real(text, out);
+}
+
+/* Whole, whichever way it is written: 512 and 512.0 are. */
+bool wf_hf_int(const hf_value *v, int64_t *out) {
+    double x;
+    if (!wf_hf_real(v, &x) || !(x >= -9e15 && x <= 9e15) || x != (double)(int64_t)x) return false;
+    *out = (int64_t)x;
+    return true;
+}
+
+/* The reader decodes where it reads, so it reads a copy: to be freed. */
+static char *begin(struct wf_json *j, const hf_value *v) {
+    char *copy = malloc(v->bytes + 1);
+    if (!copy) return NULL;
+    memcpy(copy, v->text, v->bytes);
+    wf_json_begin(j, copy, v->bytes);
+    return copy;
+}
+
+bool wf_hf_string(const hf_value *v, char *out, size_t size) {
+    struct wf_json j;
+    char *string, *copy = begin(&j, v);
+    bool ok = copy && wf_json_string(&j, &string) && strlen(string) < size;
+    if (ok) memcpy(out, string, strlen(string) + 1);
+    free(copy);
+    return ok;
+}
+
+static bool one_id(struct wf_json *j, int depth, int32_t *id) {
+    int64_t value = 0;
+    bool first = true;
+    if (depth == 2 && !wf_json_item(j, &first)) return false;
+    if (!wf_json_size(j, &value) || value > INT32_MAX) return false;
+    *id = (int32_t)value;
+    return depth == 1 || (!wf_json_item(j, &first) && !*j->error);
+}
+
+int wf_hf_ids(const hf_value *v, int depth, int32_t *ids, int most) {
+    struct wf_json j;
+    char *copy = begin(&j, v);
+    int n = 0;
+    bool ok = copy, first = true;
+    while (ok && wf_json_item(&j, &first)) ok = n < most && one_id(&j, depth, &ids[n++]);
+    ok = ok && !*j.error;
+    free(copy);
+    return ok ? n : -1;
+}
+
+bool wf_hf_lists(const hf_value *v, const char *string) {
+    struct wf_json j;
+    char *copy = begin(&j, v), *item;
+    bool found = false, first = true;
+    while (copy && wf_json_item(&j, &first) && wf_json_string(&j, &item))
+        found = found || strcmp(item, string) == 0;
+    free(copy);
+    return found;
+}
+
+/* ---- vocabularies ---------------------------------------------------------------------------- */
+
+const char **wf_hf_pieces(const hf_object *o, int64_t *n, char *message) {
+    const char **pieces = calloc((size_t)o->n + 1, sizeof *pieces);
+    if (!pieces) return fail(message, "out of memory"), NULL;
+    for (int i = 0; i < o->n; i++) {
+        int64_t id;
+        const hf_value *v = &o->values[i];
+        if (wf_hf_int(v, &id) && id >= 0 && id < o->n && !pieces[id]) {
+            pieces[id] = v->key;
+            continue;
+        }
+        fail(message, "%s: '%.60s' has '%.*s', not an id of its own below %d", o->file, v->key,
+             v->bytes < 30 ? (int)v->bytes : 30, v->text, o->n);
+        return free(pieces), NULL;
+    }
+    *n = o->n;
+    return pieces;
+}

@@ -1,0 +1,297 @@
+/* models/hf/search.c - how generate() of transformers would search, read from generation_config.json
+ * or, where there is none, from config.json, as transformers does (generation/configuration_utils.py).
+ *
+ * What weft's search has is taken; what would change a search that weft does not have is told; what
+ * changes none is known by name. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "folder.h"
+#include "models/message.h"
+
+enum { DEFAULT_NEW = 20 }; /* tokens, where a file does not say */
+
+void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...) {
+    char sentence[WF_MESSAGE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    for (char *c = sentence; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7F) *c = '?';
+    size_t used = strlen(notes), more = strlen(sentence);
+    if (used + more + 2 > WF_HF_NOTES) return;
+    memcpy(notes + used, sentence, more);
+    memcpy(notes + used + more, "\n", 2);
+}
+
+/* ---- what is known --------------------------------------------------------------------------- */
+
+/* Read below. */
+static const char *const used[] = {
+    "num_beams",           "max_length",          "max_new_tokens",     "min_length",
+    "early_stopping",      "length_penalty",      "bad_words_ids",      "suppress_tokens",
+    "forced_bos_token_id", "forced_eos_token_id", "renormalize_logits", "decoder_start_token_id",
+    "eos_token_id",        "pad_token_id",
+};
+
+/* A search changes if a value is another than this one; null never does. */
+static const struct {
+    const char *name, *neutral;
+} neutral[] = {
+    { "do_sample", "false" },
+    { "no_repeat_ngram_size", "0" },
+    { "encoder_no_repeat_ngram_size", "0" },
+    { "repetition_penalty", "1" },
+    { "encoder_repetition_penalty", "1" },
+    { "min_new_tokens", "0" },
+    { "num_beam_groups", "1" },
+    { "diversity_penalty", "0" },
+    { "num_return_sequences", "1" },
+    { "remove_invalid_values", "false" },
+    { "exponential_decay_length_penalty", "null" },
+    { "begin_suppress_tokens", "null" },
+    { "forced_decoder_ids", "null" },
+    { "sequence_bias", "null" },
+    { "guidance_scale", "1" },
+    { "constraints", "null" },
+    { "force_words_ids", "null" },
+    { "penalty_alpha", "0" },
+    { "stop_strings", "null" },
+    { "max_time", "null" },
+    { "watermarking_config", "null" },
+    { "token_healing", "false" },
+    { "force_bos_token_to_be_generated", "false" },
+};
+
+/* Of samples, of how it is run, of what is handed back. */
+static const char *const ignored[] = {
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "top_h",
+    "typical_p",
+    "epsilon_cutoff",
+    "eta_cutoff",
+    "_from_model_config",
+    "transformers_version",
+    "bos_token_id",
+    "use_cache",
+    "cache_implementation",
+    "cache_config",
+    "max_cache_len",
+    "output_attentions",
+    "output_hidden_states",
+    "output_scores",
+    "output_logits",
+    "return_dict_in_generate",
+    "low_memory",
+    "disable_compile",
+    "compile_config",
+    "prefill_chunk_size",
+    "is_assistant",
+    "num_assistant_tokens",
+    "num_assistant_tokens_schedule",
+    "assistant_confidence_threshold",
+    "prompt_lookup_num_tokens",
+    "max_matching_ngram_size",
+    "assistant_early_exit",
+    "assistant_lookbehind",
+    "target_lookbehind",
+    "_commit_hash",
+    "transformers_weights",
+};
+
+#define COUNT_OF(array) ((int)(sizeof(array) / sizeof *(array)))
+
+static bool listed(const char *const *names, int n, const char *name) {
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+static const char *neutral_of(const char *name) {
+    for (int i = 0; i < COUNT_OF(neutral); i++)
+        if (strcmp(neutral[i].name, name) == 0) return neutral[i].neutral;
+    return NULL;
+}
+
+bool wf_hf_is_search_key(const char *name) {
+    return listed(used, COUNT_OF(used), name) || neutral_of(name) ||
+           listed(ignored, COUNT_OF(ignored), name);
+}
+
+/* ---- one value ------------------------------------------------------------------------------- */
+
+static bool wrong(const hf_object *o, const hf_value *v, const char *want, char *message) {
+    return fail(message, "%s: '%.60s' is %.*s, not %s", o->file, v->key,
+                v->bytes < 60 ? (int)v->bytes : 60, v->text, want);
+}
+
+/* A value that is not there leaves *out as it is. */
+static bool whole(const hf_object *o, const char *key, int64_t low, int64_t high, int64_t *out,
+                  char *message) {
+    const hf_value *v = wf_hf_find(o, key);
+    char want[64];
+    if (!v || (wf_hf_int(v, out) && *out >= low && *out <= high)) return true;
+    snprintf(want, sizeof want, "between %lld and %lld", (long long)low, (long long)high);
+    return wrong(o, v, want, message);
+}
+
+static bool flag(const hf_object *o, const char *key, bool *out, char *message) {
+    const hf_value *v = wf_hf_find(o, key);
+    return !v || wf_hf_bool(v, out) || wrong(o, v, "true or false", message);
+}
+
+/* The one id of a key, or of a list of one; -1: it is not there. */
+static bool one_id(const hf_object *o, const char *key, int64_t *out, char *message) {
+    const hf_value *v = wf_hf_find(o, key);
+    int32_t id;
+    *out = -1;
+    if (!v) return true;
+    if (*v->text == '[') {
+        if (wf_hf_ids(v, 1, &id, 1) != 1) return wrong(o, v, "one token's id", message);
+        return *out = id, true;
+    }
+    return (wf_hf_int(v, out) && *out >= 0 && *out <= INT32_MAX) ||
+           wrong(o, v, "a token's id", message);
+}
+
+/* ---- parts of a search ----------------------------------------------------------------------- */
+
+static bool is_neutral(const hf_value *v, const char *value) {
+    double is, neutral_value;
+    if (wf_hf_real(v, &is) && wf_parse_real(value, &neutral_value)) return is == neutral_value;
+    return v->bytes == strlen(value) && memcmp(v->text, value, v->bytes) == 0;
+}
+
+static void tell_what_changes(const hf_object *o, char *notes) {
+    for (int i = 0; i < o->n; i++) {
+        const hf_value *v = &o->values[i];
+        const char *value = neutral_of(v->key);
+        if (value && !wf_hf_is_null(v) && !is_neutral(v, value))
+            wf_hf_note(notes, "%s: '%s' is %.*s, which weft's search does not do", o->file, v->key,
+                       v->bytes < 60 ? (int)v->bytes : 60, v->text);
+    }
+}
+
+static bool check_known(const hf_object *o, char *message) {
+    for (int i = 0; i < o->n; i++)
+        if (!wf_hf_is_search_key(o->values[i].key))
+            return fail(message, "%s: '%.60s' is not known: if it changes no search, take it out",
+                        o->file, o->values[i].key);
+    return true;
+}
+
+/* What both files may say must agree. */
+static bool agreed_id(const hf_object *o, const char *key, int64_t *of_config, char *message) {
+    int64_t id;
+    if (!one_id(o, key, &id, message)) return false;
+    if (id >= 0 && *of_config >= 0 && id != *of_config)
+        return fail(message, "%s: '%s' is %lld, but %lld in config.json", o->file, key,
+                    (long long)id, (long long)*of_config);
+    if (id >= 0) *of_config = id;
+    return true;
+}
+
+static bool read_ban(const hf_object *o, const char *key, int depth, wf_generation *g,
+                     char *message) {
+    const hf_value *v = wf_hf_find(o, key);
+    int n = v ? wf_hf_ids(v, depth, g->banned + g->n_banned, WF_MOST_BANNED - g->n_banned) : 0;
+    if (n < 0)
+        return wrong(o, v,
+                     depth == 2 ? "a list of lists of one id each, 64 at most"
+                                : "a list of ids, 64 at most",
+                     message);
+    g->n_banned += n;
+    return true;
+}
+
+static bool check_bans(const hf_object *o, const hf_config *c, const wf_generation *g,
+                       char *message) {
+    for (int i = 0; i < g->n_banned; i++) {
+        int64_t vocab = c->c.tgt_vocab ? c->c.tgt_vocab : c->c.src_vocab;
+        if (g->banned[i] == c->end || g->banned[i] >= vocab)
+            return fail(message, "%s: 'bad_words_ids' has %d, which is the end or in no vocabulary",
+                        o->file, (int)g->banned[i]);
+    }
+    return true;
+}
+
+static bool read_stop(const hf_object *o, wf_decode_options *d, char *message) {
+    const hf_value *v = wf_hf_find(o, "early_stopping");
+    char text[8];
+    bool early = false;
+    d->stop = WF_STOP_PRESENT;
+    if (!v) return true;
+    if (wf_hf_string(v, text, sizeof text) && strcmp(text, "never") == 0)
+        return d->stop = WF_STOP_LONGEST, true;
+    if (!wf_hf_bool(v, &early)) return wrong(o, v, "true, false or \"never\"", message);
+    if (early) d->stop = WF_STOP_FULL;
+    return true;
+}
+
+static bool read_penalty(const hf_object *o, wf_decode_options *d, char *message) {
+    const hf_value *v = wf_hf_find(o, "length_penalty");
+    d->penalty = WF_PENALTY_AVERAGE, d->alpha = 1;
+    return !v || (wf_hf_real(v, &d->alpha) && d->alpha >= 0 && d->alpha <= 10) ||
+           wrong(o, v, "between 0 and 10", message);
+}
+
+/* HF counts the start, and a forced end; weft neither. */
+static bool read_lengths(const hf_object *o, const hf_config *c, wf_decode_options *d,
+                         char *message) {
+    int64_t fresh = 0, least = 0;
+    int64_t most = 1 + DEFAULT_NEW < c->c.max_len ? 1 + DEFAULT_NEW : c->c.max_len;
+    if (!whole(o, "max_length", 2, INT32_MAX, &most, message) ||
+        !whole(o, "max_new_tokens", 1, INT32_MAX - 1, &fresh, message) ||
+        !whole(o, "min_length", 0, INT32_MAX, &least, message))
+        return false;
+    if (fresh) most = fresh + 1;
+    d->max_len_a = 0;
+    d->max_len_b = (double)(most - (d->at_limit == WF_LIMIT_FREE_END ? 2 : 1));
+    d->min_len = least > 1 ? least - 1 : 0;
+    return true;
+}
+
+static bool read_forced(const hf_object *o, const hf_config *c, wf_generation *g, char *message) {
+    int64_t first, end;
+    if (!one_id(o, "forced_bos_token_id", &first, message) ||
+        !one_id(o, "forced_eos_token_id", &end, message))
+        return false;
+    if (end >= 0 && end != c->end)
+        return fail(message, "%s: 'forced_eos_token_id' is %lld, not 'eos_token_id' %lld", o->file,
+                    (long long)end, (long long)c->end);
+    if (first >= 0 && first == c->end)
+        return fail(message, "%s: 'forced_bos_token_id' is the end, %lld", o->file,
+                    (long long)first);
+    g->options.at_limit = end >= 0 ? WF_LIMIT_FREE_END : WF_LIMIT_NO_END;
+    if (first >= 0) g->forced[g->n_forced++] = (int32_t)first;
+    return true;
+}
+
+bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *notes, char *message) {
+    wf_generation *g = &s->g;
+    int64_t beam = 1;
+    *s = (hf_search){ .g.options = wf_decode_defaults() };
+    if (strcmp(o->file, "config.json") != 0 && !check_known(o, message)) return false;
+    bool ok = agreed_id(o, "decoder_start_token_id", &c->start, message) &&
+              agreed_id(o, "eos_token_id", &c->end, message) &&
+              agreed_id(o, "pad_token_id", &c->pad, message) &&
+              whole(o, "num_beams", 1, 1024, &beam, message) &&
+              flag(o, "renormalize_logits", &s->renormalize, message) &&
+              read_ban(o, "bad_words_ids", 2, g, message) &&
+              read_ban(o, "suppress_tokens", 1, g, message) && check_bans(o, c, g, message) &&
+              read_stop(o, &g->options, message) && read_penalty(o, &g->options, message) &&
+              read_forced(o, c, g, message) && read_lengths(o, c, &g->options, message);
+    if (!ok) return false;
+    g->options.beam = (int)beam;
+    tell_what_changes(o, notes);
+    if (s->renormalize && g->options.min_len)
+        wf_hf_note(notes,
+                   "%s: 'min_length' with 'renormalize_logits': scores are not made anew "
+                   "where an end is not allowed yet",
+                   o->file);
+    return true;
+}

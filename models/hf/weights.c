@@ -1,0 +1,275 @@
+/* models/hf/weights.c - the tensors of a folder into a Transformer's parameters, and back.
+ *
+ * Each parameter asks for its tensors by the names in family.c; each tensor of the file must have
+ * been asked for, be a copy of one that was, be what the configuration says anyway (sinusoids), or
+ * be known to mean nothing. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "folder.h"
+#include "models/file/model_file.h"
+#include "models/message.h"
+#include "models/transformer/tied.h"
+
+typedef struct loading {
+    const wf_file *file;
+    wf_model *m;
+    const wf_transformer_config *c;
+    bool *used; /* [entries] */
+    char *message;
+} loading;
+
+/* ---- finding --------------------------------------------------------------------------------- */
+
+static const wf_entry *take(const loading *l, const char *name) {
+    const wf_entry *e = wf_file_find(l->file, name);
+    for (int i = 0; e && i < wf_file_count(l->file); i++)
+        if (wf_file_at(l->file, i) == e) l->used[i] = true;
+    return e;
+}
+
+/* One table under several names: the first that is there, if the others are its copies. */
+static const wf_entry *take_copies(const loading *l, const int *names, int n) {
+    const wf_entry *found = NULL;
+    for (int i = 0; i < n; i++) {
+        const wf_entry *e = take(l, wf_hf_tables[names[i]]);
+        if (e && found && !wf_same_table(l->file, e, found))
+            return fail(l->message,
+                        "'%s' and '%s' differ: config.json says that they are one table",
+                        found->name, e->name),
+                   NULL;
+        if (!found) found = e;
+    }
+    if (!found) fail(l->message, "'%s' is missing", wf_hf_tables[names[0]]);
+    return found;
+}
+
+/* Where nothing is tied, the shared table of the file is read by no one, unless it is all there
+ * is: older transformers left its copies out. */
+static const wf_entry *take_own(const loading *l, int i) {
+    const wf_entry *shared = take(l, wf_hf_tables[HF_SHARED]), *own = take(l, wf_hf_tables[i]);
+    if (own || (shared && i < 2)) return own ? own : shared;
+    return fail(l->message, "'%s' is missing", wf_hf_tables[i]), NULL;
+}
+
+static const wf_entry *take_table(const loading *l, int i) {
+    static const int all[] = { HF_SHARED, 0, 1, 2 }, decoder[] = { 1, 2 }, encoder[] = { 0 };
+    if (l->c->tie == WF_TIE_ALL) return take_copies(l, all, 4);
+    if (l->c->tie == WF_TIE_NONE) return take_own(l, i);
+    return i == 0 ? take_copies(l, encoder, 1) : take_copies(l, decoder, 2);
+}
+
+static int table_of(const wf_tensor *leaf) {
+    for (int i = 0; i < WF_TABLES; i++)
+        if (strcmp(leaf->name, wf_tables[i]) == 0) return i;
+    return -1;
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+static bool is_position_table(const wf_tensor *leaf) {
+    return strcmp(leaf->name, "src_position.weight") == 0 ||
+           strcmp(leaf->name, "tgt_position.weight") == 0;
+}
+
+/* As the parameter has it: a bias of one axis; a position table from position 0 on. */
+static bool trim(wf_entry *e, const wf_tensor *leaf, char *message) {
+    if (strcmp(e->name, HF_OUTPUT_BIAS) == 0 && e->ndim == 2 && e->shape[0] == 1)
+        e->ndim = 1, e->shape[0] = e->shape[1];
+    if (!is_position_table(leaf)) return true;
+    if (e->ndim != 2 || e->shape[0] != leaf->shape[0] + HF_SKIPPED_ROWS)
+        return fail(message, "'%s' has not max_position_embeddings + 2 = %lld rows", e->name,
+                    (long long)leaf->shape[0] + HF_SKIPPED_ROWS);
+    size_t skipped = e->bytes / (size_t)e->shape[0] * HF_SKIPPED_ROWS;
+    e->shape[0] -= HF_SKIPPED_ROWS, e->bytes -= skipped;
+    e->data = (const char *)e->data + skipped;
+    return true;
+}
+
+/* Three of one shape, one below the other; their data are to be freed. */
+static bool pack(const wf_entry *const part[3], wf_entry *whole, char *message) {
+    for (int i = 1; i < 3; i++)
+        if (strcmp(part[i]->dtype, part[0]->dtype) != 0 || part[i]->ndim != part[0]->ndim ||
+            memcmp(part[i]->shape, part[0]->shape, sizeof *part[0]->shape * (size_t)part[0]->ndim))
+            return fail(message, "'%s' is of another type or shape than '%s'", part[i]->name,
+                        part[0]->name);
+    char *data = malloc(3 * part[0]->bytes + 1);
+    if (!data) return fail(message, "out of memory");
+    *whole = *part[0];
+    whole->data = data, whole->bytes *= 3;
+    if (whole->ndim) whole->shape[0] *= 3;
+    for (int i = 0; i < 3; i++)
+        memcpy(data + (size_t)i * part[0]->bytes, part[i]->data, part[0]->bytes);
+    return true;
+}
+
+static bool load_packed(const loading *l, wf_tensor *leaf, const wf_entry *const part[3]) {
+    wf_entry whole;
+    if (!pack(part, &whole, l->message)) return false;
+    bool ok = wf_file_load(&whole, leaf, l->message);
+    free((void *)(uintptr_t)whole.data);
+    return ok;
+}
+
+static bool load_leaf(const loading *l, wf_tensor *leaf) {
+    char name[HF_NAME];
+    const wf_entry *part[3] = { NULL };
+    int table = table_of(leaf), n = table < 0 ? wf_hf_tensor_name(leaf->name, 0, name) : 1;
+    if (table >= 0 && !(part[0] = take_table(l, table))) return false;
+    for (int i = 0; table < 0 && i < n; i++) {
+        wf_hf_tensor_name(leaf->name, i, name);
+        part[i] = take(l, name);
+        if (part[i]) continue;
+        /* zeros, as transformers has it */
+        return strcmp(name, HF_OUTPUT_BIAS) == 0 || fail(l->message, "'%s' is missing", name);
+    }
+    if (n == 3) return load_packed(l, leaf, part);
+    wf_entry e = *part[0];
+    return trim(&e, leaf, l->message) && wf_file_load(&e, leaf, l->message);
+}
+
+/* ---- what no parameter asked for ------------------------------------------------------------- */
+
+/* Old files have the table of sinusoids. It is compared coarsely: f16 has three digits, and other
+ * forms differ by much more. */
+static bool same_sinusoids(const loading *l, const wf_entry *e) {
+    bool fairseq = l->c->positions == WF_POSITIONS_FAIRSEQ, ok = e->ndim == 2;
+    int64_t skipped = fairseq ? HF_SKIPPED_ROWS : 0;
+    if (!ok || e->shape[0] <= skipped || e->shape[1] != l->c->d_model) return false;
+    int64_t rows = e->shape[0] - skipped, n = rows * e->shape[1], offset = skipped * e->shape[1];
+    wf_graph *g = wf_graph_new(&(wf_graph_options){ .real = WF_F32 });
+    wf_sinusoid_form form = fairseq ? WF_SINUSOID_FAIRSEQ : WF_SINUSOID_HALVES;
+    wf_tensor *is = wf_buffer(g, "is", WF_F32, 2, e->shape, wf_init_zeros());
+    wf_tensor *want = wf_buffer(g, "want", WF_F32, 2, (int64_t[]){ rows, e->shape[1] },
+                                wf_init_sinusoid_as(form));
+    float *x = malloc(wf_bytes(is) + 1), *y = malloc(wf_bytes(want) + 1);
+    ok = x && y && wf_ok(g) && wf_file_load(e, is, NULL) && wf_read(is, x, wf_bytes(is)) &&
+         wf_read(want, y, wf_bytes(want));
+    for (int64_t i = 0; ok && i < n; i++) ok = fabsf(x[i + offset] - y[i]) <= 1e-3f;
+    free(x), free(y), wf_graph_free(g);
+    return ok;
+}
+
+static bool explain(const loading *l, const wf_entry *e) {
+    if (wf_hf_ignored_tensor(e->name)) return true;
+    bool sinusoidal =
+        l->c->positions == WF_POSITIONS_HALVES || l->c->positions == WF_POSITIONS_FAIRSEQ;
+    if (!sinusoidal || !wf_hf_is_positions(e->name))
+        return fail(l->message, "'%.120s' is in the weights but not in a model of this family",
+                    e->name);
+    return same_sinusoids(l, e) ||
+           fail(l->message, "'%s' are not the sinusoids of this family", e->name);
+}
+
+static bool all_finite(const wf_tensor *leaf, char *message) {
+    int64_t n = wf_count(leaf), bad = 0;
+    float *x = malloc(wf_bytes(leaf) + 1);
+    if (!x || !wf_read(leaf, x, wf_bytes(leaf))) return free(x), fail(message, "out of memory");
+    for (int64_t i = 0; i < n; i++) bad += !isfinite(x[i]);
+    free(x);
+    return !bad || fail(message, "'%s' would have %lld values that are NaN or infinite", leaf->name,
+                        (long long)bad);
+}
+
+bool wf_hf_load_weights(const wf_file *f, wf_model *m, char *message) {
+    loading l = { f, m, &wf_transformer_of(m)->config, NULL, message };
+    l.used = calloc((size_t)wf_file_count(f) + 1, sizeof *l.used);
+    bool ok = l.used || fail(message, "out of memory");
+    for (int id = 0; ok && id < wf_node_count(m->graph); id++) {
+        wf_tensor *t = wf_node(m->graph, id);
+        if (t->kind == WF_PARAM) ok = load_leaf(&l, t) && all_finite(t, message);
+    }
+    for (int i = 0; ok && i < wf_file_count(f); i++)
+        if (!l.used[i]) ok = explain(&l, wf_file_at(f, i));
+    free(l.used);
+    return ok;
+}
+
+/* ---- saving ---------------------------------------------------------------------------------- */
+
+typedef struct saving {
+    const wf_model *m;
+    wf_entry *entries; /* their names and data are to be freed */
+    int n;
+    const int32_t *shut_out;
+    int n_shut_out;
+} saving;
+
+/* n values with `skipped` rows of zeros before them. False: no memory. */
+static bool add(saving *s, const char *name, int ndim, const int64_t *shape, const float *values,
+                size_t n, size_t skipped) {
+    wf_entry *e = &s->entries[s->n++];
+    char *copy = malloc(strlen(name) + 1);
+    float *data = calloc(n + skipped + 1, sizeof *data);
+    *e = (wf_entry){ .name = copy, .dtype = "F32", .ndim = ndim, .data = data };
+    if (!copy || !data) return false;
+    memcpy(copy, name, strlen(name) + 1);
+    memcpy(data + skipped, values, n * sizeof *data);
+    memcpy(e->shape, shape, (size_t)ndim * sizeof *shape);
+    e->bytes = (n + skipped) * sizeof *data;
+    return true;
+}
+
+static bool add_output_bias(saving *s, const wf_tensor *t, float *values) {
+    for (int i = 0; i < s->n_shut_out; i++) values[s->shut_out[i]] = 0;
+    return add(s, HF_OUTPUT_BIAS, 2, (int64_t[]){ 1, t->shape[0] }, values, (size_t)t->shape[0], 0);
+}
+
+/* A table that all share has one name; of a family that always shares, one that is not tied is
+ * there once more, as transformers saves it. */
+static bool add_table(saving *s, const hf_family *family, const wf_tensor *t, int i,
+                      const float *values) {
+    bool all = wf_transformer_of(s->m)->config.tie == WF_TIE_ALL;
+    size_t n = (size_t)wf_count(t);
+    if (i == 0 && !all && !family->may_separate &&
+        !add(s, wf_hf_tables[HF_SHARED], 2, t->shape, values, n, 0))
+        return false;
+    return add(s, wf_hf_tables[all ? HF_SHARED : i], 2, t->shape, values, n, 0);
+}
+
+static bool add_parts(saving *s, const wf_tensor *t, const float *values) {
+    char name[HF_NAME];
+    int64_t shape[WF_MAX_DIMS];
+    int parts = wf_hf_tensor_name(t->name, 0, name);
+    bool places = is_position_table(t), ok = parts > 0;
+    size_t n = ok ? (size_t)wf_count(t) / (size_t)parts : 0;
+    memcpy(shape, t->shape, sizeof shape);
+    shape[0] = ok ? shape[0] / parts + (places ? HF_SKIPPED_ROWS : 0) : 0;
+    for (int i = 0; ok && i < parts; i++) {
+        wf_hf_tensor_name(t->name, i, name);
+        ok = add(s, name, t->ndim, shape, values + (size_t)i * n, n,
+                 places ? HF_SKIPPED_ROWS * (size_t)t->shape[1] : 0);
+    }
+    return ok;
+}
+
+static bool add_parameter(saving *s, const hf_family *family, const wf_tensor *t) {
+    float *values = malloc(wf_bytes(t) + 1);
+    int table = table_of(t);
+    bool ok = values && wf_read(t, values, wf_bytes(t));
+    if (ok && table >= 0)
+        ok = add_table(s, family, t, table, values);
+    else if (ok)
+        ok = strcmp(t->name, "output.bias") == 0 ? add_output_bias(s, t, values)
+                                                 : add_parts(s, t, values);
+    free(values);
+    return ok;
+}
+
+bool wf_hf_save_weights(const wf_model *m, const hf_family *family, const int32_t *shut_out, int n,
+                        const char *path, char *message) {
+    const wf_meta format = { "format", "pt" };
+    saving s = { .m = m, .shut_out = shut_out, .n_shut_out = n };
+    s.entries = calloc(3 * (size_t)wf_node_count(m->graph) + 2, sizeof *s.entries);
+    bool ok = s.entries;
+    for (int id = 0; ok && id < wf_node_count(m->graph); id++)
+        if (wf_node(m->graph, id)->kind == WF_PARAM)
+            ok = add_parameter(&s, family, wf_node(m->graph, id));
+    ok = ok ? wf_file_save(path, s.entries, s.n, &format, 1, message)
+            : fail(message, "out of memory");
+    for (int i = 0; i < s.n; i++)
+        free((void *)(uintptr_t)s.entries[i].name), free((void *)(uintptr_t)s.entries[i].data);
+    free(s.entries);
+    return ok;
+}

@@ -1,0 +1,341 @@
+#!/usr/bin/env python3
+"""tests/models/hf_peer.py - transformers' own models, imported: the same scores and the same searches.
+
+    hf_peer.py build [--lines 1000] [--only NAME]
+
+Random models of MarianMTModel, Bart-, MBart- and M2M100ForConditionalGeneration are saved as transformers saves them,
+and as older ones did, and converted with `convert --from hf`. Then, through libweft.so:
+
+  scores    log-probabilities of each target token for padded batches, both sides in f64: within 2e-5
+  searches  generate() with beams 1, 4 and 6, both sides in f32: the same token ids for every line, or it is told
+  back      `convert --to hf`, opened without a warning, gives the same logits; imported again, the same bytes
+"""
+import argparse
+import ctypes
+import json
+import logging
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from transformers import (BartConfig, BartForConditionalGeneration, M2M100Config, M2M100ForConditionalGeneration,
+                          MarianConfig, MarianMTModel, MBartConfig, MBartForConditionalGeneration)
+
+BOUND = 2e-5
+CLASSES = {"marian": (MarianConfig, MarianMTModel), "bart": (BartConfig, BartForConditionalGeneration),
+           "mbart": (MBartConfig, MBartForConditionalGeneration),
+           "m2m_100": (M2M100Config, M2M100ForConditionalGeneration)}
+V = 97
+SIZES = dict(vocab_size=V, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+             decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48, max_position_embeddings=32, init_std=0.2,
+             dropout=0.0)
+MARIAN = dict(SIZES, pad_token_id=V - 1, decoder_start_token_id=V - 1, eos_token_id=0, forced_eos_token_id=0,
+              bos_token_id=0, scale_embedding=True, activation_function="swish")
+BANNED = dict(bad_words_ids=[[V - 1]], renormalize_logits=True, max_length=28)
+OTHERS = dict(SIZES, decoder_start_token_id=2)
+
+
+def separate(**more):
+    return dict(MARIAN, share_encoder_decoder_embeddings=False, decoder_vocab_size=89, pad_token_id=88,
+                decoder_start_token_id=88, **more)
+
+
+# name: (family, configuration, generation settings, how it is saved)
+CASES = {
+    "opus": ("marian", MARIAN, BANNED, "safetensors"),
+    "opus-1": ("marian", dict(MARIAN, encoder_layers=1, decoder_layers=1, activation_function="relu"),
+               dict(BANNED, renormalize_logits=False), "bin"),
+    "opus-6": ("marian", dict(MARIAN, encoder_layers=6, decoder_layers=6, activation_function="gelu"), BANNED, "legacy"),
+    "opus-uneven": ("marian", dict(MARIAN, encoder_layers=3, decoder_layers=1, scale_embedding=False),
+                    dict(max_length=20, num_beams=3, early_stopping=True, length_penalty=0.6), "positions"),
+    "opus-half": ("marian", MARIAN, BANNED, "half"),
+    "opus-half-bin": ("marian", MARIAN, BANNED, "half-bin"),
+    "opus-separate": ("marian", separate(), dict(max_length=28, bad_words_ids=[[88]], renormalize_logits=True), "bin"),
+    "opus-untied": ("marian", separate(tie_word_embeddings=False), dict(max_length=28, bad_words_ids=[[88]]), "safetensors"),
+    "opus-own": ("marian", dict(MARIAN, tie_word_embeddings=False), BANNED, "safetensors"),
+    "bart": ("bart", dict(OTHERS, activation_function="gelu"), dict(max_length=28, forced_bos_token_id=0), "safetensors"),
+    "bart-untied": ("bart", dict(OTHERS, activation_function="gelu_new", tie_word_embeddings=False, scale_embedding=True),
+                    dict(max_length=28, num_beams=4, early_stopping="never"), "bin"),
+    "mbart": ("mbart", dict(OTHERS, activation_function="gelu"), dict(max_length=28, forced_bos_token_id=7), "bin"),
+    "m2m": ("m2m_100", OTHERS, dict(max_length=28, forced_bos_token_id=9), "safetensors"),
+    "m2m-legacy": ("m2m_100", dict(OTHERS, scale_embedding=False), dict(max_length=28, num_beams=5, early_stopping=True), "legacy"),
+}
+
+
+# ---- transformers ------------------------------------------------------------------------------------------------------
+
+def make(name):
+    family, config, generation, _ = CASES[name]
+    torch.manual_seed(sum(map(ord, name)))
+    model = CLASSES[family][1](CLASSES[family][0](**config)).eval()
+    with torch.no_grad():
+        for key, p in model.named_parameters():
+            if key.endswith("bias") or "norm" in key:
+                p.add_(0.1 * torch.randn_like(p))
+            elif p.requires_grad and ("embed" in key or "shared" in key or "lm_head" in key):
+                p.mul_(0.35)
+        if hasattr(model, "final_logits_bias"):
+            model.final_logits_bias.normal_(0, 0.5)
+    for key, value in generation.items():
+        setattr(model.generation_config, key, value)
+    return model
+
+
+def positions_of(model):
+    return {f"model.{side}.embed_positions.weight": getattr(model.model, side).embed_positions.weight.data.clone()
+            for side in ("encoder", "decoder")}
+
+
+def with_copies(model):
+    """As an old pytorch_model.bin has it: every name of a shared table, no lm_head."""
+    state = {k: v.clone() for k, v in model.state_dict().items() if k != "lm_head.weight" or
+             not model.config.tie_word_embeddings}
+    if model.config.model_type == "marian":
+        state.update(positions_of(model))
+    return state
+
+
+def save(model, folder, how):
+    if "half" in how:
+        model.half()
+    model.save_pretrained(folder)
+    file = folder / "model.safetensors"
+    if how == "positions":
+        save_file(dict(load_file(file), **positions_of(model)), file, {"format": "pt"})
+    if "bin" in how or how == "legacy":
+        torch.save(with_copies(model), folder / "pytorch_model.bin", _use_new_zipfile_serialization=how != "legacy")
+        file.unlink()
+    return model.float()
+
+
+# ---- weft --------------------------------------------------------------------------------------------------------------
+
+class Options(ctypes.Structure):  # wf_decode_options, models/decode.h
+    _fields_ = [("beam", ctypes.c_int), ("penalty", ctypes.c_int), ("alpha", ctypes.c_double), ("nbest", ctypes.c_int),
+                ("stop", ctypes.c_int), ("max_len_a", ctypes.c_double), ("max_len_b", ctypes.c_double),
+                ("at_limit", ctypes.c_int), ("min_len", ctypes.c_int64), ("banned", ctypes.c_void_p),
+                ("n_banned", ctypes.c_int), ("forced", ctypes.c_void_p), ("n_forced", ctypes.c_int),
+                ("sample", ctypes.c_bool), ("top_k", ctypes.c_int), ("top_p", ctypes.c_double),
+                ("temperature", ctypes.c_double), ("seed", ctypes.c_uint64), ("heard", ctypes.c_void_p),
+                ("listener", ctypes.c_void_p)]
+
+
+class Hypothesis(ctypes.Structure):
+    _fields_ = [("tokens", ctypes.POINTER(ctypes.c_int32)), ("log_probs", ctypes.POINTER(ctypes.c_double)),
+                ("length", ctypes.c_int64), ("total", ctypes.c_double), ("score", ctypes.c_double),
+                ("cut", ctypes.c_bool)]
+
+
+class Decoded(ctypes.Structure):
+    _fields_ = [("n", ctypes.c_int), ("best", ctypes.POINTER(Hypothesis))]
+
+
+class Weft:
+    def __init__(self, build):
+        self.lib = lib = ctypes.CDLL(str(build / "libweft.so"))
+        for name in ("wf_file_open", "wf_model_load", "wf_decoder_new"):
+            getattr(lib, name).restype = ctypes.c_void_p
+        lib.wf_decoder_error.restype = ctypes.c_char_p
+        lib.wf_generation_options.restype = Options
+        lib.wf_decode_defaults.restype = Options
+        for name in ("wf_score", "wf_decode", "wf_generation_from_meta"):
+            getattr(lib, name).restype = ctypes.c_bool
+
+    def open(self, path, dtype):  # 0: f32, 1: f64
+        message, lib = ctypes.create_string_buffer(256), self.lib
+        file = ctypes.c_void_p(lib.wf_file_open(str(path).encode()))
+        self.generation = ctypes.create_string_buffer(1 << 14)
+        ctypes.memmove(self.generation, ctypes.byref(lib.wf_decode_defaults()), ctypes.sizeof(Options))
+        if not lib.wf_generation_from_meta(file, self.generation, message):
+            sys.exit(message.value.decode())
+        model = ctypes.c_void_p(lib.wf_model_load(file, None, dtype, ctypes.c_uint64(0), message))
+        decoder = ctypes.c_void_p(lib.wf_decoder_new(model, None, message))
+        if not decoder:
+            sys.exit(message.value.decode())
+        return decoder
+
+    def score(self, decoder, src, src_length, tgt, tgt_length):
+        b, s = src.shape
+        t = tgt.shape[1]
+        out = np.zeros((b, t + 1))
+        ok = self.lib.wf_score(decoder, b, s, src.ctypes.data_as(ctypes.c_void_p),
+                               src_length.ctypes.data_as(ctypes.c_void_p), t, tgt.ctypes.data_as(ctypes.c_void_p),
+                               tgt_length.ctypes.data_as(ctypes.c_void_p), out.ctypes.data_as(ctypes.c_void_p), None)
+        return out if ok else sys.exit(self.lib.wf_decoder_error(decoder).decode())
+
+    def decode(self, decoder, src, src_length, beam):
+        b, s = src.shape
+        options = self.lib.wf_generation_options(self.generation)
+        options.beam = beam
+        results = (Decoded * b)()
+        if not self.lib.wf_decode(decoder, b, s, src.ctypes.data_as(ctypes.c_void_p),
+                                  src_length.ctypes.data_as(ctypes.c_void_p), None, ctypes.byref(options), results):
+            sys.exit(self.lib.wf_decoder_error(decoder).decode())
+        out = [(list(r.best[0].tokens[:r.best[0].length]), r.best[0].score) for r in results]
+        self.lib.wf_decoded_free(results, b)
+        return out
+
+
+# ---- both --------------------------------------------------------------------------------------------------------------
+
+def random_rows(rng, n, longest, vocab, c):
+    """Right-padded with the padding id; no token is padding, start or end."""
+    ids = [i for i in range(vocab) if i not in (c.pad_token_id, c.eos_token_id, c.decoder_start_token_id)]
+    length = rng.integers(1, longest + 1, n).astype(np.int32)
+    length[0] = longest
+    rows = rng.choice(ids, (n, longest)).astype(np.int32)
+    for row, k in zip(rows, length):
+        row[k:] = c.pad_token_id
+    return rows, length
+
+
+def sources(rng, n, longest, c):
+    """They end with the end token, as tokenizers make them."""
+    rows, length = random_rows(rng, n, longest, c.vocab_size, c)
+    for row, k in zip(rows, length):
+        row[k - 1] = c.eos_token_id
+    return rows, length
+
+
+def mask_of(length, longest):
+    return torch.tensor(np.arange(longest)[None] < length[:, None]).long()
+
+
+def shut_out(model):
+    g = model.generation_config
+    return [ids[0] for ids in g.bad_words_ids or []] if g.renormalize_logits else []
+
+
+def torch_scores(model, src, src_length, tgt, tgt_length):
+    c, (b, t) = model.config, tgt.shape
+    inputs = np.full((b, t + 1), c.pad_token_id, np.int32)
+    labels = np.full((b, t + 1), c.eos_token_id, np.int64)
+    inputs[:, 0], inputs[:, 1:], labels[:, :t] = c.decoder_start_token_id, tgt, tgt
+    for i, k in enumerate(tgt_length):
+        labels[i, k] = c.eos_token_id
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor(src).long(), attention_mask=mask_of(src_length, src.shape[1]),
+                       decoder_input_ids=torch.tensor(inputs).long()).logits
+        banned = shut_out(model) if hasattr(model, "final_logits_bias") else []
+        logits[:, :, banned] = -torch.inf
+        p = logits.log_softmax(-1).gather(-1, torch.tensor(labels)[:, :, None])[:, :, 0].numpy()
+    return np.where(np.arange(t + 1)[None] <= tgt_length[:, None], p, 0)
+
+
+def compare_scores(weft, model, file, rng):
+    c = model.config
+    target_vocab = getattr(c, "decoder_vocab_size", c.vocab_size)
+    decoder, model, worst = weft.open(file, 1), model.double(), 0
+    for _ in range(8):
+        src, src_length = sources(rng, 9, 17, c)
+        tgt, tgt_length = random_rows(rng, 9, 13, target_vocab, c)
+        ours = weft.score(decoder, src, src_length, tgt, tgt_length)
+        worst = max(worst, abs(ours - torch_scores(model, src, src_length, tgt, tgt_length)).max())
+    model.float()
+    return worst
+
+
+def torch_tokens(model, sequence):
+    c, out = model.config, []
+    for token in sequence[1:].tolist():
+        if token == c.eos_token_id:
+            break
+        out.append(token)
+    while out and out[-1] == c.pad_token_id:
+        out.pop()
+    return out
+
+
+def compare_searches(weft, model, file, rng, lines):
+    decoder, differ = weft.open(file, 0), {}
+    for beam in (1, 4, 6):
+        for _ in range(0, lines, 50):
+            src, src_length = sources(rng, 50, 20, model.config)
+            with torch.no_grad():
+                hf = model.generate(input_ids=torch.tensor(src).long(), attention_mask=mask_of(src_length, 20),
+                                    num_beams=beam, output_scores=True, return_dict_in_generate=True)
+            ours = weft.decode(decoder, src, src_length, beam)
+            for i in range(50):
+                want = torch_tokens(model, hf.sequences[i])
+                if want != ours[i][0]:
+                    score = hf.sequences_scores[i].item() if beam > 1 else 0
+                    differ.setdefault(beam, []).append((want, ours[i][0], score - ours[i][1] if beam > 1 else None))
+    return differ
+
+
+class Complaints(logging.Handler):
+    def __init__(self):
+        super().__init__(logging.WARNING)
+        self.said = []
+
+    def emit(self, record):
+        self.said.append(record.getMessage())
+
+
+def convert(build, *arguments):
+    run = subprocess.run([build / "tools/convert", *map(str, arguments)], capture_output=True, text=True)
+    return run.stderr if run.returncode == 0 else sys.exit(f"convert {arguments}: {run.stderr}")
+
+
+def compare_back(build, model, file, folder, rng):
+    """What transformers says of the exported folder, and how far its logits are from the first model's."""
+    convert(build, "--to", "hf", file, "-o", folder)
+    complaints = Complaints()
+    transformers.utils.logging.get_logger("transformers").addHandler(complaints)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        again, info = type(model).from_pretrained(folder, output_loading_info=True)
+    transformers.utils.logging.get_logger("transformers").removeHandler(complaints)
+    said = complaints.said + [str(w.message) for w in caught] + [f"{k}: {v}" for k, v in info.items() if v]
+    src, src_length = sources(rng, 9, 17, model.config)
+    tgt, tgt_length = random_rows(rng, 9, 13, 80, model.config)
+    error = abs(torch_scores(model, src, src_length, tgt, tgt_length) -
+                torch_scores(again.eval(), src, src_length, tgt, tgt_length)).max()
+    convert(build, "--from", "hf", folder, "-o", folder / "again.weft")
+    same = (folder / "again.weft").read_bytes() == file.read_bytes()
+    return said, error, same
+
+
+def run(name, build, weft, work, lines):
+    rng = np.random.default_rng(sum(map(ord, name)))
+    model = save(make(name), work / name, CASES[name][3])
+    file = work / f"{name}.weft"
+    told = convert(build, "--from", "hf", work / name, "-o", file)
+    error = compare_scores(weft, model, file, rng)
+    differ = compare_searches(weft, model, file, rng, lines)
+    said, back, same = compare_back(build, model, file, work / f"{name}.out", rng)
+    good = error <= BOUND and not differ and not said and back <= 1e-5 and same
+    print(f"{name:14} scores {error:.1e}  searches {lines} x beams 1, 4, 6: "
+          f"{', '.join(f'beam {b}: {len(d)} differ' for b, d in differ.items()) or 'all alike'}  "
+          f"back {back:.1e}, {'same bytes' if same else 'OTHER BYTES'}{'' if good else '   <-- NO'}", flush=True)
+    for rows in differ.values():
+        for want, ours, gap in rows[:3]:
+            print("    transformers", want, "\n    weft        ", ours, "\n    score less by", gap)
+    for line in said + [x for x in told.splitlines() if x.startswith("convert:")]:
+        print("   ", line)
+    return good
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--lines", type=int, default=1000)
+    parser.add_argument("--only", default="")
+    a = parser.parse_args()
+    transformers.utils.logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    weft, build = Weft(a.build), a.build.resolve()
+    with tempfile.TemporaryDirectory() as work:
+        good = [run(name, build, weft, pathlib.Path(work), a.lines) for name in CASES if a.only in name]
+    sys.exit(0 if all(good) and good else 1)
+
+
+main()
