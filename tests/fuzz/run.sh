@@ -19,7 +19,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 out=${BUILD:-$root/build-fuzz}
-all="safetensors model state_dict torch_file vocabulary codes text json settings pairs metrics"
+all="safetensors model state_dict torch_file vocabulary codes spm text json settings pairs metrics"
 mode=run
 case ${1:-} in --merge | --build) mode=${1#--}; shift ;; esac
 runs=1000000
@@ -91,7 +91,7 @@ run_target() {
 dictionary() {
     case $1 in
         json | settings | torch_file) echo "-dict=$here/dict/$1.dict" ;;
-        text | vocabulary | codes | pairs | metrics) echo "-dict=$here/dict/text.dict" ;;
+        text | vocabulary | codes | spm | pairs | metrics) echo "-dict=$here/dict/text.dict" ;;
     esac
 }
 
