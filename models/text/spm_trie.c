@@ -6,7 +6,7 @@
 
 #include "spm.h"
 
-enum { FAN_OUT = 256, TRIES = 128, FREE = -1, NO_PARENT = -2 };
+enum { FAN_OUT = 256, TRIES = 32, FREE = -1, NO_PARENT = -2 };
 
 /* A trie while it is built. Free nodes are a list: base is the next one, value the one before. */
 typedef struct builder {
@@ -111,7 +111,8 @@ bool wf_trie_build(wf_trie *t, wf_trie_key *keys, size_t n) {
     qsort(keys, n, sizeof *keys, compare);
     bool ok = extend(&b, FAN_OUT) && wf_grow(&b.todo, &b.capacity, 1, sizeof *b.todo);
     if (ok) {
-        take(&b, 0, NO_PARENT);
+        /* No base is below 0: to high labels the first places would be free and of no use. */
+        for (int32_t at = 0; at < FAN_OUT; at++) take(&b, at, NO_PARENT);
         b.todo[b.n++] = (range){ 0, n, 0, 0 };
     }
     while (ok && b.n) ok = expand(&b, b.todo[--b.n]);

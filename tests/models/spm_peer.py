@@ -299,20 +299,19 @@ def compare(program, path, lines, packed):
 
 def measure(program, path, lines, packed):
     sp = sentencepiece.SentencePieceProcessor(model_file=path)
-    start = time.process_time()
+    theirs = []
     for _ in range(3):
         start = time.process_time()
-        for line in lines:
-            sp.encode(line)
-        theirs = time.process_time() - start
-    read, ours, pieces = min(peer(program, path, packed, 'time').split() for _ in range(3))
-    kb = sum(map(len, lines)) / 1e6
-    print('%-26s %8.1f MB/s  library %8.1f MB/s  read in %.1f ms' % (os.path.basename(path), kb / float(ours),
-                                                                  kb / theirs, 1e3 * float(read)))
+        sp.encode(lines, num_threads=1)
+        theirs.append(time.process_time() - start)
+    read, ours, _ = min(peer(program, path, packed, 'time').split() for _ in range(3))
+    mb = sum(map(len, lines)) / 1e6
+    print('%-26s %6.1f MB/s, library %6.1f MB/s; read in %.1f ms' %
+          (os.path.basename(path), mb / float(ours), mb / min(theirs), 1e3 * float(read)))
 
 
 def main():
-    arguments = [a for a in sys.argv[1:] if a != '--time']
+    arguments = [a for a in sys.argv[1:] if not a.startswith('--')]
     program, count = arguments[0], int(arguments[1]) if len(arguments) > 1 else 100000
     wanted = arguments[2:]
     lines = corpus(1, 6000)

@@ -493,7 +493,7 @@ TEST(every_truncation_and_many_flips_are_told_or_work) {
             works_or_says(part, n, line);
             free(part);
         }
-        for (int i = 0; i < 400; i++) {
+        for (int i = 0; i < 1112; i++) {
             char *copy = malloc(model.bytes);
             memcpy(copy, model.text, model.bytes);
             random = random * 1664525 + 1013904223;
