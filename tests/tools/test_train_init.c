@@ -137,6 +137,26 @@ TEST(what_others_wrote_is_handed_on) {
     ck_assert(same_files("whole", "tuned"));
 }
 
+/* A first token that names a language is learned where a search forces it; what is read of outputs
+ * is without it. */
+TEST(forced_first_tokens_are_learned) {
+    static const char *const says[] = { "42 target tokens", "54 target tokens" };
+    ok(NEW "--tokenizer word --max-steps 3 -o base");
+    for (int i = 0; i < 2; i++) {
+        if (i) change_meta("base", "generate.forced", "7");
+        ok("train --init base --train two --valid one --threads 1 --warmup 2 --batch-size 5 "
+           "--lr-steps 40 --max-steps 6 -o whole");
+        assert_contains(result.err, says[i]);
+    }
+    ok(TUNE "--init base --valid one --max-steps 3 -o parts");
+    ok("train --resume --train two --valid one -o parts --max-steps 6 --quiet");
+    ck_assert(same_files("whole", "parts"));
+    change_meta("base", "generate.forced", "77");
+    run(TUNE "--init base --max-steps 3");
+    expect(1);
+    assert_contains(result.err, "generate.forced: there is no id 77");
+}
+
 TEST(running_text_and_numbers_are_trained_on_too) {
     ok("train --text both --tokenizer byte --text-eval-size 0 --max-len 64 --warmup 2 --max-steps "
        "5 --max-tokens 128 --quiet --threads 1 " SIZE "-o base");

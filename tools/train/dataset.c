@@ -128,18 +128,39 @@ static bool open_tokenizers(dataset *m, origin *from, const wf_file *f, char *me
     return true;
 }
 
+/* A line without tokens stays one. */
 static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, int64_t capacity,
                       char *message) {
-    return wf_tokenizer_encode(user, line, bytes, ids, capacity, message);
+    const side_reader *r = user;
+    int64_t room = capacity > r->n_first ? capacity - r->n_first : 0;
+    if (room) memcpy(ids, r->first, (size_t)r->n_first * sizeof *ids);
+    int32_t *rest = room ? ids + r->n_first : ids;
+    int64_t n = wf_tokenizer_encode(r->tokenizer, line, bytes, rest, room, message);
+    return n > 0 ? n + r->n_first : n;
+}
+
+/* What a search would force at the start of every output is learned there. */
+static bool open_readers(dataset *m, const wf_file *f, char *message) {
+    if (f && !wf_generation_from_meta(f, &m->generation, message)) return false;
+    m->reader[SIDE_SRC].tokenizer = m->tokenizer[SIDE_SRC];
+    m->reader[SIDE_TGT] =
+        (side_reader){ m->tokenizer[SIDE_TGT], m->generation.forced, m->generation.n_forced };
+    for (int i = 0; i < m->generation.n_forced; i++)
+        if (m->generation.forced[i] < 0 ||
+            m->generation.forced[i] >= wf_tokenizer_size(m->tokenizer[SIDE_TGT]))
+            return snprintf(message, MESSAGE, "generate.forced: there is no id %d",
+                            (int)m->generation.forced[i]),
+                   false;
+    return true;
 }
 
 /* ---- corpora --------------------------------------------------------------------------------- */
 
-static bool new_corpus(const dataset *m, corpus *c, const dataset_options *o, char *message) {
+static bool new_corpus(dataset *m, corpus *c, const dataset_options *o, char *message) {
     text_encoder encoder[2];
     corpus_limits limits = { .tokens = { o->max_tokens, o->max_tokens }, .targets = o->targets };
     for (int i = 0; i < 2; i++)
-        encoder[i] = (text_encoder){ encode, m->tokenizer[i], wf_tokenizer_size(m->tokenizer[i]) };
+        encoder[i] = (text_encoder){ encode, &m->reader[i], wf_tokenizer_size(m->tokenizer[i]) };
     return corpus_new(c, encoder, &limits, message);
 }
 
@@ -170,7 +191,7 @@ static bool order_holdout(holdout *h, char *message) {
     return batches_new(&h->order, &h->corpus, &limits, message);
 }
 
-static bool hold(const dataset *m, holdout *h, origin *from, task_stream stream, char *message) {
+static bool hold(dataset *m, holdout *h, origin *from, task_stream stream, char *message) {
     stream_pairs pairs;
     if (!new_corpus(m, &h->corpus, from->options, message)) return false;
     start_pairs(&pairs, from, stream);
@@ -221,7 +242,8 @@ bool dataset_text(dataset *m, const dataset_options *o, const wf_file *f, char *
     *m = (dataset){ .text = true, .epoch = -1 };
     origin from;
     if (!open_origin(&from, o, message)) return false;
-    bool ok = open_tokenizers(m, &from, f, message) && open_training(m, &from, message);
+    bool ok = open_tokenizers(m, &from, f, message) && open_readers(m, f, message) &&
+              open_training(m, &from, message);
     if (ok) m->hash = hash_of(&m->train);
     ok = ok && hold_back(m, &from, message);
     close_origin(&from);

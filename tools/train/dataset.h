@@ -7,6 +7,7 @@
 #ifndef WEFT_TOOLS_TRAIN_DATASET_H
 #define WEFT_TOOLS_TRAIN_DATASET_H
 
+#include "models/generation.h"
 #include "models/text.h"
 #include "tasks.h"
 #include "tools/data/batches.h"
@@ -23,10 +24,19 @@ typedef struct holdout {
 
 enum { LEARNED, HELD }; /* of running text: what is learned from, and what is held back */
 
+/* How the lines of a side become ids. */
+typedef struct side_reader {
+    wf_tokenizer *tokenizer;
+    const int32_t *first; /* [n_first]: what every output begins with */
+    int n_first;
+} side_reader;
+
 typedef struct dataset {
     bool text, running; /* it is text; and not pairs of it, but one after the other */
     task numbers;
     wf_tokenizer *tokenizer[2]; /* of source and target: one object if the vocabulary is shared */
+    wf_generation generation;   /* of pairs: how the model is used, for its forced first tokens */
+    side_reader reader[2];
     corpus train;
     batches order;
     token_stream stream[2]; /* of running text */

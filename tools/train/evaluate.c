@@ -77,7 +77,10 @@ static bool compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypo
 
 static bool score_line(evaluator *e, const holdout *h, int64_t pair, const wf_hypothesis *best,
                        metrics *scores, evaluation *v, char *message) {
-    char *output = line_of_ids(e->dataset->tokenizer[SIDE_TGT], best->tokens, best->length, NULL);
+    int64_t forced = e->dataset->generation.n_forced;
+    if (forced > best->length) forced = best->length;
+    char *output = line_of_ids(e->dataset->tokenizer[SIDE_TGT], best->tokens + forced,
+                               best->length - forced, NULL);
     const char *reference = h->reference[pair];
     bool ok = output && metrics_add(scores, output, strlen(output), reference, strlen(reference));
     if (ok) v->exact += strcmp(output, reference) == 0, v->judged++;
@@ -133,6 +136,7 @@ static bool generate(evaluator *e, wf_decoded *results, char *message) {
     const batch *b = &e->batch;
     wf_decode_options o = wf_decode_defaults();
     o.max_len_b = longer_by(e->dataset);
+    o.forced = e->dataset->generation.forced, o.n_forced = e->dataset->generation.n_forced;
     if (wf_decode(e->decoder, (int)b->B, (int)b->S, b->src, b->src_length, NULL, &o, results))
         return true;
     return snprintf(message, MESSAGE, "%s", wf_decoder_error(e->decoder)), false;
