@@ -229,6 +229,7 @@ bool wf_hf_export(wf_hf *hf, const char *folder, wf_hf_put put_file, void *user,
     if (length < 0 || length >= (int)sizeof path) return fail(message, "the path is too long");
     tell_what_is_lost(&hf->generation, hf->notes);
     return wf_hf_save_weights(hf->model, family, hf->generation.banned, n, path, message) &&
+           wf_hf_write_tokenizers(hf, family, &c, put_file, user, message) &&
            write_search(&c, &hf->generation, n, put_file, user, message) &&
            write_config(family, &c, put_file, user, message);
 }

@@ -36,6 +36,13 @@ bool wf_hf_load_weights(const wf_file *f, wf_model *m, char *message);
 bool wf_hf_save_weights(const wf_model *m, const hf_family *family, const int32_t *shut_out, int n,
                         const char *path, char *message);
 
+/* ---- tokenizers.c: vocab.json, source.spm, target.spm, tokenizer_config.json ----------------- */
+
+bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf_config *c,
+                           wf_hf *out, char *message);
+bool wf_hf_write_tokenizers(wf_hf *hf, const hf_family *family, const hf_config *c, wf_hf_put put,
+                            void *user, char *message);
+
 /* ---- export.c: texts that grow --------------------------------------------------------------- */
 
 typedef struct hf_text {

@@ -90,7 +90,7 @@ bool wf_hf_import(const char *folder, wf_hf *out, char *message) {
               wf_hf_read_config(&o, &family, &c, message) &&
               read_search(folder, &o, &c, &s, out, message) &&
               wf_hf_complete(family, &c, message) && read_weights(folder, &c, out, message) &&
-              shut_out(&s, out, message);
+              shut_out(&s, out, message) && wf_hf_read_tokenizers(folder, family, &c, out, message);
     if (ok) out->generation = s.g;
     wf_hf_object_free(&o);
     return ok;

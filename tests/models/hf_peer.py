@@ -113,7 +113,7 @@ def save(model, folder, how):
     if "bin" in how or how == "legacy":
         torch.save(with_copies(model), folder / "pytorch_model.bin", _use_new_zipfile_serialization=how != "legacy")
         file.unlink()
-    return model.float()
+    return type(model).from_pretrained(folder, dtype=torch.float32).eval()
 
 
 # ---- weft --------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,197 @@
+/* models/hf/tokenizers.c - Marian's tokenizers: two SentencePiece models that cut lines, and the
+ * ids of their pieces in vocab.json, which are not the models' own; read, and written.
+ *
+ * As tokenization_marian.py of transformers has it: a source ends with the end token, ">>fra<<" in
+ * front of it is one piece, and what is not in vocab.json is unknown. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "folder.h"
+#include "models/message.h"
+
+/* ---- read ------------------------------------------------------------------------------------ */
+
+/* What a folder has of one side. */
+typedef struct side {
+    const char *spm, *vocab;
+    int64_t rows; /* of the model's table */
+    bool source;
+} side;
+
+/* A token's text; older files have an object with it as "content". */
+static bool token_text(const hf_object *o, const char *key, const char *absent, char text[80]) {
+    const hf_value *v = wf_hf_find(o, key);
+    snprintf(text, 80, "%s", absent);
+    return !v || *v->text == '{' || wf_hf_string(v, text, 80);
+}
+
+/* Pieces by id, NULL where the model's table has rows for none; to be freed. */
+static const char **pieces_of(const hf_object *vocab, int64_t rows, char *message) {
+    int64_t n;
+    const char **pieces = wf_hf_pieces(vocab, &n, message), **all = NULL;
+    if (!pieces) return NULL;
+    if (n > rows)
+        fail(message, "%s has %lld pieces, but the vocabulary in config.json is %lld", vocab->file,
+             (long long)n, (long long)rows);
+    else if (!(all = calloc((size_t)rows, sizeof *all)))
+        fail(message, "out of memory");
+    else
+        memcpy(all, pieces, (size_t)n * sizeof *all);
+    free(pieces);
+    return all;
+}
+
+static wf_tokenizer *make(const side *s, const hf_config *c, const hf_object *vocab,
+                          const char *unknown, const void *model, size_t bytes, char *message) {
+    int32_t end = (int32_t)c->end;
+    int64_t unk;
+    const hf_value *v = wf_hf_find(vocab, unknown);
+    if (!v || !wf_hf_int(v, &unk))
+        return fail(message, "%s: the unknown piece '%s' is not in it", s->vocab, unknown), NULL;
+    const char **pieces = pieces_of(vocab, s->rows, message);
+    if (!pieces) return NULL;
+    wf_sentencepiece_options o = { .model = model, .bytes = bytes, .language_codes = true };
+    o.pieces = pieces, o.n_pieces = s->rows;
+    o.special[WF_PAD_ID] = (int32_t)c->pad, o.special[WF_UNK_ID] = (int32_t)unk;
+    o.special[WF_START_ID] = (int32_t)c->start, o.special[WF_END_ID] = end;
+    if (s->source) o.after = &end, o.n_after = 1;
+    char reason[WF_MESSAGE];
+    wf_tokenizer *t = wf_tokenizer_from_sentencepiece(&o, reason);
+    if (!t) fail(message, "%s: %.200s", s->spm, reason);
+    free(pieces);
+    return t;
+}
+
+static wf_tokenizer *read_side(const char *folder, const side *s, const hf_config *c,
+                               const char *unknown, char *message) {
+    hf_object vocab;
+    size_t bytes = 0;
+    wf_tokenizer *t = NULL;
+    char *model = wf_hf_read(folder, s->spm, &bytes, message);
+    bool ok = model != NULL;
+    ok = wf_hf_object_read(&vocab, folder, s->vocab, ok ? message : NULL) && ok;
+    if (ok) t = make(s, c, &vocab, unknown, model, bytes, message);
+    wf_hf_object_free(&vocab);
+    free(model);
+    return t;
+}
+
+static bool none_of_them(const char *folder) {
+    return !wf_hf_exists(folder, "source.spm") && !wf_hf_exists(folder, "target.spm");
+}
+
+bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf_config *c,
+                           wf_hf *out, char *message) {
+    hf_object o = { 0 };
+    char unknown[80] = "<unk>";
+    bool separate = false, ok = true;
+    if (!family->may_separate || none_of_them(folder)) {
+        wf_hf_note(out->notes, "%s: the model reads and writes token ids",
+                   family->may_separate ? "there is no source.spm and no target.spm"
+                                        : "the tokenizer of this family is not read");
+        return true;
+    }
+    if (wf_hf_exists(folder, "tokenizer_config.json")) {
+        ok = wf_hf_object_read(&o, folder, "tokenizer_config.json", message);
+        const hf_value *v = ok ? wf_hf_find(&o, "separate_vocabs") : NULL;
+        ok = ok && ((!v || wf_hf_bool(v, &separate)) ||
+                    fail(message, "tokenizer_config.json: 'separate_vocabs' is not true or false"));
+        ok = ok && (token_text(&o, "unk_token", "<unk>", unknown) ||
+                    fail(message, "tokenizer_config.json: 'unk_token' is no token"));
+    }
+    wf_hf_object_free(&o);
+    if (ok && !separate && c->c.src_vocab != c->c.tgt_vocab)
+        ok = fail(message, "config.json has two vocabularies, but tokenizer_config.json has not "
+                           "'separate_vocabs' true");
+    const side src = { "source.spm", "vocab.json", c->c.src_vocab, true };
+    const side tgt = { "target.spm", separate ? "target_vocab.json" : "vocab.json", c->c.tgt_vocab,
+                       false };
+    ok = ok && (out->src = read_side(folder, &src, c, unknown, message));
+    return ok && (out->tgt = read_side(folder, &tgt, c, unknown, message));
+}
+
+/* ---- written --------------------------------------------------------------------------------- */
+
+static bool put_vocabulary(const wf_tokenizer *t, const char *name, wf_hf_put put, void *user,
+                           char *message) {
+    hf_text text = { 0 };
+    char number[32];
+    bool first = true;
+    for (int32_t id = 0; id < wf_tokenizer_size(t); id++) {
+        const char *piece = wf_tokenizer_piece(t, id);
+        if (!piece) continue;
+        wf_hf_put_text(&text, first ? "{\n  " : ",\n  ", 4);
+        wf_hf_put_string(&text, piece);
+        int n = snprintf(number, sizeof number, ": %d", (int)id);
+        wf_hf_put_text(&text, number, (size_t)n);
+        first = false;
+    }
+    wf_hf_put_text(&text, "\n}\n", 3);
+    bool ok =
+        text.failed ? fail(message, "out of memory") : put(user, name, text.text, text.n, message);
+    free(text.text);
+    return ok;
+}
+
+static bool same_pieces(const wf_tokenizer *a, const wf_tokenizer *b) {
+    if (wf_tokenizer_size(a) != wf_tokenizer_size(b)) return false;
+    for (int32_t id = 0; id < wf_tokenizer_size(a); id++) {
+        const char *x = wf_tokenizer_piece(a, id), *y = wf_tokenizer_piece(b, id);
+        if ((!x || !y) ? x != y : strcmp(x, y) != 0) return false;
+    }
+    return true;
+}
+
+static void put_token(hf_text *t, const char *key, const char *piece) {
+    wf_hf_put_text(t, ",\n  ", 4);
+    wf_hf_put_string(t, key);
+    wf_hf_put_text(t, ": ", 2);
+    wf_hf_put_string(t, piece);
+}
+
+/* The tokens of the config must be pieces of both sides, alike. */
+static bool put_settings(const wf_tokenizer *src, const hf_config *c, int32_t unknown,
+                         bool separate, wf_hf_put put, void *user, char *message) {
+    const char *pad = wf_tokenizer_piece(src, (int32_t)c->pad);
+    const char *end = wf_tokenizer_piece(src, (int32_t)c->end);
+    const char *unk = wf_tokenizer_piece(src, unknown);
+    if (!pad || !end || !unk)
+        return fail(message, "its vocabulary has no piece for padding, the end or the unknown");
+    hf_text t = { 0 };
+    char text[160];
+    int n = snprintf(text, sizeof text,
+                     "{\n  \"tokenizer_class\": \"MarianTokenizer\",\n  \"separate_vocabs\": %s,\n"
+                     "  \"model_max_length\": %lld",
+                     separate ? "true" : "false", (long long)c->c.max_len);
+    wf_hf_put_text(&t, text, (size_t)n);
+    put_token(&t, "unk_token", unk), put_token(&t, "eos_token", end);
+    put_token(&t, "pad_token", pad);
+    wf_hf_put_text(&t, "\n}\n", 3);
+    bool ok = t.failed ? fail(message, "out of memory")
+                       : put(user, "tokenizer_config.json", t.text, t.n, message);
+    free(t.text);
+    return ok;
+}
+
+bool wf_hf_write_tokenizers(wf_hf *hf, const hf_family *family, const hf_config *c, wf_hf_put put,
+                            void *user, char *message) {
+    wf_sentencepiece_options s, t;
+    bool both = hf->src && hf->tgt && wf_tokenizer_sentencepiece(hf->src, &s) &&
+                wf_tokenizer_sentencepiece(hf->tgt, &t);
+    if (!both || !family->may_separate) {
+        if (hf->src || hf->tgt || family->may_separate)
+            wf_hf_note(hf->notes, "the folder has no tokenizer: %s",
+                       both ? "that of this family is not written"
+                            : "the model has none of SentencePiece");
+        return true;
+    }
+    if (s.n_after != 1 || s.after[0] != c->end || s.n_before || t.n_after || t.n_before)
+        wf_hf_note(hf->notes, "Marian's tokenizer ends every source with the end token, and puts "
+                              "nothing else around a line: this model's does not");
+    bool separate = !same_pieces(hf->src, hf->tgt);
+    return put(user, "source.spm", s.model, s.bytes, message) &&
+           put(user, "target.spm", t.model, t.bytes, message) &&
+           put_vocabulary(hf->src, "vocab.json", put, user, message) &&
+           (!separate || put_vocabulary(hf->tgt, "target_vocab.json", put, user, message)) &&
+           put_settings(hf->src, c, s.special[WF_UNK_ID], separate, put, user, message);
+}
