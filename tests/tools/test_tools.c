@@ -57,7 +57,7 @@ static const struct {
     { "heads", "4 for tiny, small; 8 for base", { "4", "4", "4" } },
     { "dropout", "0; 0.2 for text; 0.1 for init", { "0", "0", "0.2" } },
     { "warmup", "200; 800 for text; 100 for init", { "200", "200", "800" } },
-    { "label-smoothing", "0; 0.1 for text", { "0", "0", "0.1" } },
+    { "label-smoothing", "0; 0.1 for text; 0 for init", { "0", "0", "0.1" } },
     { "batch-size", "32; 0 for add, date, text, lm", { "32", "0", "0" } },
     { "max-tokens", "4096 for add, date, text, lm", { NULL, "4096", "4096" } },
     { "clip-norm", "1", { "1", "1", "1" } },
