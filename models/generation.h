@@ -30,10 +30,12 @@ typedef struct wf_generation {
 /* The options with the lists of g, which must live as long. */
 WF_API wf_decode_options wf_generation_options(const wf_generation *g);
 
-/* Does the file say anything? What it does not say keeps its value in g. False with message: what
- * is wrong. */
+/* Does the file say anything? */
 WF_API bool wf_generation_in_file(const wf_file *f);
-WF_API bool wf_generation_from_meta(const wf_file *f, wf_generation *g, char *message);
+/* What it does not say keeps its value in g. Ids must be in the vocabulary of m, unless that is
+ * NULL. False with message: what is wrong; g is as it was. */
+WF_API bool wf_generation_from_meta(const wf_file *f, const wf_model *m, wf_generation *g,
+                                    char *message);
 
 /* For a model's file: the pairs, whose values are in text, and how many. */
 typedef struct wf_generation_text {

@@ -13,7 +13,8 @@
 
 #define CONFIG_OF wf_decode_options
 /* clang-format off */
-static const wf_config_field fields[] = {
+enum { BEAM, TYPE, ALPHA, STOP, MAX_LEN_A, MAX_LEN_B, AT_LIMIT, MIN_LEN, FIELDS };
+static const wf_config_field fields[FIELDS] = {
     WF_FIELD_AS("generate.beam", beam)
     WF_FIELD_NAMED_AS("generate.length-penalty-type", wf_length_penalty, penalty, WF_PENALTY_NAMES)
     WF_FIELD_AS("generate.length-penalty", alpha)
@@ -24,7 +25,6 @@ static const wf_config_field fields[] = {
     WF_FIELD_AS("generate.min-len", min_len)
 };
 /* clang-format on */
-enum { FIELDS = sizeof fields / sizeof *fields };
 _Static_assert(FIELDS + 2 == WF_GENERATION_META, "a pair for each field and for both lists");
 _Static_assert((int)WF_GENERATION_TEXT >= (int)WF_CONFIG_TEXT &&
                    WF_GENERATION_TEXT >= 12 * WF_MOST_BANNED,
@@ -82,15 +82,54 @@ static bool read_list(const char *key, const char *text, int32_t *ids, int most,
     return true;
 }
 
-bool wf_generation_from_meta(const wf_file *f, wf_generation *g, char *message) {
-    if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f));
-    if (!g) return fail(message, "there is no room for the settings");
+static bool in_range(const wf_decode_options *o, char *message) {
+    const struct {
+        int field;
+        double value, low, high;
+    } ranges[] = {
+        { BEAM, o->beam, 1, 1024 },
+        { ALPHA, o->alpha, 0, 10 },
+        { MAX_LEN_A, o->max_len_a, 0, 1e6 },
+        { MAX_LEN_B, o->max_len_b, 0, 1e9 },
+        { MIN_LEN, (double)o->min_len, 0, 1e9 },
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (!(ranges[i].value >= ranges[i].low && ranges[i].value <= ranges[i].high))
+            return fail(message, "'%s' is not between %g and %g", fields[ranges[i].field].key,
+                        ranges[i].low, ranges[i].high);
+    return true;
+}
+
+static bool in_vocabulary(const char *key, const int32_t *ids, int n, const wf_model *m,
+                          char *message) {
+    for (int i = 0; m && i < n; i++)
+        if (ids[i] >= m->tgt_vocab || ids[i] == m->end_id)
+            return fail(message, "'%s' has %d, which is the end or not in a vocabulary of %lld",
+                        key, (int)ids[i], (long long)m->tgt_vocab);
+    return true;
+}
+
+static bool read_settings(const wf_file *f, const wf_model *m, wf_generation *g, char *message) {
     for (int i = 0; i < FIELDS; i++) {
         const char *text = wf_file_meta(f, fields[i].key);
         if (text && !wf_field_read(&fields[i], text, &g->options, message)) return false;
     }
     const char *banned = wf_file_meta(f, BANNED), *forced = wf_file_meta(f, FORCED);
-    return (!banned ||
-            read_list(BANNED, banned, g->banned, WF_MOST_BANNED, &g->n_banned, message)) &&
-           (!forced || read_list(FORCED, forced, g->forced, WF_MOST_FORCED, &g->n_forced, message));
+    if (banned && !read_list(BANNED, banned, g->banned, WF_MOST_BANNED, &g->n_banned, message))
+        return false;
+    if (forced && !read_list(FORCED, forced, g->forced, WF_MOST_FORCED, &g->n_forced, message))
+        return false;
+    return in_range(&g->options, message) &&
+           in_vocabulary(BANNED, g->banned, g->n_banned, m, message) &&
+           in_vocabulary(FORCED, g->forced, g->n_forced, m, message);
+}
+
+/* A file that is wrong changes nothing. */
+bool wf_generation_from_meta(const wf_file *f, const wf_model *m, wf_generation *g, char *message) {
+    if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f));
+    if (!g) return fail(message, "there is no room for the settings");
+    wf_generation read = *g;
+    if (!read_settings(f, m, &read, message)) return false;
+    *g = read;
+    return true;
 }

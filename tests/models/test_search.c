@@ -200,7 +200,7 @@ TEST(settings_come_back_from_a_file) {
     wf_file *f = file_with(pairs, wf_generation_to_meta(&g, &text, pairs));
     ck_assert(wf_generation_in_file(f));
     wf_generation back = { .options = wf_decode_defaults() };
-    ck_assert_msg(wf_generation_from_meta(f, &back, message), "%s", message);
+    ck_assert_msg(wf_generation_from_meta(f, NULL, &back, message), "%s", message);
     const wf_decode_options o = wf_generation_options(&back);
     ck_assert(o.beam == 6 && o.penalty == WF_PENALTY_AVERAGE && o.stop == WF_STOP_PRESENT);
     ck_assert(o.at_limit == WF_LIMIT_FREE_END && o.min_len == 2 && o.max_len_a == 0);
@@ -215,18 +215,22 @@ static const wf_meta wrong[] = {
     { "generate.length-penalty", "-1" }, { "generate.banned", "3,4" },
     { "generate.banned", "3 " },         { "generate.banned", "-3" },
     { "generate.forced", "4294967296" }, { "generate.forced", "1 1 1 1 1 1 1 1 1" },
-    { "generate.at-limit", "free end" },
+    { "generate.at-limit", "free end" }, { "generate.beam", "0" },
+    { "generate.beam", "2000000" },      { "generate.length-penalty", "11" },
+    { "generate.min-len", "-1" },        { "generate.max-len-b", "1e300" },
+    { "generate.banned", "99999" },      { "generate.forced", "0" },
 };
 
 TEST_ROWS(wrong_settings_are_refused_by_name, COUNT_OF(wrong)) {
     char message[WF_MESSAGE] = "";
     wf_generation g = { .options = wf_decode_defaults() };
+    wf_model *m = open_spread(17, WF_F32, 1);
     wf_file *f = file_with(&wrong[_i], 1);
     ck_assert(wf_generation_in_file(f));
-    ck_assert(!wf_generation_from_meta(f, &g, message));
+    ck_assert(!wf_generation_from_meta(f, m, &g, message));
     assert_contains(message, wrong[_i].key);
     wf_file_free(f);
     f = file_with(NULL, 0);
-    ck_assert(!wf_generation_in_file(f) && wf_generation_from_meta(f, &g, message));
-    wf_file_free(f);
+    ck_assert(!wf_generation_in_file(f) && wf_generation_from_meta(f, m, &g, message));
+    wf_file_free(f), close_model(m);
 }

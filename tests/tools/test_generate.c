@@ -259,6 +259,10 @@ TEST(a_models_file_says_how_it_is_searched) {
     ok("generate --model m.safetensors --json -i in --beam 3 --max-len-b 7 -o a; "
        "generate --model $LETTERS --json -i in --beam 3 --length-penalty-type avg --stop present "
        "--length-penalty 0.7 --max-len-a 0 --max-len-b 7 --at-limit free-end -o b; cmp a b");
+    ok("cp $LETTERS n.safetensors");
+    change_meta("n.safetensors", "generate.beam", "3"); /* and all else is as ever */
+    ok("generate --model n.safetensors --json -i in -o a; "
+       "generate --model $LETTERS --json --beam 3 -i in -o b; cmp a b");
     change_meta("m.safetensors", "generate.forced", "9 8");
     ok("generate --model m.safetensors -i in -o a; generate --model m.safetensors --beam 1 "
        "--stream -i in > b; test -s a; test -s b");
@@ -266,6 +270,12 @@ TEST(a_models_file_says_how_it_is_searched) {
     int n;
     json_sum(result.out, "log_probs", &n);
     assert_contains(result.out, "\"log_probs\":[0,0,");
+    change_meta("m.safetensors", "generate.at-limit", "end");
+    ok("generate --model m.safetensors --json --beam 1 -i in");
+    double total = json_value(result.out, "total");
+    ok("generate --model m.safetensors --beam 1 -i in -o a; paste in a > pairs; "
+       "generate --model m.safetensors --score -i pairs");
+    ck_assert_double_eq_tol(atof(result.out), total, 1e-4);
     change_meta("m.safetensors", "generate.forced", "9 x");
     run("generate --model m.safetensors -i in");
     expect(1);

@@ -8,8 +8,10 @@
 
 TESTS(language)
 
-enum { END, UNKNOWN, FRA_TARGET, DEU, EN, PIECES };
-static const char *const pieces[PIECES] = { "</s>", "<unk>", ">>fra<<", "deu_Latn", "__en__" };
+enum { END, UNKNOWN, FRA_TARGET, DEU, WORD, EN, PIECES };
+static const char *const pieces[PIECES] = {
+    "</s>", "<unk>", ">>fra<<", "deu_Latn", "en", "__en__"
+};
 
 static wf_tokenizer *open_side(const int32_t *before, int n_before) {
     static char model[1 << 20];
@@ -82,6 +84,9 @@ TEST(unknown_languages_are_told) {
     assert_contains(message, "no piece for the language 'tlh'");
     ck_assert(!language_choose(&l, NULL, "tlh", &forced, message));
     assert_contains(message, "no piece for the language 'tlh'");
+    ck_assert(!language_choose(&l, "<unk>", NULL, &forced, message));
+    ck_assert(!language_choose(&l, "en", "fra", &forced, message));
+    assert_contains(message, "the one that is read can't be told");
     ck_assert(!language_choose(&none, NULL, "fra", &forced, message));
     assert_contains(message, "no vocabulary of text");
     language_close(&l);

@@ -68,9 +68,10 @@ static int32_t piece_id(const wf_tokenizer *t, const char *left, const char *nam
     return -1;
 }
 
+/* Codes without underscores may be words' pieces, too. */
 static int32_t language_id(const wf_tokenizer *t, const char *name) {
-    int32_t id = piece_id(t, "", name, "");
-    return id >= 0 ? id : piece_id(t, "__", name, "__");
+    int32_t id = piece_id(t, "__", name, "__");
+    return id >= 0 || !strchr(name, '_') ? id : piece_id(t, "", name, "");
 }
 
 /* The side's tokenizer with this id, alone, before what it encodes. */
@@ -107,6 +108,11 @@ bool language_choose(language *l, const char *source, const char *target, int32_
     if (!l->text) return snprintf(message, MESSAGE, "it has no vocabulary of text"), false;
     int32_t from = source ? language_id(l->tokenizer[SIDE_SRC], source) : 0;
     if (from < 0) return unknown_language(source, message);
+    if (source && target && piece_id(l->tokenizer[SIDE_SRC], ">>", target, "<<") >= 0)
+        return snprintf(message, MESSAGE,
+                        "its sources begin with the language that is written, "
+                        "so the one that is read can't be told"),
+               false;
     return (!source || put_before(l, SIDE_SRC, from, message)) &&
            (!target || choose_target(l, target, forced, message));
 }

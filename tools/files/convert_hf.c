@@ -94,7 +94,7 @@ void export_folder(const program *p, const char *model, const char *folder) {
     wf_file *f = wf_file_open(model);
     if (!wf_file_ok(f)) fail(p, "%s", wf_file_error(f));
     hf.model = wf_model_load(f, NULL, WF_F32, 0, message);
-    bool ok = hf.model && wf_generation_from_meta(f, &hf.generation, message);
+    bool ok = hf.model && wf_generation_from_meta(f, hf.model, &hf.generation, message);
     hf.src = tokenizer(f, "src_tokenizer", message, &ok);
     hf.tgt = tokenizer(f, "tgt_tokenizer", message, &ok);
     wf_file_free(f);

@@ -192,13 +192,14 @@ static void take_recorded(settings *set, const wf_decode_options *o) {
 
 /* Text is searched as in "Attention Is All You Need"; token ids, which are mostly exact tasks,
  * are taken greedily, and so is text that goes on, where the likeliest is the dullest. */
-static void choose_defaults(settings *set, bool text, bool goes_on,
-                            const wf_decode_options *recorded) {
+static void choose_defaults(bool text, bool goes_on) {
     char penalty[OPTION_TEXT_SIZE];
     if (!text) options_take_defaults(&self, TOKEN_IDS);
     if (goes_on) options_take_defaults(&self, GOES_ON);
     options_take_defaults(&self, option_text(option_find(&self, "length-penalty-type"), penalty));
-    if (recorded) take_recorded(set, recorded);
+}
+
+static void settle(settings *set) {
     if (option_seen(&self, "max-new-tokens"))
         set->max_len_a = 0, set->max_len_b = (double)set->max_new;
     if (set->stream && option_seen(&self, "beam") && set->beam > 1)
@@ -214,18 +215,19 @@ static void choose_defaults(settings *set, bool text, bool goes_on,
                 "length-penalty", "length-penalty-type");
 }
 
-static wf_decode_options decode_options(const settings *set, const language *l,
-                                        const wf_generation *said, bool recorded) {
-    static int32_t banned[WF_SPECIAL_IDS];
-    wf_decode_options o = wf_generation_options(said);
-    o.beam = (int)set->beam, o.nbest = (int)set->nbest;
-    o.penalty = (wf_length_penalty)set->penalty, o.alpha = set->length_penalty;
-    o.stop = (wf_stop)set->stop, o.at_limit = (wf_limit_rule)set->at_limit;
-    o.max_len_a = set->max_len_a, o.max_len_b = set->max_len_b, o.min_len = set->min_len;
+static void write_options(const settings *set, wf_decode_options *o) {
+    o->beam = (int)set->beam;
+    o->penalty = (wf_length_penalty)set->penalty, o->alpha = set->length_penalty;
+    o->stop = (wf_stop)set->stop, o->at_limit = (wf_limit_rule)set->at_limit;
+    o->max_len_a = set->max_len_a, o->max_len_b = set->max_len_b, o->min_len = set->min_len;
+}
+
+static wf_decode_options decode_options(const settings *set, const wf_generation *lists) {
+    wf_decode_options o = wf_generation_options(lists);
+    write_options(set, &o);
+    o.nbest = (int)set->nbest;
     o.sample = set->sample, o.top_k = (int)set->top_k, o.top_p = set->top_p;
     o.temperature = set->temperature, o.seed = (uint64_t)set->seed;
-    if (l->text && !recorded)
-        o.banned = banned, o.n_banned = no_text(l->tokenizer[SIDE_TGT], false, banned);
     return o;
 }
 
@@ -247,6 +249,21 @@ static void read_range(job *j, const wf_file *f) {
     if (!low || !high || j->language.text) return;
     j->low = strtoll(low, NULL, 10);
     j->high = strtoll(high, NULL, 10);
+}
+
+/* What the file says of a search goes before the defaults of its kind of model, and what is asked
+ * for before both. */
+static void choose_search(job *j, settings *set, const wf_file *f) {
+    char message[WF_MESSAGE];
+    wf_generation *g = &j->generation;
+    choose_defaults(j->language.text, j->model->start_first);
+    g->options = wf_decode_defaults();
+    write_options(set, &g->options);
+    if (j->language.text) g->n_banned = no_text(j->language.tokenizer[SIDE_TGT], false, g->banned);
+    if (!wf_generation_from_meta(f, j->model, g, message))
+        fail(&self, "%s: %s", set->model, message);
+    take_recorded(set, &g->options);
+    settle(set);
 }
 
 static void choose_languages(job *j) {
@@ -276,7 +293,7 @@ static wf_layout layout_of(const settings *set, const wf_file *f) {
     return WF_PANELS;
 }
 
-static void open_model(job *j) {
+static void open_model(job *j, settings *set) {
     char message[WF_MESSAGE];
     wf_file *f = wf_file_open(j->set->model);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
@@ -285,10 +302,7 @@ static void open_model(job *j) {
     if (!j->model) fail(&self, "%s: %s", j->set->model, message);
     if (!language_open(&j->language, f, j->model, message))
         fail(&self, "%s: %s", j->set->model, message);
-    j->generation.options = wf_decode_defaults();
-    if (!wf_generation_from_meta(f, &j->generation, message))
-        fail(&self, "%s: %s", j->set->model, message);
-    j->recorded = wf_generation_in_file(f);
+    choose_search(j, set, f);
     choose_languages(j);
     read_range(j, f);
     wf_file_free(f);
@@ -305,10 +319,8 @@ static void open_job(job *j, settings *set) {
     *j = (job){ .program = &self, .set = set, .in = { .file = -1 } };
     j->pool = wf_pool_new((int)(j->set->threads ? j->set->threads : default_threads()));
     if (!j->pool) fail(&self, "out of memory: --threads lowers the need");
-    open_model(j);
-    choose_defaults(set, j->language.text, j->model->start_first,
-                    j->recorded ? &j->generation.options : NULL);
-    j->options = decode_options(set, &j->language, &j->generation, j->recorded);
+    open_model(j, set);
+    j->options = decode_options(set, &j->generation);
     if (!set->prompt && !lines_open(&j->in, j->set->input))
         fail(&self, "%s can't be read: %s", j->set->input, strerror(errno));
     open_window(j);

@@ -54,7 +54,6 @@ typedef struct job {
     const program *program; /* in whose name failures are told */
     const settings *set;
     wf_generation generation;
-    bool recorded; /* the model's file says it */
     wf_decode_options options;
     language language;
     wf_model *model;
@@ -70,6 +69,7 @@ typedef struct job {
     int64_t n, written, room; /* sentences in the window; those of them that are written */
     sentence *window;         /* [room], in the order of the input */
     int32_t *ids;             /* [max_len] of a source and [max_len] of a target, as read */
+    int64_t around;           /* ids of a source without a token */
     char **reference;         /* [n_reference] */
     int64_t n_reference;
     metrics *metrics;

@@ -145,6 +145,12 @@ static void generate_rows(job *j, const batch_rows *b, const place *p) {
     free(results);
 }
 
+/* What every output begins with is no choice of the model's. */
+static void forgive_forced(const job *j, sentence *s) {
+    for (int i = 0; i < j->options.n_forced && i < s->tgt_length; i++)
+        s->total -= s->log_probs[i], s->log_probs[i] = 0;
+}
+
 static void score_rows(job *j, const batch_rows *b, const place *p) {
     size_t rows = (size_t)b->n, steps = (size_t)b->t + 1;
     double *log_probs = room_for(j, rows * steps, sizeof *log_probs);
@@ -158,6 +164,7 @@ static void score_rows(job *j, const batch_rows *b, const place *p) {
         s->total = totals[i];
         s->log_probs = room_for(j, n, sizeof *s->log_probs);
         memcpy(s->log_probs, log_probs + i * steps, n * sizeof *log_probs);
+        forgive_forced(j, s);
         j->tokens += (int64_t)n;
     }
     free(log_probs), free(totals);
@@ -211,10 +218,13 @@ static void answer_window(job *j) {
 }
 
 void open_window(job *j) {
+    char message[WF_MESSAGE];
     int64_t batch = j->set->stream ? 1 : j->set->batch_size; /* an output after the other */
     j->room = batch == 1 ? 1 : batch * WINDOW;
     j->window = room_for(j, (size_t)j->room, sizeof *j->window);
     j->ids = room_for(j, 2 * (size_t)j->language.max_len, sizeof *j->ids);
+    j->around = language_read(&j->language, SIDE_SRC, "", 0, j->ids, j->language.max_len, message);
+    if (j->around < 0) fail(j->program, "%s", message);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -234,6 +244,17 @@ static int64_t read_side(job *j, int side, const char *text, size_t bytes, int32
     return n;
 }
 
+/* A target's ids, behind those that every output begins with, if they are not there. */
+static int64_t read_target(job *j, const char *text, size_t bytes, int32_t *ids, int64_t most) {
+    const wf_decode_options *o = &j->options;
+    int64_t n = read_side(j, SIDE_TGT, text, bytes, ids, most);
+    if (n >= o->n_forced && !memcmp(ids, o->forced, (size_t)o->n_forced * sizeof *ids)) return n;
+    if (n + o->n_forced > most) refuse_line(j, "the target is too long for what it begins with");
+    memmove(ids + o->n_forced, ids, (size_t)n * sizeof *ids);
+    memcpy(ids, o->forced, (size_t)o->n_forced * sizeof *ids);
+    return n + o->n_forced;
+}
+
 /* source<TAB>target */
 static void read_pair(job *j, sentence *s, char *line, size_t bytes) {
     char *tab = memchr(line, '\t', bytes);
@@ -242,14 +263,15 @@ static void read_pair(job *j, sentence *s, char *line, size_t bytes) {
     if (memchr(tab + 1, '\t', right)) refuse_line(j, "there is a second tab: one pair a line");
     *tab = '\0';
     s->src_length = read_side(j, SIDE_SRC, line, left, j->ids, wf_model_longest_source(j->model));
-    if (s->src_length == 0 && j->model->src) refuse_line(j, "there is no source before the tab");
-    s->tgt_length = read_side(j, SIDE_TGT, tab + 1, right, j->ids + s->src_length,
-                              wf_model_room(j->model, s->src_length));
+    if (s->src_length == j->around && j->model->src)
+        refuse_line(j, "there is no source before the tab");
+    s->tgt_length = read_target(j, tab + 1, right, j->ids + s->src_length,
+                                wf_model_room(j->model, s->src_length));
 }
 
 static void read_source(job *j, sentence *s, const char *line, size_t bytes) {
     s->src_length = read_side(j, SIDE_SRC, line, bytes, j->ids, wf_model_longest_source(j->model));
-    s->done = s->src_length == 0 && j->model->src; /* nothing becomes of nothing */
+    s->done = s->src_length == j->around && j->model->src; /* nothing becomes of nothing */
     if (j->set->json && !(s->source = strdup(line))) fail(j->program, "out of memory");
 }
 
