@@ -366,6 +366,22 @@ TEST(words_are_joined_again) {
     ck_assert_int_ge(atoi(result.out), 20);
 }
 
+/* A model that has been a folder of Hugging Face is trained as the one it was. */
+TEST(a_model_from_a_folder_is_trained_on) {
+    int same, other;
+    ok("train --train one " DE EN "--norm post --positions sinusoidal-halves --activation silu "
+       "--threads 1 --quiet --warmup 2 --batch-size 5 --max-steps 6 " SIZE "-o marian");
+    ok("convert --to hf marian -o folder && convert --from hf folder -o back");
+    ok(TUNE "--init marian --max-steps 4 -o one-way; " TUNE
+            "--init back --max-steps 4 -o other-way");
+    count_same("one-way", "other-way", "", &same, &other);
+    ck_assert_msg(same > 60 && other == 0, "%d the same, %d not", same, other);
+    assert_same_meta("back", "other-way", "generate.");
+    assert_same_meta("back", "other-way", "src_tokenizer.");
+    assert_same_meta("back", "other-way", "weft.config.");
+    ok("convert --to hf other-way -o folder2; cmp folder/vocab.json folder2/vocab.json");
+}
+
 static const struct {
     const char *options;
     int status;
