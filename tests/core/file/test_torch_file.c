@@ -247,6 +247,20 @@ TEST_ROWS(a_wrong_archive_is_refused, COUNT_OF(archives)) {
     free(b.data);
 }
 
+/* Before torch 0.1.10 it was a tar archive: reading one ran its pickle unchecked (CVE-2025-32434). */
+TEST(a_tar_archive_is_refused) {
+    static const char start[512] = "sys_info";
+    must_say((bytes){ (unsigned char *)(uintptr_t)start, sizeof start }, "not safetensors");
+}
+
+TEST(wide_sizes_are_read) {
+    const record records[] = { GOOD, { DATA, .size64 = sizeof six } };
+    bytes b = archive(records, 2);
+    wf_file *f = parse(b);
+    ck_assert_msg(wf_file_checked(f) && wf_file_count(f) == 1, "%s", wf_file_error(f));
+    wf_file_free(f), free(b.data);
+}
+
 TEST(an_archive_with_a_byte_order_is_read) {
     const record records[] = { GOOD, { DATA }, { AS("a/byteorder", "little", 6) } };
     bytes b = archive(records, 3);
