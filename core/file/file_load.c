@@ -5,10 +5,12 @@
  * that can fail is done before the first leaf changes: what fits is looked at, and memory reserved.
  * Then values are written part by part, in the order of the file's data if that is given back. */
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/int8.h"
 #include "core/base/memory.h"
 #include "core/record/record.h"
 #include "reader.h"
@@ -85,11 +87,26 @@ static double value_at(const wf_entry *e, const wf_entry *scale, const struct st
     return value * from_f32((const char *)scale->data + i / (size_t)e->shape[1] * sizeof(float));
 }
 
+/* Elements of I8 as they are multiplied, a row's part at a time: the product is rounded once. */
+static void widen(const wf_entry *e, const wf_entry *scale, wf_dtype into, size_t first, size_t n,
+                  void *to) {
+    const size_t k = (size_t)e->shape[1];
+    const int8_t *q = (const int8_t *)e->data + first;
+    for (size_t i = 0, end; i < n; i = end) {
+        size_t row = (first + i) / k;
+        double one = from_f32((const char *)scale->data + row * sizeof(float));
+        end = (row + 1) * k - first < n ? (row + 1) * k - first : n;
+        for (size_t j = i; into == WF_F64 && j < end; j++) ((double *)to)[j] = one * q[j];
+        for (size_t j = i; into == WF_F32 && j < end; j++) ((float *)to)[j] = (float)one * q[j];
+    }
+}
+
 /* Elements first.. to `to`; to NULL: only look whether every value fits. */
 static bool convert(const wf_entry *e, const wf_entry *scale, wf_dtype into, size_t first, size_t n,
                     void *to, char *message) {
     const struct stored *from = find_type(e->dtype, into);
     double unwanted;
+    if (to && from->read == from_i8) return widen(e, scale, into, first, n, to), true;
     for (size_t i = 0; i < n; i++) {
         double value = value_at(e, scale, from, first + i);
         if (!put(to ? to : &unwanted, into, to ? i : 0, value))
@@ -99,9 +116,15 @@ static bool convert(const wf_entry *e, const wf_entry *scale, wf_dtype into, siz
     return true;
 }
 
-/* Every value of a type of half the bits or less fits, and every one of its own. */
-static bool always_fits(const struct stored *from, wf_dtype into) {
-    return same_type(from, into) || (from->real && from->read != from_i8 && from->size <= 4);
+/* Every value of a type of half the bits or less fits, and every one of its own; of I8 if the
+ * largest that a row could hold does. */
+static bool always_fits(const wf_entry *e, const wf_entry *scale, const struct stored *from,
+                        wf_dtype into) {
+    if (from->read != from_i8) return same_type(from, into) || (from->real && from->size <= 4);
+    for (int64_t r = 0; into == WF_F32 && r < e->shape[0]; r++)
+        if (from_f32((const char *)scale->data + (size_t)r * sizeof(float)) > FLT_MAX / 128)
+            return false;
+    return true;
 }
 
 /* -128 has no counterpart above 0, and is nothing that weft writes. */
@@ -133,7 +156,10 @@ static bool check_scaled(const wf_entry *e, const wf_entry *scale, const struct 
 
 static bool check_finite(const wf_entry *e, const wf_entry *scale, const struct stored *from,
                          const wf_tensor *t, char *message) {
-    if (leaf_of(t)->layout != WF_PANELS_INT8) return true;
+    int64_t where;
+    const bool plain = from->read == from_f32 && (uintptr_t)e->data % sizeof(float) == 0;
+    if (leaf_of(t)->layout != WF_PANELS_INT8 || from->read == from_i8) return true;
+    if (plain && wf_int8_holds((int64_t)(e->bytes / sizeof(float)), e->data, &where)) return true;
     for (size_t i = 0; i < e->bytes / from->size; i++)
         if (!isfinite(value_at(e, scale, from, i)))
             return wf_file_fail(message,
@@ -167,7 +193,8 @@ bool wf_file_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor *t, 
     if (wf_is_poison(t) || !is_stored(t))
         return wf_file_fail(message, "tensor '%.80s': the model does not take it", e->name);
     return check_scaled(e, scale, from, message) &&
-           (always_fits(from, t->dtype) || convert(e, scale, t->dtype, 0, n, NULL, message)) &&
+           (always_fits(e, scale, from, t->dtype) ||
+            convert(e, scale, t->dtype, 0, n, NULL, message)) &&
            check_finite(e, scale, from, t, message);
 }
 

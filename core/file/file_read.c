@@ -218,6 +218,7 @@ static bool check_sum(wf_file *f, uint64_t h) {
  * before. */
 static bool read_data(wf_file *f, struct source *s, bool keep) {
     uint64_t h = 0, size = (uint64_t)(s->size - s->at);
+    const bool sums = wf_file_meta(f, WF_FILE_CHECKSUM);
     if (!wf_file_allocate(f, &f->data, keep || size < WF_FILE_PART ? size : WF_FILE_PART))
         return false;
     for (int i = 0; i < f->count; i++, h = wf_mix64(h)) {
@@ -228,7 +229,7 @@ static bool read_data(wf_file *f, struct source *s, bool keep) {
         for (size_t left = e->bytes, n; left > 0; left -= n, to += keep ? n : 0) {
             n = left < WF_FILE_PART ? left : WF_FILE_PART;
             if (!wf_source_read(f, s, to, n)) return false;
-            h = wf_file_sum_part(h, to, n);
+            if (sums) h = wf_file_sum_part(h, to, n);
         }
     }
     return check_sum(f, h);
