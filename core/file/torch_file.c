@@ -166,11 +166,11 @@ static bool place_tensor(struct reading *r, struct tensor *t) {
     size = wf_file_dtype(&t->entry.dtype) / 8;
     int64_t room = storage->bytes / size;
     if (count > room || offset > room - count)
-        return wf_file_fail(r->f->error,
-                            "tensor '%.60s': elements %lld to %lld of storage '%.60s', which has "
-                            "%lld",
-                            t->entry.name, (long long)offset, (long long)count + offset,
-                            storage->key, (long long)room);
+        return wf_file_fail(
+            r->f->error,
+            "tensor '%.60s': %lld elements from %lld on of storage '%.60s', which has "
+            "%lld",
+            t->entry.name, (long long)count, (long long)offset, storage->key, (long long)room);
     t->begin = storage->begin + offset * size, t->end = t->begin + count * size;
     t->entry.bytes = (size_t)(count * size);
     return true;

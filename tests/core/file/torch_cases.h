@@ -104,7 +104,7 @@ static const struct refused_pickle refused_pickles[] = {
     { PICKLE(DICT(TEXT1("w") TENSOR_AT(FLOATS, "K\0", "K\3\x85", "K\2\x85"))), "strided view" },
     { PICKLE(DICT(TEXT1("w") TENSOR_AT(FLOATS, "K\0", "K\3\x85", "K\0\x85"))), "strided view" },
     { PICKLE(DICT(TEXT1("w") TENSOR_AT(FLOATS, "K\1", PAIR("\2", "\3"), PAIR("\3", "\1")))),
-      "tensor 'w': elements 1 to 7 of storage '0', which has 6" },
+      "tensor 'w': 6 elements from 1 on of storage '0', which has 6" },
     { PICKLE(DICT(TEXT1("w") TENSOR_AT(FLOATS, "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f",
                                        "K\1\x85", "K\1\x85"))),
       "of storage '0', which has 6" },
