@@ -84,7 +84,7 @@ WF_API bool wf_file_load_from(const wf_file *f, const wf_entry *const *entries,
                               char *message);
 /* From now on what is loaded from f, by wf_file_load_from, wf_load or a model's functions, is given
  * back to the system while it is copied: f and the leaves together take little more memory than the
- * larger of both. For those who free f right after. An entry that was loaded, or shares a storage
+ * larger of both. (A model's q, k and v that are stored apart are kept, and copied once more.) For those who free f right after. An entry that was loaded, or shares a storage
  * with one that was, then has no data (NULL), and is not loaded again; its name, type and shape
  * stay, as do the metadata. All or nothing as ever: a refused load gives nothing back. No other
  * thread may use f meanwhile. */

@@ -317,9 +317,14 @@ static bool load(wf_model *m, const wf_file *file, const char *prefix, bool mome
     if (!m || !wf_ok(m->graph))
         return fail(message, "%s", m ? wf_error(m->graph) : "there is no model");
     for (int i = 0; i < wf_file_count(file); i++) {
-        const char *full = wf_file_at(file, i)->name, *name = without_prefix(full, prefix);
-        bool known =
-            name && (known_name(m, &f, name) || wf_file_is_scale(file, wf_file_at(file, i)));
+        const wf_entry *e = wf_file_at(file, i);
+        const char *full = e->name, *name = without_prefix(full, prefix);
+        if (e->bytes && !e->data)
+            return fail(message,
+                        "tensor '%.80s': its data are not there any more: the file was "
+                        "loaded once",
+                        full);
+        bool known = name && (known_name(m, &f, name) || wf_file_is_scale(file, e));
         if (!known)
             return fail(message, "'%.160s' is in the file but not in the model%s", full,
                         ends_as_scale(full) ? ", nor the scales of a matrix in I8" : "");

@@ -534,3 +534,35 @@ TEST(what_cannot_be_written_is_told) {
     wf_file *f = open_file(path); /* the old one is whole */
     wf_file_free(f), close_model(m);
 }
+
+/* ---- bytes that are given back --------------------------------------------------------------- */
+
+/* A tied table that is stored twice is loaded and compared; then it is not there any more. */
+TEST_ROWS(a_file_is_loaded_once_if_its_bytes_are_given_back, 2) {
+    char message[WF_MESSAGE] = "";
+    wf_transformer_config c = small_config();
+    c.tie = _i ? WF_TIE_DECODER : WF_TIE_NONE;
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
+    save(m, false);
+    wf_file *f = open_file(path);
+    int n = wf_file_count(f);
+    wf_entry entries[256];
+    wf_meta meta[64];
+    ck_assert(n < 256 && wf_file_meta_count(f) <= 64);
+    for (int i = 0; i < n; i++) entries[i] = *wf_file_at(f, i);
+    for (int i = 0; i < wf_file_meta_count(f); i++) meta[i] = wf_file_meta_at(f, i);
+    const wf_entry *table = wf_file_find(f, "tgt_embedding.weight");
+    ck_assert_ptr_nonnull(table);
+    if (_i) entries[n] = *table, entries[n++].name = "output.weight";
+    ck_assert_msg(wf_file_save(other, entries, n, meta, wf_file_meta_count(f), message), "%s",
+                  message);
+    wf_file_free(f);
+    f = open_file(other);
+    wf_file_drop_loaded(f);
+    wf_model *once = wf_model_load(f, NULL, WF_F32, 9, message);
+    ck_assert_msg(once, "%s", message);
+    assert_equal(m, once, false);
+    ck_assert_ptr_null(wf_model_load(f, NULL, WF_F32, 9, message));
+    assert_contains(message, "its data are not there any more: the file was loaded once");
+    wf_file_free(f), close_model(once), close_model(m);
+}
