@@ -141,6 +141,7 @@ static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, 
 
 /* What a search would force at the start of every output is learned there. */
 static bool open_readers(dataset *m, const wf_file *f, char *message) {
+    m->generation.options = wf_decode_defaults();
     if (f && !wf_generation_from_meta(f, NULL, &m->generation, message)) return false;
     m->reader[SIDE_SRC].tokenizer = m->tokenizer[SIDE_SRC];
     m->reader[SIDE_TGT] =
