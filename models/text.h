@@ -116,6 +116,7 @@ WF_API bool wf_text_check(const char *line, size_t bytes, char *message);
 
 /* ---- SentencePiece --------------------------------------------------------------------------- */
 
+enum { WF_MOST_AROUND = 64 };
 typedef struct wf_sentencepiece_options {
     const void *model; /* a .spm file */
     size_t bytes;
@@ -124,7 +125,7 @@ typedef struct wf_sentencepiece_options {
     int64_t n_pieces;
     int32_t special[WF_SPECIAL_IDS]; /* ids of padding, unknown, start, end; -1: there is none. With
                                         pieces the unknown one must be there */
-    const int32_t *before, *after;   /* ids around what is encoded */
+    const int32_t *before, *after;   /* ids around what is encoded, WF_MOST_AROUND each at most */
     int n_before, n_after;
     bool
         language_codes; /* ">>fra<<" at the start of a line is one piece, as Marian's models want */
@@ -135,7 +136,8 @@ typedef struct wf_sentencepiece_options {
 WF_API bool wf_sentencepiece_defaults(const void *model, size_t bytes, wf_sentencepiece_options *o,
                                       char *message);
 /* All is copied. The pieces of a line are those of the library sentencepiece 0.2.3, byte for byte:
- * of unigram, BPE, word and character models. NULL with message: not a model, ids that are not
+ * of unigram, BPE, word and character models, whose pieces are 1,024 bytes at most and whose scores
+ * are numbers. NULL with message: not a model, ids that are not
  * there, a piece twice. */
 WF_API wf_tokenizer *wf_tokenizer_from_sentencepiece(const wf_sentencepiece_options *o,
                                                      char *message);

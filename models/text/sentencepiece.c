@@ -84,6 +84,8 @@ static bool check_special(wf_sentencepiece *s, char *message) {
 
 static bool copy_around(wf_sentencepiece *s, char *message) {
     wf_sentencepiece_options *o = &s->o;
+    if (o->n_before > WF_MOST_AROUND || o->n_after > WF_MOST_AROUND)
+        return fail(message, "more than %d ids before a line, or after it", WF_MOST_AROUND);
     if (o->n_before < 0 || o->n_after < 0 || (o->n_before && !o->before) ||
         (o->n_after && !o->after))
         return fail(message, "there are no ids to put around a line");
@@ -244,7 +246,7 @@ int64_t wf_sentencepiece_decode(const wf_sentencepiece *s, const int32_t *ids, i
         there = ids[i] >= 0 && ids[i] < s->n;
         const char *piece = there ? s->pieces[ids[i]] : NULL;
         if (piece && !is_special(s, ids[i]))
-            wf_spm_decode_piece(&d, (wf_span){ piece, strlen(piece) });
+            wf_spm_decode_piece(&d, s->o.pieces ? -1 : ids[i], (wf_span){ piece, strlen(piece) });
     }
     bool ok = wf_spm_decode_end(&d, NULL) && there;
     wf_span text = { d.text.at, d.text.bytes };

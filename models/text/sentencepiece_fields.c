@@ -81,14 +81,13 @@ static void put_ids(wf_sink *to, const int32_t *ids, int n) {
 }
 
 /* As many as there are commas and one; at most a few, from -1 on. */
-enum { MOST_IDS = 64 };
 static bool read_ids(const char *text, int32_t *ids, int *n, char *message) {
     *n = 0;
     for (const char *at = text; at; at = *at == ',' ? at + 1 : NULL) {
         char *end;
         bool number = (*at >= '0' && *at <= '9') || (at[0] == '-' && at[1] == '1');
         long id = number ? strtol(at, &end, 10) : 0;
-        if (!number || *n == MOST_IDS || id < -1 || id > INT32_MAX || (*end && *end != ','))
+        if (!number || *n == WF_MOST_AROUND || id < -1 || id > INT32_MAX || (*end && *end != ','))
             return fail(message, "'%.40s' are not some ids", text);
         ids[(*n)++] = (int32_t)id;
         at = end;
@@ -144,7 +143,7 @@ static const char *value_of(const char *const *fields, const char *const *values
 wf_tokenizer *wf_sentencepiece_from_fields(const char *const *fields, const char *const *values,
                                            int n, char *message) {
 #define FIELD(name) value_of(fields, values, n, name)
-    int32_t special[MOST_IDS], before[MOST_IDS], after[MOST_IDS];
+    int32_t special[WF_MOST_AROUND], before[WF_MOST_AROUND], after[WF_MOST_AROUND];
     int n_special = 0, n_before = 0, n_after = 0;
     pieces p = { 0 };
     size_t bytes = 0;

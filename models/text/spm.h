@@ -14,6 +14,9 @@
 #define SPACE_SYMBOL "\xE2\x96\x81" /* U+2581 in place of a space */
 #define REPLACEMENT "\xEF\xBF\xBD"  /* U+FFFD in place of a byte that is not UTF-8 */
 enum { SPACE_SYMBOL_BYTES = 3, REPLACEMENT_BYTES = 3 };
+/* The longest piece, and the longest text of a rule, in bytes: what a step of a line costs, however
+ * hostile the file. */
+enum { WF_SPM_LONGEST = 1024 };
 
 /* The numbers of the file. */
 typedef enum {
@@ -147,7 +150,8 @@ bool wf_spm_bpe(wf_spm *m, wf_span line);
 /* The tokens of any bytes, in m->tokens until the next call: how many; -1 with message. */
 int64_t wf_spm_encode(wf_spm *m, wf_span line, char *message);
 
-/* The text of pieces, as they come. One that the model does not have reads as it is. */
+/* The text of pieces, as they come; by their ids, or -1: of any text, which reads as it is if no
+ * piece of the model's is it. */
 typedef struct wf_spm_decoder {
     const wf_spm *m;
     wf_spm_text text;
@@ -157,7 +161,7 @@ typedef struct wf_spm_decoder {
 } wf_spm_decoder;
 
 wf_spm_decoder wf_spm_decode(const wf_spm *m);
-void wf_spm_decode_piece(wf_spm_decoder *d, wf_span piece);
+void wf_spm_decode_piece(wf_spm_decoder *d, int32_t id, wf_span piece);
 bool wf_spm_decode_end(wf_spm_decoder *d, char *message); /* then text is all of it */
 
 #endif

@@ -139,9 +139,9 @@ static void put_piece(wf_spm_decoder *d, wf_span s) {
     put_spaced(d, s);
 }
 
-void wf_spm_decode_piece(wf_spm_decoder *d, wf_span piece) {
+void wf_spm_decode_piece(wf_spm_decoder *d, int32_t id, wf_span piece) {
     const wf_spm *m = d->m;
-    int32_t id = wf_spm_id(m, piece);
+    if (id < 0) id = wf_spm_id(m, piece);
     wf_spm_type type = m->pieces[id].type;
     if (type == SPM_BYTE) {
         for (int byte = 0; byte < 256; byte++)

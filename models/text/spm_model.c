@@ -176,6 +176,9 @@ static bool number_piece(wf_spm *m, int32_t id, char *message) {
 static bool check_piece(wf_spm *m, int32_t id, char *message) {
     wf_spm_piece p = m->pieces[id];
     if (!p.text.bytes) return fail(message, "piece %d is empty", (int)id);
+    if (p.text.bytes > WF_SPM_LONGEST)
+        return fail(message, "piece %d has %zu bytes, more than %d", (int)id, p.text.bytes,
+                    WF_SPM_LONGEST);
     if (memchr(p.text.text, '\0', p.text.bytes))
         return fail(message, "piece %d has a zero byte in it", (int)id);
     if (!isfinite(p.score)) return fail(message, "the score of piece %d is no number", (int)id);

@@ -91,9 +91,10 @@ static bool unit_at(const wf_spm_normalizer *n, uint32_t at, uint32_t *unit) {
 static size_t find_rule(const wf_spm_normalizer *n, wf_span text, wf_span *by) {
     uint32_t at = 0, unit, leaf;
     size_t longest = 0, value = 0;
+    size_t longest_rule = text.bytes < WF_SPM_LONGEST ? text.bytes : WF_SPM_LONGEST;
     if (!unit_at(n, 0, &unit)) return 0;
     at ^= offset(unit);
-    for (size_t i = 0, found = 0; i < text.bytes && found < MOST_RULES; i++) {
+    for (size_t i = 0, found = 0; i < longest_rule && found < MOST_RULES; i++) {
         unsigned char c = (unsigned char)text.text[i];
         at ^= c;
         if (!unit_at(n, at, &unit) || label(unit) != c) break;

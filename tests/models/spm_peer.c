@@ -67,7 +67,8 @@ static void write_result(wf_spm *m, wf_tokenizer *t, wf_span line) {
     fwrite(&count, sizeof count, 1, stdout);
     for (int64_t i = 0; i < n; i++) fwrite(&m->tokens[i].id, sizeof(int32_t), 1, stdout);
     for (int64_t i = 0; i < n; i++) write_text(m->tokens[i].text);
-    for (int64_t i = 0; i < n; i++) wf_spm_decode_piece(&d, m->pieces[m->tokens[i].id].text);
+    for (int64_t i = 0; i < n; i++)
+        wf_spm_decode_piece(&d, m->tokens[i].id, m->pieces[m->tokens[i].id].text);
     if (!wf_spm_decode_end(&d, message)) die(message);
     write_text((wf_span){ d.text.at, d.text.bytes });
     free(d.text.at);

@@ -304,6 +304,8 @@ TEST(ids_and_pieces_that_are_not_there_are_told) {
     ck_assert(refuses(&o, "there are no ids to put around a line"));
     o = good, o.n_before = -1;
     ck_assert(refuses(&o, "there are no ids to put around a line"));
+    o = good, o.n_before = WF_MOST_AROUND + 1;
+    ck_assert(refuses(&o, "more than 64 ids before a line"));
     o = good, o.n_pieces = 0;
     ck_assert(refuses(&o, "a vocabulary of 0 pieces"));
     o = good, o.pieces = twice, o.n_pieces = 3, o.special[WF_PAD_ID] = 2;
@@ -318,6 +320,50 @@ TEST(ids_and_pieces_that_are_not_there_are_told) {
 }
 
 /* ---- files by hand --------------------------------------------------------------------------- */
+
+/* One more piece at the end of a model: its length is below 2^14. */
+static size_t add_piece(unsigned char *model, size_t at, wf_spm_type type, const char *text,
+                        size_t bytes) {
+    size_t inner = bytes + 3 + 2;
+    unsigned char *to = model + at;
+    *to++ = 0x0A, *to++ = (unsigned char)(inner | 0x80), *to++ = (unsigned char)(inner >> 7);
+    *to++ = 0x0A, *to++ = (unsigned char)(bytes | 0x80), *to++ = (unsigned char)(bytes >> 7);
+    memcpy(to, text, bytes), to += bytes;
+    *to++ = 0x18, *to++ = (unsigned char)type;
+    return (size_t)(to - model);
+}
+
+/* What a step of a line costs has a bound. */
+TEST(a_piece_has_1024_bytes_at_most) {
+    static unsigned char model[4096];
+    static char long_text[1025];
+    char message[WF_MESSAGE] = "";
+    memset(long_text, 'a', sizeof long_text);
+    size_t unknown = add_piece(model, 0, SPM_UNKNOWN, "<unk>", 5);
+    wf_spm *m = wf_spm_read(model, add_piece(model, unknown, SPM_NORMAL, long_text, 1024), message);
+    ck_assert_msg(m, "%s", message);
+    wf_spm_free(m);
+    ck_assert_ptr_null(
+        wf_spm_read(model, add_piece(model, unknown, SPM_NORMAL, long_text, 1025), message));
+    assert_contains(message, "piece 1 has 1025 bytes, more than 1024");
+}
+
+/* The library reads a text that is a normal piece and a control symbol, too: ids tell them apart. */
+TEST(ids_tell_pieces_of_one_text_apart) {
+    static unsigned char model[256];
+    static const int32_t ids[] = { 1, 2, 1 };
+    char message[WF_MESSAGE] = "", text[16];
+    size_t bytes = add_piece(model, 0, SPM_UNKNOWN, "<unk>", 5);
+    bytes = add_piece(model, bytes, SPM_NORMAL, "a", 1);
+    bytes = add_piece(model, bytes, SPM_CONTROL, "a", 1);
+    wf_sentencepiece_options o;
+    ck_assert_msg(wf_sentencepiece_defaults(model, bytes, &o, message), "%s", message);
+    wf_tokenizer *t = wf_tokenizer_from_sentencepiece(&o, message);
+    ck_assert_msg(t, "%s", message);
+    ck_assert_int_eq(wf_tokenizer_decode(t, ids, 3, text, sizeof text), 2);
+    ck_assert_str_eq(text, "aa");
+    wf_tokenizer_free(t);
+}
 
 #define UNK "\x0A\x09\x0A\x05<unk>\x18\x02"
 #define PIECE(text) "\x0A\x03\x0A\x01" text
