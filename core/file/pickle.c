@@ -247,7 +247,8 @@ static bool push_string(wf_pickle *p, size_t width) {
     uint64_t n;
     const unsigned char *text;
     if (!take_number(p, width, &n) || !take(p, (size_t)n, &text)) return false;
-    if (memchr(text, 0, (size_t)n) || wf_utf8_prefix((const char *)text, (size_t)n) != n)
+    if (memchr(text, 0, (size_t)n)) return fail(p, "a string with a zero byte");
+    if (wf_utf8_prefix((const char *)text, (size_t)n) != n)
         return fail(p, "a string that is not UTF-8");
     return push(p, (value){ WF_PICKLE_STRING, (uint32_t)n, text - p->bytes });
 }
@@ -303,7 +304,7 @@ static bool push_global(wf_pickle *p) {
         if (same(globals[i].module, module, n) && same(globals[i].name, name, m))
             return push_new(p, WF_PICKLE_GLOBAL, (int64_t)i);
     return wf_file_fail(p->error,
-                        "GLOBAL %.*s.%.*s: no state_dict of tensors needs that; it is not executed",
+                        "GLOBAL %.*s.%.*s: none of the few that are read here; it is not executed",
                         plain(module, n), module, plain(name, m), name);
 }
 
@@ -344,7 +345,7 @@ static bool make_tensor(wf_pickle *p, value arguments) {
     const value *v = ok ? p->values + arguments.number : NULL;
     if (!ok || v[1].number < 0 || v[2].count != v[3].count || !all_counts(p, v[2]) ||
         !all_counts(p, v[3]) || p->lists[v[5].number].first)
-        return fail(p, "_rebuild_tensor_v2 of what makes no tensor");
+        return fail(p, "_rebuild_tensor_v2 with other arguments than are read here");
     return arguments.kind = WF_PICKLE_TENSOR, push(p, arguments);
 }
 
