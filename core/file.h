@@ -28,17 +28,17 @@ typedef struct wf_meta {
     const char *key, *value;
 } wf_meta;
 
-/* Read a whole file: safetensors, or what torch.save(state_dict) writes, which is known by its first
- * bytes. Never NULL; after a failure it has an error and no entries. Entries and texts live until
- * wf_file_free. A checksum is verified: that in the metadata, which wf_file_save writes, or the
- * CRC-32 of each record of a ZIP archive.
+/* Read a whole file: safetensors, or what torch.save(state_dict) writes, which is known by its
+ * first bytes. Never NULL; after a failure it has an error and no entries. Entries and texts live
+ * until wf_file_free. A checksum is verified: that in the metadata, which wf_file_save writes, or
+ * the CRC-32 of each record of a ZIP archive.
  *
- * Of torch.save both containers are read: the ZIP archive of torch 1.6 and later, and the one before,
- * which has no checksum. A state_dict is a flat dict of tensors; nothing that the file names is
- * executed, and what a state_dict does not need is refused by name, as are tensors that are not
- * contiguous. There is no metadata. Tensors that share a storage in PyTorch share their data here;
- * those of a safetensors file never overlap. The pickle has at most 32 MiB, and is read with memory
- * of at most 70 times its length. */
+ * Of torch.save both containers are read: the ZIP archive of torch 1.6 and later, and the one
+ * before, which has no checksum. A state_dict is a flat dict of tensors; nothing that the file
+ * names is executed, and what a state_dict does not need is refused by name, as are tensors that
+ * are not contiguous. There is no metadata. Tensors that share a storage in PyTorch share their
+ * data here; those of a safetensors file never overlap. The pickle has at most 32 MiB, and is read
+ * with memory of at most 70 times its length. */
 WF_API wf_file *wf_file_open(const char *path);
 WF_API wf_file *wf_file_parse(const void *bytes, size_t size); /* the same from memory, copied */
 WF_API void wf_file_free(wf_file *f);
@@ -77,17 +77,18 @@ WF_API bool wf_file_load(const wf_entry *entry, wf_tensor *leaf, char *message);
 /* The same of n pairs: all of them, or no leaf changes. */
 WF_API bool wf_file_load_leaves(const wf_entry *const *entries, wf_tensor *const *leaves, int n,
                                 char *message);
-/* The same of entries of f, where scales[i] is what wf_file_scale_of says of entries[i]; f and scales
- * may be NULL. */
+/* The same of entries of f, where scales[i] is what wf_file_scale_of says of entries[i]; f and
+ * scales may be NULL. */
 WF_API bool wf_file_load_from(const wf_file *f, const wf_entry *const *entries,
                               const wf_entry *const *scales, wf_tensor *const *leaves, int n,
                               char *message);
 /* From now on what is loaded from f, by wf_file_load_from, wf_load or a model's functions, is given
  * back to the system while it is copied: f and the leaves together take little more memory than the
- * larger of both. (A model's q, k and v that are stored apart are kept, and copied once more.) For those who free f right after. An entry that was loaded, or shares a storage
- * with one that was, then has no data (NULL), and is not loaded again; its name, type and shape
- * stay, as do the metadata. All or nothing as ever: a refused load gives nothing back. No other
- * thread may use f meanwhile. */
+ * larger of both. (A model's q, k and v that are stored apart are kept, and copied once more.) For
+ * those who free f right after. An entry that was loaded, or shares a storage with one that was,
+ * then has no data (NULL), and is not loaded again; its name, type and shape stay, as do the
+ * metadata. All or nothing as ever: a refused load gives nothing back. No other thread may use f
+ * meanwhile. */
 WF_API void wf_file_drop_loaded(wf_file *f);
 /* wf_file_save of n leaves under their names, in their own type; those kept as WF_PANELS_INT8 as I8
  * with scales. No plan that updates one of them may run meanwhile. */

@@ -34,8 +34,8 @@
  *
  * Costs. A plan keeps what it has worked out for the last 8 sets of bound sizes; more of them in
  * turn are worked out again in every run, which takes several times as long as a small run: round
- * lengths up to few. Reading and writing a packed leaf converts it; wf_set_layout of a leaf that has
- * values copies them, and holds both copies meanwhile. */
+ * lengths up to few. Reading and writing a packed leaf converts it; wf_set_layout of a leaf that
+ * has values copies them, and holds both copies meanwhile. */
 #ifndef WEFT_CORE_GRAPH_H
 #define WEFT_CORE_GRAPH_H
 
@@ -145,8 +145,8 @@ WF_API wf_tensor *wf_constant_i32(wf_graph *g, int32_t value);
 /* with a copy of these values; dtype: WF_I32, or the graph's real type, of which data is */
 WF_API wf_tensor *wf_constant_array(wf_graph *g, wf_dtype dtype, int ndim, const int64_t *shape,
                                     const void *data);
-/* A shape without values, whose axes may be extents: an operand `like` of wf_fill, wf_rand, wf_arange,
- * wf_broadcast_to and others, which read only its shape. */
+/* A shape without values, whose axes may be extents: an operand `like` of wf_fill, wf_rand,
+ * wf_arange, wf_broadcast_to and others, which read only its shape. */
 WF_API wf_tensor *wf_shape(wf_graph *g, int ndim, const int64_t *shape);
 /* From now on wf_param hands every parameter, in the scope where it is declared, to this hook, and
  * returns what the hook returns: NULL or the parameter itself, or a tensor of its shape that is
@@ -247,8 +247,8 @@ WF_API size_t wf_bound_bytes(wf_plan *p, const wf_tensor *t); /* 0 on error */
  * step set here. So a loop that resumes sets it once; one that needs the same bits again, or has
  * several plans that shall differ, sets it before every run. */
 WF_API void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch);
-/* bytes of its arena, as bound now; with a state, for positions up to a bound that grows by quarters, or
- * the furthest that was run. 0 on error */
+/* bytes of its arena, as bound now; with a state, for positions up to a bound that grows by
+ * quarters, or the furthest that was run. 0 on error */
 WF_API size_t wf_plan_memory(wf_plan *p);
 
 /* One step of the schedule, for profiles and pictures of a plan. */
@@ -288,8 +288,9 @@ WF_API bool wf_state_reorder(wf_state *s, const int32_t *index, int n);
 WF_API const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *shape, char *buffer,
                                  size_t size);
 
-/* A tensor's values as nested brackets, long axes shortened, into buffer; p: the plan that has
- * run (NULL for a leaf; of wf_shape its shape is printed). Returns the length it needed, as snprintf does, or -1. */
+/* A tensor's values as nested brackets, long axes shortened, into buffer; p: the plan that has run
+ * (NULL for a leaf; of wf_shape its shape is printed). Returns the length it needed, as snprintf
+ * does, or -1. */
 WF_API int wf_print(wf_plan *p, const wf_tensor *t, char *buffer, size_t size);
 
 #ifdef __cplusplus

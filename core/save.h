@@ -34,7 +34,8 @@ typedef struct wf_leaves {
 } wf_leaves;
 
 /* Write them to a file with these pairs of metadata, as wf_file_save does: whole, or the old file
- * stays. what NULL: all. A matrix kept as WF_PANELS_INT8 is I8, beside it "name_scale". No plan that updates a leaf may run meanwhile. False with message[256]. */
+ * stays. what NULL: all. A matrix kept as WF_PANELS_INT8 is I8, beside it "name_scale". No plan
+ * that updates a leaf may run meanwhile. False with message[256]. */
 WF_API bool wf_save(const wf_graph *g, const char *path, const wf_leaves *what, const wf_meta *meta,
                     int n_meta, char *message);
 
@@ -75,8 +76,8 @@ typedef struct wf_load_report {
 } wf_load_report;
 
 /* Load leaves from a file, all that fit or none: a refused file changes no leaf. F32, F64, F16,
- * BF16 and I8 with scales become the graph's real type, I32 and I64 i32. options and report may be NULL. No plan of
- * the graph may run meanwhile. */
+ * BF16 and I8 with scales become the graph's real type, I32 and I64 i32. options and report may be
+ * NULL. No plan of the graph may run meanwhile. */
 WF_API bool wf_load(wf_graph *g, const wf_file *f, const wf_load_options *options,
                     wf_load_report *report);
 

@@ -130,8 +130,8 @@ WF_API void wf_model_text(const wf_model *m, char text[256]); /* its sizes, in a
 
 /* ---- pairs: model.c -------------------------------------------------------------------------- */
 
-/* A batch as programs have it, on the host: sources, and targets that begin with the start. Where
- * a row is its source and its target, it is made of them, and its labels are those of the target. */
+/* A batch as programs have it, on the host: sources, and targets that begin with the start. Where a
+ * row is its source and its target, it is made of them, and its labels are those of the target. */
 typedef struct wf_batch {
     int64_t B, S, T;           /* S may be 0 where there is no source apart */
     const int32_t *src;        /* [B,S], right-padded */

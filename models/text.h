@@ -93,8 +93,8 @@ WF_API const char *wf_tokenizer_piece(const wf_tokenizer *t, int32_t id);
 /* The ids of a line, without start and end. Returns how many there are, of which the first
  * `capacity` are written; -1 with message: not UTF-8, no memory. An unknown word, or an unknown
  * character (each, also with BPE), is WF_UNK_ID; so are pictures of control characters in running
- * text that is cut into characters. SentencePiece: with the ids around it; what is unknown is one id,
- * however long. */
+ * text that is cut into characters. SentencePiece: with the ids around it; what is unknown is one
+ * id, however long. */
 WF_API int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t bytes, int32_t *ids,
                                    int64_t capacity, char *message);
 
@@ -103,10 +103,10 @@ WF_API int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t byt
  * of a word). Without unknowns decode(encode(line)) is the line; for words and BPE with one space
  * where white space was, and none at its ends. -1: an id that is not there, or no memory.
  *
- * Of SentencePiece with its own pieces it is what the library makes of them: an unknown one reads as
- * its file says, " ⁇ " if that says nothing. With pieces given it is what transformers makes of them
- * without special tokens: unknown ones and ids around a line are nothing, and neither is white space
- * at the ends. */
+ * Of SentencePiece with its own pieces it is what the library makes of them: an unknown one reads
+ * as its file says, " ⁇ " if that says nothing. With pieces given it is what transformers makes of
+ * them without special tokens: unknown ones and ids around a line are nothing, and neither is white
+ * space at the ends. */
 WF_API int64_t wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *ids, int64_t n, char *text,
                                    size_t size);
 
@@ -141,7 +141,8 @@ WF_API bool wf_sentencepiece_defaults(const void *model, size_t bytes, wf_senten
  * there, a piece twice. */
 WF_API wf_tokenizer *wf_tokenizer_from_sentencepiece(const wf_sentencepiece_options *o,
                                                      char *message);
-/* The same options again; what they point to lives as long as the tokenizer. False: another kind. */
+/* The same options again; what they point to lives as long as the tokenizer. False: another
+ * kind. */
 WF_API bool wf_tokenizer_sentencepiece(const wf_tokenizer *t, wf_sentencepiece_options *o);
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -161,10 +162,10 @@ WF_API size_t wf_tokenizer_codes(const wf_tokenizer *t, char *text, size_t size)
 
 /* For a model's file: "PREFIX.kind" (word, char, bpe, byte, text-char, byte-bpe, sentencepiece),
  * "PREFIX.vocabulary" and, for BPE, "PREFIX.codes". Of SentencePiece "PREFIX.model" (in base 64),
- * "PREFIX.special" and what else there is: "PREFIX.vocabulary" (an array in JSON),
- * "PREFIX.before", "PREFIX.after", "PREFIX.codes" ("language"). Returns how many pairs; they live until the
- * next call or wf_tokenizer_free. 0: no memory. Prefixes: "tokenizer" when joint, else
- * "src_tokenizer" and "tgt_tokenizer"; at most 64 bytes. */
+ * "PREFIX.special" and what else there is: "PREFIX.vocabulary" (an array in JSON), "PREFIX.before",
+ * "PREFIX.after", "PREFIX.codes" ("language"). Returns how many pairs; they live until the next
+ * call or wf_tokenizer_free. 0: no memory. Prefixes: "tokenizer" when joint, else "src_tokenizer"
+ * and "tgt_tokenizer"; at most 64 bytes. */
 enum { WF_TOKENIZER_META = 7 };
 WF_API int wf_tokenizer_to_meta(wf_tokenizer *t, const char *prefix,
                                 wf_meta pairs[WF_TOKENIZER_META]);

@@ -21,13 +21,13 @@ WF_API wf_init wf_init_constant(double value);
 WF_API wf_init wf_init_uniform(double bound); /* in [-bound, bound) */
 WF_API wf_init wf_init_normal(double std);    /* mean 0 */
 
-/* The generator that they use, for a program's own data: number `index` of the stream `key`. Element i
- * of init_uniform(b) is b (2 wf_random_uniform(key, i) - 1), that of init_normal(s) is
- * s wf_random_normal(key, i), rounded to the leaf's type. */
+/* The generator that they use, for a program's own data: number `index` of the stream `key`.
+ * Element i of init_uniform(b) is b (2 wf_random_uniform(key, i) - 1), that of init_normal(s) is s
+ * wf_random_normal(key, i), rounded to the leaf's type. */
 WF_API double wf_random_uniform(uint64_t key, uint64_t index); /* in [0, 1): 53 bits */
 WF_API double wf_random_normal(uint64_t key, uint64_t index);  /* mean 0, variance 1 */
 
-/* ---- constants with a shape, which may contain extents: full.c. wf_constant_array: graph.h ---- */
+/* ---- constants with a shape, which may contain extents: full.c. wf_constant_array: graph.h --- */
 WF_API wf_tensor *wf_full(wf_graph *g, wf_dtype dtype, int ndim, const int64_t *shape,
                           double value);
 WF_API wf_tensor *wf_zeros(wf_graph *g, wf_dtype dtype, int ndim, const int64_t *shape);
@@ -186,7 +186,7 @@ WF_API wf_tensor *wf_cumprod(wf_tensor *x, int axis, bool reverse); /* x[0] * ..
 /* y[i] = a[i] y[i-1] + b[i], y[-1] = 0; a, b and y have one shape */
 WF_API wf_tensor *wf_linear_scan(wf_tensor *a, wf_tensor *b, int axis, bool reverse);
 
-/* ---- sorting: sort.c. Stable; NaN is the largest; indices are i32 ------------------------------ */
+/* ---- sorting: sort.c. Stable; NaN is the largest; indices are i32 ---------------------------- */
 typedef struct wf_sorted {
     wf_tensor *values, *indices;
 } wf_sorted;
@@ -352,9 +352,9 @@ WF_API wf_tensor *wf_layer_norm_over(wf_tensor *x, uint32_t axes, wf_tensor *wei
 WF_API wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *weight, double eps);
 
 /* ---- rotary positions: rotary.c -------------------------------------------------------------- */
-/* x [...,T,d] with pairs of its elements turned by id / base^(2i/d) (Su et al. 2021): elements i and
- * i + d/2, as in Hugging Face's Llama, or if interleaved 2i and 2i + 1, as in the paper. ids [T], or
- * any shape that broadcasts to [...,T]; [B,T] gets a head axis for x [B,H,T,d]. */
+/* x [...,T,d] with pairs of its elements turned by id / base^(2i/d) (Su et al. 2021): elements i
+ * and i + d/2, as in Hugging Face's Llama, or if interleaved 2i and 2i + 1, as in the paper. ids
+ * [T], or any shape that broadcasts to [...,T]; [B,T] gets a head axis for x [B,H,T,d]. */
 WF_API wf_tensor *wf_rotary(wf_tensor *x, wf_tensor *ids, double base, bool interleaved);
 /* The same in two steps, so that layers share the sines: ids [...] -> [...,2,dim], computed in
  * double; and x turned by such a table. */

@@ -167,5 +167,6 @@ bool wf_hf_complete(const hf_family *f, hf_config *c, char *message) {
     c->c.embedding_norm = f->embedding_norm, c->c.output_bias = f->output_bias;
     c->c.bias = true, c->c.layer_norm_eps = 1e-5;
     c->c.pad_id = (int32_t)c->pad, c->c.start_id = (int32_t)c->start, c->c.end_id = (int32_t)c->end;
-    return wf_transformer_check(&c->c, message);
+    char reason[WF_MESSAGE];
+    return wf_transformer_check(&c->c, reason) || fail(message, "config.json: %.240s", reason);
 }

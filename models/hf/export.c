@@ -1,13 +1,20 @@
-/* models/hf/export.c - a model of weft as a folder that transformers opens; see hf.h. What is written
- * is read again by import.c as the same model. */
+/* models/hf/export.c - a model of weft as a folder that transformers opens; see hf.h. What is
+ * written is read again by import.c as the same model, but for what the notes say. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "folder.h"
+#include "models/choices.h"
 #include "models/message.h"
 
 /* ---- what it would be in a config.json ------------------------------------------------------- */
+
+static const char *activation_name(wf_activation activation) {
+    for (int i = 0; i < wf_hf_n_activations; i++)
+        if (wf_hf_activations[i].activation == activation) return wf_hf_activations[i].name;
+    return NULL;
+}
 
 static bool describe(const wf_transformer_config *t, const hf_family **family, hf_config *c,
                      char *message) {
@@ -20,6 +27,9 @@ static bool describe(const wf_transformer_config *t, const hf_family **family, h
     if (!t->bias || t->layer_norm_eps != 1e-5)
         return fail(message, "a %s model has biases, and 1e-05 inside its norms' roots",
                     (*family)->name);
+    if (!activation_name(t->activation))
+        return fail(message, "transformers has no activation '%s'",
+                    wf_activation_name(t->activation));
     *c = (hf_config){ .c = *t, .pad = t->pad_id, .start = t->start_id, .end = t->end_id };
     c->decoder_heads = t->num_heads, c->decoder_ffn = t->dim_feedforward;
     c->shared = !(*family)->may_separate || t->tie == WF_TIE_ALL;
@@ -100,12 +110,6 @@ static bool write_text(hf_text *t, const char *name, wf_hf_put put_file, void *u
 }
 
 /* ---- config.json ----------------------------------------------------------------------------- */
-
-static const char *activation_name(wf_activation activation) {
-    for (int i = 0; i < wf_hf_n_activations; i++)
-        if (wf_hf_activations[i].activation == activation) return wf_hf_activations[i].name;
-    return "";
-}
 
 static void put_key(hf_text *t, const hf_key *row, const hf_config *c) {
     const void *at = (const char *)c + row->offset;
@@ -228,6 +232,11 @@ bool wf_hf_export(wf_hf *hf, const char *folder, wf_hf_put put_file, void *user,
     int length = snprintf(path, sizeof path, "%s/model.safetensors", folder);
     if (length < 0 || length >= (int)sizeof path) return fail(message, "the path is too long");
     tell_what_is_lost(&hf->generation, hf->notes);
+    if (t->config.pad_id < 0)
+        wf_hf_note(hf->notes,
+                   "config.json: 'pad_token_id' is %lld, the start: a source that has it "
+                   "is read otherwise",
+                   (long long)c.pad);
     return wf_hf_save_weights(hf->model, family, hf->generation.banned, n, path, message) &&
            wf_hf_write_tokenizers(hf, family, &c, put_file, user, message) &&
            write_search(&c, &hf->generation, n, put_file, user, message) &&

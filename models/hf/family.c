@@ -1,7 +1,8 @@
 /* models/hf/family.c - the tables of the families; see family.h.
  *
- * Read in transformers 5.23.0: configuration_*.py and modeling_*.py of marian, bart, mbart, m2m_100.
- * To add a family: its row below, and what its tensors are called if they are called otherwise. */
+ * Read in transformers 5.23.0: configuration_*.py and modeling_*.py of marian, bart, mbart,
+ * m2m_100. To add a family: its row below, and what its tensors are called if they are called
+ * otherwise. */
 #include "family.h"
 
 #include <ctype.h>

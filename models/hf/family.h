@@ -1,5 +1,5 @@
-/* models/hf/family.h - inside models/hf: what the files of a family say. All of it is rows: a family
- * is a table and not a program. */
+/* models/hf/family.h - inside models/hf: what the files of a family say. All of it is rows: a
+ * family is a table and not a program. */
 #ifndef WEFT_MODELS_HF_FAMILY_H
 #define WEFT_MODELS_HF_FAMILY_H
 

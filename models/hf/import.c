@@ -84,8 +84,8 @@ bool wf_hf_import(const char *folder, wf_hf *out, char *message) {
     hf_object o;
     hf_config c;
     hf_search s;
+    if (out) *out = (wf_hf){ .generation.options = wf_decode_defaults() };
     if (!folder || !out) return fail(message, "there is no folder, or no room for what is in it");
-    *out = (wf_hf){ .generation.options = wf_decode_defaults() };
     bool ok = wf_hf_object_read(&o, folder, "config.json", message) &&
               wf_hf_read_config(&o, &family, &c, message) &&
               read_search(folder, &o, &c, &s, out, message) &&

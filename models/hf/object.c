@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/file.h"
 #include "core/file/json.h"
@@ -18,11 +19,12 @@ static bool join(char path[PATH], const char *folder, const char *name) {
     return n > 0 && n < PATH;
 }
 
+/* What can't be opened is there: reading it tells why. */
 bool wf_hf_exists(const char *folder, const char *name) {
     char path[PATH];
-    FILE *f = join(path, folder, name) ? fopen(path, "rb") : NULL;
-    if (f) fclose(f);
-    return f;
+    struct stat s;
+    return join(path, folder, name) &&
+           (stat(path, &s) == 0 || (errno != ENOENT && errno != ENOTDIR));
 }
 
 static char *read_stream(FILE *f, const char *name, size_t *bytes, char *message) {
@@ -47,6 +49,10 @@ char *wf_hf_read(const char *folder, const char *name, size_t *bytes, char *mess
     char path[PATH];
     if (!join(path, folder, name))
         return fail(message, "the folder's name is too long: %.60s...", folder), NULL;
+    struct stat s;
+    if (stat(path, &s) == 0 && !S_ISREG(s.st_mode))
+        return fail(message, "%s is not a file", name),
+               NULL; /* a pipe would have to be waited for */
     FILE *f = fopen(path, "rb");
     if (!f) return fail(message, "%s: %s", name, strerror(errno)), NULL;
     char *text = read_stream(f, name, bytes, message);

@@ -1,5 +1,5 @@
-/* models/hf/object.h - inside models/hf: a folder's files, and a JSON object as pairs of a key and a
- * value that is text until someone asks for more.
+/* models/hf/object.h - inside models/hf: a folder's files, and a JSON object as pairs of a key and
+ * a value that is text until someone asks for more.
  *
  *     hf_object o;
  *     if (!wf_hf_object_read(&o, folder, "config.json", message)) return false;

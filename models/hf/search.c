@@ -1,15 +1,17 @@
-/* models/hf/search.c - how generate() of transformers would search, read from generation_config.json
- * or, where there is none, from config.json, as transformers does (generation/configuration_utils.py).
+/* models/hf/search.c - how generate() of transformers would search, read from
+ * generation_config.json or, where there is none, from config.json, as transformers does
+ * (generation/configuration_utils.py).
  *
  * What weft's search has is taken; what would change a search that weft does not have is told; what
  * changes none is known by name. */
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "folder.h"
 #include "models/message.h"
 
-enum { DEFAULT_NEW = 20 }; /* tokens, where a file does not say */
+enum { DEFAULT_NEW = 20, LONGEST = 1000000000 }; /* tokens, where a file does not say; at most */
 
 void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...) {
     char sentence[WF_MESSAGE];
@@ -195,8 +197,12 @@ static bool agreed_id(const hf_object *o, const char *key, int64_t *of_config, c
     return true;
 }
 
-static bool read_ban(const hf_object *o, const char *key, int depth, wf_generation *g,
-                     char *message) {
+static int64_t target_vocab(const hf_config *c) {
+    return c->c.tgt_vocab ? c->c.tgt_vocab : c->c.src_vocab;
+}
+
+static bool read_ban(const hf_object *o, const char *key, int depth, const hf_config *c,
+                     wf_generation *g, char *message) {
     const hf_value *v = wf_hf_find(o, key);
     int n = v ? wf_hf_ids(v, depth, g->banned + g->n_banned, WF_MOST_BANNED - g->n_banned) : 0;
     if (n < 0)
@@ -204,18 +210,10 @@ static bool read_ban(const hf_object *o, const char *key, int depth, wf_generati
                      depth == 2 ? "a list of lists of one id each, 64 at most"
                                 : "a list of ids, 64 at most",
                      message);
-    g->n_banned += n;
-    return true;
-}
-
-static bool check_bans(const hf_object *o, const hf_config *c, const wf_generation *g,
-                       char *message) {
-    for (int i = 0; i < g->n_banned; i++) {
-        int64_t vocab = c->c.tgt_vocab ? c->c.tgt_vocab : c->c.src_vocab;
-        if (g->banned[i] == c->end || g->banned[i] >= vocab)
-            return fail(message, "%s: 'bad_words_ids' has %d, which is the end or in no vocabulary",
-                        o->file, (int)g->banned[i]);
-    }
+    for (; n > 0; n--, g->n_banned++)
+        if (g->banned[g->n_banned] == c->end || g->banned[g->n_banned] >= target_vocab(c))
+            return fail(message, "%s: '%s' has %d, which is the end or in no vocabulary", o->file,
+                        key, (int)g->banned[g->n_banned]);
     return true;
 }
 
@@ -244,13 +242,13 @@ static bool read_lengths(const hf_object *o, const hf_config *c, wf_decode_optio
                          char *message) {
     int64_t fresh = 0, least = 0;
     int64_t most = 1 + DEFAULT_NEW < c->c.max_len ? 1 + DEFAULT_NEW : c->c.max_len;
-    if (!whole(o, "max_length", 2, INT32_MAX, &most, message) ||
-        !whole(o, "max_new_tokens", 1, INT32_MAX - 1, &fresh, message) ||
-        !whole(o, "min_length", 0, INT32_MAX, &least, message))
+    if (!whole(o, "max_length", 2, LONGEST, &most, message) ||
+        !whole(o, "max_new_tokens", 1, LONGEST - 1, &fresh, message) ||
+        !whole(o, "min_length", 0, LONGEST, &least, message))
         return false;
     if (fresh) most = fresh + 1;
     d->max_len_a = 0;
-    d->max_len_b = (double)(most - (d->at_limit == WF_LIMIT_FREE_END ? 2 : 1));
+    d->max_len_b = fmax(0, (double)(most - (d->at_limit == WF_LIMIT_FREE_END ? 2 : 1)));
     d->min_len = least > 1 ? least - 1 : 0;
     return true;
 }
@@ -263,6 +261,9 @@ static bool read_forced(const hf_object *o, const hf_config *c, wf_generation *g
     if (end >= 0 && end != c->end)
         return fail(message, "%s: 'forced_eos_token_id' is %lld, not 'eos_token_id' %lld", o->file,
                     (long long)end, (long long)c->end);
+    if (first >= target_vocab(c))
+        return fail(message, "%s: 'forced_bos_token_id' is %lld, which is in no vocabulary",
+                    o->file, (long long)first);
     if (first >= 0 && first == c->end)
         return fail(message, "%s: 'forced_bos_token_id' is the end, %lld", o->file,
                     (long long)first);
@@ -281,8 +282,8 @@ bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *not
               agreed_id(o, "pad_token_id", &c->pad, message) &&
               whole(o, "num_beams", 1, 1024, &beam, message) &&
               flag(o, "renormalize_logits", &s->renormalize, message) &&
-              read_ban(o, "bad_words_ids", 2, g, message) &&
-              read_ban(o, "suppress_tokens", 1, g, message) && check_bans(o, c, g, message) &&
+              read_ban(o, "bad_words_ids", 2, c, g, message) &&
+              read_ban(o, "suppress_tokens", 1, c, g, message) &&
               read_stop(o, &g->options, message) && read_penalty(o, &g->options, message) &&
               read_forced(o, c, g, message) && read_lengths(o, c, &g->options, message);
     if (!ok) return false;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file/json.h"
 #include "folder.h"
 #include "models/message.h"
 
@@ -18,11 +19,27 @@ typedef struct side {
     bool source;
 } side;
 
+/* The "content" of an object. */
+static bool content_of(const hf_value *v, char text[80]) {
+    char copy[512], *key, *value;
+    struct wf_json j;
+    if (v->bytes >= sizeof copy) return false;
+    memcpy(copy, v->text, v->bytes), copy[v->bytes] = '\0';
+    bool found = false, ok = wf_json_begin(&j, copy, v->bytes);
+    for (bool first = true; ok && wf_json_key(&j, &first, &key);) {
+        if (strcmp(key, "content") != 0)
+            ok = wf_json_skip(&j);
+        else if ((ok = wf_json_string(&j, &value)))
+            found = snprintf(text, 80, "%s", value) < 80;
+    }
+    return ok && found;
+}
+
 /* A token's text; older files have an object with it as "content". */
 static bool token_text(const hf_object *o, const char *key, const char *absent, char text[80]) {
     const hf_value *v = wf_hf_find(o, key);
     snprintf(text, 80, "%s", absent);
-    return !v || *v->text == '{' || wf_hf_string(v, text, 80);
+    return !v || (*v->text == '{' ? content_of(v, text) : wf_hf_string(v, text, 80));
 }
 
 /* Pieces by id, NULL where the model's table has rows for none; to be freed. */

@@ -94,11 +94,12 @@ static bool pack(const wf_entry *const part[3], wf_entry *whole, char *message) 
             memcmp(part[i]->shape, part[0]->shape, sizeof *part[0]->shape * (size_t)part[0]->ndim))
             return fail(message, "'%s' is of another type or shape than '%s'", part[i]->name,
                         part[0]->name);
+    *whole = *part[0];
+    if (whole->ndim && !wf_mul_size(whole->shape[0], 3, &whole->shape[0]))
+        return fail(message, "'%s' is too large", part[0]->name);
     char *data = malloc(3 * part[0]->bytes + 1);
     if (!data) return fail(message, "out of memory");
-    *whole = *part[0];
     whole->data = data, whole->bytes *= 3;
-    if (whole->ndim) whole->shape[0] *= 3;
     for (int i = 0; i < 3; i++)
         memcpy(data + (size_t)i * part[0]->bytes, part[i]->data, part[0]->bytes);
     return true;

@@ -1,8 +1,8 @@
-/* models/text/spm.h - inside models: SentencePiece models (Kudo and Richardson 2018), as the library
- * of that name, version 0.2.3, reads and applies them: the same pieces, byte for byte.
+/* models/text/spm.h - inside models: SentencePiece models (Kudo and Richardson 2018), as the
+ * library of that name, version 0.2.3, reads and applies them: the same pieces, byte for byte.
  *
- * spm_model.c reads the file, spm_trie.c finds pieces in text, spm_normalize.c makes a line what the
- * model was trained on, spm_unigram.c and spm_bpe.c cut it, spm_encode.c puts that together and
+ * spm_model.c reads the file, spm_trie.c finds pieces in text, spm_normalize.c makes a line what
+ * the model was trained on, spm_unigram.c and spm_bpe.c cut it, spm_encode.c puts that together and
  * back. sentencepiece.c makes a tokenizer of it.
  *
  * Nothing here knows a vocabulary but the file's own: a piece's id is its place in the file. */

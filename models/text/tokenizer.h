@@ -7,8 +7,8 @@
  * running.c. SentencePiece is a world of its own: sentencepiece.h, spm.h.
  *
  * There a thing has two names. As a symbol it is written as in a codes file: "lo</w>" ends a word,
- * "lo" does not. As a piece it is written as in a vocabulary file: "lo" and "lo@@". Chunks of running
- * text have no such mark: there symbol and piece are written alike. */
+ * "lo" does not. As a piece it is written as in a vocabulary file: "lo" and "lo@@". Chunks of
+ * running text have no such mark: there symbol and piece are written alike. */
 #ifndef WEFT_MODELS_TEXT_TOKENIZER_H
 #define WEFT_MODELS_TEXT_TOKENIZER_H
 
@@ -105,7 +105,7 @@ static inline void put(wf_sink *s, const char *text, size_t bytes) {
     s->used += bytes;
 }
 
-/* ---- running text: running.c ------------------------------------------------------------------ */
+/* ---- running text: running.c ----------------------------------------------------------------- */
 
 /* Is it cut as it stands, line breaks and all? */
 static inline bool wf_is_running(wf_token_kind kind) {

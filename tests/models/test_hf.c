@@ -10,6 +10,7 @@
 
 #include "models/hf.h"
 #include "tests/suites.h"
+#include "tests/support/faults.h"
 #include "tests/support/models.h"
 
 TESTS(hf)
@@ -152,7 +153,19 @@ TEST(lines_are_cut_as_transformers_cuts_them) {
 
 /* ---- out and in ------------------------------------------------------------------------------ */
 
+/* All that a file keeps of a tokenizer. */
+static void assert_same_tokenizer(wf_tokenizer *a, wf_tokenizer *b) {
+    wf_meta p[WF_TOKENIZER_META], q[WF_TOKENIZER_META];
+    ck_assert((a != NULL) == (b != NULL));
+    if (!a) return;
+    int n = wf_tokenizer_to_meta(a, "t", p);
+    ck_assert_int_gt(n, 0);
+    ck_assert_int_eq(wf_tokenizer_to_meta(b, "t", q), n);
+    for (int i = 0; i < n; i++) ck_assert_str_eq(p[i].value, q[i].value);
+}
+
 static void assert_same(const wf_hf *a, const wf_hf *b) {
+    assert_same_tokenizer(a->src, b->src), assert_same_tokenizer(a->tgt, b->tgt);
     ck_assert_int_eq(wf_node_count(a->model->graph), wf_node_count(b->model->graph));
     ck_assert(memcmp(a->generation.banned, b->generation.banned, sizeof a->generation.banned) == 0);
     ck_assert(memcmp(a->generation.forced, b->generation.forced, sizeof a->generation.forced) == 0);
@@ -177,8 +190,39 @@ TEST_ROWS(what_is_written_is_read_again, COUNT_OF(names)) {
     ck_assert_msg(wf_hf_export(&hf, folder, write_whole, folder, message), "%s", message);
     wf_hf again = import(folder);
     assert_same(&hf, &again);
-    ck_assert((hf.src != NULL) == (again.src != NULL));
     wf_hf_free(&hf), wf_hf_free(&again);
+}
+
+/* ---- without memory -------------------------------------------------------------------------- */
+
+static bool write_nothing(void *user, const char *name, const void *bytes, size_t size,
+                          char *message) {
+    (void)user, (void)name, (void)bytes, (void)size, (void)message;
+    return true;
+}
+
+/* In and, `out`, out again: every request for memory fails, once or from there on. */
+TEST_ROWS(every_failure_is_survived, 4) {
+    char path[512], message[WF_MESSAGE];
+    bool out = _i & 1, persistent = _i & 2;
+    recorded("marian", path);
+    wf_hf whole = import(path);
+    for (long at = 1;; at++) {
+        long left;
+        wf_hf hf;
+        *message = '\0';
+        faults_begin(at, persistent);
+        bool ok = out ? wf_hf_export(&whole, folder, write_nothing, NULL, message)
+                      : wf_hf_import(path, &hf, message);
+        if (!out) wf_hf_free(&hf);
+        long asked = faults_end(&left);
+        ck_assert_msg(left == 0 || out, "request %ld: %ld blocks leak", at, left);
+        ck_assert_msg(ok == (asked < at), "request %ld of %ld: %s", at, asked, message);
+        ck_assert_msg(ok || *message, "request %ld: nothing is said", at);
+        if (ok) break;
+        tally_note(TALLY_FAULTS, 0);
+    }
+    wf_hf_free(&whole);
 }
 
 /* ---- what can't be written ------------------------------------------------------------------- */
@@ -203,7 +247,9 @@ TEST(only_what_a_family_can_say_is_written) {
     c.tie = WF_TIE_NONE;
     assert_not_written(c, "the padding id is -1: a bart model needs one");
     ck_assert(!wf_hf_export(NULL, folder, write_whole, folder, message));
-    ck_assert(!wf_hf_import(NULL, NULL, message));
+    wf_hf hf;
+    ck_assert(!wf_hf_import(NULL, &hf, message) && !wf_hf_import(folder, NULL, message));
+    wf_hf_free(&hf);
 }
 
 /* ---- folders that are refused ---------------------------------------------------------------- */
@@ -220,7 +266,8 @@ static const struct {
       "'d_model' is there twice" },
     { "config.json", "\"d_model\": 8", "\"d_model\": \"8\"", "'d_model' is \"8\", not a count" },
     { "config.json", "\"d_model\": 8", "\"d_model\": -8", "'d_model' is -8, not a count" },
-    { "config.json", "\"d_model\": 8", "\"d_model\": 9", "d_model 9 is not divisible by 2 heads" },
+    { "config.json", "\"d_model\": 8", "\"d_model\": 9",
+      "config.json: d_model 9 is not divisible by 2 heads" },
     { "config.json", "\"d_model\": 8", "\"x_model\": 8", "'x_model' is not known" },
     { "config.json", "\"d_model\": 8,", "", "'d_model' is missing, and nothing is guessed" },
     { "config.json", "\"marian\"", "\"t5\"", "'model_type' is 't5', which is none of marian" },
@@ -252,7 +299,13 @@ static const struct {
     { "generation_config.json", "\"num_beams\": 4", "\"num_beams\": 4, \"length_penalty\": -1",
       "'length_penalty' is -1, not between 0 and 10" },
     { "generation_config.json", "\"num_beams\": 4", "\"num_beams\": 4, \"suppress_tokens\": [0]",
-      "'bad_words_ids' has 0, which is the end" },
+      "'suppress_tokens' has 0, which is the end" },
+    { "generation_config.json", "\"num_beams\": 4",
+      "\"num_beams\": 4, \"forced_bos_token_id\": 999",
+      "'forced_bos_token_id' is 999, which is in no vocabulary" },
+    { "generation_config.json", "\"num_beams\": 4",
+      "\"num_beams\": 4, \"max_new_tokens\": 2000000000",
+      "'max_new_tokens' is 2000000000, not between 1 and 999999999" },
     { "generation_config.json", "\"num_beams\": 4", "\"num_beams\": 4, \"forced_bos_token_id\": 0",
       "'forced_bos_token_id' is the end" },
     { "generation_config.json", "\"forced_eos_token_id\": 0", "\"forced_eos_token_id\": 1",
@@ -269,6 +322,9 @@ static const struct {
     { "source.spm", "\x0a", "\x07", "source.spm: not a SentencePiece model" },
     { "tokenizer_config.json", "false", "0", "'separate_vocabs' is not true or false" },
     { "tokenizer_config.json", "false", "true", "target_vocab.json: No such file" },
+    { "tokenizer_config.json", "\"<unk>\"", "{\"content\": \"<xxx>\", \"lstrip\": false}",
+      "the unknown piece '<xxx>' is not in it" },
+    { "tokenizer_config.json", "\"<unk>\"", "{\"lstrip\": false}", "tokenizer_config.json: " },
 };
 
 static void copy_changed(const char *name, const char *from, const char *to) {
@@ -305,6 +361,17 @@ TEST_ROWS(a_broken_folder_is_one_sentence, COUNT_OF(broken)) {
     assert_contains(message, broken[_i].sentence);
     wf_hf_free(&hf);
     ck_assert(!wf_hf_import(folder, &hf, NULL));
+    wf_hf_free(&hf);
+}
+
+/* A pipe is not waited for, and a folder is no file. */
+TEST(what_is_no_file_is_told) {
+    char message[WF_MESSAGE], path[512];
+    wf_hf hf;
+    place(path, folder, "config.json");
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert(!wf_hf_import(folder, &hf, message));
+    assert_contains(message, "config.json is not a file");
     wf_hf_free(&hf);
 }
 

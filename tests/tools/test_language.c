@@ -8,10 +8,9 @@
 
 TESTS(language)
 
-enum { END, UNKNOWN, FRA_TARGET, DEU, WORD, EN, PIECES };
-static const char *const pieces[PIECES] = {
-    "</s>", "<unk>", ">>fra<<", "deu_Latn", "en", "__en__"
-};
+enum { END, UNKNOWN, FRA_TARGET, DEU, WORD, EN, HOLE, PIECES };
+static const char *const pieces[PIECES] = { "</s>", "<unk>",  ">>fra<<", "deu_Latn",
+                                            "en",   "__en__", NULL };
 
 static wf_tokenizer *open_side(const int32_t *before, int n_before) {
     static char model[1 << 20];
@@ -73,6 +72,16 @@ TEST(a_target_begins_with_its_language) {
     ck_assert_int_eq(forced, EN);
     assert_begins(&l, SIDE_SRC, DEU);
     assert_begins(&l, SIDE_TGT, EN);
+    language_close(&l);
+}
+
+/* A row of a table without a piece has its number. */
+TEST(an_id_without_a_piece_is_a_number) {
+    char buffer[PIECE_TEXT];
+    language l = { .text = true };
+    l.tokenizer[0] = l.tokenizer[1] = open_side(NULL, 0);
+    ck_assert_str_eq(language_piece(&l, SIDE_SRC, HOLE, buffer), "6");
+    ck_assert_str_eq(language_piece(&l, SIDE_SRC, EN, buffer), "__en__");
     language_close(&l);
 }
 

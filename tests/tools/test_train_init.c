@@ -380,6 +380,12 @@ TEST(a_model_from_a_folder_is_trained_on) {
     assert_same_meta("back", "other-way", "src_tokenizer.");
     assert_same_meta("back", "other-way", "weft.config.");
     ok("convert --to hf other-way -o folder2; cmp folder/vocab.json folder2/vocab.json");
+    run("convert --to hf other-way -o folder"); /* half of it would be of another model */
+    expect(1);
+    assert_contains(result.err, "is there: a model is written into a folder without one");
+    run("convert --to hf none -o folder3");
+    expect(1);
+    ok("test ! -e folder3");
 }
 
 static const struct {

@@ -163,7 +163,8 @@ char *line_of_ids(const wf_tokenizer *t, const int32_t *ids, int64_t n, size_t *
 }
 
 const char *language_piece(const language *l, int side, int32_t id, char buffer[PIECE_TEXT]) {
-    if (l->text) return wf_tokenizer_piece(l->tokenizer[side], id);
+    const char *piece = l->text ? wf_tokenizer_piece(l->tokenizer[side], id) : NULL;
+    if (piece) return piece; /* a row of the table may have none */
     snprintf(buffer, PIECE_TEXT, "%d", (int)id);
     return buffer;
 }

@@ -14,7 +14,7 @@
 static const char *const names[] = {
     "model.safetensors", "generation_config.json", "config.json",
     "vocab.json",        "target_vocab.json",      "source.spm",
-    "target.spm",        "tokenizer_config.json",  "special_tokens_map.json"
+    "target.spm",        "tokenizer_config.json",
 };
 enum { NAMES = sizeof names / sizeof *names };
 
@@ -26,11 +26,13 @@ static void place(const program *p, char path[PATH_SIZE], const char *folder, co
 void check_folder(program *p, const char *folder, file_use use) {
     static char paths[NAMES][PATH_SIZE];
     used_file files[NAMES];
-    if (use == USE_OUTPUT && mkdir(folder, 0777) != 0 && errno != EEXIST)
-        fail(p, "%s can't be made: %s", folder, strerror(errno));
+    struct stat s;
+    if (use == USE_OUTPUT && stat(folder, &s) != 0 && errno == ENOENT) return; /* to be made */
     for (int i = 0; i < NAMES; i++) {
         place(p, paths[i], folder, names[i]);
         files[i] = (used_file){ names[i], paths[i], -1, use };
+        if (use == USE_OUTPUT && lstat(paths[i], &s) == 0)
+            fail(p, "%s is there: a model is written into a folder without one", paths[i]);
     }
     check_uses(p, files, NAMES);
 }
@@ -97,8 +99,14 @@ void export_folder(const program *p, const char *model, const char *folder) {
     bool ok = hf.model && wf_generation_from_meta(f, hf.model, &hf.generation, message);
     hf.src = tokenizer(f, "src_tokenizer", message, &ok);
     hf.tgt = tokenizer(f, "tgt_tokenizer", message, &ok);
+    if (ok && !wf_generation_in_file(f))
+        warn(p, "%s says nothing of its search: num_beams is 1", model);
+    if (ok && wf_tokenizer_in_file(f, "tokenizer"))
+        warn(p, "its vocabulary is not one of SentencePiece for each side: the folder has none");
     wf_file_free(f);
     if (!ok) fail(p, "%s: %s", model, message);
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        fail(p, "%s can't be made: %s", folder, strerror(errno));
     if (!wf_hf_export(&hf, folder, write_file, &to, message)) fail(p, "%s: %s", model, message);
     tell(p, hf.notes);
     wf_hf_free(&hf);

@@ -200,6 +200,8 @@ static void choose_defaults(bool text, bool goes_on) {
 }
 
 static void settle(settings *set) {
+    REFUSE_IDLE(set->penalty == WF_PENALTY_NONE, "the model's length penalty is none",
+                "length-penalty");
     if (option_seen(&self, "max-new-tokens"))
         set->max_len_a = 0, set->max_len_b = (double)set->max_new;
     if (set->stream && option_seen(&self, "beam") && set->beam > 1)
@@ -210,6 +212,7 @@ static void settle(settings *set) {
     if (!set->sample && set->nbest > set->beam)
         usage_error(&self, "--nbest %lld is more than a beam of %lld holds: ask for --beam %lld",
                     (long long)set->nbest, (long long)set->beam, (long long)set->nbest);
+    REFUSE_IDLE(set->beam == 1 && !set->sample, "beam 1 ends with the first end", "stop");
     REFUSE_IDLE(set->beam == 1 && !set->scores && !set->json,
                 "without a beam it changes the scores alone, and --nbest or --json shows them",
                 "length-penalty", "length-penalty-type");

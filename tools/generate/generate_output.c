@@ -1,4 +1,5 @@
-/* tools/generate/generate_output.c - what generate writes: text or JSON, figures. See generate.h. */
+/* tools/generate/generate_output.c - what generate writes: text or JSON, figures. See
+ * generate.h. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -103,8 +103,8 @@ static const char *model_path(const session *s) {
     return s->set->resume ? s->set->model : s->set->init;
 }
 
-/* Pairs are made with the model's start and end. A task of numbers has its own, and running text goes
- * on from an end. */
+/* Pairs are made with the model's start and end. A task of numbers has its own, and running text
+ * goes on from an end. */
 static void check_ids(session *s) {
     const wf_model *m = s->model;
     batch_ids *ids = &s->dataset.ids;

@@ -1,4 +1,5 @@
-/* tools/train/session.h - a training in progress: what train opens once and every part of it uses. */
+/* tools/train/session.h - a training in progress: what train opens once and every part of it
+ * uses. */
 #ifndef WEFT_TOOLS_TRAIN_SESSION_H
 #define WEFT_TOOLS_TRAIN_SESSION_H
 

@@ -66,7 +66,8 @@ const wf_model_kind *settings_kind(const settings *set);
 wf_schedule settings_schedule(const settings *set);
 task settings_task(const settings *set);
 
-/* ---- settings_init.c: starting from a model ---------------------------------------------------- */
+/* ---- settings_init.c: starting from a model
+ * ---------------------------------------------------- */
 
 /* Did it, or does it? Then the model's file says what model it is. */
 bool settings_started(const settings *set);
@@ -79,7 +80,8 @@ void settings_from_model(settings *set, const wf_file *f, const char *path);
 /* The model in the file, and nothing of how it was trained; NULL with message[256]. */
 wf_model *settings_start(const settings *set, const wf_file *init, char *message);
 
-/* ---- settings_freeze.c: what is not trained ---------------------------------------------------- */
+/* ---- settings_freeze.c: what is not trained
+ * ---------------------------------------------------- */
 
 /* wf_training_config.trains, with the prefixes as `user`. */
 bool settings_trains(void *user, const wf_tensor *param);

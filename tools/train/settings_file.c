@@ -1,5 +1,5 @@
-/* tools/train/settings_file.c - settings and the state of a training in a checkpoint: written, and taken
- * from there by a resume. */
+/* tools/train/settings_file.c - settings and the state of a training in a checkpoint: written, and
+ * taken from there by a resume. */
 #include "settings.h"
 
 #include <math.h>
