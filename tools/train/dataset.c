@@ -133,7 +133,7 @@ static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, 
                       char *message) {
     const side_reader *r = user;
     int64_t room = capacity > r->n_first ? capacity - r->n_first : 0;
-    if (room) memcpy(ids, r->first, (size_t)r->n_first * sizeof *ids);
+    if (room && r->n_first) memcpy(ids, r->first, (size_t)r->n_first * sizeof *ids);
     int32_t *rest = room ? ids + r->n_first : ids;
     int64_t n = wf_tokenizer_encode(r->tokenizer, line, bytes, rest, room, message);
     return n > 0 ? n + r->n_first : n;
