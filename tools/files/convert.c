@@ -206,7 +206,7 @@ static void tell_not_finite(const wf_model *m, bool bf16) {
              thousands((double)all, number), first);
 }
 
-static wf_model *from_torch(const settings *set, const wf_file *f) {
+static wf_model *from_torch(const settings *set, wf_file *f) {
     char message[WF_MESSAGE];
     check_state_dict_options(set);
     wf_transformer_config c = asked(set);
@@ -214,7 +214,7 @@ static wf_model *from_torch(const settings *set, const wf_file *f) {
     if (!m) fail(&self, "%s: %s", set->input, message);
     const char *why = wrong_positions(set, wf_transformer_of(m)->config.positions);
     if (!why) return m;
-    wf_model_free(m);
+    wf_model_free(m), wf_file_free(f);
     usage_error(&self, "%s %s", set->input, why);
 }
 
