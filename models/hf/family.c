@@ -11,21 +11,23 @@
 
 /* ---- families -------------------------------------------------------------------------------- */
 
+#define IS(key, value)                                                                             \
+    { key, value, NULL } /* clang wants every field */
 /* clang-format off */
 static const hf_family families[] = {
     { .name = "marian", .architecture = "MarianMTModel",
       .positions = WF_POSITIONS_HALVES, .output_bias = true, .may_separate = true, .pad = -1,
-      .constants = { { "static_position_embeddings", "true" }, { "normalize_before", "false" },
-                     { "normalize_embedding", "false" }, { "add_final_layer_norm", "false" } } },
+      .constants = { IS("static_position_embeddings", "true"), IS("normalize_before", "false"),
+                     IS("normalize_embedding", "false"), IS("add_final_layer_norm", "false") } },
     { .name = "bart", .architecture = "BartForConditionalGeneration",
       .positions = WF_POSITIONS_LEARNED, .embedding_norm = true, .output_bias = true, .pad = -1,
-      .constants = { { "static_position_embeddings", "false" }, { "normalize_before", "false" },
-                     { "normalize_embedding", "true" }, { "add_final_layer_norm", "false" } } },
+      .constants = { IS("static_position_embeddings", "false"), IS("normalize_before", "false"),
+                     IS("normalize_embedding", "true"), IS("add_final_layer_norm", "false") } },
     { .name = "mbart", .architecture = "MBartForConditionalGeneration",
       .positions = WF_POSITIONS_LEARNED, .norm_first = true, .final_norms = true,
       .embedding_norm = true, .output_bias = true, .pad = -1,
-      .constants = { { "static_position_embeddings", "false" }, { "normalize_before", "true" },
-                     { "normalize_embedding", "true" }, { "add_final_layer_norm", "true" } } },
+      .constants = { IS("static_position_embeddings", "false"), IS("normalize_before", "true"),
+                     IS("normalize_embedding", "true"), IS("add_final_layer_norm", "true") } },
     { .name = "m2m_100", .architecture = "M2M100ForConditionalGeneration",
       .positions = WF_POSITIONS_FAIRSEQ, .norm_first = true, .final_norms = true, .pad = 1 },
 };
