@@ -55,9 +55,11 @@ static void check_prefix(const wf_model *m, const char *prefix) {
 }
 
 void settings_check_freeze(const settings *set, const wf_model *m) {
-    for (const char *prefix = set->freeze; prefix; prefix = next(prefix)) check_prefix(m, prefix);
-    if (settings_frozen(set, m) == wf_model_parameter_count(m))
+    int64_t n = settings_frozen(set, m);
+    if (n && n == wf_model_parameter_count(m))
         usage_error(&train_program, "--freeze %s leaves nothing to train", set->freeze);
+    if (!wf_ok(m->graph)) return; /* it may lack names, and has its own error to tell */
+    for (const char *prefix = set->freeze; prefix; prefix = next(prefix)) check_prefix(m, prefix);
 }
 
 /* A checkpoint holds it, and a resume must find it there. */
