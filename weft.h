@@ -17,6 +17,8 @@
 #include "core/file.h"
 /* the leaves of any graph saved and loaded */
 #include "core/save.h"
+/* ranks of a training that move bytes between them */
+#include "core/transport.h"
 /* pictures of graphs and plans */
 #include "core/picture.h"
 

@@ -1,0 +1,72 @@
+/* core/ranks/transport.c - the collectives as programs call them: what a rank that is alone gets,
+ * what is counted. How bytes travel is a transport's own: processes.c. */
+#include "core/transport.h"
+
+#include <string.h>
+#include <time.h>
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool alone(const wf_transport *t) {
+    return !t || t->size == 1;
+}
+
+/* Rank r's part may be nothing from nowhere, which memcpy may not be given. */
+static bool copy(void *to, const void *from, int64_t bytes) {
+    if (bytes > 0 && to != from) memmove(to, from, (size_t)bytes);
+    return true;
+}
+
+static bool counted(wf_transport *t, double began, bool ok, int64_t sent, int64_t received) {
+    t->seconds += now() - began;
+    if (ok) t->sent += sent, t->received += received;
+    return ok;
+}
+
+static int64_t of_others(const wf_transport *t, const int64_t *at) {
+    return at[t->size] - at[0] - (at[t->rank + 1] - at[t->rank]);
+}
+
+bool wf_alltoallv(wf_transport *t, const void *send, const int64_t *send_at, void *receive,
+                  const int64_t *receive_at) {
+    if (alone(t))
+        return copy((char *)receive + receive_at[0], (const char *)send + send_at[0],
+                    send_at[1] - send_at[0]);
+    double began = now();
+    bool ok = !t->code && t->alltoallv(t, send, send_at, receive, receive_at);
+    return counted(t, began, ok, of_others(t, send_at), of_others(t, receive_at));
+}
+
+bool wf_allgatherv(wf_transport *t, const void *send, void *receive, const int64_t *receive_at) {
+    if (alone(t)) return copy((char *)receive + receive_at[0], send, receive_at[1] - receive_at[0]);
+    double began = now();
+    int64_t mine = receive_at[t->rank + 1] - receive_at[t->rank];
+    bool ok = !t->code && t->allgatherv(t, send, receive, receive_at);
+    return counted(t, began, ok, mine * (t->size - 1), of_others(t, receive_at));
+}
+
+bool wf_barrier(wf_transport *t) {
+    if (alone(t)) return true;
+    double began = now();
+    return counted(t, began, !t->code && t->barrier(t), 0, 0);
+}
+
+void wf_transport_fail(wf_transport *t, int code, const char *why) {
+    if (!alone(t)) t->fail(t, code, why);
+}
+
+const char *wf_transport_error(const wf_transport *t) {
+    return t ? t->error : "";
+}
+
+int wf_transport_rank(const wf_transport *t) {
+    return t ? t->rank : 0;
+}
+
+int wf_transport_size(const wf_transport *t) {
+    return t ? t->size : 1;
+}
