@@ -47,7 +47,8 @@ WF_API const char *wf_file_error(const wf_file *f);
 WF_API int wf_file_count(const wf_file *f);
 WF_API const wf_entry *wf_file_at(const wf_file *f, int i); /* in the order of the data */
 WF_API const wf_entry *wf_file_find(const wf_file *f, const char *name); /* NULL: not there */
-WF_API const char *wf_file_meta(const wf_file *f, const char *key);      /* NULL: not there */
+WF_API int wf_file_place(const wf_file *f, const wf_entry *entry);  /* its i; -1: none of f's */
+WF_API const char *wf_file_meta(const wf_file *f, const char *key); /* NULL: not there */
 WF_API int wf_file_meta_count(const wf_file *f);
 WF_API wf_meta wf_file_meta_at(const wf_file *f, int i);
 WF_API bool wf_file_checked(const wf_file *f); /* it had a checksum, it was right */
@@ -71,6 +72,8 @@ WF_API void wf_file_remove_left(const char *path);
 WF_API const wf_entry *wf_file_scale_of(const wf_file *f, const wf_entry *entry);
 WF_API bool wf_file_is_scale(const wf_file *f, const wf_entry *entry);
 
+/* How many values of an entry of reals are NaN or infinite; of other types 0. */
+WF_API int64_t wf_file_not_finite(const wf_entry *entry);
 /* Copy an entry (F32, F64, BF16, F16; I32 for i32) into a leaf of the same shape, converting. False
  * with message[256]. */
 WF_API bool wf_file_load(const wf_entry *entry, wf_tensor *leaf, char *message);
@@ -78,14 +81,15 @@ WF_API bool wf_file_load(const wf_entry *entry, wf_tensor *leaf, char *message);
 WF_API bool wf_file_load_leaves(const wf_entry *const *entries, wf_tensor *const *leaves, int n,
                                 char *message);
 /* The same of entries of f, where scales[i] is what wf_file_scale_of says of entries[i]; f and
- * scales may be NULL. */
+ * scales may be NULL. A leaf that is there k times, one after the other, takes k entries of one type
+ * and shape: its rows, one part below the other. */
 WF_API bool wf_file_load_from(const wf_file *f, const wf_entry *const *entries,
                               const wf_entry *const *scales, wf_tensor *const *leaves, int n,
                               char *message);
 /* From now on what is loaded from f, by wf_file_load_from, wf_load or a model's functions, is given
  * back to the system while it is copied: f and the leaves together take little more memory than the
- * larger of both. (A model's q, k and v that are stored apart are kept, and copied once more.) For
- * those who free f right after. An entry that was loaded, or shares a storage with one that was,
+ * larger of both. (Parts of a leaf in panels that do not begin on whole panels are kept, and copied
+ * once more.) For those who free f right after. An entry that was loaded, or shares a storage with one that was,
  * then has no data (NULL), and is not loaded again; its name, type and shape stay, as do the
  * metadata. All or nothing as ever: a refused load gives nothing back. No other thread may use f
  * meanwhile. */

@@ -154,12 +154,27 @@ static bool check_scaled(const wf_entry *e, const wf_entry *scale, const struct 
                         e->name, (long long)((const char *)lowest - (const char *)e->data));
 }
 
+/* Those of which all bits of the exponent are set. */
+#define COUNT(type, exponent)                                                                      \
+    for (size_t i = 0; i < e->bytes / sizeof(type); i++) {                                         \
+        type bits;                                                                                 \
+        memcpy(&bits, (const char *)e->data + i * sizeof bits, sizeof bits);                       \
+        n += (bits & (exponent)) == (exponent);                                                    \
+    }
+int64_t wf_file_not_finite(const wf_entry *e) {
+    const struct stored *from = e && e->dtype && e->data ? find_type(e->dtype, WF_F32) : NULL;
+    int64_t n = 0;
+    if (!from) return 0;
+    if (from->read == from_f64) COUNT(uint64_t, UINT64_C(0x7FF) << 52)
+    if (from->read == from_f32) COUNT(uint32_t, UINT32_C(0xFF) << 23)
+    if (from->read == from_bf16) COUNT(uint16_t, 0x7F80)
+    if (from->read == from_f16) COUNT(uint16_t, 0x7C00)
+    return n;
+}
+
 static bool check_finite(const wf_entry *e, const wf_entry *scale, const struct stored *from,
                          const wf_tensor *t, char *message) {
-    int64_t where;
-    const bool plain = from->read == from_f32 && (uintptr_t)e->data % sizeof(float) == 0;
-    if (leaf_of(t)->layout != WF_PANELS_INT8 || from->read == from_i8) return true;
-    if (plain && wf_int8_holds((int64_t)(e->bytes / sizeof(float)), e->data, &where)) return true;
+    if (leaf_of(t)->layout != WF_PANELS_INT8 || !wf_file_not_finite(e)) return true;
     for (size_t i = 0; i < e->bytes / from->size; i++)
         if (!isfinite(value_at(e, scale, from, i)))
             return wf_file_fail(message,
@@ -171,8 +186,11 @@ static bool check_finite(const wf_entry *e, const wf_entry *scale, const struct 
 
 /* ---- does it fit? ---------------------------------------------------------------------------- */
 
-bool wf_file_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor *t, char *message) {
+/* An entry as one of k parts of a leaf, of as many rows each. */
+static bool part_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor *t, int k,
+                      char *message) {
     char have[192], want[192];
+    int64_t shape[WF_MAX_DIMS];
     if (!e || !e->name || !e->dtype || !t)
         return wf_file_fail(message, "wf_file_load: no entry, or no leaf");
     if (!e->data && e->bytes > 0)
@@ -182,11 +200,13 @@ bool wf_file_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor *t, 
     if (!from)
         return wf_file_fail(message, "tensor '%.80s': %.20s in the file cannot become %s", e->name,
                             e->dtype, wf_dtype_name(t->dtype));
-    if (e->ndim != t->ndim || memcmp(e->shape, t->shape, (size_t)e->ndim * sizeof *e->shape))
+    memcpy(shape, t->shape, sizeof shape);
+    if (k > 1) shape[0] = t->ndim && shape[0] % k == 0 ? shape[0] / k : -1;
+    if (e->ndim != t->ndim || memcmp(e->shape, shape, (size_t)e->ndim * sizeof *e->shape))
         return wf_file_fail(message, "tensor '%.60s': shape %.80s in the file, %.80s in the model",
                             e->name, wf_shape_text(NULL, e->ndim, e->shape, have, sizeof have),
-                            wf_shape_text(NULL, t->ndim, t->shape, want, sizeof want));
-    size_t n = wf_bytes(t) / wf_dtype_size(t->dtype);
+                            wf_shape_text(NULL, t->ndim, shape, want, sizeof want));
+    size_t n = wf_bytes(t) / wf_dtype_size(t->dtype) / (size_t)k;
     if (e->bytes != n * from->size)
         return wf_file_fail(message, "tensor '%.80s': %zu bytes, %zu expected", e->name, e->bytes,
                             n * from->size);
@@ -198,18 +218,27 @@ bool wf_file_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor *t, 
            check_finite(e, scale, from, t, message);
 }
 
+bool wf_file_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor *t, char *message) {
+    return part_fits(e, scale, t, 1, message);
+}
+
 /* ---- all or nothing -------------------------------------------------------------------------- */
 
+/* An entry, and where its elements go: a leaf from element `first` on. */
 typedef struct item {
     const wf_entry *entry, *scale;
     wf_tensor *leaf;
-    void *reserved; /* for a leaf that has no values yet */
+    size_t first;
+    void **reserved; /* for a leaf that has no values yet; its items share it */
 } item;
 
-/* What could still fail: the leaves' own memory, and that for a part of converted values. */
+/* What could still fail: the leaves' own memory, that for a part of converted values, and for parts
+ * of leaves that are made one first. */
 typedef struct room {
     item *items;
-    int n;
+    void **reserved;  /* [n] */
+    wf_entry *joined; /* [2 n]; their data are to be freed */
+    int n, n_joined;
     void *values;
 } room;
 
@@ -230,25 +259,91 @@ static int by_data(const void *a, const void *b) {
     return (x->entry->bytes > y->entry->bytes) - (x->entry->bytes < y->entry->bytes);
 }
 
-static bool reserve(room *r, const wf_entry *const *entries, const wf_entry *const *scales,
-                    wf_tensor *const *leaves, bool in_order) {
-    size_t largest = 0;
-    bool ok = (r->items = calloc((size_t)r->n + 1, sizeof *r->items)) != NULL;
-    for (int i = 0; ok && i < r->n; i++) {
-        size_t part = part_of(leaves[i]) * wf_dtype_size(leaves[i]->dtype);
-        size_t bytes = wf_bytes(leaves[i]) < part ? wf_bytes(leaves[i]) : part;
-        r->items[i] = (item){ entries[i], scales ? scales[i] : NULL, leaves[i], NULL };
-        if (bytes > largest) largest = bytes;
+/* How many of the n leaves from the first on are that one. */
+static int parts_of(wf_tensor *const *leaves, int n) {
+    int k = 1;
+    while (k < n && leaves[k] == leaves[0]) k++;
+    return k;
+}
+
+static bool all_fit(const wf_entry *const *entries, const wf_entry *const *scales,
+                    const wf_tensor *t, int k, char *message) {
+    for (int i = 0; i < k; i++) {
+        if (!part_fits(entries[i], scales ? scales[i] : NULL, t, k, message)) return false;
+        if (strcmp(entries[i]->dtype, entries[0]->dtype) != 0)
+            return wf_file_fail(message, "tensor '%.80s' is of another type than '%.80s'",
+                                entries[i]->name, entries[0]->name);
     }
-    if (ok && in_order) qsort(r->items, (size_t)r->n, sizeof *r->items, by_data);
-    for (int i = 0; ok && i < r->n; i++)
-        ok = wf_leaf_reserve(r->items[i].leaf, &r->items[i].reserved);
+    return true;
+}
+
+/* Entries one below the other as one, in memory of its own. NULL: none left. */
+static const wf_entry *join(room *r, const wf_entry *const *part, int k) {
+    char *data = malloc((size_t)k * part[0]->bytes + 1);
+    wf_entry *whole = &r->joined[r->n_joined];
+    if (!data) return NULL;
+    *whole = *part[0];
+    whole->data = data, whole->bytes *= (size_t)k, whole->shape[0] *= k;
+    for (int i = 0; i < k; i++)
+        memcpy(data + (size_t)i * part[0]->bytes, part[i]->data, part[0]->bytes);
+    return &r->joined[r->n_joined++];
+}
+
+/* The k entries of a leaf as items. Those that do not begin on whole panels are joined. */
+static bool add_items(room *r, const wf_entry *const *entries, const wf_entry *const *scales,
+                      wf_tensor *t, int k) {
+    size_t n = (size_t)wf_count(t) / (size_t)k;
+    const bool whole = k == 1 || !leaf_of(t)->layout || entries[0]->shape[0] % WF_PANEL_MOST == 0;
+    item *to = &r->items[r->n];
+    void **reserved = &r->reserved[r->n];
+    if (whole) {
+        for (int i = 0; i < k; i++)
+            to[i] = (item){ entries[i], scales ? scales[i] : NULL, t, (size_t)i * n, reserved };
+        return r->n += k, true;
+    }
+    const bool scaled = type_of(entries[0], t)->read == from_i8;
+    *to = (item){ join(r, entries, k), scaled ? join(r, scales, k) : NULL, t, 0, reserved };
+    return r->n++, to->entry && (to->scale || !scaled);
+}
+
+static bool list_items(room *r, const wf_entry *const *entries, const wf_entry *const *scales,
+                       wf_tensor *const *leaves, int n) {
+    const size_t most = (size_t)n + 1;
+    r->items = calloc(most, sizeof *r->items), r->reserved = calloc(most, sizeof *r->reserved);
+    r->joined = calloc(2 * most, sizeof *r->joined);
+    bool ok = r->items && r->reserved && r->joined;
+    for (int i = 0, k; ok && i < n; i += k) {
+        k = parts_of(leaves + i, n - i);
+        ok = add_items(r, entries + i, scales ? scales + i : NULL, leaves[i], k);
+    }
+    return ok;
+}
+
+static bool reserve(room *r, bool in_order) {
+    size_t largest = 0;
+    bool ok = true;
+    if (in_order) qsort(r->items, (size_t)r->n, sizeof *r->items, by_data);
+    for (int i = 0; ok && i < r->n; i++) {
+        const item *it = &r->items[i];
+        size_t size = wf_dtype_size(it->leaf->dtype), part = part_of(it->leaf) * size;
+        size_t bytes = wf_bytes(it->leaf) < part ? wf_bytes(it->leaf) : part;
+        if (bytes > largest) largest = bytes;
+        ok = *it->reserved || wf_leaf_reserve(it->leaf, it->reserved);
+    }
     return ok && (r->values = wf_memory_raw(largest)) != NULL;
 }
 
 static void release(room *r) {
-    for (int i = 0; r->items && i < r->n; i++)
-        if (r->items[i].reserved) wf_leaf_settle(r->items[i].leaf, r->items[i].reserved, false);
+    for (int i = 0; i < r->n; i++)
+        if (*r->items[i].reserved) {
+            wf_leaf_settle(r->items[i].leaf, *r->items[i].reserved, false);
+            *r->items[i].reserved = NULL;
+        }
+}
+
+static void close_room(room *r) {
+    for (int i = 0; i < r->n_joined; i++) free((void *)(uintptr_t)r->joined[i].data);
+    free(r->items), free(r->reserved), free(r->joined), free(r->values);
 }
 
 /* What has been loaded of a file's data, without a gap, and not been given back. */
@@ -259,18 +354,12 @@ typedef struct drop {
     const char *limit; /* where the next tensor begins: it may be before the end of this one */
 } drop;
 
-/* Only the file's own entries are known to be its memory. */
-static bool is_own(const wf_file *f, const wf_entry *e) {
-    const uintptr_t first = (uintptr_t)f->tensors, at = (uintptr_t)e;
-    return at >= first && at < first + (size_t)f->count * sizeof *f->tensors;
-}
-
 static void begin_drop(drop *d, const room *r, int i) {
     const item *it = &r->items[i], *next = i + 1 < r->n ? it + 1 : NULL;
     const bool went_on = d->on; /* the one before is the file's, too */
     const char *data = it->entry->data, *end = NULL;
     if (went_on) end = (const char *)it[-1].entry->data + it[-1].entry->bytes;
-    d->on = is_own(d->file, it->entry);
+    d->on = wf_file_place(d->file, it->entry) >= 0; /* else whose memory it is is not known */
     if (!went_on || data < d->from || data > end) d->from = (char *)(uintptr_t)data;
     d->limit = next && !next->scale == !it->scale ? next->entry->data : NULL;
 }
@@ -290,13 +379,14 @@ static void write_one(room *r, const item *it, drop *d) {
     const struct stored *from = type_of(e, it->leaf);
     size_t n = e->bytes / from->size, part = part_of(it->leaf);
     bool direct = as_it_is(it, from);
-    if (it->reserved) wf_leaf_settle(it->leaf, it->reserved, true);
+    if (*it->reserved) wf_leaf_settle(it->leaf, *it->reserved, true), *it->reserved = NULL;
     for (size_t first = 0, some; first < n; first += some) {
         const char *data = (const char *)e->data + first * from->size;
         some = n - first < part ? n - first : part;
         bool fits = direct || convert(e, it->scale, it->leaf->dtype, first, some, r->values, NULL);
         assert(fits), (void)fits;
-        wf_leaf_write_part(it->leaf, (int64_t)first, (int64_t)some, direct ? data : r->values);
+        wf_leaf_write_part(it->leaf, (int64_t)(it->first + first), (int64_t)some,
+                           direct ? data : r->values);
         drop_to(d, data + some * from->size);
     }
 }
@@ -336,18 +426,20 @@ bool wf_file_load_from(const wf_file *f, const wf_entry *const *entries,
                        const wf_entry *const *scales, wf_tensor *const *leaves, int n,
                        char *message) {
     const bool drops = wf_file_ok(f) && f->drops;
-    room r = { .n = n };
+    room r = { .n = 0 };
     if (n < 0 || (n && (!entries || !leaves)))
         return wf_file_fail(message, "no entries, or no leaves");
-    for (int i = 0; i < n; i++)
-        if (!wf_file_fits(entries[i], scales ? scales[i] : NULL, leaves[i], message)) return false;
-    bool ok = reserve(&r, entries, scales, leaves, drops);
+    for (int i = 0, k; i < n; i += k) {
+        k = parts_of(leaves + i, n - i);
+        if (!all_fit(entries + i, scales ? scales + i : NULL, leaves[i], k, message)) return false;
+    }
+    bool ok = list_items(&r, entries, scales, leaves, n) && reserve(&r, drops);
     if (ok)
         write_all(&r, drops ? f : NULL);
     else
         release(&r), wf_file_fail(message, "out of memory");
     if (ok && drops) forget(f, &r);
-    free(r.items), free(r.values);
+    close_room(&r);
     return ok;
 }
 

@@ -157,6 +157,13 @@ const wf_entry *wf_file_at(const wf_file *f, int i) {
     return i >= 0 && i < wf_file_count(f) ? &f->tensors[i].entry : NULL;
 }
 
+int wf_file_place(const wf_file *f, const wf_entry *e) {
+    uintptr_t first = f ? (uintptr_t)f->tensors : 0, at = (uintptr_t)e;
+    size_t n = (size_t)wf_file_count(f);
+    bool own = e && n && at >= first && at < first + n * sizeof *f->tensors;
+    return own ? (int)((at - first) / sizeof *f->tensors) : -1;
+}
+
 wf_meta wf_file_meta_at(const wf_file *f, int i) {
     return i >= 0 && i < wf_file_meta_count(f) ? f->meta[i] : (wf_meta){ NULL, NULL };
 }

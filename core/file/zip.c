@@ -226,8 +226,9 @@ static uint32_t add_sum(uint32_t (*t)[256], uint32_t sum, const char *data, size
 
 bool wf_zip_open(wf_file *f, struct source *s, wf_zip *z) {
     struct directory d = { 0 };
+    uint64_t part = s->size < WF_FILE_PART ? (uint64_t)s->size : WF_FILE_PART;
     return read_directory(f, s, z, &d) && read_records(f, z, &d) && check_places(f, s, z, d.at) &&
-           check_unique(f, z) && make_table(f, z) && wf_file_allocate(f, &z->part, WF_FILE_PART);
+           check_unique(f, z) && make_table(f, z) && wf_file_allocate(f, &z->part, part);
 }
 
 const wf_zip_record *wf_zip_find(const wf_zip *z, const char *name) {

@@ -199,54 +199,35 @@ static bool fits(const wf_tensor *leaf, const source *s, char *message) {
 
 /* ---- reading: into the leaves ---------------------------------------------------------------- */
 
-/* What the file has for the model: an entry per leaf. */
+/* What the file has for the model: an entry per leaf, or three. */
 typedef struct reading {
     const wf_model *m;
     const named *f;
     wf_tensor **leaves;
     const wf_entry **entries, **scales; /* of I8: those of its rows */
-    wf_entry *packed;                   /* those made of q, k and v; their data are to be freed */
-    int n, n_packed;
+    int n;
 } reading;
 
 static void close_reading(reading *r) {
-    for (int i = 0; i < r->n_packed; i++) free((void *)(uintptr_t)r->packed[i].data);
-    free(r->leaves), free(r->entries), free(r->scales), free(r->packed);
+    free(r->leaves), free(r->entries), free(r->scales);
 }
 
 static bool open_reading(reading *r, char *message) {
-    size_t most = (size_t)wf_node_count(r->m->graph) + 1;
+    size_t most = 3 * (size_t)wf_node_count(r->m->graph) + 1;
     r->leaves = calloc(most, sizeof(wf_tensor *));
     r->entries = calloc(most, sizeof *r->entries);
     r->scales = calloc(most, sizeof *r->scales);
-    r->packed = calloc(2 * most, sizeof *r->packed);
-    return (r->leaves && r->entries && r->scales && r->packed) || fail(message, "out of memory");
-}
-
-/* The parts one below the other are the packed matrix; so are their scales. */
-static const wf_entry *pack(reading *r, const wf_tensor *leaf, const wf_entry *const part[3],
-                            char *message) {
-    size_t bytes = part[0]->bytes;
-    char *data = malloc(3 * bytes + 1);
-    if (!data) return fail(message, "out of memory"), NULL;
-    for (int i = 0; i < 3; i++) memcpy(data + (size_t)i * bytes, part[i]->data, bytes);
-    wf_entry *whole = &r->packed[r->n_packed++];
-    *whole = *part[0];
-    whole->name = leaf->name, whole->data = data, whole->bytes = 3 * bytes;
-    whole->shape[0] *= 3;
-    return whole;
+    return (r->leaves && r->entries && r->scales) || fail(message, "out of memory");
 }
 
 static bool read_leaf(reading *r, wf_tensor *leaf, char *message) {
     source s;
-    const wf_entry *scale[3] = { NULL };
     if (!find_source(r->m, r->f, leaf, &s, message) || !fits(leaf, &s, message)) return false;
-    for (int i = 0; i < s.n; i++) scale[i] = wf_file_scale_of(r->f->file, s.part[i]);
-    bool packed = s.n == 3, scaled = scale[0] && (!packed || (scale[1] && scale[2]));
-    const wf_entry *e = packed ? pack(r, leaf, s.part, message) : s.part[0];
-    const wf_entry *of_rows = scaled && packed ? pack(r, leaf, scale, message) : scale[0];
-    r->leaves[r->n] = leaf, r->scales[r->n] = scaled ? of_rows : NULL, r->entries[r->n++] = e;
-    return e && (!scaled || of_rows);
+    for (int i = 0; i < s.n; i++, r->n++) {
+        r->leaves[r->n] = leaf, r->entries[r->n] = s.part[i];
+        r->scales[r->n] = wf_file_scale_of(r->f->file, s.part[i]);
+    }
+    return true;
 }
 
 /* Does the file say that this is no parameter of the model's own? */

@@ -39,6 +39,7 @@ static bool read_weights(const char *folder, const hf_config *c, wf_hf *out, cha
     if (!f) return false;
     bool ok = wf_file_ok(f) || fail(message, "%s: %.200s", name, wf_file_error(f));
     if (ok) {
+        wf_file_drop_loaded(f);
         out->model = wf_transformer_new(&c->c, NULL, WF_F32, 0, message);
         ok = out->model && of_file(name, wf_hf_load_weights(f, out->model, message), message);
     }

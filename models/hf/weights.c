@@ -2,7 +2,8 @@
  *
  * Each parameter asks for its tensors by the names in family.c; each tensor of the file must have
  * been asked for, be a copy of one that was, be what the configuration says anyway (sinusoids), or
- * be known to mean nothing. */
+ * be known to mean nothing. All of this is known before the first of them is loaded, and given back:
+ * copies are compared while both are there. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,11 @@ typedef struct loading {
     const wf_file *file;
     wf_model *m;
     const wf_transformer_config *c;
-    bool *used; /* [entries] */
+    bool *used;    /* [entries] */
+    wf_entry *own; /* those that are not as in the file: a part of it, or of other axes */
+    wf_tensor **leaves;
+    const wf_entry **entries; /* [n], of each leaf one, or q, k and v */
+    int n;
     char *message;
 } loading;
 
@@ -24,8 +29,7 @@ typedef struct loading {
 
 static const wf_entry *take(const loading *l, const char *name) {
     const wf_entry *e = wf_file_find(l->file, name);
-    for (int i = 0; e && i < wf_file_count(l->file); i++)
-        if (wf_file_at(l->file, i) == e) l->used[i] = true;
+    if (e) l->used[wf_file_place(l->file, e)] = true;
     return e;
 }
 
@@ -87,47 +91,34 @@ static bool trim(wf_entry *e, const wf_tensor *leaf, char *message) {
     return true;
 }
 
-/* Three of one shape, one below the other; their data are to be freed. */
-static bool pack(const wf_entry *const part[3], wf_entry *whole, char *message) {
-    for (int i = 1; i < 3; i++)
-        if (strcmp(part[i]->dtype, part[0]->dtype) != 0 || part[i]->ndim != part[0]->ndim ||
-            memcmp(part[i]->shape, part[0]->shape, sizeof *part[0]->shape * (size_t)part[0]->ndim))
-            return fail(message, "'%s' is of another type or shape than '%s'", part[i]->name,
-                        part[0]->name);
-    *whole = *part[0];
-    if (whole->ndim && !wf_mul_size(whole->shape[0], 3, &whole->shape[0]))
-        return fail(message, "'%s' is too large", part[0]->name);
-    char *data = malloc(3 * part[0]->bytes + 1);
-    if (!data) return fail(message, "out of memory");
-    whole->data = data, whole->bytes *= 3;
-    for (int i = 0; i < 3; i++)
-        memcpy(data + (size_t)i * part[0]->bytes, part[i]->data, part[0]->bytes);
+static bool choose(loading *l, wf_tensor *leaf, const wf_entry *e) {
+    int64_t bad = wf_file_not_finite(e);
+    if (bad)
+        return fail(l->message, "'%s' has %lld values that are NaN or infinite", e->name,
+                    (long long)bad);
+    wf_entry *own = &l->own[l->n];
+    *own = *e;
+    if (!trim(own, leaf, l->message)) return false;
+    bool same = own->data == e->data && own->ndim == e->ndim;
+    l->leaves[l->n] = leaf, l->entries[l->n++] = same ? e : own;
     return true;
 }
 
-static bool load_packed(const loading *l, wf_tensor *leaf, const wf_entry *const part[3]) {
-    wf_entry whole;
-    if (!pack(part, &whole, l->message)) return false;
-    bool ok = wf_file_load(&whole, leaf, l->message);
-    free((void *)(uintptr_t)whole.data);
-    return ok;
-}
-
-static bool load_leaf(const loading *l, wf_tensor *leaf) {
+static bool find_leaf(loading *l, wf_tensor *leaf) {
     char name[HF_NAME];
-    const wf_entry *part[3] = { NULL };
     int table = table_of(leaf), n = table < 0 ? wf_hf_tensor_name(leaf->name, 0, name) : 1;
-    if (table >= 0 && !(part[0] = take_table(l, table))) return false;
-    for (int i = 0; table < 0 && i < n; i++) {
-        wf_hf_tensor_name(leaf->name, i, name);
-        part[i] = take(l, name);
-        if (part[i]) continue;
-        /* zeros, as transformers has it */
-        return strcmp(name, HF_OUTPUT_BIAS) == 0 || fail(l->message, "'%s' is missing", name);
+    if (table >= 0) {
+        const wf_entry *e = take_table(l, table);
+        return e && choose(l, leaf, e);
     }
-    if (n == 3) return load_packed(l, leaf, part);
-    wf_entry e = *part[0];
-    return trim(&e, leaf, l->message) && wf_file_load(&e, leaf, l->message);
+    for (int i = 0; i < n; i++) {
+        wf_hf_tensor_name(leaf->name, i, name);
+        const wf_entry *e = take(l, name);
+        if (!e) /* zeros, as transformers has it */
+            return strcmp(name, HF_OUTPUT_BIAS) == 0 || fail(l->message, "'%s' is missing", name);
+        if (!choose(l, leaf, e)) return false;
+    }
+    return true;
 }
 
 /* ---- what no parameter asked for ------------------------------------------------------------- */
@@ -163,27 +154,24 @@ static bool explain(const loading *l, const wf_entry *e) {
            fail(l->message, "'%s' are not the sinusoids of this family", e->name);
 }
 
-static bool all_finite(const wf_tensor *leaf, char *message) {
-    int64_t n = wf_count(leaf), bad = 0;
-    float *x = malloc(wf_bytes(leaf) + 1);
-    if (!x || !wf_read(leaf, x, wf_bytes(leaf))) return free(x), fail(message, "out of memory");
-    for (int64_t i = 0; i < n; i++) bad += !isfinite(x[i]);
-    free(x);
-    return !bad || fail(message, "'%s' would have %lld values that are NaN or infinite", leaf->name,
-                        (long long)bad);
+static bool open_loading(loading *l) {
+    size_t most = 3 * (size_t)wf_node_count(l->m->graph) + 1;
+    l->used = calloc((size_t)wf_file_count(l->file) + 1, sizeof *l->used);
+    l->own = calloc(most, sizeof *l->own);
+    l->leaves = calloc(most, sizeof(wf_tensor *));
+    l->entries = calloc(most, sizeof *l->entries);
+    return (l->used && l->own && l->leaves && l->entries) || fail(l->message, "out of memory");
 }
 
 bool wf_hf_load_weights(const wf_file *f, wf_model *m, char *message) {
-    loading l = { f, m, &wf_transformer_of(m)->config, NULL, message };
-    l.used = calloc((size_t)wf_file_count(f) + 1, sizeof *l.used);
-    bool ok = l.used || fail(message, "out of memory");
-    for (int id = 0; ok && id < wf_node_count(m->graph); id++) {
-        wf_tensor *t = wf_node(m->graph, id);
-        if (t->kind == WF_PARAM) ok = load_leaf(&l, t) && all_finite(t, message);
-    }
+    loading l = { .file = f, .m = m, .c = &wf_transformer_of(m)->config, .message = message };
+    bool ok = open_loading(&l);
+    for (int id = 0; ok && id < wf_node_count(m->graph); id++)
+        if (wf_node(m->graph, id)->kind == WF_PARAM) ok = find_leaf(&l, wf_node(m->graph, id));
     for (int i = 0; ok && i < wf_file_count(f); i++)
         if (!l.used[i]) ok = explain(&l, wf_file_at(f, i));
-    free(l.used);
+    ok = ok && wf_file_load_from(f, l.entries, NULL, l.leaves, l.n, message);
+    free(l.used), free(l.own), free(l.leaves), free(l.entries);
     return ok;
 }
 

@@ -158,6 +158,74 @@ TEST(only_the_files_own_bytes_are_given_back) {
     end_graph(g);
 }
 
+/* ---- leaves of several entries ----------------------------------------------------------------- */
+
+/* Three of so many rows, of which some begin on whole panels; kept so, loaded so. */
+static const struct {
+    int64_t rows;
+    wf_layout stored, loaded;
+} parts[] = {
+    { 64, WF_ROW_MAJOR, WF_ROW_MAJOR },     { 50, WF_ROW_MAJOR, WF_ROW_MAJOR },
+    { 64, WF_ROW_MAJOR, WF_PANELS },        { 50, WF_ROW_MAJOR, WF_PANELS },
+    { 64, WF_ROW_MAJOR, WF_PANELS_INT8 },   { 50, WF_ROW_MAJOR, WF_PANELS_INT8 },
+    { 64, WF_PANELS_INT8, WF_PANELS_INT8 }, { 50, WF_PANELS_INT8, WF_PANELS_INT8 },
+    { 64, WF_PANELS_INT8, WF_ROW_MAJOR },   { 50, WF_PANELS_INT8, WF_ROW_MAJOR },
+};
+
+static wf_graph *with_matrix(int64_t rows, wf_layout layout, int n) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2, 96));
+    for (int i = 0; i < n; i++)
+        wf_gemm(x, wf_param(g, names[i], SHAPE(rows, 96), wf_init_normal(0.1)), NULL,
+                WF_TRANSPOSE_B);
+    ck_assert(wf_pack_weights(g, layout, NULL));
+    return g;
+}
+
+/* As if they were read into leaves of their own, and those were one. */
+TEST_ROWS(a_leaf_is_loaded_from_parts, COUNT_OF(parts)) {
+    char message[MESSAGE] = "";
+    int64_t rows = parts[_i].rows, size = rows * 96;
+    wf_graph *three = with_matrix(rows, parts[_i].stored, 3);
+    ck_assert(wf_save(three, "file", NULL, NULL, 0, NULL));
+    wf_graph *whole = with_matrix(3 * rows, parts[_i].loaded, 1);
+    wf_graph *want = with_matrix(3 * rows, parts[_i].loaded, 1);
+    float *rows_of_all = malloc(3 * (size_t)size * 4);
+    wf_file *f = open_file(true);
+    const wf_entry *entries[3], *scales[3];
+    wf_tensor *leaf = wf_find(whole, "a"), *leaves[] = { leaf, leaf, leaf };
+    for (int i = 0; i < 3; i++) {
+        entries[i] = wf_file_find(f, names[i]), scales[i] = wf_file_scale_of(f, entries[i]);
+        ck_assert(wf_read(wf_find(three, names[i]), rows_of_all + i * size, (size_t)size * 4));
+    }
+    ck_assert(wf_write(wf_find(want, "a"), rows_of_all, wf_bytes(leaf)));
+    ck_assert_msg(wf_file_load_from(f, entries, scales, leaves, 3, message), "%s", message);
+    assert_same_leaves(whole, want);
+    free(rows_of_all), wf_file_free(f);
+    end_graph(three), end_graph(whole), end_graph(want);
+}
+
+TEST(parts_that_are_no_leaf_are_refused) {
+    char message[MESSAGE] = "";
+    wf_graph *g = with_matrix(9, WF_ROW_MAJOR, 1);
+    wf_tensor *leaf = wf_find(g, "a"), *leaves[] = { leaf, leaf, leaf };
+    float some[3 * 96] = { 0 };
+    wf_entry a = { "a", "F32", 2, { 3, 96 }, some, sizeof some }, b = a, c = a;
+    const wf_entry *entries[] = { &a, &b, &c };
+    ck_assert_msg(wf_file_load_leaves(entries, leaves, 3, message), "%s", message);
+    ck_assert(!wf_file_load_leaves(entries, leaves, 2, message)); /* 9 rows are no halves */
+    assert_contains(message, "shape [3,96] in the file");
+    b.shape[0] = 2, b.bytes = 2 * 96 * 4, b.name = "b";
+    ck_assert(!wf_file_load_leaves(entries, leaves, 3, message));
+    assert_contains(message, "tensor 'b': shape [2,96] in the file, [3,96] in the model");
+    b = a, b.dtype = "BF16", b.bytes /= 2;
+    ck_assert(!wf_file_load_leaves(entries, leaves, 3, message));
+    assert_contains(message, "is of another type than 'a'");
+    entries[1] = NULL;
+    ck_assert(!wf_file_load_leaves(entries, leaves, 3, message));
+    end_graph(g);
+}
+
 /* ---- tensors that share a storage -------------------------------------------------------------- */
 
 #define TEXT "X\1\0\0\0"

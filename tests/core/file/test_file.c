@@ -125,8 +125,11 @@ TEST_ROWS(unusual_file_is_read, COUNT_OF(unusual)) {
     ck_assert_msg(wf_file_ok(f), "row %d: %s", _i, wf_file_error(f));
     ck_assert_int_eq(wf_file_count(f), unusual[_i].count);
     ck_assert(!wf_file_checked(f));
-    for (int i = 0; i < wf_file_count(f); i++)
+    for (int i = 0; i < wf_file_count(f); i++) {
         ck_assert_ptr_eq(wf_file_find(f, wf_file_at(f, i)->name), wf_file_at(f, i));
+        ck_assert_int_eq(wf_file_place(f, wf_file_at(f, i)), i);
+    }
+    ck_assert_int_eq(wf_file_place(f, &(wf_entry){ .name = "w" }), -1);
     wf_file_free(f);
     free(b.data);
 }
@@ -175,6 +178,7 @@ TEST(null_files_are_accepted) {
     ck_assert_int_eq(wf_file_count(NULL) + wf_file_meta_count(NULL), 0);
     ck_assert_ptr_null(wf_file_at(NULL, 0));
     ck_assert_ptr_null(wf_file_at(f, 0));
+    ck_assert_int_eq(wf_file_place(f, NULL), -1);
     ck_assert_ptr_null(wf_file_find(f, "w"));
     ck_assert_ptr_null(wf_file_find(NULL, "w"));
     ck_assert_ptr_null(wf_file_meta(f, "k"));

@@ -2,6 +2,8 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
+#include <float.h>
+
 #include "core/file.h"
 
 TESTS(load)
@@ -39,6 +41,23 @@ TEST(real_types_convert) {
         free(got);
         end_graph(g);
     }
+}
+
+static int64_t not_finite(const char *dtype, const void *data, size_t bytes) {
+    return wf_file_not_finite(&(wf_entry){ "w", dtype, 1, { 4 }, data, bytes });
+}
+
+/* What is nearly infinite is finite; at any alignment. */
+TEST(what_is_not_finite_is_counted) {
+    const char shifted[] = "\0\0\0\x80\x7f\0\0\xc0\xff\xff\xff\x7f\x7f\0\0\0";
+    ck_assert_int_eq(not_finite("F32", (float[]){ 1, INFINITY, -NAN, FLT_MAX }, 16), 2);
+    ck_assert_int_eq(not_finite("F64", (double[]){ NAN, -INFINITY, DBL_MAX, 0 }, 32), 2);
+    ck_assert_int_eq(not_finite("F16", (uint16_t[]){ 0x7C00, 0xFFFF, 0x7BFF, 0xFBFF }, 8), 2);
+    ck_assert_int_eq(not_finite("BF16", (uint16_t[]){ 0x7F80, 0xFFFF, 0x7F7F, 0xFF7F }, 8), 2);
+    ck_assert_int_eq(not_finite("F32", shifted + 1, 12), 2);
+    ck_assert_int_eq(not_finite("I32", (int32_t[]){ -1, -1, -1, -1 }, 16), 0);
+    ck_assert_int_eq(not_finite("F32", NULL, 0), 0);
+    ck_assert_int_eq(wf_file_not_finite(NULL), 0);
 }
 
 TEST(integers_convert_in_range) {
