@@ -56,7 +56,7 @@ only '(fprintf|fputs|fputc|fwrite|puts)\(.*stderr|perror|vfprintf' 'stderr is wr
 for main in $(grep -l '^int main' $programs); do
     sed -n '/^int main/,/^}/p' "$main" | grep -m 1 '(.*);$' | grep -q terminal_open ||
         fail "$main does not begin with terminal_open"
-    sed -n '/^int main/,/^}/p' "$main" | grep -q 'check_uses\|session_open\|open_job\|convert_file' ||
+    sed -n '/^int main/,/^}/p' "$main" | grep -q 'check_uses\|train_main\|open_job\|convert_file' ||
         fail "$main does not check which files it uses"
 done
 

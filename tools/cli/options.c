@@ -15,6 +15,15 @@
 #include "ops/ops.h"
 #include "terminal.h"
 
+static struct {
+    void (*told)(int code, const char *sentence);
+    bool silent;
+} failures;
+
+void tell_failures(void (*told)(int code, const char *sentence), bool speaks) {
+    failures.told = told, failures.silent = !speaks;
+}
+
 static void complain(const program *p, const char *format, va_list arguments) {
     fflush(stdout);
     fprintf(stderr, "%s: ", p->name);
@@ -22,8 +31,21 @@ static void complain(const program *p, const char *format, va_list arguments) {
     fputc('\n', stderr);
 }
 
+/* True: it is told elsewhere. */
+static bool tell(int code, const char *format, va_list arguments) {
+    char sentence[256];
+    if (!failures.told) return false;
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    failures.told(code, sentence);
+    return true;
+}
+
 void usage_error(const program *p, const char *format, ...) {
     va_list arguments;
+    va_start(arguments, format);
+    bool told = tell(EXIT_USAGE, format, arguments);
+    va_end(arguments);
+    if (told) exit(EXIT_USAGE);
     va_start(arguments, format);
     complain(p, format, arguments);
     va_end(arguments);
@@ -34,12 +56,17 @@ void usage_error(const program *p, const char *format, ...) {
 void fail(const program *p, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
+    bool told = tell(EXIT_FAILED, format, arguments);
+    va_end(arguments);
+    if (told) exit(EXIT_FAILED);
+    va_start(arguments, format);
     complain(p, format, arguments);
     va_end(arguments);
     exit(EXIT_FAILED);
 }
 
 void warn(const program *p, const char *format, ...) {
+    if (failures.silent) return;
     va_list arguments;
     va_start(arguments, format);
     complain(p, format, arguments);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -131,7 +132,7 @@ bool output_writable(const char *path, bool in_place, char *message) {
 
 /* ---- written whole or not at all ------------------------------------------------------------- */
 
-enum { MOST_OPEN = 4 };
+enum { MOST_OPEN = 5 };
 
 /* Temporary files that are being written: whoever ends the program removes them. */
 static struct {
@@ -139,7 +140,11 @@ static struct {
     volatile sig_atomic_t there;
 } opened[MOST_OPEN];
 
+/* A process that was forked has none of them. */
+static pid_t owner;
+
 static void discard_all(void) {
+    if (getpid() != owner) return;
     for (int i = 0; i < MOST_OPEN; i++)
         if (opened[i].there) unlink(opened[i].temporary);
 }
@@ -155,6 +160,8 @@ static bool discard_at_the_end(void) {
     static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
     static bool done;
     struct sigaction old, action = { .sa_handler = on_signal };
+    for (int i = 0; i < MOST_OPEN && owner != getpid(); i++) opened[i].there = 0;
+    owner = getpid();
     if (done) return true;
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < 3; i++)
@@ -202,8 +209,8 @@ static bool fail_with(const char *path, char *message) {
 }
 
 bool output_open(output *o, const char *path, char *message) {
-    *o = (output){ .path = path, .place = free_place() };
-    if (o->place < 0 || !discard_at_the_end() || !output_target(path, opened[o->place].target))
+    *o = (output){ .path = path, .place = discard_at_the_end() ? free_place() : -1 };
+    if (o->place < 0 || !output_target(path, opened[o->place].target))
         return fail_with(path, message);
     int file = create_temporary(o->place);
     o->stream = file >= 0 ? fdopen(file, "w") : NULL;
@@ -248,4 +255,51 @@ bool output_close(output *o, char *message) {
     opened[o->place].there = 0;
     flush_folder(target);
     return true;
+}
+
+/* ---- one run at a time ----------------------------------------------------------------------- */
+
+static bool same_file(int file, const char *path) {
+    struct stat a, b;
+    return fstat(file, &a) == 0 && lstat(path, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+/* The file that has the name `path` while it is locked: whoever held it before may have removed it
+ * in between. -1: errno. */
+static int lock_file(const char *path) {
+    int file, locked;
+    struct stat s;
+    for (;;) {
+        RETRY(file, open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+        if (file < 0) return -1;
+        RETRY(locked, flock(file, LOCK_EX | LOCK_NB));
+        bool busy = locked != 0 && errno == EWOULDBLOCK; /* else there are no locks here */
+        bool foreign = fstat(file, &s) != 0 || s.st_size > 0;
+        if (!busy && !foreign && same_file(file, path)) return file;
+        close(file);
+        if (busy || foreign) return errno = busy ? EWOULDBLOCK : EEXIST, -1;
+    }
+}
+
+bool output_lock(const char *path, char *message) {
+    char target[PATH_SIZE];
+    int place = discard_at_the_end() ? free_place() : -1;
+    if (!output_writable(path, false, message)) return false;
+    if (place < 0 || !output_target(path, target) || strlen(target) + sizeof ".lock" > PATH_SIZE)
+        return fail_with(path, message);
+    snprintf(opened[place].temporary, sizeof opened[place].temporary, "%.*s.lock", PATH_SIZE - 6,
+             target);
+    opened[place].there = lock_file(opened[place].temporary) >= 0;
+    if (opened[place].there) return true;
+    if (errno == EWOULDBLOCK)
+        snprintf(message, 256,
+                 "%.150s is being written by another run: wait for its end, or name "
+                 "another file",
+                 path);
+    else if (errno == EEXIST)
+        snprintf(message, 256, "%.150s.lock is in the way: it is no lock of a run", path);
+    else
+        snprintf(message, 256, "%.150s.lock could not be made: %s", path, strerror(errno));
+    return false;
 }

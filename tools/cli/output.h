@@ -37,4 +37,10 @@ bool output_target(const char *path, char target[PATH_SIZE]);
  * why. Nothing is changed, and nothing is left behind. */
 bool output_writable(const char *path, bool in_place, char *message);
 
+/* Keep a file that will be replaced again and again from other runs that would: until this process
+ * ends, and those that it forks, output_lock of the same name fails for others. By a file beside
+ * it, NAME.lock, that goes with the program; one that a killed program leaves behind locks
+ * nothing. Where the file system has no locks, nothing is kept. */
+bool output_lock(const char *path, char *message);
+
 #endif

@@ -2,6 +2,7 @@
  * sequences. See evaluate.h. */
 #include "evaluate.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +12,9 @@
 
 enum { ROWS = 50, MESSAGE = 256 }; /* sequences of a task at a time */
 
-bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, char *message) {
-    *e = (evaluator){ .model = m, .dataset = what };
+bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *ranks,
+                   char *message) {
+    *e = (evaluator){ .model = m, .dataset = what, .ranks = ranks };
     e->decoder = wf_decoder_new(m, pool, message);
     if (!e->decoder) return false;
     e->plan = wf_model_eval_plan(m, pool);
@@ -30,19 +32,21 @@ void evaluator_free(evaluator *e) {
     *e = (evaluator){ 0 };
 }
 
+/* Of one batch, as the plan has it. */
+typedef struct batch_loss {
+    float nll, count, correct;
+} batch_loss;
+
 /* The loss of one batch, with the right targets fed. */
-static bool add_loss(evaluator *e, evaluation *v, char *message) {
+static bool find_loss(evaluator *e, batch_loss *loss, evaluation *v, char *message) {
     const wf_model *m = e->model;
     const batch *b = &e->batch;
-    float nll, count, correct;
     bool ok = batch_feed(b, e->plan, m) && wf_run(e->plan) &&
-              wf_fetch(e->plan, m->loss.nll, &nll, sizeof nll) &&
-              wf_fetch(e->plan, m->loss.count, &count, sizeof count) &&
-              wf_fetch(e->plan, m->correct, &correct, sizeof correct);
-    if (ok)
-        v->nll += nll, v->tokens += count, v->correct += correct, v->sequences += b->B;
-    else
-        snprintf(message, MESSAGE, "%s", wf_plan_error(e->plan));
+              wf_fetch(e->plan, m->loss.nll, &loss->nll, sizeof loss->nll) &&
+              wf_fetch(e->plan, m->loss.count, &loss->count, sizeof loss->count) &&
+              wf_fetch(e->plan, m->correct, &loss->correct, sizeof loss->correct);
+    v->counts.sequences += b->B;
+    if (!ok) snprintf(message, MESSAGE, "%s", wf_plan_error(e->plan));
     return ok;
 }
 
@@ -58,19 +62,19 @@ static char *sample_text(const char *source, const char *reference, const char *
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 static bool compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypothesis *h,
-                        evaluation *v) {
+                        evaluation *v, char *message) {
     const batch *b = &e->batch;
     const int32_t *answer = b->answer + row * (b->T - 1);
     int64_t n = b->answer_length[row];
-    v->exact += h->length == n && memcmp(h->tokens, answer, (size_t)n * sizeof *answer) == 0;
-    v->judged++;
+    v->counts.exact += h->length == n && memcmp(h->tokens, answer, (size_t)n * sizeof *answer) == 0;
+    v->counts.judged++;
     if (number >= SAMPLES) return true;
     char *source = line_of_ids(NULL, b->src + row * b->S, b->src_length[row], NULL);
     char *reference = line_of_ids(NULL, answer, n, NULL);
     char *output = line_of_ids(NULL, h->tokens, h->length, NULL);
     v->samples[number] = sample_text(source, reference, output);
     free(source), free(reference), free(output);
-    return v->samples[number];
+    return v->samples[number] || (snprintf(message, MESSAGE, "out of memory"), false);
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -83,7 +87,7 @@ static bool score_line(evaluator *e, const holdout *h, int64_t pair, const wf_hy
                                best->length - forced, NULL);
     const char *reference = h->reference[pair];
     bool ok = output && metrics_add(scores, output, strlen(output), reference, strlen(reference));
-    if (ok) v->exact += strcmp(output, reference) == 0, v->judged++;
+    if (ok) v->counts.exact += strcmp(output, reference) == 0, v->counts.judged++;
     if (ok && pair < SAMPLES)
         ok = (v->samples[pair] = sample_text(h->source[pair], reference, output)) != NULL;
     free(output);
@@ -94,18 +98,6 @@ static bool score_line(evaluator *e, const holdout *h, int64_t pair, const wf_hy
 
 double bits_per_byte(const evaluation *v) {
     return v->nll / log(2) / v->bytes;
-}
-
-/* What is held back, every token of it once. */
-static bool evaluate_running(evaluator *e, evaluation *v, char *message) {
-    const windows *w = &e->dataset->windows[HELD];
-    for (int64_t k = 0; k < w->batches; k++) {
-        if (!windows_fill(w, k, &e->batch))
-            return snprintf(message, MESSAGE, "out of memory"), false;
-        if (!add_loss(e, v, message)) return false;
-    }
-    v->bytes = (double)w->of->bytes;
-    return true;
 }
 
 char *write_sample(evaluator *e, int64_t tokens, uint64_t seed, char *message) {
@@ -122,6 +114,85 @@ char *write_sample(evaluator *e, int64_t tokens, uint64_t seed, char *message) {
     wf_decoded_free(&result, 1);
     if (!text) snprintf(message, MESSAGE, "out of memory");
     return text;
+}
+
+/* ---- ranks ----------------------------------------------------------------------------------- */
+
+enum { COUNTS = sizeof(evaluation_counts) / sizeof(int64_t) };
+static_assert(COUNTS * sizeof(int64_t) == sizeof(evaluation_counts), "numbers, and nothing else");
+
+/* As many bytes of each rank, one after the other; NULL with a message. */
+static void *gather(wf_transport *t, const void *mine, size_t bytes, char *message) {
+    int ranks = wf_transport_size(t);
+    int64_t *at = calloc((size_t)ranks + 1, sizeof *at);
+    for (int r = 0; at && r < ranks; r++) at[r + 1] = at[r] + (int64_t)bytes;
+    char *all = at ? malloc((size_t)ranks * bytes + 1) : NULL;
+    bool ok = all && wf_allgatherv(t, mine, all, at);
+    if (!ok) snprintf(message, MESSAGE, "%s", all ? wf_transport_error(t) : "out of memory");
+    if (!ok) free(all), all = NULL;
+    free(at);
+    return all;
+}
+
+/* In the order of the batches, which took turns. */
+static bool add_losses(wf_transport *t, const batch_loss *mine, int64_t n, evaluation *v,
+                       char *message) {
+    int64_t ranks = wf_transport_size(t), each = n / ranks + 1;
+    batch_loss *all = gather(t, mine, (size_t)each * sizeof *all, message);
+    for (int64_t k = 0; all && k < n; k++) {
+        const batch_loss *b = &all[k % ranks * each + k / ranks];
+        v->nll += b->nll, v->tokens += b->count, v->correct += b->correct;
+    }
+    bool ok = all;
+    free(all);
+    return ok;
+}
+
+static bool add_counts(wf_transport *t, evaluation_counts *counts, char *message) {
+    int64_t sums[COUNTS] = { 0 }, *all = gather(t, counts, sizeof sums, message);
+    for (int i = 0; all && i < COUNTS * wf_transport_size(t); i++) sums[i % COUNTS] += all[i];
+    if (all) memcpy(counts, sums, sizeof sums);
+    bool ok = all;
+    free(all);
+    return ok;
+}
+
+/* The longest sample of any rank, its end included; 0 with a message. */
+static size_t longest_sample(wf_transport *t, char *const samples[SAMPLES], char *message) {
+    int64_t longest = 1;
+    for (int i = 0; i < SAMPLES; i++)
+        if (samples[i] && (int64_t)strlen(samples[i]) >= longest)
+            longest = (int64_t)strlen(samples[i]) + 1;
+    int64_t *all = gather(t, &longest, sizeof longest, message);
+    for (int r = 0; all && r < wf_transport_size(t); r++)
+        if (all[r] > longest) longest = all[r];
+    bool ok = all;
+    free(all);
+    return ok ? (size_t)longest : 0;
+}
+
+/* Each is of one rank, and known to all of them afterwards. */
+static bool share_samples(wf_transport *t, char *samples[SAMPLES], char *message) {
+    size_t size = longest_sample(t, samples, message);
+    char *mine = size ? calloc(SAMPLES, size) : NULL;
+    for (int i = 0; mine && i < SAMPLES; i++)
+        if (samples[i]) strcpy(mine + (size_t)i * size, samples[i]);
+    if (size && !mine) snprintf(message, MESSAGE, "out of memory");
+    char *all = mine ? gather(t, mine, SAMPLES * size, message) : NULL;
+    bool ok = all;
+    for (int i = 0; ok && i < SAMPLES * wf_transport_size(t); i++) {
+        char **sample = &samples[i % SAMPLES], *text = all + (size_t)i * size;
+        if (!*sample && *text) ok = (*sample = strdup(text)) != NULL;
+    }
+    if (all && !ok) snprintf(message, MESSAGE, "out of memory");
+    free(mine), free(all);
+    return ok;
+}
+
+static bool add_up(wf_transport *t, const batch_loss *mine, int64_t n, evaluation *v,
+                   char *message) {
+    return add_losses(t, mine, n, v, message) && add_counts(t, &v->counts, message) &&
+           share_samples(t, v->samples, message);
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
@@ -142,50 +213,82 @@ static bool generate(evaluator *e, wf_decoded *results, char *message) {
     return snprintf(message, MESSAGE, "%s", wf_decoder_error(e->decoder)), false;
 }
 
-static bool evaluate_numbers(evaluator *e, task_stream stream, int64_t n, evaluation *v,
-                             char *message) {
-    wf_decoded results[ROWS];
-    for (int64_t first = 0; first < n; first += ROWS) {
-        batch_fill(&e->batch, &e->dataset->numbers, stream, (uint64_t)first,
-                   n - first < ROWS ? n - first : ROWS);
-        if (!add_loss(e, v, message) || !generate(e, results, message)) return false;
-        bool ok = true;
-        for (int64_t i = 0; i < e->batch.B && ok; i++)
-            ok = compare_row(e, i, first + i, results[i].best, v);
-        wf_decoded_free(results, (int)e->batch.B);
-        if (!ok) return snprintf(message, MESSAGE, "out of memory"), false;
-    }
+/* What is judged: sequences of a task, pairs, or running text, every token of it once. */
+typedef struct examined {
+    task_stream stream;
+    int64_t n;        /* sequences of a task */
+    const holdout *h; /* pairs; NULL: none */
+    int64_t batches;
+} examined;
+
+static examined what_is_examined(const dataset *m, task_stream stream, int64_t n) {
+    examined x = { .stream = stream, .n = n, .batches = (n + ROWS - 1) / ROWS };
+    if (m->running)
+        x.batches = m->windows[HELD].batches;
+    else if (m->text)
+        x.h = stream == STREAM_TEST ? &m->test : &m->valid, x.batches = x.h->order.n;
+    return x;
+}
+
+static bool fill(evaluator *e, const examined *x, int64_t k) {
+    dataset *m = e->dataset;
+    if (m->running) return windows_fill(&m->windows[HELD], k, &e->batch);
+    if (x->h) return batches_fill(&x->h->order, k, m->ids, &e->batch);
+    int64_t first = k * ROWS, left = x->n - first;
+    batch_fill(&e->batch, &m->numbers, x->stream, (uint64_t)first, left < ROWS ? left : ROWS);
     return true;
 }
 
-static bool evaluate_text(evaluator *e, const holdout *h, evaluation *v, char *message) {
+/* Targets alone, as of running text: there is nothing to go on from. */
+static bool has_sources(const evaluator *e, const examined *x) {
+    return !e->dataset->running && !(x->h && !x->h->corpus.total[0]);
+}
+
+/* Batch k's outputs beside its targets. */
+static bool judge(evaluator *e, const examined *x, int64_t k, metrics *scores, evaluation *v,
+                  char *message) {
+    int64_t B = e->batch.B;
+    wf_decoded *results = calloc((size_t)B + 1, sizeof *results);
+    if (!results) return snprintf(message, MESSAGE, "out of memory"), false;
+    bool decoded = generate(e, results, message), ok = decoded;
+    for (int64_t i = 0; i < B && ok; i++)
+        ok = x->h ? score_line(e, x->h, batches_pair(&x->h->order, k, i), results[i].best, scores,
+                               v, message)
+                  : compare_row(e, i, k * ROWS + i, results[i].best, v, message);
+    if (decoded) wf_decoded_free(results, (int)B);
+    free(results);
+    return ok;
+}
+
+/* This rank's batches: loss k / ranks is that of batch k. */
+static bool examine(evaluator *e, const examined *x, batch_loss *losses, evaluation *v,
+                    char *message) {
+    int rank = wf_transport_rank(e->ranks), ranks = wf_transport_size(e->ranks);
     metrics *scores = metrics_new();
-    wf_decoded *results = calloc((size_t)h->order.limits.sentences, sizeof *results);
-    bool ok = scores && results;
+    bool ok = scores;
     if (!ok) snprintf(message, MESSAGE, "out of memory");
-    for (int64_t k = 0; k < h->order.n && ok; k++) {
-        ok = batches_fill(&h->order, k, e->dataset->ids, &e->batch);
+    for (int64_t k = rank; k < x->batches && ok; k += ranks) {
+        ok = fill(e, x, k);
         if (!ok) snprintf(message, MESSAGE, "out of memory");
-        ok = ok && add_loss(e, v, message);
-        if (!h->corpus.total[0]) continue; /* targets alone: there is nothing to go on from */
-        bool decoded = ok && generate(e, results, message);
-        ok = decoded;
-        for (int64_t i = 0; i < e->batch.B && ok; i++)
-            ok = score_line(e, h, batches_pair(&h->order, k, i), results[i].best, scores, v,
-                            message);
-        if (decoded) wf_decoded_free(results, (int)e->batch.B);
+        ok = ok && find_loss(e, &losses[k / ranks], v, message);
+        if (has_sources(e, x)) ok = ok && judge(e, x, k, scores, v, message);
     }
-    if (scores) v->text = *metrics_sums(scores);
-    metrics_free(scores), free(results);
+    if (ok) v->counts.text = *metrics_sums(scores);
+    metrics_free(scores);
     return ok;
 }
 
 bool evaluate(evaluator *e, task_stream stream, int64_t n, evaluation *out, char *message) {
-    dataset *m = e->dataset;
+    examined x = what_is_examined(e->dataset, stream, n);
+    int ranks = wf_transport_size(e->ranks);
+    batch_loss *losses = calloc((size_t)(x.batches / ranks) + 1, sizeof *losses);
     *out = (evaluation){ 0 };
-    if (m->running) return evaluate_running(e, out, message);
-    if (!m->text) return evaluate_numbers(e, stream, n, out, message);
-    return evaluate_text(e, stream == STREAM_TEST ? &m->test : &m->valid, out, message);
+    if (e->dataset->running) out->bytes = (double)e->dataset->windows[HELD].of->bytes;
+    bool ok = losses || (snprintf(message, MESSAGE, "out of memory"), false);
+    ok = ok && examine(e, &x, losses, out, message) &&
+         add_up(e->ranks, losses, x.batches, out, message);
+    free(losses);
+    return ok;
 }
 
 void evaluation_free(evaluation *v) {

@@ -2,22 +2,30 @@
  *
  * Loss and token accuracy come from the evaluation plan (the right target is fed); exact matches,
  * and for text BLEU and its like, from greedy decoding, where the model sees nothing but the
- * source. */
+ * source.
+ *
+ * Ranks take turns with the batches. What is real is added up in the order of the batches on each
+ * of them, so that all have what one process has, to the bit. */
 #ifndef WEFT_TOOLS_TRAIN_EVALUATE_H
 #define WEFT_TOOLS_TRAIN_EVALUATE_H
 
+#include "core/transport.h"
 #include "dataset.h"
 #include "models/decode.h"
 #include "tools/metrics/metrics.h"
 
 enum { SAMPLES = 3 };
 
+typedef struct evaluation_counts {
+    int64_t sequences;     /* unseen ones */
+    int64_t judged, exact; /* outputs for them: none if there are no sources */
+    metric_counts text;    /* of text: what the metrics are made of */
+} evaluation_counts;
+
 typedef struct evaluation {
-    int64_t sequences;           /* unseen ones */
-    int64_t judged, exact;       /* outputs for them: none if there are no sources */
+    evaluation_counts counts;
     double nll, tokens, correct; /* sums over target tokens */
     double bytes;                /* of the running text that they are of; else 0 */
-    metric_counts text;          /* of text: what the metrics are made of */
     char *samples[SAMPLES];      /* "source | reference | output" of the first; NULL: no memory */
 } evaluation;
 
@@ -30,16 +38,18 @@ typedef struct evaluator {
     wf_decoder *decoder;
     wf_model *model;
     dataset *dataset;
+    wf_transport *ranks; /* between those that evaluate together; NULL: alone */
     batch batch;
 } evaluator;
 
 /* message[256] */
-bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, char *message);
+bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *ranks,
+                   char *message);
 void evaluator_free(evaluator *e);
 /* What its plans and its decoding take for the largest batches of up to n sequences; 0 with a
  * message. */
 double evaluator_memory(evaluator *e, int64_t n, char *message);
-/* Of the dataset's stream, validation or test, up to n sequences. */
+/* Of the dataset's stream, validation or test, up to n sequences. All ranks call it. */
 bool evaluate(evaluator *e, task_stream stream, int64_t n, evaluation *out, char *message);
 /* What the model writes on its own, drawn at random; to be freed. NULL: message. */
 char *write_sample(evaluator *e, int64_t tokens, uint64_t seed, char *message);

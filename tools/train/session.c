@@ -10,6 +10,8 @@
 
 #include "metadata.h"
 #include "models/choices.h"
+#include "ranks.h"
+#include "tools/cli/output.h"
 #include "tools/cli/uses.h"
 #include "tools/data/language.h"
 
@@ -333,27 +335,47 @@ static void announce(session *s, double memory) {
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
+void session_read(session *s) {
+    char message[WF_MESSAGE];
+    if (s->leads && s->set->model && !s->set->dry_run && !output_lock(s->set->model, message))
+        fail(&train_program, "%s", message);
+    s->from = open_checkpoint(s), s->init = open_init(s);
+    settings_complete(s->set, s->from, s->from ? NULL : s->init);
+    name_best(s);
+    if (s->leads) check_files(s);
+    open_dataset(s, s->from, s->from ? s->from : s->init);
+}
+
+/* Other ranks than the first have nothing to say but why they fail. */
+static void be_silent(settings *set) {
+    set->quiet = true;
+    set->json = set->profile = false;
+    set->log = set->curve = NULL;
+}
+
+static void close_files(session *s) {
+    wf_file_free(s->from), wf_file_free(s->init);
+    s->from = s->init = NULL;
+}
+
 void session_open(session *s) {
     char message[WF_MESSAGE];
-    wf_file *f = open_checkpoint(s), *init = open_init(s);
-    settings_complete(s->set, f, f ? NULL : init);
-    name_best(s);
-    check_files(s);
-    open_dataset(s, f, f ? f : init);
-    open_model(s, f, init);
-    find_best(s, f);
-    if (f) identity_in(f, s->run);
-    wf_file_free(f), wf_file_free(init);
+    if (!s->leads) be_silent(s->set);
+    open_model(s, s->from, s->init);
+    find_best(s, s->from);
+    if (s->from) identity_in(s->from, s->run);
+    close_files(s);
+    ranks_compare(s);
     s->schedule = settings_schedule(s->set);
     s->pool = wf_pool_new((int)s->set->threads);
     bool room = settings_text(s->set) || batch_new(&s->batch, s->set->batch_size, s->set->max_len);
     if (!s->pool || !room) fail(&train_program, "out of memory");
     open_plans(s);
     if (session_evaluates(s) &&
-        !evaluator_new(&s->evaluator, s->model, s->pool, &s->dataset, message))
+        !evaluator_new(&s->evaluator, s->model, s->pool, &s->dataset, s->ranks, message))
         fail(&train_program, "%s", message);
     double memory = memory_needed(s);
-    check_memory(memory);
+    check_memory(memory * s->here);
     const char *log = s->set->dry_run ? NULL : s->set->log;
     if (!report_open(&s->report, &train_program, s->set->quiet, s->set->json, log, s->set->resume))
         fail(&train_program, "%s can't be written: %s", s->set->log, strerror(errno));
@@ -373,5 +395,7 @@ bool session_close(session *s) {
     metadata_drop(&s->carried);
     series_free(&s->history.train);
     series_free(&s->history.valid);
+    close_files(s);
+    free(s->rank_at);
     return told;
 }

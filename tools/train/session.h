@@ -23,6 +23,11 @@ typedef struct carried {
 
 typedef struct session {
     settings *set;
+    wf_file *from, *init; /* the checkpoint of a resume; the model to start from; or NULL */
+    wf_transport *ranks;  /* between those that train together; NULL: alone */
+    int64_t *rank_at;     /* [their number + 1]: offsets of an exchange */
+    int here;             /* of them on this machine */
+    bool leads;           /* rank 0, or alone: it writes the files and speaks */
     wf_pool *pool;
     wf_model *model;
     wf_plan *plan;            /* of a step; with --accum, of a part of it */
@@ -49,8 +54,10 @@ typedef struct session {
     history history;
 } session;
 
-/* Everything that can be refused is refused here, with a word on stderr and an exit. */
-void session_open(session *s);
+/* Everything that can be refused is refused here, with a word on stderr and an exit. First what is
+ * read: settings and data, which processes forked after that share. */
+void session_read(session *s);
+void session_open(session *s);  /* the model, its plans, and the first lines */
 bool session_close(session *s); /* false: events are missing */
 
 bool session_evaluates(const session *s); /* is there anything that was held back? */

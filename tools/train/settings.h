@@ -32,6 +32,7 @@ typedef struct settings {
     bool share_vocab;
     const char *model, *log, *curve;
     bool resume, quiet, json, profile, dry_run;
+    bool in_ranks; /* no option: several processes train together */
     const char *init, *freeze;
     char init_hash[OPTION_TEXT_SIZE]; /* of the model that it started from; "": there was none */
 } settings;

@@ -102,7 +102,7 @@ wf_training_config settings_training(const settings *set) {
                        .eps = set->eps,
                        .weight_decay = set->optimizer == WF_ADAMW ? set->weight_decay : 0,
                        .clip_norm = set->clip_norm,
-                       .accumulates = set->accum > 1,
+                       .accumulates = set->accum > 1 || set->in_ranks,
                        .average_decay = set->ema },
     };
 }

@@ -11,103 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "diagnose.h"
 #include "metadata.h"
+#include "ranks.h"
+#include "signals.h"
+#include "step.h"
 #include "tools/cli/output.h"
-#include "tools/cli/terminal.h"
+#include "train.h"
 
-/* ---- signals: finish the step, save, leave; at once the second time ------------------------ */
-
-static volatile sig_atomic_t signalled;
-
-static void on_signal(int number) {
-    if (signalled) _exit(EXIT_SIGNAL + number);
-    signalled = number;
-}
-
-static void catch_signals(void) {
-    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-/* ---- a step -------------------------------------------------------------------------------- */
-
-static bool add_to_interval(session *s, wf_plan *p) {
-    const wf_model *m = s->model;
-    float loss, nll, count, correct;
-    bool ok = wf_fetch(p, m->loss.loss, &loss, sizeof loss) &&
-              wf_fetch(p, m->loss.nll, &nll, sizeof nll) &&
-              wf_fetch(p, m->loss.count, &count, sizeof count) &&
-              wf_fetch(p, m->correct, &correct, sizeof correct);
-    interval *r = &s->recent;
-    if (ok) r->loss += loss, r->nll += nll, r->tokens += count, r->correct += correct;
-    return ok;
-}
-
-static bool feed_rates(session *s, wf_plan *p, int64_t step) {
-    const wf_model *m = s->model;
-    double rates[3];
-    wf_optimizer_rates(&m->training.optimizer, wf_schedule_rate(&s->schedule, step), step, rates);
-    return wf_feed_reals(p, m->optimizer.rates, rates, (int)wf_count(m->optimizer.rates));
-}
-
-static bool next_batch(session *s, int64_t step, int64_t part) {
-    if (dataset_batch(&s->dataset, step, part, s->set->batch_size, &s->batch)) return true;
-    fail(&train_program, "out of memory for a batch: lower --max-tokens or --batch-size");
-}
-
-/* An update from one batch. */
-static bool step_at_once(session *s, int64_t step) {
-    const wf_model *m = s->model;
-    wf_plan *p = s->plan;
-    float norm;
-    wf_random_step(p, (uint64_t)step, 0);
-    bool ok = next_batch(s, step, 0) && batch_feed(&s->batch, p, m) && feed_rates(s, p, step) &&
-              wf_run(p) && add_to_interval(s, p) &&
-              wf_fetch(p, m->optimizer.norm, &norm, sizeof norm);
-    if (ok) s->norm = norm;
-    return ok;
-}
-
-/* An update from the sums of several: that of one large batch, up to rounding. */
-static bool step_in_parts(session *s, int64_t step) {
-    const wf_model *m = s->model;
-    const wf_accumulation *sums = &m->optimizer.accumulation;
-    int64_t parts = dataset_parts(&s->dataset, step);
-    wf_plan *p = s->plan;
-    float norm;
-    for (int64_t part = 0; part < parts; part++) {
-        double more = part > 0;
-        wf_random_step(p, (uint64_t)step, (uint32_t)part);
-        if (!next_batch(s, step, part) || !batch_feed(&s->batch, p, m) ||
-            !wf_feed_reals(p, sums->more, &more, 1) || !wf_run(p) || !add_to_interval(s, p))
-            return false;
-    }
-    s->failed = s->apply;
-    bool ok = feed_rates(s, s->apply, step) && wf_run(s->apply) &&
-              wf_fetch(s->apply, sums->norm, &norm, sizeof norm);
-    if (ok) s->norm = norm;
-    return ok;
-}
-
-static bool average(session *s, int64_t step) {
-    const wf_model *m = s->model;
-    double rate = wf_optimizer_average_rate(&m->training.optimizer, step);
-    s->failed = s->average;
-    return wf_feed_reals(s->average, m->optimizer.averages.rate, &rate, 1) && wf_run(s->average);
-}
-
-static bool run_step(session *s, int64_t step) {
-    s->failed = s->plan;
-    if (!(s->set->accum > 1 ? step_in_parts : step_at_once)(s, step)) return false;
-    if (s->set->ema > 0 && !average(s, step)) return false;
-    s->recent.steps++;
-    return true;
-}
+/* ---- progress -------------------------------------------------------------------------------- */
 
 /* The interval so far as a line; a new interval begins if it was printed. */
 static void report_progress(session *s, bool line) {
@@ -180,17 +93,17 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     if (!ok) fail(&train_program, "%s", message);
     jsonl *e = event(&s->report, name);
     json_int(e, "step", s->at.step);
-    if (v.judged) json_int(e, "exact", v.exact);
-    json_int(e, "sequences", v.sequences);
+    if (v.counts.judged) json_int(e, "exact", v.counts.exact);
+    json_int(e, "sequences", v.counts.sequences);
     json_real(e, "loss", v.nll / v.tokens);
     json_real(e, "accuracy", v.correct / v.tokens);
     if (v.bytes > 0) json_real(e, "bits_per_byte", bits_per_byte(&v));
-    if (s->dataset.text && v.judged) {
-        json_real(e, "bleu", bleu_score(&v.text.bleu[BLEU_NONE]).score);
-        json_real(e, "bleu_13a", bleu_score(&v.text.bleu[BLEU_13A]).score);
-        json_real(e, "chrf", chrf_score(&v.text.chrf));
-        json_real(e, "cer", error_rate(&v.text.characters));
-        json_real(e, "wer", error_rate(&v.text.words));
+    if (s->dataset.text && v.counts.judged) {
+        json_real(e, "bleu", bleu_score(&v.counts.text.bleu[BLEU_NONE]).score);
+        json_real(e, "bleu_13a", bleu_score(&v.counts.text.bleu[BLEU_13A]).score);
+        json_real(e, "chrf", chrf_score(&v.counts.text.chrf));
+        json_real(e, "cer", error_rate(&v.counts.text.characters));
+        json_real(e, "wer", error_rate(&v.counts.text.words));
     }
     json_real(e, "seconds", seconds_now() - began);
     event_send(&s->report);
@@ -211,12 +124,15 @@ static void keep_best(session *s, double loss) {
 }
 
 static void scores_text(const session *s, const evaluation *v, char text[120]) {
-    int n = snprintf(text, 120, "exact match %lld/%lld", (long long)v->exact, (long long)v->judged);
+    int n = snprintf(text, 120, "exact match %lld/%lld", (long long)v->counts.exact,
+                     (long long)v->counts.judged);
     if (s->dataset.text && s->set->task == LEARN_TEXT)
         snprintf(text + n, 120 - (size_t)n, ", BLEU %.2f, chrF %.2f",
-                 bleu_score(&v->text.bleu[BLEU_NONE]).score, chrf_score(&v->text.chrf));
+                 bleu_score(&v->counts.text.bleu[BLEU_NONE]).score,
+                 chrf_score(&v->counts.text.chrf));
     else if (s->dataset.text)
-        snprintf(text + n, 120 - (size_t)n, ", CER %.2f %%", 100 * error_rate(&v->text.characters));
+        snprintf(text + n, 120 - (size_t)n, ", CER %.2f %%",
+                 100 * error_rate(&v->counts.text.characters));
 }
 
 /* A validation whose turn it is: a resumed training makes the same ones. */
@@ -234,7 +150,7 @@ static void validate(session *s) {
                    .nll = loss,
                    .accuracy = v.correct / v.tokens };
     char scores[120] = "";
-    if (v.judged) scores_text(s, &v, scores);
+    if (v.counts.judged) scores_text(s, &v, scores);
     if (v.bytes > 0) snprintf(scores, sizeof scores, "%.4f bits per byte", bits_per_byte(&v));
     report_valid(&s->report, &p, scores);
     s->at.since_best = loss < s->at.best ? 0 : s->at.since_best + 1;
@@ -246,12 +162,17 @@ static void validate(session *s) {
 static void say_text_scores(session *s, const evaluation *v) {
     char text[METRIC_TEXT];
     if (s->set->task == LEARN_TEXT) {
-        say(&s->report, "%s", bleu_text(&v->text.bleu[BLEU_NONE], BLEU_NONE, text));
-        say(&s->report, "%s", bleu_text(&v->text.bleu[BLEU_13A], BLEU_13A, text));
-        say(&s->report, "%s", chrf_text(&v->text.chrf, text));
+        say(&s->report, "%s", bleu_text(&v->counts.text.bleu[BLEU_NONE], BLEU_NONE, text));
+        say(&s->report, "%s", bleu_text(&v->counts.text.bleu[BLEU_13A], BLEU_13A, text));
+        say(&s->report, "%s", chrf_text(&v->counts.text.chrf, text));
     }
     say(&s->report, "character error rate %.2f %%, word error rate %.2f %%",
-        100 * error_rate(&v->text.characters), 100 * error_rate(&v->text.words));
+        100 * error_rate(&v->counts.text.characters), 100 * error_rate(&v->counts.text.words));
+}
+
+/* Results are text on stdout, or events. */
+static bool prints(const session *s) {
+    return s->leads && !s->set->json;
 }
 
 /* Of running text: what it is worth, and what it writes. */
@@ -271,7 +192,7 @@ static void say_running(session *s, const evaluation *v) {
     json_text(event(&s->report, "sample"), "text", text);
     event_send(&s->report);
     free(text);
-    if (!s->set->json) printf("%.4f bits per byte\n", bits_per_byte(v)), fflush(stdout);
+    if (prints(s)) printf("%.4f bits per byte\n", bits_per_byte(v)), fflush(stdout);
 }
 
 /* Of sequences: how many come out right. */
@@ -279,14 +200,14 @@ static void say_sequences(session *s, const evaluation *v) {
     say(&s->report,
         "\nOn %lld sequences it has never seen: loss %.4g per token, perplexity %.5g, token "
         "accuracy %.2f %%",
-        (long long)v->sequences, v->nll / v->tokens, exp(v->nll / v->tokens),
+        (long long)v->counts.sequences, v->nll / v->tokens, exp(v->nll / v->tokens),
         100 * v->correct / v->tokens);
-    if (s->dataset.text && v->judged) say_text_scores(s, v);
-    if (v->judged) say(&s->report, "source | reference | output");
+    if (s->dataset.text && v->counts.judged) say_text_scores(s, v);
+    if (v->counts.judged) say(&s->report, "source | reference | output");
     for (int i = 0; i < SAMPLES; i++)
         if (v->samples[i]) say(&s->report, "  %s", v->samples[i]);
-    if (!s->set->json && v->judged)
-        printf("exact match %lld/%lld\n", (long long)v->exact, (long long)v->judged),
+    if (prints(s) && v->counts.judged)
+        printf("exact match %lld/%lld\n", (long long)v->counts.exact, (long long)v->counts.judged),
             fflush(stdout);
 }
 
@@ -324,7 +245,7 @@ static int step_failed(session *s, int64_t step) {
 }
 
 static int stopped_by_signal(session *s) {
-    const char *name = signalled == SIGINT ? "SIGINT" : "SIGTERM";
+    const char *name = caught_signal() == SIGINT ? "SIGINT" : "SIGTERM";
     bool saved = save(s);
     jsonl *e = event(&s->report, "signal");
     json_int(e, "step", s->at.step);
@@ -335,7 +256,7 @@ static int stopped_by_signal(session *s) {
             (long long)s->at.step, s->set->model);
     else
         say(&s->report, "%s: stopped after step %lld; nothing saved", name, (long long)s->at.step);
-    return EXIT_SIGNAL + signalled;
+    return EXIT_SIGNAL + caught_signal();
 }
 
 static bool due(int64_t step, int64_t every) {
@@ -345,7 +266,7 @@ static bool due(int64_t step, int64_t every) {
 /* All steps, until the last, the end of the time or a signal. */
 static int train(session *s) {
     s->started = seconds_now();
-    while (s->at.step < s->set->max_steps && !signalled) {
+    while (s->at.step < s->set->max_steps && !caught_signal()) {
         double began = seconds_now();
         if (s->set->max_time && began - s->started >= s->set->max_time) break;
         if (!run_step(s, s->at.step + 1)) return step_failed(s, s->at.step + 1);
@@ -362,7 +283,7 @@ static int train(session *s) {
             break;
         }
     }
-    return signalled ? stopped_by_signal(s) : EXIT_DONE;
+    return caught_signal() ? stopped_by_signal(s) : EXIT_DONE;
 }
 
 static void draw_curve(session *s) {
@@ -427,21 +348,29 @@ static int dry_run(session *s) {
     return close_stdout(&train_program, session_close(s) ? EXIT_DONE : EXIT_FAILED);
 }
 
-int main(int argc, char **argv) {
-    session s = {
-        .set = settings_new(), .saved_step = -1, .judged_step = -1, .at = { .best = INFINITY }
-    };
-    terminal_open();
-    options_parse(&train_program, argc, argv);
-    session_open(&s);
-    if (s.set->dry_run) return dry_run(&s);
+/* What one rank does, or all of them in one process. */
+static int run_rank(session *s) {
+    session_open(s);
+    if (s->set->dry_run) return dry_run(s);
     catch_signals();
-    int status = train(&s);
-    if (status == EXIT_DONE) status = finish(&s);
-    jsonl *e = event(&s.report, "end");
-    json_int(e, "step", s.at.step);
+    int status = train(s);
+    if (status == EXIT_DONE) status = finish(s);
+    jsonl *e = event(&s->report, "end");
+    json_int(e, "step", s->at.step);
     json_int(e, "status", status);
-    event_send(&s.report);
-    if (!session_close(&s) && status == EXIT_DONE) status = EXIT_FAILED;
+    event_send(&s->report);
+    if (!session_close(s) && status == EXIT_DONE) status = EXIT_FAILED;
     return close_stdout(&train_program, status);
+}
+
+int train_main(int argc, char **argv, wf_transport *ranks, int here) {
+    session s = { .set = settings_new(),
+                  .here = here,
+                  .saved_step = -1,
+                  .judged_step = -1,
+                  .at = { .best = INFINITY } };
+    options_parse(&train_program, argc, argv);
+    ranks_join(&s, ranks);
+    session_read(&s);
+    return run_rank(&s);
 }

@@ -1,0 +1,21 @@
+/* tools/train/ranks.h - a training by several ranks, to the bits of one process.
+ *
+ * Each has the whole model, computes its share of an update's batches, and owns a share of the
+ * optimizer (nn/sharded.h). Rank 0 writes the files and speaks. What all must do alike, such as
+ * when to stop, is agreed on, as what a rank sees of clocks, signals and disks is its own. Whoever
+ * is alone agrees with itself. */
+#ifndef WEFT_TOOLS_TRAIN_RANKS_H
+#define WEFT_TOOLS_TRAIN_RANKS_H
+
+#include "session.h"
+
+/* This process is one of them from now on: its failures end all, and are told once. NULL: alone. */
+void ranks_join(session *s, wf_transport *t);
+/* Is it the same training on all of them, from the same step, with the same kernels? Exits. */
+void ranks_compare(session *s);
+/* What rank 0 says. */
+bool ranks_agree(session *s, bool yes);
+/* Another rank has failed: ends this one, with the exit code of the cause. */
+_Noreturn void ranks_leave(session *s);
+
+#endif
