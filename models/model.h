@@ -155,10 +155,10 @@ WF_API int64_t wf_model_room(const wf_model *m, int64_t n);
 /* Feeds pairs and optimizer.rates; fetches loss.*, correct and optimizer.norm if there is one, and
  * performs the updates. */
 WF_API wf_plan *wf_model_train_plan(wf_model *m, wf_pool *pool);
-/* A pair for updates from several micro-batches; both fail unless training.optimizer.accumulates.
- * Each micro-batch runs the first, which feeds as train but optimizer.accumulation.more in place of
- * the rates (0 for the first of an update, 1 for the others), fetches loss.* and correct, and adds
- * gradients and count to the sums; wf_random_step numbers micro-batches from 0. Then the second
+/* A pair for updates from several micro-batches; both fail unless training.optimizer.partial_sums.
+ * Each micro-batch runs the first, which feeds as train but optimizer.accumulation.at in place of
+ * the rates (wf_feed_micro_batch), fetches loss.* and correct, and adds gradients and count to the
+ * sums; wf_random_step numbers micro-batches from 0. Then the second
  * feeds optimizer.rates, fetches accumulation.norm, if there is one, and performs the updates. The
  * sums are allocated by the first plan made. */
 WF_API wf_plan *wf_model_accumulate_plan(wf_model *m, wf_pool *pool);

@@ -71,7 +71,7 @@ wf_plan *wf_model_accumulate_plan(wf_model *m, wf_pool *pool) {
     const wf_accumulation *a = &m->optimizer.accumulation;
     int n = a->adds ? m->optimizer.n + 1 : 0;
     list fetch = list_new(5 + m->optimizer.n), feed = pair(m, 1);
-    if (n) add_loss(&fetch, m), add(&feed, a->more);
+    if (n) add_loss(&fetch, m), add(&feed, a->at);
     add_all(&fetch, a->adds, n);
     return plan(m, pool, fetch, feed, true, false);
 }

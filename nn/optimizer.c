@@ -3,14 +3,16 @@
  *
  * The gradients are those of the summed loss; the updates scale them to the mean:
  *
- *     norm  = sqrt(sum of squares of all gradients) / count
+ *     norm  = sqrt(sum of squares of all gradients, block by block) / count
  *     scale = min(1, clip / (norm + 1e-6)) / count       as torch.nn.utils.clip_grad_norm_
  *
  * Every update depends on the scale, and the scale on the norm. A norm or rate that is not finite
  * fails the run, so that a bad step changes nothing, with or without clipping. With the option
  * `unguarded` there is no norm, and the scale is 1 / count. Accumulation of micro-batches works in
- * the same way, with sums in buffers instead of the gradients and the count. */
+ * the same way, with sums in buffers instead of the gradients and the count: a stack of partial sums
+ * for each, as the order of addition is a tree (sum_tree.h). */
 #include "module.h"
+#include "sum_tree.h"
 
 #include <float.h>
 #include <math.h>
@@ -53,6 +55,8 @@ static const char *missing(const wf_tensor *count, wf_tensor *const *params, int
     if (!count) return "the count of an optimizer is NULL";
     if (!o) return "the options of an optimizer are NULL";
     if (o->kind < WF_SGD || o->kind > WF_LION) return "there is no such kind of optimizer";
+    if (o->partial_sums < 0 || o->partial_sums > WF_SUM_TREE_DEPTH)
+        return "the partial sums of micro-batches are not 0 to 128";
     if (isnan(o->clip_norm)) return "the norm to clip at is not a number";
     if (o->unguarded && o->clip_norm > 0) return "an unguarded optimizer cannot clip";
     if (!(o->average_decay >= 0 && o->average_decay < 1))
@@ -98,9 +102,18 @@ static wf_tensor *group_rates(wf_tensor *rates, const wf_parameter_group *group)
 
 /* ---- the scale of a step --------------------------------------------------------------------- */
 
-static wf_tensor *global_norm(wf_tensor *const *grads, int n, wf_tensor *count) {
-    wf_tensor *sum = wf_square_sum(grads[0]);
-    for (int i = 1; i < n; i++) sum = wf_add(sum, wf_square_sum(grads[i]));
+/* Of each block of each gradient. */
+static wf_tensor *square_sums(wf_tensor *const *grads, int n) {
+    wf_tensor **parts = calloc((size_t)n, sizeof *parts);
+    if (!parts) return wf_poison(grads[0]->graph, "out of memory");
+    for (int i = 0; i < n; i++) parts[i] = wf_square_sums(grads[i]);
+    wf_tensor *all = wf_concat(parts, n, 0);
+    free(parts);
+    return all;
+}
+
+static wf_tensor *global_norm(wf_tensor *squares, wf_tensor *count) {
+    wf_tensor *sum = wf_sum(squares, WF_ALL_AXES, false);
     return wf_check_finite(wf_div(wf_sqrt(sum), count), "gradient norm");
 }
 
@@ -188,11 +201,11 @@ static wf_tensor *update(const wf_optimizer *r, int i, wf_tensor *param, wf_tens
 static bool allocate(wf_optimizer *r, const wf_optimizer_options *o) {
     wf_accumulation *a = &r->accumulation;
     wf_averages *v = &r->averages;
-    wf_tensor ***lists[] = { &r->updates, &r->grads,  &r->moments, &a->sums,   &a->adds,
-                             &a->updates, &v->params, &v->values,  &v->updates };
+    wf_tensor ***lists[] = { &r->updates, &r->grads,   &r->moments, &a->sums,   &a->adds,
+                             &a->grads,   &a->updates, &v->params,  &v->values, &v->updates };
     bool ok = true;
-    for (int i = 0; i < 9; i++)
-        if (i < 3 || (i < 6 ? o->accumulates : o->average_decay > 0))
+    for (int i = 0; i < 10; i++)
+        if (i < 3 || (i < 7 ? o->partial_sums > 0 : o->average_decay > 0))
             ok &= (*lists[i] = calloc(MOMENTS * (size_t)r->n, sizeof(wf_tensor *))) != NULL;
     return ok;
 }
@@ -204,7 +217,7 @@ static wf_tensor *record_updates(const wf_optimizer *r, wf_tensor *const *params
                                  const wf_optimizer_options *o, wf_tensor **updates) {
     wf_tensor *norm = NULL;
     if (!o->unguarded) {
-        norm = global_norm(grads, r->n, count);
+        norm = global_norm(o->square_sums ? o->square_sums : square_sums(grads, r->n), count);
         scale = step_scale(norm, count, o->clip_norm);
     }
     for (int i = 0; i < r->n; i++) updates[i] = update(r, i, params[i], grads[i], scale, o);
@@ -220,18 +233,38 @@ static wf_tensor *inverse(wf_tensor *count) {
     return wf_div(wf_constant(count->graph, 1), count);
 }
 
+/* A stack of n tensors like x. */
+static wf_tensor *stack_of(wf_tensor *x, const char *name, int n) {
+    int64_t shape[WF_MAX_DIMS] = { n };
+    if (x->ndim == WF_MAX_DIMS)
+        return wf_poison(x->graph, "'%s' has %d axes: its gradients can't be summed", x->name,
+                         x->ndim);
+    for (int i = 0; i < x->ndim; i++) shape[i + 1] = x->shape[i];
+    return wf_buffer(x->graph, name, wf_real(x->graph), x->ndim + 1, shape, wf_init_zeros());
+}
+
+/* What is at the bottom of a stack: the sum of all, when all are added. */
+static wf_tensor *bottom(wf_tensor *stack) {
+    return wf_reshape(wf_slice(stack, 0, 0, 1), stack->ndim - 1, stack->shape + 1);
+}
+
 static void record_accumulation(wf_optimizer *r, wf_tensor *count, wf_tensor *const *params,
                                 const wf_optimizer_options *o) {
     wf_accumulation *a = &r->accumulation;
     wf_graph *g = count->graph;
     int n = r->n;
-    a->more = wf_input(g, "more", wf_real(g), 0, NULL);
-    for (int i = 0; i < n; i++) a->sums[i] = buffer_of(params[i], "sum");
-    a->sums[n] = wf_buffer(g, "count", wf_real(g), 0, NULL, wf_init_zeros());
-    for (int i = 0; i < n; i++) a->adds[i] = wf_accumulate(a->sums[i], r->grads[i], a->more);
-    a->adds[n] = wf_accumulate(a->sums[n], count, a->more);
-    wf_tensor *total = at_least_one(a->sums[n]), *scale = o->unguarded ? inverse(total) : NULL;
-    a->norm = record_updates(r, params, a->sums, total, scale, o, a->updates);
+    a->at = wf_input(g, "at", wf_real(g), 1, (int64_t[]){ 2 });
+    for (int i = 0; i < n && wf_ok(g); i++) {
+        const char *outer = wf_scope_push(g, params[i]->name);
+        a->sums[i] = leave(outer, stack_of(params[i], "sum", o->partial_sums));
+    }
+    a->sums[n] = stack_of(count, "count", o->partial_sums);
+    for (int i = 0; i < n; i++) a->adds[i] = wf_accumulate(a->sums[i], r->grads[i], a->at);
+    a->adds[n] = wf_accumulate(a->sums[n], count, a->at);
+    for (int i = 0; i < n; i++) a->grads[i] = bottom(a->sums[i]);
+    wf_tensor *total = at_least_one(bottom(a->sums[n]));
+    wf_tensor *scale = o->unguarded ? inverse(total) : NULL;
+    a->norm = record_updates(r, params, a->grads, total, scale, o, a->updates);
 }
 
 /* average -= rate * (average - param): an SGD step with weight decay 1 and gradient -param. */
@@ -259,7 +292,7 @@ static void record(wf_optimizer *r, wf_tensor *loss, wf_tensor *const *grads, wf
     if (!grads && !wf_grad(loss, params, r->n, r->grads)) return;
     for (int i = 0; i < r->n; i++) record_moments(r, params[i], o);
     r->norm = record_updates(r, params, r->grads, total, scale, o, r->updates);
-    if (o->accumulates) record_accumulation(r, count, params, o);
+    if (o->partial_sums > 0) record_accumulation(r, count, params, o);
     if (o->average_decay > 0) record_averages(r, params);
 }
 
@@ -311,7 +344,8 @@ wf_optimizer wf_optimizer_from_gradients(wf_graph *g, wf_tensor *const *grads, w
 void wf_optimizer_free(wf_optimizer *o) {
     if (!o) return;
     free(o->updates), free(o->grads), free(o->moments);
-    free(o->accumulation.sums), free(o->accumulation.adds), free(o->accumulation.updates);
+    free(o->accumulation.sums), free(o->accumulation.adds);
+    free(o->accumulation.grads), free(o->accumulation.updates);
     free(o->averages.params), free(o->averages.values), free(o->averages.updates);
     *o = (wf_optimizer){ 0 };
 }
@@ -332,6 +366,24 @@ double wf_optimizer_average_rate(const wf_optimizer_options *o, int64_t k) {
     double d = o ? o->average_decay : 0;
     return (1 - d) / (1 - pow(d, k < 1 ? 1 : (double)k));
 }
+
+/* ---- micro-batches --------------------------------------------------------------------------- */
+
+int wf_partial_sums(int64_t micro_batches) {
+    int n = 1;
+    while (n < 62 && micro_batches >= (int64_t)2 << n) n++;
+    return n;
+}
+
+bool wf_feed_micro_batch(wf_plan *p, const wf_optimizer *o, int64_t i, int64_t of) {
+    wf_sum_tree t = wf_sum_tree_of(of);
+    double at[2] = { 0 };
+    if (!o || !o->accumulation.at || i < 0 || i >= of) return false;
+    for (int64_t k = 0; k <= i; k++) at[0] = t.depth, at[1] = wf_sum_tree_push(&t, k, k + 1);
+    return wf_feed_reals(p, o->accumulation.at, at, 2);
+}
+
+/* ---- averages -------------------------------------------------------------------------------- */
 
 static bool exchange(wf_tensor *a, wf_tensor *b) {
     size_t bytes = wf_bytes(a);

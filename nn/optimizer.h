@@ -40,13 +40,16 @@ typedef struct wf_optimizer_options {
     double clip_norm;         /* of the gradient of the mean loss; 0: no clipping */
     bool unguarded; /* no clipping and no check for NaN: each update runs as soon as its gradient is
                        computed, which takes less memory. But a NaN gets into the model */
-    bool accumulates;     /* also record the accumulation of micro-batches: wf_accumulation */
-    double average_decay; /* also record a moving average of the weights, e.g. 0.999; 0: none */
-    double dampening;     /* SGD */
-    bool nesterov;        /* SGD: needs a momentum and no dampening */
-    double alpha;         /* RMSprop: in [0, 1) */
-    bool centered;        /* RMSprop: divides by the deviation of the gradients */
-    bool decay_all;       /* AdamW, Lion: biases and norm weights decay too, as in PyTorch */
+    int partial_sums;       /* also record the accumulation of micro-batches, with room for so many:
+                             wf_partial_sums; 0: none */
+    wf_tensor *square_sums; /* wf_square_sums of all gradients that the norm is of, joined, if these
+                               parameters are but some of them; NULL: of these */
+    double average_decay;   /* also record a moving average of the weights, e.g. 0.999; 0: none */
+    double dampening;       /* SGD */
+    bool nesterov;          /* SGD: needs a momentum and no dampening */
+    double alpha;           /* RMSprop: in [0, 1) */
+    bool centered;          /* RMSprop: divides by the deviation of the gradients */
+    bool decay_all;         /* AdamW, Lion: biases and norm weights decay too, as in PyTorch */
     const wf_parameter_group *groups; /* n_groups; the first that has a parameter's name counts */
     int n_groups;
 } wf_optimizer_options;
@@ -54,16 +57,21 @@ typedef struct wf_optimizer_options {
  */
 WF_API wf_optimizer_options wf_optimizer_defaults(wf_optimizer_kind kind);
 /* Gradient accumulation: an update from several micro-batches, equal up to rounding to that from
- * all of them at once. Gradients and counts are summed in buffers. For each micro-batch run a plan
- * that feeds `more` and fetches `adds`, then one that feeds the rates and fetches `updates`. The
- * first micro-batch overwrites the sums. All NULL unless the option `accumulates` is set. */
+ * all of them at once. For each micro-batch run a plan that feeds `at` by wf_feed_micro_batch and
+ * fetches `adds`, then one that feeds the rates and fetches `updates`. Gradients and counts are added
+ * as a binary tree over the numbers of micro-batches, ((0 + 1) + (2 + 3)) + ..., so that the bits do
+ * not depend on who adds them: nn/sharded.h. All NULL unless there is room for partial sums. */
 typedef struct wf_accumulation {
-    wf_tensor *more;     /* the input []: 0 for the first micro-batch of an update, 1 for others */
-    wf_tensor **sums;    /* n + 1 buffers "<name>.<parameter>.sum" and "<name>.count" */
+    wf_tensor *at;       /* the input [2] of wf_accumulate */
+    wf_tensor **sums;    /* n + 1 buffers "<name>.<parameter>.sum" and "<name>.count": stacks of
+                            partial sums, [partial_sums,...]. What an update begins with is not read */
     wf_tensor **adds;    /* n + 1: fetch all to add a micro-batch */
+    wf_tensor **grads;   /* n: the sums of all micro-batches */
     wf_tensor *norm;     /* as wf_optimizer.norm, for the sums */
     wf_tensor **updates; /* n: fetch all to perform a step with the sums */
 } wf_accumulation;
+/* How many partial sums there are at a time of so many micro-batches: the logarithm. */
+WF_API int wf_partial_sums(int64_t micro_batches);
 /* The exponential moving average of the parameters. After each update run a plan that feeds the
  * rate and fetches `updates`. The first run sets the average to the parameters, so its initial
  * zeros have no effect. */
@@ -104,6 +112,8 @@ WF_API void wf_optimizer_free(wf_optimizer *o);
  * If one is not finite the run fails, and nothing is updated. */
 WF_API void wf_optimizer_rates(const wf_optimizer_options *o, double rate, int64_t step,
                                double out[3]);
+/* Feed accumulation.at for micro-batch i of so many, from 0; they run in order. False on failure. */
+WF_API bool wf_feed_micro_batch(wf_plan *p, const wf_optimizer *o, int64_t i, int64_t of);
 /* The value to feed as the rate of the k-th averaging, from 1: (1 - d) / (1 - d^k) with d the
  * decay, which makes the average bias-corrected at every k. */
 WF_API double wf_optimizer_average_rate(const wf_optimizer_options *o, int64_t k);

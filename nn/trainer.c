@@ -76,7 +76,7 @@ static wf_plan *step_plan(wf_trainer *t, const wf_trainer_options *o, tensor_lis
     add_inputs(&feed, t->g, &fetch, seen);
     if (parts) {
         add_all(&fetch, r->accumulation.adds, r->n + 1);
-        add(&feed, r->accumulation.more);
+        add(&feed, r->accumulation.at);
     } else {
         add(&fetch, r->norm);
         add_all(&fetch, r->updates, r->n);
@@ -156,7 +156,7 @@ wf_trainer *wf_trainer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
     t->g = g, t->loss = loss_sum, t->count = count;
     t->options = options->optimizer, t->schedule = options->schedule;
     t->micro_batches = options->micro_batches > 1 ? options->micro_batches : 1;
-    t->options.accumulates = t->micro_batches > 1;
+    t->options.partial_sums = t->micro_batches > 1 ? wf_partial_sums(t->micro_batches) : 0;
     if (record_optimizer(t, options)) make_plans(t, options);
     return t;
 }
@@ -219,17 +219,17 @@ static bool run_average(wf_trainer *t) {
 
 /* The run that the caller has fed; the whole update if there are no micro-batches. */
 static bool run_fed(wf_trainer *t, wf_progress *now) {
-    double more = t->micro_batch > 0, loss = 0, count = 0;
-    const wf_accumulation *a = &t->optimizer.accumulation;
+    double loss = 0, count = 0;
     wf_random_step(t->step, (uint64_t)(t->steps + 1), (uint32_t)t->micro_batch);
     if (t->micro_batches == 1) {
         if (!run_update(t, t->step, t->optimizer.norm, now)) return false;
-    } else if (!wf_feed_reals(t->step, a->more, &more, 1) || !wf_run(t->step))
+    } else if (!wf_feed_micro_batch(t->step, &t->optimizer, t->micro_batch, t->micro_batches) ||
+               !wf_run(t->step))
         return failed(t, wf_plan_error(t->step));
     if (!fetch_real(t->step, t->loss, &loss) || !fetch_real(t->step, t->count, &count))
         return failed(t, wf_plan_error(t->step));
-    t->loss_sum = more != 0 ? t->loss_sum + loss : loss;
-    t->count_sum = more != 0 ? t->count_sum + count : count;
+    t->loss_sum = t->micro_batch > 0 ? t->loss_sum + loss : loss;
+    t->count_sum = t->micro_batch > 0 ? t->count_sum + count : count;
     t->micro_batch++;
     return true;
 }

@@ -28,7 +28,7 @@ extern "C" {
 
 typedef struct wf_trainer_options {
     wf_optimizer_options optimizer; /* clipping, groups and averages are in it; the trainer sets
-                                       `accumulates` */
+                                       `partial_sums` */
     wf_schedule schedule;
     int micro_batches;        /* of an update; 0 or 1: each step is an update */
     wf_tensor *const *params; /* n_params; NULL: all of the graph. Others are frozen */

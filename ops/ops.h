@@ -174,6 +174,9 @@ WF_API wf_tensor *wf_any(wf_tensor *x, uint32_t axes, bool keepdim);
 WF_API wf_tensor *wf_all(wf_tensor *x, uint32_t axes, bool keepdim);
 /* sum of squares of all elements, shape [] */
 WF_API wf_tensor *wf_square_sum(wf_tensor *x);
+/* sums of squares of each WF_SQUARE_BLOCK elements, in row-major order; not differentiable */
+enum { WF_SQUARE_BLOCK = 16384 };
+WF_API wf_tensor *wf_square_sums(wf_tensor *x);
 /* i32, without that axis; the first of equal maxima; not differentiable */
 WF_API wf_tensor *wf_argmax(wf_tensor *x, int axis);
 WF_API wf_tensor *wf_argmin(wf_tensor *x, int axis);
@@ -405,9 +408,10 @@ WF_API wf_tensor *wf_check_finite(wf_tensor *x, const char *what);
 /* Updates. A plan performs those among its fetches, after all other readers of their leaves; a run
  * that fails performs none. They have no value. */
 WF_API wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value); /* leaf = value */
-/* leaf = value if `more` is 0, else leaf + value; more: real []. So a sum can be started without
- * clearing the leaf first. */
-WF_API wf_tensor *wf_accumulate(wf_tensor *leaf, wf_tensor *value, wf_tensor *more);
+/* sums [n,...] is a stack of partial sums of tensors like value; at: real [2] = { how many are on it,
+ * how many of these, from the top, the value is added to }. The sum takes their place. So values are
+ * summed in any order that a tree has: nn/sum_tree.h. */
+WF_API wf_tensor *wf_accumulate(wf_tensor *sums, wf_tensor *value, wf_tensor *at);
 /* rates: real [n], the first is the learning rate; scale: real [], multiplies the gradient (for
  * clipping, 1/count). The buffer is for a momentum; else it may be NULL. With dampening rates[1] is
  * 0 at the first step, whose gradient is not dampened, and then 1. options NULL: all 0 */

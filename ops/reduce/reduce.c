@@ -347,61 +347,6 @@ wf_tensor *wf_max(wf_tensor *x, uint32_t axes, bool keepdim) {
     return record_reduction(&wf_op_max, x, axes, keepdim);
 }
 
-/* ---- square_sum: sum of x^2 over everything -------------------------------------------------- */
-
-static bool shape_square_sum(wf_call *c) {
-    if (!wf_want_real(c, 0)) return false;
-    wf_set_shape(&c->out[0], c->in[0].dtype, 0, NULL);
-    return true;
-}
-
-static bool plan_square_sum(wf_call *c, void *plan) {
-    (void)plan;
-    c->work_bytes = (size_t)wf_task_count(wf_view_count(&c->in[0]), BLOCK) * sizeof(double);
-    return true;
-}
-
-static int64_t tasks_square_sum(const wf_call *c, int phase) {
-    return phase == 0 ? wf_task_count(wf_view_count(&c->in[0]), BLOCK) : phase == 1;
-}
-
-/* Phase 0: the sum of each block; phase 1: their sum, in order. */
-static bool eval_square_sum(const wf_call *c, int phase, int64_t task, void *scratch) {
-    int64_t n = wf_view_count(&c->in[0]), from, to;
-    double *block = c->work, total = 0;
-    (void)scratch;
-    if (phase == 0) {
-        wf_task_range(n, BLOCK, task, &from, &to);
-        block[task] = WF_KERNEL(c->in[0].dtype, square_sum(to - from, wf_at(&c->in[0], from)));
-        return true;
-    }
-    for (int64_t i = 0; i < wf_task_count(n, BLOCK); i++) total += block[i];
-    wf_put(&c->out[0], 0, total);
-    return true;
-}
-
-/* y = sum of x^2: the derivative is 2 x. */
-static void grad_square_sum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    (void)need;
-    dx[0] = wf_mul(wf_scale(dy[0], 2), y->in[0]);
-}
-
-const wf_op wf_op_square_sum = {
-    .name = "square_sum",
-    .family = "reduce",
-    .arity = 1,
-    .shape = shape_square_sum,
-    .grad = grad_square_sum,
-    .run = &(const wf_kernel){ .plan = plan_square_sum,
-                               .tasks = tasks_square_sum,
-                               .eval = eval_square_sum,
-                               .flops = wf_flops_of_operand },
-};
-
-wf_tensor *wf_square_sum(wf_tensor *x) {
-    return wf_record(&wf_op_square_sum, 1, &x, NULL);
-}
-
 /* ---- inverse_count: 1 / (how many elements those axes have - correction) --------------------- */
 
 typedef struct count_attrs {

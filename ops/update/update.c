@@ -101,21 +101,59 @@ wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value) {
     return wf_record(&wf_op_assign, 2, (wf_tensor *[]){ leaf, value }, NULL);
 }
 
-/* ---- accumulate: leaf = value, or leaf + value ----------------------------------------------- */
+/* ---- accumulate: the top of a stack of sums = its last ones + value --------------------------- */
+
+enum { AT_DEPTH, AT_ADDED, AT_NUMBERS };
 
 static bool shape_accumulate(wf_call *c) {
+    const wf_view *sums = &c->in[0], *value = &c->in[1], *at = &c->in[2];
     wf_no_elements(c);
-    if (!wf_want_real(c, 0) || !wf_want_real(c, 2) || !wf_fits_leaf(c, 1, "the value"))
-        return false;
-    return c->in[2].ndim == 0 || wf_fail(c, "more is %s, not []", wf_show(c, &c->in[2]));
+    if (!wf_want_real(c, 0) || !wf_want(c, 1, sums->dtype) || !wf_want_real(c, 2)) return false;
+    bool fits = sums->ndim == value->ndim + 1;
+    for (int i = 0; fits && i < value->ndim; i++) fits = sums->shape[i + 1] == value->shape[i];
+    if (!fits)
+        return wf_fail(c, "the value is %s, the sums %s", wf_show(c, value), wf_show(c, sums));
+    return (at->ndim == 1 && at->shape[0] == AT_NUMBERS) ||
+           wf_fail(c, "at is %s, not [2]", wf_show(c, at));
+}
+
+static int64_t tasks_accumulate(const wf_call *c, int phase) {
+    return phase == 0 ? wf_task_count(wf_view_count(&c->in[1]), WF_UPDATE_GRAIN) : 0;
+}
+
+static bool plan_accumulate(wf_call *c, void *plan) {
+    (void)plan;
+    c->scratch_bytes = WF_UPDATE_GRAIN * wf_dtype_size(c->in[0].dtype);
+    return true;
+}
+
+/* The nearest sum first: (... + (sums[depth - 2] + (sums[depth - 1] + value))). */
+static void add_from_top(const wf_call *c, int64_t depth, int64_t added, int64_t from, int64_t to,
+                         void *sum) {
+    const wf_view *sums = &c->in[0], *value = &c->in[1];
+    int64_t n = wf_view_count(value);
+    memcpy(sum, wf_at(value, from), (size_t)(to - from) * wf_dtype_size(sums->dtype));
+    for (int64_t i = 1; i <= added; i++)
+        WF_KERNEL(sums->dtype, accumulate(to - from, wf_at(sums, (depth - i) * n + from), sum));
 }
 
 static bool eval_accumulate(const wf_call *c, int phase, int64_t task, void *scratch) {
-    int64_t from, to;
-    if (wf_get(&c->in[2], 0) == 0) return eval_assign(c, phase, task, scratch);
-    wf_task_range(wf_view_count(&c->in[0]), WF_UPDATE_GRAIN, task, &from, &to);
-    WF_KERNEL(c->in[0].dtype,
-              accumulate(to - from, wf_at(&c->in[1], from), wf_at(&c->in[0], from)));
+    const wf_view *sums = &c->in[0], *value = &c->in[1];
+    double depth = wf_get(&c->in[2], AT_DEPTH), added = wf_get(&c->in[2], AT_ADDED);
+    int64_t n = wf_view_count(value), from, to;
+    (void)phase;
+    if (!(added >= 0 && added <= depth && depth - added < (double)sums->shape[0] &&
+          depth <= (double)sums->shape[0]))
+        return wf_fail(c, "%g of %g sums, where there is room for %lld", added, depth,
+                       (long long)sums->shape[0]);
+    wf_task_range(n, WF_UPDATE_GRAIN, task, &from, &to);
+    void *top = wf_at(sums, (int64_t)(depth - added) * n + from);
+    if (added == 1) { /* in place: a sum of two has one order */
+        WF_KERNEL(sums->dtype, accumulate(to - from, wf_at(value, from), top));
+        return true;
+    }
+    add_from_top(c, (int64_t)depth, (int64_t)added, from, to, scratch);
+    memcpy(top, scratch, (size_t)(to - from) * wf_dtype_size(sums->dtype));
     return true;
 }
 
@@ -126,9 +164,11 @@ const wf_op wf_op_accumulate = {
     .shape = shape_accumulate,
     .no_grad = wf_no_update_value,
     .writes = 1 << 0,
-    .run = &(const wf_kernel){ .tasks = wf_update_tasks, .eval = eval_accumulate },
+    .run = &(const wf_kernel){ .plan = plan_accumulate,
+                               .tasks = tasks_accumulate,
+                               .eval = eval_accumulate },
 };
 
-wf_tensor *wf_accumulate(wf_tensor *leaf, wf_tensor *value, wf_tensor *more) {
-    return wf_record(&wf_op_accumulate, 3, (wf_tensor *[]){ leaf, value, more }, NULL);
+wf_tensor *wf_accumulate(wf_tensor *sums, wf_tensor *value, wf_tensor *at) {
+    return wf_record(&wf_op_accumulate, 3, (wf_tensor *[]){ sums, value, at }, NULL);
 }

@@ -1,12 +1,12 @@
 /* ops/update/update_rows.c - the gradient of an embedding table in an optimizer, computed row by
  * row from the ids: its sum of squares, and the step of Adam.
  *
- *     G[r, :] = sum of dy[i, :] over ids[i] = r;   then square_sum or adam_step (update.c) with G
+ *     G[r, :] = sum of dy[i, :] over ids[i] = r;   then square_sums or adam_step (adam.c) with G
  *
  * For a table that embedding (index.c) read, G is embedding_backward(dy, ids, table): zeros, except
  * in the few rows that were read. Each row of G is summed when it is needed and never written to
- * memory: the time for the sum of squares depends on the number of ids, not on the size of the
- * table, and the step of Adam reads and writes only the table, m and v. The gradient of a table
+ * memory: the sums of squares take little time where no row was read, and the step of Adam reads and
+ * writes only the table, m and v. The bits are those of the whole gradient. The gradient of a table
  * that is read twice, or tied to the output, is a sum of several terms and is computed like any
  * other. */
 #include "ops/rules.h"
@@ -44,82 +44,79 @@ static bool build_lists(const wf_call *c, const wf_view *ids, const wf_view *tab
     return true;
 }
 
-/* ---- rows_square_sum(dy, ids, table): the square_sum of embedding_backward(dy, ids, table) --- */
+/* ---- rows_square_sums(dy, ids, table): the square_sums of embedding_backward(dy, ids, table) - */
 
-enum { SUM_DY, SUM_IDS, SUM_TABLE, SUM_OPERANDS, STRIPE = 64 /* columns of a task */ };
+enum { SUM_DY, SUM_IDS, SUM_TABLE, SUM_OPERANDS };
 
-static int64_t stripe_count(const wf_call *c) {
-    return wf_task_count(c->in[SUM_TABLE].shape[1], STRIPE);
+static int64_t block_count(const wf_call *c) {
+    return (wf_view_count(&c->in[SUM_TABLE]) + WF_SQUARE_BLOCK - 1) / WF_SQUARE_BLOCK;
 }
 
-static bool shape_square_sum(wf_call *c) {
+static bool shape_square_sums(wf_call *c) {
+    int64_t blocks = block_count(c);
     if (!wf_rows_fit(c, SUM_DY)) return false;
-    wf_set_shape(&c->out[0], c->in[SUM_DY].dtype, 0, NULL);
+    wf_set_shape(&c->out[0], c->in[SUM_DY].dtype, 1, &blocks);
     return true;
 }
 
-static bool plan_square_sum(wf_call *c, void *plan) {
+static bool plan_square_sums(wf_call *c, void *plan) {
     (void)plan;
-    c->work_bytes =
-        list_bytes(&c->in[SUM_IDS], &c->in[SUM_TABLE]) + (size_t)stripe_count(c) * sizeof(double);
-    c->scratch_bytes = STRIPE * sizeof(double);
+    c->work_bytes = list_bytes(&c->in[SUM_IDS], &c->in[SUM_TABLE]);
+    c->scratch_bytes = WF_SQUARE_BLOCK * wf_dtype_size(c->in[SUM_DY].dtype);
     return true;
 }
 
-static int64_t tasks_square_sum(const wf_call *c, int phase) {
-    return phase == 1 ? stripe_count(c) : phase <= 2;
+/* Phase 0: the lists; phase 1: blocks of the table. */
+static int64_t tasks_square_sums(const wf_call *c, int phase) {
+    return phase == 0 ? 1 : phase == 1 ? block_count(c) : 0;
 }
 
-/* Rows are summed in the order of their first ids. */
-static double stripe_sum(const wf_call *c, const id_lists *l, int64_t task, void *row) {
+/* Is there an id of a row that has elements in [from, to)? */
+static bool is_touched(const id_lists *l, int64_t from, int64_t to, int64_t width) {
+    for (int64_t row = from / width; row * width < to; row++)
+        if (l->first[row] >= 0) return true;
+    return false;
+}
+
+/* The sum of squares of the gradient's elements [from, to), which may begin and end inside rows. */
+static double sum_of_range(const wf_call *c, int64_t from, int64_t to, void *scratch) {
     const wf_view *dy = &c->in[SUM_DY];
-    const int32_t *ids = c->in[SUM_IDS].data;
-    int64_t width = c->in[SUM_TABLE].shape[1], from, to;
-    double total = 0;
-    wf_task_range(width, STRIPE, task, &from, &to);
-    for (int64_t i = 0; i < l->n; i++) {
-        if (l->first[ids[i]] != i) continue;
-        WF_KERNEL(dy->dtype, sum_list(to - from, wf_at(dy, from), width, l->next, i, row));
-        total += WF_KERNEL(dy->dtype, square_sum(to - from, row));
+    const id_lists l = lists_of(c, &c->in[SUM_IDS], &c->in[SUM_TABLE]);
+    const wf_view range = { .data = scratch, .dtype = dy->dtype };
+    int64_t width = c->in[SUM_TABLE].shape[1];
+    if (!is_touched(&l, from, to, width)) return 0;
+    for (int64_t at = from, next; at < to; at = next) {
+        next = (at / width + 1) * width < to ? (at / width + 1) * width : to;
+        WF_KERNEL(dy->dtype, sum_list(next - at, wf_at(dy, at % width), width, l.next,
+                                      l.first[at / width], wf_at(&range, at - from)));
     }
-    return total;
+    return WF_KERNEL(dy->dtype, square_sum(to - from, scratch));
 }
 
-/* Phase 0: the lists; phase 1: stripes of columns; phase 2: the sums of the stripes, in order. */
-static bool eval_square_sum(const wf_call *c, int phase, int64_t task, void *scratch) {
-    const wf_view *ids = &c->in[SUM_IDS], *table = &c->in[SUM_TABLE];
-    if (phase == 0) return build_lists(c, ids, table);
-    id_lists l = lists_of(c, ids, table);
-    double *stripe = (double *)(l.next + l.n), total = 0;
-    if (phase == 1) {
-        stripe[task] = stripe_sum(c, &l, task, scratch);
-        return true;
-    }
-    for (int64_t i = 0; i < stripe_count(c); i++) total += stripe[i];
-    wf_put(&c->out[0], 0, total);
+static bool eval_square_sums(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const wf_view *table = &c->in[SUM_TABLE];
+    int64_t n = wf_view_count(table), from = task * WF_SQUARE_BLOCK, to = from + WF_SQUARE_BLOCK;
+    if (phase == 0) return build_lists(c, &c->in[SUM_IDS], table);
+    if (to > n) to = n;
+    wf_put(&c->out[0], task, sum_of_range(c, from, to, scratch));
     return true;
 }
 
-static void decompose_square_sum(wf_tensor *y, wf_tensor **results) {
-    wf_tensor *const *in = y->in;
-    results[0] = wf_square_sum(wf_embedding_backward(in[SUM_DY], in[SUM_IDS], in[SUM_TABLE]));
-}
-
-static double flops_square_sum(const wf_call *c) {
+static double flops_square_sums(const wf_call *c) {
     return 3.0 * (double)wf_view_count(&c->in[SUM_DY]);
 }
 
-const wf_op wf_op_rows_square_sum = {
-    .name = "rows_square_sum",
+const wf_op wf_op_rows_square_sums = {
+    .name = "rows_square_sums",
     .family = "reduce",
     .arity = SUM_OPERANDS,
-    .shape = shape_square_sum,
-    .decompose = decompose_square_sum,
+    .shape = shape_square_sums,
+    .no_grad = "only a plan puts it in the place of square_sums",
     .shape_only = 1 << SUM_TABLE,
-    .run = &(const wf_kernel){ .plan = plan_square_sum,
-                               .tasks = tasks_square_sum,
-                               .eval = eval_square_sum,
-                               .flops = flops_square_sum },
+    .run = &(const wf_kernel){ .plan = plan_square_sums,
+                               .tasks = tasks_square_sums,
+                               .eval = eval_square_sums,
+                               .flops = flops_square_sums },
 };
 
 /* ---- adam_rows_step -------------------------------------------------------------------------- */
@@ -193,9 +190,9 @@ const wf_op wf_op_adam_rows_step = {
 
 /* ---- rewrite rules: embedding_backward has the operands dy, ids, table and an addend --------- */
 
-bool wf_fuse_square_sum_rows(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *grad) {
+bool wf_fuse_square_sums_rows(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *grad) {
     (void)sum;
-    return !grad->in[3] && wf_replace(r, &wf_op_rows_square_sum, SUM_OPERANDS, grad->in, NULL);
+    return !grad->in[3] && wf_replace(r, &wf_op_rows_square_sums, SUM_OPERANDS, grad->in, NULL);
 }
 
 bool wf_fuse_adam_rows(wf_rewrite *r, const wf_tensor *step, const wf_tensor *grad) {

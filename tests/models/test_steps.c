@@ -152,9 +152,9 @@ static void take(sentences *part, const sentences *b, int from, int to) {
     }
 }
 
-static void accumulate(wf_plan *p, const wf_model *m, const sentences *b, double more) {
+static void accumulate(wf_plan *p, const wf_model *m, const sentences *b, int i, int of) {
     feed_sentences(p, m, b);
-    assert_plan(p, wf_feed_reals(p, m->optimizer.accumulation.more, &more, 1) && wf_run(p));
+    assert_plan(p, wf_feed_micro_batch(p, &m->optimizer, i, of) && wf_run(p));
 }
 
 static void apply(wf_plan *p, const wf_model *m, int64_t step, double rate) {
@@ -171,7 +171,7 @@ TEST_ROWS(micro_batches_equal_one_batch, 3) {
     bool same;
     wf_transformer_config c = wide_config();
     wf_training_config training = training_of(_i == 1 ? WF_SGD : WF_ADAMW, 0, _i == 2);
-    training.optimizer.accumulates = true;
+    training.optimizer.partial_sums = 2;
     training.optimizer.clip_norm = _i == 2 ? 0 : 0.1;
     wf_model *whole = open_model(&c, &training, WF_F64, 3),
              *parts = open_model(&c, &training, WF_F64, 3);
@@ -181,10 +181,10 @@ TEST_ROWS(micro_batches_equal_one_batch, 3) {
         random_sentences(&b, &c, 8, 7, 6, (uint64_t)step);
         train_step(train, whole, &b, step, 1e-2);
         take(&part, &b, 3, 6);
-        accumulate(add, parts, &part, 0);
+        accumulate(add, parts, &part, 0, 3);
         for (int i = 0; i < 3; i++) {
             take(&part, &b, cuts[i], cuts[i + 1]);
-            accumulate(add, parts, &part, i > 0);
+            accumulate(add, parts, &part, i, 3);
         }
         apply(update, parts, step, 1e-2);
         double error = compare_leaves(whole, parts, &same);
@@ -206,7 +206,7 @@ TEST_ROWS(one_micro_batch_is_a_batch, 2) {
     bool same;
     wf_transformer_config c = wide_config();
     wf_training_config training = training_of(WF_ADAM, 0.1, _i);
-    training.optimizer.accumulates = true;
+    training.optimizer.partial_sums = 2;
     wf_model *whole = open_model(&c, &training, WF_F32, 3),
              *parts = open_model(&c, &training, WF_F32, 3);
     wf_plan *train = wf_model_train_plan(whole, NULL), *add = wf_model_accumulate_plan(parts, NULL),
@@ -215,7 +215,7 @@ TEST_ROWS(one_micro_batch_is_a_batch, 2) {
         random_sentences(&b, &c, 4, 7, 6, (uint64_t)step);
         train_step(train, whole, &b, step, 1e-2);
         wf_random_step(add, (uint64_t)step, 0);
-        accumulate(add, parts, &b, 0);
+        accumulate(add, parts, &b, 0, 1);
         apply(update, parts, step, 1e-2);
         compare_leaves(whole, parts, &same);
         ck_assert(same);
@@ -230,13 +230,13 @@ TEST(micro_batches_drop_other_elements) {
     const uint32_t micro_batch[] = { 0, 1, 0 };
     wf_transformer_config c = small_config();
     wf_training_config training = training_of(WF_ADAM, 0.3, false);
-    training.optimizer.accumulates = true;
+    training.optimizer.partial_sums = 2;
     wf_model *m = open_model(&c, &training, WF_F32, 3);
     wf_plan *add = wf_model_accumulate_plan(m, NULL);
     random_sentences(&b, &c, 4, 7, 6, 1);
     for (int i = 0; i < 3; i++) {
         wf_random_step(add, 1, micro_batch[i]);
-        accumulate(add, m, &b, i > 0);
+        accumulate(add, m, &b, i, 3);
         values v = fetched(add, m->loss.loss);
         loss[i] = v.data[0];
         free_values(&v, 1);

@@ -179,7 +179,7 @@ TEST(defaults_are_the_usual_ones) {
         wf_optimizer_options o = wf_optimizer_defaults((wf_optimizer_kind)kind);
         ck_assert(o.kind == (wf_optimizer_kind)kind && !o.name && o.beta1 == 0.9);
         ck_assert(o.beta2 == 0.999 && o.eps == 1e-8 && o.momentum == 0 && o.weight_decay == 0);
-        ck_assert(o.clip_norm == 0 && !o.unguarded && !o.accumulates && o.average_decay == 0);
+        ck_assert(o.clip_norm == 0 && !o.unguarded && !o.partial_sums && o.average_decay == 0);
     }
 }
 
@@ -192,7 +192,7 @@ TEST(two_optimizers_have_two_names) {
               *b = param_of(g, "b", SHAPE(2), (double[]){ 3, 4 }), *one = wf_constant(g, 1);
     wf_tensor *loss = wf_sum(wf_mul(a, b), WF_ALL_AXES, false);
     wf_optimizer_options first = wf_optimizer_defaults(WF_ADAM), second = first;
-    first.accumulates = second.accumulates = true;
+    first.partial_sums = second.partial_sums = 1;
     first.average_decay = second.average_decay = 0.5;
     second.name = "critic";
     wf_optimizer o[] = { wf_optimizer_new(g, loss, one, &a, 1, &first),

@@ -66,8 +66,14 @@ static const wf_op *op_called(const char *name) {
     return wf_op_at(i);
 }
 
-static wf_tensor *rows_square_sum(wf_tensor *grad) {
-    return wf_record(op_called("rows_square_sum"), 3, grad->in, NULL);
+static wf_tensor *rows_square_sums(wf_tensor *grad) {
+    return wf_record(op_called("rows_square_sums"), 3, grad->in, NULL);
+}
+
+/* accumulate, where so many sums are on the stack and so many of them are added to. */
+static wf_tensor *onto(wf_tensor *sums, wf_tensor *value, double depth, double added) {
+    wf_tensor *at[] = { wf_constant(sums->graph, depth), wf_constant(sums->graph, added) };
+    return wf_accumulate(sums, value, wf_stack(at, 2, 0));
 }
 
 /* The scale is fixed: six operands are all that a row has. */

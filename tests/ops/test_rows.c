@@ -37,7 +37,7 @@ static void open_table(table *t, wf_dtype real, int64_t rows, int64_t width, int
     wf_vjp(&y, &dy, 1, t->leaf, 1, &t->grad);
     wf_tensor **leaf = t->leaf;
     t->step = wf_adam_step(leaf[0], leaf[1], leaf[2], t->grad, scale, rates, NULL);
-    t->norm = wf_square_sum(t->grad);
+    t->norm = wf_sum(wf_square_sums(t->grad), WF_ALL_AXES, false);
     ck_assert_msg(wf_ok(g), "%s", wf_error(g));
 }
 
@@ -72,20 +72,22 @@ static const struct {
 } sizes[] = { { 7, 5, 3 },      { 3, 70, 45 },  { 20, 64, 160 }, { 601, 67, 200 },
               { 5000, 3, 350 }, { 5, 4999, 4 }, { 300, 512, 40 } };
 
-/* The leaves after two steps, each with ids of its own. */
+/* The leaves after two steps, each with ids of its own, and the sum of squares of the second. */
 static void stepped(int size, wf_dtype real, bool by_rows, int threads, values *out) {
     static int32_t ids[MAX_IDS];
     table t;
     wf_pool *pool = threads > 1 ? wf_pool_new(threads) : NULL;
     open_table(&t, real, sizes[size].rows, sizes[size].width, sizes[size].n);
-    wf_plan *p = plan_as(&t, &t.step, 1, pool, !by_rows);
+    wf_plan *p = plan_as(&t, (wf_tensor *[]){ t.step, t.norm }, 2, pool, !by_rows);
     ck_assert_int_eq(count_steps(p, "embedding_backward"), !by_rows);
+    ck_assert_int_eq(count_steps(p, "rows_square_sums"), by_rows);
     ck_assert_int_eq(count_steps(p, "adam_rows_step"), by_rows);
     for (uint64_t step = 1; step <= 2; step++) {
         draw_ids(ids, 2 * sizes[size].n, sizes[size].rows, step);
         assert_plan(p, wf_feed(p, t.ids, ids, wf_bound_bytes(p, t.ids)) && wf_run(p));
     }
     for (int i = 0; i < 3; i++) out[i] = (values){ wf_count(t.leaf[i]), leaf_values(t.leaf[i]) };
+    out[3] = fetched(p, t.norm);
     wf_plan_free(p), wf_pool_free(pool);
     end_graph(t.g);
 }
@@ -93,16 +95,16 @@ static void stepped(int size, wf_dtype real, bool by_rows, int threads, values *
 TEST_ROWS(rows_get_the_bits_of_the_dense_step, COUNT_OF(sizes)) {
     static const int threads[] = { 1, 2, 5 };
     for (int type = WF_F32; type <= WF_F64; type++) {
-        values want[3], have[3];
+        values want[4], have[4];
         stepped(_i, (wf_dtype)type, false, 1, want);
         for (int k = 0; k < COUNT_OF(threads); k++) {
             stepped(_i, (wf_dtype)type, true, threads[k], have);
-            for (int i = 0; i < 3; i++)
+            for (int i = 0; i < 4; i++)
                 ck_assert_msg(same_bits(want[i], have[i]), "leaf %d, type %d, %d threads", i, type,
                               threads[k]);
-            free_values(have, 3);
+            free_values(have, 4);
         }
-        free_values(want, 3);
+        free_values(want, 4);
     }
 }
 
@@ -116,7 +118,8 @@ TEST(a_gradient_that_is_fetched_is_there) {
     assert_plan(alone, wf_feed(alone, t.ids, ids, sizeof ids) && wf_run(alone));
     assert_plan(both, wf_feed(both, t.ids, ids, sizeof ids) && wf_run(both));
     ck_assert_int_eq(count_steps(both, "embedding_backward"), 1);
-    ck_assert_int_eq(count_steps(both, "adam_rows_step") + count_steps(both, "rows_square_sum"), 0);
+    ck_assert_int_eq(count_steps(both, "adam_rows_step") + count_steps(both, "rows_square_sums"),
+                     0);
     values want = fetched(alone, t.grad), have = fetched(both, t.grad),
            norm = fetched(both, t.norm);
     double squares = 0;
@@ -189,7 +192,7 @@ TEST_ROWS(a_table_used_twice_is_updated_as_before, 2) {
         g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 3, .feed = &o.rates, .n_feed = 1 });
     assert_plan(p,
                 wf_feed(p, o.rates, (double[]){ 0.1, 10, 1000 }, 3 * sizeof(double)) && wf_run(p));
-    ck_assert_int_eq(count_steps(p, "adam_rows_step") + count_steps(p, "rows_square_sum"), 0);
+    ck_assert_int_eq(count_steps(p, "adam_rows_step") + count_steps(p, "rows_square_sums"), 0);
     values grad = fetched(p, o.grads[0]), norm = fetched(p, o.norm);
     double squares = 0;
     for (int64_t i = 0; i < grad.count; i++) squares += grad.data[i] * grad.data[i];
@@ -224,6 +227,6 @@ TEST_ROWS(a_train_step_holds_no_gradient_of_a_table, COUNT_OF(plans)) {
     train_step(p, m, &b, 1, 1e-2);
     ck_assert_int_eq(count_steps(p, "embedding_backward"), plans[_i].dense);
     ck_assert_int_eq(count_steps(p, "adam_rows_step"), plans[_i].steps);
-    ck_assert_int_eq(count_steps(p, "rows_square_sum"), plans[_i].sums);
+    ck_assert_int_eq(count_steps(p, "rows_square_sums"), plans[_i].sums);
     wf_plan_free(p), close_model(m);
 }

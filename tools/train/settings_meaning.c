@@ -102,7 +102,8 @@ wf_training_config settings_training(const settings *set) {
                        .eps = set->eps,
                        .weight_decay = set->optimizer == WF_ADAMW ? set->weight_decay : 0,
                        .clip_norm = set->clip_norm,
-                       .accumulates = set->accum > 1 || set->in_ranks,
+                       .partial_sums =
+                           set->accum > 1 || set->in_ranks ? wf_partial_sums(set->accum) : 0,
                        .average_decay = set->ema },
     };
 }

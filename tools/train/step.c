@@ -51,21 +51,19 @@ static bool step_at_once(session *s, int64_t step) {
 /* An update from the sums of several: that of one large batch, up to rounding. */
 static bool step_in_parts(session *s, int64_t step) {
     const wf_model *m = s->model;
-    const wf_accumulation *sums = &m->optimizer.accumulation;
     int64_t parts = dataset_parts(&s->dataset, step);
     wf_plan *p = s->plan;
     float norm;
     for (int64_t part = 0; part < parts; part++) {
-        double more = part > 0;
         wf_random_step(p, (uint64_t)step, (uint32_t)part);
         next_batch(s, step, part);
-        if (!batch_feed(&s->batch, p, m) || !wf_feed_reals(p, sums->more, &more, 1) || !wf_run(p) ||
-            !add_batch(s, p))
+        if (!batch_feed(&s->batch, p, m) || !wf_feed_micro_batch(p, &m->optimizer, part, parts) ||
+            !wf_run(p) || !add_batch(s, p))
             return false;
     }
     s->failed = s->apply;
     bool ok = feed_rates(s, s->apply, step) && wf_run(s->apply) &&
-              wf_fetch(s->apply, sums->norm, &norm, sizeof norm);
+              wf_fetch(s->apply, m->optimizer.accumulation.norm, &norm, sizeof norm);
     if (ok) s->norm = norm;
     return ok;
 }

@@ -69,7 +69,7 @@ static wf_tensor *table_gradient(scene *s, wf_tensor *table) {
 }
 
 static void of_a_norm(scene *s) {
-    s->outer = wf_square_sum(table_gradient(s, drawn(s->g, "x", SHAPE(6, 3))));
+    s->outer = wf_square_sums(table_gradient(s, drawn(s->g, "x", SHAPE(6, 3))));
 }
 
 static const struct {
@@ -83,7 +83,7 @@ static const struct {
     { "slice", of_a_slice, "unslice", 3 },
     { "slices", of_two_slices, "unslice", 3 },
     { "three slices", of_three_slices, "unslice", 4 },
-    { "norm", of_a_norm, "rows_square_sum", 3 },
+    { "norm", of_a_norm, "rows_square_sums", 3 },
 };
 
 static scene scene_of(int i) {

@@ -1,0 +1,102 @@
+/* ops/reduce/square_sum.c - sums of squares over everything: one, or one of each block of elements.
+ *
+ * The blocks are those of a row-major order, WF_SQUARE_BLOCK elements each, the last one what is
+ * left. A norm of gradients is the root of the sum over all blocks of all gradients (nn/optimizer.c):
+ * blocks that lie apart, as on several machines, can be computed apart and give the same bits. */
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+
+static int64_t block_count(const wf_call *c) {
+    return (wf_view_count(&c->in[0]) + WF_SQUARE_BLOCK - 1) / WF_SQUARE_BLOCK;
+}
+
+static double block_sum(const wf_call *c, int64_t block) {
+    int64_t from = block * WF_SQUARE_BLOCK, n = wf_view_count(&c->in[0]) - from;
+    if (n > WF_SQUARE_BLOCK) n = WF_SQUARE_BLOCK;
+    return WF_KERNEL(c->in[0].dtype, square_sum(n, wf_at(&c->in[0], from)));
+}
+
+/* ---- square_sum: sum of x^2 over everything -------------------------------------------------- */
+
+static bool shape_square_sum(wf_call *c) {
+    if (!wf_want_real(c, 0)) return false;
+    wf_set_shape(&c->out[0], c->in[0].dtype, 0, NULL);
+    return true;
+}
+
+static bool plan_square_sum(wf_call *c, void *plan) {
+    (void)plan;
+    c->work_bytes = (size_t)block_count(c) * sizeof(double);
+    return true;
+}
+
+static int64_t tasks_square_sum(const wf_call *c, int phase) {
+    return phase == 0 ? block_count(c) : phase == 1;
+}
+
+/* Phase 0: the sum of each block; phase 1: their sum, in order. */
+static bool eval_square_sum(const wf_call *c, int phase, int64_t task, void *scratch) {
+    double *block = c->work, total = 0;
+    (void)scratch;
+    if (phase == 0) return block[task] = block_sum(c, task), true;
+    for (int64_t i = 0; i < block_count(c); i++) total += block[i];
+    wf_put(&c->out[0], 0, total);
+    return true;
+}
+
+/* y = sum of x^2: the derivative is 2 x. */
+static void grad_square_sum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)need;
+    dx[0] = wf_mul(wf_scale(dy[0], 2), y->in[0]);
+}
+
+const wf_op wf_op_square_sum = {
+    .name = "square_sum",
+    .family = "reduce",
+    .arity = 1,
+    .shape = shape_square_sum,
+    .grad = grad_square_sum,
+    .run = &(const wf_kernel){ .plan = plan_square_sum,
+                               .tasks = tasks_square_sum,
+                               .eval = eval_square_sum,
+                               .flops = wf_flops_of_operand },
+};
+
+wf_tensor *wf_square_sum(wf_tensor *x) {
+    return wf_record(&wf_op_square_sum, 1, &x, NULL);
+}
+
+/* ---- square_sums: one of each block ---------------------------------------------------------- */
+
+static bool shape_square_sums(wf_call *c) {
+    int64_t blocks = block_count(c);
+    if (!wf_want_real(c, 0)) return false;
+    wf_set_shape(&c->out[0], c->in[0].dtype, 1, &blocks);
+    return true;
+}
+
+static int64_t tasks_square_sums(const wf_call *c, int phase) {
+    return phase == 0 ? block_count(c) : 0;
+}
+
+static bool eval_square_sums(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)phase, (void)scratch;
+    wf_put(&c->out[0], task, block_sum(c, task));
+    return true;
+}
+
+const wf_op wf_op_square_sums = {
+    .name = "square_sums",
+    .family = "reduce",
+    .arity = 1,
+    .shape = shape_square_sums,
+    .no_grad = "square_sum has a gradient; the sums of blocks are for norms",
+    .run = &(const wf_kernel){ .tasks = tasks_square_sums,
+                               .eval = eval_square_sums,
+                               .flops = wf_flops_of_operand },
+};
+
+wf_tensor *wf_square_sums(wf_tensor *x) {
+    return wf_record(&wf_op_square_sums, 1, &x, NULL);
+}

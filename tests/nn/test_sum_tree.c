@@ -1,0 +1,118 @@
+/* tests/nn/test_sum_tree.c - the order in which micro-batches are added: the same tree wherever their
+ * range is cut. */
+#include "nn/optimizer.h"
+#include "nn/sum_tree.h"
+#include "tests/suites.h"
+#include "tests/support/models.h"
+
+TESTS(sum_tree)
+
+/* A sum that remembers its order. */
+static uint64_t added(uint64_t left, uint64_t right) {
+    return left * 0x9e3779b97f4a7c15u + (right ^ right >> 29) * 0xbf58476d1ce4e5b9u + 1;
+}
+
+static uint64_t leaf(int64_t i) {
+    return (uint64_t)i * 0x94d049bb133111ebu + 7;
+}
+
+/* As the header says it: to the left the largest power of two that leaves something to the right. */
+static uint64_t tree_of(int64_t from, int64_t to) {
+    int64_t width = 1;
+    if (to - from == 1) return leaf(from);
+    while (2 * width < to - from) width *= 2;
+    return added(tree_of(from, from + width), tree_of(from + width, to));
+}
+
+typedef struct stack {
+    wf_sum_tree tree;
+    uint64_t value[WF_SUM_TREE_DEPTH];
+} stack;
+
+/* What wf_accumulate does. */
+static void push(stack *s, int64_t from, int64_t to, uint64_t value) {
+    int depth = s->tree.depth, n = wf_sum_tree_push(&s->tree, from, to);
+    ck_assert_int_eq(s->tree.depth, depth - n + 1);
+    for (int i = 1; i <= n; i++) value = added(s->value[depth - i], value);
+    s->value[depth - n] = value;
+}
+
+TEST(the_sum_is_a_tree_over_the_numbers) {
+    for (int64_t n = 1; n <= 300; n++) {
+        stack s = { wf_sum_tree_of(n), { 0 } };
+        for (int64_t i = 0; i < n; i++) push(&s, i, i + 1, leaf(i));
+        ck_assert_int_eq(s.tree.depth, 1);
+        ck_assert(s.tree.node[0].from == 0 && s.tree.node[0].to == n);
+        ck_assert(s.value[0] == tree_of(0, n));
+        ck_assert_int_eq(wf_sum_tree_height(0, n, n), wf_partial_sums(n));
+    }
+    ck_assert_int_eq(wf_partial_sums(0), 1);
+    ck_assert_int_eq(wf_partial_sums(INT64_MAX), 62);
+}
+
+/* Each of the ranks adds what it has; then all of it, in the order of ranks. */
+TEST(ranges_give_the_tree_of_the_whole) {
+    for (int64_t n = 1; n <= 70; n++)
+        for (int ranks = 1; ranks <= 72; ranks++) {
+            stack all = { wf_sum_tree_of(n), { 0 } };
+            for (int r = 0; r < ranks; r++) {
+                stack own = { wf_sum_tree_of(n), { 0 } };
+                for (int64_t i = n * r / ranks; i < n * (r + 1) / ranks; i++)
+                    push(&own, i, i + 1, leaf(i));
+                for (int k = 0; k < own.tree.depth; k++)
+                    push(&all, own.tree.node[k].from, own.tree.node[k].to, own.value[k]);
+            }
+            ck_assert(all.tree.depth == 1 && all.value[0] == tree_of(0, n));
+        }
+}
+
+/* Numbers whose sum depends on the order, by the op itself. */
+TEST_ROWS(accumulation_follows_the_tree, 9) {
+    int n = _i + 1;
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, 0, NULL),
+              *w = wf_param(g, "w", 0, NULL, wf_init_zeros());
+    wf_optimizer_options options = wf_optimizer_defaults(WF_SGD);
+    options.partial_sums = wf_partial_sums(n);
+    wf_optimizer o = wf_optimizer_new(g, wf_mul(w, x), wf_constant(g, 1), &w, 1, &options);
+    ck_assert_msg(wf_ok(g), "%s", wf_error(g));
+    wf_tensor *feed[] = { x, o.accumulation.at };
+    wf_plan *p =
+        wf_plan_new(g, &(wf_plan_options){
+                           .fetch = o.accumulation.adds, .n_fetch = 2, .feed = feed, .n_feed = 2 });
+    wf_plan *sum =
+        wf_plan_new(g, &(wf_plan_options){ .fetch = o.accumulation.grads, .n_fetch = 1 });
+    float part[9], have;
+    for (int i = 0; i < n; i++) {
+        part[i] = (float)(1 + 1e-4 * i * i * i) * (i % 2 ? 1e-3f : 1e3f);
+        assert_plan(p, wf_feed_reals(p, x, &(double){ part[i] }, 1) &&
+                           wf_feed_micro_batch(p, &o, i, n) && wf_run(p));
+    }
+    ck_assert(!wf_feed_micro_batch(p, &o, n, n) && !wf_feed_micro_batch(p, &o, -1, n));
+    assert_plan(sum, wf_run(sum) && wf_fetch(sum, o.accumulation.grads[0], &have, sizeof have));
+    for (int width = 1; width < n; width *= 2)
+        for (int i = 0; i + width < n; i += 2 * width) part[i] += part[i + width];
+    ck_assert(have == part[0]);
+    wf_plan_free(p), wf_plan_free(sum), wf_optimizer_free(&o);
+    end_graph(g);
+}
+
+/* No room for what is on the stack: the run fails. */
+TEST(a_stack_has_its_room) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_constant(g, 1), *w = wf_param(g, "w", 0, NULL, wf_init_zeros());
+    wf_optimizer_options options = wf_optimizer_defaults(WF_SGD);
+    options.partial_sums = 1;
+    wf_optimizer o = wf_optimizer_new(g, wf_mul(w, x), x, &w, 1, &options);
+    wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = o.accumulation.adds,
+                                                    .n_fetch = 2,
+                                                    .feed = &o.accumulation.at,
+                                                    .n_feed = 1 });
+    for (int i = 0; i < 2; i++) assert_plan(p, wf_feed_micro_batch(p, &o, i, 2) && wf_run(p));
+    assert_plan(p, wf_feed_micro_batch(p, &o, 0, 4) && wf_run(p));
+    assert_plan(p, wf_feed_micro_batch(p, &o, 1, 4) && wf_run(p));
+    ck_assert(wf_feed_micro_batch(p, &o, 2, 4) && !wf_run(p));
+    assert_contains(wf_plan_error(p), "0 of 1 sums, where there is room for 1");
+    wf_plan_free(p), wf_optimizer_free(&o);
+    end_graph(g);
+}
