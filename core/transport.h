@@ -56,6 +56,31 @@ WF_API const char *wf_transport_error(const wf_transport *t);
 WF_API int wf_transport_rank(const wf_transport *t);
 WF_API int wf_transport_size(const wf_transport *t);
 
+/* ---- ranks as processes of this machine ------------------------------------------------------ */
+
+/* What ended a run: the first rank that failed. */
+typedef struct wf_processes_result {
+    int rank;      /* -1: none has, or the run itself did */
+    int code;      /* 0: all ended well; 128 + signal: killed; WF_HUNG: did not live for 10 s */
+    int signal;    /* that killed it, or 0 */
+    char why[256]; /* a sentence, or "" */
+} wf_processes_result;
+
+enum { WF_HUNG = 124, WF_MOST_PROCESSES = 256 };
+
+/* Run n ranks, each a child of this program, which must have one thread then. Each calls body with
+ * a transport over memory that it shares with the others, and ends by leave(what body returned):
+ * _exit, or what flushes this program's streams first. Returns the code of the cause, when all are
+ * gone.
+ *
+ * A rank that says wf_transport_fail, returns a code other than 0, is killed, or hangs (stopped, not
+ * busy), ends the others: their collectives fail, and who is still there 3 s later is killed. So
+ * ranks that return such a code alike meet at a barrier first. If this program is killed, the ranks
+ * end as well. SIGINT and SIGTERM that reach it are passed on to every rank, once each; to a rank
+ * alone they say nothing. */
+WF_API int wf_processes_run(int n, int (*body)(wf_transport *t, void *user), void *user,
+                            void (*leave)(int code), wf_processes_result *cause);
+
 #ifdef __cplusplus
 }
 #endif

@@ -55,7 +55,7 @@ tests 'address and undefined, ops' build-asan $rows
 unset CK_FORK
 
 build build-tsan $sanitized -Db_sanitize=thread
-tests 'thread' build-tsan pool plan rewrite run state
+tests 'thread' build-tsan pool transport plan rewrite run state
 
 printf '\n%s' "$results"
 exit $failed

@@ -85,9 +85,9 @@ unsigned wf_float_mode_enter(void) {
 void wf_float_mode_leave(unsigned mode) {
     _mm_setcsr(mode);
 }
-static void relax(void) {
+void wf_relax(void) {
     _mm_pause();
-} /* 10 to 50 ns */
+}
 #else
 unsigned wf_float_mode_enter(void) {
     return 0;
@@ -95,12 +95,12 @@ unsigned wf_float_mode_enter(void) {
 void wf_float_mode_leave(unsigned mode) {
     (void)mode;
 }
-static void relax(void) {
+void wf_relax(void) {
     atomic_signal_fence(memory_order_seq_cst);
 }
 #endif
 
-static int count_processors(void) {
+int wf_processors(void) {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : MAX_THREADS;
 }
@@ -119,7 +119,7 @@ static bool none_active(const wf_pool *pool, uint64_t epoch) {
 }
 
 static void wait_until(wf_pool *pool, struct waiters *waiters, condition *met, uint64_t epoch) {
-    for (int i = 0; i < pool->spins; i++, relax())
+    for (int i = 0; i < pool->spins; i++, wf_relax())
         if (met(pool, epoch)) return;
     pthread_mutex_lock(&pool->mutex);
     atomic_fetch_add(&waiters->sleepers, 1);
@@ -242,7 +242,7 @@ wf_pool *wf_pool_new(int threads) {
     wf_pool *pool = aligned_alloc(CACHE_LINE, sizeof *pool);
     if (!pool) return NULL;
     threads = threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
-    *pool = (wf_pool){ .processors = count_processors() };
+    *pool = (wf_pool){ .processors = wf_processors() };
     pool->spins = threads > pool->processors ? SPINS_CROWDED : SPINS;
     pthread_mutex_init(&pool->turn, NULL), pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->idle.wake, NULL), pthread_cond_init(&pool->done.wake, NULL);

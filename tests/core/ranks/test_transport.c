@@ -1,0 +1,380 @@
+/* tests/core/ranks/test_transport.c - ranks of one machine: what they send each other, and what becomes
+ * of all when one fails. */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "tests/suites.h"
+#include "tests/support/collectives.h"
+#include "tests/support/commands.h"
+#include "tests/support/faults.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/ranks/region.h"
+
+TESTS(transport)
+
+enum { MOST = 8 };
+static const int sizes[] = { 1, 2, 3, 5, MOST };
+static const int64_t most_bytes = SANITIZED ? 1 << 20 : 3 << 20;
+
+/* What ranks leave behind for the test: in memory of all of them. */
+typedef struct notes {
+    atomic_int met, signals[MOST], code[MOST], go;
+    atomic_int pid[MOST];
+    char error[MOST][256];
+    int ends; /* a pipe that ends when all have */
+} notes;
+
+static notes *seen;
+static wf_processes_result cause;
+
+static void new_notes(void) {
+    seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(seen, MAP_FAILED);
+    cause = (wf_processes_result){ .rank = 99 };
+}
+
+static void drop_notes(void) {
+    ck_assert(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD); /* no zombie */
+    munmap(seen, sizeof *seen);
+}
+
+SETUP(new_notes, drop_notes)
+
+static int run_ranks(int n, int (*body)(wf_transport *t, void *user)) {
+    return wf_processes_run(n, body, (void *)&most_bytes, _exit, &cause);
+}
+
+static void nap(void) {
+    nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+/* Where the others are when one fails. */
+static int wait_in_vain(wf_transport *t) {
+    bool met = wf_barrier(t);
+    seen->code[t->rank] = t->code;
+    strcpy(seen->error[t->rank], wf_transport_error(t));
+    return met ? 50 : 51;
+}
+
+static void expect_cause(int rank, int code, const char *why) {
+    ck_assert_int_eq(cause.rank, rank);
+    ck_assert_int_eq(cause.code, code);
+    ck_assert_str_eq(cause.why, why);
+}
+
+static void expect_told(int from, int to, int code, const char *why) {
+    for (int r = from; r < to; r++) {
+        ck_assert_int_eq(seen->code[r], code);
+        ck_assert_str_eq(seen->error[r], why);
+    }
+}
+
+/* ---- what is sent ---------------------------------------------------------------------------- */
+
+TEST_ROWS(collectives_of_processes, COUNT_OF(sizes)) {
+    int code = run_ranks(sizes[_i], check_collectives);
+    ck_assert_msg(code == 0, "%d ranks: %d, %s", sizes[_i], code, cause.why);
+    expect_cause(-1, 0, "");
+}
+
+typedef struct thread_rank {
+    wf_rank rank;
+    pthread_t thread;
+    int code;
+} thread_rank;
+
+static void *be_thread(void *arg) {
+    thread_rank *r = arg;
+    r->code = check_collectives(&r->rank.transport, (void *)&most_bytes);
+    return NULL;
+}
+
+/* The same in one process: the thread sanitizer sees all of it. */
+TEST_ROWS(collectives_of_threads, COUNT_OF(sizes)) {
+    int n = sizes[_i];
+    thread_rank ranks[MOST];
+    wf_region *g = wf_region_new(n);
+    for (int r = 0; r < n; r++) {
+        wf_rank_join(&ranks[r].rank, g, r);
+        ck_assert_int_eq(pthread_create(&ranks[r].thread, NULL, be_thread, &ranks[r]), 0);
+    }
+    for (int r = 0; r < n; r++) pthread_join(ranks[r].thread, NULL);
+    for (int r = 0; r < n; r++)
+        ck_assert_msg(ranks[r].code == 0, "%s", wf_transport_error(&ranks[r].rank.transport));
+    wf_region_free(g);
+}
+
+static int meet(wf_transport *t, void *user) {
+    (void)user;
+    for (int i = 1; i <= 2000; i++) {
+        atomic_fetch_add(&seen->met, 1);
+        if (!wf_barrier(t) || seen->met < i * t->size) return 1;
+        if (!wf_barrier(t)) return 2;
+    }
+    return 0;
+}
+
+TEST_ROWS(nobody_passes_a_barrier_before_all_came, COUNT_OF(sizes)) {
+    if (sizes[_i] == 1) return;
+    ck_assert_int_eq(run_ranks(sizes[_i], meet), 0);
+}
+
+/* More bytes than 32 bits count have gone through a lane. */
+static int many_bytes(wf_transport *t, void *user) {
+    static char in[1 << 25], out[1 << 25];
+    int64_t at[] = { 0, 1 << 24, 1 << 25 };
+    (void)user;
+    for (int i = 0; i < (SANITIZED ? 20 : 300); i++) {
+        memset(out, i + t->rank, sizeof out);
+        if (!wf_alltoallv(t, out, at, in, at)) return 1;
+        if (in[0] != (char)i || in[at[1] - 1] != (char)i) return 2;
+        if (in[at[1]] != (char)(i + 1) || in[at[2] - 1] != (char)(i + 1)) return 3;
+    }
+    return 0;
+}
+
+TEST(counters_go_round) {
+    ck_assert_int_eq(run_ranks(2, many_bytes), 0);
+}
+
+/* ---- what fails ------------------------------------------------------------------------------ */
+
+static int one_returns(wf_transport *t, void *user) {
+    (void)user;
+    return t->rank == 1 ? 7 : wait_in_vain(t);
+}
+
+TEST(a_code_ends_all) {
+    ck_assert_int_eq(run_ranks(3, one_returns), 7);
+    expect_cause(1, 7, "rank 1 ended with code 7");
+    expect_told(2, 3, 7, cause.why);
+}
+
+static int one_is_killed(wf_transport *t, void *user) {
+    (void)user;
+    if (t->rank == 2) raise(SIGKILL);
+    return wait_in_vain(t);
+}
+
+TEST(a_kill_ends_all) {
+    ck_assert_int_eq(run_ranks(5, one_is_killed), 128 + SIGKILL);
+    expect_cause(2, 128 + SIGKILL, "rank 2 was killed by signal 9");
+    ck_assert_int_eq(cause.signal, SIGKILL);
+    expect_told(0, 2, 128 + SIGKILL, cause.why);
+    expect_told(3, 5, 128 + SIGKILL, cause.why);
+}
+
+static int one_fails(wf_transport *t, void *user) {
+    (void)user;
+    if (t->rank != 1) return wait_in_vain(t);
+    wf_transport_fail(t, 5, "the disk is full");
+    wf_transport_fail(t, 6, "and more");
+    return wait_in_vain(t); /* its own collectives fail too */
+}
+
+TEST(a_failure_ends_all_with_its_sentence) {
+    ck_assert_int_eq(run_ranks(3, one_fails), 5);
+    expect_cause(1, 5, "the disk is full");
+    expect_told(0, 3, 5, cause.why);
+}
+
+/* Others are killed where they are; one is busy, which is not to hang. */
+static int one_is_stopped(wf_transport *t, void *user) {
+    (void)user;
+    if (t->rank == 0) raise(SIGSTOP);
+    while (t->rank == 1) continue;
+    return wait_in_vain(t);
+}
+
+TEST(a_hang_ends_all) {
+    ck_assert_int_eq(run_ranks(3, one_is_stopped), WF_HUNG);
+    expect_cause(0, WF_HUNG, "rank 0 has not lived for 10 seconds");
+    expect_told(2, 3, WF_HUNG, cause.why);
+}
+
+static int one_leaves(wf_transport *t, void *user) {
+    int64_t at[4] = { 0, 0, 1, 2 };
+    char all[2];
+    (void)user;
+    if (t->rank == 1) return 0;
+    if (!(t->rank ? wf_allgatherv(t, "x", all, at) : wf_alltoallv(t, "x", at, all, at))) return 8;
+    return wait_in_vain(t);
+}
+
+TEST(who_waits_for_one_that_ended_well_fails) {
+    ck_assert_int_ne(run_ranks(3, one_leaves), 0);
+    ck_assert_str_eq(cause.why, "another rank has ended before");
+}
+
+/* What a rank sent before it ended arrives. */
+static int one_is_early(wf_transport *t, void *user) {
+    int64_t at[3] = { 0, 1 << 17, 1 << 17 };
+    static char all[1 << 17];
+    (void)user;
+    for (int i = 0; t->rank == 1 && i < 300; i++) nap();
+    if (!wf_allgatherv(t, all, all, at)) return 2;
+    atomic_fetch_add(&seen->met, 1);
+    return t->rank == 0 ? 0 : wait_in_vain(t);
+}
+
+TEST(what_came_from_one_that_ended_is_there) {
+    ck_assert_int_eq(run_ranks(2, one_is_early), 1);
+    ck_assert_int_eq(seen->met, 2);
+    ck_assert_str_eq(cause.why, "another rank has ended before");
+}
+
+/* ---- who watches ----------------------------------------------------------------------------- */
+
+static int stay(wf_transport *t, void *user) {
+    (void)user;
+    signal(SIGINT, SIG_DFL); /* Check has a handler */
+    seen->pid[t->rank] = getpid();
+    if (t->rank == 1) raise(SIGSTOP);
+    while (t->rank == 0) nap();
+    return wait_in_vain(t);
+}
+
+static pid_t run_apart(int n, int (*body)(wf_transport *t, void *user)) {
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) _exit(run_ranks(n, body));
+    return pid;
+}
+
+/* One rank sleeps, one is stopped, one waits for the others. */
+TEST(ranks_end_with_their_caller) {
+    int ends[2], status;
+    char nothing;
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t caller = run_apart(3, stay);
+    close(ends[1]);
+    while (!seen->pid[0] || !seen->pid[1] || !seen->pid[2]) nap();
+    kill(caller, SIGKILL);
+    ck_assert_int_eq(waitpid(caller, &status, 0), caller);
+    ck_assert_int_eq(read(ends[0], &nothing, 1), 0); /* when no one holds the other end */
+    expect_told(2, 3, 128 + SIGKILL, "the program that started the ranks is gone");
+    close(ends[0]);
+}
+
+static int rank_here;
+
+static void count_signal(int number) {
+    atomic_fetch_add(&seen->signals[rank_here], number);
+}
+
+static int await_signals(wf_transport *t, void *user) {
+    struct sigaction action = { .sa_handler = count_signal };
+    (void)user;
+    sigemptyset(&action.sa_mask);
+    rank_here = t->rank;
+    sigaction(SIGTERM, &action, NULL), sigaction(SIGINT, &action, NULL);
+    if (!wf_barrier(t)) return 1;
+    seen->pid[t->rank] = getpid();
+    while (!seen->go) nap();
+    return wf_barrier(t) ? 0 : 2;
+}
+
+static void await_count(int wanted) {
+    for (int r = 0; r < 2; r++)
+        while (seen->signals[r] < wanted) nap();
+    for (int i = 0; i < 300; i++) nap();
+    for (int r = 0; r < 2; r++) ck_assert_int_eq(seen->signals[r], wanted);
+}
+
+/* As a terminal and killall do it: to the caller and to each rank. */
+TEST(a_signal_comes_to_each_rank_once) {
+    int status;
+    pid_t caller = run_apart(2, await_signals);
+    while (!seen->pid[0] || !seen->pid[1]) nap();
+    for (int r = 0; r < 2; r++) kill(seen->pid[r], SIGTERM);
+    await_count(0); /* to a rank alone: nothing */
+    kill(caller, SIGTERM);
+    await_count(SIGTERM);
+    for (int r = 0; r < 2; r++) kill(seen->pid[r], SIGINT);
+    kill(caller, SIGINT);
+    await_count(SIGTERM + SIGINT);
+    seen->go = 1;
+    ck_assert_int_eq(waitpid(caller, &status, 0), caller);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* A signal that nobody handles. */
+TEST(a_signal_to_the_caller_ends_ranks) {
+    int status;
+    seen->go = 0;
+    pid_t caller = run_apart(3, stay);
+    while (!seen->pid[0] || !seen->pid[1] || !seen->pid[2]) nap();
+    kill(seen->pid[1], SIGCONT);
+    kill(caller, SIGINT);
+    ck_assert_int_eq(waitpid(caller, &status, 0), caller);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGINT);
+}
+
+/* ---- what is missing ------------------------------------------------------------------------- */
+
+static int nothing_to_do(wf_transport *t, void *user) {
+    (void)user;
+    return wf_barrier(t) ? 0 : 1;
+}
+
+TEST(numbers_of_ranks) {
+    ck_assert_int_eq(run_ranks(0, nothing_to_do), 1);
+    expect_cause(-1, 1, "0 ranks: there are 1 to 256");
+    ck_assert_int_eq(run_ranks(257, nothing_to_do), 1);
+    expect_cause(-1, 1, "257 ranks: there are 1 to 256");
+    ck_assert_int_eq(run_ranks(64, nothing_to_do), 0);
+}
+
+TEST(no_thread_for_a_rank) {
+    long left;
+    faults_begin(1, true);
+    int code = run_ranks(2, nothing_to_do);
+    faults_end(&left);
+    ck_assert_int_eq(code, 1);
+    ck_assert_str_eq(cause.why, "a rank's thread does not start");
+}
+
+#if !SANITIZED
+TEST(no_memory_for_ranks) {
+    struct rlimit before, none = { 0, 0 };
+    getrlimit(RLIMIT_AS, &before);
+    none.rlim_max = before.rlim_max;
+    setrlimit(RLIMIT_AS, &none);
+    int code = run_ranks(2, nothing_to_do);
+    setrlimit(RLIMIT_AS, &before);
+    ck_assert_int_eq(code, 1);
+    expect_cause(-1, 1, "no memory that ranks can share");
+}
+#endif
+
+static void flush_and_leave(int code) {
+    fflush(NULL);
+    _exit(code);
+}
+
+/* What waits in a stream is written once. */
+TEST(streams_are_written_once) {
+    FILE *f = tmpfile();
+    ck_assert_ptr_nonnull(f);
+    fputs("once", f);
+    ck_assert_int_eq(wf_processes_run(3, nothing_to_do, NULL, flush_and_leave, &cause), 0);
+    fseek(f, 0, SEEK_END);
+    ck_assert_int_eq(ftell(f), 4);
+    fclose(f);
+}
+
+static void come_back(int code) {
+    (void)code;
+}
+
+TEST(a_rank_does_not_go_on_as_its_caller) {
+    ck_assert_int_eq(wf_processes_run(2, nothing_to_do, NULL, come_back, &cause), 128 + SIGKILL);
+}
