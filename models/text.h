@@ -105,8 +105,8 @@ WF_API int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t byt
  *
  * Of SentencePiece with its own pieces it is what the library makes of them: an unknown one reads
  * as its file says, " ⁇ " if that says nothing. With pieces given it is what transformers makes of
- * them without special tokens: unknown ones and ids around a line are nothing, and neither is white
- * space at the ends. */
+ * them without special tokens: unknown ones, added ones and ids around a line are nothing, and
+ * neither is white space at the ends. */
 WF_API int64_t wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *ids, int64_t n, char *text,
                                    size_t size);
 
@@ -129,6 +129,8 @@ typedef struct wf_sentencepiece_options {
     int n_before, n_after;
     bool
         language_codes; /* ">>fra<<" at the start of a line is one piece, as Marian's models want */
+    int32_t added;      /* pieces from this id on were added to those that text is cut into, and are
+                           none: languages, a mask. 0: there are none such */
 } wf_sentencepiece_options;
 
 /* A model of the file's own pieces, with the special ids that it names, and nothing around a line.
@@ -163,10 +165,10 @@ WF_API size_t wf_tokenizer_codes(const wf_tokenizer *t, char *text, size_t size)
 /* For a model's file: "PREFIX.kind" (word, char, bpe, byte, text-char, byte-bpe, sentencepiece),
  * "PREFIX.vocabulary" and, for BPE, "PREFIX.codes". Of SentencePiece "PREFIX.model" (in base 64),
  * "PREFIX.special" and what else there is: "PREFIX.vocabulary" (an array in JSON), "PREFIX.before",
- * "PREFIX.after", "PREFIX.codes" ("language"). Returns how many pairs; they live until the next
+ * "PREFIX.after", "PREFIX.codes" ("language"), "PREFIX.added". Returns how many pairs; they live until the next
  * call or wf_tokenizer_free. 0: no memory. Prefixes: "tokenizer" when joint, else "src_tokenizer"
  * and "tgt_tokenizer"; at most 64 bytes. */
-enum { WF_TOKENIZER_META = 7 };
+enum { WF_TOKENIZER_META = 8 };
 WF_API int wf_tokenizer_to_meta(wf_tokenizer *t, const char *prefix,
                                 wf_meta pairs[WF_TOKENIZER_META]);
 WF_API bool wf_tokenizer_in_file(const wf_file *f, const char *prefix);

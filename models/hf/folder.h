@@ -36,12 +36,17 @@ bool wf_hf_load_weights(const wf_file *f, wf_model *m, char *message);
 bool wf_hf_save_weights(const wf_model *m, const hf_family *family, const int32_t *shut_out, int n,
                         const char *path, char *message);
 
-/* ---- tokenizers.c: vocab.json, source.spm, target.spm, tokenizer_config.json ----------------- */
+/* ---- tokenizers.c: those of Marian; multilingual.c: of families with many languages ---------- */
 
 bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf_config *c,
                            wf_hf *out, char *message);
 bool wf_hf_write_tokenizers(wf_hf *hf, const hf_family *family, const hf_config *c, wf_hf_put put,
                             void *user, char *message);
+
+bool wf_hf_read_multilingual(const char *folder, const hf_family *family, const hf_config *c,
+                             wf_hf *out, char *message);
+bool wf_hf_write_multilingual(wf_hf *hf, const hf_family *family, const hf_config *c, wf_hf_put put,
+                              void *user, char *message);
 
 /* ---- export.c: texts that grow --------------------------------------------------------------- */
 
@@ -52,5 +57,13 @@ typedef struct hf_text {
 } hf_text;
 void wf_hf_put_text(hf_text *t, const char *part, size_t n);
 void wf_hf_put_string(hf_text *t, const char *s); /* in quotes */
+
+/* ---- tokenizers.c: parts of their files ------------------------------------------------------ */
+
+void wf_hf_put_token(hf_text *t, const char *key, const char *piece); /* behind another */
+/* The first n pieces and their ids, as a file. */
+bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name, wf_hf_put put,
+                          void *user, char *message);
+bool wf_hf_same_pieces(const wf_tokenizer *a, const wf_tokenizer *b);
 
 #endif

@@ -41,7 +41,9 @@ static bool read_weights(const char *folder, const hf_config *c, wf_hf *out, cha
     if (ok) {
         wf_file_drop_loaded(f);
         out->model = wf_transformer_new(&c->c, NULL, WF_F32, 0, message);
-        ok = out->model && of_file(name, wf_hf_load_weights(f, out->model, message), message);
+        ok = out->model &&
+             (wf_ok(out->model->graph) || fail(message, "%s", wf_error(out->model->graph)));
+        ok = ok && of_file(name, wf_hf_load_weights(f, out->model, message), message);
     }
     wf_file_free(f);
     return ok;
@@ -91,8 +93,9 @@ bool wf_hf_import(const char *folder, wf_hf *out, char *message) {
               wf_hf_read_config(&o, &family, &c, message) &&
               read_search(folder, &o, &c, &s, out, message) &&
               wf_hf_complete(family, &c, message) && read_weights(folder, &c, out, message) &&
-              shut_out(&s, out, message) && wf_hf_read_tokenizers(folder, family, &c, out, message);
+              shut_out(&s, out, message);
     if (ok) out->generation = s.g;
+    ok = ok && wf_hf_read_tokenizers(folder, family, &c, out, message);
     wf_hf_object_free(&o);
     return ok;
 }

@@ -167,6 +167,7 @@ static char *begin(struct wf_json *j, const hf_value *v) {
 
 bool wf_hf_string(const hf_value *v, char *out, size_t size) {
     struct wf_json j;
+    if (*v->text != '"') return false;
     char *string, *copy = begin(&j, v);
     bool ok = copy && wf_json_string(&j, &string) && strlen(string) < size;
     if (ok) memcpy(out, string, strlen(string) + 1);

@@ -8,6 +8,7 @@
 
 #include "core/file/json.h"
 #include "folder.h"
+#include "languages.h"
 #include "models/message.h"
 
 /* ---- read ------------------------------------------------------------------------------------ */
@@ -102,6 +103,8 @@ bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf
     hf_object o = { 0 };
     char unknown[80] = "<unk>";
     bool separate = false, ok = true;
+    if (wf_hf_languages_next(family->name, NULL))
+        return wf_hf_read_multilingual(folder, family, c, out, message);
     if (!family->may_separate || none_of_them(folder)) {
         wf_hf_note(out->notes, "%s: the model reads and writes token ids",
                    family->may_separate ? "there is no source.spm and no target.spm"
@@ -129,18 +132,18 @@ bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-static bool put_vocabulary(const wf_tokenizer *t, const char *name, wf_hf_put put, void *user,
-                           char *message) {
+bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name, wf_hf_put put,
+                          void *user, char *message) {
     hf_text text = { 0 };
     char number[32];
     bool first = true;
-    for (int32_t id = 0; id < wf_tokenizer_size(t); id++) {
+    for (int32_t id = 0; id < n; id++) {
         const char *piece = wf_tokenizer_piece(t, id);
         if (!piece) continue;
         wf_hf_put_text(&text, first ? "{\n  " : ",\n  ", 4);
         wf_hf_put_string(&text, piece);
-        int n = snprintf(number, sizeof number, ": %d", (int)id);
-        wf_hf_put_text(&text, number, (size_t)n);
+        int length = snprintf(number, sizeof number, ": %d", (int)id);
+        wf_hf_put_text(&text, number, (size_t)length);
         first = false;
     }
     wf_hf_put_text(&text, "\n}\n", 3);
@@ -150,7 +153,7 @@ static bool put_vocabulary(const wf_tokenizer *t, const char *name, wf_hf_put pu
     return ok;
 }
 
-static bool same_pieces(const wf_tokenizer *a, const wf_tokenizer *b) {
+bool wf_hf_same_pieces(const wf_tokenizer *a, const wf_tokenizer *b) {
     if (wf_tokenizer_size(a) != wf_tokenizer_size(b)) return false;
     for (int32_t id = 0; id < wf_tokenizer_size(a); id++) {
         const char *x = wf_tokenizer_piece(a, id), *y = wf_tokenizer_piece(b, id);
@@ -159,7 +162,7 @@ static bool same_pieces(const wf_tokenizer *a, const wf_tokenizer *b) {
     return true;
 }
 
-static void put_token(hf_text *t, const char *key, const char *piece) {
+void wf_hf_put_token(hf_text *t, const char *key, const char *piece) {
     wf_hf_put_text(t, ",\n  ", 4);
     wf_hf_put_string(t, key);
     wf_hf_put_text(t, ": ", 2);
@@ -181,8 +184,8 @@ static bool put_settings(const wf_tokenizer *src, const hf_config *c, int32_t un
                      "  \"model_max_length\": %lld",
                      separate ? "true" : "false", (long long)c->c.max_len);
     wf_hf_put_text(&t, text, (size_t)n);
-    put_token(&t, "unk_token", unk), put_token(&t, "eos_token", end);
-    put_token(&t, "pad_token", pad);
+    wf_hf_put_token(&t, "unk_token", unk), wf_hf_put_token(&t, "eos_token", end);
+    wf_hf_put_token(&t, "pad_token", pad);
     wf_hf_put_text(&t, "\n}\n", 3);
     bool ok = t.failed ? fail(message, "out of memory")
                        : put(user, "tokenizer_config.json", t.text, t.n, message);
@@ -193,6 +196,8 @@ static bool put_settings(const wf_tokenizer *src, const hf_config *c, int32_t un
 bool wf_hf_write_tokenizers(wf_hf *hf, const hf_family *family, const hf_config *c, wf_hf_put put,
                             void *user, char *message) {
     wf_sentencepiece_options s, t;
+    if (wf_hf_languages_next(family->name, NULL))
+        return wf_hf_write_multilingual(hf, family, c, put, user, message);
     bool both = hf->src && hf->tgt && wf_tokenizer_sentencepiece(hf->src, &s) &&
                 wf_tokenizer_sentencepiece(hf->tgt, &t);
     if (!both || !family->may_separate) {
@@ -205,10 +210,12 @@ bool wf_hf_write_tokenizers(wf_hf *hf, const hf_family *family, const hf_config 
     if (s.n_after != 1 || s.after[0] != c->end || s.n_before || t.n_after || t.n_before)
         wf_hf_note(hf->notes, "Marian's tokenizer ends every source with the end token, and puts "
                               "nothing else around a line: this model's does not");
-    bool separate = !same_pieces(hf->src, hf->tgt);
+    bool separate = !wf_hf_same_pieces(hf->src, hf->tgt);
     return put(user, "source.spm", s.model, s.bytes, message) &&
            put(user, "target.spm", t.model, t.bytes, message) &&
-           put_vocabulary(hf->src, "vocab.json", put, user, message) &&
-           (!separate || put_vocabulary(hf->tgt, "target_vocab.json", put, user, message)) &&
+           wf_hf_put_vocabulary(hf->src, wf_tokenizer_size(hf->src), "vocab.json", put, user,
+                                message) &&
+           (!separate || wf_hf_put_vocabulary(hf->tgt, wf_tokenizer_size(hf->tgt),
+                                              "target_vocab.json", put, user, message)) &&
            put_settings(hf->src, c, s.special[WF_UNK_ID], separate, put, user, message);
 }

@@ -74,6 +74,9 @@ static bool check_special(wf_sentencepiece *s, char *message) {
     static const char *const names[] = { "padding", "the unknown piece", "the start", "the end" };
     int32_t *special = s->o.special;
     if (!s->o.pieces && special[WF_UNK_ID] == -1) special[WF_UNK_ID] = s->model->unknown;
+    if (s->o.added < 0 || s->o.added >= s->n || (s->o.added && !s->o.pieces))
+        return fail(message, "the first added piece is %d: from 0 to %lld of given pieces",
+                    (int)s->o.added, (long long)s->n - 1);
     for (int i = 0; i < WF_SPECIAL_IDS; i++)
         if ((special[i] != -1 || i == WF_UNK_ID) && !check_id(s, special[i], names[i], message))
             return false;
@@ -231,6 +234,7 @@ static void show_spaces(wf_spm_text *text) {
 /* Does this stand for something that is no text? */
 static bool is_special(const wf_sentencepiece *s, int32_t id) {
     const wf_sentencepiece_options *o = &s->o;
+    if (o->added && id >= o->added) return true;
     for (int i = 0; i < WF_SPECIAL_IDS; i++)
         if (id == o->special[i] && (i != WF_UNK_ID || o->pieces)) return true;
     for (int i = 0; i < o->n_before + o->n_after; i++)

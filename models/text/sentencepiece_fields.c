@@ -104,6 +104,7 @@ size_t wf_sentencepiece_field(const wf_sentencepiece *s, const char *field, char
     if (!strcmp(field, "special")) put_ids(&to, o->special, WF_SPECIAL_IDS);
     if (!strcmp(field, "before")) put_ids(&to, o->before, o->n_before);
     if (!strcmp(field, "after")) put_ids(&to, o->after, o->n_after);
+    if (!strcmp(field, "added") && o->added) put_ids(&to, &o->added, 1);
     if (!strcmp(field, "codes") && o->language_codes) put(&to, "language", strlen("language"));
     return to.used;
 }
@@ -144,7 +145,8 @@ wf_tokenizer *wf_sentencepiece_from_fields(const char *const *fields, const char
                                            int n, char *message) {
 #define FIELD(name) value_of(fields, values, n, name)
     int32_t special[WF_MOST_AROUND], before[WF_MOST_AROUND], after[WF_MOST_AROUND];
-    int n_special = 0, n_before = 0, n_after = 0;
+    int32_t added[WF_MOST_AROUND] = { 0 };
+    int n_special = 0, n_before = 0, n_after = 0, n_added = 1;
     pieces p = { 0 };
     size_t bytes = 0;
     wf_tokenizer *t = NULL;
@@ -155,8 +157,10 @@ wf_tokenizer *wf_sentencepiece_from_fields(const char *const *fields, const char
         return fail(message, "codes are '%.40s', not 'language'", codes), NULL;
     if (!read_ids(FIELD("special"), special, &n_special, message) ||
         (FIELD("before") && !read_ids(FIELD("before"), before, &n_before, message)) ||
-        (FIELD("after") && !read_ids(FIELD("after"), after, &n_after, message)))
+        (FIELD("after") && !read_ids(FIELD("after"), after, &n_after, message)) ||
+        (FIELD("added") && !read_ids(FIELD("added"), added, &n_added, message)))
         return NULL;
+    if (n_added != 1) return fail(message, "%d first added pieces", n_added), NULL;
     if (n_special != WF_SPECIAL_IDS)
         return fail(message, "%d special ids: %d", n_special, WF_SPECIAL_IDS), NULL;
     unsigned char *file = from_base64(model, &bytes, message);
@@ -169,7 +173,8 @@ wf_tokenizer *wf_sentencepiece_from_fields(const char *const *fields, const char
                                        .after = after,
                                        .n_before = n_before,
                                        .n_after = n_after,
-                                       .language_codes = codes != NULL };
+                                       .language_codes = codes != NULL,
+                                       .added = *added };
         memcpy(o.special, special, sizeof o.special);
         if (vocabulary && !p.n)
             fail(message, "the vocabulary has no piece");

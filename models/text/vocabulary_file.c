@@ -132,7 +132,7 @@ size_t wf_tokenizer_vocabulary(const wf_tokenizer *t, char *text, size_t size) {
 /* ---- in a model's file ----------------------------------------------------------------------- */
 
 static const char *const fields[] = { "kind",    "vocabulary", "codes", "model",
-                                      "special", "before",     "after" };
+                                      "special", "before",     "after", "added" };
 enum { KIND, VOCABULARY, CODES, LONGEST_PREFIX = 64 };
 
 /* 0: there is no such field. */

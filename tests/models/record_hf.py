@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Record what transformers computes: tests/data/hf/CASE, a folder as save_pretrained writes it, with values.safetensors.
 
-    tests/models/record_hf.py tests/data/hf
+    tests/models/record_hf.py tests/data/hf [CASE ...]
 
-Needs torch, transformers, sentencepiece; the tests need none of them. values.safetensors holds sources, targets, the
+Needs torch, transformers, sentencepiece, protobuf; the tests need none of them. values.safetensors holds sources, targets, the
 log-probabilities of each target token and of the end, computed in f64, and what generate() finds with beams 1 and 4:
-rows of ids, filled up with -1. "marian" has a tokenizer, and lines with their ids: "lines.txt", "lines".
+rows of ids, filled up with -1. Some have a tokenizer, lines with their ids, ids and what they read as: "lines.txt",
+"lines", "outputs", "texts.txt".
 """
 import json
 import pathlib
@@ -17,7 +18,10 @@ import numpy as np
 import sentencepiece
 import torch
 from safetensors.torch import save_file
-from transformers import MarianTokenizer
+from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES as M2M_CODES
+from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES as MBART_CODES
+from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as NLLB_CODES
+from transformers import M2M100Tokenizer, MarianTokenizer, MBartTokenizer, NllbTokenizer
 
 import hf_peer
 from hf_peer import CASES, mask_of, random_rows, save, sources, torch_scores, torch_tokens
@@ -26,14 +30,20 @@ TINY = dict(d_model=8, encoder_layers=1, decoder_layers=2, encoder_ffn_dim=12, d
             encoder_attention_heads=2, decoder_attention_heads=2, max_position_embeddings=24, init_std=0.4)
 SEARCH = dict(max_length=16, num_beams=4)
 WORDS = "the a house tree dog Haus Baum läuft grün ß é".split()
+# class, its languages, those of sources and of outputs, has it a vocab.json
+LANGUAGES = {
+    "m2m": (M2M100Tokenizer, [f"__{c}__" for c in M2M_CODES["m2m100"]], "de", "__fr__", True),
+    "nllb": (NllbTokenizer, NLLB_CODES, "deu_Latn", "fra_Latn", False),
+    "mbart": (MBartTokenizer, MBART_CODES, "de_DE", "ro_RO", False),
+}
 
 
-def pieces(folder, side, seed):
+def pieces(folder, side, seed, kind="unigram"):
     random.seed(seed)
     text = pathlib.Path(folder) / side
     text.write_text("\n".join(" ".join(random.choices(WORDS, k=6)) for _ in range(400)))
     sentencepiece.SentencePieceTrainer.train(input=str(text), model_prefix=str(text), vocab_size=34, minloglevel=2,
-                                             hard_vocab_limit=False, normalization_rule_name="identity")
+                                             hard_vocab_limit=False, normalization_rule_name="identity", model_type=kind)
     model = sentencepiece.SentencePieceProcessor(f"{text}.model")
     return [model.id_to_piece(i) for i in range(3, model.get_piece_size())], pathlib.Path(f"{text}.model").read_bytes()
 
@@ -50,12 +60,40 @@ def add_tokenizer(folder):
     return len(known)
 
 
-def record_lines(folder):
-    tokenizer = MarianTokenizer.from_pretrained(folder)
+def add_languages(folder, name):
+    """Returns all pieces."""
+    tokenizer, codes, source, _, vocabulary = LANGUAGES[name]
+    with tempfile.TemporaryDirectory() as work:
+        known, spm = pieces(work, "both", 4, "unigram" if name == "mbart" else "bpe")
+    base = ["<s>", "<pad>", "</s>", "<unk>", *known]
+    added = codes + ([] if vocabulary else ["<mask>"])
+    (folder / "sentencepiece.bpe.model").write_bytes(spm)
+    if vocabulary:
+        (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(base)}))
+    settings = dict(tokenizer_class=tokenizer.__name__, src_lang=source)
+    if name != "mbart":  # or they are text, or unknown
+        settings.update(extra_special_tokens=codes)
+    if name == "nllb":
+        settings.update(added_tokens_decoder={
+            str(len(base) + i): dict(content=piece, special=True, normalized=False) for i, piece in enumerate(added)})
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return base + added
+
+
+def record_lines(folder, tokenizer, more):
     random.seed(3)
-    lines = [" ".join(random.choices(WORDS, k=k)) for k in range(1, 8)] + [">>fra<< the dog", ">>xx<<dog", "zq \"a\" "]
+    lines = [" ".join(random.choices(WORDS, k=k)) for k in range(1, 8)] + more
     (folder / "lines.txt").write_text("\n".join(lines) + "\n")
     return rows_of([tokenizer(line).input_ids for line in lines])
+
+
+def record_texts(folder, tokenizer, n):
+    """What ids read as that a model may put out: with special ones, languages, rows without a piece."""
+    rng = random.Random(11)
+    rows = [[rng.randrange(n) if rng.random() < 0.2 else rng.randrange(4, 34) for _ in range(k)] for k in range(1, 12)]
+    texts = [tokenizer.decode(row, skip_special_tokens=True).strip() for row in rows]
+    (folder / "texts.txt").write_text("\n".join(texts) + "\n")
+    return rows_of(rows)
 
 
 def rows_of(rows):
@@ -74,6 +112,15 @@ def record(root, name, case, how):
         n = add_tokenizer(folder)
         sizes.update(vocab_size=n, pad_token_id=n - 1, decoder_start_token_id=n - 1)
         generation = dict(generation, bad_words_ids=[[n - 1]])
+    if name in LANGUAGES:
+        target = LANGUAGES[name][3]
+        known = add_languages(folder, name)
+        first = known.index(target)
+        sizes.update(vocab_size=len(known) + 2)
+        generation = dict(forced_bos_token_id=first)
+        if name == "mbart":
+            sizes.update(decoder_start_token_id=first)
+            generation = {}
     CASES[name] = (family, sizes, dict(generation, **SEARCH), how)
     model = save(hf_peer.make(name), folder, how)
     rng, c = np.random.default_rng(7), model.config
@@ -86,18 +133,22 @@ def record(root, name, case, how):
         values[f"beam{beam}"] = rows_of([torch_tokens(model, row) for row in found])
     values["log_probs"] = torch.tensor(torch_scores(model.double(), src, src_length, tgt, tgt_length))
     if name == "marian":
-        values["lines"] = record_lines(folder)
+        tokenizer = MarianTokenizer.from_pretrained(folder)
+        values["lines"] = record_lines(folder, tokenizer, [">>fra<< the dog", ">>xx<<dog", "zq \"a\" "])
+    if name in LANGUAGES:
+        tokenizer = LANGUAGES[name][0].from_pretrained(folder)
+        values["lines"] = record_lines(folder, tokenizer, ["zq the", "dog zq a"])
+        values["outputs"] = record_texts(folder, tokenizer, len(known))
     save_file(values, folder / "values.safetensors")
 
 
 def main():
-    root = pathlib.Path(sys.argv[1])
-    record(root, "marian", "opus", "safetensors")
-    record(root, "marian_separate", "opus-separate", "legacy")
-    record(root, "marian_half", "opus-untied", "half")
-    record(root, "bart", "bart-untied", "safetensors")
-    record(root, "mbart", "mbart", "bin")
-    record(root, "m2m", "m2m", "safetensors")
+    root, some = pathlib.Path(sys.argv[1]), sys.argv[2:]
+    for name, case, how in (("marian", "opus", "safetensors"), ("marian_separate", "opus-separate", "legacy"),
+                            ("marian_half", "opus-untied", "half"), ("bart", "bart-untied", "safetensors"),
+                            ("mbart", "mbart", "bin"), ("m2m", "m2m", "safetensors"), ("nllb", "m2m", "safetensors")):
+        if not some or name in some:
+            record(root, name, case, how)
 
 
 main()

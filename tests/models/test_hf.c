@@ -3,76 +3,22 @@
  *
  * 1,000 searches of larger models are compared by hf_peer.py, which needs transformers. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
-#include <dirent.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "models/hf.h"
+#include "hf_files.h"
 #include "tests/suites.h"
 #include "tests/support/faults.h"
 #include "tests/support/models.h"
 
 TESTS(hf)
 
-static char folder[] = "/tmp/weft-hf-XXXXXX";
-
-static void make_folder(void) {
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-}
-
-static void place(char path[512], const char *in, const char *name) {
-    ck_assert_int_lt(snprintf(path, 512, "%s/%s", in, name), 512);
-}
-
-static void remove_folder(void) {
-    char path[512];
-    DIR *d = opendir(folder);
-    for (struct dirent *e; d && (e = readdir(d));) place(path, folder, e->d_name), unlink(path);
-    closedir(d), rmdir(folder);
-    strcpy(folder + strlen(folder) - 6, "XXXXXX");
-}
-
 SETUP(make_folder, remove_folder)
-
-/* ---- files ----------------------------------------------------------------------------------- */
-
-static char *recorded(const char *name, char path[512]) {
-    char relative[128];
-    snprintf(relative, sizeof relative, "tests/data/hf/%s", name);
-    return source_path(relative, path, 512);
-}
-
-static char *read_whole(const char *path, size_t *bytes) {
-    char *text = malloc(1 << 18);
-    FILE *f = fopen(path, "rb");
-    *bytes = f ? fread(text, 1, (1 << 18) - 1, f) : 0;
-    text[*bytes] = '\0';
-    if (f) fclose(f);
-    return text;
-}
-
-static bool write_whole(void *user, const char *name, const void *bytes, size_t size,
-                        char *message) {
-    char path[512];
-    (void)message;
-    place(path, user, name);
-    FILE *f = fopen(path, "wb");
-    bool ok = f && fwrite(bytes, 1, size, f) == size;
-    return f && fclose(f) == 0 && ok;
-}
-
-static wf_hf import(const char *from) {
-    char message[WF_MESSAGE] = "";
-    wf_hf hf;
-    ck_assert_msg(wf_hf_import(from, &hf, message), "%s: %s", from, message);
-    return hf;
-}
 
 /* ---- what transformers computed -------------------------------------------------------------- */
 
-static const char *const names[] = { "marian", "marian_separate", "marian_half",
-                                     "bart",   "mbart",           "m2m" };
+static const char *const names[] = {
+    "marian",          "mbart",       "m2m", "nllb", /* with tokenizers */
+    "marian_separate", "marian_half", "bart"
+};
+enum { WITH_TOKENIZERS = 4 };
 
 static const wf_entry *entry(const wf_file *f, const char *name) {
     const wf_entry *e = wf_file_find(f, name);
@@ -131,10 +77,10 @@ TEST_ROWS(scores_and_searches_are_those_of_transformers, COUNT_OF(names)) {
     wf_decoder_free(d), wf_file_free(f), wf_hf_free(&hf);
 }
 
-TEST(lines_are_cut_as_transformers_cuts_them) {
+TEST_ROWS(lines_are_cut_as_transformers_cuts_them, WITH_TOKENIZERS) {
     char path[512], file[512], message[WF_MESSAGE];
     size_t bytes;
-    wf_hf hf = import(recorded("marian", path));
+    wf_hf hf = import(recorded(names[_i], path));
     place(file, path, "lines.txt");
     char *text = read_whole(file, &bytes), *line = text;
     place(file, path, "values.safetensors");
@@ -151,38 +97,28 @@ TEST(lines_are_cut_as_transformers_cuts_them) {
     free(text), wf_file_free(f), wf_hf_free(&hf);
 }
 
-/* ---- out and in ------------------------------------------------------------------------------ */
-
-/* All that a file keeps of a tokenizer. */
-static void assert_same_tokenizer(wf_tokenizer *a, wf_tokenizer *b) {
-    wf_meta p[WF_TOKENIZER_META], q[WF_TOKENIZER_META];
-    ck_assert((a != NULL) == (b != NULL));
-    if (!a) return;
-    int n = wf_tokenizer_to_meta(a, "t", p);
-    ck_assert_int_gt(n, 0);
-    ck_assert_int_eq(wf_tokenizer_to_meta(b, "t", q), n);
-    for (int i = 0; i < n; i++) ck_assert_str_eq(p[i].value, q[i].value);
-}
-
-static void assert_same(const wf_hf *a, const wf_hf *b) {
-    assert_same_tokenizer(a->src, b->src), assert_same_tokenizer(a->tgt, b->tgt);
-    ck_assert_int_eq(wf_node_count(a->model->graph), wf_node_count(b->model->graph));
-    ck_assert(memcmp(a->generation.banned, b->generation.banned, sizeof a->generation.banned) == 0);
-    ck_assert(memcmp(a->generation.forced, b->generation.forced, sizeof a->generation.forced) == 0);
-    wf_generation_text x, y;
-    wf_meta p[WF_GENERATION_META], q[WF_GENERATION_META];
-    int n = wf_generation_to_meta(&a->generation, &x, p);
-    ck_assert_int_eq(wf_generation_to_meta(&b->generation, &y, q), n);
-    for (int i = 0; i < n; i++) ck_assert_str_eq(p[i].value, q[i].value);
-    for (int id = 0; id < wf_node_count(a->model->graph); id++) {
-        const wf_tensor *t = wf_node(a->model->graph, id), *u = wf_node(b->model->graph, id);
-        if (t->kind != WF_PARAM) continue;
-        double *v = leaf_values(t), *w = leaf_values(u);
-        ck_assert_str_eq(t->name, u->name);
-        ck_assert_msg(memcmp(v, w, (size_t)wf_count(t) * sizeof *v) == 0, "%s differs", t->name);
-        free(v), free(w);
+/* Ids of all kinds, as transformers reads them without special tokens. */
+TEST_ROWS(ids_read_as_transformers_reads_them, WITH_TOKENIZERS - 1) {
+    char path[512], file[512], text[256];
+    size_t bytes;
+    wf_hf hf = import(recorded(names[_i + 1], path));
+    place(file, path, "texts.txt");
+    char *texts = read_whole(file, &bytes), *want = texts;
+    place(file, path, "values.safetensors");
+    wf_file *f = wf_file_open(file);
+    const wf_entry *e = entry(f, "outputs");
+    for (int i = 0; i < e->shape[0]; i++, want += strcspn(want, "\n") + 1) {
+        const int32_t *ids = (const int32_t *)e->data + i * e->shape[1];
+        int n = 0;
+        while (n < e->shape[1] && ids[n] >= 0) n++;
+        ck_assert_int_lt(wf_tokenizer_decode(hf.tgt, ids, n, text, sizeof text), sizeof text);
+        ck_assert_int_eq(strlen(text), strcspn(want, "\n"));
+        ck_assert_msg(memcmp(text, want, strlen(text)) == 0, "row %d: '%s'", i, text);
     }
+    free(texts), wf_file_free(f), wf_hf_free(&hf);
 }
+
+/* ---- out and in ------------------------------------------------------------------------------ */
 
 TEST_ROWS(what_is_written_is_read_again, COUNT_OF(names)) {
     char path[512], message[WF_MESSAGE] = "";
@@ -202,10 +138,10 @@ static bool write_nothing(void *user, const char *name, const void *bytes, size_
 }
 
 /* In and, `out`, out again: every request for memory fails, once or from there on. */
-TEST_ROWS(every_failure_is_survived, 4) {
+TEST_ROWS(every_failure_is_survived, 4 * WITH_TOKENIZERS) {
     char path[512], message[WF_MESSAGE];
     bool out = _i & 1, persistent = _i & 2;
-    recorded("marian", path);
+    recorded(names[_i / 4], path);
     wf_hf whole = import(path);
     for (long at = 1;; at++) {
         long left;
@@ -328,19 +264,7 @@ static const struct {
 };
 
 static void copy_changed(const char *name, const char *from, const char *to) {
-    char path[512], source[512];
-    size_t bytes;
-    place(path, recorded("marian", source), name);
-    char *text = read_whole(path, &bytes), *at = text;
-    size_t n = from ? strlen(from) : 0;
-    place(path, folder, name);
-    FILE *f = fopen(path, "wb");
-    while (from && (size_t)(at - text) + n <= bytes && memcmp(at, from, n) != 0) at++;
-    ck_assert_msg(!from || (size_t)(at - text) + n <= bytes, "%s has no %s", name, from);
-    fwrite(text, 1, (size_t)(at - text), f);
-    if (from) fputs(to, f);
-    fwrite(at + n, 1, bytes - (size_t)(at - text) - n, f);
-    fclose(f), free(text);
+    copy_changed_of("marian", name, from, to);
 }
 
 TEST_ROWS(a_broken_folder_is_one_sentence, COUNT_OF(broken)) {

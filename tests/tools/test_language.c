@@ -85,6 +85,54 @@ TEST(an_id_without_a_piece_is_a_number) {
     language_close(&l);
 }
 
+/* Languages and a mask behind the pieces of text, as imported models have them: with no mark that
+ * could be a word's. */
+enum { ADDED = 2, XX = 4 };
+static const char *const added_pieces[] = { "</s>", "<unk>", "en_XX", "de", "xx" };
+
+static wf_tokenizer *open_added(const int32_t *after, int n_after, int32_t start) {
+    wf_tokenizer *plain = open_side(NULL, 0);
+    wf_sentencepiece_options o;
+    char message[WF_MESSAGE] = "";
+    ck_assert(wf_tokenizer_sentencepiece(plain, &o));
+    o.pieces = added_pieces, o.n_pieces = 5, o.added = ADDED;
+    o.after = after, o.n_after = n_after, o.special[WF_START_ID] = start;
+    wf_tokenizer *t = wf_tokenizer_from_sentencepiece(&o, message);
+    ck_assert_msg(t, "%s", message);
+    wf_tokenizer_free(plain);
+    return t;
+}
+
+TEST(a_language_stays_behind_a_line) {
+    static const int32_t behind[] = { END, ADDED };
+    char message[WF_MESSAGE] = "";
+    int32_t forced = 7, ids[16];
+    language l = { .text = true,
+                   .tokenizer = { open_added(behind, 2, END), open_added(NULL, 0, END) } };
+    ck_assert(language_choose(&l, "de", "xx", &forced, message));
+    ck_assert_int_eq(forced, XX);
+    int64_t n = language_read(&l, SIDE_SRC, "the", 3, ids, 16, message);
+    ck_assert(n > 2 && ids[0] == UNKNOWN && ids[n - 2] == END && ids[n - 1] == 3);
+    n = language_read(&l, SIDE_TGT, "the", 3, ids, 16, message);
+    ck_assert(n > 1 && ids[0] == XX && ids[n - 1] == UNKNOWN);
+    ck_assert(!language_choose(&l, "<unk>", NULL, &forced, message));
+    ck_assert_int_eq(wf_tokenizer_decode(l.tokenizer[0], (int32_t[]){ 3, 2, 4 }, 3, NULL, 0), 0);
+    language_close(&l);
+}
+
+/* The start is one token, and it names a language: no other can be asked for. */
+TEST(a_start_may_be_the_language) {
+    char message[WF_MESSAGE] = "";
+    int32_t forced = 7;
+    language l = { .text = true,
+                   .tokenizer = { open_added(NULL, 0, ADDED), open_added(NULL, 0, ADDED) } };
+    ck_assert(language_choose(&l, NULL, "en_XX", &forced, message));
+    ck_assert_int_eq(forced, -1);
+    ck_assert(!language_choose(&l, NULL, "de", &forced, message));
+    assert_contains(message, "its outputs start as 'en_XX', and can't as 'de'");
+    language_close(&l);
+}
+
 TEST(unknown_languages_are_told) {
     char message[WF_MESSAGE] = "";
     int32_t forced;

@@ -58,29 +58,47 @@ int no_text(const wf_tokenizer *t, bool unknown, int32_t ids[WF_SPECIAL_IDS]) {
 
 /* ---- models of many languages ---------------------------------------------------------------- */
 
+/* The first id that was added to a vocabulary for no text; 0: nothing tells. */
+static int32_t added(const wf_tokenizer *t) {
+    wf_sentencepiece_options o;
+    return wf_tokenizer_sentencepiece(t, &o) ? o.added : 0;
+}
+
 static int32_t piece_id(const wf_tokenizer *t, const char *left, const char *name,
                         const char *right) {
     char piece[80];
     if (strlen(name) > 64) return -1;
     snprintf(piece, sizeof piece, "%s%s%s", left, name, right);
-    for (int32_t id = 0; id < wf_tokenizer_size(t); id++)
+    for (int32_t id = added(t); id < wf_tokenizer_size(t); id++)
         if (wf_tokenizer_piece(t, id) && strcmp(wf_tokenizer_piece(t, id), piece) == 0) return id;
     return -1;
 }
 
-/* Codes without underscores may be words' pieces, too. */
+/* Codes without underscores may be words' pieces, too, where nothing tells languages from them. */
 static int32_t language_id(const wf_tokenizer *t, const char *name) {
     int32_t id = piece_id(t, "__", name, "__");
-    return id >= 0 || !strchr(name, '_') ? id : piece_id(t, "", name, "");
+    bool sure = added(t) || strchr(name, '_');
+    return id >= 0 || !sure ? id : piece_id(t, "", name, "");
 }
 
-/* The side's tokenizer with this id, alone, before what it encodes. */
-static bool put_before(language *l, int side, int32_t id, char *message) {
+/* The side's tokenizer with this id where it has a language behind a line, or else alone before
+ * it. */
+static bool put_around(language *l, int side, int32_t id, char *message) {
     wf_tokenizer *old = l->tokenizer[side];
     wf_sentencepiece_options o;
+    int32_t after[WF_MOST_AROUND];
+    bool behind = false;
     if (!wf_tokenizer_sentencepiece(old, &o))
         return snprintf(message, MESSAGE, "its vocabulary is not one of SentencePiece"), false;
-    o.before = &id, o.n_before = 1;
+    for (int i = 0; i < o.n_after; i++) {
+        bool added_one = o.added && o.after[i] >= o.added;
+        after[i] = added_one ? id : o.after[i];
+        behind |= added_one;
+    }
+    if (behind)
+        o.after = after;
+    else
+        o.before = &id, o.n_before = 1;
     wf_tokenizer *t = wf_tokenizer_from_sentencepiece(&o, message);
     if (!t) return false;
     l->tokenizer[side] = t;
@@ -95,10 +113,17 @@ static bool unknown_language(const char *name, char *message) {
 
 static bool choose_target(language *l, const char *name, int32_t *forced, char *message) {
     int32_t code = piece_id(l->tokenizer[SIDE_SRC], ">>", name, "<<");
-    if (code >= 0) return put_before(l, SIDE_SRC, code, message);
-    *forced = language_id(l->tokenizer[SIDE_TGT], name);
-    return *forced >= 0 ? put_before(l, SIDE_TGT, *forced, message)
-                        : unknown_language(name, message);
+    if (code >= 0) return put_around(l, SIDE_SRC, code, message);
+    const wf_tokenizer *t = l->tokenizer[SIDE_TGT];
+    int32_t id = language_id(t, name), start = wf_tokenizer_special(t, WF_START_ID);
+    if (id < 0) return unknown_language(name, message);
+    if (added(t) && start >= added(t))
+        return id == start ||
+               (snprintf(message, MESSAGE, "its outputs start as '%.64s', and can't as '%.64s'",
+                         wf_tokenizer_piece(t, start), name),
+                false);
+    *forced = id;
+    return put_around(l, SIDE_TGT, id, message);
 }
 
 bool language_choose(language *l, const char *source, const char *target, int32_t *forced,
@@ -113,7 +138,7 @@ bool language_choose(language *l, const char *source, const char *target, int32_
                         "its sources begin with the language that is written, "
                         "so the one that is read can't be told"),
                false;
-    return (!source || put_before(l, SIDE_SRC, from, message)) &&
+    return (!source || put_around(l, SIDE_SRC, from, message)) &&
            (!target || choose_target(l, target, forced, message));
 }
 

@@ -37,8 +37,10 @@ int no_text(const wf_tokenizer *t, bool unknown, int32_t ids[WF_SPECIAL_IDS]);
 
 /* Of a model of many languages: which one it reads, and which one it writes; NULL: as its file says.
  * Its vocabulary has a piece for each, ">>fra<<" (in front of a source, for the language that is
- * written), "fra_Latn" or "__fr__" (in front of a source and of an output, for its own). *forced:
- * the id that outputs begin with, or -1. False with message[256]: there is no such piece. */
+ * written), "fra_Latn" or "__fr__" (in front of a source, or behind it where it has one there, and in
+ * front of an output, for its own). *forced: the id that outputs begin with; -1: they need none, or
+ * the model's start says it. False with message[256]: there is no such piece, or the start is another
+ * language. */
 bool language_choose(language *l, const char *source, const char *target, int32_t *forced,
                      char *message);
 

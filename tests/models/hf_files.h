@@ -1,0 +1,118 @@
+/* tests/models/hf_files.h - folders of Hugging Face that record_hf.py recorded, read, changed, and
+ * written into a folder for one test. */
+#ifndef WEFT_TESTS_MODELS_HF_FILES_H
+#define WEFT_TESTS_MODELS_HF_FILES_H
+
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "models/hf.h"
+#include "tests/support/models.h"
+#include "tests/support/support.h"
+
+static char folder[] = "/tmp/weft-hf-XXXXXX";
+
+static inline void make_folder(void) {
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static inline void place(char path[512], const char *in, const char *name) {
+    ck_assert_int_lt(snprintf(path, 512, "%s/%s", in, name), 512);
+}
+
+static inline void remove_folder(void) {
+    char path[512];
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d));) place(path, folder, e->d_name), unlink(path);
+    closedir(d), rmdir(folder);
+    strcpy(folder + strlen(folder) - 6, "XXXXXX");
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static inline char *recorded(const char *name, char path[512]) {
+    char relative[128];
+    snprintf(relative, sizeof relative, "tests/data/hf/%s", name);
+    return source_path(relative, path, 512);
+}
+
+static inline char *read_whole(const char *path, size_t *bytes) {
+    char *text = malloc(1 << 18);
+    FILE *f = fopen(path, "rb");
+    *bytes = f ? fread(text, 1, (1 << 18) - 1, f) : 0;
+    text[*bytes] = '\0';
+    if (f) fclose(f);
+    return text;
+}
+
+static inline bool write_whole(void *user, const char *name, const void *bytes, size_t size,
+                               char *message) {
+    char path[512];
+    (void)message;
+    place(path, user, name);
+    FILE *f = fopen(path, "wb");
+    bool ok = f && fwrite(bytes, 1, size, f) == size;
+    return f && fclose(f) == 0 && ok;
+}
+
+static inline wf_hf import(const char *from) {
+    char message[WF_MESSAGE] = "";
+    wf_hf hf;
+    ck_assert_msg(wf_hf_import(from, &hf, message), "%s: %s", from, message);
+    return hf;
+}
+
+/* All that a file keeps of a tokenizer. */
+static inline void assert_same_tokenizer(wf_tokenizer *a, wf_tokenizer *b) {
+    wf_meta p[WF_TOKENIZER_META], q[WF_TOKENIZER_META];
+    ck_assert((a != NULL) == (b != NULL));
+    if (!a) return;
+    int n = wf_tokenizer_to_meta(a, "t", p);
+    ck_assert_int_gt(n, 0);
+    ck_assert_int_eq(wf_tokenizer_to_meta(b, "t", q), n);
+    for (int i = 0; i < n; i++) ck_assert_str_eq(p[i].value, q[i].value);
+}
+
+static inline void assert_same(const wf_hf *a, const wf_hf *b) {
+    assert_same_tokenizer(a->src, b->src), assert_same_tokenizer(a->tgt, b->tgt);
+    ck_assert_int_eq(wf_node_count(a->model->graph), wf_node_count(b->model->graph));
+    ck_assert(memcmp(a->generation.banned, b->generation.banned, sizeof a->generation.banned) == 0);
+    ck_assert(memcmp(a->generation.forced, b->generation.forced, sizeof a->generation.forced) == 0);
+    wf_generation_text x, y;
+    wf_meta p[WF_GENERATION_META], q[WF_GENERATION_META];
+    int n = wf_generation_to_meta(&a->generation, &x, p);
+    ck_assert_int_eq(wf_generation_to_meta(&b->generation, &y, q), n);
+    for (int i = 0; i < n; i++) ck_assert_str_eq(p[i].value, q[i].value);
+    for (int id = 0; id < wf_node_count(a->model->graph); id++) {
+        const wf_tensor *t = wf_node(a->model->graph, id), *u = wf_node(b->model->graph, id);
+        if (t->kind != WF_PARAM) continue;
+        double *v = leaf_values(t), *w = leaf_values(u);
+        ck_assert_str_eq(t->name, u->name);
+        ck_assert_msg(memcmp(v, w, (size_t)wf_count(t) * sizeof *v) == 0, "%s differs", t->name);
+        free(v), free(w);
+    }
+}
+
+/* ---- changed ---------------------------------------------------------------------------------- */
+
+/* A file of a recorded folder in which the first `from` becomes `to`; from NULL: as it is. */
+static inline void copy_changed_of(const char *in, const char *name, const char *from,
+                                   const char *to) {
+    char path[512], source[512];
+    size_t bytes;
+    place(path, recorded(in, source), name);
+    char *text = read_whole(path, &bytes), *at = text;
+    size_t n = from ? strlen(from) : 0;
+    place(path, folder, name);
+    FILE *f = fopen(path, "wb");
+    while (from && (size_t)(at - text) + n <= bytes && memcmp(at, from, n) != 0) at++;
+    ck_assert_msg(!from || (size_t)(at - text) + n <= bytes, "%s has no %s", name, from);
+    fwrite(text, 1, (size_t)(at - text), f);
+    if (from) fputs(to, f);
+    fwrite(at + n, 1, bytes - (size_t)(at - text) - n, f);
+    fclose(f), free(text);
+}
+
+#endif
