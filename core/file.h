@@ -41,6 +41,9 @@ typedef struct wf_meta {
  * with memory of at most 70 times its length. */
 WF_API wf_file *wf_file_open(const char *path);
 WF_API wf_file *wf_file_parse(const void *bytes, size_t size); /* the same from memory, copied */
+/* The entries of n files as those of one, which then owns them; it has no metadata. Never NULL; it has
+ * an error if one of them has, or two have a tensor of one name. */
+WF_API wf_file *wf_file_join(wf_file *const *files, int n);
 WF_API void wf_file_free(wf_file *f);
 WF_API bool wf_file_ok(const wf_file *f);
 WF_API const char *wf_file_error(const wf_file *f);

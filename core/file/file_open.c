@@ -91,7 +91,8 @@ static bool open_and_read(wf_file *f, const char *path) {
 }
 
 static void release(wf_file *f) {
-    free(f->header), free(f->data), free(f->tensors), free(f->named), free(f->meta);
+    for (int i = 0; i < f->n_parts; i++) wf_file_free(f->parts[i]);
+    free(f->header), free(f->data), free(f->tensors), free(f->named), free(f->meta), free(f->parts);
 }
 
 bool wf_file_check_written(int fd, const char checksum[17], char *message) {
@@ -112,7 +113,53 @@ static wf_file *finish(wf_file *f, bool ok, const char *name) {
     return f;
 }
 
+/* ---- several files ----------------------------------------------------------------------- */
+
+static bool count_parts(wf_file *f, int64_t *count) {
+    *count = 0;
+    for (int i = 0; i < f->n_parts; i++) {
+        if (!wf_file_ok(f->parts[i]))
+            return wf_file_fail(f->error, "%s", wf_file_error(f->parts[i]));
+        *count += f->parts[i]->count;
+    }
+    return *count < INT32_MAX || wf_file_fail(f->error, "too many tensors");
+}
+
+static bool join_parts(wf_file *f) {
+    int64_t count;
+    if (!count_parts(f, &count)) return false;
+    f->tensors = malloc(((size_t)count + 1) * sizeof *f->tensors);
+    if (!f->tensors) return wf_file_fail(f->error, "out of memory");
+    f->checked = f->n_parts > 0;
+    for (int i = 0; i < f->n_parts; i++) {
+        const wf_file *part = f->parts[i];
+        for (int k = 0; k < part->count; k++) f->tensors[f->count++] = part->tensors[k];
+        f->checked = f->checked && part->checked;
+    }
+    /* in the order of the data, wherever they are */
+    for (int i = 0; i < f->count; i++)
+        f->tensors[i].begin = (int64_t)(uintptr_t)f->tensors[i].entry.data;
+    if (!wf_file_check_names(f)) return false;
+    wf_file_sort(f);
+    return index_names(f);
+}
+
 /* ---- public ------------------------------------------------------------------------------ */
+
+wf_file *wf_file_join(wf_file *const *files, int n) {
+    wf_file *f = calloc(1, sizeof *f);
+    wf_file **parts = n > 0 && files ? calloc((size_t)n, sizeof(wf_file *)) : NULL;
+    bool ok = f && (parts || n <= 0);
+    for (int i = 0; files && i < n; i++) {
+        if (ok) parts[f->n_parts++] = files[i];
+        if (!ok) wf_file_free(files[i]);
+    }
+    if (!f) return free(parts), (wf_file *)&no_memory;
+    f->parts = parts;
+    if (!ok) return wf_file_fail(f->error, "out of memory"), f;
+    join_parts(f);
+    return f;
+}
 
 wf_file *wf_file_open(const char *path) {
     wf_file *f = calloc(1, sizeof *f);

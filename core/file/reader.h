@@ -22,7 +22,9 @@ struct wf_file {
     wf_meta *meta;          /* sorted by key */
     int count, meta_count;
     bool has_meta, checked;
-    bool drops; /* what is loaded is given back */
+    bool drops;      /* what is loaded is given back */
+    wf_file **parts; /* those that were joined, in which names and data are */
+    int n_parts;
 };
 
 /* Where the bytes of a file are, and the next to be read. */

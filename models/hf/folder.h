@@ -30,7 +30,12 @@ bool wf_hf_complete(const hf_family *family, hf_config *c, char *message);
 bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *notes, char *message);
 bool wf_hf_is_search_key(const char *name);
 
-/* ---- weights.c: model.safetensors, pytorch_model.bin ----------------------------------------- */
+/* ---- shards.c: the files of weights ---------------------------------------------------------- */
+
+/* *name: that of the file, or of the index. NULL with message. */
+wf_file *wf_hf_open_weights(const char *folder, const char **name, char *message);
+
+/* ---- weights.c: their tensors ---------------------------------------------------------------- */
 
 bool wf_hf_load_weights(const wf_file *f, wf_model *m, char *message);
 bool wf_hf_save_weights(const wf_model *m, const hf_family *family, const int32_t *shut_out, int n,

@@ -7,24 +7,6 @@
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-static wf_file *open_weights(const char *folder, const char **name, char *message) {
-    static const char *const names[] = { "model.safetensors", "pytorch_model.bin" };
-    static const char *const parts[] = { "model.safetensors.index.json",
-                                         "pytorch_model.bin.index.json" };
-    char path[4096];
-    for (int i = 0; i < 2; i++) {
-        if (!wf_hf_exists(folder, names[i])) continue;
-        snprintf(path, sizeof path, "%s/%s", folder, *name = names[i]);
-        return wf_file_open(path);
-    }
-    for (int i = 0; i < 2; i++)
-        if (wf_hf_exists(folder, parts[i]))
-            return fail(message, "%s: weights in several files are not read: save them in one",
-                        parts[i]),
-                   NULL;
-    return fail(message, "there is neither model.safetensors nor pytorch_model.bin"), NULL;
-}
-
 /* What is said of a tensor begins with the file. */
 static bool of_file(const char *name, bool ok, char *message) {
     char sentence[WF_MESSAGE];
@@ -35,16 +17,13 @@ static bool of_file(const char *name, bool ok, char *message) {
 
 static bool read_weights(const char *folder, const hf_config *c, wf_hf *out, char *message) {
     const char *name = "";
-    wf_file *f = open_weights(folder, &name, message);
+    wf_file *f = wf_hf_open_weights(folder, &name, message);
     if (!f) return false;
-    bool ok = wf_file_ok(f) || fail(message, "%s: %.200s", name, wf_file_error(f));
-    if (ok) {
-        wf_file_drop_loaded(f);
-        out->model = wf_transformer_new(&c->c, NULL, WF_F32, 0, message);
-        ok = out->model &&
-             (wf_ok(out->model->graph) || fail(message, "%s", wf_error(out->model->graph)));
-        ok = ok && of_file(name, wf_hf_load_weights(f, out->model, message), message);
-    }
+    wf_file_drop_loaded(f);
+    out->model = wf_transformer_new(&c->c, NULL, WF_F32, 0, message);
+    bool ok = out->model &&
+              (wf_ok(out->model->graph) || fail(message, "%s", wf_error(out->model->graph)));
+    ok = ok && of_file(name, wf_hf_load_weights(f, out->model, message), message);
     wf_file_free(f);
     return ok;
 }

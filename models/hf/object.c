@@ -100,17 +100,30 @@ static bool unique(hf_object *o, char *message) {
     return true;
 }
 
-bool wf_hf_object_read(hf_object *o, const char *folder, const char *name, char *message) {
+bool wf_hf_object_parse(hf_object *o, const char *name, char *text, size_t bytes, char *message) {
     struct wf_json j;
-    size_t bytes;
-    *o = (hf_object){ .file = name };
-    o->text = wf_hf_read(folder, name, &bytes, message);
-    if (!o->text) return false;
-    o->keys = malloc(bytes + 1);
+    *o = (hf_object){ .file = name, .text = text, .keys = text ? malloc(bytes + 1) : NULL };
     if (!o->keys) return fail(message, "out of memory");
-    memcpy(o->keys, o->text, bytes + 1);
+    memcpy(o->keys, text, bytes), o->keys[bytes] = '\0';
     if (!wf_json_begin(&j, o->keys, bytes)) return fail(message, "%s: it is not UTF-8", name);
     return read_pairs(o, &j, message) && unique(o, message);
+}
+
+bool wf_hf_object_read(hf_object *o, const char *folder, const char *name, char *message) {
+    size_t bytes;
+    char *text = wf_hf_read(folder, name, &bytes, message);
+    *o = (hf_object){ .file = name };
+    return text && wf_hf_object_parse(o, name, text, bytes, message);
+}
+
+bool wf_hf_object_in(hf_object *o, const hf_object *outer, const char *key, char *message) {
+    const hf_value *v = wf_hf_find(outer, key);
+    *o = (hf_object){ .file = outer->file };
+    if (!v || *v->text != '{')
+        return fail(message, "%s: '%s' is %s", outer->file, key, v ? "no object" : "missing");
+    char *text = malloc(v->bytes + 1);
+    if (text) memcpy(text, v->text, v->bytes), text[v->bytes] = '\0';
+    return wf_hf_object_parse(o, outer->file, text, v->bytes, message);
 }
 
 void wf_hf_object_free(hf_object *o) {

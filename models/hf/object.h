@@ -32,6 +32,9 @@ bool wf_hf_exists(const char *folder, const char *name);
 
 /* A key twice is refused, and what is no object. o is to be freed either way. */
 bool wf_hf_object_read(hf_object *o, const char *folder, const char *name, char *message);
+/* The same of a text, which is taken over; and of the value of a key. */
+bool wf_hf_object_parse(hf_object *o, const char *name, char *text, size_t bytes, char *message);
+bool wf_hf_object_in(hf_object *o, const hf_object *outer, const char *key, char *message);
 void wf_hf_object_free(hf_object *o);
 
 /* NULL: it is not there, or it is null. */

@@ -62,6 +62,8 @@ CASES = {
     "opus-separate": ("marian", separate(), dict(max_length=28, bad_words_ids=[[88]], renormalize_logits=True), "bin"),
     "opus-untied": ("marian", separate(tie_word_embeddings=False), dict(max_length=28, bad_words_ids=[[88]]), "safetensors"),
     "opus-own": ("marian", dict(MARIAN, tie_word_embeddings=False), BANNED, "safetensors"),
+    "opus-shards": ("marian", MARIAN, BANNED, "shards"),
+    "opus-shards-bin": ("marian", MARIAN, BANNED, "shards-bin"),
     "bart": ("bart", dict(OTHERS, activation_function="gelu"), dict(max_length=28, forced_bos_token_id=0), "safetensors"),
     "bart-untied": ("bart", dict(OTHERS, activation_function="gelu_new", tie_word_embeddings=False, scale_embedding=True),
                     dict(max_length=28, num_beams=4, early_stopping="never"), "bin"),
@@ -104,11 +106,26 @@ def with_copies(model):
     return state
 
 
+def save_bin_shards(state, folder, n=3):
+    """Tensors by turns, so that a table's copies, and q, k and v, are in different files."""
+    parts = [f"pytorch_model-{i + 1:05}-of-{n:05}.bin" for i in range(n)]
+    index = {key: parts[i % n] for i, key in enumerate(sorted(state))}
+    for part in parts:
+        torch.save({key: state[key] for key in state if index[key] == part}, folder / part)
+    (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"metadata": {"total_size": 0}, "weight_map": index}))
+
+
 def save(model, folder, how):
     if "half" in how:
         model.half()
-    model.save_pretrained(folder)
+    model.save_pretrained(folder, max_shard_size="6KB" if how == "shards" else "50GB")
+    if how == "shards" and len(list(folder.glob("model-*.safetensors"))) < 3:
+        sys.exit("not in several files")
     file = folder / "model.safetensors"
+    if how == "shards-bin":
+        save_bin_shards(with_copies(model), folder)
+        file.unlink()
+        return type(model).from_pretrained(folder, dtype=torch.float32).eval()
     if how == "positions":
         save_file(dict(load_file(file), **positions_of(model)), file, {"format": "pt"})
     if "bin" in how or how == "legacy":

@@ -145,7 +145,8 @@ def record(root, name, case, how):
 def main():
     root, some = pathlib.Path(sys.argv[1]), sys.argv[2:]
     for name, case, how in (("marian", "opus", "safetensors"), ("marian_separate", "opus-separate", "legacy"),
-                            ("marian_half", "opus-untied", "half"), ("bart", "bart-untied", "safetensors"),
+                            ("marian_half", "opus-untied", "half"), ("marian_shards", "opus", "shards"),
+                            ("bart", "bart-untied", "safetensors"),
                             ("mbart", "mbart", "bin"), ("m2m", "m2m", "safetensors"), ("nllb", "m2m", "safetensors")):
         if not some or name in some:
             record(root, name, case, how)

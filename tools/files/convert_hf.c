@@ -12,9 +12,17 @@
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static const char *const names[] = {
-    "model.safetensors", "generation_config.json", "config.json",
-    "vocab.json",        "target_vocab.json",      "source.spm",
-    "target.spm",        "tokenizer_config.json",
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+    "generation_config.json",
+    "config.json",
+    "vocab.json",
+    "target_vocab.json",
+    "source.spm",
+    "target.spm",
+    "tokenizer_config.json",
 };
 enum { NAMES = sizeof names / sizeof *names };
 

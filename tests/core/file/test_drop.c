@@ -226,6 +226,50 @@ TEST(parts_that_are_no_leaf_are_refused) {
     end_graph(g);
 }
 
+/* ---- several files ----------------------------------------------------------------------------- */
+
+static wf_file *file_of(const char *name, float first) {
+    const float data[2] = { first, first + 1 };
+    const wf_entry e = { name, "F32", 1, { 2 }, data, sizeof data };
+    ck_assert(wf_file_save("part", &e, 1, NULL, 0, NULL));
+    return wf_file_open("part");
+}
+
+TEST(several_files_are_read_as_one) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_param(g, "y", SHAPE(2), wf_init_zeros()), wf_param(g, "x", SHAPE(2), wf_init_zeros());
+    wf_file *f = wf_file_join((wf_file *[]){ file_of("x", 1), file_of("y", 3) }, 2);
+    ck_assert(wf_file_ok(f) && wf_file_checked(f) && wf_file_count(f) == 2);
+    ck_assert_int_eq(wf_file_meta_count(f), 0);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_ptr_eq(wf_file_find(f, wf_file_at(f, i)->name), wf_file_at(f, i));
+        ck_assert_int_eq(wf_file_place(f, wf_file_at(f, i)), i);
+    }
+    wf_file_drop_loaded(f);
+    load(g, f);
+    double *x = leaf_values(wf_find(g, "x")), *y = leaf_values(wf_find(g, "y"));
+    ck_assert(x[0] == 1 && x[1] == 2 && y[0] == 3 && y[1] == 4);
+    ck_assert(!wf_file_at(f, 0)->data && !wf_file_at(f, 1)->data);
+    free(x), free(y), wf_file_free(f);
+    end_graph(g);
+}
+
+TEST(files_that_are_not_one_are_refused) {
+    wf_file *f = wf_file_join((wf_file *[]){ file_of("x", 1), file_of("x", 3) }, 2);
+    ck_assert(!wf_file_ok(f));
+    assert_contains(wf_file_error(f), "tensor 'x' occurs twice");
+    wf_file_free(f);
+    f = wf_file_join((wf_file *[]){ file_of("x", 1), wf_file_open("nothing"), NULL }, 3);
+    assert_contains(wf_file_error(f), "nothing: cannot be opened");
+    wf_file_free(f);
+    f = wf_file_join((wf_file *[]){ NULL }, 1);
+    assert_contains(wf_file_error(f), "no file");
+    wf_file_free(f);
+    f = wf_file_join(NULL, 0);
+    ck_assert(wf_file_ok(f) && !wf_file_checked(f) && !wf_file_count(f));
+    wf_file_free(f);
+}
+
 /* ---- tensors that share a storage -------------------------------------------------------------- */
 
 #define TEXT "X\1\0\0\0"
