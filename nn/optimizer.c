@@ -245,7 +245,7 @@ static wf_tensor *stack_of(wf_tensor *x, const char *name, int n) {
 
 /* What is at the bottom of a stack: the sum of all, when all are added. */
 static wf_tensor *bottom(wf_tensor *stack) {
-    return wf_reshape(wf_slice(stack, 0, 0, 1), stack->ndim - 1, stack->shape + 1);
+    return wf_squeeze(wf_slice(stack, 0, 0, 1), WF_AXIS(0));
 }
 
 static void record_accumulation(wf_optimizer *r, wf_tensor *count, wf_tensor *const *params,

@@ -338,6 +338,34 @@ bool wf_read(const wf_tensor *t, void *data, size_t bytes) {
     return true;
 }
 
+/* The n elements of a leaf in rows; NULL: it has none such. */
+static void *part_of(const wf_tensor *t, int64_t first, int64_t n, const void *data) {
+    bool fits = t && !wf_is_poison(t) && first >= 0 && n >= 0 && first <= wf_count(t) - n;
+    if (!fits || !accessible(t, data, leaf_of(t)->bytes) || leaf_of(t)->layout) return NULL;
+    char *values = wf_leaf_data((wf_tensor *)(uintptr_t)t);
+    return values ? values + (size_t)first * wf_dtype_size(t->dtype) : NULL;
+}
+
+bool wf_write_part(wf_tensor *t, int64_t first, int64_t n, const void *data) {
+    void *part = t && t->kind != WF_CONSTANT ? part_of(t, first, n, data) : NULL;
+    if (part) memcpy(part, data, (size_t)n * wf_dtype_size(t->dtype));
+    return part;
+}
+
+bool wf_read_part(const wf_tensor *t, int64_t first, int64_t n, void *data) {
+    const void *part = part_of(t, first, n, data);
+    if (part) memcpy(data, part, (size_t)n * wf_dtype_size(t->dtype));
+    return part;
+}
+
+void wf_leaf_forget(wf_tensor *t) {
+    leaf *l = leaf_of(t);
+    pthread_mutex_lock(&t->graph->lock);
+    if (l->data) wf_arena_release(&t->graph->values, l->data);
+    l->data = NULL;
+    pthread_mutex_unlock(&t->graph->lock);
+}
+
 int64_t wf_count(const wf_tensor *t) {
     int64_t n = 1;
     for (int i = 0; t && i < t->ndim; i++)

@@ -9,6 +9,7 @@
 
 #include "core/picture.h"
 #include "nn/nn.h"
+#include "nn/sharded.h"
 #include "ops/elementwise/unary.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"

@@ -271,6 +271,23 @@ TEST_ROWS(initial_values_have_their_distribution, 2) {
 
 /* A value depends on the seed, the name and the place alone: not on what else was declared, or
  * when. */
+TEST(leaves_are_written_and_read_in_parts) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *w = wf_param(g, "w", SHAPE(2, 3), wf_init_constant(5));
+    float x[] = { 1, 2 }, y[6], all[] = { 5, 5, 5, 1, 2, 5 };
+    ck_assert(wf_write_part(w, 3, 2, x) && wf_read_part(w, 0, 6, y));
+    ck_assert(memcmp(y, all, sizeof y) == 0);
+    ck_assert(wf_read_part(w, 4, 2, y) && y[0] == 2 && y[1] == 5);
+    ck_assert(wf_read_part(w, 6, 0, y) && wf_write_part(w, 6, 0, x));
+    ck_assert(!wf_write_part(w, 5, 2, x) && !wf_write_part(w, -1, 1, x));
+    ck_assert(!wf_read_part(w, 0, 7, y) && !wf_read_part(w, 0, -1, y) &&
+              !wf_read_part(w, 0, 1, NULL));
+    ck_assert(!wf_write_part(wf_constant(g, 1), 0, 1, x));
+    ck_assert(!wf_read_part(wf_input(g, "x", WF_F32, SHAPE(3)), 0, 1, y));
+    ck_assert(wf_set_layout(w, WF_PANELS) && !wf_read_part(w, 0, 1, y));
+    end_graph(g);
+}
+
 TEST(initial_values_depend_on_seed_and_name) {
     double *x[4];
     for (int i = 0; i < 4; i++) {

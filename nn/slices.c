@@ -1,0 +1,73 @@
+/* nn/slices.c - see slices.h. */
+#include "slices.h"
+
+#include <stdlib.h>
+
+static int64_t at_least(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+bool wf_slices_new(wf_slices *s, wf_tensor *const *params, int n, int ranks, int64_t most) {
+    int64_t blocks = 0, longest = 0;
+    *s = (wf_slices){ .n = n, .params = params, .ranks = ranks };
+    s->first_block = calloc((size_t)n + 1, sizeof *s->first_block);
+    if (!s->first_block) return false;
+    for (int i = 0; i < n; i++) {
+        s->first_block[i] = blocks;
+        blocks += (wf_count(params[i]) + WF_SQUARE_BLOCK - 1) / WF_SQUARE_BLOCK;
+    }
+    s->first_block[n] = blocks;
+    s->in_round = at_least(1, most / ranks);
+    longest = (blocks + ranks - 1) / ranks;
+    s->rounds = (int)((longest + s->in_round - 1) / s->in_round);
+    return true;
+}
+
+void wf_slices_free(wf_slices *s) {
+    free(s->first_block);
+    *s = (wf_slices){ 0 };
+}
+
+/* Rounded up, so that rank 0 has a block if there is one. */
+static int64_t cut(const wf_slices *s, int rank) {
+    int64_t blocks = s->first_block[s->n];
+    return blocks / s->ranks * rank + (blocks % s->ranks * rank + s->ranks - 1) / s->ranks;
+}
+
+wf_blocks wf_slice_of(const wf_slices *s, int rank) {
+    return (wf_blocks){ cut(s, rank), cut(s, rank + 1) };
+}
+
+wf_blocks wf_slice_in_round(const wf_slices *s, int rank, int round) {
+    wf_blocks b = wf_slice_of(s, rank);
+    b.from += s->in_round * round;
+    if (b.to > b.from + s->in_round) b.to = b.from + s->in_round;
+    if (b.from > b.to) b.from = b.to;
+    return b;
+}
+
+bool wf_next_piece(const wf_slices *s, wf_blocks *b, wf_piece *piece) {
+    int low = 0, high = s->n;
+    if (b->from >= b->to) return false;
+    while (high - low > 1) { /* the last parameter that begins at or before the block */
+        int middle = low + (high - low) / 2;
+        if (s->first_block[middle] <= b->from)
+            low = middle;
+        else
+            high = middle;
+    }
+    int64_t begin = s->first_block[low], end = s->first_block[low + 1];
+    if (end > b->to) end = b->to;
+    int64_t last = (end - begin) * WF_SQUARE_BLOCK, count = wf_count(s->params[low]);
+    *piece = (wf_piece){ .param = low, .first = (b->from - begin) * WF_SQUARE_BLOCK };
+    piece->n = (last < count ? last : count) - piece->first;
+    b->from = end;
+    return true;
+}
+
+int64_t wf_slice_elements(const wf_slices *s, wf_blocks b) {
+    wf_piece piece;
+    int64_t n = 0;
+    while (wf_next_piece(s, &b, &piece)) n += piece.n;
+    return n;
+}

@@ -1,0 +1,40 @@
+/* nn/slices.h - who owns which elements of the parameters, where an optimizer is divided among
+ * ranks.
+ *
+ * All elements of all parameters are one sequence of blocks, those of wf_square_sums: a parameter
+ * begins with a block of its own. Rank q of R owns the blocks [ceil(q N / R), ceil((q + 1) N / R)) of
+ * N, its slice. Slices travel in rounds, a few blocks of each in every one. Not installed. */
+#ifndef WEFT_NN_SLICES_H
+#define WEFT_NN_SLICES_H
+
+#include "optimizer.h"
+
+typedef struct wf_slices {
+    int n; /* parameters */
+    wf_tensor *const *params;
+    int64_t *first_block; /* [n + 1]: of each parameter; the last is the number of all */
+    int ranks, rounds;
+    int64_t in_round; /* blocks of a slice in each round */
+} wf_slices;
+
+/* What a parameter has within some blocks. */
+typedef struct wf_piece {
+    int param;
+    int64_t first, n; /* elements of it */
+} wf_piece;
+
+typedef struct wf_blocks {
+    int64_t from, to;
+} wf_blocks;
+
+/* in_round blocks of all slices together are about `most`. False: out of memory. */
+bool wf_slices_new(wf_slices *s, wf_tensor *const *params, int n, int ranks, int64_t most);
+void wf_slices_free(wf_slices *s);
+wf_blocks wf_slice_of(const wf_slices *s, int rank);
+wf_blocks wf_slice_in_round(const wf_slices *s, int rank, int round);
+/* The first piece of the blocks, which are then those after it; false: there are none left. */
+bool wf_next_piece(const wf_slices *s, wf_blocks *blocks, wf_piece *piece);
+/* Elements of the blocks. */
+int64_t wf_slice_elements(const wf_slices *s, wf_blocks blocks);
+
+#endif

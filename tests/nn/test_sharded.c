@@ -1,0 +1,359 @@
+/* tests/nn/test_sharded.c - an optimizer divided among ranks: the bits of one process, whatever is
+ * divided how. Ranks are threads here, over the memory that processes would share. */
+#include "core/ranks/region.h"
+#include "nn/sharded.h"
+#include "nn/slices.h"
+#include "tests/suites.h"
+#include "tests/support/models.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+
+TESTS(sharded)
+
+enum { MOST_RANKS = 9, MOST_PARTS = 8, UPDATES = 4 };
+
+/* ---- a model ---------------------------------------------------------------------------------- */
+
+/* Parameters of several blocks, of one, of no element. */
+typedef struct net {
+    wf_graph *g;
+    wf_tensor *x, *loss, *count;
+    wf_tensor *params[5];
+    wf_optimizer o;
+    wf_plan *add, *update, *average;
+} net;
+
+/* One setting of an optimizer. */
+typedef struct setting {
+    wf_optimizer_kind kind;
+    double momentum, weight_decay, clip_norm, average_decay, dampening;
+    bool unguarded, centered, grouped, f64;
+} setting;
+
+static const setting settings[] = {
+    { .kind = WF_ADAM },
+    { .kind = WF_ADAM, .f64 = true, .clip_norm = 0.1 },
+    { .kind = WF_ADAMW, .weight_decay = 0.1, .clip_norm = 0.5, .average_decay = 0.9 },
+    { .kind = WF_ADAMW, .weight_decay = 0.1, .grouped = true, .average_decay = 0.99 },
+    { .kind = WF_SGD, .momentum = 0.9, .dampening = 0.5, .clip_norm = 1 },
+    { .kind = WF_SGD, .unguarded = true },
+    { .kind = WF_RMSPROP, .momentum = 0.5, .centered = true },
+    { .kind = WF_ADAGRAD, .weight_decay = 0.01, .average_decay = 0.5 },
+    { .kind = WF_LION, .weight_decay = 0.1, .clip_norm = 0.01 },
+};
+
+static const wf_parameter_group groups[] = { { "wide", 0.5, 0.3 }, { "!*w*", 2, 0 } };
+
+static wf_optimizer_options options_of(const setting *s) {
+    wf_optimizer_options o = wf_optimizer_defaults(s->kind);
+    o.momentum = s->momentum, o.weight_decay = s->weight_decay, o.clip_norm = s->clip_norm;
+    o.average_decay = s->average_decay, o.dampening = s->dampening;
+    o.unguarded = s->unguarded, o.centered = s->centered;
+    if (s->grouped) o.groups = groups, o.n_groups = COUNT_OF(groups);
+    return o;
+}
+
+static net net_of(const setting *s, wf_optimizer_options *o) {
+    net n = { .g = new_graph(s->f64 ? WF_F64 : WF_F32) };
+    wf_graph *g = n.g;
+    n.x = wf_input(g, "x", wf_real(g), SHAPE(4, 70));
+    n.params[0] = wf_param(g, "wide", SHAPE(70, 700), wf_init_uniform(0.2));
+    n.params[1] = wf_param(g, "bias", SHAPE(700), wf_init_uniform(0.1));
+    n.params[2] = wf_param(g, "none", SHAPE(0, 3), wf_init_zeros());
+    n.params[3] = wf_param(g, "narrow", SHAPE(700, 3), wf_init_uniform(0.1));
+    n.params[4] = wf_param(g, "scalar", 0, NULL, wf_init_constant(0.7));
+    wf_tensor *h = wf_tanh(wf_add(wf_matmul(n.x, n.params[0]), n.params[1]));
+    wf_tensor *y = wf_mul(wf_matmul(h, n.params[3]), n.params[4]);
+    n.loss = wf_add(wf_square_sum(y), wf_sum(n.params[2], WF_ALL_AXES, false));
+    n.count = wf_add(wf_constant(g, 1), wf_scale(wf_square_sum(n.x), 0.01));
+    n.o = wf_optimizer_new(g, n.loss, n.count, n.params, 5, o);
+    ck_assert_msg(wf_ok(g), "%s", wf_error(g));
+    wf_tensor *feed[] = { n.x, n.o.accumulation.at };
+    n.add = wf_plan_new(
+        g, &(wf_plan_options){
+               .fetch = n.o.accumulation.adds, .n_fetch = 6, .feed = feed, .n_feed = 2 });
+    return n;
+}
+
+static void drop_net(net *n) {
+    wf_plan_free(n->add), wf_plan_free(n->update), wf_plan_free(n->average);
+    wf_optimizer_free(&n->o);
+    end_graph(n->g);
+}
+
+static void feed_part(const net *n, int update, int part) {
+    double x[4 * 70];
+    for (int i = 0; i < 4 * 70; i++)
+        x[i] = number((uint64_t)(1000 * update + part), (uint64_t)i) * (part % 3 ? 1 : 30) - 0.4;
+    assert_plan(n->add, wf_feed_reals(n->add, n->x, x, 4 * 70));
+}
+
+/* Micro-batches of each update. */
+static int parts_of(int update, int most) {
+    return update % 2 ? most : (most + 1) / 2;
+}
+
+static void rates_of(const wf_optimizer_options *o, int update, double rates[3]) {
+    wf_optimizer_rates(o, 1e-2, update, rates);
+}
+
+/* ---- one process ------------------------------------------------------------------------------ */
+
+enum { LEAVES = 5 * 5 }; /* parameters, up to three moments of each, averages */
+
+typedef struct result {
+    values leaf[LEAVES];
+    double norm[UPDATES + 1];
+} result;
+
+static void read_leaves(const net *n, result *r) {
+    int k = 0;
+    for (int i = 0; i < 5; i++)
+        r->leaf[k++] = (values){ wf_count(n->params[i]), leaf_values(n->params[i]) };
+    for (int i = 0; i < n->o.n_moments; i++)
+        r->leaf[k++] = (values){ wf_count(n->o.moments[i]), leaf_values(n->o.moments[i]) };
+    for (int i = 0; i < n->o.averages.n; i++)
+        r->leaf[k++] =
+            (values){ wf_count(n->o.averages.values[i]), leaf_values(n->o.averages.values[i]) };
+}
+
+static void train_alone(const setting *s, int most, result *r) {
+    wf_optimizer_options o = options_of(s);
+    o.partial_sums = wf_partial_sums(most);
+    net n = net_of(s, &o);
+    const wf_accumulation *a = &n.o.accumulation;
+    wf_tensor *fetch[6];
+    memcpy(fetch, a->updates, 5 * sizeof *fetch), fetch[5] = a->norm;
+    n.update = wf_plan_new(n.g, &(wf_plan_options){ .fetch = fetch,
+                                                    .n_fetch = s->unguarded ? 5 : 6,
+                                                    .feed = &n.o.rates,
+                                                    .n_feed = 1 });
+    if (n.o.averages.n)
+        n.average = wf_plan_new(n.g, &(wf_plan_options){ .fetch = n.o.averages.updates,
+                                                         .n_fetch = 5,
+                                                         .feed = &n.o.averages.rate,
+                                                         .n_feed = 1 });
+    for (int update = 1; update <= UPDATES; update++) {
+        int parts = parts_of(update, most);
+        double rates[3], rate = wf_optimizer_average_rate(&o, update);
+        rates_of(&o, update, rates);
+        for (int i = 0; i < parts; i++) {
+            feed_part(&n, update, i);
+            assert_plan(n.add, wf_feed_micro_batch(n.add, &n.o, i, parts) && wf_run(n.add));
+        }
+        assert_plan(n.update, wf_feed_reals(n.update, n.o.rates, rates, 3) && wf_run(n.update));
+        r->norm[update] = NAN;
+        if (a->norm) {
+            values v = fetched(n.update, a->norm);
+            r->norm[update] = v.data[0];
+            free_values(&v, 1);
+        }
+        if (n.average)
+            assert_plan(n.average,
+                        wf_feed_reals(n.average, n.o.averages.rate, &rate, 1) && wf_run(n.average));
+    }
+    read_leaves(&n, r);
+    drop_net(&n);
+}
+
+/* ---- ranks ------------------------------------------------------------------------------------ */
+
+typedef struct run {
+    const setting *s;
+    int most, updates;
+    wf_region *region;
+    result *r; /* rank 0's */
+    double norm[MOST_RANKS][UPDATES + 1];
+    bool same[MOST_RANKS]; /* are averages, swapped in and out, what they should be? */
+    int64_t sent[MOST_RANKS], told[MOST_RANKS];
+    bool nan;
+    char error[MOST_RANKS][256];
+} run;
+
+typedef struct seat {
+    run *run;
+    int rank;
+} seat;
+
+static bool same_values(const wf_tensor *a, const wf_tensor *b) {
+    values x = { wf_count(a), leaf_values(a) }, y = { wf_count(b), leaf_values(b) };
+    bool same = same_bits(x, y);
+    free_values(&x, 1), free_values(&y, 1);
+    return same;
+}
+
+/* Averages become parameters, everywhere; then they are what they were. Rank 0 sees all averages. */
+static bool swap_and_look(wf_sharded *s, const net *n, int rank) {
+    values was = { wf_count(n->params[0]), leaf_values(n->params[0]) };
+    bool ok = wf_sharded_gather(s) && wf_sharded_swap_averages(s);
+    if (rank == 0)
+        for (int i = 0; i < 5; i++) ok = ok && same_values(n->params[i], n->o.averages.values[i]);
+    ok = ok && wf_sharded_swap_averages(s);
+    values is = { wf_count(n->params[0]), leaf_values(n->params[0]) };
+    ok = ok && same_bits(was, is);
+    free_values(&was, 1), free_values(&is, 1);
+    wf_sharded_release(s);
+    return ok;
+}
+
+static void updates_of(run *r, wf_sharded *s, const net *n, const wf_optimizer_options *o,
+                       int rank) {
+    for (int update = 1; update <= UPDATES; update++) {
+        int parts = parts_of(update, r->most);
+        int64_t from, to;
+        double rates[3];
+        rates_of(o, update, rates);
+        if (r->nan && update == 2) rates[0] = NAN;
+        wf_sharded_range(s, parts, &from, &to);
+        for (int64_t i = from; i < to; i++) {
+            feed_part(n, update, (int)i);
+            assert_plan(n->add, wf_sharded_feed(s, n->add, i, parts) && wf_run(n->add));
+        }
+        r->told[rank] += wf_sharded_traffic(s, parts);
+        if (!wf_sharded_update(s, parts, rates, &r->norm[rank][update])) {
+            snprintf(r->error[rank], 256, "%s", wf_sharded_error(s));
+            return;
+        }
+        ck_assert(wf_sharded_average(s, wf_optimizer_average_rate(o, update)));
+    }
+}
+
+static void *train_rank(void *user) {
+    const seat *at = user;
+    run *r = at->run;
+    wf_rank me;
+    wf_rank_join(&me, r->region, at->rank);
+    int ranks = r->region->ranks;
+    char message[256];
+    wf_optimizer_options o = options_of(r->s);
+    o.partial_sums = wf_sharded_partial_sums(r->most, at->rank, ranks);
+    net n = net_of(r->s, &o);
+    wf_transport *t = &me.transport;
+    wf_sharded *s = wf_sharded_new(n.g, &n.o, n.params, &o, r->most, t, NULL, message);
+    ck_assert_msg(s != NULL, "%s", message);
+    updates_of(r, s, &n, &o, at->rank);
+    r->sent[at->rank] = t->sent;
+    r->same[at->rank] = r->error[at->rank][0] || !n.o.averages.n || swap_and_look(s, &n, at->rank);
+    if (!r->error[at->rank][0]) {
+        ck_assert(wf_sharded_gather(s));
+        if (at->rank == 0) read_leaves(&n, r->r);
+        wf_sharded_release(s);
+    }
+    wf_sharded_free(s);
+    drop_net(&n);
+    return NULL;
+}
+
+static void train_in_ranks(run *r, int ranks) {
+    pthread_t thread[MOST_RANKS];
+    seat seats[MOST_RANKS];
+    r->region = wf_region_new(ranks);
+    ck_assert_ptr_nonnull(r->region);
+    for (int i = 0; i < ranks; i++) {
+        seats[i] = (seat){ r, i };
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, train_rank, &seats[i]), 0);
+    }
+    for (int i = 0; i < ranks; i++) pthread_join(thread[i], NULL);
+    wf_region_free(r->region);
+}
+
+static void assert_same(const result *want, const result *have, int ranks, int most) {
+    for (int i = 0; i < LEAVES; i++) {
+        ck_assert_int_eq(want->leaf[i].count, have->leaf[i].count);
+        if (want->leaf[i].data)
+            ck_assert_msg(same_bits(want->leaf[i], have->leaf[i]), "leaf %d, %d ranks, %d parts", i,
+                          ranks, most);
+    }
+}
+
+/* ---- the tests -------------------------------------------------------------------------------- */
+
+static const int most_parts[] = { 1, 2, 3, 5, MOST_PARTS }, rank_counts[] = { 1, 2, 3, 4, 8 };
+
+TEST_ROWS(ranks_get_the_bits_of_one_process, COUNT_OF(settings)) {
+    for (int p = 0; p < COUNT_OF(most_parts); p++) {
+        result want = { 0 };
+        train_alone(&settings[_i], most_parts[p], &want);
+        for (int k = 0; k < COUNT_OF(rank_counts); k++) {
+            result have = { 0 };
+            run r = { .s = &settings[_i], .most = most_parts[p], .r = &have };
+            train_in_ranks(&r, rank_counts[k]);
+            assert_same(&want, &have, rank_counts[k], r.most);
+            for (int i = 0; i < rank_counts[k]; i++) {
+                ck_assert_str_eq(r.error[i], "");
+                ck_assert(r.same[i]);
+                for (int u = 1; u <= UPDATES; u++)
+                    ck_assert(r.norm[i][u] == want.norm[u] ||
+                              (isnan(r.norm[i][u]) && isnan(want.norm[u])));
+            }
+            free_values(have.leaf, LEAVES);
+        }
+        free_values(want.leaf, LEAVES);
+    }
+}
+
+/* What is sent is what was said. */
+TEST_ROWS(traffic_is_what_the_formula_says, COUNT_OF(rank_counts)) {
+    setting s = { .kind = WF_ADAM };
+    for (int p = 0; p < COUNT_OF(most_parts); p++) {
+        result have = { 0 };
+        run r = { .s = &s, .most = most_parts[p], .r = &have };
+        train_in_ranks(&r, rank_counts[_i]);
+        for (int i = 0; i < rank_counts[_i]; i++) ck_assert_int_eq(r.sent[i], r.told[i]);
+        free_values(have.leaf, LEAVES);
+    }
+}
+
+TEST(a_step_that_is_not_finite_fails_on_all) {
+    for (int k = 1; k < COUNT_OF(rank_counts); k++) {
+        run r = { .s = &settings[0], .most = 3, .nan = true };
+        train_in_ranks(&r, rank_counts[k]);
+        for (int i = 0; i < rank_counts[k]; i++) ck_assert_str_ne(r.error[i], "");
+    }
+}
+
+/* Every element has one owner, in each of as many ranks as there are blocks, and more. */
+TEST(slices_hold_every_element_once) {
+    wf_optimizer_options o = options_of(&settings[0]);
+    o.partial_sums = 1;
+    net n = net_of(&settings[0], &o);
+    for (int ranks = 1; ranks <= 12; ranks++)
+        for (int most = 1; most <= 20; most += 6) {
+            wf_slices s;
+            int64_t seen[5] = { 0 }, all = 0;
+            ck_assert(wf_slices_new(&s, n.params, 5, ranks, most));
+            for (int r = 0; r < ranks; r++) {
+                int64_t of_rank = 0;
+                for (int round = 0; round < s.rounds; round++) {
+                    wf_blocks b = wf_slice_in_round(&s, r, round);
+                    wf_piece piece;
+                    of_rank += wf_slice_elements(&s, b);
+                    while (wf_next_piece(&s, &b, &piece)) {
+                        ck_assert_int_eq(piece.first, seen[piece.param]);
+                        ck_assert(piece.n > 0 && piece.first % WF_SQUARE_BLOCK == 0);
+                        seen[piece.param] += piece.n;
+                    }
+                }
+                ck_assert_int_eq(of_rank, wf_slice_elements(&s, wf_slice_of(&s, r)));
+                ck_assert(r > 0 || of_rank > 0);
+                all += of_rank;
+            }
+            for (int i = 0; i < 5; i++) ck_assert_int_eq(seen[i], wf_count(n.params[i]));
+            wf_slices_free(&s);
+        }
+    drop_net(&n);
+}
+
+TEST(nonsense_is_refused) {
+    char message[256];
+    wf_optimizer_options o = options_of(&settings[0]);
+    net n = { .g = new_graph(WF_F32) };
+    n.params[0] = wf_param(n.g, "w", SHAPE(3), wf_init_zeros());
+    n.o = wf_optimizer_new(n.g, wf_square_sum(n.params[0]), wf_constant(n.g, 1), n.params, 1, &o);
+    ck_assert_ptr_null(wf_sharded_new(NULL, NULL, NULL, NULL, 1, NULL, NULL, message));
+    ck_assert_ptr_null(wf_sharded_new(n.g, &n.o, n.params, &o, 1, NULL, NULL, message));
+    assert_contains(message, "no partial sums");
+    drop_net(&n);
+}
