@@ -132,23 +132,26 @@ bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf
 
 /* ---- written --------------------------------------------------------------------------------- */
 
+/* Ids in a row are all that vocab.json may have. One without a piece was the empty piece there, which
+ * no text has; those behind the last piece are rows of the model's table alone. */
 bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name, wf_hf_put put,
                           void *user, char *message) {
     hf_text text = { 0 };
     char number[32];
-    bool first = true;
+    int holes = 0;
+    while (n > 0 && !wf_tokenizer_piece(t, (int32_t)(n - 1))) n--;
     for (int32_t id = 0; id < n; id++) {
         const char *piece = wf_tokenizer_piece(t, id);
-        if (!piece) continue;
-        wf_hf_put_text(&text, first ? "{\n  " : ",\n  ", 4);
-        wf_hf_put_string(&text, piece);
+        holes += !piece;
+        wf_hf_put_text(&text, id ? ",\n  " : "{\n  ", 4);
+        wf_hf_put_string(&text, piece ? piece : "");
         int length = snprintf(number, sizeof number, ": %d", (int)id);
         wf_hf_put_text(&text, number, (size_t)length);
-        first = false;
     }
     wf_hf_put_text(&text, "\n}\n", 3);
-    bool ok =
-        text.failed ? fail(message, "out of memory") : put(user, name, text.text, text.n, message);
+    bool ok = text.failed ? fail(message, "out of memory")
+              : holes > 1 ? fail(message, "%s: %d ids below the last have no piece", name, holes)
+                          : put(user, name, text.text, text.n, message);
     free(text.text);
     return ok;
 }

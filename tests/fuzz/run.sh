@@ -19,7 +19,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 out=${BUILD:-$root/build-fuzz}
-all="safetensors model state_dict torch_file vocabulary codes spm text json settings pairs metrics"
+all="safetensors model state_dict torch_file vocabulary codes spm hf text json settings pairs metrics"
 mode=run
 case ${1:-} in --merge | --build) mode=${1#--}; shift ;; esac
 runs=1000000
@@ -49,6 +49,7 @@ build_library() {
         compile "$source" $check -fsanitize=fuzzer-no-link
     done
     compile ops/kernels/kernels.c
+    compile ops/kernels/blocks.c
     kernels="-O2 -ffp-contract=fast -fno-math-errno -fno-trapping-math"
     sets=base
     case $(uname -m) in x86_64) sets='base avx2 avx512' ;; aarch64) sets='base neon' ;; esac
@@ -90,7 +91,7 @@ run_target() {
 # Words that chance would not find: of its own, or of text.
 dictionary() {
     case $1 in
-        json | settings | torch_file) echo "-dict=$here/dict/$1.dict" ;;
+        json | settings | torch_file | hf) echo "-dict=$here/dict/$1.dict" ;;
         text | vocabulary | codes | spm | pairs | metrics) echo "-dict=$here/dict/text.dict" ;;
     esac
 }

@@ -129,6 +129,21 @@ TEST_ROWS(what_is_written_is_read_again, COUNT_OF(names)) {
     wf_hf_free(&hf), wf_hf_free(&again);
 }
 
+/* Of vocab.json, which no text has: its id has no piece. */
+TEST(an_empty_piece_comes_back) {
+    static const char *const files[] = { "config.json",       "generation_config.json",
+                                         "model.safetensors", "source.spm",
+                                         "target.spm",        "tokenizer_config.json" };
+    char message[WF_MESSAGE] = "";
+    for (int i = 0; i < COUNT_OF(files); i++) copy_changed_of("marian", files[i], NULL, NULL);
+    copy_changed_of("marian", "vocab.json", "\">>fra<<\"", "\"\"");
+    wf_hf hf = import(folder);
+    ck_assert_msg(wf_hf_export(&hf, folder, write_whole, folder, message), "%s", message);
+    wf_hf again = import(folder);
+    assert_same(&hf, &again);
+    wf_hf_free(&hf), wf_hf_free(&again);
+}
+
 /* ---- without memory -------------------------------------------------------------------------- */
 
 static bool write_nothing(void *user, const char *name, const void *bytes, size_t size,

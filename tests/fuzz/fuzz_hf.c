@@ -1,0 +1,213 @@
+/* tests/fuzz/fuzz_hf.c - any bytes as the texts of a folder of Hugging Face: refused with a sentence,
+ * or what comes out is within its bounds, and its tokenizers are the same when they were written and
+ * read again. Weights have targets of their own; here an index of them is read.
+ *
+ * Parts end at '\0': config.json, generation_config.json, tokenizer_config.json, vocab.json, the index
+ * of weights, a line. An empty one is a file that is not there; of config.json and vocab.json the one
+ * below; without the last four nothing but the configurations is read. */
+#define _XOPEN_SOURCE 700
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+#include "models/hf/folder.h"
+
+enum { CONFIG, GENERATION, SETTINGS, VOCAB, INDEX, LINE, PARTS, LARGEST = 4096, PATH = 320 };
+enum { LONGEST = 64 }; /* line: fuzz_spm.c has longer ones */
+
+typedef struct part {
+    const char *text;
+    size_t bytes;
+} part;
+
+#define TEXT(literal)                                                                              \
+    { literal, sizeof literal - 1 }
+static const part usual_config =
+    TEXT("{\"model_type\":\"marian\",\"vocab_size\":9,\"max_position_embeddings\":8,\"d_model\":4,"
+         "\"encoder_layers\":1,\"decoder_layers\":1,\"encoder_attention_heads\":1,"
+         "\"decoder_attention_heads\":1,\"encoder_ffn_dim\":4,\"decoder_ffn_dim\":4,"
+         "\"activation_function\":\"swish\",\"scale_embedding\":true,\"pad_token_id\":6,"
+         "\"eos_token_id\":0,\"decoder_start_token_id\":6}");
+static const part usual_vocab = TEXT("{\"</s>\":0,\"<unk>\":1,\"a\":2,\"b\":3,\">>x<<\":4,"
+                                     "\"\xE2\x96\x81\":5,\"<pad>\":6}");
+/* <unk>, <s>, </s>, and three pieces with scores */
+static const part spm =
+    TEXT("\x0a\x09\x0a\x05<unk>\x18\x02\x0a\x07\x0a\x03<s>\x18\x03"
+         "\x0a\x08\x0a\x04</s>\x18\x03\x0a\x0a\x0a\x03\xE2\x96\x81\x15\0\0\x80\xbf"
+         "\x0a\x08\x0a\x01"
+         "a\x15\0\0\0\xc0\x0a\x08\x0a\x01"
+         "b\x15\0\0\x40\xc0");
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static const char *const files[] = {
+    "tokenizer_config.json",        "vocab.json", "target_vocab.json",
+    "model.safetensors.index.json", "source.spm", "target.spm",
+    "sentencepiece.bpe.model"
+};
+enum { FILES = sizeof files / sizeof *files };
+
+static bool put(void *folder, const char *name, const void *bytes, size_t size, char *message) {
+    char path[PATH + 64];
+    (void)message;
+    snprintf(path, sizeof path, "%.300s/%.60s", (const char *)folder, name);
+    FILE *f = fopen(path, "wb");
+    fuzz_must(f && fwrite(bytes, 1, size, f) == size && fclose(f) == 0);
+    return true;
+}
+
+static void make_folder(char folder[PATH], const char *tail) {
+    snprintf(folder, PATH, "%.250s%s", fuzz_path(), tail);
+    fuzz_must(mkdir(folder, 0700) == 0);
+}
+
+static void remove_folder(const char *folder) {
+    char path[PATH + 64];
+    for (int i = 0; i < FILES; i++) {
+        snprintf(path, sizeof path, "%.300s/%s", folder, files[i]);
+        unlink(path);
+    }
+    fuzz_must(rmdir(folder) == 0);
+}
+
+/* ---- what comes out -------------------------------------------------------------------------- */
+
+static void judge_notes(const char *notes) {
+    for (const char *end; *notes; notes = end + 1) {
+        char line[512];
+        fuzz_must((end = strchr(notes, '\n')) && (size_t)(end - notes) < sizeof line);
+        memcpy(line, notes, (size_t)(end - notes)), line[end - notes] = '\0';
+        fuzz_must_say(line);
+    }
+}
+
+static void judge_search(const wf_generation *g, const hf_config *c) {
+    wf_generation_text text;
+    wf_meta pairs[WF_GENERATION_META];
+    const wf_decode_options *o = &g->options;
+    int64_t vocab = c->c.tgt_vocab ? c->c.tgt_vocab : c->c.src_vocab;
+    fuzz_must(g->n_banned >= 0 && g->n_banned <= WF_MOST_BANNED);
+    fuzz_must(g->n_forced >= 0 && g->n_forced <= WF_MOST_FORCED);
+    for (int i = 0; i < g->n_banned; i++) fuzz_must(g->banned[i] >= 0 && g->banned[i] < vocab);
+    for (int i = 0; i < g->n_forced; i++) fuzz_must(g->forced[i] >= 0 && g->forced[i] < vocab);
+    fuzz_must(o->beam >= 1 && o->beam <= 1024 && o->alpha >= 0 && o->alpha <= 10);
+    fuzz_must(o->max_len_b >= 0 && o->min_len >= 0);
+    fuzz_must(wf_generation_to_meta(g, &text, pairs) <= WF_GENERATION_META);
+}
+
+static void judge_same(wf_tokenizer *a, wf_tokenizer *b) {
+    wf_meta p[WF_TOKENIZER_META], q[WF_TOKENIZER_META];
+    int n = wf_tokenizer_to_meta(a, "t", p);
+    fuzz_must(n > 0 && wf_tokenizer_to_meta(b, "t", q) == n);
+    for (int i = 0; i < n; i++) fuzz_must(strcmp(p[i].value, q[i].value) == 0);
+}
+
+static void judge_line(wf_tokenizer *t, part line) {
+    char message[WF_MESSAGE] = "";
+    if (line.bytes > LONGEST) line.bytes = LONGEST;
+    int64_t n = wf_tokenizer_encode(t, line.text, line.bytes, NULL, 0, message);
+    if (n < 0) fuzz_must_say(message);
+    int32_t *ids = malloc(((size_t)(n > 0 ? n : 0) + 1) * sizeof *ids);
+    fuzz_must(ids && (n < 0 || wf_tokenizer_encode(t, line.text, line.bytes, ids, n, NULL) == n));
+    for (int64_t i = 0; i < n; i++) fuzz_must(wf_tokenizer_piece(t, ids[i]));
+    free(ids);
+}
+
+/* Written, and read again. */
+static void judge_written(wf_hf *hf, const hf_family *family, const hf_config *c) {
+    char folder[PATH], message[WF_MESSAGE] = "";
+    wf_hf again = { .model = NULL };
+    make_folder(folder, "-again");
+    hf->notes[0] = '\0';
+    bool ok = wf_hf_write_tokenizers(hf, family, c, put, folder, message);
+    if (!ok) fuzz_must_say(message);
+    if (ok && !*hf->notes) {
+        ok = wf_hf_read_tokenizers(folder, family, c, &again, message);
+        if (!ok) fprintf(stderr, "written, but not read: %s\n", message);
+        fuzz_must(ok && again.src && again.tgt);
+        judge_same(hf->src, again.src), judge_same(hf->tgt, again.tgt);
+    }
+    judge_notes(hf->notes);
+    wf_hf_free(&again), remove_folder(folder);
+}
+
+static void judge_tokenizers(const char *folder, const hf_family *family, const hf_config *c,
+                             part line) {
+    char message[WF_MESSAGE] = "";
+    wf_hf hf = { .model = NULL };
+    bool ok = wf_hf_read_tokenizers(folder, family, c, &hf, message);
+    if (!ok) fuzz_must_say(message);
+    judge_notes(hf.notes);
+    if (ok && hf.src && hf.tgt) {
+        if (line.bytes) judge_line(hf.src, line);
+        judge_written(&hf, family, c);
+    }
+    wf_hf_free(&hf);
+}
+
+/* ---- the folder ------------------------------------------------------------------------------ */
+
+static bool parse(hf_object *o, const char *name, part p) {
+    char message[WF_MESSAGE] = "", *text = malloc(p.bytes + 1);
+    fuzz_must(text);
+    memcpy(text, p.text, p.bytes), text[p.bytes] = '\0';
+    bool ok = wf_hf_object_parse(o, name, text, p.bytes, message);
+    if (!ok) fuzz_must_say(message);
+    return ok;
+}
+
+static bool read_configs(const part *parts, const hf_family **family, hf_config *c) {
+    char message[WF_MESSAGE] = "", notes[WF_HF_NOTES] = "";
+    hf_object config, generation = { 0 };
+    hf_search s;
+    const bool own = parts[GENERATION].bytes;
+    bool ok = parse(&config, "config.json", parts[CONFIG]) &&
+              (!own || parse(&generation, "generation_config.json", parts[GENERATION]));
+    if (ok) {
+        ok = wf_hf_read_config(&config, family, c, message) &&
+             wf_hf_read_search(own ? &generation : &config, c, &s, notes, message) &&
+             wf_hf_complete(*family, c, message);
+        if (!ok) fuzz_must_say(message);
+    }
+    if (ok) judge_search(&s.g, c);
+    fuzz_must(!ok || wf_transformer_check(&c->c, NULL));
+    judge_notes(notes);
+    wf_hf_object_free(&config), wf_hf_object_free(&generation);
+    return ok;
+}
+
+static void read_folder(const part *parts, const hf_family *family, const hf_config *c) {
+    char folder[PATH], message[WF_MESSAGE] = "";
+    const char *name = "";
+    make_folder(folder, "");
+    for (int i = 4; i < FILES; i++) put(folder, files[i], spm.text, spm.bytes, NULL);
+    for (int i = 0; i < 4; i++) {
+        const part *p = &parts[i < 2 ? SETTINGS + i : SETTINGS + i - 1];
+        if (p->bytes) put(folder, files[i], p->text, p->bytes, NULL);
+    }
+    wf_file *f = parts[INDEX].bytes ? wf_hf_open_weights(folder, &name, message) : NULL;
+    if (parts[INDEX].bytes && !f) fuzz_must_say(message);
+    wf_file_free(f);
+    if (c->c.src_vocab <= LARGEST &&
+        c->c.tgt_vocab <= LARGEST) /* else the weights would be large */
+        judge_tokenizers(folder, family, c, parts[LINE]);
+    remove_folder(folder);
+}
+
+FUZZ_TARGET(hf) {
+    part parts[PARTS] = { usual_config, [VOCAB] = usual_vocab };
+    const hf_family *family;
+    hf_config c;
+    const char *at = (const char *)data, *end = at + size;
+    for (int i = 0; i < PARTS && at < end; i++) {
+        const char *stop = i + 1 < PARTS ? memchr(at, '\0', (size_t)(end - at)) : NULL;
+        size_t n = (size_t)((stop ? stop : end) - at);
+        if (n) parts[i] = (part){ at, n };
+        at += n + 1;
+    }
+    if (!parts[LINE].text) parts[LINE].text = "";
+    bool more = parts[SETTINGS].bytes || parts[VOCAB].text != usual_vocab.text ||
+                parts[INDEX].bytes || parts[LINE].bytes;
+    if (read_configs(parts, &family, &c) && more) read_folder(parts, family, &c);
+    return 0;
+}
