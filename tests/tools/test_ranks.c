@@ -8,8 +8,8 @@
 
 TESTS(ranks)
 
-#define SIZE "--d-model 16 --heads 2 --layers 1 --d-ff 24 --max-len 8 --threads 1 "
-#define COPY "train --task copy --quiet " SIZE "--valid-size 0 "
+#define SIZE "--d-model 16 --heads 2 --layers 1 --d-ff 24 --max-len 8 "
+#define COPY "train --task copy --quiet --threads 1 " SIZE "--valid-size 0 "
 
 SETUP(enter_folder, leave_folder)
 
@@ -77,4 +77,251 @@ TEST(what_can_not_be_written_is_said_as_before) {
     expect(1);
     assert_contains(result.err, "/dev/null can't be written: it is not an ordinary file");
     ok(COPY "--max-steps 1");
+}
+
+/* ---- several processes are one --------------------------------------------------------------- */
+
+#define TEXT "train --train pairs --tokenizer char --max-tokens 40 --batch-size 3 --warmup 2 " SIZE
+#define LM "train --task lm --tokenizer byte --max-tokens 32 --warmup 2 " SIZE
+#define NUMBERS "train --task copy --batch-size 4 --valid-size 120 --warmup 2 " SIZE
+#define STEPS "--max-steps 8 --save-every 3 --log-every 1 "
+
+static void make_texts(void) {
+    enter_folder();
+    ok("for i in 1 2 3 4 5 6 7; do printf 'one two\\tein zwei\\nthree\\tdrei\\nfour a b\\tvier a "
+       "b\\n"
+       "five\\tf\\n'; done > pairs; head -11 pairs > held; cut -f 1 pairs > text");
+}
+
+/* What does not depend on the clock. */
+#define WITHOUT_TIMES                                                                              \
+    "sed -E 's/\"(seconds|tokens_per_second|memory|threads|ranks|exchange_share|bytes_sent)\":"    \
+    "[^,}]*,?//g'"
+
+/* Files, events and results of so many processes and threads, and those of one. */
+static void train_as(const char *name, const char *command, int processes, int threads) {
+    run("%s " STEPS "--processes %d --threads %d -o %s --log %s.log > %s.out 2> %s.err", command,
+        processes, threads, name, name, name, name);
+    expect(0);
+    run("for f in %s.best %s; do test ! -e $f || sha256sum < $f; done; " WITHOUT_TIMES
+        " %s.log; cat %s.out; grep -E '(\\|)|(rate)|(bits)|(unseen)|(kept)' %s.err | sed "
+        "s/%s/m/g",
+        name, name, name, name, name, name);
+    expect(0);
+}
+
+static void expect_the_same(const char *command) {
+    static char alone[sizeof result.out];
+    train_as("alone", command, 1, 1);
+    strcpy(alone, result.out);
+    assert_contains(alone, "\"event\":\"end\"");
+    static const int processes[] = { 2, 3, 4, 8 };
+    for (int i = 0; i < 4; i++) {
+        train_as("m", command, processes[i], i == 1 ? 2 : 1);
+        ck_assert_msg(strcmp(result.out, alone) == 0, "%d processes: %s\nand one:\n%s",
+                      processes[i], result.out, alone);
+    }
+}
+
+SETUP(make_texts, leave_folder)
+
+TEST_ROWS(parts_of_any_number, 5) {
+    static const int parts[] = { 1, 2, 3, 5, 8 };
+    char command[300];
+    snprintf(command, sizeof command, TEXT "--valid held --accum %d --dropout 0.1 --ema 0.8",
+             parts[_i]);
+    expect_the_same(command);
+}
+
+TEST_ROWS(optimizers_of_all_kinds, 6) {
+    static const char *const options[] = {
+        "sgd --momentum 0.5 --lr 0.1", "adam --clip-norm 0.1",  "adamw --weight-decay 0.1",
+        "rmsprop --ema 0.9",           "adagrad --dropout 0.2", "lion --lr 1e-3 --clip-norm 0"
+    };
+    char command[300];
+    snprintf(command, sizeof command, TEXT "--accum 3 --optimizer %s", options[_i]);
+    expect_the_same(command);
+}
+
+TEST_ROWS(models_of_all_kinds, 6) {
+    static const char *const commands[] = {
+        NUMBERS "--dropout 0.1 --valid-every 3",
+        LM "--text text --valid-every 4 --accum 3 --ema 0.5",
+        LM "--text text --accum 2 --form llama --kv-heads 1 --text-eval-size 0",
+        TEXT "--arch language --accum 4 --valid held --share-vocab --tie decoder",
+        TEXT "--tie all --share-vocab --accum 2 --label-smoothing 0.1 --attention-dropout 0.1",
+        TEXT "--accum 2 --freeze transformer.encoder --valid held --patience 1 --valid-every 1",
+    };
+    expect_the_same(commands[_i]);
+}
+
+/* The rank that goes on may be one of many, or alone. */
+TEST_ROWS(parts_of_a_training_at_any_number, 3) {
+    static const char *const commands[] = { TEXT "--accum 5 --ema 0.9 --dropout 0.1",
+                                            LM "--text text --accum 2 --optimizer rmsprop",
+                                            NUMBERS "--optimizer sgd" };
+    static const char *const data[] = { "--train pairs", "--text text", "--valid-size 0" };
+    run("%s --quiet --max-steps 12 --lr-steps 12 -o whole", commands[_i]);
+    expect(0);
+    run("%s --quiet --max-steps 3 --lr-steps 12 --processes 3 -o m", commands[_i]);
+    expect(0);
+    static const int processes[] = { 1, 4, 2 };
+    for (int i = 0; i < 3; i++) {
+        run("train --resume -o m %s --quiet --threads 1 --processes %d --max-steps %d", data[_i],
+            processes[i], 6 + 3 * i);
+        expect(0);
+    }
+    ck_assert(same_files("whole", "m"));
+}
+
+/* The data are read before there are several. */
+TEST(a_pipe_is_a_text_for_all) {
+    ok(LM "--text text --quiet --accum 4 --max-steps 3 -o a");
+    ok("cat text | " LM "--text /dev/stdin --quiet --accum 4 --max-steps 3 -o b --processes 3");
+    ck_assert(same_files("a", "b"));
+}
+
+/* A task's sums may be learned from a model that is there. */
+TEST(several_start_from_a_model) {
+    ok(TEXT "--quiet --max-steps 3 -o start");
+    ok("train --quiet --init start --train pairs --accum 2 --threads 1 --max-steps 3 -o a");
+    ok("train --quiet --init start --train pairs --accum 2 --threads 1 --max-steps 3 -o b "
+       "--processes 2");
+    ck_assert(same_files("a", "b"));
+}
+
+TEST(who_speaks_and_writes) {
+    ok(TEXT
+       "--accum 4 --processes 3 --max-steps 3 --log-every 1 --curve c.svg --log l --json --valid "
+       "held -o m");
+    ok("grep -c '\"event\":\"run\"' l | grep -x 1 && grep -c '\"event\":\"end\"' l | grep -x 1");
+    ok("ls | tr '\\n' ' '");
+    ck_assert_str_eq(result.out, "c.svg held l m m.best pairs text ");
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+#define ANY_LENGTH TEXT "--accum 4 --ema 0.9 --lr-schedule constant --quiet --threads 1 "
+/* Three processes that do not end by themselves, when they have saved; `rank N`, from 1, is one. */
+#define THREE                                                                                      \
+    "rank() { cat /proc/[0-9]*/stat 2> /dev/null | awk -v p=$first '$4 == p { print $1 }' | "      \
+    "sort -n | sed -n ${1}p; }; " ANY_LENGTH                                                       \
+    "--max-steps 1000000000 --save-every 1 -o m --log log --processes 3 "                          \
+    "& first=$!; until [ -e m ]; do sleep 0.01; done; "
+
+static int saved_step(void) {
+    run("inspect m | sed -n 's/^ *train.step *//p'");
+    int step = atoi(result.out);
+    ck_assert_msg(step > 0, "no step: %s", result.out);
+    return step;
+}
+
+/* From what is in the file, by so many, and never interrupted: the same. */
+static void expect_to_go_on(int processes) {
+    int step = saved_step() + 3;
+    run("train --resume -o m --train pairs --quiet --threads 1 --max-steps %d --processes %d", step,
+        processes);
+    expect(0);
+    run(ANY_LENGTH "--max-steps %d -o whole", step);
+    expect(0);
+    ck_assert(same_files("whole", "m"));
+    ok("test ! -e m.lock && ! ls | grep tmp");
+}
+
+/* Sentences of the last run. */
+static int sentences(void) {
+    int n = 0;
+    for (const char *at = result.err; (at = strstr(at, "train: ")) != NULL; at++) n++;
+    return n;
+}
+
+/* Its sentence, once, and its code; the log ends with it, if rank 0 could write it. */
+static void expect_an_end(int code, const char *sentence, bool logged) {
+    char text[40], line[300];
+    snprintf(text, sizeof text, "%d\n", code);
+    snprintf(line, sizeof line, *sentence ? "train: %s\n" : "%s", sentence);
+    ck_assert_str_eq(result.out, text);
+    ck_assert_str_eq(result.err, line);
+    if (!logged) return;
+    run("tail -n 1 log");
+    snprintf(line, sizeof line, "\"status\":%d}", code);
+    assert_contains(result.out, line);
+}
+
+TEST_ROWS(a_killed_rank_ends_all, 3) {
+    char sentence[100];
+    run(THREE "kill -KILL $(rank %d); wait $first; echo $?", _i + 1);
+    snprintf(sentence, sizeof sentence, "rank %d was killed by signal 9", _i);
+    expect_an_end(137, sentence, _i > 0);
+    static const int processes[] = { 2, 1, 5 };
+    expect_to_go_on(processes[_i]);
+}
+
+TEST(a_stopped_rank_ends_all) {
+    run(THREE "kill -STOP $(rank 2); wait $first; echo $?");
+    expect_an_end(124, "rank 1 has not lived for 10 seconds", true);
+    expect_to_go_on(4);
+}
+
+/* Sent to the program that started them, or to one rank, where it says nothing. */
+TEST_ROWS(a_signal_stops_all_after_the_same_step, 2) {
+    static const char *const names[] = { "TERM", "INT" };
+    run(THREE "kill -%s $(rank 2); kill -%s $first; wait $first; echo $?", names[_i], names[_i]);
+    expect_an_end(_i ? 130 : 143, "", true);
+    int step = saved_step();
+    run("grep '\"event\":\"signal\"' log | grep -c '\"step\":%d,'", step);
+    ck_assert_str_eq(result.out, "1\n");
+    expect_to_go_on(2);
+}
+
+/* Who started them is gone: they end, and only then is the file free. */
+TEST(ranks_do_not_outlive_their_program) {
+    run(THREE "kill -KILL $first; wait $first; until train --resume -o m --train pairs --quiet "
+              "--max-steps 1000000000 --max-time 0.001 2> said; do grep -v 'by another run' said "
+              "&& break; sleep 0.1; done; cat said");
+    ck_assert_str_eq(result.out, "");
+    expect_to_go_on(3);
+}
+
+/* The second save does not fit. What was told is what one process tells. */
+TEST_ROWS(a_full_disk_is_told_once, 2) {
+    ok(ANY_LENGTH "--max-steps 2 -o m");
+    run("(ulimit -f 8; exec train --resume -o m --train pairs --threads 1 --max-steps 4 "
+        "--save-every 1 --processes %d --quiet); echo $?",
+        _i ? 3 : 1);
+    ck_assert_str_eq(result.out, "1\n");
+    ck_assert_int_eq(sentences(), 2);
+    assert_contains(result.err, "train: step 3 is not saved: ");
+    ck_assert_int_eq(saved_step(), 2);
+    expect_to_go_on(2);
+}
+
+TEST_ROWS(numbers_that_are_not_finite_end_all, 2) {
+    run(TEXT "--accum 4 --quiet --max-steps 50 --optimizer sgd --lr 1e6 --clip-norm 0 -o m "
+             "--save-every 1 --log log --processes %d; echo $?",
+        _i ? 3 : 1);
+    ck_assert_str_eq(result.out, "3\n");
+    ck_assert_int_eq(sentences(), 1);
+    assert_contains(result.err, "is not finite; lower --lr or --clip-norm");
+    ok("grep '\"event\":\"nonfinite\"' log");
+}
+
+/* By what each of them finds out for itself. */
+static const struct {
+    const char *command;
+    int status;
+    const char *says;
+} refused[] = {
+    { TEXT "--processes 3 --d-model 15 -o m", 2, "--d-model" },
+    { TEXT "--processes 3 --freeze nothing -o m", 2, "nothing" },
+    { TEXT "--processes 3 -o none/m", 1, "none/m can't be written" },
+    { TEXT "--processes 2 --resume -o pairs", 1, "pairs" },
+    { TEXT "--processes 257", 2, "--processes: 257 is outside the range 1..256" },
+};
+
+TEST_ROWS(mistakes_are_told_once, COUNT_OF(refused)) {
+    run("%s", refused[_i].command);
+    expect(refused[_i].status);
+    assert_contains(result.err, refused[_i].says);
+    ck_assert_int_eq(sentences(), 1);
 }

@@ -49,7 +49,7 @@ typedef struct blow {
     bool half; /* of the call, which is a write, half is made */
     const char *folder;
     int calls;
-    bool handled, heard; /* it handles SIGTERM by now; it did when it was struck */
+    bool handled, heard; /* it catches SIGTERM by now; it did when it was struck */
 } blow;
 
 static void write_half(const call *c) {
@@ -69,11 +69,20 @@ static void write_half(const call *c) {
     if (fd >= 0) close(fd);
 }
 
+/* Does it catch SIGTERM, to finish its step? Who only tidies up, and dies of it, restarts no call. */
+static bool catches(const call *c) {
+    unsigned long action[2] = { 0 }; /* of the kernel: the handler, the flags */
+    struct iovec here = { action, sizeof action };
+    struct iovec there = { (void *)(uintptr_t)c->argument[1], sizeof action };
+    return c->number == SYS_rt_sigaction && c->argument[0] == SIGTERM && c->argument[1] &&
+           process_vm_readv(c->pid, &here, 1, &there, 1, 0) == (ssize_t)sizeof action &&
+           action[1] & SA_RESTART;
+}
+
 static verdict strike(void *context, const call *c) {
     blow *b = context;
     if (c->made) return GO_ON;
-    if (c->number == SYS_rt_sigaction && c->argument[0] == SIGTERM && c->argument[1])
-        b->handled = true;
+    if (catches(c)) b->handled = true;
     if (!changes(b->folder, c)) return GO_ON;
     b->calls++;
     if (b->second && b->calls == b->second_at) kill(c->pid, b->second);
@@ -295,7 +304,8 @@ static void judge_caught(play *p, const blow *b, int status) {
     free(c.bytes);
     bool train = strncmp(p->scene->command, "train", 5) == 0;
     const char *why = train ? judge_training(p, b, status) : "";
-    if (WIFSIGNALED(status) && WTERMSIG(status) != b->number) why = "crashed";
+    if (WIFSIGNALED(status) && WTERMSIG(status) != b->number && WTERMSIG(status) != b->second)
+        why = "crashed";
     if (*why) tell(p, b, "the program", why);
 }
 

@@ -105,7 +105,7 @@ int main(int argc, char **argv) {
     int part = part_named(subject);
     refuse_idle_options(set, parts[part].run);
     check_uses(&bench_program, NULL, 0);
-    if (!set->threads) set->threads = default_threads();
+    if (!set->threads) set->threads = default_threads(1);
     report_open(&set->report, &bench_program, false, set->json, NULL, false);
     jsonl *e = event(&set->report, "run");
     json_text(e, "bench", subject);

@@ -73,8 +73,8 @@ void warn(const program *p, const char *format, ...) {
     va_end(arguments);
 }
 
-int64_t default_threads(void) {
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
+int64_t default_threads(int64_t processes) {
+    int64_t n = sysconf(_SC_NPROCESSORS_ONLN) / processes;
     return n < 1 ? 1 : n > 8 ? 8 : n;
 }
 

@@ -123,7 +123,8 @@ void warn(const program *p, const char *format, ...) __attribute__((format(print
 void tell_failures(void (*told)(int code, const char *sentence), bool speaks);
 
 #define DEFAULT_THREADS "processors, at most 8"
-int64_t default_threads(void); /* what --threads is if nobody says */
+/* What --threads is if nobody says, of so many processes of this machine. */
+int64_t default_threads(int64_t processes);
 
 /* A full disk or a closed pipe shows when stdout is closed: the last call of every main. */
 int close_stdout(const program *p, int status);

@@ -259,10 +259,11 @@ bool output_close(output *o, char *message) {
 
 /* ---- one run at a time ----------------------------------------------------------------------- */
 
-static bool same_file(int file, const char *path) {
+/* Another has removed it, or made a new one. */
+static bool lost_name(int file, const char *path) {
     struct stat a, b;
-    return fstat(file, &a) == 0 && lstat(path, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
+    if (lstat(path, &b) != 0) return errno == ENOENT;
+    return fstat(file, &a) == 0 && (a.st_dev != b.st_dev || a.st_ino != b.st_ino);
 }
 
 /* The file that has the name `path` while it is locked: whoever held it before may have removed it
@@ -275,8 +276,8 @@ static int lock_file(const char *path) {
         if (file < 0) return -1;
         RETRY(locked, flock(file, LOCK_EX | LOCK_NB));
         bool busy = locked != 0 && errno == EWOULDBLOCK; /* else there are no locks here */
-        bool foreign = fstat(file, &s) != 0 || s.st_size > 0;
-        if (!busy && !foreign && same_file(file, path)) return file;
+        bool foreign = fstat(file, &s) == 0 && s.st_size > 0;
+        if (!busy && !foreign && !lost_name(file, path)) return file;
         close(file);
         if (busy || foreign) return errno = busy ? EWOULDBLOCK : EEXIST, -1;
     }

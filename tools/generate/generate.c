@@ -320,7 +320,7 @@ static void open_job(job *j, settings *set) {
     check_options(set);
     check_files(set);
     *j = (job){ .program = &self, .set = set, .in = { .file = -1 } };
-    j->pool = wf_pool_new((int)(j->set->threads ? j->set->threads : default_threads()));
+    j->pool = wf_pool_new((int)(j->set->threads ? j->set->threads : default_threads(1)));
     if (!j->pool) fail(&self, "out of memory: --threads lowers the need");
     open_model(j, set);
     j->options = decode_options(set, &j->generation);

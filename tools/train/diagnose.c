@@ -69,7 +69,8 @@ bool find_non_finite(wf_model *m, const batch *b, uint64_t step, char name[256])
     }
     if (buffer)
         found = parameter_not_finite(params, all, buffer, name) ||
-                (batch_feed(b, p, m) && gradient_not_finite(p, fetch, &m->optimizer, buffer, name));
+                (b && batch_feed(b, p, m) &&
+                 gradient_not_finite(p, fetch, &m->optimizer, buffer, name));
     wf_plan_free(p);
     free(buffer), free(fetch), free(params);
     return found;

@@ -1,10 +1,24 @@
 /* tools/train/ranks.c - a training by several ranks. See ranks.h. */
 #include "ranks.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/random.h"
+#include "diagnose.h"
+#include "signals.h"
+#include "step.h"
+
+/* What is exchanged in a step: first of each rank, then of each part of the update. */
+struct rank_row {
+    union {
+        struct {
+            float signal, late; /* that it got; its time is up */
+        } notice;
+        batch_sums sums;
+    };
+};
 
 /* ---- one of several -------------------------------------------------------------------------- */
 
@@ -21,22 +35,36 @@ void ranks_join(session *s, wf_transport *t) {
     if (wf_transport_size(t) == 1) return;
     s->ranks = others = t;
     tell_failures(on_failure, s->leads);
-    s->set->in_ranks = true;
-    s->rank_at = calloc((size_t)t->size + 1, sizeof *s->rank_at);
-    if (!s->rank_at) fail(&train_program, "out of memory");
+    s->set->own_rank = t->rank, s->set->all_ranks = t->size;
+    s->rank.at = calloc((size_t)t->size + 1, sizeof *s->rank.at);
+    if (!s->rank.at) fail(&train_program, "out of memory");
 }
 
+/* Why is said by whoever failed, or by who watches over them. */
 void ranks_leave(session *s) {
+    int code = s->ranks->code ? s->ranks->code : EXIT_FAILED;
+    if (s->set->model && s->saved_step >= 0)
+        say(&s->report, "%s keeps step %lld; go on with: train --resume -o %s", s->set->model,
+            (long long)s->saved_step, s->set->model);
+    jsonl *e = event(&s->report, "end");
+    json_int(e, "step", s->at.step);
+    json_int(e, "status", code);
+    event_send(&s->report);
     report_close(&s->report);
-    exit(s->ranks->code ? s->ranks->code : EXIT_FAILED);
+    exit(code);
+}
+
+void ranks_failed(session *s, const char *message) {
+    if (!s->ranks || !s->ranks->code) fail(&train_program, "%s", message);
+    ranks_leave(s);
 }
 
 /* ---- what they agree on ---------------------------------------------------------------------- */
 
 /* `bytes` of each into all, by rank. */
 static void exchange(session *s, const void *mine, void *all, size_t bytes) {
-    for (int r = 0; r <= s->ranks->size; r++) s->rank_at[r] = r * (int64_t)bytes;
-    if (!wf_allgatherv(s->ranks, mine, all, s->rank_at)) ranks_leave(s);
+    for (int r = 0; r <= s->ranks->size; r++) s->rank.at[r] = r * (int64_t)bytes;
+    if (!wf_allgatherv(s->ranks, mine, all, s->rank.at)) ranks_leave(s);
 }
 
 bool ranks_agree(session *s, bool yes) {
@@ -97,4 +125,117 @@ void ranks_compare(session *s) {
     for (int r = 1; r < s->ranks->size; r++) compare(r, &all[r], &all[0]);
     s->best_kept = all[0].best_kept; /* the files are rank 0's */
     free(all);
+}
+
+/* ---- the optimizer --------------------------------------------------------------------------- */
+
+static wf_tensor **trained_parameters(const wf_optimizer *o) {
+    wf_tensor **params = calloc((size_t)o->n + 1, sizeof(wf_tensor *));
+    for (int i = 0; params && i < o->n; i++) params[i] = o->updates[i]->in[0];
+    return params;
+}
+
+void ranks_open(session *s) {
+    char message[WF_MESSAGE] = "out of memory";
+    const wf_model *m = s->model;
+    wf_tensor **params = s->rank.params = trained_parameters(&m->optimizer);
+    s->rank.rows = calloc((size_t)(s->set->accum + 1), sizeof *s->rank.rows);
+    s->rank.all_rows = calloc((size_t)(s->set->accum + s->ranks->size), sizeof *s->rank.all_rows);
+    if (params && s->rank.rows && s->rank.all_rows)
+        s->rank.optimizer = wf_sharded_new(m->graph, &m->optimizer, params, &m->training.optimizer,
+                                           s->set->accum, s->ranks, s->pool, message);
+    if (!s->rank.optimizer) ranks_failed(s, message);
+}
+
+void ranks_close(session *s) {
+    wf_sharded_free(s->rank.optimizer);
+    free(s->rank.params), free(s->rank.rows), free(s->rank.all_rows), free(s->rank.at);
+}
+
+bool ranks_swap_averages(session *s) {
+    return s->rank.optimizer ? wf_sharded_swap_averages(s->rank.optimizer)
+                             : wf_optimizer_swap_averages(&s->model->optimizer);
+}
+
+void ranks_gather(session *s) {
+    if (s->rank.optimizer && !wf_sharded_gather(s->rank.optimizer))
+        ranks_failed(s, wf_sharded_error(s->rank.optimizer));
+}
+
+void ranks_release(session *s) {
+    if (s->rank.optimizer) wf_sharded_release(s->rank.optimizer);
+}
+
+/* ---- a step ---------------------------------------------------------------------------------- */
+
+static int64_t first_part(int64_t parts, int rank, int ranks) {
+    return parts * rank / ranks;
+}
+
+static bool run_part(session *s, int64_t step, int64_t part, int64_t parts, batch_sums *sums) {
+    wf_plan *p = s->plan;
+    wf_random_step(p, (uint64_t)step, (uint32_t)part);
+    next_batch(s, step, part);
+    return batch_feed(&s->batch, p, s->model) &&
+           wf_sharded_feed(s->rank.optimizer, p, part, parts) && wf_run(p) &&
+           fetch_sums(s, p, sums);
+}
+
+/* All know the sums of each part, and add them in their order. What stops the training is agreed
+ * on: any rank's signal, and rank 0's clock. */
+static void share_sums(session *s, int64_t parts) {
+    int ranks = s->ranks->size;
+    const settings *set = s->set;
+    bool late = set->max_time && seconds_now() - s->started >= set->max_time;
+    s->rank.rows[0].notice.signal = (float)caught_signal(), s->rank.rows[0].notice.late = late;
+    s->rank.at[0] = 0;
+    for (int r = 0; r < ranks; r++) {
+        int64_t n = first_part(parts, r + 1, ranks) - first_part(parts, r, ranks);
+        s->rank.at[r + 1] = s->rank.at[r] + (n + 1) * (int64_t)sizeof *s->rank.rows;
+    }
+    if (!wf_allgatherv(s->ranks, s->rank.rows, s->rank.all_rows, s->rank.at)) ranks_leave(s);
+    s->rank.late = s->rank.all_rows[0].notice.late > 0;
+    const struct rank_row *row = s->rank.all_rows;
+    for (int r = 0; r < ranks; r++) {
+        int64_t n = (s->rank.at[r + 1] - s->rank.at[r]) / (int64_t)sizeof *row;
+        if (row->notice.signal > 0) s->rank.signalled = (int)row->notice.signal;
+        for (int64_t i = 1; i < n; i++) add_to_interval(s, &row[i].sums);
+        row += n;
+    }
+}
+
+bool ranks_step(session *s, int64_t step) {
+    const wf_model *m = s->model;
+    int64_t parts = dataset_parts(&s->dataset, step), from, to;
+    double rates[3], norm;
+    wf_sharded_range(s->rank.optimizer, parts, &from, &to);
+    assert(from == first_part(parts, s->ranks->rank, s->ranks->size) &&
+           to == first_part(parts, s->ranks->rank + 1, s->ranks->size));
+    for (int64_t part = from; part < to; part++)
+        if (!run_part(s, step, part, parts, &s->rank.rows[1 + part - from].sums))
+            fail(&train_program, "step %lld: %s", (long long)step, wf_plan_error(s->plan));
+    s->rank.has_batch = to > from;
+    share_sums(s, parts);
+    wf_optimizer_rates(&m->training.optimizer, wf_schedule_rate(&s->schedule, step), step, rates);
+    bool ok = wf_sharded_update(s->rank.optimizer, parts, rates, &norm);
+    if (!ok && s->ranks->code) ranks_leave(s);
+    if (ok) s->norm = (float)norm; /* as one process reads it */
+    double rate = wf_optimizer_average_rate(&m->training.optimizer, step);
+    if (ok && s->set->ema > 0 && !wf_sharded_average(s->rank.optimizer, rate))
+        ranks_failed(s, wf_sharded_error(s->rank.optimizer));
+    return ok;
+}
+
+bool ranks_find_non_finite(session *s, int64_t step, char name[256]) {
+    char mine[256] = "";
+    bool found =
+        find_non_finite(s->model, s->rank.has_batch ? &s->batch : NULL, (uint64_t)step, mine);
+    char(*all)[256] = calloc((size_t)s->ranks->size, sizeof *all);
+    if (!all) fail(&train_program, "out of memory");
+    if (!found) mine[0] = '\0';
+    exchange(s, mine, all, sizeof mine);
+    name[0] = '\0';
+    for (int r = 0; r < s->ranks->size && !*name; r++) strcpy(name, all[r]);
+    free(all);
+    return *name;
 }

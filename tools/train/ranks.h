@@ -15,7 +15,22 @@ void ranks_join(session *s, wf_transport *t);
 void ranks_compare(session *s);
 /* What rank 0 says. */
 bool ranks_agree(session *s, bool yes);
-/* Another rank has failed: ends this one, with the exit code of the cause. */
+/* Another rank has failed: ends this one, with the exit code of the cause. Or this one has. */
 _Noreturn void ranks_leave(session *s);
+_Noreturn void ranks_failed(session *s, const char *message);
+
+/* The share of the optimizer, with what a checkpoint has of it. Not of one that is alone. */
+void ranks_open(session *s);
+void ranks_close(session *s);
+/* As run_step: false on all of them if the gradient is not finite. */
+bool ranks_step(session *s, int64_t step);
+/* find_non_finite of all: the first that any of them finds. */
+bool ranks_find_non_finite(session *s, int64_t step, char name[256]);
+
+/* What a checkpoint holds, into rank 0's model, until it is released. */
+void ranks_gather(session *s);
+void ranks_release(session *s);
+/* wf_optimizer_swap_averages on all of them. */
+bool ranks_swap_averages(session *s);
 
 #endif

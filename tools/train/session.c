@@ -163,10 +163,11 @@ static void open_model(session *s, const wf_file *f, const wf_file *init) {
 
 static void open_plans(session *s) {
     wf_model *m = s->model;
-    bool parts = s->set->accum > 1;
+    bool alone = !s->ranks, parts = s->set->accum > 1 || !alone;
+    if (s->ranks) ranks_open(s);
     s->plan = (parts ? wf_model_accumulate_plan : wf_model_train_plan)(m, s->pool);
-    if (parts) s->apply = wf_model_apply_plan(m, s->pool);
-    if (s->set->ema > 0) s->average = wf_model_average_plan(m, s->pool);
+    if (parts && alone) s->apply = wf_model_apply_plan(m, s->pool);
+    if (s->set->ema > 0 && alone) s->average = wf_model_average_plan(m, s->pool);
     wf_plan *const plans[] = { s->plan, s->apply, s->average };
     for (int i = 0; i < 3; i++)
         if (plans[i] && !wf_plan_ok(plans[i])) fail(&train_program, "%s", wf_plan_error(plans[i]));
@@ -184,7 +185,8 @@ static double saved_bytes(const session *s) {
 
 static double sum_bytes(const session *s) {
     double bytes = 0;
-    for (int i = 0; s->set->accum > 1 && i <= s->model->optimizer.n; i++)
+    bool adds = s->set->accum > 1 || s->ranks;
+    for (int i = 0; adds && i <= s->model->optimizer.n; i++)
         bytes += (double)wf_bytes(s->model->optimizer.accumulation.sums[i]);
     return bytes;
 }
@@ -214,17 +216,29 @@ static double step_bytes(session *s) {
     return (double)(most + bytes_of(s->apply) + bytes_of(s->average));
 }
 
+/* What stays: of a rank, its share of moments and averages. */
+static double leaf_bytes(const session *s) {
+    if (!s->ranks) return saved_bytes(s) + sum_bytes(s);
+    return 4.0 * (double)wf_model_parameter_count(s->model) + sum_bytes(s) +
+           (double)wf_sharded_memory(s->rank.optimizer);
+}
+
+/* What is saved is copied first, and by the first rank gathered before. */
+static double saving_bytes(const session *s) {
+    if (!s->set->model || !s->leads) return 0;
+    return (s->ranks ? 2 : 1) * saved_bytes(s);
+}
+
 /* What the run will take at its peak, known before the first step: no plan gives back what it had
- * for its largest batch, and what is saved is copied first. */
+ * for its largest batch. */
 static double memory_needed(session *s) {
     char message[WF_MESSAGE];
-    double leaves = saved_bytes(s) + sum_bytes(s), saving = s->set->model ? saved_bytes(s) : 0;
     double steps = step_bytes(s);
     bool judges = session_evaluates(s);
     double judging = judges ? evaluator_memory(&s->evaluator, s->set->valid_size, message) : 0;
     if (judges && !judging)
         fail(&train_program, "validation: %s; --max-len or --d-model lower the need", message);
-    return leaves + steps + judging + saving;
+    return leaf_bytes(s) + steps + judging + saving_bytes(s);
 }
 
 static void check_memory(double needed) {
@@ -316,8 +330,12 @@ static void announce(session *s, double memory) {
         shortest(s->set->lr, numbers[0]), (long long)s->set->warmup,
         option_text(option_find(&train_program, "lr-schedule"), words[1]),
         shortest(s->set->clip_norm, numbers[1]));
-    say(r, "machine  %lld threads, %s kernels, %s of memory", (long long)wf_pool_threads(s->pool),
-        wf_isa(), bytes_text(memory, numbers[0]));
+    if (s->ranks)
+        say(r, "machine  %d ranks of %lld threads, %s kernels, %s of memory each", s->ranks->size,
+            (long long)wf_pool_threads(s->pool), wf_isa(), bytes_text(memory, numbers[0]));
+    else
+        say(r, "machine  %lld threads, %s kernels, %s of memory",
+            (long long)wf_pool_threads(s->pool), wf_isa(), bytes_text(memory, numbers[0]));
     if (s->set->resume) say(r, "resumed  %s after step %lld", s->set->model, (long long)s->at.step);
     jsonl *e = event(r, "run");
     for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
@@ -329,6 +347,7 @@ static void announce(session *s, double memory) {
     json_real(e, "parameters", parameters);
     json_real(e, "memory", memory);
     json_int(e, "threads", wf_pool_threads(s->pool));
+    json_int(e, "ranks", wf_transport_size(s->ranks));
     json_text(e, "isa", wf_isa());
     event_send(r);
 }
@@ -367,6 +386,7 @@ void session_open(session *s) {
     close_files(s);
     ranks_compare(s);
     s->schedule = settings_schedule(s->set);
+    if (!s->set->threads) s->set->threads = default_threads(s->here);
     s->pool = wf_pool_new((int)s->set->threads);
     bool room = settings_text(s->set) || batch_new(&s->batch, s->set->batch_size, s->set->max_len);
     if (!s->pool || !room) fail(&train_program, "out of memory");
@@ -388,6 +408,7 @@ bool session_close(session *s) {
     evaluation_free(&s->judged);
     evaluator_free(&s->evaluator);
     wf_plan_free(s->plan), wf_plan_free(s->apply), wf_plan_free(s->average);
+    ranks_close(s);
     wf_model_free(s->model);
     wf_pool_free(s->pool);
     batch_free(&s->batch);
@@ -396,6 +417,5 @@ bool session_close(session *s) {
     series_free(&s->history.train);
     series_free(&s->history.valid);
     close_files(s);
-    free(s->rank_at);
     return told;
 }

@@ -6,12 +6,15 @@
 #include "evaluate.h"
 #include "history.h"
 #include "identity.h"
+#include "nn/sharded.h"
 #include "settings.h"
 #include "tools/cli/report.h"
 
 /* Sums over the steps since the last line. */
 typedef struct interval {
     double loss, nll, tokens, correct, seconds;
+    double exchanging; /* of the seconds: between ranks */
+    int64_t sent;      /* bytes to other ranks */
     int64_t steps;
 } interval;
 
@@ -21,13 +24,24 @@ typedef struct carried {
     int n;
 } carried;
 
+/* What only one of several ranks has: ranks.h. */
+typedef struct rank_state {
+    wf_sharded *optimizer; /* its share */
+    wf_tensor **params;    /* that it is of: all that are trained */
+    struct rank_row *rows, *all_rows;
+    int64_t *at;    /* [ranks + 1]: offsets of an exchange */
+    bool has_batch; /* of the last step */
+    int signalled;  /* a rank, by this; all know it after the same step */
+    bool late;      /* the time is up */
+} rank_state;
+
 typedef struct session {
     settings *set;
     wf_file *from, *init; /* the checkpoint of a resume; the model to start from; or NULL */
     wf_transport *ranks;  /* between those that train together; NULL: alone */
-    int64_t *rank_at;     /* [their number + 1]: offsets of an exchange */
-    int here;             /* of them on this machine */
-    bool leads;           /* rank 0, or alone: it writes the files and speaks */
+    rank_state rank;
+    int here;   /* ranks on this machine */
+    bool leads; /* rank 0, or alone: it writes the files and speaks */
     wf_pool *pool;
     wf_model *model;
     wf_plan *plan;            /* of a step; with --accum, of a part of it */
@@ -44,6 +58,8 @@ typedef struct session {
     double norm;
     interval recent;
     double started, trained_seconds; /* clock at the first step; of steps alone */
+    double exchanged;                /* of these, between ranks */
+    int64_t sent;                    /* bytes in them */
     int64_t first_step;
     char best_path[4096]; /* where the weights with the lowest loss are kept, or "" */
     double best_kept;     /* their loss; infinite: there are none */

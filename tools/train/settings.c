@@ -17,7 +17,7 @@ static const settings defaults = {
     .optimizer = WF_ADAM, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9,
     .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 1,
     .lr = 3e-3, .schedule = WF_LINEAR_DECAY, .warmup = 200,
-    .batch_size = 32, .accum = 1, .seed = 1, .min_freq = 1,
+    .batch_size = 32, .accum = 1, .seed = 1, .min_freq = 1, .processes = 1, .all_ranks = 1,
     .text_eval_size = 100000, .document_marker = "<|endoftext|>",
     .log_every = 100, .valid_every = 500, .valid_size = 1000, .save_every = 500,
 };
@@ -194,7 +194,12 @@ static option rows[] = {
           "stop after so many validations without a lower loss; 0: never"),
     REAL("max-time", told.max_time, 0.001, 1e9, "stop after so many seconds", .fallback = "none"),
     COUNT("threads", told.threads, 1, 256, "the result does not depend on it",
-          .fallback = DEFAULT_THREADS),
+          .fallback = DEFAULT_THREADS ", shared by the processes"),
+
+    GROUP("Several processes"),
+    COUNT("processes", told.processes, 1, 256,
+          "train together on this machine, each with --threads and a share of the batches of an "
+          "update (--accum); the result does not depend on it"),
 
     GROUP("Output"),
     OUTPUT("model", told.model, "the model and all that a resume needs, in one safetensors file",
@@ -413,5 +418,4 @@ void settings_complete(settings *set, const wf_file *f, const wf_file *init) {
     if (!settings_text(set) && !set->batch_size)
         usage_error(p, "--batch-size 0: a task has at least one sequence in a step");
     complete_sizes(set);
-    if (!set->threads) set->threads = default_threads();
 }

@@ -23,6 +23,7 @@ typedef struct settings {
     double lr, beta1, beta2, eps, momentum, weight_decay, max_time, ema;
     int64_t warmup, lr_steps, batch_size, max_steps, seed, threads;
     int64_t log_every, valid_every, valid_size, save_every;
+    int64_t processes;
     const char *train, *train_src, *train_tgt, *valid, *valid_src, *valid_tgt;
     const char *text, *text_eval, *document_marker;
     int64_t text_eval_size;
@@ -32,7 +33,7 @@ typedef struct settings {
     bool share_vocab;
     const char *model, *log, *curve;
     bool resume, quiet, json, profile, dry_run;
-    bool in_ranks; /* no option: several processes train together */
+    int own_rank, all_ranks; /* no options: of those that train together, 0 of 1 alone */
     const char *init, *freeze;
     char init_hash[OPTION_TEXT_SIZE]; /* of the model that it started from; "": there was none */
 } settings;

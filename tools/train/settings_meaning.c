@@ -1,6 +1,7 @@
 /* tools/train/settings_meaning.c - what the settings mean to the data, the model, the optimizer and
  * the schedule. See settings.h. */
 #include "models/choices.h"
+#include "nn/sharded.h"
 #include "settings.h"
 
 /* The places of words that are asked for: settings.c. */
@@ -87,6 +88,13 @@ wf_model *settings_model(const settings *set, const dataset *m, char *message) {
                         message);
 }
 
+/* One process needs none for one batch. */
+static int partial_sums(const settings *set) {
+    if (set->all_ranks > 1)
+        return wf_sharded_partial_sums(set->accum, set->own_rank, set->all_ranks);
+    return set->accum > 1 ? wf_partial_sums(set->accum) : 0;
+}
+
 wf_training_config settings_training(const settings *set) {
     return (wf_training_config){
         .dropout = set->dropout,
@@ -102,8 +110,7 @@ wf_training_config settings_training(const settings *set) {
                        .eps = set->eps,
                        .weight_decay = set->optimizer == WF_ADAMW ? set->weight_decay : 0,
                        .clip_norm = set->clip_norm,
-                       .partial_sums =
-                           set->accum > 1 || set->in_ranks ? wf_partial_sums(set->accum) : 0,
+                       .partial_sums = partial_sums(set),
                        .average_decay = set->ema },
     };
 }

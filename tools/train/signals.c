@@ -2,16 +2,17 @@
 #include "signals.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <unistd.h>
 
 #include "tools/cli/options.h"
 
-static volatile sig_atomic_t caught;
+/* A rank gets its signals in a thread of the transport's. */
+static atomic_int caught;
 
 static void on_signal(int number) {
-    if (caught) _exit(EXIT_SIGNAL + number);
-    caught = number;
+    if (atomic_exchange(&caught, number)) _exit(EXIT_SIGNAL + number);
 }
 
 void catch_signals(void) {
@@ -22,5 +23,5 @@ void catch_signals(void) {
 }
 
 int caught_signal(void) {
-    return caught;
+    return atomic_load(&caught);
 }

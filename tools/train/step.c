@@ -2,6 +2,8 @@
  * ranks.c. */
 #include "step.h"
 
+#include "ranks.h"
+
 bool fetch_sums(const session *s, wf_plan *p, batch_sums *sums) {
     const wf_model *m = s->model;
     return wf_fetch(p, m->loss.loss, &sums->loss, sizeof sums->loss) &&
@@ -75,10 +77,14 @@ static bool average(session *s, int64_t step) {
     return wf_feed_reals(s->average, m->optimizer.averages.rate, &rate, 1) && wf_run(s->average);
 }
 
-bool run_step(session *s, int64_t step) {
+static bool step_alone(session *s, int64_t step) {
     s->failed = s->plan;
     if (!(s->set->accum > 1 ? step_in_parts : step_at_once)(s, step)) return false;
-    if (s->set->ema > 0 && !average(s, step)) return false;
+    return s->set->ema <= 0 || average(s, step);
+}
+
+bool run_step(session *s, int64_t step) {
+    if (!(s->ranks ? ranks_step : step_alone)(s, step)) return false;
     s->recent.steps++;
     return true;
 }

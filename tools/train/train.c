@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "diagnose.h"
 #include "metadata.h"
@@ -49,8 +50,7 @@ static void report_progress(session *s, bool line) {
 
 /* ---- saving -------------------------------------------------------------------------------- */
 
-/* The checkpoint, or the best weights alone. */
-static bool write_model(session *s, const char *path, bool checkpoint) {
+static bool write_file(session *s, const char *path, bool checkpoint) {
     char message[WF_MESSAGE] = "out of memory", target[PATH_SIZE];
     settings_meta kept;
     int n = 0;
@@ -66,6 +66,14 @@ static bool write_model(session *s, const char *path, bool checkpoint) {
     return false;
 }
 
+/* The checkpoint, or the best weights alone. */
+static bool write_model(session *s, const char *path, bool checkpoint) {
+    if (checkpoint) ranks_gather(s);
+    bool ok = !s->leads || write_file(s, path, checkpoint);
+    if (checkpoint) ranks_release(s);
+    return ranks_agree(s, ok);
+}
+
 static bool save(session *s) {
     if (!s->set->model || s->saved_step == s->at.step) return true;
     if (!write_model(s, s->set->model, true)) return false;
@@ -79,8 +87,7 @@ static bool save(session *s) {
 
 /* The averages in the place of the weights, and back: they are what is judged and kept as best. */
 static void swap_averages(session *s) {
-    if (s->set->ema > 0 && !wf_optimizer_swap_averages(&s->model->optimizer))
-        fail(&train_program, "out of memory");
+    if (s->set->ema > 0 && !ranks_swap_averages(s)) ranks_failed(s, "out of memory");
 }
 
 static evaluation evaluated(session *s, task_stream stream, const char *name) {
@@ -89,8 +96,8 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     double began = seconds_now();
     swap_averages(s);
     bool ok = evaluate(&s->evaluator, stream, s->set->valid_size, &v, message);
+    if (!ok) ranks_failed(s, message);
     swap_averages(s);
-    if (!ok) fail(&train_program, "%s", message);
     jsonl *e = event(&s->report, name);
     json_int(e, "step", s->at.step);
     if (v.counts.judged) json_int(e, "exact", v.counts.exact);
@@ -185,9 +192,11 @@ static void say_running(session *s, const evaluation *v) {
         bytes_text(v->bytes, size), bits_per_byte(v), v->nll / v->tokens, exp(v->nll / v->tokens),
         100 * v->correct / v->tokens);
     swap_averages(s);
-    char *text = write_sample(&s->evaluator, TOKENS, (uint64_t)s->set->seed, message);
+    char *text =
+        s->leads ? write_sample(&s->evaluator, TOKENS, (uint64_t)s->set->seed, message) : NULL;
+    if (s->leads && !text) fail(&train_program, "%s", message);
     swap_averages(s);
-    if (!text) fail(&train_program, "%s", message);
+    if (!s->leads) return;
     say(&s->report, "What it writes:\n%s", text);
     json_text(event(&s->report, "sample"), "text", text);
     event_send(&s->report);
@@ -229,8 +238,11 @@ static int step_failed(session *s, int64_t step) {
     char name[256];
     report *r = &s->report;
     report_clear(r);
-    if (!find_non_finite(s->model, &s->batch, (uint64_t)step, name)) {
-        warn(&train_program, "step %lld: %s", (long long)step, wf_plan_error(s->failed));
+    bool found = s->ranks ? ranks_find_non_finite(s, step, name)
+                          : find_non_finite(s->model, &s->batch, (uint64_t)step, name);
+    if (!found) {
+        warn(&train_program, "step %lld: %s", (long long)step,
+             s->ranks ? wf_sharded_error(s->rank.optimizer) : wf_plan_error(s->failed));
         return EXIT_FAILED;
     }
     warn(&train_program, "step %lld: the %s is not finite; lower --lr or --clip-norm",
@@ -244,8 +256,18 @@ static int step_failed(session *s, int64_t step) {
     return EXIT_NON_FINITE;
 }
 
+/* Ranks go by what they agreed on in the last step. */
+static int stop_signal(const session *s) {
+    return s->ranks ? s->rank.signalled : caught_signal();
+}
+
+static bool late(const session *s, double now) {
+    if (s->ranks) return s->rank.late;
+    return s->set->max_time && now - s->started >= s->set->max_time;
+}
+
 static int stopped_by_signal(session *s) {
-    const char *name = caught_signal() == SIGINT ? "SIGINT" : "SIGTERM";
+    const char *name = stop_signal(s) == SIGINT ? "SIGINT" : "SIGTERM";
     bool saved = save(s);
     jsonl *e = event(&s->report, "signal");
     json_int(e, "step", s->at.step);
@@ -256,7 +278,7 @@ static int stopped_by_signal(session *s) {
             (long long)s->at.step, s->set->model);
     else
         say(&s->report, "%s: stopped after step %lld; nothing saved", name, (long long)s->at.step);
-    return EXIT_SIGNAL + caught_signal();
+    return EXIT_SIGNAL + stop_signal(s);
 }
 
 static bool due(int64_t step, int64_t every) {
@@ -266,9 +288,9 @@ static bool due(int64_t step, int64_t every) {
 /* All steps, until the last, the end of the time or a signal. */
 static int train(session *s) {
     s->started = seconds_now();
-    while (s->at.step < s->set->max_steps && !caught_signal()) {
+    while (s->at.step < s->set->max_steps && !stop_signal(s)) {
         double began = seconds_now();
-        if (s->set->max_time && began - s->started >= s->set->max_time) break;
+        if (late(s, began)) break;
         if (!run_step(s, s->at.step + 1)) return step_failed(s, s->at.step + 1);
         s->at.step++;
         s->recent.seconds += seconds_now() - began;
@@ -283,7 +305,7 @@ static int train(session *s) {
             break;
         }
     }
-    return caught_signal() ? stopped_by_signal(s) : EXIT_DONE;
+    return stop_signal(s) ? stopped_by_signal(s) : EXIT_DONE;
 }
 
 static void draw_curve(session *s) {
@@ -360,7 +382,26 @@ static int run_rank(session *s) {
     json_int(e, "status", status);
     event_send(&s->report);
     if (!session_close(s) && status == EXIT_DONE) status = EXIT_FAILED;
-    return close_stdout(&train_program, status);
+    status = close_stdout(&train_program, status);
+    wf_barrier(s->ranks); /* nobody's exit code ends another before it is done */
+    return status;
+}
+
+static int run_process(wf_transport *t, void *user) {
+    session *s = user;
+    ranks_join(s, t);
+    int code = run_rank(s);
+    if (code) wf_transport_fail(t, code, ""); /* it is told already */
+    return code;
+}
+
+/* Why it ended is told here, if the rank that failed could not say it itself. */
+static int run_processes(session *s) {
+    wf_processes_result cause;
+    int code = wf_processes_run((int)s->set->processes, run_process, s, _exit, &cause);
+    if (cause.code && *cause.why) warn(&train_program, "%s", cause.why);
+    session_close(s);
+    return code;
 }
 
 int train_main(int argc, char **argv, wf_transport *ranks, int here) {
@@ -368,9 +409,15 @@ int train_main(int argc, char **argv, wf_transport *ranks, int here) {
                   .here = here,
                   .saved_step = -1,
                   .judged_step = -1,
+                  .report = { .log = -1 },
                   .at = { .best = INFINITY } };
     options_parse(&train_program, argc, argv);
     ranks_join(&s, ranks);
+    bool starts = s.set->processes > 1;
+    if (starts && ranks)
+        usage_error(&train_program, "--processes %lld: there are ranks already",
+                    (long long)s.set->processes);
+    if (starts) s.here = (int)s.set->processes;
     session_read(&s);
-    return run_rank(&s);
+    return starts ? run_processes(&s) : run_rank(&s);
 }
