@@ -35,13 +35,15 @@ build() {
 need compiler meson ninja pkg-config check
 # For the kernels of another machine, which no one has to have: tests/systems.sh neon is skipped without.
 [ -z "${CI:-}" ] || (need arm) || say "the NEON kernels are not tested here"
+# For ranks on several machines, likewise: without it train-mpi is not built.
+[ -z "${CI:-}" ] || (need mpi) || say "train-mpi is not tested here"
 # A small quarantine: Check forks for every test, and a fork copies what its parent holds.
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:quarantine_size_mb=16
 export UBSAN_OPTIONS=print_stacktrace=1
 sanitized='-Dbuildtype=debugoptimized -Db_lundef=false -Dtests=enabled'
 
 build build -Dtests=enabled
-say "the house, the instruction sets, the installed library, the NEON kernels in an emulator"
+say "the house, the instruction sets, the installed library, the NEON kernels in an emulator, MPI where it is"
 meson test -C build --no-suite all --no-rebuild --print-errorlogs || failed=1
 tests 'release' build
 

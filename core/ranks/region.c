@@ -11,6 +11,7 @@
 #include "region.h"
 
 #include <assert.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,6 +27,9 @@
 /* Small enough that what was written is read from a cache; large enough that a rank that is not
  * running for a moment keeps none waiting. */
 enum { COMMON = 1 << 19, LANES = 1 << 20, LEAST_LANE = 1 << 12 };
+
+/* Who is waited for may want this very processor. */
+enum { BEFORE_YIELD = 64 };
 
 static size_t lines(size_t bytes) {
     return (bytes + WF_CACHE_LINE - 1) / WF_CACHE_LINE * WF_CACHE_LINE;
@@ -92,8 +96,13 @@ void wf_region_ring_others(wf_region *g, int rank) {
 
 void wf_region_await(wf_region *g, int rank, unsigned seen, int spins) {
     wf_seat *seat = &g->seats[rank];
-    for (int i = 0; i < spins; i++, wf_relax())
+    for (int i = 1; i <= spins; i++) {
         if (atomic_load_explicit(&seat->bell.n, memory_order_relaxed) != seen) return;
+        if (i % BEFORE_YIELD == 0)
+            sched_yield();
+        else
+            wf_relax();
+    }
     atomic_store(&seat->asleep, true);
     sleep_at(&seat->bell.n, seen);
     atomic_store(&seat->asleep, false);

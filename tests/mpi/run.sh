@@ -1,0 +1,17 @@
+# tests/mpi/run.sh - how ranks are started on this machine: to be sourced, with the program `collectives` set.
+#
+# The program says which MPI it was linked with. As root, with more ranks than processors, and each on all of them.
+case $("$collectives" which) in
+    *Open\ MPI*)
+        export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+        starter=mpirun.openmpi flags='--oversubscribe --bind-to none' ;;
+    *) starter=mpirun.mpich flags='' ;;
+esac
+command -v $starter > /dev/null || starter=mpirun
+
+# ranks N PROGRAM ARGUMENTS...
+ranks() {
+    n=$1
+    shift
+    timeout -k 10 300 "$starter" $flags -n "$n" "$@"
+}

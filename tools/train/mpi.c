@@ -1,0 +1,216 @@
+/* tools/train/mpi.c - collectives over MPI, and a ring of heartbeats. See mpi.h.
+ *
+ * Bytes go from rank to rank, in messages that an int counts: MPI's own collectives want every
+ * offset below 2^31. Nothing is asked to compute, so results depend on no MPI. */
+#include "mpi.h"
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { PIECE = 1 << 26 };     /* the most bytes of a message */
+enum { BEAT_NS = 200000000 }; /* between two */
+#define SILENCE 15.0          /* seconds without one: hung */
+enum { BEAT, LAST_BEAT };
+
+static struct {
+    wf_transport transport;
+    MPI_Comm data, hearts;
+    MPI_Request *requests; /* two for each rank */
+    MPI_Status *statuses;
+    void (*say)(const char *sentence);
+    pthread_t heart;
+    bool beats;
+    atomic_bool leaving;
+} mpi;
+
+/* ---- collectives ----------------------------------------------------------------------------- */
+
+static bool ok(wf_transport *t, int error) {
+    int length = 0;
+    char text[MPI_MAX_ERROR_STRING] = "";
+    if (error == MPI_SUCCESS) return true;
+    MPI_Error_string(error, text, &length);
+    t->code = 1;
+    snprintf(t->error, sizeof t->error, "MPI: %.200s", text);
+    return false;
+}
+
+/* What a collective moves: part r of `at` to or from rank r; or part 0 to all. */
+typedef struct side {
+    char *bytes;
+    const int64_t *at;
+    bool to_all;
+} side;
+
+/* What goes in this round: both ranks of a pair cut it alike. */
+static int piece(const side *s, int rank, int64_t round, char **at) {
+    const int64_t *part = s->at + (s->to_all ? 0 : rank);
+    int64_t from = part[0] + round * PIECE, left = part[1] - from;
+    if (left <= 0) return 0;
+    *at = s->bytes + from;
+    return left < PIECE ? (int)left : PIECE;
+}
+
+/* Each begins with its neighbour: no two send to one first. */
+static bool move(wf_transport *t, const side *out, const side *in, int64_t round, int *moved) {
+    char *at;
+    *moved = 0;
+    for (int i = 1; i < t->size; i++) {
+        int from = (t->rank + t->size - i) % t->size, n = piece(in, from, round, &at);
+        MPI_Request *r = &mpi.requests[*moved];
+        if (n && ++*moved && !ok(t, MPI_Irecv(at, n, MPI_BYTE, from, 0, mpi.data, r))) return false;
+    }
+    for (int i = 1; i < t->size; i++) {
+        int to = (t->rank + i) % t->size, n = piece(out, to, round, &at);
+        MPI_Request *r = &mpi.requests[*moved];
+        if (n && ++*moved && !ok(t, MPI_Isend(at, n, MPI_BYTE, to, 0, mpi.data, r))) return false;
+    }
+    return ok(t, MPI_Waitall(*moved, mpi.requests, mpi.statuses));
+}
+
+static bool move_all(wf_transport *t, side out, side in) {
+    int moved = 1;
+    for (int64_t round = 0; moved; round++)
+        if (!move(t, &out, &in, round, &moved)) return false;
+    return true;
+}
+
+static void keep_own(void *to, const void *from, int64_t bytes) {
+    if (bytes && to != from) memmove(to, from, (size_t)bytes);
+}
+
+static bool alltoallv(wf_transport *t, const void *send, const int64_t *send_at, void *receive,
+                      const int64_t *receive_at) {
+    int r = t->rank;
+    keep_own((char *)receive + receive_at[r], (const char *)send + send_at[r],
+             send_at[r + 1] - send_at[r]);
+    return move_all(t, (side){ (char *)send, send_at, false },
+                    (side){ receive, receive_at, false });
+}
+
+static bool allgatherv(wf_transport *t, const void *send, void *receive,
+                       const int64_t *receive_at) {
+    int64_t mine[2] = { 0, receive_at[t->rank + 1] - receive_at[t->rank] };
+    keep_own((char *)receive + receive_at[t->rank], send, mine[1]);
+    return move_all(t, (side){ (char *)send, mine, true }, (side){ receive, receive_at, false });
+}
+
+static bool barrier(wf_transport *t) {
+    return ok(t, MPI_Barrier(mpi.data));
+}
+
+static void fail(wf_transport *t, int code, const char *why) {
+    (void)t;
+    mpi.say(why);
+    MPI_Abort(MPI_COMM_WORLD, code ? code : 1);
+}
+
+/* ---- the ring of hearts ---------------------------------------------------------------------- */
+
+/* What a rank sends to the next, and hears from the one before. */
+struct beats {
+    int from, to, word, heard;
+    MPI_Request out, in;
+    bool said_last, heard_last;
+    double silent;
+};
+
+static void send_beat(struct beats *b) {
+    int sent;
+    MPI_Test(&b->out, &sent, MPI_STATUS_IGNORE);
+    if (!sent || b->said_last) return;
+    b->word = atomic_load(&mpi.leaving) ? LAST_BEAT : BEAT;
+    b->said_last = b->word == LAST_BEAT;
+    MPI_Isend(&b->word, 1, MPI_INT, b->to, 0, mpi.hearts, &b->out);
+}
+
+static void hear_beats(struct beats *b) {
+    for (int came = 1; !b->heard_last;) {
+        MPI_Test(&b->in, &came, MPI_STATUS_IGNORE);
+        if (!came) return;
+        b->silent = 0, b->heard_last = b->heard == LAST_BEAT;
+        if (!b->heard_last) MPI_Irecv(&b->heard, 1, MPI_INT, b->from, 0, mpi.hearts, &b->in);
+    }
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void hung(int rank) {
+    char why[80];
+    snprintf(why, sizeof why, "rank %d has not lived for %.0f seconds", rank, SILENCE);
+    fail(&mpi.transport, WF_HUNG, why);
+}
+
+/* Time in which this rank itself was stopped does not count. */
+static void *live(void *arg) {
+    const wf_transport *t = arg;
+    struct beats b = { .from = (t->rank + t->size - 1) % t->size, .to = (t->rank + 1) % t->size };
+    b.out = MPI_REQUEST_NULL;
+    MPI_Irecv(&b.heard, 1, MPI_INT, b.from, 0, mpi.hearts, &b.in);
+    for (double last = now(), time; !(b.said_last && b.heard_last); last = time) {
+        send_beat(&b), hear_beats(&b);
+        nanosleep(&(struct timespec){ .tv_nsec = BEAT_NS }, NULL);
+        time = now();
+        if (!b.heard_last && (b.silent += time - last < 1 ? time - last : 1) > SILENCE)
+            hung(b.from);
+    }
+    MPI_Wait(&b.out, MPI_STATUS_IGNORE);
+    return NULL;
+}
+
+/* ---- joining and leaving --------------------------------------------------------------------- */
+
+static int count_here(void) {
+    MPI_Comm machine;
+    int here = 1;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
+    MPI_Comm_size(machine, &here);
+    MPI_Comm_free(&machine);
+    return here;
+}
+
+static wf_transport *give_up(const char *why) {
+    mpi.say(why);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    return NULL;
+}
+
+/* The heart is another thread than the training's: without MPI_THREAD_MULTIPLE there is none. */
+wf_transport *mpi_join(int *argc, char ***argv, void (*say)(const char *sentence), int *here) {
+    int level;
+    wf_transport *t = &mpi.transport;
+    *t = (wf_transport){
+        .alltoallv = alltoallv, .allgatherv = allgatherv, .barrier = barrier, .fail = fail
+    };
+    mpi.say = say;
+    MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &t->rank), MPI_Comm_size(MPI_COMM_WORLD, &t->size);
+    MPI_Comm_dup(MPI_COMM_WORLD, &mpi.data), MPI_Comm_dup(MPI_COMM_WORLD, &mpi.hearts);
+    MPI_Comm_set_errhandler(mpi.data, MPI_ERRORS_RETURN);
+    *here = count_here();
+    mpi.requests = malloc(2 * (size_t)t->size * sizeof *mpi.requests);
+    mpi.statuses = malloc(2 * (size_t)t->size * sizeof *mpi.statuses);
+    if (!mpi.requests || !mpi.statuses) return give_up("out of memory");
+    mpi.beats = t->size > 1 && level == MPI_THREAD_MULTIPLE;
+    if (mpi.beats && pthread_create(&mpi.heart, NULL, live, t) != 0)
+        return give_up("a rank's thread does not start");
+    return t;
+}
+
+void mpi_leave(void) {
+    MPI_Barrier(mpi.data);
+    atomic_store(&mpi.leaving, true);
+    if (mpi.beats) pthread_join(mpi.heart, NULL);
+    free(mpi.requests), free(mpi.statuses);
+    MPI_Comm_free(&mpi.data), MPI_Comm_free(&mpi.hearts);
+    MPI_Finalize();
+}
