@@ -38,7 +38,7 @@ typedef struct wf_meta {
  * names is executed, and what a state_dict does not need is refused by name, as are tensors that
  * are not contiguous. There is no metadata. Tensors that share a storage in PyTorch share their
  * data here; those of a safetensors file never overlap. The pickle has at most 32 MiB, and is read
- * with memory of at most 70 times its length. */
+ * with memory of at most 25 times its length. */
 WF_API wf_file *wf_file_open(const char *path);
 WF_API wf_file *wf_file_parse(const void *bytes, size_t size); /* the same from memory, copied */
 /* The entries of n files as those of one, which then owns them; it has no metadata. Never NULL; it has

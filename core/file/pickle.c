@@ -153,8 +153,17 @@ static bool count_marked(wf_pickle *p, size_t *n) {
 
 /* ---- tuples, lists and dicts ----------------------------------------------------------------- */
 
+/* What a state_dict is made of takes this many bytes of its pickle each, and more. A pickle that makes
+ * more of them is none, and would take many times its length of memory. */
+enum { BYTES_OF_VALUE = 2, BYTES_OF_ITEM = 4, BYTES_OF_MEMO = 3, FEW = 64 };
+
+static bool usual(wf_pickle *p, size_t n, size_t bytes) {
+    return n <= p->at / bytes + FEW ||
+           fail(p, "more tuples, lists and dicts than the state_dict of a pickle this long has");
+}
+
 static bool make_tuple(wf_pickle *p, size_t n) {
-    if (!has(p, n)) return false;
+    if (!has(p, n) || !usual(p, p->n_values + n, BYTES_OF_VALUE)) return false;
     if (!wf_grow(&p->values, &p->values_room, p->n_values + n, sizeof *p->values))
         return fail(p, "out of memory");
     p->depth -= n;
@@ -171,6 +180,7 @@ static bool make_marked_tuple(wf_pickle *p) {
 }
 
 static bool make_list(wf_pickle *p, wf_pickle_kind kind) {
+    if (!usual(p, p->n_lists + p->n_items, BYTES_OF_ITEM)) return false;
     if (!wf_grow(&p->lists, &p->lists_room, p->n_lists + 1, sizeof *p->lists))
         return fail(p, "out of memory");
     p->lists[p->n_lists] = (wf_pickle_list){ 0, 0 };
@@ -178,6 +188,7 @@ static bool make_list(wf_pickle *p, wf_pickle_kind kind) {
 }
 
 static bool add_item(wf_pickle *p, wf_pickle_list *l, value key, value v) {
+    if (!usual(p, p->n_lists + p->n_items, BYTES_OF_ITEM)) return false;
     if (!wf_grow(&p->items, &p->items_room, p->n_items + 1, sizeof *p->items))
         return fail(p, "out of memory");
     p->items[p->n_items++] = (wf_pickle_item){ key, v, 0 };
@@ -255,22 +266,21 @@ static bool push_string(wf_pickle *p, size_t width) {
 
 /* ---- the memo -------------------------------------------------------------------------------- */
 
-/* A number takes at least two bytes to be used: none is larger than the pickle is long. */
+/* Python counts what it puts there: no number is larger than the bytes before it allow. */
 static bool memo_put(wf_pickle *p, size_t width) {
     uint64_t i;
-    size_t had = p->memo_room;
     if (!take_number(p, width, &i) || !has(p, 1)) return false;
-    if (i >= p->size) return fail(p, "a number of the memo that is too large");
+    if (i >= p->at / BYTES_OF_MEMO + FEW) return fail(p, "a number of the memo that is too large");
     if (!wf_grow(&p->memo, &p->memo_room, (size_t)i + 1, sizeof *p->memo))
         return fail(p, "out of memory");
-    for (; had < p->memo_room; had++) p->memo[had].kind = WF_PICKLE_MARK; /* none */
+    while (p->n_memo <= i) p->memo[p->n_memo++].kind = WF_PICKLE_MARK; /* none */
     return p->memo[i] = p->stack[p->depth - 1], true;
 }
 
 static bool memo_get(wf_pickle *p, size_t width) {
     uint64_t i;
     if (!take_number(p, width, &i)) return false;
-    if (i >= p->memo_room || p->memo[i].kind == WF_PICKLE_MARK)
+    if (i >= p->n_memo || p->memo[i].kind == WF_PICKLE_MARK)
         return fail(p, "a number that is not in the memo");
     return push(p, p->memo[i]);
 }
@@ -463,8 +473,7 @@ static bool step(wf_pickle *p, int code) {
 
 bool wf_pickle_run(wf_pickle *p, wf_pickle_value *result) {
     const unsigned char *code;
-    p->depth = 0;
-    for (size_t i = 0; i < p->memo_room; i++) p->memo[i].kind = WF_PICKLE_MARK;
+    p->depth = p->n_memo = 0;
     for (;;) {
         if (!take(p, 1, &code)) return false;
         if (*code == STOP) break;

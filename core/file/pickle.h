@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* A larger pickle is refused: one tensor takes about 250 bytes of it. For each of its bytes the
- * machine takes at most some 70 bytes of memory. */
+ * machine takes at most some 25 bytes of memory. */
 #define WF_PICKLE_MAX (1 << 25)
 
 typedef enum wf_pickle_kind {
@@ -53,8 +53,8 @@ typedef struct wf_pickle {
     wf_pickle_value *stack, *memo, *values;
     wf_pickle_item *items;
     wf_pickle_list *lists;
-    size_t depth, stack_room, memo_room, n_values, values_room, n_items, items_room, n_lists,
-        lists_room;
+    size_t depth, stack_room, n_memo, memo_room, n_values, values_room, n_items, items_room,
+        n_lists, lists_room;
 } wf_pickle;
 
 /* Run the pickle that begins at p->at. False with p->error[256]; afterwards p->at is behind it. */

@@ -49,7 +49,7 @@ static void replay(int target, const char *text, size_t bytes) {
 static void damage(int target, char *text, size_t bytes) {
     static uint32_t random = 2018;
     for (size_t n = 0; n < bytes; n++) run(target, text, n);
-    for (int i = 0; bytes && i < 150; i++) {
+    for (int i = 0; bytes && i < 800; i++) {
         random = random * 1664525 + 1013904223;
         size_t bit = random % (8 * bytes);
         text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
