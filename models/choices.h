@@ -35,7 +35,7 @@
 #define WF_TOKEN_NAMES(ROW) \
     ROW(WF_WORDS, "word") ROW(WF_CHARACTERS, "char") ROW(WF_BPE, "bpe") \
     ROW(WF_BYTES, "byte") ROW(WF_TEXT_CHARACTERS, "text-char") ROW(WF_BYTE_BPE, "byte-bpe") \
-    ROW(WF_SENTENCEPIECE, "sentencepiece")
+    ROW(WF_SENTENCEPIECE, "sentencepiece") ROW(WF_BYTE_LEVEL, "byte-level")
 
 #define WF_PENALTY_NAMES(ROW) \
     ROW(WF_PENALTY_NONE, "none") ROW(WF_PENALTY_GNMT, "gnmt") ROW(WF_PENALTY_AVERAGE, "avg")

@@ -40,7 +40,9 @@ typedef enum {
     WF_TEXT_CHARACTERS, /* code points */
     WF_BYTE_BPE,        /* byte-pair encoding of any bytes (Radford et al. 2019) */
     /* what a .spm file says (Kudo and Richardson 2018): not learned here */
-    WF_SENTENCEPIECE
+    WF_SENTENCEPIECE,
+    /* byte-pair encoding of bytes with a vocabulary and merges as GPT-2 has them: not learned here */
+    WF_BYTE_LEVEL
 } wf_token_kind;
 
 /* The first ids. Text never becomes one of them, but for WF_UNK_ID: "<s>" in a line is three
@@ -86,7 +88,7 @@ WF_API int32_t wf_tokenizer_special(const wf_tokenizer *t, int which);
 
 /* What an id stands for: "<pad>", "<unk>", "<s>", "</s>", then words, characters, or with BPE "lo"
  * at the end of a word and "hel@@" before more of it; of running text bytes as GPT-2 spells them
- * ("Ġthe" begins with a space), control characters as their pictures; of SentencePiece its pieces.
+ * ("Ġthe" begins with a space), control characters as their pictures; of SentencePiece its pieces, of byte level the given ones.
  * NULL: no such id. */
 WF_API const char *wf_tokenizer_piece(const wf_tokenizer *t, int32_t id);
 
@@ -147,6 +149,31 @@ WF_API wf_tokenizer *wf_tokenizer_from_sentencepiece(const wf_sentencepiece_opti
  * kind. */
 WF_API bool wf_tokenizer_sentencepiece(const wf_tokenizer *t, wf_sentencepiece_options *o);
 
+/* ---- byte level ------------------------------------------------------------------------------ */
+
+typedef struct wf_byte_level_options {
+    const char *const *pieces; /* by id, as a vocab.json has them: bytes spelled by letters, "Ġthe".
+                                  NULL: no such id */
+    int64_t n_pieces;
+    const char *merges; /* a merges.txt */
+    size_t merges_bytes;
+    int32_t special[WF_SPECIAL_IDS]; /* ids of padding, unknown, start, end; -1: there is none */
+    const int32_t *before, *after;   /* ids around what is encoded, WF_MOST_AROUND each at most */
+    const int32_t *silent;           /* ids that read as nothing, beside all these: a mask */
+    int n_before, n_after, n_silent;
+    bool prefix_space; /* a line without a space in front gets one */
+} wf_byte_level_options;
+
+/* All is copied. A line is cut as GPT-2 cuts it (letters, numbers, others, each with a space before
+ * it; blanks; 's 't 're 've 'm 'll 'd; classes of Unicode 16.0), and its chunks are merged as the
+ * library tokenizers 0.23 does it: the same ids. A line must be UTF-8, and may hold anything; what
+ * ids read as is made UTF-8 with U+FFFD. NULL with message: a byte that has no piece, a merge whose
+ * pieces are not in the vocabulary, a piece or a merge twice, ids that are not there. */
+WF_API wf_tokenizer *wf_tokenizer_from_byte_level(const wf_byte_level_options *o, char *message);
+/* The same options again; what they point to lives as long as the tokenizer. False: another
+ * kind. */
+WF_API bool wf_tokenizer_byte_level(const wf_tokenizer *t, wf_byte_level_options *o);
+
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* Read a vocabulary: a piece per line, and after it a space or tab and its count, which is not used
@@ -162,13 +189,14 @@ WF_API wf_tokenizer *wf_tokenizer_read(wf_token_kind kind, const char *vocabular
 WF_API size_t wf_tokenizer_vocabulary(const wf_tokenizer *t, char *text, size_t size);
 WF_API size_t wf_tokenizer_codes(const wf_tokenizer *t, char *text, size_t size);
 
-/* For a model's file: "PREFIX.kind" (word, char, bpe, byte, text-char, byte-bpe, sentencepiece),
+/* For a model's file: "PREFIX.kind" (word, char, bpe, byte, text-char, byte-bpe, sentencepiece, byte-level),
  * "PREFIX.vocabulary" and, for BPE, "PREFIX.codes". Of SentencePiece "PREFIX.model" (in base 64),
  * "PREFIX.special" and what else there is: "PREFIX.vocabulary" (an array in JSON), "PREFIX.before",
- * "PREFIX.after", "PREFIX.codes" ("language"), "PREFIX.added". Returns how many pairs; they live until the next
+ * "PREFIX.after", "PREFIX.codes" ("language"), "PREFIX.added". Of byte level likewise, with "PREFIX.codes" the
+ * merges, "PREFIX.silent" and "PREFIX.prefix" ("space"). Returns how many pairs; they live until the next
  * call or wf_tokenizer_free. 0: no memory. Prefixes: "tokenizer" when joint, else "src_tokenizer"
  * and "tgt_tokenizer"; at most 64 bytes. */
-enum { WF_TOKENIZER_META = 8 };
+enum { WF_TOKENIZER_META = 10 };
 WF_API int wf_tokenizer_to_meta(wf_tokenizer *t, const char *prefix,
                                 wf_meta pairs[WF_TOKENIZER_META]);
 WF_API bool wf_tokenizer_in_file(const wf_file *f, const char *prefix);

@@ -41,7 +41,7 @@ bool wf_hf_load_weights(const wf_file *f, wf_model *m, char *message);
 bool wf_hf_save_weights(const wf_model *m, const hf_family *family, const int32_t *shut_out, int n,
                         const char *path, char *message);
 
-/* ---- tokenizers.c: those of Marian; multilingual.c: of families with many languages ---------- */
+/* ---- tokenizers.c: those of Marian; multilingual.c: of many languages; byte_level.c: BART's ---- */
 
 bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf_config *c,
                            wf_hf *out, char *message);
@@ -52,6 +52,9 @@ bool wf_hf_read_multilingual(const char *folder, const hf_family *family, const 
                              wf_hf *out, char *message);
 bool wf_hf_write_multilingual(wf_hf *hf, const hf_family *family, const hf_config *c, wf_hf_put put,
                               void *user, char *message);
+bool wf_hf_read_byte_level(const char *folder, const hf_config *c, wf_hf *out, char *message);
+bool wf_hf_write_byte_level(wf_hf *hf, const hf_config *c, wf_hf_put put, void *user,
+                            char *message);
 
 /* ---- export.c: texts that grow --------------------------------------------------------------- */
 
@@ -70,5 +73,9 @@ void wf_hf_put_token(hf_text *t, const char *key, const char *piece); /* behind 
 bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name, wf_hf_put put,
                           void *user, char *message);
 bool wf_hf_same_pieces(const wf_tokenizer *a, const wf_tokenizer *b);
+/* Pieces by id, NULL where the model's table has rows for none; to be freed. */
+const char **wf_hf_pieces_in(const hf_object *vocabulary, int64_t rows, char *message);
+/* A token's text; older files have an object with it as "content". */
+bool wf_hf_token_text(const hf_object *o, const char *key, const char *absent, char text[80]);
 
 #endif

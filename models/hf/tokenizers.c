@@ -37,14 +37,14 @@ static bool content_of(const hf_value *v, char text[80]) {
 }
 
 /* A token's text; older files have an object with it as "content". */
-static bool token_text(const hf_object *o, const char *key, const char *absent, char text[80]) {
+bool wf_hf_token_text(const hf_object *o, const char *key, const char *absent, char text[80]) {
     const hf_value *v = wf_hf_find(o, key);
     snprintf(text, 80, "%s", absent);
     return !v || (*v->text == '{' ? content_of(v, text) : wf_hf_string(v, text, 80));
 }
 
 /* Pieces by id, NULL where the model's table has rows for none; to be freed. */
-static const char **pieces_of(const hf_object *vocab, int64_t rows, char *message) {
+const char **wf_hf_pieces_in(const hf_object *vocab, int64_t rows, char *message) {
     int64_t n;
     const char **pieces = wf_hf_pieces(vocab, &n, message), **all = NULL;
     if (!pieces) return NULL;
@@ -66,7 +66,7 @@ static wf_tokenizer *make(const side *s, const hf_config *c, const hf_object *vo
     const hf_value *v = wf_hf_find(vocab, unknown);
     if (!v || !wf_hf_int(v, &unk))
         return fail(message, "%s: the unknown piece '%s' is not in it", s->vocab, unknown), NULL;
-    const char **pieces = pieces_of(vocab, s->rows, message);
+    const char **pieces = wf_hf_pieces_in(vocab, s->rows, message);
     if (!pieces) return NULL;
     wf_sentencepiece_options o = { .model = model, .bytes = bytes, .language_codes = true };
     o.pieces = pieces, o.n_pieces = s->rows;
@@ -105,10 +105,10 @@ bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf
     bool separate = false, ok = true;
     if (wf_hf_languages_next(family->name, NULL))
         return wf_hf_read_multilingual(folder, family, c, out, message);
-    if (!family->may_separate || none_of_them(folder)) {
-        wf_hf_note(out->notes, "%s: the model reads and writes token ids",
-                   family->may_separate ? "there is no source.spm and no target.spm"
-                                        : "the tokenizer of this family is not read");
+    if (!family->may_separate) return wf_hf_read_byte_level(folder, c, out, message);
+    if (none_of_them(folder)) {
+        wf_hf_note(out->notes, "there is no source.spm and no target.spm: the model reads and "
+                               "writes token ids");
         return true;
     }
     if (wf_hf_exists(folder, "tokenizer_config.json")) {
@@ -116,7 +116,7 @@ bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf
         const hf_value *v = ok ? wf_hf_find(&o, "separate_vocabs") : NULL;
         ok = ok && ((!v || wf_hf_bool(v, &separate)) ||
                     fail(message, "tokenizer_config.json: 'separate_vocabs' is not true or false"));
-        ok = ok && (token_text(&o, "unk_token", "<unk>", unknown) ||
+        ok = ok && (wf_hf_token_text(&o, "unk_token", "<unk>", unknown) ||
                     fail(message, "tokenizer_config.json: 'unk_token' is no token"));
     }
     wf_hf_object_free(&o);
@@ -201,13 +201,9 @@ bool wf_hf_write_tokenizers(wf_hf *hf, const hf_family *family, const hf_config 
     wf_sentencepiece_options s, t;
     if (wf_hf_languages_next(family->name, NULL))
         return wf_hf_write_multilingual(hf, family, c, put, user, message);
-    bool both = hf->src && hf->tgt && wf_tokenizer_sentencepiece(hf->src, &s) &&
-                wf_tokenizer_sentencepiece(hf->tgt, &t);
-    if (!both || !family->may_separate) {
-        if (hf->src || hf->tgt || family->may_separate)
-            wf_hf_note(hf->notes, "the folder has no tokenizer: %s",
-                       both ? "that of this family is not written"
-                            : "the model has none of SentencePiece");
+    if (!family->may_separate) return wf_hf_write_byte_level(hf, c, put, user, message);
+    if (!wf_tokenizer_sentencepiece(hf->src, &s) || !wf_tokenizer_sentencepiece(hf->tgt, &t)) {
+        wf_hf_note(hf->notes, "the folder has no tokenizer: the model has none of SentencePiece");
         return true;
     }
     if (s.n_after != 1 || s.after[0] != c->end || s.n_before || t.n_after || t.n_before)

@@ -48,8 +48,7 @@ wf_span wf_spell_bytes(wf_span bytes, char *out) {
     return s;
 }
 
-/* -1: it spells none. */
-static int byte_of(wf_span character) {
+int wf_spelled_byte(wf_span character) {
     int c = code_point_of(character), rest = c - FIRST_STAND_IN;
     if (rest < 0) return is_printed(c) ? c : -1;
     for (int b = 0; b < 256; b++)
@@ -84,7 +83,7 @@ bool wf_running_check(wf_token_kind kind, wf_span text, char *message) {
 void wf_unspell(const wf_tokenizer *t, wf_span piece, wf_sink *to) {
     for (wf_span c; piece.bytes; piece.text += c.bytes, piece.bytes -= c.bytes) {
         c = wf_code_point(piece.text, piece.bytes);
-        int byte = t->kind == WF_TEXT_CHARACTERS ? control_of(c) : byte_of(c);
+        int byte = t->kind == WF_TEXT_CHARACTERS ? control_of(c) : wf_spelled_byte(c);
         char raw = (char)byte;
         if (byte >= 0)
             put(to, &raw, 1);

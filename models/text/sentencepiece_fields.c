@@ -1,9 +1,8 @@
 /* models/text/sentencepiece_fields.c - a SentencePiece tokenizer in a model's file: the .spm file in
  * base 64 (RFC 4648), pieces as an array of strings in JSON, ids as decimal numbers with commas. */
-#include <limits.h>
 #include <stdlib.h>
 
-#include "core/file/json.h"
+#include "fields.h"
 #include "sentencepiece.h"
 
 /* ---- base 64 --------------------------------------------------------------------------------- */
@@ -49,105 +48,31 @@ static unsigned char *from_base64(const char *text, size_t *bytes, char *message
     return NULL;
 }
 
-/* ---- strings and numbers --------------------------------------------------------------------- */
-
-static void put_string(wf_sink *to, const char *text) {
-    put(to, "\"", 1);
-    for (; *text; text++) {
-        char escape[8];
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            put(to, (char[]){ '\\', *text }, 2);
-        else if (c < 0x20)
-            put(to, escape, (size_t)snprintf(escape, sizeof escape, "\\u%04x", c));
-        else
-            put(to, text, 1);
-    }
-    put(to, "\"", 1);
-}
-
-static void put_pieces(wf_sink *to, const wf_sentencepiece *s) {
-    for (int64_t id = 0; id < s->n; id++) {
-        put(to, id ? "," : "[", 1);
-        put_string(to, s->pieces[id] ? s->pieces[id] : "");
-    }
-    put(to, "]", 1);
-}
-
-static void put_ids(wf_sink *to, const int32_t *ids, int n) {
-    char text[16];
-    for (int i = 0; i < n; i++)
-        put(to, text, (size_t)snprintf(text, sizeof text, i ? ",%d" : "%d", (int)ids[i]));
-}
-
-/* As many as there are commas and one; at most a few, from -1 on. */
-static bool read_ids(const char *text, int32_t *ids, int *n, char *message) {
-    *n = 0;
-    for (const char *at = text; at; at = *at == ',' ? at + 1 : NULL) {
-        char *end;
-        bool number = (*at >= '0' && *at <= '9') || (at[0] == '-' && at[1] == '1');
-        long id = number ? strtol(at, &end, 10) : 0;
-        if (!number || *n == WF_MOST_AROUND || id < -1 || id > INT32_MAX || (*end && *end != ','))
-            return fail(message, "'%.40s' are not some ids", text);
-        ids[(*n)++] = (int32_t)id;
-        at = end;
-    }
-    return true;
-}
+/* ---- writing --------------------------------------------------------------------------------- */
 
 size_t wf_sentencepiece_field(const wf_sentencepiece *s, const char *field, char *text,
                               size_t size) {
     const wf_sentencepiece_options *o = &s->o;
     wf_sink to = sink(text, size);
     if (!strcmp(field, "model")) put_base64(&to, o->model, o->bytes);
-    if (!strcmp(field, "vocabulary") && o->pieces) put_pieces(&to, s);
-    if (!strcmp(field, "special")) put_ids(&to, o->special, WF_SPECIAL_IDS);
-    if (!strcmp(field, "before")) put_ids(&to, o->before, o->n_before);
-    if (!strcmp(field, "after")) put_ids(&to, o->after, o->n_after);
-    if (!strcmp(field, "added") && o->added) put_ids(&to, &o->added, 1);
+    if (!strcmp(field, "vocabulary") && o->pieces) wf_put_pieces(&to, s->pieces, s->n);
+    if (!strcmp(field, "special")) wf_put_ids(&to, o->special, WF_SPECIAL_IDS);
+    if (!strcmp(field, "before")) wf_put_ids(&to, o->before, o->n_before);
+    if (!strcmp(field, "after")) wf_put_ids(&to, o->after, o->n_after);
+    if (!strcmp(field, "added") && o->added) wf_put_ids(&to, &o->added, 1);
     if (!strcmp(field, "codes") && o->language_codes) put(&to, "language", strlen("language"));
     return to.used;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-typedef struct pieces {
-    char *text; /* the JSON, decoded in place */
-    const char **at;
-    size_t n, capacity;
-} pieces;
-
-static bool read_pieces(pieces *p, const char *json, char *message) {
-    struct wf_json j;
-    size_t bytes = strlen(json);
-    if (!(p->text = malloc(bytes + 1))) return fail(message, "out of memory");
-    memcpy(p->text, json, bytes + 1);
-    if (wf_json_begin(&j, p->text, bytes))
-        for (bool first = true; wf_json_item(&j, &first);) {
-            char *piece;
-            if (!wf_json_string(&j, &piece)) break;
-            if (!wf_grow(&p->at, &p->capacity, p->n + 1, sizeof *p->at))
-                return fail(message, "out of memory");
-            p->at[p->n++] = *piece ? piece : NULL;
-        }
-    if (!*j.error) wf_json_finish(&j);
-    return !*j.error || fail(message, "the vocabulary: %s", j.error);
-}
-
-static const char *value_of(const char *const *fields, const char *const *values, int n,
-                            const char *name) {
-    for (int i = 0; i < n; i++)
-        if (!strcmp(fields[i], name)) return values[i];
-    return NULL;
-}
-
 wf_tokenizer *wf_sentencepiece_from_fields(const char *const *fields, const char *const *values,
                                            int n, char *message) {
-#define FIELD(name) value_of(fields, values, n, name)
+#define FIELD(name) wf_field_value(fields, values, n, name)
     int32_t special[WF_MOST_AROUND], before[WF_MOST_AROUND], after[WF_MOST_AROUND];
     int32_t added[WF_MOST_AROUND] = { 0 };
-    int n_special = 0, n_before = 0, n_after = 0, n_added = 1;
-    pieces p = { 0 };
+    int n_special = 0, n_before = 0, n_after = 0, n_added = 0;
+    wf_pieces p = { 0 };
     size_t bytes = 0;
     wf_tokenizer *t = NULL;
     const char *model = FIELD("model"), *codes = FIELD("codes"), *vocabulary = FIELD("vocabulary");
@@ -155,16 +80,16 @@ wf_tokenizer *wf_sentencepiece_from_fields(const char *const *fields, const char
         return fail(message, "there is no SentencePiece model, or it has no special ids"), NULL;
     if (codes && strcmp(codes, "language"))
         return fail(message, "codes are '%.40s', not 'language'", codes), NULL;
-    if (!read_ids(FIELD("special"), special, &n_special, message) ||
-        (FIELD("before") && !read_ids(FIELD("before"), before, &n_before, message)) ||
-        (FIELD("after") && !read_ids(FIELD("after"), after, &n_after, message)) ||
-        (FIELD("added") && !read_ids(FIELD("added"), added, &n_added, message)))
+    if (!wf_ids_read(FIELD("special"), special, &n_special, message) ||
+        !wf_ids_read(FIELD("before"), before, &n_before, message) ||
+        !wf_ids_read(FIELD("after"), after, &n_after, message) ||
+        !wf_ids_read(FIELD("added"), added, &n_added, message))
         return NULL;
-    if (n_added != 1) return fail(message, "%d first added pieces", n_added), NULL;
+    if (n_added > 1) return fail(message, "%d first added pieces", n_added), NULL;
     if (n_special != WF_SPECIAL_IDS)
         return fail(message, "%d special ids: %d", n_special, WF_SPECIAL_IDS), NULL;
     unsigned char *file = from_base64(model, &bytes, message);
-    if (file && (!vocabulary || read_pieces(&p, vocabulary, message))) {
+    if (file && (!vocabulary || wf_pieces_read(&p, vocabulary, message))) {
         wf_sentencepiece_options o = { .model = file,
                                        .bytes = bytes,
                                        .pieces = p.at,
@@ -181,7 +106,8 @@ wf_tokenizer *wf_sentencepiece_from_fields(const char *const *fields, const char
         else
             t = wf_tokenizer_from_sentencepiece(&o, message);
     }
-    free(file), free(p.text), free(p.at);
+    free(file);
+    wf_pieces_free(&p);
     return t;
 #undef FIELD
 }

@@ -1,5 +1,6 @@
 /* models/text/tokenizer.c - lines into ids, and ids into lines; see text.h. */
 #include "tokenizer.h"
+#include "byte_level.h"
 #include "sentencepiece.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@ void wf_tokenizer_free(wf_tokenizer *t) {
     wf_pairs_free(&t->ranks);
     free(t->about), free(t->merges), free(t->seen.ends), free(t->seen.ids);
     free(t->chain), free(t->heap.items), free(t->fresh), free(t->ids);
-    wf_sentencepiece_free(t->sentencepiece);
+    wf_sentencepiece_free(t->sentencepiece), wf_byte_level_free(t->byte_level);
     for (int i = 0; i < WF_TOKENIZER_META; i++) free(t->stored[i]);
     free(t);
 }
@@ -25,6 +26,7 @@ bool wf_tokenizer_running(const wf_tokenizer *t) {
 }
 int64_t wf_tokenizer_size(const wf_tokenizer *t) {
     if (!t) return 0;
+    if (t->byte_level) return t->byte_level->o.n_pieces;
     return t->sentencepiece ? t->sentencepiece->n : (int64_t)t->pieces.n + WF_SPECIAL_IDS;
 }
 int64_t wf_tokenizer_merges(const wf_tokenizer *t) {
@@ -33,12 +35,14 @@ int64_t wf_tokenizer_merges(const wf_tokenizer *t) {
 
 int32_t wf_tokenizer_special(const wf_tokenizer *t, int which) {
     if (!t || which < 0 || which >= WF_SPECIAL_IDS) return -1;
+    if (t->byte_level) return t->byte_level->o.special[which];
     return t->sentencepiece ? t->sentencepiece->o.special[which] : which;
 }
 
 const char *wf_tokenizer_piece(const wf_tokenizer *t, int32_t id) {
     if (id < 0 || id >= wf_tokenizer_size(t)) return NULL;
     if (t->sentencepiece) return t->sentencepiece->pieces[id];
+    if (t->byte_level) return t->byte_level->pieces[id];
     return id < WF_SPECIAL_IDS ? specials[id] : wf_strings_at(&t->pieces, id - WF_SPECIAL_IDS);
 }
 
@@ -109,6 +113,9 @@ int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t bytes, int
     if (t->sentencepiece)
         return wf_sentencepiece_encode(t->sentencepiece, (wf_span){ line, bytes }, out, to.capacity,
                                        message);
+    if (t->byte_level)
+        return wf_byte_level_encode(t->byte_level, (wf_span){ line, bytes }, out, to.capacity,
+                                    message);
     if (wf_is_running(t->kind))
         return put_running(t, (wf_span){ line, bytes }, &to, message) ? to.n : -1;
     if (!wf_text_check(line, bytes, message)) return -1;
@@ -137,6 +144,7 @@ int64_t wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *in, int64_t n,
     bool space = false;
     if (!t || (n > 0 && !in)) return -1;
     if (t->sentencepiece) return wf_sentencepiece_decode(t->sentencepiece, in, n, &s);
+    if (t->byte_level) return wf_byte_level_decode(t->byte_level, in, n, &s);
     for (int64_t i = 0; i < n; i++) {
         const char *piece = wf_tokenizer_piece(t, in[i]);
         if (!piece) return -1;

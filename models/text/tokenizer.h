@@ -4,7 +4,8 @@
  * and writes it; tokenizer.c turns lines into ids and back. For byte-pair encoding bpe.c keeps
  * symbols and merges, bpe_learn.c finds the merges, bpe_apply.c applies them to a word, and codes.c
  * reads and writes them. Running text is spelled first, and cut into chunks in place of words:
- * running.c. SentencePiece is a world of its own: sentencepiece.h, spm.h.
+ * running.c. SentencePiece is a world of its own: sentencepiece.h, spm.h; so are vocabularies and
+ * merges as GPT-2 has them: byte_level.h.
  *
  * There a thing has two names. As a symbol it is written as in a codes file: "lo</w>" ends a word,
  * "lo" does not. As a piece it is written as in a vocabulary file: "lo" and "lo@@". Chunks of
@@ -68,6 +69,7 @@ struct wf_tokenizer {
     size_t fresh_capacity, ids_capacity;
 
     struct wf_sentencepiece *sentencepiece; /* of that kind alone: sentencepiece.h */
+    struct wf_byte_level *byte_level;       /* and of this one: byte_level.h */
 
     char *stored[WF_TOKENIZER_META]; /* wf_tokenizer_to_meta: each a key and a value */
 };
@@ -117,6 +119,7 @@ static inline bool wf_has_merges(wf_token_kind kind) {
 /* Characters must be UTF-8; bytes may be any. */
 bool wf_running_check(wf_token_kind kind, wf_span text, char *message);
 size_t wf_spell_byte(unsigned char byte, char out[CODE_POINT]); /* its bytes */
+int wf_spelled_byte(wf_span character);                         /* -1: it spells none */
 wf_span wf_spell_bytes(wf_span bytes, char *out);               /* each of them, into out */
 /* The same character or, of a control character, its picture, in out; nothing, if it is such a
  * picture itself. */

@@ -1,5 +1,6 @@
 /* models/text/vocabulary_file.c - a vocabulary as text, one piece per line, and as metadata of a
  * model's file. Both are read by the same code, which trusts nothing. */
+#include "byte_level.h"
 #include "models/choices.h"
 #include "sentencepiece.h"
 
@@ -99,6 +100,11 @@ wf_tokenizer *wf_tokenizer_read(wf_token_kind kind, const char *vocabulary, size
         fail(message, "sentencepiece has no vocabulary file: it is read from a .spm file");
         return NULL;
     }
+    if (kind == WF_BYTE_LEVEL) {
+        fail(message, "byte-level has no vocabulary file: it is read from a vocab.json and a "
+                      "merges.txt");
+        return NULL;
+    }
     if (wf_has_merges(kind) != (codes != NULL) || !vocabulary) {
         fail(message, !vocabulary ? "there is no vocabulary"
                       : codes     ? "codes are for byte-pair encoding alone"
@@ -120,7 +126,7 @@ wf_tokenizer *wf_tokenizer_read(wf_token_kind kind, const char *vocabulary, size
 
 size_t wf_tokenizer_vocabulary(const wf_tokenizer *t, char *text, size_t size) {
     wf_sink s = sink(text, size);
-    if (t && t->sentencepiece) return 0;
+    if (t && (t->sentencepiece || t->byte_level)) return 0;
     for (int32_t id = 0; id < wf_tokenizer_size(t); id++) {
         const char *piece = wf_tokenizer_piece(t, id);
         put(&s, piece, strlen(piece));
@@ -131,8 +137,8 @@ size_t wf_tokenizer_vocabulary(const wf_tokenizer *t, char *text, size_t size) {
 
 /* ---- in a model's file ----------------------------------------------------------------------- */
 
-static const char *const fields[] = { "kind",    "vocabulary", "codes", "model",
-                                      "special", "before",     "after", "added" };
+static const char *const fields[] = { "kind",   "vocabulary", "codes", "model",  "special",
+                                      "before", "after",      "added", "silent", "prefix" };
 enum { KIND, VOCABULARY, CODES, LONGEST_PREFIX = 64 };
 
 /* 0: there is no such field. */
@@ -140,6 +146,7 @@ static size_t value_of(const wf_tokenizer *t, int field, char *text, size_t size
     if (field == KIND) return (size_t)snprintf(text, size, "%s", wf_token_kind_name(t->kind));
     if (t->sentencepiece)
         return wf_sentencepiece_field(t->sentencepiece, fields[field], text, size);
+    if (t->byte_level) return wf_byte_level_field(t->byte_level, fields[field], text, size);
     if (field == VOCABULARY) return wf_tokenizer_vocabulary(t, text, size);
     return field == CODES && wf_has_merges(t->kind) ? wf_tokenizer_codes(t, text, size) : 0;
 }
@@ -173,6 +180,8 @@ bool wf_tokenizer_in_file(const wf_file *f, const char *prefix) {
 static wf_tokenizer *read_fields(wf_token_kind kind, const char *const *text, char *message) {
     if (kind == WF_SENTENCEPIECE)
         return wf_sentencepiece_from_fields(fields, text, WF_TOKENIZER_META, message);
+    if (kind == WF_BYTE_LEVEL)
+        return wf_byte_level_from_fields(fields, text, WF_TOKENIZER_META, message);
     return wf_tokenizer_read(kind, text[VOCABULARY],
                              text[VOCABULARY] ? strlen(text[VOCABULARY]) : 0, text[CODES],
                              text[CODES] ? strlen(text[CODES]) : 0, message);

@@ -21,7 +21,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 out=${BUILD:-$root/build-fuzz}
-all="safetensors model state_dict torch_file vocabulary codes spm hf text json settings pairs metrics"
+all="safetensors model state_dict torch_file vocabulary codes byte_level spm hf text json settings pairs metrics"
 mode=run
 case ${1:-} in --merge | --build | --damage) mode=${1#--}; shift ;; esac
 runs=1000000
@@ -96,7 +96,7 @@ run_target() {
 dictionary() {
     case $1 in
         json | settings | torch_file | hf) echo "-dict=$here/dict/$1.dict" ;;
-        text | vocabulary | codes | spm | pairs | metrics) echo "-dict=$here/dict/text.dict" ;;
+        text | vocabulary | codes | byte_level | spm | pairs | metrics) echo "-dict=$here/dict/text.dict" ;;
     esac
 }
 

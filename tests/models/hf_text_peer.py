@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """tests/models/hf_text_peer.py - text of many languages to ids and back, as transformers has it.
 
-    hf_text_peer.py build [--lines 4000] [--only NAME]
+    hf_text_peer.py build [--lines 4000] [--bytes 20000] [--only NAME]
 
 Needs torch, transformers, sentencepiece, protobuf. Small SentencePiece models are trained here on text that is made
 here; folders of M2M100, NLLB, mBART and mBART-50 with random weights are converted with `convert --from hf`, and lines
@@ -15,6 +15,8 @@ go through libweft.so's tokenizers:
   outputs  `generate --source-language --target-language` writes what generate() and decode() of transformers make
   back     `convert --to hf`: transformers opens it, with the same languages, and makes the same ids; read again it
            is the same bytes
+  bart     the byte-level vocabularies of BART, trained here and, with merges that make the same piece in several ways, made
+           up: ids of lines that nobody would write, and text of any ids, are those of BartTokenizer
 """
 import argparse
 import ctypes
@@ -29,7 +31,8 @@ import unicodedata
 import sentencepiece
 import torch
 import transformers
-from transformers import M2M100Tokenizer, MBart50Tokenizer, MBartTokenizer, NllbTokenizer
+from tokenizers import ByteLevelBPETokenizer
+from transformers import BartTokenizer, M2M100Tokenizer, MBart50Tokenizer, MBartTokenizer, NllbTokenizer
 from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES as M2M_CODES
 from transformers.models.mbart50.tokenization_mbart50 import FAIRSEQ_LANGUAGE_CODES as MBART50_CODES
 from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES as MBART_CODES
@@ -247,16 +250,105 @@ def run(case, build, lib, work, lines):
         for what in ("ids", "target ids", "text", "ids of transformers", "text of transformers"):
             differ[name, what] = 0
         compare(weft, rule, again, CASES[case][7], some, differ, name)
-        print(f"  {name:8} {len(some)} lines differ:", ", ".join(f"{k} {v}" for (n, k), v in differ.items() if n == name),
+        print(f"  {name:8} of {len(some)} lines differ:", ", ".join(f"{k} {v}" for (n, k), v in differ.items() if n == name),
               flush=True)
     exact = ("ids", "target ids", "text") + (("ids of transformers", "text of transformers") if rule.around else ())
     return same and not bad and not other and not special and not told and all(v == 0 for (n, k), v in differ.items() if k in exact)
+
+
+# ---- bytes -------------------------------------------------------------------------------------------------------------
+
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+BLANKS = " \t\v\f\x1c\x1f\u0085\u00a0\u1680\u2003\u200b\u2028\u202f\u205f\u3000\ufeff\u180e\n\r"
+
+
+def learned(work, lines):
+    trained = ByteLevelBPETokenizer()
+    trained.train_from_iterator(lines, vocab_size=3000, special_tokens=SPECIAL, show_progress=False)
+    trained.save_model(str(work))
+    return json.loads((work / "vocab.json").read_text()), (work / "merges.txt").read_text()
+
+
+def made_up(work, lines):
+    """Pairs in any order, of pieces that other pairs make, too."""
+    rng, (known, _) = random.Random(4), learned(work, lines)
+    pieces = [p for p in known if p not in SPECIAL]
+    pairs = [(p[:i], p[i:]) for p in pieces for i in range(1, len(p)) if p[:i] in known and p[i:] in known]
+    rng.shuffle(pairs)
+    return known, "".join(f"{a} {b}\n" for a, b in pairs)
+
+
+BART = {"bart": (learned, False, True), "bart-space": (learned, True, True), "bart-order": (made_up, False, False)}
+
+
+def make_bart(case, folder, work, lines):
+    make, space, mask = BART[case]
+    known, merges = make(work, lines)
+    if mask:
+        known["<mask>"] = len(known)
+    config, model = CLASSES["bart"]
+    made = model(config(vocab_size=len(known) + 3, forced_bos_token_id=0, **TINY))
+    made.generation_config.max_length, made.generation_config.num_beams = 24, 4
+    made.save_pretrained(folder)
+    (folder / "vocab.json").write_text(json.dumps(known))
+    (folder / "merges.txt").write_text(merges)
+    (folder / "tokenizer_config.json").write_text(json.dumps(dict(tokenizer_class="BartTokenizer", add_prefix_space=space)))
+    return len(known)
+
+
+def byte_lines(n):
+    rng, known = random.Random(6), spm_peer.corpus(2, 2000)
+    stock = ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d", "'S", "'", "’s", "don't", "''ll", "1'd", "a1b2", "१२", "½", "Ⅷ", "x²", "_", "e\u0301",
+             "\U0001f600", "\u200d", "  ", "\t ", " \u3000", "0", "...", "aaaa", "ab" * 20]
+
+    def point():
+        while True:
+            c = rng.choice((rng.randrange(0x250), rng.randrange(0x3000), rng.randrange(0x20000), rng.randrange(0x110000)))
+            if not 0xD800 <= c < 0xE000:
+                return chr(c)
+
+    def line():
+        parts = [lambda: rng.choice(stock), lambda: rng.choice(BLANKS) * rng.randint(1, 3), point,
+                 lambda: rng.choice(known)[:rng.randint(1, 9)], lambda: " ", lambda: str(rng.randint(0, 99999))]
+        return "".join(rng.choice(parts)() for _ in range(rng.randint(0, 25)))
+
+    out = [t.decode("utf-8", "ignore") for t in spm_peer.hostile(3, n // 2, known)]
+    while True:
+        out = [t.rstrip("\r\n") for t in out]
+        out = [t for t in out if not any(s in t for s in (*SPECIAL, "<mask>"))]
+        if len(out) == n:
+            return out
+        out += [line() for _ in range(n - len(out))]
+
+
+def run_bart(case, build, lib, work, lines):
+    folder, back, file = work / case, work / f"{case}.out", work / f"{case}.weft"
+    n = make_bart(case, folder, work, spm_peer.corpus(1, 4000) + ["it's we're I'll don't she'd I've I'm"] * 50)
+    told = convert(build, "--from", "hf", folder, "-o", file)
+    convert(build, "--to", "hf", file, "-o", back)
+    convert(build, "--from", "hf", back, "-o", back / "again.weft")
+    same = (back / "again.weft").read_bytes() == file.read_bytes()
+    first, theirs = BartTokenizer.from_pretrained(folder), BartTokenizer.from_pretrained(back)
+    weft, rng, ids, targets, texts, files = Weft(lib, file), random.Random(8), 0, 0, 0, 0
+    for i, line in enumerate(byte_lines(lines)):
+        want = theirs(line).input_ids
+        files += want != first(line).input_ids
+        ids += weft.encode(weft.sides[0], line) != want
+        targets += weft.encode(weft.sides[1], line) != want[:-1]
+        some = [rng.randrange(n) for _ in range(rng.randint(0, 20))] if i % 2 else rng.sample(want, rng.randint(0, len(want)))
+        texts += weft.decode(i % 2, some) != theirs.decode(some, skip_special_tokens=True)
+        if ids == 1 and weft.encode(weft.sides[0], line) != want:
+            print("   ", repr(line[:80]), "\n      weft", weft.encode(weft.sides[0], line)[:30], "\n      theirs", want[:30])
+    print(f"{case}: back {'the same bytes' if same else 'OTHER BYTES'}; of {i + 1} lines differ: ids {ids}, target ids {targets}, "
+          f"text {texts}; of what is written transformers makes {files} others", *told, flush=True)
+    return same and not (told or ids or targets or texts or files)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--lines", type=int, default=4000)
+    parser.add_argument("--bytes", type=int, default=20000)
     parser.add_argument("--only", default="")
     a = parser.parse_args()
     transformers.utils.logging.disable_progress_bar()
@@ -265,6 +357,7 @@ def main():
     lib = ctypes.CDLL(str(build / "libweft.so"))
     with tempfile.TemporaryDirectory() as work:
         good = [run(name, build, lib, pathlib.Path(work), a.lines) for name in CASES if a.only in name]
+        good += [run_bart(name, build, lib, pathlib.Path(work), a.bytes) for name in BART if a.only in name]
     sys.exit(0 if all(good) and good else 1)
 
 

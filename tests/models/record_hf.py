@@ -21,9 +21,11 @@ from safetensors.torch import save_file
 from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES as M2M_CODES
 from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES as MBART_CODES
 from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as NLLB_CODES
-from transformers import M2M100Tokenizer, MarianTokenizer, MBartTokenizer, NllbTokenizer
+from tokenizers import ByteLevelBPETokenizer
+from transformers import BartTokenizer, M2M100Tokenizer, MarianTokenizer, MBartTokenizer, NllbTokenizer
 
 import hf_peer
+from hf_text_peer import SPECIAL, byte_lines
 from hf_peer import CASES, mask_of, random_rows, save, sources, torch_scores, torch_tokens
 
 TINY = dict(d_model=8, encoder_layers=1, decoder_layers=2, encoder_ffn_dim=12, decoder_ffn_dim=12,
@@ -80,6 +82,20 @@ def add_languages(folder, name):
     return base + added
 
 
+def add_bytes(folder):
+    """Returns how many pieces there are."""
+    random.seed(5)
+    trained = ByteLevelBPETokenizer()
+    lines = [" ".join(random.choices(WORDS + ["it's", "we'll", "don't", "1999", "½", "..."], k=6)) for _ in range(400)]
+    trained.train_from_iterator(lines, vocab_size=320, special_tokens=SPECIAL, show_progress=False)
+    trained.save_model(str(folder))
+    known = json.loads((folder / "vocab.json").read_text())
+    known["<mask>"] = len(known)
+    (folder / "vocab.json").write_text(json.dumps(known))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BartTokenizer"}))
+    return len(known)
+
+
 def record_lines(folder, tokenizer, more):
     random.seed(3)
     lines = [" ".join(random.choices(WORDS, k=k)) for k in range(1, 8)] + more
@@ -91,7 +107,11 @@ def record_texts(folder, tokenizer, n):
     """What ids read as that a model may put out: with special ones, languages, rows without a piece."""
     rng = random.Random(11)
     rows = [[rng.randrange(n) if rng.random() < 0.2 else rng.randrange(4, 34) for _ in range(k)] for k in range(1, 12)]
-    texts = [tokenizer.decode(row, skip_special_tokens=True).strip() for row in rows]
+    if isinstance(tokenizer, BartTokenizer):
+        rows += [[rng.randrange(n) for _ in range(rng.randint(1, 9))] for _ in range(100)]
+    texts = [tokenizer.decode(row, skip_special_tokens=True) for row in rows]
+    rows = [row for row, text in zip(rows, texts) if not any(c in text for c in "\n\0")]
+    texts = [text if isinstance(tokenizer, BartTokenizer) else text.strip() for text in texts if not any(c in text for c in "\n\0")]
     (folder / "texts.txt").write_text("\n".join(texts) + "\n")
     return rows_of(rows)
 
@@ -121,6 +141,10 @@ def record(root, name, case, how):
         if name == "mbart":
             sizes.update(decoder_start_token_id=first)
             generation = {}
+    if name == "bart":
+        n = add_bytes(folder)
+        sizes.update(vocab_size=n + 2)
+        generation = dict(generation, forced_bos_token_id=0)
     CASES[name] = (family, sizes, dict(generation, **SEARCH), how)
     model = save(hf_peer.make(name), folder, how)
     rng, c = np.random.default_rng(7), model.config
@@ -139,6 +163,11 @@ def record(root, name, case, how):
         tokenizer = LANGUAGES[name][0].from_pretrained(folder)
         values["lines"] = record_lines(folder, tokenizer, ["zq the", "dog zq a"])
         values["outputs"] = record_texts(folder, tokenizer, len(known))
+    if name == "bart":
+        tokenizer = BartTokenizer.from_pretrained(folder)
+        more = [t for t in byte_lines(3000) if "\n" not in t and len(tokenizer(t).input_ids) <= 40]
+        values["lines"] = record_lines(folder, tokenizer, more[13:60] + more[-150:])
+        values["outputs"] = record_texts(folder, tokenizer, n)
     save_file(values, folder / "values.safetensors")
 
 

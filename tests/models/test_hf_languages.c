@@ -1,6 +1,6 @@
-/* tests/models/test_hf_languages.c - tokenizers of M2M100, NLLB and mBART in folders of Hugging Face:
- * whose language a line has, and folders that are refused, each by its sentence. What lines and ids
- * become is a matter of test_hf.c. */
+/* tests/models/test_hf_languages.c - tokenizers of M2M100, NLLB, mBART and BART in folders of Hugging
+ * Face: whose language a line has, and folders that are refused, each by its sentence. What lines
+ * and ids become is a matter of test_hf.c. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "hf_files.h"
 #include "tests/suites.h"
@@ -52,6 +52,19 @@ TEST(languages_may_be_the_folders_own) {
     wf_hf again = import(folder);
     assert_same(&hf, &again);
     wf_hf_free(&hf), wf_hf_free(&again);
+}
+
+TEST(without_merges_there_are_ids) {
+    char path[512];
+    static const char *const files[] = { "config.json", "model.safetensors" };
+    for (int i = 0; i < 2; i++) copy_changed_of("bart", files[i], NULL, NULL);
+    place(path, folder, "tokenizer.json");
+    fclose(fopen(path, "w"));
+    wf_hf hf = import(folder);
+    assert_contains(hf.notes,
+                    "there is no vocab.json and no merges.txt, and tokenizer.json is not");
+    ck_assert(!hf.src && !hf.tgt);
+    wf_hf_free(&hf);
 }
 
 TEST(without_a_model_of_pieces_there_are_ids) {
@@ -108,6 +121,20 @@ static const struct {
       "'ace_Arab' is an added token that is not special" },
     { "nllb", "tokenizer_config.json", "\"content\"", "\"text\"",
       "'added_tokens_decoder' has no token '35'" },
+    { "bart", "merges.txt", NULL, NULL, "merges.txt: No such file" },
+    { "bart", "merges.txt", "\n", "\n\n", "vocab.json, merges.txt: merges: line 2: two pieces" },
+    { "bart", "vocab.json", NULL, NULL, "vocab.json: No such file" },
+    { "bart", "vocab.json", "\"A\"", "\"A A\"", "no piece 'A', which is the byte 65" },
+    { "bart", "vocab.json", "\"<unk>\"", "\"<xxx>\"",
+      "vocab.json: '<unk>', the unk_token, is not in it" },
+    { "bart", "vocab.json", "\"<s>\": 0", "\"<s>\": 5000", "'<s>' has '5000', not an id" },
+    { "bart", "tokenizer_config.json", "{", "{\"eos_token\": \"<pad>\",",
+      "config.json: 'eos_token_id' is 2, but the eos_token is 1 in vocab.json" },
+    { "bart", "tokenizer_config.json", "{", "{\"pad_token\": {\"content\": \"<s>\"},",
+      "config.json: 'pad_token_id' is 1, but the pad_token is 0 in vocab.json" },
+    { "bart", "tokenizer_config.json", "{", "{\"mask_token\": 7,", "'mask_token' is no token" },
+    { "bart", "tokenizer_config.json", "{", "{\"add_prefix_space\": 1,",
+      "'add_prefix_space' is not true or false" },
     { "mbart", "tokenizer_config.json", "MBartTokenizer", "MBart50Tokenizer",
       "35 pieces and 53 added ones are more than the vocabulary in config.json, 63" },
     { "mbart", "tokenizer_config.json", "\"tokenizer_class\"", "\"class\"",
@@ -115,9 +142,13 @@ static const struct {
 };
 
 TEST_ROWS(a_broken_folder_is_one_sentence, COUNT_OF(broken)) {
-    static const char *const files[] = { "config.json",          "generation_config.json",
-                                         "model.safetensors",    "pytorch_model.bin",
-                                         "vocab.json",           "sentencepiece.bpe.model",
+    static const char *const files[] = { "config.json",
+                                         "generation_config.json",
+                                         "model.safetensors",
+                                         "pytorch_model.bin",
+                                         "vocab.json",
+                                         "merges.txt",
+                                         "sentencepiece.bpe.model",
                                          "tokenizer_config.json" };
     char message[512] = "", from[512];
     wf_hf hf;

@@ -353,6 +353,8 @@ TEST(no_tokenizer_answers) {
     ck_assert(!wf_sentencepiece_defaults(NULL, 4, NULL, why));
     ck_assert_str_eq(why, "there is no SentencePiece model");
     ck_assert(!wf_tokenizer_sentencepiece(NULL, NULL));
+    ck_assert(!wf_tokenizer_from_byte_level(NULL, why));
+    ck_assert(!wf_tokenizer_byte_level(NULL, NULL));
     ck_assert(!wf_text_check(NULL, 1, why) && wf_text_check(NULL, 0, NULL));
     ck_assert_str_eq(why, "there is no line");
 }
@@ -366,6 +368,8 @@ TEST(a_tokenizer_accepts_null_and_kinds_that_are_none) {
         ck_assert((t != NULL) == (kind >= WF_WORDS && kind <= WF_BYTE_BPE));
         if (kind == WF_SENTENCEPIECE)
             assert_contains(why, "it is read from a .spm file");
+        else if (kind == WF_BYTE_LEVEL)
+            assert_contains(why, "it is read from a vocab.json and a merges.txt");
         else if (!t)
             assert_contains(why, "is not one of word|char|bpe|");
         wf_tokenizer_free(t);

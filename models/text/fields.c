@@ -1,0 +1,83 @@
+/* models/text/fields.c - values of a tokenizer's fields; see fields.h. */
+#include "fields.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "core/file/json.h"
+
+/* ---- strings and numbers --------------------------------------------------------------------- */
+
+static void put_string(wf_sink *to, const char *text) {
+    put(to, "\"", 1);
+    for (; *text; text++) {
+        char escape[8];
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            put(to, (char[]){ '\\', *text }, 2);
+        else if (c < 0x20)
+            put(to, escape, (size_t)snprintf(escape, sizeof escape, "\\u%04x", c));
+        else
+            put(to, text, 1);
+    }
+    put(to, "\"", 1);
+}
+
+void wf_put_pieces(wf_sink *to, const char *const *pieces, int64_t n) {
+    for (int64_t id = 0; id < n; id++) {
+        put(to, id ? "," : "[", 1);
+        put_string(to, pieces[id] ? pieces[id] : "");
+    }
+    put(to, "]", 1);
+}
+
+void wf_put_ids(wf_sink *to, const int32_t *ids, int n) {
+    char text[16];
+    for (int i = 0; i < n; i++)
+        put(to, text, (size_t)snprintf(text, sizeof text, i ? ",%d" : "%d", (int)ids[i]));
+}
+
+/* As many as there are commas and one; at most a few, from -1 on. */
+bool wf_ids_read(const char *text, int32_t *ids, int *n, char *message) {
+    *n = 0;
+    for (const char *at = text; at; at = *at == ',' ? at + 1 : NULL) {
+        char *end;
+        bool number = (*at >= '0' && *at <= '9') || (at[0] == '-' && at[1] == '1');
+        long id = number ? strtol(at, &end, 10) : 0;
+        if (!number || *n == WF_MOST_AROUND || id < -1 || id > INT32_MAX || (*end && *end != ','))
+            return fail(message, "'%.40s' are not some ids", text);
+        ids[(*n)++] = (int32_t)id;
+        at = end;
+    }
+    return true;
+}
+
+/* ---- pieces --------------------------------------------------------------------------------- */
+
+bool wf_pieces_read(wf_pieces *p, const char *json, char *message) {
+    struct wf_json j;
+    size_t bytes = strlen(json);
+    if (!(p->text = malloc(bytes + 1))) return fail(message, "out of memory");
+    memcpy(p->text, json, bytes + 1);
+    if (wf_json_begin(&j, p->text, bytes))
+        for (bool first = true; wf_json_item(&j, &first);) {
+            char *piece;
+            if (!wf_json_string(&j, &piece)) break;
+            if (!wf_grow(&p->at, &p->capacity, p->n + 1, sizeof *p->at))
+                return fail(message, "out of memory");
+            p->at[p->n++] = *piece ? piece : NULL;
+        }
+    if (!*j.error) wf_json_finish(&j);
+    return !*j.error || fail(message, "the vocabulary: %s", j.error);
+}
+
+void wf_pieces_free(wf_pieces *p) {
+    free(p->text), free(p->at);
+}
+
+const char *wf_field_value(const char *const *fields, const char *const *values, int n,
+                           const char *name) {
+    for (int i = 0; i < n; i++)
+        if (!strcmp(fields[i], name)) return values[i];
+    return NULL;
+}

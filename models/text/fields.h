@@ -1,0 +1,27 @@
+/* models/text/fields.h - inside models: values of a tokenizer's fields in a model's file. Pieces are an
+ * array of strings in JSON, "" where there is none; ids are decimal numbers with commas. */
+#ifndef WEFT_MODELS_TEXT_FIELDS_H
+#define WEFT_MODELS_TEXT_FIELDS_H
+
+#include "tokenizer.h"
+
+void wf_put_pieces(wf_sink *to, const char *const *pieces, int64_t n);
+void wf_put_ids(wf_sink *to, const int32_t *ids, int n);
+
+typedef struct wf_pieces {
+    char *text; /* the JSON, decoded in place */
+    const char **at;
+    size_t n, capacity;
+} wf_pieces;
+
+/* To be freed by wf_pieces_free either way. */
+bool wf_pieces_read(wf_pieces *p, const char *json, char *message);
+void wf_pieces_free(wf_pieces *p);
+/* As many as there are commas and one; at most WF_MOST_AROUND, from -1 on. No text: none. */
+bool wf_ids_read(const char *text, int32_t *ids, int *n, char *message);
+
+/* The value of a field; NULL: it has none. */
+const char *wf_field_value(const char *const *fields, const char *const *values, int n,
+                           const char *name);
+
+#endif
