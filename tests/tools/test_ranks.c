@@ -1,8 +1,10 @@
 /* tests/tools/test_ranks.c - one training at a time on a file, and one training by several
  * processes: the same files, and what becomes of it when one of them fails. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/file.h"
 #include "tests/suites.h"
 #include "tests/support/commands.h"
 
@@ -317,6 +319,12 @@ static const struct {
     { TEXT "--processes 3 -o none/m", 1, "none/m can't be written" },
     { TEXT "--processes 2 --resume -o pairs", 1, "pairs" },
     { TEXT "--processes 257", 2, "--processes: 257 is outside the range 1..256" },
+    { TEXT "--ranks 2", 2, "--ranks would have no effect: it is for --dry-run" },
+    { TEXT "--dry-run --network 1Gb,1ms", 2, "--network would have no effect: it is for a --dry" },
+    { TEXT "--dry-run --ranks 2 --processes 2", 2, "--ranks would have no effect: --processes" },
+    { TEXT "--dry-run --ranks 2 --network 1Gb", 2, "--network 1Gb: bits in a second and a delay" },
+    { TEXT "--dry-run --ranks 2 --network 1,1", 2, "--network 1,1: bits in a second" },
+    { TEXT "--dry-run --ranks 2 --network 0Gb,1us", 2, "--network 0Gb,1us: bits in a second" },
 };
 
 TEST_ROWS(mistakes_are_told_once, COUNT_OF(refused)) {
@@ -324,4 +332,63 @@ TEST_ROWS(mistakes_are_told_once, COUNT_OF(refused)) {
     expect(refused[_i].status);
     assert_contains(result.err, refused[_i].says);
     ck_assert_int_eq(sentences(), 1);
+}
+
+/* ---- what it would take ---------------------------------------------------------------------- */
+
+static double number_in(const char *event, const char *key) {
+    char begins[40], number[40] = "";
+    double value = -1;
+    snprintf(begins, sizeof begins, "\"event\":\"%s\"", event);
+    const char *at = strstr(result.out, begins);
+    snprintf(begins, sizeof begins, "\"%s\":", key);
+    at = at ? strstr(at, begins) : NULL;
+    if (at) snprintf(number, sizeof number, "%.*s", (int)strcspn(at, ",}"), at);
+    ck_assert_msg(at && wf_parse_real(number + strlen(begins), &value), "no %s of %s in %s", key,
+                  event, result.out);
+    return value;
+}
+
+/* Ranks that are not there send what those send that are: of micro-batches that are a power of two,
+ * each of two ranks its sum of the gradients and its slice of the parameters. */
+TEST_ROWS(bytes_are_as_foretold, 5) {
+    static const int parts[] = { 4, 1, 3, 7, 8 };
+    for (int ranks = 2; ranks < 6; ranks++) {
+        run(TEXT "--accum %d --dry-run --quiet --json --ranks %d", parts[_i], ranks);
+        expect(0);
+        double sent = number_in("ranks", "sent"), received = number_in("ranks", "received");
+        double parameters = number_in("run", "parameters");
+        if (ranks == 2 && parts[_i] == 4)
+            ck_assert_msg(sent >= 4 * parameters && sent < 4.1 * parameters, "%g bytes", sent);
+        run(TEXT "--accum %d --dry-run --quiet --json --processes %d", parts[_i], ranks);
+        expect(0);
+        ck_assert_double_eq(sent, number_in("ranks", "sent"));
+        ck_assert_double_eq(received, number_in("ranks", "received"));
+        ck_assert_double_eq(number_in("ranks", "batches"), (parts[_i] + ranks - 1) / ranks);
+    }
+}
+
+/* A delay and a rate, each alone; and the files are not touched. */
+TEST(a_network_takes_its_time) {
+    run(TEXT "--accum 4 --dry-run --quiet --json --ranks 4 --network 1000Gb,2s -o m");
+    expect(0);
+    ck_assert_double_gt(number_in("network", "exchanging"), 2 * 4);
+    run(TEXT "--accum 4 --dry-run --quiet --json --ranks 4 --network 1kb,1us -o m");
+    expect(0);
+    double bytes = fmax(number_in("ranks", "sent"), number_in("ranks", "received"));
+    double seconds = number_in("network", "exchanging");
+    ck_assert_msg(fabs(seconds - bytes / 125) < 1e-3, "%g s for %g bytes", seconds, bytes);
+    ck_assert_double_gt(number_in("network", "seconds"), seconds);
+    ck_assert_double_lt(number_in("network", "efficiency"), 0.1);
+    ok("test ! -e m && test ! -e m.lock");
+}
+
+TEST(what_is_exchanged_is_said) {
+    run(TEXT "--accum 4 --processes 2 --max-steps 2 --log-every 2 --json");
+    expect(0);
+    assert_contains(result.err, "2 ranks of ");
+    assert_contains(result.err, " of it exchanging and waiting; ");
+    double share = number_in("step", "exchange_share");
+    ck_assert(share > 0 && share < 1);
+    ck_assert_double_gt(number_in("step", "bytes_sent"), 4 * number_in("run", "parameters"));
 }

@@ -15,13 +15,10 @@
 #include "ops/ops.h"
 #include "terminal.h"
 
-static struct {
-    void (*told)(int code, const char *sentence);
-    bool silent;
-} failures;
+static void (*failure_told)(int code, const char *sentence);
 
-void tell_failures(void (*told)(int code, const char *sentence), bool speaks) {
-    failures.told = told, failures.silent = !speaks;
+void tell_failures(void (*told)(int code, const char *sentence)) {
+    failure_told = told;
 }
 
 static void complain(const program *p, const char *format, va_list arguments) {
@@ -34,9 +31,9 @@ static void complain(const program *p, const char *format, va_list arguments) {
 /* True: it is told elsewhere. */
 static bool tell(int code, const char *format, va_list arguments) {
     char sentence[256];
-    if (!failures.told) return false;
+    if (!failure_told) return false;
     vsnprintf(sentence, sizeof sentence, format, arguments);
-    failures.told(code, sentence);
+    failure_told(code, sentence);
     return true;
 }
 
@@ -66,7 +63,6 @@ void fail(const program *p, const char *format, ...) {
 }
 
 void warn(const program *p, const char *format, ...) {
-    if (failures.silent) return;
     va_list arguments;
     va_start(arguments, format);
     complain(p, format, arguments);

@@ -119,8 +119,8 @@ _Noreturn void fail(const program *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void warn(const program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Of a process among others that fail together: `told` hears the sentence of the other two in the
- * place of stderr, before the exit. Warnings are of one that speaks. */
-void tell_failures(void (*told)(int code, const char *sentence), bool speaks);
+ * place of stderr, before the exit. */
+void tell_failures(void (*told)(int code, const char *sentence));
 
 #define DEFAULT_THREADS "processors, at most 8"
 /* What --threads is if nobody says, of so many processes of this machine. */

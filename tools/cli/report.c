@@ -201,6 +201,10 @@ void report_step(report *r, const progress *p) {
     json_real(e, "tokens_per_second", p->tokens_per_second);
     json_real(e, "gradient_norm", p->norm);
     json_real(e, "rate", p->rate);
+    if (p->exchange_share >= 0) {
+        json_real(e, "exchange_share", p->exchange_share);
+        json_int(e, "bytes_sent", p->bytes_sent);
+    }
     json_real(e, "seconds", p->elapsed);
     event_send(r);
 }

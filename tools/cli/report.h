@@ -22,6 +22,8 @@ typedef struct progress {
     double tokens_per_second;  /* target tokens */
     double norm, rate;         /* of the gradient; of learning */
     double elapsed, remaining; /* seconds */
+    double exchange_share;     /* of the time, with other ranks; below 0: there are none */
+    int64_t bytes_sent;        /* to them, in the last update */
 } progress;
 
 typedef struct report {

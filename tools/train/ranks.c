@@ -30,14 +30,19 @@ static void on_failure(int code, const char *sentence) {
     wf_transport_fail(others, code, sentence);
 }
 
-void ranks_join(session *s, wf_transport *t) {
-    s->leads = wf_transport_rank(t) == 0;
-    if (wf_transport_size(t) == 1) return;
-    s->ranks = others = t;
-    tell_failures(on_failure, s->leads);
+void ranks_take(session *s, wf_transport *t) {
+    s->ranks = t;
     s->set->own_rank = t->rank, s->set->all_ranks = t->size;
     s->rank.at = calloc((size_t)t->size + 1, sizeof *s->rank.at);
     if (!s->rank.at) fail(&train_program, "out of memory");
+}
+
+void ranks_join(session *s, wf_transport *t) {
+    s->leads = wf_transport_rank(t) == 0;
+    if (wf_transport_size(t) == 1) return;
+    others = t;
+    tell_failures(on_failure);
+    ranks_take(s, t);
 }
 
 /* Why is said by whoever failed, or by who watches over them. */
@@ -61,8 +66,7 @@ void ranks_failed(session *s, const char *message) {
 
 /* ---- what they agree on ---------------------------------------------------------------------- */
 
-/* `bytes` of each into all, by rank. */
-static void exchange(session *s, const void *mine, void *all, size_t bytes) {
+void ranks_exchange(session *s, const void *mine, void *all, size_t bytes) {
     for (int r = 0; r <= s->ranks->size; r++) s->rank.at[r] = r * (int64_t)bytes;
     if (!wf_allgatherv(s->ranks, mine, all, s->rank.at)) ranks_leave(s);
 }
@@ -71,7 +75,7 @@ bool ranks_agree(session *s, bool yes) {
     if (!s->ranks) return yes;
     bool *all = calloc((size_t)s->ranks->size, sizeof *all);
     if (!all) fail(&train_program, "out of memory");
-    exchange(s, &yes, all, sizeof yes);
+    ranks_exchange(s, &yes, all, sizeof yes);
     yes = all[0];
     free(all);
     return yes;
@@ -115,13 +119,13 @@ static void compare(int rank, const greeting *it, const greeting *first) {
 }
 
 void ranks_compare(session *s) {
-    if (!s->ranks) return;
+    if (!s->ranks || s->set->ranks) return;
     greeting mine = { .training = hash_training(s), .best_kept = s->best_kept };
     snprintf(mine.version, sizeof mine.version, "%s", wf_version());
     snprintf(mine.kernels, sizeof mine.kernels, "%s", wf_isa());
     greeting *all = calloc((size_t)s->ranks->size, sizeof *all);
     if (!all) fail(&train_program, "out of memory");
-    exchange(s, &mine, all, sizeof mine);
+    ranks_exchange(s, &mine, all, sizeof mine);
     for (int r = 1; r < s->ranks->size; r++) compare(r, &all[r], &all[0]);
     s->best_kept = all[0].best_kept; /* the files are rank 0's */
     free(all);
@@ -204,11 +208,22 @@ static void share_sums(session *s, int64_t parts) {
     }
 }
 
-bool ranks_step(session *s, int64_t step) {
+/* What this rank has done since `before`. */
+static rank_work work_since(const session *s, rank_work before) {
+    const wf_transport *t = s->ranks;
+    return (rank_work){ .sent = t->sent - before.sent,
+                        .received = t->received - before.received,
+                        .exchanging = t->seconds - before.exchanging,
+                        .seconds = seconds_now() - before.seconds };
+}
+
+/* Its batches, the update of all of them, and the averages after it. */
+static bool share_step(session *s, int64_t step, int64_t parts) {
     const wf_model *m = s->model;
-    int64_t parts = dataset_parts(&s->dataset, step), from, to;
+    wf_sharded *o = s->rank.optimizer;
     double rates[3], norm;
-    wf_sharded_range(s->rank.optimizer, parts, &from, &to);
+    int64_t from, to;
+    wf_sharded_range(o, parts, &from, &to);
     assert(from == first_part(parts, s->ranks->rank, s->ranks->size) &&
            to == first_part(parts, s->ranks->rank + 1, s->ranks->size));
     for (int64_t part = from; part < to; part++)
@@ -217,13 +232,24 @@ bool ranks_step(session *s, int64_t step) {
     s->rank.has_batch = to > from;
     share_sums(s, parts);
     wf_optimizer_rates(&m->training.optimizer, wf_schedule_rate(&s->schedule, step), step, rates);
-    bool ok = wf_sharded_update(s->rank.optimizer, parts, rates, &norm);
+    bool ok = wf_sharded_update(o, parts, rates, &norm);
     if (!ok && s->ranks->code) ranks_leave(s);
     if (ok) s->norm = (float)norm; /* as one process reads it */
     double rate = wf_optimizer_average_rate(&m->training.optimizer, step);
-    if (ok && s->set->ema > 0 && !wf_sharded_average(s->rank.optimizer, rate))
-        ranks_failed(s, wf_sharded_error(s->rank.optimizer));
+    if (ok && s->set->ema > 0 && !wf_sharded_average(o, rate)) ranks_failed(s, wf_sharded_error(o));
     return ok;
+}
+
+bool ranks_step(session *s, int64_t step) {
+    const rank_work before = work_since(s, (rank_work){ 0 });
+    int64_t parts = dataset_parts(&s->dataset, step);
+    if (!share_step(s, step, parts)) return false;
+    int rank = s->ranks->rank, ranks = s->ranks->size;
+    s->rank.did = work_since(s, before);
+    s->rank.did.parts = parts;
+    s->rank.did.batches = first_part(parts, rank + 1, ranks) - first_part(parts, rank, ranks);
+    s->recent.exchanging += s->rank.did.exchanging, s->exchanged += s->rank.did.exchanging;
+    return true;
 }
 
 bool ranks_find_non_finite(session *s, int64_t step, char name[256]) {
@@ -233,7 +259,7 @@ bool ranks_find_non_finite(session *s, int64_t step, char name[256]) {
     char(*all)[256] = calloc((size_t)s->ranks->size, sizeof *all);
     if (!all) fail(&train_program, "out of memory");
     if (!found) mine[0] = '\0';
-    exchange(s, mine, all, sizeof mine);
+    ranks_exchange(s, mine, all, sizeof mine);
     name[0] = '\0';
     for (int r = 0; r < s->ranks->size && !*name; r++) strcpy(name, all[r]);
     free(all);

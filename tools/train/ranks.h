@@ -11,8 +11,11 @@
 
 /* This process is one of them from now on: its failures end all, and are told once. NULL: alone. */
 void ranks_join(session *s, wf_transport *t);
+void ranks_take(session *s, wf_transport *t); /* the same, of failures that are its own */
 /* Is it the same training on all of them, from the same step, with the same kernels? Exits. */
 void ranks_compare(session *s);
+/* As many bytes of each, into all, in the order of ranks. */
+void ranks_exchange(session *s, const void *mine, void *all, size_t bytes);
 /* What rank 0 says. */
 bool ranks_agree(session *s, bool yes);
 /* Another rank has failed: ends this one, with the exit code of the cause. Or this one has. */

@@ -297,7 +297,7 @@ static void announce_dataset(session *s) {
     announce_corpus(r, "training", &m->train);
     announce_corpus(r, "held out", &m->valid.corpus);
     for (int side = LEARNED; side <= HELD; side++) announce_stream(r, m, side);
-    if (m->running && settings_validates(s->set) && !dataset_holds(m))
+    if (m->running && settings_validates(s->set) && !dataset_holds(m) && s->leads)
         warn(&train_program, "nothing is held out: a text is parted between lines, and the last is "
                              "too long; --text-eval gives another text");
     bool shared = m->tokenizer[0] == m->tokenizer[1];

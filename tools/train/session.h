@@ -13,8 +13,7 @@
 /* Sums over the steps since the last line. */
 typedef struct interval {
     double loss, nll, tokens, correct, seconds;
-    double exchanging; /* of the seconds: between ranks */
-    int64_t sent;      /* bytes to other ranks */
+    double exchanging; /* of the seconds, with other ranks; waiting for them is in it */
     int64_t steps;
 } interval;
 
@@ -23,6 +22,13 @@ typedef struct carried {
     wf_meta *pairs;
     int n;
 } carried;
+
+/* What a rank does in a step. */
+typedef struct rank_work {
+    int64_t batches, parts; /* of its own; of all */
+    int64_t sent, received; /* bytes */
+    double seconds, exchanging;
+} rank_work;
 
 /* What only one of several ranks has: ranks.h. */
 typedef struct rank_state {
@@ -33,6 +39,7 @@ typedef struct rank_state {
     bool has_batch; /* of the last step */
     int signalled;  /* a rank, by this; all know it after the same step */
     bool late;      /* the time is up */
+    rank_work did;  /* in the last step */
 } rank_state;
 
 typedef struct session {
@@ -58,8 +65,7 @@ typedef struct session {
     double norm;
     interval recent;
     double started, trained_seconds; /* clock at the first step; of steps alone */
-    double exchanged;                /* of these, between ranks */
-    int64_t sent;                    /* bytes in them */
+    double exchanged;                /* of these, with other ranks */
     int64_t first_step;
     char best_path[4096]; /* where the weights with the lowest loss are kept, or "" */
     double best_kept;     /* their loss; infinite: there are none */

@@ -201,6 +201,16 @@ static option rows[] = {
           "train together on this machine, each with --threads and a share of the batches of an "
           "update (--accum); the result does not depend on it"),
 
+    COUNT("ranks", told.ranks, 2, 65536,
+          "of a --dry-run: as one of so many, on machines like this one",
+          .fallback = "--processes"),
+    { .name = "network",
+      .kind = OPTION_STRING,
+      .value = &told.network,
+      .argument = "RATE,DELAY",
+      .help = "of a dry run of --ranks: what is between the machines, such as 10Gb,50us; says how "
+              "long an update takes there" },
+
     GROUP("Output"),
     OUTPUT("model", told.model, "the model and all that a resume needs, in one safetensors file",
            .letter = 'o'),

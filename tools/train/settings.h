@@ -23,7 +23,8 @@ typedef struct settings {
     double lr, beta1, beta2, eps, momentum, weight_decay, max_time, ema;
     int64_t warmup, lr_steps, batch_size, max_steps, seed, threads;
     int64_t log_every, valid_every, valid_size, save_every;
-    int64_t processes;
+    int64_t processes, ranks; /* that train; that a dry run is for, or 0 */
+    const char *network;
     const char *train, *train_src, *train_tgt, *valid, *valid_src, *valid_tgt;
     const char *text, *text_eval, *document_marker;
     int64_t text_eval_size;

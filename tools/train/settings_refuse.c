@@ -52,6 +52,9 @@ void settings_refuse_idle(const settings *set) {
     option_no_effect(p, "valid-size", settings_from_files(set), "all pairs of --valid are used");
     option_no_effect(p, "valid-size", settings_running(set), "all that is held back is used");
     option_no_effect(p, "share-vocab", settings_running(set), "there is one text");
+    option_no_effect(p, "ranks", !set->dry_run, "it is for --dry-run: --processes trains");
+    option_no_effect(p, "ranks", set->processes > 1, "--processes says how many");
+    option_no_effect(p, "network", !set->ranks, "it is for a --dry-run of --ranks");
     option_no_effect(p, "epochs", option_seen(p, "max-steps"), "--max-steps says when to stop");
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "diagnose.h"
+#include "forecast.h"
 #include "metadata.h"
 #include "ranks.h"
 #include "signals.h"
@@ -37,6 +38,8 @@ static void report_progress(session *s, bool line) {
         .accuracy = r->correct / r->tokens,
         .tokens_per_second = r->tokens / r->seconds,
         .norm = s->norm,
+        .exchange_share = s->ranks ? r->exchanging / r->seconds : -1,
+        .bytes_sent = s->ranks ? s->rank.did.sent : 0,
         .rate = wf_schedule_rate(&s->schedule, s->at.step),
         .elapsed = seconds_now() - s->started,
         .remaining = per_step * (double)(s->set->max_steps - s->at.step),
@@ -240,6 +243,7 @@ static int step_failed(session *s, int64_t step) {
     report_clear(r);
     bool found = s->ranks ? ranks_find_non_finite(s, step, name)
                           : find_non_finite(s->model, &s->batch, (uint64_t)step, name);
+    if (!s->leads) return found ? EXIT_NON_FINITE : EXIT_FAILED;
     if (!found) {
         warn(&train_program, "step %lld: %s", (long long)step,
              s->ranks ? wf_sharded_error(s->rank.optimizer) : wf_plan_error(s->failed));
@@ -324,6 +328,9 @@ static int finish(session *s) {
     bool saved = save(s);
     if (s->recent.steps) report_progress(s, true);
     say(&s->report, "\n%lld steps in %s", (long long)steps, duration(s->trained_seconds, took));
+    if (s->ranks)
+        say(&s->report, "%.1f %% of it exchanging and waiting; %s sent by rank 0 in an update",
+            100 * s->exchanged / s->trained_seconds, bytes_text((double)s->rank.did.sent, size));
     if (s->set->model && saved && stat(s->set->model, &file) == 0)
         say(&s->report, "saved %s (%s)", s->set->model, bytes_text((double)file.st_size, size));
     if (!s->set->model) say(&s->report, "the model is not kept: -o FILE would save it");
@@ -344,6 +351,7 @@ static int dry_run(session *s) {
     double tokens = 0, seconds = 0;
     int64_t updates = dataset_updates(&s->dataset), last = updates ? updates : s->set->max_steps;
     if (last > TRIES) last = TRIES;
+    if (s->ranks && last > 1 && last == updates) last--; /* it may have fewer batches */
     for (int64_t step = 1; step <= last; step++) {
         double began = seconds_now();
         s->recent = (interval){ 0 };
@@ -351,6 +359,7 @@ static int dry_run(session *s) {
         tokens = s->recent.tokens,
         seconds = seconds_now() - began; /* the first plans: not counted */
     }
+    if (s->ranks) seconds = forecast_say(s, last, seconds);
     const dataset *m = &s->dataset;
     double total = m->running ? (double)m->stream[LEARNED].n
                    : m->text  ? (double)(m->train.total[1] + m->train.pairs)
@@ -382,7 +391,7 @@ static int run_rank(session *s) {
     json_int(e, "status", status);
     event_send(&s->report);
     if (!session_close(s) && status == EXIT_DONE) status = EXIT_FAILED;
-    status = close_stdout(&train_program, status);
+    if (s->leads) status = close_stdout(&train_program, status);
     wf_barrier(s->ranks); /* nobody's exit code ends another before it is done */
     return status;
 }
@@ -411,13 +420,17 @@ int train_main(int argc, char **argv, wf_transport *ranks, int here) {
                   .judged_step = -1,
                   .report = { .log = -1 },
                   .at = { .best = INFINITY } };
-    options_parse(&train_program, argc, argv);
     ranks_join(&s, ranks);
+    options_parse(&train_program, argc, argv);
     bool starts = s.set->processes > 1;
     if (starts && ranks)
         usage_error(&train_program, "--processes %lld: there are ranks already",
                     (long long)s.set->processes);
     if (starts) s.here = (int)s.set->processes;
+    if (s.set->ranks && s.ranks)
+        usage_error(&train_program, "--ranks %lld: there are ranks already",
+                    (long long)s.set->ranks);
+    if (s.set->ranks) forecast_join(&s);
     session_read(&s);
     return starts ? run_processes(&s) : run_rank(&s);
 }
