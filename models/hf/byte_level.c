@@ -66,9 +66,11 @@ static bool read_parts(parts *p, const char *folder, const hf_config *c, char *m
     p->merges = wf_hf_read(folder, "merges.txt", &p->bytes, message);
     if (!p->merges || !wf_hf_object_read(&p->vocabulary, folder, "vocab.json", message))
         return false;
-    p->pieces = wf_hf_pieces_in(&p->vocabulary, c->c.src_vocab, message);
-    return p->pieces && find_tokens(p, message) &&
-           same_id(p->ids[END], c->end, END, "eos_token_id", message) &&
+    if (!find_tokens(p, message)) return false;
+    bool beyond = p->ids[MASK] == c->c.src_vocab; /* models of summaries have no row for it */
+    p->pieces = wf_hf_pieces_in(&p->vocabulary, c->c.src_vocab + beyond, message);
+    if (beyond) p->ids[MASK] = -1;
+    return p->pieces && same_id(p->ids[END], c->end, END, "eos_token_id", message) &&
            same_id(p->ids[LAST], c->end, LAST, "eos_token_id", message) &&
            same_id(p->ids[PADDING], c->pad, PADDING, "pad_token_id", message);
 }

@@ -146,6 +146,8 @@ static bool place(many *m, const char *number, const char *content, bool special
         return fail(message, SETTINGS ": the token %lld is added as '%.60s', but it is '%.60s'", id,
                     content, m->pieces[id]);
     if (m->pieces[id]) return true;
+    if (strlen(content) >= NAME)
+        return fail(message, SETTINGS ": '%.60s...' is too long for a token", content);
     if (!special)
         return fail(message,
                     SETTINGS ": '%.60s' is an added token that is not special: words that "

@@ -67,6 +67,26 @@ TEST(without_merges_there_are_ids) {
     wf_hf_free(&hf);
 }
 
+/* bart-large-cnn is such a one: the last piece of its vocabulary is a mask, and its table ends
+ * before. */
+TEST(a_mask_may_have_no_row) {
+    static const char *const files[] = { "config.json", "generation_config.json",
+                                         "model.safetensors", "merges.txt",
+                                         "tokenizer_config.json" };
+    char message[WF_MESSAGE] = "";
+    for (int i = 0; i < COUNT_OF(files); i++) copy_changed_of("bart", files[i], NULL, NULL);
+    copy_changed_of("bart", "vocab.json", "\"<mask>\": 320",
+                    "\"x1\": 320, \"x2\": 321, \"x3\": 322, \"<mask>\": 323");
+    wf_hf hf = import(folder);
+    ck_assert_int_eq(wf_tokenizer_size(hf.src), 323);
+    ck_assert_str_eq(wf_tokenizer_piece(hf.src, 322), "x3");
+    remove_folder(), make_folder();
+    ck_assert_msg(wf_hf_export(&hf, folder, write_whole, folder, message), "%s", message);
+    wf_hf again = import(folder);
+    assert_same(&hf, &again);
+    wf_hf_free(&hf), wf_hf_free(&again);
+}
+
 TEST(without_a_model_of_pieces_there_are_ids) {
     char path[512];
     static const char *const files[] = { "config.json", "model.safetensors" };
@@ -119,6 +139,10 @@ static const struct {
     { "nllb", "tokenizer_config.json", "\"35\"", "\"x\"", "'ace_Arab' has the id 'x'" },
     { "nllb", "tokenizer_config.json", "\"special\": true", "\"special\": false",
       "'ace_Arab' is an added token that is not special" },
+    { "nllb", "tokenizer_config.json", "\"content\": \"ace_Arab",
+      "\"content\": "
+      "\"01234567890123456789012345678901234567890123456789012345678901234567890123456789ace_Arab",
+      "0123456789...' is too long for a token" },
     { "nllb", "tokenizer_config.json", "\"content\"", "\"text\"",
       "'added_tokens_decoder' has no token '35'" },
     { "bart", "merges.txt", NULL, NULL, "merges.txt: No such file" },
