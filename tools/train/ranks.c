@@ -48,7 +48,7 @@ void ranks_join(session *s, wf_transport *t) {
 /* Why is said by whoever failed, or by who watches over them. */
 void ranks_leave(session *s) {
     int code = s->ranks->code ? s->ranks->code : EXIT_FAILED;
-    if (s->set->model && s->saved_step >= 0)
+    if (s->leads && s->started > 0 && s->set->model && s->saved_step >= 0)
         say(&s->report, "%s keeps step %lld; go on with: train --resume -o %s", s->set->model,
             (long long)s->saved_step, s->set->model);
     jsonl *e = event(&s->report, "end");
@@ -190,7 +190,7 @@ static bool run_part(session *s, int64_t step, int64_t part, int64_t parts, batc
 static void share_sums(session *s, int64_t parts) {
     int ranks = s->ranks->size;
     const settings *set = s->set;
-    bool late = set->max_time && seconds_now() - s->started >= set->max_time;
+    bool late = set->max_time > 0 && seconds_now() - s->started >= set->max_time;
     s->rank.rows[0].notice.signal = (float)caught_signal(), s->rank.rows[0].notice.late = late;
     s->rank.at[0] = 0;
     for (int r = 0; r < ranks; r++) {
@@ -252,16 +252,21 @@ bool ranks_step(session *s, int64_t step) {
     return true;
 }
 
-bool ranks_find_non_finite(session *s, int64_t step, char name[256]) {
-    char mine[256] = "";
-    bool found =
-        find_non_finite(s->model, s->rank.has_batch ? &s->batch : NULL, (uint64_t)step, mine);
-    char(*all)[256] = calloc((size_t)s->ranks->size, sizeof *all);
+bool ranks_find_non_finite(session *s, int64_t step, char name[256], char why[256]) {
+    struct {
+        char name[256], why[256]; /* what is not finite; or else what went wrong */
+    } mine = { "", "" }, *all = calloc((size_t)s->ranks->size, sizeof *all);
+    const char *error = wf_sharded_error(s->rank.optimizer);
     if (!all) fail(&train_program, "out of memory");
-    if (!found) mine[0] = '\0';
-    ranks_exchange(s, mine, all, sizeof mine);
-    name[0] = '\0';
-    for (int r = 0; r < s->ranks->size && !*name; r++) strcpy(name, all[r]);
+    if (!find_non_finite(s->model, s->rank.has_batch ? &s->batch : NULL, (uint64_t)step, mine.name))
+        mine.name[0] = '\0';
+    if (!strstr(error, "another rank")) snprintf(mine.why, sizeof mine.why, "%.255s", error);
+    ranks_exchange(s, &mine, all, sizeof mine);
+    name[0] = why[0] = '\0';
+    for (int r = 0; r < s->ranks->size; r++) {
+        if (!*name) strcpy(name, all[r].name);
+        if (!*why) strcpy(why, all[r].why);
+    }
     free(all);
     return *name;
 }

@@ -27,8 +27,8 @@ void ranks_open(session *s);
 void ranks_close(session *s);
 /* As run_step: false on all of them if the gradient is not finite. */
 bool ranks_step(session *s, int64_t step);
-/* find_non_finite of all: the first that any of them finds. */
-bool ranks_find_non_finite(session *s, int64_t step, char name[256]);
+/* find_non_finite of all: the first that any of them finds. False: why the step failed. */
+bool ranks_find_non_finite(session *s, int64_t step, char name[256], char why[256]);
 
 /* What a checkpoint holds, into rank 0's model, until it is released. */
 void ranks_gather(session *s);

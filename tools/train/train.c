@@ -238,15 +238,15 @@ static void test(session *s) {
 
 /* A step that could not be made: nothing was updated, and the file is as it was. */
 static int step_failed(session *s, int64_t step) {
-    char name[256];
+    char name[256], why[256] = "";
     report *r = &s->report;
     report_clear(r);
-    bool found = s->ranks ? ranks_find_non_finite(s, step, name)
+    bool found = s->ranks ? ranks_find_non_finite(s, step, name, why)
                           : find_non_finite(s->model, &s->batch, (uint64_t)step, name);
     if (!s->leads) return found ? EXIT_NON_FINITE : EXIT_FAILED;
     if (!found) {
         warn(&train_program, "step %lld: %s", (long long)step,
-             s->ranks ? wf_sharded_error(s->rank.optimizer) : wf_plan_error(s->failed));
+             s->ranks ? why : wf_plan_error(s->failed));
         return EXIT_FAILED;
     }
     warn(&train_program, "step %lld: the %s is not finite; lower --lr or --clip-norm",
@@ -267,7 +267,7 @@ static int stop_signal(const session *s) {
 
 static bool late(const session *s, double now) {
     if (s->ranks) return s->rank.late;
-    return s->set->max_time && now - s->started >= s->set->max_time;
+    return s->set->max_time > 0 && now - s->started >= s->set->max_time;
 }
 
 static int stopped_by_signal(session *s) {
