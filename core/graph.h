@@ -180,8 +180,9 @@ WF_API bool wf_read_part(const wf_tensor *leaf, int64_t first, int64_t n, void *
  * int8 in a graph of f64, for int8 with a NaN or an infinity, or with rows longer than 131,072,
  * while the graph has plans, or out of memory. */
 WF_API bool wf_set_layout(wf_tensor *parameter, wf_layout layout);
-WF_API int64_t wf_count(const wf_tensor *t); /* elements, as recorded */
-WF_API size_t wf_bytes(const wf_tensor *t);  /* bytes, as recorded */
+WF_API wf_layout wf_layout_of(const wf_tensor *t); /* WF_ROW_MAJOR if it is no parameter */
+WF_API int64_t wf_count(const wf_tensor *t);       /* elements, as recorded */
+WF_API size_t wf_bytes(const wf_tensor *t);        /* bytes, as recorded */
 WF_API size_t wf_dtype_size(wf_dtype dtype);
 WF_API const char *wf_dtype_name(wf_dtype dtype); /* "f32" ... */
 

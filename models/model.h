@@ -205,6 +205,9 @@ WF_API wf_model *wf_model_record(const wf_file *f, const wf_training_config *tra
 WF_API bool wf_model_load_weights(wf_model *m, const wf_file *f, char *message);
 /* The same of parameters alone, to train them anew: moments and averages stay in the file. */
 WF_API bool wf_model_load_parameters(wf_model *m, const wf_file *f, char *message);
+/* Has the file, as I8, every matrix that m keeps as WF_PANELS_INT8, and is there one? Else to load them
+ * would round what is not rounded yet. */
+WF_API bool wf_model_rounded(const wf_model *m, const wf_file *f);
 /* What a file holds, e.g. "a Transformer of width 64, 4 heads, ...", in text [256]. */
 WF_API bool wf_model_describe(const wf_file *f, char *text, char *message);
 /* What the layers of the model in a file are. */

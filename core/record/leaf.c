@@ -313,6 +313,10 @@ bool wf_set_layout(wf_tensor *t, wf_layout layout) {
     return ok;
 }
 
+wf_layout wf_layout_of(const wf_tensor *t) {
+    return t && !wf_is_poison(t) && t->kind == WF_PARAM ? leaf_of(t)->layout : WF_ROW_MAJOR;
+}
+
 /* Has the leaf a value, of this many bytes? */
 static bool accessible(const wf_tensor *t, const void *data, size_t bytes) {
     bool is_leaf = t && !wf_is_poison(t) && (is_stored(t) || t->kind == WF_CONSTANT);

@@ -317,6 +317,25 @@ static bool load(wf_model *m, const wf_file *file, const char *prefix, bool mome
     return ok;
 }
 
+static bool is_rounded(const wf_model *m, const wf_file *file, const wf_tensor *leaf) {
+    source s;
+    if (!find_source(m, &(named){ file, "" }, leaf, &s, NULL)) return false;
+    for (int i = 0; i < s.n; i++)
+        if (strcmp(s.part[i]->dtype, "I8") != 0) return false;
+    return true;
+}
+
+bool wf_model_rounded(const wf_model *m, const wf_file *f) {
+    int n = 0;
+    for (int id = 0; m && id < wf_node_count(m->graph); id++) {
+        const wf_tensor *t = wf_node(m->graph, id);
+        if (wf_layout_of(t) != WF_PANELS_INT8) continue;
+        if (!is_rounded(m, f, t)) return false;
+        n++;
+    }
+    return n;
+}
+
 bool wf_model_load_prefixed(wf_model *m, const wf_file *f, const char *prefix, char *message) {
     return load(m, f, prefix, true, message);
 }

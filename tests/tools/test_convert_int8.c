@@ -104,6 +104,51 @@ TEST_ROWS(int8_is_the_same_from_every_side, COUNT_OF(models)) {
     wf_file_free(f), wf_file_free(torch);
 }
 
+/* "model" with one of its matrices as "small" has it. */
+static void mix(const char *name) {
+    wf_entry entries[MOST];
+    wf_meta meta[META];
+    wf_file *f = open_file("model"), *small = open_file("small");
+    int n = 0, n_meta = wf_file_meta_count(f);
+    for (int i = 0; i < n_meta; i++) meta[i] = wf_file_meta_at(f, i);
+    for (int i = 0; i < wf_file_count(f); i++, n++) {
+        entries[n] = *wf_file_at(f, i);
+        if (strcmp(entries[n].name, name) != 0) continue;
+        entries[n] = *wf_file_find(small, name);
+        const wf_entry *scale = wf_file_scale_of(small, wf_file_find(small, name));
+        ck_assert_ptr_nonnull(scale);
+        entries[++n] = *scale;
+    }
+    ck_assert_int_eq(n, wf_file_count(f) + 1);
+    ck_assert(wf_file_save("mixed", entries, n, meta, n_meta, NULL));
+    wf_file_free(f), wf_file_free(small);
+}
+
+static bool rounded(const char *path, wf_layout layout) {
+    wf_file *f = open_file(path);
+    wf_model *m = wf_model_record(f, NULL, WF_F32, 0, NULL);
+    ck_assert(wf_pack_weights(m->graph, layout, NULL));
+    bool is = wf_model_rounded(m, f);
+    wf_model_free(m), wf_file_free(f);
+    return is;
+}
+
+/* By default generate rounds nothing: one matrix in I8 is no reason to round the others. */
+TEST_ROWS(only_rounded_weights_are_int8_by_default, COUNT_OF(models)) {
+    save_model(_i);
+    ok("convert --weights int8 model -o small");
+    mix("transformer.encoder.layers.0.linear1.weight");
+    separate("small", "parts");
+    ck_assert(rounded("small", WF_PANELS_INT8) && rounded("parts", WF_PANELS_INT8));
+    ck_assert(!rounded("small", WF_PANELS) && !rounded("small", WF_ROW_MAJOR));
+    ck_assert(!rounded("model", WF_PANELS_INT8) && !rounded("mixed", WF_PANELS_INT8));
+    const char *same = "printf '4 5 6\\n7 8\\n' | generate --json --model %s > a && "
+                       "printf '4 5 6\\n7 8\\n' | generate --json --model %s > b && cmp a b";
+    char command[512];
+    snprintf(command, sizeof command, same, "mixed", "mixed --weights f32"), ok(command);
+    snprintf(command, sizeof command, same, "small", "small --weights int8"), ok(command);
+}
+
 static const struct {
     const char *arguments;
     int status;

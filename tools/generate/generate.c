@@ -278,22 +278,20 @@ static void choose_languages(job *j) {
     if (forced >= 0) j->generation.forced[0] = forced, j->generation.n_forced = 1;
 }
 
-/* Packed before they are loaded, the weights are written once. */
-static wf_model *load_packed(const wf_file *f, wf_layout layout, char *message) {
-    wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
-    if (m && wf_pack_weights(m->graph, layout, message) && wf_model_load_weights(m, f, message))
-        return m;
-    wf_model_free(m);
-    return NULL;
+/* As asked for; else as the file has them: int8 if nothing has to be rounded for it. */
+static bool pack(const settings *set, wf_model *m, const wf_file *f, char *message) {
+    static const wf_layout layouts[] = { WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 };
+    if (set->weights >= 0) return wf_pack_weights(m->graph, layouts[set->weights], message);
+    return wf_pack_weights(m->graph, WF_PANELS_INT8, message) &&
+           (wf_model_rounded(m, f) || wf_pack_weights(m->graph, WF_PANELS, message));
 }
 
-/* As asked for; else as the file has them. */
-static wf_layout layout_of(const settings *set, const wf_file *f) {
-    static const wf_layout layouts[] = { WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 };
-    if (set->weights >= 0) return layouts[set->weights];
-    for (int i = 0; i < wf_file_count(f); i++)
-        if (wf_file_is_scale(f, wf_file_at(f, i))) return WF_PANELS_INT8;
-    return WF_PANELS;
+/* Packed before they are loaded, the weights are written once. */
+static wf_model *load_packed(const settings *set, const wf_file *f, char *message) {
+    wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
+    if (m && pack(set, m, f, message) && wf_model_load_weights(m, f, message)) return m;
+    wf_model_free(m);
+    return NULL;
 }
 
 static void open_model(job *j, settings *set) {
@@ -301,7 +299,7 @@ static void open_model(job *j, settings *set) {
     wf_file *f = wf_file_open(j->set->model);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
     wf_file_drop_loaded(f);
-    j->model = load_packed(f, layout_of(j->set, f), message);
+    j->model = load_packed(j->set, f, message);
     if (!j->model) fail(&self, "%s: %s", j->set->model, message);
     if (!language_open(&j->language, f, j->model, message))
         fail(&self, "%s: %s", j->set->model, message);
