@@ -29,7 +29,7 @@ static bool describe(const wf_transformer_config *t, const hf_family **family, h
                     (*family)->name);
     if (!activation_name(t->activation))
         return fail(message, "transformers has no activation '%s'",
-                    wf_activation_name(t->activation));
+                    wf_activation_name((int)t->activation));
     *c = (hf_config){ .c = *t, .pad = t->pad_id, .start = t->start_id, .end = t->end_id };
     c->decoder_heads = t->num_heads, c->decoder_ffn = t->dim_feedforward;
     c->shared = !(*family)->may_separate || t->tie == WF_TIE_ALL;

@@ -143,7 +143,7 @@ enum { KIND, VOCABULARY, CODES, LONGEST_PREFIX = 64 };
 
 /* 0: there is no such field. */
 static size_t value_of(const wf_tokenizer *t, int field, char *text, size_t size) {
-    if (field == KIND) return (size_t)snprintf(text, size, "%s", wf_token_kind_name(t->kind));
+    if (field == KIND) return (size_t)snprintf(text, size, "%s", wf_token_kind_name((int)t->kind));
     if (t->sentencepiece)
         return wf_sentencepiece_field(t->sentencepiece, fields[field], text, size);
     if (t->byte_level) return wf_byte_level_field(t->byte_level, fields[field], text, size);

@@ -53,7 +53,7 @@ static void block_product(wf_product *p, int64_t most_rows, wf_dtype type) {
     int64_t row_tile = WF_KERNEL(type, gemm_rows), column_tile = WF_KERNEL(type, gemm_columns);
     double cost = (double)p->m * (double)p->n * (double)(p->k ? p->k : 1);
     int64_t wanted = (MOST_TASKS + p->count - 1) / p->count, r = 1, s = 1;
-    if (wanted > cost / LEAST_TASK) wanted = (int64_t)(cost / LEAST_TASK);
+    if ((double)wanted > cost / LEAST_TASK) wanted = (int64_t)(cost / LEAST_TASK);
     if (wanted < 1) wanted = 1;
     bool one_panel = p->b_row == p->n && p->n <= column_tile;
     if (p->k * p->n <= SMALL_B || one_panel) {

@@ -178,7 +178,7 @@ TEST_ROWS(outputs_have_the_scores_that_forcing_gives, 6) {
     for (int i = 0; i < 8; i++)
         for (int k = 0; k < results[i].n; k++) {
             const wf_hypothesis *h = &results[i].best[k];
-            ck_assert(h->length >= 2 && h->length <= 1.5 * b.src_length[i] + 2);
+            ck_assert(h->length >= 2 && (double)h->length <= 1.5 * (double)b.src_length[i] + 2);
             assert_by_hand(p, m, &b, i, h);
         }
     assert_forced(d, &b, results);

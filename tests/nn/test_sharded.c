@@ -322,7 +322,7 @@ TEST(slices_hold_every_element_once) {
     for (int ranks = 1; ranks <= 12; ranks++)
         for (int most = 1; most <= 20; most += 6) {
             wf_slices s;
-            int64_t seen[5] = { 0 }, all = 0;
+            int64_t seen[5] = { 0 };
             ck_assert(wf_slices_new(&s, n.params, 5, ranks, most));
             for (int r = 0; r < ranks; r++) {
                 int64_t of_rank = 0;
@@ -338,7 +338,6 @@ TEST(slices_hold_every_element_once) {
                 }
                 ck_assert_int_eq(of_rank, wf_slice_elements(&s, wf_slice_of(&s, r)));
                 ck_assert(r > 0 || of_rank > 0);
-                all += of_rank;
             }
             for (int i = 0; i < 5; i++) ck_assert_int_eq(seen[i], wf_count(n.params[i]));
             wf_slices_free(&s);

@@ -54,7 +54,7 @@ TEST_ROWS(gradients_of_small_weights_sum_pieces_of_k, 5) {
     enum { M = 70, N = 130, OUT = 3 };
     int64_t k = cuts[_i].k, pieces = cuts[_i].pieces;
     for (int type = WF_F32; type <= WF_F64; type++) {
-        wf_graph *g = new_graph(type);
+        wf_graph *g = new_graph((wf_dtype)type);
         wf_tensor *x = wf_param(g, "x", SHAPE(k, N), wf_init_uniform(1));
         wf_tensor *w = wf_param(g, "w", SHAPE(M, N), wf_init_uniform(1));
         wf_tensor *dy = wf_param(g, "dy", SHAPE(k, M), wf_init_uniform(1)), *sum = NULL;

@@ -196,7 +196,7 @@ TEST(parameters_of_others_are_not_lost_in_silence) {
 TEST_ROWS(frozen_parameters_stay_as_they_are, 4) {
     static const char *const ways[] = { "--init base", "--init base --accum 2 --ema 0.9",
                                         "--init base --dropout 0.2 --optimizer adamw",
-                                        "--tokenizer word --accum 2 " SIZE };
+                                        ("--tokenizer word --accum 2 " SIZE) };
     int same, other;
     ok(NEW "--tokenizer word --max-steps 5 -o base");
     for (int i = 1; i < 5; i += 3) {

@@ -160,14 +160,14 @@ void event_send(report *r) {
 static void heading(report *r, const progress *p) {
     if (r->titled) return;
     r->titled = true;
-    say(r, "%s%*s %10s %10s %8s %10s %9s %9s %8s %8s", p->epoch ? " epoch " : "", 15,
+    say(r, "%s%*s %10s %10s %8s %10s %9s %9s %8s %8s", p->epoch > 0 ? " epoch " : "", 15,
         "step        ", "loss/token", "perplexity", "accuracy", "tokens/s", "gradient", "rate",
         "elapsed", "left");
 }
 
 /* What a line of training and one of validation have in common. */
 static const char *beginning(const progress *p, char text[80]) {
-    if (p->epoch)
+    if (p->epoch > 0)
         snprintf(text, 80, "%6.2f %7lld/%-7lld %10.4g %10.5g %6.1f %%", p->epoch,
                  (long long)p->step, (long long)p->total, p->loss, exp(p->nll), 100 * p->accuracy);
     else
@@ -194,7 +194,7 @@ void report_step(report *r, const progress *p) {
     if (!r->bar) print_step(r, p);
     jsonl *e = event(r, "step");
     json_int(e, "step", p->step);
-    if (p->epoch) json_real(e, "epoch", p->epoch);
+    if (p->epoch > 0) json_real(e, "epoch", p->epoch);
     json_real(e, "loss", p->loss);
     json_real(e, "perplexity", exp(p->nll));
     json_real(e, "accuracy", p->accuracy);

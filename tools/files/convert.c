@@ -168,14 +168,14 @@ static void tell(const wf_model *m) {
             "%s-norm, width %" PRId64 ", %" PRId64 " heads, %" PRId64 " + %" PRId64
             " layers, feed-forward %" PRId64 " (%s), %s%s\n",
             c->norm_first ? "pre" : "post", c->d_model, c->num_heads, c->encoder_layers,
-            c->decoder_layers, c->dim_feedforward, wf_activation_name(c->activation),
+            c->decoder_layers, c->dim_feedforward, wf_activation_name((int)c->activation),
             final_norms(c), c->bias ? "" : ", no biases");
     fprintf(stderr,
             "vocabularies %" PRId64 " and %" PRId64
             ", tables %s, embeddings %sscaled, %s positions, up to %" PRId64 " tokens; "
             "%s parameters\n",
             c->src_vocab, c->tgt_vocab, ties[c->tie], c->scale_embedding ? "" : "not ",
-            c->positions ? wf_positions_name(c->positions) : "no", c->max_len,
+            c->positions ? wf_positions_name((int)c->positions) : "no", c->max_len,
             thousands((double)wf_model_parameter_count(m), parameters));
 }
 

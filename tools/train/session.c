@@ -236,7 +236,7 @@ static double memory_needed(session *s) {
     double steps = step_bytes(s);
     bool judges = session_evaluates(s);
     double judging = judges ? evaluator_memory(&s->evaluator, s->set->valid_size, message) : 0;
-    if (judges && !judging)
+    if (judges && judging == 0)
         fail(&train_program, "validation: %s; --max-len or --d-model lower the need", message);
     return leaf_bytes(s) + steps + judging + saving_bytes(s);
 }
