@@ -69,8 +69,8 @@ build_library() {
     rm -f "$out/libweft.a"
     ar rcs "$out/libweft.a" $objects
 }
-# Every part of a program but the one with main.
-tools=$(cd "$root" && grep -L '^int main(' tools/*/*.c | grep -v bench)
+# Every part of a program but the one with main, and what needs an MPI.
+tools=$(cd "$root" && grep -L '^int main(' tools/*/*.c | grep -v -e bench -e mpi)
 more='tests/fuzz/fuzz_file.c tests/fuzz/mutant.c tests/fuzz/mutator.c'
 
 build_target() {
