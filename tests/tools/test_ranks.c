@@ -276,6 +276,14 @@ TEST_ROWS(a_signal_stops_all_after_the_same_step, 2) {
     expect_to_go_on(2);
 }
 
+/* The clock is the first rank's. */
+TEST(a_time_limit_stops_all_after_the_same_step) {
+    run(ANY_LENGTH "--max-steps 1000000000 --max-time 0.2 --profile --json -o m --processes 3");
+    expect(0);
+    assert_contains(result.out, "\"event\":\"profile\"");
+    expect_to_go_on(4);
+}
+
 /* Who started them is gone: they end, and only then is the file free. */
 TEST(ranks_do_not_outlive_their_program) {
     run(THREE "kill -KILL $first; wait $first; until train --resume -o m --train pairs --quiet "

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """tests/walls/ranks.py - what befalls one of several ranks that train together.
 
-usage: ranks.py [--short | --long] [--seed N] [--mpi]      WEFT_TOOLS: the folder of the programs
+usage: ranks.py [--short | --long] [--seed N]      WEFT_TOOLS: the folder of the programs
 
 A training goes on through many lives, each with another number of ranks, and each ended from outside: a rank is killed or
 stopped, the program that started them is killed or told to end, the disk is full. What must hold: all of them are gone
 within 30 seconds, with one sentence and the exit code of the cause; the file is whole, and none of its steps is lost; at
-the end it is, byte for byte, that of a training which nobody disturbed. --mpi: of train-mpi, under mpirun.
+the end it is, byte for byte, that of a training which nobody disturbed.
 """
 import concurrent.futures, fcntl, os, random, re, resource, shutil, signal, subprocess, sys, tempfile, time
 
@@ -41,20 +41,16 @@ def children(pid):
     return sorted(found)
 
 
-def ranks_of(pid, mpi):
-    """The ranks' processes: of train its children; under mpirun, which may start helpers, those that are train-mpi."""
-    if not mpi:
-        return children(pid)
-    found, to_see = [], children(pid)
-    while to_see:
-        one = to_see.pop()
+def states(pids):
+    """For who looks into it: what each of them does, and where in the kernel."""
+    told = []
+    for pid in pids:
         try:
-            program = os.readlink(f"/proc/{one}/exe")
+            with open(f"/proc/{pid}/status") as status, open(f"/proc/{pid}/wchan") as where:
+                told.append(f"{pid}: {re.search('State:(.*)', status.read()).group(1).strip()} in {where.read()}")
         except OSError:
-            continue
-        found += [one] if os.path.basename(program) == "train-mpi" else []
-        to_see += children(one)
-    return sorted(found)
+            pass
+    return "; ".join(told)
 
 
 def step_of(folder):
@@ -83,28 +79,24 @@ def await_free(folder, until):
     raise Failure("the ranks outlive the program that started them")
 
 
-def command(ranks, folder, mpi):
+def command(ranks, folder):
     resume = ["--resume"] if step_of(folder) else TRAIN
-    start = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks), tool("train-mpi")] if mpi else [
-        tool("train"), "--processes", str(ranks)]
-    return start + ALWAYS + resume + ["-o", "m"]
+    return [tool("train"), "--processes", str(ranks)] + ALWAYS + resume + ["-o", "m"]
 
 
-def begin(dice, folder, kind, ranks, mpi):
+def begin(dice, folder, kind, ranks):
     small = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
-    return subprocess.Popen(command(ranks, folder, mpi) + ENDLESS + ["--save-every", str(dice.choice([1, 1, 2, 7]))],
+    return subprocess.Popen(command(ranks, folder) + ENDLESS + ["--save-every", str(dice.choice([1, 1, 2, 7]))],
                             cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                             preexec_fn=small if kind == "disk" else None)
 
 
-def strike(dice, kind, p, mpi):
+def strike(dice, kind, p):
     """Exit codes that it may have then, and what it says."""
-    ranks = ranks_of(p.pid, mpi)
+    ranks = children(p.pid)
     if kind in ("kill", "stop") and ranks:
         victim = dice.choice(ranks)
         os.kill(victim, signal.SIGKILL if kind == "kill" else signal.SIGSTOP)
-        if mpi:
-            return ((137,), "") if kind == "kill" else ((124,), r"rank \d+ has not lived for 15 seconds")
         rank = ranks.index(victim)
         return ((137,), f"rank {rank} was killed by signal 9") if kind == "kill" else (
             (124,), f"rank {rank} has not lived for 10 seconds")
@@ -113,17 +105,17 @@ def strike(dice, kind, p, mpi):
     return (-number, 128 + number), ""
 
 
-def live(dice, folder, kind, mpi):
+def live(dice, folder, kind):
     ranks, before = dice.randrange(1 if kind in ("disk", "term", "orphan") else 2, 6), step_of(folder)
-    p = begin(dice, folder, kind, ranks, mpi)
+    p = begin(dice, folder, kind, ranks)
     try:
-        time.sleep(dice.random() * (2.5 if mpi else 0.8))
-        codes, says = strike(dice, kind, p, mpi)
+        time.sleep(dice.random() * 0.8)
+        codes, says = strike(dice, kind, p)
         struck = time.monotonic()
         try:
             _, told = p.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
-            raise Failure(f"{kind} of {ranks} ranks: they hang")
+            raise Failure(f"{kind} of {ranks} ranks: they hang: {states([p.pid] + children(p.pid))}")
         await_free(folder, struck + LIMIT)
     finally:
         if p.poll() is None:
@@ -139,7 +131,7 @@ def live(dice, folder, kind, mpi):
     return time.monotonic() - struck
 
 
-def training(seed, kinds, mpi):
+def training(seed, kinds):
     """Failures, and the longest that an end took."""
     dice, longest = random.Random(seed), 0
     folder = tempfile.mkdtemp(prefix="weft-ranks-")
@@ -147,9 +139,9 @@ def training(seed, kinds, mpi):
         f.write("one two\tein zwei\nthree\tdrei\nfour a b\tvier a b\nfive\tf\n" * 7)
     try:
         for kind in kinds:
-            longest = max(longest, live(dice, folder, kind, mpi))
+            longest = max(longest, live(dice, folder, kind))
         steps = ["--max-steps", str(step_of(folder) + 3)]
-        for extra in (command(dice.randrange(1, 6), folder, mpi), [tool("train")] + ALWAYS + TRAIN + ["-o", "whole"]):
+        for extra in (command(dice.randrange(1, 6), folder), [tool("train")] + ALWAYS + TRAIN + ["-o", "whole"]):
             done = subprocess.run(extra + steps, cwd=folder, capture_output=True, text=True)
             if done.returncode:
                 raise Failure(f"it does not go on: {done.stderr}")
@@ -168,14 +160,15 @@ def training(seed, kinds, mpi):
 
 def main():
     form = "--long" if "--long" in sys.argv else "--short"
-    mpi = "--mpi" in sys.argv
     seed = int(sys.argv[sys.argv.index("--seed") + 1]) if "--seed" in sys.argv else 1
     began, failures, longest = time.monotonic(), 0, 0
+    if os.getpgrp() != os.getpid():
+        os.setsid()  # or the shell's end would wake who is stopped, as an orphaned job
     kinds = [kind for kind, n in KINDS[form].items() for _ in range(n)]
     random.Random(seed).shuffle(kinds)
     trainings = [kinds[i:i + LIVES] for i in range(0, len(kinds), LIVES)]
     with concurrent.futures.ThreadPoolExecutor(4) as several:  # who is stopped takes no time of others
-        done = [several.submit(training, seed * 1000 + i, t, mpi) for i, t in enumerate(trainings)]
+        done = [several.submit(training, seed * 1000 + i, t) for i, t in enumerate(trainings)]
         for one in done:
             failed, seconds = one.result()
             failures += failed
