@@ -342,28 +342,35 @@ const char *wf_sharded_error(const wf_sharded *s) {
 
 /* ---- gradients to their owners ---------------------------------------------------------------- */
 
-/* What this rank has of a slice in a round, of each of its sums. Returns where the next one goes. */
+/* The k-th sum of this rank of a piece, in rows. */
+static const char *sum_of(const wf_sharded *s, const wf_piece *piece, int k) {
+    wf_tensor *sums = s->of->accumulation.sums[piece->param];
+    int64_t first = k * wf_count(s->slices.params[piece->param]) + piece->first;
+    return (const char *)leaf_of(sums)->data + (size_t)first * s->real;
+}
+
+/* What this rank has of another's slice in a round, of each of its sums. Returns where the next one
+ * goes. */
 static char *pack_sums(const wf_sharded *s, int owner, int round, char *to) {
     wf_piece piece;
-    for (int k = 0; k < s->tree.depth; k++) {
+    for (int k = 0; owner != rank_of(s) && k < s->tree.depth; k++) {
         wf_blocks b = wf_slice_in_round(&s->slices, owner, round);
         while (wf_next_piece(&s->slices, &b, &piece)) {
-            int64_t whole = wf_count(s->slices.params[piece.param]);
-            wf_read_part(s->of->accumulation.sums[piece.param], k * whole + piece.first, piece.n,
-                         to);
+            memcpy(to, sum_of(s, &piece, k), (size_t)piece.n * s->real);
             to += (size_t)piece.n * s->real;
         }
     }
     return to;
 }
 
-/* One sum has arrived. */
-static bool add_sum(wf_sharded *s, int round, const double at[2], const char *from) {
+/* A sum of this rank, where it is, or one that has arrived. */
+static bool add_sum(wf_sharded *s, int round, const double at[2], int own, const char *from) {
     wf_plan *p = s->add[round];
     for (int i = s->first[round]; i < s->first[round + 1]; i++) {
         size_t bytes = (size_t)s->pieces[i].n * s->real;
-        if (!wf_feed(p, s->values[i], from, bytes)) return failed(s, wf_plan_error(p));
-        from += bytes;
+        const char *values = from ? from : sum_of(s, &s->pieces[i], own);
+        if (!wf_feed(p, s->values[i], values, bytes)) return failed(s, wf_plan_error(p));
+        if (from) from += bytes;
     }
     return (wf_feed_reals(p, s->at, at, 2) && wf_run(p)) || failed(s, wf_plan_error(p));
 }
@@ -372,10 +379,12 @@ static bool add_sums(wf_sharded *s, int round, int64_t micro_batches, int64_t el
     wf_sum_tree all = wf_sum_tree_of(micro_batches);
     const char *from = s->receive;
     for (int r = 0; r < s->slices.ranks; r++) {
+        bool own = r == rank_of(s);
         wf_sum_tree t = nodes_of(micro_batches, r, s->slices.ranks);
-        for (int k = 0; k < t.depth; k++, from += (size_t)elements * s->real) {
+        for (int k = 0; k < t.depth; k++) {
             double at[] = { all.depth, wf_sum_tree_push(&all, t.node[k].from, t.node[k].to) };
-            if (!add_sum(s, round, at, from)) return false;
+            if (!add_sum(s, round, at, k, own ? NULL : from)) return false;
+            if (!own) from += (size_t)elements * s->real;
         }
     }
     return true;
@@ -387,7 +396,7 @@ static bool exchange_round(wf_sharded *s, int round, int64_t micro_batches) {
     int64_t elements = wf_slice_elements(&s->slices, own);
     char *to = s->send;
     for (int r = 0; r < ranks; r++) {
-        int sums = nodes_of(micro_batches, r, ranks).depth;
+        int sums = r == rank_of(s) ? 0 : nodes_of(micro_batches, r, ranks).depth;
         to = pack_sums(s, r, round, to);
         s->send_at[r + 1] = to - s->send;
         s->receive_at[r + 1] = s->receive_at[r] + sums * elements * (int64_t)s->real;
@@ -473,17 +482,17 @@ static bool update_own(wf_sharded *s, double count, const double rates[3], doubl
 /* The owners' pieces to the parameters of all ranks. */
 static bool spread_round(wf_sharded *s, int round) {
     wf_piece piece;
-    char *to = s->send;
-    for (int i = s->first[round]; i < s->first[round + 1]; i++) {
-        wf_read_part(s->leaves[i], 0, s->pieces[i].n, to);
-        to += (size_t)s->pieces[i].n * s->real;
-    }
     for (int r = 0; r < s->slices.ranks; r++) {
         wf_blocks b = wf_slice_in_round(&s->slices, r, round);
         s->receive_at[r + 1] =
             s->receive_at[r] + wf_slice_elements(&s->slices, b) * (int64_t)s->real;
     }
-    if (!wf_allgatherv(s->t, s->send, s->receive, s->receive_at)) return cut_off(s);
+    char *own = s->receive + s->receive_at[rank_of(s)], *to = own;
+    for (int i = s->first[round]; i < s->first[round + 1]; i++) {
+        wf_read_part(s->leaves[i], 0, s->pieces[i].n, to);
+        to += (size_t)s->pieces[i].n * s->real;
+    }
+    if (!wf_allgatherv(s->t, own, s->receive, s->receive_at)) return cut_off(s);
     const char *from = s->receive;
     for (int r = 0; r < s->slices.ranks; r++) {
         wf_blocks b = wf_slice_in_round(&s->slices, r, round);
