@@ -192,6 +192,12 @@ TEST(several_start_from_a_model) {
     ck_assert(same_files("a", "b"));
 }
 
+/* Which is allowed, and no use. */
+TEST(ranks_without_a_batch_are_told) {
+    ok(TEXT "--accum 2 --processes 5 --max-steps 1");
+    assert_contains(result.err, "3 of the ranks have nothing to do: an update has 2 batches");
+}
+
 TEST(who_speaks_and_writes) {
     ok(TEXT
        "--accum 4 --processes 3 --max-steps 3 --log-every 1 --curve c.svg --log l --json --valid "
@@ -395,6 +401,7 @@ TEST(what_is_exchanged_is_said) {
     run(TEXT "--accum 4 --processes 2 --max-steps 2 --log-every 2 --json");
     expect(0);
     assert_contains(result.err, "2 ranks of ");
+    ck_assert_ptr_null(strstr(result.err, "nothing to do"));
     assert_contains(result.err, " of it exchanging and waiting; ");
     double share = number_in("step", "exchange_share");
     ck_assert(share > 0 && share < 1);
