@@ -195,7 +195,8 @@ TEST(several_start_from_a_model) {
 /* Which is allowed, and no use. */
 TEST(ranks_without_a_batch_are_told) {
     ok(TEXT "--accum 2 --processes 5 --max-steps 1");
-    assert_contains(result.err, "3 of the ranks have nothing to do: an update has 2 batches");
+    assert_contains(result.err,
+                    "ranks without a batch: 3; batches in an update: 2, as --accum says");
 }
 
 TEST(who_speaks_and_writes) {
@@ -401,7 +402,7 @@ TEST(what_is_exchanged_is_said) {
     run(TEXT "--accum 4 --processes 2 --max-steps 2 --log-every 2 --json");
     expect(0);
     assert_contains(result.err, "2 ranks of ");
-    ck_assert_ptr_null(strstr(result.err, "nothing to do"));
+    ck_assert_ptr_null(strstr(result.err, "without a batch"));
     assert_contains(result.err, " of it exchanging and waiting; ");
     double share = number_in("step", "exchange_share");
     ck_assert(share > 0 && share < 1);

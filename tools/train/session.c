@@ -337,9 +337,9 @@ static void announce(session *s, double memory) {
         say(r, "machine  %lld threads, %s kernels, %s of memory",
             (long long)wf_pool_threads(s->pool), wf_isa(), bytes_text(memory, numbers[0]));
     if (s->ranks && s->set->accum < s->ranks->size)
-        say(r,
-            "         %lld of the ranks have nothing to do: an update has %lld batches (--accum)",
-            s->ranks->size - (long long)s->set->accum, (long long)s->set->accum);
+        say(r, "         ranks without a batch: %lld; batches in an update: %lld%s",
+            s->ranks->size - (long long)s->set->accum, (long long)s->set->accum,
+            s->dataset.text ? ", as --accum says" : "");
     if (s->set->resume) say(r, "resumed  %s after step %lld", s->set->model, (long long)s->at.step);
     jsonl *e = event(r, "run");
     for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
