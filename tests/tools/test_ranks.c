@@ -392,7 +392,9 @@ TEST(a_network_takes_its_time) {
     expect(0);
     double bytes = fmax(number_in("ranks", "sent"), number_in("ranks", "received"));
     double seconds = number_in("network", "exchanging");
-    ck_assert_msg(fabs(seconds - bytes / 125) < 1e-3, "%g s for %g bytes", seconds, bytes);
+    /* of each exchange the busier direction, of all of them the busier rank's */
+    ck_assert_msg(seconds >= bytes / 125 && seconds < 2 * bytes / 125, "%g s for %g bytes", seconds,
+                  bytes);
     ck_assert_double_gt(number_in("network", "seconds"), seconds);
     ck_assert_double_lt(number_in("network", "efficiency"), 0.1);
     ok("test ! -e m && test ! -e m.lock");

@@ -1,22 +1,12 @@
 /* tools/train/forecast.h - what a training would take with ranks that are not there.
  *
  * One of them is: the last, whose share of the batches is the largest. What the others would send
- * is what it sends itself, which is counted; so memory, bytes and its own time are what they are.
- * On a network an exchange takes the delay, as all messages are under way at once, and the time of
- * the bytes in the busier direction. */
+ * is what it sends itself, which is counted; so memory, bytes and its own time are what they are. How long
+ * exchanges take is said in network.h. */
 #ifndef WEFT_TOOLS_TRAIN_FORECAST_H
 #define WEFT_TOOLS_TRAIN_FORECAST_H
 
 #include "session.h"
-
-typedef struct network {
-    double rate, delay; /* bytes in a second; seconds */
-} network;
-
-/* "10Gb,50us": bits in a second, k, M or G of them; s, ms or us. False: it is something else. */
-bool network_read(const char *text, network *n);
-/* Seconds that an update exchanges: so many exchanges, and bytes of one direction. */
-double network_seconds(const network *n, int64_t exchanges, int64_t bytes);
 
 /* This process is the last of --ranks from now on. Exits if --network is none. */
 void forecast_join(session *s);

@@ -1,0 +1,70 @@
+/* tools/train/network.c - see network.h. */
+#include "network.h"
+
+#include <string.h>
+
+#include "core/file.h"
+
+enum { EAGER = 64 << 10 }; /* bytes that an MPI sends unasked: Open MPI's over TCP */
+
+/* ---- what is said of it ---------------------------------------------------------------------- */
+
+static bool read_unit(const char *text, const char *const units[3], const double worth[3],
+                      double *value) {
+    char number[32];
+    size_t n = strspn(text, "0123456789.");
+    if (n == 0 || n >= sizeof number) return false;
+    memcpy(number, text, n), number[n] = '\0';
+    if (!wf_parse_real(number, value)) return false;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text + n, units[i]) == 0) return *value *= worth[i], *value > 0;
+    return false;
+}
+
+bool network_read(const char *text, network *n) {
+    static const char *const rates[] = { "Gb", "Mb", "kb" }, *const times[] = { "s", "ms", "us" };
+    static const double bytes[] = { 1e9 / 8, 1e6 / 8, 1e3 / 8 }, seconds[] = { 1, 1e-3, 1e-6 };
+    char rate[32];
+    const char *comma = strchr(text, ',');
+    size_t length = comma ? (size_t)(comma - text) : 0;
+    if (!comma || length >= sizeof rate) return false;
+    memcpy(rate, text, length), rate[length] = '\0';
+    return read_unit(rate, rates, bytes, &n->rate) &&
+           read_unit(comma + 1, times, seconds, &n->delay);
+}
+
+/* ---- how long it takes ----------------------------------------------------------------------- */
+
+double network_seconds(const network *n, const traffic *t) {
+    return (double)t->delays * n->delay + (double)t->bytes / n->rate;
+}
+
+/* What goes to or comes from other ranks, and the largest message of it. */
+typedef struct direction {
+    int64_t bytes, largest;
+} direction;
+
+static direction with_others(const int64_t *at, int rank, int ranks) {
+    direction d = { 0 };
+    for (int r = 0; r < ranks; r++) {
+        int64_t bytes = r == rank ? 0 : at[r + 1] - at[r];
+        d.bytes += bytes;
+        if (bytes > d.largest) d.largest = bytes;
+    }
+    return d;
+}
+
+static void add(traffic *t, direction out, direction in) {
+    t->bytes += out.bytes > in.bytes ? out.bytes : in.bytes;
+    t->delays += out.largest > EAGER || in.largest > EAGER ? 3 : 1;
+}
+
+void traffic_alltoallv(traffic *t, const int64_t *send_at, const int64_t *receive_at, int rank,
+                       int ranks) {
+    add(t, with_others(send_at, rank, ranks), with_others(receive_at, rank, ranks));
+}
+
+void traffic_allgatherv(traffic *t, const int64_t *receive_at, int rank, int ranks) {
+    int64_t mine = receive_at[rank + 1] - receive_at[rank];
+    add(t, (direction){ mine * (ranks - 1), mine }, with_others(receive_at, rank, ranks));
+}

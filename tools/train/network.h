@@ -1,0 +1,33 @@
+/* tools/train/network.h - how long ranks exchange on a network of so many bits in a second, each of
+ * which arrives after a delay.
+ *
+ * A rank sends to all others at once, and what it sends or receives passes its own link: an
+ * exchange takes a delay, and the time of the bytes in the busier direction. Of messages beyond 64 KB
+ * an MPI first asks the receiver where they go, and waits for the answer: two delays more. What
+ * this leaves out: what copying costs, and links that several machines share. */
+#ifndef WEFT_TOOLS_TRAIN_NETWORK_H
+#define WEFT_TOOLS_TRAIN_NETWORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct network {
+    double rate, delay; /* bytes in a second; seconds */
+} network;
+
+/* What exchanges are made of. */
+typedef struct traffic {
+    int64_t bytes;  /* in the busier direction */
+    int64_t delays; /* one after the other */
+} traffic;
+
+/* "10Gb,50us": bits in a second, k, M or G of them; s, ms or us. False: it is something else. */
+bool network_read(const char *text, network *n);
+double network_seconds(const network *n, const traffic *t);
+
+/* One exchange more, of rank's view: wf_alltoallv or wf_allgatherv with these offsets. */
+void traffic_alltoallv(traffic *t, const int64_t *send_at, const int64_t *receive_at, int rank,
+                       int ranks);
+void traffic_allgatherv(traffic *t, const int64_t *receive_at, int rank, int ranks);
+
+#endif
