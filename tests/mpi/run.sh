@@ -7,6 +7,8 @@ case $("$collectives" which) in
         starter=mpirun.openmpi flags='--oversubscribe --bind-to none' ;;
     *) starter=mpirun.mpich flags='' ;;
 esac
+# Under the address sanitizer: not what MPI never frees.
+export LSAN_OPTIONS="suppressions=$(cd "$(dirname "$0")" && pwd)/leaks.supp:print_suppressions=0"
 command -v $starter > /dev/null || starter=mpirun
 
 # ranks N PROGRAM ARGUMENTS...

@@ -134,6 +134,15 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
     return fails() ? EAGAIN : __real_pthread_create(thread, attr, start, arg);
 }
 
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+
+pid_t __wrap_fork(void) {
+    if (!fails()) return __real_fork();
+    errno = EAGAIN;
+    return -1;
+}
+
 /* ---- the disk -------------------------------------------------------------------------------- */
 
 static disk_fault disk;

@@ -2,7 +2,7 @@
  * what is left allocated.
  *
  * The test program is linked with --wrap, so that every malloc, calloc, realloc, aligned_alloc,
- * posix_memalign, free and pthread_create of the library and of the tests passes through
+ * posix_memalign, free, pthread_create and fork of the library and of the tests passes through
  * faults.c. Until faults_begin it only passes on.
  *
  *     faults_begin(3, false);     the third request fails, the next succeed (true: fail too)

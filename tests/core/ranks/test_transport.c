@@ -333,13 +333,32 @@ TEST(numbers_of_ranks) {
     ck_assert_int_eq(run_ranks(64, nothing_to_do), 0);
 }
 
+/* A rank is a fork, and a thread in what was forked: rank 1 has no thread. */
 TEST(no_thread_for_a_rank) {
+    long left;
+    faults_begin(3, true);
+    int code = run_ranks(2, nothing_to_do);
+    faults_end(&left);
+    ck_assert_int_eq(code, 1);
+    expect_cause(1, 1, "a rank's thread does not start");
+}
+
+TEST(no_process_for_a_rank) {
     long left;
     faults_begin(1, true);
     int code = run_ranks(2, nothing_to_do);
     faults_end(&left);
     ck_assert_int_eq(code, 1);
-    ck_assert_str_eq(cause.why, "a rank's thread does not start");
+    expect_cause(-1, 1, "rank 0 does not start: Resource temporarily unavailable");
+}
+
+/* Those that have started end; one of them has no thread either. */
+TEST(no_process_for_the_last_rank) {
+    long left;
+    faults_begin(3, false);
+    int code = run_ranks(3, nothing_to_do);
+    faults_end(&left);
+    ck_assert_int_eq(code, 1);
 }
 
 #if !SANITIZED
