@@ -17,8 +17,8 @@ bool wf_slices_new(wf_slices *s, wf_tensor *const *params, int n, int ranks, int
         blocks += (wf_count(params[i]) + WF_SQUARE_BLOCK - 1) / WF_SQUARE_BLOCK;
     }
     s->first_block[n] = blocks;
-    s->in_round = at_least(1, most / ranks);
     longest = (blocks + ranks - 1) / ranks;
+    s->in_round = at_least(1, most / ranks < longest ? most / ranks : longest);
     s->rounds = (int)((longest + s->in_round - 1) / s->in_round);
     return true;
 }

@@ -27,7 +27,7 @@ typedef struct wf_blocks {
     int64_t from, to;
 } wf_blocks;
 
-/* in_round blocks of all slices together are about `most`. False: out of memory. */
+/* in_round blocks of all slices together are about `most`, or less. False: out of memory. */
 bool wf_slices_new(wf_slices *s, wf_tensor *const *params, int n, int ranks, int64_t most);
 void wf_slices_free(wf_slices *s);
 wf_blocks wf_slice_of(const wf_slices *s, int rank);
