@@ -38,7 +38,7 @@ typedef struct wf_region {
     unsigned lane, common;     /* bytes of a lane to one rank, to all: powers of 2 */
     atomic_int cause;          /* the seat that was the first to tell, plus 1 */
     atomic_uint interrupts[2]; /* SIGINT, SIGTERM that came to the caller */
-    wf_counter *counters;      /* of rank r from r (3 ranks + 1): wf_lane_to, wf_lane_of_all */
+    wf_counter *counters;      /* of rank r from r (3 ranks + 1): wf_region_lane */
     char *data;
     wf_seat seats[]; /* of each rank; the last is the caller's, who watches */
 } wf_region;

@@ -1,5 +1,5 @@
 /* core/ranks/transport.c - the collectives as programs call them: what a rank that is alone gets,
- * what is counted. How bytes travel is a transport's own: processes.c. */
+ * what is counted. How bytes travel is a transport's own: exchange.c. */
 #include "core/transport.h"
 
 #include <string.h>

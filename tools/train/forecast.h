@@ -1,7 +1,8 @@
 /* tools/train/forecast.h - what a training would take with ranks that are not there.
  *
- * One of them is: the last, whose share of the batches is the largest. What the others would send
- * is what it sends itself, which is counted; so memory, bytes and its own time are what they are. How long
+ * One of them is: the last, whose share of the batches is the largest. Of what the
+ * others would send it gets what it sends to all, and zeros where each sends its own. Bytes are
+ * counted as if they travelled; so memory, bytes and its own time are what they are. How long
  * exchanges take is said in network.h. */
 #ifndef WEFT_TOOLS_TRAIN_FORECAST_H
 #define WEFT_TOOLS_TRAIN_FORECAST_H
