@@ -76,8 +76,9 @@ enum { WF_HUNG = 124, WF_MOST_PROCESSES = 256 };
  * A rank that says wf_transport_fail, returns a code other than 0, is killed, or hangs (stopped, not
  * busy), ends the others: their collectives fail, and who is still there 3 s later is killed. So
  * ranks that return such a code alike meet at a barrier first. If this program is killed, the ranks
- * end as well. SIGINT and SIGTERM that reach it are passed on to every rank, once each; to a rank
- * alone they say nothing. */
+ * end as well. SIGINT and SIGTERM that reach it are passed on to every rank, once each: the same
+ * one again within 0.2 s says nothing new, and later it is passed on again (a program may take a
+ * second one for "at once"). To a rank alone they say nothing. */
 WF_API int wf_processes_run(int n, int (*body)(wf_transport *t, void *user), void *user,
                             void (*leave)(int code), wf_processes_result *cause);
 

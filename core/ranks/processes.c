@@ -26,6 +26,8 @@
 /* Seconds: without a heartbeat a rank has hung; a rank is killed so long after another's failure. */
 #define SILENCE 10.0
 #define GRACE 3.0
+/* Who signals a program and then its group, as GNU timeout does, means it once. */
+#define ONCE 0.2
 enum { BEAT_NS = 100000000 };
 static const int passed_on[2] = { SIGINT, SIGTERM };
 
@@ -93,6 +95,7 @@ struct run {
     pid_t pid[WF_MOST_PROCESSES];      /* 0: gone */
     unsigned beats[WF_MOST_PROCESSES]; /* when last looked at */
     double silent[WF_MOST_PROCESSES], failing;
+    double interrupted[2]; /* when the last was passed on */
 };
 
 /* Stopped ranks wake when the caller dies, and see it. */
@@ -184,14 +187,21 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static void pass_on(struct run *r, int number, double time) {
+    for (int i = 0; i < 2; i++) {
+        if (number != passed_on[i] || time - r->interrupted[i] < ONCE) continue;
+        r->interrupted[i] = time;
+        atomic_fetch_add(&r->region->interrupts[i], 1);
+    }
+}
+
 /* Time in which the caller itself was stopped, as by Ctrl-Z, does not count. */
 static void watch(struct run *r) {
     for (double last = now(), time; r->alive; last = time) {
         int number = sigtimedwait(&r->watched, NULL, &(struct timespec){ .tv_nsec = BEAT_NS });
         time = now();
         double passed = time - last < 1 ? time - last : 1;
-        for (int i = 0; i < 2; i++)
-            if (number == passed_on[i]) atomic_fetch_add(&r->region->interrupts[i], 1);
+        pass_on(r, number, time);
         reap(r);
         listen_to_hearts(r, passed);
         if (wf_region_cause(r->region) && (r->failing += passed) > GRACE) kill_all(r);

@@ -283,6 +283,13 @@ TEST_ROWS(a_signal_stops_all_after_the_same_step, 2) {
     expect_to_go_on(2);
 }
 
+/* One that comes twice at once, as GNU timeout sends it, leaves time to save. */
+TEST(a_signal_twice_at_once_saves) {
+    run(THREE "kill -TERM $first; kill -TERM $first; wait $first; echo $?");
+    expect_an_end(143, "", true);
+    expect_to_go_on(2);
+}
+
 /* The clock is the first rank's. */
 TEST(a_time_limit_stops_all_after_the_same_step) {
     run(ANY_LENGTH "--max-steps 1000000000 --max-time 0.2 --profile --json -o m --processes 3");

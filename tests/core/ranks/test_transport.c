@@ -306,6 +306,29 @@ TEST(a_signal_comes_to_each_rank_once) {
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* As GNU timeout does it: to the caller, and again to its group. A later one is another. */
+TEST(a_signal_twice_at_once_is_one) {
+    int status;
+    pid_t caller = run_apart(2, await_signals);
+    while (!seen->pid[0] || !seen->pid[1]) nap();
+    double began = seconds();
+    kill(caller, SIGTERM), nap(), kill(caller, SIGTERM);
+    if (seconds() - began < 0.1) await_count(SIGTERM);
+    for (int i = 0; i < 300; i++) nap();
+    int before = seen->signals[0];
+    kill(caller, SIGTERM);
+    await_count(before + SIGTERM);
+    seen->go = 1;
+    ck_assert_int_eq(waitpid(caller, &status, 0), caller);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 /* A signal that nobody handles. */
 TEST(a_signal_to_the_caller_ends_ranks) {
     int status;
