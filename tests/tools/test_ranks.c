@@ -330,6 +330,15 @@ TEST_ROWS(numbers_that_are_not_finite_end_all, 2) {
     ok("grep '\"event\":\"nonfinite\"' log");
 }
 
+/* Whichever of them is the first to end, the sentence is said. */
+TEST_ROWS(a_dry_run_says_what_is_not_finite, 4) {
+    run(TEXT "--accum 4 --quiet --dry-run --max-steps 10 --optimizer sgd --lr 1e6 "
+             "--clip-norm 0 --processes 4; echo $?");
+    ck_assert_str_eq(result.out, "3\n");
+    ck_assert_int_eq(sentences(), 1);
+    assert_contains(result.err, "is not finite; lower --lr or --clip-norm");
+}
+
 /* By what each of them finds out for itself. */
 static const struct {
     const char *command;

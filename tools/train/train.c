@@ -376,13 +376,10 @@ static int dry_run(session *s) {
     json_real(e, "seconds", one * epochs);
     json_real(e, "tokens_per_second", rate);
     event_send(&s->report);
-    return close_stdout(&train_program, session_close(s) ? EXIT_DONE : EXIT_FAILED);
+    return EXIT_DONE;
 }
 
-/* What one rank does, or all of them in one process. */
-static int run_rank(session *s) {
-    session_open(s);
-    if (s->set->dry_run) return dry_run(s);
+static int train_to_the_end(session *s) {
     catch_signals();
     int status = train(s);
     if (status == EXIT_DONE) status = finish(s);
@@ -390,6 +387,13 @@ static int run_rank(session *s) {
     json_int(e, "step", s->at.step);
     json_int(e, "status", status);
     event_send(&s->report);
+    return status;
+}
+
+/* What one rank does, or all of them in one process. */
+static int run_rank(session *s) {
+    session_open(s);
+    int status = (s->set->dry_run ? dry_run : train_to_the_end)(s);
     if (!session_close(s) && status == EXIT_DONE) status = EXIT_FAILED;
     if (s->leads) status = close_stdout(&train_program, status);
     wf_barrier(s->ranks); /* nobody's exit code ends another before it is done */
