@@ -28,8 +28,21 @@ static struct {
     atomic_bool leaving;
 } mpi;
 
-/* ---- collectives ----------------------------------------------------------------------------- */
+/* ---- failing --------------------------------------------------------------------------------- */
 
+/* What all have found out alike, such as a mistake in the command, is said by the first. */
+static void wait_for_the_first(int rank) {
+    long ns = rank ? 500000000L + 20000000L * (rank < 20 ? rank : 20) : 0;
+    nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
+}
+
+static void fail(wf_transport *t, int code, const char *why) {
+    wait_for_the_first(t->rank);
+    mpi.say(why);
+    MPI_Abort(MPI_COMM_WORLD, code ? code : 1);
+}
+
+/* What MPI finds wrong nobody else tells. */
 static bool ok(wf_transport *t, int error) {
     int length = 0;
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -37,8 +50,11 @@ static bool ok(wf_transport *t, int error) {
     MPI_Error_string(error, text, &length);
     t->code = 1;
     snprintf(t->error, sizeof t->error, "MPI: %.200s", text);
+    fail(t, t->code, t->error);
     return false;
 }
+
+/* ---- collectives ----------------------------------------------------------------------------- */
 
 /* What a collective moves: part r of `at` to or from rank r; or part 0 to all. */
 typedef struct side {
@@ -102,18 +118,6 @@ static bool allgatherv(wf_transport *t, const void *send, void *receive,
 
 static bool barrier(wf_transport *t) {
     return ok(t, MPI_Barrier(mpi.data));
-}
-
-/* What all have found out alike, such as a mistake in the command, is said by the first. */
-static void wait_for_the_first(int rank) {
-    long ns = rank ? 500000000L + 20000000L * (rank < 20 ? rank : 20) : 0;
-    nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
-}
-
-static void fail(wf_transport *t, int code, const char *why) {
-    wait_for_the_first(t->rank);
-    mpi.say(why);
-    MPI_Abort(MPI_COMM_WORLD, code ? code : 1);
 }
 
 /* ---- the ring of hearts ---------------------------------------------------------------------- */
@@ -206,6 +210,8 @@ wf_transport *mpi_join(int *argc, char ***argv, void (*say)(const char *sentence
     mpi.requests = malloc(2 * (size_t)t->size * sizeof *mpi.requests);
     mpi.statuses = malloc(2 * (size_t)t->size * sizeof *mpi.statuses);
     if (!mpi.requests || !mpi.statuses) return give_up("out of memory");
+    if (level < MPI_THREAD_MULTIPLE && t->rank == 0 && t->size > 1)
+        say("this MPI has no MPI_THREAD_MULTIPLE: a rank that stands still will not be noticed");
     mpi.beats = t->size > 1 && level == MPI_THREAD_MULTIPLE;
     if (mpi.beats && pthread_create(&mpi.heart, NULL, live, t) != 0)
         return give_up("a rank's thread does not start");

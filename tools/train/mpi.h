@@ -6,7 +6,8 @@
  *     mpi_leave();
  *
  * A rank that dies is noticed by mpirun; one that stands still, by its neighbour, within 15 s. Both
- * end all of them, and so does wf_transport_fail. */
+ * end all of them, and so does wf_transport_fail. An MPI without MPI_THREAD_MULTIPLE leaves no room
+ * for who notices that: the first rank warns of it. */
 #ifndef WEFT_TOOLS_TRAIN_MPI_H
 #define WEFT_TOOLS_TRAIN_MPI_H
 
