@@ -241,7 +241,9 @@ static double memory_needed(session *s) {
     return leaf_bytes(s) + steps + judging + saving_bytes(s);
 }
 
-static void check_memory(double needed) {
+/* Of all ranks on this machine; only the first saves. */
+static void check_memory(const session *s, double memory) {
+    double saving = saving_bytes(s), needed = (memory - saving) * s->here + saving;
     double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     char a[OPTION_TEXT_SIZE], b[OPTION_TEXT_SIZE];
     if (installed <= 0 || needed <= installed) return;
@@ -399,7 +401,7 @@ void session_open(session *s) {
         !evaluator_new(&s->evaluator, s->model, s->pool, &s->dataset, s->ranks, message))
         fail(&train_program, "%s", message);
     double memory = memory_needed(s);
-    check_memory(memory * s->here);
+    check_memory(s, memory);
     const char *log = s->set->dry_run ? NULL : s->set->log;
     if (!report_open(&s->report, &train_program, s->set->quiet, s->set->json, log, s->set->resume))
         fail(&train_program, "%s can't be written: %s", s->set->log, strerror(errno));
