@@ -88,13 +88,31 @@ typedef struct greeting {
     double best_kept;
 } greeting;
 
+static uint64_t hash_store(uint64_t hash, const store *s) {
+    return wf_hash_bytes(hash, s->data, s->size);
+}
+
+/* Each judges its share of it, and rank 0 all of their answers. */
+static uint64_t hash_held(uint64_t hash, const dataset *m) {
+    const holdout *held = &m->valid;
+    const token_stream *stream = &m->stream[HELD];
+    const windows *cut = &m->windows[HELD];
+    const int64_t sizes[] = { held->n, stream->n, stream->bytes, cut->n, cut->T, cut->rows };
+    hash = wf_hash_bytes(hash, sizes, sizeof sizes);
+    hash = hash_store(hash_store(hash, &held->corpus.tokens), &held->corpus.index);
+    for (int64_t i = 0; i < held->n; i++)
+        hash = wf_hash_bytes(hash, held->reference[i], strlen(held->reference[i]));
+    return hash_store(hash, &stream->ids);
+}
+
 static uint64_t hash_training(const session *s) {
     const settings *set = s->set;
-    const int64_t turns[] = { set->max_steps, set->valid_every, set->save_every, set->patience,
-                              s->model ? wf_model_parameter_count(s->model) : 0 };
+    const int64_t turns[] = { set->max_steps,  set->valid_every,
+                              set->save_every, set->patience,
+                              set->valid_size, s->model ? wf_model_parameter_count(s->model) : 0 };
     settings_meta meta;
     settings_to_meta(set, &s->at, &s->dataset, &meta);
-    uint64_t hash = wf_hash_bytes(0, turns, sizeof turns);
+    uint64_t hash = hash_held(wf_hash_bytes(0, turns, sizeof turns), &s->dataset);
     for (int i = 0; i < meta.n; i++) {
         hash = wf_hash_bytes(hash, meta.pairs[i].key, strlen(meta.pairs[i].key));
         hash = wf_hash_bytes(hash, meta.pairs[i].value, strlen(meta.pairs[i].value));
@@ -115,7 +133,9 @@ static void compare(int rank, const greeting *it, const greeting *first) {
              strcmp(it->kernels, "avx512") == 0 ? first->kernels : it->kernels);
     if (it->training != first->training)
         fail(&train_program,
-             "rank %d has other settings, another text or another checkpoint than rank 0", rank);
+             "rank %d has other settings, another text (to learn or held out) or another "
+             "checkpoint than rank 0",
+             rank);
 }
 
 void ranks_compare(session *s) {
