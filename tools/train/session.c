@@ -241,9 +241,16 @@ static double memory_needed(session *s) {
     return leaf_bytes(s) + steps + judging + saving_bytes(s);
 }
 
-/* Of all ranks on this machine; only the first saves. */
-static void check_memory(const session *s, double memory) {
-    double saving = saving_bytes(s), needed = (memory - saving) * s->here + saving;
+static double file_bytes(const wf_file *f) {
+    double bytes = 0;
+    for (int i = 0; f && i < wf_file_count(f); i++) bytes += (double)wf_file_at(f, i)->bytes;
+    return bytes;
+}
+
+/* Of all ranks on this machine; only the first saves. started: what the program that started them
+ * has. */
+static void check_memory(const session *s, double memory, double started) {
+    double saving = saving_bytes(s), needed = (memory - saving) * s->here + saving + started;
     double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     char a[OPTION_TEXT_SIZE], b[OPTION_TEXT_SIZE];
     if (installed <= 0 || needed <= installed) return;
@@ -389,6 +396,7 @@ void session_open(session *s) {
     open_model(s, s->from, s->init);
     find_best(s, s->from);
     if (s->from) identity_in(s->from, s->run);
+    double started = s->set->processes > 1 ? file_bytes(s->from) + file_bytes(s->init) : 0;
     close_files(s);
     ranks_compare(s);
     s->schedule = settings_schedule(s->set);
@@ -401,7 +409,7 @@ void session_open(session *s) {
         !evaluator_new(&s->evaluator, s->model, s->pool, &s->dataset, s->ranks, message))
         fail(&train_program, "%s", message);
     double memory = memory_needed(s);
-    check_memory(s, memory);
+    check_memory(s, memory, started);
     const char *log = s->set->dry_run ? NULL : s->set->log;
     if (!report_open(&s->report, &train_program, s->set->quiet, s->set->json, log, s->set->resume))
         fail(&train_program, "%s can't be written: %s", s->set->log, strerror(errno));
