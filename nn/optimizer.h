@@ -40,21 +40,21 @@ typedef struct wf_optimizer_options {
     double clip_norm;         /* of the gradient of the mean loss; 0: no clipping */
     bool unguarded; /* no clipping and no check for NaN: each update runs as soon as its gradient is
                        computed, which takes less memory. But a NaN gets into the model */
-    int partial_sums;       /* also record the accumulation of micro-batches, with room for so many:
-                             wf_partial_sums; 0: none */
-    wf_tensor *square_sums; /* wf_square_sums of all gradients that the norm is of, joined, if these
-                               parameters are but some of them; NULL: of these */
-    double average_decay;   /* also record a moving average of the weights, e.g. 0.999; 0: none */
-    double dampening;       /* SGD */
-    bool nesterov;          /* SGD: needs a momentum and no dampening */
-    double alpha;           /* RMSprop: in [0, 1) */
-    bool centered;          /* RMSprop: divides by the deviation of the gradients */
-    bool decay_all;         /* AdamW, Lion: biases and norm weights decay too, as in PyTorch */
+    /* also record the accumulation of micro-batches, with room for so many: wf_partial_sums; 0: no */
+    int partial_sums;
+    /* wf_square_sums of all gradients that the norm is of, joined, if these parameters are but some
+     * of them; NULL: of these */
+    wf_tensor *square_sums;
+    double average_decay; /* also record a moving average of the weights, e.g. 0.999; 0: none */
+    double dampening;     /* SGD */
+    bool nesterov;        /* SGD: needs a momentum and no dampening */
+    double alpha;         /* RMSprop: in [0, 1) */
+    bool centered;        /* RMSprop: divides by the deviation of the gradients */
+    bool decay_all;       /* AdamW, Lion: biases and norm weights decay too, as in PyTorch */
     const wf_parameter_group *groups; /* n_groups; the first that has a parameter's name counts */
     int n_groups;
 } wf_optimizer_options;
-/* PyTorch's: betas 0.9 and 0.999 (Lion 0.99), eps 1e-8 (Adagrad 1e-10), alpha 0.99, all else zero.
- */
+/* PyTorch's: betas 0.9 and 0.999 (Lion 0.99), eps 1e-8 (Adagrad 1e-10), alpha 0.99; all else 0. */
 WF_API wf_optimizer_options wf_optimizer_defaults(wf_optimizer_kind kind);
 /* Gradient accumulation: an update from several micro-batches, equal up to rounding to that from
  * all of them at once. For each micro-batch run a plan that feeds `at` by wf_feed_micro_batch and
@@ -62,9 +62,10 @@ WF_API wf_optimizer_options wf_optimizer_defaults(wf_optimizer_kind kind);
  * as a binary tree over the numbers of micro-batches, ((0 + 1) + (2 + 3)) + ..., so that the bits do
  * not depend on who adds them: nn/sharded.h. All NULL unless there is room for partial sums. */
 typedef struct wf_accumulation {
-    wf_tensor *at;       /* the input [2] of wf_accumulate */
-    wf_tensor **sums;    /* n + 1 buffers "<name>.<parameter>.sum" and "<name>.count": stacks of
-                            partial sums, [partial_sums,...]. What an update begins with is not read */
+    wf_tensor *at; /* the input [2] of wf_accumulate */
+    /* n + 1 buffers "<name>.<parameter>.sum" and "<name>.count": stacks of partial sums,
+     * [partial_sums,...]. What is in them when an update begins is not read */
+    wf_tensor **sums;
     wf_tensor **adds;    /* n + 1: fetch all to add a micro-batch */
     wf_tensor **grads;   /* n: the sums of all micro-batches */
     wf_tensor *norm;     /* as wf_optimizer.norm, for the sums */

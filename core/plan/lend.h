@@ -13,6 +13,13 @@ bool wf_feed_lent(wf_plan *p, const wf_tensor *t, void *data, size_t bytes);
  * wf_plan_error. */
 const void *wf_fetched(wf_plan *p, const wf_tensor *t);
 
+/* The values of a parameter or buffer in rows, where they lie; NULL: it has none yet, or is packed. */
+const void *wf_leaf_lent(const wf_tensor *leaf);
+
+/* Give its memory back: its value is the initial one again. No plan that has run with it may run
+ * again. */
+void wf_leaf_forget(wf_tensor *leaf);
+
 /* Give back the memory of what the plan computed; the next run takes it again. */
 void wf_plan_release(wf_plan *p);
 

@@ -4,6 +4,7 @@
  * Recording a leaf allocates no data. The first use does, and computes its initial value, which is
  * a pure function of the graph's seed and the leaf's name. */
 #include "core/basis.h"
+#include "core/plan/lend.h"
 #include "record.h"
 
 #include <assert.h>
@@ -360,6 +361,10 @@ bool wf_read_part(const wf_tensor *t, int64_t first, int64_t n, void *data) {
     const void *part = part_of(t, first, n, data);
     if (part) memcpy(data, part, (size_t)n * wf_dtype_size(t->dtype));
     return part;
+}
+
+const void *wf_leaf_lent(const wf_tensor *t) {
+    return is_stored(t) && !leaf_of(t)->layout ? leaf_of(t)->data : NULL;
 }
 
 void wf_leaf_forget(wf_tensor *t) {

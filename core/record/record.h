@@ -78,9 +78,6 @@ bool wf_is_poison(const wf_tensor *t);
 wf_graph *wf_failed_graph(void);
 void wf_copy_view(const wf_view *from, const wf_view *to); /* between any layouts */
 void *wf_leaf_data(wf_tensor *t); /* allocate and initialise; NULL if no memory */
-/* Give the memory of a parameter or buffer back: its value is the initial one again. No plan that
- * has run with it may run again. */
-void wf_leaf_forget(wf_tensor *t);
 /* Memory for the values of a leaf that has none yet, in *data; NULL there if it has. False: no
  * memory, or its initial value is being computed. Then it becomes the leaf's, or is released. */
 bool wf_leaf_reserve(const wf_tensor *t, void **data);

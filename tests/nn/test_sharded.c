@@ -345,6 +345,32 @@ TEST(slices_hold_every_element_once) {
     drop_net(&n);
 }
 
+/* More micro-batches than there is room for, or others than were summed. */
+TEST(an_update_is_of_what_was_summed) {
+    char message[256];
+    const double rates[] = { 0.1, 1, 1 };
+    int64_t from, to;
+    wf_optimizer_options o = options_of(&settings[0]);
+    o.partial_sums = wf_sharded_partial_sums(3, 0, 1);
+    net n = net_of(&settings[0], &o);
+    wf_sharded *s = wf_sharded_new(n.g, &n.o, n.params, &o, 3, NULL, NULL, message);
+    ck_assert_msg(s != NULL, "%s", message);
+    ck_assert(!wf_sharded_update(s, 2, rates, NULL)); /* nothing was fed */
+    assert_contains(wf_sharded_error(s), "not of the micro-batches");
+    wf_sharded_range(s, 2, &from, &to);
+    ck_assert(from == 0 && to == 2);
+    for (int i = 0; i < 2; i++) {
+        ck_assert(!wf_sharded_update(s, 2, rates, NULL));
+        feed_part(&n, 1, i);
+        assert_plan(n.add, wf_sharded_feed(s, n.add, i, 2) && wf_run(n.add));
+    }
+    ck_assert(!wf_sharded_update(s, 3, rates, NULL) && !wf_sharded_update(s, 4, rates, NULL));
+    ck_assert(!wf_sharded_feed(s, n.add, 2, 2) && !wf_sharded_feed(s, n.add, -1, 2));
+    ck_assert_msg(wf_sharded_update(s, 2, rates, NULL), "%s", wf_sharded_error(s));
+    wf_sharded_free(s);
+    drop_net(&n);
+}
+
 TEST(nonsense_is_refused) {
     char message[256];
     wf_optimizer_options o = options_of(&settings[0]);
