@@ -296,7 +296,7 @@ static wf_model *load_packed(const settings *set, const wf_file *f, char *messag
 
 static void open_model(job *j, settings *set) {
     char message[WF_MESSAGE];
-    wf_file *f = wf_file_open(j->set->model);
+    wf_file *f = j->file = wf_file_open(j->set->model);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
     wf_file_drop_loaded(f);
     j->model = load_packed(j->set, f, message);
@@ -307,6 +307,7 @@ static void open_model(job *j, settings *set) {
     choose_languages(j);
     read_range(j, f);
     wf_file_free(f);
+    j->file = NULL;
     j->decoder = wf_decoder_new(j->model, j->pool, message);
     if (!j->decoder) fail(&self, "%s", message);
     if ((j->set->attention || j->set->draw) &&

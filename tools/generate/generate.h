@@ -56,6 +56,7 @@ typedef struct job {
     wf_generation generation;
     wf_decode_options options;
     language language;
+    wf_file *file; /* the model's, while it is opened */
     wf_model *model;
     wf_pool *pool;
     wf_decoder *decoder;
