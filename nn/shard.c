@@ -86,7 +86,8 @@ static bool find_pieces(wf_sharded *s) {
         s->first = calloc((size_t)s->slices.rounds + 1, sizeof *s->first);
         s->leaves = calloc(5 * (size_t)n + 1, sizeof *s->leaves);
         s->add = calloc((size_t)s->slices.rounds + 1, sizeof *s->add);
-        if (!s->pieces || !s->first || !s->leaves || !s->add) return false;
+        s->missing = calloc((size_t)s->slices.rounds + 1, sizeof *s->missing);
+        if (!s->pieces || !s->first || !s->leaves || !s->add || !s->missing) return false;
         s->values = s->leaves + n, s->sums = s->values + n;
         s->adds = s->sums + n, s->totals = s->adds + n;
     }
@@ -174,16 +175,18 @@ static wf_plan *plan_of(wf_sharded *s, wf_tensor **fetch, int n_fetch, wf_tensor
                                                    .training = true });
 }
 
-/* list has room for all pieces and three more. */
+/* list has room for all pieces and three more. Sums are added without the pool, which is at work on
+ * the next ones. */
 static void make_plans(wf_sharded *s, wf_tensor **list, wf_pool *pool) {
     const wf_optimizer *o = &s->optimizer;
     int n = s->n_pieces;
+    wf_pool *adding = wf_courier_threaded(s->courier) ? NULL : pool;
     for (int round = 0; round < s->slices.rounds; round++) {
         int first = s->first[round], some = s->first[round + 1] - first;
         if (!some) continue;
         memcpy(list, s->values + first, (size_t)some * sizeof *list);
         list[some] = s->at;
-        s->add[round] = plan_of(s, s->adds + first, some, list, some + 1, pool);
+        s->add[round] = plan_of(s, s->adds + first, some, list, some + 1, adding);
     }
     wf_tensor *feed[] = { o->rates, s->count, s->all_squares };
     if (o->norm) s->norm = plan_of(s, &s->squares, 1, NULL, 0, pool);
@@ -239,13 +242,19 @@ static bool make_room(wf_sharded *s, int64_t micro_batches) {
         }
         if (all > received) received = all;
     }
-    int64_t slice = s->slices.in_round * WF_SQUARE_BLOCK * (int64_t)s->real;
+    int64_t slice = s->slices.in_round / ranks * WF_SQUARE_BLOCK * (int64_t)s->real;
     if (most * ranks > received) received = most * ranks;
     s->room = slice * received + s->slices.first_block[s->slices.n] * (int64_t)s->real;
     s->send = malloc((size_t)s->room), s->receive = malloc((size_t)s->room);
     s->send_at = calloc(2 * ((size_t)ranks + 1), sizeof *s->send_at);
     s->receive_at = s->send_at ? s->send_at + ranks + 1 : NULL;
     return s->send && s->receive && s->send_at;
+}
+
+static bool start_courier(wf_sharded *s) {
+    bool threaded = s->t && s->t->size > 1 && s->t->any_thread;
+    s->courier = wf_courier_new(s->slices.rounds, threaded, wf_shard_exchange, s);
+    return s->courier;
 }
 
 static const char *wrong(const wf_graph *g, const wf_optimizer *o, wf_tensor *const *params,
@@ -267,7 +276,7 @@ wf_sharded *wf_sharded_new(wf_graph *g, const wf_optimizer *o, wf_tensor *const 
     s->real = wf_dtype_size(wf_real(g));
     s->tree = wf_sum_tree_of(micro_batches);
     bool ok = (wf_slices_new(&s->slices, params, o->n, wf_transport_size(t), IN_FLIGHT) &&
-               find_pieces(s) && make_room(s, micro_batches)) ||
+               find_pieces(s) && make_room(s, micro_batches) && start_courier(s)) ||
               no_memory(s);
     if (ok && open_own(s, options, micro_batches, pool) && wf_sharded_scatter(s)) return s;
     snprintf(message, MESSAGE, "%s", s->error);
@@ -277,12 +286,15 @@ wf_sharded *wf_sharded_new(wf_graph *g, const wf_optimizer *o, wf_tensor *const 
 
 void wf_sharded_free(wf_sharded *s) {
     if (!s) return;
+    if (s->courier && wf_courier_begun(s->courier))
+        wf_transport_fail(s->t, 1, "a training ended within an update");
+    wf_courier_free(s->courier);
     for (int i = 0; s->add && i < s->slices.rounds; i++) wf_plan_free(s->add[i]);
     wf_plan_free(s->norm), wf_plan_free(s->update), wf_plan_free(s->average);
     wf_optimizer_free(&s->optimizer);
     wf_graph_free(s->own);
     wf_slices_free(&s->slices);
-    free(s->pieces), free(s->first), free(s->leaves), free(s->add);
+    free(s->pieces), free(s->first), free(s->leaves), free(s->add), free(s->missing);
     free(s->send), free(s->receive), free(s->send_at);
     free(s);
 }

@@ -3,6 +3,7 @@
 #ifndef WEFT_NN_SHARD_H
 #define WEFT_NN_SHARD_H
 
+#include "courier.h"
 #include "sharded.h"
 #include "slices.h"
 #include "sum_tree.h"
@@ -20,6 +21,13 @@ struct wf_sharded {
     int64_t room;     /* bytes of each of: */
     char *send, *receive;
     int64_t *send_at, *receive_at; /* [ranks + 1] */
+    /* the exchange of gradients, which begins while the last micro-batch is run */
+    wf_courier *courier;
+    int64_t micro_batches; /* of this update */
+    int *missing;          /* [rounds]: parameters whose sums are not computed yet */
+    int unsummed, ready;   /* parameters; rounds of which none is missing */
+    double exchanged;      /* the transport's seconds before it */
+    double hidden;         /* seconds in collectives meanwhile, so far */
     /* the rank's own graph: NULL if it owns nothing */
     wf_graph *own;
     wf_optimizer optimizer;
@@ -34,6 +42,8 @@ struct wf_sharded {
 };
 
 bool wf_shard_failed(wf_sharded *s, const char *why); /* false */
+/* sharded.c: gradients of a round to their owners, who add them; a wf_courier's. */
+bool wf_shard_exchange(void *sharded, int round);
 
 /* The micro-batches of a rank, and the sums of them that it has in the end. */
 wf_sum_node wf_shard_range(int64_t of, int rank, int ranks);

@@ -8,12 +8,16 @@
  *     square_sums of blocks  --allgatherv->  all: the norm
  *     pieces, updated        --allgatherv->  all: the parameters
  *
+ * The first of these, where most waits, begins during the backward pass of the last micro-batch: its
+ * plan is watched, and a round goes out (courier.h) once the sums in it are computed.
+ *
  * Transports move bytes; every sum of gradients is made by the ops that one process would use. */
 #include "sharded.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/plan/lend.h"
 #include "shard.h"
 
@@ -25,6 +29,12 @@ static int rank_of(const wf_sharded *s) {
     return wf_transport_rank(s->t);
 }
 
+/* A failure on this rank alone must reach the others, who wait for it. */
+static bool told(wf_sharded *s, bool ok) {
+    if (!ok && !(s->t && s->t->code)) wf_transport_fail(s->t, 1, s->error);
+    return ok;
+}
+
 /* ---- micro-batches ---------------------------------------------------------------------------- */
 
 void wf_sharded_range(const wf_sharded *s, int64_t micro_batches, int64_t *from, int64_t *to) {
@@ -33,11 +43,44 @@ void wf_sharded_range(const wf_sharded *s, int64_t micro_batches, int64_t *from,
     *from = range.from, *to = range.to;
 }
 
+/* An exchange, of which no round is made yet. */
+static void begin(wf_sharded *s, int64_t micro_batches) {
+    s->micro_batches = micro_batches, s->ready = 0, s->unsummed = s->of->n;
+    s->exchanged = s->t ? s->t->seconds : 0;
+    memset(s->missing, 0, (size_t)s->slices.rounds * sizeof *s->missing);
+    for (int round = 0; round < s->slices.rounds; round++) {
+        wf_blocks b = wf_round_of(&s->slices, round);
+        wf_piece piece;
+        while (wf_next_piece(&s->slices, &b, &piece)) s->missing[round]++;
+    }
+}
+
+/* The rounds that a parameter's sums are in have one less to wait for. */
+static void is_summed(wf_sharded *s, int param) {
+    int64_t from = s->slices.first_block[param], to = s->slices.first_block[param + 1];
+    for (int round = 0; round < s->slices.rounds && from < to; round++) {
+        wf_blocks b = wf_round_of(&s->slices, round);
+        s->missing[round] -= b.from < to && from < b.to;
+    }
+    int was = s->ready;
+    while (s->ready < s->slices.rounds && s->missing[s->ready] == 0) s->ready++;
+    if (s->ready > was) wf_courier_ready(s->courier, s->ready);
+}
+
+static void computed(void *sharded, const wf_tensor *node) {
+    wf_sharded *s = sharded;
+    for (int i = 0; i < s->of->n && s->unsummed > 0; i++)
+        if (node == s->of->accumulation.adds[i]) s->unsummed--, is_summed(s, i);
+}
+
 bool wf_sharded_feed(wf_sharded *s, wf_plan *p, int64_t i, int64_t micro_batches) {
     if (!s || micro_batches < 1) return false;
     wf_sum_node range = wf_shard_range(micro_batches, rank_of(s), s->slices.ranks);
     if (i < range.from || i >= range.to) return wf_shard_failed(s, "a micro-batch of another rank");
     if (i == range.from) s->tree = wf_sum_tree_of(micro_batches);
+    bool last = i == range.to - 1 && wf_courier_threaded(s->courier);
+    if (last) begin(s, micro_batches);
+    wf_plan_watch(p, last ? computed : NULL, s);
     double at[] = { s->tree.depth, wf_sum_tree_push(&s->tree, i, i + 1) };
     return wf_feed_reals(p, s->of->accumulation.at, at, 2) || wf_shard_failed(s, wf_plan_error(p));
 }
@@ -92,10 +135,10 @@ static bool add_sums(wf_sharded *s, int round, int64_t micro_batches, int64_t el
     return true;
 }
 
-static bool exchange_round(wf_sharded *s, int round, int64_t micro_batches) {
+static bool exchange_round(wf_sharded *s, int round) {
     int ranks = s->slices.ranks;
     wf_blocks own = wf_slice_in_round(&s->slices, rank_of(s), round);
-    int64_t elements = wf_slice_elements(&s->slices, own);
+    int64_t elements = wf_slice_elements(&s->slices, own), micro_batches = s->micro_batches;
     char *to = s->send;
     for (int r = 0; r < ranks; r++) {
         int sums = r == rank_of(s) ? 0 : wf_shard_nodes(micro_batches, r, ranks).depth;
@@ -105,6 +148,11 @@ static bool exchange_round(wf_sharded *s, int round, int64_t micro_batches) {
     }
     if (!wf_alltoallv(s->t, s->send, s->send_at, s->receive, s->receive_at)) return cut_off(s);
     return !elements || add_sums(s, round, micro_batches, elements);
+}
+
+bool wf_shard_exchange(void *sharded, int round) {
+    wf_sharded *s = sharded;
+    return told(s, exchange_round(s, round));
 }
 
 /* ---- numbers that all ranks need -------------------------------------------------------------- */
@@ -142,14 +190,25 @@ static bool add_counts(wf_sharded *s, int64_t micro_batches, double *total) {
     return true;
 }
 
-/* Of all blocks, in s->receive. */
+/* Of all blocks, in their order, in s->send. */
 static bool gather_squares(wf_sharded *s) {
     for (int r = 0; r < s->slices.ranks; r++)
-        s->receive_at[r + 1] = wf_slice_of(&s->slices, r).to * (int64_t)s->real;
+        s->receive_at[r + 1] =
+            s->receive_at[r] + wf_slice_size(&s->slices, r).blocks * (int64_t)s->real;
+    char *own = s->receive + s->receive_at[rank_of(s)];
     size_t bytes = (size_t)(s->receive_at[rank_of(s) + 1] - s->receive_at[rank_of(s)]);
-    if (s->own && !(wf_run(s->norm) && wf_fetch(s->norm, s->squares, s->send, bytes)))
+    if (s->own && !(wf_run(s->norm) && wf_fetch(s->norm, s->squares, own, bytes)))
         return wf_shard_failed(s, wf_plan_error(s->norm));
-    return wf_allgatherv(s->t, s->send, s->receive, s->receive_at) || cut_off(s);
+    if (!wf_allgatherv(s->t, own, s->receive, s->receive_at)) return cut_off(s);
+    const char *from = s->receive;
+    for (int r = 0; r < s->slices.ranks; r++)
+        for (int round = 0; round < s->slices.rounds; round++) {
+            wf_blocks b = wf_slice_in_round(&s->slices, r, round);
+            size_t size = (size_t)(b.to - b.from) * s->real;
+            memcpy(s->send + (size_t)b.from * s->real, from, size);
+            from += size;
+        }
+    return true;
 }
 
 /* Is all well on all ranks? And the norm, from one that computed it. */
@@ -173,8 +232,7 @@ static bool update_own(wf_sharded *s, double count, const double rates[3], doubl
     float single;
     if (!s->own) return true;
     bool ok = wf_feed_reals(p, o->rates, rates, 3) && wf_feed_reals(p, s->count, &count, 1);
-    if (ok && o->norm)
-        ok = wf_feed(p, s->all_squares, s->receive, wf_bound_bytes(p, s->all_squares));
+    if (ok && o->norm) ok = wf_feed(p, s->all_squares, s->send, wf_bound_bytes(p, s->all_squares));
     ok = ok && wf_run(p);
     if (ok && o->norm && s->real == sizeof *norm) ok = wf_fetch(p, o->norm, norm, sizeof *norm);
     if (ok && o->norm && s->real == sizeof single) {
@@ -182,12 +240,6 @@ static bool update_own(wf_sharded *s, double count, const double rates[3], doubl
         *norm = (double)single;
     }
     return ok || wf_shard_failed(s, wf_plan_error(p));
-}
-
-/* A failure on this rank alone must reach the others, who wait for it. */
-static bool told(wf_sharded *s, bool ok) {
-    if (!ok && !(s->t && s->t->code)) wf_transport_fail(s->t, 1, s->error);
-    return ok;
 }
 
 /* The owners' pieces to the parameters of all ranks. */
@@ -227,8 +279,27 @@ static bool all_are_summed(wf_sharded *s, int64_t micro_batches) {
     wf_sum_node range = wf_shard_range(micro_batches, rank_of(s), s->slices.ranks);
     if (range.from == range.to) s->tree = wf_sum_tree_of(micro_batches);
     int64_t to = s->tree.depth ? s->tree.node[s->tree.depth - 1].to : range.to;
-    return (micro_batches <= s->most && s->tree.end == micro_batches && to == range.to) ||
-           wf_shard_failed(s, "an update is not of the micro-batches that were summed");
+    return micro_batches <= s->most && s->tree.end == micro_batches && to == range.to;
+}
+
+/* Fails everywhere, and what has begun of an exchange first. */
+static bool refuse(wf_sharded *s) {
+    const char *why = "an update is not of the micro-batches that were summed";
+    wf_transport_fail(s->t, 1, why);
+    if (wf_courier_begun(s->courier)) wf_courier_finish(s->courier);
+    return wf_shard_failed(s, why);
+}
+
+/* What is left of the exchange. What collectives took beside it went by while the last micro-batch
+ * was run. */
+static bool finish_exchange(wf_sharded *s, int64_t micro_batches) {
+    double began = wf_seconds_now();
+    if (!wf_courier_begun(s->courier)) begin(s, micro_batches);
+    bool ok = wf_courier_finish(s->courier);
+    double waited = wf_seconds_now() - began;
+    double exchanging = s->t ? s->t->seconds - s->exchanged : 0;
+    if (exchanging > waited) s->hidden += exchanging - waited;
+    return ok;
 }
 
 bool wf_sharded_update(wf_sharded *s, int64_t micro_batches, const double rates[3], double *norm) {
@@ -236,10 +307,9 @@ bool wf_sharded_update(wf_sharded *s, int64_t micro_batches, const double rates[
     if (!norm) norm = &unseen;
     *norm = NAN;
     if (!s || micro_batches < 1) return false;
-    s->error[0] = '\0';
-    if (!told(s, all_are_summed(s, micro_batches))) return false;
-    for (int round = 0; round < s->slices.rounds; round++)
-        if (!told(s, exchange_round(s, round, micro_batches))) return false;
+    if (!wf_courier_begun(s->courier)) s->error[0] = '\0';
+    if (!all_are_summed(s, micro_batches)) return refuse(s);
+    if (!finish_exchange(s, micro_batches)) return false;
     if (!told(s, add_counts(s, micro_batches, &count))) return false;
     if (s->of->norm && !told(s, gather_squares(s))) return false;
     bool ok = update_own(s, count, rates, norm);
@@ -350,12 +420,15 @@ size_t wf_sharded_memory(const wf_sharded *s) {
 int64_t wf_sharded_traffic(const wf_sharded *s, int64_t micro_batches) {
     if (!s || micro_batches < 1) return 0;
     int ranks = s->slices.ranks, rank = rank_of(s);
-    int64_t all =
-        wf_slice_elements(&s->slices, (wf_blocks){ 0, s->slices.first_block[s->slices.n] });
-    wf_blocks slice = wf_slice_of(&s->slices, rank);
-    int64_t own = wf_slice_elements(&s->slices, slice);
+    wf_blocks all = { 0, s->slices.first_block[s->slices.n] };
+    wf_slice_sizes own = wf_slice_size(&s->slices, rank);
     int sums = wf_shard_nodes(micro_batches, rank, ranks).depth;
-    int64_t squares = s->of->norm ? slice.to - slice.from : 0;
-    int64_t reals = sums * (all - own) + (ranks - 1) * (own + squares + sums);
+    int64_t squares = s->of->norm ? own.blocks : 0;
+    int64_t reals = sums * (wf_slice_elements(&s->slices, all) - own.elements) +
+                    (ranks - 1) * (own.elements + squares + sums);
     return reals * (int64_t)s->real + (ranks - 1) * 2 * (int64_t)sizeof(double);
+}
+
+double wf_sharded_hidden(const wf_sharded *s) {
+    return s ? s->hidden : 0;
 }

@@ -8,7 +8,7 @@ static int64_t at_least(int64_t a, int64_t b) {
 }
 
 bool wf_slices_new(wf_slices *s, wf_tensor *const *params, int n, int ranks, int64_t most) {
-    int64_t blocks = 0, longest = 0;
+    int64_t blocks = 0;
     *s = (wf_slices){ .n = n, .params = params, .ranks = ranks };
     s->first_block = calloc((size_t)n + 1, sizeof *s->first_block);
     if (!s->first_block) return false;
@@ -17,9 +17,8 @@ bool wf_slices_new(wf_slices *s, wf_tensor *const *params, int n, int ranks, int
         blocks += (wf_count(params[i]) + WF_SQUARE_BLOCK - 1) / WF_SQUARE_BLOCK;
     }
     s->first_block[n] = blocks;
-    longest = (blocks + ranks - 1) / ranks;
-    s->in_round = at_least(1, most / ranks < longest ? most / ranks : longest);
-    s->rounds = (int)((longest + s->in_round - 1) / s->in_round);
+    s->in_round = at_least(1, most / ranks) * ranks;
+    s->rounds = (int)((blocks + s->in_round - 1) / s->in_round);
     return true;
 }
 
@@ -28,22 +27,20 @@ void wf_slices_free(wf_slices *s) {
     *s = (wf_slices){ 0 };
 }
 
-/* Rounded up, so that rank 0 has a block if there is one. */
-static int64_t cut(const wf_slices *s, int rank) {
-    int64_t blocks = s->first_block[s->n];
-    return blocks / s->ranks * rank + (blocks % s->ranks * rank + s->ranks - 1) / s->ranks;
+wf_blocks wf_round_of(const wf_slices *s, int round) {
+    int64_t to = s->first_block[s->n] - s->in_round * round;
+    return (wf_blocks){ at_least(0, to - s->in_round), to };
 }
 
-wf_blocks wf_slice_of(const wf_slices *s, int rank) {
-    return (wf_blocks){ cut(s, rank), cut(s, rank + 1) };
+/* Rounded up, so that rank 0 has a block if there is one. */
+static int64_t cut(int64_t blocks, int rank, int ranks) {
+    return blocks / ranks * rank + (blocks % ranks * rank + ranks - 1) / ranks;
 }
 
 wf_blocks wf_slice_in_round(const wf_slices *s, int rank, int round) {
-    wf_blocks b = wf_slice_of(s, rank);
-    b.from += s->in_round * round;
-    if (b.to > b.from + s->in_round) b.to = b.from + s->in_round;
-    if (b.from > b.to) b.from = b.to;
-    return b;
+    wf_blocks all = wf_round_of(s, round);
+    int64_t n = all.to - all.from;
+    return (wf_blocks){ all.from + cut(n, rank, s->ranks), all.from + cut(n, rank + 1, s->ranks) };
 }
 
 bool wf_next_piece(const wf_slices *s, wf_blocks *b, wf_piece *piece) {
@@ -70,4 +67,13 @@ int64_t wf_slice_elements(const wf_slices *s, wf_blocks b) {
     int64_t n = 0;
     while (wf_next_piece(s, &b, &piece)) n += piece.n;
     return n;
+}
+
+wf_slice_sizes wf_slice_size(const wf_slices *s, int rank) {
+    wf_slice_sizes all = { 0 };
+    for (int round = 0; round < s->rounds; round++) {
+        wf_blocks b = wf_slice_in_round(s, rank, round);
+        all.blocks += b.to - b.from, all.elements += wf_slice_elements(s, b);
+    }
+    return all;
 }

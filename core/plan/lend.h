@@ -1,5 +1,6 @@
 /* core/plan/lend.h - inside the library: values that a plan reads, and that are read, where they
- * lie, and memory given back, for whoever passes much between plans. Not installed. */
+ * lie, as soon as they are computed, and memory given back, for whoever passes much between plans.
+ * Not installed. */
 #ifndef WEFT_CORE_PLAN_LEND_H
 #define WEFT_CORE_PLAN_LEND_H
 
@@ -19,6 +20,9 @@ const void *wf_leaf_lent(const wf_tensor *leaf);
 /* Give its memory back: its value is the initial one again. No plan that has run with it may run
  * again. */
 void wf_leaf_forget(wf_tensor *leaf);
+
+/* Runs of p tell which node is computed, as soon as it is; NULL: no longer. */
+void wf_plan_watch(wf_plan *p, void (*computed)(void *user, const wf_tensor *node), void *user);
 
 /* Give back the memory of what the plan computed; the next run takes it again. */
 void wf_plan_release(wf_plan *p);

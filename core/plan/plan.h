@@ -136,6 +136,8 @@ struct wf_plan {
     size_t arena_bytes, scratch_bytes;
     uint64_t step;
     uint32_t micro_batch;
+    void (*computed)(void *user, const wf_tensor *node); /* or NULL: wf_plan_watch */
+    void *watcher;
     wf_report report;
 };
 

@@ -7,8 +7,8 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "core/base/clock.h"
 #include "lend.h"
 #include "pool.h"
 
@@ -117,6 +117,10 @@ static bool feeds_given(wf_plan *p) {
     return true;
 }
 
+void wf_plan_watch(wf_plan *p, void (*computed)(void *user, const wf_tensor *node), void *user) {
+    p->computed = computed, p->watcher = user;
+}
+
 void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch) {
     if (wf_plan_ok(p)) p->step = step, p->micro_batch = micro_batch;
 }
@@ -148,12 +152,6 @@ static bool run_call(wf_plan *p, const wf_call *c) {
     }
 }
 
-static double seconds_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static double flops_of(const wf_call *c) {
     const wf_kernel *run = kernel_of(c->op);
     return run->flops ? run->flops(c) : (double)wf_view_count(&c->out[0]);
@@ -170,10 +168,10 @@ static double bytes_of(const wf_call *c) {
 }
 
 static bool run_measured(wf_plan *p, const exec *e) {
-    double start = seconds_now();
+    double start = wf_seconds_now();
     bool ok = run_call(p, &e->call);
     counter *s = &p->counters[e->counter];
-    s->seconds += seconds_now() - start, s->runs++;
+    s->seconds += wf_seconds_now() - start, s->runs++;
     s->flops += flops_of(&e->call), s->bytes += bytes_of(&e->call);
     return ok;
 }
@@ -185,6 +183,7 @@ static bool run_all(wf_plan *p) {
         e->call.step = p->step, e->call.micro_batch = p->micro_batch;
         if (!(p->profile ? run_measured(p, e) : run_call(p, &e->call)))
             return wf_plan_fail_at(p, e->node, e->call.op);
+        if (p->computed && e->node) p->computed(p->watcher, e->node);
     }
     return p->ran = true;
 }

@@ -196,6 +196,7 @@ void wf_rank_join(wf_rank *me, wf_region *g, int rank) {
     *me = (wf_rank){ .region = g, .spins = g->ranks > wf_processors() ? 0 : SPINS };
     me->transport = (wf_transport){ .rank = rank,
                                     .size = g->ranks,
+                                    .any_thread = true,
                                     .user = me,
                                     .alltoallv = alltoallv,
                                     .allgatherv = allgatherv,

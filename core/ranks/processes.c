@@ -21,6 +21,7 @@
 #include <sys/prctl.h>
 #endif
 
+#include "core/base/clock.h"
 #include "region.h"
 
 /* Seconds: without a heartbeat a rank has hung; a rank is killed so long after another's failure. */
@@ -181,12 +182,6 @@ static void kill_all(const struct run *r) {
         if (r->pid[rank]) kill(r->pid[rank], SIGKILL);
 }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void pass_on(struct run *r, int number, double time) {
     for (int i = 0; i < 2; i++) {
         if (number != passed_on[i] || time - r->interrupted[i] < ONCE) continue;
@@ -197,9 +192,9 @@ static void pass_on(struct run *r, int number, double time) {
 
 /* Time in which the caller itself was stopped, as by Ctrl-Z, does not count. */
 static void watch(struct run *r) {
-    for (double last = now(), time; r->alive; last = time) {
+    for (double last = wf_seconds_now(), time; r->alive; last = time) {
         int number = sigtimedwait(&r->watched, NULL, &(struct timespec){ .tv_nsec = BEAT_NS });
-        time = now();
+        time = wf_seconds_now();
         double passed = time - last < 1 ? time - last : 1;
         pass_on(r, number, time);
         reap(r);

@@ -3,13 +3,8 @@
 #include "core/transport.h"
 
 #include <string.h>
-#include <time.h>
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+#include "core/base/clock.h"
 
 static bool alone(const wf_transport *t) {
     return !t || t->size == 1;
@@ -22,7 +17,7 @@ static bool copy(void *to, const void *from, int64_t bytes) {
 }
 
 static bool counted(wf_transport *t, double began, bool ok, int64_t sent, int64_t received) {
-    t->seconds += now() - began;
+    t->seconds += wf_seconds_now() - began;
     if (ok) t->sent += sent, t->received += received;
     return ok;
 }
@@ -36,14 +31,14 @@ bool wf_alltoallv(wf_transport *t, const void *send, const int64_t *send_at, voi
     if (alone(t))
         return copy((char *)receive + receive_at[0], (const char *)send + send_at[0],
                     send_at[1] - send_at[0]);
-    double began = now();
+    double began = wf_seconds_now();
     bool ok = !t->code && t->alltoallv(t, send, send_at, receive, receive_at);
     return counted(t, began, ok, of_others(t, send_at), of_others(t, receive_at));
 }
 
 bool wf_allgatherv(wf_transport *t, const void *send, void *receive, const int64_t *receive_at) {
     if (alone(t)) return copy((char *)receive + receive_at[0], send, receive_at[1] - receive_at[0]);
-    double began = now();
+    double began = wf_seconds_now();
     int64_t mine = receive_at[t->rank + 1] - receive_at[t->rank];
     bool ok = !t->code && t->allgatherv(t, send, receive, receive_at);
     return counted(t, began, ok, mine * (t->size - 1), of_others(t, receive_at));
@@ -51,7 +46,7 @@ bool wf_allgatherv(wf_transport *t, const void *send, void *receive, const int64
 
 bool wf_barrier(wf_transport *t) {
     if (alone(t)) return true;
-    double began = now();
+    double began = wf_seconds_now();
     return counted(t, began, !t->code && t->barrier(t), 0, 0);
 }
 

@@ -3,12 +3,14 @@
 #include "core/ranks/region.h"
 #include "nn/sharded.h"
 #include "nn/slices.h"
+#include "ops/custom.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <time.h>
 
 TESTS(sharded)
 
@@ -169,6 +171,7 @@ typedef struct run {
     bool same[MOST_RANKS]; /* are averages, swapped in and out, what they should be? */
     int64_t sent[MOST_RANKS], told[MOST_RANKS];
     bool nan;
+    bool at_once; /* nothing is sent while micro-batches are run */
     char error[MOST_RANKS][256];
 } run;
 
@@ -231,6 +234,7 @@ static void *train_rank(void *user) {
     o.partial_sums = wf_sharded_partial_sums(r->most, at->rank, ranks);
     net n = net_of(r->s, &o);
     wf_transport *t = &me.transport;
+    t->any_thread = !r->at_once;
     wf_sharded *s = wf_sharded_new(n.g, &n.o, n.params, &o, r->most, t, NULL, message);
     ck_assert_msg(s != NULL, "%s", message);
     updates_of(r, s, &n, &o, at->rank);
@@ -276,12 +280,13 @@ TEST_ROWS(ranks_get_the_bits_of_one_process, COUNT_OF(settings)) {
     for (int p = 0; p < COUNT_OF(most_parts); p++) {
         result want = { 0 };
         train_alone(&settings[_i], most_parts[p], &want);
-        for (int k = 0; k < COUNT_OF(rank_counts); k++) {
+        for (int k = 0; k < 2 * COUNT_OF(rank_counts); k++) {
             result have = { 0 };
-            run r = { .s = &settings[_i], .most = most_parts[p], .r = &have };
-            train_in_ranks(&r, rank_counts[k]);
-            assert_same(&want, &have, rank_counts[k], r.most);
-            for (int i = 0; i < rank_counts[k]; i++) {
+            int ranks = rank_counts[k / 2];
+            run r = { .s = &settings[_i], .most = most_parts[p], .r = &have, .at_once = k % 2 };
+            train_in_ranks(&r, ranks);
+            assert_same(&want, &have, ranks, r.most);
+            for (int i = 0; i < ranks; i++) {
                 ck_assert_str_eq(r.error[i], "");
                 ck_assert(r.same[i]);
                 for (int u = 1; u <= UPDATES; u++)
@@ -322,7 +327,7 @@ TEST(slices_hold_every_element_once) {
     for (int ranks = 1; ranks <= 12; ranks++)
         for (int most = 1; most <= 20; most += 6) {
             wf_slices s;
-            int64_t seen[5] = { 0 };
+            int64_t seen[5] = { 0 }, owners[5][4] = { { 0 } };
             ck_assert(wf_slices_new(&s, n.params, 5, ranks, most));
             for (int r = 0; r < ranks; r++) {
                 int64_t of_rank = 0;
@@ -331,15 +336,20 @@ TEST(slices_hold_every_element_once) {
                     wf_piece piece;
                     of_rank += wf_slice_elements(&s, b);
                     while (wf_next_piece(&s, &b, &piece)) {
-                        ck_assert_int_eq(piece.first, seen[piece.param]);
                         ck_assert(piece.n > 0 && piece.first % WF_SQUARE_BLOCK == 0);
                         seen[piece.param] += piece.n;
+                        for (int64_t at = 0; at < piece.n; at += WF_SQUARE_BLOCK)
+                            owners[piece.param][(piece.first + at) / WF_SQUARE_BLOCK]++;
                     }
                 }
-                ck_assert_int_eq(of_rank, wf_slice_elements(&s, wf_slice_of(&s, r)));
+                ck_assert_int_eq(of_rank, wf_slice_size(&s, r).elements);
                 ck_assert(r > 0 || of_rank > 0);
             }
-            for (int i = 0; i < 5; i++) ck_assert_int_eq(seen[i], wf_count(n.params[i]));
+            for (int i = 0; i < 5; i++) {
+                ck_assert_int_eq(seen[i], wf_count(n.params[i]));
+                for (int k = 0; k < 4; k++)
+                    ck_assert(owners[i][k] == (k * WF_SQUARE_BLOCK < seen[i]));
+            }
             wf_slices_free(&s);
         }
     drop_net(&n);
@@ -369,6 +379,116 @@ TEST(an_update_is_of_what_was_summed) {
     ck_assert_msg(wf_sharded_update(s, 2, rates, NULL), "%s", wf_sharded_error(s));
     wf_sharded_free(s);
     drop_net(&n);
+}
+
+/* ---- while the last micro-batch is run -------------------------------------------------------- */
+
+/* A rank of two; the other's sums are its own. Its exchanges are counted. */
+typedef struct lone {
+    wf_transport t;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    int exchanges, seen; /* so far; when the pause was over */
+} lone;
+
+static bool count_exchange(wf_transport *t, const void *send, const int64_t *send_at, void *receive,
+                           const int64_t *receive_at) {
+    lone *l = t->user;
+    memset(receive, 0, (size_t)receive_at[2]);
+    (void)send, (void)send_at;
+    pthread_mutex_lock(&l->mutex);
+    l->exchanges++;
+    pthread_cond_broadcast(&l->changed);
+    pthread_mutex_unlock(&l->mutex);
+    return true;
+}
+
+static bool say_all_is_well(wf_transport *t, const void *send, void *receive, const int64_t *at) {
+    memset(receive, 0, (size_t)at[2]);
+    memcpy((char *)receive + at[t->rank], send, (size_t)(at[t->rank + 1] - at[t->rank]));
+    memcpy((char *)receive + at[1 - t->rank], send, (size_t)(at[2 - t->rank] - at[1 - t->rank]));
+    return true;
+}
+
+static lone *paused; /* what the op below waits for */
+
+/* x, whose gradient waits for an exchange: a whole minute, if there is none. */
+static bool eval_pause(const wf_call *c, int phase, int64_t task, void *scratch) {
+    struct timespec late;
+    (void)phase, (void)task, (void)scratch;
+    memcpy(c->out[0].data, c->in[0].data,
+           (size_t)wf_view_bytes(&c->in[0], wf_view_count(&c->in[0])));
+    clock_gettime(CLOCK_REALTIME, &late);
+    late.tv_sec += 60;
+    pthread_mutex_lock(&paused->mutex);
+    while (!paused->exchanges && !pthread_cond_timedwait(&paused->changed, &paused->mutex, &late))
+        continue;
+    paused->seen = paused->exchanges;
+    pthread_mutex_unlock(&paused->mutex);
+    return true;
+}
+
+static const wf_kernel run_pause = { .eval = eval_pause };
+static const wf_op pause_op = {
+    .name = "pause", .family = "shape", .arity = 1, .shape = wf_same_as_operands, .run = &run_pause
+};
+
+static void grad_paused(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    (void)y, (void)need;
+    dx[0] = wf_record(&pause_op, 1, dy, NULL);
+}
+
+WF_ELEMENTWISE(eval_same, x)
+static const wf_kernel run_same = { WF_ELEMENTWISE_RUN(eval_same) };
+static const wf_op paused_op = { .name = "paused",
+                                 .family = "elementwise",
+                                 .arity = 1,
+                                 .shape = wf_same_as_operands,
+                                 .grad = grad_paused,
+                                 .run = &run_same };
+
+/* The gradient of the last matrix, which is a round by itself, leaves before that of the first is
+ * computed: whose backward pass waits for just that. */
+TEST(gradients_leave_during_the_backward_pass) {
+    enum { LARGE = 70000 };
+    lone l = { .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+    l.t = (wf_transport){ .rank = 1,
+                          .size = 2,
+                          .any_thread = true,
+                          .user = &l,
+                          .alltoallv = count_exchange,
+                          .allgatherv = say_all_is_well };
+    paused = &l;
+    char message[256];
+    const double rates[] = { 0.1, 1, 1 }, x[] = { 1, 2, 3, 4 };
+    wf_optimizer_options o = wf_optimizer_defaults(WF_SGD);
+    o.partial_sums = 1;
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *in = wf_input(g, "x", WF_F32, SHAPE(1, 4));
+    wf_tensor *params[] = { wf_param(g, "first", SHAPE(4, 64), wf_init_uniform(0.1)),
+                            wf_param(g, "large", SHAPE(64, LARGE), wf_init_uniform(0.1)) };
+    wf_tensor *h = wf_record(&paused_op, 1, (wf_tensor *[]){ wf_matmul(in, params[0]) }, NULL);
+    wf_tensor *loss = wf_square_sum(wf_matmul(h, params[1]));
+    wf_optimizer opt = wf_optimizer_new(g, loss, wf_constant(g, 1), params, 2, &o);
+    ck_assert_msg(wf_ok(g), "%s", wf_error(g));
+    wf_tensor *feed[] = { in, opt.accumulation.at };
+    wf_plan *p = wf_plan_new(
+        g, &(wf_plan_options){
+               .fetch = opt.accumulation.adds, .n_fetch = 3, .feed = feed, .n_feed = 2 });
+    wf_sharded *s = wf_sharded_new(g, &opt, params, &o, 2, &l.t, NULL, message);
+    ck_assert_msg(s != NULL, "%s", message);
+    for (int update = 0; update < 2; update++) {
+        l.exchanges = l.seen = 0;
+        assert_plan(p, wf_feed_reals(p, in, x, 4) && wf_sharded_feed(s, p, 1, 2) && wf_run(p));
+        ck_assert_int_ge(l.seen, 1);
+        ck_assert_msg(wf_sharded_update(s, 2, rates, NULL), "%s", wf_sharded_error(s));
+        ck_assert_int_gt(l.exchanges, 1); /* the round of the first came after it */
+    }
+    ck_assert(wf_sharded_hidden(s) >= 0 && wf_sharded_hidden(NULL) == 0);
+    wf_sharded_free(s);
+    wf_plan_free(p);
+    wf_optimizer_free(&opt);
+    end_graph(g);
 }
 
 TEST(nonsense_is_refused) {

@@ -1,15 +1,43 @@
 /* tools/train/forecast.c - ranks that are not there. See forecast.h. */
 #include "forecast.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "network.h"
 #include "ranks.h"
 
-/* ---- ranks that are not there ---------------------------------------------------------------- */
+/* ---- time on a network ------------------------------------------------------------------------ */
 
-static traffic seen;
+/* What is computed takes the time that it takes here; exchanges, which take none here, that of the
+ * network, one after another. Of the training's thread, whose exchanges wait for those before, and
+ * of the optimizer's, which goes on meanwhile. */
+static struct {
+    network n;
+    pthread_t trains;
+    double until;  /* the network is in use, by its clock */
+    double behind; /* the training, what time is here: all that it has waited */
+    double before; /* of that, before this step */
+    pthread_mutex_t mutex;
+} in_use = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+static void carry(const traffic *t) {
+    if (!in_use.n.rate) return;
+    pthread_mutex_lock(&in_use.mutex);
+    double now = wf_seconds_now(), begin = now + in_use.behind;
+    if (in_use.until > begin) begin = in_use.until;
+    in_use.until = begin + network_seconds(&in_use.n, t);
+    if (pthread_equal(pthread_self(), in_use.trains)) in_use.behind = in_use.until - now;
+    pthread_mutex_unlock(&in_use.mutex);
+}
+
+void forecast_step(void) {
+    in_use.before = in_use.behind;
+}
+
+/* ---- ranks that are not there ---------------------------------------------------------------- */
 
 /* The others send what it sends, as far as it goes. */
 static bool repeat(const wf_transport *t, const char *own, int64_t n, char *receive,
@@ -25,12 +53,16 @@ static bool repeat(const wf_transport *t, const char *own, int64_t n, char *rece
 static bool alltoallv(wf_transport *t, const void *send, const int64_t *send_at, void *receive,
                       const int64_t *receive_at) {
     int64_t from = send_at[t->rank];
+    traffic seen = { 0 };
     traffic_alltoallv(&seen, send_at, receive_at, t->rank, t->size);
+    carry(&seen);
     return repeat(t, (const char *)send + from, send_at[t->rank + 1] - from, receive, receive_at);
 }
 
 static bool allgatherv(wf_transport *t, const void *send, void *receive, const int64_t *at) {
+    traffic seen = { 0 };
     traffic_allgatherv(&seen, at, t->rank, t->size);
+    carry(&seen);
     return repeat(t, send, at[t->rank + 1] - at[t->rank], receive, at);
 }
 
@@ -45,17 +77,18 @@ static void nobody_hears(wf_transport *t, int code, const char *why) {
 
 void forecast_join(session *s) {
     static wf_transport alone;
-    network n;
     int ranks = (int)s->set->ranks;
-    if (s->set->network && !network_read(s->set->network, &n))
+    if (s->set->network && !network_read(s->set->network, &in_use.n))
         usage_error(&train_program, "--network %s: bits in a second and a delay, as 10Gb,50us",
                     s->set->network);
     alone = (wf_transport){ .rank = ranks - 1,
                             .size = ranks,
+                            .any_thread = true,
                             .alltoallv = alltoallv,
                             .allgatherv = allgatherv,
                             .barrier = barrier,
                             .fail = nobody_hears };
+    in_use.trains = pthread_self();
     ranks_take(s, &alone);
     s->leads = true;
 }
@@ -78,10 +111,10 @@ static double say_network(session *s, double compute, double share, double movin
     return all;
 }
 
-double forecast_say(session *s, int64_t steps, double seconds) {
+double forecast_say(session *s, double seconds) {
     int ranks = s->ranks->size;
     char size[OPTION_TEXT_SIZE];
-    const traffic in_steps = seen;
+    const double waited = in_use.behind - in_use.before;
     rank_work *all = calloc((size_t)ranks, sizeof *all);
     if (!all) fail(&train_program, "out of memory");
     ranks_exchange(s, &s->rank.did, all, sizeof *all);
@@ -100,7 +133,5 @@ double forecast_say(session *s, int64_t steps, double seconds) {
     double share = (double)last.parts / (double)last.batches;
     seconds = last.seconds - last.exchanging;
     if (!s->set->network) return seconds;
-    network n;
-    network_read(s->set->network, &n);
-    return say_network(s, seconds, share, network_seconds(&n, &in_steps) / (double)steps);
+    return say_network(s, seconds, share, waited);
 }

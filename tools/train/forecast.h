@@ -2,8 +2,9 @@
  *
  * One of them is: the last, whose share of the batches is the largest. Of what the
  * others would send it gets what it sends to all, and zeros where each sends its own. Bytes are
- * counted as if they travelled; so memory, bytes and its own time are what they are. How long
- * exchanges take is said in network.h. */
+ * counted as if they travelled; so memory, bytes and its own time are what they are. How long an
+ * exchange takes is said in network.h, and what the training waits for it here: what goes out
+ * during a backward pass is on its way meanwhile. */
 #ifndef WEFT_TOOLS_TRAIN_FORECAST_H
 #define WEFT_TOOLS_TRAIN_FORECAST_H
 
@@ -11,9 +12,10 @@
 
 /* This process is the last of --ranks from now on. Exits if --network is none. */
 void forecast_join(session *s);
-/* Of a dry run of so many steps by ranks, there or not: what the last of them did in the last.
- * Returns what that step takes: `seconds`, but without exchanges, or with those of --network, if the
- * others are not there. */
-double forecast_say(session *s, int64_t steps, double seconds);
+/* Before each step of a dry run by ranks, there or not. */
+void forecast_step(void);
+/* What the last of them did in the last step. Returns what it takes: `seconds`, but without
+ * exchanges, or with those of --network, if the others are not there. */
+double forecast_say(session *s, double seconds);
 
 #endif

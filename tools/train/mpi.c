@@ -12,9 +12,12 @@
 #include <string.h>
 #include <time.h>
 
-enum { PIECE = 1 << 26 };     /* the most bytes of a message */
-enum { BEAT_NS = 100000000 }; /* between two */
-#define SILENCE 15.0          /* seconds without one: hung */
+#include "core/base/clock.h"
+
+enum { PIECE = 1 << 26 };             /* the most bytes of a message */
+enum { ASKED = 100, NAP_NS = 20000 }; /* before the first of the pauses between two questions */
+enum { BEAT_NS = 100000000 };         /* between two */
+#define SILENCE 15.0                  /* seconds without one: hung */
 enum { BEAT, LAST_BEAT };
 
 static struct {
@@ -72,6 +75,15 @@ static int piece(const side *s, int rank, int64_t round, char **at) {
     return left < PIECE ? (int)left : PIECE;
 }
 
+/* MPIs wait by asking without end; a few times are enough, as others compute meanwhile. */
+static bool wait_for_all(wf_transport *t, int n) {
+    for (int asked = 1, all = 0;; asked++) {
+        if (!ok(t, MPI_Testall(n, mpi.requests, &all, mpi.statuses))) return false;
+        if (all) return true;
+        if (asked > ASKED) nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+    }
+}
+
 /* Each begins with its neighbour: no two send to one first. */
 static bool move(wf_transport *t, const side *out, const side *in, int64_t round, int *moved) {
     char *at;
@@ -86,7 +98,7 @@ static bool move(wf_transport *t, const side *out, const side *in, int64_t round
         MPI_Request *r = &mpi.requests[*moved];
         if (n && ++*moved && !ok(t, MPI_Isend(at, n, MPI_BYTE, to, 0, mpi.data, r))) return false;
     }
-    return ok(t, MPI_Waitall(*moved, mpi.requests, mpi.statuses));
+    return wait_for_all(t, *moved);
 }
 
 static bool move_all(wf_transport *t, side out, side in) {
@@ -148,12 +160,6 @@ static void hear_beats(struct beats *b) {
     }
 }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void hung(int rank) {
     char why[80];
     snprintf(why, sizeof why, "rank %d has not lived for %.0f seconds", rank, SILENCE);
@@ -166,10 +172,10 @@ static void *live(void *arg) {
     struct beats b = { .from = (t->rank + t->size - 1) % t->size, .to = (t->rank + 1) % t->size };
     b.out = MPI_REQUEST_NULL;
     MPI_Irecv(&b.heard, 1, MPI_INT, b.from, 0, mpi.hearts, &b.in);
-    for (double last = now(), time; !(b.said_last && b.heard_last); last = time) {
+    for (double last = wf_seconds_now(), time; !(b.said_last && b.heard_last); last = time) {
         send_beat(&b), hear_beats(&b);
         nanosleep(&(struct timespec){ .tv_nsec = BEAT_NS }, NULL);
-        time = now();
+        time = wf_seconds_now();
         if (!b.heard_last && (b.silent += time - last < 1 ? time - last : 1) > SILENCE)
             hung(b.from);
     }
@@ -203,6 +209,7 @@ wf_transport *mpi_join(int *argc, char ***argv, void (*say)(const char *sentence
     };
     mpi.say = say;
     MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &level);
+    t->any_thread = level >= MPI_THREAD_SERIALIZED;
     MPI_Comm_rank(MPI_COMM_WORLD, &t->rank), MPI_Comm_size(MPI_COMM_WORLD, &t->size);
     MPI_Comm_dup(MPI_COMM_WORLD, &mpi.data), MPI_Comm_dup(MPI_COMM_WORLD, &mpi.hearts);
     MPI_Comm_set_errhandler(mpi.data, MPI_ERRORS_RETURN);

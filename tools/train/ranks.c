@@ -233,7 +233,8 @@ static rank_work work_since(const session *s, rank_work before) {
     const wf_transport *t = s->ranks;
     return (rank_work){ .sent = t->sent - before.sent,
                         .received = t->received - before.received,
-                        .exchanging = t->seconds - before.exchanging,
+                        .exchanging =
+                            t->seconds - wf_sharded_hidden(s->rank.optimizer) - before.exchanging,
                         .seconds = seconds_now() - before.seconds };
 }
 
@@ -250,10 +251,10 @@ static bool share_step(session *s, int64_t step, int64_t parts) {
         if (!run_part(s, step, part, parts, &s->rank.rows[1 + part - from].sums))
             fail(&train_program, "step %lld: %s", (long long)step, wf_plan_error(s->plan));
     s->rank.has_batch = to > from;
-    share_sums(s, parts);
     wf_optimizer_rates(&m->training.optimizer, wf_schedule_rate(&s->schedule, step), step, rates);
     bool ok = wf_sharded_update(o, parts, rates, &norm);
     if (!ok && s->ranks->code) ranks_leave(s);
+    share_sums(s, parts);
     if (ok) s->norm = (float)norm; /* as one process reads it */
     double rate = wf_optimizer_average_rate(&m->training.optimizer, step);
     if (ok && s->set->ema > 0 && !wf_sharded_average(o, rate)) ranks_failed(s, wf_sharded_error(o));

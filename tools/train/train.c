@@ -355,11 +355,12 @@ static int dry_run(session *s) {
     for (int64_t step = 1; step <= last; step++) {
         double began = seconds_now();
         s->recent = (interval){ 0 };
+        forecast_step();
         if (!run_step(s, step)) return step_failed(s, step);
         tokens = s->recent.tokens,
         seconds = seconds_now() - began; /* the first plans: not counted */
     }
-    if (s->ranks) seconds = forecast_say(s, last, seconds);
+    if (s->ranks) seconds = forecast_say(s, seconds);
     const dataset *m = &s->dataset;
     double total = m->running ? (double)m->stream[LEARNED].n
                    : m->text  ? (double)(m->train.total[1] + m->train.pairs)

@@ -2,7 +2,7 @@
  * profiles. */
 #include "core/plan/lend.h"
 #include "tests/suites.h"
-#include "tests/support/support.h"
+#include "tests/support/models.h"
 
 TESTS(run)
 
@@ -27,6 +27,53 @@ TEST(a_chain_needs_two_buffers) {
     wf_plan_free(p);
     end_graph(g);
 }
+
+/* ---- watched --------------------------------------------------------------------------------- */
+
+typedef struct watched {
+    const wf_tensor *node[4];
+    int at[4], n; /* when each was computed; how many nodes so far */
+} watched;
+
+static void note_node(void *user, const wf_tensor *node) {
+    watched *w = user;
+    w->n++;
+    for (int i = 0; i < 4; i++)
+        if (node == w->node[i]) w->at[i] = w->n;
+}
+
+/* An update of a sum is done as soon as what it adds is there, in the middle of a backward pass. */
+TEST(a_run_tells_what_is_computed) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *w[2], *sum[2], *dw[2], *fetch[2];
+    for (int i = 0; i < 2; i++) {
+        w[i] = wf_param(g, i ? "last" : "first", SHAPE(3, 3), wf_init_uniform(1));
+        sum[i] = wf_buffer(g, i ? "a" : "b", WF_F32, SHAPE(1, 3, 3), wf_init_zeros());
+    }
+    wf_tensor *at = wf_input(g, "at", WF_F32, SHAPE(2));
+    wf_grad(wf_square_sum(wf_matmul(wf_tanh(w[0]), w[1])), w, 2, dw);
+    watched seen = { 0 };
+    for (int i = 0; i < 2; i++) {
+        seen.node[i] = dw[i];
+        seen.node[2 + i] = fetch[i] = wf_accumulate(sum[i], dw[i], at);
+    }
+    ck_assert_msg(wf_ok(g), "%s", wf_error(g));
+    wf_plan *p = wf_plan_new(
+        g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 2, .feed = &at, .n_feed = 1 });
+    const double first[] = { 0, 0 };
+    wf_plan_watch(p, note_node, &seen);
+    assert_plan(p, wf_feed_reals(p, at, first, 2) && wf_run(p));
+    for (int i = 0; i < 4; i++) ck_assert_int_gt(seen.at[i], 0);
+    ck_assert(seen.at[1] < seen.at[3] && seen.at[3] < seen.at[0] && seen.at[0] < seen.at[2]);
+    int n = seen.n;
+    wf_plan_watch(p, NULL, NULL);
+    assert_plan(p, wf_run(p));
+    ck_assert_int_eq(seen.n, n);
+    wf_plan_free(p);
+    end_graph(g);
+}
+
+/* ---- memory, once more ----------------------------------------------------------------------- */
 
 /* What is lent is read at every run, where it lies; what is computed is read where it lies. */
 TEST(values_are_read_where_they_lie) {

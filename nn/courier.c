@@ -1,0 +1,99 @@
+/* nn/courier.c - see courier.h. */
+#include "courier.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+struct wf_courier {
+    int rounds;
+    bool (*round)(void *user, int i);
+    void *user;
+    bool threaded;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* of all below; not held during a round */
+    pthread_cond_t changed;
+    int ready, made; /* rounds */
+    bool failed, stop;
+};
+
+/* Under the mutex: rounds that are ready, until there are none. */
+static void make_rounds(wf_courier *c) {
+    while (c->made < c->ready && !c->failed && !c->stop) {
+        pthread_mutex_unlock(&c->mutex);
+        bool ok = c->round(c->user, c->made);
+        pthread_mutex_lock(&c->mutex);
+        c->made += ok, c->failed = !ok;
+        pthread_cond_broadcast(&c->changed);
+    }
+}
+
+static void *work(void *user) {
+    wf_courier *c = user;
+    pthread_mutex_lock(&c->mutex);
+    while (!c->stop) {
+        make_rounds(c);
+        if (!c->stop) pthread_cond_wait(&c->changed, &c->mutex);
+    }
+    pthread_mutex_unlock(&c->mutex);
+    return NULL;
+}
+
+/* Signals go to the program's own threads. */
+static bool start(wf_courier *c) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool ok = pthread_create(&c->thread, NULL, work, c) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return ok;
+}
+
+wf_courier *wf_courier_new(int rounds, bool thread, bool (*round)(void *user, int i), void *user) {
+    wf_courier *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    c->rounds = rounds, c->round = round, c->user = user;
+    pthread_mutex_init(&c->mutex, NULL), pthread_cond_init(&c->changed, NULL);
+    c->threaded = thread && start(c);
+    return c;
+}
+
+bool wf_courier_threaded(const wf_courier *c) {
+    return c->threaded;
+}
+
+void wf_courier_ready(wf_courier *c, int rounds) {
+    pthread_mutex_lock(&c->mutex);
+    if (rounds > c->ready) c->ready = rounds;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+bool wf_courier_begun(wf_courier *c) {
+    pthread_mutex_lock(&c->mutex);
+    bool begun = c->ready > 0;
+    pthread_mutex_unlock(&c->mutex);
+    return begun;
+}
+
+bool wf_courier_finish(wf_courier *c) {
+    wf_courier_ready(c, c->rounds);
+    pthread_mutex_lock(&c->mutex);
+    if (!c->threaded) make_rounds(c);
+    while (c->made < c->rounds && !c->failed) pthread_cond_wait(&c->changed, &c->mutex);
+    bool ok = !c->failed;
+    c->ready = c->made = 0, c->failed = false;
+    pthread_mutex_unlock(&c->mutex);
+    return ok;
+}
+
+void wf_courier_free(wf_courier *c) {
+    if (!c) return;
+    pthread_mutex_lock(&c->mutex);
+    c->stop = true;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+    if (c->threaded) pthread_join(c->thread, NULL);
+    pthread_mutex_destroy(&c->mutex), pthread_cond_destroy(&c->changed);
+    free(c);
+}
