@@ -129,7 +129,7 @@ static bool allgatherv(wf_transport *t, const void *send, void *receive,
 }
 
 static bool barrier(wf_transport *t) {
-    return ok(t, MPI_Barrier(mpi.data));
+    return ok(t, MPI_Ibarrier(mpi.data, mpi.requests)) && wait_for_all(t, 1);
 }
 
 /* ---- the ring of hearts ---------------------------------------------------------------------- */
