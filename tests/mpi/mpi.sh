@@ -14,13 +14,13 @@ for n in 1 2 3 5; do
     cat "$folder/out"
 done
 
-# breaks WHAT CODE SENTENCE: what one rank of three does; how mpirun ends; what is said, once. Of a killed rank the
+# breaks WHAT CODE SENTENCE: what one rank of three does; how mpirun ends; what is said. Of a killed rank the
 # code is mpirun's own: 128 + signal of Open MPI, the signal of MPICH.
 breaks() {
     code=0
     ranks 3 "$collectives" "$1" > "$folder/out" 2> "$folder/err" || code=$?
     case "|$2|" in *"|$code|"*) ;; *) fail "$1: exit $code, not $2" ;; esac
-    [ -z "$3" ] || [ "$(grep -c "^mpi-collectives: $3\$" "$folder/err")" = 1 ] || fail "$1: not said once: $3"
+    [ -z "$3" ] || [ "$(grep '^mpi-collectives: ' "$folder/err" | sort -u)" = "mpi-collectives: $3" ] || fail "$1: not what is said: $3"
     echo "$1: exit $code"
 }
 breaks fail 5 'the disk is full'
