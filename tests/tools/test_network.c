@@ -56,15 +56,17 @@ TEST(what_all_get_is_sent_to_each) {
     ck_assert_int_eq(t.delays, 1);
 }
 
-TEST(large_messages_ask_first) {
-    static const int64_t small[] = { 0, 65536, 131072 }, large[] = { 0, 65537, 131074 };
+/* As many messages as are on the way at once, and one byte more. */
+TEST(more_than_is_on_the_way_at_once_waits) {
+    enum { MOST = MPI_PIECE * MPI_AT_ONCE };
+    static const int64_t some[] = { 0, MOST, 2 * MOST }, more[] = { 0, MOST + 1, 2 * MOST + 2 };
     traffic t = { 0 };
-    traffic_allgatherv(&t, small, 0, 2);
+    traffic_allgatherv(&t, some, 0, 2);
     ck_assert_int_eq(t.delays, 1);
-    traffic_allgatherv(&t, large, 0, 2);
-    ck_assert_int_eq(t.delays, 1 + 3);
-    traffic_alltoallv(&t, large, small, 0, 2);
-    traffic_alltoallv(&t, small, large, 0, 2);
-    ck_assert_int_eq(t.delays, 1 + 3 + 3 + 3);
-    ck_assert_int_eq(t.bytes, 65536 + 3 * 65537);
+    traffic_allgatherv(&t, more, 0, 2);
+    ck_assert_int_eq(t.delays, 1 + 2);
+    traffic_alltoallv(&t, more, some, 0, 2);
+    traffic_alltoallv(&t, some, more, 0, 2);
+    ck_assert_int_eq(t.delays, 1 + 2 + 2 + 2);
+    ck_assert_int_eq(t.bytes, MOST + 3 * (MOST + 1));
 }

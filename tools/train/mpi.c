@@ -1,7 +1,9 @@
 /* tools/train/mpi.c - collectives over MPI, and a ring of heartbeats. See mpi.h.
  *
- * Bytes go from rank to rank, in messages that an int counts: MPI's own collectives want every
- * offset below 2^31. Nothing is asked to compute, so results depend on no MPI. */
+ * Bytes go from rank to rank, in messages that an MPI sends unasked. Before a larger one it asks the
+ * receiver, whose answer waits behind what the receiver itself sends on their one connection: they
+ * then send one after the other, in twice the time. Nothing is asked to compute, so results depend
+ * on no MPI. */
 #include "mpi.h"
 
 #include <mpi.h>
@@ -13,8 +15,8 @@
 #include <time.h>
 
 #include "core/base/clock.h"
+#include "network.h"
 
-enum { PIECE = 1 << 26 };             /* the most bytes of a message */
 enum { ASKED = 100, NAP_NS = 20000 }; /* before the first of the pauses between two questions */
 enum { BEAT_NS = 100000000 };         /* between two */
 #define SILENCE 15.0                  /* seconds without one: hung */
@@ -23,7 +25,7 @@ enum { BEAT, LAST_BEAT };
 static struct {
     wf_transport transport;
     MPI_Comm data, hearts;
-    MPI_Request *requests; /* two for each rank */
+    MPI_Request *requests; /* two for each rank and message at once */
     MPI_Status *statuses;
     void (*say)(const char *sentence);
     pthread_t heart;
@@ -66,13 +68,13 @@ typedef struct side {
     bool to_all;
 } side;
 
-/* What goes in this round: both ranks of a pair cut it alike. */
-static int piece(const side *s, int rank, int64_t round, char **at) {
+/* Message `number` of those to or from a rank: both of a pair cut alike. */
+static int piece(const side *s, int rank, int64_t number, char **at) {
     const int64_t *part = s->at + (s->to_all ? 0 : rank);
-    int64_t from = part[0] + round * PIECE, left = part[1] - from;
+    int64_t from = part[0] + number * MPI_PIECE, left = part[1] - from;
     if (left <= 0) return 0;
     *at = s->bytes + from;
-    return left < PIECE ? (int)left : PIECE;
+    return left < MPI_PIECE ? (int)left : MPI_PIECE;
 }
 
 /* MPIs wait by asking without end; a few times are enough, as others compute meanwhile. */
@@ -84,20 +86,34 @@ static bool wait_for_all(wf_transport *t, int n) {
     }
 }
 
-/* Each begins with its neighbour: no two send to one first. */
-static bool move(wf_transport *t, const side *out, const side *in, int64_t round, int *moved) {
-    char *at;
-    *moved = 0;
+static bool receive_pieces(wf_transport *t, const side *in, int64_t number, int *moved) {
     for (int i = 1; i < t->size; i++) {
-        int from = (t->rank + t->size - i) % t->size, n = piece(in, from, round, &at);
+        char *at;
+        int from = (t->rank + t->size - i) % t->size, n = piece(in, from, number, &at);
         MPI_Request *r = &mpi.requests[*moved];
         if (n && ++*moved && !ok(t, MPI_Irecv(at, n, MPI_BYTE, from, 0, mpi.data, r))) return false;
     }
+    return true;
+}
+
+/* Each begins with its neighbour: no two send to one first. */
+static bool send_pieces(wf_transport *t, const side *out, int64_t number, int *moved) {
     for (int i = 1; i < t->size; i++) {
-        int to = (t->rank + i) % t->size, n = piece(out, to, round, &at);
+        char *at;
+        int to = (t->rank + i) % t->size, n = piece(out, to, number, &at);
         MPI_Request *r = &mpi.requests[*moved];
         if (n && ++*moved && !ok(t, MPI_Isend(at, n, MPI_BYTE, to, 0, mpi.data, r))) return false;
     }
+    return true;
+}
+
+static bool move(wf_transport *t, const side *out, const side *in, int64_t round, int *moved) {
+    int64_t from = round * MPI_AT_ONCE, to = from + MPI_AT_ONCE;
+    *moved = 0;
+    for (int64_t i = from; i < to; i++)
+        if (!receive_pieces(t, in, i, moved)) return false;
+    for (int64_t i = from; i < to; i++)
+        if (!send_pieces(t, out, i, moved)) return false;
     return wait_for_all(t, *moved);
 }
 
@@ -214,8 +230,9 @@ wf_transport *mpi_join(int *argc, char ***argv, void (*say)(const char *sentence
     MPI_Comm_dup(MPI_COMM_WORLD, &mpi.data), MPI_Comm_dup(MPI_COMM_WORLD, &mpi.hearts);
     MPI_Comm_set_errhandler(mpi.data, MPI_ERRORS_RETURN);
     *here = count_here();
-    mpi.requests = malloc(2 * (size_t)t->size * sizeof *mpi.requests);
-    mpi.statuses = malloc(2 * (size_t)t->size * sizeof *mpi.statuses);
+    size_t most = 2 * (size_t)t->size * MPI_AT_ONCE;
+    mpi.requests = malloc(most * sizeof *mpi.requests);
+    mpi.statuses = malloc(most * sizeof *mpi.statuses);
     if (!mpi.requests || !mpi.statuses) return give_up("out of memory");
     if (level < MPI_THREAD_MULTIPLE && t->rank == 0 && t->size > 1)
         say("this MPI has no MPI_THREAD_MULTIPLE: a rank that stands still will not be noticed");

@@ -5,8 +5,6 @@
 
 #include "core/file.h"
 
-enum { EAGER = 64 << 10 }; /* bytes that an MPI sends unasked: Open MPI's over TCP */
-
 /* ---- what is said of it ---------------------------------------------------------------------- */
 
 static bool read_unit(const char *text, const char *const units[3], const double worth[3],
@@ -56,7 +54,8 @@ static direction with_others(const int64_t *at, int rank, int ranks) {
 
 static void add(traffic *t, direction out, direction in) {
     t->bytes += out.bytes > in.bytes ? out.bytes : in.bytes;
-    t->delays += out.largest > EAGER || in.largest > EAGER ? 3 : 1;
+    int64_t largest = out.largest > in.largest ? out.largest : in.largest;
+    t->delays += largest ? 1 + (largest - 1) / (MPI_PIECE * MPI_AT_ONCE) : 1;
 }
 
 void traffic_alltoallv(traffic *t, const int64_t *send_at, const int64_t *receive_at, int rank,

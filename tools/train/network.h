@@ -2,14 +2,16 @@
  * which arrives after a delay.
  *
  * A rank sends to all others at once, and what it sends or receives passes its own link: an
- * exchange takes a delay, and the time of the bytes in the busier direction. Of messages beyond 64 KB
- * an MPI first asks the receiver where they go, and waits for the answer: two delays more. What
- * this leaves out: what copying costs, and links that several machines share. */
+ * exchange takes the time of the bytes in the busier direction, and a delay for as many messages to
+ * a rank as mpi.c has on the way at once. What this leaves out: what copying costs, and links that
+ * several machines share. */
 #ifndef WEFT_TOOLS_TRAIN_NETWORK_H
 #define WEFT_TOOLS_TRAIN_NETWORK_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+enum { MPI_PIECE = 60 << 10, MPI_AT_ONCE = 64 }; /* the most bytes of a message; messages */
 
 typedef struct network {
     double rate, delay; /* bytes in a second; seconds */
