@@ -1,9 +1,9 @@
 /* tools/train/mpi.c - collectives over MPI, and a ring of heartbeats. See mpi.h.
  *
- * Bytes go from rank to rank, in messages that an MPI sends unasked. Before a larger one it asks the
- * receiver, whose answer waits behind what the receiver itself sends on their one connection: they
- * then send one after the other, in twice the time. Nothing is asked to compute, so results depend
- * on no MPI. */
+ * Bytes go from rank to rank, in messages that an int counts; to Open MPI in such as it sends unasked.
+ * Before a larger one it asks the receiver, whose answer waits behind what the receiver itself sends
+ * on their one connection: they then send one after the other, in twice the time. Nothing is asked to
+ * compute, so results depend on no MPI. */
 #include "mpi.h"
 
 #include <mpi.h>
@@ -17,7 +17,13 @@
 #include "core/base/clock.h"
 #include "network.h"
 
-enum { ASKED = 100, NAP_NS = 20000 }; /* before the first of the pauses between two questions */
+/* The most bytes of a message, and messages between two ranks at a time. */
+#ifdef OPEN_MPI
+enum { PIECE = MPI_PIECE, AT_ONCE = MPI_AT_ONCE };
+#else
+enum { PIECE = 1 << 26, AT_ONCE = 1 };
+#endif
+enum { ASKED = 10, NAP_NS = 100000 }; /* before the first of the pauses between two questions */
 enum { BEAT_NS = 100000000 };         /* between two */
 #define SILENCE 15.0                  /* seconds without one: hung */
 enum { BEAT, LAST_BEAT };
@@ -71,10 +77,10 @@ typedef struct side {
 /* Message `number` of those to or from a rank: both of a pair cut alike. */
 static int piece(const side *s, int rank, int64_t number, char **at) {
     const int64_t *part = s->at + (s->to_all ? 0 : rank);
-    int64_t from = part[0] + number * MPI_PIECE, left = part[1] - from;
+    int64_t from = part[0] + number * PIECE, left = part[1] - from;
     if (left <= 0) return 0;
     *at = s->bytes + from;
-    return left < MPI_PIECE ? (int)left : MPI_PIECE;
+    return left < PIECE ? (int)left : PIECE;
 }
 
 /* MPIs wait by asking without end; a few times are enough, as others compute meanwhile. */
@@ -108,7 +114,7 @@ static bool send_pieces(wf_transport *t, const side *out, int64_t number, int *m
 }
 
 static bool move(wf_transport *t, const side *out, const side *in, int64_t round, int *moved) {
-    int64_t from = round * MPI_AT_ONCE, to = from + MPI_AT_ONCE;
+    int64_t from = round * AT_ONCE, to = from + AT_ONCE;
     *moved = 0;
     for (int64_t i = from; i < to; i++)
         if (!receive_pieces(t, in, i, moved)) return false;
@@ -230,7 +236,7 @@ wf_transport *mpi_join(int *argc, char ***argv, void (*say)(const char *sentence
     MPI_Comm_dup(MPI_COMM_WORLD, &mpi.data), MPI_Comm_dup(MPI_COMM_WORLD, &mpi.hearts);
     MPI_Comm_set_errhandler(mpi.data, MPI_ERRORS_RETURN);
     *here = count_here();
-    size_t most = 2 * (size_t)t->size * MPI_AT_ONCE;
+    size_t most = 2 * (size_t)t->size * AT_ONCE;
     mpi.requests = malloc(most * sizeof *mpi.requests);
     mpi.statuses = malloc(most * sizeof *mpi.statuses);
     if (!mpi.requests || !mpi.statuses) return give_up("out of memory");

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MPI_PIECE = 60 << 10, MPI_AT_ONCE = 64 }; /* the most bytes of a message; messages */
+enum { MPI_PIECE = 60 << 10, MPI_AT_ONCE = 64 }; /* Open MPI's: bytes of a message; messages */
 
 typedef struct network {
     double rate, delay; /* bytes in a second; seconds */
