@@ -25,6 +25,7 @@ enum { PIECE = 1 << 26, AT_ONCE = 1 };
 #endif
 enum { ASKED = 10, NAP_NS = 100000 }; /* before the first of the pauses between two questions */
 enum { BEAT_NS = 100000000 };         /* between two */
+enum { HEARD_NS = 200000000 };        /* until MPICH's mpirun has passed on what is said */
 #define SILENCE 15.0                  /* seconds without one: hung */
 enum { BEAT, LAST_BEAT };
 
@@ -50,6 +51,7 @@ static void wait_for_the_first(int rank) {
 static void fail(wf_transport *t, int code, const char *why) {
     wait_for_the_first(t->rank);
     mpi.say(why);
+    nanosleep(&(struct timespec){ .tv_nsec = HEARD_NS }, NULL);
     MPI_Abort(MPI_COMM_WORLD, code ? code : 1);
 }
 
