@@ -26,8 +26,9 @@ extern "C" {
 typedef struct wf_transport wf_transport;
 struct wf_transport {
     int rank, size; /* 0 <= rank < size */
-    bool
-        any_thread; /* collectives may come from any thread, one at a time, and fail from another */
+    /* Collectives may come from any thread, one at a time; and fail, from another, ends the one that
+     * this rank is in. */
+    bool any_thread;
     void *user;
     /* Each false: another rank has failed or is gone, with the reason in error. After that no
      * collective succeeds. Offsets are in bytes and rise; rank r's part is [at[r], at[r + 1]). */

@@ -16,7 +16,8 @@ bool wf_courier_threaded(const wf_courier *c);
 void wf_courier_ready(wf_courier *c, int rounds);
 /* Has any of them been said to be ready? */
 bool wf_courier_begun(wf_courier *c);
-/* All may be: waits until they are. False: one has failed. Then the next exchange may begin. */
+/* All rounds may be made: waits until they are, or one has failed (false). After that the next
+ * exchange may begin. */
 bool wf_courier_finish(wf_courier *c);
 /* Waits for the round that is being made; NULL: nothing. */
 void wf_courier_free(wf_courier *c);

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Blocks that travel at a time, of all slices together: 16 MB of f32. */
-enum { IN_FLIGHT = 256, MESSAGE = WF_SHARD_MESSAGE };
+enum { MESSAGE = WF_SHARD_MESSAGE };
 
 bool wf_shard_failed(wf_sharded *s, const char *why) {
     snprintf(s->error, sizeof s->error, "%s", why);
@@ -268,6 +267,12 @@ static const char *wrong(const wf_graph *g, const wf_optimizer *o, wf_tensor *co
 wf_sharded *wf_sharded_new(wf_graph *g, const wf_optimizer *o, wf_tensor *const *params,
                            const wf_optimizer_options *options, int64_t micro_batches,
                            wf_transport *t, wf_pool *pool, char *message) {
+    return wf_shard_new(g, o, params, options, micro_batches, WF_IN_FLIGHT, t, pool, message);
+}
+
+wf_sharded *wf_shard_new(wf_graph *g, const wf_optimizer *o, wf_tensor *const *params,
+                         const wf_optimizer_options *options, int64_t micro_batches,
+                         int64_t in_flight, wf_transport *t, wf_pool *pool, char *message) {
     const char *why = wrong(g, o, params, options, micro_batches);
     wf_sharded *s = why ? NULL : calloc(1, sizeof *s);
     snprintf(message, MESSAGE, "%s", why ? why : "out of memory");
@@ -275,7 +280,7 @@ wf_sharded *wf_sharded_new(wf_graph *g, const wf_optimizer *o, wf_tensor *const 
     s->graph = g, s->of = o, s->t = t, s->most = micro_batches;
     s->real = wf_dtype_size(wf_real(g));
     s->tree = wf_sum_tree_of(micro_batches);
-    bool ok = (wf_slices_new(&s->slices, params, o->n, wf_transport_size(t), IN_FLIGHT) &&
+    bool ok = (wf_slices_new(&s->slices, params, o->n, wf_transport_size(t), in_flight) &&
                find_pieces(s) && make_room(s, micro_batches) && start_courier(s)) ||
               no_memory(s);
     if (ok && open_own(s, options, micro_batches, pool) && wf_sharded_scatter(s)) return s;

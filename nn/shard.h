@@ -8,7 +8,7 @@
 #include "slices.h"
 #include "sum_tree.h"
 
-enum { WF_SHARD_MESSAGE = 256 };
+enum { WF_SHARD_MESSAGE = 256, WF_IN_FLIGHT = 256 /* blocks of a round: 16 MB of f32 */ };
 
 struct wf_sharded {
     wf_graph *graph; /* the model's */
@@ -41,6 +41,10 @@ struct wf_sharded {
     char error[WF_SHARD_MESSAGE];
 };
 
+/* wf_sharded_new with rounds of about so many blocks. */
+wf_sharded *wf_shard_new(wf_graph *g, const wf_optimizer *o, wf_tensor *const *params,
+                         const wf_optimizer_options *options, int64_t micro_batches,
+                         int64_t in_flight, wf_transport *t, wf_pool *pool, char *message);
 bool wf_shard_failed(wf_sharded *s, const char *why); /* false */
 /* sharded.c: gradients of a round to their owners, who add them; a wf_courier's. */
 bool wf_shard_exchange(void *sharded, int round);

@@ -77,6 +77,8 @@ bool wf_sharded_feed(wf_sharded *s, wf_plan *p, int64_t i, int64_t micro_batches
     if (!s || micro_batches < 1) return false;
     wf_sum_node range = wf_shard_range(micro_batches, rank_of(s), s->slices.ranks);
     if (i < range.from || i >= range.to) return wf_shard_failed(s, "a micro-batch of another rank");
+    if (wf_courier_begun(s->courier))
+        return wf_shard_failed(s, "the last micro-batch of an update was run: wf_sharded_update");
     if (i == range.from) s->tree = wf_sum_tree_of(micro_batches);
     bool last = i == range.to - 1 && wf_courier_threaded(s->courier);
     if (last) begin(s, micro_batches);
@@ -290,8 +292,8 @@ static bool refuse(wf_sharded *s) {
     return wf_shard_failed(s, why);
 }
 
-/* What is left of the exchange. What collectives took beside it went by while the last micro-batch
- * was run. */
+/* What is left of the exchange. What collectives took beyond it, at least, went by while the last
+ * micro-batch was run. */
 static bool finish_exchange(wf_sharded *s, int64_t micro_batches) {
     double began = wf_seconds_now();
     if (!wf_courier_begun(s->courier)) begin(s, micro_batches);

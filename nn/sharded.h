@@ -13,8 +13,9 @@
  *
  * Gradients are added in the order of the tree of wf_accumulation, the norm block by block: the bits
  * are those of one process, for any number of ranks. The ranks call the collectives below in the
- * same order. Where the transport allows any_thread, gradients leave while the last micro-batch is
- * run: from there to wf_sharded_update the transport is the optimizer's. */
+ * same order. Where the transport allows any_thread, gradients leave in rounds of 16 MB, while the last
+ * micro-batch is run: from there to wf_sharded_update the transport is the optimizer's, and what has
+ * begun is not given up by one rank alone. */
 #ifndef WEFT_NN_SHARDED_H
 #define WEFT_NN_SHARDED_H
 
@@ -41,7 +42,8 @@ WF_API const char *wf_sharded_error(const wf_sharded *s); /* the last failure, o
 /* This rank's micro-batches of an update of so many: [from, to), perhaps none. */
 WF_API void wf_sharded_range(const wf_sharded *s, int64_t micro_batches, int64_t *from,
                              int64_t *to);
-/* Feed accumulation.at for micro-batch i, in order from `from` on; p runs before it is freed. */
+/* Feed accumulation.at for micro-batch i, in order from `from` on. p may not run after s is
+ * freed. */
 WF_API bool wf_sharded_feed(wf_sharded *s, wf_plan *p, int64_t i, int64_t micro_batches);
 /* Collective: gradients to their owners, an update by these rates (wf_optimizer_rates), parameters
  * to all. norm: as wf_optimizer.norm, NaN if unguarded; may be NULL. False on all ranks if it failed
@@ -65,7 +67,7 @@ WF_API bool wf_sharded_scatter(wf_sharded *s);
  * micro-batches to other ranks. */
 WF_API size_t wf_sharded_memory(const wf_sharded *s);
 WF_API int64_t wf_sharded_traffic(const wf_sharded *s, int64_t micro_batches);
-/* Seconds of exchanges so far that went by while micro-batches were run. */
+/* Seconds of exchanges so far, at least, that went by while micro-batches were run. */
 WF_API double wf_sharded_hidden(const wf_sharded *s);
 
 #ifdef __cplusplus

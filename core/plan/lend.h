@@ -21,7 +21,8 @@ const void *wf_leaf_lent(const wf_tensor *leaf);
  * again. */
 void wf_leaf_forget(wf_tensor *leaf);
 
-/* Runs of p tell which node is computed, as soon as it is; NULL: no longer. */
+/* Runs of p tell which node is computed, as soon as it is, but for views and what was rewritten;
+ * NULL: no longer. */
 void wf_plan_watch(wf_plan *p, void (*computed)(void *user, const wf_tensor *node), void *user);
 
 /* Give back the memory of what the plan computed; the next run takes it again. */

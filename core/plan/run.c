@@ -118,7 +118,7 @@ static bool feeds_given(wf_plan *p) {
 }
 
 void wf_plan_watch(wf_plan *p, void (*computed)(void *user, const wf_tensor *node), void *user) {
-    p->computed = computed, p->watcher = user;
+    if (wf_plan_ok(p)) p->computed = computed, p->watcher = user;
 }
 
 void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch) {

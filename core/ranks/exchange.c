@@ -76,8 +76,9 @@ static bool failed(wf_rank *me) {
     wf_transport *t = &me->transport;
     const wf_seat *cause = wf_region_cause(me->region);
     if (!cause) return false;
-    t->code = cause->code;
-    memcpy(t->error, cause->why, sizeof t->error);
+    pthread_mutex_lock(&me->telling);
+    if (!t->code) memcpy(t->error, cause->why, sizeof t->error), t->code = cause->code;
+    pthread_mutex_unlock(&me->telling);
     return true;
 }
 
@@ -193,7 +194,9 @@ static void fail(wf_transport *t, int code, const char *why) {
 }
 
 void wf_rank_join(wf_rank *me, wf_region *g, int rank) {
-    *me = (wf_rank){ .region = g, .spins = g->ranks > wf_processors() ? 0 : SPINS };
+    *me = (wf_rank){ .region = g,
+                     .telling = PTHREAD_MUTEX_INITIALIZER,
+                     .spins = g->ranks > wf_processors() ? 0 : SPINS };
     me->transport = (wf_transport){ .rank = rank,
                                     .size = g->ranks,
                                     .any_thread = true,

@@ -101,6 +101,7 @@ static void drop(subject *u) {
     free(u->params);
 }
 
+/* The exchange alone is timed: nothing may leave before the barrier (main). */
 static bool update(subject *u, int64_t micro_batches, int64_t step, double pause, wf_transport *t,
                    double *seconds, double *moving) {
     int64_t from, to;
@@ -165,6 +166,7 @@ static bool measure(subject *u, int64_t micro_batches, double pause, const char 
 int main(int argc, char **argv) {
     int here;
     wf_transport *t = mpi_join(&argc, &argv, say, &here);
+    t->any_thread = false;
     int64_t parameters = argc > 1 ? atoll(argv[1]) : 0;
     int64_t micro_batches = argc > 3 ? atoll(argv[3]) : t->size;
     subject u = { 0 };

@@ -78,6 +78,7 @@ TEST_ROWS(none_is_made_after_one_that_failed, 2) {
     ready(c, &s, ROUNDS);
     ck_assert(!wf_courier_finish(c));
     ck_assert_int_eq(s.made, 3);
+    ck_assert(!s.disordered && !wf_courier_begun(c));
     s.fails = -1, s.made = 0; /* and then anew */
     ck_assert(wf_courier_finish(c));
     ck_assert_int_eq(s.made, ROUNDS);

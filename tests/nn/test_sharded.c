@@ -1,7 +1,7 @@
 /* tests/nn/test_sharded.c - an optimizer divided among ranks: the bits of one process, whatever is
  * divided how. Ranks are threads here, over the memory that processes would share. */
 #include "core/ranks/region.h"
-#include "nn/sharded.h"
+#include "nn/shard.h"
 #include "nn/slices.h"
 #include "ops/custom.h"
 #include "tests/suites.h"
@@ -171,7 +171,9 @@ typedef struct run {
     bool same[MOST_RANKS]; /* are averages, swapped in and out, what they should be? */
     int64_t sent[MOST_RANKS], told[MOST_RANKS];
     bool nan;
-    bool at_once; /* nothing is sent while micro-batches are run */
+    bool at_once;      /* nothing is sent while micro-batches are run */
+    int64_t in_flight; /* blocks of a round; 0: as it is */
+    int breaks;        /* how rank 0 breaks off the first update, after its last micro-batch */
     char error[MOST_RANKS][256];
 } run;
 
@@ -201,6 +203,16 @@ static bool swap_and_look(wf_sharded *s, const net *n, int rank) {
     return ok;
 }
 
+/* By another number of micro-batches, by one that it has run already, by leaving. */
+enum { WRONG_NUMBER = 1, ONCE_MORE, LEAVES_OFF, WAYS };
+
+static void break_off(run *r, wf_sharded *s, const net *n, int parts) {
+    const double rates[] = { 0.1, 1, 1 };
+    if (r->breaks == WRONG_NUMBER) ck_assert(!wf_sharded_update(s, parts + 1, rates, NULL));
+    if (r->breaks == ONCE_MORE) ck_assert(!wf_sharded_feed(s, n->add, 0, parts));
+    snprintf(r->error[0], 256, "broke off: %s", wf_sharded_error(s));
+}
+
 static void updates_of(run *r, wf_sharded *s, const net *n, const wf_optimizer_options *o,
                        int rank) {
     for (int update = 1; update <= UPDATES; update++) {
@@ -213,6 +225,10 @@ static void updates_of(run *r, wf_sharded *s, const net *n, const wf_optimizer_o
         for (int64_t i = from; i < to; i++) {
             feed_part(n, update, (int)i);
             assert_plan(n->add, wf_sharded_feed(s, n->add, i, parts) && wf_run(n->add));
+        }
+        if (rank == 0 && r->breaks) {
+            break_off(r, s, n, parts);
+            return;
         }
         r->told[rank] += wf_sharded_traffic(s, parts);
         if (!wf_sharded_update(s, parts, rates, &r->norm[rank][update])) {
@@ -235,8 +251,10 @@ static void *train_rank(void *user) {
     net n = net_of(r->s, &o);
     wf_transport *t = &me.transport;
     t->any_thread = !r->at_once;
-    wf_sharded *s = wf_sharded_new(n.g, &n.o, n.params, &o, r->most, t, NULL, message);
+    int64_t in_flight = r->in_flight ? r->in_flight : WF_IN_FLIGHT;
+    wf_sharded *s = wf_shard_new(n.g, &n.o, n.params, &o, r->most, in_flight, t, NULL, message);
     ck_assert_msg(s != NULL, "%s", message);
+    if (in_flight == 1 && ranks < 6) ck_assert_int_gt(s->slices.rounds, 1);
     updates_of(r, s, &n, &o, at->rank);
     r->sent[at->rank] = t->sent;
     r->same[at->rank] = r->error[at->rank][0] || !n.o.averages.n || swap_and_look(s, &n, at->rank);
@@ -280,10 +298,14 @@ TEST_ROWS(ranks_get_the_bits_of_one_process, COUNT_OF(settings)) {
     for (int p = 0; p < COUNT_OF(most_parts); p++) {
         result want = { 0 };
         train_alone(&settings[_i], most_parts[p], &want);
-        for (int k = 0; k < 2 * COUNT_OF(rank_counts); k++) {
+        for (int k = 0; k < 3 * COUNT_OF(rank_counts); k++) {
             result have = { 0 };
-            int ranks = rank_counts[k / 2];
-            run r = { .s = &settings[_i], .most = most_parts[p], .r = &have, .at_once = k % 2 };
+            int ranks = rank_counts[k / 3];
+            run r = { .s = &settings[_i],
+                      .most = most_parts[p],
+                      .r = &have,
+                      .at_once = k % 3 == 1,
+                      .in_flight = k % 3 == 2 };
             train_in_ranks(&r, ranks);
             assert_same(&want, &have, ranks, r.most);
             for (int i = 0; i < ranks; i++) {
@@ -316,6 +338,18 @@ TEST(a_step_that_is_not_finite_fails_on_all) {
         run r = { .s = &settings[0], .most = 3, .nan = true };
         train_in_ranks(&r, rank_counts[k]);
         for (int i = 0; i < rank_counts[k]; i++) ck_assert_str_ne(r.error[i], "");
+    }
+}
+
+/* What has begun to leave does not arrive: no rank goes on, and none waits for ever. */
+TEST_ROWS(an_update_that_is_broken_off_fails_on_all, WAYS - 1) {
+    static const char *const says[] = { "broke off: an update is not of",
+                                        "was run: wf_sharded_update", "broke off: " };
+    for (int k = 1; k < COUNT_OF(rank_counts); k++) {
+        run r = { .s = &settings[0], .most = 8, .breaks = 1 + _i, .in_flight = 1 };
+        train_in_ranks(&r, rank_counts[k]);
+        assert_contains(r.error[0], says[_i]);
+        for (int i = 1; i < rank_counts[k]; i++) ck_assert_str_ne(r.error[i], "");
     }
 }
 
@@ -410,6 +444,11 @@ static bool say_all_is_well(wf_transport *t, const void *send, void *receive, co
     return true;
 }
 
+static void end_test(wf_transport *t, int code, const char *why) {
+    (void)t;
+    ck_abort_msg("%d: %s", code, why);
+}
+
 static lone *paused; /* what the op below waits for */
 
 /* x, whose gradient waits for an exchange: a whole minute, if there is none. */
@@ -447,7 +486,7 @@ static const wf_op paused_op = { .name = "paused",
                                  .grad = grad_paused,
                                  .run = &run_same };
 
-/* The gradient of the last matrix, which is a round by itself, leaves before that of the first is
+/* Most of the gradient of the last matrix is a round by itself, which leaves before that of the first is
  * computed: whose backward pass waits for just that. */
 TEST(gradients_leave_during_the_backward_pass) {
     enum { LARGE = 70000 };
@@ -457,7 +496,8 @@ TEST(gradients_leave_during_the_backward_pass) {
                           .any_thread = true,
                           .user = &l,
                           .alltoallv = count_exchange,
-                          .allgatherv = say_all_is_well };
+                          .allgatherv = say_all_is_well,
+                          .fail = end_test };
     paused = &l;
     char message[256];
     const double rates[] = { 0.1, 1, 1 }, x[] = { 1, 2, 3, 4 };
@@ -484,7 +524,6 @@ TEST(gradients_leave_during_the_backward_pass) {
         ck_assert_msg(wf_sharded_update(s, 2, rates, NULL), "%s", wf_sharded_error(s));
         ck_assert_int_gt(l.exchanges, 1); /* the round of the first came after it */
     }
-    ck_assert(wf_sharded_hidden(s) >= 0 && wf_sharded_hidden(NULL) == 0);
     wf_sharded_free(s);
     wf_plan_free(p);
     wf_optimizer_free(&opt);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/base/clock.h"
 #include "network.h"
@@ -11,25 +12,38 @@
 
 /* ---- time on a network ------------------------------------------------------------------------ */
 
-/* What is computed takes the time that it takes here; exchanges, which take none here, that of the
- * network, one after another. Of the training's thread, whose exchanges wait for those before, and
- * of the optimizer's, which goes on meanwhile. */
+/* What is computed takes the time that it takes here. Exchanges, which take none here, take that of
+ * the network, one after another: those of the training's thread, which waits for them, and those
+ * of the optimizer's, while the training goes on. */
 static struct {
     network n;
     pthread_t trains;
-    double until;  /* the network is in use, by its clock */
-    double behind; /* the training, what time is here: all that it has waited */
-    double before; /* of that, before this step */
+    double behind; /* seconds that the training has waited: it is so much later there than here */
+    double before; /* of these, before this step */
+    double until;  /* time there: the end of the last exchange */
+    double worked; /* seconds of a processor that the optimizer's thread had taken by then */
     pthread_mutex_t mutex;
 } in_use = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+/* By this thread: packing and adding, between its exchanges. */
+static double seconds_worked(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 static void carry(const traffic *t) {
     if (!in_use.n.rate) return;
     pthread_mutex_lock(&in_use.mutex);
-    double now = wf_seconds_now(), begin = now + in_use.behind;
-    if (in_use.until > begin) begin = in_use.until;
+    bool trains = pthread_equal(pthread_self(), in_use.trains);
+    double now = wf_seconds_now(), begin = now + in_use.behind, after = in_use.until;
+    if (!trains) {
+        double worked = seconds_worked();
+        after += worked - in_use.worked, in_use.worked = worked;
+    }
+    if (after > begin) begin = after;
     in_use.until = begin + network_seconds(&in_use.n, t);
-    if (pthread_equal(pthread_self(), in_use.trains)) in_use.behind = in_use.until - now;
+    if (trains) in_use.behind = in_use.until - now;
     pthread_mutex_unlock(&in_use.mutex);
 }
 
