@@ -5,7 +5,7 @@
 /* The version of this header; wf_version() is that of the library the program runs with.
  * meson.build checks that it states the same. */
 #define WF_VERSION_MAJOR 0
-#define WF_VERSION_MINOR 1
+#define WF_VERSION_MINOR 2
 #define WF_VERSION_PATCH 0
 #define WF_VERSION                                                                                 \
     WF_VERSION_TEXT(WF_VERSION_MAJOR)                                                              \

@@ -111,7 +111,7 @@ WF_API wf_dtype wf_real(const wf_graph *g);
 WF_API uint64_t wf_seed(const wf_graph *g);
 WF_API int wf_node_count(const wf_graph *g);          /* tensors recorded, leaves included */
 WF_API wf_tensor *wf_node(const wf_graph *g, int id); /* NULL: there is none */
-/* "0.1.0", of the library; WF_VERSION is that of this header */
+/* "0.2.0", of the library; WF_VERSION is that of this header */
 WF_API const char *wf_version(void);
 /* The caches that blocks are made for: bytes/ways/threads that share it, of three levels,
  * "32K/8/1,512K/8/1,16M/16/2". As found, or what WEFT_CACHES gives (threads may be left out). */

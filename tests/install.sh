@@ -91,16 +91,28 @@ endif()' >> "$kind/CMakeLists.txt"
     echo "install: CMake finds it, shared and static"
 fi
 
-# The exported names have versions, where there are such.
+# The soname and the symbol versions name the series, so a program of another series does not start. (A library
+# of the name that 0.1 had, without any code, stands for the one that such a program was linked with.)
+series=$(pkg-config --modversion weft | cut -d. -f1-2)
+case $series in 0.*) ;; *) series=${series%%.*} ;; esac
+if [ "$(uname)" = Linux ]; then
+    readelf -d "$libraries/libweft.so" | grep -q "SONAME.*\[libweft.so.$series\]" || fail "the soname is not libweft.so.$series"
+    echo 'const char *wf_version(void); const char *wf_version(void) { return ""; }' > before.c
+    ${CC:-cc} -shared -fPIC -Wl,-soname,libweft.so.0 before.c -o libbefore.so
+    echo 'const char *wf_version(void); int main(void) { return wf_version() == 0; }' > linked.c
+    ${CC:-cc} linked.c ${WEFT_TEST_CFLAGS:-} -o linked libbefore.so
+    ! LD_LIBRARY_PATH=$libraries ./linked 2> log || fail "a program of another series starts"
+    grep -q 'libweft.so.0:' log || fail "a program of another series fails in another way: $(cat log)"
+fi
 if readelf -V "$libraries/libweft.so" 2> /dev/null | grep -q 'Version definition'; then
     for name in $(nm -D --defined-only "$libraries/libweft.so" | awk '$3 ~ /^wf_/ { print $3 }'); do
-        case $name in *@@WEFT_0) ;; *) fail "$name has no version" ;; esac
+        case $name in *@@WEFT_$series) ;; *) fail "$name has no version" ;; esac
     done
 elif [ "$(uname)" = Linux ]; then
     fail "the library's names have no versions"
 fi
 
-for text in LICENSE README.md; do
+for text in LICENSE README.md CHANGES.md; do
     [ -s "$prefix/share/doc/weft/$text" ] || fail "share/doc/weft/$text is not installed"
 done
 for tool in train generate graph inspect convert; do
