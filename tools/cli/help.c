@@ -40,8 +40,7 @@ static void describe_range(const option *o, char *text, size_t size) {
         snprintf(text, size, "%s..%s", low, range_text(o, o->max, high));
 }
 
-/* "12; 256 for add, date, text"; "" if there is nothing to say. */
-static void describe_default(const option *o, char *text, size_t size) {
+void describe_default(const option *o, char *text, size_t size) {
     char value[OPTION_TEXT_SIZE];
     int n = snprintf(text, size, "%s", o->fallback ? o->fallback : option_text(o, value));
     for (int i = 0; i < MOST_CASES && o->otherwise[i].cases; i++) {
@@ -87,5 +86,14 @@ void help_print(const program *p, FILE *out) {
     }
     fputs("\nAlways there\n", out);
     print_option(&(option){ .name = "help", .letter = 'h', .help = "print this page" }, out);
-    print_option(&(option){ .name = "version", .help = "print the version" }, out);
+    print_option(&(option){ .name = "version", .letter = 'V', .help = "print the version" }, out);
+    print_option(&(option){ .name = "config",
+                            .argument = "FILE",
+                            .help = "read options from a file of lines 'name = value'; the "
+                                    "command line goes before it" },
+                 out);
+    print_option(&(option){ .name = "dump-config",
+                            .help = "print the options given as such a file, and the others as "
+                                    "comments" },
+                 out);
 }

@@ -12,4 +12,7 @@ void version_print(const program *p, FILE *out);
 /* A bound of the row's range as text. */
 const char *range_text(const option *o, double bound, char buffer[OPTION_TEXT_SIZE]);
 
+/* The default as the help has it, "12; 256 for add, date, text"; "" if there is none. */
+void describe_default(const option *o, char *text, size_t size);
+
 #endif

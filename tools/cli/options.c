@@ -10,8 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config.h"
 #include "core/file.h"
 #include "help.h"
+#include "nearest.h"
 #include "ops/ops.h"
 #include "terminal.h"
 
@@ -111,17 +113,11 @@ static const char *word_at(const char *words, int place) {
     return words;
 }
 
-static bool same_name(const char *a, const char *b, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if ((a[i] == '_' ? '-' : a[i]) != (b[i] == '_' ? '-' : b[i])) return false;
-    return true;
-}
-
 static bool set_choice(option *o, const char *text, char *message) {
     size_t n = strlen(text);
     int place = 0;
     for (const char *word = o->argument;; word += word_length(word) + 1, place++) {
-        if (word_length(word) == n && same_name(word, text, n)) {
+        if (word_length(word) == n && option_same_name(word, text, n)) {
             *(int *)o->value = place;
             return true;
         }
@@ -209,15 +205,15 @@ void options_take_defaults(program *p, const char *word) {
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-/* `length` of name counts: it may be followed by "=value". NULL: there is no such row. */
-static option *lookup(const program *p, const char *name, size_t length) {
+option *option_named(const program *p, const char *name, size_t length) {
     for (option *o = p->options; o < p->options + p->n; o++)
-        if (o->help && strlen(o->name) == length && same_name(o->name, name, length)) return o;
+        if (o->help && strlen(o->name) == length && option_same_name(o->name, name, length))
+            return o;
     return NULL;
 }
 
 option *option_find(const program *p, const char *name) {
-    return lookup(p, name, strlen(name));
+    return option_named(p, name, strlen(name));
 }
 
 bool option_seen(const program *p, const char *name) {
@@ -229,36 +225,10 @@ void option_no_effect(const program *p, const char *name, bool ineffective, cons
         usage_error(p, "--%s would have no effect: %s", name, because);
 }
 
-/* Levenshtein's distance from a, of n bytes, to b; names longer than the row are cut. */
-static int distance(const char *a, size_t n, const char *b) {
-    enum { LONGEST = 40 };
-    int row[LONGEST + 1];
-    size_t m = strlen(b) < LONGEST ? strlen(b) : LONGEST;
-    for (size_t j = 0; j <= m; j++) row[j] = (int)j;
-    for (size_t i = 1; i <= n; i++) {
-        int diagonal = row[0];
-        row[0] = (int)i;
-        for (size_t j = 1; j <= m; j++) {
-            int change = diagonal + !same_name(a + i - 1, b + j - 1, 1);
-            int shorter = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            diagonal = row[j];
-            row[j] = change < shorter ? change : shorter;
-        }
-    }
-    return row[m];
-}
-
 static _Noreturn void unknown(const program *p, const char *name, size_t length) {
-    const option *nearest = NULL;
-    int least = 0;
-    for (const option *o = p->options; o < p->options + p->n; o++) {
-        if (!o->help) continue;
-        int d = distance(name, length, o->name);
-        if (length >= 3 && strncmp(o->name, name, length) == 0) d = 0; /* the start of a name */
-        if (!nearest || d < least) nearest = o, least = d;
-    }
-    usage_error(p, "there is no option --%.*s; the nearest is --%s", (int)length, name,
-                nearest->name);
+    char hint[160];
+    option_hint(p, name, length, hint, sizeof hint);
+    usage_error(p, "there is no option --%.*s%s", (int)(length < 60 ? length : 60), name, hint);
 }
 
 static void take(const program *p, option *o, const char *text) {
@@ -276,12 +246,23 @@ static const char *next_value(const program *p, const option *o, int argc, char 
     return argv[++*i];
 }
 
-static void parse_long(const program *p, int argc, char **argv, int *i) {
+/* --config FILE, which every program has. */
+static void take_config(program *p, const char *value, int argc, char **argv, int *i) {
+    const option row = { .name = "config", .kind = OPTION_STRING, .argument = "FILE" };
+    if (p->config) usage_error(p, "--config is given twice");
+    p->config = value ? value : next_value(p, &row, argc, argv, i);
+}
+
+static void parse_long(program *p, int argc, char **argv, int *i) {
     const char *name = argv[*i] + 2;
     size_t length = strcspn(name, "=");
-    option *o = lookup(p, name, length);
-    if (!o) unknown(p, name, length);
     const char *value = name[length] ? name + length + 1 : NULL;
+    option *o = option_named(p, name, length);
+    if (!o && length == strlen("config") && strncmp(name, "config", length) == 0) {
+        take_config(p, value, argc, argv, i);
+        return;
+    }
+    if (!o) unknown(p, name, length);
     if (o->kind == OPTION_FLAG && value) usage_error(p, "--%s takes no value", o->name);
     if (o->kind != OPTION_FLAG && !value) value = next_value(p, o, argc, argv, i);
     take(p, o, value);
@@ -315,23 +296,39 @@ static void check_environment(const program *p) {
                     wf_isa());
 }
 
-void options_parse(program *p, int argc, char **argv) {
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            exit((help_print(p, stdout), close_stdout(p, EXIT_DONE)));
-        if (strcmp(argv[i], "--version") == 0)
-            exit((version_print(p, stdout), close_stdout(p, EXIT_DONE)));
-    }
+static bool is_dump(const char *text) {
+    return strcmp(text, "--dump-config") == 0 || strcmp(text, "--dump_config") == 0;
+}
+
+static void parse_all(program *p, int argc, char **argv) {
     bool only_operands = false;
     for (int i = 1; i < argc; i++) {
         if (only_operands || argv[i][0] != '-' || !argv[i][1])
             parse_operand(p, argv[i]);
         else if (strcmp(argv[i], "--") == 0)
             only_operands = true;
+        else if (is_dump(argv[i]))
+            continue;
         else if (argv[i][1] == '-')
             parse_long(p, argc, argv, &i);
         else
             parse_short(p, argc, argv, &i);
     }
+}
+
+void options_parse(program *p, int argc, char **argv) {
+    bool dump = false;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            exit((help_print(p, stdout), close_stdout(p, EXIT_DONE)));
+        if (strcmp(argv[i], "--version") == 0 || strcmp(argv[i], "-V") == 0)
+            exit((version_print(p, stdout), close_stdout(p, EXIT_DONE)));
+        dump = dump || is_dump(argv[i]);
+    }
+    parse_all(p, argc, argv);
+    if (p->config) config_read(p, p->config);
     check_environment(p);
+    if (!dump) return;
+    config_write(p, stdout);
+    exit(close_stdout(p, EXIT_DONE));
 }

@@ -90,12 +90,16 @@ typedef struct program {
     const char *operand_name; /* NULL: it takes none */
     const char **operand;
     file_use operand_use;
+    /* The file that --config names; NULL: there is none. Set by options_parse. */
+    const char *config;
 } program;
 
 void options_parse(program *p, int argc, char **argv);
 
 /* The row of that name, which must exist. */
 option *option_find(const program *p, const char *name);
+/* The row of that name, of which `length` bytes count; NULL: there is none. */
+option *option_named(const program *p, const char *name, size_t length);
 bool option_seen(const program *p, const char *name);
 
 /* The default in the case of that word; NULL: the variable's. */

@@ -90,6 +90,7 @@ void check_uses(const program *p, const used_file *more, int n_more) {
         if (o->use != USE_NONE && *(const char **)o->value)
             n = add(all, n, "--", &(used_file){ o->name, *(const char **)o->value, -1, o->use },
                     false);
+    if (p->config) n = add(all, n, "--", &(used_file){ "config", p->config, -1, USE_INPUT }, false);
     if (p->operand && *p->operand)
         n = add(all, n, "", &(used_file){ p->operand_name, *p->operand, -1, p->operand_use },
                 false);
