@@ -93,9 +93,11 @@ static wf_tensor *turn(wf_tensor *x, const wf_mha_options *o) {
 /* q, k, v in heads -> [B,T,D]; also the weights, if the options request them. */
 static wf_tensor *attend(const struct wf_mha_layer *l, wf_tensor *q, wf_tensor *k, wf_tensor *v,
                          const wf_mha_options *o) {
-    wf_attention_options options = {
-        .additive = o->additive, .causal = o->causal, .window = o->window, .dropout = l->dropout
-    };
+    wf_attention_options options = { .additive = o->additive,
+                                     .causal = o->causal,
+                                     .window = o->window,
+                                     .scale = o->scale,
+                                     .dropout = l->dropout };
     if (o->weights) *o->weights = wf_attention_weights(q, k, o->mask, &options); /* [B,H,T,S] */
     return combine(l, wf_attention(q, k, v, o->mask, &options));
 }

@@ -18,16 +18,18 @@ struct wf_mha_layer {
     const char *path;
 };
 typedef struct wf_mha_options {
-    wf_tensor *mask; /* 1 = may attend; [T,S], [B,T,S], [B,1,1,S] or [B,H,T,S]; or NULL */
-    bool additive;   /* the mask is added to the scores, as position biases are; -inf masks */
-    bool causal;     /* query i sees keys j <= i + (keys - queries) */
-    int64_t window;  /* and only keys j > i + (keys - queries) - window; 0: all */
-    bool cache;      /* self-attention: keys and values pass through wf_cache */
+    wf_tensor
+        *mask; /* 1 = may attend, real or i32; [T,S], [B,T,S], [B,1,1,S] or [B,H,T,S]; or NULL */
+    bool additive;  /* the mask is added to the scores, as position biases are; -inf masks */
+    bool causal;    /* query i sees keys j <= i + (keys - queries) */
+    int64_t window; /* and only keys j > i + (keys - queries) - window; 0: all */
+    bool cache;     /* self-attention: keys and values pass through wf_cache */
     /* self-attention: queries and keys are turned by this table, wf_rotary_positions, in pairs as
      * the layer of positions has them. NULL: they are not. Keys are cached as turned */
     wf_tensor *rotary;
     bool interleaved;
     wf_tensor **weights; /* out: [B,H,T,S] from primitives, before dropout; NULL: not recorded */
+    double scale;        /* of the scores, before a mask is added: 1 in T5. 0: 1 / sqrt(d) */
 } wf_mha_options;
 WF_API struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim,
                                       int64_t num_heads, bool bias, double dropout);

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int64_t gates_of(wf_recurrent_kind kind) {
     return kind == WF_GRU ? 3 : 4;
@@ -98,12 +99,29 @@ static wf_tensor *step(const struct wf_recurrent_cell *l, wf_tensor *in, wf_tens
     return l->kind == WF_GRU ? gru_step(l, in, h) : lstm_step(l, in, h, c);
 }
 
+/* Has the state the axes of x, and H units? What is NULL is refused by the ops. */
+static bool of_one_batch(const struct wf_recurrent_cell *l, const wf_tensor *x,
+                         const wf_tensor *state) {
+    if (!x || !state || !wf_ok(x->graph)) return true;
+    bool same = x->ndim == state->ndim && x->ndim > 0;
+    for (int i = 0; same && i < x->ndim - 1; i++) same = state->shape[i] == x->shape[i];
+    if (same && state->shape[x->ndim - 1] == l->hidden_size) return true;
+    char given[96], is[96];
+    wf_shape_text(x->graph, x->ndim, x->shape, given, sizeof given);
+    wf_shape_text(state->graph, state->ndim, state->shape, is, sizeof is);
+    wf_poison(x->graph, "a state %s has not the rows of %s and %lld units", is, given,
+              (long long)l->hidden_size);
+    return false;
+}
+
 wf_tensor *wf_recurrent_step(const struct wf_recurrent_cell *l, wf_tensor *x, wf_tensor *h,
                              wf_tensor **c) {
     if (!l || !l->weight_hh) return no_layer(x, "a recurrent cell");
     if (l->kind == WF_LSTM && (!c || !*c))
         return wf_poison(l->weight_hh->graph, "an LSTM has another state, c: it is NULL");
     const char *outer = enter(l->weight_hh, l->path);
+    if (!of_one_batch(l, x, h) || (l->kind == WF_LSTM && !of_one_batch(l, x, *c)))
+        return leave(outer, wf_poison(x->graph, NULL));
     return leave(outer, step(l, project(l, x), h, c));
 }
 
@@ -180,13 +198,19 @@ static wf_tensor *open_steps(wf_tensor *x, wf_tensor *lengths) {
     return wf_less(t, wf_unsqueeze(lengths, WF_AXIS(0) | WF_AXIS(2)));
 }
 
-/* A state for every layer and direction? */
-static bool states_ok(const struct wf_recurrent_layer *l, const wf_tensor *all) {
-    int64_t n = l->o.num_layers * (l->o.bidirectional ? 2 : 1);
-    if (!all || (all->ndim == 3 && all->shape[0] == n)) return true;
+/* A state of every row of x [B,T,I], for every layer and direction? A state of another batch would be
+ * broadcast, or change the batch. */
+static bool states_ok(const struct wf_recurrent_layer *l, const wf_tensor *x,
+                      const wf_tensor *all) {
+    int64_t n = l->o.num_layers * (l->o.bidirectional ? 2 : 1), H = l->o.hidden_size;
+    int64_t shape[] = { n, x->shape[0], H };
+    char fits[96], is[96];
+    if (!all || (all->ndim == 3 && memcmp(all->shape, shape, sizeof shape) == 0)) return true;
+    wf_shape_text(all->graph, all->ndim, all->shape, is, sizeof is);
+    wf_shape_text(all->graph, 3, shape, fits, sizeof fits);
     wf_poison(all->graph,
-              "the first states are not [%lld,B,H], a state for each layer and direction",
-              (long long)n);
+              "the first states are %s, not %s: for each layer and direction a state of every row",
+              is, fits);
     return false;
 }
 
@@ -198,7 +222,7 @@ static wf_recurrent_result unroll(const struct wf_recurrent_layer *l, wf_tensor 
                                   wf_tensor *lengths, wf_tensor *h, wf_tensor *c) {
     if (x->ndim != 3 || x->shape[1] < 1)
         return all_poison(wf_poison(x->graph, "the operand is not [B,T,I] with a step or more"));
-    if (!states_ok(l, h) || !states_ok(l, c)) return all_poison(wf_poison(x->graph, NULL));
+    if (!states_ok(l, x, h) || !states_ok(l, x, c)) return all_poison(wf_poison(x->graph, NULL));
     int64_t T = x->shape[1];
     /* the size as a number: another one that is bound does not fit */
     x = wf_reshape(wf_transpose(x, 0, 1), 3, (int64_t[]){ T, WF_KEEP, WF_KEEP });

@@ -44,8 +44,8 @@ typedef struct wf_recurrent_result {
     wf_tensor *output; /* [B,T,H], or [B,T,2H] with both directions; zeros beyond a row's length */
     wf_tensor *h, *c;  /* [layers (times 2),B,H]: the last states, at a row's length; c: of LSTM */
 } wf_recurrent_result;
-/* lengths: [B] i32, NULL: all rows have T steps. h, c: the first states, shaped as the last ones;
- * NULL: zeros. */
+/* lengths: [B] i32, NULL: all rows have T steps. h, c: the first states, shaped as the last ones,
+ * of the batch of x; NULL: zeros. */
 WF_API wf_recurrent_result wf_recurrent(const struct wf_recurrent_layer *l, wf_tensor *x,
                                         wf_tensor *lengths, wf_tensor *h, wf_tensor *c);
 /* One step, as torch.nn.GRUCell and LSTMCell: x [B,I], h [B,H] -> the next h. *c: LSTM's other

@@ -86,6 +86,14 @@ WF_API wf_tensor *wf_logical_and(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_logical_or(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_logical_xor(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_logical_not(wf_tensor *x);
+/* the bits of i32: bits.c. A count outside of 0..31 moves every bit out: 0, or the sign's copies */
+WF_API wf_tensor *wf_bitwise_and(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_bitwise_or(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_bitwise_xor(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_bitwise_not(wf_tensor *x);
+WF_API wf_tensor *wf_bitwise_left_shift(wf_tensor *x, wf_tensor *count);
+WF_API wf_tensor *wf_bitwise_right_shift(wf_tensor *x, wf_tensor *count); /* copies the sign */
+WF_API wf_tensor *wf_bitwise_right_shift_logical(wf_tensor *x, wf_tensor *count); /* zeros */
 /* 1 or 0 */
 WF_API wf_tensor *wf_isnan(wf_tensor *x);
 WF_API wf_tensor *wf_isinf(wf_tensor *x);
@@ -145,7 +153,8 @@ WF_API wf_tensor *wf_scale(wf_tensor *x, double scale);                /* scale 
 WF_API wf_tensor *wf_clamp(wf_tensor *x, double low, double high);
 
 /* ---- selection: where.c ---------------------------------------------------------------------- */
-/* condition != 0 ? a : b; a and b real or i32 */
+/* condition != 0 ? a : b; a and b real or i32. Conditions and masks, here and below, may be real or
+ * i32 */
 WF_API wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b);
 /* mask != 0 ? value : x */
 WF_API wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value);
@@ -182,6 +191,9 @@ WF_API wf_tensor *wf_argmax(wf_tensor *x, int axis);
 WF_API wf_tensor *wf_argmin(wf_tensor *x, int axis);
 /* 1 / (product of the bound sizes of these axes), shape [] */
 WF_API wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes);
+/* the bound size of an axis, i32 []; the product of those of several, real []: shape/size.c */
+WF_API wf_tensor *wf_size_of(wf_tensor *like, int axis);
+WF_API wf_tensor *wf_count_of(wf_tensor *like, uint32_t axes);
 
 /* ---- scans: scan.c. Along an axis, in order, in double; reverse: from its end ---------------- */
 WF_API wf_tensor *wf_cumsum(wf_tensor *x, int axis, bool reverse);  /* x[0] + ... + x[i] */

@@ -299,6 +299,7 @@ wf_tensor *wf_attention(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mas
                         const wf_attention_options *options) {
     attention_attrs a = attrs_of(options);
     if (a.dropout != 0) a.site = wf_site(q, options->site);
+    if (!a.additive) mask = wf_real_mask(mask);
     if (wf_rank(q) != 3)
         return wf_record(&wf_op_attention, 4, (wf_tensor *[]){ q, k, v, with_head(mask) }, &a);
     wf_tensor *in[] = { with_head(q), with_head(k), with_head(v), with_head(mask) };
@@ -308,5 +309,6 @@ wf_tensor *wf_attention(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mas
 wf_tensor *wf_attention_weights(wf_tensor *q, wf_tensor *k, wf_tensor *mask,
                                 const wf_attention_options *options) {
     attention_attrs a = attrs_of(options);
+    if (!a.additive) mask = wf_real_mask(mask);
     return weights_from_primitives(q, k, wf_rank(q) == 4 ? with_head(mask) : mask, &a);
 }

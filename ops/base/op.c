@@ -41,3 +41,11 @@ void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value) {
 wf_tensor *wf_zero(wf_tensor *x) {
     return wf_constant(x ? x->graph : NULL, 0);
 }
+
+wf_tensor *wf_zero_like(wf_tensor *x) {
+    return x && x->dtype == WF_I32 ? wf_constant_i32(x->graph, 0) : wf_zero(x);
+}
+
+wf_tensor *wf_real_mask(wf_tensor *mask) {
+    return mask && mask->dtype == WF_I32 ? wf_cast(mask, wf_real(mask->graph)) : mask;
+}

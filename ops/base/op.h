@@ -27,6 +27,9 @@ static inline wf_tensor *wf_result(wf_tensor *y, int k) {
 static inline wf_tensor *wf_alias(wf_tensor *x) {
     return wf_record(&wf_op_reshape_like, 2, (wf_tensor *[]){ x, x }, NULL);
 }
-wf_tensor *wf_zero(wf_tensor *x); /* a real 0 in x's graph, shape [] */
+wf_tensor *wf_zero(wf_tensor *x);      /* a real 0 in x's graph, shape [] */
+wf_tensor *wf_zero_like(wf_tensor *x); /* the same, of x's type */
+/* A mask as ops read it, real: an i32 one is converted. NULL stays NULL. */
+wf_tensor *wf_real_mask(wf_tensor *mask);
 
 #endif

@@ -55,8 +55,7 @@ wf_tensor *wf_lerp(wf_tensor *a, wf_tensor *b, wf_tensor *weight) {
 /* ---- conditions ------------------------------------------------------------------------------ */
 
 wf_tensor *wf_logical_not(wf_tensor *x) {
-    bool ids = x && x->dtype == WF_I32;
-    return wf_equal(x, ids ? wf_constant_i32(x->graph, 0) : wf_zero(x));
+    return wf_equal(x, wf_zero_like(x));
 }
 
 wf_tensor *wf_isnan(wf_tensor *x) {

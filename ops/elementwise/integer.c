@@ -5,15 +5,10 @@
 #include "ops/base/op.h"
 #include "ops/base/walk.h"
 
-/* The number that is congruent to x modulo 2^32. */
-static inline int32_t wrap(uint32_t x) {
-    return x <= INT32_MAX ? (int32_t)x : (int32_t)(x - 0x80000000u) + INT32_MIN;
-}
-
 /* -2^31 / -1 wraps, too. */
 static inline int32_t floor_divided(int32_t a, int32_t b) {
     int64_t quotient = (int64_t)a / b;
-    return wrap((uint32_t)(quotient - ((int64_t)a % b != 0 && (a < 0) != (b < 0))));
+    return wf_wrap((uint32_t)(quotient - ((int64_t)a % b != 0 && (a < 0) != (b < 0))));
 }
 
 /* ---- loops: false for a division by 0 -------------------------------------------------------- */

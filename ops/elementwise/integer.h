@@ -5,6 +5,11 @@
 #include "core/op.h"
 #include "ops/kernels/kernels.h"
 
+/* The number that is congruent to x modulo 2^32. */
+static inline int32_t wf_wrap(uint32_t x) {
+    return x <= INT32_MAX ? (int32_t)x : (int32_t)(x - 0x80000000u) + INT32_MIN;
+}
+
 /* Has this op a row in integer.inc? */
 bool wf_takes_integers(enum wf_binary f);
 bool wf_takes_integer(enum wf_unary f);

@@ -45,10 +45,11 @@ const wf_op wf_op_where = {
 };
 
 wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b) {
-    return wf_record(&wf_op_where, 3, (wf_tensor *[]){ condition, a, b }, NULL);
+    return wf_record(&wf_op_where, 3, (wf_tensor *[]){ wf_real_mask(condition), a, b }, NULL);
 }
 
 /* The mask is broadcast to x first, so that the result has the shape of x. */
 wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value) {
-    return wf_where(wf_broadcast_to(mask, x), wf_constant(x ? x->graph : NULL, value), x);
+    return wf_where(wf_broadcast_to(wf_real_mask(mask), x), wf_constant(x ? x->graph : NULL, value),
+                    x);
 }

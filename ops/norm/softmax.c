@@ -140,7 +140,8 @@ const wf_op wf_op_softmax = {
 };
 
 wf_tensor *wf_masked_softmax(wf_tensor *x, wf_tensor *mask, bool causal) {
-    return wf_record(&wf_op_softmax, 2, (wf_tensor *[]){ x, mask }, &(softmax_attrs){ causal });
+    return wf_record(&wf_op_softmax, 2, (wf_tensor *[]){ x, wf_real_mask(mask) },
+                     &(softmax_attrs){ causal });
 }
 
 /* Another axis changes places with the last one, there and back. */

@@ -88,9 +88,9 @@ wf_tensor *wf_logsumexp(wf_tensor *x, uint32_t axes, bool keepdim) {
 /* ---- truth: what is not 0, NaN included ------------------------------------------------------ */
 
 wf_tensor *wf_any(wf_tensor *x, uint32_t axes, bool keepdim) {
-    return wf_greater(wf_sum(wf_not_equal(x, wf_zero(x)), axes, keepdim), wf_zero(x));
+    return wf_greater(wf_sum(wf_not_equal(x, wf_zero_like(x)), axes, keepdim), wf_zero(x));
 }
 
 wf_tensor *wf_all(wf_tensor *x, uint32_t axes, bool keepdim) {
-    return wf_equal(wf_sum(wf_equal(x, wf_zero(x)), axes, keepdim), wf_zero(x));
+    return wf_equal(wf_sum(wf_equal(x, wf_zero_like(x)), axes, keepdim), wf_zero(x));
 }

@@ -352,6 +352,32 @@ TEST(attention_returns_its_weights) {
     end_graph(g);
 }
 
+/* As T5's: softmax(Q K^T + bias) without a factor; a mask of integers is one of reals. */
+TEST(attention_takes_a_scale_and_a_mask_of_integers) {
+    wf_graph *g = new_graph(WF_F64);
+    struct wf_mha_layer l = wf_mha_new(g, "mha", 6, 2, false, 0);
+    wf_tensor *x = noise(g, "x", SHAPE(2, 3, 6)), *weights[4], *y[4];
+    wf_tensor *ids = ids_of(g, "mask", SHAPE(2, 1, 1, 3), (int32_t[]){ 1, 0, 1, 1, 2, 0 });
+    wf_tensor *mask = wf_not_equal(ids, wf_constant_i32(g, 0));
+    wf_mha_options o[4] = { { .mask = mask, .scale = 1 },
+                            { .mask = ids, .scale = 1 },
+                            { .mask = mask, .scale = 1 / sqrt(3) },
+                            { .mask = mask } };
+    for (int i = 0; i < 4; i++) {
+        o[i].weights = &weights[i];
+        y[i] = wf_mha(&l, x, x, &o[i]);
+    }
+    values v[4];
+    for (int outputs = 0; outputs < 2; outputs++) {
+        evaluate(outputs ? y : weights, 4, 1, false, v);
+        ck_assert(same_bits(v[0], v[1]));
+        ck_assert_double_le(distance(v[2], v[3]), 1e-15);
+        ck_assert_double_gt(distance(v[0], v[2]), 1e-3);
+        free_values(v, 4);
+    }
+    end_graph(g);
+}
+
 /* Every element of every parameter of both kinds of layer, with dropout on: first order. Over
  * fewer than 8 numbers LayerNorm bends too sharply for the stencil. */
 TEST_ROWS(gradients_of_layers, 2) {

@@ -161,8 +161,9 @@ TEST(nodes_grow_with_the_steps_and_no_faster) {
     ck_assert_int_lt(most, 512 * 60);
 }
 
-TEST_ROWS(other_states_than_those_of_the_layers_are_refused, 3) {
-    static const int64_t shapes[][3] = { { 1, 2, 3 }, { 4, 2, 3 }, { 2, 3, 0 } };
+TEST_ROWS(other_states_than_those_of_the_layers_are_refused, 6) {
+    static const int64_t shapes[][3] = { { 1, 2, 3 }, { 4, 2, 3 }, { 2, 3, 0 },
+                                         { 2, 1, 3 }, { 2, 5, 3 }, { 2, 2, 1 } };
     wf_graph *g = wf_graph_new(NULL);
     const wf_recurrent_options o = { .input_size = 3, .hidden_size = 3, .bidirectional = true };
     struct wf_recurrent_layer l = wf_recurrent_new(g, "gru", &o);
@@ -170,7 +171,23 @@ TEST_ROWS(other_states_than_those_of_the_layers_are_refused, 3) {
     wf_tensor *h = wf_input(g, "h", wf_real(g), shapes[_i][2] ? 3 : 2, shapes[_i]);
     wf_recurrent(&l, x, NULL, h, NULL);
     ck_assert(!wf_ok(g));
-    assert_contains(wf_error(g), "gru: the first states are not [2,B,H]");
+    assert_contains(wf_error(g), "gru: the first states are [");
+    assert_contains(wf_error(g), ", not [2,2,3]: for each layer and direction a state");
+    wf_graph_free(g);
+}
+
+/* A state of one row would be used for every row, one of more rows would give more. */
+TEST_ROWS(a_cell_refuses_states_of_another_batch, 8) {
+    static const int64_t shapes[][2] = { { 1, 3 }, { 5, 3 }, { 2, 1 }, { 2, 4 } };
+    wf_graph *g = wf_graph_new(NULL);
+    const wf_recurrent_options o = { .kind = WF_LSTM, .input_size = 3, .hidden_size = 3 };
+    struct wf_recurrent_layer l = wf_recurrent_new(g, "lstm", &o);
+    wf_tensor *x = wf_input(g, "x", wf_real(g), 2, (int64_t[]){ 2, 3 });
+    wf_tensor *bad = wf_input(g, "bad", wf_real(g), 2, shapes[_i / 2]), *c = _i % 2 ? bad : x;
+    wf_recurrent_step(&l.cell[0][0], x, _i % 2 ? x : bad, &c);
+    ck_assert(!wf_ok(g));
+    assert_contains(wf_error(g), "lstm: a state [");
+    assert_contains(wf_error(g), "] has not the rows of [2,3] and 3 units");
     wf_graph_free(g);
 }
 

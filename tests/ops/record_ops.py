@@ -87,6 +87,12 @@ def loss(logits, labels, smoothing=0.0, ignore=-1):
     )
 
 
+def shifted(x, count):
+    """A logical right shift of i32; a count outside of 0..31 gives 0."""
+    inside = (count >= 0) & (count < 32)
+    return torch.where(inside, ((x & 0xFFFFFFFF) >> count.clamp(0, 31)).int(), 0)
+
+
 def everything(a, b):
     counted = (b != 1).sum().to(a.dtype)
     return loss(a, b, 0.1, 1) + 0.3 * loss(a, b, 0.0, 1) + counted
@@ -865,6 +871,30 @@ FORMULAS = {
             ),
         )
     },
+    # bits: int64 here is i32 there
+    "bitwise_and": lambda a, b: (a - 40) & b,
+    "bitwise_or": lambda a, b: (a - 40) | b,
+    "bitwise_xor": lambda a, b: (a - 40) ^ (b - 50),
+    "bitwise_not": lambda a: ~(a - 40),
+    "bitwise_left_shift": lambda a, b: (a - 40).int() << (b - 4).int(),
+    "bitwise_right_shift": lambda a, b: (a - 400).int() >> (b - 4).int(),
+    "bitwise_right_shift_logical": lambda a, b: shifted((a - 400), b - 4),
+    "bitwise_and_itself": lambda a: a,
+    # masks of integers
+    "where_id_mask": lambda a, b, c: torch.where(a != 0, b, c),
+    "where_id_mask_of_ids": lambda a, b, c: torch.where(a != 1, b, c),
+    "masked_fill_id_mask": lambda a, b: a.masked_fill(b != 0, -3),
+    "softmax_id_mask": lambda a, b: open_softmax(a, causal(a) & (b != 0)),
+    "attention_id_mask": attend,
+    "attention_weights_id_mask": lambda a, b, c: weights(a, b, (c != 0).unsqueeze(1)),
+    "any_ids": lambda a: (a != 0).any(-1),
+    "all_ids": lambda a: (a != 0).all(-1),
+    # sizes
+    "size_of": lambda a: torch.tensor(a.size(1)),
+    "size_of_last": lambda a: torch.tensor(a.size(-1)),
+    "count_of": lambda a: torch.tensor(a.size(0) * a.size(2)),
+    "count_of_ids": lambda a: torch.tensor(a.numel()),
+    "count_of_none": lambda a: torch.tensor(1),
     # training
     "cross_entropy": loss,
     "cross_entropy_nll": loss,

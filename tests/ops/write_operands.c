@@ -5,7 +5,7 @@
 #include "op_cases.h"
 #include "tests/suites.h"
 
-enum { MOST = 4096, NAME = 96 };
+enum { MOST = 8192, NAME = 96 };
 
 typedef struct book {
     wf_entry entry[MOST];

@@ -1,0 +1,71 @@
+/* ops/elementwise/bits.c - the bits of i32, element by element, with broadcasting: for hashes, sets of
+ * flags and packed numbers. A member of the family is a row of bits.inc.
+ *
+ * A shift by a count outside of 0..31 moves every bit out, as in PyTorch: the result is 0, or after
+ * bitwise_right_shift, which copies the sign, 0 or -1. Integers have no gradient. */
+#include "integer.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+
+enum { BITS_OF_AN_INTEGER = 32 };
+
+static inline bool is_count(int32_t n) {
+    return n >= 0 && n < BITS_OF_AN_INTEGER;
+}
+
+static inline int32_t shifted_left(int32_t x, int32_t n) {
+    return is_count(n) ? wf_wrap((uint32_t)x << n) : 0;
+}
+
+static inline int32_t shifted_right_logical(int32_t x, int32_t n) {
+    return is_count(n) ? wf_wrap((uint32_t)x >> n) : 0;
+}
+
+/* C leaves the right shift of a negative number to the compiler: ~x is not negative. */
+static inline int32_t shifted_right(int32_t x, int32_t n) {
+    int32_t count = is_count(n) ? n : BITS_OF_AN_INTEGER - 1;
+    return x < 0 ? ~(~x >> count) : x >> count;
+}
+
+static bool shape_bits(wf_call *c) {
+    if (!wf_want(c, 0, WF_I32) || !wf_want(c, 1, WF_I32)) return false;
+    if (!wf_broadcast_shapes(c, &c->in[0], &c->in[1], &c->out[0])) return false;
+    c->out[0].dtype = WF_I32;
+    return true;
+}
+
+#define BITS(NAME, value)                                                                          \
+    static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
+        wf_runs r;                                                                                 \
+        (void)phase, (void)scratch;                                                                \
+        for (wf_runs_start(&r, c, task, true); wf_runs_next(&r);) {                                \
+            const int32_t *as = r.in[0], *bs = r.in[1];                                            \
+            int32_t *y = r.out;                                                                    \
+            for (int64_t i = 0; i < r.n; i++) {                                                    \
+                const int32_t a = as[i * r.step[0]], b = bs[i * r.step[1]];                        \
+                y[i] = value;                                                                      \
+            }                                                                                      \
+        }                                                                                          \
+        return true;                                                                               \
+    }                                                                                              \
+    const wf_op wf_op_##NAME = {                                                                   \
+        .name = #NAME,                                                                             \
+        .family = "elementwise",                                                                   \
+        .arity = 2,                                                                                \
+        .shape = shape_bits,                                                                       \
+        .no_grad = "integers have no gradient",                                                    \
+        .run =                                                                                     \
+            &(const wf_kernel){                                                                    \
+                .tasks = wf_elementwise_tasks, .eval = eval_##NAME, .strided = 3, .in_place = 3 }, \
+    };                                                                                             \
+    wf_tensor *wf_##NAME(wf_tensor *a, wf_tensor *b) {                                             \
+        return wf_record(&wf_op_##NAME, 2, (wf_tensor *[]){ a, b }, NULL);                         \
+    }
+#include "bits.inc"
+#undef BITS
+
+/* Every bit differs from that of -1, which has all. */
+wf_tensor *wf_bitwise_not(wf_tensor *x) {
+    return wf_bitwise_xor(x, wf_constant_i32(x ? x->graph : NULL, -1));
+}

@@ -1,0 +1,74 @@
+/* ops/shape/size.c - sizes as numbers: the size of an axis (i32) and the number of elements along axes
+ * (real), read when a plan runs, so that they are those that are bound then. 1 over such a count is
+ * inverse_count (reduce/reduce.c). */
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+
+/* ---- size_of: i32 [] ------------------------------------------------------------------------- */
+
+static bool shape_size_of(wf_call *c) {
+    const int *axis = c->attrs;
+    if (!wf_want_axis(c, *axis, c->in[0].ndim)) return false;
+    wf_set_shape(&c->out[0], WF_I32, 0, NULL);
+    return true;
+}
+
+static bool eval_size_of(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const int *axis = c->attrs;
+    int64_t size = c->in[0].shape[*axis];
+    (void)phase, (void)task, (void)scratch;
+    if (size > INT32_MAX) return wf_fail(c, "%lld is too large for i32", (long long)size);
+    *(int32_t *)c->out[0].data = (int32_t)size;
+    return true;
+}
+
+const wf_op wf_op_size_of = {
+    .name = "size_of",
+    .family = "constant",
+    .arity = 1,
+    .attr_bytes = sizeof(int),
+    .shape = shape_size_of,
+    .no_grad = "it reads only a shape",
+    .shape_only = 1,
+    .run = &(const wf_kernel){ .eval = eval_size_of, .strided = 1 },
+};
+
+wf_tensor *wf_size_of(wf_tensor *like, int axis) {
+    axis = wf_pick_axis(axis, wf_rank(like));
+    return wf_record(&wf_op_size_of, 1, &like, &axis);
+}
+
+/* ---- count_of: real [] ----------------------------------------------------------------------- */
+
+static bool shape_count_of(wf_call *c) {
+    const uint32_t *axes = c->attrs;
+    if (!wf_want_axes(c, *axes, c->in[0].ndim)) return false;
+    wf_set_shape(&c->out[0], wf_real(c->graph), 0, NULL);
+    return true;
+}
+
+static bool eval_count_of(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const uint32_t *axes = c->attrs;
+    double n = 1;
+    (void)phase, (void)task, (void)scratch;
+    for (int i = 0; i < c->in[0].ndim; i++)
+        if (*axes >> i & 1) n *= (double)c->in[0].shape[i];
+    wf_put(&c->out[0], 0, n);
+    return true;
+}
+
+const wf_op wf_op_count_of = {
+    .name = "count_of",
+    .family = "constant",
+    .arity = 1,
+    .attr_bytes = sizeof(uint32_t),
+    .shape = shape_count_of,
+    .no_grad = "it reads only a shape",
+    .shape_only = 1,
+    .run = &(const wf_kernel){ .eval = eval_count_of, .strided = 1 },
+};
+
+wf_tensor *wf_count_of(wf_tensor *like, uint32_t axes) {
+    axes = wf_axes(axes, wf_rank(like));
+    return wf_record(&wf_op_count_of, 1, &like, &axes);
+}
