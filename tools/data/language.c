@@ -173,10 +173,14 @@ static char *number_line(const int32_t *ids, int64_t n) {
 }
 
 static char *text_line(const wf_tokenizer *t, const int32_t *ids, int64_t n, size_t *bytes) {
-    int64_t size = wf_tokenizer_decode(t, ids, n, NULL, 0) + 1;
-    char *line = size > 0 ? malloc((size_t)size) : NULL;
-    if (line) *bytes = (size_t)wf_tokenizer_decode(t, ids, n, line, (size_t)size);
-    return line;
+    int64_t size = wf_tokenizer_decode(t, ids, n, NULL, 0);
+    char *line = size >= 0 ? malloc((size_t)size + 1) : NULL;
+    if (!line) return NULL;
+    *bytes = (size_t)size;
+    /* Decoding allocates, so that the second time may fail where the first did not. */
+    if (wf_tokenizer_decode(t, ids, n, line, (size_t)size + 1) == size) return line;
+    free(line);
+    return NULL;
 }
 
 char *line_of_ids(const wf_tokenizer *t, const int32_t *ids, int64_t n, size_t *bytes) {

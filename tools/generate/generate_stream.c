@@ -34,9 +34,10 @@ static bool hear(void *listener, int place, int32_t token) {
     s->ids[s->n++] = token;
     size_t bytes;
     char *text = line_of_ids(j->language.tokenizer[SIDE_TGT], s->ids, s->n, &bytes);
-    if (text) write_text(j, text, complete(text, bytes));
+    if (!text) fail(j->program, "out of memory");
+    write_text(j, text, complete(text, bytes));
     free(text);
-    return text && !ferror(j->out); /* nobody reads any more: no more is made */
+    return !ferror(j->out); /* nobody reads any more: no more is made */
 }
 
 void open_stream(job *j) {
