@@ -15,8 +15,9 @@ extern "C" {
 /* Plans for encoding, decoding and scoring, and a state, reused from batch to batch. One call at a
  * time. What is made of a sentence depends on it and the options alone: not on its batch, the
  * threads, or the padding.
- * Scores are natural logarithms, by the model's distribution over the whole vocabulary, and count
- * the end token. A false result: wf_decoder_error. */
+ * A call on a decoder that is inside another one, as from `heard`, is refused.
+ * Scores are natural logarithms, by the model's distribution over the whole vocabulary unless a rule
+ * of the options changes it, and count the end token. A false result: wf_decoder_error. */
 typedef struct wf_decoder wf_decoder;
 WF_API wf_decoder *wf_decoder_new(wf_model *m, wf_pool *pool, char *message); /* or NULL */
 WF_API void wf_decoder_free(wf_decoder *d);
@@ -57,7 +58,20 @@ typedef struct wf_decode_options {
     const int32_t *forced; /* [n_forced] what every output begins with, at log-probability 0: a
                             * target language. As many as the limit allows */
     int n_forced;
-    bool sample; /* draw every token (beam 1): p ~ exp(logit / temperature), of these the top_k
+    const int32_t *begin_banned; /* [n_begin_banned] tokens that are not the first of an output,
+                                  * behind those forced: begin_suppress_tokens. The end may be */
+    int n_begin_banned;
+    /* Rules of transformers, over all that the decoder is fed: the start, a prompt, an output.
+     * Greedy search and samples apply them to logits, a beam of two or more to log-probabilities,
+     * which are then what its totals add up. */
+    int no_repeat_ngram;       /* no run of so many tokens comes twice; 0: any may */
+    double repetition_penalty; /* 1e-3..1e3: a score below 0 of a token that was there is multiplied
+                                * by this, one above 0 divided; 1: none */
+    int64_t decay_start; /* after so many tokens the end's score x gets |x| (decay^n - 1) more,
+                                * n tokens later: exponential_decay_length_penalty */
+    double decay;        /* 1e-3..1e3; 1: none */
+    bool renormalize; /* a beam's log-probabilities are those among the tokens that are allowed */
+    bool sample;      /* draw every token (beam 1): p ~ exp(logit / temperature), of these the top_k
                   * likeliest (0: all), of these the fewest that hold top_p (1: all) */
     int top_k;
     double top_p, temperature; /* above 0 to 1; 1e-3..1e3 */
@@ -68,7 +82,7 @@ typedef struct wf_decode_options {
     bool (*heard)(void *listener, int sentence, int32_t token);
     void *listener;
 } wf_decode_options;
-WF_API wf_decode_options wf_decode_defaults(void); /* greedy, a 1, b 10; top_p and temperature 1 */
+WF_API wf_decode_options wf_decode_defaults(void); /* greedy, a 1, b 10; what multiplies, 1 */
 
 typedef struct wf_hypothesis {
     const int32_t *tokens;   /* [length], neither start nor end */

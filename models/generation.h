@@ -1,8 +1,9 @@
 /* weft/models/generation.h - how a model's file says that it is generated with.
  *
  * A model that comes from elsewhere was made for one way of searching: a beam, a rule of when to
- * stop, tokens that are never put out, a first token that names the language. They stand in the
- * metadata of its file, "generate.beam" and the like, and programs take them for defaults.
+ * stop, tokens that are never put out, a first token that names the language; or to be drawn from.
+ * They stand in the metadata of its file, "generate.beam" and the like, and programs take them for
+ * defaults. "generate.not-done" lists settings that this library does not have, to be told.
  *
  * Every `message` has room for 256 bytes, or is NULL. */
 #ifndef WEFT_MODELS_GENERATION_H
@@ -17,7 +18,7 @@ extern "C" {
 enum {
     WF_MOST_BANNED = 64,
     WF_MOST_FORCED = 8,
-    WF_GENERATION_META = 10, /* pairs */
+    WF_GENERATION_META = 22, /* pairs */
     WF_GENERATION_TEXT = 1024
 };
 
@@ -25,6 +26,10 @@ typedef struct wf_generation {
     wf_decode_options options; /* of a search; without its lists, which are these: */
     int32_t banned[WF_MOST_BANNED], forced[WF_MOST_FORCED];
     int n_banned, n_forced;
+    int32_t begin_banned[WF_MOST_BANNED];
+    int n_begin_banned;
+    char not_done[WF_GENERATION_TEXT]; /* what else the model was made to be searched with, and is
+                                        * not done here: "name=value; name=value". Or empty */
 } wf_generation;
 
 /* The options with the lists of g, which must live as long. */

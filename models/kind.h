@@ -30,6 +30,8 @@ typedef struct wf_config_field {
              : WF_FIELD_REAL)
 #define WF_FIELD_AS(key, field)                                                                    \
     { key, WF_FIELD_TYPE(field), offsetof(CONFIG_OF, field), NULL, NULL, NULL },
+#define WF_FIELD_AS_SINCE(key, field, value)                                                       \
+    { key, WF_FIELD_TYPE(field), offsetof(CONFIG_OF, field), NULL, NULL, value },
 #define WF_FIELD_NAMED_AS(key, of, field, rows)                                                    \
     { key, WF_FIELD_CHOICE, offsetof(CONFIG_OF, field), WF_NAMES(rows), of##_name, NULL },
 #define WF_FIELD(field)                                                                            \

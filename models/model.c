@@ -168,7 +168,10 @@ static bool feed_in_one_row(const wf_model *m, wf_plan *p, const wf_batch *b) {
 
 bool wf_model_feed(const wf_model *m, wf_plan *p, const wf_batch *pairs) {
     if (!wf_plan_ok(p)) return false;
-    if (!m || !pairs || !pairs->src_length || !pairs->tgt)
-        return wf_plan_fail(p, "there is no model, or there are no pairs");
+    if (!m || !pairs) return wf_plan_fail(p, "there is no model, or there is no batch");
+    if (!pairs->src_length)
+        return wf_plan_fail(p, "src_length is NULL: it holds the length of each source, "
+                               "0 where there is none");
+    if (!pairs->tgt) return wf_plan_fail(p, "tgt is NULL: there is nothing to feed");
     return pairs_ok(p, pairs) && (m->src ? feed_apart : feed_in_one_row)(m, p, pairs);
 }

@@ -135,7 +135,7 @@ WF_API void wf_model_text(const wf_model *m, char text[256]); /* its sizes, in a
 typedef struct wf_batch {
     int64_t B, S, T;           /* S may be 0 where there is no source apart */
     const int32_t *src;        /* [B,S], right-padded */
-    const int32_t *src_length; /* [B] */
+    const int32_t *src_length; /* [B]; all 0 where S is 0 */
     const int32_t *tgt;        /* [B,T]: the start, then an output */
     const int32_t *labels;     /* [B,T]; NULL: they are not fed */
 } wf_batch;

@@ -69,7 +69,7 @@ static void end(const search *q, sentence *s, const live *h, const candidate *c)
 }
 
 static bool sure(const search *q, const sentence *s) {
-    if (s->n_ended < q->o->nbest) return false;
+    if (s->n_ended < q->o->nbest || q->o->decay != 1) return false; /* an end may add to a total */
     double reach = q->next[0].total / wf_length_penalty_of(q->o, s->limit + 1);
     return reach <= s->ended[q->o->nbest - 1].score;
 }

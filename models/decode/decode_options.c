@@ -7,7 +7,14 @@ enum { MOST = 1024, MOST_ROWS = 1 << 20 };
 
 wf_decode_options wf_decode_defaults(void) {
     return (wf_decode_options){
-        .beam = 1, .nbest = 1, .max_len_a = 1, .max_len_b = 10, .top_p = 1, .temperature = 1
+        .beam = 1,
+        .nbest = 1,
+        .max_len_a = 1,
+        .max_len_b = 10,
+        .repetition_penalty = 1,
+        .decay = 1,
+        .top_p = 1,
+        .temperature = 1,
     };
 }
 
@@ -87,10 +94,40 @@ static bool banned_ok(wf_decoder *d, const wf_decode_options *o) {
     return true;
 }
 
+static bool begin_banned_ok(wf_decoder *d, const wf_decode_options *o) {
+    if (o->n_begin_banned < 0 || (o->n_begin_banned > 0 && !o->begin_banned))
+        return wf_decoder_fail(d,
+                               "the tokens banned at the beginning are NULL, or fewer than none");
+    for (int i = 0; i < o->n_begin_banned; i++)
+        if (o->begin_banned[i] < 0 || o->begin_banned[i] >= d->model->tgt_vocab)
+            return wf_decoder_fail(d,
+                                   "token %d, banned at the beginning, is not in a vocabulary of "
+                                   "%lld",
+                                   (int)o->begin_banned[i], (long long)d->model->tgt_vocab);
+    return true;
+}
+
+static bool repetition_ok(wf_decoder *d, const wf_decode_options *o) {
+    if (o->no_repeat_ngram < 0)
+        return wf_decoder_fail(d, "no run of %d tokens twice: ask for 1 or more, or 0 for any",
+                               o->no_repeat_ngram);
+    if (!between(o->repetition_penalty, 1e-3, 1e3))
+        return wf_decoder_fail(d, "the repetition penalty is %g, not between 0.001 and 1000",
+                               o->repetition_penalty);
+    if (!between(o->decay, 1e-3, 1e3) || o->decay_start < 0)
+        return wf_decoder_fail(d,
+                               "a decay of %g from token %lld on: not between 0.001 and 1000, "
+                               "or from no token",
+                               o->decay, (long long)o->decay_start);
+    return true;
+}
+
 bool wf_options_ok(wf_decoder *d, const wf_decode_options *o, int b) {
     if (!o) return wf_decoder_fail(d, "there are no options");
     if (!(o->sample ? drawing_ok(d, o) : beam_ok(d, o))) return false;
-    if (!lengths_ok(d, o) || !rules_ok(d, o) || !banned_ok(d, o) || !forced_ok(d, o)) return false;
+    if (!lengths_ok(d, o) || !rules_ok(d, o) || !banned_ok(d, o) || !forced_ok(d, o) ||
+        !begin_banned_ok(d, o) || !repetition_ok(d, o))
+        return false;
     int width = o->sample ? o->nbest : o->beam;
     return (int64_t)b * width <= MOST_ROWS ||
            wf_decoder_fail(

@@ -28,6 +28,18 @@ bool wf_decoder_fail_plan(wf_decoder *d, wf_plan *p) {
     return wf_decoder_fail(d, "%s", why[0] ? why : "out of memory");
 }
 
+bool wf_decoder_enter(wf_decoder *d) {
+    if (!d) return false;
+    if (d->busy)
+        return wf_decoder_fail(d, "the decoder is at work: a callback can't make it do more");
+    d->busy = true;
+    return true;
+}
+
+void wf_decoder_leave(wf_decoder *d) {
+    d->busy = false;
+}
+
 const char *wf_decoder_error(const wf_decoder *d) {
     return d ? d->error : "there is no decoder";
 }
@@ -251,8 +263,7 @@ static size_t prompt_bytes(wf_decoder *d, int b, int s) {
     return bytes ? bytes : (wf_decoder_fail_plan(d, d->prompt), 0);
 }
 
-size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n) {
-    if (!d) return 0;
+static size_t memory(wf_decoder *d, int b, int s, int64_t n) {
     const wf_model *m = d->model;
     int64_t room = wf_model_room(m, s), last = wf_model_begin(m, s) + (n < room ? n : room);
     if (room < 0)
@@ -267,4 +278,11 @@ size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n) {
     size_t step = state ? wf_plan_memory(d->step) + wf_state_bytes(state) : 0;
     wf_state_free(state);
     return step ? start + step : (wf_decoder_fail_plan(d, d->step), 0);
+}
+
+size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n) {
+    if (!wf_decoder_enter(d)) return 0;
+    size_t bytes = memory(d, b, s, n);
+    wf_decoder_leave(d);
+    return bytes;
 }

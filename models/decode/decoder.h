@@ -5,6 +5,7 @@
  * search.c          wf_decode: sentences, their hypotheses, and the rows that these occupy
  * beam.c            how a sentence goes on: the likeliest hypotheses
  * sample.c          or tokens drawn at random
+ * rules.c           what a hypothesis has already changes what may come: repetition, the end
  * candidates.c      the likeliest tokens of one row of logits
  * decode_results.c  what is handed back
  * score.c           forced scoring
@@ -43,11 +44,15 @@ struct wf_decoder {
     grown prompts;
     const void *logits; /* of the last step, [rows,V] in the model's type: the plan's */
     int64_t source_length;
+    bool busy; /* inside a call: a callback that makes another one is refused */
     char error[512];
 };
 
 WF_PRINTF(2, 3) bool wf_decoder_fail(wf_decoder *d, const char *format, ...);
 bool wf_decoder_fail_plan(wf_decoder *d, wf_plan *p); /* with the plan's error */
+/* Around each public call. False: the decoder is inside another one. */
+bool wf_decoder_enter(wf_decoder *d);
+void wf_decoder_leave(wf_decoder *d);
 /* Are there b sentences of at most s tokens, each of at least one if they are read apart, and none
  * too long? */
 bool wf_decoder_lengths_ok(wf_decoder *d, int b, int s, const int32_t *src,
@@ -135,14 +140,14 @@ typedef struct search {
     trace *traces;
     int32_t n_traces;
     size_t cap_traces;
-    candidate *candidates; /* [most_rows, per_row] */
-    int *n_candidates;     /* [most_rows] */
-    bool *cut;             /* [most_rows] the end is forced on it, and was not the likeliest */
-    child *next;           /* [width] */
-    int *heads;            /* [width] */
-    void *open[2];         /* [V] which tokens are allowed: before an end may come, and then */
-    char *scratch;         /* of each thread, to draw in */
-    size_t stride;
+    candidate *candidates;  /* [most_rows, per_row] */
+    int *n_candidates;      /* [most_rows] */
+    bool *cut;              /* [most_rows] the end is forced on it, and was not the likeliest */
+    child *next;            /* [width] */
+    int *heads;             /* [width] */
+    void *open[2];          /* [V] which tokens are allowed: before an end may come, and then */
+    char *scratch;          /* of each thread, to draw in, and behind that for the rules */
+    size_t stride, drawing; /* bytes of a thread; of these, to draw in */
 } search;
 
 /* Tokens of each of its live hypotheses; below 0: it still reads its prompt. */
@@ -162,6 +167,17 @@ int wf_sample_advance(search *q, sentence *s);
 void wf_draw_tokens(const search *q, const logit_row *r, double normaliser, const sentence *s,
                     int first, int n, char *scratch, candidate *out);
 size_t wf_draw_scratch(int64_t vocab); /* bytes */
+
+/* ---- rules.c --------------------------------------------------------------------------------- */
+
+bool wf_ranks_log_probs(const wf_decode_options *o); /* a beam; else logits decide */
+size_t wf_rules_scratch(const wf_decode_options *o, const wf_model *m);
+/* Does any rule change a row, of a hypothesis with so many tokens? */
+bool wf_rules_apply_to(const search *q, const logit_row *r, double normaliser, int64_t length);
+/* The row's logits become those in scratch, which the rules have changed, and its normaliser that
+ * of what is allowed if there is one wanted. False: no token is allowed. */
+bool wf_apply_rules(const search *q, const sentence *s, int row, char *scratch, logit_row *of,
+                    double *normaliser);
 
 /* ---- decode_options.c, decode_results.c ------------------------------------------------------ */
 

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "models/choices.h"
 #include "models/file/model_file.h"
@@ -10,10 +11,13 @@
 
 #define BANNED "generate.banned"
 #define FORCED "generate.forced"
+#define BEGIN_BANNED "generate.begin-banned"
+#define NOT_DONE "generate.not-done"
 
 #define CONFIG_OF wf_decode_options
 /* clang-format off */
-enum { BEAM, TYPE, ALPHA, STOP, MAX_LEN_A, MAX_LEN_B, AT_LIMIT, MIN_LEN, FIELDS };
+enum { BEAM, TYPE, ALPHA, STOP, MAX_LEN_A, MAX_LEN_B, AT_LIMIT, MIN_LEN, NO_REPEAT, REPETITION,
+       DECAY_START, DECAY, RENORMALIZE, SAMPLE, TOP_K, TOP_P, TEMPERATURE, FIELDS };
 static const wf_config_field fields[FIELDS] = {
     WF_FIELD_AS("generate.beam", beam)
     WF_FIELD_NAMED_AS("generate.length-penalty-type", wf_length_penalty, penalty, WF_PENALTY_NAMES)
@@ -23,17 +27,50 @@ static const wf_config_field fields[FIELDS] = {
     WF_FIELD_AS("generate.max-len-b", max_len_b)
     WF_FIELD_NAMED_AS("generate.at-limit", wf_limit_rule, at_limit, WF_LIMIT_NAMES)
     WF_FIELD_AS("generate.min-len", min_len)
+    WF_FIELD_AS_SINCE("generate.no-repeat-ngram", no_repeat_ngram, "0")
+    WF_FIELD_AS_SINCE("generate.repetition-penalty", repetition_penalty, "1")
+    WF_FIELD_AS_SINCE("generate.decay-start", decay_start, "0")
+    WF_FIELD_AS_SINCE("generate.decay", decay, "1")
+    WF_FIELD_AS_SINCE("generate.renormalize", renormalize, "0")
+    WF_FIELD_AS_SINCE("generate.sample", sample, "0")
+    WF_FIELD_AS_SINCE("generate.top-k", top_k, "0")
+    WF_FIELD_AS_SINCE("generate.top-p", top_p, "1")
+    WF_FIELD_AS_SINCE("generate.temperature", temperature, "1")
 };
 /* clang-format on */
-_Static_assert(FIELDS + 2 == WF_GENERATION_META, "a pair for each field and for both lists");
+_Static_assert(FIELDS + 4 <= WF_GENERATION_META, "a pair for each field, and for what is longer");
 _Static_assert((int)WF_GENERATION_TEXT >= (int)WF_CONFIG_TEXT &&
                    WF_GENERATION_TEXT >= 12 * WF_MOST_BANNED,
                "room for a number, and for every id of a list");
+
+/* The lists of ids; the end may be in some. */
+static const struct id_list {
+    const char *key;
+    size_t ids, n; /* where they are in a wf_generation */
+    int most;
+    bool end_allowed, always; /* is it written when it is empty? */
+} lists[] = {
+    { BANNED, offsetof(wf_generation, banned), offsetof(wf_generation, n_banned), WF_MOST_BANNED,
+      false, true },
+    { FORCED, offsetof(wf_generation, forced), offsetof(wf_generation, n_forced), WF_MOST_FORCED,
+      false, true },
+    { BEGIN_BANNED, offsetof(wf_generation, begin_banned), offsetof(wf_generation, n_begin_banned),
+      WF_MOST_BANNED, true, false },
+};
+enum { LISTS = sizeof lists / sizeof *lists };
+
+static int32_t *ids_of(const wf_generation *g, const struct id_list *l) {
+    return (int32_t *)((uintptr_t)g + l->ids);
+}
+static int *count_of(const wf_generation *g, const struct id_list *l) {
+    return (int *)((uintptr_t)g + l->n);
+}
 
 wf_decode_options wf_generation_options(const wf_generation *g) {
     wf_decode_options o = g->options;
     o.banned = g->banned, o.n_banned = g->n_banned;
     o.forced = g->forced, o.n_forced = g->n_forced;
+    o.begin_banned = g->begin_banned, o.n_begin_banned = g->n_begin_banned;
     return o;
 }
 
@@ -48,14 +85,26 @@ static const char *list_text(const int32_t *ids, int n, char text[WF_GENERATION_
     return text;
 }
 
+/* A field that came later is left out where it says what files without it mean. */
+static bool says_nothing(const wf_config_field *row, const char *text) {
+    return row->before && strcmp(row->before, text) == 0;
+}
+
 int wf_generation_to_meta(const wf_generation *g, wf_generation_text *text,
                           wf_meta pairs[WF_GENERATION_META]) {
     int n = 0;
     if (!g || !text || !pairs) return 0;
-    for (; n < FIELDS; n++)
-        pairs[n] = (wf_meta){ fields[n].key, wf_field_text(&fields[n], &g->options, text->of[n]) };
-    pairs[n] = (wf_meta){ BANNED, list_text(g->banned, g->n_banned, text->of[n]) }, n++;
-    pairs[n] = (wf_meta){ FORCED, list_text(g->forced, g->n_forced, text->of[n]) }, n++;
+    for (int i = 0; i < FIELDS; i++) {
+        const char *value = wf_field_text(&fields[i], &g->options, text->of[n]);
+        if (!says_nothing(&fields[i], value)) pairs[n++] = (wf_meta){ fields[i].key, value };
+    }
+    for (const struct id_list *l = lists; l < lists + LISTS; l++) {
+        int count = *count_of(g, l);
+        if (count == 0 && !l->always) continue;
+        pairs[n] = (wf_meta){ l->key, list_text(ids_of(g, l), count, text->of[n]) };
+        n++;
+    }
+    if (*g->not_done) pairs[n++] = (wf_meta){ NOT_DONE, g->not_done };
     return n;
 }
 
@@ -64,7 +113,9 @@ int wf_generation_to_meta(const wf_generation *g, wf_generation_text *text,
 bool wf_generation_in_file(const wf_file *f) {
     for (int i = 0; i < FIELDS; i++)
         if (wf_file_meta(f, fields[i].key)) return true;
-    return wf_file_meta(f, BANNED) || wf_file_meta(f, FORCED);
+    for (int i = 0; i < LISTS; i++)
+        if (wf_file_meta(f, lists[i].key)) return true;
+    return wf_file_meta(f, NOT_DONE);
 }
 
 /* Ids with a blank between them. */
@@ -92,6 +143,13 @@ static bool in_range(const wf_decode_options *o, char *message) {
         { MAX_LEN_A, o->max_len_a, 0, 1e6 },
         { MAX_LEN_B, o->max_len_b, 0, 1e9 },
         { MIN_LEN, (double)o->min_len, 0, 1e9 },
+        { NO_REPEAT, (double)o->no_repeat_ngram, 0, 1e9 },
+        { REPETITION, o->repetition_penalty, 1e-3, 1e3 },
+        { DECAY_START, (double)o->decay_start, 0, 1e9 },
+        { DECAY, o->decay, 1e-3, 1e3 },
+        { TOP_K, (double)o->top_k, 0, INT32_MAX },
+        { TOP_P, o->top_p, 1e-9, 1 },
+        { TEMPERATURE, o->temperature, 1e-3, 1e3 },
     };
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         if (!(ranges[i].value >= ranges[i].low && ranges[i].value <= ranges[i].high))
@@ -100,12 +158,26 @@ static bool in_range(const wf_decode_options *o, char *message) {
     return true;
 }
 
-static bool in_vocabulary(const char *key, const int32_t *ids, int n, const wf_model *m,
+static bool in_vocabulary(const struct id_list *l, wf_generation *g, const wf_model *m,
                           char *message) {
-    for (int i = 0; m && i < n; i++)
-        if (ids[i] >= m->tgt_vocab || ids[i] == m->end_id)
-            return fail(message, "'%s' has %d, which is the end or not in a vocabulary of %lld",
-                        key, (int)ids[i], (long long)m->tgt_vocab);
+    const int32_t *ids = ids_of(g, l);
+    for (int i = 0; m && i < *count_of(g, l); i++) {
+        if (ids[i] >= m->tgt_vocab)
+            return fail(message, "'%s' has %d, which is not in a vocabulary of %lld", l->key,
+                        (int)ids[i], (long long)m->tgt_vocab);
+        if (ids[i] == m->end_id && !l->end_allowed)
+            return fail(message, "'%s' has %d, which is the end", l->key, (int)ids[i]);
+    }
+    return true;
+}
+
+static bool read_lists(const wf_file *f, const wf_model *m, wf_generation *g, char *message) {
+    for (const struct id_list *l = lists; l < lists + LISTS; l++) {
+        const char *text = wf_file_meta(f, l->key);
+        if (text && !read_list(l->key, text, ids_of(g, l), l->most, count_of(g, l), message))
+            return false;
+        if (!in_vocabulary(l, g, m, message)) return false;
+    }
     return true;
 }
 
@@ -114,14 +186,9 @@ static bool read_settings(const wf_file *f, const wf_model *m, wf_generation *g,
         const char *text = wf_file_meta(f, fields[i].key);
         if (text && !wf_field_read(&fields[i], text, &g->options, message)) return false;
     }
-    const char *banned = wf_file_meta(f, BANNED), *forced = wf_file_meta(f, FORCED);
-    if (banned && !read_list(BANNED, banned, g->banned, WF_MOST_BANNED, &g->n_banned, message))
-        return false;
-    if (forced && !read_list(FORCED, forced, g->forced, WF_MOST_FORCED, &g->n_forced, message))
-        return false;
-    return in_range(&g->options, message) &&
-           in_vocabulary(BANNED, g->banned, g->n_banned, m, message) &&
-           in_vocabulary(FORCED, g->forced, g->n_forced, m, message);
+    const char *not_done = wf_file_meta(f, NOT_DONE);
+    if (not_done) snprintf(g->not_done, sizeof g->not_done, "%s", not_done);
+    return in_range(&g->options, message) && read_lists(f, m, g, message);
 }
 
 /* A file that is wrong changes nothing. */

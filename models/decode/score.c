@@ -85,9 +85,10 @@ static bool score(wf_decoder *d, const wf_batch *pairs, double *log_probs, doubl
     return ok;
 }
 
-bool wf_score(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length, int t,
-              const int32_t *tgt, const int32_t *tgt_length, double *log_probs, double *totals) {
-    if (!d || !wf_decoder_lengths_ok(d, b, s, src, src_length)) return false;
+static bool score_targets(wf_decoder *d, int b, int s, const int32_t *src,
+                          const int32_t *src_length, int t, const int32_t *tgt,
+                          const int32_t *tgt_length, double *log_probs, double *totals) {
+    if (!wf_decoder_lengths_ok(d, b, s, src, src_length)) return false;
     if (!targets_ok(d, b, src_length, t, tgt, tgt_length)) return false;
     size_t n = (size_t)b * ((size_t)t + 1);
     int32_t *ids = calloc(2 * n, sizeof *ids);
@@ -96,5 +97,13 @@ bool wf_score(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *sr
     const wf_batch pairs = { b, s, t + 1, src, src_length, ids, ids + n };
     bool ok = score(d, &pairs, log_probs, totals);
     free(ids);
+    return ok;
+}
+
+bool wf_score(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length, int t,
+              const int32_t *tgt, const int32_t *tgt_length, double *log_probs, double *totals) {
+    if (!wf_decoder_enter(d)) return false;
+    bool ok = score_targets(d, b, s, src, src_length, t, tgt, tgt_length, log_probs, totals);
+    wf_decoder_leave(d);
     return ok;
 }

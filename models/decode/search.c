@@ -28,7 +28,8 @@ static void close_search(search *q) {
 static bool allocate(search *q) {
     size_t b = (size_t)q->b, most = b * (size_t)q->width, vocab = (size_t)q->d->model->tgt_vocab;
     int threads = q->d->pool ? wf_pool_threads(q->d->pool) : 1;
-    q->stride = q->o->sample ? wf_draw_scratch((int64_t)vocab) : 0;
+    q->drawing = q->o->sample ? wf_draw_scratch((int64_t)vocab) : 0;
+    q->stride = (q->drawing + wf_rules_scratch(q->o, q->d->model) + 127) & ~(size_t)127;
     q->sentences = calloc(b, sizeof *q->sentences);
     q->all_live = calloc(most, sizeof *q->all_live);
     q->all_ended = calloc(2 * most, sizeof *q->all_ended);
@@ -146,6 +147,38 @@ static int first_draw(const sentence *s, int row) {
     return 0;
 }
 
+/* Tokens that a rule bans have no probability, and are last. */
+static int without_impossible(const candidate *c, int n) {
+    while (n > 0 && c[n - 1].log_prob == -INFINITY) n--;
+    return n;
+}
+
+/* Logits decided, whatever rules made of them: the log-probabilities are the model's. */
+static void take_own_log_probs(const logit_row *own, double normaliser, candidate *c, int n) {
+    for (int i = 0; i < n; i++)
+        c[i].log_prob = wf_logit_at(own, own->logits, c[i].token) - normaliser;
+}
+
+/* The row's candidates, by its logits as they are. Returns their number. */
+static int pick(const search *q, const sentence *s, int row, const logit_row *r, double normaliser,
+                char *scratch, candidate *c) {
+    if (!q->o->sample) return wf_likeliest(r, normaliser, q->per_row, c);
+    int n = draws_of(q, s);
+    wf_draw_tokens(q, r, normaliser, s, first_draw(s, row), n, scratch, c);
+    return n;
+}
+
+static int pick_by_rules(const search *q, const sentence *s, int row, const logit_row *own,
+                         double normaliser, char *scratch, candidate *c) {
+    logit_row r = *own;
+    double among = normaliser;
+    if (!wf_apply_rules(q, s, row, scratch + q->drawing, &r, &among))
+        return force_end(q, s, row, own, normaliser, c);
+    int n = without_impossible(c, pick(q, s, row, &r, among, scratch, c));
+    if (!wf_ranks_log_probs(q->o)) take_own_log_probs(own, normaliser, c, n);
+    return n;
+}
+
 /* A task of the pool; false if there is nothing to choose by. */
 static bool choose(void *arg, int64_t index, int worker) {
     const search *q = arg;
@@ -161,16 +194,16 @@ static bool choose(void *arg, int64_t index, int worker) {
     double normaliser = wf_logit_normaliser(&r);
     if (!isfinite(normaliser)) return false;
     candidate *c = q->candidates + index * q->per_row;
+    char *scratch = q->scratch + (size_t)worker * q->stride;
     q->cut[row] = false;
     if (length == s->limit)
         *n = force_end(q, s, row, &r, normaliser, c);
     else if (length < q->o->n_forced)
         *n = force(q, s, 0, q->o->forced[length], c);
-    else if (!q->o->sample)
-        *n = wf_likeliest(&r, normaliser, q->per_row, c);
+    else if (wf_rules_apply_to(q, &r, normaliser, length))
+        *n = pick_by_rules(q, s, row, &r, normaliser, scratch, c);
     else
-        wf_draw_tokens(q, &r, normaliser, s, first_draw(s, row), *n = draws_of(q, s),
-                       q->scratch + (size_t)worker * q->stride, c);
+        *n = pick(q, s, row, &r, normaliser, scratch, c);
     return true;
 }
 
@@ -298,12 +331,10 @@ static bool run(search *q, int s, const int32_t *src) {
     return true;
 }
 
-bool wf_decode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
-               const int64_t *sentence_index, const wf_decode_options *options,
-               wf_decoded *results) {
-    if (!d) return false;
+static bool decode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
+                   const int64_t *sentence_index, const wf_decode_options *options,
+                   wf_decoded *results) {
     if (!results) return wf_decoder_fail(d, "there is no room for results: they are NULL");
-    for (int i = 0; i < b; i++) results[i] = (wf_decoded){ 0 };
     if (!wf_decoder_lengths_ok(d, b, s, src, src_length) || !wf_options_ok(d, options, b))
         return false;
     search q = { .d = d, .o = options, .b = b };
@@ -313,6 +344,16 @@ bool wf_decode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *s
               wf_make_results(&q, results);
     close_search(&q);
     if (!ok) wf_decoded_free(results, b);
+    return ok;
+}
+
+bool wf_decode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
+               const int64_t *sentence_index, const wf_decode_options *options,
+               wf_decoded *results) {
+    for (int i = 0; results && i < b; i++) results[i] = (wf_decoded){ 0 };
+    if (!wf_decoder_enter(d)) return false;
+    bool ok = decode(d, b, s, src, src_length, sentence_index, options, results);
+    wf_decoder_leave(d);
     return ok;
 }
 

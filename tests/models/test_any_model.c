@@ -89,6 +89,9 @@ TEST_ROWS(batches_that_cannot_be_are_refused, KINDS) {
         ck_assert_msg(fed || wf_plan_error(p)[0], "%d of kind %d is refused without a word", how,
                       _i);
     }
+    wf_batch nothing = { .B = 1, .T = 1 };
+    ck_assert(!wf_model_feed(m, p, &nothing));
+    assert_contains(wf_plan_error(p), "src_length is NULL");
     ck_assert(!wf_model_feed(m, p, NULL) && !wf_model_feed(NULL, p, NULL));
     ck_assert(!wf_model_feed(m, NULL, NULL));
     wf_plan_free(p), wf_model_free(m);

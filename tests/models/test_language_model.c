@@ -241,6 +241,54 @@ TEST_ROWS(tokens_are_heard_as_they_are_chosen, 2) {
     wf_decoder_free(d), close_model(m);
 }
 
+/* What a listener may not do, and what the decoder says of each; then the search goes on. */
+typedef struct meddler {
+    wf_decoder *decoder;
+    int calls;
+} meddler;
+
+static bool meddle(void *listener, int sentence, int32_t token) {
+    static const int32_t src[40] = { 1, 2, 3 }, n = 30;
+    meddler *m = listener;
+    int32_t out[40], length;
+    wf_decode_options o = wf_decode_defaults();
+    wf_decoded result = { 7, NULL };
+    const char *refused = "the decoder is at work";
+    (void)sentence, (void)token;
+    m->calls++;
+    ck_assert(!wf_decode(m->decoder, 1, 30, src, &n, NULL, &o, &result));
+    ck_assert(result.n == 0 && !result.best);
+    ck_assert(!wf_decode_greedy(m->decoder, 1, 30, src, &n, 5, out, &length));
+    assert_contains(wf_decoder_error(m->decoder), refused);
+    ck_assert(!wf_score(m->decoder, 1, 30, src, &n, 0, NULL, &length, NULL, NULL));
+    assert_contains(wf_decoder_error(m->decoder), refused);
+    ck_assert_uint_eq(wf_decoder_memory(m->decoder, 1, 3, 3), 0);
+    assert_contains(wf_decoder_error(m->decoder), refused);
+    return true;
+}
+
+TEST(a_listener_cannot_use_its_decoder) {
+    static sentences b;
+    wf_decoded quiet[8], results[8];
+    wf_model *m = open_spread_first(17, WF_F32, true);
+    wf_decoder *d = open_decoder(m, NULL);
+    meddler who = { d, 0 };
+    language_sentences(&b, 17, 8, 9, 1);
+    wf_decode_options o = setting(0);
+    assert_decoder(d, wf_decode(d, 8, 9, b.src, b.src_length, NULL, &o, quiet));
+    o.heard = meddle, o.listener = &who;
+    assert_decoder(d, wf_decode(d, 8, 9, b.src, b.src_length, NULL, &o, results));
+    ck_assert_int_gt(who.calls, 0);
+    for (int i = 0; i < 8; i++) {
+        size_t n = (size_t)quiet[i].best->length;
+        ck_assert_uint_eq((size_t)results[i].best->length, n);
+        ck_assert(memcmp(results[i].best->tokens, quiet[i].best->tokens, n * sizeof(int32_t)) == 0);
+    }
+    wf_decoded_free(quiet, 8), wf_decoded_free(results, 8);
+    ck_assert_uint_gt(wf_decoder_memory(d, 1, 3, 3), 0);
+    wf_decoder_free(d), close_model(m);
+}
+
 /* ---- limits ---------------------------------------------------------------------------------- */
 
 TEST(a_source_and_its_output_share_the_positions) {

@@ -49,17 +49,70 @@ static int by_score(const void *a, const void *b) {
 
 typedef struct beams {
     const wf_decode_options *o;
+    int32_t start;
     int limit, n_live, n_kept;
     path live[WIDEST], kept[3 * WIDEST], all[WIDEST * VOCAB];
 } beams;
 
-/* What may come after p, and at what price: those below -1e9 may not. */
+enum { BANNED = -1000000000 };
+
+static bool was_there(const int32_t *fed, int n, int32_t token) {
+    for (int i = 0; i < n; i++)
+        if (fed[i] == token) return true;
+    return false;
+}
+
+/* Would the last tokens with v behind them be a run that was there? */
+static bool repeats(const int32_t *fed, int n, int run, int32_t v) {
+    for (int from = 0; from + run <= n; from++) {
+        int k = 0;
+        while (k < run - 1 && fed[from + k] == fed[n - run + 1 + k]) k++;
+        if (k == run - 1 && fed[from + k] == v) return true;
+    }
+    return false;
+}
+
+/* As transformers' processors do it, in their order; token 0 is the end. */
+static void rules(const beams *b, const path *p, double x[VOCAB]) {
+    const wf_decode_options *o = b->o;
+    int n = p->length + 1;
+    int32_t fed[MOST + 2] = { b->start };
+    double sum = 0;
+    memcpy(fed + 1, p->tokens, (size_t)p->length * sizeof *fed);
+    for (int v = 0; v < VOCAB; v++)
+        if (was_there(fed, n, v)) x[v] *= o->repetition_penalty;
+    for (int v = 0; o->no_repeat_ngram && v < VOCAB; v++)
+        if (repeats(fed, n, o->no_repeat_ngram, v)) x[v] = -1e10;
+    if (p->length < o->min_len) x[0] = -1e10;
+    if (p->length > o->decay_start && x[0] > BANNED)
+        x[0] += fabs(x[0]) * (pow(o->decay, (double)(p->length - o->decay_start)) - 1);
+    for (int i = 0; p->length == o->n_forced && i < o->n_begin_banned; i++)
+        x[o->begin_banned[i]] = -1e10;
+    for (int v = 0; v < VOCAB; v++) sum += x[v] > BANNED ? exp(x[v]) : 0;
+    for (int v = 0; o->renormalize && v < VOCAB; v++) x[v] -= x[v] > BANNED ? log(sum) : 0;
+}
+
+static bool all_banned(const double x[VOCAB]) {
+    for (int v = 0; v < VOCAB; v++)
+        if (x[v] > BANNED) return false;
+    return true;
+}
+
+/* What may come after p, and at what price: those below -1e9 may not. Where nothing may come, the
+ * end does. */
 static void prices(const beams *b, const path *p, double log_probs[VOCAB]) {
     const wf_decode_options *o = b->o;
+    double own[VOCAB];
     int32_t only = -1;
     bool at_limit = p->length == b->limit;
+    memcpy(own, log_probs, sizeof own);
     if (at_limit) only = 0;
     if (p->length < o->n_forced) only = o->forced[p->length];
+    if (only < 0) rules(b, p, log_probs);
+    if (only < 0 && all_banned(log_probs)) {
+        memcpy(log_probs, own, sizeof own);
+        at_limit = true, only = 0;
+    }
     for (int v = 0; only >= 0 && v < VOCAB; v++)
         if (v != only)
             log_probs[v] = -1e10;
@@ -114,6 +167,30 @@ static bool step(beams *b, wf_decoder *d, const int32_t *src, int32_t n) {
 
 static const int32_t forced[] = { 3, 1 };
 
+static void assert_paths(const wf_decoded *result, const beams *b) {
+    ck_assert_int_eq(result->n, b->n_kept);
+    for (int k = 0; k < result->n; k++) {
+        const wf_hypothesis *h = &result->best[k];
+        ck_assert_int_eq(h->length, b->kept[k].length);
+        for (int t = 0; t < h->length; t++) ck_assert_int_eq(h->tokens[t], b->kept[k].tokens[t]);
+        ck_assert_double_eq_tol(h->total, b->kept[k].total, 1e-9);
+        ck_assert_double_eq_tol(h->score, b->kept[k].score, 1e-9);
+    }
+}
+
+/* A source, and limits by its number; widths from `narrowest` on. */
+static void assert_search(wf_decoder *d, wf_decode_options o, int32_t i, int narrowest) {
+    const int32_t src[] = { 1 + i % 4, 1 + i / 4 % 4, 2, 4 }, n = 2 + i % 3;
+    wf_decoded result;
+    o.beam = o.nbest = narrowest + i % (WIDEST + 1 - narrowest);
+    o.max_len_b = 2 + i % (MOST - 1), o.alpha = i % 2 ? 1 : 0.3;
+    beams b = { .o = &o, .start = 0, .limit = (int)o.max_len_b, .n_live = 1 };
+    while (step(&b, d, src, n)) {}
+    assert_decoder(d, wf_decode(d, 1, (int)n, src, &n, NULL, &o, &result));
+    assert_paths(&result, &b);
+    wf_decoded_free(&result, 1);
+}
+
 /* Every rule of stopping, of the longest outputs, of forced beginnings, four beams, two alphas. */
 TEST_ROWS(others_rules_are_kept, 3 * 3 * 3) {
     wf_model *m = open_spread(VOCAB, WF_F64, 2);
@@ -122,24 +199,67 @@ TEST_ROWS(others_rules_are_kept, 3 * 3 * 3) {
     o.stop = (wf_stop)(WF_STOP_FULL + _i % 3), o.at_limit = (wf_limit_rule)(_i / 3 % 3);
     o.forced = forced, o.n_forced = _i / 9;
     o.penalty = WF_PENALTY_AVERAGE, o.max_len_a = 0;
-    for (int32_t i = 0; i < 32; i++) {
-        const int32_t src[] = { 1 + i % 4, 1 + i / 4 % 4, 2, 4 }, n = 2 + i % 3;
-        wf_decoded result;
-        o.beam = o.nbest = 1 + i % WIDEST, o.max_len_b = 2 + i % (MOST - 1);
-        o.alpha = i % 2 ? 1 : 0.3;
-        beams b = { .o = &o, .limit = (int)o.max_len_b, .n_live = 1 };
-        while (step(&b, d, src, n)) {}
-        assert_decoder(d, wf_decode(d, 1, (int)n, src, &n, NULL, &o, &result));
-        ck_assert_int_eq(result.n, b.n_kept);
-        for (int k = 0; k < result.n; k++) {
-            const wf_hypothesis *h = &result.best[k];
-            ck_assert_int_eq(h->length, b.kept[k].length);
-            for (int t = 0; t < h->length; t++) ck_assert_int_eq(h->tokens[t], b.kept[k].tokens[t]);
-            ck_assert_double_eq_tol(h->total, b.kept[k].total, 1e-9);
-            ck_assert_double_eq_tol(h->score, b.kept[k].score, 1e-9);
-        }
-        wf_decoded_free(&result, 1);
+    for (int32_t i = 0; i < 32; i++) assert_search(d, o, i, 1);
+    wf_decoder_free(d), close_model(m);
+}
+
+/* What a row asks for beside its number's stop and limit. */
+static wf_decode_options ruled(int row) {
+    static const int32_t begin_banned[] = { 3, 0 };
+    static const double penalties[] = { 1, 1.4, 0.6 };
+    wf_decode_options o = wf_decode_defaults();
+    o.stop = (wf_stop)(WF_STOP_FULL + row % 3), o.at_limit = (wf_limit_rule)(row / 3 % 3);
+    o.penalty = WF_PENALTY_AVERAGE, o.max_len_a = 0;
+    o.no_repeat_ngram = row % 4, o.repetition_penalty = penalties[row / 2 % 3];
+    o.renormalize = row / 8 % 2, o.min_len = row % 5 == 0 ? 2 : 0;
+    if (row % 3 == 0) o.begin_banned = begin_banned, o.n_begin_banned = 1 + row % 2;
+    if (row % 5 == 1) o.decay = row % 2 ? 1.5 : 0.7, o.decay_start = 1;
+    return o;
+}
+
+TEST_ROWS(rules_of_repetition_and_of_ends_are_kept, 48) {
+    wf_model *m = open_spread(VOCAB, WF_F64, 2);
+    wf_decoder *d = open_decoder(m, NULL);
+    ck_assert_int_eq(m->start_id, 0);
+    for (int32_t i = 0; i < 24; i++) assert_search(d, ruled(_i), i, 2);
+    wf_decoder_free(d), close_model(m);
+}
+
+TEST_ROWS(rules_hold_in_any_batch, 12) {
+    static sentences b;
+    wf_model *m = open_spread(17, WF_F32, 4);
+    wf_decode_options o = ruled(_i);
+    o.max_len_a = 1, o.max_len_b = 5, o.begin_banned = forced, o.n_begin_banned = 2;
+    o.beam = _i % 3 == 0 ? 1 : 3, o.nbest = o.beam;
+    if (_i % 3 == 1) o.sample = true, o.beam = 1, o.top_k = 5;
+    random_sentences(&b, &wf_transformer_of(m)->config, 16, 9, 1, 5);
+    assert_decoded_alike(m, &b, &o);
+    close_model(m);
+}
+
+/* A greedy search, and samples, tell the model's own log-probabilities. */
+TEST_ROWS(one_hypothesis_keeps_the_models_log_probs, 2) {
+    static sentences b;
+    double log_probs[16 * 17];
+    wf_decoded results[8];
+    wf_model *m = open_spread(17, WF_F32, 4);
+    wf_decoder *d = open_decoder(m, NULL);
+    wf_decode_options o = wf_decode_defaults();
+    o.max_len_a = 0, o.max_len_b = 12, o.no_repeat_ngram = 2, o.repetition_penalty = 1.5;
+    o.sample = _i, o.renormalize = true, o.min_len = 3;
+    random_sentences(&b, &wf_transformer_of(m)->config, 8, 9, 1, 5);
+    assert_decoder(d, wf_decode(d, 8, 9, b.src, b.src_length, NULL, &o, results));
+    for (int i = 0; i < 8; i++) {
+        const wf_hypothesis *h = results[i].best;
+        int32_t n = (int32_t)h->length;
+        assert_decoder(d, wf_score(d, 1, 9, b.src + 9 * i, b.src_length + i, n, h->tokens, &n,
+                                   log_probs, NULL));
+        for (int t = 0; t <= n; t++) ck_assert_double_eq_tol(h->log_probs[t], log_probs[t], 1e-5);
+        for (int t = 0; t + 3 < n; t++)
+            for (int u = t + 1; u + 1 < n; u++)
+                ck_assert(memcmp(h->tokens + t, h->tokens + u, 2 * sizeof *h->tokens) != 0);
     }
+    wf_decoded_free(results, 8);
     wf_decoder_free(d), close_model(m);
 }
 
@@ -197,6 +317,11 @@ TEST(settings_come_back_from_a_file) {
     g.options.stop = WF_STOP_PRESENT, g.options.at_limit = WF_LIMIT_FREE_END;
     g.options.max_len_a = 0, g.options.max_len_b = 510, g.options.min_len = 2;
     g.forced[0] = 128022, g.n_forced = 1;
+    g.begin_banned[0] = 0, g.n_begin_banned = 1;
+    g.options.no_repeat_ngram = 3, g.options.repetition_penalty = 1.2, g.options.decay = 1.1;
+    g.options.decay_start = 7, g.options.renormalize = g.options.sample = true;
+    g.options.top_k = 40, g.options.top_p = 0.9, g.options.temperature = 0.7;
+    snprintf(g.not_done, sizeof g.not_done, "num_beam_groups=2; penalty_alpha=0.6");
     wf_file *f = file_with(pairs, wf_generation_to_meta(&g, &text, pairs));
     ck_assert(wf_generation_in_file(f));
     wf_generation back = { .options = wf_decode_defaults() };
@@ -206,6 +331,11 @@ TEST(settings_come_back_from_a_file) {
     ck_assert(o.at_limit == WF_LIMIT_FREE_END && o.min_len == 2 && o.max_len_a == 0);
     ck_assert(o.max_len_b == 510 && o.alpha == 0.1 && o.n_banned == 2 && o.n_forced == 1);
     ck_assert(o.banned[0] == 65000 && o.banned[1] == 3 && o.forced[0] == 128022);
+    ck_assert(o.n_begin_banned == 1 && o.begin_banned[0] == 0 && o.no_repeat_ngram == 3);
+    ck_assert(o.repetition_penalty == 1.2 && o.decay == 1.1 && o.decay_start == 7);
+    ck_assert(o.renormalize && o.sample && o.top_k == 40 && o.top_p == 0.9);
+    ck_assert(o.temperature == 0.7);
+    ck_assert_str_eq(back.not_done, g.not_done);
     wf_file_free(f);
 }
 
@@ -219,6 +349,10 @@ static const wf_meta wrong[] = {
     { "generate.beam", "2000000" },      { "generate.length-penalty", "11" },
     { "generate.min-len", "-1" },        { "generate.max-len-b", "1e300" },
     { "generate.banned", "99999" },      { "generate.forced", "0" },
+    { "generate.begin-banned", "99" },   { "generate.no-repeat-ngram", "-1" },
+    { "generate.top-p", "1.5" },         { "generate.repetition-penalty", "0" },
+    { "generate.temperature", "0" },     { "generate.decay", "1e9" },
+    { "generate.sample", "yes" },        { "generate.decay-start", "-2" },
 };
 
 TEST_ROWS(wrong_settings_are_refused_by_name, COUNT_OF(wrong)) {
