@@ -169,9 +169,9 @@ void option_hint(const program *p, const char *name, size_t length, char *hint, 
     nearest n = { NULL, length < 3 ? 1 : length < 6 ? 3 : (int)(length / 3) + 1 };
     hint[0] = '\0';
     if (hint_synonym(p, name, length, hint, size)) return;
-    for (const option *o = p->options; o < p->options + p->n; o++)
-        if (o->help) compare(&n, name, length, o->name);
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         compare(&n, name, length, always[i]);
+    for (const option *o = p->options; o < p->options + p->n; o++)
+        if (o->help) compare(&n, name, length, o->name);
     if (n.name) snprintf(hint, size, "; the nearest is --%s", n.name);
 }
