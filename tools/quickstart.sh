@@ -10,12 +10,9 @@ cd "$(dirname "$0")/.."
 . tools/setup.sh
 
 need compiler meson ninja pkg-config
-say "building into build/"
+say "building into build/: one to five minutes"
 configure build
-meson compile -C build train generate graph inspect > build/quickstart.log 2>&1 || {
-    cat build/quickstart.log >&2
-    exit 1
-}
+compile build train generate convert inspect graph bench
 
 out=quickstart
 mkdir -p $out
@@ -35,7 +32,8 @@ In $out/:
   loss.svg                its loss while it learned
   attention-heatmap.svg   where the decoder looks in "1 2 3 4 5 6 7 8 9 10": the diagonal is the copying
   attention.dot           the graph of one multi-head attention$(has dot && echo ', drawn in attention.svg' ||
-    echo '; Graphviz draws it: dot -Tsvg')
+    echo '; to draw it, install Graphviz and run
+                          dot -Tsvg quickstart/attention.dot -o quickstart/attention.svg')
 
 Next:
   echo "5 4 3 2 1" | build/tools/generate --model $out/copy.safetensors

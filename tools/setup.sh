@@ -118,3 +118,33 @@ configure() {
     meson setup "$folder" "$@" > "$log" 2>&1 || { cat "$log" >&2; rm -f "$log"; exit 1; }
     rm -f "$log"
 }
+
+# compile FOLDER [TARGET...]: build, and say each tenth of it; what the compilers print is in FOLDER/compile.log, and is
+# shown if they fail.
+compile() {
+    folder=$1
+    shift
+    rm -f "$folder/compiled"
+    { meson compile -C "$folder" "$@" 2>&1 && : > "$folder/compiled"; } | tee "$folder/compile.log" | tell_tenths
+    [ -e "$folder/compiled" ] && return
+    tail -n 40 "$folder/compile.log" >&2
+    say "the build failed; all that was printed: $folder/compile.log"
+    exit 1
+}
+
+# tell_tenths: of lines that begin with "[12/287]", a sentence for each tenth.
+tell_tenths() {
+    told=0
+    while read -r line; do
+        case $line in
+            \[[0-9]*/[0-9]*\]*) ;;
+            *) continue ;;
+        esac
+        steps=${line#?}
+        steps=${steps%%]*}
+        done=${steps%/*} all=${steps#*/}
+        [ $((done * 10 / all)) -gt $told ] || continue
+        told=$((done * 10 / all))
+        say "built $done of $all"
+    done
+}

@@ -29,7 +29,7 @@ build() {
     folder=$1
     say "building into $folder/"
     configure "$@"
-    meson compile -C "$folder" > "$folder/compile.log" 2>&1 || { cat "$folder/compile.log" >&2; exit 1; }
+    compile "$folder"
 }
 
 need compiler meson ninja pkg-config check
