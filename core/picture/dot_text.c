@@ -112,7 +112,7 @@ static void add_name(text *t, const char *s) {
 #define SMALL "<FONT POINT-SIZE=\"10\">"
 
 /* The bound shape if there is a plan; else the recorded one, with the names of extents. */
-static void add_shape(text *out, const picture *p, const wf_tensor *t) {
+static void add_sizes(text *out, const picture *p, const wf_tensor *t) {
     char buffer[160];
     int64_t bound[WF_MAX_DIMS];
     int ndim = p->measured ? wf_bound_shape(p->options->plan, t, bound) : -1;
@@ -120,6 +120,10 @@ static void add_shape(text *out, const picture *p, const wf_tensor *t) {
                             ? wf_shape_text(NULL, ndim, bound, buffer, sizeof buffer)
                             : wf_shape_text(p->graph, t->ndim, t->shape, buffer, sizeof buffer);
     add_name(out, shape);
+}
+
+static void add_shape(text *out, const picture *p, const wf_tensor *t) {
+    add_sizes(out, p, t);
     add(out, " %s", wf_dtype_name(t->dtype));
 }
 
@@ -188,9 +192,14 @@ static void add_module_label(text *out, const picture *p, int b) {
 }
 
 /* "weight" of "decoder.layers.0.weight" */
+/* The end of a path that says enough: "weight"; of a numbered layer "layers.0". */
 static const char *last_name(const char *full) {
     const char *dot = strrchr(full, '.');
-    return dot && dot[1] ? dot + 1 : full;
+    if (!dot || !dot[1]) return full;
+    const char *from = dot;
+    if (dot[1] >= '0' && dot[1] <= '9')
+        while (from > full && from[-1] != '.') from--;
+    return from == dot ? dot + 1 : from;
 }
 
 static void add_leaf_label(text *out, const picture *p, const wf_tensor *t) {
@@ -347,7 +356,9 @@ static void add_link(text *out, const picture *p, const link *l) {
     add(out, "label=<&#160;");
     if (views) add_views(out, l->source, l->value);
     if (views && shape) add(out, "<BR/>&#160;");
-    if (shape) add_shape(out, p, l->value);
+    bool usual = l->value->dtype == wf_real(p->graph);
+    if (shape && usual) add_sizes(out, p, l->value);
+    if (shape && !usual) add_shape(out, p, l->value);
     add(out, ">]\n");
 }
 
@@ -401,7 +412,8 @@ static void add_title(text *out, const picture *p) {
     add(out, "<BR/>&#160;>\n");
 }
 
-#define FONT "fontname=\"Helvetica,Arial,sans-serif\""
+/* The widest of the usual fonts: a picture laid out with it also fits where the reader has another. */
+#define FONT "fontname=\"DejaVu Sans,Verdana,sans-serif\""
 
 char *wf_picture_text(const picture *p) {
     text out = { 0 };

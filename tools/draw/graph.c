@@ -44,7 +44,10 @@ static option rows[] = {
     FLAG("force", told.force, "draw more than 5,000 nodes"),
 
     GROUP("Model"),
-    INPUT("model", told.model, "a model that train wrote; or, without one, these sizes:"),
+    INPUT("model", told.model,
+          "a model that train wrote, a translator or a language model; without one, an "
+          "encoder-decoder Transformer of these sizes:",
+          .letter = 'm'),
     COUNT("d-model", told.d_model, 1, 16384, "width"),
     COUNT("heads", told.heads, 1, 1024, "attention heads; a divisor of the width"),
     COUNT("d-ff", told.d_ff, 1, 65536, "inner width of the feed-forward layers"),

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/language_model.h"
 #include "models/transformer.h"
 
 /* ---- one attention, as the textbooks draw it ------------------------------------------------- */
@@ -23,31 +24,71 @@ static wf_tensor *merge_heads(wf_tensor *x) {
     return wf_reshape(y, 3, (int64_t[]){ WF_KEEP, WF_KEEP, WF_REST }); /* [B, T, D] */
 }
 
+/* The sizes of a layer, and what its place in a model adds to them. */
+typedef struct layer_form {
+    wf_block_options sizes;
+    bool decoder_only; /* self-attention alone: queries, keys and values come from one input */
+    bool rotary;       /* queries and keys are rotated by their positions */
+} layer_form;
+
+/* The table of rotations for the positions of x [B, T, D]. */
+static wf_tensor *rotations(wf_graph *g, const layer_form *f, wf_tensor *x) {
+    const wf_block_options *c = &f->sizes;
+    if (!f->rotary) return NULL;
+    struct wf_position_layer l =
+        wf_position_new(g, "positions", WF_POSITIONS_ROTARY, 4096, c->d_model);
+    return wf_rotary_positions(&l, x, c->d_model / c->num_heads);
+}
+
+/* Grouped queries: each head of keys or values serves several heads of queries. */
+static wf_tensor *share_heads(wf_graph *g, const char *scope, wf_tensor *x, int64_t times) {
+    if (times == 1) return x;
+    wf_scope(g, scope);
+    return wf_repeat_interleave(x, times, 1); /* [B, H, S, d_head] */
+}
+
 /* wf_mha computes the same with one packed projection and one fused operation; here every step
  * has a scope of its own, so that the picture names it. */
-static wf_tensor *record_attention(wf_graph *g, const wf_block_options *c) {
+static wf_tensor *record_attention(wf_graph *g, const layer_form *f) {
+    const wf_block_options *c = &f->sizes;
     int64_t d = c->d_model, heads = c->num_heads, d_head = d / heads;
+    int64_t kv_heads = c->num_kv_heads ? c->num_kv_heads : heads, kv = kv_heads * d_head;
     int64_t B = wf_extent(g, "B", 4096), T = wf_extent(g, "T", 4096), S = wf_extent(g, "S", 4096);
-    wf_tensor *query = wf_input(g, "query", wf_real(g), 3, (int64_t[]){ B, T, d });
-    wf_tensor *key = wf_input(g, "key", wf_real(g), 3, (int64_t[]){ B, S, d });
-    wf_tensor *value = wf_input(g, "value", wf_real(g), 3, (int64_t[]){ B, S, d });
-    wf_tensor *may_attend = wf_input(g, "may attend", wf_real(g), 4, (int64_t[]){ B, 1, T, S });
+    int64_t K = f->decoder_only ? T : S; /* keys */
+    wf_tensor *query =
+        wf_input(g, f->decoder_only ? "x" : "query", wf_real(g), 3, (int64_t[]){ B, T, d });
+    wf_tensor *key = query;
+    wf_tensor *value = query;
+    if (!f->decoder_only) {
+        key = wf_input(g, "key", wf_real(g), 3, (int64_t[]){ B, K, d });
+        value = wf_input(g, "value", wf_real(g), 3, (int64_t[]){ B, K, d });
+    }
+    wf_tensor *may_attend = wf_input(g, "may attend", wf_real(g), 4, (int64_t[]){ B, 1, T, K });
     struct wf_linear_layer to_q = wf_linear_new(g, "Q projection", d, d, c->bias);
-    struct wf_linear_layer to_k = wf_linear_new(g, "K projection", d, d, c->bias);
-    struct wf_linear_layer to_v = wf_linear_new(g, "V projection", d, d, c->bias);
+    struct wf_linear_layer to_k = wf_linear_new(g, "K projection", d, kv, c->bias);
+    struct wf_linear_layer to_v = wf_linear_new(g, "V projection", d, kv, c->bias);
     struct wf_linear_layer to_output = wf_linear_new(g, "output projection", d, d, c->bias);
     wf_tensor *q = wf_linear(&to_q, query); /* [B, T, D] */
-    wf_tensor *k = wf_linear(&to_k, key);   /* [B, S, D] */
-    wf_tensor *v = wf_linear(&to_v, value); /* [B, S, D] */
+    wf_tensor *k = wf_linear(&to_k, key);   /* [B, K, kv_heads * d_head] */
+    wf_tensor *v = wf_linear(&to_v, value); /* [B, K, kv_heads * d_head] */
+    wf_tensor *table = rotations(g, f, query);
 
     wf_scope(g, "Q heads");
     q = split_heads(q, heads); /* [B, H, T, d_head] */
     wf_scope(g, "K heads");
-    k = split_heads(k, heads); /* [B, H, S, d_head] */
+    k = split_heads(k, kv_heads); /* [B, kv_heads, K, d_head] */
     wf_scope(g, "V heads");
-    v = split_heads(v, heads); /* [B, H, S, d_head] */
+    v = split_heads(v, kv_heads); /* [B, kv_heads, K, d_head] */
+    if (f->rotary) {
+        wf_scope(g, "Q rotated by position");
+        q = wf_rotate(q, table, false);
+        wf_scope(g, "K rotated by position");
+        k = wf_rotate(k, table, false);
+    }
+    k = share_heads(g, "K heads, shared", k, heads / kv_heads);
+    v = share_heads(g, "V heads, shared", v, heads / kv_heads);
     wf_scope(g, "scores: Q Kᵀ");
-    wf_tensor *scores = wf_matmul(q, wf_transpose(k, -1, -2)); /* [B, H, T, S] */
+    wf_tensor *scores = wf_matmul(q, wf_transpose(k, -1, -2)); /* [B, H, T, K] */
     char scale[64];
     snprintf(scale, sizeof scale, "scale by 1 / √%" PRId64, d_head);
     wf_scope(g, scale);
@@ -66,7 +107,8 @@ static wf_tensor *record_attention(wf_graph *g, const wf_block_options *c) {
 
 /* ---- one layer ------------------------------------------------------------------------------- */
 
-static wf_tensor *record_encoder_layer(wf_graph *g, const wf_block_options *c) {
+static wf_tensor *record_encoder_layer(wf_graph *g, const layer_form *f) {
+    const wf_block_options *c = &f->sizes;
     int64_t B = wf_extent(g, "B", 4096), S = wf_extent(g, "S", 4096);
     struct wf_encoder_block layer = wf_encoder_layer_new(g, "encoder layer", c);
     wf_tensor *x = wf_input(g, "x", wf_real(g), 3, (int64_t[]){ B, S, c->d_model });
@@ -74,7 +116,19 @@ static wf_tensor *record_encoder_layer(wf_graph *g, const wf_block_options *c) {
     return wf_encoder_layer(&layer, x, &(wf_mha_options){ .mask = mask });
 }
 
-static wf_tensor *record_decoder_layer(wf_graph *g, const wf_block_options *c) {
+/* A layer of a decoder-only stack: causal self-attention and a feed-forward layer. */
+static wf_tensor *record_stack_layer(wf_graph *g, const layer_form *f) {
+    const wf_block_options *c = &f->sizes;
+    int64_t B = wf_extent(g, "B", 4096), T = wf_extent(g, "T", 4096);
+    struct wf_encoder_block layer = wf_encoder_layer_new(g, "layer", c);
+    wf_tensor *x = wf_input(g, "x", wf_real(g), 3, (int64_t[]){ B, T, c->d_model });
+    return wf_encoder_layer(&layer, x,
+                            &(wf_mha_options){ .causal = true, .rotary = rotations(g, f, x) });
+}
+
+static wf_tensor *record_decoder_layer(wf_graph *g, const layer_form *f) {
+    const wf_block_options *c = &f->sizes;
+    if (f->decoder_only) return record_stack_layer(g, f);
     int64_t B = wf_extent(g, "B", 4096), T = wf_extent(g, "T", 4096), S = wf_extent(g, "S", 4096);
     struct wf_decoder_block layer = wf_decoder_layer_new(g, "decoder layer", c);
     wf_tensor *x = wf_input(g, "y", wf_real(g), 3, (int64_t[]){ B, T, c->d_model });
@@ -148,23 +202,48 @@ static bool open_model(subject *s, const wf_block_options *c, int64_t layers, co
     return !wf_ok(s->graph) || fetch_model(s, backward, message);
 }
 
+/* The form of the layers of the model in f; without a file, of an encoder-decoder. */
+static bool read_form(layer_form *form, const wf_file *f, char *message) {
+    if (!f) return true;
+    wf_model *m = wf_model_record(f, NULL, WF_F32, 1, message);
+    if (!m) return false;
+    const wf_language_model *l = wf_language_model_of(m);
+    form->decoder_only = l != NULL;
+    form->rotary = l && l->config.positions == WF_POSITIONS_ROTARY;
+    wf_model_free(m);
+    return true;
+}
+
+static bool open_part(subject *s, subject_kind kind, const wf_block_options *c, const wf_file *f,
+                      bool backward, char *message) {
+    static const struct {
+        const char *title, *title_decoder_only;
+        wf_tensor *(*record)(wf_graph *g, const layer_form *f);
+    } parts[] = { { "Attention(Q, K, V) = softmax(Q Kᵀ / √d) V",
+                    "Self-attention(x) = softmax(Q Kᵀ / √d) V", record_attention },
+                  { "Encoder layer", NULL, record_encoder_layer },
+                  { "Decoder layer", "Layer of a decoder-only model", record_decoder_layer } };
+    layer_form form = { .sizes = *c };
+    if (!read_form(&form, f, message)) return false;
+    const char *title = form.decoder_only ? parts[kind].title_decoder_only : parts[kind].title;
+    if (!title) {
+        snprintf(message, WF_MESSAGE,
+                 "a language model has no encoder: --of decoder-layer draws one of its layers");
+        return false;
+    }
+    entitle(s, title, c);
+    s->graph = wf_graph_new(&(wf_graph_options){ .seed = 1 });
+    wf_tensor *y = parts[kind].record(s->graph, &form);
+    return !wf_ok(s->graph) || fetch_part(s, y, backward, message);
+}
+
 bool subject_new(subject *s, subject_kind kind, const wf_block_options *c, int64_t layers,
                  const wf_file *f, bool backward, char *message) {
-    static const struct {
-        const char *title;
-        wf_tensor *(*record)(wf_graph *g, const wf_block_options *c);
-    } parts[] = { { "Attention(Q, K, V) = softmax(Q Kᵀ / √d) V", record_attention },
-                  { "Encoder layer", record_encoder_layer },
-                  { "Decoder layer", record_decoder_layer } };
     *s = (subject){ 0 };
-    if (kind == SUBJECT_TRANSFORMER) {
-        if (!open_model(s, c, layers, f, backward, message)) return false;
-    } else {
-        entitle(s, parts[kind].title, c);
-        s->graph = wf_graph_new(&(wf_graph_options){ .seed = 1 });
-        wf_tensor *y = parts[kind].record(s->graph, c);
-        if (wf_ok(s->graph) && !fetch_part(s, y, backward, message)) return false;
-    }
+    bool whole = kind == SUBJECT_TRANSFORMER;
+    bool opened = whole ? open_model(s, c, layers, f, backward, message)
+                        : open_part(s, kind, c, f, backward, message);
+    if (!opened) return false;
     if (!wf_ok(s->graph)) snprintf(message, WF_MESSAGE, "%s", wf_error(s->graph));
     return wf_ok(s->graph);
 }

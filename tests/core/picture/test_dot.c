@@ -409,7 +409,7 @@ TEST(attention_can_be_read) {
     static const char *const parts[] = {
         "Q projection",      "K projection", "V projection", "Q heads", "K heads",
         "V heads",           "scale",        "mask",         "softmax", "weighted sum",
-        "output projection", "[B,8,T,S] f32"
+        "output projection", "[B,8,T,S]"
     };
     char *text = output_of("--of attention", 0), *again = output_of("--of attention", 0);
     ck_assert_str_eq(text, again);
