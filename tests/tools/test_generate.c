@@ -438,7 +438,7 @@ TEST(labels_keep_their_columns) {
 TEST(attention_on_the_terminal) {
     ok("printf 'ein hund\\n\\nzwei hunde\\n' | generate --model $WORDS --attention - --quiet");
     ck_assert_str_eq(result.out, "a dog\n\ntwo dogs\n");
-    assert_contains(result.err, "line 1\ncross-attention of decoder layer 0");
+    assert_contains(result.err, "line 1\ncross-attention of decoder layer 1 of 1");
     assert_contains(result.err, "line 3\n");
     ck_assert(!strstr(result.err, "line 2\n"));
     /* labels stand on their columns */

@@ -292,7 +292,7 @@ TEST(a_language_model_learns_and_generates) {
     ok("echo 5 6 7 | generate --model m.safetensors --quiet --attention a.svg && "
        "grep 'Self-attention of layer 1' a.svg");
     ok("echo 5 6 7 | generate --model m.safetensors --quiet --attention -");
-    assert_contains(result.err, "self-attention of layer 1, mean of heads");
+    assert_contains(result.err, "self-attention of layer 2 of 2, mean of heads");
 }
 
 /* What else is told a model's file. */
@@ -302,7 +302,15 @@ TEST(every_program_takes_a_language_model) {
     assert_contains(result.out, "a language model of width 16, 2 heads, 1 layers");
     ok("graph --model m.safetensors --plan --backward --length 5");
     assert_contains(result.out, "Language model, width 16, 2 heads");
-    ok("graph --of encoder-layer --model m.safetensors");
+    ok("graph --of decoder-layer -m m.safetensors");
+    assert_contains(result.out, "Layer of a decoder-only model, width 16");
+    ck_assert_ptr_null(strstr(result.out, "memory"));
+    ck_assert_ptr_null(strstr(result.out, "multihead_attn"));
+    ok("graph --of attention -m m.safetensors");
+    assert_contains(result.out, "Self-attention(x)");
+    run("graph --of encoder-layer -m m.safetensors");
+    expect(1);
+    assert_contains(result.err, "a language model has no encoder: --of decoder-layer");
     run("convert --to torch m.safetensors -o torch.safetensors");
     expect(1);
     assert_contains(result.err,

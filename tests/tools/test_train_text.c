@@ -387,7 +387,7 @@ TEST(patience_stops_at_the_best) {
     ck_assert_int_eq((int)meta_number("m.safetensors", "train.step"), 5 * n);
     ok("generate --model m.best.safetensors --quiet < src | wc -l");
     ck_assert_int_eq(atoi(result.out), PAIRS);
-    ok("grep -c '<svg' c.svg; grep -c 'unseen sequences' c.svg; grep -c Learning c.svg");
+    ok("grep -c '<svg' c.svg; grep -c 'held-out data' c.svg; grep -c Learning c.svg");
 }
 
 TEST(log_holds_the_metrics) {

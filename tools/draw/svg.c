@@ -194,8 +194,8 @@ static void put_cell(FILE *out, const struct svg_heat_map *map, const layout *l,
 
 static void put_panel(FILE *out, const struct svg_heat_map *map, const layout *l, int64_t head,
                       double x, double y) {
-    char name[32];
-    snprintf(name, sizeof name, "head %lld", (long long)head);
+    char name[64];
+    snprintf(name, sizeof name, "head %lld of %lld", (long long)head + 1, (long long)map->heads);
     if (map->heads > 1) put_label(out, "middle", x + l->panel_width / 2, y - l->head + 14, name);
     fprintf(out, "<rect class=\"panel\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
             x, y, l->panel_width - 1, l->panel_height - 1);
@@ -283,6 +283,11 @@ static bool drawable(const axis *x, const axis *y, const struct svg_curve *c, in
     return usable(x, c->x[i]) && usable(y, c->y[i]);
 }
 
+/* A log scale shows a fall by a factor; values within a factor of three are clearer without. */
+static bool spans_little(const axis *y) {
+    return y->log && y->high - y->low < log10(3);
+}
+
 /* The range of all points that can be drawn. False: there are none. */
 static bool measure(const struct svg_plot *plot, axis *x, axis *y) {
     x->low = y->low = INFINITY, x->high = y->high = -INFINITY;
@@ -359,7 +364,7 @@ static void put_axes(FILE *out, const struct svg_plot *plot, const axis *x, cons
     fprintf(out, "<text class=\"middle\" transform=\"translate(18 %d) rotate(-90)\">",
             (Y0 + Y1) / 2);
     put_text(out, plot->y_axis, WHOLE);
-    fputs(plot->log_y ? " (log scale)</text>\n" : "</text>\n", out);
+    fputs(y->log ? ", log scale</text>\n" : "</text>\n", out);
 }
 
 /* Of many points, the lowest and the highest of each group are drawn, so that no spike is lost. */
@@ -408,6 +413,10 @@ bool svg_plot(FILE *out, const struct svg_plot *plot) {
     if (!out || !plot || !plot->curves || plot->n_curves < 1 || plot->n_curves > MAX_CURVES)
         return false;
     if (!measure(plot, &x, &y)) return false;
+    if (spans_little(&y)) {
+        y.log = false;
+        measure(plot, &x, &y);
+    }
     widen(&x, false);
     widen(&y, true);
     begin(out, WIDTH, HEIGHT, plot->title, plot_light, plot_dark);

@@ -42,6 +42,7 @@ struct svg_plot {
     const char *title, *x_axis, *y_axis; /* each may be NULL */
     const struct svg_curve *curves;
     int n_curves; /* 1..6 */
+    /* Asked for: used if the values differ by a factor of three or more. */
     bool log_y;
 };
 bool svg_plot(FILE *out, const struct svg_plot *plot);

@@ -114,8 +114,9 @@ bool attention_json(attention *a, jsonl *out) {
 
 const char *attention_title(const attention *a, char text[80]) {
     bool cross = pictured(a)->source_keys;
-    snprintf(text, 80, "%s of %s %lld", cross ? "cross-attention" : "self-attention",
-             cross ? "decoder layer" : "layer", (long long)pictured(a)->layers - 1);
+    long long layers = (long long)pictured(a)->layers;
+    snprintf(text, 80, "%s of %s %lld of %lld", cross ? "cross-attention" : "self-attention",
+             cross ? "decoder layer" : "layer", layers, layers);
     return text;
 }
 
@@ -153,7 +154,14 @@ static void add_labels(const attention *a, int side, const int32_t *ids, int64_t
 const char **attention_row_labels(const attention *a) {
     char *pieces;
     const char **labels = labels_new(a->t, &pieces);
-    if (labels) add_labels(a, SIDE_TGT, a->tgt + 1, a->t, labels, pieces);
+    if (!labels) return NULL;
+    add_labels(a, SIDE_TGT, a->tgt + 1, a->t, labels, pieces);
+    /* A text's end is spelt </s>; a number is not known for one. */
+    char *last = pieces + (a->t - 1) * PIECE_TEXT;
+    if (!a->language->text) {
+        snprintf(last, PIECE_TEXT, "%d (end)", (int)a->tgt[a->t]);
+        labels[a->t - 1] = last;
+    }
     return labels;
 }
 

@@ -35,10 +35,10 @@ void series_free(series *s) {
 bool history_draw(const history *h, const char *path, const char *title, char *message) {
     output o;
     struct svg_curve curves[] = {
-        { "training", h->train.x, h->train.y, h->train.n },
-        { "unseen sequences", h->valid.x, h->valid.y, h->valid.n },
+        { h->train_label, h->train.x, h->train.y, h->train.n },
+        { "held-out data", h->valid.x, h->valid.y, h->valid.n },
     };
-    struct svg_plot plot = { title, "step", "loss per token (nats)", curves, 2, true };
+    struct svg_plot plot = { title, "step", "loss per token, nats", curves, 2, true };
     if (h->train.incomplete || h->valid.incomplete)
         return snprintf(message, 256, "%.150s: no memory for all points", path), false;
     if (!output_open(&o, path, message)) return false;

@@ -18,6 +18,8 @@ void series_free(series *s);
 
 typedef struct history {
     series train, valid; /* loss per token over steps */
+    /* Names the first curve, whose loss may be that of a harder problem: dropout, label smoothing. */
+    const char *train_label;
 } history;
 
 /* Write the curves; false with message[256]: nothing is written. */

@@ -312,10 +312,23 @@ static int train(session *s) {
     return stop_signal(s) ? stopped_by_signal(s) : EXIT_DONE;
 }
 
-static void draw_curve(session *s) {
-    char title[100], word[OPTION_TEXT_SIZE], message[WF_MESSAGE];
+/* "Learning to sort", "Learning from pairs.tsv". */
+static void curve_title(const settings *set, char title[100]) {
+    char word[OPTION_TEXT_SIZE];
+    const char *file = set->text ? set->text : set->train ? set->train : set->train_src;
+    const char *slash = file ? strrchr(file, '/') : NULL;
     option_text(option_find(&train_program, "task"), word);
-    snprintf(title, sizeof title, s->dataset.text ? "Learning: %s" : "Learning to %s", word);
+    if (file)
+        snprintf(title, 100, "Learning from %.80s", slash ? slash + 1 : file);
+    else
+        snprintf(title, 100, "Learning to %s", word);
+}
+
+static void draw_curve(session *s) {
+    char title[100], message[WF_MESSAGE];
+    bool harder = s->set->dropout > 0 || s->set->label_smoothing > 0;
+    curve_title(s->set, title);
+    s->history.train_label = harder ? "training, with dropout or smoothing" : "training";
     if (!history_draw(&s->history, s->set->curve, title, message))
         fail(&train_program, "%s", message);
 }

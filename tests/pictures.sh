@@ -1,0 +1,40 @@
+#!/bin/sh
+# tests/pictures.sh - the pictures in the README are what today's programs draw: their titles, labels and axes.
+#
+# usage: pictures.sh SOURCE_FOLDER BUILD_FOLDER
+#
+# Colours and sizes are not compared: weights differ with the processor, and a layout with the version of Graphviz.
+# The heat map is compared with that of a shorter training, which has learned to copy, too.
+set -eu
+whole() { (cd "$1" && pwd); }
+source=$(whole "$1") tools=$(whole "$2")/tools
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+fail() { echo "pictures: $*" >&2; exit 1; }
+
+# texts PICTURE: what a reader can read in it, without the weights in its cells.
+texts() { grep -o '<text[^>]*>[^<]*' "$1" | grep -v 'class="value' | sed 's/<text[^>]*>//' | sort; }
+
+# same NAME: the texts of NAME in the README and here.
+same() {
+    texts "$source/tools/pictures/$1" > old
+    texts "$1" > new
+    [ -s old ] && [ -s new ] || fail "$1 holds no text"
+    diff old new || fail "tools/pictures/$1 is not what is drawn today: $2"
+}
+
+"$tools/train" --task copy --seed 1 --lr-steps 1200 --valid-size 0 --quiet -o copy.safetensors
+echo '1 2 3 4 5 6 7 8 9 10' |
+    "$tools/generate" --model copy.safetensors --quiet --attention heatmap.svg > output
+[ "$(cat output)" = '1 2 3 4 5 6 7 8 9 10' ] || fail "the model has not learned to copy: $(cat output)"
+same heatmap.svg 'run tools/quickstart.sh and copy quickstart/attention-heatmap.svg'
+
+"$tools/graph" --of attention > attention.dot
+if command -v dot > /dev/null; then
+    dot -Tsvg attention.dot -o attention.svg
+    same attention.svg 'run tools/quickstart.sh where Graphviz is installed, and copy quickstart/attention.svg'
+    echo "pictures: 2 are what is drawn today"
+else
+    echo "pictures: 1 is what is drawn today; no Graphviz for the other"
+fi
