@@ -24,7 +24,7 @@ same() {
     diff old new || fail "tools/pictures/$1 is not what is drawn today: $2"
 }
 
-"$tools/train" --task copy --seed 1 --lr-steps 1200 --valid-size 0 --quiet -o copy.safetensors
+"$tools/train" --task copy --seed 1 --lr-steps 1200 --max-steps 1200 --valid-size 0 --quiet -o copy.safetensors
 echo '1 2 3 4 5 6 7 8 9 10' |
     "$tools/generate" --model copy.safetensors --quiet --attention heatmap.svg > output
 [ "$(cat output)" = '1 2 3 4 5 6 7 8 9 10' ] || fail "the model has not learned to copy: $(cat output)"

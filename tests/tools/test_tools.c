@@ -290,7 +290,7 @@ TEST(a_language_model_learns_and_generates) {
     ok("echo 5 6 7 | generate --model m.safetensors --quiet --attention a.json");
     ok("grep -F '\"source\":[5,6,7],\"target\":[0,5,6,7],\"self\":[[[[1,' a.json");
     ok("echo 5 6 7 | generate --model m.safetensors --quiet --attention a.svg && "
-       "grep 'Self-attention of layer 1' a.svg");
+       "grep 'Self-attention of layer 2 of 2' a.svg");
     ok("echo 5 6 7 | generate --model m.safetensors --quiet --attention -");
     assert_contains(result.err, "self-attention of layer 2 of 2, mean of heads");
 }
