@@ -2,6 +2,8 @@
  * order are those of the ops. */
 #include "loss.h"
 
+#include "ops/base/shapes.h"
+
 static wf_tensor *number(const wf_tensor *like, double value) {
     return wf_constant(like ? like->graph : NULL, value);
 }
@@ -80,7 +82,12 @@ static wf_tensor *length(wf_tensor *x, int axis, double eps) {
 }
 
 wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, int axis, double eps) {
-    wf_tensor *dot = wf_sum(wf_mul(a, b), WF_AXIS(axis), false);
+    wf_tensor *product = wf_mul(a, b);
+    char text[WF_AXIS_TEXT];
+    if (wf_axis(axis, product->ndim) < 0)
+        return wf_poison(product->graph, "cosine_similarity: %d axes, and no %s", product->ndim,
+                         wf_axis_text(axis, text));
+    wf_tensor *dot = wf_sum(product, WF_AXIS(axis), false);
     if (!(eps >= 0)) return wf_poison(dot->graph, "the eps of a cosine is %g", eps);
     return wf_div(dot, wf_mul(length(a, axis, eps), length(b, axis, eps)));
 }

@@ -159,11 +159,16 @@ WF_API wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b);
 /* mask != 0 ? value : x */
 WF_API wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value);
 
-/* ---- reductions: reduce.c. axes: a bit per axis, WF_AXIS(i), or all of them ------------------ */
-/* i = -8..7, -1 is the last axis; any other i gives an axis that no tensor has */
-#define WF_AXIS(i) ((int)(i) >= -8 && (int)(i) < 8 ? 1u << ((int)(i)&31) : 1u << 8)
-#define WF_LAST_AXIS 0x80000000u /* WF_AXIS(-1) */
+/* ---- sets of axes ---------------------------------------------------------------------------- */
+/* `int axis` is the number of an axis. `uint32_t axes` is a set of axes: WF_AXIS(0) | WF_AXIS(-1).
+ * A set carries a mark, so that a number given as a set, and a set given as a number, are refused.
+ * i = -8..7, -1 is the last axis; any other i gives an axis that no tensor has */
+#define WF_AXIS(i) (WF_NO_AXES | ((int)(i) >= -8 && (int)(i) < 8 ? 1u << ((int)(i)&31) : 1u << 8))
+#define WF_LAST_AXIS 0x80010000u /* WF_AXIS(-1) */
 #define WF_ALL_AXES 0x7fffffffu
+#define WF_NO_AXES 0x00010000u /* the empty set, and the mark of every set */
+
+/* ---- reductions: reduce.c -------------------------------------------------------------------- */
 WF_API wf_tensor *wf_sum(wf_tensor *x, uint32_t axes, bool keepdim);
 WF_API wf_tensor *wf_mean(wf_tensor *x, uint32_t axes, bool keepdim);
 /* equal maxima get equal parts of the gradient */

@@ -99,6 +99,12 @@ for function in $(cat core/graph.h core/op.h core/picture.h ops/ops.h nn/*.h | t
     echo "$tried" | grep -qE "(^|[^a-z_])$function([^a-z_0-9]|\$)" || fail "tests/core/record/extremes_*.inc has no row for $function"
 done
 
+# A function that takes an axis, or a set of axes, is given the other one.
+for function in $(cat ops/ops.h nn/*.h | tr '\n' ' ' | grep -oE 'WF_API [^;]*;' |
+    grep -E '(uint32_t axes|int (axis|a|b|from|to)\>|int \*order)' | sed -nE 's/^[^(]*[ *](wf_[a-z0-9_]+)\(.*/\1/p'); do
+    grep -qE "(^|[^a-z_])$function\(" tests/ops/test_axes.c || fail "tests/ops/test_axes.c has no row for $function"
+done
+
 # Suites that scripts name are there.
 for suite in $(sed -nE "s/^tests 'thread' [^ ]* (.*)/\1/p" tools/test.sh) \
     $(sed -nE "s/^(emulated|without_files|slow|long)='(.*)'/\2/p; s/^ *suites ([a-z_ ]+)$/\1/p" tests/systems.sh); do

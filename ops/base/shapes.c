@@ -1,6 +1,8 @@
 /* ops/base/shapes.c - what shape rules ask for: types, shapes and axes of operands. */
 #include "shapes.h"
 
+#include <stdio.h>
+
 #include "ops/ops.h"
 
 bool wf_want(wf_call *c, int i, wf_dtype type) {
@@ -30,8 +32,7 @@ bool wf_addend_like(wf_call *c, int i, const wf_view *like) {
 }
 
 bool wf_want_axis(wf_call *c, int axis, int ndim) {
-    return (axis >= 0 && axis < ndim) ||
-           wf_fail(c, "%s has no axis %d", wf_show(c, &c->in[0]), axis);
+    return (axis >= 0 && axis < ndim) || wf_no_axis(c, &c->in[0], axis);
 }
 
 bool wf_same_as_operand(wf_call *c) {
@@ -65,25 +66,73 @@ bool wf_is_last(int axis, const wf_tensor *x) {
     return axis == -1 || axis == wf_rank(x) - 1;
 }
 
+/* ---- sets of axes: bits 0..7, 24..31 for -8..-1, and the mark; bit 8 is an axis of no tensor --- */
+
 enum { FROM_END = 32 - WF_MAX_DIMS }; /* the bit of axis -8 */
 
-bool wf_no_axes(wf_call *c, uint32_t axes, int ndim, const char *what) {
-    for (int i = ndim; i < 32; i++)
-        if (axes >> i & 1)
-            return i < WF_MAX_DIMS || i >= FROM_END
-                       ? wf_fail(c, "%s has no axis %d", what, i < FROM_END ? i : i - 32)
-                       : wf_fail(c, "%s has no axis below -%d or above %d", what, WF_MAX_DIMS,
-                                 WF_MAX_DIMS - 1);
-    return true;
+static bool is_set(uint32_t axes) {
+    uint32_t unused = ~(~0u << FROM_END) & ~0x1ffu & ~WF_NO_AXES;
+    return axes == WF_ALL_AXES || ((axes & WF_NO_AXES) && !(axes & unused));
+}
+
+static int number_of(int bit) {
+    return bit < FROM_END ? bit : bit - 32;
+}
+
+const char *wf_axis_text(int axis, char text[WF_AXIS_TEXT]) {
+    uint32_t axes = (uint32_t)axis;
+    if (!is_set(axes)) {
+        snprintf(text, WF_AXIS_TEXT, "axis %d", axis);
+        return text;
+    }
+    for (int i = 0; i < 32; i++)
+        if (axes == WF_AXIS(number_of(i))) {
+            snprintf(text, WF_AXIS_TEXT, "axis WF_AXIS(%d), which is a set of axes: write %d",
+                     number_of(i), number_of(i));
+            return text;
+        }
+    snprintf(text, WF_AXIS_TEXT, "axis 0x%x, which is a set of axes", (unsigned)axes);
+    return text;
+}
+
+bool wf_no_axis(wf_call *c, const wf_view *x, int axis) {
+    char text[WF_AXIS_TEXT];
+    return wf_fail(c, "%s has no %s", wf_show(c, x), wf_axis_text(axis, text));
+}
+
+bool wf_axes_fit(uint32_t axes, int ndim, const char *what, char text[WF_AXES_TEXT]) {
+    if (!is_set(axes)) {
+        int axis = (int)axes;
+        const char *empty = axis ? "" : "; the empty set is WF_NO_AXES";
+        snprintf(text, WF_AXES_TEXT, "%d is an axis, not a set of axes: WF_AXIS(%d)%s", axis, axis,
+                 empty);
+        return false;
+    }
+    uint32_t too_far = axes & ~WF_NO_AXES & ~0u << ndim;
+    if (!too_far) return true;
+    int bit = ndim;
+    while (!(too_far >> bit & 1)) bit++;
+    if (bit == WF_MAX_DIMS)
+        snprintf(text, WF_AXES_TEXT, "%s has no axis below -%d or above %d", what, WF_MAX_DIMS,
+                 WF_MAX_DIMS - 1);
+    else
+        snprintf(text, WF_AXES_TEXT, "%s has no axis %d", what, number_of(bit));
+    return false;
 }
 
 bool wf_want_axes(wf_call *c, uint32_t axes, int ndim) {
-    return wf_no_axes(c, axes, ndim, wf_show(c, &c->in[0]));
+    char text[WF_AXES_TEXT];
+    return wf_axes_fit(axes, ndim, wf_show(c, &c->in[0]), text) || wf_fail(c, "%s", text);
 }
 
 uint32_t wf_axes(uint32_t axes, int ndim) {
-    if (axes == WF_ALL_AXES) return (1u << ndim) - 1;
+    if (!is_set(axes) || ndim > WF_MAX_DIMS) return axes;
+    if (axes == WF_ALL_AXES) return WF_NO_AXES | ((1u << ndim) - 1);
+    if (ndim < 1) return axes;
     uint32_t from_end = axes & ~0u << FROM_END, plain = axes & ~(~0u << FROM_END);
-    if (ndim < 1 || ndim > WF_MAX_DIMS) return axes;
     return plain | from_end >> (32 - ndim) | (from_end & ~(~0u << (32 - ndim)));
+}
+
+uint32_t wf_other_axes(int i, int ndim) {
+    return WF_NO_AXES | (((1u << ndim) - 1) & ~(1u << i));
 }

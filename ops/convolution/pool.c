@@ -344,7 +344,8 @@ const wf_op wf_op_max_pool2d_gather = {
 
 /* A kernel [1,1,kh,kw] of equal numbers. */
 static wf_tensor *even_kernel(wf_graph *g, const pool *p, double value) {
-    wf_tensor *w = wf_unsqueeze(wf_constant(g, value), 0xf); /* [1,1,1,1] */
+    const uint32_t four = WF_AXIS(0) | WF_AXIS(1) | WF_AXIS(2) | WF_AXIS(3);
+    wf_tensor *w = wf_unsqueeze(wf_constant(g, value), four); /* [1,1,1,1] */
     for (int i = 0; i < 2; i++) w = wf_pad(w, 2 + i, 0, p->kernel[i] - 1, value);
     return w;
 }

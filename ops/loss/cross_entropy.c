@@ -170,9 +170,10 @@ wf_cross_entropy_result wf_cross_entropy(wf_tensor *logits, wf_tensor *labels, d
 wf_cross_entropy_result wf_cross_entropy_over(wf_tensor *logits, wf_tensor *labels, int axis,
                                               double smoothing, int32_t ignore_index) {
     int ndim = wf_rank(logits), at = wf_axis(axis, ndim), order[WF_MAX_DIMS], n = 0;
+    char text[WF_AXIS_TEXT];
     if (logits && at < 0)
-        logits =
-            wf_poison(logits->graph, "cross_entropy_over: %d axes, and no axis %d", ndim, axis);
+        logits = wf_poison(logits->graph, "cross_entropy_over: %d axes, and no %s", ndim,
+                           wf_axis_text(axis, text));
     for (int i = 0; i < ndim; i++)
         if (i != at) order[n++] = i;
     if (at >= 0) order[n] = at, logits = wf_permute(logits, order);

@@ -89,7 +89,7 @@ wf_tensor *wf_layer_norm_over(wf_tensor *x, uint32_t axes, wf_tensor *weight, wf
     int ndim = wf_rank(x), kept = 0, order[WF_MAX_DIMS], inverse[WF_MAX_DIMS];
     axes = wf_axes(axes, ndim);
     wf_tensor *merged = wf_merge_last("layer_norm_over", x, axes, &kept, order);
-    if (!x || axes >> ndim) return merged;
+    if (!x || !wf_ok(x->graph)) return merged;
     if (kept == ndim) return wf_poison(x->graph, "layer_norm_over: over no axis");
     if (weight) weight = wf_flatten(weight, 0, -1);
     if (bias) bias = wf_flatten(bias, 0, -1);
@@ -215,7 +215,7 @@ static bool eval_weight_backward(const wf_call *c, int phase, int64_t task, void
 }
 
 static wf_tensor *sum_over_rows(wf_tensor *x) {
-    return wf_rank(x) == 1 ? x : wf_sum(x, WF_AXIS(wf_rank(x) - 1) - 1, false);
+    return wf_rank(x) == 1 ? x : wf_sum(x, wf_other_axes(wf_rank(x) - 1, wf_rank(x)), false);
 }
 
 static void decompose_weight_backward(wf_tensor *dw, wf_tensor **results) {

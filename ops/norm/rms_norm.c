@@ -146,7 +146,7 @@ static void decompose_rms_norm_backward(wf_tensor *dx, wf_tensor **results) {
     wf_tensor *product = wf_mul(dy, h); /* [..., D] */
     wf_vjp(&y, &dy, 1, &x, 1, results);
     int rank = wf_rank(product);
-    results[1] = rank == 1 ? product : wf_sum(product, WF_AXIS(rank - 1) - 1, false);
+    results[1] = rank == 1 ? product : wf_sum(product, wf_other_axes(rank - 1, rank), false);
 }
 
 static double flops_rms_norm_backward(const wf_call *c) {

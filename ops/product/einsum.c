@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "ops/base/op.h"
+#include "ops/base/shapes.h"
 
 /* "..." stands for axes that are aligned on their right: they have letters of their own, codes 1 to
  * 8, of which the last is that of the last axis. */
@@ -182,9 +183,8 @@ static void drop_broadcast_axes(formula *f) {
 
 /* 1 where the indices of axes i and j are equal, in a shape that broadcasts to x. */
 static wf_tensor *identity(wf_tensor *x, int i, int j) {
-    uint32_t all = (1u << x->ndim) - 1;
-    return wf_equal(wf_unsqueeze(wf_arange(x, i), all & ~WF_AXIS(i)),
-                    wf_unsqueeze(wf_arange(x, j), all & ~WF_AXIS(j)));
+    return wf_equal(wf_unsqueeze(wf_arange(x, i), wf_other_axes(i, x->ndim)),
+                    wf_unsqueeze(wf_arange(x, j), wf_other_axes(j, x->ndim)));
 }
 
 /* A repeated letter takes the diagonal: elements off the diagonal are set to 0, and the second axis
@@ -203,13 +203,13 @@ static void take_diagonals(term *t) {
 }
 
 static void sum_all_but(term *t, const char *needed) {
-    uint32_t axes = 0;
+    uint32_t axes = WF_NO_AXES;
     for (int i = 0; t->letters[i]; i++)
         if (!has(needed, t->letters[i])) axes |= WF_AXIS(i);
-    if (!axes) return;
+    if (axes == WF_NO_AXES) return;
     t->x = wf_sum(t->x, axes, false);
     for (int i = (int)strlen(t->letters) - 1; i >= 0; i--)
-        if (axes & WF_AXIS(i)) remove_letter(t, i);
+        if (axes >> i & 1) remove_letter(t, i);
 }
 
 /* Axes in the order of `letters`; those it lacks with size 1. */

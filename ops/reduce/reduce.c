@@ -295,7 +295,7 @@ const wf_op wf_op_sum = {
 static wf_tensor *record_reduction(const wf_op *op, wf_tensor *x, uint32_t axes, bool keepdim) {
     axes = wf_axes(axes, wf_rank(x));
     wf_tensor *y = wf_record(op, 1, &x, &axes);
-    return keepdim || !axes ? y : wf_squeeze(y, axes);
+    return keepdim || axes == WF_NO_AXES ? y : wf_squeeze(y, axes);
 }
 
 wf_tensor *wf_sum(wf_tensor *x, uint32_t axes, bool keepdim) {

@@ -20,9 +20,10 @@ wf_tensor *wf_argmin(wf_tensor *x, int axis) {
 wf_tensor *wf_merge_last(const char *op, wf_tensor *x, uint32_t axes, int *kept, int *order) {
     int ndim = wf_rank(x), n = 0;
     int64_t dims[WF_MAX_DIMS] = { 0 };
+    char shape[256], text[WF_AXES_TEXT];
     if (!x) return NULL;
-    if (axes >> ndim)
-        return wf_poison(x->graph, "%s: an axis that a tensor of %d axes does not have", op, ndim);
+    wf_shape_text(x->graph, ndim, x->shape, shape, sizeof shape);
+    if (!wf_axes_fit(axes, ndim, shape, text)) return wf_poison(x->graph, "%s: %s", op, text);
     for (int reduced = 0; reduced < 2; reduced++) {
         for (int i = 0; i < ndim; i++)
             if ((int)(axes >> i & 1) == reduced) order[n++] = i;
@@ -41,7 +42,7 @@ wf_tensor *wf_prod(wf_tensor *x, uint32_t axes, bool keepdim) {
     wf_tensor *y = wf_merge_last("prod", x, axes, &kept, order);
     y = wf_cumprod(wf_pad(y, -1, 1, 0, 1), -1, false);
     y = wf_squeeze(wf_slice(y, -1, -1, WF_END), WF_LAST_AXIS);
-    return keepdim && axes ? wf_unsqueeze(y, axes) : y;
+    return keepdim && axes != WF_NO_AXES ? wf_unsqueeze(y, axes) : y;
 }
 
 /* ---- deviations and norms -------------------------------------------------------------------- */
@@ -82,7 +83,7 @@ wf_tensor *wf_logsumexp(wf_tensor *x, uint32_t axes, bool keepdim) {
     wf_tensor *sum = wf_sum(wf_exp(wf_sub(x, top)), axes, true);
     wf_tensor *log = wf_log(wf_where(sum, sum, wf_constant(g, 1)));
     wf_tensor *y = wf_where(sum, wf_add(log, top), wf_constant(g, -INFINITY));
-    return keepdim || !axes ? y : wf_squeeze(y, axes);
+    return keepdim || axes == WF_NO_AXES ? y : wf_squeeze(y, axes);
 }
 
 /* ---- truth: what is not 0, NaN included ------------------------------------------------------ */

@@ -75,7 +75,7 @@ static wf_tensor *merged(wf_tensor *x, int i) {
 static wf_tensor *repeated(wf_tensor *x, int64_t n, int i, bool each) {
     int64_t dims[WF_MAX_DIMS] = { 0 };
     dims[i + each] = n;
-    return merged(wf_expand(wf_unsqueeze(x, 1u << (i + each)), wf_rank(x) + 1, dims), i);
+    return merged(wf_expand(wf_unsqueeze(x, WF_AXIS(i + each)), wf_rank(x) + 1, dims), i);
 }
 
 wf_tensor *wf_tile(wf_tensor *x, const int64_t *times) {
@@ -93,8 +93,9 @@ wf_tensor *wf_tile(wf_tensor *x, const int64_t *times) {
 wf_tensor *wf_repeat_interleave(wf_tensor *x, int64_t n, int axis) {
     wf_graph *g = x ? x->graph : NULL;
     int ndim = wf_rank(x), i = wf_axis(axis, ndim);
+    char text[WF_AXIS_TEXT];
     if (i < 0 || ndim == WF_MAX_DIMS)
-        return wf_poison(g, "repeat_interleave: axis %d of %d", axis, ndim);
+        return wf_poison(g, "repeat_interleave: %d axes, and %s", ndim, wf_axis_text(axis, text));
     if (n < 1) return wf_poison(g, "repeat_interleave: %lld times", (long long)n);
     return repeated(x, n, i, true);
 }
@@ -104,8 +105,10 @@ wf_tensor *wf_repeat_interleave(wf_tensor *x, int64_t n, int axis) {
 wf_tensor *wf_flatten(wf_tensor *x, int from, int to) {
     int ndim = wf_rank(x), first = wf_axis(from, ndim), last = wf_axis(to, ndim);
     int64_t dims[WF_MAX_DIMS] = { 0 };
+    char a[WF_AXIS_TEXT], b[WF_AXIS_TEXT];
     if (first < 0 || last < first)
-        return wf_poison(x ? x->graph : NULL, "flatten: axes %d to %d of %d", from, to, ndim);
+        return wf_poison(x ? x->graph : NULL, "flatten: from %s to %s of %d", wf_axis_text(from, a),
+                         wf_axis_text(to, b), ndim);
     dims[first] = WF_REST;
     return wf_reshape(x, ndim - (last - first), dims);
 }
@@ -114,8 +117,12 @@ wf_tensor *wf_flatten(wf_tensor *x, int from, int to) {
 wf_tensor *wf_stack(wf_tensor *const *x, int n, int axis) {
     enum { GROUP = 16 };
     wf_tensor *part[GROUP + 1];
+    char text[WF_AXIS_TEXT];
     int k = 0;
     if (n < 1 || !x) return wf_poison(NULL, "stack: no operands");
+    if (x[0] && wf_axis(axis, wf_rank(x[0]) + 1) < 0)
+        return wf_poison(x[0]->graph, "stack: a result of %d axes has no %s", wf_rank(x[0]) + 1,
+                         wf_axis_text(axis, text));
     for (int i = 0; i < n; i++) {
         part[k++] = wf_unsqueeze(x[i], WF_AXIS(axis));
         if (k > GROUP || i == n - 1) part[0] = wf_concat(part, k, axis), k = 1;
@@ -136,13 +143,15 @@ void wf_split(wf_tensor *x, int axis, const int64_t *sizes, int n, wf_tensor **p
 void wf_chunk(wf_tensor *x, int axis, int n, wf_tensor **parts) {
     int ndim = wf_rank(x), i = wf_axis(axis, ndim);
     int64_t dims[WF_MAX_DIMS] = { 0 };
+    char text[WF_AXIS_TEXT];
     wf_tensor *whole = NULL;
     if (i < 0 || n < 1 || ndim == WF_MAX_DIMS)
-        whole = wf_poison(x ? x->graph : NULL, "chunk: axis %d of %d into %d", axis, ndim, n);
+        whole = wf_poison(x ? x->graph : NULL, "chunk: %s of %d into %d", wf_axis_text(axis, text),
+                          ndim, n);
     else
         dims[i] = n, dims[i + 1] = WF_REST, whole = wf_reshape(x, ndim + 1, dims);
     for (int k = 0; parts && k < n; k++)
-        parts[k] = i < 0 ? whole : wf_squeeze(wf_slice(whole, i, k, k + 1), 1u << i);
+        parts[k] = i < 0 ? whole : wf_squeeze(wf_slice(whole, i, k, k + 1), WF_AXIS(i));
 }
 
 /* ---- matrices and vectors -------------------------------------------------------------------- */

@@ -18,9 +18,10 @@ static bool shape_cache(wf_call *c) {
     const cache_attrs *a = c->attrs;
     const wf_view *x = &c->in[0];
     int axis = wf_axis(a->axis, x->ndim);
+    char text[WF_AXIS_TEXT];
     if (axis < 1)
-        return wf_fail(c, "axis %d of %s cannot grow: it must be one after the batch", a->axis,
-                       wf_show(c, x));
+        return wf_fail(c, "%s cannot grow along %s: it must be an axis after the batch",
+                       wf_show(c, x), wf_axis_text(a->axis, text));
     wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
     if (c->with_state) c->out[0].shape[axis] += c->position;
     return true;

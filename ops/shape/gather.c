@@ -14,7 +14,7 @@
 /* Fails the call unless ids have the axes of x and, beside `axis`, its sizes or 1. Sets *picked to
  * the shape of what they pick. */
 static bool ids_fit(wf_call *c, int axis, const wf_view *x, const wf_view *ids, wf_view *picked) {
-    if (axis < 0 || axis >= x->ndim) return wf_fail(c, "%s has no axis %d", wf_show(c, x), axis);
+    if (axis < 0 || axis >= x->ndim) return wf_no_axis(c, x, axis);
     bool fit = ids->ndim == x->ndim;
     for (int i = 0; fit && i < x->ndim; i++)
         fit = i == axis || ids->shape[i] == 1 || ids->shape[i] == x->shape[i];
@@ -255,10 +255,12 @@ wf_tensor *wf_scatter_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src
 /* ids [K] as ids of every row of x: [1, ..., K, ..., 1]. */
 static wf_tensor *of_axis(const char *op, wf_tensor *x, int axis, wf_tensor *ids) {
     int ndim = wf_rank(x), at = wf_axis(axis, ndim);
+    char text[WF_AXIS_TEXT];
     if (!x || !ids) return NULL;
-    if (at < 0) return wf_poison(x->graph, "%s: %d axes, and no axis %d", op, ndim, axis);
+    if (at < 0)
+        return wf_poison(x->graph, "%s: %d axes, and no %s", op, ndim, wf_axis_text(axis, text));
     if (ids->ndim != 1) return wf_poison(x->graph, "%s: ids of %d axes, not of 1", op, ids->ndim);
-    return wf_unsqueeze(ids, ((1u << ndim) - 1) & ~(1u << at));
+    return wf_unsqueeze(ids, wf_other_axes(at, ndim));
 }
 
 wf_tensor *wf_index_select(wf_tensor *x, int axis, wf_tensor *ids) {

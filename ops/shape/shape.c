@@ -196,10 +196,11 @@ wf_tensor *wf_permute(wf_tensor *x, const int *order) {
 
 wf_tensor *wf_transpose(wf_tensor *x, int a, int b) {
     int ndim = wf_rank(x), order[WF_MAX_DIMS], i = wf_axis(a, ndim), j = wf_axis(b, ndim);
-    char text[64];
+    char text[64], axis[WF_AXIS_TEXT];
     if (x && (i < 0 || j < 0))
-        return wf_poison(x->graph, "transpose: %s has no axis %d",
-                         wf_shape_text(x->graph, ndim, x->shape, text, sizeof text), i < 0 ? a : b);
+        return wf_poison(x->graph, "transpose: %s has no %s",
+                         wf_shape_text(x->graph, ndim, x->shape, text, sizeof text),
+                         wf_axis_text(i < 0 ? a : b, axis));
     for (int k = 0; k < ndim; k++) order[k] = k == i ? j : k == j ? i : k;
     return wf_permute(x, order);
 }
@@ -252,9 +253,9 @@ wf_tensor *wf_squeeze(wf_tensor *x, uint32_t axes) {
     return wf_record(&wf_op_squeeze, 1, &x, &axes);
 }
 
-static int bit_count(uint32_t bits) {
+static int axis_count(uint32_t axes) {
     int n = 0;
-    for (; bits; bits &= bits - 1) n++;
+    for (axes &= ~WF_NO_AXES; axes; axes &= axes - 1) n++;
     return n;
 }
 
@@ -262,11 +263,13 @@ static bool shape_unsqueeze(wf_call *c) {
     const uint32_t *axes = c->attrs;
     const wf_view *x = &c->in[0];
     int64_t shape[WF_MAX_DIMS];
-    int ndim = x->ndim + bit_count(*axes);
-    if (ndim > WF_MAX_DIMS) return wf_fail(c, "%d axes, at most %d", ndim, WF_MAX_DIMS);
-    char result[32];
+    int ndim = x->ndim + axis_count(*axes);
+    char result[32], text[WF_AXES_TEXT];
+    if (*axes == WF_ALL_AXES) return wf_fail(c, "WF_ALL_AXES does not say how many");
     snprintf(result, sizeof result, "a result of %d axes", ndim);
-    if (!wf_no_axes(c, *axes, ndim, result)) return false;
+    if (!wf_axes_fit(*axes, ndim < WF_MAX_DIMS ? ndim : WF_MAX_DIMS, result, text))
+        return wf_fail(c, "%s", text);
+    if (ndim > WF_MAX_DIMS) return wf_fail(c, "%d axes, at most %d", ndim, WF_MAX_DIMS);
     for (int i = 0, n = 0; i < ndim; i++) shape[i] = *axes >> i & 1 ? 1 : x->shape[n++];
     wf_set_shape(&c->out[0], x->dtype, ndim, shape);
     return true;
@@ -297,8 +300,7 @@ const wf_op wf_op_unsqueeze = {
 };
 
 wf_tensor *wf_unsqueeze(wf_tensor *x, uint32_t axes) {
-    int ndim = wf_rank(x) + bit_count(axes);
-    if (ndim <= WF_MAX_DIMS) axes = wf_axes(axes, ndim);
+    if (axes != WF_ALL_AXES) axes = wf_axes(axes, wf_rank(x) + axis_count(axes));
     return wf_record(&wf_op_unsqueeze, 1, &x, &axes);
 }
 

@@ -92,8 +92,7 @@ static int64_t diagonal_length(const wf_view *x, const part *p) {
 static bool part_ok(wf_call *c, const wf_view *x, const part *p) {
     for (int k = 0; k < 2; k++) {
         int axis = k ? p->b : p->a;
-        if (axis < 0 || axis >= x->ndim)
-            return wf_fail(c, "%s has no axis %d", wf_show(c, x), axis);
+        if (axis < 0 || axis >= x->ndim) return wf_no_axis(c, x, axis);
     }
     if (p->kind == EVERY_NTH)
         return p->number > 0 || wf_fail(c, "a step of %lld, not 1 or more", (long long)p->number);
