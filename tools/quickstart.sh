@@ -17,7 +17,7 @@ compile build train generate convert inspect graph bench
 out=quickstart
 mkdir -p $out
 say "training: an encoder-decoder Transformer learns to copy sequences of 3 to 12 numbers"
-build/tools/train --task copy --seed "${SEED:-1}" -o $out/copy.safetensors --curve $out/loss.svg
+build/tools/train --task copy --seed "${SEED:-1}" --overwrite -o $out/copy.safetensors --curve $out/loss.svg
 say "drawing"
 build/tools/graph --of attention > $out/attention.dot
 if has dot; then dot -Tsvg $out/attention.dot -o $out/attention.svg; fi

@@ -20,7 +20,7 @@ running="--task lm --text text --tokenizer byte --max-tokens 32 --warmup 2 $size
 
 # same OPTIONS...: one process and so many ranks write the same files.
 same() {
-    "$tools/train" "$@" -o one > /dev/null 2> err || fail "one process: $*"
+    "$tools/train" "$@" -o one --overwrite > /dev/null 2> err || fail "one process: $*"
     for n in 1 2 3 4 8; do
         ranks $n "$tools/train-mpi" "$@" -o many > out 2> err || fail "$n ranks: $*"
         cmp one many && cmp one.best many.best || fail "$n ranks write another file: $*"
@@ -35,7 +35,7 @@ same() {
     same $running --max-steps 8 --accum 2 --ema 0.5
 
     # A training whose parts were made by other numbers of ranks.
-    "$tools/train" $numbers --max-steps 9 --lr-steps 9 -o one > /dev/null 2> err || fail 'one process'
+    "$tools/train" $numbers --max-steps 9 --lr-steps 9 -o one --overwrite > /dev/null 2> err || fail 'one process'
     ranks 3 "$tools/train-mpi" $numbers --max-steps 3 --lr-steps 9 -o many > out 2> err || fail 'a first part'
     ranks 2 "$tools/train-mpi" --resume -o many --quiet --max-steps 6 > out 2> err || fail 'a second part'
     "$tools/train" --resume -o many --quiet --max-steps 9 > out 2> err || fail 'the last part'

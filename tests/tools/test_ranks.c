@@ -43,7 +43,7 @@ TEST(a_locked_file_is_read) {
 }
 
 TEST(a_killed_run_leaves_no_lock) {
-    run(ENDLESS "kill -KILL $first; wait $first; " COPY "--max-steps 1 -o m");
+    run(ENDLESS "kill -KILL $first; wait $first; " COPY "--max-steps 1 -o m --overwrite");
     expect(0);
     ok("test ! -e m.lock");
 }
@@ -102,8 +102,8 @@ static void make_texts(void) {
 
 /* Files, events and results of so many processes and threads, and those of one. */
 static void train_as(const char *name, const char *command, int processes, int threads) {
-    run("%s " STEPS "--processes %d --threads %d -o %s --log %s.log > %s.out 2> %s.err", command,
-        processes, threads, name, name, name, name);
+    run("%s " STEPS "--processes %d --threads %d -o %s --overwrite --log %s.log > %s.out 2> %s.err",
+        command, processes, threads, name, name, name, name);
     expect(0);
     run("for f in %s.best %s; do test ! -e $f || sha256sum < $f; done; " WITHOUT_TIMES
         " %s.log; cat %s.out; grep -E '(\\|)|(rate)|(bits)|(unseen)|(kept)' %s.err | sed "
@@ -231,7 +231,7 @@ static void expect_to_go_on(int processes) {
     run("train --resume -o m --train pairs --quiet --threads 1 --max-steps %d --processes %d", step,
         processes);
     expect(0);
-    run(ANY_LENGTH "--max-steps %d -o whole", step);
+    run(ANY_LENGTH "--max-steps %d -o whole --overwrite", step);
     expect(0);
     ck_assert(same_files("whole", "m"));
     ok("test ! -e m.lock && ! ls | grep tmp");

@@ -432,7 +432,7 @@ TEST_ROWS(resume_refuses_what_is_no_checkpoint, COUNT_OF(stories)) {
     assert_contains(result.err, stories[_i].says);
     ck_assert(same_files("m", "before"));
     if (_i > 0) return;
-    ok(QUICK "3 --ema 0.9 -o m && cp m whole"); /* without moments; without averages */
+    ok(QUICK "3 --ema 0.9 -o m --overwrite && cp m whole"); /* without moments; without averages */
     change_values("m", "optimizer.", 0);
     run("train --resume -o m --max-steps 9");
     expect(1);
@@ -454,7 +454,8 @@ TEST_ROWS(signal_saves_and_resumes, 2) {
         "kill -%s $pid; wait $pid",
         signals[_i].name);
     expect(signals[_i].status);
-    assert_contains(result.err, "go on with: train --resume -o m.safetensors");
+    assert_contains(result.err, "go on with: train --resume --max-steps 1000 --threads 1 -o "
+                                "m.safetensors --log-every 1 --log log\n");
     assert_contains(result.err, signals[_i].name);
     ok("inspect m.safetensors");
     const char *at = strstr(result.out, "train.step");
@@ -511,7 +512,7 @@ TEST(non_finite_step_keeps_the_file) {
     ok(QUICK "3 -o m.safetensors");
     ok("cp m.safetensors before");
     run("train " SMALL "--optimizer sgd --lr 1e6 --clip-norm 0 --max-steps 900 -o m.safetensors "
-        "--json --log-every 1");
+        "--overwrite --json --log-every 1");
     expect(3);
     assert_contains(result.err, "is not finite");
     assert_contains(result.out, "\"event\":\"nonfinite\"");

@@ -103,7 +103,7 @@ TEST_ROWS(a_training_starts_from_the_model, COUNT_OF(models)) {
                      strstr(models[_i], "share") || strstr(models[_i], "arch") ? "tokenizer."
                                                                                : "src_tokenizer.");
     ck_assert(has_meta("tuned", "train.init") && !has_meta("tuned", "train.d-model"));
-    ok(TUNE "--init base --max-steps 4 -o tuned");
+    ok(TUNE "--init base --max-steps 4 -o tuned --overwrite");
     count_same("base", "tuned", "", &same, &other);
     ck_assert_int_gt(other, 10);
     ok("cut -f 1 both | generate --model tuned --quiet --max-len-b 5 | wc -l");
@@ -145,7 +145,7 @@ TEST(forced_first_tokens_are_learned) {
     for (int i = 0; i < 2; i++) {
         if (i) change_meta("base", "generate.forced", "7");
         ok("train --init base --train two --valid one --threads 1 --warmup 2 --batch-size 5 "
-           "--lr-steps 40 --max-steps 6 -o whole");
+           "--lr-steps 40 --max-steps 6 -o whole --overwrite");
         assert_contains(result.err, says[i]);
     }
     ok(TUNE "--init base --valid one --max-steps 3 -o parts");
@@ -176,7 +176,7 @@ TEST(running_text_and_numbers_are_trained_on_too) {
     run("train --init numbers --train two --max-steps 5");
     expect(1);
     assert_contains(result.err, "numbers holds no vocabulary");
-    ok(NEW "--arch language --tokenizer byte --max-steps 3 -o pairs");
+    ok(NEW "--arch language --tokenizer byte --max-steps 3 -o pairs --overwrite");
     run("train --init pairs --text both --max-steps 5");
     expect(1);
     assert_contains(result.err, "was not made for this task");

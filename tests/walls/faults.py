@@ -76,7 +76,7 @@ MADE = [
 # Name, command, stdin, the files that are there: as made, or name=made. What it changes is output.
 SCENARIOS = [
     ("train", f"train {TEXT} --accum 2 --ema 0.9 --max-steps 4 --valid-every 2 --save-every 2"
-     " --log log --curve plot.svg -o new", "", "pairs new=old new.best=old log plot.svg"),
+     " --log log --curve plot.svg -o new --overwrite", "", "pairs new=old new.best=old log plot.svg"),
     ("train-resume", "train --resume --train pairs --valid pairs --max-steps 4 --valid-every 1"
      " --log log --curve plot.svg --threads 1 --quiet -o text", "",
      "pairs text text.best log plot.svg"),

@@ -65,6 +65,8 @@ class Case:
         words = [self.wall.tool(self.base[0])] + self.base[1:]
         for option, name in self.outputs.items():
             words += [option, name]
+        if self.base[0] == "train" and "-o" in self.outputs:
+            words += ["--overwrite"]
         return words
 
     def run(self, status, meant=None, others=(), silent=False):

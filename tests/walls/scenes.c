@@ -19,7 +19,7 @@
 #define PAIRS " --train pairs --valid pairs --valid-every 3 --threads 1 --quiet -o m.safetensors"
 #define TRAIN                                                                                      \
     "train --tokenizer word --batch-size 7 --accum 2 --ema 0.9 --lr-steps 1000000 --warmup 2 "     \
-    "--save-every 2" TINY PAIRS
+    "--save-every 2 --overwrite" TINY PAIRS
 #define RESUME "train --resume --save-every 2" PAIRS
 #define LOG " --log log --log-every 1"
 #define COPY "train --task copy --valid-size 0 --max-steps 4 --threads 1" TINY
@@ -41,7 +41,7 @@ const scene scenes[] = {
       .outputs = { CHECKPOINT, BEST, { "log", LINES } } },
     { .name = "linked",
       .prepare = "mkdir runs && ln -s runs/1 m && train --task copy --max-steps 1 -o runs/1" TINY,
-      .command = COPY " -o m", .outputs = { { "runs/1", MODEL } } },
+      .command = COPY " -o m --overwrite", .outputs = { { "runs/1", MODEL } } },
     { .name = "convert", .brief = true, .prepare = COPY " -o in && convert --to torch in -o out",
       .command = "convert --to torch --dtype bf16 in -o out", .outputs = { { "out", MODEL } } },
     { .name = "import", .prepare = COPY " -o m && convert --to torch m -o in",

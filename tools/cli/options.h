@@ -58,6 +58,7 @@ typedef struct option {
     case_default otherwise[MOST_CASES];
     bool stored;        /* a setting: kept in the checkpoint, equal in a resume */
     bool of_model;      /* a setting that a model's file says, where one is started from */
+    bool of_new;        /* of new work alone: one that goes on with a file refuses it */
     const char *before; /* of a setting that came later: what stands for files without it */
     bool seen;          /* it was on the command line */
 } option;

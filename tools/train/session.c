@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "metadata.h"
@@ -75,10 +76,24 @@ static void find_best(session *s, const wf_file *f) {
     wf_file_free(best);
 }
 
+/* A training may have taken hours: only a word of its owner replaces it. */
+static void refuse_to_replace(const session *s) {
+    const char *const files[] = { s->set->model, s->best_path };
+    struct stat there;
+    for (int i = 0; i < 2; i++) {
+        if (!files[i] || !*files[i] || stat(files[i], &there) != 0 || there.st_size == 0) continue;
+        usage_error(&train_program,
+                    "%.150s is there already: --resume goes on with a training, --overwrite "
+                    "replaces it",
+                    files[i]);
+    }
+}
+
 /* A training may take hours: what can't be written is found now. */
 static void check_files(const session *s) {
     used_file best = { "the best weights beside --model", s->best_path, -1, USE_OUTPUT };
     check_uses(&train_program, &best, *s->best_path ? 1 : 0);
+    if (!s->set->resume && !s->set->overwrite && !s->set->dry_run) refuse_to_replace(s);
 }
 
 /* f: the checkpoint of a resume, or NULL; model: it, or the one to start from, or NULL. */
@@ -157,7 +172,7 @@ static void open_model(session *s, const wf_file *f, const wf_file *init) {
     s->saved_step = f ? s->at.step : -1;
     if (s->at.step >= s->set->max_steps)
         usage_error(&train_program,
-                    "%s has done %lld steps already: a --max-steps above that goes on",
+                    "%s has done %lld steps already: more --epochs or --max-steps go on",
                     s->set->model, (long long)s->at.step);
 }
 
@@ -323,6 +338,14 @@ static void announce_dataset(session *s) {
         (long long)dataset_updates(m));
 }
 
+static void announce_stretch(session *s) {
+    char numbers[2][OPTION_TEXT_SIZE];
+    double next = wf_schedule_rate(&s->schedule, s->at.step + 1);
+    say(&s->report, "schedule %lld steps in place of %lld: the rate goes on at %s, of a peak of %s",
+        (long long)s->set->lr_steps, (long long)s->set->planned_steps, shortest(next, numbers[0]),
+        shortest(s->set->lr, numbers[1]));
+}
+
 static void announce(session *s, double memory) {
     char words[3][OPTION_TEXT_SIZE], numbers[3][OPTION_TEXT_SIZE], limit[80], model[WF_MESSAGE];
     report *r = &s->report;
@@ -350,6 +373,7 @@ static void announce(session *s, double memory) {
             s->ranks->size - (long long)s->set->accum, (long long)s->set->accum,
             s->dataset.text ? ", as --accum says" : "");
     if (s->set->resume) say(r, "resumed  %s after step %lld", s->set->model, (long long)s->at.step);
+    if (s->set->planned_steps) announce_stretch(s);
     jsonl *e = event(r, "run");
     for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
         if (o->stored && !(o->of_model && settings_started(s->set)))

@@ -25,6 +25,7 @@ static const settings defaults = {
 
 #define STORED .stored = true
 #define OF_MODEL .stored = true, .of_model = true
+#define NEW .of_new = true          /* of a new training: a resume refuses it */
 #define OF_PAIRS "add|date|text"    /* all tasks on pairs of text; "text" alone: from files */
 #define OF_TEXT OF_PAIRS "|lm"      /* and running text */
 #define BEFORE(text) .before = text /* what was done when there was no such setting */
@@ -85,16 +86,16 @@ static option rows[] = {
            .fallback = "",
            OTHERWISE(FOR("add|date", "char"), FOR("text", "bpe"), FOR("lm", "byte-bpe")), OF_MODEL,
            BEFORE("word")),
-    INPUT("spm-src", told.spm_src, "of sentencepiece: the .spm file of the source"),
-    INPUT("spm-tgt", told.spm_tgt,
-          "and that of the target; one of the two alone is for both sides"),
+    INPUT("spm-src", told.spm_src, "of sentencepiece: the .spm file of the source", NEW),
+    INPUT("spm-tgt", told.spm_tgt, "and that of the target; one of the two alone is for both sides",
+          NEW),
     COUNT("vocab-size", told.vocab_size, 0, 1 << 20, "ids at most, of each side or shared; 0: all",
           OTHERWISE(FOR("bpe", "8000"), FOR("byte-bpe", "4096")), OF_MODEL, BEFORE("0")),
     COUNT("min-freq", told.min_freq, 1, 1e9,
           "rarer words or characters are unknown; rarer pairs "
           "of bpe stay apart",
           OTHERWISE(FOR("bpe|byte-bpe", "2")), OF_MODEL, BEFORE("1")),
-    FLAG("share-vocab", told.share_vocab, "one vocabulary for source and target"),
+    FLAG("share-vocab", told.share_vocab, "one vocabulary for source and target", NEW),
 
     GROUP("Model"),
     CHOICE(
@@ -103,10 +104,11 @@ static option rows[] = {
         "of one vocabulary",
         OTHERWISE(FOR("lm", "language")), OF_MODEL, BEFORE("transformer")),
     CHOICE("preset", told.preset, "tiny|small|base", "sizes to start from",
-           OTHERWISE(FOR("text|lm", "small"))),
+           OTHERWISE(FOR("text|lm", "small")), NEW),
     CHOICE("form", told.form, FORM_WORDS,
            "of a language model: as GPT-2 or as Llama, which is what --norm-kind, --positions, "
-           "--activation, --feed-forward and --bias are if nothing else is said"),
+           "--activation, --feed-forward and --bias are if nothing else is said",
+           NEW),
     COUNT("d-model", told.d_model, 2, 16384, "width", .fallback = "",
           OTHERWISE(FOR("tiny", "64"), FOR("small", "128"), FOR("base", "512")), OF_MODEL),
     COUNT("d-ff", told.d_ff, 1, 65536, "inner width of the feed-forward layers", .fallback = "",
@@ -118,7 +120,7 @@ static option rows[] = {
           OF_MODEL, BEFORE("0")),
     COUNT("layers", told.layers, 1, 256,
           "layers of the encoder and of the decoder, or of the stack", .fallback = "",
-          OTHERWISE(FOR("tiny", "2"), FOR("small", "4"), FOR("base", "6"))),
+          OTHERWISE(FOR("tiny", "2"), FOR("small", "4"), FOR("base", "6")), NEW),
     COUNT("enc-layers", told.enc_layers, 1, 256, "layers of the encoder", .fallback = "--layers",
           OF_MODEL),
     COUNT("dec-layers", told.dec_layers, 1, 256, "layers of the decoder", .fallback = "--layers",
@@ -214,7 +216,11 @@ static option rows[] = {
     GROUP("Output"),
     OUTPUT("model", told.model, "the model and all that a resume needs, in one safetensors file",
            .letter = 'o'),
-    FLAG("resume", told.resume, "go on from the model file; settings come from there"),
+    FLAG("resume", told.resume,
+         "go on from the model file; settings come from there; more --epochs or --max-steps than "
+         "before stretch the schedule"),
+    FLAG("overwrite", told.overwrite,
+         "replace the model file, and the best weights beside it, if they are there", NEW),
     COUNT("save-every", told.save_every, 0, 1e12, "steps between saves; 0: at the end only",
           OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" })),
     COUNT("valid-every", told.valid_every, 0, 1e12, "steps between validations; 0: at the end only",
@@ -304,6 +310,18 @@ bool settings_has_horizon(const settings *set) {
     return set->schedule == WF_LINEAR_DECAY || set->schedule == WF_COSINE;
 }
 
+/* More steps than were planned: the same schedule over all of them, from the step that is reached. So
+ * the rate may rise again, to less than its peak. */
+static void stretch(settings *set) {
+    bool said = option_seen(&train_program, "lr-steps");
+    if (!settings_has_horizon(set)) return;
+    if (!said && set->max_steps > set->lr_steps) {
+        set->planned_steps = set->lr_steps;
+        set->lr_steps = set->max_steps;
+    }
+    if (set->planned_steps == set->lr_steps) set->planned_steps = 0;
+}
+
 void settings_complete_steps(settings *set, int64_t updates) {
     const program *p = &train_program;
     int64_t recipe = recipe_steps(set, updates, set->epochs);
@@ -315,6 +333,7 @@ void settings_complete_steps(settings *set, int64_t updates) {
         !settings_has_horizon(set)) /* a setting must not tell where this training stops */
         set->lr_steps = recipe_steps(set, updates, recipe_epochs(set));
     if (!set->lr_steps) set->lr_steps = set->max_steps > recipe ? set->max_steps : recipe;
+    if (set->resume) stretch(set);
     if (updates && !set->resume && !option_seen(p, "warmup") && set->warmup >= set->lr_steps)
         set->warmup = set->lr_steps / 10; /* of a text so small that the recipe's would not end */
     if (settings_has_horizon(set) && set->max_steps > set->lr_steps)

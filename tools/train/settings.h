@@ -23,8 +23,8 @@ typedef struct settings {
     double lr, beta1, beta2, eps, momentum, weight_decay, max_time, ema;
     int64_t warmup, lr_steps, batch_size, max_steps, seed, threads;
     int64_t log_every, valid_every, valid_size, save_every;
-    int64_t processes, ranks; /* that train; that a dry run is for, or 0 */
-    const char *network;
+    int64_t processes, ranks;      /* that train; that a dry run is for, or 0 */
+    const char *network, *command; /* the second is no option: the program as it was called */
     const char *train, *train_src, *train_tgt, *valid, *valid_src, *valid_tgt;
     const char *text, *text_eval, *document_marker;
     int64_t text_eval_size;
@@ -33,7 +33,8 @@ typedef struct settings {
     int64_t vocab_size, min_freq, max_tokens, accum, epochs, patience;
     bool share_vocab;
     const char *model, *log, *curve;
-    bool resume, quiet, json, profile, dry_run;
+    bool resume, overwrite, quiet, json, profile, dry_run;
+    int64_t planned_steps;   /* no option: --lr-steps before a resume stretched it; 0: it did not */
     int own_rank, all_ranks; /* no options: of those that train together, 0 of 1 alone */
     const char *init, *freeze;
     char init_hash[OPTION_TEXT_SIZE]; /* of the model that it started from; "": there was none */

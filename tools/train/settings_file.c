@@ -82,14 +82,23 @@ void settings_check_data(const settings *set, const wf_file *f, const dataset *m
          "%s was trained on other pairs than these: give it the same files as before", set->model);
 }
 
+/* The one setting that a resume may change: how far the schedule goes. */
+static bool changes_steps(settings *set, const option *o, const char *stored) {
+    option row = *o;
+    char message[256];
+    row.value = &set->planned_steps;
+    return o->value == &set->lr_steps && o->seen && option_set(&row, stored, message);
+}
+
 /* A setting of the file is the setting; one on the command line must be equal to it. */
-static void take_from_file(const settings *set, const wf_file *f, option *o, char *differences,
+static void take_from_file(settings *set, const wf_file *f, option *o, char *differences,
                            size_t size) {
     char given[OPTION_TEXT_SIZE], message[256];
     const char *stored = setting_in_file(f, o->name);
     if (!stored) stored = o->before;
     if (!stored)
         fail(&train_program, "%s lacks the setting --%s: it can't be resumed", set->model, o->name);
+    if (changes_steps(set, o, stored)) return;
     option_text(o, given);
     if (!option_set(o, stored, message)) fail(&train_program, "%s: %s", set->model, message);
     if (!o->seen || strcmp(given, stored) == 0) return;
@@ -112,9 +121,9 @@ static void take_start(settings *set, const wf_file *f) {
 
 void settings_from_file(settings *set, const wf_file *f) {
     char differences[400] = "";
-    option_no_effect(&train_program, "preset", true, "a resume takes the sizes from the file");
-    option_no_effect(&train_program, "form", true, "a resume takes it from the file");
-    option_no_effect(&train_program, "layers", true, "a resume takes the sizes from the file");
+    for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
+        if (o->of_new)
+            option_no_effect(&train_program, o->name, true, "a resume takes it from the file");
     take_start(set, f);
     settings_take_freeze(set, f);
     if (settings_started(set)) settings_refuse_sizes("a resume takes it from the file");

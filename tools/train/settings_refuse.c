@@ -31,15 +31,15 @@ void settings_refuse_idle(const settings *set) {
     option_no_effect(p, "patience", !validates, unjudged);
     option_no_effect(p, "patience", option_seen(p, "valid-every") && !set->valid_every,
                      "--valid-every 0 validates at the end only");
-    option_no_effect(p, "share-vocab", set->resume, "a resume takes the vocabulary from the file");
     option_no_effect(p, "save-every", !set->model, "without -o nothing is saved");
+    option_no_effect(p, "overwrite", !set->model, "without -o nothing is saved");
+    option_no_effect(p, "overwrite", set->dry_run, "a dry run saves nothing");
     option_no_effect(p, "log-every", !reports, "--quiet without --log or --json reports nothing");
     option_no_effect(p, "profile", set->quiet && !set->log && !set->json, "--quiet says nothing");
     static const char *const files[] = { "spm-src", "spm-tgt" };
     static const char *const learned[] = { "vocab-size", "min-freq", "share-vocab" };
     bool spm = set->tokenizer == WF_SENTENCEPIECE;
     for (int i = 0; i < 2; i++) {
-        option_no_effect(p, files[i], set->resume, "a resume takes the vocabulary from the file");
         option_no_effect(p, files[i], !settings_text(set), "it is for text");
         option_no_effect(p, files[i], !spm, "it is for --tokenizer sentencepiece");
     }

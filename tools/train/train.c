@@ -19,6 +19,7 @@
 #include "ranks.h"
 #include "signals.h"
 #include "step.h"
+#include "tools/cli/command.h"
 #include "tools/cli/output.h"
 #include "train.h"
 
@@ -270,6 +271,14 @@ static bool late(const session *s, double now) {
     return s->set->max_time > 0 && now - s->started >= s->set->max_time;
 }
 
+/* The command that goes on: what the checkpoint does not hold is typed again. */
+static void say_saved(session *s, const char *signal) {
+    char *command = command_again(&train_program, s->set->command, "--resume");
+    say(&s->report, "%s: saved step %lld; go on with: %s", signal, (long long)s->at.step,
+        command ? command : "--resume");
+    free(command);
+}
+
 static int stopped_by_signal(session *s) {
     const char *name = stop_signal(s) == SIGINT ? "SIGINT" : "SIGTERM";
     bool saved = save(s);
@@ -278,8 +287,7 @@ static int stopped_by_signal(session *s) {
     json_text(e, "signal", name);
     event_send(&s->report);
     if (s->set->model && saved)
-        say(&s->report, "%s: saved step %lld; go on with: train --resume -o %s", name,
-            (long long)s->at.step, s->set->model);
+        say_saved(s, name);
     else
         say(&s->report, "%s: stopped after step %lld; nothing saved", name, (long long)s->at.step);
     return EXIT_SIGNAL + stop_signal(s);
@@ -439,6 +447,7 @@ int train_main(int argc, char **argv, wf_transport *ranks, int here) {
                   .report = { .log = -1 },
                   .at = { .best = INFINITY } };
     ranks_join(&s, ranks);
+    s.set->command = argv[0];
     options_parse(&train_program, argc, argv);
     bool starts = s.set->processes > 1;
     if (starts && ranks)

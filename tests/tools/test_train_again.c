@@ -1,0 +1,118 @@
+/* tests/tools/test_train_again.c - the program train where a model is there already: what replaces it,
+ * what goes on with it, and for how much longer. */
+#include <stdio.h>
+
+#include "tests/suites.h"
+#include "tests/support/commands.h"
+#include "tests/support/support.h"
+
+TESTS(train_again)
+
+#define SIZE "--d-model 16 --heads 2 --layers 1 --d-ff 16 --threads 1 --quiet "
+#define NUMBERS "train --task copy " SIZE "--batch-size 4 --warmup 2 --valid-size 0 "
+#define PAIRS "train --train pairs --tokenizer word " SIZE "--batch-size 5 --warmup 2 "
+
+SETUP(enter_folder, leave_folder)
+
+static void make_pairs(void) {
+    ok("for i in $(seq 24); do echo \"a$((i % 7)) b$((i % 5))\tc$((i % 5)) d$((i % 7))\"; done > "
+       "pairs");
+}
+
+static double meta_number(const char *path, const char *key) {
+    wf_file *f = wf_file_open(path);
+    const char *text = wf_file_ok(f) ? wf_file_meta(f, key) : NULL;
+    ck_assert_msg(text, "%s has no %s", path, key);
+    double value = atof(text);
+    wf_file_free(f);
+    return value;
+}
+
+/* ---- replacing ------------------------------------------------------------------------------- */
+
+/* One forgotten word must not cost a model, be it of another task, of another program, or .best. */
+TEST(a_model_is_replaced_only_if_asked) {
+    static const char *const says = "is there already: --resume goes on with a training, "
+                                    "--overwrite replaces it";
+    ok(NUMBERS "--max-steps 3 -o m");
+    ok("cp m before; echo something > other.best");
+    run("train --task sort " SIZE "--max-steps 2 -o m");
+    expect(2);
+    assert_contains(result.err, says);
+    run("train --task date " SIZE "--max-steps 2 -o other");
+    expect(2);
+    assert_contains(result.err, "other.best is there already");
+    ck_assert(same_files("m", "before"));
+    ok("train --task sort " SIZE "--max-steps 2 --dry-run -o m");
+    ok("train --task sort " SIZE "--max-steps 2 -o m --overwrite");
+    ck_assert(!same_files("m", "before"));
+    ok("train --task date " SIZE "--max-steps 2 --valid-size 5 -o other --overwrite; : > empty");
+    ok(NUMBERS "--max-steps 3 -o empty"); /* as mktemp leaves it: nothing is lost */
+}
+
+TEST(overwrite_alone_is_refused) {
+    static const char *const idle[] = { "--max-steps 3", "--max-steps 3 -o m --dry-run",
+                                        "--max-steps 9 -o m --resume" };
+    ok(NUMBERS "--max-steps 3 -o m");
+    for (int i = 0; i < COUNT_OF(idle); i++) {
+        run("%s %s --overwrite", i < 2 ? NUMBERS : "train", idle[i]);
+        expect(2);
+        assert_contains(result.err, "--overwrite would have no effect");
+    }
+}
+
+/* ---- training longer ------------------------------------------------------------------------- */
+
+static const char *const schedules[] = { "linear", "cosine" };
+
+/* A finished training goes on: at no more than its peak, down to 0 again; and stops in between. */
+TEST_ROWS(more_epochs_stretch_the_schedule, COUNT_OF(schedules)) {
+    make_pairs();
+    run(PAIRS "--epochs 2 --lr 0.01 --lr-schedule %s -o m", schedules[_i]);
+    expect(0);
+    double before = meta_number("m", "train.lr-steps");
+    ck_assert(meta_number("m", "train.step") == before);
+    run("train --resume --train pairs -o m --threads 1");
+    expect(2);
+    assert_contains(result.err, "more --epochs or --max-steps go on");
+    ok("cp m stretched");
+    ok("train --resume --train pairs -o m --threads 1 --epochs 4 --log log --log-every 1");
+    assert_contains(result.err, "steps in place of");
+    ck_assert(meta_number("m", "train.lr-steps") == 2 * before);
+    ck_assert(meta_number("m", "train.step") == 2 * before);
+    ok("grep -o '\"rate\":[^,]*' log | cut -d: -f2 | awk '$1 > 0.01 || (NR > 1 && $1 >= last) "
+       "{ exit 1 } { last = $1 } END { exit !(last == 0 && NR > 3) }'");
+    /* in two parts, the first of which stretches: the same bits */
+    run("train --resume --train pairs -o stretched --quiet --threads 1 --lr-steps %d --max-steps "
+        "%d",
+        (int)(2 * before), (int)before + 3);
+    expect(0);
+    ok("train --resume --train pairs -o stretched --quiet --threads 1");
+    ck_assert(same_files("m", "stretched"));
+}
+
+/* A total that is no longer than planned changes nothing: the bits are those of one training. */
+TEST(a_stop_on_the_way_does_not_stretch) {
+    ok(NUMBERS "--lr-steps 9 --max-steps 9 -o whole");
+    ok(NUMBERS "--lr-steps 9 --max-steps 4 -o parts");
+    ok("train --resume -o parts --max-steps 7 --valid-size 0 --threads 1");
+    ck_assert_ptr_null(strstr(result.err, "in place of"));
+    ok("train --resume -o parts --lr-steps 9 --valid-size 0 --threads 1 --quiet");
+    ck_assert(same_files("whole", "parts"));
+}
+
+/* ---- the command that goes on ---------------------------------------------------------------- */
+
+/* Ctrl-C's advice, run by a shell as it stands. */
+TEST(advice_of_a_signal_is_a_command) {
+    make_pairs();
+    ok("mv pairs \"it's\"");
+    run("train --train \"it's\" --tokenizer word --d-model 16 --heads 2 --layers 1 --threads 1 "
+        "--warmup 2 --log 'a log' --log-every 1 -o 'm $x' --epochs 99999 2> err & pid=$!\n"
+        "until grep -q '\"step\":7,' 'a log' 2> /dev/null; do sleep 0.01; done\n"
+        "kill -INT $pid; wait $pid");
+    expect(130);
+    ok("sed -n 's/.*go on with: //p' err | sed 's/--epochs 99999/--max-time 0.001/' > again; sh "
+       "again");
+    assert_contains(result.err, "resumed  m $x after step");
+}
