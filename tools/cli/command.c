@@ -1,33 +1,49 @@
 /* tools/cli/command.c - a command line that goes on with the work of this one. See command.h. */
-#define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "command.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Bytes are counted where there is no text yet, and else written. */
+typedef struct writer {
+    char *text;
+    size_t n;
+} writer;
+
+static void put(writer *w, const char *part, size_t bytes) {
+    if (w->text) memcpy(w->text + w->n, part, bytes);
+    w->n += bytes;
+}
+
+static void put_text(writer *w, const char *part) {
+    put(w, part, strlen(part));
+}
+
 /* One word of a shell: bare if nothing in it means anything to one. */
-static void put_word(FILE *out, const char *word) {
+static void put_word(writer *w, const char *word) {
     static const char bare[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                "_-+=:,./%@";
     if (*word && word[strspn(word, bare)] == '\0') {
-        fputs(word, out);
+        put_text(w, word);
         return;
     }
-    fputc('\'', out);
-    for (; *word; word++) fputs(*word == '\'' ? "'\\''" : (char[]){ *word, '\0' }, out);
-    fputc('\'', out);
+    put_text(w, "'");
+    for (; *word; word++) {
+        if (*word == '\'')
+            put_text(w, "'\\''");
+        else
+            put(w, word, 1);
+    }
+    put_text(w, "'");
 }
 
-static void put_option(FILE *out, const option *o) {
+static void put_option(writer *w, const option *o) {
     char text[OPTION_TEXT_SIZE];
-    if (o->letter)
-        fprintf(out, " -%c", o->letter);
-    else
-        fprintf(out, " --%s", o->name);
+    put_text(w, o->letter ? " -" : " --");
+    put(w, o->letter ? &o->letter : o->name, o->letter ? 1 : strlen(o->name));
     if (o->kind == OPTION_FLAG) return;
-    fputc(' ', out);
-    put_word(out, o->kind == OPTION_STRING ? *(const char **)o->value : option_text(o, text));
+    put_text(w, " ");
+    put_word(w, o->kind == OPTION_STRING ? *(const char **)o->value : option_text(o, text));
 }
 
 /* Is it to be typed again? A program may have taken a file away from an option. */
@@ -37,17 +53,20 @@ static bool is_wanted(const option *o, const char *more) {
     return strcmp(o->name, more + strspn(more, "-")) != 0;
 }
 
-char *command_again(const program *p, const char *name, const char *more) {
-    char *text = NULL;
-    size_t bytes;
-    FILE *out = open_memstream(&text, &bytes);
-    if (!out) return NULL;
-    put_word(out, name);
-    fprintf(out, " %s", more);
+static void put_command(writer *w, const program *p, const char *name, const char *more) {
+    w->n = 0;
+    put_word(w, name);
+    put_text(w, " ");
+    put_text(w, more);
     for (const option *o = p->options; o < p->options + p->n; o++)
-        if (is_wanted(o, more)) put_option(out, o);
-    bool ok = !ferror(out);
-    if (fclose(out) == 0 && ok) return text;
-    free(text);
-    return NULL;
+        if (is_wanted(o, more)) put_option(w, o);
+    put(w, "", 1);
+}
+
+char *command_again(const program *p, const char *name, const char *more) {
+    writer w = { 0 };
+    put_command(&w, p, name, more);
+    w.text = malloc(w.n);
+    if (w.text) put_command(&w, p, name, more);
+    return w.text;
 }
