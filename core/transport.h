@@ -9,7 +9,10 @@
  *     wf_allgatherv(t, &mine, all, at) || puts(wf_transport_error(t));
  *
  * NULL is the transport of a program that is alone: rank 0 of 1. A program may bring its own: the
- * struct with its functions. Not for several threads at once. */
+ * struct with its functions.
+ *
+ * A transport belongs to one thread at a time: its collectives and the numbers in the struct are that
+ * thread's. Only wf_transport_fail may come from another thread meanwhile. */
 #ifndef WEFT_CORE_TRANSPORT_H
 #define WEFT_CORE_TRANSPORT_H
 
@@ -26,8 +29,8 @@ extern "C" {
 typedef struct wf_transport wf_transport;
 struct wf_transport {
     int rank, size; /* 0 <= rank < size */
-    /* Collectives may come from any thread, one at a time; and fail, from another, ends the one that
-     * this rank is in. */
+    /* Collectives may come from any thread, one at a time; and fail may come from another thread: it
+     * ends the collective that this rank is in. */
     bool any_thread;
     void *user;
     /* Each false: another rank has failed or is gone, with the reason in error. After that no
@@ -36,9 +39,10 @@ struct wf_transport {
                       const int64_t *receive_at);
     bool (*allgatherv)(wf_transport *t, const void *send, void *receive, const int64_t *receive_at);
     bool (*barrier)(wf_transport *t);
-    /* The other ranks' collectives fail from now on, or their processes end, with this exit code and
-     * sentence. May not return. */
+    /* All ranks' collectives fail from now on, or their processes end, with this exit code and
+     * sentence. May not return, and writes none of what follows. */
     void (*fail)(wf_transport *t, int code, const char *why);
+    /* Written by collectives alone, and to be read between them. */
     int code;               /* the exit code of what failed; 0: nothing has */
     char error[256];        /* a sentence, "" if nothing has failed */
     int64_t sent, received; /* bytes to and from other ranks so far */

@@ -22,7 +22,8 @@ struct wf_sharded {
     char *send, *receive;
     int64_t *send_at, *receive_at; /* [ranks + 1] */
     /* the exchange of gradients, which begins while the last micro-batch is run */
-    wf_courier *courier;
+    wf_courier *courier;   /* from wf_courier_ready to wf_courier_finish it has the transport, send,
+                          * receive, their offsets, the plans `add`; nobody else may touch them */
     int64_t micro_batches; /* of this update */
     int *missing;          /* [rounds]: parameters whose sums are not computed yet */
     int unsummed, ready;   /* parameters; rounds of which none is missing */
@@ -38,14 +39,15 @@ struct wf_sharded {
     wf_tensor **sums, **adds, **totals; /* [n_pieces] */
     wf_tensor *at, *count, *squares, *all_squares;
     wf_plan **add, *norm, *update, *average; /* add: [rounds] */
-    char error[WF_SHARD_MESSAGE];
+    char error[WF_SHARD_MESSAGE];            /* the caller's thread alone writes and reads it */
+    char exchange_error[WF_SHARD_MESSAGE]; /* the courier's, until wf_courier_finish has returned */
 };
 
 /* wf_sharded_new with rounds of about so many blocks. */
 wf_sharded *wf_shard_new(wf_graph *g, const wf_optimizer *o, wf_tensor *const *params,
                          const wf_optimizer_options *options, int64_t micro_batches,
                          int64_t in_flight, wf_transport *t, wf_pool *pool, char *message);
-bool wf_shard_failed(wf_sharded *s, const char *why); /* false */
+bool wf_shard_failed(wf_sharded *s, const char *why); /* false; not for the courier's thread */
 /* sharded.c: gradients of a round to their owners, who add them; a wf_courier's. */
 bool wf_shard_exchange(void *sharded, int round);
 

@@ -15,24 +15,44 @@
 #include "sharded.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/clock.h"
 #include "core/plan/lend.h"
 #include "shard.h"
 
+/* Why a collective has failed. A program's own transport may have given no reason. */
+static const char *cut_off_by(const wf_sharded *s) {
+    const char *why = wf_transport_error(s->t);
+    return *why ? why : "a collective of the transport has failed";
+}
+
 static bool cut_off(wf_sharded *s) {
-    return wf_shard_failed(s, wf_transport_error(s->t));
+    return wf_shard_failed(s, cut_off_by(s));
 }
 
 static int rank_of(const wf_sharded *s) {
     return wf_transport_rank(s->t);
 }
 
-/* A failure on this rank alone must reach the others, who wait for it. */
-static bool told(wf_sharded *s, bool ok) {
-    if (!ok && !(s->t && s->t->code)) wf_transport_fail(s->t, 1, s->error);
+/* A failure on this rank alone must reach the others, who wait for it. For the thread that has the
+ * transport. */
+static bool told_why(wf_sharded *s, bool ok, const char *why) {
+    if (!ok && !(s->t && s->t->code)) wf_transport_fail(s->t, 1, why);
     return ok;
+}
+
+static bool told(wf_sharded *s, bool ok) {
+    return told_why(s, ok, s->error);
+}
+
+/* From the last micro-batch to the end of the update the courier's thread has the transport and what
+ * travels. */
+static bool in_update(wf_sharded *s) {
+    if (!wf_courier_begun(s->courier)) return false;
+    wf_shard_failed(s, "the last micro-batch of an update was run: wf_sharded_update");
+    return true;
 }
 
 /* ---- micro-batches ---------------------------------------------------------------------------- */
@@ -77,8 +97,7 @@ bool wf_sharded_feed(wf_sharded *s, wf_plan *p, int64_t i, int64_t micro_batches
     if (!s || micro_batches < 1) return false;
     wf_sum_node range = wf_shard_range(micro_batches, rank_of(s), s->slices.ranks);
     if (i < range.from || i >= range.to) return wf_shard_failed(s, "a micro-batch of another rank");
-    if (wf_courier_begun(s->courier))
-        return wf_shard_failed(s, "the last micro-batch of an update was run: wf_sharded_update");
+    if (in_update(s)) return false;
     if (i == range.from) s->tree = wf_sum_tree_of(micro_batches);
     bool last = i == range.to - 1 && wf_courier_threaded(s->courier);
     if (last) begin(s, micro_batches);
@@ -110,16 +129,22 @@ static char *pack_sums(const wf_sharded *s, int owner, int round, char *to) {
     return to;
 }
 
+/* False. The courier's thread runs the exchange, while another writes s->error. */
+static bool exchange_failed(wf_sharded *s, const char *why) {
+    snprintf(s->exchange_error, sizeof s->exchange_error, "%s", why);
+    return false;
+}
+
 /* A sum of this rank, where it is, or one that has arrived. */
 static bool add_sum(wf_sharded *s, int round, const double at[2], int own, const char *from) {
     wf_plan *p = s->add[round];
     for (int i = s->first[round]; i < s->first[round + 1]; i++) {
         size_t bytes = (size_t)s->pieces[i].n * s->real;
         const char *values = from ? from : sum_of(s, &s->pieces[i], own);
-        if (!wf_feed(p, s->values[i], values, bytes)) return wf_shard_failed(s, wf_plan_error(p));
+        if (!wf_feed(p, s->values[i], values, bytes)) return exchange_failed(s, wf_plan_error(p));
         if (from) from += bytes;
     }
-    return (wf_feed_reals(p, s->at, at, 2) && wf_run(p)) || wf_shard_failed(s, wf_plan_error(p));
+    return (wf_feed_reals(p, s->at, at, 2) && wf_run(p)) || exchange_failed(s, wf_plan_error(p));
 }
 
 static bool add_sums(wf_sharded *s, int round, int64_t micro_batches, int64_t elements) {
@@ -148,13 +173,14 @@ static bool exchange_round(wf_sharded *s, int round) {
         s->send_at[r + 1] = to - s->send;
         s->receive_at[r + 1] = s->receive_at[r] + sums * elements * (int64_t)s->real;
     }
-    if (!wf_alltoallv(s->t, s->send, s->send_at, s->receive, s->receive_at)) return cut_off(s);
+    if (!wf_alltoallv(s->t, s->send, s->send_at, s->receive, s->receive_at))
+        return exchange_failed(s, cut_off_by(s));
     return !elements || add_sums(s, round, micro_batches, elements);
 }
 
 bool wf_shard_exchange(void *sharded, int round) {
     wf_sharded *s = sharded;
-    return told(s, exchange_round(s, round));
+    return told_why(s, exchange_round(s, round), s->exchange_error);
 }
 
 /* ---- numbers that all ranks need -------------------------------------------------------------- */
@@ -218,7 +244,7 @@ static bool agree(wf_sharded *s, bool ok, double *norm) {
     double mine[] = { ok, s->own && s->optimizer.norm ? *norm : NAN };
     double *all = (double *)(void *)s->receive;
     for (int r = 0; r < s->slices.ranks; r++) s->receive_at[r + 1] = (r + 1) * (int64_t)sizeof mine;
-    if (!wf_allgatherv(s->t, mine, all, s->receive_at)) return cut_off(s);
+    if (!wf_allgatherv(s->t, mine, all, s->receive_at)) return told(s, cut_off(s));
     *norm = all[1];
     for (int r = 0; r < s->slices.ranks; r++)
         if (all[2 * r] == 0)
@@ -301,7 +327,7 @@ static bool finish_exchange(wf_sharded *s, int64_t micro_batches) {
     double waited = wf_seconds_now() - began;
     double exchanging = s->t ? s->t->seconds - s->exchanged : 0;
     if (exchanging > waited) s->hidden += exchanging - waited;
-    return ok;
+    return ok || wf_shard_failed(s, s->exchange_error);
 }
 
 bool wf_sharded_update(wf_sharded *s, int64_t micro_batches, const double rates[3], double *norm) {
@@ -309,7 +335,7 @@ bool wf_sharded_update(wf_sharded *s, int64_t micro_batches, const double rates[
     if (!norm) norm = &unseen;
     *norm = NAN;
     if (!s || micro_batches < 1) return false;
-    if (!wf_courier_begun(s->courier)) s->error[0] = '\0';
+    s->error[0] = '\0';
     if (!all_are_summed(s, micro_batches)) return refuse(s);
     if (!finish_exchange(s, micro_batches)) return false;
     if (!told(s, add_counts(s, micro_batches, &count))) return false;
@@ -322,13 +348,14 @@ bool wf_sharded_update(wf_sharded *s, int64_t micro_batches, const double rates[
 
 bool wf_sharded_average(wf_sharded *s, double rate) {
     if (!s || !s->average) return s;
+    if (in_update(s)) return false;
     return (wf_feed_reals(s->average, s->optimizer.averages.rate, &rate, 1) &&
             wf_run(s->average)) ||
            wf_shard_failed(s, wf_plan_error(s->average));
 }
 
 bool wf_sharded_swap_averages(wf_sharded *s) {
-    if (!s || !s->of->averages.n) return false;
+    if (!s || !s->of->averages.n || in_update(s)) return false;
     if (s->own && !wf_optimizer_swap_averages(&s->optimizer))
         return told(s, wf_shard_failed(s, "out of memory"));
     return spread(s);
@@ -366,7 +393,7 @@ static bool gather_round(wf_sharded *s, int round) {
 }
 
 bool wf_sharded_gather(wf_sharded *s) {
-    if (!s) return false;
+    if (!s || in_update(s)) return false;
     for (int round = 0; wf_shard_kept_count(s) && round < s->slices.rounds; round++)
         if (!told(s, gather_round(s, round))) return false;
     return true;
@@ -391,7 +418,7 @@ static bool take(wf_sharded *s, const wf_piece *piece, wf_tensor *from, wf_tenso
 }
 
 bool wf_sharded_scatter(wf_sharded *s) {
-    if (!s) return false;
+    if (!s || in_update(s)) return false;
     for (int i = 0; i < s->n_pieces; i++) {
         int param = s->pieces[i].param;
         if (!take(s, &s->pieces[i], s->slices.params[param], s->leaves[i])) return false;
@@ -407,7 +434,7 @@ bool wf_sharded_scatter(wf_sharded *s) {
 /* ---- what it takes ---------------------------------------------------------------------------- */
 
 size_t wf_sharded_memory(const wf_sharded *s) {
-    if (!s) return 0;
+    if (!s || wf_courier_begun(s->courier)) return 0;
     size_t bytes = 2 * (size_t)s->room;
     for (int i = 0; i < s->n_pieces; i++) {
         size_t piece = wf_bytes(s->leaves[i]);

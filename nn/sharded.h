@@ -14,8 +14,9 @@
  * Gradients are added in the order of the tree of wf_accumulation, the norm block by block: the bits
  * are those of one process, for any number of ranks. The ranks call the collectives below in the
  * same order. Where the transport allows any_thread, gradients leave in rounds of 16 MB, while the last
- * micro-batch is run: from there to wf_sharded_update the transport is the optimizer's, and what has
- * begun is not given up by one rank alone. */
+ * micro-batch is run. From there to the end of wf_sharded_update the transport belongs to another
+ * thread: its numbers are not to be read, all other calls here return false (or 0), and one rank alone
+ * cannot give the update up. */
 #ifndef WEFT_NN_SHARDED_H
 #define WEFT_NN_SHARDED_H
 

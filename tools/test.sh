@@ -57,7 +57,7 @@ tests 'address and undefined, ops' build-asan $rows
 unset CK_FORK
 
 build build-tsan $sanitized -Db_sanitize=thread
-tests 'thread' build-tsan pool transport courier sharded plan rewrite run state
+tests 'thread' build-tsan pool transport courier sharded rank_failures plan rewrite run state
 
 printf '\n%s' "$results"
 exit $failed

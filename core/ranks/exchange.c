@@ -72,13 +72,13 @@ static bool take(wf_rank *me, flow *f) {
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
+/* Only collectives call this, so code and error belong to the thread that makes them. */
 static bool failed(wf_rank *me) {
     wf_transport *t = &me->transport;
     const wf_seat *cause = wf_region_cause(me->region);
     if (!cause) return false;
-    pthread_mutex_lock(&me->telling);
-    if (!t->code) memcpy(t->error, cause->why, sizeof t->error), t->code = cause->code;
-    pthread_mutex_unlock(&me->telling);
+    memcpy(t->error, cause->why, sizeof t->error);
+    t->code = cause->code;
     return true;
 }
 
@@ -185,18 +185,17 @@ static bool barrier(wf_transport *t) {
     }
 }
 
+/* Changes the shared region alone: another thread of this rank may be in a collective, which then
+ * finds the cause there. */
 static void fail(wf_transport *t, int code, const char *why) {
-    wf_rank *me = t->user;
+    const wf_rank *me = t->user;
     wf_processes_result result = { .rank = t->rank, .code = code };
     strncpy(result.why, why, sizeof result.why - 1);
     wf_region_fail(me->region, t->rank, result);
-    failed(me);
 }
 
 void wf_rank_join(wf_rank *me, wf_region *g, int rank) {
-    *me = (wf_rank){ .region = g,
-                     .telling = PTHREAD_MUTEX_INITIALIZER,
-                     .spins = g->ranks > wf_processors() ? 0 : SPINS };
+    *me = (wf_rank){ .region = g, .spins = g->ranks > wf_processors() ? 0 : SPINS };
     me->transport = (wf_transport){ .rank = rank,
                                     .size = g->ranks,
                                     .any_thread = true,

@@ -10,7 +10,6 @@
 #ifndef WEFT_CORE_RANKS_REGION_H
 #define WEFT_CORE_RANKS_REGION_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "core/transport.h"
@@ -56,7 +55,6 @@ typedef struct wf_lane {
 typedef struct wf_rank {
     wf_transport transport;
     wf_region *region;
-    pthread_mutex_t telling; /* of the transport's code and error */
     unsigned barriers;
     int spins;
 } wf_rank;

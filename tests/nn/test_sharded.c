@@ -256,7 +256,7 @@ static void *train_rank(void *user) {
     ck_assert_msg(s != NULL, "%s", message);
     if (in_flight == 1 && ranks < 6) ck_assert_int_gt(s->slices.rounds, 1);
     updates_of(r, s, &n, &o, at->rank);
-    r->sent[at->rank] = t->sent;
+    if (!r->error[at->rank][0]) r->sent[at->rank] = t->sent; /* no collective is under way */
     r->same[at->rank] = r->error[at->rank][0] || !n.o.averages.n || swap_and_look(s, &n, at->rank);
     if (!r->error[at->rank][0]) {
         ck_assert(wf_sharded_gather(s));

@@ -1,0 +1,341 @@
+/* tests/nn/test_rank_failures.c - sharded trainings in which one rank fails, at each of its calls of
+ * the transport: all ranks stop with a sentence, none hangs, and no two threads touch one thing.
+ *
+ * Ranks are threads over the memory that processes would share, so that the thread sanitizer sees
+ * all of them. Their transport waits at random before and after each call: the order of events then
+ * depends little on how many processors there are. */
+#include "core/ranks/region.h"
+#include "nn/shard.h"
+#include "tests/suites.h"
+#include "tests/support/models.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <time.h>
+
+TESTS(rank_failures)
+
+enum { LAYERS = 6, WIDTH = 8, ROWS = 3, UPDATES = 2, MICRO_BATCHES = 4, MOST_RANKS = 3 };
+enum { GATHERING = LAYERS + 1 }; /* rounds of the last collective, at most */
+enum { LEAVES = 4 * LAYERS };    /* parameters, two moments of each, averages */
+
+/* How the rank fails at a call of its transport. */
+typedef enum way {
+    SAYS_SO,     /* wf_transport_fail, then the call */
+    RETURNS,     /* the call fails without a reason, and no other rank is told */
+    AFTERWARDS,  /* the call succeeds; then wf_transport_fail */
+    LEAVES_WELL, /* it ends, as a process does that returns 0 */
+    WAYS
+} way;
+
+/* What the failing rank's own thread does between its last micro-batch and the update, while another
+ * thread of it sends. */
+typedef enum slip {
+    NO_SLIP,
+    CALLS_OTHERS,    /* all of which are refused; the update then goes on */
+    WRONG_UPDATE,    /* of another number of micro-batches */
+    FAILS_MEANWHILE, /* wf_transport_fail */
+    FREES,
+    SLIPS
+} slip;
+
+typedef struct run {
+    int ranks;
+    bool at_once; /* nothing is sent while micro-batches are run */
+    bool waits;   /* at random */
+    int failing;  /* the rank; -1: none */
+    int at;       /* the number of its call */
+    way way;
+    slip slip;
+    uint64_t seed;
+    wf_region *region;
+    int calls[MOST_RANKS];
+    bool done[MOST_RANKS];
+    char error[MOST_RANKS][256];
+    values leaf[LEAVES]; /* rank 0's in the end */
+} run;
+
+/* ---- a transport that waits and fails --------------------------------------------------------- */
+
+/* The wf_rank first: its functions find it by `user`. */
+typedef struct shaky {
+    wf_rank rank;
+    wf_transport sound; /* the functions of the region's transport */
+    run *run;
+    int calls;
+    bool fails; /* in this call */
+    uint64_t waited;
+} shaky;
+
+static void wait_a_little(const run *r, uint64_t key, uint64_t *counter) {
+    if (!r->waits) return;
+    double x = number(r->seed * 1000 + key, (*counter)++);
+    for (int i = 0; x < 0.5 && i < 20 * x; i++) sched_yield();
+    if (x > 0.8) nanosleep(&(struct timespec){ .tv_nsec = (long)((x - 0.8) * 1e6) }, NULL);
+}
+
+static void leave(shaky *s) {
+    wf_transport *t = &s->rank.transport;
+    wf_region_ended(s->run->region, t->rank);
+    t->code = 1;
+    snprintf(t->error, sizeof t->error, "this rank has left");
+}
+
+/* False: the call fails without being made. */
+static bool before_call(shaky *s) {
+    wf_transport *t = &s->rank.transport;
+    const run *r = s->run;
+    wait_a_little(r, 10 + (uint64_t)t->rank, &s->waited);
+    s->fails = t->rank == r->failing && s->calls == r->at;
+    s->calls++;
+    if (s->fails && r->way == SAYS_SO) t->fail(t, 7, "the network is gone");
+    if (s->fails && r->way == LEAVES_WELL) leave(s);
+    return !s->fails || r->way == SAYS_SO || r->way == AFTERWARDS;
+}
+
+static bool after_call(shaky *s, bool ok) {
+    wf_transport *t = &s->rank.transport;
+    if (s->fails && s->run->way == AFTERWARDS) t->fail(t, 7, "the network is gone");
+    wait_a_little(s->run, 10 + (uint64_t)t->rank, &s->waited);
+    return ok;
+}
+
+static bool shaky_alltoallv(wf_transport *t, const void *send, const int64_t *send_at,
+                            void *receive, const int64_t *receive_at) {
+    shaky *s = t->user;
+    return before_call(s) &&
+           after_call(s, s->sound.alltoallv(t, send, send_at, receive, receive_at));
+}
+
+static bool shaky_allgatherv(wf_transport *t, const void *send, void *receive,
+                             const int64_t *receive_at) {
+    shaky *s = t->user;
+    return before_call(s) && after_call(s, s->sound.allgatherv(t, send, receive, receive_at));
+}
+
+static wf_transport *join_shaky(shaky *s, run *r, int rank) {
+    wf_transport *t = &s->rank.transport;
+    wf_rank_join(&s->rank, r->region, rank);
+    s->run = r, s->sound = *t;
+    t->alltoallv = shaky_alltoallv, t->allgatherv = shaky_allgatherv;
+    t->any_thread = !r->at_once;
+    return t;
+}
+
+/* ---- a model ---------------------------------------------------------------------------------- */
+
+typedef struct net {
+    wf_graph *g;
+    wf_tensor *x, *params[LAYERS];
+    wf_optimizer o;
+    wf_plan *add;
+} net;
+
+static wf_optimizer_options options_here(int rank, int ranks) {
+    wf_optimizer_options o = wf_optimizer_defaults(WF_ADAM);
+    o.clip_norm = 1, o.average_decay = 0.9;
+    o.partial_sums = wf_sharded_partial_sums(MICRO_BATCHES, rank, ranks);
+    return o;
+}
+
+/* Each matrix is a block, and its gradient is ready at another time. */
+static net new_net(const wf_optimizer_options *o) {
+    net n = { .g = new_graph(WF_F32) };
+    n.x = wf_input(n.g, "x", WF_F32, SHAPE(ROWS, WIDTH));
+    wf_tensor *y = n.x;
+    for (int i = 0; i < LAYERS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "w%d", i);
+        n.params[i] = wf_param(n.g, name, SHAPE(WIDTH, WIDTH), wf_init_uniform(0.5));
+        y = wf_tanh(wf_matmul(y, n.params[i]));
+    }
+    n.o = wf_optimizer_new(n.g, wf_square_sum(y), wf_constant(n.g, ROWS), n.params, LAYERS, o);
+    ck_assert_msg(wf_ok(n.g), "%s", wf_error(n.g));
+    wf_tensor *feed[] = { n.x, n.o.accumulation.at };
+    n.add = wf_plan_new(n.g, &(wf_plan_options){ .fetch = n.o.accumulation.adds,
+                                                 .n_fetch = LAYERS + 1,
+                                                 .feed = feed,
+                                                 .n_feed = 2 });
+    return n;
+}
+
+static void drop_net(net *n) {
+    wf_plan_free(n->add);
+    wf_optimizer_free(&n->o);
+    end_graph(n->g);
+}
+
+static void feed_rows(const net *n, int update, int64_t part) {
+    double x[ROWS * WIDTH];
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        x[i] = number((uint64_t)(10 * update + part), (uint64_t)i) - 0.5;
+    assert_plan(n->add, wf_feed_reals(n->add, n->x, x, ROWS * WIDTH));
+}
+
+static void read_leaf(run *r, int i, const wf_tensor *t) {
+    r->leaf[i] = (values){ wf_count(t), leaf_values(t) };
+}
+
+static void read_leaves(run *r, const net *n) {
+    for (int i = 0; i < LAYERS; i++) {
+        read_leaf(r, 4 * i, n->params[i]);
+        read_leaf(r, 4 * i + 1, n->o.moments[2 * i]);
+        read_leaf(r, 4 * i + 2, n->o.moments[2 * i + 1]);
+        read_leaf(r, 4 * i + 3, n->o.averages.values[i]);
+    }
+}
+
+/* ---- a training ------------------------------------------------------------------------------- */
+
+typedef struct seat {
+    run *run;
+    int rank;
+} seat;
+
+/* False: the training ends. */
+static bool slip_now(const run *r, wf_sharded *s, const net *n) {
+    const double rates[] = { 0.1, 1, 1 };
+    if (r->slip == CALLS_OTHERS) {
+        ck_assert(!wf_sharded_feed(s, n->add, 0, MICRO_BATCHES) && !wf_sharded_average(s, 0.5));
+        ck_assert(!wf_sharded_gather(s) && !wf_sharded_swap_averages(s));
+        ck_assert(!wf_sharded_scatter(s) && wf_sharded_memory(s) == 0);
+        assert_contains(wf_sharded_error(s), "was run: wf_sharded_update");
+    }
+    if (r->slip == WRONG_UPDATE) ck_assert(!wf_sharded_update(s, MICRO_BATCHES - 1, rates, NULL));
+    if (r->slip == FAILS_MEANWHILE) wf_transport_fail(s->t, 7, "this rank has had enough");
+    return r->slip != WRONG_UPDATE && r->slip != FREES;
+}
+
+static bool update_once(run *r, wf_sharded *s, const net *n, int update, uint64_t *waited) {
+    int rank = wf_transport_rank(s->t);
+    int64_t from, to;
+    double rates[3];
+    wf_optimizer_rates(&(wf_optimizer_options){ .kind = WF_ADAM, ADAM_DEFAULTS }, 1e-2, update,
+                       rates);
+    wf_sharded_range(s, MICRO_BATCHES, &from, &to);
+    for (int64_t i = from; i < to; i++) {
+        wait_a_little(r, (uint64_t)rank, waited);
+        feed_rows(n, update, i);
+        assert_plan(n->add, wf_sharded_feed(s, n->add, i, MICRO_BATCHES) && wf_run(n->add));
+    }
+    wait_a_little(r, (uint64_t)rank, waited);
+    if (rank == r->failing && r->slip && !slip_now(r, s, n)) return false;
+    return wf_sharded_update(s, MICRO_BATCHES, rates, NULL) && wf_sharded_average(s, 0.5);
+}
+
+/* It ends as its first call that fails, and with its error. */
+static bool train_here(run *r, wf_sharded *s, const net *n) {
+    uint64_t waited = 0;
+    for (int update = 1; update <= UPDATES; update++)
+        if (!update_once(r, s, n, update, &waited)) return false;
+    return wf_sharded_swap_averages(s) && wf_sharded_gather(s);
+}
+
+static void *be_rank(void *user) {
+    const seat *at = user;
+    run *r = at->run;
+    int rank = at->rank;
+    char message[256];
+    shaky own = { 0 };
+    wf_transport *t = join_shaky(&own, r, rank);
+    wf_optimizer_options o = options_here(rank, r->ranks);
+    net n = new_net(&o);
+    wf_sharded *s = wf_shard_new(n.g, &n.o, n.params, &o, MICRO_BATCHES, 1, t, NULL, message);
+    ck_assert_msg(s != NULL, "%s", message);
+    r->done[rank] = train_here(r, s, &n);
+    snprintf(r->error[rank], 256, "%s", wf_sharded_error(s));
+    /* nor does any later call succeed */
+    if (!r->done[rank] && r->slip != FREES) ck_assert(!wf_sharded_gather(s));
+    if (r->done[rank] && rank == 0) read_leaves(r, &n);
+    wf_sharded_free(s);
+    if (r->done[rank]) wf_region_ended(r->region, rank);
+    r->calls[rank] = own.calls;
+    drop_net(&n);
+    return NULL;
+}
+
+static void train_all(run *r) {
+    pthread_t thread[MOST_RANKS];
+    seat seats[MOST_RANKS];
+    r->region = wf_region_new(r->ranks);
+    ck_assert_ptr_nonnull(r->region);
+    for (int i = 0; i < r->ranks; i++) {
+        seats[i] = (seat){ r, i };
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, be_rank, &seats[i]), 0);
+    }
+    for (int i = 0; i < r->ranks; i++) pthread_join(thread[i], NULL);
+    wf_region_free(r->region);
+}
+
+/* ---- the tests -------------------------------------------------------------------------------- */
+
+static const run kinds[] = {
+    { .ranks = 2 },
+    { .ranks = 2, .at_once = true },
+    { .ranks = 3 },
+};
+
+/* Whoever is late, the bits are those of a run in which nobody waits. */
+TEST_ROWS(waiting_changes_no_bit, COUNT_OF(kinds)) {
+    run want = kinds[_i];
+    want.failing = -1;
+    train_all(&want);
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        run have = kinds[_i];
+        have.failing = -1, have.waits = true, have.seed = seed;
+        train_all(&have);
+        for (int i = 0; i < LEAVES; i++) ck_assert(same_bits(want.leaf[i], have.leaf[i]));
+        for (int i = 0; i < have.ranks; i++) ck_assert_str_eq(have.error[i], "");
+        free_values(have.leaf, LEAVES);
+    }
+    free_values(want.leaf, LEAVES);
+}
+
+/* Each rank is done or says why not. In its last calls a rank may have what it needs although
+ * another fails; before them nobody is done. */
+static void assert_stopped(const run *r, int calls) {
+    for (int i = 0; i < r->ranks; i++) {
+        bool says = r->error[i][0] != '\0', late = i != r->failing || r->way == AFTERWARDS;
+        ck_assert_msg(r->done[i] != says && !(r->done[i] && (r->at < calls - GATHERING || !late)),
+                      "rank %d of %d: call %d of rank %d, way %d: done %d, '%s'", i, r->ranks,
+                      r->at, r->failing, r->way, r->done[i], r->error[i]);
+    }
+}
+
+static void fail_at_every_call(const run *kind, int failing, way fails) {
+    run sound = *kind;
+    sound.failing = -1;
+    train_all(&sound);
+    free_values(sound.leaf, LEAVES);
+    for (int at = 0; at < sound.calls[failing]; at++) {
+        run r = *kind;
+        r.failing = failing, r.at = at, r.way = fails;
+        r.waits = at % 3 != 0, r.seed = (uint64_t)(1 + at);
+        train_all(&r);
+        assert_stopped(&r, sound.calls[failing]);
+        free_values(r.leaf, LEAVES);
+    }
+}
+
+TEST_ROWS(a_rank_fails_at_every_call, COUNT_OF(kinds) * WAYS) {
+    const run *kind = &kinds[_i / WAYS];
+    for (int failing = 0; failing < kind->ranks; failing++)
+        fail_at_every_call(kind, failing, (way)(_i % WAYS));
+}
+
+TEST_ROWS(nothing_is_touched_while_gradients_travel, SLIPS - 1) {
+    run sound = { .ranks = 3, .failing = -1 };
+    train_all(&sound);
+    for (int i = 0; i < 20 * sound.ranks; i++) {
+        run r = { .ranks = 3, .failing = i % 3, .at = -1, .slip = (slip)(1 + _i) };
+        r.waits = i % 4 != 0, r.seed = (uint64_t)(1 + i);
+        train_all(&r);
+        for (int k = 0; k < r.ranks; k++)
+            ck_assert_msg(r.done[k] == (r.slip == CALLS_OTHERS), "rank %d: '%s'", k, r.error[k]);
+        for (int k = 0; k < LEAVES && r.done[0]; k++)
+            ck_assert(same_bits(sound.leaf[k], r.leaf[k]));
+        free_values(r.leaf, LEAVES);
+    }
+    free_values(sound.leaf, LEAVES);
+}
