@@ -18,8 +18,8 @@ struct wf_mha_layer {
     const char *path;
 };
 typedef struct wf_mha_options {
-    wf_tensor
-        *mask; /* 1 = may attend, real or i32; [T,S], [B,T,S], [B,1,1,S] or [B,H,T,S]; or NULL */
+    /* 1 = may attend, real or i32; [T,S], [B,T,S], [B,1,1,S] or [B,H,T,S]; or NULL */
+    wf_tensor *mask;
     bool additive;  /* the mask is added to the scores, as position biases are; -inf masks */
     bool causal;    /* query i sees keys j <= i + (keys - queries) */
     int64_t window; /* and only keys j > i + (keys - queries) - window; 0: all */
