@@ -105,6 +105,35 @@ WF_API struct wf_norm_layer wf_rms_norm_new(wf_graph *g, const char *name, int64
 /* Either of them. */
 WF_API wf_tensor *wf_norm(const struct wf_norm_layer *l, wf_tensor *x);
 
+/* ---- BatchNorm and GroupNorm, by the channels of [N,C,...]: norm.c ---------------------------- */
+
+struct wf_group_norm_layer {
+    wf_tensor *weight, *bias; /* [C] */
+    int64_t groups;
+    double eps;
+    const char *path;
+};
+/* Initial weight ones, bias zeros; groups divide the channels. */
+WF_API struct wf_group_norm_layer wf_group_norm_new(wf_graph *g, const char *name, int64_t groups,
+                                                    int64_t channels, double eps);
+WF_API wf_tensor *wf_norm_groups(const struct wf_group_norm_layer *l, wf_tensor *x);
+
+/* As torch.nn.BatchNorm1d and 2d, whose usual eps is 1e-5 and momentum 0.1. Plans that train use the
+ * statistics of the batch; others the running ones, which are buffers: saved with the parameters. */
+struct wf_batch_norm_layer {
+    wf_tensor *weight, *bias;              /* [C], parameters */
+    wf_tensor *running_mean, *running_var; /* [C], buffers: zeros and ones at first */
+    double eps, momentum;                  /* momentum: the share of the new batch */
+    const char *path;
+};
+WF_API struct wf_batch_norm_layer wf_batch_norm_new(wf_graph *g, const char *name, int64_t channels,
+                                                    double eps, double momentum);
+/* updates: two, which a plan that trains fetches (wf_trainer_options.fetch) to move the running
+ * statistics, by the unbiased variance; NULL: they stay. Where they are not finite, as of a batch of
+ * one element a channel, the run fails. Ranks and micro-batches have statistics of their own. */
+WF_API wf_tensor *wf_norm_batch(const struct wf_batch_norm_layer *l, wf_tensor *x,
+                                wf_tensor **updates);
+
 #ifdef __cplusplus
 }
 #endif

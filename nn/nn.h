@@ -17,7 +17,7 @@
 #include "attention.h" /* MultiHeadAttention */
 #include "blocks.h"    /* feed-forward, encoder layer, decoder layer */
 #include "conv.h"      /* convolutions and their transposes */
-#include "layers.h"    /* Linear, dropout, Embedding, positions, LayerNorm, RMSNorm */
+#include "layers.h"    /* Linear, dropout, Embedding, positions, norms */
 #include "loss.h"      /* mean squares, cross entropies and other losses */
 #include "optimizer.h" /* optimizers, schedules of the learning rate */
 #include "recurrent.h" /* GRU, LSTM */

@@ -357,7 +357,7 @@ WF_API wf_tensor *wf_max_pool1d(wf_tensor *x, const wf_pool_options *options);
 WF_API wf_tensor *wf_avg_pool2d(wf_tensor *x, const wf_pool_options *options);
 WF_API wf_tensor *wf_avg_pool1d(wf_tensor *x, const wf_pool_options *options);
 
-/* ---- normalisation: softmax.c, layer_norm.c, rms_norm.c -------------------------------------- */
+/* ---- normalisation: softmax.c, layer_norm.c, rms_norm.c, batch_norm.c ------------------------ */
 /* last axis; mask (may be NULL) broadcasts to x, 0 = masked; causal: row i of the last two axes
  * sees j <= i + (columns - rows); a row with all columns masked gives zeros and gradient zero */
 WF_API wf_tensor *wf_masked_softmax(wf_tensor *x, wf_tensor *mask, bool causal);
@@ -370,6 +370,21 @@ WF_API wf_tensor *wf_layer_norm_over(wf_tensor *x, uint32_t axes, wf_tensor *wei
                                      wf_tensor *bias, double eps);
 /* x / sqrt(mean(x^2) + eps) * weight; last axis; weight [D] or NULL */
 WF_API wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *weight, double eps);
+
+/* By the channels C of x [N,C,...], batch_norm.c; weight, bias [C] or NULL. group_norm: over the
+ * channels and elements of each of `groups` groups of channels of an image. */
+WF_API wf_tensor *wf_group_norm(wf_tensor *x, int64_t groups, wf_tensor *weight, wf_tensor *bias,
+                                double eps);
+/* batch_norm: over each channel, with the mean and the biased variance of the batch in plans that
+ * train, and with the running ones, [C], in others. If these are NULL, those of the batch are used in
+ * any plan. The layer wf_norm_batch of nn updates running ones. */
+typedef struct wf_batch_norm_result {
+    wf_tensor *y, *mean, *variance; /* as x; [C], which were used */
+} wf_batch_norm_result;
+WF_API wf_batch_norm_result wf_batch_norm(wf_tensor *x, wf_tensor *running_mean,
+                                          wf_tensor *running_variance, wf_tensor *weight,
+                                          wf_tensor *bias, double eps);
+WF_API wf_tensor *wf_is_training(wf_tensor *like); /* real []: 1 in a plan that trains, else 0 */
 
 /* ---- rotary positions: rotary.c -------------------------------------------------------------- */
 /* x [...,T,d] with pairs of its elements turned by id / base^(2i/d) (Su et al. 2021): elements i

@@ -84,6 +84,26 @@ def llama(name, D=12, heads=6, groups=2, width=10, eps=1e-5, base=10000.0, windo
     differentiate(name, p, x, y + gated @ p["linear2.weight"].T)
 
 
+def batch_norm(name, steps=3, channels=3):
+    """Steps of training with batches of 2, 3, 4 images, the running statistics after each, then an
+    evaluation: y of each, the gradients by x and the parameters."""
+    net = torch.nn.BatchNorm2d(channels, momentum=0.3)
+    with torch.no_grad():
+        for p in net.parameters():
+            p.copy_(torch.randn(channels))
+    keep(name, {f"p/{key}": p for key, p in net.named_parameters()})
+    for step in range(steps + 1):
+        net.train(step < steps)
+        x = (torch.randn(2 + step, channels, 2, 5) * 3 + 1).requires_grad_()
+        net.zero_grad()
+        y = net(x)
+        w = torch.rand_like(y)
+        (w * y).sum().backward()
+        keep(f"{name}/{step}", {"x": x, "w": w, "y": y, "d/x": x.grad})
+        keep(f"{name}/{step}", {f"d/{key}": p.grad for key, p in net.named_parameters()})
+        keep(f"{name}/{step}", {"mean": net.running_mean, "var": net.running_var})
+
+
 torch.manual_seed(1)
 torch.set_default_dtype(torch.float64)
 recurrent("gru", torch.nn.GRU, 1, False, True)
@@ -93,4 +113,5 @@ recurrent("lstm", torch.nn.LSTM, 1, False, True)
 recurrent("lstm_deep", torch.nn.LSTM, 3, True, True)
 recurrent("lstm_plain", torch.nn.LSTM, 2, False, False)
 llama("llama")
+batch_norm("batch_norm")
 save_file(file, sys.argv[1])

@@ -352,7 +352,7 @@ TEST(attention_returns_its_weights) {
     end_graph(g);
 }
 
-/* As T5's: softmax(Q K^T + bias) without a factor; a mask of integers is one of reals. */
+/* T5 has no factor before the softmax, scale 1; a mask of integers is one of reals. */
 TEST(attention_takes_a_scale_and_a_mask_of_integers) {
     wf_graph *g = new_graph(WF_F64);
     struct wf_mha_layer l = wf_mha_new(g, "mha", 6, 2, false, 0);

@@ -24,6 +24,10 @@ static wf_tensor *all_of(wf_cross_entropy_result r) {
     return wf_add(wf_add(r.loss, wf_scale(r.nll, 0.3)), r.count);
 }
 
+static wf_tensor *statistics_of(wf_batch_norm_result r) {
+    return wf_add(r.mean, wf_scale(r.variance, 0.3));
+}
+
 static wf_tensor *id_minus(wf_tensor *ids, int32_t less) {
     return wf_sub(ids, wf_constant_i32(ids->graph, less));
 }

@@ -710,6 +710,25 @@ FORMULAS = {
     "layer_norm_over_two": lambda a, b, c: F.layer_norm(a, a.shape[1:], b, c),
     "layer_norm_over_channels": lambda a, b, c: F.layer_norm(a.mT, a.shape[1:2], b, c).mT,
     "layer_norm_over_all": lambda a: F.layer_norm(a, a.shape),
+    "group_norm": lambda a, b, c: F.group_norm(a, 2, b, c),
+    "group_norm_plain": lambda a: F.group_norm(a, 1, eps=0.1),
+    "group_norm_image": lambda a, b: F.group_norm(a, 2, b),
+    "group_norm_each": lambda a, b: F.group_norm(a, 3, None, b),
+    "is_training": lambda a: torch.tensor(0),
+    "is_training_not": lambda a: a * 0,
+    "is_training_too": lambda a: a * 1,
+    "batch_norm": lambda a, b, c, d, e: F.batch_norm(a, b.clone(), c.clone(), d, e, True),
+    "batch_norm_image": lambda a, b, c, d: F.batch_norm(
+        a, b.clone(), c.clone(), d, None, True, eps=0.1
+    ),
+    "batch_norm_plain": lambda a, b: F.batch_norm(a, None, None, None, b, True),
+    "batch_norm_always": lambda a: F.batch_norm(a, None, None, None, None, True),
+    "batch_norm_evaluated": lambda a, b, c, d, e: (a - b[:, None])
+    / (c[:, None] + 1e-5).sqrt()
+    * d[:, None]
+    + e[:, None],
+    "batch_statistics": lambda a: a.mean((0, 2)),
+    "batch_norm_statistics": lambda a, b, c: a.mean((0, 2)) + 0.3 * a.var((0, 2), correction=0),
     "layer_norm_plain": lambda a: F.layer_norm(a, a.shape[-1:]),
     "layer_norm_no_bias": lambda a, b: F.layer_norm(a, a.shape[-1:], b),
     "layer_norm_no_weight": lambda a, b: F.layer_norm(a, a.shape[-1:], None, b),
