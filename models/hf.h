@@ -36,12 +36,29 @@ WF_API bool wf_hf_import(const char *folder, wf_hf *out, char *message);
 /* Frees the model and the tokenizers. */
 WF_API void wf_hf_free(wf_hf *hf);
 
-/* Writes a file of the folder but the weights; false with message. */
-typedef bool (*wf_hf_put)(void *user, const char *name, const void *bytes, size_t size,
-                          char *message);
-/* A folder, which is there, that transformers opens: config.json comes last. Of hf the notes are
- * set. False with message: no family has a model like this, or a file can't be written. */
-WF_API bool wf_hf_export(wf_hf *hf, const char *folder, wf_hf_put put, void *user, char *message);
+/* The names of the files that wf_hf_import reads in a folder, there or not: those that any folder
+ * may have, and the weights that an index there names. NULL: without the latter. A program that
+ * writes a file asks this list first. False with message: no memory, or a wrong index; the list is to
+ * be freed either way. */
+typedef struct wf_hf_files {
+    char **names; /* [n] */
+    int n;
+} wf_hf_files;
+WF_API bool wf_hf_list_files(const char *folder, wf_hf_files *list, char *message);
+WF_API void wf_hf_files_free(wf_hf_files *list);
+
+/* How a folder is written; both return false with message, which ends the export. */
+typedef struct wf_hf_writer {
+    /* Called once, before anything is written, with the names of all files. May be NULL. */
+    bool (*begin)(void *user, const char *const *names, int n, char *message);
+    /* Writes a file but the weights. */
+    bool (*put)(void *user, const char *name, const void *bytes, size_t size, char *message);
+    void *user;
+} wf_hf_writer;
+/* Writes a folder that transformers opens: first the weights, config.json last. The folder must be
+ * there when `begin` has returned. Sets hf's notes. False with message: no family has a model like
+ * this, or a file can't be written. */
+WF_API bool wf_hf_export(wf_hf *hf, const char *folder, const wf_hf_writer *to, char *message);
 
 #ifdef __cplusplus
 }

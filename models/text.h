@@ -193,12 +193,13 @@ WF_API size_t wf_tokenizer_codes(const wf_tokenizer *t, char *text, size_t size)
  * "PREFIX.vocabulary" and, for BPE, "PREFIX.codes". Of SentencePiece "PREFIX.model" (in base 64),
  * "PREFIX.special" and what else there is: "PREFIX.vocabulary" (an array in JSON), "PREFIX.before",
  * "PREFIX.after", "PREFIX.codes" ("language"), "PREFIX.added". Of byte level likewise, with "PREFIX.codes" the
- * merges, "PREFIX.silent" and "PREFIX.prefix" ("space"). Returns how many pairs; they live until the next
- * call or wf_tokenizer_free. 0: no memory. Prefixes: "tokenizer" when joint, else "src_tokenizer"
- * and "tgt_tokenizer"; at most 64 bytes. */
+ * merges, "PREFIX.silent" and "PREFIX.prefix" ("space"). The pairs are put behind the *n that are there
+ * already, which has room for WF_TOKENIZER_META more, and *n counts them; they live until the next call or
+ * wf_tokenizer_free. False with message (256 bytes, or NULL): no memory, and *n is as it was. Prefixes:
+ * "tokenizer" when joint, else "src_tokenizer" and "tgt_tokenizer"; at most 64 bytes. */
 enum { WF_TOKENIZER_META = 10 };
-WF_API int wf_tokenizer_to_meta(wf_tokenizer *t, const char *prefix,
-                                wf_meta pairs[WF_TOKENIZER_META]);
+WF_API bool wf_tokenizer_to_meta(wf_tokenizer *t, const char *prefix, wf_meta *pairs, int *n,
+                                 char *message);
 WF_API bool wf_tokenizer_in_file(const wf_file *f, const char *prefix);
 WF_API wf_tokenizer *wf_tokenizer_from_meta(const wf_file *f, const char *prefix, char *message);
 

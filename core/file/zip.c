@@ -189,40 +189,14 @@ static bool check_unique(wf_file *f, wf_zip *z) {
     return true;
 }
 
-/* ---- CRC-32 ---------------------------------------------------------------------------------- */
+/* ---- inside core/file ------------------------------------------------------------------------ */
 
-/* table[k][b]: the sum of byte b and k zeros behind it; eight bytes are eight look-ups that do not
- * wait for each other. */
 static bool make_table(wf_file *f, wf_zip *z) {
-    z->table = malloc(8 * sizeof *z->table);
+    z->table = malloc(sizeof *z->table);
     if (!z->table) return wf_file_fail(f->error, "out of memory");
-    for (uint32_t b = 0; b < 256; b++) {
-        uint32_t sum = b;
-        for (int i = 0; i < 8; i++) sum = sum >> 1 ^ (sum & 1 ? 0xEDB88320u : 0);
-        z->table[0][b] = sum;
-    }
-    for (int k = 1; k < 8; k++)
-        for (int b = 0; b < 256; b++) {
-            uint32_t sum = z->table[k - 1][b];
-            z->table[k][b] = sum >> 8 ^ z->table[0][sum & 255];
-        }
+    wf_crc32_fill(z->table);
     return true;
 }
-
-static uint32_t add_sum(uint32_t (*t)[256], uint32_t sum, const char *data, size_t n) {
-    const unsigned char *p = (const unsigned char *)data;
-    for (; n >= 8; n -= 8, p += 8) {
-        uint32_t low, high;
-        memcpy(&low, p, 4), memcpy(&high, p + 4, 4); /* little-endian: wf_file_order */
-        low ^= sum;
-        sum = t[7][low & 255] ^ t[6][low >> 8 & 255] ^ t[5][low >> 16 & 255] ^ t[4][low >> 24] ^
-              t[3][high & 255] ^ t[2][high >> 8 & 255] ^ t[1][high >> 16 & 255] ^ t[0][high >> 24];
-    }
-    for (; n > 0; n--) sum = sum >> 8 ^ t[0][(sum ^ *p++) & 255];
-    return sum;
-}
-
-/* ---- inside core/file ------------------------------------------------------------------------ */
 
 bool wf_zip_open(wf_file *f, struct source *s, wf_zip *z) {
     struct directory d = { 0 };
@@ -245,7 +219,7 @@ bool wf_zip_read(wf_file *f, struct source *s, wf_zip *z, const wf_zip_record *r
         char *part = to ? to : z->part;
         n = left < WF_FILE_PART ? left : WF_FILE_PART;
         if (!wf_source_read(f, s, part, (size_t)n)) return false;
-        sum = add_sum(z->table, sum, part, (size_t)n);
+        sum = wf_crc32(z->table, sum, part, (size_t)n);
         if (to) to += n;
     }
     return ~sum == r->sum || wf_file_fail(f->error,

@@ -2,6 +2,7 @@
 #ifndef WEFT_CORE_FILE_ZIP_H
 #define WEFT_CORE_FILE_ZIP_H
 
+#include "crc32.h"
 #include "reader.h"
 
 typedef struct wf_zip_record {
@@ -15,8 +16,8 @@ typedef struct wf_zip {
     wf_zip_record *records; /* in the order of the file */
     wf_zip_record **named;  /* in the order of their names */
     int count;
-    uint32_t (*table)[256]; /* of the CRC-32 */
-    char *part;             /* for bytes that are only checked */
+    wf_crc32_table *table;
+    char *part; /* for bytes that are only checked */
 } wf_zip;
 
 /* Read where the records are: no two share a byte, no two a name, none is compressed. */

@@ -1,5 +1,6 @@
 /* models/hf/export.c - a model of weft as a folder that transformers opens; see hf.h. What is
  * written is read again by import.c as the same model, but for what the notes say. */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,11 +216,61 @@ static bool own_parameters_only(const wf_model *m) {
     return true;
 }
 
-bool wf_hf_export(wf_hf *hf, const char *folder, wf_hf_put put_file, void *user, char *message) {
+/* ---- gathered, then written ------------------------------------------------------------------ */
+
+enum { MOST_FILES = 16 };
+
+/* The files but the weights, in the order in which they are written. */
+typedef struct gathered {
+    const char *names[MOST_FILES]; /* the first is that of the weights */
+    void *bytes[MOST_FILES];
+    size_t size[MOST_FILES];
+    int n;
+} gathered;
+
+static bool gather(void *user, const char *name, const void *bytes, size_t size, char *message) {
+    gathered *g = user;
+    assert(g->n < MOST_FILES && wf_hf_is_file(name));
+    char *copy = malloc(size + 1);
+    if (!copy) return fail(message, "out of memory");
+    if (size) memcpy(copy, bytes, size);
+    g->names[g->n] = name;
+    g->bytes[g->n] = copy;
+    g->size[g->n++] = size;
+    return true;
+}
+
+static void gathered_free(gathered *g) {
+    for (int i = 0; i < g->n; i++) free(g->bytes[i]);
+}
+
+static bool put_all(const gathered *g, const wf_hf_writer *to, char *message) {
+    for (int i = 1; i < g->n; i++)
+        if (!to->put(to->user, g->names[i], g->bytes[i], g->size[i], message)) return false;
+    return true;
+}
+
+/* Nothing is written before all files but the weights are made. */
+static bool write_folder(wf_hf *hf, const char *folder, const hf_family *family, const hf_config *c,
+                         int n_shut_out, const wf_hf_writer *to, char *message) {
+    const wf_generation *g = &hf->generation;
+    gathered files = { .names = { HF_WEIGHTS }, .n = 1 };
+    char path[HF_PATH];
+    bool ok = wf_hf_path(path, folder, HF_WEIGHTS) || fail(message, "the path is too long");
+    ok = ok && wf_hf_write_tokenizers(hf, family, c, gather, &files, message) &&
+         write_search(c, g, n_shut_out, gather, &files, message) &&
+         write_config(family, c, gather, &files, message);
+    ok = ok && (!to->begin || to->begin(to->user, files.names, files.n, message)) &&
+         wf_hf_save_weights(hf->model, family, g->banned, n_shut_out, path, message) &&
+         put_all(&files, to, message);
+    gathered_free(&files);
+    return ok;
+}
+
+bool wf_hf_export(wf_hf *hf, const char *folder, const wf_hf_writer *to, char *message) {
     const hf_family *family;
     hf_config c;
-    char path[4096];
-    if (!hf || !hf->model || !folder || !put_file)
+    if (!hf || !hf->model || !folder || !to || !to->put)
         return fail(message, "there is no model, no folder, or no way to write");
     const wf_transformer *t = wf_transformer_of(hf->model);
     hf->notes[0] = '\0';
@@ -229,16 +280,11 @@ bool wf_hf_export(wf_hf *hf, const char *folder, wf_hf_put put_file, void *user,
     if (!describe(&t->config, &family, &c, message)) return false;
     int n = count_shut_out(hf->model, &hf->generation);
     if (n < 0) return fail(message, "out of memory");
-    int length = snprintf(path, sizeof path, "%s/model.safetensors", folder);
-    if (length < 0 || length >= (int)sizeof path) return fail(message, "the path is too long");
     tell_what_is_lost(&hf->generation, hf->notes);
     if (t->config.pad_id < 0)
         wf_hf_note(hf->notes,
                    "config.json: 'pad_token_id' is %lld, the start: a source that has it "
                    "is read otherwise",
                    (long long)c.pad);
-    return wf_hf_save_weights(hf->model, family, hf->generation.banned, n, path, message) &&
-           wf_hf_write_tokenizers(hf, family, &c, put_file, user, message) &&
-           write_search(&c, &hf->generation, n, put_file, user, message) &&
-           write_config(family, &c, put_file, user, message);
+    return write_folder(hf, folder, family, &c, n, to, message);
 }

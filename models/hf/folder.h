@@ -32,6 +32,24 @@ bool wf_hf_is_search_key(const char *name);
 
 /* ---- shards.c: the files of weights ---------------------------------------------------------- */
 
+#define HF_WEIGHTS "model.safetensors"
+#define HF_INDEX "model.safetensors.index.json"
+#define HF_TORCH "pytorch_model.bin"
+#define HF_TORCH_INDEX "pytorch_model.bin.index.json"
+
+/* An index: pairs of a tensor and its file, those of one file together. */
+typedef struct hf_shards {
+    hf_object map;
+    const hf_value **pairs; /* [n] */
+    int n;
+} hf_shards;
+bool wf_hf_read_shards(hf_shards *s, const char *folder, const char *index, char *message);
+void wf_hf_shards_free(hf_shards *s);
+/* The file of pair i, not terminated, and its length; the first pair of the next file. */
+const char *wf_hf_shard(const hf_shards *s, int i);
+size_t wf_hf_shard_bytes(const hf_shards *s, int i);
+int wf_hf_next_shard(const hf_shards *s, int i);
+
 /* *name: that of the file, or of the index. NULL with message. */
 wf_file *wf_hf_open_weights(const char *folder, const char **name, char *message);
 
@@ -40,6 +58,11 @@ wf_file *wf_hf_open_weights(const char *folder, const char **name, char *message
 bool wf_hf_load_weights(const wf_file *f, wf_model *m, char *message);
 bool wf_hf_save_weights(const wf_model *m, const hf_family *family, const int32_t *shut_out, int n,
                         const char *path, char *message);
+
+/* ---- export.c: the files of a folder are made first, and then written ------------------------- */
+
+typedef bool (*wf_hf_put)(void *user, const char *name, const void *bytes, size_t size,
+                          char *message);
 
 /* ---- tokenizers.c: those of Marian; multilingual.c: of many languages; byte_level.c: BART's ---- */
 

@@ -10,20 +10,15 @@
 #include "core/file/json.h"
 #include "models/message.h"
 
-enum { MOST_BYTES = 1 << 28, PATH = 4096 };
+enum { MOST_BYTES = 1 << 28 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static bool join(char path[PATH], const char *folder, const char *name) {
-    int n = snprintf(path, PATH, "%s/%s", folder, name);
-    return n > 0 && n < PATH;
-}
-
 /* What can't be opened is there: reading it tells why. */
 bool wf_hf_exists(const char *folder, const char *name) {
-    char path[PATH];
+    char path[HF_PATH];
     struct stat s;
-    return join(path, folder, name) &&
+    return wf_hf_path(path, folder, name) &&
            (stat(path, &s) == 0 || (errno != ENOENT && errno != ENOTDIR));
 }
 
@@ -46,8 +41,8 @@ static char *read_stream(FILE *f, const char *name, size_t *bytes, char *message
 }
 
 char *wf_hf_read(const char *folder, const char *name, size_t *bytes, char *message) {
-    char path[PATH];
-    if (!join(path, folder, name))
+    char path[HF_PATH];
+    if (!wf_hf_path(path, folder, name))
         return fail(message, "the folder's name is too long: %.60s...", folder), NULL;
     struct stat s;
     if (stat(path, &s) == 0 && !S_ISREG(s.st_mode))

@@ -26,6 +26,12 @@ typedef struct hf_object {
     char *text, *keys; /* the file's text; and once more, decoded in place */
 } hf_object;
 
+/* Is it one of the list in files.c? */
+bool wf_hf_is_file(const char *name);
+/* The path of such a file; false: too long. */
+enum { HF_PATH = 4096 };
+bool wf_hf_path(char path[HF_PATH], const char *folder, const char *name);
+
 /* A file's bytes with a '\0' behind them, to be freed; NULL with message. */
 char *wf_hf_read(const char *folder, const char *name, size_t *bytes, char *message);
 bool wf_hf_exists(const char *folder, const char *name);

@@ -22,10 +22,6 @@ static bool same_file(const hf_value *a, const hf_value *b) {
     return by_file(&a, &b) == 0;
 }
 
-static int shown(const hf_value *v) {
-    return v->bytes < 60 ? (int)v->bytes : 60;
-}
-
 /* Not in another folder, not hidden. */
 static bool is_plain(const hf_value *v) {
     if (v->bytes < 3 || v->bytes > 200 || *v->text != '"' || v->text[1] == '.') return false;
@@ -34,19 +30,52 @@ static bool is_plain(const hf_value *v) {
     return true;
 }
 
-/* The pairs of the index, those of one file together; to be freed. */
-static const hf_value **in_order(const hf_object *map, char *message) {
-    const hf_value **order = calloc((size_t)map->n + 1, sizeof *order);
-    if (!order) return fail(message, "out of memory"), NULL;
-    for (int i = 0; i < map->n; i++) {
-        const hf_value *v = order[i] = &map->values[i];
-        if (is_plain(v)) continue;
-        fail(message, "%s: '%.60s' is in %.*s, which is no file of the folder", map->file, v->key,
-             shown(v), v->text);
-        return free(order), NULL;
+static int shown(const hf_value *v) {
+    return v->bytes < 60 ? (int)v->bytes : 60;
+}
+
+/* The pairs of the index, those of one file together. */
+static bool sort_pairs(hf_shards *s, char *message) {
+    s->pairs = calloc((size_t)s->map.n + 1, sizeof *s->pairs);
+    if (!s->pairs) return fail(message, "out of memory");
+    for (int i = 0; i < s->map.n; i++) {
+        const hf_value *v = s->pairs[i] = &s->map.values[i];
+        if (!is_plain(v))
+            return fail(message, "%s: '%.60s' is in %.*s, which is no file of the folder",
+                        s->map.file, v->key, shown(v), v->text);
     }
-    if (map->n) qsort(order, (size_t)map->n, sizeof *order, by_file);
-    return order;
+    s->n = s->map.n;
+    if (s->n) qsort(s->pairs, (size_t)s->n, sizeof *s->pairs, by_file);
+    return true;
+}
+
+bool wf_hf_read_shards(hf_shards *s, const char *folder, const char *index, char *message) {
+    hf_object whole;
+    *s = (hf_shards){ 0 };
+    bool ok = wf_hf_object_read(&whole, folder, index, message) &&
+              wf_hf_object_in(&s->map, &whole, "weight_map", message) && sort_pairs(s, message);
+    wf_hf_object_free(&whole);
+    return ok;
+}
+
+void wf_hf_shards_free(hf_shards *s) {
+    wf_hf_object_free(&s->map);
+    free(s->pairs);
+}
+
+/* Without the quotes. */
+const char *wf_hf_shard(const hf_shards *s, int i) {
+    return s->pairs[i]->text + 1;
+}
+
+size_t wf_hf_shard_bytes(const hf_shards *s, int i) {
+    return s->pairs[i]->bytes - 2;
+}
+
+int wf_hf_next_shard(const hf_shards *s, int i) {
+    int next = i + 1;
+    while (next < s->n && same_file(s->pairs[next], s->pairs[i])) next++;
+    return next;
 }
 
 /* ---- the files ------------------------------------------------------------------------------- */
@@ -68,37 +97,42 @@ static bool check_shard(const wf_file *f, const hf_object *map, const hf_value *
     return true;
 }
 
-static wf_file *open_shards(const char *folder, const hf_object *map, char *message) {
-    const hf_value **order = in_order(map, message);
-    wf_file **files = order ? calloc((size_t)map->n + 1, sizeof(wf_file *)) : NULL, *all = NULL;
-    bool ok = order && (files || fail(message, "out of memory"));
+static wf_file *open_shard(const char *folder, const hf_shards *s, int i, char *message) {
+    char path[HF_PATH];
+    int n = snprintf(path, sizeof path, "%s/%.*s", folder, (int)wf_hf_shard_bytes(s, i),
+                     wf_hf_shard(s, i));
+    if (n < HF_PATH) return wf_file_open(path);
+    fail(message, "the folder's name is too long");
+    return NULL;
+}
+
+static wf_file *open_shards(const char *folder, const hf_shards *s, char *message) {
+    wf_file **files = calloc((size_t)s->n + 1, sizeof(wf_file *)), *all = NULL;
+    bool ok = files || fail(message, "out of memory");
     int n = 0;
-    for (int i = 0, next; ok && i < map->n; i = next) {
-        char path[4096];
-        for (next = i + 1; next < map->n && same_file(order[next], order[i]);) next++;
-        int length = snprintf(path, sizeof path, "%s/%.*s", folder, (int)order[i]->bytes - 2,
-                              order[i]->text + 1);
-        ok = length < (int)sizeof path || fail(message, "the folder's name is too long");
-        if (ok) files[n++] = wf_file_open(path);
-        ok = ok && check_shard(files[n - 1], map, order + i, next - i, message);
+    for (int i = 0, next; ok && i < s->n; i = next) {
+        next = wf_hf_next_shard(s, i);
+        files[n] = open_shard(folder, s, i, message);
+        ok = files[n] != NULL;
+        n += ok;
+        ok = ok && check_shard(files[n - 1], &s->map, s->pairs + i, next - i, message);
     }
     if (ok)
         all = wf_file_join(files, n);
     else
         for (int i = 0; i < n; i++) wf_file_free(files[i]);
-    free(order), free(files);
+    free(files);
     if (!ok || wf_file_ok(all)) return all;
-    fail(message, "%s: %.200s", map->file, wf_file_error(all));
-    return wf_file_free(all), NULL;
+    fail(message, "%s: %.200s", s->map.file, wf_file_error(all));
+    wf_file_free(all);
+    return NULL;
 }
 
 static wf_file *open_index(const char *folder, const char *name, char *message) {
-    hf_object index, map = { 0 };
-    wf_file *f = NULL;
-    if (wf_hf_object_read(&index, folder, name, message) &&
-        wf_hf_object_in(&map, &index, "weight_map", message))
-        f = open_shards(folder, &map, message);
-    wf_hf_object_free(&map), wf_hf_object_free(&index);
+    hf_shards s;
+    bool ok = wf_hf_read_shards(&s, folder, name, message);
+    wf_file *f = ok ? open_shards(folder, &s, message) : NULL;
+    wf_hf_shards_free(&s);
     return f;
 }
 
@@ -106,17 +140,18 @@ static wf_file *open_index(const char *folder, const char *name, char *message) 
 
 wf_file *wf_hf_open_weights(const char *folder, const char **name, char *message) {
     /* the order in which transformers looks for them */
-    static const char *const names[] = { "model.safetensors", "model.safetensors.index.json",
-                                         "pytorch_model.bin", "pytorch_model.bin.index.json" };
-    char path[4096];
+    static const char *const names[] = { HF_WEIGHTS, HF_INDEX, HF_TORCH, HF_TORCH_INDEX };
+    char path[HF_PATH];
     for (int i = 0; i < 4; i++) {
         if (!wf_hf_exists(folder, *name = names[i])) continue;
         if (i % 2) return open_index(folder, names[i], message);
-        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        if (!wf_hf_path(path, folder, names[i])) break;
         wf_file *f = wf_file_open(path);
         if (wf_file_ok(f)) return f;
         fail(message, "%s: %.200s", names[i], wf_file_error(f));
-        return wf_file_free(f), NULL;
+        wf_file_free(f);
+        return NULL;
     }
-    return fail(message, "there is neither model.safetensors nor pytorch_model.bin"), NULL;
+    fail(message, "there is neither " HF_WEIGHTS " nor " HF_TORCH);
+    return NULL;
 }

@@ -151,20 +151,24 @@ static size_t value_of(const wf_tokenizer *t, int field, char *text, size_t size
     return field == CODES && wf_has_merges(t->kind) ? wf_tokenizer_codes(t, text, size) : 0;
 }
 
-int wf_tokenizer_to_meta(wf_tokenizer *t, const char *prefix, wf_meta pairs[WF_TOKENIZER_META]) {
-    if (!t || !prefix || !pairs) return 0;
-    int n = 0;
+bool wf_tokenizer_to_meta(wf_tokenizer *t, const char *prefix, wf_meta *pairs, int *n,
+                          char *message) {
+    if (!t || !prefix || !pairs || !n)
+        return fail(message, "there is no tokenizer, no prefix, or no room for the pairs");
+    int more = 0;
     for (int i = 0; i < WF_TOKENIZER_META; i++) {
         size_t key = strlen(prefix) + strlen(fields[i]) + 2, value = value_of(t, i, NULL, 0);
-        free(t->stored[i]), t->stored[i] = NULL;
+        free(t->stored[i]);
+        t->stored[i] = NULL;
         if (!value) continue;
         t->stored[i] = malloc(key + value + 1);
-        if (!t->stored[i]) return 0;
+        if (!t->stored[i]) return fail(message, "out of memory");
         snprintf(t->stored[i], key, "%s.%s", prefix, fields[i]);
         value_of(t, i, t->stored[i] + key, value + 1);
-        pairs[n++] = (wf_meta){ t->stored[i], t->stored[i] + key };
+        pairs[*n + more++] = (wf_meta){ t->stored[i], t->stored[i] + key };
     }
-    return n;
+    *n += more;
+    return true;
 }
 
 static const char *find_field(const wf_file *f, const char *prefix, const char *field) {

@@ -45,7 +45,7 @@ static const char *const files[] = {
     "model.safetensors.index.json", "source.spm", "target.spm",
     "sentencepiece.bpe.model"
 };
-enum { FILES = sizeof files / sizeof *files };
+enum { FIRST_SPM = 4, FILES = sizeof files / sizeof *files };
 
 static bool put(void *folder, const char *name, const void *bytes, size_t size, char *message) {
     char path[PATH + 64];
@@ -56,18 +56,39 @@ static bool put(void *folder, const char *name, const void *bytes, size_t size, 
     return true;
 }
 
-static void make_folder(char folder[PATH], const char *tail) {
-    snprintf(folder, PATH, "%.250s%s", fuzz_path(), tail);
-    fuzz_must(mkdir(folder, 0700) == 0);
-}
-
-static void remove_folder(const char *folder) {
+static void remove_files(const char *folder, int first) {
     char path[PATH + 64];
-    for (int i = 0; i < FILES; i++) {
+    for (int i = first; i < FILES; i++) {
         snprintf(path, sizeof path, "%.300s/%s", folder, files[i]);
         unlink(path);
     }
-    fuzz_must(rmdir(folder) == 0);
+}
+
+/* Two folders of this process: what is read, and what is written. They stay until it ends, since
+ * to make and remove them each time takes longer than to read them. */
+static char folders[2][PATH];
+static pid_t owner;
+
+static void remove_folders(void) {
+    if (owner != getpid()) return;
+    for (int i = 0; i < 2; i++) {
+        remove_files(folders[i], 0);
+        rmdir(folders[i]);
+    }
+}
+
+/* With the models of pieces, which are always the same. */
+static void make_folders(void) {
+    static bool told;
+    if (owner == getpid()) return;
+    owner = getpid();
+    for (int i = 0; i < 2; i++) {
+        snprintf(folders[i], PATH, "%.250s%s", fuzz_path(), i ? "-again" : "");
+        fuzz_must(mkdir(folders[i], 0700) == 0);
+    }
+    for (int i = FIRST_SPM; i < FILES; i++) put(folders[0], files[i], spm.text, spm.bytes, NULL);
+    if (!told) fuzz_must(atexit(remove_folders) == 0);
+    told = true;
 }
 
 /* ---- what comes out -------------------------------------------------------------------------- */
@@ -97,8 +118,9 @@ static void judge_search(const wf_generation *g, const hf_config *c) {
 
 static void judge_same(wf_tokenizer *a, wf_tokenizer *b) {
     wf_meta p[WF_TOKENIZER_META], q[WF_TOKENIZER_META];
-    int n = wf_tokenizer_to_meta(a, "t", p);
-    fuzz_must(n > 0 && wf_tokenizer_to_meta(b, "t", q) == n);
+    int n = 0, n_again = 0;
+    fuzz_must(wf_tokenizer_to_meta(a, "t", p, &n, NULL) && n > 0);
+    fuzz_must(wf_tokenizer_to_meta(b, "t", q, &n_again, NULL) && n_again == n);
     for (int i = 0; i < n; i++) fuzz_must(strcmp(p[i].value, q[i].value) == 0);
 }
 
@@ -115,9 +137,8 @@ static void judge_line(wf_tokenizer *t, part line) {
 
 /* Written, and read again. */
 static void judge_written(wf_hf *hf, const hf_family *family, const hf_config *c) {
-    char folder[PATH], message[WF_MESSAGE] = "";
+    char *folder = folders[1], message[WF_MESSAGE] = "";
     wf_hf again = { .model = NULL };
-    make_folder(folder, "-again");
     hf->notes[0] = '\0';
     bool ok = wf_hf_write_tokenizers(hf, family, c, put, folder, message);
     if (!ok) fuzz_must_say(message);
@@ -128,7 +149,8 @@ static void judge_written(wf_hf *hf, const hf_family *family, const hf_config *c
         judge_same(hf->src, again.src), judge_same(hf->tgt, again.tgt);
     }
     judge_notes(hf->notes);
-    wf_hf_free(&again), remove_folder(folder);
+    wf_hf_free(&again);
+    remove_files(folder, 0);
 }
 
 static void judge_tokenizers(const char *folder, const hf_family *family, const hf_config *c,
@@ -177,11 +199,10 @@ static bool read_configs(const part *parts, const hf_family **family, hf_config 
 }
 
 static void read_folder(const part *parts, const hf_family *family, const hf_config *c) {
-    char folder[PATH], message[WF_MESSAGE] = "";
+    char *folder = folders[0], path[PATH + 64], message[WF_MESSAGE] = "";
     const char *name = "";
-    make_folder(folder, "");
-    for (int i = 4; i < FILES; i++) put(folder, files[i], spm.text, spm.bytes, NULL);
-    for (int i = 0; i < 4; i++) {
+    make_folders();
+    for (int i = 0; i < FIRST_SPM; i++) {
         const part *p = &parts[i < 2 ? SETTINGS + i : SETTINGS + i - 1];
         if (p->bytes) put(folder, files[i], p->text, p->bytes, NULL);
     }
@@ -191,7 +212,10 @@ static void read_folder(const part *parts, const hf_family *family, const hf_con
     if (c->c.src_vocab <= LARGEST &&
         c->c.tgt_vocab <= LARGEST) /* else the weights would be large */
         judge_tokenizers(folder, family, c, parts[LINE]);
-    remove_folder(folder);
+    for (int i = 0; i < FIRST_SPM; i++) {
+        snprintf(path, sizeof path, "%.300s/%s", folder, files[i]);
+        unlink(path);
+    }
 }
 
 FUZZ_TARGET(hf) {

@@ -3,6 +3,7 @@
  *
  * The first byte says what the rest is: a file; a pickle of either container, so that what follows
  * it is right; or with it the storages of the older container. */
+#include "core/file/crc32.h"
 #include "fuzz.h"
 #include "judge_file.h"
 
@@ -27,17 +28,11 @@ static void add_number(text *t, uint64_t number, int n) {
     for (; n > 0; n--, number >>= 8) add(t, &(uint8_t){ (uint8_t)number }, 1);
 }
 
-/* CRC-32, from the sums of the 256 bytes, which are made once: a target runs millions of times. */
+/* A target runs millions of times: the table is made once. */
 static uint32_t sum_of(const uint8_t *data, size_t n) {
-    static uint32_t of_byte[256];
-    uint32_t sum = UINT32_MAX;
-    for (uint32_t b = 1; !of_byte[255] && b < 256; b++) {
-        uint32_t s = b;
-        for (int k = 0; k < 8; k++) s = s >> 1 ^ (s & 1 ? 0xEDB88320u : 0);
-        of_byte[b] = s;
-    }
-    for (size_t i = 0; i < n; i++) sum = sum >> 8 ^ of_byte[(sum ^ data[i]) & 255];
-    return ~sum;
+    static wf_crc32_table table;
+    if (!table.of[0][1]) wf_crc32_fill(&table);
+    return ~wf_crc32(&table, UINT32_MAX, data, n);
 }
 
 /* The records "a/data.pkl" and, of 24 bytes, "a/data/0". */

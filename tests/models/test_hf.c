@@ -122,7 +122,7 @@ TEST_ROWS(ids_read_as_transformers_reads_them, WITH_TOKENIZERS - 1) {
 TEST_ROWS(what_is_written_is_read_again, COUNT_OF(names)) {
     char path[512], message[WF_MESSAGE] = "";
     wf_hf hf = import(recorded(names[_i], path));
-    ck_assert_msg(wf_hf_export(&hf, folder, write_whole, folder, message), "%s", message);
+    ck_assert_msg(wf_hf_export(&hf, folder, &whole_files, message), "%s", message);
     wf_hf again = import(folder);
     assert_same(&hf, &again);
     wf_hf_free(&hf), wf_hf_free(&again);
@@ -137,7 +137,7 @@ TEST(an_empty_piece_comes_back) {
     for (int i = 0; i < COUNT_OF(files); i++) copy_changed_of("marian", files[i], NULL, NULL);
     copy_changed_of("marian", "vocab.json", "\">>fra<<\"", "\"\"");
     wf_hf hf = import(folder);
-    ck_assert_msg(wf_hf_export(&hf, folder, write_whole, folder, message), "%s", message);
+    ck_assert_msg(wf_hf_export(&hf, folder, &whole_files, message), "%s", message);
     wf_hf again = import(folder);
     assert_same(&hf, &again);
     wf_hf_free(&hf), wf_hf_free(&again);
@@ -151,6 +151,8 @@ static bool write_nothing(void *user, const char *name, const void *bytes, size_
     return true;
 }
 
+static const wf_hf_writer no_files = { .put = write_nothing };
+
 /* In and, `out`, out again: every request for memory fails, once or from there on. The last is in
  * several files. */
 TEST_ROWS(every_failure_is_survived, 4 * (WITH_TOKENIZERS + 1)) {
@@ -163,7 +165,7 @@ TEST_ROWS(every_failure_is_survived, 4 * (WITH_TOKENIZERS + 1)) {
         wf_hf hf;
         *message = '\0';
         faults_begin(at, persistent);
-        bool ok = out ? wf_hf_export(&whole, folder, write_nothing, NULL, message)
+        bool ok = out ? wf_hf_export(&whole, folder, &no_files, message)
                       : wf_hf_import(path, &hf, message);
         if (!out) wf_hf_free(&hf);
         long asked = faults_end(&left);
@@ -182,7 +184,7 @@ static void assert_not_written(wf_transformer_config c, const char *sentence) {
     char message[WF_MESSAGE] = "";
     wf_hf hf = { .model = open_model(&c, NULL, WF_F32, 1),
                  .generation.options = wf_decode_defaults() };
-    ck_assert(!wf_hf_export(&hf, folder, write_whole, folder, message));
+    ck_assert(!wf_hf_export(&hf, folder, &whole_files, message));
     assert_contains(message, sentence);
     wf_hf_free(&hf);
 }
@@ -197,7 +199,7 @@ TEST(only_what_a_family_can_say_is_written) {
     c.bias = true, c.positions = WF_POSITIONS_LEARNED, c.embedding_norm = true, c.pad_id = -1;
     c.tie = WF_TIE_NONE;
     assert_not_written(c, "the padding id is -1: a bart model needs one");
-    ck_assert(!wf_hf_export(NULL, folder, write_whole, folder, message));
+    ck_assert(!wf_hf_export(NULL, folder, &whole_files, message));
     wf_hf hf;
     ck_assert(!wf_hf_import(NULL, &hf, message) && !wf_hf_import(folder, NULL, message));
     wf_hf_free(&hf);

@@ -47,7 +47,7 @@ TEST(languages_may_be_the_folders_own) {
     wf_hf hf = import_changed("nllb", "\"content\": \"ace_Arab\"", "\"content\": \"tlh_Latn\"");
     ck_assert_str_eq(wf_tokenizer_piece(hf.src, 35), "tlh_Latn");
     remove_folder(), make_folder();
-    ck_assert_msg(wf_hf_export(&hf, folder, write_whole, folder, message), "%s", message);
+    ck_assert_msg(wf_hf_export(&hf, folder, &whole_files, message), "%s", message);
     ck_assert_str_eq(hf.notes, "");
     wf_hf again = import(folder);
     assert_same(&hf, &again);
@@ -81,7 +81,7 @@ TEST(a_mask_may_have_no_row) {
     ck_assert_int_eq(wf_tokenizer_size(hf.src), 323);
     ck_assert_str_eq(wf_tokenizer_piece(hf.src, 322), "x3");
     remove_folder(), make_folder();
-    ck_assert_msg(wf_hf_export(&hf, folder, write_whole, folder, message), "%s", message);
+    ck_assert_msg(wf_hf_export(&hf, folder, &whole_files, message), "%s", message);
     wf_hf again = import(folder);
     assert_same(&hf, &again);
     wf_hf_free(&hf), wf_hf_free(&again);

@@ -197,13 +197,15 @@ static void returns(wf_tokenizer *t, int pairs_expected) {
     char message[WF_MESSAGE] = "";
     wf_meta pairs[WF_TOKENIZER_META], again[WF_TOKENIZER_META];
     wf_sentencepiece_options o, p;
-    int n = wf_tokenizer_to_meta(t, "src_tokenizer", pairs);
+    int n = 0, n_again = 0;
+    ck_assert(wf_tokenizer_to_meta(t, "src_tokenizer", pairs, &n, message));
     ck_assert_int_eq(n, pairs_expected);
     wf_file *f = through_file(pairs, n);
     wf_tokenizer *u = wf_tokenizer_from_meta(f, "src_tokenizer", message);
     ck_assert_msg(u != NULL, "%s", message);
     ck_assert_int_eq(wf_tokenizer_kind(u), WF_SENTENCEPIECE);
-    ck_assert_int_eq(wf_tokenizer_to_meta(u, "src_tokenizer", again), n);
+    ck_assert(wf_tokenizer_to_meta(u, "src_tokenizer", again, &n_again, message));
+    ck_assert_int_eq(n_again, n);
     for (int i = 0; i < n; i++) ck_assert_str_eq(pairs[i].value, again[i].value);
     ck_assert(wf_tokenizer_sentencepiece(t, &o) && wf_tokenizer_sentencepiece(u, &p));
     ck_assert_uint_eq(o.bytes, p.bytes);
@@ -449,7 +451,8 @@ static bool life(const wf_sentencepiece_options *o) {
     int64_t n = ok ? wf_tokenizer_encode(t, line, strlen(line), ids, 128, message) : -1;
     ok = ok && says_why(n >= 0, message) && n <= 128;
     ok = ok && wf_tokenizer_decode(t, ids, n, text, sizeof text) >= 0;
-    ok = ok && wf_tokenizer_to_meta(t, "t", pairs) > 0;
+    int n_pairs = 0;
+    ok = ok && says_why(wf_tokenizer_to_meta(t, "t", pairs, &n_pairs, message), message);
     wf_tokenizer_free(t);
     return ok;
 }
@@ -491,7 +494,8 @@ TEST_ROWS(every_failure_is_survived, 2) {
     wf_sentencepiece_options o = marian_options(&m, true);
     survive(&o, NULL, _i);
     wf_tokenizer *t = marian_tokenizer(&m, true);
-    int n = wf_tokenizer_to_meta(t, "t", pairs);
+    int n = 0;
+    ck_assert(wf_tokenizer_to_meta(t, "t", pairs, &n, NULL));
     wf_file *f = through_file(pairs, n);
     survive(NULL, f, _i);
     wf_file_free(f), wf_tokenizer_free(t), close_marian(&m), close_recorded(&r);

@@ -348,8 +348,9 @@ TEST_ROWS(a_model_file_holds_two_tokenizers, COUNT_OF(kinds)) {
     wf_tokenizer *src = learn_kind(kinds[_i], multilingual),
                  *tgt = learn_kind(kinds[_i], "a b ab\nb ab\n");
     wf_meta pairs[2 * WF_TOKENIZER_META];
-    int n = wf_tokenizer_to_meta(src, "src_tokenizer", pairs);
-    n += wf_tokenizer_to_meta(tgt, "tgt_tokenizer", pairs + n);
+    int n = 0, n_again = 0;
+    ck_assert(wf_tokenizer_to_meta(src, "src_tokenizer", pairs, &n, message));
+    ck_assert(wf_tokenizer_to_meta(tgt, "tgt_tokenizer", pairs, &n, message));
     ck_assert_int_eq(n, kinds[_i] == WF_BPE ? 6 : 4);
     wf_file *f = through_file(pairs, n);
     ck_assert(wf_tokenizer_in_file(f, "src_tokenizer") && !wf_tokenizer_in_file(f, "tokenizer"));
@@ -357,8 +358,8 @@ TEST_ROWS(a_model_file_holds_two_tokenizers, COUNT_OF(kinds)) {
     ck_assert_msg(again != NULL, "%s", message);
     ck_assert_int_eq(wf_tokenizer_kind(again), kinds[_i]);
     wf_meta copies[WF_TOKENIZER_META];
-    n = wf_tokenizer_to_meta(again, "src_tokenizer", copies);
-    for (int i = 0; i < n; i++) {
+    ck_assert(wf_tokenizer_to_meta(again, "src_tokenizer", copies, &n_again, message));
+    for (int i = 0; i < n_again; i++) {
         ck_assert_str_eq(copies[i].key, pairs[i].key);
         ck_assert_str_eq(copies[i].value, pairs[i].value);
     }
@@ -421,7 +422,8 @@ static bool life(wf_token_kind kind) {
     const char *line = "abc café abc junge";
     ok =
         ok && says_why(wf_tokenizer_encode(t, line, strlen(line), ids, 128, message) >= 0, message);
-    ok = ok && wf_tokenizer_to_meta(t, "tokenizer", pairs) > 0;
+    int n_pairs = 0;
+    ok = ok && says_why(wf_tokenizer_to_meta(t, "tokenizer", pairs, &n_pairs, message), message);
     if (ok) {
         size_t n = wf_tokenizer_vocabulary(t, text, sizeof text),
                m = wf_tokenizer_codes(t, codes, sizeof codes);

@@ -496,7 +496,8 @@ TEST(vocabulary_of_another_size_is_refused) {
     c.src_vocab = 7, c.tgt_vocab = 9;
     wf_model *m = wf_transformer_new(&c, NULL, WF_F32, 1, message);
     ck_assert(t && m);
-    int n = wf_tokenizer_to_meta(t, "tokenizer", meta);
+    int n = 0;
+    ck_assert(wf_tokenizer_to_meta(t, "tokenizer", meta, &n, message));
     ck_assert(wf_model_save(m, "model", false, meta, n, message));
     run("echo so | generate --model model");
     expect(1);

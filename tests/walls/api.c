@@ -84,8 +84,8 @@ static bool learn(void) {
     int64_t n = wf_tokenizer_encode(w.words, "lower newest", 12, ids, 32, w.why);
     if (n < 0) return false;
     if (wf_tokenizer_decode(w.words, ids, n, text, sizeof text) < 0) return because("no text");
-    int n_pairs = wf_tokenizer_to_meta(w.words, "tokenizer", pairs);
-    if (n_pairs == 0) return because("no memory");
+    int n_pairs = 0;
+    if (!wf_tokenizer_to_meta(w.words, "tokenizer", pairs, &n_pairs, w.why)) return false;
     add(ids, (size_t)n * sizeof *ids), add(text, strlen(text));
     for (int i = 0; i < n_pairs; i++) add(pairs[i].value, strlen(pairs[i].value));
     return true;

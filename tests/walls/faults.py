@@ -71,9 +71,16 @@ MADE = [
     f"train {TEXT} --max-steps 1 --seed 2 -o old",
     f"train {IDS} --threads 1 -o copy",
     "convert --to torch copy -o torch",
+    "convert --from hf marian -o hf-marian",
+    "convert --from hf bart -o hf-bart",
+    "convert --from hf m2m -o hf-m2m",
 ]
+# Recorded folders of Hugging Face that are there, too.
+FOLDERS = "marian marian_shards bart m2m".split()
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../data/hf")
 
-# Name, command, stdin, the files that are there: as made, or name=made. What it changes is output.
+# Name, command, stdin, the files that are there: as made, or name=made; a name that ends with a
+# slash is a folder. What a command changes is its output.
 SCENARIOS = [
     ("train", f"train {TEXT} --accum 2 --ema 0.9 --max-steps 4 --valid-every 2 --save-every 2"
      " --log log --curve plot.svg -o new --overwrite", "", "pairs new=old new.best=old log plot.svg"),
@@ -96,6 +103,14 @@ SCENARIOS = [
     ("generate-svg", f"{GENERATE} --model copy --attention a.svg", "1 2 3\n", "copy a.svg=old"),
     ("convert-to-torch", "convert --to torch --dtype bf16 text -o out", "", "text out=old"),
     ("convert-to-weft", f"convert {TORCH} torch -o out", "", "torch out=old"),
+    ("convert-from-hf-marian", "convert --from hf marian -o out", "", "marian/ out=old"),
+    ("convert-from-hf-shards", "convert --from hf marian_shards -o out", "", "marian_shards/"),
+    ("convert-from-hf-bart", "convert --from hf bart --weights int8 -o out", "", "bart/ out=old"),
+    ("convert-from-hf-m2m", "convert --from hf m2m -o out", "", "m2m/ out=old"),
+    ("convert-to-hf-marian", "convert --to hf hf-marian -o folder", "", "hf-marian"),
+    ("convert-to-hf-bart", "convert --to hf hf-bart -o folder", "", "hf-bart"),
+    ("convert-to-hf-m2m", "convert --to hf hf-m2m -o folder", "", "hf-m2m"),
+    ("inspect-hf", "inspect hf-marian", "", "hf-marian"),
     ("inspect", "inspect --all text", "", "text"),
     ("inspect-json", "inspect --json text", "", "text"),
     ("graph", "graph --of attention --d-model 8 --heads 2 --backward", "", ""),
@@ -151,7 +166,9 @@ class Scenario:
 
     def prepare(self, made):
         pairs = [name.split("=") for name in self.names.split()]
-        self.before = {pair[0]: made[pair[-1]] for pair in pairs}
+        self.before = {pair[0]: made[pair[-1]] for pair in pairs if not pair[0].endswith("/")}
+        for folder, in (pair for pair in pairs if pair[0].endswith("/")):
+            self.before.update({name: made[name] for name in made if name.startswith(folder)})
         run = Run(self, None)
         if run.status != 0:
             sys.exit(f"faults: {self.command}: exit {run.status}\n{run.stderr.decode()}")
@@ -161,9 +178,11 @@ class Scenario:
 
 def read_folder(folder):
     files = {}
-    for entry in os.scandir(folder):
-        with open(entry.path, "rb") as f:
-            files[entry.name] = f.read()
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(parent, name)
+            with open(path, "rb") as f:
+                files[os.path.relpath(path, folder)] = f.read()
     return files
 
 
@@ -176,6 +195,7 @@ class Run:
         work = os.path.join(self.folder, "work")
         os.mkdir(work)
         for name, data in scenario.before.items():
+            os.makedirs(os.path.join(work, os.path.dirname(name)), exist_ok=True)
             with open(os.path.join(work, name), "wb") as f:
                 f.write(data)
         environment = {"PATH": os.environ["PATH"], "TERM": "dumb", "HOME": "/"}
@@ -434,6 +454,10 @@ def trial(job):
 def make_files():
     """What scenarios begin with: name -> bytes."""
     made = {"pairs": PAIRS.encode(), "src": SOURCES.encode(), "tgt": TARGETS.encode()}
+    for folder in FOLDERS:
+        made.update({os.path.join(folder, name): data
+                     for name, data in read_folder(os.path.join(DATA, folder)).items()
+                     if name not in ("lines.txt", "texts.txt", "values.safetensors")})
     for command in MADE:
         scenario = Scenario("made", command, "", "")
         scenario.before = made

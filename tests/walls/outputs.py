@@ -132,6 +132,8 @@ class Outputs(Wall):
 
     def whole(self, case):
         """What each output of the command is when nothing is in the way."""
+        if not case.outputs:
+            return {}
         key = (" ".join(case.base), case.outputs.get("--attention", "").endswith("svg"))
         if key not in self.known:
             folder = case.folder
@@ -310,6 +312,58 @@ def reads_what_stdout_is(wall, row, name):
     c = Case(wall, row + ({},))
     c.how["stdout"] = open(c.path(name), "ab")
     return c.run([2])
+
+
+# ---- folders of Hugging Face: what is read in them is no output, and what is another's is not replaced
+
+FOLDERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "hf")
+RECORDED = ("lines.txt", "texts.txt", "values.safetensors")  # the tests' own
+HF_FILES = ("config.json generation_config.json model.safetensors model.safetensors.index.json pytorch_model.bin "
+            "pytorch_model.bin.index.json tokenizer_config.json vocab.json target_vocab.json merges.txt source.spm "
+            "target.spm sentencepiece.bpe.model tokenizer.json").split()
+
+
+def folder_case(wall, kind, how):
+    """A copy of a recorded folder as "folder", in a case that runs `convert`."""
+    c = Case(wall, (["convert"] + how, [], {}))
+    shutil.copytree(os.path.join(FOLDERS, kind), c.path("folder"))
+    for name in RECORDED:
+        if os.path.exists(c.path("folder/" + name)):
+            os.unlink(c.path("folder/" + name))
+    return c
+
+
+def is_read_in_a_folder(wall, kind, name, how):
+    c = folder_case(wall, kind, ["--from", "hf", "folder"])
+    c.base += ["-o", spell(c, how, "folder/" + name, "alias")]
+    return c.run([2])
+
+
+def is_not_read_in_a_folder(wall, kind):
+    c = folder_case(wall, kind, ["--from", "hf", "folder", "-o", "folder/model.weft"])
+    return c.run([0], others=["folder/model.weft"])
+
+
+def is_anothers_in_a_folder(wall, name):
+    """A user's file of that name stays as it is, and the folder too."""
+    c = folder_case(wall, "bart", [])
+    wall.must(["convert", "--from", "hf", "folder", "-o", "m"], c.folder)
+    os.mkdir(c.path("d"))
+    open(c.path("d/" + name), "w").write("mine\n")
+    c.base += ["--to", "hf", "m", "-o", "d"]
+    return c.run([1])
+
+
+def folder_cases(wall, long):
+    for kind in sorted(os.listdir(FOLDERS)):
+        there = [name for name in os.listdir(os.path.join(FOLDERS, kind)) if name not in RECORDED]
+        for name in sorted(set(there + HF_FILES)):
+            spellings = [how for how in SPELLINGS if how != "hard" or name in there]
+            for how in spellings if long else ["itself", "link"]:
+                wall.case("%s/%s is an output by %s" % (kind, name, how), is_read_in_a_folder, wall, kind, name, how)
+        wall.case("a model into %s" % kind, is_not_read_in_a_folder, wall, kind)
+    for name in HF_FILES:
+        wall.case("%s is another's" % name, is_anothers_in_a_folder, wall, name)
 
 
 # ---- what the system refuses
@@ -515,6 +569,7 @@ def main():
     wall.mounts = can_mount(wall)
     name_cases(wall)
     identity_cases(wall, long)
+    folder_cases(wall, long)
     system_cases(wall, long)
     return wall.end()
 

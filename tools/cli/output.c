@@ -222,10 +222,14 @@ bool output_open(output *o, const char *path, char *message) {
     return fail_with(path, message);
 }
 
-/* A rename that outlasts a power cut; where folders can't be flushed, it need not. */
-static void flush_folder(const char *path) {
-    char folder[PATH_SIZE];
-    output_folder(path, folder);
+void output_flush(const char *path) {
+    char folder[PATH_SIZE], name[PATH_SIZE];
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    if (n >= PATH_SIZE) return;
+    memcpy(name, path, n);
+    name[n] = '\0';
+    output_folder(name, folder);
     int file, flushed;
     RETRY(file, open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (file < 0) return;
@@ -253,7 +257,7 @@ bool output_close(output *o, char *message) {
         return fail_with(o->path, message);
     }
     opened[o->place].there = 0;
-    flush_folder(target);
+    output_flush(target);
     return true;
 }
 
@@ -302,5 +306,20 @@ bool output_lock(const char *path, char *message) {
         snprintf(message, 256, "%.150s.lock is in the way: it is no lock of a run", path);
     else
         snprintf(message, 256, "%.150s.lock could not be made: %s", path, strerror(errno));
+    return false;
+}
+
+/* Locks end with the process; nothing is left in the folder. */
+bool output_lock_folder(const char *folder, char *message) {
+    int file, locked;
+    RETRY(file, open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (file < 0) {
+        snprintf(message, 256, "%.150s can't be opened: %s", folder, strerror(errno));
+        return false;
+    }
+    RETRY(locked, flock(file, LOCK_EX | LOCK_NB));
+    if (locked == 0 || errno != EWOULDBLOCK) return true;
+    close(file);
+    snprintf(message, 256, "%.150s is being written by another run: wait for its end", folder);
     return false;
 }

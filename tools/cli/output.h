@@ -42,5 +42,11 @@ bool output_writable(const char *path, bool in_place, char *message);
  * it, NAME.lock, that goes with the program; one that a killed program leaves behind locks
  * nothing. Where the file system has no locks, nothing is kept. */
 bool output_lock(const char *path, char *message);
+/* The same of a folder in which several files are written; no file is made for it. */
+bool output_lock_folder(const char *folder, char *message);
+
+/* Make that `path` is there, or is not, outlast a power cut: flush the folder that it is in. Where
+ * folders can't be flushed, nothing is done. */
+void output_flush(const char *path);
 
 #endif

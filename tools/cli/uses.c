@@ -1,6 +1,7 @@
 /* tools/cli/uses.c - which files a program reads and writes. See uses.h. */
 #include "uses.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -8,7 +9,7 @@
 
 #include "output.h"
 
-enum { MOST = 24, MESSAGE = 256 };
+enum { MESSAGE = 256 };
 
 typedef struct used {
     used_file file;
@@ -16,20 +17,22 @@ typedef struct used {
     bool standard;      /* a stream that the program was started with */
     bool there, placed; /* it is there; or it is not, and its folder is */
     struct stat s;      /* of the file; of the folder */
-    char target[PATH_SIZE];
+    char *name;         /* in the folder, of one that is not there; to be freed */
 } used;
-
-static void identify(used *u) {
-    char folder[PATH_SIZE];
-    u->there = (u->file.path ? stat(u->file.path, &u->s) : fstat(u->file.descriptor, &u->s)) == 0;
-    if (u->there || !u->file.path || !output_target(u->file.path, u->target)) return;
-    output_folder(u->target, folder);
-    u->placed = stat(folder, &u->s) == 0;
-}
 
 static const char *last_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
+}
+
+static void identify(const program *p, used *u) {
+    char folder[PATH_SIZE], target[PATH_SIZE];
+    u->there = (u->file.path ? stat(u->file.path, &u->s) : fstat(u->file.descriptor, &u->s)) == 0;
+    if (u->there || !u->file.path || !output_target(u->file.path, target)) return;
+    output_folder(target, folder);
+    u->placed = stat(folder, &u->s) == 0;
+    u->name = strdup(last_name(target));
+    if (!u->name) fail(p, "out of memory");
 }
 
 /* Of files that are not there yet: "a" and "A" may be one when they are, in some file systems. */
@@ -37,7 +40,7 @@ static bool same_file(const used *a, const used *b) {
     if (a->there != b->there || a->s.st_dev != b->s.st_dev || a->s.st_ino != b->s.st_ino)
         return false;
     if (a->there) return true;
-    return a->placed && b->placed && strcasecmp(last_name(a->target), last_name(b->target)) == 0;
+    return a->placed && b->placed && strcasecmp(a->name, b->name) == 0;
 }
 
 static bool writes(const used *u) {
@@ -73,30 +76,52 @@ static void check_writable(const program *p, const used *u) {
     if (!output_writable(u->file.path, u->file.use == USE_LOG, message)) fail(p, "%s", message);
 }
 
-static int add(used *all, int n, const char *dashes, const used_file *file, bool standard) {
-    if (n == MOST || file->use == USE_NONE) return n;
-    all[n] = (used){ .dashes = dashes, .file = *file, .standard = standard };
-    identify(&all[n]);
-    return n + 1;
+typedef struct list {
+    const program *p;
+    used *all;
+    int n;
+} list;
+
+static void add(list *l, const char *dashes, const used_file *file, bool standard) {
+    if (file->use == USE_NONE) return;
+    l->all[l->n] = (used){ .dashes = dashes, .file = *file, .standard = standard };
+    identify(l->p, &l->all[l->n++]);
 }
 
-void check_uses(const program *p, const used_file *more, int n_more) {
+/* What the program's table and its streams name. */
+static void add_told(list *l) {
     static const used_file streams[] = { { "stdin", NULL, STDIN_FILENO, USE_INPUT },
                                          { "stdout", NULL, STDOUT_FILENO, USE_LOG },
                                          { "stderr", NULL, STDERR_FILENO, USE_LOG } };
-    static used all[MOST];
-    int n = 0;
+    const program *p = l->p;
     for (const option *o = p->options; o < p->options + p->n; o++)
         if (o->use != USE_NONE && *(const char **)o->value)
-            n = add(all, n, "--", &(used_file){ o->name, *(const char **)o->value, -1, o->use },
-                    false);
-    if (p->config) n = add(all, n, "--", &(used_file){ "config", p->config, -1, USE_INPUT }, false);
+            add(l, "--", &(used_file){ o->name, *(const char **)o->value, -1, o->use }, false);
+    if (p->config) add(l, "--", &(used_file){ "config", p->config, -1, USE_INPUT }, false);
     if (p->operand && *p->operand)
-        n = add(all, n, "", &(used_file){ p->operand_name, *p->operand, -1, p->operand_use },
-                false);
-    for (int i = 0; i < n_more; i++) n = add(all, n, "", &more[i], false);
-    for (int i = 0; i < 3; i++) n = add(all, n, "", &streams[i], true);
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < i; k++) check_pair(p, &all[k], &all[i]);
-    for (int i = 0; i < n; i++) check_writable(p, &all[i]);
+        add(l, "", &(used_file){ p->operand_name, *p->operand, -1, p->operand_use }, false);
+    for (int i = 0; i < 3; i++) add(l, "", &streams[i], true);
+}
+
+/* Inputs among the further files may be thousands: they contradict none of each other. */
+static void check_pairs(const list *l, int n_told, bool only_inputs) {
+    for (int i = 0; i < l->n; i++)
+        for (int k = 0; k < (i < n_told || !only_inputs ? i : n_told); k++)
+            check_pair(l->p, &l->all[k], &l->all[i]);
+}
+
+void check_uses(const program *p, const used_file *more, int n_more) {
+    list l = { .p = p, .all = calloc((size_t)p->n + (size_t)n_more + 5, sizeof *l.all) };
+    bool only_inputs = true;
+    if (!l.all) fail(p, "out of memory");
+    add_told(&l);
+    int n_told = l.n;
+    for (int i = 0; i < n_more; i++) {
+        add(&l, "", &more[i], false);
+        only_inputs = only_inputs && (more[i].use == USE_INPUT || more[i].use == USE_NONE);
+    }
+    check_pairs(&l, n_told, only_inputs);
+    for (int i = 0; i < l.n; i++) check_writable(p, &l.all[i]);
+    for (int i = 0; i < l.n; i++) free(l.all[i].name);
+    free(l.all);
 }

@@ -29,7 +29,7 @@ typedef struct settings {
     int from, to, norm, positions, activation, dtype, weights;
     int64_t heads, max_len, pad_id, start_id, end_id;
     double eps;
-    bool scale;
+    bool scale, overwrite;
 } settings;
 
 /* What the rows are read into: a table holds addresses. */
@@ -46,6 +46,9 @@ static option rows[] = {
            "a model; a state_dict for load_state_dict; a folder for from_pretrained"),
     OUTPUT("output", told.output, "what is written, in safetensors; to hf, the folder",
            .letter = 'o'),
+
+    FLAG("overwrite", told.overwrite,
+         "to hf: the model that is in the folder is replaced by this one"),
 
     GROUP("To weft: how weights are kept"),
     CHOICE("weights", told.weights, "f32|int8",
@@ -110,6 +113,7 @@ static void check_options(const settings *set) {
     refuse_said(set->to == TO_TORCH, "--to torch takes it from the model");
     refuse_said(set->to == TO_HF, "--to hf takes it from the model");
     refuse_said(set->from == FROM_HF, "--from hf takes it from config.json");
+    option_no_effect(&self, "overwrite", set->to != TO_HF, "it is for --to hf");
     option_no_effect(&self, "dtype", set->to == TO_WEFT, "a model is written in f32 or int8");
     option_no_effect(&self, "dtype", set->to == TO_HF, "a folder's weights are written in f32");
     option_no_effect(&self, "weights", set->to == TO_TORCH, "--dtype is for a state_dict");
@@ -265,16 +269,19 @@ static wf_model *from_weft(const settings *set, const wf_file *f) {
     return m;
 }
 
+/* The file that is meant, kept from other runs: `train` may be writing it. */
 static void find_target(const settings *set, char target[PATH_SIZE]) {
+    char message[WF_MESSAGE];
     if (!output_target(set->output, target))
         fail(&self, "%s can't be written: %s", set->output, strerror(errno));
+    if (!output_lock(set->output, message)) fail(&self, "%s", message);
 }
 
 static void convert_from_hf(const settings *set) {
     char message[WF_MESSAGE], target[PATH_SIZE];
     wf_hf hf;
     self.operand_use = USE_NONE; /* a folder */
-    check_folder(&self, set->input, USE_INPUT);
+    check_source(&self, set->input);
     find_target(set, target);
     import_folder(&self, set->input, &hf);
     if (!wf_pack_weights(hf.model->graph, layout_of(set), message) ||
@@ -286,7 +293,7 @@ static void convert_from_hf(const settings *set) {
 
 static void convert_to_hf(const settings *set) {
     option_find(&self, "output")->use = USE_NONE;
-    check_folder(&self, set->output, USE_OUTPUT);
+    check_destination(&self, set->output, set->overwrite);
     export_folder(&self, set->input, set->output);
 }
 

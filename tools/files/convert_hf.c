@@ -1,48 +1,59 @@
 /* tools/files/convert_hf.c - a folder of Hugging Face into a model's file, and back. See
- * convert_hf.h; what a folder says is read and written in models/hf. */
+ * convert_hf.h; what a folder says is read and written in models/hf.
+ *
+ * An export writes several files, and may be killed in between. So it first writes their names into
+ * UNFINISHED, which goes when all are written; the files that it lists are an export's own, and the
+ * next one may replace them. Until config.json is written, last, nobody reads the folder. */
 #include "convert_hf.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/cli/output.h"
 #include "tools/cli/uses.h"
 
-/* ---- files ----------------------------------------------------------------------------------- */
+#define UNFINISHED "weft-export.unfinished"
 
-static const char *const names[] = {
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "pytorch_model.bin.index.json",
-    "generation_config.json",
-    "config.json",
-    "vocab.json",
-    "target_vocab.json",
-    "source.spm",
-    "target.spm",
-    "tokenizer_config.json",
-};
-enum { NAMES = sizeof names / sizeof *names };
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void place(const program *p, char path[PATH_SIZE], const char *folder, const char *name) {
     int n = snprintf(path, PATH_SIZE, "%s/%s", folder, name);
     if (n < 0 || n >= PATH_SIZE) fail(p, "%.60s...: the path is too long", folder);
 }
 
-void check_folder(program *p, const char *folder, file_use use) {
-    static char paths[NAMES][PATH_SIZE];
-    used_file files[NAMES];
-    struct stat s;
-    if (use == USE_OUTPUT && stat(folder, &s) != 0 && errno == ENOENT) return; /* to be made */
-    for (int i = 0; i < NAMES; i++) {
-        place(p, paths[i], folder, names[i]);
-        files[i] = (used_file){ names[i], paths[i], -1, use };
-        if (use == USE_OUTPUT && lstat(paths[i], &s) == 0)
-            fail(p, "%s is there: a model is written into a folder without one", paths[i]);
+static wf_hf_files files_of(const program *p, const char *folder) {
+    char message[WF_MESSAGE];
+    wf_hf_files files;
+    if (!wf_hf_list_files(folder, &files, message))
+        fail(p, "%s: %s", folder ? folder : "a folder", message);
+    return files;
+}
+
+static void *memory(const program *p, void *block) {
+    if (!block) fail(p, "out of memory");
+    return block;
+}
+
+/* All files of the folder, to be read or written. */
+static void check_files(program *p, const char *folder, const wf_hf_files *files, file_use use) {
+    char path[PATH_SIZE];
+    used_file *used = memory(p, calloc((size_t)files->n + 1, sizeof *used));
+    for (int i = 0; i < files->n; i++) {
+        place(p, path, folder, files->names[i]);
+        used[i] = (used_file){ files->names[i], memory(p, strdup(path)), -1, use };
     }
-    check_uses(p, files, NAMES);
+    check_uses(p, used, files->n);
+    for (int i = 0; i < files->n; i++) free((void *)(uintptr_t)used[i].path);
+    free(used);
+}
+
+void check_source(program *p, const char *folder) {
+    wf_hf_files files = files_of(p, folder);
+    check_files(p, folder, &files, USE_INPUT);
+    wf_hf_files_free(&files);
 }
 
 static void tell(const program *p, const char *notes) {
@@ -65,29 +76,171 @@ bool save_imported(const wf_hf *hf, const char *target, char *message) {
     wf_generation_text text;
     wf_meta meta[2 * WF_TOKENIZER_META + WF_GENERATION_META];
     int n = wf_generation_to_meta(&hf->generation, &text, meta);
-    if (hf->src && hf->tgt) {
-        n += wf_tokenizer_to_meta(hf->src, "src_tokenizer", meta + n);
-        n += wf_tokenizer_to_meta(hf->tgt, "tgt_tokenizer", meta + n);
-    }
+    if (hf->src && hf->tgt &&
+        (!wf_tokenizer_to_meta(hf->src, "src_tokenizer", meta, &n, message) ||
+         !wf_tokenizer_to_meta(hf->tgt, "tgt_tokenizer", meta, &n, message)))
+        return false;
     return wf_model_save(hf->model, target, false, meta, n, message);
 }
 
-/* ---- to a folder ----------------------------------------------------------------------------- */
+/* ---- a folder that may be written ------------------------------------------------------------ */
+
+enum { MOST_FILES = 16 };
 
 typedef struct destination {
     const program *p;
     const char *folder;
+    bool made, overwrites; /* the folder is new; files of a model are replaced */
+    char *own;             /* the names in UNFINISHED, each with a line break; "" */
+    int written;           /* files that it has begun to write, of `names` */
+    const char *names[MOST_FILES];
 } destination;
 
-static bool write_file(void *user, const char *name, const void *bytes, size_t size,
-                       char *message) {
-    const destination *to = user;
+static bool is_there(const char *path) {
+    struct stat s;
+    return lstat(path, &s) == 0;
+}
+
+/* Of an export that was stopped; "" if there is none. */
+static char *own_names(const program *p, const char *folder) {
+    enum { MOST = 4096 };
+    char path[PATH_SIZE], *names = memory(p, calloc(1, MOST));
+    place(p, path, folder, UNFINISHED);
+    FILE *f = fopen(path, "r");
+    if (!f && errno != ENOENT) fail(p, "%s: %s", path, strerror(errno));
+    if (!f) return names;
+    size_t n = fread(names, 1, MOST - 1, f);
+    names[n] = '\0';
+    if (ferror(f)) fail(p, "%s can't be read", path);
+    fclose(f);
+    return names;
+}
+
+static bool is_own(const char *own, const char *name) {
+    size_t n = strlen(name);
+    for (const char *line = own; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        if (strncmp(line, name, n) == 0 && line[n] == '\n') return true;
+    return false;
+}
+
+static void check_empty(const program *p, const char *folder) {
+    char path[PATH_SIZE], *own = own_names(p, folder);
+    wf_hf_files files = files_of(p, NULL);
+    for (int i = 0; i < files.n; i++) {
+        place(p, path, folder, files.names[i]);
+        if (is_there(path) && !is_own(own, files.names[i]))
+            fail(p,
+                 "%s is there: a model is written into a folder without one, or with --overwrite "
+                 "in its place",
+                 path);
+    }
+    wf_hf_files_free(&files);
+    free(own);
+}
+
+void check_destination(program *p, const char *folder, bool overwrite) {
+    struct stat s;
+    if (stat(folder, &s) != 0 && errno == ENOENT) return;
+    if (!overwrite) check_empty(p, folder);
+    wf_hf_files files = files_of(p, folder);
+    check_files(p, folder, &files, USE_OUTPUT);
+    wf_hf_files_free(&files);
+}
+
+/* ---- to a folder ----------------------------------------------------------------------------- */
+
+static bool put_file(const destination *to, const char *name, const void *bytes, size_t size,
+                     char *message) {
     char path[PATH_SIZE];
     output o;
     place(to->p, path, to->folder, name);
     if (!output_open(&o, path, message)) return false;
     fwrite(bytes, 1, size, o.stream);
     return output_close(&o, message);
+}
+
+static bool write_file(void *user, const char *name, const void *bytes, size_t size,
+                       char *message) {
+    destination *to = user;
+    to->written++;
+    return put_file(to, name, bytes, size, message);
+}
+
+static void make_folder(destination *to) {
+    to->made = mkdir(to->folder, 0777) == 0;
+    if (!to->made && errno != EEXIST)
+        fail(to->p, "%s can't be made: %s", to->folder, strerror(errno));
+    if (to->made) output_flush(to->folder);
+}
+
+static bool is_one_of(const char *name, const char *const *names, int n) {
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+/* A file of the model before that this one does not have would be read with it: an export's own is
+ * removed, another's is left to its owner. */
+static void clear_others(destination *to, const char *const *names, int n) {
+    char path[PATH_SIZE];
+    wf_hf_files files = files_of(to->p, to->folder);
+    for (int i = 0; i < files.n; i++) {
+        place(to->p, path, to->folder, files.names[i]);
+        if (!is_there(path)) continue;
+        bool own = is_own(to->own, files.names[i]);
+        to->overwrites |= !own;
+        if (is_one_of(files.names[i], names, n)) continue;
+        if (!own)
+            fail(to->p, "%s is of another model, and this one has no such file: remove it first",
+                 path);
+        if (unlink(path) != 0) fail(to->p, "%s can't be removed: %s", path, strerror(errno));
+    }
+    wf_hf_files_free(&files);
+}
+
+static bool write_names(const destination *to, const char *const *names, int n, char *message) {
+    char text[4096];
+    size_t used = 0;
+    for (int i = 0; i < n; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s\n", names[i]);
+    return put_file(to, UNFINISHED, text, used, message);
+}
+
+/* From here on the folder can't be read, until its config.json is there again. */
+static bool begin_folder(void *user, const char *const *names, int n, char *message) {
+    destination *to = user;
+    char path[PATH_SIZE];
+    if (n > MOST_FILES) fail(to->p, "a folder of %d files", n);
+    make_folder(to);
+    place(to->p, path, to->folder, names[n - 1]);
+    if (!output_lock_folder(to->folder, message)) return false;
+    to->own = own_names(to->p, to->folder);
+    clear_others(to, names, n);
+    if (!write_names(to, names, n, message)) return false;
+    memcpy(to->names, names, (size_t)n * sizeof *names);
+    to->written = 1;
+    if (is_there(path) && unlink(path) != 0)
+        fail(to->p, "%s can't be removed: %s", path, strerror(errno));
+    output_flush(path);
+    return true;
+}
+
+static void end_folder(const destination *to) {
+    char path[PATH_SIZE];
+    place(to->p, path, to->folder, UNFINISHED);
+    unlink(path);
+    output_flush(path);
+}
+
+/* Nothing of it stays, but where files of another model were replaced. */
+static void give_up(const destination *to) {
+    char path[PATH_SIZE];
+    for (int i = 0; i < to->written && !to->overwrites; i++) {
+        place(to->p, path, to->folder, to->names[i]);
+        unlink(path);
+    }
+    if (to->written && !to->overwrites) end_folder(to);
+    if (to->made) rmdir(to->folder);
 }
 
 static wf_tokenizer *tokenizer(const wf_file *f, const char *prefix, char *message, bool *ok) {
@@ -97,25 +250,34 @@ static wf_tokenizer *tokenizer(const wf_file *f, const char *prefix, char *messa
     return t;
 }
 
-void export_folder(const program *p, const char *model, const char *folder) {
+static void load_model(const program *p, const char *model, wf_hf *hf) {
     char message[WF_MESSAGE];
-    destination to = { p, folder };
-    wf_hf hf = { .generation.options = wf_decode_defaults() };
     wf_file *f = wf_file_open(model);
     if (!wf_file_ok(f)) fail(p, "%s", wf_file_error(f));
-    hf.model = wf_model_load(f, NULL, WF_F32, 0, message);
-    bool ok = hf.model && wf_generation_from_meta(f, hf.model, &hf.generation, message);
-    hf.src = tokenizer(f, "src_tokenizer", message, &ok);
-    hf.tgt = tokenizer(f, "tgt_tokenizer", message, &ok);
+    hf->model = wf_model_load(f, NULL, WF_F32, 0, message);
+    bool ok = hf->model && wf_generation_from_meta(f, hf->model, &hf->generation, message);
+    hf->src = tokenizer(f, "src_tokenizer", message, &ok);
+    hf->tgt = tokenizer(f, "tgt_tokenizer", message, &ok);
     if (ok && !wf_generation_in_file(f))
         warn(p, "%s says nothing of its search: num_beams is 1", model);
     if (ok && wf_tokenizer_in_file(f, "tokenizer"))
         warn(p, "its vocabulary is not one of SentencePiece for each side: the folder has none");
     wf_file_free(f);
     if (!ok) fail(p, "%s: %s", model, message);
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        fail(p, "%s can't be made: %s", folder, strerror(errno));
-    if (!wf_hf_export(&hf, folder, write_file, &to, message)) fail(p, "%s: %s", model, message);
+}
+
+void export_folder(const program *p, const char *model, const char *folder) {
+    char message[WF_MESSAGE];
+    destination to = { .p = p, .folder = folder };
+    const wf_hf_writer writer = { begin_folder, write_file, &to };
+    wf_hf hf = { .generation.options = wf_decode_defaults() };
+    load_model(p, model, &hf);
+    if (!wf_hf_export(&hf, folder, &writer, message)) {
+        give_up(&to);
+        fail(p, "%s: %s", model, message);
+    }
+    end_folder(&to);
     tell(p, hf.notes);
+    free(to.own);
     wf_hf_free(&hf);
 }

@@ -51,9 +51,9 @@ wf_meta *metadata_new(session *s, settings_meta *kept, int *n) {
     bool shared = m->tokenizer[0] == m->tokenizer[1];
     for (int side = 0; side < (m->text ? shared ? 1 : 2 : 0); side++) {
         const char *prefix = shared ? "tokenizer" : side ? "tgt_tokenizer" : "src_tokenizer";
-        int more = wf_tokenizer_to_meta(m->tokenizer[side], prefix, pairs + *n);
-        if (!more) return free(pairs), NULL;
-        *n += more;
+        if (wf_tokenizer_to_meta(m->tokenizer[side], prefix, pairs, n, NULL)) continue;
+        free(pairs);
+        return NULL;
     }
     if (!*s->run) identity_of(pairs, *n, s->run);
     pairs[(*n)++] = (wf_meta){ IDENTITY_KEY, s->run };

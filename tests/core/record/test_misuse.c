@@ -345,7 +345,8 @@ TEST(no_tokenizer_answers) {
     ck_assert(wf_tokenizer_decode(NULL, ids, 1, text, sizeof text) == -1);
     ck_assert(!wf_tokenizer_vocabulary(NULL, text, sizeof text) && !*text);
     ck_assert(!wf_tokenizer_codes(NULL, text, sizeof text) && !*text);
-    ck_assert(!wf_tokenizer_to_meta(NULL, "tokenizer", pairs));
+    int n_pairs = 0;
+    ck_assert(!wf_tokenizer_to_meta(NULL, "tokenizer", pairs, &n_pairs, why));
     ck_assert(!wf_tokenizer_in_file(NULL, "tokenizer") && !wf_tokenizer_in_file(NULL, NULL));
     ck_assert(!wf_tokenizer_from_meta(NULL, "tokenizer", why));
     ck_assert(!wf_tokenizer_read(WF_WORDS, NULL, 4, NULL, 0, why));
@@ -383,8 +384,11 @@ TEST(a_tokenizer_accepts_null_and_kinds_that_are_none) {
     ck_assert_uint_eq(wf_tokenizer_vocabulary(t, NULL, 99),
                       strlen("<pad>\n<unk>\n<s>\n</s>\na\nb\n"));
     ck_assert_uint_eq(wf_tokenizer_codes(t, NULL, 99), strlen("#version: 0.2\n"));
-    ck_assert(!wf_tokenizer_to_meta(t, NULL, (wf_meta[WF_TOKENIZER_META]){ 0 }));
-    ck_assert(!wf_tokenizer_to_meta(t, "tokenizer", NULL));
+    wf_meta pairs[WF_TOKENIZER_META];
+    int n_pairs = 0;
+    ck_assert(!wf_tokenizer_to_meta(t, NULL, pairs, &n_pairs, why));
+    ck_assert(!wf_tokenizer_to_meta(t, "tokenizer", NULL, &n_pairs, why));
+    ck_assert(!wf_tokenizer_to_meta(t, "tokenizer", pairs, NULL, why) && n_pairs == 0);
     ck_assert(wf_file_ok(f) && !wf_tokenizer_in_file(f, NULL));
     ck_assert(!wf_tokenizer_from_meta(f, NULL, why));
     wf_file_free(f), wf_tokenizer_free(t);

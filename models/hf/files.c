@@ -1,0 +1,87 @@
+/* models/hf/files.c - the files of a folder: one list, which everything here opens files by.
+ *
+ * A name that is not in the list can't be opened or written (an assert says so), so a program that
+ * asks the list before it writes knows every file that is read. */
+#include "folder.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/message.h"
+
+/* In the order in which they are read; of the weights the first that is there. */
+static const char *const names[] = {
+    "config.json",
+    "generation_config.json",
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+    "tokenizer_config.json",
+    "vocab.json",
+    "target_vocab.json",
+    "merges.txt",
+    "source.spm",
+    "target.spm",
+    "sentencepiece.bpe.model",
+    "tokenizer.json",
+};
+enum { NAMES = sizeof names / sizeof *names };
+
+bool wf_hf_is_file(const char *name) {
+    for (int i = 0; i < NAMES; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+bool wf_hf_path(char path[HF_PATH], const char *folder, const char *name) {
+    assert(wf_hf_is_file(name));
+    int n = snprintf(path, HF_PATH, "%s/%s", folder, name);
+    return n > 0 && n < HF_PATH;
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+static bool add(wf_hf_files *list, const char *name, size_t bytes) {
+    if (!(list->n & (list->n - 1))) {
+        size_t room = list->n ? 2 * (size_t)list->n : 1;
+        char **more = realloc(list->names, room * sizeof *more);
+        if (!more) return false;
+        list->names = more;
+    }
+    char *copy = malloc(bytes + 1);
+    if (!copy) return false;
+    memcpy(copy, name, bytes);
+    copy[bytes] = '\0';
+    list->names[list->n++] = copy;
+    return true;
+}
+
+static bool add_shards(wf_hf_files *list, const char *folder, const char *index, char *message) {
+    hf_shards s;
+    if (!wf_hf_exists(folder, index)) return true;
+    bool ok = wf_hf_read_shards(&s, folder, index, message);
+    for (int i = 0; ok && i < s.n; i = wf_hf_next_shard(&s, i))
+        ok = add(list, wf_hf_shard(&s, i), wf_hf_shard_bytes(&s, i)) ||
+             fail(message, "out of memory");
+    wf_hf_shards_free(&s);
+    return ok;
+}
+
+bool wf_hf_list_files(const char *folder, wf_hf_files *list, char *message) {
+    bool ok = true;
+    if (!list) return fail(message, "there is no room for the names");
+    *list = (wf_hf_files){ 0 };
+    for (int i = 0; ok && i < NAMES; i++)
+        ok = add(list, names[i], strlen(names[i])) || fail(message, "out of memory");
+    return ok && (!folder || (add_shards(list, folder, HF_INDEX, message) &&
+                              add_shards(list, folder, HF_TORCH_INDEX, message)));
+}
+
+void wf_hf_files_free(wf_hf_files *list) {
+    if (!list) return;
+    for (int i = 0; i < list->n; i++) free(list->names[i]);
+    free(list->names);
+    *list = (wf_hf_files){ 0 };
+}

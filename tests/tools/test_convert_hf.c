@@ -1,0 +1,139 @@
+/* tests/tools/test_convert_hf.c - `convert` and folders of Hugging Face: no file that is read is
+ * written, no file of another's is replaced, and an export that was stopped can be made again. */
+#include <stdio.h>
+
+#include "models/hf.h"
+#include "tests/suites.h"
+#include "tests/support/commands.h"
+#include "tests/support/support.h"
+
+TESTS(convert_hf)
+SETUP(enter_folder, leave_folder)
+
+#define UNFINISHED "weft-export.unfinished"
+
+static const char *const kinds[] = { "marian", "marian_shards", "marian_separate", "bart", "m2m" };
+
+static void copy_of(const char *kind, const char *name) {
+    char path[512], relative[128];
+    snprintf(relative, sizeof relative, "tests/data/hf/%s", kind);
+    run("cp -r %s %s", source_path(relative, path, sizeof path), name);
+    expect(0);
+}
+
+/* ---- what is read is not written ------------------------------------------------------------- */
+
+/* There already or not: what the list says is refused, and the folder stays as it is. */
+TEST_ROWS(no_file_that_is_read_is_an_output, COUNT_OF(kinds)) {
+    wf_hf_files files;
+    copy_of(kinds[_i], "folder");
+    copy_of(kinds[_i], "before");
+    ck_assert(wf_hf_list_files("folder", &files, NULL));
+    for (int i = 0; i < files.n; i++) {
+        run("convert --from hf folder -o folder/%s", files.names[i]);
+        expect(2);
+        assert_contains(result.err, "is to be read and written at once");
+        ok("diff -r folder before");
+    }
+    wf_hf_files_free(&files);
+    ok("convert --from hf folder -o folder/other.weft && inspect folder/other.weft");
+}
+
+TEST(the_list_has_the_files_of_an_index) {
+    char path[512];
+    wf_hf_files fixed, all;
+    ck_assert(wf_hf_list_files(NULL, &fixed, NULL));
+    source_path("tests/data/hf/marian_shards", path, sizeof path);
+    ck_assert(wf_hf_list_files(path, &all, NULL));
+    ck_assert_int_eq(all.n, fixed.n + 3);
+    for (int i = 0; i < fixed.n; i++) ck_assert_str_eq(all.names[i], fixed.names[i]);
+    ck_assert_str_eq(all.names[all.n - 1], "model-00003-of-00003.safetensors");
+    wf_hf_files_free(&fixed), wf_hf_files_free(&all);
+    wf_hf_files_free(NULL);
+    ck_assert(!wf_hf_list_files(path, NULL, NULL));
+}
+
+TEST(a_model_that_another_run_writes_is_left_alone) {
+    copy_of("marian", "folder");
+    run("exec 9> out.lock; flock 9; convert --from hf folder -o out");
+    expect(1);
+    assert_contains(result.err, "out is being written by another run");
+    ok("convert --from hf folder -o out; test ! -e out.lock");
+    run("exec 9> out.lock; flock 9; convert --to torch out -o out2 && convert --weights int8 out2 "
+        "-o out");
+    ck_assert_int_ne(result.status, 0);
+}
+
+/* ---- what is another's is not replaced ------------------------------------------------------- */
+
+TEST(files_of_another_are_not_replaced) {
+    wf_hf_files files;
+    copy_of("bart", "folder");
+    ok("convert --from hf folder -o m && mkdir d");
+    ck_assert(wf_hf_list_files(NULL, &files, NULL));
+    for (int i = 0; i < files.n; i++) {
+        run("echo mine > d/%s", files.names[i]);
+        run("convert --to hf m -o d");
+        expect(1);
+        assert_contains(result.err, "is there: a model is written into a folder without one");
+        ok("test \"$(cat d/*)\" = mine && test $(ls d | wc -l) = 1 && rm d/*");
+    }
+    wf_hf_files_free(&files);
+}
+
+TEST(a_model_is_replaced_when_asked) {
+    copy_of("bart", "folder");
+    copy_of("marian", "folder2");
+    ok("convert --from hf folder -o m && convert --from hf folder2 -o m2");
+    ok("convert --to hf m -o d");
+    ok("cp -r d d0; convert --to hf m -o d --overwrite && diff -r d d0");
+    run("convert --to hf m2 -o d --overwrite");
+    expect(1);
+    assert_contains(result.err, "d/merges.txt is of another model, and this one has no such file");
+    ok("diff -r d d0; rm d/merges.txt; convert --to hf m2 -o d --overwrite");
+    ok("convert --from hf d -o back && cmp back m2");
+    run("convert --from hf folder -o x --overwrite");
+    expect(2);
+    assert_contains(result.err, "--overwrite would have no effect");
+}
+
+/* ---- an export that was stopped -------------------------------------------------------------- */
+
+/* As a killed one leaves it: the names, and some of the files. */
+TEST(an_export_that_was_stopped_is_made_again) {
+    copy_of("bart", "folder");
+    copy_of("marian", "folder2");
+    ok("convert --from hf folder -o m && convert --from hf folder2 -o m2");
+    ok("convert --to hf m -o whole && test ! -e whole/" UNFINISHED " && ls whole > names");
+    ok("mkdir d && cp names d/" UNFINISHED " && cp whole/merges.txt d && echo half > d/vocab.json");
+    run("convert --from hf d -o x");
+    expect(1);
+    ok("cp -r d d2; convert --to hf m -o d && diff -r d whole");
+    ok("convert --to hf m2 -o d2 && convert --from hf d2 -o back && cmp back m2");
+    ok("test ! -e d2/merges.txt && test ! -e d2/" UNFINISHED);
+    ok("mkdir d3; printf 'vocab.json\\n' > d3/" UNFINISHED "; echo mine > d3/merges.txt");
+    run("convert --to hf m -o d3");
+    expect(1);
+    assert_contains(result.err, "d3/merges.txt is there");
+}
+
+TEST(two_exports_do_not_mix) {
+    copy_of("bart", "folder");
+    ok("convert --from hf folder -o m && mkdir d");
+    run("exec 9< d; flock 9; convert --to hf m -o d");
+    expect(1);
+    assert_contains(result.err, "d is being written by another run");
+    ok("test $(ls d | wc -l) = 0");
+}
+
+/* A full disk: a new folder is not there afterwards; one that was there has no model's files. */
+TEST(an_export_that_fails_leaves_nothing) {
+    copy_of("bart", "folder");
+    ok("convert --from hf folder -o m && mkdir d");
+    for (int kb = 0; kb < 24; kb += 4) {
+        run("ulimit -f %d; trap '' XFSZ; convert --to hf m -o d; echo $?; convert --to hf m -o e",
+            kb);
+        expect(1);
+        ok("test $(ls d | wc -l) = 0 && test ! -e e");
+    }
+}
