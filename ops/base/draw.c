@@ -31,15 +31,9 @@ static double normal(double std, uint64_t u, uint64_t v) {
 #define UNSURE 1e-13
 
 static void normal_block(double std, const uint64_t *u, const uint64_t *v, double *value) {
-    double radius[WF_DRAWN], angle[WF_DRAWN];
-    for (int i = 0; i < WF_DRAWN; i++) radius[i] = 1 - unit(u[i]), angle[i] = two_pi * unit(v[i]);
-    wf_f64()->unary[WF_UNARY_log](WF_DRAWN, radius, radius);
-    wf_f64()->unary[WF_UNARY_cos](WF_DRAWN, angle, angle);
-    for (int i = 0; i < WF_DRAWN; i++) {
-        value[i] = std * sqrt(-2 * radius[i]) * angle[i];
-        if ((float)(value[i] * (1 - UNSURE)) != (float)(value[i] * (1 + UNSURE)))
-            value[i] = normal(std, u[i], v[i]);
-    }
+    wf_f64()->draw_normal(u, v, std, UNSURE, value);
+    for (int i = 0; i < WF_DRAWN; i++)
+        if (isnan(value[i])) value[i] = normal(std, u[i], v[i]);
 }
 
 /* All elements are computed, though a tail may need few. */

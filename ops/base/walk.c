@@ -62,41 +62,181 @@ void wf_walk_next(wf_walk *w) {
     }
 }
 
+/* ---- copies of rows -------------------------------------------------------------------------- */
+
+enum { FEW = 4, SHORT = 64 }; /* columns that take a loop of their own; bytes below a call's cost */
+
+/* Rows without gaps, that are too short for calls of memcpy. */
+static void copy_short_rows(int64_t rows, size_t bytes, const char *x, int64_t x_row, char *y,
+                            int64_t y_row) {
+    for (int64_t r = 0; r < rows; r++, x += x_row, y += y_row) {
+        size_t i = 0;
+        for (; i + 16 <= bytes; i += 16) memcpy(y + i, x + i, 16);
+        for (; i < bytes; i += 4) memcpy(y + i, x + i, 4);
+    }
+}
+
+/* Few columns are copied one after the other, others row by row. */
+typedef uint32_t __attribute__((may_alias)) word4;
+typedef uint64_t __attribute__((may_alias)) word8;
+#define COPY_ROWS(word)                                                                            \
+    static void copy_rows_##word(int64_t rows, int64_t columns, const word *x, int64_t x_row,      \
+                                 int64_t x_step, word *y, int64_t y_row, int64_t y_step) {         \
+        if (columns <= FEW && rows > columns) {                                                    \
+            for (int64_t c = 0; c < columns; c++)                                                  \
+                for (int64_t r = 0; r < rows; r++)                                                 \
+                    y[r * y_row + c * y_step] = x[r * x_row + c * x_step];                         \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t r = 0; r < rows; r++, x += x_row, y += y_row) {                               \
+            if (y_step == 1 && x_step == 0)                                                        \
+                for (int64_t c = 0; c < columns; c++) y[c] = x[0];                                 \
+            else if (y_step == 1 && x_step == -1)                                                  \
+                for (int64_t c = 0; c < columns; c++) y[c] = x[-c];                                \
+            else                                                                                   \
+                for (int64_t c = 0; c < columns; c++) y[c * y_step] = x[c * x_step];               \
+        }                                                                                          \
+    }
+COPY_ROWS(word4)
+COPY_ROWS(word8)
+
+void wf_copy_rows(wf_dtype type, int64_t rows, int64_t columns, wf_matrix x, wf_matrix y) {
+    size_t size = wf_dtype_size(type), bytes = (size_t)columns * size;
+    bool plain = x.col == 1 && y.col == 1;
+    if (plain && bytes >= SHORT)
+        for (int64_t r = 0; r < rows; r++)
+            memcpy((char *)y.data + r * y.row * (int64_t)size,
+                   (const char *)x.data + r * x.row * (int64_t)size, bytes);
+    else if (plain && columns > FEW)
+        copy_short_rows(rows, bytes, x.data, x.row * (int64_t)size, y.data,
+                        y.row * (int64_t)size);
+    else if (size == 8)
+        copy_rows_word8(rows, columns, x.data, x.row, x.col, y.data, y.row, y.col);
+    else
+        copy_rows_word4(rows, columns, x.data, x.row, x.col, y.data, y.row, y.col);
+}
+
 /* ---- runs ------------------------------------------------------------------------------------ */
+
+/* How a run of several rows reads an operand: where it is, as it lies like the result; one element
+ * again and again; a row that is repeated, copied once; other rows, copied for every run. */
+enum { IN_PLACE, ONE_ELEMENT, REPEATED_ROW, COPIED_ROWS };
 
 int64_t wf_elementwise_tasks(const wf_call *c, int phase) {
     return phase == 0 ? wf_task_count(wf_view_count(&c->out[0]), WF_GRAIN) : 0;
 }
 
+static int way_of(const wf_walk *w, int v, bool repeat) {
+    bool like_result = w->step[v] == w->step[0], still = true;
+    for (int k = 0; k < w->ndim; k++) {
+        like_result &= w->stride[v][k] == w->stride[0][k];
+        still &= w->stride[v][k] == 0;
+    }
+    if (like_result) return IN_PLACE;
+    if (still && w->step[v] == 0 && repeat) return ONE_ELEMENT;
+    return still ? REPEATED_ROW : COPIED_ROWS;
+}
+
+/* Columns of as many whole rows as a buffer holds. */
+static int64_t span_of(const wf_walk *w) {
+    return WF_GATHERED / w->columns * w->columns;
+}
+
+static void start_span(wf_runs *r) {
+    const wf_walk *w = &r->walk;
+    for (int i = 0; i < r->call->n_in; i++) {
+        const wf_view *x = &r->call->in[i];
+        r->way[i] = (uint8_t)way_of(w, i + 1, r->repeat);
+        r->step[i] = r->way[i] != ONE_ELEMENT;
+        r->gathers |= r->way[i] == COPIED_ROWS;
+        if (r->way[i] == REPEATED_ROW)
+            wf_copy_rows(x->dtype, WF_GATHERED / w->columns, w->columns,
+                         (wf_matrix){ x->data, 0, w->step[i + 1] },
+                         (wf_matrix){ r->gathered[i], w->columns, 1 });
+    }
+}
+
 void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat) {
     const wf_view *views[WF_WALKERS] = { &c->out[0] };
+    wf_walk *w = &r->walk;
     int64_t from, to;
     assert(c->n_in < WF_WALKERS);
     for (int i = 0; i < c->n_in; i++) views[i + 1] = &c->in[i];
     r->call = c, r->repeat = repeat, r->n = 0;
-    wf_walk_start(&r->walk, c->n_in + 1, views);
+    wf_walk_start(w, c->n_in + 1, views);
     wf_task_range(wf_view_count(&c->out[0]), WF_GRAIN, task, &from, &to);
     r->left = to - from;
-    r->column = r->walk.columns ? from % r->walk.columns : 0;
-    if (r->left > 0) wf_walk_seek(&r->walk, from / r->walk.columns);
+    r->column = w->columns ? from % w->columns : 0;
+    if (r->left > 0) wf_walk_seek(w, from / w->columns);
     r->gathers = false;
+    r->spans = w->ndim > 0 && w->columns > 0 && 2 * w->columns <= WF_GATHERED &&
+               wf_view_dense(&c->out[0]);
+    if (r->spans) {
+        start_span(r);
+        return;
+    }
     for (int i = 0; i < c->n_in; i++) {
-        r->step[i] = r->walk.step[i + 1] == 0 && repeat ? 0 : 1;
-        r->gathers |= r->walk.step[i + 1] != r->step[i];
+        r->step[i] = w->step[i + 1] == 0 && repeat ? 0 : 1;
+        r->gathers |= w->step[i + 1] != r->step[i];
     }
 }
 
-/* Copy n elements from x, `step` apart, to y. Works on bytes, for any type. */
-static void gather_run(int64_t n, const char *x, int64_t step, size_t size, char *y) {
-    if (size == 8)
-        for (int64_t i = 0; i < n; i++) memcpy(y + i * 8, x + i * step * 8, 8);
-    else
-        for (int64_t i = 0; i < n; i++) memcpy(y + i * 4, x + i * step * 4, 4);
+/* Copy the rest of a row, or whole rows along the last axis in front of the row, of at most n
+ * elements, to element `done` of the buffers; returns how many. */
+static int64_t gather_rows(wf_runs *r, int64_t done, int64_t n) {
+    wf_walk *w = &r->walk;
+    int last = w->ndim - 1;
+    int64_t left = w->shape[last] - w->index[last], rows = 1, columns = w->columns - r->column;
+    if (columns > n) columns = n;
+    if (columns == w->columns) rows = n / columns < left ? n / columns : left;
+    for (int i = 0; i < r->call->n_in; i++) {
+        const wf_view *x = &r->call->in[i];
+        int64_t step = w->step[i + 1];
+        if (r->way[i] != COPIED_ROWS) continue;
+        wf_copy_rows(x->dtype, rows, columns,
+                     (wf_matrix){ wf_at(x, w->at[i + 1] + r->column * step),
+                                   w->stride[i + 1][last], step },
+                     (wf_matrix){ (char *)r->gathered[i] + done * (int64_t)wf_dtype_size(x->dtype),
+                                   columns, 1 });
+    }
+    r->column += columns;
+    if (r->column < w->columns) return columns;
+    r->column = 0;
+    for (int v = 0; v < w->n; v++) w->at[v] += (rows - 1) * w->stride[v][last];
+    w->index[last] += rows - 1;
+    wf_walk_next(w);
+    return rows * columns;
+}
+
+/* A run through several rows. */
+static bool next_span(wf_runs *r) {
+    const wf_call *c = r->call;
+    int64_t room = span_of(&r->walk) - r->column, first = r->walk.at[0] + r->column;
+    r->left -= r->n;
+    if (r->left <= 0) return false;
+    r->n = room < r->left ? room : r->left;
+    r->out = wf_at(&c->out[0], first);
+    for (int i = 0; i < c->n_in; i++) {
+        r->in[i] = r->way[i] == IN_PLACE      ? wf_at(&c->in[i], first)
+                   : r->way[i] == ONE_ELEMENT ? c->in[i].data
+                                              : r->gathered[i];
+        if (r->way[i] == REPEATED_ROW)
+            r->in[i] = (char *)r->gathered[i] + r->column * (int64_t)wf_dtype_size(c->in[i].dtype);
+    }
+    if (!r->gathers) {
+        int64_t end = first + r->n;
+        r->column = end % r->walk.columns;
+        r->walk.at[0] = end - r->column;
+        return true;
+    }
+    for (int64_t done = 0; done < r->n;) done += gather_rows(r, done, r->n - done);
+    return true;
 }
 
 bool wf_runs_next(wf_runs *r) {
     wf_walk *w = &r->walk;
     const wf_call *c = r->call;
+    if (r->spans) return next_span(r);
     r->left -= r->n;
     r->column += r->n;
     if (r->left <= 0) return false;
@@ -108,10 +248,11 @@ bool wf_runs_next(wf_runs *r) {
     if (r->gathers && r->n > WF_GATHERED) r->n = WF_GATHERED;
     r->out = wf_at(&c->out[0], w->at[0] + r->column * w->step[0]);
     for (int i = 0; i < c->n_in; i++) {
-        r->in[i] = wf_at(&c->in[i], w->at[i + 1] + r->column * w->step[i + 1]);
+        void *x = wf_at(&c->in[i], w->at[i + 1] + r->column * w->step[i + 1]);
+        r->in[i] = x;
         if (w->step[i + 1] == r->step[i]) continue;
-        gather_run(r->n, r->in[i], w->step[i + 1], wf_dtype_size(c->in[i].dtype),
-                   (char *)r->gathered[i]);
+        wf_copy_rows(c->in[i].dtype, 1, r->n, (wf_matrix){ x, 0, w->step[i + 1] },
+                     (wf_matrix){ r->gathered[i], 0, 1 });
         r->in[i] = r->gathered[i];
     }
     return true;
@@ -123,15 +264,28 @@ double wf_flops_of_operand(const wf_call *c) {
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-static void copy_run(int64_t n, const char *x, int64_t x_step, char *y, int64_t y_step,
-                     size_t size) {
-    if (x_step == 1 && y_step == 1)
-        memcpy(y, x, (size_t)n * size);
-    else if (y_step == 1)
-        gather_run(n, x, x_step, size, y);
-    else
-        for (int64_t i = 0; i < n; i++)
-            memcpy(y + i * y_step * (int64_t)size, x + i * x_step * (int64_t)size, size);
+void wf_copy_walked(wf_walk *w, int64_t from, int64_t to, const wf_view *x, const wf_view *y) {
+    int64_t last = w->ndim - 1, rows, n;
+    if (from >= to) return;
+    wf_walk_seek(w, from / w->columns);
+    for (int64_t column = from % w->columns; from < to; from += rows * n, column = 0) {
+        int64_t left = to - from, step[2] = { w->step[0], w->step[1] };
+        n = w->columns - column < left ? w->columns - column : left;
+        rows = 1;
+        if (n == w->columns && last >= 0) {
+            int64_t more = w->shape[last] - w->index[last];
+            rows = left / n < more ? left / n : more;
+        }
+        wf_copy_rows(x->dtype, rows, n,
+                     (wf_matrix){ wf_at(x, w->at[1] + column * step[1]),
+                                   last >= 0 ? w->stride[1][last] : 0, step[1] },
+                     (wf_matrix){ wf_at(y, w->at[0] + column * step[0]),
+                                   last >= 0 ? w->stride[0][last] : 0, step[0] });
+        if (last < 0) continue;
+        for (int v = 0; v < 2; v++) w->at[v] += (rows - 1) * w->stride[v][last];
+        w->index[last] += rows - 1;
+        wf_walk_next(w);
+    }
 }
 
 bool wf_copy_eval(const wf_call *c, int phase, int64_t task, void *scratch) {
@@ -143,13 +297,6 @@ bool wf_copy_eval(const wf_call *c, int phase, int64_t task, void *scratch) {
     wf_dense_strides(to.ndim, to.shape, to.stride);
     wf_walk_start(&w, 2, (const wf_view *[]){ &to, &c->in[0] });
     wf_task_range(wf_view_count(&to), WF_GRAIN, task, &from, &end);
-    if (from >= end) return true;
-    wf_walk_seek(&w, from / w.columns);
-    for (int64_t column = from % w.columns, n; from < end;
-         from += n, column = 0, wf_walk_next(&w)) {
-        n = w.columns - column < end - from ? w.columns - column : end - from;
-        copy_run(n, wf_at(&c->in[0], w.at[1] + column * w.step[1]), w.step[1],
-                 wf_at(&to, w.at[0] + column * w.step[0]), w.step[0], wf_dtype_size(to.dtype));
-    }
+    wf_copy_walked(&w, from, end, &c->in[0], &to);
     return true;
 }

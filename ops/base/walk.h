@@ -4,9 +4,16 @@
 #define WEFT_OPS_BASE_WALK_H
 
 #include "ops/custom.h"
+#include "ops/kernels/kernels.h"
 
 /* The stride of `small` along an axis of `large`, to which it broadcasts: 0 if it is repeated. */
 int64_t wf_broadcast_stride(const wf_view *small, const wf_view *large, int axis);
+
+/* y = x, rows of so many columns. */
+void wf_copy_rows(wf_dtype type, int64_t rows, int64_t columns, wf_matrix x, wf_matrix y);
+
+/* Elements [from, to) of a walk through y and x, from x to y. */
+void wf_copy_walked(wf_walk *w, int64_t from, int64_t to, const wf_view *x, const wf_view *y);
 
 double wf_flops_of_operand(const wf_call *c); /* one for each element of operand 0 */
 

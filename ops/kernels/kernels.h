@@ -188,6 +188,9 @@ enum { WF_DRAWN = 256 };
         /* y = scale * x + shift */                                                                \
         void (*affine)(int64_t n, const real *x, double scale, double shift, real *y);             \
         void (*clamp)(int64_t n, const real *x, double low, double high, real *y);                 \
+        /* Rounded towards 0, the nearest that i32 has, 0 for NaN; and back */                     \
+        void (*to_ids)(int64_t n, const real *x, int32_t *y);                                      \
+        void (*from_ids)(int64_t n, const int32_t *x, real *y);                                    \
         /* y[i] = mask[i * sm] != 0 ? a[i * sa] : b[i * sb] */                                     \
         void (*where)(int64_t n, const real *mask, int64_t sm, const real *a, int64_t sa,          \
                       const real *b, int64_t sb, real *y);                                         \
@@ -205,6 +208,9 @@ enum { WF_DRAWN = 256 };
         double (*sum)(int64_t n, const real *x);                                                   \
         double (*square_sum)(int64_t n, const real *x);                                            \
         real (*max)(int64_t n, const real *x);                                                     \
+        /* y[r] = sum or max of the n elements of row r of x; rows begin `row` apart */            \
+        void (*sum_rows)(int64_t rows, int64_t n, const real *x, int64_t row, real *y);            \
+        void (*max_rows)(int64_t rows, int64_t n, const real *x, int64_t row, real *y);            \
         /* Element i of chain j is at i * step + j * chain of a, b (unless unused) and y; y[i] is   \
          * rounded, what goes on to y[i + 1] is not. y may be a or b */                            \
         void (*scan)(wf_scan kind, int64_t n, int64_t chains, int64_t chain, int64_t step,         \
@@ -214,8 +220,11 @@ enum { WF_DRAWN = 256 };
          * out. Nothing open: zeros. Returns log(sum exp), or -inf. y may be x */                  \
         double (*softmax_row)(int64_t n, int64_t open, const real *x, double scale,                \
                               const real *mask, int64_t mask_step, bool additive, real *y);        \
-        /* dx = y * (dy - sum(dy * y)); dx may be dy */                                            \
-        void (*softmax_backward_row)(int64_t n, const real *y, const real *dy, real *dx);          \
+        /* Rows that follow each other: y = softmax of x, as softmax_row computes it; y may be x */\
+        void (*softmax_rows)(int64_t rows, int64_t n, const real *x, real *y);                     \
+        /* Such rows: dx = y * (dy - sum(dy * y)); dx may be y or dy */                            \
+        void (*softmax_backward_rows)(int64_t rows, int64_t n, const real *y, const real *dy,      \
+                                      real *dx);                                                   \
         /* y = x - lse; returns lse = log(sum exp(x)) */                                           \
         double (*log_softmax_row)(int64_t n, const real *x, real *y);                              \
         /* dx = dy - exp(y) * sum(dy) */                                                           \
@@ -250,6 +259,10 @@ enum { WF_DRAWN = 256 };
          * word 1, v = word 2 << 32 | word 3 */                                                    \
         void (*draw)(uint64_t key, uint64_t stream, uint64_t first, uint64_t u[WF_DRAWN],          \
                      uint64_t v[WF_DRAWN]);                                                        \
+        /* Of f64 alone (else NULL), from such u and v: y = std * sqrt(-2 log(1 - a)) cos(2 pi b), a and b their 53 highest  \
+         * bits * 2^-53. NaN where a relative error below `unsure` could change y rounded to f32 */\
+        void (*draw_normal)(const uint64_t u[WF_DRAWN], const uint64_t v[WF_DRAWN], double std,    \
+                            double unsure, double y[WF_DRAWN]);                                    \
         /* Returns log(sum exp(x)); sum(x) out */                                                  \
         double (*cross_entropy_row)(int64_t n, const real *x, double *sum_logits);                 \
         /* dx[j] = dy * (exp(x[j] - lse) - smoothing / n - (j == label) * (1 - smoothing)) */      \

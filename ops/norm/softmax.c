@@ -83,6 +83,10 @@ static bool eval_softmax(const wf_call *c, int phase, int64_t task, void *scratc
             step = 0;
     (void)phase, (void)scratch;
     wf_row_range(c, task, &from, &to);
+    if (!a->causal && c->in[1].ndim < 0) {
+        WF_KERNEL(x->dtype, softmax_rows(to - from, n, wf_at(x, from * n), wf_at(y, from * n)));
+        return true;
+    }
     for (int64_t r = from; r < to; r++) {
         const void *mask = wf_mask_row(&c->in[1], x, r, &step);
         int64_t open = wf_open_columns(a->causal, r % rows, rows, n);
@@ -161,8 +165,8 @@ static bool eval_softmax_backward(const wf_call *c, int phase, int64_t task, voi
     int64_t n = y->shape[y->ndim - 1], from, to;
     (void)phase, (void)scratch;
     wf_row_range(c, task, &from, &to);
-    for (int64_t i = from * n; i < to * n; i += n)
-        WF_KERNEL(y->dtype, softmax_backward_row(n, wf_at(y, i), wf_at(dy, i), wf_at(dx, i)));
+    WF_KERNEL(y->dtype, softmax_backward_rows(to - from, n, wf_at(y, from * n), wf_at(dy, from * n),
+                                              wf_at(dx, from * n)));
     return true;
 }
 

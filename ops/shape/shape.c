@@ -322,20 +322,16 @@ static int64_t view_cast(wf_call *c) {
     return 0;
 }
 
-/* Rounds towards 0; saturates at the ends of i32; NaN becomes 0. */
-static double as_id(double x) {
-    return isnan(x) ? 0 : fmax(INT32_MIN, fmin(INT32_MAX, trunc(x)));
-}
-
+/* To ids: rounds towards 0; saturates at the ends of i32; NaN becomes 0. */
 static bool eval_cast(const wf_call *c, int phase, int64_t task, void *scratch) {
-    wf_view x = { .dtype = c->in[0].dtype }, y = { .dtype = c->out[0].dtype };
+    wf_dtype from = c->in[0].dtype, to = c->out[0].dtype;
     wf_runs r;
     (void)phase, (void)scratch;
-    for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);) {
-        x.data = (void *)(uintptr_t)r.in[0], y.data = r.out;
-        for (int64_t i = 0; i < r.n; i++)
-            wf_put(&y, i, y.dtype == WF_I32 ? as_id(wf_get(&x, i)) : wf_get(&x, i));
-    }
+    for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);)
+        if (to == WF_I32)
+            WF_KERNEL(from, to_ids(r.n, r.in[0], r.out));
+        else
+            WF_KERNEL(to, from_ids(r.n, r.in[0], r.out));
     return true;
 }
 
