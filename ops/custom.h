@@ -133,7 +133,7 @@ typedef struct wf_runs {
     bool repeat, gathers;
     bool spans;                  /* a run may go on through several short rows */
     uint8_t way[WF_WALKERS - 1]; /* then, how an operand is read: walk.c */
-    int64_t column, left; /* position in the row; elements not yet returned */
+    int64_t column, left;        /* position in the row; elements not yet returned */
     wf_walk walk;
     double gathered[WF_WALKERS - 1][WF_GATHERED];
 } wf_runs;

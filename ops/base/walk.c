@@ -62,6 +62,18 @@ void wf_walk_next(wf_walk *w) {
     }
 }
 
+int64_t wf_walk_ahead(const wf_walk *w, int64_t most) {
+    int64_t left = w->ndim ? w->shape[w->ndim - 1] - w->index[w->ndim - 1] : 1;
+    return most < left ? most : left;
+}
+
+void wf_walk_skip(wf_walk *w, int64_t rows) {
+    if (w->ndim == 0) return;
+    for (int v = 0; v < w->n; v++) w->at[v] += (rows - 1) * wf_walk_row(w, v);
+    w->index[w->ndim - 1] += rows - 1;
+    wf_walk_next(w);
+}
+
 /* ---- copies of rows -------------------------------------------------------------------------- */
 
 enum { FEW = 4, SHORT = 64 }; /* columns that take a loop of their own; bytes below a call's cost */
@@ -108,8 +120,7 @@ void wf_copy_rows(wf_dtype type, int64_t rows, int64_t columns, wf_matrix x, wf_
             memcpy((char *)y.data + r * y.row * (int64_t)size,
                    (const char *)x.data + r * x.row * (int64_t)size, bytes);
     else if (plain && columns > FEW)
-        copy_short_rows(rows, bytes, x.data, x.row * (int64_t)size, y.data,
-                        y.row * (int64_t)size);
+        copy_short_rows(rows, bytes, x.data, x.row * (int64_t)size, y.data, y.row * (int64_t)size);
     else if (size == 8)
         copy_rows_word8(rows, columns, x.data, x.row, x.col, y.data, y.row, y.col);
     else
@@ -169,8 +180,8 @@ void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat) {
     r->column = w->columns ? from % w->columns : 0;
     if (r->left > 0) wf_walk_seek(w, from / w->columns);
     r->gathers = false;
-    r->spans = w->ndim > 0 && w->columns > 0 && 2 * w->columns <= WF_GATHERED &&
-               wf_view_dense(&c->out[0]);
+    r->spans =
+        w->ndim > 0 && w->columns > 0 && 2 * w->columns <= WF_GATHERED && wf_view_dense(&c->out[0]);
     if (r->spans) {
         start_span(r);
         return;
@@ -185,26 +196,23 @@ void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat) {
  * elements, to element `done` of the buffers; returns how many. */
 static int64_t gather_rows(wf_runs *r, int64_t done, int64_t n) {
     wf_walk *w = &r->walk;
-    int last = w->ndim - 1;
-    int64_t left = w->shape[last] - w->index[last], rows = 1, columns = w->columns - r->column;
+    int64_t rows = 1, columns = w->columns - r->column;
     if (columns > n) columns = n;
-    if (columns == w->columns) rows = n / columns < left ? n / columns : left;
+    if (columns == w->columns) rows = wf_walk_ahead(w, n / columns);
     for (int i = 0; i < r->call->n_in; i++) {
         const wf_view *x = &r->call->in[i];
         int64_t step = w->step[i + 1];
         if (r->way[i] != COPIED_ROWS) continue;
-        wf_copy_rows(x->dtype, rows, columns,
-                     (wf_matrix){ wf_at(x, w->at[i + 1] + r->column * step),
-                                   w->stride[i + 1][last], step },
-                     (wf_matrix){ (char *)r->gathered[i] + done * (int64_t)wf_dtype_size(x->dtype),
-                                   columns, 1 });
+        wf_copy_rows(
+            x->dtype, rows, columns,
+            (wf_matrix){ wf_at(x, w->at[i + 1] + r->column * step), wf_walk_row(w, i + 1), step },
+            (wf_matrix){ (char *)r->gathered[i] + done * (int64_t)wf_dtype_size(x->dtype), columns,
+                         1 });
     }
     r->column += columns;
     if (r->column < w->columns) return columns;
     r->column = 0;
-    for (int v = 0; v < w->n; v++) w->at[v] += (rows - 1) * w->stride[v][last];
-    w->index[last] += rows - 1;
-    wf_walk_next(w);
+    wf_walk_skip(w, rows);
     return rows * columns;
 }
 
@@ -265,26 +273,17 @@ double wf_flops_of_operand(const wf_call *c) {
 /* ---- copies ---------------------------------------------------------------------------------- */
 
 void wf_copy_walked(wf_walk *w, int64_t from, int64_t to, const wf_view *x, const wf_view *y) {
-    int64_t last = w->ndim - 1, rows, n;
     if (from >= to) return;
     wf_walk_seek(w, from / w->columns);
-    for (int64_t column = from % w->columns; from < to; from += rows * n, column = 0) {
-        int64_t left = to - from, step[2] = { w->step[0], w->step[1] };
+    for (int64_t column = from % w->columns, rows, n; from < to; from += rows * n, column = 0) {
+        int64_t left = to - from;
         n = w->columns - column < left ? w->columns - column : left;
-        rows = 1;
-        if (n == w->columns && last >= 0) {
-            int64_t more = w->shape[last] - w->index[last];
-            rows = left / n < more ? left / n : more;
-        }
-        wf_copy_rows(x->dtype, rows, n,
-                     (wf_matrix){ wf_at(x, w->at[1] + column * step[1]),
-                                   last >= 0 ? w->stride[1][last] : 0, step[1] },
-                     (wf_matrix){ wf_at(y, w->at[0] + column * step[0]),
-                                   last >= 0 ? w->stride[0][last] : 0, step[0] });
-        if (last < 0) continue;
-        for (int v = 0; v < 2; v++) w->at[v] += (rows - 1) * w->stride[v][last];
-        w->index[last] += rows - 1;
-        wf_walk_next(w);
+        rows = n == w->columns ? wf_walk_ahead(w, left / n) : 1;
+        wf_copy_rows(
+            x->dtype, rows, n,
+            (wf_matrix){ wf_at(x, w->at[1] + column * w->step[1]), wf_walk_row(w, 1), w->step[1] },
+            (wf_matrix){ wf_at(y, w->at[0] + column * w->step[0]), wf_walk_row(w, 0), w->step[0] });
+        wf_walk_skip(w, rows);
     }
 }
 

@@ -9,6 +9,16 @@
 /* The stride of `small` along an axis of `large`, to which it broadcasts: 0 if it is repeated. */
 int64_t wf_broadcast_stride(const wf_view *small, const wf_view *large, int axis);
 
+/* How many rows, at most `most`, there are from the current one on along the last axis in front of
+ * the row: they are equally far apart. wf_walk_skip goes on by so many of them. */
+int64_t wf_walk_ahead(const wf_walk *w, int64_t most);
+void wf_walk_skip(wf_walk *w, int64_t rows);
+
+/* The distance of those rows in view v. */
+static inline int64_t wf_walk_row(const wf_walk *w, int v) {
+    return w->ndim ? w->stride[v][w->ndim - 1] : 0;
+}
+
 /* y = x, rows of so many columns. */
 void wf_copy_rows(wf_dtype type, int64_t rows, int64_t columns, wf_matrix x, wf_matrix y);
 

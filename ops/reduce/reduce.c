@@ -96,18 +96,33 @@ static int64_t first_phase_tasks(const reduction *r) {
 
 /* ---- across: each result from its own elements ----------------------------------------------- */
 
-/* Elements [from, to) of the reduced axes of x: in place if they are contiguous, else copied to
- * `pack`. */
-static const void *elements(reduction *r, const wf_view *x, int64_t from, int64_t to, void *pack) {
+/* Are the elements of a result one run? */
+static bool is_contiguous(const reduction *r) {
+    return r->reduced.rows == 1 && r->reduced.step[0] == 1;
+}
+
+/* Elements [from, to) of the reduced axes of x, copied to `pack`. */
+static void pack_elements(reduction *r, const wf_view *x, int64_t from, int64_t to, char *pack) {
     wf_walk *w = &r->reduced;
-    size_t size = wf_dtype_size(r->type);
-    if (w->rows == 1 && w->step[0] == 1) return wf_at(x, from);
+    int64_t size = (int64_t)wf_dtype_size(r->type);
     wf_walk_seek(w, from / w->columns);
-    for (int64_t i = from, column = from % w->columns; i < to; i++) {
-        memcpy((char *)pack + (size_t)(i - from) * size, wf_at(x, w->at[0] + column * w->step[0]),
-               size);
-        if (++column == w->columns) column = 0, wf_walk_next(w);
+    for (int64_t column = from % w->columns, rows, n; from < to; from += rows * n, column = 0) {
+        int64_t left = to - from;
+        n = w->columns - column < left ? w->columns - column : left;
+        rows = n == w->columns ? wf_walk_ahead(w, left / n) : 1;
+        wf_copy_rows(
+            r->type, rows, n,
+            (wf_matrix){ wf_at(x, w->at[0] + column * w->step[0]), wf_walk_row(w, 0), w->step[0] },
+            (wf_matrix){ pack, n, 1 });
+        wf_walk_skip(w, rows);
+        pack += rows * n * size;
     }
+}
+
+/* Those: in place if they are contiguous, else in `pack`. */
+static const void *elements(reduction *r, const wf_view *x, int64_t from, int64_t to, void *pack) {
+    if (is_contiguous(r)) return wf_at(x, from);
+    pack_elements(r, x, from, to, pack);
     return pack;
 }
 
@@ -137,6 +152,39 @@ static int64_t locate(reduction *r, const wf_call *c, int64_t i, wf_view *x) {
     return w->at[0] + i % w->columns * w->step[0];
 }
 
+/* Results [from, to), which are neighbours in a row of results, of at most PACK elements each. */
+static void fold_short(reduction *r, const wf_call *c, int64_t from, int64_t to, bool max,
+                       char *pack) {
+    wf_view x;
+    int64_t at = locate(r, c, from, &x), most = PACK / r->length, n;
+    for (int64_t size = (int64_t)wf_dtype_size(r->type); from < to; from += n, at += n) {
+        int64_t row = r->kept.step[1];
+        const void *rows = x.data;
+        n = is_contiguous(r) || to - from < most ? to - from : most;
+        if (!is_contiguous(r)) {
+            for (int64_t i = 0; i < n; i++) {
+                pack_elements(r, &x, 0, r->length, pack + i * r->length * size);
+                x.data = wf_at(&x, row);
+            }
+            rows = pack, row = r->length;
+        }
+        if (max)
+            WF_KERNEL(r->type, max_rows(n, r->length, rows, row, wf_at(&c->out[0], at)));
+        else
+            WF_KERNEL(r->type, sum_rows(n, r->length, rows, row, wf_at(&c->out[0], at)));
+    }
+}
+
+/* Results [from, to): those in a row of results together. */
+static void fold_results(reduction *r, const wf_call *c, int64_t from, int64_t to, bool max,
+                         void *pack) {
+    for (int64_t n; from < to; from += n) {
+        n = r->kept.columns - from % r->kept.columns;
+        if (n > to - from) n = to - from;
+        fold_short(r, c, from, from + n, max, pack);
+    }
+}
+
 static void fold_across(reduction *r, const wf_call *c, int64_t task, bool max, void *pack) {
     int64_t from, to;
     wf_view x;
@@ -147,6 +195,10 @@ static void fold_across(reduction *r, const wf_call *c, int64_t task, bool max, 
         return;
     }
     wf_task_range(r->results, r->group, task, &from, &to);
+    if (r->length > 0 && r->length <= PACK && from < to) {
+        fold_results(r, c, from, to, max, pack);
+        return;
+    }
     for (int64_t i = from; i < to; i++) {
         int64_t at = locate(r, c, i, &x);
         wf_put(&c->out[0], at, fold(r, &x, 0, r->length, max, pack));

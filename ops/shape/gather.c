@@ -34,11 +34,25 @@ static void start_walk(wf_walk *w, const wf_view *picked, const wf_view *ids, co
     wf_walk_start(w, 3, (const wf_view *[]){ picked, ids, &start });
 }
 
-static void copy_element(void *to, const void *from, size_t size) {
-    if (size == 8)
-        memcpy(to, from, 8);
-    else
-        memcpy(to, from, 4);
+/* y[j] = x[j * x_step + ids[j * id_step] * step] for n ids, all in range. */
+#define PICK(size)                                                                                 \
+    static void pick_##size(int64_t n, const int32_t *ids, int64_t id_step, const char *x,         \
+                            int64_t x_step, int64_t step, char *y) {                               \
+        for (int64_t j = 0; j < n; j++)                                                            \
+            memcpy(y + j * (size), x + (j * x_step + ids[j * id_step] * step) * (size), size);     \
+    }
+PICK(4)
+PICK(8)
+
+/* The first of n ids that is not in [0, below); n if there is none. */
+static int64_t first_outside(int64_t n, const int32_t *ids, int64_t step, int64_t below) {
+    uint32_t limit = below > INT32_MAX ? (uint32_t)INT32_MAX + 1 : (uint32_t)below;
+    int64_t outside = 0, j = 0;
+    if (step == 0) return n == 0 || (uint32_t)ids[0] < limit ? n : 0;
+    for (int64_t k = 0; k < n; k++) outside += (uint32_t)ids[k * step] >= limit;
+    if (outside == 0) return n;
+    while ((uint32_t)ids[j * step] < limit) j++;
+    return j;
 }
 
 /* ---- gather: y[i, k, j] = x[i, ids[i, k, j], j] ---------------------------------------------- */
@@ -58,14 +72,16 @@ static bool gather_run(const wf_call *c, const wf_walk *w, int64_t at, int64_t j
     const int32_t *ids = wf_at(&c->in[1], w->at[1]);
     int64_t below = x->shape[*axis], step = x->stride[*axis];
     size_t size = wf_dtype_size(x->dtype);
-    bool same = w->step[1] == 0 && w->step[2] == 1; /* one id for the whole row */
-    for (int64_t end = j + n; j < end; j++, at++) {
-        int64_t id = ids[j * w->step[1]];
-        if (id < 0 || id >= below) return wf_id_outside(c, id, y, at, below);
-        const void *from = wf_at(x, w->at[2] + j * w->step[2] + id * step);
-        if (same) return memcpy(wf_at(y, at), from, (size_t)n * size), true;
-        copy_element(wf_at(y, at), from, size);
-    }
+    const char *from = wf_at(x, w->at[2] + j * w->step[2]);
+    ids += j * w->step[1];
+    int64_t bad = first_outside(n, ids, w->step[1], below);
+    if (bad < n) return wf_id_outside(c, ids[bad * w->step[1]], y, at + bad, below);
+    if (w->step[1] == 0 && w->step[2] == 1) /* one id for the whole row */
+        memcpy(wf_at(y, at), from + ids[0] * step * (int64_t)size, (size_t)n * size);
+    else if (size == 8)
+        pick_8(n, ids, w->step[1], from, w->step[2], step, wf_at(y, at));
+    else
+        pick_4(n, ids, w->step[1], from, w->step[2], step, wf_at(y, at));
     return true;
 }
 

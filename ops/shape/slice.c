@@ -30,26 +30,44 @@ static target target_of(const wf_call *c, int axis, int64_t task) {
     return v;
 }
 
-/* Write steps [begin, end) of the axis from x, which has as many steps; or `value`, if x is
- * NULL. */
-static void fill_steps(const target *v, int64_t begin, int64_t end, const wf_view *x,
-                       double value) {
-    int64_t start = begin * v->inner, width = (end - begin) * v->inner;
-    size_t size = wf_dtype_size(v->out->dtype);
-    if (width == 0 || v->from >= v->to) return;
-    for (int64_t row = v->from / v->row; row * v->row < v->to; row++) {
-        int64_t left = row * v->row + start, right = left + width;
+/* Write `columns` elements of each row from element `to` of the result on: copy or add those of x
+ * from element `from` on, or repeat x's only one (width 0). */
+static void fill_rows(const target *v, int64_t to, int64_t rows, int64_t columns, const wf_view *x,
+                      int64_t from, int64_t width) {
+    if (v->add)
+        for (int64_t r = 0; r < rows; r++)
+            WF_KERNEL(x->dtype, accumulate(columns, wf_at(x, from + r * width),
+                                           wf_at(v->out, to + r * v->row)));
+    else
+        wf_copy_rows(x->dtype, rows, columns, (wf_matrix){ wf_at(x, from), width, width > 0 },
+                     (wf_matrix){ wf_at(v->out, to), v->row, 1 });
+}
+
+/* Write steps [begin, end) of the axis from x, which has as many steps; or from its only element,
+ * if `width` is 0. Rows that the task has in part come first and last. */
+static void write_steps(const target *v, int64_t begin, int64_t end, const wf_view *x,
+                        int64_t width) {
+    int64_t start = begin * v->inner, columns = (end - begin) * v->inner;
+    if (columns == 0 || v->from >= v->to) return;
+    for (int64_t row = v->from / v->row, rows; row * v->row < v->to; row += rows) {
+        int64_t left = row * v->row + start, right = left + columns;
         int64_t from = left > v->from ? left : v->from, to = right < v->to ? right : v->to;
-        if (from >= to) continue;
-        if (x && v->add)
-            WF_KERNEL(v->out->dtype, accumulate(to - from, wf_at(x, row * width + from - left),
-                                                wf_at(v->out, from)));
-        else if (x)
-            memcpy(wf_at(v->out, from), wf_at(x, row * width + from - left),
-                   (size_t)(to - from) * size);
-        else
-            wf_put_all(v->out, from, to, value);
+        int64_t whole = (v->to - row * v->row) / v->row;
+        rows = from == left && whole > 1 ? whole : 1;
+        if (from < to)
+            fill_rows(v, from, rows, to - from, x, width ? row * width + from - left : 0, width);
     }
+}
+
+static void fill_steps(const target *v, int64_t begin, int64_t end, const wf_view *x) {
+    write_steps(v, begin, end, x, (end - begin) * v->inner);
+}
+
+static void put_steps(const target *v, int64_t begin, int64_t end, double value) {
+    double memory;
+    wf_view one = { .data = &memory, .dtype = v->out->dtype };
+    wf_put(&one, 0, value);
+    write_steps(v, begin, end, &one, 0);
 }
 
 /* ---- slice: [from, to) of an axis ------------------------------------------------------------ */
@@ -183,11 +201,11 @@ static bool eval_unslice(const wf_call *c, int phase, int64_t task, void *scratc
     for (int k = 0; k < p->n; k++) {
         const wf_view *x = &c->in[operand_of(k)];
         int64_t from = p->part[k].from < 0 ? p->part[k].from + n : p->part[k].from;
-        if (!v.add) fill_steps(&v, filled, from, NULL, 0);
+        if (!v.add) put_steps(&v, filled, from, 0);
         filled = from + x->shape[axis];
-        fill_steps(&v, from, filled, x, 0);
+        fill_steps(&v, from, filled, x);
     }
-    if (!v.add) fill_steps(&v, filled, n, NULL, 0);
+    if (!v.add) put_steps(&v, filled, n, 0);
     return true;
 }
 
@@ -282,9 +300,9 @@ static bool eval_pad(const wf_call *c, int phase, int64_t task, void *scratch) {
     target v = target_of(c, p->axis, task);
     int64_t n = v.out->shape[p->axis];
     (void)phase, (void)scratch;
-    fill_steps(&v, 0, p->before, NULL, p->value);
-    fill_steps(&v, p->before, n - p->after, &c->in[0], 0);
-    fill_steps(&v, n - p->after, n, NULL, p->value);
+    put_steps(&v, 0, p->before, p->value);
+    fill_steps(&v, p->before, n - p->after, &c->in[0]);
+    put_steps(&v, n - p->after, n, p->value);
     return true;
 }
 
@@ -340,7 +358,7 @@ static bool eval_concat(const wf_call *c, int phase, int64_t task, void *scratch
     target v = target_of(c, *axis, task);
     (void)phase, (void)scratch;
     for (int64_t i = 0, at = 0; i < c->n_in; at += c->in[i++].shape[*axis])
-        fill_steps(&v, at, at + c->in[i].shape[*axis], &c->in[i], 0);
+        fill_steps(&v, at, at + c->in[i].shape[*axis], &c->in[i]);
     return true;
 }
 

@@ -194,17 +194,12 @@ static int64_t tasks_place(const wf_call *c, int phase) {
 
 static void place_elements(const wf_call *c, int64_t from, int64_t to) {
     const wf_view *x = &c->in[0], *whole = &c->out[0];
-    size_t size = wf_dtype_size(x->dtype);
     wf_view y;
     wf_walk w;
     int64_t first = part_of(whole, c->attrs, &y);
     y.data = wf_at(whole, first);
-    wf_walk_start(&w, 2, (const wf_view *[]){ x, &y });
-    wf_walk_seek(&w, from / w.columns);
-    for (int64_t i = from, j = from % w.columns; i < to; i++) {
-        memcpy(wf_at(&y, w.at[1] + j * w.step[1]), wf_at(x, w.at[0] + j * w.step[0]), size);
-        if (++j == w.columns) j = 0, wf_walk_next(&w);
-    }
+    wf_walk_start(&w, 2, (const wf_view *[]){ &y, x });
+    wf_copy_walked(&w, from, to, x, &y);
 }
 
 static bool eval_place(const wf_call *c, int phase, int64_t task, void *scratch) {
