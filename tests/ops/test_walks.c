@@ -1,0 +1,197 @@
+/* tests/ops/test_walks.c - ops that go through strided views in rows: broadcasts, copies, pads,
+ * picks and sums over axes that are not one run, against loops of plain C over each index.
+ *
+ * Sizes are drawn: many rows of few elements, that begin anywhere in a task. */
+#include "core/op.h"
+#include "tests/suites.h"
+#include "tests/support/support.h"
+
+TESTS(walks)
+
+enum { AXES = 4, MOST = 70000 };
+
+/* A tensor, and how its elements are found in the leaf that it is a view of. */
+typedef struct seen {
+    wf_tensor *tensor;
+    int64_t shape[AXES], stride[AXES], at;
+} seen;
+
+static uint64_t drawn;
+
+/* A number from 0 on, below n. */
+static int64_t below(int64_t n) {
+    return (int64_t)(number(77, drawn++) * (double)n);
+}
+
+static int64_t count_of(const int64_t *shape) {
+    int64_t n = 1;
+    for (int i = 0; i < AXES; i++) n *= shape[i];
+    return n;
+}
+
+/* Few elements in the last axes, up to MOST in all. */
+static void draw_shape(int64_t *shape) {
+    static const int64_t most[] = { 9, 20, 150 };
+    do {
+        for (int i = 0; i < AXES; i++)
+            shape[i] = i == 0 ? 1 + below(400) : 1 + below(most[below(3)] / (i == 1 ? 3 : 1));
+    } while (count_of(shape) > MOST);
+}
+
+static void index_of(int64_t e, const int64_t *shape, int64_t *index) {
+    for (int i = AXES - 1; i >= 0; e /= shape[i--]) index[i] = e % shape[i];
+}
+
+static int64_t place_of(const seen *s, const int64_t *index) {
+    int64_t at = s->at;
+    for (int i = 0; i < AXES; i++) at += index[i] * s->stride[i];
+    return at;
+}
+
+/* A view of a new leaf: axes in another order, flipped, every second, or of size 1. */
+static seen draw_view(wf_graph *g, const char *name, const int64_t *shape, bool broadcasts) {
+    seen s = { .at = 0 };
+    int order[AXES], back[AXES];
+    int64_t own[AXES], step = 1;
+    bool flipped[AXES], half[AXES];
+    for (int i = 0; i < AXES; i++) order[i] = i;
+    for (int i = AXES - 1; i > 0 && below(3) == 0; i--) {
+        int k = (int)below(i + 1), was = order[i];
+        order[i] = order[k], order[k] = was;
+    }
+    for (int i = 0; i < AXES; i++) {
+        int64_t n = s.shape[i] = broadcasts && below(3) == 0 ? 1 : shape[i];
+        flipped[i] = below(5) == 0, half[i] = below(6) == 0;
+        back[order[i]] = i, own[order[i]] = half[i] ? 2 * n : n;
+    }
+    for (int k = AXES - 1; k >= 0; step *= own[k--]) {
+        int i = back[k];
+        s.stride[i] = half[i] ? 2 * step : step;
+        if (!flipped[i]) continue;
+        s.at += (own[k] - 1) * step;
+        s.stride[i] = -s.stride[i];
+    }
+    wf_tensor *x = wf_permute(wf_param(g, name, AXES, own, wf_init_uniform(1)), order);
+    for (int i = 0; i < AXES; i++) {
+        if (flipped[i]) x = wf_flip(x, WF_AXIS(i));
+        if (half[i]) x = wf_slice_step(x, i, 0, WF_END, 2);
+    }
+    for (int i = 0; i < AXES; i++)
+        if (s.shape[i] == 1) s.stride[i] = 0;
+    s.tensor = x;
+    return s;
+}
+
+static double *leaf_of(wf_graph *g, const char *name) {
+    return leaf_values(wf_find(g, name));
+}
+
+TEST_ROWS(a_broadcast_is_that_of_each_element, 60) {
+    wf_graph *g = new_graph(_i & 1 ? WF_F64 : WF_F32);
+    int64_t shape[AXES], index[AXES];
+    drawn = (uint64_t)_i << 20;
+    draw_shape(shape);
+    seen a = draw_view(g, "a", shape, false), b = draw_view(g, "b", shape, true);
+    seen c = draw_view(g, "c", shape, true);
+    wf_tensor *y[] = { wf_sub(a.tensor, b.tensor), wf_sub(b.tensor, a.tensor),
+                       wf_where(wf_greater(b.tensor, wf_constant(g, 0)), c.tensor, a.tensor),
+                       wf_reshape(a.tensor, 1, (int64_t[]){ WF_REST }) };
+    values got[4];
+    evaluate(y, 4, 1 + _i % 2, false, got);
+    double *from[] = { leaf_of(g, "a"), leaf_of(g, "b"), leaf_of(g, "c") };
+    ck_assert_int_eq(got[0].count, count_of(shape));
+    for (int64_t e = 0; e < got[0].count; e++) {
+        index_of(e, shape, index);
+        double x = from[0][place_of(&a, index)], z = from[1][place_of(&b, index)];
+        double difference = _i & 1 ? x - z : (double)((float)x - (float)z);
+        ck_assert(got[0].data[e] == difference && got[1].data[e] == -difference);
+        ck_assert(got[2].data[e] == (z > 0 ? from[2][place_of(&c, index)] : x));
+        ck_assert(got[3].data[e] == x);
+    }
+    for (int i = 0; i < 3; i++) free(from[i]);
+    free_values(got, 4);
+    end_graph(g);
+}
+
+/* The order of a sum depends on how many terms it has, not on where they lie. */
+TEST_ROWS(axes_apart_are_reduced_like_one_run, 60) {
+    wf_graph *g = new_graph(_i & 1 ? WF_F64 : WF_F32);
+    int64_t shape[AXES];
+    drawn = (uint64_t)_i << 20;
+    draw_shape(shape);
+    shape[AXES - 1]++; /* an axis of size 1 is not reduced: rows would be added to rows */
+    seen x = draw_view(g, "x", shape, false);
+    uint32_t axes = WF_AXIS(AXES - 1);
+    int order[AXES], n = 0, kept;
+    int64_t dims[AXES] = { 0 };
+    bool reduced[AXES] = { [AXES - 1] = true };
+    for (int i = 0; i < AXES - 1; i++)
+        if (below(2)) reduced[i] = true, axes |= WF_AXIS(i);
+    for (int i = 0; i < AXES; i++)
+        if (!reduced[i]) order[n++] = i;
+    kept = n;
+    for (int i = 0; i < AXES; i++)
+        if (reduced[i]) order[n++] = i;
+    dims[kept] = WF_REST;
+    wf_tensor *run = wf_reshape(wf_permute(x.tensor, order), kept + 1, dims);
+    wf_tensor *copy = wf_add(run, wf_constant(g, 0));
+    wf_tensor *y[] = { wf_sum(x.tensor, axes, false), wf_sum(copy, WF_LAST_AXIS, false),
+                       wf_max(x.tensor, axes, false), wf_max(copy, WF_LAST_AXIS, false) };
+    values got[4];
+    evaluate(y, 4, 1 + _i % 2, false, got);
+    ck_assert(same_bits(got[0], got[1]) && same_bits(got[2], got[3]));
+    free_values(got, 4);
+    end_graph(g);
+}
+
+TEST_ROWS(pads_windows_and_picks_are_those_of_each_element, 40) {
+    wf_graph *g = new_graph(_i & 1 ? WF_F64 : WF_F32);
+    int64_t shape[AXES], index[AXES], place[AXES];
+    drawn = (uint64_t)_i << 20;
+    draw_shape(shape);
+    int axis = (int)below(AXES);
+    int64_t before = below(3), after = below(3),
+            size = 1 + below(shape[axis] < 4 ? shape[axis] : 4);
+    int64_t times = 1 + below(4), n = count_of(shape), picks = 1 + below(9);
+    seen x = draw_view(g, "x", shape, false);
+    int64_t picked[AXES], ids_shape[AXES];
+    for (int i = 0; i < AXES; i++) {
+        picked[i] = i == axis ? picks : shape[i];
+        ids_shape[i] = i != axis && below(3) == 0 ? 1 : picked[i];
+    }
+    int32_t *ids = malloc((size_t)count_of(ids_shape) * sizeof *ids);
+    ck_assert_ptr_nonnull(ids);
+    for (int64_t i = 0; i < count_of(ids_shape); i++) ids[i] = (int32_t)below(shape[axis]);
+    wf_tensor *y[] = { wf_pad(x.tensor, axis, before, after, 7),
+                       wf_repeat_interleave(x.tensor, times, axis),
+                       wf_affine(wf_unfold(x.tensor, axis, size, 1, 1), 1, 0),
+                       wf_gather(x.tensor, axis, ids_of(g, "ids", AXES, ids_shape, ids)),
+                       wf_concat((wf_tensor *[]){ x.tensor, x.tensor }, 2, axis) };
+    values got[5];
+    evaluate(y, 5, 1 + _i % 2, false, got);
+    double *from = leaf_of(g, "x");
+    int64_t sizes[5] = { shape[axis] + before + after, shape[axis] * times, shape[axis] - size + 1,
+                         picks, 2 * shape[axis] };
+    for (int k = 0; k < 5; k++) {
+        int64_t all[AXES], inner = k == 2 ? size : 1;
+        for (int i = 0; i < AXES; i++) all[i] = i == axis ? sizes[k] : shape[i];
+        ck_assert_int_eq(got[k].count, n / shape[axis] * sizes[k] * inner);
+        for (int64_t e = 0; e < got[k].count; e++) {
+            index_of(e / inner, all, index);
+            memcpy(place, index, sizeof place);
+            int64_t i = index[axis], id = 0;
+            for (int a = 0; a < AXES; a++)
+                id = id * ids_shape[a] + (ids_shape[a] == 1 ? 0 : index[a]);
+            place[axis] = k == 0   ? i - before
+                          : k == 1 ? i / times
+                          : k == 2 ? i + e % inner
+                          : k == 3 ? ids[id]
+                                   : i % shape[axis];
+            bool inside = place[axis] >= 0 && place[axis] < shape[axis];
+            ck_assert(got[k].data[e] == (inside ? from[place_of(&x, place)] : 7));
+        }
+    }
+    free(from), free(ids);
+    free_values(got, 5);
+    end_graph(g);
+}
