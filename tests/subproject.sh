@@ -76,7 +76,7 @@ quietly meson setup --wrap-mode=nofallback installed
 LD_LIBRARY_PATH=$(dirname "$(dirname "$pc")") try installed
 mkdir reader
 cp example.c reader
-awk '/^```meson$/ { on = 1; next } /^```/ { on = 0 } on' "$source/README.md" > reader/meson.build
+awk '/^```meson$/ { on = 1; next } /^```/ { on = 0 } on' "$source/tools/package/README.md" > reader/meson.build
 quietly meson setup --wrap-mode=nofallback reader/build reader
 quietly meson compile -C reader/build
 quietly meson setup --force-fallback-for=weft subproject
