@@ -103,6 +103,8 @@ done
 for function in $(cat ops/ops.h nn/*.h | tr '\n' ' ' | grep -oE 'WF_API [^;]*;' |
     grep -E '(uint32_t axes|int (axis|a|b|from|to)\>|int \*order)' | sed -nE 's/^[^(]*[ *](wf_[a-z0-9_]+)\(.*/\1/p'); do
     grep -qE "(^|[^a-z_])$function\(" tests/ops/test_axes.c || fail "tests/ops/test_axes.c has no row for $function"
+done
+
 # The README is read in three minutes, and every link between pages leads somewhere.
 [ "$(wc -c < README.md)" -le 6144 ] || fail "README.md has more than 6 KB: move what is special to a page of its own"
 for page in $(find . -name '*.md' ! -path './build*' ! -path './.git/*' ! -path './quickstart/*'); do
