@@ -41,7 +41,8 @@ struct wf_kernel {
 
     /* bit i: operand i may have any strides; else the planner makes it row-major */
     uint32_t strided;
-    /* bit i: out[0] may overwrite operand i (same bytes, element by element) */
+    /* bit i: out[0] may overwrite operand i, element by element: the plan does so only if both have
+     * as many bytes, and elements of one size */
     uint32_t in_place;
     /* out[0] must not overwrite an operand whose memory another operand reads, too */
     bool exclusive;

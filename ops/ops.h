@@ -40,7 +40,8 @@ WF_API wf_tensor *wf_rand(wf_tensor *like, const char *site);  /* uniform in [0,
 WF_API wf_tensor *wf_randn(wf_tensor *like, const char *site); /* normal: mean 0, variance 1 */
 /* 1 with probability p, else 0; gradient zeros */
 WF_API wf_tensor *wf_bernoulli(wf_tensor *p, const char *site);
-/* logits [...,V] -> i32 [...]: an index with the probability that softmax gives it */
+/* logits [...,V] -> i32 [...]: an index with the probability that softmax gives it. A row with a NaN
+ * or +inf, or of nothing but -inf, fails the run. */
 WF_API wf_tensor *wf_categorical(wf_tensor *logits, const char *site);
 
 /* ---- the ops that the engine records itself: elementwise/chain.c, binary.inc ----------------- */
@@ -71,7 +72,8 @@ WF_API wf_tensor *wf_xlogy(wf_tensor *a, wf_tensor *b);     /* a log(b); 0 for a
 WF_API wf_tensor *wf_fmod(wf_tensor *a, wf_tensor *b);      /* a - trunc(a / b) b: a's sign */
 WF_API wf_tensor *wf_remainder(wf_tensor *a, wf_tensor *b); /* a - floor(a / b) b: b's sign */
 WF_API wf_tensor *wf_floor_divide(wf_tensor *a, wf_tensor *b); /* floor(a / b); gradient zeros */
-/* min(max(x, low), high), either NULL: none. Gradient to x also where it is equal to a bound */
+/* min(max(x, low), high), either NULL: none. Where x is equal to a bound x has the gradient, which
+ * wf_clamp does not give it. */
 WF_API wf_tensor *wf_clamp_tensors(wf_tensor *x, wf_tensor *low, wf_tensor *high);
 WF_API wf_tensor *wf_lerp(wf_tensor *a, wf_tensor *b, wf_tensor *weight); /* a + weight (b - a) */
 /* comparisons of reals or i32: 1 or 0, real */
@@ -150,6 +152,7 @@ WF_API wf_tensor *wf_mish(wf_tensor *x);        /* x tanh(softplus(x)) */
 WF_API wf_tensor *wf_hardsigmoid(wf_tensor *x); /* min(max(x + 3, 0), 6) / 6; gradient 0 at -3, 3 */
 WF_API wf_tensor *wf_affine(wf_tensor *x, double scale, double shift); /* scale * x + shift */
 WF_API wf_tensor *wf_scale(wf_tensor *x, double scale);                /* scale * x */
+/* min(max(x, low), high); gradient 0 at a bound */
 WF_API wf_tensor *wf_clamp(wf_tensor *x, double low, double high);
 
 /* ---- selection: where.c ---------------------------------------------------------------------- */
@@ -181,7 +184,7 @@ WF_API wf_tensor *wf_var(wf_tensor *x, uint32_t axes, double correction, bool ke
 WF_API wf_tensor *wf_std(wf_tensor *x, uint32_t axes, double correction, bool keepdim);
 /* p: 1, 2 (gradient 0 at 0), INFINITY, -INFINITY */
 WF_API wf_tensor *wf_vector_norm(wf_tensor *x, double p, uint32_t axes, bool keepdim);
-/* log(sum(exp(x))) without overflow; all -inf: -inf, with gradient 0 */
+/* log(sum(exp(x))) without overflow; all -inf, or no elements: -inf, with gradient 0 */
 WF_API wf_tensor *wf_logsumexp(wf_tensor *x, uint32_t axes, bool keepdim);
 /* 1 or 0: is any, are all not 0? */
 WF_API wf_tensor *wf_any(wf_tensor *x, uint32_t axes, bool keepdim);
@@ -274,7 +277,8 @@ WF_API wf_tensor *wf_tile(wf_tensor *x, const int64_t *times);
 WF_API wf_tensor *wf_repeat_interleave(wf_tensor *x, int64_t n, int axis);
 /* step i of the axis goes to i + shift, around its end */
 WF_API wf_tensor *wf_roll(wf_tensor *x, int64_t shift, int axis);
-/* of matrices [...,m,n]: 0 above, or below, the diagonal that many steps above the main one */
+/* of matrices [...,m,n], real or i32: 0 above, or below, the diagonal that many steps above the
+ * main one */
 WF_API wf_tensor *wf_tril(wf_tensor *x, int64_t diagonal);
 WF_API wf_tensor *wf_triu(wf_tensor *x, int64_t diagonal);
 WF_API wf_tensor *wf_broadcast_to(wf_tensor *x, wf_tensor *like);
@@ -363,7 +367,8 @@ WF_API wf_tensor *wf_avg_pool1d(wf_tensor *x, const wf_pool_options *options);
 WF_API wf_tensor *wf_masked_softmax(wf_tensor *x, wf_tensor *mask, bool causal);
 WF_API wf_tensor *wf_softmax(wf_tensor *x, int axis); /* exp(x) / sum(exp(x)) over the axis */
 WF_API wf_tensor *wf_log_softmax(wf_tensor *x, int axis);
-/* last axis; weight, bias [D] or NULL */
+/* last axis; weight, bias [D] or NULL. Rows whose squares overflow are scaled, so that every row of
+ * finite numbers has its result; a NaN or an infinity makes its row NaN. So do all three norms. */
 WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps);
 /* over these axes together; weight, bias: their sizes, or NULL */
 WF_API wf_tensor *wf_layer_norm_over(wf_tensor *x, uint32_t axes, wf_tensor *weight,
@@ -392,7 +397,11 @@ WF_API wf_tensor *wf_is_training(wf_tensor *like); /* real []: 1 in a plan that 
  * [T], or any shape that broadcasts to [...,T]; [B,T] gets a head axis for x [B,H,T,d]. */
 WF_API wf_tensor *wf_rotary(wf_tensor *x, wf_tensor *ids, double base, bool interleaved);
 /* The same in two steps, so that layers share the sines: ids [...] -> [...,2,dim], computed in
- * double; and x turned by such a table. */
+ * double; and x turned by such a table, [T,2,d] or any that broadcasts to [...,T,2,d]; [B,T,2,d]
+ * gets a head axis. Row 0 holds the cosines c, row 1 the sines s with their signs:
+ *     y[i] = x[i] c[i] + x[p] s[i]     p: the other element of i's pair
+ * so that an angle t of elements i < p is c[i] = c[p] = cos t, s[i] = -sin t, s[p] = sin t. The
+ * table may be any tensor, such as learned angles, and has its gradient. */
 WF_API wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interleaved);
 WF_API wf_tensor *wf_rotate(wf_tensor *x, wf_tensor *table, bool interleaved);
 

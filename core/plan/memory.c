@@ -39,6 +39,12 @@ static void merge(binding *b, int *root, int out, int r) {
     b->storages[r].pinned = b->storages[out].pinned;
 }
 
+/* An f64 condition of 4 elements and an i32 result of 8 have as many bytes, but not one element in
+ * the place of another. */
+static bool same_elements(const wf_view *a, const wf_view *b) {
+    return wf_dtype_size(a->dtype) == wf_dtype_size(b->dtype);
+}
+
 /* The storage of the operand that the result of exec x may overwrite, or -1. */
 static int overwritten(const binding *b, int x, const int *root) {
     const exec *e = &b->execs[x];
@@ -50,6 +56,7 @@ static int overwritten(const binding *b, int x, const int *root) {
         if (!(in_place >> i & 1) || s < 0) continue;
         const storage *in = &b->storages[root_of(root, s)];
         if (in->place == IN_ARENA && !in->pinned && in->last == x && in->bytes == out->bytes &&
+            same_elements(&e->call.in[i], &e->call.out[0]) &&
             whole(&b->storages[s], &e->call.in[i], e->in[i].offset) &&
             whole(out, &e->call.out[0], 0) && alone(b, e, i, root))
             return root_of(root, s);

@@ -12,9 +12,10 @@ double wf_logit_at(const logit_row *r, const void *values, int64_t i) {
 }
 
 double wf_logit_normaliser(const logit_row *r) {
-    double sum;
-    return r->real == WF_F64 ? wf_f64()->cross_entropy_row(r->vocab, r->logits, &sum)
-                             : wf_f32()->cross_entropy_row(r->vocab, r->logits, &sum);
+    double log_total;
+    double top = r->real == WF_F64 ? wf_f64()->log_sum_exp(r->vocab, r->logits, &log_total)
+                                   : wf_f32()->log_sum_exp(r->vocab, r->logits, &log_total);
+    return top + log_total;
 }
 
 /* The first of x[i..n) that is above limit; n if none is. */

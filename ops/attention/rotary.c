@@ -111,7 +111,7 @@ wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interl
 
 typedef struct rotate_attrs {
     bool interleaved;
-    bool back; /* by the negative angles */
+    bool back; /* the transpose: by the negative angles, if the table is one of angles */
 } rotate_attrs;
 
 /* The table's cosines, [..., T, d]; the sines of a row lie d elements behind them. */
@@ -183,10 +183,28 @@ static bool eval_rotate(const wf_call *c, int phase, int64_t task, void *scratch
     return true;
 }
 
-/* A rotation is orthogonal: its transpose turns back. */
+/* x [..., d] with the elements of each pair in each other's place. */
+static wf_tensor *partners(wf_tensor *x, bool interleaved) {
+    int ndim = wf_rank(x), pair = interleaved ? ndim : ndim - 1;
+    int64_t dims[WF_MAX_DIMS + 1] = { 0 };
+    if (ndim == WF_MAX_DIMS) return wf_poison(x->graph, "rotate: a table's gradient, of 8 axes");
+    dims[ndim - 1] = dims[ndim] = WF_REST;
+    dims[pair] = 2;
+    return wf_reshape_like(wf_flip(wf_reshape(x, ndim + 1, dims), WF_AXIS(pair)), x);
+}
+
+/* y = x c + P x s, where P exchanges the elements of each pair, c are the cosines and s the sines;
+ * its transpose is y = x c + P (x s). So dx = dy turned by the other of the two, dc = dy x, and
+ * ds = dy P x, or x P dy. */
 static void grad_rotate(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     rotate_attrs a = *(const rotate_attrs *)y->attrs;
-    (void)need;
+    wf_tensor *x = y->in[0], *shares[2];
+    if (need & 2) {
+        shares[0] = wf_mul(dy[0], x);
+        shares[1] = a.back ? wf_mul(x, partners(dy[0], a.interleaved))
+                           : wf_mul(dy[0], partners(x, a.interleaved));
+        dx[1] = wf_stack(shares, 2, -2); /* [..., T, 2, d] */
+    }
     a.back = !a.back;
     dx[0] = wf_record(&wf_op_rotate, 2, (wf_tensor *[]){ dy[0], y->in[1] }, &a);
 }
@@ -202,7 +220,6 @@ const wf_op wf_op_rotate = {
     .attr_bytes = sizeof(rotate_attrs),
     .shape = shape_rotate,
     .grad = grad_rotate,
-    .nondiff = 1 << 1,
     .run = &(const wf_kernel){ .plan = plan_rotate,
                                .tasks = tasks_rotate,
                                .eval = eval_rotate,

@@ -85,8 +85,14 @@ wf_tensor *wf_bernoulli(wf_tensor *p, const char *site) {
 }
 
 /* The largest of logits + g is the index i with probability softmax(logits)[i], if the g are
- * independent Gumbel variables, -log(-log(u)) (Gumbel 1954; Maddison et al. 2014). */
+ * independent Gumbel variables, -log(-log(u)) (Gumbel 1954; Maddison et al. 2014). The largest logit
+ * is subtracted first, so that g is not lost beside large ones. It is not finite where a row has a
+ * NaN or +inf, or nothing but -inf: no distribution, and the run fails. */
 wf_tensor *wf_categorical(wf_tensor *logits, const char *site) {
+    if (logits && wf_rank(logits) < 1)
+        return wf_poison(logits->graph, "categorical: a scalar has no last axis");
     wf_tensor *gumbel = wf_neg(wf_log(wf_neg(wf_log(wf_rand(logits, site)))));
-    return wf_argmax(wf_add(wf_detach(logits), gumbel), -1);
+    wf_tensor *constant = wf_detach(logits), *top = wf_max(constant, WF_LAST_AXIS, true);
+    top = wf_check_finite(top, "categorical: the largest logit of a row");
+    return wf_argmax(wf_add(wf_sub(constant, top), gumbel), -1);
 }

@@ -39,8 +39,8 @@ static wf_tensor *silu_curvature(wf_tensor *x) {
 
 /* ---- derivatives that a row has no room for -------------------------------------------------- */
 
-/* 1 where low < x < high, else 0: at the ends PyTorch's hardsigmoid and relu6 have the gradient 0,
- * clamp has 1. */
+/* 1 where low < x < high, else 0: at the ends PyTorch's hardsigmoid, relu6 and clamp have the
+ * gradient 0. */
 static wf_tensor *between(wf_tensor *x, double low, double high) {
     return wf_mul(wf_greater(x, wf_constant(x->graph, low)),
                   wf_less(x, wf_constant(x->graph, high)));
@@ -143,8 +143,9 @@ wf_tensor *wf_affine(wf_tensor *x, double scale, double shift) {
     return wf_record(&wf_op_affine, 1, &x, &(affine){ scale, shift });
 }
 
+/* Adding -0 changes nothing; adding 0 would make 0 of -0. */
 wf_tensor *wf_scale(wf_tensor *x, double scale) {
-    return wf_affine(x, scale, 0);
+    return wf_affine(x, scale, -0.0);
 }
 
 /* ---- clamp: y = min(max(x, low), high) ------------------------------------------------------- */
@@ -168,14 +169,11 @@ static bool eval_clamp(const wf_call *c, int phase, int64_t task, void *scratch)
     return true;
 }
 
-/* The derivative is 1 where y = x, bounds included, and 0 outside, where y is constant. */
+/* The derivative is 1 between the bounds, and 0 outside, where y is constant, and at them. */
 static void grad_clamp(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const clamp *a = y->attrs;
-    wf_tensor *x = y->in[0];
-    wf_tensor *above = wf_greater_equal(x, wf_constant(y->graph, a->low));
-    wf_tensor *below = wf_less_equal(x, wf_constant(y->graph, a->high));
     (void)need;
-    dx[0] = wf_mul(dy[0], wf_mul(above, below));
+    dx[0] = wf_mul(dy[0], between(y->in[0], a->low, a->high));
 }
 
 const wf_op wf_op_clamp = {

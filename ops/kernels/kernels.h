@@ -247,7 +247,7 @@ enum { WF_DRAWN = 256 };
         void (*rms_norm_backward_rows)(int64_t rows, int64_t n, const real *x, const real *w,      \
                                        const real *rstd, const real *dy, real *dx, real *dw);      \
         /* y = the pairs of x (elements i and i + n/2, or if interleaved 2i and 2i + 1) turned by  \
-         * the angles of table, n cosines and n sines; back: by the negative angles. y may be x */ \
+         * the angles of table, n cosines and n sines; back: by the transpose. y may be x */       \
         void (*rotate)(int64_t n, const real *x, const real *table, bool interleaved, bool back,   \
                        real *y);                                                                   \
         /* y[i] = half i0 + i of the Philox stream < threshold ? x[i] * scale : 0. Half e is 16    \
@@ -263,11 +263,14 @@ enum { WF_DRAWN = 256 };
          * bits * 2^-53. NaN where a relative error below `unsure` could change y rounded to f32 */\
         void (*draw_normal)(const uint64_t u[WF_DRAWN], const uint64_t v[WF_DRAWN], double std,    \
                             double unsure, double y[WF_DRAWN]);                                    \
-        /* Returns log(sum exp(x)); sum(x) out */                                                  \
-        double (*cross_entropy_row)(int64_t n, const real *x, double *sum_logits);                 \
-        /* dx[j] = dy * (exp(x[j] - lse) - smoothing / n - (j == label) * (1 - smoothing)) */      \
-        void (*cross_entropy_backward_row)(int64_t n, const real *x, double lse, int64_t label,    \
-                                           double smoothing, double dy, real *dx);                 \
+        /* log(sum exp(x)) = m + *log_total; returns m, the largest x */                           \
+        real (*log_sum_exp)(int64_t n, const real *x, double *log_total);                          \
+        /* sum(x - from) */                                                                        \
+        double (*difference_sum)(int64_t n, const real *x, real from);                             \
+        /* dx[j] = dy * (exp(x[j] - top - log_total) - smoothing / n                               \
+         *               - (j == label) * (1 - smoothing)) */                                      \
+        void (*cross_entropy_backward_row)(int64_t n, const real *x, real top, real log_total,     \
+                                           int64_t label, double smoothing, double dy, real *dx);  \
         /* The formulas are in update.inc. momentum_buffer and average may be NULL */              \
         void (*sgd)(int64_t n, real *p, real *momentum_buffer, const real *grad,                   \
                     const wf_sgd_rule *rule);                                                      \

@@ -19,9 +19,12 @@ typedef struct cross_entropy_attrs {
     int32_t ignore_index;
 } cross_entropy_attrs;
 
-enum { LOSS, NLL, COUNT, LSE }; /* results: three scalars, and the saved log-sum-exp of every row */
+/* Results: three scalars, and for backward what the log-sum-exp of every row is the sum of: the
+ * largest logit, and the logarithm of the sum of exponentials of differences to it. Added up they
+ * would lose what is behind the digits of a large logit, and p would be as wrong. */
+enum { LOSS, NLL, COUNT, LSE };
 
-/* ---- cross_entropy: logits [..., V], labels [...] i32 -> loss, nll, count [], lse [...] ------ */
+/* ---- cross_entropy: logits [..., V], labels [...] i32 -> loss, nll, count [], lse [..., 2] --- */
 
 static bool labels_fit(wf_call *c) {
     const wf_view *x = &c->in[0], *labels = &c->in[1];
@@ -33,6 +36,11 @@ static bool labels_fit(wf_call *c) {
                    wf_show(c, x));
 }
 
+static void set_lse_shape(wf_view *lse, wf_dtype real, const wf_view *labels) {
+    wf_set_shape(lse, real, labels->ndim, labels->shape);
+    lse->shape[lse->ndim++] = 2;
+}
+
 static bool shape_cross_entropy(wf_call *c) {
     const cross_entropy_attrs *a = c->attrs;
     const wf_view *labels = &c->in[1];
@@ -41,7 +49,7 @@ static bool shape_cross_entropy(wf_call *c) {
     if (!(a->smoothing >= 0 && a->smoothing <= 1))
         return wf_fail(c, "a label smoothing of %g is not in [0, 1]", a->smoothing);
     for (int k = LOSS; k <= COUNT; k++) wf_set_shape(&c->out[k], real, 0, NULL);
-    wf_set_shape(&c->out[LSE], real, labels->ndim, labels->shape);
+    set_lse_shape(&c->out[LSE], real, labels);
     return true;
 }
 
@@ -66,6 +74,16 @@ static bool label_ok(const wf_call *c, int64_t row) {
                    (long long)n - 1);
 }
 
+/* -log p[j] = log_total - (x[j] - top), and so is their mean. */
+static double smoothed(const wf_call *c, int64_t row, double top, double log_total, double nll) {
+    const cross_entropy_attrs *a = c->attrs;
+    const wf_view *x = &c->in[0];
+    int64_t n = x->shape[x->ndim - 1];
+    double sum = x->dtype == WF_F32 ? wf_f32()->difference_sum(n, wf_at(x, row * n), (float)top)
+                                    : wf_f64()->difference_sum(n, wf_at(x, row * n), top);
+    return (1 - a->smoothing) * nll + a->smoothing * (log_total - sum / (double)n);
+}
+
 static bool row_losses(const wf_call *c, int64_t task) {
     const cross_entropy_attrs *a = c->attrs;
     const wf_view *x = &c->in[0];
@@ -75,16 +93,17 @@ static bool row_losses(const wf_call *c, int64_t task) {
     wf_row_range(c, task, &from, &to);
     for (int64_t r = from; r < to; r++) {
         int32_t label = labels[r];
-        double sum, lse = 0, nll = 0, loss = 0;
+        double top = 0, log_total = 0, nll = 0, loss = 0;
         if (!label_ok(c, r)) return false;
         if (label != a->ignore_index) {
-            lse = WF_KERNEL(x->dtype, cross_entropy_row(n, wf_at(x, r * n), &sum));
-            loss = nll = lse - wf_get(x, r * n + label);
-            if (a->smoothing > 0)
-                loss = (1 - a->smoothing) * nll + a->smoothing * (lse - sum / (double)n);
+            top = WF_KERNEL(x->dtype, log_sum_exp(n, wf_at(x, r * n), &log_total));
+            nll = (top - wf_get(x, r * n + label)) + log_total;
+            loss = a->smoothing > 0 ? smoothed(c, r, top, log_total, nll) : nll;
         }
-        losses[r][LOSS] = loss, losses[r][NLL] = nll;
-        wf_put(&c->out[LSE], r, lse);
+        losses[r][LOSS] = loss;
+        losses[r][NLL] = nll;
+        wf_put(&c->out[LSE], 2 * r, top);
+        wf_put(&c->out[LSE], 2 * r + 1, log_total);
     }
     return true;
 }
@@ -189,7 +208,11 @@ enum { IN_LSE = 2, IN_DLOSS, IN_DNLL };
 
 static bool shape_backward(wf_call *c) {
     const wf_view *x = &c->in[0];
-    if (!labels_fit(c) || !wf_want_like(c, IN_LSE, true, "lse")) return false;
+    wf_view lse;
+    if (!labels_fit(c) || !wf_want_real(c, IN_LSE)) return false;
+    set_lse_shape(&lse, x->dtype, &c->in[1]);
+    if (!wf_same_shape(&c->in[IN_LSE], &lse))
+        return wf_fail(c, "lse %s does not fit %s", wf_show(c, &c->in[IN_LSE]), wf_show(c, x));
     for (int i = IN_DLOSS; i <= IN_DNLL; i++)
         if (c->in[i].ndim > 0 || (c->in[i].ndim == 0 && !wf_want_real(c, i)))
             return wf_fail(c, "the slope %s is not a number", wf_show(c, &c->in[i]));
@@ -205,18 +228,28 @@ static bool plan_backward(wf_call *c, void *plan) {
     return true;
 }
 
+/* dx = dy (p - target) of a row */
+static void softmax_minus(const wf_call *c, int64_t r, int64_t label, double smoothing, double dy,
+                          const void *row, void *dx) {
+    const wf_view *x = &c->in[0], *lse = &c->in[IN_LSE];
+    int64_t n = x->shape[x->ndim - 1];
+    double top = wf_get(lse, 2 * r), log_total = wf_get(lse, 2 * r + 1);
+    if (x->dtype == WF_F32)
+        wf_f32()->cross_entropy_backward_row(n, row, (float)top, (float)log_total, label, smoothing,
+                                             dy, dx);
+    else
+        wf_f64()->cross_entropy_backward_row(n, row, top, log_total, label, smoothing, dy, dx);
+}
+
 static void row_gradient(const wf_call *c, int64_t r, int64_t label, void *scratch) {
     const cross_entropy_attrs *a = c->attrs;
     const wf_view *x = &c->in[0], *dloss = &c->in[IN_DLOSS], *dnll = &c->in[IN_DNLL];
     int64_t n = x->shape[x->ndim - 1];
-    double lse = wf_get(&c->in[IN_LSE], r);
     void *row = wf_at(x, r * n), *dx = wf_at(&c->out[0], r * n), *smooth = scratch;
     if (dnll->ndim < 0) smooth = dx;
-    if (dloss->ndim >= 0) /* first, because dx may overwrite the logits */
-        WF_KERNEL(x->dtype, cross_entropy_backward_row(n, row, lse, label, a->smoothing,
-                                                       wf_get(dloss, 0), smooth));
-    if (dnll->ndim >= 0)
-        WF_KERNEL(x->dtype, cross_entropy_backward_row(n, row, lse, label, 0, wf_get(dnll, 0), dx));
+    /* dloss first, because dx may overwrite the logits */
+    if (dloss->ndim >= 0) softmax_minus(c, r, label, a->smoothing, wf_get(dloss, 0), row, smooth);
+    if (dnll->ndim >= 0) softmax_minus(c, r, label, 0, wf_get(dnll, 0), row, dx);
     if (dloss->ndim >= 0 && dnll->ndim >= 0) WF_KERNEL(x->dtype, accumulate(n, smooth, dx));
 }
 

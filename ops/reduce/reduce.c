@@ -318,14 +318,17 @@ const wf_kernel wf_sum_kernel = { .plan_bytes = sizeof(reduction),
                                   .strided = 1 };
 
 /* The operand's shape, with size 1 along `axes`. */
-static bool shape_reduced(wf_call *c) {
-    const uint32_t *axes = c->attrs;
+static bool reduced_shape(wf_call *c, uint32_t axes) {
     const wf_view *x = &c->in[0];
-    if (!wf_want_real(c, 0) || !wf_want_axes(c, *axes, x->ndim)) return false;
+    if (!wf_want_real(c, 0) || !wf_want_axes(c, axes, x->ndim)) return false;
     wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
     for (int i = 0; i < x->ndim; i++)
-        if (*axes >> i & 1) c->out[0].shape[i] = 1;
+        if (axes >> i & 1) c->out[0].shape[i] = 1;
     return true;
+}
+
+static bool shape_sum(wf_call *c) {
+    return reduced_shape(c, *(const uint32_t *)c->attrs);
 }
 
 /* y = sum of x: every derivative is 1. */
@@ -339,19 +342,15 @@ const wf_op wf_op_sum = {
     .family = "reduce",
     .arity = 1,
     .attr_bytes = sizeof(uint32_t),
-    .shape = shape_reduced,
+    .shape = shape_sum,
     .grad = grad_sum,
     .run = &wf_sum_kernel,
 };
 
-static wf_tensor *record_reduction(const wf_op *op, wf_tensor *x, uint32_t axes, bool keepdim) {
-    axes = wf_axes(axes, wf_rank(x));
-    wf_tensor *y = wf_record(op, 1, &x, &axes);
-    return keepdim || axes == WF_NO_AXES ? y : wf_squeeze(y, axes);
-}
-
 wf_tensor *wf_sum(wf_tensor *x, uint32_t axes, bool keepdim) {
-    return record_reduction(&wf_op_sum, x, axes, keepdim);
+    axes = wf_axes(axes, wf_rank(x));
+    wf_tensor *y = wf_record(&wf_op_sum, 1, &x, &axes);
+    return keepdim || axes == WF_NO_AXES ? y : wf_squeeze(y, axes);
 }
 
 wf_tensor *wf_mean(wf_tensor *x, uint32_t axes, bool keepdim) {
@@ -360,9 +359,15 @@ wf_tensor *wf_mean(wf_tensor *x, uint32_t axes, bool keepdim) {
 
 /* ---- max ------------------------------------------------------------------------------------- */
 
+typedef struct max_attrs {
+    uint32_t axes;
+    uint32_t least_of_none; /* 1: the maximum of no elements is -inf, and not an error */
+} max_attrs;
+
 static bool shape_max(wf_call *c) {
-    if (!shape_reduced(c)) return false;
-    if (reduced_length(&c->in[0], &c->out[0]) == 0)
+    const max_attrs *a = c->attrs;
+    if (!reduced_shape(c, a->axes)) return false;
+    if (!a->least_of_none && reduced_length(&c->in[0], &c->out[0]) == 0)
         return wf_fail(c, "%s: no elements to choose from", wf_show(c, &c->in[0]));
     return true;
 }
@@ -374,17 +379,17 @@ static bool eval_max(const wf_call *c, int phase, int64_t task, void *scratch) {
 /* The derivative is 1 for the x that equals y, 0 for the others. If several are equal, dy is
  * divided equally among them: the subgradient of least norm. */
 static void grad_max(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    const uint32_t *axes = y->attrs;
+    const max_attrs *a = y->attrs;
     wf_tensor *hit = wf_equal(y->in[0], y);
     (void)need;
-    dx[0] = wf_mul(hit, wf_div(dy[0], wf_sum(hit, *axes, true)));
+    dx[0] = wf_mul(hit, wf_div(dy[0], wf_sum(hit, a->axes, true)));
 }
 
 const wf_op wf_op_max = {
     .name = "max",
     .family = "reduce",
     .arity = 1,
-    .attr_bytes = sizeof(uint32_t),
+    .attr_bytes = sizeof(max_attrs),
     .shape = shape_max,
     .grad = grad_max,
     .run = &(const wf_kernel){ .plan_bytes = sizeof(reduction),
@@ -395,8 +400,18 @@ const wf_op wf_op_max = {
                                .strided = 1 },
 };
 
+static wf_tensor *record_max(wf_tensor *x, uint32_t axes, bool least_of_none, bool keepdim) {
+    axes = wf_axes(axes, wf_rank(x));
+    wf_tensor *y = wf_record(&wf_op_max, 1, &x, &(max_attrs){ axes, least_of_none });
+    return keepdim || axes == WF_NO_AXES ? y : wf_squeeze(y, axes);
+}
+
 wf_tensor *wf_max(wf_tensor *x, uint32_t axes, bool keepdim) {
-    return record_reduction(&wf_op_max, x, axes, keepdim);
+    return record_max(x, axes, false, keepdim);
+}
+
+wf_tensor *wf_max_or_least(wf_tensor *x, uint32_t axes) {
+    return record_max(x, axes, true, true);
 }
 
 /* ---- inverse_count: 1 / (how many elements those axes have - correction) --------------------- */

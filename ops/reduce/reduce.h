@@ -7,6 +7,9 @@
 /* out[0] = in[0] summed over the axes where out[0], aligned on the right, has size 1: reduce.c. */
 extern const wf_kernel wf_sum_kernel;
 
+/* wf_max with keepdim; of no elements it is -inf. */
+wf_tensor *wf_max_or_least(wf_tensor *x, uint32_t axes);
+
 /* 1 / max(elements along these axes - correction, 0), shape [] */
 wf_tensor *wf_inverse_freedom(wf_tensor *like, uint32_t axes, double correction);
 

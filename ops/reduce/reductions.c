@@ -7,7 +7,16 @@
 #include "ops/base/shapes.h"
 #include "reduce.h"
 
+/* Is the size of one of these axes 0, whatever is bound later? */
+static bool is_nothing(const wf_tensor *x, uint32_t axes) {
+    axes = wf_axes(axes, wf_rank(x));
+    for (int i = 0; i < wf_rank(x); i++)
+        if (axes >> i & 1 && x->shape[i] == 0) return true;
+    return false;
+}
+
 wf_tensor *wf_min(wf_tensor *x, uint32_t axes, bool keepdim) {
+    if (is_nothing(x, axes)) return wf_poison(x->graph, "min: no elements to choose from");
     return wf_neg(wf_max(wf_neg(x), axes, keepdim));
 }
 
@@ -74,12 +83,12 @@ wf_tensor *wf_vector_norm(wf_tensor *x, double p, uint32_t axes, bool keepdim) {
 /* ---- logsumexp ------------------------------------------------------------------------------- */
 
 /* The largest value is subtracted to avoid overflow. The result does not depend on it, so it is
- * treated as a constant. If all are -inf the sum is 0, and so is the gradient. */
+ * treated as a constant. If all are -inf, or there is none, the sum is 0, and so is the gradient. */
 wf_tensor *wf_logsumexp(wf_tensor *x, uint32_t axes, bool keepdim) {
     wf_graph *g = x ? x->graph : NULL;
     double most = wf_real(g) == WF_F64 ? DBL_MAX : FLT_MAX;
     axes = wf_axes(axes, wf_rank(x));
-    wf_tensor *top = wf_clamp(wf_max(wf_detach(x), axes, true), -most, most);
+    wf_tensor *top = wf_clamp(wf_max_or_least(wf_detach(x), axes), -most, most);
     wf_tensor *sum = wf_sum(wf_exp(wf_sub(x, top)), axes, true);
     wf_tensor *log = wf_log(wf_where(sum, sum, wf_constant(g, 1)));
     wf_tensor *y = wf_where(sum, wf_add(log, top), wf_constant(g, -INFINITY));

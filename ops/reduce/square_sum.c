@@ -25,22 +25,31 @@ static bool shape_square_sum(wf_call *c) {
     return true;
 }
 
+/* No elements are one empty block: without a task in phase 0 there would be no phase 1. */
+static int64_t summed_blocks(const wf_call *c) {
+    int64_t blocks = block_count(c);
+    return blocks > 0 ? blocks : 1;
+}
+
 static bool plan_square_sum(wf_call *c, void *plan) {
     (void)plan;
-    c->work_bytes = (size_t)block_count(c) * sizeof(double);
+    c->work_bytes = (size_t)summed_blocks(c) * sizeof(double);
     return true;
 }
 
 static int64_t tasks_square_sum(const wf_call *c, int phase) {
-    return phase == 0 ? block_count(c) : phase == 1;
+    return phase == 0 ? summed_blocks(c) : phase == 1;
 }
 
 /* Phase 0: the sum of each block; phase 1: their sum, in order. */
 static bool eval_square_sum(const wf_call *c, int phase, int64_t task, void *scratch) {
     double *block = c->work, total = 0;
     (void)scratch;
-    if (phase == 0) return block[task] = block_sum(c, task), true;
-    for (int64_t i = 0; i < block_count(c); i++) total += block[i];
+    if (phase == 0) {
+        block[task] = block_sum(c, task);
+        return true;
+    }
+    for (int64_t i = 0; i < summed_blocks(c); i++) total += block[i];
     wf_put(&c->out[0], 0, total);
     return true;
 }

@@ -156,15 +156,16 @@ void wf_chunk(wf_tensor *x, int axis, int n, wf_tensor **parts) {
 
 /* ---- matrices and vectors -------------------------------------------------------------------- */
 
-/* x where `keeps`(column, row + diagonal), else 0. */
+/* x where `keeps`(column, row + diagonal), else 0. x is real or i32. */
 static wf_tensor *triangle(wf_tensor *x, int64_t diagonal,
                            wf_tensor *(*keeps)(wf_tensor *, wf_tensor *)) {
     wf_graph *g = x ? x->graph : NULL;
+    wf_tensor *zero = x && x->dtype == WF_I32 ? wf_constant_i32(g, 0) : wf_zero(x);
     if (wf_rank(x) < 2) return wf_poison(g, "a triangle of %d axes, not of a matrix", wf_rank(x));
     wf_tensor *row = wf_cast(wf_arange(x, -2), wf_real(g)), /* [rows] */
         *column = wf_cast(wf_arange(x, -1), wf_real(g));    /* [columns] */
     row = wf_unsqueeze(wf_affine(row, 1, (double)diagonal), WF_LAST_AXIS);
-    return wf_where(keeps(column, row), x, wf_zero(x));
+    return wf_where(keeps(column, row), x, zero);
 }
 
 wf_tensor *wf_tril(wf_tensor *x, int64_t diagonal) {

@@ -156,6 +156,9 @@ TEST_ROWS(used_twice_gets_both_shares, op_case_count) {
 static wf_tensor *clamp_to_one(wf_tensor *x) {
     return wf_clamp(x, -1, 1);
 }
+static wf_tensor *clamp_between(wf_tensor *x) {
+    return wf_clamp_tensors(x, wf_constant(x->graph, -1), wf_constant(x->graph, 1));
+}
 static wf_tensor *max_with_itself(wf_tensor *x) {
     return wf_maximum(x, wf_detach(x));
 }
@@ -184,7 +187,8 @@ static const struct {
 } kinks[] = {
     { "relu at 0", wf_relu, { 0, -0.0, 1, -1 }, { 0, 0, 1, 0 } },
     { "abs at 0", wf_abs, { 0, -0.0, 2, -2 }, { 0, 0, 1, -1 } },
-    { "clamp at its ends passes", clamp_to_one, { -1, 1, 0.5, 1.5 }, { 1, 1, 1, 0 } },
+    { "clamp at its ends stops", clamp_to_one, { -1, 1, 0.5, 1.5 }, { 0, 0, 1, 0 } },
+    { "clamp_tensors at its ends passes", clamp_between, { -1, 1, 0.5, 1.5 }, { 1, 1, 1, 0 } },
     { "maximum, a tie goes to the first", max_with_itself, { 0, 1, 2, 3 }, { 1, 1, 1, 1 } },
     { "maximum, and not to the second", max_after_itself, { 0, 1, 2, 3 }, { 0, 0, 0, 0 } },
     { "minimum, a tie goes to the first", min_with_itself, { 0, 1, 2, 3 }, { 1, 1, 1, 1 } },

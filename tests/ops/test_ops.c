@@ -349,15 +349,15 @@ static const struct {
 } functions[] = {
     { "exp", wf_exp, exp },    { "log", wf_log, log },    { "sin", wf_sin, sin },
     { "cos", wf_cos, cos },    { "tanh", wf_tanh, tanh }, { "erf", wf_erf, erf },
-    { "sqrt", wf_sqrt, sqrt }, { "abs", wf_abs, fabs },
+    { "sqrt", wf_sqrt, sqrt }, { "abs", wf_abs, fabs },   { "sinh", wf_sinh, sinh },
+    { "cosh", wf_cosh, cosh },
 };
 
 /* Zeros, infinities, NaN, the largest and the smallest: as libm has them; what is below the
  * smallest normal number may be flushed to zero. */
 TEST_ROWS(functions_behave_at_the_edges, COUNT_OF(functions)) {
-    double edge[] = {
-        0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-30, -1e-30, 1e4, -1e4, 88, -88, 5, -5
-    };
+    double edge[] = { 0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-30, -1e-30, 1e4, -1e4,
+                      88,  -88,  5,        -5,        1e8, -1e8,  1e17,   3e38 };
     for (wf_dtype real = WF_F32; real <= WF_F64; real++) {
         wf_graph *g = new_graph(real);
         values got;

@@ -91,6 +91,40 @@ TEST(categories_have_the_probabilities_of_softmax) {
     free(index), wf_plan_free(p), end_graph(g);
 }
 
+static const struct {
+    const char *name;
+    double logits[3];
+    bool fails;
+} categories[] = {
+    { "a NaN", { 0, NAN, 1 }, true },
+    { "an infinity", { 0, INFINITY, 1 }, true },
+    { "nothing but -inf", { -INFINITY, -INFINITY, -INFINITY }, true },
+    { "one possible", { -INFINITY, -1e30, -INFINITY }, false },
+    { "large", { 1e8, -1e8, -1e8 }, false },
+};
+
+TEST_ROWS(categories_of_no_distribution_fail_the_run, COUNT_OF(categories)) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *logits = param_of(g, "logits", SHAPE(1, 3), categories[_i].logits);
+    wf_tensor *y = wf_categorical(logits, NULL);
+    wf_plan *p = plan_for(y, false);
+    ck_assert_msg(wf_run(p) != categories[_i].fails, "%s", categories[_i].name);
+    if (categories[_i].fails)
+        assert_contains(wf_plan_error(p), "categorical: the largest logit of a row is not finite");
+    wf_plan_free(p), end_graph(g);
+}
+
+TEST(large_logits_leave_categories_their_probabilities) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *logits = param_of(g, "logits", SHAPE(2), (double[]){ 0x1p30, 0x1p30 });
+    wf_tensor *y = wf_categorical(wf_add(logits, wf_zeros(g, WF_F32, SHAPE(N, 2))), NULL);
+    wf_plan *p = plan_for(y, false);
+    double *index = run_once(p, y), second = 0;
+    for (int i = 0; i < N; i++) second += index[i];
+    ck_assert_double_eq_tol(second / N, 0.5, 5 * sqrt(0.25 / N));
+    free(index), wf_plan_free(p), end_graph(g);
+}
+
 TEST(generator_gives_the_initial_values) {
     enum { FEW = 1000 };
     static double u[FEW], n[FEW];

@@ -46,6 +46,7 @@ void tally_print(void) {
         [TALLY_F32_F64] = { "f32 against f64", 1e-5 },
         [TALLY_DECOMPOSED] = { "fused against decomposed", 1e-11 },
         [TALLY_EXTENTS] = { "rows with a size by name", 0 },
+        [TALLY_EMPTY] = { "runs of rows with a size of 0", 0 },
         [TALLY_FAULTS] = { "injected failures survived", 0 },
     };
     for (int i = 0; i < TALLY_KINDS; i++) {

@@ -35,6 +35,7 @@ typedef enum tally {
     TALLY_F32_F64,
     TALLY_DECOMPOSED,
     TALLY_EXTENTS,
+    TALLY_EMPTY,
     TALLY_FAULTS,
     TALLY_KINDS
 } tally;

@@ -1,0 +1,282 @@
+/* tests/ops/test_numbers.c - operands at the ends of what a type holds: none, large, tiny, not
+ * finite. PyTorch's values there are recorded: test_extremes_torch.c.
+ *
+ * Not here: ordinary operands, in test_ops.c; functions' errors in units in the last place, in
+ * test_kernels.c. */
+#include <float.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include "op_cases.h"
+#include "tests/suites.h"
+
+TESTS(numbers)
+
+/* ---- no elements: what a kernel does not write is seen --------------------------------------- */
+
+/* New memory of this process is filled with this byte; 0: with what lies there. */
+static void poison_memory(int byte) {
+#ifdef M_PERTURB
+    mallopt(M_PERTURB, byte ? byte ^ 0xff : 0);
+#else
+    (void)byte;
+#endif
+}
+
+static bool run_poisoned(fixture *f, int byte, values *out) {
+    wf_tensor *fetch[MAX_OUTPUTS] = { f->y };
+    int n = fixture_outputs(f);
+    for (int i = 1; i < n; i++) fetch[i] = f->grad[i - 1];
+    poison_memory(byte);
+    wf_plan *p = wf_plan_new(
+        f->g, &(wf_plan_options){ .fetch = fetch, .n_fetch = n, .training = f->row->random });
+    bool ok = wf_plan_ok(p) && wf_run(p);
+    poison_memory(0);
+    if (!ok) ck_assert_uint_gt(strlen(wf_plan_error(p)), 0);
+    for (int i = 0; ok && i < n; i++) out[i].data = plan_values(p, fetch[i], &out[i].count);
+    wf_plan_free(p);
+    return ok;
+}
+
+/* False: the op refuses these shapes, or these data. */
+static bool same_in_any_memory(fixture *f) {
+    values one[MAX_OUTPUTS], other[MAX_OUTPUTS];
+    int n = fixture_outputs(f);
+    bool ran = run_poisoned(f, 0x55, one);
+    if (!ran) return false;
+    ck_assert(run_poisoned(f, 0xfe, other));
+    for (int i = 0; i < n; i++)
+        ck_assert_msg(same_bits(one[i], other[i]), "%s: output %d is what lay in memory",
+                      f->row->name, i);
+    free_values(one, n);
+    free_values(other, n);
+    return true;
+}
+
+/* The row with 0 in place of each size `size`. False: no operand has it. */
+static bool emptied(const op_case *row, int64_t size, op_case *empty) {
+    bool found = false;
+    *empty = *row;
+    for (int i = 0; i < MAX_CASE_OPERANDS; i++)
+        for (int k = 0; k < empty->in[i].ndim; k++) {
+            if (empty->in[i].shape[k] != size) continue;
+            empty->in[i].shape[k] = 0;
+            found = true;
+        }
+    return found;
+}
+
+/* False: a gradient refuses these shapes. */
+static bool differentiate_sum(fixture *f) {
+    if (f->y->dtype != wf_real(f->g) || f->n_wrt == 0 || refuses_gradients(f->y)) return true;
+    f->loss = wf_sum(f->y, WF_ALL_AXES, false);
+    return wf_grad(f->loss, f->wrt, f->n_wrt, f->grad);
+}
+
+/* As the table has them, and with each of their sizes 0. */
+TEST_ROWS(row_writes_all_of_its_result, op_case_count) {
+    const op_case *row = &op_cases[_i];
+    if (row->update) return;
+    for (int64_t size = 0; size <= 9; size++) {
+        op_case empty;
+        fixture f;
+        if (!emptied(row, size, &empty) && size > 0) continue;
+        fixture_open(&f, &empty, WF_F32, PLAIN);
+        bool ran = false;
+        if (wf_ok(f.g) && differentiate_sum(&f)) ran = same_in_any_memory(&f);
+        if (ran && size > 0) tally_note(TALLY_EMPTY, 0);
+        wf_graph_free(f.g);
+    }
+}
+
+static bool shape_lazy(wf_call *c) {
+    wf_set_shape(&c->out[0], c->in[0].dtype, c->in[0].ndim, c->in[0].shape);
+    return true;
+}
+static int64_t no_tasks(const wf_call *c, int phase) {
+    (void)c, (void)phase;
+    return 0;
+}
+static bool eval_lazy(const wf_call *c, int phase, int64_t task, void *scratch) {
+    (void)c, (void)phase, (void)task, (void)scratch;
+    return true;
+}
+static const wf_op op_lazy = {
+    .name = "lazy",
+    .family = "constant",
+    .arity = 1,
+    .shape = shape_lazy,
+    .no_grad = "it writes nothing, to try the test above",
+    .run = &(const wf_kernel){ .tasks = no_tasks, .eval = eval_lazy },
+};
+
+static wf_tensor *build_lazy(wf_tensor *const *x) {
+    return wf_record(&op_lazy, 1, x, NULL);
+}
+
+/* Elsewhere than with the GNU library memory is not filled, and the test above sees little. */
+TEST(a_kernel_that_writes_nothing_is_seen) {
+#if defined(M_PERTURB) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    static const op_case row = { .name = "lazy", .build = build_lazy, .in = { ANY(3, 5) } };
+    fixture f;
+    values one, other;
+    fixture_open(&f, &row, WF_F32, PLAIN);
+    ck_assert(run_poisoned(&f, 0x55, &one) && run_poisoned(&f, 0xfe, &other));
+    ck_assert(!same_bits(one, other));
+    free_values(&one, 1);
+    free_values(&other, 1);
+    fixture_close(&f);
+#else
+    (void)build_lazy;
+#endif
+}
+
+static const struct {
+    const char *name;
+    wf_tensor *(*of)(wf_tensor *x, uint32_t axes, bool keepdim);
+    double value;
+} nothing[] = {
+    { "sum", wf_sum, 0 }, { "prod", wf_prod, 1 },   { "any", wf_any, 0 },
+    { "all", wf_all, 1 }, { "mean", wf_mean, NAN }, { "logsumexp", wf_logsumexp, -INFINITY },
+};
+
+TEST_ROWS(reductions_of_nothing, COUNT_OF(nothing)) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = param_of(g, "x", SHAPE(2, 0), (double[]){ 0 });
+    values v;
+    evaluate((wf_tensor *[]){ nothing[_i].of(x, WF_AXIS(1), false) }, 1, 1, false, &v);
+    for (int i = 0; i < 2; i++)
+        ck_assert_msg(v.data[i] == nothing[_i].value ||
+                          (isnan(v.data[i]) && isnan(nothing[_i].value)),
+                      "%s of nothing is %g", nothing[_i].name, v.data[i]);
+    free_values(&v, 1);
+    end_graph(g);
+}
+
+/* ---- cross_entropy: logits of any size ------------------------------------------------------- */
+
+enum { CLASSES = 1000 };
+
+static wf_graph *loss_of(wf_dtype real, const double *logits, double smoothing, values out[2]) {
+    wf_graph *g = new_graph(real);
+    wf_tensor *x = param_of(g, "x", SHAPE(1, CLASSES), logits), *dx;
+    wf_tensor *label = ids_of(g, "label", SHAPE(1), (int32_t[]){ 3 });
+    wf_cross_entropy_result r = wf_cross_entropy(x, label, smoothing, -1);
+    wf_grad(r.loss, &x, 1, &dx);
+    evaluate((wf_tensor *[]){ r.loss, dx }, 2, 1, false, out);
+    return g;
+}
+
+static const double offsets[] = { 0, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, -1e4, -1e7 };
+
+/* The logits are rounded to f32 first: both types compute on the same numbers. */
+TEST_ROWS(an_offset_costs_cross_entropy_no_digits, COUNT_OF(offsets)) {
+    double logits[CLASSES];
+    for (int i = 0; i < CLASSES; i++)
+        logits[i] = (float)(offsets[_i] + 6 * number(1, (uint64_t)i) - 3);
+    for (int smooth = 0; smooth < 2; smooth++) {
+        values narrow[2], wide[2];
+        wf_graph *g = loss_of(WF_F32, logits, 0.1 * smooth, narrow);
+        wf_graph *h = loss_of(WF_F64, logits, 0.1 * smooth, wide);
+        for (int i = 0; i < 2; i++)
+            ck_assert_msg(distance(narrow[i], wide[i]) <= 1e-6, "%s: %g", i ? "gradient" : "loss",
+                          distance(narrow[i], wide[i]));
+        /* without the label's element, which is large beside all others */
+        wide[1].data[3] = narrow[1].data[3] = 0;
+        ck_assert_double_le(distance(narrow[1], wide[1]), 2e-6);
+        free_values(narrow, 2);
+        free_values(wide, 2);
+        end_graph(g);
+        end_graph(h);
+    }
+}
+
+TEST(equal_logits_have_equal_probabilities) {
+    static const double sizes[] = { 0, 1, 1e10, 1e30, -1e30, 3e38 };
+    for (int s = 0; s < COUNT_OF(sizes); s++) {
+        double logits[CLASSES];
+        values v[2];
+        for (int i = 0; i < CLASSES; i++) logits[i] = (float)sizes[s];
+        wf_graph *g = loss_of(WF_F32, logits, 0, v);
+        ck_assert_double_eq_tol(v[0].data[0], log(CLASSES), 1e-5);
+        ck_assert_double_eq_tol(v[1].data[0], 1.0 / CLASSES, 1e-9);
+        ck_assert_double_eq_tol(v[1].data[3], 1.0 / CLASSES - 1, 1e-6);
+        free_values(v, 2);
+        end_graph(g);
+    }
+}
+
+/* ---- norms: rows whose squares overflow ------------------------------------------------------ */
+
+static wf_tensor *layer_norm(wf_tensor *x) {
+    return wf_layer_norm(x, NULL, NULL, 1e-5);
+}
+static wf_tensor *rms_norm(wf_tensor *x) {
+    return wf_rms_norm(x, NULL, 1e-5);
+}
+
+static wf_tensor *(*const norms[])(wf_tensor *) = { layer_norm, rms_norm };
+
+static void norm_of(int which, wf_dtype real, const double *x, int n, values out[2]) {
+    wf_graph *g = new_graph(real);
+    wf_tensor *p = param_of(g, "x", SHAPE(1, n), x), *dx;
+    wf_tensor *slope = param_of(g, "slope", SHAPE(1, n), (double[]){ 1, 3, -2, 5, 0.5 });
+    wf_tensor *y = norms[which](p);
+    wf_vjp(&y, &slope, 1, &p, 1, &dx);
+    evaluate((wf_tensor *[]){ y, dx }, 2, 1, false, out);
+    end_graph(g);
+}
+
+/* The same row times a power of two that brings it into range has the same result, and a gradient
+ * that is that much larger. */
+TEST_ROWS(norms_of_huge_rows_are_those_of_small_ones, 2) {
+    static const double row[] = { 2.8e28, 5.5e29, -1e30, 7e29, 1e25 };
+    static const double up[] = { 0x1p0, 0x1p25, 0x1p700, 0x1p900 };
+    for (int u = 0; u < COUNT_OF(up); u++) {
+        wf_dtype real = u < 2 ? WF_F32 : WF_F64;
+        double huge[5], small[5];
+        values v[2], w[2];
+        for (int i = 0; i < 5; i++) {
+            huge[i] = (float)row[i] * up[u];
+            small[i] = (float)row[i] * 0x1p-90;
+        }
+        norm_of(_i, real, huge, 5, v);
+        norm_of(_i, WF_F64, small, 5, w);
+        for (int i = 0; i < 5; i++) w[1].data[i] *= 0x1p-90 / up[u];
+        ck_assert_msg(distance(v[0], w[0]) <= 1e-6, "row %d: %g", u, distance(v[0], w[0]));
+        /* a gradient below the smallest normal number is 0 */
+        if (u == 0 || u == 2)
+            ck_assert_msg(distance(v[1], w[1]) <= 1e-5, "row %d, gradient: %g", u,
+                          distance(v[1], w[1]));
+        free_values(v, 2);
+        free_values(w, 2);
+    }
+}
+
+/* Zeros would hide from whoever looks for what is not finite. */
+TEST_ROWS(norms_of_what_is_not_finite_are_nan, 2) {
+    static const double bad[] = { INFINITY, -INFINITY, NAN };
+    for (int b = 0; b < COUNT_OF(bad); b++)
+        for (wf_dtype real = WF_F32; real <= WF_F64; real++) {
+            values v[2];
+            norm_of(_i, real, (double[]){ 1, bad[b], 3, 4, 5 }, 5, v);
+            for (int i = 0; i < 5; i++) ck_assert(isnan(v[0].data[i]));
+            free_values(v, 2);
+        }
+}
+
+/* ---- signs and kinks ------------------------------------------------------------------------- */
+
+TEST(scale_keeps_the_sign_of_zero) {
+    for (wf_dtype real = WF_F32; real <= WF_F64; real++) {
+        wf_graph *g = new_graph(real);
+        wf_tensor *x = param_of(g, "x", SHAPE(2), (double[]){ 0.0, -0.0 });
+        values v[2];
+        evaluate((wf_tensor *[]){ wf_scale(x, -1), wf_scale(x, 2) }, 2, 1, false, v);
+        ck_assert(signbit(v[0].data[0]) && !signbit(v[0].data[1]));
+        ck_assert(!signbit(v[1].data[0]) && signbit(v[1].data[1]));
+        free_values(v, 2);
+        end_graph(g);
+    }
+}
