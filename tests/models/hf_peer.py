@@ -9,9 +9,12 @@ and as older ones did, and converted with `convert --from hf`. Then, through lib
   scores    log-probabilities of each target token for padded batches, both sides in f64: within 2e-5
   searches  generate() with beams 1, 4 and 6, both sides in f32: the same token ids for every line, or it is told;
             a tie is what transformers' own logits decide as weft does, once they are summed in f64
+  rules     generate() with repetition_penalty, no_repeat_ngram_size and the like, beams 1 and 4, as searches; and
+            samples: the shares of 1,024 draws of a first token beside the probabilities that it is drawn with
   back      `convert --to hf`, opened without a warning, gives the same logits; imported again, the same bytes
 """
 import argparse
+import copy
 import ctypes
 import json
 import logging
@@ -30,6 +33,7 @@ from safetensors.torch import load_file, save_file
 from transformers import (BartConfig, BartForConditionalGeneration, M2M100Config, M2M100ForConditionalGeneration,
                           MarianConfig, MarianMTModel, MBartConfig, MBartForConditionalGeneration)
 
+RULED = 250  # lines for each rule and beam
 BOUND, ROUNDED, TIE = 2e-5, 5e-4, 1e-6  # TIE: scores that f32 does not tell apart
 CLASSES = {"marian": (MarianConfig, MarianMTModel), "bart": (BartConfig, BartForConditionalGeneration),
            "mbart": (MBartConfig, MBartForConditionalGeneration),
@@ -191,15 +195,19 @@ class Weft:
                                tgt_length.ctypes.data_as(ctypes.c_void_p), out.ctypes.data_as(ctypes.c_void_p), None)
         return out if ok else sys.exit(self.lib.wf_decoder_error(decoder).decode())
 
-    def decode(self, decoder, src, src_length, beam):
+    def decode(self, decoder, src, src_length, beam, more=(), every=False):
         b, s = src.shape
         options = self.lib.wf_generation_options(self.generation)
         options.beam = beam
+        for key, value in dict(more).items():
+            setattr(options, key, value)
         results = (Decoded * b)()
         if not self.lib.wf_decode(decoder, b, s, src.ctypes.data_as(ctypes.c_void_p),
                                   src_length.ctypes.data_as(ctypes.c_void_p), None, ctypes.byref(options), results):
             sys.exit(self.lib.wf_decoder_error(decoder).decode())
         out = [(list(r.best[0].tokens[:r.best[0].length]), r.best[0].score) for r in results]
+        if every:
+            out = [[list(r.best[k].tokens[:r.best[k].length]) for k in range(r.n)] for r in results]
         self.lib.wf_decoded_free(results, b)
         return out
 
@@ -274,25 +282,26 @@ def torch_tokens(model, sequence):
     return out
 
 
-def search_in_f64(model, src, beam):
+def processors_of(model, asked):
+    """What generate() changes scores by, in its order."""
+    g = copy.deepcopy(model.generation_config)
+    g.update(**asked)
+    model._prepare_special_tokens(g, device="cpu")
+    g.eos_token_id = int(g.eos_token_id)
+    return model._get_logits_processor(g, input_ids_seq_length=1), g
+
+
+def search_in_f64(model, src, beam, asked=()):
     """generate() of one source by transformers' logits, its sums in f64, where generate()'s are in f32."""
-    g, c = model.generation_config, model.config
-    banned = [ids[0] for ids in g.bad_words_ids or []]
+    c = model.config
+    processors, g = processors_of(model, dict(asked))
     alpha = 1.0 if g.length_penalty is None else g.length_penalty
     live, kept, model = [([c.decoder_start_token_id], 0.0)], [], model.double()
     for n in range(1, g.max_length):
         with torch.no_grad():
             logits = model(input_ids=torch.tensor(np.repeat(src, len(live), 0)).long(),
                            decoder_input_ids=torch.tensor([tokens for tokens, _ in live])).logits[:, -1]
-        p = logits.log_softmax(-1)
-        p[:, banned] = -torch.inf
-        if g.renormalize_logits:
-            p = p.log_softmax(-1)
-        only = (g.forced_bos_token_id if n == 1 else None, g.forced_eos_token_id if n == g.max_length - 1 else None)
-        for token in only:
-            if token is not None:
-                p[:] = -torch.inf
-                p[:, token] = 0
+        p = processors(torch.tensor([tokens for tokens, _ in live]), logits.log_softmax(-1) if beam > 1 else logits)
         more = sorted(((total + x, tokens + [v]) for (tokens, total), row in zip(live, p.tolist())
                        for v, x in enumerate(row)), key=lambda m: -m[0])[:2 * beam]
         ends = [tokens[-1] == c.eos_token_id or n == g.max_length - 1 for _, tokens in more]
@@ -324,6 +333,70 @@ def compare_searches(weft, model, file, rng, lines):
                     gap = score - ours[i][1] if beam > 1 else None
                     differ.setdefault(beam, []).append((want, ours[i][0], gap, tie))
     return differ
+
+
+# What transformers is asked for, and the same of weft: models/decode.h.
+BEGINNING = (ctypes.c_int32 * 3)(5, 6, 7)
+RULES = {
+    "no_repeat_ngram_size 1": (dict(no_repeat_ngram_size=1), dict(no_repeat_ngram=1)),
+    "no_repeat_ngram_size 2": (dict(no_repeat_ngram_size=2), dict(no_repeat_ngram=2)),
+    "no_repeat_ngram_size 3": (dict(no_repeat_ngram_size=3), dict(no_repeat_ngram=3)),
+    "repetition_penalty 1.3": (dict(repetition_penalty=1.3), dict(repetition_penalty=1.3)),
+    "repetition_penalty 0.8": (dict(repetition_penalty=0.8), dict(repetition_penalty=0.8)),
+    "min_new_tokens 9": (dict(min_new_tokens=9), dict(min_len=9)),
+    "min_length 9": (dict(min_length=9), dict(min_len=8)),
+    "begin_suppress_tokens": (dict(begin_suppress_tokens=list(BEGINNING)),
+                              dict(begin_banned=ctypes.addressof(BEGINNING), n_begin_banned=3)),
+    "decay (4, 1.3)": (dict(exponential_decay_length_penalty=(4, 1.3)), dict(decay_start=4, decay=1.3)),
+    "decay (2, 0.8)": (dict(exponential_decay_length_penalty=(2, 0.8)), dict(decay_start=2, decay=0.8)),
+    "all": (dict(no_repeat_ngram_size=2, repetition_penalty=1.2, min_new_tokens=4, begin_suppress_tokens=list(BEGINNING),
+                 exponential_decay_length_penalty=(6, 1.1)),
+            dict(no_repeat_ngram=2, repetition_penalty=1.2, min_len=4, begin_banned=ctypes.addressof(BEGINNING),
+                 n_begin_banned=3, decay_start=6, decay=1.1)),
+}
+
+
+def compare_rules(weft, model, file, rng, lines):
+    """How many lines differ, and how many of these are ties: {(rule, beam): (n, ties)}."""
+    decoder, differ = weft.open(file, 0), {}
+    renormalize = bool(model.generation_config.renormalize_logits)
+    for name, (asked, same) in RULES.items():
+        for beam in (1, 4):
+            src, src_length = sources(rng, lines, 20, model.config)
+            with torch.no_grad():
+                hf = model.generate(input_ids=torch.tensor(src).long(), attention_mask=mask_of(src_length, 20),
+                                    num_beams=beam, **asked)
+            ours = weft.decode(decoder, src, src_length, beam, dict(same, renormalize=renormalize))
+            rows = [i for i in range(lines) if torch_tokens(model, hf[i]) != ours[i][0]]
+            ties = sum(search_in_f64(model, src[i:i + 1, :src_length[i]], beam, asked) == ours[i][0] for i in rows)
+            differ[name, beam] = len(rows), ties
+    return differ
+
+
+DRAWS = {"all": dict(), "temperature": dict(temperature=0.6), "top_k": dict(top_k=7), "top_p": dict(top_p=0.7),
+         "top_k, top_p": dict(top_k=12, top_p=0.8, temperature=1.4)}
+
+
+def compare_draws(weft, model, file, rng):
+    """The largest distance between shares and probabilities (half the sum), and tokens that can't be drawn and were."""
+    decoder, worst, impossible = weft.open(file, 0), 0, 0
+    src, src_length = sources(rng, 8, 20, model.config)
+    forced = int(model.generation_config.forced_bos_token_id is not None)
+    for asked in DRAWS.values():
+        asked = dict(dict(top_k=0, top_p=1.0, temperature=1.0), **asked)
+        with torch.no_grad():
+            hf = model.generate(input_ids=torch.tensor(src).long(), attention_mask=mask_of(src_length, 20), num_beams=1,
+                                do_sample=True, repetition_penalty=1.5, max_length=1 + forced + 2,
+                                return_dict_in_generate=True, output_scores=True, **asked)
+        p = hf.scores[forced].softmax(-1).numpy()
+        ours = weft.decode(decoder, src, src_length, 1, dict(asked, sample=True, nbest=1024, repetition_penalty=1.5),
+                           every=True)
+        for row, draws in zip(p, ours):
+            first = [d[forced] if len(d) > forced else model.config.eos_token_id for d in draws]
+            shares = np.bincount(first, minlength=len(row)) / len(first)
+            worst = max(worst, abs(shares - row).sum() / 2)
+            impossible += int((shares[row == 0] > 0).sum())
+    return worst, impossible
 
 
 class Complaints(logging.Handler):
@@ -374,6 +447,14 @@ def run(name, build, weft, work, lines):
     print(f"{name:14} scores {error:.1e}  searches {lines} x beams 1, 4, 6: "
           f"{', '.join(f'beam {b}: {len(d)} differ' for b, d in differ.items()) or 'all alike'}  "
           f"back {back:.1e}, {'same bytes' if same else 'OTHER BYTES'}{'' if good else '   <-- NO'}", flush=True)
+    if name in ("opus", "opus-1", "bart"):
+        counts = compare_rules(weft, model, file, rng, RULED)
+        print(f"    rules, {RULED} lines each: {sum(n for n, _ in counts.values())} of {RULED * len(counts)} differ",
+              *(f"{rule} x beam {beam}: {n}, ties in f32 {ties}" for (rule, beam), (n, ties) in counts.items() if n),
+              sep="\n      ")
+        distance, impossible = compare_draws(weft, model, file, rng)
+        print(f"    draws: shares {distance:.3f} from their probabilities at most, {impossible} impossible ones")
+        good = good and all(n == ties for n, ties in counts.values()) and distance < 0.2 and not impossible
     for rows in differ.values():
         for want, ours, gap, tie in rows[:3]:
             print("    transformers", want, "\n    weft        ", ours, "\n    score less by", gap,

@@ -229,7 +229,7 @@ TEST(lengths_keep_their_limits) {
     json_sum(result.out, "log_probs", &n);
     ck_assert_int_eq(n, 2);
     assert_contains(result.out, "\"cut\":true");
-    assert_contains(result.err, "1 of 1 lines were cut before an end token");
+    assert_contains(result.err, "1 of 1 outputs were cut before an end token");
     ok("echo ein hund | generate --model $WORDS --max-len-a 2 --max-len-b 3 --min-len 7 --json");
     json_sum(result.out, "log_probs", &n);
     ck_assert_int_eq(n, 8);

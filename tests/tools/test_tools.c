@@ -315,7 +315,7 @@ TEST(every_program_takes_a_language_model) {
     expect(1);
     assert_contains(result.err,
                     "no torch.nn.Transformer can load this kind of model (Language model)");
-    run("yes 1 | head -130 | tr '\\n' ' ' | generate --model m.safetensors");
+    run("yes 1 | head -130 | tr '\\n' ' ' | generate -m m.safetensors --long-lines stop");
     expect(1);
     assert_contains(result.err, "127");
     change_meta("m.safetensors", "train.arch", "transformer");

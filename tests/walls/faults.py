@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """tests/walls/faults.py - every thing that a program asks of its system fails once, and for good.
 
-usage: faults.py [--short | --long | --repeat 'SCENARIO KIND:N:MODE'] [--only WORD] [--jobs N]
+usage: faults.py [--short | --long | --repeat 'SCENARIO KIND:N:MODE'] [--only WORD] [--kinds WORDS] [--jobs N]
 
 Each scenario is a command on tiny files. It is run undisturbed, which says what is right, then
 under inject.so to count its calls, then once for every call and way to fail. After each run:
@@ -62,6 +62,7 @@ TEXT = ("--train pairs --valid pairs --tokenizer bpe --vocab-size 40 --batch-siz
         f" --threads 1 {TINY}")
 IDS = f"--task copy --max-len 5 --batch-size 4 --max-steps 2 --valid-size 4 {TINY}"
 GENERATE = "generate --threads 1 --quiet"
+LONG = "eins " * 40 + "zwei. " + "drei " * 40 + "\neins\n"
 TORCH = "--heads 2 --norm pre --positions sinusoidal --end-id 1"
 
 # Files that scenarios begin with, and how they are made.
@@ -74,6 +75,7 @@ MADE = [
     "convert --from hf marian -o hf-marian",
     "convert --from hf bart -o hf-bart",
     "convert --from hf m2m -o hf-m2m",
+    f"train --task lm --text src --tokenizer byte --max-len 16 --batch-size 2 --max-steps 2 --threads 1 {TINY} -o lm",
 ]
 # Recorded folders of Hugging Face that are there, too.
 FOLDERS = "marian marian_shards bart m2m".split()
@@ -101,6 +103,25 @@ SCENARIOS = [
      "text"),
     ("generate-draw", f"{GENERATE} --model text --beam 1 --attention -", SOURCES, "text"),
     ("generate-svg", f"{GENERATE} --model copy --attention a.svg", "1 2 3\n", "copy a.svg=old"),
+    ("generate-spm", f"{GENERATE} hf-marian", SOURCES, "hf-marian"),
+    ("generate-spm-stream", f"{GENERATE} hf-marian --beam 1 --stream --max-new-tokens 6", SOURCES, "hf-marian"),
+    ("generate-spm-json", f"{GENERATE} hf-marian --json --nbest 2 --max-new-tokens 6", SOURCES, "hf-marian"),
+    ("generate-spm-score", f"{GENERATE} hf-marian --score --json", PAIRS, "hf-marian"),
+    ("generate-spm-reference", "generate hf-marian src -o out --threads 1 --max-new-tokens 6 --reference tgt",
+     "", "hf-marian src tgt out=old"),
+    ("generate-spm-split", f"{GENERATE} hf-marian --long-lines split --max-new-tokens 4", LONG, "hf-marian"),
+    ("generate-spm-skip", f"{GENERATE} hf-marian --long-lines skip --attention a.json", LONG, "hf-marian"),
+    ("generate-bytes", f"{GENERATE} hf-bart --max-new-tokens 6", SOURCES, "hf-bart"),
+    ("generate-bytes-stream", f"{GENERATE} hf-bart --stream --max-new-tokens 6", SOURCES, "hf-bart"),
+    ("generate-bytes-sample", f"{GENERATE} hf-bart --sample --top-p 0.9 --nbest 3 --max-new-tokens 6 --json", SOURCES,
+     "hf-bart"),
+    ("generate-bytes-rules", f"{GENERATE} hf-bart --beam 4 --no-repeat-ngram-size 2 --repetition-penalty 1.4 --min-len 3"
+     " --length-decay 1.1 --begin-suppress-tokens 5,6 --max-new-tokens 8 --nbest 2", SOURCES, "hf-bart"),
+    ("generate-bytes-picture", f"{GENERATE} hf-bart --attention a.svg --max-new-tokens 6", SOURCES, "hf-bart"),
+    ("generate-bytes-score", f"{GENERATE} hf-bart --score", PAIRS, "hf-bart"),
+    ("generate-bpe-nbest", f"{GENERATE} text --nbest 3 --beam 4 --no-repeat-ngram-size 1", SOURCES, "text"),
+    ("generate-prompt", f"{GENERATE} lm --prompt eins --sample --stream", "", "lm"),
+    ("generate-prompt-long", f"{GENERATE} lm --sample --nbest 2 --json --attention -", SOURCES + LONG, "lm"),
     ("convert-to-torch", "convert --to torch --dtype bf16 text -o out", "", "text out=old"),
     ("convert-to-weft", f"convert {TORCH} torch -o out", "", "torch out=old"),
     ("convert-from-hf-marian", "convert --from hf marian -o out", "", "marian/ out=old"),
@@ -475,6 +496,7 @@ def main():
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--repeat")
     parser.add_argument("--only", default="")
+    parser.add_argument("--kinds", default=" ".join(KINDS))
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     o = parser.parse_args()
     started = time.monotonic()
@@ -494,7 +516,7 @@ def main():
         with concurrent.futures.ProcessPoolExecutor(o.jobs, fork, begin_worker) as pool:
             for unnoticed in filter(None, pool.map(trial, TRIALS)):
                 sys.exit(unnoticed)
-            jobs = [(i, kind) for i in range(len(SELECTED)) for kind in KINDS]
+            jobs = [(i, kind) for i in range(len(SELECTED)) for kind in o.kinds.split()]
             faults = list(plan(pool.map(count, jobs), not o.long))
             cases, failures = 0, []
             for n, wrong in pool.map(attempt, faults):

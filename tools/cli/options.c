@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,9 +78,16 @@ int64_t default_threads(int64_t processes) {
     return n < 1 ? 1 : n > 8 ? 8 : n;
 }
 
+bool nobody_reads(int descriptor) {
+    struct pollfd p = { .fd = descriptor, .events = POLLOUT };
+    return poll(&p, 1, 0) > 0 && p.revents & POLLERR;
+}
+
 int close_stdout(const program *p, int status) {
+    bool alone = nobody_reads(STDOUT_FILENO);
     bool failed = ferror(stdout), closed = fclose(stdout) == 0;
     if (closed && !failed) return status;
+    if (alone) return status <= EXIT_FAILED ? EXIT_SIGNAL + SIGPIPE : status;
     warn(p, "stdout could not be written%s%s", closed ? "" : ": ", closed ? "" : strerror(errno));
     return status == EXIT_DONE ? EXIT_FAILED : status;
 }
@@ -278,7 +287,19 @@ static void parse_short(const program *p, int argc, char **argv, int *i) {
     usage_error(p, "there is no option %.20s", argv[*i]);
 }
 
+/* The value of the first option that may stand without its name and has none. */
+static bool take_by_place(const program *p, const char *text) {
+    for (size_t i = 0; i < sizeof p->by_place / sizeof *p->by_place && p->by_place[i]; i++) {
+        option *o = option_find(p, p->by_place[i]);
+        if (o->seen) continue;
+        take(p, o, text);
+        return true;
+    }
+    return false;
+}
+
 static void parse_operand(const program *p, const char *text) {
+    if (take_by_place(p, text)) return;
     if (!p->operand) usage_error(p, "'%.100s' is not an option, and no file is expected", text);
     if (*p->operand) usage_error(p, "one %s at a time, not '%.100s' too", p->operand_name, text);
     *p->operand = text;
@@ -300,11 +321,14 @@ static bool is_dump(const char *text) {
     return strcmp(text, "--dump-config") == 0 || strcmp(text, "--dump_config") == 0;
 }
 
+/* Options first: words without a name take the places that these leave. They are moved to the front
+ * of argv. */
 static void parse_all(program *p, int argc, char **argv) {
     bool only_operands = false;
+    int words = 0;
     for (int i = 1; i < argc; i++) {
         if (only_operands || argv[i][0] != '-' || !argv[i][1])
-            parse_operand(p, argv[i]);
+            argv[++words] = argv[i];
         else if (strcmp(argv[i], "--") == 0)
             only_operands = true;
         else if (is_dump(argv[i]))
@@ -314,6 +338,7 @@ static void parse_all(program *p, int argc, char **argv) {
         else
             parse_short(p, argc, argv, &i);
     }
+    for (int i = 1; i <= words; i++) parse_operand(p, argv[i]);
 }
 
 void options_parse(program *p, int argc, char **argv) {

@@ -91,6 +91,7 @@ typedef struct program {
     const char *operand_name; /* NULL: it takes none */
     const char **operand;
     file_use operand_use;
+    const char *by_place[2]; /* or the options that words without a dash are values of, in turn */
     /* The file that --config names; NULL: there is none. Set by options_parse. */
     const char *config;
 } program;
@@ -131,7 +132,10 @@ void tell_failures(void (*told)(int code, const char *sentence));
 /* What --threads is if nobody says, of so many processes of this machine. */
 int64_t default_threads(int64_t processes);
 
-/* A full disk or a closed pipe shows when stdout is closed: the last call of every main. */
+/* Is it a pipe whose reader is gone? */
+bool nobody_reads(int descriptor);
+/* A full disk shows when stdout is closed: the last call of every main. A pipe that nobody reads any
+ * more ends a program without a word, with the exit code of SIGPIPE. */
 int close_stdout(const program *p, int status);
 
 /* The shortest decimal text that reads back as value; "null" if it is not finite. */

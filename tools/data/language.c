@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lines.h"
+#include "tools/cli/utf8.h"
 
 enum { MESSAGE = 256 };
 static const char *const side_names[] = { "source", "target" };
@@ -144,10 +145,16 @@ bool language_choose(language *l, const char *source, const char *target, int32_
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-static int64_t too_long(int64_t n, int side, int64_t capacity, char *message) {
+void language_too_long(int side, int64_t n, int64_t most, char *message) {
     snprintf(message, MESSAGE, "the %s has %lld tokens, and %lld is the most the model takes",
-             side_names[side], (long long)n, (long long)capacity);
-    return -1;
+             side_names[side], (long long)n, (long long)most);
+}
+
+int language_behind(const language *l, int side) {
+    wf_sentencepiece_options s;
+    wf_byte_level_options b;
+    if (wf_tokenizer_sentencepiece(l->tokenizer[side], &s)) return s.n_after;
+    return wf_tokenizer_byte_level(l->tokenizer[side], &b) ? b.n_after : 0;
 }
 
 static int64_t read_ids(const language *l, int side, const char *line, size_t bytes, int32_t *ids,
@@ -159,8 +166,7 @@ static int64_t read_ids(const language *l, int side, const char *line, size_t by
 int64_t language_read(language *l, int side, const char *line, size_t bytes, int32_t *ids,
                       int64_t capacity, char *message) {
     if (!l->text) return read_ids(l, side, line, bytes, ids, capacity, message);
-    int64_t n = wf_tokenizer_encode(l->tokenizer[side], line, bytes, ids, capacity, message);
-    return n > capacity ? too_long(n, side, capacity, message) : n;
+    return wf_tokenizer_encode(l->tokenizer[side], line, bytes, ids, capacity, message);
 }
 
 static char *number_line(const int32_t *ids, int64_t n) {
@@ -196,4 +202,51 @@ const char *language_piece(const language *l, int side, int32_t id, char buffer[
     if (piece) return piece; /* a row of the table may have none */
     snprintf(buffer, PIECE_TEXT, "%d", (int)id);
     return buffer;
+}
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+#define OPEN_BOX "\xE2\x90\xA3"
+#define BENT_ARROW "\xE2\x86\xB5"
+#define TAB_ARROW "\xE2\x87\xA5"
+
+/* Is it UTF-8 without a replacement character, which stands for bytes that are none? */
+static bool is_readable(const char *text, size_t n) {
+    for (size_t at = 0; at < n;) {
+        int32_t c = utf8_next(text, n, &at);
+        if (c < 0 || c == 0xFFFD) return false;
+    }
+    return n > 0;
+}
+
+static const char *seen(const char *c) {
+    return *c == ' ' ? OPEN_BOX : *c == '\n' ? BENT_ARROW : *c == '\t' ? TAB_ARROW : NULL;
+}
+
+/* Whole characters, as far as there is room. */
+static void show_blanks(const char *text, size_t n, char label[LABEL_TEXT]) {
+    size_t used = 0;
+    for (size_t at = 0, from = 0; at < n; from = at) {
+        utf8_next(text, n, &at);
+        const char *shown = seen(text + from);
+        size_t bytes = shown ? strlen(shown) : at - from;
+        if (used + bytes >= LABEL_TEXT) break;
+        memcpy(label + used, shown ? shown : text + from, bytes);
+        used += bytes;
+    }
+    label[used] = '\0';
+}
+
+const char *language_label(const language *l, int side, int32_t id, char label[LABEL_TEXT]) {
+    char buffer[PIECE_TEXT];
+    size_t bytes;
+    const wf_tokenizer *t = l->text ? l->tokenizer[side] : NULL;
+    const char *piece = language_piece(l, side, id, buffer);
+    bool spelled = wf_tokenizer_running(t) || (t && wf_tokenizer_kind(t) == WF_BYTE_LEVEL);
+    char *text = spelled ? line_of_ids(t, &id, 1, &bytes) : NULL;
+    if (spelled && !text) return NULL;
+    bool readable = text && is_readable(text, bytes);
+    show_blanks(readable ? text : piece, readable ? bytes : strlen(piece), label);
+    free(text);
+    return label;
 }

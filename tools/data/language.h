@@ -44,10 +44,16 @@ int no_text(const wf_tokenizer *t, bool unknown, int32_t ids[WF_SPECIAL_IDS]);
 bool language_choose(language *l, const char *source, const char *target, int32_t *forced,
                      char *message);
 
-/* The ids of a line into ids[capacity]; returns their number; -1 with message[256]: it is not
- * UTF-8, has what is not an id, or more than `capacity` tokens. A line without tokens has none. */
+/* The ids of a line, of which the first `capacity` are written. Returns how many there are, which
+ * may be more; -1 with message[256]: it is not UTF-8, or has what is not an id. A line without
+ * tokens has none. */
 int64_t language_read(language *l, int side, const char *line, size_t bytes, int32_t *ids,
                       int64_t capacity, char *message);
+
+/* The sentence for a line of n tokens, where `most` is what fits, into message[256]. */
+void language_too_long(int side, int64_t n, int64_t most, char *message);
+/* How many ids the tokenizer puts behind every line: an end that sources have, a language. */
+int language_behind(const language *l, int side);
 
 /* The line of n ids, to be freed; t NULL: of numbers. NULL: out of memory. bytes, unless NULL: its
  * length, for a text of bytes may have zeros. */
@@ -55,5 +61,11 @@ char *line_of_ids(const wf_tokenizer *t, const int32_t *ids, int64_t n, size_t *
 
 /* What one id stands for: a piece of the vocabulary, or the number, in buffer. */
 const char *language_piece(const language *l, int side, int32_t id, char buffer[PIECE_TEXT]);
+
+/* That as people read it: where the vocabulary spells bytes by letters, as in "\xC4\xA0is", a space is
+ * shown as an open box, a line break as a bent arrow. It is cut where there is no room. NULL: out of
+ * memory. */
+enum { LABEL_TEXT = 64 };
+const char *language_label(const language *l, int side, int32_t id, char label[LABEL_TEXT]);
 
 #endif

@@ -105,12 +105,7 @@ int64_t parse_ids(const char *line, int64_t vocab, int64_t most, int32_t *ids, c
                      at, (long long)vocab - 1);
             return -1;
         }
-        if (n == most) {
-            snprintf(message, 256, "more than %lld tokens, which is the most the model takes",
-                     (long long)most);
-            return -1;
-        }
-        ids[n] = (int32_t)id;
+        if (n < most) ids[n] = (int32_t)id;
         at = end;
     }
     return n;

@@ -35,8 +35,8 @@ void lines_close(lines *l);
  * is dropped. With wait false: LINE_WAIT if reading it would have to wait for the writer. */
 line_status lines_next(lines *l, bool wait, char **line);
 
-/* Ids separated by blanks, each in 0..vocab-1, at most `most` of them. Returns how many,
- * none if the line is blank, or -1 with the reason in message[256]. */
+/* Ids separated by blanks, each in 0..vocab-1, of which the first `most` are written. Returns how
+ * many there are, none if the line is blank, or -1 with the reason in message[256]. */
 int64_t parse_ids(const char *line, int64_t vocab, int64_t most, int32_t *ids, char *message);
 
 #endif

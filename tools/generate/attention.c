@@ -85,26 +85,29 @@ static bool map_json(attention *a, const wf_attention_map *map, jsonl *out) {
     return true;
 }
 
-/* ,"<side>":[ids] and, of text, ,"<side>_tokens":[pieces] */
-static void ids_json(const attention *a, const char *name, int side, const int32_t *ids, int64_t n,
+/* ,"<side>":[ids] and, of text, ,"<side>_tokens":[pieces as people read them]. False: out of
+ * memory. */
+static bool ids_json(const attention *a, const char *name, int side, const int32_t *ids, int64_t n,
                      jsonl *out) {
-    char key[40], buffer[PIECE_TEXT];
+    char key[40], text[LABEL_TEXT];
     json_ints(out, name, ids, n);
-    if (!a->language->text) return;
+    if (!a->language->text) return true;
     snprintf(key, sizeof key, "%s_tokens", name);
     json_key(out, key);
     for (int64_t i = 0; i < n; i++) {
+        const char *label = language_label(a->language, side, ids[i], text);
+        if (!label) return false;
         json_raw(out, i ? "," : "[");
-        json_string(out, language_piece(a->language, side, ids[i], buffer));
+        json_string(out, label);
     }
     json_raw(out, "]");
+    return true;
 }
 
 bool attention_json(attention *a, jsonl *out) {
     json_begin(out, "attention");
-    ids_json(a, "source", SIDE_SRC, a->src, a->n, out);
-    ids_json(a, "target", SIDE_TGT, a->tgt, a->t, out);
-    bool ok = true;
+    bool ok = ids_json(a, "source", SIDE_SRC, a->src, a->n, out) &&
+              ids_json(a, "target", SIDE_TGT, a->tgt, a->t, out);
     for (int i = 0; i < a->model->n_maps && ok; i++) ok = map_json(a, &a->model->maps[i], out);
     json_end(out);
     return ok && !out->failed;
@@ -136,33 +139,37 @@ float *attention_picture(attention *a, int64_t *heads) {
     return w;
 }
 
-/* Labels in one block with their pieces. */
-static const char **labels_new(int64_t n, char **pieces) {
-    const char **labels = malloc((size_t)n * (sizeof *labels + PIECE_TEXT));
-    *pieces = (char *)(labels + n);
+/* Labels in one block with their text. */
+static const char **labels_new(int64_t n, char **text) {
+    const char **labels = malloc((size_t)n * (sizeof *labels + LABEL_TEXT));
+    *text = (char *)(labels + n);
     return labels;
 }
 
-static void add_labels(const attention *a, int side, const int32_t *ids, int64_t n,
-                       const char **labels, char *pieces) {
-    for (int64_t i = 0; i < n; i++, pieces += PIECE_TEXT) {
-        labels[i] = language_piece(a->language, side, ids[i], pieces);
-        if (strcmp(labels[i], " ") == 0) labels[i] = "\xE2\x90\xA3"; /* a space that is seen */
+/* False: out of memory. */
+static bool add_labels(const attention *a, int side, const int32_t *ids, int64_t n,
+                       const char **labels, char *text) {
+    for (int64_t i = 0; i < n; i++, text += LABEL_TEXT) {
+        labels[i] = language_label(a->language, side, ids[i], text);
+        if (!labels[i]) return false;
     }
+    return true;
+}
+
+static const char **labels_or_null(const char **labels, bool ok) {
+    if (ok) return labels;
+    free(labels);
+    return NULL;
 }
 
 const char **attention_row_labels(const attention *a) {
-    char *pieces;
-    const char **labels = labels_new(a->t, &pieces);
-    if (!labels) return NULL;
-    add_labels(a, SIDE_TGT, a->tgt + 1, a->t, labels, pieces);
+    char *text;
+    const char **labels = labels_new(a->t, &text);
+    bool ok = labels && add_labels(a, SIDE_TGT, a->tgt + 1, a->t, labels, text);
     /* A text's end is spelt </s>; a number is not known for one. */
-    char *last = pieces + (a->t - 1) * PIECE_TEXT;
-    if (!a->language->text) {
-        snprintf(last, PIECE_TEXT, "%d (end)", (int)a->tgt[a->t]);
-        labels[a->t - 1] = last;
-    }
-    return labels;
+    if (ok && !a->language->text)
+        snprintf(text + (a->t - 1) * LABEL_TEXT, LABEL_TEXT, "%d (end)", (int)a->tgt[a->t]);
+    return labels_or_null(labels, ok);
 }
 
 /* The start stands after n tokens of a source, and the model has read it before them. */
@@ -173,14 +180,14 @@ static void start_before(const char **labels, int64_t n) {
 }
 
 const char **attention_column_labels(const attention *a) {
-    char *pieces;
+    char *text;
     int64_t n = attention_columns(a);
-    const char **labels = labels_new(n, &pieces);
-    if (!labels) return NULL;
-    add_labels(a, SIDE_SRC, a->src, a->n, labels, pieces);
-    if (n > a->n) add_labels(a, SIDE_TGT, a->tgt, a->t, labels + a->n, pieces + a->n * PIECE_TEXT);
-    if (n > a->n && a->model->start_first) start_before(labels, a->n);
-    return labels;
+    const char **labels = labels_new(n, &text);
+    bool ok = labels && add_labels(a, SIDE_SRC, a->src, a->n, labels, text);
+    if (ok && n > a->n)
+        ok = add_labels(a, SIDE_TGT, a->tgt, a->t, labels + a->n, text + a->n * LABEL_TEXT);
+    if (ok && n > a->n && a->model->start_first) start_before(labels, a->n);
+    return labels_or_null(labels, ok);
 }
 
 bool attention_svg(attention *a, FILE *out) {

@@ -23,13 +23,12 @@ static settings told = {
     .max_len_b = 50,
     .top_p = 1,
     .temperature = 1,
+    .repetition_penalty = 1,
+    .decay = 1,
     .seed = 1,
     .batch_size = 64,
     .weights = -1,
 };
-
-#define TOKEN_IDS "token ids"       /* the case of a model without a vocabulary */
-#define GOES_ON "text that goes on" /* of one whose outputs go on from what they are given */
 
 #define LANGUAGE(option, variable, text)                                                           \
     {                                                                                              \
@@ -39,10 +38,12 @@ static settings told = {
 
 static option rows[] = {
     GROUP("Files"),
-    INPUT("model", told.model, "a model that train wrote"),
+    INPUT("model", told.model, "a model that train or convert wrote; the first word without a dash",
+          .letter = 'm'),
     INPUT("input", told.input,
           "lines of text if the model has a vocabulary, else of token ids; an empty line has an "
-          "empty answer, or of a language model what it says unasked",
+          "empty answer, or of a language model what it says unasked; the second word without a "
+          "dash, and - is stdin",
           .letter = 'i', .fallback = "stdin"),
     { .name = "prompt",
       .kind = OPTION_STRING,
@@ -50,7 +51,7 @@ static option rows[] = {
       .argument = "TEXT",
       .help = "instead of lines; of a model of running text it is written before its output, which "
               "goes on from it" },
-    OUTPUT("output", told.output, "a line for each, there when all are", .letter = 'o',
+    OUTPUT("output", told.output, "a line for each, there when all are; - is stdout", .letter = 'o',
            .fallback = "stdout"),
     FLAG("stream", told.stream, "write each token as it is made, a line of the input at a time"),
     FLAG("json", told.json,
@@ -65,6 +66,14 @@ static option rows[] = {
         "where the model looks: every weight as JSON, an object a line; if the name ends in .svg, "
         "where the last layer looks in the first line, as a picture; - draws each line's on "
         "stderr"),
+    FLAG("raw", told.raw,
+         "write line breaks within an output as they are. Without it they are written as \\n and "
+         "\\r, and tabs in columns as \\t, so that a line of the input has a line; of --prompt, as "
+         "they are unless there is --nbest"),
+    CHOICE("long-lines", told.long_lines, "crop|split|skip|stop",
+           "a line of more tokens than the model takes: its beginning, or of a prompt its end; or "
+           "parts at ends of sentences or at spaces, whose outputs are joined; an empty answer; or "
+           "an end of the run. How many there were is told at the end"),
     FLAG("quiet", told.quiet, "no figures of speed"),
 
     GROUP("Search: what the model's file says goes before these defaults"),
@@ -84,7 +93,19 @@ static option rows[] = {
          OTHERWISE(FOR(TOKEN_IDS, "10"), FOR(GOES_ON, "200"))),
     COUNT("max-new-tokens", told.max_new, 1, 100000, "or simply at most so many",
           .fallback = "as these say"),
-    COUNT("min-len", told.min_len, 0, 100000, "no end before so many tokens"),
+    COUNT("min-len", told.min_len, 0, 100000, "no end before so many tokens: min_new_tokens"),
+    COUNT("no-repeat-ngram-size", told.no_repeat_ngram, 0, 1000,
+          "no run of so many tokens comes twice; 0: any may"),
+    REAL("repetition-penalty", told.repetition_penalty, 0.001, 1000,
+         "above 1, tokens that were there are less likely"),
+    { .name = "begin-suppress-tokens",
+      .kind = OPTION_STRING,
+      .value = &told.begin_suppress,
+      .argument = "IDS",
+      .help = "token ids that no output begins with" },
+    REAL("length-decay", told.decay, 0.001, 1000,
+         "above 1, ends become likelier with each token: exponential_decay_length_penalty"),
+    COUNT("length-decay-start", told.decay_start, 0, 100000, "after so many tokens"),
     CHOICE("stop", told.stop, WF_NAMES(WF_STOP_NAMES),
            "when a beam's outputs are done: when what is asked for can't change any more; when as "
            "many as the beam have ended; and none that goes on scores more at its length so far; "
@@ -93,7 +114,9 @@ static option rows[] = {
            "what becomes of the longest: an end, an end that costs nothing, no end"),
 
     GROUP("Drawing at random"),
-    FLAG("sample", told.sample, "draw each token instead of searching; --nbest: so many draws"),
+    FLAG("sample", told.sample,
+         "draw each token instead of searching; --nbest: so many draws. If the model's file says "
+         "so, --beam searches"),
     COUNT("top-k", told.top_k, 1, 1000000, "from the k likeliest tokens", .fallback = "all"),
     REAL("top-p", told.top_p, 0.001, 1, "of these, from the fewest that hold the share p"),
     REAL("temperature", told.temperature, 0.001, 1000,
@@ -125,7 +148,7 @@ static program self = {
     .name = "generate",
     .purpose = "turns lines into lines with a trained model",
     .examples =
-        "  generate --model de-en.safetensors < news.de > news.en\n"
+        "  generate de-en.safetensors news.de > news.en\n"
         "  generate --model de-en.safetensors -i test.de --reference test.en > test.out\n"
         "  generate --model de-en.safetensors --nbest 4 --json < news.de\n"
         "  generate --model de-en.safetensors --sample --top-p 0.9 --seed 7 < news.de\n"
@@ -134,104 +157,20 @@ static program self = {
         "  printf '7 3 9\\t3 7 9\\n' | generate --model sort.safetensors --score --json\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
+    .operand_name = "[MODEL [FILE]]",
+    .by_place = { "model", "input" },
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static void refuse_idle(const char *const *names, int n, bool idle, const char *because) {
-    for (int i = 0; i < n; i++) option_no_effect(&self, names[i], idle, because);
-}
-#define REFUSE_IDLE(idle, because, ...)                                                            \
-    refuse_idle((const char *const[]){ __VA_ARGS__ },                                              \
-                sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *), idle, because)
-
-/* What can be told without the model. */
-static void check_options(settings *set) {
-    if (!set->model) usage_error(&self, "say which model: --model FILE");
-    REFUSE_IDLE(set->score, "--score generates nothing", "beam", "length-penalty-type",
-                "length-penalty", "nbest", "max-len-a", "max-len-b", "min-len", "stop", "at-limit",
-                "sample", "top-k", "top-p", "temperature", "seed", "reference", "attention");
-    REFUSE_IDLE(set->score, "--score generates nothing", "prompt", "stream", "max-new-tokens");
-    REFUSE_IDLE(set->prompt, "--prompt is all there is to read", "input", "reference");
-    REFUSE_IDLE(set->json, "--json writes an object when it is whole", "stream");
-    REFUSE_IDLE(set->stream, "--stream makes one output at a time", "nbest", "batch-size");
-    REFUSE_IDLE(option_seen(&self, "max-new-tokens"), "--max-new-tokens says it all", "max-len-a",
-                "max-len-b");
-    REFUSE_IDLE(!set->sample, "only --sample draws", "top-k", "top-p", "temperature", "seed");
-    REFUSE_IDLE(set->sample, "--sample draws and does not search", "beam", "stop");
-    REFUSE_IDLE(set->penalty == WF_PENALTY_NONE, "--length-penalty-type none has no alpha",
-                "length-penalty");
-    set->scores = option_seen(&self, "nbest");
-}
-
 static void check_files(settings *set) {
+    if (set->input && strcmp(set->input, "-") == 0) set->input = NULL;
+    if (set->output && strcmp(set->output, "-") == 0) set->output = NULL;
     bool named = set->input || set->prompt;
     used_file input = { "stdin", NULL, STDIN_FILENO, named ? USE_NONE : USE_INPUT };
     set->draw = set->attention && strcmp(set->attention, "-") == 0;
     if (set->draw) set->attention = NULL;
     check_uses(&self, &input, 1);
-}
-
-/* A value that nobody asked for becomes the model's. */
-#define RECORDED(option, field, value)                                                             \
-    if (!option_seen(&self, option)) set->field = value
-
-/* The penalty's alpha is of its type: another type has another. */
-static void take_recorded(settings *set, const wf_decode_options *o) {
-    RECORDED("beam", beam, o->beam);
-    if (!option_seen(&self, "length-penalty-type")) {
-        set->penalty = (int)o->penalty;
-        RECORDED("length-penalty", length_penalty, o->alpha);
-    }
-    RECORDED("stop", stop, (int)o->stop);
-    RECORDED("max-len-a", max_len_a, o->max_len_a);
-    RECORDED("max-len-b", max_len_b, o->max_len_b);
-    RECORDED("at-limit", at_limit, (int)o->at_limit);
-    RECORDED("min-len", min_len, o->min_len);
-}
-
-/* Text is searched as in "Attention Is All You Need"; token ids, which are mostly exact tasks,
- * are taken greedily, and so is text that goes on, where the likeliest is the dullest. */
-static void choose_defaults(bool text, bool goes_on) {
-    char penalty[OPTION_TEXT_SIZE];
-    if (!text) options_take_defaults(&self, TOKEN_IDS);
-    if (goes_on) options_take_defaults(&self, GOES_ON);
-    options_take_defaults(&self, option_text(option_find(&self, "length-penalty-type"), penalty));
-}
-
-static void settle(settings *set) {
-    REFUSE_IDLE(set->penalty == WF_PENALTY_NONE, "the model's length penalty is none",
-                "length-penalty");
-    if (option_seen(&self, "max-new-tokens"))
-        set->max_len_a = 0, set->max_len_b = (double)set->max_new;
-    if (set->stream && option_seen(&self, "beam") && set->beam > 1)
-        usage_error(&self, "--stream writes what will not change, and a beam of %lld may: --beam 1",
-                    (long long)set->beam);
-    if (set->stream) set->beam = 1;
-    if (set->sample) set->beam = 1;
-    if (!set->sample && set->nbest > set->beam)
-        usage_error(&self, "--nbest %lld is more than a beam of %lld holds: ask for --beam %lld",
-                    (long long)set->nbest, (long long)set->beam, (long long)set->nbest);
-    REFUSE_IDLE(set->beam == 1 && !set->sample, "beam 1 ends with the first end", "stop");
-    REFUSE_IDLE(set->beam == 1 && !set->scores && !set->json,
-                "without a beam it changes the scores alone, and --nbest or --json shows them",
-                "length-penalty", "length-penalty-type");
-}
-
-static void write_options(const settings *set, wf_decode_options *o) {
-    o->beam = (int)set->beam;
-    o->penalty = (wf_length_penalty)set->penalty, o->alpha = set->length_penalty;
-    o->stop = (wf_stop)set->stop, o->at_limit = (wf_limit_rule)set->at_limit;
-    o->max_len_a = set->max_len_a, o->max_len_b = set->max_len_b, o->min_len = set->min_len;
-}
-
-static wf_decode_options decode_options(const settings *set, const wf_generation *lists) {
-    wf_decode_options o = wf_generation_options(lists);
-    write_options(set, &o);
-    o.nbest = (int)set->nbest;
-    o.sample = set->sample, o.top_k = (int)set->top_k, o.top_p = set->top_p;
-    o.temperature = set->temperature, o.seed = (uint64_t)set->seed;
-    return o;
 }
 
 /* ---- opening and closing --------------------------------------------------------------------- */
@@ -252,21 +191,6 @@ static void read_range(job *j, const wf_file *f) {
     if (!low || !high || j->language.text) return;
     j->low = strtoll(low, NULL, 10);
     j->high = strtoll(high, NULL, 10);
-}
-
-/* What the file says of a search goes before the defaults of its kind of model, and what is asked
- * for before both. */
-static void choose_search(job *j, settings *set, const wf_file *f) {
-    char message[WF_MESSAGE];
-    wf_generation *g = &j->generation;
-    choose_defaults(j->language.text, j->model->start_first);
-    g->options = wf_decode_defaults();
-    write_options(set, &g->options);
-    if (j->language.text) g->n_banned = no_text(j->language.tokenizer[SIDE_TGT], false, g->banned);
-    if (!wf_generation_from_meta(f, j->model, g, message))
-        fail(&self, "%s: %s", set->model, message);
-    take_recorded(set, &g->options);
-    settle(set);
 }
 
 static void choose_languages(job *j) {
@@ -303,7 +227,7 @@ static void open_model(job *j, settings *set) {
     if (!j->model) fail(&self, "%s: %s", j->set->model, message);
     if (!language_open(&j->language, f, j->model, message))
         fail(&self, "%s: %s", j->set->model, message);
-    choose_search(j, set, f);
+    choose_search(j, &self, set, f);
     choose_languages(j);
     read_range(j, f);
     wf_file_free(f);
@@ -316,7 +240,7 @@ static void open_model(job *j, settings *set) {
 }
 
 static void open_job(job *j, settings *set) {
-    check_options(set);
+    check_options(&self, set);
     check_files(set);
     *j = (job){ .program = &self, .set = set, .in = { .file = -1 } };
     j->pool = wf_pool_new((int)(j->set->threads ? j->set->threads : default_threads(1)));
@@ -333,6 +257,7 @@ static void open_job(job *j, settings *set) {
 
 static void close_job(job *j) {
     close_window(j);
+    free(j->joined);
     attention_free(&j->attention);
     free(j->stream.ids);
     language_close(&j->language);
@@ -346,11 +271,17 @@ static void warn_of_limits(const job *j) {
         warn(&self, "%lld of %lld lines are outside the %lld..%lld tokens the model was trained on",
              (long long)j->out_of_range, (long long)j->in.number, (long long)j->low,
              (long long)j->high);
+    warn_of_long_lines(j);
+    if (j->escaped)
+        warn(&self,
+             "line breaks%s within outputs were written as \\n and the like, %lld of them: --raw "
+             "writes them as they are, and --json has the text",
+             j->set->scores ? " or tabs" : "", (long long)j->escaped);
     if (j->unfinished && !j->model->start_first) /* text seldom ends within bounds */
         warn(&self,
-             "%lld of %lld lines were cut before an end token; --max-len-a and --max-len-b give "
+             "%lld of %lld outputs were cut before an end token; --max-len-a and --max-len-b give "
              "more room",
-             (long long)j->unfinished, (long long)j->in.number);
+             (long long)j->unfinished, (long long)j->sentences);
 }
 
 static int close_output(output *o) {

@@ -120,7 +120,7 @@ static batch_rows fill_rows(const job *j, const place *p, int n) {
         memcpy(b.tgt + (int64_t)i * b.t, s->ids + s->src_length,
                (size_t)s->tgt_length * sizeof *s->ids);
         b.src_length[i] = (int32_t)s->src_length, b.tgt_length[i] = (int32_t)s->tgt_length;
-        b.index[i] = s->line - 1;
+        b.index[i] = s->line - 1 + (s->part > 1 ? (s->part - 1) << 40 : 0);
     }
     return b;
 }
@@ -187,7 +187,9 @@ static void write_ready(job *j) {
         if (j->metrics) compare_answer(j, s);
         free_sentence(s);
     }
-    if (fflush(j->out) != 0 || j->line.failed)
+    bool failed = fflush(j->out) != 0 || j->line.failed;
+    check_reader(j);
+    if (failed)
         fail(j->program, "%s could not be written: %s", j->set->output ? j->set->output : "stdout",
              strerror(errno));
 }
@@ -229,30 +231,30 @@ void open_window(job *j) {
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* What came before a bad line is answered; then the bad line is told. */
-static _Noreturn void refuse_line(job *j, const char *why) {
+_Noreturn void refuse_line(job *j, const char *why) {
     if (j->set->prompt) fail(j->program, "--prompt: %s", why);
     answer_window(j);
     fail(j->program, "%s, line %lld: %s", input_name(j), (long long)j->in.number, why);
 }
 
-static int64_t read_side(job *j, int side, const char *text, size_t bytes, int32_t *ids,
-                         int64_t most) {
-    char message[WF_MESSAGE];
-    int64_t n = language_read(&j->language, side, text, bytes, ids, most, message);
-    if (n < 0) refuse_line(j, message);
-    return n;
-}
-
-/* A target's ids, behind those that every output begins with, if they are not there. */
+/* A target's ids, behind those that every output begins with, if they are not there; -1: too many. */
 static int64_t read_target(job *j, const char *text, size_t bytes, int32_t *ids, int64_t most) {
     const wf_decode_options *o = &j->options;
     int64_t n = read_side(j, SIDE_TGT, text, bytes, ids, most);
+    if (n < 0) return n;
     if (n >= o->n_forced && !memcmp(ids, o->forced, (size_t)o->n_forced * sizeof *ids)) return n;
-    if (n + o->n_forced > most) refuse_line(j, "the target is too long for what it begins with");
+    if (o->n_forced > most) refuse_line(j, "the target is too long for what it begins with");
+    n = shorten_target(j, n, most - o->n_forced);
+    if (n < 0) return n;
     memmove(ids + o->n_forced, ids, (size_t)n * sizeof *ids);
     memcpy(ids, o->forced, (size_t)o->n_forced * sizeof *ids);
     return n + o->n_forced;
+}
+
+/* A line that is too long has no answer. */
+static void skip(sentence *s) {
+    s->src_length = s->tgt_length = 0;
+    s->done = s->skipped = true;
 }
 
 /* source<TAB>target */
@@ -265,13 +267,16 @@ static void read_pair(job *j, sentence *s, char *line, size_t bytes) {
     s->src_length = read_side(j, SIDE_SRC, line, left, j->ids, wf_model_longest_source(j->model));
     if (s->src_length == j->around && j->model->src)
         refuse_line(j, "there is no source before the tab");
-    s->tgt_length = read_target(j, tab + 1, right, j->ids + s->src_length,
-                                wf_model_room(j->model, s->src_length));
+    if (s->src_length >= 0)
+        s->tgt_length = read_target(j, tab + 1, right, j->ids + s->src_length,
+                                    wf_model_room(j->model, s->src_length));
+    if (s->src_length < 0 || s->tgt_length < 0) skip(s);
 }
 
 static void read_source(job *j, sentence *s, const char *line, size_t bytes) {
     s->src_length = read_side(j, SIDE_SRC, line, bytes, j->ids, wf_model_longest_source(j->model));
     s->done = s->src_length == j->around && j->model->src; /* nothing becomes of nothing */
+    if (s->src_length < 0) skip(s);
     if (j->set->json && !(s->source = strdup(line))) fail(j->program, "out of memory");
 }
 
@@ -281,17 +286,34 @@ static void keep_ids(const job *j, sentence *s) {
     memcpy(s->ids, j->ids, n * sizeof *s->ids);
 }
 
-static void add_line(job *j, char *line) {
+static void add_sentence(job *j, char *line, size_t bytes, int64_t part, bool more) {
+    if (j->n == j->room) answer_window(j);
     sentence *s = &j->window[j->n];
-    *s = (sentence){ .line = j->in.number };
+    *s = (sentence){ .line = j->in.number, .part = part, .more = more };
     if (j->set->score)
-        read_pair(j, s, line, j->in.length);
+        read_pair(j, s, line, bytes);
     else
-        read_source(j, s, line, j->in.length);
+        read_source(j, s, line, bytes);
     keep_ids(j, s);
     if (j->high && !s->done && (s->src_length < j->low || s->src_length > j->high))
         j->out_of_range++;
     j->n++;
+}
+
+/* A line, in parts if it is too long and they are wanted. Blanks between parts belong to none. */
+static void add_line(job *j, char *line, size_t bytes) {
+    int64_t part = 0;
+    for (size_t cut; (cut = part_that_fits(j, line, bytes)) > 0;) {
+        size_t next = cut + strspn(line + cut, " \t");
+        char after = line[cut];
+        line[cut] = '\0';
+        add_sentence(j, line, cut, ++part, next < bytes);
+        line[cut] = after;
+        if (next == bytes) return;
+        line += next;
+        bytes -= next;
+    }
+    add_sentence(j, line, bytes, part ? part + 1 : 0, false);
 }
 
 /* The input has more lines than there are references: how many? */
@@ -303,14 +325,13 @@ static _Noreturn void refuse_surplus(job *j) {
 }
 
 static void answer_prompt(job *j) {
-    const char *text = j->set->prompt;
-    sentence *s = &j->window[0];
-    *s = (sentence){ .line = j->in.number = 1 };
-    read_source(j, s, text, strlen(text));
-    keep_ids(j, s);
+    char *text = strdup(j->set->prompt);
+    if (!text) fail(j->program, "out of memory");
+    j->in.number = 1;
     if (j->set->stream) write_prompt(j);
-    j->n = 1;
+    add_line(j, text, strlen(text));
     answer_window(j);
+    free(text);
 }
 
 void answer_lines(job *j) {
@@ -323,7 +344,7 @@ void answer_lines(job *j) {
         switch (lines_next(&j->in, j->n == 0, &line)) {
         case LINE_READ:
             if (j->metrics && j->in.number > j->n_reference) refuse_surplus(j);
-            add_line(j, line);
+            add_line(j, line, j->in.length);
             break;
         case LINE_WAIT:
             answer_window(j);

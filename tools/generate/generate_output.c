@@ -1,7 +1,9 @@
 /* tools/generate/generate_output.c - what generate writes: text or JSON, figures. See
  * generate.h. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "generate.h"
 #include "tools/cli/jsonl.h"
@@ -14,6 +16,33 @@ static char *line_of(const job *j, const wf_hypothesis *h, size_t *bytes) {
         line_of_ids(j->language.tokenizer[SIDE_TGT], h->tokens + forced, h->length - forced, bytes);
     if (!line) fail(j->program, "out of memory");
     return line;
+}
+
+/* How a character is written that would end a line, or in columns a column; NULL: as it is. */
+static const char *escape_of(const job *j, char c) {
+    bool raw = j->set->raw || (j->set->prompt && !j->set->scores);
+    if (raw) return NULL;
+    if (c == '\n') return "\\n";
+    if (c == '\r') return "\\r";
+    return c == '\t' && j->set->scores ? "\\t" : NULL;
+}
+
+void write_text(job *j, const char *text, size_t n) {
+    size_t from = 0;
+    for (size_t at = 0; at < n; at++) {
+        const char *escape = escape_of(j, text[at]);
+        if (!escape) continue;
+        fwrite(text + from, 1, at - from, j->out);
+        fputs(escape, j->out);
+        from = at + 1;
+        j->escaped++;
+    }
+    fwrite(text + from, 1, n - from, j->out);
+}
+
+void check_reader(const job *j) {
+    if (ferror(j->out) && !j->set->output && nobody_reads(STDOUT_FILENO))
+        exit(EXIT_SIGNAL + SIGPIPE);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -53,6 +82,8 @@ static void json_answer(job *j, const sentence *s) {
     jsonl *line = &j->line;
     json_begin(line, "output");
     json_int(line, "line", s->line);
+    if (s->part) json_int(line, "part", s->part);
+    if (s->skipped) json_bool(line, "skipped", true);
     json_text(line, "source", s->source);
     json_key(line, "outputs");
     json_raw(line, "[");
@@ -65,8 +96,9 @@ static void json_answer(job *j, const sentence *s) {
 }
 
 /* What an output goes on from stands before it; of lines, the reader has it. */
-void write_prompt(const job *j) {
-    if (j->set->prompt && j->model->start_first) fputs(j->set->prompt, j->out);
+void write_prompt(job *j) {
+    if (j->set->prompt && j->model->start_first)
+        write_text(j, j->set->prompt, strlen(j->set->prompt));
 }
 
 /* --nbest n gives n lines for each line of the input: empty ones where there are no more outputs.
@@ -78,17 +110,34 @@ static void text_answer(job *j, const sentence *s) {
             size_t bytes;
             char *line = line_of(j, h, &bytes);
             if (j->set->scores) fprintf(j->out, "%.9g\t", h->score);
-            if (j->set->stream)
+            if (j->set->stream) {
                 end_stream(j, line, bytes);
-            else
-                write_prompt(j), fwrite(line, 1, bytes, j->out);
+            } else {
+                write_prompt(j);
+                write_text(j, line, bytes);
+            }
             free(line);
         }
-        fputc('\n', j->out);
+        fputc(s->more ? ' ' : '\n', j->out);
     }
 }
 
+static void skipped_score(job *j, const sentence *s) {
+    if (!j->set->json) {
+        fputc('\n', j->out);
+        return;
+    }
+    json_begin(&j->line, "score");
+    json_int(&j->line, "line", s->line);
+    json_bool(&j->line, "skipped", true);
+    json_end(&j->line);
+}
+
 static void score_answer(job *j, const sentence *s) {
+    if (s->skipped) {
+        skipped_score(j, s);
+        return;
+    }
     if (!j->set->json) {
         fprintf(j->out, "%.9g\n", s->total);
         return;
@@ -129,12 +178,28 @@ void draw_attention(job *j, const sentence *s) {
 
 /* ---- the comparison with references ---------------------------------------------------------- */
 
+/* A line's output so far and a part's, with a space between them. */
+static char *join(const job *j, char *left, char *right) {
+    if (!left) return right;
+    size_t n = strlen(left), more = strlen(right);
+    char *both = realloc(left, n + more + 2);
+    if (!both) fail(j->program, "out of memory");
+    both[n] = ' ';
+    memcpy(both + n + 1, right, more + 1);
+    free(right);
+    return both;
+}
+
 void compare_answer(job *j, const sentence *s) {
-    char *line = s->decoded.n ? line_of(j, &s->decoded.best[0], NULL) : NULL;
-    const char *answer = line ? line : "", *reference = j->reference[s->line - 1];
-    if (!metrics_add(j->metrics, answer, strlen(answer), reference, strlen(reference)))
+    const char *reference = j->reference[s->line - 1];
+    char *line = s->decoded.n ? line_of(j, &s->decoded.best[0], NULL) : strdup("");
+    if (!line) fail(j->program, "out of memory");
+    j->joined = join(j, j->joined, line);
+    if (s->more) return;
+    if (!metrics_add(j->metrics, j->joined, strlen(j->joined), reference, strlen(reference)))
         fail(j->program, "out of memory");
-    free(line);
+    free(j->joined);
+    j->joined = NULL;
 }
 
 /* "NAME":score,"NAME_signature":"...", of "signature = score ...". */

@@ -18,10 +18,10 @@ static size_t complete(const char *text, size_t n) {
     return n;
 }
 
-static void write_text(job *j, const char *text, size_t n) {
+static void write_new(job *j, const char *text, size_t n) {
     streaming *s = &j->stream;
     if (n <= s->written) return;
-    fwrite(text + s->written, 1, n - s->written, j->out);
+    write_text(j, text + s->written, n - s->written);
     s->written = n;
     fflush(j->out);
 }
@@ -35,9 +35,10 @@ static bool hear(void *listener, int place, int32_t token) {
     size_t bytes;
     char *text = line_of_ids(j->language.tokenizer[SIDE_TGT], s->ids, s->n, &bytes);
     if (!text) fail(j->program, "out of memory");
-    write_text(j, text, complete(text, bytes));
+    write_new(j, text, complete(text, bytes));
     free(text);
-    return !ferror(j->out); /* nobody reads any more: no more is made */
+    check_reader(j);
+    return !ferror(j->out);
 }
 
 void open_stream(job *j) {
@@ -52,5 +53,5 @@ void begin_stream(job *j) {
 }
 
 void end_stream(job *j, const char *text, size_t bytes) {
-    write_text(j, text, bytes);
+    write_new(j, text, bytes);
 }

@@ -1,0 +1,152 @@
+/* tools/generate/generate_long.c - lines that are longer than the model reads: cropped, split into
+ * parts that fit, skipped, or the end of the run. See generate.h.
+ *
+ * Cropping keeps a line's beginning and what the tokenizer puts behind every line; of a prompt that
+ * outputs go on from, its end. Where an output stands in one row with its source, room is left for as
+ * many tokens as are wanted, but no more than half of the row. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "generate.h"
+#include "tools/cli/utf8.h"
+
+/* ---- what becomes of a line ------------------------------------------------------------------ */
+
+static void note_long(job *j, const char *why) {
+    if (j->last_long == j->in.number) return; /* both sides, or a part of it */
+    j->last_long = j->in.number;
+    if (j->n_long++ > 0) return;
+    j->first_long = j->in.number;
+    snprintf(j->why_long, sizeof j->why_long, "%s", why);
+}
+
+/* Counts the line. False: it is to be skipped; where the run is to end, it does. */
+static bool keep_long(job *j, int side, int64_t n, int64_t most) {
+    char why[WF_MESSAGE];
+    language_too_long(side, n, most, why);
+    if (j->set->long_lines == LONG_STOP) refuse_line(j, why);
+    note_long(j, why);
+    return j->set->long_lines != LONG_SKIP;
+}
+
+void warn_of_long_lines(const job *j) {
+    static const char *const became[] = { "cropped", "split into parts", "skipped" };
+    if (j->n_long == 0) return;
+    warn(j->program, "%lld of %lld lines were too long, and were %s; the first is line %lld: %s",
+         (long long)j->n_long, (long long)j->in.number, became[j->set->long_lines],
+         (long long)j->first_long, j->why_long);
+}
+
+/* ---- cropping -------------------------------------------------------------------------------- */
+
+/* Tokens of a source that leave room in its row for an output. */
+static int64_t kept_in_row(const job *j, int64_t most) {
+    double wanted = j->set->score ? (double)most : j->options.max_len_b;
+    int64_t half = most - most / 2;
+    return wanted < (double)(most - half) ? most - (int64_t)wanted : half;
+}
+
+/* The ids [n] of a line, of which at most `most` are kept in `to`; how many. */
+static int64_t crop(const job *j, int side, const int32_t *ids, int64_t n, int32_t *to,
+                    int64_t most) {
+    if (side == SIDE_SRC && !j->model->src) {
+        int64_t kept = kept_in_row(j, most), from = j->model->start_first ? n - kept : 0;
+        memcpy(to, ids + from, (size_t)kept * sizeof *to);
+        return kept;
+    }
+    int64_t behind = j->language.text ? language_behind(&j->language, side) : 0;
+    if (behind > most) behind = most;
+    memcpy(to, ids, (size_t)(most - behind) * sizeof *to);
+    memcpy(to + most - behind, ids + n - behind, (size_t)behind * sizeof *to);
+    return most;
+}
+
+int64_t read_side(job *j, int side, const char *text, size_t bytes, int32_t *ids, int64_t most) {
+    char message[WF_MESSAGE];
+    int64_t n = language_read(&j->language, side, text, bytes, ids, most, message);
+    if (n < 0) refuse_line(j, message);
+    if (n <= most) return n;
+    if (!keep_long(j, side, n, most)) return -1;
+    int32_t *all = malloc((size_t)n * sizeof *all);
+    if (!all) fail(j->program, "out of memory for a line of %lld tokens", (long long)n);
+    if (language_read(&j->language, side, text, bytes, all, n, message) != n)
+        fail(j->program, "%s", message);
+    n = crop(j, side, all, n, ids, most);
+    free(all);
+    return n;
+}
+
+int64_t shorten_target(job *j, int64_t n, int64_t most) {
+    if (n <= most) return n;
+    return keep_long(j, SIDE_TGT, n, most) ? most : -1;
+}
+
+/* ---- splitting ------------------------------------------------------------------------------- */
+
+/* How many tokens the first n bytes have. */
+static int64_t tokens_of(job *j, char *line, size_t n) {
+    char message[WF_MESSAGE], after = line[n];
+    line[n] = '\0';
+    int64_t tokens = language_read(&j->language, SIDE_SRC, line, n, j->ids, 0, message);
+    line[n] = after;
+    if (tokens < 0) refuse_line(j, message);
+    return tokens;
+}
+
+/* Where the character, or the token id, that `at` is in has ended. */
+static size_t boundary(const job *j, const char *line, size_t bytes, size_t at) {
+    if (at >= bytes) return bytes;
+    while (at < bytes && (line[at] & 0xC0) == 0x80) at++;
+    while (!j->language.text && at < bytes && !strchr(" \t", line[at])) at++;
+    return at;
+}
+
+/* As many bytes from the beginning as fit, in whole characters: twice as many as long as they do,
+ * then by halves. */
+static size_t longest_that_fits(job *j, char *line, size_t bytes, int64_t most) {
+    size_t fits = 0, over = boundary(j, line, bytes, (size_t)most);
+    while (tokens_of(j, line, over) <= most) {
+        if (over == bytes) return bytes;
+        fits = over;
+        over = boundary(j, line, bytes, 2 * over);
+    }
+    for (;;) {
+        size_t middle = boundary(j, line, bytes, fits + 1 + (over - fits - 1) / 2);
+        if (middle >= over) middle = boundary(j, line, bytes, fits + 1);
+        if (middle >= over) return fits;
+        if (tokens_of(j, line, middle) <= most)
+            fits = middle;
+        else
+            over = middle;
+    }
+}
+
+/* Does a sentence end before `at`? By a full stop and the like before a space, or an ideographic
+ * one. */
+static bool sentence_ends(const char *line, size_t at) {
+    static const char *const stops[] = { "\xE3\x80\x82", "\xEF\xBC\x81", "\xEF\xBC\x9F" };
+    if (at > 0 && strchr(" \t", line[at]) && strchr(".!?;:", line[at - 1])) return true;
+    for (size_t i = 0; at >= 3 && i < sizeof stops / sizeof *stops; i++)
+        if (memcmp(line + at - 3, stops[i], 3) == 0) return true;
+    return false;
+}
+
+/* The last end of a sentence in the latter two thirds of `fits` bytes, or the last space, or fits. */
+static size_t best_cut(const char *line, size_t fits) {
+    for (size_t at = fits; at > fits / 3; at--)
+        if (sentence_ends(line, at)) return at;
+    for (size_t at = fits; at > 0; at--)
+        if (strchr(" \t", line[at])) return at;
+    return fits;
+}
+
+size_t part_that_fits(job *j, char *line, size_t bytes) {
+    int64_t most = wf_model_longest_source(j->model);
+    if (j->set->long_lines != LONG_SPLIT) return 0;
+    size_t fits = longest_that_fits(j, line, bytes, most);
+    if (fits == bytes) return 0;
+    if (j->last_long != j->in.number) keep_long(j, SIDE_SRC, tokens_of(j, line, bytes), most);
+    size_t cut = best_cut(line, fits);
+    if (cut > 0 && tokens_of(j, line, cut) <= most) return cut;
+    return fits; /* 0: not even a character does, and it is cropped */
+}

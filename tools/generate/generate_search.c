@@ -1,0 +1,175 @@
+/* tools/generate/generate_search.c - how is it searched, or drawn: what was asked for, before what the
+ * model's file says, before the defaults of its kind of model. See generate.h. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "generate.h"
+
+static void refuse_idle(const program *p, const char *const *names, int n, bool idle,
+                        const char *because) {
+    for (int i = 0; i < n; i++) option_no_effect(p, names[i], idle, because);
+}
+#define REFUSE_IDLE(idle, because, ...)                                                            \
+    refuse_idle(p, (const char *const[]){ __VA_ARGS__ },                                           \
+                sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *), idle, because)
+
+void check_options(const program *p, settings *set) {
+    const char *nothing = "--score generates nothing";
+    if (!set->model) usage_error(p, "say which model: --model FILE");
+    REFUSE_IDLE(set->score, nothing, "beam", "length-penalty-type", "length-penalty", "nbest",
+                "max-len-a", "max-len-b", "min-len", "stop", "at-limit", "sample", "top-k", "top-p",
+                "temperature", "seed", "reference", "attention");
+    REFUSE_IDLE(set->score, nothing, "prompt", "stream", "max-new-tokens", "raw",
+                "no-repeat-ngram-size", "repetition-penalty", "begin-suppress-tokens",
+                "length-decay", "length-decay-start");
+    REFUSE_IDLE(set->prompt, "--prompt is all there is to read", "input", "reference");
+    REFUSE_IDLE(set->json, "--json writes an object when it is whole", "stream");
+    REFUSE_IDLE(set->json, "--json writes all text as it is", "raw");
+    REFUSE_IDLE(set->stream, "--stream makes one output at a time", "nbest", "batch-size");
+    REFUSE_IDLE(option_seen(p, "max-new-tokens"), "--max-new-tokens says it all", "max-len-a",
+                "max-len-b");
+    REFUSE_IDLE(set->sample, "--sample draws and does not search", "beam", "stop");
+    REFUSE_IDLE(set->penalty == WF_PENALTY_NONE, "--length-penalty-type none has no alpha",
+                "length-penalty");
+    if (set->score && set->long_lines == LONG_SPLIT)
+        usage_error(p,
+                    "--long-lines split makes several outputs of a line, and --score judges one");
+    set->scores = option_seen(p, "nbest");
+    if (set->scores && set->long_lines == LONG_SPLIT)
+        usage_error(p,
+                    "--long-lines split joins outputs, and of --nbest there are several to join");
+}
+
+/* ---- what the file says ---------------------------------------------------------------------- */
+
+#define RECORDED(option, field, value)                                                             \
+    if (!option_seen(p, option)) set->field = value
+
+static void take_recorded_draws(const program *p, settings *set, const wf_decode_options *o) {
+    bool searches = option_seen(p, "beam") || set->score;
+    if (o->sample && !searches) set->sample = true;
+    if (!set->sample) return;
+    RECORDED("top-k", top_k, o->top_k);
+    RECORDED("top-p", top_p, o->top_p);
+    RECORDED("temperature", temperature, o->temperature);
+}
+
+/* The penalty's alpha is of its type: another type has another. */
+static void take_recorded(const program *p, settings *set, const wf_decode_options *o) {
+    RECORDED("beam", beam, o->beam);
+    if (!option_seen(p, "length-penalty-type")) {
+        set->penalty = (int)o->penalty;
+        RECORDED("length-penalty", length_penalty, o->alpha);
+    }
+    RECORDED("stop", stop, (int)o->stop);
+    RECORDED("max-len-a", max_len_a, o->max_len_a);
+    RECORDED("max-len-b", max_len_b, o->max_len_b);
+    RECORDED("at-limit", at_limit, (int)o->at_limit);
+    RECORDED("min-len", min_len, o->min_len);
+    RECORDED("no-repeat-ngram-size", no_repeat_ngram, o->no_repeat_ngram);
+    RECORDED("repetition-penalty", repetition_penalty, o->repetition_penalty);
+    RECORDED("length-decay-start", decay_start, o->decay_start);
+    RECORDED("length-decay", decay, o->decay);
+    take_recorded_draws(p, set, o);
+}
+
+/* Text is searched as in "Attention Is All You Need"; token ids, which are mostly exact tasks,
+ * are taken greedily, and so is text that goes on, where the likeliest is the dullest. */
+static void choose_defaults(program *p, bool text, bool goes_on) {
+    char penalty[OPTION_TEXT_SIZE];
+    if (!text) options_take_defaults(p, TOKEN_IDS);
+    if (goes_on) options_take_defaults(p, GOES_ON);
+    options_take_defaults(p, option_text(option_find(p, "length-penalty-type"), penalty));
+}
+
+/* ---- what goes together ---------------------------------------------------------------------- */
+
+static void settle_stream(const program *p, settings *set) {
+    if (!set->stream) return;
+    if (option_seen(p, "beam") && set->beam > 1)
+        usage_error(p, "--stream writes what will not change, and a beam of %lld may: --beam 1",
+                    (long long)set->beam);
+    set->beam = 1;
+}
+
+static void settle(const program *p, settings *set) {
+    REFUSE_IDLE(!set->sample, "only --sample draws", "top-k", "top-p", "temperature", "seed");
+    REFUSE_IDLE(set->penalty == WF_PENALTY_NONE, "the model's length penalty is none",
+                "length-penalty");
+    REFUSE_IDLE(set->decay == 1, "there is no --length-decay", "length-decay-start");
+    if (option_seen(p, "max-new-tokens")) {
+        set->max_len_a = 0;
+        set->max_len_b = (double)set->max_new;
+    }
+    settle_stream(p, set);
+    if (set->sample) set->beam = 1;
+    if (!set->sample && set->nbest > set->beam)
+        usage_error(p, "--nbest %lld is more than a beam of %lld holds: ask for --beam %lld",
+                    (long long)set->nbest, (long long)set->beam, (long long)set->nbest);
+    REFUSE_IDLE(set->beam == 1 && !set->sample, "beam 1 ends with the first end", "stop");
+    REFUSE_IDLE(set->beam == 1 && !set->scores && !set->json,
+                "without a beam it changes the scores alone, and --nbest or --json shows them",
+                "length-penalty", "length-penalty-type");
+}
+
+static void write_options(const settings *set, wf_decode_options *o) {
+    o->beam = (int)set->beam;
+    o->penalty = (wf_length_penalty)set->penalty;
+    o->alpha = set->length_penalty;
+    o->stop = (wf_stop)set->stop;
+    o->at_limit = (wf_limit_rule)set->at_limit;
+    o->max_len_a = set->max_len_a;
+    o->max_len_b = set->max_len_b;
+    o->min_len = set->min_len;
+    o->no_repeat_ngram = (int)set->no_repeat_ngram;
+    o->repetition_penalty = set->repetition_penalty;
+    o->decay_start = set->decay_start;
+    o->decay = set->decay;
+}
+
+/* "5 6 7", or with commas. */
+static void read_begin_suppress(const program *p, const char *text, wf_generation *g) {
+    g->n_begin_banned = 0;
+    for (const char *at = text; *at;) {
+        char *end = NULL;
+        long long id = isdigit((unsigned char)*at) ? strtoll(at, &end, 10) : -1;
+        if (id < 0 || id > INT32_MAX || g->n_begin_banned == WF_MOST_BANNED || !strchr(", ", *end))
+            usage_error(p, "--begin-suppress-tokens: '%.60s' is not a list of at most %d token ids",
+                        text, WF_MOST_BANNED);
+        g->begin_banned[g->n_begin_banned++] = (int32_t)id;
+        at = end + strspn(end, ", ");
+    }
+}
+
+void choose_search(job *j, program *p, settings *set, const wf_file *f) {
+    char message[WF_MESSAGE];
+    wf_generation *g = &j->generation;
+    choose_defaults(p, j->language.text, j->model->start_first);
+    g->options = wf_decode_defaults();
+    write_options(set, &g->options);
+    if (j->language.text) g->n_banned = no_text(j->language.tokenizer[SIDE_TGT], false, g->banned);
+    if (!wf_generation_from_meta(f, j->model, g, message)) fail(p, "%s: %s", set->model, message);
+    take_recorded(p, set, &g->options);
+    if (set->begin_suppress) read_begin_suppress(p, set->begin_suppress, g);
+    settle(p, set);
+    if (*g->not_done && !set->score)
+        warn(p, "%s was made to be searched with settings that are not done here: %s", set->model,
+             g->not_done);
+    if (set->long_lines == LONG_SPLIT && j->model->start_first)
+        usage_error(p,
+                    "--long-lines split is for translations: of a prompt that outputs go on from, "
+                    "crop keeps the end");
+}
+
+wf_decode_options decode_options(const settings *set, const wf_generation *lists) {
+    wf_decode_options o = wf_generation_options(lists);
+    write_options(set, &o);
+    o.nbest = (int)set->nbest;
+    o.sample = set->sample;
+    o.top_k = (int)set->top_k;
+    o.top_p = set->top_p;
+    o.temperature = set->temperature;
+    o.seed = (uint64_t)set->seed;
+    return o;
+}
