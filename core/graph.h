@@ -140,6 +140,10 @@ WF_API wf_tensor *wf_param(wf_graph *g, const char *name, int ndim, const int64_
                            wf_init init);
 WF_API wf_tensor *wf_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim,
                             const int64_t *shape, wf_init init);
+/* A buffer that wf_save leaves out and wf_load does not ask for, as PyTorch's persistent=False: what
+ * is computed anew whenever it matters, such as sums over micro-batches. */
+WF_API wf_tensor *wf_transient_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim,
+                                      const int64_t *shape, wf_init init);
 WF_API wf_tensor *wf_constant(wf_graph *g, double value); /* real scalar, shape [] */
 WF_API wf_tensor *wf_constant_i32(wf_graph *g, int32_t value);
 /* with a copy of these values; dtype: WF_I32, or the graph's real type, of which data is */

@@ -1,7 +1,8 @@
 /* weft/core/save.h - the leaves of any graph saved to a file and loaded from one.
  *
- * Parameters are what a model has learned; the buffers beside them are the optimizer's moments,
- * sums and averages, and tables. A graph that is saved whole and loaded into one recorded in the
+ * Parameters are what a model has learned; the buffers beside them are the optimizer's moments and
+ * averages, and tables. Transient buffers (wf_transient_buffer), such as sums over micro-batches, are
+ * never saved: save between updates. A graph that is saved whole and loaded into one recorded in the
  * same way goes on training with the same bits, at any number of threads. Of what is random nothing
  * needs saving: the bits are a function of the graph's seed, the site and the step. So a program
  * that resumes needs its step besides, in the metadata:

@@ -240,7 +240,8 @@ static wf_tensor *stack_of(wf_tensor *x, const char *name, int n) {
         return wf_poison(x->graph, "'%s' has %d axes: its gradients can't be summed", x->name,
                          x->ndim);
     for (int i = 0; i < x->ndim; i++) shape[i + 1] = x->shape[i];
-    return wf_buffer(x->graph, name, wf_real(x->graph), x->ndim + 1, shape, wf_init_zeros());
+    return wf_transient_buffer(x->graph, name, wf_real(x->graph), x->ndim + 1, shape,
+                               wf_init_zeros());
 }
 
 /* What is at the bottom of a stack: the sum of all, when all are added. */
@@ -379,7 +380,8 @@ bool wf_feed_micro_batch(wf_plan *p, const wf_optimizer *o, int64_t i, int64_t o
     wf_sum_tree t = wf_sum_tree_of(of);
     double at[2] = { 0 };
     if (!o || !o->accumulation.at || i < 0 || i >= of) return false;
-    for (int64_t k = 0; k <= i; k++) at[0] = t.depth, at[1] = wf_sum_tree_push(&t, k, k + 1);
+    wf_sum_tree_add(&t, 0, i);
+    at[0] = t.depth, at[1] = wf_sum_tree_push(&t, i, i + 1);
     return wf_feed_reals(p, o->accumulation.at, at, 2);
 }
 

@@ -63,7 +63,7 @@ WF_API wf_optimizer_options wf_optimizer_defaults(wf_optimizer_kind kind);
  * not depend on who adds them: nn/sharded.h. All NULL unless there is room for partial sums. */
 typedef struct wf_accumulation {
     wf_tensor *at; /* the input [2] of wf_accumulate */
-    /* n + 1 buffers "<name>.<parameter>.sum" and "<name>.count": stacks of partial sums,
+    /* n + 1 transient buffers "<name>.<parameter>.sum" and "<name>.count": stacks of partial sums,
      * [partial_sums,...]. What is in them when an update begins is not read */
     wf_tensor **sums;
     wf_tensor **adds;    /* n + 1: fetch all to add a micro-batch */

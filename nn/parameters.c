@@ -1,7 +1,7 @@
 /* nn/parameters.c - the parameters of a graph, by their names; numbers to feed. */
 #include "optimizer.h"
 
-#include <stdlib.h>
+#include "core/plan/lend.h"
 
 /* The part of a pattern after its '!'. A '*' takes any characters: if what follows does not fit, it
  * takes one more. No pattern has more than one place to go back to, the last '*'. */
@@ -44,12 +44,10 @@ int wf_parameters(const wf_graph *g, wf_tensor **out, int capacity) {
 bool wf_feed_reals(wf_plan *p, const wf_tensor *t, const double *values, int n) {
     bool real = t && t->dtype != WF_I32;
     size_t bytes = real && n >= 0 ? (size_t)n * wf_dtype_size(t->dtype) : SIZE_MAX;
-    bool fits = wf_bound_bytes(p, t) == bytes;
-    if (!fits || !values || t->dtype == WF_F64) return wf_feed(p, t, values, bytes);
-    float few[16] = { 0 }, *converted = n <= 16 ? few : malloc((size_t)n * sizeof *converted);
-    if (!converted) return false;
-    for (int i = 0; i < n; i++) converted[i] = (float)values[i];
-    bool ok = wf_feed(p, t, converted, bytes);
-    if (converted != few) free(converted);
-    return ok;
+    if (!real || n < 0 || !values || t->dtype == WF_F64) return wf_feed(p, t, values, bytes);
+    void *place;
+    if (!wf_feed_place(p, t, bytes, &place)) return false;
+    float *converted = place;
+    for (int i = 0; converted && i < n; i++) converted[i] = (float)values[i];
+    return true;
 }

@@ -34,13 +34,15 @@ wf_sum_node wf_shard_range(int64_t of, int rank, int ranks) {
 wf_sum_tree wf_shard_nodes(int64_t of, int rank, int ranks) {
     wf_sum_tree t = wf_sum_tree_of(of);
     wf_sum_node range = wf_shard_range(of, rank, ranks);
-    for (int64_t i = range.from; i < range.to; i++) wf_sum_tree_push(&t, i, i + 1);
+    wf_sum_tree_add(&t, range.from, range.to);
     return t;
 }
 
 int wf_sharded_partial_sums(int64_t micro_batches, int rank, int ranks) {
     int most = 1;
-    for (int64_t of = 1; ranks > 0 && of <= micro_batches; of++) {
+    if (micro_batches < 1 || micro_batches > WF_MOST_MICRO_BATCHES) return 0;
+    if (rank < 0 || rank >= ranks) return 0;
+    for (int64_t of = 1; of <= micro_batches; of++) {
         wf_sum_node range = wf_shard_range(of, rank, ranks);
         int n = wf_sum_tree_height(range.from, range.to, of);
         if (n > most) most = n;
@@ -110,7 +112,8 @@ static void record_piece(wf_sharded *s, int i, int partial_sums) {
     if (piece->first) snprintf(name + length, 32, "@%lld", (long long)piece->first);
     s->leaves[i] = wf_param(s->own, name, ndim, own, wf_init_zeros());
     const char *outer = wf_scope_push(s->own, name);
-    s->sums[i] = wf_buffer(s->own, "sum", wf_real(s->own), ndim + 1, shape, wf_init_zeros());
+    s->sums[i] =
+        wf_transient_buffer(s->own, "sum", wf_real(s->own), ndim + 1, shape, wf_init_zeros());
     s->values[i] = wf_input(s->own, "value", wf_real(s->own), ndim, own);
     wf_scope(s->own, outer);
     s->adds[i] = wf_accumulate(s->sums[i], s->values[i], s->at);
@@ -256,12 +259,22 @@ static bool start_courier(wf_sharded *s) {
     return s->courier;
 }
 
+/* NULL: it can be used. */
+static const char *wrong_transport(const wf_transport *t) {
+    if (!t || t->size == 1) return NULL;
+    if (t->rank < 0 || t->rank >= t->size) return "the transport's rank is none of its ranks";
+    bool whole = t->alltoallv && t->allgatherv && t->fail;
+    return whole ? NULL : "the transport lacks alltoallv, allgatherv or fail";
+}
+
 static const char *wrong(const wf_graph *g, const wf_optimizer *o, wf_tensor *const *params,
                          const wf_optimizer_options *options, int64_t micro_batches) {
     if (!g || !o || !params || !options) return "the graph or optimizer to be divided is NULL";
     if (!wf_ok(g)) return wf_error(g);
     if (!o->accumulation.at) return "the optimizer to be divided has no partial sums";
-    return micro_batches < 1 ? "updates of no micro-batches" : NULL;
+    if (micro_batches < 1) return "updates of no micro-batches";
+    return micro_batches > WF_MOST_MICRO_BATCHES ? "updates of more than 65,536 micro-batches"
+                                                 : NULL;
 }
 
 wf_sharded *wf_sharded_new(wf_graph *g, const wf_optimizer *o, wf_tensor *const *params,
@@ -274,6 +287,7 @@ wf_sharded *wf_shard_new(wf_graph *g, const wf_optimizer *o, wf_tensor *const *p
                          const wf_optimizer_options *options, int64_t micro_batches,
                          int64_t in_flight, wf_transport *t, wf_pool *pool, char *message) {
     const char *why = wrong(g, o, params, options, micro_batches);
+    if (!why) why = wrong_transport(t);
     wf_sharded *s = why ? NULL : calloc(1, sizeof *s);
     snprintf(message, MESSAGE, "%s", why ? why : "out of memory");
     if (!s) return NULL;

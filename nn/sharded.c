@@ -60,7 +60,8 @@ static bool in_update(wf_sharded *s) {
 void wf_sharded_range(const wf_sharded *s, int64_t micro_batches, int64_t *from, int64_t *to) {
     wf_sum_node range = { 0 };
     if (s && micro_batches > 0) range = wf_shard_range(micro_batches, rank_of(s), s->slices.ranks);
-    *from = range.from, *to = range.to;
+    if (from) *from = range.from;
+    if (to) *to = range.to;
 }
 
 /* An exchange, of which no round is made yet. */
@@ -93,12 +94,19 @@ static void computed(void *sharded, const wf_tensor *node) {
         if (node == s->of->accumulation.adds[i]) s->unsummed--, is_summed(s, i);
 }
 
+/* The micro-batch that follows those that were fed. */
+static int64_t next_of(const wf_sharded *s, int64_t from) {
+    return s->tree.depth ? s->tree.node[s->tree.depth - 1].to : from;
+}
+
 bool wf_sharded_feed(wf_sharded *s, wf_plan *p, int64_t i, int64_t micro_batches) {
     if (!s || micro_batches < 1) return false;
     wf_sum_node range = wf_shard_range(micro_batches, rank_of(s), s->slices.ranks);
     if (i < range.from || i >= range.to) return wf_shard_failed(s, "a micro-batch of another rank");
     if (in_update(s)) return false;
     if (i == range.from) s->tree = wf_sum_tree_of(micro_batches);
+    if (s->tree.end != micro_batches || i != next_of(s, range.from))
+        return wf_shard_failed(s, "micro-batches are fed in order, each once");
     bool last = i == range.to - 1 && wf_courier_threaded(s->courier);
     if (last) begin(s, micro_batches);
     wf_plan_watch(p, last ? computed : NULL, s);

@@ -29,7 +29,9 @@ extern "C" {
 
 typedef struct wf_sharded wf_sharded;
 
-/* wf_optimizer_options.partial_sums of a rank, for updates of up to so many micro-batches. */
+enum { WF_MOST_MICRO_BATCHES = 65536 }; /* of an update */
+/* wf_optimizer_options.partial_sums of a rank, for updates of up to so many micro-batches. 0: too
+ * many of them, none, or there is no such rank. */
 WF_API int wf_sharded_partial_sums(int64_t micro_batches, int rank, int ranks);
 /* o: the optimizer of g, recorded with these options for these parameters, of updates of up to so
  * many micro-batches. Takes the slice from the graph: wf_sharded_scatter. All must live longer. NULL

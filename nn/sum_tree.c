@@ -10,9 +10,10 @@ wf_sum_tree wf_sum_tree_of(int64_t micro_batches) {
 
 /* Are these the children of one node? */
 static bool are_siblings(const wf_sum_tree *t, wf_sum_node left, wf_sum_node right) {
-    int64_t width = left.to - left.from, end = left.from + 2 * width;
-    bool begins = (width & (width - 1)) == 0 && left.from % (2 * width) == 0;
-    return begins && left.to == right.from && right.to == (end < t->end ? end : t->end);
+    int64_t width = left.to - left.from, rest = t->end - left.to;
+    bool begins = (width & (width - 1)) == 0 && left.from % width == 0;
+    if (!begins || left.from / width % 2 || left.to != right.from) return false;
+    return right.to == left.to + (width < rest ? width : rest);
 }
 
 int wf_sum_tree_push(wf_sum_tree *t, int64_t from, int64_t to) {
@@ -26,12 +27,28 @@ int wf_sum_tree_push(wf_sum_tree *t, int64_t from, int64_t to) {
     return added;
 }
 
-int wf_sum_tree_height(int64_t from, int64_t to, int64_t end) {
-    wf_sum_tree t = wf_sum_tree_of(end);
+/* The largest k for which [from, from + 2^k) is a node that ends by `to`. */
+static int largest_node(int64_t from, int64_t to) {
+    int k = 0;
+    while (k < 62 && from % ((int64_t)2 << k) == 0 && to - from >= (int64_t)2 << k) k++;
+    return k;
+}
+
+/* While the 2^k micro-batches of a node come one by one, up to k sums of them wait above the others:
+ * one for each bit of 2^k - 1. */
+int wf_sum_tree_add(wf_sum_tree *t, int64_t from, int64_t to) {
     int height = 0;
-    for (int64_t i = from; i < to; i++) {
-        wf_sum_tree_push(&t, i, i + 1);
-        if (t.depth > height) height = t.depth;
+    while (from < to) {
+        int k = largest_node(from, to), within = t->depth + k;
+        wf_sum_tree_push(t, from, from + ((int64_t)1 << k));
+        from += (int64_t)1 << k;
+        if (k == 0) within = t->depth;
+        if (within > height) height = within;
     }
     return height;
+}
+
+int wf_sum_tree_height(int64_t from, int64_t to, int64_t end) {
+    wf_sum_tree t = wf_sum_tree_of(end);
+    return wf_sum_tree_add(&t, from, to);
 }

@@ -33,6 +33,9 @@ wf_sum_tree wf_sum_tree_of(int64_t micro_batches);
 /* The sum of the node [from, to), which follows the last one, is put on the stack; how many from the
  * top it is added to before. */
 int wf_sum_tree_push(wf_sum_tree *t, int64_t from, int64_t to);
+/* The micro-batches [from, to) one by one, in a number of steps that is its logarithm. Returns how high
+ * the stack got. */
+int wf_sum_tree_add(wf_sum_tree *t, int64_t from, int64_t to);
 /* How high the stack gets with the micro-batches [from, to) of `end`. */
 int wf_sum_tree_height(int64_t from, int64_t to, int64_t end);
 

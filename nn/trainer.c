@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/save.h"
-
 static const char step_key[] = "trainer.step";
+static const char averaged_key[] = "trainer.averaged_since";
 
 struct wf_trainer {
     wf_graph *g;
@@ -18,6 +17,7 @@ struct wf_trainer {
     wf_schedule schedule;
     int micro_batches, micro_batch; /* of an update; that of the next run, from 0 */
     int64_t steps;
+    int64_t averaged_since;           /* the steps when the averages began */
     double loss_sum, count_sum;       /* of the update in progress */
     wf_plan *step, *update, *average; /* update: with micro-batches; average: if there are any */
     char error[256];
@@ -140,6 +140,9 @@ static const char *missing(const wf_graph *g, const wf_tensor *loss, const wf_te
     if (!wf_ok(g)) return wf_error(g);
     if (!loss || !count) return "the loss or the count of a trainer is NULL";
     if (!o) return "the options of a trainer are NULL";
+    if (!(o->schedule.peak > 0) || !isfinite(o->schedule.peak))
+        return "a trainer's schedule has no learning rate: set .schedule.peak, as in "
+               "{ WF_CONSTANT_RATE, 1e-3 }";
     if (o->n_fetch < 0 || (o->n_fetch > 0 && !o->fetch)) return "the fetches are NULL";
     for (int i = 0; i < o->n_fetch; i++)
         if (!o->fetch[i] || o->fetch[i]->graph != g)
@@ -211,7 +214,7 @@ static bool run_update(wf_trainer *t, wf_plan *p, const wf_tensor *norm, wf_prog
 /* After the update that has just been counted. */
 static bool run_average(wf_trainer *t) {
     if (!t->average) return true;
-    double rate = wf_optimizer_average_rate(&t->options, t->steps);
+    double rate = wf_optimizer_average_rate(&t->options, t->steps - t->averaged_since);
     return (wf_feed_reals(t->average, t->optimizer.averages.rate, &rate, 1) &&
             wf_run(t->average)) ||
            failed(t, wf_plan_error(t->average));
@@ -254,54 +257,69 @@ bool wf_trainer_step(wf_trainer *t, wf_progress *out) {
 
 /* ---- saving and resuming --------------------------------------------------------------------- */
 
-/* Everything but the sums of micro-batches, which an update begins anew. */
-static bool is_kept(void *trainer, const wf_tensor *leaf) {
-    const wf_optimizer *r = &((const wf_trainer *)trainer)->optimizer;
-    for (int i = 0; r->accumulation.sums && i <= r->n; i++)
-        if (r->accumulation.sums[i] == leaf) return false;
-    return true;
-}
-
 bool wf_trainer_save(wf_trainer *t, const char *path, const wf_meta *meta, int n_meta) {
-    char number[32], message[256] = "";
+    char number[32], since[32], message[256] = "";
     if (!wf_trainer_ok(t)) return false;
     if (t->micro_batch > 0)
         return failed(t, "an update is not complete: save after its last micro-batch");
     if (n_meta < 0 || (n_meta > 0 && !meta)) return failed(t, "the metadata are NULL");
-    wf_meta *all = calloc((size_t)n_meta + 1, sizeof *all);
+    wf_meta *all = calloc((size_t)n_meta + 2, sizeof *all);
     if (!all) return failed(t, "out of memory");
+    int own = 0;
     snprintf(number, sizeof number, "%lld", (long long)t->steps);
-    all[0] = (wf_meta){ step_key, number };
-    if (n_meta > 0) memcpy(all + 1, meta, (size_t)n_meta * sizeof *all);
-    bool ok =
-        wf_save(t->g, path, &(wf_leaves){ .keep = is_kept, .user = t }, all, n_meta + 1, message);
+    snprintf(since, sizeof since, "%lld", (long long)t->averaged_since);
+    all[own++] = (wf_meta){ step_key, number };
+    if (t->averaged_since > 0) all[own++] = (wf_meta){ averaged_key, since };
+    if (n_meta > 0) memcpy(all + own, meta, (size_t)n_meta * sizeof *all);
+    bool ok = wf_save(t->g, path, NULL, all, n_meta + own, message);
     free(all);
     return ok || failed(t, message);
 }
 
 /* A whole number of steps, or -1. */
-static int64_t steps_in(const wf_file *f) {
-    const char *text = wf_file_meta(f, step_key);
+static int64_t steps_in(const wf_file *f, const char *key) {
+    const char *text = wf_file_meta(f, key);
     double value;
     bool whole = text && wf_parse_real(text, &value) && value >= 0 && value <= 1e15;
     return whole && value == floor(value) ? (int64_t)value : -1;
 }
 
-bool wf_trainer_load(wf_trainer *t, const char *path) {
+/* Passes on what a load tells the caller, and counts the averages that were loaded. */
+typedef struct listener {
+    const wf_averages *averages;
+    const wf_load_options *options;
+    int loaded;
+} listener;
+
+static void hear(void *user, const wf_load_item *item) {
+    listener *l = user;
+    for (int i = 0; i < l->averages->n && item->outcome == WF_LOADED; i++)
+        l->loaded += item->leaf == l->averages->values[i];
+    if (l->options->each) l->options->each(l->options->user, item);
+}
+
+/* Averages that the file lacks begin with the next update; so do all of them then. */
+static bool load(wf_trainer *t, const wf_file *f, const wf_load_options *options) {
+    listener l = { &t->optimizer.averages, options, 0 };
+    wf_load_options heard = *options;
     wf_load_report report;
+    int64_t steps = steps_in(f, step_key), since = steps_in(f, averaged_key);
+    heard.each = hear, heard.user = &l;
+    if (!wf_file_ok(f)) return failed(t, wf_file_error(f));
+    if (steps < 0)
+        return failed(t, "the file does not say after how many steps it was saved: it is not a "
+                         "trainer's");
+    if (!wf_load(t->g, f, &heard, &report)) return failed(t, report.message);
+    bool averaged = l.loaded == l.averages->n && since > 0 && since <= steps;
+    t->averaged_since = averaged ? since : l.loaded < l.averages->n ? steps : 0;
+    t->steps = steps, t->micro_batch = 0, t->error[0] = '\0';
+    return true;
+}
+
+bool wf_trainer_load(wf_trainer *t, const char *path, const wf_load_options *options) {
     if (!wf_trainer_ok(t)) return false;
     wf_file *f = wf_file_open(path);
-    int64_t steps = steps_in(f);
-    bool ok = false;
-    if (!wf_file_ok(f))
-        failed(t, wf_file_error(f));
-    else if (steps < 0)
-        failed(t, "the file does not say after how many steps it was saved: it is not a trainer's");
-    else if (!wf_load(t->g, f, &(wf_load_options){ .what = { .keep = is_kept, .user = t } },
-                      &report))
-        failed(t, report.message);
-    else
-        ok = true, t->steps = steps, t->micro_batch = 0, t->error[0] = '\0';
+    bool ok = load(t, f, options ? options : &(wf_load_options){ 0 });
     wf_file_free(f);
     return ok;
 }

@@ -19,7 +19,7 @@
 #ifndef WEFT_NN_TRAINER_H
 #define WEFT_NN_TRAINER_H
 
-#include "../core/file.h"
+#include "../core/save.h"
 #include "optimizer.h"
 
 #ifdef __cplusplus
@@ -29,9 +29,9 @@ extern "C" {
 typedef struct wf_trainer_options {
     wf_optimizer_options optimizer; /* clipping, groups and averages are in it; the trainer sets
                                        `partial_sums` */
-    wf_schedule schedule;
-    int micro_batches;        /* of an update; 0 or 1: each step is an update */
-    wf_tensor *const *params; /* n_params; NULL: all of the graph. Others are frozen */
+    wf_schedule schedule;           /* its peak must be set: no rate suits every optimizer */
+    int micro_batches;              /* of an update; 0 or 1: each step is an update */
+    wf_tensor *const *params;       /* n_params; NULL: all of the graph. Others are frozen */
     int n_params;
     wf_tensor *const *fetch; /* n_fetch more values, to be fetched after a step */
     int n_fetch;
@@ -69,8 +69,10 @@ WF_API bool wf_trainer_step(wf_trainer *t, wf_progress *out);
 /* Parameters, buffers, the number of steps and the caller's metadata to a safetensors file, whole
  * or not at all. Not between the micro-batches of an update. */
 WF_API bool wf_trainer_save(wf_trainer *t, const char *path, const wf_meta *meta, int n_meta);
-/* Go on from such a file. On failure nothing has changed. */
-WF_API bool wf_trainer_load(wf_trainer *t, const char *path);
+/* Go on from such a file. options as of wf_load: NULL is strict; with .allow = WF_ALLOW_MISSING
+ * averages, say, may be switched on now, and begin with the next update. On failure nothing has
+ * changed. */
+WF_API bool wf_trainer_load(wf_trainer *t, const char *path, const wf_load_options *options);
 
 #ifdef __cplusplus
 }

@@ -79,18 +79,19 @@ static const wf_rename *row_of(const wf_load_options *o, const char *name) {
     return NULL;
 }
 
-/* Where the tensor goes: a place in `found`, or NULL. */
-static const wf_entry **place_of(loading *l, const wf_entry *e, const wf_rename *row) {
+/* The tensor of the graph that has this tensor's name, or NULL. */
+static const wf_tensor *namesake(loading *l, const wf_entry *e, const wf_rename *row) {
     char renamed[WF_MESSAGE];
-    const char *name = e->name;
-    if (row) {
-        int n = snprintf(renamed, sizeof renamed, "%s%s", row->in_graph,
-                         e->name + strlen(row->in_file));
-        if (n < 0 || n >= (int)sizeof renamed) return NULL; /* longer than any name of a leaf */
-        name = renamed;
-    }
-    const wf_tensor *t = wf_find(l->g, name);
-    return t && l->index[t->id] ? &l->found[l->index[t->id] - 1] : NULL;
+    if (!row) return wf_find(l->g, e->name);
+    int n =
+        snprintf(renamed, sizeof renamed, "%s%s", row->in_graph, e->name + strlen(row->in_file));
+    if (n < 0 || n >= (int)sizeof renamed) return NULL; /* longer than any name of a leaf */
+    return wf_find(l->g, renamed);
+}
+
+/* Files of 0.1 hold buffers that are transient now: they stay in the file. */
+static bool is_transient(const wf_tensor *t) {
+    return t && is_stored(t) && leaf_of(t)->transient;
 }
 
 /* False: two tensors of the file are for one leaf. */
@@ -99,8 +100,10 @@ static bool match(loading *l) {
         const wf_entry *e = wf_file_at(l->f, i);
         const wf_rename *row = row_of(l->o, e->name);
         if (row && !row->in_graph) continue;
-        const wf_entry **place = place_of(l, e, row);
+        const wf_tensor *t = namesake(l, e, row);
+        const wf_entry **place = t && l->index[t->id] ? &l->found[l->index[t->id] - 1] : NULL;
         if (!place && wf_file_is_scale(l->f, e)) continue; /* read with its matrix */
+        if (is_transient(t)) continue;
         if (!place) {
             note_unexpected(l, e);
             continue;

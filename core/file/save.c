@@ -16,7 +16,7 @@
 
 bool wf_leaf_chosen(const wf_leaves *what, const wf_tensor *t) {
     bool both = !what || what->parameters == what->buffers;
-    if (!is_stored(t)) return false;
+    if (!is_stored(t) || leaf_of(t)->transient) return false;
     if (!both && what->parameters != (t->kind == WF_PARAM)) return false;
     if (what && what->prefix && strncmp(t->name, what->prefix, strlen(what->prefix)) != 0)
         return false;

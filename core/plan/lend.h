@@ -10,6 +10,9 @@
  * plan is freed. */
 bool wf_feed_lent(wf_plan *p, const wf_tensor *t, void *data, size_t bytes);
 
+/* wf_feed of values that the caller then writes to *place; NULL there: no run needs them. */
+bool wf_feed_place(wf_plan *p, const wf_tensor *t, size_t bytes, void **place);
+
 /* wf_fetch without a copy: row-major, until p runs again or is bound to other extents. NULL:
  * wf_plan_error. */
 const void *wf_fetched(wf_plan *p, const wf_tensor *t);

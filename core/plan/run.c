@@ -69,19 +69,33 @@ static bool settle_feed(wf_plan *p, feed *f) {
     return true;
 }
 
+static bool reserve_feed(wf_plan *p, feed *f, size_t bytes) {
+    if (bytes <= f->capacity && f->data) return true;
+    if (f->capacity) free(f->data);
+    f->given = false, f->capacity = 0;
+    if (!(f->data = wf_memory_new(bytes)))
+        return wf_plan_fail(p, "out of memory: %zu bytes for '%s'", bytes, called(f->tensor));
+    f->capacity = bytes ? bytes : 1;
+    p->feeds_generation++;
+    return true;
+}
+
 bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t bytes) {
     feed *f;
     if (!find_feed(p, t, data, bytes, &f)) return false;
     if (!f) return true;
-    if (bytes > f->capacity || !f->data) {
-        if (f->capacity) free(f->data);
-        f->given = false, f->capacity = 0;
-        if (!(f->data = wf_memory_new(bytes)))
-            return wf_plan_fail(p, "out of memory: %zu bytes for '%s'", bytes, called(t));
-        f->capacity = bytes ? bytes : 1;
-        p->feeds_generation++;
-    }
+    if (!reserve_feed(p, f, bytes)) return false;
     if (bytes) memcpy(f->data, data, bytes);
+    return settle_feed(p, f);
+}
+
+bool wf_feed_place(wf_plan *p, const wf_tensor *t, size_t bytes, void **place) {
+    feed *f;
+    *place = NULL;
+    if (!find_feed(p, t, place, bytes, &f)) return false;
+    if (!f) return true;
+    if (!reserve_feed(p, f, bytes)) return false;
+    *place = f->data;
     return settle_feed(p, f);
 }
 

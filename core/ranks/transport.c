@@ -28,30 +28,32 @@ static int64_t of_others(const wf_transport *t, const int64_t *at) {
 
 bool wf_alltoallv(wf_transport *t, const void *send, const int64_t *send_at, void *receive,
                   const int64_t *receive_at) {
+    if (!send_at || !receive_at) return false;
     if (alone(t))
         return copy((char *)receive + receive_at[0], (const char *)send + send_at[0],
                     send_at[1] - send_at[0]);
     double began = wf_seconds_now();
-    bool ok = !t->code && t->alltoallv(t, send, send_at, receive, receive_at);
+    bool ok = !t->code && t->alltoallv && t->alltoallv(t, send, send_at, receive, receive_at);
     return counted(t, began, ok, of_others(t, send_at), of_others(t, receive_at));
 }
 
 bool wf_allgatherv(wf_transport *t, const void *send, void *receive, const int64_t *receive_at) {
+    if (!receive_at) return false;
     if (alone(t)) return copy((char *)receive + receive_at[0], send, receive_at[1] - receive_at[0]);
     double began = wf_seconds_now();
     int64_t mine = receive_at[t->rank + 1] - receive_at[t->rank];
-    bool ok = !t->code && t->allgatherv(t, send, receive, receive_at);
+    bool ok = !t->code && t->allgatherv && t->allgatherv(t, send, receive, receive_at);
     return counted(t, began, ok, mine * (t->size - 1), of_others(t, receive_at));
 }
 
 bool wf_barrier(wf_transport *t) {
     if (alone(t)) return true;
     double began = wf_seconds_now();
-    return counted(t, began, !t->code && t->barrier(t), 0, 0);
+    return counted(t, began, !t->code && t->barrier && t->barrier(t), 0, 0);
 }
 
 void wf_transport_fail(wf_transport *t, int code, const char *why) {
-    if (!alone(t)) t->fail(t, code, why);
+    if (!alone(t) && t->fail) t->fail(t, code, why ? why : "");
 }
 
 const char *wf_transport_error(const wf_transport *t) {

@@ -146,6 +146,13 @@ wf_tensor *wf_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim, co
     return stored(g, WF_BUFFER, name, dtype, ndim, shape, init);
 }
 
+wf_tensor *wf_transient_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim,
+                               const int64_t *shape, wf_init init) {
+    wf_tensor *t = stored(g, WF_BUFFER, name, dtype, ndim, shape, init);
+    if (!wf_is_poison(t)) leaf_of(t)->transient = true;
+    return t;
+}
+
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif

@@ -64,7 +64,8 @@ typedef struct leaf {
     size_t bytes;            /* row-major */
     wf_layout layout;
     bool from_hook;
-    bool filling; /* its initial value is being computed: it cannot be read yet */
+    bool transient; /* a buffer that is not saved */
+    bool filling;   /* its initial value is being computed: it cannot be read yet */
 } leaf;
 
 /* Zeroed memory, and `results` consecutive nodes. Out of memory they return NULL and the graph

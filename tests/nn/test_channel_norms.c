@@ -197,7 +197,7 @@ TEST(a_trainer_moves_running_statistics_and_saves_them) {
     }
     ck_assert_msg(wf_trainer_save(t, "bn.safetensors", NULL, 0), "%s", wf_trainer_error(t));
     ck_assert(wf_write(l.running_var, (float[]){ 0, 0 }, sizeof var));
-    ck_assert_msg(wf_trainer_load(t, "bn.safetensors"), "%s", wf_trainer_error(t));
+    ck_assert_msg(wf_trainer_load(t, "bn.safetensors", NULL), "%s", wf_trainer_error(t));
     ck_assert(wf_read(l.running_mean, mean, sizeof mean) &&
               wf_read(l.running_var, var, sizeof var));
     ck_assert(mean[0] == 1.5f && mean[1] == 5.25f && var[0] == 1 && var[1] == 3.25f);

@@ -3,6 +3,7 @@
  * Ten steps of each on a Transformer against PyTorch are in test_torch.c. */
 #include "nn/nn.h"
 #include "tests/suites.h"
+#include "tests/support/faults.h"
 #include "tests/support/support.h"
 
 TESTS(optim)
@@ -277,6 +278,29 @@ TEST(a_scale_that_is_not_finite_stops_all_steps) {
     assert_leaf(b, (double[]){ 2.9, 3.9 });
     wf_plan_free(p);
     end_graph(g);
+}
+
+/* Whichever allocation fails: refused, or fed as floats. */
+TEST(reals_are_fed_as_floats_or_not_at_all) {
+    double rates[] = { 0.005, 10, 1000 };
+    for (long at = 1, asked = at; asked >= at; at++) {
+        wf_graph *g = new_graph(WF_F32);
+        wf_tensor *x = wf_input(g, "rates", WF_F32, SHAPE(3)), *y = wf_scale(x, 1);
+        wf_plan *p = wf_plan_new(
+            g, &(wf_plan_options){ .fetch = &y, .n_fetch = 1, .feed = &x, .n_feed = 1 });
+        float have[3] = { 0 };
+        long left;
+        faults_begin(at, false);
+        bool fed = wf_feed_reals(p, x, rates, 3);
+        asked = faults_end(&left);
+        ck_assert(fed || asked >= at);
+        fed = fed && wf_run(p) && wf_fetch(p, y, have, sizeof have);
+        ck_assert_msg(!fed || (have[0] == 0.005f && have[1] == 10 && have[2] == 1000),
+                      "request %ld: %g %g %g", at, (double)have[0], (double)have[1],
+                      (double)have[2]);
+        wf_plan_free(p);
+        end_graph(g);
+    }
 }
 
 /* As many numbers as the tensor has, as bound; in both types. */

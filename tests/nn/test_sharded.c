@@ -11,6 +11,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "core/save.h"
 
 TESTS(sharded)
 
@@ -173,7 +176,10 @@ typedef struct run {
     bool nan;
     bool at_once;      /* nothing is sent while micro-batches are run */
     int64_t in_flight; /* blocks of a round; 0: as it is */
-    int breaks;        /* how rank 0 breaks off the first update, after its last micro-batch */
+    /* rank 0's files of the whole graph: read before, written after; NULL: none */
+    const char *resumes, *saves;
+    int first;  /* the update to begin with; 0: 1 */
+    int breaks; /* how rank 0 breaks off the first update, after its last micro-batch */
     char error[MOST_RANKS][256];
 } run;
 
@@ -215,7 +221,8 @@ static void break_off(run *r, wf_sharded *s, const net *n, int parts) {
 
 static void updates_of(run *r, wf_sharded *s, const net *n, const wf_optimizer_options *o,
                        int rank) {
-    for (int update = 1; update <= UPDATES; update++) {
+    int first = r->first ? r->first : 1, last = r->updates ? r->updates : UPDATES;
+    for (int update = first; update <= last; update++) {
         int parts = parts_of(update, r->most);
         int64_t from, to;
         double rates[3];
@@ -239,6 +246,13 @@ static void updates_of(run *r, wf_sharded *s, const net *n, const wf_optimizer_o
     }
 }
 
+static void load_whole(wf_sharded *s, const net *n, const char *path) {
+    wf_load_report report;
+    wf_file *f = wf_file_open(path);
+    ck_assert_msg(wf_load(n->g, f, NULL, &report) && wf_sharded_scatter(s), "%s", report.message);
+    wf_file_free(f);
+}
+
 static void *train_rank(void *user) {
     const seat *at = user;
     run *r = at->run;
@@ -255,12 +269,15 @@ static void *train_rank(void *user) {
     wf_sharded *s = wf_shard_new(n.g, &n.o, n.params, &o, r->most, in_flight, t, NULL, message);
     ck_assert_msg(s != NULL, "%s", message);
     if (in_flight == 1 && ranks < 6) ck_assert_int_gt(s->slices.rounds, 1);
+    if (r->resumes) load_whole(s, &n, r->resumes);
     updates_of(r, s, &n, &o, at->rank);
     if (!r->error[at->rank][0]) r->sent[at->rank] = t->sent; /* no collective is under way */
     r->same[at->rank] = r->error[at->rank][0] || !n.o.averages.n || swap_and_look(s, &n, at->rank);
     if (!r->error[at->rank][0]) {
         ck_assert(wf_sharded_gather(s));
-        if (at->rank == 0) read_leaves(&n, r->r);
+        if (at->rank == 0 && r->r) read_leaves(&n, r->r);
+        if (at->rank == 0 && r->saves)
+            ck_assert_msg(wf_save(n.g, r->saves, NULL, NULL, 0, message), "%s", message);
         wf_sharded_release(s);
     }
     wf_sharded_free(s);
@@ -319,6 +336,37 @@ TEST_ROWS(ranks_get_the_bits_of_one_process, COUNT_OF(settings)) {
         }
         free_values(want.leaf, LEAVES);
     }
+}
+
+static bool same_files(const char *a, const char *b) {
+    FILE *x = fopen(a, "rb"), *y = fopen(b, "rb");
+    ck_assert(x && y);
+    int one, other;
+    do one = getc(x), other = getc(y);
+    while (one == other && one != EOF);
+    fclose(x), fclose(y);
+    return one == other;
+}
+
+/* wf_save of the whole graph leaves out what depends on the ranks, so that any number of them goes
+ * on. */
+TEST(files_do_not_depend_on_the_ranks) {
+    char want[64], half[64], have[64];
+    snprintf(want, sizeof want, "/tmp/weft-sharded-%d-want", (int)getpid());
+    snprintf(half, sizeof half, "/tmp/weft-sharded-%d-half", (int)getpid());
+    snprintf(have, sizeof have, "/tmp/weft-sharded-%d-have", (int)getpid());
+    for (int ranks = 1; ranks <= 4; ranks++) {
+        run r = { .s = &settings[2], .most = 3, .saves = ranks == 1 ? want : have };
+        train_in_ranks(&r, ranks);
+        ck_assert_msg(ranks == 1 || same_files(want, have), "%d ranks", ranks);
+    }
+    for (int ranks = 1; ranks <= 3; ranks++) {
+        run before = { .s = &settings[2], .most = 3, .updates = 2, .saves = half };
+        run after = { .s = &settings[2], .most = 3, .first = 3, .resumes = half, .saves = have };
+        train_in_ranks(&before, ranks), train_in_ranks(&after, ranks % 3 + 1);
+        ck_assert_msg(same_files(want, have), "%d ranks, then %d", ranks, ranks % 3 + 1);
+    }
+    unlink(want), unlink(half), unlink(have);
 }
 
 /* What is sent is what was said. */
@@ -539,5 +587,47 @@ TEST(nonsense_is_refused) {
     ck_assert_ptr_null(wf_sharded_new(NULL, NULL, NULL, NULL, 1, NULL, NULL, message));
     ck_assert_ptr_null(wf_sharded_new(n.g, &n.o, n.params, &o, 1, NULL, NULL, message));
     assert_contains(message, "no partial sums");
+    drop_net(&n);
+}
+
+TEST(partial_sums_are_of_ranks_that_exist) {
+    static const int64_t most = WF_MOST_MICRO_BATCHES;
+    for (int64_t M = 1; M <= 40; M++)
+        for (int ranks = 1; ranks <= 5; ranks++)
+            for (int rank = 0, want = 1; rank < ranks; rank++, want = 1) {
+                for (int64_t of = 1; of <= M; of++) {
+                    wf_sum_node range = wf_shard_range(of, rank, ranks);
+                    int height = wf_sum_tree_height(range.from, range.to, of);
+                    if (height > want) want = height;
+                }
+                ck_assert_int_eq(wf_sharded_partial_sums(M, rank, ranks), want);
+            }
+    ck_assert_int_eq(wf_sharded_partial_sums(most, 0, 1), wf_partial_sums(most));
+    ck_assert(!wf_sharded_partial_sums(most + 1, 0, 1) &&
+              !wf_sharded_partial_sums(INT64_MAX, 0, 1));
+    ck_assert(!wf_sharded_partial_sums(0, 0, 1) && !wf_sharded_partial_sums(1, 1, 1));
+    ck_assert(!wf_sharded_partial_sums(1, -1, 2) && !wf_sharded_partial_sums(1, 0, 0));
+}
+
+TEST(what_no_training_can_use_is_refused) {
+    char message[256];
+    wf_transport hollow = { .size = 2 }, nobody = { .rank = 2, .size = 2 };
+    wf_optimizer_options o = options_of(&settings[0]);
+    o.partial_sums = wf_sharded_partial_sums(3, 0, 1);
+    net n = net_of(&settings[0], &o);
+    ck_assert_ptr_null(wf_sharded_new(n.g, &n.o, n.params, &o, 3, &hollow, NULL, message));
+    assert_contains(message, "lacks alltoallv");
+    ck_assert_ptr_null(wf_sharded_new(n.g, &n.o, n.params, &o, 3, &nobody, NULL, message));
+    assert_contains(message, "is none of its ranks");
+    ck_assert_ptr_null(wf_sharded_new(n.g, &n.o, n.params, &o, INT64_MAX, NULL, NULL, message));
+    assert_contains(message, "more than 65,536");
+    wf_sharded *s = wf_sharded_new(n.g, &n.o, n.params, &o, 3, NULL, NULL, message);
+    ck_assert_msg(s != NULL, "%s", message);
+    wf_sharded_range(s, 3, NULL, NULL);
+    feed_part(&n, 1, 0);
+    ck_assert(!wf_sharded_feed(s, n.add, 1, 3)); /* before 0 */
+    ck_assert(wf_sharded_feed(s, n.add, 0, 3) && !wf_sharded_feed(s, n.add, 2, 3));
+    assert_contains(wf_sharded_error(s), "in order");
+    wf_sharded_free(s);
     drop_net(&n);
 }

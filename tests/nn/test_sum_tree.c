@@ -66,6 +66,28 @@ TEST(ranges_give_the_tree_of_the_whole) {
         }
 }
 
+/* Whole nodes at a time give the stack, and its height, of one micro-batch after the other. */
+TEST(ranges_are_added_in_few_steps) {
+    for (int64_t end = 1; end <= 70; end++)
+        for (int64_t from = 0; from < end; from++)
+            for (int64_t to = from; to <= end; to++) {
+                wf_sum_tree slow = wf_sum_tree_of(end), fast = slow;
+                int height = 0;
+                for (int64_t i = from; i < to; i++) {
+                    wf_sum_tree_push(&slow, i, i + 1);
+                    if (slow.depth > height) height = slow.depth;
+                }
+                ck_assert_int_eq(wf_sum_tree_add(&fast, from, to), height);
+                ck_assert_int_eq(fast.depth, slow.depth);
+                for (int k = 0; k < slow.depth; k++)
+                    ck_assert(fast.node[k].from == slow.node[k].from &&
+                              fast.node[k].to == slow.node[k].to);
+            }
+    wf_sum_tree t = wf_sum_tree_of(INT64_MAX);
+    wf_sum_tree_add(&t, 0, INT64_MAX);
+    ck_assert(t.depth == 1 && t.node[0].to == INT64_MAX);
+}
+
 /* Numbers whose sum depends on the order, by the op itself. */
 TEST_ROWS(accumulation_follows_the_tree, 9) {
     int n = _i + 1;

@@ -146,7 +146,7 @@ TEST_ROWS(a_resumed_training_has_the_same_bits, 3) {
     ck_assert_msg(wf_trainer_save(before.t, file, &own, 1), "%s", wf_trainer_error(before.t));
     close_learner(&before);
     open_learner(&after, o, 3);
-    ck_assert_msg(wf_trainer_load(after.t, file), "%s", wf_trainer_error(after.t));
+    ck_assert_msg(wf_trainer_load(after.t, file, NULL), "%s", wf_trainer_error(after.t));
     ck_assert_int_eq(wf_trainer_steps(after.t), 17);
     train_until(&after, 40, parts);
     assert_same(&whole, &after);
@@ -161,6 +161,46 @@ TEST_ROWS(a_resumed_training_has_the_same_bits, 3) {
     ck_assert_ptr_null(wf_file_find(f, "optimizer.hidden.weight.sum"));
     wf_file_free(f), unlink(file);
     close_learner(&whole), close_learner(&after);
+}
+
+static values average_of(const learner *l, int i) {
+    const wf_averages *a = &wf_trainer_optimizer(l->t)->averages;
+    return (values){ wf_count(a->values[i]), leaf_values(a->values[i]) };
+}
+
+static values parameter_of(const learner *l, int i) {
+    const wf_averages *a = &wf_trainer_optimizer(l->t)->averages;
+    return (values){ wf_count(a->params[i]), leaf_values(a->params[i]) };
+}
+
+/* The first average is the parameters, whatever the number of steps before; after another stop the
+ * averages are those of a training that went through. */
+TEST(averages_can_be_switched_on_in_a_resumed_training) {
+    const wf_load_options lenient = { .allow = WF_ALLOW_MISSING };
+    wf_trainer_options with = usual();
+    with.optimizer.average_decay = 0.9;
+    learner before, whole, after;
+    char file[64], later[64];
+    snprintf(file, sizeof file, "/tmp/%d-%s", (int)getpid(), path);
+    snprintf(later, sizeof later, "/tmp/%d-later-%s", (int)getpid(), path);
+    open_learner(&before, usual(), 1), train_until(&before, 17, 1);
+    ck_assert(wf_trainer_save(before.t, file, NULL, 0));
+    close_learner(&before);
+    open_learner(&whole, with, 1), open_learner(&after, with, 1);
+    ck_assert(!wf_trainer_load(whole.t, file, NULL));
+    assert_contains(wf_trainer_error(whole.t), "average");
+    ck_assert_msg(wf_trainer_load(whole.t, file, &lenient), "%s", wf_trainer_error(whole.t));
+    train_until(&whole, 18, 1);
+    values average = average_of(&whole, 0), parameter = parameter_of(&whole, 0);
+    ck_assert(same_bits(average, parameter));
+    ck_assert(wf_trainer_save(whole.t, later, NULL, 0));
+    ck_assert_msg(wf_trainer_load(after.t, later, NULL), "%s", wf_trainer_error(after.t));
+    train_until(&whole, 25, 1), train_until(&after, 25, 1);
+    values one = average_of(&whole, 0), other = average_of(&after, 0);
+    ck_assert(same_bits(one, other) && !same_bits(one, average));
+    free_values(&average, 1), free_values(&parameter, 1), free_values(&one, 1);
+    free_values(&other, 1);
+    close_learner(&whole), close_learner(&after), unlink(file), unlink(later);
 }
 
 /* A step that fails changes nothing; the next one goes on. */
@@ -193,15 +233,15 @@ TEST(saving_and_loading_are_refused_with_a_reason) {
     ck_assert(!wf_trainer_save(l.t, "/no/such/folder/m.safetensors", NULL, 0));
     ck_assert(*wf_trainer_error(l.t));
     ck_assert(!wf_trainer_save(l.t, "/tmp/never.safetensors", NULL, 1));
-    ck_assert(!wf_trainer_load(l.t, "/no/such/file") && *wf_trainer_error(l.t));
+    ck_assert(!wf_trainer_load(l.t, "/no/such/file", NULL) && *wf_trainer_error(l.t));
     char file[64], message[256];
     snprintf(file, sizeof file, "/tmp/%d-%s", (int)getpid(), path);
     ck_assert(wf_save(l.g, file, NULL, NULL, 0, message));
-    ck_assert(!wf_trainer_load(l.t, file));
+    ck_assert(!wf_trainer_load(l.t, file, NULL));
     assert_contains(wf_trainer_error(l.t), "it is not a trainer's");
     ck_assert(wf_save(l.g, file, &(wf_leaves){ .parameters = true },
                       &(wf_meta){ "trainer.step", "5" }, 1, message));
-    ck_assert(!wf_trainer_load(l.t, file));
+    ck_assert(!wf_trainer_load(l.t, file, NULL));
     assert_contains(wf_trainer_error(l.t), "optimizer.");
     ck_assert_int_eq(wf_trainer_steps(l.t), 1);
     unlink(file), close_learner(&l);
@@ -239,16 +279,21 @@ TEST(trainers_that_cannot_be_say_why) {
     wf_graph *g = new_graph(WF_F32), *other = new_graph(WF_F32);
     wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_zeros()), *loss = wf_square_sum(w),
               *strange = wf_constant(other, 1);
-    wf_trainer_options o = usual(), fetches = usual();
+    wf_trainer_options o = usual(), fetches = usual(), idle = usual(), endless = usual();
     fetches.fetch = &strange, fetches.n_fetch = 1;
+    idle.schedule = (wf_schedule){ 0 }, endless.schedule.peak = INFINITY;
     const struct {
         wf_tensor *loss, *count;
         const wf_trainer_options *o;
         const char *reason;
     } rows[] = {
-        { NULL, loss, &o, "the loss or the count" },  { loss, NULL, &o, "the loss or the count" },
-        { loss, loss, NULL, "the options" },          { loss, strange, &o, "of another graph" },
+        { NULL, loss, &o, "the loss or the count" },
+        { loss, NULL, &o, "the loss or the count" },
+        { loss, loss, NULL, "the options" },
+        { loss, strange, &o, "of another graph" },
         { loss, loss, &fetches, "of another graph" },
+        { loss, loss, &idle, "set .schedule.peak" },
+        { loss, loss, &endless, "set .schedule.peak" },
     };
     for (int i = 0; i < COUNT_OF(rows); i++) {
         wf_trainer *t = wf_trainer_new(g, rows[i].loss, rows[i].count, rows[i].o);

@@ -76,7 +76,7 @@ int main(int argc, char **argv) {
     bool ok = train_until(&first, HALF) && wf_trainer_save(first.trainer, path, NULL, 0) &&
               train_until(&first, 2 * HALF);
     puts("from the file:");
-    ok = ok && wf_trainer_load(second.trainer, path) && train_until(&second, 2 * HALF);
+    ok = ok && wf_trainer_load(second.trainer, path, NULL) && train_until(&second, 2 * HALF);
     bool same = ok && same_weights(&first, &second);
     if (ok) printf("the weights are %s\n", same ? "the same, to the bit" : "not the same");
     end(&first), end(&second);

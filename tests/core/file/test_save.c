@@ -183,6 +183,28 @@ TEST(what_is_saved_can_be_chosen) {
     close_mlp(&m);
 }
 
+/* Nor is it asked for; a file that has it, as those of 0.1, is read without it. */
+TEST(a_transient_buffer_stays_out_of_files) {
+    const float five[] = { 5, 5 };
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *w = wf_param(g, "w", SHAPE(2), wf_init_constant(1));
+    wf_tensor *sum = wf_transient_buffer(g, "w.sum", WF_F32, SHAPE(2), wf_init_constant(2));
+    ck_assert_int_eq(saved(g, NULL), 1);
+    wf_file *f = wf_file_open(path);
+    ck_assert(wf_file_find(f, "w") && wf_load(g, f, NULL, NULL));
+    wf_file_free(f);
+    wf_entry old[] = { { "w", "F32", 1, { 2 }, five, sizeof five },
+                       { "w.sum", "F32", 2, { 7, 0 }, five, 0 } };
+    ck_assert_msg(wf_file_save(path, old, 2, NULL, 0, message), "%s", message);
+    f = wf_file_open(path);
+    wf_load_report report;
+    ck_assert_msg(wf_load(g, f, NULL, &report), "%s", report.message);
+    double *have = leaf_values(w), *kept = leaf_values(sum);
+    ck_assert(report.loaded == 1 && have[0] == 5 && kept[0] == 2);
+    free(have), free(kept), wf_file_free(f);
+    end_graph(g);
+}
+
 /* Packed weights are stored as they are read: row by row. */
 TEST(a_file_does_not_know_the_layout) {
     wf_graph *g = new_graph(WF_F32);

@@ -112,6 +112,15 @@ TEST_ROWS(collectives_of_threads, COUNT_OF(sizes)) {
     wf_region_free(g);
 }
 
+TEST(a_transport_without_functions_fails) {
+    wf_transport t = { .size = 2 };
+    int64_t at[3] = { 0 };
+    ck_assert(!wf_alltoallv(&t, NULL, at, NULL, at) && !wf_allgatherv(&t, NULL, NULL, at));
+    ck_assert(!wf_alltoallv(NULL, NULL, NULL, NULL, NULL) && !wf_allgatherv(&t, NULL, NULL, NULL));
+    ck_assert(!wf_barrier(&t));
+    wf_transport_fail(&t, 1, NULL);
+}
+
 static int meet(wf_transport *t, void *user) {
     (void)user;
     for (int i = 1; i <= 2000; i++) {
