@@ -17,7 +17,8 @@ static dataset_options of_files(void) {
     return (dataset_options){ .text_task = -1,
                               .train = { path[0] },
                               .valid = { path[1] },
-                              .tokens = wf_tokenizer_defaults(WF_WORDS),
+                              .tokens = { wf_tokenizer_defaults(WF_WORDS),
+                                          wf_tokenizer_defaults(WF_WORDS) },
                               .max_tokens = 4,
                               .batches = { .sentences = 2, .accum = 2 } };
 }

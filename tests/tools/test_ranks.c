@@ -195,8 +195,9 @@ TEST(several_start_from_a_model) {
 /* Which is allowed, and no use. */
 TEST(ranks_without_a_batch_are_told) {
     ok(TEXT "--accum 2 --processes 5 --max-steps 1");
-    assert_contains(result.err,
-                    "ranks without a batch: 3; batches in an update: 2, as --accum says");
+    assert_contains(
+        result.err,
+        "ranks without a batch: 3; batches in an update: 2, as --accum says: give --accum 5");
 }
 
 TEST(who_speaks_and_writes) {

@@ -1,10 +1,12 @@
 /* tests/tools/test_train_again.c - the program train where a model is there already: what replaces it,
  * what goes on with it, and for how much longer. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "tests/suites.h"
 #include "tests/support/commands.h"
 #include "tests/support/support.h"
+#include "tools/cli/report.h"
 
 TESTS(train_again)
 
@@ -115,4 +117,52 @@ TEST(advice_of_a_signal_is_a_command) {
     ok("sed -n 's/.*go on with: //p' err | sed 's/--epochs 99999/--max-time 0.001/' > again; sh "
        "again");
     assert_contains(result.err, "resumed  m $x after step");
+}
+
+/* ---- what is told ---------------------------------------------------------------------------- */
+
+/* A command, its exit code, and the sentence. */
+static const struct {
+    const char *command;
+    int status;
+    const char *says;
+} told[] = {
+    { "train --task copy --d-model 8 --heads 2 --layers 1 --max-steps 1 --valid-size 0", 0,
+      "the model will not be kept: -o FILE would save it\ntask" },
+    { "gzip < pairs > p.gz; train --train p.gz", 1, "p.gz is a gzip file: unpack it first" },
+    { "gzip < pairs > p.gz; cat p.gz | train --train /dev/stdin", 1, "is a gzip file" },
+    { "gzip < pairs > p.gz; train --text p.gz", 1, "p.gz is a gzip file: unpack it first" },
+    { "tr '\\t' , < pairs > p.csv; train --train p.csv", 1, "if commas part them" },
+    { "{ cat pairs; head -c 50 /dev/zero; cat pairs; } > b; train --text b --text-eval-size 0 "
+      "--max-len 8 --dry-run",
+      0, "50 bytes of it are zero: is it a text?" },
+    { "train --train pairs --valid pairs --dry-run", 0, "scores on them say nothing of others" },
+    { "train --train pairs --processes 2 --d-model 8 --heads 2 --layers 1 --max-steps 1", 0,
+      "as --accum says: give --accum 2\n" },
+};
+
+TEST_ROWS(a_likely_mistake_is_told, COUNT_OF(told)) {
+    make_pairs();
+    run("%s", told[_i].command);
+    expect(told[_i].status);
+    assert_contains(result.err, told[_i].says);
+}
+
+/* Where there is no bar, silence ends after 30 s; what ends it is a line and no event. */
+TEST(silence_ends_with_a_line) {
+    char text[1000];
+    progress p = { .step = 7, .total = 9, .loss = 1, .nll = 1, .tokens_per_second = 1 };
+    report r = { .log = -1 };
+    fflush(stderr);
+    int kept = dup(STDERR_FILENO);
+    ck_assert(kept >= 0 && freopen("said", "w", stderr));
+    say(&r, "first");
+    report_bar(&r, &p);
+    r.said_at -= 31;
+    report_bar(&r, &p), report_bar(&r, &p);
+    fflush(stderr);
+    ck_assert(dup2(kept, STDERR_FILENO) == STDERR_FILENO && close(kept) == 0);
+    read_text("said", text, sizeof text);
+    const char *at = strstr(text, "7/9");
+    ck_assert_msg(at && !strstr(at + 1, "7/9"), "%s", text);
 }

@@ -46,7 +46,7 @@ void describe_default(const option *o, char *text, size_t size) {
     for (int i = 0; i < MOST_CASES && o->otherwise[i].cases; i++) {
         const case_default *d = &o->otherwise[i];
         n += snprintf(text + n, size - (size_t)n, "%s%s for ", n ? "; " : "",
-                      d->value ? d->value : d->said);
+                      d->said ? d->said : d->value);
         for (const char *c = d->cases; *c; c++)
             n += snprintf(text + n, size - (size_t)n, *c == '|' ? ", " : "%c", *c);
     }

@@ -41,7 +41,7 @@ typedef enum {
 typedef struct case_default {
     const char *cases; /* "add|date" */
     const char *value; /* as it would be on the command line; NULL: computed, and `said` is it */
-    const char *said;
+    const char *said;  /* or how the value changes later: for the help */
 } case_default;
 enum { MOST_CASES = 5 };
 

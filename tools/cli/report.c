@@ -104,6 +104,7 @@ void say(report *r, const char *format, ...) {
     say_clean(stderr, true, format, arguments);
     fputc('\n', stderr);
     va_end(arguments);
+    r->said_at = seconds_now();
 }
 
 /* ---- events -------------------------------------------------------------------------------- */
@@ -216,9 +217,10 @@ static int terminal_width(void) {
 }
 
 void report_bar(report *r, const progress *p) {
-    enum { CELLS = 10 };
+    enum { CELLS = 10, SILENCE = 30 };
     char cells[CELLS + 1], text[200], speed[OPTION_TEXT_SIZE], left[OPTION_TEXT_SIZE];
     double now = seconds_now();
+    if (!r->bar && !r->quiet && now - r->said_at >= SILENCE) print_step(r, p);
     if (!r->bar || (r->drawn && now - r->drawn_at < 0.1)) return;
     int done = (int)(CELLS * p->step / p->total);
     for (int i = 0; i < CELLS; i++) cells[i] = i < done ? '#' : '.';

@@ -4,7 +4,7 @@
  * on, and report_close knows of it.
  *
  * On a terminal a bar shows the progress, redrawn in place at most ten times a second; in a pipe
- * or a file there is a line per interval and never a control character. No colours, so NO_COLOR
+ * or a file there is a line per interval, one every 30 s at least, and never a control character. No colours, so NO_COLOR
  * has nothing to do. */
 #ifndef WEFT_TOOLS_CLI_REPORT_H
 #define WEFT_TOOLS_CLI_REPORT_H
@@ -27,15 +27,15 @@ typedef struct progress {
 } progress;
 
 typedef struct report {
-    bool quiet, json; /* nothing on stderr; events on stdout */
-    bool bar;         /* stderr is a terminal that can redraw */
-    bool drawn;       /* a bar stands on the current line */
-    bool titled;      /* the lines have had their heading */
-    double drawn_at;
-    const program *program; /* in whose name failures are told */
-    int log;                /* descriptor; -1: none */
-    jsonl event;            /* the one being composed */
-    bool failed;            /* something that was to be told is not */
+    bool quiet, json;         /* nothing on stderr; events on stdout */
+    bool bar;                 /* stderr is a terminal that can redraw */
+    bool drawn;               /* a bar stands on the current line */
+    bool titled;              /* the lines have had their heading */
+    double drawn_at, said_at; /* the bar; a line */
+    const program *program;   /* in whose name failures are told */
+    int log;                  /* descriptor; -1: none */
+    jsonl event;              /* the one being composed */
+    bool failed;              /* something that was to be told is not */
 } report;
 
 /* log: NULL, or the file to write (append: go on with it). False: it can't be opened (errno). */
@@ -53,6 +53,7 @@ void report_failed(report *r, const char *what); /* tell it once, with errno */
 void report_step(report *r, const progress *p); /* a line, or nothing under a bar; and an event */
 /* what outputs for unseen sequences are worth; "": none were made */
 void report_valid(report *r, const progress *p, const char *scores);
+/* The bar; where there is none, a line if there was none for 30 s. */
 void report_bar(report *r, const progress *p);
 void report_profile(report *r, wf_plan *plan); /* where the time went, by op; and events */
 

@@ -71,6 +71,8 @@ static bool check_line(pair_lines *p, int i, char *message) {
     long long number = (long long)p->number;
     const char *path = p->path[i];
     if (p->bytes[i] == 0 && i == 0 && p->targets && p->path[1]) return true;
+    if (number == 1 && p->bytes[i] >= 2 && memcmp(p->text[i], "\x1f\x8b", 2) == 0)
+        return refuse(p, message, "%s is a gzip file: unpack it first, as zcat does", path);
     if (p->bytes[i] == 0) return refuse(p, message, "line %lld of %s is empty", number, path);
     return wf_text_check(p->text[i], p->bytes[i], why) ||
            refuse(p, message, "line %lld of %s: %.120s", number, path, why);
@@ -85,9 +87,10 @@ static bool cut(pair_lines *p, char *message) {
         p->text[1] = line, p->bytes[1] = p->bytes[0], p->text[0] = "", p->bytes[0] = 0;
         return true;
     }
+    bool comma = !tab && memchr(line, ',', p->bytes[0]);
     if (!tab)
-        return refuse(p, message, "line %lld of %s has no TAB between source and target", number,
-                      path);
+        return refuse(p, message, "line %lld of %s has no TAB between source and target%s", number,
+                      path, comma ? ": if commas part them, make TABs of them" : "");
     if (memchr(tab + 1, '\t', (size_t)(end - tab - 1)))
         return refuse(p, message,
                       "line %lld of %s has more than two columns: keep source and target, as with "
@@ -116,9 +119,7 @@ static bool next_made(pair_lines *p) {
     return true;
 }
 
-bool pairs_next(pair_lines *p, char *message) {
-    if (p->failed) return false;
-    if (p->make) return next_made(p);
+static bool next_read(pair_lines *p, char *message) {
     bool src = read_line(p, 0, message), two = p->path[1] && !p->failed;
     bool tgt = two && read_line(p, 1, message);
     if (p->failed) return false;
@@ -127,6 +128,14 @@ bool pairs_next(pair_lines *p, char *message) {
     p->number++;
     if (!check_line(p, 0, message)) return false;
     return two ? check_line(p, 1, message) : cut(p, message);
+}
+
+bool pairs_next(pair_lines *p, char *message) {
+    while (!p->failed) {
+        if (!(p->make ? next_made(p) : next_read(p, message))) return false;
+        if (!p->wanted || p->wanted(p->filter, p)) return true;
+    }
+    return false;
 }
 
 int pairs_line(void *from, const char **line, size_t *bytes) {

@@ -20,6 +20,9 @@
 /* Pair `number`, from 0, as lines that live until the next call; false: there are no more. */
 typedef bool pair_maker(void *user, int64_t number, const char *text[2]);
 
+struct pair_lines;
+typedef bool pair_filter(const void *user, const struct pair_lines *p);
+
 typedef struct pair_lines {
     lines file[2];
     pair_maker *make; /* NULL: they come from files */
@@ -28,6 +31,8 @@ typedef struct pair_lines {
     int64_t number;      /* of the pair returned last, from 1 */
     const char *text[2]; /* the pair: source and target, valid until the next call, */
     size_t bytes[2];     /* and their lengths */
+    pair_filter *wanted; /* pairs that it refuses are passed over; NULL: none is. To be set */
+    const void *filter;  /* its user */
     bool targets; /* a source may be empty, and a line of one file its target alone: to be set */
     bool failed;
 } pair_lines;

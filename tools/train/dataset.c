@@ -21,8 +21,9 @@ static bool out_of_memory(char *message) {
 
 /* What is read: files, each of them several times, or a task on text. */
 typedef struct origin {
-    const dataset_options *options;
+    dataset_options *options; /* a copy, which may follow the data */
     spool train[2], valid[2];
+    uint64_t held_below; /* pairs of the training are held back if their hash is below; 0: none */
 } origin;
 
 static void close_origin(origin *o) {
@@ -38,7 +39,7 @@ static bool open_files(spool s[2], const char *const path[2], char *message) {
     return true;
 }
 
-static bool open_origin(origin *o, const dataset_options *options, char *message) {
+static bool open_origin(origin *o, dataset_options *options, char *message) {
     *o = (origin){ .options = options };
     for (int i = 0; i < 2; i++) o->train[i].file = o->valid[i].file = -1;
     bool ok = options->text_task >= 0 || (open_files(o->train, options->train, message) &&
@@ -65,18 +66,50 @@ static bool make_pair(void *user, int64_t number, const char *text[2]) {
     return true;
 }
 
+static bool is_held(const origin *from, const pair_lines *p) {
+    return survey_hash(p, from->options->batches.seed) < from->held_below;
+}
+
+static bool is_learned(const void *from, const pair_lines *p) {
+    return !is_held(from, p);
+}
+
+static bool is_validated(const void *from, const pair_lines *p) {
+    return is_held(from, p);
+}
+
 /* Of the training, or of what is held back. p stays where it is until pairs_close(&p->lines). */
 static void start_pairs(stream_pairs *p, origin *from, task_stream stream) {
     const dataset_options *o = from->options;
-    bool train = stream == STREAM_TRAIN;
-    spool *files = train ? from->train : from->valid;
+    bool train = stream == STREAM_TRAIN, first = train || !o->valid[0];
+    spool *files = first ? from->train : from->valid;
     *p = (stream_pairs){ .kind = (text_task_kind)o->text_task, .stream = stream };
     p->seed = o->batches.seed, p->n = train ? TASK_PAIRS : o->valid_size;
     if (o->text_task < 0)
-        pairs_start(&p->lines, (spool *[]){ &files[0], &files[1] }, train ? o->train : o->valid);
+        pairs_start(&p->lines, (spool *[]){ &files[0], &files[1] }, first ? o->train : o->valid);
     else
         pairs_make(&p->lines, "the task", make_pair, p);
     p->lines.targets = o->targets;
+    if (!from->held_below || !first) return;
+    p->lines.wanted = train ? is_learned : is_validated;
+    p->lines.filter = from;
+}
+
+/* A first reading of the files, for what follows from it. */
+static bool look(origin *from, char *message) {
+    enum { SHARE = 100 };
+    dataset_options *o = from->options;
+    if (o->text_task >= 0 || (!o->held && !o->follow.lines)) return true;
+    stream_pairs pairs;
+    survey s;
+    start_pairs(&pairs, from, STREAM_TRAIN);
+    bool ok = survey_read(&s, &pairs.lines, o->batches.seed, message);
+    pairs_close(&pairs.lines);
+    int64_t held = s.pairs / SHARE < o->held ? s.pairs / SHARE : o->held;
+    if (ok && o->follow.lines) o->follow.lines(o->follow.user, &s, o);
+    if (ok) from->held_below = survey_threshold(&s, held);
+    survey_free(&s);
+    return ok;
 }
 
 /* ---- vocabularies ---------------------------------------------------------------------------- */
@@ -84,7 +117,8 @@ static void start_pairs(stream_pairs *p, origin *from, task_stream stream) {
 /* The library does not know what the option is called. */
 static void name_option(const dataset_options *o, char *message) {
     size_t n = strlen(message);
-    if (o->tokens.vocab_size && strncmp(message, "vocab_size", 10) == 0)
+    if ((o->tokens[0].vocab_size || o->tokens[1].vocab_size) &&
+        strncmp(message, "vocab_size", 10) == 0)
         snprintf(message + n, MESSAGE - n, ": raise --vocab-size");
 }
 
@@ -93,7 +127,8 @@ static wf_tokenizer *learn(origin *from, bool src, bool tgt, char *message) {
     char why[MESSAGE] = "";
     start_pairs(&pairs, from, STREAM_TRAIN);
     pairs_reader reader = { .pairs = &pairs.lines, .side = { src, tgt }, .message = why };
-    wf_tokenizer *t = wf_tokenizer_learn(&from->options->tokens, pairs_line, &reader, message);
+    const wf_tokenizer_options *tokens = &from->options->tokens[src ? SIDE_SRC : SIDE_TGT];
+    wf_tokenizer *t = wf_tokenizer_learn(tokens, pairs_line, &reader, message);
     if (!t && *why) memcpy(message, why, MESSAGE);
     if (!t) name_option(from->options, message);
     pairs_close(&pairs.lines);
@@ -211,7 +246,7 @@ static void free_holdout(holdout *h) {
 static bool hold_back(dataset *m, origin *from, char *message) {
     const dataset_options *o = from->options;
     bool made = o->text_task >= 0;
-    if (made ? !o->valid_size : !o->valid[0]) return true;
+    if (made ? !o->valid_size : !o->valid[0] && !from->held_below) return true;
     return hold(m, &m->valid, from, STREAM_VALID, message) &&
            (!made || hold(m, &m->test, from, STREAM_TEST, message));
 }
@@ -222,7 +257,9 @@ static bool open_training(dataset *m, origin *from, char *message) {
     start_pairs(&pairs, from, STREAM_TRAIN);
     bool ok = corpus_read(&m->train, &pairs.lines, message);
     pairs_close(&pairs.lines);
-    return ok && batches_new(&m->order, &m->train, &from->options->batches, message);
+    dataset_options *o = from->options;
+    if (ok && o->follow.tokens) o->follow.tokens(o->follow.user, &m->train, o);
+    return ok && batches_new(&m->order, &m->train, &o->batches, message);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -241,12 +278,14 @@ void dataset_numbers(dataset *m, const task *t) {
 
 bool dataset_text(dataset *m, const dataset_options *o, const wf_file *f, char *message) {
     *m = (dataset){ .text = true, .epoch = -1 };
+    dataset_options own = *o;
     origin from;
-    if (!open_origin(&from, o, message)) return false;
-    bool ok = open_tokenizers(m, &from, f, message) && open_readers(m, f, message) &&
-              open_training(m, &from, message);
+    if (!open_origin(&from, &own, message)) return false;
+    bool ok = look(&from, message) && open_tokenizers(m, &from, f, message) &&
+              open_readers(m, f, message) && open_training(m, &from, message);
     if (ok) m->hash = hash_of(&m->train);
     ok = ok && hold_back(m, &from, message);
+    m->same = ok && m->valid.corpus.pairs && hash_of(&m->valid.corpus) == m->hash;
     close_origin(&from);
     return ok;
 }

@@ -12,6 +12,7 @@
 #include "tasks.h"
 #include "tools/data/batches.h"
 #include "tools/data/stream.h"
+#include "tools/data/survey.h"
 
 /* Pairs held back from training, with their lines as they came. */
 typedef struct holdout {
@@ -42,24 +43,40 @@ typedef struct dataset {
     token_stream stream[2]; /* of running text */
     windows windows[2];
     int64_t unknown[2];  /* tokens of it that the vocabulary does not have */
+    int64_t zeros[2];    /* bytes of it that no text has */
+    bool same;           /* the held-out pairs are those of the training */
     uint64_t hash;       /* of the training text's tokens and their number, to know it again */
     int64_t epoch;       /* whose order is arranged; -1: none yet */
     holdout valid, test; /* without pairs: there is none */
     batch_ids ids;
 } dataset;
 
+struct dataset_options;
+struct running_options;
+
+/* Options may follow the data: what is called when the lines have been looked at, and when their
+ * tokens are counted. */
+typedef struct dataset_follower {
+    void (*lines)(void *user, const survey *s, struct dataset_options *o);
+    void (*tokens)(void *user, const corpus *c, struct dataset_options *o);
+    void (*text)(void *user, double bytes, struct running_options *o); /* running text */
+    void *user;
+} dataset_follower;
+
 /* Where text comes from and how it is cut into tokens; what is NULL or 0 is not there. */
 typedef struct dataset_options {
-    int text_task;               /* a text_task_kind; -1: files */
-    const char *train[2];        /* source and target; [1] NULL: a file of both with TABs */
-    const char *valid[2];        /* the same; [0] NULL: nothing is held back */
-    int64_t valid_size;          /* of a text task */
-    wf_tokenizer_options tokens; /* how to learn a vocabulary */
-    const char *spm[2];          /* or the files that have it, of source and target */
-    bool shared;                 /* one vocabulary for both sides */
-    bool targets;                /* there may be targets without a source */
-    int64_t max_tokens;          /* of a sentence: longer pairs are left out */
+    int text_task;                  /* a text_task_kind; -1: files */
+    const char *train[2];           /* source and target; [1] NULL: a file of both with TABs */
+    const char *valid[2];           /* the same; [0] NULL: `held` is held back */
+    int64_t held;                   /* pairs of the training's at most, and at most 1 % of them */
+    int64_t valid_size;             /* of a text task */
+    wf_tokenizer_options tokens[2]; /* how to learn a vocabulary of source and target */
+    const char *spm[2];             /* or the files that have it, of source and target */
+    bool shared;                    /* one vocabulary for both sides */
+    bool targets;                   /* there may be targets without a source */
+    int64_t max_tokens;             /* of a sentence: longer pairs are left out */
     batches_limits batches;
+    dataset_follower follow; /* its functions may be NULL */
 } dataset_options;
 
 /* Running text: where it comes from and how it is cut; what is NULL or 0 is not there. */
@@ -70,6 +87,7 @@ typedef struct running_options {
     wf_tokenizer_options tokens; /* how to learn a vocabulary */
     int64_t window, rows, accum; /* tokens; windows in a batch; batches in an update */
     uint64_t seed;
+    dataset_follower follow;
 } running_options;
 
 void dataset_numbers(dataset *m, const task *t);

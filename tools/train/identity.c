@@ -13,8 +13,8 @@ static bool defines(const char *key) {
     if (strncmp(key, "train.", 6) != 0) return strstr(key, "tokenizer.") != NULL;
     const option *o = option_find(&train_program, key + 6);
     if (o && o->stored) return true;
-    static const char *const rows[] = { "train.data", "train.init", "train.freeze" };
-    for (int i = 0; i < 3; i++)
+    static const char *const rows[] = { "train.data", "train.init", "train.freeze", "train.held" };
+    for (int i = 0; i < 4; i++)
         if (strcmp(key, rows[i]) == 0) return true;
     return false;
 }

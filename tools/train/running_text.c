@@ -35,11 +35,20 @@ static bool size_of(spool *s, const char *path, size_t *size, char *message) {
     }
 }
 
+static bool is_gzip(spool *s) {
+    unsigned char start[2];
+    return spool_read(s, 0, (char *)start, 2) == 2 && start[0] == 0x1f && start[1] == 0x8b;
+}
+
 static bool open_origin(origin *from, const running_options *o, char *message) {
     *from = (origin){ .options = o, .text.file = -1, .eval.file = -1 };
     if (!spool_open(&from->text, o->text)) return unreadable(o->text, strerror(errno), message);
     size_t size, held = o->eval ? 0 : (size_t)o->eval_bytes;
     if (!size_of(&from->text, o->text, &size, message)) return false;
+    if (is_gzip(&from->text)) {
+        snprintf(message, MESSAGE, "%.100s is a gzip file: unpack it first, as zcat does", o->text);
+        return false;
+    }
     if (!size) return snprintf(message, MESSAGE, "%.150s is empty", o->text), false;
     from->stop = size - (held < size / LEAST_SHARE ? held : size / LEAST_SHARE);
     if (!o->eval) return true;
@@ -85,6 +94,7 @@ static bool add_part(dataset *m, int side, const char *text, size_t bytes, char 
     int64_t n = wf_tokenizer_encode(m->tokenizer[0], text, bytes, ids, LONGEST_PART, message);
     int32_t unknown = wf_tokenizer_special(m->tokenizer[0], WF_UNK_ID);
     for (int64_t i = 0; i < n; i++) m->unknown[side] += ids[i] == unknown;
+    for (size_t i = 0; i < bytes; i++) m->zeros[side] += text[i] == '\0';
     return n >= 0 && stream_add(&m->stream[side], ids, n, (int64_t)bytes, message);
 }
 
@@ -156,9 +166,12 @@ static uint64_t hash_of(const token_stream *s) {
 
 bool dataset_running(dataset *m, const running_options *o, const wf_file *f, char *message) {
     *m = (dataset){ .text = true, .running = true, .epoch = -1 };
+    running_options own = *o;
     origin from;
-    bool ok = open_origin(&from, o, message) && open_tokenizer(m, &from, f, message) &&
-              open_streams(m, &from, message) && open_windows(m, o, message);
+    bool ok = open_origin(&from, &own, message);
+    if (ok && own.follow.text) own.follow.text(own.follow.user, (double)from.stop, &own);
+    ok = ok && open_tokenizer(m, &from, f, message) && open_streams(m, &from, message) &&
+         open_windows(m, &own, message);
     if (ok) m->hash = hash_of(&m->stream[LEARNED]);
     spool_close(&from.text), spool_close(&from.eval);
     return ok;

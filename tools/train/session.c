@@ -303,6 +303,9 @@ static void announce_stream(report *r, const dataset *m, int side) {
         side == HELD ? "held out" : "training", bytes_text((double)t->bytes, numbers[0]),
         thousands((double)t->documents, numbers[1]), thousands((double)t->n, numbers[2]),
         (double)t->bytes / (double)t->n);
+    if (m->zeros[side])
+        say(r, "         %s bytes of it are zero: is it a text?",
+            thousands((double)m->zeros[side], numbers[3]));
     if (m->unknown[side])
         say(r, "         %s characters of it are unknown, and count for no more than a bit or two",
             thousands((double)m->unknown[side], numbers[3]));
@@ -313,6 +316,8 @@ static void announce_dataset(session *s) {
     report *r = &s->report;
     char word[OPTION_TEXT_SIZE], tokens[OPTION_TEXT_SIZE];
     option_text(option_find(&train_program, "task"), word);
+    if (!s->set->model && !s->set->dry_run)
+        say(r, "output   the model will not be kept: -o FILE would save it");
     if (!m->text) {
         say(r, "task     %s, %lld to %lld tokens, seed %lld", word, (long long)s->set->min_len,
             (long long)s->set->max_len, (long long)s->set->seed);
@@ -320,6 +325,11 @@ static void announce_dataset(session *s) {
     }
     announce_corpus(r, "training", &m->train);
     announce_corpus(r, "held out", &m->valid.corpus);
+    if (settings_from_files(s->set) && !dataset_holds(m))
+        say(r, "held out nothing: --valid FILE gives pairs to validate with");
+    if (m->same)
+        say(r,
+            "         these are the pairs that are learned: scores on them say nothing of others");
     for (int side = LEARNED; side <= HELD; side++) announce_stream(r, m, side);
     if (m->running && settings_validates(s->set) && !dataset_holds(m) && s->leads)
         warn(&train_program, "nothing is held out: a text is parted between lines, and the last is "
@@ -331,9 +341,15 @@ static void announce_dataset(session *s) {
             (long long)m->windows[LEARNED].T);
     else if (shared)
         say(r, "tokens   %s, %lld ids for both sides", tokens, (long long)dataset_vocab(m, 0));
+    else if (s->set->tokenizer_tgt)
+        say(r, "tokens   %s, %lld ids of the source; %s, %lld of the target", tokens,
+            (long long)dataset_vocab(m, 0), wf_token_kind_name(settings_tokenizer(s->set, 1)),
+            (long long)dataset_vocab(m, 1));
     else
         say(r, "tokens   %s, %lld ids of the source, %lld of the target", tokens,
             (long long)dataset_vocab(m, 0), (long long)dataset_vocab(m, 1));
+    if (*s->set->chosen)
+        say(r, "chosen   by the size of the data: %s; options override it", s->set->chosen);
     say(r, "task     %s, seed %lld, %lld steps in an epoch", word, (long long)s->set->seed,
         (long long)dataset_updates(m));
 }
@@ -344,6 +360,19 @@ static void announce_stretch(session *s) {
     say(&s->report, "schedule %lld steps in place of %lld: the rate goes on at %s, of a peak of %s",
         (long long)s->set->lr_steps, (long long)s->set->planned_steps, shortest(next, numbers[0]),
         shortest(s->set->lr, numbers[1]));
+}
+
+static void announce_idle(session *s) {
+    long long accum = s->set->accum, ranks = s->ranks->size;
+    if (s->dataset.text)
+        say(&s->report,
+            "         ranks without a batch: %lld; batches in an update: %lld, as --accum says: "
+            "give "
+            "--accum %lld",
+            ranks - accum, accum, ranks);
+    else
+        say(&s->report, "         ranks without a batch: %lld; batches in an update: %lld",
+            ranks - accum, accum);
 }
 
 static void announce(session *s, double memory) {
@@ -368,10 +397,7 @@ static void announce(session *s, double memory) {
     else
         say(r, "machine  %lld threads, %s kernels, %s of memory",
             (long long)wf_pool_threads(s->pool), wf_isa(), bytes_text(memory, numbers[0]));
-    if (s->ranks && s->set->accum < s->ranks->size)
-        say(r, "         ranks without a batch: %lld; batches in an update: %lld%s",
-            s->ranks->size - (long long)s->set->accum, (long long)s->set->accum,
-            s->dataset.text ? ", as --accum says" : "");
+    if (s->ranks && s->set->accum < s->ranks->size) announce_idle(s);
     if (s->set->resume) say(r, "resumed  %s after step %lld", s->set->model, (long long)s->at.step);
     if (s->set->planned_steps) announce_stretch(s);
     jsonl *e = event(r, "run");

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "defaults.h"
 #include "models/choices.h"
 
 /* clang-format off */
@@ -25,9 +26,12 @@ static const settings defaults = {
 
 #define STORED .stored = true
 #define OF_MODEL .stored = true, .of_model = true
-#define NEW .of_new = true          /* of a new training: a resume refuses it */
-#define OF_PAIRS "add|date|text"    /* all tasks on pairs of text; "text" alone: from files */
-#define OF_TEXT OF_PAIRS "|lm"      /* and running text */
+#define NEW .of_new = true       /* of a new training: a resume refuses it */
+#define OF_PAIRS "add|date|text" /* all tasks on pairs of text; "text" alone: from files */
+#define OF_TEXT OF_PAIRS "|lm"   /* and running text */
+/* The value until the data are known, which have the last word: defaults.c. */
+#define BY_DATA(words, text)                                                                       \
+    { .cases = words, .value = text, .said = "by the data" }
 #define BEFORE(text) .before = text /* what was done when there was no such setting */
 
 /* The words of choices that have no type of their own. */
@@ -84,13 +88,15 @@ static option rows[] = {
     INPUT("valid-tgt", told.valid_tgt, "and their targets"),
     CHOICE("tokenizer", told.tokenizer, WF_NAMES(WF_TOKEN_NAMES), "what a line is cut into",
            .fallback = "",
-           OTHERWISE(FOR("add|date", "char"), FOR("text", "bpe"), FOR("lm", "byte-bpe")), OF_MODEL,
-           BEFORE("word")),
+           OTHERWISE(FOR("add|date", "char"), BY_DATA("text", "bpe"), FOR("lm", "byte-bpe")),
+           OF_MODEL, BEFORE("word")),
+    CHOICE("tokenizer-tgt", told.tokenizer_tgt, "same" WF_TOKEN_NAMES(WF_NAME_AFTER),
+           "and a target, if that is another", OF_MODEL, BEFORE("same")),
     INPUT("spm-src", told.spm_src, "of sentencepiece: the .spm file of the source", NEW),
     INPUT("spm-tgt", told.spm_tgt, "and that of the target; one of the two alone is for both sides",
           NEW),
     COUNT("vocab-size", told.vocab_size, 0, 1 << 20, "ids at most, of each side or shared; 0: all",
-          OTHERWISE(FOR("bpe", "8000"), FOR("byte-bpe", "4096")), OF_MODEL, BEFORE("0")),
+          OTHERWISE(BY_DATA("bpe", "8000"), BY_DATA("byte-bpe", "4096")), OF_MODEL, BEFORE("0")),
     COUNT("min-freq", told.min_freq, 1, 1e9,
           "rarer words or characters are unknown; rarer pairs "
           "of bpe stay apart",
@@ -126,7 +132,7 @@ static option rows[] = {
     COUNT("dec-layers", told.dec_layers, 1, 256, "layers of the decoder", .fallback = "--layers",
           OF_MODEL),
     REAL("dropout", told.dropout, 0, 0.9, "of embeddings, residuals and inner layers",
-         OTHERWISE(FOR("text", "0.2"), FOR("init", "0.1")), STORED),
+         OTHERWISE(BY_DATA("text", "0.2"), BY_DATA("lm", "0"), FOR("init", "0.1")), STORED),
     REAL("attention-dropout", told.attention_dropout, 0, 0.9, "of attention weights", STORED),
     CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES), "LayerNorm before or after each sublayer",
            OF_MODEL),
@@ -182,7 +188,7 @@ static option rows[] = {
           OTHERWISE(FOR(OF_TEXT, "0")), STORED),
     COUNT("max-tokens", told.max_tokens, 0, 1e9,
           "of text: tokens of source and target in a batch, padding included", .fallback = "",
-          OTHERWISE(FOR(OF_TEXT, "4096")), STORED, BEFORE("0")),
+          OTHERWISE(FOR("add|date", "4096"), BY_DATA("text|lm", "4096")), STORED, BEFORE("0")),
     COUNT("accum", told.accum, 1, 4096,
           "batches of text in an update: the gradient of all of them, in the memory of one", STORED,
           BEFORE("1")),
@@ -190,7 +196,7 @@ static option rows[] = {
     COUNT("max-steps", told.max_steps, 1, 1e12, "stop after this step",
           .fallback = "enough for the task; for text, --epochs"),
     COUNT("epochs", told.epochs, 1, 1e6, "stop after so many passes over the text", .fallback = "",
-          OTHERWISE(FOR("add", "15"), FOR("date", "5"), FOR("text", "26"), FOR("lm", "10"),
+          OTHERWISE(FOR("add", "15"), FOR("date", "5"), BY_DATA("text", "26"), BY_DATA("lm", "10"),
                     FOR("init", "5"))),
     COUNT("patience", told.patience, 0, 1e6,
           "stop after so many validations without a lower loss; 0: never"),
@@ -226,8 +232,8 @@ static option rows[] = {
     COUNT("valid-every", told.valid_every, 0, 1e12, "steps between validations; 0: at the end only",
           OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" }, FOR("lm", "250"))),
     COUNT("valid-size", told.valid_size, 0, 1e6,
-          "unseen sequences of a task in a validation, and in the test at the end; 0: neither is "
-          "made"),
+          "unseen sequences of a task in a validation, and in the test at the end; pairs that are "
+          "held back of --train without --valid, but no more than 1 % of them; 0: none"),
     FLAG("dry-run", told.dry_run, "say what it would take, and stop before the first step"),
     COUNT("log-every", told.log_every, 1, 1e12, "steps between lines"),
     LOG("log", told.log, "write events as JSON, one object a line"),
@@ -294,6 +300,7 @@ static int64_t recipe_epochs(const settings *set) {
     option_text(option_find(&train_program, "task"), word);
     const char *epochs = option_default(option_find(&train_program, "epochs"),
                                         settings_started(set) ? "init" : word);
+    if (set->usual_epochs) return set->usual_epochs;
     return epochs ? strtoll(epochs, NULL, 10) : 0;
 }
 
@@ -334,8 +341,8 @@ void settings_complete_steps(settings *set, int64_t updates) {
         set->lr_steps = recipe_steps(set, updates, recipe_epochs(set));
     if (!set->lr_steps) set->lr_steps = set->max_steps > recipe ? set->max_steps : recipe;
     if (set->resume) stretch(set);
-    if (updates && !set->resume && !option_seen(p, "warmup") && set->warmup >= set->lr_steps)
-        set->warmup = set->lr_steps / 10; /* of a text so small that the recipe's would not end */
+    if (updates && !set->resume && !option_seen(p, "warmup"))
+        set->warmup = defaults_warmup(set->warmup, set->lr_steps);
     if (settings_has_horizon(set) && set->max_steps > set->lr_steps)
         usage_error(p, "--max-steps %lld is beyond --lr-steps %lld, where the rate ends at 0",
                     (long long)set->max_steps, (long long)set->lr_steps);
@@ -360,7 +367,8 @@ bool settings_from_files(const settings *set) {
 
 bool settings_validates(const settings *set) {
     if (settings_running(set)) return set->text_eval || set->text_eval_size > 0;
-    return settings_from_files(set) ? set->valid || set->valid_src : set->valid_size > 0;
+    if (settings_from_files(set) && (set->valid || set->valid_src)) return true;
+    return set->valid_size > 0;
 }
 
 static void one_way(const char *both, const char *const *path, const char *src, const char *tgt) {
@@ -393,6 +401,27 @@ static void check_files(settings *set) {
     for (int i = 0; i < 4; i++)
         option_no_effect(p, running[i], !settings_running(set), "it is for --task lm");
     option_no_effect(p, "text-eval-size", set->text_eval, "--text-eval is what is held back");
+}
+
+/* Without --valid, pairs of the training are held back; a resume holds back the same. */
+static void complete_held(settings *set, const wf_file *f) {
+    const char *stored = f ? setting_in_file(f, "held") : NULL;
+    bool named = set->valid || set->valid_src;
+    if (!settings_from_files(set)) return;
+    set->held = f ? (stored ? strtoll(stored, NULL, 10) : 0) : named ? 0 : set->valid_size;
+    bool was_named = f && setting_in_file(f, "valid");
+    if (was_named && !named && (!option_seen(&train_program, "valid-size") || set->valid_size))
+        usage_error(&train_program,
+                    "%s was validated with --valid: name that file again, or go on without by "
+                    "--valid-size 0",
+                    set->model);
+    if (f && !named && set->valid_size && set->valid_size != set->held) {
+        if (option_seen(&train_program, "valid-size"))
+            usage_error(&train_program,
+                        "%s was trained with --valid-size %lld, not %lld: leave it out", set->model,
+                        (long long)set->held, (long long)set->valid_size);
+        set->valid_size = set->held;
+    }
 }
 
 /* ---- the whole --------------------------------------------------------------------------- */
@@ -428,6 +457,7 @@ void settings_complete(settings *set, const wf_file *f, const wf_file *init) {
     if (f) settings_from_file(set, f);
     if (init) settings_refuse_sizes("the model of --init says it");
     check_files(set);
+    complete_held(set, f);
     if (set->task < 0)
         usage_error(p, "say what to learn: --task %s, or --train FILE.tsv", LEARN_WORDS);
     if (!f) take_defaults(set, init);

@@ -28,10 +28,13 @@ typedef struct settings {
     const char *train, *train_src, *train_tgt, *valid, *valid_src, *valid_tgt;
     const char *text, *text_eval, *document_marker;
     int64_t text_eval_size;
-    int tokenizer;
+    int tokenizer, tokenizer_tgt; /* the second: 0: as the first; else 1 + the kind */
     const char *spm_src, *spm_tgt;
     int64_t vocab_size, min_freq, max_tokens, accum, epochs, patience;
     bool share_vocab;
+    int64_t held;         /* no option: pairs of --train that are held back, at most */
+    int64_t usual_epochs; /* no option: those of the recipe */
+    char chosen[160];     /* no option: what followed the data, in words */
     const char *model, *log, *curve;
     bool resume, overwrite, quiet, json, profile, dry_run;
     int64_t planned_steps;   /* no option: --lr-steps before a resume stretched it; 0: it did not */
@@ -58,8 +61,8 @@ bool settings_from_files(const settings *set); /* pairs from files */
 bool settings_in_one_row(const settings *set); /* of the model: a source stands before its output */
 bool settings_has_horizon(const settings *set); /* the schedule ends at a step */
 bool settings_validates(const settings *set);   /* something is held back to be judged by */
-dataset_options settings_dataset(const settings *set);
-running_options settings_running_text(const settings *set);
+dataset_options settings_dataset(settings *set);
+running_options settings_running_text(settings *set);
 wf_training_config settings_training(const settings *set);
 /* A new model; NULL with message[256]. */
 wf_model *settings_model(const settings *set, const dataset *m, char *message);
@@ -83,6 +86,14 @@ void settings_refuse_sizes(const char *because);
 void settings_from_model(settings *set, const wf_file *f, const char *path);
 /* The model in the file, and nothing of how it was trained; NULL with message[256]. */
 wf_model *settings_start(const settings *set, const wf_file *init, char *message);
+
+/* ---- settings_follow.c: settings that follow the data
+ * ---------------------------------------------------- */
+
+/* What was not given on the command line, and a new model's alone. */
+dataset_follower settings_follower(settings *set);
+wf_token_kind settings_tokenizer(const settings *set, int side);
+wf_tokenizer_options settings_tokens(const settings *set, int side);
 
 /* ---- settings_freeze.c: what is not trained
  * ---------------------------------------------------- */

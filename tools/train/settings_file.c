@@ -38,6 +38,10 @@ static void add_meta(settings_meta *meta, const char *name, const char *value) {
 /* Where a training started, and what of the model it leaves alone. */
 static void add_start(const settings *set, settings_meta *meta) {
     if (settings_started(set)) add_meta(meta, "init", set->init_hash);
+    char number[OPTION_TEXT_SIZE];
+    snprintf(number, sizeof number, "%lld", (long long)set->held);
+    if (set->held) add_meta(meta, "held", number);
+    if (set->valid || set->valid_src) add_meta(meta, "valid", "named");
     if (set->freeze) add_meta(meta, "freeze", ""), meta->pairs[meta->n - 1].value = set->freeze;
 }
 

@@ -9,15 +9,26 @@ enum { GATED = 1, NO_BIAS = 1 };
 
 /* ---- data ------------------------------------------------------------------------------------ */
 
-dataset_options settings_dataset(const settings *set) {
-    wf_tokenizer_options tokens = wf_tokenizer_defaults((wf_token_kind)set->tokenizer);
-    tokens.vocab_size = set->vocab_size, tokens.min_freq = set->min_freq;
+wf_token_kind settings_tokenizer(const settings *set, int side) {
+    return (wf_token_kind)(side && set->tokenizer_tgt ? set->tokenizer_tgt - 1 : set->tokenizer);
+}
+
+wf_tokenizer_options settings_tokens(const settings *set, int side) {
+    wf_tokenizer_options tokens = wf_tokenizer_defaults(settings_tokenizer(set, side));
+    bool alike = tokens.kind == settings_tokenizer(set, 0);
+    if (alike || option_seen(&train_program, "vocab-size")) tokens.vocab_size = set->vocab_size;
+    if (alike || option_seen(&train_program, "min-freq")) tokens.min_freq = set->min_freq;
+    return tokens;
+}
+
+dataset_options settings_dataset(settings *set) {
     return (dataset_options){
         .text_task = settings_from_files(set) ? -1 : set->task - LEARN_ADD,
         .train = { set->train ? set->train : set->train_src, set->train_tgt },
         .valid = { set->valid ? set->valid : set->valid_src, set->valid_tgt },
         .valid_size = set->valid_size,
-        .tokens = tokens,
+        .held = set->held,
+        .tokens = { settings_tokens(set, 0), settings_tokens(set, 1) },
         .spm = { set->spm_src, set->spm_tgt },
         .shared = set->share_vocab || settings_in_one_row(set),
         .targets = settings_in_one_row(set),
@@ -27,24 +38,24 @@ dataset_options settings_dataset(const settings *set) {
                      .accum = set->accum,
                      .shuffle = true,
                      .seed = (uint64_t)set->seed },
+        .follow = settings_follower(set),
     };
 }
 
 /* As many windows as --max-tokens allows. */
-running_options settings_running_text(const settings *set) {
-    wf_tokenizer_options tokens = wf_tokenizer_defaults((wf_token_kind)set->tokenizer);
-    tokens.vocab_size = set->vocab_size, tokens.min_freq = set->min_freq;
+running_options settings_running_text(settings *set) {
     int64_t most = set->max_tokens / set->max_len;
     if (set->batch_size && (!set->max_tokens || set->batch_size < most)) most = set->batch_size;
     return (running_options){ .text = set->text,
                               .eval = set->text_eval,
                               .eval_bytes = set->text_eval_size,
                               .marker = set->document_marker,
-                              .tokens = tokens,
+                              .tokens = settings_tokens(set, 0),
                               .window = set->max_len,
                               .rows = most,
                               .accum = set->accum,
-                              .seed = (uint64_t)set->seed };
+                              .seed = (uint64_t)set->seed,
+                              .follow = settings_follower(set) };
 }
 
 /* ---- the model ------------------------------------------------------------------------------- */

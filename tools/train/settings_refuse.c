@@ -24,9 +24,8 @@ void settings_refuse_idle(const settings *set) {
     option_no_effect(p, "lr-steps", !settings_has_horizon(set),
                      "only linear and cosine schedules end");
     bool validates = settings_validates(set);
-    const char *unjudged = settings_from_files(set) ? "there is no --valid"
-                           : settings_running(set)  ? "--text-eval-size 0 holds nothing back"
-                                                    : "--valid-size 0 makes no validation";
+    const char *unjudged = settings_running(set) ? "--text-eval-size 0 holds nothing back"
+                                                 : "--valid-size 0 makes no validation";
     option_no_effect(p, "valid-every", !validates, unjudged);
     option_no_effect(p, "patience", !validates, unjudged);
     option_no_effect(p, "patience", option_seen(p, "valid-every") && !set->valid_every,
@@ -44,14 +43,16 @@ void settings_refuse_idle(const settings *set) {
         option_no_effect(p, files[i], !spm, "it is for --tokenizer sentencepiece");
     }
     for (int i = 0; i < 3; i++) option_no_effect(p, learned[i], spm, "the .spm file says it");
-    static const char *const of_text[] = { "tokenizer",  "vocab-size", "min-freq", "share-vocab",
-                                           "max-tokens", "epochs",     "accum" };
+    static const char *const of_text[] = { "tokenizer",   "tokenizer-tgt", "vocab-size", "min-freq",
+                                           "share-vocab", "max-tokens",    "epochs",     "accum" };
     for (size_t i = 0; i < sizeof of_text / sizeof *of_text; i++)
         option_no_effect(p, of_text[i], !settings_text(set), "it is for text");
     option_no_effect(p, "min-len", settings_text(set), "text has lines of any length");
-    option_no_effect(p, "valid-size", settings_from_files(set), "all pairs of --valid are used");
+    option_no_effect(p, "valid-size", settings_from_files(set) && (set->valid || set->valid_src),
+                     "all pairs of --valid are used");
     option_no_effect(p, "valid-size", settings_running(set), "all that is held back is used");
     option_no_effect(p, "share-vocab", settings_running(set), "there is one text");
+    option_no_effect(p, "tokenizer-tgt", settings_running(set), "there is one text");
     option_no_effect(p, "ranks", !set->dry_run, "it is for --dry-run: --processes trains");
     option_no_effect(p, "ranks", set->processes > 1, "--processes says how many");
     option_no_effect(p, "network", !set->ranks, "it is for a --dry-run of --ranks");

@@ -1,0 +1,170 @@
+/* tests/tools/test_defaults.c - settings that follow the data: the rules, and what a training makes of
+ * them; and the pairs that are held back where nobody named any. */
+#include <math.h>
+#include <stdio.h>
+
+#include "tests/suites.h"
+#include "tests/support/commands.h"
+#include "tests/support/support.h"
+#include "tools/train/defaults.h"
+
+TESTS(defaults)
+
+#define TINY "--d-model 8 --heads 2 --layers 1 --d-ff 8 --threads 1 --quiet "
+
+/* ---- the rules ------------------------------------------------------------------------------- */
+
+/* Nothing jumps: one percent more of the data moves a setting by no more than 2 %, or 0.01. */
+static void assert_near(double a, double b, const char *name, double size) {
+    ck_assert_msg(fabs(a - b) <= 0.02 * a, "%s: %g, then %g, at %g", name, a, b, size);
+}
+
+TEST(pairs_have_smooth_rules) {
+    for (double n = 100; n < 1e7; n *= 1.01) {
+        pair_defaults a = defaults_for_pairs(n), b = defaults_for_pairs(1.01 * n);
+        assert_near(a.batch, b.batch, "batch", n);
+        assert_near(a.epochs, b.epochs, "epochs", n);
+        ck_assert(fabs(a.dropout - b.dropout) <= 0.01);
+        ck_assert(b.batch >= a.batch && b.epochs <= a.epochs && b.dropout <= a.dropout);
+        ck_assert(a.batch >= 1 && a.epochs >= 1 && a.dropout >= 0 && a.dropout < 0.5);
+        /* more data never get fewer updates in all, as long as batches may grow with them */
+        ck_assert_msg(1.01 * n * b.epochs / b.batch >= 0.97 * n * a.epochs / a.batch, "%g", n);
+    }
+    ck_assert(defaults_for_pairs(1).epochs == defaults_for_pairs(100).epochs);
+    ck_assert(defaults_for_pairs(1e12).epochs == defaults_for_pairs(1e7).epochs);
+}
+
+TEST(text_has_smooth_rules) {
+    for (double n = 1000; n < 1e9; n *= 1.01) {
+        text_defaults a = defaults_for_text(n), b = defaults_for_text(1.01 * n);
+        assert_near(a.ids, b.ids, "ids", n);
+        assert_near(a.windows, b.windows, "windows", n);
+        assert_near(a.epochs, b.epochs, "epochs", n);
+        ck_assert(fabs(a.dropout - b.dropout) <= 0.01);
+        ck_assert(b.ids >= a.ids && b.windows >= a.windows && b.epochs <= a.epochs);
+        ck_assert(b.dropout <= a.dropout && a.epochs >= 1);
+        double ids = (double)defaults_ids(n), more = (double)defaults_ids(1.01 * n);
+        ck_assert(more >= ids && more <= 1.02 * ids + 1 && ids >= 300 && ids <= 8000);
+    }
+}
+
+TEST(warmup_does_not_jump) {
+    for (int64_t steps = 10; steps < 20000; steps++) {
+        int64_t a = defaults_warmup(800, steps), b = defaults_warmup(800, steps + 1);
+        ck_assert(a <= b && b <= a + 1 && 10 * a <= steps && a <= 800);
+    }
+    for (double width = 2; width < 4096; width++) {
+        double a = defaults_rate(3e-3, width), b = defaults_rate(3e-3, width + 1);
+        ck_assert(b <= a && a <= 3e-3 && b >= 0.98 * a);
+    }
+    for (double tokens = 2; tokens < 600; tokens += 0.5) {
+        int64_t n = defaults_batch_tokens(100, tokens);
+        ck_assert(n >= 256 && n <= 4096 && n <= defaults_batch_tokens(100, tokens + 0.5));
+    }
+}
+
+/* ---- by the lines ---------------------------------------------------------------------------- */
+
+/* What shell makes the lines, and the tokenizers that a training of them takes. */
+static const struct {
+    const char *lines, *tokenizer, *targets;
+} kinds[] = {
+    { "seq 1000 1999 | awk '{ print \"w\" $1 \"\\tW ER \" $1 % 7 \" D\" }'", "char", "word" },
+    { "seq 100 999 | awk '{ print $1 \"+\" $1 \"\\t\" 2 * $1 }'", "char", "same" },
+    { "seq 400 | awk '{ print \"das ist ein satz, der mehr als ein wort hat: \" $1 \"\\tthis is a "
+      "sentence that has more than a word: \" $1 }'",
+      "bpe", "same" },
+    { "seq 600 | awk '{ print $1 % 7, $1 % 5, 3, 1 \"\\t\" $1 % 5, $1 % 7, 1, 3 }'", "word",
+      "same" },
+};
+
+SETUP(enter_folder, leave_folder)
+
+static void assert_setting(const char *name, const char *value) {
+    char text[100];
+    snprintf(text, sizeof text, "\"%s\":\"%s\"", name, value);
+    assert_contains(result.out, text);
+}
+
+TEST_ROWS(lines_say_what_a_token_is, COUNT_OF(kinds)) {
+    run("%s > pairs", kinds[_i].lines);
+    expect(0);
+    ok("train --train pairs --dry-run --json");
+    assert_setting("tokenizer", kinds[_i].tokenizer);
+    assert_setting("tokenizer-tgt", kinds[_i].targets);
+    assert_contains(result.err, "chosen   by the size of the data: tokenizer ");
+    ok("train --train pairs --tokenizer char --epochs 3 --max-tokens 512 --dropout 0.05 --lr 0.001 "
+       "--dry-run --json");
+    assert_setting("tokenizer", "char"), assert_setting("tokenizer-tgt", "same");
+    assert_setting("max-tokens", "512"), assert_setting("dropout", "0.05");
+    assert_setting("lr", "0.001");
+    ck_assert_ptr_null(strstr(result.err, "chosen "));
+    ok("train --train pairs --share-vocab --dry-run --json");
+    assert_setting("tokenizer-tgt", "same");
+}
+
+/* Letters and phonemes: each side has its own kind of token, in the file too. */
+TEST(each_side_has_its_tokens) {
+    run("%s > pairs", kinds[0].lines);
+    run("train --train pairs " TINY "--lr-steps 6 --max-steps 6 -o whole");
+    expect(0);
+    run("train --train pairs " TINY "--lr-steps 6 --max-steps 3 -o parts");
+    expect(0);
+    ok("train --resume --train pairs -o parts --quiet --threads 2");
+    ck_assert(same_files("whole", "parts"));
+    ok("inspect parts | grep -q 'tokenizer.kind *char' && inspect parts | grep 'tokenizer.kind "
+       "*word'");
+    ok("echo w100 | generate --model parts --quiet --max-len-b 4 > out && ! grep -q w out");
+}
+
+/* ---- pairs that are held back ---------------------------------------------------------------- */
+
+static void make_many(void) {
+    ok("seq 1000 | awk '{ print \"s\" $1 * 7919 % 1000 \"\\tt\" $1 * 7919 % 1000 }' > pairs");
+}
+
+/* One percent, in whatever order they stand, so that there is a .best; and a resume agrees. */
+TEST(some_pairs_are_held_back) {
+    make_many();
+    ok("train --train pairs --d-model 8 --heads 2 --layers 1 --d-ff 8 --threads 1 --lr-steps 6 "
+       "--max-steps 6 --valid-every 3 -o whole");
+    assert_contains(result.err, "training 990 pairs");
+    assert_contains(result.err, "held out 10 pairs");
+    ok("ls whole.best");
+    run("train --train pairs " TINY "--max-steps 3 --lr-steps 6 --valid-every 3 -o parts");
+    expect(0);
+    ok("train --resume --train pairs -o parts --threads 1 --valid-every 3 --quiet");
+    ck_assert(same_files("whole", "parts") && same_files("whole.best", "parts.best"));
+    run("train --resume --train pairs -o parts --max-steps 9 --valid-size 3");
+    expect(2);
+    assert_contains(result.err, "was trained with --valid-size 1000, not 3");
+    /* other pairs to validate with, or none: what was held back is still not learned */
+    ok("head -5 pairs > other; train --resume --train pairs --valid other -o parts --max-steps 8 "
+       "--quiet");
+    ok("train --resume --train pairs -o whole --valid-size 0 --max-steps 7 --quiet");
+    ok("sort pairs > sorted; train --train sorted --dry-run 2>&1 | grep -q 'held out 10 pairs'");
+    ok("train --train pairs --valid-size 4 --dry-run 2>&1 | grep -q 'held out 4 pairs'");
+    ok("train --train pairs --valid-size 0 --dry-run 2>&1 | grep -q 'training 1,000 pairs'");
+}
+
+/* Equal sources stay together, and where all are equal none is held back. */
+TEST(few_or_equal_pairs_are_all_learned) {
+    ok("yes 'a b\tb a' | head -n 900 > pairs; train --train pairs --dry-run");
+    assert_contains(result.err, "training 900 pairs");
+    assert_contains(result.err, "held out nothing");
+    ok("seq 99 | sed 's/.*/&\t&/' > pairs; train --train pairs --dry-run");
+    assert_contains(result.err, "training 99 pairs");
+}
+
+TEST(a_forgotten_validation_is_told) {
+    make_many();
+    ok("head -50 pairs > valid");
+    run("train --train pairs --valid valid " TINY "--max-steps 3 --lr-steps 9 -o m");
+    expect(0);
+    ok("cp m before");
+    run("train --resume --train pairs -o m --quiet");
+    expect(2);
+    assert_contains(result.err, "m was validated with --valid: name that file again");
+    ck_assert(same_files("m", "before"));
+    ok("train --resume --train pairs -o m --quiet --valid-size 0");
+}

@@ -1,0 +1,120 @@
+/* tools/train/settings_follow.c - settings that follow the data: those that nobody gave, of a new
+ * model, by the rules of defaults.h. See settings.h. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "defaults.h"
+#include "models/choices.h"
+#include "settings.h"
+
+static bool given(const char *name) {
+    return option_seen(&train_program, name);
+}
+
+__attribute__((format(printf, 2, 3))) static void note(settings *set, const char *format, ...) {
+    size_t n = strlen(set->chosen);
+    va_list arguments;
+    va_start(arguments, format);
+    if (n) n += (size_t)snprintf(set->chosen + n, sizeof set->chosen - n, ", ");
+    if (n < sizeof set->chosen)
+        vsnprintf(set->chosen + n, sizeof set->chosen - n, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- vocabularies ---------------------------------------------------------------------------- */
+
+/* One vocabulary for both sides is of the kind that suits both. */
+static wf_token_kind joint_kind(wf_token_kind src, wf_token_kind tgt) {
+    if (src == tgt) return src;
+    return src == WF_BPE || tgt == WF_BPE ? WF_BPE : WF_CHARACTERS;
+}
+
+static void choose_kinds(settings *set, const survey *s, bool shared) {
+    wf_token_kind src = defaults_tokenizer(&s->side[0], s->pairs);
+    wf_token_kind tgt = defaults_tokenizer(&s->side[1], s->pairs);
+    if (given("tokenizer")) src = tgt = (wf_token_kind)set->tokenizer;
+    if (!s->side[0].bytes) src = tgt; /* targets alone */
+    if (given("tokenizer-tgt")) tgt = settings_tokenizer(set, 1);
+    if (shared) src = tgt = joint_kind(src, tgt);
+    set->tokenizer = (int)src;
+    set->tokenizer_tgt = tgt == src ? 0 : 1 + (int)tgt;
+    if (given("tokenizer")) return;
+    if (tgt == src)
+        note(set, "tokenizer %s", wf_token_kind_name(src));
+    else
+        note(set, "tokenizer %s, of targets %s", wf_token_kind_name(src), wf_token_kind_name(tgt));
+}
+
+static void choose_ids(settings *set, double bytes) {
+    bool merges = set->tokenizer == WF_BPE;
+    if (!given("min-freq")) set->min_freq = merges ? 2 : 1;
+    if (given("vocab-size")) return;
+    set->vocab_size = merges ? defaults_ids(bytes) : 0;
+    if (merges) note(set, "%lld ids", (long long)set->vocab_size);
+}
+
+static void follow_lines(void *user, const survey *s, dataset_options *o) {
+    settings *set = user;
+    bool text = set->tokenizer != WF_SENTENCEPIECE;
+    double bytes = (double)(s->side[0].bytes + s->side[1].bytes);
+    if (text) choose_kinds(set, s, o->shared);
+    if (text) choose_ids(set, o->shared ? bytes : bytes / 2);
+    for (int i = 0; i < 2; i++) o->tokens[i] = settings_tokens(set, i);
+}
+
+/* ---- batches and steps ----------------------------------------------------------------------- */
+
+static void choose_training(settings *set, double epochs, double dropout) {
+    char number[OPTION_TEXT_SIZE];
+    set->usual_epochs = llround(epochs) > 1 ? llround(epochs) : 1;
+    if (!given("epochs")) set->epochs = set->usual_epochs;
+    if (!given("epochs") && !given("max-steps")) note(set, "%lld epochs", (long long)set->epochs);
+    if (!given("dropout")) {
+        set->dropout = round(100 * dropout) / 100;
+        note(set, "dropout %s", shortest(set->dropout, number));
+    }
+    if (!given("lr")) set->lr = defaults_rate(set->lr, (double)set->d_model);
+}
+
+static void follow_tokens(void *user, const corpus *c, dataset_options *o) {
+    settings *set = user;
+    pair_defaults d = defaults_for_pairs((double)c->pairs);
+    double tokens = (double)(c->total[0] + c->total[1] + c->pairs) / (double)c->pairs;
+    if (!given("max-tokens") && !given("batch-size")) {
+        int64_t longest = c->longest[0] + c->longest[1] + 1;
+        set->max_tokens = defaults_batch_tokens(d.batch, tokens);
+        if (set->max_tokens < longest) set->max_tokens = longest;
+        o->batches.tokens = set->max_tokens;
+        note(set, "batches of %lld tokens", (long long)set->max_tokens);
+    }
+    choose_training(set, d.epochs, d.dropout);
+}
+
+/* ---- running text ---------------------------------------------------------------------------- */
+
+enum { USUAL_WINDOW = 256 };
+
+static void follow_text(void *user, double bytes, running_options *o) {
+    settings *set = user;
+    text_defaults d = defaults_for_text(bytes);
+    if (set->tokenizer == WF_BYTE_BPE && !given("vocab-size")) {
+        set->vocab_size = llround(d.ids);
+        o->tokens.vocab_size = set->vocab_size;
+        note(set, "%lld ids", (long long)set->vocab_size);
+    }
+    if (!given("max-tokens") && !given("batch-size")) {
+        o->rows = llround(fmax(1, d.windows * USUAL_WINDOW / (double)o->window));
+        set->max_tokens = o->rows * o->window;
+        note(set, "batches of %lld tokens", (long long)set->max_tokens);
+    }
+    choose_training(set, d.epochs, d.dropout);
+}
+
+dataset_follower settings_follower(settings *set) {
+    bool follows = !set->resume && !set->init && settings_text(set);
+    if (!follows || (!settings_running(set) && !settings_from_files(set)))
+        return (dataset_follower){ 0 };
+    return (dataset_follower){ follow_lines, follow_tokens, follow_text, set };
+}
