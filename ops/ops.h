@@ -294,9 +294,17 @@ WF_API wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids);
 WF_API wf_tensor *wf_gather(wf_tensor *x, int axis, wf_tensor *ids);
 /* x, and src[i,k,j] added to its element [i,ids[i,k,j],j]; src has the shape that gather gives */
 WF_API wf_tensor *wf_scatter_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
+/* The same with the largest, or the smallest, of x and what is written there; equal ones get equal parts
+ * of the gradient. The product, whose gradient is right at 0, that of the gradient where nothing is 0.
+ * scatter: the last that is written there, in the order of k; x real or i32. scatter.c */
+WF_API wf_tensor *wf_scatter_max(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
+WF_API wf_tensor *wf_scatter_min(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
+WF_API wf_tensor *wf_scatter_mul(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
+WF_API wf_tensor *wf_scatter(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
 /* ids [K]: the same steps of the axis everywhere */
 WF_API wf_tensor *wf_index_select(wf_tensor *x, int axis, wf_tensor *ids);
 WF_API wf_tensor *wf_index_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
+WF_API wf_tensor *wf_index_copy(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
 /* real [...,classes]: 1 where the class is the id, else 0; an id outside has no 1 */
 WF_API wf_tensor *wf_one_hot(wf_tensor *ids, int64_t classes);
 /* i32 [n], n the bound size of like's axis: 0, 1, ... n-1; for masks, one-hot rows, keys in a
@@ -367,6 +375,8 @@ WF_API wf_tensor *wf_avg_pool1d(wf_tensor *x, const wf_pool_options *options);
 WF_API wf_tensor *wf_masked_softmax(wf_tensor *x, wf_tensor *mask, bool causal);
 WF_API wf_tensor *wf_softmax(wf_tensor *x, int axis); /* exp(x) / sum(exp(x)) over the axis */
 WF_API wf_tensor *wf_log_softmax(wf_tensor *x, int axis);
+/* x [E,...], ids [E]: over the rows that have one id, 0..N-1, N the first size of `segments` */
+WF_API wf_tensor *wf_segment_softmax(wf_tensor *x, wf_tensor *ids, wf_tensor *segments);
 /* last axis; weight, bias [D] or NULL. Rows whose squares overflow are scaled, so that every row of
  * finite numbers has its result; a NaN or an infinity makes its row NaN. So do all three norms. */
 WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps);

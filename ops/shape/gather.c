@@ -1,5 +1,5 @@
-/* ops/shape/gather.c - elements picked by ids (i32) along any axis, and added there: gather and its
- * adjoint scatter_add; index_select, index_add and one_hot are made of them.
+/* ops/shape/gather.c - elements picked by ids (i32) along any axis; index_select and one_hot are made of
+ * it. Its adjoint is scatter_add (scatter.c).
  *
  * Beside the axis ids broadcast, so that ids [K] select the same steps everywhere. An id out of
  * range fails the run, with a message that states the id and its place. Rows of a table are picked
@@ -11,9 +11,7 @@
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 
-/* Fails the call unless ids have the axes of x and, beside `axis`, its sizes or 1. Sets *picked to
- * the shape of what they pick. */
-static bool ids_fit(wf_call *c, int axis, const wf_view *x, const wf_view *ids, wf_view *picked) {
+bool wf_ids_fit(wf_call *c, int axis, const wf_view *x, const wf_view *ids, wf_view *picked) {
     if (axis < 0 || axis >= x->ndim) return wf_no_axis(c, x, axis);
     bool fit = ids->ndim == x->ndim;
     for (int i = 0; fit && i < x->ndim; i++)
@@ -26,9 +24,8 @@ static bool ids_fit(wf_call *c, int axis, const wf_view *x, const wf_view *ids, 
     return true;
 }
 
-/* A walk through `picked`, the ids, and x without a step along the axis. */
-static void start_walk(wf_walk *w, const wf_view *picked, const wf_view *ids, const wf_view *x,
-                       int axis) {
+void wf_ids_walk(wf_walk *w, const wf_view *picked, const wf_view *ids, const wf_view *x,
+                 int axis) {
     wf_view start = *x;
     start.shape[axis] = picked->shape[axis], start.stride[axis] = 0;
     wf_walk_start(w, 3, (const wf_view *[]){ picked, ids, &start });
@@ -60,7 +57,8 @@ static int64_t first_outside(int64_t n, const int32_t *ids, int64_t step, int64_
 static bool shape_gather(wf_call *c) {
     const int *axis = c->attrs;
     wf_view picked;
-    if (!wf_want(c, 1, WF_I32) || !ids_fit(c, *axis, &c->in[0], &c->in[1], &picked)) return false;
+    if (!wf_want(c, 1, WF_I32) || !wf_ids_fit(c, *axis, &c->in[0], &c->in[1], &picked))
+        return false;
     wf_set_shape(&c->out[0], picked.dtype, picked.ndim, picked.shape);
     return true;
 }
@@ -90,7 +88,7 @@ static bool eval_gather(const wf_call *c, int phase, int64_t task, void *scratch
     wf_walk w;
     int64_t from, to;
     (void)phase, (void)scratch;
-    start_walk(&w, &c->out[0], &c->in[1], &c->in[0], *axis);
+    wf_ids_walk(&w, &c->out[0], &c->in[1], &c->in[0], *axis);
     wf_task_range(wf_view_count(&c->out[0]), WF_GRAIN, task, &from, &to);
     if (from >= to) return true;
     wf_walk_seek(&w, from / w.columns);
@@ -124,152 +122,9 @@ wf_tensor *wf_gather(wf_tensor *x, int axis, wf_tensor *ids) {
     return wf_record(&wf_op_gather, 2, (wf_tensor *[]){ x, ids }, &axis);
 }
 
-/* ---- scatter_add(src, ids, like, addend) ----------------------------------------------------- */
+/* ---- made of it: index_select, one_hot -------------------------------------------------------- */
 
-/* Zeros in the shape of like, or the addend; and src[i, k, j] added to [i, ids[i, k, j], j]. */
-
-enum { SRC, IDS, LIKE, ADDEND };
-
-static bool shape_scatter_add(wf_call *c) {
-    const int *axis = c->attrs;
-    const wf_view *like = &c->in[LIKE];
-    wf_view picked;
-    if (!wf_want_real(c, SRC) || !wf_want(c, IDS, WF_I32) ||
-        !ids_fit(c, *axis, like, &c->in[IDS], &picked))
-        return false;
-    if (!wf_same_shape(&c->in[SRC], &picked))
-        return wf_fail(c, "src %s is not an element for each id: %s", wf_show(c, &c->in[SRC]),
-                       wf_show(c, &picked));
-    if (!wf_addend_like(c, ADDEND, like)) return false;
-    wf_set_shape(&c->out[0], c->in[SRC].dtype, like->ndim, like->shape);
-    return true;
-}
-
-/* The largest axis beside `axis` is divided into tasks, so that each element of the result is of
- * one task, which adds to it in the order of k. */
-static int divided_axis(const wf_call *c) {
-    const int *axis = c->attrs;
-    const wf_view *y = &c->out[0];
-    int best = -1;
-    for (int i = 0; i < y->ndim; i++)
-        if (i != *axis && (best < 0 || y->shape[i] > y->shape[best])) best = i;
-    return best;
-}
-
-static int64_t slab_grain(const wf_call *c, int axis) {
-    int64_t n = wf_view_count(&c->in[SRC]), size = c->out[0].shape[axis];
-    int64_t one = size ? n / size : 0; /* elements of a step along the divided axis */
-    return one >= WF_GRAIN ? 1 : WF_GRAIN / (one + 1);
-}
-
-static int64_t tasks_scatter_add(const wf_call *c, int phase) {
-    int axis = divided_axis(c);
-    if (phase == 0) return wf_elementwise_tasks(c, 0);
-    if (phase > 1) return 0;
-    return axis < 0 ? 1 : wf_task_count(c->out[0].shape[axis], slab_grain(c, axis));
-}
-
-static wf_view slab(const wf_view *v, int axis, int64_t from, int64_t to) {
-    wf_view part = *v;
-    if (axis < 0 || v->shape[axis] == 1) return part;
-    part.shape[axis] = to - from;
-    part.data = wf_at(v, from * v->stride[axis]);
-    return part;
-}
-
-static void add_element(wf_dtype type, void *y, const void *x) {
-    if (type == WF_F64)
-        *(double *)y += *(const double *)x;
-    else
-        *(float *)y += *(const float *)x;
-}
-
-/* For a message: the number of an element of a slab of src in the whole. */
-static int64_t place_in_src(const wf_call *c, const wf_view *src, int64_t at) {
-    const wf_view *whole = &c->in[SRC];
-    return at + ((const char *)src->data - (const char *)whole->data) /
-                    (int64_t)wf_dtype_size(whole->dtype);
-}
-
-static bool add_rows(const wf_call *c, const wf_view *src, const wf_view *ids, const wf_view *y) {
-    const int *axis = c->attrs;
-    int64_t below = y->shape[*axis], step = y->stride[*axis];
-    wf_walk w;
-    start_walk(&w, src, ids, y, *axis);
-    for (int64_t row = 0; row < w.rows; row++, wf_walk_next(&w)) {
-        const int32_t *id = wf_at(ids, w.at[1]);
-        bool same = w.step[1] == 0 && w.step[0] == 1 && w.step[2] == 1;
-        for (int64_t j = 0; j < w.columns; j++) {
-            int64_t i = id[j * w.step[1]];
-            if (i < 0 || i >= below)
-                return wf_id_outside(c, i, &c->in[SRC],
-                                     place_in_src(c, src, w.at[0] + j * w.step[0]), below);
-            void *to = wf_at(y, w.at[2] + j * w.step[2] + i * step);
-            const void *from = wf_at(src, w.at[0] + j * w.step[0]);
-            if (same) {
-                WF_KERNEL(y->dtype, accumulate(w.columns, from, to));
-                break;
-            }
-            add_element(y->dtype, to, from);
-        }
-    }
-    return true;
-}
-
-static bool eval_scatter_add(const wf_call *c, int phase, int64_t task, void *scratch) {
-    int axis = divided_axis(c);
-    int64_t from = 0, to = 1;
-    (void)scratch;
-    if (phase == 0) {
-        wf_addend_or_zeros(c, ADDEND, task);
-        return true;
-    }
-    if (axis >= 0) wf_task_range(c->out[0].shape[axis], slab_grain(c, axis), task, &from, &to);
-    if (wf_view_count(&c->in[SRC]) == 0 || from >= to) return true;
-    wf_view src = slab(&c->in[SRC], axis, from, to), ids = slab(&c->in[IDS], axis, from, to),
-            y = slab(&c->out[0], axis, from, to);
-    return add_rows(c, &src, &ids, &y);
-}
-
-/* The result is linear: src gets the elements of the cotangent that it was added to, and the addend
- * all of it. */
-static void grad_scatter_add(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    const int *axis = y->attrs;
-    if (need >> SRC & 1) dx[SRC] = wf_gather(dy[0], *axis, y->in[IDS]);
-    dx[ADDEND] = dy[0];
-}
-
-const wf_op wf_op_scatter_add = {
-    .name = "scatter_add",
-    .family = "index",
-    .arity = 4,
-    .attr_bytes = sizeof(int),
-    .shape = shape_scatter_add,
-    .grad = grad_scatter_add,
-    .nondiff = 1 << IDS,
-    .optional = 1 << ADDEND,
-    .shape_only = 1 << LIKE,
-    .run = &(const wf_kernel){ .tasks = tasks_scatter_add,
-                               .eval = eval_scatter_add,
-                               .flops = wf_flops_of_operand,
-                               .exclusive = true,
-                               .in_place = 1 << ADDEND },
-};
-
-wf_tensor *wf_scatter_like(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
-    axis = wf_pick_axis(axis, wf_rank(x));
-    return wf_record(&wf_op_scatter_add, 4, (wf_tensor *[]){ src, ids, x, NULL }, &axis);
-}
-
-wf_tensor *wf_scatter_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
-    axis = wf_pick_axis(axis, wf_rank(x));
-    return wf_record(&wf_op_scatter_add, 4, (wf_tensor *[]){ src, ids, x, x }, &axis);
-}
-
-/* ---- of them: index_select, index_add, one_hot ----------------------------------------------- */
-
-/* ids [K] as ids of every row of x: [1, ..., K, ..., 1]. */
-static wf_tensor *of_axis(const char *op, wf_tensor *x, int axis, wf_tensor *ids) {
+wf_tensor *wf_ids_of_axis(const char *op, wf_tensor *x, int axis, wf_tensor *ids) {
     int ndim = wf_rank(x), at = wf_axis(axis, ndim);
     char text[WF_AXIS_TEXT];
     if (!x || !ids) return NULL;
@@ -280,11 +135,7 @@ static wf_tensor *of_axis(const char *op, wf_tensor *x, int axis, wf_tensor *ids
 }
 
 wf_tensor *wf_index_select(wf_tensor *x, int axis, wf_tensor *ids) {
-    return wf_gather(x, axis, of_axis("index_select", x, axis, ids));
-}
-
-wf_tensor *wf_index_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
-    return wf_scatter_add(x, axis, of_axis("index_add", x, axis, ids), src);
+    return wf_gather(x, axis, wf_ids_of_axis("index_select", x, axis, ids));
 }
 
 wf_tensor *wf_one_hot(wf_tensor *ids, int64_t classes) {

@@ -87,6 +87,27 @@ def loss(logits, labels, smoothing=0.0, ignore=-1):
     )
 
 
+def expanded(ids, src):
+    """ids as PyTorch wants them: in the shape of src."""
+    return ids.expand(src.shape)
+
+
+def last(x, axis, ids, src):
+    """scatter, where the last of several elements for one place counts, in the order of the axis."""
+    for k in range(src.shape[axis]):
+        one = torch.tensor([k])
+        x = x.scatter(axis, ids.index_select(axis, one), src.index_select(axis, one))
+    return x
+
+
+def segment_softmax(x, ids, segments):
+    y = torch.zeros_like(x)
+    for i in range(segments.shape[0]):
+        rows = (ids == i).nonzero().flatten()
+        y = y.index_add(0, rows, x[rows].softmax(0))
+    return y
+
+
 def shifted(x, count):
     """A logical right shift of i32; a count outside of 0..31 gives 0."""
     inside = (count >= 0) & (count < 32)
@@ -890,6 +911,34 @@ FORMULAS = {
             ),
         )
     },
+    **{
+        name: (
+            lambda axis, how: lambda a, b, c: torch.scatter_reduce(
+                a, axis, expanded(b, c), c, how, include_self=True
+            )
+        )(axis, how)
+        for name, axis, how in (
+            ("scatter_max", 1, "amax"),
+            ("scatter_max_rows", 0, "amax"),
+            ("scatter_min", 1, "amin"),
+            ("scatter_mul", 1, "prod"),
+            ("scatter_mul_rows", 0, "prod"),
+        )
+    },
+    "scatter_max_ties": lambda a, b, c: torch.scatter_reduce(
+        a.round(), 1, b, c.round(), "amax", include_self=True
+    ),
+    "scatter_mul_zeros": lambda a, b, c, d: torch.scatter_reduce(
+        a, 1, b, c * d, "prod", include_self=True
+    ),
+    "scatter": lambda a, b, c: last(a, 1, b, c),
+    "scatter_rows": lambda a, b, c: last(a, 0, expanded(b, c), c),
+    "scatter_itself": lambda a, b: last(a, 1, b, a),
+    "scatter_none": lambda a, b, c: a * 1,
+    "scatter_ids": lambda a, b, c: last(a, 1, expanded(b, c), c),
+    "index_copy": lambda a, b, c: last(a, 1, expanded(b, c), c),
+    **{name: segment_softmax for name in ("segment_softmax", "segment_softmax_heads")},
+    "segment_softmax_far": lambda a, b, c: segment_softmax(1e4 * a, b, c),
     # bits: int64 here is i32 there
     "bitwise_and": lambda a, b: (a - 40) & b,
     "bitwise_or": lambda a, b: (a - 40) | b,

@@ -175,6 +175,22 @@ static wf_tensor *max_of_all(wf_tensor *x) {
     return wf_max(x, WF_ALL_AXES, false);
 }
 
+static wf_tensor *first_of(wf_tensor *x) {
+    return wf_cast(wf_fill(x, 0), WF_I32);
+}
+static wf_tensor *scatter_max_to_five(wf_tensor *x) {
+    return wf_scatter_max(wf_fill(wf_slice(x, 0, 0, 2), 5), 0, first_of(x), x);
+}
+static wf_tensor *scatter_max_with_itself(wf_tensor *x) {
+    return wf_scatter_max(x, 0, wf_arange(x, 0), wf_detach(x));
+}
+static wf_tensor *scatter_min_of_all(wf_tensor *x) {
+    return wf_scatter_min(wf_fill(x, INFINITY), 0, first_of(x), x);
+}
+static wf_tensor *scatter_mul_of_all(wf_tensor *x) {
+    return wf_slice(wf_scatter_mul(wf_fill(x, 1), 0, first_of(x), x), 0, 0, 1);
+}
+
 /* exp(1000 relu(x) + 1000): infinite, and so is its slope. */
 static wf_tensor *steep_relu(wf_tensor *x) {
     return wf_exp(wf_affine(wf_relu(x), 1000, 1000));
@@ -195,6 +211,17 @@ static const struct {
     { "minimum, and not to the second", min_after_itself, { 0, 1, 2, 3 }, { 0, 0, 0, 0 } },
     { "relu stops an infinite slope", steep_relu, { -1, 0, -2, -3 }, { 0, 0, 0, 0 } },
     { "max, ties divide it", max_of_all, { 2, 5, 5, 1 }, { 0, 0.5, 0.5, 0 } },
+    { "scatter_max, x takes part",
+      scatter_max_to_five,
+      { 2, 5, 5, 1 },
+      { 0, 1 / 3.0, 1 / 3.0, 0 } },
+    { "scatter_max, x and its equal",
+      scatter_max_with_itself,
+      { 1, 2, 3, 4 },
+      { 0.5, 0.5, 0.5, 0.5 } },
+    { "scatter_min, ties divide it", scatter_min_of_all, { 2, 1, 1, 5 }, { 0, 0.5, 0.5, 0 } },
+    { "scatter_mul at a 0", scatter_mul_of_all, { 2, 0, 3, 5 }, { 0, 30, 0, 0 } },
+    { "scatter_mul at two", scatter_mul_of_all, { 2, 0, 0, 5 }, { 0, 0, 0, 0 } },
     { "max, all equal", max_of_all, { 3, 3, 3, 3 }, { 0.25, 0.25, 0.25, 0.25 } },
 };
 

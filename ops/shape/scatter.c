@@ -1,0 +1,317 @@
+/* ops/shape/scatter.c - elements written where ids (i32) point along an axis: added there (scatter_add,
+ * the adjoint of gather), or the largest, the smallest, the product, or the last of them; index_add and
+ * index_copy are made of these.
+ *
+ * Beside the axis ids broadcast. Each element of the result belongs to one task, which combines with it
+ * what is written there in the order of the ids: the same bits for any number of threads. */
+#include <string.h>
+
+#include "index.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+#include "ops/base/walk.h"
+
+/* ---- operands (src, ids, like, addend): zeros in like's shape, or the addend, and src[i, k, j] combined
+ * with the element [i, ids[i, k, j], j] ----------------------------------------------------------- */
+
+enum { SRC, IDS, LIKE, ADDEND };
+
+static bool shape_scatter(wf_call *c) {
+    const int *axis = c->attrs;
+    const wf_view *like = &c->in[LIKE];
+    wf_view picked;
+    if (!wf_want(c, IDS, WF_I32) || !wf_ids_fit(c, *axis, like, &c->in[IDS], &picked)) return false;
+    if (!wf_same_shape(&c->in[SRC], &picked))
+        return wf_fail(c, "src %s is not an element for each id: %s", wf_show(c, &c->in[SRC]),
+                       wf_show(c, &picked));
+    if (!wf_addend_like(c, ADDEND, like)) return false;
+    wf_set_shape(&c->out[0], c->in[SRC].dtype, like->ndim, like->shape);
+    return true;
+}
+
+static bool shape_scatter_real(wf_call *c) {
+    return wf_want_real(c, SRC) && shape_scatter(c);
+}
+
+/* The largest axis beside `axis` is divided into tasks, so that each element of the result is of
+ * one task, which adds to it in the order of k. */
+static int divided_axis(const wf_call *c) {
+    const int *axis = c->attrs;
+    const wf_view *y = &c->out[0];
+    int best = -1;
+    for (int i = 0; i < y->ndim; i++)
+        if (i != *axis && (best < 0 || y->shape[i] > y->shape[best])) best = i;
+    return best;
+}
+
+static int64_t slab_grain(const wf_call *c, int axis) {
+    int64_t n = wf_view_count(&c->in[SRC]), size = c->out[0].shape[axis];
+    int64_t one = size ? n / size : 0; /* elements of a step along the divided axis */
+    return one >= WF_GRAIN ? 1 : WF_GRAIN / (one + 1);
+}
+
+static int64_t tasks_scatter(const wf_call *c, int phase) {
+    int axis = divided_axis(c);
+    if (phase == 0) return wf_elementwise_tasks(c, 0);
+    if (phase > 1) return 0;
+    return axis < 0 ? 1 : wf_task_count(c->out[0].shape[axis], slab_grain(c, axis));
+}
+
+static wf_view slab(const wf_view *v, int axis, int64_t from, int64_t to) {
+    wf_view part = *v;
+    if (axis < 0 || v->shape[axis] == 1) return part;
+    part.shape[axis] = to - from;
+    part.data = wf_at(v, from * v->stride[axis]);
+    return part;
+}
+
+/* y[i] = y[i] and x[i], combined. n elements, both without gaps. */
+typedef void combine(wf_dtype type, int64_t n, void *y, const void *x);
+
+static void add(wf_dtype type, int64_t n, void *y, const void *x) {
+    if (n > 1)
+        WF_KERNEL(type, accumulate(n, x, y));
+    else if (type == WF_F64)
+        *(double *)y += *(const double *)x;
+    else
+        *(float *)y += *(const float *)x;
+}
+
+static void take_larger(wf_dtype type, int64_t n, void *y, const void *x) {
+    WF_KERNEL(type, binary[WF_BINARY_maximum](n, y, 1, x, 1, y));
+}
+
+static void multiply(wf_dtype type, int64_t n, void *y, const void *x) {
+    WF_KERNEL(type, binary[WF_BINARY_mul](n, y, 1, x, 1, y));
+}
+
+static void replace(wf_dtype type, int64_t n, void *y, const void *x) {
+    memcpy(y, x, (size_t)n * wf_dtype_size(type));
+}
+
+/* For a message: the number of an element of a slab of src in the whole. */
+static int64_t place_in_src(const wf_call *c, const wf_view *src, int64_t at) {
+    const wf_view *whole = &c->in[SRC];
+    return at + ((const char *)src->data - (const char *)whole->data) /
+                    (int64_t)wf_dtype_size(whole->dtype);
+}
+
+static bool write_rows(const wf_call *c, const wf_view *src, const wf_view *ids, const wf_view *y,
+                       combine *with) {
+    const int *axis = c->attrs;
+    int64_t below = y->shape[*axis], step = y->stride[*axis];
+    wf_walk w;
+    wf_ids_walk(&w, src, ids, y, *axis);
+    for (int64_t row = 0; row < w.rows; row++, wf_walk_next(&w)) {
+        const int32_t *id = wf_at(ids, w.at[1]);
+        bool same = w.step[1] == 0 && w.step[0] == 1 && w.step[2] == 1;
+        for (int64_t j = 0; j < w.columns; j++) {
+            int64_t i = id[j * w.step[1]];
+            if (i < 0 || i >= below)
+                return wf_id_outside(c, i, &c->in[SRC],
+                                     place_in_src(c, src, w.at[0] + j * w.step[0]), below);
+            void *to = wf_at(y, w.at[2] + j * w.step[2] + i * step);
+            const void *from = wf_at(src, w.at[0] + j * w.step[0]);
+            with(y->dtype, same ? w.columns : 1, to, from);
+            if (same) break;
+        }
+    }
+    return true;
+}
+
+static bool scatter(const wf_call *c, int phase, int64_t task, combine *with) {
+    int axis = divided_axis(c);
+    int64_t from = 0, to = 1;
+    if (phase == 0) {
+        wf_addend_or_zeros(c, ADDEND, task);
+        return true;
+    }
+    if (axis >= 0) wf_task_range(c->out[0].shape[axis], slab_grain(c, axis), task, &from, &to);
+    if (wf_view_count(&c->in[SRC]) == 0 || from >= to) return true;
+    wf_view src = slab(&c->in[SRC], axis, from, to), ids = slab(&c->in[IDS], axis, from, to),
+            y = slab(&c->out[0], axis, from, to);
+    return write_rows(c, &src, &ids, &y, with);
+}
+
+#define EVAL(name, with)                                                                           \
+    static bool eval_##name(const wf_call *c, int phase, int64_t task, void *scratch) {            \
+        (void)scratch;                                                                             \
+        return scatter(c, phase, task, with);                                                      \
+    }
+EVAL(scatter_add, add)
+EVAL(scatter_max, take_larger)
+EVAL(scatter_mul, multiply)
+EVAL(scatter, replace)
+
+/* With x as like and addend. */
+static wf_tensor *onto(const wf_op *op, wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
+    axis = wf_pick_axis(axis, wf_rank(x));
+    return wf_record(op, 4, (wf_tensor *[]){ src, ids, x, x }, &axis);
+}
+
+/* ---- scatter_add ----------------------------------------------------------------------------- */
+
+/* The result is linear: src gets the elements of the cotangent that it was added to, and the addend
+ * all of it. */
+static void grad_scatter_add(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const int *axis = y->attrs;
+    if (need >> SRC & 1) dx[SRC] = wf_gather(dy[0], *axis, y->in[IDS]);
+    dx[ADDEND] = dy[0];
+}
+
+const wf_op wf_op_scatter_add = {
+    .name = "scatter_add",
+    .family = "index",
+    .arity = 4,
+    .attr_bytes = sizeof(int),
+    .shape = shape_scatter_real,
+    .grad = grad_scatter_add,
+    .nondiff = 1 << IDS,
+    .optional = 1 << ADDEND,
+    .shape_only = 1 << LIKE,
+    .run = &(const wf_kernel){ .tasks = tasks_scatter,
+                               .eval = eval_scatter_add,
+                               .flops = wf_flops_of_operand,
+                               .exclusive = true,
+                               .in_place = 1 << ADDEND },
+};
+
+wf_tensor *wf_scatter_like(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
+    axis = wf_pick_axis(axis, wf_rank(x));
+    return wf_record(&wf_op_scatter_add, 4, (wf_tensor *[]){ src, ids, x, NULL }, &axis);
+}
+
+wf_tensor *wf_scatter_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
+    return onto(&wf_op_scatter_add, x, axis, ids, src);
+}
+
+/* ---- scatter_max ----------------------------------------------------------------------------- */
+
+/* The derivative is 1 for what equals the result, 0 for the rest. If several are equal, dy is divided
+ * equally among them, as by max: the subgradient of least norm. */
+static void grad_scatter_max(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const int *axis = y->attrs;
+    wf_tensor *src = y->in[SRC], *ids = y->in[IDS], *x = y->in[ADDEND];
+    wf_tensor *hit = wf_equal(src, wf_gather(y, *axis, ids)), *stays = wf_equal(x, y);
+    wf_tensor *each = wf_div(dy[0], wf_scatter_add(stays, *axis, ids, hit));
+    if (need >> SRC & 1) dx[SRC] = wf_mul(hit, wf_gather(each, *axis, ids));
+    if (need >> ADDEND & 1) dx[ADDEND] = wf_mul(stays, each);
+}
+
+const wf_op wf_op_scatter_max = {
+    .name = "scatter_max",
+    .family = "index",
+    .arity = 4,
+    .attr_bytes = sizeof(int),
+    .shape = shape_scatter_real,
+    .grad = grad_scatter_max,
+    .nondiff = 1 << IDS,
+    .shape_only = 1 << LIKE,
+    .run = &(const wf_kernel){ .tasks = tasks_scatter,
+                               .eval = eval_scatter_max,
+                               .flops = wf_flops_of_operand,
+                               .exclusive = true,
+                               .in_place = 1 << ADDEND },
+};
+
+wf_tensor *wf_scatter_max(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
+    return onto(&wf_op_scatter_max, x, axis, ids, src);
+}
+
+wf_tensor *wf_scatter_min(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
+    return wf_neg(wf_scatter_max(wf_neg(x), axis, ids, wf_neg(src)));
+}
+
+/* ---- scatter_mul ----------------------------------------------------------------------------- */
+
+/* The derivative by x is the product of what is written there. That by an element of src is the product
+ * of x and the others: P / src, P the product of x and all that is not 0, if none of the others is 0, and
+ * else 0. As PyTorch's, its own derivative takes zeros for constants. */
+static void grad_scatter_mul(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const int *axis = y->attrs;
+    wf_tensor *src = y->in[SRC], *ids = y->in[IDS], *x = y->in[ADDEND], *one = wf_fill(x, 1);
+    if (need >> ADDEND & 1) dx[ADDEND] = wf_mul(dy[0], wf_scatter_mul(one, *axis, ids, src));
+    if (need >> SRC & 1) {
+        wf_tensor *zero = wf_equal(src, wf_zero(src));
+        wf_tensor *safe = wf_where(zero, wf_fill(src, 1), src);
+        wf_tensor *product = wf_mul(dy[0], wf_scatter_mul(x, *axis, ids, safe));
+        wf_tensor *zeros = wf_gather(wf_scatter_like(x, *axis, ids, zero), *axis, ids);
+        wf_tensor *others = wf_sub(zeros, zero); /* how many of the others are 0 */
+        dx[SRC] = wf_where(others, wf_zero(src), wf_div(wf_gather(product, *axis, ids), safe));
+    }
+}
+
+const wf_op wf_op_scatter_mul = {
+    .name = "scatter_mul",
+    .family = "index",
+    .arity = 4,
+    .attr_bytes = sizeof(int),
+    .shape = shape_scatter_real,
+    .grad = grad_scatter_mul,
+    .nondiff = 1 << IDS,
+    .shape_only = 1 << LIKE,
+    .run = &(const wf_kernel){ .tasks = tasks_scatter,
+                               .eval = eval_scatter_mul,
+                               .flops = wf_flops_of_operand,
+                               .exclusive = true,
+                               .in_place = 1 << ADDEND },
+};
+
+wf_tensor *wf_scatter_mul(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
+    return onto(&wf_op_scatter_mul, x, axis, ids, src);
+}
+
+/* ---- scatter --------------------------------------------------------------------------------- */
+
+/* The number along the axis of each element of src, in its shape: i32. */
+static wf_tensor *numbers(wf_tensor *src, int axis) {
+    uint32_t others = 0;
+    for (int i = 0; i < src->ndim; i++)
+        if (i != axis) others |= WF_AXIS(i);
+    wf_tensor *number = wf_arange(src, axis); /* [K] */
+    return wf_broadcast_to(others ? wf_unsqueeze(number, others) : number, src);
+}
+
+/* Only the last element that was written has a derivative, 1; and x where none was. Who was the last is
+ * found by writing the elements' numbers in their place. */
+static void grad_scatter(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const int *axis = y->attrs;
+    wf_tensor *src = y->in[SRC], *ids = y->in[IDS], *x = y->in[ADDEND], *zero = wf_zero(x);
+    wf_tensor *number = numbers(src, *axis);
+    wf_tensor *none = wf_broadcast_to(wf_constant_i32(x->graph, -1), x);
+    wf_tensor *last = wf_scatter(none, *axis, ids, number); /* -1: nothing was written */
+    wf_tensor *stays = wf_less(last, wf_constant_i32(x->graph, 0));
+    wf_tensor *is_last = wf_equal(number, wf_gather(last, *axis, ids));
+    if (need >> SRC & 1) dx[SRC] = wf_where(is_last, wf_gather(dy[0], *axis, ids), zero);
+    if (need >> ADDEND & 1) dx[ADDEND] = wf_where(stays, dy[0], zero);
+}
+
+const wf_op wf_op_scatter = {
+    .name = "scatter",
+    .family = "index",
+    .arity = 4,
+    .attr_bytes = sizeof(int),
+    .shape = shape_scatter,
+    .grad = grad_scatter,
+    .nondiff = 1 << IDS,
+    .shape_only = 1 << LIKE,
+    .run = &(const wf_kernel){ .tasks = tasks_scatter,
+                               .eval = eval_scatter,
+                               .flops = wf_flops_of_operand,
+                               .exclusive = true,
+                               .in_place = 1 << ADDEND },
+};
+
+wf_tensor *wf_scatter(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
+    return onto(&wf_op_scatter, x, axis, ids, src);
+}
+
+/* ---- made of them: index_add, index_copy ------------------------------------------------------ */
+
+wf_tensor *wf_index_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
+    return wf_scatter_add(x, axis, wf_ids_of_axis("index_add", x, axis, ids), src);
+}
+
+wf_tensor *wf_index_copy(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
+    return wf_scatter(x, axis, wf_ids_of_axis("index_copy", x, axis, ids), src);
+}
