@@ -324,6 +324,25 @@ WF_API wf_init wf_init_sinusoid_as(wf_sinusoid_form form);
 /* P, P+1, ... P+n-1, P the position: for queries, and for position embeddings */
 WF_API wf_tensor *wf_position_ids(wf_tensor *like, int axis);
 
+/* An axis resized, resize.c: to a size, to that of the same axis of like, or times a scale, as
+ * torch.nn.functional.interpolate. The elements at the ends stay there if corners are aligned. Images are
+ * resized axis after axis: wf_interpolate, x [N,C,...] with a size for each axis after C, WF_KEEP: as it
+ * is. WF_RESIZE_LINEAR is then bilinear or trilinear, CUBIC bicubic. Nothing is smoothed before. */
+typedef enum {
+    WF_RESIZE_NEAREST,       /* the element at floor(i n / m), n elements become m */
+    WF_RESIZE_NEAREST_EXACT, /* floor((i + 1/2) n / m) */
+    WF_RESIZE_LINEAR,
+    WF_RESIZE_CUBIC
+} wf_resize_mode;
+WF_API wf_tensor *wf_resize(wf_tensor *x, int axis, int64_t size, wf_resize_mode mode,
+                            bool align_corners);
+WF_API wf_tensor *wf_resize_like(wf_tensor *x, int axis, wf_tensor *like, wf_resize_mode mode,
+                                 bool align_corners);
+WF_API wf_tensor *wf_resize_by(wf_tensor *x, int axis, double scale, wf_resize_mode mode,
+                               bool align_corners);
+WF_API wf_tensor *wf_interpolate(wf_tensor *x, const int64_t *sizes, wf_resize_mode mode,
+                                 bool align_corners);
+
 /* ---- convolution: convolution/ --------------------------------------------------------------- */
 /* The windows of an axis, a view: its size becomes (n - dilation (size - 1) - 1) / step + 1, and
  * the elements of a window, `dilation` apart, are a new last axis. Windows begin `step` apart. */
@@ -362,6 +381,8 @@ WF_API wf_tensor *wf_conv_transpose1d(wf_tensor *x, wf_tensor *weight, wf_tensor
 typedef struct wf_pool_options {
     int64_t kernel[2], stride[2], padding[2], dilation[2];
     bool exclude_pad; /* avg_pool: PyTorch's count_include_pad=False */
+    /* sizes are rounded up: a last window may reach beyond the padding, if it begins before its end */
+    bool ceil_mode;
 } wf_pool_options;
 /* of equal maxima the first gets the gradient; a NaN is the maximum */
 WF_API wf_tensor *wf_max_pool2d(wf_tensor *x, const wf_pool_options *options);

@@ -13,6 +13,9 @@
 typedef struct pool {
     conv window; /* each channel is a group */
     int64_t kernel[2];
+    int64_t
+        after[2]; /* padding after the last element: more than before it if sizes are rounded up */
+    bool ceil_mode;
 } pool;
 
 enum { LEAST_TASK = 1 << 15 }; /* elements of a task */
@@ -23,13 +26,26 @@ static int64_t or_else(int64_t value, int64_t other) {
     return value ? value : other;
 }
 
+/* Rounded up, there is a window wherever one begins in the image or in the padding before it: a padding
+ * of a stride more, less 1, makes room for a last one, and one of a window less 1 for none that begins
+ * after the image. So sizes that are bound later need no other rule. */
+static int64_t padding_after(const pool *p, int i) {
+    const conv *a = &p->window;
+    double reach = (double)(p->kernel[i] - 1) * (double)a->dilation[i];
+    double more = (double)a->padding[i] + (double)a->stride[i] - 1;
+    return !p->ceil_mode ? a->padding[i] : (int64_t)fmin(fmin(reach, more), INT32_MAX);
+}
+
 static pool attrs_of(const wf_pool_options *o) {
-    pool p = { .window = { .groups = 1 } };
+    pool p;
+    memset(&p, 0, sizeof p);
+    p.window.groups = 1, p.ceil_mode = o && o->ceil_mode;
     for (int i = 0; i < 2; i++) {
         p.kernel[i] = o ? o->kernel[i] : 0;
         p.window.stride[i] = o ? or_else(o->stride[i], o->kernel[i]) : 1;
         p.window.dilation[i] = o ? or_else(o->dilation[i], 1) : 1;
         p.window.padding[i] = o ? o->padding[i] : 0;
+        p.after[i] = padding_after(&p, i);
     }
     return p;
 }
@@ -41,7 +57,8 @@ static wf_pool_options of_columns(const wf_pool_options *o) {
                               .stride = { 1, o->stride[0] },
                               .padding = { 0, o->padding[0] },
                               .dilation = { 1, o->dilation[0] },
-                              .exclude_pad = o->exclude_pad };
+                              .exclude_pad = o->exclude_pad,
+                              .ceil_mode = o->ceil_mode };
 }
 
 /* Every window must hold an element of the image: as PyTorch, at most half of it is padding. */
@@ -52,7 +69,9 @@ static bool windows_fit(wf_call *c, const pool *p, const wf_view *x, int64_t siz
         if (p->kernel[i] < 1) return wf_fail(c, "a kernel of %lld", (long long)p->kernel[i]);
     if (!wf_conv_options_fit(c, &p->window)) return false;
     for (int i = 0; i < 2; i++) {
-        if (!wf_conv_count(c, &p->window, i, x->shape[2 + i], p->kernel[i], &size[i])) return false;
+        int64_t more = p->after[i] - p->window.padding[i];
+        if (!wf_conv_count(c, &p->window, i, x->shape[2 + i] + more, p->kernel[i], &size[i]))
+            return false;
         int64_t reach = (p->kernel[i] - 1) * p->window.dilation[i] + 1;
         if (p->window.padding[i] > reach / 2)
             return wf_fail(c, "a padding of %lld is more than half of a kernel %lld wide",
@@ -167,7 +186,7 @@ static void decompose_max_pool2d(wf_tensor *y, wf_tensor **results) {
     const conv *a = &p->window;
     wf_tensor *x = y->in[0];
     for (int i = 0; i < 2; i++) {
-        x = wf_pad(x, 2 + i, a->padding[i], a->padding[i], -INFINITY);
+        x = wf_pad(x, 2 + i, a->padding[i], p->after[i], -INFINITY);
         x = wf_unfold(x, 2 + i, p->kernel[i], a->stride[i], a->dilation[i]);
     } /* [N,C,i,j,u,v] */
     x = wf_reshape(x, 5, (int64_t[]){ WF_KEEP, WF_KEEP, WF_KEEP, WF_KEEP, WF_REST });
@@ -359,11 +378,32 @@ static wf_tensor *sum_windows(wf_tensor *x, const pool *p, double weight) {
     return wf_conv2d(x, even_kernel(x->graph, p, weight), NULL, &o);
 }
 
+/* With zeros after the padding, where sizes that are rounded up have some. */
+static wf_tensor *extended(wf_tensor *x, const pool *p) {
+    for (int i = 0; i < 2; i++) {
+        int64_t more = p->after[i] - p->window.padding[i];
+        if (more > 0) x = wf_pad(x, 2 + i, 0, more, 0);
+    }
+    return x;
+}
+
+/* The elements of each window that count: those of the image, and unless excluded its padding. */
+static wf_tensor *counts(wf_tensor *planes, const pool *p, bool exclude_pad) {
+    wf_tensor *ones = wf_fill(planes, 1);
+    pool padded = *p;
+    for (int i = 0; i < 2 && !exclude_pad; i++) {
+        ones = wf_pad(ones, 2 + i, p->window.padding[i], p->window.padding[i], 1);
+        padded.window.padding[i] = 0;
+        padded.after[i] = p->after[i] - p->window.padding[i];
+    }
+    return sum_windows(extended(ones, &padded), &padded, 1);
+}
+
 /* x, pooled, as far as its shape goes. */
 static wf_tensor *like_windows(wf_tensor *x, const pool *p) {
     const conv *a = &p->window;
     for (int i = 0; i < 2; i++) {
-        x = wf_pad(x, 2 + i, a->padding[i], a->padding[i], 0);
+        x = wf_pad(x, 2 + i, a->padding[i], p->after[i], 0);
         x = wf_unfold(x, 2 + i, p->kernel[i], a->stride[i], a->dilation[i]);
         x = wf_squeeze(wf_slice(x, -1, 0, 1), WF_LAST_AXIS);
     }
@@ -389,8 +429,9 @@ wf_tensor *wf_avg_pool2d(wf_tensor *x, const wf_pool_options *o) {
                          (long long)p.window.padding[0], (long long)p.window.padding[1], x->ndim);
     double count = (double)p.kernel[0] * (double)p.kernel[1];
     wf_tensor *planes = wf_reshape(x, 4, (int64_t[]){ WF_REST, 1, WF_KEEP, WF_KEEP });
-    wf_tensor *y = sum_windows(planes, &p, o->exclude_pad ? 1 : 1 / count);
-    if (o->exclude_pad) y = wf_div(y, sum_windows(wf_fill(planes, 1), &p, 1));
+    bool even = !o->exclude_pad && !p.ceil_mode; /* all windows have one count */
+    wf_tensor *y = sum_windows(extended(planes, &p), &p, even ? 1 / count : 1);
+    if (!even) y = wf_div(y, counts(planes, &p, o->exclude_pad));
     return wf_reshape_like(y, like_windows(x, &p));
 }
 

@@ -108,6 +108,15 @@ def segment_softmax(x, ids, segments):
     return y
 
 
+def resized(x, axis, size, mode, corners=None):
+    """One axis of x as the last one of an image."""
+    y = x.movedim(axis, -1)
+    image = F.interpolate(
+        y.reshape(1, -1, 1, y.shape[-1]), (1, size), mode=mode, align_corners=corners
+    )
+    return image.reshape(*y.shape[:-1], size).movedim(-1, axis)
+
+
 def shifted(x, count):
     """A logical right shift of i32; a count outside of 0..31 gives 0."""
     inside = (count >= 0) & (count < 32)
@@ -939,6 +948,62 @@ FORMULAS = {
     "index_copy": lambda a, b, c: last(a, 1, expanded(b, c), c),
     **{name: segment_softmax for name in ("segment_softmax", "segment_softmax_heads")},
     "segment_softmax_far": lambda a, b, c: segment_softmax(1e4 * a, b, c),
+    # resized
+    "resize_nearest": lambda a: resized(a, 1, 7, "nearest"),
+    "resize_nearest_down": lambda a: resized(a, 1, 3, "nearest"),
+    "resize_exact": lambda a: resized(a, 1, 3, "nearest-exact"),
+    "resize_exact_up": lambda a: resized(a, 0, 9, "nearest-exact"),
+    "resize_linear": lambda a: resized(a, 1, 7, "bilinear", False),
+    "resize_linear_down": lambda a: resized(a, 0, 3, "bilinear", False),
+    "resize_linear_corners": lambda a: resized(a, 1, 7, "bilinear", True),
+    "resize_linear_one": lambda a: resized(a, 1, 1, "bilinear", True),
+    "resize_linear_from_one": lambda a: resized(a, 1, 3, "bilinear", True),
+    "resize_cubic": lambda a: resized(a, 1, 7, "bicubic", False),
+    "resize_cubic_down": lambda a: resized(a, 1, 3, "bicubic", False),
+    "resize_cubic_corners": lambda a: resized(a, 1, 9, "bicubic", True),
+    "resize_cubic_same": lambda a: a * 1,
+    "resize_like": lambda a, b: resized(a, 1, b.shape[1], "bilinear", False),
+    "resize_by": lambda a: F.interpolate(a[None], scale_factor=2.3, mode="linear")[0],
+    "resize_by_half": lambda a: F.interpolate(a[None], scale_factor=0.5, mode="nearest")[0],
+    "interpolate": lambda a: F.interpolate(a, (5, 3), mode="bilinear"),
+    "interpolate_cubic": lambda a: F.interpolate(a, (5, 6), mode="bicubic", align_corners=True),
+    "interpolate_volume": lambda a: F.interpolate(
+        a, (3, 3, 5), mode="trilinear", align_corners=True
+    ),
+    **{
+        name: (lambda f, o: lambda a: f(a, ceil_mode=True, **o))(function, options)
+        for name, function, options in (
+            ("max_pool2d_ceil", F.max_pool2d, {"kernel_size": (2, 3), "stride": 2}),
+            (
+                "max_pool2d_ceil_padded",
+                F.max_pool2d,
+                {"kernel_size": 3, "stride": (2, 3), "padding": 1},
+            ),
+            (
+                "max_pool2d_ceil_outside",
+                F.max_pool2d,
+                {"kernel_size": (1, 2), "stride": 3, "padding": (0, 1)},
+            ),
+            (
+                "max_pool2d_ceil_dilated",
+                F.max_pool2d,
+                {"kernel_size": (2, 3), "stride": 2, "dilation": 2},
+            ),
+            ("max_pool1d_ceil", F.max_pool1d, {"kernel_size": 3, "stride": 2}),
+            ("avg_pool2d_ceil", F.avg_pool2d, {"kernel_size": (2, 3), "stride": 2}),
+            (
+                "avg_pool2d_ceil_padded",
+                F.avg_pool2d,
+                {"kernel_size": 3, "stride": (2, 3), "padding": 1},
+            ),
+            (
+                "avg_pool2d_ceil_exclude",
+                F.avg_pool2d,
+                {"kernel_size": 3, "stride": (2, 3), "padding": 1, "count_include_pad": False},
+            ),
+            ("avg_pool1d_ceil", F.avg_pool1d, {"kernel_size": 4, "stride": 3, "padding": 2}),
+        )
+    },
     # bits: int64 here is i32 there
     "bitwise_and": lambda a, b: (a - 40) & b,
     "bitwise_or": lambda a, b: (a - 40) | b,

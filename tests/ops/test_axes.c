@@ -129,6 +129,14 @@ typedef struct axis_row {
     AXIS(roll, wf_roll(e->x, 1, axis))                                                             \
     AXIS(gather, wf_gather(e->x, axis, e->ids))                                                    \
     AXIS(scatter_add, wf_scatter_add(e->x, axis, e->ids, e->x))                                    \
+    AXIS(scatter_max, wf_scatter_max(e->x, axis, e->ids, e->x))                                    \
+    AXIS(scatter_min, wf_scatter_min(e->x, axis, e->ids, e->x))                                    \
+    AXIS(scatter_mul, wf_scatter_mul(e->x, axis, e->ids, e->x))                                    \
+    AXIS(scatter, wf_scatter(e->x, axis, e->ids, e->x))                                            \
+    AXIS(index_copy, wf_index_copy(e->x, axis, wf_arange(e->x, 1), e->x))                          \
+    AXIS(resize, wf_resize(e->x, axis, 5, WF_RESIZE_LINEAR, false))                                \
+    AXIS(resize_like, wf_resize_like(e->x, axis, e->x, WF_RESIZE_LINEAR, false))                   \
+    AXIS(resize_by, wf_resize_by(e->x, axis, 2, WF_RESIZE_LINEAR, false))                          \
     AXIS(index_select, wf_index_select(e->x, axis, wf_arange(e->x, 0)))                            \
     AXIS(index_add, wf_index_add(e->x, axis, wf_arange(e->x, 1), e->x))                            \
     AXIS(arange, wf_arange(e->x, axis))                                                            \
