@@ -1,24 +1,15 @@
 /* tests/core/plan/test_faults.c - out of memory at every single place: an error, no crash, no leak,
  * and what is left is usable.
  *
- * A scenario does a piece of work and says whether all of it succeeded. It is run with request 1
- * failing, then 2, 3, ... until nothing fails any more; once with that request alone, once with
- * every later one too. After a plan has failed, the same call must succeed as soon as there is
- * memory again. */
+ * A scenario is a piece of work for wall.h. After a plan has failed, the same call must succeed as
+ * soon as there is memory again, with the values that it has without a failure. */
 #include <unistd.h>
 
 #include "core/picture.h"
 #include "tests/suites.h"
-#include "tests/support/faults.h"
-#include "tests/support/support.h"
+#include "tests/support/wall.h"
 
 TESTS(faults)
-
-/* An assertion of Check allocates even when it holds, so it is made only when it does not. */
-#define must(condition, ...)                                                                       \
-    do {                                                                                           \
-        if (!(condition)) faults_pause(true), ck_abort_msg(__VA_ARGS__);                           \
-    } while (0)
 
 /* A result, and again with memory: objects survive. Poisoned graphs do not, and need not. */
 static bool failed;
@@ -80,6 +71,11 @@ static void record_safely(model *m) {
 
 /* ---- scenarios ------------------------------------------------------------------------------- */
 
+static bool said(const void *bytes, size_t n) {
+    wall_say(bytes, n);
+    return true;
+}
+
 static bool recording(void) {
     model m;
     record(&m, WF_F64);
@@ -123,7 +119,7 @@ static bool train_step(void *arg) {
            wf_feed(t->p, t->m.labels, labels, wf_bound_bytes(t->p, t->m.labels)) &&
            wf_feed(t->p, t->m.rates, rates, wf_bound_bytes(t->p, t->m.rates)) &&
            wf_feed(t->p, t->m.scale, &scale, sizeof scale) && wf_run(t->p) &&
-           wf_fetch(t->p, t->m.loss, &loss, sizeof loss) && isfinite(loss);
+           wf_fetch(t->p, t->m.loss, &loss, sizeof loss) && said(&loss, sizeof loss);
 }
 
 static bool profile_plan(void *arg) {
@@ -144,6 +140,7 @@ static bool training_runs(void) {
     for (t.batch = BATCH; t.batch <= 4 * BATCH; t.batch += BATCH)
         survive(train_step(&t), train_step, &t, wf_plan_error(t.p));
     survive(profile_plan(&t), profile_plan, &t, wf_plan_error(t.p));
+    for (int i = 0; i < 3; i++) must(wall_say_leaf(t.m.params[i]), "a parameter has no values");
     wf_plan_free(t.p), wf_pool_free(t.pool), wf_graph_free(t.m.g);
     return !failed;
 }
@@ -176,7 +173,8 @@ static bool state_step(void *arg) {
     float x[BATCH * D] = { 1, 2, 3 }, out[BATCH * V];
     return wf_bind(d->p, "P", d->position) &&
            wf_feed(d->p, d->m.x, x, wf_bound_bytes(d->p, d->m.x)) && wf_run_state(d->p, d->s) &&
-           wf_fetch(d->p, d->m.logits, out, wf_bound_bytes(d->p, d->m.logits));
+           wf_fetch(d->p, d->m.logits, out, wf_bound_bytes(d->p, d->m.logits)) &&
+           said(out, sizeof out);
 }
 
 static bool generating(void) {
@@ -201,6 +199,7 @@ static bool checking(void) {
     faults_pause(was);
     double error = wf_check_gradients(g, loss, &x, 1, message);
     must(error <= 1e-8 || (isnan(error) && message[0]), "error %g, no message", error);
+    if (error <= 1e-8) wall_say(&error, sizeof error);
     wf_graph_free(g);
     return error <= 1e-8;
 }
@@ -309,6 +308,7 @@ static bool save(void *arg) {
                            { "b", "F32", 1, { D }, data, D * 4 } };
     bool ok = wf_file_save(s->path, entries, 2, &(wf_meta){ "epoch", "3" }, 1, message);
     must(ok || message[0], "no message");
+    if (ok) wall_say_file(s->path);
     return ok;
 }
 
@@ -323,7 +323,7 @@ static bool load(void *arg) {
     }
     const wf_entry *w = wf_file_find(s->file, "w");
     return w && wf_file_load(w, s->m.params[0], message) &&
-           strcmp(wf_file_meta(s->file, "epoch"), "3") == 0;
+           strcmp(wf_file_meta(s->file, "epoch"), "3") == 0 && wall_say_leaf(s->m.params[0]);
 }
 
 static bool files(void) {
@@ -342,12 +342,7 @@ static bool files(void) {
 
 /* ---- every place ----------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    bool (*run)(void);
-    bool
-        may_do_without; /* a failure may go unnoticed: threads that do not start are done without */
-} scenarios[] = {
+static const wall_work scenarios[] = {
     { "recording", recording, false },   { "training", training_runs, true },
     { "generating", generating, false }, { "checking gradients", checking, false },
     { "drawing", drawing, false },       { "files", files, false },
@@ -355,21 +350,5 @@ static const struct {
 };
 
 TEST_ROWS(every_failure_is_survived, 2 * COUNT_OF(scenarios)) {
-    bool persistent = _i % 2;
-    for (long at = 1;; at++) {
-        long left;
-        faults_begin(at, persistent);
-        bool ok = scenarios[_i / 2].run();
-        long asked = faults_end(&left);
-        ck_assert_msg(left == 0, "%s, request %ld: %ld blocks leak", scenarios[_i / 2].name, at,
-                      left);
-        if (asked < at) {
-            ck_assert_msg(ok, "%s fails with all the memory there is", scenarios[_i / 2].name);
-            ck_assert_int_gt(at, 1);
-            return;
-        }
-        ck_assert_msg(!ok || scenarios[_i / 2].may_do_without, "%s, request %ld: nobody noticed",
-                      scenarios[_i / 2].name, at);
-        tally_note(TALLY_FAULTS, 0);
-    }
+    wall_fail_each(&scenarios[_i / 2], _i % 2);
 }

@@ -1,0 +1,231 @@
+/* tests/nn/test_training_faults.c - a training in which every single allocation fails: a sentence, or
+ * the bits of one in which none does. By wf_trainer, with each optimizer, saved and resumed; and
+ * divided among ranks, which are threads here. */
+#define _XOPEN_SOURCE 700 /* mkstemp */
+#include "core/ranks/region.h"
+#include "core/save.h"
+#include "nn/nn.h"
+#include "nn/shard.h"
+#include "tests/suites.h"
+#include "tests/support/wall.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+TESTS(training_faults)
+
+enum { IN = 3, OUT = 2, ROWS = 2, STEPS = 2, MICRO_BATCHES = 3 };
+
+static char path[] = "/tmp/weft-training-faults-XXXXXX";
+
+static void make_file(void) {
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+}
+
+static void remove_file(void) {
+    unlink(path);
+    strcpy(path + strlen(path) - 6, "XXXXXX");
+}
+
+SETUP(make_file, remove_file)
+
+/* ---- a model ---------------------------------------------------------------------------------- */
+
+typedef struct net {
+    wf_graph *g;
+    wf_tensor *x, *loss, *count, *params[2];
+} net;
+
+static net new_net(void) {
+    net n = { .g = wf_graph_new(&(wf_graph_options){ .seed = 5 }) };
+    n.x = wf_input(n.g, "x", WF_F32, SHAPE(ROWS, IN));
+    n.params[0] = wf_param(n.g, "w", SHAPE(IN, OUT), wf_init_uniform(0.5));
+    n.params[1] = wf_param(n.g, "b", SHAPE(OUT), wf_init_uniform(0.5));
+    wf_tensor *y = wf_add(wf_matmul(wf_tanh(n.x), n.params[0]), n.params[1]);
+    n.loss = wf_square_sum(y), n.count = wf_constant(n.g, ROWS);
+    return n;
+}
+
+static bool feed_rows(wf_plan *p, const wf_tensor *x, int64_t number_of_run) {
+    double v[ROWS * IN];
+    for (int i = 0; i < ROWS * IN; i++) v[i] = number((uint64_t)number_of_run, (uint64_t)i) - 0.3;
+    return wf_feed_reals(p, x, v, ROWS * IN);
+}
+
+/* All that an optimizer has of the parameters. */
+static bool say_state(const net *n, const wf_optimizer *o) {
+    bool ok = wall_say_leaf(n->params[0]) && wall_say_leaf(n->params[1]);
+    for (int i = 0; ok && i < o->n_moments; i++) ok = wall_say_leaf(o->moments[i]);
+    for (int i = 0; ok && i < o->averages.n; i++) ok = wall_say_leaf(o->averages.values[i]);
+    return ok;
+}
+
+/* ---- by a trainer ------------------------------------------------------------------------------ */
+
+static wf_trainer_options trained; /* by the row of the test */
+
+static bool refused(const wf_trainer *t) {
+    must(!t || wf_trainer_error(t)[0], "a failure without a message");
+    return false;
+}
+
+static bool train(wf_trainer *t, const net *n, int64_t steps) {
+    int parts = trained.micro_batches > 1 ? trained.micro_batches : 1;
+    while (wf_trainer_steps(t) < steps)
+        for (int i = 0; i < parts; i++) {
+            wf_progress now;
+            if (!feed_rows(wf_trainer_plan(t), n->x, wf_trainer_steps(t) * parts + i)) return false;
+            if (!wf_trainer_step(t, &now)) return refused(t);
+            wall_say(&now.loss, sizeof now.loss), wall_say(&now.rate, sizeof now.rate);
+            if (now.updated) wall_say(&now.norm, sizeof now.norm);
+        }
+    return say_state(n, wf_trainer_optimizer(t));
+}
+
+static bool in_one_go(wf_trainer *t, const net *n) {
+    if (!wf_trainer_ok(t)) return refused(t);
+    if (!train(t, n, STEPS)) return false;
+    if (!wf_trainer_save(t, path, &(wf_meta){ "mine", "words" }, 1)) return refused(t);
+    wall_say_file(path);
+    return true;
+}
+
+static bool resumed(wf_trainer *t, const net *n) {
+    if (!wf_trainer_ok(t) || !wf_trainer_load(t, path, NULL)) return refused(t);
+    return say_state(n, wf_trainer_optimizer(t)) && train(t, n, STEPS + 1);
+}
+
+static bool with_trainer(bool (*work)(wf_trainer *t, const net *n)) {
+    net n = new_net();
+    wf_trainer *t = wf_trainer_new(n.g, n.loss, n.count, &trained);
+    bool ok = work(t, &n);
+    wf_trainer_free(t), wf_graph_free(n.g);
+    return ok;
+}
+
+static bool training_and_resuming(void) {
+    return with_trainer(in_one_go) && with_trainer(resumed);
+}
+
+static const wf_optimizer_kind kinds[] = { WF_SGD,     WF_ADAM,    WF_ADAMW,
+                                           WF_RMSPROP, WF_ADAGRAD, WF_LION };
+
+/* Each optimizer: steps that are updates; then micro-batches, averages, groups. */
+TEST_ROWS(a_training_is_right_or_fails, 2 * COUNT_OF(kinds)) {
+    static const wf_parameter_group groups[] = { { "b", 0.5, 0 } };
+    const wall_work work = { "training", training_and_resuming, false };
+    wf_optimizer_kind kind = kinds[_i / 2];
+    trained = (wf_trainer_options){ .optimizer = wf_optimizer_defaults(kind),
+                                    .schedule = { .kind = WF_INVERSE_SQRT, .peak = 0.01 } };
+    trained.optimizer.clip_norm = 1;
+    trained.optimizer.momentum = kind == WF_SGD || kind == WF_RMSPROP ? 0.9 : 0;
+    trained.optimizer.centered = kind == WF_RMSPROP;
+    if (_i % 2) {
+        trained.micro_batches = MICRO_BATCHES, trained.optimizer.average_decay = 0.9;
+        trained.optimizer.groups = groups, trained.optimizer.n_groups = 1;
+    }
+    wall_fail_each(&work, false);
+    if (kind == WF_ADAM) wall_fail_each(&work, true);
+}
+
+/* ---- divided among ranks ---------------------------------------------------------------------- */
+
+static int ranks; /* by the row of the test */
+
+typedef struct rank_work {
+    wf_region *region;
+    int rank;
+    bool ok;
+} rank_work;
+
+static bool update_once(wf_sharded *s, wf_plan *p, const net *n, const wf_optimizer_options *o,
+                        int update) {
+    double rates[3], norm;
+    int64_t from, to;
+    wf_optimizer_rates(o, 0.01, update, rates);
+    wf_sharded_range(s, MICRO_BATCHES, &from, &to);
+    for (int64_t i = from; i < to; i++)
+        if (!feed_rows(p, n->x, update * MICRO_BATCHES + i) ||
+            !wf_sharded_feed(s, p, i, MICRO_BATCHES) || !wf_run(p))
+            return false;
+    if (!wf_sharded_update(s, MICRO_BATCHES, rates, &norm)) {
+        must(wf_sharded_error(s)[0], "an update fails without a message");
+        return false;
+    }
+    if (s->t == NULL || s->t->rank == 0) wall_say(&norm, sizeof norm);
+    return wf_sharded_average(s, wf_optimizer_average_rate(o, update));
+}
+
+static bool train_divided(wf_sharded *s, wf_plan *p, const net *n, const wf_optimizer *opt,
+                          const wf_optimizer_options *o) {
+    char message[WF_MESSAGE];
+    for (int update = 1; update <= STEPS; update++)
+        if (!update_once(s, p, n, o, update)) return false;
+    if (!wf_sharded_swap_averages(s) || !wf_sharded_swap_averages(s)) return false;
+    if (!wf_sharded_gather(s)) return false;
+    if (s->t->rank > 0) return true;
+    if (!say_state(n, opt)) return false;
+    if (!wf_save(n->g, path, NULL, NULL, 0, message)) return false;
+    wall_say_file(path);
+    return true;
+}
+
+static bool divided(wf_transport *t) {
+    char message[256] = "";
+    net n = new_net();
+    wf_optimizer_options o = wf_optimizer_defaults(WF_ADAM);
+    o.clip_norm = 1, o.average_decay = 0.9;
+    o.partial_sums = wf_sharded_partial_sums(MICRO_BATCHES, t->rank, ranks);
+    wf_optimizer opt = wf_optimizer_new(n.g, n.loss, n.count, n.params, 2, &o);
+    wf_tensor *feed[] = { n.x, opt.accumulation.at };
+    wf_plan *p = wf_plan_new(n.g, &(wf_plan_options){ .fetch = opt.accumulation.adds,
+                                                      .n_fetch = 3,
+                                                      .feed = feed,
+                                                      .n_feed = 2,
+                                                      .training = true });
+    wf_sharded *s = wf_plan_ok(p)
+                        ? wf_sharded_new(n.g, &opt, n.params, &o, MICRO_BATCHES, t, NULL, message)
+                        : NULL;
+    must(s || message[0] || wf_plan_error(p)[0], "a failure without a message");
+    bool ok = s && train_divided(s, p, &n, &opt, &o);
+    if (!ok) wf_transport_fail(t, 1, "a rank is out of memory");
+    wf_sharded_free(s), wf_plan_free(p);
+    wf_optimizer_free(&opt), wf_graph_free(n.g);
+    return ok;
+}
+
+static void *be_rank(void *user) {
+    rank_work *w = user;
+    wf_rank me;
+    wf_rank_join(&me, w->region, w->rank);
+    w->ok = divided(&me.transport);
+    return NULL;
+}
+
+static bool training_divided(void) {
+    bool was = faults_pause(true);
+    wf_region *region = wf_region_new(ranks);
+    must(region, "no region");
+    rank_work work[2] = { { region, 0, false }, { region, 1, false } };
+    pthread_t other;
+    faults_pause(was);
+    if (ranks == 2) {
+        faults_pause(true);
+        must(pthread_create(&other, NULL, be_rank, &work[1]) == 0, "no thread");
+        faults_pause(was);
+    }
+    be_rank(&work[0]);
+    if (ranks == 2) pthread_join(other, NULL);
+    wf_region_free(region);
+    return work[0].ok && (ranks == 1 || work[1].ok);
+}
+
+/* A thread that does not start is done without: gradients are sent after the backward pass then. */
+TEST_ROWS(a_divided_training_is_right_or_fails, 4) {
+    const wall_work work = { "divided training", training_divided, true };
+    ranks = 1 + _i / 2;
+    wall_fail_each(&work, _i % 2);
+}
