@@ -33,8 +33,8 @@ static const hf_constant *constant_of(const hf_family *family, const char *name)
 }
 
 static bool wrong(const hf_object *o, const hf_value *v, const char *want, char *message) {
-    return fail(message, "%s: '%.60s' is %.*s, not %s", o->file, v->key,
-                v->bytes < 60 ? (int)v->bytes : 60, v->text, want);
+    char text[HF_SHOWN];
+    return fail(message, "%s: '%.60s' is %s, not %s", o->file, v->key, wf_hf_show(v, text), want);
 }
 
 static bool check_constant(const hf_object *o, const hf_value *v, const hf_constant *c,

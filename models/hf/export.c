@@ -152,7 +152,7 @@ static void put_ids(hf_text *t, const char *name, const int32_t *ids, int n) {
 
 static void tell_what_is_lost(const wf_generation *g, char *notes) {
     const wf_decode_options *d = &g->options;
-    if (d->penalty == WF_PENALTY_GNMT)
+    if (d->penalty == WF_PENALTY_GNMT && d->beam > 1)
         wf_hf_note(notes, "generation_config.json: transformers has no length penalty 'gnmt'");
     if (d->max_len_a > 0)
         wf_hf_note(notes, "generation_config.json: the longest output is that of the model: "
@@ -160,6 +160,9 @@ static void tell_what_is_lost(const wf_generation *g, char *notes) {
     if (d->beam > 1 && d->stop == WF_STOP_SURE)
         wf_hf_note(notes, "generation_config.json: transformers stops a search by 'early_stopping' "
                           "false, earlier than weft's rule 'sure'");
+    if (*g->not_done)
+        wf_hf_note(notes, "generation_config.json: what weft's search does not do is not written: %s",
+                   g->not_done);
     if (g->n_forced > 1)
         wf_hf_note(notes, "generation_config.json: transformers forces one first token, not %d",
                    g->n_forced);
@@ -171,6 +174,38 @@ static int64_t longest(const hf_config *c, const wf_decode_options *d) {
     return fixed ? (int64_t)d->max_len_b + counted : c->c.max_len;
 }
 
+/* What transformers takes for a beam alone; of others it would warn. */
+static void put_beam(hf_text *t, const wf_decode_options *d) {
+    put_real(t, "length_penalty", d->penalty == WF_PENALTY_NONE ? 0 : d->alpha);
+    if (d->stop == WF_STOP_LONGEST)
+        key(t, "early_stopping"), put(t, "\"never\"");
+    else
+        put_flag(t, "early_stopping", d->stop == WF_STOP_FULL);
+}
+
+static void put_sample(hf_text *t, const wf_decode_options *d) {
+    put_flag(t, "do_sample", true);
+    put_int(t, "top_k", d->top_k);
+    put_real(t, "top_p", d->top_p);
+    put_real(t, "temperature", d->temperature);
+}
+
+static void put_rules(hf_text *t, const wf_generation *g) {
+    const wf_decode_options *d = &g->options;
+    if (d->no_repeat_ngram) put_int(t, "no_repeat_ngram_size", d->no_repeat_ngram);
+    if (d->repetition_penalty != 1) put_real(t, "repetition_penalty", d->repetition_penalty);
+    if (d->decay != 1) {
+        char text[WF_REAL_TEXT];
+        key(t, "exponential_decay_length_penalty");
+        put(t, "[%lld, %s]", (long long)d->decay_start, wf_format_real(d->decay, 17, text));
+    }
+    if (!g->n_begin_banned) return;
+    key(t, "begin_suppress_tokens");
+    for (int i = 0; i < g->n_begin_banned; i++)
+        put(t, "%s%d", i ? ", " : "[", (int)g->begin_banned[i]);
+    put(t, "]");
+}
+
 static bool write_search(const hf_config *c, const wf_generation *g, int n_shut_out,
                          wf_hf_put put_file, void *user, char *message) {
     const wf_decode_options *d = &g->options;
@@ -178,18 +213,18 @@ static bool write_search(const hf_config *c, const wf_generation *g, int n_shut_
     put_int(&t, "decoder_start_token_id", c->start);
     put_int(&t, "eos_token_id", c->end);
     put_int(&t, "pad_token_id", c->pad);
-    put_int(&t, "num_beams", d->beam);
+    put_int(&t, "num_beams", d->sample ? 1 : d->beam);
     put_int(&t, "max_length", longest(c, d));
     if (d->min_len) put_int(&t, "min_length", d->min_len + 1);
-    put_real(&t, "length_penalty", d->penalty == WF_PENALTY_NONE ? 0 : d->alpha);
-    if (d->stop == WF_STOP_LONGEST)
-        key(&t, "early_stopping"), put(&t, "\"never\"");
-    else
-        put_flag(&t, "early_stopping", d->stop == WF_STOP_FULL);
+    if (d->sample)
+        put_sample(&t, d);
+    else if (d->beam > 1)
+        put_beam(&t, d);
+    put_rules(&t, g);
     if (d->at_limit != WF_LIMIT_NO_END) put_int(&t, "forced_eos_token_id", c->end);
     if (g->n_forced) put_int(&t, "forced_bos_token_id", g->forced[0]);
     if (g->n_banned) put_ids(&t, "bad_words_ids", g->banned, g->n_banned);
-    if (n_shut_out) put_flag(&t, "renormalize_logits", true);
+    if (n_shut_out || d->renormalize) put_flag(&t, "renormalize_logits", true);
     put(&t, "\n}\n");
     return write_text(&t, "generation_config.json", put_file, user, message);
 }

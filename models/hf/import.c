@@ -30,15 +30,11 @@ static bool read_weights(const char *folder, const hf_config *c, wf_hf *out, cha
 
 /* ---- search ---------------------------------------------------------------------------------- */
 
-/* Scores without what is banned are those of a model in which it can't come. */
+/* Scores without what is banned are those of a model in which it can't come: so they are in forced
+ * scoring, too. A family without a bias has the search renormalise. */
 static bool shut_out(const hf_search *s, wf_hf *out, char *message) {
     wf_tensor *bias = wf_find(out->model->graph, "output.bias");
-    if (!s->renormalize || !s->g.n_banned) return true;
-    if (!bias) {
-        wf_hf_note(out->notes, "'renormalize_logits': this family has no output bias to shut "
-                               "banned tokens out with: scores are by the whole vocabulary");
-        return true;
-    }
+    if (!s->renormalize || !s->g.n_banned || !bias) return true;
     size_t bytes = wf_bytes(bias);
     float *values = malloc(bytes + 1);
     bool ok = values && wf_read(bias, values, bytes);

@@ -203,6 +203,46 @@ int wf_hf_ids(const hf_value *v, int depth, int32_t *ids, int most) {
     return ok ? n : -1;
 }
 
+bool wf_hf_reals(const hf_value *v, double *out, int n) {
+    const char *at = v->text + 1, *end = v->text + v->bytes - 1;
+    if (v->bytes < 2 || *v->text != '[') return false;
+    for (int i = 0; i < n; i++) {
+        const char *stop = i + 1 < n ? memchr(at, ',', (size_t)(end - at)) : end;
+        while (stop && at < stop && strchr(" \t\r\n", *at)) at++;
+        size_t bytes = stop ? (size_t)(stop - at) : 0;
+        while (bytes && strchr(" \t\r\n", at[bytes - 1])) bytes--;
+        if (!bytes || !wf_hf_real(&(hf_value){ v->key, at, bytes }, &out[i])) return false;
+        at = stop + 1;
+    }
+    return true;
+}
+
+size_t wf_hf_compact(const hf_value *v, char *out, size_t size) {
+    size_t n = 0;
+    bool inside = false;
+    for (size_t i = 0; i < v->bytes; i++) {
+        char c = v->text[i];
+        if (!inside && strchr(" \t\r\n", c)) continue;
+        if (n + 1 < size) out[n] = c;
+        n++;
+        bool escaped = inside && c == '\\' && i + 1 < v->bytes;
+        if (escaped && ++i && n + 1 < size) out[n] = v->text[i];
+        n += escaped;
+        if (c == '"') inside = !inside;
+    }
+    if (size) out[n < size ? n : size - 1] = '\0';
+    return n;
+}
+
+/* A character that is cut in two would be no UTF-8. */
+const char *wf_hf_show(const hf_value *v, char out[HF_SHOWN]) {
+    if (wf_hf_compact(v, out, HF_SHOWN) < HF_SHOWN) return out;
+    size_t n = HF_SHOWN - 4;
+    while (n && ((unsigned char)out[n] & 0xC0) == 0x80) n--;
+    memcpy(out + n, "...", 4);
+    return out;
+}
+
 bool wf_hf_lists(const hf_value *v, const char *string) {
     struct wf_json j;
     char *copy = begin(&j, v), *item;

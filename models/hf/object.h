@@ -52,6 +52,13 @@ bool wf_hf_int(const hf_value *v, int64_t *out);
 bool wf_hf_real(const hf_value *v, double *out);
 bool wf_hf_bool(const hf_value *v, bool *out);
 bool wf_hf_string(const hf_value *v, char *out, size_t size);
+/* n numbers in brackets. */
+bool wf_hf_reals(const hf_value *v, double *out, int n);
+/* Its text without white space outside strings, in the way of snprintf. */
+size_t wf_hf_compact(const hf_value *v, char *out, size_t size);
+/* As much of that as a sentence has room for; returns out. */
+enum { HF_SHOWN = 64 };
+const char *wf_hf_show(const hf_value *v, char out[HF_SHOWN]);
 /* Ids in brackets; depth 2: each in brackets of its own. How many, or -1. */
 int wf_hf_ids(const hf_value *v, int depth, int32_t *ids, int most);
 /* Is this string one of an array? */

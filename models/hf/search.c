@@ -34,51 +34,46 @@ static const char *const used[] = {
     "num_beams",           "max_length",          "max_new_tokens",     "min_length",
     "early_stopping",      "length_penalty",      "bad_words_ids",      "suppress_tokens",
     "forced_bos_token_id", "forced_eos_token_id", "renormalize_logits", "decoder_start_token_id",
-    "eos_token_id",        "pad_token_id",
+    "eos_token_id",        "pad_token_id",        "do_sample",          "top_k",
+    "top_p",               "temperature",         "min_new_tokens",     "no_repeat_ngram_size",
+    "repetition_penalty",  "begin_suppress_tokens",
+    "exponential_decay_length_penalty",           "force_bos_token_to_be_generated",
+    "bos_token_id",
 };
 
-/* A search changes if a value is another than this one; null never does. */
+/* What weft does not do: a search changes if a value is another than this one; null never does. Some
+ * are of samples alone. */
 static const struct {
     const char *name, *neutral;
+    bool of_samples;
 } neutral[] = {
-    { "do_sample", "false" },
-    { "no_repeat_ngram_size", "0" },
-    { "encoder_no_repeat_ngram_size", "0" },
-    { "repetition_penalty", "1" },
-    { "encoder_repetition_penalty", "1" },
-    { "min_new_tokens", "0" },
-    { "num_beam_groups", "1" },
-    { "diversity_penalty", "0" },
-    { "num_return_sequences", "1" },
-    { "remove_invalid_values", "false" },
-    { "exponential_decay_length_penalty", "null" },
-    { "begin_suppress_tokens", "null" },
-    { "forced_decoder_ids", "null" },
-    { "sequence_bias", "null" },
-    { "guidance_scale", "1" },
-    { "constraints", "null" },
-    { "force_words_ids", "null" },
-    { "penalty_alpha", "0" },
-    { "stop_strings", "null" },
-    { "max_time", "null" },
-    { "watermarking_config", "null" },
-    { "token_healing", "false" },
-    { "force_bos_token_to_be_generated", "false" },
+    { "encoder_no_repeat_ngram_size", "0", false },
+    { "encoder_repetition_penalty", "1", false },
+    { "num_beam_groups", "1", false },
+    { "diversity_penalty", "0", false },
+    { "num_return_sequences", "1", false },
+    { "remove_invalid_values", "false", false },
+    { "forced_decoder_ids", "null", false },
+    { "sequence_bias", "null", false },
+    { "guidance_scale", "1", false },
+    { "constraints", "null", false },
+    { "force_words_ids", "null", false },
+    { "penalty_alpha", "0", false },
+    { "stop_strings", "null", false },
+    { "max_time", "null", false },
+    { "watermarking_config", "null", false },
+    { "token_healing", "false", false },
+    { "min_p", "0", true },
+    { "top_h", "1", true },
+    { "typical_p", "1", true },
+    { "epsilon_cutoff", "0", true },
+    { "eta_cutoff", "0", true },
 };
 
-/* Of samples, of how it is run, of what is handed back. */
+/* Of how it is run, of what is handed back. */
 static const char *const ignored[] = {
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "top_h",
-    "typical_p",
-    "epsilon_cutoff",
-    "eta_cutoff",
     "_from_model_config",
     "transformers_version",
-    "bos_token_id",
     "use_cache",
     "cache_implementation",
     "cache_config",
@@ -113,22 +108,23 @@ static bool listed(const char *const *names, int n, const char *name) {
     return false;
 }
 
-static const char *neutral_of(const char *name) {
+/* The row of `neutral`; -1: none. */
+static int neutral_row(const char *name) {
     for (int i = 0; i < COUNT_OF(neutral); i++)
-        if (strcmp(neutral[i].name, name) == 0) return neutral[i].neutral;
-    return NULL;
+        if (strcmp(neutral[i].name, name) == 0) return i;
+    return -1;
 }
 
 bool wf_hf_is_search_key(const char *name) {
-    return listed(used, COUNT_OF(used), name) || neutral_of(name) ||
+    return listed(used, COUNT_OF(used), name) || neutral_row(name) >= 0 ||
            listed(ignored, COUNT_OF(ignored), name);
 }
 
 /* ---- one value ------------------------------------------------------------------------------- */
 
 static bool wrong(const hf_object *o, const hf_value *v, const char *want, char *message) {
-    return fail(message, "%s: '%.60s' is %.*s, not %s", o->file, v->key,
-                v->bytes < 60 ? (int)v->bytes : 60, v->text, want);
+    char text[HF_SHOWN];
+    return fail(message, "%s: '%.60s' is %s, not %s", o->file, v->key, wf_hf_show(v, text), want);
 }
 
 /* A value that is not there leaves *out as it is. */
@@ -168,13 +164,28 @@ static bool is_neutral(const hf_value *v, const char *value) {
     return v->bytes == strlen(value) && memcmp(v->text, value, v->bytes) == 0;
 }
 
-static void tell_what_changes(const hf_object *o, char *notes) {
+/* "name=value; name=value", where the value is JSON without spaces; what has no room is left out. */
+static void keep(char *not_done, const char *name, const hf_value *v) {
+    char value[WF_GENERATION_TEXT];
+    size_t before = strlen(not_done), n = wf_hf_compact(v, value, sizeof value);
+    if (n >= sizeof value || before + strlen(name) + n + 4 > WF_GENERATION_TEXT) return;
+    snprintf(not_done + before, WF_GENERATION_TEXT - before, "%s%s=%s", before ? "; " : "", name,
+             value);
+}
+
+static void tell_not_done(const hf_object *o, const hf_value *v, wf_generation *g, char *notes) {
+    char text[HF_SHOWN];
+    wf_hf_note(notes, "%s: '%s' is %s, which weft's search does not do", o->file, v->key,
+               wf_hf_show(v, text));
+    keep(g->not_done, v->key, v);
+}
+
+static void tell_what_changes(const hf_object *o, wf_generation *g, char *notes) {
     for (int i = 0; i < o->n; i++) {
         const hf_value *v = &o->values[i];
-        const char *value = neutral_of(v->key);
-        if (value && !wf_hf_is_null(v) && !is_neutral(v, value))
-            wf_hf_note(notes, "%s: '%s' is %.*s, which weft's search does not do", o->file, v->key,
-                       v->bytes < 60 ? (int)v->bytes : 60, v->text);
+        int row = neutral_row(v->key);
+        if (row < 0 || wf_hf_is_null(v) || is_neutral(v, neutral[row].neutral)) continue;
+        if (!neutral[row].of_samples || g->options.sample) tell_not_done(o, v, g, notes);
     }
 }
 
@@ -246,18 +257,85 @@ static bool read_lengths(const hf_object *o, const hf_config *c, wf_decode_optio
         !whole(o, "max_new_tokens", 1, LONGEST - 1, &fresh, message) ||
         !whole(o, "min_length", 0, LONGEST, &least, message))
         return false;
+    const hf_value *least_new = wf_hf_find(o, "min_new_tokens");
     if (fresh) most = fresh + 1;
     d->max_len_a = 0;
     d->max_len_b = fmax(0, (double)(most - (d->at_limit == WF_LIMIT_FREE_END ? 2 : 1)));
     d->min_len = least > 1 ? least - 1 : 0;
+    return !least_new || whole(o, "min_new_tokens", 0, LONGEST, &d->min_len, message);
+}
+
+static bool real(const hf_object *o, const char *key, double low, double high, double *out,
+                 char *message) {
+    const hf_value *v = wf_hf_find(o, key);
+    char want[64];
+    if (!v || (wf_hf_real(v, out) && *out >= low && *out <= high)) return true;
+    snprintf(want, sizeof want, "between %g and %g", low, high);
+    return wrong(o, v, want, message);
+}
+
+/* [start, factor] */
+static bool read_decay(const hf_object *o, wf_decode_options *d, char *message) {
+    const hf_value *v = wf_hf_find(o, "exponential_decay_length_penalty");
+    double pair[2];
+    if (!v) return true;
+    bool ok = wf_hf_reals(v, pair, 2) && pair[0] >= 0 && pair[0] <= LONGEST &&
+              pair[0] == floor(pair[0]) && pair[1] >= 1e-3 && pair[1] <= 1e3;
+    if (!ok) return wrong(o, v, "a length and a factor between 0.001 and 1000", message);
+    d->decay_start = (int64_t)pair[0];
+    d->decay = pair[1];
     return true;
+}
+
+static bool read_repetition(const hf_object *o, wf_decode_options *d, char *message) {
+    int64_t ngram = 0;
+    bool ok = whole(o, "no_repeat_ngram_size", 0, LONGEST, &ngram, message) &&
+              real(o, "repetition_penalty", 1e-3, 1e3, &d->repetition_penalty, message) &&
+              read_decay(o, d, message);
+    d->no_repeat_ngram = (int)ngram;
+    return ok;
+}
+
+static bool read_beginning(const hf_object *o, const hf_config *c, wf_generation *g,
+                           char *message) {
+    const hf_value *v = wf_hf_find(o, "begin_suppress_tokens");
+    g->n_begin_banned = v ? wf_hf_ids(v, 1, g->begin_banned, WF_MOST_BANNED) : 0;
+    if (g->n_begin_banned < 0) return wrong(o, v, "a list of ids, 64 at most", message);
+    for (int i = 0; i < g->n_begin_banned; i++)
+        if (g->begin_banned[i] >= target_vocab(c))
+            return fail(message, "%s: '%s' has %d, which is in no vocabulary", o->file, v->key,
+                        (int)g->begin_banned[i]);
+    return true;
+}
+
+/* Within a beam weft does not draw. Where the file does not say it, transformers takes the 50 likeliest
+ * tokens. */
+static bool read_sample(const hf_object *o, wf_generation *g, char *notes, char *message) {
+    enum { LIKELIEST = 50 };
+    wf_decode_options *d = &g->options;
+    int64_t top_k = LIKELIEST;
+    if (!flag(o, "do_sample", &d->sample, message)) return false;
+    if (d->sample && d->beam > 1) {
+        d->sample = false;
+        tell_not_done(o, wf_hf_find(o, "do_sample"), g, notes);
+    }
+    if (!d->sample) return true;
+    bool ok = whole(o, "top_k", 0, INT32_MAX, &top_k, message) &&
+              real(o, "top_p", 1e-9, 1, &d->top_p, message) &&
+              real(o, "temperature", 1e-3, 1e3, &d->temperature, message);
+    d->top_k = (int)top_k;
+    return ok;
 }
 
 static bool read_forced(const hf_object *o, const hf_config *c, wf_generation *g, char *message) {
     int64_t first, end;
+    bool older = false;
     if (!one_id(o, "forced_bos_token_id", &first, message) ||
-        !one_id(o, "forced_eos_token_id", &end, message))
+        !one_id(o, "forced_eos_token_id", &end, message) ||
+        !flag(o, "force_bos_token_to_be_generated", &older, message))
         return false;
+    /* An older name, in config.json, of what forced_bos_token_id says now. */
+    if (first < 0 && older && !one_id(o, "bos_token_id", &first, message)) return false;
     if (end >= 0 && end != c->end)
         return fail(message, "%s: 'forced_eos_token_id' is %lld, not 'eos_token_id' %lld", o->file,
                     (long long)end, (long long)c->end);
@@ -285,14 +363,11 @@ bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *not
               read_ban(o, "bad_words_ids", 2, c, g, message) &&
               read_ban(o, "suppress_tokens", 1, c, g, message) &&
               read_stop(o, &g->options, message) && read_penalty(o, &g->options, message) &&
-              read_forced(o, c, g, message) && read_lengths(o, c, &g->options, message);
-    if (!ok) return false;
+              read_forced(o, c, g, message) && read_lengths(o, c, &g->options, message) &&
+              read_repetition(o, &g->options, message) && read_beginning(o, c, g, message);
     g->options.beam = (int)beam;
-    tell_what_changes(o, notes);
-    if (s->renormalize && g->options.min_len)
-        wf_hf_note(notes,
-                   "%s: 'min_length' with 'renormalize_logits': scores are not made anew "
-                   "where an end is not allowed yet",
-                   o->file);
+    g->options.renormalize = s->renormalize;
+    if (!ok || !read_sample(o, g, notes, message)) return false;
+    tell_what_changes(o, g, notes);
     return true;
 }

@@ -316,16 +316,76 @@ TEST(what_is_no_file_is_told) {
     wf_hf_free(&hf);
 }
 
-/* A search that weft does not do is told, and the rest is read. */
+/* The settings of marian with more of them. */
+static wf_hf import_search(const char *more) {
+    char settings[512];
+    for (int i = 0; i < 2; i++)
+        copy_changed_of("marian", i ? "model.safetensors" : "config.json", NULL, NULL);
+    snprintf(settings, sizeof settings, "\"num_beams\": 4, %s", more);
+    copy_changed_of("marian", "generation_config.json", "\"num_beams\": 4", settings);
+    return import(folder);
+}
+
+/* A search that weft does not do is told, kept in the model's file, and the rest is read. */
 TEST(what_changes_a_search_is_told) {
-    static const char *const files[] = { "config.json", "model.safetensors" };
-    for (int i = 0; i < 2; i++) copy_changed(files[i], NULL, NULL);
-    copy_changed("generation_config.json", "\"num_beams\": 4",
-                 "\"num_beams\": 4, \"no_repeat_ngram_size\": 3, \"repetition_penalty\": 1.0");
-    wf_hf hf = import(folder);
-    assert_contains(hf.notes, "'no_repeat_ngram_size' is 3, which weft's search does not do");
-    assert_contains(hf.notes, "there is no source.spm and no target.spm");
-    ck_assert_ptr_null(strstr(hf.notes, "repetition_penalty"));
-    ck_assert_ptr_null(hf.src);
+    char message[WF_MESSAGE] = "";
+    wf_hf hf = import_search("\"num_beam_groups\": 2, \"guidance_scale\": 1.0,\n"
+                             "\"stop_strings\": [\n  \"a b\",\n  \"\\\"\"\n],"
+                             "\"diversity_penalty\": 0.5");
+    assert_contains(hf.notes, "'num_beam_groups' is 2, which weft's search does not do");
+    assert_contains(hf.notes, "'stop_strings' is [\"a b\",\"\\\"\"], which weft's search");
+    ck_assert_str_eq(hf.generation.not_done, "diversity_penalty=0.5; num_beam_groups=2; "
+                                             "stop_strings=[\"a b\",\"\\\"\"]");
+    ck_assert_msg(wf_hf_export(&hf, folder, &whole_files, message), "%s", message);
+    assert_contains(hf.notes, "what weft's search does not do is not written: diversity_penalty");
+    wf_hf_free(&hf);
+}
+
+/* What it does is read, and comes back from a folder. */
+TEST(rules_of_a_search_are_read_and_written) {
+    char message[WF_MESSAGE] = "";
+    wf_hf hf = import_search("\"no_repeat_ngram_size\": 3, \"repetition_penalty\": 1.25, "
+                             "\"min_length\": 9, \"min_new_tokens\": 3, "
+                             "\"begin_suppress_tokens\": [0, 5], "
+                             "\"exponential_decay_length_penalty\": [\n 4,\n 1.5 ]");
+    const wf_generation *g = &hf.generation;
+    assert_contains(hf.notes, "there is no source.spm");
+    ck_assert_ptr_null(strstr(hf.notes, "does not do"));
+    ck_assert_str_eq(g->not_done, "");
+    ck_assert(g->options.no_repeat_ngram == 3 && g->options.repetition_penalty == 1.25);
+    ck_assert(g->options.min_len == 3 && g->options.renormalize && !g->options.sample);
+    ck_assert(g->options.decay_start == 4 && g->options.decay == 1.5);
+    ck_assert(g->n_begin_banned == 2 && g->begin_banned[0] == 0 && g->begin_banned[1] == 5);
+    ck_assert_msg(wf_hf_export(&hf, folder, &whole_files, message), "%s", message);
+    wf_hf again = import(folder);
+    assert_same(&hf, &again);
+    wf_hf_free(&hf), wf_hf_free(&again);
+}
+
+/* Without a beam; the 50 likeliest are what transformers takes where nothing is said. */
+TEST(samples_are_read_and_written) {
+    char message[WF_MESSAGE] = "";
+    wf_hf hf = import_search("\"do_sample\": true, \"top_p\": 0.5");
+    ck_assert(!hf.generation.options.sample);
+    ck_assert_str_eq(hf.generation.not_done, "do_sample=true");
+    wf_hf_free(&hf);
+    copy_changed_of("marian", "generation_config.json", "\"num_beams\": 4",
+                    "\"do_sample\": true, \"top_p\": 0.5, \"temperature\": 0.75");
+    hf = import(folder);
+    const wf_decode_options *d = &hf.generation.options;
+    ck_assert(d->sample && d->beam == 1 && d->top_k == 50 && d->top_p == 0.5);
+    ck_assert(d->temperature == 0.75);
+    ck_assert_msg(wf_hf_export(&hf, folder, &whole_files, message), "%s", message);
+    wf_hf again = import(folder);
+    assert_same(&hf, &again);
+    wf_hf_free(&hf), wf_hf_free(&again);
+}
+
+/* An older name: transformers takes it for the first token being forced to be bos_token_id. */
+TEST(an_older_name_forces_the_first_token) {
+    wf_hf hf = import_search("\"force_bos_token_to_be_generated\": true, "
+                             "\"forced_bos_token_id\": 3");
+    ck_assert_ptr_null(strstr(hf.notes, "does not do"));
+    ck_assert(hf.generation.n_forced == 1 && hf.generation.forced[0] == 3);
     wf_hf_free(&hf);
 }
