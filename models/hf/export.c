@@ -161,7 +161,8 @@ static void tell_what_is_lost(const wf_generation *g, char *notes) {
         wf_hf_note(notes, "generation_config.json: transformers stops a search by 'early_stopping' "
                           "false, earlier than weft's rule 'sure'");
     if (*g->not_done)
-        wf_hf_note(notes, "generation_config.json: what weft's search does not do is not written: %s",
+        wf_hf_note(notes,
+                   "generation_config.json: what weft's search does not do is not written: %s",
                    g->not_done);
     if (g->n_forced > 1)
         wf_hf_note(notes, "generation_config.json: transformers forces one first token, not %d",

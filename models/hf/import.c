@@ -34,7 +34,10 @@ static bool read_weights(const char *folder, const hf_config *c, wf_hf *out, cha
  * scoring, too. A family without a bias has the search renormalise. */
 static bool shut_out(const hf_search *s, wf_hf *out, char *message) {
     wf_tensor *bias = wf_find(out->model->graph, "output.bias");
+    const wf_decode_options *d = &s->g.options;
     if (!s->renormalize || !s->g.n_banned || !bias) return true;
+    /* These rules multiply log-probabilities, of which the banned tokens still have their share. */
+    if (d->repetition_penalty != 1 || d->decay != 1) return true;
     size_t bytes = wf_bytes(bias);
     float *values = malloc(bytes + 1);
     bool ok = values && wf_read(bias, values, bytes);

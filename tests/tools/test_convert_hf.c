@@ -137,3 +137,33 @@ TEST(an_export_that_fails_leaves_nothing) {
         ok("test $(ls d | wc -l) = 0 && test ! -e e");
     }
 }
+
+/* ---- the search ------------------------------------------------------------------------------ */
+
+/* Where the file says nothing, the folder says what `generate` does; of a greedy search it says
+ * nothing of beams, which transformers would warn of. */
+TEST(a_folder_searches_as_generate_does) {
+    ok("printf 'a b\\tb a\\nb a\\ta b\\n' > pairs");
+    ok("train --train pairs --tokenizer word --norm post --positions sinusoidal-halves "
+       "--activation "
+       "silu --d-model 8 --heads 2 --layers 1 --d-ff 8 --max-steps 1 --quiet --threads 1 -o m");
+    ok("convert --to hf m -o d; generate --dump-config | grep -o 'beam = [0-9]*'");
+    assert_contains(result.err, "num_beams is 4, as generate searches it");
+    assert_contains(result.out, "beam = 4\n");
+    ok("grep -q '\"num_beams\": 4' d/generation_config.json");
+    ok("grep -q '\"length_penalty\": 0.6' d/generation_config.json");
+    ok("train --task copy --norm post --positions sinusoidal-halves --activation silu --d-model 8 "
+       "--heads 2 --layers 1 --d-ff 8 --max-steps 1 --quiet --threads 1 -o ids && convert --to hf "
+       "ids -o d2 && cat d2/generation_config.json");
+    assert_contains(result.out, "\"num_beams\": 1");
+    ck_assert(!strstr(result.out, "length_penalty") && !strstr(result.out, "early_stopping"));
+}
+
+/* What is not done is shown once more where the model is. */
+TEST(what_is_not_done_stays_with_the_model) {
+    copy_of("marian", "folder");
+    ok("sed -i 's/\"num_beams\": 4/\"num_beams\": 4, \"num_beam_groups\": 2/' "
+       "folder/generation_config.json");
+    ok("convert --from hf folder -o m && inspect m");
+    assert_contains(result.out, "asks for what weft does not do: num_beam_groups=2\n");
+}

@@ -250,16 +250,34 @@ static wf_tokenizer *tokenizer(const wf_file *f, const char *prefix, char *messa
     return t;
 }
 
+/* What `generate` does with a model whose file says nothing of a search: a beam for text, none for
+ * token ids. */
+static wf_decode_options usual_search(bool text) {
+    wf_decode_options o = wf_decode_defaults();
+    if (!text) return o;
+    o.beam = 4;
+    o.penalty = WF_PENALTY_GNMT;
+    o.alpha = 0.6;
+    o.max_len_b = 50;
+    return o;
+}
+
+static bool is_of_text(const wf_file *f) {
+    return wf_tokenizer_in_file(f, "tokenizer") || wf_tokenizer_in_file(f, "src_tokenizer");
+}
+
 static void load_model(const program *p, const char *model, wf_hf *hf) {
     char message[WF_MESSAGE];
     wf_file *f = wf_file_open(model);
     if (!wf_file_ok(f)) fail(p, "%s", wf_file_error(f));
     hf->model = wf_model_load(f, NULL, WF_F32, 0, message);
+    hf->generation.options = usual_search(is_of_text(f));
     bool ok = hf->model && wf_generation_from_meta(f, hf->model, &hf->generation, message);
     hf->src = tokenizer(f, "src_tokenizer", message, &ok);
     hf->tgt = tokenizer(f, "tgt_tokenizer", message, &ok);
     if (ok && !wf_generation_in_file(f))
-        warn(p, "%s says nothing of its search: num_beams is 1", model);
+        warn(p, "%s says nothing of its search: num_beams is %d, as generate searches it", model,
+             hf->generation.options.beam);
     if (ok && wf_tokenizer_in_file(f, "tokenizer"))
         warn(p, "its vocabulary is not one of SentencePiece for each side: the folder has none");
     wf_file_free(f);

@@ -175,6 +175,15 @@ static void show_metadata(const wf_file *f) {
     }
 }
 
+/* Settings of the model's search that weft does not have. */
+static void show_not_done(const wf_file *f) {
+    const char *not_done = wf_file_meta(f, "generate.not-done");
+    if (!not_done || json) return;
+    fputs("\nIts search asks for what weft does not do: ", stdout);
+    put_clean(stdout, not_done, -1);
+    putchar('\n');
+}
+
 static void show_summary(const wf_file *f, int64_t parameters, int64_t moments, int64_t bytes,
                          bool finite) {
     char a[OPTION_TEXT_SIZE], b[OPTION_TEXT_SIZE], c[OPTION_TEXT_SIZE];
@@ -257,6 +266,7 @@ int main(int argc, char **argv) {
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
     show_configuration(f);
     show_metadata(f);
+    show_not_done(f);
     show_tensors(f);
     wf_file_free(f);
     int status = line.failed ? EXIT_FAILED : EXIT_DONE;
