@@ -96,9 +96,18 @@ static void put_flag(hf_text *t, const char *name, bool value) {
     key(t, name), put(t, "%s", value ? "true" : "false");
 }
 
+/* With as few digits as read back as the same number. */
+static const char *real_text(double value, char text[WF_REAL_TEXT]) {
+    double back = value;
+    for (int digits = 1; digits <= 17; digits++)
+        if (wf_parse_real(wf_format_real(value, digits, text), &back) && back == value) break;
+    return text;
+}
+
 static void put_real(hf_text *t, const char *name, double value) {
     char text[WF_REAL_TEXT];
-    key(t, name), put(t, "%s", wf_format_real(value, 17, text));
+    key(t, name);
+    put(t, "%s", real_text(value, text));
 }
 
 static bool write_text(hf_text *t, const char *name, wf_hf_put put_file, void *user,
@@ -198,7 +207,7 @@ static void put_rules(hf_text *t, const wf_generation *g) {
     if (d->decay != 1) {
         char text[WF_REAL_TEXT];
         key(t, "exponential_decay_length_penalty");
-        put(t, "[%lld, %s]", (long long)d->decay_start, wf_format_real(d->decay, 17, text));
+        put(t, "[%lld, %s]", (long long)d->decay_start, real_text(d->decay, text));
     }
     if (!g->n_begin_banned) return;
     key(t, "begin_suppress_tokens");

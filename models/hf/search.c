@@ -285,9 +285,10 @@ static bool read_lengths(const hf_object *o, const hf_config *c, wf_decode_optio
 static bool real(const hf_object *o, const char *key, double low, double high, double *out,
                  char *message) {
     const hf_value *v = wf_hf_find(o, key);
-    char want[64];
+    char want[96], least[WF_REAL_TEXT], most[WF_REAL_TEXT];
     if (!v || (wf_hf_real(v, out) && *out >= low && *out <= high)) return true;
-    snprintf(want, sizeof want, "between %g and %g", low, high);
+    snprintf(want, sizeof want, "between %s and %s", wf_format_real(low, 6, least),
+             wf_format_real(high, 6, most));
     return wrong(o, v, want, message);
 }
 

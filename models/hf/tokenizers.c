@@ -68,6 +68,11 @@ static wf_tokenizer *make(const side *s, const hf_config *c, const hf_object *vo
         return fail(message, "%s: the unknown piece '%s' is not in it", s->vocab, unknown), NULL;
     const char **pieces = wf_hf_pieces_in(vocab, s->rows, message);
     if (!pieces) return NULL;
+    if (!pieces[end] || !*pieces[end]) {
+        fail(message, "%s: the end of a sentence, id %d, has no piece", s->vocab, (int)end);
+        free(pieces);
+        return NULL;
+    }
     wf_sentencepiece_options o = { .model = model, .bytes = bytes, .language_codes = true };
     o.pieces = pieces, o.n_pieces = s->rows;
     o.special[WF_PAD_ID] = (int32_t)c->pad, o.special[WF_UNK_ID] = (int32_t)unk;
