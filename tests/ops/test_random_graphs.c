@@ -1,0 +1,58 @@
+/* tests/ops/test_random_graphs.c - random graphs that random_graphs.py wrote and PyTorch computed:
+ * values, gradients, gradients of gradients, fused, in both types. It makes any number of others, and
+ * compares more: see its head. */
+#include "graph_text.h"
+#include "tests/suites.h"
+#include "tests/support/support.h"
+
+TESTS(random_graphs)
+
+enum { PARTS = 16 };
+
+/* The recorded sums of a tensor's elements. */
+static void compare_recorded(const graph_want *want, const double *have, int64_t count,
+                             wf_dtype real, int graph) {
+    double dot = 0, bound = 1e-11 * want->size + 1e-6 * want->error + 1e-12;
+    ck_assert_msg(count == want->count, "graph %d, node %d: %lld elements", graph, want->node,
+                  (long long)count);
+    for (int64_t k = 0; k < count; k++) dot += (2 * graph_hash(1, (uint32_t)k) - 1) * have[k];
+    if (real == WF_F32)
+        bound = 1e-5 * want->size + 20 * want->error * (double)count + 1e-5;
+    else
+        bound *= (double)(count + 1);
+    ck_assert_msg(fabs(dot - want->dot) <= bound, "graph %d, node %d, %s: %.17g, not %.17g", graph,
+                  want->node, wf_dtype_name(real), dot, want->dot);
+    tally_note(real == WF_F32 ? TALLY_TORCH_F32 : TALLY_TORCH_F64, 0);
+}
+
+static void replay(graph_program *p, wf_dtype real, int graph) {
+    static graph_record r;
+    ck_assert_msg(graph_record_new(&r, p, real, 0), "graph %d: %s", graph, r.problem);
+    ck_assert_int_gt(p->wants, 0);
+    wf_plan *plan = graph_plan(&r, p->show, p->shown, NULL);
+    ck_assert_msg(wf_plan_ok(plan) && wf_run(plan), "graph %d: %s", graph, wf_plan_error(plan));
+    for (int k = 0; k < p->wants; k++) {
+        int64_t count;
+        double *have = graph_values(&r, plan, p->want[k].node, &count);
+        ck_assert_msg(have != NULL, "graph %d: %s", graph, wf_plan_error(plan));
+        compare_recorded(&p->want[k], have, count, real, graph);
+        free(have);
+    }
+    wf_plan_free(plan);
+    graph_record_free(&r);
+}
+
+TEST_ROWS(graphs_are_those_of_pytorch, PARTS) {
+    char path[512];
+    FILE *file = fopen(source_path("tests/data/random_graphs.txt", path, sizeof path), "r");
+    graph_program p;
+    int graphs = 0;
+    ck_assert_msg(file != NULL, "cannot read %s", path);
+    for (; graph_program_read(&p, file); graphs++) {
+        for (wf_dtype real = WF_F32; real <= WF_F64 && graphs % PARTS == _i; real++)
+            replay(&p, real, graphs);
+        graph_program_free(&p);
+    }
+    fclose(file);
+    ck_assert_int_ge(graphs, 300);
+}
