@@ -166,3 +166,28 @@ TEST(silence_ends_with_a_line) {
     const char *at = strstr(text, "7/9");
     ck_assert_msg(at && !strstr(at + 1, "7/9"), "%s", text);
 }
+
+/* ---- the result ------------------------------------------------------------------------------ */
+
+/* One figure by the kind of data: sentences have BLEU, what is right or wrong its number. */
+static const struct {
+    const char *options, *result, *said, *unsaid;
+} results[] = {
+    { "--tokenizer bpe --vocab-size 60", "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|", NULL,
+      "exact match" },
+    { "--tokenizer word", "exact match ", "word error rate ", "BLEU" },
+    { "--tokenizer char", "exact match ", "character error rate ", "BLEU" },
+};
+
+TEST_ROWS(the_result_is_one_line, COUNT_OF(results)) {
+    make_pairs();
+    run("train --train pairs --valid pairs --d-model 8 --heads 2 --layers 1 --d-ff 8 --threads 1 "
+        "--max-steps 2 --log log %s",
+        results[_i].options);
+    expect(0);
+    ck_assert_int_eq(strncmp(result.out, results[_i].result, strlen(results[_i].result)), 0);
+    ck_assert_str_eq(strchr(result.out, '\n'), "\n");
+    if (results[_i].said) assert_contains(result.err, results[_i].said);
+    ck_assert_ptr_null(strstr(result.out, results[_i].unsaid));
+    ok("grep '\"event\":\"valid\"' log | grep '\"bleu\"' | grep '\"chrf\"' | grep -q '\"wer\"'");
+}

@@ -21,6 +21,7 @@
 #include "step.h"
 #include "tools/cli/command.h"
 #include "tools/cli/output.h"
+#include "tools/data/language.h"
 #include "train.h"
 
 /* ---- progress -------------------------------------------------------------------------------- */
@@ -134,16 +135,35 @@ static void keep_best(session *s, double loss) {
     s->at = at;
 }
 
+/* Sentences are judged by BLEU; single words, numbers and sequences of few symbols are right or
+ * wrong. */
+static bool are_sentences(const session *s) {
+    enum { FEW = 256 };
+    if (s->set->task != LEARN_TEXT) return false;
+    const wf_tokenizer *t = s->dataset.tokenizer[SIDE_TGT];
+    wf_token_kind kind = wf_tokenizer_kind(t);
+    if (kind == WF_CHARACTERS || kind == WF_TEXT_CHARACTERS) return false;
+    return kind != WF_WORDS || wf_tokenizer_size(t) > FEW;
+}
+
+/* Of tokens that are words, or else of characters. */
+static int error_text(const session *s, const evaluation *v, char *text, size_t size) {
+    bool words = wf_tokenizer_kind(s->dataset.tokenizer[SIDE_TGT]) == WF_WORDS;
+    const edit_counts *e = words ? &v->counts.text.words : &v->counts.text.characters;
+    return snprintf(text, size, "%s error rate %.2f %%", words ? "word" : "character",
+                    100 * error_rate(e));
+}
+
 static void scores_text(const session *s, const evaluation *v, char text[120]) {
+    if (are_sentences(s)) {
+        snprintf(text, 120, "BLEU %.2f", bleu_score(&v->counts.text.bleu[BLEU_13A]).score);
+        return;
+    }
     int n = snprintf(text, 120, "exact match %lld/%lld", (long long)v->counts.exact,
                      (long long)v->counts.judged);
-    if (s->dataset.text && s->set->task == LEARN_TEXT)
-        snprintf(text + n, 120 - (size_t)n, ", BLEU %.2f, chrF %.2f",
-                 bleu_score(&v->counts.text.bleu[BLEU_NONE]).score,
-                 chrf_score(&v->counts.text.chrf));
-    else if (s->dataset.text)
-        snprintf(text + n, 120 - (size_t)n, ", CER %.2f %%",
-                 100 * error_rate(&v->counts.text.characters));
+    if (!s->dataset.text) return;
+    n += snprintf(text + n, 120 - (size_t)n, ", ");
+    error_text(s, v, text + n, 120 - (size_t)n);
 }
 
 /* A validation whose turn it is: a resumed training makes the same ones. */
@@ -169,16 +189,13 @@ static void validate(session *s) {
     keep_best(s, loss);
 }
 
-/* Answers of one word, as a task's are, have no runs of words to count. */
-static void say_text_scores(session *s, const evaluation *v) {
-    char text[METRIC_TEXT];
-    if (s->set->task == LEARN_TEXT) {
-        say(&s->report, "%s", bleu_text(&v->counts.text.bleu[BLEU_NONE], BLEU_NONE, text));
-        say(&s->report, "%s", bleu_text(&v->counts.text.bleu[BLEU_13A], BLEU_13A, text));
-        say(&s->report, "%s", chrf_text(&v->counts.text.chrf, text));
-    }
-    say(&s->report, "character error rate %.2f %%, word error rate %.2f %%",
-        100 * error_rate(&v->counts.text.characters), 100 * error_rate(&v->counts.text.words));
+/* The one figure of the kind of data; all of them are in the log. */
+static void result_text(const session *s, const evaluation *v, char text[METRIC_TEXT]) {
+    if (are_sentences(s))
+        bleu_text(&v->counts.text.bleu[BLEU_13A], BLEU_13A, text);
+    else
+        snprintf(text, METRIC_TEXT, "exact match %lld/%lld", (long long)v->counts.exact,
+                 (long long)v->counts.judged);
 }
 
 /* Results are text on stdout, or events. */
@@ -215,13 +232,18 @@ static void say_sequences(session *s, const evaluation *v) {
         "accuracy %.2f %%",
         (long long)v->counts.sequences, v->nll / v->tokens, exp(v->nll / v->tokens),
         100 * v->correct / v->tokens);
-    if (s->dataset.text && v->counts.judged) say_text_scores(s, v);
+    char text[METRIC_TEXT];
+    if (s->dataset.text && v->counts.judged && !are_sentences(s)) {
+        error_text(s, v, text, sizeof text);
+        say(&s->report, "%s", text);
+    }
     if (v->counts.judged) say(&s->report, "source | reference | output");
     for (int i = 0; i < SAMPLES; i++)
         if (v->samples[i]) say(&s->report, "  %s", v->samples[i]);
-    if (prints(s) && v->counts.judged)
-        printf("exact match %lld/%lld\n", (long long)v->counts.exact, (long long)v->counts.judged),
-            fflush(stdout);
+    if (!prints(s) || !v->counts.judged) return;
+    result_text(s, v, text);
+    printf("%s\n", text);
+    fflush(stdout);
 }
 
 static void test(session *s) {
