@@ -6,7 +6,7 @@
 Needs torch, transformers, sentencepiece, protobuf; the tests need none of them. values.safetensors holds sources, targets, the
 log-probabilities of each target token and of the end, computed in f64, and what generate() finds with beams 1 and 4:
 rows of ids, filled up with -1. Some have a tokenizer, lines with their ids, ids and what they read as: "lines.txt",
-"lines", "outputs", "texts.txt".
+"lines", "outputs", "texts.txt". hf_rules.safetensors: what three of them find under rules of repetition and length ("rules").
 """
 import json
 import pathlib
@@ -171,6 +171,30 @@ def record(root, name, case, how):
     save_file(values, folder / "values.safetensors")
 
 
+# Each by itself, the last together: tests/models/test_hf_rules.c has the same in its order.
+RULES = [dict(no_repeat_ngram_size=1), dict(no_repeat_ngram_size=2), dict(min_new_tokens=9),
+         dict(begin_suppress_tokens=[2, 4, 9, 14]), dict(repetition_penalty=1.4), dict(repetition_penalty=0.7),
+         dict(exponential_decay_length_penalty=(3, 1.3)),
+         dict(no_repeat_ngram_size=3, repetition_penalty=1.2, min_new_tokens=4, exponential_decay_length_penalty=(6, 1.1))]
+RENORMALISED = 4  # so many of them for "marian", whose scores are made anew
+
+
+def record_rules(root, file):
+    """What the recorded models find under each rule: "NAME.RULE.beamBEAM", of sources "NAME.src"."""
+    values = {}
+    for name in ("bart", "marian_half", "marian"):
+        family = json.loads((root / name / "config.json").read_text())["model_type"]
+        model = hf_peer.CLASSES[family][1].from_pretrained(root / name, dtype=torch.float32).eval()
+        src, src_length = sources(np.random.default_rng(9), 24, 9, model.config)
+        values |= {f"{name}.src": torch.tensor(src), f"{name}.src_length": torch.tensor(src_length)}
+        for i, rule in enumerate(RULES[:RENORMALISED] if name == "marian" else RULES):
+            for beam in (1, 4):
+                found = model.generate(input_ids=torch.tensor(src).long(), attention_mask=mask_of(src_length, 9),
+                                       num_beams=beam, **rule)
+                values[f"{name}.{i}.beam{beam}"] = rows_of([torch_tokens(model, row) for row in found])
+    save_file(values, file)
+
+
 def main():
     root, some = pathlib.Path(sys.argv[1]), sys.argv[2:]
     for name, case, how in (("marian", "opus", "safetensors"), ("marian_separate", "opus-separate", "legacy"),
@@ -179,6 +203,8 @@ def main():
                             ("mbart", "mbart", "bin"), ("m2m", "m2m", "safetensors"), ("nllb", "m2m", "safetensors")):
         if not some or name in some:
             record(root, name, case, how)
+    if not some or "rules" in some:
+        record_rules(root, root.parent / "hf_rules.safetensors")
 
 
 main()
