@@ -50,7 +50,7 @@ typedef struct wf_decode_options {
     int nbest;    /* outputs of a sentence, 1..beam; of a sample, how many are drawn, 1..1024 */
     wf_stop stop;
     double max_len_a, max_len_b; /* a source of n tokens gets at most a n + b, rounded down: no
-                                  * fewer than 1, no more than wf_model_room */
+                                  * more than wf_model_room; 0: the end at once */
     wf_limit_rule at_limit;
     int64_t min_len;       /* no end before this many tokens, if the maximum allows as many */
     const int32_t *banned; /* [n_banned] tokens that are never put out; not the end */

@@ -51,7 +51,6 @@ static bool allocate(search *q) {
 static int64_t limit_of(const search *q, int64_t n) {
     double limit = floor(q->o->max_len_a * (double)n + q->o->max_len_b);
     int64_t most = wf_model_room(q->d->model, n);
-    if (limit < 1) limit = 1;
     return limit < (double)most ? (int64_t)limit : most;
 }
 

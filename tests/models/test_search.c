@@ -296,6 +296,22 @@ TEST(draws_and_greedy_tokens_begin_as_is_forced) {
     wf_decoder_free(d), close_model(m);
 }
 
+/* A limit of no tokens, as max_length 2 of transformers is: the start, and a forced end. */
+TEST_ROWS(no_tokens_may_be_asked_for, 2) {
+    const int32_t src[] = { 1, 2, 3 }, n = 3;
+    wf_model *m = open_spread(VOCAB, WF_F32, 2);
+    wf_decoder *d = open_decoder(m, NULL);
+    wf_decode_options o = wf_decode_defaults();
+    wf_decoded result;
+    o.beam = _i ? 3 : 1, o.max_len_a = 0, o.max_len_b = 0, o.at_limit = WF_LIMIT_FREE_END;
+    assert_decoder(d, wf_decode(d, 1, 3, src, &n, NULL, &o, &result));
+    ck_assert_int_eq(result.n, 1);
+    ck_assert_int_eq(result.best[0].length, 0);
+    ck_assert_double_eq(result.best[0].total, 0);
+    wf_decoded_free(&result, 1);
+    wf_decoder_free(d), close_model(m);
+}
+
 /* ---- in a file ------------------------------------------------------------------------------- */
 
 static wf_file *file_with(const wf_meta *meta, int n) {
