@@ -91,6 +91,7 @@ typedef struct wf_tensor {
     int n_in;
     const void *attrs;               /* the op's attributes */
     const struct wf_tensor *forward; /* in a gradient: the node it is the gradient of; else NULL */
+    const char *function;            /* that recorded it among other nodes, as "softmax"; or NULL */
 } wf_tensor;
 
 /* ---- graphs ---------------------------------------------------------------------------------- */

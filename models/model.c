@@ -63,6 +63,7 @@ wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *sizes,
 }
 
 void wf_model_text(const wf_model *m, char text[WF_MESSAGE]) {
+    if (!text) return;
     text[0] = '\0';
     if (m) m->kind->describe(m->config, text);
 }

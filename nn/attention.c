@@ -7,6 +7,7 @@
  * three in one product, and cross-attention keys and values in one. The core, softmax(Q K^T /
  * sqrt(d)) V, is a fused op (ops/attention/attention.c). B batch, T queries, S keys, H heads, G of
  * keys and values, D = H d model width. */
+#include "core/compose.h"
 #include "module.h"
 
 /* d, the width of a head; -1 if there is none. */
@@ -155,6 +156,7 @@ wf_tensor *wf_mha_attend(const struct wf_mha_layer *l, wf_tensor *query, wf_tens
 }
 
 wf_tensor *wf_key_mask(wf_tensor *lengths, wf_tensor *like, int axis) {
+    WF_COMPOSE("key_mask", lengths, like);
     wf_tensor *ends = wf_unsqueeze(lengths, WF_AXIS(1) | WF_AXIS(2) | WF_AXIS(3)); /* [B,1,1,1] */
-    return wf_less(wf_arange(like, axis), ends);
+    return wf_composed(wf_less(wf_arange(like, axis), ends));
 }

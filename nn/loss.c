@@ -1,6 +1,7 @@
 /* nn/loss.c - losses as compositions of ops, after torch.nn.functional. Their gradients of any
  * order are those of the ops. */
 #include "loss.h"
+#include "core/compose.h"
 
 #include "ops/base/shapes.h"
 
@@ -25,11 +26,13 @@ static wf_tensor *reduce(wf_tensor *each, wf_reduction r) {
 /* ---- of real targets ------------------------------------------------------------------------- */
 
 wf_tensor *wf_mse_loss(wf_tensor *input, wf_tensor *target, wf_reduction r) {
-    return reduce(wf_square(wf_sub(input, target)), r);
+    WF_COMPOSE("mse_loss", input, target);
+    return wf_composed(reduce(wf_square(wf_sub(input, target)), r));
 }
 
 wf_tensor *wf_l1_loss(wf_tensor *input, wf_tensor *target, wf_reduction r) {
-    return reduce(wf_abs(wf_sub(input, target)), r);
+    WF_COMPOSE("l1_loss", input, target);
+    return wf_composed(reduce(wf_abs(wf_sub(input, target)), r));
 }
 
 /* d^2 / 2 where |d| < at, else at (|d| - at / 2). The square is of the clamped difference, so that
@@ -41,16 +44,18 @@ static wf_tensor *huber(wf_tensor *d, double at) {
 }
 
 wf_tensor *wf_smooth_l1_loss(wf_tensor *input, wf_tensor *target, wf_reduction r, double beta) {
-    if (beta == 0) return wf_l1_loss(input, target, r);
+    WF_COMPOSE("smooth_l1_loss", input, target);
+    if (beta == 0) return wf_composed(wf_l1_loss(input, target, r));
     wf_tensor *d = wf_sub(input, target);
     if (!(beta > 0)) return wf_poison(d->graph, "the beta of a smooth L1 loss is %g", beta);
-    return reduce(wf_scale(huber(d, beta), 1 / beta), r);
+    return wf_composed(reduce(wf_scale(huber(d, beta), 1 / beta), r));
 }
 
 wf_tensor *wf_huber_loss(wf_tensor *input, wf_tensor *target, wf_reduction r, double delta) {
+    WF_COMPOSE("huber_loss", input, target);
     wf_tensor *d = wf_sub(input, target);
     if (!(delta > 0)) return wf_poison(d->graph, "the delta of a Huber loss is %g", delta);
-    return reduce(huber(d, delta), r);
+    return wf_composed(reduce(huber(d, delta), r));
 }
 
 /* t log t, 0 where t is 0, with gradient 0 there. */
@@ -59,8 +64,9 @@ static wf_tensor *times_its_log(wf_tensor *t) {
 }
 
 wf_tensor *wf_kl_div(wf_tensor *input, wf_tensor *target, wf_reduction r, bool log_target) {
-    if (log_target) return reduce(wf_mul(wf_exp(target), wf_sub(target, input)), r);
-    return reduce(wf_sub(times_its_log(target), wf_mul(target, input)), r);
+    WF_COMPOSE("kl_div", input, target);
+    if (log_target) return wf_composed(reduce(wf_mul(wf_exp(target), wf_sub(target, input)), r));
+    return wf_composed(reduce(wf_sub(times_its_log(target), wf_mul(target, input)), r));
 }
 
 /* log(1 - sigmoid(x)) = log sigmoid(x) - x, so that with p = 1 + (pos_weight - 1) t the loss is
@@ -68,11 +74,13 @@ wf_tensor *wf_kl_div(wf_tensor *input, wf_tensor *target, wf_reduction r, bool l
 wf_tensor *wf_binary_cross_entropy_with_logits(wf_tensor *input, wf_tensor *target,
                                                wf_tensor *weight, wf_tensor *pos_weight,
                                                wf_reduction r) {
+    WF_COMPOSE("binary_cross_entropy_with_logits", input, target, weight ? weight : input,
+               pos_weight ? pos_weight : input);
     wf_tensor *log_p = wf_log_sigmoid(input);
     if (pos_weight)
         log_p = wf_mul(wf_affine(wf_mul(wf_affine(pos_weight, 1, -1), target), 1, 1), log_p);
     wf_tensor *each = wf_sub(wf_mul(wf_affine(target, -1, 1), input), log_p);
-    return reduce(weight ? wf_mul(each, weight) : each, r);
+    return wf_composed(reduce(weight ? wf_mul(each, weight) : each, r));
 }
 
 /* The root is of at least eps^2: its gradient is finite for vectors of zeros. */
@@ -82,6 +90,7 @@ static wf_tensor *length(wf_tensor *x, int axis, double eps) {
 }
 
 wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, int axis, double eps) {
+    WF_COMPOSE("cosine_similarity", a, b);
     wf_tensor *product = wf_mul(a, b);
     char text[WF_AXIS_TEXT];
     if (wf_axis(axis, product->ndim) < 0)
@@ -89,7 +98,7 @@ wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, int axis, double eps
                          wf_axis_text(axis, text));
     wf_tensor *dot = wf_sum(product, WF_AXIS(axis), false);
     if (!(eps >= 0)) return wf_poison(dot->graph, "the eps of a cosine is %g", eps);
-    return wf_div(dot, wf_mul(length(a, axis, eps), length(b, axis, eps)));
+    return wf_composed(wf_div(dot, wf_mul(length(a, axis, eps), length(b, axis, eps))));
 }
 
 /* ---- of classes ------------------------------------------------------------------------------ */
@@ -140,9 +149,10 @@ static wf_tensor *reduce_counted(wf_tensor *rows, wf_tensor *weight, wf_reductio
 
 wf_tensor *wf_nll_loss(wf_tensor *input, wf_tensor *labels, wf_tensor *weight, int32_t ignore_index,
                        wf_reduction r) {
+    WF_COMPOSE("nll_loss", input, labels, weight ? weight : input);
     if (!classes_fit(input, labels, weight)) return wf_poison(input->graph, NULL);
     counted_rows c = count_rows(input, labels, weight, ignore_index);
-    return reduce_counted(nll_rows(input, &c), c.weight, r);
+    return wf_composed(reduce_counted(nll_rows(input, &c), c.weight, r));
 }
 
 /* -sum over the classes of target weight log_p; a target of NULL is 1 everywhere. */
@@ -175,15 +185,16 @@ static wf_tensor *of_labels(wf_tensor *input, wf_tensor *labels, wf_tensor *weig
 /* Sums and means without class weights are those of the fused op. */
 wf_tensor *wf_cross_entropy_loss(wf_tensor *input, wf_tensor *target, wf_tensor *weight,
                                  double label_smoothing, int32_t ignore_index, wf_reduction r) {
+    WF_COMPOSE("cross_entropy_loss", input, target, weight ? weight : input);
     if (!(label_smoothing >= 0 && label_smoothing <= 1))
         return wf_poison(input ? input->graph : NULL, "a label smoothing of %g is not from 0 to 1",
                          label_smoothing);
     bool real = target && target->dtype != WF_I32;
     if (!classes_fit(input, real ? NULL : target, weight)) return wf_poison(input->graph, NULL);
-    if (real) return of_probabilities(input, target, weight, label_smoothing, r);
+    if (real) return wf_composed(of_probabilities(input, target, weight, label_smoothing, r));
     if (weight || (r != WF_REDUCE_MEAN && r != WF_REDUCE_SUM))
-        return of_labels(input, target, weight, label_smoothing, ignore_index, r);
+        return wf_composed(of_labels(input, target, weight, label_smoothing, ignore_index, r));
     wf_cross_entropy_result fused = wf_cross_entropy(input, target, label_smoothing, ignore_index);
-    if (r == WF_REDUCE_SUM) return fused.loss;
-    return wf_div(fused.loss, wf_maximum(fused.count, number(fused.count, 1)));
+    if (r == WF_REDUCE_SUM) return wf_composed(fused.loss);
+    return wf_composed(wf_div(fused.loss, wf_maximum(fused.count, number(fused.count, 1))));
 }

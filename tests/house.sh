@@ -99,6 +99,15 @@ for function in $(cat core/graph.h core/op.h core/picture.h ops/ops.h nn/*.h | t
     echo "$tried" | grep -qE "(^|[^a-z_])$function([^a-z_0-9]|\$)" || fail "tests/core/record/extremes_*.inc has no row for $function"
 done
 
+# Each function that records is given a spoilt tensor in the place of each operand. (Layers are named by their path.)
+constructors=$(cat tests/core/record/constructors.inc
+    sed -nE 's/^(UNARY|BINARY|COMPARE|STEP)\(([a-z_0-9]+),.*/ROW(\2, /p' ops/elementwise/*.inc)
+for function in $(cat ops/ops.h nn/loss.h nn/attention.h | tr '\n' ' ' | grep -oE 'WF_API [^;]*;' |
+    grep -E '(wf_tensor \*|wf_sorted |_result )wf_[a-z0-9_]+\([^)]*wf_tensor \*|void wf_[a-z]+\(wf_tensor \*' |
+    grep -v 'const struct wf_' | sed -nE 's/^[^(]*[ *]wf_([a-z0-9_]+)\(.*/\1/p'); do
+    echo "$constructors" | grep -q "^ROW($function, " || fail "tests/core/record/constructors.inc has no row for $function"
+done
+
 # A function that takes an axis, or a set of axes, is given the other one.
 for function in $(cat ops/ops.h nn/*.h | tr '\n' ' ' | grep -oE 'WF_API [^;]*;' |
     grep -E '(uint32_t axes|int (axis|a|b|from|to)\>|int \*order)' | sed -nE 's/^[^(]*[ *](wf_[a-z0-9_]+)\(.*/\1/p'); do

@@ -15,6 +15,7 @@ static locale_t enter(void) {
 }
 
 char *wf_format_real(double value, int digits, char text[WF_REAL_TEXT]) {
+    if (!text) return NULL;
     locale_t outer = enter();
     snprintf(text, WF_REAL_TEXT, "%.*g", digits < 1 ? 1 : digits > 17 ? 17 : digits, value);
     uselocale(outer);

@@ -5,7 +5,7 @@
 #include "core/record/record.h"
 
 bool wf_mul_size(int64_t a, int64_t b, int64_t *out) {
-    if (a < 0 || b < 0 || (a > 0 && b > INT64_MAX / a)) return false;
+    if (!out || a < 0 || b < 0 || (a > 0 && b > INT64_MAX / a)) return false;
     *out = a * b;
     return true;
 }
@@ -24,7 +24,7 @@ bool wf_shape_counts(wf_dtype dtype, int ndim, const int64_t *shape) {
 }
 
 bool wf_shape_bytes(wf_dtype dtype, int ndim, const int64_t *shape, size_t *out) {
-    int64_t bytes = bytes_of(dtype, ndim, shape);
+    int64_t bytes = out && (shape || ndim < 1) ? bytes_of(dtype, ndim, shape) : -1;
     if (bytes < 0 || bytes > PTRDIFF_MAX) return false; /* the latter on 32-bit machines */
     for (int i = 0; i < ndim; i++)
         if (shape[i] == 0) bytes = 0;

@@ -304,6 +304,7 @@ static bool check_arguments(const wf_entry *e, int n, const wf_meta *meta, int n
 }
 
 void wf_file_remove_left(const char *path) {
+    if (!path) return;
     const char *slash = strrchr(path, '/');
     char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
     int fd = folder ? open_folder(folder) : -1;

@@ -24,7 +24,10 @@ bool wf_plan_fail(wf_plan *p, const char *format, ...) {
 
 bool wf_plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op) {
     const char *path = node && node->name ? node->name : "";
-    return wf_plan_fail(p, "%s%s%s: %s", path, path[0] ? ": " : "", op->name,
+    const char *function = node && node->function ? node->function : op->name;
+    bool same = strcmp(function, op->name) == 0;
+    return wf_plan_fail(p, "%s%s%s%s%s: %s", path, path[0] ? ": " : "", same ? "" : function,
+                        same ? "" : ": ", op->name,
                         p->report.message[0] ? p->report.message : "failed");
 }
 

@@ -77,7 +77,8 @@ bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need) {
 }
 
 const wf_tensor *wf_computed_in(const wf_plan *p, const wf_tensor *t) {
-    if (!wf_plan_ok(p) || !t || t->graph != p->graph || t->id >= p->n_index) return NULL;
+    if (!wf_plan_ok(p) || !t || t->graph != p->graph) return NULL;
+    if (wf_is_poison(t) || t->id >= p->n_index) return NULL;
     int id = primary(t)->id;
     while (p->index[id] < 0 && p->fused_into && p->fused_into[id]) id = p->fused_into[id] - 1;
     return p->index[id] < 0 ? NULL : p->graph->nodes[id];

@@ -134,16 +134,26 @@ bool wf_is_poison(const wf_tensor *t) {
     return t == &t->graph->poison;
 }
 
+/* Does the message begin with this name? */
+static bool named(const char *message, const char *name) {
+    size_t n = name ? strlen(name) : 0;
+    return !name || (strncmp(message, name, n) == 0 && message[n] == ':');
+}
+
 wf_tensor *wf_poison(wf_graph *g, const char *format, ...) {
     if (!g) return &wf_failed_graph()->poison;
     if (g->failed) return &g->poison;
-    int n = g->scope[0] ? snprintf(g->error, sizeof g->error, "%s: ", g->scope) : 0;
-    size_t at = n < 0 ? 0 : (size_t)n < sizeof g->error ? (size_t)n : sizeof g->error - 1;
+    char said[ERROR_SIZE];
     va_list args;
     va_start(args, format);
-    vsnprintf(g->error + at, sizeof g->error - at, format, args);
+    vsnprintf(said, sizeof said, format, args);
     va_end(args);
-    wf_name_tags(g, g->error + at, sizeof g->error - at);
+    wf_name_tags(g, said, sizeof said);
+    const char *function = named(said, g->function) ? NULL : g->function;
+    int n = snprintf(g->error, sizeof g->error, "%s%s%s%s", g->scope, g->scope[0] ? ": " : "",
+                     function ? function : "", function ? ": " : "");
+    size_t at = n < 0 ? 0 : (size_t)n < sizeof g->error ? (size_t)n : sizeof g->error - 1;
+    snprintf(g->error + at, sizeof g->error - at, "%s", said);
     g->failed = true;
     if (g->on_error) g->on_error(g->on_error_user, g->error);
     return &g->poison;

@@ -325,10 +325,14 @@ wf_layout wf_layout_of(const wf_tensor *t) {
     return t && !wf_is_poison(t) && t->kind == WF_PARAM ? leaf_of(t)->layout : WF_ROW_MAJOR;
 }
 
-/* Has the leaf a value, of this many bytes? */
-static bool accessible(const wf_tensor *t, const void *data, size_t bytes) {
+/* Is it a leaf that has values, and are there data to copy them from or to? */
+static bool has_bytes(const wf_tensor *t, const void *data) {
     bool is_leaf = t && !wf_is_poison(t) && (is_stored(t) || t->kind == WF_CONSTANT);
-    return is_leaf && has_values(t) && data && leaf_of(t)->bytes == bytes;
+    return is_leaf && has_values(t) && data;
+}
+
+static bool accessible(const wf_tensor *t, const void *data, size_t bytes) {
+    return has_bytes(t, data) && leaf_of(t)->bytes == bytes;
 }
 
 bool wf_write(wf_tensor *t, const void *data, size_t bytes) {
@@ -352,8 +356,8 @@ bool wf_read(const wf_tensor *t, void *data, size_t bytes) {
 
 /* The n elements of a leaf in rows; NULL: it has none such. */
 static void *part_of(const wf_tensor *t, int64_t first, int64_t n, const void *data) {
-    bool fits = t && !wf_is_poison(t) && first >= 0 && n >= 0 && first <= wf_count(t) - n;
-    if (!fits || !accessible(t, data, leaf_of(t)->bytes) || leaf_of(t)->layout) return NULL;
+    bool fits = has_bytes(t, data) && first >= 0 && n >= 0 && first <= wf_count(t) - n;
+    if (!fits || leaf_of(t)->layout) return NULL;
     char *values = wf_leaf_data((wf_tensor *)(uintptr_t)t);
     return values ? values + (size_t)first * wf_dtype_size(t->dtype) : NULL;
 }

@@ -3,25 +3,33 @@
  * wf_record makes the checks common to all ops, runs the op's shape rule on the nominal shapes, and
  * appends the node. */
 #include "record.h"
+#include "core/compose.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-/* The graph that the operands belong to. If they belong to two, both graphs fail. */
-static wf_graph *common_graph(int n, wf_tensor *const *in, const wf_op *op) {
+/* The graph of the first operand whose graph has been allocated, else of any operand; or NULL. */
+static wf_graph *graph_of(int n, wf_tensor *const *in) {
     wf_graph *g = NULL;
+    for (int i = 0; i < n; i++)
+        if (in[i] && (!g || g == wf_failed_graph())) g = in[i]->graph;
+    return g;
+}
+
+/* The graph that all operands belong to. If they belong to two, both graphs fail. */
+static wf_graph *common_graph(const char *name, int n, wf_tensor *const *in) {
+    wf_graph *g = graph_of(n, in);
     for (int i = 0; i < n; i++) {
-        wf_graph *other = in[i] ? in[i]->graph : NULL;
-        if (!other || other == g) continue;
-        if (!g || g == wf_failed_graph())
-            g = other;
-        else if (other != wf_failed_graph()) {
-            wf_poison(other, "%s: operand %d is of another graph", op->name, i);
-            wf_poison(g, "%s: operand %d is of another graph", op->name, i);
-        } else
-            wf_poison(g, "%s: operand %d is of a graph that failed", op->name, i);
+        wf_graph *other = in[i] ? in[i]->graph : g;
+        if (other == g) continue;
+        if (other == wf_failed_graph()) {
+            wf_poison(g, "%s: operand %d is the result of a call that failed", name, i);
+            continue;
+        }
+        wf_poison(other, "%s: operand %d is of another graph", name, i);
+        wf_poison(g, "%s: operand %d is of another graph", name, i);
     }
     return g;
 }
@@ -79,6 +87,7 @@ static wf_tensor *append(wf_graph *g, const wf_call *c, wf_tensor *const *in, co
         memcpy(t[k].shape, c->out[k].shape, sizeof t[k].shape);
         t[k].op = c->op, t[k].in = operands, t[k].n_in = c->n_in;
         t[k].attrs = copy, t[k].forward = g->forward;
+        t[k].function = g->function;
     }
     return t;
 }
@@ -98,7 +107,7 @@ static bool op_ok(wf_graph *g, const wf_op *op, const void *attrs) {
 
 wf_tensor *wf_record(const wf_op *op, int n_in, wf_tensor *const *in, const void *attrs) {
     if (!op || n_in < 1 || !in) return &wf_failed_graph()->poison;
-    wf_graph *g = common_graph(n_in, in, op);
+    wf_graph *g = common_graph(op->name ? op->name : "an op", n_in, in);
     if (!g) return &wf_failed_graph()->poison;
     if (g->failed || !op_ok(g, op, attrs) || !operands_ok(g, op, n_in, in)) return &g->poison;
     wf_report report;
@@ -116,6 +125,22 @@ wf_tensor *wf_record(const wf_op *op, int n_in, wf_tensor *const *in, const void
                              wf_show(&c.call, &c.out[k]));
     }
     return append(g, &c.call, in, attrs);
+}
+
+/* ---- functions that record several ops: compose.h -------------------------------------------- */
+
+void wf_compose(const char *name, int n, wf_tensor *const *operands) {
+    wf_graph *g = common_graph(name, n, operands);
+    for (int i = 0; i < n; i++)
+        if (!operands[i]) wf_poison(g, "%s: operand %d is NULL", name, i);
+    if (!wf_ok(g)) return;
+    if (!g->n_functions++) g->function = name;
+}
+
+wf_tensor *wf_composed(wf_tensor *y) {
+    wf_graph *g = y ? y->graph : NULL;
+    if (wf_ok(g) && !--g->n_functions) g->function = NULL;
+    return y;
 }
 
 /* ---- reports --------------------------------------------------------------------------------- */

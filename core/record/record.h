@@ -44,6 +44,8 @@ struct wf_graph {
     size_t n_names, cap_names;
     const char *scope;
     const wf_tensor *forward; /* the node whose gradient is being recorded, or NULL */
+    const char *function;     /* the outermost function that is recording several ops, or NULL */
+    int n_functions;          /* begun and not ended: compose.h */
     bool failed;
     char error[ERROR_SIZE];
     void (*on_error)(void *user, const char *message);

@@ -67,6 +67,7 @@ static int *count_of(const wf_generation *g, const struct id_list *l) {
 }
 
 wf_decode_options wf_generation_options(const wf_generation *g) {
+    if (!g) return wf_decode_defaults();
     wf_decode_options o = g->options;
     o.banned = g->banned, o.n_banned = g->n_banned;
     o.forced = g->forced, o.n_forced = g->n_forced;

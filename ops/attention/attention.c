@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "attention.h"
+#include "core/compose.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 #include "ops/elementwise/dropout.h"
@@ -308,7 +309,8 @@ wf_tensor *wf_attention(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mas
 
 wf_tensor *wf_attention_weights(wf_tensor *q, wf_tensor *k, wf_tensor *mask,
                                 const wf_attention_options *options) {
+    WF_COMPOSE("attention_weights", q, k, mask ? mask : q);
     attention_attrs a = attrs_of(options);
     if (!a.additive) mask = wf_real_mask(mask);
-    return weights_from_primitives(q, k, wf_rank(q) == 4 ? with_head(mask) : mask, &a);
+    return wf_composed(weights_from_primitives(q, k, wf_rank(q) == 4 ? with_head(mask) : mask, &a));
 }

@@ -8,6 +8,7 @@
  * cosines of the positions are a table, an op of its own: layers share it. */
 #include <math.h>
 
+#include "core/compose.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
@@ -235,7 +236,8 @@ wf_tensor *wf_rotate(wf_tensor *x, wf_tensor *table, bool interleaved) {
 }
 
 wf_tensor *wf_rotary(wf_tensor *x, wf_tensor *ids, double base, bool interleaved) {
+    WF_COMPOSE("rotary", x, ids);
     wf_tensor *table = wf_record(&wf_op_rotary_table, 2, (wf_tensor *[]){ ids, x },
                                  &(table_attrs){ 0, base, interleaved });
-    return wf_rotate(x, table, interleaved);
+    return wf_composed(wf_rotate(x, table, interleaved));
 }

@@ -9,6 +9,7 @@
  * convolution.h. conv_run.c says how they run; the decompositions, from windows and einsum, are
  * what they are compared with. */
 #include "convolution.h"
+#include "core/compose.h"
 #include "ops/base/shapes.h"
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
@@ -212,8 +213,10 @@ wf_tensor *wf_conv2d(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, const wf_
 }
 
 wf_tensor *wf_conv1d(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, const wf_conv_options *o) {
+    WF_COMPOSE("conv1d", x, weight, bias ? bias : x);
     wf_conv_options columns = of_columns(o);
-    return wf_squeeze(wf_conv2d(with_rows(x), with_rows(weight), bias, &columns), WF_AXIS(-2));
+    return wf_composed(
+        wf_squeeze(wf_conv2d(with_rows(x), with_rows(weight), bias, &columns), WF_AXIS(-2)));
 }
 
 /* ---- conv_transpose2d(y, w, bias, like): x's share of y and w -------------------------------- */
@@ -297,9 +300,10 @@ wf_tensor *wf_conv_transpose2d(wf_tensor *x, wf_tensor *weight, wf_tensor *bias,
 
 wf_tensor *wf_conv_transpose1d(wf_tensor *x, wf_tensor *weight, wf_tensor *bias,
                                const wf_conv_options *o) {
+    WF_COMPOSE("conv_transpose1d", x, weight, bias ? bias : x);
     wf_conv_options columns = of_columns(o);
-    return wf_squeeze(wf_conv_transpose2d(with_rows(x), with_rows(weight), bias, &columns),
-                      WF_AXIS(-2));
+    return wf_composed(wf_squeeze(
+        wf_conv_transpose2d(with_rows(x), with_rows(weight), bias, &columns), WF_AXIS(-2)));
 }
 
 /* ---- conv2d_weight(x, y, like): w's share of x and y ----------------------------------------- */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "convolution.h"
+#include "core/compose.h"
 #include "ops/base/shapes.h"
 
 typedef struct pool {
@@ -216,9 +217,10 @@ wf_tensor *wf_max_pool2d(wf_tensor *x, const wf_pool_options *o) {
 }
 
 wf_tensor *wf_max_pool1d(wf_tensor *x, const wf_pool_options *o) {
+    WF_COMPOSE("max_pool1d", x);
     wf_pool_options columns = of_columns(o);
     if (x) x = wf_unsqueeze(x, WF_AXIS(-2));
-    return wf_squeeze(wf_max_pool2d(x, &columns), WF_AXIS(-2));
+    return wf_composed(wf_squeeze(wf_max_pool2d(x, &columns), WF_AXIS(-2)));
 }
 
 /* ---- max_pool2d_scatter(y, taps, like): y, each element at the place of its window's maximum - */
@@ -419,6 +421,7 @@ static bool may_pool(const wf_tensor *x, const pool *p) {
 }
 
 wf_tensor *wf_avg_pool2d(wf_tensor *x, const wf_pool_options *o) {
+    WF_COMPOSE("avg_pool2d", x);
     pool p = attrs_of(o);
     if (!x || !wf_ok(x->graph)) return wf_poison(x ? x->graph : NULL, "avg_pool2d of nothing");
     if (!may_pool(x, &p))
@@ -432,11 +435,12 @@ wf_tensor *wf_avg_pool2d(wf_tensor *x, const wf_pool_options *o) {
     bool even = !o->exclude_pad && !p.ceil_mode; /* all windows have one count */
     wf_tensor *y = sum_windows(extended(planes, &p), &p, even ? 1 / count : 1);
     if (!even) y = wf_div(y, counts(planes, &p, o->exclude_pad));
-    return wf_reshape_like(y, like_windows(x, &p));
+    return wf_composed(wf_reshape_like(y, like_windows(x, &p)));
 }
 
 wf_tensor *wf_avg_pool1d(wf_tensor *x, const wf_pool_options *o) {
+    WF_COMPOSE("avg_pool1d", x);
     wf_pool_options columns = of_columns(o);
     if (x) x = wf_unsqueeze(x, WF_AXIS(-2));
-    return wf_squeeze(wf_avg_pool2d(x, &columns), WF_AXIS(-2));
+    return wf_composed(wf_squeeze(wf_avg_pool2d(x, &columns), WF_AXIS(-2)));
 }

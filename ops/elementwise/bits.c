@@ -3,6 +3,7 @@
  *
  * A shift by a count outside of 0..31 moves every bit out, as in PyTorch: the result is 0, or after
  * bitwise_right_shift, which copies the sign, 0 or -1. Integers have no gradient. */
+#include "core/compose.h"
 #include "integer.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
@@ -67,5 +68,6 @@ static bool shape_bits(wf_call *c) {
 
 /* Every bit differs from that of -1, which has all. */
 wf_tensor *wf_bitwise_not(wf_tensor *x) {
-    return wf_bitwise_xor(x, wf_constant_i32(x ? x->graph : NULL, -1));
+    WF_COMPOSE("bitwise_not", x);
+    return wf_composed(wf_bitwise_xor(x, wf_constant_i32(x ? x->graph : NULL, -1)));
 }

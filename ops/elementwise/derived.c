@@ -2,6 +2,7 @@
  * their gradients follow from what they are written with; PyTorch's at kinks. */
 #include <math.h>
 
+#include "core/compose.h"
 #include "ops/base/op.h"
 
 static wf_tensor *constant_for(wf_tensor *x, double value) {
@@ -13,60 +14,70 @@ static wf_tensor *constant_for(wf_tensor *x, double value) {
 /* relu(x), which is true where x > 0, and not a comparison: a second derivative is then zeros, and
  * not an error (core/record/flow.c). At 0 the gradient is that of the left side. */
 wf_tensor *wf_leaky_relu(wf_tensor *x, double slope) {
-    return wf_where(wf_relu(x), x, wf_scale(x, slope));
+    WF_COMPOSE("leaky_relu", x);
+    return wf_composed(wf_where(wf_relu(x), x, wf_scale(x, slope)));
 }
 
 /* Clevert et al. 2016. The minimum keeps the exponential finite where it is not used: its gradient
  * there would be 0 times infinity. */
 wf_tensor *wf_elu(wf_tensor *x, double alpha) {
+    WF_COMPOSE("elu", x);
     wf_tensor *left = wf_expm1(wf_minimum(x, wf_zero(x)));
-    return wf_where(wf_relu(x), x, wf_scale(left, alpha));
+    return wf_composed(wf_where(wf_relu(x), x, wf_scale(left, alpha)));
 }
 
 /* Klambauer et al. 2017: normal numbers keep their mean and variance. */
 wf_tensor *wf_selu(wf_tensor *x) {
-    return wf_scale(wf_elu(x, 1.6732632423543772), 1.0507009873554805);
+    WF_COMPOSE("selu", x);
+    return wf_composed(wf_scale(wf_elu(x, 1.6732632423543772), 1.0507009873554805));
 }
 
 /* ---- powers, bounds, averages ---------------------------------------------------------------- */
 
 wf_tensor *wf_pow_scalar(wf_tensor *x, double exponent) {
-    if (exponent == 0) return wf_fill(x, 1);
-    if (exponent == 1) return wf_alias(x);
-    if (exponent == 2) return wf_square(x);
-    if (exponent == 3) return wf_mul(x, wf_square(x));
-    if (exponent == 0.5) return wf_sqrt(x);
-    if (exponent == -0.5) return wf_rsqrt(x);
-    if (exponent == -1) return wf_reciprocal(x);
-    return wf_pow(x, constant_for(x, exponent));
+    WF_COMPOSE("pow_scalar", x);
+    if (exponent == 0) return wf_composed(wf_fill(x, 1));
+    if (exponent == 1) return wf_composed(wf_alias(x));
+    if (exponent == 2) return wf_composed(wf_square(x));
+    if (exponent == 3) return wf_composed(wf_mul(x, wf_square(x)));
+    if (exponent == 0.5) return wf_composed(wf_sqrt(x));
+    if (exponent == -0.5) return wf_composed(wf_rsqrt(x));
+    if (exponent == -1) return wf_composed(wf_reciprocal(x));
+    return wf_composed(wf_pow(x, constant_for(x, exponent)));
 }
 
 /* On a tie the first operand of minimum and maximum, x, has the gradient. */
 wf_tensor *wf_clamp_tensors(wf_tensor *x, wf_tensor *low, wf_tensor *high) {
-    if (!low && !high) return wf_alias(x);
+    WF_COMPOSE("clamp_tensors", x, low ? low : x, high ? high : x);
+    if (!low && !high) return wf_composed(wf_alias(x));
     wf_tensor *above = low ? wf_maximum(x, low) : x;
-    return high ? wf_minimum(above, high) : above;
+    return wf_composed(high ? wf_minimum(above, high) : above);
 }
 
 wf_tensor *wf_lerp(wf_tensor *a, wf_tensor *b, wf_tensor *weight) {
-    return wf_add(a, wf_mul(weight, wf_sub(b, a)));
+    WF_COMPOSE("lerp", a, b, weight);
+    return wf_composed(wf_add(a, wf_mul(weight, wf_sub(b, a))));
 }
 
 /* ---- conditions ------------------------------------------------------------------------------ */
 
 wf_tensor *wf_logical_not(wf_tensor *x) {
-    return wf_equal(x, wf_zero_like(x));
+    WF_COMPOSE("logical_not", x);
+    return wf_composed(wf_equal(x, wf_zero_like(x)));
 }
 
 wf_tensor *wf_isnan(wf_tensor *x) {
-    return wf_not_equal(x, x);
+    WF_COMPOSE("isnan", x);
+    return wf_composed(wf_not_equal(x, x));
 }
 
 wf_tensor *wf_isinf(wf_tensor *x) {
-    return wf_equal(wf_abs(x), constant_for(x, INFINITY));
+    WF_COMPOSE("isinf", x);
+    return wf_composed(wf_equal(wf_abs(x), constant_for(x, INFINITY)));
 }
 
 /* The difference of an infinity and itself is NaN. */
 wf_tensor *wf_isfinite(wf_tensor *x) {
-    return wf_equal(wf_sub(x, x), wf_zero(x));
+    WF_COMPOSE("isfinite", x);
+    return wf_composed(wf_equal(wf_sub(x, x), wf_zero(x)));
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/random.h"
+#include "core/compose.h"
 #include "dropout.h"
 #include "ops/base/draw.h"
 #include "ops/base/op.h"
@@ -81,7 +82,8 @@ RANDOM(randn)
 
 /* The draw is a constant to the gradient, as PyTorch's is. */
 wf_tensor *wf_bernoulli(wf_tensor *p, const char *site) {
-    return wf_less(wf_rand(p, site), wf_detach(p));
+    WF_COMPOSE("bernoulli", p);
+    return wf_composed(wf_less(wf_rand(p, site), wf_detach(p)));
 }
 
 /* The largest of logits + g is the index i with probability softmax(logits)[i], if the g are
@@ -89,10 +91,11 @@ wf_tensor *wf_bernoulli(wf_tensor *p, const char *site) {
  * is subtracted first, so that g is not lost beside large ones. It is not finite where a row has a
  * NaN or +inf, or nothing but -inf: no distribution, and the run fails. */
 wf_tensor *wf_categorical(wf_tensor *logits, const char *site) {
+    WF_COMPOSE("categorical", logits);
     if (logits && wf_rank(logits) < 1)
         return wf_poison(logits->graph, "categorical: a scalar has no last axis");
     wf_tensor *gumbel = wf_neg(wf_log(wf_neg(wf_log(wf_rand(logits, site)))));
     wf_tensor *constant = wf_detach(logits), *top = wf_max(constant, WF_LAST_AXIS, true);
     top = wf_check_finite(top, "categorical: the largest logit of a row");
-    return wf_argmax(wf_add(wf_sub(constant, top), gumbel), -1);
+    return wf_composed(wf_argmax(wf_add(wf_sub(constant, top), gumbel), -1));
 }

@@ -2,6 +2,7 @@
  * unary.inc: its value becomes a loop in kernels/, its gradient is recorded by the expression in
  * the row. affine and clamp, which have attributes, follow. */
 #include "unary.h"
+#include "core/compose.h"
 #include "integer.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
@@ -145,7 +146,8 @@ wf_tensor *wf_affine(wf_tensor *x, double scale, double shift) {
 
 /* Adding -0 changes nothing; adding 0 would make 0 of -0. */
 wf_tensor *wf_scale(wf_tensor *x, double scale) {
-    return wf_affine(x, scale, -0.0);
+    WF_COMPOSE("scale", x);
+    return wf_composed(wf_affine(x, scale, -0.0));
 }
 
 /* ---- clamp: y = min(max(x, low), high) ------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* ops/elementwise/where.c - selects element by element: y = condition != 0 ? a : b, with
  * broadcasting. */
+#include "core/compose.h"
 #include "integer.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
@@ -50,6 +51,7 @@ wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b) {
 
 /* The mask is broadcast to x first, so that the result has the shape of x. */
 wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value) {
-    return wf_where(wf_broadcast_to(wf_real_mask(mask), x), wf_constant(x ? x->graph : NULL, value),
-                    x);
+    WF_COMPOSE("masked_fill", x, mask);
+    return wf_composed(wf_where(wf_broadcast_to(wf_real_mask(mask), x),
+                                wf_constant(x ? x->graph : NULL, value), x));
 }

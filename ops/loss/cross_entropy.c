@@ -10,6 +10,7 @@
  * the gradient. A label outside 0..V-1 that is not ignore_index fails the run. */
 #include <string.h>
 
+#include "core/compose.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
 #include "ops/norm/rows.h"
@@ -190,13 +191,16 @@ wf_cross_entropy_result wf_cross_entropy_over(wf_tensor *logits, wf_tensor *labe
                                               double smoothing, int32_t ignore_index) {
     int ndim = wf_rank(logits), at = wf_axis(axis, ndim), order[WF_MAX_DIMS], n = 0;
     char text[WF_AXIS_TEXT];
+    WF_COMPOSE("cross_entropy_over", logits, labels);
     if (logits && at < 0)
         logits = wf_poison(logits->graph, "cross_entropy_over: %d axes, and no %s", ndim,
                            wf_axis_text(axis, text));
     for (int i = 0; i < ndim; i++)
         if (i != at) order[n++] = i;
     if (at >= 0) order[n] = at, logits = wf_permute(logits, order);
-    return wf_cross_entropy(logits, labels, smoothing, ignore_index);
+    wf_cross_entropy_result c = wf_cross_entropy(logits, labels, smoothing, ignore_index);
+    wf_composed(c.loss);
+    return c;
 }
 
 /* ---- cross_entropy_backward: logits, labels, lse, dloss or none, dnll or none -> dlogits ----- */

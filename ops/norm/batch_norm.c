@@ -7,6 +7,7 @@
  * group_norm: the same over the channels of a group of one image, in any plan. */
 #include <string.h>
 
+#include "core/compose.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
@@ -205,6 +206,8 @@ static wf_tensor *misfit(const char *op, wf_tensor *x, wf_tensor *weight, wf_ten
 wf_batch_norm_result wf_batch_norm(wf_tensor *x, wf_tensor *running_mean,
                                    wf_tensor *running_variance, wf_tensor *weight, wf_tensor *bias,
                                    double eps) {
+    WF_COMPOSE("batch_norm", x, running_mean ? running_mean : x,
+               running_variance ? running_variance : x, weight ? weight : x, bias ? bias : x);
     wf_tensor *poison = misfit("batch_norm", x, weight, bias, eps);
     if (poison) return (wf_batch_norm_result){ poison, poison, poison };
     wf_tensor *in[] = { x, running_mean, running_variance };
@@ -213,12 +216,14 @@ wf_batch_norm_result wf_batch_norm(wf_tensor *x, wf_tensor *running_mean,
     wf_tensor *gain = wf_rsqrt(wf_affine(variance, 1, eps));           /* [C] */
     if (weight) gain = wf_mul(gain, weight);
     wf_tensor *y = wf_mul(wf_sub(x, by_channel(mean, x)), by_channel(gain, x));
-    return (wf_batch_norm_result){ scale_and_shift(y, NULL, bias), mean, variance };
+    y = wf_composed(scale_and_shift(y, NULL, bias));
+    return (wf_batch_norm_result){ y, mean, variance };
 }
 
 /* The channels of a group and their elements are a row of layer_norm. */
 wf_tensor *wf_group_norm(wf_tensor *x, int64_t groups, wf_tensor *weight, wf_tensor *bias,
                          double eps) {
+    WF_COMPOSE("group_norm", x, weight ? weight : x, bias ? bias : x);
     wf_tensor *poison = misfit("group_norm", x, weight, bias, eps);
     if (poison) return poison;
     int64_t channels = x->shape[1];
@@ -227,5 +232,5 @@ wf_tensor *wf_group_norm(wf_tensor *x, int64_t groups, wf_tensor *weight, wf_ten
                          (long long)channels, (long long)groups);
     wf_tensor *rows = wf_reshape(x, 3, (int64_t[]){ WF_KEEP, groups, WF_REST });
     wf_tensor *y = wf_reshape_like(wf_layer_norm(rows, NULL, NULL, eps), x);
-    return scale_and_shift(y, weight, bias);
+    return wf_composed(scale_and_shift(y, weight, bias));
 }

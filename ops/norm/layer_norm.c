@@ -5,6 +5,7 @@
  * over the rows. The layer with its parameters is nn/layer_norm.c. */
 #include <string.h>
 
+#include "core/compose.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
 #include "ops/reduce/reduce.h"
@@ -86,16 +87,17 @@ wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, doubl
 /* The axes are merged into one last axis, and everything is put back where it was. */
 wf_tensor *wf_layer_norm_over(wf_tensor *x, uint32_t axes, wf_tensor *weight, wf_tensor *bias,
                               double eps) {
+    WF_COMPOSE("layer_norm_over", x, weight ? weight : x, bias ? bias : x);
     int ndim = wf_rank(x), kept = 0, order[WF_MAX_DIMS], inverse[WF_MAX_DIMS];
     axes = wf_axes(axes, ndim);
     wf_tensor *merged = wf_merge_last("layer_norm_over", x, axes, &kept, order);
-    if (!x || !wf_ok(x->graph)) return merged;
+    if (!x || !wf_ok(x->graph)) return wf_composed(merged);
     if (kept == ndim) return wf_poison(x->graph, "layer_norm_over: over no axis");
     if (weight) weight = wf_flatten(weight, 0, -1);
     if (bias) bias = wf_flatten(bias, 0, -1);
     for (int i = 0; i < ndim; i++) inverse[order[i]] = i;
     wf_tensor *y = wf_layer_norm(merged, weight, bias, eps);
-    return wf_permute(wf_reshape_like(y, wf_permute(x, order)), inverse);
+    return wf_composed(wf_permute(wf_reshape_like(y, wf_permute(x, order)), inverse));
 }
 
 /* ---- layer_norm_backward: x, weight or none, mean, rstd, dy -> dx ---------------------------- */

@@ -3,6 +3,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "core/compose.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
 #include "ops/shape/index.h"
@@ -19,6 +20,7 @@ static wf_tensor *filled(wf_tensor *x, wf_tensor *segments, double value) {
 /* The largest value of a segment is subtracted to avoid overflow. The result does not depend on it, so it
  * is treated as a constant. If all are -inf the sum is 0, and so are the results. */
 wf_tensor *wf_segment_softmax(wf_tensor *x, wf_tensor *ids, wf_tensor *segments) {
+    WF_COMPOSE("segment_softmax", x, ids, segments);
     wf_graph *g = x ? x->graph : NULL;
     if (!x || !ids || !segments) return wf_poison(g, "segment_softmax: an operand is NULL");
     if (wf_rank(x) < 1 || wf_rank(segments) < 1)
@@ -30,5 +32,5 @@ wf_tensor *wf_segment_softmax(wf_tensor *x, wf_tensor *ids, wf_tensor *segments)
     top = wf_clamp(wf_detach(top), -FLT_MAX, FLT_MAX);
     wf_tensor *e = wf_exp(wf_sub(x, wf_gather(top, 0, at)));
     wf_tensor *sum = wf_gather(wf_scatter_add(filled(x, segments, 0), 0, at, e), 0, at);
-    return wf_div(e, wf_where(sum, sum, wf_constant(g, 1)));
+    return wf_composed(wf_div(e, wf_where(sum, sum, wf_constant(g, 1))));
 }

@@ -6,6 +6,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "core/compose.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
@@ -144,14 +145,17 @@ const wf_op wf_op_softmax = {
 };
 
 wf_tensor *wf_masked_softmax(wf_tensor *x, wf_tensor *mask, bool causal) {
-    return wf_record(&wf_op_softmax, 2, (wf_tensor *[]){ x, wf_real_mask(mask) },
-                     &(softmax_attrs){ causal });
+    WF_COMPOSE("masked_softmax", x, mask ? mask : x);
+    return wf_composed(wf_record(&wf_op_softmax, 2, (wf_tensor *[]){ x, wf_real_mask(mask) },
+                                 &(softmax_attrs){ causal }));
 }
 
 /* Another axis changes places with the last one, there and back. */
 wf_tensor *wf_softmax(wf_tensor *x, int axis) {
-    if (wf_is_last(axis, x)) return wf_masked_softmax(x, NULL, false);
-    return wf_transpose(wf_masked_softmax(wf_transpose(x, axis, -1), NULL, false), axis, -1);
+    WF_COMPOSE("softmax", x);
+    if (wf_is_last(axis, x)) return wf_composed(wf_masked_softmax(x, NULL, false));
+    return wf_composed(
+        wf_transpose(wf_masked_softmax(wf_transpose(x, axis, -1), NULL, false), axis, -1));
 }
 
 /* ---- softmax_backward: dx = y * (dy - sum(dy * y)) ------------------------------------------- */
@@ -227,8 +231,9 @@ const wf_op wf_op_log_softmax = {
 };
 
 wf_tensor *wf_log_softmax(wf_tensor *x, int axis) {
-    if (wf_is_last(axis, x)) return wf_record(&wf_op_log_softmax, 1, &x, NULL);
-    return wf_transpose(wf_log_softmax(wf_transpose(x, axis, -1), -1), axis, -1);
+    WF_COMPOSE("log_softmax", x);
+    if (wf_is_last(axis, x)) return wf_composed(wf_record(&wf_op_log_softmax, 1, &x, NULL));
+    return wf_composed(wf_transpose(wf_log_softmax(wf_transpose(x, axis, -1), -1), axis, -1));
 }
 
 /* ---- log_softmax_backward: dx = dy - exp(y) * sum(dy) ---------------------------------------- */

@@ -10,6 +10,7 @@
  * [batch, a's kept, contracted] x [batch, contracted, b's kept]. */
 #include <string.h>
 
+#include "core/compose.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
 
@@ -321,7 +322,9 @@ static wf_tensor *evaluate(formula *f) {
 
 wf_tensor *wf_einsum(const char *text, wf_tensor *const *operands, int n) {
     formula f = { .text = text, .n = n };
-    if (n < 1 || !operands || !operands[0]) return wf_poison(NULL, "einsum: no operands");
+    if (n < 1 || !operands) return wf_poison(NULL, "einsum: no operands");
+    wf_compose("einsum", n, operands);
+    if (!operands[0]) return wf_poison(NULL, "einsum: operand 0 is NULL");
     f.g = operands[0]->graph;
     if (!text) return wf_poison(f.g, "einsum: the formula is NULL");
     if (n > WF_MAX_OPERANDS)
@@ -334,5 +337,5 @@ wf_tensor *wf_einsum(const char *text, wf_tensor *const *operands, int n) {
     bool read = read_terms(&f, &p) && read_result(&f, p);
     if (read) drop_broadcast_axes(&f);
     read = read && sizes_agree(&f);
-    return read && wf_ok(f.g) ? evaluate(&f) : wf_poison(f.g, "einsum: failed");
+    return wf_composed(read && wf_ok(f.g) ? evaluate(&f) : wf_poison(f.g, "einsum: failed"));
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "blocking.h"
+#include "core/compose.h"
 #include "ops/base/op.h"
 #include "ops/base/panels.h"
 #include "ops/base/shapes.h"
@@ -417,9 +418,10 @@ const wf_op wf_op_matmul = {
 };
 
 wf_tensor *wf_gemm(wf_tensor *a, wf_tensor *b, wf_tensor *addend, unsigned transposed) {
-    return record(a, b, addend, &(gemm_attrs){ transposed, false });
+    WF_COMPOSE("gemm", a, b, addend ? addend : a);
+    return wf_composed(record(a, b, addend, &(gemm_attrs){ transposed, false }));
 }
 
 wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b) {
-    return wf_gemm(a, b, NULL, 0);
+    return record(a, b, NULL, &(gemm_attrs){ 0, false });
 }

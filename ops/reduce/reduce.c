@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/compose.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
@@ -354,7 +355,8 @@ wf_tensor *wf_sum(wf_tensor *x, uint32_t axes, bool keepdim) {
 }
 
 wf_tensor *wf_mean(wf_tensor *x, uint32_t axes, bool keepdim) {
-    return wf_mul(wf_sum(x, axes, keepdim), wf_inverse_count(x, axes));
+    WF_COMPOSE("mean", x);
+    return wf_composed(wf_mul(wf_sum(x, axes, keepdim), wf_inverse_count(x, axes)));
 }
 
 /* ---- max ------------------------------------------------------------------------------------- */

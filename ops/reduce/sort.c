@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/compose.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
 #include "ops/shape/index.h"
@@ -356,7 +357,8 @@ wf_sorted wf_sort(wf_tensor *x, int axis, bool descending) {
 }
 
 wf_tensor *wf_argsort(wf_tensor *x, int axis, bool descending) {
-    return wf_sort(x, axis, descending).indices;
+    WF_COMPOSE("argsort", x);
+    return wf_composed(wf_sort(x, axis, descending).indices);
 }
 
 /* A negative k would be ALL. */

@@ -2,6 +2,7 @@
  * repeat_interleave, flatten, stack, split, chunk, tril, triu, outer, vecdot. */
 #include <string.h>
 
+#include "core/compose.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
@@ -79,6 +80,7 @@ static wf_tensor *repeated(wf_tensor *x, int64_t n, int i, bool each) {
 }
 
 wf_tensor *wf_tile(wf_tensor *x, const int64_t *times) {
+    WF_COMPOSE("tile", x);
     wf_graph *g = x ? x->graph : NULL;
     int ndim = wf_rank(x);
     if (ndim && !times) return wf_poison(g, "tile: no numbers are given");
@@ -87,22 +89,24 @@ wf_tensor *wf_tile(wf_tensor *x, const int64_t *times) {
         if (times[i] < 1) return wf_poison(g, "tile: axis %d %lld times", i, (long long)times[i]);
         if (times[i] > 1) x = repeated(x, times[i], i, false);
     }
-    return x;
+    return wf_composed(x);
 }
 
 wf_tensor *wf_repeat_interleave(wf_tensor *x, int64_t n, int axis) {
+    WF_COMPOSE("repeat_interleave", x);
     wf_graph *g = x ? x->graph : NULL;
     int ndim = wf_rank(x), i = wf_axis(axis, ndim);
     char text[WF_AXIS_TEXT];
     if (i < 0 || ndim == WF_MAX_DIMS)
         return wf_poison(g, "repeat_interleave: %d axes, and %s", ndim, wf_axis_text(axis, text));
     if (n < 1) return wf_poison(g, "repeat_interleave: %lld times", (long long)n);
-    return repeated(x, n, i, true);
+    return wf_composed(repeated(x, n, i, true));
 }
 
 /* ---- joining and cutting --------------------------------------------------------------------- */
 
 wf_tensor *wf_flatten(wf_tensor *x, int from, int to) {
+    WF_COMPOSE("flatten", x);
     int ndim = wf_rank(x), first = wf_axis(from, ndim), last = wf_axis(to, ndim);
     int64_t dims[WF_MAX_DIMS] = { 0 };
     char a[WF_AXIS_TEXT], b[WF_AXIS_TEXT];
@@ -110,7 +114,7 @@ wf_tensor *wf_flatten(wf_tensor *x, int from, int to) {
         return wf_poison(x ? x->graph : NULL, "flatten: from %s to %s of %d", wf_axis_text(from, a),
                          wf_axis_text(to, b), ndim);
     dims[first] = WF_REST;
-    return wf_reshape(x, ndim - (last - first), dims);
+    return wf_composed(wf_reshape(x, ndim - (last - first), dims));
 }
 
 /* More parts than one node can have are stacked in groups. */
@@ -120,6 +124,7 @@ wf_tensor *wf_stack(wf_tensor *const *x, int n, int axis) {
     char text[WF_AXIS_TEXT];
     int k = 0;
     if (n < 1 || !x) return wf_poison(NULL, "stack: no operands");
+    wf_compose("stack", n, x);
     if (x[0] && wf_axis(axis, wf_rank(x[0]) + 1) < 0)
         return wf_poison(x[0]->graph, "stack: a result of %d axes has no %s", wf_rank(x[0]) + 1,
                          wf_axis_text(axis, text));
@@ -127,17 +132,19 @@ wf_tensor *wf_stack(wf_tensor *const *x, int n, int axis) {
         part[k++] = wf_unsqueeze(x[i], WF_AXIS(axis));
         if (k > GROUP || i == n - 1) part[0] = wf_concat(part, k, axis), k = 1;
     }
-    return part[0];
+    return wf_composed(part[0]);
 }
 
 void wf_split(wf_tensor *x, int axis, const int64_t *sizes, int n, wf_tensor **parts) {
-    if (!parts) return;
+    if (!parts || n < 1) return;
+    WF_COMPOSE("split", x);
     for (int64_t i = 0, at = 0; i < n; i++) {
         bool fits = sizes && sizes[i] >= 0 && sizes[i] < WF_END - at;
         parts[i] = fits ? wf_slice(x, axis, at, at + sizes[i])
                         : wf_poison(x ? x->graph : NULL, "split: size %d is not one", (int)i);
         if (fits) at += sizes[i];
     }
+    wf_composed(parts[0]);
 }
 
 void wf_chunk(wf_tensor *x, int axis, int n, wf_tensor **parts) {
@@ -145,6 +152,7 @@ void wf_chunk(wf_tensor *x, int axis, int n, wf_tensor **parts) {
     int64_t dims[WF_MAX_DIMS] = { 0 };
     char text[WF_AXIS_TEXT];
     wf_tensor *whole = NULL;
+    WF_COMPOSE("chunk", x);
     if (i < 0 || n < 1 || ndim == WF_MAX_DIMS)
         whole = wf_poison(x ? x->graph : NULL, "chunk: %s of %d into %d", wf_axis_text(axis, text),
                           ndim, n);
@@ -152,6 +160,7 @@ void wf_chunk(wf_tensor *x, int axis, int n, wf_tensor **parts) {
         dims[i] = n, dims[i + 1] = WF_REST, whole = wf_reshape(x, ndim + 1, dims);
     for (int k = 0; parts && k < n; k++)
         parts[k] = i < 0 ? whole : wf_squeeze(wf_slice(whole, i, k, k + 1), WF_AXIS(i));
+    wf_composed(whole);
 }
 
 /* ---- matrices and vectors -------------------------------------------------------------------- */
@@ -169,17 +178,21 @@ static wf_tensor *triangle(wf_tensor *x, int64_t diagonal,
 }
 
 wf_tensor *wf_tril(wf_tensor *x, int64_t diagonal) {
-    return triangle(x, diagonal, wf_less_equal);
+    WF_COMPOSE("tril", x);
+    return wf_composed(triangle(x, diagonal, wf_less_equal));
 }
 
 wf_tensor *wf_triu(wf_tensor *x, int64_t diagonal) {
-    return triangle(x, diagonal, wf_greater_equal);
+    WF_COMPOSE("triu", x);
+    return wf_composed(triangle(x, diagonal, wf_greater_equal));
 }
 
 wf_tensor *wf_outer(wf_tensor *a, wf_tensor *b) {
-    return wf_mul(wf_unsqueeze(a, WF_AXIS(-1)), wf_unsqueeze(b, WF_AXIS(-2)));
+    WF_COMPOSE("outer", a, b);
+    return wf_composed(wf_mul(wf_unsqueeze(a, WF_AXIS(-1)), wf_unsqueeze(b, WF_AXIS(-2))));
 }
 
 wf_tensor *wf_vecdot(wf_tensor *a, wf_tensor *b) {
-    return wf_sum(wf_mul(a, b), WF_LAST_AXIS, false);
+    WF_COMPOSE("vecdot", a, b);
+    return wf_composed(wf_sum(wf_mul(a, b), WF_LAST_AXIS, false));
 }

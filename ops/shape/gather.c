@@ -6,6 +6,7 @@
  * in index.c. */
 #include <string.h>
 
+#include "core/compose.h"
 #include "index.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
@@ -135,15 +136,17 @@ wf_tensor *wf_ids_of_axis(const char *op, wf_tensor *x, int axis, wf_tensor *ids
 }
 
 wf_tensor *wf_index_select(wf_tensor *x, int axis, wf_tensor *ids) {
-    return wf_gather(x, axis, wf_ids_of_axis("index_select", x, axis, ids));
+    WF_COMPOSE("index_select", x, ids);
+    return wf_composed(wf_gather(x, axis, wf_ids_of_axis("index_select", x, axis, ids)));
 }
 
 wf_tensor *wf_one_hot(wf_tensor *ids, int64_t classes) {
+    WF_COMPOSE("one_hot", ids);
     if (ids && wf_bound_later(classes))
         return wf_poison(ids->graph, "one_hot: %lld classes: a size that is bound later",
                          (long long)classes);
     if (ids && classes < 1)
         return wf_poison(ids->graph, "one_hot: %lld classes, not 1 or more", (long long)classes);
     wf_tensor *like = wf_expand(wf_unsqueeze(wf_zero(ids), WF_AXIS(0)), 1, &classes); /* [C] */
-    return wf_equal(wf_unsqueeze(ids, WF_LAST_AXIS), wf_arange(like, 0));
+    return wf_composed(wf_equal(wf_unsqueeze(ids, WF_LAST_AXIS), wf_arange(like, 0)));
 }

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/compose.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
@@ -299,19 +300,22 @@ wf_tensor *wf_resize(wf_tensor *x, int axis, int64_t size, wf_resize_mode mode,
 
 wf_tensor *wf_resize_like(wf_tensor *x, int axis, wf_tensor *like, wf_resize_mode mode,
                           bool align_corners) {
+    WF_COMPOSE("resize_like", x, like);
     if (!like) return wf_poison(x ? x->graph : NULL, "resize_like: like is NULL");
-    return record(x, axis, 0, like, 0, mode, align_corners);
+    return wf_composed(record(x, axis, 0, like, 0, mode, align_corners));
 }
 
 wf_tensor *wf_resize_by(wf_tensor *x, int axis, double scale, wf_resize_mode mode,
                         bool align_corners) {
+    WF_COMPOSE("resize_by", x);
     if (x && !(scale > 0 && scale <= INT32_MAX))
         return wf_poison(x->graph, "resize_by: a scale of %g", scale);
-    return record(x, axis, 0, NULL, scale, mode, align_corners);
+    return wf_composed(record(x, axis, 0, NULL, scale, mode, align_corners));
 }
 
 wf_tensor *wf_interpolate(wf_tensor *x, const int64_t *sizes, wf_resize_mode mode,
                           bool align_corners) {
+    WF_COMPOSE("interpolate", x);
     int ndim = wf_rank(x);
     if (ndim < 3 || !sizes)
         return wf_poison(x ? x->graph : NULL,
@@ -320,5 +324,5 @@ wf_tensor *wf_interpolate(wf_tensor *x, const int64_t *sizes, wf_resize_mode mod
                          ndim, sizes ? "some" : "no");
     for (int i = 2; i < ndim; i++)
         if (sizes[i - 2] != WF_KEEP) x = wf_resize(x, i, sizes[i - 2], mode, align_corners);
-    return x;
+    return wf_composed(x);
 }

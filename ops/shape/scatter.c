@@ -6,6 +6,7 @@
  * what is written there in the order of the ids: the same bits for any number of threads. */
 #include <string.h>
 
+#include "core/compose.h"
 #include "index.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
@@ -219,7 +220,8 @@ wf_tensor *wf_scatter_max(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src
 }
 
 wf_tensor *wf_scatter_min(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
-    return wf_neg(wf_scatter_max(wf_neg(x), axis, ids, wf_neg(src)));
+    WF_COMPOSE("scatter_min", x, ids, src);
+    return wf_composed(wf_neg(wf_scatter_max(wf_neg(x), axis, ids, wf_neg(src))));
 }
 
 /* ---- scatter_mul ----------------------------------------------------------------------------- */
@@ -309,9 +311,11 @@ wf_tensor *wf_scatter(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
 /* ---- made of them: index_add, index_copy ------------------------------------------------------ */
 
 wf_tensor *wf_index_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
-    return wf_scatter_add(x, axis, wf_ids_of_axis("index_add", x, axis, ids), src);
+    WF_COMPOSE("index_add", x, ids, src);
+    return wf_composed(wf_scatter_add(x, axis, wf_ids_of_axis("index_add", x, axis, ids), src));
 }
 
 wf_tensor *wf_index_copy(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
-    return wf_scatter(x, axis, wf_ids_of_axis("index_copy", x, axis, ids), src);
+    WF_COMPOSE("index_copy", x, ids, src);
+    return wf_composed(wf_scatter(x, axis, wf_ids_of_axis("index_copy", x, axis, ids), src));
 }

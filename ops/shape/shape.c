@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/compose.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
@@ -195,6 +196,7 @@ wf_tensor *wf_permute(wf_tensor *x, const int *order) {
 }
 
 wf_tensor *wf_transpose(wf_tensor *x, int a, int b) {
+    WF_COMPOSE("transpose", x);
     int ndim = wf_rank(x), order[WF_MAX_DIMS], i = wf_axis(a, ndim), j = wf_axis(b, ndim);
     char text[64], axis[WF_AXIS_TEXT];
     if (x && (i < 0 || j < 0))
@@ -202,7 +204,7 @@ wf_tensor *wf_transpose(wf_tensor *x, int a, int b) {
                          wf_shape_text(x->graph, ndim, x->shape, text, sizeof text),
                          wf_axis_text(i < 0 ? a : b, axis));
     for (int k = 0; k < ndim; k++) order[k] = k == i ? j : k == j ? i : k;
-    return wf_permute(x, order);
+    return wf_composed(wf_permute(x, order));
 }
 
 /* ---- squeeze, unsqueeze: remove and insert axes of size 1 ------------------------------------ */

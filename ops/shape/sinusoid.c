@@ -7,6 +7,7 @@
  * of the one that would come before it. */
 #include <math.h>
 
+#include "core/compose.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
 
@@ -111,9 +112,10 @@ const wf_op wf_op_sinusoid = {
 };
 
 wf_tensor *wf_sinusoid_as(wf_tensor *ids, int64_t dim, wf_sinusoid_form form) {
-    return wf_record(&wf_op_sinusoid, 1, &ids, &(sinusoid_attrs){ dim, form });
+    WF_COMPOSE("sinusoid_as", ids);
+    return wf_composed(wf_record(&wf_op_sinusoid, 1, &ids, &(sinusoid_attrs){ dim, form }));
 }
 
 wf_tensor *wf_sinusoid(wf_tensor *ids, int64_t dim) {
-    return wf_sinusoid_as(ids, dim, WF_SINUSOID_PAIRS);
+    return wf_record(&wf_op_sinusoid, 1, &ids, &(sinusoid_attrs){ dim, WF_SINUSOID_PAIRS });
 }

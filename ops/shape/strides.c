@@ -5,6 +5,7 @@
  * view had read. */
 #include <string.h>
 
+#include "core/compose.h"
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
@@ -152,9 +153,11 @@ const wf_op wf_op_every_nth = {
 };
 
 wf_tensor *wf_slice_step(wf_tensor *x, int axis, int64_t from, int64_t to, int64_t step) {
+    WF_COMPOSE("slice_step", x);
     int a = wf_pick_axis(axis, wf_rank(x));
     x = wf_slice(x, axis, from, to);
-    return step == 1 ? x : wf_record(&wf_op_every_nth, 1, &x, &(part){ EVERY_NTH, a, a, step });
+    return wf_composed(
+        step == 1 ? x : wf_record(&wf_op_every_nth, 1, &x, &(part){ EVERY_NTH, a, a, step }));
 }
 
 const wf_op wf_op_diagonal = {

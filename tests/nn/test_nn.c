@@ -166,7 +166,7 @@ TEST(a_layer_records_under_its_own_name_and_says_so) {
     struct wf_linear_layer l = wf_linear_new(g, "hidden", 64, 128, true);
     wf_linear(&l, noise(g, "x", SHAPE(8, 32)));
     ck_assert(!wf_ok(g));
-    assert_contains(wf_error(g), "hidden: matmul");
+    assert_contains(wf_error(g), "hidden: gemm: matmul");
     assert_contains(wf_error(g), "32");
     wf_tensor *y = wf_linear(&l, wf_linear(&l, NULL)); /* goes on as poison */
     ck_assert(y && !wf_ok(y->graph));

@@ -46,6 +46,60 @@ TEST(a_constant_can_be_fed) {
     end_graph(g);
 }
 
+/* ---- tensors of the wrong kind --------------------------------------------------------------- */
+
+TEST(only_leaves_have_parts) {
+    wf_graph *g = wf_graph_new(NULL);
+    float one = 1;
+    wf_tensor *a = wf_param(g, "a", SHAPE(3), wf_init_zeros());
+    wf_tensor *constant = wf_constant(g, 2), *failed = wf_relu(NULL);
+    wf_tensor *others[] = { wf_relu(a), wf_input(g, "x", WF_F32, SHAPE(3)), wf_shape(g, SHAPE(3)),
+                            failed, NULL };
+    for (int i = 0; i < COUNT_OF(others); i++) {
+        ck_assert(!wf_read_part(others[i], 0, 1, &one));
+        ck_assert(!wf_write_part(others[i], 0, 1, &one));
+    }
+    ck_assert(wf_read_part(constant, 0, 1, &one) && one == 2);
+    ck_assert(!wf_write_part(constant, 0, 1, &one));
+    ck_assert(wf_write_part(a, 2, 1, &one) && !wf_write_part(a, 3, 1, &one));
+    ck_assert(!wf_read_part(a, -1, 1, &one) && !wf_read_part(a, INT64_MAX, 5, &one));
+    end_graph(g);
+}
+
+TEST(poison_is_computed_nowhere) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *y = wf_exp(wf_param(g, "a", SHAPE(3), wf_init_zeros()));
+    wf_plan *p = plan_of(g, &y, 1, NULL, 0, false);
+    wf_tensor *bad = wf_reshape(y, SHAPE(5));
+    ck_assert(wf_computed_in(p, y) == y);
+    ck_assert_ptr_null(wf_computed_in(p, bad));
+    wf_plan_free(p), wf_graph_free(g);
+}
+
+/* ---- errors name the function that was called ------------------------------------------------ */
+
+TEST(a_run_that_fails_names_the_function) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_param(g, "x", SHAPE(2, 3), wf_init_zeros());
+    wf_tensor *ids = wf_input(g, "ids", WF_I32, SHAPE(2)), *y = wf_index_select(x, 0, ids);
+    wf_plan *p = plan_of(g, &y, 1, &ids, 1, false);
+    int32_t outside[] = { 0, 7 };
+    ck_assert(wf_feed(p, ids, outside, sizeof outside) && !wf_run(p));
+    assert_contains(wf_plan_error(p), "index_select: gather: id 7");
+    wf_plan_free(p);
+    end_graph(g);
+}
+
+TEST(only_the_outermost_function_is_named) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_param(g, "x", SHAPE(2, 3), wf_init_zeros());
+    ck_assert_str_eq(wf_std(x, WF_AXIS(0), 1, false)->function, "std");
+    ck_assert_ptr_null(wf_relu(x)->function);
+    wf_vector_norm(x, 2, WF_AXIS(2), false);
+    ck_assert_str_eq(wf_error(g), "vector_norm: sum: [2,3] has no axis 2");
+    wf_graph_free(g);
+}
+
 /* ---- extents --------------------------------------------------------------------------------- */
 
 TEST(a_parameter_has_no_extent) {
