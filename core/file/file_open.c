@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/base/memory.h"
+#include "lfs.h"
 #include "reader.h"
 
 static const wf_file no_memory = { .error = "out of memory" };
@@ -56,6 +57,14 @@ static bool index_names(wf_file *f) {
     return true;
 }
 
+static bool refuse_pointer(wf_file *f, struct source *s) {
+    char first[sizeof WF_LFS_START];
+    size_t n = s->size < (int64_t)sizeof first ? (size_t)s->size : sizeof first;
+    if (!wf_source_read(f, s, first, n)) return false;
+    s->at = 0;
+    return !wf_lfs_pointer(first, n) || wf_file_fail(f->error, WF_LFS_SENTENCE);
+}
+
 /* Which of the containers of torch.save? 0: none. */
 static bool find_container(wf_file *f, struct source *s, int *container) {
     unsigned char first[WF_TORCH_KNOWN_BY] = { 0 };
@@ -68,7 +77,8 @@ static bool find_container(wf_file *f, struct source *s, int *container) {
 /* keep: else it is a safetensors file, and only checked. */
 static bool read_all(wf_file *f, struct source *s, bool keep) {
     int container = 0;
-    return wf_file_order(f->error) && (!keep || find_container(f, s, &container)) &&
+    return wf_file_order(f->error) && refuse_pointer(f, s) &&
+           (!keep || find_container(f, s, &container)) &&
            (container ? wf_file_read_torch(f, s, container)
                       : wf_file_read_safetensors(f, s, keep)) &&
            index_names(f);

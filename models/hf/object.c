@@ -8,6 +8,7 @@
 
 #include "core/file.h"
 #include "core/file/json.h"
+#include "core/file/lfs.h"
 #include "models/message.h"
 
 enum { MOST_BYTES = 1 << 28 };
@@ -52,7 +53,10 @@ char *wf_hf_read(const char *folder, const char *name, size_t *bytes, char *mess
     if (!f) return fail(message, "%s: %s", name, strerror(errno)), NULL;
     char *text = read_stream(f, name, bytes, message);
     fclose(f);
-    return text;
+    if (!text || !wf_lfs_pointer(text, *bytes)) return text;
+    fail(message, "%s: %s", name, WF_LFS_SENTENCE);
+    free(text);
+    return NULL;
 }
 
 /* ---- an object ------------------------------------------------------------------------------- */

@@ -270,7 +270,7 @@ static bool read_lengths(const hf_object *o, const hf_config *c, wf_decode_optio
                          char *message) {
     int64_t fresh = 0, least = 0;
     int64_t most = 1 + DEFAULT_NEW < c->c.max_len ? 1 + DEFAULT_NEW : c->c.max_len;
-    if (!whole(o, "max_length", 2, LONGEST, &most, message) ||
+    if (!whole(o, "max_length", 1, LONGEST, &most, message) ||
         !whole(o, "max_new_tokens", 1, LONGEST - 1, &fresh, message) ||
         !whole(o, "min_length", 0, LONGEST, &least, message))
         return false;

@@ -4,6 +4,7 @@
  * A message is fields: a number and a kind of value, then the value. A field that is not known, or
  * has another kind than it should, is passed over, as protobuf does; a length that goes beyond its
  * message ends the reading. */
+#include "core/file/lfs.h"
 #include "spm.h"
 
 #include <float.h>
@@ -246,7 +247,9 @@ wf_spm *wf_spm_read(const void *bytes, size_t n, char *message) {
     m->unknown = -1;
     for (int i = 0; i < 256; i++) m->bytes[i] = -1;
     m->lowest = FLT_MAX;
-    if (read_model(m, message) && index_pieces(m, message)) return m;
+    bool pointer = wf_lfs_pointer(bytes, n);
+    if (pointer) fail(message, "%s", WF_LFS_SENTENCE);
+    if (!pointer && read_model(m, message) && index_pieces(m, message)) return m;
     wf_spm_free(m);
     return NULL;
 }

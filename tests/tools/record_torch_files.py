@@ -32,6 +32,11 @@ def save(value, path, old):
     torch.save(value, path, _use_new_zipfile_serialization=not old)
 
 
+def empties():
+    """Tensors without elements that begin behind their storage, as slices do."""
+    return {"a": torch.zeros(3, 0, 2)[1:], "b": torch.arange(4.0), "c": torch.ones(5)[5:]}
+
+
 def types():
     table = torch.randn(6, 5)
     state = collections.OrderedDict(table=table, tied=table, rows=table[2:4], one=table[1:2].t(), row=table[3])
@@ -52,6 +57,8 @@ def main(folder):
     state = types()
     save(state, f"{folder}/torch_types.bin", False)
     save(state, f"{folder}/torch_types_old.bin", True)
+    save(empties(), f"{folder}/torch_empty.bin", False)
+    save(empties(), f"{folder}/torch_empty_old.bin", True)
     save_file({k: v.detach().clone().contiguous() for k, v in state.items()}, f"{folder}/torch_types.safetensors")
     for name, dtype, prefix, old, changes in MODELS:
         model = new_model({**SMALL, **SIZES, **changes}).to(dtype)

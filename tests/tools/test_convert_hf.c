@@ -138,6 +138,37 @@ TEST(an_export_that_fails_leaves_nothing) {
     }
 }
 
+/* ---- pointers of Git LFS --------------------------------------------------------------------- */
+
+/* What a clone without git-lfs has in the place of large files. */
+TEST(a_pointer_of_git_lfs_is_called_so) {
+    static const char *const files[] = { "model.safetensors", "source.spm", "vocab.json" };
+    copy_of("marian", "folder");
+    ok("printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:12\\nsize 312087009\\n' > "
+       "p");
+    for (int i = 0; i < 3; i++) {
+        run("cp folder/%s kept && cp p folder/%s; convert --from hf folder -o m", files[i],
+            files[i]);
+        expect(1);
+        assert_contains(result.err, files[i]);
+        assert_contains(result.err, "it is a Git LFS pointer, not the file itself: fetch that");
+        run("cp kept folder/%s", files[i]);
+    }
+    run("inspect p; generate --model p; convert p --heads 2 --norm pre -o m");
+    ck_assert_int_ne(result.status, 0);
+    assert_contains(result.err, "inspect: p: it is a Git LFS pointer");
+    assert_contains(result.err, "generate: p: it is a Git LFS pointer");
+    assert_contains(result.err, "convert: p: it is a Git LFS pointer");
+}
+
+TEST(a_language_is_found_by_its_beginning) {
+    copy_of("nllb", "folder");
+    ok("convert --from hf folder -o m");
+    run("echo a | generate --model m --target-language fra");
+    expect(1);
+    assert_contains(result.err, "no piece for the language 'fra'; the nearest is fra_Latn");
+}
+
 /* ---- the search ------------------------------------------------------------------------------ */
 
 /* Where the file says nothing, the folder says what `generate` does; of a greedy search it says

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lines.h"
 #include "tools/cli/utf8.h"
@@ -107,8 +108,20 @@ static bool put_around(language *l, int side, int32_t id, char *message) {
     return true;
 }
 
-static bool unknown_language(const char *name, char *message) {
-    snprintf(message, MESSAGE, "its vocabulary has no piece for the language '%.64s'", name);
+/* A language of the vocabulary whose code begins so: "fra" of fra_Latn, "pt" of pt_XX. */
+static const char *nearest_language(const wf_tokenizer *t, const char *name) {
+    size_t n = strlen(name);
+    for (int32_t id = added(t); added(t) && n > 1 && id < wf_tokenizer_size(t); id++) {
+        const char *piece = wf_tokenizer_piece(t, id);
+        if (piece && strncasecmp(piece + strspn(piece, "_"), name, n) == 0) return piece;
+    }
+    return NULL;
+}
+
+static bool unknown_language(const wf_tokenizer *t, const char *name, char *message) {
+    const char *nearest = nearest_language(t, name);
+    snprintf(message, MESSAGE, "its vocabulary has no piece for the language '%.64s'%s%.64s", name,
+             nearest ? "; the nearest is " : "", nearest ? nearest : "");
     return false;
 }
 
@@ -117,7 +130,7 @@ static bool choose_target(language *l, const char *name, int32_t *forced, char *
     if (code >= 0) return put_around(l, SIDE_SRC, code, message);
     const wf_tokenizer *t = l->tokenizer[SIDE_TGT];
     int32_t id = language_id(t, name), start = wf_tokenizer_special(t, WF_START_ID);
-    if (id < 0) return unknown_language(name, message);
+    if (id < 0) return unknown_language(t, name, message);
     if (added(t) && start >= added(t))
         return id == start ||
                (snprintf(message, MESSAGE, "its outputs start as '%.64s', and can't as '%.64s'",
@@ -133,7 +146,7 @@ bool language_choose(language *l, const char *source, const char *target, int32_
     if (!source && !target) return true;
     if (!l->text) return snprintf(message, MESSAGE, "it has no vocabulary of text"), false;
     int32_t from = source ? language_id(l->tokenizer[SIDE_SRC], source) : 0;
-    if (from < 0) return unknown_language(source, message);
+    if (from < 0) return unknown_language(l->tokenizer[SIDE_SRC], source, message);
     if (source && target && piece_id(l->tokenizer[SIDE_SRC], ">>", target, "<<") >= 0)
         return snprintf(message, MESSAGE,
                         "its sources begin with the language that is written, "

@@ -95,6 +95,22 @@ TEST_ROWS(every_type_is_read, 2) {
     free(b.data), free(same.data);
 }
 
+static const char *const empties[] = { "empty.bin", "empty_old.bin" };
+
+/* PyTorch does not ask where a tensor without elements begins. */
+TEST_ROWS(a_tensor_without_elements_begins_anywhere, 2) {
+    bytes b = read_recorded(empties[_i]);
+    wf_file *f = parse(b);
+    ck_assert_msg(wf_file_ok(f), "%s", wf_file_error(f));
+    ck_assert_int_eq(wf_file_count(f), 3);
+    const wf_entry *a = wf_file_find(f, "a"), *c = wf_file_find(f, "c");
+    ck_assert(a->ndim == 3 && a->shape[0] == 2 && a->shape[1] == 0 && a->shape[2] == 2);
+    ck_assert(a->bytes == 0 && c->bytes == 0 && c->ndim == 1 && c->shape[0] == 0);
+    ck_assert(((const float *)wf_file_find(f, "b")->data)[3] == 3);
+    wf_file_free(f);
+    free(b.data);
+}
+
 /* ---- pickles ----------------------------------------------------------------------------- */
 
 static const float six[6] = { 1, -2, 3.5f, 0, 5, 6 };
