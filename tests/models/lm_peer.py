@@ -196,7 +196,7 @@ def weft_steps(o, file, first, steps):
         command += ["--task", "lm", "--tokenizer", "byte", "--d-model", str(o.width), "--layers",
                     str(o.layers), "--heads", str(o.heads), "--d-ff", str(4 * o.width), "--max-len",
                     str(o.length), "--max-tokens", str(o.batch * o.length), "--text-eval-size", "0",
-                    "--lr", "1e-3", "--lr-steps", "100000", "--form", o.form]
+                    "--lr", "1e-3", "--lr-steps", "100000", "--dropout", "0", "--overwrite", "--form", o.form]
         command += ["--kv-heads", str(max(o.heads // 2, 1))] if o.form == "llama" else []
     began = processor()
     out = subprocess.run(command, capture_output=True, text=True, check=True).stdout

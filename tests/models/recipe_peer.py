@@ -160,7 +160,8 @@ def weft_epochs(o, folder, pairs, n_batches):
     write_lines(f"{folder}/valid", [pairs[0][0]])
     command = [o.train, "--train-src", f"{folder}/src", "--train-tgt", f"{folder}/tgt", "-o",
                f"{folder}/m.safetensors", "--share-vocab", "--tie", "all", "--tokenizer", "word",
-               "--vocab-size", str(IDS), "--valid-src", f"{folder}/valid", "--valid-tgt",
+               "--vocab-size", str(IDS), "--max-tokens", str(MAX_TOKENS), "--dropout", str(DROPOUT),
+               "--overwrite", "--valid-src", f"{folder}/valid", "--valid-tgt",
                f"{folder}/valid", "--valid-every", "0", "--save-every", "0", "--max-steps",
                str(2 * n_batches), "--log-every", str(n_batches), "--threads", str(o.threads),
                "--json"] + (["--profile"] if o.profile else [])
