@@ -6,8 +6,8 @@
 #include "spm_files.h"
 #include "tests/models/texts.h"
 #include "tests/suites.h"
-#include "tests/support/faults.h"
 #include "tests/support/support.h"
+#include "tests/support/wall.h"
 
 TESTS(spm)
 
@@ -435,47 +435,44 @@ TEST(what_is_not_known_is_passed_over) {
 /* ---- without memory -------------------------------------------------------------------------- */
 
 static bool says_why(bool ok, const char *message) {
-    if (ok || message[0]) return ok;
-    faults_pause(true);
-    ck_abort_msg("a failure without a message");
-    return false;
+    must(ok || message[0], "a failure without a message");
+    return ok;
 }
 
-static bool life(const wf_sentencepiece_options *o) {
+/* What the wall reads again and again. */
+static const wf_sentencepiece_options *options;
+static const wf_file *file_of_one;
+
+static bool say_life(wf_tokenizer *t) {
     char message[WF_MESSAGE] = "", text[64];
     int32_t ids[128];
     wf_meta pairs[WF_TOKENIZER_META];
     const char *line = ">>fra<< 1996 aaa <user> \xD0\x9C\xEF\xBC\xA1 abc e\xCC\x81";
-    wf_tokenizer *t = wf_tokenizer_from_sentencepiece(o, message);
-    bool ok = says_why(t != NULL, message);
-    int64_t n = ok ? wf_tokenizer_encode(t, line, strlen(line), ids, 128, message) : -1;
-    ok = ok && says_why(n >= 0, message) && n <= 128;
-    ok = ok && wf_tokenizer_decode(t, ids, n, text, sizeof text) >= 0;
+    int64_t n = wf_tokenizer_encode(t, line, strlen(line), ids, 128, message);
+    if (!says_why(n >= 0, message) || n > 128) return false;
+    wall_say(ids, (size_t)n * sizeof *ids);
+    n = wf_tokenizer_decode(t, ids, n, text, sizeof text);
+    if (n < 0) return false;
+    wall_say(text, (size_t)n < sizeof text ? (size_t)n : sizeof text);
     int n_pairs = 0;
-    ok = ok && says_why(wf_tokenizer_to_meta(t, "t", pairs, &n_pairs, message), message);
-    wf_tokenizer_free(t);
-    return ok;
+    if (!says_why(wf_tokenizer_to_meta(t, "t", pairs, &n_pairs, message), message)) return false;
+    for (int i = 0; i < n_pairs; i++) wall_say(pairs[i].value, strlen(pairs[i].value));
+    return true;
 }
 
-static bool read_again(const wf_file *f) {
+static bool life(void) {
     char message[WF_MESSAGE] = "";
-    wf_tokenizer *t = wf_tokenizer_from_meta(f, "t", message);
-    bool ok = says_why(t != NULL, message);
+    wf_tokenizer *t = file_of_one ? wf_tokenizer_from_meta(file_of_one, "t", message)
+                                  : wf_tokenizer_from_sentencepiece(options, message);
+    bool ok = says_why(t != NULL, message) && say_life(t);
     wf_tokenizer_free(t);
     return ok;
 }
 
 static void survive(const wf_sentencepiece_options *o, const wf_file *f, bool persistent) {
-    for (long at = 1;; at++) {
-        long left;
-        faults_begin(at, persistent);
-        bool ok = f ? read_again(f) : life(o);
-        long asked = faults_end(&left);
-        ck_assert_msg(left == 0, "request %ld: %ld blocks leak", at, left);
-        ck_assert_msg(ok == (asked < at), "request %ld of %ld", at, asked);
-        if (ok) break;
-        tally_note(TALLY_FAULTS, 0);
-    }
+    const wall_work work = { "tokenizer", life, false };
+    options = o, file_of_one = f;
+    wall_fail_each(&work, persistent);
 }
 
 SETUP(make_path, remove_path)
