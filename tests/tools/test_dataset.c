@@ -85,3 +85,32 @@ TEST_ROWS(every_failure_is_survived, 2) {
     }
     remove_folder();
 }
+
+/* With a first look at the pairs, some of which are held back. */
+TEST_ROWS(every_failure_of_a_look_is_survived, 2) {
+    static char text[4000];
+    size_t n = 0;
+    make_folder();
+    for (int i = 0; i < 250; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "s%d\tt%d\n", i, i % 7);
+    write_file(0, text, n);
+    dataset_options o = of_files();
+    o.valid[0] = NULL, o.held = 9, o.batches.sentences = 64;
+    for (long at = 1;; at++) {
+        dataset m;
+        long left;
+        message[0] = '\0';
+        faults_begin(at, _i);
+        bool ok = dataset_text(&m, &o, NULL, message);
+        int64_t held = ok ? m.valid.n : 2, learned = ok ? m.train.pairs : 248;
+        dataset_free(&m);
+        long asked = faults_end(&left);
+        ck_assert_msg(left == 0, "request %ld: %ld blocks leak", at, left);
+        ck_assert(held == 2 && learned == 248);
+        ck_assert_msg(ok == (asked < at) && ok == !*message, "request %ld of %ld: %s", at, asked,
+                      message);
+        if (ok) break;
+        tally_note(TALLY_FAULTS, 0);
+    }
+    remove_folder();
+}

@@ -175,7 +175,7 @@ TEST(the_options_of_default_choices_are_taken) {
 
 TEST(prompts_that_cannot_be_are_refused) {
     ok(LM "--max-steps 1 -o m");
-    run("generate --model m --prompt 'one two three four five'");
+    run("generate --model m --long-lines stop --prompt 'one two three four five'");
     expect(1);
     assert_contains(result.err, "--prompt: the source has 23 tokens, and 15 is the most");
     run("generate --model m --stream --beam 2 --prompt a");
