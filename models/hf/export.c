@@ -23,8 +23,7 @@ static bool describe(const wf_transformer_config *t, const hf_family **family, h
     if (!*family)
         return fail(message,
                     "no family of %s has these positions, norms, ties and output bias together; "
-                    "trained as a marian: --norm post --positions sinusoidal-halves --activation "
-                    "silu",
+                    "one that has is trained by train --like marian",
                     wf_hf_family_names());
     if (!t->bias || t->layer_norm_eps != 1e-5)
         return fail(message, "a %s model has biases, and 1e-05 inside its norms' roots",

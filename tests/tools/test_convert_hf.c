@@ -198,3 +198,29 @@ TEST(what_is_not_done_stays_with_the_model) {
     ok("convert --from hf folder -o m && inspect m");
     assert_contains(result.out, "asks for what weft does not do: num_beam_groups=2\n");
 }
+
+/* ---- models of weft's own -------------------------------------------------------------------- */
+
+#define LIKE "train --train pairs --like marian --threads 1 --quiet --max-steps 1 "
+
+/* What can't become a folder is told before the training. */
+TEST(what_is_like_marian_goes_out_and_comes_back) {
+    char path[512], spm[640];
+    snprintf(spm, sizeof spm, "cp %s model.spm",
+             source_path("tests/data/hf/marian/source.spm", path, sizeof path));
+    ok(spm);
+    ok("printf 'a b\\tb a\\nb a\\ta b\\n' > pairs");
+    ok(LIKE "--preset tiny --spm-src model.spm -o m && convert --to hf m -o d");
+    ck_assert(!strstr(result.err, "has no tokenizer"));
+    ok("convert --from hf d -o back && convert --to hf back -o d2 && diff -r d d2");
+    run(LIKE "-o m2");
+    expect(2);
+    assert_contains(result.err, "it reads text with SentencePiece models");
+    run(LIKE "--spm-src model.spm --norm pre -o m2");
+    expect(2);
+    assert_contains(result.err, "it has --norm post --positions sinusoidal-halves");
+    run(LIKE "--spm-src model.spm --arch language -o m2");
+    expect(2);
+    assert_contains(result.err, "it has an encoder and a decoder");
+    ok("test ! -e m2");
+}

@@ -36,6 +36,7 @@ static const settings defaults = {
 
 /* The words of choices that have no type of their own. */
 #define FORM_WORDS "gpt|llama"
+#define LIKE_WORDS "none|marian"
 #define FEED_FORWARD_WORDS "plain|gated"
 #define BIAS_WORDS "yes|no"
 
@@ -111,6 +112,11 @@ static option rows[] = {
         OTHERWISE(FOR("lm", "language")), OF_MODEL, BEFORE("transformer")),
     CHOICE("preset", told.preset, "tiny|small|base", "sizes to start from",
            OTHERWISE(FOR("text|lm", "small")), NEW),
+    CHOICE(
+        "like", told.like, LIKE_WORDS,
+        "a form that transformers has, too: --norm, --positions and --activation are its own, and "
+        "convert --to hf can write the model",
+        NEW),
     CHOICE("form", told.form, FORM_WORDS,
            "of a language model: as GPT-2 or as Llama, which is what --norm-kind, --positions, "
            "--activation, --feed-forward and --bias are if nothing else is said",
@@ -135,13 +141,15 @@ static option rows[] = {
          OTHERWISE(BY_DATA("text", "0.2"), BY_DATA("lm", "0"), FOR("init", "0.1")), STORED),
     REAL("attention-dropout", told.attention_dropout, 0, 0.9, "of attention weights", STORED),
     CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES), "LayerNorm before or after each sublayer",
-           OF_MODEL),
-    CHOICE("positions", told.positions, WF_NAMES(WF_POSITIONS_NAMES),
-           "what tells the model about order",
-           OTHERWISE(FOR("lm", "learned"), FOR("llama", "rotary")), OF_MODEL),
+           OTHERWISE(FOR("marian", "post")), OF_MODEL),
+    CHOICE(
+        "positions", told.positions, WF_NAMES(WF_POSITIONS_NAMES),
+        "what tells the model about order",
+        OTHERWISE(FOR("lm", "learned"), FOR("llama", "rotary"), FOR("marian", "sinusoidal-halves")),
+        OF_MODEL),
     CHOICE("activation", told.activation, WF_NAMES(WF_ACTIVATION_NAMES),
-           "of the feed-forward layers", OTHERWISE(FOR("lm", "gelu-tanh"), FOR("llama", "silu")),
-           OF_MODEL),
+           "of the feed-forward layers",
+           OTHERWISE(FOR("lm", "gelu-tanh"), FOR("llama|marian", "silu")), OF_MODEL),
     CHOICE("norm-kind", told.norm_kind, WF_NAMES(WF_NORM_KIND_NAMES), "LayerNorm or RMSNorm",
            OTHERWISE(FOR("llama", "rms")), OF_MODEL, BEFORE("layer")),
     CHOICE("feed-forward", told.feed_forward, FEED_FORWARD_WORDS,
@@ -450,6 +458,7 @@ static void take_defaults(settings *set, const wf_file *init) {
     bool spm = set->spm_src || set->spm_tgt;
     if (spm && !option_seen(p, "tokenizer")) set->tokenizer = WF_SENTENCEPIECE;
     take_defaults_of("tokenizer"), take_defaults_of("preset"), take_defaults_of("form");
+    take_defaults_of("like");
 }
 
 void settings_complete(settings *set, const wf_file *f, const wf_file *init) {
@@ -465,6 +474,7 @@ void settings_complete(settings *set, const wf_file *f, const wf_file *init) {
     settings_refuse_idle(set);
     settings_refuse_freeze(set);
     if (!f && !init) complete_sentencepiece(set);
+    settings_refuse_unlike(set);
     if (!settings_text(set) && set->max_len > TASK_MAX_LEN)
         usage_error(p, "--max-len %lld: a task has at most %d tokens", (long long)set->max_len,
                     TASK_MAX_LEN);

@@ -41,7 +41,7 @@ void settings_hash_init(const wf_file *f, char hash[OPTION_TEXT_SIZE]) {
 /* ---- what the file says ---------------------------------------------------------------------- */
 
 void settings_refuse_sizes(const char *because) {
-    static const char *const said[] = { "preset",      "form",    "layers",
+    static const char *const said[] = { "preset",      "like",    "form",   "layers",
                                         "share-vocab", "spm-src", "spm-tgt" };
     const program *p = &train_program;
     for (size_t i = 0; i < sizeof said / sizeof *said; i++)

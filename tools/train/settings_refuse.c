@@ -17,6 +17,21 @@ static void refuse_idle_numbers(const settings *set) {
                      "only adamw and lion decay weights");
 }
 
+/* MarianMT of transformers is these forms alone, and reads text with SentencePiece models. */
+void settings_refuse_unlike(const settings *set) {
+    const program *p = &train_program;
+    if (!set->like) return;
+    if (settings_in_one_row(set))
+        usage_error(p, "--like marian: it has an encoder and a decoder: --arch transformer");
+    if (set->norm != WF_NORM_POST || set->positions != WF_POSITIONS_HALVES)
+        usage_error(p, "--like marian: it has --norm post --positions sinusoidal-halves "
+                       "--activation silu");
+    if (settings_text(set) && set->tokenizer != WF_SENTENCEPIECE)
+        usage_error(p,
+                    "--like marian: it reads text with SentencePiece models, which weft does not "
+                    "learn: --spm-src FILE --spm-tgt FILE");
+}
+
 void settings_refuse_idle(const settings *set) {
     const program *p = &train_program;
     bool reports = !set->quiet || set->log || set->json;
