@@ -18,6 +18,12 @@ void wf_draw_uniform(uint64_t key, uint64_t stream, uint64_t first, double value
     for (int i = 0; i < WF_DRAWN; i++) value[i] = unit(u[i]);
 }
 
+void wf_draw_single(uint64_t key, uint64_t stream, uint64_t first, float value[WF_DRAWN]) {
+    uint64_t u[WF_DRAWN], unused[WF_DRAWN];
+    wf_f64()->draw(key, stream, first, u, unused);
+    for (int i = 0; i < WF_DRAWN; i++) value[i] = (float)(int32_t)(u[i] >> 40) * 0x1p-24f;
+}
+
 /* Box and Muller (1958): sqrt(-2 ln u) cos(2 pi v) is normal for independent u and v; u > 0. */
 static const double two_pi = 6.283185307179586;
 

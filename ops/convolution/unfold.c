@@ -95,18 +95,25 @@ static bool shape_fold(wf_call *c) {
     return true;
 }
 
-/* The sum over the windows that hold element i of the axis, by its place k in the window. y: the
- * first element of their rows, `inner` rows of a window apart. */
-static double sum_windows(const unfold *u, const wf_view *y, int64_t y0, int64_t windows,
-                          int64_t inner, int64_t i) {
-    double sum = 0;
-    for (int64_t k = 0; k < u->size && k * u->dilation <= i; k++) {
-        int64_t from = i - k * u->dilation, window = from / u->step;
-        if (from % u->step == 0 && window < windows)
-            sum += wf_get(y, y0 + window * inner * u->size + k);
+/* Elements i of the axis of n rows side by side: the sums over the windows that hold them, by the
+ * place k in the window. y: the first element of the windows of the first row, those of a place
+ * `inner` rows apart. */
+#define SUM_WINDOWS(real)                                                                          \
+    static void sum_windows_##real(const unfold *u, const real *y, int64_t windows, int64_t inner, \
+                                   int64_t i, int64_t n, real *x) {                                \
+        const int64_t size = u->size, step = u->step, dilation = u->dilation;                      \
+        for (int64_t j = 0; j < n; j++, y += size) {                                               \
+            double sum = 0;                                                                        \
+            for (int64_t k = 0, from = i; k < size && from >= 0; k++, from -= dilation) {          \
+                int64_t window = step == 1 ? from : from / step;                                   \
+                if (window < windows && window * step == from)                                     \
+                    sum += y[window * inner * size + k];                                           \
+            }                                                                                      \
+            x[j] = (real)sum;                                                                      \
+        }                                                                                          \
     }
-    return sum;
-}
+SUM_WINDOWS(float)
+SUM_WINDOWS(double)
 
 static bool eval_fold(const wf_call *c, int phase, int64_t task, void *scratch) {
     const unfold *u = c->attrs;
@@ -115,10 +122,18 @@ static bool eval_fold(const wf_call *c, int phase, int64_t task, void *scratch) 
     (void)phase, (void)scratch;
     for (int a = u->axis + 1; a < x->ndim; a++) inner *= x->shape[a];
     wf_task_range(wf_view_count(x), WF_GRAIN, task, &from, &to);
-    for (int64_t at = from; at < to; at++) {
-        int64_t column = at % inner, i = at / inner % n, outer = at / inner / n;
-        int64_t y0 = (outer * windows * inner + column) * u->size;
-        wf_put(x, at, sum_windows(u, y, y0, windows, inner, i));
+    if (from >= to) return true;
+    int64_t column = from % inner, i = from / inner % n, outer = from / inner / n;
+    for (int64_t count; from < to; from += count, column = 0) {
+        count = inner - column < to - from ? inner - column : to - from;
+        const void *first = wf_at(y, (outer * windows * inner + column) * u->size);
+        if (x->dtype == WF_F64)
+            sum_windows_double(u, first, windows, inner, i, count, wf_at(x, from));
+        else
+            sum_windows_float(u, first, windows, inner, i, count, wf_at(x, from));
+        if (++i < n) continue;
+        i = 0;
+        outer++;
     }
     return true;
 }

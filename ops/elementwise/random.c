@@ -27,24 +27,24 @@ static void put_block(const wf_view *y, int64_t from, int64_t n, const double *v
         memcpy(wf_at(y, from), value, (size_t)n * sizeof *value);
 }
 
-/* To a multiple of 2^-24 below: what f32 holds, and never 1. */
-static void round_down(double value[WF_DRAWN]) {
-    for (int i = 0; i < WF_DRAWN; i++) value[i] = (double)(int32_t)(value[i] * 0x1p24) * 0x1p-24;
-}
-
 static bool eval_random(const wf_call *c, int64_t task, bool normal) {
     const wf_view *y = &c->out[0];
     wf_drop_params at = wf_drop_of(c, 0, *(const uint64_t *)c->attrs);
     double value[WF_DRAWN];
+    float single[WF_DRAWN];
     int64_t e, to;
     wf_task_range(wf_view_count(y), WF_GRAIN, task, &e, &to);
     for (int64_t n; e < to; e += n) {
         n = to - e < WF_DRAWN ? to - e : WF_DRAWN;
+        if (!normal && y->dtype == WF_F32) {
+            wf_draw_single(at.key, at.stream, (uint64_t)e, single);
+            memcpy(wf_at(y, e), single, (size_t)n * sizeof *single);
+            continue;
+        }
         if (normal)
             wf_draw_normal(y->dtype, 1, at.key, at.stream, (uint64_t)e, value);
         else
             wf_draw_uniform(at.key, at.stream, (uint64_t)e, value);
-        if (!normal && y->dtype == WF_F32) round_down(value);
         put_block(y, e, n, value);
     }
     return true;

@@ -101,11 +101,12 @@ POLYNOMIALS = [
      {"float": (mpf(0), mpf("0.2501"), 4), "double": (mpf(0), mpf("0.2501"), 12)}),
     ("sin_p", "(sin(r) - r) / r^3; z = r^2 <= (pi / 4)^2",
      lambda z: series(lambda i: (-1) ** (i + 1) * z ** i / fac(2 * i + 3)), lambda z: mpf(1),
-     {"both": (mpf(0), QUARTER_PI, 5)}),
+     {"float": (mpf(0), QUARTER_PI, 3), "double": (mpf(0), QUARTER_PI, 5)}),
     ("cos_p", "(cos(r) - 1 + r^2 / 2) / r^4; z = r^2 <= (pi / 4)^2",
      lambda z: series(lambda i: (-1) ** i * z ** i / fac(2 * i + 4)), lambda z: mpf(1),
-     {"both": (mpf(0), QUARTER_PI, 5)}),
+     {"float": (mpf(0), QUARTER_PI, 3), "double": (mpf(0), QUARTER_PI, 5)}),
 ]
+IN_DOUBLE = ("sin_p", "cos_p")  # of both types: double inside
 
 
 def hexadecimal(x, bits):
@@ -118,7 +119,7 @@ def hexadecimal(x, bits):
 def show(name, formula, f, weight, low, high, degree, bits):
     p, worst = remez(f, weight, low, high, degree)
     print(f"/* {formula}; error {nstr(worst, 2)} */")
-    print(f"static const {'double' if name in ('sin_p', 'cos_p') else 'real'} {name}[] = {{")
+    print(f"static const {'double' if name in IN_DOUBLE else 'real'} {name}[] = {{")
     for c in p:
         print(f"    {hexadecimal(c, bits)},")
     print("};")
@@ -127,9 +128,11 @@ def show(name, formula, f, weight, low, high, degree, bits):
 if __name__ == "__main__":
     print("/* coefficients.inc - the polynomials of math.inc and functions.inc, constant term first, with")
     print(" * their largest (weighted) error before rounding. Written by coefficients.py. */")
-    kinds = {"float": "#if REAL_BITS == 32", "double": "#else", "both": "#endif"}
+    kinds = {"float": "#if REAL_BITS == 32", "double": "#else"}
     for kind, condition in kinds.items():
         print(condition)
         for name, formula, f, weight, ranges in POLYNOMIALS:
             if kind in ranges:
-                show(name, formula, f, weight, *ranges[kind], 24 if kind == "float" else 53)
+                bits = 24 if kind == "float" and name not in IN_DOUBLE else 53
+                show(name, formula, f, weight, *ranges[kind], bits)
+    print("#endif")

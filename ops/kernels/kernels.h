@@ -194,9 +194,10 @@ enum { WF_DRAWN = 256 };
         /* y[i] = mask[i * sm] != 0 ? a[i * sa] : b[i * sb] */                                     \
         void (*where)(int64_t n, const real *mask, int64_t sm, const real *a, int64_t sa,          \
                       const real *b, int64_t sb, real *y);                                         \
-        /* y += x;  y = max(y, x), NaN kept;  no NaN, no infinity? */                              \
+        /* y += x;  y = max(y, x) and min(y, x), NaN kept;  no NaN, no infinity? */                \
         void (*accumulate)(int64_t n, const real *x, real *y);                                     \
         void (*maximum_rows)(int64_t n, const real *x, real *y);                                   \
+        void (*minimum_rows)(int64_t n, const real *x, real *y);                                   \
         /* y += (row 0 of x + row 1 + ...), n columns of rows that begin `step` apart */           \
         void (*accumulate_rows)(int64_t rows, int64_t n, const real *x, int64_t step, real *y);    \
         /* y = row i of x + row next[i] + ..., added in this order until -1 is next; rows begin    \
@@ -204,29 +205,32 @@ enum { WF_DRAWN = 256 };
         void (*sum_list)(int64_t n, const real *x, int64_t step, const int64_t *next, int64_t i,   \
                          real *y);                                                                 \
         bool (*finite)(int64_t n, const real *x);                                                  \
-        /* Lanes accumulate in `real`, blocks of 4096 in double. max: NaN if any; -inf for n = 0 */\
+        /* Lanes accumulate in `real`, blocks of 4096 in double. max and min: NaN if any; -inf and \
+         * inf for n = 0 */                                                                        \
         double (*sum)(int64_t n, const real *x);                                                   \
         double (*square_sum)(int64_t n, const real *x);                                            \
         real (*max)(int64_t n, const real *x);                                                     \
-        /* y[r] = sum or max of the n elements of row r of x; rows begin `row` apart */            \
+        real (*min)(int64_t n, const real *x);                                                     \
+        /* y[r] = sum, max or min of the n elements of row r of x; rows begin `row` apart */            \
         void (*sum_rows)(int64_t rows, int64_t n, const real *x, int64_t row, real *y);            \
         void (*max_rows)(int64_t rows, int64_t n, const real *x, int64_t row, real *y);            \
+        void (*min_rows)(int64_t rows, int64_t n, const real *x, int64_t row, real *y);            \
         /* Element i of chain j is at i * step + j * chain of a, b (unless unused) and y; y[i] is   \
          * rounded, what goes on to y[i + 1] is not. y may be a or b */                            \
         void (*scan)(wf_scan kind, int64_t n, int64_t chains, int64_t chain, int64_t step,         \
                      const real *a, const real *b, real *y);                                       \
         /* y = softmax of scale * x over the first `open` of n columns where mask != 0 (NULL: all);\
          * the rest 0, whatever x holds there. additive: mask is added instead, and -inf shuts     \
-         * out. Nothing open: zeros. Returns log(sum exp), or -inf. y may be x */                  \
-        double (*softmax_row)(int64_t n, int64_t open, const real *x, double scale,                \
-                              const real *mask, int64_t mask_step, bool additive, real *y);        \
+         * out. Nothing open: zeros, and false. y may be x */                                      \
+        bool (*softmax_row)(int64_t n, int64_t open, const real *x, double scale,                \
+                            const real *mask, int64_t mask_step, bool additive, real *y);          \
         /* Rows that follow each other: y = softmax of x, as softmax_row computes it; y may be x */\
         void (*softmax_rows)(int64_t rows, int64_t n, const real *x, real *y);                     \
         /* Such rows: dx = y * (dy - sum(dy * y)); dx may be y or dy */                            \
         void (*softmax_backward_rows)(int64_t rows, int64_t n, const real *y, const real *dy,      \
                                       real *dx);                                                   \
-        /* y = x - lse; returns lse = log(sum exp(x)) */                                           \
-        double (*log_softmax_row)(int64_t n, const real *x, real *y);                              \
+        /* Such rows: y = x - log(sum exp(x)); y may be x */                                       \
+        void (*log_softmax_rows)(int64_t rows, int64_t n, const real *x, real *y);                 \
         /* dx = dy - exp(y) * sum(dy) */                                                           \
         void (*log_softmax_backward_row)(int64_t n, const real *y, const real *dy, real *dx);      \
         /* Rows that follow each other: y = (x - mean) * rstd * weight + bias (either NULL), biased\

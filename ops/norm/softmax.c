@@ -201,8 +201,7 @@ static bool eval_log_softmax(const wf_call *c, int phase, int64_t task, void *sc
     int64_t n = x->shape[x->ndim - 1], from, to;
     (void)phase, (void)scratch;
     wf_row_range(c, task, &from, &to);
-    for (int64_t i = from * n; i < to * n; i += n)
-        WF_KERNEL(x->dtype, log_softmax_row(n, wf_at(x, i), wf_at(y, i)));
+    WF_KERNEL(x->dtype, log_softmax_rows(to - from, n, wf_at(x, from * n), wf_at(y, from * n)));
     return true;
 }
 

@@ -1,6 +1,6 @@
-/* ops/reduce/reduce.c - sums, maxima and counts over any axes.
+/* ops/reduce/reduce.c - sums, maxima, minima and counts over any axes.
  *
- * The same code serves sum, sum_to (chain.c) and max. An axis is reduced if the result, aligned on
+ * The same code serves sum, sum_to (chain.c), max and min. An axis is reduced if the result, aligned on
  * the right, lacks it or has size 1 there. If the last axis is reduced, each result is folded over
  * its own elements ("across"), in blocks of BLOCK; otherwise whole rows are folded into a row of
  * results ("down"). The order of a sum depends only on the number of its terms. A mean is a sum
@@ -22,6 +22,8 @@ enum {
     MOST_STRIPES = 16,
     ROWS = 128 /* rows of a partial sum: keeps f32 sums accurate */
 };
+
+typedef enum fold_kind { FOLD_SUM, FOLD_MAX, FOLD_MIN } fold_kind;
 
 typedef struct reduction {
     wf_walk kept;    /* rows of the result, and of x along the same axes */
@@ -127,19 +129,26 @@ static const void *elements(reduction *r, const wf_view *x, int64_t from, int64_
     return pack;
 }
 
-static double larger(double a, double b) {
-    return a > b || isnan(a) ? a : b;
+/* What nothing gives: a fold begins with it. */
+static double start_of(fold_kind kind) {
+    return kind == FOLD_MAX ? -INFINITY : kind == FOLD_MIN ? INFINITY : 0;
 }
 
-static double fold(reduction *r, const wf_view *x, int64_t from, int64_t to, bool max, void *pack) {
-    double total = max ? -INFINITY : 0;
+static double joined(fold_kind kind, double a, double b) {
+    if (kind == FOLD_SUM) return a + b;
+    return isnan(a) || (kind == FOLD_MAX ? a > b : a < b) ? a : b;
+}
+
+static double fold(reduction *r, const wf_view *x, int64_t from, int64_t to, fold_kind kind,
+                   void *pack) {
+    double total = start_of(kind);
     for (int64_t i = from, end; i < to; i = end) {
         end = i + PACK < to ? i + PACK : to;
         const void *p = elements(r, x, i, end, pack);
-        if (max)
-            total = larger(WF_KERNEL(r->type, max(end - i, p)), total);
-        else
-            total += WF_KERNEL(r->type, sum(end - i, p));
+        double part = kind == FOLD_SUM   ? WF_KERNEL(r->type, sum(end - i, p))
+                      : kind == FOLD_MAX ? (double)WF_KERNEL(r->type, max(end - i, p))
+                                         : (double)WF_KERNEL(r->type, min(end - i, p));
+        total = joined(kind, part, total);
     }
     return total;
 }
@@ -154,7 +163,7 @@ static int64_t locate(reduction *r, const wf_call *c, int64_t i, wf_view *x) {
 }
 
 /* Results [from, to), which are neighbours in a row of results, of at most PACK elements each. */
-static void fold_short(reduction *r, const wf_call *c, int64_t from, int64_t to, bool max,
+static void fold_short(reduction *r, const wf_call *c, int64_t from, int64_t to, fold_kind kind,
                        char *pack) {
     wf_view x;
     int64_t at = locate(r, c, from, &x), most = PACK / r->length, n;
@@ -169,50 +178,52 @@ static void fold_short(reduction *r, const wf_call *c, int64_t from, int64_t to,
             }
             rows = pack, row = r->length;
         }
-        if (max)
-            WF_KERNEL(r->type, max_rows(n, r->length, rows, row, wf_at(&c->out[0], at)));
+        void *y = wf_at(&c->out[0], at);
+        if (kind == FOLD_SUM)
+            WF_KERNEL(r->type, sum_rows(n, r->length, rows, row, y));
+        else if (kind == FOLD_MAX)
+            WF_KERNEL(r->type, max_rows(n, r->length, rows, row, y));
         else
-            WF_KERNEL(r->type, sum_rows(n, r->length, rows, row, wf_at(&c->out[0], at)));
+            WF_KERNEL(r->type, min_rows(n, r->length, rows, row, y));
     }
 }
 
 /* Results [from, to): those in a row of results together. */
-static void fold_results(reduction *r, const wf_call *c, int64_t from, int64_t to, bool max,
+static void fold_results(reduction *r, const wf_call *c, int64_t from, int64_t to, fold_kind kind,
                          void *pack) {
     for (int64_t n; from < to; from += n) {
         n = r->kept.columns - from % r->kept.columns;
         if (n > to - from) n = to - from;
-        fold_short(r, c, from, from + n, max, pack);
+        fold_short(r, c, from, from + n, kind, pack);
     }
 }
 
-static void fold_across(reduction *r, const wf_call *c, int64_t task, bool max, void *pack) {
+static void fold_across(reduction *r, const wf_call *c, int64_t task, fold_kind kind, void *pack) {
     int64_t from, to;
     wf_view x;
     if (r->pieces > 1) {
         locate(r, c, task / r->pieces, &x);
         wf_task_range(r->length, BLOCK, task % r->pieces, &from, &to);
-        ((double *)c->work)[task] = fold(r, &x, from, to, max, pack);
+        ((double *)c->work)[task] = fold(r, &x, from, to, kind, pack);
         return;
     }
     wf_task_range(r->results, r->group, task, &from, &to);
     if (r->length > 0 && r->length <= PACK && from < to) {
-        fold_results(r, c, from, to, max, pack);
+        fold_results(r, c, from, to, kind, pack);
         return;
     }
     for (int64_t i = from; i < to; i++) {
         int64_t at = locate(r, c, i, &x);
-        wf_put(&c->out[0], at, fold(r, &x, 0, r->length, max, pack));
+        wf_put(&c->out[0], at, fold(r, &x, 0, r->length, kind, pack));
     }
 }
 
-static void join_pieces(reduction *r, const wf_call *c, bool max) {
+static void join_pieces(reduction *r, const wf_call *c, fold_kind kind) {
     const double *piece = c->work;
     wf_view x;
     for (int64_t i = 0; i < r->results; i++) {
-        double total = max ? -INFINITY : 0;
-        for (int64_t p = 0; p < r->pieces; p++, piece++)
-            total = max ? larger(*piece, total) : total + *piece;
+        double total = start_of(kind);
+        for (int64_t p = 0; p < r->pieces; p++, piece++) total = joined(kind, *piece, total);
         wf_put(&c->out[0], locate(r, c, i, &x), total);
     }
 }
@@ -241,31 +252,33 @@ static void sum_even_rows(const reduction *r, const wf_view *x, int64_t from, in
 
 /* At most PACK columns of one row of results: x at `from`, y at `to`. scratch: a packed row, a
  * partial sum. */
-static void fold_rows(reduction *r, const wf_view *x, int64_t from, int64_t n, void *y, bool max,
-                      char *scratch) {
+static void fold_rows(reduction *r, const wf_view *x, int64_t from, int64_t n, void *y,
+                      fold_kind kind, char *scratch) {
     wf_walk *w = &r->reduced;
     size_t bytes = (size_t)n * wf_dtype_size(r->type);
-    if (!max && w->rows == 1 && r->kept.step[1] == 1) {
+    if (kind == FOLD_SUM && w->rows == 1 && r->kept.step[1] == 1) {
         sum_even_rows(r, x, from, n, y);
         return;
     }
-    void *part = r->length > ROWS && !max ? scratch + PACK * sizeof(double) : y;
-    wf_put_all(&(wf_view){ .data = y, .dtype = r->type }, 0, n, max ? -INFINITY : 0);
+    void *part = r->length > ROWS && kind == FOLD_SUM ? scratch + PACK * sizeof(double) : y;
+    wf_put_all(&(wf_view){ .data = y, .dtype = r->type }, 0, n, start_of(kind));
     wf_walk_seek(w, 0);
     for (int64_t i = 0, column = 0; i < r->length; i++) {
         if (part != y && i % ROWS == 0) memset(part, 0, bytes);
         const void *p = row(x, from + w->at[0] + column * w->step[0], n, r->kept.step[1], scratch);
-        if (max)
+        if (kind == FOLD_SUM)
+            WF_KERNEL(r->type, accumulate(n, p, part));
+        else if (kind == FOLD_MAX)
             WF_KERNEL(r->type, maximum_rows(n, p, y));
         else
-            WF_KERNEL(r->type, accumulate(n, p, part));
+            WF_KERNEL(r->type, minimum_rows(n, p, y));
         if (part != y && (i % ROWS == ROWS - 1 || i == r->length - 1))
             WF_KERNEL(r->type, accumulate(n, part, y));
         if (++column == w->columns) column = 0, wf_walk_next(w);
     }
 }
 
-static void fold_down(reduction *r, const wf_call *c, int64_t task, bool max, void *scratch) {
+static void fold_down(reduction *r, const wf_call *c, int64_t task, fold_kind kind, void *scratch) {
     wf_walk *w = &r->kept;
     int64_t from, to, left, right;
     wf_task_range(w->rows, r->group, task / r->stripes, &from, &to);
@@ -276,18 +289,18 @@ static void fold_down(reduction *r, const wf_call *c, int64_t task, bool max, vo
         for (int64_t column = left, n; column < right; column += n) {
             n = right - column < PACK ? right - column : PACK;
             fold_rows(r, &c->in[0], w->at[1] + column * w->step[1], n,
-                      wf_at(&c->out[0], w->at[0] + column), max, scratch);
+                      wf_at(&c->out[0], w->at[0] + column), kind, scratch);
         }
 }
 
-static bool reduce(const wf_call *c, int phase, int64_t task, bool max, void *scratch) {
+static bool reduce(const wf_call *c, int phase, int64_t task, fold_kind kind, void *scratch) {
     reduction r = *(const reduction *)c->plan; /* a copy: its walks are advanced */
     if (phase == 1)
-        join_pieces(&r, c, max);
+        join_pieces(&r, c, kind);
     else if (r.across)
-        fold_across(&r, c, task, max, scratch);
+        fold_across(&r, c, task, kind, scratch);
     else
-        fold_down(&r, c, task, max, scratch);
+        fold_down(&r, c, task, kind, scratch);
     return true;
 }
 
@@ -308,7 +321,7 @@ static int64_t tasks_sum(const wf_call *c, int phase) {
 }
 
 static bool eval_sum(const wf_call *c, int phase, int64_t task, void *scratch) {
-    return reduce(c, phase, task, false, scratch);
+    return reduce(c, phase, task, FOLD_SUM, scratch);
 }
 
 const wf_kernel wf_sum_kernel = { .plan_bytes = sizeof(reduction),
@@ -359,15 +372,15 @@ wf_tensor *wf_mean(wf_tensor *x, uint32_t axes, bool keepdim) {
     return wf_composed(wf_mul(wf_sum(x, axes, keepdim), wf_inverse_count(x, axes)));
 }
 
-/* ---- max ------------------------------------------------------------------------------------- */
+/* ---- max, min -------------------------------------------------------------------------------- */
 
-typedef struct max_attrs {
+typedef struct extreme_attrs {
     uint32_t axes;
     uint32_t least_of_none; /* 1: the maximum of no elements is -inf, and not an error */
-} max_attrs;
+} extreme_attrs;
 
-static bool shape_max(wf_call *c) {
-    const max_attrs *a = c->attrs;
+static bool shape_extreme(wf_call *c) {
+    const extreme_attrs *a = c->attrs;
     if (!reduced_shape(c, a->axes)) return false;
     if (!a->least_of_none && reduced_length(&c->in[0], &c->out[0]) == 0)
         return wf_fail(c, "%s: no elements to choose from", wf_show(c, &c->in[0]));
@@ -375,13 +388,13 @@ static bool shape_max(wf_call *c) {
 }
 
 static bool eval_max(const wf_call *c, int phase, int64_t task, void *scratch) {
-    return reduce(c, phase, task, true, scratch);
+    return reduce(c, phase, task, FOLD_MAX, scratch);
 }
 
 /* The derivative is 1 for the x that equals y, 0 for the others. If several are equal, dy is
  * divided equally among them: the subgradient of least norm. */
-static void grad_max(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    const max_attrs *a = y->attrs;
+static void grad_extreme(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const extreme_attrs *a = y->attrs;
     wf_tensor *hit = wf_equal(y->in[0], y);
     (void)need;
     dx[0] = wf_mul(hit, wf_div(dy[0], wf_sum(hit, a->axes, true)));
@@ -391,9 +404,9 @@ const wf_op wf_op_max = {
     .name = "max",
     .family = "reduce",
     .arity = 1,
-    .attr_bytes = sizeof(max_attrs),
-    .shape = shape_max,
-    .grad = grad_max,
+    .attr_bytes = sizeof(extreme_attrs),
+    .shape = shape_extreme,
+    .grad = grad_extreme,
     .run = &(const wf_kernel){ .plan_bytes = sizeof(reduction),
                                .plan = plan_sum,
                                .tasks = tasks_sum,
@@ -402,18 +415,42 @@ const wf_op wf_op_max = {
                                .strided = 1 },
 };
 
-static wf_tensor *record_max(wf_tensor *x, uint32_t axes, bool least_of_none, bool keepdim) {
+static wf_tensor *record_extreme(const wf_op *op, wf_tensor *x, uint32_t axes, bool least_of_none,
+                                 bool keepdim) {
     axes = wf_axes(axes, wf_rank(x));
-    wf_tensor *y = wf_record(&wf_op_max, 1, &x, &(max_attrs){ axes, least_of_none });
+    wf_tensor *y = wf_record(op, 1, &x, &(extreme_attrs){ axes, least_of_none });
     return keepdim || axes == WF_NO_AXES ? y : wf_squeeze(y, axes);
 }
 
 wf_tensor *wf_max(wf_tensor *x, uint32_t axes, bool keepdim) {
-    return record_max(x, axes, false, keepdim);
+    return record_extreme(&wf_op_max, x, axes, false, keepdim);
 }
 
 wf_tensor *wf_max_or_least(wf_tensor *x, uint32_t axes) {
-    return record_max(x, axes, true, true);
+    return record_extreme(&wf_op_max, x, axes, true, true);
+}
+
+static bool eval_min(const wf_call *c, int phase, int64_t task, void *scratch) {
+    return reduce(c, phase, task, FOLD_MIN, scratch);
+}
+
+const wf_op wf_op_min = {
+    .name = "min",
+    .family = "reduce",
+    .arity = 1,
+    .attr_bytes = sizeof(extreme_attrs),
+    .shape = shape_extreme,
+    .grad = grad_extreme,
+    .run = &(const wf_kernel){ .plan_bytes = sizeof(reduction),
+                               .plan = plan_sum,
+                               .tasks = tasks_sum,
+                               .eval = eval_min,
+                               .flops = wf_flops_of_operand,
+                               .strided = 1 },
+};
+
+wf_tensor *wf_min(wf_tensor *x, uint32_t axes, bool keepdim) {
+    return record_extreme(&wf_op_min, x, axes, false, keepdim);
 }
 
 /* ---- inverse_count: 1 / (how many elements those axes have - correction) --------------------- */

@@ -1,4 +1,4 @@
-/* ops/reduce/reductions.c - reductions made of others: min, argmin, prod, var, std, vector_norm,
+/* ops/reduce/reductions.c - reductions made of others: argmin, prod, var, std, vector_norm,
  * logsumexp, any, all. */
 #include <float.h>
 #include <math.h>
@@ -7,20 +7,6 @@
 #include "ops/base/op.h"
 #include "ops/base/shapes.h"
 #include "reduce.h"
-
-/* Is the size of one of these axes 0, whatever is bound later? */
-static bool is_nothing(const wf_tensor *x, uint32_t axes) {
-    axes = wf_axes(axes, wf_rank(x));
-    for (int i = 0; i < wf_rank(x); i++)
-        if (axes >> i & 1 && x->shape[i] == 0) return true;
-    return false;
-}
-
-wf_tensor *wf_min(wf_tensor *x, uint32_t axes, bool keepdim) {
-    WF_COMPOSE("min", x);
-    if (is_nothing(x, axes)) return wf_poison(x->graph, "min: no elements to choose from");
-    return wf_composed(wf_neg(wf_max(wf_neg(x), axes, keepdim)));
-}
 
 wf_tensor *wf_argmin(wf_tensor *x, int axis) {
     WF_COMPOSE("argmin", x);

@@ -1,9 +1,9 @@
-/* tools/bench/bench_ops.c - ops that programs of their own are made of: convolutions, pooling,
- * running sums, sorting.
+/* tools/bench/bench_ops.c - every op, on operands of a middle size (bench_ops.inc), and
+ * convolutions, pooling, running sums and sorting of several sizes.
  *
- * A row is an op on one operand x, which is random. tests/ops/ops_peer.py runs the same rows in
- * PyTorch, by their names, in turns with these. Of a convolution the weight is 3 x 3 with as many
- * channels as x, padded to keep the image's size; its gradients are run alone, from a random dy. */
+ * tests/ops/ops_peer.py runs the same rows in PyTorch, by their names, in turns with these. Of a
+ * convolution the weight is 3 x 3 with as many channels as x, padded to keep the image's size; its
+ * gradients are run alone, from a random dy. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -71,6 +71,89 @@ static wf_tensor *topk(wf_tensor *x, int k) {
     return wf_topk(x, k, -1, true).values;
 }
 
+/* ---- every op -------------------------------------------------------------------------------- */
+
+typedef struct operands {
+    wf_tensor *x, *y, *p, *u, *m, *v, *w, *t, *a, *b, *k, *l, *t3, *c3, *ids, *rows, *labels;
+} operands;
+
+#define GRADIENT(y, of) pulled_back(y, of)
+/* clang-format off: the rows name what they need */
+#define OP(name, expression)                                                                       \
+    static wf_tensor *record_##name(const operands *o) {                                           \
+        wf_tensor *x = o->x, *y = o->y, *p = o->p, *u = o->u, *m = o->m, *v = o->v, *w = o->w;     \
+        wf_tensor *t = o->t, *a = o->a, *b = o->b, *k = o->k, *l = o->l, *t3 = o->t3, *c3 = o->c3; \
+        wf_tensor *ids = o->ids, *rows = o->rows, *labels = o->labels;                             \
+        (void)x, (void)y, (void)p, (void)u, (void)m, (void)v, (void)w, (void)t, (void)a, (void)b;  \
+        (void)k, (void)l, (void)t3, (void)c3, (void)ids, (void)rows, (void)labels;                 \
+        return expression;                                                                         \
+    }
+/* clang-format on */
+#include "bench_ops.inc"
+#undef OP
+
+static const struct {
+    const char *name;
+    wf_tensor *(*record)(const operands *o);
+} every_op[] = {
+#define OP(name, expression) { #name, record_##name },
+#include "bench_ops.inc"
+#undef OP
+};
+
+static wf_tensor *normal_leaf(wf_graph *g, const char *name, int ndim, const int64_t *shape) {
+    return wf_param(g, name, ndim, shape, wf_init_normal(1));
+}
+
+/* Element i of a leaf of ids is i * 7 modulo n. */
+static wf_tensor *ids_leaf(wf_graph *g, const char *name, int ndim, const int64_t *shape, int n) {
+    wf_tensor *leaf = wf_buffer(g, name, WF_I32, ndim, shape, wf_init_zeros());
+    size_t bytes = wf_bytes(leaf);
+    int32_t *id = malloc(bytes);
+    if (!id) fail(&bench_program, "no memory");
+    for (size_t i = 0; i < bytes / sizeof *id; i++) id[i] = (int32_t)(i * 7 % (size_t)n);
+    wf_write(leaf, id, bytes);
+    free(id);
+    return leaf;
+}
+
+/* A leaf like x of |normal numbers|, or of 1 and 0 if `mask`. */
+static wf_tensor *positive_leaf(wf_graph *g, const char *name, wf_tensor *x, bool mask) {
+    wf_tensor *leaf = normal_leaf(g, name, x->ndim, x->shape);
+    size_t bytes = wf_bytes(leaf);
+    float *value = malloc(bytes);
+    if (!value || !wf_read(leaf, value, bytes)) fail(&bench_program, "no memory");
+    for (size_t i = 0; i < bytes / sizeof *value; i++) {
+        if (mask)
+            value[i] = value[i] > 0;
+        else if (value[i] < 0)
+            value[i] = -value[i];
+    }
+    wf_write(leaf, value, bytes);
+    free(value);
+    return leaf;
+}
+
+static void open_operands(wf_graph *g, operands *o) {
+    static const int64_t image[] = { 64, 32, 16, 16 }, table[] = { 4096, 256 },
+                         square[] = { 256, 256 }, heads[] = { 8, 8, 128, 64 },
+                         sound[] = { 16, 64, 512 }, filter[] = { 64, 64, 3 };
+    o->x = normal_leaf(g, "x", 4, image), o->y = normal_leaf(g, "y", 4, image);
+    o->p = positive_leaf(g, "p", o->x, false), o->m = positive_leaf(g, "m", o->x, true);
+    o->u = wf_param(g, "u", 4, image, wf_init_uniform(0.99));
+    o->v = normal_leaf(g, "v", 1, image + 3);
+    o->w = normal_leaf(g, "w", 3, (int64_t[]){ 32, 1, 1 });
+    o->t = normal_leaf(g, "t", 2, table);
+    o->a = normal_leaf(g, "a", 2, square), o->b = normal_leaf(g, "b", 2, square);
+    o->k = normal_leaf(g, "k", 4, heads), o->l = normal_leaf(g, "l", 4, heads);
+    o->t3 = normal_leaf(g, "t3", 3, sound), o->c3 = normal_leaf(g, "c3", 3, filter);
+    o->ids = ids_leaf(g, "ids", 4, image, 16);
+    o->rows = ids_leaf(g, "rows", 1, table, 256);
+    o->labels = ids_leaf(g, "labels", 1, table, 256);
+}
+
+/* ---- ops of several sizes -------------------------------------------------------------------- */
+
 static const struct {
     const char *name;
     wf_tensor *(*make)(wf_tensor *x, int argument);
@@ -100,14 +183,10 @@ static const int64_t images[][4] = {
 };
 static const int64_t matrices[][2] = { { 1024, 1000 }, { 64, 32768 } };
 
-static void measure_op(bench_settings *set, int i, int ndim, const int64_t *shape, wf_pool *pool) {
-    char name[80], shape_text[32];
-    wf_graph *g = wf_graph_new(NULL);
-    wf_tensor *y = ops[i].make(wf_param(g, "x", ndim, shape, wf_init_normal(1)), ops[i].argument);
+/* Measure and end the graph of y. */
+static void measure_tensor(bench_settings *set, const char *name, wf_tensor *y, wf_graph *g,
+                           wf_pool *pool) {
     if (!wf_ok(g)) fail(&bench_program, "%s", wf_error(g));
-    wf_shape_text(NULL, ndim, shape, shape_text, sizeof shape_text);
-    snprintf(name, sizeof name, "%s %s %d %s", ops[i].name, ops[i].argument_name, ops[i].argument,
-             shape_text);
     wf_plan *plan = plan_of(g, (wf_plan_options){ .fetch = &y, .n_fetch = 1, .pool = pool });
     line l = { .name = name };
     if (!measure(set, run_plan, plan, &l.time)) fail(&bench_program, "%s", wf_plan_error(plan));
@@ -119,8 +198,28 @@ static void measure_op(bench_settings *set, int i, int ndim, const int64_t *shap
     wf_graph_free(g);
 }
 
+static void measure_every_op(bench_settings *set, wf_pool *pool) {
+    for (size_t i = 0; i < sizeof every_op / sizeof *every_op; i++) {
+        operands o;
+        wf_graph *g = wf_graph_new(NULL);
+        open_operands(g, &o);
+        measure_tensor(set, every_op[i].name, every_op[i].record(&o), g, pool);
+    }
+}
+
+static void measure_op(bench_settings *set, int i, int ndim, const int64_t *shape, wf_pool *pool) {
+    char name[80], shape_text[32];
+    wf_graph *g = wf_graph_new(NULL);
+    wf_tensor *y = ops[i].make(wf_param(g, "x", ndim, shape, wf_init_normal(1)), ops[i].argument);
+    wf_shape_text(NULL, ndim, shape, shape_text, sizeof shape_text);
+    snprintf(name, sizeof name, "%s %s %d %s", ops[i].name, ops[i].argument_name, ops[i].argument,
+             shape_text);
+    measure_tensor(set, name, y, g, pool);
+}
+
 void bench_ops(bench_settings *set) {
     wf_pool *pool = wf_pool_new((int)set->threads);
+    measure_every_op(set, pool);
     for (int i = 0; i < IMAGE_OPS; i++)
         for (size_t k = 0; k < sizeof images / sizeof *images; k++)
             measure_op(set, i, 4, images[k], pool);
