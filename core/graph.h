@@ -176,7 +176,10 @@ WF_API wf_tensor *wf_find(const wf_graph *g, const char *name);
  * reads or updates the leaf is running. */
 WF_API bool wf_write(wf_tensor *leaf, const void *data, size_t bytes);
 WF_API bool wf_read(const wf_tensor *leaf, void *data, size_t bytes);
-/* The same of n elements from the first-th on, in row-major order. A matrix in panels fails. */
+/* dst gets the values of src, a leaf of its shape and type in this or another graph. Layouts may differ;
+ * in one layout the stored bits are copied. False, and nothing has changed, as of wf_write. */
+WF_API bool wf_copy_leaf(wf_tensor *dst, const wf_tensor *src);
+/* Write or read n elements from the first-th on, in row-major order. A matrix in panels fails. */
 WF_API bool wf_write_part(wf_tensor *leaf, int64_t first, int64_t n, const void *data);
 WF_API bool wf_read_part(const wf_tensor *leaf, int64_t first, int64_t n, void *data);
 /* Keep a matrix of parameters in this layout from now on; wf_write and wf_read convert. An op that

@@ -354,6 +354,28 @@ bool wf_read(const wf_tensor *t, void *data, size_t bytes) {
     return true;
 }
 
+bool wf_copy_leaf(wf_tensor *dst, const wf_tensor *src) {
+    if (!accessible(dst, dst, wf_bytes(dst)) || !accessible(src, src, wf_bytes(src))) return false;
+    size_t axes = (size_t)dst->ndim * sizeof *dst->shape;
+    if (dst->kind == WF_CONSTANT || dst->dtype != src->dtype || dst->ndim != src->ndim ||
+        memcmp(dst->shape, src->shape, axes) != 0)
+        return false;
+    const void *stored = dst == src ? NULL : wf_leaf_data((wf_tensor *)(uintptr_t)src);
+    if (!stored) return dst == src;
+    wf_layout layout = leaf_of(src)->layout;
+    if (layout == leaf_of(dst)->layout) { /* packed again the values might round again */
+        void *to = wf_leaf_data(dst);
+        if (to) memcpy(to, stored, bytes_in(dst, layout, wf_count(dst)));
+        return to;
+    }
+    if (layout == WF_ROW_MAJOR) return wf_write(dst, stored, wf_bytes(src));
+    void *rows = malloc(wf_bytes(src) + 1);
+    if (rows) convert(src, layout, stored, WF_ROW_MAJOR, rows);
+    bool ok = rows && wf_write(dst, rows, wf_bytes(src));
+    free(rows);
+    return ok;
+}
+
 /* The n elements of a leaf in rows; NULL: it has none such. */
 static void *part_of(const wf_tensor *t, int64_t first, int64_t n, const void *data) {
     bool fits = has_bytes(t, data) && first >= 0 && n >= 0 && first <= wf_count(t) - n;

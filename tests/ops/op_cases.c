@@ -13,6 +13,11 @@
         (int)(sizeof((wf_tensor *[]){ __VA_ARGS__ }) / sizeof(wf_tensor *))
 #define ATTENTION(...) (&(wf_attention_options){ __VA_ARGS__ })
 #define CONV(...) (&(wf_conv_options){ __VA_ARGS__ })
+#define STFT(...) (&(wf_stft_options){ __VA_ARGS__ })
+#define MELS(rate, points, filters, ...)                                                           \
+    (wf_mel_options) {                                                                             \
+        .sample_rate = rate, .n_fft = points, .n_mels = filters, __VA_ARGS__                       \
+    }
 #define POOL(...) (&(wf_pool_options){ __VA_ARGS__ })
 #define ADAM(...) (&(wf_adam_options){ __VA_ARGS__ })
 #define SGD(...) (&(wf_sgd_options){ __VA_ARGS__ })
@@ -26,6 +31,14 @@ static wf_tensor *all_of(wf_cross_entropy_result r) {
 
 static wf_tensor *statistics_of(wf_batch_norm_result r) {
     return wf_add(r.mean, wf_scale(r.variance, 0.3));
+}
+
+static wf_tensor *both_parts(wf_stft_result r) {
+    return wf_add(r.real, wf_scale(r.imag, 0.3));
+}
+
+static wf_tensor *mels_of(wf_tensor *power, wf_mel_options o) {
+    return wf_matmul(wf_mel_filters(power->graph, &o), power);
 }
 
 static wf_tensor *id_minus(wf_tensor *ids, int32_t less) {

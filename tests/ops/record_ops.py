@@ -117,6 +117,53 @@ def resized(x, axis, size, mode, corners=None):
     return image.reshape(*y.shape[:-1], size).movedim(-1, axis)
 
 
+def stft(x, points, hop, window, center=False):
+    window = window.to(x.dtype)
+    return torch.stft(
+        x, points, hop, len(window), window, center, pad_mode="reflect", return_complex=True
+    )
+
+
+def parts(y):
+    return y.real + 0.3 * y.imag
+
+
+def power(y):
+    return y.real**2 + y.imag**2
+
+
+def mel_filters(rate, points, filters, low=0.0, high=None, htk=False, plain=False):
+    """librosa.filters.mel and librosa.mel_frequencies, in its steps: ramps, lower and upper slopes."""
+    high = rate / 2 if high is None else high
+
+    def to_mel(f):
+        if htk:
+            return 2595.0 * math.log10(1.0 + f / 700.0)
+        return f / (200.0 / 3) if f < 1000 else 15 + math.log(f / 1000.0) / (math.log(6.4) / 27.0)
+
+    def to_hz(m):
+        if htk:
+            return 700.0 * (10.0 ** (m / 2595.0) - 1.0)
+        return (200.0 / 3) * m if m < 15 else 1000.0 * math.exp(math.log(6.4) / 27.0 * (m - 15))
+
+    bins = torch.linspace(0, rate / 2, 1 + points // 2, dtype=torch.double)
+    mels = torch.linspace(to_mel(low), to_mel(high), filters + 2, dtype=torch.double)
+    corners = torch.tensor([to_hz(m) for m in mels.tolist()], dtype=torch.double)
+    widths = corners.diff()
+    ramps = corners[:, None] - bins
+    lower, upper = -ramps[:-2] / widths[:-1, None], ramps[2:] / widths[1:, None]
+    weights = torch.minimum(lower, upper).clamp(min=0)
+    return weights if plain else weights * (2.0 / (corners[2:] - corners[:-2]))[:, None]
+
+
+def log_mel_spectrogram(x, filters):
+    """whisper.audio.log_mel_spectrogram."""
+    y = stft(x, 400, 160, torch.hann_window(400, dtype=torch.double), True)
+    y = mel_filters(16000, 400, filters) @ power(y[..., :-1])
+    y = y.clamp(min=1e-10).log10()
+    return (torch.maximum(y, y.max() - 8.0) + 4.0) / 4.0
+
+
 def shifted(x, count):
     """A logical right shift of i32; a count outside of 0..31 gives 0."""
     inside = (count >= 0) & (count < 32)
@@ -1004,6 +1051,17 @@ FORMULAS = {
             ("avg_pool1d_ceil", F.avg_pool1d, {"kernel_size": 4, "stride": 3, "padding": 2}),
         )
     },
+    # signals
+    "pad_reflect": lambda a: F.pad(a.mT, (3, 2), mode="reflect").mT,
+    "pad_reflect_after": lambda a: F.pad(a, (0, 1), mode="reflect"),
+    "stft": lambda a: parts(stft(a, 8, 3, torch.hann_window(8, dtype=torch.double))),
+    "stft_center": lambda a: parts(stft(a, 8, 2, torch.hann_window(8, dtype=torch.double), True)),
+    "stft_hamming": lambda a: parts(stft(a, 9, 4, torch.hamming_window(5, dtype=torch.double), True)),
+    "stft_plain": lambda a: parts(stft(a[0], 6, 6, torch.ones(6)))[None],
+    "power_spectrum": lambda a: power(stft(a, 16, 4, torch.hann_window(16, dtype=torch.double), True)),
+    "mel_filters": lambda a: mel_filters(16000, 128, 9) @ a,
+    "mel_filters_htk": lambda a: mel_filters(8000, 64, 5, 100, 3800, True, True) @ a,
+    "log_mel_spectrogram": lambda a: log_mel_spectrogram(a, 20),
     # bits: int64 here is i32 there
     "bitwise_and": lambda a, b: (a - 40) & b,
     "bitwise_or": lambda a, b: (a - 40) | b,

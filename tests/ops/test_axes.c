@@ -137,6 +137,7 @@ typedef struct axis_row {
     AXIS(resize, wf_resize(e->x, axis, 5, WF_RESIZE_LINEAR, false))                                \
     AXIS(resize_like, wf_resize_like(e->x, axis, e->x, WF_RESIZE_LINEAR, false))                   \
     AXIS(resize_by, wf_resize_by(e->x, axis, 2, WF_RESIZE_LINEAR, false))                          \
+    AXIS(pad_reflect, wf_pad_reflect(e->x, axis, 1, 0))                                            \
     AXIS(index_select, wf_index_select(e->x, axis, wf_arange(e->x, 0)))                            \
     AXIS(index_add, wf_index_add(e->x, axis, wf_arange(e->x, 1), e->x))                            \
     AXIS(arange, wf_arange(e->x, axis))                                                            \

@@ -46,7 +46,8 @@ static const struct shape {
     { 'o', WF_F32, 3, { 3, 2, 4 } },    { 'q', WF_F32, 4, { 2, 2, 3, 4 } },
     { 'k', WF_F32, 4, { 2, 2, 1, 1 } }, { 'i', WF_I32, 1, { 2 } },
     { 'h', WF_I32, 1, { 3 } },          { 'j', WF_I32, 2, { 2, 3 } },
-    { 'z', WF_F32, 3, { 2, 2, 3 } },    { 'e', WF_F32, 1, { 1 } },
+    { 'w', WF_F32, 1, { 480 } },        { 'z', WF_F32, 3, { 2, 2, 3 } },
+    { 'e', WF_F32, 1, { 1 } },
 };
 
 /* A leaf for operand i: a parameter, so that updates take it. */

@@ -1,0 +1,115 @@
+/* ops/signal/stft.c - the short-time Fourier transform, made of other ops, as torch.stft: frames of a
+ * signal, one every hop, times a window, and their discrete Fourier transform,
+ *
+ *     X[k, t] = sum over n of w[n] x[t hop + n] exp(-2 pi i k n / N),    k = 0 .. N/2
+ *
+ * as one product of the frames with a matrix that holds w[n] cos and -w[n] sin. Frames are views. The
+ * mel scale is in mel.c. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/compose.h"
+#include "ops/base/op.h"
+#include "ops/base/shapes.h"
+
+#define PI 3.141592653589793
+enum { MOST_FFT = 4096 }; /* the matrix has N (N + 2) elements */
+
+/* ---- windows --------------------------------------------------------------------------------- */
+
+/* Element n of a window of this length, periodic: one period has no second end. */
+static double window_at(wf_window kind, int64_t n, int64_t length) {
+    double turn = cos(2 * PI * (double)n / (double)length);
+    switch (kind) {
+    case WF_WINDOW_HANN:
+        return 0.5 - 0.5 * turn;
+    case WF_WINDOW_HAMMING:
+        return 0.54 - 0.46 * turn;
+    default:
+        return 1;
+    }
+}
+
+/* [N, 2 F]: the window is in the middle of the N elements, zeros beside it; F cosines, F sines. */
+static wf_tensor *transform(wf_graph *g, const wf_stft_options *o, int64_t length) {
+    int64_t n = o->n_fft, bins = n / 2 + 1, shape[] = { n, 2 * bins };
+    int64_t before = (n - length) / 2;
+    wf_view m = { .dtype = wf_real(g), .data = calloc((size_t)(n * 2 * bins), sizeof(double)) };
+    if (!m.data) return wf_poison(g, "stft: no memory for the matrix of the transform");
+    for (int64_t i = 0; i < length; i++) {
+        int64_t row = before + i;
+        double w = window_at(o->window, i, length);
+        for (int64_t k = 0; k < bins; k++) { /* whole turns are left out: the angle stays exact */
+            double angle = 2 * PI * (double)(k * row % n) / (double)n;
+            wf_put(&m, row * 2 * bins + k, w * cos(angle));
+            wf_put(&m, row * 2 * bins + bins + k, -w * sin(angle));
+        }
+    }
+    wf_tensor *t = wf_constant_array(g, m.dtype, 2, shape, m.data);
+    free(m.data);
+    return t;
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+wf_tensor *wf_pad_reflect(wf_tensor *x, int axis, int64_t before, int64_t after) {
+    WF_COMPOSE("pad_reflect", x);
+    wf_tensor *parts[3];
+    int ndim = wf_rank(x), i = wf_axis(axis, ndim), n = 0;
+    char text[WF_AXIS_TEXT];
+    if (!x) return wf_poison(NULL, "pad_reflect of NULL");
+    if (i < 0)
+        return wf_poison(x->graph, "pad_reflect: %d axes, and no %s", ndim,
+                         wf_axis_text(axis, text));
+    if (before < 0 || after < 0 || before > INT32_MAX || after > INT32_MAX)
+        return wf_poison(x->graph, "pad_reflect: %lld before and %lld after", (long long)before,
+                         (long long)after);
+    if (before) parts[n++] = wf_flip(wf_slice(x, i, 1, before + 1), WF_AXIS(i));
+    parts[n++] = x;
+    if (after) parts[n++] = wf_flip(wf_slice(x, i, -1 - after, -1), WF_AXIS(i));
+    return wf_composed(wf_concat(parts, n, i));
+}
+
+static bool options_fit(wf_graph *g, const wf_tensor *x, const wf_stft_options *o, int64_t hop,
+                        int64_t length) {
+    bool sizes =
+        o->n_fft >= 1 && o->n_fft <= MOST_FFT && hop >= 1 && length >= 1 && length <= o->n_fft;
+    if (!sizes)
+        wf_poison(g, "stft: %lld points, at most %d, every %lld, with a window of %lld",
+                  (long long)o->n_fft, MOST_FFT, (long long)hop, (long long)length);
+    else if (o->window < WF_WINDOW_HANN || o->window > WF_WINDOW_NONE)
+        wf_poison(g, "stft: there is no window number %d", (int)o->window);
+    else if (x->ndim < 1 || x->ndim >= WF_MAX_DIMS)
+        wf_poison(g, "stft: a signal of %d axes", x->ndim);
+    else
+        return wf_ok(g);
+    return false;
+}
+
+wf_stft_result wf_stft(wf_tensor *x, const wf_stft_options *o) {
+    WF_COMPOSE("stft", x);
+    wf_graph *g = x ? x->graph : NULL;
+    wf_tensor *poison = !x   ? wf_poison(NULL, "stft of NULL")
+                        : !o ? wf_poison(g, "stft has no options: they are NULL")
+                             : NULL;
+    if (poison) return (wf_stft_result){ poison, poison };
+    int64_t hop = o->hop_length ? o->hop_length : o->n_fft / 4;
+    int64_t length = o->win_length ? o->win_length : o->n_fft, bins = o->n_fft / 2 + 1;
+    if (!options_fit(g, x, o, hop, length)) {
+        poison = wf_poison(g, NULL);
+        return (wf_stft_result){ poison, poison };
+    }
+    if (o->center) x = wf_pad_reflect(x, -1, o->n_fft / 2, o->n_fft / 2);
+    wf_tensor *frames = wf_unfold(x, -1, o->n_fft, hop, 1);    /* [...,T,N] */
+    wf_tensor *y = wf_matmul(frames, transform(g, o, length)); /* [...,T,2 F] */
+    y = wf_transpose(y, -1, -2);                               /* [...,2 F,T] */
+    wf_stft_result r = { wf_slice(y, -2, 0, bins), wf_slice(y, -2, bins, WF_END) };
+    wf_composed(r.imag);
+    return r;
+}
+
+wf_tensor *wf_power_spectrum(wf_tensor *x, const wf_stft_options *o) {
+    WF_COMPOSE("power_spectrum", x);
+    wf_stft_result y = wf_stft(x, o);
+    return wf_composed(wf_add(wf_square(y.real), wf_square(y.imag)));
+}
