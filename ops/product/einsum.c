@@ -337,5 +337,7 @@ wf_tensor *wf_einsum(const char *text, wf_tensor *const *operands, int n) {
     bool read = read_terms(&f, &p) && read_result(&f, p);
     if (read) drop_broadcast_axes(&f);
     read = read && sizes_agree(&f);
-    return wf_composed(read && wf_ok(f.g) ? evaluate(&f) : wf_poison(f.g, "einsum: failed"));
+    if (!read || !wf_ok(f.g)) return wf_composed(wf_poison(f.g, "einsum: failed"));
+    wf_tensor *y = evaluate(&f);
+    return wf_composed(y == operands[0] ? wf_alias(y) : y);
 }

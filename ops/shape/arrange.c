@@ -82,14 +82,15 @@ static wf_tensor *repeated(wf_tensor *x, int64_t n, int i, bool each) {
 wf_tensor *wf_tile(wf_tensor *x, const int64_t *times) {
     WF_COMPOSE("tile", x);
     wf_graph *g = x ? x->graph : NULL;
+    wf_tensor *y = x;
     int ndim = wf_rank(x);
     if (ndim && !times) return wf_poison(g, "tile: no numbers are given");
     if (ndim == WF_MAX_DIMS) return wf_poison(g, "tile: %d axes, at most %d", ndim, ndim - 1);
     for (int i = 0; i < ndim; i++) {
         if (times[i] < 1) return wf_poison(g, "tile: axis %d %lld times", i, (long long)times[i]);
-        if (times[i] > 1) x = repeated(x, times[i], i, false);
+        if (times[i] > 1) y = repeated(y, times[i], i, false);
     }
-    return wf_composed(x);
+    return wf_composed(y == x ? wf_alias(x) : y);
 }
 
 wf_tensor *wf_repeat_interleave(wf_tensor *x, int64_t n, int axis) {

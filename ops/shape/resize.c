@@ -322,7 +322,8 @@ wf_tensor *wf_interpolate(wf_tensor *x, const int64_t *sizes, wf_resize_mode mod
                          "interpolate: %d axes and %s sizes, where [N,C,...] has one for each axis "
                          "after the second",
                          ndim, sizes ? "some" : "no");
+    wf_tensor *y = x;
     for (int i = 2; i < ndim; i++)
-        if (sizes[i - 2] != WF_KEEP) x = wf_resize(x, i, sizes[i - 2], mode, align_corners);
-    return wf_composed(x);
+        if (sizes[i - 2] != WF_KEEP) y = wf_resize(y, i, sizes[i - 2], mode, align_corners);
+    return wf_composed(y == x ? wf_alias(x) : y);
 }

@@ -189,7 +189,7 @@ UNARY = {
     "tanh": torch.tanh, "asinh": torch.asinh, "acosh": torch.acosh, "atanh": torch.atanh,
     "erf": torch.erf, "erfc": torch.erfc, "floor": torch.floor, "ceil": torch.ceil,
     "round": torch.round, "trunc": torch.trunc, "sign": torch.sign, "sigmoid": torch.sigmoid,
-    "log_sigmoid": F.logsigmoid, "softplus": lambda x: F.softplus(x, threshold=1000),
+    "log_sigmoid": F.logsigmoid, "softplus": lambda x: torch.logaddexp(x, torch.zeros_like(x)),
     "softsign": F.softsign, "relu": F.relu, "relu6": F.relu6,
     "selu": lambda x: 1.0507009873554805 * elu(x, 1.6732632423543772), "gelu": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu, "mish": F.mish,

@@ -36,6 +36,17 @@ TEST_ROWS(row_gives_its_shape, op_case_count) {
     fixture_close(&f);
 }
 
+/* A gradient by a result is not that by its operand. A dropout of nothing is the exception: models
+ * without dropout have no nodes for it. */
+TEST_ROWS(row_is_a_node_of_its_own, op_case_count) {
+    fixture f;
+    fixture_open(&f, &op_cases[_i], WF_F64, PLAIN);
+    bool excepted = strcmp(f.row->name, "dropout_none") == 0;
+    for (int i = 0; i < f.n; i++)
+        ck_assert_msg(f.y != f.x[i] || excepted, "%s is its operand", f.row->name);
+    fixture_close(&f);
+}
+
 TEST_ROWS(row_fails_with_its_message, failing_case_count) {
     fixture f;
     fixture_open(&f, &failing_cases[_i], WF_F32, PLAIN);
