@@ -65,8 +65,8 @@ WF_API wf_tensor *wf_minimum(wf_tensor *a, wf_tensor *b);
  * alone is NaN). Gradient 0 to a where b = 0, to b where a = 0 and b >= 0 */
 WF_API wf_tensor *wf_pow(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_pow_scalar(wf_tensor *x,
-                                double exponent);           /* -1, 0.5, 2, 3...: without a log */
-WF_API wf_tensor *wf_atan2(wf_tensor *a, wf_tensor *b);     /* the angle of the point (b, a) */
+                                double exponent);       /* -1, 0.5, 2, 3...: without a log */
+WF_API wf_tensor *wf_atan2(wf_tensor *a, wf_tensor *b); /* angle of (b, a); gradient 0 at 0, 0 */
 WF_API wf_tensor *wf_logaddexp(wf_tensor *a, wf_tensor *b); /* log(exp(a) + exp(b)) */
 WF_API wf_tensor *wf_xlogy(wf_tensor *a, wf_tensor *b);     /* a log(b); 0 for a = 0, b not NaN */
 WF_API wf_tensor *wf_fmod(wf_tensor *a, wf_tensor *b);      /* a - trunc(a / b) b: a's sign */

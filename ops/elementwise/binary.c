@@ -46,9 +46,11 @@ static wf_tensor *pow_by_exponent(wf_tensor *a, wf_tensor *b, wf_tensor *y, wf_t
     return wf_where(stays, zero, wf_mul(dy, wf_mul(y, wf_log(a))));
 }
 
-/* a^2 + b^2: of the angle t of (b, a), dt/da = b / (a^2 + b^2), dt/db = -a / (a^2 + b^2). */
+/* a^2 + b^2: of the angle t of (b, a), dt/da = b / (a^2 + b^2), dt/db = -a / (a^2 + b^2). At the
+ * origin 1, so that the gradient is 0 there, as PyTorch's. */
 static wf_tensor *square_of(wf_tensor *a, wf_tensor *b) {
-    return wf_add(wf_square(a), wf_square(b));
+    wf_tensor *square = wf_add(wf_square(a), wf_square(b));
+    return wf_where(square, square, wf_constant(a->graph, 1));
 }
 
 /* log b; 0 where a is 0 and log b does not exist. */

@@ -1,6 +1,7 @@
 /* tests/ops/graph_text.c - reads programs and records them. */
 #include "graph_text.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,13 +14,28 @@ double graph_hash(uint32_t key, uint32_t element) {
     return (double)((h ^ h >> 16) >> 20) / 4096;
 }
 
-static void fill(void *data, int64_t n, wf_dtype dtype, double low, double high, uint32_t key) {
+/* Of leaves of kind e: the ends of both types, and numbers where functions turn. */
+static const double ends[] = {
+    0.0,   -0.0,   1,     -1,     0.5,  -0.5,  2,        1e-3,      -1e-3, 1e-7,
+    1e-20, -1e-20, 1e-30, -1e-30, 20,   -20,   80,       -80,       90,    -90,
+    700,   -700,   1e4,   -1e4,   1e7,  -1e7,  1e10,     -1e10,     1e19,  -1e19,
+    1e30,  -1e30,  1e38,  -1e38,  3e38, -3e38, INFINITY, -INFINITY, NAN,   9.25,
+};
+enum { ENDS = sizeof ends / sizeof *ends };
+
+/* Element k of a leaf. kind e: every KEY-th of the ends, each LOW times in a row. */
+static double element(char kind, int64_t k, double low, double high, uint32_t key) {
+    if (kind == 'e') return (float)ends[k / (int64_t)low * key % ENDS];
+    return low + (high - low) * graph_hash(key, (uint32_t)k);
+}
+
+static void fill(void *data, char kind, int64_t n, wf_dtype dtype, double low, double high,
+                 uint32_t key) {
     for (int64_t k = 0; k < n; k++) {
-        double h = graph_hash(key, (uint32_t)k), value = low + (high - low) * h;
+        double value = element(kind, k, low, high, key);
         if (dtype == WF_F32) ((float *)data)[k] = (float)value;
         if (dtype == WF_F64) ((double *)data)[k] = (double)(float)value;
-        if (dtype == WF_I32)
-            ((int32_t *)data)[k] = (int32_t)(low + (double)(int64_t)((high - low) * h));
+        if (dtype == WF_I32) ((int32_t *)data)[k] = (int32_t)floor(value);
     }
 }
 
@@ -181,10 +197,11 @@ static bool leaf(graph_record *r, char *at, wf_dtype real) {
     r->bytes[i] = (size_t)count * wf_dtype_size(dtype);
     r->data[i] = malloc(r->bytes[i] + 1);
     if (!r->data[i]) return problem(r, "leaf", "memory");
-    fill(r->data[i], count, dtype, low_high_key[0], low_high_key[1], (uint32_t)low_high_key[2]);
+    fill(r->data[i], kind, count, dtype, low_high_key[0], low_high_key[1],
+         (uint32_t)low_high_key[2]);
     if (named || kind == 'i')
         r->leaf[i] = wf_input(r->g, name, dtype, ndim, given);
-    else if (kind == 'p')
+    else if (kind == 'p' || kind == 'e')
         r->leaf[i] = wf_param(r->g, name, ndim, shape, wf_init_zeros());
     else
         r->leaf[i] = wf_buffer(r->g, name, dtype, ndim, shape, wf_init_zeros());
@@ -229,6 +246,7 @@ static bool line(graph_record *r, graph_program *p, char *text, wf_dtype real) {
     if (*at) *at++ = '\0';
     if (strcmp(text, "leaf") == 0) return leaf(r, at, real);
     if (strcmp(text, "grad") == 0) return gradients(r, at);
+    if (strncmp(text, "exact", 5) == 0) return true;
     if (strcmp(text, "want") == 0) return want(p, at) || problem(r, "want", at);
     if (strcmp(text, "show") != 0) return operation(r, text, at);
     int64_t shown[GRAPH_NODES];

@@ -7,10 +7,12 @@
  *     grad y x0 x1 ...                     gradients of the scalar y: a node for each x
  *     show y0 y1 ...                       what a fused plan fetches
  *     want y COUNT DOT SIZE ERROR          recorded of y: see graph_want
+ *     exact32 y RELATIVE ABSOLUTE v0 v1 ...    recorded elements of y in f32, `any` for any; exact64
  *     end
  *
  * Elements of a leaf are the same in every language: hash(KEY, element) of 2^12 steps from LOW to
- * HIGH, of an i32 LOW + hash mod (HIGH - LOW). */
+ * HIGH, of an i32 the integer below. Those of kind e are a list of numbers at the ends of the types:
+ * every KEY-th, each LOW times in a row. */
 #ifndef WEFT_TESTS_OPS_GRAPH_TEXT_H
 #define WEFT_TESTS_OPS_GRAPH_TEXT_H
 
@@ -20,7 +22,7 @@
 #include "nn/loss.h"
 #include "ops/ops.h"
 
-enum { GRAPH_NODES = 512, GRAPH_LINE = 4096 };
+enum { GRAPH_NODES = 512, GRAPH_LINE = 8192 };
 
 /* Of the elements of a tensor: their sum with weights hash(1, element) from -1 to 1, that of their
  * sizes with sizes of weights, and the largest error of PyTorch's f32 beside its f64. */

@@ -45,9 +45,6 @@ def hashes(key, n):
     return ((h ^ (h >> np.uint64(16))) >> np.uint64(20)).astype(np.float64) / 4096
 
 
-DEBUG = False
-
-
 class Rejected(Exception):
     pass
 
@@ -90,7 +87,6 @@ class Graph:
         try:
             values = values or evaluate(s, self.x, self.dtype)
         except (RuntimeError, TypeError, IndexError, ValueError) as e:
-            if DEBUG: print("TORCH", s, [tuple(v.shape) for v in self.x], e)
             raise Rejected("PyTorch refuses") from e
         for v in values:
             if v.numel():

@@ -1,6 +1,6 @@
 /* tests/ops/test_random_graphs.c - random graphs that random_graphs.py wrote and PyTorch computed:
  * values, gradients, gradients of gradients, fused, in both types. It makes any number of others, and
- * compares more: see its head. */
+ * compares more: see its head. And ops at the ends of the types, from record_extremes.py. */
 #include "graph_text.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
@@ -55,4 +55,65 @@ TEST_ROWS(graphs_are_those_of_pytorch, PARTS) {
     }
     fclose(file);
     ck_assert_int_ge(graphs, 300);
+}
+
+/* ---- ops at the ends of the types ------------------------------------------------------------ */
+
+static bool is_close(double have, double want, double relative, double absolute) {
+    if (isnan(want)) return isnan(have);
+    return have == want || fabs(have - want) <= relative * fabs(want) + absolute;
+}
+
+/* exact32 and exact64: "NODE RELATIVE ABSOLUTE v0 v1 ...". Returns how many were compared. */
+static int compare_exact(graph_record *r, wf_plan *plan, char *at, int graph) {
+    int node = (int)strtol(at, &at, 10), compared = 0;
+    double relative = strtod(at, &at), absolute = strtod(at, &at);
+    int64_t count;
+    double *have = graph_values(r, plan, node, &count);
+    ck_assert_ptr_nonnull(have);
+    for (int64_t k = 0; k < count; k++) {
+        while (*at == ' ') at++;
+        if (strncmp(at, "any", 3) == 0) {
+            at += 3;
+            continue;
+        }
+        double want = strtod(at, &at);
+        ck_assert_msg(is_close(have[k], want, relative, absolute),
+                      "program %d, node %d, element %d: %.17g, not %.17g", graph, node, (int)k,
+                      have[k], want);
+        compared++;
+    }
+    free(have);
+    return compared;
+}
+
+static int replay_exact(graph_program *p, wf_dtype real, int graph) {
+    static graph_record r;
+    const char *name = real == WF_F32 ? "exact32 " : "exact64 ";
+    int compared = 0;
+    ck_assert_msg(graph_record_new(&r, p, real, 0), "program %d: %s", graph, r.problem);
+    wf_plan *plan = graph_plan(&r, p->show, p->shown, NULL);
+    ck_assert_msg(wf_plan_ok(plan) && wf_run(plan), "program %d: %s", graph, wf_plan_error(plan));
+    char *text = p->text;
+    for (int k = 0; k < p->lines; k++, text += strlen(text) + 1)
+        if (strncmp(text, name, 8) == 0) compared += compare_exact(&r, plan, text + 8, graph);
+    wf_plan_free(plan);
+    graph_record_free(&r);
+    return compared;
+}
+
+TEST_ROWS(ops_at_the_ends_of_types_are_those_of_pytorch, PARTS) {
+    char path[512];
+    FILE *file = fopen(source_path("tests/data/extremes.txt", path, sizeof path), "r");
+    graph_program p;
+    int programs = 0, compared = 0;
+    ck_assert_msg(file != NULL, "cannot read %s", path);
+    for (; graph_program_read(&p, file); programs++) {
+        for (wf_dtype real = WF_F32; real <= WF_F64 && programs % PARTS == _i; real++)
+            compared += replay_exact(&p, real, programs);
+        graph_program_free(&p);
+    }
+    fclose(file);
+    ck_assert_int_ge(programs, 1000);
+    ck_assert_int_ge(compared, 1000);
 }
