@@ -69,6 +69,12 @@ CASES = {
     "opus-shards": ("marian", MARIAN, BANNED, "shards"),
     "opus-shards-bin": ("marian", MARIAN, BANNED, "shards-bin"),
     "bart": ("bart", dict(OTHERS, activation_function="gelu"), dict(max_length=28, forced_bos_token_id=0), "safetensors"),
+    "opus-rules": ("marian", MARIAN, dict(BANNED, repetition_penalty=1.3, no_repeat_ngram_size=3, min_new_tokens=4),
+                   "safetensors"),
+    "opus-min": ("marian", MARIAN, dict(BANNED, min_length=9, begin_suppress_tokens=[5, 6, 7, 8]), "safetensors"),
+    "bart-rules": ("bart", dict(OTHERS, activation_function="gelu"),
+                   dict(max_length=28, forced_bos_token_id=0, num_beams=4, no_repeat_ngram_size=3, min_length=6,
+                        length_penalty=2.0, early_stopping=True, exponential_decay_length_penalty=(8, 1.1)), "safetensors"),
     "bart-untied": ("bart", dict(OTHERS, activation_function="gelu_new", tie_word_embeddings=False, scale_embedding=True),
                     dict(max_length=28, num_beams=4, early_stopping="never"), "bin"),
     "mbart": ("mbart", dict(OTHERS, activation_function="gelu"), dict(max_length=28, forced_bos_token_id=7), "bin"),
@@ -239,7 +245,8 @@ def mask_of(length, longest):
 
 def shut_out(model):
     g = model.generation_config
-    return [ids[0] for ids in g.bad_words_ids or []] if g.renormalize_logits else []
+    scales = g.repetition_penalty not in (None, 1)  # then they keep their share, which the penalty sees
+    return [ids[0] for ids in g.bad_words_ids or []] if g.renormalize_logits and not scales else []
 
 
 def torch_scores(model, src, src_length, tgt, tgt_length):
