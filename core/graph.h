@@ -29,8 +29,8 @@
  * names, print and draw; files and their entries may be read by any number of threads.
  *
  * Limits. 8 axes; 15 extents besides "P"; 32 operands and 4 results of an op; 255 bytes of a scope
- * with a name. Beyond them the graph fails, with a sentence. What wf_extent returns is for shapes
- * of inputs alone: no other function takes it as a size.
+ * with a name. Beyond them the graph fails, with a sentence. What wf_extent returns is for the
+ * shapes of wf_input, wf_shape, wf_full, wf_zeros and wf_ones: no other function takes it as a size.
  *
  * Costs. A plan keeps what it has worked out for the last 8 sets of bound sizes; more of them in
  * turn are worked out again in every run, which takes several times as long as a small run: round
@@ -227,7 +227,10 @@ typedef struct wf_plan_options {
     wf_tensor *const *fetch;
     int n_fetch; /* values to read, updates to perform */
     wf_tensor *const *feed;
-    int n_feed; /* values given by the program: of inputs, or of any computed tensor */
+    /* values given by the program: of inputs, or of any computed tensor. Of an op with several
+     * results, such as layer_norm and attention, only where the plan needs no other result of it: a
+     * gradient behind it may */
+    int n_feed;
     /* NULL: the calling thread only */
     wf_pool *pool;
     bool training; /* dropout is on */

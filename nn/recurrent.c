@@ -10,6 +10,7 @@
  * steps beyond its length a row's state stays as it is, in both directions: backward it is still
  * the first one when the row's last step is reached. */
 #include "module.h"
+#include <ctype.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -224,7 +225,11 @@ static wf_recurrent_result unroll(const struct wf_recurrent_layer *l, wf_tensor 
         return all_poison(wf_poison(x->graph, "the operand is not [B,T,I] with a step or more"));
     if (!states_ok(l, x, h) || !states_ok(l, x, c)) return all_poison(wf_poison(x->graph, NULL));
     int64_t T = x->shape[1];
-    /* the size as a number: another one that is bound does not fit */
+    char steps[32], shape[128];
+    if (isalpha((unsigned char)wf_shape_text(x->graph, 1, &T, steps, sizeof steps)[1]))
+        return all_poison(wf_poison(
+            x->graph, "the steps of %s, axis 1, are bound later, and each is recorded as nodes",
+            wf_shape_text(x->graph, 3, x->shape, shape, sizeof shape)));
     x = wf_reshape(wf_transpose(x, 0, 1), 3, (int64_t[]){ T, WF_KEEP, WF_KEEP });
     wf_tensor *open = lengths ? open_steps(x, lengths) : NULL, **y = calloc((size_t)T, sizeof *y);
     if (!y) return all_poison(wf_poison(x->graph, "no memory for %lld steps", (long long)T));

@@ -39,7 +39,7 @@ static bool loss_at(checker *c, int64_t i, double x, double *loss) {
 }
 
 static bool stencil(checker *c, int64_t i, double *derivative) {
-    double x = c->values[i], h = 1e-3 * fmax(1, fabs(x)), left, right, far_left, far_right;
+    double x = c->values[i], h = 1e-3 * fmax(1, 1e-4 * fabs(x)), left, right, far_left, far_right;
     if (!loss_at(c, i, x - 2 * h, &far_left) || !loss_at(c, i, x - h, &left) ||
         !loss_at(c, i, x + h, &right) || !loss_at(c, i, x + 2 * h, &far_right))
         return false;

@@ -351,8 +351,10 @@ WF_API wf_tensor *wf_unfold(wf_tensor *x, int axis, int64_t size, int64_t step, 
 WF_API wf_tensor *wf_fold(wf_tensor *y, wf_tensor *like, int axis, int64_t size, int64_t step,
                           int64_t dilation);
 
-/* Options along the rows and the columns of an image; of conv1d, only the first ones are read. 0 is
- * the default, PyTorch's: stride 1, padding 0, dilation 1, one group. */
+/* Options along the rows and the columns of an image; of conv1d, only the first ones are read. One
+ * number of stride, padding or dilation is for both: { 2 } is { 2, 2 }, and { 1, WF_NO_PADDING } pads
+ * the rows alone. 0 is the default, PyTorch's: stride 1, padding 0, dilation 1, one group. */
+#define WF_NO_PADDING INT64_MIN
 typedef struct wf_conv_options {
     int64_t stride[2], padding[2], dilation[2];
     int64_t output_padding[2]; /* of the transposes: less than the stride */
@@ -375,7 +377,7 @@ WF_API wf_tensor *wf_conv_transpose2d(wf_tensor *x, wf_tensor *weight, wf_tensor
 WF_API wf_tensor *wf_conv_transpose1d(wf_tensor *x, wf_tensor *weight, wf_tensor *bias,
                                       const wf_conv_options *options);
 
-/* Pooling: x [N,C,H,W] -> [N,C,H',W'], sizes as of conv2d; of pool1d, x [N,C,L], only the first
+/* Pooling: x [N,C,H,W] -> [N,C,H',W'], sizes as of conv2d, one number for both axes as there; of pool1d, x [N,C,L], only the first
  * ones are read. The stride is by default the kernel's size; at most half of a kernel is
  * padding. The mean over a whole image is wf_mean. */
 typedef struct wf_pool_options {

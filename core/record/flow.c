@@ -32,8 +32,9 @@ static void mark_varying(const wf_graph *g, unsigned char *marks, bool through) 
 
 /* Is t a piecewise constant function of a real operand that depends on x? */
 static bool blocks_gradient(const wf_tensor *t, const unsigned char *marks) {
-    if (t->kind != WF_COMPUTED || t->forward || (!t->op->no_grad && t->dtype != WF_I32))
-        return false;
+    bool stops = t->kind == WF_COMPUTED && (t->op->no_grad || t->dtype == WF_I32);
+    /* a detach is here as one of x */
+    if (!stops || t->forward || t->op->detaches) return false;
     for (int i = 0; i < t->n_in; i++)
         if (operand_varies(t, i, marks) && t->in[i]->dtype != WF_I32) return true;
     return false;
@@ -67,7 +68,7 @@ static bool follow(wf_graph *g, unsigned char *marks, bool through, bool all) {
         const wf_tensor *t = g->nodes[id];
         if (!(marks[id] & FLOWS) || !(marks[id] & VARIES)) continue;
         if (blocks_gradient(t, marks)) return reject(g, t, marks);
-        if ((marks[id] & WRT && !through) || t->kind != WF_COMPUTED) continue;
+        if ((marks[id] & WRT && !through) || t->kind != WF_COMPUTED || t->op->detaches) continue;
         /* a mask or ids that a gradient rule recorded for itself */
         bool internal = t->forward && (t->op->no_grad || t->dtype == WF_I32);
         for (int i = 0; i < t->n_in && !internal; i++)

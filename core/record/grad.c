@@ -123,7 +123,7 @@ static void visit(backward *b, wf_tensor *y) {
         if (e && !is_target(b, e)) any |= (dy[k] = e->cotangent) != NULL;
     }
     for (int i = 0; i < y->n_in; i++) need |= (uint32_t)needs_gradient(y, i, b) << i;
-    if (!any || !need) return;
+    if (!any || !need || y->op->detaches) return;
     if (!differentiable(y->op)) {
         wf_poison(g, "%s has no gradient rule", y->op->name);
         return;

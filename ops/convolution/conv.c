@@ -90,8 +90,10 @@ static conv attrs_of(const wf_conv_options *o) {
     conv a = { .groups = or_one(o ? o->groups : 0) };
     if (!o) o = &none;
     for (int i = 0; i < 2; i++) {
-        a.stride[i] = or_one(o->stride[i]), a.dilation[i] = or_one(o->dilation[i]);
-        a.padding[i] = o->padding[i], a.output_padding[i] = o->output_padding[i];
+        a.stride[i] = or_one(wf_given(o->stride, i));
+        a.dilation[i] = or_one(wf_given(o->dilation, i));
+        a.padding[i] = wf_given(o->padding, i);
+        a.output_padding[i] = o->output_padding[i];
     }
     return a;
 }

@@ -54,6 +54,11 @@ int64_t wf_conv_chunk(const conv_layout *l, int64_t chunk, int64_t *from); /* ro
 
 bool wf_conv_options_fit(wf_call *c, const conv *a); /* else fails the call */
 /* The number of results along axis 0 or 1; fails the call if there is none. */
+/* The number that options give for the rows (i 0) or the columns (1): one alone is for both. */
+static inline int64_t wf_given(const int64_t number[2], int i) {
+    int64_t n = i && !number[1] ? number[0] : number[i];
+    return n == WF_NO_PADDING ? 0 : n;
+}
 bool wf_conv_count(wf_call *c, const conv *a, int axis, int64_t size, int64_t kernel, int64_t *n);
 
 extern const wf_kernel wf_conv2d_kernel, wf_conv_transpose2d_kernel, wf_conv2d_weight_kernel;

@@ -42,10 +42,10 @@ static pool attrs_of(const wf_pool_options *o) {
     memset(&p, 0, sizeof p);
     p.window.groups = 1, p.ceil_mode = o && o->ceil_mode;
     for (int i = 0; i < 2; i++) {
-        p.kernel[i] = o ? o->kernel[i] : 0;
-        p.window.stride[i] = o ? or_else(o->stride[i], o->kernel[i]) : 1;
-        p.window.dilation[i] = o ? or_else(o->dilation[i], 1) : 1;
-        p.window.padding[i] = o ? o->padding[i] : 0;
+        p.kernel[i] = o ? wf_given(o->kernel, i) : 0;
+        p.window.stride[i] = o ? or_else(wf_given(o->stride, i), p.kernel[i]) : 1;
+        p.window.dilation[i] = o ? or_else(wf_given(o->dilation, i), 1) : 1;
+        p.window.padding[i] = o ? wf_given(o->padding, i) : 0;
         p.after[i] = padding_after(&p, i);
     }
     return p;
@@ -53,9 +53,9 @@ static pool attrs_of(const wf_pool_options *o) {
 
 /* Of one axis: of the columns. */
 static wf_pool_options of_columns(const wf_pool_options *o) {
-    if (!o) return (wf_pool_options){ .kernel = { 1, 0 } };
-    return (wf_pool_options){ .kernel = { 1, o->kernel[0] },
-                              .stride = { 1, o->stride[0] },
+    if (!o) return (wf_pool_options){ 0 };
+    return (wf_pool_options){ .kernel = { o->kernel[0] != 0, o->kernel[0] },
+                              .stride = { o->stride[0] != 0, o->stride[0] },
                               .padding = { 0, o->padding[0] },
                               .dilation = { 1, o->dilation[0] },
                               .exclude_pad = o->exclude_pad,
@@ -375,8 +375,10 @@ static wf_tensor *even_kernel(wf_graph *g, const pool *p, double value) {
 static wf_tensor *sum_windows(wf_tensor *x, const pool *p, double weight) {
     const conv *a = &p->window;
     wf_conv_options o = { .groups = 1 };
-    for (int i = 0; i < 2; i++)
-        o.stride[i] = a->stride[i], o.padding[i] = a->padding[i], o.dilation[i] = a->dilation[i];
+    for (int i = 0; i < 2; i++) {
+        o.stride[i] = a->stride[i], o.dilation[i] = a->dilation[i];
+        o.padding[i] = a->padding[i] ? a->padding[i] : WF_NO_PADDING;
+    }
     return wf_conv2d(x, even_kernel(x->graph, p, weight), NULL, &o);
 }
 

@@ -73,14 +73,14 @@ static wf_tensor *chunk(wf_tensor *x, int axis, int n, int which) {
 
 #define CONVOLUTION(transposed)                                                                    \
     (&(wf_conv_options){ .stride = { i[0], i[1] },                                                 \
-                         .padding = { i[2], i[3] },                                                \
+                         .padding = { i[2], i[3] ? i[3] : WF_NO_PADDING },                         \
                          .dilation = { i[4], i[5] },                                               \
                          .groups = i[6],                                                           \
                          .output_padding = { (transposed) ? i[7] : 0, (transposed) ? i[8] : 0 } })
 #define POOLING                                                                                    \
     (&(wf_pool_options){ .kernel = { i[0], i[1] },                                                 \
                          .stride = { i[2], i[3] },                                                 \
-                         .padding = { i[4], i[5] },                                                \
+                         .padding = { i[4], i[5] ? i[5] : WF_NO_PADDING },                         \
                          .exclude_pad = i[6] })
 #define ATTENTION (&(wf_attention_options){ .causal = i[0], .window = i[1], .scale = r[0] })
 

@@ -76,6 +76,59 @@ TEST(poison_is_computed_nowhere) {
     wf_plan_free(p), wf_graph_free(g);
 }
 
+TEST(a_tensor_and_its_detach_have_gradients_at_once) {
+    wf_graph *g = new_graph(WF_F64);
+    wf_tensor *x = wf_param(g, "x", SHAPE(1), wf_init_constant(3)), *dx[4];
+    wf_tensor *wrt[] = { x, wf_detach(x), wf_sign(x), wf_floor(x) };
+    wf_tensor *all = wf_mul(wf_mul(wf_square(x), wrt[1]), wf_mul(wrt[2], wrt[3]));
+    ck_assert_msg(wf_grad(wf_sum(all, WF_ALL_AXES, false), wrt, 4, dx), "%s", wf_error(g));
+    const double expected[] = { 54, 27, 81, 27 }; /* of x^2 a b c at x = a = c = 3, b = 1 */
+    wf_plan *p = plan_of(g, dx, 4, NULL, 0, false);
+    ck_assert(wf_run(p));
+    for (int i = 0; i < 4; i++) {
+        double value;
+        ck_assert(wf_fetch(p, dx[i], &value, sizeof value) && value == expected[i]);
+    }
+    wf_plan_free(p);
+    end_graph(g);
+}
+
+TEST(extents_made_one_axis_are_sorted) {
+    wf_graph *g = new_graph(WF_F32);
+    int64_t shape[] = { wf_extent(g, "S", 9), wf_extent(g, "T", 9), wf_extent(g, "B", 4) };
+    wf_tensor *x = wf_input(g, "x", WF_F32, 3, shape);
+    wf_tensor *y = wf_sort(wf_reshape(x, 1, (int64_t[]){ WF_REST }), 0, false).values;
+    wf_plan *p = plan_of(g, &y, 1, &x, 1, false);
+    float in[] = { 3, 1, 4, 2 }, out[4];
+    ck_assert_msg(wf_bind(p, "S", 2) && wf_bind(p, "T", 2) && wf_bind(p, "B", 1) &&
+                      wf_feed(p, x, in, sizeof in) && wf_run(p) && wf_fetch(p, y, out, sizeof out),
+                  "%s %s", wf_error(g), wf_plan_error(p));
+    for (int i = 0; i < 4; i++) ck_assert(out[i] == (float)(i + 1));
+    wf_plan_free(p);
+    end_graph(g);
+}
+
+TEST(one_number_is_for_both_axes_of_an_image) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(1, 3, 8, 8));
+    wf_tensor *w = wf_param(g, "w", SHAPE(4, 3, 3, 3), wf_init_zeros());
+    const struct {
+        int64_t padding[2], stride[2], rows, columns;
+    } cases[] = { { { 1 }, { 0 }, 8, 8 },
+                  { { 1 }, { 2 }, 4, 4 },
+                  { { 1, WF_NO_PADDING }, { 2, 1 }, 4, 6 },
+                  { { 0, 1 }, { 0 }, 6, 8 } };
+    for (int i = 0; i < COUNT_OF(cases); i++) {
+        wf_conv_options o = { .padding = { cases[i].padding[0], cases[i].padding[1] },
+                              .stride = { cases[i].stride[0], cases[i].stride[1] } };
+        wf_tensor *y = wf_conv2d(x, w, NULL, &o);
+        ck_assert(y->shape[2] == cases[i].rows && y->shape[3] == cases[i].columns);
+    }
+    wf_tensor *y = wf_max_pool2d(x, &(wf_pool_options){ .kernel = { 2 } });
+    ck_assert(y->shape[2] == 4 && y->shape[3] == 4);
+    end_graph(g);
+}
+
 /* ---- errors name the function that was called ------------------------------------------------ */
 
 TEST(a_run_that_fails_names_the_function) {
