@@ -10,7 +10,7 @@ set -eu
 source=$1 copy=$2/recipes
 rm -rf "$copy"
 mkdir -p "$copy"
-(cd "$source" && cp -R core ops nn models tools tests weft.h weft.hpp meson.build meson_options.txt LICENSE README.md .clang-format "$copy")
+(cd "$source" && cp -R core ops nn models tools tests weft.h weft.hpp meson.build meson_options.txt LICENSE README.md CHANGES.md SECURITY.md .clang-format "$copy")
 cd "$copy"
 
 # Each edit into a file of its own: the path, the text (none: a new file), then the block.

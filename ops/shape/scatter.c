@@ -17,6 +17,9 @@
 
 enum { SRC, IDS, LIKE, ADDEND };
 
+/* A loop over elements is compiled once for each way to combine: a call for each takes twice as long. */
+#define FOR_EACH_WAY static inline __attribute__((always_inline))
+
 static bool shape_scatter(wf_call *c) {
     const int *axis = c->attrs;
     const wf_view *like = &c->in[LIKE];
@@ -69,7 +72,7 @@ static wf_view slab(const wf_view *v, int axis, int64_t from, int64_t to) {
 /* y[i] = y[i] and x[i], combined. n elements, both without gaps. */
 typedef void combine(wf_dtype type, int64_t n, void *y, const void *x);
 
-static void add(wf_dtype type, int64_t n, void *y, const void *x) {
+FOR_EACH_WAY void add(wf_dtype type, int64_t n, void *y, const void *x) {
     if (n > 1)
         WF_KERNEL(type, accumulate(n, x, y));
     else if (type == WF_F64)
@@ -78,15 +81,15 @@ static void add(wf_dtype type, int64_t n, void *y, const void *x) {
         *(float *)y += *(const float *)x;
 }
 
-static void take_larger(wf_dtype type, int64_t n, void *y, const void *x) {
+FOR_EACH_WAY void take_larger(wf_dtype type, int64_t n, void *y, const void *x) {
     WF_KERNEL(type, binary[WF_BINARY_maximum](n, y, 1, x, 1, y));
 }
 
-static void multiply(wf_dtype type, int64_t n, void *y, const void *x) {
+FOR_EACH_WAY void multiply(wf_dtype type, int64_t n, void *y, const void *x) {
     WF_KERNEL(type, binary[WF_BINARY_mul](n, y, 1, x, 1, y));
 }
 
-static void replace(wf_dtype type, int64_t n, void *y, const void *x) {
+FOR_EACH_WAY void replace(wf_dtype type, int64_t n, void *y, const void *x) {
     memcpy(y, x, (size_t)n * wf_dtype_size(type));
 }
 
@@ -97,8 +100,8 @@ static int64_t place_in_src(const wf_call *c, const wf_view *src, int64_t at) {
                     (int64_t)wf_dtype_size(whole->dtype);
 }
 
-static bool write_rows(const wf_call *c, const wf_view *src, const wf_view *ids, const wf_view *y,
-                       combine *with) {
+FOR_EACH_WAY bool write_rows(const wf_call *c, const wf_view *src, const wf_view *ids,
+                             const wf_view *y, combine *with) {
     const int *axis = c->attrs;
     int64_t below = y->shape[*axis], step = y->stride[*axis];
     wf_walk w;
@@ -120,7 +123,7 @@ static bool write_rows(const wf_call *c, const wf_view *src, const wf_view *ids,
     return true;
 }
 
-static bool scatter(const wf_call *c, int phase, int64_t task, combine *with) {
+FOR_EACH_WAY bool scatter(const wf_call *c, int phase, int64_t task, combine *with) {
     int axis = divided_axis(c);
     int64_t from = 0, to = 1;
     if (phase == 0) {

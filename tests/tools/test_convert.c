@@ -262,7 +262,7 @@ TEST_ROWS(a_bad_pair_is_named, COUNT_OF(bad_pairs)) {
     FILE *in = fopen("pairs", "w");
     fprintf(in, "1\t2\n%s\n3\t4\n", bad_pairs[_i].line);
     fclose(in);
-    ck_assert_int_eq(run("generate --model model --score < pairs")->status, 1);
+    ck_assert_int_eq(run("generate --model model --score --long-lines stop < pairs")->status, 1);
     assert_contains(result.err, bad_pairs[_i].says);
     const char *end = strchr(result.out, '\n');
     ck_assert_msg(end && !end[1], "the pair before it is scored, no other: %s", result.out);

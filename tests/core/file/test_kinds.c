@@ -92,12 +92,12 @@ TEST(a_file_says_what_it_is) {
     static const char *const other[] = { "--d-model 16 --seed 2", "--d-model 8",
                                          "--d-model 16 --share-vocab", "--d-model 16 --ema 0.5" };
     for (int i = 0; i < COUNT_OF(other); i++) {
-        run("%s %s --max-steps 4 -o x.safetensors", TRAIN, other[i]);
+        run("%s %s --max-steps 4 --overwrite -o x.safetensors", TRAIN, other[i]);
         expect(0);
         run_of("x.safetensors", runs[2]);
         ck_assert_msg(strcmp(runs[0], runs[2]) != 0, "%s", other[i]);
     }
-    ok("mv others pairs && " TRAIN "--d-model 16 --max-steps 4 -o x.safetensors");
+    ok("mv others pairs && " TRAIN "--d-model 16 --max-steps 4 --overwrite -o x.safetensors");
     run_of("x.safetensors", runs[2]);
     ck_assert_msg(strcmp(runs[0], runs[2]) != 0, "other data");
 }
@@ -220,7 +220,7 @@ TEST(recorded_files_resume_without_the_settings_of_later) {
 /* Training A ends with its best; B of the same pairs is stopped before it has one of its own. */
 TEST(the_best_of_another_training_is_not_taken) {
     for (int before = 0; before < 2; before++) {
-        ok(TRAIN "--d-model 32 --max-steps 40 --valid-every 20 -o m.safetensors");
+        ok(TRAIN "--d-model 32 --max-steps 40 --valid-every 20 --overwrite -o m.safetensors");
         ok("cp m.best.safetensors of_a");
         ok(TRAIN "--d-model 16 --seed 7 --max-steps 2 --valid-every 0 -o b.safetensors");
         ok("mv b.safetensors m.safetensors; rm b.best.safetensors");
