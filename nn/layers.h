@@ -118,7 +118,7 @@ WF_API struct wf_group_norm_layer wf_group_norm_new(wf_graph *g, const char *nam
                                                     int64_t channels, double eps);
 WF_API wf_tensor *wf_norm_groups(const struct wf_group_norm_layer *l, wf_tensor *x);
 
-/* As torch.nn.BatchNorm1d and 2d, whose usual eps is 1e-5 and momentum 0.1. Plans that train use the
+/* Batch normalisation, as torch.nn.BatchNorm1d and 2d, whose usual eps is 1e-5 and momentum 0.1. Plans that train use the
  * statistics of the batch; others the running ones, which are buffers: saved with the parameters. */
 struct wf_batch_norm_layer {
     wf_tensor *weight, *bias;              /* [C], parameters */

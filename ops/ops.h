@@ -294,7 +294,7 @@ WF_API wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids);
 WF_API wf_tensor *wf_gather(wf_tensor *x, int axis, wf_tensor *ids);
 /* x, and src[i,k,j] added to its element [i,ids[i,k,j],j]; src has the shape that gather gives */
 WF_API wf_tensor *wf_scatter_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
-/* The same with the largest, or the smallest, of x and what is written there; equal ones get equal parts
+/* Scatter with the largest, or the smallest, of x and what is written there; equal ones get equal parts
  * of the gradient. The product, whose gradient is right at 0, that of the gradient where nothing is 0.
  * scatter: the last that is written there, in the order of k; x real or i32. scatter.c */
 WF_API wf_tensor *wf_scatter_max(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);

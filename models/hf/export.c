@@ -184,7 +184,7 @@ static int64_t longest(const hf_config *c, const wf_decode_options *d) {
     return fixed ? (int64_t)d->max_len_b + counted : c->c.max_len;
 }
 
-/* What transformers takes for a beam alone; of others it would warn. */
+/* Settings that transformers accepts for a beam alone: in others it would warn of them. */
 static void put_beam(hf_text *t, const wf_decode_options *d) {
     put_real(t, "length_penalty", d->penalty == WF_PENALTY_NONE ? 0 : d->alpha);
     if (d->stop == WF_STOP_LONGEST)

@@ -56,7 +56,7 @@ bool wf_hf_string(const hf_value *v, char *out, size_t size);
 bool wf_hf_reals(const hf_value *v, double *out, int n);
 /* Its text without white space outside strings, in the way of snprintf. */
 size_t wf_hf_compact(const hf_value *v, char *out, size_t size);
-/* As much of that as a sentence has room for; returns out. */
+/* The beginning of that, as much as a sentence has room for; returns out. */
 enum { HF_SHOWN = 64 };
 const char *wf_hf_show(const hf_value *v, char out[HF_SHOWN]);
 /* Ids in brackets; depth 2: each in brackets of its own. How many, or -1. */

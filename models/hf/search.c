@@ -58,7 +58,7 @@ static const char *const used[] = {
     "bos_token_id",
 };
 
-/* What weft does not do: a search changes if a value is another than this one; null never does. Some
+/* Settings that weft does not follow: a search changes if a value is another than this one; null never does. Some
  * are of samples alone. */
 static const struct {
     const char *name, *neutral;
@@ -87,7 +87,7 @@ static const struct {
     { "eta_cutoff", "0", true },
 };
 
-/* Of how it is run, of what is handed back. */
+/* Settings of how it is run and of what is returned. */
 static const char *const ignored[] = {
     "_from_model_config",
     "transformers_version",

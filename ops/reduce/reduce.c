@@ -129,7 +129,7 @@ static const void *elements(reduction *r, const wf_view *x, int64_t from, int64_
     return pack;
 }
 
-/* What nothing gives: a fold begins with it. */
+/* The reduction of no elements, with which a fold begins. */
 static double start_of(fold_kind kind) {
     return kind == FOLD_MAX ? -INFINITY : kind == FOLD_MIN ? INFINITY : 0;
 }

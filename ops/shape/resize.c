@@ -113,10 +113,17 @@ static bool shape_resize(wf_call *c) {
     return true;
 }
 
+/* dy has the shape of x but for the size of the axis. */
 static bool shape_backward(wf_call *c) {
-    const wf_view *like = &c->in[1];
-    if (!wf_want_real(c, 0)) return false;
-    wf_set_shape(&c->out[0], c->in[0].dtype, like->ndim, like->shape);
+    const resize *r = c->attrs;
+    const wf_view *dy = &c->in[0], *like = &c->in[1];
+    if (!wf_want_real(c, 0) || !wf_want_axis(c, r->axis, like->ndim)) return false;
+    wf_view expected = *like;
+    if (dy->ndim == like->ndim) expected.shape[r->axis] = dy->shape[r->axis];
+    if (!wf_same_shape(dy, &expected) || (dy->shape[r->axis] > 0 && like->shape[r->axis] == 0))
+        return wf_fail(c, "%s is not resized along axis %d to %s", wf_show(c, like), r->axis,
+                       wf_show(c, dy));
+    wf_set_shape(&c->out[0], dy->dtype, like->ndim, like->shape);
     return true;
 }
 

@@ -13,7 +13,7 @@ SETUP(make_folder, remove_folder)
 
 static const int32_t beginning[] = { 2, 4, 9, 14 };
 
-/* As in record_hf.py. */
+/* Settings as in record_hf.py. */
 enum { RULES = 8, RENORMALISED = 4 };
 static wf_decode_options with_rule(const wf_generation *g, int rule) {
     wf_decode_options o = wf_generation_options(g);

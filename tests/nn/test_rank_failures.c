@@ -276,7 +276,7 @@ static const run kinds[] = {
     { .ranks = 3 },
 };
 
-/* Whoever is late, the bits are those of a run in which nobody waits. */
+/* Delays of any rank change nothing: the bits are those of a run in which nobody waits. */
 TEST_ROWS(waiting_changes_no_bit, COUNT_OF(kinds)) {
     run want = kinds[_i];
     want.failing = -1;

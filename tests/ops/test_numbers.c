@@ -74,7 +74,7 @@ static bool differentiate_sum(fixture *f) {
     return wf_grad(f->loss, f->wrt, f->n_wrt, f->grad);
 }
 
-/* As the table has them, and with each of their sizes 0. */
+/* Rows as the table has them, and with each of their sizes 0. */
 TEST_ROWS(row_writes_all_of_its_result, op_case_count) {
     const op_case *row = &op_cases[_i];
     if (row->update) return;

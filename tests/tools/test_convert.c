@@ -252,8 +252,8 @@ static const struct {
     { "1 11\t3", "line 2: token id 11 is outside 0..10" },
     { "1 2\t13", "line 2: token id 13 is outside 0..12" },
     { "1 2\tx", "line 2: 'x' is not a token id" },
-    { "1\t1 2 3 4 5 6 7 8 9", "line 2: more than 8 tokens" },
-    { "1 2 3 4 5 6 7 8 9 10\t1", "line 2: more than 9 tokens" },
+    { "1\t1 2 3 4 5 6 7 8 9", "line 2: the target has 9 tokens, and 8 is the most" },
+    { "1 2 3 4 5 6 7 8 9 10\t1", "line 2: the source has 10 tokens, and 9 is the most" },
 };
 
 TEST_ROWS(a_bad_pair_is_named, COUNT_OF(bad_pairs)) {

@@ -99,7 +99,7 @@ TEST(a_model_is_replaced_when_asked) {
 
 /* ---- an export that was stopped -------------------------------------------------------------- */
 
-/* As a killed one leaves it: the names, and some of the files. */
+/* State after a kill: the names, and some of the files. */
 TEST(an_export_that_was_stopped_is_made_again) {
     copy_of("bart", "folder");
     copy_of("marian", "folder2");
@@ -140,7 +140,7 @@ TEST(an_export_that_fails_leaves_nothing) {
 
 /* ---- pointers of Git LFS --------------------------------------------------------------------- */
 
-/* What a clone without git-lfs has in the place of large files. */
+/* Pointer that a clone without git-lfs has in the place of a large file. */
 TEST(a_pointer_of_git_lfs_is_called_so) {
     static const char *const files[] = { "model.safetensors", "source.spm", "vocab.json" };
     copy_of("marian", "folder");

@@ -88,7 +88,7 @@ static void add(list *l, const char *dashes, const used_file *file, bool standar
     identify(l->p, &l->all[l->n++]);
 }
 
-/* What the program's table and its streams name. */
+/* Files that the program's table and its streams name. */
 static void add_told(list *l) {
     static const used_file streams[] = { { "stdin", NULL, STDIN_FILENO, USE_INPUT },
                                          { "stdout", NULL, STDOUT_FILENO, USE_LOG },

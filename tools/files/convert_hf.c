@@ -101,7 +101,7 @@ static bool is_there(const char *path) {
     return lstat(path, &s) == 0;
 }
 
-/* Of an export that was stopped; "" if there is none. */
+/* The list of an export that was stopped; "" if there is none. */
 static char *own_names(const program *p, const char *folder) {
     enum { MOST = 4096 };
     char path[PATH_SIZE], *names = memory(p, calloc(1, MOST));
@@ -250,7 +250,7 @@ static wf_tokenizer *tokenizer(const wf_file *f, const char *prefix, char *messa
     return t;
 }
 
-/* What `generate` does with a model whose file says nothing of a search: a beam for text, none for
+/* The search of `generate` for a model whose file says nothing of one: a beam for text, none for
  * token ids. */
 static wf_decode_options usual_search(bool text) {
     wf_decode_options o = wf_decode_defaults();

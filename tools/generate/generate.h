@@ -98,7 +98,7 @@ typedef struct job {
 /* ---- generate_search.c ----------------------------------------------------------------------- */
 
 void check_options(const program *p, settings *set); /* what can be told without the model */
-/* Of the model in f: what is asked for, then what the file says, then its kind's defaults. */
+/* Search settings of the model in f: those asked for, then what the file says, then its kind's defaults. */
 void choose_search(job *j, program *p, settings *set, const wf_file *f);
 wf_decode_options decode_options(const settings *set, const wf_generation *lists);
 
@@ -116,7 +116,7 @@ void warn_of_long_lines(const job *j);
 
 /* ---- generate_lines.c ------------------------------------------------------------------------ */
 
-/* What came before a bad line is answered; then the bad line is told. */
+/* Lines before a bad one are answered; then the bad one is told. */
 _Noreturn void refuse_line(job *j, const char *why);
 /* What to call the input. */
 const char *input_name(const job *j);

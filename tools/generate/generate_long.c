@@ -101,7 +101,7 @@ static size_t boundary(const job *j, const char *line, size_t bytes, size_t at) 
     return at;
 }
 
-/* As many bytes from the beginning as fit, in whole characters: twice as many as long as they do,
+/* The longest beginning that fits, in whole characters: twice as many as long as they do,
  * then by halves. */
 static size_t longest_that_fits(job *j, char *line, size_t bytes, int64_t most) {
     size_t fits = 0, over = boundary(j, line, bytes, (size_t)most);

@@ -9,7 +9,7 @@
 #include "models/text.h"
 #include "tools/data/survey.h"
 
-/* Of pairs of text, by their number. */
+/* Defaults for pairs of text, by their number. */
 typedef struct pair_defaults {
     double pairs;
     double batch; /* pairs in a batch */
@@ -18,7 +18,7 @@ typedef struct pair_defaults {
 } pair_defaults;
 pair_defaults defaults_for_pairs(double pairs);
 
-/* Of running text, by its bytes. */
+/* Defaults for running text, by its bytes. */
 typedef struct text_defaults {
     double bytes;
     double ids;     /* of byte-bpe */

@@ -90,7 +90,7 @@ wf_model *settings_start(const settings *set, const wf_file *init, char *message
 /* ---- settings_follow.c: settings that follow the data
  * ---------------------------------------------------- */
 
-/* What was not given on the command line, and a new model's alone. */
+/* Defaults of a new model for settings that were not on the command line. */
 dataset_follower settings_follower(settings *set);
 wf_token_kind settings_tokenizer(const settings *set, int side);
 wf_tokenizer_options settings_tokens(const settings *set, int side);
@@ -110,7 +110,7 @@ void settings_take_freeze(settings *set, const wf_file *f);
 /* ---- settings_refuse.c ----------------------------------------------------------------------- */
 
 /* Exit if an option that was given would have no effect. */
-/* What a folder of transformers could not say, before the training: --like. */
+/* Refuse, before the training, what a folder of transformers cannot hold: --like. */
 void settings_refuse_unlike(const settings *set);
 void settings_refuse_idle(const settings *set);
 /* Exit if running text can't be learned so. */

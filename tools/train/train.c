@@ -146,7 +146,7 @@ static bool are_sentences(const session *s) {
     return kind != WF_WORDS || wf_tokenizer_size(t) > FEW;
 }
 
-/* Of tokens that are words, or else of characters. */
+/* Error rate of words if tokens are words, else of characters. */
 static int error_text(const session *s, const evaluation *v, char *text, size_t size) {
     bool words = wf_tokenizer_kind(s->dataset.tokenizer[SIDE_TGT]) == WF_WORDS;
     const edit_counts *e = words ? &v->counts.text.words : &v->counts.text.characters;
