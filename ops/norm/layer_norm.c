@@ -186,6 +186,7 @@ static void sum_rows_of_block(const wf_call *c, wf_view work, int64_t block) {
     int64_t rows, n, from, to;
     wf_view_rows(x, &rows, &n);
     wf_task_range(rows, BLOCK_ROWS, block, &from, &to);
+    if (n == 0) return;
     void *dweight = wf_at(&work, 2 * block * n), *dbias = wf_at(&work, (2 * block + 1) * n);
     memset(dweight, 0, 2 * (size_t)n * wf_dtype_size(x->dtype));
     WF_KERNEL(x->dtype,

@@ -113,6 +113,7 @@ static void differentiate_block(const wf_call *c, wf_view work, int64_t block) {
     int64_t rows, n, from, to;
     wf_view_rows(x, &rows, &n);
     wf_task_range(rows, BLOCK_ROWS, block, &from, &to);
+    if (n == 0) return;
     void *dweight = wf_at(&work, block * n);
     memset(dweight, 0, (size_t)n * wf_dtype_size(x->dtype));
     WF_KERNEL(x->dtype, rms_norm_backward_rows(to - from, n, wf_at(x, from * n), c->in[1].data,

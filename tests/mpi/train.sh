@@ -58,7 +58,7 @@ ends() {
     ends 2 'd-model' $pairs --d-model 15 -o many
     ends 1 "can't be written" $pairs -o none/many
     ends 2 'there are ranks already' $pairs --processes 2 -o many
-    ends 3 'is not finite' $pairs --accum 4 --max-steps 50 --optimizer sgd --lr 1e6 --clip-norm 0 -o many
+    ends 3 'is not finite' $pairs --accum 4 --max-steps 50 --optimizer sgd --lr 1e6 --clip-norm 0 -o infinite
 }
 # A rank that stands still is noticed by the next, which says so.
 rm -f pid.*
