@@ -323,12 +323,13 @@ static wf_tensor *evaluate(formula *f) {
 wf_tensor *wf_einsum(const char *text, wf_tensor *const *operands, int n) {
     formula f = { .text = text, .n = n };
     if (n < 1 || !operands) return wf_poison(NULL, "einsum: no operands");
+    if (n > WF_MAX_OPERANDS)
+        return wf_poison(operands[0] ? operands[0]->graph : NULL, "einsum: %d operands, at most %d",
+                         n, WF_MAX_OPERANDS);
     wf_compose("einsum", n, operands);
     if (!operands[0]) return wf_poison(NULL, "einsum: operand 0 is NULL");
     f.g = operands[0]->graph;
     if (!text) return wf_poison(f.g, "einsum: the formula is NULL");
-    if (n > WF_MAX_OPERANDS)
-        return wf_poison(f.g, "einsum: %d operands, at most %d", n, WF_MAX_OPERANDS);
     for (int i = 0; i < n; i++) {
         if (!operands[i]) return wf_poison(f.g, "einsum: operand %d is NULL", i);
         f.terms[i].x = operands[i];

@@ -111,9 +111,10 @@ TEST_ROWS(fails_at_what_is_spoilt, COUNT_OF(rows)) {
                           how);
             ck_assert_msg(!known || strncmp(wf_error(g), prefix, strlen(prefix)) == 0,
                           "%s: operand %d, way %d: \"%s\"", row->name, at, how, wf_error(g));
-            wf_graph_free(another);
             wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = &y, .n_fetch = 1 });
             ck_assert(!known || !wf_plan_ok(p));
-            wf_plan_free(p), wf_graph_free(g);
+            wf_plan_free(p);
+            wf_graph_free(g);
+            wf_graph_free(another);
         }
 }
