@@ -48,7 +48,7 @@ CFLAGS= meson setup build -Dbuildtype=plain -Doptimization=0 -Dtests=enabled -Dw
     { cat setup.log >&2; exit 1; }
 ninja -C build > build.log 2>&1 || { grep -A 8 -E 'error|FAILED' build.log >&2; exit 1; }
 export WEFT_TOOLS=$PWD/build/tools
-build/tests/weft-tests ops gradients extents rules extremes model_file kinds any_model
+build/tests/weft-tests ops gradients extents rules extremes constructors model_file kinds any_model
 # The model that was added is trained, resumed and run, with the flag that was.
 cd "$WEFT_TOOLS"
 ./train --arch bigram --task copy --lr-floor 1e-4 --max-steps 20 --valid-size 0 --quiet -o bigram.safetensors
