@@ -147,7 +147,7 @@ TEST_ROWS(words_are_learned_by_heart, 2) {
         "--layers %d --d-ff 64 --threads 1 --quiet --dropout 0 --label-smoothing 0 --batch-size 8 "
         "--lr 0.01 "
         "--warmup 20 --max-steps %d --valid-every 0 -o m --arch %s",
-        1 + _i, _i ? 800 : 500, _i ? "language" : "transformer");
+        1 + _i, _i ? 1000 : 800, _i ? "language" : "transformer");
     expect(0);
     int exact = 0;
     ck_assert_int_eq(sscanf(result.out, "exact match %d/24", &exact), 1);

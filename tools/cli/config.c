@@ -11,13 +11,12 @@
 enum { LARGEST = 1 << 20 };
 
 /* The file's text. Values of options point into it, so it is kept until the program ends. */
-static char *text_of_file;
+static char text_of_file[LARGEST + 1];
 
-static char *read_all(const program *p, const char *path) {
+static void read_all(const program *p, const char *path) {
     FILE *file = fopen(path, "rb");
     if (!file) fail(p, "%.100s can't be read: %s", path, strerror(errno));
-    char *text = malloc(LARGEST + 1);
-    if (!text) fail(p, "%.100s can't be read: out of memory", path);
+    char *text = text_of_file;
     size_t n = fread(text, 1, LARGEST + 1, file);
     bool failed = ferror(file) != 0;
     fclose(file);
@@ -25,7 +24,6 @@ static char *read_all(const program *p, const char *path) {
     if (n > LARGEST) usage_error(p, "%.100s has more than a megabyte: no options", path);
     if (memchr(text, '\0', n)) usage_error(p, "%.100s is not a text: it has a zero byte", path);
     text[n] = '\0';
-    return text;
 }
 
 static char *skip_blanks(char *at) {
@@ -107,7 +105,7 @@ static void take_line(program *p, const char *path, int line, char *text, bool *
 
 void config_read(program *p, const char *path) {
     int line = 1;
-    text_of_file = read_all(p, path);
+    read_all(p, path);
     bool *given = calloc((size_t)p->n * 2, sizeof *given);
     if (!given) fail(p, "%.100s can't be read: out of memory", path);
     for (int i = 0; i < p->n; i++) given[i] = p->options[i].seen;
