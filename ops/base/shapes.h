@@ -11,7 +11,7 @@ bool wf_want_axes(wf_call *c, uint32_t axes, int ndim); /* fails the call if an 
 enum { WF_AXES_TEXT = 320 };
 bool wf_axes_fit(uint32_t axes, int ndim, const char *what, char text[WF_AXES_TEXT]);
 /* "axis 5"; if it is a set of axes, "axis WF_AXIS(1), which is a set of axes". Returns text. */
-enum { WF_AXIS_TEXT = 64 };
+enum { WF_AXIS_TEXT = 80 };
 const char *wf_axis_text(int axis, char text[WF_AXIS_TEXT]);
 bool wf_no_axis(wf_call *c, const wf_view *x, int axis); /* fails the call: x has no such axis */
 bool wf_same_as_operand(wf_call *c);           /* a shape rule: out[0] is real and as operand 0 */
