@@ -248,6 +248,7 @@ main() {
             *) failed=1 ran="FAILED: ${ran:-does not build}, see $out/$way.log" ;;
         esac
         printf '%-15s| %-84s| %-14s| %s\n' "$way" "$ran" "$checks" $(($(date +%s) - begin))
+        case $status in 0 | 77) ;; *) grep -E 'error|FAILED|:[FE]:' "$out/$way.log" | tail -n 12 ;; esac
     done
     [ $failed = 0 ] || exit 1
     [ $ran_any = 1 ] || exit 77

@@ -5,23 +5,66 @@
 #
 # Installs what is missing (a C compiler, meson, ninja, pkg-config, Check), then builds and tests three times: as
 # released (build/), with the address and undefined-behaviour sanitizers (build-asan/), and the threaded
-# suites with the thread sanitizer (build-tsan/). Ends with Check's closing line of each.
+# suites with the thread sanitizer (build-tsan/). Ends with all failures, then Check's closing line of each.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 
 results=
+failures=
 failed=0
+
+# fails TEXT: to be repeated at the end, because a log is often shown from its end.
+fails() {
+    failed=1
+    failures="$failures
+$1
+"
+}
+
+# The allocations that tests ask for and no machine has: the sanitizers' allocators warn of thousands.
+without_warnings() { grep --line-buffered -v '^==[0-9]*==WARNING: [A-Za-z]*Sanitizer failed to allocate 0x' || true; }
 
 # tests NAME FOLDER SUITES...: run them with their output visible, and keep Check's closing line.
 tests() {
     name=$1 folder=$2
     shift 2
     { WEFT_TOOLS=$PWD/$folder/tools "$folder/tests/weft-tests" "$@" && echo 0 > "$folder/status" ||
-        echo 1 > "$folder/status"; } 2>&1 | tee "$folder/tests.log"
-    [ "$(cat "$folder/status")" = 0 ] || failed=1
-    results="$results$(printf '%-28s' "$name")$(grep '%: Checks:' "$folder/tests.log" || echo 'did not finish')
+        echo 1 > "$folder/status"; } 2>&1 | without_warnings | tee "$folder/tests.log"
+    closing=$(grep '%: Checks:' "$folder/tests.log" || echo 'did not finish')
+    results="$results$(printf '%-28s' "$name")$closing
 "
+    [ "$(cat "$folder/status")" = 0 ] || fails "$name: $closing
+$(check_failures "$folder/tests.log")"
+}
+
+# check_failures LOG: what stands after Check's closing line without our counts: failed tests, and what leaks. Of a run
+# that did not come so far, its end.
+check_failures() {
+    if grep -q '%: Checks:' "$1"; then
+        sed -n '/%: Checks:/,$p' "$1" |
+            grep -vE '%: Checks:|^Instruction set |^ *[0-9]+ [A-Za-z]' | head -n 400
+    else
+        tail -n 20 "$1"
+    fi
+}
+
+# meson_failures LOG: of Meson's testlog.txt the tests that failed: name, result, the last lines of what each printed.
+meson_failures() {
+    awk -v most=20 '
+        function tell(  i) {
+            if (name != "" && result !~ /^(exit status (0|77)|)$/) {
+                print "meson test " name ": " result
+                for (i = n > most ? n - most + 1 : 1; i <= n; i++) print "    " lines[i]
+            }
+            name = result = ""
+        }
+        /^=+ [0-9]+\/[0-9]+ =+$/ { tell(); n = 0; next }
+        /^=+$/ || /^-+ std(out|err) -+$/ { next }
+        /^test: / && name == "" { name = $NF; next }
+        /^result: / && result == "" { sub(/^result: */, ""); result = $0; next }
+        { lines[++n] = $0 }
+        END { tell() }' "$1"
 }
 
 # build FOLDER OPTIONS...
@@ -44,7 +87,8 @@ sanitized='-Dbuildtype=debugoptimized -Db_lundef=false -Dtests=enabled'
 
 build build -Dtests=enabled
 say "the house, the instruction sets, the installed library, the NEON kernels in an emulator, MPI where it is"
-meson test -C build --no-suite all --no-rebuild --print-errorlogs || failed=1
+meson test -C build --no-suite all --no-rebuild --print-errorlogs ||
+    fails "$(meson_failures build/meson-logs/testlog.txt)"
 tests 'release' build
 
 build build-asan $sanitized -Db_sanitize=address,undefined -Dc_args=-fno-sanitize-recover=all
@@ -59,5 +103,6 @@ unset CK_FORK
 build build-tsan $sanitized -Db_sanitize=thread
 tests 'thread' build-tsan pool transport courier sharded rank_failures plan rewrite run state
 
+[ $failed = 0 ] || printf '\nFailures:\n%s' "$failures"
 printf '\n%s' "$results"
 exit $failed
