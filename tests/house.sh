@@ -53,6 +53,7 @@ only 'O_CREAT|fopen\([^)]*"[wa]|rename\(|mkstemp' 'a file is made elsewhere than
     output report store bench_measure
 only '(fprintf|fputs|fputc|fwrite|puts)\(.*stderr|perror|vfprintf' 'stderr is written to elsewhere' \
     terminal options report generate_output convert
+only '\<open\([^)]*O_RDONLY|inflate' 'text is opened elsewhere than in text_input.c' text_input output
 for main in $(grep -l '^int main' $programs); do
     sed -n '/^int main/,/^}/p' "$main" | grep -m 1 '(.*);$' | grep -q terminal_open ||
         fail "$main does not begin with terminal_open"

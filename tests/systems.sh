@@ -58,7 +58,7 @@ build() {
         rm -rf "$folder"
         # shellcheck disable=SC2086 # a file or nothing
         meson setup "$folder" "$root" ${cross:+--cross-file "$cross"} -Dtests=enabled -Dbuildtype=plain \
-            -Dmpi=disabled -Dwerror="${werror:-true}" "$@"
+            -Dmpi=disabled -Dzlib=disabled -Dwerror="${werror:-true}" "$@"
     fi
     # shellcheck disable=SC2086 # words
     ninja -C "$folder" tests/weft-tests ${programs-tools/train tools/generate tools/inspect tools/graph tools/convert \

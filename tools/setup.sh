@@ -28,6 +28,7 @@ is_there() {
         pkg-config) has pkg-config || has pkgconf ;;
         arm) has aarch64-linux-gnu-gcc && has qemu-aarch64 ;;
         mpi) has mpirun && { pkg-config --exists ompi-c 2> /dev/null || pkg-config --exists mpich 2> /dev/null; } ;;
+        zlib) pkg-config --exists zlib 2> /dev/null || pkgconf --exists zlib 2> /dev/null ;;
         check) pkg-config --exists check 2> /dev/null || pkgconf --exists check 2> /dev/null ;;
     esac
 }
@@ -38,6 +39,8 @@ package() {
         apt-get:compiler) echo gcc libc6-dev ;;
         apt-get:ninja | dnf:ninja) echo ninja-build ;;
         apt-get:arm) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ;;
+        apt-get:zlib) echo zlib1g-dev ;;
+        dnf:zlib) echo zlib-devel ;;
         apt-get:mpi) echo openmpi-bin libopenmpi-dev ;;
         dnf:mpi) echo openmpi-devel ;;
         pacman:mpi) echo openmpi ;;

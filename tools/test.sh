@@ -3,7 +3,7 @@
 #
 # usage: tools/test.sh
 #
-# Installs what is missing (a C compiler, meson, ninja, pkg-config, Check), then builds and tests three times: as
+# Installs what is missing (a C compiler, meson, ninja, pkg-config, Check, zlib), then builds and tests three times: as
 # released (build/), with the address and undefined-behaviour sanitizers (build-asan/), and the threaded
 # suites with the thread sanitizer (build-tsan/). Ends with all failures, then Check's closing line of each.
 set -eu
@@ -75,7 +75,7 @@ build() {
     compile "$folder"
 }
 
-need compiler meson ninja pkg-config check
+need compiler meson ninja pkg-config check zlib
 # For the kernels of another machine, which no one has to have: tests/systems.sh neon is skipped without.
 [ -z "${CI:-}" ] || (need arm) || say "the NEON kernels are not tested here"
 # For ranks on several machines, likewise: without it train-mpi is not built.

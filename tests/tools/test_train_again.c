@@ -129,9 +129,6 @@ static const struct {
 } told[] = {
     { "train --task copy --d-model 8 --heads 2 --layers 1 --max-steps 1 --valid-size 0", 0,
       "the model will not be kept: -o FILE would save it\ntask" },
-    { "gzip < pairs > p.gz; train --train p.gz", 1, "p.gz is a gzip file: unpack it first" },
-    { "gzip < pairs > p.gz; cat p.gz | train --train /dev/stdin", 1, "is a gzip file" },
-    { "gzip < pairs > p.gz; train --text p.gz", 1, "p.gz is a gzip file: unpack it first" },
     { "tr '\\t' , < pairs > p.csv; train --train p.csv", 1, "if commas part them" },
     { "{ cat pairs; head -c 50 /dev/zero; cat pairs; } > b; train --text b --text-eval-size 0 "
       "--max-len 8 --dry-run",

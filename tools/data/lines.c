@@ -2,35 +2,29 @@
 #include "lines.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include "tools/cli/retry.h"
 
 #define BYTE_ORDER_MARK "\xEF\xBB\xBF" /* says that a file is UTF-8; it is no text */
 
 bool lines_open(lines *l, const char *path) {
-    *l = (lines){ .file = STDIN_FILENO };
-    if (path) RETRY(l->file, open(path, O_RDONLY | O_CLOEXEC));
-    return l->file >= 0;
+    *l = (lines){ 0 };
+    return text_input_open(&l->file, path);
 }
 
 void lines_start(lines *l, spool *from) {
-    *l = (lines){ .file = -1, .from = from };
+    *l = (lines){ .file.file = -1, .from = from };
 }
 
 const char *lines_failure(const lines *l) {
-    return l->from ? spool_failure(l->from) : strerror(errno);
+    return l->from ? spool_failure(l->from) : text_input_failure(&l->file);
 }
 
 void lines_close(lines *l) {
-    if (l->file > STDIN_FILENO) close(l->file);
+    text_input_close(&l->file);
     free(l->buffer);
-    *l = (lines){ .file = -1 };
+    *l = (lines){ .file.file = -1 };
 }
 
 /* The line that ends at `stop` (a newline, or the end of the input); "\r\n" ends a line too. */
@@ -57,15 +51,10 @@ static bool make_room(lines *l) {
     return grown;
 }
 
-static bool ready(const lines *l) {
-    struct pollfd p = { .fd = l->file, .events = POLLIN };
-    return poll(&p, 1, 0) != 0;
-}
-
 static ssize_t read_more(lines *l) {
     char *bytes = l->buffer + l->end;
     size_t n = l->capacity - l->end - 1;
-    if (!l->from) return read(l->file, bytes, n);
+    if (!l->from) return text_input_read(&l->file, bytes, n);
     ssize_t got = spool_read(l->from, l->at, bytes, n);
     if (got > 0) l->at += (size_t)got;
     return got;
@@ -80,7 +69,7 @@ line_status lines_next(lines *l, bool wait, char **line) {
         if (length > LONGEST_LINE) return LINE_TOO_LONG;
         if (stop) return *line = take_line(l, stop), LINE_READ;
         if (l->at_end) return LINE_END;
-        if (!wait && !ready(l)) return LINE_WAIT;
+        if (!wait && !text_input_ready(&l->file)) return LINE_WAIT;
         if (!make_room(l)) return LINE_FAILED;
         ssize_t n = read_more(l);
         if (n < 0 && errno == EINTR) continue;

@@ -9,11 +9,12 @@
 #include <stdint.h>
 
 #include "spool.h"
+#include "text_input.h"
 
 enum { LONGEST_LINE = 1 << 20 }; /* bytes */
 
 typedef struct lines {
-    int file;
+    text_input file;
     spool *from; /* instead of the file, if it is not NULL: read up to `at` */
     size_t at;
     char *buffer;
@@ -25,7 +26,7 @@ typedef struct lines {
 
 typedef enum { LINE_READ, LINE_WAIT, LINE_END, LINE_TOO_LONG, LINE_FAILED } line_status;
 
-bool lines_open(lines *l, const char *path); /* NULL: stdin. False: errno */
+bool lines_open(lines *l, const char *path); /* NULL, "-": stdin. False: errno */
 /* From the start of what is open already. The first reading of a spool goes to its end. */
 void lines_start(lines *l, spool *from);
 const char *lines_failure(const lines *l); /* after LINE_FAILED: why, at once */

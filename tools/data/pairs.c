@@ -21,7 +21,7 @@ __attribute__((format(printf, 3, 4))) static bool refuse(pair_lines *p, char *me
 }
 
 bool pairs_open(pair_lines *p, const char *src, const char *tgt, char *message) {
-    *p = (pair_lines){ .file = { { .file = -1 }, { .file = -1 } }, .path = { src, tgt } };
+    *p = (pair_lines){ .file = { { .file.file = -1 }, { .file.file = -1 } }, .path = { src, tgt } };
     for (int i = 0; i < 2 && p->path[i]; i++) {
         if (lines_open(&p->file[i], p->path[i])) continue;
         refuse(p, message, "%s can't be read: %s", p->path[i], strerror(errno));
@@ -32,14 +32,16 @@ bool pairs_open(pair_lines *p, const char *src, const char *tgt, char *message) 
 }
 
 void pairs_start(pair_lines *p, spool *const from[2], const char *const path[2]) {
-    *p = (pair_lines){ .file = { { .file = -1 }, { .file = -1 } }, .path = { path[0], path[1] } };
+    *p = (pair_lines){ .file = { { .file.file = -1 }, { .file.file = -1 } },
+                       .path = { path[0], path[1] } };
     for (int i = 0; i < 2 && path[i]; i++) lines_start(&p->file[i], from[i]);
 }
 
 void pairs_make(pair_lines *p, const char *name, pair_maker *make, void *user) {
-    *p = (pair_lines){
-        .file = { { .file = -1 }, { .file = -1 } }, .path = { name }, .make = make, .user = user
-    };
+    *p = (pair_lines){ .file = { { .file.file = -1 }, { .file.file = -1 } },
+                       .path = { name },
+                       .make = make,
+                       .user = user };
 }
 
 void pairs_close(pair_lines *p) {
@@ -71,8 +73,6 @@ static bool check_line(pair_lines *p, int i, char *message) {
     long long number = (long long)p->number;
     const char *path = p->path[i];
     if (p->bytes[i] == 0 && i == 0 && p->targets && p->path[1]) return true;
-    if (number == 1 && p->bytes[i] >= 2 && memcmp(p->text[i], "\x1f\x8b", 2) == 0)
-        return refuse(p, message, "%s is a gzip file: unpack it first, as zcat does", path);
     if (p->bytes[i] == 0) return refuse(p, message, "line %lld of %s is empty", number, path);
     return wf_text_check(p->text[i], p->bytes[i], why) ||
            refuse(p, message, "line %lld of %s: %.120s", number, path, why);

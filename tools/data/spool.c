@@ -2,22 +2,18 @@
 #include "spool.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/cli/retry.h"
-
 enum { IN_MEMORY = 64 << 20 };
 
 bool spool_open(spool *s, const char *path) {
-    *s = (spool){ .file = -1 };
-    RETRY(s->file, open(path, O_RDONLY | O_CLOEXEC));
-    if (s->file < 0) return false;
+    *s = (spool){ 0 };
+    if (!text_input_open(&s->in, path)) return false;
     store_new(&s->kept, IN_MEMORY);
-    if (fstat(s->file, &s->first) == 0) {
-        s->keeps = !S_ISREG(s->first.st_mode);
+    if (fstat(s->in.file, &s->first) == 0) {
+        s->keeps = s->in.packed || !S_ISREG(s->first.st_mode);
         return true;
     }
     int reason = errno;
@@ -26,14 +22,13 @@ bool spool_open(spool *s, const char *path) {
 }
 
 void spool_close(spool *s) {
-    if (s->file < 0) return;
-    close(s->file);
+    if (s->in.file < 0) return;
+    text_input_close(&s->in);
     store_free(&s->kept);
-    s->file = -1;
 }
 
 const char *spool_failure(const spool *s) {
-    return *s->failure ? s->failure : strerror(errno);
+    return *s->failure ? s->failure : text_input_failure(&s->in);
 }
 
 static bool same_time(struct timespec a, struct timespec b) {
@@ -42,7 +37,7 @@ static bool same_time(struct timespec a, struct timespec b) {
 
 static bool unchanged(spool *s) {
     struct stat now;
-    if (fstat(s->file, &now) == 0 && now.st_size == s->first.st_size &&
+    if (fstat(s->in.file, &now) == 0 && now.st_size == s->first.st_size &&
         same_time(now.st_mtim, s->first.st_mtim))
         return true;
     snprintf(s->failure, sizeof s->failure, "it has changed while it was read");
@@ -50,7 +45,7 @@ static bool unchanged(spool *s) {
 }
 
 static ssize_t read_first(spool *s, char *bytes, size_t n) {
-    ssize_t got = read(s->file, bytes, n);
+    ssize_t got = text_input_read(&s->in, bytes, n);
     bool ok = got <= 0 || store_append(&s->kept, bytes, (size_t)got, s->failure);
     if (got == 0) ok = s->complete = store_seal(&s->kept, s->failure);
     return ok ? got : (errno = EIO, -1);
@@ -66,6 +61,6 @@ static ssize_t read_again(const spool *s, size_t at, char *bytes, size_t n) {
 ssize_t spool_read(spool *s, size_t at, char *bytes, size_t n) {
     if (s->complete) return read_again(s, at, bytes, n);
     if (s->keeps) return read_first(s, bytes, n);
-    ssize_t got = pread(s->file, bytes, n, (off_t)at);
+    ssize_t got = pread(s->in.file, bytes, n, (off_t)at);
     return got >= 0 && !unchanged(s) ? -1 : got;
 }

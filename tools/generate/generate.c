@@ -242,7 +242,7 @@ static void open_model(job *j, settings *set) {
 static void open_job(job *j, settings *set) {
     check_options(&self, set);
     check_files(set);
-    *j = (job){ .program = &self, .set = set, .in = { .file = -1 } };
+    *j = (job){ .program = &self, .set = set, .in.file.file = -1 };
     j->pool = wf_pool_new((int)(j->set->threads ? j->set->threads : default_threads(1)));
     if (!j->pool) fail(&self, "out of memory: --threads lowers the need");
     open_model(j, set);

@@ -27,16 +27,16 @@ static void *room_for(const job *j, size_t n, size_t size) {
 
 /* ---- references ------------------------------------------------------------------------------ */
 
-/* The lines of a file from where it stands; -1: it is a pipe or the like. */
-static int64_t count_lines(int file) {
+/* The lines of a file from where it stands; -1: it is packed, a pipe or the like. */
+static int64_t count_lines(const text_input *in) {
     static char part[1 << 16];
     struct stat s;
     int64_t n = 0;
     char last = '\n';
-    if (fstat(file, &s) != 0 || !S_ISREG(s.st_mode)) return -1;
-    off_t at = lseek(file, 0, SEEK_CUR);
+    if (in->packed || fstat(in->file, &s) != 0 || !S_ISREG(s.st_mode)) return -1;
+    off_t at = lseek(in->file, 0, SEEK_CUR);
     for (ssize_t got;; at += got) {
-        RETRY(got, pread(file, part, sizeof part, at));
+        RETRY(got, pread(in->file, part, sizeof part, at));
         if (got <= 0) break;
         for (ssize_t i = 0; i < got; i++) n += part[i] == '\n';
         last = part[got - 1];
@@ -74,9 +74,9 @@ void open_references(job *j) {
     if (status == LINE_TOO_LONG)
         fail(j->program, "%s, line %lld: it is longer than a megabyte", path,
              (long long)l.number + 1);
-    if (status == LINE_FAILED) fail(j->program, "%s can't be read: %s", path, strerror(errno));
+    if (status == LINE_FAILED) fail(j->program, "%s can't be read: %s", path, lines_failure(&l));
     lines_close(&l);
-    int64_t n = count_lines(j->in.file);
+    int64_t n = count_lines(&j->in.file);
     if (n >= 0 && n != j->n_reference) refuse_counts(j, n);
     j->metrics = metrics_new();
     if (!j->metrics) fail(j->program, "out of memory");
@@ -357,7 +357,7 @@ void answer_lines(job *j) {
             j->in.number++, refuse_line(j, "it is longer than a megabyte");
         case LINE_FAILED:
             answer_window(j);
-            fail(j->program, "%s can't be read: %s", input_name(j), strerror(errno));
+            fail(j->program, "%s can't be read: %s", input_name(j), lines_failure(&j->in));
         }
         if (j->n == j->room) answer_window(j);
     }

@@ -41,7 +41,7 @@ static bool open_files(spool s[2], const char *const path[2], char *message) {
 
 static bool open_origin(origin *o, dataset_options *options, char *message) {
     *o = (origin){ .options = options };
-    for (int i = 0; i < 2; i++) o->train[i].file = o->valid[i].file = -1;
+    for (int i = 0; i < 2; i++) o->train[i].in.file = o->valid[i].in.file = -1;
     bool ok = options->text_task >= 0 || (open_files(o->train, options->train, message) &&
                                           open_files(o->valid, options->valid, message));
     if (!ok) close_origin(o);

@@ -35,20 +35,11 @@ static bool size_of(spool *s, const char *path, size_t *size, char *message) {
     }
 }
 
-static bool is_gzip(spool *s) {
-    unsigned char start[2];
-    return spool_read(s, 0, (char *)start, 2) == 2 && start[0] == 0x1f && start[1] == 0x8b;
-}
-
 static bool open_origin(origin *from, const running_options *o, char *message) {
-    *from = (origin){ .options = o, .text.file = -1, .eval.file = -1 };
+    *from = (origin){ .options = o, .text.in.file = -1, .eval.in.file = -1 };
     if (!spool_open(&from->text, o->text)) return unreadable(o->text, strerror(errno), message);
     size_t size, held = o->eval ? 0 : (size_t)o->eval_bytes;
     if (!size_of(&from->text, o->text, &size, message)) return false;
-    if (is_gzip(&from->text)) {
-        snprintf(message, MESSAGE, "%.100s is a gzip file: unpack it first, as zcat does", o->text);
-        return false;
-    }
     if (!size) return snprintf(message, MESSAGE, "%.150s is empty", o->text), false;
     from->stop = size - (held < size / LEAST_SHARE ? held : size / LEAST_SHARE);
     if (!o->eval) return true;

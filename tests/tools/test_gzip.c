@@ -1,0 +1,157 @@
+/* tests/tools/test_gzip.c - text packed by gzip, wherever a program reads text; and packed text that
+ * is damaged, which is refused: never is it a shorter text. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/suites.h"
+#include "tests/support/commands.h"
+#include "tools/data/lines.h"
+
+TESTS(gzip)
+
+#define SIZE "--d-model 8 --heads 2 --layers 1 --d-ff 16 --threads 1 --quiet --max-steps 3 "
+#define PAIRS "train --tokenizer word " SIZE
+#define TEXT "train --task lm --tokenizer byte --max-len 8 " SIZE
+
+static void make_files(void) {
+    enter_folder();
+    ok("for i in $(seq 40); do echo \"a$((i % 7)) b$((i % 5))\tc$((i % 5)) d$((i % 7))\"; done > "
+       "pairs; cut -f1 pairs > src; cut -f2 pairs > tgt; head -n 9 pairs > valid\n"
+       "for f in pairs src tgt valid; do gzip -n -k $f; done\n"
+       "{ head -n 7 pairs | gzip -1; : | gzip; tail -n +8 pairs | gzip -9; } > members.gz\n"
+       "train --train pairs --tokenizer word " SIZE "-o model > /dev/null");
+}
+
+SETUP(make_files, leave_folder)
+
+#ifdef HAVE_ZLIB
+
+/* ---- wherever text is read ------------------------------------------------------------------- */
+
+/* Two commands that must write the same. */
+static const struct {
+    const char *plain, *packed;
+} same[] = {
+    { PAIRS "--train pairs -o a", PAIRS "--train pairs.gz -o b" },
+    { PAIRS "--train pairs -o a", PAIRS "--train members.gz -o b" },
+    { PAIRS "--train pairs -o a", PAIRS "--train - -o b < pairs.gz" },
+    { PAIRS "--train pairs -o a", "cat pairs.gz | " PAIRS "--train /dev/stdin -o b" },
+    { PAIRS "--train pairs -o a", PAIRS "--train - -o b < pairs" },
+    { PAIRS "--train pairs --valid valid -o a", PAIRS "--train pairs --valid valid.gz -o b" },
+    { PAIRS "--train-src src --train-tgt tgt -o a",
+      PAIRS "--train-src src.gz --train-tgt tgt -o b" },
+    { PAIRS "--train-src src --train-tgt tgt -o a",
+      PAIRS "--train-src src.gz --train-tgt tgt.gz -o b" },
+    { PAIRS "--train pairs --processes 2 --accum 2 -o a",
+      PAIRS "--train pairs.gz --processes 2 --accum 2 -o b" },
+    { TEXT "--text src --text-eval tgt -o a", TEXT "--text src.gz --text-eval tgt.gz -o b" },
+    { TEXT "--text src -o a", TEXT "--text - -o b < src.gz" },
+    { "generate model src > a", "generate model src.gz > b" },
+    { "generate model < src > a", "generate model < src.gz > b" },
+    { "generate model < src > a",
+      "{ head -c 1 src.gz; sleep 0.1; tail -c +2 src.gz; } | generate model > b" },
+    { "generate model src --reference tgt 2> /dev/null > a",
+      "generate model src.gz --reference tgt.gz 2> /dev/null > b" },
+    { "generate model --score < pairs > a", "generate model --score < pairs.gz > b" },
+};
+
+TEST_ROWS(a_packed_text_is_the_text, COUNT_OF(same)) {
+    ok(same[_i].plain);
+    ok(same[_i].packed);
+    ok("test -s a; cmp a b");
+}
+
+TEST(references_are_counted_against_packed_lines) {
+    run("head -n 39 src | gzip > fewer.gz; generate model fewer.gz --reference tgt");
+    expect(1);
+    assert_contains(result.err, "fewer.gz has 39 lines and tgt has 40");
+}
+
+/* ---- what is damaged ------------------------------------------------------------------------- */
+
+static const struct {
+    const char *command, *says;
+} damaged[] = {
+    { "head -c -9 pairs.gz > x.gz; train --train x.gz -o x",
+      "x.gz can't be read: it is a gzip file that ends too early" },
+    { "head -c -1 src.gz > x.gz; train --text x.gz -o x",
+      "x.gz can't be read: it is a gzip file that ends too early" },
+    { "head -c 20 valid.gz > x.gz; train --train pairs --valid x.gz -o x",
+      "x.gz can't be read: it is a gzip file" },
+    { "{ head -c -8 pairs.gz; printf abcd; tail -c 4 pairs.gz; } > x.gz; train --train x.gz -o x",
+      "a damaged gzip file: incorrect data check" },
+    { "{ cat pairs.gz; echo more; } > x.gz; train --train x.gz -o x",
+      "a damaged gzip file: incorrect header check" },
+    { "head -c -9 src.gz | generate model",
+      "stdin can't be read: it is a gzip file that ends too early" },
+    { "head -c -9 tgt.gz > x.gz; generate model src --reference x.gz",
+      "x.gz can't be read: it is a gzip file" },
+};
+
+TEST_ROWS(a_damaged_gzip_file_is_refused, COUNT_OF(damaged)) {
+    run("%s", damaged[_i].command);
+    expect(1);
+    assert_contains(result.err, damaged[_i].says);
+    ck_assert_int_ne(access("x", F_OK), 0);
+}
+
+/* The number of lines; -1: a failure with a reason. */
+static int64_t lines_in(const char *path) {
+    lines l;
+    char *line;
+    line_status status;
+    ck_assert(lines_open(&l, path));
+    while ((status = lines_next(&l, true, &line)) == LINE_READ) continue;
+    int64_t n = status == LINE_END ? l.number : -1;
+    if (n < 0) ck_assert_ptr_nonnull(strstr(lines_failure(&l), "gzip file"));
+    lines_close(&l);
+    return n;
+}
+
+static void write_bytes(const char *path, const char *bytes, size_t n) {
+    FILE *f = fopen(path, "wb");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_uint_eq(fwrite(bytes, 1, n, f), n);
+    fclose(f);
+}
+
+/* Bits 1 and 2 of byte 3 say that a checksum or further fields of the header follow; what is no
+ * longer gzip at all is text of its own, which those who read it judge. */
+TEST(no_cut_and_no_bit_makes_another_text) {
+    char bytes[4096];
+    FILE *f = fopen("members.gz", "rb");
+    size_t n = f ? fread(bytes, 1, sizeof bytes, f) : 0;
+    ck_assert(n > 100 && n < sizeof bytes);
+    fclose(f);
+    int refused = 0;
+    for (size_t cut = 2; cut < n; cut++) {
+        write_bytes("x.gz", bytes, cut);
+        int64_t got = lines_in("x.gz");
+        refused += got < 0;
+        ck_assert_msg(got == -1 || got == 7, "cut at %zu: %lld lines", cut, (long long)got);
+    }
+    ck_assert_int_ge(refused, (int)n - 2 - 2); /* between members a file is whole */
+    for (size_t bit = 16; bit < 8 * n; bit++) {
+        bytes[bit / 8] = (char)(bytes[bit / 8] ^ 1 << bit % 8);
+        write_bytes("x.gz", bytes, n);
+        int64_t got = lines_in("x.gz");
+        ck_assert_msg(got == -1 || got == 40, "bit %zu: %lld lines", bit, (long long)got);
+        bytes[bit / 8] = (char)(bytes[bit / 8] ^ 1 << bit % 8);
+    }
+}
+
+#else
+
+static const char *const told[] = { "train --train pairs.gz",
+                                    "cat pairs.gz | train --train /dev/stdin",
+                                    "train --text src.gz", "generate model < src.gz",
+                                    "generate model src --reference tgt.gz" };
+
+TEST_ROWS(a_build_without_zlib_says_so, COUNT_OF(told)) {
+    run("%s", told[_i]);
+    expect(1);
+    assert_contains(result.err, "can't be read: it is a gzip file, and this build has no zlib: "
+                                "unpack it first, as zcat does");
+}
+
+#endif

@@ -1,0 +1,180 @@
+/* tools/data/text_input.c - text as it stands or packed by gzip. See text_input.h. */
+#include "text_input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/cli/retry.h"
+
+static bool is_gzip(const char *first, ssize_t n) {
+    return n == 2 && memcmp(first, "\x1f\x8b", 2) == 0;
+}
+
+/* errno is set, so that nobody takes the failure for an interrupted call. */
+static ssize_t failed(text_input *in, const char *why, const char *detail) {
+    snprintf(in->failure, sizeof in->failure, "%s%.40s", why, detail);
+    errno = EIO;
+    return -1;
+}
+
+/* ---- bytes as they stand --------------------------------------------------------------------- */
+
+/* The first bytes of a pipe can't be read twice: they wait in `first`. */
+static bool look(text_input *in) {
+    while (in->n_first < 2) {
+        ssize_t got = read(in->file, in->first + in->n_first, (size_t)(2 - in->n_first));
+        if (got < 0) return false;
+        if (got == 0) break;
+        in->n_first += (int)got;
+        if (in->first[0] != '\x1f') break;
+    }
+    in->packed = is_gzip(in->first, in->n_first);
+    in->looked = true;
+    return true;
+}
+
+static ssize_t read_raw(text_input *in, char *bytes, size_t n) {
+    size_t waiting = (size_t)in->n_first;
+    if (!waiting) return read(in->file, bytes, n);
+    if (n > waiting) n = waiting;
+    memcpy(bytes, in->first, n);
+    memmove(in->first, in->first + n, waiting - n);
+    in->n_first -= (int)n;
+    return (ssize_t)n;
+}
+
+/* ---- gzip ------------------------------------------------------------------------------------ */
+
+#ifdef HAVE_ZLIB
+#include <zlib.h>
+
+enum { GZIP_FORMAT = 16, MOST = 1 << 30 };
+
+typedef struct unpacker {
+    z_stream z;
+    bool inside;  /* a member has begun and not ended: a file may have several */
+    bool pending; /* more may come of what was read already */
+    char raw[1 << 16];
+} unpacker;
+
+static bool unpacker_new(text_input *in) {
+    if (in->unpacker) return true;
+    unpacker *u = calloc(1, sizeof *u);
+    if (u && inflateInit2(&u->z, GZIP_FORMAT + MAX_WBITS) == Z_OK) {
+        in->unpacker = u;
+        return true;
+    }
+    free(u);
+    failed(in, "out of memory", "");
+    return false;
+}
+
+static void unpacker_free(unpacker *u) {
+    if (u) inflateEnd(&u->z);
+    free(u);
+}
+
+static bool unpacker_ready(const unpacker *u) {
+    return u && (u->pending || u->z.avail_in);
+}
+
+/* More packed bytes. 1: there are; 0: the end, where it may be; -1: a failure. */
+static int refill(text_input *in) {
+    unpacker *u = in->unpacker;
+    ssize_t got = read_raw(in, u->raw, sizeof u->raw);
+    if (got < 0) return -1;
+    if (got == 0 && u->inside)
+        return (int)failed(in, "it is a gzip file that ends too early: a part is missing", "");
+    u->z.next_in = (Bytef *)u->raw;
+    u->z.avail_in = (uInt)got;
+    return got > 0;
+}
+
+static bool inflate_some(text_input *in) {
+    unpacker *u = in->unpacker;
+    u->inside = true;
+    int code = inflate(&u->z, Z_NO_FLUSH);
+    u->pending = code == Z_OK && u->z.avail_out == 0;
+    if (code == Z_OK || code == Z_BUF_ERROR) return true;
+    u->inside = false;
+    if (code == Z_STREAM_END) return inflateReset(&u->z) == Z_OK;
+    if (code == Z_MEM_ERROR)
+        failed(in, "out of memory", "");
+    else
+        failed(in, "it is a damaged gzip file: ", u->z.msg ? u->z.msg : "a dictionary is missing");
+    return false;
+}
+
+static ssize_t unpack(text_input *in, char *bytes, size_t n) {
+    if (*in->failure) errno = EIO;
+    if (*in->failure || !unpacker_new(in)) return -1;
+    unpacker *u = in->unpacker;
+    uInt room = n < MOST ? (uInt)n : MOST;
+    u->z.next_out = (Bytef *)bytes;
+    u->z.avail_out = room;
+    while (u->z.avail_out == room && room) {
+        int more = u->pending || u->z.avail_in ? 1 : refill(in);
+        if (more < 1) return more;
+        if (!inflate_some(in)) return -1;
+    }
+    return (ssize_t)(room - u->z.avail_out);
+}
+#else
+static void unpacker_free(struct unpacker *u) {
+    (void)u;
+}
+
+static bool unpacker_ready(const struct unpacker *u) {
+    (void)u;
+    return false;
+}
+
+static ssize_t unpack(text_input *in, char *bytes, size_t n) {
+    (void)bytes, (void)n;
+    return failed(
+        in, "it is a gzip file, and this build has no zlib: unpack it first, as zcat does", "");
+}
+#endif
+
+/* ---- either ---------------------------------------------------------------------------------- */
+
+/* An ordinary file is looked at before it is read. */
+bool text_input_open(text_input *in, const char *path) {
+    struct stat s;
+    *in = (text_input){ .file = STDIN_FILENO };
+    if (path && strcmp(path, "-") != 0) RETRY(in->file, open(path, O_RDONLY | O_CLOEXEC));
+    if (in->file < 0) return false;
+    if (fstat(in->file, &s) != 0 || !S_ISREG(s.st_mode)) return true;
+    char first[2];
+    ssize_t got;
+    RETRY(got, pread(in->file, first, 2, lseek(in->file, 0, SEEK_CUR)));
+    in->packed = is_gzip(first, got);
+    in->looked = true;
+    return true;
+}
+
+void text_input_close(text_input *in) {
+    if (in->file > STDIN_FILENO) close(in->file);
+    unpacker_free(in->unpacker);
+    *in = (text_input){ .file = -1 };
+}
+
+ssize_t text_input_read(text_input *in, char *bytes, size_t n) {
+    if (!in->looked && !look(in)) return -1;
+    return in->packed ? unpack(in, bytes, n) : read_raw(in, bytes, n);
+}
+
+const char *text_input_failure(const text_input *in) {
+    return *in->failure ? in->failure : strerror(errno);
+}
+
+bool text_input_ready(const text_input *in) {
+    struct pollfd p = { .fd = in->file, .events = POLLIN };
+    return in->n_first > 0 || unpacker_ready(in->unpacker) || poll(&p, 1, 0) != 0;
+}
