@@ -61,6 +61,18 @@ for main in $(grep -l '^int main' $programs); do
         fail "$main does not check which files it uses"
 done
 
+# One mechanism for each thing, in one file. The kernels read vectors of what these read one of.
+once() { # FILES PATTERN SENTENCE: nowhere but in these files
+    found=$(grep -nE "$2" $library $programs | grep -vE "$comment" | grep -vE "^($1):" || true)
+    [ -z "$found" ] || fail "$3: $found"
+}
+once 'core/base/utf8\.h' '0x[cC]0\) *[!=]=|0x80 \| \(|0x[cC]0 \||& 0x3[fF]\>' 'UTF-8 is read or written elsewhere than in utf8.h'
+once 'core/file/json\.c' '\\\\u%' 'a string of JSON is escaped elsewhere than in json.c'
+once 'core/base/random\.h' '1099511628211|0x0*100000001[bB]3' 'FNV elsewhere than in random.h'
+once 'core/base/bf16\.h|ops/kernels/panels\.inc' '0x7[fF]{3} \+' 'bf16 is rounded elsewhere than in bf16.h'
+once 'core/base/clock\.h' 'CLOCK_MONOTONIC' 'the time is read elsewhere than in clock.h'
+once 'core/op\.h' '\<MESSAGE = [0-9]' 'a size of messages beside WF_MESSAGE'
+
 # The examples are what anyone could have written: nothing of the source tree but the installed headers.
 found=$(grep -n '#include "' tools/examples/*.[ch]* | grep -vE '"(digits|sentences)\.h"' || true)
 [ -z "$found" ] || fail "an example includes more than is installed: $found"

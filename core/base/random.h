@@ -28,17 +28,22 @@ static inline double wf_unit_double(uint32_t hi, uint32_t lo) {
     return (double)(((uint64_t)hi << 32 | lo) >> 11) * 0x1.0p-53;
 }
 
-/* 64-bit FNV-1a with the final mix of splitmix64: for names, not for security. */
+/* 64-bit FNV-1a, for fingerprints and not for security: go on from h with more bytes. */
+static inline uint64_t wf_fnv1a(uint64_t h, const void *data, uint64_t n) {
+    const unsigned char *p = (const unsigned char *)data;
+    for (uint64_t i = 0; i < n; i++) h = (h ^ p[i]) * 0x100000001B3u;
+    return h;
+}
+
+/* The final mix of splitmix64. */
 static inline uint64_t wf_mix64(uint64_t h) {
     h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9u;
     h = (h ^ (h >> 27)) * 0x94D049BB133111EBu;
     return h ^ (h >> 31);
 }
+/* Both: for names. */
 static inline uint64_t wf_hash_bytes(uint64_t h, const void *data, uint64_t n) {
-    const unsigned char *p = (const unsigned char *)data;
-    h ^= 0xCBF29CE484222325u;
-    for (uint64_t i = 0; i < n; i++) h = (h ^ p[i]) * 0x100000001B3u;
-    return wf_mix64(h);
+    return wf_mix64(wf_fnv1a(h ^ 0xCBF29CE484222325u, data, n));
 }
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/bf16.h"
 #include "core/base/int8.h"
 #include "core/base/memory.h"
 #include "core/record/record.h"
@@ -28,10 +29,10 @@ READ(from_i8, int8_t)
 READ(from_i32, int32_t)
 READ(from_i64, int64_t) /* rounded only far outside the range of i32 */
 
-static double from_bf16(const void *p) { /* the upper half of an f32 */
-    unsigned char f32[4] = { 0 };
-    memcpy(f32 + 2, p, 2);
-    return from_f32(f32);
+static double from_bf16(const void *p) {
+    uint16_t half;
+    memcpy(&half, p, sizeof half);
+    return wf_from_bf16(half);
 }
 
 static double from_f16(const void *p) { /* IEEE 754: a sign, 5 bits of exponent, 10 of fraction */

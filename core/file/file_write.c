@@ -21,6 +21,7 @@
 #include "core/base/random.h"
 #include "core/op.h"
 #include "file_format.h"
+#include "json.h"
 
 /* What will be written: the caller's entries and metadata, copied and sorted; the header. */
 struct content {
@@ -48,7 +49,8 @@ struct text {
     size_t n, capacity;
 };
 
-static void put(struct text *t, const char *s, size_t n) {
+static void put(void *to, const char *s, size_t n) {
+    struct text *t = to;
     if (t->n + n <= t->capacity) memcpy(t->at + t->n, s, n);
     t->n += n;
 }
@@ -63,17 +65,7 @@ WF_PRINTF(2, 3) static void print(struct text *t, const char *format, ...) {
 }
 
 static void print_string(struct text *t, const char *s) {
-    print(t, "\"");
-    for (; *s; s++)
-        if (*s == '\n')
-            print(t, "\\n"); /* shorter than \u000a; a vocabulary has many */
-        else if ((unsigned char)*s < 0x20)
-            print(t, "\\u%04x", (unsigned)*s);
-        else if (*s == '"' || *s == '\\')
-            print(t, "\\%c", *s);
-        else
-            put(t, s, 1);
-    print(t, "\"");
+    wf_json_quote(put, t, s);
 }
 
 static void print_entry(struct text *t, const wf_entry *e, uint64_t offset) {

@@ -4,37 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/utf8.h"
+
 enum { MAX_DEPTH = 128 }; /* of a value that is skipped; the same limit as serde_json */
-
-/* ---- UTF-8 ------------------------------------------------------------------------------- */
-
-/* Unicode 15, table 3-7: the length of the well-formed sequence at p, 0 if there is none. */
-static size_t utf8_length(const unsigned char *p, size_t n) {
-    if (p[0] < 0x80) return 1;
-    size_t length = p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;
-    if (length == 0 || length > n) return 0;
-    unsigned char low = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80;  /* overlong below */
-    unsigned char high = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF; /* surrogates above */
-    if (p[1] < low || p[1] > high) return 0;
-    for (size_t i = 2; i < length; i++)
-        if ((p[i] & 0xC0) != 0x80) return 0;
-    return length;
-}
-
-size_t wf_utf8_prefix(const char *text, size_t size) {
-    size_t at = 0;
-    for (size_t length; at < size; at += length)
-        if ((length = utf8_length((const unsigned char *)text + at, size - at)) == 0) break;
-    return at;
-}
-
-static char *put_utf8(char *to, uint32_t c) {
-    static const unsigned char lead[] = { 0, 0, 0xC0, 0xE0, 0xF0 };
-    int length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    for (int i = length; --i > 0; c >>= 6) to[i] = (char)(0x80 | (c & 0x3F));
-    to[0] = (char)(lead[length] | c);
-    return to + length;
-}
 
 /* ---- tokens ------------------------------------------------------------------------------ */
 
@@ -107,7 +79,7 @@ static bool unicode_escape(struct wf_json *j, char **to) {
         if (low < 0xDC00 || low > 0xDFFF) return fail(j, "half a surrogate pair");
         c = 0x10000 + ((c - 0xD800) << 10 | (low - 0xDC00));
     }
-    *to = put_utf8(*to, c); /* six characters or twelve become at most four */
+    *to += wf_utf8_put(*to, (int32_t)c); /* six characters or twelve become at most four */
     return true;
 }
 
@@ -215,4 +187,35 @@ bool wf_json_skip(struct wf_json *j) {
             if (!wf_json_string(j, &ignored) || !wf_json_expect(j, ':')) return false;
     } while (depth > 0);
     return true;
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+int wf_json_escape(int32_t code, char out[WF_JSON_ESCAPE]) {
+    unsigned c = (unsigned)code;
+    if (c == '"' || c == '\\') return snprintf(out, WF_JSON_ESCAPE, "\\%c", (char)c);
+    if (c < 0x10000) return snprintf(out, WF_JSON_ESCAPE, "\\u%04x", c & 0xFFFF);
+    return snprintf(out, WF_JSON_ESCAPE, "\\u%04x\\u%04x", (0xD7C0 + (c >> 10)) & 0xFFFF,
+                    0xDC00 + (c & 0x3FF));
+}
+
+static bool is_plain(char c) {
+    return (unsigned char)c >= ' ' && c != '"' && c != '\\';
+}
+
+void wf_json_quote(wf_json_put *put, void *to, const char *text) {
+    char escape[WF_JSON_ESCAPE];
+    put(to, "\"", 1);
+    while (*text) {
+        size_t plain = 0;
+        while (is_plain(text[plain])) plain++;
+        if (plain) put(to, text, plain);
+        text += plain;
+        if (*text == '\n') /* shorter than \u000a; a vocabulary has many */
+            put(to, "\\n", 2);
+        else if (*text)
+            put(to, escape, (size_t)wf_json_escape(*text, escape));
+        text += *text != '\0';
+    }
+    put(to, "\"", 1);
 }

@@ -28,7 +28,15 @@ bool wf_json_skip(struct wf_json *j);               /* any value, checked */
 bool wf_json_item(struct wf_json *j, bool *first);  /* one more in this array? */
 bool wf_json_key(struct wf_json *j, bool *first, char **key); /* one more in this object? */
 
-/* The length of the longest prefix that is UTF-8 (no surrogates, no overlong forms). */
-size_t wf_utf8_prefix(const char *text, size_t size);
+/* ---- writing ------------------------------------------------------------------------------- */
+
+enum { WF_JSON_ESCAPE = 13 }; /* room for an escape and its '\0' */
+
+/* The escape of any code point: of one above U+FFFF, those of its surrogates. Returns its length. */
+int wf_json_escape(int32_t code, char out[WF_JSON_ESCAPE]);
+
+/* Text in quotes, in parts, with the escapes that JSON demands and no other. */
+typedef void wf_json_put(void *to, const char *bytes, size_t n);
+void wf_json_quote(wf_json_put *put, void *to, const char *text);
 
 #endif

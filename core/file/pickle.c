@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "core/base/utf8.h"
 #include "file_format.h"
 #include "json.h"
 

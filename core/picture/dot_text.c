@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
-#include "core/file/json.h"
+#include "core/base/utf8.h"
 #include "dot.h"
 
 /* A module looks like the one of its operations whose row comes first. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file/json.h"
 #include "folder.h"
 #include "models/choices.h"
 #include "models/message.h"
@@ -71,16 +72,12 @@ void wf_hf_put_text(hf_text *t, const char *part, size_t n) {
     t->n += n;
 }
 
+static void put_bytes(void *to, const char *bytes, size_t n) {
+    wf_hf_put_text(to, bytes, n);
+}
+
 void wf_hf_put_string(hf_text *t, const char *s) {
-    wf_hf_put_text(t, "\"", 1);
-    for (; *s; s++) {
-        if (*s == '"' || *s == '\\') wf_hf_put_text(t, "\\", 1);
-        if ((unsigned char)*s < 0x20)
-            put(t, "\\u%04x", (unsigned)*s);
-        else
-            wf_hf_put_text(t, s, 1);
-    }
-    wf_hf_put_text(t, "\"", 1);
+    wf_json_quote(put_bytes, t, s);
 }
 
 /* The comma of the pair before, and a key. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/utf8.h"
 #include "core/file.h"
 #include "core/file/json.h"
 #include "core/file/lfs.h"
@@ -242,7 +243,7 @@ size_t wf_hf_compact(const hf_value *v, char *out, size_t size) {
 const char *wf_hf_show(const hf_value *v, char out[HF_SHOWN]) {
     if (wf_hf_compact(v, out, HF_SHOWN) < HF_SHOWN) return out;
     size_t n = HF_SHOWN - 4;
-    while (n && ((unsigned char)out[n] & 0xC0) == 0x80) n--;
+    while (n && wf_utf8_continues(out[n])) n--;
     memcpy(out + n, "...", 4);
     return out;
 }

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "core/file/json.h" /* wf_utf8_prefix */
+#include "core/base/utf8.h"
 
 #define REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
 
@@ -257,24 +257,11 @@ static size_t unspell(const char *piece, char *out) {
     return n;
 }
 
-/* How many bytes of text may begin a character, at least one; *whole: they are one. */
-static size_t character(wf_span text, bool *whole) {
-    const unsigned char *c = (const unsigned char *)text.text;
-    size_t n = c[0] < 0x80 ? 1 : c[0] < 0xC2 ? 0 : c[0] < 0xE0 ? 2 : c[0] < 0xF0 ? 3 : 4, i;
-    unsigned low = c[0] == 0xE0 ? 0xA0 : c[0] == 0xF0 ? 0x90 : 0x80;
-    unsigned high = c[0] == 0xED ? 0x9F : c[0] == 0xF4 ? 0x8F : 0xBF;
-    if (c[0] > 0xF4) n = 0;
-    for (i = 1; i < n && i < text.bytes && c[i] >= low && c[i] <= high; i++)
-        low = 0x80, high = 0xBF;
-    *whole = n && i == n;
-    return i;
-}
-
 /* What is not UTF-8 becomes U+FFFD, one for as many bytes as could have begun a character. */
 static void put_text(wf_sink *to, wf_span text) {
     for (size_t n; text.bytes; text.text += n, text.bytes -= n) {
         bool whole;
-        n = character(text, &whole);
+        n = wf_utf8_beginning(text.text, text.bytes, &whole);
         if (whole)
             put(to, text.text, n);
         else

@@ -1,28 +1,16 @@
 /* models/text/byte_level_cut.c - what GPT-2's byte-pair encoding merges within, and how: as the library
  * tokenizers 0.23 does it. See byte_level.h. */
 #include "byte_level.h"
+
+#include "core/base/utf8.h"
 #include "unicode.h"
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
-static uint32_t code_point(wf_span c) {
-    const unsigned char *b = (const unsigned char *)c.text;
-    switch (c.bytes) {
-    case 1:
-        return b[0];
-    case 2:
-        return (b[0] & 0x1Fu) << 6 | (b[1] & 0x3Fu);
-    case 3:
-        return (b[0] & 0x0Fu) << 12 | (b[1] & 0x3Fu) << 6 | (b[2] & 0x3Fu);
-    default:
-        return (b[0] & 7u) << 18 | (b[1] & 0x3Fu) << 12 | (b[2] & 0x3Fu) << 6 | (b[3] & 0x3Fu);
-    }
-}
-
 static wf_unicode_class class_at(wf_span text, size_t at, size_t *bytes) {
     wf_span c = wf_code_point(text.text + at, text.bytes - at);
     *bytes = c.bytes;
-    return wf_unicode_class_of(code_point(c));
+    return wf_unicode_class_of((uint32_t)wf_utf8_code(c.text, c.bytes));
 }
 
 /* Where the characters from `at` on are no longer of this class; *last: where the last one begins. */

@@ -8,25 +8,14 @@
 
 /* ---- strings and numbers --------------------------------------------------------------------- */
 
-static void put_string(wf_sink *to, const char *text) {
-    put(to, "\"", 1);
-    for (; *text; text++) {
-        char escape[8];
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            put(to, (char[]){ '\\', *text }, 2);
-        else if (c < 0x20)
-            put(to, escape, (size_t)snprintf(escape, sizeof escape, "\\u%04x", c));
-        else
-            put(to, text, 1);
-    }
-    put(to, "\"", 1);
+static void put_bytes(void *to, const char *bytes, size_t n) {
+    put(to, bytes, n);
 }
 
 void wf_put_pieces(wf_sink *to, const char *const *pieces, int64_t n) {
     for (int64_t id = 0; id < n; id++) {
         put(to, id ? "," : "[", 1);
-        put_string(to, pieces[id] ? pieces[id] : "");
+        wf_json_quote(put_bytes, to, pieces[id] ? pieces[id] : "");
     }
     put(to, "]", 1);
 }

@@ -7,7 +7,7 @@
  * character of text that is cut into characters by its picture (U+2400 on). */
 #include "tokenizer.h"
 
-#include "core/file/json.h" /* wf_utf8_prefix */
+#include "core/base/utf8.h"
 
 enum { FIRST_STAND_IN = 256, PICTURES = 0x2400, DELETE = 127, DELETE_PICTURE = 0x2421 };
 
@@ -15,30 +15,17 @@ static bool is_printed(int byte) {
     return (byte > ' ' && byte < DELETE) || (byte > 0xA0 && byte != 0xAD);
 }
 
-/* ---- code points ----------------------------------------------------------------------------- */
-
-static size_t put_code_point(int c, char out[CODE_POINT]) {
-    if (c < 0x80) return out[0] = (char)c, 1;
-    if (c < 0x800) return out[0] = (char)(0xC0 | c >> 6), out[1] = (char)(0x80 | (c & 0x3F)), 2;
-    out[0] = (char)(0xE0 | c >> 12), out[1] = (char)(0x80 | (c >> 6 & 0x3F));
-    return out[2] = (char)(0x80 | (c & 0x3F)), 3;
-}
-
-/* Of one to three bytes; longer ones are nobody's stand-in: 0. */
-static int code_point_of(wf_span s) {
-    const unsigned char *c = (const unsigned char *)s.text;
-    if (s.bytes == 1) return c[0];
-    if (s.bytes == 2) return (c[0] & 0x1F) << 6 | (c[1] & 0x3F);
-    return s.bytes == 3 ? (c[0] & 0x0F) << 12 | (c[1] & 0x3F) << 6 | (c[2] & 0x3F) : 0;
+static int32_t code_of(wf_span character) {
+    return wf_utf8_code(character.text, character.bytes);
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
 size_t wf_spell_byte(unsigned char byte, char out[CODE_POINT]) {
-    if (is_printed(byte)) return put_code_point(byte, out);
+    if (is_printed(byte)) return wf_utf8_put(out, byte);
     int before = 0; /* of those that are not printed */
     for (int b = 0; b < byte; b++) before += !is_printed(b);
-    return put_code_point(FIRST_STAND_IN + before, out);
+    return wf_utf8_put(out, FIRST_STAND_IN + before);
 }
 
 wf_span wf_spell_bytes(wf_span bytes, char *out) {
@@ -49,7 +36,7 @@ wf_span wf_spell_bytes(wf_span bytes, char *out) {
 }
 
 int wf_spelled_byte(wf_span character) {
-    int c = code_point_of(character), rest = c - FIRST_STAND_IN;
+    int c = code_of(character), rest = c - FIRST_STAND_IN;
     if (rest < 0) return is_printed(c) ? c : -1;
     for (int b = 0; b < 256; b++)
         if (!is_printed(b) && rest-- == 0) return b;
@@ -59,14 +46,14 @@ int wf_spelled_byte(wf_span character) {
 /* ---- characters ------------------------------------------------------------------------------ */
 
 wf_span wf_spell_character(wf_span c, char out[CODE_POINT]) {
-    int at = code_point_of(c);
+    int at = code_of(c);
     if (at >= PICTURES && at <= DELETE_PICTURE) return (wf_span){ out, 0 };
     if (c.bytes != 1 || (at >= ' ' && at != DELETE)) return c;
-    return (wf_span){ out, put_code_point(at == DELETE ? DELETE_PICTURE : PICTURES + at, out) };
+    return (wf_span){ out, wf_utf8_put(out, at == DELETE ? DELETE_PICTURE : PICTURES + at) };
 }
 
 static int control_of(wf_span character) {
-    int c = code_point_of(character);
+    int c = code_of(character);
     if (c == DELETE_PICTURE) return DELETE;
     return c >= PICTURES && c < PICTURES + ' ' ? c - PICTURES : -1;
 }

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "core/file/json.h" /* wf_utf8_prefix */
+#include "core/base/utf8.h"
 
 /* ---- made from options ----------------------------------------------------------------------- */
 
@@ -194,25 +194,22 @@ int64_t wf_sentencepiece_encode(wf_sentencepiece *s, wf_span line, int32_t *ids,
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
-/* As Python's str.strip: the bytes of the white space that text begins with, or is. */
+/* White space, as Python's str.strip knows it: the bytes of the one that the text begins with, or 0. */
 static size_t white(wf_span s) {
-    unsigned char a = (unsigned char)s.text[0];
-    if (a < 0x80) return a == ' ' || (a >= '\t' && a <= '\r') || (a >= 0x1C && a <= 0x1F);
-    unsigned char b = s.bytes > 1 ? (unsigned char)s.text[1] : 0;
-    unsigned char c = s.bytes > 2 ? (unsigned char)s.text[2] : 0;
-    if (a == 0xC2) return b == 0x85 || b == 0xA0 ? 2 : 0;
-    bool three = (a == 0xE1 && b == 0x9A && c == 0x80) || (a == 0xE3 && b == 0x80 && c == 0x80) ||
-                 (a == 0xE2 && b == 0x81 && c == 0x9F) ||
-                 (a == 0xE2 && b == 0x80 &&
-                  ((c >= 0x80 && c <= 0x8A) || c == 0xA8 || c == 0xA9 || c == 0xAF));
-    return three ? 3 : 0;
+    static const int32_t above[] = { 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000 };
+    size_t at = 0;
+    int32_t c = wf_utf8_next(s.text, s.bytes, &at);
+    bool found = c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1C && c <= 0x1F) ||
+                 (c >= 0x2000 && c <= 0x200A);
+    for (size_t i = 0; i < sizeof above / sizeof *above; i++) found = found || c == above[i];
+    return found ? at : 0;
 }
 
 static wf_span strip(wf_span s) {
     for (size_t n; s.bytes && (n = white(s)); s.bytes -= n) s.text += n;
     while (s.bytes) {
         size_t n = 1;
-        while (n < s.bytes && n < 4 && ((unsigned char)s.text[s.bytes - n] & 0xC0) == 0x80) n++;
+        while (n < s.bytes && n < WF_UTF8_MOST && wf_utf8_continues(s.text[s.bytes - n])) n++;
         if (white((wf_span){ s.text + s.bytes - n, n }) != n) break;
         s.bytes -= n;
     }

@@ -82,10 +82,6 @@ bool wf_spm_rules(wf_spm_normalizer *n, wf_span map, char *message);
 bool wf_spm_normalize(const wf_spm_normalizer *n, wf_span line, wf_spm_text *out, char *message);
 bool wf_spm_put(wf_spm_text *to, const char *text, size_t bytes); /* false: no memory */
 
-/* How long the first character of text is by its first byte; and by all of them, 0 if they are not
- * UTF-8. The text is not empty. */
-size_t wf_spm_character(wf_span text);
-size_t wf_spm_valid(wf_span text);
 /* The longest symbol that text begins with; 0: none. */
 size_t wf_spm_symbol(const wf_trie *symbols, wf_span text);
 

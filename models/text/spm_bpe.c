@@ -6,6 +6,8 @@
  * meanwhile, they are no longer as long as the piece. */
 #include "spm.h"
 
+#include "core/base/utf8.h"
+
 struct wf_spm_link {
     wf_span text;          /* empty: merged into the one before */
     int32_t before, after; /* -1: none */
@@ -31,7 +33,7 @@ static bool split(wf_spm *m, wf_span line, size_t *n) {
     for (*n = 0; line.bytes; ++*n) {
         size_t bytes = wf_spm_symbol(m->normalizer.symbols, line);
         bool frozen = bytes > 0;
-        if (!frozen) bytes = wf_spm_character(line);
+        if (!frozen) bytes = wf_utf8_announced(line.text, line.bytes);
         if (*n >= INT32_MAX || !wf_grow(&m->chain, &m->chain_capacity, *n + 1, sizeof *m->chain))
             return false;
         int32_t at = (int32_t)*n;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "core/base/utf8.h"
+
 static bool is(wf_span s, const char *text) {
     return s.bytes == strlen(text) && memcmp(s.text, text, s.bytes) == 0;
 }
@@ -20,9 +22,10 @@ static bool cut_words(wf_spm *m, wf_span line) {
     while (line.bytes) {
         wf_span word = { line.text, 0 };
         do {
-            size_t bytes = wf_spm_character(line);
+            size_t bytes = wf_utf8_announced(line.text, line.bytes);
             word.bytes += bytes, line.text += bytes, line.bytes -= bytes;
-        } while (line.bytes && !is((wf_span){ line.text, wf_spm_character(line) }, SPACE_SYMBOL));
+        } while (line.bytes && !is((wf_span){ line.text, wf_utf8_announced(line.text, line.bytes) },
+                                   SPACE_SYMBOL));
         if (!wf_spm_add(m, word, wf_spm_encode_id(m, word))) return false;
     }
     return true;
@@ -31,7 +34,7 @@ static bool cut_words(wf_spm *m, wf_span line) {
 static bool cut_characters(wf_spm *m, wf_span line) {
     while (line.bytes) {
         size_t bytes = wf_spm_symbol(m->normalizer.symbols, line);
-        wf_span text = { line.text, bytes ? bytes : wf_spm_character(line) };
+        wf_span text = { line.text, bytes ? bytes : wf_utf8_announced(line.text, line.bytes) };
         if (!wf_spm_add(m, text, wf_spm_encode_id(m, text))) return false;
         line.text += text.bytes, line.bytes -= text.bytes;
     }
@@ -105,7 +108,7 @@ static void put_out(wf_spm_decoder *d, const char *text, size_t bytes) {
 static void flush(wf_spm_decoder *d, bool end) {
     while (d->n_bytes) {
         wf_span s = { d->bytes, d->n_bytes };
-        size_t bytes = wf_spm_valid(s);
+        size_t bytes = wf_utf8_length(s.text, s.bytes);
         if (!bytes && !end && d->n_bytes < sizeof d->bytes) return;
         if (bytes)
             put_out(d, s.text, bytes);

@@ -6,37 +6,12 @@
  * the file: no step of it is taken without looking whether it leaves the array. */
 #include "spm.h"
 
+#include "core/base/utf8.h"
+
 /* As many texts that a line begins with are looked at, from the shortest on, as the library does. */
 enum { MOST_RULES = 32, MOST_SYMBOLS = 64, BLOCK = 1024 };
 
-/* ---- characters ------------------------------------------------------------------------------ */
-
-size_t wf_spm_character(wf_span text) {
-    unsigned char c = (unsigned char)*text.text;
-    size_t n = c < 0xC0 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
-    return n < text.bytes ? n : text.bytes;
-}
-
-static int trail(wf_span s, size_t i) {
-    unsigned char c = (unsigned char)s.text[i];
-    return (c & 0xC0) == 0x80 ? c & 0x3F : -1;
-}
-
-size_t wf_spm_valid(wf_span s) {
-    unsigned char c = (unsigned char)*s.text;
-    size_t n = c < 0x80 ? 1 : c < 0xC0 ? 0 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : c < 0xF8 ? 4 : 0;
-    static const int32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    if (n < 2) return n;
-    if (s.bytes < n) return 0;
-    int32_t code = c & (0x7F >> n);
-    for (size_t i = 1; i < n; i++) {
-        int bits = trail(s, i);
-        if (bits < 0) return 0;
-        code = code << 6 | bits;
-    }
-    bool surrogate = code >= 0xD800 && code < 0xE000;
-    return code >= least[n] && code <= 0x10FFFF && !surrogate ? n : 0;
-}
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 size_t wf_spm_symbol(const wf_trie *symbols, wf_span text) {
     size_t longest = 0;
@@ -126,7 +101,7 @@ static size_t prefix(const wf_spm_normalizer *n, wf_span line, wf_span *as) {
     *as = (wf_span){ line.text, bytes };
     if (bytes) return bytes;
     if ((bytes = find_rule(n, line, as))) return bytes;
-    *as = (wf_span){ line.text, bytes = wf_spm_valid(line) };
+    *as = (wf_span){ line.text, bytes = wf_utf8_length(line.text, line.bytes) };
     if (bytes) return bytes;
     *as = (wf_span){ REPLACEMENT, REPLACEMENT_BYTES };
     return 1;

@@ -6,6 +6,8 @@
  * from short to long. */
 #include "spm.h"
 
+#include "core/base/utf8.h"
+
 struct wf_spm_best { /* the best way to the byte at hand: its last piece */
     float score;
     int32_t start, id; /* start -1: there is no way yet */
@@ -58,7 +60,7 @@ bool wf_spm_unigram(wf_spm *m, wf_span line) {
     if (!wf_grow(&m->best, &m->best_capacity, line.bytes + 1, sizeof *m->best)) return false;
     for (size_t i = 0; i <= line.bytes; i++) m->best[i] = (wf_spm_best){ .start = -1 };
     for (size_t start = 0, bytes; start < line.bytes; start += bytes) {
-        bytes = wf_spm_character((wf_span){ line.text + start, line.bytes - start });
+        bytes = wf_utf8_announced(line.text + start, line.bytes - start);
         if (offer_pieces(m, line, start, bytes)) continue;
         float score = unknown + m->best[start].score;
         offer(&m->best[start + bytes], score, (int32_t)start, m->unknown);

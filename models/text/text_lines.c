@@ -1,7 +1,7 @@
 /* models/text/text_lines.c - what a line, a word and a character are. */
 #include "tokenizer.h"
 
-#include "core/file/json.h" /* wf_utf8_prefix */
+#include "core/base/utf8.h"
 
 bool wf_is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\v' || c == '\f';
@@ -44,7 +44,5 @@ bool wf_word_next(wf_span *rest, wf_span *word) {
 }
 
 wf_span wf_code_point(const char *text, size_t bytes) {
-    unsigned char c = (unsigned char)*text;
-    size_t length = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
-    return (wf_span){ text, length < bytes ? length : bytes };
+    return (wf_span){ text, wf_utf8_announced(text, bytes) };
 }

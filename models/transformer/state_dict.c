@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/bf16.h"
 #include "models/file/model_file.h"
 #include "models/message.h"
 #include "tied.h"
@@ -190,14 +191,6 @@ wf_model *wf_transformer_from_state_dict(const wf_file *f, const wf_transformer_
 
 /* ---- back ------------------------------------------------------------------------------------ */
 
-/* The upper half of an f32, rounded to nearest, ties to even. */
-static uint16_t to_bf16(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    if (value != value) return (uint16_t)(bits >> 16 | 0x40); /* a quiet NaN stays one */
-    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
-
 /* A parameter's values in the file's type, to be freed; NULL: no memory. */
 static void *values_of(const wf_tensor *t, bool bf16) {
     size_t n = (size_t)wf_count(t), bytes = wf_bytes(t);
@@ -205,7 +198,7 @@ static void *values_of(const wf_tensor *t, bool bf16) {
     if (!data || !wf_read(t, data, bytes)) return free(data), NULL;
     for (size_t i = 0; i < n; i++) { /* in place: no type grows */
         float value = t->dtype == WF_F64 ? (float)((double *)data)[i] : ((float *)data)[i];
-        uint16_t half = to_bf16(value);
+        uint16_t half = wf_to_bf16(value);
         memcpy((char *)data + i * (bf16 ? 2 : 4), bf16 ? (void *)&half : (void *)&value,
                bf16 ? 2 : 4);
     }

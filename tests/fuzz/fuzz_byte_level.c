@@ -2,7 +2,7 @@
  * refused with a sentence, or a tokenizer that loses no byte, and is the same from a file.
  *
  * Merges end at the first '\0'; a line to encode follows. */
-#include "core/file/json.h"
+#include "core/base/utf8.h"
 #include "fuzz.h"
 #include "models/text/byte_level.h"
 

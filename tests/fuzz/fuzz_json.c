@@ -1,5 +1,6 @@
 /* tests/fuzz/fuzz_json.c - any bytes as JSON: what skipping a value accepts, asking for each of its
  * parts accepts too, and nothing else; strings come out as UTF-8 without U+0000. */
+#include "core/base/utf8.h"
 #include "core/file/json.h"
 #include "fuzz.h"
 

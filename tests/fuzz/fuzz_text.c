@@ -1,9 +1,8 @@
 /* tests/fuzz/fuzz_text.c - any bytes as text: what is UTF-8 is so for all three who ask, and lines
  * come back through tokenizers of another text and, to the byte, through those learned from it. The
  * same as token ids. */
-#include "core/file/json.h"
+#include "core/base/utf8.h"
 #include "round_trip.h"
-#include "tools/cli/utf8.h"
 #include "tools/data/lines.h"
 
 static const char sample[] =
@@ -35,7 +34,7 @@ static wf_tokenizer *learn(wf_token_kind kind, text from, char *message) {
 static void readers_agree(const char *data, size_t size) {
     size_t prefix = wf_utf8_prefix(data, size), at = 0;
     for (size_t begin = 0; at < size; begin = at)
-        if (utf8_next(data, size, &at) < 0) {
+        if (wf_utf8_next(data, size, &at) < 0) {
             fuzz_must(at == begin + 1);
             at = begin;
             break;

@@ -1,9 +1,9 @@
 /* tests/tools/test_pairs.c - aligned lines as they are read from files: what is taken, what
  * refused. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
+#include "core/base/utf8.h"
 #include "tests/models/text_files.h"
 #include "tests/suites.h"
-#include "tools/cli/utf8.h"
 #include "tools/data/pairs.h"
 
 #include <sys/stat.h>
@@ -39,7 +39,7 @@ TEST(utf8_is_strict) {
     for (int i = 0; i < COUNT_OF(rows); i++) {
         size_t n = strlen(rows[i].text), at = 0, begin = 0;
         int32_t code = 0;
-        while (at < n && code >= 0) begin = at, code = utf8_next(rows[i].text, n, &at);
+        while (at < n && code >= 0) begin = at, code = wf_utf8_next(rows[i].text, n, &at);
         ck_assert_msg(code < 0 ? (int)begin == rows[i].bad : rows[i].bad < 0, "row %d", i);
         if (code < 0) ck_assert_uint_eq(at, begin + 1);
     }
@@ -62,7 +62,10 @@ TEST(utf8_of_every_code_point) {
         if (code >= 0x800) s[n++] = (char)(0x80 | (code >> 6 & 0x3F));
         if (code >= 0x80) s[n++] = (char)(0x80 | (code & 0x3F));
         bool surrogate = code >= 0xD800 && code < 0xE000;
-        int32_t got = utf8_next(s, n, &at);
+        int32_t got = wf_utf8_next(s, n, &at);
+        char put[WF_UTF8_MOST];
+        if (wf_utf8_put(put, code) != n || memcmp(put, s, n) != 0 || wf_utf8_announced(s, 4) != n)
+            ck_abort_msg("U+%04X is written otherwise", (unsigned)code);
         if (got != (surrogate ? -1 : code) || at != (surrogate ? 1 : n))
             ck_abort_msg("U+%04X", (unsigned)code);
     }

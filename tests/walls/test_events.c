@@ -12,6 +12,7 @@
 #include "tests/support/commands.h"
 #include "tests/support/faults.h"
 #include "tools/cli/jsonl.h"
+#include "tools/cli/numbers.h"
 #include "tools/cli/report.h"
 
 TESTS(events)

@@ -14,6 +14,7 @@
 #endif
 
 #include "bench_loops.h"
+#include "core/base/clock.h"
 
 enum { MOST_THREADS = 256, BURSTS = 5, ARRAYS = 3, ALIGNMENT = 64, PROCESSOR_NAME = 128 };
 
@@ -47,9 +48,9 @@ typedef struct worker {
 
 static void *start(void *arg) {
     worker *w = arg;
-    double from = seconds_now();
+    double from = wf_seconds_now();
     w->work(w);
-    w->seconds = seconds_now() - from;
+    w->seconds = wf_seconds_now() - from;
     return NULL;
 }
 
@@ -86,10 +87,10 @@ static void multiply_add(worker *w) {
 static double rounds_a_second(void) {
     static double rate;
     int64_t rounds = 1 << 18;
-    double from = seconds_now();
+    double from = wf_seconds_now();
     if (rate > 0) return rate;
     loops()->multiply_add(rounds);
-    return rate = (double)rounds / (seconds_now() - from);
+    return rate = (double)rounds / (wf_seconds_now() - from);
 }
 
 double peak_flops(int64_t threads, double seconds) {

@@ -1,5 +1,7 @@
 /* tools/bench/bench_measure.c - clock, memory, and how a result is written. See bench.h. */
 #include "bench.h"
+#include "core/base/clock.h"
+#include "tools/cli/numbers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,19 +27,19 @@ static double middle(double *values, int n) {
 
 /* Seconds of a run, of `count` in a row; negative if one failed. */
 static double time_runs(bool (*run)(void *user), void *user, int64_t count) {
-    double from = seconds_now();
+    double from = wf_seconds_now();
     for (int64_t i = 0; i < count; i++)
         if (!run(user)) return -1;
-    return (seconds_now() - from) / (double)count;
+    return (wf_seconds_now() - from) / (double)count;
 }
 
 bool measure(const bench_settings *set, bool (*run)(void *user), void *user, timing *out) {
     static double taken[MOST_TURNS], capacity[MOST_TURNS];
     int n = 0;
-    double start = seconds_now(), once = run(user) ? time_runs(run, user, 1) : -1;
+    double start = wf_seconds_now(), once = run(user) ? time_runs(run, user, 1) : -1;
     if (once < 0) return false;
     int64_t runs = once < shortest_turn ? (int64_t)(shortest_turn / (once + 1e-9)) + 1 : 1;
-    while (n < LEAST_TURNS || (n < MOST_TURNS && seconds_now() - start < set->seconds)) {
+    while (n < LEAST_TURNS || (n < MOST_TURNS && wf_seconds_now() - start < set->seconds)) {
         double seconds = time_runs(run, user, runs), burst = burst_share * seconds * (double)runs;
         if (seconds < 0) return false;
         taken[n] = seconds;

@@ -12,6 +12,7 @@
 
 #include "bench_model.h"
 #include "core/base/random.h"
+#include "tools/cli/numbers.h"
 
 static const double dropout = 0.1, rate = 1e-4, clip = 1;
 

@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/utf8.h"
+#include "core/file/json.h"
 #include "options.h"
 #include "terminal.h"
-#include "utf8.h"
 
 enum { SMALLEST = 1 << 10, LONG = 1 << 16 }; /* bytes */
 
@@ -60,14 +61,11 @@ void json_number(jsonl *out, double value) {
 }
 
 static void escape(jsonl *out, int32_t c) {
+    char text[WF_JSON_ESCAPE];
     if (c < 0)
         put(out, "\xEF\xBF\xBD", 3);
-    else if (c == '"' || c == '\\')
-        json_raw(out, "\\%c", (char)c);
-    else if (c >= 0x10000)
-        json_raw(out, "\\u%04x\\u%04x", 0xD7C0u + ((unsigned)c >> 10), 0xDC00u + (c & 0x3FF));
     else
-        json_raw(out, "\\u%04x", (unsigned)c);
+        put(out, text, (size_t)wf_json_escape(c, text));
 }
 
 void json_bytes(jsonl *out, const char *value, size_t bytes) {
@@ -75,7 +73,7 @@ void json_bytes(jsonl *out, const char *value, size_t bytes) {
     put(out, "\"", 1);
     while (at < bytes) {
         size_t begin = at;
-        int32_t c = utf8_next(value, bytes, &at);
+        int32_t c = wf_utf8_next(value, bytes, &at);
         if (c == '"' || c == '\\' || c == '\t' || is_control(c))
             escape(out, c);
         else

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/op.h"
+#include "numbers.h"
 #include "report.h"
 
 typedef struct row {

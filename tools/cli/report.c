@@ -11,50 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
+#include "numbers.h"
 #include "retry.h"
 #include "terminal.h"
-
-double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* ---- numbers for people -------------------------------------------------------------------- */
-
-const char *duration(double seconds, char buffer[OPTION_TEXT_SIZE]) {
-    if (!(seconds >= 0 && seconds < 1e9)) return strcpy(buffer, "?");
-    long whole = (long)(seconds + 0.5);
-    if (seconds < 59.95)
-        snprintf(buffer, OPTION_TEXT_SIZE, "%.1f s", seconds);
-    else if (whole < 3600)
-        snprintf(buffer, OPTION_TEXT_SIZE, "%ld:%02ld", whole / 60, whole % 60);
-    else
-        snprintf(buffer, OPTION_TEXT_SIZE, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60,
-                 whole % 60);
-    return buffer;
-}
-
-const char *thousands(double value, char buffer[OPTION_TEXT_SIZE]) {
-    char digits[OPTION_TEXT_SIZE];
-    if (!(value >= 0 && value < 1e15)) return strcpy(buffer, "?");
-    int n = snprintf(digits, sizeof digits, "%.0f", value), k = 0;
-    for (int i = 0; i < n; i++) {
-        if (i && (n - i) % 3 == 0) buffer[k++] = ',';
-        buffer[k++] = digits[i];
-    }
-    buffer[k] = '\0';
-    return buffer;
-}
-
-const char *bytes_text(double bytes, char buffer[OPTION_TEXT_SIZE]) {
-    static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB" };
-    int unit = 0;
-    while (bytes >= 999.5 && unit < 5) bytes /= 1000, unit++;
-    snprintf(buffer, OPTION_TEXT_SIZE, unit && bytes < 99.95 ? "%.1f %s" : "%.0f %s", bytes,
-             units[unit]);
-    return buffer;
-}
 
 /* ---- opening and closing ------------------------------------------------------------------- */
 
@@ -104,7 +64,7 @@ void say(report *r, const char *format, ...) {
     say_clean(stderr, true, format, arguments);
     fputc('\n', stderr);
     va_end(arguments);
-    r->said_at = seconds_now();
+    r->said_at = wf_seconds_now();
 }
 
 /* ---- events -------------------------------------------------------------------------------- */
@@ -219,7 +179,7 @@ static int terminal_width(void) {
 void report_bar(report *r, const progress *p) {
     enum { CELLS = 10, SILENCE = 30 };
     char cells[CELLS + 1], text[200], speed[OPTION_TEXT_SIZE], left[OPTION_TEXT_SIZE];
-    double now = seconds_now();
+    double now = wf_seconds_now();
     if (!r->bar && !r->quiet && now - r->said_at >= SILENCE) print_step(r, p);
     if (!r->bar || (r->drawn && now - r->drawn_at < 0.1)) return;
     int done = (int)(CELLS * p->step / p->total);

@@ -57,9 +57,4 @@ void report_valid(report *r, const progress *p, const char *scores);
 void report_bar(report *r, const progress *p);
 void report_profile(report *r, wf_plan *plan); /* where the time went, by op; and events */
 
-double seconds_now(void);
-const char *duration(double seconds, char buffer[OPTION_TEXT_SIZE]); /* "0.8 s", "1:02:03" */
-const char *thousands(double value, char buffer[OPTION_TEXT_SIZE]);  /* "171,540" */
-const char *bytes_text(double bytes, char buffer[OPTION_TEXT_SIZE]); /* "2.1 MB" */
-
 #endif

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/utf8.h"
 #include "options.h"
-#include "utf8.h"
 
 /* ---- the standard streams -------------------------------------------------------------------- */
 
@@ -51,16 +51,14 @@ bool is_control(int32_t c) {
 }
 
 void put_code(FILE *out, int32_t c) {
-    static const int first[] = { 0, 0xC0, 0xE0, 0xF0 };
-    int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    fputc(first[more] | c >> 6 * more, out);
-    while (more-- > 0) fputc(0x80 | (c >> 6 * more & 0x3F), out);
+    char text[WF_UTF8_MOST];
+    fwrite(text, 1, wf_utf8_put(text, c), out);
 }
 
 static int put_part(FILE *out, const char *text, size_t n, bool lines) {
     int columns = 0;
     for (size_t at = 0; at < n; columns++) {
-        int32_t c = utf8_next(text, n, &at);
+        int32_t c = wf_utf8_next(text, n, &at);
         put_code(out, is_control(c) && !(lines && c == '\n') ? REPLACED : c);
     }
     return columns;

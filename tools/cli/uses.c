@@ -7,9 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/op.h"
 #include "output.h"
-
-enum { MESSAGE = 256 };
 
 typedef struct used {
     used_file file;
@@ -71,7 +70,7 @@ static void check_pair(const program *p, const used *a, const used *b) {
 }
 
 static void check_writable(const program *p, const used *u) {
-    char message[MESSAGE];
+    char message[WF_MESSAGE];
     if (u->standard || !writes(u)) return;
     if (!output_writable(u->file.path, u->file.use == USE_LOG, message)) fail(p, "%s", message);
 }

@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MESSAGE = 256, IN_MEMORY = 64 << 20 };
+#include "core/op.h"
+
+enum { IN_MEMORY = 64 << 20 };
 
 static bool out_of_memory(char *message) {
-    snprintf(message, MESSAGE, "out of memory");
+    snprintf(message, WF_MESSAGE, "out of memory");
     return false;
 }
 
@@ -64,11 +66,11 @@ static bool append_pair(corpus *c, const int32_t length[2], int64_t line, char *
 /* The ids of one side into c->line: how many there are, or -1. */
 static int64_t encode(corpus *c, int side, const char *text, size_t bytes, int64_t line,
                       char *message) {
-    char why[MESSAGE] = "";
+    char why[WF_MESSAGE] = "";
     const text_encoder *e = &c->encoder[side];
     int64_t n = e->encode(e->user, text, bytes, c->line[side], c->limits.tokens[side], why);
     if (n > 0 || (n == 0 && side == 0 && c->limits.targets)) return n;
-    snprintf(message, MESSAGE, "line %lld: the %s: %.120s", (long long)line,
+    snprintf(message, WF_MESSAGE, "line %lld: the %s: %.120s", (long long)line,
              side ? "target" : "source", n < 0 ? why : "no tokens in it");
     return -1;
 }
@@ -91,20 +93,20 @@ bool corpus_add(corpus *c, const char *const text[2], const size_t bytes[2], int
 bool corpus_seal(corpus *c, char *message) {
     if (c->pairs) return store_seal(&c->tokens, message) && store_seal(&c->index, message);
     if (c->too_long)
-        snprintf(message, MESSAGE,
+        snprintf(message, WF_MESSAGE,
                  "each of the %lld pairs has more than %lld source or %lld target tokens: raise "
                  "--max-len",
                  (long long)c->too_long, (long long)c->limits.tokens[0],
                  (long long)c->limits.tokens[1]);
     else
-        snprintf(message, MESSAGE, "there are no pairs");
+        snprintf(message, WF_MESSAGE, "there are no pairs");
     return false;
 }
 
 bool corpus_take(corpus *c, const pair_lines *p, char *message) {
-    char why[MESSAGE];
+    char why[WF_MESSAGE];
     if (corpus_add(c, p->text, p->bytes, p->number, why)) return true;
-    snprintf(message, MESSAGE, "%.120s: %.120s", p->path[c->refused && p->path[1]], why);
+    snprintf(message, WF_MESSAGE, "%.120s: %.120s", p->path[c->refused && p->path[1]], why);
     return false;
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/utf8.h"
+
 void documents_start(documents *d, spool *s, size_t from, size_t stop, const char *marker) {
     *d = (documents){ .from = s, .at = from, .stop = stop, .marker = marker };
 }
@@ -33,11 +35,11 @@ static bool fill(documents *d) {
     return true;
 }
 
-/* No character is cut: what continues one is 10xxxxxx, three bytes at most. */
+/* No character is cut: at most three bytes continue one. */
 static size_t whole_characters(const char *text, size_t n) {
     size_t end = n;
-    while (end + 3 > n && end > 1 && (text[end - 1] & 0xC0) == 0x80) end--;
-    bool leads = (text[end - 1] & 0xC0) == 0xC0;
+    while (end + 3 > n && end > 1 && wf_utf8_continues(text[end - 1])) end--;
+    bool leads = wf_utf8_announced(text + end - 1, WF_UTF8_MOST) > 1;
     return leads && end > 1 ? end - 1 : n;
 }
 

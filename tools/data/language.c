@@ -6,10 +6,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/base/utf8.h"
 #include "lines.h"
-#include "tools/cli/utf8.h"
 
-enum { MESSAGE = 256 };
 static const char *const side_names[] = { "source", "target" };
 
 bool tokenizers_open(wf_tokenizer *t[2], const wf_file *f, char *message) {
@@ -22,7 +21,7 @@ bool tokenizers_open(wf_tokenizer *t[2], const wf_file *f, char *message) {
 
 bool vocabulary_fits(int side, int64_t size, int64_t of_model, char *message) {
     if (size == of_model) return true;
-    snprintf(message, MESSAGE, "the %s vocabulary has %lld entries and the model %lld",
+    snprintf(message, WF_MESSAGE, "the %s vocabulary has %lld entries and the model %lld",
              side_names[side], (long long)size, (long long)of_model);
     return false;
 }
@@ -91,7 +90,7 @@ static bool put_around(language *l, int side, int32_t id, char *message) {
     int32_t after[WF_MOST_AROUND];
     bool behind = false;
     if (!wf_tokenizer_sentencepiece(old, &o))
-        return snprintf(message, MESSAGE, "its vocabulary is not one of SentencePiece"), false;
+        return snprintf(message, WF_MESSAGE, "its vocabulary is not one of SentencePiece"), false;
     for (int i = 0; i < o.n_after; i++) {
         bool added_one = o.added && o.after[i] >= o.added;
         after[i] = added_one ? id : o.after[i];
@@ -120,8 +119,8 @@ static const char *nearest_language(const wf_tokenizer *t, const char *name) {
 
 static bool unknown_language(const wf_tokenizer *t, const char *name, char *message) {
     const char *nearest = nearest_language(t, name);
-    snprintf(message, MESSAGE, "its vocabulary has no piece for the language '%.64s'%s%.64s", name,
-             nearest ? "; the nearest is " : "", nearest ? nearest : "");
+    snprintf(message, WF_MESSAGE, "its vocabulary has no piece for the language '%.64s'%s%.64s",
+             name, nearest ? "; the nearest is " : "", nearest ? nearest : "");
     return false;
 }
 
@@ -133,7 +132,7 @@ static bool choose_target(language *l, const char *name, int32_t *forced, char *
     if (id < 0) return unknown_language(t, name, message);
     if (added(t) && start >= added(t))
         return id == start ||
-               (snprintf(message, MESSAGE, "its outputs start as '%.64s', and can't as '%.64s'",
+               (snprintf(message, WF_MESSAGE, "its outputs start as '%.64s', and can't as '%.64s'",
                          wf_tokenizer_piece(t, start), name),
                 false);
     *forced = id;
@@ -144,11 +143,11 @@ bool language_choose(language *l, const char *source, const char *target, int32_
                      char *message) {
     *forced = -1;
     if (!source && !target) return true;
-    if (!l->text) return snprintf(message, MESSAGE, "it has no vocabulary of text"), false;
+    if (!l->text) return snprintf(message, WF_MESSAGE, "it has no vocabulary of text"), false;
     int32_t from = source ? language_id(l->tokenizer[SIDE_SRC], source) : 0;
     if (from < 0) return unknown_language(l->tokenizer[SIDE_SRC], source, message);
     if (source && target && piece_id(l->tokenizer[SIDE_SRC], ">>", target, "<<") >= 0)
-        return snprintf(message, MESSAGE,
+        return snprintf(message, WF_MESSAGE,
                         "its sources begin with the language that is written, "
                         "so the one that is read can't be told"),
                false;
@@ -159,7 +158,7 @@ bool language_choose(language *l, const char *source, const char *target, int32_
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 void language_too_long(int side, int64_t n, int64_t most, char *message) {
-    snprintf(message, MESSAGE, "the %s has %lld tokens, and %lld is the most the model takes",
+    snprintf(message, WF_MESSAGE, "the %s has %lld tokens, and %lld is the most the model takes",
              side_names[side], (long long)n, (long long)most);
 }
 
@@ -172,7 +171,8 @@ int language_behind(const language *l, int side) {
 
 static int64_t read_ids(const language *l, int side, const char *line, size_t bytes, int32_t *ids,
                         int64_t capacity, char *message) {
-    if (strlen(line) != bytes) return snprintf(message, MESSAGE, "a zero byte is no token id"), -1;
+    if (strlen(line) != bytes)
+        return snprintf(message, WF_MESSAGE, "a zero byte is no token id"), -1;
     return parse_ids(line, l->vocab[side], capacity, ids, message);
 }
 
@@ -226,7 +226,7 @@ const char *language_piece(const language *l, int side, int32_t id, char buffer[
 /* Is it UTF-8 without a replacement character, which stands for bytes that are none? */
 static bool is_readable(const char *text, size_t n) {
     for (size_t at = 0; at < n;) {
-        int32_t c = utf8_next(text, n, &at);
+        int32_t c = wf_utf8_next(text, n, &at);
         if (c < 0 || c == 0xFFFD) return false;
     }
     return n > 0;
@@ -240,7 +240,7 @@ static const char *seen(const char *c) {
 static void show_blanks(const char *text, size_t n, char label[LABEL_TEXT]) {
     size_t used = 0;
     for (size_t at = 0, from = 0; at < n; from = at) {
-        utf8_next(text, n, &at);
+        wf_utf8_next(text, n, &at);
         const char *shown = seen(text + from);
         size_t bytes = shown ? strlen(shown) : at - from;
         if (used + bytes >= LABEL_TEXT) break;

@@ -6,15 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/op.h"
 #include "models/text.h"
-
-enum { MESSAGE = 256 };
 
 __attribute__((format(printf, 3, 4))) static bool refuse(pair_lines *p, char *message,
                                                          const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message, MESSAGE, format, arguments);
+    vsnprintf(message, WF_MESSAGE, format, arguments);
     va_end(arguments);
     p->failed = true;
     return false;
@@ -69,7 +68,7 @@ static bool read_line(pair_lines *p, int i, char *message) {
 
 /* What a line must be, whichever file it comes from. */
 static bool check_line(pair_lines *p, int i, char *message) {
-    char why[MESSAGE];
+    char why[WF_MESSAGE];
     long long number = (long long)p->number;
     const char *path = p->path[i];
     if (p->bytes[i] == 0 && i == 0 && p->targets && p->path[1]) return true;

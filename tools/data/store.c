@@ -9,7 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { SMALLEST = 4096, MESSAGE = 256 };
+#include "core/op.h"
+
+enum { SMALLEST = 4096 };
 
 static const char *folder(void) {
     const char *name = getenv("TMPDIR");
@@ -17,7 +19,7 @@ static const char *folder(void) {
 }
 
 static bool failed(const char *what, char *message) {
-    snprintf(message, MESSAGE, "%s in %s: %s; TMPDIR names another folder", what, folder(),
+    snprintf(message, WF_MESSAGE, "%s in %s: %s; TMPDIR names another folder", what, folder(),
              strerror(errno));
     return false;
 }
@@ -52,7 +54,7 @@ static bool spill(store *s, char *message) {
 
 static bool grow(store *s, size_t capacity, char *message) {
     char *grown = realloc(s->buffer, capacity);
-    if (!grown) return snprintf(message, MESSAGE, "out of memory"), false;
+    if (!grown) return snprintf(message, WF_MESSAGE, "out of memory"), false;
     s->buffer = grown, s->capacity = capacity;
     return true;
 }

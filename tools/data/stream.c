@@ -6,7 +6,7 @@
 
 #include "core/base/random.h"
 
-enum { MESSAGE = 256, IN_MEMORY = 64 << 20, BUFFER = 1024 };
+enum { IN_MEMORY = 64 << 20, BUFFER = 1024 };
 
 /* ---- ids ------------------------------------------------------------------------------------- */
 
@@ -67,18 +67,18 @@ bool windows_new(windows *w, const token_stream *of, int64_t T, int64_t rows, in
     *w = (windows){ .of = of, .T = T, .rows = rows, .accum = accum, .whole = whole, .seed = seed };
     w->n = count_windows(w);
     if (w->n < 1)
-        return snprintf(message, MESSAGE,
+        return snprintf(message, WF_MESSAGE,
                         "the text has %lld tokens, and a window %lld and what follows: lower "
                         "--max-len",
                         (long long)of->n, (long long)T),
                false;
     if (w->n > UINT32_MAX)
-        return snprintf(message, MESSAGE, "more than %u windows", (unsigned)UINT32_MAX), false;
+        return snprintf(message, WF_MESSAGE, "more than %u windows", (unsigned)UINT32_MAX), false;
     if (w->rows > w->n) w->rows = w->n;
     w->batches = whole ? (w->n + w->rows - 1) / w->rows : w->n / w->rows;
     if (!whole) w->turn = malloc((size_t)w->n * sizeof *w->turn);
     if (!whole && !w->turn)
-        return snprintf(message, MESSAGE, "out of memory for the order of %lld windows",
+        return snprintf(message, WF_MESSAGE, "out of memory for the order of %lld windows",
                         (long long)w->n),
                false;
     windows_epoch(w, 0);

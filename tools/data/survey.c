@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/random.h"
+#include "core/base/utf8.h"
 
 /* ---- different words ------------------------------------------------------------------------- */
 
@@ -31,7 +32,7 @@ static void note_word(word_set *set, survey_side *side, const char *word, size_t
 
 static int64_t characters(const char *text, size_t bytes) {
     int64_t n = 0;
-    for (size_t i = 0; i < bytes; i++) n += ((unsigned char)text[i] & 0xc0) != 0x80;
+    for (size_t i = 0; i < bytes; i++) n += !wf_utf8_continues(text[i]);
     return n;
 }
 

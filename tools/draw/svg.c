@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/utf8.h"
+#include "core/base/utf8.h"
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
 /* The length of the UTF-8 character at s, which XML can hold; 0: it can't. */
 static int character(const char *s) {
     size_t at = 0;
-    int32_t code = utf8_next(s, strnlen(s, 4), &at);
+    int32_t code = wf_utf8_next(s, strnlen(s, 4), &at);
     bool control = code < ' ' || code == 127, never = (code & 0xFFFE) == 0xFFFE;
     return control || never ? 0 : (int)at;
 }

@@ -15,9 +15,9 @@
 #include "convert_hf.h"
 #include "models/choices.h"
 #include "models/transformer.h"
+#include "tools/cli/numbers.h"
 #include "tools/cli/options.h"
 #include "tools/cli/output.h"
-#include "tools/cli/report.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/uses.h"
 

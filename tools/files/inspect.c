@@ -7,8 +7,8 @@
 
 #include "models/model.h"
 #include "tools/cli/jsonl.h"
+#include "tools/cli/numbers.h"
 #include "tools/cli/options.h"
-#include "tools/cli/report.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/uses.h"
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "attention.h"
+#include "core/base/utf8.h"
 #include "tools/cli/terminal.h"
-#include "tools/cli/utf8.h"
 
 enum { LABEL = 12, MANY = 36 }; /* characters of a label; columns */
 enum { ELLIPSIS = 0x2026 };
@@ -39,7 +39,7 @@ static label label_of(const char *text) {
     label l = { .n = 0 };
     size_t bytes = strlen(text), at = 0;
     while (at < bytes && l.n < LABEL) {
-        int32_t c = utf8_next(text, bytes, &at);
+        int32_t c = wf_utf8_next(text, bytes, &at);
         l.code[l.n++] = is_control(c) || c == '\t' ? REPLACED : c;
     }
     if (at < bytes) l.code[LABEL - 1] = ELLIPSIS;

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "generate.h"
-#include "tools/cli/report.h"
 #include "tools/cli/retry.h"
 
 enum { WINDOW = 64 }; /* batches */
@@ -195,7 +195,7 @@ static void write_ready(job *j) {
 }
 
 static void answer_window(job *j) {
-    double begin = seconds_now();
+    double begin = wf_seconds_now();
     place *p = room_for(j, (size_t)j->n, sizeof *p);
     int64_t n = 0;
     for (int64_t i = 0; i < j->n; i++) {
@@ -216,7 +216,7 @@ static void answer_window(job *j) {
     free(p);
     j->sentences += n;
     j->n = j->written = 0;
-    j->seconds += seconds_now() - begin;
+    j->seconds += wf_seconds_now() - begin;
 }
 
 void open_window(job *j) {

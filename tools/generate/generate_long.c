@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/utf8.h"
 #include "generate.h"
-#include "tools/cli/utf8.h"
 
 /* ---- what becomes of a line ------------------------------------------------------------------ */
 
@@ -96,7 +96,7 @@ static int64_t tokens_of(job *j, char *line, size_t n) {
 /* Where the character, or the token id, that `at` is in has ended. */
 static size_t boundary(const job *j, const char *line, size_t bytes, size_t at) {
     if (at >= bytes) return bytes;
-    while (at < bytes && (line[at] & 0xC0) == 0x80) at++;
+    while (at < bytes && wf_utf8_continues(line[at])) at++;
     while (!j->language.text && at < bytes && !strchr(" \t", line[at])) at++;
     return at;
 }

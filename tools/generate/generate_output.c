@@ -7,7 +7,7 @@
 
 #include "generate.h"
 #include "tools/cli/jsonl.h"
-#include "tools/cli/report.h"
+#include "tools/cli/numbers.h"
 
 /* What an output is made to begin with is no part of its text. */
 static char *line_of(const job *j, const wf_hypothesis *h, size_t *bytes) {

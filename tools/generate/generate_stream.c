@@ -5,17 +5,15 @@
  * that would be written at the end. */
 #include <stdlib.h>
 
+#include "core/base/utf8.h"
 #include "generate.h"
 
 /* How much of text[n] does not end in the beginning of a character. */
 static size_t complete(const char *text, size_t n) {
-    static const unsigned char leads[] = { 0xC0, 0xE0, 0xF0 }; /* of 2, 3, 4 bytes */
-    for (size_t back = 1; back <= 3 && back <= n; back++) {
-        unsigned char c = (unsigned char)text[n - back];
-        if ((c & 0xC0) == 0x80) continue;
-        return c >= leads[back - 1] && c < 0xF8 ? n - back : n;
-    }
-    return n;
+    size_t back = 1;
+    while (back < n && back < WF_UTF8_MOST && wf_utf8_continues(text[n - back])) back++;
+    bool begins = n && wf_utf8_announced(text + n - back, WF_UTF8_MOST) > back;
+    return begins ? n - back : n;
 }
 
 static void write_new(job *j, const char *text, size_t n) {

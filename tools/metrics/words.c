@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/utf8.h"
+#include "core/base/utf8.h"
 
 void codes_free(codes *c) {
     free(c->at);
@@ -38,7 +38,7 @@ void codes_decode(codes *c, const char *text, size_t bytes) {
     clear(c, NULL);
     for (size_t at = 0; at < bytes;) {
         size_t begin = at;
-        int32_t code = utf8_next(text, bytes, &at);
+        int32_t code = wf_utf8_next(text, bytes, &at);
         add(c, code >= 0 ? code : 0xDC00 + (unsigned char)text[begin]);
     }
 }

@@ -6,14 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/random.h"
 #include "sentencepiece.h"
 #include "tools/data/language.h"
 #include "tools/data/text_tasks.h"
 
-enum { MESSAGE = 256, TASK_PAIRS = 100000 };
+enum { TASK_PAIRS = 100000 };
 
 static bool out_of_memory(char *message) {
-    snprintf(message, MESSAGE, "out of memory");
+    snprintf(message, WF_MESSAGE, "out of memory");
     return false;
 }
 
@@ -33,7 +34,7 @@ static void close_origin(origin *o) {
 static bool open_files(spool s[2], const char *const path[2], char *message) {
     for (int i = 0; i < 2; i++) {
         if (!path[i] || spool_open(&s[i], path[i])) continue;
-        snprintf(message, MESSAGE, "%.150s can't be read: %s", path[i], strerror(errno));
+        snprintf(message, WF_MESSAGE, "%.150s can't be read: %s", path[i], strerror(errno));
         return false;
     }
     return true;
@@ -119,17 +120,17 @@ static void name_option(const dataset_options *o, char *message) {
     size_t n = strlen(message);
     if ((o->tokens[0].vocab_size || o->tokens[1].vocab_size) &&
         strncmp(message, "vocab_size", 10) == 0)
-        snprintf(message + n, MESSAGE - n, ": raise --vocab-size");
+        snprintf(message + n, WF_MESSAGE - n, ": raise --vocab-size");
 }
 
 static wf_tokenizer *learn(origin *from, bool src, bool tgt, char *message) {
     stream_pairs pairs;
-    char why[MESSAGE] = "";
+    char why[WF_MESSAGE] = "";
     start_pairs(&pairs, from, STREAM_TRAIN);
     pairs_reader reader = { .pairs = &pairs.lines, .side = { src, tgt }, .message = why };
     const wf_tokenizer_options *tokens = &from->options->tokens[src ? SIDE_SRC : SIDE_TGT];
     wf_tokenizer *t = wf_tokenizer_learn(tokens, pairs_line, &reader, message);
-    if (!t && *why) memcpy(message, why, MESSAGE);
+    if (!t && *why) memcpy(message, why, WF_MESSAGE);
     if (!t) name_option(from->options, message);
     pairs_close(&pairs.lines);
     return t;
@@ -184,7 +185,7 @@ static bool open_readers(dataset *m, const wf_file *f, char *message) {
     for (int i = 0; i < m->generation.n_forced; i++)
         if (m->generation.forced[i] < 0 ||
             m->generation.forced[i] >= wf_tokenizer_size(m->tokenizer[SIDE_TGT]))
-            return snprintf(message, MESSAGE, "generate.forced: there is no id %d",
+            return snprintf(message, WF_MESSAGE, "generate.forced: there is no id %d",
                             (int)m->generation.forced[i]),
                    false;
     return true;
@@ -265,11 +266,8 @@ static bool open_training(dataset *m, origin *from, char *message) {
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static uint64_t hash_of(const corpus *c) {
-    uint64_t hash = (uint64_t)c->pairs;
     int64_t bytes = (c->total[0] + c->total[1]) * c->id_bytes;
-    for (int64_t i = 0; i < bytes; i++) /* FNV-1a */
-        hash = (hash ^ (unsigned char)c->tokens.data[i]) * UINT64_C(0x100000001b3);
-    return hash;
+    return wf_fnv1a((uint64_t)c->pairs, c->tokens.data, (uint64_t)bytes);
 }
 
 void dataset_numbers(dataset *m, const task *t) {

@@ -10,7 +10,7 @@
 
 #include "tools/data/language.h"
 
-enum { ROWS = 50, MESSAGE = 256 }; /* sequences of a task at a time */
+enum { ROWS = 50 }; /* sequences of a task at a time */
 
 bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *ranks,
                    char *message) {
@@ -20,7 +20,7 @@ bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_t
     e->plan = wf_model_eval_plan(m, pool);
     int64_t longest = what->text ? 1 : what->numbers.max_len; /* of text: it grows */
     if (batch_new(&e->batch, ROWS, longest) && wf_plan_ok(e->plan)) return true;
-    snprintf(message, MESSAGE, "%s",
+    snprintf(message, WF_MESSAGE, "%s",
              wf_plan_ok(e->plan) ? "out of memory" : wf_plan_error(e->plan));
     return false;
 }
@@ -46,7 +46,7 @@ static bool find_loss(evaluator *e, batch_loss *loss, evaluation *v, char *messa
               wf_fetch(e->plan, m->loss.count, &loss->count, sizeof loss->count) &&
               wf_fetch(e->plan, m->correct, &loss->correct, sizeof loss->correct);
     v->counts.sequences += b->B;
-    if (!ok) snprintf(message, MESSAGE, "%s", wf_plan_error(e->plan));
+    if (!ok) snprintf(message, WF_MESSAGE, "%s", wf_plan_error(e->plan));
     return ok;
 }
 
@@ -74,7 +74,7 @@ static bool compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypo
     char *output = line_of_ids(NULL, h->tokens, h->length, NULL);
     v->samples[number] = sample_text(source, reference, output);
     free(source), free(reference), free(output);
-    return v->samples[number] || (snprintf(message, MESSAGE, "out of memory"), false);
+    return v->samples[number] || (snprintf(message, WF_MESSAGE, "out of memory"), false);
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -91,7 +91,7 @@ static bool score_line(evaluator *e, const holdout *h, int64_t pair, const wf_hy
     if (ok && pair < SAMPLES)
         ok = (v->samples[pair] = sample_text(h->source[pair], reference, output)) != NULL;
     free(output);
-    return ok || (snprintf(message, MESSAGE, "out of memory"), false);
+    return ok || (snprintf(message, WF_MESSAGE, "out of memory"), false);
 }
 
 /* ---- running text ---------------------------------------------------------------------------- */
@@ -109,10 +109,10 @@ char *write_sample(evaluator *e, int64_t tokens, uint64_t seed, char *message) {
     o.sample = true, o.top_p = 0.9, o.seed = seed, o.max_len_a = 0, o.max_len_b = (double)tokens;
     o.banned = banned, o.n_banned = no_text(t, true, banned);
     if (!wf_decode(e->decoder, 1, 0, NULL, &none, NULL, &o, &result))
-        return snprintf(message, MESSAGE, "%s", wf_decoder_error(e->decoder)), NULL;
+        return snprintf(message, WF_MESSAGE, "%s", wf_decoder_error(e->decoder)), NULL;
     char *text = line_of_ids(t, result.best->tokens, result.best->length, NULL);
     wf_decoded_free(&result, 1);
-    if (!text) snprintf(message, MESSAGE, "out of memory");
+    if (!text) snprintf(message, WF_MESSAGE, "out of memory");
     return text;
 }
 
@@ -128,7 +128,7 @@ static void *gather(wf_transport *t, const void *mine, size_t bytes, char *messa
     for (int r = 0; at && r < ranks; r++) at[r + 1] = at[r] + (int64_t)bytes;
     char *all = at ? malloc((size_t)ranks * bytes + 1) : NULL;
     bool ok = all && wf_allgatherv(t, mine, all, at);
-    if (!ok) snprintf(message, MESSAGE, "%s", all ? wf_transport_error(t) : "out of memory");
+    if (!ok) snprintf(message, WF_MESSAGE, "%s", all ? wf_transport_error(t) : "out of memory");
     if (!ok) free(all), all = NULL;
     free(at);
     return all;
@@ -177,14 +177,14 @@ static bool share_samples(wf_transport *t, char *samples[SAMPLES], char *message
     char *mine = size ? calloc(SAMPLES, size) : NULL;
     for (int i = 0; mine && i < SAMPLES; i++)
         if (samples[i]) strcpy(mine + (size_t)i * size, samples[i]);
-    if (size && !mine) snprintf(message, MESSAGE, "out of memory");
+    if (size && !mine) snprintf(message, WF_MESSAGE, "out of memory");
     char *all = mine ? gather(t, mine, SAMPLES * size, message) : NULL;
     bool ok = all;
     for (int i = 0; ok && i < SAMPLES * wf_transport_size(t); i++) {
         char **sample = &samples[i % SAMPLES], *text = all + (size_t)i * size;
         if (!*sample && *text) ok = (*sample = strdup(text)) != NULL;
     }
-    if (all && !ok) snprintf(message, MESSAGE, "out of memory");
+    if (all && !ok) snprintf(message, WF_MESSAGE, "out of memory");
     free(mine), free(all);
     return ok;
 }
@@ -210,7 +210,7 @@ static bool generate(evaluator *e, wf_decoded *results, char *message) {
     o.forced = e->dataset->generation.forced, o.n_forced = e->dataset->generation.n_forced;
     if (wf_decode(e->decoder, (int)b->B, (int)b->S, b->src, b->src_length, NULL, &o, results))
         return true;
-    return snprintf(message, MESSAGE, "%s", wf_decoder_error(e->decoder)), false;
+    return snprintf(message, WF_MESSAGE, "%s", wf_decoder_error(e->decoder)), false;
 }
 
 /* What is judged: sequences of a task, pairs, or running text, every token of it once. */
@@ -249,7 +249,7 @@ static bool judge(evaluator *e, const examined *x, int64_t k, metrics *scores, e
                   char *message) {
     int64_t B = e->batch.B;
     wf_decoded *results = calloc((size_t)B + 1, sizeof *results);
-    if (!results) return snprintf(message, MESSAGE, "out of memory"), false;
+    if (!results) return snprintf(message, WF_MESSAGE, "out of memory"), false;
     bool decoded = generate(e, results, message), ok = decoded;
     for (int64_t i = 0; i < B && ok; i++)
         ok = x->h ? score_line(e, x->h, batches_pair(&x->h->order, k, i), results[i].best, scores,
@@ -266,10 +266,10 @@ static bool examine(evaluator *e, const examined *x, batch_loss *losses, evaluat
     int rank = wf_transport_rank(e->ranks), ranks = wf_transport_size(e->ranks);
     metrics *scores = metrics_new();
     bool ok = scores;
-    if (!ok) snprintf(message, MESSAGE, "out of memory");
+    if (!ok) snprintf(message, WF_MESSAGE, "out of memory");
     for (int64_t k = rank; k < x->batches && ok; k += ranks) {
         ok = fill(e, x, k);
-        if (!ok) snprintf(message, MESSAGE, "out of memory");
+        if (!ok) snprintf(message, WF_MESSAGE, "out of memory");
         ok = ok && find_loss(e, &losses[k / ranks], v, message);
         if (has_sources(e, x)) ok = ok && judge(e, x, k, scores, v, message);
     }
@@ -284,7 +284,7 @@ bool evaluate(evaluator *e, task_stream stream, int64_t n, evaluation *out, char
     batch_loss *losses = calloc((size_t)(x.batches / ranks) + 1, sizeof *losses);
     *out = (evaluation){ 0 };
     if (e->dataset->running) out->bytes = (double)e->dataset->windows[HELD].of->bytes;
-    bool ok = losses || (snprintf(message, MESSAGE, "out of memory"), false);
+    bool ok = losses || (snprintf(message, WF_MESSAGE, "out of memory"), false);
     ok = ok && examine(e, &x, losses, out, message) &&
          add_up(e->ranks, losses, x.batches, out, message);
     free(losses);
@@ -302,10 +302,10 @@ static bool memory_of(evaluator *e, int64_t B, int64_t S, int64_t T, size_t most
                       char *message) {
     wf_plan *p = e->plan;
     size_t loss = wf_model_bind(e->model, p, B, S, T) ? wf_plan_memory(p) : 0;
-    if (!loss) return snprintf(message, MESSAGE, "%s", wf_plan_error(p)), false;
+    if (!loss) return snprintf(message, WF_MESSAGE, "%s", wf_plan_error(p)), false;
     size_t decoding =
         wf_decoder_memory(e->decoder, (int)B, (int)S, S + (int64_t)longer_by(e->dataset));
-    if (!decoding) return snprintf(message, MESSAGE, "%s", wf_decoder_error(e->decoder)), false;
+    if (!decoding) return snprintf(message, WF_MESSAGE, "%s", wf_decoder_error(e->decoder)), false;
     if (loss > most[0]) most[0] = loss;
     if (decoding > most[1]) most[1] = decoding;
     return true;

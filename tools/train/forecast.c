@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "network.h"
 #include "ranks.h"
+#include "tools/cli/numbers.h"
 
 /* ---- time on a network ------------------------------------------------------------------------ */
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/base/random.h"
 #include "diagnose.h"
 #include "signals.h"
@@ -210,7 +211,7 @@ static bool run_part(session *s, int64_t step, int64_t part, int64_t parts, batc
 static void share_sums(session *s, int64_t parts) {
     int ranks = s->ranks->size;
     const settings *set = s->set;
-    bool late = set->max_time > 0 && seconds_now() - s->started >= set->max_time;
+    bool late = set->max_time > 0 && wf_seconds_now() - s->started >= set->max_time;
     s->rank.rows[0].notice.signal = (float)caught_signal(), s->rank.rows[0].notice.late = late;
     s->rank.at[0] = 0;
     for (int r = 0; r < ranks; r++) {
@@ -235,7 +236,7 @@ static rank_work work_since(const session *s, rank_work before) {
                         .received = t->received - before.received,
                         .exchanging =
                             t->seconds - wf_sharded_hidden(s->rank.optimizer) - before.exchanging,
-                        .seconds = seconds_now() - before.seconds };
+                        .seconds = wf_seconds_now() - before.seconds };
 }
 
 /* Its batches, the update of all of them, and the averages after it. */

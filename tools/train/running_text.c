@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/random.h"
 #include "dataset.h"
 #include "tools/data/documents.h"
 #include "tools/data/language.h"
 
-enum { MESSAGE = 256, LEAST_SHARE = 10 }; /* of the text, no more than a tenth is held back */
+enum { LEAST_SHARE = 10 }; /* of the text, no more than a tenth is held back */
 
 /* What is read, and how far the part to learn from goes. */
 typedef struct origin {
@@ -19,7 +20,7 @@ typedef struct origin {
 } origin;
 
 static bool unreadable(const char *path, const char *why, char *message) {
-    return snprintf(message, MESSAGE, "%.100s can't be read: %.120s", path, why), false;
+    return snprintf(message, WF_MESSAGE, "%.100s can't be read: %.120s", path, why), false;
 }
 
 /* To its end, once: then it can be read again, and anywhere. */
@@ -40,7 +41,7 @@ static bool open_origin(origin *from, const running_options *o, char *message) {
     if (!spool_open(&from->text, o->text)) return unreadable(o->text, strerror(errno), message);
     size_t size, held = o->eval ? 0 : (size_t)o->eval_bytes;
     if (!size_of(&from->text, o->text, &size, message)) return false;
-    if (!size) return snprintf(message, MESSAGE, "%.150s is empty", o->text), false;
+    if (!size) return snprintf(message, WF_MESSAGE, "%.150s is empty", o->text), false;
     from->stop = size - (held < size / LEAST_SHARE ? held : size / LEAST_SHARE);
     if (!o->eval) return true;
     return spool_open(&from->eval, o->eval) || unreadable(o->eval, strerror(errno), message);
@@ -58,14 +59,14 @@ static int next_part(void *from, const char **text, size_t *bytes) {
 
 static wf_tokenizer *learn(origin *from, char *message) {
     const running_options *o = from->options;
-    char why[MESSAGE];
+    char why[WF_MESSAGE];
     documents d;
     documents_start(&d, &from->text, 0, from->stop, o->marker);
     wf_tokenizer *t = wf_tokenizer_learn(&o->tokens, next_part, &d, why);
     documents_close(&d);
     bool option = strncmp(why, "vocab_size", 10) == 0;
     if (!t)
-        snprintf(message, MESSAGE, "%.80s: %.150s%s", o->text, why,
+        snprintf(message, WF_MESSAGE, "%.80s: %.150s%s", o->text, why,
                  option ? ": raise --vocab-size" : "");
     return t;
 }
@@ -92,7 +93,7 @@ static bool add_part(dataset *m, int side, const char *text, size_t bytes, char 
 static bool add_all(dataset *m, int side, documents *d, const char *path, char *message) {
     const char *text;
     size_t bytes;
-    char why[MESSAGE];
+    char why[WF_MESSAGE];
     for (;;) {
         size_t at = documents_at(d);
         bool ok = true;
@@ -108,7 +109,8 @@ static bool add_all(dataset *m, int side, documents *d, const char *path, char *
             ok = add_part(m, side, text, bytes, why);
         }
         if (!ok)
-            return snprintf(message, MESSAGE, "%.80s, from byte %zu: %.120s", path, at, why), false;
+            return snprintf(message, WF_MESSAGE, "%.80s, from byte %zu: %.120s", path, at, why),
+                   false;
     }
 }
 
@@ -133,7 +135,7 @@ static bool open_streams(dataset *m, origin *from, char *message) {
     if (o->eval)
         return open_stream(m, HELD, &from->eval, 0, &end, o->eval, o->marker, message) &&
                (m->stream[HELD].bytes ||
-                (snprintf(message, MESSAGE, "%.150s has no text to validate with", o->eval),
+                (snprintf(message, WF_MESSAGE, "%.150s has no text to validate with", o->eval),
                  false));
     return open_stream(m, HELD, &from->text, learned, &end, o->text, o->marker, message);
 }
@@ -149,10 +151,7 @@ static bool open_windows(dataset *m, const running_options *o, char *message) {
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 static uint64_t hash_of(const token_stream *s) {
-    uint64_t hash = (uint64_t)s->n;
-    for (int64_t i = 0; i < s->n * s->id_bytes; i++) /* FNV-1a */
-        hash = (hash ^ (unsigned char)s->ids.data[i]) * UINT64_C(0x100000001b3);
-    return hash;
+    return wf_fnv1a((uint64_t)s->n, s->ids.data, (uint64_t)(s->n * s->id_bytes));
 }
 
 bool dataset_running(dataset *m, const running_options *o, const wf_file *f, char *message) {

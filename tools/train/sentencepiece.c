@@ -7,14 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/op.h"
 #include "tools/data/spool.h"
 
-enum { MESSAGE = 256, MOST_BYTES = 1 << 28 };
+enum { MOST_BYTES = 1 << 28 };
 
 static const char *const specials[WF_SPECIAL_IDS] = { "<pad>", "<unk>", "<s>", "</s>" };
 
 static char *fail_to_read(const char *path, const char *why, char *message) {
-    return snprintf(message, MESSAGE, "%.100s can't be read: %.120s", path, why), NULL;
+    return snprintf(message, WF_MESSAGE, "%.100s can't be read: %.120s", path, why), NULL;
 }
 
 /* To be freed; NULL with message. */
@@ -73,7 +74,7 @@ static wf_tokenizer *make(const wf_sentencepiece_options *own, bool source, char
     if (pieces)
         ordered = wf_tokenizer_from_sentencepiece(&o, message);
     else
-        snprintf(message, MESSAGE, "out of memory");
+        snprintf(message, WF_MESSAGE, "out of memory");
     free(pieces);
     wf_tokenizer_free(t);
     return ordered;
@@ -82,12 +83,12 @@ static wf_tokenizer *make(const wf_sentencepiece_options *own, bool source, char
 wf_tokenizer *sentencepiece_open(const char *path, bool source, char *message) {
     wf_sentencepiece_options own;
     size_t bytes;
-    char why[MESSAGE];
+    char why[WF_MESSAGE];
     char *model = read_file(path, &bytes, message);
     if (!model) return NULL;
     bool ok = wf_sentencepiece_defaults(model, bytes, &own, why);
     wf_tokenizer *t = ok ? make(&own, source, why) : NULL;
-    if (!t) snprintf(message, MESSAGE, "%.100s: %.150s", path, why);
+    if (!t) snprintf(message, WF_MESSAGE, "%.100s: %.150s", path, why);
     free(model);
     return t;
 }

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "diagnose.h"
 #include "forecast.h"
 #include "metadata.h"
@@ -20,6 +21,7 @@
 #include "signals.h"
 #include "step.h"
 #include "tools/cli/command.h"
+#include "tools/cli/numbers.h"
 #include "tools/cli/output.h"
 #include "tools/data/language.h"
 #include "train.h"
@@ -43,7 +45,7 @@ static void report_progress(session *s, bool line) {
         .exchange_share = s->ranks ? r->exchanging / r->seconds : -1,
         .bytes_sent = s->ranks ? s->rank.did.sent : 0,
         .rate = wf_schedule_rate(&s->schedule, s->at.step),
-        .elapsed = seconds_now() - s->started,
+        .elapsed = wf_seconds_now() - s->started,
         .remaining = per_step * (double)(s->set->max_steps - s->at.step),
     };
     report_bar(&s->report, &p);
@@ -98,7 +100,7 @@ static void swap_averages(session *s) {
 static evaluation evaluated(session *s, task_stream stream, const char *name) {
     evaluation v;
     char message[WF_MESSAGE];
-    double began = seconds_now();
+    double began = wf_seconds_now();
     swap_averages(s);
     bool ok = evaluate(&s->evaluator, stream, s->set->valid_size, &v, message);
     if (!ok) ranks_failed(s, message);
@@ -117,7 +119,7 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
         json_real(e, "cer", error_rate(&v.counts.text.characters));
         json_real(e, "wer", error_rate(&v.counts.text.words));
     }
-    json_real(e, "seconds", seconds_now() - began);
+    json_real(e, "seconds", wf_seconds_now() - began);
     event_send(&s->report);
     series_add(&s->history.valid, (double)s->at.step, v.nll / v.tokens);
     return v;
@@ -321,14 +323,14 @@ static bool due(int64_t step, int64_t every) {
 
 /* All steps, until the last, the end of the time or a signal. */
 static int train(session *s) {
-    s->started = seconds_now();
+    s->started = wf_seconds_now();
     while (s->at.step < s->set->max_steps && !stop_signal(s)) {
-        double began = seconds_now();
+        double began = wf_seconds_now();
         if (late(s, began)) break;
         if (!run_step(s, s->at.step + 1)) return step_failed(s, s->at.step + 1);
         s->at.step++;
-        s->recent.seconds += seconds_now() - began;
-        s->trained_seconds += seconds_now() - began;
+        s->recent.seconds += wf_seconds_now() - began;
+        s->trained_seconds += wf_seconds_now() - began;
         report_progress(s, due(s->at.step, s->set->log_every) || s->at.step == s->set->max_steps);
         if (session_evaluates(s) && due(s->at.step, s->set->valid_every)) validate(s);
         if (due(s->at.step, s->set->save_every) && s->at.step < s->set->max_steps)
@@ -396,12 +398,12 @@ static int dry_run(session *s) {
     if (last > TRIES) last = TRIES;
     if (s->ranks && last > 1 && last == updates) last--; /* it may have fewer batches */
     for (int64_t step = 1; step <= last; step++) {
-        double began = seconds_now();
+        double began = wf_seconds_now();
         s->recent = (interval){ 0 };
         forecast_step();
         if (!run_step(s, step)) return step_failed(s, step);
         tokens = s->recent.tokens,
-        seconds = seconds_now() - began; /* the first plans: not counted */
+        seconds = wf_seconds_now() - began; /* the first plans: not counted */
     }
     if (s->ranks) seconds = forecast_say(s, seconds);
     const dataset *m = &s->dataset;
