@@ -88,10 +88,9 @@ wf_plan *wf_model_apply_plan(wf_model *m, wf_pool *pool) {
 
 wf_plan *wf_model_average_plan(wf_model *m, wf_pool *pool) {
     if (!m) return wf_plan_new(NULL, NULL);
-    const wf_averages *a = &m->optimizer.averages;
-    list fetch = list_new(1 + a->n), feed = list_new(1);
-    add_all(&fetch, a->updates, a->n);
-    if (a->n) add(&feed, a->rate);
+    const wf_optimizer *o = &m->optimizer;
+    list fetch = list_new(1 + o->n), feed = list_new(1);
+    if (o->averages) add_all(&fetch, o->average_updates, o->n), add(&feed, o->average_rate);
     return plan(m, pool, fetch, feed, true, false);
 }
 

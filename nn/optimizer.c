@@ -19,9 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Buffers of a parameter at most. */
-enum { MOMENTS = 3 };
-
 /* ---- options --------------------------------------------------------------------------------- */
 
 wf_optimizer_options wf_optimizer_defaults(wf_optimizer_kind kind) {
@@ -133,7 +130,7 @@ static wf_tensor *buffer_of(wf_tensor *param, const char *name) {
 }
 
 /* What the updates of a kind keep of each parameter; returns how many. */
-static int moment_names(const wf_optimizer_options *o, const char *names[MOMENTS]) {
+static int moment_names(const wf_optimizer_options *o, const char *names[WF_MOST_MOMENTS]) {
     int n = 0;
     bool adam = o->kind == WF_ADAM || o->kind == WF_ADAMW, lion = o->kind == WF_LION;
     if (adam || lion || (o->kind == WF_RMSPROP && o->centered)) names[n++] = "m";
@@ -142,10 +139,11 @@ static int moment_names(const wf_optimizer_options *o, const char *names[MOMENTS
     return n;
 }
 
-static void record_moments(wf_optimizer *r, wf_tensor *param, const wf_optimizer_options *o) {
-    const char *names[MOMENTS];
-    int n = moment_names(o, names);
-    for (int i = 0; i < n; i++) r->moments[r->n_moments++] = buffer_of(param, names[i]);
+static void record_moments(wf_optimizer *r, const wf_optimizer_options *o) {
+    const char *names[WF_MOST_MOMENTS];
+    r->n_moments = moment_names(o, names);
+    for (int i = 0; i < r->n; i++)
+        for (int k = 0; k < r->n_moments; k++) r->moments[i][k] = buffer_of(r->params[i], names[k]);
 }
 
 /* The weight decay of a parameter. Decoupled decay leaves biases and norm weights alone. */
@@ -171,9 +169,9 @@ static wf_tensor *rmsprop(wf_tensor *param, wf_tensor *const *own, wf_tensor *gr
                                                   .sum = adagrad });
 }
 
-static wf_tensor *update(const wf_optimizer *r, int i, wf_tensor *param, wf_tensor *grad,
-                         wf_tensor *scale, const wf_optimizer_options *o) {
-    wf_tensor *const *own = r->moments + (size_t)i * (size_t)(r->n_moments / r->n);
+static wf_tensor *update(const wf_optimizer *r, int i, wf_tensor *grad, wf_tensor *scale,
+                         const wf_optimizer_options *o) {
+    wf_tensor *param = r->params[i], *const *own = r->moments[i];
     const wf_parameter_group *group = group_of(o, param);
     wf_tensor *rates = group_rates(r->rates, group);
     double decay = decay_of(param, group, o);
@@ -200,27 +198,27 @@ static wf_tensor *update(const wf_optimizer *r, int i, wf_tensor *param, wf_tens
 
 static bool allocate(wf_optimizer *r, const wf_optimizer_options *o) {
     wf_accumulation *a = &r->accumulation;
-    wf_averages *v = &r->averages;
-    wf_tensor ***lists[] = { &r->updates, &r->grads,   &r->moments, &a->sums,   &a->adds,
-                             &a->grads,   &a->updates, &v->params,  &v->values, &v->updates };
-    bool ok = true;
-    for (int i = 0; i < 10; i++)
+    wf_tensor ***lists[] = { &r->params, &r->grads,   &r->updates,  &a->sums,           &a->adds,
+                             &a->grads,  &a->updates, &r->averages, &r->average_updates };
+    r->moments = calloc((size_t)r->n, sizeof *r->moments);
+    bool ok = r->moments;
+    for (int i = 0; i < 9; i++)
         if (i < 3 || (i < 7 ? o->partial_sums > 0 : o->average_decay > 0))
-            ok &= (*lists[i] = calloc(MOMENTS * (size_t)r->n, sizeof(wf_tensor *))) != NULL;
+            ok &= (*lists[i] = calloc((size_t)r->n + 1, sizeof(wf_tensor *))) != NULL;
     return ok;
 }
 
 /* Record an update of every parameter from the gradients of a sum of `count` losses. If unguarded
  * the scale is given; else it is computed from the norm, which is returned. */
-static wf_tensor *record_updates(const wf_optimizer *r, wf_tensor *const *params,
-                                 wf_tensor *const *grads, wf_tensor *count, wf_tensor *scale,
-                                 const wf_optimizer_options *o, wf_tensor **updates) {
+static wf_tensor *record_updates(const wf_optimizer *r, wf_tensor *const *grads, wf_tensor *count,
+                                 wf_tensor *scale, const wf_optimizer_options *o,
+                                 wf_tensor **updates) {
     wf_tensor *norm = NULL;
     if (!o->unguarded) {
         norm = global_norm(o->square_sums ? o->square_sums : square_sums(grads, r->n), count);
         scale = step_scale(norm, count, o->clip_norm);
     }
-    for (int i = 0; i < r->n; i++) updates[i] = update(r, i, params[i], grads[i], scale, o);
+    for (int i = 0; i < r->n; i++) updates[i] = update(r, i, grads[i], scale, o);
     return norm;
 }
 
@@ -249,15 +247,14 @@ static wf_tensor *bottom(wf_tensor *stack) {
     return wf_squeeze(wf_slice(stack, 0, 0, 1), WF_AXIS(0));
 }
 
-static void record_accumulation(wf_optimizer *r, wf_tensor *count, wf_tensor *const *params,
-                                const wf_optimizer_options *o) {
+static void record_accumulation(wf_optimizer *r, wf_tensor *count, const wf_optimizer_options *o) {
     wf_accumulation *a = &r->accumulation;
     wf_graph *g = count->graph;
     int n = r->n;
     a->at = wf_input(g, "at", wf_real(g), 1, (int64_t[]){ 2 });
     for (int i = 0; i < n && wf_ok(g); i++) {
-        const char *outer = wf_scope_push(g, params[i]->name);
-        a->sums[i] = leave(outer, stack_of(params[i], "sum", o->partial_sums));
+        const char *outer = wf_scope_push(g, r->params[i]->name);
+        a->sums[i] = leave(outer, stack_of(r->params[i], "sum", o->partial_sums));
     }
     a->sums[n] = stack_of(count, "count", o->partial_sums);
     for (int i = 0; i < n; i++) a->adds[i] = wf_accumulate(a->sums[i], r->grads[i], a->at);
@@ -265,36 +262,34 @@ static void record_accumulation(wf_optimizer *r, wf_tensor *count, wf_tensor *co
     for (int i = 0; i < n; i++) a->grads[i] = bottom(a->sums[i]);
     wf_tensor *total = at_least_one(bottom(a->sums[n]));
     wf_tensor *scale = o->unguarded ? inverse(total) : NULL;
-    a->norm = record_updates(r, params, a->grads, total, scale, o, a->updates);
+    a->norm = record_updates(r, a->grads, total, scale, o, a->updates);
 }
 
 /* average -= rate * (average - param): an SGD step with weight decay 1 and gradient -param. */
-static void record_averages(wf_optimizer *r, wf_tensor *const *params) {
+static void record_averages(wf_optimizer *r) {
     wf_graph *g = r->rates->graph;
-    wf_averages *a = &r->averages;
-    a->rate = wf_input(g, "average_rate", wf_real(g), 1, (int64_t[]){ 1 });
+    r->average_rate = wf_input(g, "average_rate", wf_real(g), 1, (int64_t[]){ 1 });
     wf_tensor *minus = wf_constant(g, -1);
-    a->n = r->n;
     for (int i = 0; i < r->n; i++) {
-        a->params[i] = params[i];
-        a->values[i] = buffer_of(params[i], "average");
-        a->updates[i] = wf_sgd_step(a->values[i], NULL, params[i], minus, a->rate,
-                                    &(wf_sgd_options){ .weight_decay = 1 });
+        r->averages[i] = buffer_of(r->params[i], "average");
+        r->average_updates[i] =
+            wf_sgd_step(r->averages[i], NULL, r->params[i], minus, r->average_rate,
+                        &(wf_sgd_options){ .weight_decay = 1 });
     }
 }
 
 /* The scale is recorded before the gradients, so that a plan need not compute it after them. */
 static void record(wf_optimizer *r, wf_tensor *loss, wf_tensor *const *grads, wf_tensor *count,
-                   wf_tensor *const *params, const wf_optimizer_options *o) {
+                   const wf_optimizer_options *o) {
     wf_tensor *total = at_least_one(count), *scale = o->unguarded ? inverse(total) : NULL;
     for (int i = 0; grads && i < r->n; i++)
         if (!grads[i]) wf_poison(count->graph, "gradient %d of an optimizer is NULL", i);
     if (grads) memcpy(r->grads, grads, (size_t)r->n * sizeof(wf_tensor *));
-    if (!grads && !wf_grad(loss, params, r->n, r->grads)) return;
-    for (int i = 0; i < r->n; i++) record_moments(r, params[i], o);
-    r->norm = record_updates(r, params, r->grads, total, scale, o, r->updates);
-    if (o->partial_sums > 0) record_accumulation(r, count, params, o);
-    if (o->average_decay > 0) record_averages(r, params);
+    if (!grads && !wf_grad(loss, r->params, r->n, r->grads)) return;
+    record_moments(r, o);
+    r->norm = record_updates(r, r->grads, total, scale, o, r->updates);
+    if (o->partial_sums > 0) record_accumulation(r, count, o);
+    if (o->average_decay > 0) record_averages(r);
 }
 
 /* Called in the scope of the optimizer's name. */
@@ -319,9 +314,10 @@ static wf_optimizer optimizer_of(wf_graph *g, wf_tensor *loss, wf_tensor *const 
         wf_poison(g, "%s", why);
     else if (numbers_ok(g, &o) && name_is_free(g) && groups_ok(g, params, n, &o)) {
         r.rates = wf_input(g, "rates", wf_real(g), 1, (int64_t[]){ 3 });
-        if (allocate(&r, &o))
-            record(&r, loss, grads, count, params, &o);
-        else
+        if (allocate(&r, &o)) {
+            memcpy(r.params, params, (size_t)n * sizeof *params);
+            record(&r, loss, grads, count, &o);
+        } else
             wf_poison(g, "out of memory");
     }
     if (!wf_ok(g)) wf_optimizer_free(&r);
@@ -344,10 +340,10 @@ wf_optimizer wf_optimizer_from_gradients(wf_graph *g, wf_tensor *const *grads, w
 
 void wf_optimizer_free(wf_optimizer *o) {
     if (!o) return;
-    free(o->updates), free(o->grads), free(o->moments);
+    free(o->params), free(o->grads), free(o->updates), free(o->moments);
     free(o->accumulation.sums), free(o->accumulation.adds);
     free(o->accumulation.grads), free(o->accumulation.updates);
-    free(o->averages.params), free(o->averages.values), free(o->averages.updates);
+    free(o->averages), free(o->average_updates);
     *o = (wf_optimizer){ 0 };
 }
 
@@ -397,11 +393,10 @@ static bool exchange(wf_tensor *a, wf_tensor *b) {
 }
 
 bool wf_optimizer_swap_averages(const wf_optimizer *o) {
-    const wf_averages *a = o ? &o->averages : NULL;
     int i = 0;
-    if (!a || a->n == 0) return false;
-    while (i < a->n && exchange(a->params[i], a->values[i])) i++;
-    if (i == a->n) return true;
-    while (i-- > 0) exchange(a->params[i], a->values[i]);
+    if (!o || !o->averages) return false;
+    while (i < o->n && exchange(o->params[i], o->averages[i])) i++;
+    if (i == o->n) return true;
+    while (i-- > 0) exchange(o->params[i], o->averages[i]);
     return false;
 }

@@ -73,29 +73,32 @@ typedef struct wf_accumulation {
 } wf_accumulation;
 /* How many partial sums there are at a time of so many micro-batches: the logarithm. */
 WF_API int wf_partial_sums(int64_t micro_batches);
-/* The exponential moving average of the parameters. After each update run a plan that feeds the
- * rate and fetches `updates`. The first run sets the average to the parameters, so its initial
- * zeros have no effect. */
-typedef struct wf_averages {
-    wf_tensor *rate;     /* the input [1]: wf_optimizer_average_rate */
-    wf_tensor **params;  /* n of them */
-    wf_tensor **values;  /* n buffers "<name>.<parameter>.average" */
-    wf_tensor **updates; /* n: fetch all */
-    int n;               /* 0: the option average_decay is 0 */
-} wf_averages;
+enum { WF_MOST_MOMENTS = 3 };
 typedef struct wf_optimizer {
     wf_optimizer_kind kind;
-    wf_tensor *rates;    /* the input [3] fed at every update: wf_optimizer_rates */
-    wf_tensor *norm;     /* global norm of the mean gradient, []; the run fails if it is not
-                            finite. NULL if unguarded */
-    wf_tensor **updates; /* n of them: fetch all to perform a step */
+    /* the input [3] fed at every update: wf_optimizer_rates */
+    wf_tensor *rates;
+    /* global norm of the mean gradient, []; the run fails if it is not finite. NULL if unguarded */
+    wf_tensor *norm;
+    /* parameters that it trains; each list below has one entry for each of them */
     int n;
-    wf_tensor **grads;   /* n: gradients of loss_sum, before clipping */
-    wf_tensor **moments; /* buffers "<name>.<parameter>.m" (averages of gradients), ".v" (of their
-                            squares) and ".momentum", as the kind and its options need them */
+    wf_tensor **params;
+    /* gradients of loss_sum, before clipping */
+    wf_tensor **grads;
+    /* fetch all to perform a step */
+    wf_tensor **updates;
+    /* moments[i][k], k < n_moments: buffers "<name>.<parameter>.m" (averages of gradients), ".v" (of
+     * their squares) and ".momentum", as the kind and its options need them */
+    wf_tensor *(*moments)[WF_MOST_MOMENTS];
     int n_moments;
+    /* Exponential moving averages of the parameters; NULL if the option average_decay is 0. After
+     * each update run a plan that feeds average_rate, the input [1] (wf_optimizer_average_rate), and
+     * fetches average_updates. The first run sets the averages to the parameters, so their initial
+     * zeros have no effect. averages: buffers "<name>.<parameter>.average" */
+    wf_tensor *average_rate;
+    wf_tensor **averages;
+    wf_tensor **average_updates;
     wf_accumulation accumulation;
-    wf_averages averages;
 } wf_optimizer;
 /* Record the gradients of loss_sum / count and one update per parameter. What is not among params
  * is frozen. Free the arrays with wf_optimizer_free; the tensors are the graph's. */

@@ -195,8 +195,8 @@ static void make_plans(wf_sharded *s, wf_tensor **list, wf_pool *pool) {
     memcpy(list, o->updates, (size_t)n * sizeof *list);
     list[n] = o->norm;
     s->update = plan_of(s, list, n + (o->norm != NULL), feed, o->norm ? 3 : 2, pool);
-    if (o->averages.n)
-        s->average = plan_of(s, o->averages.updates, n, (wf_tensor **)&o->averages.rate, 1, pool);
+    if (o->averages)
+        s->average = plan_of(s, o->average_updates, n, (wf_tensor **)&o->average_rate, 1, pool);
 }
 
 static bool plans_ok(wf_sharded *s) {
@@ -222,19 +222,18 @@ static bool open_own(wf_sharded *s, const wf_optimizer_options *o, int64_t micro
 /* ---- what is kept --------------------------------------------------------------------------- */
 
 int wf_shard_kept_count(const wf_sharded *s) {
-    return (s->of->n_moments / s->of->n) + (s->of->averages.n > 0);
+    return s->of->n_moments + (s->of->averages != NULL);
 }
 
 wf_tensor *wf_shard_kept(const wf_optimizer *o, int i, int k) {
-    int moments = o->n_moments / o->n;
-    return k < moments ? o->moments[i * moments + k] : o->averages.values[i];
+    return k < o->n_moments ? o->moments[i][k] : o->averages[i];
 }
 
 /* ---- made and freed --------------------------------------------------------------------------- */
 
 /* For the largest round: the sums of an update, or everything of a piece that is saved. */
 static bool make_room(wf_sharded *s, int64_t micro_batches) {
-    int ranks = s->slices.ranks, most = (s->of->n_moments / s->of->n) + 1, received = 1;
+    int ranks = s->slices.ranks, most = s->of->n_moments + 1, received = 1;
     for (int64_t of = 1; of <= micro_batches; of++) {
         int all = 0;
         for (int r = 0; r < ranks; r++) {

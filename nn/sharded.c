@@ -357,13 +357,12 @@ bool wf_sharded_update(wf_sharded *s, int64_t micro_batches, const double rates[
 bool wf_sharded_average(wf_sharded *s, double rate) {
     if (!s || !s->average) return s;
     if (in_update(s)) return false;
-    return (wf_feed_reals(s->average, s->optimizer.averages.rate, &rate, 1) &&
-            wf_run(s->average)) ||
+    return (wf_feed_reals(s->average, s->optimizer.average_rate, &rate, 1) && wf_run(s->average)) ||
            wf_shard_failed(s, wf_plan_error(s->average));
 }
 
 bool wf_sharded_swap_averages(wf_sharded *s) {
-    if (!s || !s->of->averages.n || in_update(s)) return false;
+    if (!s || !s->of->averages || in_update(s)) return false;
     if (s->own && !wf_optimizer_swap_averages(&s->optimizer))
         return told(s, wf_shard_failed(s, "out of memory"));
     return spread(s);

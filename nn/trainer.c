@@ -94,8 +94,8 @@ static wf_plan *update_plan(wf_trainer *t, wf_pool *pool, tensor_list fetch, ten
 }
 
 static wf_plan *average_plan(wf_trainer *t, wf_pool *pool, tensor_list fetch, tensor_list feed) {
-    add_all(&fetch, t->optimizer.averages.updates, t->optimizer.averages.n);
-    add(&feed, t->optimizer.averages.rate);
+    add_all(&fetch, t->optimizer.average_updates, t->optimizer.n);
+    add(&feed, t->optimizer.average_rate);
     return plan_of(t, &fetch, &feed, pool, false);
 }
 
@@ -113,7 +113,7 @@ static bool make_plans(wf_trainer *t, const wf_trainer_options *o) {
     bool ok = room && seen;
     if (ok) t->step = step_plan(t, o, fetch, feed, seen);
     if (ok && t->micro_batches > 1) t->update = update_plan(t, o->pool, fetch, feed);
-    if (ok && t->optimizer.averages.n) t->average = average_plan(t, o->pool, fetch, feed);
+    if (ok && t->optimizer.averages) t->average = average_plan(t, o->pool, fetch, feed);
     free(room), free(seen);
     if (!ok) return failed(t, "out of memory");
     return !plan_failed(t, t->step) && !plan_failed(t, t->update) && !plan_failed(t, t->average);
@@ -215,8 +215,7 @@ static bool run_update(wf_trainer *t, wf_plan *p, const wf_tensor *norm, wf_prog
 static bool run_average(wf_trainer *t) {
     if (!t->average) return true;
     double rate = wf_optimizer_average_rate(&t->options, t->steps - t->averaged_since);
-    return (wf_feed_reals(t->average, t->optimizer.averages.rate, &rate, 1) &&
-            wf_run(t->average)) ||
+    return (wf_feed_reals(t->average, t->optimizer.average_rate, &rate, 1) && wf_run(t->average)) ||
            failed(t, wf_plan_error(t->average));
 }
 
@@ -286,21 +285,23 @@ static int64_t steps_in(const wf_file *f, const char *key) {
 
 /* Passes on what a load tells the caller, and counts the averages that were loaded. */
 typedef struct listener {
-    const wf_averages *averages;
+    const wf_optimizer *optimizer;
     const wf_load_options *options;
     int loaded;
 } listener;
 
 static void hear(void *user, const wf_load_item *item) {
     listener *l = user;
-    for (int i = 0; i < l->averages->n && item->outcome == WF_LOADED; i++)
-        l->loaded += item->leaf == l->averages->values[i];
+    const wf_optimizer *o = l->optimizer;
+    for (int i = 0; o->averages && i < o->n && item->outcome == WF_LOADED; i++)
+        l->loaded += item->leaf == o->averages[i];
     if (l->options->each) l->options->each(l->options->user, item);
 }
 
 /* Averages that the file lacks begin with the next update; so do all of them then. */
 static bool load(wf_trainer *t, const wf_file *f, const wf_load_options *options) {
-    listener l = { &t->optimizer.averages, options, 0 };
+    listener l = { &t->optimizer, options, 0 };
+    int averages = t->optimizer.averages ? t->optimizer.n : 0;
     wf_load_options heard = *options;
     wf_load_report report;
     int64_t steps = steps_in(f, step_key), since = steps_in(f, averaged_key);
@@ -310,8 +311,8 @@ static bool load(wf_trainer *t, const wf_file *f, const wf_load_options *options
         return failed(t, "the file does not say after how many steps it was saved: it is not a "
                          "trainer's");
     if (!wf_load(t->g, f, &heard, &report)) return failed(t, report.message);
-    bool averaged = l.loaded == l.averages->n && since > 0 && since <= steps;
-    t->averaged_since = averaged ? since : l.loaded < l.averages->n ? steps : 0;
+    bool averaged = l.loaded == averages && since > 0 && since <= steps;
+    t->averaged_since = averaged ? since : l.loaded < averages ? steps : 0;
     t->steps = steps, t->micro_batch = 0, t->error[0] = '\0';
     return true;
 }

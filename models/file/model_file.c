@@ -38,12 +38,12 @@ static void add_leaves(writing *w, wf_tensor *const *leaves, int n) {
 static bool list_leaves(writing *w, const wf_model *m, bool checkpoint) {
     const wf_optimizer *o = &m->optimizer;
     w->n = wf_parameters(m->graph, NULL, 0);
-    size_t most = (size_t)w->n + (size_t)o->n_moments + (size_t)o->averages.n + 1;
+    size_t most = (size_t)w->n + (size_t)o->n * (WF_MOST_MOMENTS + 1) + 1;
     w->leaves = calloc(most, sizeof(wf_tensor *));
     if (!w->leaves) return false;
     wf_parameters(m->graph, w->leaves, w->n);
-    if (checkpoint) add_leaves(w, o->moments, o->n_moments);
-    if (checkpoint) add_leaves(w, o->averages.values, o->averages.n);
+    for (int i = 0; checkpoint && i < o->n; i++) add_leaves(w, o->moments[i], o->n_moments);
+    if (checkpoint && o->averages) add_leaves(w, o->averages, o->n);
     return true;
 }
 
@@ -254,16 +254,19 @@ static bool known_name(const wf_model *m, const named *f, const char *name) {
     return false;
 }
 
-/* All of them, if the file has the first; but those of added parameters only if it has them, too.
- * There are as many of each parameter, next to each other. */
-static bool read_buffers(reading *r, wf_tensor *const *buffers, int n, char *message) {
+/* Moments and averages: all of a kind, if the file has the first; but those of added parameters only
+ * if it has them, too. */
+static bool read_state(reading *r, char *message) {
     const wf_optimizer *o = &r->m->optimizer;
-    bool there = n && find(r->f, buffers[0]->name);
-    for (int i = 0; there && i < n; i++) {
-        const wf_tensor *param = o->updates[i / (n / o->n)]->in[0];
-        if (wf_is_added(r->m, param) && !find(r->f, buffers[i]->name)) continue;
-        if (!read_leaf(r, buffers[i], message)) return false;
-    }
+    bool moments = o->n && o->n_moments && find(r->f, o->moments[0][0]->name);
+    bool averages = o->averages && find(r->f, o->averages[0]->name);
+    for (int i = 0; i < o->n; i++)
+        for (int k = 0; k <= o->n_moments; k++) {
+            wf_tensor *t = k < o->n_moments ? o->moments[i][k] : averages ? o->averages[i] : NULL;
+            if (!t || (k < o->n_moments && !moments)) continue;
+            if (wf_is_added(r->m, o->params[i]) && !find(r->f, t->name)) continue;
+            if (!read_leaf(r, t, message)) return false;
+        }
     return true;
 }
 
@@ -274,9 +277,7 @@ static bool read_all(reading *r, bool moments, char *message) {
         if (t->kind != WF_PARAM || (wf_is_added(r->m, t) && !find(r->f, t->name))) continue;
         if (!read_leaf(r, t, message)) return false;
     }
-    const wf_optimizer *o = &r->m->optimizer;
-    return !moments || (read_buffers(r, o->moments, o->n_moments, message) &&
-                        read_buffers(r, o->averages.values, o->averages.n, message));
+    return !moments || read_state(r, message);
 }
 
 /* Without its prefix; NULL: it has another. */

@@ -39,10 +39,12 @@ static inline void judge_same(const wf_model *a, const wf_model *b) {
         const wf_tensor *t = wf_node(a->graph, i);
         if (t->kind == WF_PARAM) fuzz_must(same_bits(t, wf_node(b->graph, i)));
     }
-    fuzz_must(o->n_moments == q->n_moments && o->averages.n == q->averages.n);
-    for (int i = 0; i < o->n_moments; i++) fuzz_must(same_bits(o->moments[i], q->moments[i]));
-    for (int i = 0; i < o->averages.n; i++)
-        fuzz_must(same_bits(o->averages.values[i], q->averages.values[i]));
+    fuzz_must(o->n_moments == q->n_moments && o->n == q->n && !o->averages == !q->averages);
+    for (int i = 0; i < o->n; i++) {
+        for (int k = 0; k < o->n_moments; k++)
+            fuzz_must(same_bits(o->moments[i][k], q->moments[i][k]));
+        if (o->averages) fuzz_must(same_bits(o->averages[i], q->averages[i]));
+    }
 }
 
 /* Two sentences, a few tokens of each: ids in the vocabulary, or the weights are to blame. */

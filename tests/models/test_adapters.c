@@ -284,7 +284,7 @@ TEST_ROWS(gradients_reach_the_adapters, 2) {
     stir(m);
     const double h = 1e-6;
     /* A step of rate 1 subtracts the gradient of the mean loss: compared with differences. */
-    wf_tensor *a = m->optimizer.updates[0]->in[0];
+    wf_tensor *a = m->optimizer.params[0];
     ck_assert(is_lora(NULL, a));
     double *before = leaf_values(a), *moved = malloc((size_t)wf_count(a) * sizeof *moved);
     double gradient[3], scale = 0;

@@ -375,8 +375,9 @@ static void assert_equal(const wf_model *a, const wf_model *b) {
     for (int id = 0; id < wf_node_count(a->graph); id++)
         if (wf_node(a->graph, id)->kind == WF_PARAM)
             assert_equal_leaf(wf_node(a->graph, id), wf_node(b->graph, id));
-    for (int i = 0; i < a->optimizer.n_moments; i++)
-        assert_equal_leaf(a->optimizer.moments[i], b->optimizer.moments[i]);
+    for (int i = 0; i < a->optimizer.n; i++)
+        for (int k = 0; k < a->optimizer.n_moments; k++)
+            assert_equal_leaf(a->optimizer.moments[i][k], b->optimizer.moments[i][k]);
 }
 
 TEST_ROWS(what_goes_in_comes_out, 4) {

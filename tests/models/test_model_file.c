@@ -235,7 +235,7 @@ TEST(weights_alone_start_a_training) {
     save(m, true);
     wf_model *n =
         load(&training, WF_F32); /* f64 in the file, f32 in the model; no moments: zeros */
-    double *v = leaf_values(n->optimizer.moments[0]);
+    double *v = leaf_values(n->optimizer.moments[0][0]);
     ck_assert(v[0] == 0);
     train(n, 1, 2, 1);
     free(v);
@@ -466,8 +466,7 @@ TEST(half_a_checkpoint_is_refused) {
     training.optimizer.average_decay = 0.5;
     wf_model *m = open_model(&c, &training, WF_F32, 3);
     const wf_optimizer *o = &m->optimizer;
-    const wf_tensor *last[] = { o->moments[o->n_moments - 1],
-                                o->averages.values[o->averages.n - 1] };
+    const wf_tensor *last[] = { o->moments[o->n - 1][o->n_moments - 1], o->averages[o->n - 1] };
     save(m, true);
     for (int i = 0; i < 2; i++) {
         rewrite(&(change){ .entry = last[i]->name });
@@ -488,13 +487,14 @@ TEST(moments_may_stay_in_the_file) {
     wf_model *m = open_model(&c, &training, WF_F32, 3);
     train(m, 1, 3, 1);
     save(m, true);
-    rewrite(&(change){ .entry = m->optimizer.moments[m->optimizer.n_moments - 1]->name });
+    rewrite(&(change){
+        .entry = m->optimizer.moments[m->optimizer.n - 1][m->optimizer.n_moments - 1]->name });
     wf_file *f = open_file(other);
     wf_model *n = wf_model_record(f, &training, WF_F32, 1, message);
     ck_assert_msg(wf_model_load_parameters(n, f, message), "%s", message);
     assert_equal(m, n, false);
-    double *v = leaf_values(n->optimizer.moments[0]);
-    for (int64_t i = 0; i < wf_count(n->optimizer.moments[0]); i++) ck_assert(v[i] == 0);
+    double *v = leaf_values(n->optimizer.moments[0][0]);
+    for (int64_t i = 0; i < wf_count(n->optimizer.moments[0][0]); i++) ck_assert(v[i] == 0);
     free(v);
     ck_assert(!wf_model_load_parameters(NULL, f, message));
     wf_file_free(f), close_model(m), close_model(n);

@@ -90,7 +90,8 @@ TEST_ROWS(a_norm_that_is_not_finite_stops_the_step, 3) {
     ck_assert(!step(&l, &o, (double[]){ 1, INFINITY, 1, 1 }, 2, 1, 0.1));
     assert_leaf(l.w, (double[]){ 1, 2, 3, 4 });
     assert_leaf(l.b, (double[]){ 5 });
-    for (int i = 0; i < l.o.n_moments; i++) assert_leaf(l.o.moments[i], (double[4]){ 0 });
+    for (int i = 0; i < l.o.n * l.o.n_moments; i++)
+        assert_leaf(l.o.moments[i / l.o.n_moments][i % l.o.n_moments], (double[4]){ 0 });
     ck_assert(step(&l, &o, (double[]){ 1, 1, 1, 1 }, 2, 1, 0.1));
     close_little(&l);
 }
@@ -102,8 +103,8 @@ TEST_ROWS(first_steps_of_adam, 2) {
     o.weight_decay = _i ? 0.5 : 0;
     little l;
     open_little(&l, &o);
-    ck_assert_str_eq(l.o.moments[0]->name, "optimizer.w.m");
-    ck_assert_str_eq(l.o.moments[3]->name, "optimizer.b.v");
+    ck_assert_str_eq(l.o.moments[0][0]->name, "optimizer.w.m");
+    ck_assert_str_eq(l.o.moments[1][1]->name, "optimizer.b.v");
     ck_assert_str_eq(l.o.rates->name, "optimizer.rates");
     ck_assert(step(&l, &o, (double[]){ 1, -2, 3, -4 }, 1, 1, 0.1));
     double keep = _i ? 1 - 0.1 * 0.5 : 1, *w = leaf_values(l.w), *b = leaf_values(l.b);
@@ -199,8 +200,8 @@ TEST(two_optimizers_have_two_names) {
     wf_optimizer o[] = { wf_optimizer_new(g, loss, one, &a, 1, &first),
                          wf_optimizer_new(g, loss, one, &b, 1, &second) };
     ck_assert_msg(wf_ok(g), "%s", wf_error(g));
-    ck_assert_str_eq(o[0].moments[0]->name, "optimizer.a.m");
-    ck_assert_str_eq(o[1].moments[0]->name, "critic.b.m");
+    ck_assert_str_eq(o[0].moments[0][0]->name, "optimizer.a.m");
+    ck_assert_str_eq(o[1].moments[0][0]->name, "critic.b.m");
     ck_assert_str_eq(o[1].rates->name, "critic.rates");
     ck_assert_str_eq(o[1].accumulation.sums[0]->name, "critic.b.sum");
     wf_plan *p =
@@ -252,7 +253,8 @@ TEST_ROWS(a_rate_that_is_not_finite_stops_the_step, 3) {
     }
     assert_leaf(l.w, (double[]){ 1, 2, 3, 4 });
     assert_leaf(l.b, (double[]){ 5 });
-    for (int i = 0; i < l.o.n_moments; i++) assert_leaf(l.o.moments[i], (double[4]){ 0 });
+    for (int i = 0; i < l.o.n * l.o.n_moments; i++)
+        assert_leaf(l.o.moments[i / l.o.n_moments][i % l.o.n_moments], (double[4]){ 0 });
     ck_assert(step(&l, &o, x, 2, 1, 0.1));
     close_little(&l);
 }

@@ -180,9 +180,9 @@ static void read_leaf(run *r, int i, const wf_tensor *t) {
 static void read_leaves(run *r, const net *n) {
     for (int i = 0; i < LAYERS; i++) {
         read_leaf(r, 4 * i, n->params[i]);
-        read_leaf(r, 4 * i + 1, n->o.moments[2 * i]);
-        read_leaf(r, 4 * i + 2, n->o.moments[2 * i + 1]);
-        read_leaf(r, 4 * i + 3, n->o.averages.values[i]);
+        read_leaf(r, 4 * i + 1, n->o.moments[i][0]);
+        read_leaf(r, 4 * i + 2, n->o.moments[i][1]);
+        read_leaf(r, 4 * i + 3, n->o.averages[i]);
     }
 }
 

@@ -117,11 +117,12 @@ static void read_leaves(const net *n, result *r) {
     int k = 0;
     for (int i = 0; i < 5; i++)
         r->leaf[k++] = (values){ wf_count(n->params[i]), leaf_values(n->params[i]) };
-    for (int i = 0; i < n->o.n_moments; i++)
-        r->leaf[k++] = (values){ wf_count(n->o.moments[i]), leaf_values(n->o.moments[i]) };
-    for (int i = 0; i < n->o.averages.n; i++)
-        r->leaf[k++] =
-            (values){ wf_count(n->o.averages.values[i]), leaf_values(n->o.averages.values[i]) };
+    for (int i = 0; i < 5 * n->o.n_moments; i++) {
+        const wf_tensor *m = n->o.moments[i / n->o.n_moments][i % n->o.n_moments];
+        r->leaf[k++] = (values){ wf_count(m), leaf_values(m) };
+    }
+    for (int i = 0; n->o.averages && i < 5; i++)
+        r->leaf[k++] = (values){ wf_count(n->o.averages[i]), leaf_values(n->o.averages[i]) };
 }
 
 static void train_alone(const setting *s, int most, result *r) {
@@ -135,10 +136,10 @@ static void train_alone(const setting *s, int most, result *r) {
                                                     .n_fetch = s->unguarded ? 5 : 6,
                                                     .feed = &n.o.rates,
                                                     .n_feed = 1 });
-    if (n.o.averages.n)
-        n.average = wf_plan_new(n.g, &(wf_plan_options){ .fetch = n.o.averages.updates,
+    if (n.o.averages)
+        n.average = wf_plan_new(n.g, &(wf_plan_options){ .fetch = n.o.average_updates,
                                                          .n_fetch = 5,
-                                                         .feed = &n.o.averages.rate,
+                                                         .feed = &n.o.average_rate,
                                                          .n_feed = 1 });
     for (int update = 1; update <= UPDATES; update++) {
         int parts = parts_of(update, most);
@@ -157,7 +158,7 @@ static void train_alone(const setting *s, int most, result *r) {
         }
         if (n.average)
             assert_plan(n.average,
-                        wf_feed_reals(n.average, n.o.averages.rate, &rate, 1) && wf_run(n.average));
+                        wf_feed_reals(n.average, n.o.average_rate, &rate, 1) && wf_run(n.average));
     }
     read_leaves(&n, r);
     drop_net(&n);
@@ -200,7 +201,7 @@ static bool swap_and_look(wf_sharded *s, const net *n, int rank) {
     values was = { wf_count(n->params[0]), leaf_values(n->params[0]) };
     bool ok = wf_sharded_gather(s) && wf_sharded_swap_averages(s);
     if (rank == 0)
-        for (int i = 0; i < 5; i++) ok = ok && same_values(n->params[i], n->o.averages.values[i]);
+        for (int i = 0; i < 5; i++) ok = ok && same_values(n->params[i], n->o.averages[i]);
     ok = ok && wf_sharded_swap_averages(s);
     values is = { wf_count(n->params[0]), leaf_values(n->params[0]) };
     ok = ok && same_bits(was, is);
@@ -272,7 +273,7 @@ static void *train_rank(void *user) {
     if (r->resumes) load_whole(s, &n, r->resumes);
     updates_of(r, s, &n, &o, at->rank);
     if (!r->error[at->rank][0]) r->sent[at->rank] = t->sent; /* no collective is under way */
-    r->same[at->rank] = r->error[at->rank][0] || !n.o.averages.n || swap_and_look(s, &n, at->rank);
+    r->same[at->rank] = r->error[at->rank][0] || !n.o.averages || swap_and_look(s, &n, at->rank);
     if (!r->error[at->rank][0]) {
         ck_assert(wf_sharded_gather(s));
         if (at->rank == 0 && r->r) read_leaves(&n, r->r);

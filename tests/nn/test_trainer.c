@@ -164,13 +164,13 @@ TEST_ROWS(a_resumed_training_has_the_same_bits, 3) {
 }
 
 static values average_of(const learner *l, int i) {
-    const wf_averages *a = &wf_trainer_optimizer(l->t)->averages;
-    return (values){ wf_count(a->values[i]), leaf_values(a->values[i]) };
+    const wf_optimizer *o = wf_trainer_optimizer(l->t);
+    return (values){ wf_count(o->averages[i]), leaf_values(o->averages[i]) };
 }
 
 static values parameter_of(const learner *l, int i) {
-    const wf_averages *a = &wf_trainer_optimizer(l->t)->averages;
-    return (values){ wf_count(a->params[i]), leaf_values(a->params[i]) };
+    const wf_optimizer *o = wf_trainer_optimizer(l->t);
+    return (values){ wf_count(o->params[i]), leaf_values(o->params[i]) };
 }
 
 /* The first average is the parameters, whatever the number of steps before; after another stop the

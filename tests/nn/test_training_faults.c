@@ -58,8 +58,9 @@ static bool feed_rows(wf_plan *p, const wf_tensor *x, int64_t number_of_run) {
 /* All that an optimizer has of the parameters. */
 static bool say_state(const net *n, const wf_optimizer *o) {
     bool ok = wall_say_leaf(n->params[0]) && wall_say_leaf(n->params[1]);
-    for (int i = 0; ok && i < o->n_moments; i++) ok = wall_say_leaf(o->moments[i]);
-    for (int i = 0; ok && i < o->averages.n; i++) ok = wall_say_leaf(o->averages.values[i]);
+    for (int i = 0; ok && i < o->n * o->n_moments; i++)
+        ok = wall_say_leaf(o->moments[i / o->n_moments][i % o->n_moments]);
+    for (int i = 0; ok && o->averages && i < o->n; i++) ok = wall_say_leaf(o->averages[i]);
     return ok;
 }
 

@@ -148,7 +148,7 @@ static bool average(void) {
     wf_plan *p = wf_model_average_plan(w.model, w.pool);
     float rate = (float)wf_optimizer_average_rate(&m->training.optimizer, 1);
     bool ok =
-        wf_plan_ok(p) && wf_feed(p, m->optimizer.averages.rate, &rate, sizeof rate) && wf_run(p);
+        wf_plan_ok(p) && wf_feed(p, m->optimizer.average_rate, &rate, sizeof rate) && wf_run(p);
     if (!ok) because(wf_plan_error(p));
     wf_plan_free(p);
     return ok;

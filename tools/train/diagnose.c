@@ -36,7 +36,7 @@ static bool gradient_not_finite(wf_plan *p, wf_tensor *const *fetch, const wf_op
     if (!wf_run(p) || !wf_fetch(p, fetch[0], &loss, sizeof loss)) return false;
     if (!isfinite(loss)) return snprintf(name, 256, "loss (%g)", (double)loss), true;
     for (int i = 0; i < o->n; i++) {
-        const wf_tensor *param = o->updates[i]->in[0];
+        const wf_tensor *param = o->params[i];
         if (!wf_fetch(p, fetch[i + 1], buffer, wf_bytes(param))) return false;
         for (int64_t k = 0; k < wf_count(param); k++) square += buffer[k] * buffer[k];
         if (finite_all(buffer, wf_count(param))) continue;

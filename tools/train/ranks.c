@@ -154,27 +154,21 @@ void ranks_compare(session *s) {
 
 /* ---- the optimizer --------------------------------------------------------------------------- */
 
-static wf_tensor **trained_parameters(const wf_optimizer *o) {
-    wf_tensor **params = calloc((size_t)o->n + 1, sizeof(wf_tensor *));
-    for (int i = 0; params && i < o->n; i++) params[i] = o->updates[i]->in[0];
-    return params;
-}
-
 void ranks_open(session *s) {
     char message[WF_MESSAGE] = "out of memory";
     const wf_model *m = s->model;
-    wf_tensor **params = s->rank.params = trained_parameters(&m->optimizer);
     s->rank.rows = calloc((size_t)(s->set->accum + 1), sizeof *s->rank.rows);
     s->rank.all_rows = calloc((size_t)(s->set->accum + s->ranks->size), sizeof *s->rank.all_rows);
-    if (params && s->rank.rows && s->rank.all_rows)
-        s->rank.optimizer = wf_sharded_new(m->graph, &m->optimizer, params, &m->training.optimizer,
-                                           s->set->accum, s->ranks, s->pool, message);
+    if (s->rank.rows && s->rank.all_rows)
+        s->rank.optimizer =
+            wf_sharded_new(m->graph, &m->optimizer, m->optimizer.params, &m->training.optimizer,
+                           s->set->accum, s->ranks, s->pool, message);
     if (!s->rank.optimizer) ranks_failed(s, message);
 }
 
 void ranks_close(session *s) {
     wf_sharded_free(s->rank.optimizer);
-    free(s->rank.params), free(s->rank.rows), free(s->rank.all_rows), free(s->rank.at);
+    free(s->rank.rows), free(s->rank.all_rows), free(s->rank.at);
 }
 
 bool ranks_swap_averages(session *s) {

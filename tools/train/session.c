@@ -52,8 +52,8 @@ static wf_file *open_init(const session *s) {
 /* Older files do not say what they are; a checkpoint has all that its optimizer needs. */
 static void check_state(const session *s, const wf_file *f) {
     const wf_optimizer *o = &s->model->optimizer;
-    bool moments = !o->n_moments || wf_file_find(f, o->moments[0]->name);
-    bool averages = !o->averages.n || wf_file_find(f, o->averages.values[0]->name);
+    bool moments = !o->n_moments || wf_file_find(f, o->moments[0][0]->name);
+    bool averages = !o->averages || wf_file_find(f, o->averages[0]->name);
     if (!moments || !averages) refuse_weights(s);
 }
 
@@ -192,10 +192,9 @@ static void open_plans(session *s) {
 /* What a checkpoint holds: parameters, moments, averages. */
 static double saved_bytes(const session *s) {
     double bytes = 4.0 * (double)wf_model_parameter_count(s->model);
-    for (int i = 0; i < s->model->optimizer.n_moments; i++)
-        bytes += (double)wf_bytes(s->model->optimizer.moments[i]);
-    for (int i = 0; i < s->model->optimizer.averages.n; i++)
-        bytes += (double)wf_bytes(s->model->optimizer.averages.values[i]);
+    const wf_optimizer *o = &s->model->optimizer;
+    for (int i = 0; i < o->n; i++)
+        bytes += (double)wf_bytes(o->params[i]) * (o->n_moments + (o->averages != NULL));
     return bytes;
 }
 

@@ -33,7 +33,6 @@ typedef struct rank_work {
 /* What only one of several ranks has: ranks.h. */
 typedef struct rank_state {
     wf_sharded *optimizer; /* its share */
-    wf_tensor **params;    /* that it is of: all that are trained */
     struct rank_row *rows, *all_rows;
     int64_t *at;    /* [ranks + 1]: offsets of an exchange */
     bool has_batch; /* of the last step */

@@ -74,7 +74,7 @@ static bool average(session *s, int64_t step) {
     const wf_model *m = s->model;
     double rate = wf_optimizer_average_rate(&m->training.optimizer, step);
     s->failed = s->average;
-    return wf_feed_reals(s->average, m->optimizer.averages.rate, &rate, 1) && wf_run(s->average);
+    return wf_feed_reals(s->average, m->optimizer.average_rate, &rate, 1) && wf_run(s->average);
 }
 
 static bool step_alone(session *s, int64_t step) {
