@@ -57,6 +57,13 @@ cd "$WEFT_TOOLS"
 printf '5 6 7\n' | ./generate --model bigram.safetensors --beam 2 --quiet
 ./graph --model bigram.safetensors > bigram.dot
 ! ./graph --model bigram.safetensors --of attention > bigram.dot || exit 1
+# So is one on the kind of data that was added, by one process and by two: the same file.
+./train --task successor --max-steps 20 --valid-size 60 --quiet -o one.safetensors
+./train --task successor --max-steps 20 --valid-size 60 --quiet --processes 2 -o two.safetensors
+cmp one.safetensors two.safetensors
+./train --resume --max-steps 30 --valid-size 60 --json -o one.safetensors > events
+grep -q '"event":"test".*"sequences":100' events
+printf '5 6 7\n' | ./generate --model one.safetensors --quiet
 cd "$copy"
 tests/house.sh . build/libweft.so build/libweft.a > house.log 2>&1 || { cat house.log >&2; exit 1; }
 echo "recipes: $count edits, built and tested"

@@ -4,7 +4,7 @@
 #include "tests/models/text_files.h"
 #include "tests/suites.h"
 #include "tests/support/faults.h"
-#include "tools/train/dataset.h"
+#include "tools/sources/dataset.h"
 
 #include <fcntl.h>
 
@@ -23,6 +23,10 @@ static dataset_options of_files(void) {
                               .batches = { .sentences = 2, .accum = 2 } };
 }
 
+static bool open_dataset(dataset *m, const dataset_options *o, char *why) {
+    return dataset_open(m, &source_pairs, &(source_options){ .pairs = *o }, NULL, why);
+}
+
 static void make_files(void) {
     make_folder();
     write_file(0, TEXT(WORDS));
@@ -34,14 +38,14 @@ TEST(held_pairs_keep_their_lines) {
     dataset m;
     make_files();
     dataset_options o = of_files();
-    ck_assert_msg(dataset_text(&m, &o, NULL, message), "%s", message);
+    ck_assert_msg(open_dataset(&m, &o, message), "%s", message);
     ck_assert(m.train.pairs == 3 && dataset_updates(&m) == 1 && dataset_parts(&m, 1) == 2);
     ck_assert(m.valid.corpus.pairs == 2 && m.valid.corpus.too_long == 1 && !m.test.corpus.pairs);
     ck_assert_str_eq(m.valid.source[0], "ein haus");
     ck_assert_str_eq(m.valid.reference[1], "a");
     dataset_free(&m);
     o.text_task = 0, o.valid_size = 3, o.max_tokens = 20;
-    ck_assert_msg(dataset_text(&m, &o, NULL, message), "%s", message);
+    ck_assert_msg(open_dataset(&m, &o, message), "%s", message);
     ck_assert(m.valid.n == 3 && m.test.n == 3 && strcmp(m.valid.source[0], m.test.source[0]) != 0);
     dataset_free(&m);
     remove_folder();
@@ -54,11 +58,11 @@ TEST(nothing_held_back_closes_nothing) {
     ck_assert(dup2(STDERR_FILENO, STDIN_FILENO) == STDIN_FILENO);
     dataset_options o = of_files();
     o.valid[0] = NULL;
-    ck_assert_msg(dataset_text(&m, &o, NULL, message), "%s", message);
+    ck_assert_msg(open_dataset(&m, &o, message), "%s", message);
     dataset_free(&m);
     ck_assert_int_ge(fcntl(STDIN_FILENO, F_GETFD), 0);
     o.train[0] = "/nowhere";
-    ck_assert(!dataset_text(&m, &o, NULL, message));
+    ck_assert(!open_dataset(&m, &o, message));
     ck_assert_str_eq(message, "/nowhere can't be read: No such file or directory");
     dataset_free(&m);
     ck_assert_int_ge(fcntl(STDIN_FILENO, F_GETFD), 0);
@@ -74,7 +78,7 @@ TEST_ROWS(every_failure_is_survived, 2) {
         long left;
         message[0] = '\0';
         faults_begin(at, _i);
-        bool ok = dataset_text(&m, &o, NULL, message);
+        bool ok = open_dataset(&m, &o, message);
         dataset_free(&m);
         long asked = faults_end(&left);
         ck_assert_msg(left == 0, "request %ld: %ld blocks leak", at, left);
@@ -101,7 +105,7 @@ TEST_ROWS(every_failure_of_a_look_is_survived, 2) {
         long left;
         message[0] = '\0';
         faults_begin(at, _i);
-        bool ok = dataset_text(&m, &o, NULL, message);
+        bool ok = open_dataset(&m, &o, message);
         int64_t held = ok ? m.valid.n : 2, learned = ok ? m.train.pairs : 248;
         dataset_free(&m);
         long asked = faults_end(&left);
@@ -113,4 +117,38 @@ TEST_ROWS(every_failure_of_a_look_is_survived, 2) {
         tally_note(TALLY_FAULTS, 0);
     }
     remove_folder();
+}
+
+/* Each word of --task is that of a row, in the order of the rows. */
+TEST(every_word_has_a_row) {
+    const source_kind *last = NULL;
+    int words = 1, rows = 0;
+    for (const char *c = LEARN_WORDS; *c; c++) words += *c == '|';
+    for (int i = 0; i < words; i++) {
+        const source_kind *kind = source_of_word(i);
+        ck_assert_ptr_nonnull(kind);
+        rows += kind != last;
+        last = kind;
+    }
+    ck_assert_int_ge(rows, 3);
+    ck_assert(!source_of_word(words) && !source_of_word(-1));
+    ck_assert(source_of_word(0) == &source_made && source_of_word(5) == &source_pairs);
+}
+
+/* Sequences that are made up: as many as are asked for are held out, none of them is learned, and the
+ * training has no end. */
+TEST(made_sequences_come_in_batches) {
+    dataset m;
+    batch b = { 0 };
+    const char *text[2];
+    int64_t B, S, T;
+    source_options o = { .numbers = { TASK_SORT, 3, 12, 7 }, .rows = 4, .held = 120 };
+    ck_assert(dataset_open(&m, &source_made, &o, NULL, message));
+    ck_assert(dataset_updates(&m) == 0 && dataset_parts(&m, 9) == 1 && dataset_holds(&m));
+    ck_assert(dataset_batch(&m, 9, 0, &b) && b.B == 4 && b.S <= 12 && b.T == b.S + 1);
+    ck_assert_int_eq(m.kind->batches(&m, STREAM_TEST), 3);
+    ck_assert(m.kind->fill(&m, STREAM_VALID, 2, &b) && b.B == 20);
+    ck_assert_int_eq(m.kind->sequence(&m, STREAM_VALID, 2, 19, text), 119);
+    ck_assert(m.kind->largest(&m, STREAM_VALID, 2, &B, &S, &T) && B == 50 && S == 12 && T == 13);
+    batch_free(&b), dataset_free(&m);
 }

@@ -4,7 +4,7 @@
 #include "tests/models/text_files.h"
 #include "tests/suites.h"
 #include "tools/data/documents.h"
-#include "tools/train/dataset.h"
+#include "tools/sources/dataset.h"
 
 TESTS(stream)
 
@@ -190,6 +190,10 @@ static running_options of_text(void) {
                               .seed = 3 };
 }
 
+static bool open_dataset(dataset *m, const running_options *o, char *why) {
+    return dataset_open(m, &source_running, &(source_options){ .running = *o }, NULL, why);
+}
+
 #define TEN_LINES "aaaaaaaaa\nbbbbbbbbb\nccccccccc\n--\nddddddddd\neeeeeeeee\n"
 
 /* The end of the text from a line on, but no more than a tenth. */
@@ -198,17 +202,17 @@ TEST(the_end_is_held_back) {
     make_folder();
     running_options o = of_text();
     write_file(0, TEXT(TEN_LINES TEN_LINES TEN_LINES TEN_LINES));
-    ck_assert_msg(dataset_running(&m, &o, NULL, message), "%s", message);
+    ck_assert_msg(open_dataset(&m, &o, message), "%s", message);
     ck_assert(m.stream[LEARNED].bytes == 180 && m.stream[HELD].bytes == 20 && dataset_holds(&m));
     ck_assert(m.stream[LEARNED].documents == 4 && m.stream[HELD].documents == 1);
     ck_assert_int_eq(m.stream[LEARNED].n, 180 + 5);
     dataset_free(&m);
     o.eval_bytes = 0;
-    ck_assert(dataset_running(&m, &o, NULL, message) && !dataset_holds(&m));
+    ck_assert(open_dataset(&m, &o, message) && !dataset_holds(&m));
     dataset_free(&m);
     o.eval = path[1];
     write_file(1, TEXT("xyzxyz\n"));
-    ck_assert(dataset_running(&m, &o, NULL, message) && m.stream[HELD].bytes == 7);
+    ck_assert(open_dataset(&m, &o, message) && m.stream[HELD].bytes == 7);
     ck_assert_int_eq(m.stream[LEARNED].bytes, 200);
     dataset_free(&m), remove_folder();
 }
@@ -218,16 +222,16 @@ TEST(what_cannot_be_read_is_said) {
     make_folder();
     running_options o = of_text();
     o.text = "/nowhere";
-    ck_assert(!dataset_running(&m, &o, NULL, message));
+    ck_assert(!open_dataset(&m, &o, message));
     ck_assert_str_eq(message, "/nowhere can't be read: No such file or directory");
     dataset_free(&m);
     o = of_text(), write_file(0, TEXT(""));
-    ck_assert(!dataset_running(&m, &o, NULL, message));
+    ck_assert(!open_dataset(&m, &o, message));
     ck_assert_ptr_nonnull(strstr(message, "a.txt is empty"));
     dataset_free(&m);
     write_file(0, TEXT("good text\nbad \xff text\nand so on and on and on\n"));
     o.tokens = wf_tokenizer_defaults(WF_TEXT_CHARACTERS), o.eval_bytes = 0;
-    ck_assert(!dataset_running(&m, &o, NULL, message));
+    ck_assert(!open_dataset(&m, &o, message));
     ck_assert_ptr_nonnull(strstr(message, "a.txt: line 2: not UTF-8 at byte 4"));
     dataset_free(&m), remove_folder();
 }

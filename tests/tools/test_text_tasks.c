@@ -1,6 +1,6 @@
 /* tests/tools/test_text_tasks.c - sums and dates that need no data: right, told apart by stream,
  * the same everywhere. */
-#include "tools/data/text_tasks.c" /* looked at from inside: how each way writes a day */
+#include "tools/sources/text_tasks.c" /* looked at from inside: how each way writes a day */
 
 #include <time.h>
 

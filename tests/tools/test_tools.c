@@ -9,7 +9,7 @@
 #include "tests/support/commands.h"
 #include "tests/support/models.h"
 #include "tests/support/support.h"
-#include "tools/train/tasks.c" /* the one part of the tools that is looked at from inside */
+#include "tools/sources/tasks.c" /* the one part of the tools that is looked at from inside */
 
 TESTS(tools)
 

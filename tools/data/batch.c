@@ -38,11 +38,6 @@ bool batch_shape(batch *b, int64_t B, int64_t S, int64_t T) {
     return true;
 }
 
-bool batch_new(batch *b, int64_t capacity, int64_t max_len) {
-    *b = (batch){ 0 };
-    return batch_shape(b, capacity, max_len, max_len + 1);
-}
-
 static void pad(int32_t *row, int64_t from, int64_t to, int32_t id) {
     for (int64_t i = from; i < to; i++) row[i] = id;
 }

@@ -23,7 +23,6 @@ typedef struct batch_ids {
     int32_t start, end, pad;
 } batch_ids;
 
-bool batch_new(batch *b, int64_t capacity, int64_t max_len); /* false: out of memory */
 void batch_free(batch *b);
 /* Set B, S and T, with room for them; what stood there is lost. False: out of memory. */
 bool batch_shape(batch *b, int64_t B, int64_t S, int64_t T);

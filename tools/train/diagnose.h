@@ -3,7 +3,7 @@
 #define WEFT_TOOLS_TRAIN_DIAGNOSE_H
 
 #include "models/model.h"
-#include "tasks.h"
+#include "tools/data/batch.h"
 
 /* Repeat the step without its update and name the first thing that is not finite: a parameter, the
  * loss, or a gradient. False: everything is finite, and the step failed for another reason. */

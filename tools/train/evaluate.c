@@ -10,18 +10,14 @@
 
 #include "tools/data/language.h"
 
-enum { ROWS = 50 }; /* sequences of a task at a time */
-
 bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *ranks,
                    char *message) {
     *e = (evaluator){ .model = m, .dataset = what, .ranks = ranks };
     e->decoder = wf_decoder_new(m, pool, message);
     if (!e->decoder) return false;
     e->plan = wf_model_eval_plan(m, pool);
-    int64_t longest = what->text ? 1 : what->numbers.max_len; /* of text: it grows */
-    if (batch_new(&e->batch, ROWS, longest) && wf_plan_ok(e->plan)) return true;
-    snprintf(message, WF_MESSAGE, "%s",
-             wf_plan_ok(e->plan) ? "out of memory" : wf_plan_error(e->plan));
+    if (wf_plan_ok(e->plan)) return true;
+    snprintf(message, WF_MESSAGE, "%s", wf_plan_error(e->plan));
     return false;
 }
 
@@ -79,17 +75,17 @@ static bool compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypo
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static bool score_line(evaluator *e, const holdout *h, int64_t pair, const wf_hypothesis *best,
-                       metrics *scores, evaluation *v, char *message) {
+static bool score_line(evaluator *e, const char *const text[2], int64_t number,
+                       const wf_hypothesis *best, metrics *scores, evaluation *v, char *message) {
     int64_t forced = e->dataset->generation.n_forced;
     if (forced > best->length) forced = best->length;
     char *output = line_of_ids(e->dataset->tokenizer[SIDE_TGT], best->tokens + forced,
                                best->length - forced, NULL);
-    const char *reference = h->reference[pair];
+    const char *reference = text[1];
     bool ok = output && metrics_add(scores, output, strlen(output), reference, strlen(reference));
     if (ok) v->counts.exact += strcmp(output, reference) == 0, v->counts.judged++;
-    if (ok && pair < SAMPLES)
-        ok = (v->samples[pair] = sample_text(h->source[pair], reference, output)) != NULL;
+    if (ok && number < SAMPLES)
+        ok = (v->samples[number] = sample_text(text[0], reference, output)) != NULL;
     free(output);
     return ok || (snprintf(message, WF_MESSAGE, "out of memory"), false);
 }
@@ -197,96 +193,66 @@ static bool add_up(wf_transport *t, const batch_loss *mine, int64_t n, evaluatio
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-/* A token more than the answer has may come, so that one too many shows; of text, what may. */
-static double longer_by(const dataset *m) {
-    return m->text ? wf_decode_defaults().max_len_b : 1;
-}
-
 /* What the model generates for the batch. */
 static bool generate(evaluator *e, wf_decoded *results, char *message) {
     const batch *b = &e->batch;
     wf_decode_options o = wf_decode_defaults();
-    o.max_len_b = longer_by(e->dataset);
+    o.max_len_b = e->dataset->longer;
     o.forced = e->dataset->generation.forced, o.n_forced = e->dataset->generation.n_forced;
     if (wf_decode(e->decoder, (int)b->B, (int)b->S, b->src, b->src_length, NULL, &o, results))
         return true;
     return snprintf(message, WF_MESSAGE, "%s", wf_decoder_error(e->decoder)), false;
 }
 
-/* What is judged: sequences of a task, pairs, or running text, every token of it once. */
-typedef struct examined {
-    task_stream stream;
-    int64_t n;        /* sequences of a task */
-    const holdout *h; /* pairs; NULL: none */
-    int64_t batches;
-} examined;
-
-static examined what_is_examined(const dataset *m, task_stream stream, int64_t n) {
-    examined x = { .stream = stream, .n = n, .batches = (n + ROWS - 1) / ROWS };
-    if (m->running)
-        x.batches = m->windows[HELD].batches;
-    else if (m->text)
-        x.h = stream == STREAM_TEST ? &m->test : &m->valid, x.batches = x.h->order.n;
-    return x;
-}
-
-static bool fill(evaluator *e, const examined *x, int64_t k) {
-    dataset *m = e->dataset;
-    if (m->running) return windows_fill(&m->windows[HELD], k, &e->batch);
-    if (x->h) return batches_fill(&x->h->order, k, m->ids, &e->batch);
-    int64_t first = k * ROWS, left = x->n - first;
-    batch_fill(&e->batch, &m->numbers, x->stream, (uint64_t)first, left < ROWS ? left : ROWS);
-    return true;
-}
-
-/* Targets alone, as of running text: there is nothing to go on from. */
-static bool has_sources(const evaluator *e, const examined *x) {
-    return !e->dataset->running && !(x->h && !x->h->corpus.total[0]);
-}
-
-/* Batch k's outputs beside its targets. */
-static bool judge(evaluator *e, const examined *x, int64_t k, metrics *scores, evaluation *v,
+/* Batch k's outputs beside its targets, if there are sources. */
+static bool judge(evaluator *e, task_stream stream, int64_t k, metrics *scores, evaluation *v,
                   char *message) {
+    const dataset *m = e->dataset;
+    const char *text[2];
     int64_t B = e->batch.B;
+    if (m->kind->sequence(m, stream, k, 0, text) < 0) return true;
     wf_decoded *results = calloc((size_t)B + 1, sizeof *results);
     if (!results) return snprintf(message, WF_MESSAGE, "out of memory"), false;
     bool decoded = generate(e, results, message), ok = decoded;
-    for (int64_t i = 0; i < B && ok; i++)
-        ok = x->h ? score_line(e, x->h, batches_pair(&x->h->order, k, i), results[i].best, scores,
-                               v, message)
-                  : compare_row(e, i, k * ROWS + i, results[i].best, v, message);
+    for (int64_t i = 0; i < B && ok; i++) {
+        const wf_hypothesis *best = results[i].best;
+        int64_t number = m->kind->sequence(m, stream, k, i, text);
+        ok = text[0] ? score_line(e, text, number, best, scores, v, message)
+                     : compare_row(e, i, number, best, v, message);
+    }
     if (decoded) wf_decoded_free(results, (int)B);
     free(results);
     return ok;
 }
 
 /* This rank's batches: loss k / ranks is that of batch k. */
-static bool examine(evaluator *e, const examined *x, batch_loss *losses, evaluation *v,
+static bool examine(evaluator *e, task_stream stream, batch_loss *losses, evaluation *v,
                     char *message) {
+    const dataset *m = e->dataset;
+    int64_t n = m->kind->batches(m, stream);
     int rank = wf_transport_rank(e->ranks), ranks = wf_transport_size(e->ranks);
     metrics *scores = metrics_new();
     bool ok = scores;
     if (!ok) snprintf(message, WF_MESSAGE, "out of memory");
-    for (int64_t k = rank; k < x->batches && ok; k += ranks) {
-        ok = fill(e, x, k);
+    for (int64_t k = rank; k < n && ok; k += ranks) {
+        ok = m->kind->fill(m, stream, k, &e->batch);
         if (!ok) snprintf(message, WF_MESSAGE, "out of memory");
-        ok = ok && find_loss(e, &losses[k / ranks], v, message);
-        if (has_sources(e, x)) ok = ok && judge(e, x, k, scores, v, message);
+        ok = ok && find_loss(e, &losses[k / ranks], v, message) &&
+             judge(e, stream, k, scores, v, message);
     }
     if (ok) v->counts.text = *metrics_sums(scores);
     metrics_free(scores);
     return ok;
 }
 
-bool evaluate(evaluator *e, task_stream stream, int64_t n, evaluation *out, char *message) {
-    examined x = what_is_examined(e->dataset, stream, n);
+bool evaluate(evaluator *e, task_stream stream, evaluation *out, char *message) {
+    int64_t n = e->dataset->kind->batches(e->dataset, stream);
     int ranks = wf_transport_size(e->ranks);
-    batch_loss *losses = calloc((size_t)(x.batches / ranks) + 1, sizeof *losses);
-    *out = (evaluation){ 0 };
-    if (e->dataset->running) out->bytes = (double)e->dataset->windows[HELD].of->bytes;
+    batch_loss *losses = calloc((size_t)(n / ranks) + 1, sizeof *losses);
+    *out = (evaluation){ .bytes = (double)e->dataset->stream[HELD].bytes };
     bool ok = losses || (snprintf(message, WF_MESSAGE, "out of memory"), false);
-    ok = ok && examine(e, &x, losses, out, message) &&
-         add_up(e->ranks, losses, x.batches, out, message);
+    ok =
+        ok && examine(e, stream, losses, out, message) && add_up(e->ranks, losses, n, out, message);
     free(losses);
     return ok;
 }
@@ -304,26 +270,22 @@ static bool memory_of(evaluator *e, int64_t B, int64_t S, int64_t T, size_t most
     size_t loss = wf_model_bind(e->model, p, B, S, T) ? wf_plan_memory(p) : 0;
     if (!loss) return snprintf(message, WF_MESSAGE, "%s", wf_plan_error(p)), false;
     size_t decoding =
-        wf_decoder_memory(e->decoder, (int)B, (int)S, S + (int64_t)longer_by(e->dataset));
+        wf_decoder_memory(e->decoder, (int)B, (int)S, S + (int64_t)e->dataset->longer);
     if (!decoding) return snprintf(message, WF_MESSAGE, "%s", wf_decoder_error(e->decoder)), false;
     if (loss > most[0]) most[0] = loss;
     if (decoding > most[1]) most[1] = decoding;
     return true;
 }
 
-double evaluator_memory(evaluator *e, int64_t n, char *message) {
+double evaluator_memory(evaluator *e, char *message) {
     const dataset *m = e->dataset;
-    const holdout *const parts[] = { &m->valid, &m->test };
     size_t most[2] = { 0 };
-    int64_t B = n < ROWS ? n : ROWS, S = m->numbers.max_len, T = S + 1;
-    const windows *w = &m->windows[HELD];
-    if (m->running) B = w->rows, S = 0, T = w->T;
-    bool ok = (m->text && !m->running) || memory_of(e, B, S, T, most, message);
-    for (int i = 0; m->text && ok && i < 6; i++) {
-        const holdout *h = parts[i / 3];
-        if (!h->corpus.pairs) continue;
-        batches_largest(&h->order, i % 3, &B, &S, &T);
-        ok = memory_of(e, B, S, T, most, message);
+    bool ok = true;
+    for (int i = 0; ok && i < 6; i++) {
+        int64_t B, S, T;
+        task_stream stream = i < 3 ? STREAM_VALID : STREAM_TEST;
+        if (m->kind->largest(m, stream, i % 3, &B, &S, &T))
+            ok = memory_of(e, B, S, T, most, message);
     }
     return ok ? (double)(most[0] + most[1]) : 0;
 }

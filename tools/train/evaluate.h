@@ -10,9 +10,9 @@
 #define WEFT_TOOLS_TRAIN_EVALUATE_H
 
 #include "core/transport.h"
-#include "dataset.h"
 #include "models/decode.h"
 #include "tools/metrics/metrics.h"
+#include "tools/sources/dataset.h"
 
 enum { SAMPLES = 3 };
 
@@ -46,11 +46,10 @@ typedef struct evaluator {
 bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *ranks,
                    char *message);
 void evaluator_free(evaluator *e);
-/* What its plans and its decoding take for the largest batches of up to n sequences; 0 with a
- * message. */
-double evaluator_memory(evaluator *e, int64_t n, char *message);
-/* Of the dataset's stream, validation or test, up to n sequences. All ranks call it. */
-bool evaluate(evaluator *e, task_stream stream, int64_t n, evaluation *out, char *message);
+/* What its plans and its decoding take for the largest batches; 0 with a message. */
+double evaluator_memory(evaluator *e, char *message);
+/* Of the dataset's stream, validation or test. All ranks call it. */
+bool evaluate(evaluator *e, task_stream stream, evaluation *out, char *message);
 /* What the model writes on its own, drawn at random; to be freed. NULL: message. */
 char *write_sample(evaluator *e, int64_t tokens, uint64_t seed, char *message);
 void evaluation_free(evaluation *v);

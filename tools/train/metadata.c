@@ -49,7 +49,7 @@ wf_meta *metadata_new(session *s, settings_meta *kept, int *n) {
     *n = 0;
     add(pairs, n, kept->pairs, kept->n);
     bool shared = m->tokenizer[0] == m->tokenizer[1];
-    for (int side = 0; side < (m->text ? shared ? 1 : 2 : 0); side++) {
+    for (int side = 0; side < (m->kind->text ? shared ? 1 : 2 : 0); side++) {
         const char *prefix = shared ? "tokenizer" : side ? "tgt_tokenizer" : "src_tokenizer";
         if (wf_tokenizer_to_meta(m->tokenizer[side], prefix, pairs, n, NULL)) continue;
         free(pairs);

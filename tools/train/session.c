@@ -100,20 +100,15 @@ static void check_files(const session *s) {
 /* f: the checkpoint of a resume, or NULL; model: it, or the one to start from, or NULL. */
 static void open_dataset(session *s, const wf_file *f, const wf_file *model) {
     char message[WF_MESSAGE];
-    const dataset_options o = settings_dataset(s->set);
-    const running_options running = settings_running_text(s->set);
-    task t = settings_task(s->set);
-    if (!settings_text(s->set))
-        dataset_numbers(&s->dataset, &t);
-    else if (!(settings_running(s->set) ? dataset_running(&s->dataset, &running, model, message)
-                                        : dataset_text(&s->dataset, &o, model, message)))
+    const source_options o = settings_source(s->set);
+    if (!dataset_open(&s->dataset, source_of_word(s->set->task), &o, model, message))
         fail(&train_program, "%s", message);
     if (f) settings_check_data(s->set, f, &s->dataset);
     settings_complete_steps(s->set, dataset_updates(&s->dataset));
 }
 
 bool session_evaluates(const session *s) {
-    return s->dataset.text ? dataset_holds(&s->dataset) : s->set->valid_size > 0;
+    return dataset_holds(&s->dataset);
 }
 
 /* The file that the model is read from; NULL: it is new. */
@@ -126,10 +121,9 @@ static const char *model_path(const session *s) {
 static void check_ids(session *s) {
     const wf_model *m = s->model;
     batch_ids *ids = &s->dataset.ids;
-    bool pairs = s->dataset.text && !s->dataset.running;
-    if (pairs) ids->start = m->start_id, ids->end = m->end_id;
-    if (m->start_id != ids->start || m->end_id != ids->end ||
-        (s->dataset.running && !m->start_first))
+    const source_kind *kind = s->dataset.kind;
+    if (kind->text && !kind->running) ids->start = m->start_id, ids->end = m->end_id;
+    if (m->start_id != ids->start || m->end_id != ids->end || (kind->running && !m->start_first))
         fail(&train_program,
              "%s: its model was not made for this task: outputs begin or end otherwise",
              model_path(s));
@@ -219,7 +213,7 @@ static double step_bytes(session *s) {
     size_t most = 0;
     for (int side = 0; side < 3; side++) {
         int64_t B, S, T;
-        dataset_largest(&s->dataset, s->set->batch_size, side, &B, &S, &T);
+        s->dataset.kind->largest(&s->dataset, STREAM_TRAIN, side, &B, &S, &T);
         size_t step = wf_model_bind(s->model, p, B, S, T) ? wf_plan_memory(p) : 0;
         if (!step)
             fail(&train_program,
@@ -250,7 +244,7 @@ static double memory_needed(session *s) {
     char message[WF_MESSAGE];
     double steps = step_bytes(s);
     bool judges = session_evaluates(s);
-    double judging = judges ? evaluator_memory(&s->evaluator, s->set->valid_size, message) : 0;
+    double judging = judges ? evaluator_memory(&s->evaluator, message) : 0;
     if (judges && judging == 0)
         fail(&train_program, "validation: %s; --max-len or --d-model lower the need", message);
     return leaf_bytes(s) + steps + judging + saving_bytes(s);
@@ -318,7 +312,7 @@ static void announce_dataset(session *s) {
     option_text(option_find(&train_program, "task"), word);
     if (!s->set->model && !s->set->dry_run)
         say(r, "output   the model will not be kept: -o FILE would save it");
-    if (!m->text) {
+    if (!m->kind->text) {
         say(r, "task     %s, %lld to %lld tokens, seed %lld", word, (long long)s->set->min_len,
             (long long)s->set->max_len, (long long)s->set->seed);
         return;
@@ -331,12 +325,12 @@ static void announce_dataset(session *s) {
         say(r,
             "         these are the pairs that are learned: scores on them say nothing of others");
     for (int side = LEARNED; side <= HELD; side++) announce_stream(r, m, side);
-    if (m->running && settings_validates(s->set) && !dataset_holds(m) && s->leads)
+    if (m->kind->running && settings_validates(s->set) && !dataset_holds(m) && s->leads)
         warn(&train_program, "nothing is held out: a text is parted between lines, and the last is "
                              "too long; --text-eval gives another text");
     bool shared = m->tokenizer[0] == m->tokenizer[1];
     option_text(option_find(&train_program, "tokenizer"), tokens);
-    if (m->running)
+    if (m->kind->running)
         say(r, "tokens   %s, %lld ids; windows of %lld", tokens, (long long)dataset_vocab(m, 0),
             (long long)m->windows[LEARNED].T);
     else if (shared)
@@ -364,7 +358,7 @@ static void announce_stretch(session *s) {
 
 static void announce_idle(session *s) {
     long long accum = s->set->accum, ranks = s->ranks->size;
-    if (s->dataset.text)
+    if (s->dataset.kind->text)
         say(&s->report,
             "         ranks without a batch: %lld; batches in an update: %lld, as --accum says: "
             "give "
@@ -452,8 +446,7 @@ void session_open(session *s) {
     s->schedule = settings_schedule(s->set);
     if (!s->set->threads) s->set->threads = default_threads(s->here);
     s->pool = wf_pool_new((int)s->set->threads);
-    bool room = settings_text(s->set) || batch_new(&s->batch, s->set->batch_size, s->set->max_len);
-    if (!s->pool || !room) fail(&train_program, "out of memory");
+    if (!s->pool) fail(&train_program, "out of memory");
     open_plans(s);
     if (session_evaluates(s) &&
         !evaluator_new(&s->evaluator, s->model, s->pool, &s->dataset, s->ranks, message))

@@ -315,10 +315,8 @@ static int64_t recipe_epochs(const settings *set) {
 /* Steps after which a thousand unseen sequences come out right with a margin, for every seed
  * tried; of text, what so many epochs take. */
 static int64_t recipe_steps(const settings *set, int64_t updates, int64_t epochs) {
-    static const int64_t steps[] = {
-        [LEARN_COPY] = 2000, [LEARN_REVERSE] = 2000, [LEARN_SORT] = 2500
-    };
-    return updates ? epochs * updates : steps[set->task];
+    bool quick = set->task == LEARN_COPY || set->task == LEARN_REVERSE;
+    return updates ? epochs * updates : quick ? 2000 : 2500;
 }
 
 bool settings_has_horizon(const settings *set) {
@@ -362,11 +360,13 @@ void settings_complete_steps(settings *set, int64_t updates) {
 /* ---- text ---------------------------------------------------------------------------------- */
 
 bool settings_text(const settings *set) {
-    return set->task >= LEARN_ADD;
+    const source_kind *kind = source_of_word(set->task);
+    return kind && kind->text;
 }
 
 bool settings_running(const settings *set) {
-    return set->task == LEARN_LM;
+    const source_kind *kind = source_of_word(set->task);
+    return kind && kind->running;
 }
 
 bool settings_from_files(const settings *set) {

@@ -6,12 +6,11 @@
 #ifndef WEFT_TOOLS_TRAIN_SETTINGS_H
 #define WEFT_TOOLS_TRAIN_SETTINGS_H
 
-#include "dataset.h"
 #include "models/model.h"
 #include "tools/cli/options.h"
+#include "tools/sources/dataset.h"
 
-/* What there is to learn: the task_kinds, the text_task_kinds, files of pairs, running text. */
-#define LEARN_WORDS TASK_WORDS "|add|date|text|lm"
+/* Places among LEARN_WORDS: the task_kinds, the text_task_kinds, files of pairs, running text. */
 enum { LEARN_COPY, LEARN_REVERSE, LEARN_SORT, LEARN_ADD, LEARN_DATE, LEARN_TEXT, LEARN_LM };
 
 typedef struct settings {
@@ -61,8 +60,7 @@ bool settings_from_files(const settings *set); /* pairs from files */
 bool settings_in_one_row(const settings *set); /* of the model: a source stands before its output */
 bool settings_has_horizon(const settings *set); /* the schedule ends at a step */
 bool settings_validates(const settings *set);   /* something is held back to be judged by */
-dataset_options settings_dataset(settings *set);
-running_options settings_running_text(settings *set);
+source_options settings_source(settings *set);
 wf_training_config settings_training(const settings *set);
 /* A new model; NULL with message[256]. */
 wf_model *settings_model(const settings *set, const dataset *m, char *message);
@@ -71,7 +69,6 @@ bool settings_model_ok(const settings *set, const dataset *m, char *message);
 /* Of which architecture it is. */
 const wf_model_kind *settings_kind(const settings *set);
 wf_schedule settings_schedule(const settings *set);
-task settings_task(const settings *set);
 
 /* ---- settings_init.c: starting from a model
  * ---------------------------------------------------- */

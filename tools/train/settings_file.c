@@ -55,7 +55,7 @@ void settings_to_meta(const settings *set, const training_state *at, const datas
     for (int i = 0; i < STATE_ROWS; i++)
         if (row[i].kind != OPTION_REAL || isfinite(now.best))
             add_meta(meta, row[i].name, option_text(&row[i], text));
-    if (m->text) data_mark(m, text), add_meta(meta, "data", text);
+    if (m->kind->text) data_mark(m, text), add_meta(meta, "data", text);
     for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
         if (o->stored && !(o->of_model && settings_started(set)))
             add_meta(meta, o->name, option_text(o, text));
@@ -79,7 +79,7 @@ training_state settings_state(const settings *set, const wf_file *f) {
 void settings_check_data(const settings *set, const wf_file *f, const dataset *m) {
     char mark[OPTION_TEXT_SIZE];
     const char *stored = setting_in_file(f, "data");
-    if (!m->text) return;
+    if (!m->kind->text) return;
     data_mark(m, mark);
     if (stored && strcmp(stored, mark) == 0) return;
     fail(&train_program,

@@ -21,7 +21,7 @@ wf_tokenizer_options settings_tokens(const settings *set, int side) {
     return tokens;
 }
 
-dataset_options settings_dataset(settings *set) {
+static dataset_options pairs_of(settings *set) {
     return (dataset_options){
         .text_task = settings_from_files(set) ? -1 : set->task - LEARN_ADD,
         .train = { set->train ? set->train : set->train_src, set->train_tgt },
@@ -43,7 +43,7 @@ dataset_options settings_dataset(settings *set) {
 }
 
 /* As many windows as --max-tokens allows. */
-running_options settings_running_text(settings *set) {
+static running_options running_text_of(settings *set) {
     int64_t most = set->max_tokens / set->max_len;
     if (set->batch_size && (!set->max_tokens || set->batch_size < most)) most = set->batch_size;
     return (running_options){ .text = set->text,
@@ -56,6 +56,16 @@ running_options settings_running_text(settings *set) {
                               .accum = set->accum,
                               .seed = (uint64_t)set->seed,
                               .follow = settings_follower(set) };
+}
+
+source_options settings_source(settings *set) {
+    return (source_options){
+        .numbers = { (task_kind)set->task, set->min_len, set->max_len, (uint64_t)set->seed },
+        .rows = set->batch_size,
+        .held = set->valid_size,
+        .pairs = pairs_of(set),
+        .running = running_text_of(set),
+    };
 }
 
 /* ---- the model ------------------------------------------------------------------------------- */
@@ -79,8 +89,8 @@ static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
                              .num_kv_heads = set->kv_heads,
                              .gated = set->feed_forward == GATED,
                              .no_bias = set->bias == NO_BIAS,
-                             .row = m->running ? set->max_len : 0,
-                             .start_first = m->running };
+                             .row = m->kind->running ? set->max_len : 0,
+                             .start_first = m->kind->running };
 }
 
 const wf_model_kind *settings_kind(const settings *set) {
@@ -133,8 +143,4 @@ wf_schedule settings_schedule(const settings *set) {
         .warmup = set->warmup,
         .steps = set->lr_steps,
     };
-}
-
-task settings_task(const settings *set) {
-    return (task){ (task_kind)set->task, set->min_len, set->max_len, (uint64_t)set->seed };
 }

@@ -33,7 +33,7 @@ static bool feed_rates(session *s, wf_plan *p, int64_t step) {
 }
 
 void next_batch(session *s, int64_t step, int64_t part) {
-    if (dataset_batch(&s->dataset, step, part, s->set->batch_size, &s->batch)) return;
+    if (dataset_batch(&s->dataset, step, part, &s->batch)) return;
     fail(&train_program, "out of memory for a batch: lower --max-tokens or --batch-size");
 }
 

@@ -102,7 +102,7 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     char message[WF_MESSAGE];
     double began = wf_seconds_now();
     swap_averages(s);
-    bool ok = evaluate(&s->evaluator, stream, s->set->valid_size, &v, message);
+    bool ok = evaluate(&s->evaluator, stream, &v, message);
     if (!ok) ranks_failed(s, message);
     swap_averages(s);
     jsonl *e = event(&s->report, name);
@@ -112,7 +112,7 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     json_real(e, "loss", v.nll / v.tokens);
     json_real(e, "accuracy", v.correct / v.tokens);
     if (v.bytes > 0) json_real(e, "bits_per_byte", bits_per_byte(&v));
-    if (s->dataset.text && v.counts.judged) {
+    if (s->dataset.kind->text && v.counts.judged) {
         json_real(e, "bleu", bleu_score(&v.counts.text.bleu[BLEU_NONE]).score);
         json_real(e, "bleu_13a", bleu_score(&v.counts.text.bleu[BLEU_13A]).score);
         json_real(e, "chrf", chrf_score(&v.counts.text.chrf));
@@ -163,7 +163,7 @@ static void scores_text(const session *s, const evaluation *v, char text[120]) {
     }
     int n = snprintf(text, 120, "exact match %lld/%lld", (long long)v->counts.exact,
                      (long long)v->counts.judged);
-    if (!s->dataset.text) return;
+    if (!s->dataset.kind->text) return;
     n += snprintf(text + n, 120 - (size_t)n, ", ");
     error_text(s, v, text + n, 120 - (size_t)n);
 }
@@ -174,11 +174,10 @@ static void validate(session *s) {
     evaluation v = s->judged = evaluated(s, STREAM_VALID, "valid");
     double loss = v.nll / v.tokens;
     s->judged_step = s->at.step;
+    int64_t updates = dataset_updates(&s->dataset);
     progress p = { .step = s->at.step,
                    .total = s->set->max_steps,
-                   .epoch = s->dataset.text
-                                ? (double)s->at.step / (double)dataset_updates(&s->dataset)
-                                : 0,
+                   .epoch = updates ? (double)s->at.step / (double)updates : 0,
                    .loss = loss,
                    .nll = loss,
                    .accuracy = v.correct / v.tokens };
@@ -235,7 +234,7 @@ static void say_sequences(session *s, const evaluation *v) {
         (long long)v->counts.sequences, v->nll / v->tokens, exp(v->nll / v->tokens),
         100 * v->correct / v->tokens);
     char text[METRIC_TEXT];
-    if (s->dataset.text && v->counts.judged && !are_sentences(s)) {
+    if (s->dataset.kind->text && v->counts.judged && !are_sentences(s)) {
         error_text(s, v, text, sizeof text);
         say(&s->report, "%s", text);
     }
@@ -249,7 +248,7 @@ static void say_sequences(session *s, const evaluation *v) {
 }
 
 static void test(session *s) {
-    bool in_files = s->dataset.text && !s->dataset.test.corpus.pairs;
+    bool in_files = !s->dataset.kind->batches(&s->dataset, STREAM_TEST);
     bool judged = in_files && s->judged_step == s->at.step;
     evaluation v = judged     ? s->judged
                    : in_files ? evaluated(s, STREAM_VALID, "valid")
@@ -406,10 +405,7 @@ static int dry_run(session *s) {
         seconds = wf_seconds_now() - began; /* the first plans: not counted */
     }
     if (s->ranks) seconds = forecast_say(s, seconds);
-    const dataset *m = &s->dataset;
-    double total = m->running ? (double)m->stream[LEARNED].n
-                   : m->text  ? (double)(m->train.total[1] + m->train.pairs)
-                              : tokens * (double)s->set->max_steps;
+    double total = updates ? (double)s->dataset.tokens : tokens * (double)s->set->max_steps;
     double rate = tokens / seconds, one = total / rate;
     double epochs = updates ? (double)s->set->max_steps / (double)updates : 1;
     if (updates)

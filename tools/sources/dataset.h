@@ -1,15 +1,15 @@
-/* tools/train/dataset.h - what a model is trained on and held to: a task on numbers, pairs of text,
+/* tools/sources/dataset.h - what a model is trained on and held to: a task on numbers, pairs of text,
  * from files or from a task on text, or running text.
  *
  * A step's batch is a pure function of the dataset, the seed and the step: so a training can stop
- * and go on anywhere. What is not here: how pairs are read (corpus.h), cut into batches (batches.h)
+ * and go on anywhere. Which kind of data it is, its row says: source.h. What is not here: how pairs are read (corpus.h), cut into batches (batches.h)
  * or made up (tasks.h, text_tasks.h), how running text is read (documents.h) and cut (stream.h). */
-#ifndef WEFT_TOOLS_TRAIN_DATASET_H
-#define WEFT_TOOLS_TRAIN_DATASET_H
+#ifndef WEFT_TOOLS_SOURCES_DATASET_H
+#define WEFT_TOOLS_SOURCES_DATASET_H
 
 #include "models/generation.h"
 #include "models/text.h"
-#include "tasks.h"
+#include "source.h"
 #include "tools/data/batches.h"
 #include "tools/data/stream.h"
 #include "tools/data/survey.h"
@@ -33,22 +33,31 @@ typedef struct side_reader {
 } side_reader;
 
 typedef struct dataset {
-    bool text, running; /* it is text; and not pairs of it, but one after the other */
-    task numbers;
+    const source_kind *kind;
+    int64_t accum;    /* batches in an update */
+    int64_t epoch;    /* whose order is arranged; -1: none yet */
+    int64_t vocab[2]; /* of source and target */
+    int64_t tokens;   /* of the targets in an epoch; 0: it never ends */
+    double longer;    /* tokens that an output may have more than its source */
+    batch_ids ids;
+    /* text */
     wf_tokenizer *tokenizer[2]; /* of source and target: one object if the vocabulary is shared */
-    wf_generation generation;   /* of pairs: how the model is used, for its forced first tokens */
+    uint64_t hash; /* of the training text's tokens and their number, to know it again */
+    /* sequences that are made up */
+    task numbers;
+    int64_t rows, held; /* in a batch of the training; held out */
+    /* pairs */
+    wf_generation generation; /* how the model is used, for its forced first tokens */
     side_reader reader[2];
     corpus train;
     batches order;
-    token_stream stream[2]; /* of running text */
-    windows windows[2];
-    int64_t unknown[2];  /* tokens of it that the vocabulary does not have */
-    int64_t zeros[2];    /* bytes of it that no text has */
-    bool same;           /* the held-out pairs are those of the training */
-    uint64_t hash;       /* of the training text's tokens and their number, to know it again */
-    int64_t epoch;       /* whose order is arranged; -1: none yet */
     holdout valid, test; /* without pairs: there is none */
-    batch_ids ids;
+    bool same;           /* the held-out pairs are those of the training */
+    /* running text */
+    token_stream stream[2];
+    windows windows[2];
+    int64_t unknown[2]; /* tokens that the vocabulary does not have */
+    int64_t zeros[2];   /* bytes that no text has */
 } dataset;
 
 struct dataset_options;
@@ -90,24 +99,27 @@ typedef struct running_options {
     dataset_follower follow;
 } running_options;
 
-void dataset_numbers(dataset *m, const task *t);
+/* What each row of source.h opens. */
+typedef struct source_options {
+    task numbers;
+    int64_t rows, held; /* sequences that are made up: in a batch; held out */
+    dataset_options pairs;
+    running_options running;
+} source_options;
+
 /* f: a model's file whose vocabulary is taken, or NULL: it is learned. False with message[256]. */
-bool dataset_text(dataset *m, const dataset_options *o, const wf_file *f, char *message);
-/* The same of running text: running_text.c. */
-bool dataset_running(dataset *m, const running_options *o, const wf_file *f, char *message);
-void dataset_free(dataset *m); /* also of one that failed */
-void dataset_free_running(dataset *m);
-bool dataset_holds(const dataset *m); /* is any text held back? */
+bool dataset_open(dataset *m, const source_kind *kind, const source_options *o, const wf_file *f,
+                  char *message);
+void dataset_free(dataset *m);        /* also of one that failed */
+bool dataset_holds(const dataset *m); /* is anything held out? */
 
 int64_t dataset_vocab(const dataset *m, int side);
-/* Updates in an epoch; 0: numbers never end. */
+/* Updates in an epoch; 0: it never ends. */
 int64_t dataset_updates(const dataset *m);
 
 /* Batches in the update of step `step`, from 1. */
 int64_t dataset_parts(dataset *m, int64_t step);
-/* Part `part` of it, of `rows` sequences if they are numbers. False: out of memory. */
-bool dataset_batch(dataset *m, int64_t step, int64_t part, int64_t rows, batch *out);
-/* B, S and T of the batch with the most tokens on that side, 0 or 1, or on both, 2. */
-void dataset_largest(const dataset *m, int64_t rows, int side, int64_t *B, int64_t *S, int64_t *T);
+/* Part `part` of it. False: out of memory. */
+bool dataset_batch(dataset *m, int64_t step, int64_t part, batch *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* tools/data/text_tasks.h - tasks on text that need no data: adding numbers, and reading dates.
+/* tools/sources/text_tasks.h - tasks on text that need no data: adding numbers, and reading dates.
  *
  * A pair is a pure function of (kind, seed, stream, index). What is trained, validated and tested
  * on can't meet: a sum belongs to one stream by a hash of its two numbers, in either order, and a
@@ -19,12 +19,12 @@
  *        With points the day comes first, and after a year the month. With slashes and the year
  *        last it may be either: days above 12, or equal to the month, are written both ways, and
  *        others never. Two digits are a year in 1969 to 2068, as POSIX reads them. */
-#ifndef WEFT_TOOLS_DATA_TEXT_TASKS_H
-#define WEFT_TOOLS_DATA_TEXT_TASKS_H
+#ifndef WEFT_TOOLS_SOURCES_TEXT_TASKS_H
+#define WEFT_TOOLS_SOURCES_TEXT_TASKS_H
 
 #include <stdint.h>
 
-#include "tools/train/tasks.h"
+#include "tasks.h"
 
 typedef enum { TEXT_TASK_ADD, TEXT_TASK_DATE } text_task_kind;
 

@@ -1,4 +1,4 @@
-/* tools/train/running_text.c - a dataset of running text: one file, or its end, is held back; the
+/* tools/sources/source_running.c - running text: one file, or its end, is held back; the
  * rest is what a vocabulary is learned from, and the model. See dataset.h. */
 #include <errno.h>
 #include <stdio.h>
@@ -154,22 +154,71 @@ static uint64_t hash_of(const token_stream *s) {
     return wf_fnv1a((uint64_t)s->n, s->ids.data, (uint64_t)(s->n * s->id_bytes));
 }
 
-bool dataset_running(dataset *m, const running_options *o, const wf_file *f, char *message) {
-    *m = (dataset){ .text = true, .running = true, .epoch = -1 };
-    running_options own = *o;
+static bool open_running(dataset *m, const source_options *o, const wf_file *f, char *message) {
+    running_options own = o->running;
     origin from;
     bool ok = open_origin(&from, &own, message);
     if (ok && own.follow.text) own.follow.text(own.follow.user, (double)from.stop, &own);
     ok = ok && open_tokenizer(m, &from, f, message) && open_streams(m, &from, message) &&
          open_windows(m, &own, message);
     if (ok) m->hash = hash_of(&m->stream[LEARNED]);
+    m->accum = own.accum;
+    m->tokens = m->stream[LEARNED].n;
     spool_close(&from.text), spool_close(&from.eval);
     return ok;
 }
 
-void dataset_free_running(dataset *m) {
+static void close_running(dataset *m) {
     for (int side = 0; side < 2; side++) {
         windows_free(&m->windows[side]);
         stream_free(&m->stream[side]);
     }
 }
+
+/* ---- batches --------------------------------------------------------------------------------- */
+
+static const windows *windows_of(const dataset *m, task_stream stream) {
+    return &m->windows[stream == STREAM_TRAIN ? LEARNED : HELD];
+}
+
+/* There is no test but the validation. */
+static int64_t count_batches(const dataset *m, task_stream stream) {
+    return stream == STREAM_TEST ? 0 : windows_of(m, stream)->batches;
+}
+
+static void arrange(dataset *m, int64_t epoch) {
+    windows_epoch(&m->windows[LEARNED], epoch);
+}
+
+static bool fill(const dataset *m, task_stream stream, int64_t k, batch *out) {
+    return windows_fill(windows_of(m, stream), k, out);
+}
+
+static bool find_largest(const dataset *m, task_stream stream, int side, int64_t *B, int64_t *S,
+                         int64_t *T) {
+    const windows *w = windows_of(m, stream);
+    (void)side;
+    *B = w->rows;
+    *S = 0;
+    *T = w->T;
+    return stream != STREAM_TEST;
+}
+
+/* There is nothing that an output would answer. */
+static int64_t find_sequence(const dataset *m, task_stream stream, int64_t k, int64_t i,
+                             const char *text[2]) {
+    (void)m, (void)stream, (void)k, (void)i, (void)text;
+    return -1;
+}
+
+const source_kind source_running = {
+    .text = true,
+    .running = true,
+    .open = open_running,
+    .close = close_running,
+    .batches = count_batches,
+    .arrange = arrange,
+    .fill = fill,
+    .largest = find_largest,
+    .sequence = find_sequence,
+};

@@ -1,6 +1,6 @@
-/* tools/train/sentencepiece.c - the vocabulary of a new model from a .spm file. See
- * sentencepiece.h. */
-#include "sentencepiece.h"
+/* tools/sources/spm_file.c - the vocabulary of a new model from a .spm file. See
+ * spm_file.h. */
+#include "spm_file.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* tools/train/sentencepiece.h - the vocabulary of a new model from a .spm file that is there. */
-#ifndef WEFT_TOOLS_TRAIN_SENTENCEPIECE_H
-#define WEFT_TOOLS_TRAIN_SENTENCEPIECE_H
+/* tools/sources/spm_file.h - the vocabulary of a new model from a .spm file that is there. */
+#ifndef WEFT_TOOLS_SOURCES_SPM_FILE_H
+#define WEFT_TOOLS_SOURCES_SPM_FILE_H
 
 #include "models/text.h"
 

@@ -1,4 +1,4 @@
-/* tools/data/text_tasks.c - sums and dates. See text_tasks.h. */
+/* tools/sources/text_tasks.c - sums and dates. See text_tasks.h. */
 #include "text_tasks.h"
 
 #include <ctype.h>

@@ -1,17 +1,16 @@
-/* tools/train/tasks.h - tasks on numbers that need no data: copy, reverse, sort.
+/* tools/sources/tasks.h - tasks on numbers that need no data: copy, reverse, sort.
  *
  * Every sequence is a pure function of (stream, seed, index). The streams can't meet: a sequence
  * belongs to training or to evaluation by a hash of its tokens, so what is evaluated was never
  * trained on. */
-#ifndef WEFT_TOOLS_TRAIN_TASKS_H
-#define WEFT_TOOLS_TRAIN_TASKS_H
+#ifndef WEFT_TOOLS_SOURCES_TASKS_H
+#define WEFT_TOOLS_SOURCES_TASKS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "tools/data/batch.h"
 
-#define TASK_WORDS "copy|reverse|sort"
 typedef enum { TASK_COPY, TASK_REVERSE, TASK_SORT } task_kind;
 
 /* Tokens are 1..19. 0 starts and ends a target; nothing pads: lengths and negative labels say what
@@ -30,7 +29,7 @@ typedef struct task {
 int64_t task_sequence(const task *t, task_stream stream, uint64_t index, int32_t *src,
                       int32_t *tgt);
 
-/* `rows` sequences of a stream, from `first` on; batch_new made room for them. */
-void batch_fill(batch *b, const task *t, task_stream stream, uint64_t first, int64_t rows);
+/* `rows` sequences of a stream, from `first` on. False: out of memory. */
+bool batch_fill(batch *b, const task *t, task_stream stream, uint64_t first, int64_t rows);
 
 #endif

@@ -1,4 +1,4 @@
-/* tools/train/tasks.c - the tasks on numbers. See tasks.h. */
+/* tools/sources/tasks.c - the tasks on numbers. See tasks.h. */
 #include "tasks.h"
 
 #include <stdlib.h>
@@ -64,17 +64,20 @@ int64_t task_sequence(const task *t, task_stream stream, uint64_t index, int32_t
     return n;
 }
 
-void batch_fill(batch *b, const task *t, task_stream stream, uint64_t first, int64_t rows) {
+bool batch_fill(batch *b, const task *t, task_stream stream, uint64_t first, int64_t rows) {
     int32_t src[TASK_MAX_LEN], answer[TASK_MAX_LEN];
     batch_ids ids = { .start = TASK_START, .end = TASK_END, .pad = TASK_END };
     int64_t longest = 0;
+    if (!batch_shape(b, rows, t->max_len, t->max_len + 1)) return false;
     for (int64_t i = 0; i < rows; i++) {
         int64_t n = task_sequence(t, stream, first + (uint64_t)i, src, answer);
         if (n > longest) longest = n;
     }
-    b->B = rows, b->S = longest, b->T = longest + 1; /* batch_new made room */
+    b->S = longest;
+    b->T = longest + 1;
     for (int64_t i = 0; i < rows; i++) {
         int64_t n = task_sequence(t, stream, first + (uint64_t)i, src, answer);
         batch_row(b, i, ids, n, src, n, answer);
     }
+    return true;
 }

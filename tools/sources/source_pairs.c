@@ -1,4 +1,4 @@
-/* tools/train/dataset.c - where batches come from. See dataset.h. */
+/* tools/sources/source_pairs.c - pairs of text: from files, or from a task on text. See dataset.h. */
 #include "dataset.h"
 
 #include <errno.h>
@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "core/base/random.h"
-#include "sentencepiece.h"
+#include "spm_file.h"
+#include "text_tasks.h"
 #include "tools/data/language.h"
-#include "tools/data/text_tasks.h"
 
 enum { TASK_PAIRS = 100000 };
 
@@ -270,13 +270,8 @@ static uint64_t hash_of(const corpus *c) {
     return wf_fnv1a((uint64_t)c->pairs, c->tokens.data, (uint64_t)bytes);
 }
 
-void dataset_numbers(dataset *m, const task *t) {
-    *m = (dataset){ .numbers = *t, .ids = { TASK_START, TASK_END, TASK_END }, .epoch = -1 };
-}
-
-bool dataset_text(dataset *m, const dataset_options *o, const wf_file *f, char *message) {
-    *m = (dataset){ .text = true, .epoch = -1 };
-    dataset_options own = *o;
+static bool open_pairs(dataset *m, const source_options *o, const wf_file *f, char *message) {
+    dataset_options own = o->pairs;
     origin from;
     if (!open_origin(&from, &own, message)) return false;
     bool ok = look(&from, message) && open_tokenizers(m, &from, f, message) &&
@@ -284,70 +279,64 @@ bool dataset_text(dataset *m, const dataset_options *o, const wf_file *f, char *
     if (ok) m->hash = hash_of(&m->train);
     ok = ok && hold_back(m, &from, message);
     m->same = ok && m->valid.corpus.pairs && hash_of(&m->valid.corpus) == m->hash;
+    m->accum = own.batches.accum;
+    m->tokens = m->train.total[1] + m->train.pairs;
     close_origin(&from);
     return ok;
 }
 
-void dataset_free(dataset *m) {
-    if (!m->text) return;
+static void close_pairs(dataset *m) {
     batches_free(&m->order);
     corpus_free(&m->train);
-    free_holdout(&m->valid), free_holdout(&m->test);
-    dataset_free_running(m);
-    tokenizers_close(m->tokenizer);
-    *m = (dataset){ 0 };
-}
-
-int64_t dataset_vocab(const dataset *m, int side) {
-    return m->text ? wf_tokenizer_size(m->tokenizer[side]) : TASK_VOCAB;
-}
-
-bool dataset_holds(const dataset *m) {
-    return m->running ? m->windows[HELD].n > 0 : m->valid.corpus.pairs > 0;
-}
-
-int64_t dataset_updates(const dataset *m) {
-    if (m->running) return windows_updates(&m->windows[LEARNED]);
-    return m->text ? batches_updates(&m->order) : 0;
+    free_holdout(&m->valid);
+    free_holdout(&m->test);
 }
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
-/* Which update of its epoch the step makes; the epoch's order is arranged. */
-static int64_t update_of(dataset *m, int64_t step) {
-    int64_t updates = dataset_updates(m), epoch = (step - 1) / updates;
-    if (m->epoch != epoch && m->running) windows_epoch(&m->windows[LEARNED], epoch);
-    if (m->epoch != epoch && !m->running) batches_epoch(&m->order, epoch);
-    m->epoch = epoch;
-    return (step - 1) % updates;
+static const holdout *holdout_of(const dataset *m, task_stream stream) {
+    return stream == STREAM_TEST ? &m->test : &m->valid;
 }
 
-int64_t dataset_parts(dataset *m, int64_t step) {
-    if (!m->text) return 1;
-    int64_t update = update_of(m, step);
-    const windows *w = &m->windows[LEARNED];
-    if (m->running) return windows_end(w, update) - update * w->accum;
-    return batches_end(&m->order, update) - update * m->order.limits.accum;
+static const batches *batches_of(const dataset *m, task_stream stream) {
+    return stream == STREAM_TRAIN ? &m->order : &holdout_of(m, stream)->order;
 }
 
-bool dataset_batch(dataset *m, int64_t step, int64_t part, int64_t rows, batch *out) {
-    if (!m->text) {
-        batch_fill(out, &m->numbers, STREAM_TRAIN, (uint64_t)((step - 1) * rows), rows);
-        return true;
-    }
-    const windows *w = &m->windows[LEARNED];
-    if (m->running) return windows_fill(w, update_of(m, step) * w->accum + part, out);
-    return batches_fill(&m->order, update_of(m, step) * m->order.limits.accum + part, m->ids, out);
+static int64_t count_batches(const dataset *m, task_stream stream) {
+    return batches_of(m, stream)->n;
 }
 
-void dataset_largest(const dataset *m, int64_t rows, int side, int64_t *B, int64_t *S, int64_t *T) {
-    if (m->running) {
-        *B = m->windows[LEARNED].rows, *S = 0, *T = m->windows[LEARNED].T;
-        return;
-    }
-    if (m->text) {
-        batches_largest(&m->order, side, B, S, T);
-        return;
-    }
-    *B = rows, *S = m->numbers.max_len, *T = m->numbers.max_len + 1;
+static void arrange(dataset *m, int64_t epoch) {
+    batches_epoch(&m->order, epoch);
 }
+
+static bool fill(const dataset *m, task_stream stream, int64_t k, batch *out) {
+    return batches_fill(batches_of(m, stream), k, m->ids, out);
+}
+
+static bool find_largest(const dataset *m, task_stream stream, int side, int64_t *B, int64_t *S,
+                         int64_t *T) {
+    const batches *b = batches_of(m, stream);
+    if (b->n) batches_largest(b, side, B, S, T);
+    return b->n;
+}
+
+static int64_t find_sequence(const dataset *m, task_stream stream, int64_t k, int64_t i,
+                             const char *text[2]) {
+    const holdout *h = holdout_of(m, stream);
+    int64_t pair = batches_pair(&h->order, k, i);
+    text[0] = h->source[pair];
+    text[1] = h->reference[pair];
+    return h->corpus.total[0] ? pair : -1;
+}
+
+const source_kind source_pairs = {
+    .text = true,
+    .open = open_pairs,
+    .close = close_pairs,
+    .batches = count_batches,
+    .arrange = arrange,
+    .fill = fill,
+    .largest = find_largest,
+    .sequence = find_sequence,
+};

@@ -1,0 +1,83 @@
+/* tools/sources/dataset.c - where batches come from, whatever kind of data it is. See dataset.h. */
+#include "dataset.h"
+
+#include <string.h>
+
+#include "models/decode.h"
+#include "tools/data/language.h"
+
+/* ---- the rows -------------------------------------------------------------------------------- */
+
+static int count_words(const char *words) {
+    int n = *words != '|';
+    for (; *words; words++) n += *words == '|';
+    return n;
+}
+
+const source_kind *source_of_word(int word) {
+#define ROW(name, words) { &source_##name, words },
+    static const struct {
+        const source_kind *kind;
+        const char *words;
+    } rows[] = { SOURCES(ROW) };
+#undef ROW
+    for (size_t i = 0; word >= 0 && i < sizeof rows / sizeof *rows; i++) {
+        int n = count_words(rows[i].words);
+        if (word < n) return rows[i].kind;
+        word -= n;
+    }
+    return NULL;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+bool dataset_open(dataset *m, const source_kind *kind, const source_options *o, const wf_file *f,
+                  char *message) {
+    *m = (dataset){ .kind = kind, .accum = 1, .epoch = -1 };
+    m->longer = wf_decode_defaults().max_len_b;
+    if (!kind->open(m, o, f, message)) return false;
+    for (int side = 0; kind->text && side < 2; side++)
+        m->vocab[side] = wf_tokenizer_size(m->tokenizer[side]);
+    return true;
+}
+
+void dataset_free(dataset *m) {
+    if (!m->kind) return;
+    if (m->kind->close) m->kind->close(m);
+    tokenizers_close(m->tokenizer);
+    *m = (dataset){ 0 };
+}
+
+int64_t dataset_vocab(const dataset *m, int side) {
+    return m->vocab[side];
+}
+
+bool dataset_holds(const dataset *m) {
+    return m->kind->batches(m, STREAM_VALID) > 0;
+}
+
+/* ---- batches --------------------------------------------------------------------------------- */
+
+int64_t dataset_updates(const dataset *m) {
+    return (m->kind->batches(m, STREAM_TRAIN) + m->accum - 1) / m->accum;
+}
+
+/* The first batch of a step; the order of its epoch is arranged. */
+static int64_t first_batch(dataset *m, int64_t step) {
+    int64_t updates = dataset_updates(m);
+    if (!updates) return (step - 1) * m->accum;
+    int64_t epoch = (step - 1) / updates;
+    if (m->epoch != epoch && m->kind->arrange) m->kind->arrange(m, epoch);
+    m->epoch = epoch;
+    return (step - 1) % updates * m->accum;
+}
+
+int64_t dataset_parts(dataset *m, int64_t step) {
+    int64_t n = m->kind->batches(m, STREAM_TRAIN);
+    int64_t left = n ? n - first_batch(m, step) : m->accum;
+    return left < m->accum ? left : m->accum;
+}
+
+bool dataset_batch(dataset *m, int64_t step, int64_t part, batch *out) {
+    return m->kind->fill(m, STREAM_TRAIN, first_batch(m, step) + part, out);
+}

@@ -1,0 +1,56 @@
+/* tools/sources/source.h - a kind of training data is a row: sequences that are made up, pairs, running
+ * text. dataset.c asks the row; nothing else of `train` knows which kinds there are.
+ *
+ * A new kind is a file with its row, and a line in SOURCES. */
+#ifndef WEFT_TOOLS_SOURCES_SOURCE_H
+#define WEFT_TOOLS_SOURCES_SOURCE_H
+
+#include "core/file.h"
+#include "tasks.h"
+#include "tools/data/batch.h"
+
+struct dataset;
+struct source_options;
+
+typedef struct source_kind {
+    /* It is text: it has tokenizers, and the training counts in epochs. */
+    bool text;
+    /* Rows are targets alone that go on from each other: for decoder-only models. */
+    bool running;
+    /* f: a model's file whose vocabulary is taken, or NULL. False with message[256]. */
+    bool (*open)(struct dataset *m, const struct source_options *o, const wf_file *f,
+                 char *message);
+    /* Frees what open has made, of a dataset that failed too; may be NULL. */
+    void (*close)(struct dataset *m);
+    /* Batches in an epoch of the training stream, 0: it never ends; or in a stream that is held out. */
+    int64_t (*batches)(const struct dataset *m, task_stream stream);
+    /* Puts the training's batches into the order of an epoch, 0 or more; NULL: there is but one. */
+    void (*arrange)(struct dataset *m, int64_t epoch);
+    /* Batch k of a stream into out, which grows as needed. False: out of memory. */
+    bool (*fill)(const struct dataset *m, task_stream stream, int64_t k, batch *out);
+    /* B, S and T of the stream's batch with the most tokens on that side, 0 or 1, or on both, 2. False:
+     * the stream has no batches. */
+    bool (*largest)(const struct dataset *m, task_stream stream, int side, int64_t *B, int64_t *S,
+                    int64_t *T);
+    /* The number in a held-out stream of row i of batch k, and in text[2] its lines, NULL if it has ids
+     * alone. -1: it has no source, so that there is no output to judge. */
+    int64_t (*sequence)(const struct dataset *m, task_stream stream, int64_t k, int64_t i,
+                        const char *text[2]);
+} source_kind;
+
+/* Each row, and what --task calls its data: a word for each way in which it can be had. */
+#define SOURCES(ROW)                                                                               \
+    ROW(made, "copy|reverse|sort")                                                                 \
+    ROW(pairs, "|add|date|text")                                                                   \
+    ROW(running, "|lm")                                                                            \
+    /* the next one: "|word" */
+
+#define DECLARE_SOURCE(name, words) extern const source_kind source_##name;
+SOURCES(DECLARE_SOURCE)
+
+#define WORDS_OF_SOURCE(name, words) words
+#define LEARN_WORDS SOURCES(WORDS_OF_SOURCE)
+/* The row of the word at this place among them; NULL below 0. */
+const source_kind *source_of_word(int word);
+
+#endif
