@@ -41,6 +41,8 @@ struct wf_kernel {
 
     /* bit i: operand i may have any strides; else the planner makes it row-major */
     uint32_t strided;
+    /* bit i: operand i may have a row_index, with which several rows of a batch share memory */
+    uint32_t indexed;
     /* bit i: out[0] may overwrite operand i, element by element: the plan does so only if both have
      * as many bytes, and elements of one size */
     uint32_t in_place;

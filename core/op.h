@@ -30,6 +30,9 @@ typedef struct wf_view {
     int ndim; /* -1: an optional operand that is absent */
     int64_t shape[WF_MAX_DIMS], stride[WF_MAX_DIMS];
     wf_layout layout; /* other than row-major only if the kernel allows it: `panels` of kernel.h */
+    /* NULL, or only if the kernel allows it (`indexed` of kernel.h): index i of the first axis is in
+     * memory at row_index[i] */
+    const int32_t *row_index;
 } wf_view;
 
 struct wf_call {

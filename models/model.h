@@ -70,7 +70,7 @@ typedef struct wf_model {
     wf_tensor *tgt;              /* [B,T], right-padded */
     wf_tensor *labels;           /* [B,T]: next tokens; WF_IGNORE_LABEL where nothing counts */
     /* values */
-    wf_tensor **handed; /* [n_handed]: what a start computes of a source and each step reads */
+    wf_tensor **handed; /* [n_handed]: of a source, by a start; read by attention in each step */
     int n_handed;
     wf_tensor *hidden;            /* [B,T,D]: what the logits are made of */
     wf_tensor *logits;            /* [B,T,V] */

@@ -7,8 +7,10 @@
 #include "core/graph.h"
 
 /* wf_feed without a copy: data, aligned to 64 bytes, stay as they are until t is fed anew or the
- * plan is freed. */
-bool wf_feed_lent(wf_plan *p, const wf_tensor *t, void *data, size_t bytes);
+ * plan is freed. row: NULL, or row i of t's first axis is row[i] of data, so that rows of a batch
+ * share memory; it stays as it is, too, and all readers of t must be able to look it up (`indexed`
+ * of kernel.h). bytes: of t as bound. */
+bool wf_feed_lent(wf_plan *p, const wf_tensor *t, void *data, size_t bytes, const int32_t *row);
 
 /* wf_feed of values that the caller then writes to *place; NULL there: no run needs them. */
 bool wf_feed_place(wf_plan *p, const wf_tensor *t, size_t bytes, void **place);

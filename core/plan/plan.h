@@ -89,7 +89,8 @@ typedef struct binding {
 typedef struct feed {
     const wf_tensor *tensor;
     void *data;
-    size_t capacity; /* 0: lent */
+    size_t capacity;          /* 0: lent */
+    const int32_t *row_index; /* lent: which row of data each of the first axis is; NULL: its own */
     int ndim;
     int64_t shape[WF_MAX_DIMS];
     bool given, needed;

@@ -57,23 +57,22 @@ static bool find_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t g
         return wf_plan_fail(p, "'%s' is not among the feeds of this plan", t ? called(t) : "NULL");
     if (!p->feeds[i].needed) return true;
     if (!wf_plan_prepare(p, p->size[0])) return false;
-    *f = &p->feeds[i];
+    const wf_view *v = &wf_plan_value(p, t)->view;
     size_t bytes;
-    return array_fits(p, t, &wf_plan_value(p, t)->view, data, given, &bytes);
-}
-
-static bool settle_feed(wf_plan *p, feed *f) {
-    const wf_view *v = &wf_plan_value(p, f->tensor)->view;
-    f->given = true, f->ndim = v->ndim;
-    memcpy(f->shape, v->shape, sizeof f->shape);
+    if (!array_fits(p, t, v, data, given, &bytes)) return false;
+    *f = &p->feeds[i];
+    (*f)->given = true, (*f)->ndim = v->ndim;
+    memcpy((*f)->shape, v->shape, sizeof v->shape);
     return true;
 }
 
 static bool reserve_feed(wf_plan *p, feed *f, size_t bytes) {
     if (bytes <= f->capacity && f->data) return true;
     if (f->capacity) free(f->data);
-    f->given = false, f->capacity = 0;
-    if (!(f->data = wf_memory_new(bytes)))
+    f->capacity = 0, f->row_index = NULL;
+    f->data = wf_memory_new(bytes);
+    f->given = f->data != NULL;
+    if (!f->given)
         return wf_plan_fail(p, "out of memory: %zu bytes for '%s'", bytes, called(f->tensor));
     f->capacity = bytes ? bytes : 1;
     p->feeds_generation++;
@@ -83,31 +82,29 @@ static bool reserve_feed(wf_plan *p, feed *f, size_t bytes) {
 bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t bytes) {
     feed *f;
     if (!find_feed(p, t, data, bytes, &f)) return false;
-    if (!f) return true;
-    if (!reserve_feed(p, f, bytes)) return false;
+    if (!f || !reserve_feed(p, f, bytes)) return !f;
     if (bytes) memcpy(f->data, data, bytes);
-    return settle_feed(p, f);
+    return true;
 }
 
 bool wf_feed_place(wf_plan *p, const wf_tensor *t, size_t bytes, void **place) {
     feed *f;
     *place = NULL;
     if (!find_feed(p, t, place, bytes, &f)) return false;
-    if (!f) return true;
-    if (!reserve_feed(p, f, bytes)) return false;
+    if (!f || !reserve_feed(p, f, bytes)) return !f;
     *place = f->data;
-    return settle_feed(p, f);
+    return true;
 }
 
-bool wf_feed_lent(wf_plan *p, const wf_tensor *t, void *data, size_t bytes) {
+bool wf_feed_lent(wf_plan *p, const wf_tensor *t, void *data, size_t bytes, const int32_t *row) {
     feed *f;
     assert((uintptr_t)data % ALIGN == 0);
     if (!find_feed(p, t, data, bytes, &f)) return false;
     if (!f) return true;
     if (f->capacity) free(f->data);
-    f->data = data, f->capacity = 0;
+    f->data = data, f->capacity = 0, f->row_index = row;
     p->feeds_generation++;
-    return settle_feed(p, f);
+    return true;
 }
 
 void wf_plan_release(wf_plan *p) {

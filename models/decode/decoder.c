@@ -54,10 +54,9 @@ void wf_decoder_free(wf_decoder *d) {
     wf_state_free(d->state);
     wf_plan_free(d->encode), wf_plan_free(d->prompt);
     wf_plan_free(d->step), wf_plan_free(d->score);
-    for (int i = 0; d->handed && i < d->model->n_handed; i++)
-        give_back(&d->handed[i].sentences), give_back(&d->handed[i].rows);
+    for (int i = 0; d->handed && i < d->model->n_handed; i++) give_back(&d->handed[i].sentences);
     give_back(&d->prompts);
-    free(d->handed), free(d->place);
+    free(d->handed), free(d->row_index);
     free(d);
 }
 
@@ -123,14 +122,6 @@ static bool take(wf_decoder *d, handed *h, int b) {
            wf_decoder_fail_plan(d, d->encode);
 }
 
-static bool place_sentences(wf_decoder *d, int b) {
-    int *more = realloc(d->place, (size_t)b * sizeof *more);
-    if (!more) return wf_decoder_fail(d, "out of memory");
-    d->place = more;
-    for (int i = 0; i < b; i++) d->place[i] = i;
-    return true;
-}
-
 /* What encoding computed is kept once: its memory is given back before decoding takes more. */
 static bool encode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length) {
     wf_plan *p = d->encode;
@@ -143,7 +134,7 @@ static bool encode(wf_decoder *d, int b, int s, const int32_t *src, const int32_
         if (!take(d, &d->handed[i], b)) return false;
     wf_plan_release(p);
     d->source_length = s;
-    return place_sentences(d, b);
+    return true;
 }
 
 /* ---- decoding -------------------------------------------------------------------------------- */
@@ -157,6 +148,9 @@ static bool bind_rows(wf_decoder *d, wf_plan *p, int rows, int64_t n) {
 
 static bool make_room(wf_decoder *d, int rows) {
     if (rows <= d->capacity) return true;
+    int32_t *more = realloc(d->row_index, (size_t)rows * sizeof *more);
+    if (!more) return wf_decoder_fail(d, "out of memory");
+    d->row_index = more;
     wf_state_free(d->state);
     d->capacity = 0, d->state = NULL;
     if (!bind_rows(d, d->step, rows, 1) || !wf_bind(d->step, "P", 0))
@@ -173,40 +167,16 @@ bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int
     return encoded && make_room(d, most_rows);
 }
 
-/* Can the sentences' slices become those of the rows, each moved at most from behind the last row?
- * Not if sentences have several rows. */
-static bool in_place(const wf_decoder *d, int n, const int *owner) {
-    for (int row = 0; row < n; row++) {
-        int place = d->place[owner[row]];
-        if (place != row && place < n) return false;
-    }
-    return true;
-}
-
-/* The slices of the rows, in their order; NULL: out of memory. */
-static char *rows_of(wf_decoder *d, handed *h, int n, const int *owner, bool stay) {
-    if (!stay && !reserve(d, &h->rows, (size_t)n * h->slice)) return NULL;
-    char *rows = stay ? h->sentences.data : h->rows.data;
-    for (int row = 0; row < n; row++) {
-        int place = d->place[owner[row]];
-        if (stay && place == row) continue;
-        memcpy(rows + (size_t)row * h->slice, h->sentences.data + (size_t)place * h->slice,
-               h->slice);
-    }
-    return rows;
-}
-
+/* Rows of one sentence read what it was encoded to from the same memory. */
 bool wf_decoder_rows(wf_decoder *d, int n, const int *owner) {
     if (!bind_rows(d, d->step, n, 1)) return false;
-    bool stay = d->model->n_handed > 0 && in_place(d, n, owner);
+    for (int row = 0; row < n; row++) d->row_index[row] = owner[row];
     for (int i = 0; i < d->model->n_handed; i++) {
         handed *h = &d->handed[i];
-        char *rows = rows_of(d, h, n, owner, stay);
-        if (!rows) return false;
-        if (!wf_feed_lent(d->step, h->tensor, rows, (size_t)n * h->slice))
+        size_t bytes = (size_t)n * h->slice;
+        if (!wf_feed_lent(d->step, h->tensor, h->sentences.data, bytes, d->row_index))
             return wf_decoder_fail_plan(d, d->step);
     }
-    for (int row = 0; stay && row < n; row++) d->place[owner[row]] = row;
     return true;
 }
 

@@ -24,11 +24,10 @@ typedef struct grown {
     size_t bytes;
 } grown;
 
-/* What encoding handed over: one tensor, a slice for each sentence; and, if sentences have several
- * rows, a slice for each row. */
+/* What encoding handed over: one tensor, a slice for each sentence. */
 typedef struct handed {
     wf_tensor *tensor;
-    grown sentences, rows;
+    grown sentences;
     size_t slice; /* bytes */
 } handed;
 
@@ -38,9 +37,9 @@ struct wf_decoder {
     wf_plan *encode, *prompt; /* of a source apart, or in one row: the other is NULL */
     wf_plan *step, *score;    /* score: NULL until it is asked for */
     wf_state *state;
-    int capacity;   /* rows that the state has room for */
-    handed *handed; /* [model->n_handed] */
-    int *place;     /* of each sentence: where its slice lies among those of the sentences */
+    int capacity;       /* rows that the state has room for */
+    handed *handed;     /* [model->n_handed] */
+    int32_t *row_index; /* [capacity] of each row: its sentence, whose slices it reads */
     grown prompts;
     const void *logits; /* of the last step, [rows,V] in the model's type: the plan's */
     int64_t source_length;
@@ -137,6 +136,7 @@ typedef struct search {
     int *owner;       /* [2 most_rows] sentence, -1: nobody */
     int32_t *from;    /* which row it was */
     int32_t *ids;     /* its newest token */
+    int32_t *from_before, *ids_before; /* the same, while rows change places */
     trace *traces;
     int32_t n_traces;
     size_t cap_traces;

@@ -4,8 +4,7 @@
  * At every step each row's candidates are chosen (in parallel: a row is a task), then each sentence
  * decides which of them go on (beam.c, sample.c). A child stays in its parent's row if it is the
  * first to ask, so that the cached rows of the others alone are copied. Rows that nobody occupies
- * are run along until they are a quarter: to drop them costs a plan for another batch, and
- * feeding it the memory again. */
+ * are run along until they are a quarter: to drop them costs a plan for another batch. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +20,7 @@ enum { WORTH_SHARING = 16384 }; /* logits of a step: fewer are one thread's work
 static void close_search(search *q) {
     free(q->sentences), free(q->all_live), free(q->all_ended);
     free(q->owner), free(q->from), free(q->ids), free(q->traces);
+    free(q->from_before), free(q->ids_before);
     free(q->candidates), free(q->n_candidates), free(q->cut), free(q->next), free(q->heads);
     free(q->open[0]), free(q->open[1]), free(q->scratch);
 }
@@ -36,6 +36,8 @@ static bool allocate(search *q) {
     q->owner = calloc(2 * most, sizeof *q->owner);
     q->from = calloc(2 * most, sizeof *q->from);
     q->ids = calloc(2 * most, sizeof *q->ids);
+    q->from_before = calloc(2 * most, sizeof *q->from_before);
+    q->ids_before = calloc(2 * most, sizeof *q->ids_before);
     q->candidates = calloc(most * (size_t)q->per_row, sizeof *q->candidates);
     q->n_candidates = calloc(most, sizeof *q->n_candidates);
     q->cut = calloc(most, sizeof *q->cut);
@@ -44,8 +46,8 @@ static bool allocate(search *q) {
     for (int i = 0; i < 2; i++) q->open[i] = calloc(vocab, sizeof(double));
     q->scratch = malloc((size_t)threads * q->stride + 1);
     return q->sentences && q->all_live && q->all_ended && q->owner && q->from && q->ids &&
-           q->candidates && q->n_candidates && q->cut && q->next && q->heads && q->open[0] &&
-           q->open[1] && q->scratch;
+           q->from_before && q->ids_before && q->candidates && q->n_candidates && q->cut &&
+           q->next && q->heads && q->open[0] && q->open[1] && q->scratch;
 }
 
 static int64_t limit_of(const search *q, int64_t n) {
@@ -275,21 +277,21 @@ static bool replace(search *q, sentence *s, int n) {
     return true;
 }
 
-static void rename_row(sentence *s, int from, int to) {
-    for (int i = 0; i < s->n_live; i++)
-        if (s->live[i].row == from) s->live[i].row = to;
-}
-
-/* The last rows fill the places of those that nobody occupies. */
+/* Rows of one sentence follow each other, so that what they read together is read once; and there
+ * are no rows that nobody occupies. */
 static void close_up(search *q) {
-    for (int hole = 0; hole < q->rows; hole++) {
-        if (q->owner[hole] >= 0) continue;
-        while (q->rows > hole && q->owner[q->rows - 1] < 0) q->rows--;
-        if (q->rows <= hole) break;
-        int last = --q->rows;
-        rename_row(&q->sentences[q->owner[last]], last, hole);
-        q->owner[hole] = q->owner[last], q->from[hole] = q->from[last];
-        q->ids[hole] = q->ids[last];
+    size_t rows = (size_t)q->rows;
+    memcpy(q->from_before, q->from, rows * sizeof *q->from);
+    memcpy(q->ids_before, q->ids, rows * sizeof *q->ids);
+    q->rows = 0;
+    for (int i = 0; i < q->b; i++) {
+        sentence *s = &q->sentences[i];
+        for (int k = 0; k < s->n_live; k++) {
+            int row = s->live[k].row;
+            q->owner[q->rows] = i, q->from[q->rows] = q->from_before[row];
+            q->ids[q->rows] = q->ids_before[row];
+            s->live[k].row = q->rows++;
+        }
     }
 }
 

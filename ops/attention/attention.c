@@ -6,6 +6,7 @@
  * T x S. It saves two numbers for each row, `stats`, from which the gradient (attention_backward.c)
  * recomputes the weights. q, k and v may have any strides: they usually are views of [B, T, H * d],
  * and y has that layout, too. Projections are in nn. */
+#include <assert.h>
 #include <math.h>
 
 #include "attention.h"
@@ -43,8 +44,12 @@ static bool operands_fit(wf_call *c) {
                    wf_show(c, q), wf_show(c, k), wf_show(c, v));
 }
 
+/* Laid out as [H, 2, B, T]: the stats of single queries of several rows of a batch are contiguous. */
 void wf_attention_stats_view(wf_view *v, wf_dtype type, const wf_view *q) {
-    wf_set_shape(v, type, 4, (int64_t[]){ q->shape[0], q->shape[1], 2, q->shape[2] });
+    int64_t B = q->shape[0], H = q->shape[1], T = q->shape[2], stride[4];
+    wf_set_shape(v, type, 4, (int64_t[]){ B, H, 2, T });
+    wf_dense_strides(4, (int64_t[]){ H, 2, B, T }, stride);
+    v->stride[0] = stride[2], v->stride[1] = stride[0], v->stride[2] = stride[1], v->stride[3] = 1;
 }
 
 bool wf_attention_fits(wf_call *c) {
@@ -81,9 +86,14 @@ static bool shape_attention(wf_call *c) {
 
 /* ---- heads ----------------------------------------------------------------------------------- */
 
+/* Where row `batch` of a view is in memory. */
+static int64_t memory_row(const wf_view *x, int64_t batch) {
+    return x->row_index ? x->row_index[batch] : batch;
+}
+
 wf_matrix wf_attention_matrix(const wf_view *x, attention_place at) {
-    return (wf_matrix){ wf_at(x, at.batch * x->stride[0] + at.head * x->stride[1]), x->stride[2],
-                        x->stride[3] };
+    return (wf_matrix){ wf_at(x, memory_row(x, at.batch) * x->stride[0] + at.head * x->stride[1]),
+                        x->stride[2], x->stride[3] };
 }
 
 wf_attention_head wf_attention_head_of(const wf_call *c) {
@@ -113,8 +123,8 @@ static wf_matrix mask_of(const wf_call *c, attention_place at) {
     int64_t stride[4];
     if (mask->ndim < 0) return (wf_matrix){ NULL, 0, 0 };
     for (int i = 0; i < 4; i++) stride[i] = wf_broadcast_stride(mask, &scores, i);
-    return (wf_matrix){ wf_at(mask, at.batch * stride[0] + at.head * stride[1]), stride[2],
-                        stride[3] };
+    return (wf_matrix){ wf_at(mask, memory_row(mask, at.batch) * stride[0] + at.head * stride[1]),
+                        stride[2], stride[3] };
 }
 
 int64_t wf_attention_group(const wf_call *c) {
@@ -148,6 +158,16 @@ int64_t wf_attention_pieces(const wf_call *c, int64_t queries) {
 
 /* ---- the forward op: a piece is a range of a head's queries ---------------------------------- */
 
+/* Does each row of the batch have one query, and some the same keys and values, as the hypotheses
+ * of a beam search have? Then these queries are computed as queries of one head. */
+static bool shares_keys(const wf_call *c) {
+    const attention_attrs *a = c->attrs;
+    const int32_t *row = c->in[IN_K].row_index, *mask_row = c->in[IN_MASK].row_index;
+    return row && row == c->in[IN_V].row_index && (!mask_row || mask_row == row) &&
+           c->in[IN_Q].shape[2] == 1 && !a->causal && a->window == 0 &&
+           !(c->training && a->dropout > 0);
+}
+
 static int64_t pieces_of_head(const wf_call *c) {
     return wf_task_count(c->in[IN_Q].shape[2], WF_ATTENTION_ROWS);
 }
@@ -168,19 +188,43 @@ static void set_head(const wf_call *c, wf_attention_head *h, int64_t head) {
     h->stats = wf_attention_matrix(&c->out[1], at);
 }
 
+/* The queries of pieces [piece, end), in the order [H, B], that have the same keys as the first one.
+ * Returns their number. */
+static int64_t set_queries(const wf_call *c, wf_attention_head *h, int64_t piece, int64_t end) {
+    const int64_t *q = c->in[IN_Q].shape, b = piece % q[0];
+    const int32_t *row = c->in[IN_K].row_index;
+    const wf_view *mask = &c->in[IN_MASK], scores = scores_view(c);
+    int64_t n = 1, most = q[0] - b < end - piece ? q[0] - b : end - piece;
+    if (most > WF_ATTENTION_ROWS) most = WF_ATTENTION_ROWS;
+    while (n < most && row[b + n] == row[b]) n++;
+    set_head(c, h, b * q[1] + piece / q[0]);
+    h->queries = n;
+    h->q.row = c->in[IN_Q].stride[0], h->y.row = c->out[0].stride[0];
+    assert(c->out[1].stride[0] == 1);
+    if (h->mask.data) h->mask.row = mask->row_index ? 0 : wf_broadcast_stride(mask, &scores, 0);
+    return n;
+}
+
+/* Of a head, or of several rows of the batch; returns the number of pieces. */
+static int64_t set_piece(const wf_call *c, wf_attention_head *h, int64_t piece, int64_t end) {
+    if (piece >= end) return 0;
+    if (shares_keys(c)) return set_queries(c, h, piece, end);
+    set_head(c, h, piece / pieces_of_head(c));
+    return 1;
+}
+
 static bool eval_attention(const wf_call *c, int phase, int64_t task, void *scratch) {
     const int64_t *q = c->in[IN_Q].shape;
     int64_t in_head = pieces_of_head(c), piece, end, from, to;
     (void)phase;
     wf_task_range(q[0] * q[1] * in_head, pieces_of_task(c), task, &piece, &end);
-    if (piece == end) return true;
     wf_attention_head h = wf_attention_head_of(c), next = h;
-    set_head(c, &next, piece / in_head);
-    for (; piece < end; piece++) {
+    int64_t n = set_piece(c, &next, piece, end), more;
+    for (; piece < end; piece += n, n = more) {
         h = next;
-        if (piece + 1 < end) set_head(c, &next, (piece + 1) / in_head);
-        h.next = piece + 1 < end ? &next : NULL;
-        wf_task_range(q[2], WF_ATTENTION_ROWS, piece % in_head, &from, &to);
+        more = set_piece(c, &next, piece + n, end);
+        h.next = more > 0 ? &next : NULL;
+        wf_task_range(h.queries, WF_ATTENTION_ROWS, piece % in_head, &from, &to);
         WF_KERNEL(c->out[0].dtype, attention(&h, from, to, scratch));
     }
     return true;
@@ -284,7 +328,8 @@ const wf_op wf_op_attention = {
                                .tasks = tasks_attention,
                                .eval = eval_attention,
                                .flops = flops_attention,
-                               .strided = 1 << IN_Q | 1 << IN_K | 1 << IN_V },
+                               .strided = 1 << IN_Q | 1 << IN_K | 1 << IN_V,
+                               .indexed = 1 << IN_K | 1 << IN_V | 1 << IN_MASK },
 };
 
 static attention_attrs attrs_of(const wf_attention_options *o) {

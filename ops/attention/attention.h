@@ -24,7 +24,7 @@ bool wf_attention_plan(wf_call *c, void *plan); /* scratch for the kernels */
 /* [B, H, rows, width] with B, H and rows of `rows`, laid out as [B, rows, H, width]: heads merge
  * without a copy. */
 void wf_attention_view(wf_view *v, wf_dtype type, const wf_view *rows, int64_t width);
-/* [B, H, 2, T] */
+/* [B, H, 2, T], laid out as [H, 2, B, T] */
 void wf_attention_stats_view(wf_view *v, wf_dtype type, const wf_view *q);
 
 /* A head with the fields that are equal for all heads. */

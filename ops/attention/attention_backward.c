@@ -93,10 +93,10 @@ const wf_op wf_op_attention_backward = {
     .decompose = decompose_attention_backward,
     .optional = 1 << IN_MASK,
     .nondiff = 1 << IN_MASK,
-    .run =
-        &(const wf_kernel){ .plan = wf_attention_plan,
-                            .tasks = tasks_attention_backward,
-                            .eval = eval_attention_backward,
-                            .flops = flops_attention_backward,
-                            .strided = 1 << IN_Q | 1 << IN_K | 1 << IN_V | 1 << IN_DY | 1 << IN_Y },
+    .run = &(const wf_kernel){ .plan = wf_attention_plan,
+                               .tasks = tasks_attention_backward,
+                               .eval = eval_attention_backward,
+                               .flops = flops_attention_backward,
+                               .strided = 1 << IN_Q | 1 << IN_K | 1 << IN_V | 1 << IN_DY |
+                                          1 << IN_Y | 1 << IN_STATS },
 };

@@ -4,6 +4,7 @@
  *
  * A plan with a state may hold more than the decoder: the encoder that it listens to is computed
  * anew in every step here, at positions 0..S-1 whatever the position of the decoder is. */
+#include "core/plan/lend.h"
 #include "nn/nn.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
@@ -271,6 +272,50 @@ TEST(windows_are_the_same_at_any_position) {
         wf_plan_free(p);
         end_graph(g);
     }
+}
+
+/* Attention of rows that share keys, values and mask gives the bits of attention to copies of them.
+ * Keys of all forms of the kernel; one query a row, or several. */
+TEST_ROWS(hypotheses_share_keys, 3 * 2 * 2 * 2 * 2) {
+    enum { ROWS = 9, MOST_KEYS = 150, H = 4, G = 2, WIDEST = 32 };
+    enum { MEMORY = 3, MOST = MEMORY * H * MOST_KEYS * WIDEST };
+    static _Alignas(64) float memory[3][MOST], copies[3][ROWS * H * MOST_KEYS * WIDEST];
+    static float query[ROWS * H * 2 * WIDEST], y[2][ROWS * H * 2 * WIDEST];
+    static const int32_t row_index[ROWS] = { 0, 0, 0, 0, 0, 2, 1, 1, 0 };
+    int64_t keys = (int64_t[]){ 20, 50, 150 }[_i % 3], width = _i / 3 % 2 ? WIDEST : 5;
+    int64_t queries = 1 + _i / 6 % 2, groups = _i / 12 % 2 ? G : H;
+    bool additive = _i / 24 % 2;
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *q = wf_input(g, "q", WF_F32, SHAPE(ROWS, H, queries, width));
+    wf_tensor *feed[] = { wf_input(g, "k", WF_F32, SHAPE(ROWS, groups, keys, width)),
+                          wf_input(g, "v", WF_F32, SHAPE(ROWS, groups, keys, width)),
+                          wf_input(g, "mask", WF_F32, SHAPE(ROWS, 1, 1, keys)), q };
+    wf_attention_options o = { .additive = additive };
+    wf_tensor *out = wf_attention(q, feed[0], feed[1], feed[2], &o);
+    wf_plan *p = wf_plan_new(
+        g, &(wf_plan_options){ .feed = feed, .n_feed = 4, .fetch = &out, .n_fetch = 1 });
+    ck_assert_msg(wf_plan_ok(p), "%s", wf_plan_error(p));
+    for (int i = 0; i < COUNT_OF(query); i++) query[i] = sinf((float)i);
+    for (int i = 0; i < MOST; i++)
+        for (int x = 0; x < 3; x++)
+            memory[x][i] = x < 2 ? cosf((float)(i + x)) : (float)(i % keys < keys - i / keys);
+    ck_assert(wf_feed(p, q, query, wf_bound_bytes(p, q)));
+    for (int shared = 0; shared < 2; shared++) {
+        for (int x = 0; x < 3; x++) {
+            size_t bytes = wf_bound_bytes(p, feed[x]) / ROWS;
+            for (size_t row = 0; row < ROWS; row++)
+                memcpy((char *)copies[x] + row * bytes,
+                       (char *)memory[x] + (size_t)row_index[row] * bytes, bytes);
+            bool ok = shared ? wf_feed_lent(p, feed[x], memory[x], ROWS * bytes, row_index)
+                             : wf_feed(p, feed[x], copies[x], ROWS * bytes);
+            ck_assert_msg(ok, "%s", wf_plan_error(p));
+        }
+        ck_assert_msg(wf_run(p), "%s", wf_plan_error(p));
+        ck_assert(wf_fetch(p, out, y[shared], wf_bound_bytes(p, out)));
+    }
+    ck_assert(memcmp(y[0], y[1], wf_bound_bytes(p, out)) == 0);
+    wf_plan_free(p);
+    end_graph(g);
 }
 
 /* What the two counts are, as bound. */

@@ -83,8 +83,8 @@ TEST(values_are_read_where_they_lie) {
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2, 3)), *y = wf_scale(x, 2);
     wf_plan *p =
         wf_plan_new(g, &(wf_plan_options){ .feed = &x, .n_feed = 1, .fetch = &y, .n_fetch = 1 });
-    ck_assert(wf_plan_ok(p) && !wf_feed_lent(p, x, lent, sizeof lent - 4));
-    ck_assert_msg(wf_feed_lent(p, x, lent, sizeof lent), "%s", wf_plan_error(p));
+    ck_assert(wf_plan_ok(p) && !wf_feed_lent(p, x, lent, sizeof lent - 4, NULL));
+    ck_assert_msg(wf_feed_lent(p, x, lent, sizeof lent, NULL), "%s", wf_plan_error(p));
     ck_assert_ptr_null(wf_fetched(p, y));
     assert_contains(wf_plan_error(p), "before a run");
     for (int run = 0; run < 2; run++) {
