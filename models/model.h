@@ -109,6 +109,7 @@ typedef struct wf_model_sizes {
     bool gated, no_bias;  /* feed-forward; in projections and norms */
     int64_t row;          /* in one row: tokens of all of it; 0: for a source and an output */
     bool start_first;     /* in one row: an output goes on from its source, as text does */
+    bool embedding_norm;  /* of an encoder and a decoder: a norm behind their embeddings */
 } wf_model_sizes;
 /* In the order of WF_MODEL_NAMES (choices.h); NULL: there are no more. */
 WF_API const wf_model_kind *wf_model_kind_at(int i);

@@ -41,7 +41,7 @@ typedef enum {
     WF_BYTE_BPE,        /* byte-pair encoding of any bytes (Radford et al. 2019) */
     /* what a .spm file says (Kudo and Richardson 2018): not learned here */
     WF_SENTENCEPIECE,
-    /* byte-pair encoding of bytes with a vocabulary and merges as GPT-2 has them: not learned here */
+    /* byte-pair encoding of bytes with a vocabulary and merges as GPT-2 has them, of lines */
     WF_BYTE_LEVEL
 } wf_token_kind;
 
@@ -60,7 +60,7 @@ typedef struct wf_tokenizer_options {
     size_t codes_bytes;
 } wf_tokenizer_options;
 
-/* No limit, min_freq 1; for BPE, of bytes too, 8,000 ids and min_freq 2. */
+/* No limit, min_freq 1; for BPE, of bytes and byte level too, 8,000 ids and min_freq 2. */
 WF_API wf_tokenizer_options wf_tokenizer_defaults(wf_token_kind kind);
 
 /* Hands out the next line: 1; 0 at the end; -1 on failure. A line is read until the next call. */
@@ -72,7 +72,10 @@ typedef int (*wf_line_reader)(void *from, const char **line, size_t *bytes);
  * inside a word and at its end, then what each merge makes. The pair that is merged is the most
  * frequent; of several the greatest by (left, right), as bytes, with "</w>" after a symbol that
  * ends a word: the order of subword-nmt. Not merged: what would end in a literal "</w>" inside a
- * word or in a literal "@@" at its end, which files could not tell from the marks. */
+ * word or in a literal "@@" at its end, which files could not tell from the marks.
+ *
+ * Byte level is learned as byte-bpe is, within GPT-2's chunks. Its first ids are BART's: <s> 0, <pad> 1,
+ * </s> 2, <unk> 3. <s> stands before what is encoded; an output starts with </s>, as it ends. */
 WF_API wf_tokenizer *wf_tokenizer_learn(const wf_tokenizer_options *o, wf_line_reader next,
                                         void *from, char *message);
 WF_API void wf_tokenizer_free(wf_tokenizer *t);

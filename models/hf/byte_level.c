@@ -154,7 +154,7 @@ bool wf_hf_write_byte_level(wf_hf *hf, const hf_config *c, wf_hf_put put, void *
         !is_such(hf, &s, &t, c)) {
         if (hf->src || hf->tgt)
             wf_hf_note(hf->notes, "the folder has no tokenizer: the model's is not one of bytes as "
-                                  "BART has it");
+                                  "BART has it; train --like bart learns one");
         return true;
     }
     return wf_hf_put_vocabulary(hf->src, s.n_pieces, "vocab.json", put, user, message) &&

@@ -18,13 +18,13 @@ static const char *activation_name(wf_activation activation) {
     return NULL;
 }
 
-static bool describe(const wf_transformer_config *t, const hf_family **family, hf_config *c,
-                     char *message) {
+static bool describe(const wf_hf *hf, const hf_family **family, hf_config *c, char *message) {
+    const wf_transformer_config *t = &wf_transformer_of(hf->model)->config;
     *family = wf_hf_family_of(t);
     if (!*family)
         return fail(message,
-                    "no family of %s has these positions, norms, ties and output bias together; "
-                    "one that has is trained by train --like marian",
+                    "no family of %s has these positions, norms, ties and output bias together: "
+                    "train it with --like bart beside the same options",
                     wf_hf_family_names());
     if (!t->bias || t->layer_norm_eps != 1e-5)
         return fail(message, "a %s model has biases, and 1e-05 inside its norms' roots",
@@ -37,6 +37,7 @@ static bool describe(const wf_transformer_config *t, const hf_family **family, h
     c->shared = !(*family)->may_separate || t->tie == WF_TIE_ALL;
     c->tied = t->tie != WF_TIE_NONE;
     if (c->pad < 0 && (*family)->may_separate) c->pad = c->start; /* as Marian has it */
+    if (c->pad < 0 && hf->src) c->pad = wf_tokenizer_special(hf->src, WF_PAD_ID);
     if (c->pad < 0 || ((*family)->pad >= 0 && c->pad != (*family)->pad))
         return fail(message, "the padding id is %lld: a %s model needs one%s", (long long)c->pad,
                     (*family)->name, (*family)->pad >= 0 ? ", which is 1" : "");
@@ -319,11 +320,11 @@ bool wf_hf_export(wf_hf *hf, const char *folder, const wf_hf_writer *to, char *m
     if (!t || t->model.graph == NULL || !wf_ok(t->model.graph) || !own_parameters_only(hf->model))
         return fail(message, "only an encoder-decoder Transformer without added parameters can be "
                              "written so");
-    if (!describe(&t->config, &family, &c, message)) return false;
+    if (!describe(hf, &family, &c, message)) return false;
     int n = count_shut_out(hf->model, &hf->generation);
     if (n < 0) return fail(message, "out of memory");
     tell_what_is_lost(&hf->generation, hf->notes);
-    if (t->config.pad_id < 0)
+    if (t->config.pad_id < 0 && c.pad == c.start)
         wf_hf_note(hf->notes,
                    "config.json: 'pad_token_id' is %lld, the start: a source that has it "
                    "is read otherwise",

@@ -208,7 +208,9 @@ bool wf_hf_write_tokenizers(wf_hf *hf, const hf_family *family, const hf_config 
         return wf_hf_write_multilingual(hf, family, c, put, user, message);
     if (!family->may_separate) return wf_hf_write_byte_level(hf, c, put, user, message);
     if (!wf_tokenizer_sentencepiece(hf->src, &s) || !wf_tokenizer_sentencepiece(hf->tgt, &t)) {
-        wf_hf_note(hf->notes, "the folder has no tokenizer: the model has none of SentencePiece");
+        wf_hf_note(hf->notes,
+                   "the folder has no tokenizer: the model has none of SentencePiece; a model "
+                   "trained with --like bart has one that goes out");
         return true;
     }
     if (s.n_after != 1 || s.after[0] != c->end || s.n_before || t.n_after || t.n_before)

@@ -1,8 +1,9 @@
 /* models/text/byte_level.h - inside models: byte-pair encoding as GPT-2 has it (Radford et al. 2019), with
- * a vocabulary and merges that were made elsewhere: those of BART and RoBERTa.
+ * a vocabulary and merges that were made elsewhere, such as those of BART and RoBERTa, or learned here.
  *
  * byte_level.c makes, uses and ends it; byte_level_cut.c cuts a line into chunks and merges within
- * them; byte_level_fields.c writes it into a model's file and reads it from there. */
+ * them; byte_level_learn.c keeps what was learned; byte_level_fields.c writes it into a model's file
+ * and reads it from there. */
 #ifndef WEFT_MODELS_TEXT_BYTE_LEVEL_H
 #define WEFT_MODELS_TEXT_BYTE_LEVEL_H
 
@@ -39,5 +40,10 @@ bool wf_byte_level_merge(wf_byte_level *b, wf_span chunk);
 size_t wf_byte_level_field(const wf_byte_level *b, const char *field, char *text, size_t size);
 wf_tokenizer *wf_byte_level_from_fields(const char *const *fields, const char *const *values, int n,
                                         char *message);
+
+/* The next chunk to learn merges within; false: there is none. */
+bool wf_byte_level_chunk_next(wf_span *rest, wf_span *chunk);
+/* As GPT-2 and BART keep it, of what was learned as byte-bpe is. NULL with message. */
+wf_tokenizer *wf_byte_level_learned(const wf_tokenizer *learned, char *message);
 
 #endif

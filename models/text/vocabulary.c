@@ -1,4 +1,5 @@
 /* models/text/vocabulary.c - a tokenizer learned from lines: what is counted, and what gets an id. */
+#include "byte_level.h"
 #include "models/choices.h"
 #include "tokenizer.h"
 
@@ -46,9 +47,11 @@ static bool count_spelled(tally *c, wf_span text) {
     return true;
 }
 
-static bool count_chunks(tally *c, wf_span text) {
+static bool count_chunks(tally *c, wf_token_kind kind, wf_span text) {
     char spelled[CODE_POINT * LONGEST_CHUNK];
-    for (wf_span chunk; wf_chunk_next(&text, &chunk);)
+    bool gpt2 = kind == WF_BYTE_LEVEL;
+    for (wf_span chunk;
+         gpt2 ? wf_byte_level_chunk_next(&text, &chunk) : wf_chunk_next(&text, &chunk);)
         if (!count(c, wf_spell_bytes(chunk, spelled), 1)) return false;
     return true;
 }
@@ -56,7 +59,7 @@ static bool count_chunks(tally *c, wf_span text) {
 static bool count_line(tally *c, wf_token_kind kind, wf_span line) {
     wf_span word;
     if (kind == WF_TEXT_CHARACTERS) return count_spelled(c, line);
-    if (kind == WF_BYTE_BPE) return count_chunks(c, line);
+    if (kind == WF_BYTE_BPE || kind == WF_BYTE_LEVEL) return count_chunks(c, kind, line);
     if (kind == WF_CHARACTERS) return count_characters(c, line, 1);
     while (wf_word_next(&line, &word))
         if (!count(c, word, 1)) return false;
@@ -184,8 +187,12 @@ static bool take_parts(wf_tokenizer *t, const tally *words, const wf_tokenizer_o
 
 /* ---- options --------------------------------------------------------------------------------- */
 
+static bool learns_merges(wf_token_kind kind) {
+    return wf_has_merges(kind) || kind == WF_BYTE_LEVEL;
+}
+
 wf_tokenizer_options wf_tokenizer_defaults(wf_token_kind kind) {
-    if (wf_has_merges(kind))
+    if (learns_merges(kind))
         return (wf_tokenizer_options){ .kind = kind, .vocab_size = 8000, .min_freq = 2 };
     return (wf_tokenizer_options){ .kind = kind, .min_freq = 1 };
 }
@@ -194,8 +201,6 @@ static bool check_options(const wf_tokenizer_options *o, wf_line_reader next, ch
     if (!o || !next) return fail(message, "there are no options or no lines to learn from");
     if (!wf_token_kind_name((int)o->kind))
         return fail(message, "kind %d is not one of %s", (int)o->kind, WF_NAMES(WF_TOKEN_NAMES));
-    if (o->kind == WF_BYTE_LEVEL)
-        return fail(message, "byte-level is not learned here: byte-bpe is");
     if (o->kind == WF_SENTENCEPIECE)
         return fail(message, "sentencepiece is not learned here: it is read from a .spm file");
     if (o->vocab_size && (o->vocab_size <= WF_SPECIAL_IDS || o->vocab_size > INT32_MAX))
@@ -204,13 +209,21 @@ static bool check_options(const wf_tokenizer_options *o, wf_line_reader next, ch
     if (o->min_freq < 1)
         return fail(message, "min_freq is %lld: at least 1", (long long)o->min_freq);
     if (o->merges < 0) return fail(message, "merges is %lld: at least 0", (long long)o->merges);
-    return wf_has_merges(o->kind) || (!o->merges && !o->codes) ||
+    return learns_merges(o->kind) || (!o->merges && !o->codes) ||
            fail(message, "merges and codes are for byte-pair encoding alone");
 }
 
 static bool learn(wf_tokenizer *t, const tally *c, const wf_tokenizer_options *o, char *message) {
     if (o->kind == WF_BYTES) return take_bytes(t, o, message);
-    return (wf_has_merges(o->kind) ? take_parts : take_frequent)(t, c, o, message);
+    return (learns_merges(o->kind) ? take_parts : take_frequent)(t, c, o, message);
+}
+
+/* In the form of its kind: merges of bytes are learned in one way and kept in two. */
+static wf_tokenizer *finish(wf_tokenizer *t, wf_token_kind kind, char *message) {
+    if (kind != WF_BYTE_LEVEL) return t;
+    wf_tokenizer *kept = wf_byte_level_learned(t, message);
+    wf_tokenizer_free(t);
+    return kept;
 }
 
 wf_tokenizer *wf_tokenizer_learn(const wf_tokenizer_options *o, wf_line_reader next, void *from,
@@ -219,11 +232,11 @@ wf_tokenizer *wf_tokenizer_learn(const wf_tokenizer_options *o, wf_line_reader n
     tally c = { 0 };
     wf_tokenizer *t = calloc(1, sizeof *t);
     bool ok = t || fail(message, "out of memory");
-    if (ok) t->kind = o->kind;
+    if (ok) t->kind = o->kind == WF_BYTE_LEVEL ? WF_BYTE_BPE : o->kind;
     ok = ok && (o->kind == WF_BYTES || count_lines(&c, o->kind, next, from, message)) &&
          learn(t, &c, o, message);
     close_tally(&c);
-    if (ok) return t;
+    if (ok) return finish(t, o->kind, message);
     wf_tokenizer_free(t);
     return NULL;
 }

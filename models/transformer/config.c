@@ -100,6 +100,7 @@ static void configure(void *config, const wf_model_sizes *s) {
     c->encoder_layers = s->encoder_layers, c->decoder_layers = s->decoder_layers;
     c->activation = s->activation, c->positions = s->positions, c->tie = s->tie;
     c->norm_first = c->encoder_norm = c->decoder_norm = s->norm_first;
+    c->embedding_norm = s->embedding_norm;
     c->pad_id = -1;
     c->start_id = s->start_id, c->end_id = s->end_id;
 }

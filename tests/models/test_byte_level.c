@@ -185,6 +185,72 @@ TEST(special_ids_read_as_nothing) {
     wf_tokenizer_free(t);
 }
 
+/* ---- learned --------------------------------------------------------------------------------- */
+
+typedef struct few_lines {
+    const char *const *line;
+    int n;
+} few_lines;
+
+static int next_line(void *from, const char **line, size_t *bytes) {
+    few_lines *f = from;
+    if (!f->n) return 0;
+    *line = *f->line++;
+    *bytes = strlen(*line);
+    return f->n--, 1;
+}
+
+static wf_tokenizer *learn(const char *const *line, int n, int64_t size, char *message) {
+    wf_tokenizer_options o = wf_tokenizer_defaults(WF_BYTE_LEVEL);
+    o.vocab_size = size;
+    return wf_tokenizer_learn(&o, next_line, &(few_lines){ line, n }, message);
+}
+
+/* Merges within GPT-2's chunks, which part the Roman eight and the contraction from letters. */
+static const char *const book[] = { "it's it's it's", "abab abab", "ab\xE2\x85\xA7 ab\xE2\x85\xA7",
+                                    "na\xC3\xAFve na\xC3\xAFve \t", "" };
+
+TEST(a_vocabulary_is_learned_as_bart_has_it) {
+    static const char *const specials[] = { "<s>", "<pad>", "</s>", "<unk>" };
+    char message[WF_MESSAGE] = "", text[256];
+    int32_t ids[256];
+    wf_byte_level_options o;
+    wf_tokenizer *t = learn(book, COUNT_OF(book), 0, message);
+    ck_assert_msg(t, "%s", message);
+    ck_assert_int_eq(wf_tokenizer_kind(t), WF_BYTE_LEVEL);
+    for (int i = 0; i < 4; i++) ck_assert_str_eq(wf_tokenizer_piece(t, i), specials[i]);
+    ck_assert(wf_tokenizer_byte_level(t, &o));
+    ck_assert(o.n_before == 1 && o.before[0] == 0 && o.n_after == 0 && !o.prefix_space);
+    ck_assert(o.special[WF_PAD_ID] == 1 && o.special[WF_UNK_ID] == 3);
+    ck_assert(o.special[WF_START_ID] == 2 && o.special[WF_END_ID] == 2);
+    ck_assert(strncmp(o.merges, "#version: 0.2\na b\n", 18) == 0);
+    ck_assert_ptr_null(strstr(o.merges, "t '"));
+    for (int i = 0; i < COUNT_OF(book); i++) {
+        int64_t n = wf_tokenizer_encode(t, book[i], strlen(book[i]), ids, 256, message);
+        ck_assert(n >= 1 && ids[0] == 0);
+        ck_assert_int_ge(wf_tokenizer_decode(t, ids, n, text, sizeof text), 0);
+        ck_assert_str_eq(text, book[i]);
+    }
+    ck_assert_int_eq(wf_tokenizer_encode(t, "abab it's", 9, ids, 256, message), 5);
+    wf_tokenizer_free(t);
+}
+
+TEST(what_is_learned_has_the_size_that_was_asked) {
+    char message[WF_MESSAGE] = "", longest[1200];
+    for (size_t i = 0; i < sizeof longest; i++) longest[i] = "\xC3\xA9"[i % 2];
+    longest[1000] = '\0';
+    wf_tokenizer *t = learn(book, COUNT_OF(book), 265, message);
+    ck_assert_int_eq(wf_tokenizer_size(t), 265);
+    wf_tokenizer_free(t);
+    t = learn((const char *const[]){ longest }, 1, 0, message); /* one chunk, cut between letters */
+    ck_assert_int_ge(wf_tokenizer_size(t), 267);
+    wf_tokenizer_free(t);
+    ck_assert_ptr_null(learn(book, COUNT_OF(book), 259, message));
+    assert_contains(message, "vocab_size is 259, but bytes need 260 ids");
+    ck_assert_ptr_null(learn(book, 0, 0, message));
+    assert_contains(message, "there is no text to learn a vocabulary from");
+}
+
 /* ---- refused --------------------------------------------------------------------------------- */
 
 static const struct {

@@ -207,7 +207,7 @@ static const struct {
       "a\n",
       "for byte-pair encoding alone" },
     { { .kind = WF_BPE, .min_freq = 1, .merges = -1 }, "a\n", "merges is -1: at least 0" },
-    { { .kind = WF_BYTE_LEVEL, .min_freq = 1 }, "a\n", "byte-level is not learned here" },
+    { { .kind = WF_BYTE_LEVEL, .vocab_size = 259, .min_freq = 1 }, "a\n", "bytes need 260 ids" },
     { { .kind = (wf_token_kind)8, .min_freq = 1 }, "a\n", "kind 8 is not one of word|char|bpe" },
     { { .kind = WF_BPE, .min_freq = 1, .vocab_size = 9 },
       "abc\n",

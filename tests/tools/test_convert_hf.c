@@ -224,3 +224,65 @@ TEST(what_is_like_marian_goes_out_and_comes_back) {
     assert_contains(result.err, "it has an encoder and a decoder");
     ok("test ! -e m2");
 }
+
+#define BART "train --train pairs --like bart --preset tiny --threads 1 --quiet "
+
+/* No file is needed: the vocabulary is learned. Greedy outputs stay what they were. */
+TEST(what_is_like_bart_goes_out_and_comes_back) {
+    ok("for i in $(seq 30); do echo \"a$((i % 7)) B.c d$((i % 5))'s\tn\303\251 d$((i % 5)) a$((i % "
+       "7))\"; done > pairs; cut -f1 pairs > src");
+    ok(BART "--epochs 3 -o m > out && convert --to hf m -o d");
+    ck_assert(!strstr(result.err, "has no tokenizer") && !strstr(result.err, "pad_token_id"));
+    ok("convert --from hf d -o back && convert --to hf back -o d2 && diff -r d d2");
+    ck_assert_ptr_null(strstr(result.err, "convert: "));
+    ok("for f in m back; do generate $f src --beam 1 --max-len-a 0 --max-len-b 20 > $f.out; done; "
+       "test -s m.out && cmp m.out back.out");
+    ok("grep -q '\"architectures\": \\[\"BartForConditionalGeneration\"\\]' d/config.json");
+    ok("grep -q BartTokenizer d/tokenizer_config.json; head -n 1 d/merges.txt");
+    assert_contains(result.out, "#version: 0.2");
+    ok("train --resume --train pairs -o m --threads 1 --quiet --epochs 4 > out");
+    ok("train --init back --train pairs -o tuned --threads 1 --quiet --max-steps 2 > out");
+}
+
+/* A model by the defaults has no way out, and is told the one flag that gives it one. */
+TEST(what_has_no_way_out_is_told_the_flag) {
+    ok("printf 'a b\\tb a\\nb a\\ta b\\n' > pairs; train --train pairs --preset tiny --max-steps 1 "
+       "--threads 1 --quiet -o m");
+    run("convert --to hf m -o d");
+    expect(1);
+    assert_contains(result.err, "no family of marian, bart, mbart, m2m_100 has these positions");
+    assert_contains(result.err, "train it with --like bart beside the same options");
+    ok("train --train pairs --preset tiny --max-steps 1 --threads 1 --quiet --share-vocab --norm "
+       "post --positions sinusoidal-halves --activation silu -o m2 && convert --to hf m2 -o d");
+    assert_contains(result.err, "a model trained with --like bart has one that goes out");
+    ok("test -f d/config.json && test ! -e d/vocab.json");
+    ok("train --train pairs --preset tiny --max-steps 1 --threads 1 --quiet --like bart -o m3 && "
+       "convert --to hf m3 -o d3 && test -f d3/vocab.json && test -f d3/merges.txt");
+}
+
+/* Flags beside --like bart, and what is said of them. */
+static const struct {
+    const char *flags, *says;
+} unlike[] = {
+    { "--norm pre", "--like bart: it has --norm post --positions learned --activation gelu "
+                    "--embedding-norm yes --tie all" },
+    { "--embedding-norm no", "--like bart: it has --norm post" },
+    { "--tie decoder", "--like bart: it has --norm post" },
+    { "--tokenizer bpe", "--like bart: it reads text with byte-pair encoding of bytes: --tokenizer "
+                         "byte-level" },
+    { "--tokenizer-tgt char", "--like bart: it reads text with" },
+    { "--arch language", "--like bart: it has an encoder and a decoder" },
+};
+
+TEST_ROWS(what_bart_has_not_is_told, COUNT_OF(unlike)) {
+    ok("printf 'a b\\tb a\\nb a\\ta b\\n' > pairs");
+    run(BART "%s -o m", unlike[_i].flags);
+    expect(2);
+    assert_contains(result.err, unlike[_i].says);
+    run("train --task copy --like bart --max-steps 1");
+    expect(2);
+    assert_contains(result.err, "--like bart: it is for text");
+    run("train --task copy --arch language --embedding-norm yes --max-steps 1");
+    expect(2);
+    assert_contains(result.err, "--embedding-norm would have no effect");
+}

@@ -279,7 +279,9 @@ static void load_model(const program *p, const char *model, wf_hf *hf) {
         warn(p, "%s says nothing of its search: num_beams is %d, as generate searches it", model,
              hf->generation.options.beam);
     if (ok && wf_tokenizer_in_file(f, "tokenizer"))
-        warn(p, "its vocabulary is not one of SentencePiece for each side: the folder has none");
+        warn(p,
+             "its vocabulary is none that transformers has: the folder has no tokenizer; a model "
+             "trained with --like bart has one that goes out");
     wf_file_free(f);
     if (!ok) fail(p, "%s: %s", model, message);
 }

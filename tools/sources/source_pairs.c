@@ -143,13 +143,30 @@ static bool open_sentencepiece(wf_tokenizer *t[2], const dataset_options *o, cha
     return (t[1] = sentencepiece_open(o->spm[1], false, message)) != NULL;
 }
 
+/* The end stands behind a source alone: that of a target is the model's. */
+static wf_tokenizer *with_end(const wf_tokenizer *t, char *message) {
+    wf_byte_level_options o;
+    if (!wf_tokenizer_byte_level(t, &o)) return NULL;
+    o.after = &o.special[WF_END_ID];
+    o.n_after = 1;
+    return wf_tokenizer_from_byte_level(&o, message);
+}
+
+static bool share(wf_tokenizer *t[2], const dataset_options *o, char *message) {
+    t[SIDE_TGT] = t[SIDE_SRC];
+    if (o->targets || wf_tokenizer_kind(t[SIDE_TGT]) != WF_BYTE_LEVEL) return true;
+    t[SIDE_SRC] = with_end(t[SIDE_TGT], message);
+    return t[SIDE_SRC] != NULL;
+}
+
 static bool find_tokenizers(dataset *m, origin *from, const wf_file *f, char *message) {
     wf_tokenizer **t = m->tokenizer;
     bool shared = from->options->shared;
     if (f) return tokenizers_open(t, f, message);
     if (from->options->spm[0]) return open_sentencepiece(t, from->options, message);
     t[0] = learn(from, true, shared, message);
-    if (shared || !t[0]) return (t[1] = t[0]) != NULL;
+    if (!t[0]) return false;
+    if (shared) return share(t, from->options, message);
     return (t[1] = learn(from, false, true, message)) != NULL;
 }
 

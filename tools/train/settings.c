@@ -36,9 +36,10 @@ static const settings defaults = {
 
 /* The words of choices that have no type of their own. */
 #define FORM_WORDS "gpt|llama"
-#define LIKE_WORDS "none|marian"
+#define LIKE_WORDS "none|marian|bart"
 #define FEED_FORWARD_WORDS "plain|gated"
 #define BIAS_WORDS "yes|no"
+#define YES_WORDS "no|yes"
 
 /* What the rows are read into: a table holds addresses. */
 static settings told;
@@ -89,7 +90,8 @@ static option rows[] = {
     INPUT("valid-tgt", told.valid_tgt, "and their targets"),
     CHOICE("tokenizer", told.tokenizer, WF_NAMES(WF_TOKEN_NAMES), "what a line is cut into",
            .fallback = "",
-           OTHERWISE(FOR("add|date", "char"), BY_DATA("text", "bpe"), FOR("lm", "byte-bpe")),
+           OTHERWISE(FOR("add|date", "char"), BY_DATA("text", "bpe"), FOR("lm", "byte-bpe"),
+                     FOR("bart", "byte-level")),
            OF_MODEL, BEFORE("word")),
     CHOICE("tokenizer-tgt", told.tokenizer_tgt, "same" WF_TOKEN_NAMES(WF_NAME_AFTER),
            "and a target, if that is another", OF_MODEL, BEFORE("same")),
@@ -97,11 +99,12 @@ static option rows[] = {
     INPUT("spm-tgt", told.spm_tgt, "and that of the target; one of the two alone is for both sides",
           NEW),
     COUNT("vocab-size", told.vocab_size, 0, 1 << 20, "ids at most, of each side or shared; 0: all",
-          OTHERWISE(BY_DATA("bpe", "8000"), BY_DATA("byte-bpe", "4096")), OF_MODEL, BEFORE("0")),
+          OTHERWISE(BY_DATA("bpe|byte-level", "8000"), BY_DATA("byte-bpe", "4096")), OF_MODEL,
+          BEFORE("0")),
     COUNT("min-freq", told.min_freq, 1, 1e9,
           "rarer words or characters are unknown; rarer pairs "
           "of bpe stay apart",
-          OTHERWISE(FOR("bpe|byte-bpe", "2")), OF_MODEL, BEFORE("1")),
+          OTHERWISE(FOR("bpe|byte-bpe|byte-level", "2")), OF_MODEL, BEFORE("1")),
     FLAG("share-vocab", told.share_vocab, "one vocabulary for source and target", NEW),
 
     GROUP("Model"),
@@ -114,8 +117,8 @@ static option rows[] = {
            OTHERWISE(FOR("text|lm", "small")), NEW),
     CHOICE(
         "like", told.like, LIKE_WORDS,
-        "a form that transformers has, too: --norm, --positions and --activation are its own, and "
-        "convert --to hf can write the model",
+        "a form of transformers, which convert --to hf can write: --norm, --positions and the like "
+        "are its own; bart learns its vocabulary, marian takes --spm-src",
         NEW),
     CHOICE("form", told.form, FORM_WORDS,
            "of a language model: as GPT-2 or as Llama, which is what --norm-kind, --positions, "
@@ -141,15 +144,19 @@ static option rows[] = {
          OTHERWISE(BY_DATA("text", "0.2"), BY_DATA("lm", "0"), FOR("init", "0.1")), STORED),
     REAL("attention-dropout", told.attention_dropout, 0, 0.9, "of attention weights", STORED),
     CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES), "LayerNorm before or after each sublayer",
-           OTHERWISE(FOR("marian", "post")), OF_MODEL),
-    CHOICE(
-        "positions", told.positions, WF_NAMES(WF_POSITIONS_NAMES),
-        "what tells the model about order",
-        OTHERWISE(FOR("lm", "learned"), FOR("llama", "rotary"), FOR("marian", "sinusoidal-halves")),
-        OF_MODEL),
+           OTHERWISE(FOR("marian|bart", "post")), OF_MODEL),
+    CHOICE("embedding-norm", told.embedding_norm, YES_WORDS,
+           "of an encoder and a decoder: LayerNorm behind the embeddings, too",
+           OTHERWISE(FOR("bart", "yes")), OF_MODEL, BEFORE("no")),
+    CHOICE("positions", told.positions, WF_NAMES(WF_POSITIONS_NAMES),
+           "what tells the model about order",
+           OTHERWISE(FOR("lm|bart", "learned"), FOR("llama", "rotary"),
+                     FOR("marian", "sinusoidal-halves")),
+           OF_MODEL),
     CHOICE("activation", told.activation, WF_NAMES(WF_ACTIVATION_NAMES),
            "of the feed-forward layers",
-           OTHERWISE(FOR("lm", "gelu-tanh"), FOR("llama|marian", "silu")), OF_MODEL),
+           OTHERWISE(FOR("lm", "gelu-tanh"), FOR("llama|marian", "silu"), FOR("bart", "gelu")),
+           OF_MODEL),
     CHOICE("norm-kind", told.norm_kind, WF_NAMES(WF_NORM_KIND_NAMES), "LayerNorm or RMSNorm",
            OTHERWISE(FOR("llama", "rms")), OF_MODEL, BEFORE("layer")),
     CHOICE("feed-forward", told.feed_forward, FEED_FORWARD_WORDS,
@@ -161,7 +168,7 @@ static option rows[] = {
         "tie", told.tie, WF_NAMES(WF_TIE_NAMES),
         "share the output's table with no, the decoder's, or both embeddings; of a language model "
         "with none or its one",
-        OTHERWISE(FOR("lm", "decoder")), OF_MODEL),
+        OTHERWISE(FOR("lm", "decoder"), FOR("bart", "all")), OF_MODEL),
 
     GROUP("Optimisation"),
     CHOICE("optimizer", told.optimizer, WF_NAMES(WF_OPTIMIZER_NAMES),
@@ -290,6 +297,8 @@ static void complete_sizes(settings *set) {
     for (int i = 0; i < 5; i++)
         option_no_effect(&train_program, of_one[i], !settings_in_one_row(set),
                          "this architecture has one form");
+    option_no_effect(&train_program, "embedding-norm", settings_in_one_row(set),
+                     "this architecture has none");
     option_no_effect(&train_program, "layers", set->enc_layers && set->dec_layers,
                      "--enc-layers and --dec-layers say it all");
     if (!set->enc_layers) set->enc_layers = set->layers;
@@ -457,8 +466,8 @@ static void take_defaults(settings *set, const wf_file *init) {
     }
     bool spm = set->spm_src || set->spm_tgt;
     if (spm && !option_seen(p, "tokenizer")) set->tokenizer = WF_SENTENCEPIECE;
-    take_defaults_of("tokenizer"), take_defaults_of("preset"), take_defaults_of("form");
     take_defaults_of("like");
+    take_defaults_of("tokenizer"), take_defaults_of("preset"), take_defaults_of("form");
 }
 
 void settings_complete(settings *set, const wf_file *f, const wf_file *init) {

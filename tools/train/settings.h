@@ -15,7 +15,7 @@ enum { LEARN_COPY, LEARN_REVERSE, LEARN_SORT, LEARN_ADD, LEARN_DATE, LEARN_TEXT,
 
 typedef struct settings {
     int task, arch, preset, norm, positions, activation, tie, optimizer, schedule;
-    int like, form, norm_kind, feed_forward, bias;
+    int like, form, norm_kind, feed_forward, bias, embedding_norm;
     int64_t kv_heads;
     int64_t min_len, max_len, d_model, d_ff, heads, layers, enc_layers, dec_layers;
     double dropout, attention_dropout, label_smoothing, clip_norm;
@@ -106,9 +106,9 @@ void settings_take_freeze(settings *set, const wf_file *f);
 
 /* ---- settings_refuse.c ----------------------------------------------------------------------- */
 
-/* Exit if an option that was given would have no effect. */
 /* Refuse, before the training, what a folder of transformers cannot hold: --like. */
 void settings_refuse_unlike(const settings *set);
+/* Exit if an option that was given would have no effect. */
 void settings_refuse_idle(const settings *set);
 /* Exit if running text can't be learned so. */
 void settings_refuse_running(const settings *set);

@@ -48,7 +48,7 @@ static void choose_kinds(settings *set, const survey *s, bool shared) {
 }
 
 static void choose_ids(settings *set, double bytes) {
-    bool merges = set->tokenizer == WF_BPE;
+    bool merges = set->tokenizer == WF_BPE || set->tokenizer == WF_BYTE_LEVEL;
     if (!given("min-freq")) set->min_freq = merges ? 2 : 1;
     if (given("vocab-size")) return;
     set->vocab_size = merges ? defaults_ids(bytes) : 0;
@@ -57,10 +57,10 @@ static void choose_ids(settings *set, double bytes) {
 
 static void follow_lines(void *user, const survey *s, dataset_options *o) {
     settings *set = user;
-    bool text = set->tokenizer != WF_SENTENCEPIECE;
+    bool read = set->tokenizer == WF_SENTENCEPIECE, fixed = read || set->tokenizer == WF_BYTE_LEVEL;
     double bytes = (double)(s->side[0].bytes + s->side[1].bytes);
-    if (text) choose_kinds(set, s, o->shared);
-    if (text) choose_ids(set, o->shared ? bytes : bytes / 2);
+    if (!fixed) choose_kinds(set, s, o->shared);
+    if (!read) choose_ids(set, o->shared ? bytes : bytes / 2);
     for (int i = 0; i < 2; i++) o->tokens[i] = settings_tokens(set, i);
 }
 

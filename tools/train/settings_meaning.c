@@ -21,6 +21,12 @@ wf_tokenizer_options settings_tokens(const settings *set, int side) {
     return tokens;
 }
 
+/* What is read by one model of transformers with a vocab.json has one vocabulary. */
+static bool settings_share_vocab(const settings *set) {
+    bool byte_level = set->tokenizer == WF_BYTE_LEVEL && !set->tokenizer_tgt;
+    return set->share_vocab || settings_in_one_row(set) || byte_level;
+}
+
 static dataset_options pairs_of(settings *set) {
     return (dataset_options){
         .text_task = settings_from_files(set) ? -1 : set->task - LEARN_ADD,
@@ -30,7 +36,7 @@ static dataset_options pairs_of(settings *set) {
         .held = set->held,
         .tokens = { settings_tokens(set, 0), settings_tokens(set, 1) },
         .spm = { set->spm_src, set->spm_tgt },
-        .shared = set->share_vocab || settings_in_one_row(set),
+        .shared = settings_share_vocab(set),
         .targets = settings_in_one_row(set),
         .max_tokens = set->max_len,
         .batches = { .sentences = set->batch_size,
@@ -83,6 +89,7 @@ static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
                              .positions = (wf_positions)set->positions,
                              .tie = (wf_tie)set->tie,
                              .norm_first = set->norm == WF_NORM_PRE,
+                             .embedding_norm = set->embedding_norm,
                              .start_id = m->ids.start,
                              .end_id = m->ids.end,
                              .norm_kind = (wf_norm_kind)set->norm_kind,

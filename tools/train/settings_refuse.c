@@ -17,19 +17,40 @@ static void refuse_idle_numbers(const settings *set) {
                      "only adamw and lion decay weights");
 }
 
-/* MarianMT of transformers is these forms alone, and reads text with SentencePiece models. */
+/* What the classes of transformers are alone, in the order of the words of --like. */
+static const struct {
+    const char *name, *form;
+    wf_positions positions;
+    bool embedding_norm, one_table, needs_text;
+    wf_token_kind tokenizer;
+    const char *text;
+} likes[] = {
+    { .name = "none" },
+    { "marian", "--norm post --positions sinusoidal-halves --activation silu", WF_POSITIONS_HALVES,
+      false, false, false, WF_SENTENCEPIECE,
+      "it reads text with SentencePiece models, which weft does not learn: --spm-src FILE "
+      "--spm-tgt "
+      "FILE; or --like bart, which needs no file" },
+    { "bart", "--norm post --positions learned --activation gelu --embedding-norm yes --tie all",
+      WF_POSITIONS_LEARNED, true, true, true, WF_BYTE_LEVEL,
+      "it reads text with byte-pair encoding of bytes: --tokenizer byte-level" },
+};
+
 void settings_refuse_unlike(const settings *set) {
     const program *p = &train_program;
+    const char *name = likes[set->like].name;
     if (!set->like) return;
     if (settings_in_one_row(set))
-        usage_error(p, "--like marian: it has an encoder and a decoder: --arch transformer");
-    if (set->norm != WF_NORM_POST || set->positions != WF_POSITIONS_HALVES)
-        usage_error(p, "--like marian: it has --norm post --positions sinusoidal-halves "
-                       "--activation silu");
-    if (settings_text(set) && set->tokenizer != WF_SENTENCEPIECE)
-        usage_error(p,
-                    "--like marian: it reads text with SentencePiece models, which weft does not "
-                    "learn: --spm-src FILE --spm-tgt FILE");
+        usage_error(p, "--like %s: it has an encoder and a decoder: --arch transformer", name);
+    if (set->norm != WF_NORM_POST || set->positions != (int)likes[set->like].positions ||
+        set->embedding_norm != likes[set->like].embedding_norm ||
+        (likes[set->like].one_table && set->tie != WF_TIE_ALL))
+        usage_error(p, "--like %s: it has %s", name, likes[set->like].form);
+    if (likes[set->like].needs_text && !settings_text(set))
+        usage_error(p, "--like %s: it is for text, which has a padding id: leave --like out", name);
+    if (settings_text(set) && (set->tokenizer != (int)likes[set->like].tokenizer ||
+                               (likes[set->like].one_table && set->tokenizer_tgt)))
+        usage_error(p, "--like %s: %s", name, likes[set->like].text);
 }
 
 void settings_refuse_idle(const settings *set) {
