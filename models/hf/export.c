@@ -1,6 +1,7 @@
 /* models/hf/export.c - a model of weft as a folder that transformers opens; see hf.h. What is
  * written is read again by import.c as the same model, but for what the notes say. */
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,20 +158,27 @@ static void put_ids(hf_text *t, const char *name, const int32_t *ids, int n) {
     put(t, "]");
 }
 
+/* The exponent of n that changes a score with the length as the penalty does. That of 'gnmt', ((5 + n)
+ * / 6)^alpha, is alpha n / (5 + n), and so another for each length: of 20 tokens, 0.8 alpha. */
+enum { USUAL_LENGTH = 20, GNMT_OFFSET = 5 };
+static double length_penalty(const wf_decode_options *d) {
+    if (d->penalty == WF_PENALTY_NONE) return 0;
+    if (d->penalty == WF_PENALTY_AVERAGE) return d->alpha;
+    return round(1e6 * d->alpha * USUAL_LENGTH / (USUAL_LENGTH + GNMT_OFFSET)) / 1e6;
+}
+
 static void tell_what_is_lost(const wf_generation *g, char *notes) {
     const wf_decode_options *d = &g->options;
-    if (d->penalty == WF_PENALTY_GNMT && d->beam > 1)
-        wf_hf_note(notes, "generation_config.json: transformers has no length penalty 'gnmt'");
+    if (d->penalty == WF_PENALTY_GNMT && d->beam > 1) {
+        char is[WF_REAL_TEXT], was[WF_REAL_TEXT];
+        wf_hf_note(notes,
+                   "generation_config.json: 'length_penalty' is %s, which weighs outputs of about "
+                   "%d tokens as the penalty 'gnmt' of %s, which transformers does not have",
+                   real_text(length_penalty(d), is), USUAL_LENGTH, real_text(d->alpha, was));
+    }
     if (d->max_len_a > 0)
         wf_hf_note(notes, "generation_config.json: the longest output is that of the model: "
                           "transformers has no limit by the source's length");
-    if (d->beam > 1 && d->stop == WF_STOP_SURE)
-        wf_hf_note(notes, "generation_config.json: transformers stops a search by 'early_stopping' "
-                          "false, earlier than weft's rule 'sure'");
-    if (*g->not_done)
-        wf_hf_note(notes,
-                   "generation_config.json: what weft's search does not do is not written: %s",
-                   g->not_done);
     if (g->n_forced > 1)
         wf_hf_note(notes, "generation_config.json: transformers forces one first token, not %d",
                    g->n_forced);
@@ -182,10 +190,11 @@ static int64_t longest(const hf_config *c, const wf_decode_options *d) {
     return fixed ? (int64_t)d->max_len_b + counted : c->c.max_len;
 }
 
-/* Settings that transformers accepts for a beam alone: in others it would warn of them. */
+/* Settings that transformers accepts for a beam alone: in others it would warn of them. Of its rules
+ * "never" alone is as sure as 'sure': it finds the same best output, and may search for longer. */
 static void put_beam(hf_text *t, const wf_decode_options *d) {
-    put_real(t, "length_penalty", d->penalty == WF_PENALTY_NONE ? 0 : d->alpha);
-    if (d->stop == WF_STOP_LONGEST)
+    put_real(t, "length_penalty", length_penalty(d));
+    if (d->stop == WF_STOP_LONGEST || d->stop == WF_STOP_SURE)
         key(t, "early_stopping"), put(t, "\"never\"");
     else
         put_flag(t, "early_stopping", d->stop == WF_STOP_FULL);
@@ -214,6 +223,18 @@ static void put_rules(hf_text *t, const wf_generation *g) {
     put(t, "]");
 }
 
+/* What was read and is not done here is another's to do. */
+static bool put_not_done(hf_text *t, const wf_generation *g, char *message) {
+    hf_object o;
+    bool ok = wf_hf_not_done(&o, g, message);
+    for (int i = 0; ok && i < o.n; i++) {
+        key(t, o.values[i].key);
+        wf_hf_put_text(t, o.values[i].text, o.values[i].bytes);
+    }
+    wf_hf_object_free(&o);
+    return ok;
+}
+
 static bool write_search(const hf_config *c, const wf_generation *g, int n_shut_out,
                          wf_hf_put put_file, void *user, char *message) {
     const wf_decode_options *d = &g->options;
@@ -233,6 +254,10 @@ static bool write_search(const hf_config *c, const wf_generation *g, int n_shut_
     if (g->n_forced) put_int(&t, "forced_bos_token_id", g->forced[0]);
     if (g->n_banned) put_ids(&t, "bad_words_ids", g->banned, g->n_banned);
     if (n_shut_out || d->renormalize) put_flag(&t, "renormalize_logits", true);
+    if (!put_not_done(&t, g, message)) {
+        free(t.text);
+        return false;
+    }
     put(&t, "\n}\n");
     return write_text(&t, "generation_config.json", put_file, user, message);
 }

@@ -6,6 +6,7 @@
  * changes none is known by name. */
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "folder.h"
@@ -197,12 +198,12 @@ static void tell_not_done(const hf_object *o, const hf_value *v, wf_generation *
     keep(g->not_done, v->key, v);
 }
 
-static void tell_what_changes(const hf_object *o, wf_generation *g, char *notes) {
+static void tell_what_changes(const hf_object *o, bool samples, wf_generation *g, char *notes) {
     for (int i = 0; i < o->n; i++) {
         const hf_value *v = &o->values[i];
         int row = neutral_row(v->key);
         if (row < 0 || wf_hf_is_null(v) || is_neutral(v, neutral[row].neutral)) continue;
-        if (!neutral[row].of_samples || g->options.sample) tell_not_done(o, v, g, notes);
+        if (!neutral[row].of_samples || samples) tell_not_done(o, v, g, notes);
     }
 }
 
@@ -326,16 +327,29 @@ static bool read_beginning(const hf_object *o, const hf_config *c, wf_generation
     return true;
 }
 
+static const char *const of_samples[] = { "top_k", "top_p", "temperature" };
+
+/* How it would be drawn is kept with what is not done. */
+static void tell_sampled_beam(const hf_object *o, wf_generation *g, char *notes) {
+    tell_not_done(o, wf_hf_find(o, "do_sample"), g, notes);
+    for (int i = 0; i < COUNT_OF(of_samples); i++) {
+        const hf_value *v = wf_hf_find(o, of_samples[i]);
+        if (v) keep(g->not_done, v->key, v);
+    }
+}
+
 /* Within a beam weft does not draw. Where the file does not say it, transformers takes the 50 likeliest
  * tokens. */
-static bool read_sample(const hf_object *o, wf_generation *g, char *notes, char *message) {
+static bool read_sample(const hf_object *o, bool *samples, wf_generation *g, char *notes,
+                        char *message) {
     enum { LIKELIEST = 50 };
     wf_decode_options *d = &g->options;
     int64_t top_k = LIKELIEST;
     if (!flag(o, "do_sample", &d->sample, message)) return false;
+    *samples = d->sample;
     if (d->sample && d->beam > 1) {
         d->sample = false;
-        tell_not_done(o, wf_hf_find(o, "do_sample"), g, notes);
+        tell_sampled_beam(o, g, notes);
     }
     if (!d->sample) return true;
     bool ok = whole(o, "top_k", 0, INT32_MAX, &top_k, message) &&
@@ -371,6 +385,7 @@ static bool read_forced(const hf_object *o, const hf_config *c, wf_generation *g
 bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *notes, char *message) {
     wf_generation *g = &s->g;
     int64_t beam = 1;
+    bool samples;
     *s = (hf_search){ .g.options = wf_decode_defaults() };
     if (strcmp(o->file, "config.json") != 0 && !check_known(o, message)) return false;
     bool ok = agreed_id(o, "decoder_start_token_id", &c->start, message) &&
@@ -385,7 +400,73 @@ bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *not
               read_repetition(o, &g->options, message) && read_beginning(o, c, g, message);
     g->options.beam = (int)beam;
     g->options.renormalize = s->renormalize;
-    if (!ok || !read_sample(o, g, notes, message)) return false;
-    tell_what_changes(o, g, notes);
+    if (!ok || !read_sample(o, &samples, g, notes, message)) return false;
+    tell_what_changes(o, samples, g, notes);
+    return true;
+}
+
+/* ---- what is not done, back again ------------------------------------------------------------ */
+
+/* The bytes of a value: up to "; " outside of strings and brackets, or to the end. */
+static size_t value_bytes(const char *text) {
+    int depth = 0;
+    bool quoted = false;
+    size_t n = 0;
+    for (; text[n]; n++) {
+        char c = text[n];
+        if (quoted && c == '\\' && text[n + 1])
+            n++;
+        else if (c == '"')
+            quoted = !quoted;
+        else if (!quoted && (c == '[' || c == '{'))
+            depth++;
+        else if (!quoted && (c == ']' || c == '}'))
+            depth--;
+        else if (!quoted && depth == 0 && strncmp(text + n, "; ", 2) == 0)
+            break;
+    }
+    return n;
+}
+
+static bool put_pair(hf_text *t, const char **at) {
+    char name[HF_SHOWN];
+    size_t n = strcspn(*at, "="), bytes;
+    if ((*at)[n] != '=' || n >= sizeof name) return false;
+    memcpy(name, *at, n);
+    name[n] = '\0';
+    *at += n + 1;
+    bytes = value_bytes(*at);
+    wf_hf_put_text(t, t->n > 1 ? "," : "", t->n > 1);
+    wf_hf_put_string(t, name);
+    wf_hf_put_text(t, ":", 1);
+    wf_hf_put_text(t, *at, bytes);
+    *at += bytes;
+    *at += strncmp(*at, "; ", 2) == 0 ? 2 : 0;
+    return true;
+}
+
+/* A setting that is written because the search does it is not one of these. */
+static bool may_be_not_done(const char *name, bool sample) {
+    bool drawn = strcmp(name, "do_sample") == 0 || listed(of_samples, COUNT_OF(of_samples), name);
+    return neutral_row(name) >= 0 || (drawn && !sample);
+}
+
+bool wf_hf_not_done(hf_object *o, const wf_generation *g, char *message) {
+    hf_text t = { 0 };
+    const char *at = g->not_done;
+    bool ok = true;
+    *o = (hf_object){ 0 };
+    wf_hf_put_text(&t, "{", 1);
+    while (*at && ok) ok = put_pair(&t, &at);
+    wf_hf_put_text(&t, "}", 1);
+    if (t.failed || !ok) {
+        free(t.text);
+        return fail(message, t.failed ? "out of memory" : "generate.not-done: no list of settings");
+    }
+    if (!wf_hf_object_parse(o, "generate.not-done", t.text, t.n, message)) return false;
+    for (int i = 0; i < o->n; i++)
+        if (!may_be_not_done(o->values[i].key, g->options.sample))
+            return fail(message, "generate.not-done: '%.60s' is not a setting of this kind",
+                        o->values[i].key);
     return true;
 }

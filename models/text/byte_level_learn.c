@@ -2,6 +2,7 @@
  * vocabulary.c learned within GPT-2's chunks, with the first ids and the tokens around a line that
  * BART has. See byte_level.h. */
 #include "byte_level.h"
+#include "core/base/utf8.h"
 
 #include <stdlib.h>
 
@@ -14,7 +15,7 @@ bool wf_byte_level_chunk_next(wf_span *rest, wf_span *chunk) {
     if (!rest->bytes) return false;
     size_t n = wf_byte_level_chunk(*rest);
     if (n > LONGEST_CHUNK)
-        for (n = LONGEST_CHUNK; (rest->text[n] & 0xC0) == 0x80;) n--;
+        for (n = LONGEST_CHUNK; wf_utf8_continues(rest->text[n]);) n--;
     *chunk = (wf_span){ rest->text, n };
     rest->text += n, rest->bytes -= n;
     return true;

@@ -3,6 +3,8 @@
  *
  * 1,000 searches of larger models are compared by hf_peer.py, which needs transformers. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
+#include <math.h>
+
 #include "hf_files.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
@@ -368,8 +370,64 @@ TEST(what_changes_a_search_is_told) {
     ck_assert_str_eq(hf.generation.not_done, "diversity_penalty=0.5; num_beam_groups=2; "
                                              "stop_strings=[\"a b\",\"\\\"\"]");
     ck_assert_msg(wf_hf_export(&hf, folder, &whole_files, message), "%s", message);
-    assert_contains(hf.notes, "what weft's search does not do is not written: diversity_penalty");
+    wf_hf again = import(folder);
+    assert_same(&hf, &again);
+    ck_assert_str_eq(again.generation.not_done, hf.generation.not_done);
+    wf_hf_free(&hf), wf_hf_free(&again);
+}
+
+/* What a file says is not done, and what is said of it when it is written back. */
+static const struct {
+    const char *not_done, *sentence;
+} not_done[] = {
+    { "stop_strings=[\"a; b=c\",\"\\\"]; \"]; penalty_alpha=0.6", NULL },
+    { "sequence_bias={\"a\":[[1],2]}; min_p=0.1", NULL },
+    { "num_beams=4", "generate.not-done: 'num_beams' is not a setting of this kind" },
+    { "num_beam_groups", "generate.not-done: no list of settings" },
+    { "num_beam_groups=2; num_beam_groups=2", "generate.not-done" },
+    { "num_beam_groups=2,\"num_beams\":9", "generate.not-done: 'num_beams' is not" },
+    { "num_beam_groups=", "generate.not-done" },
+    { "stop_strings=\"a", "generate.not-done" },
+    { "stop_strings=[1}; min_p=2", "generate.not-done" },
+};
+
+TEST_ROWS(what_is_not_done_is_written_back, COUNT_OF(not_done)) {
+    char message[WF_MESSAGE] = "", path[512];
+    wf_hf hf = import_search("\"do_sample\": false");
+    snprintf(hf.generation.not_done, sizeof hf.generation.not_done, "%s", not_done[_i].not_done);
+    bool ok = wf_hf_export(&hf, folder, &whole_files, message);
+    ck_assert_msg(ok == !not_done[_i].sentence, "%s", message);
+    if (!ok) assert_contains(message, not_done[_i].sentence);
     wf_hf_free(&hf);
+    if (!ok) return;
+    place(path, folder, "generation_config.json");
+    hf = import(folder);
+    if (_i == 0)
+        ck_assert_str_eq(hf.generation.not_done, "penalty_alpha=0.6; "
+                                                 "stop_strings=[\"a; b=c\",\"\\\"]; \"]");
+    wf_hf_free(&hf);
+}
+
+/* Two outputs of about 20 tokens whose scores by gnmt are equal are nearly equal by what is written. */
+TEST(a_length_penalty_is_the_nearest_that_there_is) {
+    char message[WF_MESSAGE] = "";
+    wf_hf hf = import_search("\"do_sample\": false");
+    wf_decode_options *d = &hf.generation.options;
+    d->penalty = WF_PENALTY_GNMT, d->alpha = 0.6, d->stop = WF_STOP_SURE;
+    ck_assert_msg(wf_hf_export(&hf, folder, &whole_files, message), "%s", message);
+    assert_contains(hf.notes,
+                    "'length_penalty' is 0.48, which weighs outputs of about 20 tokens as "
+                    "the penalty 'gnmt' of 0.6");
+    wf_hf again = import(folder);
+    d = &again.generation.options;
+    ck_assert(d->penalty == WF_PENALTY_AVERAGE && d->stop == WF_STOP_LONGEST);
+    for (int n = 15; n < 26; n++) {
+        double gnmt = pow((5 + n) / 25.0, 0.6), near = pow(n / 20.0, d->alpha);
+        ck_assert_double_le(fabs(gnmt / near - 1), 0.01);
+        if (n != 20) ck_assert_double_lt(fabs(gnmt - near), fabs(gnmt - pow(n / 20.0, 0.6)));
+        if (n != 20) ck_assert_double_lt(fabs(gnmt - near), fabs(gnmt - n / 20.0));
+    }
+    wf_hf_free(&hf), wf_hf_free(&again);
 }
 
 /* What it does is read, and comes back from a folder. */
@@ -398,7 +456,7 @@ TEST(samples_are_read_and_written) {
     char message[WF_MESSAGE] = "";
     wf_hf hf = import_search("\"do_sample\": true, \"top_p\": 0.5");
     ck_assert(!hf.generation.options.sample);
-    ck_assert_str_eq(hf.generation.not_done, "do_sample=true");
+    ck_assert_str_eq(hf.generation.not_done, "do_sample=true; top_p=0.5");
     wf_hf_free(&hf);
     copy_changed_of("marian", "generation_config.json", "\"num_beams\": 4",
                     "\"do_sample\": true, \"top_p\": 0.5, \"temperature\": 0.75");

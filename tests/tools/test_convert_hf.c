@@ -182,7 +182,7 @@ TEST(a_folder_searches_as_generate_does) {
     assert_contains(result.err, "num_beams is 4, as generate searches it");
     assert_contains(result.out, "beam = 4\n");
     ok("grep -q '\"num_beams\": 4' d/generation_config.json");
-    ok("grep -q '\"length_penalty\": 0.6' d/generation_config.json");
+    ok("grep -q '\"length_penalty\": 0.48' d/generation_config.json");
     ok("train --task copy --norm post --positions sinusoidal-halves --activation silu --d-model 8 "
        "--heads 2 --layers 1 --d-ff 8 --max-steps 1 --quiet --threads 1 -o ids && convert --to hf "
        "ids -o d2 && cat d2/generation_config.json");

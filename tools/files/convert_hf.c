@@ -14,6 +14,7 @@
 
 #include "tools/cli/output.h"
 #include "tools/cli/uses.h"
+#include "tools/data/usual_search.h"
 
 #define UNFINISHED "weft-export.unfinished"
 
@@ -248,18 +249,6 @@ static wf_tokenizer *tokenizer(const wf_file *f, const char *prefix, char *messa
         *ok && wf_tokenizer_in_file(f, prefix) ? wf_tokenizer_from_meta(f, prefix, message) : NULL;
     *ok = *ok && (t || !wf_tokenizer_in_file(f, prefix));
     return t;
-}
-
-/* The search of `generate` for a model whose file says nothing of one: a beam for text, none for
- * token ids. */
-static wf_decode_options usual_search(bool text) {
-    wf_decode_options o = wf_decode_defaults();
-    if (!text) return o;
-    o.beam = 4;
-    o.penalty = WF_PENALTY_GNMT;
-    o.alpha = 0.6;
-    o.max_len_b = 50;
-    return o;
 }
 
 static bool is_of_text(const wf_file *f) {

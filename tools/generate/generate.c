@@ -12,15 +12,16 @@
 #include "models/choices.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/uses.h"
+#include "tools/data/usual_search.h"
 
 /* What the rows are read into: a table holds addresses. */
 static settings told = {
-    .beam = 4,
+    .beam = USUAL_BEAM,
     .nbest = 1,
-    .penalty = WF_PENALTY_GNMT,
-    .length_penalty = 0.6,
+    .penalty = USUAL_PENALTY,
+    .length_penalty = USUAL_ALPHA,
     .max_len_a = 1,
-    .max_len_b = 50,
+    .max_len_b = USUAL_ROOM,
     .top_p = 1,
     .temperature = 1,
     .repetition_penalty = 1,

@@ -1,0 +1,21 @@
+/* tools/data/usual_search.h - how programs search with a model whose file says nothing of it: text as in
+ * "Attention Is All You Need", token ids greedily. */
+#ifndef WEFT_TOOLS_DATA_USUAL_SEARCH_H
+#define WEFT_TOOLS_DATA_USUAL_SEARCH_H
+
+#include "models/decode.h"
+
+enum { USUAL_BEAM = 4, USUAL_PENALTY = WF_PENALTY_GNMT, USUAL_ROOM = 50 };
+#define USUAL_ALPHA 0.6
+
+static inline wf_decode_options usual_search(bool text) {
+    wf_decode_options o = wf_decode_defaults();
+    if (!text) return o;
+    o.beam = USUAL_BEAM;
+    o.penalty = (wf_length_penalty)USUAL_PENALTY;
+    o.alpha = USUAL_ALPHA;
+    o.max_len_b = USUAL_ROOM;
+    return o;
+}
+
+#endif
