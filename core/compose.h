@@ -15,8 +15,8 @@
 
 #include "graph.h"
 
-/* Begin `name`, a literal. Fails the graph if one of the operands is NULL: of one that may be NULL
- * another stands in its place. */
+/* Begin the function `name`, a literal. The graph fails if an operand is NULL: pass another operand
+ * in the place of an optional one that is NULL. */
 void wf_compose(const char *name, int n, wf_tensor *const *operands);
 #define WF_COMPOSE(NAME, ...)                                                                      \
     wf_compose(NAME, sizeof((wf_tensor *[]){ __VA_ARGS__ }) / sizeof(wf_tensor *),                 \

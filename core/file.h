@@ -23,26 +23,27 @@ typedef struct wf_entry {
     size_t bytes;
 } wf_entry;
 
-/* A pair of the file's __metadata__. */
+/* A key and a value of the file's __metadata__. */
 typedef struct wf_meta {
     const char *key, *value;
 } wf_meta;
 
-/* Read a whole file: safetensors, or what torch.save(state_dict) writes, which is known by its
- * first bytes. Never NULL; after a failure it has an error and no entries. Entries and texts live
- * until wf_file_free. A checksum is verified: that in the metadata, which wf_file_save writes, or
- * the CRC-32 of each record of a ZIP archive.
+/* Read a whole file: safetensors, or a state_dict of torch.save; the first bytes tell which. Never
+ * NULL; after a failure it has an error and no entries. Entries and texts live until wf_file_free.
+ * A checksum is verified: the one in the metadata that wf_file_save writes, or the CRC-32 of each
+ * record of a ZIP archive.
  *
- * Of torch.save both containers are read: the ZIP archive of torch 1.6 and later, and the one
- * before, which has no checksum. A state_dict is a flat dict of tensors; nothing that the file
- * names is executed, and what a state_dict does not need is refused by name, as are tensors that
+ * Both containers of torch.save are read: the ZIP archive of torch 1.6 and later, and the older
+ * one, which has no checksum. A state_dict is a flat dict of tensors. Nothing that the file names
+ * is executed. Everything that a state_dict does not need is refused by name, as are tensors that
  * are not contiguous. There is no metadata. Tensors that share a storage in PyTorch share their
- * data here; those of a safetensors file never overlap. The pickle has at most 32 MiB, and is read
- * with memory of at most 25 times its length. */
+ * data here; those of a safetensors file never overlap. The pickle may have at most 32 MiB, and
+ * reading it takes at most 25 times its length of memory. */
 WF_API wf_file *wf_file_open(const char *path);
-WF_API wf_file *wf_file_parse(const void *bytes, size_t size); /* the same from memory, copied */
-/* The entries of n files as those of one, which then owns them; it has no metadata. Never NULL; it has
- * an error if one of them has, or two have a tensor of one name. */
+WF_API wf_file *wf_file_parse(const void *bytes,
+                              size_t size); /* like wf_file_open, from memory that is copied */
+/* Join n files into one that owns them and has the entries of all; it has no metadata. Never NULL.
+ * It has an error if one of the files has, or if two have a tensor of the same name. */
 WF_API wf_file *wf_file_join(wf_file *const *files, int n);
 WF_API void wf_file_free(wf_file *f);
 WF_API bool wf_file_ok(const wf_file *f);
@@ -50,11 +51,12 @@ WF_API const char *wf_file_error(const wf_file *f);
 WF_API int wf_file_count(const wf_file *f);
 WF_API const wf_entry *wf_file_at(const wf_file *f, int i); /* in the order of the data */
 WF_API const wf_entry *wf_file_find(const wf_file *f, const char *name); /* NULL: not there */
-WF_API int wf_file_place(const wf_file *f, const wf_entry *entry);  /* its i; -1: none of f's */
+WF_API int wf_file_place(const wf_file *f,
+                         const wf_entry *entry); /* its index; -1: not an entry of f */
 WF_API const char *wf_file_meta(const wf_file *f, const char *key); /* NULL: not there */
 WF_API int wf_file_meta_count(const wf_file *f);
 WF_API wf_meta wf_file_meta_at(const wf_file *f, int i);
-WF_API bool wf_file_checked(const wf_file *f); /* it had a checksum, it was right */
+WF_API bool wf_file_checked(const wf_file *f); /* it had a checksum, which was right */
 
 /* Write atomically: temporary name in the same folder, fsync, rename, fsync of the folder. On
  * failure the old file is unchanged, and message[256] has the reason. The bytes depend only on the
@@ -70,43 +72,45 @@ WF_API bool wf_file_save(const char *path, const wf_entry *entries, int n, const
  * `path`. wf_file_save does this too; this is for programs that write such files themselves. */
 WF_API void wf_file_remove_left(const char *path);
 
-/* An I8 matrix is read with its scales: a tensor "name_scale", F32, with a number for each row. Its
- * values are its numbers times them. The scales of this entry, or NULL; is this entry some? */
+/* An I8 matrix has its scales in a second tensor "name_scale", F32, one number for each row; its
+ * values are its numbers times them. The first function returns the scales of this entry, or NULL.
+ * The second is true if this entry holds scales. */
 WF_API const wf_entry *wf_file_scale_of(const wf_file *f, const wf_entry *entry);
 WF_API bool wf_file_is_scale(const wf_file *f, const wf_entry *entry);
 
-/* How many values of an entry of reals are NaN or infinite; of other types 0. */
+/* The number of NaN and infinite values in an entry of reals; 0 for other types. */
 WF_API int64_t wf_file_not_finite(const wf_entry *entry);
 /* Copy an entry (F32, F64, BF16, F16; I32 for i32) into a leaf of the same shape, converting. False
  * with message[256]. */
 WF_API bool wf_file_load(const wf_entry *entry, wf_tensor *leaf, char *message);
-/* The same of n pairs: all of them, or no leaf changes. */
+/* Like wf_file_load for n pairs: all of them, or no leaf changes. */
 WF_API bool wf_file_load_leaves(const wf_entry *const *entries, wf_tensor *const *leaves, int n,
                                 char *message);
-/* The same of entries of f, where scales[i] is what wf_file_scale_of says of entries[i]; f and
- * scales may be NULL. A leaf that is there k times, one after the other, takes k entries of one type
- * and shape: its rows, one part below the other. */
+/* Like wf_file_load_leaves for entries of f, where scales[i] is the result of
+ * wf_file_scale_of(entries[i]); f and scales may be NULL. A leaf that is listed k times in a row
+ * takes k entries of one type and shape, stacked along its rows. */
 WF_API bool wf_file_load_from(const wf_file *f, const wf_entry *const *entries,
                               const wf_entry *const *scales, wf_tensor *const *leaves, int n,
                               char *message);
-/* From now on what is loaded from f, by wf_file_load_from, wf_load or a model's functions, is given
- * back to the system while it is copied: f and the leaves together take little more memory than the
- * larger of both. (Parts of a leaf in panels that do not begin on whole panels are kept, and copied
- * once more.) For those who free f right after. An entry that was loaded, or shares a storage with one that was,
- * then has no data (NULL), and is not loaded again; its name, type and shape stay, as do the
- * metadata. All or nothing as ever: a refused load gives nothing back. No other thread may use f
- * meanwhile. */
+/* From now on, loading from f frees the file's memory while it copies: f and the leaves together
+ * then take little more memory than the larger of both. (Parts of a packed leaf that do not begin
+ * on whole panels are kept, and copied once more.) Call it if f is freed right after loading. It
+ * affects wf_file_load_from, wf_load and a model's functions.
+ *
+ * An entry that was loaded, or shares a storage with one that was, then has no data (NULL), and
+ * cannot be loaded again; its name, type and shape stay, as does the metadata. A refused load frees
+ * nothing. No other thread may use f meanwhile. */
 WF_API void wf_file_drop_loaded(wf_file *f);
-/* wf_file_save of n leaves under their names, in their own type; those kept as WF_PANELS_INT8 as I8
- * with scales. No plan that updates one of them may run meanwhile. */
+/* wf_file_save of n leaves under their names, in their own type; those kept as WF_PANELS_INT8
+ * become I8 with scales. No plan that updates one of them may run meanwhile. */
 WF_API bool wf_file_save_leaves(const char *path, wf_tensor *const *leaves, int n,
                                 const wf_meta *meta, int n_meta, char *message);
 
 /* Real numbers as text in files: with a decimal point, in any locale. */
 enum { WF_REAL_TEXT = 32 };
-/* As printf's %.*g in the C locale, with 1..17 digits; 17 digits read back as the same number. */
+/* Like printf's %.*g in the C locale, with 1..17 digits; 17 digits read back as the same number. */
 WF_API char *wf_format_real(double value, int digits, char text[WF_REAL_TEXT]);
-/* As strtod in the C locale; false unless the whole text is a number. */
+/* Like strtod in the C locale; false unless the whole text is a number. */
 WF_API bool wf_parse_real(const char *text, double *value);
 
 #ifdef __cplusplus

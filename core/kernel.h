@@ -46,7 +46,7 @@ struct wf_kernel {
     /* bit i: out[0] may overwrite operand i, element by element: the plan does so only if both have
      * as many bytes, and elements of one size */
     uint32_t in_place;
-    /* out[0] must not overwrite an operand whose memory another operand reads, too */
+    /* out[0] must not overwrite an operand whose memory is also read as another operand */
     bool exclusive;
     /* out[0] lives in the caller's state when the plan has one; see ops/shape/cache.c */
     bool cached;

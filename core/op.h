@@ -112,14 +112,15 @@ WF_API bool wf_fail(const wf_call *c, const char *format, ...) WF_PRINTF(2, 3);
 /* A number for a node that draws random bits and has no name: 0, 1, 2... in the current scope. */
 WF_API uint32_t wf_next_site(wf_graph *g);
 
-/* "[B,T,512]" for a view, for messages. Returns one of a few rotating buffers of the call. */
+/* The shape of a view as "[B,T,512]", for messages. Returns one of a few rotating buffers of the
+ * call. */
 WF_API const char *wf_show(const wf_call *c, const wf_view *v);
 
 /* ---- helpers for shape rules and kernels ----------------------------------------------------- */
 
 WF_API int64_t wf_view_count(const wf_view *v); /* elements */
 WF_API size_t wf_view_unit(const wf_view *v);   /* bytes of an element in memory */
-/* bytes of so many elements; of a matrix in panels, those of whole panels */
+/* The bytes of so many elements; in a matrix packed in panels, those of whole panels. */
 WF_API size_t wf_view_bytes(const wf_view *v, int64_t elements);
 WF_API bool wf_view_dense(const wf_view *v); /* row-major without gaps */
 /* columns: size of the last axis; rows: product of the others */

@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-/* Which leaves of a graph: those of these kinds, with this prefix, that `keep` wants. */
+/* Selects leaves of a graph: those of these kinds, with this prefix, for which `keep` is true. */
 typedef struct wf_leaves {
     bool parameters, buffers;                        /* neither: both */
     const char *prefix;                              /* of their names; NULL: any */
@@ -34,14 +34,15 @@ typedef struct wf_leaves {
     void *user;
 } wf_leaves;
 
-/* Write them to a file with these pairs of metadata, as wf_file_save does: whole, or the old file
- * stays. what NULL: all. A matrix kept as WF_PANELS_INT8 is I8, beside it "name_scale". No plan
- * that updates a leaf may run meanwhile. False with message[256]. */
+/* Write leaves to a file with these pairs of metadata. As with wf_file_save, the file is written
+ * whole or the old one stays. what NULL: all leaves. A matrix kept as WF_PANELS_INT8 is stored as
+ * I8, with its scales as "name_scale". No plan that updates a leaf may run meanwhile. False with
+ * message[256]. */
 WF_API bool wf_save(const wf_graph *g, const char *path, const wf_leaves *what, const wf_meta *meta,
                     int n_meta, char *message);
 
-/* Tensors whose names in the file begin with in_file are those of the graph that begin with
- * in_graph instead; in_graph NULL: they stay in the file, and that is right. */
+/* Renames: a tensor of the file whose name begins with in_file is matched with the leaf whose name
+ * begins with in_graph instead. in_graph NULL: the tensor is not wanted, and that is no error. */
 typedef struct wf_rename {
     const char *in_file, *in_graph;
 } wf_rename;
@@ -49,12 +50,12 @@ typedef struct wf_rename {
 typedef enum {
     WF_LOADED,
     WF_MISSING,    /* a leaf that is not in the file: it keeps its values */
-    WF_UNEXPECTED, /* a tensor of the file that is none of the leaves */
+    WF_UNEXPECTED, /* a tensor of the file that matches no leaf */
     WF_MISFIT      /* of another shape, another type, or with a value too large for the leaf */
 } wf_load_outcome;
 enum { WF_ALLOW_MISSING = 1, WF_ALLOW_UNEXPECTED = 2, WF_ALLOW_MISFITS = 4 };
 
-/* What became of one leaf, or of one tensor of the file. */
+/* The result for one leaf, or for one tensor of the file. */
 typedef struct wf_load_item {
     wf_load_outcome outcome;
     const wf_tensor *leaf; /* NULL: unexpected */
@@ -63,7 +64,7 @@ typedef struct wf_load_item {
 } wf_load_item;
 
 typedef struct wf_load_options {
-    wf_leaves what;           /* the leaves that are to be loaded */
+    wf_leaves what;           /* the leaves to load */
     unsigned allow;           /* WF_ALLOW_... or-ed; 0: strict, the file is just these leaves */
     const wf_rename *renames; /* the first row that fits a name counts; other names stay */
     int n_renames;

@@ -1,9 +1,9 @@
 /* core/base/caches.c - finds the processor's data caches; see caches.h.
  *
- * On x86-64 the processor is asked, elsewhere Linux. Both tell what the hypervisor of a virtual
- * machine lets through, which need not be so: what is found is bounded by what a processor has.
- * Nothing is allocated, and nothing fails. On a processor with cores of several kinds, the caches
- * are those of the core that asks. */
+ * On x86-64 the source is CPUID, elsewhere Linux's sysfs. Both report what the hypervisor of a
+ * virtual machine lets through, which may be wrong: sizes are limited to those of real processors.
+ * Nothing is allocated, and nothing fails. If a processor has cores of several kinds, the caches
+ * are those of the core that runs this code. */
 #include "core/base/caches.h"
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static wf_cache_level *level_of(wf_caches *c, int64_t level) {
 
 /* ---- from text ------------------------------------------------------------------------------- */
 
-/* Digits, without a sign, up to `most`; -1: something else. */
+/* Digits without a sign, up to `most`; -1: anything else. */
 static int64_t count_of(const char **text, int64_t most) {
     int64_t value = 0;
     if (**text < '0' || **text > '9') return -1;
@@ -38,14 +38,14 @@ static bool skip(const char **text, char c) {
     return **text == c && ++*text;
 }
 
-/* As Linux writes it too: 48K. */
+/* A size as Linux writes it too: 48K. */
 static int64_t bytes_of(const char **text) {
     int64_t value = count_of(text, INT64_C(1) << 40);
     if (value >= 0 && skip(text, 'K')) return value << 10;
     return value >= 0 && skip(text, 'M') ? value << 20 : value;
 }
 
-/* What a cache of each level may be, and is where nothing else is known. */
+/* Limits of a cache of each level, and the default where nothing is known. */
 static const struct {
     int64_t least, most;
     wf_cache_level usual;
@@ -99,7 +99,7 @@ void wf_caches_print(const wf_caches *c, char text[CACHES_TEXT]) {
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Leaf 4 of Intel's, and AMD's of the same form. */
+/* CPUID leaf 4 of Intel, and AMD's leaf of the same form. */
 static void ask_leaf(unsigned leaf, wf_caches *c) {
     enum { DATA = 1, UNIFIED = 3, MOST_CACHES = 16 };
     unsigned a, b, n_sets, d;
@@ -148,7 +148,7 @@ static int64_t read_count(const char *folder, int index, const char *name) {
     return value > 0 ? value : 0;
 }
 
-/* How many numbers are in a list such as 0-3,8; 0: it is something else. */
+/* The number of processors in a list such as 0-3,8; 0: not such a list. */
 static int count_list(const char *text) {
     int64_t n = 0;
     do {
@@ -181,9 +181,9 @@ static int between(int low, int value, int high) {
     return value < low ? low : value > high ? high : value;
 }
 
-/* A guest with two of a socket's cores is told the whole socket's third level, which its
- * neighbours fill too: it counts for no more than processors have that hold much of it. And it may
- * be told that nobody shares it, where each processor seems to have a socket of its own. */
+/* A virtual machine with two cores of a socket sees the socket's whole third level, which its
+ * neighbours fill too: at most 8 MiB for each of its processors count. It may also see a third
+ * level that nobody shares, if each of its processors seems to have a socket of its own. */
 static void mend_shared(wf_cache_level *l3, int processors) {
     const int64_t most = (int64_t)8 << 20;
     const int usual_sharers = 8;
@@ -198,7 +198,7 @@ void wf_caches_mend(wf_caches *c, int processors) {
         wf_cache_level *level = level_of(c, i + 1);
         if (!is_known(level, i)) *level = bounds[i].usual;
         if (level->ways < 1 || level->ways > MOST_WAYS) level->ways = bounds[i].usual.ways;
-        /* x86-64 tells how many numbers threads could have, not how many there are. */
+        /* x86-64 reports how many ids threads could have, not how many threads there are. */
         level->threads = between(1, level->threads, processors);
     }
     if (has_second && !has_third)
@@ -214,8 +214,8 @@ void wf_caches_mend(wf_caches *c, int processors) {
 static wf_caches here;
 static char here_text[CACHES_TEXT];
 
-/* Text that says something else is ignored, as there is no way to report it here: programs that
- * set WEFT_CACHES compare it with wf_caches_text(). */
+/* A malformed WEFT_CACHES is ignored, as there is no way to report it here: programs that set it
+ * compare it with wf_caches_text(). */
 static void find(void) {
     const char *wanted = getenv("WEFT_CACHES");
     long online = sysconf(_SC_NPROCESSORS_ONLN);

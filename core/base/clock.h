@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-/* Of a clock that no one sets. */
+/* The monotonic clock, which nobody sets. */
 static inline double wf_seconds_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #define LEAST 0x1p-118f
-/* Added and subtracted, it rounds what is below 2^22: to the nearest, ties to even. */
+/* Adding and subtracting this number rounds a float below 2^22 to the nearest integer, ties to
+ * even. */
 #define ROUND 0x1.8p23f
 #if FLT_EVAL_METHOD == 0
 #define NEAREST(x) ((x) + ROUND - ROUND)
@@ -15,7 +16,7 @@
 #define NEAREST(x) nearbyintf((float)(x))
 #endif
 
-/* Up to 17 bits; down where 127 times as much would be infinite. */
+/* The scale rounded up to 17 bits, or down where 127 times as much would be infinite. */
 static float scale_for(float largest) {
     enum { DROPPED = 127 };
     float scale = largest / WF_INT8_MOST, up;

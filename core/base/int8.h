@@ -6,15 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Products of int8 rows up to this long have sums of 127 * 127 that fit in 32 bits. */
+/* Sums of products of two int8 rows, up to 127 * 127 each, fit in 32 bits up to this length. */
 enum { WF_INT8_MOST = 127, WF_INT8_LONGEST = 1 << 17 };
 
-/* The scale of a row: its largest |x| / 127, as a float of 17 bits; 0 if that is below 2^-118. And
- * q = x / scale to the nearest, ties to even, in [-127, 127]. Then q * scale is exact, and gives the
- * same scale and q again. x is finite. */
+/* The scale of a row: its largest |x| / 127, as a float of 17 bits; 0 if that is below 2^-118. The
+ * values are q = x / scale, rounded to nearest, ties to even, in [-127, 127]. Then q * scale is
+ * exact, so quantising it again gives the same scale and q. x must be finite. */
 float wf_int8_scale(int64_t n, const float *x);
 void wf_int8_round(int64_t n, const float *x, float scale, int8_t *q);
-/* Is none of them NaN or infinite? Else *where says which. */
+/* True if all values are finite; else *where is the index of one that is not. */
 bool wf_int8_holds(int64_t n, const float *x, int64_t *where);
 
 #endif

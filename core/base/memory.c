@@ -29,8 +29,8 @@ void *wf_memory_new(size_t bytes) {
     return p ? memset(p, 0, bytes) : NULL;
 }
 
-/* The C library may keep a freed block for later: one that is as large is first emptied, so that
- * memory which grows step by step does not leave its earlier sizes behind. */
+/* The C library may keep a freed block for later use. A large block is emptied first, so that
+ * memory that grows step by step does not keep its earlier sizes resident. */
 void wf_memory_free(void *p, size_t bytes) {
 #ifdef MADV_DONTNEED
     if (p && bytes >= 2 * HUGE_PAGE) madvise(p, bytes & ~((size_t)HUGE_PAGE - 1), MADV_DONTNEED);

@@ -11,16 +11,16 @@ static inline size_t memory_aligned(size_t bytes) {
 }
 /* Zeroed and 64-byte aligned, in huge pages if large. NULL: out of memory. Free it with free. */
 void *wf_memory_new(size_t bytes);
-/* The same, not zeroed: what is never touched takes no memory. */
+/* Like wf_memory_new, but not zeroed: pages that are never touched take no memory. */
 void *wf_memory_raw(size_t bytes);
-/* Give the huge pages between two places of a block back to the system, which makes zeros of them;
- * returns where what is left begins. */
+/* Give the huge pages between two addresses of a block back to the system; they then read as zeros.
+ * Returns where the remaining data begin. */
 char *wf_memory_drop(char *from, char *to);
-/* free, of as many bytes as it was made with */
+/* Free a block of `bytes` bytes. */
 void wf_memory_free(void *p, size_t bytes);
 
-/* Capacity for `need` elements in *array, a pointer to elements of `size` bytes; it doubles. False:
- * no memory, and the array is as it was. */
+/* Make room for `need` elements in *array, a pointer to elements of `size` bytes; the capacity
+ * doubles. False, with the array unchanged: out of memory. */
 bool wf_grow(void *array, size_t *capacity, size_t need, size_t size);
 
 /* An arena: a list of blocks from which many pieces are allocated. The first block has `first`
@@ -30,7 +30,7 @@ bool wf_grow(void *array, size_t *capacity, size_t need, size_t size);
  * with its last piece. */
 typedef struct wf_arena wf_arena;
 void *wf_arena_alloc(wf_arena **arenas, size_t bytes, size_t first); /* zeroed; NULL: no memory */
-void *wf_arena_raw(wf_arena **arenas, size_t bytes, size_t first);   /* the same, not zeroed */
+void *wf_arena_raw(wf_arena **arenas, size_t bytes, size_t first);   /* not zeroed */
 void wf_arena_release(wf_arena **arenas, const void *data);
 void wf_arenas_free(wf_arena *arenas);
 

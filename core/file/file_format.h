@@ -22,18 +22,19 @@ int wf_file_dtype(const char **name);
 
 int wf_file_by_key(const void *a, const void *b); /* order of wf_meta, for qsort */
 
-/* Bytes are copied as they are. False, with a message, on a big-endian machine. */
+/* Bytes are stored in the machine's order. False, with a message, on a big-endian machine. */
 bool wf_file_order(char *message);
 
 /* openat with O_CLOEXEC, repeated on EINTR, which network file systems can return. The descriptor,
  * or -1 with errno. */
 int wf_file_descriptor(int folder, const char *name, int flags, unsigned mode);
 
-/* Would the reader accept this header in front of data_size bytes of data? Decodes it in place. */
+/* True if the reader accepts this header in front of data_size bytes of data. Decodes it in
+ * place. */
 bool wf_file_check_header(char *header, size_t size, int64_t data_size, char *message);
 
-/* Would wf_file_open accept the file just written to fd, and has it this checksum? Reads with
- * pread, through a buffer of fixed size. */
+/* True if wf_file_open would accept the file just written to fd, and its checksum is this one.
+ * Reads with pread, through a buffer of fixed size. */
 bool wf_file_check_written(int fd, const char checksum[17], char *message);
 
 /* The checksum of a file's contents, except the checksum itself: the tensors in the order of their
@@ -43,7 +44,8 @@ uint64_t wf_file_sum_entry(uint64_t h, const wf_entry *e);
 uint64_t wf_file_sum_part(uint64_t h, const void *data, size_t n);
 void wf_file_sum_text(uint64_t h, const wf_meta *meta, int n_meta, char text[17]);
 
-/* May this entry be loaded into this leaf: type, shape, every value? False with a message. */
+/* True if this entry may be loaded into this leaf: type, shape, every value. False with a
+ * message. */
 bool wf_file_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor *leaf, char *message);
 
 /* Write a sentence into message (256 bytes, or NULL); control characters become '?'. */

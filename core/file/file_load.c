@@ -1,9 +1,11 @@
-/* core/file/file_load.c - entries of a file into leaves of a graph, converting the element type.
+/* core/file/file_load.c - copies entries of a file into leaves of a graph, converting the element
+ * type.
  *
  * Real types convert to real types, integer types to i32; anything else is an error. So is a value
- * that does not fit the leaf's type; NaN and infinities are accepted, but not by a leaf in int8. All
- * that can fail is done before the first leaf changes: what fits is looked at, and memory reserved.
- * Then values are written part by part, in the order of the file's data if that is given back. */
+ * that does not fit the leaf's type; NaN and infinities are accepted, but not by a leaf in int8.
+ * Everything that can fail is done before the first leaf changes: values are checked, and memory is
+ * allocated. Then values are written part by part, in the order of the file's data if its memory is
+ * freed meanwhile. */
 #include <assert.h>
 #include <float.h>
 #include <math.h>
@@ -75,12 +77,12 @@ static bool put(void *to, wf_dtype dtype, size_t i, double value) {
     return ((int32_t *)to)[i] = (int32_t)value, true;
 }
 
-/* Is it a matter of copying bytes? */
+/* True if the bytes can be copied without a conversion. */
 static bool same_type(const struct stored *from, wf_dtype into) {
     return from->read == (into == WF_F32 ? from_f32 : into == WF_F64 ? from_f64 : from_i32);
 }
 
-/* Element i. Those of I8 are multiplied with the scale of their row. */
+/* Element i; an I8 value is multiplied by the scale of its row. */
 static double value_at(const wf_entry *e, const wf_entry *scale, const struct stored *from,
                        size_t i) {
     double value = from->read((const char *)e->data + i * from->size);
@@ -88,7 +90,7 @@ static double value_at(const wf_entry *e, const wf_entry *scale, const struct st
     return value * from_f32((const char *)scale->data + i / (size_t)e->shape[1] * sizeof(float));
 }
 
-/* Elements of I8 as they are multiplied, a row's part at a time: the product is rounded once. */
+/* I8 elements times their scales, one piece of a row at a time. Each product is rounded once. */
 static void widen(const wf_entry *e, const wf_entry *scale, wf_dtype into, size_t first, size_t n,
                   void *to) {
     const size_t k = (size_t)e->shape[1];
@@ -102,7 +104,7 @@ static void widen(const wf_entry *e, const wf_entry *scale, wf_dtype into, size_
     }
 }
 
-/* Elements first.. to `to`; to NULL: only look whether every value fits. */
+/* Convert elements from the first-th on to `to`; to NULL: only check that every value fits. */
 static bool convert(const wf_entry *e, const wf_entry *scale, wf_dtype into, size_t first, size_t n,
                     void *to, char *message) {
     const struct stored *from = find_type(e->dtype, into);
@@ -117,8 +119,8 @@ static bool convert(const wf_entry *e, const wf_entry *scale, wf_dtype into, siz
     return true;
 }
 
-/* Every value of a type of half the bits or less fits, and every one of its own; of I8 if the
- * largest that a row could hold does. */
+/* True if every possible value fits: the type is the leaf's own, or has at most half its bits. For
+ * I8 the largest value that a row could hold must fit. */
 static bool always_fits(const wf_entry *e, const wf_entry *scale, const struct stored *from,
                         wf_dtype into) {
     if (from->read != from_i8) return same_type(from, into) || (from->real && from->size <= 4);
@@ -128,7 +130,7 @@ static bool always_fits(const wf_entry *e, const wf_entry *scale, const struct s
     return true;
 }
 
-/* -128 has no counterpart above 0, and is nothing that weft writes. */
+/* -128 is refused: it has no positive counterpart, and weft never writes it. */
 static bool check_scaled(const wf_entry *e, const wf_entry *scale, const struct stored *from,
                          char *message) {
     if (from->read != from_i8) return true;
@@ -155,7 +157,7 @@ static bool check_scaled(const wf_entry *e, const wf_entry *scale, const struct 
                         e->name, (long long)((const char *)lowest - (const char *)e->data));
 }
 
-/* Those of which all bits of the exponent are set. */
+/* NaN and infinities: all bits of the exponent are set. */
 #define COUNT(type, exponent)                                                                      \
     for (size_t i = 0; i < e->bytes / sizeof(type); i++) {                                         \
         type bits;                                                                                 \
@@ -187,7 +189,7 @@ static bool check_finite(const wf_entry *e, const wf_entry *scale, const struct 
 
 /* ---- does it fit? ---------------------------------------------------------------------------- */
 
-/* An entry as one of k parts of a leaf, of as many rows each. */
+/* Checks an entry as one of k equal parts of a leaf's rows. */
 static bool part_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor *t, int k,
                       char *message) {
     char have[192], want[192];
@@ -225,16 +227,17 @@ bool wf_file_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor *t, 
 
 /* ---- all or nothing -------------------------------------------------------------------------- */
 
-/* An entry, and where its elements go: a leaf from element `first` on. */
+/* An entry and its destination: a leaf from element `first` on. */
 typedef struct item {
     const wf_entry *entry, *scale;
     wf_tensor *leaf;
     size_t first;
-    void **reserved; /* for a leaf that has no values yet; its items share it */
+    /* for a leaf that has no values yet; all items of the leaf share this memory */
+    void **reserved;
 } item;
 
-/* What could still fail: the leaves' own memory, that for a part of converted values, and for parts
- * of leaves that are made one first. */
+/* Everything that is allocated before the first write: leaves, a buffer for converted values, and
+ * parts of leaves that are joined first. */
 typedef struct room {
     item *items;
     void **reserved;  /* [n] */
@@ -243,7 +246,8 @@ typedef struct room {
     void *values;
 } room;
 
-/* Elements that are written at once: a part stays in the cache, and is whole panels. */
+/* The elements that are written at once: the part stays in the cache, and consists of whole
+ * panels. */
 static size_t part_of(const wf_tensor *t) {
     size_t most = WF_FILE_PART / wf_dtype_size(t->dtype);
     if (!leaf_of(t)->layout || t->shape[1] == 0) return most;
@@ -251,7 +255,8 @@ static size_t part_of(const wf_tensor *t) {
     return most < panel ? panel : most / panel * panel;
 }
 
-/* Those with scales first: what they are multiplied with may itself be loaded, and given back. */
+/* Entries with scales come first: their scales may be entries to load too, whose memory is then
+ * freed. */
 static int by_data(const void *a, const void *b) {
     const item *x = a, *y = b;
     uintptr_t p = (uintptr_t)x->entry->data, q = (uintptr_t)y->entry->data;
@@ -260,7 +265,7 @@ static int by_data(const void *a, const void *b) {
     return (x->entry->bytes > y->entry->bytes) - (x->entry->bytes < y->entry->bytes);
 }
 
-/* How many of the n leaves from the first on are that one. */
+/* The number of consecutive leaves, from the first on, that are the same leaf. */
 static int parts_of(wf_tensor *const *leaves, int n) {
     int k = 1;
     while (k < n && leaves[k] == leaves[0]) k++;
@@ -278,7 +283,7 @@ static bool all_fit(const wf_entry *const *entries, const wf_entry *const *scale
     return true;
 }
 
-/* Entries one below the other as one, in memory of its own. NULL: none left. */
+/* Joins entries, one below the other, in new memory. NULL: out of memory. */
 static const wf_entry *join(room *r, const wf_entry *const *part, int k) {
     char *data = malloc((size_t)k * part[0]->bytes + 1);
     wf_entry *whole = &r->joined[r->n_joined];
@@ -290,7 +295,8 @@ static const wf_entry *join(room *r, const wf_entry *const *part, int k) {
     return &r->joined[r->n_joined++];
 }
 
-/* The k entries of a leaf as items. Those that do not begin on whole panels are joined. */
+/* Adds the k entries of a leaf as items. Entries that do not begin on whole panels are joined
+ * first. */
 static bool add_items(room *r, const wf_entry *const *entries, const wf_entry *const *scales,
                       wf_tensor *t, int k) {
     size_t n = (size_t)wf_count(t) / (size_t)k;
@@ -347,20 +353,22 @@ static void close_room(room *r) {
     free(r->items), free(r->reserved), free(r->joined), free(r->values);
 }
 
-/* What has been loaded of a file's data, without a gap, and not been given back. */
+/* A range of a file's data, without a gap, that has been loaded and whose memory can be freed. */
 typedef struct drop {
-    const wf_file *file; /* NULL: nothing is given back */
+    const wf_file *file; /* NULL: no memory is freed */
     bool on;
     char *from;
-    const char *limit; /* where the next tensor begins: it may be before the end of this one */
+    /* the start of the next tensor, which may lie before the end of this one */
+    const char *limit;
 } drop;
 
 static void begin_drop(drop *d, const room *r, int i) {
     const item *it = &r->items[i], *next = i + 1 < r->n ? it + 1 : NULL;
-    const bool went_on = d->on; /* the one before is the file's, too */
+    /* the previous item came from this file, too */
+    const bool went_on = d->on;
     const char *data = it->entry->data, *end = NULL;
     if (went_on) end = (const char *)it[-1].entry->data + it[-1].entry->bytes;
-    d->on = wf_file_place(d->file, it->entry) >= 0; /* else whose memory it is is not known */
+    d->on = wf_file_place(d->file, it->entry) >= 0; /* no other memory may be freed here */
     if (!went_on || data < d->from || data > end) d->from = (char *)(uintptr_t)data;
     d->limit = next && !next->scale == !it->scale ? next->entry->data : NULL;
 }
@@ -370,7 +378,7 @@ static void drop_to(drop *d, const char *to) {
     if (d->on) d->from = wf_memory_drop(d->from, (char *)(uintptr_t)to);
 }
 
-/* A value as the leaf has it, where it may be read: else it is converted first. */
+/* The values in the leaf's own type: in place if possible, else converted into the buffer. */
 static bool as_it_is(const item *it, const struct stored *from) {
     return same_type(from, it->leaf->dtype) && (uintptr_t)it->entry->data % from->size == 0;
 }
@@ -406,10 +414,11 @@ static int by_place(const void *a, const void *b) {
     return (p > q) - (p < q);
 }
 
-/* Entries that share bytes with what was loaded have no data any more. Both are in the order of the
+/* Entries that share bytes with loaded ones lose their data. Both lists are in the order of the
  * data. */
 static void forget(const wf_file *f, const room *r) {
-    const char *end = NULL; /* of what was loaded and begins before this tensor ends */
+    /* the end of the loaded entries that begin before this tensor ends */
+    const char *end = NULL;
     int i = 0;
     qsort(r->items, (size_t)r->n, sizeof *r->items, by_place);
     for (int k = 0; k < f->count; k++) {

@@ -1,4 +1,5 @@
-/* core/file/file_open.c - files of tensors: opened, told apart by their first bytes, asked.
+/* core/file/file_open.c - opens files of tensors, recognises their format by the first bytes, and
+ * answers questions about them.
  *
  * A file is read with pread and not mmap, so that a file that another process truncates gives an
  * error and not a signal. */
@@ -65,7 +66,7 @@ static bool refuse_pointer(wf_file *f, struct source *s) {
     return !wf_lfs_pointer(first, n) || wf_file_fail(f->error, WF_LFS_SENTENCE);
 }
 
-/* Which of the containers of torch.save? 0: none. */
+/* The container of torch.save; 0: neither of them. */
 static bool find_container(wf_file *f, struct source *s, int *container) {
     unsigned char first[WF_TORCH_KNOWN_BY] = { 0 };
     size_t n = s->size < (int64_t)sizeof first ? (size_t)s->size : sizeof first;
@@ -74,7 +75,7 @@ static bool find_container(wf_file *f, struct source *s, int *container) {
     return s->at = 0, true;
 }
 
-/* keep: else it is a safetensors file, and only checked. */
+/* keep: store the data; else the file must be safetensors, and is only checked. */
 static bool read_all(wf_file *f, struct source *s, bool keep) {
     int container = 0;
     return wf_file_order(f->error) && refuse_pointer(f, s) &&
@@ -236,10 +237,10 @@ const wf_entry *wf_file_find(const wf_file *f, const char *name) {
     return found ? &(*found)->entry : NULL;
 }
 
-/* A name of two parts, for which no memory is needed. */
+/* A name in two parts, which needs no memory of its own. */
 typedef struct joined_name {
     const char *first, *rest;
-    size_t length; /* of the first */
+    size_t length; /* of the first part */
 } joined_name;
 
 static int joined_order(const void *key, const void *tensor) {

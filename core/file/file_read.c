@@ -214,8 +214,8 @@ static bool check_sum(wf_file *f, uint64_t h) {
            wf_file_fail(f->error, "damaged: checksum %s, %.40s expected", sum, stored);
 }
 
-/* Read the data part by part. keep: into one block; else only to check it, each part over the one
- * before. */
+/* Read the data part by part. keep: into one block; else only to check it, each part into the same
+ * buffer. */
 static bool read_data(wf_file *f, struct source *s, bool keep) {
     uint64_t h = 0, size = (uint64_t)(s->size - s->at);
     const bool sums = wf_file_meta(f, WF_FILE_CHECKSUM);

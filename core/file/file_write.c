@@ -23,7 +23,7 @@
 #include "file_format.h"
 #include "json.h"
 
-/* What will be written: the caller's entries and metadata, copied and sorted; the header. */
+/* The content to write: the caller's entries and metadata, copied and sorted, and the header. */
 struct content {
     wf_entry *entries;
     wf_meta *meta;
@@ -104,7 +104,8 @@ static void compute_checksum(struct content *c) {
     wf_file_sum_text(h, c->meta, c->n_meta, c->checksum);
 }
 
-/* Before the data are read for the checksum: an entry whose size is wrong must not be followed. */
+/* Checks the header before the data are read for the checksum: an entry with a wrong size must not
+ * be read. */
 static bool check_header(struct content *c, size_t size, char *message) {
     char *copy = malloc(size); /* the reader decodes it in place */
     if (!copy) return wf_file_fail(message, "out of memory");
@@ -166,7 +167,7 @@ static void name_temporary(char name[256], const char *base, long pid, int i) {
     snprintf(name, 256, "%.200s.tmp-weft-%ld-%d", base, pid, i);
 }
 
-/* The process that made this temporary file of base; 0: it is not one. */
+/* The id of the process that made this temporary file of base; 0: not such a file. */
 static long owner_of(const char *name, const char *base) {
     size_t n = strnlen(base, 200);
     char same[256];

@@ -1,5 +1,5 @@
-/* core/file/lfs.h - a Git LFS pointer: the few lines that a clone without git-lfs has in the place of
- * a large file. Readers ask before they say that a file is damaged. */
+/* core/file/lfs.h - recognises a Git LFS pointer: a few lines of text that a clone without git-lfs
+ * has in the place of a large file. Readers check for one before they report a damaged file. */
 #ifndef WEFT_CORE_FILE_LFS_H
 #define WEFT_CORE_FILE_LFS_H
 

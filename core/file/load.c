@@ -1,7 +1,7 @@
-/* core/file/load.c - the leaves of a graph from a file: which tensor is for which leaf, and what is
- * missing, unexpected or does not fit.
+/* core/file/load.c - loads the leaves of a graph from a file: matches tensors with leaves, and
+ * lists what is missing, unexpected or does not fit.
  *
- * All of it is known before the first leaf changes; then file_load.c loads what was found. */
+ * All of this is known before the first leaf changes; then file_load.c copies the values. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +15,12 @@ typedef struct loading {
     const wf_file *f;
     const wf_load_options *o;
     wf_load_report *report;
-    wf_tensor **leaves;      /* those that were chosen */
-    const wf_entry **found;  /* of each; NULL: none that fits */
-    const wf_entry **scales; /* of those, if they are I8 */
+    wf_tensor **leaves;      /* the chosen leaves */
+    const wf_entry **found;  /* an entry for each leaf; NULL: none fits */
+    const wf_entry **scales; /* the scales of I8 entries */
     int n;
-    int *index;                            /* by id: of a chosen leaf, counted from 1 */
+    /* by id: the index of a chosen leaf, counted from 1 */
+    int *index;
     char first[WF_MISFIT + 1][WF_MESSAGE]; /* the first reason of each outcome */
 } loading;
 
@@ -50,7 +51,8 @@ static void note_unexpected(loading *l, const wf_entry *e) {
     note(l, WF_UNEXPECTED, NULL, e, reason);
 }
 
-/* Is one of these not allowed? Then why: the first, and how many more there are. */
+/* True if an outcome is not allowed. The message has the first reason, and the number of further
+ * ones. */
 static bool refused(loading *l) {
     wf_load_report *r = l->report;
     const int counts[] = { 0, r->missing, r->unexpected, r->misfits };
@@ -79,7 +81,7 @@ static const wf_rename *row_of(const wf_load_options *o, const char *name) {
     return NULL;
 }
 
-/* The tensor of the graph that has this tensor's name, or NULL. */
+/* The leaf with the name of this tensor, after renaming; NULL: none. */
 static const wf_tensor *namesake(loading *l, const wf_entry *e, const wf_rename *row) {
     char renamed[WF_MESSAGE];
     if (!row) return wf_find(l->g, e->name);
@@ -89,12 +91,12 @@ static const wf_tensor *namesake(loading *l, const wf_entry *e, const wf_rename 
     return wf_find(l->g, renamed);
 }
 
-/* Files of 0.1 hold buffers that are transient now: they stay in the file. */
+/* Files of version 0.1 hold buffers that are transient now: they are ignored. */
 static bool is_transient(const wf_tensor *t) {
     return t && is_stored(t) && leaf_of(t)->transient;
 }
 
-/* False: two tensors of the file are for one leaf. */
+/* False: two tensors of the file match one leaf. */
 static bool match(loading *l) {
     for (int i = 0; i < wf_file_count(l->f); i++) {
         const wf_entry *e = wf_file_at(l->f, i);
@@ -102,7 +104,7 @@ static bool match(loading *l) {
         if (row && !row->in_graph) continue;
         const wf_tensor *t = namesake(l, e, row);
         const wf_entry **place = t && l->index[t->id] ? &l->found[l->index[t->id] - 1] : NULL;
-        if (!place && wf_file_is_scale(l->f, e)) continue; /* read with its matrix */
+        if (!place && wf_file_is_scale(l->f, e)) continue; /* a scale: loaded with its matrix */
         if (is_transient(t)) continue;
         if (!place) {
             note_unexpected(l, e);
@@ -116,7 +118,7 @@ static bool match(loading *l) {
     return true;
 }
 
-/* Keep those that fit, next to each other. */
+/* Keep the pairs that fit, and close the gaps. */
 static void check(loading *l) {
     char reason[WF_MESSAGE];
     int n = 0;

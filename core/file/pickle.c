@@ -70,7 +70,7 @@ static const struct {
     { 0x96, "BYTEARRAY8" },   { 0x97, "NEXT_BUFFER" }, { 0x98, "READONLY_BUFFER" },
 };
 
-/* All that may be named. */
+/* The only names that a pickle may use. */
 enum { ORDERED_DICT, REBUILD_TENSOR, REBUILD_PARAMETER };
 static const struct {
     const char *module, *name, *dtype;
@@ -106,7 +106,7 @@ static bool take(wf_pickle *p, size_t n, const unsigned char **bytes) {
     return p->at += n, true;
 }
 
-/* n bytes, the lowest first */
+/* A number of n bytes, little-endian. */
 static bool take_number(wf_pickle *p, size_t n, uint64_t *number) {
     const unsigned char *bytes;
     if (!take(p, n, &bytes)) return false;
@@ -145,7 +145,7 @@ static bool has(wf_pickle *p, size_t n) {
     return true;
 }
 
-/* How many values are above the last mark; the mark stays. */
+/* The number of values above the last mark; the mark stays. */
 static bool count_marked(wf_pickle *p, size_t *n) {
     for (*n = 0; *n < p->depth; ++*n)
         if (p->stack[p->depth - 1 - *n].kind == WF_PICKLE_MARK) return true;
@@ -154,8 +154,8 @@ static bool count_marked(wf_pickle *p, size_t *n) {
 
 /* ---- tuples, lists and dicts ----------------------------------------------------------------- */
 
-/* What a state_dict is made of takes this many bytes of its pickle each, and more. A pickle that makes
- * more of them is none, and would take many times its length of memory. */
+/* The least bytes of a pickle that each value, item and memo entry of a state_dict takes. A pickle
+ * with more of them is no state_dict, and would need many times its length of memory. */
 enum { BYTES_OF_VALUE = 2, BYTES_OF_ITEM = 4, BYTES_OF_MEMO = 3, FEW = 64 };
 
 static bool usual(wf_pickle *p, size_t n, size_t bytes) {
@@ -200,8 +200,8 @@ static bool add_item(wf_pickle *p, wf_pickle_list *l, value key, value v) {
     return l->last = p->n_items, true;
 }
 
-/* The last n values, each of them an item of a list, or every two of a dict, which is below them or
- * below their mark. */
+/* Adds the last n values to a list, or every two of them to a dict. The list or dict is below them,
+ * or below their mark. */
 static bool add_items(wf_pickle *p, wf_pickle_kind kind, size_t n, bool marked) {
     const size_t each = kind == WF_PICKLE_DICT ? 2 : 1, first = p->depth - n;
     value target, mark;
@@ -225,7 +225,7 @@ static bool add_marked(wf_pickle *p, wf_pickle_kind kind) {
     return count_marked(p, &n) && add_items(p, kind, n, true);
 }
 
-/* A dict's attributes are metadata of modules: nothing of them is kept. */
+/* Attributes of a dict are metadata of modules: they are dropped. */
 static bool build(wf_pickle *p) {
     value attributes, dict;
     return pop(p, WF_PICKLE_DICT, &attributes) && pop(p, WF_PICKLE_DICT, &dict) && push(p, dict);
@@ -267,14 +267,15 @@ static bool push_string(wf_pickle *p, size_t width) {
 
 /* ---- the memo -------------------------------------------------------------------------------- */
 
-/* Python counts what it puts there: no number is larger than the bytes before it allow. */
+/* Puts the top value into the memo. Python numbers memo entries one after the other, so no number
+ * exceeds the bytes read so far. */
 static bool memo_put(wf_pickle *p, size_t width) {
     uint64_t i;
     if (!take_number(p, width, &i) || !has(p, 1)) return false;
     if (i >= p->at / BYTES_OF_MEMO + FEW) return fail(p, "a number of the memo that is too large");
     if (!wf_grow(&p->memo, &p->memo_room, (size_t)i + 1, sizeof *p->memo))
         return fail(p, "out of memory");
-    while (p->n_memo <= i) p->memo[p->n_memo++].kind = WF_PICKLE_MARK; /* none */
+    while (p->n_memo <= i) p->memo[p->n_memo++].kind = WF_PICKLE_MARK; /* unused entries */
     return p->memo[i] = p->stack[p->depth - 1], true;
 }
 
@@ -300,7 +301,7 @@ static bool same(const char *text, const char *line, size_t n) {
     return strlen(text) == n && memcmp(text, line, n) == 0;
 }
 
-/* As much of a name as a message shows: up to what is no plain character. */
+/* The length of the part of a name that messages show: up to the first unusual character. */
 static int plain(const char *text, size_t n) {
     int i = 0;
     while (i < 60 && (size_t)i < n && text[i] > ' ' && text[i] < 0x7F) i++;
@@ -319,7 +320,7 @@ static bool push_global(wf_pickle *p) {
                         plain(module, n), module, plain(name, m), name);
 }
 
-/* Has the tuple these kinds? More values may follow. */
+/* True if the tuple begins with values of these kinds. */
 static bool begins_with(const wf_pickle *p, value tuple, const wf_pickle_kind *kinds, uint32_t n) {
     if (tuple.count < n) return false;
     for (uint32_t i = 0; i < n; i++)
@@ -335,7 +336,7 @@ static bool all_counts(const wf_pickle *p, value tuple) {
     return true;
 }
 
-/* ("storage", type, key, location, elements); before torch 1.6 also None, or what it is a view of */
+/* ("storage", type, key, location, elements); before torch 1.6 also None, or a tuple for a view. */
 static bool make_storage(wf_pickle *p) {
     static const wf_pickle_kind kinds[] = { WF_PICKLE_STRING, WF_PICKLE_GLOBAL, WF_PICKLE_STRING,
                                             WF_PICKLE_STRING, WF_PICKLE_INT,    WF_PICKLE_NONE };

@@ -1,9 +1,9 @@
 /* core/file/pickle.h - inside core/file: the few pickle opcodes that a state_dict needs.
  *
- * A pickle is a program for a stack machine, which may call anything. This machine calls nothing:
- * the three functions and the storage types that torch.save names become values of their own, and
- * every other name and opcode is an error that says which. What it makes are values, which point
- * into the pickle's bytes and into the arrays below. */
+ * A pickle is a program for a stack machine, which may call anything. This machine calls nothing.
+ * The three functions and the storage types that torch.save uses become values of their own kind;
+ * every other name or opcode is an error that names it. Results are values that point into the
+ * pickle's bytes and into the arrays below. */
 #ifndef WEFT_CORE_FILE_PICKLE_H
 #define WEFT_CORE_FILE_PICKLE_H
 
@@ -19,7 +19,7 @@ typedef enum wf_pickle_kind {
     WF_PICKLE_NONE,
     WF_PICKLE_BOOL,    /* number */
     WF_PICKLE_INT,     /* number */
-    WF_PICKLE_FLOAT,   /* it is one; its value is not kept */
+    WF_PICKLE_FLOAT,   /* present; its number is not kept */
     WF_PICKLE_STRING,  /* UTF-8: `count` bytes at `number` */
     WF_PICKLE_TUPLE,   /* `count` values, the first is values[number] */
     WF_PICKLE_LIST,    /* lists[number] */
@@ -27,7 +27,7 @@ typedef enum wf_pickle_kind {
     WF_PICKLE_GLOBAL,  /* a row of the table of names */
     WF_PICKLE_STORAGE, /* a tuple: "storage", its type, key, location, elements */
     WF_PICKLE_TENSOR,  /* a tuple: storage, offset, shape, strides, ... */
-    WF_PICKLE_MARK     /* inside the machine alone */
+    WF_PICKLE_MARK     /* used inside the machine only */
 } wf_pickle_kind;
 
 typedef struct wf_pickle_value {
@@ -37,7 +37,7 @@ typedef struct wf_pickle_value {
 } wf_pickle_value;
 
 typedef struct wf_pickle_item {
-    wf_pickle_value key, value; /* a list's items have no key */
+    wf_pickle_value key, value; /* items of a list have no key */
     size_t next;                /* from 1; 0: the last */
 } wf_pickle_item;
 
@@ -48,7 +48,7 @@ typedef struct wf_pickle_list {
 typedef struct wf_pickle {
     const unsigned char *bytes;
     size_t size, at;
-    bool ended; /* the error is that the bytes were not enough */
+    bool ended; /* the pickle is incomplete: more bytes are needed */
     char *error;
     wf_pickle_value *stack, *memo, *values;
     wf_pickle_item *items;
@@ -57,12 +57,13 @@ typedef struct wf_pickle {
         n_lists, lists_room;
 } wf_pickle;
 
-/* Run the pickle that begins at p->at. False with p->error[256]; afterwards p->at is behind it. */
+/* Run the pickle that begins at p->at, and set p->at to its end. False with p->error[256]. */
 bool wf_pickle_run(wf_pickle *p, wf_pickle_value *result);
-void wf_pickle_free(wf_pickle *p); /* the arrays */
+void wf_pickle_free(wf_pickle *p); /* frees the arrays */
 
-const char *wf_pickle_kind_name(wf_pickle_value v);        /* "a dict" */
-const char *wf_pickle_dtype(wf_pickle_value storage_type); /* safetensors' name; NULL: it is none */
+const char *wf_pickle_kind_name(wf_pickle_value v); /* "a dict" */
+/* the safetensors name of a dtype; NULL: unknown */
+const char *wf_pickle_dtype(wf_pickle_value storage_type);
 bool wf_pickle_is_text(const wf_pickle *p, wf_pickle_value v, const char *text);
 
 #endif

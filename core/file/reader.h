@@ -1,7 +1,7 @@
-/* core/file/reader.h - inside core/file: what the readers of the formats share.
+/* core/file/reader.h - inside core/file: shared by the readers of all formats.
  *
- * A file's bytes come from a source; a reader fills in the tensors, with their places in the block
- * of data, and the data. */
+ * A reader takes a file's bytes from a source. It fills in the tensors, with their places in the
+ * block of data, and the data. */
 #ifndef WEFT_CORE_FILE_READER_H
 #define WEFT_CORE_FILE_READER_H
 
@@ -22,14 +22,16 @@ struct wf_file {
     wf_meta *meta;          /* sorted by key */
     int count, meta_count;
     bool has_meta, checked;
-    bool drops;      /* what is loaded is given back */
-    wf_file **parts; /* those that were joined, in which names and data are */
+    /* memory of loaded data is freed */
+    bool drops;
+    /* joined files, which own names and data */
+    wf_file **parts;
     int n_parts;
 };
 
-/* Where the bytes of a file are, and the next to be read. */
+/* The source of a file's bytes, and the position of the next byte. */
 struct source {
-    const char *memory; /* NULL: in fd */
+    const char *memory; /* NULL: read from fd */
     int fd;
     int64_t size, at;
 };
@@ -37,23 +39,25 @@ struct source {
 /* Data are read and checked in parts: what was read is still in the cache when it is summed. */
 enum { WF_FILE_PART = 1 << 20 };
 
-bool wf_source_read(wf_file *f, struct source *s, void *to, size_t n); /* n bytes are there */
+bool wf_source_read(wf_file *f, struct source *s, void *to,
+                    size_t n); /* false: fewer than n bytes */
 
 /* A block of that many bytes, 64-byte aligned: kernels are faster on aligned data. */
 bool wf_file_allocate(wf_file *f, char **block, uint64_t size);
 
-/* The array with capacity for one more element. The capacity is the next power of two; a header of
- * 100 MB holds less than 2^25 elements. */
+/* Returns the array with capacity for one more element. The capacity is the next power of two; a
+ * header of 100 MB holds less than 2^25 elements. */
 void *wf_file_grow(wf_file *f, void *array, int count, size_t size);
 
-/* No name and no key twice: the tensors are sorted by name, the metadata by key. */
+/* Checks that no name and no key occurs twice. Sorts the tensors by name, and the metadata by
+ * key. */
 bool wf_file_check_names(wf_file *f);
 void wf_file_sort(wf_file *f); /* the tensors, by their places in the data */
 
-/* keep: else only to check it, in memory for one part. */
+/* keep: store the data; else only check them, in a buffer for one part. */
 bool wf_file_read_safetensors(wf_file *f, struct source *s, bool keep);
 
-/* What torch.save writes is known by its first bytes: 0, or one of its containers. */
+/* A file of torch.save is recognised by its first bytes: 0, or one of its containers. */
 enum { WF_TORCH_ZIP = 1, WF_TORCH_LEGACY, WF_TORCH_KNOWN_BY = 15 };
 int wf_torch_container(const unsigned char *first, int64_t size);
 bool wf_file_read_torch(wf_file *f, struct source *s, int container);

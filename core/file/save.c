@@ -1,7 +1,7 @@
-/* core/file/save.c - the leaves of a graph to a file.
+/* core/file/save.c - saves the leaves of a graph to a file.
  *
- * Row-major values are written from where they are; only packed ones are copied. A matrix in int8
- * becomes two tensors: its numbers, and the scale of each row. */
+ * Row-major values are written in place, without a copy; only packed ones are copied. A matrix in
+ * int8 becomes two tensors: its numbers, and the scale of each row. */
 #include "core/save.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static const char *stored_name(wf_dtype dtype) {
     return dtype == WF_F64 ? "F64" : dtype == WF_F32 ? "F32" : "I32";
 }
 
-/* What will be written; `entries` of it, and what was allocated for them. */
+/* The entries to write, and the memory allocated for them. */
 typedef struct saving {
     wf_entry *entries;
     int n;
@@ -45,14 +45,14 @@ typedef struct saving {
     int n_copies;
 } saving;
 
-/* To be freed with the rest. NULL: out of memory. */
+/* A block that is freed with the others. NULL: out of memory. */
 static void *new_copy(saving *s, size_t bytes) {
     void *copy = malloc(bytes + 1);
     if (copy) s->copies[s->n_copies++] = copy;
     return copy;
 }
 
-/* Values that are q * scale give q and the scale again. */
+/* Quantises a matrix; values that are q * scale already give the same q and scale. */
 static bool add_int8(saving *s, const wf_entry *rows) {
     const float *x = rows->data;
     int64_t n = rows->shape[0], k = rows->shape[1];

@@ -1,11 +1,11 @@
-/* core/file/torch_file.c - what torch.save(state_dict) writes, in both of its containers.
+/* core/file/torch_file.c - reads the files of torch.save(state_dict), in both containers.
  *
  * Since torch 1.6 it is a ZIP archive: NAME/data.pkl, a pickle that names storages, and their bytes
  * as NAME/data/KEY. Before, the file is five pickles (a magic number, 1001, sizes of types, the
- * state_dict, the storages' keys) and then each storage: its number of elements and its bytes.
- * The pickles are run by pickle.c, which calls nothing. A tensor is a part of a storage; several
- * may share one, and their entries then share its data. Every storage that is declared must be in
- * the file with just as many bytes, and every tensor within its storage. */
+ * state_dict, the storages' keys) and then each storage: its number of elements and its bytes. The
+ * pickles are run by pickle.c, which calls nothing. A tensor is a part of a storage; several may
+ * share one, and their entries then share its data. Every declared storage must be in the file with
+ * exactly its declared bytes, and every tensor within its storage. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ struct reading {
     struct storage *storages; /* in the order of their keys */
     int count;
     wf_zip z;
-    char prefix[256]; /* of the archive's names */
+    char prefix[256]; /* of the names in the archive */
 };
 
 /* ---- the state_dict -------------------------------------------------------------------------- */
@@ -42,14 +42,15 @@ static const wf_pickle_value *tuple_of(const struct reading *r, wf_pickle_value 
     return r->p.values + v.number;
 }
 
-/* Once all pickles are run, strings are terminated where they are: an opcode stood there. */
+/* A string of a pickle, terminated in place by overwriting an opcode: so all pickles have been
+ * run. */
 static const char *text_of(struct reading *r, wf_pickle_value v) {
     char *text = r->f->header + v.number;
     text[v.count] = '\0';
     return text;
 }
 
-/* Why it is no flat dict of tensors, with what to do. */
+/* Explains why the object is no flat dict of tensors, and how to save one. */
 static bool refuse_item(struct reading *r, const wf_pickle_item *item) {
     if (item->key.kind != WF_PICKLE_STRING)
         return wf_file_fail(r->f->error, "a key is %s: not a state_dict of names and tensors",
@@ -59,7 +60,7 @@ static bool refuse_item(struct reading *r, const wf_pickle_item *item) {
                         item->value.kind == WF_PICKLE_DICT ? "that state_dict" : "the state_dict");
 }
 
-/* The first item of a dict, or the next; NULL: none. */
+/* The item number i of a dict; 0: none. */
 static const wf_pickle_item *item_at(const struct reading *r, size_t i) {
     return i ? &r->p.items[i - 1] : NULL;
 }
@@ -75,7 +76,7 @@ static bool list_tensors(struct reading *r, wf_pickle_value dict) {
         struct tensor *tensors = wf_file_grow(f, f->tensors, f->count, sizeof *tensors);
         if (!tensors) return false;
         f->tensors = tensors;
-        /* begin: until its storage is placed, where the pickle has the tensor */
+        /* begin: until the storage has its place, the position of the tensor in the pickle */
         tensors[f->count++] =
             (struct tensor){ .entry.name = text_of(r, item->key), .begin = item->value.number };
     }
@@ -103,7 +104,7 @@ static bool read_storage(struct reading *r, const wf_pickle_value *tensor, struc
            wf_file_fail(r->f->error, "storage '%.80s' is too large", to->key);
 }
 
-/* Those of the tensors, each once. */
+/* Lists the storages of all tensors, each once. */
 static bool list_storages(struct reading *r) {
     int n = 0;
     r->storages = calloc((size_t)r->f->count + 1, sizeof *r->storages);
@@ -123,7 +124,7 @@ static bool list_storages(struct reading *r) {
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-/* Row-major without gaps? An axis of one element has no step. */
+/* True if row-major without gaps. The stride of an axis of one element does not matter. */
 static bool is_contiguous(const wf_entry *e, const wf_pickle_value *strides) {
     int64_t step = 1;
     for (int i = e->ndim; i-- > 0; step *= e->shape[i])
@@ -156,7 +157,7 @@ static bool read_shape(struct reading *r, const wf_pickle_value *tensor, wf_entr
                         e->name, shape);
 }
 
-/* Of its storage the part that the tensor says. */
+/* Sets a tensor's data to its part of its storage. */
 static bool place_tensor(struct reading *r, struct tensor *t) {
     const wf_pickle_value *tensor = r->p.values + t->begin;
     const struct storage *storage = find_storage(r, text_of(r, tuple_of(r, tensor[0])[2]));
@@ -165,7 +166,7 @@ static bool place_tensor(struct reading *r, struct tensor *t) {
     t->entry.dtype = storage->dtype;
     size = wf_file_dtype(&t->entry.dtype) / 8;
     int64_t room = storage->bytes / size;
-    /* A tensor without elements may begin anywhere: a slice of one does. */
+    /* A tensor without elements may begin anywhere, as an empty slice does. */
     if (count == 0) offset = 0;
     if (count > room || offset > room - count)
         return wf_file_fail(
@@ -196,8 +197,8 @@ static int by_place(const void *a, const void *b) {
     return by_key(x, y);
 }
 
-/* One behind the other in the data, in the order of the file. They are as long as what the file
- * has, and do not overlap there: their sum is no more than its length. */
+/* Places the storages one behind the other, in the order of the file. Each is as long as its
+ * record, and records do not overlap: so the sum is at most the file's length. */
 static bool place_storages(struct reading *r) {
     int64_t at = 0;
     struct storage **order = calloc((size_t)r->count + 1, sizeof(struct storage *));
@@ -216,7 +217,7 @@ static bool place_storages(struct reading *r) {
 
 static const char data_name[] = "data.pkl";
 
-/* Everything in the archive is in one folder, which has the archive's name. */
+/* Finds data.pkl. All files of an archive are in one folder, which has the archive's name. */
 static const wf_zip_record *find_pickle(struct reading *r) {
     const wf_zip_record *found = NULL;
     for (int i = 0; i < r->z.count; i++) {
@@ -233,7 +234,7 @@ static const wf_zip_record *find_pickle(struct reading *r) {
     return found;
 }
 
-/* prefix + name, if there is one */
+/* The record prefix + name; NULL: none. */
 static const wf_zip_record *find_record(const struct reading *r, const char *folder,
                                         const char *name) {
     char full[sizeof r->prefix + sizeof "data/" + MAX_KEY];
@@ -287,7 +288,7 @@ static bool find_storages(struct reading *r) {
     return true;
 }
 
-/* All records are read, in the order of the file; what is no storage only for its sum. */
+/* Reads all records in the order of the file; those that are no storage only for their checksum. */
 static bool read_records(struct reading *r) {
     char **places = calloc((size_t)r->z.count + 1, sizeof *places);
     bool ok = places || wf_file_fail(r->f->error, "out of memory");
@@ -309,7 +310,7 @@ static bool read_archive(struct reading *r) {
 
 /* ---- the container before torch 1.6 ---------------------------------------------------------- */
 
-/* "little_endian": True must be there. */
+/* True only if the dict has "little_endian": True. */
 static bool is_little(const struct reading *r, wf_pickle_value info) {
     if (info.kind != WF_PICKLE_DICT) return false;
     const wf_pickle_item *item = item_at(r, r->p.lists[info.number].first);
@@ -329,7 +330,7 @@ static bool run_pickles(struct reading *r, struct legacy *l) {
            wf_pickle_run(&r->p, &l->dict) && wf_pickle_run(&r->p, &l->keys);
 }
 
-/* How long the pickles are is not said: more is read until they end. */
+/* The pickles' lengths are not stored: more bytes are read until they end. */
 static bool read_pickles(struct reading *r, struct legacy *l) {
     wf_file *f = r->f;
     for (int64_t n = 1 << 16;; n *= 4) {
@@ -347,7 +348,7 @@ static bool read_pickles(struct reading *r, struct legacy *l) {
     }
 }
 
-/* A storage's number of elements and its bytes. */
+/* Finds a storage in the file: its number of elements, then its bytes. */
 static bool find_part(struct reading *r, wf_pickle_value key, int64_t *at) {
     uint64_t count;
     const char *name = key.kind == WF_PICKLE_STRING ? text_of(r, key) : NULL;
@@ -409,8 +410,8 @@ static bool read_legacy(struct reading *r) {
 
 /* ---- inside core/file ------------------------------------------------------------------------ */
 
-/* The first 8 bytes of an archive could be the length of a safetensors header of 67 MB. Its next
- * byte is then a brace or a space, and in an archive a method of compression. */
+/* The first 8 bytes of an archive could be the length of a safetensors header of 67 MB. The next
+ * byte tells them apart: a brace or a space there, a compression method in an archive. */
 int wf_torch_container(const unsigned char *first, int64_t size) {
     if (size >= 9 && memcmp(first, "PK\3\4", 4) == 0 && first[8] < ' ' && first[8] != '\t' &&
         first[8] != '\n' && first[8] != '\r')

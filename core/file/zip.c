@@ -1,9 +1,10 @@
-/* core/file/zip.c - ZIP archives as torch.save writes them: every record is stored.
+/* core/file/zip.c - ZIP archives as torch.save writes them: every record is stored without
+ * compression.
  *
- * At the end stands the directory (PKWARE's APPNOTE 4.3): a header for each record, then how many
- * there are and where. Numbers that need more than 32 bits, and torch's of the end always, are in
- * ZIP64's fields. A record has another header in front of its bytes, of which only the length and
- * the name are needed; behind the bytes may stand a copy of sum and sizes. */
+ * The directory stands at the end (PKWARE's APPNOTE 4.3): a header for each record, then their
+ * number and the directory's place. Numbers above 32 bits are in ZIP64 fields, and torch always
+ * writes these at the end. Each record has a local header in front of its bytes, of which only the
+ * length and the name are needed; a copy of checksum and sizes may follow the bytes. */
 #include "zip.h"
 
 #include <stdlib.h>
@@ -20,8 +21,10 @@ enum {
     END64_SIZE = 56,
     LOCATOR64_SIZE = 20,
     END_SIZE = 22,
-    COPY_SIZE = 24,       /* of sum and sizes behind a record, at most */
-    KNOWN_FLAGS = 0x0808, /* such a copy follows; names are UTF-8 */
+    /* the most bytes of a copy of checksum and sizes behind a record */
+    COPY_SIZE = 24,
+    /* bit 3: such a copy follows; bit 11: names are UTF-8 */
+    KNOWN_FLAGS = 0x0808,
     MAX_NAME = 255
 };
 
@@ -41,7 +44,7 @@ static bool read_at(wf_file *f, struct source *s, int64_t at, void *to, size_t n
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Where the directory is: it ends where the records of the end begin. */
+/* The place of the directory, which ends where the end records begin. */
 struct directory {
     int64_t at, size, end;
     uint64_t count;
@@ -99,8 +102,8 @@ static bool read_wide(const char *extra, size_t n, uint64_t *const fields[3]) {
     return true;
 }
 
-/* The header of a record in the directory, of which `left` bytes are left. The name is not
- * terminated yet: the next header may follow it at once. */
+/* Reads a record's header in the directory, of which `left` bytes remain. The name is not
+ * terminated yet, as the next header may follow at once. */
 static bool read_record(wf_file *f, const char *at, size_t left, wf_zip_record *r, size_t *length) {
     if (left < CENTRAL_SIZE || number(at, 4) != CENTRAL)
         return wf_file_fail(f->error, "damaged: no record where the directory should have one");
@@ -163,8 +166,8 @@ static int by_name(const void *a, const void *b) {
     return strcmp((*(wf_zip_record *const *)a)->name, (*(wf_zip_record *const *)b)->name);
 }
 
-/* One after the other, from the first byte to the directory: else a file of n bytes could have
- * records of more. */
+/* Checks that records follow each other without a gap from the first byte to the directory.
+ * Otherwise a short file could declare more data than it has. */
 static bool check_places(wf_file *f, struct source *s, wf_zip *z, int64_t end) {
     int64_t at = 0;
     qsort(z->records, (size_t)z->count, sizeof *z->records, by_place);

@@ -1,8 +1,8 @@
 /* core/plan/bind.c - a plan with sizes for its extents: shapes, views, schedule, pointers.
  *
- * A binding is made once for every set of extents and kept. With a state its memory is planned for
- * positions P up to a bound that grows by quarters; for each position up to that the schedule is
- * laid out again, with the same offsets. */
+ * A binding is made for a set of extents; a plan keeps the few that were used last. With a state
+ * its memory is planned for positions P up to a bound that grows by quarters. For each position up
+ * to that bound the schedule is laid out again, with the same offsets. */
 #include "core/basis.h"
 #include "plan.h"
 
@@ -281,9 +281,9 @@ static bool keep_fetched(wf_plan *p, binding *b, int i) {
     return true;
 }
 
-/* Ask the op for a view; *offset -1: there is none, and its kernel computes the result. An op that
- * has no eval is asked again with a row-major copy: what begins before the operand's first element,
- * as a part of a flipped axis does, is no view of it. */
+/* Ask the op for a view; *offset -1: there is none, and its kernel computes the result. An op
+ * without eval is asked again with a row-major copy of the operand. It refuses a view that would
+ * begin before the operand's first element, as a part of a flipped axis does. */
 static bool find_view(wf_plan *p, binding *b, exec *e, int64_t *offset) {
     const wf_op *op = e->call.op;
     *offset = op->view ? op->view(&e->call) : -1;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One for every node after the leaves; entry 0 is the head of the list. */
+/* one for every node after the leaves; entry 0 is the head of the list */
 typedef struct entry {
     int next;                /* in the list; 0: none */
     int root;                /* the root of its tree */

@@ -23,7 +23,8 @@ bool wf_pool_run(wf_pool *pool, int64_t n, bool (*task)(void *arg, int64_t index
 unsigned wf_float_mode_enter(void); /* returns the argument of leave */
 void wf_float_mode_leave(unsigned mode);
 
-/* For those who wait: how many processors this program may use; a moment, 10 to 50 ns. */
+/* For threads that wait: the number of processors that this program may use; a pause of 10 to 50
+ * ns. */
 int wf_processors(void);
 void wf_relax(void);
 

@@ -1,103 +1,110 @@
-/* core/ranks/exchange.c - collectives over shared memory: each rank copies what it sends into its
- * lanes, and what it receives out of others', piece by piece, as there is room and as it comes.
+/* core/ranks/exchange.c - collectives over shared memory. Each rank copies what it sends into its
+ * ring buffers, and what it receives out of other ranks' ring buffers. It copies piece by piece, as
+ * room and data appear.
  *
- * A lane is a stream without an end: who is ahead writes what belongs to the next collective. What
- * goes to all is written once and read by each. */
+ * A ring buffer is an endless stream: a rank that is ahead already writes bytes of the next
+ * collective. Bytes for all ranks are written once, and every rank reads them. */
 #include <string.h>
 
 #include "core/plan/pool.h"
 #include "region.h"
 
-enum { SPINS = 1500 }; /* some 50 us, then sleep */
+/* Spinning takes some 50 us; then the rank sleeps. */
+enum { SPINS = 1500 };
 
-/* What one lane has to move in this collective. */
+/* The bytes that one ring buffer has to move in this collective. */
 typedef struct flow {
-    wf_lane lane;
-    char *at; /* from where, or to where */
+    wf_ring ring;
+    /* the source of the next byte, or its destination */
+    char *at;
     int64_t left;
-    int peer;  /* who is waited for */
-    int index; /* of an incoming flow: which reader this rank is */
+    /* the rank that is waited for */
+    int peer;
+    /* in an incoming flow: the index of this rank among the ring's readers */
+    int index;
 } flow;
 
 static unsigned at_most(int64_t left, unsigned n) {
     return left < (int64_t)n ? (unsigned)left : n;
 }
 
-/* In one piece up to the end of the ring; a quarter, so that the other side begins meanwhile. */
+/* The length of the next contiguous piece, which ends at the end of the ring. It is at most a
+ * quarter of the ring, so that the other side can start on it while more is copied. */
 static unsigned piece(const flow *f, unsigned there, unsigned from) {
-    unsigned whole = f->lane.size - from % f->lane.size, part = f->lane.size / 4;
+    unsigned whole = f->ring.size - from % f->ring.size, part = f->ring.size / 4;
     unsigned n = at_most(f->left, there < whole ? there : whole);
     return n < part ? n : part;
 }
 
-/* What the slowest reader has not read. */
+/* The bytes that the slowest reader has not read yet. */
 static unsigned unread(flow *f, unsigned written, int self) {
     unsigned most = 0;
-    for (int r = 0; r < f->lane.readers; r++) {
-        if (f->lane.to < 0 && r == self) continue;
-        unsigned n = written - atomic_load_explicit(&f->lane.read[r].n, memory_order_acquire);
-        if (n > most) most = n, f->peer = f->lane.to < 0 ? r : f->lane.to;
+    for (int r = 0; r < f->ring.readers; r++) {
+        if (f->ring.to < 0 && r == self) continue;
+        unsigned n = written - atomic_load_explicit(&f->ring.read[r].n, memory_order_acquire);
+        if (n > most) most = n, f->peer = f->ring.to < 0 ? r : f->ring.to;
     }
     return most;
 }
 
 static bool put(wf_rank *me, flow *f) {
     if (!f->left) return false;
-    unsigned from = atomic_load_explicit(f->lane.written, memory_order_relaxed);
-    unsigned n = piece(f, f->lane.size - unread(f, from, me->transport.rank), from);
+    unsigned from = atomic_load_explicit(f->ring.written, memory_order_relaxed);
+    unsigned n = piece(f, f->ring.size - unread(f, from, me->transport.rank), from);
     if (!n) return false;
-    memcpy(f->lane.data + from % f->lane.size, f->at, n);
+    memcpy(f->ring.data + from % f->ring.size, f->at, n);
     f->at += n, f->left -= n;
-    atomic_store_explicit(f->lane.written, from + n, memory_order_release);
-    if (f->lane.to < 0)
-        wf_region_ring_others(me->region, me->transport.rank);
+    atomic_store_explicit(f->ring.written, from + n, memory_order_release);
+    if (f->ring.to < 0)
+        wf_region_wake_others(me->region, me->transport.rank);
     else
-        wf_region_ring(me->region, f->lane.to);
+        wf_region_wake(me->region, f->ring.to);
     return true;
 }
 
 static bool take(wf_rank *me, flow *f) {
     if (!f->left) return false;
-    atomic_uint *read = &f->lane.read[f->index].n;
+    atomic_uint *read = &f->ring.read[f->index].n;
     unsigned from = atomic_load_explicit(read, memory_order_relaxed);
-    unsigned there = atomic_load_explicit(f->lane.written, memory_order_acquire) - from;
+    unsigned there = atomic_load_explicit(f->ring.written, memory_order_acquire) - from;
     unsigned n = piece(f, there, from);
     if (!n) return false;
-    memcpy(f->at, f->lane.data + from % f->lane.size, n);
+    memcpy(f->at, f->ring.data + from % f->ring.size, n);
     f->at += n, f->left -= n;
     atomic_store_explicit(read, from + n, memory_order_release);
-    wf_region_ring(me->region, f->peer);
+    wf_region_wake(me->region, f->peer);
     return true;
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Only collectives call this, so code and error belong to the thread that makes them. */
+/* Only collectives call this function, so code and error belong to the calling thread. */
 static bool failed(wf_rank *me) {
     wf_transport *t = &me->transport;
-    const wf_seat *cause = wf_region_cause(me->region);
+    const wf_slot *cause = wf_region_failure(me->region);
     if (!cause) return false;
     memcpy(t->error, cause->why, sizeof t->error);
     t->code = cause->code;
     return true;
 }
 
-/* A rank that has ended well rang for all it did: if the bell is as it was, nothing will come. */
+/* True if a peer has exited and can send nothing more. A rank wakes its peers after everything it
+ * does, so an unchanged event count means that nothing of it is left to read. */
 static bool gone(wf_rank *me, int peer, unsigned seen) {
     wf_region *g = me->region;
     int rank = me->transport.rank;
-    if (!atomic_load(&g->seats[peer].ended) || atomic_load(&g->seats[rank].bell.n) != seen)
+    if (!atomic_load(&g->slots[peer].ended) || atomic_load(&g->slots[rank].events.n) != seen)
         return false;
     wf_region_fail(g, rank, (wf_processes_result){ rank, 1, 0, "another rank has ended before" });
     return true;
 }
 
-static unsigned bell(const wf_rank *me) {
-    return atomic_load(&me->region->seats[me->transport.rank].bell.n);
+static unsigned events(const wf_rank *me) {
+    return atomic_load(&me->region->slots[me->transport.rank].events.n);
 }
 
 static void await(wf_rank *me, unsigned seen) {
-    wf_region_await(me->region, me->transport.rank, seen, me->spins);
+    wf_region_wait(me->region, me->transport.rank, seen, me->spins);
 }
 
 /* ---- collectives ----------------------------------------------------------------------------- */
@@ -110,7 +117,7 @@ static bool any_gone(wf_rank *me, const flow *f, int n, unsigned seen) {
 
 static bool move(wf_rank *me, flow *out, int n_out, flow *in, int n_in) {
     while (!failed(me)) {
-        unsigned seen = bell(me);
+        unsigned seen = events(me);
         bool moved = false;
         int64_t left = 0;
         for (int i = 0; i < n_out; i++) moved |= put(me, &out[i]), left |= out[i].left;
@@ -130,7 +137,7 @@ static void keep_own(char *to, const char *from, int64_t bytes) {
     if (bytes && to != from) memmove(to, from, (size_t)bytes);
 }
 
-/* Each begins with its neighbour: no two write to one first. */
+/* Each rank begins with its next neighbour, so that no two ranks write to the same one first. */
 static bool alltoallv(wf_transport *t, const void *send, const int64_t *send_at, void *receive,
                       const int64_t *receive_at) {
     wf_rank *me = t->user;
@@ -138,9 +145,9 @@ static bool alltoallv(wf_transport *t, const void *send, const int64_t *send_at,
     flow out[WF_MOST_PROCESSES], in[WF_MOST_PROCESSES];
     for (int i = 1; i < n; i++) {
         int to = (rank + i) % n, from = (rank + n - i) % n;
-        out[i - 1] = (flow){ wf_region_lane(me->region, rank, to), (char *)send + send_at[to],
+        out[i - 1] = (flow){ wf_region_ring(me->region, rank, to), (char *)send + send_at[to],
                              part(send_at, to), to, 0 };
-        in[i - 1] = (flow){ wf_region_lane(me->region, from, rank),
+        in[i - 1] = (flow){ wf_region_ring(me->region, from, rank),
                             (char *)receive + receive_at[from], part(receive_at, from), from, 0 };
     }
     keep_own((char *)receive + receive_at[rank], (const char *)send + send_at[rank],
@@ -152,32 +159,32 @@ static bool allgatherv(wf_transport *t, const void *send, void *receive,
                        const int64_t *receive_at) {
     wf_rank *me = t->user;
     int rank = t->rank, n = t->size;
-    flow in[WF_MOST_PROCESSES], out = { wf_region_lane(me->region, rank, -1), (char *)send,
+    flow in[WF_MOST_PROCESSES], out = { wf_region_ring(me->region, rank, -1), (char *)send,
                                         part(receive_at, rank), (rank + 1) % n, 0 };
     for (int i = 1; i < n; i++) {
         int from = (rank + n - i) % n;
         in[i - 1] =
-            (flow){ wf_region_lane(me->region, from, -1), (char *)receive + receive_at[from],
+            (flow){ wf_region_ring(me->region, from, -1), (char *)receive + receive_at[from],
                     part(receive_at, from), from, rank };
     }
     keep_own((char *)receive + receive_at[rank], send, part(receive_at, rank));
     return move(me, &out, 1, in, n - 1);
 }
 
-/* Who has not come to the barrier yet; -1: all have. */
+/* The first rank that has not reached the barrier, or -1 if all have. */
 static int late(const wf_rank *me) {
     for (int r = 0; r < me->transport.size; r++)
-        if ((int)(atomic_load(&me->region->seats[r].barriers.n) - me->barriers) < 0) return r;
+        if ((int)(atomic_load(&me->region->slots[r].barriers.n) - me->barriers) < 0) return r;
     return -1;
 }
 
 static bool barrier(wf_transport *t) {
     wf_rank *me = t->user;
     if (failed(me)) return false;
-    atomic_store(&me->region->seats[t->rank].barriers.n, ++me->barriers);
-    wf_region_ring_others(me->region, t->rank);
+    atomic_store(&me->region->slots[t->rank].barriers.n, ++me->barriers);
+    wf_region_wake_others(me->region, t->rank);
     for (;;) {
-        unsigned seen = bell(me);
+        unsigned seen = events(me);
         int r = late(me);
         if (r < 0) return true;
         if (failed(me)) return false;
@@ -185,8 +192,8 @@ static bool barrier(wf_transport *t) {
     }
 }
 
-/* Changes the shared region alone: another thread of this rank may be in a collective, which then
- * finds the cause there. */
+/* Writes only to the shared region. Another thread of this rank may be in a collective, which then
+ * finds the failure there. */
 static void fail(wf_transport *t, int code, const char *why) {
     const wf_rank *me = t->user;
     wf_processes_result result = { .rank = t->rank, .code = code };

@@ -1,11 +1,13 @@
-/* core/ranks/processes.c - ranks as children of one program: starting them, watching over them,
- * ending them all when one has failed.
+/* core/ranks/processes.c - ranks as child processes: starts them, watches over them, and ends all
+ * of them when one has failed.
  *
- * The library never ends a program: a child leaves by the caller's function. Every rank has a
- * thread, its heart, that says that it lives however long it computes, that notices when the caller
- * is gone, and that alone is interrupted: a terminal's Ctrl-C comes to all processes at once, and
- * killall too, so that a rank would get it twice. In the ranks SIGINT and SIGTERM are blocked, and
- * the heart lets in one for each that has come to the caller. */
+ * The library never ends a program: a child leaves by the caller's function. Every rank runs a
+ * watchdog thread. It sends heartbeats while the rank computes, notices when the parent has died,
+ * and delivers signals.
+ *
+ * Signals are forwarded by the parent, because Ctrl-C in a terminal and killall reach every
+ * process, and a rank would get them twice. SIGINT and SIGTERM are blocked in the ranks; the
+ * watchdog delivers one for each that the parent received. */
 #define _GNU_SOURCE /* sigtimedwait where it is no part of POSIX */
 #include <assert.h>
 #include <errno.h>
@@ -24,26 +26,29 @@
 #include "core/base/clock.h"
 #include "region.h"
 
-/* Seconds: without a heartbeat a rank has hung; a rank is killed so long after another's failure. */
-#define SILENCE 10.0
+/* Times in seconds. A rank without a heartbeat for HEARTBEAT_TIMEOUT counts as hung. GRACE after a
+ * failure, the ranks that are left are killed. */
+#define HEARTBEAT_TIMEOUT 10.0
 #define GRACE 3.0
-/* Who signals a program and then its group, as GNU timeout does, means it once. */
-#define ONCE 0.2
-enum { BEAT_NS = 100000000 };
-static const int passed_on[2] = { SIGINT, SIGTERM };
+/* GNU timeout signals the process and then its group: equal signals within this time count as
+ * one. */
+#define REPEAT_WINDOW 0.2
+enum { HEARTBEAT_NS = 100000000 };
+static const int forwarded[2] = { SIGINT, SIGTERM };
 
 /* ---- a rank ---------------------------------------------------------------------------------- */
 
-struct heart {
+struct watchdog {
     wf_region *region;
     int rank;
     pid_t caller;
     void (*leave)(int code);
-    unsigned seen[2]; /* interrupts that were let in */
+    /* signals already delivered */
+    unsigned seen[2];
 };
 
-/* Of this number that have come to the rank itself meanwhile, it gets none. */
-static void let_in(int number) {
+/* Signals already pending for this process merge with the one raised here. */
+static void deliver_signal(int number) {
     sigset_t one;
     sigemptyset(&one), sigaddset(&one, number);
     kill(getpid(), number);
@@ -51,34 +56,34 @@ static void let_in(int number) {
     pthread_sigmask(SIG_BLOCK, &one, NULL);
 }
 
-/* Collectives fail; whoever makes none has a while to leave. */
-static void orphaned(struct heart *h) {
-    wf_processes_result why = { h->rank, 128 + SIGKILL, 0,
+/* Fail all collectives, and give code that is in none of them time to leave. */
+static void on_parent_death(struct watchdog *w) {
+    wf_processes_result why = { w->rank, 128 + SIGKILL, 0,
                                 "the program that started the ranks is gone" };
-    wf_region_fail(h->region, h->rank, why);
+    wf_region_fail(w->region, w->rank, why);
     nanosleep(&(struct timespec){ .tv_sec = (time_t)GRACE }, NULL);
-    h->leave(128 + SIGKILL);
+    w->leave(128 + SIGKILL);
 }
 
-static void *beat(void *arg) {
-    struct heart *h = arg;
+static void *watch_caller(void *arg) {
+    struct watchdog *w = arg;
     for (;;) {
-        atomic_fetch_add(&h->region->seats[h->rank].beats, 1);
+        atomic_fetch_add(&w->region->slots[w->rank].heartbeats, 1);
         for (int i = 0; i < 2; i++)
-            for (; h->seen[i] != atomic_load(&h->region->interrupts[i]); h->seen[i]++)
-                let_in(passed_on[i]);
-        if (getppid() != h->caller) orphaned(h);
-        nanosleep(&(struct timespec){ .tv_nsec = BEAT_NS }, NULL);
+            for (; w->seen[i] != atomic_load(&w->region->interrupts[i]); w->seen[i]++)
+                deliver_signal(forwarded[i]);
+        if (getppid() != w->caller) on_parent_death(w);
+        nanosleep(&(struct timespec){ .tv_nsec = HEARTBEAT_NS }, NULL);
     }
     return NULL;
 }
 
-static bool start_heart(struct heart *h) {
+static bool start_watchdog(struct watchdog *w) {
     pthread_t thread;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to the program's own threads */
-    bool ok = pthread_create(&thread, NULL, beat, h) == 0 && pthread_detach(thread) == 0;
+    bool ok = pthread_create(&thread, NULL, watch_caller, w) == 0 && pthread_detach(thread) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return ok;
 }
@@ -91,41 +96,43 @@ struct run {
     void *user;
     void (*leave)(int code);
     pid_t caller;
-    sigset_t watched, before;          /* signals: that the caller waits for; as they were */
-    int alive;                         /* ranks */
-    pid_t pid[WF_MOST_PROCESSES];      /* 0: gone */
-    unsigned beats[WF_MOST_PROCESSES]; /* when last looked at */
+    /* the signals that the parent waits for; its signal mask before */
+    sigset_t watched, before;
+    int alive;                              /* ranks that run */
+    pid_t pid[WF_MOST_PROCESSES];           /* 0: it has ended */
+    unsigned heartbeats[WF_MOST_PROCESSES]; /* at the last look */
     double silent[WF_MOST_PROCESSES], failing;
-    double interrupted[2]; /* when the last was passed on */
+    /* the time at which each signal was last forwarded */
+    double interrupted[2];
 };
 
-/* Stopped ranks wake when the caller dies, and see it. */
-static void outlive_no_caller(void) {
+/* A stopped rank must wake when the parent dies, to see that it did. */
+static void wake_at_parent_death(void) {
 #if defined(__linux__)
     prctl(PR_SET_PDEATHSIG, SIGCONT);
 #endif
 }
 
-static void be_rank(struct run *r, int rank) {
+static void child_main(struct run *r, int rank) {
     sigset_t mask = r->before;
-    for (int i = 0; i < 2; i++) sigaddset(&mask, passed_on[i]);
+    for (int i = 0; i < 2; i++) sigaddset(&mask, forwarded[i]);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
-    outlive_no_caller();
+    wake_at_parent_death();
     wf_rank me;
-    struct heart heart = { r->region, rank, r->caller, r->leave, { 0, 0 } };
+    struct watchdog dog = { r->region, rank, r->caller, r->leave, { 0, 0 } };
     wf_rank_join(&me, r->region, rank);
     int code = 1;
-    if (start_heart(&heart))
+    if (start_watchdog(&dog))
         code = r->body(&me.transport, r->user);
     else
         wf_transport_fail(&me.transport, code, "a rank's thread does not start");
     r->leave(code);
-    raise(SIGKILL); /* leave came back */
+    raise(SIGKILL); /* leave returned, which it must not */
 }
 
-/* The caller says what became of a rank; -1: of the run. */
-__attribute__((format(printf, 5, 6))) static void tell(struct run *r, int rank, int code,
-                                                       int signal, const char *format, ...) {
+/* The parent reports the failure of a rank, or of the run: -1. */
+__attribute__((format(printf, 5, 6))) static void
+report_failure(struct run *r, int rank, int code, int signal, const char *format, ...) {
     wf_processes_result why = { .rank = rank, .code = code, .signal = signal };
     va_list args;
     va_start(args, format);
@@ -135,25 +142,26 @@ __attribute__((format(printf, 5, 6))) static void tell(struct run *r, int rank, 
 }
 
 static void start(struct run *r) {
-    fflush(NULL); /* or what waits in streams would come from each child again */
+    /* Flush first: each child would write the buffered output again. */
+    fflush(NULL);
     for (int rank = 0; rank < r->region->ranks; rank++) {
         pid_t pid = fork();
-        if (pid == 0) be_rank(r, rank);
+        if (pid == 0) child_main(r, rank);
         if (pid < 0) {
-            tell(r, -1, 1, 0, "rank %d does not start: %s", rank, strerror(errno));
+            report_failure(r, -1, 1, 0, "rank %d does not start: %s", rank, strerror(errno));
             return;
         }
         r->pid[rank] = pid, r->alive++;
     }
 }
 
-static void judge(struct run *r, int rank, int status) {
+static void report_status(struct run *r, int rank, int status) {
     if (WIFSIGNALED(status))
-        tell(r, rank, 128 + WTERMSIG(status), WTERMSIG(status), "rank %d was killed by signal %d",
-             rank, WTERMSIG(status));
+        report_failure(r, rank, 128 + WTERMSIG(status), WTERMSIG(status),
+                       "rank %d was killed by signal %d", rank, WTERMSIG(status));
     else if (WEXITSTATUS(status))
-        tell(r, rank, WEXITSTATUS(status), 0, "rank %d ended with code %d", rank,
-             WEXITSTATUS(status));
+        report_failure(r, rank, WEXITSTATUS(status), 0, "rank %d ended with code %d", rank,
+                       WEXITSTATUS(status));
     else
         wf_region_ended(r->region, rank);
 }
@@ -163,17 +171,18 @@ static void reap(struct run *r) {
         int status;
         if (!r->pid[rank] || waitpid(r->pid[rank], &status, WNOHANG) != r->pid[rank]) continue;
         r->pid[rank] = 0, r->alive--;
-        judge(r, rank, status);
+        report_status(r, rank, status);
     }
 }
 
-static void listen_to_hearts(struct run *r, double passed) {
+static void check_heartbeats(struct run *r, double passed) {
     for (int rank = 0; rank < r->region->ranks; rank++) {
-        unsigned beats = atomic_load(&r->region->seats[rank].beats);
-        r->silent[rank] = beats == r->beats[rank] ? r->silent[rank] + passed : 0;
-        r->beats[rank] = beats;
-        if (r->pid[rank] && r->silent[rank] > SILENCE)
-            tell(r, rank, WF_HUNG, 0, "rank %d has not lived for %.0f seconds", rank, SILENCE);
+        unsigned heartbeats = atomic_load(&r->region->slots[rank].heartbeats);
+        r->silent[rank] = heartbeats == r->heartbeats[rank] ? r->silent[rank] + passed : 0;
+        r->heartbeats[rank] = heartbeats;
+        if (r->pid[rank] && r->silent[rank] > HEARTBEAT_TIMEOUT)
+            report_failure(r, rank, WF_HUNG, 0, "rank %d has not lived for %.0f seconds", rank,
+                           HEARTBEAT_TIMEOUT);
     }
 }
 
@@ -182,33 +191,33 @@ static void kill_all(const struct run *r) {
         if (r->pid[rank]) kill(r->pid[rank], SIGKILL);
 }
 
-static void pass_on(struct run *r, int number, double time) {
+static void forward_signal(struct run *r, int number, double time) {
     for (int i = 0; i < 2; i++) {
-        if (number != passed_on[i] || time - r->interrupted[i] < ONCE) continue;
+        if (number != forwarded[i] || time - r->interrupted[i] < REPEAT_WINDOW) continue;
         r->interrupted[i] = time;
         atomic_fetch_add(&r->region->interrupts[i], 1);
     }
 }
 
-/* Time in which the caller itself was stopped, as by Ctrl-Z, does not count. */
+/* Time during which the parent itself was stopped, as by Ctrl-Z, does not count. */
 static void watch(struct run *r) {
     for (double last = wf_seconds_now(), time; r->alive; last = time) {
-        int number = sigtimedwait(&r->watched, NULL, &(struct timespec){ .tv_nsec = BEAT_NS });
+        int number = sigtimedwait(&r->watched, NULL, &(struct timespec){ .tv_nsec = HEARTBEAT_NS });
         time = wf_seconds_now();
         double passed = time - last < 1 ? time - last : 1;
-        pass_on(r, number, time);
+        forward_signal(r, number, time);
         reap(r);
-        listen_to_hearts(r, passed);
-        if (wf_region_cause(r->region) && (r->failing += passed) > GRACE) kill_all(r);
+        check_heartbeats(r, passed);
+        if (wf_region_failure(r->region) && (r->failing += passed) > GRACE) kill_all(r);
     }
 }
 
-/* Signals come to the caller when it waits for them; a child's end says so whatever was wished
- * before. */
+/* The parent receives signals by waiting for them. SIGCHLD gets its default action, because a
+ * program may have ignored it, and the ends of children would then not be reported. */
 static void run_ranks(struct run *r) {
     struct sigaction child = { .sa_handler = SIG_DFL }, before;
     sigemptyset(&child.sa_mask), sigemptyset(&r->watched), sigaddset(&r->watched, SIGCHLD);
-    for (int i = 0; i < 2; i++) sigaddset(&r->watched, passed_on[i]);
+    for (int i = 0; i < 2; i++) sigaddset(&r->watched, forwarded[i]);
     sigaction(SIGCHLD, &child, &before);
     pthread_sigmask(SIG_BLOCK, &r->watched, &r->before);
     start(r);
@@ -229,7 +238,7 @@ int wf_processes_run(int n, int (*body)(wf_transport *t, void *user), void *user
     struct run r = { .body = body, .user = user, .leave = leave, .caller = getpid() };
     if (!(r.region = wf_region_new(n))) return cause->code;
     run_ranks(&r);
-    const wf_seat *s = wf_region_cause(r.region);
+    const wf_slot *s = wf_region_failure(r.region);
     *cause = (wf_processes_result){ .rank = -1 };
     if (s) {
         cause->rank = s->rank, cause->code = s->code, cause->signal = s->signal;

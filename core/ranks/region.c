@@ -1,12 +1,14 @@
-/* core/ranks/region.c - the memory that ranks of one machine share: its layout, who wakes whom, what
- * has failed.
+/* core/ranks/region.c - the memory that the ranks of one machine share: its layout, waking
+ * sleepers, and the record of the first failure.
  *
- * The memory has no name: it is there for those who were forked from its maker, and gone with them.
+ * The memory has no name: only children forked after its creation can use it, and it goes with
+ * them.
  *
- * No wake-up is lost. Who waits reads its bell, looks for something to do, and sleeps only while the
- * bell is as it was read; who makes something to do rings afterwards. A sleeper says so before it
- * looks at the bell for the last time, and the ringer looks for sleepers after it has rung (all
- * sequentially consistent). */
+ * No wake-up is lost. Each rank has an eventcount: a futex word that its peers increment. A waiting
+ * rank reads its event count, looks for work, and sleeps only while the count is unchanged; a peer
+ * that makes work increments the count afterwards. The sleeper sets `asleep` before the kernel
+ * compares the count, and the peer reads `asleep` after it has incremented the count. All of this
+ * is sequentially consistent. */
 #define _GNU_SOURCE /* syscall, MAP_ANONYMOUS */
 #include "region.h"
 
@@ -24,11 +26,11 @@
 
 #include "core/plan/pool.h"
 
-/* Small enough that what was written is read from a cache; large enough that a rank that is not
- * running for a moment keeps none waiting. */
-enum { COMMON = 1 << 19, LANES = 1 << 20, LEAST_LANE = 1 << 12 };
+/* Sizes of ring buffers in bytes. They are small enough that data are read from a cache, and large
+ * enough that a rank that is preempted for a moment keeps no other waiting. */
+enum { COMMON = 1 << 19, RINGS = 1 << 20, LEAST_RING = 1 << 12 };
 
-/* Who is waited for may want this very processor. */
+/* Spins before a yield: the awaited rank may need this very processor. */
 enum { BEFORE_YIELD = 64 };
 
 static size_t lines(size_t bytes) {
@@ -37,16 +39,16 @@ static size_t lines(size_t bytes) {
 
 wf_region *wf_region_new(int ranks) {
     assert(ranks > 0 && ranks <= WF_MOST_PROCESSES);
-    size_t n = (size_t)ranks, lane = LANES / 2;
-    while (lane > LEAST_LANE && lane * (n - 1) > LANES) lane /= 2;
-    size_t seats = lines(sizeof(wf_region) + (n + 1) * sizeof(wf_seat));
+    size_t n = (size_t)ranks, ring = RINGS / 2;
+    while (ring > LEAST_RING && ring * (n - 1) > RINGS) ring /= 2;
+    size_t slots = lines(sizeof(wf_region) + (n + 1) * sizeof(wf_slot));
     size_t counters = n * (3 * n + 1) * sizeof(wf_counter);
-    size_t bytes = seats + counters + n * (n * lane + COMMON);
+    size_t bytes = slots + counters + n * (n * ring + COMMON);
     wf_region *g = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (g == MAP_FAILED) return NULL;
     g->ranks = ranks, g->bytes = bytes;
-    g->lane = (unsigned)lane, g->common = COMMON;
-    g->counters = (wf_counter *)(void *)((char *)g + seats);
+    g->ring = (unsigned)ring, g->common = COMMON;
+    g->counters = (wf_counter *)(void *)((char *)g + slots);
     g->data = (char *)g->counters + counters;
     return g;
 }
@@ -55,77 +57,78 @@ void wf_region_free(wf_region *g) {
     munmap(g, g->bytes);
 }
 
-/* Of a rank: what is written to each and to all, what each has read of its own, and of all's. */
-wf_lane wf_region_lane(wf_region *g, int from, int to) {
+/* Rank `from` has counters in this order: bytes written to each rank and to all; bytes that each
+ * rank has read of its own ring; bytes that each has read of the ring for all. */
+wf_ring wf_region_ring(wf_region *g, int from, int to) {
     size_t n = (size_t)g->ranks, one = to < 0 ? 0 : (size_t)to;
     wf_counter *of = g->counters + (size_t)from * (3 * n + 1);
-    char *data = g->data + (size_t)from * (n * g->lane + g->common);
+    char *data = g->data + (size_t)from * (n * g->ring + g->common);
     if (to < 0)
-        return (wf_lane){ &of[n].n, of + 2 * n + 1, g->ranks, to, g->common, data + n * g->lane };
-    return (wf_lane){ &of[one].n, of + n + 1 + one, 1, to, g->lane, data + one * g->lane };
+        return (wf_ring){ &of[n].n, of + 2 * n + 1, g->ranks, to, g->common, data + n * g->ring };
+    return (wf_ring){ &of[one].n, of + n + 1 + one, 1, to, g->ring, data + one * g->ring };
 }
 
 /* ---- waking ---------------------------------------------------------------------------------- */
 
 #if defined(__linux__) && defined(SYS_futex)
-static void sleep_at(atomic_uint *bell, unsigned seen) {
-    syscall(SYS_futex, bell, FUTEX_WAIT, seen, NULL, NULL, 0);
+static void futex_wait(atomic_uint *word, unsigned seen) {
+    syscall(SYS_futex, word, FUTEX_WAIT, seen, NULL, NULL, 0);
 }
-static void wake(atomic_uint *bell) {
-    syscall(SYS_futex, bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+static void futex_wake(atomic_uint *word) {
+    syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 #else
-static void sleep_at(atomic_uint *bell, unsigned seen) {
-    if (atomic_load(bell) == seen) nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+static void futex_wait(atomic_uint *word, unsigned seen) {
+    if (atomic_load(word) == seen) nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 }
-static void wake(atomic_uint *bell) {
-    (void)bell;
+static void futex_wake(atomic_uint *word) {
+    (void)word;
 }
 #endif
 
-void wf_region_ring(wf_region *g, int rank) {
-    wf_seat *seat = &g->seats[rank];
-    atomic_fetch_add(&seat->bell.n, 1);
-    if (atomic_load(&seat->asleep)) wake(&seat->bell.n);
+void wf_region_wake(wf_region *g, int rank) {
+    wf_slot *slot = &g->slots[rank];
+    atomic_fetch_add(&slot->events.n, 1);
+    if (atomic_load(&slot->asleep)) futex_wake(&slot->events.n);
 }
 
-void wf_region_ring_others(wf_region *g, int rank) {
+void wf_region_wake_others(wf_region *g, int rank) {
     for (int r = 0; r < g->ranks; r++)
-        if (r != rank) wf_region_ring(g, r);
+        if (r != rank) wf_region_wake(g, r);
 }
 
-void wf_region_await(wf_region *g, int rank, unsigned seen, int spins) {
-    wf_seat *seat = &g->seats[rank];
+void wf_region_wait(wf_region *g, int rank, unsigned seen, int spins) {
+    wf_slot *slot = &g->slots[rank];
     for (int i = 1; i <= spins; i++) {
-        if (atomic_load_explicit(&seat->bell.n, memory_order_relaxed) != seen) return;
+        if (atomic_load_explicit(&slot->events.n, memory_order_relaxed) != seen) return;
         if (i % BEFORE_YIELD == 0)
             sched_yield();
         else
             wf_relax();
     }
-    atomic_store(&seat->asleep, true);
-    sleep_at(&seat->bell.n, seen);
-    atomic_store(&seat->asleep, false);
+    atomic_store(&slot->asleep, true);
+    futex_wait(&slot->events.n, seen);
+    atomic_store(&slot->asleep, false);
 }
 
 /* ---- what has failed ------------------------------------------------------------------------- */
 
-void wf_region_fail(wf_region *g, int seat, wf_processes_result why) {
-    wf_seat *s = &g->seats[seat];
+void wf_region_fail(wf_region *g, int slot, wf_processes_result why) {
+    wf_slot *s = &g->slots[slot];
     int none = 0;
-    if (atomic_exchange(&s->told, true)) return;
+    if (atomic_exchange(&s->reported, true)) return;
     s->rank = why.rank, s->signal = why.signal, s->code = why.code ? why.code : 1;
     snprintf(s->why, sizeof s->why, "%s", why.why);
-    atomic_compare_exchange_strong(&g->cause, &none, seat + 1);
-    wf_region_ring_others(g, -1);
+    atomic_compare_exchange_strong(&g->cause, &none, slot + 1);
+    wf_region_wake_others(g, -1);
 }
 
-const wf_seat *wf_region_cause(const wf_region *g) {
+const wf_slot *wf_region_failure(const wf_region *g) {
     int cause = atomic_load(&g->cause);
-    return cause ? &g->seats[cause - 1] : NULL;
+    return cause ? &g->slots[cause - 1] : NULL;
 }
 
 void wf_region_ended(wf_region *g, int rank) {
-    atomic_store(&g->seats[rank].ended, true);
-    wf_region_ring_others(g, rank);
+    atomic_store(&g->slots[rank].ended, true);
+    wf_region_wake_others(g, rank);
 }

@@ -1,8 +1,8 @@
-/* core/ranks/region.h - inside core: the memory that ranks of one machine share, and what they say
- * to each other in it.
+/* core/ranks/region.h - inside core: the memory that the ranks of one machine share.
  *
- * Each rank has a seat, where it can be woken, and lanes to each other rank and to all of them:
- * rings of bytes with one writer. Nothing here is locked: a rank may be killed anywhere.
+ * Each rank has a slot, with a futex word on which it sleeps and a record of its failure. It also
+ * has a ring buffer to each other rank, and one to all of them. A ring buffer has one writer.
+ * Nothing is locked, since a rank may be killed at any point.
  *
  *     wf_region *g = wf_region_new(2);     before the fork
  *     wf_rank me;
@@ -16,41 +16,50 @@
 
 enum { WF_CACHE_LINE = 64 };
 
-/* A number that one rank changes and others read: bytes since the start, modulo 2^32. */
+/* A counter that one rank changes and others read, such as bytes since the start modulo 2^32. It
+ * has a cache line of its own. */
 typedef struct wf_counter {
     _Alignas(WF_CACHE_LINE) atomic_uint n;
 } wf_counter;
 
-typedef struct wf_seat {
-    wf_counter bell;     /* rung by whoever has changed what this rank may wait for */
-    atomic_bool asleep;  /* on the bell */
-    wf_counter barriers; /* that it has come to */
-    atomic_uint beats;   /* of its heart */
-    atomic_bool ended;   /* well: it takes part in no more */
-    atomic_bool told;    /* what follows, once */
+typedef struct wf_slot {
+    /* eventcount and futex word: incremented after each change that this rank may wait for */
+    wf_counter events;
+    atomic_bool asleep;     /* waits on the futex word */
+    wf_counter barriers;    /* that it has reached */
+    atomic_uint heartbeats; /* of its watchdog */
+    /* it has ended without a failure, and takes part in no more collectives */
+    atomic_bool ended;
+    /* the failure below is written, once */
+    atomic_bool reported;
     int rank, code, signal;
     char why[256];
-} wf_seat;
+} wf_slot;
 
 typedef struct wf_region {
     int ranks;
     size_t bytes;
-    unsigned lane, common;     /* bytes of a lane to one rank, to all: powers of 2 */
-    atomic_int cause;          /* the seat that was the first to tell, plus 1 */
-    atomic_uint interrupts[2]; /* SIGINT, SIGTERM that came to the caller */
-    wf_counter *counters;      /* of rank r from r (3 ranks + 1): wf_region_lane */
+    /* bytes of a ring buffer to one rank, and to all: powers of 2 */
+    unsigned ring, common;
+    /* 1 + the slot of the first failure; 0: none */
+    atomic_int cause;
+    /* SIGINT and SIGTERM that the parent has received */
+    atomic_uint interrupts[2];
+    /* of ring buffers; those of rank r begin at r (3 ranks + 1), see wf_region_ring */
+    wf_counter *counters;
     char *data;
-    wf_seat seats[]; /* of each rank; the last is the caller's, who watches */
+    /* one for each rank, and the last for the parent */
+    wf_slot slots[];
 } wf_region;
 
-/* A ring: bytes read..written of it are on the way. */
-typedef struct wf_lane {
+/* A ring buffer: the bytes from `read` to `written` are under way. */
+typedef struct wf_ring {
     atomic_uint *written;
-    wf_counter *read; /* of each reader */
+    wf_counter *read; /* one for each reader */
     int readers, to;  /* to: -1 for all */
     unsigned size;
     char *data;
-} wf_lane;
+} wf_ring;
 
 typedef struct wf_rank {
     wf_transport transport;
@@ -59,20 +68,20 @@ typedef struct wf_rank {
     int spins;
 } wf_rank;
 
-wf_region *wf_region_new(int ranks); /* NULL: no memory */
+wf_region *wf_region_new(int ranks); /* NULL: out of memory */
 void wf_region_free(wf_region *g);
-wf_lane wf_region_lane(wf_region *g, int from, int to);
+wf_ring wf_region_ring(wf_region *g, int from, int to);
 
 void wf_rank_join(wf_rank *me, wf_region *g, int rank);
 
-/* Says what has failed, from a seat: the first to say so is the cause. */
-void wf_region_fail(wf_region *g, int seat, wf_processes_result why);
-const wf_seat *wf_region_cause(const wf_region *g); /* NULL: nothing has failed */
+/* Records a failure in a slot. The first failure of all is the one that is reported. */
+void wf_region_fail(wf_region *g, int slot, wf_processes_result why);
+const wf_slot *wf_region_failure(const wf_region *g); /* NULL: none */
 void wf_region_ended(wf_region *g, int rank);
 
-void wf_region_ring(wf_region *g, int rank);
-void wf_region_ring_others(wf_region *g, int rank); /* -1: all */
-/* Until the bell is not what it was seen at, or for no reason. */
-void wf_region_await(wf_region *g, int rank, unsigned seen, int spins);
+void wf_region_wake(wf_region *g, int rank);
+void wf_region_wake_others(wf_region *g, int rank); /* rank -1: all */
+/* Waits until the event count is no longer `seen`; may return earlier for no reason. */
+void wf_region_wait(wf_region *g, int rank, unsigned seen, int spins);
 
 #endif

@@ -1,5 +1,5 @@
-/* core/ranks/transport.c - the collectives as programs call them: what a rank that is alone gets,
- * what is counted. How bytes travel is a transport's own: exchange.c. */
+/* core/ranks/transport.c - the collectives as programs call them: traffic is counted, and a single
+ * rank copies to itself. The transport's own functions move the bytes: exchange.c. */
 #include "core/transport.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static bool alone(const wf_transport *t) {
     return !t || t->size == 1;
 }
 
-/* Rank r's part may be nothing from nowhere, which memcpy may not be given. */
+/* Rank r's part may be empty with a NULL pointer, which memcpy does not allow. */
 static bool copy(void *to, const void *from, int64_t bytes) {
     if (bytes > 0 && to != from) memmove(to, from, (size_t)bytes);
     return true;

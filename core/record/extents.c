@@ -19,7 +19,7 @@
 static const int64_t nominal_sizes[MAX_EXTENTS] = {
     0, 4079, 4231, 4397, 4549, 4723, 4903, 5081, 5273, 5449, 5641, 5839, 6037, 6247, 6451, 6659
 };
-/* The same for the second run: the difference from the first differs for every extent. */
+/* Sizes for the second run: the difference from the first differs for every extent. */
 static const int64_t other_sizes[MAX_EXTENTS] = { 0,    7001, 7193, 7393, 7583, 7789, 7993, 8191,
                                                   8387, 8581, 8779, 8969, 9161, 9391, 9587, 9781 };
 

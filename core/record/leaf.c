@@ -106,7 +106,7 @@ static wf_tensor *stored(wf_graph *g, wf_kind kind, const char *name, wf_dtype d
     return t;
 }
 
-/* What the hook makes of a parameter. */
+/* The tensor that the graph's on_param hook returns for a parameter. */
 static wf_tensor *hooked(wf_graph *g, wf_tensor *param) {
     const char *scope = g->scope;
     char have[96], want[96];
@@ -376,7 +376,7 @@ bool wf_copy_leaf(wf_tensor *dst, const wf_tensor *src) {
     return ok;
 }
 
-/* The n elements of a leaf in rows; NULL: it has none such. */
+/* A view of n elements of a leaf in rows; NULL: it has no such elements. */
 static void *part_of(const wf_tensor *t, int64_t first, int64_t n, const void *data) {
     bool fits = has_bytes(t, data) && first >= 0 && n >= 0 && first <= wf_count(t) - n;
     if (!fits || leaf_of(t)->layout) return NULL;

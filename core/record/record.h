@@ -81,12 +81,13 @@ bool wf_is_poison(const wf_tensor *t);
 wf_graph *wf_failed_graph(void);
 void wf_copy_view(const wf_view *from, const wf_view *to); /* between any layouts */
 void *wf_leaf_data(wf_tensor *t); /* allocate and initialise; NULL if no memory */
-/* Memory for the values of a leaf that has none yet, in *data; NULL there if it has. False: no
- * memory, or its initial value is being computed. Then it becomes the leaf's, or is released. */
+/* Allocate the values of a leaf that has none yet, in *data; NULL there if it has some. False: out
+ * of memory, or its initial value is being computed. Afterwards the memory becomes the leaf's, or
+ * is released. */
 bool wf_leaf_reserve(const wf_tensor *t, void **data);
 void wf_leaf_settle(wf_tensor *t, void *data, bool keep);
-/* Write n elements from the first-th on of a leaf that has memory; of one in panels whole rows, from
- * a multiple of WF_PANEL_MOST on. */
+/* Write n elements, from element `first` on, to a leaf that has memory. In a packed leaf they are
+ * whole rows, from a multiple of WF_PANEL_MOST on. */
 void wf_leaf_write_part(wf_tensor *t, int64_t first, int64_t n, const void *data);
 static inline leaf *leaf_of(const wf_tensor *t) {
     return (leaf *)(uintptr_t)t->attrs;
@@ -94,7 +95,8 @@ static inline leaf *leaf_of(const wf_tensor *t) {
 static inline bool is_stored(const wf_tensor *t) {
     return t->kind == WF_PARAM || t->kind == WF_BUFFER;
 }
-/* Its own, now or from its first use on? Inputs have none, nor have shapes (wf_shape). */
+/* True if the leaf has values, now or from its first use on. Inputs and shapes (wf_shape) have
+ * none. */
 static inline bool has_values(const wf_tensor *t) {
     return leaf_of(t)->init.fill || leaf_of(t)->data;
 }
@@ -125,7 +127,8 @@ typedef struct wf_report {
     bool bound; /* shapes are numbers, not extents */
 } wf_report;
 
-/* size.c: does the element count of a shape fit? Asked while recording, before memory is needed. */
+/* size.c: true if the element count of a shape fits into 64 bits. It is checked while recording,
+ * before memory is needed. */
 bool wf_shape_counts(wf_dtype dtype, int ndim, const int64_t *shape);
 
 void wf_report_reset(wf_report *r, bool bound);
