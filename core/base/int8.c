@@ -22,8 +22,10 @@ static float scale_for(float largest) {
     float scale = largest / WF_INT8_MOST, up;
     uint32_t bits, above;
     memcpy(&bits, &scale, sizeof bits);
-    above = (bits + DROPPED) & ~(uint32_t)DROPPED, bits &= ~(uint32_t)DROPPED;
-    memcpy(&up, &above, sizeof up), memcpy(&scale, &bits, sizeof scale);
+    above = (bits + DROPPED) & ~(uint32_t)DROPPED;
+    bits &= ~(uint32_t)DROPPED;
+    memcpy(&up, &above, sizeof up);
+    memcpy(&scale, &bits, sizeof scale);
     return up <= FLT_MAX / WF_INT8_MOST ? up : scale;
 }
 

@@ -89,7 +89,8 @@ void *wf_arena_raw(wf_arena **arenas, size_t bytes, size_t first) {
         *arenas = r;
     }
     void *p = r->data + r->used;
-    r->used += need, r->pieces++;
+    r->used += need;
+    r->pieces++;
     return p;
 }
 
@@ -107,5 +108,9 @@ void wf_arena_release(wf_arena **arenas, const void *data) {
 }
 
 void wf_arenas_free(wf_arena *r) {
-    for (wf_arena *next; r; r = next) next = r->next, free(r->data), free(r);
+    for (wf_arena *next; r; r = next) {
+        next = r->next;
+        free(r->data);
+        free(r);
+    }
 }

@@ -17,8 +17,12 @@ static inline wf_philox wf_philox4x32(uint64_t key, uint64_t counter_lo, uint64_
     for (int round = 0; round < 10; round++) {
         uint64_t p0 = (uint64_t)0xD2511F53u * x0, p1 = (uint64_t)0xCD9E8D57u * x2;
         uint32_t y0 = (uint32_t)(p1 >> 32) ^ x1 ^ k0, y2 = (uint32_t)(p0 >> 32) ^ x3 ^ k1;
-        x1 = (uint32_t)p1, x3 = (uint32_t)p0, x0 = y0, x2 = y2;
-        k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
+        x1 = (uint32_t)p1;
+        x3 = (uint32_t)p0;
+        x0 = y0;
+        x2 = y2;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
     }
     return (wf_philox){ { x0, x1, x2, x3 } };
 }

@@ -70,11 +70,17 @@ static const struct stored *type_of(const wf_entry *e, const wf_tensor *t) {
 }
 
 static bool put(void *to, wf_dtype dtype, size_t i, double value) {
-    if (dtype == WF_F64) return ((double *)to)[i] = value, true;
-    if (dtype == WF_F32)
-        return ((float *)to)[i] = (float)value, !isinf((float)value) || isinf(value);
+    if (dtype == WF_F64) {
+        ((double *)to)[i] = value;
+        return true;
+    }
+    if (dtype == WF_F32) {
+        ((float *)to)[i] = (float)value;
+        return !isinf((float)value) || isinf(value);
+    }
     if (value < INT32_MIN || value > INT32_MAX) return false;
-    return ((int32_t *)to)[i] = (int32_t)value, true;
+    ((int32_t *)to)[i] = (int32_t)value;
+    return true;
 }
 
 /* True if the bytes can be copied without a conversion. */
@@ -109,7 +115,10 @@ static bool convert(const wf_entry *e, const wf_entry *scale, wf_dtype into, siz
                     void *to, char *message) {
     const struct stored *from = find_type(e->dtype, into);
     double unwanted;
-    if (to && from->read == from_i8) return widen(e, scale, into, first, n, to), true;
+    if (to && from->read == from_i8) {
+        widen(e, scale, into, first, n, to);
+        return true;
+    }
     for (size_t i = 0; i < n; i++) {
         double value = value_at(e, scale, from, first + i);
         if (!put(to ? to : &unwanted, into, to ? i : 0, value))
@@ -289,7 +298,9 @@ static const wf_entry *join(room *r, const wf_entry *const *part, int k) {
     wf_entry *whole = &r->joined[r->n_joined];
     if (!data) return NULL;
     *whole = *part[0];
-    whole->data = data, whole->bytes *= (size_t)k, whole->shape[0] *= k;
+    whole->data = data;
+    whole->bytes *= (size_t)k;
+    whole->shape[0] *= k;
     for (int i = 0; i < k; i++)
         memcpy(data + (size_t)i * part[0]->bytes, part[i]->data, part[0]->bytes);
     return &r->joined[r->n_joined++];
@@ -306,17 +317,20 @@ static bool add_items(room *r, const wf_entry *const *entries, const wf_entry *c
     if (whole) {
         for (int i = 0; i < k; i++)
             to[i] = (item){ entries[i], scales ? scales[i] : NULL, t, (size_t)i * n, reserved };
-        return r->n += k, true;
+        r->n += k;
+        return true;
     }
     const bool scaled = type_of(entries[0], t)->read == from_i8;
     *to = (item){ join(r, entries, k), scaled ? join(r, scales, k) : NULL, t, 0, reserved };
-    return r->n++, to->entry && (to->scale || !scaled);
+    r->n++;
+    return to->entry && (to->scale || !scaled);
 }
 
 static bool list_items(room *r, const wf_entry *const *entries, const wf_entry *const *scales,
                        wf_tensor *const *leaves, int n) {
     const size_t most = (size_t)n + 1;
-    r->items = calloc(most, sizeof *r->items), r->reserved = calloc(most, sizeof *r->reserved);
+    r->items = calloc(most, sizeof *r->items);
+    r->reserved = calloc(most, sizeof *r->reserved);
     r->joined = calloc(2 * most, sizeof *r->joined);
     bool ok = r->items && r->reserved && r->joined;
     for (int i = 0, k; ok && i < n; i += k) {
@@ -388,12 +402,16 @@ static void write_one(room *r, const item *it, drop *d) {
     const struct stored *from = type_of(e, it->leaf);
     size_t n = e->bytes / from->size, part = part_of(it->leaf);
     bool direct = as_it_is(it, from);
-    if (*it->reserved) wf_leaf_settle(it->leaf, *it->reserved, true), *it->reserved = NULL;
+    if (*it->reserved) {
+        wf_leaf_settle(it->leaf, *it->reserved, true);
+        *it->reserved = NULL;
+    }
     for (size_t first = 0, some; first < n; first += some) {
         const char *data = (const char *)e->data + first * from->size;
         some = n - first < part ? n - first : part;
         bool fits = direct || convert(e, it->scale, it->leaf->dtype, first, some, r->values, NULL);
-        assert(fits), (void)fits;
+        assert(fits);
+        (void)fits;
         wf_leaf_write_part(it->leaf, (int64_t)(it->first + first), (int64_t)some,
                            direct ? data : r->values);
         drop_to(d, data + some * from->size);
@@ -446,8 +464,10 @@ bool wf_file_load_from(const wf_file *f, const wf_entry *const *entries,
     bool ok = list_items(&r, entries, scales, leaves, n) && reserve(&r, drops);
     if (ok)
         write_all(&r, drops ? f : NULL);
-    else
-        release(&r), wf_file_fail(message, "out of memory");
+    else {
+        release(&r);
+        wf_file_fail(message, "out of memory");
+    }
     if (ok && drops) forget(f, &r);
     close_room(&r);
     return ok;

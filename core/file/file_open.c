@@ -27,13 +27,19 @@ void *wf_file_grow(wf_file *f, void *array, int count, size_t size) {
 
 bool wf_source_read(wf_file *f, struct source *s, void *block, size_t n) {
     char *to = block;
-    if (s->memory && n > 0) memcpy(to, s->memory + s->at, n), s->at += (int64_t)n, n = 0;
+    if (s->memory && n > 0) {
+        memcpy(to, s->memory + s->at, n);
+        s->at += (int64_t)n;
+        n = 0;
+    }
     while (n > 0) {
         ssize_t got = pread(s->fd, to, n, (off_t)s->at);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return wf_file_fail_errno(f->error, "cannot be read");
         if (got == 0) return wf_file_fail(f->error, "became shorter while it was read");
-        to += got, s->at += got, n -= (size_t)got;
+        to += got;
+        s->at += got;
+        n -= (size_t)got;
     }
     return true;
 }
@@ -72,7 +78,8 @@ static bool find_container(wf_file *f, struct source *s, int *container) {
     size_t n = s->size < (int64_t)sizeof first ? (size_t)s->size : sizeof first;
     if (!wf_source_read(f, s, first, n)) return false;
     *container = wf_torch_container(first, s->size);
-    return s->at = 0, true;
+    s->at = 0;
+    return true;
 }
 
 /* keep: store the data; else the file must be safetensors, and is only checked. */
@@ -165,7 +172,10 @@ wf_file *wf_file_join(wf_file *const *files, int n) {
         if (ok) parts[f->n_parts++] = files[i];
         if (!ok) wf_file_free(files[i]);
     }
-    if (!f) return free(parts), (wf_file *)&no_memory;
+    if (!f) {
+        free(parts);
+        return (wf_file *)&no_memory;
+    }
     f->parts = parts;
     if (!ok) return wf_file_fail(f->error, "out of memory"), f;
     join_parts(f);
@@ -181,7 +191,10 @@ wf_file *wf_file_open(const char *path) {
 wf_file *wf_file_parse(const void *bytes, size_t size) {
     wf_file *f = calloc(1, sizeof *f);
     if (!f) return (wf_file *)&no_memory;
-    if (!bytes || size > PTRDIFF_MAX) bytes = "", size = 0;
+    if (!bytes || size > PTRDIFF_MAX) {
+        bytes = "";
+        size = 0;
+    }
     struct source s = { .memory = bytes, .size = (int64_t)size };
     return finish(f, read_all(f, &s, true), "memory");
 }

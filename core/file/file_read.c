@@ -160,7 +160,10 @@ static bool check_prefix(wf_file *f, const char *header, size_t size) {
     int differ = 0, first = 0;
     if (size < LENGTH) return true;
     for (int i = LENGTH; i-- > 0;)
-        if (header[i] != WF_FILE_PREFIX[i]) differ++, first = i;
+        if (header[i] != WF_FILE_PREFIX[i]) {
+            differ++;
+            first = i;
+        }
     return differ == 0 || differ > FEW ||
            wf_file_fail(f->error, "damaged: header byte %d: '%c' expected", first,
                         WF_FILE_PREFIX[first]);

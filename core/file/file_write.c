@@ -141,7 +141,8 @@ static bool write_all(int fd, const void *data, size_t n, char *message) {
         ssize_t written = write(fd, at, n);
         if (written < 0 && errno == EINTR) continue;
         if (written <= 0) return wf_file_fail_errno(message, "cannot be written");
-        at += written, n -= (size_t)written;
+        at += written;
+        n -= (size_t)written;
     }
     return true;
 }
@@ -301,7 +302,10 @@ void wf_file_remove_left(const char *path) {
     const char *slash = strrchr(path, '/');
     char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
     int fd = folder ? open_folder(folder) : -1;
-    if (fd >= 0) remove_left(fd, slash ? slash + 1 : path), close(fd);
+    if (fd >= 0) {
+        remove_left(fd, slash ? slash + 1 : path);
+        close(fd);
+    }
     free(folder);
 }
 

@@ -128,7 +128,11 @@ static void check(loading *l) {
         bool fits = e && wf_file_fits(e, scale, l->leaves[i], reason);
         if (!e) note_missing(l, l->leaves[i]);
         if (e && !fits) note(l, WF_MISFIT, l->leaves[i], e, reason);
-        if (fits) l->leaves[n] = l->leaves[i], l->scales[n] = scale, l->found[n++] = e;
+        if (fits) {
+            l->leaves[n] = l->leaves[i];
+            l->scales[n] = scale;
+            l->found[n++] = e;
+        }
     }
     l->n = n;
 }

@@ -101,9 +101,13 @@ static bool fail(wf_pickle *p, const char *what) {
 }
 
 static bool take(wf_pickle *p, size_t n, const unsigned char **bytes) {
-    if (n > p->size - p->at) return p->ended = true, fail(p, "it ends early");
+    if (n > p->size - p->at) {
+        p->ended = true;
+        return fail(p, "it ends early");
+    }
     *bytes = p->bytes + p->at;
-    return p->at += n, true;
+    p->at += n;
+    return true;
 }
 
 /* A number of n bytes, little-endian. */
@@ -120,7 +124,8 @@ static bool push(wf_pickle *p, value v) {
     if (p->depth == MAX_DEPTH) return fail(p, "too many values on the stack");
     if (!wf_grow(&p->stack, &p->stack_room, p->depth + 1, sizeof v))
         return fail(p, "out of memory");
-    return p->stack[p->depth++] = v, true;
+    p->stack[p->depth++] = v;
+    return true;
 }
 
 static bool push_new(wf_pickle *p, wf_pickle_kind kind, int64_t number) {
@@ -197,7 +202,8 @@ static bool add_item(wf_pickle *p, wf_pickle_list *l, value key, value v) {
         p->items[l->last - 1].next = p->n_items;
     else
         l->first = p->n_items;
-    return l->last = p->n_items, true;
+    l->last = p->n_items;
+    return true;
 }
 
 /* Adds the last n values to a list, or every two of them to a dict. The list or dict is below them,
@@ -276,7 +282,8 @@ static bool memo_put(wf_pickle *p, size_t width) {
     if (!wf_grow(&p->memo, &p->memo_room, (size_t)i + 1, sizeof *p->memo))
         return fail(p, "out of memory");
     while (p->n_memo <= i) p->memo[p->n_memo++].kind = WF_PICKLE_MARK; /* unused entries */
-    return p->memo[i] = p->stack[p->depth - 1], true;
+    p->memo[i] = p->stack[p->depth - 1];
+    return true;
 }
 
 static bool memo_get(wf_pickle *p, size_t width) {
@@ -292,9 +299,14 @@ static bool memo_get(wf_pickle *p, size_t width) {
 static bool take_line(wf_pickle *p, const char **line, size_t *n) {
     const unsigned char *bytes = p->bytes + p->at;
     const unsigned char *end = memchr(bytes, '\n', p->size - p->at);
-    if (!end) return p->ended = true, fail(p, "it ends early");
-    *line = (const char *)bytes, *n = (size_t)(end - bytes);
-    return p->at += *n + 1, true;
+    if (!end) {
+        p->ended = true;
+        return fail(p, "it ends early");
+    }
+    *line = (const char *)bytes;
+    *n = (size_t)(end - bytes);
+    p->at += *n + 1;
+    return true;
 }
 
 static bool same(const char *text, const char *line, size_t n) {
@@ -346,7 +358,8 @@ static bool make_storage(wf_pickle *p) {
     const value *v = ok ? p->values + id.number : NULL;
     if (!ok || !wf_pickle_is_text(p, v[0], "storage") || !wf_pickle_dtype(v[1]) || v[4].number < 0)
         return fail(p, "BINPERSID of what is no storage");
-    return id.kind = WF_PICKLE_STORAGE, push(p, id);
+    id.kind = WF_PICKLE_STORAGE;
+    return push(p, id);
 }
 
 /* (storage, offset, shape, strides, requires_grad, hooks) */
@@ -358,7 +371,8 @@ static bool make_tensor(wf_pickle *p, value arguments) {
     if (!ok || v[1].number < 0 || v[2].count != v[3].count || !all_counts(p, v[2]) ||
         !all_counts(p, v[3]) || p->lists[v[5].number].first)
         return fail(p, "_rebuild_tensor_v2 with other arguments than are read here");
-    return arguments.kind = WF_PICKLE_TENSOR, push(p, arguments);
+    arguments.kind = WF_PICKLE_TENSOR;
+    return push(p, arguments);
 }
 
 /* (tensor, requires_grad, hooks): the tensor */
@@ -482,7 +496,8 @@ bool wf_pickle_run(wf_pickle *p, wf_pickle_value *result) {
         if (!step(p, *code)) return false;
     }
     if (p->depth != 1 || !has(p, 1)) return fail(p, "it makes no single value");
-    return *result = p->stack[0], true;
+    *result = p->stack[0];
+    return true;
 }
 
 void wf_pickle_free(wf_pickle *p) {

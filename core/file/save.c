@@ -70,8 +70,12 @@ static bool add_int8(saving *s, const wf_entry *rows) {
     wf_entry *e = &s->entries[s->n];
     s->n += 2;
     e[0] = e[1] = *rows;
-    e[0].dtype = "I8", e[0].data = q, e[0].bytes = (size_t)(n * k);
-    e[1].name = scale_name, e[1].data = scale, e[1].bytes = (size_t)n * sizeof *scale;
+    e[0].dtype = "I8";
+    e[0].data = q;
+    e[0].bytes = (size_t)(n * k);
+    e[1].name = scale_name;
+    e[1].data = scale;
+    e[1].bytes = (size_t)n * sizeof *scale;
     e[1].ndim = 1;
     return true;
 }
@@ -79,7 +83,8 @@ static bool add_int8(saving *s, const wf_entry *rows) {
 static bool add_leaf(saving *s, wf_tensor *t) {
     wf_entry e = { .name = t->name, .dtype = stored_name(t->dtype), .ndim = t->ndim };
     memcpy(e.shape, t->shape, sizeof e.shape);
-    e.bytes = wf_bytes(t), e.data = wf_leaf_data(t);
+    e.bytes = wf_bytes(t);
+    e.data = wf_leaf_data(t);
     if (!e.data) return false;
     wf_layout layout = leaf_of(t)->layout;
     if (layout != WF_ROW_MAJOR) {

@@ -119,7 +119,8 @@ static bool list_storages(struct reading *r) {
             return wf_file_fail(r->f->error, "storage '%.80s' is declared in two ways", one->key);
         if (!again) r->storages[n++] = *one;
     }
-    return r->count = n, true;
+    r->count = n;
+    return true;
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */
@@ -138,7 +139,8 @@ static bool read_shape(struct reading *r, const wf_pickle_value *tensor, wf_entr
     char shape[192];
     if (tensor[2].count > WF_MAX_DIMS)
         return wf_file_fail(r->f->error, "tensor '%.80s': more than %d axes", e->name, WF_MAX_DIMS);
-    e->ndim = (int)tensor[2].count, *count = 1;
+    e->ndim = (int)tensor[2].count;
+    *count = 1;
     for (int i = 0; i < e->ndim; i++) e->shape[i] = sizes[i].number;
     wf_shape_text(NULL, e->ndim, e->shape, shape, sizeof shape);
     bool empty = false, fits = true;
@@ -174,7 +176,8 @@ static bool place_tensor(struct reading *r, struct tensor *t) {
             "tensor '%.60s': %lld elements from %lld on of storage '%.60s', which has "
             "%lld",
             t->entry.name, (long long)count, (long long)offset, storage->key, (long long)room);
-    t->begin = storage->begin + offset * size, t->end = t->begin + count * size;
+    t->begin = storage->begin + offset * size;
+    t->end = t->begin + count * size;
     t->entry.bytes = (size_t)(count * size);
     return true;
 }
@@ -242,7 +245,8 @@ static const wf_zip_record *find_record(const struct reading *r, const char *fol
     const char *const parts[] = { r->prefix, folder, name };
     for (int i = 0; i < 3; i++) {
         size_t n = strlen(parts[i]);
-        memcpy(full + at, parts[i], n), at += n;
+        memcpy(full + at, parts[i], n);
+        at += n;
     }
     full[at] = '\0';
     return wf_zip_find(&r->z, full);
@@ -267,7 +271,8 @@ static bool run_pickle(struct reading *r, wf_pickle_value *result) {
     if (!wf_file_allocate(r->f, &r->f->header, (uint64_t)record->size + 1) ||
         !wf_zip_read(r->f, r->s, &r->z, record, r->f->header))
         return false;
-    r->p.bytes = (const unsigned char *)r->f->header, r->p.size = (size_t)record->size;
+    r->p.bytes = (const unsigned char *)r->f->header;
+    r->p.size = (size_t)record->size;
     if (!wf_pickle_run(&r->p, result)) return false;
     return r->p.at == r->p.size ||
            wf_file_fail(r->f->error, "'%.80s' goes on behind its pickle", record->name);
@@ -336,9 +341,12 @@ static bool read_pickles(struct reading *r, struct legacy *l) {
     for (int64_t n = 1 << 16;; n *= 4) {
         if (n > r->s->size) n = r->s->size;
         if (n > WF_PICKLE_MAX) n = WF_PICKLE_MAX;
-        free(f->header), f->header = NULL, *f->error = '\0';
+        free(f->header);
+        f->header = NULL;
+        *f->error = '\0';
         wf_pickle_free(&r->p);
-        r->p = (wf_pickle){ .error = f->error, .size = (size_t)n }, r->s->at = 0;
+        r->p = (wf_pickle){ .error = f->error, .size = (size_t)n };
+        r->s->at = 0;
         if (!wf_file_allocate(f, &f->header, (uint64_t)n + 1) ||
             !wf_source_read(f, r->s, f->header, (size_t)n))
             return false;
@@ -359,7 +367,8 @@ static bool find_part(struct reading *r, wf_pickle_value key, int64_t *at) {
     int64_t size = wf_file_dtype(&one->dtype) / 8;
     if (r->s->size - *at < 8)
         return wf_file_fail(r->f->error, "cut off before storage '%.80s'", name);
-    r->s->at = *at, one->at = *at += 8;
+    r->s->at = *at;
+    one->at = *at += 8;
     if (!wf_source_read(r->f, r->s, &count, sizeof count)) return false;
     if (count != (uint64_t)(one->bytes / size))
         return wf_file_fail(r->f->error,
@@ -369,7 +378,8 @@ static bool find_part(struct reading *r, wf_pickle_value key, int64_t *at) {
         return wf_file_fail(r->f->error,
                             "storage '%.80s': %lld bytes, but only %lld left: cut off?", name,
                             (long long)one->bytes, (long long)(r->s->size - *at));
-    return *at += one->bytes, true;
+    *at += one->bytes;
+    return true;
 }
 
 static bool find_parts(struct reading *r, wf_pickle_value keys) {
@@ -424,6 +434,8 @@ int wf_torch_container(const unsigned char *first, int64_t size) {
 bool wf_file_read_torch(wf_file *f, struct source *s, int container) {
     struct reading r = { .f = f, .s = s, .p.error = f->error };
     bool ok = container == WF_TORCH_ZIP ? read_archive(&r) : read_legacy(&r);
-    wf_pickle_free(&r.p), wf_zip_close(&r.z), free(r.storages);
+    wf_pickle_free(&r.p);
+    wf_zip_close(&r.z);
+    free(r.storages);
     return ok;
 }

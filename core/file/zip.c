@@ -90,11 +90,14 @@ static bool read_wide(const char *extra, size_t n, uint64_t *const fields[3]) {
         size_t size = (size_t)number(extra + 2, 2);
         bool wide = number(extra, 2) == 1;
         if (size > n - 4) return false;
-        extra += 4, n -= 4 + size;
+        extra += 4;
+        n -= 4 + size;
         for (int i = 0; wide && i < 3; i++) {
             if (*fields[i] != UINT32_MAX) continue;
             if (size < 8) return false;
-            *fields[i] = number(extra, 8), extra += 8, size -= 8;
+            *fields[i] = number(extra, 8);
+            extra += 8;
+            size -= 8;
         }
         if (wide) return true;
         extra += size;

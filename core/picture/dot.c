@@ -163,8 +163,10 @@ static void fold_layers(picture *p) {
 static bool between_copies(const picture *p, int a, int b) {
     while (p->modules[a].level > p->modules[b].level) a = p->modules[a].parent;
     while (p->modules[b].level > p->modules[a].level) b = p->modules[b].parent;
-    while (p->modules[a].parent != p->modules[b].parent)
-        a = p->modules[a].parent, b = p->modules[b].parent;
+    while (p->modules[a].parent != p->modules[b].parent) {
+        a = p->modules[a].parent;
+        b = p->modules[b].parent;
+    }
     return a != b && p->modules[a].drawn_as == p->modules[b].drawn_as;
 }
 
@@ -365,9 +367,12 @@ static bool fail(char *message, const char *why) {
 static bool allocate(picture *p) {
     size_t n = (size_t)p->n, operands = (size_t)p->n_fetch, boxes = n + (size_t)p->n_fetch;
     for (int id = 0; id < p->n; id++) operands += (size_t)wf_node(p->graph, id)->n_in;
-    p->needed = calloc(n, sizeof *p->needed), p->used = calloc(n, sizeof *p->used);
-    p->folded = calloc(n, sizeof *p->folded), p->where = calloc(n, sizeof *p->where);
-    p->box_of = calloc(n, sizeof *p->box_of), p->boxes = calloc(boxes, sizeof *p->boxes);
+    p->needed = calloc(n, sizeof *p->needed);
+    p->used = calloc(n, sizeof *p->used);
+    p->folded = calloc(n, sizeof *p->folded);
+    p->where = calloc(n, sizeof *p->where);
+    p->box_of = calloc(n, sizeof *p->box_of);
+    p->boxes = calloc(boxes, sizeof *p->boxes);
     p->links = calloc(operands, sizeof *p->links);
     p->links_into = calloc(boxes, sizeof *p->links_into);
     for (size_t i = 0; p->links_into && i < boxes; i++) p->links_into[i] = -1;
@@ -395,7 +400,10 @@ bool wf_picture_make(picture *p, char *message) {
         return fail(message, why);
     }
     make_links(p);
-    if (p->options->plan) measure(p), find_fused(p);
+    if (p->options->plan) {
+        measure(p);
+        find_fused(p);
+    }
     for (int m = p->n_modules - 1; m > 0; m--)
         if (p->modules[m].boxes || p->modules[m].groups) p->modules[p->modules[m].parent].groups++;
     return true;

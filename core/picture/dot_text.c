@@ -78,8 +78,10 @@ static void WF_PRINTF(2, 3) add(text *t, const char *format, ...) {
     int n = vsnprintf(NULL, 0, format, args);
     if (n < 0)
         t->failed = true;
-    else if (reserve(t, (size_t)n + 1))
-        vsnprintf(t->data + t->n, (size_t)n + 1, format, again), t->n += (size_t)n;
+    else if (reserve(t, (size_t)n + 1)) {
+        vsnprintf(t->data + t->n, (size_t)n + 1, format, again);
+        t->n += (size_t)n;
+    }
     va_end(again);
     va_end(args);
 }
@@ -88,7 +90,11 @@ static void WF_PRINTF(2, 3) add(text *t, const char *format, ...) {
  * element nor one that is a bracket. */
 static void add_escaped(text *t, const char *s, size_t n) {
     if (!n) add(t, "&#160;");
-    if (n && *s == ']') add(t, "&#93;"), s++, n--;
+    if (n && *s == ']') {
+        add(t, "&#93;");
+        s++;
+        n--;
+    }
     while (n) {
         size_t good = wf_utf8_prefix(s, n);
         for (size_t i = 0; i < good; i++) {
@@ -98,8 +104,12 @@ static void add_escaped(text *t, const char *s, size_t n) {
             else if (reserve(t, 2))
                 t->data[t->n++] = control ? ' ' : s[i];
         }
-        if (good < n) add(t, "&#65533;"), good++; /* a byte that is not UTF-8 */
-        s += good, n -= good;
+        if (good < n) {
+            add(t, "&#65533;");
+            good++;
+        } /* a byte that is not UTF-8 */
+        s += good;
+        n -= good;
     }
 }
 
@@ -171,7 +181,10 @@ static void add_operations(text *out, const picture *p, int b) {
         for (int i = 0; i < n && !known; i++) known = seen[i] == t->op;
         if (known) continue;
         add(out, "%s", n == 0 ? "<BR/>" SMALL : n == SHOWN_OPS ? ", ..." : ", ");
-        if (n < SHOWN_OPS) seen[n] = t->op, add_name(out, t->op->name);
+        if (n < SHOWN_OPS) {
+            seen[n] = t->op;
+            add_name(out, t->op->name);
+        }
         n++;
     }
     if (n) add(out, "</FONT>");

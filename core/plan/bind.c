@@ -19,7 +19,10 @@ enum { CHUNK_HEADER = (sizeof(chunk) + 15) & ~(size_t)15 };
 
 void wf_binding_free(binding *b) {
     if (!b) return;
-    for (chunk *next; b->chunks; b->chunks = next) next = b->chunks->next, free(b->chunks);
+    for (chunk *next; b->chunks; b->chunks = next) {
+        next = b->chunks->next;
+        free(b->chunks);
+    }
     free(b->values), free(b->execs), free(b->storages);
     free(b->offsets), free(b->limits), free(b->slots);
     free(b);
@@ -39,7 +42,8 @@ static bool add_view_storage(wf_plan *p, binding *b, const wf_view *v, location 
                              storage_place place, int index) {
     size_t bytes = 0;
     bool fits = wf_shape_bytes(v->dtype, v->ndim, v->shape, &bytes);
-    assert(fits), (void)fits; /* checked when the shape was made */
+    assert(fits);
+    (void)fits; /* checked when the shape was made */
     at->offset = 0;
     return (at->storage = add_storage(p, b, place, index, bytes)) >= 0;
 }
@@ -121,8 +125,10 @@ static bool new_exec(wf_plan *p, binding *b, const wf_op *op, int n_in, int n_ou
         locations[i] = (location){ -1, 0 };
         views[i] = (wf_view){ .ndim = -1 };
     }
-    e->call.in = views, e->call.out = views + n_in;
-    e->in = locations, e->out = locations + n_in;
+    e->call.in = views;
+    e->call.out = views + n_in;
+    e->in = locations;
+    e->out = locations + n_in;
     return true;
 }
 
@@ -131,8 +137,10 @@ static bool start_exec(wf_plan *p, binding *b, int index, int64_t position, exec
     if (!new_exec(p, b, t->op, t->n_in, result_count(t->op), p->nodes[index].counter, e))
         return false;
     e->node = t;
-    e->call.attrs = t->attrs, e->call.position = position;
-    e->call.training = p->training, e->call.with_state = p->with_state;
+    e->call.attrs = t->attrs;
+    e->call.position = position;
+    e->call.training = p->training;
+    e->call.with_state = p->with_state;
     for (int i = 0; i < t->n_in; i++) {
         if (!t->in[i]) continue;
         const bound_view *v = &b->values[p->index[t->in[i]->id]];
@@ -180,11 +188,13 @@ static bool plan_call(wf_plan *p, binding *b, exec *e) {
 static bool push_copy(wf_plan *p, binding *b, int count_at, wf_view *view, location *at) {
     exec e;
     if (!new_exec(p, b, wf_basis.copy, 1, 1, count_at, &e)) return false;
-    e.call.in[0] = *view, e.in[0] = *at;
+    e.call.in[0] = *view;
+    e.in[0] = *at;
     if (!run_shape_rule(p, &e) || !add_view_storage(p, b, e.call.out, e.out, IN_ARENA, 0) ||
         !plan_call(p, b, &e))
         return false;
-    *view = e.call.out[0], *at = e.out[0];
+    *view = e.call.out[0];
+    *at = e.out[0];
     return add_exec(p, b, &e);
 }
 
@@ -193,7 +203,8 @@ static int growing_axis(wf_plan *p, const exec *e) {
     wf_view out[2][WF_MAX_RESULTS];
     for (int position = 0; position < 2; position++) {
         exec at = *e;
-        at.call.position = position, at.call.out = out[position];
+        at.call.position = position;
+        at.call.out = out[position];
         if (!run_shape_rule(p, &at)) return -1;
     }
     for (int a = 0; a < e->call.out[0].ndim; a++)
@@ -229,7 +240,8 @@ static bool add_slot(wf_plan *p, binding *b, exec *e) {
         return wf_plan_fail(p, "caches of %lld and of %lld rows: a state has one batch",
                             (long long)b->batch, (long long)shape[0]);
     *s = (slot){ .outer = 1, .rows = (size_t)shape[axis], .inner = wf_dtype_size(out->dtype) };
-    s->used = (size_t)out->shape[axis], s->axis = axis;
+    s->used = (size_t)out->shape[axis];
+    s->axis = axis;
     for (int a = 1; a < axis; a++) s->outer *= (size_t)shape[a];
     for (int a = axis + 1; a < out->ndim; a++) s->inner *= (size_t)shape[a];
     e->out[0] = (location){ add_storage(p, b, IN_STATE, b->n_slots++, 0), 0 };
@@ -308,9 +320,10 @@ static bool bind_computed(wf_plan *p, binding *b, int i, int64_t position) {
         if (at < 0) continue;
         bound_view *v = &b->values[at];
         *v = (bound_view){ e.call.out[k], e.out[k] };
-        if (k == 0 && offset >= 0)
-            v->at = (location){ e.in[0].storage, e.in[0].offset + offset },
+        if (k == 0 && offset >= 0) {
+            v->at = (location){ e.in[0].storage, e.in[0].offset + offset };
             v->view.layout = e.call.in[0].layout;
+        }
         if (p->nodes[at].feed >= 0) {
             wf_dense_strides(v->view.ndim, v->view.shape, v->view.stride);
             if (!add_view_storage(p, b, &v->view, &v->at, IN_FEED, p->nodes[at].feed)) return false;
@@ -324,7 +337,8 @@ static bool bind_computed(wf_plan *p, binding *b, int i, int64_t position) {
 
 static bool lay_out(wf_plan *p, binding *b, int64_t position) {
     forget_all(b);
-    b->position = -1, b->feeds = 0;
+    b->position = -1;
+    b->feeds = 0;
     for (int i = 0; i < p->n_nodes; i++) {
         const wf_tensor *t = p->nodes[i].node;
         if (t->kind == WF_COMPUTED && t->result) continue;
@@ -357,11 +371,19 @@ static void remember(wf_plan *p, binding *b) {
 static bool plan_offsets(binding *b) {
     size_t n = (size_t)b->n_storages + 1;
     size_t *offsets = malloc(n * sizeof *offsets), *limits = malloc(n * sizeof *limits);
-    if (!offsets || !limits || !wf_assign_memory(b)) return free(offsets), free(limits), false;
+    if (!offsets || !limits || !wf_assign_memory(b)) {
+        free(offsets);
+        free(limits);
+        return false;
+    }
     free(b->offsets), free(b->limits);
-    b->offsets = offsets, b->limits = limits, b->n_offsets = b->n_storages;
-    for (int s = 0; s < b->n_storages; s++)
-        b->offsets[s] = b->storages[s].offset, b->limits[s] = b->storages[s].bytes;
+    b->offsets = offsets;
+    b->limits = limits;
+    b->n_offsets = b->n_storages;
+    for (int s = 0; s < b->n_storages; s++) {
+        b->offsets[s] = b->storages[s].offset;
+        b->limits[s] = b->storages[s].bytes;
+    }
     return true;
 }
 
@@ -388,7 +410,11 @@ static bool plan_up_to(wf_plan *p, binding *b, int64_t position) {
 static binding *new_binding(wf_plan *p, int64_t position) {
     binding *b = calloc(1, sizeof *b);
     if (b) b->values = calloc((size_t)p->n_nodes + 1, sizeof *b->values);
-    if (!b || !b->values) return wf_plan_fail(p, "out of memory"), wf_binding_free(b), NULL;
+    if (!b || !b->values) {
+        wf_plan_fail(p, "out of memory");
+        wf_binding_free(b);
+        return NULL;
+    }
     memcpy(b->size, p->size, sizeof b->size);
     if (!plan_up_to(p, b, position)) return wf_binding_free(b), NULL;
     remember(p, b);
@@ -405,7 +431,8 @@ static bool move_to(wf_plan *p, binding *b, int64_t position) {
 static bool grow(wf_plan *p, void **memory, size_t *have, size_t need, const char *what) {
     if (need <= *have) return true;
     wf_memory_free(*memory, *have);
-    *memory = wf_memory_new(need), *have = 0;
+    *memory = wf_memory_new(need);
+    *have = 0;
     if (!*memory) return wf_plan_fail(p, "out of memory: %zu bytes of %s", need, what);
     *have = need;
     return true;
@@ -416,7 +443,8 @@ bool wf_plan_prepare(wf_plan *p, int64_t position) {
     binding *b = p->now ? p->now : remembered(p);
     if (!b) b = new_binding(p, position);
     if (!b) return false;
-    p->now = b, b->used = ++p->clock;
+    p->now = b;
+    b->used = ++p->clock;
     if (!move_to(p, b, position)) {
         b->position = -1; /* it must not be used */
         p->now = NULL;
@@ -459,7 +487,8 @@ void wf_plan_point(wf_plan *p, const wf_state *state) {
         }
         e->call.work = e->work < 0 ? NULL : memory_of(p, &b->storages[e->work], state);
     }
-    b->feeds = p->feeds_generation, b->base = p->arena;
+    b->feeds = p->feeds_generation;
+    b->base = p->arena;
 }
 
 bound_view *wf_plan_value(wf_plan *p, const wf_tensor *t) {

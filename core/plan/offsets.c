@@ -74,7 +74,9 @@ static int bin_of(size_t bytes) {
 
 static void add_to_bin(heap *h, int i) {
     piece *p = &h->pieces[i];
-    p->bin = bin_of(p->bytes), p->before = -1, p->next = h->bins[p->bin];
+    p->bin = bin_of(p->bytes);
+    p->before = -1;
+    p->next = h->bins[p->bin];
     if (p->next >= 0) h->pieces[p->next].before = i;
     h->bins[p->bin] = i;
     h->filled[p->bin / 64] |= UINT64_C(1) << p->bin % 64;
@@ -111,7 +113,10 @@ static int find_piece(const heap *h, size_t bytes) {
 static int add_piece(heap *h, int i, size_t bytes) {
     piece *p = &h->pieces[h->n];
     *p = (piece){ 0, bytes, i, -1, TAKEN, -1, -1 };
-    if (i >= 0) p->offset = h->pieces[i].offset + h->pieces[i].bytes, p->above = h->pieces[i].above;
+    if (i >= 0) {
+        p->offset = h->pieces[i].offset + h->pieces[i].bytes;
+        p->above = h->pieces[i].above;
+    }
     if (p->above >= 0) h->pieces[p->above].below = h->n;
     if (i >= 0) h->pieces[i].above = h->n;
     if (h->top == i) h->top = h->n;
@@ -139,9 +144,13 @@ static void merge_above(heap *h, int i) {
 
 static void release(heap *h, int i) {
     int above = h->pieces[i].above, below = h->pieces[i].below;
-    if (above >= 0 && h->pieces[above].bin != TAKEN) remove_from_bin(h, above), merge_above(h, i);
+    if (above >= 0 && h->pieces[above].bin != TAKEN) {
+        remove_from_bin(h, above);
+        merge_above(h, i);
+    }
     if (below >= 0 && h->pieces[below].bin != TAKEN) {
-        remove_from_bin(h, below), merge_above(h, below);
+        remove_from_bin(h, below);
+        merge_above(h, below);
         i = below;
     }
     add_to_bin(h, i);
@@ -177,7 +186,9 @@ static size_t place_by_time(binding *b, const int *list, int n, size_t base) {
                 release(&h, (int)events[x].bytes); /* its piece */
         int given = allocate(&h, memory_aligned(s->bytes));
         s->offset = base + h.pieces[given].offset;
-        events[i].bytes = (size_t)given, events[i].next = ends[s->last], ends[s->last] = i;
+        events[i].bytes = (size_t)given;
+        events[i].next = ends[s->last];
+        ends[s->last] = i;
     }
     size_t end = h.top < 0 ? 0 : h.pieces[ok ? h.top : 0].offset + h.pieces[ok ? h.top : 0].bytes;
     free(h.pieces), free(events), free(ends);

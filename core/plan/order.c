@@ -49,7 +49,8 @@ static int later(const order *o, int a, int b) {
     if (x == y) return s[a].depth > s[b].depth ? a : b;
     while (s[x].parent != s[y].parent) {
         bool far = s[x].jump != s[y].jump;
-        x = far ? s[x].jump : s[x].parent, y = far ? s[y].jump : s[y].parent;
+        x = far ? s[x].jump : s[x].parent;
+        y = far ? s[y].jump : s[y].parent;
     }
     return s[x].time < s[y].time ? a : b;
 }
@@ -58,16 +59,21 @@ static int later(const order *o, int a, int b) {
 static void append(order *o, int i, int *last) {
     entry *s = &o->entries[i];
     s->root = s->parent = s->jump = i;
-    o->entries[*last].next = i, *last = i;
+    o->entries[*last].next = i;
+    *last = i;
 }
 
 /* Insert i directly after `before`. */
 static void insert_after(order *o, int i, int before, int *last) {
     entry *s = &o->entries[i], *up = &o->entries[before], *jump = &o->entries[up->jump];
-    s->root = up->root, s->parent = before, s->depth = up->depth + 1, s->time = ++o->now;
+    s->root = up->root;
+    s->parent = before;
+    s->depth = up->depth + 1;
+    s->time = ++o->now;
     s->jump =
         up->depth - jump->depth == jump->depth - o->entries[jump->jump].depth ? jump->jump : before;
-    s->next = up->next, up->next = i;
+    s->next = up->next;
+    up->next = i;
     if (*last == before) *last = i;
 }
 
@@ -170,7 +176,8 @@ static int place_update(order *o, int i, int *last) {
     o->ready[n++] = i;
     while (n > 0) {
         int u = o->ready[--n];
-        insert_after(o, u, o->entries[u].after, last), placed++;
+        insert_after(o, u, o->entries[u].after, last);
+        placed++;
         o->entries[u].missing = -1;
         for (int k = 0; k < node_of(o, u)->n_in; k++) {
             int next = successor(o, u, k);
@@ -199,8 +206,10 @@ static bool place_updates(order *o, int values, int *last) {
 bool wf_order_nodes(wf_plan *p, int leaves, int values) {
     order o = { .p = p, .leaves = leaves, .n = p->n_nodes - leaves };
     size_t n = (size_t)o.n + 1;
-    o.entries = calloc(n, sizeof *o.entries), o.uses = calloc((size_t)leaves + 1, sizeof *o.uses);
-    o.ready = malloc(n * sizeof *o.ready), o.ordered = malloc(n * sizeof *o.ordered);
+    o.entries = calloc(n, sizeof *o.entries);
+    o.uses = calloc((size_t)leaves + 1, sizeof *o.uses);
+    o.ready = malloc(n * sizeof *o.ready);
+    o.ordered = malloc(n * sizeof *o.ordered);
     bool ok = o.entries && o.uses && o.ready && o.ordered;
     if (!ok) wf_plan_fail(p, "out of memory");
     if (ok) {

@@ -143,7 +143,10 @@ static bool compile(wf_plan *p, const wf_plan_options *o, unsigned char *need) {
         if (t->result && need[primary(t)->id] && !need[id]) need[id] = NEED_SHAPE;
     }
     int n = 0;
-    for (int id = 0; id < p->n_index; id++) p->index[id] = -1, n += need[id] != 0;
+    for (int id = 0; id < p->n_index; id++) {
+        p->index[id] = -1;
+        n += need[id] != 0;
+    }
     p->nodes = calloc((size_t)n + 1, sizeof *p->nodes);
     if (!p->nodes) return wf_plan_fail(p, "out of memory");
     list(p, need, LEAVES);
@@ -172,8 +175,11 @@ wf_plan *wf_plan_new(wf_graph *g, const wf_plan_options *o) {
     if (!o) return wf_plan_fail(p, "a plan needs options"), p;
     if ((o->n_fetch > 0 && !o->fetch) || (o->n_feed > 0 && !o->feed) || o->n_feed < 0)
         return wf_plan_fail(p, "a list of fetches or feeds is NULL"), p;
-    p->pool = o->pool, p->training = o->training, p->with_state = o->with_state;
-    p->n_index = g->n_nodes, p->feeds_generation = 1;
+    p->pool = o->pool;
+    p->training = o->training;
+    p->with_state = o->with_state;
+    p->n_index = g->n_nodes;
+    p->feeds_generation = 1;
     p->index = calloc((size_t)g->n_nodes + 1, sizeof *p->index);
     p->fed = malloc(((size_t)g->n_nodes + 1) * sizeof *p->fed);
     unsigned char *need = calloc((size_t)g->n_nodes + 1, 1);

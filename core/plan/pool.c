@@ -212,7 +212,8 @@ bool wf_pool_run(wf_pool *pool, int64_t n, task_function *task, void *arg) {
     uint64_t epoch = atomic_load(&pool->epoch) + JOB;
     struct job *job = &pool->jobs[epoch / JOB % 2];
     wait_until(pool, &pool->done, none_active, epoch);
-    job->task = task, job->arg = arg;
+    job->task = task;
+    job->arg = arg;
     atomic_store_explicit(&job->failed, false, memory_order_relaxed);
     fill_queues(pool, job, n);
     atomic_store(&pool->epoch, epoch);
@@ -232,7 +233,8 @@ static void start_workers(wf_pool *pool, int threads) {
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to the program's own threads */
     for (pool->threads = 1; pool->threads < threads; pool->threads++) {
         struct worker *w = &pool->workers[pool->threads];
-        w->pool = pool, w->index = pool->threads;
+        w->pool = pool;
+        w->index = pool->threads;
         if (pthread_create(&w->thread, NULL, work, w) != 0) break;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -244,8 +246,10 @@ wf_pool *wf_pool_new(int threads) {
     threads = threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
     *pool = (wf_pool){ .processors = wf_processors() };
     pool->spins = threads > pool->processors ? SPINS_CROWDED : SPINS;
-    pthread_mutex_init(&pool->turn, NULL), pthread_mutex_init(&pool->mutex, NULL);
-    pthread_cond_init(&pool->idle.wake, NULL), pthread_cond_init(&pool->done.wake, NULL);
+    pthread_mutex_init(&pool->turn, NULL);
+    pthread_mutex_init(&pool->mutex, NULL);
+    pthread_cond_init(&pool->idle.wake, NULL);
+    pthread_cond_init(&pool->done.wake, NULL);
     start_workers(pool, threads);
     return pool;
 }
@@ -259,7 +263,9 @@ void wf_pool_free(wf_pool *pool) {
     atomic_fetch_or(&pool->epoch, STOP);
     wake(pool, &pool->idle, pool->threads);
     for (int i = 1; i < pool->threads; i++) pthread_join(pool->workers[i].thread, NULL);
-    pthread_cond_destroy(&pool->idle.wake), pthread_cond_destroy(&pool->done.wake);
-    pthread_mutex_destroy(&pool->mutex), pthread_mutex_destroy(&pool->turn);
+    pthread_cond_destroy(&pool->idle.wake);
+    pthread_cond_destroy(&pool->done.wake);
+    pthread_mutex_destroy(&pool->mutex);
+    pthread_mutex_destroy(&pool->turn);
     free(pool);
 }

@@ -62,7 +62,8 @@ static bool applies(wf_rewrite *r, const wf_rule *rule, const wf_tensor *t) {
 bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need) {
     size_t n = (size_t)p->n_index + 1;
     wf_rewrite r = { .p = p, .need = need };
-    r.readers = calloc(n, sizeof *r.readers), r.matches = calloc(n, sizeof *r.matches);
+    r.readers = calloc(n, sizeof *r.readers);
+    r.matches = calloc(n, sizeof *r.matches);
     p->rewritten = calloc(n, sizeof *p->rewritten);
     p->fused_into = calloc(n, sizeof *p->fused_into);
     bool ok = r.readers && r.matches && p->rewritten && p->fused_into;
@@ -116,10 +117,15 @@ bool wf_replace(wf_rewrite *r, const wf_op *op, int n_in, wf_tensor *const *in, 
            memcmp(c.out[0].shape, r->outer->shape, (size_t)c.out[0].ndim * sizeof(int64_t)) == 0);
     size_t operands = (size_t)n_in * sizeof *in;
     wf_tensor *t = wf_arena_alloc(&r->p->own, sizeof *t + operands + op->attr_bytes, OWN_ARENA);
-    if (!t) return r->no_memory = true, false;
+    if (!t) {
+        r->no_memory = true;
+        return false;
+    }
     mark_fused(r, wf_rewritten(r, r->outer), n_in, in);
     *t = *r->outer;
-    t->op = op, t->n_in = n_in, t->in = memcpy(t + 1, in, operands);
+    t->op = op;
+    t->n_in = n_in;
+    t->in = memcpy(t + 1, in, operands);
     t->attrs = op->attr_bytes ? memcpy((char *)(t + 1) + operands, attrs, op->attr_bytes) : NULL;
     r->p->rewritten[t->id] = t;
     for (int i = 0; i < n_in; i++)

@@ -40,7 +40,8 @@ static bool array_fits(wf_plan *p, const wf_tensor *t, const wf_view *v, const v
                        size_t given, size_t *bytes) {
     char shape[96];
     bool fits = wf_shape_bytes(v->dtype, v->ndim, v->shape, bytes);
-    assert(fits), (void)fits; /* checked when it was bound */
+    assert(fits);
+    (void)fits; /* checked when it was bound */
     if (!data && *bytes) return wf_plan_fail(p, "the array for '%s' is NULL", called(t));
     if (given == *bytes) return true;
     return wf_plan_fail(p, "'%s' is bound as %s %s: %zu bytes, not %zu", called(t),
@@ -110,7 +111,9 @@ bool wf_feed_lent(wf_plan *p, const wf_tensor *t, void *data, size_t bytes, cons
 void wf_plan_release(wf_plan *p) {
     if (!wf_plan_ok(p)) return;
     wf_memory_free(p->arena, p->arena_bytes);
-    p->arena = NULL, p->arena_bytes = 0, p->ran = false;
+    p->arena = NULL;
+    p->arena_bytes = 0;
+    p->ran = false;
 }
 
 static bool feeds_given(wf_plan *p) {
@@ -129,11 +132,17 @@ static bool feeds_given(wf_plan *p) {
 }
 
 void wf_plan_watch(wf_plan *p, void (*computed)(void *user, const wf_tensor *node), void *user) {
-    if (wf_plan_ok(p)) p->computed = computed, p->watcher = user;
+    if (wf_plan_ok(p)) {
+        p->computed = computed;
+        p->watcher = user;
+    }
 }
 
 void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch) {
-    if (wf_plan_ok(p)) p->step = step, p->micro_batch = micro_batch;
+    if (wf_plan_ok(p)) {
+        p->step = step;
+        p->micro_batch = micro_batch;
+    }
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -182,8 +191,10 @@ static bool run_measured(wf_plan *p, const exec *e) {
     double start = wf_seconds_now();
     bool ok = run_call(p, &e->call);
     counter *s = &p->counters[e->counter];
-    s->seconds += wf_seconds_now() - start, s->runs++;
-    s->flops += flops_of(&e->call), s->bytes += bytes_of(&e->call);
+    s->seconds += wf_seconds_now() - start;
+    s->runs++;
+    s->flops += flops_of(&e->call);
+    s->bytes += bytes_of(&e->call);
     return ok;
 }
 
@@ -191,7 +202,8 @@ static bool run_all(wf_plan *p) {
     wf_report_reset(&p->report, true);
     for (int i = 0; i < p->now->n_execs; i++) {
         exec *e = &p->now->execs[i];
-        e->call.step = p->step, e->call.micro_batch = p->micro_batch;
+        e->call.step = p->step;
+        e->call.micro_batch = p->micro_batch;
         if (!(p->profile ? run_measured(p, e) : run_call(p, &e->call)))
             return wf_plan_fail_at(p, e->node, e->call.op);
         if (p->computed && e->node) p->computed(p->watcher, e->node);
@@ -332,6 +344,9 @@ bool wf_step_at(wf_plan *p, int i, wf_step *out) {
                       .bytes = s->runs ? s->bytes / (double)s->runs : bytes_of(&e->call),
                       .tasks = widest_phase(&e->call) };
     const storage *in = e->out[0].storage < 0 ? NULL : &p->now->storages[e->out[0].storage];
-    if (in && in->place == IN_ARENA) out->offset = in->offset, out->size = in->bytes;
+    if (in && in->place == IN_ARENA) {
+        out->offset = in->offset;
+        out->size = in->bytes;
+    }
     return true;
 }

@@ -23,11 +23,18 @@ wf_state *wf_state_new(wf_plan *p) {
     if (!wf_plan_prepare(p, p->size[0])) return NULL;
     wf_state *s = calloc(1, sizeof *s);
     bool ok = s && (s->slots = calloc((size_t)p->now->n_slots + 1, sizeof *s->slots));
-    if (ok) s->batch = (int)p->now->batch, s->n_slots = p->now->n_slots;
-    for (int i = 0; ok && i < s->n_slots; i++)
-        s->slots[i] = p->now->slots[i], s->slots[i].rows = s->slots[i].bytes = 0;
+    if (ok) {
+        s->batch = (int)p->now->batch;
+        s->n_slots = p->now->n_slots;
+    }
+    for (int i = 0; ok && i < s->n_slots; i++) {
+        s->slots[i] = p->now->slots[i];
+        s->slots[i].rows = s->slots[i].bytes = 0;
+    }
     if (ok && wf_state_follow(p, s)) return s;
-    return wf_plan_fail(p, "out of memory for a state"), wf_state_free(s), NULL;
+    wf_plan_fail(p, "out of memory for a state");
+    wf_state_free(s);
+    return NULL;
 }
 
 void wf_state_free(wf_state *s) {
@@ -61,7 +68,11 @@ static bool change_rows(slot *s, int batch, size_t rows, size_t used) {
     char *data = bytes > s->bytes || !s->data ? wf_memory_new(bytes) : s->data;
     if (!data) return false;
     spread(s, data, rows, (size_t)batch * s->outer, used);
-    if (data != s->data) wf_memory_free(s->data, s->bytes), s->data = data, s->bytes = bytes;
+    if (data != s->data) {
+        wf_memory_free(s->data, s->bytes);
+        s->data = data;
+        s->bytes = bytes;
+    }
     s->rows = rows;
     return true;
 }
@@ -75,7 +86,9 @@ static bool grow_spare(const binding *b, wf_state *s) {
     if (most <= s->spare_bytes && s->spare) return true;
     char *spare = wf_memory_new(most);
     if (!spare) return false;
-    wf_memory_free(s->spare, s->spare_bytes), s->spare = spare, s->spare_bytes = most;
+    wf_memory_free(s->spare, s->spare_bytes);
+    s->spare = spare;
+    s->spare_bytes = most;
     return true;
 }
 

@@ -42,7 +42,10 @@ static unsigned unread(flow *f, unsigned written, int self) {
     for (int r = 0; r < f->ring.readers; r++) {
         if (f->ring.to < 0 && r == self) continue;
         unsigned n = written - atomic_load_explicit(&f->ring.read[r].n, memory_order_acquire);
-        if (n > most) most = n, f->peer = f->ring.to < 0 ? r : f->ring.to;
+        if (n > most) {
+            most = n;
+            f->peer = f->ring.to < 0 ? r : f->ring.to;
+        }
     }
     return most;
 }
@@ -53,7 +56,8 @@ static bool put(wf_rank *me, flow *f) {
     unsigned n = piece(f, f->ring.size - unread(f, from, me->transport.rank), from);
     if (!n) return false;
     memcpy(f->ring.data + from % f->ring.size, f->at, n);
-    f->at += n, f->left -= n;
+    f->at += n;
+    f->left -= n;
     atomic_store_explicit(f->ring.written, from + n, memory_order_release);
     if (f->ring.to < 0)
         wf_region_wake_others(me->region, me->transport.rank);
@@ -70,7 +74,8 @@ static bool take(wf_rank *me, flow *f) {
     unsigned n = piece(f, there, from);
     if (!n) return false;
     memcpy(f->at, f->ring.data + from % f->ring.size, n);
-    f->at += n, f->left -= n;
+    f->at += n;
+    f->left -= n;
     atomic_store_explicit(read, from + n, memory_order_release);
     wf_region_wake(me->region, f->peer);
     return true;
@@ -120,8 +125,14 @@ static bool move(wf_rank *me, flow *out, int n_out, flow *in, int n_in) {
         unsigned seen = events(me);
         bool moved = false;
         int64_t left = 0;
-        for (int i = 0; i < n_out; i++) moved |= put(me, &out[i]), left |= out[i].left;
-        for (int i = 0; i < n_in; i++) moved |= take(me, &in[i]), left |= in[i].left;
+        for (int i = 0; i < n_out; i++) {
+            moved |= put(me, &out[i]);
+            left |= out[i].left;
+        }
+        for (int i = 0; i < n_in; i++) {
+            moved |= take(me, &in[i]);
+            left |= in[i].left;
+        }
         if (!left) return true;
         if (!moved && !any_gone(me, out, n_out, seen) && !any_gone(me, in, n_in, seen))
             await(me, seen);

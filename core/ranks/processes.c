@@ -151,7 +151,8 @@ static void start(struct run *r) {
             report_failure(r, -1, 1, 0, "rank %d does not start: %s", rank, strerror(errno));
             return;
         }
-        r->pid[rank] = pid, r->alive++;
+        r->pid[rank] = pid;
+        r->alive++;
     }
 }
 
@@ -170,7 +171,8 @@ static void reap(struct run *r) {
     for (int rank = 0; rank < r->region->ranks; rank++) {
         int status;
         if (!r->pid[rank] || waitpid(r->pid[rank], &status, WNOHANG) != r->pid[rank]) continue;
-        r->pid[rank] = 0, r->alive--;
+        r->pid[rank] = 0;
+        r->alive--;
         report_status(r, rank, status);
     }
 }
@@ -241,7 +243,9 @@ int wf_processes_run(int n, int (*body)(wf_transport *t, void *user), void *user
     const wf_slot *s = wf_region_failure(r.region);
     *cause = (wf_processes_result){ .rank = -1 };
     if (s) {
-        cause->rank = s->rank, cause->code = s->code, cause->signal = s->signal;
+        cause->rank = s->rank;
+        cause->code = s->code;
+        cause->signal = s->signal;
         memcpy(cause->why, s->why, sizeof cause->why);
     }
     wf_region_free(r.region);

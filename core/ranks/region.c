@@ -46,8 +46,10 @@ wf_region *wf_region_new(int ranks) {
     size_t bytes = slots + counters + n * (n * ring + COMMON);
     wf_region *g = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (g == MAP_FAILED) return NULL;
-    g->ranks = ranks, g->bytes = bytes;
-    g->ring = (unsigned)ring, g->common = COMMON;
+    g->ranks = ranks;
+    g->bytes = bytes;
+    g->ring = (unsigned)ring;
+    g->common = COMMON;
     g->counters = (wf_counter *)(void *)((char *)g + slots);
     g->data = (char *)g->counters + counters;
     return g;
@@ -117,7 +119,9 @@ void wf_region_fail(wf_region *g, int slot, wf_processes_result why) {
     wf_slot *s = &g->slots[slot];
     int none = 0;
     if (atomic_exchange(&s->reported, true)) return;
-    s->rank = why.rank, s->signal = why.signal, s->code = why.code ? why.code : 1;
+    s->rank = why.rank;
+    s->signal = why.signal;
+    s->code = why.code ? why.code : 1;
     snprintf(s->why, sizeof s->why, "%s", why.why);
     atomic_compare_exchange_strong(&g->cause, &none, slot + 1);
     wf_region_wake_others(g, -1);

@@ -18,7 +18,10 @@ static bool copy(void *to, const void *from, int64_t bytes) {
 
 static bool counted(wf_transport *t, double began, bool ok, int64_t sent, int64_t received) {
     t->seconds += wf_seconds_now() - began;
-    if (ok) t->sent += sent, t->received += received;
+    if (ok) {
+        t->sent += sent;
+        t->received += received;
+    }
     return ok;
 }
 

@@ -72,7 +72,8 @@ int64_t wf_extent(wf_graph *g, const char *name, int64_t max) {
                1;
     }
     if (position) {
-        g->extents[0].max = max, g->extents[0].declared = true;
+        g->extents[0].max = max;
+        g->extents[0].declared = true;
         return 0;
     }
     if (g->n_extents == MAX_EXTENTS)
@@ -113,13 +114,20 @@ static bool put_tag(text *t, const wf_graph *g, int64_t size) {
     int64_t times, code, rest;
     if (!read_tag(size, &times, &code, &rest)) return false;
     int e = code % times == 0 ? extent_of_code(g, code / times) : -1;
-    if (e > 0) return put_linear(t, times, g->extents[e].name, rest), true;
+    if (e > 0) {
+        put_linear(t, times, g->extents[e].name, rest);
+        return true;
+    }
     text sum = *t;
     for (e = 1; e < g->n_extents; e++)
-        if (code >> e & 1)
-            put(&sum, "%s%s", sum.n == t->n ? "" : "+", g->extents[e].name), code -= INT64_C(1)
-                                                                                     << e;
-    if (code) return t->buffer[t->n] = '\0', false;
+        if (code >> e & 1) {
+            put(&sum, "%s%s", sum.n == t->n ? "" : "+", g->extents[e].name);
+            code -= INT64_C(1) << e;
+        }
+    if (code) {
+        t->buffer[t->n] = '\0';
+        return false;
+    }
     *t = sum;
     if (rest) put(t, "%+" PRId64, rest);
     return true;
@@ -162,7 +170,8 @@ static bool solve(const int64_t n[2], const int64_t m[2], int64_t *a, int64_t *c
     enum { MOST = 2000 };
     int64_t step = m[0] - m[1], times = step ? (n[0] - n[1]) / step : 0;
     if (!times || times * step != n[0] - n[1] || times > MOST || times < -MOST) return false;
-    *a = times, *c = n[0] - times * m[0];
+    *a = times;
+    *c = n[0] - times * m[0];
     return *c >= -MOST && *c <= MOST;
 }
 
@@ -171,9 +180,13 @@ static bool put_product(text *t, const wf_graph *g, int64_t a, int64_t b) {
     for (int e = 1; a > 0 && b > 0 && e < g->n_extents; e++)
         while (a % nominal_sizes[e] == 0 && b % other_sizes[e] == 0) {
             put(&product, "%s%s", product.n == t->n ? "" : "*", g->extents[e].name);
-            a /= nominal_sizes[e], b /= other_sizes[e];
+            a /= nominal_sizes[e];
+            b /= other_sizes[e];
         }
-    if (a != b) return t->buffer[t->n] = '\0', false;
+    if (a != b) {
+        t->buffer[t->n] = '\0';
+        return false;
+    }
     *t = product;
     if (a != 1) put(t, "*%" PRId64, a);
     return true;
@@ -182,8 +195,10 @@ static bool put_product(text *t, const wf_graph *g, int64_t a, int64_t b) {
 static bool put_one(text *t, const wf_graph *g, const int64_t n[2]) {
     int64_t a, c;
     for (int e = 1; e < g->n_extents; e++)
-        if (solve(n, (int64_t[]){ nominal_sizes[e], other_sizes[e] }, &a, &c))
-            return put_linear(t, a, g->extents[e].name, c), true;
+        if (solve(n, (int64_t[]){ nominal_sizes[e], other_sizes[e] }, &a, &c)) {
+            put_linear(t, a, g->extents[e].name, c);
+            return true;
+        }
     return false;
 }
 
@@ -198,7 +213,8 @@ static bool put_two(text *t, const wf_graph *g, const int64_t n[2]) {
             if (!sum && !solve(n, (int64_t[]){ e0 * f0, e1 * f1 }, &a, &c)) continue;
             snprintf(name, sizeof name, "%s%c%s", g->extents[e].name, sum ? '+' : '*',
                      g->extents[f].name);
-            return put_linear(t, a, name, c), true;
+            put_linear(t, a, name, c);
+            return true;
         }
     return false;
 }
@@ -236,8 +252,10 @@ void wf_name_tags(const wf_graph *g, char *message, size_t size) {
             put(&t, "%c", *p++);
         else if (put_tag(&t, g, n))
             p += length;
-        else
-            put(&t, "%.*s", (int)length, p), p += length;
+        else {
+            put(&t, "%.*s", (int)length, p);
+            p += length;
+        }
     }
 }
 
@@ -247,13 +265,16 @@ static bool merge(const wf_graph *g, const char *first, const char *second, text
         int64_t n[2];
         size_t length = read_integer(first, p, &n[0]), other = read_integer(second, q, &n[1]);
         if (!length != !other || (!length && *p != *q)) return false;
-        if (!length)
-            put(t, "%c", *p), p++, q++;
-        else if (n[0] == n[1])
+        if (!length) {
+            put(t, "%c", *p);
+            p++;
+            q++;
+        } else if (n[0] == n[1])
             put(t, "%.*s", (int)length, p);
         else
             put_both(t, g, n);
-        p += length, q += other;
+        p += length;
+        q += other;
     }
     return true;
 }

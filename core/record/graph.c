@@ -42,13 +42,17 @@ static interned *slot_of(interned *names, size_t cap, const char *text, size_t n
 static bool grow_names(wf_graph *g) {
     size_t cap = g->cap_names ? 2 * g->cap_names : 64;
     interned *names = calloc(cap, sizeof *names);
-    if (!names) return wf_poison(g, "out of memory"), false;
+    if (!names) {
+        wf_poison(g, "out of memory");
+        return false;
+    }
     for (size_t i = 0; i < g->cap_names; i++) {
         const interned *old = &g->names[i];
         if (old->text) *slot_of(names, cap, old->text, strlen(old->text)) = *old;
     }
     free(g->names);
-    g->names = names, g->cap_names = cap;
+    g->names = names;
+    g->cap_names = cap;
     return true;
 }
 
@@ -77,7 +81,8 @@ wf_tensor *wf_graph_add(wf_graph *g, int results) {
         int32_t *entry_of = nodes ? realloc(g->entry_of, (size_t)cap * sizeof *entry_of) : NULL;
         if (!entry_of) return wf_poison(g, "out of memory"), NULL;
         memset(entry_of + g->cap_nodes, 0, (size_t)(cap - g->cap_nodes) * sizeof *entry_of);
-        g->entry_of = entry_of, g->cap_nodes = cap;
+        g->entry_of = entry_of;
+        g->cap_nodes = cap;
     }
     wf_tensor *t = wf_graph_alloc(g, (size_t)results * sizeof *t);
     if (!t) return NULL;
@@ -103,7 +108,10 @@ static bool new_lock(pthread_mutex_t *lock) {
 wf_graph *wf_graph_new(const wf_graph_options *options) {
     wf_graph *g = calloc(1, sizeof *g);
     if (!g) return wf_failed_graph();
-    if (!new_lock(&g->lock)) return free(g), wf_failed_graph();
+    if (!new_lock(&g->lock)) {
+        free(g);
+        return wf_failed_graph();
+    }
     g->real = options ? options->real : WF_F32;
     g->seed = options ? options->seed : 0;
     g->poison = (wf_tensor){ .graph = g, .id = -1, .name = "", .dtype = g->real };
@@ -161,7 +169,8 @@ wf_tensor *wf_poison(wf_graph *g, const char *format, ...) {
 
 void wf_on_error(wf_graph *g, void (*call)(void *user, const char *message), void *user) {
     if (!g || g == wf_failed_graph()) return;
-    g->on_error = call, g->on_error_user = user;
+    g->on_error = call;
+    g->on_error_user = user;
 }
 
 wf_dtype wf_real(const wf_graph *g) {
@@ -186,8 +195,10 @@ enum { MAX_PATH = 255 };
 
 const char *wf_scope(wf_graph *g, const char *path) {
     if (!wf_ok(g)) return "";
-    if (path && strlen(path) > MAX_PATH)
-        return wf_poison(g, "a module path is at most %d bytes long", MAX_PATH), "";
+    if (path && strlen(path) > MAX_PATH) {
+        wf_poison(g, "a module path is at most %d bytes long", MAX_PATH);
+        return "";
+    }
     const char *previous = g->scope, *name = wf_graph_intern(g, path ? path : "");
     if (name) g->scope = name;
     return previous;
@@ -198,8 +209,10 @@ const char *wf_scope_push(wf_graph *g, const char *name) {
     char path[MAX_PATH + 1];
     int n =
         snprintf(path, sizeof path, "%s%s%s", g->scope, g->scope[0] ? "." : "", name ? name : "");
-    if (n < 0 || n > MAX_PATH)
-        return wf_poison(g, "a module path is at most %d bytes long", MAX_PATH), "";
+    if (n < 0 || n > MAX_PATH) {
+        wf_poison(g, "a module path is at most %d bytes long", MAX_PATH);
+        return "";
+    }
     return wf_scope(g, path);
 }
 

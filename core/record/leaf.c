@@ -68,10 +68,15 @@ static wf_tensor *leaf_new(wf_graph *g, wf_kind kind, const char *name, wf_dtype
     leaf *l = wf_graph_alloc(g, sizeof *l);
     wf_tensor *t = l ? wf_graph_add(g, 1) : NULL;
     if (!t) return &g->poison;
-    t->kind = kind, t->dtype = dtype, t->ndim = ndim, t->name = full, t->attrs = l;
+    t->kind = kind;
+    t->dtype = dtype;
+    t->ndim = ndim;
+    t->name = full;
+    t->attrs = l;
     if (ndim) memcpy(t->shape, shape, (size_t)ndim * sizeof *shape);
     if (kind != WF_CONSTANT) wf_graph_interned(g, full)->tensor = t;
-    l->bytes = bytes, l->from_hook = g->in_hook;
+    l->bytes = bytes;
+    l->from_hook = g->in_hook;
     for (int i = 0; i < WF_MAX_DIMS; i++) l->extent[i] = -1;
     return t;
 }
@@ -134,7 +139,8 @@ wf_tensor *wf_param(wf_graph *g, const char *name, int ndim, const int64_t *shap
 
 void wf_on_param(wf_graph *g, wf_tensor *(*hook)(void *user, wf_tensor *param), void *user) {
     if (!g || g == wf_failed_graph()) return;
-    g->on_param = hook, g->on_param_user = user;
+    g->on_param = hook;
+    g->on_param_user = user;
 }
 
 bool wf_from_hook(const wf_tensor *t) {
@@ -176,7 +182,9 @@ static void *memory_for(const wf_tensor *t, wf_layout layout) {
 
 static void fill_value(const wf_init *init, uint64_t key, wf_dtype dtype, int ndim,
                        const int64_t *shape, void *data) {
-    (void)key, (void)ndim, (void)shape;
+    (void)key;
+    (void)ndim;
+    (void)shape;
     if (dtype == WF_F64)
         *(double *)data = init->a;
     else
@@ -228,7 +236,10 @@ static void convert(const wf_tensor *t, wf_layout is, const void *from, wf_layou
     wf_set_shape(&x, t->dtype, t->ndim, t->shape);
     wf_dense_strides(t->ndim, t->shape, x.stride);
     y = x;
-    x.layout = is, x.data = (void *)(uintptr_t)from, y.layout = becomes, y.data = to;
+    x.layout = is;
+    x.data = (void *)(uintptr_t)from;
+    y.layout = becomes;
+    y.data = to;
     wf_copy_view(&x, &y);
 }
 
@@ -300,7 +311,9 @@ void wf_leaf_write_part(wf_tensor *t, int64_t first, int64_t n, const void *data
     wf_set_shape(&x, t->dtype, 2, (int64_t[]){ n / t->shape[1], t->shape[1] });
     wf_dense_strides(2, x.shape, x.stride);
     y = x;
-    x.data = (void *)(uintptr_t)data, y.layout = l->layout, y.data = to;
+    x.data = (void *)(uintptr_t)data;
+    y.layout = l->layout;
+    y.data = to;
     wf_copy_view(&x, &y);
 }
 
@@ -316,7 +329,10 @@ bool wf_set_layout(wf_tensor *t, wf_layout layout) {
     void *data = idle && l->data && layout != l->layout ? new_in_layout(t, layout) : l->data;
     bool ok = idle && (data || !l->data);
     if (data != l->data) wf_arena_release(&t->graph->values, ok ? l->data : data);
-    if (ok) l->data = data, l->layout = layout;
+    if (ok) {
+        l->data = data;
+        l->layout = layout;
+    }
     pthread_mutex_unlock(&t->graph->lock);
     return ok;
 }

@@ -37,24 +37,29 @@ static wf_graph *common_graph(const char *name, int n, wf_tensor *const *in) {
 static bool operand_ok(wf_graph *g, const wf_op *op, int i, const wf_tensor *t) {
     if (!t) {
         if (op->optional >> i & 1) return true;
-        return wf_poison(g, "%s: operand %d is NULL", op->name, i), false;
+        wf_poison(g, "%s: operand %d is NULL", op->name, i);
+        return false;
     }
-    if (t->op && t->op->writes)
-        return wf_poison(g, "%s: operand %d is the update %s, which has no value", op->name, i,
-                         t->op->name),
-               false;
-    if (op->writes >> i & 1 && !is_stored(t))
-        return wf_poison(g, "%s: operand %d is not a parameter or buffer", op->name, i), false;
+    if (t->op && t->op->writes) {
+        wf_poison(g, "%s: operand %d is the update %s, which has no value", op->name, i,
+                  t->op->name);
+        return false;
+    }
+    if (op->writes >> i & 1 && !is_stored(t)) {
+        wf_poison(g, "%s: operand %d is not a parameter or buffer", op->name, i);
+        return false;
+    }
     return true;
 }
 
 static bool operands_ok(wf_graph *g, const wf_op *op, int n, wf_tensor *const *in) {
     bool fits = op->arity < 0 ? n <= WF_MAX_OPERANDS : n == op->arity;
     int most = op->arity < 0 ? WF_MAX_OPERANDS : op->arity;
-    if (!fits)
-        return wf_poison(g, "%s: %d operands, %s %d", op->name, n,
-                         op->arity < 0 ? "at most" : "expected", most),
-               false;
+    if (!fits) {
+        wf_poison(g, "%s: %d operands, %s %d", op->name, n, op->arity < 0 ? "at most" : "expected",
+                  most);
+        return false;
+    }
     for (int i = 0; i < n; i++)
         if (!operand_ok(g, op, i, in[i])) return false;
     return true;
@@ -63,7 +68,9 @@ static bool operands_ok(wf_graph *g, const wf_op *op, int n, wf_tensor *const *i
 void wf_fill_call(recorded_call *r, wf_graph *g, const wf_op *op, int n, wf_tensor *const *in,
                   const void *attrs, wf_report *report) {
     r->call = (wf_call){ .op = op, .attrs = attrs, .graph = g, .in = r->in, .out = r->out };
-    r->call.n_in = n, r->call.n_out = result_count(op), r->call.report = report;
+    r->call.n_in = n;
+    r->call.n_out = result_count(op);
+    r->call.report = report;
     for (int i = 0; i < n; i++) {
         r->in[i] = (wf_view){ .ndim = -1 };
         if (!in[i]) continue;
@@ -83,10 +90,15 @@ static wf_tensor *append(wf_graph *g, const wf_call *c, wf_tensor *const *in, co
     memcpy(operands, in, (size_t)c->n_in * sizeof *operands);
     if (copy && attrs) memcpy(copy, attrs, c->op->attr_bytes);
     for (int k = 0; k < c->n_out; k++) {
-        t[k].kind = WF_COMPUTED, t[k].dtype = c->out[k].dtype, t[k].ndim = c->out[k].ndim;
+        t[k].kind = WF_COMPUTED;
+        t[k].dtype = c->out[k].dtype;
+        t[k].ndim = c->out[k].ndim;
         memcpy(t[k].shape, c->out[k].shape, sizeof t[k].shape);
-        t[k].op = c->op, t[k].in = operands, t[k].n_in = c->n_in;
-        t[k].attrs = copy, t[k].forward = g->forward;
+        t[k].op = c->op;
+        t[k].in = operands;
+        t[k].n_in = c->n_in;
+        t[k].attrs = copy;
+        t[k].forward = g->forward;
         t[k].function = g->function;
     }
     return t;
@@ -94,14 +106,19 @@ static wf_tensor *append(wf_graph *g, const wf_call *c, wf_tensor *const *in, co
 
 /* Programs define ops too, so their fields are checked. */
 static bool op_ok(wf_graph *g, const wf_op *op, const void *attrs) {
-    if (!op->name || !op->shape || (!kernel_of(op)->eval && !op->view))
-        return wf_poison(g, "an op needs a name, a shape rule, and an eval or a view"), false;
-    if (op->arity > WF_MAX_OPERANDS || op->results < 0 || op->results > WF_MAX_RESULTS)
-        return wf_poison(g, "%s: %d operands and %d results, at most %d and %d", op->name,
-                         op->arity, op->results, WF_MAX_OPERANDS, WF_MAX_RESULTS),
-               false;
-    if (op->attr_bytes && !attrs)
-        return wf_poison(g, "%s: its attributes are missing", op->name), false;
+    if (!op->name || !op->shape || (!kernel_of(op)->eval && !op->view)) {
+        wf_poison(g, "an op needs a name, a shape rule, and an eval or a view");
+        return false;
+    }
+    if (op->arity > WF_MAX_OPERANDS || op->results < 0 || op->results > WF_MAX_RESULTS) {
+        wf_poison(g, "%s: %d operands and %d results, at most %d and %d", op->name, op->arity,
+                  op->results, WF_MAX_OPERANDS, WF_MAX_RESULTS);
+        return false;
+    }
+    if (op->attr_bytes && !attrs) {
+        wf_poison(g, "%s: its attributes are missing", op->name);
+        return false;
+    }
     return true;
 }
 

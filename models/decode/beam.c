@@ -1,19 +1,21 @@
-/* models/decode/beam.c - beam search: the likeliest hypotheses go on, each sentence by itself.
+/* models/decode/beam.c - beam search: extends the likeliest hypotheses of each sentence.
  *
- * Of the K live hypotheses' continuations, ranked by (total, lower token, better parent), those
- * that end among the first K have ended; the first K that do not end go on. A sentence is done
+ * The continuations of the K live hypotheses are ranked by (total, lower token, better parent).
+ * Those that end among the first K are finished; the first K that do not end stay live. By default
+ * a sentence is done
  *
- *   when K hypotheses have ended: so does fairseq (Ott et al. 2019), and so beam 1 is greedy;
- *   or when the n best of them are final: log-probabilities only lower a total, so nothing live
- *   can score more than the best total divided by the largest penalty that its limit allows
+ *   when K hypotheses have finished: so does fairseq (Ott et al. 2019), and so beam 1 is greedy;
+ *   or when its n best are final. Log-probabilities only lower a total, so no live hypothesis can
+ *   score more than the best total divided by the largest penalty that its limit allows
  *   (Huang, Zhao and Ma 2017, "When to Finish?"; the bound is exact for every penalty here).
  *
- * Or, by the rules of Hugging Face (generation/utils.py, _beam_search), the K best that have ended
- * are kept, and it is done when there are K and either that is enough, or the best live one would
- * score no more than the worst of them, at its present length or at its longest.
+ * By the rules of Hugging Face (generation/utils.py, _beam_search) the K best finished hypotheses
+ * are kept. The sentence is done when there are K of them and one more condition holds. Either K
+ * are enough, or the best live hypothesis would score no more than the worst of them, at its
+ * present length or at its longest.
  *
  * Penalties (Wu et al. 2016, eq. 14, and the power of the length) grow with the length and are at
- * least 1; the length counts the end. */
+ * least 1; the length counts the end token. */
 #include "decoder.h"
 
 #include <math.h>
@@ -33,7 +35,7 @@ static double total_of(const live *h, const candidate *c) {
     return h->total + c->log_prob;
 }
 
-/* The live hypothesis whose next candidate is the best of all; -1: none has any left. */
+/* The live hypothesis whose next candidate is the best of all; -1: no candidates are left. */
 static int best_head(const search *q, const sentence *s) {
     int best = -1;
     double most = 0;
@@ -44,7 +46,9 @@ static int best_head(const search *q, const sentence *s) {
         const candidate *c = &wf_candidates_of(q, h)[q->heads[i]];
         double total = total_of(h, c);
         if (best >= 0 && (total < most || (total == most && c->token >= token))) continue;
-        best = i, most = total, token = c->token;
+        best = i;
+        most = total;
+        token = c->token;
     }
     return best;
 }
@@ -55,7 +59,7 @@ double wf_end_penalty(const search *q, const sentence *s) {
     return wf_length_penalty_of(q->o, length + end_counts);
 }
 
-/* Where something that scores this much belongs among those that have ended: after its equals. */
+/* The place of a new score among the finished hypotheses: after equal ones. */
 static int place_for(sentence *s, double score) {
     int at = s->n_ended++;
     for (; at > 0 && score > s->ended[at - 1].score; at--) s->ended[at] = s->ended[at - 1];
@@ -69,12 +73,13 @@ static void end(const search *q, sentence *s, const live *h, const candidate *c)
 }
 
 static bool sure(const search *q, const sentence *s) {
-    if (s->n_ended < q->o->nbest || q->o->decay != 1) return false; /* an end may add to a total */
+    if (s->n_ended < q->o->nbest || q->o->decay != 1)
+        return false; /* the end token may add to a total */
     double reach = q->next[0].total / wf_length_penalty_of(q->o, s->limit + 1);
     return reach <= s->ended[q->o->nbest - 1].score;
 }
 
-/* Does nothing live score more than the worst that is kept, at so many tokens? */
+/* True if at this length no live hypothesis could score more than the worst finished one. */
 static bool hopeless(const search *q, const sentence *s, int64_t length) {
     double score = q->next[0].total / wf_length_penalty_of(q->o, length);
     return score <= s->ended[s->n_ended - 1].score;
@@ -89,8 +94,8 @@ static bool done(const search *q, const sentence *s, int n) {
                     q->o->stop == WF_STOP_LONGEST ? s->limit + end_counts : wf_length_of(q, s) + 1);
 }
 
-/* Are these the last tokens of all that is live, and no end is forced on it? Then they are ranked
- * together with those that end now, and all of them have ended. */
+/* True if all live hypotheses now take their last token and need no end token. All of them then
+ * finish, and are ranked together with those that end now. */
 static bool closes(const search *q, const sentence *s) {
     return q->o->at_limit == WF_LIMIT_NO_END && wf_length_of(q, s) + 1 == s->limit;
 }

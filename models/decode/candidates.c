@@ -1,7 +1,7 @@
-/* models/decode/candidates.c - the likeliest tokens of one row of logits, without sorting it.
+/* models/decode/candidates.c - finds the likeliest tokens of a row of logits without sorting it.
  *
- * A pass over blocks of the row asks only whether anything in a block is above the least that is
- * kept; that is rare, so it runs at the speed of a comparison. */
+ * A pass over blocks of the row only asks whether a block has a logit above the least one kept.
+ * That is rare, so the pass runs at the speed of a comparison. */
 #include "decoder.h"
 #include "ops/kernels/kernels.h"
 
@@ -18,7 +18,7 @@ double wf_logit_normaliser(const logit_row *r) {
     return top + log_total;
 }
 
-/* The first of x[i..n) that is above limit; n if none is. */
+/* The first of x[i..n) that is above limit; n if there is none. */
 #define NEXT_ABOVE(real)                                                                           \
     static int64_t next_above_##real(const real *x, int64_t i, int64_t n, real limit) {            \
         for (; i + BLOCK <= n; i += BLOCK) {                                                       \
@@ -37,8 +37,8 @@ static int64_t next_above(const logit_row *r, int64_t i, double limit) {
                              : next_above_float(r->logits, i, r->vocab, (float)limit);
 }
 
-/* After its equals, so that the lower id stays before. While the list is short, everything is
- * taken: a logit may be -inf. log_prob holds the logit as yet. */
+/* Inserts after equals, so that the lower id stays first. A list that is not full takes everything,
+ * as a logit may be -inf. log_prob holds the logit for now. */
 int wf_likeliest(const logit_row *r, double normaliser, int k, candidate *top) {
     int n = 0;
     for (int64_t i = 0; i < r->vocab; i++) {

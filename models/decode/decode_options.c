@@ -1,4 +1,4 @@
-/* models/decode/decode_options.c - what may be asked of wf_decode. */
+/* models/decode/decode_options.c - defaults and checks of the options of wf_decode. */
 #include "decoder.h"
 
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-/* models/decode/decoder.c - the decoder: read a batch of sources once, then one cached step per
- * token.
+/* models/decode/decoder.c - the decoder: reads a batch of sources once, then takes one cached step
+ * per token.
  *
- * Two plans and a state over the model's graph, made once and used from batch to batch; no node
- * is recorded. A source apart is encoded, and what that hands over is fed to every step; one in the
- * row of its target goes through the caches, as far as all rows have one in a single run. What goes
- * on and what ends is a matter of search.c. */
+ * It has two plans and a state over the model's graph, made once and used for every batch; it
+ * records no node. An encoder-decoder encodes the sources, and its outputs are fed to every step. A
+ * decoder-only model runs its prompts through the KV cache, as far as all prompts reach in a single
+ * run. search.c decides which hypotheses are extended and which end. */
 #include "decoder.h"
 
 #include <stdarg.h>
@@ -61,7 +61,8 @@ void wf_decoder_free(wf_decoder *d) {
 }
 
 static bool open_decoder(wf_decoder *d, wf_model *m, wf_pool *pool) {
-    d->model = m, d->pool = pool;
+    d->model = m;
+    d->pool = pool;
     d->handed = calloc((size_t)m->n_handed + 1, sizeof *d->handed);
     if (!d->handed) return wf_decoder_fail(d, "out of memory");
     for (int i = 0; i < m->n_handed; i++) d->handed[i].tensor = m->handed[i];
@@ -104,11 +105,12 @@ bool wf_decoder_lengths_ok(wf_decoder *d, int b, int s, const int32_t *src,
 
 /* ---- encoding -------------------------------------------------------------------------------- */
 
-/* Room for `bytes`; what was there is lost if it has to grow. */
+/* Reserves `bytes`; growing loses the contents. */
 static bool reserve(wf_decoder *d, grown *r, size_t bytes) {
     if (bytes <= r->bytes && r->data) return true;
     wf_memory_free(r->data, r->bytes);
-    r->bytes = 0, r->data = wf_memory_new(bytes);
+    r->bytes = 0;
+    r->data = wf_memory_new(bytes);
     if (!r->data) return wf_decoder_fail(d, "out of memory");
     r->bytes = bytes;
     return true;
@@ -139,7 +141,7 @@ static bool encode(wf_decoder *d, int b, int s, const int32_t *src, const int32_
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
-/* A plan with a state, for n tokens of each row. */
+/* Binds a plan with a state to n tokens in each row. */
 static bool bind_rows(wf_decoder *d, wf_plan *p, int rows, int64_t n) {
     bool apart = d->model->src, ok = wf_bind(p, "B", rows) && wf_bind(p, "T", n);
     ok = ok && (!apart || wf_bind(p, "S", d->source_length));
@@ -152,7 +154,8 @@ static bool make_room(wf_decoder *d, int rows) {
     if (!more) return wf_decoder_fail(d, "out of memory");
     d->row_index = more;
     wf_state_free(d->state);
-    d->capacity = 0, d->state = NULL;
+    d->capacity = 0;
+    d->state = NULL;
     if (!bind_rows(d, d->step, rows, 1) || !wf_bind(d->step, "P", 0))
         return wf_decoder_fail_plan(d, d->step);
     d->state = wf_state_new(d->step);
@@ -210,7 +213,7 @@ bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* What encoding hands over. */
+/* The bytes of the encoder outputs. */
 static size_t handed_bytes(wf_decoder *d) {
     size_t all = 0;
     for (int i = 0; i < d->model->n_handed; i++)
@@ -218,7 +221,7 @@ static size_t handed_bytes(wf_decoder *d) {
     return all;
 }
 
-/* Of a source apart: to encode it, and what is handed over. */
+/* Encoder-decoder: the memory for encoding, and for the encoder outputs. */
 static size_t encoding_bytes(wf_decoder *d, int b, int s) {
     bool ok = wf_bind(d->encode, "B", b) && wf_bind(d->encode, "S", s);
     size_t encode = ok ? wf_plan_memory(d->encode) : 0;
@@ -226,7 +229,7 @@ static size_t encoding_bytes(wf_decoder *d, int b, int s) {
     return encode ? encode + handed_bytes(d) : (wf_decoder_fail_plan(d, d->encode), 0);
 }
 
-/* In one row: to run it through the caches. */
+/* Decoder-only: the memory for running the prompts through the KV cache. */
 static size_t prompt_bytes(wf_decoder *d, int b, int s) {
     bool ok = bind_rows(d, d->prompt, b, s > 0 ? s : 1) && wf_bind(d->prompt, "P", 0);
     size_t bytes = ok ? wf_plan_memory(d->prompt) : 0;

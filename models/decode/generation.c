@@ -1,4 +1,4 @@
-/* models/decode/generation.c - the settings of a search in a model's file; see generation.h. */
+/* models/decode/generation.c - the decoding settings in a model's file; see generation.h. */
 #include "models/generation.h"
 
 #include <ctype.h>
@@ -43,12 +43,12 @@ _Static_assert((int)WF_GENERATION_TEXT >= (int)WF_CONFIG_TEXT &&
                    WF_GENERATION_TEXT >= 12 * WF_MOST_BANNED,
                "room for a number, and for every id of a list");
 
-/* The lists of ids; the end may be in some. */
+/* The lists of ids; some may contain the end token. */
 static const struct id_list {
     const char *key;
-    size_t ids, n; /* where they are in a wf_generation */
+    size_t ids, n; /* offsets in a wf_generation */
     int most;
-    bool end_allowed, always; /* is it written when it is empty? */
+    bool end_allowed, always; /* always: written even when it is empty */
 } lists[] = {
     { BANNED, offsetof(wf_generation, banned), offsetof(wf_generation, n_banned), WF_MOST_BANNED,
       false, true },
@@ -69,9 +69,12 @@ static int *count_of(const wf_generation *g, const struct id_list *l) {
 wf_decode_options wf_generation_options(const wf_generation *g) {
     if (!g) return wf_decode_defaults();
     wf_decode_options o = g->options;
-    o.banned = g->banned, o.n_banned = g->n_banned;
-    o.forced = g->forced, o.n_forced = g->n_forced;
-    o.begin_banned = g->begin_banned, o.n_begin_banned = g->n_begin_banned;
+    o.banned = g->banned;
+    o.n_banned = g->n_banned;
+    o.forced = g->forced;
+    o.n_forced = g->n_forced;
+    o.begin_banned = g->begin_banned;
+    o.n_begin_banned = g->n_begin_banned;
     return o;
 }
 
@@ -86,7 +89,7 @@ static const char *list_text(const int32_t *ids, int n, char text[WF_GENERATION_
     return text;
 }
 
-/* A field that came later is left out where it says what files without it mean. */
+/* True if a field need not be written: files without it mean this value. */
 static bool says_nothing(const wf_config_field *row, const char *text) {
     return row->before && strcmp(row->before, text) == 0;
 }
@@ -119,7 +122,7 @@ bool wf_generation_in_file(const wf_file *f) {
     return wf_file_meta(f, NOT_DONE);
 }
 
-/* Ids with a blank between them. */
+/* Reads ids separated by blanks. */
 static bool read_list(const char *key, const char *text, int32_t *ids, int most, int *n,
                       char *message) {
     const char *at = text;
@@ -192,7 +195,7 @@ static bool read_settings(const wf_file *f, const wf_model *m, wf_generation *g,
     return in_range(&g->options, message) && read_lists(f, m, g, message);
 }
 
-/* A file that is wrong changes nothing. */
+/* Invalid settings change nothing. */
 bool wf_generation_from_meta(const wf_file *f, const wf_model *m, wf_generation *g, char *message) {
     if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f));
     if (!g) return fail(message, "there is no room for the settings");

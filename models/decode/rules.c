@@ -1,10 +1,9 @@
-/* models/decode/rules.c - rules that change a row of logits by what its hypothesis has already: the
- * logits processors of transformers 5.23 (generation/logits_process.py), in their order.
+/* models/decode/rules.c - rules that change a row of logits depending on the tokens so far: the
+ * logits processors of transformers 5.23 (generation/logits_process.py), in the same order.
  *
- * Their scores are the logits themselves in a greedy search and in samples, and log-probabilities in
- * a beam. Here both are a logit less a base, which is 0 or the row's normaliser, so that a rule
- * rewrites the few logits that it concerns in a copy of the row. A token that a rule bans gets minus
- * infinity. */
+ * There, the scores are logits in a greedy search and in sampling, and log-probabilities in a beam.
+ * Here both are a logit minus a base, which is 0 or the row's normaliser. So a rule rewrites only a
+ * few logits in a copy of the row. A banned token gets minus infinity. */
 #include <math.h>
 #include <string.h>
 
@@ -24,7 +23,7 @@ size_t wf_rules_scratch(const wf_decode_options *o, const wf_model *m) {
     return row + ((size_t)m->max_len + 2) * sizeof(int32_t);
 }
 
-/* Are tokens shut out that have a share of the probability? One of 1e-300 changes no bit. */
+/* True if disallowed tokens have a share of the probability. A share of 1e-300 changes no bit. */
 static bool loses_share(const search *q, const logit_row *r, double normaliser, int64_t length) {
     const wf_decode_options *o = q->o;
     if (!o->renormalize || !wf_ranks_log_probs(o)) return false;
@@ -46,7 +45,7 @@ static int32_t last_trace(const sentence *s, int row) {
     return -1;
 }
 
-/* Everything that the decoder was fed in this row: a prompt, the start, the output so far. */
+/* All tokens fed in this row: prompt, start token, and the output so far. */
 static int64_t history(const search *q, const sentence *s, int row, int32_t *tokens) {
     int64_t length = wf_length_of(q, s), before = s->begin + 1;
     int32_t at = last_trace(s, row);
@@ -61,7 +60,7 @@ static int64_t history(const search *q, const sentence *s, int row, int32_t *tok
 
 typedef struct ruled_row {
     const search *q;
-    const logit_row *own; /* as the model gave it */
+    const logit_row *own; /* from the model */
     void *logits;         /* the copy */
     double base;
     const int32_t *tokens; /* [n] the history */
@@ -79,7 +78,7 @@ static void ban(const ruled_row *r, int64_t token) {
     put(r, token, -INFINITY);
 }
 
-/* A token that came twice is penalised once: from the model's own logit each time. */
+/* A token that occurred twice is penalised once, from the model's own logit. */
 static void penalise_repetitions(const ruled_row *r) {
     double penalty = r->q->o->repetition_penalty;
     for (int64_t i = 0; penalty != 1 && i < r->n; i++) {
@@ -88,7 +87,7 @@ static void penalise_repetitions(const ruled_row *r) {
     }
 }
 
-/* Each earlier run of n - 1 tokens that equals the last one bans the token that followed it. */
+/* If the last n - 1 tokens occurred before, the token that followed them there is banned. */
 static void ban_repeated_ngrams(const ruled_row *r) {
     int64_t n = r->q->o->no_repeat_ngram, end = r->n - n;
     if (n == 0) return;

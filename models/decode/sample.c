@@ -1,31 +1,35 @@
-/* models/decode/sample.c - tokens drawn at random: temperature, then the top k, then the top p.
+/* models/decode/sample.c - draws tokens at random: temperature, then top-k, then top-p.
  *
- * p(v) ~ exp(logit(v) / temperature); of these the k likeliest (Fan et al. 2018), of these the
- * fewest whose share is at least p (Holtzman et al. 2020). The number that decides is a function
- * of (seed, sentence, step, draw) alone, so that batches and threads change nothing. */
+ * p(v) ~ exp(logit(v) / temperature). Top-k keeps the k likeliest tokens (Fan et al. 2018); top-p
+ * keeps the fewest whose shares sum to at least p (Holtzman et al. 2020). The random number is a
+ * function of (seed, sentence, step, draw) alone, so that batches and threads change nothing. */
 #include "core/base/random.h"
 #include "decoder.h"
 #include "ops/kernels/kernels.h"
 
-enum { BLOCK = 256, FEW = 64 }; /* shares summed at once; what is found without a list of all */
+/* BLOCK: shares that are summed together; FEW: the largest k for which no list of all tokens is
+ * made */
+enum { BLOCK = 256, FEW = 64 };
 
 typedef struct urn {
     const logit_row *row;
-    const void *share; /* softmax, in the model's type; 0 for what is not allowed */
-    int32_t *tokens;   /* [n] those that may be drawn; NULL: any */
+    /* softmax in the model's type; 0 for tokens that are not allowed */
+    const void *share;
+    /* [n] the tokens that may be drawn; NULL: all */
+    int32_t *tokens;
     int64_t n;
 } urn;
 
 size_t wf_draw_scratch(int64_t vocab) {
     size_t bytes = (size_t)vocab * (sizeof(double) + sizeof(int32_t));
-    return (bytes + 127) & ~(size_t)127; /* no two threads in one line of the cache */
+    return (bytes + 127) & ~(size_t)127; /* no two threads share a cache line */
 }
 
 static double share(const urn *u, int64_t v) {
     return wf_logit_at(u->row, u->share, v);
 }
 
-/* Of all tokens, from BLOCK * block on. */
+/* The sum of a block of shares, which begins at BLOCK * block. */
 static double block_share(const urn *u, int64_t block) {
     int64_t from = block * BLOCK, rest = u->row->vocab - from, n = rest < BLOCK ? rest : BLOCK;
     return u->row->real == WF_F64 ? wf_f64()->sum(n, (const double *)u->share + from)
@@ -47,11 +51,12 @@ static bool likelier(const urn *u, int32_t a, int32_t b) {
 
 static void swap(int32_t *a, int32_t *b) {
     int32_t c = *a;
-    *a = *b, *b = c;
+    *a = *b;
+    *b = c;
 }
 
-/* Those of tokens [from, to) that are likelier than their middle one move before it. Returns where
- * it is then; what they hold into *held. */
+/* Partitions tokens [from, to): those likelier than the middle one move before it. Returns its new
+ * place, and the number or shares of those before it in *held. */
 static int64_t part(const urn *u, int64_t from, int64_t to, bool counts, double *held) {
     int32_t *tokens = u->tokens, pivot = tokens[from + (to - from) / 2];
     int64_t at = from;
@@ -66,8 +71,9 @@ static int64_t part(const urn *u, int64_t from, int64_t to, bool counts, double 
     return at;
 }
 
-/* Keep the likeliest: as few as count, or hold, at least `least`. Quickselect (Hoare 1961), with
- * sums in place of ranks: nothing is sorted, and equals have an order. */
+/* Keeps the fewest likeliest tokens whose number, or sum of shares, reaches `least`. Quickselect
+ * (Hoare 1961) with sums in place of ranks: nothing is sorted, and equal shares have a fixed
+ * order. */
 static void keep(urn *u, bool counts, double least) {
     int64_t from = 0, to = u->n;
     double before = 0, held;
@@ -78,13 +84,16 @@ static void keep(urn *u, bool counts, double least) {
             to = at;
         else if (before + held + pivot >= least)
             from = to = at + 1;
-        else
-            before += held + pivot, from = at + 1;
+        else {
+            before += held + pivot;
+            from = at + 1;
+        }
     }
     u->n = from;
 }
 
-/* What is below an equal part of 1 - p cannot hold more than that together: the top p is above. */
+/* Lists the tokens that may belong to the top p. Tokens below (1 - p) / V hold less than 1 - p
+ * together, so none of them does. */
 static void list(urn *u, const wf_decode_options *o) {
     double floor = 0;
     if (o->top_k == 0) floor = (1 - o->top_p) * total_share(u) / (double)u->row->vocab;
@@ -113,8 +122,8 @@ static void restrict_to(urn *u, const wf_decode_options *o) {
 
 /* ---- drawing --------------------------------------------------------------------------------- */
 
-/* Where u of [0, 1) falls when the tokens stand in a row, each as wide as its share; -1: none has
- * any. Of a sum that rounding leaves short, the last. */
+/* Maps `at` in [0, 1) to a token: the tokens divide the interval by their shares. If rounding
+ * leaves the sum short, it is the last one; -1: all shares are 0. */
 static int32_t fall_among(const urn *u, double at) {
     double total = 0, sum = 0;
     int32_t last = -1;
@@ -168,7 +177,7 @@ void wf_draw_tokens(const search *q, const logit_row *r, double normaliser, cons
         if (token >= 0)
             out[i] = (candidate){ wf_logit_at(r, r->logits, token) - normaliser, token };
         else
-            wf_likeliest(r, normaliser, 1, &out[i]); /* all that is allowed has probability 0 */
+            wf_likeliest(r, normaliser, 1, &out[i]); /* all allowed tokens have probability 0 */
     }
 }
 
@@ -181,8 +190,10 @@ int wf_sample_advance(search *q, sentence *s) {
             child next = { i, h->sample + k, c->token, c->log_prob, h->total + c->log_prob };
             if (c->token != q->d->model->end_id)
                 q->next[n++] = next;
-            else
-                wf_end_hypothesis(q, s, h, c, next.sample), s->n_ended++;
+            else {
+                wf_end_hypothesis(q, s, h, c, next.sample);
+                s->n_ended++;
+            }
         }
     }
     return n;

@@ -1,4 +1,4 @@
-/* models/decode/score.c - forced scoring: how likely the model finds outputs that are given. */
+/* models/decode/score.c - forced scoring: the log-probabilities of given outputs. */
 #include "decoder.h"
 
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static bool run(wf_decoder *d, const wf_batch *pairs) {
     return ok || wf_decoder_fail_plan(d, d->score);
 }
 
-/* Of row i's target, `steps` from where it begins; what the row does not have is 0. */
+/* Writes the log-probabilities of each target from its first token; 0 beyond its row. */
 static void write_scores(const wf_decoder *d, const wf_batch *pairs, int64_t width,
                          const void *values, double *log_probs, double *totals) {
     const logit_row row = { .real = wf_real(d->model->graph) };

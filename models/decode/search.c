@@ -1,5 +1,5 @@
-/* models/decode/search.c - wf_decode: sentences, their live hypotheses, and the rows that these
- * occupy.
+/* models/decode/search.c - wf_decode: sentences, their live hypotheses, and the batch rows that
+ * these occupy.
  *
  * At every step each row's candidates are chosen (in parallel: a row is a task), then each sentence
  * decides which of them go on (beam.c, sample.c). A child stays in its parent's row if it is the
@@ -13,7 +13,8 @@
 #include "core/plan/pool.h"
 #include "decoder.h"
 
-enum { WORTH_SHARING = 16384 }; /* logits of a step: fewer are one thread's work */
+/* logits of a step; with fewer, one thread is faster */
+enum { WORTH_SHARING = 16384 };
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
@@ -63,7 +64,7 @@ static void allow(search *q, int may_end, int32_t token, bool yes) {
         ((float *)q->open[may_end])[token] = yes;
 }
 
-/* Without the end there must be something to put out, if something must be. */
+/* Bans tokens. A minimum length needs at least one allowed token besides the end token. */
 static bool allow_tokens(search *q) {
     const wf_model *m = q->d->model;
     const logit_row r = { wf_real(m->graph), m->tgt_vocab, NULL, q->open[0] };
@@ -80,7 +81,7 @@ static bool allow_tokens(search *q) {
                            (long long)q->o->min_len);
 }
 
-/* What the sentence is fed at a position before its first choice. */
+/* The token that a sentence is fed at a position before its first choice. */
 static int32_t prompted(const search *q, const sentence *s, int64_t position) {
     return wf_decoder_prompted(q->d, s->prompt, s->begin, position);
 }
@@ -93,7 +94,8 @@ static void open_sentence(search *q, int i, int s, const int32_t *src, int64_t n
     to->limit = limit_of(q, n);
     to->begin = wf_model_begin(q->d->model, n);
     to->prompt = src ? src + (int64_t)i * s : NULL;
-    to->live[0] = (live){ .row = i, .last = -1 }, to->n_live = 1;
+    to->live[0] = (live){ .row = i, .last = -1 };
+    to->n_live = 1;
     q->owner[i] = i;
     if (i == 0 || to->begin < q->position) q->position = to->begin;
 }
@@ -101,7 +103,8 @@ static void open_sentence(search *q, int i, int s, const int32_t *src, int64_t n
 static bool open_search(search *q, int s, const int32_t *src, const int32_t *src_length,
                         const int64_t *sentence_index) {
     int64_t vocab = q->d->model->tgt_vocab;
-    int kinds = q->o->sample ? q->width : q->o->beam + 1; /* a beam of K needs K that do not end */
+    int kinds = q->o->sample ? q->width
+                             : q->o->beam + 1; /* a beam of K needs K tokens that do not end it */
     q->per_row = kinds > vocab && !q->o->sample ? (int)vocab : kinds;
     if (!allocate(q)) return wf_decoder_fail(q->d, "out of memory");
     for (int i = 0; i < q->b; i++) {
@@ -123,7 +126,7 @@ const candidate *wf_candidates_of(const search *q, const live *h) {
     return q->candidates + (int64_t)h->row * q->per_row;
 }
 
-/* Draws of a sentence share its one row at first. */
+/* At first all draws of a sentence share its one row. */
 static int draws_of(const search *q, const sentence *s) {
     return q->o->sample && wf_length_of(q, s) == 0 ? q->width : 1;
 }
@@ -148,19 +151,19 @@ static int first_draw(const sentence *s, int row) {
     return 0;
 }
 
-/* Tokens that a rule bans have no probability, and are last. */
+/* Banned tokens have no probability, and come last. */
 static int without_impossible(const candidate *c, int n) {
     while (n > 0 && c[n - 1].log_prob == -INFINITY) n--;
     return n;
 }
 
-/* Logits decided, whatever rules made of them: the log-probabilities are the model's. */
+/* After choosing by logits that rules changed, report the log-probabilities of the model itself. */
 static void take_own_log_probs(const logit_row *own, double normaliser, candidate *c, int n) {
     for (int i = 0; i < n; i++)
         c[i].log_prob = wf_logit_at(own, own->logits, c[i].token) - normaliser;
 }
 
-/* The row's candidates, by its logits as they are. Returns their number. */
+/* Chooses the row's candidates by unchanged logits. Returns their number. */
 static int pick(const search *q, const sentence *s, int row, const logit_row *r, double normaliser,
                 char *scratch, candidate *c) {
     if (!q->o->sample) return wf_likeliest(r, normaliser, q->per_row, c);
@@ -180,7 +183,7 @@ static int pick_by_rules(const search *q, const sentence *s, int row, const logi
     return n;
 }
 
-/* A task of the pool; false if there is nothing to choose by. */
+/* A task of the pool; false if a row has no finite normaliser. */
 static bool choose(void *arg, int64_t index, int worker) {
     const search *q = arg;
     int row = (int)index, *n = &q->n_candidates[row];
@@ -240,8 +243,8 @@ static bool remember(search *q, const sentence *s, int n) {
     return true;
 }
 
-/* The rows of the children into heads[]: their parents' own, then those that are left, then new
- * ones. What remains is nobody's. */
+/* Assigns rows to the children, in heads[]: first their parents' rows, then other rows that the
+ * sentence frees, then new ones. The remaining rows become idle. */
 static void settle(search *q, const sentence *s, int n) {
     int who = q->owner[s->live[0].row], left = 0;
     for (int i = 0; i < s->n_live; i++) q->owner[s->live[i].row] = -1;
@@ -254,11 +257,12 @@ static void settle(search *q, const sentence *s, int n) {
         if (q->heads[i] >= 0) continue;
         while (left < s->n_live && q->owner[s->live[left].row] >= 0) left++;
         int row = q->heads[i] = left < s->n_live ? s->live[left].row : q->rows++;
-        q->owner[row] = who, q->from[row] = s->live[q->next[i].parent].row;
+        q->owner[row] = who;
+        q->from[row] = s->live[q->next[i].parent].row;
     }
 }
 
-/* A hypothesis without rivals is final, token by token. */
+/* Reports a token to the callback; with a single hypothesis every token is final. */
 static bool tell(search *q, const sentence *s, int n) {
     if (!q->o->heard || q->width > 1 || n == 0) return true;
     return q->o->heard(q->o->listener, (int)(s - q->sentences), q->next[0].token) ||
@@ -273,7 +277,8 @@ static bool replace(search *q, sentence *s, int n) {
         s->live[i] = (live){ q->heads[i], c->sample, q->n_traces + i, c->total };
         q->ids[q->heads[i]] = c->token;
     }
-    q->n_traces += n, s->n_live = n;
+    q->n_traces += n;
+    s->n_live = n;
     return true;
 }
 
@@ -295,7 +300,8 @@ static void close_up(search *q) {
     }
 }
 
-/* Every sentence takes its step. The number of rows to run next is in q->rows: 0 at the end. */
+/* Advances every sentence by one step. q->rows is the number of rows to run next; 0: all are
+ * done. */
 static bool advance(search *q) {
     int before = q->rows, nobody = 0;
     for (int row = 0; row < 2 * q->b * q->width; row++) q->from[row] = row;
@@ -322,7 +328,7 @@ static bool advance(search *q) {
 
 /* ---- the whole of it ------------------------------------------------------------------------- */
 
-/* Sources in one row with their targets go in together, as far as the shortest has tokens. */
+/* Decoder-only: the prompts are run together, as far as the shortest one reaches. */
 static bool run(search *q, int s, const int32_t *src) {
     if (!wf_decoder_rows(q->d, q->rows, q->owner)) return false;
     if (q->position > 0 && !wf_decoder_prompt(q->d, q->b, s, src, q->position)) return false;
@@ -364,7 +370,8 @@ bool wf_decode_greedy(wf_decoder *d, int b, int s, const int32_t *src, const int
     if (!out || !out_length) return wf_decoder_fail(d, "the room for outputs is NULL");
     if (max_new < 1) return wf_decoder_fail(d, "the longest output is at least 1");
     wf_decode_options o = wf_decode_defaults();
-    o.max_len_a = 0, o.max_len_b = max_new;
+    o.max_len_a = 0;
+    o.max_len_b = max_new;
     wf_decoded *results = calloc(b > 0 ? (size_t)b : 1, sizeof *results);
     if (!results) return wf_decoder_fail(d, "out of memory");
     bool ok = wf_decode(d, b, s, src, src_length, NULL, &o, results);

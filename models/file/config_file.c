@@ -1,7 +1,7 @@
-/* models/file/config_file.c - a configuration as text in a file's metadata, by the fields of its
- * kind.
+/* models/file/config_file.c - a configuration as text in a file's metadata, by the field table of
+ * its model kind.
  *
- * A file that does not name its kind is a Transformer's: there was no other when it was written. */
+ * A file without a kind is a Transformer's: files were written before there were others. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -26,13 +26,17 @@ static int64_t get(const wf_config_field *row, const void *config) {
     bool yes;
     switch (row->type) {
     case WF_FIELD_INT32:
-        return memcpy(&narrow, at, sizeof narrow), narrow;
+        memcpy(&narrow, at, sizeof narrow);
+        return narrow;
     case WF_FIELD_BOOL:
-        return memcpy(&yes, at, sizeof yes), yes;
+        memcpy(&yes, at, sizeof yes);
+        return yes;
     case WF_FIELD_CHOICE:
-        return memcpy(&choice, at, sizeof choice), choice;
+        memcpy(&choice, at, sizeof choice);
+        return choice;
     default:
-        return memcpy(&wide, at, sizeof wide), wide;
+        memcpy(&wide, at, sizeof wide);
+        return wide;
     }
 }
 
@@ -97,11 +101,14 @@ static bool read_real(const wf_config_field *row, const char *text, void *config
     return fail(message, "'%s' is '%.64s', not a number", row->key, text);
 }
 
-/* Choices were stored as numbers once. */
+/* Early files store choices as numbers. */
 static bool parse_field(const wf_config_field *row, const char *text, int64_t *value,
                         char *message) {
     for (int i = 0; row->name && row->name(i); i++)
-        if (strcmp(text, row->name(i)) == 0) return *value = i, true;
+        if (strcmp(text, row->name(i)) == 0) {
+            *value = i;
+            return true;
+        }
     if (parse_whole(text, value)) return true;
     return row->names ? fail(message, "'%s' is '%.64s', not one of %s", row->key, text, row->names)
                       : fail(message, "'%s' is '%.64s', not a whole number", row->key, text);

@@ -224,7 +224,8 @@ static bool read_leaf(reading *r, wf_tensor *leaf, char *message) {
     source s;
     if (!find_source(r->m, r->f, leaf, &s, message) || !fits(leaf, &s, message)) return false;
     for (int i = 0; i < s.n; i++, r->n++) {
-        r->leaves[r->n] = leaf, r->entries[r->n] = s.part[i];
+        r->leaves[r->n] = leaf;
+        r->entries[r->n] = s.part[i];
         r->scales[r->n] = wf_file_scale_of(r->f->file, s.part[i]);
     }
     return true;

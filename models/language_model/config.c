@@ -1,5 +1,5 @@
-/* models/language_model/config.c - what a language model may be: defaults, the limits that a
- * configuration is held to, and how it stands in files. */
+/* models/language_model/config.c - the configuration of a language model: defaults, limits, and its
+ * fields in files. */
 #include <stdio.h>
 
 #include "models/choices.h"
@@ -21,8 +21,12 @@ wf_language_model_config wf_language_model_defaults(void) {
 
 wf_language_model_config wf_language_model_llama(void) {
     wf_language_model_config c = wf_language_model_defaults();
-    c.activation = WF_SILU, c.gated = true, c.dim_feedforward = 1376; /* 2/3 of 2048, in 32s */
-    c.positions = WF_POSITIONS_ROTARY, c.norm = WF_RMS_NORM, c.num_kv_heads = 2;
+    c.activation = WF_SILU;
+    c.gated = true;
+    c.dim_feedforward = 1376; /* 2/3 of 2048, in 32s */
+    c.positions = WF_POSITIONS_ROTARY;
+    c.norm = WF_RMS_NORM;
+    c.num_kv_heads = 2;
     c.tied = c.bias = false;
     return c;
 }
@@ -77,21 +81,30 @@ static const wf_config_field fields[] = {
 
 WF_FIELDS_FIT(CONFIG_OF, fields);
 
-/* A row holds a source, the start and an output, or what is said. */
+/* Derives the length of a row from the data: a prompt, the start token and an output, unless it is
+ * given. */
 static void configure(void *config, const wf_model_sizes *s) {
     wf_language_model_config *c = config;
     int64_t pair = 2 * s->longest + 1;
     *c = wf_language_model_defaults();
-    c->vocab = s->tgt_vocab, c->max_len = s->row ? s->row : pair < 128 ? 128 : pair;
-    c->d_model = s->d_model, c->num_heads = s->num_heads, c->dim_feedforward = s->dim_feedforward;
+    c->vocab = s->tgt_vocab;
+    c->max_len = s->row ? s->row : pair < 128 ? 128 : pair;
+    c->d_model = s->d_model;
+    c->num_heads = s->num_heads;
+    c->dim_feedforward = s->dim_feedforward;
     c->layers = s->decoder_layers;
-    c->activation = s->activation, c->positions = s->positions;
+    c->activation = s->activation;
+    c->positions = s->positions;
     c->tied = s->tie != WF_TIE_NONE;
-    c->norm = s->norm_kind, c->num_kv_heads = s->num_kv_heads, c->gated = s->gated;
+    c->norm = s->norm_kind;
+    c->num_kv_heads = s->num_kv_heads;
+    c->gated = s->gated;
     c->scale_embedding = true;
     c->bias = c->output_bias = !s->no_bias;
     c->norm_first = c->final_norm = s->norm_first;
-    c->start_id = s->start_id, c->end_id = s->end_id, c->start_first = s->start_first;
+    c->start_id = s->start_id;
+    c->end_id = s->end_id;
+    c->start_first = s->start_first;
 }
 
 static bool check(const void *config, char *message) {

@@ -1,10 +1,10 @@
 /* models/language_model/language_model.c - a decoder-only Transformer (Radford et al. 2019) as one
  * graph.
  *
- * Tokens and their places -> layers of causal self-attention -> logits; what follows from these is
- * that of every model (record.c). Keys and values pass through caches, and positions count from
- * "P", so that a plan with a state reads one token at a time what another reads at once.
- * B batch, T length, D model width, V vocabulary. */
+ * Tokens and positions -> layers of causal self-attention -> logits; the rest is the same for every
+ * model (record.c). Keys and values pass through caches, and positions count from "P", so that a
+ * plan with a state can read token by token or a whole prompt at once. B batch, T length, D model
+ * width, V vocabulary. */
 #include "models/language_model.h"
 
 #include "models/kind.h"
@@ -19,7 +19,7 @@ static wf_tensor *embed(const wf_language_model *l, const struct wf_embedding_la
     return wf_drop(x, l->model.training.dropout, "position");
 }
 
-/* A layer is an encoder's that sees nothing to its right. [B,T,D] -> [B,T,D] */
+/* A layer is an encoder layer with a causal mask. [B,T,D] -> [B,T,D] */
 static wf_tensor *layers(const wf_language_model *l, const struct wf_position_layer *places,
                          wf_tensor *x) {
     const wf_language_model_config *c = &l->config;
@@ -61,10 +61,17 @@ static wf_language_model *allocate(const wf_language_model_config *c, char *mess
         (wf_language_model *)wf_model_alloc(&wf_language_model_kind, sizeof *l, 0, message);
     if (!l) return NULL;
     wf_model *m = &l->model;
-    l->config = *c, m->config = &l->config;
-    m->src_vocab = m->tgt_vocab = c->vocab, m->max_len = c->max_len;
-    m->start_id = c->start_id, m->end_id = c->end_id, m->start_first = c->start_first;
-    if (c->tied) m->tied = tied_names, m->n_tied = 2;
+    l->config = *c;
+    m->config = &l->config;
+    m->src_vocab = m->tgt_vocab = c->vocab;
+    m->max_len = c->max_len;
+    m->start_id = c->start_id;
+    m->end_id = c->end_id;
+    m->start_first = c->start_first;
+    if (c->tied) {
+        m->tied = tied_names;
+        m->n_tied = 2;
+    }
     if (wf_model_add_map(m, "self", false, false, c->layers)) return l;
     fail(message, "out of memory");
     return wf_model_free(m), NULL;

@@ -1,8 +1,8 @@
-/* models/transformer/config.c - what a Transformer may be: defaults, the limits that a
- * configuration is held to, and how it stands in files.
+/* models/transformer/config.c - the configuration of a Transformer: defaults, limits, and its
+ * fields in files.
  *
- * Configurations also come from files that lie, so every number is checked before anything is
- * computed from it. */
+ * Configurations also come from damaged or hostile files, so every number is checked before
+ * anything is computed from it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -90,19 +90,26 @@ static const wf_config_field fields[] = {
 
 WF_FIELDS_FIT(CONFIG_OF, fields);
 
-/* The start token takes a place; lengths say what is padding. */
+/* Derives sizes from the data: the start token takes a position, and lengths mark the padding. */
 static void configure(void *config, const wf_model_sizes *s) {
     wf_transformer_config *c = config;
     *c = wf_transformer_defaults();
-    c->src_vocab = s->src_vocab, c->tgt_vocab = s->tgt_vocab;
+    c->src_vocab = s->src_vocab;
+    c->tgt_vocab = s->tgt_vocab;
     c->max_len = s->longest < 64 ? 64 : s->longest + 1;
-    c->d_model = s->d_model, c->num_heads = s->num_heads, c->dim_feedforward = s->dim_feedforward;
-    c->encoder_layers = s->encoder_layers, c->decoder_layers = s->decoder_layers;
-    c->activation = s->activation, c->positions = s->positions, c->tie = s->tie;
+    c->d_model = s->d_model;
+    c->num_heads = s->num_heads;
+    c->dim_feedforward = s->dim_feedforward;
+    c->encoder_layers = s->encoder_layers;
+    c->decoder_layers = s->decoder_layers;
+    c->activation = s->activation;
+    c->positions = s->positions;
+    c->tie = s->tie;
     c->norm_first = c->encoder_norm = c->decoder_norm = s->norm_first;
     c->embedding_norm = s->embedding_norm;
     c->pad_id = -1;
-    c->start_id = s->start_id, c->end_id = s->end_id;
+    c->start_id = s->start_id;
+    c->end_id = s->end_id;
 }
 
 static bool check(const void *config, char *message) {

@@ -47,7 +47,8 @@ static bool find_prefix(reading *r) {
         if (first && (other != length || memcmp(first, name, length) != 0))
             return fail(r->message, "'%.90s' and '%.90s' are of two models: save one of them alone",
                         first, name);
-        first = name, length = other;
+        first = name;
+        length = other;
     }
     if (!first || length >= sizeof r->prefix)
         return fail(r->message, "no tensor is named '" ENCODER "layers.0...' or "
@@ -105,7 +106,8 @@ static bool find_tables(const reading *r, const wf_entry *t[WF_TABLES]) {
 static bool derive_tables(const reading *r) {
     const wf_entry *t[WF_TABLES];
     if (!find_tables(r, t)) return false;
-    r->c->src_vocab = t[0]->shape[0], r->c->tgt_vocab = t[2]->shape[0];
+    r->c->src_vocab = t[0]->shape[0];
+    r->c->tgt_vocab = t[2]->shape[0];
     r->c->d_model = t[0]->shape[1];
     r->c->tie = !wf_same_table(r->file, t[1], t[2])  ? WF_TIE_NONE
                 : wf_same_table(r->file, t[0], t[1]) ? WF_TIE_ALL
@@ -145,10 +147,11 @@ static void derive_layers(const reading *r) {
     wf_transformer_config *c = r->c;
     c->encoder_layers = count_layers(r, ENCODER "layers.");
     c->decoder_layers = count_layers(r, DECODER "layers.");
-    c->encoder_norm = find(r, ENCODER "norm.weight"),
+    c->encoder_norm = find(r, ENCODER "norm.weight");
     c->decoder_norm = find(r, DECODER "norm.weight");
     c->embedding_norm = find(r, "src_embedding_norm.weight");
-    c->bias = has_bias(r), c->output_bias = find(r, "output.bias");
+    c->bias = has_bias(r);
+    c->output_bias = find(r, "output.bias");
     const wf_entry *inner = find(r, ENCODER "layers.0.linear1.weight");
     if (!inner) inner = find(r, DECODER "layers.0.linear1.weight");
     if (inner && inner->ndim == 2) c->dim_feedforward = inner->shape[0];
@@ -218,7 +221,10 @@ static int list_entries(const wf_model *m, bool bf16, wf_entry *entries) {
         e->bytes = (size_t)wf_count(t) * (bf16 ? 2 : 4);
         if (!(e->data = values_of(t, bf16))) return -1;
         if (!m->n_tied || strcmp(t->name, m->tied[0]) != 0) continue;
-        for (int i = 1; i < m->n_tied; i++, n++) entries[n] = *e, entries[n].name = m->tied[i];
+        for (int i = 1; i < m->n_tied; i++, n++) {
+            entries[n] = *e;
+            entries[n].name = m->tied[i];
+        }
     }
     return n;
 }

@@ -1,13 +1,13 @@
-/* models/transformer/tied.h - inside models: the places that one table of a Transformer can be
- * in, as its files name them. */
+/* models/transformer/tied.h - inside models: the embedding tables of a Transformer that may be
+ * tied, under their names in files. */
 #ifndef WEFT_MODELS_TRANSFORMER_TIED_H
 #define WEFT_MODELS_TRANSFORMER_TIED_H
 
 #include "models/transformer.h"
 
-/* The first that is tied names the parameter. */
+/* The parameter has the name of the first table that is tied. */
 enum { WF_TABLES = 3 };
-extern const char *const wf_tables[WF_TABLES]; /* of the encoder, of the decoder, of the output */
-int wf_first_tied(wf_tie tie);                 /* WF_TABLES: none is */
+extern const char *const wf_tables[WF_TABLES]; /* encoder, decoder, output */
+int wf_first_tied(wf_tie tie);                 /* WF_TABLES: no table is tied */
 
 #endif

@@ -28,7 +28,7 @@ static wf_tensor *normed(const wf_transformer *m, bool wanted, const char *name,
     return wf_norm(&norm, x);
 }
 
-/* [B,T] -> [B,T,D]. The source stands at 0..S-1 wherever the target is. */
+/* [B,T] -> [B,T,D]. Source positions are always 0..S-1, however far the target has come. */
 static wf_tensor *embed(const wf_transformer *m, const struct wf_embedding_layer *tokens,
                         const char *position, const char *norm, wf_tensor *ids) {
     const wf_transformer_config *c = &m->config;
@@ -94,9 +94,9 @@ static void inputs(wf_transformer *m) {
     m->model.src_length = wf_input(g, "src_length", WF_I32, 1, &B);
 }
 
-/* Which source tokens may be attended to: [B,1,1,S]. Padding hides keys; what its own queries
- * give is never looked at. Targets are padded on the right, where the causal mask already hides
- * them. */
+/* The mask of source tokens that may be attended to: [B,1,1,S]. It hides padding as keys; the
+ * outputs of padding as queries are never read. Targets are padded on the right, where the causal
+ * mask already hides the padding. */
 static wf_tensor *source_mask(const wf_transformer *m) {
     const char *outer = wf_scope_push(m->model.graph, "memory_mask");
     wf_tensor *mask = wf_key_mask(m->model.src_length, m->model.src, 1);
@@ -137,11 +137,17 @@ static wf_transformer *allocate(const wf_transformer_config *c, char *message) {
     if (!t) return NULL;
     wf_model *m = &t->model;
     int first = wf_first_tied(c->tie);
-    t->config = *c, m->config = &t->config;
-    t->cross_k = m->handed, t->cross_v = m->handed + decoder;
-    m->src_vocab = c->src_vocab, m->tgt_vocab = c->tgt_vocab, m->max_len = c->max_len;
-    m->start_id = c->start_id, m->end_id = c->end_id;
-    m->tied = wf_tables + first, m->n_tied = WF_TABLES - first;
+    t->config = *c;
+    m->config = &t->config;
+    t->cross_k = m->handed;
+    t->cross_v = m->handed + decoder;
+    m->src_vocab = c->src_vocab;
+    m->tgt_vocab = c->tgt_vocab;
+    m->max_len = c->max_len;
+    m->start_id = c->start_id;
+    m->end_id = c->end_id;
+    m->tied = wf_tables + first;
+    m->n_tied = WF_TABLES - first;
     if (wf_model_add_map(m, "encoder_self", true, true, encoder) &&
         wf_model_add_map(m, "decoder_self", false, false, decoder) &&
         wf_model_add_map(m, "cross", false, true, decoder))

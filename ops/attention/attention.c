@@ -23,7 +23,10 @@ void wf_attention_view(wf_view *v, wf_dtype type, const wf_view *rows, int64_t w
     int64_t stride[4];
     wf_set_shape(v, type, 4, (int64_t[]){ n[0], n[1], n[2], width });
     wf_dense_strides(4, (int64_t[]){ n[0], n[2], n[1], width }, stride);
-    v->stride[0] = stride[0], v->stride[1] = stride[2], v->stride[2] = stride[1], v->stride[3] = 1;
+    v->stride[0] = stride[0];
+    v->stride[1] = stride[2];
+    v->stride[2] = stride[1];
+    v->stride[3] = 1;
 }
 
 /* [B, H, T, S], without memory: the shape to which masks broadcast. */
@@ -256,7 +259,8 @@ static void grad_attention(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, u
     if (need & 7) {
         wf_tensor *in[] = { y->in[IN_Q], y->in[IN_K], y->in[IN_V], mask, dy[0], y, y + 1 };
         dx[0] = wf_record(&wf_op_attention_backward, 7, in, a);
-        dx[1] = wf_result(dx[0], 1), dx[2] = wf_result(dx[0], 2);
+        dx[1] = wf_result(dx[0], 1);
+        dx[2] = wf_result(dx[0], 2);
     }
     if (a->additive && (need >> IN_MASK & 1)) {
         wf_tensor *alias = wf_alias(mask),
@@ -295,7 +299,10 @@ static wf_tensor *weights_from_primitives(wf_tensor *q, wf_tensor *k, wf_tensor 
                  ? wf_scale(scores, a->scale)
                  : wf_mul(scores, wf_sqrt(wf_inverse_count(q, WF_LAST_AXIS))); /* / sqrt(d_k) */
     wf_tensor *near = a->window > 0 ? window_mask(q, k, a->window) : NULL;
-    if (mask && a->additive) scores = wf_add(scores, mask), mask = NULL;
+    if (mask && a->additive) {
+        scores = wf_add(scores, mask);
+        mask = NULL;
+    }
     if (mask && near) near = wf_mul(mask, near);
     return wf_masked_softmax(scores, near ? near : mask, a->causal);
 }

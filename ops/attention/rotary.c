@@ -34,7 +34,8 @@ static bool shape_rotary_table(wf_call *c) {
     if (ids->ndim > WF_MAX_DIMS - 2) return wf_fail(c, "ids of %d axes", ids->ndim);
     wf_view *y = &c->out[0];
     wf_set_shape(y, wf_real(c->graph), ids->ndim, ids->shape);
-    y->shape[y->ndim++] = 2, y->shape[y->ndim++] = dim;
+    y->shape[y->ndim++] = 2;
+    y->shape[y->ndim++] = dim;
     return true;
 }
 
@@ -63,8 +64,10 @@ static void put_row(const wf_view *y, int64_t at, int64_t pairs, bool interleave
     int64_t apart = interleaved ? 1 : pairs, step = interleaved ? 2 : 1, sines = at + 2 * pairs;
     for (int64_t i = 0; i < pairs; i++) {
         int64_t k = i * step;
-        wf_put(y, at + k, cosine[i]), wf_put(y, at + k + apart, cosine[i]);
-        wf_put(y, sines + k, -sine[i]), wf_put(y, sines + k + apart, sine[i]);
+        wf_put(y, at + k, cosine[i]);
+        wf_put(y, at + k + apart, cosine[i]);
+        wf_put(y, sines + k, -sine[i]);
+        wf_put(y, sines + k + apart, sine[i]);
     }
 }
 
@@ -119,7 +122,8 @@ typedef struct rotate_attrs {
 static wf_view cosines_of(const wf_view *table) {
     wf_view v = *table;
     int last = --v.ndim - 1;
-    v.shape[last] = v.shape[last + 1], v.stride[last] = v.stride[last + 1];
+    v.shape[last] = v.shape[last + 1];
+    v.stride[last] = v.stride[last + 1];
     return v;
 }
 

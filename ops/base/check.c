@@ -26,7 +26,8 @@ static bool says_which(const wf_call *c, int64_t from, int64_t to) {
 static bool eval_check(const wf_call *c, int phase, int64_t task, void *scratch) {
     const wf_view *x = &c->in[0], *y = &c->out[0];
     int64_t from, to;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     wf_task_range(wf_view_count(x), WF_GRAIN, task, &from, &to);
     if (!WF_KERNEL(x->dtype, finite(to - from, wf_at(x, from)))) return says_which(c, from, to);
     if (x->data != y->data)
@@ -36,7 +37,8 @@ static bool eval_check(const wf_call *c, int phase, int64_t task, void *scratch)
 
 /* y is x, if the run does not fail: dx = dy. */
 static void grad_check(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    (void)y, (void)need;
+    (void)y;
+    (void)need;
     dx[0] = dy[0];
 }
 

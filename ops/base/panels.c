@@ -52,7 +52,8 @@ int64_t wf_repack_tasks(const wf_call *c, int phase) {
 bool wf_repack_eval(const wf_call *c, int phase, int64_t task, void *scratch) {
     const wf_view *x = &c->in[0], *y = &c->out[0];
     int64_t k = x->shape[1], from = task * wf_panel_rows(x->dtype), width = width_from(x, from);
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     void *source = (char *)x->data + wf_view_bytes(x, from * k);
     void *target = (char *)y->data + wf_view_bytes(y, from * k);
     if (y->layout == WF_PANELS_INT8)
@@ -85,7 +86,8 @@ static uint32_t panels_of(const wf_tensor *t) {
     wf_view in[WF_MAX_OPERANDS], out;
     wf_call c = { .op = t->op, .attrs = t->attrs, .graph = t->graph, .in = in, .out = &out };
     if (!t->op->run || !t->op->run->panels) return 0;
-    c.n_in = t->n_in, c.n_out = 1;
+    c.n_in = t->n_in;
+    c.n_out = 1;
     wf_set_shape(&out, t->dtype, t->ndim, t->shape);
     for (int i = 0; i < t->n_in; i++) {
         in[i] = (wf_view){ .ndim = -1 };

@@ -173,7 +173,9 @@ void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat) {
     int64_t from, to;
     assert(c->n_in < WF_WALKERS);
     for (int i = 0; i < c->n_in; i++) views[i + 1] = &c->in[i];
-    r->call = c, r->repeat = repeat, r->n = 0;
+    r->call = c;
+    r->repeat = repeat;
+    r->n = 0;
     wf_walk_start(w, c->n_in + 1, views);
     wf_task_range(wf_view_count(&c->out[0]), WF_GRAIN, task, &from, &to);
     r->left = to - from;
@@ -291,7 +293,8 @@ bool wf_copy_eval(const wf_call *c, int phase, int64_t task, void *scratch) {
     wf_view to = c->in[0];
     wf_walk w;
     int64_t from, end;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     to.data = c->out[0].data; /* the result's memory, row-major, in the operand's shape */
     wf_dense_strides(to.ndim, to.shape, to.stride);
     wf_walk_start(&w, 2, (const wf_view *[]){ &to, &c->in[0] });

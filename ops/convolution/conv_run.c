@@ -147,7 +147,9 @@ static void run_phase(const unit *u, const int64_t phase[2], int64_t tile, int64
     if (rows <= 0 || columns <= 0) return;
     wf_conv_tile t = { .rows = channels, .terms = terms, .y_row = u->run->results };
     t.positions = (rows - 1) * l->planes.columns + columns;
-    t.offset = (const int64_t *)u->call->work + first, t.x = u->planes, t.y = u->results;
+    t.offset = (const int64_t *)u->call->work + first;
+    t.x = u->planes;
+    t.y = u->results;
     t.weights = packed_of(u->run, u->call, u->group, from) +
                 (size_t)(first * channels) * wf_dtype_size(l->type);
     t.start = u->call->in[BIAS].ndim < 0 ? NULL : wf_at(&u->call->in[BIAS], bias);
@@ -159,7 +161,8 @@ static void run_unit(const conv_run *r, const wf_call *c, int64_t which, char *s
     const conv_layout *l = &r->layout;
     int64_t chunk = which % l->chunks, phase[2], first = 0;
     unit u = { .run = r, .call = c, .planes = scratch, .results = scratch + r->planes };
-    u.group = which / l->chunks % l->groups, u.image = which / l->chunks / l->groups;
+    u.group = which / l->chunks % l->groups;
+    u.image = which / l->chunks / l->groups;
     u.rows = wf_conv_chunk(l, chunk, &u.row);
     wf_conv_fill(l, &c->in[0], u.image, u.group * l->sources, l->sources, chunk, u.planes);
     for (phase[0] = 0; phase[0] < wf_conv_phases(&l->side[0]); phase[0]++) {

@@ -38,7 +38,8 @@ static bool plan_weight(wf_call *c, void *plan) {
     r->band = row ? BAND / row : 1;
     if (r->band < 1) r->band = 1;
     if (r->band > l->chunk) r->band = l->chunk;
-    r->units = l->images * l->chunks, r->kernel = w->shape[2] * w->shape[3];
+    r->units = l->images * l->chunks;
+    r->kernel = w->shape[2] * w->shape[3];
     bool small = l->groups * l->taps * r->lanes <= SMALL_WEIGHT;
     r->parts = !small || r->units < 1 ? 1 : r->units < MOST_PARTS ? r->units : MOST_PARTS;
     r->blocks = small ? 1 : (l->sources + CHANNELS - 1) / CHANNELS;
@@ -90,8 +91,12 @@ static void add_chunk(const weight_run *r, const wf_call *c, int64_t which, int6
     for (int64_t at = 0; at < rows; at += r->band) {
         wf_conv_weights w = { .terms = n * r->kernel, .lanes = r->lanes, .columns = width };
         int64_t from = (image * l->groups + group) * l->targets * size + (row + at) * width;
-        w.rows = rows - at < r->band ? rows - at : r->band, w.x_row = l->planes.columns;
-        w.offset = c->work, w.x = wf_at(&planes, at * l->planes.columns), w.dy = turned, w.dw = dw;
+        w.rows = rows - at < r->band ? rows - at : r->band;
+        w.x_row = l->planes.columns;
+        w.offset = c->work;
+        w.x = wf_at(&planes, at * l->planes.columns);
+        w.dy = turned;
+        w.dw = dw;
         WF_KERNEL(l->type, transpose(l->targets, w.rows * width, wf_at(&c->in[DY], from), size,
                                      turned, r->lanes));
         WF_KERNEL(l->type, conv_weight_rows(&w));

@@ -50,7 +50,8 @@ static conv_side side_of(const conv *a, int axis, bool transposed, const wf_view
                     .dilation = a->dilation[axis],
                     .transposed = transposed };
     int64_t last = (s.kernel - 1) * s.dilation - s.padding; /* of the last tap */
-    s.gather = transposed ? 1 : s.stride, s.scatter = transposed ? s.stride : 1;
+    s.gather = transposed ? 1 : s.stride;
+    s.scatter = transposed ? s.stride : 1;
     s.first = transposed ? ceil_div(-last, s.stride) : -s.padding;
     s.reach = (transposed ? ceil_div(s.padding, s.stride) : last) - s.first;
     s.count = ceil_div(s.target, s.scatter);
@@ -86,15 +87,18 @@ static bool is_too_large(const conv_layout *l) {
 bool wf_conv_lay_out(wf_call *c, conv_layout *l, const conv *a, bool transposed, const wf_view *x,
                      const wf_view *y, const wf_view *w) {
     *l = (conv_layout){ .images = x->shape[0], .groups = a->groups, .type = x->dtype };
-    l->sources = x->shape[1] / a->groups, l->targets = y->shape[1] / a->groups;
+    l->sources = x->shape[1] / a->groups;
+    l->targets = y->shape[1] / a->groups;
     for (int i = 0; i < 2; i++) l->side[i] = side_of(a, i, transposed, x, y, w);
     const conv_side *v = &l->side[0], *h = &l->side[1];
     wf_planes *p = &l->planes;
     *p = (wf_planes){ .height = v->source, .width = h->source };
-    p->row_step = v->gather, p->column_step = h->gather;
+    p->row_step = v->gather;
+    p->column_step = h->gather;
     p->row_phases = least_of(v->gather, v->reach + 1);
     p->column_phases = least_of(h->gather, h->reach + 1);
-    p->left = h->first, p->columns = h->count + h->reach / h->gather;
+    p->left = h->first;
+    p->columns = h->count + h->reach / h->gather;
     if (is_too_large(l)) return wf_fail(c, "%s, padded, is too large", wf_show(c, x));
     l->taps = l->sources * v->kernel * h->kernel;
     cut_rows(l, p->row_phases * p->column_phases);
@@ -135,7 +139,8 @@ void wf_conv_fill(const conv_layout *l, const wf_view *x, int64_t image, int64_t
     wf_view to = { .data = planes, .dtype = l->type };
     wf_planes p = l->planes;
     int64_t from, rows = wf_conv_chunk(l, chunk, &from), size = p.height * p.width;
-    p.top = v->first + from * v->gather, p.rows = rows + v->reach / v->gather;
+    p.top = v->first + from * v->gather;
+    p.rows = rows + v->reach / v->gather;
     for (int64_t i = 0; i < n; i++) {
         const void *at = wf_at(x, (image * x->shape[1] + channel + i) * size);
         WF_KERNEL(l->type, conv_planes(&p, at, wf_at(&to, i * l->channel)));

@@ -40,7 +40,8 @@ static int64_t padding_after(const pool *p, int i) {
 static pool attrs_of(const wf_pool_options *o) {
     pool p;
     memset(&p, 0, sizeof p);
-    p.window.groups = 1, p.ceil_mode = o && o->ceil_mode;
+    p.window.groups = 1;
+    p.ceil_mode = o && o->ceil_mode;
     for (int i = 0; i < 2; i++) {
         p.kernel[i] = o ? wf_given(o->kernel, i) : 0;
         p.window.stride[i] = o ? or_else(wf_given(o->stride, i), p.kernel[i]) : 1;
@@ -149,7 +150,8 @@ static void max_of_chunk(const pool_run *r, const wf_call *c, int64_t which, cha
     wf_view result = { .data = scratch + r->planes, .dtype = l->type };
     wf_pool_tile t = { .taps = l->taps, .offset = c->work, .x = scratch };
     t.positions = (rows - 1) * l->planes.columns + width;
-    t.y = result.data, t.tap = wf_at(&result, r->results);
+    t.y = result.data;
+    t.tap = wf_at(&result, r->results);
     wf_conv_fill(l, &c->in[0], plane / l->groups, plane % l->groups, 1, chunk, scratch);
     WF_KERNEL(l->type, pool_max(&t));
     for (int k = 0; k < 2; k++)
@@ -376,7 +378,8 @@ static wf_tensor *sum_windows(wf_tensor *x, const pool *p, double weight) {
     const conv *a = &p->window;
     wf_conv_options o = { .groups = 1 };
     for (int i = 0; i < 2; i++) {
-        o.stride[i] = a->stride[i], o.dilation[i] = a->dilation[i];
+        o.stride[i] = a->stride[i];
+        o.dilation[i] = a->dilation[i];
         o.padding[i] = a->padding[i] ? a->padding[i] : WF_NO_PADDING;
     }
     return wf_conv2d(x, even_kernel(x->graph, p, weight), NULL, &o);

@@ -119,7 +119,8 @@ static bool eval_fold(const wf_call *c, int phase, int64_t task, void *scratch) 
     const unfold *u = c->attrs;
     const wf_view *y = &c->in[0], *x = &c->out[0];
     int64_t n = x->shape[u->axis], windows = y->shape[u->axis], inner = 1, from, to;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     for (int a = u->axis + 1; a < x->ndim; a++) inner *= x->shape[a];
     wf_task_range(wf_view_count(x), WF_GRAIN, task, &from, &to);
     if (from >= to) return true;

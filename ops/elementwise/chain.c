@@ -14,7 +14,8 @@ static bool shape_copy(wf_call *c) {
 }
 
 static void grad_copy(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    (void)y, (void)need;
+    (void)y;
+    (void)need;
     dx[0] = dy[0];
 }
 
@@ -49,7 +50,8 @@ static bool shape_fill(wf_call *c) {
 static bool eval_fill(const wf_call *c, int phase, int64_t task, void *scratch) {
     const double *value = c->attrs;
     int64_t from, to;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     wf_task_range(wf_view_count(&c->out[0]), WF_GRAIN, task, &from, &to);
     wf_put_all(&c->out[0], from, to, *value);
     return true;

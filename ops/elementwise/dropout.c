@@ -64,7 +64,8 @@ static bool eval_dropout(const wf_call *c, int phase, int64_t task, void *scratc
     wf_drop_params d = wf_drop_of(c, a->rate, a->site);
     const wf_view *y = &c->out[0];
     int64_t from, to;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     wf_task_range(wf_view_count(y), WF_GRAIN, task, &from, &to);
     WF_KERNEL(y->dtype, dropout(to - from, wf_at(&c->in[0], from), d.scale, d.threshold, d.key,
                                 d.stream, (uint64_t)from, wf_at(y, from)));

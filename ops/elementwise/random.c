@@ -51,12 +51,14 @@ static bool eval_random(const wf_call *c, int64_t task, bool normal) {
 }
 
 static bool eval_rand(const wf_call *c, int phase, int64_t task, void *scratch) {
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     return eval_random(c, task, false);
 }
 
 static bool eval_randn(const wf_call *c, int phase, int64_t task, void *scratch) {
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     return eval_random(c, task, true);
 }
 

@@ -115,7 +115,8 @@ typedef struct affine {
 static bool eval_affine(const wf_call *c, int phase, int64_t task, void *scratch) {
     const affine *a = c->attrs;
     wf_runs r;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);)
         WF_KERNEL(c->out[0].dtype, affine(r.n, r.in[0], a->scale, a->shift, r.out));
     return true;
@@ -165,7 +166,8 @@ static bool shape_clamp(wf_call *c) {
 static bool eval_clamp(const wf_call *c, int phase, int64_t task, void *scratch) {
     const clamp *a = c->attrs;
     wf_runs r;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);)
         WF_KERNEL(c->out[0].dtype, clamp(r.n, r.in[0], a->low, a->high, r.out));
     return true;

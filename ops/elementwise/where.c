@@ -17,7 +17,8 @@ static bool shape_where(wf_call *c) {
 
 static bool eval_where(const wf_call *c, int phase, int64_t task, void *scratch) {
     wf_runs r;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     if (c->out[0].dtype == WF_I32) return wf_run_integer_where(c, task);
     for (wf_runs_start(&r, c, task, true); wf_runs_next(&r);)
         WF_KERNEL(c->out[0].dtype,

@@ -197,7 +197,10 @@ wf_cross_entropy_result wf_cross_entropy_over(wf_tensor *logits, wf_tensor *labe
                            wf_axis_text(axis, text));
     for (int i = 0; i < ndim; i++)
         if (i != at) order[n++] = i;
-    if (at >= 0) order[n] = at, logits = wf_permute(logits, order);
+    if (at >= 0) {
+        order[n] = at;
+        logits = wf_permute(logits, order);
+    }
     wf_cross_entropy_result c = wf_cross_entropy(logits, labels, smoothing, ignore_index);
     wf_composed(c.loss);
     return c;

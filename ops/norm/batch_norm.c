@@ -20,7 +20,9 @@ static bool shape_is_training(wf_call *c) {
 }
 
 static bool eval_is_training(const wf_call *c, int phase, int64_t task, void *scratch) {
-    (void)phase, (void)task, (void)scratch;
+    (void)phase;
+    (void)task;
+    (void)scratch;
     wf_put(&c->out[0], 0, c->training);
     return true;
 }

@@ -32,7 +32,8 @@ static bool eval_layer_norm(const wf_call *c, int phase, int64_t task, void *scr
     const layer_norm_attrs *a = c->attrs;
     const wf_view *x = &c->in[0], *y = &c->out[0], *mean = &c->out[1], *rstd = &c->out[2];
     int64_t n = x->shape[x->ndim - 1], from, to;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     wf_row_range(c, task, &from, &to);
     WF_KERNEL(x->dtype,
               layer_norm_rows(to - from, n, wf_at(x, from * n), c->in[1].data, c->in[2].data,
@@ -116,7 +117,8 @@ static bool eval_layer_norm_backward(const wf_call *c, int phase, int64_t task, 
     const wf_view *x = &c->in[0], *mean = &c->in[2], *rstd = &c->in[3], *dy = &c->in[4],
                   *dx = &c->out[0];
     int64_t n = x->shape[x->ndim - 1], from, to;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     wf_row_range(c, task, &from, &to);
     WF_KERNEL(x->dtype, layer_norm_backward_rows(to - from, n, wf_at(x, from * n), c->in[1].data,
                                                  wf_at(mean, from), wf_at(rstd, from),

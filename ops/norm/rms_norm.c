@@ -29,7 +29,8 @@ static bool eval_rms_norm(const wf_call *c, int phase, int64_t task, void *scrat
     const rms_norm_attrs *a = c->attrs;
     const wf_view *x = &c->in[0], *y = &c->out[0], *rstd = &c->out[1];
     int64_t n = x->shape[x->ndim - 1], from, to;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     wf_row_range(c, task, &from, &to);
     WF_KERNEL(x->dtype, rms_norm_rows(to - from, n, wf_at(x, from * n), c->in[1].data, a->eps,
                                       wf_at(y, from * n), wf_at(rstd, from)));

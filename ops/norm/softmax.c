@@ -82,7 +82,8 @@ static bool eval_softmax(const wf_call *c, int phase, int64_t task, void *scratc
     const wf_view *x = &c->in[0], *y = &c->out[0];
     int64_t n = x->shape[x->ndim - 1], rows = x->ndim > 1 ? x->shape[x->ndim - 2] : 1, from, to,
             step = 0;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     wf_row_range(c, task, &from, &to);
     if (!a->causal && c->in[1].ndim < 0) {
         WF_KERNEL(x->dtype, softmax_rows(to - from, n, wf_at(x, from * n), wf_at(y, from * n)));
@@ -167,7 +168,8 @@ static bool shape_backward(wf_call *c) {
 static bool eval_softmax_backward(const wf_call *c, int phase, int64_t task, void *scratch) {
     const wf_view *y = &c->in[0], *dy = &c->in[1], *dx = &c->out[0];
     int64_t n = y->shape[y->ndim - 1], from, to;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     wf_row_range(c, task, &from, &to);
     WF_KERNEL(y->dtype, softmax_backward_rows(to - from, n, wf_at(y, from * n), wf_at(dy, from * n),
                                               wf_at(dx, from * n)));
@@ -199,7 +201,8 @@ static bool shape_log_softmax(wf_call *c) {
 static bool eval_log_softmax(const wf_call *c, int phase, int64_t task, void *scratch) {
     const wf_view *x = &c->in[0], *y = &c->out[0];
     int64_t n = x->shape[x->ndim - 1], from, to;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     wf_row_range(c, task, &from, &to);
     WF_KERNEL(x->dtype, log_softmax_rows(to - from, n, wf_at(x, from * n), wf_at(y, from * n)));
     return true;
@@ -240,7 +243,8 @@ wf_tensor *wf_log_softmax(wf_tensor *x, int axis) {
 static bool eval_log_softmax_backward(const wf_call *c, int phase, int64_t task, void *scratch) {
     const wf_view *y = &c->in[0], *dy = &c->in[1], *dx = &c->out[0];
     int64_t n = y->shape[y->ndim - 1], from, to;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     wf_row_range(c, task, &from, &to);
     for (int64_t i = from * n; i < to * n; i += n)
         WF_KERNEL(y->dtype, log_softmax_backward_row(n, wf_at(y, i), wf_at(dy, i), wf_at(dx, i)));

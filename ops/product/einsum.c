@@ -46,7 +46,8 @@ static bool has(const char *letters, char letter) {
 
 static void append(char *letters, char letter) {
     size_t n = strlen(letters);
-    letters[n] = letter, letters[n + 1] = '\0';
+    letters[n] = letter;
+    letters[n + 1] = '\0';
 }
 
 /* ---- reading the formula --------------------------------------------------------------------- */
@@ -151,7 +152,8 @@ static bool sizes_agree(const formula *f) {
             int c = t->letters[a];
             if (seen[c] && size[c] != t->x->shape[a])
                 return sizes_differ(f, c, size[c], t->x->shape[a]);
-            seen[c] = true, size[c] = t->x->shape[a];
+            seen[c] = true;
+            size[c] = t->x->shape[a];
         }
     }
     return true;

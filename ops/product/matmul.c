@@ -33,8 +33,10 @@ static wf_view factor(const wf_call *c, int i) {
     const gemm_attrs *attrs = c->attrs;
     if (!(attrs->transposed >> i & 1) || v.ndim < 2) return v;
     int rows = v.ndim - 2, columns = v.ndim - 1;
-    v.shape[rows] = c->in[i].shape[columns], v.shape[columns] = c->in[i].shape[rows];
-    v.stride[rows] = c->in[i].stride[columns], v.stride[columns] = c->in[i].stride[rows];
+    v.shape[rows] = c->in[i].shape[columns];
+    v.shape[columns] = c->in[i].shape[rows];
+    v.stride[rows] = c->in[i].stride[columns];
+    v.stride[columns] = c->in[i].stride[rows];
     return v;
 }
 
@@ -115,7 +117,9 @@ static void merge_rows(wf_product *p) {
 
 static void plan_int8(wf_product *p, wf_call *c) {
     p->int8 = (wf_int8_plan){ .batch = p->batch, .count = p->count, .m = p->m, .n = p->n };
-    p->int8.k = p->k, p->int8.a_row = p->a_row, p->int8.a_col = p->a_col;
+    p->int8.k = p->k;
+    p->int8.a_row = p->a_row;
+    p->int8.a_col = p->a_col;
     wf_int8_prepare(&p->int8, c);
 }
 
@@ -129,9 +133,13 @@ static bool plan_matmul(wf_call *c, void *plan) {
     int i = a->ndim - 2, j = b->ndim - 2;
     *p = (wf_product){ .group = 1, .pieces = 1 };
     if (wf_view_count(y) == 0) return true;
-    p->m = a->shape[i + ta], p->k = a->shape[i + !ta], p->n = b->shape[j + !tb];
-    p->a_row = a->stride[i + ta], p->a_col = a->stride[i + !ta];
-    p->b_row = b->stride[j + tb], p->b_col = b->stride[j + !tb];
+    p->m = a->shape[i + ta];
+    p->k = a->shape[i + !ta];
+    p->n = b->shape[j + !tb];
+    p->a_row = a->stride[i + ta];
+    p->a_col = a->stride[i + !ta];
+    p->b_row = b->stride[j + tb];
+    p->b_col = b->stride[j + !tb];
     wf_view lead[] = { leading(y), leading(a), leading(b) };
     wf_walk_start(&p->batch, 3, (const wf_view *[]){ &lead[0], &lead[1], &lead[2] });
     p->count = p->batch.rows * p->batch.columns;
@@ -271,8 +279,13 @@ static void multiply(wf_product *p, const wf_call *c, int64_t which, int64_t i, 
         return;
     }
     wf_matrix_product block = factors(p, m, n, p->k, a, b, y);
-    block.d = d.data, block.d_row = d.row;
-    if (p->copies_a) block.a = c->work, block.a_blocks = p->m, block.a_first = i;
+    block.d = d.data;
+    block.d_row = d.row;
+    if (p->copies_a) {
+        block.a = c->work;
+        block.a_blocks = p->m;
+        block.a_first = i;
+    }
     WF_KERNEL(c->out[0].dtype, gemm(&block, scratch));
 }
 
@@ -385,7 +398,10 @@ static void grad_matmul(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
     if (need & 1)
         dx[0] = ta ? wf_gemm(b, dc, NULL, WF_TRANSPOSE_B | (tb ? WF_TRANSPOSE_A : 0))
                    : wf_gemm(dc, b, NULL, tb ? 0 : WF_TRANSPOSE_B);
-    if ((need & 2) && b->ndim == 2 && !ta) a = tall(a), dc = tall(dc);
+    if ((need & 2) && b->ndim == 2 && !ta) {
+        a = tall(a);
+        dc = tall(dc);
+    }
     if (need & 2) {
         unsigned sides = tb ? WF_TRANSPOSE_A | (ta ? WF_TRANSPOSE_B : 0) : ta ? 0 : WF_TRANSPOSE_A;
         gemm_attrs attrs = { sides, b->ndim == 2 };

@@ -45,7 +45,10 @@ static int32_t largest_strided(const wf_view *x, void *first, int64_t n, int64_t
     double best = wf_get(&row, 0);
     for (int64_t i = 1; i < n && !isnan(best); i++) {
         double value = wf_get(&row, i * step);
-        if (!(value <= best)) best = value, at = i;
+        if (!(value <= best)) {
+            best = value;
+            at = i;
+        }
     }
     return (int32_t)at;
 }
@@ -65,9 +68,13 @@ static bool eval_argmax(const wf_call *c, int phase, int64_t task, void *scratch
     wf_view x = c->in[0];
     int64_t n = x.shape[*axis], step = x.stride[*axis], from, to;
     wf_walk w;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     x.ndim--;
-    for (int i = *axis; i < x.ndim; i++) x.shape[i] = x.shape[i + 1], x.stride[i] = x.stride[i + 1];
+    for (int i = *axis; i < x.ndim; i++) {
+        x.shape[i] = x.shape[i + 1];
+        x.stride[i] = x.stride[i + 1];
+    }
     wf_walk_start(&w, 1, (const wf_view *[]){ &x });
     wf_task_range(wf_view_count(&x), argmax_grain(c), task, &from, &to);
     for (int64_t i = from; i < to; i++) {

@@ -77,7 +77,8 @@ static void plan_reduction(reduction *r, const wf_call *c) {
     wf_walk_start(&r->reduced, 1, (const wf_view *[]){ &reduced });
     r->type = x->dtype;
     r->across = is_across(x, y);
-    r->results = wf_view_count(y), r->length = reduced_length(x, y);
+    r->results = wf_view_count(y);
+    r->length = reduced_length(x, y);
     r->pieces = piece_count(x, y);
     int64_t one = r->length ? r->length : 1; /* the work of one result */
     if (r->across) {
@@ -176,7 +177,8 @@ static void fold_short(reduction *r, const wf_call *c, int64_t from, int64_t to,
                 pack_elements(r, &x, 0, r->length, pack + i * r->length * size);
                 x.data = wf_at(&x, row);
             }
-            rows = pack, row = r->length;
+            rows = pack;
+            row = r->length;
         }
         void *y = wf_at(&c->out[0], at);
         if (kind == FOLD_SUM)
@@ -274,7 +276,10 @@ static void fold_rows(reduction *r, const wf_view *x, int64_t from, int64_t n, v
             WF_KERNEL(r->type, minimum_rows(n, p, y));
         if (part != y && (i % ROWS == ROWS - 1 || i == r->length - 1))
             WF_KERNEL(r->type, accumulate(n, part, y));
-        if (++column == w->columns) column = 0, wf_walk_next(w);
+        if (++column == w->columns) {
+            column = 0;
+            wf_walk_next(w);
+        }
     }
 }
 
@@ -471,7 +476,9 @@ static bool shape_inverse_count(wf_call *c) {
 static bool eval_inverse_count(const wf_call *c, int phase, int64_t task, void *scratch) {
     const count_attrs *a = c->attrs;
     double n = 1;
-    (void)phase, (void)task, (void)scratch;
+    (void)phase;
+    (void)task;
+    (void)scratch;
     for (int i = 0; i < c->in[0].ndim; i++)
         if (a->axes >> i & 1) n *= (double)c->in[0].shape[i];
     wf_put(&c->out[0], 0, 1 / fmax(n - a->correction, 0));
@@ -492,7 +499,8 @@ const wf_op wf_op_inverse_count = {
 wf_tensor *wf_inverse_freedom(wf_tensor *like, uint32_t axes, double correction) {
     count_attrs a;
     memset(&a, 0, sizeof a);
-    a.axes = wf_axes(axes, wf_rank(like)), a.correction = correction;
+    a.axes = wf_axes(axes, wf_rank(like));
+    a.correction = correction;
     return wf_record(&wf_op_inverse_count, 1, &like, &a);
 }
 

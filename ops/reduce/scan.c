@@ -104,7 +104,8 @@ static wf_tensor *record_scan(const wf_op *op, wf_tensor *a, wf_tensor *b, int a
 /* ---- cumsum: y[i] = x[0] + ... + x[i] -------------------------------------------------------- */
 
 static bool eval_cumsum(const wf_call *c, int phase, int64_t task, void *scratch) {
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     scan_task(c, WF_SCAN_SUM, task);
     return true;
 }
@@ -133,7 +134,8 @@ wf_tensor *wf_cumsum(wf_tensor *x, int axis, bool reverse) {
 /* ---- cumprod: y[i] = x[0] * ... * x[i] ------------------------------------------------------- */
 
 static bool eval_cumprod(const wf_call *c, int phase, int64_t task, void *scratch) {
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     scan_task(c, WF_SCAN_PRODUCT, task);
     return true;
 }
@@ -165,7 +167,8 @@ wf_tensor *wf_cumprod(wf_tensor *x, int axis, bool reverse) {
 /* ---- linear_scan: y[i] = a[i] y[i-1] + b[i], y[-1] = 0 --------------------------------------- */
 
 static bool eval_linear_scan(const wf_call *c, int phase, int64_t task, void *scratch) {
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     scan_task(c, WF_SCAN_LINEAR, task);
     return true;
 }

@@ -105,7 +105,8 @@ static void move_by_digit(const uint64_t *item, int64_t n, int shift, uint32_t m
     uint32_t sum = 0;
     for (uint32_t v = 0; v <= mask; v++) {
         uint32_t count = start[v];
-        start[v] = sum, sum += count;
+        start[v] = sum;
+        sum += count;
     }
     for (int64_t i = 0; i < n; i++) to[start[item[i] >> shift & mask]++] = item[i];
 }
@@ -116,7 +117,10 @@ static uint64_t *sort_items(uint64_t *item, uint64_t *other, int64_t n) {
     uint32_t count[MOST_DIGITS][MOST_VALUES];
     int bits = n < MANY ? 8 : 11, digits = n < MANY ? 4 : 3;
     uint32_t mask = (1u << bits) - 1;
-    if (n <= FEW) return insertion_sort(item, n), item;
+    if (n <= FEW) {
+        insertion_sort(item, n);
+        return item;
+    }
     for (int d = 0; d < digits; d++) memset(count[d], 0, (mask + 1) * sizeof count[d][0]);
     for (int64_t i = 0; i < n; i++)
         for (int d = 0; d < digits; d++) count[d][item[i] >> (32 + d * bits) & mask]++;
@@ -125,7 +129,8 @@ static uint64_t *sort_items(uint64_t *item, uint64_t *other, int64_t n) {
         if (count[d][item[0] >> shift & mask] == n) continue;
         move_by_digit(item, n, shift, mask, count[d], other);
         uint64_t *sorted = other;
-        other = item, item = sorted;
+        other = item;
+        item = sorted;
     }
     return item;
 }
@@ -172,8 +177,12 @@ static bool uses_list(int64_t k, int64_t n) {
 /* Insert element i, which comes after its equals, into a list of n. */
 static void insert(const row *r, int64_t i, uint64_t *item, uint64_t *key, int64_t n) {
     uint64_t own = key_at(r, i);
-    for (; n > 0 && key[n - 1] > own; n--) key[n] = key[n - 1], item[n] = item[n - 1];
-    key[n] = own, item[n] = (uint64_t)i;
+    for (; n > 0 && key[n - 1] > own; n--) {
+        key[n] = key[n - 1];
+        item[n] = item[n - 1];
+    }
+    key[n] = own;
+    item[n] = (uint64_t)i;
 }
 
 static void list_best(const row *r, int64_t k, uint64_t *item, uint64_t *key) {
@@ -200,7 +209,10 @@ static int64_t select_best(const uint64_t *item, int64_t n, int64_t k, uint64_t 
 
 /* The first k items of the result are the k best, in order. It is one of the two places. */
 static uint64_t *best_items(const row *r, int64_t k, uint64_t *item, uint64_t *other) {
-    if (uses_list(k, r->n)) return list_best(r, k, item, other), item;
+    if (uses_list(k, r->n)) {
+        list_best(r, k, item, other);
+        return item;
+    }
     number_items(item, r->n);
     if (k > r->n / 2) return sort_indices(r, item, other, r->n);
     set_keys(r, item, r->n, true);

@@ -90,7 +90,8 @@ static int64_t tasks_square_sums(const wf_call *c, int phase) {
 }
 
 static bool eval_square_sums(const wf_call *c, int phase, int64_t task, void *scratch) {
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     wf_put(&c->out[0], task, block_sum(c, task));
     return true;
 }

@@ -29,7 +29,8 @@ static bool eval_roll(const wf_call *c, int phase, int64_t task, void *scratch) 
     const roll *r = c->attrs;
     const wf_view *x = &c->in[0], *y = &c->out[0];
     int64_t n = x->shape[r->axis], inner = 1, from, to;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     for (int i = r->axis + 1; i < x->ndim; i++) inner *= x->shape[i];
     wf_task_range(wf_view_count(y), WF_GRAIN, task, &from, &to);
     if (from >= to) return true;
@@ -131,7 +132,10 @@ wf_tensor *wf_stack(wf_tensor *const *x, int n, int axis) {
                          wf_axis_text(axis, text));
     for (int i = 0; i < n; i++) {
         part[k++] = wf_unsqueeze(x[i], WF_AXIS(axis));
-        if (k > GROUP || i == n - 1) part[0] = wf_concat(part, k, axis), k = 1;
+        if (k > GROUP || i == n - 1) {
+            part[0] = wf_concat(part, k, axis);
+            k = 1;
+        }
     }
     return wf_composed(part[0]);
 }
@@ -157,8 +161,11 @@ void wf_chunk(wf_tensor *x, int axis, int n, wf_tensor **parts) {
     if (i < 0 || n < 1 || ndim == WF_MAX_DIMS)
         whole = wf_poison(x ? x->graph : NULL, "chunk: %s of %d into %d", wf_axis_text(axis, text),
                           ndim, n);
-    else
-        dims[i] = n, dims[i + 1] = WF_REST, whole = wf_reshape(x, ndim + 1, dims);
+    else {
+        dims[i] = n;
+        dims[i + 1] = WF_REST;
+        whole = wf_reshape(x, ndim + 1, dims);
+    }
     for (int k = 0; parts && k < n; k++)
         parts[k] = i < 0 ? whole : wf_squeeze(wf_slice(whole, i, k, k + 1), WF_AXIS(i));
     wf_composed(whole);

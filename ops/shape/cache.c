@@ -47,7 +47,9 @@ static bool eval_cache(const wf_call *c, int phase, int64_t task, void *scratch)
     const cache_attrs *a = c->attrs;
     const wf_view *x = &c->in[0], *memory = &c->out[0];
     wf_view rows = *x; /* [P, P + n) of the memory */
-    (void)phase, (void)task, (void)scratch;
+    (void)phase;
+    (void)task;
+    (void)scratch;
     memcpy(rows.stride, memory->stride, sizeof rows.stride);
     rows.data = wf_at(memory, c->position * memory->stride[wf_axis(a->axis, x->ndim)]);
     copy_rows(&rows, x);
@@ -56,7 +58,8 @@ static bool eval_cache(const wf_call *c, int phase, int64_t task, void *scratch)
 
 /* Gradients exist only in plans without a state, where y is x: dx = dy. */
 static void grad_cache(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    (void)y, (void)need;
+    (void)y;
+    (void)need;
     dx[0] = dy[0];
 }
 

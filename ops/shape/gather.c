@@ -28,7 +28,8 @@ bool wf_ids_fit(wf_call *c, int axis, const wf_view *x, const wf_view *ids, wf_v
 void wf_ids_walk(wf_walk *w, const wf_view *picked, const wf_view *ids, const wf_view *x,
                  int axis) {
     wf_view start = *x;
-    start.shape[axis] = picked->shape[axis], start.stride[axis] = 0;
+    start.shape[axis] = picked->shape[axis];
+    start.stride[axis] = 0;
     wf_walk_start(w, 3, (const wf_view *[]){ picked, ids, &start });
 }
 
@@ -88,7 +89,8 @@ static bool eval_gather(const wf_call *c, int phase, int64_t task, void *scratch
     const int *axis = c->attrs;
     wf_walk w;
     int64_t from, to;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     wf_ids_walk(&w, &c->out[0], &c->in[1], &c->in[0], *axis);
     wf_task_range(wf_view_count(&c->out[0]), WF_GRAIN, task, &from, &to);
     if (from >= to) return true;

@@ -59,7 +59,8 @@ static bool eval_embedding(const wf_call *c, int phase, int64_t task, void *scra
     const wf_view *table = &c->in[0], *ids = &c->in[1];
     int64_t width = table->shape[1], from, to, id;
     size_t bytes = (size_t)width * wf_dtype_size(table->dtype);
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     wf_task_range(wf_view_count(ids), row_grain(width), task, &from, &to);
     for (int64_t i = from; i < to; i++) {
         if (!wf_id_at(c, ids, i, table->shape[0], &id)) return false;
@@ -207,12 +208,16 @@ static bool count_from(const wf_call *c, int64_t first) {
 }
 
 static bool eval_arange(const wf_call *c, int phase, int64_t task, void *scratch) {
-    (void)phase, (void)task, (void)scratch;
+    (void)phase;
+    (void)task;
+    (void)scratch;
     return count_from(c, 0);
 }
 
 static bool eval_position_ids(const wf_call *c, int phase, int64_t task, void *scratch) {
-    (void)phase, (void)task, (void)scratch;
+    (void)phase;
+    (void)task;
+    (void)scratch;
     return count_from(c, c->position);
 }
 

@@ -66,7 +66,8 @@ static tap_list taps_of(const resize *r, int64_t i, int64_t n, int64_t m) {
     double below = floor(u), part = u - below;
     int first = r->mode == WF_RESIZE_CUBIC ? -1 : 0;
     for (int k = 0; k < tap_count(r->mode); k++) t.from[k] = within((int64_t)below + first + k, n);
-    t.weight[0] = 1 - part, t.weight[1] = part;
+    t.weight[0] = 1 - part;
+    t.weight[1] = part;
     if (r->mode == WF_RESIZE_CUBIC) cubic_weights(part, t.weight);
     return t;
 }
@@ -293,8 +294,11 @@ static wf_tensor *record(wf_tensor *x, int axis, int64_t size, wf_tensor *like, 
                          wf_resize_mode mode, bool align_corners) {
     resize r;
     memset(&r, 0, sizeof r);
-    r.axis = wf_pick_axis(axis, wf_rank(x)), r.size = size, r.scale = scale;
-    r.mode = mode, r.align_corners = align_corners;
+    r.axis = wf_pick_axis(axis, wf_rank(x));
+    r.size = size;
+    r.scale = scale;
+    r.mode = mode;
+    r.align_corners = align_corners;
     return wf_record(&wf_op_resize, 2, (wf_tensor *[]){ x, like }, &r);
 }
 

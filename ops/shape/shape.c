@@ -45,7 +45,10 @@ static bool infer_sizes(wf_call *c, int64_t total, int n, const int64_t *dims, i
         else if (!wf_mul_size(known, out[i] = dims[i], &known))
             return wf_fail(c, "the sizes are too large");
     }
-    if (rest >= 0 && total % known == 0) return out[rest] = total / known, true;
+    if (rest >= 0 && total % known == 0) {
+        out[rest] = total / known;
+        return true;
+    }
     if (rest < 0 && total == known) return true;
     return wf_fail(c, "%s: %lld elements cannot be cut into %lld%s", wf_show(c, &c->in[0]),
                    (long long)total, (long long)known, rest < 0 ? "" : " x a rest");
@@ -328,7 +331,8 @@ static int64_t view_cast(wf_call *c) {
 static bool eval_cast(const wf_call *c, int phase, int64_t task, void *scratch) {
     wf_dtype from = c->in[0].dtype, to = c->out[0].dtype;
     wf_runs r;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);)
         if (to == WF_I32)
             WF_KERNEL(from, to_ids(r.n, r.in[0], r.out));
@@ -339,7 +343,8 @@ static bool eval_cast(const wf_call *c, int phase, int64_t task, void *scratch) 
 
 /* Between reals it is the identity. Ids have no gradient, so this is not called for them. */
 static void grad_cast(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    (void)y, (void)need;
+    (void)y;
+    (void)need;
     dx[0] = dy[0];
 }
 

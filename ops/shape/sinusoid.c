@@ -90,7 +90,8 @@ static bool eval_sinusoid(const wf_call *c, int phase, int64_t task, void *scrat
     const sinusoid_attrs *a = c->attrs;
     const int32_t *ids = c->in[0].data;
     int64_t from, to;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     wf_task_range(wf_view_count(&c->in[0]), row_grain(a->dim), task, &from, &to);
     for (int64_t column = 0; column < a->dim; column++) {
         wave w = wave_of(column, a->dim, a->form);

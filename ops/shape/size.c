@@ -16,7 +16,9 @@ static bool shape_size_of(wf_call *c) {
 static bool eval_size_of(const wf_call *c, int phase, int64_t task, void *scratch) {
     const int *axis = c->attrs;
     int64_t size = c->in[0].shape[*axis];
-    (void)phase, (void)task, (void)scratch;
+    (void)phase;
+    (void)task;
+    (void)scratch;
     if (size > INT32_MAX) return wf_fail(c, "%lld is too large for i32", (long long)size);
     *(int32_t *)c->out[0].data = (int32_t)size;
     return true;
@@ -50,7 +52,9 @@ static bool shape_count_of(wf_call *c) {
 static bool eval_count_of(const wf_call *c, int phase, int64_t task, void *scratch) {
     const uint32_t *axes = c->attrs;
     double n = 1;
-    (void)phase, (void)task, (void)scratch;
+    (void)phase;
+    (void)task;
+    (void)scratch;
     for (int i = 0; i < c->in[0].ndim; i++)
         if (*axes >> i & 1) n *= (double)c->in[0].shape[i];
     wf_put(&c->out[0], 0, n);

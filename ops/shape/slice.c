@@ -193,7 +193,8 @@ static bool eval_unslice(const wf_call *c, int phase, int64_t task, void *scratc
     int axis = p->part[0].axis;
     target v = target_of(c, axis, task);
     int64_t n = v.out->shape[axis], filled = 0;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     v.add = addend->ndim >= 0;
     if (v.add && addend->data != v.out->data)
         memcpy(wf_at(v.out, v.from), wf_at(addend, v.from),
@@ -299,7 +300,8 @@ static bool eval_pad(const wf_call *c, int phase, int64_t task, void *scratch) {
     const pad *p = c->attrs;
     target v = target_of(c, p->axis, task);
     int64_t n = v.out->shape[p->axis];
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     put_steps(&v, 0, p->before, p->value);
     fill_steps(&v, p->before, n - p->after, &c->in[0]);
     put_steps(&v, n - p->after, n, p->value);
@@ -356,7 +358,8 @@ static bool shape_concat(wf_call *c) {
 static bool eval_concat(const wf_call *c, int phase, int64_t task, void *scratch) {
     const int *axis = c->attrs;
     target v = target_of(c, *axis, task);
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     for (int64_t i = 0, at = 0; i < c->n_in; at += c->in[i++].shape[*axis])
         fill_steps(&v, at, at + c->in[i].shape[*axis], &c->in[i]);
     return true;
@@ -390,7 +393,8 @@ wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis) {
     do {
         while (k < MAX_PARTS && i < n) part[k++] = x[i++];
         y = wf_record(&wf_op_concat, k, part, &axis);
-        part[0] = y, k = 1;
+        part[0] = y;
+        k = 1;
     } while (i < n);
     return y;
 }

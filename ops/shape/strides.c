@@ -49,7 +49,8 @@ static int64_t view_expand(wf_call *c) {
 
 /* The engine sums dy to the shape of the operand. */
 static void grad_expand(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    (void)y, (void)need;
+    (void)y;
+    (void)need;
     dx[0] = dy[0];
 }
 
@@ -113,7 +114,10 @@ static int64_t part_of(const wf_view *x, const part *p, wf_view *y) {
     }
     wf_set_shape(y, x->dtype, x->ndim - 1, x->shape);
     for (int i = 0; i < x->ndim; i++)
-        if (i != p->a && i != p->b) y->shape[n] = x->shape[i], y->stride[n++] = x->stride[i];
+        if (i != p->a && i != p->b) {
+            y->shape[n] = x->shape[i];
+            y->stride[n++] = x->stride[i];
+        }
     y->shape[n] = diagonal_length(x, p);
     y->stride[n] = x->stride[p->a] + x->stride[p->b];
     if (y->shape[n] == 0) return 0;

@@ -43,7 +43,8 @@ static bool eval_adam(const wf_call *c, int phase, int64_t task, void *scratch) 
     const wf_view *p = &c->in[ADAM_PARAM];
     wf_adam_rule rule;
     int64_t from, to;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     if (!wf_adam_rule_of(c, c->attrs, ADAM_SCALE, &rule)) return false;
     wf_task_range(wf_view_count(p), WF_UPDATE_GRAIN, task, &from, &to);
     WF_KERNEL(p->dtype, adam(to - from, wf_at(p, from), wf_at(&c->in[ADAM_M], from),

@@ -25,7 +25,8 @@ static bool eval_lion(const wf_call *c, int phase, int64_t task, void *scratch) 
     const wf_lion_options *o = c->attrs;
     const wf_view *p = &c->in[PARAM];
     int64_t from, to;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     if (!wf_rates_finite(c, SCALE, names, 1)) return false;
     wf_lion_rule rule = { .scale = wf_get(&c->in[SCALE], 0),
                           .rate = wf_get(&c->in[RATES], 0),

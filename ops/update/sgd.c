@@ -37,7 +37,8 @@ static bool eval_sgd(const wf_call *c, int phase, int64_t task, void *scratch) {
     const wf_sgd_options *o = c->attrs;
     const wf_view *p = &c->in[SGD_PARAM], *b = &c->in[SGD_BUFFER], *rates = &c->in[SGD_RATES];
     int64_t from, to;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     if (!wf_rates_finite(c, SGD_SCALE, names, rate_count(o))) return false;
     wf_sgd_rule rule = { .scale = wf_get(&c->in[SGD_SCALE], 0),
                          .rate = wf_get(rates, 0),

@@ -80,7 +80,8 @@ static bool shape_assign(wf_call *c) {
 static bool eval_assign(const wf_call *c, int phase, int64_t task, void *scratch) {
     const wf_view *leaf = &c->in[0];
     int64_t from, to;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     wf_task_range(wf_view_count(leaf), WF_UPDATE_GRAIN, task, &from, &to);
     memmove(wf_at(leaf, from), wf_at(&c->in[1], from),
             (size_t)(to - from) * wf_dtype_size(leaf->dtype));

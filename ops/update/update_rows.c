@@ -39,7 +39,8 @@ static bool build_lists(const wf_call *c, const wf_view *ids, const wf_view *tab
     for (row = 0; row < rows; row++) l.first[row] = -1;
     for (int64_t i = l.n - 1; i >= 0; i--) {
         if (!wf_id_at(c, ids, i, rows, &row)) return false;
-        l.next[i] = l.first[row], l.first[row] = i;
+        l.next[i] = l.first[row];
+        l.first[row] = i;
     }
     return true;
 }

@@ -26,7 +26,8 @@ static void measure_plan(bench_settings *set, wf_plan *plan, const char *name, i
     if (!measure(set, run_plan, plan, &l.time)) fail(&bench_program, "%s", wf_plan_error(plan));
     double bytes;
     work_of(plan, &l.flops, &bytes);
-    l.limit = at_peak(&l.time, l.flops), l.memory = peak_memory();
+    l.limit = at_peak(&l.time, l.flops);
+    l.memory = peak_memory();
     print_line(set, &l);
 }
 

@@ -76,9 +76,12 @@ static void measure_form(bench_settings *set, const shape *s, int form, bool col
     snprintf(name, sizeof name, "%s %lldx%lldx%lld %s %s", s->name, (long long)s->m,
              (long long)s->n, (long long)s->k, form_names[form], cold ? "cold" : "hot");
     l.name = name;
-    l.time.median /= copies, l.time.min /= copies, l.time.capacity /= copies;
-    l.flops = 2 * (double)s->m * (double)s->n * (double)s->k, l.bytes = bytes_of(s);
-    l.limit = fmax(at_peak(&l.time, l.flops), cold ? l.bytes / set->bandwidth : 0),
+    l.time.median /= copies;
+    l.time.min /= copies;
+    l.time.capacity /= copies;
+    l.flops = 2 * (double)s->m * (double)s->n * (double)s->k;
+    l.bytes = bytes_of(s);
+    l.limit = fmax(at_peak(&l.time, l.flops), cold ? l.bytes / set->bandwidth : 0);
     l.memory = peak_memory();
     print_line(set, &l);
     wf_plan_free(plan);
@@ -102,7 +105,10 @@ void bench_gemm(bench_settings *set) {
     const shape *first = set->size ? &one : shapes;
     int n = set->size ? 1 : (int)(sizeof shapes / sizeof *shapes), measured = 0;
     for (const shape *s = first; s < first + n; s++)
-        if (is_wanted(set, s)) measure_shape(set, s, pool), measured++;
+        if (is_wanted(set, s)) {
+            measure_shape(set, s, pool);
+            measured++;
+        }
     wf_pool_free(pool);
     if (!measured) fail(&bench_program, "no product's name begins with '%.60s'", set->shape);
 }

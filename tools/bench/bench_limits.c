@@ -62,8 +62,10 @@ static double burst(worker *w, int64_t threads) {
             fail(&bench_program, "a thread does not start");
     start(&w[0]);
     double rate = w[0].done / w[0].seconds;
-    for (int64_t i = 1; i < threads; i++)
-        pthread_join(thread[i], NULL), rate += w[i].done / w[i].seconds;
+    for (int64_t i = 1; i < threads; i++) {
+        pthread_join(thread[i], NULL);
+        rate += w[i].done / w[i].seconds;
+    }
     return rate;
 }
 

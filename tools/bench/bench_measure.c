@@ -67,7 +67,8 @@ void work_of(wf_plan *plan, double *flops, double *bytes) {
     for (int i = 0; i < wf_step_count(plan); i++) {
         wf_step step;
         if (!wf_step_at(plan, i, &step)) continue;
-        *flops += step.flops, *bytes += step.bytes;
+        *flops += step.flops;
+        *bytes += step.bytes;
     }
 }
 

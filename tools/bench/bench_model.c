@@ -7,13 +7,17 @@
 workload workload_of(int preset) {
     wf_transformer_config c = wf_transformer_defaults();
     c.encoder_norm = c.decoder_norm = true; /* as torch.nn.Transformer has them */
-    c.start_id = 0, c.end_id = 1;
+    c.start_id = 0;
+    c.end_id = 1;
     if (preset == 1) {
-        c.src_vocab = 10000, c.tgt_vocab = 12000;
+        c.src_vocab = 10000;
+        c.tgt_vocab = 12000;
         return (workload){ c, 2, 100, 120 };
     }
     c.src_vocab = c.tgt_vocab = 20;
-    c.d_model = 64, c.num_heads = 4, c.dim_feedforward = 128,
+    c.d_model = 64;
+    c.num_heads = 4;
+    c.dim_feedforward = 128;
     c.encoder_layers = c.decoder_layers = 2;
     return (workload){ c, 32, 10, 11 };
 }

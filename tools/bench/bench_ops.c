@@ -138,15 +138,20 @@ static void open_operands(wf_graph *g, operands *o) {
     static const int64_t image[] = { 64, 32, 16, 16 }, table[] = { 4096, 256 },
                          square[] = { 256, 256 }, heads[] = { 8, 8, 128, 64 },
                          sound[] = { 16, 64, 512 }, filter[] = { 64, 64, 3 };
-    o->x = normal_leaf(g, "x", 4, image), o->y = normal_leaf(g, "y", 4, image);
-    o->p = positive_leaf(g, "p", o->x, false), o->m = positive_leaf(g, "m", o->x, true);
+    o->x = normal_leaf(g, "x", 4, image);
+    o->y = normal_leaf(g, "y", 4, image);
+    o->p = positive_leaf(g, "p", o->x, false);
+    o->m = positive_leaf(g, "m", o->x, true);
     o->u = wf_param(g, "u", 4, image, wf_init_uniform(0.99));
     o->v = normal_leaf(g, "v", 1, image + 3);
     o->w = normal_leaf(g, "w", 3, (int64_t[]){ 32, 1, 1 });
     o->t = normal_leaf(g, "t", 2, table);
-    o->a = normal_leaf(g, "a", 2, square), o->b = normal_leaf(g, "b", 2, square);
-    o->k = normal_leaf(g, "k", 4, heads), o->l = normal_leaf(g, "l", 4, heads);
-    o->t3 = normal_leaf(g, "t3", 3, sound), o->c3 = normal_leaf(g, "c3", 3, filter);
+    o->a = normal_leaf(g, "a", 2, square);
+    o->b = normal_leaf(g, "b", 2, square);
+    o->k = normal_leaf(g, "k", 4, heads);
+    o->l = normal_leaf(g, "l", 4, heads);
+    o->t3 = normal_leaf(g, "t3", 3, sound);
+    o->c3 = normal_leaf(g, "c3", 3, filter);
     o->ids = ids_leaf(g, "ids", 4, image, 16);
     o->rows = ids_leaf(g, "rows", 1, table, 256);
     o->labels = ids_leaf(g, "labels", 1, table, 256);

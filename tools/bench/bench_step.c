@@ -58,7 +58,8 @@ static void open_batch(bench_model *b) {
     b->src = random_ids(w->batch * w->src, w->config.src_vocab, 0);
     b->tgt = random_ids(w->batch * w->tgt, w->config.tgt_vocab, 1);
     b->labels = random_ids(w->batch * w->tgt, w->config.tgt_vocab, 2);
-    b->src_length = new_ids(w->batch), b->out = new_ids(w->batch * w->tgt);
+    b->src_length = new_ids(w->batch);
+    b->out = new_ids(w->batch * w->tgt);
     b->decoded = calloc((size_t)w->batch, sizeof *b->decoded);
     if (!b->decoded) fail(&bench_program, "out of memory");
     for (int64_t i = 0; i < w->batch; i++) b->src_length[i] = (int32_t)w->src;
@@ -202,7 +203,8 @@ static void bench_forward(bench_model *b) {
     line l = { .flops = forward_flops(&b->size), .tokens = (double)(b->size.batch * b->size.tgt) };
     name_line(&l, name, sizeof name, b, "forward");
     l.time = timed(b, forward_once);
-    l.limit = at_peak(&l.time, l.flops), l.memory = peak_memory();
+    l.limit = at_peak(&l.time, l.flops);
+    l.memory = peak_memory();
     print_line(b->set, &l);
 }
 
@@ -222,7 +224,9 @@ static bool decode_once(void *model) {
     bench_model *b = model;
     int n = (int)b->size.batch;
     wf_decode_options o = wf_decode_defaults();
-    o.max_len_a = 0, o.max_len_b = (double)b->tokens, o.beam = (int)b->set->beam;
+    o.max_len_a = 0;
+    o.max_len_b = (double)b->tokens;
+    o.beam = (int)b->set->beam;
     bool ok =
         wf_decode(b->decoder, n, (int)b->size.src, b->src, b->src_length, NULL, &o, b->decoded);
     for (int i = 0; ok && i < n; i++) {
@@ -279,7 +283,8 @@ static void report_rounding(bench_settings *set, int64_t rows, int64_t n, const 
         for (int64_t i = 0; i < n; i++) {
             if (exact[i] < -1e20f) continue; /* the end, forbidden */
             double apart = fabs((double)rounded[i] - (double)exact[i]);
-            sum += apart, most = apart > most ? apart : most;
+            sum += apart;
+            most = apart > most ? apart : most;
         }
     }
     double mean = sum / (double)(rows * n), share = (double)agree / (double)rows;
@@ -336,7 +341,9 @@ static void bench_decoding(bench_model *b, double bytes_a_second) {
     print_line(b->set, &whole);
     double median = (all.median - first.median) / steps, least = (all.min - first.min) / steps;
     line step = { .time = { median, least < median ? least : median, 0, all.runs } };
-    step.bytes = bytes, step.tokens = batch, step.limit = read;
+    step.bytes = bytes;
+    step.tokens = batch;
+    step.limit = read;
     name_decoding(&step, name, sizeof name, b, ", a step");
     print_line(b->set, &step);
     if (b->set->weights) bench_rounding(b);

@@ -19,11 +19,17 @@ const char *range_text(const option *o, double bound, char buffer[OPTION_TEXT_SI
 
 /* Words wrapped at WIDTH, from column INDENT on; `column` is where the line stands. */
 static void wrap(FILE *out, int column, const char *text) {
-    if (column + 2 > INDENT) fputc('\n', out), column = 0; /* the option takes a line of its own */
+    if (column + 2 > INDENT) {
+        fputc('\n', out);
+        column = 0;
+    } /* the option takes a line of its own */
     fprintf(out, "%*s", INDENT - column, "");
     for (int at = INDENT; *text;) {
         int word = (int)strcspn(text, " ");
-        if (at > INDENT && at + 1 + word > WIDTH) at = INDENT, fprintf(out, "\n%*s", INDENT, "");
+        if (at > INDENT && at + 1 + word > WIDTH) {
+            at = INDENT;
+            fprintf(out, "\n%*s", INDENT, "");
+        }
         at += fprintf(out, "%s%.*s", at > INDENT ? " " : "", word, text);
         text += word + (text[word] == ' ');
     }

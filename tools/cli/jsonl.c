@@ -28,8 +28,14 @@ static bool make_room(jsonl *out, size_t n) {
     while (capacity - out->length < n) capacity *= 2;
     if (capacity == out->capacity) return !out->failed;
     char *grown = out->failed ? NULL : realloc(out->text, capacity);
-    if (grown) out->text = grown, out->capacity = capacity;
-    if (!grown && !out->failed) out->failed = true, errno = ENOMEM;
+    if (grown) {
+        out->text = grown;
+        out->capacity = capacity;
+    }
+    if (!grown && !out->failed) {
+        out->failed = true;
+        errno = ENOMEM;
+    }
     return grown;
 }
 

@@ -32,7 +32,10 @@ static bool follow(char path[PATH_SIZE]) {
     if (n < 0) return false;
     char *slash = strrchr(path, '/');
     size_t before = *link == '/' || !slash ? 0 : (size_t)(slash - path) + 1;
-    if (before + (size_t)n >= PATH_SIZE) return errno = ENAMETOOLONG, false;
+    if (before + (size_t)n >= PATH_SIZE) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
     memcpy(path + before, link, (size_t)n);
     path[before + (size_t)n] = '\0';
     return true;
@@ -41,14 +44,18 @@ static bool follow(char path[PATH_SIZE]) {
 bool output_target(const char *path, char target[PATH_SIZE]) {
     enum { MOST_LINKS = 40 };
     struct stat s;
-    if (strlen(path) >= PATH_SIZE) return errno = ENAMETOOLONG, false;
+    if (strlen(path) >= PATH_SIZE) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
     strcpy(target, path);
     for (int i = 0; i < MOST_LINKS; i++) {
         if (lstat(target, &s) != 0) return errno == ENOENT;
         if (!S_ISLNK(s.st_mode)) return true;
         if (!follow(target)) return false;
     }
-    return errno = ELOOP, false;
+    errno = ELOOP;
+    return false;
 }
 
 /* ---- before the work begins ------------------------------------------------------------------ */
@@ -69,7 +76,8 @@ static int make_probe(const char *folder) {
     if (file < 0 || unlink(path) == 0 || unlink(path) == 0) return file;
     int reason = errno;
     close(file);
-    return errno = reason, -1;
+    errno = reason;
+    return -1;
 }
 
 /* Make a file beside `path` and write to it: the only question that permissions, full disks, limits
@@ -173,7 +181,8 @@ static bool discard_at_the_end(void) {
 static int free_place(void) {
     for (int i = 0; i < MOST_OPEN; i++)
         if (!opened[i].there) return i;
-    return errno = EMFILE, -1;
+    errno = EMFILE;
+    return -1;
 }
 
 /* A new file beside the target, with the permissions of what it replaces. */
@@ -186,7 +195,10 @@ static int create_temporary(int place) {
     for (int i = 0; i < 1000 && (i == 0 || (file < 0 && errno == EEXIST)); i++) {
         int n = snprintf(name, sizeof name, "%.*s%.200s.tmp-weft-%ld-%d", before, target,
                          target + before, (long)getpid(), i);
-        if (n >= PATH_SIZE) return errno = ENAMETOOLONG, -1;
+        if (n >= PATH_SIZE) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
         RETRY(file, open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     }
     strcpy(opened[place].temporary, name);
@@ -248,9 +260,18 @@ bool output_close(output *o, char *message) {
     bool failed = ferror(o->stream);
     int flushed = 0;
     if (!failed && fflush(o->stream) == 0) RETRY(flushed, fsync(fileno(o->stream)));
-    if (!failed) failed = ferror(o->stream) || flushed != 0, reason = errno;
-    if (fclose(o->stream) != 0 && !failed) failed = true, reason = errno;
-    if (!failed && rename(opened[o->place].temporary, target) != 0) failed = true, reason = errno;
+    if (!failed) {
+        failed = ferror(o->stream) || flushed != 0;
+        reason = errno;
+    }
+    if (fclose(o->stream) != 0 && !failed) {
+        failed = true;
+        reason = errno;
+    }
+    if (!failed && rename(opened[o->place].temporary, target) != 0) {
+        failed = true;
+        reason = errno;
+    }
     if (failed) {
         discard(o->place);
         errno = reason ? reason : EIO;
@@ -283,7 +304,10 @@ static int lock_file(const char *path) {
         bool foreign = fstat(file, &s) == 0 && s.st_size > 0;
         if (!busy && !foreign && !lost_name(file, path)) return file;
         close(file);
-        if (busy || foreign) return errno = busy ? EWOULDBLOCK : EEXIST, -1;
+        if (busy || foreign) {
+            errno = busy ? EWOULDBLOCK : EEXIST;
+            return -1;
+        }
     }
 }
 

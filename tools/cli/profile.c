@@ -68,11 +68,16 @@ void report_profile(report *r, wf_plan *plan) {
     int n = sum_by_op(plan, steps, rows);
     row all = { .op = "all" };
     for (int i = 0; i < n; i++) {
-        all.seconds += rows[i].seconds, all.flops += rows[i].flops;
-        all.bytes += rows[i].bytes, all.calls += rows[i].calls;
+        all.seconds += rows[i].seconds;
+        all.flops += rows[i].flops;
+        all.bytes += rows[i].bytes;
+        all.calls += rows[i].calls;
     }
     say(r, "\n%-28s %12s %12s %8s %9s %9s", "op", "calls", "time", "share", "GFLOP/s", "GB/s");
-    for (int i = 0; i < n; i++) print_row(r, &rows[i], all.seconds), send_row(r, &rows[i]);
+    for (int i = 0; i < n; i++) {
+        print_row(r, &rows[i], all.seconds);
+        send_row(r, &rows[i]);
+    }
     print_row(r, &all, all.seconds);
     free(rows);
 }

@@ -80,7 +80,8 @@ void report_failed(report *r, const char *what) {
 /* Composed in memory, as one event may go to two places. */
 jsonl *event(report *r, const char *name) {
     if (r->log < 0 && !r->json) return NULL;
-    r->event.length = 0, r->event.failed = false;
+    r->event.length = 0;
+    r->event.failed = false;
     json_begin(&r->event, name);
     return &r->event;
 }
@@ -94,7 +95,8 @@ static bool append_line(int file, const char *text, size_t n) {
         if (written < 0) {
             int reason = errno;
             if (done > 0 && before >= 0) (void)!ftruncate(file, before);
-            return errno = reason, false;
+            errno = reason;
+            return false;
         }
         done += (size_t)written;
     }
@@ -190,5 +192,6 @@ void report_bar(report *r, const progress *p) {
              100 * p->accuracy, thousands(p->tokens_per_second, speed));
     fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, text);
     fflush(stderr);
-    r->drawn = true, r->drawn_at = now;
+    r->drawn = true;
+    r->drawn_at = now;
 }

@@ -152,7 +152,10 @@ static bool fetch_part(subject *s, wf_tensor *y, bool backward, char *message) {
     wf_tensor **params = calloc((size_t)n + 1, sizeof *params);
     s->fetch = calloc((size_t)n + 1, sizeof *s->fetch);
     s->n = n + 1;
-    if (!params || !s->fetch) return free(params), no_memory(message);
+    if (!params || !s->fetch) {
+        free(params);
+        return no_memory(message);
+    }
     s->fetch[0] = y;
     if (backward) {
         wf_parameters(s->graph, params, n);
@@ -183,8 +186,11 @@ static void entitle(subject *s, const char *what, const wf_block_options *c) {
 static wf_model *new_model(const wf_block_options *c, int64_t layers,
                            const wf_training_config *training, char *message) {
     wf_transformer_config t = wf_transformer_defaults();
-    t.src_vocab = t.tgt_vocab = 10000, t.max_len = 4096;
-    t.d_model = c->d_model, t.num_heads = c->num_heads, t.dim_feedforward = c->dim_feedforward;
+    t.src_vocab = t.tgt_vocab = 10000;
+    t.max_len = 4096;
+    t.d_model = c->d_model;
+    t.num_heads = c->num_heads;
+    t.dim_feedforward = c->dim_feedforward;
     t.encoder_layers = t.decoder_layers = layers;
     t.norm_first = t.encoder_norm = t.decoder_norm = c->norm_first;
     return wf_transformer_new(&t, training, WF_F32, 1, message);

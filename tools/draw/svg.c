@@ -137,7 +137,8 @@ static layout arrange(const struct svg_heat_map *map) {
     l.upright = width <= l.cell;
     l.left = 36 + label_width(map->row_labels, map->rows);
     l.head = 22 + (l.upright ? 12 : width);
-    l.panel_width = l.cell * (double)map->columns, l.panel_height = l.cell * (double)map->rows;
+    l.panel_width = l.cell * (double)map->columns;
+    l.panel_height = l.cell * (double)map->rows;
     l.across = (int64_t)fmax(1, floor(1250 / (l.panel_width + GAP)));
     if (l.across > 4) l.across = 4;
     if (l.across > map->heads) l.across = map->heads;
@@ -290,14 +291,17 @@ static bool spans_little(const axis *y) {
 
 /* The range of all points that can be drawn. False: there are none. */
 static bool measure(const struct svg_plot *plot, axis *x, axis *y) {
-    x->low = y->low = INFINITY, x->high = y->high = -INFINITY;
+    x->low = y->low = INFINITY;
+    x->high = y->high = -INFINITY;
     for (int k = 0; k < plot->n_curves; k++)
         for (int64_t i = 0; i < plot->curves[k].n; i++) {
             const struct svg_curve *c = &plot->curves[k];
             if (!drawable(x, y, c, i)) continue;
             double v = y->log ? log10(c->y[i]) : c->y[i];
-            x->low = fmin(x->low, c->x[i]), x->high = fmax(x->high, c->x[i]);
-            y->low = fmin(y->low, v), y->high = fmax(y->high, v);
+            x->low = fmin(x->low, c->x[i]);
+            x->high = fmax(x->high, c->x[i]);
+            y->low = fmin(y->low, v);
+            y->high = fmax(y->high, v);
         }
     return x->low <= x->high;
 }
@@ -312,12 +316,14 @@ static double nice_step(double span, int wanted) {
 static void widen(axis *a, bool from_zero) {
     if (a->high - a->low < 1e-9 * fmax(fabs(a->low), fabs(a->high)) || a->high == a->low) {
         double half = a->log ? 0.5 : fmax(fabs(a->low) / 2, 0.5);
-        a->low -= half, a->high += half;
+        a->low -= half;
+        a->high += half;
     }
     double pad = 0.04 * (a->high - a->low);
-    if (a->log)
-        a->low -= pad, a->high += pad;
-    else if (from_zero) {
+    if (a->log) {
+        a->low -= pad;
+        a->high += pad;
+    } else if (from_zero) {
         if (a->low > 0 && a->low < 0.6 * a->high) a->low = 0;
         if (a->low != 0) a->low -= pad;
         a->high += pad;

@@ -132,14 +132,16 @@ static void check_state_dict_options(const settings *set) {
 
 static wf_transformer_config asked(const settings *set) {
     wf_transformer_config c = wf_transformer_defaults();
-    c.num_heads = set->heads, c.max_len = set->max_len;
+    c.num_heads = set->heads;
+    c.max_len = set->max_len;
     c.norm_first = set->norm == WF_NORM_PRE;
     c.positions = set->positions < 0 ? WF_POSITIONS_NONE : (wf_positions)set->positions;
     c.activation = (wf_activation)set->activation;
     c.scale_embedding = set->scale;
     c.layer_norm_eps = set->eps;
     c.pad_id = (int32_t)set->pad_id;
-    c.start_id = (int32_t)set->start_id, c.end_id = (int32_t)set->end_id;
+    c.start_id = (int32_t)set->start_id;
+    c.end_id = (int32_t)set->end_id;
     return c;
 }
 

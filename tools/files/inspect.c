@@ -65,10 +65,19 @@ static double element(const wf_entry *e, const wf_entry *scale, int64_t i) {
     float f32;
     double f64;
     int32_t i32;
-    if (strcmp(e->dtype, "F32") == 0) return memcpy(&f32, at + 4 * i, 4), f32;
-    if (strcmp(e->dtype, "F64") == 0) return memcpy(&f64, at + 8 * i, 8), f64;
+    if (strcmp(e->dtype, "F32") == 0) {
+        memcpy(&f32, at + 4 * i, 4);
+        return f32;
+    }
+    if (strcmp(e->dtype, "F64") == 0) {
+        memcpy(&f64, at + 8 * i, 8);
+        return f64;
+    }
     if (strstr(e->dtype, "F16")) return short_element(e, i);
-    if (!scale) return memcpy(&i32, at + 4 * i, 4), i32;
+    if (!scale) {
+        memcpy(&i32, at + 4 * i, 4);
+        return i32;
+    }
     memcpy(&f32, (const char *)scale->data + 4 * (i / e->shape[1]), 4);
     return f32 * (double)((const int8_t *)e->data)[i];
 }

@@ -15,8 +15,10 @@ static const wf_attention_map *pictured(const attention *a) {
 bool attention_new(attention *a, wf_model *m, const language *l, wf_pool *pool, char *message) {
     *a = (attention){ m, l, wf_model_attention_plan(m, pool), .tgt = NULL };
     a->tgt = calloc((size_t)m->max_len + 1, sizeof *a->tgt);
-    if (m->n_maps == 0 || pictured(a)->layers == 0)
-        return snprintf(message, 256, "it has no layers, so no attention to show"), false;
+    if (m->n_maps == 0 || pictured(a)->layers == 0) {
+        snprintf(message, 256, "it has no layers, so no attention to show");
+        return false;
+    }
     if (!wf_plan_ok(a->plan))
         snprintf(message, 256, "%s", wf_plan_error(a->plan));
     else if (!a->tgt)
@@ -34,7 +36,9 @@ bool attention_run(attention *a, int64_t n, const int32_t *src, int64_t length,
     const wf_model *m = a->model;
     wf_plan *p = a->plan;
     int32_t src_length = (int32_t)n;
-    a->src = src, a->n = n, a->t = length + 1; /* at most max_len: decoding keeps to it */
+    a->src = src;
+    a->n = n;
+    a->t = length + 1; /* at most max_len: decoding keeps to it */
     a->tgt[0] = m->start_id;
     memcpy(a->tgt + 1, output, (size_t)length * sizeof *output);
     a->tgt[a->t] = m->end_id;

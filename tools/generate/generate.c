@@ -183,7 +183,8 @@ static void open_outputs(job *j) {
         (j->set->attention && !output_open(&j->picture, j->set->attention, message)))
         fail(&self, "%s", message);
     j->out = j->set->output ? j->result.stream : stdout;
-    j->line.stream = j->out, j->weights.stream = j->picture.stream;
+    j->line.stream = j->out;
+    j->weights.stream = j->picture.stream;
 }
 
 /* The lengths that a task on numbers was trained on, if the file tells. */
@@ -200,7 +201,10 @@ static void choose_languages(job *j) {
     if (!language_choose(&j->language, j->set->source_language, j->set->target_language, &forced,
                          message))
         fail(&self, "%s: %s", j->set->model, message);
-    if (forced >= 0) j->generation.forced[0] = forced, j->generation.n_forced = 1;
+    if (forced >= 0) {
+        j->generation.forced[0] = forced;
+        j->generation.n_forced = 1;
+    }
 }
 
 /* As asked for; else as the file has them: int8 if nothing has to be rounded for it. */

@@ -119,7 +119,8 @@ static batch_rows fill_rows(const job *j, const place *p, int n) {
         memcpy(b.src + (int64_t)i * b.s, s->ids, (size_t)s->src_length * sizeof *s->ids);
         memcpy(b.tgt + (int64_t)i * b.t, s->ids + s->src_length,
                (size_t)s->tgt_length * sizeof *s->ids);
-        b.src_length[i] = (int32_t)s->src_length, b.tgt_length[i] = (int32_t)s->tgt_length;
+        b.src_length[i] = (int32_t)s->src_length;
+        b.tgt_length[i] = (int32_t)s->tgt_length;
         b.index[i] = s->line - 1 + (s->part > 1 ? (s->part - 1) << 40 : 0);
     }
     return b;
@@ -147,8 +148,10 @@ static void generate_rows(job *j, const batch_rows *b, const place *p) {
 
 /* What every output begins with is no choice of the model's. */
 static void forgive_forced(const job *j, sentence *s) {
-    for (int i = 0; i < j->options.n_forced && i < s->tgt_length; i++)
-        s->total -= s->log_probs[i], s->log_probs[i] = 0;
+    for (int i = 0; i < j->options.n_forced && i < s->tgt_length; i++) {
+        s->total -= s->log_probs[i];
+        s->log_probs[i] = 0;
+    }
 }
 
 static void score_rows(job *j, const batch_rows *b, const place *p) {
@@ -354,7 +357,8 @@ void answer_lines(job *j) {
             if (j->metrics && j->in.number != j->n_reference) refuse_counts(j, j->in.number);
             return;
         case LINE_TOO_LONG:
-            j->in.number++, refuse_line(j, "it is longer than a megabyte");
+            j->in.number++;
+            refuse_line(j, "it is longer than a megabyte");
         case LINE_FAILED:
             answer_window(j);
             fail(j->program, "%s can't be read: %s", input_name(j), lines_failure(&j->in));

@@ -43,11 +43,13 @@ void open_stream(job *j) {
     if (!j->set->stream) return;
     j->stream.ids = calloc((size_t)j->language.max_len + 1, sizeof *j->stream.ids);
     if (!j->stream.ids) fail(j->program, "out of memory");
-    j->options.heard = hear, j->options.listener = j;
+    j->options.heard = hear;
+    j->options.listener = j;
 }
 
 void begin_stream(job *j) {
-    j->stream.n = j->stream.forced = 0, j->stream.written = 0;
+    j->stream.n = j->stream.forced = 0;
+    j->stream.written = 0;
 }
 
 void end_stream(job *j, const char *text, size_t bytes) {

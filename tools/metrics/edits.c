@@ -24,7 +24,8 @@ static int advance(column *c, uint64_t equal, int above, uint64_t last) {
     uint64_t horizontal = (((equal & c->up) + c->up) ^ c->up) | equal;
     uint64_t up = c->down | ~(horizontal | c->up), down = c->up & horizontal;
     int below = ((up & last) != 0) - ((down & last) != 0);
-    up = up << 1 | (above > 0), down = down << 1 | (above < 0);
+    up = up << 1 | (above > 0);
+    down = down << 1 | (above < 0);
     c->up = down | ~(vertical | up);
     c->down = up & vertical;
     return below;
@@ -41,8 +42,16 @@ static void block(const int32_t *a, int64_t rows, const int32_t *b, int64_t m, u
 }
 
 int64_t edit_distance(const int32_t *a, int64_t n, const int32_t *b, int64_t m, int64_t symbols) {
-    while (n > 0 && m > 0 && *a == *b) a++, b++, n--, m--; /* what is alike at the ends is free */
-    while (n > 0 && m > 0 && a[n - 1] == b[m - 1]) n--, m--;
+    while (n > 0 && m > 0 && *a == *b) {
+        a++;
+        b++;
+        n--;
+        m--;
+    } /* what is alike at the ends is free */
+    while (n > 0 && m > 0 && a[n - 1] == b[m - 1]) {
+        n--;
+        m--;
+    }
     if (n == 0 || m == 0) return n + m;
     uint64_t *equal = calloc((size_t)symbols, sizeof *equal);
     signed char *step = malloc((size_t)m);

@@ -151,7 +151,8 @@ double chrf_score(const chrf_counts *c) {
         orders++;
     }
     if (precision + recall == 0) return 0;
-    precision /= orders, recall /= orders;
+    precision /= orders;
+    recall /= orders;
     double factor = beta * beta;
     return 100 * (1 + factor) * precision * recall / (factor * precision + recall);
 }

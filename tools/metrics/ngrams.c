@@ -43,7 +43,9 @@ static bool grow(ngrams *t) {
     uint32_t *seat = calloc(seats, sizeof *seat);
     if (!seat) return false;
     free(t->seat);
-    t->seat = seat, t->seats = seats, t->capacity = capacity;
+    t->seat = seat;
+    t->seats = seats;
+    t->capacity = capacity;
     for (uint32_t i = NGRAMS_ROOTS; i < t->n; i++)
         sit(t, find(t, node[i].parent, node[i].symbol), i);
     return true;
@@ -51,7 +53,10 @@ static bool grow(ngrams *t) {
 
 uint32_t ngrams_child(ngrams *t, uint32_t parent, int32_t symbol) {
     if (t->failed) return NGRAMS_NONE;
-    if (t->n >= t->capacity && !grow(t)) return t->failed = true, NGRAMS_NONE;
+    if (t->n >= t->capacity && !grow(t)) {
+        t->failed = true;
+        return NGRAMS_NONE;
+    }
     uint32_t *seat = find(t, parent, symbol);
     if (*seat) return *seat;
     int32_t depth = parent < NGRAMS_ROOTS ? 1 : t->node[parent].depth + 1;

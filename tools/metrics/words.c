@@ -24,7 +24,8 @@ static void add(codes *c, int32_t code) {
             c->failed = true;
             return;
         }
-        c->at = grown, c->capacity = capacity;
+        c->at = grown;
+        c->capacity = capacity;
     }
     c->at[c->n++] = code;
 }
