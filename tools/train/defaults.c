@@ -4,15 +4,15 @@
 #include <math.h>
 
 /* clang-format off */
-/* The third row is the recipe of the README's translator: 29,000 captions of 28 tokens, in batches
+/* The fourth row is the recipe of the README's translator: 29,000 captions of 29 tokens, in batches
  * of 4,096. */
 static const pair_defaults by_pairs[] = {
     /* pairs  batch epochs dropout */
     {     100,   16,  200,  0.3  },
     {    1000,   24,  100,  0.3  },
     {   10000,   80,   40,  0.25 },
-    {   29000,  146,   26,  0.2  },
-    {  120000,  146,   18,  0.1  },
+    {   29000,  147,   26,  0.2  },
+    {  120000,  147,   18,  0.1  },
     { 1000000,  292,    6,  0.1  },
     { 10000000, 292,    2,  0.1  },
 };
