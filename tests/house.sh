@@ -138,7 +138,7 @@ done
 # Suites that scripts name are there.
 for suite in $(sed -nE "s/^tests 'thread' [^ ]* (.*)/\1/p" tools/test.sh) \
     $(sed -nE "s/^(emulated|without_files|slow|long)='(.*)'/\2/p; s/^ *suites ([a-z_ ]+)$/\1/p" tests/systems.sh); do
-    grep -qx "SUITE($suite)" tests/suites.inc || fail "a script runs the suite $suite, which is not there"
+    grep -qxE "(SUITE|ROWS)\($suite\)" tests/suites.inc || fail "a script runs the suite $suite, which is not there"
 done
 
 # core stays small. Lines of code: without blank lines and comments.

@@ -2,6 +2,7 @@
  *
  *     weft-tests                     everything
  *     weft-tests gradients ops       those suites
+ *     weft-tests --jobs 2 [SUITE...] two suites at a time, and how long each took
  *     weft-tests --operands FILE     write the operands of the table's small rows: record_ops.py
  *
  * Check's own settings hold: CK_FORK=no runs in one process (for a debugger), CK_RUN_CASE picks
@@ -11,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "suites.h"
+#include "runner.h"
 #include "tests/ops/op_cases.h"
 
 int write_operands(const char *path); /* write_operands.c */
@@ -40,28 +41,35 @@ Suite *suite_of(const char *name, const test_row *rows) {
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    Suite *(*make)(void);
-} suites[] = {
-#define SUITE(name) { #name, name##_suite },
+static const suite_entry suites[] = {
+#define SUITE(name) { #name, name##_suite, false },
+#define ROWS(name) { #name, name##_suite, true },
 #include "suites.inc"
 #undef SUITE
+#undef ROWS
 };
 
-static bool wanted(const char *name, int argc, char **argv) {
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], name) == 0) return true;
-    return argc == 1;
-}
-
-static bool known(const char *name) {
+static const suite_entry *suite_called(const char *name) {
     for (int i = 0; i < COUNT_OF(suites); i++)
-        if (strcmp(suites[i].name, name) == 0) return true;
+        if (strcmp(suites[i].name, name) == 0) return &suites[i];
     fprintf(stderr, "no suite is called %s; there are", name);
     for (int i = 0; i < COUNT_OF(suites); i++) fprintf(stderr, " %s", suites[i].name);
     fprintf(stderr, "\n");
-    return false;
+    return NULL;
+}
+
+/* Into list, in the order of suites.inc: those named, or all. The number of them; -1: an unknown name. */
+static int wanted_suites(char *const *names, int n, const suite_entry **list) {
+    bool wanted[COUNT_OF(suites)] = { false };
+    for (int i = 0; i < n; i++) {
+        const suite_entry *suite = suite_called(names[i]);
+        if (!suite) return -1;
+        wanted[suite - suites] = true;
+    }
+    int count = 0;
+    for (int i = 0; i < COUNT_OF(suites); i++)
+        if (wanted[i] || n == 0) list[count++] = &suites[i];
+    return count;
 }
 
 static bool isa_as_wanted(void) {
@@ -73,18 +81,16 @@ static bool isa_as_wanted(void) {
 
 int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "--operands") == 0) return write_operands(argv[2]);
-    for (int i = 1; i < argc; i++)
-        if (!known(argv[i])) return 2;
+    bool at_once = argc > 2 && strcmp(argv[1], "--jobs") == 0;
+    int jobs = at_once ? atoi(argv[2]) : 1, first = at_once ? 3 : 1;
+    const suite_entry *list[COUNT_OF(suites)];
+    int n = wanted_suites(argv + first, argc - first, list);
+    if (n < 0 || jobs < 1) return 2;
     if (!isa_as_wanted()) return 77;
     setenv("CK_DEFAULT_TIMEOUT", "1200", 0); /* seconds: for what hangs, not for what is slow */
-    if (!tally_open()) return fprintf(stderr, "no memory to share between tests\n"), 1;
-    SRunner *runner = srunner_create(NULL);
-    for (int i = 0; i < COUNT_OF(suites); i++)
-        if (wanted(suites[i].name, argc, argv)) srunner_add_suite(runner, suites[i].make());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner), run = srunner_ntests_run(runner);
-    srunner_free(runner);
+    if (!tally_open(n)) return fprintf(stderr, "no memory to share between tests\n"), 1;
+    bool well = at_once ? run_at_once(list, n, jobs) : run_in_turn(list, n);
     printf("Instruction set %s\n", wf_isa());
     tally_print();
-    return failed > 0 || run == 0;
+    return well ? 0 : 1;
 }

@@ -50,7 +50,9 @@ Suite *suite_of(const char *name, const test_row *rows);
     }
 
 #define SUITE(name) Suite *name##_suite(void);
+#define ROWS(name) SUITE(name)
 #include "suites.inc"
 #undef SUITE
+#undef ROWS
 
 #endif

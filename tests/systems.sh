@@ -34,7 +34,7 @@ all_ways='gcc-O0 gcc-O1 gcc-O2 gcc-O3 gcc-Os clang-O0 clang-O1 clang-O2 clang-O3
 # times, and the kernels: these are at -O3 always.
 slow='draws learning bench'
 long="$slow train_text generate convert model_faults steps kernels"
-every=$(sed -n 's/^SUITE(\(.*\))$/\1/p' "$root/tests/suites.inc")
+every=$(sed -nE 's/^(SUITE|ROWS)\((.*)\)$/\2/p' "$root/tests/suites.inc")
 without() { # without LIST: the suites that are not in it
     for suite in $every; do
         case " $* " in *" $suite "*) ;; *) echo "$suite" ;; esac

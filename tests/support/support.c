@@ -7,29 +7,47 @@
 
 #include "core/base/random.h"
 
-/* ---- the tally: shared between the processes of the tests, which run one after the other ----- */
+/* ---- the tally: shared between processes; in each part, tests run one after another ----- */
 
 typedef struct tally_row {
     int64_t count;
     double worst;
 } tally_row;
-static tally_row *tallies;
+typedef tally_row tally_rows[TALLY_KINDS];
+static tally_rows *tallies, *tally_here;
+static int tally_parts;
 
-bool tally_open(void) {
+bool tally_open(int parts) {
+    size_t bytes = (size_t)parts * sizeof(tally_rows);
     FILE *file = tmpfile();
-    if (!file || ftruncate(fileno(file), sizeof(tally_row[TALLY_KINDS])) != 0) return false;
-    void *memory = mmap(NULL, sizeof(tally_row[TALLY_KINDS]), PROT_READ | PROT_WRITE, MAP_SHARED,
-                        fileno(file), 0);
+    if (!file || ftruncate(fileno(file), (off_t)bytes) != 0) return false;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
     fclose(file);
     if (memory == MAP_FAILED) return false;
-    tallies = memory;
+    tallies = tally_here = memory;
+    tally_parts = parts;
     return true;
 }
 
+void tally_part(int part) {
+    tally_here = &tallies[part];
+}
+
 void tally_note(tally kind, double error) {
-    if (!tallies) return;
-    tallies[kind].count++;
-    if (!(error <= tallies[kind].worst)) tallies[kind].worst = error;
+    if (!tally_here) return;
+    tally_row *row = &(*tally_here)[kind];
+    row->count++;
+    if (!(error <= row->worst)) row->worst = error;
+}
+
+static tally_row tally_sum(tally kind) {
+    tally_row sum = { 0 };
+    for (int i = 0; i < tally_parts; i++) {
+        tally_row part = tallies[i][kind];
+        sum.count += part.count;
+        if (!(part.worst <= sum.worst)) sum.worst = part.worst;
+    }
+    return sum;
 }
 
 void tally_print(void) {
@@ -50,10 +68,11 @@ void tally_print(void) {
         [TALLY_FAULTS] = { "injected failures survived", 0 },
     };
     for (int i = 0; i < TALLY_KINDS; i++) {
-        if (!tallies || tallies[i].count == 0) continue;
-        printf("%6lld %s", (long long)tallies[i].count, line[i].what);
+        tally_row sum = tally_sum((tally)i);
+        if (sum.count == 0) continue;
+        printf("%6lld %s", (long long)sum.count, line[i].what);
         if (line[i].bound > 0)
-            printf(": largest error %.2g (bound %.0e)", tallies[i].worst, line[i].bound);
+            printf(": largest error %.2g (bound %.0e)", sum.worst, line[i].bound);
         printf("\n");
     }
 }

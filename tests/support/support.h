@@ -39,7 +39,8 @@ typedef enum tally {
     TALLY_FAULTS,
     TALLY_KINDS
 } tally;
-bool tally_open(void);
+bool tally_open(int parts);
+void tally_part(int part);                 /* where this process counts from now on */
 void tally_note(tally kind, double error); /* one more of this kind */
 void tally_print(void);
 

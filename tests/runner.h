@@ -1,0 +1,20 @@
+/* tests/runner.h - runs suites: in this process one after another, or several at once, each in a process of its own. */
+#ifndef WEFT_TESTS_RUNNER_H
+#define WEFT_TESTS_RUNNER_H
+
+#include <stdbool.h>
+
+#include "suites.h"
+
+typedef struct suite_entry {
+    const char *name;
+    Suite *(*make)(void);
+    bool
+        rows; /* thousands of small tests from a table, which share a process where a fork is slow */
+} suite_entry;
+
+/* Both end with Check's closing line over all suites, and return whether all is well. */
+bool run_in_turn(const suite_entry *const *suites, int n);
+bool run_at_once(const suite_entry *const *suites, int n, int jobs);
+
+#endif
