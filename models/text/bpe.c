@@ -67,23 +67,18 @@ bool wf_can_merge(const wf_tokenizer *t, int32_t left, int32_t right) {
 }
 
 bool wf_add_merge(wf_tokenizer *t, int32_t left, int32_t right) {
-    if (wf_pairs_find(&t->ranks, left, right) >= 0) return true; /* the first one counts */
+    if (wf_pairs_find(&t->merges.ranks, left, right) >= 0) return true; /* the first one counts */
     wf_span l = text_of(t, left), r = text_of(t, right);
-    if (t->n_merges == INT32_MAX ||
-        !wf_grow(&t->merges, &t->merges_capacity, t->n_merges + 1, sizeof *t->merges))
-        return false;
     char *text = malloc(l.bytes + r.bytes);
     if (!text) return false;
     memcpy(text, l.text, l.bytes);
     memcpy(text + l.bytes, r.text, r.bytes);
-    int32_t result, rank = (int32_t)t->n_merges;
+    int32_t result, rank = (int32_t)t->merges.n;
     bool ok = wf_add_symbol(t, text, l.bytes + r.bytes, &result) &&
-              wf_pairs_add(&t->ranks, left, right, rank);
+              wf_merges_add(&t->merges, (wf_merge){ left, right, result });
     free(text);
-    if (!ok) return false;
-    if (t->about[result].merge < 0) t->about[result].merge = rank;
-    t->merges[t->n_merges++] = (wf_merge){ left, right, result };
-    return true;
+    if (ok && t->about[result].merge < 0) t->about[result].merge = rank;
+    return ok;
 }
 
 /* ---- pieces ---------------------------------------------------------------------------------- */

@@ -1,67 +1,20 @@
-/* models/text/bpe_apply.c - byte-pair encoding of a word, in the order of subword-nmt's apply_bpe.
- *
- * Again and again, the merge that was learned first among those that fit is applied at all its
- * places, from left to right. With the places in a heap by (merge, place) a word of n characters
- * costs O(n log n), so that a megabyte without a space does no harm. What comes out and is not
- * in the vocabulary is taken apart again by the merge that made it. */
+/* models/text/bpe_apply.c - byte-pair encoding of a word, in the order of subword-nmt's apply_bpe: again
+ * and again, the merge that was learned first among those that fit is applied at all its places. A
+ * result that is not in the vocabulary is taken apart again by the merge that made it. */
 #include "tokenizer.h"
 
 enum { LONG_WORD = 256, SEEN_BYTES = 1 << 24 }; /* what is remembered of words */
 
-/* ---- the chain of symbols -------------------------------------------------------------------- */
-
-static bool first_merge(const void *context, const wf_item *a, const wf_item *b) {
-    (void)context;
-    return a->key != b->key ? a->key < b->key : a->value < b->value;
-}
-
-/* Every character a link: returns how many, or -1. */
-static int32_t lay_out(wf_tokenizer *t, wf_span word) {
-    int32_t n = 0;
-    if (word.bytes > INT32_MAX / 2 ||
-        !wf_grow(&t->chain, &t->chain_capacity, word.bytes, sizeof *t->chain) ||
-        !wf_grow(&t->fresh, &t->fresh_capacity, word.bytes, sizeof *t->fresh))
-        return -1;
+/* Every character a link. */
+static bool lay_out(wf_tokenizer *t, wf_span word) {
+    t->merger.n = 0;
     while (word.bytes) {
         wf_span c = wf_code_point(word.text, word.bytes);
-        word.text += c.bytes, word.bytes -= c.bytes;
-        t->chain[n] = (wf_chain){ wf_character_symbol(t, c, !word.bytes), n - 1, n + 1 };
-        n++;
+        word.text += c.bytes;
+        word.bytes -= c.bytes;
+        if (!wf_merger_add(&t->merger, wf_character_symbol(t, c, !word.bytes), c.bytes))
+            return false;
     }
-    t->chain[n - 1].after = -1;
-    return n;
-}
-
-/* The link and the one after it, if something merges them, are a place to visit. */
-static bool visit(wf_tokenizer *t, int32_t at) {
-    const wf_chain *link = at < 0 ? NULL : &t->chain[at];
-    if (!link || link->after < 0) return true;
-    int32_t rank = wf_pairs_find(&t->ranks, link->symbol, t->chain[link->after].symbol);
-    return rank < 0 || wf_heap_push(&t->heap, (wf_item){ rank, at });
-}
-
-/* Does the merge still fit here? Then two links become one. */
-static bool join(wf_tokenizer *t, const wf_merge *m, int32_t at) {
-    wf_chain *link = &t->chain[at];
-    if (link->symbol != m->left || link->after < 0 || t->chain[link->after].symbol != m->right)
-        return false;
-    t->chain[link->after].symbol = -1;
-    link->after = t->chain[link->after].after;
-    link->symbol = m->result;
-    if (link->after >= 0) t->chain[link->after].before = at;
-    return true;
-}
-
-/* All places of one merge, and only then what has become possible beside them. */
-static bool merge_everywhere(wf_tokenizer *t) {
-    int64_t rank = t->heap.items[0].key;
-    int32_t n = 0;
-    while (t->heap.n && t->heap.items[0].key == rank) {
-        int32_t at = wf_heap_pop(&t->heap).value;
-        if (join(t, &t->merges[rank], at)) t->fresh[n++] = at;
-    }
-    for (int32_t i = 0; i < n; i++)
-        if (!visit(t, t->chain[t->fresh[i]].before) || !visit(t, t->fresh[i])) return false;
     return true;
 }
 
@@ -73,35 +26,32 @@ static bool put_id(wf_tokenizer *t, int64_t *n, int32_t id) {
     return true;
 }
 
-/* A symbol outside of the vocabulary: its two halves, theirs, ... The stack is the array fresh. */
+/* A symbol outside of the vocabulary: its two halves, theirs, ... */
 static bool take_apart(wf_tokenizer *t, int32_t symbol, int64_t *n) {
     size_t depth = 0;
-    t->fresh[depth++] = symbol;
+    if (!wf_grow(&t->stack, &t->stack_capacity, 1, sizeof *t->stack)) return false;
+    t->stack[depth++] = symbol;
     while (depth) {
-        int32_t s = t->fresh[--depth];
+        int32_t s = t->stack[--depth];
         if (s < 0 || t->about[s].id >= 0 || t->about[s].merge < 0) {
             if (!put_id(t, n, s < 0 || t->about[s].id < 0 ? WF_UNK_ID : t->about[s].id))
                 return false;
             continue;
         }
-        const wf_merge *m = &t->merges[t->about[s].merge];
-        if (!wf_grow(&t->fresh, &t->fresh_capacity, depth + 2, sizeof *t->fresh)) return false;
-        t->fresh[depth++] = m->right, t->fresh[depth++] = m->left;
+        const wf_merge *m = &t->merges.at[t->about[s].merge];
+        if (!wf_grow(&t->stack, &t->stack_capacity, depth + 2, sizeof *t->stack)) return false;
+        t->stack[depth++] = m->right, t->stack[depth++] = m->left;
     }
     return true;
 }
 
 static int64_t apply(wf_tokenizer *t, wf_span word) {
+    const wf_merge_rule rule = wf_merges_rule(&t->merges, true);
     int64_t n_ids = 0;
-    int32_t n = lay_out(t, word);
-    t->heap.before = first_merge, t->heap.n = 0;
-    for (int32_t i = 0; i < n; i++)
-        if (!visit(t, i)) return -1;
-    while (t->heap.n)
-        if (!merge_everywhere(t)) return -1;
-    for (int32_t i = 0; n > 0 && i >= 0; i = t->chain[i].after)
-        if (!take_apart(t, t->chain[i].symbol, &n_ids)) return -1;
-    return n < 0 ? -1 : n_ids;
+    if (!lay_out(t, word) || !wf_merge_all(&t->merger, &rule)) return -1;
+    for (int32_t i = t->merger.n ? 0 : -1; i >= 0; i = t->merger.chain[i].after)
+        if (!take_apart(t, t->merger.chain[i].symbol, &n_ids)) return -1;
+    return n_ids;
 }
 
 /* ---- what was seen --------------------------------------------------------------------------- */

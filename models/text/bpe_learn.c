@@ -140,7 +140,7 @@ static bool merge_in_word(learner *l, const wf_merge *m, int32_t w) {
 static bool merge(learner *l, int32_t best) {
     int32_t left = l->pairs[best].left, right = l->pairs[best].right;
     if (!wf_add_merge(l->t, left, right)) return false;
-    wf_merge m = l->t->merges[l->t->n_merges - 1];
+    wf_merge m = l->t->merges.at[l->t->merges.n - 1];
     for (int32_t at = l->pairs[best].places; at >= 0; at = l->places[at].next)
         if (!merge_in_word(l, &m, l->places[at].word)) return false;
     return wf_symbol_piece(l->t, m.result) && offer(l);
@@ -185,7 +185,7 @@ bool wf_learn_merges(wf_tokenizer *t, const wf_strings *words, const int64_t *co
     learner l = { .t = t, .heap = { .before = more_frequent } };
     l.heap.context = &l;
     bool ok = add_words(&l, words, counts);
-    while (ok && (!o->merges || (int64_t)t->n_merges < o->merges) &&
+    while (ok && (!o->merges || (int64_t)t->merges.n < o->merges) &&
            (!o->vocab_size || wf_tokenizer_size(t) < o->vocab_size)) {
         int32_t best;
         ok = choose(&l, &best);

@@ -10,9 +10,9 @@
 
 void wf_byte_level_free(wf_byte_level *b) {
     if (!b) return;
-    wf_strings_free(&b->known), wf_pairs_free(&b->ranks);
+    wf_strings_free(&b->known), wf_merges_free(&b->merges), wf_merger_free(&b->merger);
     free(b->pieces), free(b->texts), free(b->merges_text), free(b->around), free(b->known_ids);
-    free(b->merges), free(b->chain), free(b->heap.items), free(b);
+    free(b);
 }
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
@@ -80,14 +80,9 @@ static bool add_merge(wf_byte_level *b, wf_span left, wf_span right, wf_span bot
     if (m.left < 0 || m.right < 0 || m.result < 0)
         return fail(message, "'%.*s' is not in the vocabulary",
                     missing.bytes < 80 ? (int)missing.bytes : 80, missing.text);
-    if (wf_pairs_find(&b->ranks, m.left, m.right) >= 0)
+    if (wf_pairs_find(&b->merges.ranks, m.left, m.right) >= 0)
         return fail(message, "the merge is there twice");
-    if (b->n_merges == INT32_MAX ||
-        !wf_grow(&b->merges, &b->merges_capacity, b->n_merges + 1, sizeof *b->merges) ||
-        !wf_pairs_add(&b->ranks, m.left, m.right, (int32_t)b->n_merges))
-        return fail(message, "out of memory");
-    b->merges[b->n_merges++] = m;
-    return true;
+    return wf_merges_add(&b->merges, m) || fail(message, "out of memory");
 }
 
 static bool read_line(wf_byte_level *b, wf_span line, char *message) {
@@ -188,14 +183,23 @@ bool wf_tokenizer_byte_level(const wf_tokenizer *t, wf_byte_level_options *o) {
 
 /* ---- encoding -------------------------------------------------------------------------------- */
 
+/* One place at a time, and every byte a link. */
+static bool merge_chunk(wf_byte_level *b, wf_span chunk) {
+    const wf_merge_rule rule = wf_merges_rule(&b->merges, false);
+    b->merger.n = 0;
+    for (size_t i = 0; i < chunk.bytes; i++)
+        if (!wf_merger_add(&b->merger, b->bytes[(unsigned char)chunk.text[i]], 1)) return false;
+    return wf_merge_all(&b->merger, &rule);
+}
+
 /* The ids of all chunks, from place `at` on; returns the place behind them, -1: no memory. */
 static int64_t encode_chunks(wf_byte_level *b, wf_span text, int32_t *ids, int64_t capacity,
                              int64_t at) {
     for (size_t n; text.bytes; text.text += n, text.bytes -= n) {
         n = wf_byte_level_chunk(text);
-        if (!wf_byte_level_merge(b, (wf_span){ text.text, n })) return -1;
-        for (int32_t i = 0; i >= 0; i = b->chain[i].after, at++)
-            if (at < capacity) ids[at] = b->chain[i].symbol;
+        if (!merge_chunk(b, (wf_span){ text.text, n })) return -1;
+        for (int32_t i = 0; i >= 0; i = b->merger.chain[i].after, at++)
+            if (at < capacity) ids[at] = b->merger.chain[i].symbol;
     }
     return at;
 }

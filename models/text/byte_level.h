@@ -1,8 +1,8 @@
 /* models/text/byte_level.h - inside models: byte-pair encoding as GPT-2 has it (Radford et al. 2019), with
  * a vocabulary and merges that were made elsewhere, such as those of BART and RoBERTa, or learned here.
  *
- * byte_level.c makes, uses and ends it; byte_level_cut.c cuts a line into chunks and merges within
- * them; byte_level_learn.c keeps what was learned; byte_level_fields.c writes it into a model's file
+ * byte_level.c makes, uses and ends it; byte_level_cut.c cuts a line into the chunks that it merges
+ * within; byte_level_learn.c keeps what was learned; byte_level_fields.c writes it into a model's file
  * and reads it from there. */
 #ifndef WEFT_MODELS_TEXT_BYTE_LEVEL_H
 #define WEFT_MODELS_TEXT_BYTE_LEVEL_H
@@ -17,14 +17,8 @@ typedef struct wf_byte_level {
     wf_strings known;
     int32_t *known_ids; /* of each known string */
     int32_t bytes[256]; /* the id of each byte alone */
-    wf_merge *merges;   /* ids; in the order in which they apply */
-    size_t n_merges, merges_capacity;
-    wf_pairs ranks; /* two ids: the number of their merge */
-
-    /* The chunk at hand. */
-    wf_chain *chain;
-    size_t chain_capacity;
-    wf_heap heap;
+    wf_merges merges;   /* of ids */
+    wf_merger merger;   /* the chunk at hand */
 } wf_byte_level;
 
 void wf_byte_level_free(wf_byte_level *b);
@@ -34,8 +28,6 @@ int64_t wf_byte_level_decode(const wf_byte_level *b, const int32_t *ids, int64_t
 
 /* The first chunk of text that is not empty and is UTF-8: its bytes. */
 size_t wf_byte_level_chunk(wf_span text);
-/* The chunk's ids are those of b->chain from 0 on, by .after. False: no memory. */
-bool wf_byte_level_merge(wf_byte_level *b, wf_span chunk);
 
 size_t wf_byte_level_field(const wf_byte_level *b, const char *field, char *text, size_t size);
 wf_tokenizer *wf_byte_level_from_fields(const char *const *fields, const char *const *values, int n,

@@ -70,8 +70,8 @@ size_t wf_tokenizer_codes(const wf_tokenizer *t, char *text, size_t size) {
     wf_sink s = sink(text, size);
     if (!t || t->sentencepiece || t->byte_level) return 0;
     put(&s, HEADER "\n", strlen(HEADER "\n"));
-    for (size_t i = 0; i < t->n_merges; i++) {
-        const wf_merge *m = &t->merges[i];
+    for (size_t i = 0; i < t->merges.n; i++) {
+        const wf_merge *m = &t->merges.at[i];
         put(&s, wf_strings_at(&t->symbols, m->left), wf_strings_bytes(&t->symbols, m->left));
         put(&s, " ", 1);
         put(&s, wf_strings_at(&t->symbols, m->right), wf_strings_bytes(&t->symbols, m->right));

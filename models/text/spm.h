@@ -93,7 +93,6 @@ typedef struct wf_spm_token {
 } wf_spm_token;
 
 typedef struct wf_spm_best wf_spm_best; /* spm_unigram.c */
-typedef struct wf_spm_link wf_spm_link; /* spm_bpe.c */
 
 typedef struct wf_spm {
     char *file;
@@ -121,9 +120,7 @@ typedef struct wf_spm {
     size_t n_tokens, tokens_capacity;
     wf_spm_best *best;
     size_t best_capacity;
-    wf_spm_link *chain;
-    size_t chain_capacity;
-    wf_heap heap;
+    wf_merger merger;
     int32_t *split; /* of unused pieces, by id: the bytes of the left part; NULL: none are */
     wf_spm_token *stack;
     size_t stack_capacity;

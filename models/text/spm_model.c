@@ -259,7 +259,7 @@ void wf_spm_free(wf_spm *m) {
     wf_strings_free(&m->normal), wf_strings_free(&m->reserved);
     wf_trie_free(&m->trie), wf_trie_free(&m->symbols);
     free(m->normal_ids), free(m->reserved_ids), free(m->pieces), free(m->split);
-    free(m->line.at), free(m->tokens), free(m->best), free(m->chain), free(m->heap.items);
+    free(m->line.at), free(m->tokens), free(m->best), wf_merger_free(&m->merger);
     free(m->stack), free(m->file), free(m);
 }
 

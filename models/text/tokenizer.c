@@ -10,9 +10,8 @@ static const char *const specials[WF_SPECIAL_IDS] = { "<pad>", UNKNOWN_PIECE, "<
 void wf_tokenizer_free(wf_tokenizer *t) {
     if (!t) return;
     wf_strings_free(&t->pieces), wf_strings_free(&t->symbols), wf_strings_free(&t->seen.words);
-    wf_pairs_free(&t->ranks);
-    free(t->about), free(t->merges), free(t->seen.ends), free(t->seen.ids);
-    free(t->chain), free(t->heap.items), free(t->fresh), free(t->ids);
+    wf_merges_free(&t->merges), wf_merger_free(&t->merger);
+    free(t->about), free(t->seen.ends), free(t->seen.ids), free(t->stack), free(t->ids);
     wf_sentencepiece_free(t->sentencepiece), wf_byte_level_free(t->byte_level);
     for (int i = 0; i < WF_TOKENIZER_META; i++) free(t->stored[i]);
     free(t);
@@ -30,7 +29,7 @@ int64_t wf_tokenizer_size(const wf_tokenizer *t) {
     return t->sentencepiece ? t->sentencepiece->n : (int64_t)t->pieces.n + WF_SPECIAL_IDS;
 }
 int64_t wf_tokenizer_merges(const wf_tokenizer *t) {
-    return t ? (int64_t)t->n_merges : 0;
+    return t ? (int64_t)t->merges.n : 0;
 }
 
 int32_t wf_tokenizer_special(const wf_tokenizer *t, int which) {

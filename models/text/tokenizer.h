@@ -15,9 +15,9 @@
 
 #include <string.h>
 
+#include "merge.h"
 #include "models/message.h"
 #include "models/text.h"
-#include "tables.h"
 
 #define END_OF_WORD "</w>"
 #define MORE_OF_WORD "@@"
@@ -33,14 +33,6 @@ typedef struct wf_symbol {
     int32_t id;    /* of its piece; -1: none in the vocabulary */
     int32_t merge; /* the first one that makes it; -1: none */
 } wf_symbol;
-
-typedef struct wf_merge {
-    int32_t left, right, result; /* symbols */
-} wf_merge;
-
-typedef struct wf_chain {          /* a word while it is taken apart: symbols in a row */
-    int32_t symbol, before, after; /* -1: unknown; first; last */
-} wf_chain;
 
 /* Words seen and their ids: those of word i end at ends[i]. */
 typedef struct wf_seen {
@@ -58,15 +50,11 @@ struct wf_tokenizer {
     wf_strings symbols;
     wf_symbol *about; /* each symbol */
     size_t about_capacity;
-    wf_merge *merges; /* in the order in which they apply */
-    size_t n_merges, merges_capacity;
-    wf_pairs ranks; /* a pair of symbols: the number of its merge */
+    wf_merges merges;
     wf_seen seen;
-    wf_chain *chain; /* the rest is of the word at hand */
-    size_t chain_capacity;
-    wf_heap heap;
-    int32_t *fresh, *ids;
-    size_t fresh_capacity, ids_capacity;
+    wf_merger merger; /* the rest is of the word at hand */
+    int32_t *stack, *ids;
+    size_t stack_capacity, ids_capacity;
 
     struct wf_sentencepiece *sentencepiece; /* of that kind alone: sentencepiece.h */
     struct wf_byte_level *byte_level;       /* and of this one: byte_level.h */

@@ -170,8 +170,8 @@ static bool take_alphabet(wf_tokenizer *t, const tally *words, const wf_tokenize
 
 static bool take_given_merges(wf_tokenizer *t, const wf_tokenizer_options *o, char *message) {
     if (!wf_read_codes(t, o->codes, o->codes_bytes, o->merges, message)) return false;
-    for (size_t i = 0; i < t->n_merges && has_room(t, o); i++)
-        if (!wf_symbol_piece(t, t->merges[i].result)) return fail(message, "out of memory");
+    for (size_t i = 0; i < t->merges.n && has_room(t, o); i++)
+        if (!wf_symbol_piece(t, t->merges.at[i].result)) return fail(message, "out of memory");
     return true;
 }
 

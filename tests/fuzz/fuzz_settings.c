@@ -93,7 +93,7 @@ static void rates_are_finite(const settings *set) {
 /* Written into a checkpoint and read from it, settings are the same. */
 static void come_back(const settings *come, const training_state *at) {
     static settings_meta meta, again;
-    const dataset none = { 0 };
+    const dataset none = { .kind = &source_made };
     settings_to_meta(come, at, &none, &meta);
     wf_file *f = checkpoint(meta.pairs, meta.n);
     fuzz_must(wf_file_ok(f));
