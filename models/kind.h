@@ -94,7 +94,7 @@ const char *wf_stack_text(const wf_block_options *o, wf_positions positions,
 /* The layers of a stack and the positions of its tokens. */
 bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *message);
 
-/* ---- what is recorded alike: record.c -------------------------------------------------------- */
+/* ---- what is recorded alike: record_model.c -------------------------------------------------------- */
 
 /* Zeroed; n_handed tensors that it hands from its start to its steps. wf_model_free frees the
  * `bytes`, which begin with a wf_model. NULL with message. */

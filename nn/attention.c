@@ -5,7 +5,7 @@
  *
  * in_proj_weight holds W_Q, W_K, W_V one below the other, so that self-attention computes all
  * three in one product, and cross-attention keys and values in one. The core, softmax(Q K^T /
- * sqrt(d)) V, is a fused op (ops/attention/attention.c). B batch, T queries, S keys, H heads, G of
+ * sqrt(d)) V, is a fused op (ops/attention/attention_op.c). B batch, T queries, S keys, H heads, G of
  * keys and values, D = H d model width. */
 #include "core/compose.h"
 #include "module.h"

@@ -1,5 +1,5 @@
 /* nn/init.c - initial values that depend on what a matrix is for. The distributions are in
- * ops/init.c, and tables of sines in ops/shape/sinusoid.c.
+ * ops/initial_values.c, and tables of sines in ops/shape/sinusoid.c.
  *
  * fan_in and fan_out are those of one projection: a packed [3D, D] matrix of three projections
  * has fans D and D. With a fan of 3D its values would be too small by a factor of sqrt(2). */

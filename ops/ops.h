@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* ---- initial values: init.c ------------------------------------------------------------------ */
+/* ---- initial values: initial_values.c ------------------------------------------------------------------ */
 WF_API wf_init wf_init_zeros(void);
 WF_API wf_init wf_init_constant(double value);
 WF_API wf_init wf_init_uniform(double bound); /* in [-bound, bound) */
@@ -438,7 +438,7 @@ WF_API wf_tensor *wf_rotary(wf_tensor *x, wf_tensor *ids, double base, bool inte
 WF_API wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interleaved);
 WF_API wf_tensor *wf_rotate(wf_tensor *x, wf_tensor *table, bool interleaved);
 
-/* ---- attention: attention.c ------------------------------------------------------------------ */
+/* ---- attention: attention_op.c --------------------------------------------------------------- */
 typedef struct wf_attention_options {
     bool causal;      /* query i sees keys j <= i + (keys - queries) */
     bool additive;    /* the mask is added to the scores; else 1 = may attend, 0 = may not */

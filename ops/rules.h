@@ -10,7 +10,7 @@
 #undef RULE
 
 /* For rules about a + y, a sum of gradients: replace it by the op of y, whose operand `addend` is
- * absent so far and becomes a. rules.c */
+ * absent so far and becomes a. rewrite_rules.c */
 bool wf_fuse_addend(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *y, int addend);
 
 #endif

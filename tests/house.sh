@@ -73,6 +73,10 @@ once 'core/base/bf16\.h|ops/kernels/panels\.inc' '0x7[fF]{3} \+' 'bf16 is rounde
 once 'core/base/clock\.h' 'CLOCK_MONOTONIC' 'the time is read elsewhere than in clock.h'
 once 'core/op\.h' '\<MESSAGE = [0-9]' 'a size of messages beside WF_MESSAGE'
 
+# A file's name is used once. (ops/kernels/blocks.h: another name compiles all kernels again.)
+found=$(echo "$library $programs" | tr ' ' '\n' | grep '\.[ch]$' | grep -vx 'ops/kernels/blocks\.h' | sed 's|.*/||' | sort | uniq -d)
+[ -z "$found" ] || fail "two files have one name: $found"
+
 # The examples are what anyone could have written: nothing of the source tree but the installed headers.
 found=$(grep -n '#include "' tools/examples/*.[ch]* | grep -vE '"(digits|sentences)\.h"' || true)
 [ -z "$found" ] || fail "an example includes more than is installed: $found"

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "core/base/bf16.h"
-#include "core/base/int8.h"
+#include "core/base/int8_row.h"
 #include "core/base/memory.h"
 #include "core/record/record.h"
 #include "reader.h"

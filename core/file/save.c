@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/int8.h"
+#include "core/base/int8_row.h"
 #include "core/record/record.h"
 #include "file_format.h"
 #include "leaves.h"

@@ -3,7 +3,7 @@
  *
  * plan.c     which nodes must be computed             order.c    in which order
  * rewrite.c  rewrite rules: fusion of ops             bind.c     a binding: shapes, views, pointers
- * memory.c   lifetimes of storages                    offsets.c  what lies where in the arena
+ * plan_memory.c   lifetimes of storages                    offsets.c  what lies where in the arena
  * run.c      feed, run, fetch, profile                state.c    cached rows of a generation
  * pool.c     threads */
 #ifndef WEFT_CORE_PLAN_PLAN_H
@@ -162,7 +162,7 @@ bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need);
  * write. p->nodes are leaves, then values, then updates; the arguments are the first two ends. */
 bool wf_order_nodes(wf_plan *p, int leaves, int values);
 
-/* memory.c */
+/* plan_memory.c */
 bool wf_assign_memory(binding *b); /* lifetimes -> offsets, b->arena; false: no memory */
 /* offsets.c: of the storages of a list, the largest first; and b->arena. */
 bool wf_assign_offsets(binding *b, const int *list, int n);

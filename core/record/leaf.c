@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/int8.h"
+#include "core/base/int8_row.h"
 #include "core/base/random.h"
 
 wf_tensor *wf_find(const wf_graph *g, const char *name) {

@@ -19,13 +19,13 @@ typedef struct hf_search {
 /* One more sentence; what has no room is left out. */
 WF_PRINTF(2, 3) void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...);
 
-/* ---- config.c: config.json ------------------------------------------------------------------- */
+/* ---- hf_config.c: config.json ------------------------------------------------------------------- */
 
 bool wf_hf_read_config(const hf_object *o, const hf_family **family, hf_config *c, char *message);
 /* After the ids of generation_config.json: one form of the Transformer, of this family. */
 bool wf_hf_complete(const hf_family *family, hf_config *c, char *message);
 
-/* ---- search.c: generation_config.json, or config.json in old folders ------------------------- */
+/* ---- hf_search.c: generation_config.json, or config.json in old folders ------------------------- */
 
 bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *notes, char *message);
 bool wf_hf_is_search_key(const char *name);
@@ -67,7 +67,7 @@ bool wf_hf_save_weights(const wf_model *m, const hf_family *family, const int32_
 typedef bool (*wf_hf_put)(void *user, const char *name, const void *bytes, size_t size,
                           char *message);
 
-/* ---- tokenizers.c: those of Marian; multilingual.c: of many languages; byte_level.c: BART's ---- */
+/* ---- tokenizers.c: those of Marian; multilingual.c: of many languages; hf_byte_level.c: BART's ---- */
 
 bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf_config *c,
                            wf_hf *out, char *message);

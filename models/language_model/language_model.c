@@ -2,7 +2,7 @@
  * graph.
  *
  * Tokens and positions -> layers of causal self-attention -> logits; the rest is the same for every
- * model (record.c). Keys and values pass through caches, and positions count from "P", so that a
+ * model (record_model.c). Keys and values pass through caches, and positions count from "P", so that a
  * plan with a state can read token by token or a whole prompt at once. B batch, T length, D model
  * width, V vocabulary. */
 #include "models/language_model.h"

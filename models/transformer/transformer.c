@@ -3,7 +3,7 @@
  *
  * Read from wf_transformer_new at the end upwards: source -> encoder -> memory; target and
  * memory -> decoder -> logits; logits and labels -> loss; loss -> gradients -> updates (the last
- * two are those of every model: record.c). All of it is recorded once. What is run of it, when, and
+ * two are those of every model: record_model.c). All of it is recorded once. What is run of it, when, and
  * with which sizes is a matter of plans (plans.c, decoder.c). B batch, S source length, T target
  * length, H heads, D model width, V vocabulary. */
 #include "models/transformer.h"

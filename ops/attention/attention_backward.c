@@ -1,4 +1,4 @@
-/* ops/attention/attention_backward.c - gradient of attention.c: q, k, v, mask, dy, y, stats -> dq,
+/* ops/attention/attention_backward.c - gradient of attention_op.c: q, k, v, mask, dy, y, stats -> dq,
  * dk, dv.
  *
  * With scores s = scale q k^T, weights p = softmax(s), dropped weights r = dropout(p), y = r v:
@@ -8,7 +8,7 @@
  * "FlashAttention", appendix B). The weights are recomputed from the stats of each row. A piece is a
  * whole head of k and v with all heads of q that use it, one after the other, so that dk and dv are
  * summed by one task, in one order. */
-#include "attention.h"
+#include "attention_op.h"
 #include "ops/base/shapes.h"
 
 static bool shape_attention_backward(wf_call *c) {

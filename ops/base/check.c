@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "op.h"
+#include "op_base.h"
 #include "shapes.h"
 #include "walk.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "core/base/random.h"
-#include "op.h"
+#include "op_base.h"
 
 /* wf_unit_double of the two halves of a word: uniform in [0, 1). */
 static double unit(uint64_t words) {

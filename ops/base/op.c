@@ -1,5 +1,5 @@
 /* ops/base/op.c - elements of a view as doubles, whatever their type; constants. */
-#include "op.h"
+#include "op_base.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/base/int8.h"
-#include "op.h"
+#include "core/base/int8_row.h"
+#include "op_base.h"
 #include "panels.h"
 
 /* ---- copies: row-major to panels, panels to row-major; a task is a panel --------------------- */

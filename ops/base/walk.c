@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "op.h"
+#include "op_base.h"
 #include "shapes.h"
 #include "walk.h"
 

@@ -5,12 +5,12 @@
  *
  *     y_i = sum over k of w_k x_(s i + d k - p)
  *
- * The three ops of conv.c are the three products of such a sum: y of x and w; x's share of y and
+ * The three ops of convolution.c are the three products of such a sum: y of x and w; x's share of y and
  * w, the transposed convolution; w's share of x and y. Each is the gradient of the two others. */
 #ifndef WEFT_OPS_CONVOLUTION_CONVOLUTION_H
 #define WEFT_OPS_CONVOLUTION_CONVOLUTION_H
 
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 
 typedef struct conv { /* [2]: of the rows (H), of the columns (W) */
     int64_t stride[2], padding[2], dilation[2], output_padding[2], groups;

@@ -2,10 +2,10 @@
  *
  * Windows that overlap are the same memory seen several times: the strides of the two axes that
  * stand for one. Nothing may be written through such a view. A kernel overwrites only operands that
- * are row-major (core/plan/memory.c), which no view with overlapping windows is. */
+ * are row-major (core/plan/plan_memory.c), which no view with overlapping windows is. */
 #include <string.h>
 
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 

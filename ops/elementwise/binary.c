@@ -2,7 +2,7 @@
  * family is a row of binary.inc: its value becomes a loop in kernels/, its gradients are recorded
  * by the expressions in the row. */
 #include "integer.h"
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 

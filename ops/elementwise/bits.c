@@ -5,7 +5,7 @@
  * bitwise_right_shift, which copies the sign, 0 or -1. Integers have no gradient. */
 #include "core/compose.h"
 #include "integer.h"
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 

@@ -1,6 +1,6 @@
 /* ops/elementwise/chain.c - the ops that the engine records for gradients: copy, fill, sum_to and
  * broadcast_to. (Another one, add, is a row of binary.inc.) */
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/panels.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "core/compose.h"
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 
 static wf_tensor *constant_for(wf_tensor *x, double value) {
     return wf_constant(x ? x->graph : NULL, value);

@@ -13,7 +13,7 @@
 
 #include "core/base/random.h"
 #include "dropout.h"
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 

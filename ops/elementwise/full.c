@@ -1,7 +1,7 @@
 /* ops/elementwise/full.c - one value in a shape: a constant, repeated by a stride of 0. */
 #include <math.h>
 
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 
 /* One element of this type. */
 static wf_tensor *one_element(wf_graph *g, wf_dtype dtype, double value) {

@@ -2,7 +2,7 @@
  * a row of integer.inc, its real form a row of unary.inc or binary.inc. */
 #include "integer.h"
 
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/walk.h"
 
 /* -2^31 / -1 wraps, too. */

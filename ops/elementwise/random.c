@@ -9,7 +9,7 @@
 #include "core/compose.h"
 #include "dropout.h"
 #include "ops/base/draw.h"
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 

@@ -4,7 +4,7 @@
 #include "unary.h"
 #include "core/compose.h"
 #include "integer.h"
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 

@@ -2,7 +2,7 @@
  * broadcasting. */
 #include "core/compose.h"
 #include "integer.h"
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/compose.h"
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/norm/rows.h"
 

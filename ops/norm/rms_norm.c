@@ -5,7 +5,7 @@
  * and dy, dweight. */
 #include <string.h>
 
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "rows.h"
 

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "core/compose.h"
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/shape/index.h"
 

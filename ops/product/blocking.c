@@ -2,7 +2,7 @@
  * and how its factors are read. Bits do not depend on it. */
 #include "blocking.h"
 
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/kernels/blocks.h"
 
 /* The least multiply-adds of a task; elements of a b that is cheap to pack again for every block of

@@ -4,7 +4,7 @@
  * beside it. That takes a pass over a before the products, which all tasks share. */
 #include "int8.h"
 
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 
 /* Elements that a task rounds at least: a decoder's few rows need no second thread. */
 #define LEAST_ROUNDED (1 << 14)

@@ -4,7 +4,7 @@
  * reduce.c. */
 #include <math.h>
 
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 

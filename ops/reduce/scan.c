@@ -4,7 +4,7 @@
  * All three are y[i] = a[i] y[i-1] + b[i], computed in order and in double; cumsum has a = 1,
  * cumprod y[-1] = 1 and b = 0. Their gradients are scans in the other direction, without a division,
  * and so are right where x is 0, to any order. */
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 
 typedef struct scan_attrs {

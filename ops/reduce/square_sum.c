@@ -3,7 +3,7 @@
  * The blocks are those of a row-major order, WF_SQUARE_BLOCK elements each, the last one what is
  * left. A norm of gradients is the root of the sum over all blocks of all gradients (nn/optimizer.c):
  * blocks that lie apart, as on several machines, can be computed apart and give the same bits. */
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/compose.h"
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 

@@ -6,7 +6,7 @@
  * capacity. */
 #include <string.h>
 
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 

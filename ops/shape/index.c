@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "index.h"
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/panels.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "core/compose.h"
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 
 #define PI 3.141592653589793

@@ -5,7 +5,7 @@
 #ifndef WEFT_OPS_UPDATE_UPDATE_H
 #define WEFT_OPS_UPDATE_UPDATE_H
 
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 
 /* adam_step's operands; the first three are written. */
 enum { ADAM_PARAM, ADAM_M, ADAM_V, ADAM_GRAD, ADAM_SCALE, ADAM_RATES, ADAM_OPERANDS };

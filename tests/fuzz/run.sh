@@ -60,7 +60,7 @@ build_library() {
         compile "$source" $check -fsanitize=fuzzer-no-link $(tracing "$source")
     done
     compile ops/kernels/kernels.c
-    compile ops/kernels/blocks.c
+    compile ops/kernels/cache_blocks.c
     kernels="-O2 -ffp-contract=fast -fno-math-errno -fno-trapping-math"
     sets=base
     case $(uname -m) in x86_64) sets='base avx2 avx512' ;; aarch64) sets='base neon' ;; esac

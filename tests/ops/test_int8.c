@@ -1,6 +1,6 @@
 /* tests/ops/test_int8.c - weights in int8: what is kept, and products that are exact, in every
  * table, for any rows beside them. */
-#include "core/base/int8.h"
+#include "core/base/int8_row.h"
 #include "core/base/random.h"
 #include "ops/kernels/kernels.h"
 #include "tests/suites.h"

@@ -1,5 +1,5 @@
 /* tools/generate/attention_text.c - the attention in block characters, for a terminal. See
- * attention.h.
+ * attention_maps.h.
  *
  * A cell is two columns wide, or one where there are many, and the darker the larger the weight.
  * The source's tokens stand upright above their columns. */
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attention.h"
+#include "attention_maps.h"
 #include "core/base/utf8.h"
 #include "tools/cli/terminal.h"
 

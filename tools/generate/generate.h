@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-#include "attention.h"
+#include "attention_maps.h"
 #include "models/generation.h"
 #include "tools/cli/options.h"
 #include "tools/cli/output.h"

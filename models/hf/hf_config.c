@@ -1,4 +1,4 @@
-/* models/hf/config.c - config.json: every key of it means something, must have one value, or is
+/* models/hf/hf_config.c - config.json: every key of it means something, must have one value, or is
  * known to change no result. */
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* tools/generate/attention.c - where a model looks, as JSON and as a heat map. See attention.h. */
-#include "attention.h"
+/* tools/generate/attention_maps.c - where a model looks, as JSON and as a heat map. See attention_maps.h. */
+#include "attention_maps.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* ops/rules.c - what core needs of the ops: four of them, and the rewrite rules of rules.inc; and a
+/* ops/rewrite_rules.c - what core needs of the ops: four of them, and the rewrite rules of rules.inc; and a
  * function that several rules use. */
-#include "rules.h"
 #include "core/basis.h"
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
+#include "rules.h"
 
 enum { ALONE = false, SHARED = true };
 

@@ -1,4 +1,4 @@
-/* core/plan/memory.c - the memory planner: lifetimes to offsets.
+/* core/plan/plan_memory.c - the memory planner: lifetimes to offsets.
  *
  * Lifetimes are those of storages, which several views share. An op that allows it overwrites an
  * operand that is read for the last time. The remaining storages get offsets in offsets.c. */

@@ -1,4 +1,4 @@
-/* models/hf/byte_level.c - BART's tokenizer: byte-pair encoding of bytes as GPT-2 has it; read, and written.
+/* models/hf/hf_byte_level.c - BART's tokenizer: byte-pair encoding of bytes as GPT-2 has it; read, and written.
  *
  * As tokenization_roberta.py of transformers 5.23 has it, which BartTokenizer is: <s> in front of a
  * line and </s> behind it, the ids of vocab.json, the merges of merges.txt. */

@@ -1,5 +1,5 @@
-/* core/base/int8.c - a row of weights as int8 with one scale. */
-#include "int8.h"
+/* core/base/int8_row.c - a row of weights as int8 with one scale. */
+#include "int8_row.h"
 
 #include <assert.h>
 #include <float.h>

@@ -1,11 +1,11 @@
-/* tools/generate/attention.h - where a model looks: the attention weights of one source and its
+/* tools/generate/attention_maps.h - where a model looks: the attention weights of one source and its
  * output, as JSON, as an SVG heat map (svg.h), and in block characters.
  *
  * A row of weights belongs to the query of one target position: the token fed there, which is the
  * start or one that is written already. In pictures of the cross-attention its label is the token
  * that the model writes there, so that a row shows where the model looked to write it. */
-#ifndef WEFT_TOOLS_GENERATE_ATTENTION_H
-#define WEFT_TOOLS_GENERATE_ATTENTION_H
+#ifndef WEFT_TOOLS_GENERATE_ATTENTION_MAPS_H
+#define WEFT_TOOLS_GENERATE_ATTENTION_MAPS_H
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
-/* ops/shape/size.c - sizes as numbers: the size of an axis (i32) and the number of elements along axes
+/* ops/shape/size_of_axis.c - sizes as numbers: the size of an axis (i32) and the number of elements along axes
  * (real), read when a plan runs, so that they are those that are bound then. 1 over such a count is
  * inverse_count (reduce/reduce.c). */
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 
 /* ---- size_of: i32 [] ------------------------------------------------------------------------- */

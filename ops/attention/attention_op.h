@@ -1,11 +1,11 @@
-/* ops/attention/attention.h - declarations that attention.c and attention_backward.c share:
+/* ops/attention/attention_op.h - declarations that attention_op.c and attention_backward.c share:
  * operands in the form that the kernels read, and how heads are divided into tasks.
  *
  * Not for other files. */
-#ifndef WEFT_OPS_ATTENTION_ATTENTION_H
-#define WEFT_OPS_ATTENTION_ATTENTION_H
+#ifndef WEFT_OPS_ATTENTION_ATTENTION_OP_H
+#define WEFT_OPS_ATTENTION_ATTENTION_OP_H
 
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 
 /* The last three are operands of the backward op. */
 enum { IN_Q, IN_K, IN_V, IN_MASK, IN_DY, IN_Y, IN_STATS };

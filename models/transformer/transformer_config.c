@@ -1,4 +1,4 @@
-/* models/transformer/config.c - the configuration of a Transformer: defaults, limits, and its
+/* models/transformer/transformer_config.c - the configuration of a Transformer: defaults, limits, and its
  * fields in files.
  *
  * Configurations also come from damaged or hostile files, so every number is checked before

@@ -1,7 +1,7 @@
-/* core/base/int8.h - inside core and ops: a row of weights as int8 with one scale. Not
+/* core/base/int8_row.h - inside core and ops: a row of weights as int8 with one scale. Not
  * installed. */
-#ifndef WEFT_CORE_BASE_INT8_H
-#define WEFT_CORE_BASE_INT8_H
+#ifndef WEFT_CORE_BASE_INT8_ROW_H
+#define WEFT_CORE_BASE_INT8_ROW_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* ops/convolution/pool.c - pooling: the maximum or the mean of every window of an image.
+/* ops/convolution/pooling.c - pooling: the maximum or the mean of every window of an image.
  *
  * The mean is a convolution of each channel with a constant. The maximum has a kernel, which also
  * keeps which tap of its window each one is, counted from 0, row by row; -1 if the window holds

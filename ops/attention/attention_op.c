@@ -1,4 +1,4 @@
-/* ops/attention/attention.c - scaled dot-product attention, fused (Vaswani et al. 2017, 3.2.1).
+/* ops/attention/attention_op.c - scaled dot-product attention, fused (Vaswani et al. 2017, 3.2.1).
  *
  *     y = dropout(softmax(scale q k^T, masked)) v        B batch, H heads, T queries, S keys
  *
@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "attention.h"
+#include "attention_op.h"
 #include "core/compose.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"

@@ -1,8 +1,8 @@
-/* ops/kernels/blocks.c - the blocks of matrix products, from the caches. */
+/* ops/kernels/cache_blocks.c - the blocks of matrix products, from the caches. */
 #include "blocks.h"
 
 #include "kernels.h"
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 
 /* With fewer steps of k the start and the end of each tile are felt; with more there is nothing
  * left to gain. */

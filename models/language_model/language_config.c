@@ -1,4 +1,4 @@
-/* models/language_model/config.c - the configuration of a language model: defaults, limits, and its
+/* models/language_model/language_config.c - the configuration of a language model: defaults, limits, and its
  * fields in files. */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
-/* ops/base/op.h - what every op needs: kernel tables, elements of a view, other ops. Not
+/* ops/base/op_base.h - what every op needs: kernel tables, elements of a view, other ops. Not
  * installed. */
-#ifndef WEFT_OPS_BASE_OP_H
-#define WEFT_OPS_BASE_OP_H
+#ifndef WEFT_OPS_BASE_OP_BASE_H
+#define WEFT_OPS_BASE_OP_BASE_H
 
 #include "ops/custom.h"
 #include "ops/kernels/kernels.h"

@@ -1,4 +1,4 @@
-/* models/hf/search.c - how generate() of transformers would search, read from
+/* models/hf/hf_search.c - how generate() of transformers would search, read from
  * generation_config.json or, where there is none, from config.json, as transformers does
  * (generation/configuration_utils.py).
  *

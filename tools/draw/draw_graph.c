@@ -1,4 +1,4 @@
-/* tools/draw/graph.c - writes a model, or a part of one, as a graph for Graphviz: to be looked at. */
+/* tools/draw/draw_graph.c - writes a model, or a part of one, as a graph for Graphviz: to be looked at. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

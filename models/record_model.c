@@ -1,4 +1,4 @@
-/* models/record.c - what every model is recorded from alike: its inputs, the table of its tokens,
+/* models/record_model.c - what every model is recorded from alike: its inputs, the table of its tokens,
  * its output, and what follows from logits and labels.
  * B batch, T target length, D model width, V vocabulary. */
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* ops/convolution/conv.c - what convolutions mean: conv2d, conv_transpose2d, and their forms for
+/* ops/convolution/convolution.c - what convolutions mean: conv2d, conv_transpose2d, and their forms for
  * one axis.
  *
  *     y[n,o,i,j] = b[o] + sum over c, u, v of w[o,c,u,v] x[n, c, s i + d u - p, s j + d v - p]

@@ -1,4 +1,4 @@
-/* ops/init.c - initial values of parameters and buffers.
+/* ops/initial_values.c - initial values of parameters and buffers.
  *
  * Element e is a pure function of (key, e): the same in any order, with any number of threads and
  * any instruction set. Values are computed in double and rounded once, so that an f32 model starts
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ops/base/draw.h"
-#include "ops/base/op.h"
+#include "ops/base/op_base.h"
 
 typedef struct target { /* where n elements of a type go */
     wf_view view;
