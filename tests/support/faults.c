@@ -93,32 +93,39 @@ static void *remember(void *block) {
     return block;
 }
 
-static bool no_memory(void) {
-    bool none = fails();
+static size_t largest;
+
+void faults_largest(size_t bytes) {
+    largest = bytes;
+}
+
+static bool no_memory(size_t size) {
+    bool none = fails() || (largest && size > largest);
     if (none) errno = ENOMEM;
     return none;
 }
 
 void *__wrap_malloc(size_t size) {
-    return no_memory() ? NULL : remember(__real_malloc(size));
+    return no_memory(size) ? NULL : remember(__real_malloc(size));
 }
 
 void *__wrap_calloc(size_t n, size_t size) {
-    return no_memory() ? NULL : remember(__real_calloc(n, size));
+    size_t bytes = n && size > SIZE_MAX / n ? SIZE_MAX : n * size;
+    return no_memory(bytes) ? NULL : remember(__real_calloc(n, size));
 }
 
 void *__wrap_aligned_alloc(size_t alignment, size_t size) {
-    return no_memory() ? NULL : remember(__real_aligned_alloc(alignment, size));
+    return no_memory(size) ? NULL : remember(__real_aligned_alloc(alignment, size));
 }
 
 void *__wrap_realloc(void *block, size_t size) {
-    if (no_memory()) return NULL;
+    if (no_memory(size)) return NULL;
     forget(block);
     return remember(__real_realloc(block, size));
 }
 
 int __wrap_posix_memalign(void **block, size_t alignment, size_t size) {
-    if (fails()) return ENOMEM;
+    if (no_memory(size)) return ENOMEM;
     int error = __real_posix_memalign(block, alignment, size);
     if (!error) remember(*block);
     return error;

@@ -12,10 +12,14 @@
 #define WEFT_TESTS_SUPPORT_FAULTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 void faults_begin(long at, bool persistent);
 bool faults_pause(bool pause); /* returns what it was */
 long faults_end(long *left);
+
+/* Requests of more bytes than that fail; 0: any may succeed. */
+void faults_largest(size_t bytes);
 
 /* What the library asks of the disk: after so many calls of this name, this many fail, with this
  * errno; 0: they do nothing and say so. A name of NULL: none fails. */
