@@ -101,7 +101,10 @@ int64_t wf_model_room(const wf_model *m, int64_t n) {
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
 bool wf_model_bind(const wf_model *m, wf_plan *p, int64_t B, int64_t S, int64_t T) {
-    if (!m) return false;
+    if (!p) return false;
+    if (!m) return wf_plan_fail(p, "there is no model");
+    if (S < 0 || T < 0 || S > INT32_MAX || T > INT32_MAX)
+        return wf_plan_fail(p, "%lld and %lld tokens are no pairs", (long long)S, (long long)T);
     if (m->src) return wf_bind(p, "B", B) && wf_bind(p, "S", S) && wf_bind(p, "T", T);
     return wf_bind(p, "B", B) && wf_bind(p, "T", S + T);
 }

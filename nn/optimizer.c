@@ -11,6 +11,7 @@
  * `unguarded` there is no norm, and the scale is 1 / count. Accumulation of micro-batches works in
  * the same way, with sums in buffers instead of the gradients and the count: a stack of partial sums
  * for each, as the order of addition is a tree (sum_tree.h). */
+#include "core/plan/plan.h"
 #include "module.h"
 #include "sum_tree.h"
 
@@ -375,7 +376,11 @@ int wf_partial_sums(int64_t micro_batches) {
 bool wf_feed_micro_batch(wf_plan *p, const wf_optimizer *o, int64_t i, int64_t of) {
     wf_sum_tree t = wf_sum_tree_of(of);
     double at[2] = { 0 };
-    if (!o || !o->accumulation.at || i < 0 || i >= of) return false;
+    if (!p) return false;
+    if (!o || !o->accumulation.at)
+        return wf_plan_fail(p, "a micro-batch is fed, and the optimizer has no partial sums");
+    if (i < 0 || i >= of)
+        return wf_plan_fail(p, "there is no micro-batch %lld of %lld", (long long)i, (long long)of);
     wf_sum_tree_add(&t, 0, i);
     at[0] = t.depth, at[1] = wf_sum_tree_push(&t, i, i + 1);
     return wf_feed_reals(p, o->accumulation.at, at, 2);

@@ -288,6 +288,8 @@ wf_sharded *wf_shard_new(wf_graph *g, const wf_optimizer *o, wf_tensor *const *p
     const char *why = wrong(g, o, params, options, micro_batches);
     if (!why) why = wrong_transport(t);
     wf_sharded *s = why ? NULL : calloc(1, sizeof *s);
+    char nobody[MESSAGE];
+    if (!message) message = nobody;
     snprintf(message, MESSAGE, "%s", why ? why : "out of memory");
     if (!s) return NULL;
     s->graph = g, s->of = o, s->t = t, s->most = micro_batches;

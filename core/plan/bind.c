@@ -329,7 +329,10 @@ static bool bind_computed(wf_plan *p, binding *b, int i, int64_t position) {
             if (!add_view_storage(p, b, &v->view, &v->at, IN_FEED, p->nodes[at].feed)) return false;
         }
         if (p->nodes[at].data && v->at.storage < 0)
-            return wf_plan_fail(p, "%s: result %d of a node whose result 0 is fed", t->op->name, k);
+            return wf_plan_fail(p,
+                                "%s: result %d of a node whose result 0 is fed: nothing computes "
+                                "the one without the other",
+                                t->op->name, k);
         if (!keep_fetched(p, b, at)) return false;
     }
     return true;

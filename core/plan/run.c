@@ -261,13 +261,15 @@ bool wf_run_state(wf_plan *p, wf_state *s) {
 
 /* NULL: it can't be fetched. */
 static const bound_view *computed(wf_plan *p, const wf_tensor *t) {
-    const bound_view *v = wf_plan_ok(p) ? wf_plan_value(p, t) : NULL;
     if (!wf_plan_ok(p)) return NULL;
-    if (!v || !p->nodes[p->index[t->id]].fetched)
+    bool here = t && t->graph == p->graph && t->id >= 0 && t->id < p->n_index;
+    if (!here || p->index[t->id] < 0 || !p->nodes[p->index[t->id]].fetched)
         return wf_plan_fail(p, "'%s' is not among the fetches of this plan",
                             t ? called(t) : "NULL"),
                NULL;
-    return p->ran ? v : (wf_plan_fail(p, "'%s' is fetched before a run", called(t)), NULL);
+    const bound_view *v = p->ran ? wf_plan_value(p, t) : NULL;
+    if (!v) wf_plan_fail(p, "'%s' is fetched before a run", called(t));
+    return v;
 }
 
 const void *wf_fetched(wf_plan *p, const wf_tensor *t) {

@@ -10,6 +10,11 @@ static bool alone(const wf_transport *t) {
     return !t || t->size == 1;
 }
 
+/* Are there bytes between these offsets, and no memory for them? */
+static bool missing(const wf_transport *t, const void *data, const int64_t *at) {
+    return !at || (!data && at[wf_transport_size(t)] > at[0]);
+}
+
 /* Rank r's part may be empty with a NULL pointer, which memcpy does not allow. */
 static bool copy(void *to, const void *from, int64_t bytes) {
     if (bytes > 0 && to != from) memmove(to, from, (size_t)bytes);
@@ -31,7 +36,7 @@ static int64_t of_others(const wf_transport *t, const int64_t *at) {
 
 bool wf_alltoallv(wf_transport *t, const void *send, const int64_t *send_at, void *receive,
                   const int64_t *receive_at) {
-    if (!send_at || !receive_at) return false;
+    if (missing(t, send, send_at) || missing(t, receive, receive_at)) return false;
     if (alone(t))
         return copy((char *)receive + receive_at[0], (const char *)send + send_at[0],
                     send_at[1] - send_at[0]);
@@ -41,10 +46,11 @@ bool wf_alltoallv(wf_transport *t, const void *send, const int64_t *send_at, voi
 }
 
 bool wf_allgatherv(wf_transport *t, const void *send, void *receive, const int64_t *receive_at) {
-    if (!receive_at) return false;
-    if (alone(t)) return copy((char *)receive + receive_at[0], send, receive_at[1] - receive_at[0]);
+    if (missing(t, receive, receive_at)) return false;
+    int64_t mine = receive_at[wf_transport_rank(t) + 1] - receive_at[wf_transport_rank(t)];
+    if (!send && mine > 0) return false;
+    if (alone(t)) return copy((char *)receive + receive_at[0], send, mine);
     double began = wf_seconds_now();
-    int64_t mine = receive_at[t->rank + 1] - receive_at[t->rank];
     bool ok = !t->code && t->allgatherv && t->allgatherv(t, send, receive, receive_at);
     return counted(t, began, ok, mine * (t->size - 1), of_others(t, receive_at));
 }

@@ -253,6 +253,7 @@ bool wf_broadcast_shapes(wf_call *c, const wf_view *a, const wf_view *b, wf_view
 }
 
 int wf_axis(int axis, int ndim) {
+    if (ndim <= 0) return -1;
     int i = axis < 0 ? axis + ndim : axis;
     return i >= 0 && i < ndim ? i : -1;
 }

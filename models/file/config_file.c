@@ -155,13 +155,17 @@ wf_model *wf_model_record(const wf_file *f, const wf_training_config *training, 
 bool wf_model_describe(const wf_file *f, char *text, char *message) {
     wf_any_config c;
     const wf_model_kind *kind = wf_config_from_file(f, &c, message);
-    if (kind) kind->describe(&c, text);
-    return kind;
+    if (!kind) return false;
+    if (!text) return fail(message, "there is no place for the description");
+    kind->describe(&c, text);
+    return true;
 }
 
 bool wf_model_read_block(const wf_file *f, wf_block_options *o, char *message) {
     wf_any_config c;
     const wf_model_kind *kind = wf_config_from_file(f, &c, message);
-    if (kind && o) *o = kind->block(&c);
-    return kind && o;
+    if (!kind) return false;
+    if (!o) return fail(message, "there is no place for the options of a layer");
+    *o = kind->block(&c);
+    return true;
 }

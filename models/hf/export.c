@@ -338,6 +338,8 @@ static bool write_folder(wf_hf *hf, const char *folder, const hf_family *family,
 bool wf_hf_export(wf_hf *hf, const char *folder, const wf_hf_writer *to, char *message) {
     const hf_family *family;
     hf_config c;
+    char nobody[WF_MESSAGE];
+    if (!message) message = nobody; /* the writer's functions are promised one */
     if (!hf || !hf->model || !folder || !to || !to->put)
         return fail(message, "there is no model, no folder, or no way to write");
     const wf_transformer *t = wf_transformer_of(hf->model);

@@ -298,7 +298,7 @@ static wf_tensor *weights_from_primitives(wf_tensor *q, wf_tensor *k, wf_tensor 
     scores = a->scale != 0
                  ? wf_scale(scores, a->scale)
                  : wf_mul(scores, wf_sqrt(wf_inverse_count(q, WF_LAST_AXIS))); /* / sqrt(d_k) */
-    wf_tensor *near = a->window > 0 ? window_mask(q, k, a->window) : NULL;
+    wf_tensor *near = q && k && a->window > 0 ? window_mask(q, k, a->window) : NULL;
     if (mask && a->additive) {
         scores = wf_add(scores, mask);
         mask = NULL;

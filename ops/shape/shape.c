@@ -27,13 +27,17 @@ static void count_kept_axes(const reshape *r, int *lead, int *trail) {
 }
 
 /* The sizes between the kept axes: dims, with WF_REST replaced so that they hold `total`
- * elements. */
-static bool infer_sizes(wf_call *c, int64_t total, int n, const int64_t *dims, int64_t *out) {
+ * elements. kept: there are kept axes. */
+static bool infer_sizes(wf_call *c, int64_t total, int n, const int64_t *dims, int64_t *out,
+                        bool kept) {
     int64_t known = 1;
     int rest = -1;
     for (int i = 0; i < n; i++) {
         if (dims[i] == WF_REST && rest >= 0) return wf_fail(c, "WF_REST occurs twice");
-        if (dims[i] == WF_KEEP) return wf_fail(c, "WF_KEEP between sizes");
+        if (dims[i] == WF_KEEP)
+            return wf_fail(c,
+                           "WF_KEEP, a 0, between sizes: it keeps first or last axes; a size of 0 "
+                           "is written WF_REST");
         if (wf_bound_later(dims[i]))
             return wf_fail(c,
                            "a size of %lld, which is bound later: WF_KEEP keeps an axis of the "
@@ -50,8 +54,9 @@ static bool infer_sizes(wf_call *c, int64_t total, int n, const int64_t *dims, i
         return true;
     }
     if (rest < 0 && total == known) return true;
-    return wf_fail(c, "%s: %lld elements cannot be cut into %lld%s", wf_show(c, &c->in[0]),
-                   (long long)total, (long long)known, rest < 0 ? "" : " x a rest");
+    return wf_fail(c, "%s: %lld elements cannot be cut into %lld%s%s", wf_show(c, &c->in[0]),
+                   (long long)total, (long long)known, rest < 0 ? "" : " x a rest",
+                   kept ? ", where a 0 keeps an axis; a size of 0 is written WF_REST" : "");
 }
 
 static bool shape_reshape(wf_call *c) {
@@ -67,7 +72,9 @@ static bool shape_reshape(wf_call *c) {
     for (int i = 0; i < lead; i++) shape[i] = x->shape[i];
     for (int i = 1; i <= trail; i++) shape[r->ndim - i] = x->shape[x->ndim - i];
     for (int i = lead; i < x->ndim - trail; i++) total *= x->shape[i];
-    if (!infer_sizes(c, total, r->ndim - lead - trail, r->dims + lead, shape + lead)) return false;
+    if (!infer_sizes(c, total, r->ndim - lead - trail, r->dims + lead, shape + lead,
+                     lead + trail > 0))
+        return false;
     wf_set_shape(&c->out[0], x->dtype, r->ndim, shape);
     return true;
 }

@@ -109,10 +109,11 @@ void begin_wf_rename(world *w, wf_rename *o) {
 }
 
 void begin_wf_sentencepiece_options(world *w, wf_sentencepiece_options *o) {
-    static const char model[] = "\x0a\x09\x0a\x05<unk>\x18\x02\x0a\x07\x0a\x03<s>\x18\x03"
-                                "\x0a\x08\x0a\x04</s>\x18\x03\x0a\x0a\x0a\x03\xE2\x96\x81\x15\0\0\x80\xbf"
-                                "\x0a\x08\x0a\x01"
-                                "a\x15\0\0\0\xc0";
+    static const char model[] =
+        "\x0a\x09\x0a\x05<unk>\x18\x02\x0a\x07\x0a\x03<s>\x18\x03"
+        "\x0a\x08\x0a\x04</s>\x18\x03\x0a\x0a\x0a\x03\xE2\x96\x81\x15\0\0\x80\xbf"
+        "\x0a\x08\x0a\x01"
+        "a\x15\0\0\0\xc0";
     char why[WF_MESSAGE];
     (void)w;
     wf_sentencepiece_defaults(model, sizeof model - 1, o, why);

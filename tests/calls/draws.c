@@ -34,9 +34,10 @@ void *taken(world *w, size_t bytes, int64_t n) {
 
 /* None between 8 and 2^31: what is allocated is small, or can't be. */
 static int64_t extreme(world *w) {
-    static const int64_t ends[] = { INT64_MIN, INT64_MIN + 1, INT32_MIN, -9,        -1,           0,
-                                    0,         5,             8,         INT32_MAX, INT64_MAX / 3,
-                                    INT64_MAX - 1, INT64_MAX };
+    static const int64_t ends[] = {
+        INT64_MIN, INT64_MIN + 1, INT32_MIN,     -9,       -1, 0, 0, 5, 8,
+        INT32_MAX, INT64_MAX / 3, INT64_MAX - 1, INT64_MAX
+    };
     return ends[dice(w, COUNT_OF(ends))];
 }
 
@@ -61,7 +62,8 @@ int64_t draw_axis(world *w, int place) {
 
 int64_t draw_axes(world *w, int place) {
     if (odd(w)) return dice(w, 2) ? draw_int(w, place) : (int64_t)dice(w, UINT32_MAX);
-    uint32_t sets[] = { WF_ALL_AXES, WF_LAST_AXIS, WF_AXIS(0), WF_AXIS(0) | WF_AXIS(1), WF_NO_AXES };
+    uint32_t sets[] = { WF_ALL_AXES, WF_LAST_AXIS, WF_AXIS(0), WF_AXIS(0) | WF_AXIS(1),
+                        WF_NO_AXES };
     return sets[dice(w, COUNT_OF(sets))];
 }
 
@@ -111,11 +113,16 @@ double draw_real(world *w, int place) {
 
 wf_init draw_init(world *w, int place) {
     switch (dice(w, 5)) {
-    case 0: return wf_init_constant(draw_real(w, place));
-    case 1: return wf_init_uniform(draw_real(w, place));
-    case 2: return wf_init_normal(draw_real(w, place));
-    case 3: return odd(w) ? (wf_init){ 0 } : wf_init_sinusoid();
-    default: return wf_init_zeros();
+    case 0:
+        return wf_init_constant(draw_real(w, place));
+    case 1:
+        return wf_init_uniform(draw_real(w, place));
+    case 2:
+        return wf_init_normal(draw_real(w, place));
+    case 3:
+        return odd(w) ? (wf_init){ 0 } : wf_init_sinusoid();
+    default:
+        return wf_init_zeros();
     }
 }
 
@@ -142,9 +149,11 @@ size_t exact_bytes(wf_plan *p, const wf_tensor *t) {
 /* ---- texts ----------------------------------------------------------------------------------- */
 
 const char *draw_text(world *w, int place) {
-    static const char *const wrong[] = { "",    ".",         "..",   "a.b",  "x",  "P",          "B",
-                                         "a b", "\xff\xfe",  "%s%n", "\n",   "ij,jk->ik",
-                                         "i->", "optimizer", "weft.config.d_model" };
+    static const char *const wrong[] = { "",     ".",         "..",
+                                         "a.b",  "x",         "P",
+                                         "B",    "a b",       "\xff\xfe",
+                                         "%s%n", "\n",        "ij,jk->ik",
+                                         "i->",  "optimizer", "weft.config.d_model" };
     if (absent(w, place)) return NULL;
     char *text = taken(w, 1, 600);
     if (!odd(w))
@@ -162,16 +171,17 @@ const char *draw_extent(world *w, int place) {
 }
 
 const char *draw_path(world *w, int place) {
-    static const char *const paths[] = { "new",   "model.safetensors", "state.safetensors",
-                                         "leaf",  "marian",            "folder",
-                                         "empty", "model.safetensors", "no/such/file",
-                                         "",      "noise" };
+    static const char *const paths[] = {
+        "new",   "model.safetensors", "state.safetensors", "leaf", "marian", "folder",
+        "empty", "model.safetensors", "no/such/file",      "",     "noise"
+    };
     return absent(w, place) ? NULL : paths[dice(w, COUNT_OF(paths))];
 }
 
 /* Without an end: its number of bytes is all that is known of it. */
 const char *draw_bytes_of_text(world *w, int place, int64_t n) {
-    static const char words[] = "a b a c\n<unk> \xC3\xA4 the\n{\"a\":0,\"b\":1}\n#version: 0.2\na b\n";
+    static const char words[] =
+        "a b a c\n<unk> \xC3\xA4 the\n{\"a\":0,\"b\":1}\n#version: 0.2\na b\n";
     if (absent(w, place)) return NULL;
     char *text = taken(w, 1, n);
     for (int64_t i = 0; i < n; i++)

@@ -86,8 +86,7 @@ static void live(uint64_t seed) {
 TEST_ROWS(any_sequence_of_calls_is_survived, ROWS) {
     int64_t calls = number_of("WEFT_CALLS", CALLS) / ROWS;
     uint64_t seed = (uint64_t)number_of("WEFT_CALLS_SEED", 1) * 1000003;
-    for (int64_t i = 0; i * CALLS_OF_A_WORLD < calls; i++)
-        live(seed + (uint64_t)(i * ROWS + _i));
+    for (int64_t i = 0; i * CALLS_OF_A_WORLD < calls; i++) live(seed + (uint64_t)(i * ROWS + _i));
 }
 
 /* ---- NULL ------------------------------------------------------------------------------------ */

@@ -61,7 +61,8 @@ static bool exchange(wf_transport *t, const void *send, const int64_t *send_at, 
 
 static bool gather(wf_transport *t, const void *send, void *receive, const int64_t *receive_at) {
     (void)t;
-    if (send) memcpy((char *)receive + receive_at[0], send, (size_t)(receive_at[1] - receive_at[0]));
+    if (send)
+        memcpy((char *)receive + receive_at[0], send, (size_t)(receive_at[1] - receive_at[0]));
     return true;
 }
 
@@ -114,20 +115,17 @@ static void add_steady(world *w) {
     w->graphs[w->n_graphs++] = g;
     w->steady_in = wf_input(g, "steady", WF_F32, SHAPE(wf_extent(g, "B", 8), 3));
     w->steady_out = wf_scale(w->steady_in, 2);
-    w->steady = wf_plan_new(g, &(wf_plan_options){ .fetch = &w->steady_out,
-                                                   .n_fetch = 1,
-                                                   .feed = &w->steady_in,
-                                                   .n_feed = 1 });
+    w->steady = wf_plan_new(
+        g, &(wf_plan_options){
+               .fetch = &w->steady_out, .n_fetch = 1, .feed = &w->steady_in, .n_feed = 1 });
     ck_assert_msg(wf_plan_ok(w->steady), "%s", wf_plan_error(w->steady));
 }
 
 void open_world(world *w, uint64_t seed, int odds) {
     *w = (world){ .random = seed, .odds = odds, .loud = getenv("WEFT_CALLS_LOUD") != NULL };
-    w->transport = (wf_transport){ .size = 1,
-                                   .alltoallv = exchange,
-                                   .allgatherv = gather,
-                                   .barrier = barrier,
-                                   .fail = give_up };
+    w->transport = (wf_transport){
+        .size = 1, .alltoallv = exchange, .allgatherv = gather, .barrier = barrier, .fail = give_up
+    };
     w->other = wf_graph_new(NULL);
     w->failed = wf_graph_new(&(wf_graph_options){ .real = (wf_dtype)9 });
     w->strangers[0] = wf_param(w->other, "a", SHAPE(2, 3), wf_init_zeros());
@@ -198,8 +196,7 @@ void end_call(world *w) {
 }
 
 void check_told(world *w, bool ok, const char *message) {
-    if (!ok && message)
-        ck_assert_msg(*message != '\0', "%s fails without a message", w->function);
+    if (!ok && message) ck_assert_msg(*message != '\0', "%s fails without a message", w->function);
     if (message) ck_assert_msg(strlen(message) < WF_MESSAGE, "%s: a long message", w->function);
 }
 
@@ -268,11 +265,9 @@ void keep_plan(world *w, wf_plan *p) {
 
 static wf_state *new_state(world *w) {
     wf_tensor *x = wf_find(current(w), "s"), *c = wf_cache(x, 1);
-    wf_plan *p = wf_plan_new(current(w), &(wf_plan_options){ .fetch = &c,
-                                                             .n_fetch = 1,
-                                                             .feed = &x,
-                                                             .n_feed = 1,
-                                                             .with_state = true });
+    wf_plan *p = wf_plan_new(
+        current(w), &(wf_plan_options){
+                        .fetch = &c, .n_fetch = 1, .feed = &x, .n_feed = 1, .with_state = true });
     wf_bind(p, "P", 0);
     wf_state *s = wf_state_new(p);
     wf_plan_free(p);

@@ -117,6 +117,26 @@ TEST(only_what_a_killed_save_left_is_removed) {
     }
 }
 
+/* By the path of a file that may be there or not, in a folder or in this one; nothing is written. */
+TEST(what_is_left_is_removed_without_a_save) {
+    char left[2][128], outside[] = "/tmp";
+    for (int with_folder = 0; with_folder < 2; with_folder++) {
+        for (int i = 0; i < 2; i++) {
+            snprintf(left[i], sizeof left[i], "%c.tmp-weft-%ld-0", 'm' + i, dead());
+            touch(left[i]);
+        }
+        wf_file_remove_left(NULL);
+        wf_file_remove_left("");
+        wf_file_remove_left("no/such/folder/m");
+        ck_assert(is_there(left[0]) && is_there(left[1]));
+        ck_assert_int_eq(chdir(folder), 0);
+        wf_file_remove_left(with_folder ? in_folder("m") : "m");
+        ck_assert_int_eq(chdir(outside), 0);
+        ck_assert_msg(!is_there(left[0]), "%s is still there", left[0]);
+        ck_assert_msg(is_there(left[1]) && !is_there("m"), "%s was deleted", left[1]);
+    }
+}
+
 /* Its number may be one of another container's: who writes holds a lock, and a link is no file. */
 TEST(what_somebody_writes_is_not_removed) {
     char written[128], link[128], byte;

@@ -1,7 +1,7 @@
 /* tests/core/record/test_misuse.c - what a program may get wrong with graphs, plans, states,
  * tokenizers, models and decoders: a sentence each, never a crash, and never a wrong number without
  * one. */
-#include "models/decode.h"
+#include "models/generation.h"
 #include "models/text.h"
 #include "models/transformer.h"
 #include "tests/suites.h"
@@ -44,6 +44,75 @@ TEST(a_constant_can_be_fed) {
     ck_assert(result == 10);
     wf_plan_free(p);
     end_graph(g);
+}
+
+/* A fed result is used wherever the plan needs no other result of its op. */
+TEST(result_0_of_several_can_be_fed) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_param(g, "x", SHAPE(2, 3), wf_init_uniform(1)), *dx;
+    wf_tensor *n = wf_layer_norm(x, NULL, NULL, 1e-5), *y = wf_scale(n, 2);
+    const float in[] = { 1, 2, 3, 4, 5, 6 };
+    float out[6];
+    wf_plan *p = plan_of(g, &y, 1, &n, 1, false);
+    ck_assert_msg(wf_feed(p, n, in, sizeof in) && wf_run(p) && wf_fetch(p, y, out, sizeof out),
+                  "%s", wf_plan_error(p));
+    for (int i = 0; i < 6; i++) ck_assert(out[i] == 2 * in[i]);
+    wf_plan_free(p);
+    ck_assert(wf_grad(wf_sum(wf_square(y), WF_ALL_AXES, false), &x, 1, &dx));
+    p = plan_of(g, &dx, 1, &n, 1, false);
+    ck_assert(!wf_feed(p, n, in, sizeof in) || !wf_run(p));
+    assert_contains(wf_plan_error(p), "layer_norm: result 1 of a node whose result 0 is fed: "
+                                      "nothing computes the one without the other");
+    wf_plan_free(p);
+    end_graph(g);
+}
+
+TEST(a_fetch_before_a_run_says_so) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(wf_extent(g, "B", 8), 3)),
+              *y = wf_named(wf_neg(x), "y");
+    wf_plan *p = plan_of(g, &y, 1, &x, 1, false);
+    float data[9] = { 0 };
+    for (int ran = 0; ran < 2; ran++) {
+        ck_assert(!wf_fetch(p, y, data, 24));
+        assert_contains(wf_plan_error(p), "'y' is fetched before a run");
+        ck_assert(wf_bind(p, "B", 2) && !wf_fetch(p, y, data, 24));
+        assert_contains(wf_plan_error(p), "'y' is fetched before a run");
+        ck_assert(wf_feed(p, x, data, 24) && wf_run(p) && wf_fetch(p, y, data, 24));
+        ck_assert(wf_bind(p, "B", 3));
+    }
+    wf_plan_free(p);
+    end_graph(g);
+}
+
+/* 0 is WF_KEEP in a shape: a size of 0 is what WF_REST takes. */
+TEST(a_reshape_to_no_elements_works_or_says_how) {
+    static const struct {
+        int64_t from[2], to[3];
+        int ndim;
+        const char *says; /* NULL: it works, and the rest is 0 */
+    } rows[] = {
+        { { 2, 0 }, { WF_REST, 5 }, 2, NULL },
+        { { 2, 0 }, { 3, WF_REST }, 2, NULL },
+        { { 0, 3 }, { 3, WF_REST, 0 }, 3, NULL },
+        { { 2, 0 }, { 0, 5 }, 2, "a size of 0 is written WF_REST" },
+        { { 2, 0 }, { 3, 0 }, 2, "a size of 0 is written WF_REST" },
+        { { 0, 2 }, { 3, 0, 4 }, 3, "a size of 0 is written WF_REST" },
+        { { 2, 3 }, { 0, 5 }, 2, "3 elements cannot be cut into 5, where a 0 keeps an axis" }
+    };
+    for (int i = 0; i < COUNT_OF(rows); i++) {
+        wf_graph *g = wf_graph_new(NULL);
+        wf_tensor *y = wf_reshape(wf_zeros(g, WF_F32, 2, rows[i].from), rows[i].ndim, rows[i].to);
+        if (rows[i].says) {
+            assert_contains(wf_error(g), rows[i].says);
+        } else {
+            wf_plan *p = plan_of(g, &y, 1, NULL, 0, false);
+            ck_assert_msg(wf_ok(g) && wf_run(p), "row %d: %s", i, wf_plan_error(p));
+            ck_assert_uint_eq(wf_bound_bytes(p, y), 0);
+            wf_plan_free(p);
+        }
+        wf_graph_free(g);
+    }
 }
 
 /* ---- tensors of the wrong kind --------------------------------------------------------------- */
@@ -571,6 +640,43 @@ TEST(a_model_and_a_decoder_accept_null) {
     ck_assert(!wf_score(d, 1, 1, one, one, 1, one, NULL, NULL, NULL));
     ck_assert(wf_score(d, 1, 1, one, one, 0, NULL, (int32_t[]){ 0 }, NULL, NULL));
     wf_decoder_free(d), wf_model_free(m), wf_file_free(f);
+}
+
+TEST(a_models_text_needs_a_model_and_a_place) {
+    char text[WF_MESSAGE] = "before", why[WF_MESSAGE] = "", path[512];
+    wf_model_text(NULL, NULL);
+    wf_model_text(NULL, text);
+    ck_assert_str_eq(text, "");
+    source_path("tests/data/model_plain.safetensors", path, sizeof path);
+    wf_file *f = wf_file_open(path);
+    wf_model *m = wf_model_load(f, NULL, WF_F32, 0, why);
+    ck_assert_msg(m != NULL, "%s", why);
+    wf_model_text(m, NULL);
+    wf_model_text(m, text);
+    assert_contains(text, "a Transformer of width 8");
+    ck_assert(!wf_model_describe(f, NULL, why));
+    ck_assert_str_eq(why, "there is no place for the description");
+    ck_assert(!wf_model_read_block(f, NULL, why));
+    ck_assert_str_eq(why, "there is no place for the options of a layer");
+    wf_model_free(m);
+    wf_file_free(f);
+}
+
+TEST(options_of_a_generation_have_its_lists) {
+    const wf_decode_options usual = wf_decode_defaults(), none = wf_generation_options(NULL);
+    ck_assert(none.beam == usual.beam && none.max_len_b == usual.max_len_b && none.n_banned == 0);
+    ck_assert(!none.banned && !none.forced && !none.begin_banned);
+    wf_generation g = { .options = usual,
+                        .banned = { 3, 4 },
+                        .n_banned = 2,
+                        .forced = { 5 },
+                        .n_forced = 1,
+                        .begin_banned = { 6 },
+                        .n_begin_banned = 1 };
+    g.options.beam = 7;
+    const wf_decode_options o = wf_generation_options(&g);
+    ck_assert(o.beam == 7 && o.banned == g.banned && o.n_banned == 2 && o.forced == g.forced);
+    ck_assert(o.n_forced == 1 && o.begin_banned == g.begin_banned && o.n_begin_banned == 1);
 }
 
 /* Every number of a configuration at both ends of its type: a sentence, or a model that is one. */
