@@ -119,6 +119,8 @@ def named(parameter):
     if callback:
         return 'callback', callback.group(1), ''
     m = re.match(r'(.*?)(\w+)((?:\[[^\]]*\])*)$', parameter)
+    if not m:
+        raise SystemExit(f'tests/calls/table.py: a parameter or field like no other: "{parameter}"')
     return m.group(1).strip(), m.group(2), m.group(3)
 
 
@@ -313,12 +315,11 @@ class Writer:
             return lines + [f'keep_{POOLS[base]}(w, made);']
         if '*' in result:
             return [f'(void){call};']
-        tensors = [f for k, f, a in fields(self.found[base]) if k == 'wf_tensor *' and not a] if '{' in self.found.get(
-            base, '') else []
         if base == 'wf_optimizer':
             return [f'keep_optimizer(w, {call});']
         if base in ('wf_sorted', 'wf_stft_result', 'wf_cross_entropy_result', 'wf_batch_norm_result',
                     'wf_recurrent_result'):
+            tensors = [f for k, f, a in fields(self.found[base]) if k == 'wf_tensor *' and not a]
             may = {'wf_recurrent_result': ('c',)}.get(base, ())
             return [f'{base} r = {call};'] + [
                 f'keep_tensor(w, r.{t}, {"true" if t in may else "false"});' for t in tensors]
