@@ -103,6 +103,38 @@ TEST(a_stop_on_the_way_does_not_stretch) {
     ck_assert(same_files("whole", "parts"));
 }
 
+/* Best weights of another training, or what else has that name, are not replaced by a resume. */
+TEST(best_weights_of_another_training_are_kept) {
+    make_pairs();
+    ok(PAIRS "--valid pairs --epochs 2 -o m > out; " PAIRS
+             "--valid pairs --epochs 2 --seed 2 -o n > out");
+    ok("cp m.best own; cp n.best m.best");
+    for (int i = 0; i < 2; i++) {
+        run("cp m.best before; cp m m0; train --resume --train pairs --valid pairs -o m --threads "
+            "1 --epochs 4");
+        expect(1);
+        assert_contains(result.err, "m.best is not of this training, which would replace it: move "
+                                    "it to another place");
+        ck_assert(same_files("m.best", "before") && same_files("m", "m0"));
+        ok("echo something > m.best");
+    }
+    ok("cp own m.best; train --resume --train pairs --valid pairs -o m --threads 1 --epochs 4 > "
+       "out");
+    ok(": > n.best; train --resume --train pairs --valid pairs -o n --threads 1 --epochs 3 > out");
+}
+
+/* Nobody reads the events: the training goes on without a word, and says so by its exit code. */
+TEST(a_closed_pipe_of_events_is_silent) {
+    ok("{ " NUMBERS
+       "--max-steps 30 --log-every 1 --json -o m; echo $? > code; } 2> err | head -n 1 > "
+       "first; cat err; cat code; wc -l < first");
+    ck_assert_str_eq(result.out, "141\n1\n");
+    ck_assert(meta_number("m", "train.step") == 30);
+    run(NUMBERS "--max-steps 3 --json -o m2 > /dev/full");
+    expect(1);
+    assert_contains(result.err, "stdout could not be written");
+}
+
 /* ---- the command that goes on ---------------------------------------------------------------- */
 
 /* Ctrl-C's advice, run by a shell as it stands. */

@@ -114,8 +114,11 @@ void event_send(report *r) {
     }
     if (r->log >= 0 && !append_line(r->log, e->text, e->length))
         report_failed(r, "the log could not be written");
-    if (r->json && (fwrite(e->text, 1, e->length, stdout) != e->length || fflush(stdout) != 0))
-        report_failed(r, "stdout could not be written");
+    if (!r->json) return;
+    bool written = fwrite(e->text, 1, e->length, stdout) == e->length && fflush(stdout) == 0;
+    if (written) return;
+    r->json = false;
+    if (!nobody_reads(STDOUT_FILENO)) report_failed(r, "stdout could not be written");
 }
 
 /* ---- progress ------------------------------------------------------------------------------ */

@@ -68,21 +68,30 @@ static void name_best(session *s) {
                  s->set->model + stem);
 }
 
-/* What an earlier part of this training kept, and no other training. */
+static bool is_there(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0 && s.st_size > 0;
+}
+
+/* What an earlier part of this training kept; another training's is not replaced. */
 static void find_best(session *s, const wf_file *f) {
     s->best_kept = INFINITY;
     if (!f || !*s->best_path) return;
     wf_file *best = wf_file_open(s->best_path);
-    if (identity_same(f, best)) s->best_kept = settings_state(s->set, best).best;
+    bool own = identity_same(f, best);
+    if (own) s->best_kept = settings_state(s->set, best).best;
     wf_file_free(best);
+    if (!own && is_there(s->best_path) && !s->set->dry_run)
+        fail(&train_program,
+             "%.150s is not of this training, which would replace it: move it to another place",
+             s->best_path);
 }
 
 /* A training may have taken hours: only a word of its owner replaces it. */
 static void refuse_to_replace(const session *s) {
     const char *const files[] = { s->set->model, s->best_path };
-    struct stat there;
     for (int i = 0; i < 2; i++) {
-        if (!files[i] || !*files[i] || stat(files[i], &there) != 0 || there.st_size == 0) continue;
+        if (!files[i] || !*files[i] || !is_there(files[i])) continue;
         usage_error(&train_program,
                     "%.150s is there already: --resume goes on with a training, --overwrite "
                     "replaces it",
