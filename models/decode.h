@@ -26,8 +26,8 @@ WF_API const char *wf_decoder_error(const wf_decoder *d);
  * wf_decoder_error. */
 WF_API size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n);
 
-/* What a total is divided by, n tokens with the end: 1; ((5 + n) / 6)^alpha (Wu et al. 2016, eq.
- * 14); n^alpha, of which alpha 1 is the mean. */
+/* The divisor of a total of n tokens, the end token included: 1; ((5 + n) / 6)^alpha (Wu et al.
+ * 2016, eq. 14); or n^alpha, where alpha 1 gives the mean. */
 typedef enum { WF_PENALTY_NONE, WF_PENALTY_GNMT, WF_PENALTY_AVERAGE } wf_length_penalty;
 
 /* When a beam search is done with a sentence: when `beam` hypotheses have ended,
@@ -38,9 +38,9 @@ typedef enum { WF_PENALTY_NONE, WF_PENALTY_GNMT, WF_PENALTY_AVERAGE } wf_length_
  * The last three keep the `beam` best of those that have ended. Beam 1 ends with the first end. */
 typedef enum { WF_STOP_SURE, WF_STOP_FULL, WF_STOP_PRESENT, WF_STOP_LONGEST } wf_stop;
 
-/* What becomes of a hypothesis that has as many tokens as it may: the end is forced on it, and
- * scored; is forced, and its log-probability is taken for 0 (forced_eos_token_id of Hugging Face);
- * or it stays without an end, which its length then does not count. */
+/* The end of a hypothesis at its length limit. The end token is forced, and scored; or it is
+ * forced, with log-probability 0 (forced_eos_token_id of Hugging Face); or the hypothesis has no
+ * end token, and its length does not count one. */
 typedef enum { WF_LIMIT_END, WF_LIMIT_FREE_END, WF_LIMIT_NO_END } wf_limit_rule;
 
 typedef struct wf_decode_options {

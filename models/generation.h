@@ -37,8 +37,9 @@ WF_API wf_decode_options wf_generation_options(const wf_generation *g);
 
 /* Does the file say anything? */
 WF_API bool wf_generation_in_file(const wf_file *f);
-/* What it does not say keeps its value in g. Ids must be in the vocabulary of m, unless that is
- * NULL. False with message: what is wrong; g is as it was. */
+/* Reads settings; those that the file lacks keep their values in g. Ids must be in the vocabulary
+ * of m, unless that is NULL. False, with the reason in message and g unchanged, if a setting is
+ * invalid. */
 WF_API bool wf_generation_from_meta(const wf_file *f, const wf_model *m, wf_generation *g,
                                     char *message);
 

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* What the model is: stored in its file. */
+/* The architecture, which is stored in the model's file. */
 typedef struct wf_language_model_config {
     int64_t vocab;
     int64_t max_len; /* of a source, the start and a target together */
@@ -41,8 +41,8 @@ typedef struct wf_language_model_config {
 /* D 512, 8 heads, 6 layers, F 2048, gelu-tanh, learned positions up to 1024, pre-norm with a final
  * norm, tied. Set the vocabulary, and the ids of start and end if they are not 0. */
 WF_API wf_language_model_config wf_language_model_defaults(void);
-/* As Llama: RMSNorm, rotary positions, SwiGLU, no biases, not tied; F 1376, 2 heads of keys and
- * values. */
+/* Llama's architecture: RMSNorm, rotary positions, SwiGLU, no biases, not tied; F 1376, 2 heads of
+ * keys and values. */
 WF_API wf_language_model_config wf_language_model_llama(void);
 WF_API bool wf_language_model_check(const wf_language_model_config *c, char *message);
 
@@ -56,7 +56,7 @@ typedef struct wf_language_model {
 WF_API wf_model *wf_language_model_new(const wf_language_model_config *c,
                                        const wf_training_config *training, wf_dtype real,
                                        uint64_t seed, char *message);
-/* What else a language model has; NULL: it is another model, or none. */
+/* The language model's own tensors; NULL: m is another kind of model, or NULL. */
 WF_API const wf_language_model *wf_language_model_of(const wf_model *m);
 
 #ifdef __cplusplus

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* What the model is: stored in its file. */
+/* The architecture, which is stored in the model's file. */
 typedef struct wf_transformer_config {
     int64_t src_vocab, tgt_vocab, max_len;
     int64_t d_model, num_heads, dim_feedforward, encoder_layers, decoder_layers;
@@ -52,7 +52,7 @@ typedef struct wf_transformer {
 WF_API wf_model *wf_transformer_new(const wf_transformer_config *c,
                                     const wf_training_config *training, wf_dtype real,
                                     uint64_t seed, char *message);
-/* What else a Transformer has; NULL: it is another model, or none. */
+/* The Transformer's own tensors; NULL: m is another kind of model, or NULL. */
 WF_API const wf_transformer *wf_transformer_of(const wf_model *m);
 
 /* ---- PyTorch's state_dict: state_dict.c ------------------------------------------------------ */

@@ -61,7 +61,7 @@ static inline void *wf_at(const wf_view *v, int64_t i) {
 WF_API double wf_get(const wf_view *v, int64_t i);
 WF_API void wf_put(const wf_view *v, int64_t i, double value);
 
-/* The same statements with `real` as float or as double: WF_REALS(type, real *y = ...; ...) */
+/* Repeat statements with `real` as float or as double: WF_REALS(type, real *y = ...; ...) */
 #define WF_REALS(type, ...)                                                                        \
     do {                                                                                           \
         if ((type) == WF_F64) {                                                                    \

@@ -145,6 +145,11 @@ for suite in $(sed -nE "s/^tests 'thread' [^ ]* (.*)/\1/p" tools/test.sh) \
     grep -qxE "(SUITE|ROWS)\($suite\)" tests/suites.inc || fail "a script runs the suite $suite, which is not there"
 done
 
+# Comments are understood at first reading, and a debugger can stop at each effect.
+if command -v python3 > /dev/null; then
+    python3 tests/words.py . || fail "comments or statements are written as tests/words.py says they are not"
+fi
+
 # core stays small. Lines of code: without blank lines and comments.
 code_lines() {
     cat "$@" | awk '

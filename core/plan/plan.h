@@ -108,7 +108,7 @@ typedef struct planned { /* a node of the plan */
     int counter; /* its first in plan->counters */
 } planned;
 
-/* What a plan needs of a node. */
+/* Bits: what a plan needs of a node. */
 enum { NEED_SHAPE = 1, NEED_DATA = 2, FETCHED = 4 };
 
 struct wf_plan {

@@ -95,7 +95,7 @@ bool wf_read_once(const wf_rewrite *r, const wf_tensor *t) {
     return r->readers[t->id] == 1 && !(r->need[t->id] & FETCHED) && wf_feed_of(r->p, t) < 0;
 }
 
-/* What the node read and its replacement does not, the replacement computes. */
+/* Operands that only the replaced node read are marked as fused into its replacement. */
 static void mark_fused(wf_rewrite *r, const wf_tensor *before, int n_in, wf_tensor *const *in) {
     for (int i = 0; i < before->n_in; i++) {
         const wf_tensor *x = before->in[i];

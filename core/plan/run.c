@@ -62,7 +62,8 @@ static bool find_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t g
     size_t bytes;
     if (!array_fits(p, t, v, data, given, &bytes)) return false;
     *f = &p->feeds[i];
-    (*f)->given = true, (*f)->ndim = v->ndim;
+    (*f)->given = true;
+    (*f)->ndim = v->ndim;
     memcpy((*f)->shape, v->shape, sizeof v->shape);
     return true;
 }
@@ -70,7 +71,8 @@ static bool find_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t g
 static bool reserve_feed(wf_plan *p, feed *f, size_t bytes) {
     if (bytes <= f->capacity && f->data) return true;
     if (f->capacity) free(f->data);
-    f->capacity = 0, f->row_index = NULL;
+    f->capacity = 0;
+    f->row_index = NULL;
     f->data = wf_memory_new(bytes);
     f->given = f->data != NULL;
     if (!f->given)
@@ -103,7 +105,9 @@ bool wf_feed_lent(wf_plan *p, const wf_tensor *t, void *data, size_t bytes, cons
     if (!find_feed(p, t, data, bytes, &f)) return false;
     if (!f) return true;
     if (f->capacity) free(f->data);
-    f->data = data, f->capacity = 0, f->row_index = row;
+    f->data = data;
+    f->capacity = 0;
+    f->row_index = row;
     p->feeds_generation++;
     return true;
 }

@@ -124,7 +124,8 @@ static bool take(wf_decoder *d, handed *h, int b) {
            wf_decoder_fail_plan(d, d->encode);
 }
 
-/* What encoding computed is kept once: its memory is given back before decoding takes more. */
+/* Encodes the sources. The result is copied, and the plan's memory freed before decoding needs
+ * more. */
 static bool encode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length) {
     wf_plan *p = d->encode;
     size_t row = (size_t)b * sizeof *src;

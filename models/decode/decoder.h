@@ -21,7 +21,7 @@ typedef struct grown {
     size_t bytes;
 } grown;
 
-/* What encoding handed over: one tensor, a slice for each sentence. */
+/* One encoder output: a slice for each sentence. */
 typedef struct handed {
     wf_tensor *tensor;
     grown sentences;

@@ -293,7 +293,8 @@ static void close_up(search *q) {
         sentence *s = &q->sentences[i];
         for (int k = 0; k < s->n_live; k++) {
             int row = s->live[k].row;
-            q->owner[q->rows] = i, q->from[q->rows] = q->from_before[row];
+            q->owner[q->rows] = i;
+            q->from[q->rows] = q->from_before[row];
             q->ids[q->rows] = q->ids_before[row];
             s->live[k].row = q->rows++;
         }

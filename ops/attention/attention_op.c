@@ -52,7 +52,10 @@ void wf_attention_stats_view(wf_view *v, wf_dtype type, const wf_view *q) {
     int64_t B = q->shape[0], H = q->shape[1], T = q->shape[2], stride[4];
     wf_set_shape(v, type, 4, (int64_t[]){ B, H, 2, T });
     wf_dense_strides(4, (int64_t[]){ H, 2, B, T }, stride);
-    v->stride[0] = stride[2], v->stride[1] = stride[0], v->stride[2] = stride[1], v->stride[3] = 1;
+    v->stride[0] = stride[2];
+    v->stride[1] = stride[0];
+    v->stride[2] = stride[1];
+    v->stride[3] = 1;
 }
 
 bool wf_attention_fits(wf_call *c) {
@@ -202,13 +205,15 @@ static int64_t set_queries(const wf_call *c, wf_attention_head *h, int64_t piece
     while (n < most && row[b + n] == row[b]) n++;
     set_head(c, h, b * q[1] + piece / q[0]);
     h->queries = n;
-    h->q.row = c->in[IN_Q].stride[0], h->y.row = c->out[0].stride[0];
+    h->q.row = c->in[IN_Q].stride[0];
+    h->y.row = c->out[0].stride[0];
     assert(c->out[1].stride[0] == 1);
     if (h->mask.data) h->mask.row = mask->row_index ? 0 : wf_broadcast_stride(mask, &scores, 0);
     return n;
 }
 
-/* Of a head, or of several rows of the batch; returns the number of pieces. */
+/* Sets the head's piece: of one head, or of several rows of the batch. Returns the number of
+ * pieces. */
 static int64_t set_piece(const wf_call *c, wf_attention_head *h, int64_t piece, int64_t end) {
     if (piece >= end) return 0;
     if (shares_keys(c)) return set_queries(c, h, piece, end);

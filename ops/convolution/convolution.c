@@ -257,7 +257,7 @@ static bool shape_conv_transpose2d(wf_call *c) {
     return true;
 }
 
-/* The same products as in conv2d, with x and y exchanged. */
+/* These are the products of conv2d, with x and y exchanged. */
 static void grad_conv_transpose2d(wf_tensor *x, wf_tensor *const *dx, wf_tensor **dy,
                                   uint32_t need) {
     wf_tensor *y = x->in[0], *w = x->in[1];
@@ -327,7 +327,7 @@ static bool shape_conv2d_weight(wf_call *c) {
     return true;
 }
 
-/* The same products again, with a gradient in the place of the weight. */
+/* These are the products of conv2d, with a gradient in the place of the weight. */
 static void grad_conv2d_weight(wf_tensor *w, wf_tensor *const *dw, wf_tensor **d, uint32_t need) {
     wf_tensor *x = w->in[0], *y = w->in[1];
     if (need & 1) d[0] = transpose_of(y, dw[0], NULL, x, w->attrs);

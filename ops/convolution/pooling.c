@@ -52,7 +52,7 @@ static pool attrs_of(const wf_pool_options *o) {
     return p;
 }
 
-/* Of one axis: of the columns. */
+/* Options for one axis: the columns. */
 static wf_pool_options of_columns(const wf_pool_options *o) {
     if (!o) return (wf_pool_options){ 0 };
     return (wf_pool_options){ .kernel = { o->kernel[0] != 0, o->kernel[0] },

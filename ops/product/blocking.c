@@ -17,8 +17,8 @@ enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80, LEAST_STRIPE = 32 };
 enum { PACKING_COLUMNS = 256, FEW_COLUMNS = 64 };
 /* Rows of b that are not packed are as many pages: the processor keeps few translations of them. */
 enum { MOST_ROWS_OF_B = 256, PAGE = 4096 };
-/* Of a block with packed a: the most columns; the least if they are divided to get more tasks; the
- * least rows. */
+/* Sizes of a block with packed a: the most columns; the fewest columns if they are divided to get
+ * more tasks; the fewest rows. */
 enum { MOST_COLUMNS = 1024, LEAST_COLUMNS = 512, LEAST_PACKED_ROWS = 60 };
 #define LEAST_STREAM (1 << 17) /* the least bytes of panels of a task */
 

@@ -37,7 +37,7 @@ static bool shape_argmax(wf_call *c) {
 LARGEST(float, wf_f32)
 LARGEST(double, wf_f64)
 
-/* The same with a stride. */
+/* Like the function above, with a stride. */
 static int32_t largest_strided(const wf_view *x, void *first, int64_t n, int64_t step) {
     wf_view row = *x;
     row.data = first;

@@ -16,7 +16,8 @@ typedef struct sinusoid_attrs {
     wf_sinusoid_form form;
 } sinusoid_attrs;
 
-/* What a column is: a sine or a cosine, of a wave, over positions that count from `first`. */
+/* A column of the table: a sine or a cosine of one wave length, at positions that count from
+ * `first`. */
 typedef struct wave {
     double length, first;
     bool cosine;

@@ -11,7 +11,7 @@
 #include "tools/cli/terminal.h"
 #include "tools/cli/uses.h"
 
-/* What the rows are read into: a table holds addresses. */
+/* Static, because the rows of the option table hold addresses of these settings. */
 static bench_settings told = { .seconds = 1, .beam = 1 };
 
 static const char *subject;

@@ -27,7 +27,7 @@ typedef struct bench_settings {
 
 extern program bench_program;
 
-/* What is measured: one function per operand of the program. */
+/* The measurements: one function for each operand of the program. */
 void bench_limits(bench_settings *set);
 void bench_gemm(bench_settings *set);
 void bench_attention(bench_settings *set);
@@ -55,8 +55,8 @@ typedef struct timing {
  * both see the same machine, whatever else it is doing. False: a run failed. */
 bool measure(const bench_settings *set, bool (*run)(void *user), void *user, timing *out);
 
-/* What measure runs of a plan; a plan, or the end of the program; what a run of it computes and
- * moves. */
+/* Callbacks of measure for a plan: run it, or end the program; and count its operations and
+ * bytes. */
 bool run_plan(void *plan);
 wf_plan *plan_of(wf_graph *g, wf_plan_options options);
 void work_of(wf_plan *plan, double *flops, double *bytes);

@@ -12,7 +12,7 @@
 
 enum { HEADS = 8, WIDTH = 64, SHORTEST = 16, LONGEST = 4096 };
 
-/* What t was in the last run of `from`, from now on, in `to`. */
+/* Feeds `to` with the value that t got in the last run of `from`. */
 static void hand_over(wf_plan *from, wf_plan *to, const wf_tensor *t) {
     void *values = malloc(wf_bytes(t));
     if (!values) fail(&bench_program, "out of memory");

@@ -51,7 +51,7 @@ static wf_tensor *product(wf_graph *g, const shape *s, int form, int copy) {
     return form == FORWARD ? y : dx;
 }
 
-/* What a product reads and writes, in bytes. */
+/* The bytes that a product reads and writes. */
 static double bytes_of(const shape *s) {
     return 4.0 * (double)(s->m * s->k + s->n * s->k + s->m * s->n);
 }

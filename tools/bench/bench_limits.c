@@ -54,7 +54,7 @@ static void *start(void *arg) {
     return NULL;
 }
 
-/* What all of them do in a second. */
+/* The work that all threads do in a second. */
 static double burst(worker *w, int64_t threads) {
     pthread_t thread[MOST_THREADS];
     for (int64_t i = 1; i < threads; i++)
@@ -69,7 +69,7 @@ static double burst(worker *w, int64_t threads) {
     return rate;
 }
 
-/* Of several bursts: other programs can only lower it. */
+/* The best of several bursts: other programs can only lower the rate. */
 static double best_rate(worker *w, int64_t threads) {
     double best = 0;
     for (int i = 0; i < BURSTS; i++) {
@@ -169,7 +169,7 @@ static bandwidth measure_bandwidth(int64_t threads) {
 /* ---- its name -------------------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
-/* What it calls itself, in three parts of 16 bytes. */
+/* The processor's name from CPUID, in three parts of 16 bytes. */
 static const char *name_told(char name[PROCESSOR_NAME]) {
     for (unsigned i = 0; i < 3; i++) {
         unsigned part[4];
@@ -180,7 +180,7 @@ static const char *name_told(char name[PROCESSOR_NAME]) {
     return name + strspn(name, " ");
 }
 #else
-/* What Linux calls it: "model name", on small machines "Model" or "Hardware". */
+/* The processor's name from Linux: "model name", on small machines "Model" or "Hardware". */
 static const char *name_told(char name[PROCESSOR_NAME]) {
     FILE *f = fopen("/proc/cpuinfo", "r");
     const char *told = NULL;

@@ -19,7 +19,7 @@ workload workload_of(int preset); /* its place in PRESET_WORDS */
 double forward_flops(const workload *w);  /* of products: the rest is a few per cent anywhere */
 double encoding_flops(const workload *w); /* encoder, and keys and values of the memory */
 double training_flops(const workload *w); /* forward, and two products for each in the gradient */
-/* Of the weights that one step of decoding reads, each once; a matrix's elements have
+/* The bytes of weights that one step of decoding reads, each once; an element of a matrix has
  * weight_bytes. */
 double decoding_bytes(const workload *w, double weight_bytes);
 double table_elements(const workload *w); /* of the embeddings, of which few rows are read */

@@ -16,7 +16,7 @@
 
 static const double dropout = 0.1, rate = 1e-4, clip = 1;
 
-/* Of --weights: its word in lines, the layout, bytes of an element. */
+/* The words of --weights: the name in lines of output, the layout, bytes of an element. */
 static const struct kept {
     const char *name;
     wf_layout layout;
@@ -150,8 +150,8 @@ static bool train_once(void *model) {
            wf_fetch(b->plan, m->loss.loss, &loss, sizeof loss);
 }
 
-/* What any implementation needs: the values, gradients that wait for the norm (of tables few rows),
- * two moments, activations. */
+/* The memory that any implementation needs: parameters, gradients that wait for the norm (few rows
+ * of a table's), two moments, activations. */
 static void report_memory(const bench_model *b, double parameters, double peak) {
     double waiting = b->set->unguarded ? 0 : parameters - table_elements(&b->size);
     double needed = 4 * (3 * parameters + waiting) + activation_bytes(&b->size);
@@ -299,7 +299,7 @@ static void report_rounding(bench_settings *set, int64_t rows, int64_t n, const 
     event_send(&set->report);
 }
 
-/* The same model in f32, on the same sources and what was decoded from them. */
+/* Compares with the same model in f32, on the same sources and on the outputs decoded from them. */
 static void bench_rounding(bench_model *b) {
     const workload *w = &b->size;
     for (int64_t i = 0; i < w->batch; i++) {

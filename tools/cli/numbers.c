@@ -32,7 +32,10 @@ const char *thousands(double value, char buffer[OPTION_TEXT_SIZE]) {
 const char *bytes_text(double bytes, char buffer[OPTION_TEXT_SIZE]) {
     static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB" };
     int unit = 0;
-    while (bytes >= 999.5 && unit < 5) bytes /= 1000, unit++;
+    while (bytes >= 999.5 && unit < 5) {
+        bytes /= 1000;
+        unit++;
+    }
     snprintf(buffer, OPTION_TEXT_SIZE, unit && bytes < 99.95 ? "%.1f %s" : "%.0f %s", bytes,
              units[unit]);
     return buffer;

@@ -29,7 +29,7 @@ typedef enum {
     OPTION_STRING  /* const char *, or NULL */
 } option_kind;
 
-/* What a program does with the file that an option names: see uses.h. */
+/* The use that a program makes of the file that an option names: see uses.h. */
 typedef enum {
     USE_NONE,
     USE_INPUT,
@@ -124,12 +124,12 @@ _Noreturn void usage_error(const program *p, const char *format, ...)
 _Noreturn void fail(const program *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void warn(const program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Of a process among others that fail together: `told` hears the sentence of the other two in the
- * place of stderr, before the exit. */
+/* For one of several processes that fail together: `told` receives the sentence of usage_error and
+ * fail, which then do not print it, before the exit. */
 void tell_failures(void (*told)(int code, const char *sentence));
 
 #define DEFAULT_THREADS "processors, at most 8"
-/* What --threads is if nobody says, of so many processes of this machine. */
+/* The default of --threads, for so many processes on this machine. */
 int64_t default_threads(int64_t processes);
 
 /* Is it a pipe whose reader is gone? */

@@ -28,7 +28,7 @@ bool output_open(output *o, const char *path, char *message);
 bool output_close(output *o, char *message); /* false also if anything written to it failed */
 void output_discard(output *o);
 
-/* What lies before the last slash of a path that is shorter than PATH_SIZE; else ".". */
+/* The folder of a path that is shorter than PATH_SIZE; "." if it has no slash. */
 void output_folder(const char *path, char folder[PATH_SIZE]);
 /* The name that is meant: path, or where it leads as a link. False: errno. */
 bool output_target(const char *path, char target[PATH_SIZE]);
@@ -42,7 +42,7 @@ bool output_writable(const char *path, bool in_place, char *message);
  * it, NAME.lock, that goes with the program; one that a killed program leaves behind locks
  * nothing. Where the file system has no locks, nothing is kept. */
 bool output_lock(const char *path, char *message);
-/* The same of a folder in which several files are written; no file is made for it. */
+/* Locks a folder into which several files are written; no lock file is made. */
 bool output_lock_folder(const char *folder, char *message);
 
 /* Make that `path` is there, or is not, outlast a power cut: flush the folder that it is in. Where

@@ -131,7 +131,7 @@ static void heading(report *r, const progress *p) {
         "elapsed", "left");
 }
 
-/* What a line of training and one of validation have in common. */
+/* The beginning that lines of training and of validation share. */
 static const char *beginning(const progress *p, char text[80]) {
     if (p->epoch > 0)
         snprintf(text, 80, "%6.2f %7lld/%-7lld %10.4g %10.5g %6.1f %%", p->epoch,

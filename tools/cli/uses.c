@@ -34,7 +34,7 @@ static void identify(const program *p, used *u) {
     if (!u->name) fail(p, "out of memory");
 }
 
-/* Of files that are not there yet: "a" and "A" may be one when they are, in some file systems. */
+/* Files that do not exist yet: "a" and "A" may become one file on some file systems. */
 static bool same_file(const used *a, const used *b) {
     if (a->there != b->there || a->s.st_dev != b->s.st_dev || a->s.st_ino != b->s.st_ino)
         return false;
@@ -50,8 +50,8 @@ static const char *name_of(const used *u) {
     return u->file.path ? u->file.path : u->file.name;
 }
 
-/* What two uses of one file can't be: of a terminal, a device or a pipe they can, but a pipe gives
- * its bytes once. */
+/* Refuses two uses of one file that exclude each other. Terminals, devices and pipes may be used
+ * twice, but a pipe gives its bytes only once. */
 static void check_pair(const program *p, const used *a, const used *b) {
     bool regular = !a->there || S_ISREG(a->s.st_mode), pipe = a->there && S_ISFIFO(a->s.st_mode);
     if (!same_file(a, b) || (a->standard && b->standard && writes(a) == writes(b))) return;

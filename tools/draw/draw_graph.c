@@ -20,7 +20,7 @@ typedef struct settings {
     bool backward, plan, force;
 } settings;
 
-/* What the rows are read into: a table holds addresses. */
+/* Static, because the rows of the option table hold addresses of these settings. */
 static settings told = { .of = SUBJECT_TRANSFORMER,
                          .level = -1,
                          .norm = WF_NORM_POST,
@@ -103,7 +103,7 @@ static int depth(const settings *set) {
     return set->depth ? (int)set->depth : enough[set->of];
 }
 
-/* Of a layer. */
+/* The sizes of a layer. */
 static wf_block_options sizes(const settings *set, const wf_file *f) {
     char message[WF_MESSAGE];
     wf_block_options o = { .d_model = set->d_model,

@@ -110,7 +110,8 @@ static const char *label_at(const char *const *labels, int64_t i, char buffer[24
     return buffer;
 }
 
-/* As drawn, at most LABEL_LIMIT characters: an estimate, since the reader's font is not known. */
+/* The width of at most LABEL_LIMIT characters: an estimate, since the reader's font is not
+ * known. */
 static double text_width(const char *text) {
     double width = 0;
     const char *s = text;
@@ -373,7 +374,8 @@ static void put_axes(FILE *out, const struct svg_plot *plot, const axis *x, cons
     fputs(y->log ? ", log scale</text>\n" : "</text>\n", out);
 }
 
-/* Of many points, the lowest and the highest of each group are drawn, so that no spike is lost. */
+/* A curve with many points is drawn as the lowest and highest of each group, so that no spike is
+ * lost. */
 static void put_path(FILE *out, const struct svg_curve *c, const axis *x, const axis *y) {
     int64_t group = c->n > MANY_POINTS ? c->n / (MANY_POINTS / 2) : 1;
     bool open = false;

@@ -20,7 +20,7 @@ struct session {
     wf_trainer *trainer;
 };
 
-/* The same graph at every start of the program. */
+/* Records the same graph at every start of the program. */
 static void start(struct session *s) {
     const int64_t shape[] = { BATCH, PIXELS };
     wf_graph *g = s->graph = wf_graph_new(NULL);

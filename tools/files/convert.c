@@ -32,7 +32,7 @@ typedef struct settings {
     bool scale, overwrite;
 } settings;
 
-/* What the rows are read into: a table holds addresses. */
+/* Static, because the rows of the option table hold addresses of these settings. */
 static settings told = {
     .norm = -1, .positions = -1, .max_len = 512, .pad_id = -1, .eps = 1e-5, .weights = -1
 };

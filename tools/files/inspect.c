@@ -49,7 +49,7 @@ static double half(uint16_t bits) {
     return bits & 0x8000 ? -size : size;
 }
 
-/* Of F16 and BF16; the latter is the upper half of an f32. */
+/* An element of F16 or BF16; the latter is the upper half of an f32. */
 static double short_element(const wf_entry *e, int64_t i) {
     uint16_t bits;
     float f32;

@@ -7,7 +7,7 @@
 
 #include "tools/draw/svg.h"
 
-/* What looks from an output. */
+/* The attention map whose queries are the tokens of the output. */
 static const wf_attention_map *pictured(const attention *a) {
     return &a->model->maps[a->model->n_maps - 1];
 }

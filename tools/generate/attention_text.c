@@ -34,7 +34,8 @@ static int code_width(int32_t c) {
     return 1;
 }
 
-/* What would move the terminal's cursor is replaced; what is too long ends in an ellipsis. */
+/* Control characters, which would move the cursor, are replaced; a long label ends in an
+ * ellipsis. */
 static label label_of(const char *text) {
     label l = { .n = 0 };
     size_t bytes = strlen(text), at = 0;

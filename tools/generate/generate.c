@@ -14,7 +14,7 @@
 #include "tools/cli/uses.h"
 #include "tools/data/usual_search.h"
 
-/* What the rows are read into: a table holds addresses. */
+/* Static, because the rows of the option table hold addresses of these settings. */
 static settings told = {
     .beam = USUAL_BEAM,
     .nbest = 1,
@@ -207,7 +207,8 @@ static void choose_languages(job *j) {
     }
 }
 
-/* As asked for; else as the file has them: int8 if nothing has to be rounded for it. */
+/* Packs the weights in the layout asked for. By default it is the file's: int8 if that needs no
+ * rounding. */
 static bool pack(const settings *set, wf_model *m, const wf_file *f, char *message) {
     static const wf_layout layouts[] = { WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 };
     if (set->weights >= 0) return wf_pack_weights(m->graph, layouts[set->weights], message);

@@ -118,7 +118,7 @@ void warn_of_long_lines(const job *j);
 
 /* Lines before a bad one are answered; then the bad one is told. */
 _Noreturn void refuse_line(job *j, const char *why);
-/* What to call the input. */
+/* The name of the input, for messages. */
 const char *input_name(const job *j);
 /* All references into memory; the input's lines must be as many, if they can be counted now. */
 void open_references(job *j);

@@ -146,7 +146,7 @@ static void generate_rows(job *j, const batch_rows *b, const place *p) {
     free(results);
 }
 
-/* What every output begins with is no choice of the model's. */
+/* Takes forced first tokens out of the score: the model did not choose them. */
 static void forgive_forced(const job *j, sentence *s) {
     for (int i = 0; i < j->options.n_forced && i < s->tgt_length; i++) {
         s->total -= s->log_probs[i];
@@ -181,7 +181,7 @@ static void free_sentence(sentence *s) {
     *s = (sentence){ 0 };
 }
 
-/* What is done and has nothing before it that is not. */
+/* Writes all finished results that no unfinished one precedes. */
 static void write_ready(job *j) {
     for (; j->written < j->n && j->window[j->written].done; j->written++) {
         sentence *s = &j->window[j->written];

@@ -9,7 +9,7 @@
 #include "tools/cli/jsonl.h"
 #include "tools/cli/numbers.h"
 
-/* What an output is made to begin with is no part of its text. */
+/* The text of an output, without the tokens that it was forced to begin with. */
 static char *line_of(const job *j, const wf_hypothesis *h, size_t *bytes) {
     int64_t forced = j->options.n_forced < h->length ? j->options.n_forced : h->length;
     char *line =
@@ -95,7 +95,7 @@ static void json_answer(job *j, const sentence *s) {
     json_end(line);
 }
 
-/* What an output goes on from stands before it; of lines, the reader has it. */
+/* A prompt is written before its continuation; the reader already has lines of input. */
 void write_prompt(job *j) {
     if (j->set->prompt && j->model->start_first)
         write_text(j, j->set->prompt, strlen(j->set->prompt));

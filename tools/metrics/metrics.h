@@ -54,10 +54,10 @@ bleu_result bleu_score(const bleu_counts *c);
 double chrf_score(const chrf_counts *c); /* 0..100 */
 double error_rate(const edit_counts *c); /* 0 is best, may pass 1; NaN without a reference */
 
-/* What sacreBLEU prints, with this program in the place of its version; returns buffer[256].
+/* The line that sacreBLEU prints, with this program as its version; returns buffer[256].
  * "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:weft-0.1.0 = 36.52 65.1/43.2/30.1/21.0
- * (BP = 1.000 ratio = 1.004 hyp_len = 1004 ref_len = 1000)", and
- * "chrF2|nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:weft-0.1.0 = 58.31" */
+ * (BP = 1.000 ratio = 1.004 hyp_len = 1004 ref_len = 1000)", or
+ * "chrF2|nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:weft-0.1.0 = 58.31". */
 const char *bleu_text(const bleu_counts *c, bleu_tokenizer tokenizer, char *buffer);
 const char *chrf_text(const chrf_counts *c, char *buffer);
 

@@ -34,7 +34,7 @@ uint32_t ngrams_child(ngrams *t, uint32_t parent, int32_t symbol);
 /* Count the runs of 1..order among n symbols on one side, below NGRAMS_RUNS. */
 void ngrams_count(ngrams *t, int side, const int32_t *symbols, int64_t n, int order);
 
-/* Of every length 1..order: occurrences on each side, and those that both sides have. */
+/* Counts for every length 1..order: n-grams on each side, and those that both sides have. */
 void ngrams_totals(const ngrams *t, int order, int64_t *output, int64_t *reference, int64_t *both);
 
 #endif

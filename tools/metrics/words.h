@@ -29,7 +29,7 @@ void codes_without_space(const codes *in, codes *out);
  * the way; all three differ. */
 void codes_13a(const codes *in, codes *out, codes *spare);
 
-/* As nodes of the trie: each word between white space; each code point. */
+/* Words as nodes of the trie: each word between white space, or each code point. */
 void codes_words(const codes *in, ngrams *trie, codes *out);
 void codes_letters(const codes *in, ngrams *trie, codes *out);
 
