@@ -22,9 +22,20 @@
 /* pictures of graphs and plans */
 #include "core/picture.h"
 
-/* the operations; and what a program needs for ops of its own */
+/* the operations: ops.h is their page of contents; custom.h is for ops of a program's own */
+#include "ops/attention.h"
+#include "ops/convolution.h"
+#include "ops/create.h"
 #include "ops/custom.h"
+#include "ops/elementwise.h"
+#include "ops/index.h"
+#include "ops/norm.h"
 #include "ops/ops.h"
+#include "ops/product.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+#include "ops/spectrum.h"
+#include "ops/training.h"
 
 /* layers, optimizers, schedules; and each part of it by itself */
 #include "nn/attention.h"

@@ -59,11 +59,10 @@ typedef enum { WF_F32, WF_F64, WF_I32 } wf_dtype;
  * R is what suits the kernels in use, and nothing outside of memory depends on it. Element (n, k)
  * is at n / R * R * K + k * w + n % R, where w is R, or N % R in the last panel. bf16 halves the
  * bytes: the upper 16 bits of an f32, rounded to nearest even. int8 quarters them: element (n, k)
- * is scale[n] * q, with q from -127 to 127 rounded to nearest even, and scale[n] the largest of row
- * n / 127, of 17 bits, so that it is read as exactly that; a row all below 2^-118 is zeros. A
- * product rounds its other operand's rows in the same way (to zeros below 2^-100) and multiplies
- * exactly: no result depends on other rows, on threads or on
- * the instruction set. */
+ * is scale[n] * q, with q from -127 to 127 rounded to nearest even. scale[n] is the largest |x| of
+ * row n / 127, rounded to 17 bits so that scale[n] * q is exact; a row all below 2^-118 is zeros. A
+ * product quantises its other operand's rows in the same way (to zeros below 2^-100) and sums
+ * exactly: no result depends on other rows, on threads or on the instruction set. */
 enum { WF_PANEL_MOST = 64 }; /* a multiple of R, whatever the kernels are */
 typedef enum { WF_ROW_MAJOR, WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 } wf_layout;
 
@@ -184,9 +183,9 @@ WF_API bool wf_write_part(wf_tensor *leaf, int64_t first, int64_t n, const void 
 WF_API bool wf_read_part(const wf_tensor *leaf, int64_t first, int64_t n, void *data);
 /* Keep a matrix of parameters in this layout from now on; wf_write and wf_read convert. An op that
  * cannot read the layout gets a row-major copy, made in every run; wf_pack_weights (ops.h) chooses
- * only parameters that need no copies. False, without any change, for other tensors, for bf16 and
- * int8 in a graph of f64, for int8 with a NaN or an infinity, or with rows longer than 131,072,
- * while the graph has plans, or out of memory. */
+ * only parameters that need no copies. False, without any change, for other tensors, while
+ * the graph has plans, or out of memory; for bf16 and int8 in a graph of f64; for int8 with a NaN,
+ * an infinity, or rows longer than 131,072. */
 WF_API bool wf_set_layout(wf_tensor *parameter, wf_layout layout);
 WF_API wf_layout wf_layout_of(const wf_tensor *t); /* WF_ROW_MAJOR if it is no parameter */
 WF_API int64_t wf_count(const wf_tensor *t);       /* elements, as recorded */
@@ -255,9 +254,9 @@ WF_API bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data, size_t bytes);
 /* returns ndim, or -1 on error */
 WF_API int wf_bound_shape(wf_plan *p, const wf_tensor *t, int64_t shape[WF_MAX_DIMS]);
 WF_API size_t wf_bound_bytes(wf_plan *p, const wf_tensor *t); /* 0 on error */
-/* Set the step of the next run. Random bits, of dropout in training plans and of wf_rand, wf_randn
- * and what is made of them in every plan, are a function of the graph's seed, the site of the op,
- * and these two numbers. Every plan counts its own steps: its first run is step 0 of micro-batch 0,
+/* Set the step of the next run. Random bits are a function of the graph's seed, the site of
+ * the op, and these two numbers: those of dropout in training plans, and those of wf_rand, wf_randn
+ * and the ops composed of them in every plan. Every plan counts its own steps: its first run is step 0 of micro-batch 0,
  * and each successful run increments the step, so that two runs differ. Counting goes on from a
  * step set here. So a loop that resumes sets it once; one that needs the same bits again, or has
  * several plans that shall differ, sets it before every run. */

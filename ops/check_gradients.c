@@ -7,8 +7,8 @@
  * mistake.
  *
  * The stencil has five points, f'(x) = (8 (f(x+h) - f(x-h)) - (f(x+2h) - f(x-2h))) / 12h + O(h^4)
- * (Abramowitz & Stegun 25.3.6), with h = 1e-3 max(1, |x|), large enough for rounding errors not to
- * matter in f64. Plans are made for training, so that dropout is checked too: every run is step 0,
+ * (Abramowitz & Stegun 25.3.6). The step is h = 1e-3 max(1, |x|), large enough for rounding errors
+ * not to matter in f64. Plans are made for training, so that dropout is checked too: every run is step 0,
  * as that of the gradients. */
 #include <math.h>
 #include <stdio.h>

@@ -1,15 +1,39 @@
-/* weft/ops/ops.h - the operations: page of contents.
+/* weft/ops/ops.h - the operations: page of contents. Each section is a header, which can be included
+ * alone.
  *
  * Tensors in, a tensor out; nothing to free. Broadcasting follows NumPy: shapes are aligned on the
  * right, and size 1 is repeated. Axes count from 0, or from the end: -1 is the last. Every op has a
  * gradient, or states in its file why not. What an op records never depends on the size of a named
- * extent. */
+ * extent.
+ *
+ *     create.h        constants, random tensors, initial values; ops that the engine records itself
+ *     elementwise.h   ops on single elements, with broadcasting
+ *     reduce.h        sets of axes; reductions, scans and sorting along axes
+ *     product.h       matrix products
+ *     shape.h         reshape, slice, join, pad: ops that move elements
+ *     index.h         embedding, gather, scatter, positions and resizing: ops with ids
+ *     convolution.h   convolution and pooling
+ *     norm.h          softmax and normalisation
+ *     attention.h     rotary positions and scaled dot-product attention
+ *     spectrum.h      short-time Fourier transforms and mel filters
+ *     training.h      dropout, token losses, KV cache, and updates of parameters */
 #ifndef WEFT_OPS_OPS_H
 #define WEFT_OPS_OPS_H
 
 #include "../core/file.h"
 #include "../core/graph.h"
 #include "../core/op.h"
+#include "attention.h"
+#include "convolution.h"
+#include "create.h"
+#include "elementwise.h"
+#include "index.h"
+#include "norm.h"
+#include "product.h"
+#include "reduce.h"
+#include "shape.h"
+#include "spectrum.h"
+#include "training.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -81,6 +81,12 @@ found=$(echo "$library $programs" | tr ' ' '\n' | grep '\.[ch]$' | grep -vx 'ops
 found=$(grep -n '#include "' tools/examples/*.[ch]* | grep -vE '"(digits|sentences)\.h"' || true)
 [ -z "$found" ] || fail "an example includes more than is installed: $found"
 
+# A public header is a page of contents: two hundred lines, or as many as the largest has today.
+for header in $(sed -n 's/^#include "\(.*\)"$/\1/p' weft.h); do
+    case $header in core/graph.h) most=322 ;; models/model.h) most=240 ;; models/text.h) most=260 ;; *) most=200 ;; esac
+    [ "$(wc -l < "$header")" -le $most ] || fail "$header has more than $most lines"
+done
+
 # Undefined symbols: the C library, its maths and threads, and the compiler's runtime. A sanitizer adds its own.
 known='GLIBC|GCC_|_ITM_|__gmon_start__|__cxa_finalize|__asan|__ubsan|__tsan|__lsan|__sanitizer|__odr_asan'
 found=$(nm -D --undefined-only "$shared" | awk '{print $NF}' | grep -vE "@($known)|^($known)" || true)
@@ -107,11 +113,14 @@ for header in weft.h $headers; do
     fi
 done
 
+# The headers of ops: a contents page, and a header for each section.
+ops=$(echo ops/ops.h; sed -n 's/^#include "\([a-z]*\.h\)"$/ops\/\1/p' ops/ops.h)
+
 # Every public function of core, ops and nn is tried with what nobody means; but what is for use inside a call.
 inside='wf_(fail|show|set_shape|same_shape|broadcast_shapes|view_[a-z]+)'
 tried=$(cat tests/core/record/test_extremes.c tests/core/record/extremes_*.inc
     sed -nE 's/^(UNARY|BINARY|COMPARE|STEP)\(([a-z_0-9]+),.*/wf_\2/p' ops/elementwise/*.inc)
-for function in $(cat core/graph.h core/op.h core/picture.h ops/ops.h nn/*.h | tr '\n' ' ' | grep -oE 'WF_API [^;]*;' |
+for function in $(cat core/graph.h core/op.h core/picture.h $ops nn/*.h | tr '\n' ' ' | grep -oE 'WF_API [^;]*;' |
     sed -nE 's/^[^(]*[ *](wf_[a-z0-9_]+)\(.*/\1/p' | grep -vxE "$inside"); do
     echo "$tried" | grep -qE "(^|[^a-z_])$function([^a-z_0-9]|\$)" || fail "tests/core/record/extremes_*.inc has no row for $function"
 done
@@ -119,14 +128,14 @@ done
 # Each function that records is given a spoilt tensor in the place of each operand. (Layers are named by their path.)
 constructors=$(cat tests/core/record/constructors.inc
     sed -nE 's/^(UNARY|BINARY|COMPARE|STEP)\(([a-z_0-9]+),.*/ROW(\2, /p' ops/elementwise/*.inc)
-for function in $(cat ops/ops.h nn/loss.h nn/attention.h | tr '\n' ' ' | grep -oE 'WF_API [^;]*;' |
+for function in $(cat $ops nn/loss.h nn/attention.h | tr '\n' ' ' | grep -oE 'WF_API [^;]*;' |
     grep -E '(wf_tensor \*|wf_sorted |_result )wf_[a-z0-9_]+\([^)]*wf_tensor \*|void wf_[a-z]+\(wf_tensor \*' |
     grep -v 'const struct wf_' | sed -nE 's/^[^(]*[ *]wf_([a-z0-9_]+)\(.*/\1/p'); do
     echo "$constructors" | grep -q "^ROW($function, " || fail "tests/core/record/constructors.inc has no row for $function"
 done
 
 # A function that takes an axis, or a set of axes, is given the other one.
-for function in $(cat ops/ops.h nn/*.h | tr '\n' ' ' | grep -oE 'WF_API [^;]*;' |
+for function in $(cat $ops nn/*.h | tr '\n' ' ' | grep -oE 'WF_API [^;]*;' |
     grep -E '(uint32_t axes|int (axis|a|b|from|to)\>|int \*order)' | sed -nE 's/^[^(]*[ *](wf_[a-z0-9_]+)\(.*/\1/p'); do
     grep -qE "(^|[^a-z_])$function\(" tests/ops/test_axes.c || fail "tests/ops/test_axes.c has no row for $function"
 done

@@ -142,7 +142,7 @@ static void add_count(text *out, int64_t n) {
     static const char *const units[] = { "", " k", " M", " G", " T", " P" };
     int u = 0;
     int64_t unit = 1;
-    while (n >= 10000 && n / unit >= 1000 && u < 5) unit *= 1000, u++;
+    for (; n >= 10000 && n / unit >= 1000 && u < 5; u++) unit *= 1000;
     int64_t hundredths = u ? (n / 10 + unit / 2000) / (unit / 1000) : 0;
     int64_t whole = u ? hundredths / 100 : n;
     add(out, "%lld", (long long)whole);

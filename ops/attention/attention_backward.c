@@ -56,7 +56,8 @@ static bool eval_attention_backward(const wf_call *c, int phase, int64_t task, v
     int64_t group = wf_attention_group(c), head, end;
     (void)phase;
     wf_task_range(pieces(c), pieces_of_task(c), task, &head, &end);
-    head *= group, end *= group;
+    head *= group;
+    end *= group;
     if (head == end) return true;
     wf_attention_head h = wf_attention_head_of(c), next = h;
     set_head(c, &next, head);

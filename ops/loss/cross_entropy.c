@@ -208,9 +208,9 @@ wf_cross_entropy_result wf_cross_entropy_over(wf_tensor *logits, wf_tensor *labe
 
 /* ---- cross_entropy_backward: logits, labels, lse, dloss or none, dnll or none -> dlogits ----- */
 
-/* d lse / dx_j = p_j and d x_label / dx_j = (j == label), so dx = dnll (p - onehot) + dloss (p -
- * target) with the smoothed target (1 - s) onehot + s / V, and 0 in rows that are not counted
- * (Szegedy et al. 2016, section 7). */
+/* d lse / dx_j = p_j and d x_label / dx_j = (j == label). So dx = dnll (p - onehot) + dloss (p -
+ * target), with the smoothed target (1 - s) onehot + s / V (Szegedy et al. 2016, section 7). Rows
+ * that are not counted get 0. */
 enum { IN_LSE = 2, IN_DLOSS, IN_DNLL };
 
 static bool shape_backward(wf_call *c) {

@@ -1,0 +1,50 @@
+/* weft/ops/create.h - constants, random tensors, initial values, and the ops that the engine records itself. See ops.h. */
+#ifndef WEFT_OPS_CREATE_H
+#define WEFT_OPS_CREATE_H
+
+#include "../core/graph.h"
+#include "../core/op.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- initial values: init.c ------------------------------------------------------------------ */
+WF_API wf_init wf_init_zeros(void);
+WF_API wf_init wf_init_constant(double value);
+WF_API wf_init wf_init_uniform(double bound); /* in [-bound, bound) */
+WF_API wf_init wf_init_normal(double std);    /* mean 0 */
+
+/* The generator that they use, for a program's own data: number `index` of the stream `key`.
+ * Element i of init_uniform(b) is b (2 wf_random_uniform(key, i) - 1), that of init_normal(s) is s
+ * wf_random_normal(key, i), rounded to the leaf's type. */
+WF_API double wf_random_uniform(uint64_t key, uint64_t index); /* in [0, 1): 53 bits */
+WF_API double wf_random_normal(uint64_t key, uint64_t index);  /* mean 0, variance 1 */
+
+/* ---- constants with a shape, which may contain extents: full.c. wf_constant_array: graph.h --- */
+WF_API wf_tensor *wf_full(wf_graph *g, wf_dtype dtype, int ndim, const int64_t *shape,
+                          double value);
+WF_API wf_tensor *wf_zeros(wf_graph *g, wf_dtype dtype, int ndim, const int64_t *shape);
+WF_API wf_tensor *wf_ones(wf_graph *g, wf_dtype dtype, int ndim, const int64_t *shape);
+
+/* ---- random: random.c ------------------------------------------------------------------------ */
+/* In every plan, training or not; the next run draws others (wf_random_step). like gives the shape:
+ * a tensor, or wf_shape. site: as of wf_dropout, the name of the place, or NULL. */
+WF_API wf_tensor *wf_rand(wf_tensor *like, const char *site);  /* uniform in [0, 1) */
+WF_API wf_tensor *wf_randn(wf_tensor *like, const char *site); /* normal: mean 0, variance 1 */
+/* 1 with probability p, else 0; gradient zeros */
+WF_API wf_tensor *wf_bernoulli(wf_tensor *p, const char *site);
+/* logits [...,V] -> i32 [...]: an index with the probability that softmax gives it. A row with a NaN
+ * or +inf, or of nothing but -inf, fails the run. */
+WF_API wf_tensor *wf_categorical(wf_tensor *logits, const char *site);
+
+/* ---- the ops that the engine records itself: elementwise/chain.c, binary.inc ----------------- */
+WF_API wf_tensor *wf_add(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_fill(wf_tensor *like, double value);   /* value in like's shape, real */
+WF_API wf_tensor *wf_sum_to(wf_tensor *x, wf_tensor *like); /* sum over broadcast axes */
+extern WF_API const wf_op wf_op_copy; /* any strides to row-major, any dtype */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,71 @@
+/* weft/ops/reduce.h - sets of axes; reductions, scans and sorting along axes. See ops.h. */
+#ifndef WEFT_OPS_REDUCE_H
+#define WEFT_OPS_REDUCE_H
+
+#include "../core/graph.h"
+#include "../core/op.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- sets of axes ---------------------------------------------------------------------------- */
+/* `int axis` is the number of an axis. `uint32_t axes` is a set of axes: WF_AXIS(0) | WF_AXIS(-1).
+ * A set carries a mark, so that a number given as a set, and a set given as a number, are refused.
+ * i = -8..7, -1 is the last axis; any other i gives an axis that no tensor has */
+#define WF_AXIS(i) (WF_NO_AXES | ((int)(i) >= -8 && (int)(i) < 8 ? 1u << ((int)(i)&31) : 1u << 8))
+#define WF_LAST_AXIS 0x80010000u /* WF_AXIS(-1) */
+#define WF_ALL_AXES 0x7fffffffu
+#define WF_NO_AXES 0x00010000u /* the empty set, and the mark of every set */
+
+/* ---- reductions: reduce.c -------------------------------------------------------------------- */
+WF_API wf_tensor *wf_sum(wf_tensor *x, uint32_t axes, bool keepdim);
+WF_API wf_tensor *wf_mean(wf_tensor *x, uint32_t axes, bool keepdim);
+/* equal maxima get equal parts of the gradient */
+WF_API wf_tensor *wf_max(wf_tensor *x, uint32_t axes, bool keepdim);
+/* equal minima get equal parts of the gradient */
+WF_API wf_tensor *wf_min(wf_tensor *x, uint32_t axes, bool keepdim);
+WF_API wf_tensor *wf_prod(wf_tensor *x, uint32_t axes, bool keepdim); /* gradient right at 0 */
+/* sum of squared deviations / max(elements - correction, 0); its root, with gradient 0 at 0 */
+WF_API wf_tensor *wf_var(wf_tensor *x, uint32_t axes, double correction, bool keepdim);
+WF_API wf_tensor *wf_std(wf_tensor *x, uint32_t axes, double correction, bool keepdim);
+/* p: 1, 2 (gradient 0 at 0), INFINITY, -INFINITY */
+WF_API wf_tensor *wf_vector_norm(wf_tensor *x, double p, uint32_t axes, bool keepdim);
+/* log(sum(exp(x))) without overflow; all -inf, or no elements: -inf, with gradient 0 */
+WF_API wf_tensor *wf_logsumexp(wf_tensor *x, uint32_t axes, bool keepdim);
+/* 1 or 0: is any, are all not 0? */
+WF_API wf_tensor *wf_any(wf_tensor *x, uint32_t axes, bool keepdim);
+WF_API wf_tensor *wf_all(wf_tensor *x, uint32_t axes, bool keepdim);
+/* sum of squares of all elements, shape [] */
+WF_API wf_tensor *wf_square_sum(wf_tensor *x);
+/* sums of squares of each WF_SQUARE_BLOCK elements, in row-major order; not differentiable */
+enum { WF_SQUARE_BLOCK = 16384 };
+WF_API wf_tensor *wf_square_sums(wf_tensor *x);
+/* i32, without that axis; the first of equal maxima; not differentiable */
+WF_API wf_tensor *wf_argmax(wf_tensor *x, int axis);
+WF_API wf_tensor *wf_argmin(wf_tensor *x, int axis);
+/* 1 / (product of the bound sizes of these axes), shape [] */
+WF_API wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes);
+/* the bound size of an axis, i32 []; the product of those of several, real []: shape/size.c */
+WF_API wf_tensor *wf_size_of(wf_tensor *like, int axis);
+WF_API wf_tensor *wf_count_of(wf_tensor *like, uint32_t axes);
+
+/* ---- scans: scan.c. Along an axis, in order, in double; reverse: from its end ---------------- */
+WF_API wf_tensor *wf_cumsum(wf_tensor *x, int axis, bool reverse);  /* x[0] + ... + x[i] */
+WF_API wf_tensor *wf_cumprod(wf_tensor *x, int axis, bool reverse); /* x[0] * ... * x[i] */
+/* y[i] = a[i] y[i-1] + b[i], y[-1] = 0; a, b and y have one shape */
+WF_API wf_tensor *wf_linear_scan(wf_tensor *a, wf_tensor *b, int axis, bool reverse);
+
+/* ---- sorting: sort.c. Stable; NaN is the largest; indices are i32 ---------------------------- */
+typedef struct wf_sorted {
+    wf_tensor *values, *indices;
+} wf_sorted;
+WF_API wf_sorted wf_sort(wf_tensor *x, int axis, bool descending);
+WF_API wf_tensor *wf_argsort(wf_tensor *x, int axis, bool descending);
+/* the k largest (else smallest) along the axis, the best first */
+WF_API wf_sorted wf_topk(wf_tensor *x, int64_t k, int axis, bool largest);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
