@@ -14,11 +14,11 @@ import re
 import sys
 
 LIMITS = {  # in the order of the counts below
-    'core': (0, 0, 4, 5),
-    'ops': (8, 0, 4, 4),
+    'core': (0, 0, 0, 0),
+    'ops': (7, 0, 2, 1),
     'nn': (14, 0, 0, 31),
-    'models': (43, 0, 0, 85),
-    'tools': (61, 7, 1, 107),
+    'models': (43, 0, 0, 84),
+    'tools': (61, 7, 1, 106),
     'tests': (123, 2, 2, 645),
 }
 NOUN_CLAUSE = re.compile(r'(?:[\w./]+ - )?(Of|What|Who|As|The same)\b')
