@@ -114,7 +114,7 @@ for header in weft.h $headers; do
 done
 
 # The headers of ops: a contents page, and a header for each section.
-ops=$(echo ops/ops.h; sed -n 's/^#include "\([a-z]*\.h\)"$/ops\/\1/p' ops/ops.h)
+ops=$(echo ops/ops.h; sed -n 's/^#include "\([a-z_]*\.h\)"$/ops\/\1/p' ops/ops.h)
 
 # Every public function of core, ops and nn is tried with what nobody means; but what is for use inside a call.
 inside='wf_(fail|show|set_shape|same_shape|broadcast_shapes|view_[a-z]+)'

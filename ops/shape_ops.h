@@ -1,6 +1,6 @@
-/* weft/ops/shape.h - reshape, slice, join, pad: ops that move elements. See ops.h. */
-#ifndef WEFT_OPS_SHAPE_H
-#define WEFT_OPS_SHAPE_H
+/* weft/ops/shape_ops.h - reshape, slice, join, pad: ops that move elements. See ops.h. */
+#ifndef WEFT_OPS_SHAPE_OPS_H
+#define WEFT_OPS_SHAPE_OPS_H
 
 #include "../core/graph.h"
 #include "../core/op.h"

@@ -1,6 +1,6 @@
-/* weft/ops/convolution.h - convolution and pooling. See ops.h. */
-#ifndef WEFT_OPS_CONVOLUTION_H
-#define WEFT_OPS_CONVOLUTION_H
+/* weft/ops/convolution_ops.h - convolution and pooling. See ops.h. */
+#ifndef WEFT_OPS_CONVOLUTION_OPS_H
+#define WEFT_OPS_CONVOLUTION_OPS_H
 
 #include "../core/graph.h"
 #include "../core/op.h"

@@ -1,6 +1,6 @@
-/* weft/ops/product.h - matrix products. See ops.h. */
-#ifndef WEFT_OPS_PRODUCT_H
-#define WEFT_OPS_PRODUCT_H
+/* weft/ops/product_ops.h - matrix products. See ops.h. */
+#ifndef WEFT_OPS_PRODUCT_OPS_H
+#define WEFT_OPS_PRODUCT_OPS_H
 
 #include "../core/graph.h"
 #include "../core/op.h"

@@ -1,6 +1,6 @@
-/* weft/ops/attention.h - rotary positions and scaled dot-product attention. See ops.h. */
-#ifndef WEFT_OPS_ATTENTION_H
-#define WEFT_OPS_ATTENTION_H
+/* weft/ops/attention_ops.h - rotary positions and scaled dot-product attention. See ops.h. */
+#ifndef WEFT_OPS_ATTENTION_OPS_H
+#define WEFT_OPS_ATTENTION_OPS_H
 
 #include "../core/graph.h"
 #include "../core/op.h"
@@ -23,7 +23,7 @@ WF_API wf_tensor *wf_rotary(wf_tensor *x, wf_tensor *ids, double base, bool inte
 WF_API wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interleaved);
 WF_API wf_tensor *wf_rotate(wf_tensor *x, wf_tensor *table, bool interleaved);
 
-/* ---- attention: attention.c ------------------------------------------------------------------ */
+/* ---- attention: attention_op.c --------------------------------------------------------------- */
 typedef struct wf_attention_options {
     bool causal;      /* query i sees keys j <= i + (keys - queries) */
     bool additive;    /* the mask is added to the scores; else 1 = may attend, 0 = may not */

@@ -1,6 +1,6 @@
-/* weft/ops/index.h - embedding, gather, scatter, positions and resizing: ops with ids. See ops.h. */
-#ifndef WEFT_OPS_INDEX_H
-#define WEFT_OPS_INDEX_H
+/* weft/ops/index_ops.h - embedding, gather, scatter, positions and resizing: ops with ids. See ops.h. */
+#ifndef WEFT_OPS_INDEX_OPS_H
+#define WEFT_OPS_INDEX_OPS_H
 
 #include "../core/graph.h"
 #include "../core/op.h"

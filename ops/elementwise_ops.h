@@ -1,6 +1,6 @@
-/* weft/ops/elementwise.h - ops on single elements, with broadcasting. See ops.h. */
-#ifndef WEFT_OPS_ELEMENTWISE_H
-#define WEFT_OPS_ELEMENTWISE_H
+/* weft/ops/elementwise_ops.h - ops on single elements, with broadcasting. See ops.h. */
+#ifndef WEFT_OPS_ELEMENTWISE_OPS_H
+#define WEFT_OPS_ELEMENTWISE_OPS_H
 
 #include "../core/graph.h"
 #include "../core/op.h"

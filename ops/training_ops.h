@@ -1,6 +1,6 @@
-/* weft/ops/training.h - dropout, token losses, KV cache, and updates of parameters. See ops.h. */
-#ifndef WEFT_OPS_TRAINING_H
-#define WEFT_OPS_TRAINING_H
+/* weft/ops/training_ops.h - dropout, token losses, KV cache, and updates of parameters. See ops.h. */
+#ifndef WEFT_OPS_TRAINING_OPS_H
+#define WEFT_OPS_TRAINING_OPS_H
 
 #include "../core/graph.h"
 #include "../core/op.h"

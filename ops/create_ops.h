@@ -1,6 +1,6 @@
-/* weft/ops/create.h - constants, random tensors, initial values, and the ops that the engine records itself. See ops.h. */
-#ifndef WEFT_OPS_CREATE_H
-#define WEFT_OPS_CREATE_H
+/* weft/ops/create_ops.h - constants, random tensors, initial values, and the ops that the engine records itself. See ops.h. */
+#ifndef WEFT_OPS_CREATE_OPS_H
+#define WEFT_OPS_CREATE_OPS_H
 
 #include "../core/graph.h"
 #include "../core/op.h"
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* ---- initial values: init.c ------------------------------------------------------------------ */
+/* ---- initial values: initial_values.c ------------------------------------------------------------------ */
 WF_API wf_init wf_init_zeros(void);
 WF_API wf_init wf_init_constant(double value);
 WF_API wf_init wf_init_uniform(double bound); /* in [-bound, bound) */

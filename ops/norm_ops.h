@@ -1,6 +1,6 @@
-/* weft/ops/norm.h - softmax and normalisation. See ops.h. */
-#ifndef WEFT_OPS_NORM_H
-#define WEFT_OPS_NORM_H
+/* weft/ops/norm_ops.h - softmax and normalisation. See ops.h. */
+#ifndef WEFT_OPS_NORM_OPS_H
+#define WEFT_OPS_NORM_OPS_H
 
 #include "../core/graph.h"
 #include "../core/op.h"

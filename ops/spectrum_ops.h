@@ -1,6 +1,6 @@
-/* weft/ops/spectrum.h - short-time Fourier transforms and mel filters. See ops.h. */
-#ifndef WEFT_OPS_SPECTRUM_H
-#define WEFT_OPS_SPECTRUM_H
+/* weft/ops/spectrum_ops.h - short-time Fourier transforms and mel filters. See ops.h. */
+#ifndef WEFT_OPS_SPECTRUM_OPS_H
+#define WEFT_OPS_SPECTRUM_OPS_H
 
 #include "../core/graph.h"
 #include "../core/op.h"

@@ -1,6 +1,6 @@
-/* weft/ops/reduce.h - sets of axes; reductions, scans and sorting along axes. See ops.h. */
-#ifndef WEFT_OPS_REDUCE_H
-#define WEFT_OPS_REDUCE_H
+/* weft/ops/reduce_ops.h - sets of axes; reductions, scans and sorting along axes. See ops.h. */
+#ifndef WEFT_OPS_REDUCE_OPS_H
+#define WEFT_OPS_REDUCE_OPS_H
 
 #include "../core/graph.h"
 #include "../core/op.h"
