@@ -12,7 +12,8 @@ bool wf_merger_add(wf_merger *g, int32_t symbol, size_t bytes) {
     const wf_link *last = g->n ? &g->chain[g->n - 1] : NULL;
     int32_t begin = last ? last->begin + last->bytes : 0, at = g->n;
     if (bytes > (size_t)(INT32_MAX - 1 - begin) ||
-        !wf_grow(&g->chain, &g->capacity, (size_t)at + 1, sizeof *g->chain))
+        ((size_t)at == g->capacity &&
+         !wf_grow(&g->chain, &g->capacity, (size_t)at + 1, sizeof *g->chain)))
         return false;
     g->chain[g->n++] = (wf_link){ symbol, at - 1, -1, begin, (int32_t)bytes, -1, WF_NO_MERGE };
     if (at) g->chain[at - 1].after = at;

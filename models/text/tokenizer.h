@@ -3,8 +3,8 @@
  * text_lines.c knows what a line is, vocabulary.c learns what gets an id, vocabulary_file.c reads
  * and writes it; tokenizer.c turns lines into ids and back. For byte-pair encoding bpe.c keeps
  * symbols and merges, bpe_learn.c finds the merges, bpe_apply.c applies them to a word, and codes.c
- * reads and writes them. Running text is spelled first, and cut into chunks in place of words:
- * running.c. SentencePiece is a world of its own: sentencepiece.h, spm.h; so are vocabularies and
+ * reads and writes them; merge.c is the loop of every tokenizer that merges pairs. Running text is
+ * spelled first, and cut into chunks in place of words: running.c. SentencePiece is a world of its own: sentencepiece.h, spm.h; so are vocabularies and
  * merges as GPT-2 has them: byte_level.h.
  *
  * There a thing has two names. As a symbol it is written as in a codes file: "lo</w>" ends a word,
