@@ -68,12 +68,13 @@ meson_failures() {
         END { tell() }' "$1"
 }
 
-# build FOLDER OPTIONS...
+# build FOLDER OPTIONS...: all targets, or $targets
 build() {
     folder=$1
     say "building into $folder/"
     configure "$@"
-    compile "$folder"
+    # shellcheck disable=SC2086 # words
+    compile "$folder" ${targets:-}
 }
 
 need compiler meson ninja pkg-config check zlib
@@ -98,6 +99,8 @@ tests 'release' build
 build build-asan $sanitized -Db_sanitize=address,undefined '-Dc_args=-g1 -fno-sanitize-recover=all'
 tests 'address and undefined' build-asan
 
+# These suites run no programs.
+targets=weft-tests
 build build-tsan $sanitized -Db_sanitize=thread -Dc_args=-g1
 tests 'thread' build-tsan pool transport courier sharded rank_failures plan rewrite run state
 
