@@ -42,106 +42,118 @@ static option rows[] = {
     INPUT("model", told.model, "a model that train or convert wrote; the first word without a dash",
           .letter = 'm'),
     INPUT("input", told.input,
-          "lines of text if the model has a vocabulary, else of token ids; an empty line has an "
-          "empty answer, or of a language model what it says unasked; the second word without a "
-          "dash, and - is stdin",
+          "lines of text if the model has a vocabulary, else lines of token ids. An empty line "
+          "gives an empty answer, except with a language model, which then writes freely. It is "
+          "the second word without a dash; - is stdin",
           .letter = 'i', .fallback = "stdin"),
     { .name = "prompt",
       .kind = OPTION_STRING,
       .value = &told.prompt,
       .argument = "TEXT",
-      .help = "instead of lines; of a model of running text it is written before its output, which "
-              "goes on from it" },
-    OUTPUT("output", told.output, "a line for each, there when all are; - is stdout", .letter = 'o',
-           .fallback = "stdout"),
-    FLAG("stream", told.stream, "write each token as it is made, a line of the input at a time"),
+      .help = "the prompt, in the place of input lines. A language model continues it, and the "
+              "output begins with the prompt" },
+    OUTPUT("output", told.output,
+           "one line for each line of input. A file appears when all lines are done; - is stdout",
+           .letter = 'o', .fallback = "stdout"),
+    FLAG("stream", told.stream,
+         "write each token as soon as it is chosen, one line of input at a time"),
     FLAG("json", told.json,
-         "an object for each line instead: its source, and of every output text, tokens, log_probs "
-         "(natural, the end token's last), their total, score, and cut: ended by its maximum "
-         "length"),
+         "write a JSON object for each line: the source, and for each output its text, tokens, "
+         "log_probs (natural, the end token's last), their total, score, and cut (the maximum "
+         "length was reached)"),
     INPUT("reference", told.reference,
-          "what should come out, line by line: BLEU, chrF, character and word error rate and exact "
-          "matches are told on stderr, or as a last object with --json"),
-    OUTPUT(
-        "attention", told.attention,
-        "where the model looks: every weight as JSON, an object a line; if the name ends in .svg, "
-        "where the last layer looks in the first line, as a picture; - draws each line's on "
-        "stderr"),
+          "reference outputs, line by line. BLEU, chrF, character and word error rate and exact "
+          "matches are printed on stderr, or as a last object with --json"),
+    OUTPUT("attention", told.attention,
+           "write attention weights: all of them as JSON, an object for each line. If the name "
+           "ends in .svg: a picture of the last layer for the first line. - draws each line's "
+           "weights on stderr"),
     FLAG("raw", told.raw,
-         "write line breaks within an output as they are. Without it they are written as \\n and "
-         "\\r, and tabs in columns as \\t, so that a line of the input has a line; of --prompt, as "
-         "they are unless there is --nbest"),
+         "write line breaks within an output unescaped. By default they are written as \\n and "
+         "\\r, and tabs in columns as \\t, so that each line of input has one line of output. With "
+         "--prompt they are unescaped unless there is --nbest"),
     CHOICE("long-lines", told.long_lines, "crop|split|skip|stop",
-           "a line of more tokens than the model takes: its beginning, or of a prompt its end; or "
-           "parts at ends of sentences or at spaces, whose outputs are joined; an empty answer; or "
-           "an end of the run. How many there were is told at the end"),
-    FLAG("quiet", told.quiet, "no figures of speed"),
+           "lines with more tokens than the model can read: crop keeps the beginning (of a prompt "
+           "the end); split cuts at ends of sentences or at spaces, and joins the outputs; skip "
+           "gives an empty answer; stop ends the run. Their number is printed at the end"),
+    FLAG("quiet", told.quiet, "do not print the speed"),
 
-    GROUP("Search: what the model's file says goes before these defaults"),
-    COUNT("beam", told.beam, 1, 1024, "hypotheses that go on at every step; 1 is greedy",
+    GROUP("Search (the model's file may have other defaults)"),
+    COUNT("beam", told.beam, 1, 1024,
+          "hypotheses kept at every step of the beam search; 1 is greedy search",
           OTHERWISE(FOR(TOKEN_IDS, "1"), FOR(GOES_ON, "1"))),
     CHOICE("length-penalty-type", told.penalty, WF_NAMES(WF_PENALTY_NAMES),
-           "what a log-probability is divided by for its score: 1, ((5 + n) / 6)^alpha, n^alpha"),
-    REAL("length-penalty", told.length_penalty, 0, 10, "the alpha in it; larger favours longer",
+           "an output of n tokens has its log-probability divided by 1, ((5 + n) / 6)^alpha, or "
+           "n^alpha"),
+    REAL("length-penalty", told.length_penalty, 0, 10,
+         "alpha of the length penalty; larger values favour longer outputs",
          OTHERWISE(FOR("avg", "1"))),
     COUNT("nbest", told.nbest, 1, 1024,
-          "so many outputs of each line, each on a line as score, tab, text, the best first; empty "
-          "lines fill up where there are fewer",
+          "outputs for each line, best first, each on a line of its own: score, tab, text. Missing "
+          "outputs are empty lines",
           .fallback = "1, without its score"),
-    REAL("max-len-a", told.max_len_a, 0, 1000, "a source of n tokens gets at most a n + b",
+    REAL("max-len-a", told.max_len_a, 0, 1000,
+         "for a source of n tokens, the maximum length of an output is a n + b: this is a",
          OTHERWISE(FOR(GOES_ON, "0"))),
-    REAL("max-len-b", told.max_len_b, 0, 100000, "the b in it",
+    REAL("max-len-b", told.max_len_b, 0, 100000, "the b of that maximum length",
          OTHERWISE(FOR(TOKEN_IDS, "10"), FOR(GOES_ON, "200"))),
-    COUNT("max-new-tokens", told.max_new, 1, 100000, "or simply at most so many",
-          .fallback = "as these say"),
-    COUNT("min-len", told.min_len, 0, 100000, "no end before so many tokens: min_new_tokens"),
+    COUNT("max-new-tokens", told.max_new, 1, 100000,
+          "maximum length of an output in tokens, whatever the source", .fallback = "as these say"),
+    COUNT("min-len", told.min_len, 0, 100000,
+          "minimum length of an output in tokens (min_new_tokens)"),
     COUNT("no-repeat-ngram-size", told.no_repeat_ngram, 0, 1000,
-          "no run of so many tokens comes twice; 0: any may"),
+          "allow no n-gram of this length twice in an output; 0: allow all"),
     REAL("repetition-penalty", told.repetition_penalty, 0.001, 1000,
-         "above 1, tokens that were there are less likely"),
+         "values above 1 make tokens less likely that have occurred before"),
     { .name = "begin-suppress-tokens",
       .kind = OPTION_STRING,
       .value = &told.begin_suppress,
       .argument = "IDS",
-      .help = "token ids that no output begins with" },
+      .help = "token ids that an output may not begin with" },
     REAL("length-decay", told.decay, 0.001, 1000,
-         "above 1, ends become likelier with each token: exponential_decay_length_penalty"),
-    COUNT("length-decay-start", told.decay_start, 0, 100000, "after so many tokens"),
+         "values above 1 make the end likelier with each token (exponential_decay_length_penalty)"),
+    COUNT("length-decay-start", told.decay_start, 0, 100000,
+          "tokens after which --length-decay begins"),
     CHOICE("stop", told.stop, WF_NAMES(WF_STOP_NAMES),
-           "when a beam's outputs are done: when what is asked for can't change any more; when as "
-           "many as the beam have ended; and none that goes on scores more at its length so far; "
-           "or would at the longest"),
+           "when the beam search of a line ends: sure, when better outputs are impossible; full, "
+           "when as many outputs have ended as --beam says; present, when also no open hypothesis "
+           "scores more at its present length; longest, or at its maximum length"),
     CHOICE("at-limit", told.at_limit, WF_NAMES(WF_LIMIT_NAMES),
-           "what becomes of the longest: an end, an end that costs nothing, no end"),
+           "what happens at the maximum length: end appends and scores the end token; free-end "
+           "appends it without a cost; no-end leaves the output open"),
 
     GROUP("Drawing at random"),
     FLAG("sample", told.sample,
-         "draw each token instead of searching; --nbest: so many draws. If the model's file says "
-         "so, --beam searches"),
-    COUNT("top-k", told.top_k, 1, 1000000, "from the k likeliest tokens", .fallback = "all"),
-    REAL("top-p", told.top_p, 0.001, 1, "of these, from the fewest that hold the share p"),
+         "draw each token at random instead of searching; with --nbest, draw so many outputs. If "
+         "the model's file asks for sampling, --beam searches instead"),
+    COUNT("top-k", told.top_k, 1, 1000000, "draw only from the k likeliest tokens",
+          .fallback = "all"),
+    REAL("top-p", told.top_p, 0.001, 1,
+         "of these, draw only from the fewest tokens whose probabilities sum to p"),
     REAL("temperature", told.temperature, 0.001, 1000,
-         "flatter above 1, sharper below: logits are divided by it"),
-    COUNT("seed", told.seed, 0, 9007199254740991, "with a line's number, decides every draw"),
+         "divide logits by this: above 1 outputs are more random, below 1 less"),
+    COUNT("seed", told.seed, 0, 9007199254740991,
+          "seed of the draws; a line's number is the other part of the key"),
 
     GROUP("Scoring"),
     FLAG("score", told.score,
-         "read source<TAB>target; write the natural logarithm of the target's probability, the end "
-         "token's included; with --json also each token's"),
+         "read source<TAB>target, and write the natural logarithm of the target's probability, "
+         "including the end token; with --json also each token's"),
 
-    GROUP("Languages, of a model of many"),
+    GROUP("Languages (of a multilingual model)"),
     LANGUAGE("source-language", told.source_language,
-             "what it reads, as its vocabulary spells it: eng_Latn, en"),
+             "language of the source, as the model's vocabulary spells it: eng_Latn, en"),
     LANGUAGE("target-language", told.target_language,
-             "what it writes: fra_Latn, fr; or fra, of one whose sources begin with >>fra<<"),
+             "language of the output: fra_Latn, fr; or fra, if sources begin with >>fra<<"),
 
     GROUP("Work"),
     COUNT("batch-size", told.batch_size, 1, 4096,
-          "lines at a time; the output does not depend on it"),
-    COUNT("threads", told.threads, 1, 256, "nor on this", .fallback = DEFAULT_THREADS),
+          "lines that are decoded together; the output does not depend on it"),
+    COUNT("threads", told.threads, 1, 256, "threads; the output does not depend on their number",
+          .fallback = DEFAULT_THREADS),
     CHOICE("weights", told.weights, "f32|bf16|int8",
-           "those that are multiplied with: rounded to half or a quarter of the bytes they are "
-           "faster, and a little worse",
+           "format of the weight matrices: bf16 takes half and int8 a quarter of the bytes; both "
+           "are faster, and slightly less accurate",
            .fallback = "f32, or int8 if the model has it"),
 };
 
