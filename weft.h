@@ -46,7 +46,6 @@
 #include "nn/nn.h"
 #include "nn/optimizer.h"
 #include "nn/recurrent.h"
-#include "nn/sharded.h"
 #include "nn/trainer.h"
 
 /* what is common to models: plans, files */

@@ -114,8 +114,8 @@ struct wf_embedding_layer wf_token_table(wf_graph *g, const char *name, int64_t 
                                          bool scaled, bool shared);
 /* hidden -> logits [B,T,V]; table NULL: by a matrix of its own. */
 void wf_model_output(wf_model *m, const struct wf_embedding_layer *table, bool bias);
-/* What follows from logits and labels: scores, loss and, in training, gradients and updates. */
-void wf_model_finish(wf_model *m, bool trains);
+/* What follows from logits and labels: scores and loss. */
+void wf_model_finish(wf_model *m);
 const char *wf_layer_name(int64_t i, char name[32]); /* "layers.0" */
 /* Is this a parameter that a program has added to the recorded model, or a hook to it? */
 bool wf_is_added(const wf_model *m, const wf_tensor *t);

@@ -70,7 +70,6 @@ void wf_model_text(const wf_model *m, char text[WF_MESSAGE]) {
 
 void wf_model_free(wf_model *m) {
     if (!m) return;
-    wf_optimizer_free(&m->optimizer);
     wf_graph_free(m->graph);
     for (int i = 0; i < m->n_maps; i++) free(m->maps[i].weights);
     free(m->handed);

@@ -29,19 +29,16 @@ extern "C" {
 
 enum { WF_IGNORE_LABEL = -1 }; /* a label where nothing is counted: padding, a source */
 
-/* How a model is trained. */
+/* What a training changes of the forward pass and the loss; plans that do not train have no dropout. A
+ * wf_trainer of m->graph, m->loss.loss and m->loss.count has the rest. */
 typedef struct wf_training_config {
     double dropout; /* of residuals and of the sums of embeddings and positions */
     double attention_dropout, activation_dropout;
     double label_smoothing;
-    wf_optimizer_options optimizer; /* its name is always "optimizer", as files have it */
-    /* Is this parameter trained? Others are frozen: no gradient, no update. NULL: all are */
-    bool (*trains)(void *user, const wf_tensor *param);
     /* wf_on_param of the model's graph, so that adapters get into it. Their parameters are added
      * ones to its file. NULL: none */
     wf_tensor *(*on_param)(void *user, wf_tensor *param);
-    void *user;        /* of both */
-    bool forward_only; /* the hook alone: as without training, no gradients and no updates */
+    void *user;
 } wf_training_config;
 
 /* Which architecture a model is of: a row of the table in model.c. */
@@ -80,7 +77,6 @@ typedef struct wf_model {
     wf_cross_entropy_result loss; /* []: sums, and their count */
     wf_attention_map maps[WF_MOST_MAPS]; /* the last is what looks from an output */
     int n_maps;
-    wf_optimizer optimizer; /* nothing in it if it was recorded without training */
     /* The names of one table that several modules share: the first is the parameter's. */
     const char *const *tied;
     int n_tied;
@@ -120,7 +116,7 @@ WF_API const char *wf_model_kind_title(const wf_model_kind *kind);
 WF_API bool wf_model_kind_in_one_row(const wf_model_kind *kind);
 WF_API bool wf_model_sizes_ok(const wf_model_kind *kind, const wf_model_sizes *sizes,
                               char *message);
-/* training NULL: no gradients, no updates. NULL with a message on bad sizes; else check
+/* training NULL: no dropout, no smoothing, no hook. NULL with a message on bad sizes; else check
  * wf_ok(m->graph). */
 WF_API wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *sizes,
                               const wf_training_config *training, wf_dtype real, uint64_t seed,
@@ -153,20 +149,6 @@ WF_API int64_t wf_model_room(const wf_model *m, int64_t n);
 
 /* ---- plans over the one graph: plans.c ------------------------------------------------------- */
 
-/* Feeds pairs and optimizer.rates; fetches loss.*, correct and optimizer.norm if there is one, and
- * performs the updates. */
-WF_API wf_plan *wf_model_train_plan(wf_model *m, wf_pool *pool);
-/* A pair for updates from several micro-batches; both fail unless training.optimizer.partial_sums.
- * Each micro-batch runs the first, which feeds as train but optimizer.accumulation.at in place of
- * the rates (wf_feed_micro_batch), fetches loss.* and correct, and adds gradients and count to the
- * sums; wf_random_step numbers micro-batches from 0. Then the second
- * feeds optimizer.rates, fetches accumulation.norm, if there is one, and performs the updates. The
- * sums are allocated by the first plan made. */
-WF_API wf_plan *wf_model_accumulate_plan(wf_model *m, wf_pool *pool);
-WF_API wf_plan *wf_model_apply_plan(wf_model *m, wf_pool *pool);
-/* After each update: feeds optimizer.averages.rate and moves the averages of the weights. Fails
- * unless training.optimizer.average_decay. */
-WF_API wf_plan *wf_model_average_plan(wf_model *m, wf_pool *pool);
 /* Feeds pairs; fetches loss.* and correct. */
 WF_API wf_plan *wf_model_eval_plan(wf_model *m, wf_pool *pool);
 /* The same feeds; fetches token_log_probs and logits. */
@@ -185,15 +167,15 @@ WF_API wf_plan *wf_model_prompt_plan(wf_model *m, wf_pool *pool);
 
 /* ---- the model's file: file/model_file.c ----------------------------------------------------- */
 
-/* The configuration, the weights, meta; with checkpoint also the optimizer's moments and averages.
- * The metadata's "weft.kind" says which it is, "checkpoint" or "model", or what meta has for it;
- * "weft.model" is the model's name. Parameters that a program has added to the graph are stored,
- * too, under their names. */
-WF_API bool wf_model_save(const wf_model *m, const char *path, bool checkpoint, const wf_meta *meta,
-                          int n_meta, char *message);
-/* Read the configuration, record the model, load the weights, and what of moments and averages
- * training and the file have; those that the file lacks are zeros, as before step 1. A file that
- * names no model is a Transformer's. NULL with a message. */
+/* The configuration, the weights, meta; with a trainer, which is then the model's, also its moments
+ * and averages, and the call is collective: wf_trainer_write. The metadata's "weft.kind" says which it
+ * is, "checkpoint" or "model", or what meta has for it; "weft.model" is the model's name. Parameters
+ * that a program has added to the graph are stored, too, under their names. */
+WF_API bool wf_model_save(const wf_model *m, const char *path, wf_trainer *trainer,
+                          const wf_meta *meta, int n_meta, char *message);
+/* Read the configuration, record the model, load the weights. A training goes on by
+ * wf_trainer_resume with the same file. A file that names no model is a Transformer's. NULL with a
+ * message. */
 WF_API wf_model *wf_model_load(const wf_file *f, const wf_training_config *training, wf_dtype real,
                                uint64_t seed, char *message);
 /* The first half of it: with initial weights. */
@@ -204,8 +186,6 @@ WF_API wf_model *wf_model_record(const wf_file *f, const wf_training_config *tra
  * if the file and the graph have them: record them after wf_model_load, then load the weights
  * again; one that the file lacks keeps its values, one that the graph lacks stays in the file. */
 WF_API bool wf_model_load_weights(wf_model *m, const wf_file *f, char *message);
-/* The same of parameters alone, to train them anew: moments and averages stay in the file. */
-WF_API bool wf_model_load_parameters(wf_model *m, const wf_file *f, char *message);
 /* Has the file, as I8, every matrix that m keeps as WF_PANELS_INT8, and is there one? Else to load them
  * would round what is not rounded yet. */
 WF_API bool wf_model_rounded(const wf_model *m, const wf_file *f);

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Room for every update, weight or cached tensor, and a few more. */
+/* Room for every weight or cached tensor, and a few more. */
 typedef struct list {
     wf_tensor **items;
     int n, capacity;
@@ -26,14 +26,12 @@ static void add_all(list *l, wf_tensor *const *items, int64_t n) {
 }
 
 /* A list that could not be allocated plans no graph, which is a failed plan. Frees the lists. */
-static wf_plan *plan(wf_model *m, wf_pool *pool, list fetch, list feed, bool training,
-                     bool with_state) {
+static wf_plan *plan(wf_model *m, wf_pool *pool, list fetch, list feed, bool with_state) {
     wf_plan_options o = { .fetch = fetch.items,
                           .n_fetch = fetch.n,
                           .feed = feed.items,
                           .n_feed = feed.n,
                           .pool = pool,
-                          .training = training,
                           .with_state = with_state };
     wf_plan *p = wf_plan_new(fetch.items && feed.items ? m->graph : NULL, &o);
     free(fetch.items), free(feed.items);
@@ -45,8 +43,8 @@ static void add_sources(list *l, const wf_model *m) {
 }
 
 /* The inputs of a pair of sentences. */
-static list pair(const wf_model *m, int more) {
-    list l = list_new(4 + more);
+static list pair(const wf_model *m) {
+    list l = list_new(4);
     add_sources(&l, m), add(&l, m->tgt), add(&l, m->labels);
     return l;
 }
@@ -55,57 +53,18 @@ static void add_loss(list *l, const wf_model *m) {
     add(l, m->loss.loss), add(l, m->loss.nll), add(l, m->loss.count), add(l, m->correct);
 }
 
-wf_plan *wf_model_train_plan(wf_model *m, wf_pool *pool) {
-    if (!m) return wf_plan_new(NULL, NULL);
-    list fetch = list_new(5 + m->optimizer.n), feed = pair(m, 1);
-    add_loss(&fetch, m);
-    if (m->optimizer.norm) add(&fetch, m->optimizer.norm);
-    add_all(&fetch, m->optimizer.updates, m->optimizer.n);
-    add(&feed, m->optimizer.rates);
-    return plan(m, pool, fetch, feed, true, false);
-}
-
-/* Fails if there is no accumulation: nothing is fetched. */
-wf_plan *wf_model_accumulate_plan(wf_model *m, wf_pool *pool) {
-    if (!m) return wf_plan_new(NULL, NULL);
-    const wf_accumulation *a = &m->optimizer.accumulation;
-    int n = a->adds ? m->optimizer.n + 1 : 0;
-    list fetch = list_new(5 + m->optimizer.n), feed = pair(m, 1);
-    if (n) add_loss(&fetch, m), add(&feed, a->at);
-    add_all(&fetch, a->adds, n);
-    return plan(m, pool, fetch, feed, true, false);
-}
-
-wf_plan *wf_model_apply_plan(wf_model *m, wf_pool *pool) {
-    if (!m) return wf_plan_new(NULL, NULL);
-    const wf_accumulation *a = &m->optimizer.accumulation;
-    list fetch = list_new(1 + m->optimizer.n), feed = list_new(1);
-    if (a->norm) add(&fetch, a->norm);
-    add_all(&fetch, a->updates, a->updates ? m->optimizer.n : 0);
-    add(&feed, m->optimizer.rates);
-    return plan(m, pool, fetch, feed, true, false);
-}
-
-wf_plan *wf_model_average_plan(wf_model *m, wf_pool *pool) {
-    if (!m) return wf_plan_new(NULL, NULL);
-    const wf_optimizer *o = &m->optimizer;
-    list fetch = list_new(1 + o->n), feed = list_new(1);
-    if (o->averages) add_all(&fetch, o->average_updates, o->n), add(&feed, o->average_rate);
-    return plan(m, pool, fetch, feed, true, false);
-}
-
 wf_plan *wf_model_eval_plan(wf_model *m, wf_pool *pool) {
     if (!m) return wf_plan_new(NULL, NULL);
     list fetch = list_new(4);
     add_loss(&fetch, m);
-    return plan(m, pool, fetch, pair(m, 0), false, false);
+    return plan(m, pool, fetch, pair(m), false);
 }
 
 wf_plan *wf_model_score_plan(wf_model *m, wf_pool *pool) {
     if (!m) return wf_plan_new(NULL, NULL);
     list fetch = list_new(2);
     add(&fetch, m->token_log_probs), add(&fetch, m->logits);
-    return plan(m, pool, fetch, pair(m, 0), false, false);
+    return plan(m, pool, fetch, pair(m), false);
 }
 
 wf_plan *wf_model_attention_plan(wf_model *m, wf_pool *pool) {
@@ -115,7 +74,7 @@ wf_plan *wf_model_attention_plan(wf_model *m, wf_pool *pool) {
     list fetch = list_new((int)layers + 1), feed = list_new(3);
     for (int i = 0; i < m->n_maps; i++) add_all(&fetch, m->maps[i].weights, m->maps[i].layers);
     add_sources(&feed, m), add(&feed, m->tgt);
-    return plan(m, pool, fetch, feed, false, false);
+    return plan(m, pool, fetch, feed, false);
 }
 
 /* Without a source apart there is nothing to fetch, and that fails. */
@@ -124,7 +83,7 @@ wf_plan *wf_model_encode_plan(wf_model *m, wf_pool *pool) {
     list fetch = list_new(m->n_handed + 1), feed = list_new(2);
     add_all(&fetch, m->handed, m->n_handed);
     add_sources(&feed, m);
-    return plan(m, pool, fetch, feed, false, false);
+    return plan(m, pool, fetch, feed, false);
 }
 
 static wf_plan *with_state(wf_model *m, wf_pool *pool, wf_tensor *wanted) {
@@ -132,7 +91,7 @@ static wf_plan *with_state(wf_model *m, wf_pool *pool, wf_tensor *wanted) {
     add(&fetch, wanted);
     add_all(&feed, m->handed, m->n_handed);
     add(&feed, m->tgt);
-    return plan(m, pool, fetch, feed, false, true);
+    return plan(m, pool, fetch, feed, true);
 }
 
 wf_plan *wf_model_step_plan(wf_model *m, wf_pool *pool) {

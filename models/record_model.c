@@ -98,34 +98,10 @@ static void loss(wf_model *m) {
     wf_scope(m->graph, outer);
 }
 
-/* Keep the parameters that are not frozen. */
-static int trained(const wf_training_config *training, wf_tensor **params, int n) {
-    int kept = 0;
-    for (int i = 0; i < n; i++)
-        if (!training->trains || training->trains(training->user, params[i]))
-            params[kept++] = params[i];
-    return kept;
-}
-
-static void updates(wf_model *m) {
-    int n = wf_parameters(m->graph, NULL, 0);
-    wf_tensor **params = calloc((size_t)n + 1, sizeof *params);
-    if (params) {
-        wf_parameters(m->graph, params, n);
-        n = trained(&m->training, params, n);
-        m->training.optimizer.name = NULL; /* files know one name */
-        m->optimizer = wf_optimizer_new(m->graph, m->loss.loss, m->loss.count, params, n,
-                                        &m->training.optimizer);
-    } else
-        wf_poison(m->graph, "out of memory");
-    free(params);
-}
-
-void wf_model_finish(wf_model *m, bool trains) {
+void wf_model_finish(wf_model *m) {
     wf_named(m->logits, "logits");
     scores(m);
     loss(m);
-    if (trains && !m->training.forward_only) updates(m);
     wf_on_param(m->graph, NULL, NULL);
     m->own_nodes = wf_node_count(m->graph);
 }

@@ -1,4 +1,5 @@
-/* weft/nn/optimizer.h - optimizers and schedules of the learning rate.
+/* weft/nn/optimizer.h - optimizers and schedules of the learning rate. A trainer (trainer.h) uses one
+ * of each; a program that makes its own plans can use them alone.
  *
  * An optimizer records the gradients of a loss and one update per parameter. A plan that fetches
  * the updates makes a step; the rate of the step is fed:
@@ -18,7 +19,7 @@
 extern "C" {
 #endif
 
-/* ---- optimizers: optimizer.c ----------------------------------------------------------------- */
+/* ---- optimizers: train/optimizer.c ----------------------------------------------------------------- */
 
 /* Formulas and names of options are torch.optim's; Lion is Chen et al. 2023. */
 typedef enum { WF_SGD, WF_ADAM, WF_ADAMW, WF_RMSPROP, WF_ADAGRAD, WF_LION } wf_optimizer_kind;
@@ -40,11 +41,6 @@ typedef struct wf_optimizer_options {
     double clip_norm;         /* of the gradient of the mean loss; 0: no clipping */
     bool unguarded; /* no clipping and no check for NaN: each update runs as soon as its gradient is
                        computed, which takes less memory. But a NaN gets into the model */
-    /* also record the accumulation of micro-batches, with room for so many: wf_partial_sums; 0: no */
-    int partial_sums;
-    /* wf_square_sums of all gradients that the norm is of, joined, if these parameters are but some
-     * of them; NULL: of these */
-    wf_tensor *square_sums;
     double average_decay; /* also record a moving average of the weights, e.g. 0.999; 0: none */
     double dampening;     /* SGD */
     bool nesterov;        /* SGD: needs a momentum and no dampening */
@@ -56,23 +52,6 @@ typedef struct wf_optimizer_options {
 } wf_optimizer_options;
 /* PyTorch's: betas 0.9 and 0.999 (Lion 0.99), eps 1e-8 (Adagrad 1e-10), alpha 0.99; all else 0. */
 WF_API wf_optimizer_options wf_optimizer_defaults(wf_optimizer_kind kind);
-/* Gradient accumulation: an update from several micro-batches, equal up to rounding to that from
- * all of them at once. For each micro-batch run a plan that feeds `at` by wf_feed_micro_batch and
- * fetches `adds`, then one that feeds the rates and fetches `updates`. Gradients and counts are added
- * as a binary tree over the numbers of micro-batches, ((0 + 1) + (2 + 3)) + ..., so that the bits do
- * not depend on who adds them: nn/sharded.h. All NULL unless there is room for partial sums. */
-typedef struct wf_accumulation {
-    wf_tensor *at; /* the input [2] of wf_accumulate */
-    /* n + 1 transient buffers "<name>.<parameter>.sum" and "<name>.count": stacks of partial sums,
-     * [partial_sums,...]. What is in them when an update begins is not read */
-    wf_tensor **sums;
-    wf_tensor **adds;    /* n + 1: fetch all to add a micro-batch */
-    wf_tensor **grads;   /* n: the sums of all micro-batches */
-    wf_tensor *norm;     /* as wf_optimizer.norm, for the sums */
-    wf_tensor **updates; /* n: fetch all to perform a step with the sums */
-} wf_accumulation;
-/* How many partial sums there are at a time of so many micro-batches: the logarithm. */
-WF_API int wf_partial_sums(int64_t micro_batches);
 enum { WF_MOST_MOMENTS = 3 };
 typedef struct wf_optimizer {
     wf_optimizer_kind kind;
@@ -98,7 +77,6 @@ typedef struct wf_optimizer {
     wf_tensor *average_rate;
     wf_tensor **averages;
     wf_tensor **average_updates;
-    wf_accumulation accumulation;
 } wf_optimizer;
 /* Record the gradients of loss_sum / count and one update per parameter. What is not among params
  * is frozen. Free the arrays with wf_optimizer_free; the tensors are the graph's. */
@@ -116,8 +94,6 @@ WF_API void wf_optimizer_free(wf_optimizer *o);
  * If one is not finite the run fails, and nothing is updated. */
 WF_API void wf_optimizer_rates(const wf_optimizer_options *o, double rate, int64_t step,
                                double out[3]);
-/* Feed accumulation.at for micro-batch i of so many, from 0; they run in order. False on failure. */
-WF_API bool wf_feed_micro_batch(wf_plan *p, const wf_optimizer *o, int64_t i, int64_t of);
 /* The value to feed as the rate of the k-th averaging, from 1: (1 - d) / (1 - d^k) with d the
  * decay, which makes the average bias-corrected at every k. */
 WF_API double wf_optimizer_average_rate(const wf_optimizer_options *o, int64_t k);
@@ -138,7 +114,7 @@ WF_API int wf_parameters(const wf_graph *g, wf_tensor **out, int capacity);
 WF_API int wf_parameters_named(const wf_graph *g, const char *names, wf_tensor **out, int capacity);
 WF_API bool wf_name_fits(const char *names, const char *name);
 
-/* ---- schedules: schedule.c ------------------------------------------------------------------- */
+/* ---- schedules: train/schedule.c ------------------------------------------------------------------- */
 
 typedef enum {
     WF_CONSTANT_RATE,

@@ -102,7 +102,7 @@ tests 'address and undefined' build-asan
 # These suites run no programs.
 targets=weft-tests
 build build-tsan $sanitized -Db_sanitize=thread -Dc_args=-g1
-tests 'thread' build-tsan pool transport courier sharded rank_failures plan rewrite run state
+tests 'thread' build-tsan pool transport sender sharded rank_failures plan rewrite run state
 
 [ $failed = 0 ] || printf '\nFailures:\n%s' "$failures"
 printf '\n%s' "$results"

@@ -1,5 +1,5 @@
 /* models/file/model_file.c - a model in one safetensors file: configuration (config_file.c),
- * weights, and for a checkpoint the optimizer's moments.
+ * weights, and for a checkpoint what its trainer keeps.
  *
  * Names are those of a PyTorch state_dict with torch.nn.Transformer's names. Files from there
  * load, with packed or separate q, k, v, and with tied tables under any one or all of their
@@ -30,21 +30,11 @@ static void close_writing(writing *w) {
     free(w->leaves), free(w->meta), free(w->added);
 }
 
-static void add_leaves(writing *w, wf_tensor *const *leaves, int n) {
-    if (n) memcpy(w->leaves + w->n, leaves, (size_t)n * sizeof(wf_tensor *));
-    w->n += n;
-}
-
-static bool list_leaves(writing *w, const wf_model *m, bool checkpoint) {
-    const wf_optimizer *o = &m->optimizer;
+static bool list_leaves(writing *w, const wf_model *m) {
     w->n = wf_parameters(m->graph, NULL, 0);
-    size_t most = (size_t)w->n + (size_t)o->n * (WF_MOST_MOMENTS + 1) + 1;
-    w->leaves = calloc(most, sizeof(wf_tensor *));
-    if (!w->leaves) return false;
-    wf_parameters(m->graph, w->leaves, w->n);
-    for (int i = 0; checkpoint && i < o->n; i++) add_leaves(w, o->moments[i], o->n_moments);
-    if (checkpoint && o->averages) add_leaves(w, o->averages, o->n);
-    return true;
+    w->leaves = calloc((size_t)w->n + 1, sizeof(wf_tensor *));
+    if (w->leaves) wf_parameters(m->graph, w->leaves, w->n);
+    return w->leaves;
 }
 
 /* Their names in one text; none if there are none. */
@@ -75,7 +65,13 @@ static void add_aliases(writing *w, const wf_model *m) {
     for (int i = 1; i < m->n_tied; i++) add_meta(w, m->tied[i], m->tied[0]);
 }
 
-bool wf_model_save(const wf_model *m, const char *path, bool checkpoint, const wf_meta *meta,
+static bool write_file(const writing *w, const char *path, wf_trainer *trainer, char *message) {
+    if (!trainer) return wf_file_save_leaves(path, w->leaves, w->n, w->meta, w->n_meta, message);
+    return wf_trainer_write(trainer, path, w->leaves, w->n, w->meta, w->n_meta) ||
+           fail(message, "%s", wf_trainer_error(trainer));
+}
+
+bool wf_model_save(const wf_model *m, const char *path, wf_trainer *trainer, const wf_meta *meta,
                    int n_meta, char *message) {
     if (!path) return fail(message, "no path to save the model to");
     if (!m || !wf_ok(m->graph))
@@ -84,15 +80,15 @@ bool wf_model_save(const wf_model *m, const char *path, bool checkpoint, const w
         return fail(message, "%s: a list of %d pairs of metadata is not there", path, n_meta);
     size_t pairs = (size_t)n_meta + WF_CONFIG_META + (size_t)m->n_tied + 2;
     writing w = { .meta = calloc(pairs, sizeof *w.meta) };
-    bool ok = w.meta && list_leaves(&w, m, checkpoint) && list_added(&w, m);
+    bool ok = w.meta && list_leaves(&w, m) && list_added(&w, m);
     if (!ok) fail(message, "%s: out of memory", path);
     if (ok) {
-        add_kind(&w, checkpoint, meta, n_meta);
+        add_kind(&w, trainer != NULL, meta, n_meta);
         w.n_meta += wf_config_to_meta(m, &w.config, w.meta + w.n_meta);
         add_aliases(&w, m);
         if (*w.added) add_meta(&w, ADDED, w.added);
         for (int i = 0; i < n_meta; i++) add_meta(&w, meta[i].key, meta[i].value);
-        ok = wf_file_save_leaves(path, w.leaves, w.n, w.meta, w.n_meta, message);
+        ok = write_file(&w, path, trainer, message);
     }
     close_writing(&w);
     return ok;
@@ -255,30 +251,14 @@ static bool known_name(const wf_model *m, const named *f, const char *name) {
     return false;
 }
 
-/* Moments and averages: all of a kind, if the file has the first; but those of added parameters only
- * if it has them, too. */
-static bool read_state(reading *r, char *message) {
-    const wf_optimizer *o = &r->m->optimizer;
-    bool moments = o->n && o->n_moments && find(r->f, o->moments[0][0]->name);
-    bool averages = o->averages && find(r->f, o->averages[0]->name);
-    for (int i = 0; i < o->n; i++)
-        for (int k = 0; k <= o->n_moments; k++) {
-            wf_tensor *t = k < o->n_moments ? o->moments[i][k] : averages ? o->averages[i] : NULL;
-            if (!t || (k < o->n_moments && !moments)) continue;
-            if (wf_is_added(r->m, o->params[i]) && !find(r->f, t->name)) continue;
-            if (!read_leaf(r, t, message)) return false;
-        }
-    return true;
-}
-
-static bool read_all(reading *r, bool moments, char *message) {
+static bool read_all(reading *r, char *message) {
     const wf_graph *g = r->m->graph;
     for (int id = 0; id < wf_node_count(g); id++) {
         wf_tensor *t = wf_node(g, id);
         if (t->kind != WF_PARAM || (wf_is_added(r->m, t) && !find(r->f, t->name))) continue;
         if (!read_leaf(r, t, message)) return false;
     }
-    return !moments || read_state(r, message);
+    return true;
 }
 
 /* Without its prefix; NULL: it has another. */
@@ -293,8 +273,7 @@ static bool ends_as_scale(const char *name) {
     return n > tail && strcmp(name + n - tail, end) == 0;
 }
 
-static bool load(wf_model *m, const wf_file *file, const char *prefix, bool moments,
-                 char *message) {
+static bool load(wf_model *m, const wf_file *file, const char *prefix, char *message) {
     const named f = { file, prefix };
     if (!wf_file_ok(file)) return fail(message, "%s", wf_file_error(file));
     if (!m || !wf_ok(m->graph))
@@ -313,7 +292,7 @@ static bool load(wf_model *m, const wf_file *file, const char *prefix, bool mome
                         ends_as_scale(full) ? ", nor the scales of a matrix in I8" : "");
     }
     reading r = { .m = m, .f = &f };
-    bool ok = open_reading(&r, message) && read_all(&r, moments, message) &&
+    bool ok = open_reading(&r, message) && read_all(&r, message) &&
               wf_file_load_from(file, r.entries, r.scales, r.leaves, r.n, message);
     close_reading(&r);
     return ok;
@@ -339,15 +318,11 @@ bool wf_model_rounded(const wf_model *m, const wf_file *f) {
 }
 
 bool wf_model_load_prefixed(wf_model *m, const wf_file *f, const char *prefix, char *message) {
-    return load(m, f, prefix, true, message);
+    return load(m, f, prefix, message);
 }
 
 bool wf_model_load_weights(wf_model *m, const wf_file *f, char *message) {
-    return load(m, f, "", true, message);
-}
-
-bool wf_model_load_parameters(wf_model *m, const wf_file *f, char *message) {
-    return load(m, f, "", false, message);
+    return load(m, f, "", message);
 }
 
 wf_model *wf_model_load(const wf_file *f, const wf_training_config *training, wf_dtype real,

@@ -85,7 +85,7 @@ wf_model *wf_language_model_new(const wf_language_model_config *c,
     if (!l) return NULL;
     wf_model_begin_graph(&l->model, training, real, seed);
     forward(l);
-    wf_model_finish(&l->model, training);
+    wf_model_finish(&l->model);
     return &l->model;
 }
 

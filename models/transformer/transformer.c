@@ -163,7 +163,7 @@ wf_model *wf_transformer_new(const wf_transformer_config *c, const wf_training_c
     if (!m) return NULL;
     wf_model_begin_graph(&m->model, training, real, seed);
     forward(m);
-    wf_model_finish(&m->model, training);
+    wf_model_finish(&m->model);
     return &m->model;
 }
 

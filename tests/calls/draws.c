@@ -137,10 +137,6 @@ int64_t product(int n, const int64_t *sizes) {
     return count;
 }
 
-int64_t n_params(const wf_optimizer *o) {
-    return o ? o->n : 1;
-}
-
 size_t exact_bytes(wf_plan *p, const wf_tensor *t) {
     size_t bytes = p ? wf_bound_bytes(p, t) : wf_bytes(t);
     return bytes > 1 << 16 ? 1 << 16 : bytes;

@@ -30,7 +30,7 @@ BY_HAND = {
 POOLS = {
     'wf_tensor': 'tensor', 'wf_graph': 'graph', 'wf_plan': 'plan', 'wf_state': 'state', 'wf_pool': 'pool',
     'wf_file': 'file', 'wf_model': 'model', 'wf_decoder': 'decoder', 'wf_tokenizer': 'tokenizer',
-    'wf_trainer': 'trainer', 'wf_sharded': 'sharded', 'wf_transport': 'transport', 'wf_op': 'op',
+    'wf_trainer': 'trainer', 'wf_transport': 'transport', 'wf_op': 'op',
     'wf_model_kind': 'kind', 'wf_optimizer': 'optimizer', 'wf_hf': 'hf',
 }
 FREED = {'wf_file_drop_loaded': 'dropped', 'wf_hf_export': 'imported'}
@@ -59,11 +59,11 @@ LENGTHS = {
     'wf_mul_size.out': '1', 'wf_shape_bytes.out': '1', 'wf_bound_shape.shape': 'WF_MAX_DIMS',
     'wf_format_real.text': 'WF_REAL_TEXT', 'wf_parse_real.value': '1', 'wf_mha_keys_values.k': '1',
     'wf_mha_keys_values.v': '1', 'wf_norm_batch.updates': '2', 'wf_optimizer_rates.out': '3',
-    'wf_recurrent_step.c': '1', 'wf_sharded_range.from': '1', 'wf_sharded_range.to': '1',
-    'wf_sharded_update.rates': '3', 'wf_sharded_update.norm': '1', 'wf_model_text.text': '256',
+    'wf_recurrent_step.c': '1', 'wf_trainer_begin.from': '1', 'wf_trainer_begin.to': '1',
+    'wf_trainer_memory.bytes': '1', 'wf_trainer_write.leaves': 'a3', 'wf_model_text.text': '256',
     'wf_model_describe.text': '256', 'wf_tokenizer_to_meta.n': '1', 'wf_optimizer_from_gradients.grads': 'a4',
     'wf_grad.grads': 'a2', 'wf_vjp.dy': 'a2', 'wf_vjp.dx': 'a4', 'wf_split.parts': 'a3', 'wf_chunk.parts': 'a2',
-    'wf_sharded_new.params': 'n_params(a1)', 'wf_file_load_leaves.leaves': 'a2', 'wf_file_load_from.leaves': 'a4',
+    'wf_file_load_leaves.leaves': 'a2', 'wf_file_load_from.leaves': 'a4',
     'wf_file_load_from.scales': 'a4', 'wf_feed_reals.values': 'a3', 'wf_tokenizer_encode.ids': 'a4',
     'wf_tokenizer_decode.text': 'a4', 'wf_tokenizer_read.codes': 'a4', 'wf_decode_greedy.out': PAIRS,
     'wf_score.log_probs': PAIRS, 'wf_score.totals': ROW, 'wf_alltoallv.send': PAIRS, 'wf_alltoallv.receive': PAIRS,
@@ -84,7 +84,7 @@ CALLERS = {
     'wf_decoded_free.results': 'no_results', 'wf_record.attrs': 'nothing',
     'wf_tokenizer_options.codes_bytes': 'bytes', 'wf_alltoallv.send_at': 'offsets', 'wf_alltoallv.receive_at': 'offsets',
     'wf_allgatherv.receive_at': 'offsets', 'wf_file_find.name': 'text', 'wf_sentencepiece_options.n_pieces': 'count',
-    'wf_byte_level_options.n_pieces': 'count', 'wf_sharded_feed.micro_batches': 'size',
+    'wf_byte_level_options.n_pieces': 'count', 'wf_trainer_begin.micro_batches': 'size',
 }
 # Structs that are drawn whole, by a function of world.c; of the others, each field by its rule.
 WHOLE = set('''wf_linear_layer wf_embedding_layer wf_position_layer wf_norm_layer wf_group_norm_layer
@@ -293,7 +293,7 @@ class Writer:
             lines = [f'bool ok = {call};', '(void)ok;']
             if message:
                 lines.append(f'check_told(w, ok, a{message[0]});')
-            elif plan and name not in ('wf_plan_ok', 'wf_step_at', 'wf_model_feed', 'wf_sharded_feed'):
+            elif plan and name not in ('wf_plan_ok', 'wf_step_at', 'wf_model_feed'):
                 lines.append(f'check_plan_told(w, ok, a{plan[0]});')
             return lines
         if name == 'wf_shape_text':  # no text at all in a buffer of no bytes

@@ -12,7 +12,7 @@ static char folder[] = "/tmp/weft-calls-XXXXXX";
 
 static wf_model *small_model(world *w, bool trains) {
     wf_transformer_config c;
-    wf_training_config t = { .optimizer = wf_optimizer_defaults(WF_ADAM) };
+    const wf_training_config t = { .dropout = 0.1 };
     char why[WF_MESSAGE] = "";
     begin_wf_transformer_config(w, &c);
     wf_model *m = wf_transformer_new(&c, trains ? &t : NULL, WF_F32, 1, why);
@@ -31,7 +31,7 @@ void open_folder(void) {
     strcpy(folder + sizeof folder - 7, "XXXXXX");
     ck_assert(mkdtemp(folder) && chdir(folder) == 0 && mkdir("folder", 0700) == 0);
     wf_model *m = small_model(&w, true);
-    ck_assert_msg(wf_model_save(m, "model.safetensors", true, NULL, 0, why) &&
+    ck_assert_msg(wf_model_save(m, "model.safetensors", NULL, NULL, 0, why) &&
                       wf_transformer_save_state_dict(m, "state.safetensors", false, why) &&
                       wf_save(m->graph, "leaf", NULL, NULL, 0, why),
                   "%s", why);
@@ -160,7 +160,6 @@ void close_world(world *w) {
     wf_plan_free(w->broken);
     wf_decoder_free(w->decoder);
     wf_trainer_free(w->trainer);
-    wf_sharded_free(w->sharded);
     for (int i = 0; i < w->n_optimizers; i++) wf_optimizer_free(&w->optimizers[i]);
     for (int i = 0; i < w->n_models; i++) wf_model_free(w->models[i]);
     for (int i = 0; i < w->n_tokenizers; i++) wf_tokenizer_free(w->tokenizers[i]);
@@ -191,8 +190,7 @@ void end_call(world *w) {
     judge_graph(w, w->other);
     for (int i = 0; i < w->n_plans; i++)
         ck_assert_msg(wf_plan_ok(w->plans[i]) || *wf_plan_error(w->plans[i]), "%s", w->function);
-    /* a rank's parameters and options live as long as it */
-    if (!w->sharded) free_blocks(w);
+    free_blocks(w);
 }
 
 void check_told(world *w, bool ok, const char *message) {
@@ -502,39 +500,6 @@ void keep_trainer(world *w, wf_trainer *t) {
     ck_assert(wf_trainer_ok(t) || *wf_trainer_error(t));
     wf_trainer_free(w->trainer);
     w->trainer = t;
-}
-
-/* The slices of one rank: with an optimizer whose gradients are stacked. */
-static wf_sharded *new_sharded(world *w) {
-    char why[WF_MESSAGE];
-    wf_optimizer_options *options = taken(w, sizeof *options, 1);
-    begin_wf_optimizer_options(w, options);
-    options->partial_sums = 2;
-    wf_tensor *loss = w->tensors[w->n_leaves - 1], *one = wf_constant(current(w), 1);
-    wf_optimizer o = wf_optimizer_new(current(w), loss, one, w->tensors, 1, options);
-    keep_optimizer(w, o);
-    wf_tensor **params = taken(w, sizeof(void *), 1);
-    params[0] = w->tensors[0];
-    return wf_sharded_new(current(w), &w->optimizers[w->n_optimizers - 1], params, options, 2,
-                          &w->transport, NULL, why);
-}
-
-wf_sharded *made_sharded(world *w, int place) {
-    if (absent(w, place) || w->n_optimizers == MOST_OBJECTS) return NULL;
-    return new_sharded(w);
-}
-
-wf_sharded *draw_sharded(world *w, int place) {
-    if (absent(w, place)) return NULL;
-    if (!w->sharded && w->n_optimizers < MOST_OBJECTS) w->sharded = new_sharded(w);
-    return w->sharded;
-}
-
-void keep_sharded(world *w, wf_sharded *s) {
-    if (s && !w->sharded)
-        w->sharded = s;
-    else
-        wf_sharded_free(s);
 }
 
 wf_transport *draw_transport(world *w, int place) {

@@ -14,14 +14,33 @@ static bool has(const wf_file *f, const char *tail) {
     return false;
 }
 
-/* As train would open it: with what the file has. */
-static wf_model *load(const wf_file *f, char *message) {
-    wf_training_config training = {
-        .optimizer = { .kind = WF_ADAM, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9, .clip_norm = 1 }
-    };
+/* As train would open it: with the moments and averages that the file has. NULL: it has none, or
+ * message says why not. */
+static wf_trainer *resumed(const wf_file *f, const wf_model *m, char *message) {
     bool moments = has(f, ".m"), averages = has(f, ".average");
-    if (averages) training.optimizer.average_decay = 0.9;
-    return wf_model_load(f, moments || averages ? &training : NULL, WF_F32, 1, message);
+    wf_trainer_options o = {
+        .optimizer = { .kind = WF_ADAM, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9, .clip_norm = 1 },
+        .schedule = { .peak = 1e-3 }
+    };
+    o.optimizer.average_decay = averages ? 0.9 : 0;
+    if (!moments && !averages) return NULL;
+    wf_trainer *t = wf_trainer_new(m->graph, m->loss.loss, m->loss.count, &o);
+    if (wf_trainer_ok(t) && wf_trainer_resume(t, f, 1)) return t;
+    snprintf(message, 256, "%s", wf_trainer_error(t));
+    wf_trainer_free(t);
+    return NULL;
+}
+
+/* The model, and in *t what trains it. */
+static wf_model *load(const wf_file *f, wf_trainer **t, char *message) {
+    wf_model *m = wf_model_load(f, NULL, WF_F32, 1, message);
+    *t = NULL;
+    if (!m) return NULL;
+    *message = '\0';
+    *t = resumed(f, m, message);
+    if (!*message) return m;
+    wf_model_free(m);
+    return NULL;
 }
 
 static void judge_tokenizer(const wf_file *f, const char *prefix) {
@@ -40,26 +59,31 @@ static void judge_tokenizer(const wf_file *f, const char *prefix) {
     wf_tokenizer_free(t);
 }
 
-static wf_file *saved(const wf_model *m) {
+static wf_file *saved(const wf_model *m, wf_trainer *t) {
     char message[256] = "";
-    fuzz_must(wf_model_save(m, fuzz_path(), true, NULL, 0, message));
+    fuzz_must(wf_model_save(m, fuzz_path(), t, NULL, 0, message));
     wf_file *f = wf_file_open(fuzz_path());
     remove(fuzz_path());
     fuzz_must(wf_file_checked(f));
     return f;
 }
 
+static wf_trainer *trains; /* the model that is judged; NULL: its file has no moments */
+
 /* The checksum is of all that a file means: configuration, weights, moments. */
 static void judge_saved(const wf_model *m) {
     static const char sum[] = "weft.checksum";
     char message[256] = "";
-    wf_file *f = saved(m);
-    wf_model *again = load(f, message);
-    fuzz_must(again);
+    wf_file *f = saved(m, trains);
+    wf_trainer *t;
+    wf_model *again = load(f, &t, message);
+    fuzz_must(again && !t == !trains);
     judge_same(m, again);
-    wf_file *g = saved(again);
+    if (t) judge_same_state(wf_trainer_optimizer(trains), wf_trainer_optimizer(t));
+    wf_file *g = saved(again, t);
     fuzz_must(strcmp(wf_file_meta(f, sum), wf_file_meta(g, sum)) == 0);
-    wf_model_free(again);
+    wf_trainer_free(t), wf_trainer_free(trains), wf_model_free(again);
+    trains = NULL;
     wf_file_free(f), wf_file_free(g);
 }
 
@@ -73,7 +97,7 @@ judged judge_model(const uint8_t *data, size_t size) {
     for (int i = 0; file && i < 3; i++) judge_tokenizer(f, prefixes[i]);
     bool ok = wf_model_describe(f, text, message);
     if (!ok) judge_refusal(message);
-    wf_model *m = ok ? load(f, message) : NULL;
+    wf_model *m = ok ? load(f, &trains, message) : NULL;
     if (ok && !m) judge_refusal(message);
     return judge_loaded(f, m, judge_saved);
 }

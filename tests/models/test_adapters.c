@@ -52,11 +52,7 @@ static bool is_lora(void *user, const wf_tensor *t) {
     return strstr(t->name, ".lora_") != NULL;
 }
 
-static wf_training_config with_lora(bool forward_only) {
-    wf_training_config training = adam_training(0);
-    training.on_param = lora, training.trains = is_lora, training.forward_only = forward_only;
-    return training;
-}
+static const wf_training_config with_lora = { .on_param = lora };
 
 /* A Transformer, or a language model. */
 static wf_model *record(bool in_one_row, const wf_training_config *training, wf_dtype real) {
@@ -106,19 +102,44 @@ static double number_of(wf_plan *p, const wf_tensor *t) {
     return number;
 }
 
+enum { MOST_PARAMETERS = 256 };
+
+/* Of the parameters with these names, at a constant rate. */
+static wf_trainer *new_trainer(const wf_model *m, const char *names, const wf_optimizer_options *o,
+                               double rate) {
+    wf_tensor *params[MOST_PARAMETERS];
+    int n = wf_parameters_named(m->graph, names, params, MOST_PARAMETERS);
+    return wf_trainer_new(m->graph, m->loss.loss, m->loss.count,
+                          &(wf_trainer_options){ .optimizer = o ? *o : adam_options(),
+                                                 .schedule = { .peak = rate },
+                                                 .params = params,
+                                                 .n_params = n });
+}
+
+#define LORA "*.lora_*"
+
+static wf_trainer *trainer_of(const wf_model *m, const char *names) {
+    wf_trainer *t = new_trainer(m, names, NULL, 2e-2);
+    assert_trainer(t, wf_trainer_ok(t));
+    return t;
+}
+
 /* The mean loss before the last update. */
-static double train(wf_model *m, int from, int to, double rate) {
-    wf_plan *p = wf_model_train_plan(m, NULL);
-    double loss = 0, rates[3];
+static double train(wf_trainer *t, const wf_model *m, int from, int to) {
+    wf_progress now = { 0 };
+    ck_assert_int_eq(wf_trainer_steps(t), from - 1);
     for (int step = from; step <= to; step++) {
-        wf_optimizer_rates(&m->training.optimizer, rate, step, rates);
-        feed(p, m, step);
-        wf_random_step(p, (uint64_t)step, 0);
-        assert_plan(p, wf_feed_reals(p, m->optimizer.rates, rates, 3) && wf_run(p));
-        loss = number_of(p, m->loss.loss) / number_of(p, m->loss.count);
+        feed(wf_trainer_plan(t), m, step);
+        assert_trainer(t, wf_trainer_begin(t, 1, NULL, NULL) && wf_trainer_add(t, 0) &&
+                              wf_trainer_update(t, &now));
     }
-    wf_plan_free(p);
-    return loss;
+    return now.loss;
+}
+
+static void resume(wf_trainer *t, const char *from, int64_t steps) {
+    wf_file *f = wf_file_open(from);
+    assert_trainer(t, wf_trainer_resume(t, f, steps));
+    wf_file_free(f);
 }
 
 static double loss_of(wf_model *m) {
@@ -130,20 +151,20 @@ static double loss_of(wf_model *m) {
     return loss;
 }
 
-static void save(const wf_model *m, const char *to, bool checkpoint) {
-    ck_assert_msg(wf_model_save(m, to, checkpoint, NULL, 0, message), "%s", message);
+static void save(const wf_model *m, const char *to, wf_trainer *t) {
+    ck_assert_msg(wf_model_save(m, to, t, NULL, 0, message), "%s", message);
 }
 
 TEST_ROWS(adapters_are_trained_and_nothing_else, 2) {
-    const wf_training_config training = with_lora(false), alone = with_lora(true);
     wf_model *base = record(_i, NULL, WF_F32);
     double untrained = loss_of(base);
-    save(base, base_path, false);
+    save(base, base_path, NULL);
 
-    wf_model *m = loaded(base_path, &training); /* its file knows no adapters */
+    wf_model *m = loaded(base_path, &with_lora); /* its file knows no adapters */
     assert_same_base(base, m);
     ck_assert_double_eq(loss_of(m), untrained); /* B is zero */
-    double first = train(m, 1, 1, 2e-2), last = train(m, 2, 150, 2e-2);
+    wf_trainer *t = trainer_of(m, LORA);
+    double first = train(t, m, 1, 1), last = train(t, m, 2, 150);
     ck_assert_msg(last < 0.8 * first, "%g, then %g", first, last);
     assert_same_base(base, m);
 
@@ -152,57 +173,60 @@ TEST_ROWS(adapters_are_trained_and_nothing_else, 2) {
     ck_assert_msg(wf_save(m->graph, path, &(wf_leaves){ .parameters = true, .keep = is_lora }, NULL,
                           0, message),
                   "%s", message);
-    wf_model *other = loaded(base_path, &alone);
-    ck_assert_int_eq(other->optimizer.n, 0);
+    wf_model *other = loaded(base_path, &with_lora);
     wf_file *f = wf_file_open(path);
     wf_load_report report;
     ck_assert_msg(wf_load(other->graph, f, &(wf_load_options){ .what.keep = is_lora }, &report),
                   "%s", report.message);
-    ck_assert_int_eq(report.loaded, m->optimizer.n);
+    ck_assert_int_eq(report.loaded, wf_trainer_optimizer(t)->n);
     ck_assert_int_gt(report.loaded, 0);
     ck_assert_double_eq(loss_of(other), adapted);
-    wf_file_free(f), wf_model_free(base), wf_model_free(m), wf_model_free(other);
+    wf_file_free(f), wf_trainer_free(t);
+    wf_model_free(base), wf_model_free(m), wf_model_free(other);
 }
 
 /* One file with the adapters in it: whoever does not know them has the base model. */
 TEST_ROWS(a_model_file_with_adapters_is_for_everyone, 2) {
-    const wf_training_config training = with_lora(false);
-    wf_model *m = record(_i, &training, WF_F32);
-    train(m, 1, 5, 2e-2);
-    save(m, path, true);
-    wf_model *without = loaded(path, NULL), *with = loaded(path, &training);
+    wf_model *m = record(_i, &with_lora, WF_F32);
+    wf_trainer *t = trainer_of(m, LORA);
+    train(t, m, 1, 5);
+    save(m, path, t);
+    wf_model *without = loaded(path, NULL), *with = loaded(path, &with_lora);
     assert_same_base(m, without), assert_same_base(m, with);
     ck_assert_double_eq(loss_of(with), loss_of(m));
     ck_assert_double_ne(loss_of(without), loss_of(m));
-    ck_assert_double_eq(train(m, 6, 12, 2e-2),
-                        train(with, 6, 12, 2e-2)); /* moments were in the file, too */
-    save(without, base_path, false);
-    wf_model_free(with), with = loaded(base_path, &training);
+    wf_trainer *u = trainer_of(with, LORA);
+    resume(u, path, 5); /* moments were in the file, too */
+    ck_assert_double_eq(train(t, m, 6, 12), train(u, with, 6, 12));
+    wf_trainer_free(t), wf_trainer_free(u);
+    save(without, base_path, NULL);
+    wf_model_free(with), with = loaded(base_path, &with_lora);
     ck_assert_double_eq(loss_of(with), loss_of(without));
     wf_model_free(m), wf_model_free(without), wf_model_free(with);
 }
 
 /* The state of an optimizer that knew no adapter is taken, too. */
 TEST(a_checkpoint_goes_on_with_adapters) {
-    wf_training_config plain = adam_training(0), training = with_lora(false);
-    training.trains = NULL;
-    wf_model *m = record(false, &plain, WF_F32);
-    train(m, 1, 3, 2e-2);
-    save(m, base_path, true);
-    wf_model *with = loaded(base_path, &training);
-    ck_assert_int_gt(with->optimizer.n, m->optimizer.n);
+    wf_model *m = record(false, NULL, WF_F32);
+    wf_trainer *t = trainer_of(m, "*");
+    train(t, m, 1, 3);
+    save(m, base_path, t);
+    wf_model *with = loaded(base_path, &with_lora);
+    wf_trainer *u = trainer_of(with, "*");
+    resume(u, base_path, 3);
+    ck_assert_int_gt(wf_trainer_optimizer(u)->n, wf_trainer_optimizer(t)->n);
     static const char moment[] = "optimizer.transformer.encoder.layers.0.linear1.weight.m";
     double *a = leaf_values(wf_find(m->graph, moment)),
            *b = leaf_values(wf_find(with->graph, moment));
     ck_assert_mem_eq(a, b, 16 * sizeof *a);
-    ck_assert(train(with, 4, 6, 2e-2) > 0);
-    free(a), free(b), wf_model_free(m), wf_model_free(with);
+    ck_assert(train(u, with, 4, 6) > 0);
+    free(a), free(b), wf_trainer_free(t), wf_trainer_free(u);
+    wf_model_free(m), wf_model_free(with);
 }
 
 /* The state_dict is the base model's. */
 TEST(a_state_dict_has_no_adapters) {
-    const wf_training_config training = with_lora(false);
-    wf_model *m = record(false, &training, WF_F32);
+    wf_model *m = record(false, &with_lora, WF_F32);
     ck_assert_msg(wf_transformer_save_state_dict(m, path, false, message), "%s", message);
     wf_file *f = wf_file_open(path);
     for (int i = 0; i < wf_file_count(f); i++)
@@ -260,9 +284,8 @@ static output decode(wf_model *m) {
 
 /* Cached rows come from the weights that the hook gave; packing leaves those alone. */
 TEST_ROWS(adapters_decode_as_merged_weights_do, 2) {
-    const wf_training_config alone = with_lora(true);
-    wf_model *m = record(_i, &alone, WF_F64), *packed = record(_i, &alone, WF_F64),
-             *plain = record(_i, &alone, WF_F64), *merged = record(_i, &alone, WF_F64);
+    wf_model *m = record(_i, &with_lora, WF_F64), *packed = record(_i, &with_lora, WF_F64),
+             *plain = record(_i, &with_lora, WF_F64), *merged = record(_i, &with_lora, WF_F64);
     stir(m), stir(packed), stir(merged);
     ck_assert_msg(wf_pack_weights(packed->graph, WF_PANELS, message), "%s", message);
     merge(merged);
@@ -278,13 +301,14 @@ TEST_ROWS(adapters_decode_as_merged_weights_do, 2) {
 /* ---- gradients, sharing ----------------------------------------------------------------------- */
 
 TEST_ROWS(gradients_reach_the_adapters, 2) {
-    wf_training_config training = with_lora(false);
-    training.optimizer = (wf_optimizer_options){ .kind = WF_SGD };
-    wf_model *m = record(_i, &training, WF_F64);
+    const wf_optimizer_options sgd = { .kind = WF_SGD };
+    wf_model *m = record(_i, &with_lora, WF_F64);
     stir(m);
     const double h = 1e-6;
     /* A step of rate 1 subtracts the gradient of the mean loss: compared with differences. */
-    wf_tensor *a = m->optimizer.params[0];
+    wf_trainer *t = new_trainer(m, LORA, &sgd, 1);
+    assert_trainer(t, wf_trainer_ok(t));
+    wf_tensor *a = wf_trainer_optimizer(t)->params[0];
     ck_assert(is_lora(NULL, a));
     double *before = leaf_values(a), *moved = malloc((size_t)wf_count(a) * sizeof *moved);
     double gradient[3], scale = 0;
@@ -299,11 +323,11 @@ TEST_ROWS(gradients_reach_the_adapters, 2) {
         gradient[i] = (loss[0] - loss[1]) / (2 * h), scale = fmax(scale, fabs(gradient[i]));
     }
     ck_assert(write_doubles(a, before) && scale > 0);
-    train(m, 1, 1, 1);
+    train(t, m, 1, 1);
     double *after = leaf_values(a);
     for (int i = 0; i < 3; i++)
         ck_assert_double_eq_tol(before[i] - after[i], gradient[i], 1e-6 * scale);
-    free(before), free(after), free(moved), wf_model_free(m);
+    free(before), free(after), free(moved), wf_trainer_free(t), wf_model_free(m);
 }
 
 /* The second layer takes the first one's weights. */
@@ -317,53 +341,44 @@ static wf_tensor *share(void *user, wf_tensor *param) {
 }
 
 TEST(layers_share_their_weights) {
-    wf_training_config training = adam_training(0);
-    training.on_param = share;
+    const wf_training_config training = { .on_param = share };
     wf_model *m = record(true, &training, WF_F32);
+    wf_trainer *t = trainer_of(m, "*");
     wf_tensor *unused = wf_find(m->graph, "transformer.layers.1.linear1.weight");
-    double *before = leaf_values(unused), first = train(m, 1, 1, 2e-2),
-           last = train(m, 2, 60, 2e-2);
+    double *before = leaf_values(unused), first = train(t, m, 1, 1), last = train(t, m, 2, 60);
     double *after = leaf_values(unused);
     ck_assert_mem_eq(before, after, (size_t)wf_count(unused) * sizeof *before);
     ck_assert_msg(last < first, "%g, then %g", first, last);
-    free(before), free(after), wf_model_free(m);
+    free(before), free(after), wf_trainer_free(t), wf_model_free(m);
 }
 
 /* ---- freezing -------------------------------------------------------------------------------- */
 
-static bool of_decoder(void *user, const wf_tensor *t) {
-    (void)user;
-    return strstr(t->name, ".decoder.") != NULL;
-}
-
-static bool of_nothing(void *user, const wf_tensor *t) {
-    (void)user, (void)t;
-    return false;
-}
+#define DECODER "*.decoder.*"
 
 TEST(frozen_parameters_stay) {
-    wf_training_config training = adam_training(0.1);
-    training.trains = of_decoder;
+    const wf_training_config training = with_dropout(0.1);
     wf_model *m = record(false, &training, WF_F32), *was = record(false, NULL, WF_F32);
-    train(m, 1, 20, 2e-2);
+    wf_trainer *t = trainer_of(m, DECODER);
+    train(t, m, 1, 20);
     int moved = 0, frozen = 0;
     for (int id = 0; id < wf_node_count(was->graph); id++) {
-        const wf_tensor *t = wf_node(was->graph, id);
-        if (t->kind != WF_PARAM) continue;
-        double *a = leaf_values(t), *b = leaf_values(wf_find(m->graph, t->name));
-        bool same = !memcmp(a, b, (size_t)wf_count(t) * sizeof *a);
-        ck_assert_msg(same != of_decoder(NULL, t), "%s", t->name);
+        const wf_tensor *p = wf_node(was->graph, id);
+        if (p->kind != WF_PARAM) continue;
+        double *a = leaf_values(p), *b = leaf_values(wf_find(m->graph, p->name));
+        bool same = !memcmp(a, b, (size_t)wf_count(p) * sizeof *a);
+        ck_assert_msg(same != wf_name_fits(DECODER, p->name), "%s", p->name);
         moved += !same, frozen += same;
         free(a), free(b);
     }
     ck_assert(moved > 10 && frozen > 10);
-    ck_assert_int_eq(m->optimizer.n, moved);
-    wf_model_free(m), wf_model_free(was);
-    training.trains = of_nothing;
-    wf_transformer_config c = small_config();
-    m = wf_transformer_new(&c, &training, WF_F32, 3, message);
-    assert_contains(wf_error(m->graph), "an optimizer needs parameters");
-    wf_model_free(m);
+    ck_assert_int_eq(wf_trainer_optimizer(t)->n, moved);
+    wf_trainer_free(t), wf_model_free(m), wf_model_free(was);
+    m = record(false, &training, WF_F32);
+    t = new_trainer(m, "nothing", NULL, 1e-2);
+    ck_assert(!wf_trainer_ok(t));
+    assert_contains(wf_trainer_error(t), "an optimizer needs parameters");
+    wf_trainer_free(t), wf_model_free(m);
 }
 
 /* ---- what is handed out ---------------------------------------------------------------------- */

@@ -14,8 +14,9 @@
 
 TESTS(model_faults)
 
-static const wf_training_config training = { .dropout = 0.1,
-                                             .optimizer = { .kind = WF_ADAM, ADAM_DEFAULTS } };
+static const wf_training_config training = { .dropout = 0.1 };
+static const wf_trainer_options adam = { .optimizer = { .kind = WF_ADAM, ADAM_DEFAULTS },
+                                         .schedule = { .peak = 1e-3 } };
 static char message[WF_MESSAGE], path[] = "/tmp/weft-model-faults-XXXXXX";
 
 static bool in_one_row; /* the model is one that reads its sources so */
@@ -150,32 +151,38 @@ static bool say_parameters(const wf_model *m) {
     return true;
 }
 
-static bool step(wf_plan *p, const wf_model *m) {
+static wf_trainer *new_trainer(const wf_model *m) {
+    return wf_trainer_new(m->graph, m->loss.loss, m->loss.count, &adam);
+}
+
+static bool step(wf_trainer *t, const wf_model *m) {
     const int32_t ids[] = { 1, 2, 3, 4 }, length[] = { 2, 1 };
-    const double rates[] = { 1e-3, 1, 1 };
+    wf_plan *p = wf_trainer_plan(t);
     return wf_bind(p, "B", 2) && wf_bind(p, "S", 2) && wf_bind(p, "T", 2) &&
            wf_feed(p, m->src, ids, sizeof ids) &&
            wf_feed(p, m->src_length, length, sizeof length) &&
            wf_feed(p, m->tgt, ids, sizeof ids) && wf_feed(p, m->labels, ids, sizeof ids) &&
-           wf_feed_reals(p, m->optimizer.rates, rates, 3) && wf_run(p) && say_parameters(m);
+           wf_trainer_begin(t, 1, NULL, NULL) && wf_trainer_add(t, 0) &&
+           wf_trainer_update(t, NULL) && say_parameters(m);
 }
 
 static bool planning(void) {
     wf_model *m = record_safely(true);
-    wf_plan *p = wf_model_train_plan(m, NULL);
-    bool ok = step(p, m);
-    must(ok || wf_plan_error(p)[0], "a plan fails without a message");
+    wf_trainer *t = new_trainer(m);
+    bool ok = wf_trainer_ok(t) && step(t, m);
+    must(ok || wf_trainer_error(t)[0] || wf_plan_error(wf_trainer_plan(t))[0],
+         "a trainer fails without a message");
     bool was = faults_pause(true);
-    must(!wf_plan_ok(p) || step(p, m), "a plan is not usable after a failure: %s",
-         wf_plan_error(p));
+    must(!wf_trainer_ok(t) || step(t, m), "a trainer is not usable after a failure: %s %s",
+         wf_trainer_error(t), wf_plan_error(wf_trainer_plan(t)));
     faults_pause(was);
-    wf_plan_free(p), wf_model_free(m);
+    wf_trainer_free(t), wf_model_free(m);
     return ok;
 }
 
-static bool save(const wf_model *m) {
+static bool save(const wf_model *m, wf_trainer *t) {
     message[0] = '\0';
-    bool ok = wf_model_save(m, path, true, NULL, 0, message);
+    bool ok = wf_model_save(m, path, t, NULL, 0, message);
     must(ok || message[0], "saving fails without a message");
     if (ok) wall_say_file(path);
     return ok;
@@ -187,6 +194,15 @@ static bool load(void) {
     wf_model *m = wf_model_load(f, &training, WF_F32, 1, message);
     must(m || message[0], "loading fails without a message");
     bool ok = m && say_parameters(m);
+    wf_trainer *t = ok ? new_trainer(m) : NULL;
+    must(!ok || (t ? wf_trainer_ok(t) || wf_trainer_error(t)[0] : true), "no message");
+    ok = ok && wf_trainer_ok(t);
+    if (ok) {
+        ok = wf_trainer_resume(t, f, 1);
+        must(ok || wf_trainer_error(t)[0], "resuming fails without a message");
+        ok = ok && wall_say_leaf(wf_trainer_optimizer(t)->moments[0][0]);
+    }
+    wf_trainer_free(t);
     wf_file_free(f), wf_model_free(m);
     return ok;
 }
@@ -194,15 +210,16 @@ static bool load(void) {
 static bool files(void) {
     wf_model *m = record_safely(true);
     bool was = faults_pause(true);
-    must(save(m), "%s", message);
+    wf_trainer *t = new_trainer(m);
+    must(wf_trainer_ok(t) && save(m, t), "%s", message);
     faults_pause(was);
-    bool ok = save(m) && load();
+    bool ok = save(m, t) && load();
     int mark = wall_mark();
     was = faults_pause(true);
     must(load(), "the file is not whole: %s", message);
     wall_take_back(mark);
     faults_pause(was);
-    wf_model_free(m);
+    wf_trainer_free(t), wf_model_free(m);
     return ok;
 }
 

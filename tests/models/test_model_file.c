@@ -26,10 +26,10 @@ static void remove_folder(void) {
     strcpy(folder + strlen(folder) - 6, "XXXXXX");
 }
 
-static void save(const wf_model *m, bool checkpoint) {
+static void save(const wf_model *m, wf_trainer *t) {
     char message[WF_MESSAGE];
     wf_meta extra = { "task", "copy" };
-    ck_assert_msg(wf_model_save(m, path, checkpoint, &extra, 1, message), "%s", message);
+    ck_assert_msg(wf_model_save(m, path, t, &extra, 1, message), "%s", message);
 }
 
 static wf_file *open_file(const char *name) {
@@ -78,7 +78,7 @@ TEST_ROWS(what_goes_in_comes_out, 6) {
     wf_transformer_config c = unusual_config((wf_tie)(_i / 2));
     wf_dtype real = _i % 2 ? WF_F64 : WF_F32;
     wf_model *m = open_model(&c, NULL, real, 3);
-    save(m, false);
+    save(m, NULL);
     wf_model *n = load(NULL, real);
     const wf_transformer_config *d = &wf_transformer_of(n)->config;
     ck_assert(d->src_vocab == c.src_vocab && d->tgt_vocab == c.tgt_vocab &&
@@ -109,7 +109,7 @@ static void assert_meta(const wf_file *f, const char *key, const char *value) {
 TEST(choices_are_stored_by_name) {
     wf_transformer_config c = unusual_config(WF_TIE_DECODER);
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
-    save(m, false);
+    save(m, NULL);
     wf_file *f = open_file(path);
     assert_meta(f, "weft.config.activation", "silu");
     assert_meta(f, "weft.config.positions", "learned");
@@ -130,7 +130,7 @@ TEST(choices_of_before_are_read) {
               wf_transformer_of(m)->config.tie == WF_TIE_ALL &&
               wf_transformer_of(m)->config.positions == WF_POSITIONS_SINUSOIDAL);
     wf_file_free(f);
-    save(m, false);
+    save(m, NULL);
     f = open_file(path);
     assert_meta(f, "weft.config.activation", "silu");
     assert_meta(f, "weft.config.positions", "sinusoidal");
@@ -158,7 +158,7 @@ TEST_ROWS(tied_tables_are_stored_once, 3) {
     wf_transformer_config c = small_config();
     c.tie = (wf_tie)_i;
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
-    save(m, false);
+    save(m, NULL);
     wf_file *f = open_file(path);
     static const char *const names[] = { "src_embedding.weight", "tgt_embedding.weight",
                                          "output.weight" };
@@ -173,15 +173,20 @@ TEST_ROWS(tied_tables_are_stored_once, 3) {
     wf_file_free(f), close_model(m);
 }
 
-static void train(wf_model *m, int from, int to, int threads) {
+static void train(wf_trainer *t, const wf_model *m, int from, int to) {
     static sentences b;
-    wf_pool *pool = wf_pool_new(threads);
-    wf_plan *p = wf_model_train_plan(m, pool);
+    ck_assert_int_eq(wf_trainer_steps(t), from - 1);
     for (int step = from; step <= to; step++) {
         copy_sentences(&b, 8, 3, 8, 17, true, (uint64_t)(10 * step));
-        train_step(p, m, &b, step, 1e-3);
+        train_step(t, m, &b);
     }
-    wf_plan_free(p), wf_pool_free(pool);
+}
+
+/* A trainer of a loaded model goes on from the same file. */
+static void resume(wf_trainer *t, int64_t steps) {
+    wf_file *f = open_file(path);
+    assert_trainer(t, wf_trainer_resume(t, f, steps));
+    wf_file_free(f);
 }
 
 static char *bytes_of(const char *name, long *size) {
@@ -198,11 +203,12 @@ static char *bytes_of(const char *name, long *size) {
 }
 
 /* Both saved as checkpoints: the same file, byte for byte. */
-static void assert_same_file(const wf_model *a, const wf_model *b) {
+static void assert_same_file(const wf_model *a, wf_trainer *of_a, const wf_model *b,
+                             wf_trainer *of_b) {
     long n, m;
-    save(a, true);
+    save(a, of_a);
     char *first = bytes_of(path, &n);
-    save(b, true);
+    save(b, of_b);
     char *second = bytes_of(path, &m);
     ck_assert_int_eq(n, m);
     ck_assert_msg(memcmp(first, second, (size_t)n) == 0, "the files differ");
@@ -212,33 +218,39 @@ static void assert_same_file(const wf_model *a, const wf_model *b) {
 /* 100 steps, saved, loaded, 100 more with other threads: the file of 200 steps in one go. */
 TEST_ROWS(a_checkpoint_resumes_bit_for_bit, 3) {
     wf_transformer_config c = small_config();
-    wf_training_config training = adam_training(0.1);
-    training.optimizer.kind = (wf_optimizer_kind)_i, training.optimizer.momentum = 0.9;
+    wf_training_config training = with_dropout(0.1);
+    wf_optimizer_options o = adam_options();
+    o.kind = (wf_optimizer_kind)_i, o.momentum = 0.9;
+    wf_pool *two = wf_pool_new(2), *three = wf_pool_new(3);
     wf_model *m = open_model(&c, &training, WF_F32, 99), *n;
-    train(m, 1, 100, 2);
-    save(m, true);
+    wf_trainer *t = open_trainer(m, &o, 1e-3, two), *u;
+    train(t, m, 1, 100);
+    save(m, t);
     n = load(&training, WF_F32);
+    u = open_trainer(n, &o, 1e-3, three);
+    resume(u, 100);
     assert_equal(m, n, true);
-    train(m, 101, 200, 1), train(n, 101, 200, 3);
+    train(t, m, 101, 200), train(u, n, 101, 200);
     assert_equal(m, n, true);
-    assert_same_file(m, n);
+    assert_same_file(m, t, n, u);
+    wf_trainer_free(t), wf_trainer_free(u);
     close_model(m), close_model(n);
     n = load(NULL, WF_F32); /* a checkpoint serves for use, too */
-    ck_assert_int_eq(n->optimizer.n_moments, 0);
-    close_model(n);
+    ck_assert_ptr_null(wf_find(n->graph, "optimizer.rates"));
+    close_model(n), wf_pool_free(two), wf_pool_free(three);
 }
 
 TEST(weights_alone_start_a_training) {
     wf_transformer_config c = small_config();
-    wf_training_config training = adam_training(0);
     wf_model *m = open_model(&c, NULL, WF_F64, 3);
-    save(m, true);
-    wf_model *n =
-        load(&training, WF_F32); /* f64 in the file, f32 in the model; no moments: zeros */
-    double *v = leaf_values(n->optimizer.moments[0][0]);
+    save(m, NULL);
+    wf_model *n = load(NULL, WF_F32); /* f64 in the file, f32 in the model; no moments: zeros */
+    wf_trainer *t = open_trainer(n, NULL, 1e-3, NULL);
+    resume(t, 0);
+    double *v = leaf_values(wf_trainer_optimizer(t)->moments[0][0]);
     ck_assert(v[0] == 0);
-    train(n, 1, 2, 1);
-    free(v);
+    train(t, n, 1, 2);
+    free(v), wf_trainer_free(t);
     close_model(m), close_model(n);
 }
 
@@ -339,7 +351,7 @@ TEST_ROWS(a_file_that_does_not_fit_is_told, COUNT_OF(misfits)) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = small_config();
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
-    save(m, false);
+    save(m, NULL);
     rewrite(&misfits[_i].c);
     wf_file *f = open_file(other);
     ck_assert(wf_model_load(f, NULL, WF_F32, 1, message) == NULL);
@@ -353,7 +365,7 @@ TEST(a_file_that_does_not_fit_changes_nothing) {
     wf_transformer_config c = small_config();
     wf_model *m = open_model(&c, NULL, WF_F32, 3), *same = open_model(&c, NULL, WF_F32, 3),
              *n = open_model(&c, NULL, WF_F32, 4);
-    save(n, false);
+    save(n, NULL);
     rewrite(&(change){ .entry = "output.bias" }); /* the last of them */
     wf_file *f = open_file(other);
     ck_assert(!wf_model_load_weights(m, f, message));
@@ -397,7 +409,7 @@ TEST(parts_of_a_projection_are_of_one_type) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = small_config();
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
-    save(m, false);
+    save(m, NULL);
     unpack((const char *[]){ "F32", "F64", "F32" });
     wf_file *f = open_file(other);
     ck_assert(!wf_model_load_weights(m, f, message));
@@ -442,7 +454,7 @@ TEST(tied_tables_have_one_shape) {
     c.tie = WF_TIE_DECODER;
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
     ck_assert(wf_write(wf_find(m->graph, "tgt_embedding.weight"), zeros, sizeof zeros));
-    save(m, false);
+    save(m, NULL);
     wf_file *f = open_file(path);
     int n = 0, n_meta = 0;
     for (; n < wf_file_count(f); n++) entries[n] = *wf_file_at(f, n);
@@ -458,56 +470,56 @@ TEST(tied_tables_have_one_shape) {
     wf_file_free(f), close_model(m);
 }
 
-/* A checkpoint has all moments or none, and all averages or none. */
+/* A checkpoint has all moments or none, and all averages or none. Models load without them. */
 TEST(half_a_checkpoint_is_refused) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = small_config();
-    wf_training_config training = adam_training(0);
-    training.optimizer.average_decay = 0.5;
-    wf_model *m = open_model(&c, &training, WF_F32, 3);
-    const wf_optimizer *o = &m->optimizer;
+    wf_optimizer_options options = adam_options();
+    options.average_decay = 0.5;
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
+    wf_trainer *t = open_trainer(m, &options, 1e-3, NULL);
+    const wf_optimizer *o = wf_trainer_optimizer(t);
     const wf_tensor *last[] = { o->moments[o->n - 1][o->n_moments - 1], o->averages[o->n - 1] };
-    save(m, true);
+    train(t, m, 1, 3);
+    save(m, t);
     for (int i = 0; i < 2; i++) {
         rewrite(&(change){ .entry = last[i]->name });
         wf_file *f = open_file(other);
-        ck_assert(!wf_model_load(f, &training, WF_F32, 1, message));
-        assert_contains(message, last[i]->name);
-        assert_contains(message, "is in the model but not in the file");
-        wf_file_free(f);
+        wf_model *n = wf_model_load(f, NULL, WF_F32, 1, message);
+        ck_assert_msg(n, "%s", message);
+        assert_equal(m, n, false);
+        wf_trainer *u = open_trainer(n, &options, 1e-3, NULL);
+        ck_assert(!wf_trainer_resume(u, f, 3) && wf_trainer_steps(u) == 0);
+        assert_contains(wf_trainer_error(u), last[i]->name);
+        assert_contains(wf_trainer_error(u), "is in the model but not in the file");
+        double *v = leaf_values(wf_trainer_optimizer(u)->moments[0][0]);
+        for (int64_t k = 0; k < wf_count(o->moments[0][0]); k++) ck_assert(v[k] == 0);
+        free(v), wf_trainer_free(u), wf_file_free(f), close_model(n);
     }
-    close_model(m);
+    wf_trainer_free(t), close_model(m);
 }
 
-/* Of any optimizer, whole or not: to train anew is to begin without. */
-TEST(moments_may_stay_in_the_file) {
-    char message[WF_MESSAGE] = "";
+TEST(a_trainer_resumes_from_files_alone) {
     wf_transformer_config c = small_config();
-    wf_training_config training = adam_training(0);
-    wf_model *m = open_model(&c, &training, WF_F32, 3);
-    train(m, 1, 3, 1);
-    save(m, true);
-    rewrite(&(change){
-        .entry = m->optimizer.moments[m->optimizer.n - 1][m->optimizer.n_moments - 1]->name });
-    wf_file *f = open_file(other);
-    wf_model *n = wf_model_record(f, &training, WF_F32, 1, message);
-    ck_assert_msg(wf_model_load_parameters(n, f, message), "%s", message);
-    assert_equal(m, n, false);
-    double *v = leaf_values(n->optimizer.moments[0][0]);
-    for (int64_t i = 0; i < wf_count(n->optimizer.moments[0][0]); i++) ck_assert(v[i] == 0);
-    free(v);
-    ck_assert(!wf_model_load_parameters(NULL, f, message));
-    wf_file_free(f), close_model(m), close_model(n);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
+    save(m, NULL);
+    wf_file *f = open_file(path), *none = wf_file_open("/no/such/file");
+    wf_trainer *t = open_trainer(m, NULL, 1e-3, NULL);
+    ck_assert(!wf_trainer_resume(t, none, 3) && *wf_trainer_error(t));
+    ck_assert(!wf_trainer_resume(t, f, -1) && *wf_trainer_error(t));
+    ck_assert(!wf_trainer_resume(NULL, f, 3) && wf_trainer_steps(t) == 0);
+    ck_assert(wf_trainer_resume(t, f, 3) && wf_trainer_steps(t) == 3);
+    wf_file_free(f), wf_file_free(none), wf_trainer_free(t), close_model(m);
 }
 
 TEST(a_failed_model_says_why_it_failed) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = small_config();
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
-    save(m, false);
+    save(m, NULL);
     wf_file *f = open_file(path);
     wf_poison(m->graph, "a mistake of the program's");
-    ck_assert(!wf_model_save(m, path, false, NULL, 0, message));
+    ck_assert(!wf_model_save(m, path, NULL, NULL, 0, message));
     assert_contains(message, "a mistake of the program's");
     ck_assert(!wf_transformer_save_state_dict(m, path, false, message));
     assert_contains(message, "a mistake of the program's");
@@ -522,15 +534,15 @@ TEST(what_cannot_be_written_is_told) {
     char message[WF_MESSAGE];
     wf_transformer_config c = small_config();
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
-    save(m, false);
-    ck_assert(!wf_model_save(m, "/tmp/no/such/folder/a.safetensors", false, NULL, 0, message));
+    save(m, NULL);
+    ck_assert(!wf_model_save(m, "/tmp/no/such/folder/a.safetensors", NULL, NULL, 0, message));
     assert_contains(message, "/tmp/no/such/folder");
-    ck_assert(!wf_model_save(NULL, path, false, NULL, 0, message));
-    ck_assert(!wf_model_save(m, NULL, false, NULL, 0, message));
+    ck_assert(!wf_model_save(NULL, path, NULL, NULL, 0, message));
+    ck_assert(!wf_model_save(m, NULL, NULL, NULL, 0, message));
     assert_contains(message, "no path");
-    ck_assert(!wf_model_save(m, path, false, NULL, 2, message));
+    ck_assert(!wf_model_save(m, path, NULL, NULL, 2, message));
     assert_contains(message, "2 pairs of metadata");
-    ck_assert(!wf_model_save(m, path, false, NULL, -1, message));
+    ck_assert(!wf_model_save(m, path, NULL, NULL, -1, message));
     wf_file *f = open_file(path); /* the old one is whole */
     wf_file_free(f), close_model(m);
 }
@@ -543,7 +555,7 @@ TEST_ROWS(a_file_is_loaded_once_if_its_bytes_are_given_back, 2) {
     wf_transformer_config c = small_config();
     c.tie = _i ? WF_TIE_DECODER : WF_TIE_NONE;
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
-    save(m, false);
+    save(m, NULL);
     wf_file *f = open_file(path);
     int n = wf_file_count(f);
     wf_entry entries[256];

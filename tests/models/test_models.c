@@ -100,14 +100,15 @@ TEST(attention_rows_sum_to_one) {
 TEST(one_graph_for_every_use) {
     static sentences b;
     wf_transformer_config c = small_config();
-    wf_training_config training = adam_training(0.1);
+    wf_training_config training = with_dropout(0.1);
     wf_model *m = open_model(&c, &training, WF_F32, 3);
+    wf_trainer *train = open_trainer(m, NULL, 1e-3, NULL);
     int nodes = wf_node_count(m->graph);
-    wf_plan *train = wf_model_train_plan(m, NULL), *eval = wf_model_eval_plan(m, NULL),
-            *score = wf_model_score_plan(m, NULL), *look = wf_model_attention_plan(m, NULL);
+    wf_plan *eval = wf_model_eval_plan(m, NULL), *score = wf_model_score_plan(m, NULL),
+            *look = wf_model_attention_plan(m, NULL);
     for (int step = 1; step <= 3; step++) {
         copy_sentences(&b, 4, 2, 3 + step, 17, true, (uint64_t)step);
-        train_step(train, m, &b, step, 1e-3);
+        train_step(train, m, &b);
         values loss = run_for(eval, m, &b, m->loss.loss),
                scores = run_for(score, m, &b, m->token_log_probs);
         double sum = 0;
@@ -119,7 +120,7 @@ TEST(one_graph_for_every_use) {
     ck_assert(wf_plan_ok(look));
     exact_copies(m, 50, 1, 6, 9);
     ck_assert_int_eq(wf_node_count(m->graph), nodes);
-    wf_plan_free(train), wf_plan_free(eval), wf_plan_free(score), wf_plan_free(look);
+    wf_trainer_free(train), wf_plan_free(eval), wf_plan_free(score), wf_plan_free(look);
     close_model(m);
 }
 
@@ -356,11 +357,12 @@ TEST(a_bad_training_configuration_fails_the_graph) {
         wf_transformer_new(&c, &(wf_training_config){ .dropout = 1.5 }, WF_F32, 1, message);
     ck_assert(m && !wf_ok(m->graph));
     assert_contains(wf_error(m->graph), "dropout");
-    wf_plan *p = wf_model_train_plan(m, NULL);
-    ck_assert(!wf_plan_ok(p));
+    wf_trainer *t = wf_trainer_new(m->graph, m->loss.loss, m->loss.count, NULL);
+    ck_assert(!wf_trainer_ok(t));
+    assert_contains(wf_trainer_error(t), "dropout");
     ck_assert(wf_decoder_new(m, NULL, message) == NULL);
     assert_contains(message, "dropout");
-    wf_plan_free(p), wf_model_free(m);
+    wf_trainer_free(t), wf_model_free(m);
 }
 
 TEST(bad_batches_are_told) {
@@ -384,9 +386,6 @@ TEST(bad_batches_are_told) {
     b.labels[2] = 0;
     feed_sentences(p, m, &b);
     assert_plan(p, wf_run(p)); /* a bad request is over */
-    wf_plan_free(p);
-    p = wf_model_train_plan(m, NULL);
-    ck_assert(!wf_plan_ok(p)); /* there is nothing to train */
     wf_plan_free(p), close_model(m);
 }
 
@@ -444,26 +443,23 @@ TEST(bad_requests_to_decode_are_told) {
 TEST(numbers_that_are_none_are_told) {
     static sentences b;
     char message[WF_MESSAGE];
-    double rates[3] = { 1e-3, 1, 1 };
     int32_t src[] = { 1, 2 }, length = 2, out[4], n;
     wf_transformer_config c = small_config();
-    wf_training_config training = adam_training(0);
-    wf_model *m = open_model(&c, &training, WF_F32, 3);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
     wf_tensor *bias = wf_find(m->graph, "output.bias"),
               *table = wf_find(m->graph, "src_embedding.weight");
     double *before = leaf_values(table), infinite[17] = { NAN };
     ck_assert(write_doubles(bias, infinite));
-    wf_plan *p = wf_model_train_plan(m, NULL);
+    wf_trainer *t = open_trainer(m, NULL, 1e-3, NULL);
     random_sentences(&b, &c, 2, 5, 4, 5);
-    feed_sentences(p, m, &b);
-    assert_plan(p, wf_feed_reals(p, m->optimizer.rates, rates, 3));
-    ck_assert(!wf_run(p));
-    assert_contains(wf_plan_error(p), "gradient norm");
+    feed_sentences(wf_trainer_plan(t), m, &b);
+    ck_assert(wf_trainer_begin(t, 1, NULL, NULL) && !wf_trainer_add(t, 0));
+    assert_contains(wf_trainer_error(t), "gradient norm");
     double *after = leaf_values(table);
     ck_assert(memcmp(before, after, (size_t)wf_count(table) * sizeof *before) == 0);
     wf_decoder *d = wf_decoder_new(m, NULL, message);
     ck_assert(!wf_decode_greedy(d, 1, 2, src, &length, 4, out, &n));
     assert_contains(wf_decoder_error(d), "not numbers");
     free(before), free(after);
-    wf_decoder_free(d), wf_plan_free(p), close_model(m);
+    wf_decoder_free(d), wf_trainer_free(t), close_model(m);
 }

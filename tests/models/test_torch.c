@@ -86,13 +86,15 @@ static void compare(wf_plan *p, const wf_tensor *t, const wf_file *f, const char
     free_values(&ours, 1), free_values(&theirs, 1);
 }
 
-static wf_plan *gradient_plan(const wf_model *m) {
-    wf_tensor *fetch[256] = { m->logits, m->loss.loss, m->loss.nll };
-    for (int i = 0; i < m->optimizer.n; i++) fetch[3 + i] = m->optimizer.grads[i];
+enum { MOST_PARAMETERS = 250 };
+
+static wf_plan *gradient_plan(const wf_model *m, wf_tensor *const *grads, int n) {
+    wf_tensor *fetch[3 + MOST_PARAMETERS] = { m->logits, m->loss.loss, m->loss.nll };
+    for (int i = 0; i < n; i++) fetch[3 + i] = grads[i];
     wf_plan *p = wf_plan_new(
         m->graph,
         &(wf_plan_options){ .fetch = fetch,
-                            .n_fetch = 3 + m->optimizer.n,
+                            .n_fetch = 3 + n,
                             .feed = (wf_tensor *[]){ m->src, m->src_length, m->tgt, m->labels },
                             .n_feed = 4,
                             .training = true });
@@ -105,20 +107,21 @@ static void compare_case(const char *name, wf_dtype real) {
     wf_file *f = open_file("values", name);
     wf_training_config training = { .label_smoothing = recorded_scalar(f, "smoothing") };
     wf_model *m = load(name, &training, real);
-    wf_tensor *params[256];
-    ck_assert_int_eq(wf_parameters(m->graph, params, 256), m->optimizer.n);
-    ck_assert_int_le(m->optimizer.n, 250);
-    wf_plan *p = gradient_plan(m);
+    wf_tensor *params[MOST_PARAMETERS], *grads[MOST_PARAMETERS];
+    int n = wf_parameters(m->graph, params, MOST_PARAMETERS);
+    ck_assert_int_le(n, MOST_PARAMETERS);
+    ck_assert(wf_grad(m->loss.loss, params, n, grads));
+    wf_plan *p = gradient_plan(m, grads, n);
     read_sentences(f, "", &b);
     feed_sentences(p, m, &b);
     assert_plan(p, wf_run(p));
     compare(p, m->logits, f, "logits", real);
     compare(p, m->loss.loss, f, "loss", real);
     compare(p, m->loss.nll, f, "nll", real);
-    for (int i = 0; i < m->optimizer.n; i++) {
+    for (int i = 0; i < n; i++) {
         char grad[WF_MESSAGE];
         snprintf(grad, sizeof grad, "grad.%.200s", params[i]->name);
-        compare(p, m->optimizer.grads[i], f, grad, real);
+        compare(p, grads[i], f, grad, real);
     }
     wf_plan_free(p), wf_file_free(f), close_model(m);
 }
@@ -145,20 +148,20 @@ TEST_ROWS(ten_steps_of_every_optimizer, 2 * COUNT_OF(optimizers)) {
     wf_dtype real = _i % 2 ? WF_F64 : WF_F32;
     const char *name = optimizers[_i / 2].name;
     wf_file *f = open_file("steps", name);
-    wf_model *m = load("post", &(wf_training_config){ .optimizer = optimizers[_i / 2].o }, real);
-    wf_plan *p = wf_model_train_plan(m, NULL);
+    wf_model *m = load("post", NULL, real);
+    wf_trainer *t = open_trainer(m, &optimizers[_i / 2].o, optimizers[_i / 2].rate, NULL);
     values losses = recorded(f, "losses"), norms = recorded(f, "norms");
     double bound = real == WF_F64 ? 1e-9 : 1e-4;
     for (int step = 0; step < 10; step++) {
         char suffix[8];
         snprintf(suffix, sizeof suffix, ".%d", step);
         read_sentences(f, suffix, &b);
-        double loss = train_step(p, m, &b, step + 1, optimizers[_i / 2].rate);
-        values norm = fetched(p, m->optimizer.norm);
+        double loss = train_step(t, m, &b);
+        values norm = fetched(wf_trainer_plan(t), wf_trainer_optimizer(t)->norm);
         ck_assert_double_eq_tol(loss, losses.data[step], bound);
         ck_assert_double_eq_tol(norm.data[0], norms.data[step], 10 * bound);
         free_values(&norm, 1);
     }
     free_values(&losses, 1), free_values(&norms, 1);
-    wf_plan_free(p), wf_file_free(f), close_model(m);
+    wf_trainer_free(t), wf_file_free(f), close_model(m);
 }

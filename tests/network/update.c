@@ -11,7 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "nn/sharded.h"
+#include "nn/train/sharded.h"
+#include "nn/train/way.h"
 #include "tools/train/mpi.h"
 #include "tools/train/network.h"
 #include "weft.h"
@@ -60,15 +61,11 @@ typedef struct subject {
     wf_graph *g;
     int n;
     wf_tensor **params;
-    wf_optimizer_options options;
-    wf_optimizer o;
-    wf_plan *add;
-    wf_sharded *s;
+    wf_trainer *trainer;
 } subject;
 
 /* The sum of all parameters' squares. */
 static bool make(subject *u, int64_t parameters, int64_t micro_batches, wf_transport *t) {
-    char message[256] = "out of memory";
     u->g = wf_graph_new(&(wf_graph_options){ .real = WF_F32 });
     u->n = (int)((parameters + WIDTH * WIDTH - 1) / (WIDTH * WIDTH));
     u->params = calloc((size_t)u->n, sizeof *u->params);
@@ -80,42 +77,35 @@ static bool make(subject *u, int64_t parameters, int64_t micro_batches, wf_trans
         u->params[i] = wf_param(u->g, name, 2, (int64_t[]){ rows, WIDTH }, wf_init_uniform(0.1));
         loss = wf_add(loss, wf_square_sum(u->params[i]));
     }
-    u->options = wf_optimizer_defaults(WF_ADAM);
-    u->options.clip_norm = 1;
-    u->options.partial_sums = wf_sharded_partial_sums(micro_batches, t->rank, t->size);
-    u->o = wf_optimizer_new(u->g, loss, wf_constant(u->g, 1), u->params, u->n, &u->options);
-    u->add = wf_plan_new(u->g, &(wf_plan_options){ .fetch = u->o.accumulation.adds,
-                                                   .n_fetch = u->n + 1,
-                                                   .feed = &u->o.accumulation.at,
-                                                   .n_feed = 1 });
-    u->s = wf_sharded_new(u->g, &u->o, u->params, &u->options, micro_batches, t, NULL, message);
-    if (!wf_plan_ok(u->add) || !u->s) say(u->s ? wf_plan_error(u->add) : message);
-    return wf_plan_ok(u->add) && u->s;
+    wf_trainer_options o = { .optimizer = wf_optimizer_defaults(WF_ADAM),
+                             .schedule = { .peak = 1e-3 },
+                             .micro_batches = micro_batches,
+                             .transport = t };
+    o.optimizer.clip_norm = 1;
+    u->trainer = wf_trainer_new(u->g, loss, wf_constant(u->g, 1), &o);
+    if (!wf_trainer_ok(u->trainer)) say(wf_trainer_error(u->trainer));
+    return wf_trainer_ok(u->trainer);
 }
 
 static void drop(subject *u) {
-    wf_sharded_free(u->s);
-    wf_plan_free(u->add);
-    wf_optimizer_free(&u->o);
+    wf_trainer_free(u->trainer);
     wf_graph_free(u->g);
     free(u->params);
 }
 
 /* The exchange alone is timed: nothing may leave before the barrier (main). */
-static bool update(subject *u, int64_t micro_batches, int64_t step, double pause, wf_transport *t,
+static bool update(subject *u, int64_t micro_batches, double pause, wf_transport *t,
                    double *seconds, double *moving) {
-    int64_t from, to;
-    double rates[3];
-    wf_sharded_range(u->s, micro_batches, &from, &to);
-    for (int64_t i = from; i < to; i++)
-        if (!wf_sharded_feed(u->s, u->add, i, micro_batches) || !wf_run(u->add)) return false;
-    wf_optimizer_rates(&u->options, 1e-3, step, rates);
+    int64_t i, to;
+    if (!wf_trainer_begin(u->trainer, micro_batches, &i, &to)) return false;
+    for (; i < to; i++)
+        if (!wf_trainer_add(u->trainer, i)) return false;
     struct timespec wait = { .tv_sec = (time_t)pause };
     wait.tv_nsec = (long)(1e9 * (pause - (double)wait.tv_sec));
     nanosleep(&wait, NULL);
     if (!wf_barrier(t)) return false;
     double began = now(), before = t->seconds;
-    bool ok = wf_sharded_update(u->s, micro_batches, rates, NULL);
+    bool ok = wf_trainer_update(u->trainer, NULL);
     *seconds = now() - began, *moving = t->seconds - before;
     return ok;
 }
@@ -145,11 +135,11 @@ static void print(const wf_transport *t, const char *network_text, double *took,
 static bool measure(subject *u, int64_t micro_batches, double pause, const char *network_text,
                     wf_transport *t) {
     double took[UPDATES + 1], moving[UPDATES + 1];
-    int64_t sent = 0, told = UPDATES * wf_sharded_traffic(u->s, micro_batches);
+    int64_t sent = 0, told = UPDATES * wf_sharded_traffic(u->trainer->sharded, micro_batches);
     count(t);
     for (int i = 0; i <= UPDATES; i++) { /* the first is not counted */
         if (i == 1) counted.seen = (traffic){ 0 }, counted.exchanges = 0, sent = t->sent;
-        if (!update(u, micro_batches, i + 1, pause, t, &took[i], &moving[i])) return false;
+        if (!update(u, micro_batches, pause, t, &took[i], &moving[i])) return false;
     }
     sent = t->sent - sent;
     if (sent != told)

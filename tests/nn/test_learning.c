@@ -21,20 +21,27 @@ TEST_ROWS(the_first_loss_is_about_log_v, 16) {
     wf_plan_free(p), close_model(m);
 }
 
+static wf_trainer *open_scheduled(const wf_model *m, const wf_schedule *schedule, wf_pool *pool) {
+    wf_trainer *t = wf_trainer_new(
+        m->graph, m->loss.loss, m->loss.count,
+        &(wf_trainer_options){ .optimizer = adam_options(), .schedule = *schedule, .pool = pool });
+    assert_trainer(t, wf_trainer_ok(t));
+    return t;
+}
+
 TEST_ROWS(one_batch_can_be_overfit, 2) {
     static sentences b;
     wf_transformer_config c = small_config();
-    wf_training_config training = adam_training(0);
     c.norm_first = c.encoder_norm = c.decoder_norm = _i;
-    wf_model *m = open_model(&c, &training, WF_F32, 3);
-    wf_plan *p = wf_model_train_plan(m, NULL);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
+    const wf_schedule schedule = { WF_CONSTANT_RATE, 5e-3, 50, 0, 0 };
+    wf_trainer *t = open_scheduled(m, &schedule, NULL);
     random_sentences(&b, &c, 4, 6, 5, 5);
     double loss = 1;
     int step = 0;
-    while (loss >= 0.01 && step < 1000)
-        step++, loss = train_step(p, m, &b, step, step < 50 ? 1e-4 * step : 5e-3);
+    while (loss >= 0.01 && step < 1000) step++, loss = train_step(t, m, &b);
     ck_assert_msg(loss < 0.01, "%g after %d steps", loss, step);
-    wf_plan_free(p), close_model(m);
+    wf_trainer_free(t), close_model(m);
 }
 
 /* Trained on copies with or without the start token in front of what the decoder sees: the last
@@ -43,18 +50,17 @@ static double copies_after(bool start, int steps, int *right) {
     static sentences b;
     wf_transformer_config c = course_config();
     c.src_vocab = c.tgt_vocab = 12, c.d_model = 32, c.dim_feedforward = 64;
-    wf_training_config training = adam_training(0);
     wf_schedule schedule = { WF_LINEAR_DECAY, 5e-3, 50, steps, 0 };
-    wf_model *m = open_model(&c, &training, WF_F32, 3);
+    wf_model *m = open_model(&c, NULL, WF_F32, 3);
     wf_pool *pool = wf_pool_new(2);
-    wf_plan *p = wf_model_train_plan(m, pool);
+    wf_trainer *t = open_scheduled(m, &schedule, pool);
     double loss = 0;
     for (int step = 1; step <= steps; step++) {
         copy_sentences(&b, 32, 5, 5, 12, start, 1000 + (uint64_t)(10 * step));
-        loss = train_step(p, m, &b, step, wf_schedule_rate(&schedule, step));
+        loss = train_step(t, m, &b);
     }
     *right = exact_copies(m, 100, 5, 5, 77);
-    wf_plan_free(p), wf_pool_free(pool), close_model(m);
+    wf_trainer_free(t), wf_pool_free(pool), close_model(m);
     return loss;
 }
 
@@ -72,15 +78,15 @@ TEST(generation_needs_the_start_token_in_training) {
 static values trained(int threads, wf_model **out) {
     static sentences b;
     wf_transformer_config c = small_config();
-    wf_training_config training = adam_training(0.1);
+    wf_training_config training = with_dropout(0.1);
     wf_model *m = *out = open_model(&c, &training, WF_F32, 3);
     wf_pool *pool = wf_pool_new(threads);
-    wf_plan *p = wf_model_train_plan(m, pool);
+    wf_trainer *t = open_trainer(m, NULL, 1e-3, pool);
     for (int step = 1; step <= 200; step++) {
         copy_sentences(&b, 32, 3, 12, 17, true, (uint64_t)(10 * step));
-        train_step(p, m, &b, step, 1e-3);
+        train_step(t, m, &b);
     }
-    wf_plan_free(p), wf_pool_free(pool);
+    wf_trainer_free(t), wf_pool_free(pool);
     values all = { 0, malloc((size_t)wf_model_parameter_count(m) * sizeof(double)) };
     wf_tensor *params[256];
     for (int i = 0, n = wf_parameters(m->graph, params, 256); i < n; i++) {

@@ -2,6 +2,7 @@
  *
  * Ten steps of each on a Transformer against PyTorch are in test_torch.c. */
 #include "nn/nn.h"
+#include "nn/train/accumulation.h"
 #include "tests/suites.h"
 #include "tests/support/faults.h"
 #include "tests/support/support.h"
@@ -181,7 +182,7 @@ TEST(defaults_are_the_usual_ones) {
         wf_optimizer_options o = wf_optimizer_defaults((wf_optimizer_kind)kind);
         ck_assert(o.kind == (wf_optimizer_kind)kind && !o.name && o.beta1 == 0.9);
         ck_assert(o.beta2 == 0.999 && o.eps == 1e-8 && o.momentum == 0 && o.weight_decay == 0);
-        ck_assert(o.clip_norm == 0 && !o.unguarded && !o.partial_sums && o.average_decay == 0);
+        ck_assert(o.clip_norm == 0 && !o.unguarded && o.average_decay == 0);
     }
 }
 
@@ -194,7 +195,6 @@ TEST(two_optimizers_have_two_names) {
               *b = param_of(g, "b", SHAPE(2), (double[]){ 3, 4 }), *one = wf_constant(g, 1);
     wf_tensor *loss = wf_sum(wf_mul(a, b), WF_ALL_AXES, false);
     wf_optimizer_options first = wf_optimizer_defaults(WF_ADAM), second = first;
-    first.partial_sums = second.partial_sums = 1;
     first.average_decay = second.average_decay = 0.5;
     second.name = "critic";
     wf_optimizer o[] = { wf_optimizer_new(g, loss, one, &a, 1, &first),
@@ -203,7 +203,10 @@ TEST(two_optimizers_have_two_names) {
     ck_assert_str_eq(o[0].moments[0][0]->name, "optimizer.a.m");
     ck_assert_str_eq(o[1].moments[0][0]->name, "critic.b.m");
     ck_assert_str_eq(o[1].rates->name, "critic.rates");
-    ck_assert_str_eq(o[1].accumulation.sums[0]->name, "critic.b.sum");
+    wf_accumulation sums;
+    ck_assert(wf_accumulation_new(&sums, &o[1], one, &second, 1));
+    ck_assert_str_eq(sums.sums[0]->name, "critic.b.sum");
+    wf_accumulation_free(&sums);
     wf_plan *p =
         wf_plan_new(g, &(wf_plan_options){
                            .fetch = o[1].updates, .n_fetch = 1, .feed = &o[1].rates, .n_feed = 1 });

@@ -5,7 +5,8 @@
  * all of them. Their transport waits at random before and after each call: the order of events then
  * depends little on how many processors there are. */
 #include "core/ranks/region.h"
-#include "nn/shard.h"
+#include "nn/train/sharded.h"
+#include "nn/train/way.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
@@ -128,20 +129,17 @@ static wf_transport *join_shaky(shaky *s, run *r, int rank) {
 typedef struct net {
     wf_graph *g;
     wf_tensor *x, *params[LAYERS];
-    wf_optimizer o;
-    wf_plan *add;
+    wf_trainer *t;
 } net;
 
-static wf_optimizer_options options_here(int rank, int ranks) {
-    wf_optimizer_options o = wf_optimizer_defaults(WF_ADAM);
-    o.clip_norm = 1, o.average_decay = 0.9;
-    o.partial_sums = wf_sharded_partial_sums(MICRO_BATCHES, rank, ranks);
-    return o;
-}
-
-/* Each matrix is a block, and its gradient is ready at another time. */
-static net new_net(const wf_optimizer_options *o) {
+/* Each matrix is a block and a round, and its gradient is ready at another time. */
+static net new_net(wf_transport *transport) {
     net n = { .g = new_graph(WF_F32) };
+    wf_trainer_options o = { .optimizer = wf_optimizer_defaults(WF_ADAM),
+                             .schedule = { .peak = 1e-2 },
+                             .micro_batches = MICRO_BATCHES,
+                             .transport = transport };
+    o.optimizer.clip_norm = 1, o.optimizer.average_decay = 0.9;
     n.x = wf_input(n.g, "x", WF_F32, SHAPE(ROWS, WIDTH));
     wf_tensor *y = n.x;
     for (int i = 0; i < LAYERS; i++) {
@@ -150,19 +148,13 @@ static net new_net(const wf_optimizer_options *o) {
         n.params[i] = wf_param(n.g, name, SHAPE(WIDTH, WIDTH), wf_init_uniform(0.5));
         y = wf_tanh(wf_matmul(y, n.params[i]));
     }
-    n.o = wf_optimizer_new(n.g, wf_square_sum(y), wf_constant(n.g, ROWS), n.params, LAYERS, o);
-    ck_assert_msg(wf_ok(n.g), "%s", wf_error(n.g));
-    wf_tensor *feed[] = { n.x, n.o.accumulation.at };
-    n.add = wf_plan_new(n.g, &(wf_plan_options){ .fetch = n.o.accumulation.adds,
-                                                 .n_fetch = LAYERS + 1,
-                                                 .feed = feed,
-                                                 .n_feed = 2 });
+    n.t = wf_trainer_open(n.g, wf_square_sum(y), wf_constant(n.g, ROWS), &o, 1);
+    assert_trainer(n.t, wf_trainer_ok(n.t));
     return n;
 }
 
 static void drop_net(net *n) {
-    wf_plan_free(n->add);
-    wf_optimizer_free(&n->o);
+    wf_trainer_free(n->t);
     end_graph(n->g);
 }
 
@@ -170,7 +162,8 @@ static void feed_rows(const net *n, int update, int64_t part) {
     double x[ROWS * WIDTH];
     for (int i = 0; i < ROWS * WIDTH; i++)
         x[i] = number((uint64_t)(10 * update + part), (uint64_t)i) - 0.5;
-    assert_plan(n->add, wf_feed_reals(n->add, n->x, x, ROWS * WIDTH));
+    wf_plan *p = wf_trainer_plan(n->t);
+    assert_plan(p, wf_feed_reals(p, n->x, x, ROWS * WIDTH));
 }
 
 static void read_leaf(run *r, int i, const wf_tensor *t) {
@@ -178,11 +171,12 @@ static void read_leaf(run *r, int i, const wf_tensor *t) {
 }
 
 static void read_leaves(run *r, const net *n) {
+    const wf_optimizer *o = wf_trainer_optimizer(n->t);
     for (int i = 0; i < LAYERS; i++) {
         read_leaf(r, 4 * i, n->params[i]);
-        read_leaf(r, 4 * i + 1, n->o.moments[i][0]);
-        read_leaf(r, 4 * i + 2, n->o.moments[i][1]);
-        read_leaf(r, 4 * i + 3, n->o.averages[i]);
+        read_leaf(r, 4 * i + 1, o->moments[i][0]);
+        read_leaf(r, 4 * i + 2, o->moments[i][1]);
+        read_leaf(r, 4 * i + 3, o->averages[i]);
     }
 }
 
@@ -193,65 +187,64 @@ typedef struct seat {
     int rank;
 } seat;
 
+static const char saved[] = "/tmp/no/such/folder/a.safetensors";
+
 /* False: the training ends. */
-static bool slip_now(const run *r, wf_sharded *s, const net *n) {
-    const double rates[] = { 0.1, 1, 1 };
+static bool slip_now(const run *r, wf_trainer *t) {
+    size_t bytes;
     if (r->slip == CALLS_OTHERS) {
-        ck_assert(!wf_sharded_feed(s, n->add, 0, MICRO_BATCHES) && !wf_sharded_average(s, 0.5));
-        ck_assert(!wf_sharded_gather(s) && !wf_sharded_swap_averages(s));
-        ck_assert(!wf_sharded_scatter(s) && wf_sharded_memory(s) == 0);
-        assert_contains(wf_sharded_error(s), "was run: wf_sharded_update");
+        ck_assert(!wf_trainer_begin(t, MICRO_BATCHES, NULL, NULL) && !wf_trainer_add(t, 0));
+        ck_assert(!wf_sharded_feed(t->sharded, t->step, 0, MICRO_BATCHES));
+        ck_assert(!t->way->average(t, 0.5) && !wf_trainer_swap_averages(t));
+        ck_assert(!t->way->gather(t) && !t->way->scatter(t));
+        ck_assert(!wf_trainer_save(t, saved, NULL, 0) && !wf_trainer_memory(t, &bytes));
+        assert_contains(wf_trainer_error(t), "was added: wf_trainer_update");
     }
-    if (r->slip == WRONG_UPDATE) ck_assert(!wf_sharded_update(s, MICRO_BATCHES - 1, rates, NULL));
-    if (r->slip == FAILS_MEANWHILE) wf_transport_fail(s->t, 7, "this rank has had enough");
+    if (r->slip == WRONG_UPDATE) {
+        t->micro_batches--;
+        ck_assert(!wf_trainer_update(t, NULL));
+    }
+    if (r->slip == FAILS_MEANWHILE) wf_transport_fail(t->transport, 7, "this rank has had enough");
     return r->slip != WRONG_UPDATE && r->slip != FREES;
 }
 
-static bool update_once(run *r, wf_sharded *s, const net *n, int update, uint64_t *waited) {
-    int rank = wf_transport_rank(s->t);
+static bool update_once(run *r, const net *n, uint64_t *waited) {
+    wf_trainer *t = n->t;
+    int rank = t->transport->rank, update = (int)wf_trainer_steps(t) + 1;
     int64_t from, to;
-    double rates[3];
-    wf_optimizer_rates(&(wf_optimizer_options){ .kind = WF_ADAM, ADAM_DEFAULTS }, 1e-2, update,
-                       rates);
-    wf_sharded_range(s, MICRO_BATCHES, &from, &to);
+    if (!wf_trainer_begin(t, MICRO_BATCHES, &from, &to)) return false;
     for (int64_t i = from; i < to; i++) {
         wait_a_little(r, (uint64_t)rank, waited);
         feed_rows(n, update, i);
-        assert_plan(n->add, wf_sharded_feed(s, n->add, i, MICRO_BATCHES) && wf_run(n->add));
+        assert_trainer(t, wf_trainer_add(t, i));
     }
     wait_a_little(r, (uint64_t)rank, waited);
-    if (rank == r->failing && r->slip && !slip_now(r, s, n)) return false;
-    return wf_sharded_update(s, MICRO_BATCHES, rates, NULL) && wf_sharded_average(s, 0.5);
+    if (rank == r->failing && r->slip && !slip_now(r, t)) return false;
+    return wf_trainer_update(t, NULL);
 }
 
 /* It ends as its first call that fails, and with its error. */
-static bool train_here(run *r, wf_sharded *s, const net *n) {
+static bool train_here(run *r, const net *n) {
     uint64_t waited = 0;
-    for (int update = 1; update <= UPDATES; update++)
-        if (!update_once(r, s, n, update, &waited)) return false;
-    return wf_sharded_swap_averages(s) && wf_sharded_gather(s);
+    while (wf_trainer_steps(n->t) < UPDATES)
+        if (!update_once(r, n, &waited)) return false;
+    return wf_trainer_swap_averages(n->t) && n->t->way->gather(n->t);
 }
 
 static void *be_rank(void *user) {
     const seat *at = user;
     run *r = at->run;
     int rank = at->rank;
-    char message[256];
     shaky own = { 0 };
-    wf_transport *t = join_shaky(&own, r, rank);
-    wf_optimizer_options o = options_here(rank, r->ranks);
-    net n = new_net(&o);
-    wf_sharded *s = wf_shard_new(n.g, &n.o, n.params, &o, MICRO_BATCHES, 1, t, NULL, message);
-    ck_assert_msg(s != NULL, "%s", message);
-    r->done[rank] = train_here(r, s, &n);
-    snprintf(r->error[rank], 256, "%s", wf_sharded_error(s));
+    net n = new_net(join_shaky(&own, r, rank));
+    r->done[rank] = train_here(r, &n);
+    snprintf(r->error[rank], 256, "%s", wf_trainer_error(n.t));
     /* nor does any later call succeed */
-    if (!r->done[rank] && r->slip != FREES) ck_assert(!wf_sharded_gather(s));
+    if (!r->done[rank] && r->slip != FREES) ck_assert(!n.t->way->gather(n.t));
     if (r->done[rank] && rank == 0) read_leaves(r, &n);
-    wf_sharded_free(s);
+    drop_net(&n);
     if (r->done[rank]) wf_region_ended(r->region, rank);
     r->calls[rank] = own.calls;
-    drop_net(&n);
     return NULL;
 }
 

@@ -1,8 +1,7 @@
-/* tests/nn/test_sharded.c - an optimizer divided among ranks: the bits of one process, whatever is
- * divided how. Ranks are threads here, over the memory that processes would share. */
+/* tests/nn/test_sharded.c - a trainer with ranks: the bits of one process, whatever is sharded how. Ranks are threads here, over the memory that processes would share. */
 #include "core/ranks/region.h"
-#include "nn/shard.h"
-#include "nn/slices.h"
+#include "nn/train/sharded.h"
+#include "nn/train/way.h"
 #include "ops/custom.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
@@ -24,10 +23,9 @@ enum { MOST_RANKS = 9, MOST_PARTS = 8, UPDATES = 4 };
 /* Parameters of several blocks, of one, of no element. */
 typedef struct net {
     wf_graph *g;
-    wf_tensor *x, *loss, *count;
+    wf_tensor *x, *loss, *count, *sum;
     wf_tensor *params[5];
-    wf_optimizer o;
-    wf_plan *add, *update, *average;
+    wf_trainer *t;
 } net;
 
 /* One setting of an optimizer. */
@@ -60,7 +58,7 @@ static wf_optimizer_options options_of(const setting *s) {
     return o;
 }
 
-static net net_of(const setting *s, wf_optimizer_options *o) {
+static net net_of(const setting *s) {
     net n = { .g = new_graph(s->f64 ? WF_F64 : WF_F32) };
     wf_graph *g = n.g;
     n.x = wf_input(g, "x", wf_real(g), SHAPE(4, 70));
@@ -73,35 +71,41 @@ static net net_of(const setting *s, wf_optimizer_options *o) {
     wf_tensor *y = wf_mul(wf_matmul(h, n.params[3]), n.params[4]);
     n.loss = wf_add(wf_square_sum(y), wf_sum(n.params[2], WF_ALL_AXES, false));
     n.count = wf_add(wf_constant(g, 1), wf_scale(wf_square_sum(n.x), 0.01));
-    n.o = wf_optimizer_new(g, n.loss, n.count, n.params, 5, o);
-    ck_assert_msg(wf_ok(g), "%s", wf_error(g));
-    wf_tensor *feed[] = { n.x, n.o.accumulation.at };
-    n.add = wf_plan_new(
-        g, &(wf_plan_options){
-               .fetch = n.o.accumulation.adds, .n_fetch = 6, .feed = feed, .n_feed = 2 });
+    n.sum = wf_sum(y, WF_ALL_AXES, false);
     return n;
 }
 
+/* transport NULL: one process. in_flight: blocks of a round. */
+static void open_net(net *n, const setting *s, int most, wf_transport *transport,
+                     int64_t in_flight) {
+    const wf_trainer_options o = { .optimizer = options_of(s),
+                                   .schedule = { .peak = 1e-2 },
+                                   .micro_batches = most,
+                                   .params = n->params,
+                                   .n_params = 5,
+                                   .sums = &n->sum,
+                                   .n_sums = 1,
+                                   .transport = transport };
+    n->t = wf_trainer_open(n->g, n->loss, n->count, &o, in_flight);
+    ck_assert_msg(wf_trainer_ok(n->t), "%s", wf_trainer_error(n->t));
+}
+
 static void drop_net(net *n) {
-    wf_plan_free(n->add), wf_plan_free(n->update), wf_plan_free(n->average);
-    wf_optimizer_free(&n->o);
+    wf_trainer_free(n->t);
     end_graph(n->g);
 }
 
 static void feed_part(const net *n, int update, int part) {
     double x[4 * 70];
+    wf_plan *p = wf_trainer_plan(n->t);
     for (int i = 0; i < 4 * 70; i++)
         x[i] = number((uint64_t)(1000 * update + part), (uint64_t)i) * (part % 3 ? 1 : 30) - 0.4;
-    assert_plan(n->add, wf_feed_reals(n->add, n->x, x, 4 * 70));
+    assert_plan(p, wf_feed_reals(p, n->x, x, 4 * 70));
 }
 
 /* Micro-batches of each update. */
 static int parts_of(int update, int most) {
     return update % 2 ? most : (most + 1) / 2;
-}
-
-static void rates_of(const wf_optimizer_options *o, int update, double rates[3]) {
-    wf_optimizer_rates(o, 1e-2, update, rates);
 }
 
 /* ---- one process ------------------------------------------------------------------------------ */
@@ -110,55 +114,42 @@ enum { LEAVES = 5 * 5 }; /* parameters, up to three moments of each, averages */
 
 typedef struct result {
     values leaf[LEAVES];
-    double norm[UPDATES + 1];
+    wf_progress now[UPDATES + 1];
+    double sum[UPDATES + 1];
 } result;
 
 static void read_leaves(const net *n, result *r) {
+    const wf_optimizer *o = wf_trainer_optimizer(n->t);
     int k = 0;
     for (int i = 0; i < 5; i++)
         r->leaf[k++] = (values){ wf_count(n->params[i]), leaf_values(n->params[i]) };
-    for (int i = 0; i < 5 * n->o.n_moments; i++) {
-        const wf_tensor *m = n->o.moments[i / n->o.n_moments][i % n->o.n_moments];
+    for (int i = 0; i < 5 * o->n_moments; i++) {
+        const wf_tensor *m = o->moments[i / o->n_moments][i % o->n_moments];
         r->leaf[k++] = (values){ wf_count(m), leaf_values(m) };
     }
-    for (int i = 0; n->o.averages && i < 5; i++)
-        r->leaf[k++] = (values){ wf_count(n->o.averages[i]), leaf_values(n->o.averages[i]) };
+    for (int i = 0; o->averages && i < 5; i++)
+        r->leaf[k++] = (values){ wf_count(o->averages[i]), leaf_values(o->averages[i]) };
+}
+
+static void keep_progress(result *r, int update, const wf_progress *now) {
+    r->now[update] = *now;
+    r->sum[update] = now->sums[0];
 }
 
 static void train_alone(const setting *s, int most, result *r) {
-    wf_optimizer_options o = options_of(s);
-    o.partial_sums = wf_partial_sums(most);
-    net n = net_of(s, &o);
-    const wf_accumulation *a = &n.o.accumulation;
-    wf_tensor *fetch[6];
-    memcpy(fetch, a->updates, 5 * sizeof *fetch), fetch[5] = a->norm;
-    n.update = wf_plan_new(n.g, &(wf_plan_options){ .fetch = fetch,
-                                                    .n_fetch = s->unguarded ? 5 : 6,
-                                                    .feed = &n.o.rates,
-                                                    .n_feed = 1 });
-    if (n.o.averages)
-        n.average = wf_plan_new(n.g, &(wf_plan_options){ .fetch = n.o.average_updates,
-                                                         .n_fetch = 5,
-                                                         .feed = &n.o.average_rate,
-                                                         .n_feed = 1 });
+    net n = net_of(s);
+    open_net(&n, s, most, NULL, WF_IN_FLIGHT);
     for (int update = 1; update <= UPDATES; update++) {
-        int parts = parts_of(update, most);
-        double rates[3], rate = wf_optimizer_average_rate(&o, update);
-        rates_of(&o, update, rates);
-        for (int i = 0; i < parts; i++) {
-            feed_part(&n, update, i);
-            assert_plan(n.add, wf_feed_micro_batch(n.add, &n.o, i, parts) && wf_run(n.add));
+        wf_progress now;
+        int64_t from, to;
+        assert_trainer(n.t, wf_trainer_begin(n.t, parts_of(update, most), &from, &to));
+        ck_assert(from == 0 && to == parts_of(update, most));
+        for (int64_t i = from; i < to; i++) {
+            feed_part(&n, update, (int)i);
+            assert_trainer(n.t, wf_trainer_add(n.t, i));
         }
-        assert_plan(n.update, wf_feed_reals(n.update, n.o.rates, rates, 3) && wf_run(n.update));
-        r->norm[update] = NAN;
-        if (a->norm) {
-            values v = fetched(n.update, a->norm);
-            r->norm[update] = v.data[0];
-            free_values(&v, 1);
-        }
-        if (n.average)
-            assert_plan(n.average,
-                        wf_feed_reals(n.average, n.o.average_rate, &rate, 1) && wf_run(n.average));
+        assert_trainer(n.t, wf_trainer_update(n.t, &now));
+        keep_progress(r, update, &now);
     }
     read_leaves(&n, r);
     drop_net(&n);
@@ -170,17 +161,16 @@ typedef struct run {
     const setting *s;
     int most, updates;
     wf_region *region;
-    result *r; /* rank 0's */
-    double norm[MOST_RANKS][UPDATES + 1];
-    bool same[MOST_RANKS]; /* are averages, swapped in and out, what they should be? */
-    int64_t sent[MOST_RANKS], told[MOST_RANKS];
+    result *r;                   /* rank 0's */
+    result progress[MOST_RANKS]; /* without leaves */
+    bool same[MOST_RANKS];       /* are averages, swapped in and out, what they should be? */
+    int64_t sent[MOST_RANKS], told[MOST_RANKS], passed[MOST_RANKS]; /* by the trainer's count */
     bool nan;
     bool at_once;      /* nothing is sent while micro-batches are run */
     int64_t in_flight; /* blocks of a round; 0: as it is */
     /* rank 0's files of the whole graph: read before, written after; NULL: none */
     const char *resumes, *saves;
-    int first;  /* the update to begin with; 0: 1 */
-    int breaks; /* how rank 0 breaks off the first update, after its last micro-batch */
+    int breaks; /* how rank 0 breaks off the first update, at its last micro-batch */
     char error[MOST_RANKS][256];
 } run;
 
@@ -196,62 +186,70 @@ static bool same_values(const wf_tensor *a, const wf_tensor *b) {
     return same;
 }
 
+/* All moments and averages to rank 0. One process has them always. */
+static bool gather_all(wf_trainer *t) {
+    return !t->way->gather || t->way->gather(t);
+}
+
 /* Averages become parameters, everywhere; then they are what they were. Rank 0 sees all averages. */
-static bool swap_and_look(wf_sharded *s, const net *n, int rank) {
+static bool swap_and_look(const net *n, int rank) {
+    const wf_optimizer *o = wf_trainer_optimizer(n->t);
     values was = { wf_count(n->params[0]), leaf_values(n->params[0]) };
-    bool ok = wf_sharded_gather(s) && wf_sharded_swap_averages(s);
-    if (rank == 0)
-        for (int i = 0; i < 5; i++) ok = ok && same_values(n->params[i], n->o.averages[i]);
-    ok = ok && wf_sharded_swap_averages(s);
+    bool ok = gather_all(n->t) && wf_trainer_swap_averages(n->t);
+    if (rank == 0 && n->t->sharded) /* the graph's averages are copies */
+        for (int i = 0; i < 5; i++) ok = ok && same_values(n->params[i], o->averages[i]);
+    ok &= wf_trainer_swap_averages(n->t);
     values is = { wf_count(n->params[0]), leaf_values(n->params[0]) };
     ok = ok && same_bits(was, is);
     free_values(&was, 1), free_values(&is, 1);
-    wf_sharded_release(s);
-    return ok;
+    return ok && (!n->t->way->release || n->t->way->release(n->t, true));
 }
 
-/* By another number of micro-batches, by one that it has run already, by leaving. */
-enum { WRONG_NUMBER = 1, ONCE_MORE, LEAVES_OFF, WAYS };
+/* By another number of micro-batches, by beginning again, by leaving, by one that it did not add. */
+enum { WRONG_NUMBER = 1, ONCE_MORE, LEAVES_OFF, ADDS_TOO_FEW, WAYS };
 
-static void break_off(run *r, wf_sharded *s, const net *n, int parts) {
-    const double rates[] = { 0.1, 1, 1 };
-    if (r->breaks == WRONG_NUMBER) ck_assert(!wf_sharded_update(s, parts + 1, rates, NULL));
-    if (r->breaks == ONCE_MORE) ck_assert(!wf_sharded_feed(s, n->add, 0, parts));
-    snprintf(r->error[0], 256, "broke off: %s", wf_sharded_error(s));
+static void break_off(run *r, wf_trainer *t, int parts) {
+    if (r->breaks == WRONG_NUMBER) t->micro_batches++;
+    if (r->breaks == WRONG_NUMBER || r->breaks == ADDS_TOO_FEW)
+        ck_assert(!wf_trainer_update(t, NULL));
+    if (r->breaks == ONCE_MORE) ck_assert(!wf_trainer_begin(t, parts, NULL, NULL));
+    snprintf(r->error[0], 256, "broke off: %.200s", wf_trainer_error(t));
 }
 
-static void updates_of(run *r, wf_sharded *s, const net *n, const wf_optimizer_options *o,
-                       int rank) {
-    int first = r->first ? r->first : 1, last = r->updates ? r->updates : UPDATES;
-    for (int update = first; update <= last; update++) {
-        int parts = parts_of(update, r->most);
-        int64_t from, to;
-        double rates[3];
-        rates_of(o, update, rates);
-        if (r->nan && update == 2) rates[0] = NAN;
-        wf_sharded_range(s, parts, &from, &to);
-        for (int64_t i = from; i < to; i++) {
-            feed_part(n, update, (int)i);
-            assert_plan(n->add, wf_sharded_feed(s, n->add, i, parts) && wf_run(n->add));
-        }
-        if (rank == 0 && r->breaks) {
-            break_off(r, s, n, parts);
-            return;
-        }
-        r->told[rank] += wf_sharded_traffic(s, parts);
-        if (!wf_sharded_update(s, parts, rates, &r->norm[rank][update])) {
-            snprintf(r->error[rank], 256, "%s", wf_sharded_error(s));
-            return;
-        }
-        ck_assert(wf_sharded_average(s, wf_optimizer_average_rate(o, update)));
+/* False: it broke off, or failed. */
+static bool update_once(run *r, const net *n, int update, int rank) {
+    wf_trainer *t = n->t;
+    int parts = parts_of(update, r->most);
+    bool breaks = rank == 0 && r->breaks;
+    int64_t from, to;
+    wf_progress now;
+    assert_trainer(t, wf_trainer_begin(t, parts, &from, &to));
+    if (r->nan && update == 2) t->rates[0] = NAN;
+    for (int64_t i = from; i < to - (breaks && r->breaks == ADDS_TOO_FEW); i++) {
+        feed_part(n, update, (int)i);
+        assert_trainer(t, wf_trainer_add(t, i));
     }
+    if (breaks) {
+        break_off(r, t, parts);
+        return false;
+    }
+    if (t->sharded) r->told[rank] += wf_sharded_traffic(t->sharded, parts);
+    if (!wf_trainer_update(t, &now)) {
+        snprintf(r->error[rank], 256, "%s", wf_trainer_error(t));
+        return false;
+    }
+    keep_progress(&r->progress[rank], update, &now);
+    r->passed[rank] += now.sent;
+    return true;
 }
 
-static void load_whole(wf_sharded *s, const net *n, const char *path) {
-    wf_load_report report;
-    wf_file *f = wf_file_open(path);
-    ck_assert_msg(wf_load(n->g, f, NULL, &report) && wf_sharded_scatter(s), "%s", report.message);
-    wf_file_free(f);
+static void save_and_look(run *r, const net *n, int rank) {
+    wf_trainer *t = n->t;
+    r->sent[rank] = wf_transport_size(t->transport) > 1 ? t->transport->sent : 0;
+    r->same[rank] = !wf_trainer_optimizer(t)->averages || swap_and_look(n, rank);
+    if (r->saves) assert_trainer(t, wf_trainer_save(t, r->saves, NULL, 0));
+    ck_assert(gather_all(t));
+    if (rank == 0 && r->r) read_leaves(n, r->r);
 }
 
 static void *train_rank(void *user) {
@@ -260,28 +258,17 @@ static void *train_rank(void *user) {
     wf_rank me;
     wf_rank_join(&me, r->region, at->rank);
     int ranks = r->region->ranks;
-    char message[256];
-    wf_optimizer_options o = options_of(r->s);
-    o.partial_sums = wf_sharded_partial_sums(r->most, at->rank, ranks);
-    net n = net_of(r->s, &o);
+    net n = net_of(r->s);
     wf_transport *t = &me.transport;
     t->any_thread = !r->at_once;
     int64_t in_flight = r->in_flight ? r->in_flight : WF_IN_FLIGHT;
-    wf_sharded *s = wf_shard_new(n.g, &n.o, n.params, &o, r->most, in_flight, t, NULL, message);
-    ck_assert_msg(s != NULL, "%s", message);
-    if (in_flight == 1 && ranks < 6) ck_assert_int_gt(s->slices.rounds, 1);
-    if (r->resumes) load_whole(s, &n, r->resumes);
-    updates_of(r, s, &n, &o, at->rank);
-    if (!r->error[at->rank][0]) r->sent[at->rank] = t->sent; /* no collective is under way */
-    r->same[at->rank] = r->error[at->rank][0] || !n.o.averages || swap_and_look(s, &n, at->rank);
-    if (!r->error[at->rank][0]) {
-        ck_assert(wf_sharded_gather(s));
-        if (at->rank == 0 && r->r) read_leaves(&n, r->r);
-        if (at->rank == 0 && r->saves)
-            ck_assert_msg(wf_save(n.g, r->saves, NULL, NULL, 0, message), "%s", message);
-        wf_sharded_release(s);
-    }
-    wf_sharded_free(s);
+    open_net(&n, r->s, r->most, t, in_flight);
+    if (in_flight == 1 && ranks > 1 && ranks < 6) ck_assert_int_gt(n.t->sharded->slices.rounds, 1);
+    if (r->resumes) assert_trainer(n.t, wf_trainer_load(n.t, r->resumes, NULL));
+    int64_t last = r->updates ? r->updates : UPDATES;
+    while (wf_trainer_steps(n.t) < last)
+        if (!update_once(r, &n, (int)wf_trainer_steps(n.t) + 1, at->rank)) break;
+    if (!r->error[at->rank][0]) save_and_look(r, &n, at->rank);
     drop_net(&n);
     return NULL;
 }
@@ -308,6 +295,13 @@ static void assert_same(const result *want, const result *have, int ranks, int m
     }
 }
 
+static void assert_same_progress(const result *a, const result *b, int update) {
+    const wf_progress *x = &a->now[update], *y = &b->now[update];
+    ck_assert(x->norm == y->norm || (isnan(x->norm) && isnan(y->norm)));
+    ck_assert(x->loss == y->loss && x->count == y->count && a->sum[update] == b->sum[update]);
+    ck_assert(x->step == update && y->step == update && x->rate == y->rate);
+}
+
 /* ---- the tests -------------------------------------------------------------------------------- */
 
 static const int most_parts[] = { 1, 2, 3, 5, MOST_PARTS }, rank_counts[] = { 1, 2, 3, 4, 8 };
@@ -329,9 +323,7 @@ TEST_ROWS(ranks_get_the_bits_of_one_process, COUNT_OF(settings)) {
             for (int i = 0; i < ranks; i++) {
                 ck_assert_str_eq(r.error[i], "");
                 ck_assert(r.same[i]);
-                for (int u = 1; u <= UPDATES; u++)
-                    ck_assert(r.norm[i][u] == want.norm[u] ||
-                              (isnan(r.norm[i][u]) && isnan(want.norm[u])));
+                for (int u = 1; u <= UPDATES; u++) assert_same_progress(&r.progress[i], &want, u);
             }
             free_values(have.leaf, LEAVES);
         }
@@ -349,8 +341,7 @@ static bool same_files(const char *a, const char *b) {
     return one == other;
 }
 
-/* wf_save of the whole graph leaves out what depends on the ranks, so that any number of them goes
- * on. */
+/* A file leaves out what depends on the ranks, so that any number of them goes on. */
 TEST(files_do_not_depend_on_the_ranks) {
     char want[64], half[64], have[64];
     snprintf(want, sizeof want, "/tmp/weft-sharded-%d-want", (int)getpid());
@@ -363,7 +354,7 @@ TEST(files_do_not_depend_on_the_ranks) {
     }
     for (int ranks = 1; ranks <= 3; ranks++) {
         run before = { .s = &settings[2], .most = 3, .updates = 2, .saves = half };
-        run after = { .s = &settings[2], .most = 3, .first = 3, .resumes = half, .saves = have };
+        run after = { .s = &settings[2], .most = 3, .resumes = half, .saves = have };
         train_in_ranks(&before, ranks), train_in_ranks(&after, ranks % 3 + 1);
         ck_assert_msg(same_files(want, have), "%d ranks, then %d", ranks, ranks % 3 + 1);
     }
@@ -377,7 +368,8 @@ TEST_ROWS(traffic_is_what_the_formula_says, COUNT_OF(rank_counts)) {
         result have = { 0 };
         run r = { .s = &s, .most = most_parts[p], .r = &have };
         train_in_ranks(&r, rank_counts[_i]);
-        for (int i = 0; i < rank_counts[_i]; i++) ck_assert_int_eq(r.sent[i], r.told[i]);
+        for (int i = 0; i < rank_counts[_i]; i++)
+            ck_assert(r.sent[i] == r.told[i] && r.passed[i] == r.told[i]);
         free_values(have.leaf, LEAVES);
     }
 }
@@ -393,7 +385,8 @@ TEST(a_step_that_is_not_finite_fails_on_all) {
 /* What has begun to leave does not arrive: no rank goes on, and none waits for ever. */
 TEST_ROWS(an_update_that_is_broken_off_fails_on_all, WAYS - 1) {
     static const char *const says[] = { "broke off: an update is not of",
-                                        "was run: wf_sharded_update", "broke off: " };
+                                        "was added: wf_trainer_update",
+                                        "broke off: ", "broke off: an update is not of" };
     for (int k = 1; k < COUNT_OF(rank_counts); k++) {
         run r = { .s = &settings[0], .most = 8, .breaks = 1 + _i, .in_flight = 1 };
         train_in_ranks(&r, rank_counts[k]);
@@ -404,9 +397,7 @@ TEST_ROWS(an_update_that_is_broken_off_fails_on_all, WAYS - 1) {
 
 /* Every element has one owner, in each of as many ranks as there are blocks, and more. */
 TEST(slices_hold_every_element_once) {
-    wf_optimizer_options o = options_of(&settings[0]);
-    o.partial_sums = 1;
-    net n = net_of(&settings[0], &o);
+    net n = net_of(&settings[0]);
     for (int ranks = 1; ranks <= 12; ranks++)
         for (int most = 1; most <= 20; most += 6) {
             wf_slices s;
@@ -435,32 +426,6 @@ TEST(slices_hold_every_element_once) {
             }
             wf_slices_free(&s);
         }
-    drop_net(&n);
-}
-
-/* More micro-batches than there is room for, or others than were summed. */
-TEST(an_update_is_of_what_was_summed) {
-    char message[256];
-    const double rates[] = { 0.1, 1, 1 };
-    int64_t from, to;
-    wf_optimizer_options o = options_of(&settings[0]);
-    o.partial_sums = wf_sharded_partial_sums(3, 0, 1);
-    net n = net_of(&settings[0], &o);
-    wf_sharded *s = wf_sharded_new(n.g, &n.o, n.params, &o, 3, NULL, NULL, message);
-    ck_assert_msg(s != NULL, "%s", message);
-    ck_assert(!wf_sharded_update(s, 2, rates, NULL)); /* nothing was fed */
-    assert_contains(wf_sharded_error(s), "not of the micro-batches");
-    wf_sharded_range(s, 2, &from, &to);
-    ck_assert(from == 0 && to == 2);
-    for (int i = 0; i < 2; i++) {
-        ck_assert(!wf_sharded_update(s, 2, rates, NULL));
-        feed_part(&n, 1, i);
-        assert_plan(n.add, wf_sharded_feed(s, n.add, i, 2) && wf_run(n.add));
-    }
-    ck_assert(!wf_sharded_update(s, 3, rates, NULL) && !wf_sharded_update(s, 4, rates, NULL));
-    ck_assert(!wf_sharded_feed(s, n.add, 2, 2) && !wf_sharded_feed(s, n.add, -1, 2));
-    ck_assert_msg(wf_sharded_update(s, 2, rates, NULL), "%s", wf_sharded_error(s));
-    wf_sharded_free(s);
     drop_net(&n);
 }
 
@@ -548,47 +513,33 @@ TEST(gradients_leave_during_the_backward_pass) {
                           .allgatherv = say_all_is_well,
                           .fail = end_test };
     paused = &l;
-    char message[256];
-    const double rates[] = { 0.1, 1, 1 }, x[] = { 1, 2, 3, 4 };
-    wf_optimizer_options o = wf_optimizer_defaults(WF_SGD);
-    o.partial_sums = 1;
+    const double x[] = { 1, 2, 3, 4 };
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *in = wf_input(g, "x", WF_F32, SHAPE(1, 4));
     wf_tensor *params[] = { wf_param(g, "first", SHAPE(4, 64), wf_init_uniform(0.1)),
                             wf_param(g, "large", SHAPE(64, LARGE), wf_init_uniform(0.1)) };
     wf_tensor *h = wf_record(&paused_op, 1, (wf_tensor *[]){ wf_matmul(in, params[0]) }, NULL);
     wf_tensor *loss = wf_square_sum(wf_matmul(h, params[1]));
-    wf_optimizer opt = wf_optimizer_new(g, loss, wf_constant(g, 1), params, 2, &o);
-    ck_assert_msg(wf_ok(g), "%s", wf_error(g));
-    wf_tensor *feed[] = { in, opt.accumulation.at };
-    wf_plan *p = wf_plan_new(
-        g, &(wf_plan_options){
-               .fetch = opt.accumulation.adds, .n_fetch = 3, .feed = feed, .n_feed = 2 });
-    wf_sharded *s = wf_sharded_new(g, &opt, params, &o, 2, &l.t, NULL, message);
-    ck_assert_msg(s != NULL, "%s", message);
+    wf_trainer *t = wf_trainer_new(g, loss, wf_constant(g, 1),
+                                   &(wf_trainer_options){ .optimizer = { .kind = WF_SGD },
+                                                          .schedule = { .peak = 0.1 },
+                                                          .micro_batches = 2,
+                                                          .transport = &l.t });
+    assert_trainer(t, wf_trainer_ok(t));
+    wf_plan *p = wf_trainer_plan(t);
     for (int update = 0; update < 2; update++) {
+        int64_t from, to;
         l.exchanges = l.seen = 0;
-        assert_plan(p, wf_feed_reals(p, in, x, 4) && wf_sharded_feed(s, p, 1, 2) && wf_run(p));
+        assert_trainer(t, wf_trainer_begin(t, 2, &from, &to));
+        ck_assert(from == 1 && to == 2);
+        assert_plan(p, wf_feed_reals(p, in, x, 4));
+        assert_trainer(t, wf_trainer_add(t, 1));
         ck_assert_int_ge(l.seen, 1);
-        ck_assert_msg(wf_sharded_update(s, 2, rates, NULL), "%s", wf_sharded_error(s));
+        assert_trainer(t, wf_trainer_update(t, NULL));
         ck_assert_int_gt(l.exchanges, 1); /* the round of the first came after it */
     }
-    wf_sharded_free(s);
-    wf_plan_free(p);
-    wf_optimizer_free(&opt);
+    wf_trainer_free(t);
     end_graph(g);
-}
-
-TEST(nonsense_is_refused) {
-    char message[256];
-    wf_optimizer_options o = options_of(&settings[0]);
-    net n = { .g = new_graph(WF_F32) };
-    n.params[0] = wf_param(n.g, "w", SHAPE(3), wf_init_zeros());
-    n.o = wf_optimizer_new(n.g, wf_square_sum(n.params[0]), wf_constant(n.g, 1), n.params, 1, &o);
-    ck_assert_ptr_null(wf_sharded_new(NULL, NULL, NULL, NULL, 1, NULL, NULL, message));
-    ck_assert_ptr_null(wf_sharded_new(n.g, &n.o, n.params, &o, 1, NULL, NULL, message));
-    assert_contains(message, "no partial sums");
-    drop_net(&n);
 }
 
 TEST(partial_sums_are_of_ranks_that_exist) {
@@ -608,27 +559,4 @@ TEST(partial_sums_are_of_ranks_that_exist) {
               !wf_sharded_partial_sums(INT64_MAX, 0, 1));
     ck_assert(!wf_sharded_partial_sums(0, 0, 1) && !wf_sharded_partial_sums(1, 1, 1));
     ck_assert(!wf_sharded_partial_sums(1, -1, 2) && !wf_sharded_partial_sums(1, 0, 0));
-}
-
-TEST(what_no_training_can_use_is_refused) {
-    char message[256];
-    wf_transport hollow = { .size = 2 }, nobody = { .rank = 2, .size = 2 };
-    wf_optimizer_options o = options_of(&settings[0]);
-    o.partial_sums = wf_sharded_partial_sums(3, 0, 1);
-    net n = net_of(&settings[0], &o);
-    ck_assert_ptr_null(wf_sharded_new(n.g, &n.o, n.params, &o, 3, &hollow, NULL, message));
-    assert_contains(message, "lacks alltoallv");
-    ck_assert_ptr_null(wf_sharded_new(n.g, &n.o, n.params, &o, 3, &nobody, NULL, message));
-    assert_contains(message, "is none of its ranks");
-    ck_assert_ptr_null(wf_sharded_new(n.g, &n.o, n.params, &o, INT64_MAX, NULL, NULL, message));
-    assert_contains(message, "more than 65,536");
-    wf_sharded *s = wf_sharded_new(n.g, &n.o, n.params, &o, 3, NULL, NULL, message);
-    ck_assert_msg(s != NULL, "%s", message);
-    wf_sharded_range(s, 3, NULL, NULL);
-    feed_part(&n, 1, 0);
-    ck_assert(!wf_sharded_feed(s, n.add, 1, 3)); /* before 0 */
-    ck_assert(wf_sharded_feed(s, n.add, 0, 3) && !wf_sharded_feed(s, n.add, 2, 3));
-    assert_contains(wf_sharded_error(s), "in order");
-    wf_sharded_free(s);
-    drop_net(&n);
 }

@@ -1,7 +1,6 @@
 /* tests/nn/test_sum_tree.c - the order in which micro-batches are added: the same tree wherever their
  * range is cut. */
-#include "nn/optimizer.h"
-#include "nn/sum_tree.h"
+#include "nn/train/accumulation.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
@@ -95,27 +94,27 @@ TEST_ROWS(accumulation_follows_the_tree, 9) {
     wf_tensor *x = wf_input(g, "x", WF_F32, 0, NULL),
               *w = wf_param(g, "w", 0, NULL, wf_init_zeros());
     wf_optimizer_options options = wf_optimizer_defaults(WF_SGD);
-    options.partial_sums = wf_partial_sums(n);
-    wf_optimizer o = wf_optimizer_new(g, wf_mul(w, x), wf_constant(g, 1), &w, 1, &options);
-    ck_assert_msg(wf_ok(g), "%s", wf_error(g));
-    wf_tensor *feed[] = { x, o.accumulation.at };
-    wf_plan *p =
-        wf_plan_new(g, &(wf_plan_options){
-                           .fetch = o.accumulation.adds, .n_fetch = 2, .feed = feed, .n_feed = 2 });
-    wf_plan *sum =
-        wf_plan_new(g, &(wf_plan_options){ .fetch = o.accumulation.grads, .n_fetch = 1 });
+    wf_tensor *one = wf_constant(g, 1);
+    wf_optimizer o = wf_optimizer_new(g, wf_mul(w, x), one, &w, 1, &options);
+    wf_accumulation a;
+    ck_assert_msg(wf_accumulation_new(&a, &o, one, &options, wf_partial_sums(n)), "%s",
+                  wf_error(g));
+    wf_tensor *feed[] = { x, a.at };
+    wf_plan *p = wf_plan_new(
+        g, &(wf_plan_options){ .fetch = a.adds, .n_fetch = 2, .feed = feed, .n_feed = 2 });
+    wf_plan *sum = wf_plan_new(g, &(wf_plan_options){ .fetch = a.grads, .n_fetch = 1 });
     float part[9], have;
     for (int i = 0; i < n; i++) {
         part[i] = (float)(1 + 1e-4 * i * i * i) * (i % 2 ? 1e-3f : 1e3f);
         assert_plan(p, wf_feed_reals(p, x, &(double){ part[i] }, 1) &&
-                           wf_feed_micro_batch(p, &o, i, n) && wf_run(p));
+                           wf_feed_micro_batch(p, &a, i, n) && wf_run(p));
     }
-    ck_assert(!wf_feed_micro_batch(p, &o, n, n) && !wf_feed_micro_batch(p, &o, -1, n));
-    assert_plan(sum, wf_run(sum) && wf_fetch(sum, o.accumulation.grads[0], &have, sizeof have));
+    ck_assert(!wf_feed_micro_batch(p, &a, n, n) && !wf_feed_micro_batch(p, &a, -1, n));
+    assert_plan(sum, wf_run(sum) && wf_fetch(sum, a.grads[0], &have, sizeof have));
     for (int width = 1; width < n; width *= 2)
         for (int i = 0; i + width < n; i += 2 * width) part[i] += part[i + width];
     ck_assert(have == part[0]);
-    wf_plan_free(p), wf_plan_free(sum), wf_optimizer_free(&o);
+    wf_plan_free(p), wf_plan_free(sum), wf_accumulation_free(&a), wf_optimizer_free(&o);
     end_graph(g);
 }
 
@@ -124,17 +123,16 @@ TEST(a_stack_has_its_room) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_constant(g, 1), *w = wf_param(g, "w", 0, NULL, wf_init_zeros());
     wf_optimizer_options options = wf_optimizer_defaults(WF_SGD);
-    options.partial_sums = 1;
     wf_optimizer o = wf_optimizer_new(g, wf_mul(w, x), x, &w, 1, &options);
-    wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = o.accumulation.adds,
-                                                    .n_fetch = 2,
-                                                    .feed = &o.accumulation.at,
-                                                    .n_feed = 1 });
-    for (int i = 0; i < 2; i++) assert_plan(p, wf_feed_micro_batch(p, &o, i, 2) && wf_run(p));
-    assert_plan(p, wf_feed_micro_batch(p, &o, 0, 4) && wf_run(p));
-    assert_plan(p, wf_feed_micro_batch(p, &o, 1, 4) && wf_run(p));
-    ck_assert(wf_feed_micro_batch(p, &o, 2, 4) && !wf_run(p));
+    wf_accumulation a;
+    ck_assert(wf_accumulation_new(&a, &o, x, &options, 1));
+    wf_plan *p = wf_plan_new(
+        g, &(wf_plan_options){ .fetch = a.adds, .n_fetch = 2, .feed = &a.at, .n_feed = 1 });
+    for (int i = 0; i < 2; i++) assert_plan(p, wf_feed_micro_batch(p, &a, i, 2) && wf_run(p));
+    assert_plan(p, wf_feed_micro_batch(p, &a, 0, 4) && wf_run(p));
+    assert_plan(p, wf_feed_micro_batch(p, &a, 1, 4) && wf_run(p));
+    ck_assert(wf_feed_micro_batch(p, &a, 2, 4) && !wf_run(p));
     assert_contains(wf_plan_error(p), "0 of 1 sums, where there is room for 1");
-    wf_plan_free(p), wf_optimizer_free(&o);
+    wf_plan_free(p), wf_accumulation_free(&a), wf_optimizer_free(&o);
     end_graph(g);
 }

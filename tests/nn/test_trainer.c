@@ -54,14 +54,25 @@ static bool feed_rows(learner *l, int64_t run, int rows) {
            wf_feed(p, l->y, y, (size_t)rows * sizeof *y);
 }
 
+/* An update from the whole plan as it is fed. */
+static bool update_once(wf_trainer *t, wf_progress *now) {
+    return wf_trainer_begin(t, 1, NULL, NULL) && wf_trainer_add(t, 0) && wf_trainer_update(t, now);
+}
+
+static bool add_part(learner *l, int part, int parts) {
+    return feed_rows(l, parts * wf_trainer_steps(l->t) + part, ROWS / parts) &&
+           wf_trainer_add(l->t, part);
+}
+
 /* Updates until so many are made; the last progress. */
 static wf_progress train_until(learner *l, int64_t steps, int parts) {
     wf_progress now = { 0 };
-    while (wf_trainer_steps(l->t) < steps)
-        for (int part = 0; part < parts; part++)
-            ck_assert_msg(feed_rows(l, parts * wf_trainer_steps(l->t) + part, ROWS / parts) &&
-                              wf_trainer_step(l->t, &now),
-                          "%s %s", wf_trainer_error(l->t), wf_plan_error(wf_trainer_plan(l->t)));
+    while (wf_trainer_steps(l->t) < steps) {
+        bool ok = wf_trainer_begin(l->t, parts, NULL, NULL);
+        for (int part = 0; ok && part < parts; part++) ok = add_part(l, part, parts);
+        ck_assert_msg(ok && wf_trainer_update(l->t, &now), "%s %s", wf_trainer_error(l->t),
+                      wf_plan_error(wf_trainer_plan(l->t)));
+    }
     return now;
 }
 
@@ -96,7 +107,7 @@ TEST(a_regression_learns) {
     learner l;
     open_learner(&l, usual(), 1);
     wf_progress first = train_until(&l, 1, 1), last = train_until(&l, 400, 1);
-    ck_assert(first.step == 1 && first.updated && last.step == 400);
+    ck_assert(first.step == 1 && last.step == 400);
     ck_assert_msg(first.loss > 1 && last.loss < 0.25, "from %g to %g", first.loss, last.loss);
     ck_assert(first.count == ROWS && first.norm > 0 && isfinite(first.norm));
     ck_assert_double_eq_tol(first.rate, 0.001, 1e-15);
@@ -104,28 +115,88 @@ TEST(a_regression_learns) {
     close_learner(&l);
 }
 
-/* Loss and count are of the update so far; the norm and the step come with its last micro-batch. */
+/* Nothing is updated before all micro-batches are added; loss, count and sums are of all of them. */
 TEST(micro_batches_make_one_update) {
     wf_trainer_options o = usual();
     o.micro_batches = 2;
     learner l;
     wf_progress now;
     double loss = 0;
+    int64_t from, to;
     open_learner(&l, o, 1);
     values before = all_values(&l);
+    ck_assert(wf_trainer_begin(l.t, 2, &from, &to) && from == 0 && to == 2);
     for (int i = 0; i < 2; i++) {
-        ck_assert(feed_rows(&l, 5 + i, ROWS / 2) && wf_trainer_step(l.t, &now));
+        ck_assert(!wf_trainer_update(l.t, &now));
+        assert_contains(wf_trainer_error(l.t), "lacks micro-batches");
+        ck_assert(feed_rows(&l, 5 + i, ROWS / 2) && wf_trainer_add(l.t, i));
         float own;
         ck_assert(wf_fetch(wf_trainer_plan(l.t), l.loss, &own, sizeof own));
         loss += (double)own;
-        ck_assert(now.updated == (i == 1) && now.step == i && now.count == (i + 1) * ROWS / 2);
-        ck_assert(now.loss == loss / now.count && isnan(now.norm) == (i == 0));
-        ck_assert(now.rate == wf_schedule_rate(&o.schedule, 1));
         values after = all_values(&l);
-        ck_assert(same_bits(before, after) == (i == 0));
+        ck_assert(same_bits(before, after) && wf_trainer_steps(l.t) == 0);
         free_values(&after, 1);
     }
-    free_values(&before, 1), close_learner(&l);
+    ck_assert(wf_trainer_update(l.t, &now));
+    ck_assert(now.step == 1 && now.count == ROWS && now.loss == loss / now.count);
+    ck_assert(now.norm > 0 && now.rate == wf_schedule_rate(&o.schedule, 1));
+    values after = all_values(&l);
+    ck_assert(!same_bits(before, after));
+    free_values(&before, 1), free_values(&after, 1), close_learner(&l);
+}
+
+/* An update has between one micro-batch and the most; each is added once, in order; one that is begun
+ * again forgets what was added. */
+TEST_ROWS(micro_batches_come_in_order, 2) {
+    wf_trainer_options o = usual();
+    o.micro_batches = _i ? 3 : 0;
+    learner l, other;
+    open_learner(&l, o, 1), open_learner(&other, o, 1);
+    ck_assert(!wf_trainer_add(l.t, 0));
+    assert_contains(wf_trainer_error(l.t), "wf_trainer_begin");
+    ck_assert(!wf_trainer_update(l.t, NULL));
+    assert_contains(wf_trainer_error(l.t), "wf_trainer_begin");
+    ck_assert(!wf_trainer_begin(l.t, 0, NULL, NULL));
+    ck_assert(!wf_trainer_begin(l.t, _i ? 4 : 2, NULL, NULL));
+    assert_contains(wf_trainer_error(l.t), "at most");
+    if (_i) {
+        ck_assert(wf_trainer_begin(l.t, 2, NULL, NULL) && feed_rows(&l, 1, 16));
+        ck_assert(!wf_trainer_add(l.t, 1) && wf_trainer_add(l.t, 0) && !wf_trainer_add(l.t, 0));
+        assert_contains(wf_trainer_error(l.t), "in order");
+        ck_assert(wf_trainer_add(l.t, 1) && !wf_trainer_add(l.t, 2));
+    }
+    train_until(&l, 2, _i ? 2 : 1), train_until(&other, 2, _i ? 2 : 1);
+    assert_same(&l, &other);
+    close_learner(&l), close_learner(&other);
+}
+
+/* Scalars are added over micro-batches, in the type of double. */
+TEST(sums_are_of_all_micro_batches) {
+    wf_trainer_options o = usual();
+    learner l = { .g = NULL };
+    wf_graph *g = l.g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2)),
+              *w = wf_param(g, "w", SHAPE(2), wf_init_constant(1)),
+              *loss = wf_square_sum(wf_mul(w, x)), *sum = wf_sum(x, WF_ALL_AXES, false);
+    o.micro_batches = 4, o.sums = &sum, o.n_sums = 1;
+    l.t = wf_trainer_new(g, loss, wf_constant(g, 1), &o);
+    ck_assert_msg(wf_trainer_ok(l.t), "%s", wf_trainer_error(l.t));
+    for (int parts = 1; parts <= 4; parts++) {
+        wf_progress now;
+        ck_assert(wf_trainer_begin(l.t, parts, NULL, NULL));
+        for (int i = 0; i < parts; i++)
+            ck_assert(wf_feed(wf_trainer_plan(l.t), x, (float[]){ (float)i, 2 }, 8) &&
+                      wf_trainer_add(l.t, i));
+        ck_assert(wf_trainer_update(l.t, &now));
+        ck_assert(now.sums[0] == 2 * parts + parts * (parts - 1) / 2 && now.count == parts);
+    }
+    wf_trainer_free(l.t);
+    o.sums = &x; /* not a scalar */
+    o.optimizer.name = "other";
+    l.t = wf_trainer_new(g, loss, wf_constant(g, 1), &o);
+    ck_assert(!wf_trainer_ok(l.t));
+    assert_contains(wf_trainer_error(l.t), "not a scalar");
+    wf_trainer_free(l.t), end_graph(g);
 }
 
 static const char path[] = "trainer-test.safetensors";
@@ -151,9 +222,11 @@ TEST_ROWS(a_resumed_training_has_the_same_bits, 3) {
     train_until(&after, 40, parts);
     assert_same(&whole, &after);
     if (_i == 2) {
-        ck_assert(wf_optimizer_swap_averages(wf_trainer_optimizer(whole.t)) &&
-                  wf_optimizer_swap_averages(wf_trainer_optimizer(after.t)));
+        ck_assert(wf_trainer_swap_averages(whole.t) && wf_trainer_swap_averages(after.t));
         assert_same(&whole, &after);
+    } else {
+        ck_assert(!wf_trainer_swap_averages(whole.t));
+        assert_contains(wf_trainer_error(whole.t), "without averages");
     }
     wf_file *f = wf_file_open(file);
     ck_assert_str_eq(wf_file_meta(f, "mine"), "words");
@@ -211,7 +284,7 @@ TEST(a_step_that_fails_can_be_tried_again) {
     for (int i = 0; i < ROWS * IN; i++) nan[i] = NAN;
     train_until(&l, 3, 1), train_until(&other, 3, 1);
     ck_assert(feed_rows(&l, 9, ROWS) && wf_feed(wf_trainer_plan(l.t), l.x, nan, sizeof nan));
-    ck_assert(!wf_trainer_step(l.t, NULL));
+    ck_assert(!update_once(l.t, NULL));
     assert_contains(wf_trainer_error(l.t), "gradient norm");
     ck_assert_int_eq(wf_trainer_steps(l.t), 3);
     assert_same(&l, &other);
@@ -226,10 +299,11 @@ TEST(saving_and_loading_are_refused_with_a_reason) {
     o.micro_batches = 2;
     learner l;
     open_learner(&l, o, 1);
-    ck_assert(feed_rows(&l, 1, 8) && wf_trainer_step(l.t, NULL));
+    ck_assert(wf_trainer_begin(l.t, 2, NULL, NULL));
+    ck_assert(feed_rows(&l, 1, 8) && wf_trainer_add(l.t, 0));
     ck_assert(!wf_trainer_save(l.t, "/tmp/never.safetensors", NULL, 0));
     assert_contains(wf_trainer_error(l.t), "an update is not complete");
-    ck_assert(feed_rows(&l, 2, 8) && wf_trainer_step(l.t, NULL));
+    ck_assert(feed_rows(&l, 2, 8) && wf_trainer_add(l.t, 1) && wf_trainer_update(l.t, NULL));
     ck_assert(!wf_trainer_save(l.t, "/no/such/folder/m.safetensors", NULL, 0));
     ck_assert(*wf_trainer_error(l.t));
     ck_assert(!wf_trainer_save(l.t, "/tmp/never.safetensors", NULL, 1));
@@ -265,7 +339,7 @@ TEST(more_is_fetched_and_some_is_frozen) {
                                                           .n_fetch = 1 });
     wf_plan *p = wf_trainer_plan(t);
     double v[2];
-    ck_assert_msg(wf_feed(p, x, (double[]){ 1, -1 }, 16) && wf_trainer_step(t, NULL) &&
+    ck_assert_msg(wf_feed(p, x, (double[]){ 1, -1 }, 16) && update_once(t, NULL) &&
                       wf_fetch(p, y, v, sizeof v),
                   "%s", wf_trainer_error(t));
     ck_assert(v[0] == 4 && v[1] == -6);
@@ -282,6 +356,11 @@ TEST(trainers_that_cannot_be_say_why) {
     wf_trainer_options o = usual(), fetches = usual(), idle = usual(), endless = usual();
     fetches.fetch = &strange, fetches.n_fetch = 1;
     idle.schedule = (wf_schedule){ 0 }, endless.schedule.peak = INFINITY;
+    wf_trainer_options many = usual(), strange_sums = usual(), hollow = usual(), nobody = usual();
+    wf_transport no_functions = { .size = 2 }, no_rank = { .rank = 2, .size = 2 };
+    many.micro_batches = WF_MOST_MICRO_BATCHES + 1;
+    strange_sums.sums = &strange, strange_sums.n_sums = 1;
+    hollow.transport = &no_functions, nobody.transport = &no_rank;
     const struct {
         wf_tensor *loss, *count;
         const wf_trainer_options *o;
@@ -294,10 +373,14 @@ TEST(trainers_that_cannot_be_say_why) {
         { loss, loss, &fetches, "of another graph" },
         { loss, loss, &idle, "set .schedule.peak" },
         { loss, loss, &endless, "set .schedule.peak" },
+        { loss, loss, &many, "more than 65,536" },
+        { loss, loss, &strange_sums, "of another graph" },
+        { loss, loss, &hollow, "lacks alltoallv" },
+        { loss, loss, &nobody, "is none of its ranks" },
     };
     for (int i = 0; i < COUNT_OF(rows); i++) {
         wf_trainer *t = wf_trainer_new(g, rows[i].loss, rows[i].count, rows[i].o);
-        ck_assert(!wf_trainer_ok(t) && !wf_trainer_step(t, NULL));
+        ck_assert(!wf_trainer_ok(t) && !update_once(t, NULL));
         assert_contains(wf_trainer_error(t), rows[i].reason);
         wf_trainer_free(t);
     }

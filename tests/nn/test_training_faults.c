@@ -1,11 +1,10 @@
 /* tests/nn/test_training_faults.c - a training in which every single allocation fails: a sentence, or
  * the bits of one in which none does. By wf_trainer, with each optimizer, saved and resumed; and
- * divided among ranks, which are threads here. */
+ * sharded among ranks, which are threads here. */
 #define _XOPEN_SOURCE 700 /* mkstemp */
 #include "core/ranks/region.h"
 #include "core/save.h"
 #include "nn/nn.h"
-#include "nn/shard.h"
 #include "tests/suites.h"
 #include "tests/support/wall.h"
 
@@ -73,16 +72,29 @@ static bool refused(const wf_trainer *t) {
     return false;
 }
 
+/* Micro-batches that are this process's, and the update. */
+static bool update_once(wf_trainer *t, const net *n, wf_progress *now) {
+    int parts = trained.micro_batches > 1 ? (int)trained.micro_batches : 1;
+    int64_t from, to;
+    if (!wf_trainer_begin(t, parts, &from, &to)) return refused(t);
+    for (int64_t i = from; i < to; i++) {
+        if (!feed_rows(wf_trainer_plan(t), n->x, wf_trainer_steps(t) * parts + i)) return false;
+        if (!wf_trainer_add(t, i)) return refused(t);
+    }
+    return wf_trainer_update(t, now) || refused(t);
+}
+
+static void say_progress(const wf_progress *now) {
+    wall_say(&now->loss, sizeof now->loss), wall_say(&now->rate, sizeof now->rate);
+    wall_say(&now->norm, sizeof now->norm);
+}
+
 static bool train(wf_trainer *t, const net *n, int64_t steps) {
-    int parts = trained.micro_batches > 1 ? trained.micro_batches : 1;
-    while (wf_trainer_steps(t) < steps)
-        for (int i = 0; i < parts; i++) {
-            wf_progress now;
-            if (!feed_rows(wf_trainer_plan(t), n->x, wf_trainer_steps(t) * parts + i)) return false;
-            if (!wf_trainer_step(t, &now)) return refused(t);
-            wall_say(&now.loss, sizeof now.loss), wall_say(&now.rate, sizeof now.rate);
-            if (now.updated) wall_say(&now.norm, sizeof now.norm);
-        }
+    while (wf_trainer_steps(t) < steps) {
+        wf_progress now;
+        if (!update_once(t, n, &now)) return false;
+        say_progress(&now);
+    }
     return say_state(n, wf_trainer_optimizer(t));
 }
 
@@ -132,7 +144,7 @@ TEST_ROWS(a_training_is_right_or_fails, 2 * COUNT_OF(kinds)) {
     if (kind == WF_ADAM) wall_fail_each(&work, true);
 }
 
-/* ---- divided among ranks ---------------------------------------------------------------------- */
+/* ---- sharded among ranks ---------------------------------------------------------------------- */
 
 static int ranks; /* by the row of the test */
 
@@ -142,59 +154,26 @@ typedef struct rank_work {
     bool ok;
 } rank_work;
 
-static bool update_once(wf_sharded *s, wf_plan *p, const net *n, const wf_optimizer_options *o,
-                        int update) {
-    double rates[3], norm;
-    int64_t from, to;
-    wf_optimizer_rates(o, 0.01, update, rates);
-    wf_sharded_range(s, MICRO_BATCHES, &from, &to);
-    for (int64_t i = from; i < to; i++)
-        if (!feed_rows(p, n->x, update * MICRO_BATCHES + i) ||
-            !wf_sharded_feed(s, p, i, MICRO_BATCHES) || !wf_run(p))
-            return false;
-    if (!wf_sharded_update(s, MICRO_BATCHES, rates, &norm)) {
-        must(wf_sharded_error(s)[0], "an update fails without a message");
-        return false;
+static bool train_sharded(wf_trainer *t, const net *n, int rank) {
+    while (wf_trainer_steps(t) < STEPS) {
+        wf_progress now;
+        if (!update_once(t, n, &now)) return false;
+        if (rank == 0) say_progress(&now);
     }
-    if (s->t == NULL || s->t->rank == 0) wall_say(&norm, sizeof norm);
-    return wf_sharded_average(s, wf_optimizer_average_rate(o, update));
+    if (!wf_trainer_swap_averages(t) || !wf_trainer_swap_averages(t)) return refused(t);
+    if (!wf_trainer_save(t, path, &(wf_meta){ "mine", "words" }, 1)) return refused(t);
+    if (rank == 0) wall_say_file(path);
+    return rank > 0 || (wall_say_leaf(n->params[0]) && wall_say_leaf(n->params[1]));
 }
 
-static bool train_divided(wf_sharded *s, wf_plan *p, const net *n, const wf_optimizer *opt,
-                          const wf_optimizer_options *o) {
-    char message[WF_MESSAGE];
-    for (int update = 1; update <= STEPS; update++)
-        if (!update_once(s, p, n, o, update)) return false;
-    if (!wf_sharded_swap_averages(s) || !wf_sharded_swap_averages(s)) return false;
-    if (!wf_sharded_gather(s)) return false;
-    if (s->t->rank > 0) return true;
-    if (!say_state(n, opt)) return false;
-    if (!wf_save(n->g, path, NULL, NULL, 0, message)) return false;
-    wall_say_file(path);
-    return true;
-}
-
-static bool divided(wf_transport *t) {
-    char message[256] = "";
+static bool sharded(wf_transport *transport) {
     net n = new_net();
-    wf_optimizer_options o = wf_optimizer_defaults(WF_ADAM);
-    o.clip_norm = 1, o.average_decay = 0.9;
-    o.partial_sums = wf_sharded_partial_sums(MICRO_BATCHES, t->rank, ranks);
-    wf_optimizer opt = wf_optimizer_new(n.g, n.loss, n.count, n.params, 2, &o);
-    wf_tensor *feed[] = { n.x, opt.accumulation.at };
-    wf_plan *p = wf_plan_new(n.g, &(wf_plan_options){ .fetch = opt.accumulation.adds,
-                                                      .n_fetch = 3,
-                                                      .feed = feed,
-                                                      .n_feed = 2,
-                                                      .training = true });
-    wf_sharded *s = wf_plan_ok(p)
-                        ? wf_sharded_new(n.g, &opt, n.params, &o, MICRO_BATCHES, t, NULL, message)
-                        : NULL;
-    must(s || message[0] || wf_plan_error(p)[0], "a failure without a message");
-    bool ok = s && train_divided(s, p, &n, &opt, &o);
-    if (!ok) wf_transport_fail(t, 1, "a rank is out of memory");
-    wf_sharded_free(s), wf_plan_free(p);
-    wf_optimizer_free(&opt), wf_graph_free(n.g);
+    wf_trainer_options o = trained;
+    o.transport = transport;
+    wf_trainer *t = wf_trainer_new(n.g, n.loss, n.count, &o);
+    bool ok = wf_trainer_ok(t) ? train_sharded(t, &n, transport->rank) : refused(t);
+    if (!ok) wf_transport_fail(transport, 1, "a rank is out of memory");
+    wf_trainer_free(t), wf_graph_free(n.g);
     return ok;
 }
 
@@ -202,11 +181,11 @@ static void *be_rank(void *user) {
     rank_work *w = user;
     wf_rank me;
     wf_rank_join(&me, w->region, w->rank);
-    w->ok = divided(&me.transport);
+    w->ok = sharded(&me.transport);
     return NULL;
 }
 
-static bool training_divided(void) {
+static bool training_sharded(void) {
     bool was = faults_pause(true);
     wf_region *region = wf_region_new(ranks);
     must(region, "no region");
@@ -225,8 +204,12 @@ static bool training_divided(void) {
 }
 
 /* A thread that does not start is done without: gradients are sent after the backward pass then. */
-TEST_ROWS(a_divided_training_is_right_or_fails, 4) {
-    const wall_work work = { "divided training", training_divided, true };
+TEST_ROWS(a_sharded_training_is_right_or_fails, 4) {
+    const wall_work work = { "sharded training", training_sharded, true };
     ranks = 1 + _i / 2;
+    trained = (wf_trainer_options){ .optimizer = wf_optimizer_defaults(WF_ADAM),
+                                    .schedule = { .peak = 0.01 },
+                                    .micro_batches = MICRO_BATCHES };
+    trained.optimizer.clip_norm = 1, trained.optimizer.average_decay = 0.9;
     wall_fail_each(&work, _i % 2);
 }

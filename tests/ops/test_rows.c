@@ -216,17 +216,19 @@ static const struct {
 TEST_ROWS(a_train_step_holds_no_gradient_of_a_table, COUNT_OF(plans)) {
     static sentences b;
     wf_transformer_config c = small_config();
-    wf_training_config training = adam_training(0.1);
+    wf_training_config training = with_dropout(0.1);
+    wf_optimizer_options o = adam_options();
     c.tie = plans[_i].tie;
-    training.optimizer.kind = plans[_i].kind;
-    training.optimizer.unguarded = plans[_i].unguarded;
-    if (plans[_i].unguarded) training.optimizer.clip_norm = 0;
+    o.kind = plans[_i].kind;
+    o.unguarded = plans[_i].unguarded;
+    if (plans[_i].unguarded) o.clip_norm = 0;
     wf_model *m = open_model(&c, &training, WF_F32, 1);
-    wf_plan *p = wf_model_train_plan(m, NULL);
+    wf_trainer *t = open_trainer(m, &o, 1e-2, NULL);
+    wf_plan *p = wf_trainer_plan(t);
     random_sentences(&b, &c, 2, 4, 4, 1);
-    train_step(p, m, &b, 1, 1e-2);
+    train_step(t, m, &b);
     ck_assert_int_eq(count_steps(p, "embedding_backward"), plans[_i].dense);
     ck_assert_int_eq(count_steps(p, "adam_rows_step"), plans[_i].steps);
     ck_assert_int_eq(count_steps(p, "rows_square_sums"), plans[_i].sums);
-    wf_plan_free(p), close_model(m);
+    wf_trainer_free(t), close_model(m);
 }

@@ -77,19 +77,24 @@ static bool measure_model(int layers) {
     c.src_vocab = c.tgt_vocab = 100, c.max_len = 64, c.d_model = 8, c.num_heads = 2,
     c.dim_feedforward = 8;
     c.encoder_layers = c.decoder_layers = layers;
-    wf_training_config training = { .dropout = 0.1, .optimizer = wf_optimizer_defaults(WF_ADAM) };
+    const wf_training_config training = { .dropout = 0.1 };
     lap();
     wf_model *m = wf_transformer_new(&c, &training, WF_F32, 1, message);
     double recording = lap();
-    wf_plan *p = m ? wf_model_train_plan(m, NULL) : NULL;
+    wf_trainer *t = NULL;
+    if (m)
+        t = wf_trainer_new(m->graph, m->loss.loss, m->loss.count,
+                           &(wf_trainer_options){ .optimizer = wf_optimizer_defaults(WF_ADAM),
+                                                  .schedule = { .peak = 1e-3 } });
+    wf_plan *p = wf_trainer_plan(t);
     double planning = lap();
     bool ok = wf_plan_ok(p) && wf_bind(p, "B", 2) && wf_bind(p, "S", 8) && wf_bind(p, "T", 8);
     size_t arena = ok ? wf_plan_memory(p) : 0;
     if (!arena) return fprintf(stderr, "%s%s\n", message, wf_plan_error(p)), false;
-    printf("%d + %d layers: %d nodes, recorded with gradients %.4f, planned %.4f, shapes %.4f s, "
+    printf("%d + %d layers: %d nodes, recorded %.4f, gradients and plan %.4f, shapes %.4f s, "
            "arena %zu\n",
            layers, layers, wf_node_count(m->graph), recording, planning, lap(), arena);
-    wf_plan_free(p), wf_model_free(m);
+    wf_trainer_free(t), wf_model_free(m);
     return true;
 }
 

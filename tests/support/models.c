@@ -17,12 +17,15 @@ wf_transformer_config small_config(void) {
     return c;
 }
 
-wf_training_config adam_training(double dropout) {
-    return (wf_training_config){
-        .dropout = dropout,
-        .attention_dropout = dropout,
-        .activation_dropout = dropout,
-        .optimizer = { .kind = WF_ADAM, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9, .clip_norm = 1 }
+wf_training_config with_dropout(double dropout) {
+    return (wf_training_config){ .dropout = dropout,
+                                 .attention_dropout = dropout,
+                                 .activation_dropout = dropout };
+}
+
+wf_optimizer_options adam_options(void) {
+    return (wf_optimizer_options){
+        .kind = WF_ADAM, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9, .clip_norm = 1
     };
 }
 
@@ -97,16 +100,27 @@ values run_for(wf_plan *p, const wf_model *m, const sentences *b, const wf_tenso
     return fetched(p, t);
 }
 
-double train_step(wf_plan *p, const wf_model *m, const sentences *b, int64_t step, double rate) {
-    double rates[3];
-    feed_sentences(p, m, b);
-    wf_optimizer_rates(&m->training.optimizer, rate, step, rates);
-    wf_random_step(p, (uint64_t)step, 0);
-    assert_plan(p, wf_feed_reals(p, m->optimizer.rates, rates, 3) && wf_run(p));
-    values loss = fetched(p, m->loss.loss), count = fetched(p, m->loss.count);
-    double mean = loss.data[0] / count.data[0];
-    free_values(&loss, 1), free_values(&count, 1);
-    return mean;
+void assert_trainer(const wf_trainer *t, bool ok) {
+    ck_assert_msg(ok, "%s", wf_trainer_error(t));
+}
+
+wf_trainer *open_trainer(const wf_model *m, const wf_optimizer_options *o, double rate,
+                         wf_pool *pool) {
+    wf_trainer *t = wf_trainer_new(
+        m->graph, m->loss.loss, m->loss.count,
+        &(wf_trainer_options){ .optimizer = o ? *o : adam_options(),
+                               .schedule = { .kind = WF_CONSTANT_RATE, .peak = rate },
+                               .pool = pool });
+    assert_trainer(t, wf_trainer_ok(t));
+    return t;
+}
+
+double train_step(wf_trainer *t, const wf_model *m, const sentences *b) {
+    wf_progress now = { 0 };
+    feed_sentences(wf_trainer_plan(t), m, b);
+    assert_trainer(t, wf_trainer_begin(t, 1, NULL, NULL) && wf_trainer_add(t, 0) &&
+                          wf_trainer_update(t, &now));
+    return now.loss;
 }
 
 int exact_copies(wf_model *m, int n, int least, int most, uint64_t key) {

@@ -20,7 +20,9 @@ typedef struct sentences {
 wf_transformer_config course_config(void);
 /* Width 16, 2 heads, 2 + 2 layers, vocabularies of 17: for properties, not for learning. */
 wf_transformer_config small_config(void);
-wf_training_config adam_training(double dropout);
+wf_training_config with_dropout(double dropout);
+/* Adam with clipping. */
+wf_optimizer_options adam_options(void);
 
 wf_model *open_model(const wf_transformer_config *c, const wf_training_config *training,
                      wf_dtype real, uint64_t seed);
@@ -41,7 +43,12 @@ values fetched(wf_plan *p, const wf_tensor *t);
 /* Run p on b, and fetch t. */
 values run_for(wf_plan *p, const wf_model *m, const sentences *b, const wf_tensor *t);
 /* One update; the mean loss before it. */
-double train_step(wf_plan *p, const wf_model *m, const sentences *b, int64_t step, double rate);
+/* A trainer of all of m's parameters at a constant rate; o NULL: adam_options. */
+wf_trainer *open_trainer(const wf_model *m, const wf_optimizer_options *o, double rate,
+                         wf_pool *pool);
+/* The trainer's next update; the mean loss before it. */
+double train_step(wf_trainer *t, const wf_model *m, const sentences *b);
+void assert_trainer(const wf_trainer *t, bool ok);
 /* How many of n unseen copies are generated exactly. */
 int exact_copies(wf_model *m, int n, int least, int most, uint64_t key);
 

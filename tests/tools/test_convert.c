@@ -330,7 +330,7 @@ TEST(what_was_understood_is_told) {
         wf_transformer_config c = small_config();
         c.encoder_norm = i % 2, c.decoder_norm = i / 2, c.bias = i > 0;
         wf_model *m = open_model(&c, NULL, WF_F32, 3);
-        ck_assert_msg(wf_model_save(m, "model", false, NULL, 0, message), "%s", message);
+        ck_assert_msg(wf_model_save(m, "model", NULL, NULL, 0, message), "%s", message);
         close_model(m);
         ok("convert --to torch model -o state");
         snprintf(says, sizeof says, "), %s%s\n", told[i], i ? "" : ", no biases");

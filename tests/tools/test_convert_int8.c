@@ -30,7 +30,7 @@ static void save_model(int i) {
     if (c.tie == WF_TIE_ALL) c.src_vocab = c.tgt_vocab;
     wf_model *m = open_model(&c, NULL, WF_F32, 7);
     wf_meta meta = { "tokenizer.none", "kept" };
-    ck_assert_msg(wf_model_save(m, "model", false, &meta, 1, message), "%s", message);
+    ck_assert_msg(wf_model_save(m, "model", NULL, &meta, 1, message), "%s", message);
     close_model(m);
 }
 

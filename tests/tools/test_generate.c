@@ -498,7 +498,7 @@ TEST(vocabulary_of_another_size_is_refused) {
     ck_assert(t && m);
     int n = 0;
     ck_assert(wf_tokenizer_to_meta(t, "tokenizer", meta, &n, message));
-    ck_assert(wf_model_save(m, "model", false, meta, n, message));
+    ck_assert(wf_model_save(m, "model", NULL, meta, n, message));
     run("echo so | generate --model model");
     expect(1);
     assert_contains(result.err, "model: the target vocabulary has 7 entries and the model 9");

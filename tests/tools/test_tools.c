@@ -604,7 +604,7 @@ TEST(attention_of_stacks_without_layers) {
         wf_transformer_config c = small_config();
         *(side ? &c.decoder_layers : &c.encoder_layers) = 0;
         wf_model *m = open_model(&c, NULL, WF_F32, 1);
-        ck_assert_msg(wf_model_save(m, "m", false, NULL, 0, message), "%s", message);
+        ck_assert_msg(wf_model_save(m, "m", NULL, NULL, 0, message), "%s", message);
         close_model(m);
         run("echo 1 2 | generate --model m --quiet --max-len-b 2 --attention a.json");
         expect(side);

@@ -263,7 +263,6 @@ static void widen(const char *path, int side) {
     wf_meta meta[100];
     char message[WF_MESSAGE] = "";
     int n = 0;
-    wf_training_config training = { .optimizer = wf_optimizer_defaults(WF_ADAM) };
     wf_file *f = wf_file_open("m");
     wf_model *before = wf_model_load(f, NULL, WF_F32, 1, message);
     ck_assert_msg(before != NULL, "%s", message);
@@ -274,9 +273,14 @@ static void widen(const char *path, int side) {
         for (int k = 0; k < COUNT_OF(kept); k++)
             if (strncmp(wf_file_meta_at(f, i).key, kept[k], strlen(kept[k])) == 0)
                 meta[n++] = wf_file_meta_at(f, i);
-    wf_model *m = wf_transformer_new(&c, &training, WF_F32, 1, message);
-    ck_assert_msg(m && wf_model_save(m, path, true, meta, n, message), "%s", message);
-    wf_model_free(m), wf_file_free(f);
+    wf_model *m = wf_transformer_new(&c, NULL, WF_F32, 1, message);
+    ck_assert_msg(m, "%s", message);
+    wf_trainer *t =
+        wf_trainer_new(m->graph, m->loss.loss, m->loss.count,
+                       &(wf_trainer_options){ .optimizer = wf_optimizer_defaults(WF_ADAM),
+                                              .schedule = { .peak = 1e-3 } });
+    ck_assert_msg(wf_model_save(m, path, t, meta, n, message), "%s", message);
+    wf_trainer_free(t), wf_model_free(m), wf_file_free(f);
 }
 
 /* Else it trains ids that no vocabulary has, and has nothing to write them with. */

@@ -26,7 +26,8 @@ static struct {
     wf_tokenizer *words;
     wf_model *model, *loaded, *converted;
     wf_pool *pool;
-    wf_plan *plan;
+    wf_trainer *trainer;
+    wf_plan *plan; /* the trainer's */
     wf_decoder *decoder;
     wf_file *file;
     wf_graph *graph;
@@ -92,9 +93,7 @@ static bool learn(void) {
 }
 
 static wf_training_config training(void) {
-    wf_training_config t = { .dropout = 0.1, .optimizer = wf_optimizer_defaults(WF_ADAM) };
-    t.optimizer.average_decay = 0.9;
-    return t;
+    return (wf_training_config){ .dropout = 0.1 };
 }
 
 static bool ready(const wf_model *m) {
@@ -106,7 +105,8 @@ static bool record(void) {
     wf_training_config t = training();
     c.src_vocab = c.tgt_vocab = VOCABULARY, c.max_len = 16, c.d_model = 8, c.num_heads = 2;
     c.dim_feedforward = 8, c.encoder_layers = c.decoder_layers = 1, c.tie = WF_TIE_DECODER;
-    wf_model_free(w.model);
+    wf_trainer_free(w.trainer), wf_model_free(w.model);
+    w.trainer = NULL;
     w.model = wf_transformer_new(&c, &t, WF_F32, 3, w.why);
     if (!ready(w.model)) return false;
     int n = wf_node_count(w.model->graph);
@@ -114,10 +114,17 @@ static bool record(void) {
     return true;
 }
 
+/* A trainer that could not be made has left its nodes in the graph: it takes another one. */
 static bool plan_training(void) {
-    wf_plan_free(w.plan);
-    w.plan = wf_model_train_plan(w.model, w.pool);
-    return wf_plan_ok(w.plan) || because(wf_plan_error(w.plan));
+    if (w.trainer && !record()) return false;
+    const wf_model *m = w.model;
+    wf_trainer_options o = { .optimizer = wf_optimizer_defaults(WF_ADAM),
+                             .schedule = { .peak = 1e-2 },
+                             .pool = w.pool };
+    o.optimizer.average_decay = 0.9;
+    w.trainer = wf_trainer_new(m->graph, m->loss.loss, m->loss.count, &o);
+    w.plan = wf_trainer_plan(w.trainer);
+    return wf_trainer_ok(w.trainer) || because(wf_trainer_error(w.trainer));
 }
 
 static bool feed(wf_plan *p, const wf_model *m, int sentences) {
@@ -129,34 +136,20 @@ static bool feed(wf_plan *p, const wf_model *m, int sentences) {
 }
 
 static bool train(void) {
-    const wf_model *m = w.model;
-    double rates[3];
-    float values[3], loss;
-    wf_optimizer_rates(&m->training.optimizer, 1e-2, w.round, rates);
-    for (int i = 0; i < 3; i++) values[i] = (float)rates[i];
-    wf_random_step(w.plan, (uint64_t)w.round, 0);
-    bool ok = feed(w.plan, m, w.round) &&
-              wf_feed(w.plan, m->labels, labels, wf_bound_bytes(w.plan, m->labels)) &&
-              wf_feed(w.plan, m->optimizer.rates, values, sizeof values) && wf_run(w.plan) &&
-              wf_fetch(w.plan, m->loss.loss, &loss, sizeof loss);
-    add(&loss, sizeof loss);
-    return ok || because(wf_plan_error(w.plan));
-}
-
-static bool average(void) {
-    const wf_model *m = w.model;
-    wf_plan *p = wf_model_average_plan(w.model, w.pool);
-    float rate = (float)wf_optimizer_average_rate(&m->training.optimizer, 1);
+    wf_trainer *t = w.trainer;
+    wf_progress now = { 0 };
+    if (!feed(w.plan, w.model, w.round) ||
+        !wf_feed(w.plan, w.model->labels, labels, wf_bound_bytes(w.plan, w.model->labels)))
+        return because(wf_plan_error(w.plan));
     bool ok =
-        wf_plan_ok(p) && wf_feed(p, m->optimizer.average_rate, &rate, sizeof rate) && wf_run(p);
-    if (!ok) because(wf_plan_error(p));
-    wf_plan_free(p);
-    return ok;
+        wf_trainer_begin(t, 1, NULL, NULL) && wf_trainer_add(t, 0) && wf_trainer_update(t, &now);
+    add(&now.loss, sizeof now.loss);
+    return ok || because(wf_trainer_error(t));
 }
 
 /* The averages in the weights' place, and in the next round the weights again. */
 static bool swap(void) {
-    return wf_optimizer_swap_averages(&w.model->optimizer) || because("no memory");
+    return wf_trainer_swap_averages(w.trainer) || because(wf_trainer_error(w.trainer));
 }
 
 static bool profile(void) {
@@ -191,7 +184,7 @@ static bool check(void) {
 
 static bool save(void) {
     const wf_meta meta[] = { { "train.step", "3" }, { "note", "\"tab\t\"" } };
-    return wf_model_save(w.model, "model", true, meta, 2, w.why);
+    return wf_model_save(w.model, "model", w.trainer, meta, 2, w.why);
 }
 
 static void add_parameters(const wf_model *m) {
@@ -280,12 +273,12 @@ static const struct {
     bool (*take)(void);
     int rounds;
 } steps[] = {
-    { "learn", learn, 1 },     { "record", record, 1 },   { "plan", plan_training, 1 },
-    { "train", train, 3 },     { "average", average, 1 }, { "swap", swap, 2 },
-    { "profile", profile, 1 }, { "draw", draw, 1 },       { "check", check, 1 },
-    { "save", save, 1 },       { "load", load, 1 },       { "convert", convert, 1 },
-    { "attend", attend, 1 },   { "pack", pack, 1 },       { "open", open_decoder, 1 },
-    { "decode", decode, 3 },   { "score", score, 1 },
+    { "learn", learn, 1 }, { "record", record, 1 },     { "plan", plan_training, 1 },
+    { "train", train, 3 }, { "swap", swap, 2 },         { "profile", profile, 1 },
+    { "draw", draw, 1 },   { "check", check, 1 },       { "save", save, 1 },
+    { "load", load, 1 },   { "convert", convert, 1 },   { "attend", attend, 1 },
+    { "pack", pack, 1 },   { "open", open_decoder, 1 }, { "decode", decode, 3 },
+    { "score", score, 1 },
 };
 
 static bool failed;
@@ -306,7 +299,7 @@ static uint64_t take(int i) {
 static void free_all(void) {
     wf_tokenizer_free(w.words);
     wf_decoder_free(w.decoder);
-    wf_plan_free(w.plan);
+    wf_trainer_free(w.trainer);
     wf_model_free(w.model), wf_model_free(w.loaded), wf_model_free(w.converted);
     wf_graph_free(w.graph);
     wf_file_free(w.file);

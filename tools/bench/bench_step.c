@@ -30,11 +30,12 @@ typedef struct bench_model {
     workload size;
     wf_model *model;
     wf_pool *pool;
-    wf_plan *plan;
+    wf_trainer *trainer;
+    wf_plan *plan; /* of the trainer in training */
     wf_decoder *decoder;
     wf_decoded *decoded;
     int32_t *src, *src_length, *tgt, *labels, *out;
-    int64_t step, tokens; /* trained so far; to be decoded */
+    int64_t tokens; /* to be decoded */
 } bench_model;
 
 /* ---- a model and a batch --------------------------------------------------------------------- */
@@ -69,10 +70,7 @@ static wf_model *new_model(const bench_settings *set, const workload *w) {
     char message[WF_MESSAGE];
     wf_training_config training = { .dropout = dropout,
                                     .attention_dropout = dropout,
-                                    .activation_dropout = dropout,
-                                    .optimizer = wf_optimizer_defaults(WF_ADAM) };
-    training.optimizer.clip_norm = set->unguarded ? 0 : clip;
-    training.optimizer.unguarded = set->unguarded;
+                                    .activation_dropout = dropout };
     wf_model *m = wf_transformer_new(&w->config, set->mode == MODE_TRAIN ? &training : NULL, WF_F32,
                                      1, message);
     if (!m) fail(&bench_program, "%s", message);
@@ -94,7 +92,8 @@ static void open_bench_model(bench_model *b, bench_settings *set) {
 
 static void close_bench_model(bench_model *b) {
     wf_decoder_free(b->decoder);
-    wf_plan_free(b->plan);
+    wf_plan_free(b->trainer ? NULL : b->plan);
+    wf_trainer_free(b->trainer);
     wf_model_free(b->model);
     wf_pool_free(b->pool);
     free(b->src), free(b->src_length), free(b->tgt), free(b->labels), free(b->out);
@@ -137,17 +136,24 @@ static timing timed(bench_model *b, bool (*run)(void *)) {
 
 /* ---- training -------------------------------------------------------------------------------- */
 
+static void open_trainer(bench_model *b) {
+    const wf_model *m = b->model;
+    wf_trainer_options o = { .optimizer = wf_optimizer_defaults(WF_ADAM),
+                             .schedule = { .kind = WF_CONSTANT_RATE, .peak = rate },
+                             .pool = b->pool };
+    o.optimizer.clip_norm = b->set->unguarded ? 0 : clip;
+    o.optimizer.unguarded = b->set->unguarded;
+    b->trainer = wf_trainer_new(m->graph, m->loss.loss, m->loss.count, &o);
+    if (!wf_trainer_ok(b->trainer)) fail(&bench_program, "%s", wf_trainer_error(b->trainer));
+    b->plan = wf_trainer_plan(b->trainer);
+}
+
 static bool train_once(void *model) {
     bench_model *b = model;
     const wf_model *m = b->model;
-    double rates[3];
-    float loss;
-    wf_optimizer_rates(&m->training.optimizer, rate, ++b->step, rates);
-    wf_random_step(b->plan, (uint64_t)b->step, 0);
-    return feed_inputs(b) &&
+    return wf_trainer_begin(b->trainer, 1, NULL, NULL) && feed_inputs(b) &&
            wf_feed(b->plan, m->labels, b->labels, wf_bound_bytes(b->plan, m->labels)) &&
-           wf_feed_reals(b->plan, m->optimizer.rates, rates, 3) && wf_run(b->plan) &&
-           wf_fetch(b->plan, m->loss.loss, &loss, sizeof loss);
+           wf_trainer_add(b->trainer, 0) && wf_trainer_update(b->trainer, NULL);
 }
 
 /* The memory that any implementation needs: parameters, gradients that wait for the norm (few rows
@@ -168,7 +174,7 @@ static void report_memory(const bench_model *b, double parameters, double peak) 
 }
 
 static void bench_training(bench_model *b, double bytes_a_second) {
-    b->plan = wf_model_train_plan(b->model, b->pool);
+    open_trainer(b);
     if (!bind(b)) fail(&bench_program, "%s", wf_plan_error(b->plan));
     double parameters = (double)wf_model_parameter_count(b->model);
     double optimizer = adam_bytes(&b->size, parameters) / bytes_a_second;

@@ -168,12 +168,16 @@ static bool fetch_part(subject *s, wf_tensor *y, bool backward, char *message) {
 }
 
 static bool fetch_model(subject *s, bool backward, char *message) {
-    int n = backward ? s->model->optimizer.n : 0;
+    const wf_model *m = s->model;
+    int n = backward ? wf_parameters(s->graph, NULL, 0) : 0;
+    wf_tensor **params = calloc((size_t)n + 1, sizeof *params);
     s->fetch = calloc((size_t)n + 1, sizeof *s->fetch);
-    if (!s->fetch) return no_memory(message);
-    s->fetch[0] = backward ? s->model->loss.loss : s->model->logits;
-    for (int i = 0; i < n; i++) s->fetch[i + 1] = s->model->optimizer.grads[i];
     s->n = n + 1;
+    if (!params || !s->fetch) return free(params), no_memory(message);
+    s->fetch[0] = backward ? m->loss.loss : m->logits;
+    wf_parameters(s->graph, params, n);
+    if (backward) wf_grad(m->loss.loss, params, n, s->fetch + 1);
+    free(params);
     return true;
 }
 
@@ -183,8 +187,7 @@ static void entitle(subject *s, const char *what, const wf_block_options *c) {
 }
 
 /* A model of those layers, as many in the encoder as in the decoder. */
-static wf_model *new_model(const wf_block_options *c, int64_t layers,
-                           const wf_training_config *training, char *message) {
+static wf_model *new_model(const wf_block_options *c, int64_t layers, char *message) {
     wf_transformer_config t = wf_transformer_defaults();
     t.src_vocab = t.tgt_vocab = 10000;
     t.max_len = 4096;
@@ -193,15 +196,12 @@ static wf_model *new_model(const wf_block_options *c, int64_t layers,
     t.dim_feedforward = c->dim_feedforward;
     t.encoder_layers = t.decoder_layers = layers;
     t.norm_first = t.encoder_norm = t.decoder_norm = c->norm_first;
-    return wf_transformer_new(&t, training, WF_F32, 1, message);
+    return wf_transformer_new(&t, NULL, WF_F32, 1, message);
 }
 
 static bool open_model(subject *s, const wf_block_options *c, int64_t layers, const wf_file *f,
                        bool backward, char *message) {
-    const wf_training_config adam = { .optimizer = wf_optimizer_defaults(WF_ADAM) };
-    const wf_training_config *training = backward ? &adam : NULL;
-    s->model = f ? wf_model_load(f, training, WF_F32, 1, message)
-                 : new_model(c, layers, training, message);
+    s->model = f ? wf_model_load(f, NULL, WF_F32, 1, message) : new_model(c, layers, message);
     if (!s->model) return false;
     entitle(s, wf_model_kind_title(s->model->kind), c);
     s->graph = s->model->graph;

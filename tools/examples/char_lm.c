@@ -55,7 +55,8 @@ static bool train(wf_trainer *trainer, const wf_tensor *ids, const wf_tensor *la
         }
         wf_progress now;
         ok = wf_feed(p, ids, in, sizeof in) && wf_feed(p, labels, next, sizeof next) &&
-             wf_trainer_step(trainer, &now);
+             wf_trainer_begin(trainer, 1, NULL, NULL) && wf_trainer_add(trainer, 0) &&
+             wf_trainer_update(trainer, &now);
         if (ok && step % 50 == 0) printf("step %d: %.3f nats a character\n", step, now.loss);
     }
     return ok;

@@ -76,7 +76,9 @@ static double error_outside(wf_tensor *(*activation)(wf_tensor *x, double a)) {
     for (int i = 0; i < POINTS; i++)
         inside[i] = -3 + 6.0 * i / (double)POINTS, outside[i] = 3 + 1.0 * i / (double)POINTS;
     bool ok = wf_feed_reals(wf_trainer_plan(trainer), x, inside, POINTS);
-    for (int step = 1; ok && step <= STEPS; step++) ok = wf_trainer_step(trainer, NULL);
+    for (int step = 1; ok && step <= STEPS; step++)
+        ok = wf_trainer_begin(trainer, 1, NULL, NULL) && wf_trainer_add(trainer, 0) &&
+             wf_trainer_update(trainer, NULL);
     ok = ok && wf_feed_reals(test, x, outside, POINTS) && wf_run(test) &&
          wf_fetch(test, loss, &sum, sizeof sum);
     if (!ok) fprintf(stderr, "%s %s\n", wf_trainer_error(trainer), wf_plan_error(test));

@@ -42,7 +42,8 @@ int main(void) {
         draw_digits(BATCH, (uint64_t)step, drawn, digits);
         ok = wf_feed(train, images, drawn, BATCH * PIXELS * sizeof *drawn) &&
              wf_feed(train, labels, digits, BATCH * sizeof *digits) &&
-             wf_trainer_step(trainer, &now);
+             wf_trainer_begin(trainer, 1, NULL, NULL) && wf_trainer_add(trainer, 0) &&
+             wf_trainer_update(trainer, &now);
         if (ok && step % 100 == 0) printf("step %d: loss %.3f\n", step, now.loss);
     }
 

@@ -46,7 +46,9 @@ int main(void) {
     for (int step = 1; ok && step <= STEPS; step++) {
         wf_progress now;
         draw_digits(BATCH, (uint64_t)step, pixels, digits);
-        ok = wf_feed(train, images, pixels, sizeof pixels) && wf_trainer_step(trainer, &now);
+        ok = wf_feed(train, images, pixels, sizeof pixels) &&
+             wf_trainer_begin(trainer, 1, NULL, NULL) && wf_trainer_add(trainer, 0) &&
+             wf_trainer_update(trainer, &now);
         if (ok && step == 1) first = now.loss;
         if (ok && step % 200 == 0) printf("step %d: -ELBO %.2f nats an image\n", step, now.loss);
         if (ok) last = now.loss;

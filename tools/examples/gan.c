@@ -64,6 +64,10 @@ static double badness(float made[BATCH][2]) {
     return off;
 }
 
+static bool update(wf_trainer *t) {
+    return wf_trainer_begin(t, 1, NULL, NULL) && wf_trainer_add(t, 0) && wf_trainer_update(t, NULL);
+}
+
 int main(void) {
     wf_graph *g = wf_graph_new(NULL);
     struct layers generator = layers_new(g, "generator", NOISE, 2);
@@ -85,7 +89,7 @@ int main(void) {
     double off = 2;
     bool ok = true;
     for (int step = 1; ok && step <= STEPS; step++) {
-        ok = wf_trainer_step(c_trainer, NULL) && wf_trainer_step(g_trainer, NULL);
+        ok = update(c_trainer) && update(g_trainer);
         if (step % 1000 || !ok) continue;
         ok = wf_run(draw) && wf_fetch(draw, made, points, sizeof points);
         off = badness(points);

@@ -47,7 +47,8 @@ int main(void) {
     bool ok = feed_points(wf_trainer_plan(trainer), x, POINTS, points);
     for (int step = 1; ok && step <= STEPS; step++) {
         wf_progress now;
-        ok = wf_trainer_step(trainer, &now);
+        ok = wf_trainer_begin(trainer, 1, NULL, NULL) && wf_trainer_add(trainer, 0) &&
+             wf_trainer_update(trainer, &now);
         if (ok && step % 800 == 0) printf("step %d: residual %.2e\n", step, sqrt(now.loss));
     }
 

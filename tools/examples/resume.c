@@ -44,7 +44,9 @@ static bool train_until(struct session *s, int64_t last) {
     while (ok && wf_trainer_steps(s->trainer) < last) {
         draw_digits(BATCH, (uint64_t)wf_trainer_steps(s->trainer), drawn, digits);
         ok = wf_feed(p, s->images, drawn, sizeof drawn) &&
-             wf_feed(p, s->labels, digits, sizeof digits) && wf_trainer_step(s->trainer, &now);
+             wf_feed(p, s->labels, digits, sizeof digits) &&
+             wf_trainer_begin(s->trainer, 1, NULL, NULL) && wf_trainer_add(s->trainer, 0) &&
+             wf_trainer_update(s->trainer, &now);
     }
     if (ok) printf("step %d: loss %.9f\n", (int)last, now.loss);
     return ok;

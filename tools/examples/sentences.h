@@ -6,6 +6,7 @@
 #include <weft/weft.h>
 
 enum { LENGTH = 6, START = 0, END = 1, FIRST_WORD = 2, WORDS = 12 };
+enum { MOST_PARAMETERS = 256 };
 enum { SENTENCES = 32, FIRST_LEARNED = 10000 }; /* of a batch; before these, none is learned from */
 
 /* A Transformer small enough to learn it in a second. */
@@ -37,13 +38,20 @@ static inline bool is_right(const int32_t words[LENGTH], const int32_t answer[LE
     return right == LENGTH;
 }
 
-/* Trains for so many steps, with a batch of new sentences and their translations in each. */
-static inline bool train_translator(wf_model *m, int steps, double rate, int dialect) {
+/* Trains the parameters of these names for so many steps, with a batch of new sentences and their
+ * translations in each. */
+static inline bool train_translator(wf_model *m, const char *names, int steps, double rate,
+                                    int dialect) {
     int32_t src[SENTENCES][LENGTH], lengths[SENTENCES];
     int32_t tgt[SENTENCES][LENGTH + 1], labels[SENTENCES][LENGTH + 1];
     const wf_batch batch = { SENTENCES, LENGTH, LENGTH + 1, src[0], lengths, tgt[0], labels[0] };
-    wf_plan *p = wf_model_train_plan(m, NULL);
-    bool ok = wf_plan_ok(p);
+    wf_tensor *params[MOST_PARAMETERS];
+    wf_trainer_options o = { .optimizer = wf_optimizer_defaults(WF_ADAM),
+                             .schedule = { .kind = WF_CONSTANT_RATE, .peak = rate },
+                             .params = params };
+    o.n_params = wf_parameters_named(m->graph, names, params, MOST_PARAMETERS);
+    wf_trainer *t = wf_trainer_new(m->graph, m->loss.loss, m->loss.count, &o);
+    bool ok = wf_trainer_ok(t);
     for (int step = 1; ok && step <= steps; step++) {
         for (int i = 0; i < SENTENCES; i++) {
             make_sentence(src[i], (uint64_t)(FIRST_LEARNED + step * SENTENCES + i));
@@ -51,13 +59,11 @@ static inline bool train_translator(wf_model *m, int steps, double rate, int dia
             for (int j = 0; j < LENGTH; j++)
                 tgt[i][j + 1] = labels[i][j] = translated(src[i], j, dialect);
         }
-        double rates[3];
-        wf_optimizer_rates(&m->training.optimizer, rate, step, rates);
-        ok = wf_model_feed(m, p, &batch) && wf_feed_reals(p, m->optimizer.rates, rates, 3) &&
-             wf_run(p);
+        ok = wf_trainer_begin(t, 1, NULL, NULL) && wf_model_feed(m, wf_trainer_plan(t), &batch) &&
+             wf_trainer_add(t, 0) && wf_trainer_update(t, NULL);
     }
-    if (!ok) fprintf(stderr, "%s\n", wf_plan_error(p));
-    wf_plan_free(p);
+    if (!ok) fprintf(stderr, "%s %s\n", wf_trainer_error(t), wf_plan_error(wf_trainer_plan(t)));
+    wf_trainer_free(t);
     return ok;
 }
 

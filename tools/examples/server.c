@@ -54,9 +54,8 @@ static int serve_all(wf_model *m, struct request *requests, int n) {
 
 int main(void) {
     const wf_transformer_config config = small_translator();
-    const wf_training_config training = { .optimizer = wf_optimizer_defaults(WF_ADAM) };
-    wf_model *m = wf_transformer_new(&config, &training, WF_F32, 1, NULL);
-    bool ok = train_translator(m, 400, 0.003, 0);
+    wf_model *m = wf_transformer_new(&config, NULL, WF_F32, 1, NULL);
+    bool ok = train_translator(m, "*", 400, 0.003, 0);
 
     static struct request alone[REQUESTS], together[REQUESTS];
     for (int i = 0; i < REQUESTS; i++) make_sentence(alone[i].words, (uint64_t)i);

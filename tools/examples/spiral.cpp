@@ -39,7 +39,8 @@ int main() try {
     weft::feed(train, x, xs), weft::feed(train, arm, arms), weft::feed(look, x, xs);
     for (int step = 1; step <= steps; step++) {
         wf_progress now;
-        weft::check(trainer, wf_trainer_step(trainer, &now));
+        weft::check(trainer, wf_trainer_begin(trainer, 1, nullptr, nullptr) &&
+                                 wf_trainer_add(trainer, 0) && wf_trainer_update(trainer, &now));
         if (step % 200 == 0) std::printf("step %d: loss %.4f\n", step, now.loss);
     }
     weft::run(look);

@@ -259,7 +259,7 @@ static bool save_repacked(const wf_model *m, const wf_file *f, const char *targe
     if (!meta) fail(&self, "out of memory");
     for (int i = 0; i < count; i++)
         if (!written_anew(m, wf_file_meta_at(f, i).key)) meta[n++] = wf_file_meta_at(f, i);
-    bool saved = wf_model_save(m, target, false, meta, n, message);
+    bool saved = wf_model_save(m, target, NULL, meta, n, message);
     free(meta);
     return saved;
 }
@@ -316,7 +316,7 @@ static void convert_file(const settings *set) {
                  : repacks ? save_repacked(m, f, target, message)
                  : set->to == TO_TORCH
                      ? wf_transformer_save_state_dict(m, target, set->dtype == 1, message)
-                     : wf_model_save(m, target, false, NULL, 0, message);
+                     : wf_model_save(m, target, NULL, NULL, 0, message);
     if (!saved) fail(&self, "%s", message);
     if (!repacks) tell(m);
     if (repacks && wf_file_meta(f, "weft.kind") &&

@@ -81,7 +81,7 @@ bool save_imported(const wf_hf *hf, const char *target, char *message) {
         (!wf_tokenizer_to_meta(hf->src, "src_tokenizer", meta, &n, message) ||
          !wf_tokenizer_to_meta(hf->tgt, "tgt_tokenizer", meta, &n, message)))
         return false;
-    return wf_model_save(hf->model, target, false, meta, n, message);
+    return wf_model_save(hf->model, target, NULL, meta, n, message);
 }
 
 /* ---- a folder that may be written ------------------------------------------------------------ */

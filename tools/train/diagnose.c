@@ -47,8 +47,9 @@ static bool gradient_not_finite(wf_plan *p, wf_tensor *const *fetch, const wf_op
     return !isfinite(square);
 }
 
-bool find_non_finite(wf_model *m, const batch *b, uint64_t step, char name[256]) {
-    int all = wf_parameters(m->graph, NULL, 0), n = m->optimizer.n;
+bool find_non_finite(wf_model *m, const wf_optimizer *o, const batch *b, uint64_t step,
+                     char name[256]) {
+    int all = wf_parameters(m->graph, NULL, 0), n = o->n;
     wf_tensor **params = calloc((size_t)all, sizeof *params);
     wf_tensor **fetch = calloc((size_t)n + 1, sizeof *fetch);
     float *buffer = NULL;
@@ -58,7 +59,7 @@ bool find_non_finite(wf_model *m, const batch *b, uint64_t step, char name[256])
         wf_parameters(m->graph, params, all);
         buffer = parameter_buffer(params, all);
         fetch[0] = m->loss.loss;
-        for (int i = 0; i < n; i++) fetch[i + 1] = m->optimizer.grads[i];
+        for (int i = 0; i < n; i++) fetch[i + 1] = o->grads[i];
         wf_tensor *const feed[] = { m->tgt, m->labels, m->src, m->src_length };
         p = wf_plan_new(m->graph, &(wf_plan_options){ .fetch = fetch,
                                                       .n_fetch = n + 1,
@@ -69,8 +70,7 @@ bool find_non_finite(wf_model *m, const batch *b, uint64_t step, char name[256])
     }
     if (buffer)
         found = parameter_not_finite(params, all, buffer, name) ||
-                (b && batch_feed(b, p, m) &&
-                 gradient_not_finite(p, fetch, &m->optimizer, buffer, name));
+                (b && batch_feed(b, p, m) && gradient_not_finite(p, fetch, o, buffer, name));
     wf_plan_free(p);
     free(buffer), free(fetch), free(params);
     return found;

@@ -130,10 +130,10 @@ double forecast_say(session *s, double seconds) {
     int ranks = s->ranks->size;
     char size[OPTION_TEXT_SIZE];
     const double waited = in_use.behind - in_use.before;
-    rank_work *all = calloc((size_t)ranks, sizeof *all);
+    step_work *all = calloc((size_t)ranks, sizeof *all);
     if (!all) fail(&train_program, "out of memory");
-    ranks_exchange(s, &s->rank.did, all, sizeof *all);
-    const rank_work last = all[ranks - 1];
+    ranks_exchange(s, &s->did, all, sizeof *all);
+    const step_work last = all[ranks - 1];
     free(all);
     say(&s->report,
         "ranks    %d, at most %lld of the %lld batches of an update each; %s sent by one", ranks,

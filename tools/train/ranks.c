@@ -1,7 +1,6 @@
 /* tools/train/ranks.c - a training by several ranks. See ranks.h. */
 #include "ranks.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,17 +8,6 @@
 #include "core/base/random.h"
 #include "diagnose.h"
 #include "signals.h"
-#include "step.h"
-
-/* What is exchanged in a step: first of each rank, then of each part of the update. */
-struct rank_row {
-    union {
-        struct {
-            float signal, late; /* that it got; its time is up */
-        } notice;
-        batch_sums sums;
-    };
-};
 
 /* ---- one of several -------------------------------------------------------------------------- */
 
@@ -33,9 +21,6 @@ static void on_failure(int code, const char *sentence) {
 
 void ranks_take(session *s, wf_transport *t) {
     s->ranks = t;
-    s->set->own_rank = t->rank, s->set->all_ranks = t->size;
-    s->rank.at = calloc((size_t)t->size + 1, sizeof *s->rank.at);
-    if (!s->rank.at) fail(&train_program, "out of memory");
 }
 
 void ranks_join(session *s, wf_transport *t) {
@@ -68,8 +53,12 @@ void ranks_failed(session *s, const char *message) {
 /* ---- what they agree on ---------------------------------------------------------------------- */
 
 void ranks_exchange(session *s, const void *mine, void *all, size_t bytes) {
-    for (int r = 0; r <= s->ranks->size; r++) s->rank.at[r] = r * (int64_t)bytes;
-    if (!wf_allgatherv(s->ranks, mine, all, s->rank.at)) ranks_leave(s);
+    int64_t *at = calloc((size_t)s->ranks->size + 1, sizeof *at);
+    if (!at) fail(&train_program, "out of memory");
+    for (int r = 0; r <= s->ranks->size; r++) at[r] = r * (int64_t)bytes;
+    bool ok = wf_allgatherv(s->ranks, mine, all, at);
+    free(at);
+    if (!ok) ranks_leave(s);
 }
 
 bool ranks_agree(session *s, bool yes) {
@@ -80,6 +69,25 @@ bool ranks_agree(session *s, bool yes) {
     yes = all[0];
     free(all);
     return yes;
+}
+
+/* Signals and clocks, which differ between ranks. */
+typedef struct notice {
+    int signal; /* that it got, or 0 */
+    bool late;  /* its time is up */
+} notice;
+
+void ranks_notice(session *s) {
+    const settings *set = s->set;
+    notice mine = { caught_signal(),
+                    set->max_time > 0 && wf_seconds_now() - s->started >= set->max_time };
+    notice *all = calloc((size_t)s->ranks->size, sizeof *all);
+    if (!all) fail(&train_program, "out of memory");
+    ranks_exchange(s, &mine, all, sizeof mine);
+    s->late = all[0].late;
+    for (int r = 0; r < s->ranks->size; r++)
+        if (all[r].signal) s->signalled = all[r].signal;
+    free(all);
 }
 
 /* What a rank brings along. */
@@ -152,129 +160,16 @@ void ranks_compare(session *s) {
     free(all);
 }
 
-/* ---- the optimizer --------------------------------------------------------------------------- */
-
-void ranks_open(session *s) {
-    char message[WF_MESSAGE] = "out of memory";
-    const wf_model *m = s->model;
-    s->rank.rows = calloc((size_t)(s->set->accum + 1), sizeof *s->rank.rows);
-    s->rank.all_rows = calloc((size_t)(s->set->accum + s->ranks->size), sizeof *s->rank.all_rows);
-    if (s->rank.rows && s->rank.all_rows)
-        s->rank.optimizer =
-            wf_sharded_new(m->graph, &m->optimizer, m->optimizer.params, &m->training.optimizer,
-                           s->set->accum, s->ranks, s->pool, message);
-    if (!s->rank.optimizer) ranks_failed(s, message);
-}
-
-void ranks_close(session *s) {
-    wf_sharded_free(s->rank.optimizer);
-    free(s->rank.rows), free(s->rank.all_rows), free(s->rank.at);
-}
-
-bool ranks_swap_averages(session *s) {
-    return s->rank.optimizer ? wf_sharded_swap_averages(s->rank.optimizer)
-                             : wf_optimizer_swap_averages(&s->model->optimizer);
-}
-
-void ranks_gather(session *s) {
-    if (s->rank.optimizer && !wf_sharded_gather(s->rank.optimizer))
-        ranks_failed(s, wf_sharded_error(s->rank.optimizer));
-}
-
-void ranks_release(session *s) {
-    if (s->rank.optimizer) wf_sharded_release(s->rank.optimizer);
-}
-
-/* ---- a step ---------------------------------------------------------------------------------- */
-
-static int64_t first_part(int64_t parts, int rank, int ranks) {
-    return parts * rank / ranks;
-}
-
-static bool run_part(session *s, int64_t step, int64_t part, int64_t parts, batch_sums *sums) {
-    wf_plan *p = s->plan;
-    wf_random_step(p, (uint64_t)step, (uint32_t)part);
-    next_batch(s, step, part);
-    return batch_feed(&s->batch, p, s->model) &&
-           wf_sharded_feed(s->rank.optimizer, p, part, parts) && wf_run(p) &&
-           fetch_sums(s, p, sums);
-}
-
-/* All know the sums of each part, and add them in their order. What stops the training is agreed
- * on: any rank's signal, and rank 0's clock. */
-static void share_sums(session *s, int64_t parts) {
-    int ranks = s->ranks->size;
-    const settings *set = s->set;
-    bool late = set->max_time > 0 && wf_seconds_now() - s->started >= set->max_time;
-    s->rank.rows[0].notice.signal = (float)caught_signal(), s->rank.rows[0].notice.late = late;
-    s->rank.at[0] = 0;
-    for (int r = 0; r < ranks; r++) {
-        int64_t n = first_part(parts, r + 1, ranks) - first_part(parts, r, ranks);
-        s->rank.at[r + 1] = s->rank.at[r] + (n + 1) * (int64_t)sizeof *s->rank.rows;
-    }
-    if (!wf_allgatherv(s->ranks, s->rank.rows, s->rank.all_rows, s->rank.at)) ranks_leave(s);
-    s->rank.late = s->rank.all_rows[0].notice.late > 0;
-    const struct rank_row *row = s->rank.all_rows;
-    for (int r = 0; r < ranks; r++) {
-        int64_t n = (s->rank.at[r + 1] - s->rank.at[r]) / (int64_t)sizeof *row;
-        if (row->notice.signal > 0) s->rank.signalled = (int)row->notice.signal;
-        for (int64_t i = 1; i < n; i++) add_to_interval(s, &row[i].sums);
-        row += n;
-    }
-}
-
-/* What this rank has done since `before`. */
-static rank_work work_since(const session *s, rank_work before) {
-    const wf_transport *t = s->ranks;
-    return (rank_work){ .sent = t->sent - before.sent,
-                        .received = t->received - before.received,
-                        .exchanging =
-                            t->seconds - wf_sharded_hidden(s->rank.optimizer) - before.exchanging,
-                        .seconds = wf_seconds_now() - before.seconds };
-}
-
-/* Its batches, the update of all of them, and the averages after it. */
-static bool share_step(session *s, int64_t step, int64_t parts) {
-    const wf_model *m = s->model;
-    wf_sharded *o = s->rank.optimizer;
-    double rates[3], norm;
-    int64_t from, to;
-    wf_sharded_range(o, parts, &from, &to);
-    assert(from == first_part(parts, s->ranks->rank, s->ranks->size) &&
-           to == first_part(parts, s->ranks->rank + 1, s->ranks->size));
-    for (int64_t part = from; part < to; part++)
-        if (!run_part(s, step, part, parts, &s->rank.rows[1 + part - from].sums))
-            fail(&train_program, "step %lld: %s", (long long)step, wf_plan_error(s->plan));
-    s->rank.has_batch = to > from;
-    wf_optimizer_rates(&m->training.optimizer, wf_schedule_rate(&s->schedule, step), step, rates);
-    bool ok = wf_sharded_update(o, parts, rates, &norm);
-    if (!ok && s->ranks->code) ranks_leave(s);
-    share_sums(s, parts);
-    if (ok) s->norm = (float)norm; /* as one process reads it */
-    double rate = wf_optimizer_average_rate(&m->training.optimizer, step);
-    if (ok && s->set->ema > 0 && !wf_sharded_average(o, rate)) ranks_failed(s, wf_sharded_error(o));
-    return ok;
-}
-
-bool ranks_step(session *s, int64_t step) {
-    const rank_work before = work_since(s, (rank_work){ 0 });
-    int64_t parts = dataset_parts(&s->dataset, step);
-    if (!share_step(s, step, parts)) return false;
-    int rank = s->ranks->rank, ranks = s->ranks->size;
-    s->rank.did = work_since(s, before);
-    s->rank.did.parts = parts;
-    s->rank.did.batches = first_part(parts, rank + 1, ranks) - first_part(parts, rank, ranks);
-    s->recent.exchanging += s->rank.did.exchanging, s->exchanged += s->rank.did.exchanging;
-    return true;
-}
+/* ---- a step that failed ----------------------------------------------------------------------- */
 
 bool ranks_find_non_finite(session *s, int64_t step, char name[256], char why[256]) {
     struct {
         char name[256], why[256]; /* what is not finite; or else what went wrong */
     } mine = { "", "" }, *all = calloc((size_t)s->ranks->size, sizeof *all);
-    const char *error = wf_sharded_error(s->rank.optimizer);
+    const char *error = wf_trainer_error(s->trainer);
     if (!all) fail(&train_program, "out of memory");
-    if (!find_non_finite(s->model, s->rank.has_batch ? &s->batch : NULL, (uint64_t)step, mine.name))
+    if (!find_non_finite(s->model, wf_trainer_optimizer(s->trainer),
+                         s->did.batches ? &s->batch : NULL, (uint64_t)step, mine.name))
         mine.name[0] = '\0';
     if (!strstr(error, "another rank")) snprintf(mine.why, sizeof mine.why, "%.255s", error);
     ranks_exchange(s, &mine, all, sizeof mine);

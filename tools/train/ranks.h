@@ -1,9 +1,7 @@
 /* tools/train/ranks.h - a training by several ranks, to the bits of one process.
  *
- * Each has the whole model, computes its share of an update's batches, and owns a share of the
- * optimizer (nn/sharded.h). Rank 0 writes the files and speaks. What all must do alike, such as
- * when to stop, is agreed on, as what a rank sees of clocks, signals and disks is its own. Whoever
- * is alone agrees with itself. */
+ * The trainer (nn/trainer.h) shares the batches of an update among them. Rank 0 writes the files and
+ * speaks. All must stop after the same step, but clocks and signals are each rank's own: they agree. */
 #ifndef WEFT_TOOLS_TRAIN_RANKS_H
 #define WEFT_TOOLS_TRAIN_RANKS_H
 
@@ -16,24 +14,16 @@ void ranks_take(session *s, wf_transport *t); /* the same, of failures that are 
 void ranks_compare(session *s);
 /* As many bytes of each, into all, in the order of ranks. */
 void ranks_exchange(session *s, const void *mine, void *all, size_t bytes);
-/* What rank 0 says. */
+/* Rank 0's answer. */
 bool ranks_agree(session *s, bool yes);
+/* After each step of several ranks: any rank's signal into s->signalled, and whether the time is up by
+ * rank 0's clock into s->late. */
+void ranks_notice(session *s);
 /* Another rank has failed: ends this one, with the exit code of the cause. Or this one has. */
 _Noreturn void ranks_leave(session *s);
 _Noreturn void ranks_failed(session *s, const char *message);
 
-/* The share of the optimizer, with what a checkpoint has of it. Not of one that is alone. */
-void ranks_open(session *s);
-void ranks_close(session *s);
-/* As run_step: false on all of them if the gradient is not finite. */
-bool ranks_step(session *s, int64_t step);
 /* find_non_finite of all: the first that any of them finds. False: why the step failed. */
 bool ranks_find_non_finite(session *s, int64_t step, char name[256], char why[256]);
-
-/* What a checkpoint holds, into rank 0's model, until it is released. */
-void ranks_gather(session *s);
-void ranks_release(session *s);
-/* wf_optimizer_swap_averages on all of them. */
-bool ranks_swap_averages(session *s);
 
 #endif

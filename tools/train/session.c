@@ -49,14 +49,6 @@ static wf_file *open_init(const session *s) {
     return f;
 }
 
-/* Older files do not say what they are; a checkpoint has all that its optimizer needs. */
-static void check_state(const session *s, const wf_file *f) {
-    const wf_optimizer *o = &s->model->optimizer;
-    bool moments = !o->n_moments || wf_file_find(f, o->moments[0][0]->name);
-    bool averages = !o->averages || wf_file_find(f, o->averages[0]->name);
-    if (!moments || !averages) refuse_weights(s);
-}
-
 /* "m.safetensors" -> "m.best.safetensors" */
 static void name_best(session *s) {
     if (!s->set->model || !settings_text(s->set) || !settings_validates(s->set)) return;
@@ -170,7 +162,6 @@ static void open_model(session *s, const wf_file *f, const wf_file *init) {
     if (!wf_ok(s->model->graph)) fail(&train_program, "%s", wf_error(s->model->graph));
     if (file) check_model(s), check_ids(s);
     if (file && !metadata_carry(&s->carried, file, s->model)) fail(&train_program, "out of memory");
-    if (f) check_state(s, f);
     if (f) s->at = settings_state(s->set, f);
     s->first_step = s->at.step;
     s->saved_step = f ? s->at.step : -1;
@@ -180,45 +171,48 @@ static void open_model(session *s, const wf_file *f, const wf_file *init) {
                     s->set->model, (long long)s->at.step);
 }
 
-static void open_plans(session *s) {
-    wf_model *m = s->model;
-    bool alone = !s->ranks, parts = s->set->accum > 1 || !alone;
-    if (s->ranks) ranks_open(s);
-    s->plan = (parts ? wf_model_accumulate_plan : wf_model_train_plan)(m, s->pool);
-    if (parts && alone) s->apply = wf_model_apply_plan(m, s->pool);
-    if (s->set->ema > 0 && alone) s->average = wf_model_average_plan(m, s->pool);
-    wf_plan *const plans[] = { s->plan, s->apply, s->average };
-    for (int i = 0; i < 3; i++)
-        if (plans[i] && !wf_plan_ok(plans[i])) fail(&train_program, "%s", wf_plan_error(plans[i]));
+/* Older files do not say what they are; a checkpoint has all that its optimizer needs. */
+static void check_state(const session *s, const wf_file *f) {
+    const wf_optimizer *o = wf_trainer_optimizer(s->trainer);
+    bool moments = !o->n_moments || wf_file_find(f, o->moments[0][0]->name);
+    bool averages = !o->averages || wf_file_find(f, o->averages[0]->name);
+    if (!moments || !averages) refuse_weights(s);
 }
 
-/* What a checkpoint holds: parameters, moments, averages. */
-static double saved_bytes(const session *s) {
-    double bytes = 4.0 * (double)wf_model_parameter_count(s->model);
-    const wf_optimizer *o = &s->model->optimizer;
+/* f: the checkpoint of a resume, or NULL. */
+static void open_trainer(session *s, const wf_file *f) {
+    wf_model *m = s->model;
+    wf_tensor *const sums[] = { m->loss.loss, m->loss.nll, m->correct };
+    wf_trainer_options o = { .optimizer = settings_optimizer(s->set),
+                             .schedule = s->schedule,
+                             .micro_batches = s->set->accum,
+                             .sums = sums,
+                             .n_sums = 3,
+                             .pool = s->pool,
+                             .transport = s->ranks };
+    wf_tensor **params = settings_trained(s->set, m, &o.n_params);
+    if (!params) fail(&train_program, "out of memory");
+    o.params = params;
+    s->trainer = wf_trainer_new(m->graph, m->loss.loss, m->loss.count, &o);
+    free(params);
+    if (!wf_trainer_ok(s->trainer)) ranks_failed(s, wf_trainer_error(s->trainer));
+    if (f) check_state(s, f);
+    if (f && !wf_trainer_resume(s->trainer, f, s->at.step))
+        fail(&train_program, "%s: %s", s->set->model, wf_trainer_error(s->trainer));
+}
+
+/* Moments and averages. */
+static double state_bytes(const session *s) {
+    const wf_optimizer *o = wf_trainer_optimizer(s->trainer);
+    double bytes = 0;
     for (int i = 0; i < o->n; i++)
         bytes += (double)wf_bytes(o->params[i]) * (o->n_moments + (o->averages != NULL));
     return bytes;
 }
 
-static double sum_bytes(const session *s) {
-    double bytes = 0;
-    bool adds = s->set->accum > 1 || s->ranks;
-    for (int i = 0; adds && i <= s->model->optimizer.n; i++)
-        bytes += (double)wf_bytes(s->model->optimizer.accumulation.sums[i]);
-    return bytes;
-}
-
-/* Of a plan that may need none. */
-static size_t bytes_of(wf_plan *p) {
-    size_t bytes = p ? wf_plan_memory(p) : 0;
-    if (p && !bytes && *wf_plan_error(p)) fail(&train_program, "%s", wf_plan_error(p));
-    return bytes;
-}
-
 /* Of the largest step. */
 static double step_bytes(session *s) {
-    wf_plan *p = s->plan;
+    wf_plan *p = wf_trainer_plan(s->trainer);
     size_t most = 0;
     for (int side = 0; side < 3; side++) {
         int64_t B, S, T;
@@ -231,20 +225,24 @@ static double step_bytes(session *s) {
                  wf_plan_error(p));
         if (step > most) most = step;
     }
-    return (double)(most + bytes_of(s->apply) + bytes_of(s->average));
+    return (double)most;
 }
 
-/* What stays: of a rank, its share of moments and averages. */
-static double leaf_bytes(const session *s) {
-    if (!s->ranks) return saved_bytes(s) + sum_bytes(s);
-    return 4.0 * (double)wf_model_parameter_count(s->model) + sum_bytes(s) +
-           (double)wf_sharded_memory(s->rank.optimizer);
+static double parameter_bytes(const session *s) {
+    return 4.0 * (double)wf_model_parameter_count(s->model);
+}
+
+static double trainer_bytes(const session *s) {
+    size_t bytes;
+    if (!wf_trainer_memory(s->trainer, &bytes))
+        fail(&train_program, "%s", wf_trainer_error(s->trainer));
+    return (double)bytes;
 }
 
 /* What is saved is copied first, and by the first rank gathered before. */
 static double saving_bytes(const session *s) {
     if (!s->set->model || !s->leads) return 0;
-    return (s->ranks ? 2 : 1) * saved_bytes(s);
+    return (s->ranks ? 2 : 1) * (parameter_bytes(s) + state_bytes(s));
 }
 
 /* What the run will take at its peak, known before the first step: no plan gives back what it had
@@ -256,7 +254,7 @@ static double memory_needed(session *s) {
     double judging = judges ? evaluator_memory(&s->evaluator, message) : 0;
     if (judges && judging == 0)
         fail(&train_program, "validation: %s; --max-len or --d-model lower the need", message);
-    return leaf_bytes(s) + steps + judging + saving_bytes(s);
+    return parameter_bytes(s) + trainer_bytes(s) + steps + judging + saving_bytes(s);
 }
 
 static double file_bytes(const wf_file *f) {
@@ -450,13 +448,13 @@ void session_open(session *s) {
     find_best(s, s->from);
     if (s->from) identity_in(s->from, s->run);
     double started = s->set->processes > 1 ? file_bytes(s->from) + file_bytes(s->init) : 0;
-    close_files(s);
     ranks_compare(s);
     s->schedule = settings_schedule(s->set);
     if (!s->set->threads) s->set->threads = default_threads(s->here);
     s->pool = wf_pool_new((int)s->set->threads);
     if (!s->pool) fail(&train_program, "out of memory");
-    open_plans(s);
+    open_trainer(s, s->from);
+    close_files(s);
     if (session_evaluates(s) &&
         !evaluator_new(&s->evaluator, s->model, s->pool, &s->dataset, s->ranks, message))
         fail(&train_program, "%s", message);
@@ -466,15 +464,14 @@ void session_open(session *s) {
     if (!report_open(&s->report, &train_program, s->set->quiet, s->set->json, log, s->set->resume))
         fail(&train_program, "%s can't be written: %s", s->set->log, strerror(errno));
     announce(s, memory);
-    if (s->set->profile) wf_profile(s->plan, true);
+    if (s->set->profile) wf_profile(wf_trainer_plan(s->trainer), true);
 }
 
 bool session_close(session *s) {
     bool told = report_close(&s->report);
     evaluation_free(&s->judged);
     evaluator_free(&s->evaluator);
-    wf_plan_free(s->plan), wf_plan_free(s->apply), wf_plan_free(s->average);
-    ranks_close(s);
+    wf_trainer_free(s->trainer);
     wf_model_free(s->model);
     wf_pool_free(s->pool);
     batch_free(&s->batch);

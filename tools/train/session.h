@@ -6,7 +6,6 @@
 #include "evaluate.h"
 #include "history.h"
 #include "identity.h"
-#include "nn/sharded.h"
 #include "settings.h"
 #include "tools/cli/report.h"
 
@@ -23,36 +22,25 @@ typedef struct carried {
     int n;
 } carried;
 
-/* What a rank does in a step. */
-typedef struct rank_work {
+/* What this process did in a step. */
+typedef struct step_work {
     int64_t batches, parts; /* of its own; of all */
     int64_t sent, received; /* bytes */
     double seconds, exchanging;
-} rank_work;
-
-/* What only one of several ranks has: ranks.h. */
-typedef struct rank_state {
-    wf_sharded *optimizer; /* its share */
-    struct rank_row *rows, *all_rows;
-    int64_t *at;    /* [ranks + 1]: offsets of an exchange */
-    bool has_batch; /* of the last step */
-    int signalled;  /* a rank, by this; all know it after the same step */
-    bool late;      /* the time is up */
-    rank_work did;  /* in the last step */
-} rank_state;
+} step_work;
 
 typedef struct session {
     settings *set;
     wf_file *from, *init; /* the checkpoint of a resume; the model to start from; or NULL */
     wf_transport *ranks;  /* between those that train together; NULL: alone */
-    rank_state rank;
-    int here;   /* ranks on this machine */
-    bool leads; /* rank 0, or alone: it writes the files and speaks */
+    int signalled;        /* by this signal; all ranks know it after the same step */
+    bool late;            /* the time is up, by rank 0's clock */
+    int here;             /* ranks on this machine */
+    bool leads;           /* rank 0, or alone: it writes the files and speaks */
     wf_pool *pool;
     wf_model *model;
-    wf_plan *plan;            /* of a step; with --accum, of a part of it */
-    wf_plan *apply, *average; /* with --accum, the update; with --ema, the averages; or NULL */
-    wf_plan *failed;          /* the one that ran last, whose error it is */
+    wf_trainer *trainer;
+    step_work did; /* in the last step */
     evaluator evaluator;
     dataset dataset;
     batch batch;

@@ -18,7 +18,7 @@ static const settings defaults = {
     .optimizer = WF_ADAM, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9,
     .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 1,
     .lr = 3e-3, .schedule = WF_LINEAR_DECAY, .warmup = 200,
-    .batch_size = 32, .accum = 1, .seed = 1, .min_freq = 1, .processes = 1, .all_ranks = 1,
+    .batch_size = 32, .accum = 1, .seed = 1, .min_freq = 1, .processes = 1,
     .text_eval_size = 100000, .document_marker = "<|endoftext|>",
     .log_every = 100, .valid_every = 500, .valid_size = 1000, .save_every = 500,
 };

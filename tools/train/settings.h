@@ -36,8 +36,7 @@ typedef struct settings {
     char chosen[160];     /* no option: what followed the data, in words */
     const char *model, *log, *curve;
     bool resume, overwrite, quiet, json, profile, dry_run;
-    int64_t planned_steps;   /* no option: --lr-steps before a resume stretched it; 0: it did not */
-    int own_rank, all_ranks; /* no options: of those that train together, 0 of 1 alone */
+    int64_t planned_steps; /* no option: --lr-steps before a resume stretched it; 0: it did not */
     const char *init, *freeze;
     char init_hash[OPTION_TEXT_SIZE]; /* of the model that it started from; "": there was none */
 } settings;
@@ -62,6 +61,7 @@ bool settings_has_horizon(const settings *set); /* the schedule ends at a step *
 bool settings_validates(const settings *set);   /* something is held back to be judged by */
 source_options settings_source(settings *set);
 wf_training_config settings_training(const settings *set);
+wf_optimizer_options settings_optimizer(const settings *set);
 /* A new model; NULL with message[256]. */
 wf_model *settings_model(const settings *set, const dataset *m, char *message);
 /* Could there be one? False with message[256]: the options contradict each other. */
@@ -95,8 +95,8 @@ wf_tokenizer_options settings_tokens(const settings *set, int side);
 /* ---- settings_freeze.c: what is not trained
  * ---------------------------------------------------- */
 
-/* wf_training_config.trains, with the prefixes as `user`. */
-bool settings_trains(void *user, const wf_tensor *param);
+/* The parameters of m that are trained, n of them, to be freed; NULL: out of memory. */
+wf_tensor **settings_trained(const settings *set, const wf_model *m, int *n);
 /* Exit if a prefix is that of no parameter, or nothing is left to train. */
 void settings_check_freeze(const settings *set, const wf_model *m);
 int64_t settings_frozen(const settings *set, const wf_model *m); /* numbers in what is frozen */

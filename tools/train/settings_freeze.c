@@ -1,6 +1,7 @@
 /* tools/train/settings_freeze.c - what is not trained: parameters by the beginnings of their names.
  * See settings.h. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "settings.h"
@@ -25,8 +26,15 @@ static bool frozen(const char *prefixes, const char *name) {
     return false;
 }
 
-bool settings_trains(void *user, const wf_tensor *param) {
-    return !frozen(user, param->name);
+wf_tensor **settings_trained(const settings *set, const wf_model *m, int *n) {
+    int all = wf_parameters(m->graph, NULL, 0);
+    wf_tensor **params = calloc((size_t)all + 1, sizeof(wf_tensor *));
+    *n = 0;
+    if (!params) return NULL;
+    wf_parameters(m->graph, params, all);
+    for (int i = 0; i < all; i++)
+        if (!frozen(set->freeze, params[i]->name)) params[(*n)++] = params[i];
+    return params;
 }
 
 int64_t settings_frozen(const settings *set, const wf_model *m) {

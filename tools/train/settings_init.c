@@ -97,7 +97,7 @@ wf_model *settings_start(const settings *set, const wf_file *init, char *message
     const wf_training_config training = settings_training(set);
     wf_model *m = wf_model_record(init, &training, WF_F32, (uint64_t)set->seed, message);
     if (m) settings_check_freeze(set, m);
-    if (m && wf_model_load_parameters(m, init, message)) return m;
+    if (m && wf_model_load_weights(m, init, message)) return m;
     wf_model_free(m);
     return NULL;
 }

@@ -1,7 +1,6 @@
 /* tools/train/settings_meaning.c - what the settings mean to the data, the model, the optimizer and
  * the schedule. See settings.h. */
 #include "models/choices.h"
-#include "nn/sharded.h"
 #include "settings.h"
 
 /* The places of words that are asked for: settings.c. */
@@ -116,30 +115,25 @@ wf_model *settings_model(const settings *set, const dataset *m, char *message) {
                         message);
 }
 
-/* One process needs none for one batch. */
-static int partial_sums(const settings *set) {
-    if (set->all_ranks > 1)
-        return wf_sharded_partial_sums(set->accum, set->own_rank, set->all_ranks);
-    return set->accum > 1 ? wf_partial_sums(set->accum) : 0;
-}
-
 wf_training_config settings_training(const settings *set) {
     return (wf_training_config){
         .dropout = set->dropout,
         .attention_dropout = set->attention_dropout,
         .activation_dropout = set->dropout,
         .label_smoothing = set->label_smoothing,
-        .trains = set->freeze ? settings_trains : NULL,
-        .user = (void *)(uintptr_t)set->freeze,
-        .optimizer = { .kind = (wf_optimizer_kind)set->optimizer,
-                       .momentum = set->momentum,
-                       .beta1 = set->beta1,
-                       .beta2 = set->beta2,
-                       .eps = set->eps,
-                       .weight_decay = set->optimizer == WF_ADAMW ? set->weight_decay : 0,
-                       .clip_norm = set->clip_norm,
-                       .partial_sums = partial_sums(set),
-                       .average_decay = set->ema },
+    };
+}
+
+wf_optimizer_options settings_optimizer(const settings *set) {
+    return (wf_optimizer_options){
+        .kind = (wf_optimizer_kind)set->optimizer,
+        .momentum = set->momentum,
+        .beta1 = set->beta1,
+        .beta2 = set->beta2,
+        .eps = set->eps,
+        .weight_decay = set->optimizer == WF_ADAMW ? set->weight_decay : 0,
+        .clip_norm = set->clip_norm,
+        .average_decay = set->ema,
     };
 }
 

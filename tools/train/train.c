@@ -19,7 +19,6 @@
 #include "metadata.h"
 #include "ranks.h"
 #include "signals.h"
-#include "step.h"
 #include "tools/cli/command.h"
 #include "tools/cli/numbers.h"
 #include "tools/cli/output.h"
@@ -43,7 +42,7 @@ static void report_progress(session *s, bool line) {
         .tokens_per_second = r->tokens / r->seconds,
         .norm = s->norm,
         .exchange_share = s->ranks ? r->exchanging / r->seconds : -1,
-        .bytes_sent = s->ranks ? s->rank.did.sent : 0,
+        .bytes_sent = s->did.sent,
         .rate = wf_schedule_rate(&s->schedule, s->at.step),
         .elapsed = wf_seconds_now() - s->started,
         .remaining = per_step * (double)(s->set->max_steps - s->at.step),
@@ -57,28 +56,26 @@ static void report_progress(session *s, bool line) {
 
 /* ---- saving -------------------------------------------------------------------------------- */
 
-static bool write_file(session *s, const char *path, bool checkpoint) {
-    char message[WF_MESSAGE] = "out of memory", target[PATH_SIZE];
+/* The checkpoint, or the best weights alone. All ranks call it, and rank 0 writes. */
+static bool write_model(session *s, const char *path, bool checkpoint) {
+    char message[WF_MESSAGE], target[PATH_SIZE];
     settings_meta kept;
     int n = 0;
     wf_meta *pairs = metadata_new(s, &kept, &n);
-    if (pairs && !checkpoint) pairs[n++] = (wf_meta){ "weft.kind", "best" };
-    bool named = output_target(path, target);
-    if (!named) snprintf(message, sizeof message, "%.150s: %s", path, strerror(errno));
-    bool ok = named && pairs && wf_model_save(s->model, target, checkpoint, pairs, n, message);
+    if (!pairs) fail(&train_program, "out of memory");
+    if (!checkpoint) pairs[n++] = (wf_meta){ "weft.kind", "best" };
+    if (s->leads && !output_target(path, target)) snprintf(target, sizeof target, "%s", path);
+    bool ok = true;
+    if (checkpoint || s->leads)
+        ok = wf_model_save(s->model, s->leads ? target : path, checkpoint ? s->trainer : NULL,
+                           pairs, n, message);
     free(pairs);
-    if (ok) return true;
-    report_clear(&s->report);
-    warn(&train_program, "step %lld is not saved: %s", (long long)s->at.step, message);
-    return false;
-}
-
-/* The checkpoint, or the best weights alone. */
-static bool write_model(session *s, const char *path, bool checkpoint) {
-    if (checkpoint) ranks_gather(s);
-    bool ok = !s->leads || write_file(s, path, checkpoint);
-    if (checkpoint) ranks_release(s);
-    return ranks_agree(s, ok);
+    if (s->ranks && s->ranks->code) ranks_leave(s);
+    if (s->leads && !ok) {
+        report_clear(&s->report);
+        warn(&train_program, "step %lld is not saved: %s", (long long)s->at.step, message);
+    }
+    return checkpoint ? ok : ranks_agree(s, ok);
 }
 
 static bool save(session *s) {
@@ -94,7 +91,8 @@ static bool save(session *s) {
 
 /* The averages in the place of the weights, and back: they are what is judged and kept as best. */
 static void swap_averages(session *s) {
-    if (s->set->ema > 0 && !ranks_swap_averages(s)) ranks_failed(s, "out of memory");
+    if (s->set->ema > 0 && !wf_trainer_swap_averages(s->trainer))
+        ranks_failed(s, wf_trainer_error(s->trainer));
 }
 
 static evaluation evaluated(session *s, task_stream stream, const char *name) {
@@ -260,17 +258,65 @@ static void test(session *s) {
 
 /* ---- the training -------------------------------------------------------------------------- */
 
+static void next_batch(session *s, int64_t step, int64_t part) {
+    if (dataset_batch(&s->dataset, step, part, &s->batch)) return;
+    fail(&train_program, "out of memory for a batch: lower --max-tokens or --batch-size");
+}
+
+static void add_to_interval(session *s, const wf_progress *now, double seconds) {
+    interval *r = &s->recent;
+    s->norm = now->norm;
+    r->loss += now->sums[0];
+    r->nll += now->sums[1];
+    r->correct += now->sums[2];
+    r->tokens += now->count;
+    r->exchanging += now->exchanging;
+    s->exchanged += now->exchanging;
+    r->steps++;
+    s->did.sent = now->sent;
+    s->did.received = now->received;
+    s->did.exchanging = now->exchanging;
+    s->did.seconds = seconds;
+}
+
+/* Why the last step failed: the trainer's reason, or that of a batch that could not be fed. */
+static const char *step_error(const session *s) {
+    const char *why = wf_trainer_error(s->trainer);
+    return *why ? why : wf_plan_error(wf_trainer_plan(s->trainer));
+}
+
+/* One update, of this process's batches and of other ranks'. False: wf_trainer_error says why. */
+static bool run_step(session *s, int64_t step) {
+    wf_trainer *t = s->trainer;
+    double began = wf_seconds_now();
+    int64_t from, to, parts = dataset_parts(&s->dataset, step);
+    wf_progress now;
+    bool ok = wf_trainer_begin(t, parts, &from, &to);
+    for (int64_t part = from; ok && part < to; part++) {
+        next_batch(s, step, part);
+        ok = batch_feed(&s->batch, wf_trainer_plan(t), s->model) && wf_trainer_add(t, part);
+    }
+    /* other ranks wait for this one's gradients */
+    if (!ok && s->ranks) fail(&train_program, "step %lld: %s", (long long)step, step_error(s));
+    s->did = (step_work){ .batches = to - from, .parts = parts };
+    ok = ok && wf_trainer_update(t, &now);
+    if (s->ranks && s->ranks->code) ranks_leave(s);
+    if (s->ranks) ranks_notice(s);
+    if (ok) add_to_interval(s, &now, wf_seconds_now() - began);
+    return ok;
+}
+
 /* A step that could not be made: nothing was updated, and the file is as it was. */
 static int step_failed(session *s, int64_t step) {
     char name[256], why[256] = "";
     report *r = &s->report;
     report_clear(r);
     bool found = s->ranks ? ranks_find_non_finite(s, step, name, why)
-                          : find_non_finite(s->model, &s->batch, (uint64_t)step, name);
+                          : find_non_finite(s->model, wf_trainer_optimizer(s->trainer), &s->batch,
+                                            (uint64_t)step, name);
     if (!s->leads) return found ? EXIT_NON_FINITE : EXIT_FAILED;
     if (!found) {
-        warn(&train_program, "step %lld: %s", (long long)step,
-             s->ranks ? why : wf_plan_error(s->failed));
+        warn(&train_program, "step %lld: %s", (long long)step, s->ranks ? why : step_error(s));
         return EXIT_FAILED;
     }
     warn(&train_program, "step %lld: the %s is not finite; lower --lr or --clip-norm",
@@ -286,11 +332,11 @@ static int step_failed(session *s, int64_t step) {
 
 /* Ranks go by what they agreed on in the last step. */
 static int stop_signal(const session *s) {
-    return s->ranks ? s->rank.signalled : caught_signal();
+    return s->ranks ? s->signalled : caught_signal();
 }
 
 static bool late(const session *s, double now) {
-    if (s->ranks) return s->rank.late;
+    if (s->ranks) return s->late;
     return s->set->max_time > 0 && now - s->started >= s->set->max_time;
 }
 
@@ -374,7 +420,7 @@ static int finish(session *s) {
     say(&s->report, "\n%lld steps in %s", (long long)steps, duration(s->trained_seconds, took));
     if (s->ranks)
         say(&s->report, "%.1f %% of it exchanging and waiting; %s sent by rank 0 in an update",
-            100 * s->exchanged / s->trained_seconds, bytes_text((double)s->rank.did.sent, size));
+            100 * s->exchanged / s->trained_seconds, bytes_text((double)s->did.sent, size));
     if (s->set->model && saved && stat(s->set->model, &file) == 0)
         say(&s->report, "saved %s (%s)", s->set->model, bytes_text((double)file.st_size, size));
     if (!s->set->model) say(&s->report, "the model is not kept: -o FILE would save it");
@@ -382,7 +428,7 @@ static int finish(session *s) {
     if (s->best_kept < INFINITY)
         say(&s->report, "the weights with the lowest loss, %.4g, are in %s", s->best_kept,
             s->best_path);
-    if (s->set->profile) report_profile(&s->report, s->plan);
+    if (s->set->profile) report_profile(&s->report, wf_trainer_plan(s->trainer));
     if (s->set->curve) draw_curve(s);
     return saved && !s->best_lost ? EXIT_DONE : EXIT_FAILED;
 }

@@ -251,7 +251,7 @@ static bool holds(const wf_tensor *t, const double *three) {
 
 static void save_model(const wf_model *m, const char *path) {
     char message[WF_MESSAGE];
-    ck_assert_msg(wf_model_save(m, path, true, NULL, 0, message), "%s", message);
+    ck_assert_msg(wf_model_save(m, path, NULL, NULL, 0, message), "%s", message);
 }
 
 SETUP(enter_folder, leave_folder)

@@ -85,7 +85,7 @@ TEST(numbers_have_a_point_in_every_locale) {
 
 static void save_as(const wf_model *m, const char *name) {
     char message[WF_MESSAGE];
-    ck_assert_msg(wf_model_save(m, in_folder(name), true, NULL, 0, message), "%s", message);
+    ck_assert_msg(wf_model_save(m, in_folder(name), NULL, NULL, 0, message), "%s", message);
 }
 
 static wf_model *load_from(const char *name) {

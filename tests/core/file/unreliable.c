@@ -75,6 +75,7 @@ ssize_t pread(int fd, void *data, size_t n, off_t offset) { /* pread64, as all a
 /* ---- what is saved ------------------------------------------------------------------------- */
 
 static wf_model *model;
+static wf_trainer *trainer;
 static char words[20000];
 static const float numbers[4] = { 1, 2, 3, 4 };
 
@@ -86,7 +87,7 @@ static bool save_tensors(const char *path, char *message) {
 
 static bool save_model(const char *path, char *message) {
     const wf_meta meta = { "tokenizer.vocabulary", words };
-    return wf_model_save(model, path, true, &meta, 1, message);
+    return wf_model_save(model, path, trainer, &meta, 1, message);
 }
 
 static bool save_state_dict(const char *path, char *message) {
@@ -143,18 +144,22 @@ int main(int argc, char **argv) {
     snprintf(path, sizeof path, "%s/x.safetensors", folder);
     memset(words, 'a', sizeof words - 1);
     wf_transformer_config c = wf_transformer_defaults();
-    const wf_training_config training = { .optimizer = wf_optimizer_defaults(WF_ADAM) };
     c.src_vocab = c.tgt_vocab = 5, c.d_model = 4, c.num_heads = 2, c.dim_feedforward = 4;
     c.encoder_layers = c.decoder_layers = 1;
-    model = wf_transformer_new(&c, &training, WF_F32, 1, message);
+    model = wf_transformer_new(&c, NULL, WF_F32, 1, message);
+    if (!model) return 2;
+    trainer = wf_trainer_new(model->graph, model->loss.loss, model->loss.count,
+                             &(wf_trainer_options){ .optimizer = wf_optimizer_defaults(WF_ADAM),
+                                                    .schedule = { .peak = 1e-3 } });
+    if (!wf_trainer_ok(trainer)) return 2;
     for (int i = 0; i < (int)(sizeof saves / sizeof *saves); i++) {
-        if (!model || !saves[i].save(path, message)) return 2;
+        if (!saves[i].save(path, message)) return 2;
         for (enum fault kind = NO_MEMORY; kind < FAULTS; kind++) {
             bool done = false;
             for (at = 1; !done; at++, tried++) bad += attempt(i, kind, &done);
         }
     }
-    wf_model_free(model);
+    wf_trainer_free(trainer), wf_model_free(model);
     printf("%ld saves on a failing system: %ld lost or silent\n", tried, bad);
     return bad > 0;
 }

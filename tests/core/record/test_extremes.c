@@ -9,7 +9,6 @@
 
 #include "core/picture.h"
 #include "nn/nn.h"
-#include "nn/sharded.h"
 #include "ops/elementwise/unary.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"

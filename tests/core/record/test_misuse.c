@@ -574,10 +574,8 @@ TEST(a_tokenizer_accepts_null_and_kinds_that_are_none) {
 TEST(no_model_and_no_decoder_answer) {
     typedef wf_plan *(*plan_of_model)(wf_model *, wf_pool *);
     static const plan_of_model plans[] = {
-        wf_model_train_plan,     wf_model_accumulate_plan, wf_model_apply_plan,
-        wf_model_average_plan,   wf_model_eval_plan,       wf_model_score_plan,
-        wf_model_attention_plan, wf_model_encode_plan,     wf_model_step_plan,
-        wf_model_prompt_plan,
+        wf_model_eval_plan,   wf_model_score_plan, wf_model_attention_plan,
+        wf_model_encode_plan, wf_model_step_plan,  wf_model_prompt_plan,
     };
     char why[WF_MESSAGE] = "";
     wf_transformer_config c = wf_transformer_defaults();
@@ -604,7 +602,7 @@ TEST(no_model_and_no_decoder_answer) {
     ck_assert(!wf_decode(NULL, 1, 1, one, one, NULL, &o, results));
     ck_assert(!wf_decode_greedy(NULL, 1, 1, one, one, 1, one, one));
     ck_assert(!wf_score(NULL, 1, 1, one, one, 1, one, one, NULL, total));
-    ck_assert(!wf_model_save(NULL, "x", false, NULL, 0, why));
+    ck_assert(!wf_model_save(NULL, "x", NULL, NULL, 0, why));
     ck_assert(!wf_transformer_save_state_dict(NULL, "x", false, why));
     ck_assert(!wf_model_load(NULL, NULL, WF_F32, 0, why));
     ck_assert(!wf_model_load_weights(NULL, NULL, why));
@@ -619,8 +617,8 @@ TEST(a_model_and_a_decoder_accept_null) {
     ck_assert_msg(m != NULL, "%s", why);
     ck_assert(!wf_transformer_from_state_dict(f, NULL, WF_F32, why));
     ck_assert(!wf_model_load_weights(m, NULL, why));
-    ck_assert(!wf_model_save(m, NULL, false, NULL, 0, why));
-    ck_assert(!wf_model_save(m, "/tmp", false, &(wf_meta){ NULL, NULL }, 1, why));
+    ck_assert(!wf_model_save(m, NULL, NULL, NULL, 0, why));
+    ck_assert(!wf_model_save(m, "/tmp", NULL, &(wf_meta){ NULL, NULL }, 1, why));
     ck_assert(!wf_transformer_save_state_dict(m, NULL, false, why));
     wf_decoder *d = wf_decoder_new(m, NULL, why);
     const wf_decode_options o = wf_decode_defaults();

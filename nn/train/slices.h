@@ -1,4 +1,4 @@
-/* nn/slices.h - who owns which elements of the parameters, where an optimizer is divided among
+/* nn/train/slices.h - who owns which elements of the parameters, where an optimizer is divided among
  * ranks.
  *
  * All elements of all parameters are one sequence of blocks, those of wf_square_sums: a parameter
@@ -6,10 +6,10 @@
  * gradients of what is used last are known first, a round's are, while those of the next are still
  * computed. Of N blocks of a round rank q of R owns [ceil(q N / R), ceil((q + 1) N / R)); all that it
  * owns is its slice. Not installed. */
-#ifndef WEFT_NN_SLICES_H
-#define WEFT_NN_SLICES_H
+#ifndef WEFT_NN_TRAIN_SLICES_H
+#define WEFT_NN_TRAIN_SLICES_H
 
-#include "optimizer.h"
+#include "nn/optimizer.h"
 
 typedef struct wf_slices {
     int n; /* parameters */

@@ -1,11 +1,11 @@
-/* tests/nn/test_courier.c - rounds of an exchange by a thread of its own: in order, none before it is
+/* tests/nn/test_sender.c - rounds of an exchange by a thread of its own: in order, none before it is
  * ready, none after one that failed; and the same without a thread. */
-#include "nn/courier.h"
+#include "nn/train/sender.h"
 #include "tests/suites.h"
 
 #include <pthread.h>
 
-TESTS(courier)
+TESTS(sender)
 
 enum { ROUNDS = 5, EXCHANGES = 3 };
 
@@ -37,11 +37,11 @@ static bool round_of(void *user, int i) {
     return i != s->fails;
 }
 
-static void ready(wf_courier *c, seen *s, int rounds) {
+static void ready(wf_sender *c, seen *s, int rounds) {
     pthread_mutex_lock(&s->mutex);
     s->most = rounds;
     pthread_mutex_unlock(&s->mutex);
-    wf_courier_ready(c, rounds);
+    wf_sender_ready(c, rounds);
 }
 
 /* Rounds that are ready are made without any more being asked. */
@@ -53,46 +53,46 @@ static void wait_for(seen *s, int made) {
 
 TEST_ROWS(rounds_are_made_once_in_order, 2) {
     seen s = new_seen(-1);
-    wf_courier *c = wf_courier_new(ROUNDS, _i, round_of, &s);
+    wf_sender *c = wf_sender_new(ROUNDS, _i, round_of, &s);
     ck_assert_ptr_nonnull(c);
-    ck_assert(wf_courier_threaded(c) == _i);
+    ck_assert(wf_sender_threaded(c) == _i);
     for (int exchange = 0; exchange < EXCHANGES; exchange++) {
-        ck_assert(!wf_courier_begun(c));
+        ck_assert(!wf_sender_begun(c));
         for (int i = 1; i < ROUNDS - 1; i += 2) {
             ready(c, &s, i);
-            ck_assert(wf_courier_begun(c));
+            ck_assert(wf_sender_begun(c));
             if (_i) wait_for(&s, exchange * ROUNDS + i);
         }
         s.most = ROUNDS;
-        ck_assert(wf_courier_finish(c));
+        ck_assert(wf_sender_finish(c));
         ck_assert_int_eq(s.made, (exchange + 1) * ROUNDS);
         s.most = 0;
     }
     ck_assert(!s.early && !s.disordered && s.elsewhere == _i);
-    wf_courier_free(c);
+    wf_sender_free(c);
 }
 
 TEST_ROWS(none_is_made_after_one_that_failed, 2) {
     seen s = new_seen(2);
-    wf_courier *c = wf_courier_new(ROUNDS, _i, round_of, &s);
+    wf_sender *c = wf_sender_new(ROUNDS, _i, round_of, &s);
     ready(c, &s, ROUNDS);
-    ck_assert(!wf_courier_finish(c));
+    ck_assert(!wf_sender_finish(c));
     ck_assert_int_eq(s.made, 3);
-    ck_assert(!s.disordered && !wf_courier_begun(c));
+    ck_assert(!s.disordered && !wf_sender_begun(c));
     s.fails = -1, s.made = 0; /* and then anew */
-    ck_assert(wf_courier_finish(c));
+    ck_assert(wf_sender_finish(c));
     ck_assert_int_eq(s.made, ROUNDS);
-    wf_courier_free(c);
+    wf_sender_free(c);
 }
 
 TEST_ROWS(nothing_to_do_is_done, 2) {
-    wf_courier *c = wf_courier_new(0, _i, round_of, NULL);
-    ck_assert(wf_courier_finish(c) && wf_courier_finish(c));
-    wf_courier_free(c);
+    wf_sender *c = wf_sender_new(0, _i, round_of, NULL);
+    ck_assert(wf_sender_finish(c) && wf_sender_finish(c));
+    wf_sender_free(c);
     seen s = new_seen(-1);
-    c = wf_courier_new(ROUNDS, _i, round_of, &s);
+    c = wf_sender_new(ROUNDS, _i, round_of, &s);
     ready(c, &s, 1); /* and never asked for */
     if (_i) wait_for(&s, 1);
-    wf_courier_free(c);
-    wf_courier_free(NULL);
+    wf_sender_free(c);
+    wf_sender_free(NULL);
 }

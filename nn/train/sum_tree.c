@@ -1,4 +1,4 @@
-/* nn/sum_tree.c - see sum_tree.h. */
+/* nn/train/sum_tree.c - see sum_tree.h. */
 #include "sum_tree.h"
 
 #include <assert.h>

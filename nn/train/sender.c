@@ -1,11 +1,11 @@
-/* nn/courier.c - see courier.h. */
-#include "courier.h"
+/* nn/train/sender.c - see sender.h. */
+#include "sender.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 
-struct wf_courier {
+struct wf_sender {
     int rounds;
     bool (*round)(void *user, int i);
     void *user;
@@ -18,7 +18,7 @@ struct wf_courier {
 };
 
 /* Under the mutex: rounds that are ready, until there are none. */
-static void make_rounds(wf_courier *c) {
+static void make_rounds(wf_sender *c) {
     while (c->made < c->ready && !c->failed && !c->stop) {
         pthread_mutex_unlock(&c->mutex);
         bool ok = c->round(c->user, c->made);
@@ -29,7 +29,7 @@ static void make_rounds(wf_courier *c) {
 }
 
 static void *work(void *user) {
-    wf_courier *c = user;
+    wf_sender *c = user;
     pthread_mutex_lock(&c->mutex);
     while (!c->stop) {
         make_rounds(c);
@@ -40,7 +40,7 @@ static void *work(void *user) {
 }
 
 /* Signals go to the program's own threads. */
-static bool start(wf_courier *c) {
+static bool start(wf_sender *c) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -49,8 +49,8 @@ static bool start(wf_courier *c) {
     return ok;
 }
 
-wf_courier *wf_courier_new(int rounds, bool thread, bool (*round)(void *user, int i), void *user) {
-    wf_courier *c = calloc(1, sizeof *c);
+wf_sender *wf_sender_new(int rounds, bool thread, bool (*round)(void *user, int i), void *user) {
+    wf_sender *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     c->rounds = rounds, c->round = round, c->user = user;
     pthread_mutex_init(&c->mutex, NULL), pthread_cond_init(&c->changed, NULL);
@@ -58,26 +58,26 @@ wf_courier *wf_courier_new(int rounds, bool thread, bool (*round)(void *user, in
     return c;
 }
 
-bool wf_courier_threaded(const wf_courier *c) {
+bool wf_sender_threaded(const wf_sender *c) {
     return c->threaded;
 }
 
-void wf_courier_ready(wf_courier *c, int rounds) {
+void wf_sender_ready(wf_sender *c, int rounds) {
     pthread_mutex_lock(&c->mutex);
     if (rounds > c->ready) c->ready = rounds;
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->mutex);
 }
 
-bool wf_courier_begun(wf_courier *c) {
+bool wf_sender_begun(wf_sender *c) {
     pthread_mutex_lock(&c->mutex);
     bool begun = c->ready > 0;
     pthread_mutex_unlock(&c->mutex);
     return begun;
 }
 
-bool wf_courier_finish(wf_courier *c) {
-    wf_courier_ready(c, c->rounds);
+bool wf_sender_finish(wf_sender *c) {
+    wf_sender_ready(c, c->rounds);
     pthread_mutex_lock(&c->mutex);
     if (!c->threaded) make_rounds(c);
     while (c->made < c->rounds && !c->failed) pthread_cond_wait(&c->changed, &c->mutex);
@@ -87,7 +87,7 @@ bool wf_courier_finish(wf_courier *c) {
     return ok;
 }
 
-void wf_courier_free(wf_courier *c) {
+void wf_sender_free(wf_sender *c) {
     if (!c) return;
     pthread_mutex_lock(&c->mutex);
     c->stop = true;

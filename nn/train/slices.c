@@ -1,4 +1,4 @@
-/* nn/slices.c - see slices.h. */
+/* nn/train/slices.c - see slices.h. */
 #include "slices.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* nn/sharded.c - an optimizer divided among ranks: what travels between them.
+/* nn/train/sharded.c - an optimizer sharded among ranks: what travels between them.
  *
- * A rank has a second, small graph (shard.c): its pieces of the parameters as parameters, with an
+ * A rank has a second, small graph (rank_graph.c): its pieces of the parameters as parameters, with an
  * optimizer over them whose gradients are sums that arrive. What travels does so in rounds
  * (slices.h):
  *
@@ -9,7 +9,7 @@
  *     pieces, updated        --allgatherv->  all: the parameters
  *
  * The first of these, where most waits, begins during the backward pass of the last micro-batch: its
- * plan is watched, and a round goes out (courier.h) once the sums in it are computed.
+ * plan is watched, and a round goes out (sender.h) once the sums in it are computed.
  *
  * Transports move bytes; every sum of gradients is made by the ops that one process would use. */
 #include "sharded.h"
@@ -20,7 +20,6 @@
 
 #include "core/base/clock.h"
 #include "core/plan/lend.h"
-#include "shard.h"
 
 /* Why a collective has failed. A program's own transport may have given no reason. */
 static const char *cut_off_by(const wf_sharded *s) {
@@ -39,7 +38,7 @@ static int rank_of(const wf_sharded *s) {
 /* A failure on this rank alone must reach the others, who wait for it. For the thread that has the
  * transport. */
 static bool told_why(wf_sharded *s, bool ok, const char *why) {
-    if (!ok && !(s->t && s->t->code)) wf_transport_fail(s->t, 1, why);
+    if (!ok && !s->t->code) wf_transport_fail(s->t, 1, why);
     return ok;
 }
 
@@ -47,11 +46,11 @@ static bool told(wf_sharded *s, bool ok) {
     return told_why(s, ok, s->error);
 }
 
-/* From the last micro-batch to the end of the update the courier's thread has the transport and what
+/* From the last micro-batch to the end of the update the sender's thread has the transport and what
  * travels. */
-static bool in_update(wf_sharded *s) {
-    if (!wf_courier_begun(s->courier)) return false;
-    wf_shard_failed(s, "the last micro-batch of an update was run: wf_sharded_update");
+bool wf_sharded_in_update(wf_sharded *s) {
+    if (!wf_sender_begun(s->sender)) return false;
+    wf_shard_failed(s, "the last micro-batch of an update was added: wf_trainer_update");
     return true;
 }
 
@@ -59,15 +58,15 @@ static bool in_update(wf_sharded *s) {
 
 void wf_sharded_range(const wf_sharded *s, int64_t micro_batches, int64_t *from, int64_t *to) {
     wf_sum_node range = { 0 };
-    if (s && micro_batches > 0) range = wf_shard_range(micro_batches, rank_of(s), s->slices.ranks);
-    if (from) *from = range.from;
-    if (to) *to = range.to;
+    if (micro_batches > 0) range = wf_shard_range(micro_batches, rank_of(s), s->slices.ranks);
+    *from = range.from;
+    *to = range.to;
 }
 
 /* An exchange, of which no round is made yet. */
 static void begin(wf_sharded *s, int64_t micro_batches) {
     s->micro_batches = micro_batches, s->ready = 0, s->unsummed = s->of->n;
-    s->exchanged = s->t ? s->t->seconds : 0;
+    s->exchanged = s->t->seconds;
     memset(s->missing, 0, (size_t)s->slices.rounds * sizeof *s->missing);
     for (int round = 0; round < s->slices.rounds; round++) {
         wf_blocks b = wf_round_of(&s->slices, round);
@@ -85,13 +84,13 @@ static void is_summed(wf_sharded *s, int param) {
     }
     int was = s->ready;
     while (s->ready < s->slices.rounds && s->missing[s->ready] == 0) s->ready++;
-    if (s->ready > was) wf_courier_ready(s->courier, s->ready);
+    if (s->ready > was) wf_sender_ready(s->sender, s->ready);
 }
 
 static void computed(void *sharded, const wf_tensor *node) {
     wf_sharded *s = sharded;
     for (int i = 0; i < s->of->n && s->unsummed > 0; i++)
-        if (node == s->of->accumulation.adds[i]) s->unsummed--, is_summed(s, i);
+        if (node == s->parts->adds[i]) s->unsummed--, is_summed(s, i);
 }
 
 /* The micro-batch that follows those that were fed. */
@@ -100,25 +99,25 @@ static int64_t next_of(const wf_sharded *s, int64_t from) {
 }
 
 bool wf_sharded_feed(wf_sharded *s, wf_plan *p, int64_t i, int64_t micro_batches) {
-    if (!s || micro_batches < 1) return false;
+    if (micro_batches < 1) return false;
     wf_sum_node range = wf_shard_range(micro_batches, rank_of(s), s->slices.ranks);
     if (i < range.from || i >= range.to) return wf_shard_failed(s, "a micro-batch of another rank");
-    if (in_update(s)) return false;
+    if (wf_sharded_in_update(s)) return false;
     if (i == range.from) s->tree = wf_sum_tree_of(micro_batches);
     if (s->tree.end != micro_batches || i != next_of(s, range.from))
         return wf_shard_failed(s, "micro-batches are fed in order, each once");
-    bool last = i == range.to - 1 && wf_courier_threaded(s->courier);
+    bool last = i == range.to - 1 && wf_sender_threaded(s->sender);
     if (last) begin(s, micro_batches);
     wf_plan_watch(p, last ? computed : NULL, s);
     double at[] = { s->tree.depth, wf_sum_tree_push(&s->tree, i, i + 1) };
-    return wf_feed_reals(p, s->of->accumulation.at, at, 2) || wf_shard_failed(s, wf_plan_error(p));
+    return wf_feed_reals(p, s->parts->at, at, 2) || wf_shard_failed(s, wf_plan_error(p));
 }
 
 /* ---- gradients to their owners ---------------------------------------------------------------- */
 
 /* The k-th sum of this rank of a piece, in rows. */
 static const char *sum_of(const wf_sharded *s, const wf_piece *piece, int k) {
-    wf_tensor *sums = s->of->accumulation.sums[piece->param];
+    wf_tensor *sums = s->parts->sums[piece->param];
     int64_t first = k * wf_count(s->slices.params[piece->param]) + piece->first;
     return (const char *)wf_leaf_lent(sums) + (size_t)first * s->real;
 }
@@ -137,7 +136,7 @@ static char *pack_sums(const wf_sharded *s, int owner, int round, char *to) {
     return to;
 }
 
-/* False. The courier's thread runs the exchange, while another writes s->error. */
+/* False. The sender's thread runs the exchange, while another writes s->error. */
 static bool exchange_failed(wf_sharded *s, const char *why) {
     snprintf(s->exchange_error, sizeof s->exchange_error, "%s", why);
     return false;
@@ -207,7 +206,7 @@ static bool add_counts(wf_sharded *s, int64_t micro_batches, double *total) {
         s->receive_at[r + 1] =
             s->receive_at[r] +
             wf_shard_nodes(micro_batches, r, s->slices.ranks).depth * (int64_t)s->real;
-    if (!wf_read_part(s->of->accumulation.sums[s->of->n], 0, s->tree.depth, s->send))
+    if (!wf_read_part(s->parts->sums[s->of->n], 0, s->tree.depth, s->send))
         return wf_shard_failed(s, "out of memory");
     if (!wf_allgatherv(s->t, s->send, s->receive, s->receive_at)) return cut_off(s);
     for (int r = 0; r < s->slices.ranks; r++) {
@@ -247,17 +246,38 @@ static bool gather_squares(wf_sharded *s) {
     return true;
 }
 
-/* Is all well on all ranks? And the norm, from one that computed it. */
-static bool agree(wf_sharded *s, bool ok, double *norm) {
-    double mine[] = { ok, s->own && s->optimizer.norm ? *norm : NAN };
-    double *all = (double *)(void *)s->receive;
-    for (int r = 0; r < s->slices.ranks; r++) s->receive_at[r + 1] = (r + 1) * (int64_t)sizeof mine;
+/* Is all well on all ranks? And the norm, from one that computed it, and everyone's numbers. */
+static bool agree(wf_sharded *s, int64_t micro_batches, bool ok, double *norm, double *numbers) {
+    double *mine = (double *)(void *)s->send, *all = (double *)(void *)s->receive;
+    wf_sum_node own = wf_shard_range(micro_batches, rank_of(s), s->slices.ranks);
+    const size_t row = (size_t)s->numbers * sizeof(double);
+    mine[0] = ok;
+    mine[1] = s->own && s->optimizer.norm ? *norm : NAN;
+    if (own.to > own.from)
+        memcpy(mine + 2, numbers + own.from * s->numbers, (size_t)(own.to - own.from) * row);
+    for (int r = 0; r < s->slices.ranks; r++) {
+        wf_sum_node range = wf_shard_range(micro_batches, r, s->slices.ranks);
+        s->receive_at[r + 1] =
+            s->receive_at[r] + 2 * (int64_t)sizeof(double) + (range.to - range.from) * (int64_t)row;
+    }
     if (!wf_allgatherv(s->t, mine, all, s->receive_at)) return told(s, cut_off(s));
+    bool all_ok = true;
     *norm = all[1];
-    for (int r = 0; r < s->slices.ranks; r++)
-        if (all[2 * r] == 0)
-            return ok ? wf_shard_failed(s, "the update failed on another rank") : false;
-    return true;
+    for (int r = 0; r < s->slices.ranks; r++) {
+        int64_t n = (s->receive_at[r + 1] - s->receive_at[r]) / (int64_t)sizeof(double) - 2;
+        all_ok &= all[0] != 0;
+        memcpy(numbers, all + 2, (size_t)n * sizeof *numbers);
+        numbers += n;
+        all += n + 2;
+    }
+    return all_ok || (ok ? wf_shard_failed(s, "the update failed on another rank") : false);
+}
+
+bool wf_sharded_agree(wf_sharded *s, bool yes) {
+    bool *all = (bool *)s->receive;
+    for (int r = 0; r < s->slices.ranks; r++) s->receive_at[r + 1] = r + 1;
+    if (!wf_allgatherv(s->t, &yes, all, s->receive_at)) return cut_off(s);
+    return all[0];
 }
 
 /* ---- an update -------------------------------------------------------------------------------- */
@@ -314,7 +334,7 @@ static bool spread(wf_sharded *s) {
 static bool all_are_summed(wf_sharded *s, int64_t micro_batches) {
     wf_sum_node range = wf_shard_range(micro_batches, rank_of(s), s->slices.ranks);
     if (range.from == range.to) s->tree = wf_sum_tree_of(micro_batches);
-    int64_t to = s->tree.depth ? s->tree.node[s->tree.depth - 1].to : range.to;
+    int64_t to = next_of(s, range.from);
     return micro_batches <= s->most && s->tree.end == micro_batches && to == range.to;
 }
 
@@ -322,7 +342,7 @@ static bool all_are_summed(wf_sharded *s, int64_t micro_batches) {
 static bool refuse(wf_sharded *s) {
     const char *why = "an update is not of the micro-batches that were summed";
     wf_transport_fail(s->t, 1, why);
-    if (wf_courier_begun(s->courier)) wf_courier_finish(s->courier);
+    if (wf_sender_begun(s->sender)) wf_sender_finish(s->sender);
     return wf_shard_failed(s, why);
 }
 
@@ -330,39 +350,39 @@ static bool refuse(wf_sharded *s) {
  * micro-batch was run. */
 static bool finish_exchange(wf_sharded *s, int64_t micro_batches) {
     double began = wf_seconds_now();
-    if (!wf_courier_begun(s->courier)) begin(s, micro_batches);
-    bool ok = wf_courier_finish(s->courier);
+    if (!wf_sender_begun(s->sender)) begin(s, micro_batches);
+    bool ok = wf_sender_finish(s->sender);
     double waited = wf_seconds_now() - began;
-    double exchanging = s->t ? s->t->seconds - s->exchanged : 0;
+    double exchanging = s->t->seconds - s->exchanged;
     if (exchanging > waited) s->hidden += exchanging - waited;
     return ok || wf_shard_failed(s, s->exchange_error);
 }
 
-bool wf_sharded_update(wf_sharded *s, int64_t micro_batches, const double rates[3], double *norm) {
-    double count = 0, unseen;
-    if (!norm) norm = &unseen;
+bool wf_sharded_update(wf_sharded *s, int64_t micro_batches, const double rates[3], double *norm,
+                       double *numbers) {
+    double count = 0;
     *norm = NAN;
-    if (!s || micro_batches < 1) return false;
+    if (micro_batches < 1) return false;
     s->error[0] = '\0';
     if (!all_are_summed(s, micro_batches)) return refuse(s);
     if (!finish_exchange(s, micro_batches)) return false;
     if (!told(s, add_counts(s, micro_batches, &count))) return false;
     if (s->of->norm && !told(s, gather_squares(s))) return false;
     bool ok = update_own(s, count, rates, norm);
-    return agree(s, ok, norm) && spread(s);
+    return agree(s, micro_batches, ok, norm, numbers) && spread(s);
 }
 
 /* ---- averages --------------------------------------------------------------------------------- */
 
 bool wf_sharded_average(wf_sharded *s, double rate) {
-    if (!s || !s->average) return s;
-    if (in_update(s)) return false;
+    if (!s->average) return true;
+    if (wf_sharded_in_update(s)) return false;
     return (wf_feed_reals(s->average, s->optimizer.average_rate, &rate, 1) && wf_run(s->average)) ||
            wf_shard_failed(s, wf_plan_error(s->average));
 }
 
 bool wf_sharded_swap_averages(wf_sharded *s) {
-    if (!s || !s->of->averages || in_update(s)) return false;
+    if (!s->of->averages || wf_sharded_in_update(s)) return false;
     if (s->own && !wf_optimizer_swap_averages(&s->optimizer))
         return told(s, wf_shard_failed(s, "out of memory"));
     return spread(s);
@@ -400,14 +420,14 @@ static bool gather_round(wf_sharded *s, int round) {
 }
 
 bool wf_sharded_gather(wf_sharded *s) {
-    if (!s || in_update(s)) return false;
+    if (wf_sharded_in_update(s)) return false;
     for (int round = 0; wf_shard_kept_count(s) && round < s->slices.rounds; round++)
         if (!told(s, gather_round(s, round))) return false;
     return true;
 }
 
 void wf_sharded_release(wf_sharded *s) {
-    for (int i = 0; s && i < s->of->n; i++)
+    for (int i = 0; i < s->of->n; i++)
         for (int k = 0; k < wf_shard_kept_count(s); k++) wf_leaf_forget(wf_shard_kept(s->of, i, k));
 }
 
@@ -425,7 +445,7 @@ static bool take(wf_sharded *s, const wf_piece *piece, wf_tensor *from, wf_tenso
 }
 
 bool wf_sharded_scatter(wf_sharded *s) {
-    if (!s || in_update(s)) return false;
+    if (wf_sharded_in_update(s)) return false;
     for (int i = 0; i < s->n_pieces; i++) {
         int param = s->pieces[i].param;
         if (!take(s, &s->pieces[i], s->slices.params[param], s->leaves[i])) return false;
@@ -441,7 +461,7 @@ bool wf_sharded_scatter(wf_sharded *s) {
 /* ---- what it takes ---------------------------------------------------------------------------- */
 
 size_t wf_sharded_memory(const wf_sharded *s) {
-    if (!s || wf_courier_begun(s->courier)) return 0;
+    if (wf_sender_begun(s->sender)) return 0;
     size_t bytes = 2 * (size_t)s->room;
     for (int i = 0; i < s->n_pieces; i++) {
         size_t piece = wf_bytes(s->leaves[i]);
@@ -454,7 +474,7 @@ size_t wf_sharded_memory(const wf_sharded *s) {
 }
 
 int64_t wf_sharded_traffic(const wf_sharded *s, int64_t micro_batches) {
-    if (!s || micro_batches < 1) return 0;
+    if (micro_batches < 1) return 0;
     int ranks = s->slices.ranks, rank = rank_of(s);
     wf_blocks all = { 0, s->slices.first_block[s->slices.n] };
     wf_slice_sizes own = wf_slice_size(&s->slices, rank);
@@ -462,9 +482,7 @@ int64_t wf_sharded_traffic(const wf_sharded *s, int64_t micro_batches) {
     int64_t squares = s->of->norm ? own.blocks : 0;
     int64_t reals = sums * (wf_slice_elements(&s->slices, all) - own.elements) +
                     (ranks - 1) * (own.elements + squares + sums);
-    return reals * (int64_t)s->real + (ranks - 1) * 2 * (int64_t)sizeof(double);
-}
-
-double wf_sharded_hidden(const wf_sharded *s) {
-    return s ? s->hidden : 0;
+    wf_sum_node range = wf_shard_range(micro_batches, rank, ranks);
+    int64_t doubles = (ranks - 1) * (2 + s->numbers * (range.to - range.from));
+    return reals * (int64_t)s->real + doubles * (int64_t)sizeof(double);
 }

@@ -1,4 +1,4 @@
-/* nn/optimizer.c - optimizers as nodes of the graph: gradients, their global norm, one update per
+/* nn/train/optimizer.c - optimizers as nodes of the graph: gradients, their global norm, one update per
  * parameter.
  *
  * The gradients are those of the summed loss; the updates scale them to the mean:
@@ -8,12 +8,10 @@
  *
  * Every update depends on the scale, and the scale on the norm. A norm or rate that is not finite
  * fails the run, so that a bad step changes nothing, with or without clipping. With the option
- * `unguarded` there is no norm, and the scale is 1 / count. Accumulation of micro-batches works in
- * the same way, with sums in buffers instead of the gradients and the count: a stack of partial sums
- * for each, as the order of addition is a tree (sum_tree.h). */
-#include "core/plan/plan.h"
-#include "module.h"
-#include "sum_tree.h"
+ * `unguarded` there is no norm, and the scale is 1 / count. Accumulation of micro-batches records the
+ * same updates with sums in the place of the gradients: accumulation.c. */
+#include "accumulation.h"
+#include "nn/module.h"
 
 #include <float.h>
 #include <math.h>
@@ -53,8 +51,6 @@ static const char *missing(const wf_tensor *count, wf_tensor *const *params, int
     if (!count) return "the count of an optimizer is NULL";
     if (!o) return "the options of an optimizer are NULL";
     if (o->kind < WF_SGD || o->kind > WF_LION) return "there is no such kind of optimizer";
-    if (o->partial_sums < 0 || o->partial_sums > WF_SUM_TREE_DEPTH)
-        return "the partial sums of micro-batches are not 0 to 128";
     if (isnan(o->clip_norm)) return "the norm to clip at is not a number";
     if (o->unguarded && o->clip_norm > 0) return "an unguarded optimizer cannot clip";
     if (!(o->average_decay >= 0 && o->average_decay < 1))
@@ -198,72 +194,33 @@ static wf_tensor *update(const wf_optimizer *r, int i, wf_tensor *grad, wf_tenso
 /* ---- all parameters -------------------------------------------------------------------------- */
 
 static bool allocate(wf_optimizer *r, const wf_optimizer_options *o) {
-    wf_accumulation *a = &r->accumulation;
-    wf_tensor ***lists[] = { &r->params, &r->grads,   &r->updates,  &a->sums,           &a->adds,
-                             &a->grads,  &a->updates, &r->averages, &r->average_updates };
+    wf_tensor ***lists[] = { &r->params, &r->grads, &r->updates, &r->averages,
+                             &r->average_updates };
     r->moments = calloc((size_t)r->n, sizeof *r->moments);
     bool ok = r->moments;
-    for (int i = 0; i < 9; i++)
-        if (i < 3 || (i < 7 ? o->partial_sums > 0 : o->average_decay > 0))
-            ok &= (*lists[i] = calloc((size_t)r->n + 1, sizeof(wf_tensor *))) != NULL;
+    for (int i = 0; i < (o->average_decay > 0 ? 5 : 3); i++)
+        ok &= (*lists[i] = calloc((size_t)r->n, sizeof(wf_tensor *))) != NULL;
     return ok;
 }
 
-/* Record an update of every parameter from the gradients of a sum of `count` losses. If unguarded
- * the scale is given; else it is computed from the norm, which is returned. */
-static wf_tensor *record_updates(const wf_optimizer *r, wf_tensor *const *grads, wf_tensor *count,
-                                 wf_tensor *scale, const wf_optimizer_options *o,
-                                 wf_tensor **updates) {
-    wf_tensor *norm = NULL;
+wf_tensor *wf_record_updates(const wf_optimizer *r, const wf_gradients *of,
+                             const wf_optimizer_options *o, wf_tensor **updates) {
+    wf_tensor *norm = NULL, *scale = of->scale;
     if (!o->unguarded) {
-        norm = global_norm(o->square_sums ? o->square_sums : square_sums(grads, r->n), count);
-        scale = step_scale(norm, count, o->clip_norm);
+        norm = global_norm(of->squares ? of->squares : square_sums(of->grads, r->n), of->count);
+        scale = step_scale(norm, of->count, o->clip_norm);
     }
-    for (int i = 0; i < r->n; i++) updates[i] = update(r, i, grads[i], scale, o);
+    for (int i = 0; i < r->n; i++) updates[i] = update(r, i, of->grads[i], scale, o);
     return norm;
 }
 
 /* If nothing was counted, divide by 1: the gradient is 0. */
-static wf_tensor *at_least_one(wf_tensor *count) {
-    return wf_maximum(count, wf_constant(count->graph, 1));
-}
-
-static wf_tensor *inverse(wf_tensor *count) {
-    return wf_div(wf_constant(count->graph, 1), count);
-}
-
-/* A stack of n tensors like x. */
-static wf_tensor *stack_of(wf_tensor *x, const char *name, int n) {
-    int64_t shape[WF_MAX_DIMS] = { n };
-    if (x->ndim == WF_MAX_DIMS)
-        return wf_poison(x->graph, "'%s' has %d axes: its gradients can't be summed", x->name,
-                         x->ndim);
-    for (int i = 0; i < x->ndim; i++) shape[i + 1] = x->shape[i];
-    return wf_transient_buffer(x->graph, name, wf_real(x->graph), x->ndim + 1, shape,
-                               wf_init_zeros());
-}
-
-/* What is at the bottom of a stack: the sum of all, when all are added. */
-static wf_tensor *bottom(wf_tensor *stack) {
-    return wf_squeeze(wf_slice(stack, 0, 0, 1), WF_AXIS(0));
-}
-
-static void record_accumulation(wf_optimizer *r, wf_tensor *count, const wf_optimizer_options *o) {
-    wf_accumulation *a = &r->accumulation;
-    wf_graph *g = count->graph;
-    int n = r->n;
-    a->at = wf_input(g, "at", wf_real(g), 1, (int64_t[]){ 2 });
-    for (int i = 0; i < n && wf_ok(g); i++) {
-        const char *outer = wf_scope_push(g, r->params[i]->name);
-        a->sums[i] = leave(outer, stack_of(r->params[i], "sum", o->partial_sums));
-    }
-    a->sums[n] = stack_of(count, "count", o->partial_sums);
-    for (int i = 0; i < n; i++) a->adds[i] = wf_accumulate(a->sums[i], r->grads[i], a->at);
-    a->adds[n] = wf_accumulate(a->sums[n], count, a->at);
-    for (int i = 0; i < n; i++) a->grads[i] = bottom(a->sums[i]);
-    wf_tensor *total = at_least_one(bottom(a->sums[n]));
-    wf_tensor *scale = o->unguarded ? inverse(total) : NULL;
-    a->norm = record_updates(r, a->grads, total, scale, o, a->updates);
+wf_gradients wf_gradients_of(wf_tensor *const *grads, wf_tensor *count,
+                             const wf_optimizer_options *o) {
+    wf_tensor *one = wf_constant(count->graph, 1);
+    wf_gradients of = { .grads = grads, .count = wf_maximum(count, one) };
+    if (o->unguarded) of.scale = wf_div(wf_constant(count->graph, 1), of.count);
+    return of;
 }
 
 /* average -= rate * (average - param): an SGD step with weight decay 1 and gradient -param. */
@@ -281,16 +238,20 @@ static void record_averages(wf_optimizer *r) {
 
 /* The scale is recorded before the gradients, so that a plan need not compute it after them. */
 static void record(wf_optimizer *r, wf_tensor *loss, wf_tensor *const *grads, wf_tensor *count,
-                   const wf_optimizer_options *o) {
-    wf_tensor *total = at_least_one(count), *scale = o->unguarded ? inverse(total) : NULL;
+                   wf_tensor *squares, const wf_optimizer_options *o) {
+    wf_gradients of = wf_gradients_of(r->grads, count, o);
+    of.squares = squares;
     for (int i = 0; grads && i < r->n; i++)
         if (!grads[i]) wf_poison(count->graph, "gradient %d of an optimizer is NULL", i);
     if (grads) memcpy(r->grads, grads, (size_t)r->n * sizeof(wf_tensor *));
     if (!grads && !wf_grad(loss, r->params, r->n, r->grads)) return;
     record_moments(r, o);
-    r->norm = record_updates(r, r->grads, total, scale, o, r->updates);
-    if (o->partial_sums > 0) record_accumulation(r, count, o);
+    r->norm = wf_record_updates(r, &of, o, r->updates);
     if (o->average_decay > 0) record_averages(r);
+}
+
+const char *wf_optimizer_scope(wf_graph *g, const wf_optimizer_options *o) {
+    return wf_scope_push(g, o->name && o->name[0] ? o->name : "optimizer");
 }
 
 /* Called in the scope of the optimizer's name. */
@@ -304,20 +265,20 @@ static bool name_is_free(wf_graph *g) {
 
 /* From a loss or from gradients. */
 static wf_optimizer optimizer_of(wf_graph *g, wf_tensor *loss, wf_tensor *const *grads,
-                                 wf_tensor *count, wf_tensor *const *params, int n,
-                                 const wf_optimizer_options *options) {
+                                 wf_tensor *count, wf_tensor *squares, wf_tensor *const *params,
+                                 int n, const wf_optimizer_options *options) {
     const char *why = missing(count, params, n, options);
     if (!loss && !grads) why = "the loss of an optimizer is NULL";
     const wf_optimizer_options o = why ? (wf_optimizer_options){ 0 } : *options;
     wf_optimizer r = { .kind = o.kind, .n = n };
-    const char *outer = wf_scope_push(g, o.name && o.name[0] ? o.name : "optimizer");
+    const char *outer = wf_optimizer_scope(g, &o);
     if (why)
         wf_poison(g, "%s", why);
     else if (numbers_ok(g, &o) && name_is_free(g) && groups_ok(g, params, n, &o)) {
         r.rates = wf_input(g, "rates", wf_real(g), 1, (int64_t[]){ 3 });
         if (allocate(&r, &o)) {
             memcpy(r.params, params, (size_t)n * sizeof *params);
-            record(&r, loss, grads, count, &o);
+            record(&r, loss, grads, count, squares, &o);
         } else
             wf_poison(g, "out of memory");
     }
@@ -329,21 +290,25 @@ static wf_optimizer optimizer_of(wf_graph *g, wf_tensor *loss, wf_tensor *const 
 wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
                               wf_tensor *const *params, int n,
                               const wf_optimizer_options *options) {
-    return optimizer_of(g, loss_sum, NULL, count, params, n, options);
+    return optimizer_of(g, loss_sum, NULL, count, NULL, params, n, options);
 }
 
 wf_optimizer wf_optimizer_from_gradients(wf_graph *g, wf_tensor *const *grads, wf_tensor *count,
                                          wf_tensor *const *params, int n,
                                          const wf_optimizer_options *options) {
     if (!grads) wf_poison(g, "the gradients of an optimizer are NULL");
-    return optimizer_of(g, NULL, grads, count, params, n, options);
+    return optimizer_of(g, NULL, grads, count, NULL, params, n, options);
+}
+
+wf_optimizer wf_optimizer_of_slice(wf_graph *g, wf_tensor *const *grads, wf_tensor *count,
+                                   wf_tensor *squares, wf_tensor *const *params, int n,
+                                   const wf_optimizer_options *options) {
+    return optimizer_of(g, NULL, grads, count, squares, params, n, options);
 }
 
 void wf_optimizer_free(wf_optimizer *o) {
     if (!o) return;
     free(o->params), free(o->grads), free(o->updates), free(o->moments);
-    free(o->accumulation.sums), free(o->accumulation.adds);
-    free(o->accumulation.grads), free(o->accumulation.updates);
     free(o->averages), free(o->average_updates);
     *o = (wf_optimizer){ 0 };
 }
@@ -363,27 +328,6 @@ void wf_optimizer_rates(const wf_optimizer_options *options, double rate, int64_
 double wf_optimizer_average_rate(const wf_optimizer_options *o, int64_t k) {
     double d = o ? o->average_decay : 0;
     return (1 - d) / (1 - pow(d, k < 1 ? 1 : (double)k));
-}
-
-/* ---- micro-batches --------------------------------------------------------------------------- */
-
-int wf_partial_sums(int64_t micro_batches) {
-    int n = 1;
-    while (n < 62 && micro_batches >= (int64_t)2 << n) n++;
-    return n;
-}
-
-bool wf_feed_micro_batch(wf_plan *p, const wf_optimizer *o, int64_t i, int64_t of) {
-    wf_sum_tree t = wf_sum_tree_of(of);
-    double at[2] = { 0 };
-    if (!p) return false;
-    if (!o || !o->accumulation.at)
-        return wf_plan_fail(p, "a micro-batch is fed, and the optimizer has no partial sums");
-    if (i < 0 || i >= of)
-        return wf_plan_fail(p, "there is no micro-batch %lld of %lld", (long long)i, (long long)of);
-    wf_sum_tree_add(&t, 0, i);
-    at[0] = t.depth, at[1] = wf_sum_tree_push(&t, i, i + 1);
-    return wf_feed_reals(p, o->accumulation.at, at, 2);
 }
 
 /* ---- averages -------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* nn/sum_tree.h - the order in which the gradients of an update's micro-batches are added: a binary
+/* nn/train/sum_tree.h - the order in which the gradients of an update's micro-batches are added: a binary
  * tree over their numbers.
  *
  *     M = 7:      ((0 + 1) + (2 + 3)) + ((4 + 5) + 6)
@@ -12,8 +12,8 @@
  *     for (i = from; i < to; i++) added = wf_sum_tree_push(&t, i, i + 1);   then t.node[0 .. t.depth)
  *
  * Not installed. */
-#ifndef WEFT_NN_SUM_TREE_H
-#define WEFT_NN_SUM_TREE_H
+#ifndef WEFT_NN_TRAIN_SUM_TREE_H
+#define WEFT_NN_TRAIN_SUM_TREE_H
 
 #include <stdint.h>
 

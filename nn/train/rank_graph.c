@@ -1,6 +1,6 @@
-/* nn/shard.c - what a rank has of an optimizer that is divided: its pieces, a graph of its own with an
- * optimizer over them, and room for what travels. See shard.h. */
-#include "shard.h"
+/* nn/train/rank_graph.c - a rank's shard of an optimizer: its pieces of the parameters, a graph of its
+ * own with an optimizer over them, and buffers for what travels. See sharded.h. */
+#include "sharded.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,10 +140,8 @@ static bool record_optimizer(wf_sharded *s, const wf_optimizer_options *options)
     wf_parameter_group *groups = calloc((size_t)s->n_pieces, sizeof *groups);
     if (!groups) return no_memory(s);
     o.n_groups = groups_of(s, options, groups), o.groups = groups;
-    o.partial_sums = 0;
-    o.square_sums = s->all_squares;
-    s->optimizer =
-        wf_optimizer_from_gradients(s->own, s->totals, s->count, s->leaves, s->n_pieces, &o);
+    s->optimizer = wf_optimizer_of_slice(s->own, s->totals, s->count, s->all_squares, s->leaves,
+                                         s->n_pieces, &o);
     free(groups);
     return wf_ok(s->own) || wf_shard_failed(s, wf_error(s->own));
 }
@@ -182,7 +180,7 @@ static wf_plan *plan_of(wf_sharded *s, wf_tensor **fetch, int n_fetch, wf_tensor
 static void make_plans(wf_sharded *s, wf_tensor **list, wf_pool *pool) {
     const wf_optimizer *o = &s->optimizer;
     int n = s->n_pieces;
-    wf_pool *adding = wf_courier_threaded(s->courier) ? NULL : pool;
+    wf_pool *adding = wf_sender_threaded(s->sender) ? NULL : pool;
     for (int round = 0; round < s->slices.rounds; round++) {
         int first = s->first[round], some = s->first[round + 1] - first;
         if (!some) continue;
@@ -245,60 +243,37 @@ static bool make_room(wf_sharded *s, int64_t micro_batches) {
     }
     int64_t slice = s->slices.in_round / ranks * WF_SQUARE_BLOCK * (int64_t)s->real;
     if (most * ranks > received) received = most * ranks;
+    int64_t numbers = (2 * ranks + micro_batches * s->numbers) * (int64_t)sizeof(double);
     s->room = slice * received + s->slices.first_block[s->slices.n] * (int64_t)s->real;
+    if (s->room < numbers) s->room = numbers;
     s->send = malloc((size_t)s->room), s->receive = malloc((size_t)s->room);
     s->send_at = calloc(2 * ((size_t)ranks + 1), sizeof *s->send_at);
     s->receive_at = s->send_at ? s->send_at + ranks + 1 : NULL;
     return s->send && s->receive && s->send_at;
 }
 
-static bool start_courier(wf_sharded *s) {
-    bool threaded = s->t && s->t->size > 1 && s->t->any_thread;
-    s->courier = wf_courier_new(s->slices.rounds, threaded, wf_shard_exchange, s);
-    return s->courier;
+static bool start_sender(wf_sharded *s) {
+    bool threaded = s->t->any_thread;
+    s->sender = wf_sender_new(s->slices.rounds, threaded, wf_shard_exchange, s);
+    return s->sender;
 }
 
-/* NULL: it can be used. */
-static const char *wrong_transport(const wf_transport *t) {
-    if (!t || t->size == 1) return NULL;
-    if (t->rank < 0 || t->rank >= t->size) return "the transport's rank is none of its ranks";
-    bool whole = t->alltoallv && t->allgatherv && t->fail;
-    return whole ? NULL : "the transport lacks alltoallv, allgatherv or fail";
-}
-
-static const char *wrong(const wf_graph *g, const wf_optimizer *o, wf_tensor *const *params,
-                         const wf_optimizer_options *options, int64_t micro_batches) {
-    if (!g || !o || !params || !options) return "the graph or optimizer to be divided is NULL";
-    if (!wf_ok(g)) return wf_error(g);
-    if (!o->accumulation.at) return "the optimizer to be divided has no partial sums";
-    if (micro_batches < 1) return "updates of no micro-batches";
-    return micro_batches > WF_MOST_MICRO_BATCHES ? "updates of more than 65,536 micro-batches"
-                                                 : NULL;
-}
-
-wf_sharded *wf_sharded_new(wf_graph *g, const wf_optimizer *o, wf_tensor *const *params,
-                           const wf_optimizer_options *options, int64_t micro_batches,
-                           wf_transport *t, wf_pool *pool, char *message) {
-    return wf_shard_new(g, o, params, options, micro_batches, WF_IN_FLIGHT, t, pool, message);
-}
-
-wf_sharded *wf_shard_new(wf_graph *g, const wf_optimizer *o, wf_tensor *const *params,
-                         const wf_optimizer_options *options, int64_t micro_batches,
-                         int64_t in_flight, wf_transport *t, wf_pool *pool, char *message) {
-    const char *why = wrong(g, o, params, options, micro_batches);
-    if (!why) why = wrong_transport(t);
-    wf_sharded *s = why ? NULL : calloc(1, sizeof *s);
-    char nobody[MESSAGE];
-    if (!message) message = nobody;
-    snprintf(message, MESSAGE, "%s", why ? why : "out of memory");
+wf_sharded *wf_sharded_new(wf_graph *g, const wf_sharded_options *o, char *message) {
+    wf_sharded *s = calloc(1, sizeof *s);
+    snprintf(message, MESSAGE, "out of memory");
     if (!s) return NULL;
-    s->graph = g, s->of = o, s->t = t, s->most = micro_batches;
+    s->graph = g;
+    s->of = o->optimizer;
+    s->parts = o->accumulation;
+    s->t = o->transport;
+    s->most = o->micro_batches;
+    s->numbers = o->numbers;
     s->real = wf_dtype_size(wf_real(g));
-    s->tree = wf_sum_tree_of(micro_batches);
-    bool ok = (wf_slices_new(&s->slices, params, o->n, wf_transport_size(t), in_flight) &&
-               find_pieces(s) && make_room(s, micro_batches) && start_courier(s)) ||
+    s->tree = wf_sum_tree_of(o->micro_batches);
+    bool ok = (wf_slices_new(&s->slices, s->of->params, s->of->n, s->t->size, o->in_flight) &&
+               find_pieces(s) && make_room(s, o->micro_batches) && start_sender(s)) ||
               no_memory(s);
-    if (ok && open_own(s, options, micro_batches, pool) && wf_sharded_scatter(s)) return s;
+    if (ok && open_own(s, o->options, o->micro_batches, o->pool) && wf_sharded_scatter(s)) return s;
     snprintf(message, MESSAGE, "%s", s->error);
     wf_sharded_free(s);
     return NULL;
@@ -306,9 +281,9 @@ wf_sharded *wf_shard_new(wf_graph *g, const wf_optimizer *o, wf_tensor *const *p
 
 void wf_sharded_free(wf_sharded *s) {
     if (!s) return;
-    if (s->courier && wf_courier_begun(s->courier))
+    if (s->sender && wf_sender_begun(s->sender))
         wf_transport_fail(s->t, 1, "a training ended within an update");
-    wf_courier_free(s->courier);
+    wf_sender_free(s->sender);
     for (int i = 0; s->add && i < s->slices.rounds; i++) wf_plan_free(s->add[i]);
     wf_plan_free(s->norm), wf_plan_free(s->update), wf_plan_free(s->average);
     wf_optimizer_free(&s->optimizer);
@@ -320,5 +295,5 @@ void wf_sharded_free(wf_sharded *s) {
 }
 
 const char *wf_sharded_error(const wf_sharded *s) {
-    return s ? s->error : "an optimizer to be divided is NULL";
+    return s->error;
 }

@@ -1,5 +1,5 @@
-/* nn/schedule.c - the learning rate as a function of the step. Numbers only: no graph. */
-#include "optimizer.h"
+/* nn/train/schedule.c - the learning rate as a function of the step. Numbers only: no graph. */
+#include "nn/optimizer.h"
 
 #include <math.h>
 
