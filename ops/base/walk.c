@@ -274,19 +274,30 @@ double wf_flops_of_operand(const wf_call *c) {
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
+bool wf_walk_part(wf_walk *w, int64_t *from, int64_t to, wf_part *part) {
+    if (*from >= to) return false;
+    int64_t left = to - *from;
+    if (part->rows == 0)
+        wf_walk_seek(w, *from / w->columns);
+    else
+        wf_walk_skip(w, part->rows);
+    part->column = *from % w->columns;
+    part->columns = w->columns - part->column < left ? w->columns - part->column : left;
+    part->rows = part->columns == w->columns ? wf_walk_ahead(w, left / part->columns) : 1;
+    *from += part->rows * part->columns;
+    return true;
+}
+
+wf_matrix wf_part_of(const wf_walk *w, const wf_part *part, int v, const wf_view *x) {
+    return (wf_matrix){ wf_at(x, w->at[v] + part->column * w->step[v]), wf_walk_row(w, v),
+                        w->step[v] };
+}
+
 void wf_copy_walked(wf_walk *w, int64_t from, int64_t to, const wf_view *x, const wf_view *y) {
-    if (from >= to) return;
-    wf_walk_seek(w, from / w->columns);
-    for (int64_t column = from % w->columns, rows, n; from < to; from += rows * n, column = 0) {
-        int64_t left = to - from;
-        n = w->columns - column < left ? w->columns - column : left;
-        rows = n == w->columns ? wf_walk_ahead(w, left / n) : 1;
-        wf_copy_rows(
-            x->dtype, rows, n,
-            (wf_matrix){ wf_at(x, w->at[1] + column * w->step[1]), wf_walk_row(w, 1), w->step[1] },
-            (wf_matrix){ wf_at(y, w->at[0] + column * w->step[0]), wf_walk_row(w, 0), w->step[0] });
-        wf_walk_skip(w, rows);
-    }
+    wf_part part = { 0 };
+    while (wf_walk_part(w, &from, to, &part))
+        wf_copy_rows(x->dtype, part.rows, part.columns, wf_part_of(w, &part, 1, x),
+                     wf_part_of(w, &part, 0, y));
 }
 
 bool wf_copy_eval(const wf_call *c, int phase, int64_t task, void *scratch) {

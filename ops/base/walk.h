@@ -22,6 +22,16 @@ static inline int64_t wf_walk_row(const wf_walk *w, int v) {
 /* y = x, rows of so many columns. */
 void wf_copy_rows(wf_dtype type, int64_t rows, int64_t columns, wf_matrix x, wf_matrix y);
 
+/* A part of a walk: so many rows of `columns` elements, from this column of the row on. */
+typedef struct wf_part {
+    int64_t rows, columns, column;
+} wf_part;
+/* The next part of elements [*from, to), of which *from goes on; false: there are no more. The part
+ * is all 0 at first. */
+bool wf_walk_part(wf_walk *w, int64_t *from, int64_t to, wf_part *part);
+/* Its elements of x, view number v of the walk. */
+wf_matrix wf_part_of(const wf_walk *w, const wf_part *part, int v, const wf_view *x);
+
 /* Elements [from, to) of a walk through y and x, from x to y. */
 void wf_copy_walked(wf_walk *w, int64_t from, int64_t to, const wf_view *x, const wf_view *y);
 

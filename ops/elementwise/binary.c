@@ -5,6 +5,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "two.h"
 
 /* Both real or both i32. */
 static bool want_one_type(wf_call *c) {
@@ -71,19 +72,7 @@ static wf_tensor *xlogy_by_factor(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
         (void)phase, (void)scratch;                                                                \
         return run_binary(c, WF_BINARY_##NAME, task);                                              \
     }                                                                                              \
-    const wf_op wf_op_##NAME = {                                                                   \
-        .name = #NAME,                                                                             \
-        .family = "elementwise",                                                                   \
-        .arity = 2,                                                                                \
-        .shape = shape_##NAME,                                                                     \
-        __VA_ARGS__,                                                                               \
-        .run =                                                                                     \
-            &(const wf_kernel){                                                                    \
-                .tasks = wf_elementwise_tasks, .eval = eval_##NAME, .strided = 3, .in_place = 3 }, \
-    };                                                                                             \
-    wf_tensor *wf_##NAME(wf_tensor *a, wf_tensor *b) {                                             \
-        return wf_record(&wf_op_##NAME, 2, (wf_tensor *[]){ a, b }, NULL);                         \
-    }
+    ELEMENTWISE_OF_TWO(NAME, shape_##NAME, __VA_ARGS__)
 #define BINARY(NAME, value, da, db)                                                                \
     static void grad_##NAME(wf_tensor *y, wf_tensor *const *cotangent, wf_tensor **dx,             \
                             uint32_t need) {                                                       \
@@ -141,19 +130,7 @@ static bool run_compare(const wf_call *c, enum wf_binary f, int64_t task) {
         (void)phase, (void)scratch;                                                                \
         return run_compare(c, WF_BINARY_##NAME, task);                                             \
     }                                                                                              \
-    const wf_op wf_op_##NAME = {                                                                   \
-        .name = #NAME,                                                                             \
-        .family = "elementwise",                                                                   \
-        .arity = 2,                                                                                \
-        .shape = shape_compare,                                                                    \
-        .no_grad = "a comparison is piecewise constant",                                           \
-        .run =                                                                                     \
-            &(const wf_kernel){                                                                    \
-                .tasks = wf_elementwise_tasks, .eval = eval_##NAME, .strided = 3, .in_place = 3 }, \
-    };                                                                                             \
-    wf_tensor *wf_##NAME(wf_tensor *a, wf_tensor *b) {                                             \
-        return wf_record(&wf_op_##NAME, 2, (wf_tensor *[]){ a, b }, NULL);                         \
-    }
+    ELEMENTWISE_OF_TWO(NAME, shape_compare, .no_grad = "a comparison is piecewise constant")
 #include "binary.inc"
 #undef BINARY
 #undef COMPARE

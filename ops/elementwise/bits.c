@@ -8,6 +8,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "two.h"
 
 enum { BITS_OF_AN_INTEGER = 32 };
 
@@ -50,19 +51,7 @@ static bool shape_bits(wf_call *c) {
         }                                                                                          \
         return true;                                                                               \
     }                                                                                              \
-    const wf_op wf_op_##NAME = {                                                                   \
-        .name = #NAME,                                                                             \
-        .family = "elementwise",                                                                   \
-        .arity = 2,                                                                                \
-        .shape = shape_bits,                                                                       \
-        .no_grad = "integers have no gradient",                                                    \
-        .run =                                                                                     \
-            &(const wf_kernel){                                                                    \
-                .tasks = wf_elementwise_tasks, .eval = eval_##NAME, .strided = 3, .in_place = 3 }, \
-    };                                                                                             \
-    wf_tensor *wf_##NAME(wf_tensor *a, wf_tensor *b) {                                             \
-        return wf_record(&wf_op_##NAME, 2, (wf_tensor *[]){ a, b }, NULL);                         \
-    }
+    ELEMENTWISE_OF_TWO(NAME, shape_bits, .no_grad = "integers have no gradient")
 #include "bits.inc"
 #undef BITS
 

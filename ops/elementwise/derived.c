@@ -11,13 +11,6 @@ static wf_tensor *constant_for(wf_tensor *x, double value) {
 
 /* ---- activations ----------------------------------------------------------------------------- */
 
-/* relu(x), which is true where x > 0, and not a comparison: a second derivative is then zeros, and
- * not an error (core/record/flow.c). At 0 the gradient is that of the left side. */
-wf_tensor *wf_leaky_relu(wf_tensor *x, double slope) {
-    WF_COMPOSE("leaky_relu", x);
-    return wf_composed(wf_where(wf_relu(x), x, wf_scale(x, slope)));
-}
-
 /* Clevert et al. 2016. The minimum keeps the exponential finite where it is not used: its gradient
  * there would be 0 times infinity. */
 wf_tensor *wf_elu(wf_tensor *x, double alpha) {

@@ -1,6 +1,6 @@
 /* ops/elementwise/unary.c - one operand, element by element. A member of the family is a row of
  * unary.inc: its value becomes a loop in kernels/, its gradient is recorded by the expression in
- * the row. affine and clamp, which have attributes, follow. */
+ * the row. affine, clamp and leaky_relu, which have attributes, follow. */
 #include "unary.h"
 #include "core/compose.h"
 #include "integer.h"
@@ -194,4 +194,43 @@ const wf_op wf_op_clamp = {
 
 wf_tensor *wf_clamp(wf_tensor *x, double low, double high) {
     return wf_record(&wf_op_clamp, 1, &x, &(clamp){ low, high });
+}
+
+/* ---- leaky_relu: y = x > 0 ? x : slope x ----------------------------------------------------- */
+
+typedef struct leak {
+    double slope;
+} leak;
+
+static bool eval_leaky_relu(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const leak *a = c->attrs;
+    wf_runs r;
+    (void)phase, (void)scratch;
+    for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);)
+        WF_KERNEL(c->out[0].dtype, leaky_relu(r.n, r.in[0], a->slope, r.out));
+    return true;
+}
+
+/* relu(x) is true where x > 0; after a comparison a second derivative would be an error, and not
+ * zeros (core/record/flow.c). At 0 the gradient is that of the left side. */
+static void grad_leaky_relu(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    const leak *a = y->attrs;
+    (void)need;
+    dx[0] = wf_where(wf_relu(y->in[0]), dy[0], wf_scale(dy[0], a->slope));
+}
+
+const wf_op wf_op_leaky_relu = {
+    .name = "leaky_relu",
+    .family = "elementwise",
+    .arity = 1,
+    .attr_bytes = sizeof(leak),
+    .shape = wf_same_as_operand,
+    .grad = grad_leaky_relu,
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks, .eval = eval_leaky_relu, .strided = 1, .in_place = 1 },
+};
+
+wf_tensor *wf_leaky_relu(wf_tensor *x, double slope) {
+    return wf_record(&wf_op_leaky_relu, 1, &x, &(leak){ slope });
 }

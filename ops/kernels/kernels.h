@@ -188,6 +188,8 @@ enum { WF_DRAWN = 256 };
         /* y = scale * x + shift */                                                                \
         void (*affine)(int64_t n, const real *x, double scale, double shift, real *y);             \
         void (*clamp)(int64_t n, const real *x, double low, double high, real *y);                 \
+        /* y = x > 0 ? x : slope * x */                                                            \
+        void (*leaky_relu)(int64_t n, const real *x, double slope, real *y);                       \
         /* Rounded towards 0, the nearest that i32 has, 0 for NaN; and back */                     \
         void (*to_ids)(int64_t n, const real *x, int32_t *y);                                      \
         void (*from_ids)(int64_t n, const int32_t *x, real *y);                                    \

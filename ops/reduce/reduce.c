@@ -107,19 +107,12 @@ static bool is_contiguous(const reduction *r) {
 
 /* Elements [from, to) of the reduced axes of x, copied to `pack`. */
 static void pack_elements(reduction *r, const wf_view *x, int64_t from, int64_t to, char *pack) {
-    wf_walk *w = &r->reduced;
-    int64_t size = (int64_t)wf_dtype_size(r->type);
-    wf_walk_seek(w, from / w->columns);
-    for (int64_t column = from % w->columns, rows, n; from < to; from += rows * n, column = 0) {
-        int64_t left = to - from;
-        n = w->columns - column < left ? w->columns - column : left;
-        rows = n == w->columns ? wf_walk_ahead(w, left / n) : 1;
-        wf_copy_rows(
-            r->type, rows, n,
-            (wf_matrix){ wf_at(x, w->at[0] + column * w->step[0]), wf_walk_row(w, 0), w->step[0] },
-            (wf_matrix){ pack, n, 1 });
-        wf_walk_skip(w, rows);
-        pack += rows * n * size;
+    size_t size = wf_dtype_size(r->type);
+    wf_part part = { 0 };
+    while (wf_walk_part(&r->reduced, &from, to, &part)) {
+        wf_copy_rows(r->type, part.rows, part.columns, wf_part_of(&r->reduced, &part, 0, x),
+                     (wf_matrix){ pack, part.columns, 1 });
+        pack += (size_t)(part.rows * part.columns) * size;
     }
 }
 
@@ -392,10 +385,6 @@ static bool shape_extreme(wf_call *c) {
     return true;
 }
 
-static bool eval_max(const wf_call *c, int phase, int64_t task, void *scratch) {
-    return reduce(c, phase, task, FOLD_MAX, scratch);
-}
-
 /* The derivative is 1 for the x that equals y, 0 for the others. If several are equal, dy is
  * divided equally among them: the subgradient of least norm. */
 static void grad_extreme(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
@@ -405,20 +394,27 @@ static void grad_extreme(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
     dx[0] = wf_mul(hit, wf_div(dy[0], wf_sum(hit, a->axes, true)));
 }
 
-const wf_op wf_op_max = {
-    .name = "max",
-    .family = "reduce",
-    .arity = 1,
-    .attr_bytes = sizeof(extreme_attrs),
-    .shape = shape_extreme,
-    .grad = grad_extreme,
-    .run = &(const wf_kernel){ .plan_bytes = sizeof(reduction),
-                               .plan = plan_sum,
-                               .tasks = tasks_sum,
-                               .eval = eval_max,
-                               .flops = wf_flops_of_operand,
-                               .strided = 1 },
-};
+#define EXTREME(NAME, FOLD)                                                                        \
+    static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
+        return reduce(c, phase, task, FOLD, scratch);                                              \
+    }                                                                                              \
+    const wf_op wf_op_##NAME = {                                                                   \
+        .name = #NAME,                                                                             \
+        .family = "reduce",                                                                        \
+        .arity = 1,                                                                                \
+        .attr_bytes = sizeof(extreme_attrs),                                                       \
+        .shape = shape_extreme,                                                                    \
+        .grad = grad_extreme,                                                                      \
+        .run = &(const wf_kernel){ .plan_bytes = sizeof(reduction),                                \
+                                   .plan = plan_sum,                                               \
+                                   .tasks = tasks_sum,                                             \
+                                   .eval = eval_##NAME,                                            \
+                                   .flops = wf_flops_of_operand,                                   \
+                                   .strided = 1 },                                                 \
+    };
+EXTREME(max, FOLD_MAX)
+EXTREME(min, FOLD_MIN)
+#undef EXTREME
 
 static wf_tensor *record_extreme(const wf_op *op, wf_tensor *x, uint32_t axes, bool least_of_none,
                                  bool keepdim) {
@@ -434,25 +430,6 @@ wf_tensor *wf_max(wf_tensor *x, uint32_t axes, bool keepdim) {
 wf_tensor *wf_max_or_least(wf_tensor *x, uint32_t axes) {
     return record_extreme(&wf_op_max, x, axes, true, true);
 }
-
-static bool eval_min(const wf_call *c, int phase, int64_t task, void *scratch) {
-    return reduce(c, phase, task, FOLD_MIN, scratch);
-}
-
-const wf_op wf_op_min = {
-    .name = "min",
-    .family = "reduce",
-    .arity = 1,
-    .attr_bytes = sizeof(extreme_attrs),
-    .shape = shape_extreme,
-    .grad = grad_extreme,
-    .run = &(const wf_kernel){ .plan_bytes = sizeof(reduction),
-                               .plan = plan_sum,
-                               .tasks = tasks_sum,
-                               .eval = eval_min,
-                               .flops = wf_flops_of_operand,
-                               .strided = 1 },
-};
 
 wf_tensor *wf_min(wf_tensor *x, uint32_t axes, bool keepdim) {
     return record_extreme(&wf_op_min, x, axes, false, keepdim);
