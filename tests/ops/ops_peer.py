@@ -63,13 +63,16 @@ NOT_TIMED = {
     "zeros ones constant": "full",
     "square_sums inverse_count arange is_training position_ids count_of size_of": "a few numbers for the engine",
     "matrix reshape_like squeeze unsqueeze flatten detach cache split chunk": "views",
-    "linear_scan sinusoid sinusoid_as rotary rotary_table rotate attention_weights": "not in PyTorch",
+    "segment_softmax linear_scan sinusoid sinusoid_as rotary rotary_table rotate attention_weights": "not in PyTorch",
     "bitwise_right_shift_logical": "not in PyTorch",
     "dropout": "the identity outside training; bench step has it",
     "assign accumulate sgd_step adam_step rmsprop_step lion_step check_finite": "bench step has it",
     "conv2d conv_transpose2d conv_transpose1d fold": "rows of bench_ops.c, and their gradients",
     "max_pool2d avg_pool2d cross_entropy_over": "rows of bench_ops.c; cross_entropy",
     "min_rows argmin": "max_rows",
+    "resize_like resize_by": "resize",
+    "stft log_mel_spectrogram": "power_spectrum",
+    "mel_filters": "a constant",
 }
 
 
@@ -207,6 +210,17 @@ ROWS = {
     "index_select_1": lambda o: o.x.index_select(1, torch.arange(32)),
     "index_select_rows": lambda o: o.x.index_select(3, torch.arange(16)),
     "index_add_1": lambda o: o.x.index_add(1, torch.arange(32), o.y),
+    "index_copy_1": lambda o: o.x.index_copy(1, torch.arange(32), o.y),
+    "scatter_rows": lambda o: o.x.scatter(3, o.ids, o.y),
+    "scatter_max_rows": lambda o: o.x.scatter_reduce(3, o.ids, o.y, "amax"),
+    "scatter_min_rows": lambda o: o.x.scatter_reduce(3, o.ids, o.y, "amin"),
+    "scatter_mul_rows": lambda o: o.x.scatter_reduce(3, o.ids, o.y, "prod"),
+    "resize_rows": lambda o: F.interpolate(o.x, (16, 32), mode="bilinear"),
+    "interpolate": lambda o: F.interpolate(o.x, (32, 32), mode="bilinear"),
+    "pad_reflect_rows": lambda o: F.pad(o.x, (1, 1, 0, 0), mode="reflect"),
+    "power_spectrum": lambda o: torch.stft(
+        o.t3.view(1024, 512), 128, window=torch.hann_window(128), return_complex=True
+    ).abs().square(),
     "one_hot": lambda o: F.one_hot(o.ids, 16).float(),
     "bitwise_and": lambda o: torch.bitwise_and(o.i32, o.i32),
     "bitwise_or": lambda o: torch.bitwise_or(o.i32, o.i32),
