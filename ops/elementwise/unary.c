@@ -205,7 +205,8 @@ typedef struct leak {
 static bool eval_leaky_relu(const wf_call *c, int phase, int64_t task, void *scratch) {
     const leak *a = c->attrs;
     wf_runs r;
-    (void)phase, (void)scratch;
+    (void)phase;
+    (void)scratch;
     for (wf_runs_start(&r, c, task, false); wf_runs_next(&r);)
         WF_KERNEL(c->out[0].dtype, leaky_relu(r.n, r.in[0], a->slope, r.out));
     return true;
