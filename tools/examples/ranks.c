@@ -38,10 +38,10 @@ static int run(wf_transport *ranks, void *path) {
     struct wf_linear_layer output = wf_linear_new(g, "output", HIDDEN, 10, true);
     wf_tensor *h = wf_dropout(wf_relu(wf_linear(&hidden, images)), 0.2, NULL);
     wf_cross_entropy_result r = wf_cross_entropy(wf_linear(&output, h), labels, 0, -1);
-    const wf_trainer_options options = { .optimizer = wf_optimizer_defaults(WF_ADAM),
-                                         .schedule = { WF_CONSTANT_RATE, 0.01, 0, 0, 0 },
-                                         .micro_batches = MICRO_BATCHES,
-                                         .transport = ranks };
+    wf_trainer_options options = { .optimizer = wf_optimizer_defaults(WF_ADAM),
+                                   .schedule = { WF_CONSTANT_RATE, 0.01, 0, 0, 0 } };
+    options.micro_batches = MICRO_BATCHES;
+    options.transport = ranks;
     wf_trainer *t = wf_trainer_new(g, r.loss, r.count, &options);
     wf_progress now = { 0 };
     bool ok = wf_trainer_ok(t);
