@@ -128,7 +128,7 @@ static const struct {
     { "gemm --size 24 --operands cold", 3 },
     { "gemm --shape 'copy l' --operands hot", 6 },
     { "attention --size 24", 4 },
-    { "ops", 273 },
+    { "ops", 282 },
     { "step --batch 2", 1 },
     { "step --batch 2 --unguarded --profile", 1 },
     { "step --batch 2 --mode forward", 1 },
