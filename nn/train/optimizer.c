@@ -56,6 +56,8 @@ static const char *missing(const wf_tensor *count, wf_tensor *const *params, int
     if (!(o->average_decay >= 0 && o->average_decay < 1))
         return "the decay of an average is not at least 0 and below 1";
     if (o->n_groups < 0 || (o->n_groups > 0 && !o->groups)) return "the groups are NULL";
+    for (int i = 0; params && i < n; i++)
+        if (!params[i]) return "a parameter of an optimizer is NULL";
     return params && n > 0 ? NULL : "an optimizer needs parameters";
 }
 
@@ -243,6 +245,7 @@ static void record(wf_optimizer *r, wf_tensor *loss, wf_tensor *const *grads, wf
     of.squares = squares;
     for (int i = 0; grads && i < r->n; i++)
         if (!grads[i]) wf_poison(count->graph, "gradient %d of an optimizer is NULL", i);
+    if (!wf_ok(count->graph)) return;
     if (grads) memcpy(r->grads, grads, (size_t)r->n * sizeof(wf_tensor *));
     if (!grads && !wf_grad(loss, r->params, r->n, r->grads)) return;
     record_moments(r, o);
