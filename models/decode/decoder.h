@@ -136,12 +136,13 @@ typedef struct search {
     sentence *sentences;
     live *all_live;
     ended *all_ended;
-    int64_t position;                  /* of every row's newest token */
-    int rows;                          /* in the batch, with the idle ones */
-    int *owner;                        /* [2 most_rows] sentence; -1: idle */
-    int32_t *from;                     /* the row that each row was copied from */
-    int32_t *ids;                      /* its newest token */
-    int32_t *from_before, *ids_before; /* the same, while rows change places */
+    int64_t position; /* of every row's newest token */
+    int rows;         /* in the batch, with the idle ones */
+    int *owner;       /* [2 most_rows] sentence; -1: idle */
+    int32_t *from;    /* the row that each row was copied from */
+    int32_t *ids;     /* its newest token */
+    /* copies of from and ids for the time in which rows change places */
+    int32_t *from_before, *ids_before;
     trace *traces;
     int32_t n_traces;
     size_t cap_traces;

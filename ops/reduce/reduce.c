@@ -123,7 +123,7 @@ static const void *elements(reduction *r, const wf_view *x, int64_t from, int64_
     return pack;
 }
 
-/* The reduction of no elements, with which a fold begins. */
+/* The neutral element: the value with which a reduction begins, and its result for no elements. */
 static double start_of(fold_kind kind) {
     return kind == FOLD_MAX ? -INFINITY : kind == FOLD_MIN ? INFINITY : 0;
 }

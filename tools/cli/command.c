@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes are counted where there is no text yet, and else written. */
+/* Counts bytes while there is no buffer; then writes them. */
 typedef struct writer {
     char *text;
     size_t n;
@@ -46,7 +46,8 @@ static void put_option(writer *w, const option *o) {
     put_word(w, o->kind == OPTION_STRING ? *(const char **)o->value : option_text(o, text));
 }
 
-/* Is it to be typed again? A program may have taken a file away from an option. */
+/* True if the option belongs on the new command line. A program may have taken a file away from
+ * an option. */
 static bool is_wanted(const option *o, const char *more) {
     if (!o->seen || o->stored || o->of_new) return false;
     if (o->kind == OPTION_STRING && !*(const char **)o->value) return false;

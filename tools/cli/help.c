@@ -58,7 +58,7 @@ void describe_default(const option *o, char *text, size_t size) {
     }
 }
 
-/* The help, and "(default 64; 1..4096)" after it, as far as there is something to say. */
+/* Prints the help of an option, then its default and range: "(default 64; 1..4096)". */
 static void describe(const option *o, char *text, size_t size) {
     char standard[160], range[80] = "";
     describe_default(o, standard, sizeof standard);

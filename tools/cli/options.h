@@ -25,7 +25,7 @@ typedef enum {
     OPTION_FLAG,   /* bool: given or not */
     OPTION_COUNT,  /* int64_t in min..max */
     OPTION_REAL,   /* double in min..max */
-    OPTION_CHOICE, /* int: the place in the words of `argument`, "pre|post"; -1: none yet */
+    OPTION_CHOICE, /* int: the index of a word in `argument`, "pre|post"; -1: not set */
     OPTION_STRING  /* const char *, or NULL */
 } option_kind;
 
@@ -37,11 +37,11 @@ typedef enum {
     USE_LOG     /* written into */
 } file_use;
 
-/* A default that is another in some cases, told by words: of a task, of a preset. */
+/* A default for some cases, such as a task or a preset, which are named by words. */
 typedef struct case_default {
     const char *cases; /* "add|date" */
-    const char *value; /* as it would be on the command line; NULL: computed, and `said` is it */
-    const char *said;  /* or how the value changes later: for the help */
+    const char *value; /* as on the command line; NULL: it is computed, and `said` describes it */
+    const char *said;  /* description of the value, for the help */
 } case_default;
 enum { MOST_CASES = 5 };
 
@@ -54,16 +54,16 @@ typedef struct option {
     double min, max;
     const char *help;
     file_use use;         /* of a file */
-    const char *fallback; /* what the help says of the default, if the variable can't tell */
+    const char *fallback; /* the default as the help states it, if the variable does not */
     case_default otherwise[MOST_CASES];
-    bool stored;        /* a setting: kept in the checkpoint, equal in a resume */
-    bool of_model;      /* a setting that a model's file says, where one is started from */
-    bool of_new;        /* of new work alone: one that goes on with a file refuses it */
-    const char *before; /* of a setting that came later: what stands for files without it */
+    bool stored;        /* a setting that the checkpoint stores, and that a resume may not change */
+    bool of_model;      /* a setting that comes from a model's file, if training starts from one */
+    bool of_new;        /* only for new work: refused when a checkpoint is resumed */
+    const char *before; /* the value for files from before the setting existed */
     bool seen;          /* it was on the command line */
 } option;
 
-/* Rows. What follows the help are further fields, as designated initialisers. */
+/* Constructors of rows. Arguments after the help are further fields, as designated initialisers. */
 #define GROUP(title)                                                                               \
     { .name = title }
 #define ROW(n, k, variable, word, ...)                                                             \
@@ -106,7 +106,7 @@ bool option_seen(const program *p, const char *name);
 
 /* The default in the case of that word; NULL: the variable's. */
 const char *option_default(const option *o, const char *word);
-/* All rows that were not on the command line take it. */
+/* Give all rows that were not on the command line their default for this case. */
 void options_take_defaults(program *p, const char *word);
 
 /* Set from text; false with message[256] if it is not a value of the row. */
@@ -132,7 +132,7 @@ void tell_failures(void (*told)(int code, const char *sentence));
 /* The default of --threads, for so many processes on this machine. */
 int64_t default_threads(int64_t processes);
 
-/* Is it a pipe whose reader is gone? */
+/* True if it is a pipe whose reader is gone. */
 bool nobody_reads(int descriptor);
 /* A full disk shows when stdout is closed: the last call of every main. A pipe that nobody reads any
  * more ends a program without a word, with the exit code of SIGPIPE. */

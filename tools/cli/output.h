@@ -1,27 +1,27 @@
-/* tools/cli/output.h - files to be written: looked at before the work begins, and whole or not
- * there.
+/* tools/cli/output.h - output files: checked before the work begins, and written whole or not at
+ * all.
  *
  *     output o;
  *     if (!output_open(&o, path, message)) ...
  *     fputs(text, o.stream);
- *     if (!output_close(&o, message)) ...              the old file is as it was
+ *     if (!output_close(&o, message)) ...              the old file is unchanged
  *
- * Written under a temporary name in the same folder, flushed to the disk, renamed. A program that
- * exits or is stopped by a signal in between leaves nothing behind and the old file as it was.
- * Names may be links, also to what is not there yet: what is meant is written. Every `message` has
- * room for 256 bytes. */
+ * A file is written under a temporary name in the same folder, flushed to the disk, and renamed.
+ * A program that exits or is stopped by a signal before that leaves nothing behind, and the old
+ * file unchanged. Names may be links, also to files that do not exist yet: the target is
+ * written. Every `message` has room for 256 bytes. */
 #ifndef WEFT_TOOLS_CLI_OUTPUT_H
 #define WEFT_TOOLS_CLI_OUTPUT_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { PATH_SIZE = 4096 }; /* of any path, its end included */
+enum { PATH_SIZE = 4096 }; /* of any path, with its terminating 0 */
 
 typedef struct output {
     FILE *stream;
     const char *path; /* as given, not copied */
-    int place;        /* among those that are open */
+    int place;        /* index in the list of open outputs */
 } output;
 
 bool output_open(output *o, const char *path, char *message);
@@ -30,23 +30,23 @@ void output_discard(output *o);
 
 /* The folder of a path that is shorter than PATH_SIZE; "." if it has no slash. */
 void output_folder(const char *path, char folder[PATH_SIZE]);
-/* The name that is meant: path, or where it leads as a link. False: errno. */
+/* The target of path: path itself, or the file to which it is a link. False: errno. */
 bool output_target(const char *path, char target[PATH_SIZE]);
 
-/* Could `path` be created or replaced? in_place: written into if it is there. If not, message says
- * why. Nothing is changed, and nothing is left behind. */
+/* True if `path` can be created or replaced, or with in_place be written into; else the message
+ * says why not. Nothing is changed, and nothing is left behind. */
 bool output_writable(const char *path, bool in_place, char *message);
 
-/* Keep a file that will be replaced again and again from other runs that would: until this process
- * ends, and those that it forks, output_lock of the same name fails for others. By a file beside
- * it, NAME.lock, that goes with the program; one that a killed program leaves behind locks
- * nothing. Where the file system has no locks, nothing is kept. */
+/* Lock a file that this program replaces again and again, against other runs that would replace
+ * it too: output_lock of the same name fails for them until this process, and those that it
+ * forks, have ended. The lock is on a file beside it, NAME.lock, which is removed at the end;
+ * one left by a killed program locks nothing. A file system without locks gives no protection. */
 bool output_lock(const char *path, char *message);
 /* Locks a folder into which several files are written; no lock file is made. */
 bool output_lock_folder(const char *folder, char *message);
 
-/* Make that `path` is there, or is not, outlast a power cut: flush the folder that it is in. Where
- * folders can't be flushed, nothing is done. */
+/* Flush the folder of `path`, so that its creation or removal survives a power cut. File systems
+ * that cannot flush folders are left alone. */
 void output_flush(const char *path);
 
 #endif

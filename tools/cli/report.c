@@ -23,7 +23,8 @@ static bool can_redraw(void) {
     return isatty(STDERR_FILENO) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
 }
 
-/* Where the power or the disk's room ended within a line, the next one begins a line of its own. */
+/* Ends a line that a power cut or a full disk left incomplete, so that the next one begins on
+ * its own. */
 static bool end_line(int log) {
     char last = '\n';
     off_t size = lseek(log, 0, SEEK_END);
@@ -77,7 +78,7 @@ void report_failed(report *r, const char *what) {
     warn(r->program, "%s: %s; the work goes on", what, strerror(reason));
 }
 
-/* Composed in memory, as one event may go to two places. */
+/* Composes the event in memory, since it may go to two places. */
 jsonl *event(report *r, const char *name) {
     if (r->log < 0 && !r->json) return NULL;
     r->event.length = 0;

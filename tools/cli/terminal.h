@@ -17,16 +17,16 @@
  * there is no descriptor left. */
 void terminal_open(void);
 
-/* Would it move the cursor, hide or reorder what stands beside it, or ring? -1, no code point,
- * would. A tab is no control. */
+/* True for control characters: those that move the cursor, ring, hide text or reorder it; and
+ * for -1, no code point. A tab is none. */
 bool is_control(int32_t code);
-enum { REPLACED = 0xFFFD }; /* what stands in its place */
+enum { REPLACED = 0xFFFD }; /* the replacement character */
 
 void put_code(FILE *out, int32_t code);               /* as UTF-8 */
 int put_clean(FILE *out, const char *text, int most); /* at most so many bytes of text (-1: all),
                                                        * without controls; returns columns */
 
-/* A sentence from the format, cleaned; lines: '\n' may stand in it. */
+/* Prints a formatted sentence without control characters; lines: newlines are kept. */
 void say_clean(FILE *out, bool lines, const char *format, va_list arguments);
 
 #endif

@@ -11,12 +11,13 @@
 /* A file that no option names. */
 typedef struct used_file {
     const char *name; /* for people */
-    const char *path; /* NULL: what is open as `descriptor` */
+    const char *path; /* NULL: the file open as `descriptor` */
     int descriptor;
     file_use use; /* USE_NONE: not used after all */
 } used_file;
 
-/* Exits: with 2 if two uses contradict each other, with 1 if an output can't be written. */
+/* Check all uses of files. Exits with 2 if two contradict each other, with 1 if an output cannot
+ * be written. */
 void check_uses(const program *p, const used_file *more, int n);
 
 #endif

@@ -228,7 +228,7 @@ static wf_layout layout_of(const settings *set) {
     return set->weights == 1 ? WF_PANELS_INT8 : WF_ROW_MAJOR;
 }
 
-/* Packed before it is loaded, a model is written as it is kept. */
+/* Packs the leaves before loading, so that each is written once, in its final layout. */
 static wf_model *repacked(const settings *set, const wf_file *f) {
     char message[WF_MESSAGE], text[WF_MESSAGE];
     if (set->weights < 0)

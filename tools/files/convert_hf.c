@@ -93,7 +93,7 @@ typedef struct destination {
     const char *folder;
     bool made, overwrites; /* the folder is new; files of a model are replaced */
     char *own;             /* the names in UNFINISHED, each with a line break; "" */
-    int written;           /* files that it has begun to write, of `names` */
+    int written;           /* files already begun: entries of `names` */
     const char *names[MOST_FILES];
 } destination;
 

@@ -250,7 +250,7 @@ static void show_tensors(const wf_file *f) {
     show_summary(f, parameters, moments, bytes, finite);
 }
 
-/* Files from elsewhere have no configuration to be read: that is said, and is no failure. */
+/* Files of other programs have no configuration: a message says so, and it is no failure. */
 static void show_configuration(const wf_file *f) {
     char text[WF_MESSAGE], message[WF_MESSAGE];
     if (json) return;

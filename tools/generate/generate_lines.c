@@ -27,7 +27,7 @@ static void *room_for(const job *j, size_t n, size_t size) {
 
 /* ---- references ------------------------------------------------------------------------------ */
 
-/* The lines of a file from where it stands; -1: it is packed, a pipe or the like. */
+/* Counts the remaining lines of a file; -1: it is a pipe or the like. */
 static int64_t count_lines(const text_input *in) {
     static char part[1 << 16];
     struct stat s;
@@ -90,7 +90,7 @@ typedef struct batch_rows {
     int64_t *index; /* of the line, for draws */
 } batch_rows;
 
-/* Where a sentence stands in the window, for sorting. */
+/* The place of a sentence in the window, for sorting. */
 typedef struct place {
     int64_t src_length, tgt_length, index;
 } place;
@@ -254,7 +254,7 @@ static int64_t read_target(job *j, const char *text, size_t bytes, int32_t *ids,
     return n + o->n_forced;
 }
 
-/* A line that is too long has no answer. */
+/* Gives a line that is too long an empty answer. */
 static void skip(sentence *s) {
     s->src_length = s->tgt_length = 0;
     s->done = s->skipped = true;
@@ -319,7 +319,7 @@ static void add_line(job *j, char *line, size_t bytes) {
     add_sentence(j, line, bytes, part ? part + 1 : 0, false);
 }
 
-/* The input has more lines than there are references: how many? */
+/* Refuses input with more lines than references, after counting them. */
 static _Noreturn void refuse_surplus(job *j) {
     char *line;
     answer_window(j);

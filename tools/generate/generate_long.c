@@ -46,7 +46,7 @@ static int64_t kept_in_row(const job *j, int64_t most) {
     return wanted < (double)(most - half) ? most - (int64_t)wanted : half;
 }
 
-/* The ids [n] of a line, of which at most `most` are kept in `to`; how many. */
+/* Copies at most `most` of the ids [n] of a line to `to`, and returns their number. */
 static int64_t crop(const job *j, int side, const int32_t *ids, int64_t n, int32_t *to,
                     int64_t most) {
     if (side == SIDE_SRC && !j->model->src) {
@@ -83,7 +83,7 @@ int64_t shorten_target(job *j, int64_t n, int64_t most) {
 
 /* ---- splitting ------------------------------------------------------------------------------- */
 
-/* How many tokens the first n bytes have. */
+/* The number of tokens of the first n bytes. */
 static int64_t tokens_of(job *j, char *line, size_t n) {
     char message[WF_MESSAGE], after = line[n];
     line[n] = '\0';
@@ -93,7 +93,7 @@ static int64_t tokens_of(job *j, char *line, size_t n) {
     return tokens;
 }
 
-/* Where the character, or the token id, that `at` is in has ended. */
+/* The end of the character, or of the token id, in which `at` lies. */
 static size_t boundary(const job *j, const char *line, size_t bytes, size_t at) {
     if (at >= bytes) return bytes;
     while (at < bytes && wf_utf8_continues(line[at])) at++;
@@ -121,8 +121,8 @@ static size_t longest_that_fits(job *j, char *line, size_t bytes, int64_t most) 
     }
 }
 
-/* Does a sentence end before `at`? By a full stop and the like before a space, or an ideographic
- * one. */
+/* True if a sentence ends before `at`: by a full stop or the like and a space, or by an
+ * ideographic full stop. */
 static bool sentence_ends(const char *line, size_t at) {
     static const char *const stops[] = { "\xE3\x80\x82", "\xEF\xBC\x81", "\xEF\xBC\x9F" };
     if (at > 0 && strchr(" \t", line[at]) && strchr(".!?;:", line[at - 1])) return true;
