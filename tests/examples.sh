@@ -59,7 +59,7 @@ for example in *.c *.cpp; do
     (cd "$folder/run" && LD_LIBRARY_PATH=$libraries "./$name") || fail "$name did not reach what it is there to show"
 done
 for n in 1 2 4; do
-    (cd "$folder/run" && LD_LIBRARY_PATH=$libraries ./ranks $n ranks.$n) || fail "ranks with $n processes"
-    cmp "$folder/run/ranks.1" "$folder/run/ranks.$n" || fail "$n processes do not write the file of one"
+    (cd "$folder/run" && LD_LIBRARY_PATH=$libraries ./data_parallel $n file.$n) || fail "data_parallel with $n processes"
+    cmp "$folder/run/file.1" "$folder/run/file.$n" || fail "$n processes do not write the file of one"
 done
 echo "examples: all reach what they say"

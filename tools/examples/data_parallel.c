@@ -1,10 +1,10 @@
-/* ranks.c - a training of one's own graph on several processes of this machine: data-parallel, with the
+/* data_parallel.c - a training of one's own graph on several processes of this machine: data-parallel, with the
  * optimizer's state sharded among them (ZeRO-1). The file has the same bytes for any number of them.
  *
  * Shows wf_trainer_options.transport, the one option by which a training on several ranks differs, and
  * wf_processes_run. A program under MPI passes its own wf_transport instead.
  *
- * usage: ranks [PROCESSES [FILE]]     try 1, 2 and 4, and compare the files */
+ * usage: data_parallel [PROCESSES [FILE]]     try 1, 2 and 4, and compare the files */
 #include <stdio.h>
 #include <stdlib.h>
 #include <weft/weft.h>
@@ -56,7 +56,7 @@ static int run(wf_transport *ranks, void *path) {
 int main(int argc, char **argv) {
     int processes = argc > 1 ? atoi(argv[1]) : 2;
     wf_processes_result cause;
-    char usual[] = "ranks.safetensors", *path = argc > 2 ? argv[2] : usual;
+    char usual[] = "data_parallel.safetensors", *path = argc > 2 ? argv[2] : usual;
     int code = wf_processes_run(processes, run, path, exit, &cause);
     if (code) fprintf(stderr, "%s\n", cause.why);
     return code;
