@@ -220,9 +220,17 @@ bool wf_fetch_real(wf_plan *p, const wf_tensor *x, double *out) {
     return ok;
 }
 
+/* The plan of averages takes its memory before an update begins: one that fails has then changed nothing. */
+static bool prepare_average(wf_trainer *t) {
+    double rate = 0;
+    return !t->average || wf_feed_reals(t->average, t->optimizer.average_rate, &rate, 1) ||
+           wf_trainer_failed(t, wf_plan_error(t->average));
+}
+
 bool wf_trainer_begin(wf_trainer *t, int64_t micro_batches, int64_t *from, int64_t *to) {
     if (!wf_trainer_ok(t)) return false;
     t->error[0] = '\0';
+    if (!prepare_average(t)) return false;
     if (micro_batches < 1 || micro_batches > t->most)
         return wf_trainer_failed(t,
                                  "an update has at least one micro-batch, and at most as many as "

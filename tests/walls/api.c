@@ -114,9 +114,11 @@ static bool record(void) {
     return true;
 }
 
-/* A trainer that could not be made has left its nodes in the graph: it takes another one. */
+/* A trainer that could not be made has left its nodes in the graph: it takes another one. That model's number of nodes
+ * is no part of this step's result. */
 static bool plan_training(void) {
     if (w.trainer && !record()) return false;
+    w.result = 0;
     const wf_model *m = w.model;
     wf_trainer_options o = { .optimizer = wf_optimizer_defaults(WF_ADAM),
                              .schedule = { .peak = 1e-2 },

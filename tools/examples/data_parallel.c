@@ -43,7 +43,7 @@ static int run(wf_transport *ranks, void *path) {
     options.micro_batches = MICRO_BATCHES;
     options.transport = ranks;
     wf_trainer *t = wf_trainer_new(g, r.loss, r.count, &options);
-    wf_progress now = { 0 };
+    wf_progress now;
     bool ok = wf_trainer_ok(t);
     while (ok && wf_trainer_steps(t) < STEPS) ok = train(t, images, labels, &now);
     ok = ok && wf_trainer_save(t, (const char *)path, NULL, 0);
