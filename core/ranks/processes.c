@@ -183,7 +183,7 @@ static void check_heartbeats(struct run *r, double passed) {
         r->silent[rank] = heartbeats == r->heartbeats[rank] ? r->silent[rank] + passed : 0;
         r->heartbeats[rank] = heartbeats;
         if (r->pid[rank] && r->silent[rank] > HEARTBEAT_TIMEOUT)
-            report_failure(r, rank, WF_HUNG, 0, "rank %d has not lived for %.0f seconds", rank,
+            report_failure(r, rank, WF_HUNG, 0, "rank %d sent no heartbeat for %.0f seconds", rank,
                            HEARTBEAT_TIMEOUT);
     }
 }

@@ -24,7 +24,7 @@ breaks() {
     echo "$1: exit $code"
 }
 breaks fail 5 'the disk is full'
-breaks stop 124 'rank 2 has not lived for 15 seconds'
+breaks stop 124 'rank 2 sent no heartbeat for 15 seconds'
 breaks code 21 ''
 breaks kill '137|9' ''
 echo "mpi: all is right"

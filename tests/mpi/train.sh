@@ -70,7 +70,7 @@ until [ -e endless ]; do sleep 0.1; done
 kill -STOP "$(cat pid.1)"
 code=0
 wait $mpirun || code=$?
-[ $code = 124 ] && [ "$(grep -c '^train: rank 1 has not lived' err)" = 1 ] || fail "a rank that stands still: exit $code"
+[ $code = 124 ] && [ "$(grep -c '^train: rank 1 sent no heartbeat' err)" = 1 ] || fail "a rank that stands still: exit $code"
 echo "exit $code: a rank that stands still"
 
 "$tools/train-mpi" --help > out 2> err || fail help

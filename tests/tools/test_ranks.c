@@ -269,7 +269,7 @@ TEST_ROWS(a_killed_rank_ends_all, 3) {
 
 TEST(a_stopped_rank_ends_all) {
     run(THREE "kill -STOP $(rank 2); wait $first; echo $?");
-    expect_an_end(124, "rank 1 has not lived for 10 seconds", true);
+    expect_an_end(124, "rank 1 sent no heartbeat for 10 seconds", true);
     expect_to_go_on(4);
 }
 

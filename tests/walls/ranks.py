@@ -99,7 +99,7 @@ def strike(dice, kind, p):
         os.kill(victim, signal.SIGKILL if kind == "kill" else signal.SIGSTOP)
         rank = ranks.index(victim)
         return ((137,), f"rank {rank} was killed by signal 9") if kind == "kill" else (
-            (124,), f"rank {rank} has not lived for 10 seconds")
+            (124,), f"rank {rank} sent no heartbeat for 10 seconds")
     number = signal.SIGKILL if kind == "orphan" else signal.SIGTERM
     p.send_signal(number)
     return (-number, 128 + number), ""

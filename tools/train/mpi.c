@@ -186,7 +186,7 @@ static void hear_beats(struct beats *b) {
 
 static void hung(int rank) {
     char why[80];
-    snprintf(why, sizeof why, "rank %d has not lived for %.0f seconds", rank, SILENCE);
+    snprintf(why, sizeof why, "rank %d sent no heartbeat for %.0f seconds", rank, SILENCE);
     fail(&mpi.transport, WF_HUNG, why);
 }
 

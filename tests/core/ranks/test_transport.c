@@ -205,7 +205,7 @@ static int one_is_stopped(wf_transport *t, void *user) {
 
 TEST(a_hang_ends_all) {
     ck_assert_int_eq(run_ranks(3, one_is_stopped), WF_HUNG);
-    expect_cause(0, WF_HUNG, "rank 0 has not lived for 10 seconds");
+    expect_cause(0, WF_HUNG, "rank 0 sent no heartbeat for 10 seconds");
     expect_told(2, 3, WF_HUNG, cause.why);
 }
 
