@@ -80,7 +80,7 @@ void json_bytes(jsonl *out, const char *value, size_t bytes) {
     while (at < bytes) {
         size_t begin = at;
         int32_t c = wf_utf8_next(value, bytes, &at);
-        if (c == '"' || c == '\\' || c == '\t' || is_control(c))
+        if (c == '"' || c == '\\' || c == '\t' || is_control(c) || (c == '<' && out && out->html))
             escape(out, c);
         else
             put(out, value + begin, at - begin);
@@ -92,10 +92,30 @@ void json_string(jsonl *out, const char *value) {
     json_bytes(out, value, strlen(value));
 }
 
+void json_item(jsonl *out) {
+    if (!out) return;
+    if (!out->fresh) put(out, ",", 1);
+    out->fresh = false;
+}
+
 void json_key(jsonl *out, const char *key) {
-    put(out, ",", 1);
+    json_item(out);
     json_string(out, key);
     put(out, ":", 1);
+}
+
+void json_open(jsonl *out, const char *key, char bracket) {
+    if (key)
+        json_key(out, key);
+    else
+        json_item(out);
+    put(out, &bracket, 1);
+    if (out) out->fresh = true;
+}
+
+void json_close(jsonl *out, char bracket) {
+    put(out, &bracket, 1);
+    if (out) out->fresh = false;
 }
 
 void json_begin(jsonl *out, const char *event) {

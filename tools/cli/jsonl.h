@@ -19,10 +19,16 @@ typedef struct jsonl {
     char *text;
     size_t length, capacity;
     bool failed; /* no memory for all of it, or the stream has failed: errno at the first time */
+    bool html;   /* strings escape '<': the text may stand in an HTML script element */
+    bool fresh;  /* an object or array was opened last: no comma is due */
 } jsonl;
 
 void json_begin(jsonl *out, const char *event);
 void json_key(jsonl *out, const char *key); /* a value of your own follows */
+/* A nested object, bracket '{', or array, '['; key NULL: in an array. */
+void json_open(jsonl *out, const char *key, char bracket);
+void json_close(jsonl *out, char bracket); /* the closing one */
+void json_item(jsonl *out);                /* in an array: a value of your own follows */
 void json_int(jsonl *out, const char *key, int64_t value);
 void json_real(jsonl *out, const char *key, double value);
 void json_bool(jsonl *out, const char *key, bool value);
