@@ -43,6 +43,32 @@ typedef enum { WF_STOP_SURE, WF_STOP_FULL, WF_STOP_PRESENT, WF_STOP_LONGEST } wf
  * end token, and its length does not count one. */
 typedef enum { WF_LIMIT_END, WF_LIMIT_FREE_END, WF_LIMIT_NO_END } wf_limit_rule;
 
+/* The fate of a continuation, which is a live hypothesis with one more token: it is live in the
+ * next step; it ended, as its token is the end; its total is worse than that of as many as may go on;
+ * or it would be live, but the search of its sentence is done. */
+typedef enum { WF_FATE_LIVE, WF_FATE_ENDED, WF_FATE_WORSE, WF_FATE_STOPPED } wf_fate;
+typedef struct wf_continuation {
+    int parent; /* which live hypothesis of the step */
+    int32_t token;
+    double log_prob, total; /* of the token, after the rules; of the hypothesis */
+    double score;           /* if it ended: total divided by the penalty */
+    bool cut;               /* if it ended: as wf_hypothesis says */
+    wf_fate fate;
+} wf_continuation;
+/* One step of the search of one sentence. The k-th continuation that is live becomes the k-th live
+ * hypothesis of the next step; at first there is one, or of a sample all draws share one. Pointers
+ * are valid during the call. */
+typedef struct wf_search_step {
+    int sentence;   /* its place in the batch */
+    int64_t length; /* of its live hypotheses, in tokens */
+    int n_live;
+    const void *const *logits; /* [n_live] of [V], in the graph's real type: those of the model */
+    const void *const *ranked; /* and with the rules applied: -inf of a token that may not come */
+    const double *normaliser;  /* [n_live] log(sum exp(logits)) */
+    int n; /* best total first: up to 2 of the beam and as many that are worse */
+    const wf_continuation *continuations;
+} wf_search_step;
+
 typedef struct wf_decode_options {
     int beam; /* hypotheses that go on at every step, 1..1024; 1: the likeliest token (greedy) */
     wf_length_penalty penalty;
@@ -81,6 +107,9 @@ typedef struct wf_decode_options {
      * and fails. NULL: nobody listens. */
     bool (*heard)(void *listener, int sentence, int32_t token);
     void *listener;
+    /* Called with every step of the search of every sentence, after its decision; for pictures. It
+     * changes no result. false: wf_decode stops and fails. NULL: nobody watches. */
+    bool (*watched)(void *listener, const wf_search_step *step);
 } wf_decode_options;
 WF_API wf_decode_options wf_decode_defaults(void); /* greedy, a 1, b 10; what multiplies, 1 */
 

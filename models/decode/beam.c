@@ -100,6 +100,14 @@ static bool closes(const search *q, const sentence *s) {
     return q->o->at_limit == WF_LIMIT_NO_END && wf_length_of(q, s) + 1 == s->limit;
 }
 
+/* The continuations after those that were looked at, if somebody watches. */
+static void note_worse(const search *q, const sentence *s) {
+    for (int parent; wf_watch_wants(q) && (parent = best_head(q, s)) >= 0;) {
+        const candidate *c = &wf_candidates_of(q, &s->live[parent])[q->heads[parent]++];
+        wf_watch_note(q, s, parent, c, WF_FATE_WORSE);
+    }
+}
+
 int wf_beam_advance(search *q, sentence *s) {
     int n = 0;
     bool last = closes(q, s);
@@ -109,10 +117,16 @@ int wf_beam_advance(search *q, sentence *s) {
         if (parent < 0) break;
         const live *h = &s->live[parent];
         const candidate *c = &wf_candidates_of(q, h)[q->heads[parent]++];
-        if (c->token != q->d->model->end_id)
+        bool ends = c->token == q->d->model->end_id;
+        wf_watch_note(q, s, parent, c,
+                      !ends             ? WF_FATE_LIVE
+                      : rank < q->width ? WF_FATE_ENDED
+                                        : WF_FATE_WORSE);
+        if (!ends)
             q->next[n++] = (child){ parent, 0, c->token, c->log_prob, total_of(h, c) };
         else if (rank < q->width)
             end(q, s, h, c);
     }
+    note_worse(q, s);
     return !last && done(q, s, n) ? 0 : n;
 }

@@ -6,6 +6,7 @@
  * beam.c            extends the likeliest hypotheses
  * sample.c          or draws tokens at random
  * rules.c           changes logits by the tokens so far: repetition, the end
+ * watch.c           tells a listener what each step ranks and decides
  * candidates.c      finds the likeliest tokens of a row of logits
  * decode_results.c  writes the results
  * score.c           the log-probabilities of given outputs
@@ -128,6 +129,16 @@ typedef struct child { /* a live hypothesis extended by one token */
     double log_prob, total;
 } child;
 
+/* The step that is told to options.watched. */
+typedef struct watch {
+    int n;
+    wf_continuation *continuations; /* [n] */
+    const void **logits;            /* [width] */
+    void **ranked;                  /* [width], into rows */
+    double *normaliser;             /* [width] */
+    char *rows;
+} watch;
+
 typedef struct search {
     wf_decoder *d;
     const wf_decode_options *o;
@@ -158,6 +169,7 @@ typedef struct search {
     char *scratch;
     /* bytes of a piece, and of its part for drawing */
     size_t stride, drawing;
+    watch *watch; /* NULL: nobody watches */
 } search;
 
 /* The tokens of each live hypothesis so far; below 0 while the sentence still reads its prompt. */
@@ -178,6 +190,16 @@ int wf_sample_advance(search *q, sentence *s);
 void wf_draw_tokens(const search *q, const logit_row *r, double normaliser, const sentence *s,
                     int first, int n, char *scratch, candidate *out);
 size_t wf_draw_scratch(int64_t vocab); /* bytes */
+
+/* ---- watch.c --------------------------------------------------------------------------------- */
+
+bool wf_watch_open(search *q); /* false: out of memory */
+void wf_watch_close(search *q);
+bool wf_watch_wants(const search *q); /* is there a listener, and room for a continuation? */
+void wf_watch_note(const search *q, const sentence *s, int parent, const candidate *c,
+                   wf_fate fate);
+/* Tells the step of a sentence that goes on with n hypotheses. False: the listener stops. */
+bool wf_watch_step(search *q, const sentence *s, int n);
 
 /* ---- rules.c --------------------------------------------------------------------------------- */
 

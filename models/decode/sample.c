@@ -188,7 +188,9 @@ int wf_sample_advance(search *q, sentence *s) {
         for (int k = 0; k < q->n_candidates[h->row]; k++) {
             const candidate *c = &wf_candidates_of(q, h)[k];
             child next = { i, h->sample + k, c->token, c->log_prob, h->total + c->log_prob };
-            if (c->token != q->d->model->end_id)
+            bool ends = c->token == q->d->model->end_id;
+            wf_watch_note(q, s, i, c, ends ? WF_FATE_ENDED : WF_FATE_LIVE);
+            if (!ends)
                 q->next[n++] = next;
             else {
                 wf_end_hypothesis(q, s, h, c, next.sample);

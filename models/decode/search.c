@@ -24,6 +24,7 @@ static void close_search(search *q) {
     free(q->from_before), free(q->ids_before);
     free(q->candidates), free(q->n_candidates), free(q->cut), free(q->next), free(q->heads);
     free(q->open[0]), free(q->open[1]), free(q->scratch);
+    wf_watch_close(q);
 }
 
 static bool allocate(search *q) {
@@ -48,7 +49,7 @@ static bool allocate(search *q) {
     q->scratch = malloc((size_t)threads * q->stride + 1);
     return q->sentences && q->all_live && q->all_ended && q->owner && q->from && q->ids &&
            q->from_before && q->ids_before && q->candidates && q->n_candidates && q->cut &&
-           q->next && q->heads && q->open[0] && q->open[1] && q->scratch;
+           q->next && q->heads && q->open[0] && q->open[1] && q->scratch && wf_watch_open(q);
 }
 
 static int64_t limit_of(const search *q, int64_t n) {
@@ -314,7 +315,7 @@ static bool advance(search *q) {
             continue;
         }
         int n = (q->o->sample ? wf_sample_advance : wf_beam_advance)(q, s);
-        if (!replace(q, s, n)) return false;
+        if (!wf_watch_step(q, s, n) || !replace(q, s, n)) return false;
     }
     for (int row = 0; row < q->rows; row++) nobody += q->owner[row] < 0;
     bool other = q->rows > before || 4 * nobody >= q->rows; /* rows of other sentences */

@@ -327,6 +327,15 @@ bool (*draw_heard(world *w, int place))(void *, int, int32_t) {
     return absent(w, place) ? NULL : heard;
 }
 
+static bool watched(void *listener, const wf_search_step *step) {
+    ck_assert(step->n_live > 0 && step->n > 0 && isfinite(step->normaliser[0]));
+    return dice(listener, 8) > 0;
+}
+
+bool (*draw_watched(world *w, int place))(void *, const wf_search_step *) {
+    return absent(w, place) ? NULL : watched;
+}
+
 static bool begin_folder(void *user, const char *const *names, int n, char *message) {
     snprintf(message, WF_MESSAGE, "refused");
     return n > 0 && names[0] && dice(user, 4) > 0;

@@ -97,7 +97,7 @@ BEGUN = set('''wf_pool_options wf_stft_options wf_mel_options wf_block_options w
     wf_adam_options wf_rmsprop_options wf_lion_options wf_conv_options wf_trainer_options'''.split())
 ALWAYS = {'pool', 'user', 'listener', 'put'}  # fields that options are of no use without
 CALLBACKS = {'call': 'told', 'hook': 'hook', 'keep': 'keep', 'each': 'each', 'trains': 'keep', 'on_param': 'hook',
-             'heard': 'heard', 'begin': 'begin_folder', 'put': 'put_file', 'next': 'next_line', 'fill': None}
+             'heard': 'heard', 'watched': 'watched', 'begin': 'begin_folder', 'put': 'put_file', 'next': 'next_line', 'fill': None}
 MAY_BE_NULL = set('''wf_find wf_node wf_computed_in wf_file_meta wf_tokenizer_piece wf_named wf_scope wf_scope_push
     wf_rotary_positions wf_rotary_positions_at wf_format_real'''.split())
 

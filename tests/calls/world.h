@@ -127,6 +127,7 @@ wf_tensor *(*draw_hook(world *w, int place))(void *user, wf_tensor *param);
 bool (*draw_keep(world *w, int place))(void *user, const wf_tensor *leaf);
 void (*draw_each(world *w, int place))(void *user, const wf_load_item *item);
 bool (*draw_heard(world *w, int place))(void *listener, int sentence, int32_t token);
+bool (*draw_watched(world *w, int place))(void *listener, const wf_search_step *step);
 bool (*draw_begin_folder(world *w, int place))(void *user, const char *const *names, int n,
                                                char *message);
 bool (*draw_put_file(world *w, int place))(void *user, const char *name, const void *bytes,

@@ -155,7 +155,7 @@ class Options(ctypes.Structure):  # wf_decode_options, models/decode.h
                 ("repetition_penalty", ctypes.c_double), ("decay_start", ctypes.c_int64), ("decay", ctypes.c_double),
                 ("renormalize", ctypes.c_bool), ("sample", ctypes.c_bool), ("top_k", ctypes.c_int), ("top_p", ctypes.c_double),
                 ("temperature", ctypes.c_double), ("seed", ctypes.c_uint64), ("heard", ctypes.c_void_p),
-                ("listener", ctypes.c_void_p)]
+                ("listener", ctypes.c_void_p), ("watched", ctypes.c_void_p)]
 
 
 class Hypothesis(ctypes.Structure):

@@ -109,12 +109,11 @@ TEST(strings_come_back_and_end_no_script) {
     struct wf_json j;
     bool first = true, item = true;
     ck_assert(wf_json_begin(&j, json, strlen(json)));
-    ck_assert(wf_json_expect(&j, '{'));
     ck_assert(wf_json_key(&j, &first, &s));
     ck_assert_str_eq(s, "title");
     ck_assert(wf_json_string(&j, &s));
     ck_assert_str_eq(s, "a & b </title><script>");
-    ck_assert(wf_json_key(&j, &first, &s) && wf_json_expect(&j, '['));
+    ck_assert(wf_json_key(&j, &first, &s));
     for (int i = 0; i < COUNT_OF(nasty); i++) {
         ck_assert(wf_json_item(&j, &item) && wf_json_string(&j, &s));
         ck_assert_str_eq(s, nasty[i]);
