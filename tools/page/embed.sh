@@ -8,13 +8,6 @@ echo "/* Made by tools/page/embed.sh. */"
 echo '#include "tools/page/page.h"'
 echo "const char *const page_$name[] = {"
 # A question mark is escaped because ?? and another character are one character of C.
-LC_ALL=C awk '{
-    gsub(/\\/, "\\\\")
-    gsub(/"/, "\\\"")
-    gsub(/\?/, "\\?")
-    gsub(/\t/, "\\t")
-    gsub(/\r/, "")
-    printf "    \"%s\\n\",\n", $0
-}' "$1"
+LC_ALL=C sed -e 's/[\\"?]/\\&/g' -e 's/^/    "/' -e 's/$/\\n",/' "$1"
 echo '    0,'
 echo '};'

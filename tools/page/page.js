@@ -13,9 +13,9 @@ const main = document.querySelector("main");
 
 function fill(node, attributes, children) {
   for (const [key, value] of Object.entries(attributes || {})) {
-    if (value === null || value === undefined || value === false) continue;
+    if (value === null || value === undefined || (value === false && !key.startsWith("aria-"))) continue;
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else node.setAttribute(key, value === true ? "" : value);
+    else node.setAttribute(key, value === true && !key.startsWith("aria-") ? "" : value);
   }
   node.append(...children.flat().filter(child => child !== null && child !== undefined));
   return node;
