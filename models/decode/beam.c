@@ -102,7 +102,9 @@ static bool closes(const search *q, const sentence *s) {
 
 /* The continuations after those that were looked at, if somebody watches. */
 static void note_worse(const search *q, const sentence *s) {
-    for (int parent; wf_watch_wants(q) && (parent = best_head(q, s)) >= 0;) {
+    for (int i = 0; wf_watch_wants(q) && i < q->width; i++) {
+        int parent = best_head(q, s);
+        if (parent < 0) return;
         const candidate *c = &wf_candidates_of(q, &s->live[parent])[q->heads[parent]++];
         wf_watch_note(q, s, parent, c, WF_FATE_WORSE);
     }

@@ -48,7 +48,9 @@ TEST(assets_are_the_files_to_the_byte) {
         const char *file;
         const char *const *lines;
     } assets[] = { { "tools/page/page.css", page_page_css },
-                   { "tools/page/page.js", page_page_js } };
+                   { "tools/page/page.js", page_page_js },
+                   { "tools/page/explain.css", page_explain_css },
+                   { "tools/page/explain.js", page_explain_js } };
     for (int i = 0; i < COUNT_OF(assets); i++) {
         char path[512];
         FILE *f = fopen(source_path(assets[i].file, path, sizeof path), "r");

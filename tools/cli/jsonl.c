@@ -88,6 +88,22 @@ void json_bytes(jsonl *out, const char *value, size_t bytes) {
     put(out, "\"", 1);
 }
 
+void json_base64(jsonl *out, const void *bytes, size_t n) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *from = bytes;
+    put(out, "\"", 1);
+    for (size_t i = 0; i < n; i += 3) {
+        unsigned word = (unsigned)from[i] << 16;
+        if (i + 1 < n) word |= (unsigned)from[i + 1] << 8;
+        if (i + 2 < n) word |= from[i + 2];
+        char text[4] = { digits[word >> 18], digits[word >> 12 & 63], digits[word >> 6 & 63],
+                         digits[word & 63] };
+        for (size_t k = n - i + 1; k < 4; k++) text[k] = '=';
+        put(out, text, 4);
+    }
+    put(out, "\"", 1);
+}
+
 void json_string(jsonl *out, const char *value) {
     json_bytes(out, value, strlen(value));
 }

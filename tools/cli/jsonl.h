@@ -42,6 +42,8 @@ void json_number(jsonl *out, double value);
 /* Quoted; what is not UTF-8 becomes U+FFFD, and what a terminal would obey is escaped. */
 void json_string(jsonl *out, const char *value);
 void json_bytes(jsonl *out, const char *value, size_t bytes); /* the same, zeros among them */
+/* Bytes as a string in base64 (RFC 4648). */
+void json_base64(jsonl *out, const void *bytes, size_t n);
 /* Anything, at most 60 bytes of it. */
 void json_raw(jsonl *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -53,8 +53,7 @@ bool attention_is_svg(const char *path) {
     return suffix && strcmp(suffix, ".svg") == 0;
 }
 
-/* The weights [1, H, rows, columns] of one layer, malloc'ed; NULL: none to be had. */
-static float *weights_of(attention *a, const wf_tensor *weights, int64_t shape[WF_MAX_DIMS]) {
+float *attention_weights(attention *a, const wf_tensor *weights, int64_t shape[WF_MAX_DIMS]) {
     float *values = NULL;
     size_t bytes = wf_bound_bytes(a->plan, weights);
     if (wf_bound_shape(a->plan, weights, shape) == 4) values = malloc(bytes);
@@ -76,7 +75,7 @@ static bool map_json(attention *a, const wf_attention_map *map, jsonl *out) {
     json_raw(out, "[");
     for (int64_t layer = 0; layer < map->layers; layer++) {
         int64_t shape[WF_MAX_DIMS];
-        float *w = weights_of(a, map->weights[layer], shape);
+        float *w = attention_weights(a, map->weights[layer], shape);
         if (!w) return false;
         for (int64_t h = 0; h < shape[1]; h++) {
             json_raw(out, h ? "," : layer ? ",[" : "[");
@@ -133,7 +132,7 @@ int64_t attention_columns(const attention *a) {
 
 float *attention_picture(attention *a, int64_t *heads) {
     int64_t shape[WF_MAX_DIMS], columns = attention_columns(a);
-    float *w = weights_of(a, pictured(a)->weights[pictured(a)->layers - 1], shape);
+    float *w = attention_weights(a, pictured(a)->weights[pictured(a)->layers - 1], shape);
     if (!w) return NULL;
     int64_t skipped = shape[2] - a->t; /* rows of a source in one row */
     *heads = shape[1];

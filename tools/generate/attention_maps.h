@@ -38,6 +38,9 @@ bool attention_json(attention *a, jsonl *out); /* all weights as one object on o
 bool attention_svg(attention *a, FILE *out);   /* the last layer's, every head */
 bool attention_text(attention *a, FILE *out);  /* the same, the mean of its heads */
 
+/* The weights [1, H, rows, columns] of one layer, to be freed; NULL: none to be had. */
+float *attention_weights(attention *a, const wf_tensor *weights, int64_t shape[WF_MAX_DIMS]);
+
 /* ---- for the pictures ------------------------------------------------------------------------ */
 
 /* The last layer's weights [heads, t, columns], to be freed: those of the cross-attention, or of

@@ -68,6 +68,11 @@ static option rows[] = {
            "write attention weights: all of them as JSON, an object for each line. If the name "
            "ends in .svg: a picture of the last layer for the first line. - draws each line's "
            "weights on stderr"),
+    OUTPUT(
+        "explain", told.explain,
+        "write an HTML page about the one line of input: its pieces, the beam as a tree, the ten "
+        "likeliest tokens of each step, all attention, and the numbers of every node. A browser "
+        "opens the file without a network"),
     FLAG("raw", told.raw,
          "write line breaks within an output unescaped. By default they are written as \\n and "
          "\\r, and tabs in columns as \\t, so that each line of input has one line of output. With "
@@ -167,6 +172,7 @@ static program self = {
         "  generate --model de-en.safetensors --sample --top-p 0.9 --seed 7 < news.de\n"
         "  generate --model book.safetensors --prompt \"Once upon\" --sample --stream\n"
         "  echo \"ein Haus\" | generate --model de-en.safetensors --attention heat-map.svg\n"
+        "  echo \"ein Haus\" | generate --model de-en.safetensors --explain page.html\n"
         "  printf '7 3 9\\t3 7 9\\n' | generate --model sort.safetensors --score --json\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
@@ -183,6 +189,8 @@ static void check_files(settings *set) {
     used_file input = { "stdin", NULL, STDIN_FILENO, named ? USE_NONE : USE_INPUT };
     set->draw = set->attention && strcmp(set->attention, "-") == 0;
     if (set->draw) set->attention = NULL;
+    if (set->explain && strcmp(set->explain, "-") == 0)
+        usage_error(&self, "--explain - is no file for a browser: name one, as page.html");
     check_uses(&self, &input, 1);
 }
 
@@ -192,7 +200,8 @@ static void check_files(settings *set) {
 static void open_outputs(job *j) {
     char message[WF_MESSAGE];
     if ((j->set->output && !output_open(&j->result, j->set->output, message)) ||
-        (j->set->attention && !output_open(&j->picture, j->set->attention, message)))
+        (j->set->attention && !output_open(&j->picture, j->set->attention, message)) ||
+        (j->set->explain && !output_open(&j->page, j->set->explain, message)))
         fail(&self, "%s", message);
     j->out = j->set->output ? j->result.stream : stdout;
     j->line.stream = j->out;
@@ -271,12 +280,14 @@ static void open_job(job *j, settings *set) {
     open_references(j);
     open_outputs(j);
     open_stream(j);
+    open_explanation(j);
 }
 
 static void close_job(job *j) {
     close_window(j);
     free(j->joined);
     attention_free(&j->attention);
+    close_explanation(j);
     free(j->stream.ids);
     language_close(&j->language);
     wf_decoder_free(j->decoder);
@@ -317,9 +328,18 @@ static void keep_old_picture(job *j) {
     j->picture.stream = NULL;
 }
 
+/* The page is whole, or an old one stays. */
+static int close_page(job *j) {
+    if (!j->set->explain) return EXIT_DONE;
+    if (explanation_written(j)) return close_output(&j->page);
+    warn(&self, "%s is not written: there is no output to explain", j->set->explain);
+    output_discard(&j->page);
+    return EXIT_FAILED;
+}
+
 static int close_outputs(job *j) {
     keep_old_picture(j);
-    int status = close_output(&j->picture) | close_output(&j->result);
+    int status = close_output(&j->picture) | close_page(j) | close_output(&j->result);
     json_free(&j->line), json_free(&j->weights);
     return close_stdout(&self, status);
 }

@@ -5,7 +5,8 @@
  * generate_long.c    lines that are longer than the model reads
  * generate_lines.c   lines in, sorted by length and cut into batches; results out, in order
  * generate_output.c  a result as text or JSON; the comparison with references
- * generate_stream.c  text as it is made */
+ * generate_stream.c  text as it is made
+ * explain.c          the page of --explain: explain.h */
 #ifndef WEFT_TOOLS_GENERATE_GENERATE_H
 #define WEFT_TOOLS_GENERATE_GENERATE_H
 
@@ -26,7 +27,7 @@
 enum { LONG_CROP, LONG_SPLIT, LONG_SKIP, LONG_STOP }; /* the words of --long-lines */
 
 typedef struct settings {
-    const char *model, *input, *output, *attention, *reference;
+    const char *model, *input, *output, *attention, *reference, *explain;
     /* the prompt that replaces the input lines; or NULL */
     const char *prompt;
     const char *source_language, *target_language; /* or NULL */
@@ -42,6 +43,8 @@ typedef struct settings {
     int penalty, stop, at_limit, weights, long_lines; /* indices into the words of each choice */
 } settings;
 
+typedef struct explanation explanation; /* explain.c */
+
 /* A line of input, or a part of one, with its output. */
 typedef struct sentence {
     int64_t line; /* its number, from 1 */
@@ -50,7 +53,7 @@ typedef struct sentence {
     bool skipped; /* it was too long */
     int32_t *ids; /* the source, then the target if it is given */
     int64_t src_length, tgt_length;
-    char *source;             /* the line as it came, for JSON; else NULL */
+    char *source;             /* the line as it came, for JSON and --explain; else NULL */
     wf_decoded decoded;       /* the outputs; none for an empty line */
     double *log_probs, total; /* or, when scoring: [tgt_length + 1] */
     bool done;
@@ -77,7 +80,8 @@ typedef struct job {
     streaming stream;
     lines in;
     /* a result without a stream goes to stdout; a picture without one is not drawn */
-    output result, picture;
+    output result, picture, page;
+    explanation *explanation; /* NULL: none is wanted */
     FILE *out;
     jsonl line, weights;      /* JSON to the result; JSON to the picture */
     int64_t low, high;        /* lengths of lines it was trained on; high 0: not known */
@@ -140,8 +144,18 @@ void open_stream(job *j);
 void begin_stream(job *j);                               /* of another line, or part */
 void end_stream(job *j, const char *text, size_t bytes); /* the rest of its text */
 
+/* ---- explain.c ------------------------------------------------------------------------------- */
+
+/* With --explain: from now on the search is recorded. */
+void open_explanation(job *j);
+void close_explanation(job *j);
+void explain_answer(job *j, const sentence *s); /* writes the page */
+bool explanation_written(const job *j);
+
 /* ---- generate_output.c ----------------------------------------------------------------------- */
 
+/* The text of an output, to be freed, without the tokens that it was forced to begin with. */
+char *output_text(const job *j, const wf_hypothesis *h, size_t *bytes);
 /* Writes a part of an output, with line breaks escaped unless --raw is given. */
 void write_text(job *j, const char *text, size_t n);
 /* Ends the program if the reader of its output is gone; called after every write. */

@@ -187,6 +187,7 @@ static void write_ready(job *j) {
         sentence *s = &j->window[j->written];
         write_answer(j, s);
         if (j->set->attention || j->set->draw) draw_attention(j, s);
+        if (j->set->explain) explain_answer(j, s);
         if (j->metrics) compare_answer(j, s);
         free_sentence(s);
     }
@@ -280,7 +281,8 @@ static void read_source(job *j, sentence *s, const char *line, size_t bytes) {
     s->src_length = read_side(j, SIDE_SRC, line, bytes, j->ids, wf_model_longest_source(j->model));
     s->done = s->src_length == j->around && j->model->src; /* nothing becomes of nothing */
     if (s->src_length < 0) skip(s);
-    if (j->set->json && !(s->source = strdup(line))) fail(j->program, "out of memory");
+    bool kept = j->set->json || j->set->explain;
+    if (kept && !(s->source = strdup(line))) fail(j->program, "out of memory");
 }
 
 static void keep_ids(const job *j, sentence *s) {
@@ -305,6 +307,8 @@ static void add_sentence(job *j, char *line, size_t bytes, int64_t part, bool mo
 
 /* A line, in parts if it is too long and they are wanted. Blanks between parts belong to none. */
 static void add_line(job *j, char *line, size_t bytes) {
+    if (j->set->explain && j->in.number > 1)
+        refuse_line(j, "--explain draws one line, and this is a second one");
     int64_t part = 0;
     for (size_t cut; (cut = part_that_fits(j, line, bytes)) > 0;) {
         size_t next = cut + strspn(line + cut, " \t");

@@ -9,8 +9,7 @@
 #include "tools/cli/jsonl.h"
 #include "tools/cli/numbers.h"
 
-/* The text of an output, without the tokens that it was forced to begin with. */
-static char *line_of(const job *j, const wf_hypothesis *h, size_t *bytes) {
+char *output_text(const job *j, const wf_hypothesis *h, size_t *bytes) {
     int64_t forced = j->options.n_forced < h->length ? j->options.n_forced : h->length;
     char *line =
         line_of_ids(j->language.tokenizer[SIDE_TGT], h->tokens + forced, h->length - forced, bytes);
@@ -65,7 +64,7 @@ static void json_tokens(job *j, const int32_t *ids, int64_t n) {
 
 static void json_hypothesis(job *j, const wf_hypothesis *h) {
     size_t bytes;
-    char *text = line_of(j, h, &bytes);
+    char *text = output_text(j, h, &bytes);
     jsonl *line = &j->line;
     json_raw(line, "{\"text\":");
     json_bytes(line, text, bytes);
@@ -108,7 +107,7 @@ static void text_answer(job *j, const sentence *s) {
         if (i < s->decoded.n) {
             const wf_hypothesis *h = &s->decoded.best[i];
             size_t bytes;
-            char *line = line_of(j, h, &bytes);
+            char *line = output_text(j, h, &bytes);
             if (j->set->scores) fprintf(j->out, "%.9g\t", h->score);
             if (j->set->stream) {
                 end_stream(j, line, bytes);
@@ -192,7 +191,7 @@ static char *join(const job *j, char *left, char *right) {
 
 void compare_answer(job *j, const sentence *s) {
     const char *reference = j->reference[s->line - 1];
-    char *line = s->decoded.n ? line_of(j, &s->decoded.best[0], NULL) : strdup("");
+    char *line = s->decoded.n ? output_text(j, &s->decoded.best[0], NULL) : strdup("");
     if (!line) fail(j->program, "out of memory");
     j->joined = join(j, j->joined, line);
     if (s->more) return;

@@ -22,7 +22,7 @@ void check_options(const program *p, settings *set) {
                 "temperature", "seed", "reference", "attention");
     REFUSE_IDLE(set->score, nothing, "prompt", "stream", "max-new-tokens", "raw",
                 "no-repeat-ngram-size", "repetition-penalty", "begin-suppress-tokens",
-                "length-decay", "length-decay-start");
+                "length-decay", "length-decay-start", "explain");
     REFUSE_IDLE(set->prompt, "--prompt is all there is to read", "input", "reference");
     REFUSE_IDLE(set->json, "--json writes an object when it is whole", "stream");
     REFUSE_IDLE(set->json, "--json writes all text as it is", "raw");
@@ -35,6 +35,8 @@ void check_options(const program *p, settings *set) {
     if (set->score && set->long_lines == LONG_SPLIT)
         usage_error(p,
                     "--long-lines split makes several outputs of a line, and --score judges one");
+    REFUSE_IDLE(set->long_lines == LONG_SPLIT, "--long-lines split makes several outputs of a line",
+                "explain");
     set->scores = option_seen(p, "nbest");
     if (set->scores && set->long_lines == LONG_SPLIT)
         usage_error(p,
