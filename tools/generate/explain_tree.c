@@ -263,6 +263,8 @@ static void options_json(const wf_decode_options *o, jsonl *out) {
     json_text(out, "stop", wf_stop_name((int)o->stop));
     json_int(out, "min_len", o->min_len);
     json_int(out, "forced", o->n_forced);
+    json_ints(out, "banned", o->banned, o->n_banned);
+    json_ints(out, "begin_banned", o->begin_banned, o->n_begin_banned);
     json_int(out, "no_repeat_ngram", o->no_repeat_ngram);
     json_real(out, "repetition_penalty", o->repetition_penalty);
     json_real(out, "decay", o->decay);

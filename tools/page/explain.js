@@ -85,14 +85,18 @@ function why(node) {
   return "Cut although likely: " + whyBanned(node.depth - 1, node.token, nodes[node.parent]);
 }
 
+function repeatText() {
+  return search.no_repeat_ngram === 1 ? "no token twice" : `no ${search.no_repeat_ngram} tokens twice in the same order`;
+}
+
 function whyBanned(length, token, parent) {
   if (length < search.forced) return "an output must begin with another token.";
   if (nodes.some(node => node.parent === parent.index && node.fate === ENDED && node.cut))
     return "the maximum length was reached.";
   if (token === data.end_id && length < search.min_len) return `an output has at least ${search.min_len} tokens.`;
-  if (search.no_repeat_ngram)
-    return `a rule bans the token: no ${search.no_repeat_ngram} tokens twice in a row, or no text.`;
-  return "a rule bans the token: it stands for no text, or may not come here.";
+  if (search.banned.includes(token)) return "the token stands for no text.";
+  if (length === search.forced && search.begin_banned.includes(token)) return "no output may begin with it.";
+  return search.no_repeat_ngram ? repeatText() + "." : "a rule bans the token.";
 }
 
 function describe(node) {
@@ -155,7 +159,7 @@ function rulesText() {
   const rules = [];
   if (search.min_len) rules.push(`at least ${search.min_len} tokens`);
   if (search.forced) rules.push(`${search.forced} forced at the beginning, without a cost`);
-  if (search.no_repeat_ngram) rules.push(`no ${search.no_repeat_ngram} tokens twice in the same order`);
+  if (search.no_repeat_ngram) rules.push(repeatText());
   if (search.repetition_penalty !== 1) rules.push(`a repetition penalty of ${search.repetition_penalty}`);
   if (search.decay !== 1) rules.push(`a length decay of ${search.decay}`);
   return rules.length ? ` Rules: ${rules.join(", ")}.` : "";
@@ -419,6 +423,7 @@ function drawAttentionSection() {
   view.layer = data.attention[view.map].layers.length - 1;
   drawAttention();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAttention);
+  addEventListener("resize", drawAttention);
 }
 
 // ---- the stack
@@ -482,7 +487,7 @@ function valueTable(node) {
   const rows = node.shape.slice(0, -1).reduce((a, b) => a * b, 1);
   const axes = node.axes.slice(1, -1).split(","), names = piecesOf(axes[axes.length - 2]), across = piecesOf(axes[axes.length - 1]);
   const length = names ? names.length : 1, many = rows > length;
-  const nameOf = i => rows === 1 ? "" : !names ? `row ${i}` : (many ? `${Math.floor(i / length)}: ` : "") + names[i % length];
+  const nameOf = i => rows === 1 ? "" : !names ? `row ${i}` : (many ? `head ${Math.floor(i / length) + 1}: ` : "") + names[i % length];
   const wide = (node.values[0] ?? []).length;
   const head = across ? element("tr", null, element("td"), across.slice(0, wide).map(piece => element("td", { class: "dim" }, piece))) : null;
   const cell = x => element("td", { style: `background: rgba(var(--ink), ${(0.6 * Math.abs(x ?? 0) / largest).toFixed(3)})` }, short(x));
