@@ -11,7 +11,7 @@
 #include "tools/page/page.h"
 
 /* Attention weights in the page, of all maps together. */
-enum { MOST_WEIGHTS = 150000, TITLE_TEXT = 60 };
+enum { MOST_WEIGHTS = 130000, TITLE_TEXT = 60 };
 
 struct explanation {
     tree tree;
