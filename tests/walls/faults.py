@@ -103,6 +103,7 @@ SCENARIOS = [
      "text"),
     ("generate-draw", f"{GENERATE} --model text --beam 1 --attention -", SOURCES, "text"),
     ("generate-svg", f"{GENERATE} --model copy --attention a.svg", "1 2 3\n", "copy a.svg=old"),
+    ("generate-explain", f"{GENERATE} --model text --beam 2 --explain page.html", "eins 1 zwei 2\n", "text page.html=old"),
     ("generate-spm", f"{GENERATE} hf-marian", SOURCES, "hf-marian"),
     ("generate-spm-stream", f"{GENERATE} hf-marian --beam 1 --stream --max-new-tokens 6", SOURCES, "hf-marian"),
     ("generate-spm-json", f"{GENERATE} hf-marian --json --nbest 2 --max-new-tokens 6", SOURCES, "hf-marian"),
