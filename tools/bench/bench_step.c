@@ -156,10 +156,10 @@ static bool train_once(void *model) {
            wf_trainer_add(b->trainer, 0) && wf_trainer_update(b->trainer, NULL);
 }
 
-/* The memory that any implementation needs: parameters, gradients that wait for the norm (few rows
- * of a table's), two moments, activations. */
+/* The memory that any implementation needs: parameters, gradients that wait for the norm, two
+ * moments, activations. */
 static void report_memory(const bench_model *b, double parameters, double peak) {
-    double waiting = b->set->unguarded ? 0 : parameters - table_elements(&b->size);
+    double waiting = b->set->unguarded ? 0 : parameters;
     double needed = 4 * (3 * parameters + waiting) + activation_bytes(&b->size);
     double arena = (double)wf_plan_memory(b->plan);
     char t[3][OPTION_TEXT_SIZE];
@@ -177,7 +177,7 @@ static void bench_training(bench_model *b, double bytes_a_second) {
     open_trainer(b);
     if (!bind(b)) fail(&bench_program, "%s", wf_plan_error(b->plan));
     double parameters = (double)wf_model_parameter_count(b->model);
-    double optimizer = adam_bytes(&b->size, parameters) / bytes_a_second;
+    double optimizer = adam_bytes(parameters) / bytes_a_second;
     char name[80];
     line l = { .flops = training_flops(&b->size), .tokens = (double)(b->size.batch * b->size.tgt) };
     name_line(&l, name, sizeof name, b, b->set->unguarded ? "train, unguarded" : "train");
