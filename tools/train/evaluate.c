@@ -10,9 +10,9 @@
 
 #include "tools/data/language.h"
 
-bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *ranks,
+bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *transport,
                    char *message) {
-    *e = (evaluator){ .model = m, .dataset = what, .ranks = ranks };
+    *e = (evaluator){ .model = m, .dataset = what, .transport = transport };
     e->decoder = wf_decoder_new(m, pool, message);
     if (!e->decoder) return false;
     e->plan = wf_model_eval_plan(m, pool);
@@ -230,7 +230,7 @@ static bool examine(evaluator *e, task_stream stream, batch_loss *losses, evalua
                     char *message) {
     const dataset *m = e->dataset;
     int64_t n = m->kind->batches(m, stream);
-    int rank = wf_transport_rank(e->ranks), ranks = wf_transport_size(e->ranks);
+    int rank = wf_transport_rank(e->transport), ranks = wf_transport_size(e->transport);
     metrics *scores = metrics_new();
     bool ok = scores;
     if (!ok) snprintf(message, WF_MESSAGE, "out of memory");
@@ -247,12 +247,12 @@ static bool examine(evaluator *e, task_stream stream, batch_loss *losses, evalua
 
 bool evaluate(evaluator *e, task_stream stream, evaluation *out, char *message) {
     int64_t n = e->dataset->kind->batches(e->dataset, stream);
-    int ranks = wf_transport_size(e->ranks);
+    int ranks = wf_transport_size(e->transport);
     batch_loss *losses = calloc((size_t)(n / ranks) + 1, sizeof *losses);
     *out = (evaluation){ .bytes = (double)e->dataset->stream[HELD].bytes };
     bool ok = losses || (snprintf(message, WF_MESSAGE, "out of memory"), false);
-    ok =
-        ok && examine(e, stream, losses, out, message) && add_up(e->ranks, losses, n, out, message);
+    ok = ok && examine(e, stream, losses, out, message) &&
+         add_up(e->transport, losses, n, out, message);
     free(losses);
     return ok;
 }

@@ -92,7 +92,7 @@ static void nobody_hears(wf_transport *t, int code, const char *why) {
 
 void forecast_join(session *s) {
     static wf_transport alone;
-    int ranks = (int)s->set->ranks;
+    int ranks = (int)s->set->simulated_ranks;
     if (s->set->network && !network_read(s->set->network, &in_use.n))
         usage_error(&train_program, "--network %s: bits in a second and a delay, as 10Gb,50us",
                     s->set->network);
@@ -113,7 +113,7 @@ void forecast_join(session *s) {
 /* Seconds of an update, of which it computes so many and exchanges `moving`; share: of its batches
  * to this rank's. */
 static double say_network(session *s, double compute, double share, double moving) {
-    int ranks = s->ranks->size;
+    int ranks = s->transport->size;
     double all = compute + moving, efficiency = share * compute / (ranks * all);
     say(&s->report,
         "network  %s: an update in %.3g s, %.3g s of it exchanging; as fast as %.1f of the %d",
@@ -127,7 +127,7 @@ static double say_network(session *s, double compute, double share, double movin
 }
 
 double forecast_say(session *s, double seconds) {
-    int ranks = s->ranks->size;
+    int ranks = s->transport->size;
     char size[OPTION_TEXT_SIZE];
     const double waited = in_use.behind - in_use.before;
     step_work *all = calloc((size_t)ranks, sizeof *all);
@@ -144,7 +144,7 @@ double forecast_say(session *s, double seconds) {
     json_int(e, "sent", last.sent);
     json_int(e, "received", last.received);
     event_send(&s->report);
-    if (!s->set->ranks) return seconds;
+    if (!s->set->simulated_ranks) return seconds;
     double share = (double)last.parts / (double)last.batches;
     seconds = last.seconds - last.exchanging;
     if (!s->set->network) return seconds;

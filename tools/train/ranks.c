@@ -20,7 +20,7 @@ static void on_failure(int code, const char *sentence) {
 }
 
 void ranks_take(session *s, wf_transport *t) {
-    s->ranks = t;
+    s->transport = t;
 }
 
 void ranks_join(session *s, wf_transport *t) {
@@ -33,7 +33,7 @@ void ranks_join(session *s, wf_transport *t) {
 
 /* Why is said by whoever failed, or by who watches over them. */
 void ranks_leave(session *s) {
-    int code = s->ranks->code ? s->ranks->code : EXIT_FAILED;
+    int code = s->transport->code ? s->transport->code : EXIT_FAILED;
     if (s->leads && s->started > 0 && s->set->model && s->saved_step >= 0)
         say(&s->report, "%s keeps step %lld; go on with: train --resume -o %s", s->set->model,
             (long long)s->saved_step, s->set->model);
@@ -46,24 +46,24 @@ void ranks_leave(session *s) {
 }
 
 void ranks_failed(session *s, const char *message) {
-    if (!s->ranks || !s->ranks->code) fail(&train_program, "%s", message);
+    if (!s->transport || !s->transport->code) fail(&train_program, "%s", message);
     ranks_leave(s);
 }
 
 /* ---- what they agree on ---------------------------------------------------------------------- */
 
 void ranks_exchange(session *s, const void *mine, void *all, size_t bytes) {
-    int64_t *at = calloc((size_t)s->ranks->size + 1, sizeof *at);
+    int64_t *at = calloc((size_t)s->transport->size + 1, sizeof *at);
     if (!at) fail(&train_program, "out of memory");
-    for (int r = 0; r <= s->ranks->size; r++) at[r] = r * (int64_t)bytes;
-    bool ok = wf_allgatherv(s->ranks, mine, all, at);
+    for (int r = 0; r <= s->transport->size; r++) at[r] = r * (int64_t)bytes;
+    bool ok = wf_allgatherv(s->transport, mine, all, at);
     free(at);
     if (!ok) ranks_leave(s);
 }
 
 bool ranks_agree(session *s, bool yes) {
-    if (!s->ranks) return yes;
-    bool *all = calloc((size_t)s->ranks->size, sizeof *all);
+    if (!s->transport) return yes;
+    bool *all = calloc((size_t)s->transport->size, sizeof *all);
     if (!all) fail(&train_program, "out of memory");
     ranks_exchange(s, &yes, all, sizeof yes);
     yes = all[0];
@@ -81,11 +81,11 @@ void ranks_notice(session *s) {
     const settings *set = s->set;
     notice mine = { caught_signal(),
                     set->max_time > 0 && wf_seconds_now() - s->started >= set->max_time };
-    notice *all = calloc((size_t)s->ranks->size, sizeof *all);
+    notice *all = calloc((size_t)s->transport->size, sizeof *all);
     if (!all) fail(&train_program, "out of memory");
     ranks_exchange(s, &mine, all, sizeof mine);
     s->late = all[0].late;
-    for (int r = 0; r < s->ranks->size; r++)
+    for (int r = 0; r < s->transport->size; r++)
         if (all[r].signal) s->signalled = all[r].signal;
     free(all);
 }
@@ -148,14 +148,14 @@ static void compare(int rank, const greeting *it, const greeting *first) {
 }
 
 void ranks_compare(session *s) {
-    if (!s->ranks || s->set->ranks) return;
+    if (!s->transport || s->set->simulated_ranks) return;
     greeting mine = { .training = hash_training(s), .best_kept = s->best_kept };
     snprintf(mine.version, sizeof mine.version, "%s", wf_version());
     snprintf(mine.kernels, sizeof mine.kernels, "%s", wf_isa());
-    greeting *all = calloc((size_t)s->ranks->size, sizeof *all);
+    greeting *all = calloc((size_t)s->transport->size, sizeof *all);
     if (!all) fail(&train_program, "out of memory");
     ranks_exchange(s, &mine, all, sizeof mine);
-    for (int r = 1; r < s->ranks->size; r++) compare(r, &all[r], &all[0]);
+    for (int r = 1; r < s->transport->size; r++) compare(r, &all[r], &all[0]);
     s->best_kept = all[0].best_kept; /* the files are rank 0's */
     free(all);
 }
@@ -165,7 +165,7 @@ void ranks_compare(session *s) {
 bool ranks_find_non_finite(session *s, int64_t step, char name[256], char why[256]) {
     struct {
         char name[256], why[256]; /* what is not finite; or else what went wrong */
-    } mine = { "", "" }, *all = calloc((size_t)s->ranks->size, sizeof *all);
+    } mine = { "", "" }, *all = calloc((size_t)s->transport->size, sizeof *all);
     const char *error = wf_trainer_error(s->trainer);
     if (!all) fail(&train_program, "out of memory");
     if (!find_non_finite(s->model, wf_trainer_optimizer(s->trainer),
@@ -174,7 +174,7 @@ bool ranks_find_non_finite(session *s, int64_t step, char name[256], char why[25
     if (!strstr(error, "another rank")) snprintf(mine.why, sizeof mine.why, "%.255s", error);
     ranks_exchange(s, &mine, all, sizeof mine);
     name[0] = why[0] = '\0';
-    for (int r = 0; r < s->ranks->size; r++) {
+    for (int r = 0; r < s->transport->size; r++) {
         if (!*name) strcpy(name, all[r].name);
         if (!*why) strcpy(why, all[r].why);
     }

@@ -189,7 +189,7 @@ static void open_trainer(session *s, const wf_file *f) {
                              .sums = sums,
                              .n_sums = 3,
                              .pool = s->pool,
-                             .transport = s->ranks };
+                             .transport = s->transport };
     wf_tensor **params = settings_trained(s->set, m, &o.n_params);
     if (!params) fail(&train_program, "out of memory");
     o.params = params;
@@ -242,7 +242,7 @@ static double trainer_bytes(const session *s) {
 /* What is saved is copied first, and by the first rank gathered before. */
 static double saving_bytes(const session *s) {
     if (!s->set->model || !s->leads) return 0;
-    return (s->ranks ? 2 : 1) * (parameter_bytes(s) + state_bytes(s));
+    return (s->transport ? 2 : 1) * (parameter_bytes(s) + state_bytes(s));
 }
 
 /* What the run will take at its peak, known before the first step: no plan gives back what it had
@@ -364,7 +364,7 @@ static void announce_stretch(session *s) {
 }
 
 static void announce_idle(session *s) {
-    long long accum = s->set->accum, ranks = s->ranks->size;
+    long long accum = s->set->accum, ranks = s->transport->size;
     if (s->dataset.kind->text)
         say(&s->report,
             "         ranks without a batch: %lld; batches in an update: %lld, as --accum says: "
@@ -392,13 +392,14 @@ static void announce(session *s, double memory) {
         shortest(s->set->lr, numbers[0]), (long long)s->set->warmup,
         option_text(option_find(&train_program, "lr-schedule"), words[1]),
         shortest(s->set->clip_norm, numbers[1]));
-    if (s->ranks)
-        say(r, "machine  %d ranks of %lld threads, %s kernels, %s of memory each", s->ranks->size,
-            (long long)wf_pool_threads(s->pool), wf_isa(), bytes_text(memory, numbers[0]));
+    if (s->transport)
+        say(r, "machine  %d ranks of %lld threads, %s kernels, %s of memory each",
+            s->transport->size, (long long)wf_pool_threads(s->pool), wf_isa(),
+            bytes_text(memory, numbers[0]));
     else
         say(r, "machine  %lld threads, %s kernels, %s of memory",
             (long long)wf_pool_threads(s->pool), wf_isa(), bytes_text(memory, numbers[0]));
-    if (s->ranks && s->set->accum < s->ranks->size) announce_idle(s);
+    if (s->transport && s->set->accum < s->transport->size) announce_idle(s);
     if (s->set->resume) say(r, "resumed  %s after step %lld", s->set->model, (long long)s->at.step);
     if (s->set->planned_steps) announce_stretch(s);
     jsonl *e = event(r, "run");
@@ -411,7 +412,7 @@ static void announce(session *s, double memory) {
     json_real(e, "parameters", parameters);
     json_real(e, "memory", memory);
     json_int(e, "threads", wf_pool_threads(s->pool));
-    json_int(e, "ranks", wf_transport_size(s->ranks));
+    json_int(e, "ranks", wf_transport_size(s->transport));
     json_text(e, "isa", wf_isa());
     event_send(r);
 }
@@ -456,7 +457,7 @@ void session_open(session *s) {
     open_trainer(s, s->from);
     close_files(s);
     if (session_evaluates(s) &&
-        !evaluator_new(&s->evaluator, s->model, s->pool, &s->dataset, s->ranks, message))
+        !evaluator_new(&s->evaluator, s->model, s->pool, &s->dataset, s->transport, message))
         fail(&train_program, "%s", message);
     double memory = memory_needed(s);
     check_memory(s, memory, started);

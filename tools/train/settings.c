@@ -224,7 +224,7 @@ static option rows[] = {
           "train together on this machine, each with --threads and a share of the batches of an "
           "update (--accum); the result does not depend on it"),
 
-    COUNT("ranks", told.ranks, 2, 65536,
+    COUNT("ranks", told.simulated_ranks, 2, 65536,
           "of a --dry-run: as one of so many, on machines like this one",
           .fallback = "--processes"),
     { .name = "network",

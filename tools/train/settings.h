@@ -22,7 +22,8 @@ typedef struct settings {
     double lr, beta1, beta2, eps, momentum, weight_decay, max_time, ema;
     int64_t warmup, lr_steps, batch_size, max_steps, seed, threads;
     int64_t log_every, valid_every, valid_size, save_every;
-    int64_t processes, ranks;      /* that train; that a dry run is for, or 0 */
+    int64_t processes;             /* that train */
+    int64_t simulated_ranks;       /* those of a dry run; 0: none */
     const char *network, *command; /* the second is no option: the program as it was called */
     const char *train, *train_src, *train_tgt, *valid, *valid_src, *valid_tgt;
     const char *text, *text_eval, *document_marker;

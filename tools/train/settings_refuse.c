@@ -91,7 +91,7 @@ void settings_refuse_idle(const settings *set) {
     option_no_effect(p, "tokenizer-tgt", settings_running(set), "there is one text");
     option_no_effect(p, "ranks", !set->dry_run, "it is for --dry-run: --processes trains");
     option_no_effect(p, "ranks", set->processes > 1, "--processes says how many");
-    option_no_effect(p, "network", !set->ranks, "it is for a --dry-run of --ranks");
+    option_no_effect(p, "network", !set->simulated_ranks, "it is for a --dry-run of --ranks");
     option_no_effect(p, "epochs", option_seen(p, "max-steps"), "--max-steps says when to stop");
 }
 

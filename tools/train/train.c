@@ -41,7 +41,7 @@ static void report_progress(session *s, bool line) {
         .accuracy = r->correct / r->tokens,
         .tokens_per_second = r->tokens / r->seconds,
         .norm = s->norm,
-        .exchange_share = s->ranks ? r->exchanging / r->seconds : -1,
+        .exchange_share = s->transport ? r->exchanging / r->seconds : -1,
         .bytes_sent = s->did.sent,
         .rate = wf_schedule_rate(&s->schedule, s->at.step),
         .elapsed = wf_seconds_now() - s->started,
@@ -70,7 +70,7 @@ static bool write_model(session *s, const char *path, bool checkpoint) {
         ok = wf_model_save(s->model, s->leads ? target : path, checkpoint ? s->trainer : NULL,
                            pairs, n, message);
     free(pairs);
-    if (s->ranks && s->ranks->code) ranks_leave(s);
+    if (s->transport && s->transport->code) ranks_leave(s);
     if (s->leads && !ok) {
         report_clear(&s->report);
         warn(&train_program, "step %lld is not saved: %s", (long long)s->at.step, message);
@@ -297,11 +297,11 @@ static bool run_step(session *s, int64_t step) {
         ok = batch_feed(&s->batch, wf_trainer_plan(t), s->model) && wf_trainer_add(t, part);
     }
     /* other ranks wait for this one's gradients */
-    if (!ok && s->ranks) fail(&train_program, "step %lld: %s", (long long)step, step_error(s));
+    if (!ok && s->transport) fail(&train_program, "step %lld: %s", (long long)step, step_error(s));
     s->did = (step_work){ .batches = to - from, .parts = parts };
     ok = ok && wf_trainer_update(t, &now);
-    if (s->ranks && s->ranks->code) ranks_leave(s);
-    if (s->ranks) ranks_notice(s);
+    if (s->transport && s->transport->code) ranks_leave(s);
+    if (s->transport) ranks_notice(s);
     if (ok) add_to_interval(s, &now, wf_seconds_now() - began);
     return ok;
 }
@@ -311,12 +311,12 @@ static int step_failed(session *s, int64_t step) {
     char name[256], why[256] = "";
     report *r = &s->report;
     report_clear(r);
-    bool found = s->ranks ? ranks_find_non_finite(s, step, name, why)
-                          : find_non_finite(s->model, wf_trainer_optimizer(s->trainer), &s->batch,
-                                            (uint64_t)step, name);
+    bool found = s->transport ? ranks_find_non_finite(s, step, name, why)
+                              : find_non_finite(s->model, wf_trainer_optimizer(s->trainer),
+                                                &s->batch, (uint64_t)step, name);
     if (!s->leads) return found ? EXIT_NON_FINITE : EXIT_FAILED;
     if (!found) {
-        warn(&train_program, "step %lld: %s", (long long)step, s->ranks ? why : step_error(s));
+        warn(&train_program, "step %lld: %s", (long long)step, s->transport ? why : step_error(s));
         return EXIT_FAILED;
     }
     warn(&train_program, "step %lld: the %s is not finite; lower --lr or --clip-norm",
@@ -332,11 +332,11 @@ static int step_failed(session *s, int64_t step) {
 
 /* Ranks go by what they agreed on in the last step. */
 static int stop_signal(const session *s) {
-    return s->ranks ? s->signalled : caught_signal();
+    return s->transport ? s->signalled : caught_signal();
 }
 
 static bool late(const session *s, double now) {
-    if (s->ranks) return s->late;
+    if (s->transport) return s->late;
     return s->set->max_time > 0 && now - s->started >= s->set->max_time;
 }
 
@@ -418,7 +418,7 @@ static int finish(session *s) {
     bool saved = save(s);
     if (s->recent.steps) report_progress(s, true);
     say(&s->report, "\n%lld steps in %s", (long long)steps, duration(s->trained_seconds, took));
-    if (s->ranks)
+    if (s->transport)
         say(&s->report, "%.1f %% of it exchanging and waiting; %s sent by rank 0 in an update",
             100 * s->exchanged / s->trained_seconds, bytes_text((double)s->did.sent, size));
     if (s->set->model && saved && stat(s->set->model, &file) == 0)
@@ -441,7 +441,7 @@ static int dry_run(session *s) {
     double tokens = 0, seconds = 0;
     int64_t updates = dataset_updates(&s->dataset), last = updates ? updates : s->set->max_steps;
     if (last > TRIES) last = TRIES;
-    if (s->ranks && last > 1 && last == updates) last--; /* it may have fewer batches */
+    if (s->transport && last > 1 && last == updates) last--; /* it may have fewer batches */
     for (int64_t step = 1; step <= last; step++) {
         double began = wf_seconds_now();
         s->recent = (interval){ 0 };
@@ -450,7 +450,7 @@ static int dry_run(session *s) {
         tokens = s->recent.tokens,
         seconds = wf_seconds_now() - began; /* the first plans: not counted */
     }
-    if (s->ranks) seconds = forecast_say(s, seconds);
+    if (s->transport) seconds = forecast_say(s, seconds);
     double total = updates ? (double)s->dataset.tokens : tokens * (double)s->set->max_steps;
     double rate = tokens / seconds, one = total / rate;
     double epochs = updates ? (double)s->set->max_steps / (double)updates : 1;
@@ -484,7 +484,7 @@ static int run_rank(session *s) {
     int status = (s->set->dry_run ? dry_run : train_to_the_end)(s);
     if (!session_close(s) && status == EXIT_DONE) status = EXIT_FAILED;
     if (s->leads) status = close_stdout(&train_program, status);
-    wf_barrier(s->ranks); /* nobody's exit code ends another before it is done */
+    wf_barrier(s->transport); /* nobody's exit code ends another before it is done */
     return status;
 }
 
@@ -505,25 +505,25 @@ static int run_processes(session *s) {
     return code;
 }
 
-int train_main(int argc, char **argv, wf_transport *ranks, int here) {
+int train_main(int argc, char **argv, wf_transport *transport, int here) {
     session s = { .set = settings_new(),
                   .here = here,
                   .saved_step = -1,
                   .judged_step = -1,
                   .report = { .log = -1 },
                   .at = { .best = INFINITY } };
-    ranks_join(&s, ranks);
+    ranks_join(&s, transport);
     s.set->command = argv[0];
     options_parse(&train_program, argc, argv);
     bool starts = s.set->processes > 1;
-    if (starts && ranks)
+    if (starts && transport)
         usage_error(&train_program, "--processes %lld: there are ranks already",
                     (long long)s.set->processes);
     if (starts) s.here = (int)s.set->processes;
-    if (s.set->ranks && s.ranks)
+    if (s.set->simulated_ranks && s.transport)
         usage_error(&train_program, "--ranks %lld: there are ranks already",
-                    (long long)s.set->ranks);
-    if (s.set->ranks) forecast_join(&s);
+                    (long long)s.set->simulated_ranks);
+    if (s.set->simulated_ranks) forecast_join(&s);
     session_read(&s);
     return starts ? run_processes(&s) : run_rank(&s);
 }
