@@ -12,7 +12,7 @@
 
 #include "core/file.h"
 #include "fuzz.h"
-#include "tools/train/settings.h"
+#include "tools/train/settings/settings.h"
 
 enum { MOST = 64, LONGEST = 1 << 16 };
 

@@ -11,7 +11,7 @@
 
 #include "metadata.h"
 #include "models/choices.h"
-#include "ranks.h"
+#include "ranks/ranks.h"
 #include "tools/cli/numbers.h"
 #include "tools/cli/output.h"
 #include "tools/cli/uses.h"

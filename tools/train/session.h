@@ -6,7 +6,7 @@
 #include "evaluate.h"
 #include "history.h"
 #include "identity.h"
-#include "settings.h"
+#include "settings/settings.h"
 #include "tools/cli/report.h"
 
 /* Sums over the steps since the last line. */

@@ -15,9 +15,9 @@
 
 #include "core/base/clock.h"
 #include "diagnose.h"
-#include "forecast.h"
 #include "metadata.h"
-#include "ranks.h"
+#include "ranks/forecast.h"
+#include "ranks/ranks.h"
 #include "signals.h"
 #include "tools/cli/command.h"
 #include "tools/cli/numbers.h"

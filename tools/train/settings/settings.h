@@ -1,4 +1,4 @@
-/* tools/train/settings.h - what `train` can be told: its table of options, and what the settings
+/* tools/train/settings/settings.h - what `train` can be told: its table of options, and what the settings
  * mean.
  *
  * Rows marked `stored` are settings: they are kept in the checkpoint, and a resume takes them from

@@ -1,4 +1,4 @@
-/* tools/train/mpi.c - collectives over MPI, and a ring of heartbeats. See mpi.h.
+/* tools/train/ranks/mpi.c - collectives over MPI, and a ring of heartbeats. See mpi.h.
  *
  * Bytes go from rank to rank, in messages that an int counts; to Open MPI in such as it sends unasked.
  * Before a larger one it asks the receiver, whose answer waits behind what the receiver itself sends

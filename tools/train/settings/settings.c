@@ -1,4 +1,4 @@
-/* tools/train/settings.c - what `train` can be told. See settings.h.
+/* tools/train/settings/settings.c - what `train` can be told. See settings.h.
  *
  * The defaults are recipes that work: those of tasks of numbers stand in the variables, what is
  * another for text, or for a preset, stands in the rows. */

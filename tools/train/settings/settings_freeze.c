@@ -1,4 +1,4 @@
-/* tools/train/settings_freeze.c - what is not trained: parameters by the beginnings of their names.
+/* tools/train/settings/settings_freeze.c - what is not trained: parameters by the beginnings of their names.
  * See settings.h. */
 #include <stdio.h>
 #include <stdlib.h>

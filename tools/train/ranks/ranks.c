@@ -1,4 +1,4 @@
-/* tools/train/ranks.c - a training by several ranks. See ranks.h. */
+/* tools/train/ranks/ranks.c - a training by several ranks. See ranks.h. */
 #include "ranks.h"
 
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/random.h"
-#include "diagnose.h"
-#include "signals.h"
+#include "tools/train/diagnose.h"
+#include "tools/train/signals.h"
 
 /* ---- one of several -------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* tools/train/forecast.c - ranks that are not there. See forecast.h. */
+/* tools/train/ranks/forecast.c - ranks that are not there. See forecast.h. */
 #include "forecast.h"
 
 #include <pthread.h>

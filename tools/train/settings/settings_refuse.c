@@ -1,4 +1,4 @@
-/* tools/train/settings_refuse.c - options that contradict each other, or that would have no effect.
+/* tools/train/settings/settings_refuse.c - options that contradict each other, or that would have no effect.
  * See settings.h. */
 #include "models/choices.h"
 #include "settings.h"

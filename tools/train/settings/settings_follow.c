@@ -1,4 +1,4 @@
-/* tools/train/settings_follow.c - settings that follow the data: those that nobody gave, of a new
+/* tools/train/settings/settings_follow.c - settings that follow the data: those that nobody gave, of a new
  * model, by the rules of defaults.h. See settings.h. */
 #include <math.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* tools/train/settings_init.c - starting from a model's file: what the command line may not say
+/* tools/train/settings/settings_init.c - starting from a model's file: what the command line may not say
  * then, what the file says in its place, and the model without how it was trained. See
  * settings.h. */
 #include <inttypes.h>

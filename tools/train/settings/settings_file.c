@@ -1,4 +1,4 @@
-/* tools/train/settings_file.c - settings and the state of a training in a checkpoint: written, and
+/* tools/train/settings/settings_file.c - settings and the state of a training in a checkpoint: written, and
  * taken from there by a resume. */
 #include "settings.h"
 

@@ -1,11 +1,11 @@
-/* tools/train/ranks.h - a training by several ranks, to the bits of one process.
+/* tools/train/ranks/ranks.h - a training by several ranks, to the bits of one process.
  *
  * The trainer (nn/trainer.h) shares the batches of an update among them. Rank 0 writes the files and
  * speaks. All must stop after the same step, but clocks and signals are each rank's own: they agree. */
 #ifndef WEFT_TOOLS_TRAIN_RANKS_H
 #define WEFT_TOOLS_TRAIN_RANKS_H
 
-#include "session.h"
+#include "tools/train/session.h"
 
 /* This process is one of them from now on: its failures end all, and are told once. NULL: alone. */
 void ranks_join(session *s, wf_transport *t);

@@ -1,4 +1,4 @@
-/* tools/train/settings_meaning.c - what the settings mean to the data, the model, the optimizer and
+/* tools/train/settings/settings_meaning.c - what the settings mean to the data, the model, the optimizer and
  * the schedule. See settings.h. */
 #include "models/choices.h"
 #include "settings.h"
