@@ -119,15 +119,11 @@ static_assert(COUNTS * sizeof(int64_t) == sizeof(evaluation_counts), "numbers, a
 
 /* As many bytes of each rank, one after the other; NULL with a message. */
 static void *gather(wf_transport *t, const void *mine, size_t bytes, char *message) {
-    int ranks = wf_transport_size(t);
-    int64_t *at = calloc((size_t)ranks + 1, sizeof *at);
-    for (int r = 0; at && r < ranks; r++) at[r + 1] = at[r] + (int64_t)bytes;
-    char *all = at ? malloc((size_t)ranks * bytes + 1) : NULL;
-    bool ok = all && wf_allgatherv(t, mine, all, at);
-    if (!ok) snprintf(message, WF_MESSAGE, "%s", all ? wf_transport_error(t) : "out of memory");
-    if (!ok) free(all), all = NULL;
-    free(at);
-    return all;
+    void *all = calloc((size_t)wf_transport_size(t), bytes);
+    if (all && wf_allgather(t, mine, all, bytes)) return all;
+    snprintf(message, WF_MESSAGE, "%s", all ? wf_transport_error(t) : "out of memory");
+    free(all);
+    return NULL;
 }
 
 /* In the order of the batches, which took turns. */

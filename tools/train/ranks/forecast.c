@@ -130,9 +130,7 @@ double forecast_say(session *s, double seconds) {
     int ranks = s->transport->size;
     char size[OPTION_TEXT_SIZE];
     const double waited = in_use.behind - in_use.before;
-    step_work *all = calloc((size_t)ranks, sizeof *all);
-    if (!all) fail(&train_program, "out of memory");
-    ranks_exchange(s, &s->did, all, sizeof *all);
+    step_work *all = ranks_gather(s, &s->did, sizeof *all);
     const step_work last = all[ranks - 1];
     free(all);
     say(&s->report,

@@ -52,20 +52,16 @@ void ranks_failed(session *s, const char *message) {
 
 /* ---- what they agree on ---------------------------------------------------------------------- */
 
-void ranks_exchange(session *s, const void *mine, void *all, size_t bytes) {
-    int64_t *at = calloc((size_t)s->transport->size + 1, sizeof *at);
-    if (!at) fail(&train_program, "out of memory");
-    for (int r = 0; r <= s->transport->size; r++) at[r] = r * (int64_t)bytes;
-    bool ok = wf_allgatherv(s->transport, mine, all, at);
-    free(at);
-    if (!ok) ranks_leave(s);
+void *ranks_gather(session *s, const void *mine, size_t bytes) {
+    void *all = calloc((size_t)s->transport->size, bytes);
+    if (!all) fail(&train_program, "out of memory");
+    if (!wf_allgather(s->transport, mine, all, bytes)) ranks_leave(s);
+    return all;
 }
 
 bool ranks_agree(session *s, bool yes) {
     if (!s->transport) return yes;
-    bool *all = calloc((size_t)s->transport->size, sizeof *all);
-    if (!all) fail(&train_program, "out of memory");
-    ranks_exchange(s, &yes, all, sizeof yes);
+    bool *all = ranks_gather(s, &yes, sizeof yes);
     yes = all[0];
     free(all);
     return yes;
@@ -81,21 +77,19 @@ void ranks_notice(session *s) {
     const settings *set = s->set;
     notice mine = { caught_signal(),
                     set->max_time > 0 && wf_seconds_now() - s->started >= set->max_time };
-    notice *all = calloc((size_t)s->transport->size, sizeof *all);
-    if (!all) fail(&train_program, "out of memory");
-    ranks_exchange(s, &mine, all, sizeof mine);
+    notice *all = ranks_gather(s, &mine, sizeof mine);
     s->late = all[0].late;
     for (int r = 0; r < s->transport->size; r++)
         if (all[r].signal) s->signalled = all[r].signal;
     free(all);
 }
 
-/* What a rank brings along. */
-typedef struct greeting {
+/* Ranks compare these before the first step: all must train the same. */
+typedef struct handshake {
     char version[32], kernels[32];
     uint64_t training; /* a hash of its settings, its data and where it stands */
     double best_kept;
-} greeting;
+} handshake;
 
 static uint64_t hash_store(uint64_t hash, const store *s) {
     return wf_hash_bytes(hash, s->data, s->size);
@@ -130,7 +124,7 @@ static uint64_t hash_training(const session *s) {
 }
 
 /* All of them see the same, and the first failure is told. */
-static void compare(int rank, const greeting *it, const greeting *first) {
+static void compare(int rank, const handshake *it, const handshake *first) {
     if (strcmp(it->version, first->version) != 0)
         fail(&train_program, "rank %d is version %s of weft, and rank 0 %s", rank, it->version,
              first->version);
@@ -149,12 +143,10 @@ static void compare(int rank, const greeting *it, const greeting *first) {
 
 void ranks_compare(session *s) {
     if (!s->transport || s->set->simulated_ranks) return;
-    greeting mine = { .training = hash_training(s), .best_kept = s->best_kept };
+    handshake mine = { .training = hash_training(s), .best_kept = s->best_kept };
     snprintf(mine.version, sizeof mine.version, "%s", wf_version());
     snprintf(mine.kernels, sizeof mine.kernels, "%s", wf_isa());
-    greeting *all = calloc((size_t)s->transport->size, sizeof *all);
-    if (!all) fail(&train_program, "out of memory");
-    ranks_exchange(s, &mine, all, sizeof mine);
+    handshake *all = ranks_gather(s, &mine, sizeof mine);
     for (int r = 1; r < s->transport->size; r++) compare(r, &all[r], &all[0]);
     s->best_kept = all[0].best_kept; /* the files are rank 0's */
     free(all);
@@ -162,17 +154,19 @@ void ranks_compare(session *s) {
 
 /* ---- a step that failed ----------------------------------------------------------------------- */
 
+/* Names what is not finite, or else says what went wrong. */
+typedef struct diagnosis {
+    char name[256], why[256];
+} diagnosis;
+
 bool ranks_find_non_finite(session *s, int64_t step, char name[256], char why[256]) {
-    struct {
-        char name[256], why[256]; /* what is not finite; or else what went wrong */
-    } mine = { "", "" }, *all = calloc((size_t)s->transport->size, sizeof *all);
+    diagnosis mine = { "", "" };
     const char *error = wf_trainer_error(s->trainer);
-    if (!all) fail(&train_program, "out of memory");
     if (!find_non_finite(s->model, wf_trainer_optimizer(s->trainer),
                          s->did.batches ? &s->batch : NULL, (uint64_t)step, mine.name))
         mine.name[0] = '\0';
     if (!strstr(error, "another rank")) snprintf(mine.why, sizeof mine.why, "%.255s", error);
-    ranks_exchange(s, &mine, all, sizeof mine);
+    diagnosis *all = ranks_gather(s, &mine, sizeof mine);
     name[0] = why[0] = '\0';
     for (int r = 0; r < s->transport->size; r++) {
         if (!*name) strcpy(name, all[r].name);
