@@ -62,7 +62,7 @@ build() {
     fi
     # shellcheck disable=SC2086 # words
     ninja -C "$folder" tests/weft-tests ${programs-tools/train tools/generate tools/inspect tools/graph tools/convert \
-        tools/bench}
+        tools/bench tests/bench}
 }
 
 # native CC OPTIONS...
@@ -104,11 +104,11 @@ END
 wrap_programs() {
     tools=$folder/tools
     [ -n "$wrapper" ] || return 0
-    tools=$folder/wrapped
-    mkdir -p "$tools"
-    for program in train generate graph inspect convert bench; do
-        printf '#!/bin/sh\nexec %s %s "$@"\n' "$wrapper" "$folder/tools/$program" > "$tools/$program"
-        chmod +x "$tools/$program"
+    tools=$folder/wrapped/tools
+    mkdir -p "$tools" "$folder/wrapped/tests"
+    for program in tools/train tools/generate tools/graph tools/inspect tools/convert tools/bench tests/bench; do
+        printf '#!/bin/sh\nexec %s %s "$@"\n' "$wrapper" "$folder/$program" > "$folder/wrapped/$program"
+        chmod +x "$folder/wrapped/$program"
     done
 }
 
