@@ -55,7 +55,7 @@ static const struct refusal {
     { "step --operands hot", "--operands would have no effect: it is for gemm" },
     { "opus", "'opus' is not one of gemm|step" },
     { "opsy", "'opsy' is not one of limits|attention|ops" },
-    { "attention --gemm", "unknown option" },
+    { "attention --gemm", "there is no option --gemm" },
     { "gemm --operands warm", "'warm' is not one of both|hot|cold" },
     { "limits --size 5", "--size would have no effect" },
     { "step --size 5", "--size would have no effect" },

@@ -8,10 +8,11 @@
 
 static const char *batch_text(const settings *set, char buffer[80]) {
     int n = 0;
-    if (set->batch_size) n = snprintf(buffer, 80, "batches of %lld", (long long)set->batch_size);
-    if (settings_text(set) && set->max_tokens)
+    if (set->data.batch_size)
+        n = snprintf(buffer, 80, "batches of %lld", (long long)set->data.batch_size);
+    if (settings_text(set) && set->data.max_tokens)
         snprintf(buffer + n, 80 - (size_t)n, "%s at most %lld tokens", n ? " and" : "batches of",
-                 (long long)set->max_tokens);
+                 (long long)set->data.max_tokens);
     return buffer;
 }
 
@@ -45,11 +46,11 @@ static void announce_dataset(session *s) {
     report *r = &s->report;
     char word[OPTION_TEXT_SIZE], tokens[OPTION_TEXT_SIZE];
     option_text(option_find(&train_program, "task"), word);
-    if (!s->set->model && !s->set->dry_run)
+    if (!s->set->run.model && !s->set->run.dry_run)
         say(r, "output   the model will not be kept: -o FILE would save it");
     if (!m->kind->text) {
-        say(r, "task     %s, %lld to %lld tokens, seed %lld", word, (long long)s->set->min_len,
-            (long long)s->set->max_len, (long long)s->set->seed);
+        say(r, "task     %s, %lld to %lld tokens, seed %lld", word, (long long)s->set->data.min_len,
+            (long long)s->set->data.max_len, (long long)s->set->recipe.seed);
         return;
     }
     announce_corpus(r, "training", &m->train);
@@ -70,16 +71,16 @@ static void announce_dataset(session *s) {
             (long long)m->windows[LEARNED].T);
     else if (shared)
         say(r, "tokens   %s, %lld ids for both sides", tokens, (long long)dataset_vocab(m, 0));
-    else if (s->set->tokenizer_tgt)
+    else if (s->set->data.tokenizer_tgt)
         say(r, "tokens   %s, %lld ids of the source; %s, %lld of the target", tokens,
             (long long)dataset_vocab(m, 0), wf_token_kind_name(settings_tokenizer(s->set, 1)),
             (long long)dataset_vocab(m, 1));
     else
         say(r, "tokens   %s, %lld ids of the source, %lld of the target", tokens,
             (long long)dataset_vocab(m, 0), (long long)dataset_vocab(m, 1));
-    if (*s->set->chosen)
-        say(r, "chosen   by the size of the data: %s; options override it", s->set->chosen);
-    say(r, "task     %s, seed %lld, %lld steps in an epoch", word, (long long)s->set->seed,
+    if (*s->set->data.chosen)
+        say(r, "chosen   by the size of the data: %s; options override it", s->set->data.chosen);
+    say(r, "task     %s, seed %lld, %lld steps in an epoch", word, (long long)s->set->recipe.seed,
         (long long)dataset_updates(m));
 }
 
@@ -87,12 +88,12 @@ static void announce_stretch(session *s) {
     char numbers[2][OPTION_TEXT_SIZE];
     double next = wf_schedule_rate(&s->schedule, s->at.step + 1);
     say(&s->report, "schedule %lld steps in place of %lld: the rate goes on at %s, of a peak of %s",
-        (long long)s->set->lr_steps, (long long)s->set->planned_steps, shortest(next, numbers[0]),
-        shortest(s->set->lr, numbers[1]));
+        (long long)s->set->recipe.lr_steps, (long long)s->set->recipe.planned_steps,
+        shortest(next, numbers[0]), shortest(s->set->recipe.lr, numbers[1]));
 }
 
 static void announce_idle(session *s) {
-    long long accum = s->set->accum, ranks = s->transport->size;
+    long long accum = s->set->data.accum, ranks = s->transport->size;
     if (s->dataset.kind->text)
         say(&s->report,
             "         ranks without a batch: %lld; batches in an update: %lld, as --accum says: "
@@ -112,14 +113,16 @@ void announce(session *s, double memory) {
     wf_model_text(s->model, model);
     say(r, "model    %s", model);
     say(r, "         %s parameters%s%s", thousands(parameters, numbers[0]),
-        s->set->freeze ? ", frozen of them: " : "",
-        s->set->freeze ? thousands((double)settings_frozen(s->set, s->model), numbers[1]) : "");
-    if (s->set->init && !s->set->resume) say(r, "start    the weights in %s", s->set->init);
+        s->set->model.freeze ? ", frozen of them: " : "",
+        s->set->model.freeze ? thousands((double)settings_frozen(s->set, s->model), numbers[1])
+                             : "");
+    if (s->set->model.init && !s->set->run.resume)
+        say(r, "start    the weights in %s", s->set->model.init);
     say(r, "recipe   %s, %s, peak rate %s after %lld steps, then %s; clipped at %s",
         option_text(option_find(&train_program, "optimizer"), words[0]), batch_text(s->set, limit),
-        shortest(s->set->lr, numbers[0]), (long long)s->set->warmup,
+        shortest(s->set->recipe.lr, numbers[0]), (long long)s->set->recipe.warmup,
         option_text(option_find(&train_program, "lr-schedule"), words[1]),
-        shortest(s->set->clip_norm, numbers[1]));
+        shortest(s->set->recipe.clip_norm, numbers[1]));
     if (s->transport)
         say(r, "machine  %d ranks of %lld threads, %s kernels, %s of memory each",
             s->transport->size, (long long)wf_pool_threads(s->pool), wf_isa(),
@@ -127,15 +130,16 @@ void announce(session *s, double memory) {
     else
         say(r, "machine  %lld threads, %s kernels, %s of memory",
             (long long)wf_pool_threads(s->pool), wf_isa(), bytes_text(memory, numbers[0]));
-    if (s->transport && s->set->accum < s->transport->size) announce_idle(s);
-    if (s->set->resume) say(r, "resumed  %s after step %lld", s->set->model, (long long)s->at.step);
-    if (s->set->planned_steps) announce_stretch(s);
+    if (s->transport && s->set->data.accum < s->transport->size) announce_idle(s);
+    if (s->set->run.resume)
+        say(r, "resumed  %s after step %lld", s->set->run.model, (long long)s->at.step);
+    if (s->set->recipe.planned_steps) announce_stretch(s);
     jsonl *e = event(r, "run");
     for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
         if (o->stored && !(o->of_model && settings_started(s->set)))
             json_text(e, o->name, option_text(o, words[0]));
-    if (settings_started(s->set)) json_text(e, "init", s->set->init_hash);
-    if (s->set->freeze) json_text(e, "freeze", s->set->freeze);
+    if (settings_started(s->set)) json_text(e, "init", s->set->model.init_hash);
+    if (s->set->model.freeze) json_text(e, "freeze", s->set->model.freeze);
     json_int(e, "step", s->at.step);
     json_real(e, "parameters", parameters);
     json_real(e, "memory", memory);

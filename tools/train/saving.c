@@ -29,8 +29,8 @@ bool write_model(session *s, const char *path, bool checkpoint) {
 }
 
 bool save(session *s) {
-    if (!s->set->model || s->saved_step == s->at.step) return true;
-    if (!write_model(s, s->set->model, true)) return false;
+    if (!s->set->run.model || s->saved_step == s->at.step) return true;
+    if (!write_model(s, s->set->run.model, true)) return false;
     s->saved_step = s->at.step;
     json_int(event(&s->report, "save"), "step", s->at.step);
     event_send(&s->report);

@@ -24,41 +24,41 @@ static void refuse_weights(const session *s) {
     fail(&train_program,
          "%s holds the weights of a training but not the state of its optimizer: resume the file "
          "that the training was saved to (-o without .best)",
-         s->set->model);
+         s->set->run.model);
 }
 
 static wf_file *open_checkpoint(const session *s) {
-    if (!s->set->resume) return NULL;
-    if (!s->set->model)
+    if (!s->set->run.resume) return NULL;
+    if (!s->set->run.model)
         usage_error(&train_program, "--resume needs the file to go on with: -o FILE");
-    wf_file *f = wf_file_open(s->set->model);
+    wf_file *f = wf_file_open(s->set->run.model);
     if (!wf_file_ok(f)) fail(&train_program, "%s", wf_file_error(f));
     const char *kind = wf_file_meta(f, "weft.kind");
     if (!setting_in_file(f, "step"))
         fail(&train_program, "%s holds a model but no training: it can't be resumed",
-             s->set->model);
+             s->set->run.model);
     if (kind && strcmp(kind, "checkpoint") != 0) refuse_weights(s);
     return f;
 }
 
 /* The model to start from; of a resume, the one that it has started from. */
 static wf_file *open_init(const session *s) {
-    if (!s->set->init) return NULL;
-    wf_file *f = wf_file_open(s->set->init);
+    if (!s->set->model.init) return NULL;
+    wf_file *f = wf_file_open(s->set->model.init);
     if (!wf_file_ok(f)) fail(&train_program, "%s", wf_file_error(f));
-    settings_hash_init(f, s->set->init_hash);
+    settings_hash_init(f, s->set->model.init_hash);
     return f;
 }
 
 /* "m.safetensors" -> "m.best.safetensors" */
 static void name_best(session *s) {
-    if (!s->set->model || !settings_text(s->set) || !settings_validates(s->set)) return;
-    const char *dot = strrchr(s->set->model, '.'), *slash = strrchr(s->set->model, '/');
-    size_t stem =
-        dot && (!slash || dot > slash) ? (size_t)(dot - s->set->model) : strlen(s->set->model);
-    if (strlen(s->set->model) + 6 < sizeof s->best_path)
-        snprintf(s->best_path, sizeof s->best_path, "%.*s.best%s", (int)stem, s->set->model,
-                 s->set->model + stem);
+    if (!s->set->run.model || !settings_text(s->set) || !settings_validates(s->set)) return;
+    const char *dot = strrchr(s->set->run.model, '.'), *slash = strrchr(s->set->run.model, '/');
+    size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - s->set->run.model)
+                                                 : strlen(s->set->run.model);
+    if (strlen(s->set->run.model) + 6 < sizeof s->best_path)
+        snprintf(s->best_path, sizeof s->best_path, "%.*s.best%s", (int)stem, s->set->run.model,
+                 s->set->run.model + stem);
 }
 
 static bool is_there(const char *path) {
@@ -74,7 +74,7 @@ static void find_best(session *s, const wf_file *f) {
     bool own = identity_same(f, best);
     if (own) s->best_kept = settings_state(s->set, best).best;
     wf_file_free(best);
-    if (!own && is_there(s->best_path) && !s->set->dry_run)
+    if (!own && is_there(s->best_path) && !s->set->run.dry_run)
         fail(&train_program,
              "%.150s is not of this training, which would replace it: move it to another place",
              s->best_path);
@@ -82,7 +82,7 @@ static void find_best(session *s, const wf_file *f) {
 
 /* A training may have taken hours: only a word of its owner replaces it. */
 static void refuse_to_replace(const session *s) {
-    const char *const files[] = { s->set->model, s->best_path };
+    const char *const files[] = { s->set->run.model, s->best_path };
     for (int i = 0; i < 2; i++) {
         if (!files[i] || !*files[i] || !is_there(files[i])) continue;
         usage_error(&train_program,
@@ -96,14 +96,14 @@ static void refuse_to_replace(const session *s) {
 static void check_files(const session *s) {
     used_file best = { "the best weights beside --model", s->best_path, -1, USE_OUTPUT };
     check_uses(&train_program, &best, *s->best_path ? 1 : 0);
-    if (!s->set->resume && !s->set->overwrite && !s->set->dry_run) refuse_to_replace(s);
+    if (!s->set->run.resume && !s->set->run.overwrite && !s->set->run.dry_run) refuse_to_replace(s);
 }
 
 /* f: the checkpoint of a resume, or NULL; model: it, or the one to start from, or NULL. */
 static void open_dataset(session *s, const wf_file *f, const wf_file *model) {
     char message[WF_MESSAGE];
     const source_options o = settings_source(s->set);
-    if (!dataset_open(&s->dataset, source_of_word(s->set->task), &o, model, message))
+    if (!dataset_open(&s->dataset, source_of_word(s->set->data.task), &o, model, message))
         fail(&train_program, "%s", message);
     if (f) settings_check_data(s->set, f, &s->dataset);
     settings_complete_steps(s->set, dataset_updates(&s->dataset));
@@ -115,7 +115,7 @@ bool session_evaluates(const session *s) {
 
 /* The file that the model is read from; NULL: it is new. */
 static const char *model_path(const session *s) {
-    return s->set->resume ? s->set->model : s->set->init;
+    return s->set->run.resume ? s->set->run.model : s->set->model.init;
 }
 
 /* Pairs are made with the model's start and end. A task of numbers has its own, and running text
@@ -155,7 +155,7 @@ static void open_model(session *s, const wf_file *f, const wf_file *init) {
     char message[WF_MESSAGE];
     const wf_file *file = f ? f : init;
     wf_training_config training = settings_training(s->set);
-    s->model = f      ? wf_model_load(f, &training, WF_F32, (uint64_t)s->set->seed, message)
+    s->model = f      ? wf_model_load(f, &training, WF_F32, (uint64_t)s->set->recipe.seed, message)
                : init ? settings_start(s->set, init, message)
                       : new_model(s, message);
     if (!s->model && file) fail(&train_program, "%s: %s", model_path(s), message);
@@ -166,10 +166,10 @@ static void open_model(session *s, const wf_file *f, const wf_file *init) {
     if (f) s->at = settings_state(s->set, f);
     s->first_step = s->at.step;
     s->saved_step = f ? s->at.step : -1;
-    if (s->at.step >= s->set->max_steps)
+    if (s->at.step >= s->set->run.max_steps)
         usage_error(&train_program,
                     "%s has done %lld steps already: more --epochs or --max-steps go on",
-                    s->set->model, (long long)s->at.step);
+                    s->set->run.model, (long long)s->at.step);
 }
 
 /* Older files do not say what they are; a checkpoint has all that its optimizer needs. */
@@ -186,7 +186,7 @@ static void open_trainer(session *s, const wf_file *f) {
     wf_tensor *const sums[] = { m->loss.loss, m->loss.nll, m->correct };
     wf_trainer_options o = { .optimizer = settings_optimizer(s->set),
                              .schedule = s->schedule,
-                             .micro_batches = s->set->accum,
+                             .micro_batches = s->set->data.accum,
                              .sums = sums,
                              .n_sums = 3,
                              .pool = s->pool,
@@ -199,7 +199,7 @@ static void open_trainer(session *s, const wf_file *f) {
     if (!wf_trainer_ok(s->trainer)) ranks_failed(s, wf_trainer_error(s->trainer));
     if (f) check_state(s, f);
     if (f && !wf_trainer_resume(s->trainer, f, s->at.step))
-        fail(&train_program, "%s: %s", s->set->model, wf_trainer_error(s->trainer));
+        fail(&train_program, "%s: %s", s->set->run.model, wf_trainer_error(s->trainer));
 }
 
 /* Moments and averages. */
@@ -242,7 +242,7 @@ static double trainer_bytes(const session *s) {
 
 /* What is saved is copied first, and by the first rank gathered before. */
 static double saving_bytes(const session *s) {
-    if (!s->set->model || !s->leads) return 0;
+    if (!s->set->run.model || !s->leads) return 0;
     return (s->transport ? 2 : 1) * (parameter_bytes(s) + state_bytes(s));
 }
 
@@ -281,7 +281,8 @@ static void check_memory(const session *s, double memory, double started) {
 
 void session_read(session *s) {
     char message[WF_MESSAGE];
-    if (s->leads && s->set->model && !s->set->dry_run && !output_lock(s->set->model, message))
+    if (s->leads && s->set->run.model && !s->set->run.dry_run &&
+        !output_lock(s->set->run.model, message))
         fail(&train_program, "%s", message);
     s->from = open_checkpoint(s), s->init = open_init(s);
     settings_complete(s->set, s->from, s->from ? NULL : s->init);
@@ -292,9 +293,9 @@ void session_read(session *s) {
 
 /* Other ranks than the first have nothing to say but why they fail. */
 static void be_silent(settings *set) {
-    set->quiet = true;
-    set->json = set->profile = false;
-    set->log = set->curve = NULL;
+    set->run.quiet = true;
+    set->run.json = set->run.profile = false;
+    set->run.log = set->run.curve = NULL;
 }
 
 static void close_files(session *s) {
@@ -308,11 +309,11 @@ void session_open(session *s) {
     open_model(s, s->from, s->init);
     find_best(s, s->from);
     if (s->from) identity_in(s->from, s->run);
-    double started = s->set->processes > 1 ? file_bytes(s->from) + file_bytes(s->init) : 0;
+    double started = s->set->run.processes > 1 ? file_bytes(s->from) + file_bytes(s->init) : 0;
     ranks_compare(s);
     s->schedule = settings_schedule(s->set);
-    if (!s->set->threads) s->set->threads = default_threads(s->here);
-    s->pool = wf_pool_new((int)s->set->threads);
+    if (!s->set->run.threads) s->set->run.threads = default_threads(s->here);
+    s->pool = wf_pool_new((int)s->set->run.threads);
     if (!s->pool) fail(&train_program, "out of memory");
     open_trainer(s, s->from);
     close_files(s);
@@ -321,11 +322,12 @@ void session_open(session *s) {
         fail(&train_program, "%s", message);
     double memory = memory_needed(s);
     check_memory(s, memory, started);
-    const char *log = s->set->dry_run ? NULL : s->set->log;
-    if (!report_open(&s->report, &train_program, s->set->quiet, s->set->json, log, s->set->resume))
-        fail(&train_program, "%s can't be written: %s", s->set->log, strerror(errno));
+    const char *log = s->set->run.dry_run ? NULL : s->set->run.log;
+    if (!report_open(&s->report, &train_program, s->set->run.quiet, s->set->run.json, log,
+                     s->set->run.resume))
+        fail(&train_program, "%s can't be written: %s", s->set->run.log, strerror(errno));
     announce(s, memory);
-    if (s->set->profile) wf_profile(wf_trainer_plan(s->trainer), true);
+    if (s->set->run.profile) wf_profile(wf_trainer_plan(s->trainer), true);
 }
 
 bool session_close(session *s) {

@@ -33,7 +33,7 @@ static void report_progress(session *s, bool line) {
     int64_t updates = dataset_updates(&s->dataset);
     progress p = {
         .step = s->at.step,
-        .total = s->set->max_steps,
+        .total = s->set->run.max_steps,
         .epoch = updates ? (double)s->at.step / (double)updates : 0,
         .loss = r->loss / r->tokens,
         .nll = r->nll / r->tokens,
@@ -44,7 +44,7 @@ static void report_progress(session *s, bool line) {
         .bytes_sent = s->did.sent,
         .rate = wf_schedule_rate(&s->schedule, s->at.step),
         .elapsed = wf_seconds_now() - s->started,
-        .remaining = per_step * (double)(s->set->max_steps - s->at.step),
+        .remaining = per_step * (double)(s->set->run.max_steps - s->at.step),
     };
     report_bar(&s->report, &p);
     if (!line) return;
@@ -118,8 +118,8 @@ static int step_failed(session *s, int64_t step) {
     }
     warn(&train_program, "step %lld: the %s is not finite; lower --lr or --clip-norm",
          (long long)step, name);
-    if (s->set->model && s->saved_step >= 0)
-        say(r, "%s keeps step %lld", s->set->model, (long long)s->saved_step);
+    if (s->set->run.model && s->saved_step >= 0)
+        say(r, "%s keeps step %lld", s->set->run.model, (long long)s->saved_step);
     jsonl *e = event(r, "nonfinite");
     json_int(e, "step", step);
     json_text(e, "tensor", name);
@@ -134,12 +134,12 @@ static int stop_signal(const session *s) {
 
 static bool late(const session *s, double now) {
     if (s->transport) return s->late;
-    return s->set->max_time > 0 && now - s->started >= s->set->max_time;
+    return s->set->run.max_time > 0 && now - s->started >= s->set->run.max_time;
 }
 
 /* The command that goes on: what the checkpoint does not hold is typed again. */
 static void say_saved(session *s, const char *signal) {
-    char *command = command_again(&train_program, s->set->command, "--resume");
+    char *command = command_again(&train_program, s->set->run.command, "--resume");
     say(&s->report, "%s: saved step %lld; go on with: %s", signal, (long long)s->at.step,
         command ? command : "--resume");
     free(command);
@@ -152,7 +152,7 @@ static int stopped_by_signal(session *s) {
     json_int(e, "step", s->at.step);
     json_text(e, "signal", name);
     event_send(&s->report);
-    if (s->set->model && saved)
+    if (s->set->run.model && saved)
         say_saved(s, name);
     else
         say(&s->report, "%s: stopped after step %lld; nothing saved", name, (long long)s->at.step);
@@ -166,18 +166,19 @@ static bool due(int64_t step, int64_t every) {
 /* All steps, until the last, the end of the time or a signal. */
 static int train(session *s) {
     s->started = wf_seconds_now();
-    while (s->at.step < s->set->max_steps && !stop_signal(s)) {
+    while (s->at.step < s->set->run.max_steps && !stop_signal(s)) {
         double began = wf_seconds_now();
         if (late(s, began)) break;
         if (!run_step(s, s->at.step + 1)) return step_failed(s, s->at.step + 1);
         s->at.step++;
         s->recent.seconds += wf_seconds_now() - began;
         s->trained_seconds += wf_seconds_now() - began;
-        report_progress(s, due(s->at.step, s->set->log_every) || s->at.step == s->set->max_steps);
-        if (session_evaluates(s) && due(s->at.step, s->set->valid_every)) validate(s);
-        if (due(s->at.step, s->set->save_every) && s->at.step < s->set->max_steps)
+        report_progress(s, due(s->at.step, s->set->run.log_every) ||
+                               s->at.step == s->set->run.max_steps);
+        if (session_evaluates(s) && due(s->at.step, s->set->run.valid_every)) validate(s);
+        if (due(s->at.step, s->set->run.save_every) && s->at.step < s->set->run.max_steps)
             save(s); /* a failure is said, and the training goes on */
-        if (s->set->patience && s->at.since_best >= s->set->patience) {
+        if (s->set->run.patience && s->at.since_best >= s->set->run.patience) {
             say(&s->report, "stopped: %lld validations without a lower loss than %.4g",
                 (long long)s->at.since_best, s->at.best);
             break;
@@ -189,7 +190,9 @@ static int train(session *s) {
 /* "Learning to sort", "Learning from pairs.tsv". */
 static void curve_title(const settings *set, char title[100]) {
     char word[OPTION_TEXT_SIZE];
-    const char *file = set->text ? set->text : set->train ? set->train : set->train_src;
+    const char *file = set->data.text    ? set->data.text
+                       : set->data.train ? set->data.train
+                                         : set->data.train_src;
     const char *slash = file ? strrchr(file, '/') : NULL;
     option_text(option_find(&train_program, "task"), word);
     if (file)
@@ -200,10 +203,10 @@ static void curve_title(const settings *set, char title[100]) {
 
 static void draw_curve(session *s) {
     char title[100], message[WF_MESSAGE];
-    bool harder = s->set->dropout > 0 || s->set->label_smoothing > 0;
+    bool harder = s->set->recipe.dropout > 0 || s->set->recipe.label_smoothing > 0;
     curve_title(s->set, title);
     s->history.train_label = harder ? "training, with dropout or smoothing" : "training";
-    if (!history_draw(&s->history, s->set->curve, title, message))
+    if (!history_draw(&s->history, s->set->run.curve, title, message))
         fail(&train_program, "%s", message);
 }
 
@@ -218,15 +221,15 @@ static int finish(session *s) {
     if (s->transport)
         say(&s->report, "%.1f %% of it exchanging and waiting; %s sent by rank 0 in an update",
             100 * s->exchanged / s->trained_seconds, bytes_text((double)s->did.sent, size));
-    if (s->set->model && saved && stat(s->set->model, &file) == 0)
-        say(&s->report, "saved %s (%s)", s->set->model, bytes_text((double)file.st_size, size));
-    if (!s->set->model) say(&s->report, "the model is not kept: -o FILE would save it");
+    if (s->set->run.model && saved && stat(s->set->run.model, &file) == 0)
+        say(&s->report, "saved %s (%s)", s->set->run.model, bytes_text((double)file.st_size, size));
+    if (!s->set->run.model) say(&s->report, "the model is not kept: -o FILE would save it");
     if (session_evaluates(s)) test(s);
     if (s->best_kept < INFINITY)
         say(&s->report, "the weights with the lowest loss, %.4g, are in %s", s->best_kept,
             s->best_path);
-    if (s->set->profile) report_profile(&s->report, wf_trainer_plan(s->trainer));
-    if (s->set->curve) draw_curve(s);
+    if (s->set->run.profile) report_profile(&s->report, wf_trainer_plan(s->trainer));
+    if (s->set->run.curve) draw_curve(s);
     return saved && !s->best_lost ? EXIT_DONE : EXIT_FAILED;
 }
 
@@ -236,7 +239,8 @@ static int dry_run(session *s) {
     enum { TRIES = 3 };
     char took[OPTION_TEXT_SIZE], all[OPTION_TEXT_SIZE];
     double tokens = 0, seconds = 0;
-    int64_t updates = dataset_updates(&s->dataset), last = updates ? updates : s->set->max_steps;
+    int64_t updates = dataset_updates(&s->dataset),
+            last = updates ? updates : s->set->run.max_steps;
     if (last > TRIES) last = TRIES;
     if (s->transport && last > 1 && last == updates) last--; /* it may have fewer batches */
     for (int64_t step = 1; step <= last; step++) {
@@ -248,15 +252,15 @@ static int dry_run(session *s) {
         seconds = wf_seconds_now() - began; /* the first plans: not counted */
     }
     if (s->transport) seconds = forecast_say(s, seconds);
-    double total = updates ? (double)s->dataset.tokens : tokens * (double)s->set->max_steps;
+    double total = updates ? (double)s->dataset.tokens : tokens * (double)s->set->run.max_steps;
     double rate = tokens / seconds, one = total / rate;
-    double epochs = updates ? (double)s->set->max_steps / (double)updates : 1;
+    double epochs = updates ? (double)s->set->run.max_steps / (double)updates : 1;
     if (updates)
         say(&s->report, "time     %s for an epoch, %s for all, without validations",
             duration(one, took), duration(one * epochs, all));
     else
         say(&s->report, "time     %s for %lld steps, without validations", duration(one, took),
-            (long long)s->set->max_steps);
+            (long long)s->set->run.max_steps);
     jsonl *e = event(&s->report, "dry_run");
     json_real(e, "seconds", one * epochs);
     json_real(e, "tokens_per_second", rate);
@@ -278,7 +282,7 @@ static int train_to_the_end(session *s) {
 /* What one rank does, or all of them in one process. */
 static int run_rank(session *s) {
     session_open(s);
-    int status = (s->set->dry_run ? dry_run : train_to_the_end)(s);
+    int status = (s->set->run.dry_run ? dry_run : train_to_the_end)(s);
     if (!session_close(s) && status == EXIT_DONE) status = EXIT_FAILED;
     if (s->leads) status = close_stdout(&train_program, status);
     wf_barrier(s->transport); /* nobody's exit code ends another before it is done */
@@ -296,7 +300,7 @@ static int run_process(wf_transport *t, void *user) {
 /* Why it ended is told here, if the rank that failed could not say it itself. */
 static int run_processes(session *s) {
     wf_processes_result cause;
-    int code = wf_processes_run((int)s->set->processes, run_process, s, _exit, &cause);
+    int code = wf_processes_run((int)s->set->run.processes, run_process, s, _exit, &cause);
     if (cause.code && *cause.why) warn(&train_program, "%s", cause.why);
     session_close(s);
     return code;
@@ -310,17 +314,17 @@ int train_main(int argc, char **argv, wf_transport *transport, int here) {
                   .report = { .log = -1 },
                   .at = { .best = INFINITY } };
     ranks_join(&s, transport);
-    s.set->command = argv[0];
+    s.set->run.command = argv[0];
     options_parse(&train_program, argc, argv);
-    bool starts = s.set->processes > 1;
+    bool starts = s.set->run.processes > 1;
     if (starts && transport)
         usage_error(&train_program, "--processes %lld: there are ranks already",
-                    (long long)s.set->processes);
-    if (starts) s.here = (int)s.set->processes;
-    if (s.set->simulated_ranks && s.transport)
+                    (long long)s.set->run.processes);
+    if (starts) s.here = (int)s.set->run.processes;
+    if (s.set->run.simulated_ranks && s.transport)
         usage_error(&train_program, "--ranks %lld: there are ranks already",
-                    (long long)s.set->simulated_ranks);
-    if (s.set->simulated_ranks) forecast_join(&s);
+                    (long long)s.set->run.simulated_ranks);
+    if (s.set->run.simulated_ranks) forecast_join(&s);
     session_read(&s);
     return starts ? run_processes(&s) : run_rank(&s);
 }

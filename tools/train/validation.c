@@ -12,7 +12,7 @@
 
 /* Exchanges weights and averages, or back: the averages are what is judged and kept as best. */
 static void swap_averages(session *s) {
-    if (s->set->ema > 0 && !wf_trainer_swap_averages(s->trainer))
+    if (s->set->recipe.ema > 0 && !wf_trainer_swap_averages(s->trainer))
         ranks_failed(s, wf_trainer_error(s->trainer));
 }
 
@@ -60,7 +60,7 @@ static void keep_best(session *s, double loss) {
  * wrong. */
 static bool are_sentences(const session *s) {
     enum { FEW = 256 };
-    if (s->set->task != LEARN_TEXT) return false;
+    if (s->set->data.task != LEARN_TEXT) return false;
     const wf_tokenizer *t = s->dataset.tokenizer[SIDE_TGT];
     wf_token_kind kind = wf_tokenizer_kind(t);
     if (kind == WF_CHARACTERS || kind == WF_TEXT_CHARACTERS) return false;
@@ -95,7 +95,7 @@ void validate(session *s) {
     s->judged_step = s->at.step;
     int64_t updates = dataset_updates(&s->dataset);
     progress p = { .step = s->at.step,
-                   .total = s->set->max_steps,
+                   .total = s->set->run.max_steps,
                    .epoch = updates ? (double)s->at.step / (double)updates : 0,
                    .loss = loss,
                    .nll = loss,
@@ -120,7 +120,7 @@ static void result_text(const session *s, const evaluation *v, char text[METRIC_
 
 /* Results are text on stdout, or events. */
 static bool prints(const session *s) {
-    return s->leads && !s->set->json;
+    return s->leads && !s->set->run.json;
 }
 
 /* Of running text: what it is worth, and what it writes. */
@@ -133,8 +133,9 @@ static void say_running(session *s, const evaluation *v) {
         bytes_text(v->bytes, size), bits_per_byte(v), v->nll / v->tokens, exp(v->nll / v->tokens),
         100 * v->correct / v->tokens);
     swap_averages(s);
-    char *text =
-        s->leads ? write_sample(&s->evaluator, TOKENS, (uint64_t)s->set->seed, message) : NULL;
+    char *text = s->leads
+                     ? write_sample(&s->evaluator, TOKENS, (uint64_t)s->set->recipe.seed, message)
+                     : NULL;
     if (s->leads && !text) fail(&train_program, "%s", message);
     swap_averages(s);
     if (!s->leads) return;

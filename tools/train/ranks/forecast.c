@@ -92,10 +92,10 @@ static void nobody_hears(wf_transport *t, int code, const char *why) {
 
 void forecast_join(session *s) {
     static wf_transport alone;
-    int ranks = (int)s->set->simulated_ranks;
-    if (s->set->network && !network_read(s->set->network, &in_use.n))
+    int ranks = (int)s->set->run.simulated_ranks;
+    if (s->set->run.network && !network_read(s->set->run.network, &in_use.n))
         usage_error(&train_program, "--network %s: bits in a second and a delay, as 10Gb,50us",
-                    s->set->network);
+                    s->set->run.network);
     alone = (wf_transport){ .rank = ranks - 1,
                             .size = ranks,
                             .any_thread = true,
@@ -117,7 +117,7 @@ static double say_network(session *s, double compute, double share, double movin
     double all = compute + moving, efficiency = share * compute / (ranks * all);
     say(&s->report,
         "network  %s: an update in %.3g s, %.3g s of it exchanging; as fast as %.1f of the %d",
-        s->set->network, all, moving, efficiency * ranks, ranks);
+        s->set->run.network, all, moving, efficiency * ranks, ranks);
     jsonl *e = event(&s->report, "network");
     json_real(e, "seconds", all);
     json_real(e, "exchanging", moving);
@@ -142,9 +142,9 @@ double forecast_say(session *s, double seconds) {
     json_int(e, "sent", last.sent);
     json_int(e, "received", last.received);
     event_send(&s->report);
-    if (!s->set->simulated_ranks) return seconds;
+    if (!s->set->run.simulated_ranks) return seconds;
     double share = (double)last.parts / (double)last.batches;
     seconds = last.seconds - last.exchanging;
-    if (!s->set->network) return seconds;
+    if (!s->set->run.network) return seconds;
     return say_network(s, seconds, share, waited);
 }

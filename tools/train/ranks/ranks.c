@@ -34,9 +34,9 @@ void ranks_join(session *s, wf_transport *t) {
 /* Why is said by whoever failed, or by who watches over them. */
 void ranks_leave(session *s) {
     int code = s->transport->code ? s->transport->code : EXIT_FAILED;
-    if (s->leads && s->started > 0 && s->set->model && s->saved_step >= 0)
-        say(&s->report, "%s keeps step %lld; go on with: train --resume -o %s", s->set->model,
-            (long long)s->saved_step, s->set->model);
+    if (s->leads && s->started > 0 && s->set->run.model && s->saved_step >= 0)
+        say(&s->report, "%s keeps step %lld; go on with: train --resume -o %s", s->set->run.model,
+            (long long)s->saved_step, s->set->run.model);
     jsonl *e = event(&s->report, "end");
     json_int(e, "step", s->at.step);
     json_int(e, "status", code);
@@ -76,7 +76,7 @@ typedef struct notice {
 void ranks_notice(session *s) {
     const settings *set = s->set;
     notice mine = { caught_signal(),
-                    set->max_time > 0 && wf_seconds_now() - s->started >= set->max_time };
+                    set->run.max_time > 0 && wf_seconds_now() - s->started >= set->run.max_time };
     notice *all = ranks_gather(s, &mine, sizeof mine);
     s->late = all[0].late;
     for (int r = 0; r < s->transport->size; r++)
@@ -110,9 +110,10 @@ static uint64_t hash_held(uint64_t hash, const dataset *m) {
 
 static uint64_t hash_training(const session *s) {
     const settings *set = s->set;
-    const int64_t turns[] = { set->max_steps,  set->valid_every,
-                              set->save_every, set->patience,
-                              set->valid_size, s->model ? wf_model_parameter_count(s->model) : 0 };
+    const int64_t turns[] = {
+        set->run.max_steps, set->run.valid_every, set->run.save_every,
+        set->run.patience,  set->data.valid_size, s->model ? wf_model_parameter_count(s->model) : 0
+    };
     settings_meta meta;
     settings_to_meta(set, &s->at, &s->dataset, &meta);
     uint64_t hash = hash_held(wf_hash_bytes(0, turns, sizeof turns), &s->dataset);
@@ -142,7 +143,7 @@ static void compare(int rank, const handshake *it, const handshake *first) {
 }
 
 void ranks_compare(session *s) {
-    if (!s->transport || s->set->simulated_ranks) return;
+    if (!s->transport || s->set->run.simulated_ranks) return;
     handshake mine = { .training = hash_training(s), .best_kept = s->best_kept };
     snprintf(mine.version, sizeof mine.version, "%s", wf_version());
     snprintf(mine.kernels, sizeof mine.kernels, "%s", wf_isa());
