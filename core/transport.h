@@ -4,9 +4,8 @@
  * A transport moves bytes and computes nothing, so results are the same with any of them. All ranks
  * call the same collectives in the same order, with matching sizes:
  *
- *     int64_t at[] = { 0, 8, 16 };                        2 ranks, 8 bytes each
- *     double mine = ..., all[2];
- *     wf_allgatherv(t, &mine, all, at) || puts(wf_transport_error(t));
+ *     double mine = ..., all[2];                                                     2 ranks
+ *     wf_allgather(t, &mine, all, sizeof mine) || puts(wf_transport_error(t));
  *
  * NULL is the transport of a single process: rank 0 of 1. A program may bring its own transport, by
  * filling the struct with its functions.
@@ -60,11 +59,24 @@ WF_API bool wf_alltoallv(wf_transport *t, const void *send, const int64_t *send_
  * may point into receive, at this rank's own part. */
 WF_API bool wf_allgatherv(wf_transport *t, const void *send, void *receive,
                           const int64_t *receive_at);
+/* The same, of `bytes` bytes of each rank: rank r's are at receive + r * bytes. A rank without
+ * memory for the offsets fails on all ranks. */
+WF_API bool wf_allgather(wf_transport *t, const void *send, void *receive, size_t bytes);
 WF_API bool wf_barrier(wf_transport *t);
 WF_API void wf_transport_fail(wf_transport *t, int code, const char *why);
 WF_API const char *wf_transport_error(const wf_transport *t);
 WF_API int wf_transport_rank(const wf_transport *t);
 WF_API int wf_transport_size(const wf_transport *t);
+
+/* Items [from, to). */
+typedef struct wf_range {
+    int64_t from, to;
+} wf_range;
+
+/* Rank's contiguous share of n items: [n rank / ranks, n (rank + 1) / ranks), rounded down, so that
+ * shares differ by one item at most and the last rank's is the largest. Empty if there is no such
+ * rank or n < 0. */
+WF_API wf_range wf_rank_range(int64_t n, int rank, int ranks);
 
 /* ---- ranks as processes of this machine ------------------------------------------------------ */
 

@@ -4,11 +4,9 @@
 #include "ops/base/op_base.h"
 #include "rules.h"
 
-enum { ALONE = false, SHARED = true };
-
 static const wf_rule rules[] = {
-#define RULE(op, operand, inner, readers, function)                                                \
-    { &wf_op_##op, operand, &wf_op_##inner, readers, function },
+#define RULE(op, operand, inner, function)                                                         \
+    { &wf_op_##op, operand, &wf_op_##inner, function },
 #include "rules.inc"
 #undef RULE
     { .op = NULL },

@@ -4,7 +4,7 @@
 
 #include "core/plan/rewrite.h"
 
-#define RULE(op, operand, inner, readers, function)                                                \
+#define RULE(op, operand, inner, function)                                                         \
     bool function(wf_rewrite *r, const wf_tensor *outer, const wf_tensor *inner);
 #include "rules.inc"
 #undef RULE

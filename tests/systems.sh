@@ -41,8 +41,8 @@ without() { # without LIST: the suites that are not in it
     done
 }
 # What says the most in the time that an emulator takes; and of it, what reads no files.
-emulated='init pool file load graph errors plan rewrite rows run state misuse ops extents panels gradients nn optim torch text print'
-without_files='init pool graph errors plan rewrite rows run state misuse extents panels gradients nn optim print'
+emulated='init pool file load graph errors plan rewrite run state misuse ops extents panels gradients nn optim torch text print'
+without_files='init pool graph errors plan rewrite run state misuse extents panels gradients nn optim print'
 refusal='neither reads nor writes files here'
 
 has() { command -v "$1" > /dev/null 2>&1; }
@@ -62,7 +62,7 @@ build() {
     fi
     # shellcheck disable=SC2086 # words
     ninja -C "$folder" tests/weft-tests ${programs-tools/train tools/generate tools/inspect tools/graph tools/convert \
-        tools/bench}
+        tools/bench tests/bench}
 }
 
 # native CC OPTIONS...
@@ -104,11 +104,11 @@ END
 wrap_programs() {
     tools=$folder/tools
     [ -n "$wrapper" ] || return 0
-    tools=$folder/wrapped
-    mkdir -p "$tools"
-    for program in train generate graph inspect convert bench; do
-        printf '#!/bin/sh\nexec %s %s "$@"\n' "$wrapper" "$folder/tools/$program" > "$tools/$program"
-        chmod +x "$tools/$program"
+    tools=$folder/wrapped/tools
+    mkdir -p "$tools" "$folder/wrapped/tests"
+    for program in tools/train tools/generate tools/graph tools/inspect tools/convert tools/bench tests/bench; do
+        printf '#!/bin/sh\nexec %s %s "$@"\n' "$wrapper" "$folder/$program" > "$folder/wrapped/$program"
+        chmod +x "$folder/wrapped/$program"
     done
 }
 
@@ -187,7 +187,7 @@ valgrind_way() {
     ran='memcheck, no leaks looked for in tests that end early'
     export WEFT_ISA=base
     WATCH='valgrind --quiet --error-exitcode=99 --trace-children=no --child-silent-after-fork=no' \
-        suites init load graph errors plan rewrite rows run state misuse optim model_file text dot print
+        suites init load graph errors plan rewrite run state misuse optim model_file text dot print
 }
 
 # A finding is either mended, or looked at and known: a line of systems/known_findings.txt.

@@ -215,7 +215,7 @@ static bool part_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor 
     memcpy(shape, t->shape, sizeof shape);
     if (k > 1) shape[0] = t->ndim && shape[0] % k == 0 ? shape[0] / k : -1;
     if (e->ndim != t->ndim || memcmp(e->shape, shape, (size_t)e->ndim * sizeof *e->shape))
-        return wf_file_fail(message, "tensor '%.60s': shape %.80s in the file, %.80s in the model",
+        return wf_file_fail(message, "'%.90s' is %.60s in the file, not %.60s as in the model",
                             e->name, wf_shape_text(NULL, e->ndim, e->shape, have, sizeof have),
                             wf_shape_text(NULL, t->ndim, shape, want, sizeof want));
     size_t n = wf_bytes(t) / wf_dtype_size(t->dtype) / (size_t)k;

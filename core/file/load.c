@@ -9,16 +9,17 @@
 #include "core/record/record.h"
 #include "file_format.h"
 #include "leaves.h"
+#include "loader.h"
 
 typedef struct loading {
     wf_graph *g;
     const wf_file *f;
     const wf_load_options *o;
     wf_load_report *report;
-    wf_tensor **leaves;      /* the chosen leaves */
-    const wf_entry **found;  /* an entry for each leaf; NULL: none fits */
-    const wf_entry **scales; /* the scales of I8 entries */
+    wf_tensor **leaves;     /* the chosen leaves */
+    const wf_entry **found; /* an entry for each leaf; NULL: none */
     int n;
+    wf_loader fit; /* the pairs that fit */
     /* by id: the index of a chosen leaf, counted from 1 */
     int *index;
     char first[WF_MISFIT + 1][WF_MESSAGE]; /* the first reason of each outcome */
@@ -118,23 +119,16 @@ static bool match(loading *l) {
     return true;
 }
 
-/* Keep the pairs that fit, and close the gaps. */
 static void check(loading *l) {
     char reason[WF_MESSAGE];
-    int n = 0;
     for (int i = 0; i < l->n; i++) {
         const wf_entry *e = l->found[i];
         const wf_entry *scale = e ? wf_file_scale_of(l->f, e) : NULL;
         bool fits = e && wf_file_fits(e, scale, l->leaves[i], reason);
         if (!e) note_missing(l, l->leaves[i]);
         if (e && !fits) note(l, WF_MISFIT, l->leaves[i], e, reason);
-        if (fits) {
-            l->leaves[n] = l->leaves[i];
-            l->scales[n] = scale;
-            l->found[n++] = e;
-        }
+        if (fits) wf_loader_add(&l->fit, l->leaves[i], e);
     }
-    l->n = n;
 }
 
 /* ---- public ---------------------------------------------------------------------------------- */
@@ -142,12 +136,11 @@ static void check(loading *l) {
 static bool allocate(loading *l) {
     l->leaves = wf_leaves_of(l->g, &l->o->what, &l->n);
     l->found = calloc((size_t)l->n + 1, sizeof *l->found);
-    l->scales = calloc((size_t)l->n + 1, sizeof *l->scales);
     l->index = calloc((size_t)l->g->n_nodes + 1, sizeof *l->index);
-    if (!l->leaves || !l->found || !l->scales || !l->index)
+    if (!l->leaves || !l->found || !l->index)
         return wf_file_fail(l->report->message, "out of memory");
     for (int i = 0; i < l->n; i++) l->index[l->leaves[i]->id] = i + 1;
-    return true;
+    return wf_loader_open(&l->fit, l->f, "", l->n, l->report->message);
 }
 
 static bool arguments_ok(const wf_graph *g, const wf_file *f, const wf_load_options *o,
@@ -163,9 +156,9 @@ static bool arguments_ok(const wf_graph *g, const wf_file *f, const wf_load_opti
 }
 
 static bool load_found(loading *l) {
-    if (!wf_file_load_from(l->f, l->found, l->scales, l->leaves, l->n, l->report->message))
-        return false;
-    for (int i = 0; i < l->n; i++) note(l, WF_LOADED, l->leaves[i], l->found[i], "");
+    const wf_loader *f = &l->fit;
+    if (!wf_loader_load(&l->fit)) return false;
+    for (int i = 0; i < f->n; i++) note(l, WF_LOADED, f->leaves[i], f->entries[i], "");
     return true;
 }
 
@@ -179,6 +172,9 @@ bool wf_load(wf_graph *g, const wf_file *f, const wf_load_options *options,
     bool ok = arguments_ok(g, f, l.o, l.report->message) && allocate(&l) && match(&l);
     if (ok) check(&l);
     ok = ok && !refused(&l) && load_found(&l);
-    free(l.leaves), free(l.found), free(l.scales), free(l.index);
+    free(l.leaves);
+    free(l.found);
+    free(l.index);
+    wf_loader_close(&l.fit);
     return ok;
 }

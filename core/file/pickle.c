@@ -13,62 +13,10 @@
 #include "core/base/utf8.h"
 #include "file_format.h"
 #include "json.h"
+#include "pickle_opcodes.h"
 
 /* Python writes dicts in parts of 1000 items. */
 enum { MAX_DEPTH = 1 << 16 };
-
-enum opcode {
-    MARK = '(',
-    STOP = '.',
-    BININT = 'J',
-    BININT1 = 'K',
-    BININT2 = 'M',
-    NONE = 'N',
-    BINPERSID = 'Q',
-    REDUCE = 'R',
-    SHORT_BINSTRING = 'U',
-    BINUNICODE = 'X',
-    APPEND = 'a',
-    BUILD = 'b',
-    GLOBAL = 'c',
-    EMPTY_DICT = '}',
-    APPENDS = 'e',
-    BINGET = 'h',
-    LONG_BINGET = 'j',
-    EMPTY_LIST = ']',
-    BINPUT = 'q',
-    LONG_BINPUT = 'r',
-    SETITEM = 's',
-    TUPLE = 't',
-    EMPTY_TUPLE = ')',
-    SETITEMS = 'u',
-    BINFLOAT = 'G',
-    PROTO = 0x80,
-    TUPLE1 = 0x85,
-    TUPLE2,
-    TUPLE3,
-    NEWTRUE,
-    NEWFALSE,
-    LONG1
-};
-
-static const struct {
-    unsigned char code;
-    const char *name;
-} refused[] = {
-    { '0', "POP" },           { '1', "POP_MARK" },     { '2', "DUP" },
-    { 'F', "FLOAT" },         { 'I', "INT" },          { 'L', "LONG" },
-    { 'P', "PERSID" },        { 'S', "STRING" },       { 'T', "BINSTRING" },
-    { 'V', "UNICODE" },       { 'd', "DICT" },         { 'g', "GET" },
-    { 'i', "INST" },          { 'l', "LIST" },         { 'o', "OBJ" },
-    { 'p', "PUT" },           { 'B', "BINBYTES" },     { 'C', "SHORT_BINBYTES" },
-    { 0x81, "NEWOBJ" },       { 0x82, "EXT1" },        { 0x83, "EXT2" },
-    { 0x84, "EXT4" },         { 0x8B, "LONG4" },       { 0x8C, "SHORT_BINUNICODE" },
-    { 0x8D, "BINUNICODE8" },  { 0x8E, "BINBYTES8" },   { 0x8F, "EMPTY_SET" },
-    { 0x90, "ADDITEMS" },     { 0x91, "FROZENSET" },   { 0x92, "NEWOBJ_EX" },
-    { 0x93, "STACK_GLOBAL" }, { 0x94, "MEMOIZE" },     { 0x95, "FRAME" },
-    { 0x96, "BYTEARRAY8" },   { 0x97, "NEXT_BUFFER" }, { 0x98, "READONLY_BUFFER" },
-};
 
 /* The only names that a pickle may use. */
 enum { ORDERED_DICT, REBUILD_TENSOR, REBUILD_PARAMETER };
@@ -410,9 +358,7 @@ static bool check_protocol(wf_pickle *p) {
 }
 
 static bool refuse(wf_pickle *p, int code) {
-    const char *name = NULL;
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-        if (refused[i].code == code) name = refused[i].name;
+    const char *name = wf_pickle_refused(code);
     if (!name) return wf_file_fail(p->error, "pickle byte %zu: %02x is no opcode", p->at - 1, code);
     return wf_file_fail(p->error, "pickle byte %zu: opcode %s: no state_dict of tensors needs that",
                         p->at - 1, name);

@@ -18,7 +18,6 @@ struct wf_rewrite {
     wf_plan *p;
     const unsigned char *need;
     int32_t *readers; /* by id: operands that read its data */
-    int32_t *matches; /* by id: how many of these a shared rule matches */
     const wf_tensor *outer;
     bool no_memory;
 };
@@ -43,16 +42,12 @@ static void count_readers(wf_rewrite *r) {
         if (!runs(r, t)) continue;
         for (int i = 0; i < t->n_in; i++)
             if (t->in[i] && !(t->op->shape_only >> i & 1)) r->readers[t->in[i]->id]++;
-        for (const wf_rule *rule = wf_basis.rules; rule->op; rule++) {
-            const wf_tensor *inner = rule->shared ? inner_of(r, rule, t) : NULL;
-            if (inner) r->matches[inner->id]++;
-        }
     }
 }
 
 static bool applies(wf_rewrite *r, const wf_rule *rule, const wf_tensor *t) {
     const wf_tensor *inner = inner_of(r, rule, t);
-    if (!inner || r->readers[inner->id] != (rule->shared ? r->matches[inner->id] : 1)) return false;
+    if (!inner || r->readers[inner->id] != 1) return false;
     r->outer = t;
     bool applied = rule->apply(r, t, inner);
     assert(!applied || r->p->rewritten[t->id]);
@@ -63,17 +58,16 @@ bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need) {
     size_t n = (size_t)p->n_index + 1;
     wf_rewrite r = { .p = p, .need = need };
     r.readers = calloc(n, sizeof *r.readers);
-    r.matches = calloc(n, sizeof *r.matches);
     p->rewritten = calloc(n, sizeof *p->rewritten);
     p->fused_into = calloc(n, sizeof *p->fused_into);
-    bool ok = r.readers && r.matches && p->rewritten && p->fused_into;
+    bool ok = r.readers && p->rewritten && p->fused_into;
     if (ok) count_readers(&r);
     for (int id = 0; ok && id < p->n_index; id++) {
         const wf_rule *rule = wf_basis.rules;
         if (!runs(&r, p->graph->nodes[id])) continue;
         while (rule->op && !applies(&r, rule, p->graph->nodes[id])) rule++;
     }
-    free(r.readers), free(r.matches);
+    free(r.readers);
     return (ok && !r.no_memory) || wf_plan_fail(p, "out of memory");
 }
 

@@ -14,11 +14,8 @@ typedef struct wf_rule {
     const wf_op *op;
     int operand;
     const wf_op *inner;
-    /* The inner node must not be fetched or fed. It must have no other reader or, if shared, all
-     * its readers must match such a rule; if one of them is not replaced after all, the inner node
-     * is computed for it. */
-    bool shared;
-    /* Replaces the outer node, or returns false. */
+    /* Replaces the outer node, or returns false. Called only if the inner node has no other reader
+     * and is neither fetched nor fed. */
     bool (*apply)(wf_rewrite *r, const wf_tensor *outer, const wf_tensor *inner);
 } wf_rule;
 

@@ -2,6 +2,7 @@
  * rank copies to itself. The transport's own functions move the bytes: exchange.c. */
 #include "core/transport.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/clock.h"
@@ -55,6 +56,22 @@ bool wf_allgatherv(wf_transport *t, const void *send, void *receive, const int64
     return counted(t, began, ok, mine * (t->size - 1), of_others(t, receive_at));
 }
 
+bool wf_allgather(wf_transport *t, const void *send, void *receive, size_t bytes) {
+    enum { FEW = WF_MOST_PROCESSES };
+    const int ranks = wf_transport_size(t);
+    int64_t few[FEW + 1], *many = NULL;
+    if (bytes > (size_t)(INT64_MAX / ranks)) return false;
+    if (ranks > FEW && !(many = malloc(((size_t)ranks + 1) * sizeof *many))) {
+        wf_transport_fail(t, 1, "out of memory");
+        return false;
+    }
+    int64_t *at = many ? many : few;
+    for (int r = 0; r <= ranks; r++) at[r] = r * (int64_t)bytes;
+    bool ok = wf_allgatherv(t, send, receive, at);
+    free(many);
+    return ok;
+}
+
 bool wf_barrier(wf_transport *t) {
     if (alone(t)) return true;
     double began = wf_seconds_now();
@@ -75,4 +92,12 @@ int wf_transport_rank(const wf_transport *t) {
 
 int wf_transport_size(const wf_transport *t) {
     return t ? t->size : 1;
+}
+
+/* n = each * ranks + rest, so that no product exceeds n or ranks^2. */
+wf_range wf_rank_range(int64_t n, int rank, int ranks) {
+    if (n < 0 || rank < 0 || rank >= ranks) return (wf_range){ 0, 0 };
+    int64_t each = n / ranks, rest = n % ranks;
+    return (wf_range){ each * rank + rest * rank / ranks,
+                       each * (rank + 1) + rest * (rank + 1) / ranks };
 }

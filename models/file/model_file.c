@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file/loader.h"
 #include "models/message.h"
 
 #define KIND "weft.kind"   /* metadata: what the file is */
@@ -94,140 +95,56 @@ bool wf_model_save(const wf_model *m, const char *path, wf_trainer *trainer, con
     return ok;
 }
 
-/* ---- reading: where a leaf's values are ------------------------------------------------------ */
-
-/* A file and what comes before the model's names in it: "" in weft's own. */
-typedef struct named {
-    const wf_file *file;
-    const char *prefix;
-} named;
-
-static const wf_entry *find(const named *f, const char *name) {
-    char full[WF_MESSAGE];
-    int n = snprintf(full, sizeof full, "%s%s", f->prefix, name);
-    return n < (int)sizeof full ? wf_file_find(f->file, full) : NULL;
-}
-
-/* What fills a leaf: one entry, or q, k and v for a packed projection. */
-typedef struct source {
-    const wf_entry *part[3];
-    int n;
-} source;
+/* ---- reading --------------------------------------------------------------------------------- */
 
 #define PACKED "in_proj_weight"
+enum { PARTS = 3 };
 
-/* The length of what comes before `tail` in name; 0: name does not end so. */
-static size_t stem(const char *name, const char *tail) {
-    size_t n = strlen(name), m = strlen(tail);
-    return n > m && strcmp(name + n - m, tail) == 0 ? n - m : 0;
-}
-
-static bool find_parts(const named *f, const wf_tensor *leaf, source *s, char *message) {
-    size_t n = stem(leaf->name, PACKED);
-    for (int i = 0; n && i < 3; i++) {
+/* Find q, k and v in place of a packed projection. Returns how many: all or none. */
+static int find_parts(wf_loader *l, const wf_tensor *leaf, const wf_entry *part[PARTS]) {
+    const size_t n = strlen(leaf->name), tail = sizeof PACKED - 1;
+    int found = 0;
+    if (n <= tail || strcmp(leaf->name + n - tail, PACKED) != 0) return 0;
+    for (int i = 0; i < PARTS; i++) {
         char name[WF_MESSAGE];
-        snprintf(name, sizeof name, "%.*s%c_proj_weight", (int)n, leaf->name, "qkv"[i]);
-        s->part[i] = find(f, name);
-        s->n += s->part[i] != NULL;
+        snprintf(name, sizeof name, "%.*s%c_proj_weight", (int)(n - tail), leaf->name, "qkv"[i]);
+        part[i] = wf_loader_find(l, name);
+        found += part[i] != NULL;
     }
-    return s->n == 3 || fail(message, "'%.200s' is in the model but not in the file", leaf->name);
+    return found == PARTS ? PARTS : 0;
 }
 
-static bool is_tied(const wf_model *m, const char *name) {
-    for (int i = 0; i < m->n_tied; i++)
-        if (strcmp(m->tied[i], name) == 0) return true;
-    return false;
-}
-
-/* Of one type and shape are as many bytes: the reader has seen to it. */
-static bool same_entry(const wf_entry *a, const wf_entry *b) {
-    return strcmp(a->dtype, b->dtype) == 0 && a->ndim == b->ndim &&
-           memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0 &&
-           memcmp(a->data, b->data, a->bytes) == 0;
-}
-
-bool wf_same_table(const wf_file *f, const wf_entry *a, const wf_entry *b) {
-    const wf_entry *x = wf_file_scale_of(f, a), *y = wf_file_scale_of(f, b);
-    return same_entry(a, b) && (x && y ? same_entry(x, y) : !x && !y);
-}
-
-/* Every copy of a tied table must be the same: else the file is of a model that does not tie. */
-static bool find_tied(const wf_model *m, const named *f, source *s, char *message) {
-    const wf_entry *found = NULL;
-    for (int i = 0; i < m->n_tied; i++) {
-        const wf_entry *e = find(f, m->tied[i]);
-        if (!e) continue;
-        if (found && !wf_same_table(f->file, e, found))
-            return fail(message, "'%s' and '%s' differ in the file: the model ties them",
-                        found->name, e->name);
-        found = e;
+/* Find a leaf's tensors: under its name, under the names of a tied table, or part by part. Returns
+ * how many were added; -1 with message. */
+static int find_leaf(wf_loader *l, const wf_model *m, wf_tensor *leaf) {
+    static const char reason[] = " in the file: the model ties them";
+    const wf_entry *part[PARTS] = { NULL };
+    const char *const name = leaf->name, *const *names = &name;
+    int n = 1;
+    if (m->n_tied && strcmp(name, m->tied[0]) == 0) {
+        names = m->tied;
+        n = m->n_tied;
     }
-    *s = (source){ { found }, found != NULL };
-    return true;
+    if (!wf_loader_find_tied(l, names, n, reason, part)) return -1;
+    int parts = part[0] ? 1 : find_parts(l, leaf, part);
+    for (int i = 0; i < parts; i++) wf_loader_add(l, leaf, part[i]);
+    return parts;
 }
 
-static bool find_source(const wf_model *m, const named *f, const wf_tensor *leaf, source *s,
-                        char *message) {
-    const wf_entry *e = find(f, leaf->name);
-    *s = (source){ { e }, e != NULL };
-    if (is_tied(m, leaf->name) && !find_tied(m, f, s, message)) return false;
-    return s->n == 1 || find_parts(f, leaf, s, message);
-}
-
-/* Each part is as large as it must be, and all are of one type. */
-static bool fits(const wf_tensor *leaf, const source *s, char *message) {
-    for (int i = 0; i < s->n; i++) {
-        const wf_entry *e = s->part[i];
-        char have[96], want[96];
-        int64_t shape[WF_MAX_DIMS];
-        memcpy(shape, leaf->shape, sizeof shape);
-        shape[0] /= s->n;
-        if (e->ndim != leaf->ndim || memcmp(e->shape, shape, (size_t)e->ndim * sizeof *shape))
-            return fail(message, "'%.90s' is %s in the file, not %s as in the model", e->name,
-                        wf_shape_text(NULL, e->ndim, e->shape, have, sizeof have),
-                        wf_shape_text(NULL, leaf->ndim, shape, want, sizeof want));
-        if (strcmp(e->dtype, s->part[0]->dtype))
-            return fail(message, "'%.90s' is of another type than '%.90s'", e->name,
-                        s->part[0]->name);
+/* Find the tensors of all parameters; *lacking is the first without any. A program's own parameter
+ * need not be there. */
+static bool find_all(wf_loader *l, const wf_model *m, const wf_tensor **lacking) {
+    *lacking = NULL;
+    for (int id = 0; id < wf_node_count(m->graph); id++) {
+        wf_tensor *t = wf_node(m->graph, id);
+        int parts = t->kind == WF_PARAM ? find_leaf(l, m, t) : 1;
+        if (parts < 0) return false;
+        if (parts == 0 && !wf_is_added(m, t) && !*lacking) *lacking = t;
     }
     return true;
 }
 
-/* ---- reading: into the leaves ---------------------------------------------------------------- */
-
-/* What the file has for the model: an entry per leaf, or three. */
-typedef struct reading {
-    const wf_model *m;
-    const named *f;
-    wf_tensor **leaves;
-    const wf_entry **entries, **scales; /* of I8: those of its rows */
-    int n;
-} reading;
-
-static void close_reading(reading *r) {
-    free(r->leaves), free(r->entries), free(r->scales);
-}
-
-static bool open_reading(reading *r, char *message) {
-    size_t most = 3 * (size_t)wf_node_count(r->m->graph) + 1;
-    r->leaves = calloc(most, sizeof(wf_tensor *));
-    r->entries = calloc(most, sizeof *r->entries);
-    r->scales = calloc(most, sizeof *r->scales);
-    return (r->leaves && r->entries && r->scales) || fail(message, "out of memory");
-}
-
-static bool read_leaf(reading *r, wf_tensor *leaf, char *message) {
-    source s;
-    if (!find_source(r->m, r->f, leaf, &s, message) || !fits(leaf, &s, message)) return false;
-    for (int i = 0; i < s.n; i++, r->n++) {
-        r->leaves[r->n] = leaf;
-        r->entries[r->n] = s.part[i];
-        r->scales[r->n] = wf_file_scale_of(r->f->file, s.part[i]);
-    }
-    return true;
-}
-
-/* Does the file say that this is no parameter of the model's own? */
+/* True if the file lists this name among parameters that are not the model's own. */
 static bool listed_as_added(const wf_file *f, const char *name) {
     const char *at = wf_file_meta(f, ADDED);
     for (size_t n = strlen(name); at && *at; at += strcspn(at, "\n"), at += *at == '\n')
@@ -235,94 +152,64 @@ static bool listed_as_added(const wf_file *f, const char *name) {
     return false;
 }
 
-/* Is this name one that the model asks for? Else the file is of another model. */
-static bool known_name(const wf_model *m, const named *f, const char *name) {
-    static const char *const separate[] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
-    const wf_tensor *t = wf_find(m->graph, name);
-    if (t && t->kind == WF_PARAM && strcmp(t->name, name) == 0) return true;
-    if (is_tied(m, name) || strncmp(name, "optimizer.", 10) == 0) return true;
-    if (listed_as_added(f->file, name)) return true;
-    for (int i = 0; i < 3; i++) {
-        char packed[WF_MESSAGE];
-        size_t n = stem(name, separate[i]);
-        snprintf(packed, sizeof packed, "%.*s" PACKED, n < 200 ? (int)n : 200, name);
-        if (n && wf_find(m->graph, packed) && !find(f, packed)) return true;
-    }
-    return false;
-}
-
-static bool read_all(reading *r, char *message) {
-    const wf_graph *g = r->m->graph;
-    for (int id = 0; id < wf_node_count(g); id++) {
-        wf_tensor *t = wf_node(g, id);
-        if (t->kind != WF_PARAM || (wf_is_added(r->m, t) && !find(r->f, t->name))) continue;
-        if (!read_leaf(r, t, message)) return false;
+/* False if a tensor of the file is for no parameter: then the file is of another model. Moments are
+ * the trainer's, and a program that adds parameters loads them itself. */
+static bool nothing_left(const wf_loader *l, char *message) {
+    const size_t n = strlen(l->prefix);
+    for (const wf_entry *e = NULL; (e = wf_loader_left(l, e));) {
+        const char *name = strncmp(e->name, l->prefix, n) == 0 ? e->name + n : NULL;
+        if (name && (strncmp(name, "optimizer.", 10) == 0 || listed_as_added(l->file, name)))
+            continue;
+        return fail(message, "'%.160s' is in the file but not in the model%s", e->name,
+                    wf_named_as_scale(e->name) ? ", nor the scales of a matrix in I8" : "");
     }
     return true;
 }
 
-/* Without its prefix; NULL: it has another. */
-static const char *without_prefix(const char *name, const char *prefix) {
-    size_t n = strlen(prefix);
-    return strncmp(name, prefix, n) == 0 ? name + n : NULL;
-}
-
-static bool ends_as_scale(const char *name) {
-    static const char end[] = "_scale"; /* as core/file.h has it */
-    size_t n = strlen(name), tail = sizeof end - 1;
-    return n > tail && strcmp(name + n - tail, end) == 0;
-}
-
-static bool load(wf_model *m, const wf_file *file, const char *prefix, char *message) {
-    const named f = { file, prefix };
-    if (!wf_file_ok(file)) return fail(message, "%s", wf_file_error(file));
-    if (!m || !wf_ok(m->graph))
-        return fail(message, "%s", m ? wf_error(m->graph) : "there is no model");
-    for (int i = 0; i < wf_file_count(file); i++) {
-        const wf_entry *e = wf_file_at(file, i);
-        const char *full = e->name, *name = without_prefix(full, prefix);
+static bool has_all_data(const wf_file *f, char *message) {
+    for (int i = 0; i < wf_file_count(f); i++) {
+        const wf_entry *e = wf_file_at(f, i);
         if (e->bytes && !e->data)
             return fail(message,
-                        "tensor '%.80s': its data are not there any more: the file was "
-                        "loaded once",
-                        full);
-        bool known = name && (known_name(m, &f, name) || wf_file_is_scale(file, e));
-        if (!known)
-            return fail(message, "'%.160s' is in the file but not in the model%s", full,
-                        ends_as_scale(full) ? ", nor the scales of a matrix in I8" : "");
+                        "tensor '%.80s': its data are not there any more: the file was loaded once",
+                        e->name);
     }
-    reading r = { .m = m, .f = &f };
-    bool ok = open_reading(&r, message) && read_all(&r, message) &&
-              wf_file_load_from(file, r.entries, r.scales, r.leaves, r.n, message);
-    close_reading(&r);
-    return ok;
-}
-
-static bool is_rounded(const wf_model *m, const wf_file *file, const wf_tensor *leaf) {
-    source s;
-    if (!find_source(m, &(named){ file, "" }, leaf, &s, NULL)) return false;
-    for (int i = 0; i < s.n; i++)
-        if (strcmp(s.part[i]->dtype, "I8") != 0) return false;
     return true;
-}
-
-bool wf_model_rounded(const wf_model *m, const wf_file *f) {
-    int n = 0;
-    for (int id = 0; m && id < wf_node_count(m->graph); id++) {
-        const wf_tensor *t = wf_node(m->graph, id);
-        if (wf_layout_of(t) != WF_PANELS_INT8) continue;
-        if (!is_rounded(m, f, t)) return false;
-        n++;
-    }
-    return n;
 }
 
 bool wf_model_load_prefixed(wf_model *m, const wf_file *f, const char *prefix, char *message) {
-    return load(m, f, prefix, message);
+    if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f));
+    if (!m || !wf_ok(m->graph))
+        return fail(message, "%s", m ? wf_error(m->graph) : "there is no model");
+    wf_loader l;
+    const wf_tensor *lacking = NULL;
+    bool ok = wf_loader_open(&l, f, prefix, PARTS * wf_node_count(m->graph), message) &&
+              has_all_data(f, message) && find_all(&l, m, &lacking) && nothing_left(&l, message);
+    if (ok && lacking)
+        ok = fail(message, "'%.200s' is in the model but not in the file", lacking->name);
+    ok = ok && wf_loader_load(&l);
+    wf_loader_close(&l);
+    return ok;
+}
+
+bool wf_model_rounded(const wf_model *m, const wf_file *f) {
+    wf_loader l;
+    const wf_tensor *lacking = NULL;
+    int n = 0;
+    if (!m) return false;
+    bool ok = wf_loader_open(&l, f, "", PARTS * wf_node_count(m->graph), NULL) &&
+              find_all(&l, m, &lacking) && !lacking;
+    for (int i = 0; ok && i < l.n; i++) {
+        if (wf_layout_of(l.leaves[i]) != WF_PANELS_INT8) continue;
+        ok = strcmp(l.entries[i]->dtype, "I8") == 0;
+        n++;
+    }
+    wf_loader_close(&l);
+    return ok && n > 0;
 }
 
 bool wf_model_load_weights(wf_model *m, const wf_file *f, char *message) {
-    return load(m, f, "", message);
+    return wf_model_load_prefixed(m, f, "", message);
 }
 
 wf_model *wf_model_load(const wf_file *f, const wf_training_config *training, wf_dtype real,

@@ -5,9 +5,6 @@
 
 #include "models/kind.h"
 
-/* Two entries of a file: the same in type, shape and values, scales among them? */
-bool wf_same_table(const wf_file *f, const wf_entry *a, const wf_entry *b);
-
 /* wf_model_load_weights of the tensors `prefix` + name; each of the file must be one. */
 bool wf_model_load_prefixed(wf_model *m, const wf_file *f, const char *prefix, char *message);
 

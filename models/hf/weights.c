@@ -8,60 +8,47 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file/loader.h"
 #include "folder.h"
-#include "models/file/model_file.h"
 #include "models/message.h"
 #include "models/transformer/tied.h"
 
 typedef struct loading {
-    const wf_file *file;
-    wf_model *m;
+    wf_loader load;
     const wf_transformer_config *c;
-    bool *used;    /* [entries] */
-    wf_entry *own; /* those that are not as in the file: a part of it, or of other axes */
-    wf_tensor **leaves;
-    const wf_entry **entries; /* [n], of each leaf one, or q, k and v */
-    int n;
-    char *message;
+    /* [load.most]: entries that are not as in the file: a part of it, or of other axes */
+    wf_entry *own;
 } loading;
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-static const wf_entry *take(const loading *l, const char *name) {
-    const wf_entry *e = wf_file_find(l->file, name);
-    if (e) l->used[wf_file_place(l->file, e)] = true;
-    return e;
-}
-
-/* One table under several names: the first that is there, if the others are its copies. */
-static const wf_entry *take_copies(const loading *l, const int *names, int n) {
-    const wf_entry *found = NULL;
-    for (int i = 0; i < n; i++) {
-        const wf_entry *e = take(l, wf_hf_tables[names[i]]);
-        if (e && found && !wf_same_table(l->file, e, found))
-            return fail(l->message,
-                        "'%s' and '%s' differ: config.json says that they are one table",
-                        found->name, e->name),
-                   NULL;
-        if (!found) found = e;
-    }
-    if (!found) fail(l->message, "'%s' is missing", wf_hf_tables[names[0]]);
+/* One table under several names: all that are there must be copies. */
+static const wf_entry *find_copies(loading *l, const int *names, int n) {
+    const char *tied[WF_TABLES + 1];
+    const wf_entry *found;
+    for (int i = 0; i < n; i++) tied[i] = wf_hf_tables[names[i]];
+    if (!wf_loader_find_tied(&l->load, tied, n, ": config.json says that they are one table",
+                             &found))
+        return NULL;
+    if (!found) fail(l->load.message, "'%s' is missing", tied[0]);
     return found;
 }
 
 /* Where nothing is tied, the shared table of the file is read by no one, unless it is all there
  * is: older transformers left its copies out. */
-static const wf_entry *take_own(const loading *l, int i) {
-    const wf_entry *shared = take(l, wf_hf_tables[HF_SHARED]), *own = take(l, wf_hf_tables[i]);
-    if (own || (shared && i < 2)) return own ? own : shared;
-    return fail(l->message, "'%s' is missing", wf_hf_tables[i]), NULL;
+static const wf_entry *find_own(loading *l, int i) {
+    const wf_entry *shared = wf_loader_find(&l->load, wf_hf_tables[HF_SHARED]);
+    const wf_entry *own = wf_loader_find(&l->load, wf_hf_tables[i]);
+    if (!own && i < 2) own = shared;
+    if (!own) fail(l->load.message, "'%s' is missing", wf_hf_tables[i]);
+    return own;
 }
 
-static const wf_entry *take_table(const loading *l, int i) {
+static const wf_entry *find_table(loading *l, int i) {
     static const int all[] = { HF_SHARED, 0, 1, 2 }, decoder[] = { 1, 2 }, encoder[] = { 0 };
-    if (l->c->tie == WF_TIE_ALL) return take_copies(l, all, 4);
-    if (l->c->tie == WF_TIE_NONE) return take_own(l, i);
-    return i == 0 ? take_copies(l, encoder, 1) : take_copies(l, decoder, 2);
+    if (l->c->tie == WF_TIE_ALL) return find_copies(l, all, 4);
+    if (l->c->tie == WF_TIE_NONE) return find_own(l, i);
+    return i == 0 ? find_copies(l, encoder, 1) : find_copies(l, decoder, 2);
 }
 
 static int table_of(const wf_tensor *leaf) {
@@ -94,28 +81,30 @@ static bool trim(wf_entry *e, const wf_tensor *leaf, char *message) {
 static bool choose(loading *l, wf_tensor *leaf, const wf_entry *e) {
     int64_t bad = wf_file_not_finite(e);
     if (bad)
-        return fail(l->message, "'%s' has %lld values that are NaN or infinite", e->name,
+        return fail(l->load.message, "'%s' has %lld values that are NaN or infinite", e->name,
                     (long long)bad);
-    wf_entry *own = &l->own[l->n];
+    wf_entry *own = &l->own[l->load.n];
     *own = *e;
-    if (!trim(own, leaf, l->message)) return false;
+    if (!trim(own, leaf, l->load.message)) return false;
     bool same = own->data == e->data && own->ndim == e->ndim;
-    l->leaves[l->n] = leaf, l->entries[l->n++] = same ? e : own;
+    wf_loader_add(&l->load, leaf, same ? e : own);
     return true;
 }
 
 static bool find_leaf(loading *l, wf_tensor *leaf) {
     char name[HF_NAME];
-    int table = table_of(leaf), n = table < 0 ? wf_hf_tensor_name(leaf->name, 0, name) : 1;
+    int table = table_of(leaf);
     if (table >= 0) {
-        const wf_entry *e = take_table(l, table);
+        const wf_entry *e = find_table(l, table);
         return e && choose(l, leaf, e);
     }
-    for (int i = 0; i < n; i++) {
+    int parts = wf_hf_tensor_name(leaf->name, 0, name);
+    for (int i = 0; i < parts; i++) {
         wf_hf_tensor_name(leaf->name, i, name);
-        const wf_entry *e = take(l, name);
+        const wf_entry *e = wf_loader_find(&l->load, name);
         if (!e) /* zeros, as transformers has it */
-            return strcmp(name, HF_OUTPUT_BIAS) == 0 || fail(l->message, "'%s' is missing", name);
+            return strcmp(name, HF_OUTPUT_BIAS) == 0 ||
+                   fail(l->load.message, "'%s' is missing", name);
         if (!choose(l, leaf, e)) return false;
     }
     return true;
@@ -148,30 +137,24 @@ static bool explain(const loading *l, const wf_entry *e) {
     bool sinusoidal =
         l->c->positions == WF_POSITIONS_HALVES || l->c->positions == WF_POSITIONS_FAIRSEQ;
     if (!sinusoidal || !wf_hf_is_positions(e->name))
-        return fail(l->message, "'%.120s' is in the weights but not in a model of this family",
+        return fail(l->load.message, "'%.120s' is in the weights but not in a model of this family",
                     e->name);
     return same_sinusoids(l, e) ||
-           fail(l->message, "'%s' are not the sinusoids of this family", e->name);
-}
-
-static bool open_loading(loading *l) {
-    size_t most = 3 * (size_t)wf_node_count(l->m->graph) + 1;
-    l->used = calloc((size_t)wf_file_count(l->file) + 1, sizeof *l->used);
-    l->own = calloc(most, sizeof *l->own);
-    l->leaves = calloc(most, sizeof(wf_tensor *));
-    l->entries = calloc(most, sizeof *l->entries);
-    return (l->used && l->own && l->leaves && l->entries) || fail(l->message, "out of memory");
+           fail(l->load.message, "'%s' are not the sinusoids of this family", e->name);
 }
 
 bool wf_hf_load_weights(const wf_file *f, wf_model *m, char *message) {
-    loading l = { .file = f, .m = m, .c = &wf_transformer_of(m)->config, .message = message };
-    bool ok = open_loading(&l);
+    const int most = 3 * wf_node_count(m->graph);
+    loading l = { .c = &wf_transformer_of(m)->config };
+    bool ok = wf_loader_open(&l.load, f, "", most, message);
+    l.own = calloc((size_t)most + 1, sizeof *l.own);
+    if (ok && !l.own) ok = fail(message, "out of memory");
     for (int id = 0; ok && id < wf_node_count(m->graph); id++)
         if (wf_node(m->graph, id)->kind == WF_PARAM) ok = find_leaf(&l, wf_node(m->graph, id));
-    for (int i = 0; ok && i < wf_file_count(f); i++)
-        if (!l.used[i]) ok = explain(&l, wf_file_at(f, i));
-    ok = ok && wf_file_load_from(f, l.entries, NULL, l.leaves, l.n, message);
-    free(l.used), free(l.own), free(l.leaves), free(l.entries);
+    for (const wf_entry *e = NULL; ok && (e = wf_loader_left(&l.load, e));) ok = explain(&l, e);
+    ok = ok && wf_loader_load(&l.load);
+    wf_loader_close(&l.load);
+    free(l.own);
     return ok;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/bf16.h"
+#include "core/file/loader.h"
 #include "models/file/model_file.h"
 #include "models/message.h"
 #include "tied.h"
@@ -109,9 +110,9 @@ static bool derive_tables(const reading *r) {
     r->c->src_vocab = t[0]->shape[0];
     r->c->tgt_vocab = t[2]->shape[0];
     r->c->d_model = t[0]->shape[1];
-    r->c->tie = !wf_same_table(r->file, t[1], t[2])  ? WF_TIE_NONE
-                : wf_same_table(r->file, t[0], t[1]) ? WF_TIE_ALL
-                                                     : WF_TIE_DECODER;
+    r->c->tie = !wf_same_entries(r->file, t[1], t[2])  ? WF_TIE_NONE
+                : wf_same_entries(r->file, t[0], t[1]) ? WF_TIE_ALL
+                                                       : WF_TIE_DECODER;
     for (int i = 0; r->c->tie == WF_TIE_NONE && i < WF_TABLES; i++)
         if (!find(r, wf_tables[i]))
             return fail(r->message,

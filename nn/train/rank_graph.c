@@ -23,17 +23,10 @@ static int rank_of(const wf_sharded *s) {
 
 /* ---- micro-batches ---------------------------------------------------------------------------- */
 
-/* [of r / ranks, of (r + 1) / ranks), where the products may be too large. */
-wf_sum_node wf_shard_range(int64_t of, int rank, int ranks) {
-    int64_t each = of / ranks, rest = of % ranks;
-    return (wf_sum_node){ each * rank + rest * rank / ranks,
-                          each * (rank + 1) + rest * (rank + 1) / ranks };
-}
-
-/* What a rank has to send, of an update of so many. */
+/* A rank sends the sums of its own micro-batches, which are the nodes left on its stack. */
 wf_sum_tree wf_shard_nodes(int64_t of, int rank, int ranks) {
     wf_sum_tree t = wf_sum_tree_of(of);
-    wf_sum_node range = wf_shard_range(of, rank, ranks);
+    wf_range range = wf_rank_range(of, rank, ranks);
     wf_sum_tree_add(&t, range.from, range.to);
     return t;
 }
@@ -43,7 +36,7 @@ int wf_sharded_partial_sums(int64_t micro_batches, int rank, int ranks) {
     if (micro_batches < 1 || micro_batches > WF_MOST_MICRO_BATCHES) return 0;
     if (rank < 0 || rank >= ranks) return 0;
     for (int64_t of = 1; of <= micro_batches; of++) {
-        wf_sum_node range = wf_shard_range(of, rank, ranks);
+        wf_range range = wf_rank_range(of, rank, ranks);
         int n = wf_sum_tree_height(range.from, range.to, of);
         if (n > most) most = n;
     }

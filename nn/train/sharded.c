@@ -57,8 +57,7 @@ bool wf_sharded_in_update(wf_sharded *s) {
 /* ---- micro-batches ---------------------------------------------------------------------------- */
 
 void wf_sharded_range(const wf_sharded *s, int64_t micro_batches, int64_t *from, int64_t *to) {
-    wf_sum_node range = { 0 };
-    if (micro_batches > 0) range = wf_shard_range(micro_batches, rank_of(s), s->slices.ranks);
+    wf_range range = wf_rank_range(micro_batches, rank_of(s), s->slices.ranks);
     *from = range.from;
     *to = range.to;
 }
@@ -100,7 +99,7 @@ static int64_t next_of(const wf_sharded *s, int64_t from) {
 
 bool wf_sharded_feed(wf_sharded *s, wf_plan *p, int64_t i, int64_t micro_batches) {
     if (micro_batches < 1) return false;
-    wf_sum_node range = wf_shard_range(micro_batches, rank_of(s), s->slices.ranks);
+    wf_range range = wf_rank_range(micro_batches, rank_of(s), s->slices.ranks);
     if (i < range.from || i >= range.to) return wf_shard_failed(s, "a micro-batch of another rank");
     if (wf_sharded_in_update(s)) return false;
     if (i == range.from) s->tree = wf_sum_tree_of(micro_batches);
@@ -249,14 +248,14 @@ static bool gather_squares(wf_sharded *s) {
 /* Is all well on all ranks? And the norm, from one that computed it, and everyone's numbers. */
 static bool agree(wf_sharded *s, int64_t micro_batches, bool ok, double *norm, double *numbers) {
     double *mine = (double *)(void *)s->send, *all = (double *)(void *)s->receive;
-    wf_sum_node own = wf_shard_range(micro_batches, rank_of(s), s->slices.ranks);
+    wf_range own = wf_rank_range(micro_batches, rank_of(s), s->slices.ranks);
     const size_t row = (size_t)s->numbers * sizeof(double);
     mine[0] = ok;
     mine[1] = s->own && s->optimizer.norm ? *norm : NAN;
     if (own.to > own.from)
         memcpy(mine + 2, numbers + own.from * s->numbers, (size_t)(own.to - own.from) * row);
     for (int r = 0; r < s->slices.ranks; r++) {
-        wf_sum_node range = wf_shard_range(micro_batches, r, s->slices.ranks);
+        wf_range range = wf_rank_range(micro_batches, r, s->slices.ranks);
         s->receive_at[r + 1] =
             s->receive_at[r] + 2 * (int64_t)sizeof(double) + (range.to - range.from) * (int64_t)row;
     }
@@ -275,8 +274,7 @@ static bool agree(wf_sharded *s, int64_t micro_batches, bool ok, double *norm, d
 
 bool wf_sharded_agree(wf_sharded *s, bool yes) {
     bool *all = (bool *)s->receive;
-    for (int r = 0; r < s->slices.ranks; r++) s->receive_at[r + 1] = r + 1;
-    if (!wf_allgatherv(s->t, &yes, all, s->receive_at)) return cut_off(s);
+    if (!wf_allgather(s->t, &yes, all, sizeof yes)) return cut_off(s);
     return all[0];
 }
 
@@ -332,7 +330,7 @@ static bool spread(wf_sharded *s) {
 
 /* Has this rank run all of its micro-batches? */
 static bool all_are_summed(wf_sharded *s, int64_t micro_batches) {
-    wf_sum_node range = wf_shard_range(micro_batches, rank_of(s), s->slices.ranks);
+    wf_range range = wf_rank_range(micro_batches, rank_of(s), s->slices.ranks);
     if (range.from == range.to) s->tree = wf_sum_tree_of(micro_batches);
     int64_t to = next_of(s, range.from);
     return micro_batches <= s->most && s->tree.end == micro_batches && to == range.to;
@@ -482,7 +480,7 @@ int64_t wf_sharded_traffic(const wf_sharded *s, int64_t micro_batches) {
     int64_t squares = s->of->norm ? own.blocks : 0;
     int64_t reals = sums * (wf_slice_elements(&s->slices, all) - own.elements) +
                     (ranks - 1) * (own.elements + squares + sums);
-    wf_sum_node range = wf_shard_range(micro_batches, rank, ranks);
+    wf_range range = wf_rank_range(micro_batches, rank, ranks);
     int64_t doubles = (ranks - 1) * (2 + s->numbers * (range.to - range.from));
     return reals * (int64_t)s->real + doubles * (int64_t)sizeof(double);
 }

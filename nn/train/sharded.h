@@ -83,8 +83,7 @@ bool wf_shard_failed(wf_sharded *s, const char *why); /* false; not for the send
 /* Partial sums of a rank, for updates of up to so many micro-batches. 0: there is no such rank, or
  * number. */
 int wf_sharded_partial_sums(int64_t micro_batches, int rank, int ranks);
-/* The micro-batches of a rank, and the sums of them that it has in the end. */
-wf_sum_node wf_shard_range(int64_t of, int rank, int ranks);
+/* The sums that a rank has after all of its micro-batches, those of wf_rank_range. */
 wf_sum_tree wf_shard_nodes(int64_t of, int rank, int ranks);
 /* What a checkpoint holds of a parameter: moments, an average. Of parameter or piece i the k-th. */
 int wf_shard_kept_count(const wf_sharded *s);

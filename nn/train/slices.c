@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "core/transport.h"
+
 static int64_t at_least(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
@@ -32,15 +34,11 @@ wf_blocks wf_round_of(const wf_slices *s, int round) {
     return (wf_blocks){ at_least(0, to - s->in_round), to };
 }
 
-/* Rounded up, so that rank 0 has a block if there is one. */
-static int64_t cut(int64_t blocks, int rank, int ranks) {
-    return blocks / ranks * rank + (blocks % ranks * rank + ranks - 1) / ranks;
-}
-
+/* Counted from the end, where the last share is the largest: rank 0 has a block if there is one. */
 wf_blocks wf_slice_in_round(const wf_slices *s, int rank, int round) {
     wf_blocks all = wf_round_of(s, round);
-    int64_t n = all.to - all.from;
-    return (wf_blocks){ all.from + cut(n, rank, s->ranks), all.from + cut(n, rank + 1, s->ranks) };
+    wf_range from_end = wf_rank_range(all.to - all.from, s->ranks - 1 - rank, s->ranks);
+    return (wf_blocks){ all.to - from_end.to, all.to - from_end.from };
 }
 
 bool wf_next_piece(const wf_slices *s, wf_blocks *b, wf_piece *piece) {

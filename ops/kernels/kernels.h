@@ -202,10 +202,6 @@ enum { WF_DRAWN = 256 };
         void (*minimum_rows)(int64_t n, const real *x, real *y);                                   \
         /* y += (row 0 of x + row 1 + ...), n columns of rows that begin `step` apart */           \
         void (*accumulate_rows)(int64_t rows, int64_t n, const real *x, int64_t step, real *y);    \
-        /* y = row i of x + row next[i] + ..., added in this order until -1 is next; rows begin    \
-         * `step` apart; zeros if i is -1 */                                                       \
-        void (*sum_list)(int64_t n, const real *x, int64_t step, const int64_t *next, int64_t i,   \
-                         real *y);                                                                 \
         bool (*finite)(int64_t n, const real *x);                                                  \
         /* Lanes accumulate in `real`, blocks of 4096 in double. max and min: NaN if any; -inf and \
          * inf for n = 0 */                                                                        \

@@ -29,7 +29,8 @@ bool wf_id_outside(const wf_call *c, int64_t id, const wf_view *ids, int64_t i, 
                    place(ids, i, text, sizeof text), (long long)below - 1);
 }
 
-bool wf_id_at(const wf_call *c, const wf_view *ids, int64_t i, int64_t below, int64_t *id) {
+/* Element i of ids; false, after wf_fail with its value and place, unless in 0..below - 1. */
+static bool id_at(const wf_call *c, const wf_view *ids, int64_t i, int64_t below, int64_t *id) {
     *id = ((const int32_t *)ids->data)[i];
     return (*id >= 0 && *id < below) || wf_id_outside(c, *id, ids, i, below);
 }
@@ -63,7 +64,7 @@ static bool eval_embedding(const wf_call *c, int phase, int64_t task, void *scra
     (void)scratch;
     wf_task_range(wf_view_count(ids), row_grain(width), task, &from, &to);
     for (int64_t i = from; i < to; i++) {
-        if (!wf_id_at(c, ids, i, table->shape[0], &id)) return false;
+        if (!id_at(c, ids, i, table->shape[0], &id)) return false;
         if (table->layout)
             wf_panel_row(table, id, wf_at(&c->out[0], i * width));
         else
@@ -105,20 +106,15 @@ wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids) {
 
 enum { STRIPE = 64, EMBEDDING_ADDEND = 3 }; /* columns of a task */
 
-bool wf_rows_fit(wf_call *c, int i) {
-    const wf_view *dy = &c->in[i], *ids = &c->in[i + 1], *table = &c->in[i + 2];
+static bool shape_embedding_backward(wf_call *c) {
+    const wf_view *dy = &c->in[0], *ids = &c->in[1], *table = &c->in[2];
     wf_view expect = *ids;
-    if (!wf_want_real(c, i) || !wf_want(c, i + 1, WF_I32)) return false;
+    if (!wf_want_real(c, 0) || !wf_want(c, 1, WF_I32)) return false;
     if (table->ndim != 2) return wf_fail(c, "the table %s is not [rows, width]", wf_show(c, table));
     if (ids->ndim == WF_MAX_DIMS) return wf_fail(c, "ids of %d axes", ids->ndim);
     expect.shape[expect.ndim++] = table->shape[1];
-    return wf_same_shape(dy, &expect) ||
-           wf_fail(c, "%s is not a row for each id of %s", wf_show(c, dy), wf_show(c, ids));
-}
-
-static bool shape_embedding_backward(wf_call *c) {
-    const wf_view *dy = &c->in[0], *table = &c->in[2];
-    if (!wf_rows_fit(c, 0)) return false;
+    if (!wf_same_shape(dy, &expect))
+        return wf_fail(c, "%s is not a row for each id of %s", wf_show(c, dy), wf_show(c, ids));
     if (!wf_addend_like(c, EMBEDDING_ADDEND, table)) return false;
     wf_set_shape(&c->out[0], dy->dtype, table->ndim, table->shape);
     return true;
@@ -155,7 +151,7 @@ static bool eval_embedding_backward(const wf_call *c, int phase, int64_t task, v
     }
     wf_task_range(width, STRIPE, task, &from, &to);
     for (int64_t i = 0; i < n; i++) {
-        if (!wf_id_at(c, ids, i, y->shape[0], &id)) return false;
+        if (!id_at(c, ids, i, y->shape[0], &id)) return false;
         WF_KERNEL(y->dtype,
                   accumulate(to - from, wf_at(dy, i * width + from), wf_at(y, id * width + from)));
     }

@@ -10,20 +10,26 @@
 
 static const wf_adam_options adam_default = { 0.9, 0.999, 1e-8, 0, false };
 
-bool wf_adam_fits(wf_call *c, const wf_adam_options *o, int scale) {
+/* The first three are written. */
+enum { PARAM, M, V, GRAD, SCALE, RATES, OPERANDS };
+
+static bool shape_adam(wf_call *c) {
+    const wf_adam_options *o = c->attrs;
     wf_no_elements(c);
     return wf_is_beta(c, "beta1", o->beta1) && wf_is_beta(c, "beta2", o->beta2) &&
            wf_is_eps(c, o->eps) && wf_is_finite(c, "the weight decay", o->weight_decay) &&
-           wf_fits_leaf(c, ADAM_M, "m") && wf_fits_leaf(c, ADAM_V, "v") &&
-           wf_rates_fit(c, scale, 3);
+           wf_fits_leaf(c, M, "m") && wf_fits_leaf(c, V, "v") && wf_rates_fit(c, SCALE, 3) &&
+           wf_fits_leaf(c, GRAD, "the gradient");
 }
 
-bool wf_adam_rule_of(const wf_call *c, const wf_adam_options *o, int scale, wf_adam_rule *rule) {
+/* The numbers of this step; false after wf_fail if one is not finite. */
+static bool rule_of(const wf_call *c, wf_adam_rule *rule) {
     static const char *const names[] = { "the rate", "the bias correction of beta1",
                                          "the bias correction of beta2" };
-    const wf_view *rates = &c->in[scale + 1];
-    if (!wf_rates_finite(c, scale, names, 3)) return false;
-    *rule = (wf_adam_rule){ wf_get(&c->in[scale], 0),
+    const wf_adam_options *o = c->attrs;
+    const wf_view *rates = &c->in[RATES];
+    if (!wf_rates_finite(c, SCALE, names, 3)) return false;
+    *rule = (wf_adam_rule){ wf_get(&c->in[SCALE], 0),
                             wf_get(rates, 0),
                             wf_get(rates, 1),
                             wf_get(rates, 2),
@@ -35,41 +41,37 @@ bool wf_adam_rule_of(const wf_call *c, const wf_adam_options *o, int scale, wf_a
     return true;
 }
 
-static bool shape_adam(wf_call *c) {
-    return wf_adam_fits(c, c->attrs, ADAM_SCALE) && wf_fits_leaf(c, ADAM_GRAD, "the gradient");
-}
-
 static bool eval_adam(const wf_call *c, int phase, int64_t task, void *scratch) {
-    const wf_view *p = &c->in[ADAM_PARAM];
+    const wf_view *p = &c->in[PARAM];
     wf_adam_rule rule;
     int64_t from, to;
     (void)phase;
     (void)scratch;
-    if (!wf_adam_rule_of(c, c->attrs, ADAM_SCALE, &rule)) return false;
+    if (!rule_of(c, &rule)) return false;
     wf_task_range(wf_view_count(p), WF_UPDATE_GRAIN, task, &from, &to);
-    WF_KERNEL(p->dtype, adam(to - from, wf_at(p, from), wf_at(&c->in[ADAM_M], from),
-                             wf_at(&c->in[ADAM_V], from), wf_at(&c->in[ADAM_GRAD], from), &rule));
+    WF_KERNEL(p->dtype, adam(to - from, wf_at(p, from), wf_at(&c->in[M], from),
+                             wf_at(&c->in[V], from), wf_at(&c->in[GRAD], from), &rule));
     return true;
 }
 
 static double flops_adam(const wf_call *c) {
-    return 15.0 * (double)wf_view_count(&c->in[ADAM_PARAM]);
+    return 15.0 * (double)wf_view_count(&c->in[PARAM]);
 }
 
 const wf_op wf_op_adam_step = {
     .name = "adam_step",
     .family = "update",
-    .arity = ADAM_OPERANDS,
+    .arity = OPERANDS,
     .attr_bytes = sizeof(wf_adam_options),
     .shape = shape_adam,
     .no_grad = wf_no_update_value,
-    .writes = 1 << ADAM_PARAM | 1 << ADAM_M | 1 << ADAM_V,
+    .writes = 1 << PARAM | 1 << M | 1 << V,
     .run = &(const wf_kernel){ .tasks = wf_update_tasks, .eval = eval_adam, .flops = flops_adam },
 };
 
 wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
                         wf_tensor *scale, wf_tensor *rates, const wf_adam_options *options) {
     wf_adam_options o = options ? *options : adam_default;
-    return wf_record(&wf_op_adam_step, ADAM_OPERANDS,
+    return wf_record(&wf_op_adam_step, OPERANDS,
                      (wf_tensor *[]){ param, m, v, grad, scale, rates }, &o);
 }

@@ -1,6 +1,5 @@
 /* ops/update/update.c - updates: ops that write a leaf. Here are assign, accumulate, and what the
- * optimizers' steps share; the steps are in files of their own, that of Adam for the gradient of an
- * embedding table in update_rows.c.
+ * optimizers' steps share; the steps are in files of their own.
  *
  * An update is fetched like a value and performed once per run, after everything else that reads
  * its leaf. It has no value: its result has no elements. The rate and the bias corrections are data
@@ -26,11 +25,6 @@ int64_t wf_update_tasks(const wf_call *c, int phase) {
 
 void wf_no_elements(wf_call *c) {
     wf_set_shape(&c->out[0], c->in[0].dtype, 1, (int64_t[]){ 0 });
-}
-
-bool wf_is_stored_memory(const wf_tensor *t) {
-    while (t->op && t->op->view) t = t->in[0];
-    return t->kind == WF_PARAM || t->kind == WF_BUFFER;
 }
 
 bool wf_fits_leaf(wf_call *c, int i, const char *what) {

@@ -1,5 +1,4 @@
-/* ops/update/update.h - what the files of updates share: the operands of Adam, checks of operands
- * and numbers.
+/* ops/update/update.h - what the files of updates share: checks of operands and numbers.
  *
  * Not for other files. */
 #ifndef WEFT_OPS_UPDATE_UPDATE_H
@@ -7,16 +6,10 @@
 
 #include "ops/base/op_base.h"
 
-/* adam_step's operands; the first three are written. */
-enum { ADAM_PARAM, ADAM_M, ADAM_V, ADAM_GRAD, ADAM_SCALE, ADAM_RATES, ADAM_OPERANDS };
 /* Elements of a task: less than WF_GRAIN, as each is in four tensors. */
 enum { WF_UPDATE_GRAIN = 4096 };
 
 extern const char wf_no_update_value[]; /* why an update has no gradient */
-
-/* Is t a parameter or buffer, or a view of one? A step that reads t while it writes could then read
- * values that it, or another update, has just written. */
-bool wf_is_stored_memory(const wf_tensor *t);
 
 /* ---- update.c: parts of shape rules; each is false after wf_fail ------------------------------ */
 
@@ -36,13 +29,5 @@ int64_t wf_update_tasks(const wf_call *c, int phase);
  * before it writes. All tasks of all steps read the same numbers, so either all of them write or
  * none. */
 bool wf_rates_finite(const wf_call *c, int i, const char *const *names, int n);
-
-/* ---- adam.c ----------------------------------------------------------------------------------- */
-
-/* Shape rule: options in range; param, m and v of one shape; operand `scale`, and the rates, which
- * are the next operand. */
-bool wf_adam_fits(wf_call *c, const wf_adam_options *o, int scale);
-/* The numbers of this step; false after wf_fail if one is not finite. */
-bool wf_adam_rule_of(const wf_call *c, const wf_adam_options *o, int scale, wf_adam_rule *rule);
 
 #endif

@@ -67,7 +67,7 @@ LENGTHS = {
     'wf_file_load_from.scales': 'a4', 'wf_feed_reals.values': 'a3', 'wf_tokenizer_encode.ids': 'a4',
     'wf_tokenizer_decode.text': 'a4', 'wf_tokenizer_read.codes': 'a4', 'wf_decode_greedy.out': PAIRS,
     'wf_score.log_probs': PAIRS, 'wf_score.totals': ROW, 'wf_alltoallv.send': PAIRS, 'wf_alltoallv.receive': PAIRS,
-    'wf_allgatherv.send': PAIRS, 'wf_allgatherv.receive': PAIRS, 'wf_decode.results': ROW,
+    'wf_allgather.send': PAIRS, 'wf_allgather.receive': PAIRS, 'wf_allgatherv.send': PAIRS, 'wf_allgatherv.receive': PAIRS, 'wf_decode.results': ROW,
     'wf_decoded_free.results': ROW, 'wf_mha_options.weights': '1', 'wf_tokenizer_to_meta.pairs': 'WF_TOKENIZER_META',
     'wf_generation_to_meta.pairs': 'WF_GENERATION_META',
 }
@@ -83,7 +83,7 @@ CALLERS = {
     'wf_decoder_memory.s': 'rows', 'wf_pool_new.threads': 'rows', 'wf_scope.path': 'text', 'wf_bind.extent': 'extent', 'wf_hf_import.out': 'fresh_hf', 'wf_hf_list_files.list': 'fresh_list',
     'wf_decoded_free.results': 'no_results', 'wf_record.attrs': 'nothing',
     'wf_tokenizer_options.codes_bytes': 'bytes', 'wf_alltoallv.send_at': 'offsets', 'wf_alltoallv.receive_at': 'offsets',
-    'wf_allgatherv.receive_at': 'offsets', 'wf_file_find.name': 'text', 'wf_sentencepiece_options.n_pieces': 'count',
+    'wf_allgatherv.receive_at': 'offsets', 'wf_allgather.bytes': 'rows', 'wf_file_find.name': 'text', 'wf_sentencepiece_options.n_pieces': 'count',
     'wf_byte_level_options.n_pieces': 'count', 'wf_trainer_begin.micro_batches': 'size',
 }
 # Structs that are drawn whole, by a function of world.c; of the others, each field by its rule.

@@ -12,7 +12,7 @@
 
 #include "core/file.h"
 #include "fuzz.h"
-#include "tools/train/settings.h"
+#include "tools/train/settings/settings.h"
 
 enum { MOST = 64, LONGEST = 1 << 16 };
 
@@ -83,7 +83,9 @@ static wf_file *checkpoint(const wf_meta *meta, int n) {
 
 static void rates_are_finite(const settings *set) {
     const wf_schedule s = settings_schedule(set);
-    const int64_t steps[] = { 1, 2, set->warmup, set->warmup + 1, set->lr_steps, set->max_steps };
+    const int64_t steps[] = {
+        1, 2, set->recipe.warmup, set->recipe.warmup + 1, set->recipe.lr_steps, set->run.max_steps
+    };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         double rate = wf_schedule_rate(&s, steps[i]);
         fuzz_must(rate >= 0 && rate <= s.peak * 1.000001);
@@ -98,7 +100,7 @@ static void come_back(const settings *come, const training_state *at) {
     wf_file *f = checkpoint(meta.pairs, meta.n);
     fuzz_must(wf_file_ok(f));
     settings *set = settings_new();
-    set->resume = true, set->model = "again";
+    set->run.resume = true, set->run.model = "again";
     int status = setjmp(ended);
     if (!status) {
         settings_complete(set, f, NULL);
@@ -109,16 +111,16 @@ static void come_back(const settings *come, const training_state *at) {
         for (int i = 0; i < meta.n; i++) fuzz_must(strcmp(again.values[i], meta.values[i]) == 0);
     }
     /* Text is refused here for one reason alone: its files were not named again. */
-    fuzz_must(!status || set->task == LEARN_TEXT);
+    fuzz_must(!status || set->data.task == LEARN_TEXT);
     wf_file_free(f);
 }
 
 static void take(int argc, char **argv, const wf_file *f) {
     settings *set = settings_new();
     options_parse(&train_program, argc, argv);
-    if (f && wf_file_ok(f) && set->resume && !set->model) set->model = "model";
-    bool resumes = set->resume && f && wf_file_ok(f) && setting_in_file(f, "step");
-    set->resume = resumes;
+    if (f && wf_file_ok(f) && set->run.resume && !set->run.model) set->run.model = "model";
+    bool resumes = set->run.resume && f && wf_file_ok(f) && setting_in_file(f, "step");
+    set->run.resume = resumes;
     settings_complete(set, resumes ? f : NULL, NULL);
     settings_complete_steps(set, settings_text(set) ? 7 : 0);
     training_state at = { .step = 3, .best = 1.5, .since_best = 1 };

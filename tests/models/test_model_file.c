@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "models/choices.h"
-#include "models/file/model_file.h"
+#include "core/file/loader.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
@@ -439,8 +439,8 @@ TEST(tables_of_other_scales_are_not_tied) {
     ck_assert_msg(wf_file_save(path, all, 6, NULL, 0, message), "%s", message);
     wf_file *f = open_file(path);
     const wf_entry *a = wf_file_find(f, "a"), *b = wf_file_find(f, "b"), *c = wf_file_find(f, "c");
-    ck_assert(wf_same_table(f, a, b) && !wf_same_table(f, a, c));
-    ck_assert(!wf_same_table(f, a, wf_file_find(f, "a_scale")));
+    ck_assert(wf_same_entries(f, a, b) && !wf_same_entries(f, a, c));
+    ck_assert(!wf_same_entries(f, a, wf_file_find(f, "a_scale")));
     wf_file_free(f);
 }
 

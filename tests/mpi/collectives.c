@@ -10,7 +10,7 @@
 
 #include "tests/core/ranks/speed.h"
 #include "tests/support/collectives.h"
-#include "tools/train/mpi.h"
+#include "tools/train/ranks/mpi.h"
 
 static void say(const char *sentence) {
     fprintf(stderr, "mpi-collectives: %s\n", sentence);

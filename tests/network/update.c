@@ -13,8 +13,8 @@
 
 #include "nn/train/sharded.h"
 #include "nn/train/way.h"
-#include "tools/train/mpi.h"
-#include "tools/train/network.h"
+#include "tools/train/ranks/mpi.h"
+#include "tools/train/ranks/network.h"
 #include "weft.h"
 
 enum { WIDTH = 512, UPDATES = 9 };

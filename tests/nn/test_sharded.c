@@ -548,7 +548,7 @@ TEST(partial_sums_are_of_ranks_that_exist) {
         for (int ranks = 1; ranks <= 5; ranks++)
             for (int rank = 0, want = 1; rank < ranks; rank++, want = 1) {
                 for (int64_t of = 1; of <= M; of++) {
-                    wf_sum_node range = wf_shard_range(of, rank, ranks);
+                    wf_range range = wf_rank_range(of, rank, ranks);
                     int height = wf_sum_tree_height(range.from, range.to, of);
                     if (height > want) want = height;
                 }

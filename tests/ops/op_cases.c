@@ -69,41 +69,10 @@ static wf_tensor *windows_and_itself(wf_tensor *x) {
     return wf_mul(wf_exp(windows), wf_add(windows, wf_sum(wf_square(x), WF_ALL_AXES, false)));
 }
 
-/* What wf_grad records for a table that is read once: embedding_backward(dy, ids, table). */
-static wf_tensor *table_gradient(wf_tensor *table, wf_tensor *ids, wf_tensor *dy) {
-    wf_tensor *y = wf_embedding(table, ids), *grad = NULL;
-    wf_vjp(&y, &dy, 1, &table, 1, &grad);
-    return grad;
-}
-
-/* Ops that only a plan puts in place of others. */
-static const wf_op *op_called(const char *name) {
-    int i = 0;
-    while (strcmp(wf_op_at(i)->name, name) != 0) i++;
-    return wf_op_at(i);
-}
-
-static wf_tensor *rows_square_sums(wf_tensor *grad) {
-    return wf_record(op_called("rows_square_sums"), 3, grad->in, NULL);
-}
-
 /* accumulate, where so many sums are on the stack and so many of them are added to. */
 static wf_tensor *onto(wf_tensor *sums, wf_tensor *value, double depth, double added) {
     wf_tensor *at[] = { wf_constant(sums->graph, depth), wf_constant(sums->graph, added) };
     return wf_accumulate(sums, value, wf_stack(at, 2, 0));
-}
-
-/* The scale is fixed: six operands are all that a row has. */
-static wf_tensor *rows_step_of(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
-                               wf_tensor *rates, const wf_adam_options *options) {
-    wf_tensor *scale = wf_constant(param->graph, 0.75), *const *of = grad->in;
-    wf_tensor *in[] = { param, m, v, of[0], of[1], of[2], scale, rates };
-    return wf_record(op_called("adam_rows_step"), 8, in, options);
-}
-
-static wf_tensor *rows_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
-                            wf_tensor *rates) {
-    return rows_step_of(param, m, v, grad, rates, ADAM(0.9, 0.999, 1e-8, 0.1, true));
 }
 
 /* With a scale of 1: rows have six operands. */

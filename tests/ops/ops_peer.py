@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """tests/ops/ops_peer.py - the rows of `bench ops` in PyTorch, in turns with it.
 
-    tests/ops/ops_peer.py build/tools/bench [--threads 1] [--seconds 0.2] [--rounds 5]
+    tests/ops/ops_peer.py build/tests/bench [--threads 1] [--seconds 0.2] [--rounds 5]
                           [--only PREFIX] [--slowest]
 
 Each round is the whole table by weft, then by PyTorch. Printed: the medians of both, and the
@@ -55,7 +55,7 @@ MAKERS = {
 }
 
 
-# ---- every op: the rows of tools/bench/bench_ops.inc, by name --------------------------------
+# ---- every op: the rows of tests/bench/bench_ops.inc, by name --------------------------------
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
@@ -84,7 +84,7 @@ def missing_rows():
     """Functions of ops.h that return tensors and that no row calls."""
     paths = [path for path in sorted((SOURCE / "ops").glob("*.h")) if path.name != "custom.h"]
     header = "".join(path.read_text() for path in paths)
-    rows = (SOURCE / "tools/bench/bench_ops.inc").read_text()
+    rows = (SOURCE / "tests/bench/bench_ops.inc").read_text()
     called = set(re.findall(r"wf_(\w+)\(", rows))
     tensors = r"WF_API (?:wf_tensor \*|wf_sorted |wf_\w+_result )wf_(\w+)\("
     return sorted(set(re.findall(tensors, header)) - called - one_of(NOT_TIMED))

@@ -195,3 +195,22 @@ TEST_ROWS(pads_windows_and_picks_are_those_of_each_element, 40) {
     free_values(got, 5);
     end_graph(g);
 }
+
+/* The message has the place of the id in all ids, whichever task has found it. */
+TEST_ROWS(an_id_out_of_range_is_named_by_its_place, 2) {
+    enum { ROWS = 40000, COLUMNS = 2 };
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *ids = wf_input(g, "ids", WF_I32, SHAPE(ROWS, COLUMNS)),
+              *x = wf_zeros(g, WF_F32, SHAPE(ROWS, 4)), *src = wf_ones(g, WF_F32, SHAPE(ROWS, 2)),
+              *y = _i ? wf_gather(x, 1, ids) : wf_scatter_add(x, 1, ids, src);
+    wf_plan *p =
+        wf_plan_new(g, &(wf_plan_options){ .fetch = &y, .n_fetch = 1, .feed = &ids, .n_feed = 1 });
+    int32_t *id = calloc(ROWS * COLUMNS, sizeof *id);
+    ck_assert_ptr_nonnull(id);
+    id[35000 * COLUMNS + 1] = 9;
+    ck_assert(wf_feed(p, ids, id, ROWS * COLUMNS * sizeof *id) && !wf_run(p));
+    assert_contains(wf_plan_error(p), "id 9 at [35000,1] is outside 0..3");
+    free(id);
+    wf_plan_free(p);
+    end_graph(g);
+}

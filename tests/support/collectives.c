@@ -108,6 +108,21 @@ static bool all_gather(wf_transport *t, const pattern *p, int round, int64_t mos
     return release(&b, ok && t->sent - sent == mine * (n - 1));
 }
 
+/* As many bytes of each rank, from a place of its own or its own place among those received. */
+static bool gather_equal(wf_transport *t, int round, size_t bytes) {
+    int n = wf_transport_size(t), rank = wf_transport_rank(t);
+    buffers b = { .receive_at = { 5 } };
+    for (int r = 0; r < n; r++) b.receive_at[r + 1] = b.receive_at[r] + (int64_t)bytes;
+    b.send_at[n] = (int64_t)bytes;
+    int64_t sent = t->sent;
+    if (!make(&b, n)) return release(&b, false);
+    unsigned char *all = b.receive + b.receive_at[0];
+    unsigned char *from = round % 2 ? all + (size_t)rank * bytes : b.send;
+    for (size_t i = 0; i < bytes; i++) from[i] = byte(round, rank, 0, (int64_t)i);
+    bool ok = wf_allgather(t, from, all, bytes) && right(&b, n, round, 0);
+    return release(&b, ok && t->sent - sent == (int64_t)bytes * (n - 1));
+}
+
 static int wrong(wf_transport *t, const char *what, const char *name, int round) {
     char why[128];
     snprintf(why, sizeof why, "%s, %s, round %d is wrong", what, name, round);
@@ -124,6 +139,9 @@ int check_collectives(wf_transport *t, void *user) {
             if (!all_gather(t, p, round, most, round % 2))
                 return wrong(t, "allgatherv", p->name, round);
         }
+    for (int round = 0; round < 4; round++)
+        if (!gather_equal(t, round, round < 2 ? 24 : (size_t)most / 8))
+            return wrong(t, "allgather", "equal", round);
     for (int round = 0; round < ROUNDS; round++) {
         if (!all_to_all(t, &patterns[1], round, most)) return wrong(t, "alltoallv", "many", round);
         if (round % 3 == 0 && !wf_barrier(t)) return wrong(t, "barrier", "many", round);

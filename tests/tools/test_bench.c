@@ -1,8 +1,9 @@
-/* tests/tools/test_bench.c - the benchmark program: its arguments, and that what it prints can be
- * read.
+/* tests/tools/test_bench.c - the benchmark programs, tools/bench and tests/bench: their arguments, and
+ * that what they print can be read.
  *
  * Figures belong to the machine and the hour, so none is asked for: only that there are some and
- * that they fit each other. WEFT_TOOLS names the folder of the program. */
+ * that they fit each other. WEFT_TOOLS names the folder of the first; the second
+ * is in ../tests. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -17,12 +18,15 @@ TESTS(bench)
 
 static char text[1 << 17]; /* what the last run printed on both streams, or on stdout alone */
 
-/* The exit code of `bench ...`. */
+/* The exit code of `bench ...`; of the developers' program, if it measures one of its parts. */
 static int bench(const char *arguments) {
-    const char *tools = getenv("WEFT_TOOLS");
+    static const char *const developers[] = { "limits", "attention", "ops" };
+    const char *tools = getenv("WEFT_TOOLS"), *folder = "";
     char command[4400];
     ck_assert_msg(tools, "set WEFT_TOOLS to the folder of the programs: build/tools");
-    snprintf(command, sizeof command, "%s/bench %s", tools, arguments);
+    for (int i = 0; i < COUNT_OF(developers); i++)
+        if (strncmp(arguments, developers[i], strlen(developers[i])) == 0) folder = "/../tests";
+    snprintf(command, sizeof command, "%s%s/bench %s", tools, folder, arguments);
     FILE *f = popen(command, "r");
     ck_assert_ptr_nonnull(f);
     size_t n = fread(text, 1, sizeof text - 1, f);
@@ -36,18 +40,22 @@ static int bench(const char *arguments) {
 static const struct refusal {
     const char *arguments, *says;
 } refusals[] = {
-    { "", "say what to measure: limits|gemm|attention|step|ops" },
-    { "gem", "'gem' is not one of limits|gemm|attention|step|ops" },
-    { "gemm step", "one limits|gemm|attention|step|ops at a time, not 'step' too" },
+    { "", "say what to measure: gemm|step" },
+    { "gem", "'gem' is not one of gemm|step" },
+    { "gemm step", "one gemm|step at a time, not 'step' too" },
     { "gemm --thread 2", "the nearest is --threads" },
     { "gemm --threads 0", "outside the range 1..256" },
     { "gemm --size 0", "outside the range 1..16384" },
     { "gemm --preset base", "--preset would have no effect: it is for step" },
-    { "attention --profile", "--profile would have no effect: it is for step" },
-    { "ops --size 5", "--size would have no effect: it is for gemm and attention" },
+    { "gemm --profile", "--profile would have no effect: it is for step" },
+    { "attention ops", "one limits|attention|ops at a time, not 'ops' too" },
+    { "ops --size 5", "--size would have no effect: it is for attention" },
     { "step --shape base", "--shape would have no effect: it is for the list of gemm" },
     { "gemm --shape base --size 8", "--shape would have no effect: it is for the list of gemm" },
-    { "attention --operands hot", "--operands would have no effect: it is for gemm" },
+    { "step --operands hot", "--operands would have no effect: it is for gemm" },
+    { "opus", "'opus' is not one of gemm|step" },
+    { "opsy", "'opsy' is not one of limits|attention|ops" },
+    { "attention --gemm", "there is no option --gemm" },
     { "gemm --operands warm", "'warm' is not one of both|hot|cold" },
     { "limits --size 5", "--size would have no effect" },
     { "step --size 5", "--size would have no effect" },
@@ -70,7 +78,7 @@ TEST_ROWS(refusal_says_what_to_do, COUNT_OF(refusals)) {
 TEST(help_and_version) {
     ck_assert_int_eq(bench("--help"), 0);
     assert_contains(text, "bench: measures");
-    assert_contains(text, "bench [options] limits|gemm|attention|step|ops");
+    assert_contains(text, "bench [options] gemm|step");
     ck_assert_int_eq(bench("--version"), 0);
     assert_contains(text, wf_version());
     ck_assert_int_eq(bench("gemm --size 8" QUICK " > /dev/full 2>&1"), 1);

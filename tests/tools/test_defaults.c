@@ -6,7 +6,7 @@
 #include "tests/suites.h"
 #include "tests/support/commands.h"
 #include "tests/support/support.h"
-#include "tools/train/defaults.h"
+#include "tools/train/settings/defaults.h"
 
 TESTS(defaults)
 

@@ -1,7 +1,7 @@
 /* tests/tools/test_network.c - what a network is called, and how long exchanges take on it. */
 #include "tests/suites.h"
 #include "tests/support/support.h"
-#include "tools/train/network.h"
+#include "tools/train/ranks/network.h"
 
 TESTS(network)
 

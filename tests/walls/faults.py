@@ -142,7 +142,7 @@ SCENARIOS = [
     ("api", "api 1", "", ""),
     ("api-threads", "api 2", "", "model=old"),
     ("bench-gemm", "bench gemm --size 4 --seconds 0 --threads 1", "", ""),
-    ("bench-attention", "bench attention --size 4 --seconds 0 --threads 1 --json", "", ""),
+    ("bench-attention", "tests/bench attention --size 4 --seconds 0 --threads 1 --json", "", ""),
     ("bench-decode", "bench step --mode decode --batch 1 --seconds 0 --threads 1", "", ""),
     ("bench-step", "bench step --batch 1 --seconds 0 --threads 1 --profile", "", ""),
 ]
@@ -183,7 +183,7 @@ class Scenario:
         self.name, self.command, self.stdin, self.names = name, command, stdin, files
         self.program = command.split()[0]
         self.slow = name.startswith(SLOW)
-        folder = "tests/walls" if self.program in ("api", "careless") else "tools"
+        folder = "tests/walls" if self.program in ("api", "careless") else "" if "/" in self.program else "tools"
         self.argv = [os.path.join(BUILD, folder, self.program)] + command.split()[1:]
 
     def prepare(self, made):

@@ -27,21 +27,38 @@ typedef struct bench_settings {
 
 extern program bench_program;
 
-/* The measurements: one function for each operand of the program. */
-void bench_limits(bench_settings *set);
+/* A measurement: the operand that names it, and its function. tests/bench has more of them, for
+ * developers. */
+typedef struct bench_part {
+    const char *name;
+    void (*run)(bench_settings *set);
+    bool without_limits; /* it does not ask for the machine's limits, which take seconds */
+} bench_part;
+
 void bench_gemm(bench_settings *set);
-void bench_attention(bench_settings *set);
 void bench_step(bench_settings *set);
-void bench_ops(bench_settings *set);
+
+/* The part of this name among n; exits with usage_error if there is none. */
+const bench_part *bench_part_named(const bench_part *parts, int n, const char *name);
+/* Tells the machine and its limits, runs the part, and returns the program's exit code. */
+int bench_run(bench_settings *set, const bench_part *part);
 
 /* ---- limits: bench_limits.c, bench_loops.c --------------------------------------------------- */
+
+typedef struct bandwidth {
+    double triad, read; /* bytes a second */
+} bandwidth;
 
 /* f32 operations a second in a burst of about so many seconds: a multiply-add is two, in the
  * kernels' instruction set. */
 double peak_flops(int64_t threads, double seconds);
-const char *processor_name(void);
+/* The best of many bursts: other programs can only lower the rate. */
+double best_flops(int64_t threads);
+bandwidth measure_bandwidth(int64_t threads);
 /* Finds set->bandwidth, and tells it beside the peak. */
 void measure_limits(bench_settings *set);
+void send_limits(bench_settings *set, int64_t threads, double flops, bandwidth memory);
+const char *processor_name(void);
 
 /* ---- measuring: bench_measure.c -------------------------------------------------------------- */
 

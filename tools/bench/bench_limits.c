@@ -102,8 +102,7 @@ double peak_flops(int64_t threads, double seconds) {
     return burst(w, threads);
 }
 
-/* The best of many bursts, as best_rate has it for memory. */
-static double best_flops(int64_t threads) {
+double best_flops(int64_t threads) {
     double best = 0;
     for (int i = 0; i < 5 * BURSTS; i++) {
         double rate = peak_flops(threads, 0.01);
@@ -140,11 +139,7 @@ static int64_t elements_of_array(int64_t threads) {
     return n / (threads * 1024) * (threads * 1024);
 }
 
-typedef struct bandwidth {
-    double triad, read;
-} bandwidth;
-
-static bandwidth measure_bandwidth(int64_t threads) {
+bandwidth measure_bandwidth(int64_t threads) {
     worker w[MOST_THREADS] = { 0 };
     float *array[ARRAYS];
     int64_t n = elements_of_array(threads);
@@ -201,9 +196,9 @@ const char *processor_name(void) {
     return *told ? told : "an unknown processor";
 }
 
-/* ---- the part -------------------------------------------------------------------------------- */
+/* ---- what is told ------------------------------------------------------------------------------ */
 
-static void send_limits(bench_settings *set, int64_t threads, double flops, bandwidth memory) {
+void send_limits(bench_settings *set, int64_t threads, double flops, bandwidth memory) {
     jsonl *e = event(&set->report, "limits");
     json_int(e, "threads", threads);
     json_real(e, "gflops", flops / 1e9);
@@ -219,18 +214,4 @@ void measure_limits(bench_settings *set) {
     say(&set->report, "limits: %.1f GFLOP/s f32, %.1f GB/s read, %.1f GB/s triad", flops / 1e9,
         memory.read / 1e9, memory.triad / 1e9);
     send_limits(set, set->threads, flops, memory);
-}
-
-static void print_limits(bench_settings *set, int64_t threads) {
-    double flops = best_flops(threads);
-    bandwidth memory = measure_bandwidth(threads);
-    if (!set->json)
-        printf("%3lld threads   %8.1f GFLOP/s f32   %7.1f GB/s read   %7.1f GB/s triad\n",
-               (long long)threads, flops / 1e9, memory.read / 1e9, memory.triad / 1e9);
-    send_limits(set, threads, flops, memory);
-}
-
-void bench_limits(bench_settings *set) {
-    print_limits(set, 1);
-    if (set->threads > 1) print_limits(set, set->threads);
 }

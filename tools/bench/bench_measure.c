@@ -152,3 +152,29 @@ void print_line(bench_settings *set, const line *l) {
     send_if(e, "memory", l->memory);
     event_send(&set->report);
 }
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+const bench_part *bench_part_named(const bench_part *parts, int n, const char *name) {
+    for (int i = 0; i < n; i++)
+        if (strcmp(parts[i].name, name) == 0) return &parts[i];
+    usage_error(&bench_program, "'%.60s' is not one of %s", name, bench_program.operand_name);
+}
+
+int bench_run(bench_settings *set, const bench_part *part) {
+    if (!set->threads) set->threads = default_threads(1);
+    report_open(&set->report, &bench_program, false, set->json, NULL, false);
+    jsonl *e = event(&set->report, "run");
+    json_text(e, "bench", part->name);
+    json_text(e, "isa", wf_isa());
+    json_int(e, "threads", set->threads);
+    json_text(e, "processor", processor_name());
+    json_text(e, "caches", wf_caches_text());
+    event_send(&set->report);
+    say(&set->report, "%s, caches %s", processor_name(), wf_caches_text());
+    say(&set->report, "weft %s, %s kernels, %lld thread%s", wf_version(), wf_isa(),
+        (long long)set->threads, set->threads == 1 ? "" : "s");
+    if (!part->without_limits) measure_limits(set);
+    part->run(set);
+    return close_stdout(&bench_program, report_close(&set->report) ? EXIT_DONE : EXIT_FAILED);
+}

@@ -74,13 +74,8 @@ double decoding_bytes(const workload *w, double weight_bytes) {
     return weight_bytes * (layers * matrices + D * V) + REAL_BYTES * (layers * vectors + 2 * D + V);
 }
 
-double table_elements(const workload *w) {
-    const wf_transformer_config *c = &w->config;
-    return (double)(c->src_vocab + c->tgt_vocab) * (double)c->d_model;
-}
-
-double adam_bytes(const workload *w, double parameters) {
-    return REAL_BYTES * (7 * parameters - table_elements(w));
+double adam_bytes(double parameters) {
+    return REAL_BYTES * 7 * parameters;
 }
 
 /* Kept of a layer, in rows of D: its input; q, k, v; what attention gives; the norm's input and

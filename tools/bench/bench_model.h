@@ -22,9 +22,8 @@ double training_flops(const workload *w); /* forward, and two products for each 
 /* The bytes of weights that one step of decoding reads, each once; an element of a matrix has
  * weight_bytes. */
 double decoding_bytes(const workload *w, double weight_bytes);
-double table_elements(const workload *w); /* of the embeddings, of which few rows are read */
-/* Gradient (of tables few rows), value and two moments read; three of them written. */
-double adam_bytes(const workload *w, double parameters);
+/* Gradient, value and two moments are read; all but the gradient are written. */
+double adam_bytes(double parameters);
 double activation_bytes(const workload *w); /* what the gradient needs of the forward pass */
 
 #endif

@@ -156,10 +156,10 @@ static bool train_once(void *model) {
            wf_trainer_add(b->trainer, 0) && wf_trainer_update(b->trainer, NULL);
 }
 
-/* The memory that any implementation needs: parameters, gradients that wait for the norm (few rows
- * of a table's), two moments, activations. */
+/* The memory that any implementation needs: parameters, gradients that wait for the norm, two
+ * moments, activations. */
 static void report_memory(const bench_model *b, double parameters, double peak) {
-    double waiting = b->set->unguarded ? 0 : parameters - table_elements(&b->size);
+    double waiting = b->set->unguarded ? 0 : parameters;
     double needed = 4 * (3 * parameters + waiting) + activation_bytes(&b->size);
     double arena = (double)wf_plan_memory(b->plan);
     char t[3][OPTION_TEXT_SIZE];
@@ -177,7 +177,7 @@ static void bench_training(bench_model *b, double bytes_a_second) {
     open_trainer(b);
     if (!bind(b)) fail(&bench_program, "%s", wf_plan_error(b->plan));
     double parameters = (double)wf_model_parameter_count(b->model);
-    double optimizer = adam_bytes(&b->size, parameters) / bytes_a_second;
+    double optimizer = adam_bytes(parameters) / bytes_a_second;
     char name[80];
     line l = { .flops = training_flops(&b->size), .tokens = (double)(b->size.batch * b->size.tgt) };
     name_line(&l, name, sizeof name, b, b->set->unguarded ? "train, unguarded" : "train");
@@ -331,11 +331,18 @@ static void name_decoding(line *l, char *name, size_t size, const bench_model *b
     name_line(l, name, size, b, what);
 }
 
+/* Seconds of one more token: the difference between all tokens and the first one. On a machine so
+ * busy that the first took longer, it is the mean of all. */
+static double seconds_of_token(double all, double first, int64_t tokens) {
+    double more = (all - first) / (double)(tokens - 1);
+    return more > 0 ? more : all / (double)tokens;
+}
+
 /* The whole, encoder and all; then what one more token costs, where each weight is read once. */
 static void bench_decoding(bench_model *b, double bytes_a_second) {
     char message[WF_MESSAGE], name[80];
     const workload *w = &b->size;
-    double steps = (double)(w->tgt - 1), batch = (double)w->batch;
+    double batch = (double)w->batch;
     if (!(b->decoder = wf_decoder_new(b->model, b->pool, message)))
         fail(&bench_program, "%s", message);
     forbid_end(b);
@@ -345,7 +352,8 @@ static void bench_decoding(bench_model *b, double bytes_a_second) {
     name_decoding(&whole, name, sizeof name, b, "");
     whole.limit = at_peak(&all, encoding_flops(w)) + (double)w->tgt * read;
     print_line(b->set, &whole);
-    double median = (all.median - first.median) / steps, least = (all.min - first.min) / steps;
+    double median = seconds_of_token(all.median, first.median, w->tgt);
+    double least = seconds_of_token(all.min, first.min, w->tgt);
     line step = { .time = { median, least < median ? least : median, 0, all.runs } };
     step.bytes = bytes;
     step.tokens = batch;

@@ -10,9 +10,9 @@
 
 #include "tools/data/language.h"
 
-bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *ranks,
+bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *transport,
                    char *message) {
-    *e = (evaluator){ .model = m, .dataset = what, .ranks = ranks };
+    *e = (evaluator){ .model = m, .dataset = what, .transport = transport };
     e->decoder = wf_decoder_new(m, pool, message);
     if (!e->decoder) return false;
     e->plan = wf_model_eval_plan(m, pool);
@@ -119,15 +119,11 @@ static_assert(COUNTS * sizeof(int64_t) == sizeof(evaluation_counts), "numbers, a
 
 /* As many bytes of each rank, one after the other; NULL with a message. */
 static void *gather(wf_transport *t, const void *mine, size_t bytes, char *message) {
-    int ranks = wf_transport_size(t);
-    int64_t *at = calloc((size_t)ranks + 1, sizeof *at);
-    for (int r = 0; at && r < ranks; r++) at[r + 1] = at[r] + (int64_t)bytes;
-    char *all = at ? malloc((size_t)ranks * bytes + 1) : NULL;
-    bool ok = all && wf_allgatherv(t, mine, all, at);
-    if (!ok) snprintf(message, WF_MESSAGE, "%s", all ? wf_transport_error(t) : "out of memory");
-    if (!ok) free(all), all = NULL;
-    free(at);
-    return all;
+    void *all = calloc((size_t)wf_transport_size(t), bytes);
+    if (all && wf_allgather(t, mine, all, bytes)) return all;
+    snprintf(message, WF_MESSAGE, "%s", all ? wf_transport_error(t) : "out of memory");
+    free(all);
+    return NULL;
 }
 
 /* In the order of the batches, which took turns. */
@@ -230,7 +226,7 @@ static bool examine(evaluator *e, task_stream stream, batch_loss *losses, evalua
                     char *message) {
     const dataset *m = e->dataset;
     int64_t n = m->kind->batches(m, stream);
-    int rank = wf_transport_rank(e->ranks), ranks = wf_transport_size(e->ranks);
+    int rank = wf_transport_rank(e->transport), ranks = wf_transport_size(e->transport);
     metrics *scores = metrics_new();
     bool ok = scores;
     if (!ok) snprintf(message, WF_MESSAGE, "out of memory");
@@ -247,12 +243,12 @@ static bool examine(evaluator *e, task_stream stream, batch_loss *losses, evalua
 
 bool evaluate(evaluator *e, task_stream stream, evaluation *out, char *message) {
     int64_t n = e->dataset->kind->batches(e->dataset, stream);
-    int ranks = wf_transport_size(e->ranks);
+    int ranks = wf_transport_size(e->transport);
     batch_loss *losses = calloc((size_t)(n / ranks) + 1, sizeof *losses);
     *out = (evaluation){ .bytes = (double)e->dataset->stream[HELD].bytes };
     bool ok = losses || (snprintf(message, WF_MESSAGE, "out of memory"), false);
-    ok =
-        ok && examine(e, stream, losses, out, message) && add_up(e->ranks, losses, n, out, message);
+    ok = ok && examine(e, stream, losses, out, message) &&
+         add_up(e->transport, losses, n, out, message);
     free(losses);
     return ok;
 }

@@ -38,12 +38,12 @@ typedef struct evaluator {
     wf_decoder *decoder;
     wf_model *model;
     dataset *dataset;
-    wf_transport *ranks; /* between those that evaluate together; NULL: alone */
+    wf_transport *transport; /* between the ranks that evaluate together; NULL: alone */
     batch batch;
 } evaluator;
 
 /* message[256] */
-bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *ranks,
+bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *transport,
                    char *message);
 void evaluator_free(evaluator *e);
 /* What its plans and its decoding take for the largest batches; 0 with a message. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/base/random.h"
-#include "settings.h"
+#include "settings/settings.h"
 
 /* Is it what a training is defined by? Where it stands ("train.step") is not. */
 static bool defines(const char *key) {

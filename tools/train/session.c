@@ -9,9 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "announce.h"
 #include "metadata.h"
 #include "models/choices.h"
-#include "ranks.h"
+#include "ranks/ranks.h"
 #include "tools/cli/numbers.h"
 #include "tools/cli/output.h"
 #include "tools/cli/uses.h"
@@ -23,41 +24,41 @@ static void refuse_weights(const session *s) {
     fail(&train_program,
          "%s holds the weights of a training but not the state of its optimizer: resume the file "
          "that the training was saved to (-o without .best)",
-         s->set->model);
+         s->set->run.model);
 }
 
 static wf_file *open_checkpoint(const session *s) {
-    if (!s->set->resume) return NULL;
-    if (!s->set->model)
+    if (!s->set->run.resume) return NULL;
+    if (!s->set->run.model)
         usage_error(&train_program, "--resume needs the file to go on with: -o FILE");
-    wf_file *f = wf_file_open(s->set->model);
+    wf_file *f = wf_file_open(s->set->run.model);
     if (!wf_file_ok(f)) fail(&train_program, "%s", wf_file_error(f));
     const char *kind = wf_file_meta(f, "weft.kind");
     if (!setting_in_file(f, "step"))
         fail(&train_program, "%s holds a model but no training: it can't be resumed",
-             s->set->model);
+             s->set->run.model);
     if (kind && strcmp(kind, "checkpoint") != 0) refuse_weights(s);
     return f;
 }
 
 /* The model to start from; of a resume, the one that it has started from. */
 static wf_file *open_init(const session *s) {
-    if (!s->set->init) return NULL;
-    wf_file *f = wf_file_open(s->set->init);
+    if (!s->set->model.init) return NULL;
+    wf_file *f = wf_file_open(s->set->model.init);
     if (!wf_file_ok(f)) fail(&train_program, "%s", wf_file_error(f));
-    settings_hash_init(f, s->set->init_hash);
+    settings_hash_init(f, s->set->model.init_hash);
     return f;
 }
 
 /* "m.safetensors" -> "m.best.safetensors" */
 static void name_best(session *s) {
-    if (!s->set->model || !settings_text(s->set) || !settings_validates(s->set)) return;
-    const char *dot = strrchr(s->set->model, '.'), *slash = strrchr(s->set->model, '/');
-    size_t stem =
-        dot && (!slash || dot > slash) ? (size_t)(dot - s->set->model) : strlen(s->set->model);
-    if (strlen(s->set->model) + 6 < sizeof s->best_path)
-        snprintf(s->best_path, sizeof s->best_path, "%.*s.best%s", (int)stem, s->set->model,
-                 s->set->model + stem);
+    if (!s->set->run.model || !settings_text(s->set) || !settings_validates(s->set)) return;
+    const char *dot = strrchr(s->set->run.model, '.'), *slash = strrchr(s->set->run.model, '/');
+    size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - s->set->run.model)
+                                                 : strlen(s->set->run.model);
+    if (strlen(s->set->run.model) + 6 < sizeof s->best_path)
+        snprintf(s->best_path, sizeof s->best_path, "%.*s.best%s", (int)stem, s->set->run.model,
+                 s->set->run.model + stem);
 }
 
 static bool is_there(const char *path) {
@@ -65,7 +66,7 @@ static bool is_there(const char *path) {
     return stat(path, &s) == 0 && s.st_size > 0;
 }
 
-/* What an earlier part of this training kept; another training's is not replaced. */
+/* The lowest loss that an earlier part of this training kept; another training's is not replaced. */
 static void find_best(session *s, const wf_file *f) {
     s->best_kept = INFINITY;
     if (!f || !*s->best_path) return;
@@ -73,7 +74,7 @@ static void find_best(session *s, const wf_file *f) {
     bool own = identity_same(f, best);
     if (own) s->best_kept = settings_state(s->set, best).best;
     wf_file_free(best);
-    if (!own && is_there(s->best_path) && !s->set->dry_run)
+    if (!own && is_there(s->best_path) && !s->set->run.dry_run)
         fail(&train_program,
              "%.150s is not of this training, which would replace it: move it to another place",
              s->best_path);
@@ -81,7 +82,7 @@ static void find_best(session *s, const wf_file *f) {
 
 /* A training may have taken hours: only a word of its owner replaces it. */
 static void refuse_to_replace(const session *s) {
-    const char *const files[] = { s->set->model, s->best_path };
+    const char *const files[] = { s->set->run.model, s->best_path };
     for (int i = 0; i < 2; i++) {
         if (!files[i] || !*files[i] || !is_there(files[i])) continue;
         usage_error(&train_program,
@@ -95,14 +96,14 @@ static void refuse_to_replace(const session *s) {
 static void check_files(const session *s) {
     used_file best = { "the best weights beside --model", s->best_path, -1, USE_OUTPUT };
     check_uses(&train_program, &best, *s->best_path ? 1 : 0);
-    if (!s->set->resume && !s->set->overwrite && !s->set->dry_run) refuse_to_replace(s);
+    if (!s->set->run.resume && !s->set->run.overwrite && !s->set->run.dry_run) refuse_to_replace(s);
 }
 
 /* f: the checkpoint of a resume, or NULL; model: it, or the one to start from, or NULL. */
 static void open_dataset(session *s, const wf_file *f, const wf_file *model) {
     char message[WF_MESSAGE];
     const source_options o = settings_source(s->set);
-    if (!dataset_open(&s->dataset, source_of_word(s->set->task), &o, model, message))
+    if (!dataset_open(&s->dataset, source_of_word(s->set->data.task), &o, model, message))
         fail(&train_program, "%s", message);
     if (f) settings_check_data(s->set, f, &s->dataset);
     settings_complete_steps(s->set, dataset_updates(&s->dataset));
@@ -114,7 +115,7 @@ bool session_evaluates(const session *s) {
 
 /* The file that the model is read from; NULL: it is new. */
 static const char *model_path(const session *s) {
-    return s->set->resume ? s->set->model : s->set->init;
+    return s->set->run.resume ? s->set->run.model : s->set->model.init;
 }
 
 /* Pairs are made with the model's start and end. A task of numbers has its own, and running text
@@ -154,7 +155,7 @@ static void open_model(session *s, const wf_file *f, const wf_file *init) {
     char message[WF_MESSAGE];
     const wf_file *file = f ? f : init;
     wf_training_config training = settings_training(s->set);
-    s->model = f      ? wf_model_load(f, &training, WF_F32, (uint64_t)s->set->seed, message)
+    s->model = f      ? wf_model_load(f, &training, WF_F32, (uint64_t)s->set->recipe.seed, message)
                : init ? settings_start(s->set, init, message)
                       : new_model(s, message);
     if (!s->model && file) fail(&train_program, "%s: %s", model_path(s), message);
@@ -165,10 +166,10 @@ static void open_model(session *s, const wf_file *f, const wf_file *init) {
     if (f) s->at = settings_state(s->set, f);
     s->first_step = s->at.step;
     s->saved_step = f ? s->at.step : -1;
-    if (s->at.step >= s->set->max_steps)
+    if (s->at.step >= s->set->run.max_steps)
         usage_error(&train_program,
                     "%s has done %lld steps already: more --epochs or --max-steps go on",
-                    s->set->model, (long long)s->at.step);
+                    s->set->run.model, (long long)s->at.step);
 }
 
 /* Older files do not say what they are; a checkpoint has all that its optimizer needs. */
@@ -185,11 +186,11 @@ static void open_trainer(session *s, const wf_file *f) {
     wf_tensor *const sums[] = { m->loss.loss, m->loss.nll, m->correct };
     wf_trainer_options o = { .optimizer = settings_optimizer(s->set),
                              .schedule = s->schedule,
-                             .micro_batches = s->set->accum,
+                             .micro_batches = s->set->data.accum,
                              .sums = sums,
                              .n_sums = 3,
                              .pool = s->pool,
-                             .transport = s->ranks };
+                             .transport = s->transport };
     wf_tensor **params = settings_trained(s->set, m, &o.n_params);
     if (!params) fail(&train_program, "out of memory");
     o.params = params;
@@ -198,7 +199,7 @@ static void open_trainer(session *s, const wf_file *f) {
     if (!wf_trainer_ok(s->trainer)) ranks_failed(s, wf_trainer_error(s->trainer));
     if (f) check_state(s, f);
     if (f && !wf_trainer_resume(s->trainer, f, s->at.step))
-        fail(&train_program, "%s: %s", s->set->model, wf_trainer_error(s->trainer));
+        fail(&train_program, "%s: %s", s->set->run.model, wf_trainer_error(s->trainer));
 }
 
 /* Moments and averages. */
@@ -241,8 +242,8 @@ static double trainer_bytes(const session *s) {
 
 /* What is saved is copied first, and by the first rank gathered before. */
 static double saving_bytes(const session *s) {
-    if (!s->set->model || !s->leads) return 0;
-    return (s->ranks ? 2 : 1) * (parameter_bytes(s) + state_bytes(s));
+    if (!s->set->run.model || !s->leads) return 0;
+    return (s->transport ? 2 : 1) * (parameter_bytes(s) + state_bytes(s));
 }
 
 /* What the run will take at its peak, known before the first step: no plan gives back what it had
@@ -276,151 +277,12 @@ static void check_memory(const session *s, double memory, double started) {
          bytes_text(needed, a), bytes_text(installed, b));
 }
 
-/* ---- what is said first ------------------------------------------------------------------- */
-
-static const char *batch_text(const settings *set, char buffer[80]) {
-    int n = 0;
-    if (set->batch_size) n = snprintf(buffer, 80, "batches of %lld", (long long)set->batch_size);
-    if (settings_text(set) && set->max_tokens)
-        snprintf(buffer + n, 80 - (size_t)n, "%s at most %lld tokens", n ? " and" : "batches of",
-                 (long long)set->max_tokens);
-    return buffer;
-}
-
-static void announce_corpus(report *r, const char *name, const corpus *c) {
-    char numbers[3][OPTION_TEXT_SIZE], skipped[128];
-    if (!c->pairs) return;
-    say(r, "%-8s %s pairs, %s source and %s target tokens%s%s", name,
-        thousands((double)c->pairs, numbers[0]), thousands((double)c->total[0], numbers[1]),
-        thousands((double)c->total[1], numbers[2]), c->too_long ? "; " : "",
-        corpus_skipped(c, skipped));
-}
-
-static void announce_stream(report *r, const dataset *m, int side) {
-    const token_stream *t = &m->stream[side];
-    char numbers[4][OPTION_TEXT_SIZE];
-    if (!t->bytes) return;
-    say(r, "%-8s %s in %s documents, %s tokens of %.3g bytes",
-        side == HELD ? "held out" : "training", bytes_text((double)t->bytes, numbers[0]),
-        thousands((double)t->documents, numbers[1]), thousands((double)t->n, numbers[2]),
-        (double)t->bytes / (double)t->n);
-    if (m->zeros[side])
-        say(r, "         %s bytes of it are zero: is it a text?",
-            thousands((double)m->zeros[side], numbers[3]));
-    if (m->unknown[side])
-        say(r, "         %s characters of it are unknown, and count for no more than a bit or two",
-            thousands((double)m->unknown[side], numbers[3]));
-}
-
-static void announce_dataset(session *s) {
-    const dataset *m = &s->dataset;
-    report *r = &s->report;
-    char word[OPTION_TEXT_SIZE], tokens[OPTION_TEXT_SIZE];
-    option_text(option_find(&train_program, "task"), word);
-    if (!s->set->model && !s->set->dry_run)
-        say(r, "output   the model will not be kept: -o FILE would save it");
-    if (!m->kind->text) {
-        say(r, "task     %s, %lld to %lld tokens, seed %lld", word, (long long)s->set->min_len,
-            (long long)s->set->max_len, (long long)s->set->seed);
-        return;
-    }
-    announce_corpus(r, "training", &m->train);
-    announce_corpus(r, "held out", &m->valid.corpus);
-    if (settings_from_files(s->set) && !dataset_holds(m))
-        say(r, "held out nothing: --valid FILE gives pairs to validate with");
-    if (m->same)
-        say(r,
-            "         these are the pairs that are learned: scores on them say nothing of others");
-    for (int side = LEARNED; side <= HELD; side++) announce_stream(r, m, side);
-    if (m->kind->running && settings_validates(s->set) && !dataset_holds(m) && s->leads)
-        warn(&train_program, "nothing is held out: a text is parted between lines, and the last is "
-                             "too long; --text-eval gives another text");
-    bool shared = m->tokenizer[0] == m->tokenizer[1];
-    option_text(option_find(&train_program, "tokenizer"), tokens);
-    if (m->kind->running)
-        say(r, "tokens   %s, %lld ids; windows of %lld", tokens, (long long)dataset_vocab(m, 0),
-            (long long)m->windows[LEARNED].T);
-    else if (shared)
-        say(r, "tokens   %s, %lld ids for both sides", tokens, (long long)dataset_vocab(m, 0));
-    else if (s->set->tokenizer_tgt)
-        say(r, "tokens   %s, %lld ids of the source; %s, %lld of the target", tokens,
-            (long long)dataset_vocab(m, 0), wf_token_kind_name(settings_tokenizer(s->set, 1)),
-            (long long)dataset_vocab(m, 1));
-    else
-        say(r, "tokens   %s, %lld ids of the source, %lld of the target", tokens,
-            (long long)dataset_vocab(m, 0), (long long)dataset_vocab(m, 1));
-    if (*s->set->chosen)
-        say(r, "chosen   by the size of the data: %s; options override it", s->set->chosen);
-    say(r, "task     %s, seed %lld, %lld steps in an epoch", word, (long long)s->set->seed,
-        (long long)dataset_updates(m));
-}
-
-static void announce_stretch(session *s) {
-    char numbers[2][OPTION_TEXT_SIZE];
-    double next = wf_schedule_rate(&s->schedule, s->at.step + 1);
-    say(&s->report, "schedule %lld steps in place of %lld: the rate goes on at %s, of a peak of %s",
-        (long long)s->set->lr_steps, (long long)s->set->planned_steps, shortest(next, numbers[0]),
-        shortest(s->set->lr, numbers[1]));
-}
-
-static void announce_idle(session *s) {
-    long long accum = s->set->accum, ranks = s->ranks->size;
-    if (s->dataset.kind->text)
-        say(&s->report,
-            "         ranks without a batch: %lld; batches in an update: %lld, as --accum says: "
-            "give "
-            "--accum %lld",
-            ranks - accum, accum, ranks);
-    else
-        say(&s->report, "         ranks without a batch: %lld; batches in an update: %lld",
-            ranks - accum, accum);
-}
-
-static void announce(session *s, double memory) {
-    char words[3][OPTION_TEXT_SIZE], numbers[3][OPTION_TEXT_SIZE], limit[80], model[WF_MESSAGE];
-    report *r = &s->report;
-    double parameters = (double)wf_model_parameter_count(s->model);
-    announce_dataset(s);
-    wf_model_text(s->model, model);
-    say(r, "model    %s", model);
-    say(r, "         %s parameters%s%s", thousands(parameters, numbers[0]),
-        s->set->freeze ? ", frozen of them: " : "",
-        s->set->freeze ? thousands((double)settings_frozen(s->set, s->model), numbers[1]) : "");
-    if (s->set->init && !s->set->resume) say(r, "start    the weights in %s", s->set->init);
-    say(r, "recipe   %s, %s, peak rate %s after %lld steps, then %s; clipped at %s",
-        option_text(option_find(&train_program, "optimizer"), words[0]), batch_text(s->set, limit),
-        shortest(s->set->lr, numbers[0]), (long long)s->set->warmup,
-        option_text(option_find(&train_program, "lr-schedule"), words[1]),
-        shortest(s->set->clip_norm, numbers[1]));
-    if (s->ranks)
-        say(r, "machine  %d ranks of %lld threads, %s kernels, %s of memory each", s->ranks->size,
-            (long long)wf_pool_threads(s->pool), wf_isa(), bytes_text(memory, numbers[0]));
-    else
-        say(r, "machine  %lld threads, %s kernels, %s of memory",
-            (long long)wf_pool_threads(s->pool), wf_isa(), bytes_text(memory, numbers[0]));
-    if (s->ranks && s->set->accum < s->ranks->size) announce_idle(s);
-    if (s->set->resume) say(r, "resumed  %s after step %lld", s->set->model, (long long)s->at.step);
-    if (s->set->planned_steps) announce_stretch(s);
-    jsonl *e = event(r, "run");
-    for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
-        if (o->stored && !(o->of_model && settings_started(s->set)))
-            json_text(e, o->name, option_text(o, words[0]));
-    if (settings_started(s->set)) json_text(e, "init", s->set->init_hash);
-    if (s->set->freeze) json_text(e, "freeze", s->set->freeze);
-    json_int(e, "step", s->at.step);
-    json_real(e, "parameters", parameters);
-    json_real(e, "memory", memory);
-    json_int(e, "threads", wf_pool_threads(s->pool));
-    json_int(e, "ranks", wf_transport_size(s->ranks));
-    json_text(e, "isa", wf_isa());
-    event_send(r);
-}
-
 /* ---- all of it ------------------------------------------------------------------------------ */
 
 void session_read(session *s) {
     char message[WF_MESSAGE];
-    if (s->leads && s->set->model && !s->set->dry_run && !output_lock(s->set->model, message))
+    if (s->leads && s->set->run.model && !s->set->run.dry_run &&
+        !output_lock(s->set->run.model, message))
         fail(&train_program, "%s", message);
     s->from = open_checkpoint(s), s->init = open_init(s);
     settings_complete(s->set, s->from, s->from ? NULL : s->init);
@@ -431,9 +293,9 @@ void session_read(session *s) {
 
 /* Other ranks than the first have nothing to say but why they fail. */
 static void be_silent(settings *set) {
-    set->quiet = true;
-    set->json = set->profile = false;
-    set->log = set->curve = NULL;
+    set->run.quiet = true;
+    set->run.json = set->run.profile = false;
+    set->run.log = set->run.curve = NULL;
 }
 
 static void close_files(session *s) {
@@ -447,24 +309,25 @@ void session_open(session *s) {
     open_model(s, s->from, s->init);
     find_best(s, s->from);
     if (s->from) identity_in(s->from, s->run);
-    double started = s->set->processes > 1 ? file_bytes(s->from) + file_bytes(s->init) : 0;
+    double started = s->set->run.processes > 1 ? file_bytes(s->from) + file_bytes(s->init) : 0;
     ranks_compare(s);
     s->schedule = settings_schedule(s->set);
-    if (!s->set->threads) s->set->threads = default_threads(s->here);
-    s->pool = wf_pool_new((int)s->set->threads);
+    if (!s->set->run.threads) s->set->run.threads = default_threads(s->here);
+    s->pool = wf_pool_new((int)s->set->run.threads);
     if (!s->pool) fail(&train_program, "out of memory");
     open_trainer(s, s->from);
     close_files(s);
     if (session_evaluates(s) &&
-        !evaluator_new(&s->evaluator, s->model, s->pool, &s->dataset, s->ranks, message))
+        !evaluator_new(&s->evaluator, s->model, s->pool, &s->dataset, s->transport, message))
         fail(&train_program, "%s", message);
     double memory = memory_needed(s);
     check_memory(s, memory, started);
-    const char *log = s->set->dry_run ? NULL : s->set->log;
-    if (!report_open(&s->report, &train_program, s->set->quiet, s->set->json, log, s->set->resume))
-        fail(&train_program, "%s can't be written: %s", s->set->log, strerror(errno));
+    const char *log = s->set->run.dry_run ? NULL : s->set->run.log;
+    if (!report_open(&s->report, &train_program, s->set->run.quiet, s->set->run.json, log,
+                     s->set->run.resume))
+        fail(&train_program, "%s can't be written: %s", s->set->run.log, strerror(errno));
     announce(s, memory);
-    if (s->set->profile) wf_profile(wf_trainer_plan(s->trainer), true);
+    if (s->set->run.profile) wf_profile(wf_trainer_plan(s->trainer), true);
 }
 
 bool session_close(session *s) {

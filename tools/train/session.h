@@ -6,7 +6,7 @@
 #include "evaluate.h"
 #include "history.h"
 #include "identity.h"
-#include "settings.h"
+#include "settings/settings.h"
 #include "tools/cli/report.h"
 
 /* Sums over the steps since the last line. */
@@ -31,12 +31,12 @@ typedef struct step_work {
 
 typedef struct session {
     settings *set;
-    wf_file *from, *init; /* the checkpoint of a resume; the model to start from; or NULL */
-    wf_transport *ranks;  /* between those that train together; NULL: alone */
-    int signalled;        /* by this signal; all ranks know it after the same step */
-    bool late;            /* the time is up, by rank 0's clock */
-    int here;             /* ranks on this machine */
-    bool leads;           /* rank 0, or alone: it writes the files and speaks */
+    wf_file *from, *init;    /* the checkpoint of a resume; the model to start from; or NULL */
+    wf_transport *transport; /* between the ranks that train together; NULL: alone */
+    int signalled;           /* by this signal; all ranks know it after the same step */
+    bool late;               /* the time is up, by rank 0's clock */
+    int here;                /* ranks on this machine */
+    bool leads;              /* rank 0, or alone: it writes the files and speaks */
     wf_pool *pool;
     wf_model *model;
     wf_trainer *trainer;

@@ -4,9 +4,9 @@
 
 #include "core/transport.h"
 
-/* The whole program, after terminal_open: its exit code. ranks: between the processes that were
- * started for this training, `here` of them on this machine, each of which calls this; NULL: there
- * is one, which may start others itself (--processes). May exit. */
-int train_main(int argc, char **argv, wf_transport *ranks, int here);
+/* The whole program, after terminal_open: its exit code. transport: between the
+ * processes that were started for this training, `here` of them on this machine; each calls this.
+ * NULL: a single process, which may start others itself (--processes). May exit. */
+int train_main(int argc, char **argv, wf_transport *transport, int here);
 
 #endif

@@ -311,17 +311,19 @@ static const tried trials[] = {
       .weight = 9,
       .bias = 8,
       .report = { 0, 0, 0, 1,
-                  "tensor 'model.encoder.weight': shape [3,2] in the file, [2,3] in the model" },
-      .listed = { "3 model.encoder.weight: tensor 'model.encoder.weight': shape [3,2] in the file, "
-                  "[2,3] in the model" } },
+                  "'model.encoder.weight' is [3,2] in the file, not [2,3] as in the model" },
+      .listed = { "3 model.encoder.weight: 'model.encoder.weight' is [3,2] in the file, not [2,3] "
+                  "as "
+                  "in the model" } },
     { .entries = { { "model.encoder.weight", "F32", 2, { 3, 2 }, some, 24 }, { BIAS } },
       .n = 2,
       .allow = WF_ALLOW_MISFITS,
       .weight = 9,
       .bias = 2,
       .report = { 1, 0, 0, 1, "" },
-      .listed = { "3 model.encoder.weight: tensor 'model.encoder.weight': shape [3,2] in the file, "
-                  "[2,3] in the model",
+      .listed = { "3 model.encoder.weight: 'model.encoder.weight' is [3,2] in the file, not [2,3] "
+                  "as "
+                  "in the model",
                   "0 model.bias: " } },
     /* A value that is too large is found before anything changes. */
     { .entries = { { WEIGHT }, { "model.bias", "F64", 1, { 2 }, (double[]){ 1, 1e300 }, 16 } },

@@ -61,17 +61,6 @@ static void of_three_slices(scene *s) {
     of_slices(s, 3);
 }
 
-static wf_tensor *table_gradient(scene *s, wf_tensor *table) {
-    wf_tensor *ids = ids_of(s->g, "ids", SHAPE(4), (int32_t[]){ 1, 5, 1, 0 });
-    wf_tensor *y = wf_embedding(table, ids), *dy = drawn(s->g, "dy", SHAPE(4, 3));
-    ck_assert(wf_vjp(&y, &dy, 1, &table, 1, &s->inner));
-    return s->inner;
-}
-
-static void of_a_norm(scene *s) {
-    s->outer = wf_square_sums(table_gradient(s, drawn(s->g, "x", SHAPE(6, 3))));
-}
-
 static const struct {
     const char *name;
     void (*make)(scene *s);
@@ -83,7 +72,6 @@ static const struct {
     { "slice", of_a_slice, "unslice", 3 },
     { "slices", of_two_slices, "unslice", 3 },
     { "three slices", of_three_slices, "unslice", 4 },
-    { "norm", of_a_norm, "rows_square_sums", 3 },
 };
 
 static scene scene_of(int i) {
@@ -168,26 +156,4 @@ TEST(sums_of_the_program_stay) {
     ck_assert_str_eq(step_of(p, y).op->name, "add");
     wf_plan_free(p);
     end_graph(g);
-}
-
-/* A step that reads a leaf through dy might read what an update has written: its own, or
- * another. */
-TEST(a_step_by_rows_never_reads_what_is_written) {
-    for (int own = 0; own < 3; own++) {
-        wf_graph *g = new_graph(WF_F64);
-        wf_tensor *table = drawn(g, "table", SHAPE(6, 3)), *dy = table, *grad,
-                  *m = wf_buffer(g, "m", WF_F64, SHAPE(6, 3), wf_init_zeros()),
-                  *v = wf_buffer(g, "v", WF_F64, SHAPE(6, 3), wf_init_zeros());
-        wf_tensor *ids = ids_of(g, "ids", SHAPE(6), (int32_t[]){ 1, 5, 1, 0, 2, 2 });
-        wf_tensor *y = wf_embedding(table, ids);
-        if (own != 1) dy = drawn(g, "dy", SHAPE(6, 3));
-        if (!own) dy = wf_neg(dy);
-        ck_assert(wf_vjp(&y, &dy, 1, &table, 1, &grad));
-        wf_tensor *rates = param_of(g, "rates", SHAPE(3), (double[]){ 0.01, 10, 1000 });
-        wf_tensor *step = wf_adam_step(table, m, v, grad, wf_constant(g, 1), rates, NULL);
-        wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = &step, .n_fetch = 1 });
-        ck_assert_str_eq(step_of(p, step).op->name, own ? "adam_step" : "adam_rows_step");
-        wf_plan_free(p);
-        end_graph(g);
-    }
 }

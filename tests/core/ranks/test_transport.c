@@ -7,6 +7,7 @@
 #include "tests/support/faults.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -117,8 +118,66 @@ TEST(a_transport_without_functions_fails) {
     int64_t at[3] = { 0 };
     ck_assert(!wf_alltoallv(&t, NULL, at, NULL, at) && !wf_allgatherv(&t, NULL, NULL, at));
     ck_assert(!wf_alltoallv(NULL, NULL, NULL, NULL, NULL) && !wf_allgatherv(&t, NULL, NULL, NULL));
-    ck_assert(!wf_barrier(&t));
+    ck_assert(!wf_barrier(&t) && !wf_allgather(&t, at, at, 0));
     wf_transport_fail(&t, 1, NULL);
+}
+
+/* ---- shares ---------------------------------------------------------------------------------- */
+
+TEST(shares_follow_each_other_and_differ_by_one) {
+    static const int64_t items[] = { 0, 1, 2, 7, 64, 1000, INT64_MAX };
+    for (int i = 0; i < COUNT_OF(items); i++)
+        for (int ranks = 1; ranks < 300; ranks += 1 + ranks / 9) {
+            int64_t at = 0, n = items[i];
+            for (int rank = 0; rank < ranks; rank++) {
+                wf_range own = wf_rank_range(n, rank, ranks);
+                ck_assert_int_eq(own.from, at);
+                ck_assert(own.to - own.from == n / ranks || own.to - own.from == n / ranks + 1);
+                at = own.to;
+            }
+            wf_range last = wf_rank_range(n, ranks - 1, ranks);
+            ck_assert_int_eq(at, n);
+            ck_assert_int_eq(last.to - last.from, n / ranks + (n % ranks != 0));
+        }
+}
+
+TEST(no_such_rank_has_no_share) {
+    static const int wrong[][2] = {
+        { -1, 2 }, { 2, 2 }, { 0, 0 }, { 0, -3 }, { INT_MAX, INT_MIN }
+    };
+    for (int i = 0; i < COUNT_OF(wrong); i++) {
+        wf_range none = wf_rank_range(9, wrong[i][0], wrong[i][1]);
+        ck_assert(none.from == 0 && none.to == 0);
+    }
+    wf_range none = wf_rank_range(-1, 0, 1);
+    ck_assert(none.from == 0 && none.to == 0);
+}
+
+/* One process needs no transport; more ranks than processes of a machine need memory for offsets. */
+static bool count_offsets(wf_transport *t, const void *send, void *receive, const int64_t *at) {
+    (void)send, (void)receive;
+    return at[t->size] == 3 * (int64_t)t->size;
+}
+
+static void note_failure(wf_transport *t, int code, const char *why) {
+    (void)code;
+    snprintf(t->error, sizeof t->error, "%s", why);
+}
+
+TEST(equal_parts_of_many_ranks) {
+    double mine = 4, all = 0;
+    ck_assert(wf_allgather(NULL, &mine, &all, sizeof mine) && all == mine);
+    ck_assert(!wf_allgather(NULL, &mine, NULL, sizeof mine) && !wf_allgather(NULL, NULL, &all, 1));
+    wf_transport t = { .size = 1000, .allgatherv = count_offsets, .fail = note_failure };
+    char text[3000];
+    ck_assert(wf_allgather(&t, "abc", text, 3));
+    ck_assert(!wf_allgather(&t, "abc", text, SIZE_MAX / 8));
+    long left;
+    faults_begin(1, false);
+    bool ok = wf_allgather(&t, "abc", text, 3);
+    ck_assert_int_eq(faults_end(&left), 1);
+    ck_assert(!ok);
+    ck_assert_str_eq(wf_transport_error(&t), "out of memory");
 }
 
 static int meet(wf_transport *t, void *user) {

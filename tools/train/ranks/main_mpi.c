@@ -1,11 +1,11 @@
-/* tools/train/main_mpi.c - the program `train-mpi`: train, as one of the ranks that mpirun starts. */
+/* tools/train/ranks/main_mpi.c - the program `train-mpi`: train, as one of the ranks that mpirun starts. */
 #include "mpi.h"
 
 #include <string.h>
 
-#include "settings.h"
 #include "tools/cli/terminal.h"
-#include "train.h"
+#include "tools/train/settings/settings.h"
+#include "tools/train/train.h"
 
 /* The last words of all: whichever rank has them. */
 static void say(const char *sentence) {

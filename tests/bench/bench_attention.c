@@ -1,10 +1,10 @@
-/* tools/bench/bench_attention.c - softmax(q k^T / sqrt(d)) v over the length: time, and whether
+/* tests/bench/bench_attention.c - softmax(q k^T / sqrt(d)) v over the length: time, and whether
  * memory stays linear.
  *
  * One sentence, 8 heads of 64. Backward is run alone, on what a forward run has left: it counts as
  * five products, for it computes the weights again: q k^T, dy v^T, and the three gradients. Causal
  * counts the pairs that are open. */
-#include "bench.h"
+#include "developer_bench.h"
 
 #include <stdlib.h>
 

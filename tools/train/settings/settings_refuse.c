@@ -1,4 +1,4 @@
-/* tools/train/settings_refuse.c - options that contradict each other, or that would have no effect.
+/* tools/train/settings/settings_refuse.c - options that contradict each other, or that would have no effect.
  * See settings.h. */
 #include "models/choices.h"
 #include "settings.h"
@@ -6,14 +6,14 @@
 /* Of the optimizer. */
 static void refuse_idle_numbers(const settings *set) {
     const program *p = &train_program;
-    bool adam = set->optimizer == WF_ADAM || set->optimizer == WF_ADAMW;
-    bool sgd = set->optimizer == WF_SGD, lion = set->optimizer == WF_LION;
-    bool rmsprop = set->optimizer == WF_RMSPROP;
+    bool adam = set->recipe.optimizer == WF_ADAM || set->recipe.optimizer == WF_ADAMW;
+    bool sgd = set->recipe.optimizer == WF_SGD, lion = set->recipe.optimizer == WF_LION;
+    bool rmsprop = set->recipe.optimizer == WF_RMSPROP;
     option_no_effect(p, "beta1", !adam && !lion, "this optimizer has no such average");
     option_no_effect(p, "beta2", !adam && !lion && !rmsprop, "this optimizer has no such average");
     option_no_effect(p, "eps", sgd || lion, "this optimizer does not divide");
     option_no_effect(p, "momentum", !sgd && !rmsprop, "only sgd and rmsprop have momentum");
-    option_no_effect(p, "weight-decay", !lion && set->optimizer != WF_ADAMW,
+    option_no_effect(p, "weight-decay", !lion && set->recipe.optimizer != WF_ADAMW,
                      "only adamw and lion decay weights");
 }
 
@@ -38,24 +38,25 @@ static const struct {
 
 void settings_refuse_unlike(const settings *set) {
     const program *p = &train_program;
-    const char *name = likes[set->like].name;
-    if (!set->like) return;
+    const char *name = likes[set->model.like].name;
+    if (!set->model.like) return;
     if (settings_in_one_row(set))
         usage_error(p, "--like %s: it has an encoder and a decoder: --arch transformer", name);
-    if (set->norm != WF_NORM_POST || set->positions != (int)likes[set->like].positions ||
-        set->embedding_norm != likes[set->like].embedding_norm ||
-        (likes[set->like].one_table && set->tie != WF_TIE_ALL))
-        usage_error(p, "--like %s: it has %s", name, likes[set->like].form);
-    if (likes[set->like].needs_text && !settings_text(set))
+    if (set->model.norm != WF_NORM_POST ||
+        set->model.positions != (int)likes[set->model.like].positions ||
+        set->model.embedding_norm != likes[set->model.like].embedding_norm ||
+        (likes[set->model.like].one_table && set->model.tie != WF_TIE_ALL))
+        usage_error(p, "--like %s: it has %s", name, likes[set->model.like].form);
+    if (likes[set->model.like].needs_text && !settings_text(set))
         usage_error(p, "--like %s: it is for text, which has a padding id: leave --like out", name);
-    if (settings_text(set) && (set->tokenizer != (int)likes[set->like].tokenizer ||
-                               (likes[set->like].one_table && set->tokenizer_tgt)))
-        usage_error(p, "--like %s: %s", name, likes[set->like].text);
+    if (settings_text(set) && (set->data.tokenizer != (int)likes[set->model.like].tokenizer ||
+                               (likes[set->model.like].one_table && set->data.tokenizer_tgt)))
+        usage_error(p, "--like %s: %s", name, likes[set->model.like].text);
 }
 
 void settings_refuse_idle(const settings *set) {
     const program *p = &train_program;
-    bool reports = !set->quiet || set->log || set->json;
+    bool reports = !set->run.quiet || set->run.log || set->run.json;
     refuse_idle_numbers(set);
     option_no_effect(p, "lr-steps", !settings_has_horizon(set),
                      "only linear and cosine schedules end");
@@ -64,16 +65,17 @@ void settings_refuse_idle(const settings *set) {
                                                  : "--valid-size 0 makes no validation";
     option_no_effect(p, "valid-every", !validates, unjudged);
     option_no_effect(p, "patience", !validates, unjudged);
-    option_no_effect(p, "patience", option_seen(p, "valid-every") && !set->valid_every,
+    option_no_effect(p, "patience", option_seen(p, "valid-every") && !set->run.valid_every,
                      "--valid-every 0 validates at the end only");
-    option_no_effect(p, "save-every", !set->model, "without -o nothing is saved");
-    option_no_effect(p, "overwrite", !set->model, "without -o nothing is saved");
-    option_no_effect(p, "overwrite", set->dry_run, "a dry run saves nothing");
+    option_no_effect(p, "save-every", !set->run.model, "without -o nothing is saved");
+    option_no_effect(p, "overwrite", !set->run.model, "without -o nothing is saved");
+    option_no_effect(p, "overwrite", set->run.dry_run, "a dry run saves nothing");
     option_no_effect(p, "log-every", !reports, "--quiet without --log or --json reports nothing");
-    option_no_effect(p, "profile", set->quiet && !set->log && !set->json, "--quiet says nothing");
+    option_no_effect(p, "profile", set->run.quiet && !set->run.log && !set->run.json,
+                     "--quiet says nothing");
     static const char *const files[] = { "spm-src", "spm-tgt" };
     static const char *const learned[] = { "vocab-size", "min-freq", "share-vocab" };
-    bool spm = set->tokenizer == WF_SENTENCEPIECE;
+    bool spm = set->data.tokenizer == WF_SENTENCEPIECE;
     for (int i = 0; i < 2; i++) {
         option_no_effect(p, files[i], !settings_text(set), "it is for text");
         option_no_effect(p, files[i], !spm, "it is for --tokenizer sentencepiece");
@@ -84,14 +86,15 @@ void settings_refuse_idle(const settings *set) {
     for (size_t i = 0; i < sizeof of_text / sizeof *of_text; i++)
         option_no_effect(p, of_text[i], !settings_text(set), "it is for text");
     option_no_effect(p, "min-len", settings_text(set), "text has lines of any length");
-    option_no_effect(p, "valid-size", settings_from_files(set) && (set->valid || set->valid_src),
+    option_no_effect(p, "valid-size",
+                     settings_from_files(set) && (set->data.valid || set->data.valid_src),
                      "all pairs of --valid are used");
     option_no_effect(p, "valid-size", settings_running(set), "all that is held back is used");
     option_no_effect(p, "share-vocab", settings_running(set), "there is one text");
     option_no_effect(p, "tokenizer-tgt", settings_running(set), "there is one text");
-    option_no_effect(p, "ranks", !set->dry_run, "it is for --dry-run: --processes trains");
-    option_no_effect(p, "ranks", set->processes > 1, "--processes says how many");
-    option_no_effect(p, "network", !set->ranks, "it is for a --dry-run of --ranks");
+    option_no_effect(p, "ranks", !set->run.dry_run, "it is for --dry-run: --processes trains");
+    option_no_effect(p, "ranks", set->run.processes > 1, "--processes says how many");
+    option_no_effect(p, "network", !set->run.simulated_ranks, "it is for a --dry-run of --ranks");
     option_no_effect(p, "epochs", option_seen(p, "max-steps"), "--max-steps says when to stop");
 }
 
@@ -99,18 +102,18 @@ void settings_refuse_idle(const settings *set) {
 void settings_refuse_running(const settings *set) {
     const program *p = &train_program;
     if (!settings_running(set)) return;
-    if (set->tokenizer != WF_BYTES && set->tokenizer != WF_TEXT_CHARACTERS &&
-        set->tokenizer != WF_BYTE_BPE)
+    if (set->data.tokenizer != WF_BYTES && set->data.tokenizer != WF_TEXT_CHARACTERS &&
+        set->data.tokenizer != WF_BYTE_BPE)
         usage_error(p,
                     "--tokenizer %s loses line breaks: byte, text-char and byte-bpe keep a "
                     "text as it is",
-                    wf_token_kind_name(set->tokenizer));
+                    wf_token_kind_name(set->data.tokenizer));
     if (!settings_in_one_row(set))
         usage_error(p, "a %s reads a source, and running text has none: leave --arch out",
                     wf_model_kind_name(settings_kind(set)));
-    if (set->max_tokens && set->max_tokens < set->max_len)
+    if (set->data.max_tokens && set->data.max_tokens < set->data.max_len)
         usage_error(p, "--max-tokens %lld is less than a window of --max-len %lld",
-                    (long long)set->max_tokens, (long long)set->max_len);
-    option_no_effect(p, "min-freq", set->tokenizer == WF_BYTES, "every byte has an id");
-    option_no_effect(p, "vocab-size", set->tokenizer == WF_BYTES, "every byte has an id");
+                    (long long)set->data.max_tokens, (long long)set->data.max_len);
+    option_no_effect(p, "min-freq", set->data.tokenizer == WF_BYTES, "every byte has an id");
+    option_no_effect(p, "vocab-size", set->data.tokenizer == WF_BYTES, "every byte has an id");
 }

@@ -1,4 +1,4 @@
-/* tools/train/settings_freeze.c - what is not trained: parameters by the beginnings of their names.
+/* tools/train/settings/settings_freeze.c - what is not trained: parameters by the beginnings of their names.
  * See settings.h. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ wf_tensor **settings_trained(const settings *set, const wf_model *m, int *n) {
     if (!params) return NULL;
     wf_parameters(m->graph, params, all);
     for (int i = 0; i < all; i++)
-        if (!frozen(set->freeze, params[i]->name)) params[(*n)++] = params[i];
+        if (!frozen(set->model.freeze, params[i]->name)) params[(*n)++] = params[i];
     return params;
 }
 
@@ -41,7 +41,7 @@ int64_t settings_frozen(const settings *set, const wf_model *m) {
     int64_t n = 0;
     for (int id = 0; id < wf_node_count(m->graph); id++) {
         const wf_tensor *t = wf_node(m->graph, id);
-        if (t->kind == WF_PARAM && frozen(set->freeze, t->name)) n += wf_count(t);
+        if (t->kind == WF_PARAM && frozen(set->model.freeze, t->name)) n += wf_count(t);
     }
     return n;
 }
@@ -65,28 +65,29 @@ static void check_prefix(const wf_model *m, const char *prefix) {
 void settings_check_freeze(const settings *set, const wf_model *m) {
     int64_t n = settings_frozen(set, m);
     if (n && n == wf_model_parameter_count(m))
-        usage_error(&train_program, "--freeze %s leaves nothing to train", set->freeze);
+        usage_error(&train_program, "--freeze %s leaves nothing to train", set->model.freeze);
     if (!wf_ok(m->graph)) return; /* it may lack names, and has its own error to tell */
-    for (const char *prefix = set->freeze; prefix; prefix = next(prefix)) check_prefix(m, prefix);
+    for (const char *prefix = set->model.freeze; prefix; prefix = next(prefix))
+        check_prefix(m, prefix);
 }
 
 /* A checkpoint holds it, and a resume must find it there. */
 void settings_refuse_freeze(const settings *set) {
     char why[WF_MESSAGE];
-    if (!set->freeze) return;
-    size_t n = strlen(set->freeze);
+    if (!set->model.freeze) return;
+    size_t n = strlen(set->model.freeze);
     if (n >= MOST) usage_error(&train_program, "--freeze: more than %d characters", MOST - 1);
-    if (!wf_text_check(set->freeze, n, why)) usage_error(&train_program, "--freeze: %s", why);
+    if (!wf_text_check(set->model.freeze, n, why)) usage_error(&train_program, "--freeze: %s", why);
 }
 
 void settings_take_freeze(settings *set, const wf_file *f) {
     static char kept[MOST]; /* the file is closed soon */
     const char *stored = setting_in_file(f, "freeze");
-    if (set->freeze && (!stored || strcmp(stored, set->freeze) != 0))
+    if (set->model.freeze && (!stored || strcmp(stored, set->model.freeze) != 0))
         usage_error(&train_program, "%s was trained with %s%s, not --freeze %s: leave it out",
-                    set->model, stored ? "--freeze " : "nothing frozen", stored ? stored : "",
-                    set->freeze);
+                    set->run.model, stored ? "--freeze " : "nothing frozen", stored ? stored : "",
+                    set->model.freeze);
     if (stored && strlen(stored) >= sizeof kept)
-        fail(&train_program, "%s: its --freeze is too long", set->model);
-    set->freeze = stored ? strcpy(kept, stored) : NULL;
+        fail(&train_program, "%s: its --freeze is too long", set->run.model);
+    set->model.freeze = stored ? strcpy(kept, stored) : NULL;
 }

@@ -1,4 +1,4 @@
-/* tools/train/defaults.c - settings that follow the size of the data. See defaults.h. */
+/* tools/train/settings/defaults.c - settings that follow the size of the data. See defaults.h. */
 #include "defaults.h"
 
 #include <math.h>

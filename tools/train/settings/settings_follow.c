@@ -1,4 +1,4 @@
-/* tools/train/settings_follow.c - settings that follow the data: those that nobody gave, of a new
+/* tools/train/settings/settings_follow.c - settings that follow the data: those that nobody gave, of a new
  * model, by the rules of defaults.h. See settings.h. */
 #include <math.h>
 #include <stdarg.h>
@@ -14,12 +14,12 @@ static bool given(const char *name) {
 }
 
 __attribute__((format(printf, 2, 3))) static void note(settings *set, const char *format, ...) {
-    size_t n = strlen(set->chosen);
+    size_t n = strlen(set->data.chosen);
     va_list arguments;
     va_start(arguments, format);
-    if (n) n += (size_t)snprintf(set->chosen + n, sizeof set->chosen - n, ", ");
-    if (n < sizeof set->chosen)
-        vsnprintf(set->chosen + n, sizeof set->chosen - n, format, arguments);
+    if (n) n += (size_t)snprintf(set->data.chosen + n, sizeof set->data.chosen - n, ", ");
+    if (n < sizeof set->data.chosen)
+        vsnprintf(set->data.chosen + n, sizeof set->data.chosen - n, format, arguments);
     va_end(arguments);
 }
 
@@ -34,12 +34,12 @@ static wf_token_kind joint_kind(wf_token_kind src, wf_token_kind tgt) {
 static void choose_kinds(settings *set, const survey *s, bool shared) {
     wf_token_kind src = defaults_tokenizer(&s->side[0], s->pairs);
     wf_token_kind tgt = defaults_tokenizer(&s->side[1], s->pairs);
-    if (given("tokenizer")) src = tgt = (wf_token_kind)set->tokenizer;
+    if (given("tokenizer")) src = tgt = (wf_token_kind)set->data.tokenizer;
     if (!s->side[0].bytes) src = tgt; /* targets alone */
     if (given("tokenizer-tgt")) tgt = settings_tokenizer(set, 1);
     if (shared) src = tgt = joint_kind(src, tgt);
-    set->tokenizer = (int)src;
-    set->tokenizer_tgt = tgt == src ? 0 : 1 + (int)tgt;
+    set->data.tokenizer = (int)src;
+    set->data.tokenizer_tgt = tgt == src ? 0 : 1 + (int)tgt;
     if (given("tokenizer")) return;
     if (tgt == src)
         note(set, "tokenizer %s", wf_token_kind_name(src));
@@ -48,16 +48,17 @@ static void choose_kinds(settings *set, const survey *s, bool shared) {
 }
 
 static void choose_ids(settings *set, double bytes) {
-    bool merges = set->tokenizer == WF_BPE || set->tokenizer == WF_BYTE_LEVEL;
-    if (!given("min-freq")) set->min_freq = merges ? 2 : 1;
+    bool merges = set->data.tokenizer == WF_BPE || set->data.tokenizer == WF_BYTE_LEVEL;
+    if (!given("min-freq")) set->data.min_freq = merges ? 2 : 1;
     if (given("vocab-size")) return;
-    set->vocab_size = merges ? defaults_ids(bytes) : 0;
-    if (merges) note(set, "%lld ids", (long long)set->vocab_size);
+    set->data.vocab_size = merges ? defaults_ids(bytes) : 0;
+    if (merges) note(set, "%lld ids", (long long)set->data.vocab_size);
 }
 
 static void follow_lines(void *user, const survey *s, dataset_options *o) {
     settings *set = user;
-    bool read = set->tokenizer == WF_SENTENCEPIECE, fixed = read || set->tokenizer == WF_BYTE_LEVEL;
+    bool read = set->data.tokenizer == WF_SENTENCEPIECE,
+         fixed = read || set->data.tokenizer == WF_BYTE_LEVEL;
     double bytes = (double)(s->side[0].bytes + s->side[1].bytes);
     if (!fixed) choose_kinds(set, s, o->shared);
     if (!read) choose_ids(set, o->shared ? bytes : bytes / 2);
@@ -68,14 +69,15 @@ static void follow_lines(void *user, const survey *s, dataset_options *o) {
 
 static void choose_training(settings *set, double epochs, double dropout) {
     char number[OPTION_TEXT_SIZE];
-    set->usual_epochs = llround(epochs) > 1 ? llround(epochs) : 1;
-    if (!given("epochs")) set->epochs = set->usual_epochs;
-    if (!given("epochs") && !given("max-steps")) note(set, "%lld epochs", (long long)set->epochs);
+    set->recipe.usual_epochs = llround(epochs) > 1 ? llround(epochs) : 1;
+    if (!given("epochs")) set->run.epochs = set->recipe.usual_epochs;
+    if (!given("epochs") && !given("max-steps"))
+        note(set, "%lld epochs", (long long)set->run.epochs);
     if (!given("dropout")) {
-        set->dropout = round(100 * dropout) / 100;
-        note(set, "dropout %s", shortest(set->dropout, number));
+        set->recipe.dropout = round(100 * dropout) / 100;
+        note(set, "dropout %s", shortest(set->recipe.dropout, number));
     }
-    if (!given("lr")) set->lr = defaults_rate(set->lr, (double)set->d_model);
+    if (!given("lr")) set->recipe.lr = defaults_rate(set->recipe.lr, (double)set->model.d_model);
 }
 
 static void follow_tokens(void *user, const corpus *c, dataset_options *o) {
@@ -84,10 +86,10 @@ static void follow_tokens(void *user, const corpus *c, dataset_options *o) {
     double tokens = (double)(c->total[0] + c->total[1] + c->pairs) / (double)c->pairs;
     if (!given("max-tokens") && !given("batch-size")) {
         int64_t longest = c->longest[0] + c->longest[1] + 1;
-        set->max_tokens = defaults_batch_tokens(d.batch, tokens);
-        if (set->max_tokens < longest) set->max_tokens = longest;
-        o->batches.tokens = set->max_tokens;
-        note(set, "batches of %lld tokens", (long long)set->max_tokens);
+        set->data.max_tokens = defaults_batch_tokens(d.batch, tokens);
+        if (set->data.max_tokens < longest) set->data.max_tokens = longest;
+        o->batches.tokens = set->data.max_tokens;
+        note(set, "batches of %lld tokens", (long long)set->data.max_tokens);
     }
     choose_training(set, d.epochs, d.dropout);
 }
@@ -99,21 +101,21 @@ enum { USUAL_WINDOW = 256 };
 static void follow_text(void *user, double bytes, running_options *o) {
     settings *set = user;
     text_defaults d = defaults_for_text(bytes);
-    if (set->tokenizer == WF_BYTE_BPE && !given("vocab-size")) {
-        set->vocab_size = llround(d.ids);
-        o->tokens.vocab_size = set->vocab_size;
-        note(set, "%lld ids", (long long)set->vocab_size);
+    if (set->data.tokenizer == WF_BYTE_BPE && !given("vocab-size")) {
+        set->data.vocab_size = llround(d.ids);
+        o->tokens.vocab_size = set->data.vocab_size;
+        note(set, "%lld ids", (long long)set->data.vocab_size);
     }
     if (!given("max-tokens") && !given("batch-size")) {
         o->rows = llround(fmax(1, d.windows * USUAL_WINDOW / (double)o->window));
-        set->max_tokens = o->rows * o->window;
-        note(set, "batches of %lld tokens", (long long)set->max_tokens);
+        set->data.max_tokens = o->rows * o->window;
+        note(set, "batches of %lld tokens", (long long)set->data.max_tokens);
     }
     choose_training(set, d.epochs, d.dropout);
 }
 
 dataset_follower settings_follower(settings *set) {
-    bool follows = !set->resume && !set->init && settings_text(set);
+    bool follows = !set->run.resume && !set->model.init && settings_text(set);
     if (!follows || (!settings_running(set) && !settings_from_files(set)))
         return (dataset_follower){ 0 };
     return (dataset_follower){ follow_lines, follow_tokens, follow_text, set };

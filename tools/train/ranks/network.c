@@ -1,4 +1,4 @@
-/* tools/train/network.c - see network.h. */
+/* tools/train/ranks/network.c - see network.h. */
 #include "network.h"
 
 #include <string.h>

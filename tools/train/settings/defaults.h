@@ -1,4 +1,4 @@
-/* tools/train/defaults.h - settings that follow the size of the data.
+/* tools/train/settings/defaults.h - settings that follow the size of the data.
  *
  * Each rule is a table: a size and what was found to work there. Between two rows all is
  * interpolated over the logarithm of the size, so that nothing jumps; before the first row and after

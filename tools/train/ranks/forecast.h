@@ -1,4 +1,4 @@
-/* tools/train/forecast.h - what a training would take with ranks that are not there.
+/* tools/train/ranks/forecast.h - what a training would take with ranks that are not there.
  *
  * One of them is: the last, whose share of the batches is the largest. Of what the
  * others would send it gets what it sends to all, and zeros where each sends its own. Bytes are
@@ -8,7 +8,7 @@
 #ifndef WEFT_TOOLS_TRAIN_FORECAST_H
 #define WEFT_TOOLS_TRAIN_FORECAST_H
 
-#include "session.h"
+#include "tools/train/session.h"
 
 /* This process is the last of --ranks from now on. Exits if --network is none. */
 void forecast_join(session *s);

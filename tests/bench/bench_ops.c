@@ -1,10 +1,10 @@
-/* tools/bench/bench_ops.c - every op, on operands of a middle size (bench_ops.inc), and
+/* tests/bench/bench_ops.c - every op, on operands of a middle size (bench_ops.inc), and
  * convolutions, pooling, running sums and sorting of several sizes.
  *
  * tests/ops/ops_peer.py runs the same rows in PyTorch, by their names, in turns with these. Of a
  * convolution the weight is 3 x 3 with as many channels as x, padded to keep the image's size; its
  * gradients are run alone, from a random dy. */
-#include "bench.h"
+#include "developer_bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* tools/train/settings_init.c - starting from a model's file: what the command line may not say
+/* tools/train/settings/settings_init.c - starting from a model's file: what the command line may not say
  * then, what the file says in its place, and the model without how it was trained. See
  * settings.h. */
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include "settings.h"
 
 bool settings_started(const settings *set) {
-    return *set->init_hash;
+    return *set->model.init_hash;
 }
 
 /* ---- which model it is ----------------------------------------------------------------------- */
@@ -70,10 +70,10 @@ static void limit_length(settings *set, const wf_model *m, const char *path) {
                    : m->src              ? m->max_len - 1
                                          : (m->max_len - 1) / 2;
     bool said = option_seen(&train_program, "max-len");
-    if (said && set->max_len > most)
+    if (said && set->data.max_len > most)
         usage_error(&train_program, "--max-len %lld: the model in %s takes at most %lld tokens",
-                    (long long)set->max_len, path, (long long)most);
-    if (!said && (settings_text(set) || set->max_len > most)) set->max_len = most;
+                    (long long)set->data.max_len, path, (long long)most);
+    if (!said && (settings_text(set) || set->data.max_len > most)) set->data.max_len = most;
 }
 
 /* Recorded without data, to be asked. */
@@ -88,14 +88,14 @@ void settings_from_model(settings *set, const wf_file *f, const char *path) {
     take_tokenizer(set, f, path);
     wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
     if (!m) fail(&train_program, "%s: %s", path, message);
-    for (set->arch = 0; wf_model_kind_at(set->arch) != m->kind;) set->arch++;
-    if (!set->resume) limit_length(set, m, path);
+    for (set->model.arch = 0; wf_model_kind_at(set->model.arch) != m->kind;) set->model.arch++;
+    if (!set->run.resume) limit_length(set, m, path);
     wf_model_free(m);
 }
 
 wf_model *settings_start(const settings *set, const wf_file *init, char *message) {
     const wf_training_config training = settings_training(set);
-    wf_model *m = wf_model_record(init, &training, WF_F32, (uint64_t)set->seed, message);
+    wf_model *m = wf_model_record(init, &training, WF_F32, (uint64_t)set->recipe.seed, message);
     if (m) settings_check_freeze(set, m);
     if (m && wf_model_load_weights(m, init, message)) return m;
     wf_model_free(m);

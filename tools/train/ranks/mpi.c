@@ -1,9 +1,9 @@
-/* tools/train/mpi.c - collectives over MPI, and a ring of heartbeats. See mpi.h.
+/* tools/train/ranks/mpi.c - collectives over MPI, and a ring of heartbeats. See mpi.h.
  *
- * Bytes go from rank to rank, in messages that an int counts; to Open MPI in such as it sends unasked.
- * Before a larger one it asks the receiver, whose answer waits behind what the receiver itself sends
- * on their one connection: they then send one after the other, in twice the time. Nothing is asked to
- * compute, so results depend on no MPI. */
+ * Bytes go from rank to rank, in messages that an int counts. With Open MPI they are short enough for
+ * its eager protocol: before a larger message it asks the receiver, whose answer queues behind the
+ * receiver's own data on their one connection, so that the two send in turns and take twice the time.
+ * MPI computes nothing, so results do not depend on it. */
 #include "mpi.h"
 
 #include <mpi.h>
@@ -23,26 +23,26 @@ enum { PIECE = MPI_PIECE, AT_ONCE = MPI_AT_ONCE };
 #else
 enum { PIECE = 1 << 26, AT_ONCE = 1 };
 #endif
-enum { ASKED = 10, NAP_NS = 100000 }; /* before the first of the pauses between two questions */
-enum { BEAT_NS = 100000000 };         /* between two */
-enum { HEARD_NS = 200000000 };        /* until MPICH's mpirun has passed on what is said */
-#define SILENCE 15.0                  /* seconds without one: hung */
-enum { BEAT, LAST_BEAT };
+enum { ASKED = 10, NAP_NS = 100000 }; /* polls without a pause; and the pause between later ones */
+enum { HEARTBEAT_NS = 100000000 };    /* between two heartbeats */
+enum { HEARD_NS = 200000000 };        /* until MPICH's mpirun has forwarded stderr */
+#define SILENCE 15.0                  /* seconds without a heartbeat: the rank hangs */
+enum { HEARTBEAT, LAST_HEARTBEAT };
 
 static struct {
     wf_transport transport;
-    MPI_Comm data, hearts;
-    MPI_Status *statuses;  /* as many, which no one reads; gcc warns of MPICH's STATUSES_IGNORE */
+    MPI_Comm data, heartbeats;
     MPI_Request *requests; /* two for each rank and message at once */
+    MPI_Status *statuses;  /* as many; never read, but gcc warns of MPICH's STATUSES_IGNORE */
     void (*say)(const char *sentence);
-    pthread_t heart;
-    bool beats;
+    pthread_t watchdog;
+    bool watched; /* the watchdog runs */
     atomic_bool leaving;
 } mpi;
 
 /* ---- failing --------------------------------------------------------------------------------- */
 
-/* What all have found out alike, such as a mistake in the command, is said by the first. */
+/* A failure that all ranks find alike, such as a mistake in the command, is told by rank 0. */
 static void wait_for_the_first(int rank) {
     long ns = rank ? 500000000L + 20000000L * (rank < 20 ? rank : 20) : 0;
     nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
@@ -55,7 +55,7 @@ static void fail(wf_transport *t, int code, const char *why) {
     MPI_Abort(MPI_COMM_WORLD, code ? code : 1);
 }
 
-/* What MPI finds wrong nobody else tells. */
+/* Tells an error of MPI, which this rank alone knows. */
 static bool ok(wf_transport *t, int error) {
     int length = 0;
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -69,7 +69,7 @@ static bool ok(wf_transport *t, int error) {
 
 /* ---- collectives ----------------------------------------------------------------------------- */
 
-/* What a collective moves: part r of `at` to or from rank r; or part 0 to all. */
+/* The bytes that a collective moves: part r of `at` to or from rank r; or part 0 to all. */
 typedef struct side {
     char *bytes;
     const int64_t *at;
@@ -85,7 +85,7 @@ static int piece(const side *s, int rank, int64_t number, char **at) {
     return left < PIECE ? (int)left : PIECE;
 }
 
-/* MPIs wait by asking without end; a few times are enough, as others compute meanwhile. */
+/* MPI waits by polling without end. A few polls are enough here, because other threads compute. */
 static bool wait_for_all(wf_transport *t, int n) {
     for (int asked = 1, all = 0;; asked++) {
         if (!ok(t, MPI_Testall(n, mpi.requests, &all, mpi.statuses))) return false;
@@ -104,7 +104,7 @@ static bool receive_pieces(wf_transport *t, const side *in, int64_t number, int 
     return true;
 }
 
-/* Each begins with its neighbour: no two send to one first. */
+/* Each rank begins with its neighbour, so that no two send to the same rank first. */
 static bool send_pieces(wf_transport *t, const side *out, int64_t number, int *moved) {
     for (int i = 1; i < t->size; i++) {
         char *at;
@@ -156,31 +156,32 @@ static bool barrier(wf_transport *t) {
     return ok(t, MPI_Ibarrier(mpi.data, mpi.requests)) && wait_for_all(t, 1);
 }
 
-/* ---- the ring of hearts ---------------------------------------------------------------------- */
+/* ---- heartbeats in a ring -------------------------------------------------------------------- */
 
-/* What a rank sends to the next, and hears from the one before. */
-struct beats {
+/* A rank sends heartbeats to the next rank and receives those of the one before. */
+struct neighbours {
     int from, to, word, heard;
     MPI_Request out, in;
     bool said_last, heard_last;
     double silent;
 };
 
-static void send_beat(struct beats *b) {
+static void send_heartbeat(struct neighbours *b) {
     int sent;
     MPI_Test(&b->out, &sent, MPI_STATUS_IGNORE);
     if (!sent || b->said_last) return;
-    b->word = atomic_load(&mpi.leaving) ? LAST_BEAT : BEAT;
-    b->said_last = b->word == LAST_BEAT;
-    MPI_Isend(&b->word, 1, MPI_INT, b->to, 0, mpi.hearts, &b->out);
+    b->word = atomic_load(&mpi.leaving) ? LAST_HEARTBEAT : HEARTBEAT;
+    b->said_last = b->word == LAST_HEARTBEAT;
+    MPI_Isend(&b->word, 1, MPI_INT, b->to, 0, mpi.heartbeats, &b->out);
 }
 
-static void hear_beats(struct beats *b) {
+static void receive_heartbeats(struct neighbours *b) {
     for (int came = 1; !b->heard_last;) {
         MPI_Test(&b->in, &came, MPI_STATUS_IGNORE);
         if (!came) return;
-        b->silent = 0, b->heard_last = b->heard == LAST_BEAT;
-        if (!b->heard_last) MPI_Irecv(&b->heard, 1, MPI_INT, b->from, 0, mpi.hearts, &b->in);
+        b->silent = 0;
+        b->heard_last = b->heard == LAST_HEARTBEAT;
+        if (!b->heard_last) MPI_Irecv(&b->heard, 1, MPI_INT, b->from, 0, mpi.heartbeats, &b->in);
     }
 }
 
@@ -190,15 +191,17 @@ static void hung(int rank) {
     fail(&mpi.transport, WF_HUNG, why);
 }
 
-/* Time in which this rank itself was stopped does not count. */
-static void *live(void *arg) {
+/* The watchdog thread. Time in which this rank itself was stopped does not count. */
+static void *watch(void *arg) {
     const wf_transport *t = arg;
-    struct beats b = { .from = (t->rank + t->size - 1) % t->size, .to = (t->rank + 1) % t->size };
+    struct neighbours b = { .from = (t->rank + t->size - 1) % t->size,
+                            .to = (t->rank + 1) % t->size };
     b.out = MPI_REQUEST_NULL;
-    MPI_Irecv(&b.heard, 1, MPI_INT, b.from, 0, mpi.hearts, &b.in);
+    MPI_Irecv(&b.heard, 1, MPI_INT, b.from, 0, mpi.heartbeats, &b.in);
     for (double last = wf_seconds_now(), time; !(b.said_last && b.heard_last); last = time) {
-        send_beat(&b), hear_beats(&b);
-        nanosleep(&(struct timespec){ .tv_nsec = BEAT_NS }, NULL);
+        send_heartbeat(&b);
+        receive_heartbeats(&b);
+        nanosleep(&(struct timespec){ .tv_nsec = HEARTBEAT_NS }, NULL);
         time = wf_seconds_now();
         if (!b.heard_last && (b.silent += time - last < 1 ? time - last : 1) > SILENCE)
             hung(b.from);
@@ -224,7 +227,7 @@ static wf_transport *give_up(const char *why) {
     return NULL;
 }
 
-/* The heart is another thread than the training's: without MPI_THREAD_MULTIPLE there is none. */
+/* The watchdog is another thread than the training's, so it needs MPI_THREAD_MULTIPLE. */
 wf_transport *mpi_join(int *argc, char ***argv, void (*say)(const char *sentence), int *here) {
     int level;
     wf_transport *t = &mpi.transport;
@@ -235,7 +238,7 @@ wf_transport *mpi_join(int *argc, char ***argv, void (*say)(const char *sentence
     MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &level);
     t->any_thread = level == MPI_THREAD_MULTIPLE;
     MPI_Comm_rank(MPI_COMM_WORLD, &t->rank), MPI_Comm_size(MPI_COMM_WORLD, &t->size);
-    MPI_Comm_dup(MPI_COMM_WORLD, &mpi.data), MPI_Comm_dup(MPI_COMM_WORLD, &mpi.hearts);
+    MPI_Comm_dup(MPI_COMM_WORLD, &mpi.data), MPI_Comm_dup(MPI_COMM_WORLD, &mpi.heartbeats);
     MPI_Comm_set_errhandler(mpi.data, MPI_ERRORS_RETURN);
     *here = count_here();
     size_t most = 2 * (size_t)t->size * AT_ONCE;
@@ -244,8 +247,8 @@ wf_transport *mpi_join(int *argc, char ***argv, void (*say)(const char *sentence
     if (!mpi.requests || !mpi.statuses) return give_up("out of memory");
     if (level < MPI_THREAD_MULTIPLE && t->rank == 0 && t->size > 1)
         say("this MPI has no MPI_THREAD_MULTIPLE: a rank that stands still will not be noticed");
-    mpi.beats = t->size > 1 && level == MPI_THREAD_MULTIPLE;
-    if (mpi.beats && pthread_create(&mpi.heart, NULL, live, t) != 0)
+    mpi.watched = t->size > 1 && level == MPI_THREAD_MULTIPLE;
+    if (mpi.watched && pthread_create(&mpi.watchdog, NULL, watch, t) != 0)
         return give_up("a rank's thread does not start");
     return t;
 }
@@ -253,8 +256,8 @@ wf_transport *mpi_join(int *argc, char ***argv, void (*say)(const char *sentence
 void mpi_leave(void) {
     MPI_Barrier(mpi.data);
     atomic_store(&mpi.leaving, true);
-    if (mpi.beats) pthread_join(mpi.heart, NULL);
+    if (mpi.watched) pthread_join(mpi.watchdog, NULL);
     free(mpi.requests), free(mpi.statuses);
-    MPI_Comm_free(&mpi.data), MPI_Comm_free(&mpi.hearts);
+    MPI_Comm_free(&mpi.data), MPI_Comm_free(&mpi.heartbeats);
     MPI_Finalize();
 }

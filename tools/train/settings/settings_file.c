@@ -1,4 +1,4 @@
-/* tools/train/settings_file.c - settings and the state of a training in a checkpoint: written, and
+/* tools/train/settings/settings_file.c - settings and the state of a training in a checkpoint: written, and
  * taken from there by a resume. */
 #include "settings.h"
 
@@ -37,12 +37,13 @@ static void add_meta(settings_meta *meta, const char *name, const char *value) {
 
 /* Where a training started, and what of the model it leaves alone. */
 static void add_start(const settings *set, settings_meta *meta) {
-    if (settings_started(set)) add_meta(meta, "init", set->init_hash);
+    if (settings_started(set)) add_meta(meta, "init", set->model.init_hash);
     char number[OPTION_TEXT_SIZE];
-    snprintf(number, sizeof number, "%lld", (long long)set->held);
-    if (set->held) add_meta(meta, "held", number);
-    if (set->valid || set->valid_src) add_meta(meta, "valid", "named");
-    if (set->freeze) add_meta(meta, "freeze", ""), meta->pairs[meta->n - 1].value = set->freeze;
+    snprintf(number, sizeof number, "%lld", (long long)set->data.held);
+    if (set->data.held) add_meta(meta, "held", number);
+    if (set->data.valid || set->data.valid_src) add_meta(meta, "valid", "named");
+    if (set->model.freeze)
+        add_meta(meta, "freeze", ""), meta->pairs[meta->n - 1].value = set->model.freeze;
 }
 
 void settings_to_meta(const settings *set, const training_state *at, const dataset *m,
@@ -71,7 +72,7 @@ training_state settings_state(const settings *set, const wf_file *f) {
         const char *text = setting_in_file(f, row[i].name);
         if (!text && i > 0) continue; /* nothing was validated */
         if (!text || !option_set(&row[i], text, message))
-            fail(&train_program, "%s: %s", set->model, text ? message : "it has no step");
+            fail(&train_program, "%s: %s", set->run.model, text ? message : "it has no step");
     }
     return at;
 }
@@ -83,15 +84,16 @@ void settings_check_data(const settings *set, const wf_file *f, const dataset *m
     data_mark(m, mark);
     if (stored && strcmp(stored, mark) == 0) return;
     fail(&train_program,
-         "%s was trained on other pairs than these: give it the same files as before", set->model);
+         "%s was trained on other pairs than these: give it the same files as before",
+         set->run.model);
 }
 
 /* The one setting that a resume may change: how far the schedule goes. */
 static bool changes_steps(settings *set, const option *o, const char *stored) {
     option row = *o;
     char message[256];
-    row.value = &set->planned_steps;
-    return o->value == &set->lr_steps && o->seen && option_set(&row, stored, message);
+    row.value = &set->recipe.planned_steps;
+    return o->value == &set->recipe.lr_steps && o->seen && option_set(&row, stored, message);
 }
 
 /* A setting of the file is the setting; one on the command line must be equal to it. */
@@ -101,10 +103,11 @@ static void take_from_file(settings *set, const wf_file *f, option *o, char *dif
     const char *stored = setting_in_file(f, o->name);
     if (!stored) stored = o->before;
     if (!stored)
-        fail(&train_program, "%s lacks the setting --%s: it can't be resumed", set->model, o->name);
+        fail(&train_program, "%s lacks the setting --%s: it can't be resumed", set->run.model,
+             o->name);
     if (changes_steps(set, o, stored)) return;
     option_text(o, given);
-    if (!option_set(o, stored, message)) fail(&train_program, "%s: %s", set->model, message);
+    if (!option_set(o, stored, message)) fail(&train_program, "%s: %s", set->run.model, message);
     if (!o->seen || strcmp(given, stored) == 0) return;
     size_t n = strlen(differences);
     snprintf(differences + n, size - n, "%s--%s %s, not %s", n ? "; " : "", o->name, stored, given);
@@ -113,14 +116,14 @@ static void take_from_file(settings *set, const wf_file *f, option *o, char *dif
 /* Which model it started from; --init may say it again. */
 static void take_start(settings *set, const wf_file *f) {
     const char *stored = setting_in_file(f, "init");
-    if (stored && strlen(stored) >= sizeof set->init_hash)
-        fail(&train_program, "%s: it does not say which model it started from", set->model);
-    if (set->init && (!stored || strcmp(stored, set->init_hash) != 0))
+    if (stored && strlen(stored) >= sizeof set->model.init_hash)
+        fail(&train_program, "%s: it does not say which model it started from", set->run.model);
+    if (set->model.init && (!stored || strcmp(stored, set->model.init_hash) != 0))
         usage_error(&train_program,
                     "%s was not started from the model in %s: leave --init out, or train anew "
                     "without --resume",
-                    set->model, set->init);
-    snprintf(set->init_hash, sizeof set->init_hash, "%s", stored ? stored : "");
+                    set->run.model, set->model.init);
+    snprintf(set->model.init_hash, sizeof set->model.init_hash, "%s", stored ? stored : "");
 }
 
 void settings_from_file(settings *set, const wf_file *f) {
@@ -137,7 +140,7 @@ void settings_from_file(settings *set, const wf_file *f) {
     if (*differences)
         usage_error(&train_program,
                     "%s was trained with %s: leave these out, or train anew without --resume",
-                    set->model, differences);
-    if (set->min_len > set->max_len || set->lr_steps < 1)
-        fail(&train_program, "%s: its settings contradict each other", set->model);
+                    set->run.model, differences);
+    if (set->data.min_len > set->data.max_len || set->recipe.lr_steps < 1)
+        fail(&train_program, "%s: its settings contradict each other", set->run.model);
 }

@@ -1,4 +1,4 @@
-/* tools/train/forecast.c - ranks that are not there. See forecast.h. */
+/* tools/train/ranks/forecast.c - ranks that are not there. See forecast.h. */
 #include "forecast.h"
 
 #include <pthread.h>
@@ -92,10 +92,10 @@ static void nobody_hears(wf_transport *t, int code, const char *why) {
 
 void forecast_join(session *s) {
     static wf_transport alone;
-    int ranks = (int)s->set->ranks;
-    if (s->set->network && !network_read(s->set->network, &in_use.n))
+    int ranks = (int)s->set->run.simulated_ranks;
+    if (s->set->run.network && !network_read(s->set->run.network, &in_use.n))
         usage_error(&train_program, "--network %s: bits in a second and a delay, as 10Gb,50us",
-                    s->set->network);
+                    s->set->run.network);
     alone = (wf_transport){ .rank = ranks - 1,
                             .size = ranks,
                             .any_thread = true,
@@ -113,11 +113,11 @@ void forecast_join(session *s) {
 /* Seconds of an update, of which it computes so many and exchanges `moving`; share: of its batches
  * to this rank's. */
 static double say_network(session *s, double compute, double share, double moving) {
-    int ranks = s->ranks->size;
+    int ranks = s->transport->size;
     double all = compute + moving, efficiency = share * compute / (ranks * all);
     say(&s->report,
         "network  %s: an update in %.3g s, %.3g s of it exchanging; as fast as %.1f of the %d",
-        s->set->network, all, moving, efficiency * ranks, ranks);
+        s->set->run.network, all, moving, efficiency * ranks, ranks);
     jsonl *e = event(&s->report, "network");
     json_real(e, "seconds", all);
     json_real(e, "exchanging", moving);
@@ -127,12 +127,10 @@ static double say_network(session *s, double compute, double share, double movin
 }
 
 double forecast_say(session *s, double seconds) {
-    int ranks = s->ranks->size;
+    int ranks = s->transport->size;
     char size[OPTION_TEXT_SIZE];
     const double waited = in_use.behind - in_use.before;
-    step_work *all = calloc((size_t)ranks, sizeof *all);
-    if (!all) fail(&train_program, "out of memory");
-    ranks_exchange(s, &s->did, all, sizeof *all);
+    step_work *all = ranks_gather(s, &s->did, sizeof *all);
     const step_work last = all[ranks - 1];
     free(all);
     say(&s->report,
@@ -144,9 +142,9 @@ double forecast_say(session *s, double seconds) {
     json_int(e, "sent", last.sent);
     json_int(e, "received", last.received);
     event_send(&s->report);
-    if (!s->set->ranks) return seconds;
+    if (!s->set->run.simulated_ranks) return seconds;
     double share = (double)last.parts / (double)last.batches;
     seconds = last.seconds - last.exchanging;
-    if (!s->set->network) return seconds;
+    if (!s->set->run.network) return seconds;
     return say_network(s, seconds, share, waited);
 }

@@ -1,4 +1,4 @@
-/* tools/train/settings.h - what `train` can be told: its table of options, and what the settings
+/* tools/train/settings/settings.h - what `train` can be told: its table of options, and what the settings
  * mean.
  *
  * Rows marked `stored` are settings: they are kept in the checkpoint, and a resume takes them from
@@ -13,32 +13,59 @@
 /* Places among LEARN_WORDS: the task_kinds, the text_task_kinds, files of pairs, running text. */
 enum { LEARN_COPY, LEARN_REVERSE, LEARN_SORT, LEARN_ADD, LEARN_DATE, LEARN_TEXT, LEARN_LM };
 
-typedef struct settings {
-    int task, arch, preset, norm, positions, activation, tie, optimizer, schedule;
-    int like, form, norm_kind, feed_forward, bias, embedding_norm;
-    int64_t kv_heads;
-    int64_t min_len, max_len, d_model, d_ff, heads, layers, enc_layers, dec_layers;
-    double dropout, attention_dropout, label_smoothing, clip_norm;
-    double lr, beta1, beta2, eps, momentum, weight_decay, max_time, ema;
-    int64_t warmup, lr_steps, batch_size, max_steps, seed, threads;
-    int64_t log_every, valid_every, valid_size, save_every;
-    int64_t processes, ranks;      /* that train; that a dry run is for, or 0 */
-    const char *network, *command; /* the second is no option: the program as it was called */
+/* The model: its architecture and sizes, or the file of the model that it starts from. */
+typedef struct model_settings {
+    int arch, preset, like, form;
+    int norm, norm_kind, positions, activation, feed_forward, bias, tie, embedding_norm;
+    int64_t d_model, d_ff, heads, kv_heads, layers, enc_layers, dec_layers;
+    const char *init, *freeze;
+    char init_hash[OPTION_TEXT_SIZE]; /* no option: of the model in `init`; "": there was none */
+} model_settings;
+
+/* The recipe: regularisation, optimizer and schedule. */
+typedef struct recipe_settings {
+    int optimizer, schedule;
+    double dropout, attention_dropout, label_smoothing;
+    double lr, beta1, beta2, eps, momentum, weight_decay, clip_norm, ema;
+    int64_t seed, warmup, lr_steps;
+    int64_t planned_steps; /* no option: --lr-steps before a resume stretched it; 0: it did not */
+    int64_t usual_epochs;  /* no option: epochs that the recipe takes, by the data's size */
+} recipe_settings;
+
+/* The data: where they come from, how they are tokenized, held out and cut into batches. */
+typedef struct data_settings {
+    int task;
+    int64_t min_len, max_len;
     const char *train, *train_src, *train_tgt, *valid, *valid_src, *valid_tgt;
     const char *text, *text_eval, *document_marker;
-    int64_t text_eval_size;
+    int64_t text_eval_size, valid_size;
+    int64_t held;                 /* no option: pairs of --train that are held back, at most */
     int tokenizer, tokenizer_tgt; /* the second: 0: as the first; else 1 + the kind */
     const char *spm_src, *spm_tgt;
-    int64_t vocab_size, min_freq, max_tokens, accum, epochs, patience;
+    int64_t vocab_size, min_freq;
     bool share_vocab;
-    int64_t held;         /* no option: pairs of --train that are held back, at most */
-    int64_t usual_epochs; /* no option: those of the recipe */
-    char chosen[160];     /* no option: what followed the data, in words */
+    int64_t batch_size, max_tokens, accum;
+    char chosen[160]; /* no option: the settings that followed the data, in words */
+} data_settings;
+
+/* The run: where it stops, on what it computes, what it writes. Nothing of it changes the bits. */
+typedef struct run_settings {
+    int64_t max_steps, epochs, patience;
+    double max_time;
+    int64_t threads, processes;
+    int64_t simulated_ranks; /* those of a dry run; 0: none */
+    const char *network;
+    const char *command; /* no option: the program as it was called */
     const char *model, *log, *curve;
+    int64_t log_every, valid_every, save_every;
     bool resume, overwrite, quiet, json, profile, dry_run;
-    int64_t planned_steps; /* no option: --lr-steps before a resume stretched it; 0: it did not */
-    const char *init, *freeze;
-    char init_hash[OPTION_TEXT_SIZE]; /* of the model that it started from; "": there was none */
+} run_settings;
+
+typedef struct settings {
+    model_settings model;
+    recipe_settings recipe;
+    data_settings data;
+    run_settings run;
 } settings;
 
 extern program train_program;

@@ -1,4 +1,4 @@
-/* tools/train/network.h - how long ranks exchange on a network of so many bits in a second, each of
+/* tools/train/ranks/network.h - how long ranks exchange on a network of so many bits in a second, each of
  * which arrives after a delay.
  *
  * A rank sends to all others at once, and what it sends or receives passes its own link: an

@@ -1,4 +1,4 @@
-/* tools/train/mpi.h - ranks over MPI, and who watches over them there: in `train-mpi` alone.
+/* tools/train/ranks/mpi.h - ranks over MPI, and who watches over them there: in `train-mpi` alone.
  *
  *     int here;
  *     wf_transport *t = mpi_join(&argc, &argv, say, &here);

@@ -1,4 +1,4 @@
-/* tools/train/ranks.c - a training by several ranks. See ranks.h. */
+/* tools/train/ranks/ranks.c - a training by several ranks. See ranks.h. */
 #include "ranks.h"
 
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/random.h"
-#include "diagnose.h"
-#include "signals.h"
+#include "tools/train/diagnose.h"
+#include "tools/train/signals.h"
 
 /* ---- one of several -------------------------------------------------------------------------- */
 
@@ -20,7 +20,7 @@ static void on_failure(int code, const char *sentence) {
 }
 
 void ranks_take(session *s, wf_transport *t) {
-    s->ranks = t;
+    s->transport = t;
 }
 
 void ranks_join(session *s, wf_transport *t) {
@@ -33,10 +33,10 @@ void ranks_join(session *s, wf_transport *t) {
 
 /* Why is said by whoever failed, or by who watches over them. */
 void ranks_leave(session *s) {
-    int code = s->ranks->code ? s->ranks->code : EXIT_FAILED;
-    if (s->leads && s->started > 0 && s->set->model && s->saved_step >= 0)
-        say(&s->report, "%s keeps step %lld; go on with: train --resume -o %s", s->set->model,
-            (long long)s->saved_step, s->set->model);
+    int code = s->transport->code ? s->transport->code : EXIT_FAILED;
+    if (s->leads && s->started > 0 && s->set->run.model && s->saved_step >= 0)
+        say(&s->report, "%s keeps step %lld; go on with: train --resume -o %s", s->set->run.model,
+            (long long)s->saved_step, s->set->run.model);
     jsonl *e = event(&s->report, "end");
     json_int(e, "step", s->at.step);
     json_int(e, "status", code);
@@ -46,26 +46,22 @@ void ranks_leave(session *s) {
 }
 
 void ranks_failed(session *s, const char *message) {
-    if (!s->ranks || !s->ranks->code) fail(&train_program, "%s", message);
+    if (!s->transport || !s->transport->code) fail(&train_program, "%s", message);
     ranks_leave(s);
 }
 
 /* ---- what they agree on ---------------------------------------------------------------------- */
 
-void ranks_exchange(session *s, const void *mine, void *all, size_t bytes) {
-    int64_t *at = calloc((size_t)s->ranks->size + 1, sizeof *at);
-    if (!at) fail(&train_program, "out of memory");
-    for (int r = 0; r <= s->ranks->size; r++) at[r] = r * (int64_t)bytes;
-    bool ok = wf_allgatherv(s->ranks, mine, all, at);
-    free(at);
-    if (!ok) ranks_leave(s);
+void *ranks_gather(session *s, const void *mine, size_t bytes) {
+    void *all = calloc((size_t)s->transport->size, bytes);
+    if (!all) fail(&train_program, "out of memory");
+    if (!wf_allgather(s->transport, mine, all, bytes)) ranks_leave(s);
+    return all;
 }
 
 bool ranks_agree(session *s, bool yes) {
-    if (!s->ranks) return yes;
-    bool *all = calloc((size_t)s->ranks->size, sizeof *all);
-    if (!all) fail(&train_program, "out of memory");
-    ranks_exchange(s, &yes, all, sizeof yes);
+    if (!s->transport) return yes;
+    bool *all = ranks_gather(s, &yes, sizeof yes);
     yes = all[0];
     free(all);
     return yes;
@@ -80,22 +76,20 @@ typedef struct notice {
 void ranks_notice(session *s) {
     const settings *set = s->set;
     notice mine = { caught_signal(),
-                    set->max_time > 0 && wf_seconds_now() - s->started >= set->max_time };
-    notice *all = calloc((size_t)s->ranks->size, sizeof *all);
-    if (!all) fail(&train_program, "out of memory");
-    ranks_exchange(s, &mine, all, sizeof mine);
+                    set->run.max_time > 0 && wf_seconds_now() - s->started >= set->run.max_time };
+    notice *all = ranks_gather(s, &mine, sizeof mine);
     s->late = all[0].late;
-    for (int r = 0; r < s->ranks->size; r++)
+    for (int r = 0; r < s->transport->size; r++)
         if (all[r].signal) s->signalled = all[r].signal;
     free(all);
 }
 
-/* What a rank brings along. */
-typedef struct greeting {
+/* Ranks compare these before the first step: all must train the same. */
+typedef struct handshake {
     char version[32], kernels[32];
     uint64_t training; /* a hash of its settings, its data and where it stands */
     double best_kept;
-} greeting;
+} handshake;
 
 static uint64_t hash_store(uint64_t hash, const store *s) {
     return wf_hash_bytes(hash, s->data, s->size);
@@ -116,9 +110,10 @@ static uint64_t hash_held(uint64_t hash, const dataset *m) {
 
 static uint64_t hash_training(const session *s) {
     const settings *set = s->set;
-    const int64_t turns[] = { set->max_steps,  set->valid_every,
-                              set->save_every, set->patience,
-                              set->valid_size, s->model ? wf_model_parameter_count(s->model) : 0 };
+    const int64_t turns[] = {
+        set->run.max_steps, set->run.valid_every, set->run.save_every,
+        set->run.patience,  set->data.valid_size, s->model ? wf_model_parameter_count(s->model) : 0
+    };
     settings_meta meta;
     settings_to_meta(set, &s->at, &s->dataset, &meta);
     uint64_t hash = hash_held(wf_hash_bytes(0, turns, sizeof turns), &s->dataset);
@@ -130,7 +125,7 @@ static uint64_t hash_training(const session *s) {
 }
 
 /* All of them see the same, and the first failure is told. */
-static void compare(int rank, const greeting *it, const greeting *first) {
+static void compare(int rank, const handshake *it, const handshake *first) {
     if (strcmp(it->version, first->version) != 0)
         fail(&train_program, "rank %d is version %s of weft, and rank 0 %s", rank, it->version,
              first->version);
@@ -148,33 +143,33 @@ static void compare(int rank, const greeting *it, const greeting *first) {
 }
 
 void ranks_compare(session *s) {
-    if (!s->ranks || s->set->ranks) return;
-    greeting mine = { .training = hash_training(s), .best_kept = s->best_kept };
+    if (!s->transport || s->set->run.simulated_ranks) return;
+    handshake mine = { .training = hash_training(s), .best_kept = s->best_kept };
     snprintf(mine.version, sizeof mine.version, "%s", wf_version());
     snprintf(mine.kernels, sizeof mine.kernels, "%s", wf_isa());
-    greeting *all = calloc((size_t)s->ranks->size, sizeof *all);
-    if (!all) fail(&train_program, "out of memory");
-    ranks_exchange(s, &mine, all, sizeof mine);
-    for (int r = 1; r < s->ranks->size; r++) compare(r, &all[r], &all[0]);
+    handshake *all = ranks_gather(s, &mine, sizeof mine);
+    for (int r = 1; r < s->transport->size; r++) compare(r, &all[r], &all[0]);
     s->best_kept = all[0].best_kept; /* the files are rank 0's */
     free(all);
 }
 
 /* ---- a step that failed ----------------------------------------------------------------------- */
 
+/* Names what is not finite, or else says what went wrong. */
+typedef struct diagnosis {
+    char name[256], why[256];
+} diagnosis;
+
 bool ranks_find_non_finite(session *s, int64_t step, char name[256], char why[256]) {
-    struct {
-        char name[256], why[256]; /* what is not finite; or else what went wrong */
-    } mine = { "", "" }, *all = calloc((size_t)s->ranks->size, sizeof *all);
+    diagnosis mine = { "", "" };
     const char *error = wf_trainer_error(s->trainer);
-    if (!all) fail(&train_program, "out of memory");
     if (!find_non_finite(s->model, wf_trainer_optimizer(s->trainer),
                          s->did.batches ? &s->batch : NULL, (uint64_t)step, mine.name))
         mine.name[0] = '\0';
     if (!strstr(error, "another rank")) snprintf(mine.why, sizeof mine.why, "%.255s", error);
-    ranks_exchange(s, &mine, all, sizeof mine);
+    diagnosis *all = ranks_gather(s, &mine, sizeof mine);
     name[0] = why[0] = '\0';
-    for (int r = 0; r < s->ranks->size; r++) {
+    for (int r = 0; r < s->transport->size; r++) {
         if (!*name) strcpy(name, all[r].name);
         if (!*why) strcpy(why, all[r].why);
     }

@@ -1,0 +1,150 @@
+/* tools/train/announce.c - the first lines of a training: its data, model, recipe and machine. See
+ * announce.h. */
+#include "announce.h"
+
+#include "models/choices.h"
+#include "tools/cli/numbers.h"
+#include "tools/data/language.h"
+
+static const char *batch_text(const settings *set, char buffer[80]) {
+    int n = 0;
+    if (set->data.batch_size)
+        n = snprintf(buffer, 80, "batches of %lld", (long long)set->data.batch_size);
+    if (settings_text(set) && set->data.max_tokens)
+        snprintf(buffer + n, 80 - (size_t)n, "%s at most %lld tokens", n ? " and" : "batches of",
+                 (long long)set->data.max_tokens);
+    return buffer;
+}
+
+static void announce_corpus(report *r, const char *name, const corpus *c) {
+    char numbers[3][OPTION_TEXT_SIZE], skipped[128];
+    if (!c->pairs) return;
+    say(r, "%-8s %s pairs, %s source and %s target tokens%s%s", name,
+        thousands((double)c->pairs, numbers[0]), thousands((double)c->total[0], numbers[1]),
+        thousands((double)c->total[1], numbers[2]), c->too_long ? "; " : "",
+        corpus_skipped(c, skipped));
+}
+
+static void announce_stream(report *r, const dataset *m, int side) {
+    const token_stream *t = &m->stream[side];
+    char numbers[4][OPTION_TEXT_SIZE];
+    if (!t->bytes) return;
+    say(r, "%-8s %s in %s documents, %s tokens of %.3g bytes",
+        side == HELD ? "held out" : "training", bytes_text((double)t->bytes, numbers[0]),
+        thousands((double)t->documents, numbers[1]), thousands((double)t->n, numbers[2]),
+        (double)t->bytes / (double)t->n);
+    if (m->zeros[side])
+        say(r, "         %s bytes of it are zero: is it a text?",
+            thousands((double)m->zeros[side], numbers[3]));
+    if (m->unknown[side])
+        say(r, "         %s characters of it are unknown, and count for no more than a bit or two",
+            thousands((double)m->unknown[side], numbers[3]));
+}
+
+static void announce_dataset(session *s) {
+    const dataset *m = &s->dataset;
+    report *r = &s->report;
+    char word[OPTION_TEXT_SIZE], tokens[OPTION_TEXT_SIZE];
+    option_text(option_find(&train_program, "task"), word);
+    if (!s->set->run.model && !s->set->run.dry_run)
+        say(r, "output   the model will not be kept: -o FILE would save it");
+    if (!m->kind->text) {
+        say(r, "task     %s, %lld to %lld tokens, seed %lld", word, (long long)s->set->data.min_len,
+            (long long)s->set->data.max_len, (long long)s->set->recipe.seed);
+        return;
+    }
+    announce_corpus(r, "training", &m->train);
+    announce_corpus(r, "held out", &m->valid.corpus);
+    if (settings_from_files(s->set) && !dataset_holds(m))
+        say(r, "held out nothing: --valid FILE gives pairs to validate with");
+    if (m->same)
+        say(r,
+            "         these are the pairs that are learned: scores on them say nothing of others");
+    for (int side = LEARNED; side <= HELD; side++) announce_stream(r, m, side);
+    if (m->kind->running && settings_validates(s->set) && !dataset_holds(m) && s->leads)
+        warn(&train_program, "nothing is held out: a text is parted between lines, and the last is "
+                             "too long; --text-eval gives another text");
+    bool shared = m->tokenizer[0] == m->tokenizer[1];
+    option_text(option_find(&train_program, "tokenizer"), tokens);
+    if (m->kind->running)
+        say(r, "tokens   %s, %lld ids; windows of %lld", tokens, (long long)dataset_vocab(m, 0),
+            (long long)m->windows[LEARNED].T);
+    else if (shared)
+        say(r, "tokens   %s, %lld ids for both sides", tokens, (long long)dataset_vocab(m, 0));
+    else if (s->set->data.tokenizer_tgt)
+        say(r, "tokens   %s, %lld ids of the source; %s, %lld of the target", tokens,
+            (long long)dataset_vocab(m, 0), wf_token_kind_name(settings_tokenizer(s->set, 1)),
+            (long long)dataset_vocab(m, 1));
+    else
+        say(r, "tokens   %s, %lld ids of the source, %lld of the target", tokens,
+            (long long)dataset_vocab(m, 0), (long long)dataset_vocab(m, 1));
+    if (*s->set->data.chosen)
+        say(r, "chosen   by the size of the data: %s; options override it", s->set->data.chosen);
+    say(r, "task     %s, seed %lld, %lld steps in an epoch", word, (long long)s->set->recipe.seed,
+        (long long)dataset_updates(m));
+}
+
+static void announce_stretch(session *s) {
+    char numbers[2][OPTION_TEXT_SIZE];
+    double next = wf_schedule_rate(&s->schedule, s->at.step + 1);
+    say(&s->report, "schedule %lld steps in place of %lld: the rate goes on at %s, of a peak of %s",
+        (long long)s->set->recipe.lr_steps, (long long)s->set->recipe.planned_steps,
+        shortest(next, numbers[0]), shortest(s->set->recipe.lr, numbers[1]));
+}
+
+static void announce_idle(session *s) {
+    long long accum = s->set->data.accum, ranks = s->transport->size;
+    if (s->dataset.kind->text)
+        say(&s->report,
+            "         ranks without a batch: %lld; batches in an update: %lld, as --accum says: "
+            "give "
+            "--accum %lld",
+            ranks - accum, accum, ranks);
+    else
+        say(&s->report, "         ranks without a batch: %lld; batches in an update: %lld",
+            ranks - accum, accum);
+}
+
+void announce(session *s, double memory) {
+    char words[3][OPTION_TEXT_SIZE], numbers[3][OPTION_TEXT_SIZE], limit[80], model[WF_MESSAGE];
+    report *r = &s->report;
+    double parameters = (double)wf_model_parameter_count(s->model);
+    announce_dataset(s);
+    wf_model_text(s->model, model);
+    say(r, "model    %s", model);
+    say(r, "         %s parameters%s%s", thousands(parameters, numbers[0]),
+        s->set->model.freeze ? ", frozen of them: " : "",
+        s->set->model.freeze ? thousands((double)settings_frozen(s->set, s->model), numbers[1])
+                             : "");
+    if (s->set->model.init && !s->set->run.resume)
+        say(r, "start    the weights in %s", s->set->model.init);
+    say(r, "recipe   %s, %s, peak rate %s after %lld steps, then %s; clipped at %s",
+        option_text(option_find(&train_program, "optimizer"), words[0]), batch_text(s->set, limit),
+        shortest(s->set->recipe.lr, numbers[0]), (long long)s->set->recipe.warmup,
+        option_text(option_find(&train_program, "lr-schedule"), words[1]),
+        shortest(s->set->recipe.clip_norm, numbers[1]));
+    if (s->transport)
+        say(r, "machine  %d ranks of %lld threads, %s kernels, %s of memory each",
+            s->transport->size, (long long)wf_pool_threads(s->pool), wf_isa(),
+            bytes_text(memory, numbers[0]));
+    else
+        say(r, "machine  %lld threads, %s kernels, %s of memory",
+            (long long)wf_pool_threads(s->pool), wf_isa(), bytes_text(memory, numbers[0]));
+    if (s->transport && s->set->data.accum < s->transport->size) announce_idle(s);
+    if (s->set->run.resume)
+        say(r, "resumed  %s after step %lld", s->set->run.model, (long long)s->at.step);
+    if (s->set->recipe.planned_steps) announce_stretch(s);
+    jsonl *e = event(r, "run");
+    for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
+        if (o->stored && !(o->of_model && settings_started(s->set)))
+            json_text(e, o->name, option_text(o, words[0]));
+    if (settings_started(s->set)) json_text(e, "init", s->set->model.init_hash);
+    if (s->set->model.freeze) json_text(e, "freeze", s->set->model.freeze);
+    json_int(e, "step", s->at.step);
+    json_real(e, "parameters", parameters);
+    json_real(e, "memory", memory);
+    json_int(e, "threads", wf_pool_threads(s->pool));
+    json_int(e, "ranks", wf_transport_size(s->transport));
+    json_text(e, "isa", wf_isa());
+    event_send(r);
+}

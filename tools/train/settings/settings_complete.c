@@ -1,0 +1,228 @@
+/* tools/train/settings/settings_complete.c - settings that nobody gave, filled in, and contradictions refused.
+ * See settings.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "defaults.h"
+#include "models/choices.h"
+#include "settings.h"
+
+bool settings_in_one_row(const settings *set) {
+    return wf_model_kind_in_one_row(settings_kind(set));
+}
+
+static void complete_sizes(settings *set) {
+    option_no_effect(&train_program, "enc-layers", settings_in_one_row(set),
+                     "this architecture has one stack: --layers");
+    option_no_effect(&train_program, "dec-layers", settings_in_one_row(set),
+                     "this architecture has one stack: --layers");
+    static const char *const of_one[] = { "form", "kv-heads", "norm-kind", "feed-forward", "bias" };
+    for (int i = 0; i < 5; i++)
+        option_no_effect(&train_program, of_one[i], !settings_in_one_row(set),
+                         "this architecture has one form");
+    option_no_effect(&train_program, "embedding-norm", settings_in_one_row(set),
+                     "this architecture has none");
+    option_no_effect(&train_program, "layers", set->model.enc_layers && set->model.dec_layers,
+                     "--enc-layers and --dec-layers say it all");
+    if (!set->model.enc_layers) set->model.enc_layers = set->model.layers;
+    if (!set->model.dec_layers) set->model.dec_layers = set->model.layers;
+}
+
+/* What the words of a choice say is the default, where nothing else was asked for. */
+static void take_defaults_of(const char *choice) {
+    char word[OPTION_TEXT_SIZE];
+    options_take_defaults(&train_program, option_text(option_find(&train_program, choice), word));
+}
+
+/* Enough for what was tried: each date and each sum came out right, and a translator learned. */
+static int64_t recipe_epochs(const settings *set) {
+    char word[OPTION_TEXT_SIZE];
+    option_text(option_find(&train_program, "task"), word);
+    const char *epochs = option_default(option_find(&train_program, "epochs"),
+                                        settings_started(set) ? "init" : word);
+    if (set->recipe.usual_epochs) return set->recipe.usual_epochs;
+    return epochs ? strtoll(epochs, NULL, 10) : 0;
+}
+
+/* Steps after which a thousand unseen sequences come out right with a margin, for every seed
+ * tried; of text, what so many epochs take. */
+static int64_t recipe_steps(const settings *set, int64_t updates, int64_t epochs) {
+    bool quick = set->data.task == LEARN_COPY || set->data.task == LEARN_REVERSE;
+    return updates ? epochs * updates : quick ? 2000 : 2500;
+}
+
+bool settings_has_horizon(const settings *set) {
+    return set->recipe.schedule == WF_LINEAR_DECAY || set->recipe.schedule == WF_COSINE;
+}
+
+/* More steps than were planned: the same schedule over all of them, from the step that is reached. So
+ * the rate may rise again, to less than its peak. */
+static void stretch(settings *set) {
+    bool said = option_seen(&train_program, "lr-steps");
+    if (!settings_has_horizon(set)) return;
+    if (!said && set->run.max_steps > set->recipe.lr_steps) {
+        set->recipe.planned_steps = set->recipe.lr_steps;
+        set->recipe.lr_steps = set->run.max_steps;
+    }
+    if (set->recipe.planned_steps == set->recipe.lr_steps) set->recipe.planned_steps = 0;
+}
+
+void settings_complete_steps(settings *set, int64_t updates) {
+    const program *p = &train_program;
+    int64_t recipe = recipe_steps(set, updates, set->run.epochs);
+    bool pairs = updates && !settings_running(set);
+    if (pairs && !option_seen(p, "valid-every")) set->run.valid_every = updates;
+    if (pairs && !option_seen(p, "save-every")) set->run.save_every = updates;
+    if (!set->run.max_steps)
+        set->run.max_steps = set->run.resume && !set->run.epochs ? set->recipe.lr_steps : recipe;
+    if (!set->recipe.lr_steps &&
+        !settings_has_horizon(set)) /* a setting must not tell where this training stops */
+        set->recipe.lr_steps = recipe_steps(set, updates, recipe_epochs(set));
+    if (!set->recipe.lr_steps)
+        set->recipe.lr_steps = set->run.max_steps > recipe ? set->run.max_steps : recipe;
+    if (set->run.resume) stretch(set);
+    if (updates && !set->run.resume && !option_seen(p, "warmup"))
+        set->recipe.warmup = defaults_warmup(set->recipe.warmup, set->recipe.lr_steps);
+    if (settings_has_horizon(set) && set->run.max_steps > set->recipe.lr_steps)
+        usage_error(p, "--max-steps %lld is beyond --lr-steps %lld, where the rate ends at 0",
+                    (long long)set->run.max_steps, (long long)set->recipe.lr_steps);
+    if (settings_has_horizon(set) && set->recipe.warmup >= set->recipe.lr_steps)
+        usage_error(p, "--warmup %lld leaves nothing before --lr-steps %lld",
+                    (long long)set->recipe.warmup, (long long)set->recipe.lr_steps);
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+bool settings_text(const settings *set) {
+    const source_kind *kind = source_of_word(set->data.task);
+    return kind && kind->text;
+}
+
+bool settings_running(const settings *set) {
+    const source_kind *kind = source_of_word(set->data.task);
+    return kind && kind->running;
+}
+
+bool settings_from_files(const settings *set) {
+    return set->data.task == LEARN_TEXT;
+}
+
+bool settings_validates(const settings *set) {
+    if (settings_running(set)) return set->data.text_eval || set->data.text_eval_size > 0;
+    if (settings_from_files(set) && (set->data.valid || set->data.valid_src)) return true;
+    return set->data.valid_size > 0;
+}
+
+static void one_way(const char *both, const char *const *path, const char *src, const char *tgt) {
+    if (path[0] && (path[1] || path[2]))
+        usage_error(&train_program, "--%s holds both sides: --%s and --%s are not wanted", both,
+                    src, tgt);
+    if (!path[1] != !path[2]) usage_error(&train_program, "--%s and --%s go together", src, tgt);
+}
+
+static void check_files(settings *set) {
+    const program *p = &train_program;
+    one_way("train", (const char *[]){ set->data.train, set->data.train_src, set->data.train_tgt },
+            "train-src", "train-tgt");
+    one_way("valid", (const char *[]){ set->data.valid, set->data.valid_src, set->data.valid_tgt },
+            "valid-src", "valid-tgt");
+    bool given = set->data.train || set->data.train_src;
+    if (set->data.task < 0 && given) set->data.task = LEARN_TEXT;
+    if (set->data.task < 0 && set->data.text) set->data.task = LEARN_LM;
+    if (settings_running(set) && !set->data.text) usage_error(p, "say which text: --text FILE");
+    if (settings_from_files(set) && !given)
+        usage_error(p, "say which text: --train FILE.tsv, or --train-src and --train-tgt");
+    static const char *const files[] = { "train", "train-src", "train-tgt",
+                                         "valid", "valid-src", "valid-tgt" };
+    for (int i = 0; i < 6; i++)
+        option_no_effect(p, files[i], !settings_from_files(set),
+                         settings_running(set) ? "running text is in --text"
+                                               : "the task makes its own pairs");
+    static const char *const running[] = { "text", "text-eval", "text-eval-size",
+                                           "document-marker" };
+    for (int i = 0; i < 4; i++)
+        option_no_effect(p, running[i], !settings_running(set), "it is for --task lm");
+    option_no_effect(p, "text-eval-size", set->data.text_eval, "--text-eval is what is held back");
+}
+
+/* Without --valid, pairs of the training are held back; a resume holds back the same. */
+static void complete_held(settings *set, const wf_file *f) {
+    const char *stored = f ? setting_in_file(f, "held") : NULL;
+    bool named = set->data.valid || set->data.valid_src;
+    if (!settings_from_files(set)) return;
+    set->data.held = f       ? (stored ? strtoll(stored, NULL, 10) : 0)
+                     : named ? 0
+                             : set->data.valid_size;
+    bool was_named = f && setting_in_file(f, "valid");
+    if (was_named && !named && (!option_seen(&train_program, "valid-size") || set->data.valid_size))
+        usage_error(&train_program,
+                    "%s was validated with --valid: name that file again, or go on without by "
+                    "--valid-size 0",
+                    set->run.model);
+    if (f && !named && set->data.valid_size && set->data.valid_size != set->data.held) {
+        if (option_seen(&train_program, "valid-size"))
+            usage_error(&train_program,
+                        "%s was trained with --valid-size %lld, not %lld: leave it out",
+                        set->run.model, (long long)set->data.held, (long long)set->data.valid_size);
+        set->data.valid_size = set->data.held;
+    }
+}
+
+/* ---- the whole --------------------------------------------------------------------------- */
+
+/* A file that is given twice is one of both sides, as one alone is. */
+static void complete_sentencepiece(settings *set) {
+    const program *p = &train_program;
+    bool wanted = set->data.tokenizer == WF_SENTENCEPIECE;
+    if (wanted && !set->data.spm_src && !set->data.spm_tgt)
+        usage_error(p, "--tokenizer sentencepiece: say which vocabulary, --spm-src FILE and "
+                       "--spm-tgt FILE, or one for both");
+    if (settings_in_one_row(set) && set->data.spm_src && set->data.spm_tgt)
+        usage_error(p, "this architecture has one vocabulary: --spm-src or --spm-tgt alone");
+    if (!set->data.spm_src) set->data.spm_src = set->data.spm_tgt;
+    if (!set->data.spm_tgt) set->data.spm_tgt = set->data.spm_src;
+}
+
+/* A new model is what the words of its choices say; one that is there is trained in its own way. */
+static void take_defaults(settings *set, const wf_file *init) {
+    program *p = &train_program;
+    take_defaults_of("task");
+    if (init) {
+        options_take_defaults(p, "init");
+        return;
+    }
+    bool spm = set->data.spm_src || set->data.spm_tgt;
+    if (spm && !option_seen(p, "tokenizer")) set->data.tokenizer = WF_SENTENCEPIECE;
+    take_defaults_of("like");
+    take_defaults_of("tokenizer"), take_defaults_of("preset"), take_defaults_of("form");
+}
+
+void settings_complete(settings *set, const wf_file *f, const wf_file *init) {
+    const program *p = &train_program;
+    if (f) settings_from_file(set, f);
+    if (init) settings_refuse_sizes("the model of --init says it");
+    check_files(set);
+    complete_held(set, f);
+    if (set->data.task < 0)
+        usage_error(p, "say what to learn: --task %s, or --train FILE.tsv", LEARN_WORDS);
+    if (!f) take_defaults(set, init);
+    if (settings_started(set))
+        settings_from_model(set, f ? f : init, f ? set->run.model : set->model.init);
+    settings_refuse_idle(set);
+    settings_refuse_freeze(set);
+    if (!f && !init) complete_sentencepiece(set);
+    settings_refuse_unlike(set);
+    if (!settings_text(set) && set->data.max_len > TASK_MAX_LEN)
+        usage_error(p, "--max-len %lld: a task has at most %d tokens", (long long)set->data.max_len,
+                    TASK_MAX_LEN);
+    if (!settings_text(set) && set->data.min_len > set->data.max_len)
+        usage_error(p, "--min-len %lld is more than --max-len %lld", (long long)set->data.min_len,
+                    (long long)set->data.max_len);
+    settings_refuse_running(set);
+    if (settings_text(set) && !set->data.batch_size && !set->data.max_tokens)
+        usage_error(p, "--batch-size 0 and --max-tokens 0: one of them must limit a batch");
+    if (!settings_text(set) && !set->data.batch_size)
+        usage_error(p, "--batch-size 0: a task has at least one sequence in a step");
+    complete_sizes(set);
+}

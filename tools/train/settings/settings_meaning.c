@@ -1,0 +1,151 @@
+/* tools/train/settings/settings_meaning.c - what the settings mean to the data, the model, the optimizer and
+ * the schedule. See settings.h. */
+#include "models/choices.h"
+#include "settings.h"
+
+/* The places of words that are asked for: settings.c. */
+enum { GATED = 1, NO_BIAS = 1 };
+
+/* ---- data ------------------------------------------------------------------------------------ */
+
+wf_token_kind settings_tokenizer(const settings *set, int side) {
+    return (wf_token_kind)(side && set->data.tokenizer_tgt ? set->data.tokenizer_tgt - 1
+                                                           : set->data.tokenizer);
+}
+
+wf_tokenizer_options settings_tokens(const settings *set, int side) {
+    wf_tokenizer_options tokens = wf_tokenizer_defaults(settings_tokenizer(set, side));
+    bool alike = tokens.kind == settings_tokenizer(set, 0);
+    if (alike || option_seen(&train_program, "vocab-size"))
+        tokens.vocab_size = set->data.vocab_size;
+    if (alike || option_seen(&train_program, "min-freq")) tokens.min_freq = set->data.min_freq;
+    return tokens;
+}
+
+/* What is read by one model of transformers with a vocab.json has one vocabulary. */
+static bool settings_share_vocab(const settings *set) {
+    bool byte_level = set->data.tokenizer == WF_BYTE_LEVEL && !set->data.tokenizer_tgt;
+    return set->data.share_vocab || settings_in_one_row(set) || byte_level;
+}
+
+static dataset_options pairs_of(settings *set) {
+    return (dataset_options){
+        .text_task = settings_from_files(set) ? -1 : set->data.task - LEARN_ADD,
+        .train = { set->data.train ? set->data.train : set->data.train_src, set->data.train_tgt },
+        .valid = { set->data.valid ? set->data.valid : set->data.valid_src, set->data.valid_tgt },
+        .valid_size = set->data.valid_size,
+        .held = set->data.held,
+        .tokens = { settings_tokens(set, 0), settings_tokens(set, 1) },
+        .spm = { set->data.spm_src, set->data.spm_tgt },
+        .shared = settings_share_vocab(set),
+        .targets = settings_in_one_row(set),
+        .max_tokens = set->data.max_len,
+        .batches = { .sentences = set->data.batch_size,
+                     .tokens = set->data.max_tokens,
+                     .accum = set->data.accum,
+                     .shuffle = true,
+                     .seed = (uint64_t)set->recipe.seed },
+        .follow = settings_follower(set),
+    };
+}
+
+/* As many windows as --max-tokens allows. */
+static running_options running_text_of(settings *set) {
+    int64_t most = set->data.max_tokens / set->data.max_len;
+    if (set->data.batch_size && (!set->data.max_tokens || set->data.batch_size < most))
+        most = set->data.batch_size;
+    return (running_options){ .text = set->data.text,
+                              .eval = set->data.text_eval,
+                              .eval_bytes = set->data.text_eval_size,
+                              .marker = set->data.document_marker,
+                              .tokens = settings_tokens(set, 0),
+                              .window = set->data.max_len,
+                              .rows = most,
+                              .accum = set->data.accum,
+                              .seed = (uint64_t)set->recipe.seed,
+                              .follow = settings_follower(set) };
+}
+
+source_options settings_source(settings *set) {
+    return (source_options){
+        .numbers = { (task_kind)set->data.task, set->data.min_len, set->data.max_len,
+                     (uint64_t)set->recipe.seed },
+        .rows = set->data.batch_size,
+        .held = set->data.valid_size,
+        .pairs = pairs_of(set),
+        .running = running_text_of(set),
+    };
+}
+
+/* ---- the model ------------------------------------------------------------------------------- */
+
+static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
+    return (wf_model_sizes){ .src_vocab = dataset_vocab(m, 0),
+                             .tgt_vocab = dataset_vocab(m, 1),
+                             .longest = set->data.max_len,
+                             .d_model = set->model.d_model,
+                             .num_heads = set->model.heads,
+                             .dim_feedforward = set->model.d_ff,
+                             .encoder_layers = set->model.enc_layers,
+                             .decoder_layers = set->model.dec_layers,
+                             .activation = (wf_activation)set->model.activation,
+                             .positions = (wf_positions)set->model.positions,
+                             .tie = (wf_tie)set->model.tie,
+                             .norm_first = set->model.norm == WF_NORM_PRE,
+                             .embedding_norm = set->model.embedding_norm,
+                             .start_id = m->ids.start,
+                             .end_id = m->ids.end,
+                             .norm_kind = (wf_norm_kind)set->model.norm_kind,
+                             .num_kv_heads = set->model.kv_heads,
+                             .gated = set->model.feed_forward == GATED,
+                             .no_bias = set->model.bias == NO_BIAS,
+                             .row = m->kind->running ? set->data.max_len : 0,
+                             .start_first = m->kind->running };
+}
+
+const wf_model_kind *settings_kind(const settings *set) {
+    return wf_model_kind_at(set->model.arch);
+}
+
+bool settings_model_ok(const settings *set, const dataset *m, char *message) {
+    const wf_model_sizes sizes = sizes_of(set, m);
+    return wf_model_sizes_ok(settings_kind(set), &sizes, message);
+}
+
+wf_model *settings_model(const settings *set, const dataset *m, char *message) {
+    const wf_training_config training = settings_training(set);
+    const wf_model_sizes sizes = sizes_of(set, m);
+    return wf_model_new(settings_kind(set), &sizes, &training, WF_F32, (uint64_t)set->recipe.seed,
+                        message);
+}
+
+wf_training_config settings_training(const settings *set) {
+    return (wf_training_config){
+        .dropout = set->recipe.dropout,
+        .attention_dropout = set->recipe.attention_dropout,
+        .activation_dropout = set->recipe.dropout,
+        .label_smoothing = set->recipe.label_smoothing,
+    };
+}
+
+wf_optimizer_options settings_optimizer(const settings *set) {
+    return (wf_optimizer_options){
+        .kind = (wf_optimizer_kind)set->recipe.optimizer,
+        .momentum = set->recipe.momentum,
+        .beta1 = set->recipe.beta1,
+        .beta2 = set->recipe.beta2,
+        .eps = set->recipe.eps,
+        .weight_decay = set->recipe.optimizer == WF_ADAMW ? set->recipe.weight_decay : 0,
+        .clip_norm = set->recipe.clip_norm,
+        .average_decay = set->recipe.ema,
+    };
+}
+
+wf_schedule settings_schedule(const settings *set) {
+    return (wf_schedule){
+        .kind = (wf_schedule_kind)set->recipe.schedule,
+        .peak = set->recipe.lr,
+        .warmup = set->recipe.warmup,
+        .steps = set->recipe.lr_steps,
+    };
+}

@@ -1,0 +1,179 @@
+/* tools/train/validation.c - what validation and the final test say and keep. See validation.h. */
+#include "validation.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/base/clock.h"
+#include "ranks/ranks.h"
+#include "saving.h"
+#include "tools/cli/numbers.h"
+#include "tools/data/language.h"
+
+/* Exchanges weights and averages, or back: the averages are what is judged and kept as best. */
+static void swap_averages(session *s) {
+    if (s->set->recipe.ema > 0 && !wf_trainer_swap_averages(s->trainer))
+        ranks_failed(s, wf_trainer_error(s->trainer));
+}
+
+static evaluation evaluated(session *s, task_stream stream, const char *name) {
+    evaluation v;
+    char message[WF_MESSAGE];
+    double began = wf_seconds_now();
+    swap_averages(s);
+    bool ok = evaluate(&s->evaluator, stream, &v, message);
+    if (!ok) ranks_failed(s, message);
+    swap_averages(s);
+    jsonl *e = event(&s->report, name);
+    json_int(e, "step", s->at.step);
+    if (v.counts.judged) json_int(e, "exact", v.counts.exact);
+    json_int(e, "sequences", v.counts.sequences);
+    json_real(e, "loss", v.nll / v.tokens);
+    json_real(e, "accuracy", v.correct / v.tokens);
+    if (v.bytes > 0) json_real(e, "bits_per_byte", bits_per_byte(&v));
+    if (s->dataset.kind->text && v.counts.judged) {
+        json_real(e, "bleu", bleu_score(&v.counts.text.bleu[BLEU_NONE]).score);
+        json_real(e, "bleu_13a", bleu_score(&v.counts.text.bleu[BLEU_13A]).score);
+        json_real(e, "chrf", chrf_score(&v.counts.text.chrf));
+        json_real(e, "cer", error_rate(&v.counts.text.characters));
+        json_real(e, "wer", error_rate(&v.counts.text.words));
+    }
+    json_real(e, "seconds", wf_seconds_now() - began);
+    event_send(&s->report);
+    series_add(&s->history.valid, (double)s->at.step, v.nll / v.tokens);
+    return v;
+}
+
+/* The weights are kept beside the model whenever the loss is the lowest so far. */
+static void keep_best(session *s, double loss) {
+    training_state at = s->at;
+    if (!*s->best_path || loss >= s->best_kept) return;
+    s->at.best = loss;
+    swap_averages(s);
+    s->best_lost = !write_model(s, s->best_path, false);
+    if (!s->best_lost) s->best_kept = loss;
+    swap_averages(s);
+    s->at = at;
+}
+
+/* Sentences are judged by BLEU; single words, numbers and sequences of few symbols are right or
+ * wrong. */
+static bool are_sentences(const session *s) {
+    enum { FEW = 256 };
+    if (s->set->data.task != LEARN_TEXT) return false;
+    const wf_tokenizer *t = s->dataset.tokenizer[SIDE_TGT];
+    wf_token_kind kind = wf_tokenizer_kind(t);
+    if (kind == WF_CHARACTERS || kind == WF_TEXT_CHARACTERS) return false;
+    return kind != WF_WORDS || wf_tokenizer_size(t) > FEW;
+}
+
+/* Error rate of words if tokens are words, else of characters. */
+static int error_text(const session *s, const evaluation *v, char *text, size_t size) {
+    bool words = wf_tokenizer_kind(s->dataset.tokenizer[SIDE_TGT]) == WF_WORDS;
+    const edit_counts *e = words ? &v->counts.text.words : &v->counts.text.characters;
+    return snprintf(text, size, "%s error rate %.2f %%", words ? "word" : "character",
+                    100 * error_rate(e));
+}
+
+static void scores_text(const session *s, const evaluation *v, char text[120]) {
+    if (are_sentences(s)) {
+        snprintf(text, 120, "BLEU %.2f", bleu_score(&v->counts.text.bleu[BLEU_13A]).score);
+        return;
+    }
+    int n = snprintf(text, 120, "exact match %lld/%lld", (long long)v->counts.exact,
+                     (long long)v->counts.judged);
+    if (!s->dataset.kind->text) return;
+    n += snprintf(text + n, 120 - (size_t)n, ", ");
+    error_text(s, v, text + n, 120 - (size_t)n);
+}
+
+/* A validation whose turn it is: a resumed training makes the same ones. */
+void validate(session *s) {
+    evaluation_free(&s->judged);
+    evaluation v = s->judged = evaluated(s, STREAM_VALID, "valid");
+    double loss = v.nll / v.tokens;
+    s->judged_step = s->at.step;
+    int64_t updates = dataset_updates(&s->dataset);
+    progress p = { .step = s->at.step,
+                   .total = s->set->run.max_steps,
+                   .epoch = updates ? (double)s->at.step / (double)updates : 0,
+                   .loss = loss,
+                   .nll = loss,
+                   .accuracy = v.correct / v.tokens };
+    char scores[120] = "";
+    if (v.counts.judged) scores_text(s, &v, scores);
+    if (v.bytes > 0) snprintf(scores, sizeof scores, "%.4f bits per byte", bits_per_byte(&v));
+    report_valid(&s->report, &p, scores);
+    s->at.since_best = loss < s->at.best ? 0 : s->at.since_best + 1;
+    if (loss < s->at.best) s->at.best = loss;
+    keep_best(s, loss);
+}
+
+/* The one figure of the kind of data; all of them are in the log. */
+static void result_text(const session *s, const evaluation *v, char text[METRIC_TEXT]) {
+    if (are_sentences(s))
+        bleu_text(&v->counts.text.bleu[BLEU_13A], BLEU_13A, text);
+    else
+        snprintf(text, METRIC_TEXT, "exact match %lld/%lld", (long long)v->counts.exact,
+                 (long long)v->counts.judged);
+}
+
+/* Results are text on stdout, or events. */
+static bool prints(const session *s) {
+    return s->leads && !s->set->run.json;
+}
+
+/* Of running text: what it is worth, and what it writes. */
+static void say_running(session *s, const evaluation *v) {
+    enum { TOKENS = 200 };
+    char size[OPTION_TEXT_SIZE], message[WF_MESSAGE];
+    say(&s->report,
+        "\nOn %s that it has never seen: %.4f bits per byte, loss %.4g per token, perplexity %.5g, "
+        "token accuracy %.2f %%",
+        bytes_text(v->bytes, size), bits_per_byte(v), v->nll / v->tokens, exp(v->nll / v->tokens),
+        100 * v->correct / v->tokens);
+    swap_averages(s);
+    char *text = s->leads
+                     ? write_sample(&s->evaluator, TOKENS, (uint64_t)s->set->recipe.seed, message)
+                     : NULL;
+    if (s->leads && !text) fail(&train_program, "%s", message);
+    swap_averages(s);
+    if (!s->leads) return;
+    say(&s->report, "What it writes:\n%s", text);
+    json_text(event(&s->report, "sample"), "text", text);
+    event_send(&s->report);
+    free(text);
+    if (prints(s)) printf("%.4f bits per byte\n", bits_per_byte(v)), fflush(stdout);
+}
+
+/* Of sequences: how many come out right. */
+static void say_sequences(session *s, const evaluation *v) {
+    say(&s->report,
+        "\nOn %lld sequences it has never seen: loss %.4g per token, perplexity %.5g, token "
+        "accuracy %.2f %%",
+        (long long)v->counts.sequences, v->nll / v->tokens, exp(v->nll / v->tokens),
+        100 * v->correct / v->tokens);
+    char text[METRIC_TEXT];
+    if (s->dataset.kind->text && v->counts.judged && !are_sentences(s)) {
+        error_text(s, v, text, sizeof text);
+        say(&s->report, "%s", text);
+    }
+    if (v->counts.judged) say(&s->report, "source | reference | output");
+    for (int i = 0; i < SAMPLES; i++)
+        if (v->samples[i]) say(&s->report, "  %s", v->samples[i]);
+    if (!prints(s) || !v->counts.judged) return;
+    result_text(s, v, text);
+    printf("%s\n", text);
+    fflush(stdout);
+}
+
+void test(session *s) {
+    bool in_files = !s->dataset.kind->batches(&s->dataset, STREAM_TEST);
+    bool judged = in_files && s->judged_step == s->at.step;
+    evaluation v = judged     ? s->judged
+                   : in_files ? evaluated(s, STREAM_VALID, "valid")
+                              : evaluated(s, STREAM_TEST, "test");
+    (v.bytes > 0 ? say_running : say_sequences)(s, &v);
+    if (in_files) keep_best(s, v.nll / v.tokens);
+    if (!judged) evaluation_free(&v);
+}
