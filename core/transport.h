@@ -59,8 +59,8 @@ WF_API bool wf_alltoallv(wf_transport *t, const void *send, const int64_t *send_
  * may point into receive, at this rank's own part. */
 WF_API bool wf_allgatherv(wf_transport *t, const void *send, void *receive,
                           const int64_t *receive_at);
-/* The same, of `bytes` bytes of each rank: rank r's are at receive + r * bytes. A rank without
- * memory for the offsets fails on all ranks. */
+/* Every rank receives `bytes` bytes of each rank: rank r's are at receive + r * bytes. Without memory
+ * for the offsets it fails on all ranks. */
 WF_API bool wf_allgather(wf_transport *t, const void *send, void *receive, size_t bytes);
 WF_API bool wf_barrier(wf_transport *t);
 WF_API void wf_transport_fail(wf_transport *t, int code, const char *why);

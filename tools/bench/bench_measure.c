@@ -101,9 +101,12 @@ double peak_memory(void) {
 /* ---- a line ---------------------------------------------------------------------------------- */
 
 static const char *time_text(double seconds, char buffer[OPTION_TEXT_SIZE]) {
-    double unit = seconds < 1e-3 ? 1e-6 : seconds < 1 ? 1e-3 : 1;
-    const char *name = seconds < 1e-3 ? "us" : seconds < 1 ? "ms" : "s";
-    snprintf(buffer, OPTION_TEXT_SIZE, "%.4g %s", seconds / unit, name);
+    if (seconds < 1e-3)
+        snprintf(buffer, OPTION_TEXT_SIZE, "%.4g us", 1e6 * seconds);
+    else if (seconds < 1)
+        snprintf(buffer, OPTION_TEXT_SIZE, "%.4g ms", 1e3 * seconds);
+    else
+        snprintf(buffer, OPTION_TEXT_SIZE, "%.4g s", seconds);
     return buffer;
 }
 

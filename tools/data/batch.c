@@ -19,9 +19,13 @@ static bool make_room(batch *b, int64_t rows, int64_t src_cells, int64_t tgt_cel
     b->labels = calloc((size_t)tgt_cells, sizeof *b->labels);
     b->src_length = calloc((size_t)rows, sizeof *b->src_length);
     b->answer_length = calloc((size_t)rows, sizeof *b->answer_length);
-    if (!b->src || !b->answer || !b->tgt || !b->labels || !b->src_length || !b->answer_length)
-        return batch_free(b), false;
-    b->rows = rows, b->src_cells = src_cells, b->tgt_cells = tgt_cells;
+    if (!b->src || !b->answer || !b->tgt || !b->labels || !b->src_length || !b->answer_length) {
+        batch_free(b);
+        return false;
+    }
+    b->rows = rows;
+    b->src_cells = src_cells;
+    b->tgt_cells = tgt_cells;
     return true;
 }
 
@@ -34,7 +38,9 @@ bool batch_shape(batch *b, int64_t B, int64_t S, int64_t T) {
     if (!room &&
         !make_room(b, larger(B, b->rows), larger(B * S, b->src_cells), larger(B * T, b->tgt_cells)))
         return false;
-    b->B = B, b->S = S, b->T = T;
+    b->B = B;
+    b->S = S;
+    b->T = T;
     return true;
 }
 
@@ -46,7 +52,8 @@ void batch_row(batch *b, int64_t i, batch_ids ids, int64_t n_src, const int32_t 
                int64_t n_answer, const int32_t *answer) {
     int32_t *tgt = b->tgt + i * b->T, *labels = b->labels + i * b->T;
     int32_t *row = b->src + i * b->S, *reference = b->answer + i * (b->T - 1);
-    b->src_length[i] = (int32_t)n_src, b->answer_length[i] = (int32_t)n_answer;
+    b->src_length[i] = (int32_t)n_src;
+    b->answer_length[i] = (int32_t)n_answer;
     memmove(row, src, (size_t)n_src * sizeof *src);
     pad(row, n_src, b->S, ids.pad);
     memmove(reference, answer, (size_t)n_answer * sizeof *answer);

@@ -1,7 +1,7 @@
-/* tools/data/batch.h - what the model eats: sequences side by side, padded on the right to the
- * longest.
+/* tools/data/batch.h - one padded mini-batch on the host: sequences side by side, padded on the right to
+ * the longest.
  *
- * What is not here: where the sequences come from (tasks.h, batches.h). */
+ * Not here: where the sequences come from (tasks.h, batches.h). */
 #ifndef WEFT_TOOLS_DATA_BATCH_H
 #define WEFT_TOOLS_DATA_BATCH_H
 

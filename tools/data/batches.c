@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/random.h"
+#include "refused.h"
 
 enum { SOURCE, TARGET };
 enum { OF_PAIRS, OF_BATCHES }; /* what is shuffled: each has random numbers of its own */
@@ -39,7 +40,8 @@ static void reverse_every_other(batches *b) {
         for (end = begin; end < n && length(b, b->sorted[end], TARGET) == T;) end++;
         for (int64_t i = begin, k = end - 1; T % 2 && i < k; i++, k--) {
             uint32_t pair = b->sorted[i];
-            b->sorted[i] = b->sorted[k], b->sorted[k] = pair;
+            b->sorted[i] = b->sorted[k];
+            b->sorted[k] = pair;
         }
     }
 }
@@ -79,12 +81,12 @@ static bool cut_all(batches *b, char *message) {
         end = cut(b, begin);
         if (end == begin) {
             const corpus_pair *p = corpus_at(b->corpus, b->sorted[begin]);
-            snprintf(message, 256,
-                     "the pair of line %lld takes %lld tokens and a batch at most %lld: raise "
-                     "--max-tokens or lower --max-len",
-                     (long long)p->line, (long long)p->length[SOURCE] + p->length[TARGET] + 1,
-                     (long long)b->limits.tokens);
-            return false;
+            return refused(
+                message,
+                "the pair of line %lld takes %lld tokens and a batch at most %lld: raise "
+                "--max-tokens or lower --max-len",
+                (long long)p->line, (long long)p->length[SOURCE] + p->length[TARGET] + 1,
+                (long long)b->limits.tokens);
         }
         b->n++;
         if (b->first) b->first[b->n] = end;
@@ -105,14 +107,16 @@ static void shuffle_pairs(batches *b, uint64_t epoch, int64_t begin, int64_t end
     for (int64_t i = end - 1; i > begin; i--) {
         int64_t k = begin + draw(b, epoch, OF_PAIRS, i, i - begin + 1);
         uint32_t pair = b->order[i];
-        b->order[i] = b->order[k], b->order[k] = pair;
+        b->order[i] = b->order[k];
+        b->order[k] = pair;
     }
 }
 
 static void shuffle_batches(batches *b, uint64_t epoch) {
     for (int64_t i = b->n - 1; i > 0; i--) {
         int64_t k = draw(b, epoch, OF_BATCHES, i, i + 1), turn = b->turn[i];
-        b->turn[i] = b->turn[k], b->turn[k] = turn;
+        b->turn[i] = b->turn[k];
+        b->turn[k] = turn;
     }
 }
 
@@ -142,19 +146,21 @@ static bool cut_into_batches(batches *b, char *message) {
     b->first = calloc((size_t)b->n + 1, sizeof *b->first);
     b->turn = calloc((size_t)b->n, sizeof *b->turn);
     if (b->first && b->turn) return cut_all(b, message);
-    return snprintf(message, 256, "out of memory for %lld batches", (long long)b->n), false;
+    return refused(message, "out of memory for %lld batches", (long long)b->n);
 }
 
 bool batches_new(batches *b, const corpus *c, const batches_limits *limits, char *message) {
     *b = (batches){ .corpus = c, .limits = *limits };
-    if (c->pairs > UINT32_MAX)
-        return snprintf(message, 256, "more than %u pairs", (unsigned)UINT32_MAX), false;
+    if (c->pairs > UINT32_MAX) return refused(message, "more than %u pairs", (unsigned)UINT32_MAX);
     size_t pairs = (size_t)c->pairs;
     b->sorted = calloc(pairs, sizeof *b->sorted);
     b->order = calloc(pairs, sizeof *b->order);
     bool room = b->sorted && b->order && sort_pairs(b);
     if (!room) snprintf(message, 256, "out of memory for the order of %zu pairs", pairs);
-    if (!room || !cut_into_batches(b, message)) return batches_free(b), false;
+    if (!room || !cut_into_batches(b, message)) {
+        batches_free(b);
+        return false;
+    }
     batches_epoch(b, 0);
     return true;
 }
@@ -212,6 +218,11 @@ void batches_largest(const batches *b, int side, int64_t *B, int64_t *S, int64_t
         int64_t s, t, rows = batches_rows(b, i);
         extents(b, i, &s, &t);
         int64_t tokens = rows * (side == 0 ? s : side == 1 ? t : s + t);
-        if (tokens > most) most = tokens, *B = rows, *S = s, *T = t;
+        if (tokens > most) {
+            most = tokens;
+            *B = rows;
+            *S = s;
+            *T = t;
+        }
     }
 }

@@ -81,7 +81,10 @@ bool corpus_add(corpus *c, const char *const text[2], const size_t bytes[2], int
     bool fits = true;
     for (int i = 0; i < 2; i++) {
         int64_t n = encode(c, i, text[i], bytes[i], line, message);
-        if (n < 0) return c->refused = i, false;
+        if (n < 0) {
+            c->refused = i;
+            return false;
+        }
         if (n > c->limits.tokens[i]) fits = false;
         length[i] = (int32_t)(n > c->limits.tokens[i] ? 0 : n);
     }

@@ -20,17 +20,22 @@ size_t documents_at(const documents *d) {
     return d->at - (d->end - d->begin);
 }
 
-/* As much as there is room for; false: it can't be read. */
+/* Fills the free room of the buffer. False: the text can't be read. */
 static bool fill(documents *d) {
-    if (!d->buffer && !(d->buffer = malloc(LONGEST_PART + 1))) return errno = ENOMEM, false;
+    if (!d->buffer && !(d->buffer = malloc(LONGEST_PART + 1))) {
+        errno = ENOMEM;
+        return false;
+    }
     if (d->begin) memmove(d->buffer, d->buffer + d->begin, d->end - d->begin);
-    d->end -= d->begin, d->begin = 0;
+    d->end -= d->begin;
+    d->begin = 0;
     while (d->end < LONGEST_PART) {
         ssize_t got = spool_read(d->from, d->at, d->buffer + d->end, LONGEST_PART - d->end);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return false;
         if (got == 0) break;
-        d->at += (size_t)got, d->end += (size_t)got;
+        d->at += (size_t)got;
+        d->end += (size_t)got;
     }
     return true;
 }
@@ -62,10 +67,12 @@ text_status documents_next(documents *d, const char **part, size_t *bytes) {
     }
     const char *line = d->buffer + d->begin;
     bool full = !stop && left == LONGEST_PART;
-    size_t n = stop ? (size_t)(stop - line) + 1 : full ? whole_characters(line, left) : left;
+    size_t n = full ? whole_characters(line, left) : left;
+    if (stop) n = (size_t)(stop - line) + 1;
     d->begin += n;
     if (is_marker(d, line, n)) return TEXT_MARKER;
     d->inside = full;
-    *part = line, *bytes = n;
+    *part = line;
+    *bytes = n;
     return TEXT_PART;
 }

@@ -8,6 +8,7 @@
 
 #include "core/base/utf8.h"
 #include "lines.h"
+#include "refused.h"
 
 static const char *const side_names[] = { "source", "target" };
 
@@ -21,9 +22,8 @@ bool tokenizers_open(wf_tokenizer *t[2], const wf_file *f, char *message) {
 
 bool vocabulary_fits(int side, int64_t size, int64_t of_model, char *message) {
     if (size == of_model) return true;
-    snprintf(message, WF_MESSAGE, "the %s vocabulary has %lld entries and the model %lld",
-             side_names[side], (long long)size, (long long)of_model);
-    return false;
+    return refused(message, "the %s vocabulary has %lld entries and the model %lld",
+                   side_names[side], (long long)size, (long long)of_model);
 }
 
 bool language_open(language *l, const wf_file *f, const wf_model *m, char *message) {
@@ -90,7 +90,7 @@ static bool put_around(language *l, int side, int32_t id, char *message) {
     int32_t after[WF_MOST_AROUND];
     bool behind = false;
     if (!wf_tokenizer_sentencepiece(old, &o))
-        return snprintf(message, WF_MESSAGE, "its vocabulary is not one of SentencePiece"), false;
+        return refused(message, "its vocabulary is not one of SentencePiece");
     for (int i = 0; i < o.n_after; i++) {
         bool added_one = o.added && o.after[i] >= o.added;
         after[i] = added_one ? id : o.after[i];
@@ -98,8 +98,10 @@ static bool put_around(language *l, int side, int32_t id, char *message) {
     }
     if (behind)
         o.after = after;
-    else
-        o.before = &id, o.n_before = 1;
+    else {
+        o.before = &id;
+        o.n_before = 1;
+    }
     wf_tokenizer *t = wf_tokenizer_from_sentencepiece(&o, message);
     if (!t) return false;
     l->tokenizer[side] = t;
@@ -143,14 +145,12 @@ bool language_choose(language *l, const char *source, const char *target, int32_
                      char *message) {
     *forced = -1;
     if (!source && !target) return true;
-    if (!l->text) return snprintf(message, WF_MESSAGE, "it has no vocabulary of text"), false;
+    if (!l->text) return refused(message, "it has no vocabulary of text");
     int32_t from = source ? language_id(l->tokenizer[SIDE_SRC], source) : 0;
     if (from < 0) return unknown_language(l->tokenizer[SIDE_SRC], source, message);
     if (source && target && piece_id(l->tokenizer[SIDE_SRC], ">>", target, "<<") >= 0)
-        return snprintf(message, WF_MESSAGE,
-                        "its sources begin with the language that is written, "
-                        "so the one that is read can't be told"),
-               false;
+        return refused(message, "its sources begin with the language that is written, "
+                                "so the one that is read can't be told");
     return (!source || put_around(l, SIDE_SRC, from, message)) &&
            (!target || choose_target(l, target, forced, message));
 }

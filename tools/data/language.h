@@ -26,8 +26,8 @@ void tokenizers_close(wf_tokenizer *t[2]); /* they may be NULL */
  * message[256]. */
 bool vocabulary_fits(int side, int64_t size, int64_t of_model, char *message);
 
-/* Of the model m, which is in f. False with message[256]: the file's vocabulary can't
- * be read, or is not of the model's size. */
+/* Opens the language of the model m, which was loaded from f. False with message[256]: the file's
+ * vocabulary can't be read, or is not of the model's size. */
 bool language_open(language *l, const wf_file *f, const wf_model *m, char *message);
 void language_close(language *l);
 
@@ -35,12 +35,11 @@ void language_close(language *l);
  * `unknown`; never the end. Returns how many. */
 int no_text(const wf_tokenizer *t, bool unknown, int32_t ids[WF_SPECIAL_IDS]);
 
-/* Of a model of many languages: which one it reads, and which one it writes; NULL: as its file says.
- * Its vocabulary has a piece for each, ">>fra<<" (in front of a source, for the language that is
- * written), "fra_Latn" or "__fr__" (in front of a source, or behind it where it has one there, and in
- * front of an output, for its own). *forced: the id that outputs begin with; -1: they need none, or
- * the model's start says it. False with message[256]: there is no such piece, or the start is another
- * language. */
+/* Sets the languages that a multilingual model reads and writes; NULL: those of its file. Its vocabulary
+ * has a piece for each. ">>fra<<" stands before a source and names the output's language. "fra_Latn" or
+ * "__fr__" stands before or behind a source, and before an output, and names its own language. *forced:
+ * the id that outputs begin with; -1: they need none, or the model's start says it. False with
+ * message[256]: there is no such piece, or the start is another language. */
 bool language_choose(language *l, const char *source, const char *target, int32_t *forced,
                      char *message);
 
@@ -59,7 +58,7 @@ int language_behind(const language *l, int side);
  * length, for a text of bytes may have zeros. */
 char *line_of_ids(const wf_tokenizer *t, const int32_t *ids, int64_t n, size_t *bytes);
 
-/* What one id stands for: a piece of the vocabulary, or the number, in buffer. */
+/* The piece of the vocabulary that an id stands for, or else the number, in buffer. */
 const char *language_piece(const language *l, int side, int32_t id, char buffer[PIECE_TEXT]);
 
 /* That as people read it: where the vocabulary spells bytes by letters, as in "\xC4\xA0is", a space is

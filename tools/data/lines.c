@@ -43,11 +43,15 @@ static char *take_line(lines *l, char *stop) {
 /* Make room for more, moving what is left to the front; one byte stays free for a last '\0'. */
 static bool make_room(lines *l) {
     if (l->begin > 0) memmove(l->buffer, l->buffer + l->begin, l->end - l->begin);
-    l->end -= l->begin, l->begin = 0;
+    l->end -= l->begin;
+    l->begin = 0;
     if (l->end + 1 < l->capacity) return true;
     size_t capacity = l->capacity ? 2 * l->capacity : 4096;
     char *grown = realloc(l->buffer, capacity);
-    if (grown) l->buffer = grown, l->capacity = capacity;
+    if (grown) {
+        l->buffer = grown;
+        l->capacity = capacity;
+    }
     return grown;
 }
 
@@ -67,7 +71,10 @@ line_status lines_next(lines *l, bool wait, char **line) {
         if (!stop && l->at_end && left) stop = l->buffer + l->end;
         size_t length = stop ? (size_t)(stop - l->buffer) - l->begin : left;
         if (length > LONGEST_LINE) return LINE_TOO_LONG;
-        if (stop) return *line = take_line(l, stop), LINE_READ;
+        if (stop) {
+            *line = take_line(l, stop);
+            return LINE_READ;
+        }
         if (l->at_end) return LINE_END;
         if (!wait && !text_input_ready(&l->file)) return LINE_WAIT;
         if (!make_room(l)) return LINE_FAILED;

@@ -62,11 +62,12 @@ static bool read_line(pair_lines *p, int i, char *message) {
     default:
         return false;
     }
-    p->text[i] = line, p->bytes[i] = l->length;
+    p->text[i] = line;
+    p->bytes[i] = l->length;
     return true;
 }
 
-/* What a line must be, whichever file it comes from. */
+/* A line of either file is not empty and is UTF-8. */
 static bool check_line(pair_lines *p, int i, char *message) {
     char why[WF_MESSAGE];
     long long number = (long long)p->number;
@@ -83,7 +84,10 @@ static bool cut(pair_lines *p, char *message) {
     const char *tab = memchr(line, '\t', p->bytes[0]);
     long long number = (long long)p->number;
     if (!tab && p->targets) {
-        p->text[1] = line, p->bytes[1] = p->bytes[0], p->text[0] = "", p->bytes[0] = 0;
+        p->text[1] = line;
+        p->bytes[1] = p->bytes[0];
+        p->text[0] = "";
+        p->bytes[0] = 0;
         return true;
     }
     bool comma = !tab && memchr(line, ',', p->bytes[0]);
@@ -96,7 +100,8 @@ static bool cut(pair_lines *p, char *message) {
                       "cut -f1,2",
                       number, path);
     p->bytes[0] = (size_t)(tab - line);
-    p->text[1] = tab + 1, p->bytes[1] = (size_t)(end - tab - 1);
+    p->text[1] = tab + 1;
+    p->bytes[1] = (size_t)(end - tab - 1);
     if ((p->bytes[0] || p->targets) && p->bytes[1]) return true;
     return refuse(p, message, "line %lld of %s has an empty %s", number, path,
                   p->bytes[1] ? "source" : "target");
@@ -143,6 +148,7 @@ int pairs_line(void *from, const char **line, size_t *bytes) {
     if (!again && !pairs_next(r->pairs, r->message)) return r->pairs->failed ? -1 : 0;
     int side = again || !r->side[0];
     r->second = !again && r->side[0] && r->side[1];
-    *line = r->pairs->text[side], *bytes = r->pairs->bytes[side];
+    *line = r->pairs->text[side];
+    *bytes = r->pairs->bytes[side];
     return 1;
 }

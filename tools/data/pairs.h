@@ -39,7 +39,7 @@ typedef struct pair_lines {
 
 /* False: a file can't be opened. tgt NULL: src is a file of source<TAB>target. */
 bool pairs_open(pair_lines *p, const char *src, const char *tgt, char *message);
-/* The same of what is open already, to be read again and again; the paths are for what is said. */
+/* Starts to read spools that are open already, and can be read again; paths are named in messages. */
 void pairs_start(pair_lines *p, spool *const from[2], const char *const path[2]);
 /* Pairs that `make` hands out; `name` stands for a path in what is said of them. */
 void pairs_make(pair_lines *p, const char *name, pair_maker *make, void *user);

@@ -18,7 +18,8 @@ bool spool_open(spool *s, const char *path) {
     }
     int reason = errno;
     spool_close(s);
-    return errno = reason, false;
+    errno = reason;
+    return false;
 }
 
 void spool_close(spool *s) {
@@ -41,7 +42,8 @@ static bool unchanged(spool *s) {
         same_time(now.st_mtim, s->first.st_mtim))
         return true;
     snprintf(s->failure, sizeof s->failure, "it has changed while it was read");
-    return errno = EIO, false;
+    errno = EIO;
+    return false;
 }
 
 static ssize_t read_first(spool *s, char *bytes, size_t n) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/op.h"
+#include "refused.h"
 
 enum { SMALLEST = 4096 };
 
@@ -27,7 +28,10 @@ static bool failed(const char *what, char *message) {
 static bool open_file(store *s, char *message) {
     char path[4096];
     int n = snprintf(path, sizeof path, "%s/weft-XXXXXX", folder());
-    if (n >= (int)sizeof path) return errno = ENAMETOOLONG, failed("no temporary file", message);
+    if (n >= (int)sizeof path) {
+        errno = ENAMETOOLONG;
+        return failed("no temporary file", message);
+    }
     s->file = mkstemp(path);
     if (s->file < 0) return failed("no temporary file", message);
     unlink(path);
@@ -39,12 +43,13 @@ static bool write_all(const store *s, const char *bytes, size_t n, char *message
         ssize_t written = write(s->file, bytes, n);
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) return failed("the temporary file can't be written", message);
-        bytes += written, n -= (size_t)written;
+        bytes += written;
+        n -= (size_t)written;
     }
     return true;
 }
 
-/* What is in memory goes to the file. */
+/* Writes the buffer to the file. */
 static bool spill(store *s, char *message) {
     if (s->file < 0 && !open_file(s, message)) return false;
     if (!write_all(s, s->buffer, s->used, message)) return false;
@@ -54,8 +59,9 @@ static bool spill(store *s, char *message) {
 
 static bool grow(store *s, size_t capacity, char *message) {
     char *grown = realloc(s->buffer, capacity);
-    if (!grown) return snprintf(message, WF_MESSAGE, "out of memory"), false;
-    s->buffer = grown, s->capacity = capacity;
+    if (!grown) return refused(message, "out of memory");
+    s->buffer = grown;
+    s->capacity = capacity;
     return true;
 }
 
@@ -70,7 +76,10 @@ bool store_append(store *s, const void *bytes, size_t n, char *message) {
     if (s->file < 0 && wanted > s->capacity && !grow(s, wanted, message)) return false;
     if (s->capacity - s->used < n && !spill(s, message)) return false;
     if (s->capacity < n && !write_all(s, bytes, n, message)) return false;
-    if (s->capacity >= n) memcpy(s->buffer + s->used, bytes, n), s->used += n;
+    if (s->capacity >= n) {
+        memcpy(s->buffer + s->used, bytes, n);
+        s->used += n;
+    }
     s->size += n;
     return true;
 }
@@ -82,7 +91,9 @@ bool store_seal(store *s, char *message) {
     void *map = mmap(NULL, s->size, PROT_READ, MAP_PRIVATE, s->file, 0);
     if (map == MAP_FAILED) return failed("the temporary file can't be mapped", message);
     free(s->buffer);
-    s->data = map, s->buffer = NULL, s->used = s->capacity = 0;
+    s->data = map;
+    s->buffer = NULL;
+    s->used = s->capacity = 0;
     return true;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/base/random.h"
+#include "refused.h"
 
 enum { IN_MEMORY = 64 << 20, BUFFER = 1024 };
 
@@ -23,7 +24,8 @@ void stream_free(token_stream *s) {
 
 bool stream_add(token_stream *s, const int32_t *ids, int64_t n, int64_t bytes, char *message) {
     uint16_t narrow[BUFFER];
-    s->n += n, s->bytes += bytes;
+    s->n += n;
+    s->bytes += bytes;
     if (s->id_bytes == 4) return store_append(&s->ids, ids, (size_t)n * sizeof *ids, message);
     for (int64_t at = 0; at < n; at += BUFFER) {
         int64_t part = n - at < BUFFER ? n - at : BUFFER;
@@ -36,7 +38,8 @@ bool stream_add(token_stream *s, const int32_t *ids, int64_t n, int64_t bytes, c
 bool stream_end_document(token_stream *s, char *message) {
     int64_t bytes = s->bytes;
     if (bytes == s->ended) return true;
-    s->ended = bytes, s->documents++;
+    s->ended = bytes;
+    s->documents++;
     return stream_add(s, &s->end, 1, 0, message);
 }
 
@@ -52,7 +55,7 @@ void stream_ids(const token_stream *s, int64_t from, int64_t n, int32_t *ids) {
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* Of a long text one window is given up, so that each epoch can be cut elsewhere. */
+/* A long text has one window less, so that each epoch can be cut at another offset. */
 enum { MANY = 16 };
 
 static int64_t count_windows(const windows *w) {
@@ -67,20 +70,16 @@ bool windows_new(windows *w, const token_stream *of, int64_t T, int64_t rows, in
     *w = (windows){ .of = of, .T = T, .rows = rows, .accum = accum, .whole = whole, .seed = seed };
     w->n = count_windows(w);
     if (w->n < 1)
-        return snprintf(message, WF_MESSAGE,
-                        "the text has %lld tokens, and a window %lld and what follows: lower "
-                        "--max-len",
-                        (long long)of->n, (long long)T),
-               false;
-    if (w->n > UINT32_MAX)
-        return snprintf(message, WF_MESSAGE, "more than %u windows", (unsigned)UINT32_MAX), false;
+        return refused(message,
+                       "the text has %lld tokens, and a window %lld and what follows: lower "
+                       "--max-len",
+                       (long long)of->n, (long long)T);
+    if (w->n > UINT32_MAX) return refused(message, "more than %u windows", (unsigned)UINT32_MAX);
     if (w->rows > w->n) w->rows = w->n;
     w->batches = whole ? (w->n + w->rows - 1) / w->rows : w->n / w->rows;
     if (!whole) w->turn = malloc((size_t)w->n * sizeof *w->turn);
     if (!whole && !w->turn)
-        return snprintf(message, WF_MESSAGE, "out of memory for the order of %lld windows",
-                        (long long)w->n),
-               false;
+        return refused(message, "out of memory for the order of %lld windows", (long long)w->n);
     windows_epoch(w, 0);
     return true;
 }
@@ -104,7 +103,8 @@ void windows_epoch(windows *w, int64_t epoch) {
     for (int64_t i = w->n - 1; i > 0; i--) { /* Fisher and Yates */
         int64_t k = draw(w, epoch, i, i + 1);
         uint32_t turn = w->turn[i];
-        w->turn[i] = w->turn[k], w->turn[k] = turn;
+        w->turn[i] = w->turn[k];
+        w->turn[k] = turn;
     }
 }
 
@@ -122,7 +122,10 @@ static void fill_row(const windows *w, int64_t k, int32_t *tgt, int32_t *labels)
     int64_t from = w->first + k * w->T, left = w->of->n - 1 - from, n = left < w->T ? left : w->T;
     stream_ids(w->of, from, n, tgt);
     stream_ids(w->of, from + 1, n, labels);
-    for (int64_t i = n; i < w->T; i++) tgt[i] = w->of->end, labels[i] = WF_IGNORE_LABEL;
+    for (int64_t i = n; i < w->T; i++) {
+        tgt[i] = w->of->end;
+        labels[i] = WF_IGNORE_LABEL;
+    }
 }
 
 bool windows_fill(const windows *w, int64_t i, batch *out) {
@@ -130,7 +133,8 @@ bool windows_fill(const windows *w, int64_t i, batch *out) {
     if (!batch_shape(out, B, 0, w->T)) return false;
     for (int64_t row = 0; row < B; row++) {
         int64_t k = i * w->rows + row;
-        out->src_length[row] = 0, out->answer_length[row] = 0;
+        out->src_length[row] = 0;
+        out->answer_length[row] = 0;
         fill_row(w, w->turn ? w->turn[k] : k, out->tgt + row * w->T, out->labels + row * w->T);
     }
     return true;

@@ -26,7 +26,7 @@ typedef struct token_stream {
 /* ids are in 0..vocab-1; in_memory: bytes, 0: 64 MiB. */
 bool stream_new(token_stream *s, int64_t vocab, int32_t end, size_t in_memory, char *message);
 void stream_free(token_stream *s); /* all zeros: there is none */
-/* What comes next in a document: n ids, of so many bytes of text. */
+/* Appends n ids, of so many bytes of text, to the current document. */
 bool stream_add(token_stream *s, const int32_t *ids, int64_t n, int64_t bytes, char *message);
 bool stream_end_document(token_stream *s, char *message); /* an empty one is none */
 bool stream_seal(token_stream *s, char *message); /* nothing more comes; the last document ends */

@@ -136,7 +136,8 @@ static bool unpacker_ready(const struct unpacker *u) {
 }
 
 static ssize_t unpack(text_input *in, char *bytes, size_t n) {
-    (void)bytes, (void)n;
+    (void)bytes;
+    (void)n;
     return failed(
         in, "it is a gzip file, and this build has no zlib: unpack it first, as zcat does", "");
 }

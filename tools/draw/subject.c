@@ -173,7 +173,10 @@ static bool fetch_model(subject *s, bool backward, char *message) {
     wf_tensor **params = calloc((size_t)n + 1, sizeof *params);
     s->fetch = calloc((size_t)n + 1, sizeof *s->fetch);
     s->n = n + 1;
-    if (!params || !s->fetch) return free(params), no_memory(message);
+    if (!params || !s->fetch) {
+        free(params);
+        return no_memory(message);
+    }
     s->fetch[0] = backward ? m->loss.loss : m->logits;
     wf_parameters(s->graph, params, n);
     if (backward) wf_grad(m->loss.loss, params, n, s->fetch + 1);

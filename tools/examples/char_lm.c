@@ -1,4 +1,4 @@
-/* char_lm.c - a small GPT learns a sonnet by heart, character by character, and recites it.
+/* char_lm.c - a small GPT memorises a sonnet, character by character, and recites it.
  *
  * Shows a decoder-only Transformer put together from nn's layers. It is recorded once: one plan
  * trains it on windows of the text, another, with a state, reads a prompt and then one character
@@ -50,8 +50,10 @@ static bool train(wf_trainer *trainer, const wf_tensor *ids, const wf_tensor *la
     for (int step = 1; ok && step <= STEPS; step++) {
         for (int b = 0; b < BATCH; b++) {
             int from = b ? (step * 31 + b * 43) % (int)(sizeof sonnet - LONGEST - 1) : 0;
-            for (int t = 0; t < LONGEST; t++)
-                in[b][t] = sonnet[from + t], next[b][t] = sonnet[from + t + 1];
+            for (int t = 0; t < LONGEST; t++) {
+                in[b][t] = sonnet[from + t];
+                next[b][t] = sonnet[from + t + 1];
+            }
         }
         wf_progress now;
         ok = wf_feed(p, ids, in, sizeof in) && wf_feed(p, labels, next, sizeof next) &&

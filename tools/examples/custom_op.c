@@ -49,7 +49,10 @@ static double gradient_error(bool second) {
     const int64_t shape[] = { 5, 7 };
     wf_tensor *x = wf_param(g, "x", 2, shape, wf_init_normal(1)), *dx = NULL;
     wf_tensor *loss = wf_square_sum(snake(wf_transpose(x, 0, 1), 1.5));
-    if (second) wf_grad(loss, &x, 1, &dx), loss = wf_square_sum(dx);
+    if (second) {
+        wf_grad(loss, &x, 1, &dx);
+        loss = wf_square_sum(dx);
+    }
     double error = wf_check_gradients(g, loss, &x, 1, NULL);
     wf_graph_free(g);
     return error;
@@ -73,8 +76,10 @@ static double error_outside(wf_tensor *(*activation)(wf_tensor *x, double a)) {
     wf_plan *test = wf_plan_new(g, &look);
     double inside[POINTS], outside[POINTS];
     float sum = INFINITY;
-    for (int i = 0; i < POINTS; i++)
-        inside[i] = -3 + 6.0 * i / (double)POINTS, outside[i] = 3 + 1.0 * i / (double)POINTS;
+    for (int i = 0; i < POINTS; i++) {
+        inside[i] = -3 + 6.0 * i / (double)POINTS;
+        outside[i] = 3 + 1.0 * i / (double)POINTS;
+    }
     bool ok = wf_feed_reals(wf_trainer_plan(trainer), x, inside, POINTS);
     for (int step = 1; ok && step <= STEPS; step++)
         ok = wf_trainer_begin(trainer, 1, NULL, NULL) && wf_trainer_add(trainer, 0) &&

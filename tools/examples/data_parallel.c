@@ -28,7 +28,7 @@ static bool train(wf_trainer *t, const wf_tensor *images, const wf_tensor *label
     return ok && wf_trainer_update(t, now);
 }
 
-/* The same on every rank. Returns the rank's exit code. */
+/* Every rank runs this function. Returns the rank's exit code. */
 static int run(wf_transport *ranks, void *path) {
     const int64_t shape[] = { BATCH, PIXELS };
     wf_graph *g = wf_graph_new(NULL);

@@ -46,8 +46,10 @@ static wf_tensor *noise(wf_graph *g, const char *site, int n) {
 static wf_trainer *trainer_new(wf_graph *g, const char *name, wf_tensor *loss, wf_tensor **params) {
     wf_trainer_options o = { .optimizer = wf_optimizer_defaults(WF_ADAM),
                              .schedule = { .kind = WF_CONSTANT_RATE, .peak = 0.003 } };
-    o.optimizer.name = name, o.optimizer.beta1 = 0.5;
-    o.params = params, o.n_params = PARAMS;
+    o.optimizer.name = name;
+    o.optimizer.beta1 = 0.5;
+    o.params = params;
+    o.n_params = PARAMS;
     return wf_trainer_new(g, loss, wf_constant(g, BATCH), &o);
 }
 

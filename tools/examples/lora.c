@@ -72,6 +72,8 @@ int main(void) {
     printf("%d of %d tensors were trained\n",
            m ? wf_parameters_named(m->graph, ADAPTERS, NULL, 0) : 0,
            m ? wf_parameters(m->graph, NULL, 0) : 0);
-    wf_model_free(m), remove(path), remove(adapters);
+    wf_model_free(m);
+    remove(path);
+    remove(adapters);
     return !(ok && before >= TESTS * 9 / 10 && after >= TESTS * 9 / 10);
 }

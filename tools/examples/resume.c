@@ -56,7 +56,8 @@ static bool train_until(struct session *s, int64_t last) {
 static bool same_weights(const struct session *a, const struct session *b) {
     static float x[HIDDEN * PIXELS], y[HIDDEN * PIXELS];
     wf_tensor *of_a[PARAMS], *of_b[PARAMS];
-    wf_parameters(a->graph, of_a, PARAMS), wf_parameters(b->graph, of_b, PARAMS);
+    wf_parameters(a->graph, of_a, PARAMS);
+    wf_parameters(b->graph, of_b, PARAMS);
     bool same = true;
     for (int i = 0; i < PARAMS; i++) {
         size_t bytes = wf_bytes(of_a[i]);
@@ -74,13 +75,15 @@ static void end(struct session *s) {
 int main(int argc, char **argv) {
     const char *path = argc > 1 ? argv[1] : "resume.safetensors";
     struct session first, second;
-    start(&first), start(&second);
+    start(&first);
+    start(&second);
     bool ok = train_until(&first, HALF) && wf_trainer_save(first.trainer, path, NULL, 0) &&
               train_until(&first, 2 * HALF);
     puts("from the file:");
     ok = ok && wf_trainer_load(second.trainer, path, NULL) && train_until(&second, 2 * HALF);
     bool same = ok && same_weights(&first, &second);
     if (ok) printf("the weights are %s\n", same ? "the same, to the bit" : "not the same");
-    end(&first), end(&second);
+    end(&first);
+    end(&second);
     return !same;
 }

@@ -12,10 +12,14 @@ enum { SENTENCES = 32, FIRST_LEARNED = 10000 }; /* of a batch; before these, non
 /* A Transformer small enough to learn it in a second. */
 static inline wf_transformer_config small_translator(void) {
     wf_transformer_config c = wf_transformer_defaults();
-    c.src_vocab = c.tgt_vocab = WORDS, c.max_len = LENGTH + 2;
-    c.d_model = 32, c.num_heads = 4, c.dim_feedforward = 64;
+    c.src_vocab = c.tgt_vocab = WORDS;
+    c.max_len = LENGTH + 2;
+    c.d_model = 32;
+    c.num_heads = 4;
+    c.dim_feedforward = 64;
     c.encoder_layers = c.decoder_layers = 1;
-    c.start_id = START, c.end_id = END;
+    c.start_id = START;
+    c.end_id = END;
     return c;
 }
 
@@ -55,7 +59,9 @@ static inline bool train_translator(wf_model *m, const char *names, int steps, d
     for (int step = 1; ok && step <= steps; step++) {
         for (int i = 0; i < SENTENCES; i++) {
             make_sentence(src[i], (uint64_t)(FIRST_LEARNED + step * SENTENCES + i));
-            tgt[i][0] = START, labels[i][LENGTH] = END, lengths[i] = LENGTH;
+            tgt[i][0] = START;
+            labels[i][LENGTH] = END;
+            lengths[i] = LENGTH;
             for (int j = 0; j < LENGTH; j++)
                 tgt[i][j + 1] = labels[i][j] = translated(src[i], j, dialect);
         }

@@ -43,7 +43,10 @@ static int serve_all(wf_model *m, struct request *requests, int n) {
     struct thread threads[THREADS];
     int right = 0, started = 0;
     for (struct thread *t = threads; t < threads + n; t++) {
-        t->model = m, t->requests = requests, t->first = started, t->step = n;
+        t->model = m;
+        t->requests = requests;
+        t->first = started;
+        t->step = n;
         if (pthread_create(&t->id, NULL, serve, t)) break;
         started++;
     }

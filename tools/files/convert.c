@@ -159,9 +159,9 @@ static const char *wrong_positions(const settings *set, wf_positions found) {
 /* ---- what is done -------------------------------------------------------------------------- */
 
 static const char *final_norms(const wf_transformer_config *c) {
-    return c->encoder_norm   ? c->decoder_norm ? "final norms" : "a final norm on the encoder"
-           : c->decoder_norm ? "a final norm on the decoder"
-                             : "no final norms";
+    if (c->encoder_norm && c->decoder_norm) return "final norms";
+    if (c->encoder_norm) return "a final norm on the encoder";
+    return c->decoder_norm ? "a final norm on the decoder" : "no final norms";
 }
 
 static void tell(const wf_model *m) {
@@ -308,15 +308,20 @@ static void convert_file(const settings *set) {
     wf_file_drop_loaded(f);
     find_target(set, target);
     bool repacks = set->to == TO_WEFT && is_weft(f);
-    wf_model *m = repacks               ? repacked(set, f)
-                  : set->to == TO_TORCH ? from_weft(set, f)
-                                        : from_torch(set, f);
-    bool packed = repacks || wf_pack_weights(m->graph, layout_of(set), message);
-    bool saved = !packed   ? false
-                 : repacks ? save_repacked(m, f, target, message)
-                 : set->to == TO_TORCH
-                     ? wf_transformer_save_state_dict(m, target, set->dtype == 1, message)
-                     : wf_model_save(m, target, NULL, NULL, 0, message);
+    wf_model *m;
+    bool saved;
+    if (repacks) {
+        m = repacked(set, f);
+        saved = save_repacked(m, f, target, message);
+    } else if (set->to == TO_TORCH) {
+        m = from_weft(set, f);
+        saved = wf_pack_weights(m->graph, layout_of(set), message) &&
+                wf_transformer_save_state_dict(m, target, set->dtype == 1, message);
+    } else {
+        m = from_torch(set, f);
+        saved = wf_pack_weights(m->graph, layout_of(set), message) &&
+                wf_model_save(m, target, NULL, NULL, 0, message);
+    }
     if (!saved) fail(&self, "%s", message);
     if (!repacks) tell(m);
     if (repacks && wf_file_meta(f, "weft.kind") &&
@@ -332,6 +337,11 @@ int main(int argc, char **argv) {
     terminal_open();
     options_parse(&self, argc, argv);
     check_options(set);
-    (set->from == FROM_HF ? convert_from_hf : set->to == TO_HF ? convert_to_hf : convert_file)(set);
+    if (set->from == FROM_HF)
+        convert_from_hf(set);
+    else if (set->to == TO_HF)
+        convert_to_hf(set);
+    else
+        convert_file(set);
     return close_stdout(&self, EXIT_DONE);
 }

@@ -43,9 +43,8 @@ typedef struct statistics {
 /* IEEE 754's half: a sign, 5 bits of exponent, 10 of fraction. */
 static double half(uint16_t bits) {
     int exponent = bits >> 10 & 31, fraction = bits & 1023;
-    double size = exponent == 31 ? (fraction ? NAN : INFINITY)
-                  : exponent     ? ldexp(1024 + fraction, exponent - 25)
-                                 : ldexp(fraction, -24);
+    double size = exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
+    if (exponent == 31) size = fraction ? NAN : INFINITY;
     return bits & 0x8000 ? -size : size;
 }
 

@@ -150,7 +150,12 @@ static void score_answer(job *j, const sentence *s) {
 }
 
 void write_answer(job *j, const sentence *s) {
-    (j->set->score ? score_answer : j->set->json ? json_answer : text_answer)(j, s);
+    if (j->set->score)
+        score_answer(j, s);
+    else if (j->set->json)
+        json_answer(j, s);
+    else
+        text_answer(j, s);
 }
 
 /* ---- attention ------------------------------------------------------------------------------- */

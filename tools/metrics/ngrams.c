@@ -5,49 +5,49 @@
 
 #include "core/base/random.h"
 
-enum { SMALLEST = 256 }; /* seats; at most half of them are taken */
+enum { SMALLEST = 256 }; /* slots; at most half of them are taken */
 
 void ngrams_free(ngrams *t) {
-    free(t->node), free(t->seat);
+    free(t->node), free(t->slot);
     *t = (ngrams){ 0 };
 }
 
 void ngrams_clear(ngrams *t) {
-    for (uint32_t i = NGRAMS_ROOTS; i < t->n; i++) t->seat[t->node[i].seat] = 0;
+    for (uint32_t i = NGRAMS_ROOTS; i < t->n; i++) t->slot[t->node[i].slot] = 0;
     t->n = NGRAMS_ROOTS; /* they hold nothing, and nobody looks them up */
     t->failed = false;
 }
 
-/* The seat where the node is, or could be. */
+/* The slot where the node is, or could be. */
 static uint32_t *find(const ngrams *t, uint32_t parent, int32_t symbol) {
     uint64_t at = wf_mix64((uint64_t)parent << 32 | (uint32_t)symbol);
     for (;; at++) {
-        uint32_t *seat = &t->seat[at & (t->seats - 1)];
-        const ngram *node = &t->node[*seat];
-        if (!*seat || (node->parent == parent && node->symbol == symbol)) return seat;
+        uint32_t *slot = &t->slot[at & (t->slots - 1)];
+        const ngram *node = &t->node[*slot];
+        if (!*slot || (node->parent == parent && node->symbol == symbol)) return slot;
     }
 }
 
-static uint32_t sit(ngrams *t, uint32_t *seat, uint32_t node) {
-    t->node[node].seat = (uint32_t)(seat - t->seat);
-    return *seat = node;
+static uint32_t take_slot(ngrams *t, uint32_t *slot, uint32_t node) {
+    t->node[node].slot = (uint32_t)(slot - t->slot);
+    return *slot = node;
 }
 
-/* Twice the room; every node takes its seat anew. */
+/* Doubles the table and inserts every node again. */
 static bool grow(ngrams *t) {
-    uint32_t seats = t->seats ? 2 * t->seats : SMALLEST, capacity = seats / 2;
-    if (seats < t->seats) return false;
+    uint32_t slots = t->slots ? 2 * t->slots : SMALLEST, capacity = slots / 2;
+    if (slots < t->slots) return false;
     ngram *node = realloc(t->node, capacity * sizeof *node);
     if (!node) return false;
     t->node = node;
-    uint32_t *seat = calloc(seats, sizeof *seat);
-    if (!seat) return false;
-    free(t->seat);
-    t->seat = seat;
-    t->seats = seats;
+    uint32_t *slot = calloc(slots, sizeof *slot);
+    if (!slot) return false;
+    free(t->slot);
+    t->slot = slot;
+    t->slots = slots;
     t->capacity = capacity;
     for (uint32_t i = NGRAMS_ROOTS; i < t->n; i++)
-        sit(t, find(t, node[i].parent, node[i].symbol), i);
+        take_slot(t, find(t, node[i].parent, node[i].symbol), i);
     return true;
 }
 
@@ -57,11 +57,11 @@ uint32_t ngrams_child(ngrams *t, uint32_t parent, int32_t symbol) {
         t->failed = true;
         return NGRAMS_NONE;
     }
-    uint32_t *seat = find(t, parent, symbol);
-    if (*seat) return *seat;
+    uint32_t *slot = find(t, parent, symbol);
+    if (*slot) return *slot;
     int32_t depth = parent < NGRAMS_ROOTS ? 1 : t->node[parent].depth + 1;
     t->node[t->n] = (ngram){ .parent = parent, .symbol = symbol, .depth = depth };
-    return sit(t, seat, t->n++);
+    return take_slot(t, slot, t->n++);
 }
 
 void ngrams_count(ngrams *t, int side, const int32_t *symbols, int64_t n, int order) {

@@ -14,14 +14,14 @@ enum { NGRAMS_NONE, NGRAMS_WORDS, NGRAMS_RUNS, NGRAMS_ROOTS }; /* the first node
 enum { SIDE_OUTPUT, SIDE_REFERENCE };
 
 typedef struct ngram {
-    uint32_t parent, seat;
+    uint32_t parent, slot;
     int32_t symbol, depth, count[2];
 } ngram;
 
 typedef struct ngrams {
     ngram *node;
     uint32_t n, capacity;
-    uint32_t *seat, seats; /* open addressing: a node's number or 0; a power of two */
+    uint32_t *slot, slots; /* open addressing: a node's number or 0; a power of two */
     bool failed;
 } ngrams;
 

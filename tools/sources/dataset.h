@@ -99,7 +99,7 @@ typedef struct running_options {
     dataset_follower follow;
 } running_options;
 
-/* What each row of source.h opens. */
+/* Options for the open functions of all rows of source.h. */
 typedef struct source_options {
     task numbers;
     int64_t rows, held; /* sequences that are made up: in a batch; held out */

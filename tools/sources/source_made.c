@@ -22,7 +22,8 @@ static int64_t count_batches(const dataset *m, task_stream stream) {
 
 static int64_t rows_of(const dataset *m, task_stream stream, int64_t k) {
     int64_t left = m->held - k * HELD_ROWS;
-    return stream == STREAM_TRAIN ? m->rows : left < HELD_ROWS ? left : HELD_ROWS;
+    if (stream == STREAM_TRAIN) return m->rows;
+    return left < HELD_ROWS ? left : HELD_ROWS;
 }
 
 static bool fill(const dataset *m, task_stream stream, int64_t k, batch *out) {

@@ -10,17 +10,17 @@
 #include "spm_file.h"
 #include "text_tasks.h"
 #include "tools/data/language.h"
+#include "tools/data/refused.h"
 
 enum { TASK_PAIRS = 100000 };
 
 static bool out_of_memory(char *message) {
-    snprintf(message, WF_MESSAGE, "out of memory");
-    return false;
+    return refused(message, "out of memory");
 }
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
-/* What is read: files, each of them several times, or a task on text. */
+/* The origin of pairs: files, each of them read several times, or a task on text. */
 typedef struct origin {
     dataset_options *options; /* a copy, which may follow the data */
     spool train[2], valid[2];
@@ -34,8 +34,7 @@ static void close_origin(origin *o) {
 static bool open_files(spool s[2], const char *const path[2], char *message) {
     for (int i = 0; i < 2; i++) {
         if (!path[i] || spool_open(&s[i], path[i])) continue;
-        snprintf(message, WF_MESSAGE, "%.150s can't be read: %s", path[i], strerror(errno));
-        return false;
+        return refused(message, "%.150s can't be read: %s", path[i], strerror(errno));
     }
     return true;
 }
@@ -79,13 +78,15 @@ static bool is_validated(const void *from, const pair_lines *p) {
     return is_held(from, p);
 }
 
-/* Of the training, or of what is held back. p stays where it is until pairs_close(&p->lines). */
+/* Starts the pairs of training, or those that are held back. p must not move until
+ * pairs_close(&p->lines). */
 static void start_pairs(stream_pairs *p, origin *from, task_stream stream) {
     const dataset_options *o = from->options;
     bool train = stream == STREAM_TRAIN, first = train || !o->valid[0];
     spool *files = first ? from->train : from->valid;
     *p = (stream_pairs){ .kind = (text_task_kind)o->text_task, .stream = stream };
-    p->seed = o->batches.seed, p->n = train ? TASK_PAIRS : o->valid_size;
+    p->seed = o->batches.seed;
+    p->n = train ? TASK_PAIRS : o->valid_size;
     if (o->text_task < 0)
         pairs_start(&p->lines, (spool *[]){ &files[0], &files[1] }, first ? o->train : o->valid);
     else
@@ -136,7 +137,7 @@ static wf_tokenizer *learn(origin *from, bool src, bool tgt, char *message) {
     return t;
 }
 
-/* Of a source apart, its end is a token; of the target it is the model's. */
+/* A separate source ends with a token of its own; a target's end is the model's. */
 static bool open_sentencepiece(wf_tokenizer *t[2], const dataset_options *o, char *message) {
     t[0] = sentencepiece_open(o->spm[0], !o->shared, message);
     if (o->shared || !t[0]) return (t[1] = t[0]) != NULL;
@@ -192,7 +193,7 @@ static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, 
     return n > 0 ? n + r->n_first : n;
 }
 
-/* What a search would force at the start of every output is learned there. */
+/* Tokens that a search would force at the start of every output are learned there. */
 static bool open_readers(dataset *m, const wf_file *f, char *message) {
     m->generation.options = wf_decode_defaults();
     if (f && !wf_generation_from_meta(f, NULL, &m->generation, message)) return false;
@@ -202,9 +203,8 @@ static bool open_readers(dataset *m, const wf_file *f, char *message) {
     for (int i = 0; i < m->generation.n_forced; i++)
         if (m->generation.forced[i] < 0 ||
             m->generation.forced[i] >= wf_tokenizer_size(m->tokenizer[SIDE_TGT]))
-            return snprintf(message, WF_MESSAGE, "generate.forced: there is no id %d",
-                            (int)m->generation.forced[i]),
-                   false;
+            return refused(message, "generate.forced: there is no id %d",
+                           (int)m->generation.forced[i]);
     return true;
 }
 
@@ -225,7 +225,8 @@ static bool keep_line(holdout *h, const char *const text[2], const size_t bytes[
     char **reference = realloc(h->reference, (n + 1) * sizeof *reference);
     if (reference) h->reference = reference;
     if (!source || !reference) return false;
-    source[n] = strndup(text[0], bytes[0]), reference[n] = strndup(text[1], bytes[1]);
+    source[n] = strndup(text[0], bytes[0]);
+    reference[n] = strndup(text[1], bytes[1]);
     h->n++;
     return source[n] && reference[n];
 }

@@ -9,10 +9,11 @@
 #include "dataset.h"
 #include "tools/data/documents.h"
 #include "tools/data/language.h"
+#include "tools/data/refused.h"
 
 enum { LEAST_SHARE = 10 }; /* of the text, no more than a tenth is held back */
 
-/* What is read, and how far the part to learn from goes. */
+/* The files of a running text, and the length of the part to learn from. */
 typedef struct origin {
     const running_options *options;
     spool text, eval;
@@ -20,13 +21,16 @@ typedef struct origin {
 } origin;
 
 static bool unreadable(const char *path, const char *why, char *message) {
-    return snprintf(message, WF_MESSAGE, "%.100s can't be read: %.120s", path, why), false;
+    return refused(message, "%.100s can't be read: %.120s", path, why);
 }
 
 /* To its end, once: then it can be read again, and anywhere. */
 static bool size_of(spool *s, const char *path, size_t *size, char *message) {
     static char part[1 << 16];
-    if (!s->keeps) return *size = (size_t)s->first.st_size, true;
+    if (!s->keeps) {
+        *size = (size_t)s->first.st_size;
+        return true;
+    }
     for (*size = 0;;) {
         ssize_t got = spool_read(s, *size, part, sizeof part);
         if (got < 0 && errno == EINTR) continue;
@@ -41,7 +45,7 @@ static bool open_origin(origin *from, const running_options *o, char *message) {
     if (!spool_open(&from->text, o->text)) return unreadable(o->text, strerror(errno), message);
     size_t size, held = o->eval ? 0 : (size_t)o->eval_bytes;
     if (!size_of(&from->text, o->text, &size, message)) return false;
-    if (!size) return snprintf(message, WF_MESSAGE, "%.150s is empty", o->text), false;
+    if (!size) return refused(message, "%.150s is empty", o->text);
     from->stop = size - (held < size / LEAST_SHARE ? held : size / LEAST_SHARE);
     if (!o->eval) return true;
     return spool_open(&from->eval, o->eval) || unreadable(o->eval, strerror(errno), message);
@@ -54,7 +58,8 @@ static int next_part(void *from, const char **text, size_t *bytes) {
     text_status status;
     do status = documents_next(d, text, bytes);
     while (status == TEXT_MARKER);
-    return status == TEXT_PART ? 1 : status == TEXT_END ? 0 : -1;
+    if (status == TEXT_PART) return 1;
+    return status == TEXT_END ? 0 : -1;
 }
 
 static wf_tokenizer *learn(origin *from, char *message) {
@@ -108,9 +113,7 @@ static bool add_all(dataset *m, int side, documents *d, const char *path, char *
         case TEXT_PART:
             ok = add_part(m, side, text, bytes, why);
         }
-        if (!ok)
-            return snprintf(message, WF_MESSAGE, "%.80s, from byte %zu: %.120s", path, at, why),
-                   false;
+        if (!ok) return refused(message, "%.80s, from byte %zu: %.120s", path, at, why);
     }
 }
 
@@ -135,8 +138,7 @@ static bool open_streams(dataset *m, origin *from, char *message) {
     if (o->eval)
         return open_stream(m, HELD, &from->eval, 0, &end, o->eval, o->marker, message) &&
                (m->stream[HELD].bytes ||
-                (snprintf(message, WF_MESSAGE, "%.150s has no text to validate with", o->eval),
-                 false));
+                refused(message, "%.150s has no text to validate with", o->eval));
     return open_stream(m, HELD, &from->text, learned, &end, o->text, o->marker, message);
 }
 
@@ -207,7 +209,11 @@ static bool find_largest(const dataset *m, task_stream stream, int side, int64_t
 /* There is nothing that an output would answer. */
 static int64_t find_sequence(const dataset *m, task_stream stream, int64_t k, int64_t i,
                              const char *text[2]) {
-    (void)m, (void)stream, (void)k, (void)i, (void)text;
+    (void)m;
+    (void)stream;
+    (void)k;
+    (void)i;
+    (void)text;
     return -1;
 }
 

@@ -31,11 +31,17 @@ static char *read_file(const char *path, size_t *size, char *message) {
         if (got <= 0) break;
         if (*size + (size_t)got == room && (room *= 2) > MOST_BYTES) break;
     }
-    const char *why = !more               ? "out of memory"
-                      : got < 0           ? spool_failure(&s)
-                      : room > MOST_BYTES ? "it is too large"
-                                          : NULL;
-    if (why) fail_to_read(path, why, message), free(bytes);
+    const char *why = NULL;
+    if (!more)
+        why = "out of memory";
+    else if (got < 0)
+        why = spool_failure(&s);
+    else if (room > MOST_BYTES)
+        why = "it is too large";
+    if (why) {
+        fail_to_read(path, why, message);
+        free(bytes);
+    }
     spool_close(&s);
     return why ? NULL : bytes;
 }
@@ -70,7 +76,10 @@ static wf_tokenizer *make(const wf_sentencepiece_options *own, bool source, char
     const char **pieces = order(t, own, &o.n_pieces);
     for (int i = 0; i < WF_SPECIAL_IDS; i++) o.special[i] = i;
     o.pieces = pieces;
-    if (source) o.after = &end, o.n_after = 1;
+    if (source) {
+        o.after = &end;
+        o.n_after = 1;
+    }
     if (pieces)
         ordered = wf_tokenizer_from_sentencepiece(&o, message);
     else

@@ -15,7 +15,8 @@ static uint32_t below(uint32_t word, uint32_t n) {
 static task_stream stream_of(int32_t a, int32_t b) {
     int32_t both[2] = { a, b };
     uint64_t part = wf_hash_bytes(0, both, sizeof both) % 16;
-    return part == 0 ? STREAM_VALID : part == 1 ? STREAM_TEST : STREAM_TRAIN;
+    if (part == 0) return STREAM_VALID;
+    return part == 1 ? STREAM_TEST : STREAM_TRAIN;
 }
 
 /* ---- sums ------------------------------------------------------------------------------------ */
@@ -92,8 +93,8 @@ static int weekday(date d) {
 }
 
 static const char *ordinal_suffix(int day) {
-    if (day / 10 == 1) return "th";
-    return day % 10 == 1 ? "st" : day % 10 == 2 ? "nd" : day % 10 == 3 ? "rd" : "th";
+    static const char *const suffixes[] = { "th", "st", "nd", "rd" };
+    return day / 10 == 1 || day % 10 > 3 ? "th" : suffixes[day % 10];
 }
 
 /* One part of a date, by the name it has in a pattern. Returns its length. */

@@ -93,7 +93,8 @@ static void announce_stretch(session *s) {
 }
 
 static void announce_idle(session *s) {
-    long long accum = s->set->data.accum, ranks = s->transport->size;
+    long long accum = s->set->data.accum;
+    long long ranks = s->transport->size;
     if (s->dataset.kind->text)
         say(&s->report,
             "         ranks without a batch: %lld; batches in an update: %lld, as --accum says: "

@@ -34,7 +34,10 @@ static bool gradient_not_finite(wf_plan *p, wf_tensor *const *fetch, const wf_op
                                 float *buffer, char name[256]) {
     float loss, square = 0;
     if (!wf_run(p) || !wf_fetch(p, fetch[0], &loss, sizeof loss)) return false;
-    if (!isfinite(loss)) return snprintf(name, 256, "loss (%g)", (double)loss), true;
+    if (!isfinite(loss)) {
+        snprintf(name, 256, "loss (%g)", (double)loss);
+        return true;
+    }
     for (int i = 0; i < o->n; i++) {
         const wf_tensor *param = o->params[i];
         if (!wf_fetch(p, fetch[i + 1], buffer, wf_bytes(param))) return false;

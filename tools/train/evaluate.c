@@ -28,7 +28,7 @@ void evaluator_free(evaluator *e) {
     *e = (evaluator){ 0 };
 }
 
-/* Of one batch, as the plan has it. */
+/* Sums of one batch, in the plan's precision. */
 typedef struct batch_loss {
     float nll, count, correct;
 } batch_loss;
@@ -117,7 +117,7 @@ char *write_sample(evaluator *e, int64_t tokens, uint64_t seed, char *message) {
 enum { COUNTS = sizeof(evaluation_counts) / sizeof(int64_t) };
 static_assert(COUNTS * sizeof(int64_t) == sizeof(evaluation_counts), "numbers, and nothing else");
 
-/* As many bytes of each rank, one after the other; NULL with a message. */
+/* Gathers `bytes` bytes of each rank, in the order of ranks, to be freed; NULL with a message. */
 static void *gather(wf_transport *t, const void *mine, size_t bytes, char *message) {
     void *all = calloc((size_t)wf_transport_size(t), bytes);
     if (all && wf_allgather(t, mine, all, bytes)) return all;
@@ -189,7 +189,7 @@ static bool add_up(wf_transport *t, const batch_loss *mine, int64_t n, evaluatio
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-/* What the model generates for the batch. */
+/* Generates the model's outputs for the batch. */
 static bool generate(evaluator *e, wf_decoded *results, char *message) {
     const batch *b = &e->batch;
     wf_decode_options o = wf_decode_defaults();

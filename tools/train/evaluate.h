@@ -29,8 +29,8 @@ typedef struct evaluation {
     char *samples[SAMPLES];      /* "source | reference | output" of the first; NULL: no memory */
 } evaluation;
 
-/* What it takes to write the running text down: -log2 p of all of it, ends of documents too, by its
- * bytes. Each window is read from its own beginning. */
+/* Bits that the model needs for a byte of running text: -log2 p of all tokens, ends of documents
+ * included, divided by the bytes. No window sees the one before it. */
 double bits_per_byte(const evaluation *v);
 
 typedef struct evaluator {
@@ -46,11 +46,11 @@ typedef struct evaluator {
 bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *transport,
                    char *message);
 void evaluator_free(evaluator *e);
-/* What its plans and its decoding take for the largest batches; 0 with a message. */
+/* Bytes that evaluation and decoding need for the largest batches; 0 with a message. */
 double evaluator_memory(evaluator *e, char *message);
-/* Of the dataset's stream, validation or test. All ranks call it. */
+/* Evaluates the dataset's stream for validation or test. All ranks call it. */
 bool evaluate(evaluator *e, task_stream stream, evaluation *out, char *message);
-/* What the model writes on its own, drawn at random; to be freed. NULL: message. */
+/* Text that the model generates without a source, sampled, to be freed. NULL: message. */
 char *write_sample(evaluator *e, int64_t tokens, uint64_t seed, char *message);
 void evaluation_free(evaluation *v);
 

@@ -11,10 +11,10 @@
 #define IDENTITY_KEY "weft.run" /* of the metadata */
 enum { IDENTITY_TEXT = 17 };
 
-/* Of n pairs of metadata, those of anything else and their order aside. */
+/* The identity that n pairs of metadata give, in any order; pairs of other programs do not count. */
 const char *identity_of(const wf_meta *pairs, int n, char text[IDENTITY_TEXT]);
 
-/* What a file says, or what follows from its metadata. */
+/* The identity in a file, or else the one that its metadata give. */
 const char *identity_in(const wf_file *f, char text[IDENTITY_TEXT]);
 
 /* Are both files of one training? */

@@ -48,9 +48,11 @@ wf_meta *metadata_new(session *s, settings_meta *kept, int *n) {
     if (!pairs) return NULL;
     *n = 0;
     add(pairs, n, kept->pairs, kept->n);
+    static const char *const prefixes[] = { "src_tokenizer", "tgt_tokenizer" };
     bool shared = m->tokenizer[0] == m->tokenizer[1];
-    for (int side = 0; side < (m->kind->text ? shared ? 1 : 2 : 0); side++) {
-        const char *prefix = shared ? "tokenizer" : side ? "tgt_tokenizer" : "src_tokenizer";
+    int sides = shared ? 1 : 2;
+    for (int side = 0; m->kind->text && side < sides; side++) {
+        const char *prefix = shared ? "tokenizer" : prefixes[side];
         if (wf_tokenizer_to_meta(m->tokenizer[side], prefix, pairs, n, NULL)) continue;
         free(pairs);
         return NULL;

@@ -124,7 +124,10 @@ static void check_ids(session *s) {
     const wf_model *m = s->model;
     batch_ids *ids = &s->dataset.ids;
     const source_kind *kind = s->dataset.kind;
-    if (kind->text && !kind->running) ids->start = m->start_id, ids->end = m->end_id;
+    if (kind->text && !kind->running) {
+        ids->start = m->start_id;
+        ids->end = m->end_id;
+    }
     if (m->start_id != ids->start || m->end_id != ids->end || (kind->running && !m->start_first))
         fail(&train_program,
              "%s: its model was not made for this task: outputs begin or end otherwise",
@@ -155,13 +158,19 @@ static void open_model(session *s, const wf_file *f, const wf_file *init) {
     char message[WF_MESSAGE];
     const wf_file *file = f ? f : init;
     wf_training_config training = settings_training(s->set);
-    s->model = f      ? wf_model_load(f, &training, WF_F32, (uint64_t)s->set->recipe.seed, message)
-               : init ? settings_start(s->set, init, message)
-                      : new_model(s, message);
+    if (f)
+        s->model = wf_model_load(f, &training, WF_F32, (uint64_t)s->set->recipe.seed, message);
+    else if (init)
+        s->model = settings_start(s->set, init, message);
+    else
+        s->model = new_model(s, message);
     if (!s->model && file) fail(&train_program, "%s: %s", model_path(s), message);
     if (!s->model) fail(&train_program, "%s", message);
     if (!wf_ok(s->model->graph)) fail(&train_program, "%s", wf_error(s->model->graph));
-    if (file) check_model(s), check_ids(s);
+    if (file) {
+        check_model(s);
+        check_ids(s);
+    }
     if (file && !metadata_carry(&s->carried, file, s->model)) fail(&train_program, "out of memory");
     if (f) s->at = settings_state(s->set, f);
     s->first_step = s->at.step;
@@ -211,7 +220,7 @@ static double state_bytes(const session *s) {
     return bytes;
 }
 
-/* Of the largest step. */
+/* Bytes of the training plan for the largest batches. */
 static double step_bytes(session *s) {
     wf_plan *p = wf_trainer_plan(s->trainer);
     size_t most = 0;
@@ -240,14 +249,14 @@ static double trainer_bytes(const session *s) {
     return (double)bytes;
 }
 
-/* What is saved is copied first, and by the first rank gathered before. */
+/* Saving copies parameters and state first, and rank 0 gathers them before that. */
 static double saving_bytes(const session *s) {
     if (!s->set->run.model || !s->leads) return 0;
     return (s->transport ? 2 : 1) * (parameter_bytes(s) + state_bytes(s));
 }
 
-/* What the run will take at its peak, known before the first step: no plan gives back what it had
- * for its largest batch. */
+/* Bytes of this process at its peak, known before the first step: a plan keeps the memory of its
+ * largest batch. */
 static double memory_needed(session *s) {
     char message[WF_MESSAGE];
     double steps = step_bytes(s);
@@ -264,8 +273,8 @@ static double file_bytes(const wf_file *f) {
     return bytes;
 }
 
-/* Of all ranks on this machine; only the first saves. started: what the program that started them
- * has. */
+/* Exits if the ranks on this machine need more memory than it has; only the first saves. started: bytes
+ * of the program that started them. */
 static void check_memory(const session *s, double memory, double started) {
     double saving = saving_bytes(s), needed = (memory - saving) * s->here + saving + started;
     double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
@@ -284,7 +293,8 @@ void session_read(session *s) {
     if (s->leads && s->set->run.model && !s->set->run.dry_run &&
         !output_lock(s->set->run.model, message))
         fail(&train_program, "%s", message);
-    s->from = open_checkpoint(s), s->init = open_init(s);
+    s->from = open_checkpoint(s);
+    s->init = open_init(s);
     settings_complete(s->set, s->from, s->from ? NULL : s->init);
     name_best(s);
     if (s->leads) check_files(s);

@@ -16,13 +16,13 @@ typedef struct interval {
     int64_t steps;
 } interval;
 
-/* Pairs of metadata that are handed on: metadata.h. */
+/* Metadata copied unchanged from the model that the training started from: metadata.h. */
 typedef struct carried {
     wf_meta *pairs;
     int n;
 } carried;
 
-/* What this process did in a step. */
+/* Work of this process in one step. */
 typedef struct step_work {
     int64_t batches, parts; /* of its own; of all */
     int64_t sent, received; /* bytes */

@@ -190,9 +190,8 @@ static int train(session *s) {
 /* "Learning to sort", "Learning from pairs.tsv". */
 static void curve_title(const settings *set, char title[100]) {
     char word[OPTION_TEXT_SIZE];
-    const char *file = set->data.text    ? set->data.text
-                       : set->data.train ? set->data.train
-                                         : set->data.train_src;
+    const char *pairs = set->data.train ? set->data.train : set->data.train_src;
+    const char *file = set->data.text ? set->data.text : pairs;
     const char *slash = file ? strrchr(file, '/') : NULL;
     option_text(option_find(&train_program, "task"), word);
     if (file)
@@ -248,8 +247,9 @@ static int dry_run(session *s) {
         s->recent = (interval){ 0 };
         forecast_step();
         if (!run_step(s, step)) return step_failed(s, step);
-        tokens = s->recent.tokens,
-        seconds = wf_seconds_now() - began; /* the first plans: not counted */
+        /* the first plans: not counted */
+        tokens = s->recent.tokens;
+        seconds = wf_seconds_now() - began;
     }
     if (s->transport) seconds = forecast_say(s, seconds);
     double total = updates ? (double)s->dataset.tokens : tokens * (double)s->set->run.max_steps;
@@ -279,7 +279,7 @@ static int train_to_the_end(session *s) {
     return status;
 }
 
-/* What one rank does, or all of them in one process. */
+/* The whole training of one rank, or of a single process. */
 static int run_rank(session *s) {
     session_open(s);
     int status = (s->set->run.dry_run ? dry_run : train_to_the_end)(s);

@@ -123,7 +123,7 @@ static bool prints(const session *s) {
     return s->leads && !s->set->run.json;
 }
 
-/* Of running text: what it is worth, and what it writes. */
+/* Reports bits per byte and a sample, for running text. */
 static void say_running(session *s, const evaluation *v) {
     enum { TOKENS = 200 };
     char size[OPTION_TEXT_SIZE], message[WF_MESSAGE];
@@ -146,7 +146,7 @@ static void say_running(session *s, const evaluation *v) {
     if (prints(s)) printf("%.4f bits per byte\n", bits_per_byte(v)), fflush(stdout);
 }
 
-/* Of sequences: how many come out right. */
+/* Reports the share of right outputs, for sequences and pairs. */
 static void say_sequences(session *s, const evaluation *v) {
     say(&s->report,
         "\nOn %lld sequences it has never seen: loss %.4g per token, perplexity %.5g, token "

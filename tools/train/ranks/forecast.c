@@ -13,9 +13,9 @@
 
 /* ---- time on a network ------------------------------------------------------------------------ */
 
-/* What is computed takes the time that it takes here. Exchanges, which take none here, take that of
- * the network, one after another: those of the training's thread, which waits for them, and those
- * of the optimizer's, while the training goes on. */
+/* Computing takes the time that it takes here. Exchanges, which take none here, take the network's time,
+ * one after another. The training's thread waits for its own exchanges; those of the optimizer's thread
+ * overlap with the training. */
 static struct {
     network n;
     pthread_t trains;
@@ -40,7 +40,8 @@ static void carry(const traffic *t) {
     double now = wf_seconds_now(), begin = now + in_use.behind, after = in_use.until;
     if (!trains) {
         double worked = seconds_worked();
-        after += worked - in_use.worked, in_use.worked = worked;
+        after += worked - in_use.worked;
+        in_use.worked = worked;
     }
     if (after > begin) begin = after;
     in_use.until = begin + network_seconds(&in_use.n, t);
@@ -87,7 +88,9 @@ static bool barrier(wf_transport *t) {
 }
 
 static void nobody_hears(wf_transport *t, int code, const char *why) {
-    (void)t, (void)code, (void)why;
+    (void)t;
+    (void)code;
+    (void)why;
 }
 
 void forecast_join(session *s) {

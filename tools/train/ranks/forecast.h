@@ -14,8 +14,8 @@
 void forecast_join(session *s);
 /* Before each step of a dry run by ranks, there or not. */
 void forecast_step(void);
-/* What the last of them did in the last step. Returns what it takes: `seconds`, but without
- * exchanges, or with those of --network, if the others are not there. */
+/* Reports what the last rank did in the last step. Returns the seconds of a step: `seconds` itself, or
+ * for simulated ranks the time without exchanges, or with those of --network. */
 double forecast_say(session *s, double seconds);
 
 #endif

@@ -237,8 +237,10 @@ wf_transport *mpi_join(int *argc, char ***argv, void (*say)(const char *sentence
     mpi.say = say;
     MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &level);
     t->any_thread = level == MPI_THREAD_MULTIPLE;
-    MPI_Comm_rank(MPI_COMM_WORLD, &t->rank), MPI_Comm_size(MPI_COMM_WORLD, &t->size);
-    MPI_Comm_dup(MPI_COMM_WORLD, &mpi.data), MPI_Comm_dup(MPI_COMM_WORLD, &mpi.heartbeats);
+    MPI_Comm_rank(MPI_COMM_WORLD, &t->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &t->size);
+    MPI_Comm_dup(MPI_COMM_WORLD, &mpi.data);
+    MPI_Comm_dup(MPI_COMM_WORLD, &mpi.heartbeats);
     MPI_Comm_set_errhandler(mpi.data, MPI_ERRORS_RETURN);
     *here = count_here();
     size_t most = 2 * (size_t)t->size * AT_ONCE;

@@ -12,10 +12,14 @@ static bool read_unit(const char *text, const char *const units[3], const double
     char number[32];
     size_t n = strspn(text, "0123456789.");
     if (n == 0 || n >= sizeof number) return false;
-    memcpy(number, text, n), number[n] = '\0';
+    memcpy(number, text, n);
+    number[n] = '\0';
     if (!wf_parse_real(number, value)) return false;
     for (int i = 0; i < 3; i++)
-        if (strcmp(text + n, units[i]) == 0) return *value *= worth[i], *value > 0;
+        if (strcmp(text + n, units[i]) == 0) {
+            *value *= worth[i];
+            return *value > 0;
+        }
     return false;
 }
 
@@ -26,7 +30,8 @@ bool network_read(const char *text, network *n) {
     const char *comma = strchr(text, ',');
     size_t length = comma ? (size_t)(comma - text) : 0;
     if (!comma || length >= sizeof rate) return false;
-    memcpy(rate, text, length), rate[length] = '\0';
+    memcpy(rate, text, length);
+    rate[length] = '\0';
     return read_unit(rate, rates, bytes, &n->rate) &&
            read_unit(comma + 1, times, seconds, &n->delay);
 }
@@ -37,7 +42,7 @@ double network_seconds(const network *n, const traffic *t) {
     return (double)t->delays * n->delay + (double)t->bytes / n->rate;
 }
 
-/* What goes to or comes from other ranks, and the largest message of it. */
+/* Bytes to or from all other ranks, and the most to or from one of them. */
 typedef struct direction {
     int64_t bytes, largest;
 } direction;

@@ -17,7 +17,7 @@ typedef struct network {
     double rate, delay; /* bytes in a second; seconds */
 } network;
 
-/* What exchanges are made of. */
+/* The cost of exchanges, apart from the network: bytes and delays. */
 typedef struct traffic {
     int64_t bytes;  /* in the busier direction */
     int64_t delays; /* one after the other */

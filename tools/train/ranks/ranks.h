@@ -12,7 +12,7 @@ void ranks_join(session *s, wf_transport *t);
 void ranks_take(session *s, wf_transport *t); /* the same, of failures that are its own */
 /* Is it the same training on all of them, from the same step, with the same kernels? Exits. */
 void ranks_compare(session *s);
-/* As many bytes of each rank, in the order of ranks, to be freed. Exits if another rank failed. */
+/* Gathers `bytes` bytes of each rank, in the order of ranks, to be freed. Exits if a rank failed. */
 void *ranks_gather(session *s, const void *mine, size_t bytes);
 /* Rank 0's answer. */
 bool ranks_agree(session *s, bool yes);

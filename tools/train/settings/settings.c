@@ -36,7 +36,7 @@ static const settings defaults = {
 #define BIAS_WORDS "yes|no"
 #define YES_WORDS "no|yes"
 
-/* What the rows are read into: a table holds addresses. */
+/* The one object that options are read into: the rows of the table hold its addresses. */
 static settings told;
 
 static option rows[] = {

@@ -93,7 +93,7 @@ wf_optimizer_options settings_optimizer(const settings *set);
 wf_model *settings_model(const settings *set, const dataset *m, char *message);
 /* Could there be one? False with message[256]: the options contradict each other. */
 bool settings_model_ok(const settings *set, const dataset *m, char *message);
-/* Of which architecture it is. */
+/* The architecture of the model. */
 const wf_model_kind *settings_kind(const settings *set);
 wf_schedule settings_schedule(const settings *set);
 

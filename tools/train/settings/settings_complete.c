@@ -29,7 +29,7 @@ static void complete_sizes(settings *set) {
     if (!set->model.dec_layers) set->model.dec_layers = set->model.layers;
 }
 
-/* What the words of a choice say is the default, where nothing else was asked for. */
+/* Takes the defaults that belong to the chosen word, where nothing else was asked for. */
 static void take_defaults_of(const char *choice) {
     char word[OPTION_TEXT_SIZE];
     options_take_defaults(&train_program, option_text(option_find(&train_program, choice), word));
@@ -49,7 +49,8 @@ static int64_t recipe_epochs(const settings *set) {
  * tried; of text, what so many epochs take. */
 static int64_t recipe_steps(const settings *set, int64_t updates, int64_t epochs) {
     bool quick = set->data.task == LEARN_COPY || set->data.task == LEARN_REVERSE;
-    return updates ? epochs * updates : quick ? 2000 : 2500;
+    if (updates) return epochs * updates;
+    return quick ? 2000 : 2500;
 }
 
 bool settings_has_horizon(const settings *set) {
@@ -151,9 +152,8 @@ static void complete_held(settings *set, const wf_file *f) {
     const char *stored = f ? setting_in_file(f, "held") : NULL;
     bool named = set->data.valid || set->data.valid_src;
     if (!settings_from_files(set)) return;
-    set->data.held = f       ? (stored ? strtoll(stored, NULL, 10) : 0)
-                     : named ? 0
-                             : set->data.valid_size;
+    set->data.held = named ? 0 : set->data.valid_size;
+    if (f) set->data.held = stored ? strtoll(stored, NULL, 10) : 0;
     bool was_named = f && setting_in_file(f, "valid");
     if (was_named && !named && (!option_seen(&train_program, "valid-size") || set->data.valid_size))
         usage_error(&train_program,
@@ -195,7 +195,9 @@ static void take_defaults(settings *set, const wf_file *init) {
     bool spm = set->data.spm_src || set->data.spm_tgt;
     if (spm && !option_seen(p, "tokenizer")) set->data.tokenizer = WF_SENTENCEPIECE;
     take_defaults_of("like");
-    take_defaults_of("tokenizer"), take_defaults_of("preset"), take_defaults_of("form");
+    take_defaults_of("tokenizer");
+    take_defaults_of("preset");
+    take_defaults_of("form");
 }
 
 void settings_complete(settings *set, const wf_file *f, const wf_file *init) {

@@ -42,8 +42,10 @@ static void add_start(const settings *set, settings_meta *meta) {
     snprintf(number, sizeof number, "%lld", (long long)set->data.held);
     if (set->data.held) add_meta(meta, "held", number);
     if (set->data.valid || set->data.valid_src) add_meta(meta, "valid", "named");
-    if (set->model.freeze)
-        add_meta(meta, "freeze", ""), meta->pairs[meta->n - 1].value = set->model.freeze;
+    if (set->model.freeze) {
+        add_meta(meta, "freeze", "");
+        meta->pairs[meta->n - 1].value = set->model.freeze;
+    }
 }
 
 void settings_to_meta(const settings *set, const training_state *at, const dataset *m,
@@ -56,7 +58,10 @@ void settings_to_meta(const settings *set, const training_state *at, const datas
     for (int i = 0; i < STATE_ROWS; i++)
         if (row[i].kind != OPTION_REAL || isfinite(now.best))
             add_meta(meta, row[i].name, option_text(&row[i], text));
-    if (m->kind->text) data_mark(m, text), add_meta(meta, "data", text);
+    if (m->kind->text) {
+        data_mark(m, text);
+        add_meta(meta, "data", text);
+    }
     for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
         if (o->stored && !(o->of_model && settings_started(set)))
             add_meta(meta, o->name, option_text(o, text));

@@ -64,11 +64,10 @@ static void take_tokenizer(const settings *set, const wf_file *f, const char *pa
         fail(&train_program, "%s: %s", path, message);
 }
 
-/* As many tokens as the model takes of a source and of a target, or in a window. */
+/* Limits --max-len to the tokens that the model takes of a source and of a target, or in a window. */
 static void limit_length(settings *set, const wf_model *m, const char *path) {
-    int64_t most = settings_running(set) ? m->max_len
-                   : m->src              ? m->max_len - 1
-                                         : (m->max_len - 1) / 2;
+    int64_t most = m->src ? m->max_len - 1 : (m->max_len - 1) / 2;
+    if (settings_running(set)) most = m->max_len;
     bool said = option_seen(&train_program, "max-len");
     if (said && set->data.max_len > most)
         usage_error(&train_program, "--max-len %lld: the model in %s takes at most %lld tokens",

@@ -22,7 +22,7 @@ wf_tokenizer_options settings_tokens(const settings *set, int side) {
     return tokens;
 }
 
-/* What is read by one model of transformers with a vocab.json has one vocabulary. */
+/* A folder of transformers with a vocab.json has one vocabulary for both sides. */
 static bool settings_share_vocab(const settings *set) {
     bool byte_level = set->data.tokenizer == WF_BYTE_LEVEL && !set->data.tokenizer_tgt;
     return set->data.share_vocab || settings_in_one_row(set) || byte_level;
@@ -49,7 +49,7 @@ static dataset_options pairs_of(settings *set) {
     };
 }
 
-/* As many windows as --max-tokens allows. */
+/* A batch has as many windows as --max-tokens allows. */
 static running_options running_text_of(settings *set) {
     int64_t most = set->data.max_tokens / set->data.max_len;
     if (set->data.batch_size && (!set->data.max_tokens || set->data.batch_size < most))

@@ -3,7 +3,7 @@
 #include "models/choices.h"
 #include "settings.h"
 
-/* Of the optimizer. */
+/* Refuses numbers that the chosen optimizer does not use. */
 static void refuse_idle_numbers(const settings *set) {
     const program *p = &train_program;
     bool adam = set->recipe.optimizer == WF_ADAM || set->recipe.optimizer == WF_ADAMW;
@@ -17,7 +17,7 @@ static void refuse_idle_numbers(const settings *set) {
                      "only adamw and lion decay weights");
 }
 
-/* What the classes of transformers are alone, in the order of the words of --like. */
+/* The form that each class of transformers has, in the order of the words of --like. */
 static const struct {
     const char *name, *form;
     wf_positions positions;
@@ -98,7 +98,7 @@ void settings_refuse_idle(const settings *set) {
     option_no_effect(p, "epochs", option_seen(p, "max-steps"), "--max-steps says when to stop");
 }
 
-/* Of running text: what cuts it, and what reads it. */
+/* Refuses tokenizers and architectures that running text does not allow. */
 void settings_refuse_running(const settings *set) {
     const program *p = &train_program;
     if (!settings_running(set)) return;

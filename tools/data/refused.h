@@ -1,0 +1,22 @@
+/* tools/data/refused.h - the sentence for a caller who gave message[WF_MESSAGE].
+ *
+ *     if (!n) return refused(message, "%s is empty", path); */
+#ifndef WEFT_TOOLS_DATA_REFUSED_H
+#define WEFT_TOOLS_DATA_REFUSED_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "core/op.h"
+
+/* Writes the sentence, cut to its room. Returns false. */
+WF_PRINTF(2, 3) static inline bool refused(char *message, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, WF_MESSAGE, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+#endif
