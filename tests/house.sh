@@ -87,6 +87,12 @@ for header in $(sed -n 's/^#include "\(.*\)"$/\1/p' weft.h); do
     [ "$(wc -l < "$header")" -le $most ] || fail "$header has more than $most lines"
 done
 
+# The programs use what is installed, and these private headers.
+private='core/base/(clock|random|utf8)\.h|core/file/json\.h|models/choices\.h'
+public=$(sed -n 's/^#include "\(.*\)"$/\1/p' weft.h | tr '\n' '|')
+found=$(grep -nE '#include "(core|ops|nn|models)/' $programs | grep -vE "\"($public$private)\"" || true)
+[ -z "$found" ] || fail "a program includes a private header of the library: $found"
+
 # Undefined symbols: the C library, its maths and threads, and the compiler's runtime. A sanitizer adds its own.
 known='GLIBC|GCC_|_ITM_|__gmon_start__|__cxa_finalize|__asan|__ubsan|__tsan|__lsan|__sanitizer|__odr_asan'
 found=$(nm -D --undefined-only "$shared" | awk '{print $NF}' | grep -vE "@($known)|^($known)" || true)

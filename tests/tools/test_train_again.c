@@ -6,7 +6,7 @@
 #include "tests/suites.h"
 #include "tests/support/commands.h"
 #include "tests/support/support.h"
-#include "tools/cli/report.h"
+#include "tools/train/progress.h"
 
 TESTS(train_again)
 

@@ -13,7 +13,7 @@
 #include "tests/support/faults.h"
 #include "tools/cli/jsonl.h"
 #include "tools/cli/numbers.h"
-#include "tools/cli/report.h"
+#include "tools/train/progress.h"
 
 TESTS(events)
 

@@ -3,6 +3,7 @@
 #include "core/base/clock.h"
 #include "tools/cli/numbers.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -73,6 +74,7 @@ void work_of(wf_plan *plan, double *flops, double *bytes) {
 }
 
 double at_peak(const timing *t, double flops) {
+    assert(t->capacity > 0);
     return flops / t->capacity * t->median;
 }
 

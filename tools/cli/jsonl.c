@@ -1,6 +1,7 @@
 /* tools/cli/jsonl.c - JSON lines. See jsonl.h. */
 #include "jsonl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -51,6 +52,7 @@ void json_raw(jsonl *out, const char *format, ...) {
     va_start(arguments, format);
     int n = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    assert(n >= 0 && n < (int)sizeof text);
     put(out, text, n < (int)sizeof text ? (size_t)n : sizeof text - 1);
 }
 
@@ -140,6 +142,7 @@ void json_begin(jsonl *out, const char *event) {
 }
 
 void json_end(jsonl *out) {
+    assert(!out || out->failed || out->length || out->stream);
     json_raw(out, "}\n");
     if (out) send(out);
 }

@@ -2,6 +2,7 @@
  * See options.h. */
 #include "options.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
@@ -222,7 +223,9 @@ option *option_named(const program *p, const char *name, size_t length) {
 }
 
 option *option_find(const program *p, const char *name) {
-    return option_named(p, name, strlen(name));
+    option *o = option_named(p, name, strlen(name));
+    assert(o);
+    return o;
 }
 
 bool option_seen(const program *p, const char *name) {

@@ -1,31 +1,14 @@
-/* tools/cli/report.h - what `train` says: to a person on stderr, to a program as JSON lines.
+/* tools/cli/report.h - what `train` and `bench` say while they work: to a person on stderr, to a program
+ * as JSON lines.
  *
- * An event that can't be composed or written is a failure that is told at once; the training goes
- * on, and report_close knows of it.
- *
- * On a terminal a bar shows the progress, redrawn in place at most ten times a second; in a pipe
- * or a file there is a line per interval, one every 30 s at least, and never a control character. No colours, so NO_COLOR
- * has nothing to do. */
+ * An event that can't be composed or written is a failure that is told at once; the work goes on, and
+ * report_close knows of it. */
 #ifndef WEFT_TOOLS_CLI_REPORT_H
 #define WEFT_TOOLS_CLI_REPORT_H
 
 #include "core/graph.h"
 #include "jsonl.h"
 #include "options.h"
-
-typedef struct progress {
-    int64_t step, total;
-    double epoch;              /* passes over the text so far; 0 if it is no text */
-    double loss;               /* per token, with label smoothing: the training objective */
-    double nll;                /* per token, without smoothing: gives the perplexity */
-    double accuracy;           /* of tokens, 0..1 */
-    double tokens_per_second;  /* target tokens */
-    double norm, rate;         /* norm of the gradient; learning rate */
-    double elapsed, remaining; /* seconds */
-    /* share of the time spent in exchanges with other ranks; negative: a single rank */
-    double exchange_share;
-    int64_t bytes_sent; /* to other ranks, in the last update */
-} progress;
 
 typedef struct report {
     bool quiet, json;         /* nothing on stderr; events on stdout */
@@ -52,11 +35,6 @@ void event_send(report *r);
 /* reports a failure, with errno; only the first is printed */
 void report_failed(report *r, const char *what);
 
-void report_step(report *r, const progress *p); /* a line, or nothing under a bar; and an event */
-/* validation: loss, and scores of outputs for held-out data; "": no outputs were made */
-void report_valid(report *r, const progress *p, const char *scores);
-/* The bar; where there is none, a line if there was none for 30 s. */
-void report_bar(report *r, const progress *p);
 void report_profile(report *r, wf_plan *plan); /* prints the profile by op; and events */
 
 #endif

@@ -1,6 +1,7 @@
 /* tools/data/batch.c - sequences side by side. See batch.h. */
 #include "batch.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,7 @@ static int64_t larger(int64_t a, int64_t b) {
 }
 
 bool batch_shape(batch *b, int64_t B, int64_t S, int64_t T) {
+    assert(B >= 0 && S >= 0 && T >= 0);
     bool room = B <= b->rows && B * S <= b->src_cells && B * T <= b->tgt_cells;
     if (!room &&
         !make_room(b, larger(B, b->rows), larger(B * S, b->src_cells), larger(B * T, b->tgt_cells)))
@@ -50,6 +52,8 @@ static void pad(int32_t *row, int64_t from, int64_t to, int32_t id) {
 
 void batch_row(batch *b, int64_t i, batch_ids ids, int64_t n_src, const int32_t *src,
                int64_t n_answer, const int32_t *answer) {
+    assert(i >= 0 && i < b->B);
+    assert(n_src >= 0 && n_src <= b->S && n_answer >= 0 && n_answer < b->T);
     int32_t *tgt = b->tgt + i * b->T, *labels = b->labels + i * b->T;
     int32_t *row = b->src + i * b->S, *reference = b->answer + i * (b->T - 1);
     b->src_length[i] = (int32_t)n_src;
@@ -67,6 +71,7 @@ void batch_row(batch *b, int64_t i, batch_ids ids, int64_t n_src, const int32_t 
 }
 
 bool batch_feed(const batch *b, wf_plan *p, const wf_model *m) {
+    assert(b->B > 0 && b->T > 0);
     const wf_batch pairs = { b->B, b->S, b->T, b->src, b->src_length, b->tgt, b->labels };
     return wf_model_feed(m, p, &pairs);
 }

@@ -1,6 +1,7 @@
 /* tools/data/batches.c - a corpus in batches. See batches.h. */
 #include "batches.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +127,7 @@ static bool same_length(const batches *b, uint32_t x, uint32_t y) {
 }
 
 void batches_epoch(batches *b, int64_t epoch) {
+    assert(epoch >= 0);
     int64_t pairs = b->corpus->pairs;
     memcpy(b->order, b->sorted, (size_t)pairs * sizeof *b->order);
     for (int64_t i = 0; i < b->n; i++) b->turn[i] = i;
@@ -150,6 +152,8 @@ static bool cut_into_batches(batches *b, char *message) {
 }
 
 bool batches_new(batches *b, const corpus *c, const batches_limits *limits, char *message) {
+    assert(limits->accum >= 1 && limits->sentences >= 0 && limits->tokens >= 0);
+    assert(c->index.data);
     *b = (batches){ .corpus = c, .limits = *limits };
     if (c->pairs > UINT32_MAX) return refused(message, "more than %u pairs", (unsigned)UINT32_MAX);
     size_t pairs = (size_t)c->pairs;
@@ -180,10 +184,12 @@ int64_t batches_end(const batches *b, int64_t update) {
 }
 
 int64_t batches_rows(const batches *b, int64_t i) {
+    assert(i >= 0 && i < b->n);
     return b->first[b->turn[i] + 1] - b->first[b->turn[i]];
 }
 
 int64_t batches_pair(const batches *b, int64_t i, int64_t row) {
+    assert(row >= 0 && row < batches_rows(b, i));
     return b->order[b->first[b->turn[i]] + row];
 }
 

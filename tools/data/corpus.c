@@ -1,6 +1,7 @@
 /* tools/data/corpus.c - aligned sentences as token ids. See corpus.h. */
 #include "corpus.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ static bool out_of_memory(char *message) {
 
 bool corpus_new(corpus *c, const text_encoder encoder[2], const corpus_limits *limits,
                 char *message) {
+    assert(encoder[0].vocab > 0 && encoder[1].vocab > 0);
     *c = (corpus){ .encoder = { encoder[0], encoder[1] }, .limits = *limits };
     size_t in_memory = limits->in_memory ? limits->in_memory : IN_MEMORY;
     store_new(&c->tokens, in_memory);
@@ -120,6 +122,7 @@ bool corpus_read(corpus *c, pair_lines *p, char *message) {
 }
 
 const corpus_pair *corpus_at(const corpus *c, int64_t pair) {
+    assert(pair >= 0 && pair < c->pairs && c->index.data);
     return (const corpus_pair *)(const void *)c->index.data + pair;
 }
 

@@ -1,6 +1,7 @@
 /* tools/data/documents.c - running text in parts. See documents.h. */
 #include "documents.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "core/base/utf8.h"
 
 void documents_start(documents *d, spool *s, size_t from, size_t stop, const char *marker) {
+    assert(from <= stop);
     *d = (documents){ .from = s, .at = from, .stop = stop, .marker = marker };
 }
 

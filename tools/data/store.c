@@ -1,6 +1,7 @@
 /* tools/data/store.c - bytes in memory or in a file without a name. See store.h. */
 #include "store.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -70,6 +71,7 @@ void store_new(store *s, size_t in_memory) {
 }
 
 bool store_append(store *s, const void *bytes, size_t n, char *message) {
+    assert(!s->data);
     size_t wanted = s->capacity ? s->capacity : SMALLEST;
     while (wanted < s->in_memory && wanted - s->used < n) wanted *= 2;
     if (wanted > s->in_memory) wanted = s->in_memory;
@@ -85,6 +87,7 @@ bool store_append(store *s, const void *bytes, size_t n, char *message) {
 }
 
 bool store_seal(store *s, char *message) {
+    assert(!s->data);
     s->data = s->buffer;
     if (s->file < 0) return true;
     if (!spill(s, message)) return false;

@@ -1,6 +1,7 @@
 /* tools/data/stream.c - running text as token ids, and its windows. See stream.h. */
 #include "stream.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,6 +13,7 @@ enum { IN_MEMORY = 64 << 20, BUFFER = 1024 };
 /* ---- ids ------------------------------------------------------------------------------------- */
 
 bool stream_new(token_stream *s, int64_t vocab, int32_t end, size_t in_memory, char *message) {
+    assert(end >= 0 && end < vocab);
     *s = (token_stream){ .end = end, .id_bytes = vocab <= 1 << 16 ? 2 : 4 };
     store_new(&s->ids, in_memory ? in_memory : IN_MEMORY);
     return stream_add(s, &end, 1, 0, message);
@@ -23,6 +25,7 @@ void stream_free(token_stream *s) {
 }
 
 bool stream_add(token_stream *s, const int32_t *ids, int64_t n, int64_t bytes, char *message) {
+    assert(n >= 0 && bytes >= 0);
     uint16_t narrow[BUFFER];
     s->n += n;
     s->bytes += bytes;
@@ -48,6 +51,8 @@ bool stream_seal(token_stream *s, char *message) {
 }
 
 void stream_ids(const token_stream *s, int64_t from, int64_t n, int32_t *ids) {
+    assert(s->ids.data);
+    assert(from >= 0 && n >= 0 && from + n <= s->n);
     const uint16_t *narrow = (const uint16_t *)(const void *)s->ids.data + from;
     const int32_t *wide = (const int32_t *)(const void *)s->ids.data + from;
     for (int64_t i = 0; i < n; i++) ids[i] = s->id_bytes == 2 ? narrow[i] : wide[i];
@@ -67,6 +72,7 @@ static int64_t count_windows(const windows *w) {
 
 bool windows_new(windows *w, const token_stream *of, int64_t T, int64_t rows, int64_t accum,
                  bool whole, uint64_t seed, char *message) {
+    assert(T >= 1 && rows >= 1 && accum >= 1);
     *w = (windows){ .of = of, .T = T, .rows = rows, .accum = accum, .whole = whole, .seed = seed };
     w->n = count_windows(w);
     if (w->n < 1)
@@ -96,6 +102,7 @@ static int64_t draw(const windows *w, int64_t epoch, int64_t i, int64_t n) {
 }
 
 void windows_epoch(windows *w, int64_t epoch) {
+    assert(epoch >= 0);
     if (w->whole) return;
     int64_t left = w->of->n - 1 - w->n * w->T;
     w->first = draw(w, epoch, 0, left + 1);
@@ -129,6 +136,7 @@ static void fill_row(const windows *w, int64_t k, int32_t *tgt, int32_t *labels)
 }
 
 bool windows_fill(const windows *w, int64_t i, batch *out) {
+    assert(i >= 0 && i < w->batches);
     int64_t left = w->n - i * w->rows, B = left < w->rows ? left : w->rows;
     if (!batch_shape(out, B, 0, w->T)) return false;
     for (int64_t row = 0; row < B; row++) {

@@ -14,7 +14,7 @@
 
 #include "tools/cli/output.h"
 #include "tools/cli/uses.h"
-#include "tools/data/usual_search.h"
+#include "tools/generate/usual_search.h"
 
 #define UNFINISHED "weft-export.unfinished"
 

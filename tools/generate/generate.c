@@ -12,7 +12,7 @@
 #include "models/choices.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/uses.h"
-#include "tools/data/usual_search.h"
+#include "tools/generate/usual_search.h"
 
 /* Static, because the rows of the option table hold addresses of these settings. */
 static settings told = {

@@ -1,6 +1,7 @@
 /* tools/metrics/ngrams.c - runs of symbols, counted. See ngrams.h. */
 #include "ngrams.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "core/base/random.h"
@@ -20,6 +21,7 @@ void ngrams_clear(ngrams *t) {
 
 /* The slot where the node is, or could be. */
 static uint32_t *find(const ngrams *t, uint32_t parent, int32_t symbol) {
+    assert(t->slots && parent < t->n);
     uint64_t at = wf_mix64((uint64_t)parent << 32 | (uint32_t)symbol);
     for (;; at++) {
         uint32_t *slot = &t->slot[at & (t->slots - 1)];

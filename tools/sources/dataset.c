@@ -1,6 +1,7 @@
 /* tools/sources/dataset.c - where batches come from, whatever kind of data it is. See dataset.h. */
 #include "dataset.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "models/decode.h"
@@ -49,6 +50,7 @@ void dataset_free(dataset *m) {
 }
 
 int64_t dataset_vocab(const dataset *m, int side) {
+    assert(side == 0 || side == 1);
     return m->vocab[side];
 }
 
@@ -64,6 +66,7 @@ int64_t dataset_updates(const dataset *m) {
 
 /* The first batch of a step; the order of its epoch is arranged. */
 static int64_t first_batch(dataset *m, int64_t step) {
+    assert(step >= 1);
     int64_t updates = dataset_updates(m);
     if (!updates) return (step - 1) * m->accum;
     int64_t epoch = (step - 1) / updates;
@@ -79,5 +82,6 @@ int64_t dataset_parts(dataset *m, int64_t step) {
 }
 
 bool dataset_batch(dataset *m, int64_t step, int64_t part, batch *out) {
+    assert(part >= 0 && part < dataset_parts(m, step));
     return m->kind->fill(m, STREAM_TRAIN, first_batch(m, step) + part, out);
 }

@@ -93,6 +93,7 @@ static bool score_line(evaluator *e, const char *const text[2], int64_t number,
 /* ---- running text ---------------------------------------------------------------------------- */
 
 double bits_per_byte(const evaluation *v) {
+    assert(v->bytes > 0);
     return v->nll / log(2) / v->bytes;
 }
 
@@ -212,6 +213,7 @@ static bool judge(evaluator *e, task_stream stream, int64_t k, metrics *scores, 
     bool decoded = generate(e, results, message), ok = decoded;
     for (int64_t i = 0; i < B && ok; i++) {
         const wf_hypothesis *best = results[i].best;
+        assert(best && best->length >= 0);
         int64_t number = m->kind->sequence(m, stream, k, i, text);
         ok = text[0] ? score_line(e, text, number, best, scores, v, message)
                      : compare_row(e, i, number, best, v, message);

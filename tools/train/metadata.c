@@ -1,6 +1,7 @@
 /* tools/train/metadata.c - what a file of a training says beside its model. See metadata.h. */
 #include "metadata.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,5 +61,6 @@ wf_meta *metadata_new(session *s, settings_meta *kept, int *n) {
     if (!*s->run) identity_of(pairs, *n, s->run);
     pairs[(*n)++] = (wf_meta){ IDENTITY_KEY, s->run };
     add(pairs, n, s->carried.pairs, s->carried.n);
+    assert((size_t)*n < most);
     return pairs;
 }

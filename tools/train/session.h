@@ -6,8 +6,8 @@
 #include "evaluate.h"
 #include "history.h"
 #include "identity.h"
+#include "progress.h"
 #include "settings/settings.h"
-#include "tools/cli/report.h"
 
 /* Sums over the steps since the last line. */
 typedef struct interval {

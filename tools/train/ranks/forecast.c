@@ -1,6 +1,7 @@
 /* tools/train/ranks/forecast.c - ranks that are not there. See forecast.h. */
 #include "forecast.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,7 @@ static void nobody_hears(wf_transport *t, int code, const char *why) {
 }
 
 void forecast_join(session *s) {
+    assert(s->set->run.simulated_ranks >= 2 && !s->transport);
     static wf_transport alone;
     int ranks = (int)s->set->run.simulated_ranks;
     if (s->set->run.network && !network_read(s->set->run.network, &in_use.n))

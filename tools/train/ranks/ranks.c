@@ -1,6 +1,7 @@
 /* tools/train/ranks/ranks.c - a training by several ranks. See ranks.h. */
 #include "ranks.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +54,7 @@ void ranks_failed(session *s, const char *message) {
 /* ---- what they agree on ---------------------------------------------------------------------- */
 
 void *ranks_gather(session *s, const void *mine, size_t bytes) {
+    assert(s->transport && bytes > 0);
     void *all = calloc((size_t)s->transport->size, bytes);
     if (!all) fail(&train_program, "out of memory");
     if (!wf_allgather(s->transport, mine, all, bytes)) ranks_leave(s);

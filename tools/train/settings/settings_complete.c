@@ -1,5 +1,6 @@
 /* tools/train/settings/settings_complete.c - settings that nobody gave, filled in, and contradictions refused.
  * See settings.h. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,7 @@ static void stretch(settings *set) {
 }
 
 void settings_complete_steps(settings *set, int64_t updates) {
+    assert(updates >= 0);
     const program *p = &train_program;
     int64_t recipe = recipe_steps(set, updates, set->run.epochs);
     bool pairs = updates && !settings_running(set);

@@ -2,6 +2,7 @@
  * taken from there by a resume. */
 #include "settings.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,7 @@ static void state_rows(training_state *at, option row[STATE_ROWS]) {
 }
 
 static void add_meta(settings_meta *meta, const char *name, const char *value) {
+    assert(meta->n < SETTINGS_META);
     setting_key(name, meta->keys[meta->n]);
     snprintf(meta->values[meta->n], OPTION_TEXT_SIZE, "%s", value);
     meta->pairs[meta->n] = (wf_meta){ meta->keys[meta->n], meta->values[meta->n] };

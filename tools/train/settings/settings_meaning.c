@@ -1,7 +1,9 @@
 /* tools/train/settings/settings_meaning.c - what the settings mean to the data, the model, the optimizer and
  * the schedule. See settings.h. */
 #include "models/choices.h"
+
 #include "settings.h"
+#include <assert.h>
 
 /* The places of words that are asked for: settings.c. */
 enum { GATED = 1, NO_BIAS = 1 };
@@ -9,6 +11,7 @@ enum { GATED = 1, NO_BIAS = 1 };
 /* ---- data ------------------------------------------------------------------------------------ */
 
 wf_token_kind settings_tokenizer(const settings *set, int side) {
+    assert(side == 0 || side == 1);
     return (wf_token_kind)(side && set->data.tokenizer_tgt ? set->data.tokenizer_tgt - 1
                                                            : set->data.tokenizer);
 }

@@ -1,7 +1,7 @@
-/* tools/data/usual_search.h - how programs search with a model whose file says nothing of it: text as in
+/* tools/generate/usual_search.h - how programs search with a model whose file says nothing of it: text as in
  * "Attention Is All You Need", token ids greedily. */
-#ifndef WEFT_TOOLS_DATA_USUAL_SEARCH_H
-#define WEFT_TOOLS_DATA_USUAL_SEARCH_H
+#ifndef WEFT_TOOLS_GENERATE_USUAL_SEARCH_H
+#define WEFT_TOOLS_GENERATE_USUAL_SEARCH_H
 
 #include "models/decode.h"
 

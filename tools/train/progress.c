@@ -1,0 +1,85 @@
+/* tools/train/progress.c - the lines of a training's progress. See progress.h. */
+#include "progress.h"
+
+#include <math.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "tools/cli/numbers.h"
+
+static void heading(report *r, const progress *p) {
+    if (r->titled) return;
+    r->titled = true;
+    say(r, "%s%*s %10s %10s %8s %10s %9s %9s %8s %8s", p->epoch > 0 ? " epoch " : "", 15,
+        "step        ", "loss/token", "perplexity", "accuracy", "tokens/s", "gradient", "rate",
+        "elapsed", "left");
+}
+
+/* The beginning that lines of training and of validation share. */
+static const char *beginning(const progress *p, char text[80]) {
+    if (p->epoch > 0)
+        snprintf(text, 80, "%6.2f %7lld/%-7lld %10.4g %10.5g %6.1f %%", p->epoch,
+                 (long long)p->step, (long long)p->total, p->loss, exp(p->nll), 100 * p->accuracy);
+    else
+        snprintf(text, 80, "%7lld/%-7lld %10.4g %10.5g %6.1f %%", (long long)p->step,
+                 (long long)p->total, p->loss, exp(p->nll), 100 * p->accuracy);
+    return text;
+}
+
+static void print_step(report *r, const progress *p) {
+    char text[80], speed[OPTION_TEXT_SIZE], elapsed[OPTION_TEXT_SIZE], left[OPTION_TEXT_SIZE];
+    heading(r, p);
+    say(r, "%s %10s %9.3g %9.3g %8s %8s", beginning(p, text),
+        thousands(p->tokens_per_second, speed), p->norm, p->rate, duration(p->elapsed, elapsed),
+        duration(p->remaining, left));
+}
+
+void report_valid(report *r, const progress *p, const char *scores) {
+    char text[80];
+    heading(r, p);
+    say(r, "%s  on unseen ones%s%s", beginning(p, text), *scores ? ": " : "", scores);
+}
+
+void report_step(report *r, const progress *p) {
+    if (!r->bar) print_step(r, p);
+    jsonl *e = event(r, "step");
+    json_int(e, "step", p->step);
+    if (p->epoch > 0) json_real(e, "epoch", p->epoch);
+    json_real(e, "loss", p->loss);
+    json_real(e, "perplexity", exp(p->nll));
+    json_real(e, "accuracy", p->accuracy);
+    json_real(e, "tokens_per_second", p->tokens_per_second);
+    json_real(e, "gradient_norm", p->norm);
+    json_real(e, "rate", p->rate);
+    if (p->exchange_share >= 0) {
+        json_real(e, "exchange_share", p->exchange_share);
+        json_int(e, "bytes_sent", p->bytes_sent);
+    }
+    json_real(e, "seconds", p->elapsed);
+    event_send(r);
+}
+
+static int terminal_width(void) {
+    struct winsize size;
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return known ? size.ws_col : 80;
+}
+
+void report_bar(report *r, const progress *p) {
+    enum { CELLS = 10, SILENCE = 30 };
+    char cells[CELLS + 1], text[200], speed[OPTION_TEXT_SIZE], left[OPTION_TEXT_SIZE];
+    double now = wf_seconds_now();
+    if (!r->bar && !r->quiet && now - r->said_at >= SILENCE) print_step(r, p);
+    if (!r->bar || (r->drawn && now - r->drawn_at < 0.1)) return;
+    int done = (int)(CELLS * p->step / p->total);
+    for (int i = 0; i < CELLS; i++) cells[i] = i < done ? '#' : '.';
+    cells[CELLS] = '\0';
+    snprintf(text, sizeof text, "%lld/%lld [%s] %s left, loss %.3f, %.1f %% right, %s tokens/s",
+             (long long)p->step, (long long)p->total, cells, duration(p->remaining, left), p->loss,
+             100 * p->accuracy, thousands(p->tokens_per_second, speed));
+    fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, text);
+    fflush(stderr);
+    r->drawn = true;
+    r->drawn_at = now;
+}
