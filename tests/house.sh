@@ -52,7 +52,7 @@ only 'open_memstream|"/dev/null"' 'a memory stream or a device that may not be t
 only 'O_CREAT|fopen\([^)]*"[wa]|rename\(|mkstemp' 'a file is made elsewhere than in output.c' \
     output report store bench_measure
 only '(fprintf|fputs|fputc|fwrite|puts)\(.*stderr|perror|vfprintf' 'stderr is written to elsewhere' \
-    terminal options report generate_output convert
+    terminal options report progress generate_output convert
 only '\<open\([^)]*O_RDONLY|inflate' 'text is opened elsewhere than in text_input.c' text_input output
 for main in $(grep -l '^int main' $programs); do
     sed -n '/^int main/,/^}/p' "$main" | grep -m 1 '(.*);$' | grep -q terminal_open ||

@@ -20,10 +20,12 @@
 #include "ops/ops.h"
 #include "terminal.h"
 
-static void (*failure_told)(int code, const char *sentence);
+static void (*failure_told)(void *user, int code, const char *sentence);
+static void *failure_user;
 
-void tell_failures(void (*told)(int code, const char *sentence)) {
+void tell_failures(void (*told)(void *user, int code, const char *sentence), void *user) {
     failure_told = told;
+    failure_user = user;
 }
 
 static void complain(const program *p, const char *format, va_list arguments) {
@@ -38,7 +40,7 @@ static bool tell(int code, const char *format, va_list arguments) {
     char sentence[256];
     if (!failure_told) return false;
     vsnprintf(sentence, sizeof sentence, format, arguments);
-    failure_told(code, sentence);
+    failure_told(failure_user, code, sentence);
     return true;
 }
 
@@ -191,7 +193,7 @@ const char *option_text(const option *o, char buffer[OPTION_TEXT_SIZE]) {
 
 /* ---- defaults by case ---------------------------------------------------------------------- */
 
-static bool among(const char *words, const char *word) {
+bool option_among(const char *words, const char *word) {
     size_t n = strlen(word);
     for (;; words += word_length(words) + 1) {
         if (word_length(words) == n && strncmp(words, word, n) == 0) return true;
@@ -201,7 +203,7 @@ static bool among(const char *words, const char *word) {
 
 const char *option_default(const option *o, const char *word) {
     for (int i = 0; i < MOST_CASES && o->otherwise[i].cases; i++)
-        if (among(o->otherwise[i].cases, word)) return o->otherwise[i].value;
+        if (option_among(o->otherwise[i].cases, word)) return o->otherwise[i].value;
     return NULL;
 }
 

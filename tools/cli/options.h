@@ -104,6 +104,8 @@ option *option_find(const program *p, const char *name);
 option *option_named(const program *p, const char *name, size_t length);
 bool option_seen(const program *p, const char *name);
 
+/* Is the word one of "add|date"? */
+bool option_among(const char *words, const char *word);
 /* The default in the case of that word; NULL: the variable's. */
 const char *option_default(const option *o, const char *word);
 /* Give all rows that were not on the command line their default for this case. */
@@ -126,7 +128,7 @@ _Noreturn void fail(const program *p, const char *format, ...)
 void warn(const program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* For one of several processes that fail together: `told` receives the sentence of usage_error and
  * fail, which then do not print it, before the exit. */
-void tell_failures(void (*told)(int code, const char *sentence));
+void tell_failures(void (*told)(void *user, int code, const char *sentence), void *user);
 
 #define DEFAULT_THREADS "processors, at most 8"
 /* The default of --threads, for so many processes on this machine. */

@@ -153,9 +153,9 @@ static bool cut_into_batches(batches *b, char *message) {
 
 bool batches_new(batches *b, const corpus *c, const batches_limits *limits, char *message) {
     assert(limits->accum >= 1 && limits->sentences >= 0 && limits->tokens >= 0);
-    assert(c->index.data);
     *b = (batches){ .corpus = c, .limits = *limits };
     if (c->pairs > UINT32_MAX) return refused(message, "more than %u pairs", (unsigned)UINT32_MAX);
+    assert(c->index.data);
     size_t pairs = (size_t)c->pairs;
     b->sorted = calloc(pairs, sizeof *b->sorted);
     b->order = calloc(pairs, sizeof *b->order);

@@ -16,12 +16,12 @@ static int count_words(const char *words) {
 }
 
 const source_kind *source_of_word(int word) {
-#define ROW(name, words) { &source_##name, words },
+#define KIND(name, words) { &source_##name, words },
     static const struct {
         const source_kind *kind;
         const char *words;
-    } rows[] = { SOURCES(ROW) };
-#undef ROW
+    } rows[] = { SOURCES(KIND) };
+#undef KIND
     for (size_t i = 0; word >= 0 && i < sizeof rows / sizeof *rows; i++) {
         int n = count_words(rows[i].words);
         if (word < n) return rows[i].kind;
@@ -37,7 +37,7 @@ bool dataset_open(dataset *m, const source_kind *kind, const source_options *o, 
     *m = (dataset){ .kind = kind, .accum = 1, .epoch = -1 };
     m->longer = wf_decode_defaults().max_len_b;
     if (!kind->open(m, o, f, message)) return false;
-    for (int side = 0; kind->text && side < 2; side++)
+    for (int side = 0; dataset_is_text(m) && side < 2; side++)
         m->vocab[side] = wf_tokenizer_size(m->tokenizer[side]);
     return true;
 }
@@ -52,6 +52,10 @@ void dataset_free(dataset *m) {
 int64_t dataset_vocab(const dataset *m, int side) {
     assert(side == 0 || side == 1);
     return m->vocab[side];
+}
+
+bool dataset_is_text(const dataset *m) {
+    return m->tokenizer[SIDE_TGT];
 }
 
 bool dataset_holds(const dataset *m) {

@@ -42,7 +42,8 @@ typedef struct dataset {
     batch_ids ids;
     /* text */
     wf_tokenizer *tokenizer[2]; /* of source and target: one object if the vocabulary is shared */
-    uint64_t hash; /* of the training text's tokens and their number, to know it again */
+    uint64_t
+        hash; /* of the training text's tokens and their number, to know it again; 0: not text */
     /* sequences that are made up */
     task numbers;
     int64_t rows, held; /* in a batch of the training; held out */
@@ -53,6 +54,7 @@ typedef struct dataset {
     batches order;
     holdout valid, test; /* without pairs: there is none */
     bool same;           /* the held-out pairs are those of the training */
+    const char *unheld;  /* why nothing is held out, though it was asked for; NULL: something is */
     /* running text */
     token_stream stream[2];
     windows windows[2];
@@ -112,6 +114,8 @@ bool dataset_open(dataset *m, const source_kind *kind, const source_options *o, 
                   char *message);
 void dataset_free(dataset *m);        /* also of one that failed */
 bool dataset_holds(const dataset *m); /* is anything held out? */
+/* Does it have tokenizers? Else its sequences are ids that mean nothing outside their task. */
+bool dataset_is_text(const dataset *m);
 
 int64_t dataset_vocab(const dataset *m, int side);
 /* Updates in an epoch; 0: it never ends. */

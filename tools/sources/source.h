@@ -7,6 +7,7 @@
 
 #include "core/file.h"
 #include "tasks.h"
+#include "tools/cli/report.h"
 #include "tools/data/batch.h"
 
 struct dataset;
@@ -17,11 +18,13 @@ typedef struct source_kind {
     bool text;
     /* Rows are targets alone that go on from each other: for decoder-only models. */
     bool running;
-    /* f: a model's file whose vocabulary is taken, or NULL. False with message[256]. */
+    /* Opens the data. f: a model's file whose vocabulary is taken, or NULL. False with message[256]. */
     bool (*open)(struct dataset *m, const struct source_options *o, const wf_file *f,
                  char *message);
     /* Frees what open has made, of a dataset that failed too; may be NULL. */
     void (*close)(struct dataset *m);
+    /* Prints the sizes of the data, the vocabularies, and what is missing; NULL: nothing to print. */
+    void (*announce)(const struct dataset *m, report *r);
     /* Batches in an epoch of the training stream, 0: it never ends; or in a stream that is held out. */
     int64_t (*batches)(const struct dataset *m, task_stream stream);
     /* Puts the training's batches into the order of an epoch, 0 or more; NULL: there is but one. */

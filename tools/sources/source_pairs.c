@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "core/base/random.h"
+#include "models/choices.h"
 #include "spm_file.h"
 #include "text_tasks.h"
+#include "tools/cli/numbers.h"
 #include "tools/data/language.h"
 #include "tools/data/refused.h"
 
@@ -297,6 +299,8 @@ static bool open_pairs(dataset *m, const source_options *o, const wf_file *f, ch
     if (ok) m->hash = hash_of(&m->train);
     ok = ok && hold_back(m, &from, message);
     m->same = ok && m->valid.corpus.pairs && hash_of(&m->valid.corpus) == m->hash;
+    if (ok && own.text_task < 0 && !dataset_holds(m))
+        m->unheld = "--valid FILE gives pairs to validate with";
     m->accum = own.batches.accum;
     m->tokens = m->train.total[1] + m->train.pairs;
     close_origin(&from);
@@ -348,10 +352,46 @@ static int64_t find_sequence(const dataset *m, task_stream stream, int64_t k, in
     return h->corpus.total[0] ? pair : -1;
 }
 
+/* ---- what is printed ------------------------------------------------------------------------- */
+
+static void announce_corpus(report *r, const char *name, const corpus *c) {
+    char numbers[3][OPTION_TEXT_SIZE], skipped[128];
+    if (!c->pairs) return;
+    say(r, "%-8s %s pairs, %s source and %s target tokens%s%s", name,
+        thousands((double)c->pairs, numbers[0]), thousands((double)c->total[0], numbers[1]),
+        thousands((double)c->total[1], numbers[2]), c->too_long ? "; " : "",
+        corpus_skipped(c, skipped));
+}
+
+static void announce_tokens(const dataset *m, report *r) {
+    wf_token_kind kind[2];
+    const long long vocab[] = { dataset_vocab(m, 0), dataset_vocab(m, 1) };
+    for (int i = 0; i < 2; i++) kind[i] = wf_tokenizer_kind(m->tokenizer[i]);
+    const char *name = wf_token_kind_name(kind[0]);
+    if (m->tokenizer[0] == m->tokenizer[1])
+        say(r, "tokens   %s, %lld ids for both sides", name, vocab[0]);
+    else if (kind[0] != kind[1])
+        say(r, "tokens   %s, %lld ids of the source; %s, %lld of the target", name, vocab[0],
+            wf_token_kind_name(kind[1]), vocab[1]);
+    else
+        say(r, "tokens   %s, %lld ids of the source, %lld of the target", name, vocab[0], vocab[1]);
+}
+
+static void announce_pairs(const dataset *m, report *r) {
+    announce_corpus(r, "training", &m->train);
+    announce_corpus(r, "held out", &m->valid.corpus);
+    if (m->unheld) say(r, "held out nothing: %s", m->unheld);
+    if (m->same)
+        say(r,
+            "         these are the pairs that are learned: scores on them say nothing of others");
+    announce_tokens(m, r);
+}
+
 const source_kind source_pairs = {
     .text = true,
     .open = open_pairs,
     .close = close_pairs,
+    .announce = announce_pairs,
     .batches = count_batches,
     .arrange = arrange,
     .fill = fill,

@@ -7,6 +7,8 @@
 
 #include "core/base/random.h"
 #include "dataset.h"
+#include "models/choices.h"
+#include "tools/cli/numbers.h"
 #include "tools/data/documents.h"
 #include "tools/data/language.h"
 #include "tools/data/refused.h"
@@ -69,10 +71,10 @@ static wf_tokenizer *learn(origin *from, char *message) {
     documents_start(&d, &from->text, 0, from->stop, o->marker);
     wf_tokenizer *t = wf_tokenizer_learn(&o->tokens, next_part, &d, why);
     documents_close(&d);
-    bool option = strncmp(why, "vocab_size", 10) == 0;
+    bool too_few = strncmp(why, "vocab_size", 10) == 0;
     if (!t)
         snprintf(message, WF_MESSAGE, "%.80s: %.150s%s", o->text, why,
-                 option ? ": raise --vocab-size" : "");
+                 too_few ? ": raise --vocab-size" : "");
     return t;
 }
 
@@ -164,6 +166,9 @@ static bool open_running(dataset *m, const source_options *o, const wf_file *f, 
     ok = ok && open_tokenizer(m, &from, f, message) && open_streams(m, &from, message) &&
          open_windows(m, &own, message);
     if (ok) m->hash = hash_of(&m->stream[LEARNED]);
+    if (ok && own.eval_bytes && !m->stream[HELD].bytes)
+        m->unheld = "a text is parted between lines, and the last is too long; --text-eval gives "
+                    "another text";
     m->accum = own.accum;
     m->tokens = m->stream[LEARNED].n;
     spool_close(&from.text), spool_close(&from.eval);
@@ -217,11 +222,38 @@ static int64_t find_sequence(const dataset *m, task_stream stream, int64_t k, in
     return -1;
 }
 
+/* ---- what is printed ------------------------------------------------------------------------- */
+
+static void announce_stream(report *r, const dataset *m, int side) {
+    const token_stream *t = &m->stream[side];
+    char numbers[4][OPTION_TEXT_SIZE];
+    if (!t->bytes) return;
+    say(r, "%-8s %s in %s documents, %s tokens of %.3g bytes",
+        side == HELD ? "held out" : "training", bytes_text((double)t->bytes, numbers[0]),
+        thousands((double)t->documents, numbers[1]), thousands((double)t->n, numbers[2]),
+        (double)t->bytes / (double)t->n);
+    if (m->zeros[side])
+        say(r, "         %s bytes of it are zero: is it a text?",
+            thousands((double)m->zeros[side], numbers[3]));
+    if (m->unknown[side])
+        say(r, "         %s characters of it are unknown, and count for no more than a bit or two",
+            thousands((double)m->unknown[side], numbers[3]));
+}
+
+static void announce_running(const dataset *m, report *r) {
+    for (int side = LEARNED; side <= HELD; side++) announce_stream(r, m, side);
+    if (m->unheld) warn(r->program, "nothing is held out: %s", m->unheld);
+    say(r, "tokens   %s, %lld ids; windows of %lld",
+        wf_token_kind_name(wf_tokenizer_kind(m->tokenizer[0])), (long long)dataset_vocab(m, 0),
+        (long long)m->windows[LEARNED].T);
+}
+
 const source_kind source_running = {
     .text = true,
     .running = true,
     .open = open_running,
     .close = close_running,
+    .announce = announce_running,
     .batches = count_batches,
     .arrange = arrange,
     .fill = fill,

@@ -2,7 +2,6 @@
  * announce.h. */
 #include "announce.h"
 
-#include "models/choices.h"
 #include "tools/cli/numbers.h"
 #include "tools/data/language.h"
 
@@ -16,72 +15,22 @@ static const char *batch_text(const settings *set, char buffer[80]) {
     return buffer;
 }
 
-static void announce_corpus(report *r, const char *name, const corpus *c) {
-    char numbers[3][OPTION_TEXT_SIZE], skipped[128];
-    if (!c->pairs) return;
-    say(r, "%-8s %s pairs, %s source and %s target tokens%s%s", name,
-        thousands((double)c->pairs, numbers[0]), thousands((double)c->total[0], numbers[1]),
-        thousands((double)c->total[1], numbers[2]), c->too_long ? "; " : "",
-        corpus_skipped(c, skipped));
-}
-
-static void announce_stream(report *r, const dataset *m, int side) {
-    const token_stream *t = &m->stream[side];
-    char numbers[4][OPTION_TEXT_SIZE];
-    if (!t->bytes) return;
-    say(r, "%-8s %s in %s documents, %s tokens of %.3g bytes",
-        side == HELD ? "held out" : "training", bytes_text((double)t->bytes, numbers[0]),
-        thousands((double)t->documents, numbers[1]), thousands((double)t->n, numbers[2]),
-        (double)t->bytes / (double)t->n);
-    if (m->zeros[side])
-        say(r, "         %s bytes of it are zero: is it a text?",
-            thousands((double)m->zeros[side], numbers[3]));
-    if (m->unknown[side])
-        say(r, "         %s characters of it are unknown, and count for no more than a bit or two",
-            thousands((double)m->unknown[side], numbers[3]));
-}
-
 static void announce_dataset(session *s) {
     const dataset *m = &s->dataset;
     report *r = &s->report;
-    char word[OPTION_TEXT_SIZE], tokens[OPTION_TEXT_SIZE];
+    char word[OPTION_TEXT_SIZE];
     option_text(option_find(&train_program, "task"), word);
     if (!s->set->run.model && !s->set->run.dry_run)
         say(r, "output   the model will not be kept: -o FILE would save it");
-    if (!m->kind->text) {
-        say(r, "task     %s, %lld to %lld tokens, seed %lld", word, (long long)s->set->data.min_len,
-            (long long)s->set->data.max_len, (long long)s->set->recipe.seed);
-        return;
-    }
-    announce_corpus(r, "training", &m->train);
-    announce_corpus(r, "held out", &m->valid.corpus);
-    if (settings_from_files(s->set) && !dataset_holds(m))
-        say(r, "held out nothing: --valid FILE gives pairs to validate with");
-    if (m->same)
-        say(r,
-            "         these are the pairs that are learned: scores on them say nothing of others");
-    for (int side = LEARNED; side <= HELD; side++) announce_stream(r, m, side);
-    if (m->kind->running && settings_validates(s->set) && !dataset_holds(m) && s->leads)
-        warn(&train_program, "nothing is held out: a text is parted between lines, and the last is "
-                             "too long; --text-eval gives another text");
-    bool shared = m->tokenizer[0] == m->tokenizer[1];
-    option_text(option_find(&train_program, "tokenizer"), tokens);
-    if (m->kind->running)
-        say(r, "tokens   %s, %lld ids; windows of %lld", tokens, (long long)dataset_vocab(m, 0),
-            (long long)m->windows[LEARNED].T);
-    else if (shared)
-        say(r, "tokens   %s, %lld ids for both sides", tokens, (long long)dataset_vocab(m, 0));
-    else if (s->set->data.tokenizer_tgt)
-        say(r, "tokens   %s, %lld ids of the source; %s, %lld of the target", tokens,
-            (long long)dataset_vocab(m, 0), wf_token_kind_name(settings_tokenizer(s->set, 1)),
-            (long long)dataset_vocab(m, 1));
-    else
-        say(r, "tokens   %s, %lld ids of the source, %lld of the target", tokens,
-            (long long)dataset_vocab(m, 0), (long long)dataset_vocab(m, 1));
+    if (m->kind->announce && s->leads) m->kind->announce(m, r);
     if (*s->set->data.chosen)
         say(r, "chosen   by the size of the data: %s; options override it", s->set->data.chosen);
-    say(r, "task     %s, seed %lld, %lld steps in an epoch", word, (long long)s->set->recipe.seed,
-        (long long)dataset_updates(m));
+    if (dataset_updates(m))
+        say(r, "task     %s, seed %lld, %lld steps in an epoch", word,
+            (long long)s->set->recipe.seed, (long long)dataset_updates(m));
+    else
+        say(r, "task     %s, %lld to %lld tokens, seed %lld", word, (long long)s->set->data.min_len,
+            (long long)s->set->data.max_len, (long long)s->set->recipe.seed);
 }
 
 static void announce_stretch(session *s) {
@@ -95,7 +44,7 @@ static void announce_stretch(session *s) {
 static void announce_idle(session *s) {
     long long accum = s->set->data.accum;
     long long ranks = s->transport->size;
-    if (s->dataset.kind->text)
+    if (dataset_is_text(&s->dataset))
         say(&s->report,
             "         ranks without a batch: %lld; batches in an update: %lld, as --accum says: "
             "give "

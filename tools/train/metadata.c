@@ -52,7 +52,7 @@ wf_meta *metadata_new(session *s, settings_meta *kept, int *n) {
     static const char *const prefixes[] = { "src_tokenizer", "tgt_tokenizer" };
     bool shared = m->tokenizer[0] == m->tokenizer[1];
     int sides = shared ? 1 : 2;
-    for (int side = 0; m->kind->text && side < sides; side++) {
+    for (int side = 0; dataset_is_text(m) && side < sides; side++) {
         const char *prefix = shared ? "tokenizer" : prefixes[side];
         if (wf_tokenizer_to_meta(m->tokenizer[side], prefix, pairs, n, NULL)) continue;
         free(pairs);

@@ -31,7 +31,7 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     json_real(e, "loss", v.nll / v.tokens);
     json_real(e, "accuracy", v.correct / v.tokens);
     if (v.bytes > 0) json_real(e, "bits_per_byte", bits_per_byte(&v));
-    if (s->dataset.kind->text && v.counts.judged) {
+    if (dataset_is_text(&s->dataset) && v.counts.judged) {
         json_real(e, "bleu", bleu_score(&v.counts.text.bleu[BLEU_NONE]).score);
         json_real(e, "bleu_13a", bleu_score(&v.counts.text.bleu[BLEU_13A]).score);
         json_real(e, "chrf", chrf_score(&v.counts.text.chrf));
@@ -82,7 +82,7 @@ static void scores_text(const session *s, const evaluation *v, char text[120]) {
     }
     int n = snprintf(text, 120, "exact match %lld/%lld", (long long)v->counts.exact,
                      (long long)v->counts.judged);
-    if (!s->dataset.kind->text) return;
+    if (!dataset_is_text(&s->dataset)) return;
     n += snprintf(text + n, 120 - (size_t)n, ", ");
     error_text(s, v, text + n, 120 - (size_t)n);
 }
@@ -154,7 +154,7 @@ static void say_sequences(session *s, const evaluation *v) {
         (long long)v->counts.sequences, v->nll / v->tokens, exp(v->nll / v->tokens),
         100 * v->correct / v->tokens);
     char text[METRIC_TEXT];
-    if (s->dataset.kind->text && v->counts.judged && !are_sentences(s)) {
+    if (dataset_is_text(&s->dataset) && v->counts.judged && !are_sentences(s)) {
         error_text(s, v, text, sizeof text);
         say(&s->report, "%s", text);
     }

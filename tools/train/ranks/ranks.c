@@ -12,12 +12,11 @@
 
 /* ---- one of several -------------------------------------------------------------------------- */
 
-/* Whom failures are told; a program is one rank. */
-static wf_transport *others;
-
-static void on_failure(int code, const char *sentence) {
-    if (others->code) exit(others->code); /* this one follows from another, which is told */
-    wf_transport_fail(others, code, sentence);
+/* A failure of this rank ends the others. One that follows from another rank's is not told. */
+static void on_failure(void *transport, int code, const char *sentence) {
+    wf_transport *t = transport;
+    if (t->code) exit(t->code);
+    wf_transport_fail(t, code, sentence);
 }
 
 void ranks_take(session *s, wf_transport *t) {
@@ -27,8 +26,7 @@ void ranks_take(session *s, wf_transport *t) {
 void ranks_join(session *s, wf_transport *t) {
     s->leads = wf_transport_rank(t) == 0;
     if (wf_transport_size(t) == 1) return;
-    others = t;
-    tell_failures(on_failure);
+    tell_failures(on_failure, t);
     ranks_take(s, t);
 }
 

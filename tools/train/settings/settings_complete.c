@@ -136,16 +136,6 @@ static void check_files(settings *set) {
     if (settings_running(set) && !set->data.text) usage_error(p, "say which text: --text FILE");
     if (settings_from_files(set) && !given)
         usage_error(p, "say which text: --train FILE.tsv, or --train-src and --train-tgt");
-    static const char *const files[] = { "train", "train-src", "train-tgt",
-                                         "valid", "valid-src", "valid-tgt" };
-    for (int i = 0; i < 6; i++)
-        option_no_effect(p, files[i], !settings_from_files(set),
-                         settings_running(set) ? "running text is in --text"
-                                               : "the task makes its own pairs");
-    static const char *const running[] = { "text", "text-eval", "text-eval-size",
-                                           "document-marker" };
-    for (int i = 0; i < 4; i++)
-        option_no_effect(p, running[i], !settings_running(set), "it is for --task lm");
     option_no_effect(p, "text-eval-size", set->data.text_eval, "--text-eval is what is held back");
 }
 

@@ -60,7 +60,7 @@ void settings_to_meta(const settings *set, const training_state *at, const datas
     for (int i = 0; i < STATE_ROWS; i++)
         if (row[i].kind != OPTION_REAL || isfinite(now.best))
             add_meta(meta, row[i].name, option_text(&row[i], text));
-    if (m->kind->text) {
+    if (m->hash) {
         data_mark(m, text);
         add_meta(meta, "data", text);
     }
@@ -87,7 +87,7 @@ training_state settings_state(const settings *set, const wf_file *f) {
 void settings_check_data(const settings *set, const wf_file *f, const dataset *m) {
     char mark[OPTION_TEXT_SIZE];
     const char *stored = setting_in_file(f, "data");
-    if (!m->kind->text) return;
+    if (!m->hash) return;
     data_mark(m, mark);
     if (stored && strcmp(stored, mark) == 0) return;
     fail(&train_program,

@@ -1,5 +1,8 @@
 /* tools/train/settings/settings_refuse.c - options that contradict each other, or that would have no effect.
  * See settings.h. */
+#include <stdio.h>
+#include <string.h>
+
 #include "models/choices.h"
 #include "settings.h"
 
@@ -54,9 +57,47 @@ void settings_refuse_unlike(const settings *set) {
         usage_error(p, "--like %s: %s", name, likes[set->model.like].text);
 }
 
+/* Options that some tasks do not read. `readers` are the tasks that do, or `idle` those that do not. */
+static const struct {
+    const char *options, *readers, *idle, *because;
+} by_task[] = {
+    { .options = "text|text-eval|text-eval-size|document-marker",
+      .readers = "lm",
+      .because = "it is for --task lm" },
+    { .options = "train|train-src|train-tgt|valid|valid-src|valid-tgt",
+      .idle = "lm",
+      .because = "running text is in --text" },
+    { .options = "train|train-src|train-tgt|valid|valid-src|valid-tgt",
+      .readers = "text",
+      .because = "the task makes its own pairs" },
+    { .options =
+          "tokenizer|tokenizer-tgt|spm-src|spm-tgt|vocab-size|min-freq|share-vocab|max-tokens|"
+          "epochs|accum",
+      .readers = "add|date|text|lm",
+      .because = "it is for text" },
+    { .options = "min-len", .idle = "add|date|text|lm", .because = "text has lines of any length" },
+    { .options = "valid-size", .idle = "lm", .because = "all that is held back is used" },
+    { .options = "share-vocab|tokenizer-tgt", .idle = "lm", .because = "there is one text" },
+};
+
+static void refuse_by_task(void) {
+    char word[OPTION_TEXT_SIZE], name[OPTION_TEXT_SIZE];
+    option_text(option_find(&train_program, "task"), word);
+    for (size_t i = 0; i < sizeof by_task / sizeof *by_task; i++) {
+        const char *readers = by_task[i].readers, *at = by_task[i].options;
+        bool idle = readers ? !option_among(readers, word) : option_among(by_task[i].idle, word);
+        for (size_t n; idle && *at; at += n + (at[n] == '|')) {
+            n = strcspn(at, "|");
+            snprintf(name, sizeof name, "%.*s", (int)n, at);
+            option_no_effect(&train_program, name, true, by_task[i].because);
+        }
+    }
+}
+
 void settings_refuse_idle(const settings *set) {
     const program *p = &train_program;
     bool reports = !set->run.quiet || set->run.log || set->run.json;
+    refuse_by_task();
     refuse_idle_numbers(set);
     option_no_effect(p, "lr-steps", !settings_has_horizon(set),
                      "only linear and cosine schedules end");
@@ -73,25 +114,15 @@ void settings_refuse_idle(const settings *set) {
     option_no_effect(p, "log-every", !reports, "--quiet without --log or --json reports nothing");
     option_no_effect(p, "profile", set->run.quiet && !set->run.log && !set->run.json,
                      "--quiet says nothing");
+    bool spm = set->data.tokenizer == WF_SENTENCEPIECE;
     static const char *const files[] = { "spm-src", "spm-tgt" };
     static const char *const learned[] = { "vocab-size", "min-freq", "share-vocab" };
-    bool spm = set->data.tokenizer == WF_SENTENCEPIECE;
-    for (int i = 0; i < 2; i++) {
-        option_no_effect(p, files[i], !settings_text(set), "it is for text");
+    for (int i = 0; i < 2; i++)
         option_no_effect(p, files[i], !spm, "it is for --tokenizer sentencepiece");
-    }
     for (int i = 0; i < 3; i++) option_no_effect(p, learned[i], spm, "the .spm file says it");
-    static const char *const of_text[] = { "tokenizer",   "tokenizer-tgt", "vocab-size", "min-freq",
-                                           "share-vocab", "max-tokens",    "epochs",     "accum" };
-    for (size_t i = 0; i < sizeof of_text / sizeof *of_text; i++)
-        option_no_effect(p, of_text[i], !settings_text(set), "it is for text");
-    option_no_effect(p, "min-len", settings_text(set), "text has lines of any length");
     option_no_effect(p, "valid-size",
                      settings_from_files(set) && (set->data.valid || set->data.valid_src),
                      "all pairs of --valid are used");
-    option_no_effect(p, "valid-size", settings_running(set), "all that is held back is used");
-    option_no_effect(p, "share-vocab", settings_running(set), "there is one text");
-    option_no_effect(p, "tokenizer-tgt", settings_running(set), "there is one text");
     option_no_effect(p, "ranks", !set->run.dry_run, "it is for --dry-run: --processes trains");
     option_no_effect(p, "ranks", set->run.processes > 1, "--processes says how many");
     option_no_effect(p, "network", !set->run.simulated_ranks, "it is for a --dry-run of --ranks");
