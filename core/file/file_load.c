@@ -16,6 +16,7 @@
 #include "core/base/int8_row.h"
 #include "core/base/memory.h"
 #include "core/record/record.h"
+#include "loader.h"
 #include "reader.h"
 
 /* Read an element of each stored type, at any alignment. */
@@ -198,11 +199,21 @@ static bool check_finite(const wf_entry *e, const wf_entry *scale, const struct 
 
 /* ---- does it fit? ---------------------------------------------------------------------------- */
 
+bool wf_file_shape_fits(const wf_entry *e, const wf_tensor *t, int k, char *message) {
+    char have[192], want[192];
+    int64_t shape[WF_MAX_DIMS];
+    memcpy(shape, t->shape, sizeof shape);
+    if (k > 1) shape[0] = t->ndim && shape[0] % k == 0 ? shape[0] / k : -1;
+    return (e->ndim == t->ndim &&
+            memcmp(e->shape, shape, (size_t)e->ndim * sizeof *e->shape) == 0) ||
+           wf_file_fail(message, "'%.90s' is %.60s in the file, not %.60s as in the model", e->name,
+                        wf_shape_text(NULL, e->ndim, e->shape, have, sizeof have),
+                        wf_shape_text(NULL, t->ndim, shape, want, sizeof want));
+}
+
 /* Checks an entry as one of k equal parts of a leaf's rows. */
 static bool part_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor *t, int k,
                       char *message) {
-    char have[192], want[192];
-    int64_t shape[WF_MAX_DIMS];
     if (!e || !e->name || !e->dtype || !t)
         return wf_file_fail(message, "wf_file_load: no entry, or no leaf");
     if (!e->data && e->bytes > 0)
@@ -212,12 +223,7 @@ static bool part_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor 
     if (!from)
         return wf_file_fail(message, "tensor '%.80s': %.20s in the file cannot become %s", e->name,
                             e->dtype, wf_dtype_name(t->dtype));
-    memcpy(shape, t->shape, sizeof shape);
-    if (k > 1) shape[0] = t->ndim && shape[0] % k == 0 ? shape[0] / k : -1;
-    if (e->ndim != t->ndim || memcmp(e->shape, shape, (size_t)e->ndim * sizeof *e->shape))
-        return wf_file_fail(message, "'%.90s' is %.60s in the file, not %.60s as in the model",
-                            e->name, wf_shape_text(NULL, e->ndim, e->shape, have, sizeof have),
-                            wf_shape_text(NULL, t->ndim, shape, want, sizeof want));
+    if (!wf_file_shape_fits(e, t, k, message)) return false;
     size_t n = wf_bytes(t) / wf_dtype_size(t->dtype) / (size_t)k;
     if (e->bytes != n * from->size)
         return wf_file_fail(message, "tensor '%.80s': %zu bytes, %zu expected", e->name, e->bytes,

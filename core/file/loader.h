@@ -37,6 +37,8 @@ const wf_entry *wf_loader_find(wf_loader *l, const char *name);
  * differ; the message ends with the reason why they should not. */
 bool wf_loader_find_tied(wf_loader *l, const char *const *names, int n, const char *reason,
                          const wf_entry **found);
+/* False with message unless the entry has the shape of one of k equal parts of the leaf's rows. */
+bool wf_file_shape_fits(const wf_entry *e, const wf_tensor *leaf, int k, char *message);
 void wf_loader_add(wf_loader *l, wf_tensor *leaf, const wf_entry *e);
 
 /* The next tensor after `last` (NULL: the first) that was not marked and holds no scales. NULL:

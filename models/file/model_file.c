@@ -114,9 +114,9 @@ static int find_parts(wf_loader *l, const wf_tensor *leaf, const wf_entry *part[
     return found == PARTS ? PARTS : 0;
 }
 
-/* Find a leaf's tensors: under its name, under the names of a tied table, or part by part. Returns
- * how many were added; -1 with message. */
-static int find_leaf(wf_loader *l, const wf_model *m, wf_tensor *leaf) {
+/* Find a leaf's tensors: under its name, under the names of a tied table, or part by part. A
+ * program's own parameter need not be there. */
+static bool find_leaf(wf_loader *l, const wf_model *m, wf_tensor *leaf) {
     static const char reason[] = " in the file: the model ties them";
     const wf_entry *part[PARTS] = { NULL };
     const char *const name = leaf->name, *const *names = &name;
@@ -125,23 +125,27 @@ static int find_leaf(wf_loader *l, const wf_model *m, wf_tensor *leaf) {
         names = m->tied;
         n = m->n_tied;
     }
-    if (!wf_loader_find_tied(l, names, n, reason, part)) return -1;
+    if (!wf_loader_find_tied(l, names, n, reason, part)) return false;
     int parts = part[0] ? 1 : find_parts(l, leaf, part);
-    for (int i = 0; i < parts; i++) wf_loader_add(l, leaf, part[i]);
-    return parts;
+    bool ok = parts || wf_is_added(m, leaf) ||
+              fail(l->message, "'%.200s' is in the model but not in the file", name);
+    for (int i = 0; ok && i < parts; i++) {
+        ok = wf_file_shape_fits(part[i], leaf, parts, l->message);
+        wf_loader_add(l, leaf, part[i]);
+    }
+    return ok;
 }
 
-/* Find the tensors of all parameters; *lacking is the first without any. A program's own parameter
- * need not be there. */
-static bool find_all(wf_loader *l, const wf_model *m, const wf_tensor **lacking) {
-    *lacking = NULL;
+/* Find the tensors of all parameters. False with the first message, but each was looked for. */
+static bool find_all(wf_loader *l, const wf_model *m) {
+    bool ok = true;
     for (int id = 0; id < wf_node_count(m->graph); id++) {
         wf_tensor *t = wf_node(m->graph, id);
-        int parts = t->kind == WF_PARAM ? find_leaf(l, m, t) : 1;
-        if (parts < 0) return false;
-        if (parts == 0 && !wf_is_added(m, t) && !*lacking) *lacking = t;
+        if (t->kind != WF_PARAM || find_leaf(l, m, t)) continue;
+        ok = false;
+        l->message = NULL;
     }
-    return true;
+    return ok;
 }
 
 /* True if the file lists this name among parameters that are not the model's own. */
@@ -182,23 +186,24 @@ bool wf_model_load_prefixed(wf_model *m, const wf_file *f, const char *prefix, c
     if (!m || !wf_ok(m->graph))
         return fail(message, "%s", m ? wf_error(m->graph) : "there is no model");
     wf_loader l;
-    const wf_tensor *lacking = NULL;
-    bool ok = wf_loader_open(&l, f, prefix, PARTS * wf_node_count(m->graph), message) &&
-              has_all_data(f, message) && find_all(&l, m, &lacking) && nothing_left(&l, message);
-    if (ok && lacking)
-        ok = fail(message, "'%.200s' is in the model but not in the file", lacking->name);
-    ok = ok && wf_loader_load(&l);
+    char why[WF_MESSAGE];
+    const int most = PARTS * wf_node_count(m->graph);
+    bool ok = wf_loader_open(&l, f, prefix, most, message) && has_all_data(f, message);
+    if (ok) {
+        l.message = why;
+        bool found = find_all(&l, m);
+        l.message = message;
+        ok = nothing_left(&l, message) && (found || fail(message, "%s", why)) && wf_loader_load(&l);
+    }
     wf_loader_close(&l);
     return ok;
 }
 
 bool wf_model_rounded(const wf_model *m, const wf_file *f) {
     wf_loader l;
-    const wf_tensor *lacking = NULL;
     int n = 0;
     if (!m) return false;
-    bool ok = wf_loader_open(&l, f, "", PARTS * wf_node_count(m->graph), NULL) &&
-              find_all(&l, m, &lacking) && !lacking;
+    bool ok = wf_loader_open(&l, f, "", PARTS * wf_node_count(m->graph), NULL) && find_all(&l, m);
     for (int i = 0; ok && i < l.n; i++) {
         if (wf_layout_of(l.leaves[i]) != WF_PANELS_INT8) continue;
         ok = strcmp(l.entries[i]->dtype, "I8") == 0;
