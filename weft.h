@@ -7,8 +7,12 @@
 
 /* the version, visibility */
 #include "core/export.h"
-/* graphs, tensors, gradients, plans, states, threads */
+/* graphs, gradients; nodes, the values of leaves; plans, states, threads */
 #include "core/graph.h"
+#include "core/run.h"
+#include "core/tensor.h"
+/* memory that plans and programs share: zero-copy feeds and fetches, callbacks of a run */
+#include "core/lend.h"
 /* how an op is defined: a program may define its own */
 #include "core/op.h"
 /* how an op runs */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/lend.h"
 #include "core/plan/plan.h"
 #include "kind.h"
 #include "message.h"
@@ -131,16 +132,21 @@ static int64_t longest_row(const wf_batch *b) {
     return most;
 }
 
-/* Row i [T] of source and target, and what follows each token: of the source, nothing counts. The
- * first token of the target, the start, may have to stand before the source. */
-static void join(const wf_model *m, const wf_batch *b, int64_t i, int64_t T, int32_t *row,
-                 int32_t *labels) {
+/* Row i [T]: the source and the target. The first token of the target, the start, may have to stand
+ * before the source. */
+static void join(const wf_model *m, const wf_batch *b, int64_t i, int64_t T, int32_t *row) {
     int64_t n = b->src_length[i], k = target_length(b, i);
-    for (int64_t t = 0; t < T; t++) row[t] = m->end_id, labels[t] = WF_IGNORE_LABEL;
+    for (int64_t t = n + k; t < T; t++) row[t] = m->end_id;
     memcpy(row + n, b->tgt + i * b->T, (size_t)k * sizeof *row);
     if (m->start_first) *row++ = b->tgt[i * b->T];
     if (n) memcpy(row, b->src + i * b->S, (size_t)n * sizeof *row);
-    if (b->labels) memcpy(labels + n, b->labels + i * b->T, (size_t)k * sizeof *labels);
+}
+
+/* The token that follows each one of a row: of the source, none counts. */
+static void join_labels(const wf_batch *b, int64_t i, int64_t T, int32_t *labels) {
+    int64_t n = b->src_length[i], k = target_length(b, i);
+    for (int64_t t = 0; t < T; t++) labels[t] = WF_IGNORE_LABEL;
+    memcpy(labels + n, b->labels + i * b->T, (size_t)k * sizeof *labels);
 }
 
 /* A plan can judge the tensors that it is fed, but not these lists. */
@@ -156,16 +162,18 @@ static bool pairs_ok(wf_plan *p, const wf_batch *b) {
     return true;
 }
 
+/* Written where the plan reads it: a batch is fed without an allocation. */
 static bool feed_in_one_row(const wf_model *m, wf_plan *p, const wf_batch *b) {
     int64_t T = longest_row(b);
     size_t bytes = (size_t)(b->B * T) * sizeof(int32_t);
-    int32_t *rows = calloc(2, bytes), *labels = rows ? rows + b->B * T : NULL;
-    if (!rows) return wf_plan_fail(p, "out of memory");
-    bool ok = wf_bind(p, "B", b->B) && wf_bind(p, "T", T);
-    for (int64_t i = 0; ok && i < b->B; i++) join(m, b, i, T, rows + i * T, labels + i * T);
-    ok = ok && wf_feed(p, m->tgt, rows, bytes) &&
-         (!b->labels || wf_feed(p, m->labels, labels, bytes));
-    free(rows);
+    void *rows, *labels = NULL;
+    bool ok = wf_bind(p, "B", b->B) && wf_bind(p, "T", T) &&
+              wf_feed_place(p, m->tgt, bytes, &rows) &&
+              (!b->labels || wf_feed_place(p, m->labels, bytes, &labels));
+    for (int64_t i = 0; ok && i < b->B; i++) {
+        if (rows) join(m, b, i, T, (int32_t *)rows + i * T);
+        if (labels) join_labels(b, i, T, (int32_t *)labels + i * T);
+    }
     return ok;
 }
 

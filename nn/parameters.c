@@ -1,7 +1,7 @@
 /* nn/parameters.c - the parameters of a graph, by their names; numbers to feed. */
 #include "optimizer.h"
 
-#include "core/plan/lend.h"
+#include "core/lend.h"
 
 /* The part of a pattern after its '!'. A '*' takes any characters: if what follows does not fit, it
  * takes one more. No pattern has more than one place to go back to, the last '*'. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
-#include "lend.h"
+#include "core/lend.h"
 #include "pool.h"
 
 /* ---- binding and feeding --------------------------------------------------------------------- */
@@ -92,16 +92,34 @@ bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t bytes) {
 
 bool wf_feed_place(wf_plan *p, const wf_tensor *t, size_t bytes, void **place) {
     feed *f;
-    *place = NULL;
+    if (place) *place = NULL;
+    if (!wf_plan_ok(p)) return false;
+    if (!place) return wf_plan_fail(p, "there is no place for the address of a feed");
     if (!find_feed(p, t, place, bytes, &f)) return false;
     if (!f || !reserve_feed(p, f, bytes)) return !f;
     *place = f->data;
     return true;
 }
 
+/* True if every op that reads t accepts a row index for it. */
+static bool follows_index(const wf_plan *p, const wf_tensor *t) {
+    for (int k = 0; k < p->n_nodes; k++) {
+        const wf_tensor *node = p->nodes[k].node;
+        for (int i = 0; i < node->n_in && p->nodes[k].data; i++) {
+            const bool reads = node->in[i] == t && !(node->op->shape_only >> i & 1);
+            if (reads && !(kernel_of(node->op)->indexed >> i & 1)) return false;
+        }
+    }
+    return true;
+}
+
 bool wf_feed_lent(wf_plan *p, const wf_tensor *t, void *data, size_t bytes, const int32_t *row) {
     feed *f;
-    assert((uintptr_t)data % ALIGN == 0);
+    if (!wf_plan_ok(p)) return false;
+    if ((uintptr_t)data % ALIGN != 0)
+        return wf_plan_fail(p, "data are lent that are not aligned to %d bytes", (int)ALIGN);
+    if (t && row && !follows_index(p, t))
+        return wf_plan_fail(p, "'%s' is read by an op that takes no index of rows", called(t));
     if (!find_feed(p, t, data, bytes, &f)) return false;
     if (!f) return true;
     if (f->capacity) free(f->data);

@@ -4,7 +4,7 @@
  * Recording a leaf allocates no data. The first use does, and computes its initial value, which is
  * a pure function of the graph's seed and the leaf's name. */
 #include "core/basis.h"
-#include "core/plan/lend.h"
+#include "core/lend.h"
 #include "record.h"
 
 #include <assert.h>
@@ -413,10 +413,12 @@ bool wf_read_part(const wf_tensor *t, int64_t first, int64_t n, void *data) {
 }
 
 const void *wf_leaf_lent(const wf_tensor *t) {
-    return is_stored(t) && !leaf_of(t)->layout ? leaf_of(t)->data : NULL;
+    if (!t || wf_is_poison(t) || !is_stored(t)) return NULL;
+    return leaf_of(t)->layout ? NULL : leaf_of(t)->data;
 }
 
 void wf_leaf_forget(wf_tensor *t) {
+    if (!t || wf_is_poison(t) || !is_stored(t)) return;
     leaf *l = leaf_of(t);
     pthread_mutex_lock(&t->graph->lock);
     if (l->data) wf_arena_release(&t->graph->values, l->data);

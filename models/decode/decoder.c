@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
-#include "core/plan/lend.h"
+#include "core/lend.h"
 
 bool wf_decoder_fail(wf_decoder *d, const char *format, ...) {
     va_list args;

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
-#include "core/plan/lend.h"
+#include "core/lend.h"
 
 /* Why a collective has failed. A program's own transport may have given no reason. */
 static const char *cut_off_by(const wf_sharded *s) {

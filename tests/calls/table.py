@@ -19,6 +19,8 @@ OF_A_CALL = 'its arguments are those of an op that runs: suites custom and rules
 BY_HAND = {
     'wf_poison': 'variable arguments: suite errors',
     'wf_processes_run': 'it makes processes: suite transport',
+    **dict.fromkeys('wf_feed_lent wf_feed_place wf_plan_watch wf_leaf_forget'.split(),
+                    'plans keep what they are given, and memory of theirs is written: suite run'),
     **dict.fromkeys((
         'wf_fail wf_show wf_view_count wf_view_unit wf_view_bytes wf_view_dense wf_view_rows wf_same_shape '
         'wf_set_shape wf_broadcast_shapes wf_get wf_put wf_walk_start wf_walk_seek wf_walk_next wf_runs_start '

@@ -6,6 +6,7 @@
 #include "models/choices.h"
 #include "models/decode.h"
 #include "tests/suites.h"
+#include "tests/support/faults.h"
 #include "tests/support/models.h"
 
 TESTS(any_model)
@@ -95,6 +96,22 @@ TEST_ROWS(batches_that_cannot_be_are_refused, KINDS) {
     ck_assert(!wf_model_feed(m, p, NULL) && !wf_model_feed(NULL, p, NULL));
     ck_assert(!wf_model_feed(m, NULL, NULL));
     wf_plan_free(p), wf_model_free(m);
+}
+
+/* The second batch of a size goes into memory that the plan already has. */
+TEST_ROWS(feeding_a_batch_allocates_nothing, KINDS) {
+    wf_model *m = open_any(_i, NULL);
+    wf_plan *p = wf_model_eval_plan(m, NULL);
+    const wf_batch b = good_batch();
+    long left;
+    ck_assert(wf_model_feed(m, p, &b) && wf_run(p));
+    faults_begin(1, true);
+    bool fed = wf_model_feed(m, p, &b) && wf_run(p);
+    long asked = faults_end(&left);
+    ck_assert(fed);
+    ck_assert_int_eq(asked, 0);
+    wf_plan_free(p);
+    wf_model_free(m);
 }
 
 TEST_ROWS(sizes_that_cannot_be_are_refused, KINDS) {

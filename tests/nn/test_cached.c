@@ -4,7 +4,7 @@
  *
  * A plan with a state may hold more than the decoder: the encoder that it listens to is computed
  * anew in every step here, at positions 0..S-1 whatever the position of the decoder is. */
-#include "core/plan/lend.h"
+#include "core/lend.h"
 #include "nn/nn.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"

@@ -1,6 +1,6 @@
 /* tests/core/plan/test_run.c - what a run leaves to see: memory that is used again, dropout,
  * profiles. */
-#include "core/plan/lend.h"
+#include "core/lend.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
@@ -101,6 +101,32 @@ TEST(values_are_read_where_they_lie) {
     ck_assert_ptr_null(wf_fetched(p, y)); /* until it runs again */
     ck_assert_msg(wf_run(p), "%s", wf_plan_error(p));
     ck_assert_float_eq(*(const float *)wf_fetched(p, y), 2 * lent[0]);
+    wf_plan_free(p);
+    end_graph(g);
+}
+
+TEST(memory_that_cannot_be_lent_is_refused) {
+    static _Alignas(64) float lent[8];
+    static const int32_t row[] = { 1, 0 };
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2, 3)), *y = wf_scale(x, 2);
+    wf_plan *p =
+        wf_plan_new(g, &(wf_plan_options){ .feed = &x, .n_feed = 1, .fetch = &y, .n_fetch = 1 });
+    ck_assert(!wf_feed_lent(p, x, lent + 1, 24, NULL));
+    assert_contains(wf_plan_error(p), "not aligned to 64 bytes");
+    ck_assert(!wf_feed_lent(p, x, lent, 24, row));
+    assert_contains(wf_plan_error(p), "'x' is read by an op that takes no index of rows");
+    ck_assert(!wf_run(p));
+    assert_contains(wf_plan_error(p), "'x' was not fed");
+    ck_assert(!wf_feed_place(p, x, 24, NULL));
+    assert_contains(wf_plan_error(p), "no place");
+    void *place;
+    ck_assert(!wf_feed_place(p, x, 20, &place) && !place);
+    assert_plan(p, wf_feed_place(p, x, 24, &place));
+    for (int i = 0; i < 6; i++) ((float *)place)[i] = (float)i;
+    assert_plan(p, wf_run(p));
+    for (int i = 0; i < 6; i++)
+        ck_assert_float_eq(((const float *)wf_fetched(p, y))[i], 2 * (float)i);
     wf_plan_free(p);
     end_graph(g);
 }

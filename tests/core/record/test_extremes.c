@@ -7,6 +7,7 @@
  * it may be negative. A public function without a row is found by tests/house.sh. */
 #include <float.h>
 
+#include "core/lend.h"
 #include "core/picture.h"
 #include "nn/nn.h"
 #include "ops/elementwise/unary.h"

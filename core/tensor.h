@@ -1,0 +1,112 @@
+/* weft/core/tensor.h - a node of a graph: element types, layouts, the struct, and the values of
+ * leaves. Part of graph.h, which says how it all fits together. */
+#ifndef WEFT_CORE_TENSOR_H
+#define WEFT_CORE_TENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "export.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { WF_MAX_DIMS = 8 };
+
+/* Element types. A graph computes in WF_F32 or WF_F64; ids, labels and lengths are WF_I32. */
+typedef enum { WF_F32, WF_F64, WF_I32 } wf_dtype;
+
+/* The layout of a parameter in memory. Packed in panels: the rows of [N, K] in groups of R, each
+ * group column by column, so that a product with the transposed parameter reads it once, in order.
+ * R is what suits the kernels in use, and nothing outside of memory depends on it. Element (n, k)
+ * is at n / R * R * K + k * w + n % R, where w is R, or N % R in the last panel. bf16 halves the
+ * bytes: the upper 16 bits of an f32, rounded to nearest even. int8 quarters them: element (n, k)
+ * is scale[n] * q, with q from -127 to 127 rounded to nearest even. scale[n] is the largest |x| of
+ * row n / 127, rounded to 17 bits so that scale[n] * q is exact; a row all below 2^-118 is zeros. A
+ * product quantises its other operand's rows in the same way (to zeros below 2^-100) and sums
+ * exactly: no result depends on other rows, on threads or on the instruction set. */
+typedef enum { WF_ROW_MAJOR, WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 } wf_layout;
+/* A multiple of R, whatever the kernels are. */
+enum { WF_PANEL_MOST = 64 };
+
+typedef enum { WF_COMPUTED, WF_PARAM, WF_BUFFER, WF_INPUT, WF_CONSTANT } wf_kind;
+
+typedef struct wf_graph wf_graph;
+/* op.h */
+typedef struct wf_op wf_op;
+
+/* One node of the graph. Immutable once recorded; owned by its graph. */
+typedef struct wf_tensor {
+    wf_graph *graph;
+    wf_kind kind;
+    wf_dtype dtype;
+    int ndim;
+    /* as recorded: a named extent has its nominal size */
+    int64_t shape[WF_MAX_DIMS];
+    /* a leaf's full name; else the module path it was recorded under */
+    const char *name;
+    /* the full name that wf_named gave it; or NULL */
+    const char *label;
+    /* position in the graph: operands come before results */
+    int32_t id;
+    /* which result of its op; result 0 is `tensor - result` */
+    int result;
+    /* NULL for a leaf */
+    const wf_op *op;
+    /* [n_in] operands; an absent optional one is NULL */
+    struct wf_tensor *const *in;
+    int n_in;
+    /* the op's attributes */
+    const void *attrs;
+    /* in a gradient: the node it is the gradient of; else NULL */
+    const struct wf_tensor *forward;
+    /* the function that recorded it among other nodes, as "softmax"; or NULL */
+    const char *function;
+} wf_tensor;
+
+/* An initial value. fill writes all elements, of type dtype, as a pure function of (key, element
+ * index). It runs when the leaf is first used; it may wf_read other leaves, but not its own. The
+ * common ones are in ops/ops.h. */
+typedef struct wf_init {
+    void (*fill)(const struct wf_init *init, uint64_t key, wf_dtype dtype, int ndim,
+                 const int64_t *shape, void *data);
+    /* parameters of fill */
+    double a, b;
+} wf_init;
+
+/* Elements and bytes, as recorded. */
+WF_API int64_t wf_count(const wf_tensor *t);
+WF_API size_t wf_bytes(const wf_tensor *t);
+WF_API size_t wf_dtype_size(wf_dtype dtype);
+/* "f32" ... */
+WF_API const char *wf_dtype_name(wf_dtype dtype);
+
+/* ---- values of leaves ------------------------------------------------------------------------ */
+
+/* Write or read the values of a leaf; constants can only be read. bytes must be the exact size.
+ * False for inputs and computed tensors, out of memory, and for values that are not finite where a
+ * leaf is kept as WF_PANELS_INT8. Must not be called while a plan that
+ * reads or updates the leaf is running. */
+WF_API bool wf_write(wf_tensor *leaf, const void *data, size_t bytes);
+WF_API bool wf_read(const wf_tensor *leaf, void *data, size_t bytes);
+/* dst gets the values of src, a leaf of its shape and type in this or another graph. Layouts may
+ * differ; in one layout the stored bits are copied. False, and nothing has changed, as of wf_write. */
+WF_API bool wf_copy_leaf(wf_tensor *dst, const wf_tensor *src);
+/* Write or read n elements from the first-th on, in row-major order. A matrix in panels fails. */
+WF_API bool wf_write_part(wf_tensor *leaf, int64_t first, int64_t n, const void *data);
+WF_API bool wf_read_part(const wf_tensor *leaf, int64_t first, int64_t n, void *data);
+/* Keep a matrix of parameters in this layout from now on; wf_write and wf_read convert. An op that
+ * cannot read the layout gets a row-major copy, made in every run; wf_pack_weights (ops.h) chooses
+ * only parameters that need no copies. False, without any change, for other tensors, while
+ * the graph has plans, or out of memory; for bf16 and int8 in a graph of f64; for int8 with a NaN,
+ * an infinity, or rows longer than 131,072. */
+WF_API bool wf_set_layout(wf_tensor *parameter, wf_layout layout);
+/* WF_ROW_MAJOR if it is no parameter. */
+WF_API wf_layout wf_layout_of(const wf_tensor *t);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
