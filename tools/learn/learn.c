@@ -185,7 +185,8 @@ static void print_fault(const run_outcome *r) {
 
 /* Compile it and run it in this way; true: all is right. */
 static bool run_as(int number, const char *file, const char *what, bool fast, run_outcome *r) {
-    double seconds = strcmp(what, "trial") == 0 ? 12 * told.seconds : told.seconds;
+    bool long_run = *what == 't' || *what == 'p'; /* a trial or a picture may train */
+    double seconds = long_run ? 12 * told.seconds : told.seconds;
     static build_result built;
     if (fast || strcmp(what, "trial") != 0)
         built = exercise_build(number, file, fast, program_path);

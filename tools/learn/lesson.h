@@ -19,7 +19,7 @@
 
 #include "core/graph.h"
 
-enum { LESSON_ARRAYS = 40, LESSON_OUTPUTS = 3, LESSON_CASES = 8, LESSON_MISTAKES = 26 };
+enum { LESSON_ARRAYS = 40, LESSON_OUTPUTS = 4, LESSON_CASES = 8, LESSON_MISTAKES = 26 };
 
 typedef enum {
     ARRAY_VALUES,  /* from -1.5 to 1.5 */

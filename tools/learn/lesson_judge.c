@@ -142,7 +142,7 @@ static bool is_multiple(const results *r, char *message) {
             double small = 1e-4 * largest(one->right[k], one->count[k]);
             for (int64_t i = 0; i < one->count[k]; i++) {
                 double ratio = one->out[k][i] / one->right[k][i];
-                if (fabs(one->right[k][i]) < small) continue;
+                if (fabs(one->right[k][i]) < small && fabs(one->out[k][i]) < small) continue;
                 if (factor == 0) factor = ratio;
                 if (!(fabs(ratio - factor) <= 1e-4 * fabs(factor))) return false;
             }
@@ -152,7 +152,7 @@ static bool is_multiple(const results *r, char *message) {
         snprintf(message, RESULT_MESSAGE, "Every number has the wrong sign.");
     else
         snprintf(message, RESULT_MESSAGE, "Every number is %.6g times the right one.", factor);
-    return factor != 0;
+    return factor != 0 && fabs(factor - 1) > 1e-3;
 }
 
 /* How many cases are wrong, and their names. */

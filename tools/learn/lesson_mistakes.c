@@ -144,8 +144,9 @@ bool list_mistakes(const lesson_task *t, FILE *report) {
     }
     bool ok = is_right(&r);
     int n = mistake_count(t);
+    const char *said = t->weft ? "compared with weft" : "compared with its formula";
     fprintf(report, "%s: %s; %d mistakes are known\n", t->name,
-            ok ? "the model is weft's" : "THE MODEL IS NOT WEFT'S", n);
+            ok ? said : "THE MODEL WITHOUT MISTAKES IS WRONG", n);
     for (int i = 0; i < n; i++) {
         uint64_t set = UINT64_C(1) << i;
         double off = difference(&r, set, 0);
