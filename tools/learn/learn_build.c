@@ -45,7 +45,13 @@ static void put_archive(command *c, const char *kind, const char *name) {
     put_path(c, "", LEARN_BUILD, archive);
 }
 
-static void put_inputs(command *c, int number, const char *file) {
+/* The loops that measure the peak, for each instruction set. */
+static void put_loops(command *c) {
+    static const char *const sets[] = { LEARN_LOOPS };
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) put_path(c, "", LEARN_BUILD, sets[i]);
+}
+
+static void put_inputs(command *c, int number, const char *file, bool guarded) {
     char folder[PATH_SIZE];
     for (int i = 0; i <= number; i++) {
         exercise_path(i, "", folder);
@@ -55,8 +61,9 @@ static void put_inputs(command *c, int number, const char *file) {
     /* main needs the lesson, which needs solutions and the judge: so the judge comes twice. */
     put_path(c, "", LEARN_BUILD, "tools/liblearn-judge.a");
     put_archive(c, "checks", exercises[number].name);
-    for (int i = number - 1; i >= 0; i--) put_archive(c, "solution", exercises[i].name);
+    for (int i = number - 1; i >= 0; i--) put_archive(c, guarded ? "guarded" : "solution", exercises[i].name);
     put_path(c, "", LEARN_BUILD, "tools/liblearn-judge.a");
+    if (exercises[number].timed) put_loops(c);
     put_path(c, "", LEARN_BUILD, "libweft.a");
 }
 
@@ -79,7 +86,7 @@ static void make_command(command *c, int number, const char *file, bool fast, co
     if (!fast && *safe) put(c, safe);
     if (!fast && *safe) put(c, "-fno-sanitize-recover=all");
     put(c, "-pthread");
-    put_inputs(c, number, file);
+    put_inputs(c, number, file, !fast && *safe);
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) put(c, needed[i]);
     put(c, "-o");
     put(c, to);

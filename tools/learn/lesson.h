@@ -123,6 +123,8 @@ void results_free(results *r);
 /* Tells where the program is, so that a crash can be placed. */
 extern void (*lesson_place)(const char *task, const char *text);
 
+/* Print words in lines of one width, behind the column of names. */
+void put_words(FILE *report, const char *text);
 /* One sentence for each line. True: all results are right. */
 bool judge_task(const lesson_task *t, FILE *report);
 /* Do the mistakes of a task differ from the right numbers and from each other? */

@@ -73,13 +73,15 @@ static void look(const struct projected *p, int h, int t, const float *mask, uin
     for (int j = 0; j < p->S && sum > 0; j++) w[j] /= sum;
 }
 
-/* The heads' results, side by side: [T, D]. */
+/* The heads' results, side by side: [T, D]. What a mistake leaves unwritten is no number. */
 static void all_heads(const struct projected *p, const float *mask, uint64_t m, double *weights,
                       double *y) {
     int T = p->T, S = p->S, D = p->D, H = p->H, d = D / H;
+    for (int i = 0; i < H * T * S; i++) weights[i] = NAN;
     for (int h = 0; h < H; h++) {
         for (int t = 0; t < T; t++) {
             double *w = weights + (h * T + t) * S;
+            if (HAS(m, HEADS_ONE_PLACE)) w = weights + t * S;
             look(p, h, t, mask, m, w);
             for (int c = 0; c < d; c++) {
                 double sum = 0;
@@ -120,9 +122,11 @@ void block_heads(const struct attention_weights *w, const double *x, int T, cons
 
 /* ---- layer norm ------------------------------------------------------------------------------ */
 
-/* The statistics of n numbers that are `step` apart. */
-static void statistics(const double *x, int n, int step, uint64_t m, double *mean, double *inverse) {
-    double sum = 0, squares = 0;
+/* The statistics of n numbers that are `step` apart. before: mean and variance of the row before, for
+ * those who do not begin anew. */
+static void statistics(const double *x, int n, int step, uint64_t m, double before[2], double *mean,
+                       double *inverse) {
+    double sum = HAS(m, NORM_RUNNING) ? before[0] : 0, squares = HAS(m, NORM_RUNNING) ? before[1] : 0;
     for (int i = 0; i < n; i++) sum += x[i * step];
     *mean = HAS(m, NORM_NO_MEAN) ? 0 : sum / n;
     for (int i = 0; i < n; i++) squares += (x[i * step] - *mean) * (x[i * step] - *mean);
@@ -132,19 +136,22 @@ static void statistics(const double *x, int n, int step, uint64_t m, double *mea
     if (HAS(m, NORM_EPS_OUTSIDE)) deviation = sqrt(variance) + eps;
     if (HAS(m, NORM_NO_ROOT)) deviation = variance + eps;
     *inverse = 1 / deviation;
+    before[0] = *mean;
+    before[1] = variance;
 }
 
 void block_norm(const struct norm_weights *w, const double *x, int rows, int D, uint64_t m, double *y) {
+    double before[2] = { 0 }, mean = 0, inverse = 1;
     for (int i = 0; i < rows * D; i++) {
         int t = i / D, j = i % D;
-        double mean, inverse, gamma = HAS(m, NORM_NO_GAMMA) ? 1 : w->gamma[j];
+        double gamma = HAS(m, NORM_NO_GAMMA) ? 1 : w->gamma[j];
         double beta = HAS(m, NORM_NO_BETA) ? 0 : w->beta[j];
         if (HAS(m, NORM_AXIS))
-            statistics(x + j, rows, D, m, &mean, &inverse);
+            statistics(x + j, rows, D, m, before, &mean, &inverse);
         else if (HAS(m, NORM_ALL_ROWS))
-            statistics(x, rows * D, 1, m, &mean, &inverse);
-        else
-            statistics(x + t * D, D, 1, m, &mean, &inverse);
+            statistics(x, rows * D, 1, m, before, &mean, &inverse);
+        else if (j == 0)
+            statistics(x + t * D, D, 1, m, before, &mean, &inverse);
         double z = (HAS(m, NORM_MEAN_STAYS) ? x[i] : x[i] - mean) * inverse;
         y[i] = HAS(m, NORM_BETA_FIRST) ? (z + beta) * gamma : z * gamma + beta;
     }

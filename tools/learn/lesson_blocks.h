@@ -20,7 +20,7 @@ void block_linear(const double *x, int rows, int in, const float *w, const float
 enum {
     HEADS_OF_MODEL, HEADS_UNSCALED, HEADS_TURNED, HEADS_OUT_TURNED, HEADS_ROWS, HEADS_INTERLEAVED,
     HEADS_NOT_REJOINED, HEADS_NO_OUT, HEADS_NO_BIAS, HEADS_NO_OUT_BIAS, HEADS_Q_OF_KEYS, HEADS_KV_OF_QUERIES,
-    HEADS_K_FOR_V, HEADS_FIRST_ONLY, HEADS_NO_MASK, HEADS_FIRST_MASKED, HEADS_MISTAKES
+    HEADS_K_FOR_V, HEADS_FIRST_ONLY, HEADS_NO_MASK, HEADS_FIRST_MASKED, HEADS_ONE_PLACE, HEADS_MISTAKES
 };
 /* x [T, D], kv [S, D], mask [T, S] or NULL: weights [H, T, S] or NULL, out [T, D]. */
 void block_heads(const struct attention_weights *w, const double *x, int T, const double *kv, int S,
@@ -28,7 +28,7 @@ void block_heads(const struct attention_weights *w, const double *x, int T, cons
 
 enum {
     NORM_NO_EPS, NORM_EPS_OUTSIDE, NORM_UNBIASED, NORM_NO_ROOT, NORM_NO_MEAN, NORM_MEAN_STAYS, NORM_AXIS,
-    NORM_NO_GAMMA, NORM_NO_BETA, NORM_BETA_FIRST, NORM_ALL_ROWS, NORM_MISTAKES
+    NORM_NO_GAMMA, NORM_NO_BETA, NORM_BETA_FIRST, NORM_ALL_ROWS, NORM_RUNNING, NORM_MISTAKES
 };
 void block_norm(const struct norm_weights *w, const double *x, int rows, int D, uint64_t m, double *y);
 

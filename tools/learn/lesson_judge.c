@@ -8,8 +8,9 @@
 
 enum { GUARD = 16, COLUMN = 15, WIDTH = 88 };
 
-/* Results begin as this NaN: what is not written is told from what is wrong. */
-static const uint32_t unwritten_bits = 0x7fc0beef;
+/* Results begin as this signalling NaN: what is not written is told from what is wrong. Arithmetic with it
+ * makes another NaN. */
+static const uint32_t unwritten_bits = 0x7fa0beef;
 void (*lesson_place)(const char *task, const char *text);
 
 /* Present where the learner's code was compiled with the address sanitizer, which guards better. */
@@ -68,8 +69,7 @@ void results_free(results *r) {
 /* Before each line: "?" in a guess, which is for those who see no verdict because of a crash. */
 static const char *line_mark = "";
 
-/* Print words in lines of WIDTH columns, behind the column of names. */
-static void put_words(FILE *report, const char *text) {
+void put_words(FILE *report, const char *text) {
     int column = COLUMN + 2;
     fprintf(report, "%s%*s", line_mark, column, "");
     for (const char *at = text; *at;) {
@@ -195,7 +195,7 @@ static bool is_an_edge(const results *r, char *message) {
             if (i / columns < top) top = i / columns;
             if (i % columns < left) left = i % columns;
         }
-        if (top == 0 && left == 0) return false;
+        if (top == 0 && left == 0) continue;
         snprintf(message, RESULT_MESSAGE, "Only %s from %lld on are wrong: is the last part handled?",
                  top > 0 ? "rows" : "columns", (long long)(top > 0 ? top : left));
         return true;

@@ -85,12 +85,31 @@ static uint64_t search(const results *r, int first, int more, uint64_t set, doub
     return 0;
 }
 
-uint64_t mistakes_found(const results *r) {
+static uint64_t search_all(const results *r) {
     double until = wf_seconds_now() + patience;
     uint64_t found = 0;
     for (int together = 1; !found && together <= MOST_TOGETHER; together++)
         found = search(r, 0, together, 0, until);
     return found;
+}
+
+/* Few numbers, or zeros, are like those of many mistakes. */
+static bool says_enough(const result *r) {
+    int64_t n = 0;
+    for (int k = 0; k < r->n_out; k++)
+        for (int64_t i = 0; i < r->count[k]; i++) n += isfinite(r->out[k][i]) && r->out[k][i] != 0;
+    return n >= 8;
+}
+
+/* Where sizes are exchanged, a case of unequal sizes has chance results: then the cases up to the first
+ * wrong one decide. */
+uint64_t mistakes_found(const results *r) {
+    uint64_t found = search_all(r);
+    results some = *r;
+    some.n = 1;
+    while (some.n < r->n && explains_case(&r->of[some.n - 1], r->task, 0)) some.n++;
+    if (found || some.n == r->n || !says_enough(&r->of[some.n - 1])) return found;
+    return search_all(&some);
 }
 
 /* ---- are the mistakes different? ------------------------------------------------------------- */

@@ -51,15 +51,17 @@ static void operands(const sample *s, int i, double *a, double *b) {
     *b = s->in[B][i] < 0 ? s->in[B][i] - 0.5 : s->in[B][i] + 0.5;
 }
 
+static const double unset = -12345.6789;
+
 static void run_slopes(const sample *s, float *const *out) {
     for (int i = 0; i < s->size['n']; i++) {
-        double a, b, da = out[0][i], db = 0;
+        double a, b, da = unset, db = unset;
         enum operation op = operation_in(s);
         operands(s, i, &a, &b);
-        if (op < TANH) db = out[1][i];
         slopes(op, a, b, value_of(op, a, b), &da, &db);
-        out[0][i] = (float)da;
-        out[1][i] = isnan(da) ? (float)da : (float)db;
+        if (op >= TANH && da != unset) db = 0;
+        if (da != unset) out[0][i] = (float)da;
+        if (db != unset) out[1][i] = (float)db;
     }
 }
 
@@ -162,7 +164,7 @@ static const lesson_task slopes_task = {
 /* ---- backward -------------------------------------------------------------------------------- */
 
 enum { LEAVES };
-enum { NO_SEED, OVERWRITTEN, FORWARD, NOT_CLEARED, NO_CHAIN, FIRST_OPERAND };
+enum { NO_SEED, OVERWRITTEN, OVERWRITTEN_TOO, FORWARD, NOT_CLEARED, NO_CHAIN, FIRST_OPERAND, FIRST_NODE };
 
 /* A case's tape with its values; false: the formula is none. */
 static bool read_tape(const sample *s, struct node *tape) {
@@ -217,7 +219,7 @@ static void weft_backward(const sample *s, wf_graph *g, wf_tensor *const *in, wf
 }
 
 static void give(struct node *to, double share, uint64_t m) {
-    to->grad = HAS(m, OVERWRITTEN) ? share : to->grad + share;
+    to->grad = HAS(m, OVERWRITTEN) || HAS(m, OVERWRITTEN_TOO) ? share : to->grad + share;
 }
 
 static void model_backward(const sample *s, uint64_t m, double *const *out) {
@@ -225,14 +227,15 @@ static void model_backward(const sample *s, uint64_t m, double *const *out) {
     int n = s->size['n'];
     if (!read_tape(s, tape)) return;
     for (int i = 0; i < n && !HAS(m, NOT_CLEARED); i++) tape[i].grad = 0;
-    if (!HAS(m, NO_SEED)) tape[n - 1].grad = 1;
+    if (!HAS(m, NO_SEED)) tape[HAS(m, FIRST_NODE) ? 0 : n - 1].grad = 1;
     for (int k = 0; k < n; k++) {
         struct node *y = &tape[HAS(m, FORWARD) ? k : n - 1 - k];
         double da, db, dy = HAS(m, NO_CHAIN) ? 1 : y->grad;
         if (y->operation == LEAF) continue;
         model_slope(y->operation, tape[y->a].value, tape[y->b].value, 0, &da, &db);
         give(&tape[y->a], dy * da, m);
-        if (y->operation < TANH && !HAS(m, FIRST_OPERAND)) give(&tape[y->b], dy * db, m);
+        bool two = y->operation < TANH || HAS(m, OVERWRITTEN_TOO);
+        if (two && !HAS(m, FIRST_OPERAND)) give(&tape[y->b], dy * db, m);
     }
     for (int i = 0; i < n; i++) out[0][i] = tape[i].grad;
 }
@@ -252,6 +255,10 @@ static const lesson_task backward_task = {
                       "Otherwise every share is 0." },
         [OVERWRITTEN] = { "a share overwrites the one before", "A node that is used twice gets two "
                           "shares: add them with +=." },
+        [OVERWRITTEN_TOO] = { "a share overwrites the one before, even that of no operand",
+                              "A node that is used twice gets two shares: add them with +=. Here a tanh writes 0 into "
+                              "node 0, too, because its b is 0." },
+        [FIRST_NODE] = { "the first node has the gradient of 1", "The result is the last node: tape[n - 1].grad = 1." },
         [FORWARD] = { "from front to back", "A node may hand on its grad only when it is whole, so begin "
                       "with the last node and end with the first." },
         [NOT_CLEARED] = { "old gradients are kept", "Each call begins anew: set every grad to 0 first." },

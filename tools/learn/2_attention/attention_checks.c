@@ -10,7 +10,7 @@
 /* ---- softmax --------------------------------------------------------------------------------- */
 
 enum { X };
-enum { COLUMNS, ALL_ROWS, NO_EXP, NO_MAX, BY_LARGEST, LOG, TWO };
+enum { COLUMNS, ALL_ROWS, RUNNING, NO_EXP, NO_MAX, BY_LARGEST, LOG, TWO };
 
 static void run_softmax(const sample *s, float *const *out) {
     softmax(s->in[X], s->size['r'], s->size['c'], out[0]);
@@ -21,9 +21,12 @@ static void weft_softmax(const sample *s, wf_graph *g, wf_tensor *const *in, wf_
     out[0] = wf_softmax(in[X], -1);
 }
 
-/* One softmax over n numbers that are `step` apart. */
-static void one_softmax(const float *x, int n, int step, uint64_t m, double *y) {
+/* One softmax over n numbers that are `step` apart. before: the largest number and the sum of what came
+ * before, for those who do not begin anew. */
+static void one_softmax(const float *x, int n, int step, uint64_t m, double before[2], double *y) {
     double most = -INFINITY, sum = 0, top = 0;
+    if (HAS(m, RUNNING)) most = before[0];
+    if (HAS(m, RUNNING)) sum = before[1];
     for (int j = 0; j < n; j++) most = fmax(most, x[j * step]);
     for (int j = 0; j < n; j++) {
         double t = HAS(m, NO_MAX) ? x[j * step] : x[j * step] - most;
@@ -39,18 +42,21 @@ static void one_softmax(const float *x, int n, int step, uint64_t m, double *y) 
         y[j * step] /= HAS(m, BY_LARGEST) ? top : sum;
         if (HAS(m, LOG)) y[j * step] = log(y[j * step]);
     }
+    before[0] = most;
+    before[1] = sum;
 }
 
 static void model_softmax(const sample *s, uint64_t m, double *const *out) {
     int rows = s->size['r'], columns = s->size['c'];
+    double before[] = { -INFINITY, 0 };
     if (HAS(m, ALL_ROWS)) {
-        one_softmax(s->in[X], rows * columns, 1, m, out[0]);
+        one_softmax(s->in[X], rows * columns, 1, m, before, out[0]);
         return;
     }
     for (int i = 0; i < rows && !HAS(m, COLUMNS); i++)
-        one_softmax(s->in[X] + i * columns, columns, 1, m, out[0] + i * columns);
+        one_softmax(s->in[X] + i * columns, columns, 1, m, before, out[0] + i * columns);
     for (int j = 0; j < columns && HAS(m, COLUMNS); j++)
-        one_softmax(s->in[X] + j, rows, columns, m, out[0] + j);
+        one_softmax(s->in[X] + j, rows, columns, m, before, out[0] + j);
 }
 
 static const lesson_task softmax_task = {
@@ -66,7 +72,9 @@ static const lesson_task softmax_task = {
         [COLUMNS] = { "softmax over the wrong axis", "Columns sum to 1 here. Each row is a softmax of "
                       "its own: sum over the columns of one row." },
         [ALL_ROWS] = { "softmax over all rows together", "The whole matrix sums to 1. Each row needs a "
-                       "sum of its own: is it set to 0 for every row?" },
+                       "sum of its own." },
+        [RUNNING] = { "the sum is not set to 0 for every row", "Sum and largest number go on from the rows before: set "
+                      "them inside the loop over rows." },
         [NO_EXP] = { "no exp", "The numbers are divided by their sum without exp: negative numbers make "
                      "negative weights." },
         [NO_MAX] = { "no largest number subtracted", "exp of a large number is infinite, and infinity by "

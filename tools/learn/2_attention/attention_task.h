@@ -2,6 +2,8 @@
 #ifndef WEFT_TOOLS_LEARN_ATTENTION_TASK_H
 #define WEFT_TOOLS_LEARN_ATTENTION_TASK_H
 
+#include <stddef.h>
+
 /* x and y [rows, columns]: each row of y is the softmax of the row of x. */
 void softmax(const float *x, int rows, int columns, float *y);
 

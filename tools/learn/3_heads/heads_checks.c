@@ -102,6 +102,8 @@ static const lesson_task heads_task = {
         [HEADS_FIRST_ONLY] = { "every head is the first one", "All heads read columns 0 to d - 1: is h used in "
                                "the index?" },
         [HEADS_NO_MASK] = { "the mask is not used", "The mask must be handed on to attention." },
+        [HEADS_ONE_PLACE] = { "every head writes the weights of the first", "The weights of head h begin at weights + h * "
+                              "T * S." },
         [HEADS_FIRST_MASKED] = { "only the first head is masked", "One mask [T, S] is for all heads." },
     },
 };

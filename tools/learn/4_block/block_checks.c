@@ -53,7 +53,9 @@ static const lesson_task norm_task = {
         [NORM_NO_BETA] = { "no beta", "beta[j] is not added." },
         [NORM_BETA_FIRST] = { "beta before gamma", "Multiply by gamma, then add beta: beta is not multiplied." },
         [NORM_ALL_ROWS] = { "one norm for all rows", "Mean and variance are those of the whole matrix. Each row "
-                            "has its own: are they set to 0 for every row?" },
+                            "has its own." },
+        [NORM_RUNNING] = { "mean and variance are not set to 0 for every row", "They go on from the row before: set them "
+                           "inside the loop over rows." },
     },
 };
 

@@ -7,7 +7,7 @@
 enum { X, KEEP, LAYER, MOST_LAYERS = 4 };
 enum {
     NO_RESIDUAL_1, NO_RESIDUAL_2, OLD_RESIDUAL, NORMS_EXCHANGED, PRE_NORM, NO_NORM_1, NO_NORM_2, NO_MASK,
-    MASKED_ROWS, NO_FF, NO_ATTENTION, NORM_OF_F, FF_FIRST, LAYER_MISTAKES
+    MASKED_ROWS, NO_FF, NO_ATTENTION, NORM_OF_F, FF_FIRST, NORM1_TWICE, NORM2_TWICE, LAYER_MISTAKES
 };
 
 /* ---- a layer --------------------------------------------------------------------------------- */
@@ -70,7 +70,10 @@ static void post_layer(const layer *l, const double *x, double *out) {
             block_ff(&l->w.ff, a, l->S, l->D, l->F, 0, f);
         else
             attend(l, a, f);
-        join(l, norm[is_ff != turn], is_ff && HAS(l->m, OLD_RESIDUAL) ? x : a, f,
+        int which = is_ff != turn;
+        if (HAS(l->m, NORM1_TWICE)) which = 0;
+        if (HAS(l->m, NORM2_TWICE)) which = 1;
+        join(l, norm[which], is_ff && HAS(l->m, OLD_RESIDUAL) ? x : a, f,
              HAS(l->m, is_ff ? NO_RESIDUAL_2 : NO_RESIDUAL_1), HAS(l->m, is_ff ? NO_NORM_2 : NO_NORM_1), a);
     }
     memcpy(out, a, (size_t)n * sizeof *out);
@@ -127,7 +130,9 @@ static void model_layer(const sample *s, uint64_t m, double *const *out) {
     [NO_ATTENTION] = { "no attention", "Only the feed-forward is left: no token looks at another." }, \
     [NORM_OF_F] = { "the norm leaves out the residual", "This is x + norm(f(x)). The sum is normed: norm(x + " \
                     "f(x))." },                                                                    \
-    [FF_FIRST] = { "feed-forward before attention", "The attention comes first." }
+    [FF_FIRST] = { "feed-forward before attention", "The attention comes first." },               \
+    [NORM1_TWICE] = { "norm1 is used twice", "norm2 is behind the feed-forward." },                \
+    [NORM2_TWICE] = { "norm2 is used twice", "norm1 is behind the attention." }
 
 #define ENCODER_IN(L)                                                                              \
     { [X] = { "x", "SD", ARRAY_VALUES, 0 }, [KEEP] = { "keep", "S", ARRAY_PREFIX, 0 }, ENCODER_ROWS(LAYER, L) }

@@ -8,8 +8,8 @@
 enum { Y, MEMORY, KEEP, LAYER };
 enum {
     NO_CAUSAL, WRONG_TRIANGLE, STRICT, EXCHANGED, SELF_TWICE, NO_CROSS, CROSS_FIRST, NO_RESIDUAL_1,
-    NO_RESIDUAL_2, NO_RESIDUAL_3, NO_PADDING, CAUSAL_CROSS, SAME_WEIGHTS, OLD_RESIDUAL, NORMS_EXCHANGED, PRE_NORM,
-    Y_QUERIES, NO_FF, SOURCE_MASK_SELF, NO_SELF
+    NO_RESIDUAL_2, NO_RESIDUAL_3, NO_PADDING, CAUSAL_CROSS, SAME_WEIGHTS, OLD_RESIDUAL_2, OLD_RESIDUAL_3, NORMS_EXCHANGED,
+    PRE_NORM, Y_QUERIES, NO_FF, SOURCE_MASK_SELF, NO_SELF, NORM1_TWICE, NORM2_TWICE
 };
 
 typedef struct layer {
@@ -79,11 +79,14 @@ static void model_layer_of(const layer *l, double *out) {
     for (int k = 0; k < 3; k++) {
         int kind = HAS(l->m, CROSS_FIRST) && k < 2 ? 1 - k : k;
         int norm = HAS(l->m, NORMS_EXCHANGED) && kind < 2 ? 1 - kind : kind;
+        if (norm == CROSS && HAS(l->m, NORM1_TWICE)) norm = SELF;
+        if (norm == FEED && HAS(l->m, NORM2_TWICE)) norm = CROSS;
         if (is_left_out(l, kind)) continue;
         memcpy(in, a, (size_t)n * sizeof *in);
         if (HAS(l->m, PRE_NORM)) block_norm(norms[norm], a, l->T, l->D, 0, in);
         sublayer(l, kind, in, f);
-        const double *residual = kind != SELF && HAS(l->m, OLD_RESIDUAL) ? l->y : a;
+        bool old = (kind == CROSS && HAS(l->m, OLD_RESIDUAL_2)) || (kind == FEED && HAS(l->m, OLD_RESIDUAL_3));
+        const double *residual = old ? l->y : a;
         for (int i = 0; i < n && !HAS(l->m, no_residual[kind]); i++) f[i] += residual[i];
         if (HAS(l->m, PRE_NORM))
             memcpy(a, f, (size_t)n * sizeof *a);
@@ -151,7 +154,12 @@ static const lesson_task layer_task = {
                            "position may look at all of it but padding." },
         [SAME_WEIGHTS] = { "cross-attention with the weights of self-attention", "It has weights of its own: "
                            "w->cross." },
-        [OLD_RESIDUAL] = { "every residual is y", "What is added is the input of each part: y, then a, then b." },
+        [OLD_RESIDUAL_2] = { "the residual of the cross-attention is y", "What is added is the input of each part: y, "
+                             "then a, then b." },
+        [OLD_RESIDUAL_3] = { "the residual of the feed-forward is y", "What is added is the input of each part: y, then a, "
+                             "then b." },
+        [NORM1_TWICE] = { "norm1 is used twice", "norm2 is behind the cross-attention." },
+        [NORM2_TWICE] = { "norm2 is used twice", "norm3 is behind the feed-forward." },
         [NORMS_EXCHANGED] = { "norm1 and norm2 exchanged", "norm1 is behind the self-attention, norm2 behind the "
                               "cross-attention." },
         [PRE_NORM] = { "norm before instead of after", "This is a pre-norm layer. The one asked for norms the sums, as "

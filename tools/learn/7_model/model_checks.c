@@ -13,7 +13,7 @@ enum { SOURCE, TARGET, KEEP, TABLES, OUT = TABLES + 2, ENCODER = OUT + 2, DECODE
 enum { MOST_LAYERS = 3 };
 enum {
     NO_SCALE, NO_POSITIONS, NO_TARGET_POSITIONS, ONE_TABLE, NO_ENCODER, NO_KEEP, NO_KEEP_IN_DECODER, OUT_TURNED,
-    SOFTMAX, LOG_SOFTMAX, NO_OUT_BIAS, TABLE_OUT, ONE_LAYER, SAME_LAYERS, NOT_CHAINED, ENCODED_TWICE
+    SOFTMAX, LOG_SOFTMAX, NO_OUT_BIAS, TABLE_OUT, ONE_LAYER, SAME_LAYERS, NOT_CHAINED, ENCODED_TWICE, NO_DECODER
 };
 
 static void run_model(const sample *s, float *const *out) {
@@ -131,14 +131,10 @@ static void log_softmax(double *row, int n, bool log_too) {
     }
 }
 
-/* How the layers of a stack run: number i, on the result of the one before it or on the first input. */
-static int layer_of(int i, uint64_t m) {
-    return HAS(m, SAME_LAYERS) ? 0 : i;
-}
-
 static void model_model(const sample *s, uint64_t m, double *const *out) {
     sizes z = { s->size['D'], s->size['H'], s->size['F'] };
-    int S = s->size['S'], T = s->size['T'], V = s->size['V'], layers = HAS(m, ONE_LAYER) ? 1 : s->size['L'];
+    int S = s->size['S'], T = s->size['T'], V = s->size['V'], layers = s->size['L'];
+    int decoded = HAS(m, ONE_LAYER) ? 1 : layers;
     const float *keep = HAS(m, NO_KEEP) ? NULL : s->in[KEEP];
     bool scaled = !HAS(m, NO_SCALE), placed = !HAS(m, NO_POSITIONS);
     double *memory = embedded(s, TABLES, SOURCE, scaled, placed);
@@ -147,11 +143,11 @@ static void model_model(const sample *s, uint64_t m, double *const *out) {
     double *first = room(T * z.D);
     memcpy(first, y, (size_t)(T * z.D) * sizeof *y);
     for (int i = 0; i < layers * (HAS(m, ENCODED_TWICE) ? 2 : 1) && !HAS(m, NO_ENCODER); i++) {
-        struct encoder_weights w = encoder_of(s, ENCODER, layer_of(i % layers, m));
+        struct encoder_weights w = encoder_of(s, ENCODER, i % layers);
         encode(&w, keep, S, z, memory);
     }
-    for (int i = 0; i < layers; i++) {
-        struct decoder_weights w = decoder_of(s, DECODER, layer_of(i, m));
+    for (int i = 0; i < decoded && !HAS(m, NO_DECODER); i++) {
+        struct decoder_weights w = decoder_of(s, DECODER, HAS(m, SAME_LAYERS) ? 0 : i);
         if (HAS(m, NOT_CHAINED)) memcpy(y, first, (size_t)(T * z.D) * sizeof *y);
         decode(&w, T, memory, HAS(m, NO_KEEP_IN_DECODER) ? NULL : keep, S, z, y);
     }
@@ -190,9 +186,11 @@ static const lesson_task model_task = {
         [LOG_SOFTMAX] = { "a log-softmax at the end", "These are log-probabilities. Logits are asked for." },
         [NO_OUT_BIAS] = { "no bias in the output", "bo is not added." },
         [TABLE_OUT] = { "the target's table for wo", "Some models tie them; this one has wo apart." },
-        [ONE_LAYER] = { "only one layer", "Both stacks have w->layers layers." },
-        [SAME_LAYERS] = { "every layer has the weights of the first", "Layer l has the weights w->decoder[l]." },
+        [ONE_LAYER] = { "only one layer of the decoder", "It has w->layers layers." },
+        [SAME_LAYERS] = { "every decoder layer has the weights of the first", "Layer l has the weights w->decoder[l]." },
         [NOT_CHAINED] = { "every decoder layer reads the input", "A layer reads what the one before it has made." },
+        [NO_DECODER] = { "no decoder", "The logits are made of the embedded target. The result of a decoder layer is the "
+                         "input of the next one, and at last of linear." },
         [ENCODED_TWICE] = { "the encoder runs twice", "It runs once. All decoder layers look at the same memory." },
     },
 };
@@ -200,7 +198,7 @@ static const lesson_task model_task = {
 /* ---- cross_entropy --------------------------------------------------------------------------- */
 
 enum { LOGITS, LABELS };
-enum { SUMMED, PADS_IN_MEAN, PADS_COUNTED, POSITIVE, NO_LOG, BINARY, NO_MAX, LOGIT_ONLY };
+enum { SUMMED, PADS_IN_MEAN, PADS_COUNTED, POSITIVE, NO_LOG, BINARY, NO_MAX, LOGIT_ONLY, NOT_ADDED };
 static const int pad = 2;
 
 static void run_loss(const sample *s, float *const *out) {
@@ -221,6 +219,7 @@ static double one_loss(const float *row, int V, int label, uint64_t m) {
     bool overflows = HAS(m, NO_MAX) && most > 88.7;
     for (int v = 0; v < V; v++) sum += exp(row[v] - most);
     double loss = overflows ? INFINITY : log(sum) + most - row[label];
+    if (HAS(m, NOT_ADDED)) loss = log(sum) - row[label];
     if (HAS(m, NO_LOG)) loss = -exp(-loss);
     if (HAS(m, BINARY)) loss /= log(2);
     if (HAS(m, LOGIT_ONLY)) loss = -row[label];
@@ -259,6 +258,8 @@ static const lesson_task loss_task = {
                      "logit, and add it again behind the logarithm." },
         [LOGIT_ONLY] = { "the logit alone", "The label's logit is not compared with the others: log(sum of exp) is "
                          "missing." },
+        [NOT_ADDED] = { "the largest is not added again", "The row's largest logit was subtracted before exp: add it to "
+                        "the logarithm." },
     },
 };
 

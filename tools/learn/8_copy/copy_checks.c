@@ -71,19 +71,19 @@ static const lesson_task shift_task = {
     .learner = run_shift,
     .model = model_shift,
     .mistakes = {
-        [SAME] = { "no shift", "Input and labels are one sequence: the model would learn to repeat what it reads, and "
+        [SAME] = { "labels as the input", "Input and labels are one sequence: the model would learn to repeat what it reads, and "
                    "could write nothing by itself." },
         [BACK] = { "shifted the wrong way", "The input is ahead of the labels. It must be one behind: MARK first." },
         [NO_END] = { "no MARK at the end", "The last label must be MARK: otherwise the model never learns to stop." },
-        [NO_START] = { "no MARK at the beginning", "The input must begin with MARK, so that the model has to find the "
-                       "first token, too." },
+        [NO_START] = { "no shift", "Input and labels are one sequence. The input must begin with MARK and be one behind, "
+                       "so that the model has to find every token." },
         [LABELS_MARKED] = { "input and labels exchanged", "MARK begins the input, and ends the labels." },
     },
 };
 
 /* ---- rate ------------------------------------------------------------------------------------ */
 
-enum { FROM_0, NO_WARMUP, LARGER, NO_ROOT, STAYS, NO_PEAK, KEEPS_RISING };
+enum { FROM_0, NO_WARMUP, LARGER, NO_ROOT, STAYS, NO_PEAK, KEEPS_RISING, INTEGERS };
 
 static void run_rate(const sample *s, float *const *out) {
     for (int i = 0; i < s->size['n']; i++) {
@@ -106,6 +106,7 @@ static void model_rate(const sample *s, uint64_t m, double *const *out) {
     for (int i = 0; i < s->size['n']; i++) {
         double step = 1 + i * i - (HAS(m, FROM_0) ? 1 : 0);
         double rising = step / w, falling = HAS(m, NO_ROOT) ? w / step : sqrt(w / step);
+        if (HAS(m, INTEGERS)) rising = floor(rising);
         if (HAS(m, STAYS)) falling = 1;
         if (HAS(m, KEEPS_RISING)) falling = INFINITY;
         if (HAS(m, NO_WARMUP)) rising = INFINITY;
@@ -129,6 +130,8 @@ static const lesson_task rate_task = {
         [NO_ROOT] = { "falls without a root", "It falls with the root: sqrt(warmup / step)." },
         [STAYS] = { "it does not fall", "Behind `warmup` the rate falls with sqrt(warmup / step)." },
         [NO_PEAK] = { "not times the peak", "The curve has its peak at 1. Multiply by peak." },
+        [INTEGERS] = { "divided in integers", "step / warmup of integers is 0 in C until step is warmup: make one of them "
+                       "a float." },
         [KEEPS_RISING] = { "it keeps rising", "Behind `warmup` the rate falls." },
     },
 };
