@@ -133,15 +133,15 @@ static void make_place(void) {
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
-/* The line "=heads rows columns title", then the numbers. */
+/* The line "=heads rows columns row column title", then the numbers. */
 static void draw(const run_outcome *r) {
     const char *head = memchr(r->report, '=', r->bytes);
     const char *end = head ? memchr(head, '\n', r->bytes - (size_t)(head - r->report)) : NULL;
     long long heads = 0, rows_ = 0, columns = 0;
     int title = 0;
-    char message[256], words[128] = "";
+    char message[256], words[160] = "", row[32], column[32];
     if (end) snprintf(words, sizeof words, "%.*s", (int)(end - head - 1), head + 1);
-    if (sscanf(words, "%lld %lld %lld %n", &heads, &rows_, &columns, &title) < 3)
+    if (sscanf(words, "%lld %lld %lld %31s %31s %n", &heads, &rows_, &columns, row, column, &title) < 5)
         fail(&learn_program, "there is no picture");
     size_t bytes = (size_t)(heads * rows_ * columns) * sizeof(float);
     if (r->bytes - (size_t)(end + 1 - r->report) < bytes)
@@ -150,7 +150,7 @@ static void draw(const run_outcome *r) {
     if (!weights) fail(&learn_program, "out of memory");
     memcpy(weights, end + 1, bytes);
     struct svg_heat_map map = { .title = words + title, .weights = weights, .heads = heads,
-                                .rows = rows_, .columns = columns };
+                                .rows = rows_, .columns = columns, .row_axis = row, .column_axis = column };
     output o = { .stream = stdout };
     if (told.output && !output_open(&o, told.output, message)) fail(&learn_program, "%s", message);
     bool ok = told.output ? svg_heat_map(o.stream, &map) : text_heat_map(o.stream, &map);

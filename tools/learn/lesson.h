@@ -69,6 +69,7 @@ typedef struct lesson_task {
 
 typedef struct picture {
     char title[80];
+    const char *row, *column; /* a word for each; NULL: "query" and "key" */
     int64_t heads, rows, columns;
     float *weights; /* [heads, rows, columns] in 0..1; to be freed */
 } picture;

@@ -45,8 +45,8 @@ static bool draw(void) {
     tell_place("the picture", "of your own numbers");
     bool ok = the_lesson.draw(&p);
     size_t n = (size_t)(p.heads * p.rows * p.columns);
-    fprintf(report, "=%lld %lld %lld %s\n", (long long)p.heads, (long long)p.rows,
-            (long long)p.columns, p.title);
+    fprintf(report, "=%lld %lld %lld %s %s %s\n", (long long)p.heads, (long long)p.rows,
+            (long long)p.columns, p.row ? p.row : "query", p.column ? p.column : "key", p.title);
     ok = ok && fwrite(p.weights, sizeof *p.weights, n, report) == n;
     free(p.weights);
     return ok;

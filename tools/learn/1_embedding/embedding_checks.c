@@ -184,7 +184,7 @@ static const lesson_task input_task = {
 /* Waves from -1 to 1 are drawn as 0 to 1. */
 static bool draw(picture *p) {
     enum { T = 24, D = 32 };
-    *p = (picture){ .heads = 1, .rows = T, .columns = D };
+    *p = (picture){ .heads = 1, .rows = T, .columns = D, .row = "position", .column = "column" };
     snprintf(p->title, sizeof p->title, "Your positions: a row each, a wave in each column");
     p->weights = calloc(T * D, sizeof *p->weights);
     if (!p->weights) return false;
