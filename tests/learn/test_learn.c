@@ -21,7 +21,8 @@ static int number_of(const char *name) {
 
 static void read_source(const char *name, const char *kind, char *text, size_t size) {
     char relative[128], path[1024];
-    snprintf(relative, sizeof relative, "tools/learn/%d_%s/%s_%s.c", number_of(name), name, name, kind);
+    snprintf(relative, sizeof relative, "tools/learn/%d_%s/%s_%s.c", number_of(name), name, name,
+             kind);
     read_text(source_path(relative, path, sizeof path), text, size);
     ck_assert_msg(*text, "%s is not there", path);
 }
@@ -47,8 +48,10 @@ TEST_ROWS(solutions_are_right, EXERCISES) {
 
 /* An exercise as it comes: a copy is made, compiles, and the formula of its first function is told. */
 TEST_ROWS(exercises_say_what_to_do_first, EXERCISES) {
-    static const char *const first[] = { "slopes", "embed",         "softmax",     "linear", "layer_norm",
-                                         "encoder_layer", "decoder_layer", "transformer", "shift",  "product" };
+    static const char *const first[] = { "slopes",        "embed",       "softmax",
+                                         "linear",        "layer_norm",  "encoder_layer",
+                                         "decoder_layer", "transformer", "shift",
+                                         "product" };
     char line[128];
     run("learn %d --folder mine", _i);
     ck_assert_int_eq(result.status, 1);
@@ -81,7 +84,7 @@ typedef struct seed {
     const char *exercise, *said, *before[2], *after[2];
 } seed;
 #define SEED(exercise, said, ...) TWO(exercise, said, __VA_ARGS__, NULL, NULL)
-#define TWO(exercise, said, before, after, before_too, after_too)                                                      \
+#define TWO(exercise, said, before, after, before_too, after_too)                                  \
     { #exercise, said, { before, before_too }, { after, after_too } },
 static const seed seeds[] = {
 #include "learn_seeds.inc"
@@ -92,7 +95,8 @@ enum { TEXT = 1 << 15 };
 static void change(char *text, const char *before, const char *after) {
     static char rest[TEXT];
     char *at = strstr(text, before);
-    ck_assert_msg(at && !strstr(at + 1, before), "\"%s\" does not stand once in the solution", before);
+    ck_assert_msg(at && !strstr(at + 1, before), "\"%s\" does not stand once in the solution",
+                  before);
     snprintf(rest, sizeof rest, "%s", at + strlen(before));
     snprintf(at, (size_t)(TEXT - (at - text)), "%s%s", after, rest);
 }
@@ -126,7 +130,8 @@ static const fault faults[] = {
     { "exit(0);", "exit was called" },
     { "abort();", "abort" },
     { "softmax(x, rows, columns, y); y[0] += 1;", "calls itself without end" },
-    { "((float *)x)[0] = 5; for (int i = 0; i < rows * columns; i++) y[i] = 0;", "changes its input x" },
+    { "((float *)x)[0] = 5; for (int i = 0; i < rows * columns; i++) y[i] = 0;",
+      "changes its input x" },
     { "for (;;) printf(\"again and again and again\\n\");", "does not end" },
     { "free(y);", "frees memory twice" },
     { "char *p = malloc(64); free(p); p[3] = 1; y[0] = p[3];", "memory that it has freed" },
@@ -139,11 +144,13 @@ static const fault faults[] = {
 TEST_ROWS(faults_are_survived, COUNT_OF(faults)) {
     char text[2048];
     snprintf(text, sizeof text,
-             "#include \"attention_task.h\"\n#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+             "#include \"attention_task.h\"\n#include <signal.h>\n#include <stdio.h>\n#include "
+             "<stdlib.h>\n"
              "#include <unistd.h>\n"
              "void softmax(const float *x, int rows, int columns, float *y) {\n    %s\n}\n"
              "void causal_mask(int n, float *mask) {}\n"
-             "void attention(const float *q, const float *k, const float *v, const float *mask, int T, int S,\n"
+             "void attention(const float *q, const float *k, const float *v, const float *mask, "
+             "int T, int S,\n"
              "               int d, int e, float *weights, float *out) {}\n",
              faults[_i].body);
     write_file("own.c", text);

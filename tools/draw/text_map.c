@@ -135,7 +135,8 @@ bool text_heat_map(FILE *out, const struct svg_heat_map *from) {
     map m;
     bool ok = map_labels(&m, from);
     if (ok) {
-        fprintf(out, "%s%s:", from->title ? from->title : "", from->heads > 1 ? ", mean of heads" : "");
+        fprintf(out, "%s%s:", from->title ? from->title : "",
+                from->heads > 1 ? ", mean of heads" : "");
         for (int i = 1; i < SHADES; i++)
             fprintf(out, " %s from %.0f %%", shades[i].block, 100 * shades[i].least);
         fputc('\n', out);

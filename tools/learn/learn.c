@@ -1,6 +1,8 @@
-/* tools/learn/learn.c - `learn`: the course. Checks an exercise, and says what kind of mistake it is.
+/* tools/learn/learn.c - `learn`: the course. Checks an exercise, and says what kind of mistake
+ * it is.
  *
- * The learner's file of lesson 2 is learn/2_attention.c, a copy of the exercise with its gaps, made when
+ * The learner's file of lesson 2 is learn/2_attention.c, a copy of the exercise with its gaps,
+ * made when
  * it is first asked for. README.md beside this file is the course's first page. */
 #include <errno.h>
 #include <stdlib.h>
@@ -137,11 +139,14 @@ static void make_place(void) {
 static void draw(const run_outcome *r) {
     const char *head = memchr(r->report, '=', r->bytes);
     const char *end = head ? memchr(head, '\n', r->bytes - (size_t)(head - r->report)) : NULL;
-    long long heads = 0, rows_ = 0, columns = 0;
+    long long heads;
+    long long rows_;
+    long long columns;
     int title = 0;
     char message[256], words[160] = "", row[32], column[32];
     if (end) snprintf(words, sizeof words, "%.*s", (int)(end - head - 1), head + 1);
-    if (sscanf(words, "%lld %lld %lld %31s %31s %n", &heads, &rows_, &columns, row, column, &title) < 5)
+    if (sscanf(words, "%lld %lld %lld %31s %31s %n", &heads, &rows_, &columns, row, column,
+               &title) < 5)
         fail(&learn_program, "there is no picture");
     size_t bytes = (size_t)(heads * rows_ * columns) * sizeof(float);
     if (r->bytes - (size_t)(end + 1 - r->report) < bytes)
@@ -149,8 +154,13 @@ static void draw(const run_outcome *r) {
     float *weights = malloc(bytes);
     if (!weights) fail(&learn_program, "out of memory");
     memcpy(weights, end + 1, bytes);
-    struct svg_heat_map map = { .title = words + title, .weights = weights, .heads = heads,
-                                .rows = rows_, .columns = columns, .row_axis = row, .column_axis = column };
+    struct svg_heat_map map = { .title = words + title,
+                                .weights = weights,
+                                .heads = heads,
+                                .rows = rows_,
+                                .columns = columns,
+                                .row_axis = row,
+                                .column_axis = column };
     output o = { .stream = stdout };
     if (told.output && !output_open(&o, told.output, message)) fail(&learn_program, "%s", message);
     bool ok = told.output ? svg_heat_map(o.stream, &map) : text_heat_map(o.stream, &map);
@@ -161,7 +171,8 @@ static void draw(const run_outcome *r) {
 
 /* ---- a check --------------------------------------------------------------------------------- */
 
-/* The report without the lines about places; or, after a crash, what the checker guessed before it. */
+/* The report without the lines about places; or, after a crash, what the checker guessed before
+ * it. */
 static void print_report(const run_outcome *r) {
     bool crashed = *r->fault != '\0';
     const char *end = r->report + r->bytes;
@@ -206,7 +217,9 @@ static bool check(int number) {
     run_outcome r = { .right = false };
     printf("%d %s\n", number, exercises[number].title);
     find_file(number, file);
-    const char *what = told.picture || told.output ? "picture" : told.mistakes ? "mistakes" : "check";
+    const char *what = told.picture || told.output ? "picture"
+                       : told.mistakes             ? "mistakes"
+                                                   : "check";
     bool ok = run_as(number, file, what, false, &r);
     if (ok && *what == 'p') draw(&r);
     free(r.report);
@@ -222,7 +235,8 @@ int main(int argc, char **argv) {
     bool ok = true;
     terminal_open();
     options_parse(&learn_program, argc, argv);
-    option_no_effect(&learn_program, "file", told.number == NULL, "it is not said of which exercise");
+    option_no_effect(&learn_program, "file", told.number == NULL,
+                     "it is not said of which exercise");
     option_no_effect(&learn_program, "picture", told.number == NULL, "it is not said which one");
     option_no_effect(&learn_program, "output", told.number == NULL, "it is not said of what");
     option_no_effect(&learn_program, "solution", told.file != NULL, "--file says what is checked");

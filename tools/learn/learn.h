@@ -1,6 +1,8 @@
-/* tools/learn/learn.h - the parts of `learn`: where an exercise is, how it is compiled, how it is run.
+/* tools/learn/learn.h - the parts of `learn`: where an exercise is, how it is compiled, how it
+ * is run.
  *
- * The learner's file is compiled and linked with its checker (lesson.h) into a program of its own, which
+ * The learner's file is compiled and linked with its checker (lesson.h) into a program of its
+ * own, which
  * runs apart with a limit of time and memory: whatever the learner's code does, learn says so. */
 #ifndef WEFT_TOOLS_LEARN_LEARN_H
 #define WEFT_TOOLS_LEARN_LEARN_H
@@ -41,9 +43,9 @@ build_result exercise_build(int number, const char *file, bool fast, const char 
 
 typedef struct run_outcome {
     bool right;
-    char place[256];   /* of the last call, if it did not return */
-    char fault[512];   /* a sentence on a crash; "" if there was none */
-    char *report;      /* to be freed */
+    char place[256]; /* of the last call, if it did not return */
+    char fault[512]; /* a sentence on a crash; "" if there was none */
+    char *report;    /* to be freed */
     size_t bytes;
 } run_outcome;
 

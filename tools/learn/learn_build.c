@@ -2,7 +2,6 @@
  *
  * The compiler is the one that built weft. Sanitizers find reads and writes outside of arrays; a
  * compiler that has none compiles without. The functions of earlier exercises come as solutions. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -61,7 +60,8 @@ static void put_inputs(command *c, int number, const char *file, bool guarded) {
     /* main needs the lesson, which needs solutions and the judge: so the judge comes twice. */
     put_path(c, "", LEARN_BUILD, "tools/liblearn-judge.a");
     put_archive(c, "checks", exercises[number].name);
-    for (int i = number - 1; i >= 0; i--) put_archive(c, guarded ? "guarded" : "solution", exercises[i].name);
+    for (int i = number - 1; i >= 0; i--)
+        put_archive(c, guarded ? "guarded" : "solution", exercises[i].name);
     put_path(c, "", LEARN_BUILD, "tools/liblearn-judge.a");
     if (exercises[number].timed) put_loops(c);
     put_path(c, "", LEARN_BUILD, "libweft.a");
@@ -94,16 +94,26 @@ static void make_command(command *c, int number, const char *file, bool fast, co
 
 /* ---- running it ------------------------------------------------------------------------------ */
 
+/* Read until the end, and forget. */
+static void drain(int from) {
+    char bytes[4096];
+    while (read(from, bytes, sizeof bytes) > 0) continue;
+}
+
 /* The compiler's own exit code; its words go to stderr, or nowhere. */
 static int run_command(const command *c, bool quiet) {
-    int status = 0;
+    int status = 0, words[2];
+    if (pipe(words) != 0) return 127;
     pid_t child = fork();
     if (child == 0) {
-        int nowhere = quiet ? open("/dev/null", O_WRONLY) : -1;
-        if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
+        if (quiet) dup2(words[1], STDERR_FILENO);
+        close(words[0]), close(words[1]);
         execvp(c->word[0], (char *const *)c->word);
         _exit(127);
     }
+    close(words[1]);
+    drain(words[0]);
+    close(words[0]);
     if (child < 0 || waitpid(child, &status, 0) < 0) return 127;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }

@@ -1,6 +1,5 @@
 /* tools/learn/learn_run.c - runs the program of an exercise, and says how it ended. See learn.h. */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -40,8 +39,8 @@ static _Noreturn void become(const char *path, const char *what, int report, int
     setpgid(0, 0);
     dup2(said, STDOUT_FILENO);
     dup2(said, STDERR_FILENO);
-    int nothing = open("/dev/null", O_RDONLY);
-    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+    int nothing[2]; /* at its end from the beginning */
+    if (pipe(nothing) == 0 && close(nothing[1]) == 0) dup2(nothing[0], STDIN_FILENO);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_FSIZE, most_file);
     limit(RLIMIT_CPU, (rlim_t)seconds + 1);
@@ -150,7 +149,7 @@ static void say_place(run_outcome *out, const char *said, const char *file, cons
     if (line == 0 && out->fault[0] != '\0') snprintf(out->fault, sizeof out->fault, "it %s", fact);
 }
 
-/* What a sanitizer found, in our words; a row for each of its words. */
+/* A sanitizer's finding in our words; a row for each of its words. */
 static bool say_finding(run_outcome *out, const char *said, const char *file) {
     static const char *const rows[][2] = {
         { "stack-overflow", "calls itself without end, or its arrays are too large for the stack" },
@@ -203,7 +202,8 @@ static void judge_end(run_outcome *out, int status, bool late, const text *repor
     bool clean = WIFEXITED(status) && WEXITSTATUS(status) <= 1 && (whole || drawn);
     out->right = clean && WEXITSTATUS(status) == 0 && !late;
     if (late || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU))
-        snprintf(out->fault, sizeof out->fault, "it does not end: stopped after %.0f seconds", seconds);
+        snprintf(out->fault, sizeof out->fault, "it does not end: stopped after %.0f seconds",
+                 seconds);
     else if (!clean && !say_finding(out, said, file) && WIFSIGNALED(status))
         say_signal(out, WTERMSIG(status));
     else if (!clean && !out->fault[0])
@@ -232,8 +232,7 @@ bool exercise_run(const char *path, const char *what, const char *file, bool bou
     child c;
     int status = 0;
     *out = (run_outcome){ .report = report.data };
-    bool ok = report.data && said.data &&
-              start(&c, path, what, seconds, bounded);
+    bool ok = report.data && said.data && start(&c, path, what, seconds, bounded);
     if (!ok) {
         free(said.data);
         return false;

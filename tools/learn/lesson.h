@@ -1,15 +1,22 @@
-/* tools/learn/lesson.h - the checker of an exercise: tasks as rows, and the numbers that they are judged by.
+/* tools/learn/lesson.h - the checker of an exercise: tasks as rows, and the numbers that they
+ * are judged by.
  *
- * A lesson has tasks, one for each function that the learner writes. A task names its inputs by shape, and
- * its cases by sizes: "T3 S5 d8 causal" sets T, S and d, and the word is for the task to look at. From a row
+ * A lesson has tasks, one for each function that the learner writes. A task names its inputs by
+ * shape, and
+ * its cases by sizes: "T3 S5 d8 causal" sets T, S and d, and the word is for the task to look
+ * at. From a row
  * come the inputs, the right results (by weft's own ops, in f64), and the sentences.
  *
- * Every task also has a model: plain C that makes the known mistakes on request, one bit each. Where a
- * learner's numbers are wrong, the judge looks for the set of at most three mistakes that gives the same
- * numbers in every case. Without mistakes the model gives the right numbers: `learn --mistakes` checks that,
+ * Every task also has a model: plain C that makes the known mistakes on request, one bit each.
+ * Where a
+ * learner's numbers are wrong, the judge looks for the set of at most three mistakes that gives
+ * the same
+ * numbers in every case. Without mistakes the model gives the right numbers: `learn --mistakes`
+ * checks that,
  * and that no two mistakes look alike.
  *
- * This is linked with the learner's code into one program, which learn (learn.h) starts and watches. */
+ * This is linked with the learner's code into one program, which learn (learn.h) starts and
+ * watches. */
 #ifndef WEFT_TOOLS_LEARN_LESSON_H
 #define WEFT_TOOLS_LEARN_LESSON_H
 
@@ -58,10 +65,11 @@ typedef struct lesson_task {
     const char *cases[LESSON_CASES];
     /* Call the learner's function. */
     void (*learner)(const sample *s, float *const *out);
-    /* Record the right results; inputs come as constants. NULL: the model without mistakes is right, as
+    /* Record the right results; inputs come as constants. NULL: the model without mistakes is
+     * right, as
      * for tasks on integers. */
     void (*weft)(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out);
-    /* The same with mistakes: bit i is mistakes[i]. */
+    /* Compute them with mistakes: bit i is mistakes[i]. */
     void (*model)(const sample *s, uint64_t mistakes, double *const *out);
     mistake mistakes[LESSON_MISTAKES];
     double tolerance; /* of the largest result; 0: 1e-6 */
@@ -77,7 +85,8 @@ typedef struct picture {
 typedef struct lesson {
     const lesson_task *const *tasks;
     int n_tasks;
-    /* After all tasks are right: the whole, such as a training. Prints; true: passed. NULL: none. */
+    /* After all tasks are right: the whole, such as a training. Prints; true: passed. NULL:
+     * none. */
     bool (*trial)(FILE *report);
     /* The learner's own numbers to be drawn. False: no memory. NULL: there is no picture. */
     bool (*draw)(picture *p);

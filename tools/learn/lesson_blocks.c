@@ -1,4 +1,5 @@
-/* tools/learn/lesson_blocks.c - the blocks of a Transformer in double, and the mistakes that are made in
+/* tools/learn/lesson_blocks.c - the blocks of a Transformer in double, and the mistakes that are
+ * made in
  * them. See lesson_blocks.h. */
 #include "lesson_blocks.h"
 
@@ -20,8 +21,8 @@ double *doubles_of(const float *x, int64_t n) {
 
 /* ---- linear ---------------------------------------------------------------------------------- */
 
-void block_linear(const double *x, int rows, int in, const float *w, const float *b, int out, uint64_t m,
-                  double *y) {
+void block_linear(const double *x, int rows, int in, const float *w, const float *b, int out,
+                  uint64_t m, double *y) {
     for (int t = 0; t < rows; t++) {
         for (int o = 0; o < out; o++) {
             double sum = HAS(m, LINEAR_NO_BIAS) ? 0 : b[o];
@@ -54,7 +55,8 @@ struct projected {
 };
 
 /* The weights [S] of query t in head h. */
-static void look(const struct projected *p, int h, int t, const float *mask, uint64_t m, double *w) {
+static void look(const struct projected *p, int h, int t, const float *mask, uint64_t m,
+                 double *w) {
     double most = -INFINITY, sum = 0, scale = 1 / sqrt(p->D / p->H);
     if (HAS(m, HEADS_OF_MODEL)) scale = 1 / sqrt(p->D);
     if (HAS(m, HEADS_UNSCALED)) scale = 1;
@@ -97,8 +99,8 @@ void block_heads(const struct attention_weights *w, const double *x, int T, cons
                  const float *mask, int D, int H, uint64_t m, double *weights, double *out) {
     uint64_t turned = HAS(m, HEADS_TURNED) << LINEAR_TURNED;
     uint64_t in = turned | HAS(m, HEADS_NO_BIAS) << LINEAR_NO_BIAS;
-    uint64_t last = HAS(m, HEADS_OUT_TURNED) << LINEAR_TURNED |
-                    HAS(m, HEADS_NO_OUT_BIAS) << LINEAR_NO_BIAS;
+    uint64_t last = HAS(m, HEADS_OUT_TURNED) << LINEAR_TURNED | HAS(m, HEADS_NO_OUT_BIAS)
+                                                                    << LINEAR_NO_BIAS;
     int most = T > S ? T : S;
     struct projected p = { room(most * D), room(most * D), room(most * D), T, S, D, H };
     double *own = weights ? NULL : room((int64_t)H * T * S), *y = room(T * D);
@@ -122,11 +124,13 @@ void block_heads(const struct attention_weights *w, const double *x, int T, cons
 
 /* ---- layer norm ------------------------------------------------------------------------------ */
 
-/* The statistics of n numbers that are `step` apart. before: mean and variance of the row before, for
+/* The statistics of n numbers that are `step` apart. before: mean and variance of the row
+ * before, for
  * those who do not begin anew. */
 static void statistics(const double *x, int n, int step, uint64_t m, double before[2], double *mean,
                        double *inverse) {
-    double sum = HAS(m, NORM_RUNNING) ? before[0] : 0, squares = HAS(m, NORM_RUNNING) ? before[1] : 0;
+    double sum = HAS(m, NORM_RUNNING) ? before[0] : 0,
+           squares = HAS(m, NORM_RUNNING) ? before[1] : 0;
     for (int i = 0; i < n; i++) sum += x[i * step];
     *mean = HAS(m, NORM_NO_MEAN) ? 0 : sum / n;
     for (int i = 0; i < n; i++) squares += (x[i * step] - *mean) * (x[i * step] - *mean);
@@ -140,7 +144,8 @@ static void statistics(const double *x, int n, int step, uint64_t m, double befo
     before[1] = variance;
 }
 
-void block_norm(const struct norm_weights *w, const double *x, int rows, int D, uint64_t m, double *y) {
+void block_norm(const struct norm_weights *w, const double *x, int rows, int D, uint64_t m,
+                double *y) {
     double before[2] = { 0 }, mean = 0, inverse = 1;
     for (int i = 0; i < rows * D; i++) {
         int t = i / D, j = i % D;
@@ -163,7 +168,8 @@ static double relu(double x) {
     return x > 0 ? x : 0;
 }
 
-void block_ff(const struct ff_weights *w, const double *x, int rows, int D, int F, uint64_t m, double *y) {
+void block_ff(const struct ff_weights *w, const double *x, int rows, int D, int F, uint64_t m,
+              double *y) {
     uint64_t first = HAS(m, FF_W1_TURNED) << LINEAR_TURNED | HAS(m, FF_NO_B1) << LINEAR_NO_BIAS;
     uint64_t second = HAS(m, FF_W2_TURNED) << LINEAR_TURNED | HAS(m, FF_NO_B2) << LINEAR_NO_BIAS;
     double *in = room(rows * D), *inner = room(rows * F);
@@ -262,7 +268,8 @@ struct wf_mha_layer weft_heads(const sample *s, wf_graph *g, const char *name, i
     return l;
 }
 
-struct wf_encoder_block weft_encoder(const sample *s, wf_graph *g, const char *name, int at, int layer) {
+struct wf_encoder_block weft_encoder(const sample *s, wf_graph *g, const char *name, int at,
+                                     int layer) {
     wf_block_options o = weft_sizes(s);
     struct wf_encoder_block l = wf_encoder_layer_new(g, name, &o);
     write_heads(&l.self_attn, s, at, layer);
@@ -272,7 +279,8 @@ struct wf_encoder_block weft_encoder(const sample *s, wf_graph *g, const char *n
     return l;
 }
 
-struct wf_decoder_block weft_decoder(const sample *s, wf_graph *g, const char *name, int at, int layer) {
+struct wf_decoder_block weft_decoder(const sample *s, wf_graph *g, const char *name, int at,
+                                     int layer) {
     wf_block_options o = weft_sizes(s);
     struct wf_decoder_block l = wf_decoder_layer_new(g, name, &o);
     write_heads(&l.self_attn, s, at, layer);

@@ -1,4 +1,5 @@
-/* tools/learn/lesson_judge.c - runs the learner's function on all cases, and says what is wrong with the
+/* tools/learn/lesson_judge.c - runs the learner's function on all cases, and says what is wrong
+ * with the
  * numbers. See lesson.h. */
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +9,8 @@
 
 enum { GUARD = 16, COLUMN = 15, WIDTH = 88 };
 
-/* Results begin as this signalling NaN: what is not written is told from what is wrong. Arithmetic with it
+/* Results begin as this signalling NaN: what is not written is told from what is wrong.
+ * Arithmetic with it
  * makes another NaN. */
 static const uint32_t unwritten_bits = 0x7fa0beef;
 void (*lesson_place)(const char *task, const char *text);
@@ -86,7 +88,8 @@ void put_words(FILE *report, const char *text) {
 }
 
 /* "out[2][0]": an element by its place. */
-static void name_element(const result *r, const lesson_task *t, int k, int64_t i, char *text, size_t size) {
+static void name_element(const result *r, const lesson_task *t, int k, int64_t i, char *text,
+                         size_t size) {
     const char *shape = t->out[k].shape;
     int64_t step = r->count[k];
     int n = snprintf(text, size, "%s", t->out[k].name);
@@ -196,7 +199,8 @@ static bool is_an_edge(const results *r, char *message) {
             if (i % columns < left) left = i % columns;
         }
         if (top == 0 && left == 0) continue;
-        snprintf(message, RESULT_MESSAGE, "Only %s from %lld on are wrong: is the last part handled?",
+        snprintf(message, RESULT_MESSAGE,
+                 "Only %s from %lld on are wrong: is the last part handled?",
                  top > 0 ? "rows" : "columns", (long long)(top > 0 ? top : left));
         return true;
     }
@@ -290,8 +294,9 @@ static bool tell_overrun(const result *r, const lesson_task *t, FILE *report) {
         for (int64_t i = r->count[k]; i < r->count[k] + guard(); i++) {
             if (is_unwritten(r->out[k][i])) continue;
             fprintf(report, "  %-*s writes outside of an array\n", COLUMN - 1, t->name);
-            snprintf(text, sizeof text, "Case \"%s\": %s has %lld numbers, and number %lld is written.",
-                     r->s.text, t->out[k].name, (long long)r->count[k], (long long)i);
+            snprintf(text, sizeof text,
+                     "Case \"%s\": %s has %lld numbers, and number %lld is written.", r->s.text,
+                     t->out[k].name, (long long)r->count[k], (long long)i);
             put_words(report, text);
             return true;
         }
@@ -315,7 +320,7 @@ static bool tell_changed_input(const result *r, const lesson_task *t, FILE *repo
     return true;
 }
 
-/* What the first n cases say, if the next call does not return. */
+/* The verdict of the first n cases, for the case that the next call does not return. */
 static void tell_guess(const results *r, int n, FILE *report) {
     results some = *r;
     some.n = n;

@@ -1,9 +1,12 @@
 /* tools/learn/lesson_main.c - the program that the learner's code is linked into. See lesson.h.
  *
- * usage: lesson check|trial|mistakes|picture DESCRIPTOR      exits with 0 if all is right, else with 1
+ * usage: lesson check|trial|mistakes|picture DESCRIPTOR      exits with 0 if all is right, else
+ * with 1
  *
- * The report goes to the descriptor, where no print of the learner's can reach it. A line that begins
- * with '>' says what is about to run: the last one of a program that crashed is where it did. The line
+ * The report goes to the descriptor, where no print of the learner's can reach it. A line that
+ * begins
+ * with '>' says what is about to run: the last one of a program that crashed is where it did.
+ * The line
  * "<" ends the report: without it the learner's code has left the program. */
 #include <stdlib.h>
 #include <string.h>

@@ -101,7 +101,8 @@ static bool says_enough(const result *r) {
     return n >= 8;
 }
 
-/* Where sizes are exchanged, a case of unequal sizes has chance results: then the cases up to the first
+/* Where sizes are exchanged, a case of unequal sizes has chance results: then the cases up to
+ * the first
  * wrong one decide. */
 uint64_t mistakes_found(const results *r) {
     uint64_t found = search_all(r);

@@ -42,14 +42,19 @@ double lesson_number(const char *name, int64_t i) {
 static float value_of(const sample *s, const lesson_array *a, int64_t i, int64_t row) {
     double x = lesson_number(a->name, i);
     switch (a->kind) {
-    case ARRAY_VALUES: return (float)(3 * x - 1.5);
-    case ARRAY_WEIGHTS: return (float)((3 * x - 1.5) / sqrt((double)row));
-    case ARRAY_NEAR_1: return (float)(x + 0.5);
+    case ARRAY_VALUES:
+        return (float)(3 * x - 1.5);
+    case ARRAY_WEIGHTS:
+        return (float)((3 * x - 1.5) / sqrt((double)row));
+    case ARRAY_NEAR_1:
+        return (float)(x + 0.5);
     case ARRAY_CHOICES:
         if (sample_has(s, "empty") && i < row) return 0;
         return x < 0.6 || i % row == i / row % row;
-    case ARRAY_PREFIX: return i < row - row / 3;
-    case ARRAY_IDS: return (float)floor(x * s->size[(unsigned char)a->below]);
+    case ARRAY_PREFIX:
+        return i < row - row / 3;
+    case ARRAY_IDS:
+        return (float)floor(x * s->size[(unsigned char)a->below]);
     }
     return 0;
 }
@@ -114,8 +119,8 @@ static wf_tensor *constant_of(const sample *s, wf_graph *g, int k, const char *l
     for (; letters[ndim]; ndim++) shape[ndim] = s->size[(unsigned char)letters[ndim]];
     if (s->ids[k]) return wf_constant_array(g, WF_I32, ndim, shape, s->ids[k]);
     double *values = as_doubles(s->in[k], s->count[k]);
-    wf_tensor *c = values ? wf_constant_array(g, WF_F64, ndim, shape, values)
-                          : wf_poison(g, "out of memory");
+    wf_tensor *c =
+        values ? wf_constant_array(g, WF_F64, ndim, shape, values) : wf_poison(g, "out of memory");
     free(values);
     return c;
 }

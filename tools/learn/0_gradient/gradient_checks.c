@@ -1,4 +1,5 @@
-/* tools/learn/0_gradient/gradient_checks.c - exercise 0: its tasks, and the mistakes that are made there.
+/* tools/learn/0_gradient/gradient_checks.c - exercise 0: its tasks, and the mistakes that are
+ * made there.
  *
  * A tape is written as a formula behind its length, in postfix: "n7 | x y * x + tanh z -". */
 #include <math.h>
@@ -15,20 +16,37 @@ enum { OPERATIONS = sizeof symbols / sizeof *symbols, MOST_NODES = 32 };
 
 enum { A, B };
 enum {
-    TANH_OF_A, NOT_SQUARED, OWN_FACTOR, SUB_SIGN, DIV_SIGN, DIV_ONCE, DIV_BY_A, EXP_OF_A, RELU_ALL, RELU_VALUE,
+    TANH_OF_A,
+    NOT_SQUARED,
+    OWN_FACTOR,
+    SUB_SIGN,
+    DIV_SIGN,
+    DIV_ONCE,
+    DIV_BY_A,
+    EXP_OF_A,
+    RELU_ALL,
+    RELU_VALUE,
     ADD_FACTORS
 };
 
 static double value_of(enum operation operation, double a, double b) {
     switch (operation) {
-    case LEAF: return a;
-    case ADD: return a + b;
-    case SUB: return a - b;
-    case MUL: return a * b;
-    case DIV: return a / b;
-    case TANH: return tanh(a);
-    case EXP: return exp(a);
-    case RELU: return a > 0 ? a : 0;
+    case LEAF:
+        return a;
+    case ADD:
+        return a + b;
+    case SUB:
+        return a - b;
+    case MUL:
+        return a * b;
+    case DIV:
+        return a / b;
+    case TANH:
+        return tanh(a);
+    case EXP:
+        return exp(a);
+    case RELU:
+        return a > 0 ? a : 0;
     }
     return 0;
 }
@@ -68,14 +86,22 @@ static void run_slopes(const sample *s, float *const *out) {
 /* One step by weft's op of the same name. */
 static wf_tensor *record(enum operation operation, wf_tensor *a, wf_tensor *b) {
     switch (operation) {
-    case LEAF: return a;
-    case ADD: return wf_add(a, b);
-    case SUB: return wf_sub(a, b);
-    case MUL: return wf_mul(a, b);
-    case DIV: return wf_div(a, b);
-    case TANH: return wf_tanh(a);
-    case EXP: return wf_exp(a);
-    case RELU: return wf_relu(a);
+    case LEAF:
+        return a;
+    case ADD:
+        return wf_add(a, b);
+    case SUB:
+        return wf_sub(a, b);
+    case MUL:
+        return wf_mul(a, b);
+    case DIV:
+        return wf_div(a, b);
+    case TANH:
+        return wf_tanh(a);
+    case EXP:
+        return wf_exp(a);
+    case RELU:
+        return wf_relu(a);
     }
     return NULL;
 }
@@ -96,7 +122,8 @@ static void model_slope(enum operation operation, double a, double b, uint64_t m
     *da = 0;
     *db = 0;
     switch (operation) {
-    case LEAF: break;
+    case LEAF:
+        break;
     case ADD:
         *da = HAS(m, ADD_FACTORS) ? b : 1;
         *db = HAS(m, ADD_FACTORS) ? a : 1;
@@ -118,7 +145,9 @@ static void model_slope(enum operation operation, double a, double b, uint64_t m
         if (HAS(m, TANH_OF_A)) *da = 1 - a * a;
         if (HAS(m, NOT_SQUARED)) *da = 1 - y;
         break;
-    case EXP: *da = HAS(m, EXP_OF_A) ? a : y; break;
+    case EXP:
+        *da = HAS(m, EXP_OF_A) ? a : y;
+        break;
     case RELU:
         *da = a > 0 || HAS(m, RELU_ALL);
         if (HAS(m, RELU_VALUE)) *da = y;
@@ -144,12 +173,17 @@ static const lesson_task slopes_task = {
     .weft = weft_slopes,
     .model = model_slopes,
     .mistakes = {
-        [TANH_OF_A] = { "tanh from its operand", "1 - a * a is in the place of 1 - y * y: the slope of "
+        [TANH_OF_A] = { "tanh from its operand", "1 - a * a is in the place of 1 - y * y: the "
+                                                 "slope of "
                         "tanh comes from its result." },
-        [NOT_SQUARED] = { "tanh: y is not squared", "The slope of tanh is 1 - y * y, and not 1 - y." },
-        [OWN_FACTOR] = { "product: its own factor", "A factor gets the other one: of y = a * b, dy/da is b." },
-        [SUB_SIGN] = { "difference: no minus", "Of y = a - b, y falls where b rises: dy/db is -1." },
-        [DIV_SIGN] = { "quotient: no minus", "Of y = a / b, a larger divisor makes a smaller quotient: "
+        [NOT_SQUARED] = { "tanh: y is not squared", "The slope of tanh is 1 - y * y, and not 1 - "
+                                                    "y." },
+        [OWN_FACTOR] = { "product: its own factor", "A factor gets the other one: of y = a * b, "
+                                                    "dy/da is b." },
+        [SUB_SIGN] = { "difference: no minus", "Of y = a - b, y falls where b rises: dy/db is "
+                                               "-1." },
+        [DIV_SIGN] = { "quotient: no minus", "Of y = a / b, a larger divisor makes a smaller "
+                                             "quotient: "
                        "dy/db is -a / (b * b)." },
         [DIV_ONCE] = { "quotient: b is not squared", "Of y = a / b, dy/db is -a / (b * b), and not "
                        "-a / b." },
@@ -164,7 +198,16 @@ static const lesson_task slopes_task = {
 /* ---- backward -------------------------------------------------------------------------------- */
 
 enum { LEAVES };
-enum { NO_SEED, OVERWRITTEN, OVERWRITTEN_TOO, FORWARD, NOT_CLEARED, NO_CHAIN, FIRST_OPERAND, FIRST_NODE };
+enum {
+    NO_SEED,
+    OVERWRITTEN,
+    OVERWRITTEN_TOO,
+    FORWARD,
+    NOT_CLEARED,
+    NO_CHAIN,
+    FIRST_OPERAND,
+    FIRST_NODE
+};
 
 /* A case's tape with its values; false: the formula is none. */
 static bool read_tape(const sample *s, struct node *tape) {
@@ -194,7 +237,7 @@ static void run_backward(const sample *s, float *const *out) {
     struct node tape[MOST_NODES];
     int n = s->size['n'];
     if (!read_tape(s, tape)) return;
-    /* What was there before is no part of the result, and shows if it is left. */
+    /* Old gradients are no part of the result, and show if they are left. */
     backward(tape, n);
     bool touched = false;
     for (int i = 0; i < n; i++) touched = touched || tape[i].grad != 0.75;
@@ -242,7 +285,8 @@ static void model_backward(const sample *s, uint64_t m, double *const *out) {
 
 static const lesson_task backward_task = {
     .name = "backward",
-    .formula = "grad of the last node = 1; from the last to the first: grad of a += grad * da, and so b",
+    .formula = "grad of the last node = 1; from the last to the first: grad of a += grad * da, "
+               "and so b",
     .in = { [LEAVES] = { "leaves", "n", ARRAY_VALUES, 0 } },
     .out = { { "grad", "n", 0, 0 } },
     .cases = { "n3 | x y *", "n4 | x y * tanh", "n4 | x y + x *", "n7 | x y * x + tanh z -",
@@ -251,18 +295,24 @@ static const lesson_task backward_task = {
     .weft = weft_backward,
     .model = model_backward,
     .mistakes = {
-        [NO_SEED] = { "the result has no gradient of 1", "The walk begins with the last node, whose grad is 1. "
+        [NO_SEED] = { "the result has no gradient of 1", "The walk begins with the last node, "
+                                                         "whose grad is 1. "
                       "Otherwise every share is 0." },
         [OVERWRITTEN] = { "a share overwrites the one before", "A node that is used twice gets two "
                           "shares: add them with +=." },
         [OVERWRITTEN_TOO] = { "a share overwrites the one before, even that of no operand",
-                              "A node that is used twice gets two shares: add them with +=. Here a tanh writes 0 into "
+                              "A node that is used twice gets two shares: add them with +=. Here "
+                              "a tanh writes 0 into "
                               "node 0, too, because its b is 0." },
-        [FIRST_NODE] = { "the first node has the gradient of 1", "The result is the last node: tape[n - 1].grad = 1." },
-        [FORWARD] = { "from front to back", "A node may hand on its grad only when it is whole, so begin "
+        [FIRST_NODE] = { "the first node has the gradient of 1", "The result is the last node: "
+                        "tape[n - 1].grad = 1." },
+        [FORWARD] = { "from front to back", "A node may hand on its grad only when it is whole, "
+                                            "so begin "
                       "with the last node and end with the first." },
-        [NOT_CLEARED] = { "old gradients are kept", "Each call begins anew: set every grad to 0 first." },
-        [NO_CHAIN] = { "no chain rule", "A share is the slope times the grad of the node itself. Here it "
+        [NOT_CLEARED] = { "old gradients are kept", "Each call begins anew: set every grad to 0 "
+                                                    "first." },
+        [NO_CHAIN] = { "no chain rule", "A share is the slope times the grad of the node itself. "
+                                        "Here it "
                        "is the slope alone." },
         [FIRST_OPERAND] = { "only the first operand", "The second operand gets its share, too." },
     },

@@ -21,7 +21,8 @@ void slopes(enum operation operation, double a, double b, double y, double *da, 
         break;
     case RELU:
         break;
-    case LEAF: break;
+    case LEAF:
+        break;
     }
 }
 

@@ -19,10 +19,17 @@ void slopes(enum operation operation, double a, double b, double y, double *da, 
         *da = 1 / b;
         *db = -a / (b * b);
         break;
-    case TANH: *da = 1 - y * y; break;
-    case EXP: *da = y; break;
-    case RELU: *da = a > 0 ? 1 : 0; break;
-    case LEAF: break;
+    case TANH:
+        *da = 1 - y * y;
+        break;
+    case EXP:
+        *da = y;
+        break;
+    case RELU:
+        *da = a > 0 ? 1 : 0;
+        break;
+    case LEAF:
+        break;
     }
 }
 

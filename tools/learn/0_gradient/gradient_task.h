@@ -8,7 +8,7 @@ enum operation { LEAF, ADD, SUB, MUL, DIV, TANH, EXP, RELU };
 /* A step of a computation. Operands are the places of earlier nodes. */
 struct node {
     enum operation operation;
-    int a, b; /* 0 where there is none */
+    int a, b;     /* 0 where there is none */
     double value; /* is there already */
     double grad;  /* d (value of the last node) / d (value of this node) */
 };

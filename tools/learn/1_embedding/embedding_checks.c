@@ -1,4 +1,5 @@
-/* tools/learn/1_embedding/embedding_checks.c - exercise 1: its tasks, and the mistakes that are made there. */
+/* tools/learn/1_embedding/embedding_checks.c - exercise 1: its tasks, and the mistakes that are
+ * made there. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,18 +11,33 @@ enum { TABLE, IDS };
 enum { EMBED_MISTAKES = 6, WAVE_MISTAKES = 10 };
 /* The bits of embed, then those of positions: input can have both. */
 enum { NO_SCALE, BY_ROOT, BY_WIDTH, NEXT_ROW, PLACE, BY_COLUMNS };
-enum { FROM_1, ONLY_SINES, ONLY_COSINES, EXCHANGED, NO_MINUS, BY_COLUMN, HALVES, NO_TWO, BASE, INTEGERS };
+enum {
+    FROM_1,
+    ONLY_SINES,
+    ONLY_COSINES,
+    EXCHANGED,
+    NO_MINUS,
+    BY_COLUMN,
+    HALVES,
+    NO_TWO,
+    BASE,
+    INTEGERS
+};
 
 #define EMBED_ROWS                                                                                 \
-    [NO_SCALE] = { "no sqrt(D)", "The rows are not multiplied by sqrt(D): beside waves of size 1 the "      \
+    [NO_SCALE] = { "no sqrt(D)",                                                                   \
+                   "The rows are not multiplied by sqrt(D): beside waves of size 1 the "           \
                    "embeddings would be too small." },                                             \
     [BY_ROOT] = { "divided by sqrt(D)", "The rows are divided by sqrt(D). Multiply." },            \
-    [BY_WIDTH] = { "times D instead of sqrt(D)", "The rows are multiplied by D, and not by "   \
-                   "its root: are they scaled twice?" },    \
-    [NEXT_ROW] = { "ids counted from 1", "The first row of the table is that of id 0. Here each id gets "   \
+    [BY_WIDTH] = { "times D instead of sqrt(D)", "The rows are multiplied by D, and not by "       \
+                                                 "its root: are they scaled twice?" },             \
+    [NEXT_ROW] = { "ids counted from 1",                                                           \
+                   "The first row of the table is that of id 0. Here each id gets "                \
                    "the row before its own." },                                                    \
-    [PLACE] = { "rows of the places, not the ids", "Row t of the table is taken, and not row ids[t]." },    \
-    [BY_COLUMNS] = { "the table is read by columns", "Row id of the table begins at table[id * D], "         \
+    [PLACE] = { "rows of the places, not the ids",                                                 \
+                "Row t of the table is taken, and not row ids[t]." },                              \
+    [BY_COLUMNS] = { "the table is read by columns",                                               \
+                     "Row id of the table begins at table[id * D], "                               \
                      "because a row has D numbers." }
 
 /* ---- embed ----------------------------------------------------------------------------------- */
@@ -47,7 +63,8 @@ static void model_embed(const sample *s, uint64_t m, double *const *out) {
         int row = HAS(m, PLACE) ? t : s->ids[IDS][t];
         if (HAS(m, NEXT_ROW)) row = row > 0 ? row - 1 : 0;
         for (int j = 0; j < D; j++)
-            out[0][t * D + j] = scale * s->in[TABLE][HAS(m, BY_COLUMNS) ? j * V + row : row * D + j];
+            out[0][t * D + j] =
+                scale * s->in[TABLE][HAS(m, BY_COLUMNS) ? j * V + row : row * D + j];
     }
 }
 
@@ -68,22 +85,32 @@ static const lesson_task embed_task = {
 #define AT(i) [EMBED_MISTAKES + (i)]
 #define WAVE(i) [i]
 #define WAVE_ROWS(ROW)                                                                             \
-    ROW(FROM_1) = { "positions from 1", "The first position is 0: its sines are 0, and its cosines 1." },   \
-    ROW(ONLY_SINES) = { "a sine in odd columns, too", "Odd columns have the cosine of the angle. With sines "   \
+    ROW(FROM_1) = { "positions from 1",                                                            \
+                    "The first position is 0: its sines are 0, and its cosines 1." },              \
+    ROW(ONLY_SINES) = { "a sine in odd columns, too",                                              \
+                        "Odd columns have the cosine of the angle. With sines "                    \
                         "alone a wave can't tell where it rises." },                               \
-    ROW(ONLY_COSINES) = { "a cosine in even columns, too", "Even columns have the sine of the angle." },     \
-    ROW(EXCHANGED) = { "sine and cosine exchanged", "Even columns have the sine, odd ones the cosine." },   \
-    ROW(NO_MINUS) = { "the minus in the exponent is missing", "The position is multiplied by 10000^(2i/D). " \
+    ROW(ONLY_COSINES) = { "a cosine in even columns, too",                                         \
+                          "Even columns have the sine of the angle." },                            \
+    ROW(EXCHANGED) = { "sine and cosine exchanged",                                                \
+                       "Even columns have the sine, odd ones the cosine." },                       \
+    ROW(NO_MINUS) = { "the minus in the exponent is missing",                                      \
+                      "The position is multiplied by 10000^(2i/D). "                               \
                       "Divide by it, so that later columns turn slower." },                        \
-    ROW(BY_COLUMN) = { "each column has its own exponent", "A sine and its cosine share one angle: the "     \
-                       "exponent of columns 2i and 2i + 1 is 2i / D." },                            \
-    ROW(HALVES) = { "sines in the first half", "Sines and cosines take turns, column by column. Here the "   \
+    ROW(BY_COLUMN) = { "each column has its own exponent",                                         \
+                       "A sine and its cosine share one angle: the "                               \
+                       "exponent of columns 2i and 2i + 1 is 2i / D." },                           \
+    ROW(HALVES) = { "sines in the first half",                                                     \
+                    "Sines and cosines take turns, column by column. Here the "                    \
                     "first half has the sines. (Other models do that.)" },                         \
-    ROW(NO_TWO) = { "i / D in the place of 2i / D", "The exponent is 2i / D for the pair i. Half of it "     \
+    ROW(NO_TWO) = { "i / D in the place of 2i / D",                                                \
+                    "The exponent is 2i / D for the pair i. Half of it "                           \
                     "makes all waves too fast." },                                                 \
-    ROW(BASE) = { "1000 in the place of 10000", "The slowest wave is about 10000 times as long as the "       \
+    ROW(BASE) = { "1000 in the place of 10000",                                                    \
+                  "The slowest wave is about 10000 times as long as the "                          \
                   "fastest." },                                                                    \
-    ROW(INTEGERS) = { "the exponent is divided in integers", "2 * i / D of integers is 0 in C, so all "      \
+    ROW(INTEGERS) = { "the exponent is divided in integers",                                       \
+                      "2 * i / D of integers is 0 in C, so all "                                   \
                       "columns turn alike. Write 2.0 * i / D." }
 
 static void run_positions(const sample *s, float *const *out) {
@@ -166,17 +193,20 @@ static const lesson_task input_task = {
     .learner = run_input,
     .weft = weft_input,
     .model = model_input,
-    .mistakes = {
-        [NO_POSITIONS] = { "no positions", "These are the embeddings alone: without positions a Transformer "
-                           "can't tell \"dog bites man\" from \"man bites dog\"." },
-        [SCALED_TOO] = { "positions are scaled, too", "sqrt(D) multiplies the embeddings alone. Scale first, "
-                         "then add the positions." },
-        [OF_IDS] = { "positions of the ids", "The waves are those of position ids[t], and not of t: the place "
-                     "in the sequence counts." },
-        [ONLY_POSITIONS] = { "no embeddings", "These are the positions alone: is the sum overwritten?" },
-        EMBED_ROWS,
-        WAVE_ROWS(AT)
-    },
+    .mistakes = { [NO_POSITIONS] = { "no positions",
+                                     "These are the embeddings alone: without positions a "
+                                     "Transformer "
+                                     "can't tell \"dog bites man\" from \"man bites dog\"." },
+                  [SCALED_TOO] = { "positions are scaled, too",
+                                   "sqrt(D) multiplies the embeddings alone. Scale first, "
+                                   "then add the positions." },
+                  [OF_IDS] = { "positions of the ids",
+                               "The waves are those of position ids[t], and not of t: the place "
+                               "in the sequence counts." },
+                  [ONLY_POSITIONS] = { "no embeddings",
+                                       "These are the positions alone: is the sum overwritten?" },
+                  EMBED_ROWS,
+                  WAVE_ROWS(AT) },
 };
 
 /* ---- the picture ----------------------------------------------------------------------------- */

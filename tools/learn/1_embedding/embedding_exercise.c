@@ -1,4 +1,5 @@
-/* Exercise 1: embeddings and positions. The page README.md beside embedding_task.h has the formulas.
+/* Exercise 1: embeddings and positions. The page README.md beside embedding_task.h has the
+ * formulas.
  *
  * A matrix is an array of its rows: element (i, j) of x [rows, columns] is x[i * columns + j].
  * Fill the gaps, then run: tools/learn.sh 1 */

@@ -1,4 +1,5 @@
-/* tools/learn/1_embedding/embedding_task.h - the functions of exercise 1. README.md explains them. */
+/* tools/learn/1_embedding/embedding_task.h - the functions of exercise 1. README.md explains
+ * them. */
 #ifndef WEFT_TOOLS_LEARN_EMBEDDING_TASK_H
 #define WEFT_TOOLS_LEARN_EMBEDDING_TASK_H
 

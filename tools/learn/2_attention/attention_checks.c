@@ -1,4 +1,5 @@
-/* tools/learn/2_attention/attention_checks.c - exercise 2: its tasks, and the mistakes that are made there. */
+/* tools/learn/2_attention/attention_checks.c - exercise 2: its tasks, and the mistakes that are
+ * made there. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +18,13 @@ static void run_softmax(const sample *s, float *const *out) {
 }
 
 static void weft_softmax(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
-    (void)s, (void)g;
+    (void)s;
+    (void)g;
     out[0] = wf_softmax(in[X], -1);
 }
 
-/* One softmax over n numbers that are `step` apart. before: the largest number and the sum of what came
+/* One softmax over n numbers that are `step` apart. before: the largest number and the sum of
+ * what came
  * before, for those who do not begin anew. */
 static void one_softmax(const float *x, int n, int step, uint64_t m, double before[2], double *y) {
     double most = -INFINITY, sum = 0, top = 0;
@@ -69,19 +72,26 @@ static const lesson_task softmax_task = {
     .weft = weft_softmax,
     .model = model_softmax,
     .mistakes = {
-        [COLUMNS] = { "softmax over the wrong axis", "Columns sum to 1 here. Each row is a softmax of "
+        [COLUMNS] = { "softmax over the wrong axis", "Columns sum to 1 here. Each row is a "
+                                                     "softmax of "
                       "its own: sum over the columns of one row." },
-        [ALL_ROWS] = { "softmax over all rows together", "The whole matrix sums to 1. Each row needs a "
+        [ALL_ROWS] = { "softmax over all rows together", "The whole matrix sums to 1. Each row "
+                                                         "needs a "
                        "sum of its own." },
-        [RUNNING] = { "the sum is not set to 0 for every row", "Sum and largest number go on from the rows before: set "
+        [RUNNING] = { "the sum is not set to 0 for every row", "Sum and largest number go on from "
+                        "the rows before: set "
                       "them inside the loop over rows." },
-        [NO_EXP] = { "no exp", "The numbers are divided by their sum without exp: negative numbers make "
+        [NO_EXP] = { "no exp", "The numbers are divided by their sum without exp: negative "
+                               "numbers make "
                      "negative weights." },
-        [NO_MAX] = { "no largest number subtracted", "exp of a large number is infinite, and infinity by "
+        [NO_MAX] = { "no largest number subtracted", "exp of a large number is infinite, and "
+                                                     "infinity by "
                      "infinity is no number. Subtract the row's largest number first." },
-        [BY_LARGEST] = { "divided by the largest, not the sum", "The largest result is 1 here. Divide by "
+        [BY_LARGEST] = { "divided by the largest, not the sum", "The largest result is 1 here. "
+                        "Divide by "
                          "the sum of the exponentials, so that a row sums to 1." },
-        [LOG] = { "a logarithm too many", "These are log-probabilities. A softmax is the exponentials "
+        [LOG] = { "a logarithm too many", "These are log-probabilities. A softmax is the "
+                                          "exponentials "
                   "themselves." },
         [TWO] = { "2 to the x", "exp2 is the power of two. A softmax takes exp, the power of e." },
     },
@@ -121,13 +131,17 @@ static const lesson_task mask_task = {
     .weft = weft_mask,
     .model = model_mask,
     .mistakes = {
-        [UPPER] = { "mask of the wrong triangle", "Each position looks at those after it: the 1s stand "
+        [UPPER] = { "mask of the wrong triangle", "Each position looks at those after it: the 1s "
+                                                  "stand "
                     "above the diagonal. The key j may not be later than the query i." },
-        [STRICT] = { "the diagonal is missing", "A position may look at itself, too: j <= i and not "
+        [STRICT] = { "the diagonal is missing", "A position may look at itself, too: j <= i and "
+                                                "not "
                      "j < i. Without it the first row may look nowhere." },
-        [INVERTED] = { "mask inverted", "1 stands where a position may look, and 0 where it may not. "
+        [INVERTED] = { "mask inverted", "1 stands where a position may look, and 0 where it may "
+                                        "not. "
                        "These are exchanged." },
-        [ALL_ONES] = { "nothing is masked", "Every position may look at every other one. The future, "
+        [ALL_ONES] = { "nothing is masked", "Every position may look at every other one. The "
+                                            "future, "
                        "j > i, must be 0." },
     },
 };
@@ -136,8 +150,23 @@ static const lesson_task mask_task = {
 
 enum { Q, K, V, MASK };
 enum {
-    NO_ROOT, BY_D, TIMES_ROOT, ROOT_OF_KEYS, SCALED_AFTER, AFTER_SOFTMAX, ZERO_SCORE, OTHER_WAY,
-    NO_MASK, AXIS, K_COLUMNS, NOT_A_NUMBER, UNIFORM, ADDED, SCORES_OUT, V_COLUMNS, WEIGHTS_TURNED
+    NO_ROOT,
+    BY_D,
+    TIMES_ROOT,
+    ROOT_OF_KEYS,
+    SCALED_AFTER,
+    AFTER_SOFTMAX,
+    ZERO_SCORE,
+    OTHER_WAY,
+    NO_MASK,
+    AXIS,
+    K_COLUMNS,
+    NOT_A_NUMBER,
+    UNIFORM,
+    ADDED,
+    SCORES_OUT,
+    V_COLUMNS,
+    WEIGHTS_TURNED
 };
 
 static const float *mask_of(const sample *s) {
@@ -243,34 +272,48 @@ static const lesson_task attention_task = {
     .weft = weft_attention,
     .model = model_attention,
     .mistakes = {
-        [NO_ROOT] = { "no 1/sqrt(d)", "The scores are not divided by sqrt(d). A product of d terms grows "
+        [NO_ROOT] = { "no 1/sqrt(d)", "The scores are not divided by sqrt(d). A product of d "
+                                      "terms grows "
                       "with sqrt(d), and the softmax would look at one key alone." },
-        [BY_D] = { "1/d instead of 1/sqrt(d)", "The scores are divided by d, which makes them too small: "
+        [BY_D] = { "1/d instead of 1/sqrt(d)", "The scores are divided by d, which makes them too "
+                                               "small: "
                    "every key gets nearly the same weight. Divide by its root." },
         [TIMES_ROOT] = { "multiplied by sqrt(d)", "The scores are multiplied by sqrt(d). Divide." },
-        [ROOT_OF_KEYS] = { "divided by the root of the number of keys", "sqrt(S) is in the place of "
+        [ROOT_OF_KEYS] = { "divided by the root of the number of keys", "sqrt(S) is in the place "
+                        "of "
                            "sqrt(d): d is the number of terms in each product." },
         [SCALED_AFTER] = { "scaled after the softmax", "The weights are divided by sqrt(d), and no "
                            "longer sum to 1. Divide the scores, before the softmax." },
-        [AFTER_SOFTMAX] = { "mask after the softmax", "Masked keys still count in the sum, so a row "
+        [AFTER_SOFTMAX] = { "mask after the softmax", "Masked keys still count in the sum, so a "
+                                                      "row "
                             "sums to less than 1. Mask the scores, before the softmax." },
-        [ZERO_SCORE] = { "masked scores are 0", "A score of 0, or -1e-20, is a score like others: exp of it is 1. "
+        [ZERO_SCORE] = { "masked scores are 0", "A score of 0, or -1e-20, is a score like others: "
+                                                "exp of it is 1. "
                          "A masked score is -INFINITY, whose exponential is 0." },
-        [OTHER_WAY] = { "mask inverted", "Scores are masked where the mask is 1. 1 means: may look." },
-        [NO_MASK] = { "the mask is not used", "The results are those without a mask. Set the score to "
+        [OTHER_WAY] = { "mask inverted", "Scores are masked where the mask is 1. 1 means: may "
+                                         "look." },
+        [NO_MASK] = { "the mask is not used", "The results are those without a mask. Set the "
+                                              "score to "
                       "-INFINITY where the mask is 0." },
-        [AXIS] = { "softmax over the wrong axis", "Each key's weights sum to 1 over the queries. Each "
+        [AXIS] = { "softmax over the wrong axis", "Each key's weights sum to 1 over the queries. "
+                                                  "Each "
                    "query's must sum to 1 over the keys: along a row of the scores." },
-        [K_COLUMNS] = { "k is read by columns", "Element c of key j is k[j * d + c]. Here it is read as "
+        [K_COLUMNS] = { "k is read by columns", "Element c of key j is k[j * d + c]. Here it is "
+                                                "read as "
                         "k[c * S + j], as if k were transposed in memory." },
-        [NOT_A_NUMBER] = { "a row that may look nowhere is NaN", "All its scores are -INFINITY, and "
+        [NOT_A_NUMBER] = { "a row that may look nowhere is NaN", "All its scores are -INFINITY, "
+                        "and "
                            "-INFINITY minus -INFINITY is no number. Such a row has weights of 0." },
-        [UNIFORM] = { "a row that may look nowhere looks everywhere", "With a fill such as -1e9 a row "
+        [UNIFORM] = { "a row that may look nowhere looks everywhere", "With a fill such as -1e9 a "
+                        "row "
                       "of nothing but masked keys gets equal weights. They must be 0." },
-        [ADDED] = { "the mask is added", "The mask is 1 and 0 here, and not 0 and -INFINITY: adding it "
+        [ADDED] = { "the mask is added", "The mask is 1 and 0 here, and not 0 and -INFINITY: "
+                                         "adding it "
                     "masks nothing." },
-        [SCORES_OUT] = { "no softmax", "weights holds the scores. They must pass through softmax." },
-        [V_COLUMNS] = { "v is read by columns", "Element c of value j is v[j * e + c]. Here it is read "
+        [SCORES_OUT] = { "no softmax", "weights holds the scores. They must pass through "
+                                       "softmax." },
+        [V_COLUMNS] = { "v is read by columns", "Element c of value j is v[j * e + c]. Here it is "
+                                                "read "
                         "as v[c * S + j], as if v were transposed in memory." },
         [WEIGHTS_TURNED] = { "weights are read transposed", "The weight of key j for query i is "
                              "weights[i * S + j]. Here it is read as weights[j * T + i]." },

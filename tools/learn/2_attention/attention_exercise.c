@@ -15,8 +15,8 @@ void causal_mask(int n, float *mask) {
     /* Position i may look at itself and at what came before it. */
 }
 
-void attention(const float *q, const float *k, const float *v, const float *mask, int T, int S, int d,
-               int e, float *weights, float *out) {
+void attention(const float *q, const float *k, const float *v, const float *mask, int T, int S,
+               int d, int e, float *weights, float *out) {
     float scores[T * S];
     /* 1. scores[i][j]: the product of row i of q and row j of k, divided by sqrt(d). */
 

@@ -20,8 +20,8 @@ void causal_mask(int n, float *mask) {
         for (int j = 0; j < n; j++) mask[i * n + j] = j <= i;
 }
 
-void attention(const float *q, const float *k, const float *v, const float *mask, int T, int S, int d,
-               int e, float *weights, float *out) {
+void attention(const float *q, const float *k, const float *v, const float *mask, int T, int S,
+               int d, int e, float *weights, float *out) {
     float scores[T * S];
     for (int i = 0; i < T; i++) {
         for (int j = 0; j < S; j++) {

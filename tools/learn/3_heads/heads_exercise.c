@@ -8,12 +8,10 @@ void linear(const float *x, int rows, int in, const float *w, const float *b, in
 }
 
 /* The columns of head h, x [n, D] -> part [n, d]: columns h * d to h * d + d - 1. */
-static void take_head(const float *x, int n, int D, int h, int d, float *part) {
-}
+static void take_head(const float *x, int n, int D, int h, int d, float *part) {}
 
 /* Back to where they came from. */
-static void put_head(const float *part, int n, int D, int h, int d, float *x) {
-}
+static void put_head(const float *part, int n, int D, int h, int d, float *x) {}
 
 void multi_head(const struct attention_weights *w, const float *x, int T, const float *kv, int S,
                 const float *mask, int D, int H, float *weights, float *out) {

@@ -1,4 +1,5 @@
-/* tools/learn/4_block/block_checks.c - exercise 4: its tasks, and the mistakes that are made there. */
+/* tools/learn/4_block/block_checks.c - exercise 4: its tasks, and the mistakes that are made
+ * there. */
 #include <stdlib.h>
 
 #include "ops/ops.h"
@@ -14,7 +15,8 @@ static void run_norm(const sample *s, float *const *out) {
 }
 
 static void weft_norm(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
-    (void)s, (void)g;
+    (void)s;
+    (void)g;
     out[0] = wf_layer_norm(in[X], in[NORM], in[NORM + 1], EPS);
 }
 
@@ -27,7 +29,8 @@ static void model_norm(const sample *s, uint64_t m, double *const *out) {
 
 static const lesson_task norm_task = {
     .name = "layer_norm",
-    .formula = "y[t][j] = (x[t][j] - mean of row t) / sqrt(variance of row t + EPS) * gamma[j] + beta[j]",
+    .formula = "y[t][j] = (x[t][j] - mean of row t) / sqrt(variance of row t + EPS) * gamma[j] + "
+               "beta[j]",
     .in = { [X] = { "x", "rD", ARRAY_VALUES, 0 }, NORM_ROWS(NORM, "", "norm") },
     .out = { { "y", "rD", 0, 0 } },
     .cases = { "r3 D8", "r5 D4", "r3 D6 small" },
@@ -35,33 +38,44 @@ static const lesson_task norm_task = {
     .weft = weft_norm,
     .model = model_norm,
     .mistakes = {
-        [NORM_NO_EPS] = { "no eps", "EPS is not added to the variance. A row of equal numbers would be "
+        [NORM_NO_EPS] = { "no eps", "EPS is not added to the variance. A row of equal numbers "
+                                    "would be "
                           "divided by 0." },
-        [NORM_EPS_OUTSIDE] = { "eps outside the root", "EPS belongs to the variance, under the root: "
+        [NORM_EPS_OUTSIDE] = { "eps outside the root", "EPS belongs to the variance, under the "
+                                                       "root: "
                                "sqrt(variance + EPS), and not sqrt(variance) + EPS." },
-        [NORM_UNBIASED] = { "unbiased variance", "The sum of squares is divided by D - 1. Layer norm takes the "
+        [NORM_UNBIASED] = { "unbiased variance", "The sum of squares is divided by D - 1. Layer "
+                                                 "norm takes the "
                             "mean of the squares: divide by D." },
-        [NORM_NO_ROOT] = { "divided by the variance", "The root is missing: divide by the standard deviation, "
+        [NORM_NO_ROOT] = { "divided by the variance", "The root is missing: divide by the "
+                                                      "standard deviation, "
                            "sqrt(variance + EPS)." },
-        [NORM_NO_MEAN] = { "no mean", "The mean is not subtracted, nor is it in the variance. (That is "
+        [NORM_NO_MEAN] = { "no mean", "The mean is not subtracted, nor is it in the variance. "
+                                      "(That is "
                            "nearly RMSNorm.)" },
-        [NORM_MEAN_STAYS] = { "the mean is not subtracted", "The variance is right, but the numbers are not "
+        [NORM_MEAN_STAYS] = { "the mean is not subtracted", "The variance is right, but the "
+                        "numbers are not "
                               "centred: subtract the mean from each." },
-        [NORM_AXIS] = { "norm over the wrong axis", "Columns are normalised here, which is nearly batch norm. "
+        [NORM_AXIS] = { "norm over the wrong axis", "Columns are normalised here, which is nearly "
+                                                    "batch norm. "
                         "Each row has a mean and a variance of its own." },
         [NORM_NO_GAMMA] = { "no gamma", "The result is not multiplied by gamma[j]." },
         [NORM_NO_BETA] = { "no beta", "beta[j] is not added." },
-        [NORM_BETA_FIRST] = { "beta before gamma", "Multiply by gamma, then add beta: beta is not multiplied." },
-        [NORM_ALL_ROWS] = { "one norm for all rows", "Mean and variance are those of the whole matrix. Each row "
+        [NORM_BETA_FIRST] = { "beta before gamma", "Multiply by gamma, then add beta: beta is not "
+                                                   "multiplied." },
+        [NORM_ALL_ROWS] = { "one norm for all rows", "Mean and variance are those of the whole "
+                                                     "matrix. Each row "
                             "has its own." },
-        [NORM_RUNNING] = { "mean and variance are not set to 0 for every row", "They go on from the row before: set them "
+        [NORM_RUNNING] = { "mean and variance are not set to 0 for every row", "They go on from "
+                        "the row before: set them "
                            "inside the loop over rows." },
     },
 };
 
 /* ---- feed_forward ---------------------------------------------------------------------------- */
 
-#define FF_IN { [X] = { "x", "rD", ARRAY_VALUES, 0 }, NORM_ROWS(NORM, "", "norm"), FF_ROWS(FF, "", "ff") }
+#define FF_IN                                                                                      \
+    { [X] = { "x", "rD", ARRAY_VALUES, 0 }, NORM_ROWS(NORM, "", "norm"), FF_ROWS(FF, "", "ff") }
 
 static void run_ff(const sample *s, float *const *out) {
     struct ff_weights w = ff_of(s, FF, 0);
@@ -74,7 +88,8 @@ static wf_tensor *record_ff(wf_tensor *x, wf_tensor *const *in) {
 }
 
 static void weft_ff(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
-    (void)s, (void)g;
+    (void)s;
+    (void)g;
     out[0] = record_ff(in[X], in);
 }
 
@@ -96,15 +111,18 @@ static const lesson_task ff_task = {
     .model = model_ff,
     .mistakes = {
         [FF_NO_RELU] = { "no relu", "Without relu between them, two linear layers are one." },
-        [FF_RELU_LAST] = { "relu after the second layer", "relu belongs between the two layers. At the end it "
+        [FF_RELU_LAST] = { "relu after the second layer", "relu belongs between the two layers. "
+                                                          "At the end it "
                            "makes every result positive." },
         [FF_RELU_FIRST] = { "relu before the first layer", "relu belongs between the two layers." },
         [FF_NO_B1] = { "no b1", "The bias of the first layer is not added." },
         [FF_NO_B2] = { "no b2", "The bias of the second layer is not added." },
         [FF_W1_TURNED] = { "w1 transposed", "w1 is [F, D]: from D to F." },
         [FF_W2_TURNED] = { "w2 transposed", "w2 is [D, F]: from F to D." },
-        [FF_RESIDUAL] = { "a residual inside", "x is added to the result. That is for the block around it." },
-        [FF_ABSOLUTE] = { "absolute value for relu", "relu is 0 for what is below 0, and not its absolute value." },
+        [FF_RESIDUAL] = { "a residual inside", "x is added to the result. That is for the block "
+                                               "around it." },
+        [FF_ABSOLUTE] = { "absolute value for relu", "relu is 0 for what is below 0, and not its "
+                                                     "absolute value." },
     },
 };
 
@@ -125,12 +143,14 @@ static void run_pre(const sample *s, float *const *out) {
 }
 
 static void weft_post(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
-    (void)s, (void)g;
+    (void)s;
+    (void)g;
     out[0] = wf_layer_norm(wf_add(in[X], record_ff(in[X], in)), in[NORM], in[NORM + 1], EPS);
 }
 
 static void weft_pre(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
-    (void)s, (void)g;
+    (void)s;
+    (void)g;
     out[0] = wf_add(in[X], record_ff(wf_layer_norm(in[X], in[NORM], in[NORM + 1], EPS), in));
 }
 
@@ -179,8 +199,8 @@ static void pre(const block *k, uint64_t m, double *y) {
 }
 
 static void model_block(const sample *s, uint64_t m, bool is_post, double *y) {
-    block k = { norm_of(s, NORM, 0), ff_of(s, FF, 0), NULL, NULL, NULL, s->size['r'], s->size['D'],
-                s->size['F'] };
+    block k = { norm_of(s, NORM, 0), ff_of(s, FF, 0), NULL,        NULL, NULL,
+                s->size['r'],        s->size['D'],    s->size['F'] };
     k.x = doubles_of(s->in[X], s->count[X]);
     k.a = room(s->count[X]);
     k.b = room(s->count[X]);
@@ -200,7 +220,8 @@ static void model_pre(const sample *s, uint64_t m, double *const *out) {
 }
 
 #define BLOCK_ROWS                                                                                 \
-    [NO_RESIDUAL] = { "residual missing", "x itself is not added. Without it a deep stack does not learn." }, \
+    [NO_RESIDUAL] = { "residual missing",                                                          \
+                      "x itself is not added. Without it a deep stack does not learn." },          \
     [NORM_OF_F] = { "norm of the feed-forward's result", "This is x + norm(feed_forward(x))." },   \
     [NO_NORM] = { "no norm", "layer_norm is not used." },                                          \
     [NO_F] = { "no feed-forward", "feed_forward is not used, or its result is lost." },            \
@@ -215,7 +236,8 @@ static const lesson_task post_task = {
     .learner = run_post,
     .weft = weft_post,
     .model = model_post,
-    .mistakes = { [OTHER_ORDER] = { "norm before instead of after", "This is x + feed_forward(norm(x)), which "
+    .mistakes = { [OTHER_ORDER] = { "norm before instead of after",
+                                    "This is x + feed_forward(norm(x)), which "
                                     "is pre_norm." },
                   BLOCK_ROWS },
 };
@@ -229,9 +251,11 @@ static const lesson_task pre_task = {
     .learner = run_pre,
     .weft = weft_pre,
     .model = model_pre,
-    .mistakes = { [OTHER_ORDER] = { "norm after instead of before", "This is norm(x + feed_forward(x)), which is "
+    .mistakes = { [OTHER_ORDER] = { "norm after instead of before",
+                                    "This is norm(x + feed_forward(x)), which is "
                                     "post_norm." },
-                  [NORMED_RESIDUAL] = { "the residual is normed, too", "This is norm(x) + feed_forward(norm(x)). The "
+                  [NORMED_RESIDUAL] = { "the residual is normed, too",
+                                        "This is norm(x) + feed_forward(norm(x)). The "
                                         "residual is x as it came." },
                   BLOCK_ROWS },
 };

@@ -27,16 +27,16 @@ void feed_forward(const struct ff_weights *w, const float *x, int rows, int D, i
     linear(inner, rows, F, w->w2, w->b2, D, y);
 }
 
-void post_norm(const struct norm_weights *norm, const struct ff_weights *ff, const float *x, int rows,
-               int D, int F, float *y) {
+void post_norm(const struct norm_weights *norm, const struct ff_weights *ff, const float *x,
+               int rows, int D, int F, float *y) {
     float sum[rows * D];
     feed_forward(ff, x, rows, D, F, sum);
     for (int i = 0; i < rows * D; i++) sum[i] += x[i];
     layer_norm(norm, sum, rows, D, y);
 }
 
-void pre_norm(const struct norm_weights *norm, const struct ff_weights *ff, const float *x, int rows,
-              int D, int F, float *y) {
+void pre_norm(const struct norm_weights *norm, const struct ff_weights *ff, const float *x,
+              int rows, int D, int F, float *y) {
     float normed[rows * D];
     layer_norm(norm, x, rows, D, normed);
     feed_forward(ff, normed, rows, D, F, y);

@@ -21,11 +21,11 @@ void layer_norm(const struct norm_weights *w, const float *x, int rows, int D, f
 void feed_forward(const struct ff_weights *w, const float *x, int rows, int D, int F, float *y);
 
 /* y = norm(x + feed_forward(x)), as in the paper. */
-void post_norm(const struct norm_weights *norm, const struct ff_weights *ff, const float *x, int rows,
-               int D, int F, float *y);
+void post_norm(const struct norm_weights *norm, const struct ff_weights *ff, const float *x,
+               int rows, int D, int F, float *y);
 
 /* y = x + feed_forward(norm(x)), as in most models since. */
-void pre_norm(const struct norm_weights *norm, const struct ff_weights *ff, const float *x, int rows,
-              int D, int F, float *y);
+void pre_norm(const struct norm_weights *norm, const struct ff_weights *ff, const float *x,
+              int rows, int D, int F, float *y);
 
 #endif

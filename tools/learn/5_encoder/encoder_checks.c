@@ -1,4 +1,5 @@
-/* tools/learn/5_encoder/encoder_checks.c - exercise 5: its tasks, and the mistakes that are made there. */
+/* tools/learn/5_encoder/encoder_checks.c - exercise 5: its tasks, and the mistakes that are made
+ * there. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,8 +7,22 @@
 
 enum { X, KEEP, LAYER, MOST_LAYERS = 4 };
 enum {
-    NO_RESIDUAL_1, NO_RESIDUAL_2, OLD_RESIDUAL, NORMS_EXCHANGED, PRE_NORM, NO_NORM_1, NO_NORM_2, NO_MASK,
-    MASKED_ROWS, NO_FF, NO_ATTENTION, NORM_OF_F, FF_FIRST, NORM1_TWICE, NORM2_TWICE, LAYER_MISTAKES
+    NO_RESIDUAL_1,
+    NO_RESIDUAL_2,
+    OLD_RESIDUAL,
+    NORMS_EXCHANGED,
+    PRE_NORM,
+    NO_NORM_1,
+    NO_NORM_2,
+    NO_MASK,
+    MASKED_ROWS,
+    NO_FF,
+    NO_ATTENTION,
+    NORM_OF_F,
+    FF_FIRST,
+    NORM1_TWICE,
+    NORM2_TWICE,
+    LAYER_MISTAKES
 };
 
 /* ---- a layer --------------------------------------------------------------------------------- */
@@ -29,8 +44,8 @@ static void attend(const layer *l, const double *x, double *y) {
 }
 
 /* y = norm(residual + f), or as the mistakes have it; to may be f. */
-static void join(const layer *l, const struct norm_weights *norm, const double *residual, const double *f,
-                 bool no_residual, bool no_norm, double *y) {
+static void join(const layer *l, const struct norm_weights *norm, const double *residual,
+                 const double *f, bool no_residual, bool no_norm, double *y) {
     int n = l->S * l->D;
     double *sum = room(n), *normed = room(n);
     block_norm(norm, f, l->S, l->D, 0, normed);
@@ -74,15 +89,21 @@ static void post_layer(const layer *l, const double *x, double *out) {
         if (HAS(l->m, NORM1_TWICE)) which = 0;
         if (HAS(l->m, NORM2_TWICE)) which = 1;
         join(l, norm[which], is_ff && HAS(l->m, OLD_RESIDUAL) ? x : a, f,
-             HAS(l->m, is_ff ? NO_RESIDUAL_2 : NO_RESIDUAL_1), HAS(l->m, is_ff ? NO_NORM_2 : NO_NORM_1), a);
+             HAS(l->m, is_ff ? NO_RESIDUAL_2 : NO_RESIDUAL_1),
+             HAS(l->m, is_ff ? NO_NORM_2 : NO_NORM_1), a);
     }
     memcpy(out, a, (size_t)n * sizeof *out);
     free(f), free(a);
 }
 
 static void model_one(const sample *s, int number, uint64_t m, const double *x, double *out) {
-    layer l = { encoder_of(s, LAYER, number), s->in[KEEP], s->size['S'], s->size['D'], s->size['H'],
-                s->size['F'], m };
+    layer l = { encoder_of(s, LAYER, number),
+                s->in[KEEP],
+                s->size['S'],
+                s->size['D'],
+                s->size['H'],
+                s->size['F'],
+                m };
     if (HAS(m, PRE_NORM))
         pre_layer(&l, x, out);
     else
@@ -112,30 +133,42 @@ static void model_layer(const sample *s, uint64_t m, double *const *out) {
 }
 
 #define LAYER_ROWS                                                                                 \
-    [NO_RESIDUAL_1] = { "residual missing around the attention", "Its result is normed without x added." }, \
-    [NO_RESIDUAL_2] = { "residual missing around the feed-forward", "Its result is normed without its input " \
+    [NO_RESIDUAL_1] = { "residual missing around the attention",                                   \
+                        "Its result is normed without x added." },                                 \
+    [NO_RESIDUAL_2] = { "residual missing around the feed-forward",                                \
+                        "Its result is normed without its input "                                  \
                         "added." },                                                                \
-    [OLD_RESIDUAL] = { "the second residual is the layer's input", "Behind the feed-forward its own input is " \
+    [OLD_RESIDUAL] = { "the second residual is the layer's input",                                 \
+                       "Behind the feed-forward its own input is "                                 \
                        "added, normed, and not x." },                                              \
-    [NORMS_EXCHANGED] = { "norm1 and norm2 exchanged", "norm1 is behind the attention, norm2 behind the " \
+    [NORMS_EXCHANGED] = { "norm1 and norm2 exchanged",                                             \
+                          "norm1 is behind the attention, norm2 behind the "                       \
                           "feed-forward." },                                                       \
-    [PRE_NORM] = { "norm before instead of after", "This is a pre-norm layer, x + f(norm(x)). The one asked for " \
+    [PRE_NORM] = { "norm before instead of after",                                                 \
+                   "This is a pre-norm layer, x + f(norm(x)). The one asked for "                  \
                    "is norm(x + f(x)), as in the paper." },                                        \
     [NO_NORM_1] = { "no norm behind the attention", "norm1 is not used." },                        \
     [NO_NORM_2] = { "no norm behind the feed-forward", "norm2 is not used." },                     \
-    [NO_MASK] = { "padding is not masked", "Tokens look at padding: keep does not reach the attention." },    \
-    [MASKED_ROWS] = { "padding masks the queries", "Rows of the mask are set by keep[i]. Padding is masked as a " \
+    [NO_MASK] = { "padding is not masked",                                                         \
+                  "Tokens look at padding: keep does not reach the attention." },                  \
+    [MASKED_ROWS] = { "padding masks the queries",                                                 \
+                      "Rows of the mask are set by keep[i]. Padding is masked as a "               \
                       "key: mask[i][j] = keep[j], in every row i." },                              \
     [NO_FF] = { "no feed-forward", "The layer ends behind the attention." },                       \
-    [NO_ATTENTION] = { "no attention", "Only the feed-forward is left: no token looks at another." }, \
-    [NORM_OF_F] = { "the norm leaves out the residual", "This is x + norm(f(x)). The sum is normed: norm(x + " \
+    [NO_ATTENTION] = { "no attention",                                                             \
+                       "Only the feed-forward is left: no token looks at another." },              \
+    [NORM_OF_F] = { "the norm leaves out the residual",                                            \
+                    "This is x + norm(f(x)). The sum is normed: norm(x + "                         \
                     "f(x))." },                                                                    \
-    [FF_FIRST] = { "feed-forward before attention", "The attention comes first." },               \
+    [FF_FIRST] = { "feed-forward before attention", "The attention comes first." },                \
     [NORM1_TWICE] = { "norm1 is used twice", "norm2 is behind the feed-forward." },                \
     [NORM2_TWICE] = { "norm2 is used twice", "norm1 is behind the attention." }
 
 #define ENCODER_IN(L)                                                                              \
-    { [X] = { "x", "SD", ARRAY_VALUES, 0 }, [KEEP] = { "keep", "S", ARRAY_PREFIX, 0 }, ENCODER_ROWS(LAYER, L) }
+    {                                                                                              \
+        [X] = { "x", "SD", ARRAY_VALUES, 0 }, [KEEP] = { "keep", "S", ARRAY_PREFIX, 0 },           \
+        ENCODER_ROWS(LAYER, L)                                                                     \
+    }
 
 static const lesson_task layer_task = {
     .name = "encoder_layer",
@@ -157,8 +190,8 @@ static void run_encoder(const sample *s, float *const *out) {
     struct encoder_weights w[MOST_LAYERS];
     int layers = s->size['L'];
     for (int i = 0; i < layers; i++) w[i] = encoder_of(s, LAYER, i);
-    encoder(w, layers, s->in[X], s->in[KEEP], s->size['S'], s->size['D'], s->size['H'], s->size['F'],
-            out[0]);
+    encoder(w, layers, s->in[X], s->in[KEEP], s->size['S'], s->size['D'], s->size['H'],
+            s->size['F'], out[0]);
 }
 
 static void weft_stack(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
@@ -194,14 +227,14 @@ static const lesson_task encoder_task = {
     .learner = run_encoder,
     .weft = weft_stack,
     .model = model_encoder,
-    .mistakes = {
-        [SAME_LAYER] = { "every layer has the weights of the first", "Layer l has the weights w[l]." },
-        [NOT_CHAINED] = { "every layer reads x", "A layer reads what the one before it has made." },
-        [REVERSED] = { "layers from the last to the first", "w[0] comes first." },
-        [ONE_LESS] = { "one layer too few", "All layers, 0 to layers - 1, are used." },
-        [ONE_LAYER] = { "only one layer", "All layers, 0 to layers - 1, are used." },
-        LAYER_ROWS
-    },
+    .mistakes = { [SAME_LAYER] = { "every layer has the weights of the first",
+                                   "Layer l has the weights w[l]." },
+                  [NOT_CHAINED] = { "every layer reads x",
+                                    "A layer reads what the one before it has made." },
+                  [REVERSED] = { "layers from the last to the first", "w[0] comes first." },
+                  [ONE_LESS] = { "one layer too few", "All layers, 0 to layers - 1, are used." },
+                  [ONE_LAYER] = { "only one layer", "All layers, 0 to layers - 1, are used." },
+                  LAYER_ROWS },
 };
 
 static const lesson_task *const tasks[] = { &layer_task, &encoder_task };

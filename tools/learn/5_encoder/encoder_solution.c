@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-void encoder_layer(const struct encoder_weights *w, const float *x, const float *keep, int S, int D, int H,
-                   int F, float *out) {
+void encoder_layer(const struct encoder_weights *w, const float *x, const float *keep, int S, int D,
+                   int H, int F, float *out) {
     float mask[S * S], weights[H * S * S], sum[S * D], normed[S * D];
     for (int i = 0; i < S; i++)
         for (int j = 0; j < S; j++) mask[i * S + j] = keep[j];
@@ -14,8 +14,8 @@ void encoder_layer(const struct encoder_weights *w, const float *x, const float 
     post_norm(&w->norm2, &w->ff, normed, S, D, F, out);
 }
 
-void encoder(const struct encoder_weights *w, int layers, const float *x, const float *keep, int S, int D,
-             int H, int F, float *out) {
+void encoder(const struct encoder_weights *w, int layers, const float *x, const float *keep, int S,
+             int D, int H, int F, float *out) {
     float in[S * D];
     memcpy(in, x, sizeof in);
     for (int l = 0; l < layers; l++) {

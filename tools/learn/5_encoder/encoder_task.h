@@ -12,11 +12,11 @@ struct encoder_weights {
 };
 
 /* x and out [S, D]; keep [S]: 1 for a token, 0 for padding, at which nobody looks. */
-void encoder_layer(const struct encoder_weights *w, const float *x, const float *keep, int S, int D, int H,
-                   int F, float *out);
+void encoder_layer(const struct encoder_weights *w, const float *x, const float *keep, int S, int D,
+                   int H, int F, float *out);
 
 /* The layers w[0] to w[layers - 1], each on the result of the one before it. */
-void encoder(const struct encoder_weights *w, int layers, const float *x, const float *keep, int S, int D,
-             int H, int F, float *out);
+void encoder(const struct encoder_weights *w, int layers, const float *x, const float *keep, int S,
+             int D, int H, int F, float *out);
 
 #endif

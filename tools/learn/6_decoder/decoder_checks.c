@@ -1,4 +1,5 @@
-/* tools/learn/6_decoder/decoder_checks.c - exercise 6: its task, and the mistakes that are made there. */
+/* tools/learn/6_decoder/decoder_checks.c - exercise 6: its task, and the mistakes that are made
+ * there. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +8,29 @@
 
 enum { Y, MEMORY, KEEP, LAYER };
 enum {
-    NO_CAUSAL, WRONG_TRIANGLE, STRICT, EXCHANGED, SELF_TWICE, NO_CROSS, CROSS_FIRST, NO_RESIDUAL_1,
-    NO_RESIDUAL_2, NO_RESIDUAL_3, NO_PADDING, CAUSAL_CROSS, SAME_WEIGHTS, OLD_RESIDUAL_2, OLD_RESIDUAL_3, NORMS_EXCHANGED,
-    PRE_NORM, Y_QUERIES, NO_FF, SOURCE_MASK_SELF, NO_SELF, NORM1_TWICE, NORM2_TWICE
+    NO_CAUSAL,
+    WRONG_TRIANGLE,
+    STRICT,
+    EXCHANGED,
+    SELF_TWICE,
+    NO_CROSS,
+    CROSS_FIRST,
+    NO_RESIDUAL_1,
+    NO_RESIDUAL_2,
+    NO_RESIDUAL_3,
+    NO_PADDING,
+    CAUSAL_CROSS,
+    SAME_WEIGHTS,
+    OLD_RESIDUAL_2,
+    OLD_RESIDUAL_3,
+    NORMS_EXCHANGED,
+    PRE_NORM,
+    Y_QUERIES,
+    NO_FF,
+    SOURCE_MASK_SELF,
+    NO_SELF,
+    NORM1_TWICE,
+    NORM2_TWICE
 };
 
 typedef struct layer {
@@ -52,8 +73,8 @@ static void cross_attention(const layer *l, const double *x, double *f) {
         queries[i] = HAS(l->m, EXCHANGED) ? l->memory[i % rows] : x[i];
         if (HAS(l->m, Y_QUERIES)) queries[i] = l->y[i];
     }
-    block_heads(HAS(l->m, SAME_WEIGHTS) ? &l->w.self : &l->w.cross, queries, l->T, from, l->S, mask, l->D,
-                l->H, 0, l->weights, f);
+    block_heads(HAS(l->m, SAME_WEIGHTS) ? &l->w.self : &l->w.cross, queries, l->T, from, l->S, mask,
+                l->D, l->H, 0, l->weights, f);
     free(mask), free(from), free(queries);
 }
 
@@ -85,7 +106,8 @@ static void model_layer_of(const layer *l, double *out) {
         memcpy(in, a, (size_t)n * sizeof *in);
         if (HAS(l->m, PRE_NORM)) block_norm(norms[norm], a, l->T, l->D, 0, in);
         sublayer(l, kind, in, f);
-        bool old = (kind == CROSS && HAS(l->m, OLD_RESIDUAL_2)) || (kind == FEED && HAS(l->m, OLD_RESIDUAL_3));
+        bool old = (kind == CROSS && HAS(l->m, OLD_RESIDUAL_2)) ||
+                   (kind == FEED && HAS(l->m, OLD_RESIDUAL_3));
         const double *residual = old ? l->y : a;
         for (int i = 0; i < n && !HAS(l->m, no_residual[kind]); i++) f[i] += residual[i];
         if (HAS(l->m, PRE_NORM))
@@ -101,8 +123,8 @@ static void model_layer_of(const layer *l, double *out) {
 
 static void run_layer(const sample *s, float *const *out) {
     struct decoder_weights w = decoder_of(s, LAYER, 0);
-    decoder_layer(&w, s->in[Y], s->size['T'], s->in[MEMORY], s->in[KEEP], s->size['S'], s->size['D'],
-                  s->size['H'], s->size['F'], out[0], out[1]);
+    decoder_layer(&w, s->in[Y], s->size['T'], s->in[MEMORY], s->in[KEEP], s->size['S'],
+                  s->size['D'], s->size['H'], s->size['F'], out[0], out[1]);
 }
 
 static void weft_layer(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
@@ -116,9 +138,19 @@ static void weft_layer(const sample *s, wf_graph *g, wf_tensor *const *in, wf_te
 }
 
 static void model_layer(const sample *s, uint64_t m, double *const *out) {
-    double *y = doubles_of(s->in[Y], s->count[Y]), *memory = doubles_of(s->in[MEMORY], s->count[MEMORY]);
-    layer l = { decoder_of(s, LAYER, 0), y, memory, s->in[KEEP], out[0], s->size['T'], s->size['S'],
-                s->size['D'], s->size['H'], s->size['F'], m };
+    double *y = doubles_of(s->in[Y], s->count[Y]),
+           *memory = doubles_of(s->in[MEMORY], s->count[MEMORY]);
+    layer l = { decoder_of(s, LAYER, 0),
+                y,
+                memory,
+                s->in[KEEP],
+                out[0],
+                s->size['T'],
+                s->size['S'],
+                s->size['D'],
+                s->size['H'],
+                s->size['F'],
+                m };
     /* Nobody writes them then. */
     for (int i = 0; i < l.H * l.T * l.S; i++) out[0][i] = NAN;
     model_layer_of(&l, out[1]);
@@ -127,7 +159,8 @@ static void model_layer(const sample *s, uint64_t m, double *const *out) {
 
 static const lesson_task layer_task = {
     .name = "decoder_layer",
-    .formula = "a = norm1(y + self(y, y)); b = norm2(a + cross(a, memory)); out = norm3(b + feed_forward(b))",
+    .formula = "a = norm1(y + self(y, y)); b = norm2(a + cross(a, memory)); out = norm3(b + "
+               "feed_forward(b))",
     .in = { [Y] = { "y", "TD", ARRAY_VALUES, 0 }, [MEMORY] = { "memory", "SD", ARRAY_VALUES, 0 },
             [KEEP] = { "keep", "S", ARRAY_PREFIX, 0 }, DECODER_ROWS(LAYER, "") },
     .out = { { "cross_weights", "HTS", 0, 0 }, { "out", "TD", 0, 0 } },
@@ -136,38 +169,56 @@ static const lesson_task layer_task = {
     .weft = weft_layer,
     .model = model_layer,
     .mistakes = {
-        [NO_CAUSAL] = { "no causal mask", "Positions look at later ones: in training the answer would be read off." },
-        [WRONG_TRIANGLE] = { "mask of the wrong triangle", "Positions look at themselves and at later ones." },
-        [STRICT] = { "positions do not look at themselves", "The causal mask has the diagonal, too." },
-        [EXCHANGED] = { "memory and query exchanged", "In the cross-attention the decoder asks: queries come from a, "
+        [NO_CAUSAL] = { "no causal mask", "Positions look at later ones: in training the answer "
+                                          "would be read off." },
+        [WRONG_TRIANGLE] = { "mask of the wrong triangle", "Positions look at themselves and at "
+                                                           "later ones." },
+        [STRICT] = { "positions do not look at themselves", "The causal mask has the diagonal, "
+                        "too." },
+        [EXCHANGED] = { "memory and query exchanged", "In the cross-attention the decoder asks: "
+                                                      "queries come from a, "
                         "keys and values from the memory." },
-        [SELF_TWICE] = { "the memory is not used", "The second attention looks at a again. Its keys and values "
+        [SELF_TWICE] = { "the memory is not used", "The second attention looks at a again. Its "
+                                                   "keys and values "
                          "come from the memory." },
-        [NO_CROSS] = { "no cross-attention", "Between self-attention and feed-forward the decoder looks at the "
+        [NO_CROSS] = { "no cross-attention", "Between self-attention and feed-forward the decoder "
+                                             "looks at the "
                        "memory." },
         [CROSS_FIRST] = { "cross-attention before self-attention", "Self-attention comes first." },
-        [NO_RESIDUAL_1] = { "residual missing around the self-attention", "y is not added before norm1." },
-        [NO_RESIDUAL_2] = { "residual missing around the cross-attention", "a is not added before norm2." },
-        [NO_RESIDUAL_3] = { "residual missing around the feed-forward", "b is not added before norm3." },
-        [NO_PADDING] = { "padding of the memory is not masked", "keep does not reach the cross-attention." },
-        [CAUSAL_CROSS] = { "a causal mask in the cross-attention", "The memory is known from the beginning: every "
+        [NO_RESIDUAL_1] = { "residual missing around the self-attention", "y is not added before "
+                        "norm1." },
+        [NO_RESIDUAL_2] = { "residual missing around the cross-attention", "a is not added before "
+                        "norm2." },
+        [NO_RESIDUAL_3] = { "residual missing around the feed-forward", "b is not added before "
+                        "norm3." },
+        [NO_PADDING] = { "padding of the memory is not masked", "keep does not reach the "
+                        "cross-attention." },
+        [CAUSAL_CROSS] = { "a causal mask in the cross-attention", "The memory is known from the "
+                        "beginning: every "
                            "position may look at all of it but padding." },
-        [SAME_WEIGHTS] = { "cross-attention with the weights of self-attention", "It has weights of its own: "
+        [SAME_WEIGHTS] = { "cross-attention with the weights of self-attention", "It has weights "
+                        "of its own: "
                            "w->cross." },
-        [OLD_RESIDUAL_2] = { "the residual of the cross-attention is y", "What is added is the input of each part: y, "
+        [OLD_RESIDUAL_2] = { "the residual of the cross-attention is y", "What is added is the "
+                        "input of each part: y, "
                              "then a, then b." },
-        [OLD_RESIDUAL_3] = { "the residual of the feed-forward is y", "What is added is the input of each part: y, then a, "
+        [OLD_RESIDUAL_3] = { "the residual of the feed-forward is y", "What is added is the input "
+                        "of each part: y, then a, "
                              "then b." },
         [NORM1_TWICE] = { "norm1 is used twice", "norm2 is behind the cross-attention." },
         [NORM2_TWICE] = { "norm2 is used twice", "norm3 is behind the feed-forward." },
-        [NORMS_EXCHANGED] = { "norm1 and norm2 exchanged", "norm1 is behind the self-attention, norm2 behind the "
+        [NORMS_EXCHANGED] = { "norm1 and norm2 exchanged", "norm1 is behind the self-attention, "
+                                                           "norm2 behind the "
                               "cross-attention." },
-        [PRE_NORM] = { "norm before instead of after", "This is a pre-norm layer. The one asked for norms the sums, as "
+        [PRE_NORM] = { "norm before instead of after", "This is a pre-norm layer. The one asked "
+                                                       "for norms the sums, as "
                        "in the paper." },
-        [Y_QUERIES] = { "the cross-attention asks with y", "Its queries come from a, the result of the "
+        [Y_QUERIES] = { "the cross-attention asks with y", "Its queries come from a, the result "
+                                                           "of the "
                         "self-attention." },
         [NO_FF] = { "no feed-forward", "The layer ends behind the cross-attention." },
-        [SOURCE_MASK_SELF] = { "the mask of padding in the self-attention", "keep is about the memory. The "
+        [SOURCE_MASK_SELF] = { "the mask of padding in the self-attention", "keep is about the "
+                        "memory. The "
                                "self-attention is masked causally." },
         [NO_SELF] = { "no self-attention", "The layer begins with the cross-attention." },
     },
@@ -187,8 +238,8 @@ static bool draw(picture *p) {
     bool ok = out && p->weights;
     struct decoder_weights w = decoder_of(&s, LAYER, 0);
     if (ok)
-        decoder_layer(&w, s.in[Y], T, s.in[MEMORY], s.in[KEEP], S, D, s.size['H'], s.size['F'], p->weights,
-                      out);
+        decoder_layer(&w, s.in[Y], T, s.in[MEMORY], s.in[KEEP], S, D, s.size['H'], s.size['F'],
+                      p->weights, out);
     free(out);
     sample_free(&s);
     return ok;

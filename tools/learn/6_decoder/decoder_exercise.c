@@ -1,10 +1,12 @@
 /* Exercise 6: the decoder. The page README.md beside decoder_task.h has the formulas.
  *
- * The functions of exercises 1 to 5 are there to be called. Fill the gaps, then run: tools/learn.sh 6 */
+ * The functions of exercises 1 to 5 are there to be called. Fill the gaps, then run:
+ * tools/learn.sh 6 */
 #include "decoder_task.h"
 
 void decoder_layer(const struct decoder_weights *w, const float *y, int T, const float *memory,
-                   const float *keep, int S, int D, int H, int F, float *cross_weights, float *out) {
+                   const float *keep, int S, int D, int H, int F, float *cross_weights,
+                   float *out) {
     float causal[T * T], padding[T * S], weights[H * T * T];
     float sum[T * D], a[T * D], b[T * D];
     /* 1. Two masks: no position looks at a later one, and nobody looks at padding of the memory. */

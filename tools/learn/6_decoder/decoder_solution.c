@@ -2,7 +2,8 @@
 #include "decoder_task.h"
 
 void decoder_layer(const struct decoder_weights *w, const float *y, int T, const float *memory,
-                   const float *keep, int S, int D, int H, int F, float *cross_weights, float *out) {
+                   const float *keep, int S, int D, int H, int F, float *cross_weights,
+                   float *out) {
     float causal[T * T], padding[T * S], weights[H * T * T];
     float sum[T * D], a[T * D], b[T * D];
     causal_mask(T, causal);

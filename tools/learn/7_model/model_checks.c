@@ -1,4 +1,5 @@
-/* tools/learn/7_model/model_checks.c - exercise 7: its tasks, and the mistakes that are made there. */
+/* tools/learn/7_model/model_checks.c - exercise 7: its tasks, and the mistakes that are made
+ * there. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +10,34 @@
 
 /* ---- the model ------------------------------------------------------------------------------- */
 
-enum { SOURCE, TARGET, KEEP, TABLES, OUT = TABLES + 2, ENCODER = OUT + 2, DECODER = ENCODER + ENCODER_ARRAYS };
+enum {
+    SOURCE,
+    TARGET,
+    KEEP,
+    TABLES,
+    OUT = TABLES + 2,
+    ENCODER = OUT + 2,
+    DECODER = ENCODER + ENCODER_ARRAYS
+};
 enum { MOST_LAYERS = 3 };
 enum {
-    NO_SCALE, NO_POSITIONS, NO_TARGET_POSITIONS, ONE_TABLE, NO_ENCODER, NO_KEEP, NO_KEEP_IN_DECODER, OUT_TURNED,
-    SOFTMAX, LOG_SOFTMAX, NO_OUT_BIAS, TABLE_OUT, ONE_LAYER, SAME_LAYERS, NOT_CHAINED, ENCODED_TWICE, NO_DECODER
+    NO_SCALE,
+    NO_POSITIONS,
+    NO_TARGET_POSITIONS,
+    ONE_TABLE,
+    NO_ENCODER,
+    NO_KEEP,
+    NO_KEEP_IN_DECODER,
+    OUT_TURNED,
+    SOFTMAX,
+    LOG_SOFTMAX,
+    NO_OUT_BIAS,
+    TABLE_OUT,
+    ONE_LAYER,
+    SAME_LAYERS,
+    NOT_CHAINED,
+    ENCODED_TWICE,
+    NO_DECODER
 };
 
 static void run_model(const sample *s, float *const *out) {
@@ -35,7 +59,8 @@ static void run_model(const sample *s, float *const *out) {
                                      .decoder = decoder,
                                      .wo = s->in[OUT],
                                      .bo = s->in[OUT + 1] };
-    transformer(&w, s->ids[SOURCE], s->in[KEEP], s->size['S'], s->ids[TARGET], s->size['T'], out[0]);
+    transformer(&w, s->ids[SOURCE], s->in[KEEP], s->size['S'], s->ids[TARGET], s->size['T'],
+                out[0]);
 }
 
 /* [1, n, D] */
@@ -79,8 +104,8 @@ static void join(const struct norm_weights *w, const double *f, int n, int D, do
     free(sum);
 }
 
-static void attend(const struct attention_weights *w, const double *x, int T, const double *kv, int S,
-                   const float *keep, bool causal, sizes z, double *f) {
+static void attend(const struct attention_weights *w, const double *x, int T, const double *kv,
+                   int S, const float *keep, bool causal, sizes z, double *f) {
     float *mask = calloc((size_t)(T * S) + 1, sizeof *mask);
     for (int i = 0; mask && i < T * S; i++)
         mask[i] = causal ? i % S <= i / S : !keep || keep[i % S] != 0;
@@ -97,8 +122,8 @@ static void encode(const struct encoder_weights *w, const float *keep, int S, si
     free(f);
 }
 
-static void decode(const struct decoder_weights *w, int T, const double *memory, const float *keep, int S,
-                   sizes z, double *y) {
+static void decode(const struct decoder_weights *w, int T, const double *memory, const float *keep,
+                   int S, sizes z, double *y) {
     double *f = room(T * z.D);
     attend(&w->self, y, T, y, T, NULL, true, z, f);
     join(&w->norm1, f, T, z.D, y);
@@ -152,7 +177,8 @@ static void model_model(const sample *s, uint64_t m, double *const *out) {
         decode(&w, T, memory, HAS(m, NO_KEEP_IN_DECODER) ? NULL : keep, S, z, y);
     }
     uint64_t last = HAS(m, OUT_TURNED) << LINEAR_TURNED | HAS(m, NO_OUT_BIAS) << LINEAR_NO_BIAS;
-    block_linear(y, T, z.D, s->in[HAS(m, TABLE_OUT) ? TABLES + 1 : OUT], s->in[OUT + 1], V, last, out[0]);
+    block_linear(y, T, z.D, s->in[HAS(m, TABLE_OUT) ? TABLES + 1 : OUT], s->in[OUT + 1], V, last,
+                 out[0]);
     for (int t = 0; t < T && (HAS(m, SOFTMAX) || HAS(m, LOG_SOFTMAX)); t++)
         log_softmax(out[0] + t * V, V, HAS(m, LOG_SOFTMAX));
     free(memory), free(y), free(first);
@@ -160,11 +186,16 @@ static void model_model(const sample *s, uint64_t m, double *const *out) {
 
 static const lesson_task model_task = {
     .name = "transformer",
-    .formula = "logits = linear(decoder layers of input(target), each looking at encoder(input(source)))",
-    .in = { [SOURCE] = { "source", "S", ARRAY_IDS, 'V' }, [TARGET] = { "target", "T", ARRAY_IDS, 'V' },
-            [KEEP] = { "keep", "S", ARRAY_PREFIX, 0 }, [TABLES] = { "source_table", "VD", ARRAY_WEIGHTS, 0 },
-            [TABLES + 1] = { "target_table", "VD", ARRAY_WEIGHTS, 0 }, [OUT] = { "wo", "VD", ARRAY_WEIGHTS, 0 },
-            [OUT + 1] = { "bo", "V", ARRAY_VALUES, 0 }, ENCODER_ROWS(ENCODER, "L"), DECODER_ROWS(DECODER, "L") },
+    .formula = "logits = linear(decoder layers of input(target), each looking at "
+               "encoder(input(source)))",
+    .in = { [SOURCE] = { "source", "S", ARRAY_IDS, 'V' },
+            [TARGET] = { "target", "T", ARRAY_IDS, 'V' },
+            [KEEP] = { "keep", "S", ARRAY_PREFIX, 0 },
+            [TABLES] = { "source_table", "VD", ARRAY_WEIGHTS, 0 },
+            [TABLES + 1] = { "target_table", "VD", ARRAY_WEIGHTS, 0 },
+            [OUT] = { "wo", "VD", ARRAY_WEIGHTS, 0 },
+            [OUT + 1] = { "bo", "V", ARRAY_VALUES, 0 },
+            ENCODER_ROWS(ENCODER, "L"), DECODER_ROWS(DECODER, "L") },
     .out = { { "logits", "TV", 0, 0 } },
     .cases = { "L2 S4 T4 V9 D8 H2 F12", "L3 S6 T5 V7 D6 H3 F8" },
     .learner = run_model,
@@ -172,43 +203,67 @@ static const lesson_task model_task = {
     .model = model_model,
     .tolerance = 3e-6,
     .mistakes = {
-        [NO_SCALE] = { "no embedding scale", "Embeddings are not multiplied by sqrt(D): input of exercise 1 does that." },
-        [NO_POSITIONS] = { "no positions", "Embeddings alone do not know their places: input of exercise 1 adds "
+        [NO_SCALE] = { "no embedding scale", "Embeddings are not multiplied by sqrt(D): input of "
+                                             "exercise 1 does that." },
+        [NO_POSITIONS] = { "no positions", "Embeddings alone do not know their places: input of "
+                                           "exercise 1 adds "
                            "positions." },
-        [NO_TARGET_POSITIONS] = { "no positions in the target", "The source has positions, and the target has none." },
+        [NO_TARGET_POSITIONS] = { "no positions in the target", "The source has positions, and "
+                        "the target has none." },
         [ONE_TABLE] = { "the target in the source's table", "The target has a table of its own." },
-        [NO_ENCODER] = { "no encoder", "The decoder looks at the embedded source. Its memory is the encoder's result." },
+        [NO_ENCODER] = { "no encoder", "The decoder looks at the embedded source. Its memory is "
+                                       "the encoder's result." },
         [NO_KEEP] = { "padding is not masked", "keep must reach the encoder and the decoder." },
-        [NO_KEEP_IN_DECODER] = { "padding is not masked in the decoder", "The decoder's cross-attention needs keep, too." },
-        [OUT_TURNED] = { "wo transposed", "wo is [V, D]: a row of weights for each logit, as linear reads it." },
-        [SOFTMAX] = { "a softmax at the end", "These are probabilities. The loss and the search take logits, and know "
+        [NO_KEEP_IN_DECODER] = { "padding is not masked in the decoder", "The decoder's "
+                        "cross-attention needs keep, too." },
+        [OUT_TURNED] = { "wo transposed", "wo is [V, D]: a row of weights for each logit, as "
+                                          "linear reads it." },
+        [SOFTMAX] = { "a softmax at the end", "These are probabilities. The loss and the search "
+                                              "take logits, and know "
                       "how to make one of the other." },
-        [LOG_SOFTMAX] = { "a log-softmax at the end", "These are log-probabilities. Logits are asked for." },
+        [LOG_SOFTMAX] = { "a log-softmax at the end", "These are log-probabilities. Logits are "
+                                                      "asked for." },
         [NO_OUT_BIAS] = { "no bias in the output", "bo is not added." },
-        [TABLE_OUT] = { "the target's table for wo", "Some models tie them; this one has wo apart." },
+        [TABLE_OUT] = { "the target's table for wo", "Some models tie them; this one has wo "
+                                                     "apart." },
         [ONE_LAYER] = { "only one layer of the decoder", "It has w->layers layers." },
-        [SAME_LAYERS] = { "every decoder layer has the weights of the first", "Layer l has the weights w->decoder[l]." },
-        [NOT_CHAINED] = { "every decoder layer reads the input", "A layer reads what the one before it has made." },
-        [NO_DECODER] = { "no decoder", "The logits are made of the embedded target. The result of a decoder layer is the "
+        [SAME_LAYERS] = { "every decoder layer has the weights of the first", "Layer l has the "
+                        "weights w->decoder[l]." },
+        [NOT_CHAINED] = { "every decoder layer reads the input", "A layer reads what the one "
+                        "before it has made." },
+        [NO_DECODER] = { "no decoder", "The logits are made of the embedded target. The result of "
+                                       "a decoder layer is the "
                          "input of the next one, and at last of linear." },
-        [ENCODED_TWICE] = { "the encoder runs twice", "It runs once. All decoder layers look at the same memory." },
+        [ENCODED_TWICE] = { "the encoder runs twice", "It runs once. All decoder layers look at "
+                                                      "the same memory." },
     },
 };
 
 /* ---- cross_entropy --------------------------------------------------------------------------- */
 
 enum { LOGITS, LABELS };
-enum { SUMMED, PADS_IN_MEAN, PADS_COUNTED, POSITIVE, NO_LOG, BINARY, NO_MAX, LOGIT_ONLY, NOT_ADDED };
+enum {
+    SUMMED,
+    PADS_IN_MEAN,
+    PADS_COUNTED,
+    POSITIVE,
+    NO_LOG,
+    BINARY,
+    NO_MAX,
+    LOGIT_ONLY,
+    NOT_ADDED
+};
 static const int pad = 2;
 
 static void run_loss(const sample *s, float *const *out) {
     float loss = cross_entropy(s->in[LOGITS], s->ids[LABELS], s->size['n'], s->size['V'], pad);
-    /* What the exercise returns as it comes. */
+    /* The exercise as it comes returns NaN. */
     if (!isnan(loss)) out[0][0] = loss;
 }
 
 static void weft_loss(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
-    (void)s, (void)g;
+    (void)s;
+    (void)g;
     out[0] = wf_cross_entropy_loss(in[LOGITS], in[LABELS], NULL, 0, pad, WF_REDUCE_MEAN);
 }
 
@@ -239,26 +294,35 @@ static void model_loss(const sample *s, uint64_t m, double *const *out) {
 
 static const lesson_task loss_task = {
     .name = "cross_entropy",
-    .formula = "the mean of log(sum of exp(logits[i])) - logits[i][labels[i]] over rows i that are no pad",
-    .in = { [LOGITS] = { "logits", "nV", ARRAY_VALUES, 0 }, [LABELS] = { "labels", "n", ARRAY_IDS, 'V' } },
+    .formula = "the mean of log(sum of exp(logits[i])) - logits[i][labels[i]] over rows i that "
+               "are no pad",
+    .in = { [LOGITS] = { "logits", "nV", ARRAY_VALUES, 0 },
+            [LABELS] = { "labels", "n", ARRAY_IDS, 'V' } },
     .out = { { "loss", "", 0, 0 } },
     .cases = { "n6 V5", "n9 V4", "n12 V6", "n8 V5 large" },
     .learner = run_loss,
     .weft = weft_loss,
     .model = model_loss,
     .mistakes = {
-        [SUMMED] = { "a sum, not a mean", "The loss grows with the number of tokens. Divide by how many are counted." },
-        [PADS_IN_MEAN] = { "padding in the divisor", "The sum leaves padding out, but is divided by n. Divide by the "
+        [SUMMED] = { "a sum, not a mean", "The loss grows with the number of tokens. Divide by "
+                                          "how many are counted." },
+        [PADS_IN_MEAN] = { "padding in the divisor", "The sum leaves padding out, but is divided "
+                                                     "by n. Divide by the "
                            "number of rows that are counted." },
         [PADS_COUNTED] = { "padding is counted", "Rows whose label is pad have no loss." },
         [POSITIVE] = { "the sign is wrong", "A loss is -log p, which is positive. This is log p." },
-        [NO_LOG] = { "no logarithm", "This is minus the probability. The loss is minus its logarithm." },
-        [BINARY] = { "a binary logarithm", "The loss is in bits. It is asked for in nats: the natural logarithm." },
-        [NO_MAX] = { "no largest number subtracted", "exp of a large logit is infinite. Subtract the row's largest "
+        [NO_LOG] = { "no logarithm", "This is minus the probability. The loss is minus its "
+                                     "logarithm." },
+        [BINARY] = { "a binary logarithm", "The loss is in bits. It is asked for in nats: the "
+                                           "natural logarithm." },
+        [NO_MAX] = { "no largest number subtracted", "exp of a large logit is infinite. Subtract "
+                                                     "the row's largest "
                      "logit, and add it again behind the logarithm." },
-        [LOGIT_ONLY] = { "the logit alone", "The label's logit is not compared with the others: log(sum of exp) is "
+        [LOGIT_ONLY] = { "the logit alone", "The label's logit is not compared with the others: "
+                                            "log(sum of exp) is "
                          "missing." },
-        [NOT_ADDED] = { "the largest is not added again", "The row's largest logit was subtracted before exp: add it to "
+        [NOT_ADDED] = { "the largest is not added again", "The row's largest logit was subtracted "
+                                                          "before exp: add it to "
                         "the logarithm." },
     },
 };

@@ -6,14 +6,15 @@
 #include "embedding_task.h"
 
 struct transformer_weights {
-    int V, D, H, F, layers;                    /* of the encoder, and of the decoder */
-    const float *source_table, *target_table;  /* [V, D] */
-    const struct encoder_weights *encoder;     /* [layers] */
-    const struct decoder_weights *decoder;     /* [layers] */
-    const float *wo, *bo;                      /* [V, D], [V]: from the last layer to logits */
+    int V, D, H, F, layers;                   /* of the encoder, and of the decoder */
+    const float *source_table, *target_table; /* [V, D] */
+    const struct encoder_weights *encoder;    /* [layers] */
+    const struct decoder_weights *decoder;    /* [layers] */
+    const float *wo, *bo;                     /* [V, D], [V]: from the last layer to logits */
 };
 
-/* source [S] with its keep [S], target [T]: logits [T, V], what may follow each token of the target. */
+/* source [S] with its keep [S], target [T]: logits [T, V], what may follow each token of the
+ * target. */
 void transformer(const struct transformer_weights *w, const int *source, const float *keep, int S,
                  const int *target, int T, float *logits);
 

@@ -15,7 +15,8 @@ float rate(int step, float peak, int warmup) {
 }
 
 void adam(float *x, float *m, float *v, const float *grad, int n, float learning_rate, int step) {
-    /* For each number: m and v move towards the gradient and its square. Both begin at 0, so they are
+    /* For each number: m and v move towards the gradient and its square. Both begin at 0, so
+     * they are
      * divided by 1 - beta^step. Then x moves by learning_rate * m / (sqrt(v) + eps). */
 }
 
@@ -28,6 +29,7 @@ void train(struct copier *c, int steps) {
 int greedy(struct copier *c, const int *source, int most, int *out) {
     int tokens[most + 1];
     float logits[c->V];
-    /* tokens begins with MARK. Each time: the logits of what follows, the largest of them is next. */
+    /* tokens begins with MARK. Each time: the logits of what follows, the largest of them is
+     * next. */
     return -1;
 }

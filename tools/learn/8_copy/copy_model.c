@@ -1,6 +1,7 @@
 /* tools/learn/8_copy/copy_model.c - the Transformer of exercise 8. See copy_model.h.
  *
- * weft computes losses, gradients and logits. The learner's code owns the parameters meanwhile: they are
+ * weft computes losses, gradients and logits. The learner's code owns the parameters meanwhile:
+ * they are
  * written into the graph before each run. */
 #include "copy_model.h"
 
@@ -66,7 +67,8 @@ static wf_plan *plan_gradients(machine *k) {
     wf_grad(k->mean, k->leaf, n, k->grad);
     memcpy(fetch, k->grad, (size_t)n * sizeof *fetch);
     fetch[n] = k->mean;
-    return wf_plan_new(m->graph, &(wf_plan_options){ .fetch = fetch, .n_fetch = n + 1, .feed = feed, .n_feed = 4 });
+    return wf_plan_new(m->graph, &(wf_plan_options){
+                                     .fetch = fetch, .n_fetch = n + 1, .feed = feed, .n_feed = 4 });
 }
 
 bool copy_model_new(struct copier **c, char *message) {
@@ -152,8 +154,9 @@ void next_logits(struct copier *c, const int *source, const int *tokens, int n, 
     check(n >= 1 && n <= LENGTH + 3, "next_logits takes 1 to 9 tokens");
     wf_batch batch = { 1, LENGTH, n, source, &length, tokens, labels };
     write_parameters(k);
-    bool ok = wf_model_feed(k->model, k->scores, &batch) && wf_run(k->scores) &&
-              wf_fetch(k->scores, k->model->logits, all, wf_bound_bytes(k->scores, k->model->logits));
+    bool ok =
+        wf_model_feed(k->model, k->scores, &batch) && wf_run(k->scores) &&
+        wf_fetch(k->scores, k->model->logits, all, wf_bound_bytes(k->scores, k->model->logits));
     check(ok, wf_plan_error(k->scores));
     memcpy(logits, all + (n - 1) * VOCABULARY, VOCABULARY * sizeof *logits);
 }
@@ -168,7 +171,8 @@ void copy_model_losses(const struct copier *c, double *first, double *last) {
     for (int i = 0; i < n; i++) *last += k->losses[i] / n;
 }
 
-float *copy_model_attention(struct copier *c, const int *source, int *heads, int *rows, int *columns) {
+float *copy_model_attention(struct copier *c, const int *source, int *heads, int *rows,
+                            int *columns) {
     machine *k = machine_of(c);
     const wf_attention_map *map = &k->model->maps[k->model->n_maps - 1];
     wf_tensor *w = map->weights[map->layers - 1];

@@ -20,7 +20,8 @@ struct copier {
 /* New random sources [batch, length]. */
 void draw_sources(struct copier *c, int *sources);
 
-/* Run the model on a batch: its mean loss, and c->grad. input and labels are [batch, length + 1]. */
+/* Run the model on a batch: its mean loss, and c->grad. input and labels are [batch, length +
+ * 1]. */
 float compute_gradient(struct copier *c, const int *sources, const int *input, const int *labels);
 
 /* The logits [V] of what follows the n tokens, of which the first is MARK. source [length]. */

@@ -1,4 +1,5 @@
-/* tools/learn/9_product/product_checks.c - exercise 9: its task, the mistakes that are made there, and the
+/* tools/learn/9_product/product_checks.c - exercise 9: its task, the mistakes that are made
+ * there, and the
  * measurement that it is for. */
 #include <math.h>
 #include <stdlib.h>
@@ -13,14 +14,25 @@
 /* ---- the product ----------------------------------------------------------------------------- */
 
 enum { A, B };
-enum { NOT_CLEARED, LAST_TERM, A_TURNED, B_TURNED, C_TURNED, REST_OF_4, REST_OF_8, REST_OF_16, FIRST_TERM };
+enum {
+    NOT_CLEARED,
+    LAST_TERM,
+    A_TURNED,
+    B_TURNED,
+    C_TURNED,
+    REST_OF_4,
+    REST_OF_8,
+    REST_OF_16,
+    FIRST_TERM
+};
 
 static void run_product(const sample *s, float *const *out) {
     product(s->in[A], s->in[B], out[0], s->size['m'], s->size['k'], s->size['n']);
 }
 
 static void weft_product(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
-    (void)s, (void)g;
+    (void)s;
+    (void)g;
     out[0] = wf_matmul(in[A], in[B]);
 }
 
@@ -42,7 +54,8 @@ static void model_product(const sample *s, uint64_t mistakes, double *const *out
     }
 }
 
-#define REST_SENTENCE "Sums end before the last p: behind a loop in steps there must be one for the rest."
+#define REST_SENTENCE                                                                              \
+    "Sums end before the last p: behind a loop in steps there must be one for the rest."
 static const lesson_task product_task = {
     .name = "product",
     .formula = "c[i][j] = the sum of a[i][p] * b[p][j] over all p",
@@ -54,9 +67,11 @@ static const lesson_task product_task = {
     .model = model_product,
     .tolerance = 2e-6,
     .mistakes = {
-        [NOT_CLEARED] = { "c is not set to 0 first", "The products are added to what stood in c before, which may be "
+        [NOT_CLEARED] = { "c is not set to 0 first", "The products are added to what stood in c "
+                                                     "before, which may be "
                           "anything. Set c to 0, or begin each sum at 0." },
-        [LAST_TERM] = { "only the last term", "Each term overwrites the one before it: add with +=." },
+        [LAST_TERM] = { "only the last term", "Each term overwrites the one before it: add with "
+                                              "+=." },
         [A_TURNED] = { "a is read transposed", "Element (i, p) of a [m, k] is a[i * k + p]." },
         [B_TURNED] = { "b is read transposed", "Element (p, j) of b [k, n] is b[p * n + j]." },
         [C_TURNED] = { "c is written transposed", "Element (i, j) of c [m, n] is c[i * n + j]." },
@@ -91,7 +106,8 @@ typedef struct speed {
     double flops, peak; /* a second */
 } speed;
 
-/* Runs and bursts at the peak take turns, and the best of each counts: other programs can only lower
+/* Runs and bursts at the peak take turns, and the best of each counts: other programs can only
+ * lower
  * it. Both are so short that some pass without being interrupted. */
 static speed measure(void (*run)(void *user), void *user) {
     double until = wf_seconds_now() + patience;
@@ -122,15 +138,18 @@ static void run_weft(void *user) {
     wf_run(k->plan);
 }
 
-/* What to do next, by what has been reached. */
+/* The next thing to do, by the share of the peak. */
 static const char *advice(double share) {
     if (share < 3)
-        return "The inner loop runs down a column of b, through another line of memory with each step. Let it run "
+        return "The inner loop runs down a column of b, through another line of memory with each "
+               "step. Let it run "
                "along rows of b and c: exchange the loops over j and p.";
     if (share < 30)
-        return "Each multiply-add loads c and stores it again. Keep a tile of c in registers, several rows and two "
+        return "Each multiply-add loads c and stores it again. Keep a tile of c in registers, "
+               "several rows and two "
                "vectors of columns, while p runs over all of k.";
-    return "A tile is there. Are 8 to 24 vectors of sums in it, as many as the registers hold? Does the compiler "
+    return "A tile is there. Are 8 to 24 vectors of sums in it, as many as the registers hold? "
+           "Does the compiler "
            "unroll the loop over its rows?";
 }
 
@@ -149,8 +168,10 @@ static bool tell_speed(matrices *k, FILE *report) {
         fprintf(report, "  speed          the product of %d x %d matrices is wrong\n", SIZE, SIZE);
         return false;
     }
-    fprintf(report, "  speed          %.1f GFLOP/s, %.0f %% of this core's peak of %.1f; %d %% are enough\n",
-            own.flops / 1e9, share_of(own), own.peak / 1e9, ENOUGH);
+    fprintf(
+        report,
+        "  speed          %.1f GFLOP/s, %.0f %% of this core's peak of %.1f; %d %% are enough\n",
+        own.flops / 1e9, share_of(own), own.peak / 1e9, ENOUGH);
     fprintf(report, "                 (weft's own product: %.0f %%)\n", share_of(weft));
     if (share_of(own) < ENOUGH) put_words(report, advice(share_of(own)));
     return share_of(own) >= ENOUGH;
@@ -168,9 +189,10 @@ static bool trial(FILE *report) {
     }
     wf_tensor *in[] = { wf_input(g, "a", WF_F32, 2, shape), wf_input(g, "b", WF_F32, 2, shape) };
     wf_tensor *c = wf_matmul(in[A], in[B]);
-    k.plan = wf_plan_new(g, &(wf_plan_options){ .fetch = &c, .n_fetch = 1, .feed = in, .n_feed = 2 });
-    ok = ok && wf_feed(k.plan, in[A], k.a, bytes) && wf_feed(k.plan, in[B], k.b, bytes) && wf_run(k.plan) &&
-         wf_fetch(k.plan, c, k.right, bytes);
+    k.plan =
+        wf_plan_new(g, &(wf_plan_options){ .fetch = &c, .n_fetch = 1, .feed = in, .n_feed = 2 });
+    ok = ok && wf_feed(k.plan, in[A], k.a, bytes) && wf_feed(k.plan, in[B], k.b, bytes) &&
+         wf_run(k.plan) && wf_fetch(k.plan, c, k.right, bytes);
     if (!ok) fprintf(report, "  speed          can't be measured: %s\n", wf_plan_error(k.plan));
     ok = ok && tell_speed(&k, report);
     wf_plan_free(k.plan);

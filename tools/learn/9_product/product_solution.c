@@ -1,4 +1,5 @@
-/* The solution of exercise 9: tiles in registers, over operands that are packed in the order in which a
+/* The solution of exercise 9: tiles in registers, over operands that are packed in the order in
+ * which a
  * tile reads them. */
 #include "product_task.h"
 
@@ -32,7 +33,8 @@ static void pack_columns(const float *b, int n, int columns, int depth, float *t
 static void tile(const float *restrict a, const float *restrict b, int depth, float *restrict out) {
     vector sum[ROWS][2] = { { { 0 } } };
     for (int p = 0; p < depth; p++) {
-        vector left = *(const vector *)(b + p * COLUMNS), right = *(const vector *)(b + p * COLUMNS + W);
+        vector left = *(const vector *)(b + p * COLUMNS),
+               right = *(const vector *)(b + p * COLUMNS + W);
 #pragma GCC unroll 16
         for (int i = 0; i < ROWS; i++) {
             sum[i][0] += a[p * ROWS + i] * left;
@@ -55,7 +57,8 @@ void product(const float *a, const float *b, float *c, int m, int k, int n) {
     for (int from = 0; from < k; from += DEPTH) {
         int depth = k - from < DEPTH ? k - from : DEPTH;
         for (int j = 0; j < n; j += COLUMNS)
-            pack_columns(b + from * n + j, n, n - j < COLUMNS ? n - j : COLUMNS, depth, b_packed + j * depth);
+            pack_columns(b + from * n + j, n, n - j < COLUMNS ? n - j : COLUMNS, depth,
+                         b_packed + j * depth);
         for (int i = 0; i < m; i += ROWS) {
             int rows = m - i < ROWS ? m - i : ROWS;
             pack_rows(a + i * k + from, k, rows, depth, a_packed);
