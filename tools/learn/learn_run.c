@@ -198,7 +198,7 @@ static void say_signal(run_outcome *out, int signal) {
 static void judge_end(run_outcome *out, int status, bool late, const text *report, const char *said,
                       const char *file, double seconds) {
     bool whole = report->n >= 2 && memcmp(report->data + report->n - 2, "<\n", 2) == 0;
-    bool drawn = memchr(report->data, '=', report->n) != NULL;
+    bool drawn = strstr(report->data, "\n=") != NULL;
     bool clean = WIFEXITED(status) && WEXITSTATUS(status) <= 1 && (whole || drawn);
     out->right = clean && WEXITSTATUS(status) == 0 && !late;
     if (late || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU))
