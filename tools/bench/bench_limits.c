@@ -20,22 +20,6 @@ enum { MOST_THREADS = 256, BURSTS = 5, ARRAYS = 3, ALIGNMENT = 64, PROCESSOR_NAM
 
 static const int64_t most_elements = INT64_C(64) << 20; /* of an array: 256 MB, beyond caches */
 
-static const limit_loops *const all_loops[] = {
-    &loops_base,
-#if defined(__x86_64__)
-    &loops_avx2,
-    &loops_avx512,
-#elif defined(__aarch64__)
-    &loops_neon,
-#endif
-};
-
-static const limit_loops *loops(void) {
-    for (size_t i = 0; i < sizeof all_loops / sizeof *all_loops; i++)
-        if (strcmp(all_loops[i]->isa, wf_isa()) == 0) return all_loops[i];
-    return &loops_base;
-}
-
 /* ---- threads --------------------------------------------------------------------------------- */
 
 typedef struct worker {
@@ -82,7 +66,7 @@ static double best_rate(worker *w, int64_t threads) {
 /* ---- arithmetic ------------------------------------------------------------------------------ */
 
 static void multiply_add(worker *w) {
-    w->done = loops()->multiply_add(w->rounds);
+    w->done = limit_loops_here()->multiply_add(w->rounds);
 }
 
 /* Rounds that one thread does in a second, roughly. */
@@ -91,7 +75,7 @@ static double rounds_a_second(void) {
     int64_t rounds = 1 << 18;
     double from = wf_seconds_now();
     if (rate > 0) return rate;
-    loops()->multiply_add(rounds);
+    limit_loops_here()->multiply_add(rounds);
     return rate = (double)rounds / (wf_seconds_now() - from);
 }
 
@@ -114,13 +98,13 @@ double best_flops(int64_t threads) {
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static void triad(worker *w) {
-    loops()->triad(w->elements, w->array[0], w->array[1], w->array[2]);
+    limit_loops_here()->triad(w->elements, w->array[0], w->array[1], w->array[2]);
     w->done = 3 * sizeof(float) *
               (double)w->elements; /* what the caches fetch to be overwritten is not counted */
 }
 
 static void total(worker *w) {
-    for (int i = 0; i < ARRAYS; i++) loops()->total(w->elements, w->array[i]);
+    for (int i = 0; i < ARRAYS; i++) limit_loops_here()->total(w->elements, w->array[i]);
     w->done = ARRAYS * sizeof(float) * (double)w->elements;
 }
 

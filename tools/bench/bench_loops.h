@@ -19,5 +19,7 @@ extern const limit_loops loops_base, loops_neon;
 #else
 extern const limit_loops loops_base;
 #endif
+/* For the instruction set that the kernels use: bench_isa.c. */
+const limit_loops *limit_loops_here(void);
 
 #endif

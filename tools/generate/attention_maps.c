@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tools/draw/svg.h"
+#include "tools/draw/text_map.h"
 
 /* The attention map whose queries are the tokens of the output. */
 static const wf_attention_map *pictured(const attention *a) {
@@ -193,26 +194,36 @@ const char **attention_column_labels(const attention *a) {
     return labels_or_null(labels, ok);
 }
 
-bool attention_svg(attention *a, FILE *out) {
+/* The last layer's map, by a function of tools/draw. */
+static bool draw_map(attention *a, FILE *out, bool capital,
+                     bool (*draw)(FILE *, const struct svg_heat_map *)) {
     int64_t heads = 0;
     char title[80];
     const char **rows = attention_row_labels(a), **columns = attention_column_labels(a);
     float *w = attention_picture(a, &heads);
     attention_title(a, title);
-    title[0] = (char)toupper((unsigned char)title[0]);
+    if (capital) title[0] = (char)toupper((unsigned char)title[0]);
     const char *axis = pictured(a)->source_keys ? "the source tokens" : "the tokens before it";
     bool ok = rows && columns && w &&
-              svg_heat_map(out, &(struct svg_heat_map){ .title = title,
-                                                        .weights = w,
-                                                        .heads = heads,
-                                                        .rows = a->t,
-                                                        .columns = attention_columns(a),
-                                                        .row_labels = rows,
-                                                        .column_labels = columns,
-                                                        .row_axis = "the token being written",
-                                                        .column_axis = axis });
+              draw(out, &(struct svg_heat_map){ .title = title,
+                                                .weights = w,
+                                                .heads = heads,
+                                                .rows = a->t,
+                                                .columns = attention_columns(a),
+                                                .row_labels = rows,
+                                                .column_labels = columns,
+                                                .row_axis = "the token being written",
+                                                .column_axis = axis });
     free(w);
     free(rows);
     free(columns);
     return ok;
+}
+
+bool attention_svg(attention *a, FILE *out) {
+    return draw_map(a, out, true, svg_heat_map);
+}
+
+bool attention_text(attention *a, FILE *out) {
+    return draw_map(a, out, false, text_heat_map);
 }

@@ -1,13 +1,13 @@
-/* tools/generate/attention_text.c - the attention in block characters, for a terminal. See
- * attention_maps.h.
+/* tools/draw/text_map.c - a heat map in block characters. See text_map.h.
  *
  * A cell is two columns wide, or one where there are many, and the darker the larger the weight.
- * The source's tokens stand upright above their columns. */
+ * The columns' labels stand upright above them. */
+#include "text_map.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "attention_maps.h"
 #include "core/base/utf8.h"
 #include "tools/cli/terminal.h"
 
@@ -56,23 +56,28 @@ typedef struct map {
     int left, above, cell; /* width of the rows' labels, height of the columns', width of a cell */
 } map;
 
-static bool map_labels(map *m, const attention *a) {
-    const char **rows = attention_row_labels(a), **columns = attention_column_labels(a);
-    *m = (map){ .n_rows = a->t, .n_columns = attention_columns(a) };
+/* The i-th of the labels; without labels, its number. */
+static label label_at(const char *const *labels, int64_t i) {
+    char number[24];
+    snprintf(number, sizeof number, "%lld", (long long)i);
+    return label_of(labels ? labels[i] : number);
+}
+
+static bool map_labels(map *m, const struct svg_heat_map *from) {
+    *m = (map){ .n_rows = from->rows, .n_columns = from->columns };
     m->cell = m->n_columns > MANY ? 1 : 2;
-    m->rows = calloc((size_t)a->t, sizeof *m->rows);
+    m->rows = calloc((size_t)m->n_rows, sizeof *m->rows);
     m->columns = calloc((size_t)m->n_columns, sizeof *m->columns);
-    bool ok = rows && columns && m->rows && m->columns;
-    for (int64_t i = 0; ok && i < m->n_rows; i++) {
-        m->rows[i] = label_of(rows[i]);
+    if (!m->rows || !m->columns) return false;
+    for (int64_t i = 0; i < m->n_rows; i++) {
+        m->rows[i] = label_at(from->row_labels, i);
         if (m->rows[i].width > m->left) m->left = m->rows[i].width;
     }
-    for (int64_t i = 0; ok && i < m->n_columns; i++) {
-        m->columns[i] = label_of(columns[i]);
+    for (int64_t i = 0; i < m->n_columns; i++) {
+        m->columns[i] = label_at(from->column_labels, i);
         if (m->columns[i].n > m->above) m->above = m->columns[i].n;
     }
-    free(rows), free(columns);
-    return ok;
+    return true;
 }
 
 /* The columns' labels, standing on the map. */
@@ -126,20 +131,18 @@ static void put_row(FILE *out, const map *m, int64_t i, const float *w, int64_t 
     fputc('\n', out);
 }
 
-bool attention_text(attention *a, FILE *out) {
+bool text_heat_map(FILE *out, const struct svg_heat_map *from) {
     map m;
-    int64_t heads = 0;
-    char title[80];
-    float *w = attention_picture(a, &heads);
-    bool ok = map_labels(&m, a) && w;
+    bool ok = map_labels(&m, from);
     if (ok) {
-        fprintf(out, "%s, mean of heads:", attention_title(a, title));
+        fprintf(out, "%s%s:", from->title ? from->title : "",
+                from->heads > 1 ? ", mean of heads" : "");
         for (int i = 1; i < SHADES; i++)
             fprintf(out, " %s from %.0f %%", shades[i].block, 100 * shades[i].least);
         fputc('\n', out);
         put_columns(out, &m);
-        for (int64_t i = 0; i < m.n_rows; i++) put_row(out, &m, i, w, heads);
+        for (int64_t i = 0; i < m.n_rows; i++) put_row(out, &m, i, from->weights, from->heads);
     }
-    free(m.rows), free(m.columns), free(w);
+    free(m.rows), free(m.columns);
     return ok && !ferror(out);
 }

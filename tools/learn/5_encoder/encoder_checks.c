@@ -1,0 +1,241 @@
+/* tools/learn/5_encoder/encoder_checks.c - exercise 5: its tasks, and the mistakes that are made
+ * there. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/learn/lesson_blocks.h"
+
+enum { X, KEEP, LAYER, MOST_LAYERS = 4 };
+enum {
+    NO_RESIDUAL_1,
+    NO_RESIDUAL_2,
+    OLD_RESIDUAL,
+    NORMS_EXCHANGED,
+    PRE_NORM,
+    NO_NORM_1,
+    NO_NORM_2,
+    NO_MASK,
+    MASKED_ROWS,
+    NO_FF,
+    NO_ATTENTION,
+    NORM_OF_F,
+    FF_FIRST,
+    NORM1_TWICE,
+    NORM2_TWICE,
+    LAYER_MISTAKES
+};
+
+/* ---- a layer --------------------------------------------------------------------------------- */
+
+typedef struct layer {
+    struct encoder_weights w;
+    const float *keep;
+    int S, D, H, F;
+    uint64_t m;
+} layer;
+
+static void attend(const layer *l, const double *x, double *y) {
+    float *mask = calloc((size_t)(l->S * l->S) + 1, sizeof *mask);
+    if (!mask) return;
+    for (int i = 0; i < l->S * l->S; i++)
+        mask[i] = HAS(l->m, NO_MASK) ? 1 : l->keep[HAS(l->m, MASKED_ROWS) ? i / l->S : i % l->S];
+    block_heads(&l->w.self, x, l->S, x, l->S, mask, l->D, l->H, 0, NULL, y);
+    free(mask);
+}
+
+/* y = norm(residual + f), or as the mistakes have it; to may be f. */
+static void join(const layer *l, const struct norm_weights *norm, const double *residual,
+                 const double *f, bool no_residual, bool no_norm, double *y) {
+    int n = l->S * l->D;
+    double *sum = room(n), *normed = room(n);
+    block_norm(norm, f, l->S, l->D, 0, normed);
+    for (int i = 0; i < n; i++) {
+        sum[i] = HAS(l->m, NORM_OF_F) ? normed[i] : f[i];
+        if (!no_residual) sum[i] += residual[i];
+    }
+    if (no_norm || HAS(l->m, NORM_OF_F))
+        memcpy(y, sum, (size_t)n * sizeof *y);
+    else
+        block_norm(norm, sum, l->S, l->D, 0, y);
+    free(sum), free(normed);
+}
+
+static void pre_layer(const layer *l, const double *x, double *out) {
+    int n = l->S * l->D;
+    double *a = room(n), *b = room(n);
+    block_norm(&l->w.norm1, x, l->S, l->D, 0, a);
+    attend(l, a, b);
+    for (int i = 0; i < n; i++) b[i] += x[i];
+    block_norm(&l->w.norm2, b, l->S, l->D, 0, a);
+    block_ff(&l->w.ff, a, l->S, l->D, l->F, 0, out);
+    for (int i = 0; i < n; i++) out[i] += b[i];
+    free(a), free(b);
+}
+
+static void post_layer(const layer *l, const double *x, double *out) {
+    int n = l->S * l->D;
+    double *f = room(n), *a = room(n);
+    const struct norm_weights *norm[] = { &l->w.norm1, &l->w.norm2 };
+    bool turn = HAS(l->m, NORMS_EXCHANGED), first = HAS(l->m, FF_FIRST);
+    for (int i = 0; i < n; i++) a[i] = x[i];
+    for (int k = 0; k < 2; k++) {
+        bool is_ff = (k == 1) != first;
+        if (HAS(l->m, is_ff ? NO_FF : NO_ATTENTION)) continue;
+        if (is_ff)
+            block_ff(&l->w.ff, a, l->S, l->D, l->F, 0, f);
+        else
+            attend(l, a, f);
+        int which = is_ff != turn;
+        if (HAS(l->m, NORM1_TWICE)) which = 0;
+        if (HAS(l->m, NORM2_TWICE)) which = 1;
+        join(l, norm[which], is_ff && HAS(l->m, OLD_RESIDUAL) ? x : a, f,
+             HAS(l->m, is_ff ? NO_RESIDUAL_2 : NO_RESIDUAL_1),
+             HAS(l->m, is_ff ? NO_NORM_2 : NO_NORM_1), a);
+    }
+    memcpy(out, a, (size_t)n * sizeof *out);
+    free(f), free(a);
+}
+
+static void model_one(const sample *s, int number, uint64_t m, const double *x, double *out) {
+    layer l = { encoder_of(s, LAYER, number),
+                s->in[KEEP],
+                s->size['S'],
+                s->size['D'],
+                s->size['H'],
+                s->size['F'],
+                m };
+    if (HAS(m, PRE_NORM))
+        pre_layer(&l, x, out);
+    else
+        post_layer(&l, x, out);
+}
+
+static void run_layer(const sample *s, float *const *out) {
+    struct encoder_weights w = encoder_of(s, LAYER, 0);
+    encoder_layer(&w, s->in[X], s->in[KEEP], s->size['S'], s->size['D'], s->size['H'], s->size['F'],
+                  out[0]);
+}
+
+static wf_tensor *key_mask(wf_tensor *keep) {
+    return wf_unsqueeze(keep, WF_AXIS(0) | WF_AXIS(1) | WF_AXIS(2)); /* [1, 1, 1, S] */
+}
+
+static void weft_layer(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
+    struct wf_encoder_block b = weft_encoder(s, g, "layer", LAYER, 0);
+    wf_mha_options o = { .mask = key_mask(in[KEEP]) };
+    out[0] = wf_encoder_layer(&b, wf_unsqueeze(in[X], WF_AXIS(0)), &o);
+}
+
+static void model_layer(const sample *s, uint64_t m, double *const *out) {
+    double *x = doubles_of(s->in[X], s->count[X]);
+    model_one(s, 0, m, x, out[0]);
+    free(x);
+}
+
+#define LAYER_ROWS                                                                                 \
+    [NO_RESIDUAL_1] = { "residual missing around the attention",                                   \
+                        "Its result is normed without x added." },                                 \
+    [NO_RESIDUAL_2] = { "residual missing around the feed-forward",                                \
+                        "Its result is normed without its input "                                  \
+                        "added." },                                                                \
+    [OLD_RESIDUAL] = { "the second residual is the layer's input",                                 \
+                       "Behind the feed-forward its own input is "                                 \
+                       "added, normed, and not x." },                                              \
+    [NORMS_EXCHANGED] = { "norm1 and norm2 exchanged",                                             \
+                          "norm1 is behind the attention, norm2 behind the "                       \
+                          "feed-forward." },                                                       \
+    [PRE_NORM] = { "norm before instead of after",                                                 \
+                   "This is a pre-norm layer, x + f(norm(x)). The one asked for "                  \
+                   "is norm(x + f(x)), as in the paper." },                                        \
+    [NO_NORM_1] = { "no norm behind the attention", "norm1 is not used." },                        \
+    [NO_NORM_2] = { "no norm behind the feed-forward", "norm2 is not used." },                     \
+    [NO_MASK] = { "padding is not masked",                                                         \
+                  "Tokens look at padding: keep does not reach the attention." },                  \
+    [MASKED_ROWS] = { "padding masks the queries",                                                 \
+                      "Rows of the mask are set by keep[i]. Padding is masked as a "               \
+                      "key: mask[i][j] = keep[j], in every row i." },                              \
+    [NO_FF] = { "no feed-forward", "The layer ends behind the attention." },                       \
+    [NO_ATTENTION] = { "no attention",                                                             \
+                       "Only the feed-forward is left: no token looks at another." },              \
+    [NORM_OF_F] = { "the norm leaves out the residual",                                            \
+                    "This is x + norm(f(x)). The sum is normed: norm(x + "                         \
+                    "f(x))." },                                                                    \
+    [FF_FIRST] = { "feed-forward before attention", "The attention comes first." },                \
+    [NORM1_TWICE] = { "norm1 is used twice", "norm2 is behind the feed-forward." },                \
+    [NORM2_TWICE] = { "norm2 is used twice", "norm1 is behind the attention." }
+
+#define ENCODER_IN(L)                                                                              \
+    {                                                                                              \
+        [X] = { "x", "SD", ARRAY_VALUES, 0 }, [KEEP] = { "keep", "S", ARRAY_PREFIX, 0 },           \
+        ENCODER_ROWS(LAYER, L)                                                                     \
+    }
+
+static const lesson_task layer_task = {
+    .name = "encoder_layer",
+    .formula = "a = norm1(x + multi_head(x, x)); out = norm2(a + feed_forward(a))",
+    .in = ENCODER_IN(""),
+    .out = { { "out", "SD", 0, 0 } },
+    .cases = { "S4 D8 H2 F12", "S6 D6 H3 F8" },
+    .learner = run_layer,
+    .weft = weft_layer,
+    .model = model_layer,
+    .mistakes = { LAYER_ROWS },
+};
+
+/* ---- the stack ------------------------------------------------------------------------------- */
+
+enum { SAME_LAYER = LAYER_MISTAKES, NOT_CHAINED, REVERSED, ONE_LESS, ONE_LAYER };
+
+static void run_encoder(const sample *s, float *const *out) {
+    struct encoder_weights w[MOST_LAYERS];
+    int layers = s->size['L'];
+    for (int i = 0; i < layers; i++) w[i] = encoder_of(s, LAYER, i);
+    encoder(w, layers, s->in[X], s->in[KEEP], s->size['S'], s->size['D'], s->size['H'],
+            s->size['F'], out[0]);
+}
+
+static void weft_stack(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
+    wf_mha_options o = { .mask = key_mask(in[KEEP]) };
+    out[0] = wf_unsqueeze(in[X], WF_AXIS(0));
+    for (int i = 0; i < s->size['L']; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%d", i);
+        struct wf_encoder_block b = weft_encoder(s, g, name, LAYER, i);
+        out[0] = wf_encoder_layer(&b, out[0], &o);
+    }
+}
+
+static void model_encoder(const sample *s, uint64_t m, double *const *out) {
+    double *first = doubles_of(s->in[X], s->count[X]), *x = doubles_of(s->in[X], s->count[X]);
+    int layers = s->size['L'], n = layers;
+    if (HAS(m, ONE_LESS)) n = layers - 1;
+    if (HAS(m, ONE_LAYER)) n = 1;
+    for (int i = 0; i < n; i++) {
+        int number = HAS(m, REVERSED) ? layers - 1 - i : i;
+        model_one(s, HAS(m, SAME_LAYER) ? 0 : number, m, HAS(m, NOT_CHAINED) ? first : x, out[0]);
+        memcpy(x, out[0], (size_t)s->count[X] * sizeof *x);
+    }
+    free(first), free(x);
+}
+
+static const lesson_task encoder_task = {
+    .name = "encoder",
+    .formula = "out = layer w[layers - 1] of ... of layer w[1] of layer w[0] of x",
+    .in = ENCODER_IN("L"),
+    .out = { { "out", "SD", 0, 0 } },
+    .cases = { "L3 S4 D8 H2 F12", "L4 S6 D6 H3 F8" },
+    .learner = run_encoder,
+    .weft = weft_stack,
+    .model = model_encoder,
+    .mistakes = { [SAME_LAYER] = { "every layer has the weights of the first",
+                                   "Layer l has the weights w[l]." },
+                  [NOT_CHAINED] = { "every layer reads x",
+                                    "A layer reads what the one before it has made." },
+                  [REVERSED] = { "layers from the last to the first", "w[0] comes first." },
+                  [ONE_LESS] = { "one layer too few", "All layers, 0 to layers - 1, are used." },
+                  [ONE_LAYER] = { "only one layer", "All layers, 0 to layers - 1, are used." },
+                  LAYER_ROWS },
+};
+
+static const lesson_task *const tasks[] = { &layer_task, &encoder_task };
+const lesson the_lesson = { tasks, sizeof tasks / sizeof *tasks, NULL, NULL };

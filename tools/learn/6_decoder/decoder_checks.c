@@ -1,0 +1,249 @@
+/* tools/learn/6_decoder/decoder_checks.c - exercise 6: its task, and the mistakes that are made
+ * there. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/learn/lesson_blocks.h"
+
+enum { Y, MEMORY, KEEP, LAYER };
+enum {
+    NO_CAUSAL,
+    WRONG_TRIANGLE,
+    STRICT,
+    EXCHANGED,
+    SELF_TWICE,
+    NO_CROSS,
+    CROSS_FIRST,
+    NO_RESIDUAL_1,
+    NO_RESIDUAL_2,
+    NO_RESIDUAL_3,
+    NO_PADDING,
+    CAUSAL_CROSS,
+    SAME_WEIGHTS,
+    OLD_RESIDUAL_2,
+    OLD_RESIDUAL_3,
+    NORMS_EXCHANGED,
+    PRE_NORM,
+    Y_QUERIES,
+    NO_FF,
+    SOURCE_MASK_SELF,
+    NO_SELF,
+    NORM1_TWICE,
+    NORM2_TWICE
+};
+
+typedef struct layer {
+    struct decoder_weights w;
+    const double *y, *memory;
+    const float *keep;
+    double *weights; /* of the cross-attention */
+    int T, S, D, H, F;
+    uint64_t m;
+} layer;
+
+static float self_mask(const layer *l, int i, int j) {
+    if (HAS(l->m, NO_CAUSAL)) return 1;
+    if (HAS(l->m, SOURCE_MASK_SELF)) return j < l->S ? l->keep[j] : 1;
+    if (HAS(l->m, WRONG_TRIANGLE)) return j >= i;
+    return HAS(l->m, STRICT) ? j < i : j <= i;
+}
+
+static float cross_mask(const layer *l, int i, int j) {
+    if (HAS(l->m, CAUSAL_CROSS)) return j <= i;
+    return HAS(l->m, NO_PADDING) ? 1 : l->keep[j];
+}
+
+static void self_attention(const layer *l, const double *x, double *f) {
+    float *mask = calloc((size_t)(l->T * l->T) + 1, sizeof *mask);
+    for (int i = 0; mask && i < l->T * l->T; i++) mask[i] = self_mask(l, i / l->T, i % l->T);
+    block_heads(&l->w.self, x, l->T, x, l->T, mask, l->D, l->H, 0, NULL, f);
+    free(mask);
+}
+
+/* Where queries and memory are exchanged, sizes are taken as equal: they are in the first cases. */
+static void cross_attention(const layer *l, const double *x, double *f) {
+    int n = l->T * l->D, rows = l->S * l->D;
+    float *mask = calloc((size_t)(l->T * l->S) + 1, sizeof *mask);
+    double *from = room(rows), *queries = room(n);
+    for (int i = 0; mask && i < l->T * l->S; i++) mask[i] = cross_mask(l, i / l->S, i % l->S);
+    for (int i = 0; i < rows; i++)
+        from[i] = HAS(l->m, EXCHANGED) || HAS(l->m, SELF_TWICE) ? x[i % n] : l->memory[i];
+    for (int i = 0; i < n; i++) {
+        queries[i] = HAS(l->m, EXCHANGED) ? l->memory[i % rows] : x[i];
+        if (HAS(l->m, Y_QUERIES)) queries[i] = l->y[i];
+    }
+    block_heads(HAS(l->m, SAME_WEIGHTS) ? &l->w.self : &l->w.cross, queries, l->T, from, l->S, mask,
+                l->D, l->H, 0, l->weights, f);
+    free(mask), free(from), free(queries);
+}
+
+enum { SELF, CROSS, FEED };
+
+static void sublayer(const layer *l, int kind, const double *x, double *f) {
+    if (kind == SELF) self_attention(l, x, f);
+    if (kind == CROSS) cross_attention(l, x, f);
+    if (kind == FEED) block_ff(&l->w.ff, x, l->T, l->D, l->F, 0, f);
+}
+
+static bool is_left_out(const layer *l, int kind) {
+    static const int by[] = { NO_SELF, NO_CROSS, NO_FF };
+    return HAS(l->m, by[kind]);
+}
+
+static void model_layer_of(const layer *l, double *out) {
+    static const int no_residual[] = { NO_RESIDUAL_1, NO_RESIDUAL_2, NO_RESIDUAL_3 };
+    const struct norm_weights *norms[] = { &l->w.norm1, &l->w.norm2, &l->w.norm3 };
+    int n = l->T * l->D;
+    double *a = room(n), *f = room(n), *in = room(n);
+    memcpy(a, l->y, (size_t)n * sizeof *a);
+    for (int k = 0; k < 3; k++) {
+        int kind = HAS(l->m, CROSS_FIRST) && k < 2 ? 1 - k : k;
+        int norm = HAS(l->m, NORMS_EXCHANGED) && kind < 2 ? 1 - kind : kind;
+        if (norm == CROSS && HAS(l->m, NORM1_TWICE)) norm = SELF;
+        if (norm == FEED && HAS(l->m, NORM2_TWICE)) norm = CROSS;
+        if (is_left_out(l, kind)) continue;
+        memcpy(in, a, (size_t)n * sizeof *in);
+        if (HAS(l->m, PRE_NORM)) block_norm(norms[norm], a, l->T, l->D, 0, in);
+        sublayer(l, kind, in, f);
+        bool old = (kind == CROSS && HAS(l->m, OLD_RESIDUAL_2)) ||
+                   (kind == FEED && HAS(l->m, OLD_RESIDUAL_3));
+        const double *residual = old ? l->y : a;
+        for (int i = 0; i < n && !HAS(l->m, no_residual[kind]); i++) f[i] += residual[i];
+        if (HAS(l->m, PRE_NORM))
+            memcpy(a, f, (size_t)n * sizeof *a);
+        else
+            block_norm(norms[norm], f, l->T, l->D, 0, a);
+    }
+    memcpy(out, a, (size_t)n * sizeof *out);
+    free(a), free(f), free(in);
+}
+
+/* ---- the task -------------------------------------------------------------------------------- */
+
+static void run_layer(const sample *s, float *const *out) {
+    struct decoder_weights w = decoder_of(s, LAYER, 0);
+    decoder_layer(&w, s->in[Y], s->size['T'], s->in[MEMORY], s->in[KEEP], s->size['S'],
+                  s->size['D'], s->size['H'], s->size['F'], out[0], out[1]);
+}
+
+static void weft_layer(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
+    struct wf_decoder_block b = weft_decoder(s, g, "layer", LAYER, 0);
+    wf_tensor *k, *v;
+    wf_mha_options self = { .causal = true };
+    wf_mha_options cross = { .mask = wf_unsqueeze(in[KEEP], WF_AXIS(0) | WF_AXIS(1) | WF_AXIS(2)),
+                             .weights = &out[0] };
+    wf_mha_keys_values(&b.multihead_attn, wf_unsqueeze(in[MEMORY], WF_AXIS(0)), &k, &v);
+    out[1] = wf_decoder_layer(&b, wf_unsqueeze(in[Y], WF_AXIS(0)), k, v, &self, &cross);
+}
+
+static void model_layer(const sample *s, uint64_t m, double *const *out) {
+    double *y = doubles_of(s->in[Y], s->count[Y]),
+           *memory = doubles_of(s->in[MEMORY], s->count[MEMORY]);
+    layer l = { decoder_of(s, LAYER, 0),
+                y,
+                memory,
+                s->in[KEEP],
+                out[0],
+                s->size['T'],
+                s->size['S'],
+                s->size['D'],
+                s->size['H'],
+                s->size['F'],
+                m };
+    /* Nobody writes them then. */
+    for (int i = 0; i < l.H * l.T * l.S; i++) out[0][i] = NAN;
+    model_layer_of(&l, out[1]);
+    free(y), free(memory);
+}
+
+static const lesson_task layer_task = {
+    .name = "decoder_layer",
+    .formula = "a = norm1(y + self(y, y)); b = norm2(a + cross(a, memory)); out = norm3(b + "
+               "feed_forward(b))",
+    .in = { [Y] = { "y", "TD", ARRAY_VALUES, 0 }, [MEMORY] = { "memory", "SD", ARRAY_VALUES, 0 },
+            [KEEP] = { "keep", "S", ARRAY_PREFIX, 0 }, DECODER_ROWS(LAYER, "") },
+    .out = { { "cross_weights", "HTS", 0, 0 }, { "out", "TD", 0, 0 } },
+    .cases = { "T4 S4 D8 H2 F12", "T5 S5 D6 H3 F8", "T3 S5 D8 H2 F6" },
+    .learner = run_layer,
+    .weft = weft_layer,
+    .model = model_layer,
+    .mistakes = {
+        [NO_CAUSAL] = { "no causal mask", "Positions look at later ones: in training the answer "
+                                          "would be read off." },
+        [WRONG_TRIANGLE] = { "mask of the wrong triangle", "Positions look at themselves and at "
+                                                           "later ones." },
+        [STRICT] = { "positions do not look at themselves", "The causal mask has the diagonal, "
+                        "too." },
+        [EXCHANGED] = { "memory and query exchanged", "In the cross-attention the decoder asks: "
+                                                      "queries come from a, "
+                        "keys and values from the memory." },
+        [SELF_TWICE] = { "the memory is not used", "The second attention looks at a again. Its "
+                                                   "keys and values "
+                         "come from the memory." },
+        [NO_CROSS] = { "no cross-attention", "Between self-attention and feed-forward the decoder "
+                                             "looks at the "
+                       "memory." },
+        [CROSS_FIRST] = { "cross-attention before self-attention", "Self-attention comes first." },
+        [NO_RESIDUAL_1] = { "residual missing around the self-attention", "y is not added before "
+                        "norm1." },
+        [NO_RESIDUAL_2] = { "residual missing around the cross-attention", "a is not added before "
+                        "norm2." },
+        [NO_RESIDUAL_3] = { "residual missing around the feed-forward", "b is not added before "
+                        "norm3." },
+        [NO_PADDING] = { "padding of the memory is not masked", "keep does not reach the "
+                        "cross-attention." },
+        [CAUSAL_CROSS] = { "a causal mask in the cross-attention", "The memory is known from the "
+                        "beginning: every "
+                           "position may look at all of it but padding." },
+        [SAME_WEIGHTS] = { "cross-attention with the weights of self-attention", "It has weights "
+                        "of its own: "
+                           "w->cross." },
+        [OLD_RESIDUAL_2] = { "the residual of the cross-attention is y", "What is added is the "
+                        "input of each part: y, "
+                             "then a, then b." },
+        [OLD_RESIDUAL_3] = { "the residual of the feed-forward is y", "What is added is the input "
+                        "of each part: y, then a, "
+                             "then b." },
+        [NORM1_TWICE] = { "norm1 is used twice", "norm2 is behind the cross-attention." },
+        [NORM2_TWICE] = { "norm2 is used twice", "norm3 is behind the feed-forward." },
+        [NORMS_EXCHANGED] = { "norm1 and norm2 exchanged", "norm1 is behind the self-attention, "
+                                                           "norm2 behind the "
+                              "cross-attention." },
+        [PRE_NORM] = { "norm before instead of after", "This is a pre-norm layer. The one asked "
+                                                       "for norms the sums, as "
+                       "in the paper." },
+        [Y_QUERIES] = { "the cross-attention asks with y", "Its queries come from a, the result "
+                                                           "of the "
+                        "self-attention." },
+        [NO_FF] = { "no feed-forward", "The layer ends behind the cross-attention." },
+        [SOURCE_MASK_SELF] = { "the mask of padding in the self-attention", "keep is about the "
+                        "memory. The "
+                               "self-attention is masked causally." },
+        [NO_SELF] = { "no self-attention", "The layer begins with the cross-attention." },
+    },
+};
+
+/* ---- the picture ----------------------------------------------------------------------------- */
+
+/* Random weights, whose queries and keys find waves of positions: where does each position look? */
+static bool draw(picture *p) {
+    sample s;
+    if (!sample_make(&s, &layer_task, "T10 S12 D16 H4 F16")) return false;
+    int T = s.size['T'], S = s.size['S'], D = s.size['D'];
+    float *out = calloc((size_t)(T * D), sizeof *out);
+    *p = (picture){ .heads = s.size['H'], .rows = T, .columns = S };
+    snprintf(p->title, sizeof p->title, "Your cross-attention, random weights, padding from 8 on");
+    p->weights = calloc((size_t)(p->heads * T * S), sizeof *p->weights);
+    bool ok = out && p->weights;
+    struct decoder_weights w = decoder_of(&s, LAYER, 0);
+    if (ok)
+        decoder_layer(&w, s.in[Y], T, s.in[MEMORY], s.in[KEEP], S, D, s.size['H'], s.size['F'],
+                      p->weights, out);
+    free(out);
+    sample_free(&s);
+    return ok;
+}
+
+static const lesson_task *const tasks[] = { &layer_task };
+const lesson the_lesson = { tasks, sizeof tasks / sizeof *tasks, NULL, draw };

@@ -1,0 +1,24 @@
+/* tools/learn/7_model/model_task.h - the functions of exercise 7. README.md explains them. */
+#ifndef WEFT_TOOLS_LEARN_MODEL_TASK_H
+#define WEFT_TOOLS_LEARN_MODEL_TASK_H
+
+#include "decoder_task.h"
+#include "embedding_task.h"
+
+struct transformer_weights {
+    int V, D, H, F, layers;                   /* of the encoder, and of the decoder */
+    const float *source_table, *target_table; /* [V, D] */
+    const struct encoder_weights *encoder;    /* [layers] */
+    const struct decoder_weights *decoder;    /* [layers] */
+    const float *wo, *bo;                     /* [V, D], [V]: from the last layer to logits */
+};
+
+/* source [S] with its keep [S], target [T]: logits [T, V], what may follow each token of the
+ * target. */
+void transformer(const struct transformer_weights *w, const int *source, const float *keep, int S,
+                 const int *target, int T, float *logits);
+
+/* logits [n, V], labels [n]: the mean of -log p(label) over the rows whose label is not `pad`. */
+float cross_entropy(const float *logits, const int *labels, int n, int V, int pad);
+
+#endif

@@ -1,0 +1,500 @@
+/* tools/learn/8_copy/copy_checks.c - exercise 8: its tasks, the mistakes that are made there,
+ * and the
+ * training that it is for. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "copy_model.h"
+#include "nn/optimizer.h"
+#include "tools/learn/lesson_blocks.h"
+
+/* ---- shift ----------------------------------------------------------------------------------- */
+
+enum { SOURCE };
+enum { SAME, BACK, NO_END, NO_START, LABELS_MARKED };
+
+/* Ids of a case from 1 on: 0 is the mark. */
+static int id_at(const sample *s, int64_t i) {
+    return 1 + s->ids[SOURCE][i] % (s->size['V'] - 1);
+}
+
+static void ids_of(const sample *s, int *ids) {
+    for (int64_t i = 0; i < s->count[SOURCE]; i++) ids[i] = id_at(s, i);
+}
+
+/* Integers as results; those that are not written stay so. */
+enum { UNWRITTEN_ID = -12345 };
+static int *new_ids(int64_t n) {
+    int *ids = malloc((size_t)n * sizeof *ids);
+    for (int64_t i = 0; ids && i < n; i++) ids[i] = UNWRITTEN_ID;
+    return ids;
+}
+
+static void hand_over(const int *ids, int64_t n, float *out) {
+    for (int64_t i = 0; ids && i < n; i++)
+        if (ids[i] != UNWRITTEN_ID) out[i] = (float)ids[i];
+}
+
+static void run_shift(const sample *s, float *const *out) {
+    int n = s->size['n'];
+    int *source = new_ids(n), *input = new_ids(n + 1), *labels = new_ids(n + 1);
+    if (source && input && labels) {
+        ids_of(s, source);
+        shift(source, n, input, labels);
+        hand_over(input, n + 1, out[0]);
+        hand_over(labels, n + 1, out[1]);
+    }
+    free(source), free(input), free(labels);
+}
+
+static void model_shift(const sample *s, uint64_t m, double *const *out) {
+    int n = s->size['n'];
+    for (int i = 0; i <= n; i++) {
+        out[0][i] = i > 0 ? id_at(s, i - 1) : MARK;
+        out[1][i] = i < n ? id_at(s, i) : MARK;
+        if (HAS(m, NO_START)) out[0][i] = i < n ? id_at(s, i) : MARK;
+        if (HAS(m, SAME)) out[1][i] = out[0][i];
+        if (HAS(m, BACK)) out[0][i] = i + 1 < n ? id_at(s, i + 1) : MARK;
+        if (HAS(m, NO_END) && i == n) out[1][i] = id_at(s, n - 1);
+        if (HAS(m, LABELS_MARKED)) out[1][i] = i > 0 ? id_at(s, i - 1) : MARK;
+    }
+    for (int i = 0; i <= n && HAS(m, LABELS_MARKED); i++) out[0][i] = i < n ? id_at(s, i) : MARK;
+}
+
+static const lesson_task shift_task = {
+    .name = "shift",
+    .formula = "input = MARK, then the source; labels = the source, then MARK",
+    .in = { [SOURCE] = { "source", "n", ARRAY_IDS, 'V' } },
+    .out = { { "input", "k", 0, 0 }, { "labels", "k", 0, 0 } },
+    .cases = { "n5 k6 V9", "n3 k4 V20" },
+    .learner = run_shift,
+    .model = model_shift,
+    .mistakes = {
+        [SAME] = { "labels as the input", "Input and labels are one sequence: the model would "
+                                          "learn to repeat what it reads, and "
+                   "could write nothing by itself." },
+        [BACK] = { "shifted the wrong way", "The input is ahead of the labels. It must be one "
+                                            "behind: MARK first." },
+        [NO_END] = { "no MARK at the end", "The last label must be MARK: otherwise the model "
+                                           "never learns to stop." },
+        [NO_START] = { "no shift", "Input and labels are one sequence. The input must begin with "
+                                   "MARK and be one behind, "
+                       "so that the model has to find every token." },
+        [LABELS_MARKED] = { "input and labels exchanged", "MARK begins the input, and ends the "
+                                                          "labels." },
+    },
+};
+
+/* ---- rate ------------------------------------------------------------------------------------ */
+
+enum { FROM_0, NO_WARMUP, LARGER, NO_ROOT, STAYS, NO_PEAK, KEEPS_RISING, INTEGERS };
+
+static void run_rate(const sample *s, float *const *out) {
+    for (int i = 0; i < s->size['n']; i++) {
+        float r = rate(1 + i * i, 0.02F, s->size['w']);
+        if (!isnan(r)) out[0][i] = r;
+    }
+}
+
+static void weft_rate(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
+    double rates[64];
+    int64_t n = s->size['n'];
+    wf_schedule schedule = { .kind = WF_NOAM, .peak = 0.02F, .warmup = s->size['w'] };
+    (void)in;
+    for (int i = 0; i < n; i++) rates[i] = wf_schedule_rate(&schedule, 1 + i * i);
+    out[0] = wf_constant_array(g, WF_F64, 1, &n, rates);
+}
+
+static void model_rate(const sample *s, uint64_t m, double *const *out) {
+    double w = s->size['w'];
+    for (int i = 0; i < s->size['n']; i++) {
+        double step = 1 + i * i - (HAS(m, FROM_0) ? 1 : 0);
+        double rising = step / w, falling = HAS(m, NO_ROOT) ? w / step : sqrt(w / step);
+        if (HAS(m, INTEGERS)) rising = floor(rising);
+        if (HAS(m, STAYS)) falling = 1;
+        if (HAS(m, KEEPS_RISING)) falling = INFINITY;
+        if (HAS(m, NO_WARMUP)) rising = INFINITY;
+        out[0][i] = HAS(m, LARGER) ? fmax(rising, falling) : fmin(rising, falling);
+        if (!HAS(m, NO_PEAK)) out[0][i] *= 0.02F;
+    }
+}
+
+static const lesson_task rate_task = {
+    .name = "rate",
+    .formula = "rate = peak * the smaller of step / warmup and sqrt(warmup / step)",
+    .out = { { "rate", "n", 0, 0 } },
+    .cases = { "n9 w10", "n20 w100" },
+    .learner = run_rate,
+    .weft = weft_rate,
+    .model = model_rate,
+    .mistakes = {
+        [FROM_0] = { "steps from 0", "Step 1 is the first: its rate is peak / warmup, and not 0." },
+        [NO_WARMUP] = { "no warm-up", "The first steps must be small: step / warmup of the peak." },
+        [LARGER] = { "the larger of both", "Take the smaller: rising before `warmup`, falling "
+                                           "behind it." },
+        [NO_ROOT] = { "falls without a root", "It falls with the root: sqrt(warmup / step)." },
+        [STAYS] = { "it does not fall", "Behind `warmup` the rate falls with sqrt(warmup / "
+                                        "step)." },
+        [NO_PEAK] = { "not times the peak", "The curve has its peak at 1. Multiply by peak." },
+        [INTEGERS] = { "divided in integers", "step / warmup of integers is 0 in C until step is "
+                                              "warmup: make one of them "
+                       "a float." },
+        [KEEPS_RISING] = { "it keeps rising", "Behind `warmup` the rate falls." },
+    },
+};
+
+/* ---- adam ------------------------------------------------------------------------------------ */
+
+enum { VALUE, MEAN, SQUARE, GRADIENT };
+enum {
+    UPHILL,
+    NO_CORRECTION,
+    NO_SQUARE_ROOT,
+    NOT_SQUARED,
+    BETAS_EXCHANGED,
+    STEP_BEHIND,
+    OTHER_BETA,
+    OLD_MOMENTS,
+    NO_MEAN
+};
+static const double beta1 = 0.9, beta2 = 0.98, eps = 1e-9, learning_rate = 0.01F;
+
+static void run_adam(const sample *s, float *const *out) {
+    size_t n = (size_t)s->size['n'], bytes = n * sizeof(float);
+    float *own[3];
+    bool ok = true, same = true;
+    for (int k = 0; k < 3; k++) {
+        own[k] = malloc(bytes);
+        ok = ok && own[k];
+        if (ok) memcpy(own[k], s->in[VALUE + k], bytes);
+    }
+    if (ok)
+        adam(own[0], own[1], own[2], s->in[GRADIENT], (int)n, (float)learning_rate, s->size['t']);
+    for (int k = 0; ok && k < 3; k++) same = same && memcmp(own[k], s->in[VALUE + k], bytes) == 0;
+    for (int k = 0; k < 3; k++) {
+        if (ok && !same) memcpy(out[k], own[k], bytes);
+        free(own[k]);
+    }
+}
+
+/* The value of a leaf, now. */
+static wf_tensor *value_of_leaf(wf_graph *g, wf_tensor *leaf) {
+    double *values = room(wf_count(leaf));
+    if (!wf_read(leaf, values, wf_bytes(leaf))) wf_poison(g, "a leaf can't be read");
+    wf_tensor *c = wf_constant_array(g, WF_F64, leaf->ndim, leaf->shape, values);
+    free(values);
+    return c;
+}
+
+static void weft_adam(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
+    wf_adam_options o = { .beta1 = beta1, .beta2 = beta2, .eps = eps };
+    static const char *const names[] = { "x", "m", "v" };
+    int64_t n = s->size['n'], three = 3;
+    int t = s->size['t'];
+    double rates[] = { learning_rate, 1 / (1 - pow(beta1, t)), 1 / (1 - pow(beta2, t)) };
+    wf_tensor *leaf[3];
+    for (int k = 0; k < 3; k++) {
+        leaf[k] = wf_param(g, names[k], 1, &n, wf_init_zeros());
+        leaf_write(leaf[k], s->in[VALUE + k]);
+    }
+    wf_tensor *update = wf_adam_step(leaf[0], leaf[1], leaf[2], in[GRADIENT], wf_constant(g, 1),
+                                     wf_constant_array(g, WF_F64, 1, &three, rates), &o);
+    wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = &update, .n_fetch = 1 });
+    if (!wf_run(p)) wf_poison(g, "%s", wf_plan_error(p));
+    wf_plan_free(p);
+    for (int k = 0; k < 3; k++) out[k] = value_of_leaf(g, leaf[k]);
+}
+
+static void model_adam(const sample *s, uint64_t m, double *const *out) {
+    double b1 = HAS(m, BETAS_EXCHANGED) ? beta2 : beta1,
+           b2 = HAS(m, BETAS_EXCHANGED) ? beta1 : beta2;
+    double t = s->size['t'] - (HAS(m, STEP_BEHIND) ? 1 : 0);
+    bool plain = HAS(m, NO_CORRECTION);
+    if (HAS(m, OTHER_BETA)) b2 = 0.999;
+    for (int i = 0; i < s->size['n']; i++) {
+        double gradient = s->in[GRADIENT][i];
+        double second = HAS(m, NOT_SQUARED) ? fabs(gradient) : gradient * gradient;
+        double mean = b1 * s->in[MEAN][i] + (1 - b1) * gradient;
+        double square = b2 * s->in[SQUARE][i] + (1 - b2) * second;
+        out[1][i] = mean;
+        out[2][i] = square;
+        if (HAS(m, OLD_MOMENTS)) mean = s->in[MEAN][i];
+        if (HAS(m, OLD_MOMENTS)) square = s->in[SQUARE][i];
+        if (HAS(m, NO_MEAN)) mean = gradient;
+        if (!plain) mean /= HAS(m, NO_MEAN) ? 1 : 1 - pow(b1, t);
+        if (!plain) square /= 1 - pow(b2, t);
+        double divisor = HAS(m, NO_SQUARE_ROOT) ? square + eps : sqrt(square) + eps;
+        double move = learning_rate * mean / divisor;
+        out[0][i] = s->in[VALUE][i] + (HAS(m, UPHILL) ? move : -move);
+    }
+}
+
+static const lesson_task adam_task = {
+    .name = "adam",
+    .formula = "m = 0.9 m + 0.1 grad; v = 0.98 v + 0.02 grad^2; x -= rate * (m / (1 - 0.9^step)) / "
+               "(sqrt(v / (1 - 0.98^step)) + eps)",
+    .in = { [VALUE] = { "x", "n", ARRAY_VALUES, 0 }, [MEAN] = { "m", "n", ARRAY_VALUES, 0 },
+            [SQUARE] = { "v", "n", ARRAY_NEAR_1, 0 },
+            [GRADIENT] = { "grad", "n", ARRAY_VALUES, 0 } },
+    .out = { { "x", "n", 0, 0 }, { "m", "n", 0, 0 }, { "v", "n", 0, 0 } },
+    .cases = { "n6 t3", "n4 t2", "n5 t50" },
+    .learner = run_adam,
+    .weft = weft_adam,
+    .model = model_adam,
+    .mistakes = {
+        [UPHILL] = { "the wrong sign", "x moves against its gradient: -=." },
+        [NO_CORRECTION] = { "no bias correction", "m and v begin at 0 and are too small at first: "
+                                                  "divide by 1 - "
+                            "beta^step." },
+        [NO_SQUARE_ROOT] = { "no root of v", "The divisor is sqrt(v) + eps." },
+        [NOT_SQUARED] = { "the gradient is not squared", "v follows the square of the gradient." },
+        [BETAS_EXCHANGED] = { "beta1 and beta2 exchanged", "0.9 is of m, 0.98 of v." },
+        [STEP_BEHIND] = { "steps from 0", "Step 1 is the first: beta^step." },
+        [OTHER_BETA] = { "0.999 in the place of 0.98", "beta2 is 0.98 here, as in the paper." },
+        [OLD_MOMENTS] = { "m and v of the step before", "x moves by m and v after they have "
+                                                        "moved." },
+        [NO_MEAN] = { "the gradient in the place of m", "x moves by the mean m, which smooths the "
+                                                        "gradient." },
+    },
+};
+
+/* ---- train ----------------------------------------------------------------------------------- */
+
+enum {
+    CONSTANT_RATE,
+    RATE_BEHIND,
+    ADAM_AT_1,
+    ONE_BATCH,
+    NO_SHIFT,
+    EXCHANGED,
+    ONE_LESS,
+    ONE_MORE,
+    FIRST_ARRAY
+};
+enum { FIRST_SIZE = 3, MOST_STEPS = 16 };
+
+/* The arguments of a training, noted call by call. */
+static struct notes {
+    const sample *s;
+    float *input, *labels; /* [steps, batch, length + 1]; NULL: not noted */
+    int draws, gradients;
+} notes;
+
+static int drawn_id(const sample *s, int draw, int i) {
+    return 1 + (int)(lesson_number("drawn", draw * 1000 + i) * (s->size['V'] - 1));
+}
+
+static double gradient_at(const sample *s, int step, int i) {
+    return lesson_number("gradient", (step * s->size['P'] + i)) - 0.5;
+}
+
+static void note_draw(struct copier *c, int *sources) {
+    for (int i = 0; i < c->batch * c->length; i++) sources[i] = drawn_id(notes.s, notes.draws, i);
+    notes.draws++;
+}
+
+static float note_gradient(struct copier *c, const int *sources, const int *input,
+                           const int *labels) {
+    int n = c->batch * (c->length + 1), step = notes.gradients++;
+    (void)sources;
+    for (int i = 0; i < n && step < notes.s->size['k']; i++) {
+        notes.input[step * n + i] = (float)input[i];
+        notes.labels[step * n + i] = (float)labels[i];
+    }
+    for (int a = 0, at = 0; a < c->arrays; a++)
+        for (int i = 0; i < c->size[a]; i++, at++)
+            c->grad[a][i] = (float)gradient_at(notes.s, step, at);
+    return 1;
+}
+
+static const struct copy_notes training_notes = { note_draw, note_gradient, NULL };
+
+static float initial(int i) {
+    return (float)(lesson_number("initial", i) - 0.5);
+}
+
+static void run_train(const sample *s, float *const *out) {
+    int P = s->size['P'], size[] = { FIRST_SIZE, P - FIRST_SIZE };
+    float *all = calloc((size_t)P * 4, sizeof *all);
+    if (!all) return;
+    float *part[4][2];
+    for (int k = 0; k < 4; k++) {
+        part[k][0] = all + k * P;
+        part[k][1] = all + k * P + FIRST_SIZE;
+    }
+    struct copier c = { s->size['B'], s->size['n'], s->size['V'], 2,      size,
+                        part[0],      part[1],      part[2],      part[3] };
+    for (int i = 0; i < P; i++) all[i] = initial(i);
+    notes = (struct notes){ .s = s, .input = out[0], .labels = out[1] };
+    copy_notes = &training_notes;
+    train(&c, s->size['k']);
+    copy_notes = NULL;
+    for (int i = 0; i < P && notes.gradients > 0; i++) out[2][i] = all[i];
+    if (notes.gradients > 0) out[3][0] = (float)notes.gradients;
+    free(all);
+}
+
+static double model_step_rate(int step) {
+    return PEAK * fmin((double)step / WARMUP, sqrt((double)WARMUP / step));
+}
+
+/* One parameter after all steps. */
+static double model_parameter(const sample *s, int i, int steps, uint64_t m) {
+    double x = initial(i), mean = 0, square = 0;
+    for (int k = 1; k <= steps; k++) {
+        double gradient = (float)gradient_at(s, k - 1, i);
+        int t = HAS(m, ADAM_AT_1) ? 1 : k;
+        mean = beta1 * mean + (1 - beta1) * gradient;
+        square = beta2 * square + (1 - beta2) * gradient * gradient;
+        double r =
+            HAS(m, CONSTANT_RATE) ? (double)PEAK : model_step_rate(HAS(m, RATE_BEHIND) ? k - 1 : k);
+        if (HAS(m, RATE_BEHIND) && k == 1) r = 0;
+        if (HAS(m, FIRST_ARRAY) && i >= FIRST_SIZE) r = 0;
+        x -= r * mean / (1 - pow(beta1, t)) / (sqrt(square / (1 - pow(beta2, t))) + eps);
+    }
+    return x;
+}
+
+static void model_train(const sample *s, uint64_t m, double *const *out) {
+    int B = s->size['B'], n = s->size['n'], steps = s->size['k'];
+    int made = steps - (HAS(m, ONE_LESS) ? 1 : 0) + (HAS(m, ONE_MORE) ? 1 : 0);
+    for (int i = 0; i < steps * B * (n + 1); i++) {
+        int step = i / (B * (n + 1)), row = i / (n + 1) % B, t = i % (n + 1);
+        int draw = HAS(m, ONE_BATCH) ? 0 : step;
+        double before = t > 0 ? drawn_id(s, draw, row * n + t - 1) : MARK;
+        double at = t < n ? drawn_id(s, draw, row * n + t) : MARK;
+        if (HAS(m, NO_SHIFT)) before = at;
+        out[HAS(m, EXCHANGED) ? 1 : 0][i] = step < made ? before : NAN;
+        out[HAS(m, EXCHANGED) ? 0 : 1][i] = step < made ? at : NAN;
+    }
+    for (int i = 0; i < s->size['P']; i++) out[2][i] = model_parameter(s, i, made, m);
+    out[3][0] = made;
+}
+
+static const lesson_task train_task = {
+    .name = "train",
+    .formula = "each step, from 1: draw_sources, shift each row, compute_gradient, adam of each "
+               "array with "
+               "rate(step, PEAK, WARMUP)",
+    .out = { { "input", "kBm", 0, 0 },
+            { "labels", "kBm", 0, 0 },
+            { "x", "P", 0, 0 },
+            { "gradients", "", 0, 0 } },
+    .cases = { "k3 B2 n4 m5 V9 P7", "k5 B3 n2 m3 V6 P5" },
+    .learner = run_train,
+    .model = model_train,
+    .tolerance = 3e-6,
+    .mistakes = {
+        [CONSTANT_RATE] = { "a constant rate", "Every step has its own: rate(step, PEAK, "
+                                               "WARMUP)." },
+        [RATE_BEHIND] = { "the rate of the step before", "Steps count from 1, and so does rate." },
+        [ADAM_AT_1] = { "adam is always at step 1", "Hand the step on to adam: its correction "
+                                                    "fades." },
+        [ONE_BATCH] = { "one batch for all steps", "Draw new sources in every step. One batch "
+                                                   "would be learned by "
+                        "heart." },
+        [NO_SHIFT] = { "no shift", "Input and labels are one sequence." },
+        [EXCHANGED] = { "input and labels exchanged", "compute_gradient takes the input first, "
+                                                      "then the labels." },
+        [ONE_LESS] = { "one step too few", "Steps 1 to `steps`, with the last one." },
+        [ONE_MORE] = { "one step too many", "Steps 1 to `steps`." },
+        [FIRST_ARRAY] = { "only the first array moves", "adam is for each of c->arrays arrays." },
+    },
+};
+
+/* ---- greedy ---------------------------------------------------------------------------------- */
+
+enum { START_MISSING, LAST_ONLY, SMALLEST, NO_STOP, KEEPS_MARK, SHORT, SOURCE_FED, NEVER_MARK };
+
+/* Made-up logits that depend on all tokens; the mark is the likeliest after e of them. */
+static double made_logit(const sample *s, const int *tokens, int n, int v) {
+    uint64_t h = 0;
+    for (int i = 0; i < n; i++) h = h * 31 + (uint64_t)tokens[i] + 1;
+    if (v == MARK) return n >= s->size['e'] ? 2 : -2;
+    return lesson_number("logit", (int64_t)(h % 1000003) * 64 + v);
+}
+
+static void note_next(struct copier *c, const int *source, const int *tokens, int n,
+                      float *logits) {
+    (void)source;
+    for (int v = 0; v < c->V; v++) logits[v] = (float)made_logit(notes.s, tokens, n, v);
+}
+
+static const struct copy_notes search_notes = { NULL, NULL, note_next };
+
+static void run_greedy(const sample *s, float *const *out) {
+    int most = s->size['m'], n = s->size['n'];
+    struct copier c = { .batch = 1, .length = n, .V = s->size['V'] };
+    int *own = new_ids(most), *source = new_ids(n);
+    if (!own || !source) return;
+    ids_of(s, source);
+    notes = (struct notes){ .s = s };
+    copy_notes = &search_notes;
+    int count = greedy(&c, source, most, own);
+    copy_notes = NULL;
+    if (count >= 0) out[1][0] = (float)count;
+    for (int i = 0; i < most && count >= 0; i++) out[0][i] = i < count ? (float)own[i] : -1;
+    free(own), free(source);
+}
+
+/* The likeliest, or as the mistakes have it. */
+static int chosen(const sample *s, const int *tokens, int n, uint64_t m) {
+    int best = HAS(m, NEVER_MARK) ? 1 : 0;
+    for (int v = best + 1; v < s->size['V']; v++) {
+        double a = made_logit(s, tokens, n, v), b = made_logit(s, tokens, n, best);
+        if (HAS(m, SMALLEST) ? a < b : a > b) best = v;
+    }
+    return best;
+}
+
+static void model_greedy(const sample *s, uint64_t m, double *const *out) {
+    int most = s->size['m'], tokens[64] = { MARK }, count = 0;
+    int limit = HAS(m, SHORT) ? most - 1 : most;
+    for (; count < limit; count++) {
+        int from = HAS(m, START_MISSING) ? 1 : 0, n = count + 1;
+        if (HAS(m, LAST_ONLY)) from = count;
+        int best = chosen(s, tokens + from, n - from, m);
+        tokens[n] = HAS(m, SOURCE_FED) ? id_at(s, count % s->size['n']) : best;
+        out[0][count] = best;
+        if (best == MARK && !HAS(m, NO_STOP)) break;
+    }
+    if (HAS(m, KEEPS_MARK) && count < limit) count++;
+    for (int i = count; i < most; i++) out[0][i] = -1;
+    out[1][0] = count;
+}
+
+static const lesson_task greedy_task = {
+    .name = "greedy",
+    .formula = "tokens = MARK; again and again: next_logits of all tokens so far, the largest is "
+               "the next token, "
+               "until MARK or `most`",
+    .in = { [SOURCE] = { "source", "n", ARRAY_IDS, 'V' } },
+    .out = { { "out", "m", 0, 0 }, { "count", "", 0, 0 } },
+    .cases = { "n4 m8 V9 e5", "n3 m5 V7 e30", "n5 m9 V12 e3" },
+    .learner = run_greedy,
+    .model = model_greedy,
+    .mistakes = {
+        [START_MISSING] = { "no MARK at the beginning", "The model has learned from inputs that "
+                                                        "begin with MARK: "
+                            "tokens[0] = MARK." },
+        [LAST_ONLY] = { "only the last token is fed", "This model has no memory of its own: hand "
+                                                      "over all tokens "
+                        "so far." },
+        [SMALLEST] = { "the smallest logit", "The likeliest token has the largest logit." },
+        [NO_STOP] = { "it does not stop at MARK", "When MARK is the likeliest, the output is "
+                                                  "done." },
+        [KEEPS_MARK] = { "MARK is a part of the output", "MARK ends the output and does not "
+                                                         "belong to it: neither in out "
+                         "nor in the count." },
+        [SHORT] = { "one token too few", "An output may have `most` tokens." },
+        [SOURCE_FED] = { "the source is fed", "What is fed is the model's own output, as it "
+                                              "grows." },
+        [NEVER_MARK] = { "MARK is never chosen", "MARK is id 0: does the search for the largest "
+                                                 "begin at 1?" },
+    },
+};
+
+static const lesson_task *const tasks[] = { &shift_task, &rate_task, &adam_task, &train_task,
+                                            &greedy_task };
+const lesson the_lesson = { tasks, sizeof tasks / sizeof *tasks, copy_trial, copy_draw };

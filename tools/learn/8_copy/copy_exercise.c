@@ -1,0 +1,35 @@
+/* Exercise 8: the copy task. The page README.md beside copy_task.h has the formulas.
+ *
+ * Fill the gaps, then run: tools/learn.sh 8. When all is right, your loop trains a Transformer. */
+#include "copy_task.h"
+
+#include <math.h>
+
+void shift(const int *source, int n, int *input, int *labels) {
+    /* The decoder reads MARK and the source, and is to write the source and MARK. */
+}
+
+float rate(int step, float peak, int warmup) {
+    /* It rises in a line to peak at step `warmup`, then falls with 1 / sqrt(step). */
+    return NAN;
+}
+
+void adam(float *x, float *m, float *v, const float *grad, int n, float learning_rate, int step) {
+    /* For each number: m and v move towards the gradient and its square. Both begin at 0, so
+     * they are
+     * divided by 1 - beta^step. Then x moves by learning_rate * m / (sqrt(v) + eps). */
+}
+
+void train(struct copier *c, int steps) {
+    int B = c->batch, n = c->length;
+    int sources[B * n], input[B * (n + 1)], labels[B * (n + 1)];
+    /* Each step: draw sources, shift each row, compute the gradient, and adam for each array. */
+}
+
+int greedy(struct copier *c, const int *source, int most, int *out) {
+    int tokens[most + 1];
+    float logits[c->V];
+    /* tokens begins with MARK. Each time: the logits of what follows, the largest of them is
+     * next. */
+    return -1;
+}

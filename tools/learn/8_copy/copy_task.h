@@ -1,0 +1,47 @@
+/* tools/learn/8_copy/copy_task.h - the functions of exercise 8. README.md explains them. */
+#ifndef WEFT_TOOLS_LEARN_COPY_TASK_H
+#define WEFT_TOOLS_LEARN_COPY_TASK_H
+
+/* ---- what is there --------------------------------------------------------------------------- */
+
+enum { MARK = 0 }; /* the id that begins a decoder's input and ends an output */
+enum { WARMUP = 100 };
+#define PEAK 5e-3F
+
+/* A model in training: its sizes, and its parameters as arrays. */
+struct copier {
+    int batch, length, V; /* sources are [batch, length], of ids 1 to V - 1 */
+    int arrays;           /* of parameters: */
+    int *size;            /* [arrays] */
+    float **x, **grad;    /* [arrays] of [size[i]]: values, and their gradient */
+    float **m, **v;       /* the same for adam, 0 at first */
+};
+
+/* New random sources [batch, length]. */
+void draw_sources(struct copier *c, int *sources);
+
+/* Run the model on a batch: its mean loss, and c->grad. input and labels are [batch, length +
+ * 1]. */
+float compute_gradient(struct copier *c, const int *sources, const int *input, const int *labels);
+
+/* The logits [V] of what follows the n tokens, of which the first is MARK. source [length]. */
+void next_logits(struct copier *c, const int *source, const int *tokens, int n, float *logits);
+
+/* ---- what you write -------------------------------------------------------------------------- */
+
+/* source [n]: the decoder's input [n + 1] and its labels [n + 1]. */
+void shift(const int *source, int n, int *input, int *labels);
+
+/* The learning rate of a step, counted from 1. */
+float rate(int step, float peak, int warmup);
+
+/* Move x [n] by its gradient; step counts from 1. beta1 0.9, beta2 0.98, eps 1e-9. */
+void adam(float *x, float *m, float *v, const float *grad, int n, float learning_rate, int step);
+
+/* So many steps, each with a new batch. */
+void train(struct copier *c, int steps);
+
+/* The likeliest tokens, one after the other, until MARK or `most`: out without MARK; how many. */
+int greedy(struct copier *c, const int *source, int most, int *out);
+
+#endif

@@ -1,0 +1,132 @@
+/* tools/learn/learn_build.c - compiles an exercise with its checker. See learn.h.
+ *
+ * The compiler is the one that built weft. Sanitizers find reads and writes outside of arrays; a
+ * compiler that has none compiles without. The functions of earlier exercises come as solutions. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "learn.h"
+
+enum { MOST_WORDS = 64, MOST_PATHS = 32 };
+static const char *const compiler[] = { LEARN_COMPILER };
+static const char *const needed[] = { LEARN_FLAGS "-lm" }; /* of the build itself; and libraries */
+
+void exercise_path(int number, const char *ending, char path[PATH_SIZE]) {
+    snprintf(path, PATH_SIZE, "%s/tools/learn/%d_%s/%s", LEARN_SOURCE, number,
+             exercises[number].name, ending);
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+typedef struct command {
+    const char *word[MOST_WORDS];
+    int n;
+    char text[MOST_PATHS][PATH_SIZE + 256]; /* of words that are made here */
+    int texts;
+} command;
+
+static void put(command *c, const char *word) {
+    if (c->n < MOST_WORDS - 1) c->word[c->n++] = word;
+    c->word[c->n] = NULL;
+}
+
+static void put_path(command *c, const char *before, const char *folder, const char *name) {
+    char *text = c->text[c->texts++];
+    snprintf(text, sizeof c->text[0], "%s%s/%s", before, folder, name);
+    put(c, text);
+}
+
+static void put_archive(command *c, const char *kind, const char *name) {
+    char archive[128];
+    snprintf(archive, sizeof archive, "tools/liblearn-%s-%s.a", kind, name);
+    put_path(c, "", LEARN_BUILD, archive);
+}
+
+/* The loops that measure the peak, for each instruction set. */
+static void put_loops(command *c) {
+    static const char *const sets[] = { LEARN_LOOPS };
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) put_path(c, "", LEARN_BUILD, sets[i]);
+}
+
+static void put_inputs(command *c, int number, const char *file, bool guarded) {
+    char folder[PATH_SIZE];
+    for (int i = 0; i <= number; i++) {
+        exercise_path(i, "", folder);
+        put_path(c, "-I", folder, ".");
+    }
+    put(c, file);
+    /* main needs the lesson, which needs solutions and the judge: so the judge comes twice. */
+    put_path(c, "", LEARN_BUILD, "tools/liblearn-judge.a");
+    put_archive(c, "checks", exercises[number].name);
+    for (int i = number - 1; i >= 0; i--)
+        put_archive(c, guarded ? "guarded" : "solution", exercises[i].name);
+    put_path(c, "", LEARN_BUILD, "tools/liblearn-judge.a");
+    if (exercises[number].timed) put_loops(c);
+    put_path(c, "", LEARN_BUILD, "libweft.a");
+}
+
+static void make_command(command *c, int number, const char *file, bool fast, const char *safe,
+                         const char *to) {
+    c->n = 0;
+    c->texts = 0;
+    for (size_t i = 0; i < sizeof compiler / sizeof *compiler; i++) put(c, compiler[i]);
+    put(c, "-std=gnu17");
+    put(c, "-Wall");
+    put(c, "-Wextra");
+    put(c, "-Wno-unused-parameter");
+    put(c, "-Wno-unused-variable");
+    /* It takes an array that is declared, and filled in a loop, for one that is not filled. */
+    put(c, "-Wno-maybe-uninitialized");
+    put(c, "-g");
+    put(c, fast ? "-O3" : "-O1");
+    if (fast) put(c, "-march=native");
+    if (fast) put(c, "-ffast-math");
+    if (!fast && *safe) put(c, safe);
+    if (!fast && *safe) put(c, "-fno-sanitize-recover=all");
+    put(c, "-pthread");
+    put_inputs(c, number, file, !fast && *safe);
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) put(c, needed[i]);
+    put(c, "-o");
+    put(c, to);
+}
+
+/* ---- running it ------------------------------------------------------------------------------ */
+
+/* Read until the end, and forget. */
+static void drain(int from) {
+    char bytes[4096];
+    while (read(from, bytes, sizeof bytes) > 0) continue;
+}
+
+/* The compiler's own exit code; its words go to stderr, or nowhere. */
+static int run_command(const command *c, bool quiet) {
+    int status = 0, words[2];
+    if (pipe(words) != 0) return 127;
+    pid_t child = fork();
+    if (child == 0) {
+        if (quiet) dup2(words[1], STDERR_FILENO);
+        close(words[0]), close(words[1]);
+        execvp(c->word[0], (char *const *)c->word);
+        _exit(127);
+    }
+    close(words[1]);
+    drain(words[0]);
+    close(words[0]);
+    if (child < 0 || waitpid(child, &status, 0) < 0) return 127;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+build_result exercise_build(int number, const char *file, bool fast, const char *to) {
+    command c;
+    /* With sanitizers it is compiled in silence: where that fails, the second time says why. */
+    make_command(&c, number, file, fast, "-fsanitize=address,undefined", to);
+    if (!fast && run_command(&c, true) == 0) {
+        return BUILD_GUARDED;
+    }
+    make_command(&c, number, file, fast, "", to);
+    int status = run_command(&c, false);
+    if (status == 127) fail(&learn_program, "there is no compiler %s", c.word[0]);
+    return status == 0 ? BUILD_PLAIN : BUILD_FAILED;
+}

@@ -1,0 +1,184 @@
+/* tools/learn/lesson_mistakes.c - which known mistakes give the learner's numbers? See lesson.h.
+ *
+ * Sets of one mistake are tried first, then of two, then of three, for so long as a learner waits
+ * gladly. A set is compared case by case, so most are dismissed by the first case. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "lesson.h"
+
+enum { MOST_TOGETHER = 3 };
+static const double alike = 2e-5; /* of the largest number: a float's rounding in a long sum */
+static const double patience = 4; /* seconds */
+
+int mistake_count(const lesson_task *t) {
+    int n = 0;
+    while (n < LESSON_MISTAKES && t->mistakes[n].name) n++;
+    return n;
+}
+
+bool same_number(double a, double b, double tolerance) {
+    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
+    if (isinf(a) || isinf(b)) return a == b;
+    return fabs(a - b) <= tolerance;
+}
+
+double largest(const double *x, int64_t n) {
+    double most = 1e-30;
+    for (int64_t i = 0; i < n; i++)
+        if (isfinite(x[i]) && fabs(x[i]) > most) most = fabs(x[i]);
+    return most;
+}
+
+/* ---- a set of mistakes in one case ----------------------------------------------------------- */
+
+typedef struct numbers {
+    double *out[LESSON_OUTPUTS];
+} numbers;
+
+static bool numbers_make(numbers *v, const result *r, const lesson_task *t, uint64_t set) {
+    bool ok = true;
+    memset(v, 0, sizeof *v);
+    for (int k = 0; k < r->n_out; k++) {
+        v->out[k] = calloc((size_t)r->count[k] + 1, sizeof(double));
+        ok = ok && v->out[k];
+    }
+    if (ok) t->model(&r->s, set, v->out);
+    return ok;
+}
+
+static void numbers_free(numbers *v) {
+    for (int k = 0; k < LESSON_OUTPUTS; k++) free(v->out[k]);
+}
+
+static bool explains_case(const result *r, const lesson_task *t, uint64_t set) {
+    numbers v;
+    bool same = numbers_make(&v, r, t, set);
+    for (int k = 0; same && k < r->n_out; k++) {
+        double tolerance = alike * largest(v.out[k], r->count[k]);
+        for (int64_t i = 0; same && i < r->count[k]; i++)
+            same = same_number((float)v.out[k][i], r->out[k][i], tolerance);
+    }
+    numbers_free(&v);
+    return same;
+}
+
+static bool explains(const results *r, uint64_t set) {
+    for (int i = 0; i < r->n; i++)
+        if (!explains_case(&r->of[i], r->task, set)) return false;
+    return true;
+}
+
+/* ---- all sets -------------------------------------------------------------------------------- */
+
+/* The first set of `more` mistakes from `first` on, beside those of `set`, that explains r. */
+static uint64_t search(const results *r, int first, int more, uint64_t set, double until) {
+    int n = mistake_count(r->task);
+    if (more == 0) return explains(r, set) ? set : 0;
+    for (int i = first; i <= n - more; i++) {
+        if (wf_seconds_now() > until) return 0;
+        uint64_t found = search(r, i + 1, more - 1, set | UINT64_C(1) << i, until);
+        if (found) return found;
+    }
+    return 0;
+}
+
+static uint64_t search_all(const results *r) {
+    double until = wf_seconds_now() + patience;
+    uint64_t found = 0;
+    for (int together = 1; !found && together <= MOST_TOGETHER; together++)
+        found = search(r, 0, together, 0, until);
+    return found;
+}
+
+/* Few numbers, or zeros, are like those of many mistakes. */
+static bool says_enough(const result *r) {
+    int64_t n = 0;
+    for (int k = 0; k < r->n_out; k++)
+        for (int64_t i = 0; i < r->count[k]; i++) n += isfinite(r->out[k][i]) && r->out[k][i] != 0;
+    return n >= 8;
+}
+
+/* Where sizes are exchanged, a case of unequal sizes has chance results: then the cases up to
+ * the first
+ * wrong one decide. */
+uint64_t mistakes_found(const results *r) {
+    uint64_t found = search_all(r);
+    results some = *r;
+    some.n = 1;
+    while (some.n < r->n && explains_case(&r->of[some.n - 1], r->task, 0)) some.n++;
+    if (found || some.n == r->n || !says_enough(&r->of[some.n - 1])) return found;
+    return search_all(&some);
+}
+
+/* ---- are the mistakes different? ------------------------------------------------------------- */
+
+/* The largest difference of two sets in any case, of the largest right number; infinite where one
+ * has a number and the other has none. */
+static double difference(const results *r, uint64_t a, uint64_t b) {
+    double most = 0;
+    for (int c = 0; c < r->n; c++) {
+        const result *one = &r->of[c];
+        numbers x, y;
+        bool ok = numbers_make(&x, one, r->task, a);
+        ok = numbers_make(&y, one, r->task, b) && ok;
+        for (int k = 0; ok && k < one->n_out; k++) {
+            double scale = largest(one->right[k], one->count[k]);
+            for (int64_t i = 0; i < one->count[k]; i++) {
+                double d = fabs(x.out[k][i] - y.out[k][i]) / scale;
+                if (same_number(x.out[k][i], y.out[k][i], 0)) d = 0;
+                if (isnan(d)) d = INFINITY;
+                if (d > most) most = d;
+            }
+        }
+        numbers_free(&x);
+        numbers_free(&y);
+    }
+    return most;
+}
+
+static bool is_right(const results *r) {
+    double most = 0;
+    for (int c = 0; c < r->n; c++) {
+        numbers v;
+        const result *one = &r->of[c];
+        bool ok = numbers_make(&v, one, r->task, 0);
+        for (int k = 0; ok && k < one->n_out; k++)
+            for (int64_t i = 0; i < one->count[k]; i++)
+                most = fmax(most, fabs(v.out[k][i] - one->right[k][i]) /
+                                      largest(one->right[k], one->count[k]));
+        numbers_free(&v);
+    }
+    return most < 1e-9;
+}
+
+bool list_mistakes(const lesson_task *t, FILE *report) {
+    static const double apart = 3e-4;
+    char message[RESULT_MESSAGE];
+    results r;
+    if (!results_make(&r, t, message)) {
+        fprintf(report, "%s: %s\n", t->name, message);
+        return false;
+    }
+    bool ok = is_right(&r);
+    int n = mistake_count(t);
+    const char *said = t->weft ? "compared with weft" : "compared with its formula";
+    fprintf(report, "%s: %s; %d mistakes are known\n", t->name,
+            ok ? said : "THE MODEL WITHOUT MISTAKES IS WRONG", n);
+    for (int i = 0; i < n; i++) {
+        uint64_t set = UINT64_C(1) << i;
+        double off = difference(&r, set, 0);
+        fprintf(report, "  %-34s off by %.2g\n", t->mistakes[i].name, off);
+        if (off < apart) fprintf(report, "    IT DOES NOT SHOW\n");
+        ok = ok && off >= apart;
+        for (int j = 0; j < i; j++) {
+            if (difference(&r, set, UINT64_C(1) << j) >= apart) continue;
+            fprintf(report, "    IT LOOKS LIKE %s\n", t->mistakes[j].name);
+            ok = false;
+        }
+    }
+    results_free(&r);
+    return ok;
+}
