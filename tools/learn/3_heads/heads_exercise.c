@@ -7,11 +7,13 @@ void linear(const float *x, int rows, int in, const float *w, const float *b, in
     /* Output o of row t: the product of row t of x and row o of w, and the bias b[o]. */
 }
 
-/* The columns of head h, x [n, D] -> part [n, d]: columns h * d to h * d + d - 1. */
-static void take_head(const float *x, int n, int D, int h, int d, float *part) {}
+static void take_head(const float *x, int n, int D, int h, int d, float *part) {
+    /* The columns of head h, x [n, D] -> part [n, d]: columns h * d to h * d + d - 1. */
+}
 
-/* Back to where they came from. */
-static void put_head(const float *part, int n, int D, int h, int d, float *x) {}
+static void put_head(const float *part, int n, int D, int h, int d, float *x) {
+    /* Back to where they came from: part [n, d] -> the columns of head h of x [n, D]. */
+}
 
 void multi_head(const struct attention_weights *w, const float *x, int T, const float *kv, int S,
                 const float *mask, int D, int H, float *weights, float *out) {
