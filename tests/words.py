@@ -19,7 +19,7 @@ LIMITS = {  # in the order of the counts below
     'ops': (7, 0, 2, 0, 22),
     'nn': (15, 0, 0, 25, 4),
     'models': (40, 0, 0, 75, 21),
-    'tools': (0, 0, 0, 12, 16),
+    'tools': (0, 0, 0, 12, 13),
 }
 NOUN_CLAUSE = re.compile(r'(?:[\w./]+ - )?(Of|What|Who|As|The same)\b')
 DIALECT = re.compile(r'\b(seats?|bells?|hearts?|what the model eats)\b', re.I)

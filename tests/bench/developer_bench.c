@@ -13,10 +13,10 @@ static bench_settings told = { .seconds = 1 };
 static const char *subject;
 
 static option rows[] = {
-    COUNT("size", told.size, 1, 16384, "one length of attention alone",
+    COUNT("size", told.size, 1, 16384, "measure attention at one length",
           .fallback = "all of a list"),
-    COUNT("threads", told.threads, 1, 256, "that work together", .fallback = DEFAULT_THREADS),
-    REAL("seconds", told.seconds, 0, 3600, "for each line; it has three runs at least"),
+    COUNT("threads", told.threads, 1, 256, "threads of the pool", .fallback = DEFAULT_THREADS),
+    REAL("seconds", told.seconds, 0, 3600, "least time to measure each line; three runs at least"),
     FLAG("json", told.json, "results as JSON lines"),
 };
 

@@ -21,23 +21,26 @@ static option rows[] = {
     CHOICE("mode", told.mode, "train|forward|decode",
            "a training step, the logits of a batch, or decoding"),
     CHOICE("weights", told.weights, "f32|bf16|int8",
-           "how decoding keeps the weights that it multiplies with; bf16 and int8 also tell what "
-           "they cost"),
+           "format of the weights in decoding; bf16 and int8 also print how much log-probabilities "
+           "change"),
     COUNT("beam", told.beam, 1, 64, "hypotheses of a sentence while decoding"),
-    COUNT("batch", told.batch, 1, 65536, "sentences", .fallback = "32 for copy, 2 for base"),
-    FLAG("unguarded", told.unguarded, "train without clipping, and without a look for NaN"),
-    FLAG("profile", told.profile, "also where the time goes, by op"),
+    COUNT("batch", told.batch, 1, 65536, "sentences in a batch",
+          .fallback = "32 for copy, 2 for base"),
+    FLAG("unguarded", told.unguarded, "train without clipping and without the check for NaN"),
+    FLAG("profile", told.profile, "print the time of each op, too"),
 
     GROUP("By gemm"),
-    COUNT("size", told.size, 1, 16384, "one square product alone", .fallback = "all of a list"),
+    COUNT("size", told.size, 1, 16384, "measure one square product of this size",
+          .fallback = "all of a list"),
     ROW("shape", OPTION_STRING, told.shape, "NAME",
-        "products whose names begin so alone, as base or copy", .fallback = "all of a list"),
+        "measure products whose names begin so, such as base or copy", .fallback = "all of a list"),
     CHOICE("operands", told.operands, "both|hot|cold",
-           "one product again and again, or each with operands of its own"),
+           "operands in the cache (one product repeated), in memory (each product has its own), or "
+           "both"),
 
     GROUP("By all"),
-    COUNT("threads", told.threads, 1, 256, "that work together", .fallback = DEFAULT_THREADS),
-    REAL("seconds", told.seconds, 0, 3600, "for each line; it has three runs at least"),
+    COUNT("threads", told.threads, 1, 256, "threads of the pool", .fallback = DEFAULT_THREADS),
+    REAL("seconds", told.seconds, 0, 3600, "least time to measure each line; three runs at least"),
     FLAG("json", told.json, "results as JSON lines"),
 };
 

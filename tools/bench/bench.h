@@ -55,7 +55,7 @@ double peak_flops(int64_t threads, double seconds);
 /* The best of many bursts: other programs can only lower the rate. */
 double best_flops(int64_t threads);
 bandwidth measure_bandwidth(int64_t threads);
-/* Finds set->bandwidth, and tells it beside the peak. */
+/* Measures peak and bandwidth, sets set->bandwidth and prints both. */
 void measure_limits(bench_settings *set);
 void send_limits(bench_settings *set, int64_t threads, double flops, bandwidth memory);
 const char *processor_name(void);
@@ -68,8 +68,8 @@ typedef struct timing {
     int64_t runs;
 } timing;
 
-/* Once unseen, then until --seconds have passed. Runs and bursts at the peak take turns, so that
- * both see the same machine, whatever else it is doing. False: a run failed. */
+/* Runs it once without measuring, then until --seconds have passed. Runs and bursts at the peak
+ * take turns, so that other programs slow both alike. False: a run failed. */
 bool measure(const bench_settings *set, bool (*run)(void *user), void *user, timing *out);
 
 /* Callbacks of measure for a plan: run it, or end the program; and count its operations and

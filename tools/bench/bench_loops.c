@@ -32,7 +32,7 @@ typedef float vec __attribute__((vector_size(VECTOR_BYTES), may_alias));
 #define UNROLL _Pragma("GCC unroll 24")
 #endif
 
-/* For the compiler every start is another number, and every end is wanted. */
+/* Keeps the compiler from removing the loop: it knows neither the start nor that the end is unused. */
 static volatile float half = 0.5f, sink;
 
 static double multiply_add(int64_t rounds) {

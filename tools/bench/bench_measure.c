@@ -80,7 +80,7 @@ double at_peak(const timing *t, double flops) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Linux can forget a peak; elsewhere it stays that of the whole process. */
+/* Linux can reset the peak; elsewhere it is that of the whole process. */
 void reset_peak_memory(void) {
     FILE *f = fopen("/proc/self/clear_refs", "w");
     if (!f) return;

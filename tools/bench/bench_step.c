@@ -45,7 +45,7 @@ static int32_t *new_ids(int64_t n) {
     return ids ? ids : (fail(&bench_program, "out of memory"), NULL);
 }
 
-/* Any but the start. */
+/* Random ids, never the start. */
 static int32_t *random_ids(int64_t n, int64_t vocabulary, uint64_t stream) {
     int32_t *ids = new_ids(n);
     for (int64_t i = 0; i < n; i++)
@@ -123,7 +123,7 @@ static void name_line(line *l, char *name, size_t size, const bench_model *b, co
     l->name = name;
 }
 
-/* The clock, then the same again under the profile: it costs time. */
+/* Measures without the profile first, since profiling costs time. */
 static timing timed(bench_model *b, bool (*run)(void *)) {
     timing t, unused;
     if (!measure(b->set, run, b, &t)) fail(&bench_program, "%s", wf_plan_error(b->plan));
@@ -338,7 +338,7 @@ static double seconds_of_token(double all, double first, int64_t tokens) {
     return more > 0 ? more : all / (double)tokens;
 }
 
-/* The whole, encoder and all; then what one more token costs, where each weight is read once. */
+/* Measures decoding as a whole, then one more token, in which each weight is read once. */
 static void bench_decoding(bench_model *b, double bytes_a_second) {
     char message[WF_MESSAGE], name[80];
     const workload *w = &b->size;

@@ -25,7 +25,7 @@ void output_folder(const char *path, char folder[PATH_SIZE]) {
     if (slash == path) strcpy(folder, "/");
 }
 
-/* One link further: what it names is relative to where it stands. */
+/* Follows one symbolic link, whose target is relative to the link's folder. */
 static bool follow(char path[PATH_SIZE]) {
     char link[PATH_SIZE];
     ssize_t n = readlink(path, link, sizeof link);
@@ -163,7 +163,7 @@ static void on_signal(int number) {
     raise(number);
 }
 
-/* Signals that nobody else has taken. */
+/* Discards unfinished files at exit, and at signals whose action is still the default. */
 static bool discard_at_the_end(void) {
     static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
     static bool done;

@@ -11,7 +11,8 @@ void batch_free(batch *b) {
     *b = (batch){ 0 };
 }
 
-/* Each array anew, with a little more than is asked for: nothing in it is worth a copy. */
+/* Allocates every array again, a little larger than asked for. Nothing is copied: the batch is
+ * written anew. */
 static bool make_room(batch *b, int64_t rows, int64_t src_cells, int64_t tgt_cells) {
     batch_free(b);
     b->src = calloc((size_t)src_cells + 1, sizeof *b->src); /* of targets alone there are none */

@@ -18,19 +18,19 @@ typedef struct batch {
     int64_t rows, src_cells, tgt_cells; /* for how many there is room */
 } batch;
 
-/* The ids that a row is made with. */
+/* Ids that begin, end and pad a row. */
 typedef struct batch_ids {
     int32_t start, end, pad;
 } batch_ids;
 
 void batch_free(batch *b);
-/* Set B, S and T, with room for them; what stood there is lost. False: out of memory. */
+/* Sets B, S and T and makes room for them; the contents are lost. False: out of memory. */
 bool batch_shape(batch *b, int64_t B, int64_t S, int64_t T);
-/* Row i, from n_src <= S source ids and n_answer < T ids of the answer; these may stand where row i
- * of src and of answer begins. */
+/* Writes row i from n_src <= S source ids and n_answer < T ids of the answer. The ids may stand in
+ * row i of src and of answer already. */
 void batch_row(batch *b, int64_t i, batch_ids ids, int64_t n_src, const int32_t *src,
                int64_t n_answer, const int32_t *answer);
-/* Bind the plan to it and feed it; false: wf_plan_error. */
+/* Binds the plan to the batch and feeds it; false: wf_plan_error. */
 bool batch_feed(const batch *b, wf_plan *p, const wf_model *m);
 
 #endif

@@ -32,8 +32,8 @@ static void sort_by(const batches *b, int side, const uint32_t *from, uint32_t *
     for (int64_t i = 0; i < n; i++) to[count[length(b, from[i], side)]++] = from[i];
 }
 
-/* Where one target length ends and the next begins, sources are about as long: they go up and down
- * in turn, so that a batch over that place has no short sources beside long ones. */
+/* The order of source lengths alternates, rising and falling, from one target length to the next.
+ * So a batch that spans two target lengths has sources of like length. */
 static void reverse_every_other(batches *b) {
     int64_t n = b->corpus->pairs;
     for (int64_t begin = 0, end; begin < n; begin = end) {
@@ -60,8 +60,8 @@ static bool sort_pairs(batches *b) {
     return true;
 }
 
-/* The end of the batch that begins at `begin`; the pairs from there on are in `sorted`. Both
- * lengths are the same for all orders of an epoch, so that the cuts are too. */
+/* The end of the batch that begins at `begin` in `sorted`. Cuts depend on the lengths alone, which
+ * stand in the same order in every epoch. */
 static int64_t cut(const batches *b, int64_t begin) {
     int64_t end = begin, S = 0, T = 0;
     for (; end < b->corpus->pairs; end++) {
@@ -74,8 +74,8 @@ static int64_t cut(const batches *b, int64_t begin) {
     return end;
 }
 
-/* Cut the pairs into batches, or count them while there is no b->first; false with message if a
- * pair has no place in any. */
+/* Cuts the pairs into batches, or only counts the batches while b->first is NULL. False with
+ * message: a pair fits in no batch. */
 static bool cut_all(batches *b, char *message) {
     b->n = 0;
     for (int64_t begin = 0, end; begin < b->corpus->pairs; begin = end) {
@@ -97,7 +97,7 @@ static bool cut_all(batches *b, char *message) {
 
 /* ---- shuffled -------------------------------------------------------------------------------- */
 
-/* A number in 0..n-1: the i-th of its kind in this epoch. */
+/* The i-th random number of this epoch in 0..n-1. kind: what is shuffled, pairs or batches. */
 static int64_t draw(const batches *b, uint64_t epoch, uint64_t kind, int64_t i, int64_t n) {
     wf_philox words = wf_philox4x32(wf_mix64(b->limits.seed + 1), (uint64_t)i, epoch << 1 | kind);
     return (int64_t)(wf_unit_double(words.v[0], words.v[1]) * (double)n);
@@ -142,7 +142,7 @@ void batches_epoch(batches *b, int64_t epoch) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* The arrays per batch, once their number is known. */
+/* Allocates the arrays that have an element per batch. */
 static bool cut_into_batches(batches *b, char *message) {
     if (!cut_all(b, message)) return false;
     b->first = calloc((size_t)b->n + 1, sizeof *b->first);
@@ -208,7 +208,7 @@ bool batches_fill(const batches *b, int64_t i, batch_ids ids, batch *out) {
     if (!batch_shape(out, B, S, T)) return false;
     for (int64_t row = 0; row < B; row++) {
         int64_t pair = batches_pair(b, i, row);
-        /* the ids first stand where batch_row would copy them to */
+        /* the ids are read to where batch_row would copy them */
         int32_t *src = out->src + row * S, *answer = out->answer + row * (T - 1);
         corpus_ids(b->corpus, pair, SOURCE, src);
         corpus_ids(b->corpus, pair, TARGET, answer);

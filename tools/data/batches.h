@@ -38,12 +38,13 @@ typedef struct batches {
     uint32_t *sorted, *order; /* [pairs]: by length; and so in this epoch */
 } batches;
 
-/* Ready for epoch 0; the corpus stays, sealed. False with message[256]: out of memory, 2^32 pairs
- * or more, or a pair that is too long for limits->tokens (which line, and how many it takes). */
+/* Cuts a sealed corpus, which must outlive b, and arranges epoch 0. False with message[256]: out of
+ * memory, 2^32 pairs or more, or a pair that is too long for limits->tokens (its line, and its
+ * tokens). */
 bool batches_new(batches *b, const corpus *c, const batches_limits *limits, char *message);
 void batches_free(batches *b);
 
-/* Arrange the batches of an epoch, 0 or more. */
+/* Arranges the batches of an epoch, 0 or more. */
 void batches_epoch(batches *b, int64_t epoch);
 
 int64_t batches_updates(const batches *b);                      /* of an epoch */
@@ -51,11 +52,11 @@ int64_t batches_end(const batches *b, int64_t update);          /* the batch aft
 int64_t batches_rows(const batches *b, int64_t i);              /* of batch i, 0..n-1 */
 int64_t batches_pair(const batches *b, int64_t i, int64_t row); /* in the corpus */
 
-/* Batch i into out, which grows as needed. False: out of memory. */
+/* Writes batch i into out, which grows as needed. False: out of memory. */
 bool batches_fill(const batches *b, int64_t i, batch_ids ids, batch *out);
 
 /* B, S and T of the batch with the most tokens, padding included, on one side: 0 the source, 1 the
- * target, 2 both. What memory must be there for. */
+ * target, 2 both. Plans need memory for these three. */
 void batches_largest(const batches *b, int side, int64_t *B, int64_t *S, int64_t *T);
 
 #endif

@@ -11,10 +11,10 @@
 #include "pairs.h"
 #include "store.h"
 
-/* How a line becomes ids. */
+/* The tokenizer of a side. */
 typedef struct text_encoder {
-    /* The line's ids into ids[capacity]; returns how many it has, even if that is more than
-     * capacity (what then stands in ids is not looked at); -1 with message: it can't be encoded. */
+    /* Encodes a line. Returns how many ids it has, and writes them if they fit in capacity; -1 with
+     * message: it can't be encoded. */
     int64_t (*encode)(void *user, const char *line, size_t bytes, int32_t *ids, int64_t capacity,
                       char *message);
     void *user;
@@ -49,19 +49,19 @@ bool corpus_new(corpus *c, const text_encoder encoder[2], const corpus_limits *l
                 char *message);
 void corpus_free(corpus *c);
 
-/* One more pair; true also if it is too long and only counted. False: a side has no tokens, or what
- * the encoder says; `line` is named. */
+/* Adds a pair, or counts it if it is too long. False: a side has no tokens, or the encoder refuses
+ * it; the message names `line`. */
 bool corpus_add(corpus *c, const char *const text[2], const size_t bytes[2], int64_t line,
                 char *message);
 bool corpus_seal(corpus *c, char *message); /* before the first read; false also if it is empty */
 
-/* The pair that p returned last. */
+/* Adds the pair that p returned last. */
 bool corpus_take(corpus *c, const pair_lines *p, char *message);
-/* All pairs of the files, sealed. */
+/* Reads all pairs of the files and seals the corpus. */
 bool corpus_read(corpus *c, pair_lines *p, char *message);
 
 const corpus_pair *corpus_at(const corpus *c, int64_t pair);
-/* The ids of one side into ids[length[side]]. */
+/* Copies the ids of one side into ids[length[side]]. */
 void corpus_ids(const corpus *c, int64_t pair, int side, int32_t *ids);
 
 /* "skipped 12 of 3000 pairs: longer than 100 tokens"; "" if none was. Returns buffer[128]. */

@@ -42,7 +42,8 @@ static bool fill(documents *d) {
     return true;
 }
 
-/* No character is cut: at most three bytes continue one. */
+/* The length of the longest prefix that cuts no UTF-8 character, which has at most three
+ * continuation bytes. */
 static size_t whole_characters(const char *text, size_t n) {
     size_t end = n;
     while (end + 3 > n && end > 1 && wf_utf8_continues(text[end - 1])) end--;

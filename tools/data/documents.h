@@ -28,15 +28,15 @@ typedef struct documents {
 
 typedef enum { TEXT_FAILED = -1, TEXT_END, TEXT_PART, TEXT_MARKER } text_status;
 
-/* The bytes from `from` up to `stop`; where that is inside a line, up to the end of the line. The
- * first reading of a spool goes to its end. marker NULL: all is one document. */
+/* Starts to read the bytes from `from` to `stop`, and on to the end of the line there. The first
+ * reading of a spool goes to its end. marker NULL: all is one document. */
 void documents_start(documents *d, spool *s, size_t from, size_t stop, const char *marker);
-/* A part, valid until the next call; or a marker, whose line is not handed out. TEXT_FAILED:
- * spool_failure, at once. */
+/* Returns a part, which is valid until the next call, or TEXT_MARKER for the line of a marker.
+ * After TEXT_FAILED call spool_failure at once. */
 text_status documents_next(documents *d, const char **part, size_t *bytes);
 void documents_close(documents *d);
 
-/* Where the part that comes next begins. */
+/* The offset of the next part. */
 size_t documents_at(const documents *d);
 
 #endif

@@ -59,7 +59,7 @@ int no_text(const wf_tokenizer *t, bool unknown, int32_t ids[WF_SPECIAL_IDS]) {
 
 /* ---- models of many languages ---------------------------------------------------------------- */
 
-/* The first id that was added to a vocabulary for no text; 0: nothing tells. */
+/* The first id that is no piece of text, such as a language code; 0: the vocabulary does not tell. */
 static int32_t added(const wf_tokenizer *t) {
     wf_sentencepiece_options o;
     return wf_tokenizer_sentencepiece(t, &o) ? o.added : 0;
@@ -75,15 +75,16 @@ static int32_t piece_id(const wf_tokenizer *t, const char *left, const char *nam
     return -1;
 }
 
-/* Codes without underscores may be words' pieces, too, where nothing tells languages from them. */
+/* A code without underscores, such as "de", may also be a piece of a word, so it counts only where
+ * the vocabulary marks its languages. */
 static int32_t language_id(const wf_tokenizer *t, const char *name) {
     int32_t id = piece_id(t, "__", name, "__");
     bool sure = added(t) || strchr(name, '_');
     return id >= 0 || !sure ? id : piece_id(t, "", name, "");
 }
 
-/* The side's tokenizer with this id where it has a language behind a line, or else alone before
- * it. */
+/* Replaces the side's tokenizer by one that adds this language id: behind a line if the old one adds a
+ * language there, else before it. */
 static bool put_around(language *l, int side, int32_t id, char *message) {
     wf_tokenizer *old = l->tokenizer[side];
     wf_sentencepiece_options o;
@@ -196,7 +197,7 @@ static char *text_line(const wf_tokenizer *t, const int32_t *ids, int64_t n, siz
     char *line = size >= 0 ? malloc((size_t)size + 1) : NULL;
     if (!line) return NULL;
     *bytes = (size_t)size;
-    /* Decoding allocates, so that the second time may fail where the first did not. */
+    /* Decoding allocates memory, so it may fail the second time even if the first time succeeded. */
     if (wf_tokenizer_decode(t, ids, n, line, (size_t)size + 1) == size) return line;
     free(line);
     return NULL;

@@ -18,7 +18,7 @@ typedef struct language {
     int64_t vocab[2], max_len;
 } language;
 
-/* Those of the model in f. False with message[256]: a vocabulary can't be read. */
+/* Opens the tokenizers of the model in f. False with message[256]: a vocabulary can't be read. */
 bool tokenizers_open(wf_tokenizer *t[2], const wf_file *f, char *message);
 void tokenizers_close(wf_tokenizer *t[2]); /* they may be NULL */
 
@@ -49,7 +49,7 @@ bool language_choose(language *l, const char *source, const char *target, int32_
 int64_t language_read(language *l, int side, const char *line, size_t bytes, int32_t *ids,
                       int64_t capacity, char *message);
 
-/* The sentence for a line of n tokens, where `most` is what fits, into message[256]. */
+/* Writes the message for a line of n tokens where at most `most` fit, into message[256]. */
 void language_too_long(int side, int64_t n, int64_t most, char *message);
 /* How many ids the tokenizer puts behind every line: an end that sources have, a language. */
 int language_behind(const language *l, int side);
@@ -61,8 +61,8 @@ char *line_of_ids(const wf_tokenizer *t, const int32_t *ids, int64_t n, size_t *
 /* The piece of the vocabulary that an id stands for, or else the number, in buffer. */
 const char *language_piece(const language *l, int side, int32_t id, char buffer[PIECE_TEXT]);
 
-/* That as people read it: where the vocabulary spells bytes by letters, as in "\xC4\xA0is", a space is
- * shown as an open box, a line break as a bent arrow. It is cut where there is no room. NULL: out of
+/* The piece as people read it. A vocabulary that spells bytes by letters, as in "\xC4\xA0is", shows
+ * a space as an open box and a line break as a bent arrow. It is cut to the buffer. NULL: out of
  * memory. */
 enum { LABEL_TEXT = 64 };
 const char *language_label(const language *l, int side, int32_t id, char label[LABEL_TEXT]);

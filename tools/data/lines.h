@@ -27,7 +27,7 @@ typedef struct lines {
 typedef enum { LINE_READ, LINE_WAIT, LINE_END, LINE_TOO_LONG, LINE_FAILED } line_status;
 
 bool lines_open(lines *l, const char *path); /* NULL, "-": stdin. False: errno */
-/* From the start of what is open already. The first reading of a spool goes to its end. */
+/* Starts at the beginning of an open spool. The first reading of a spool goes to its end. */
 void lines_start(lines *l, spool *from);
 const char *lines_failure(const lines *l); /* after LINE_FAILED: why, at once */
 void lines_close(lines *l);

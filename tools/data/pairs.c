@@ -47,7 +47,7 @@ void pairs_close(pair_lines *p) {
     for (int i = 0; i < 2; i++) lines_close(&p->file[i]);
 }
 
-/* The next line of file i into text[i]; false: its end, or a failure. */
+/* Reads the next line of file i into text[i]. False: the file has ended or can't be read. */
 static bool read_line(pair_lines *p, int i, char *message) {
     lines *l = &p->file[i];
     char *line;

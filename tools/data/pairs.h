@@ -37,11 +37,11 @@ typedef struct pair_lines {
     bool failed;
 } pair_lines;
 
-/* False: a file can't be opened. tgt NULL: src is a file of source<TAB>target. */
+/* Opens the files. tgt NULL: src is a file of source<TAB>target. False: one can't be opened. */
 bool pairs_open(pair_lines *p, const char *src, const char *tgt, char *message);
 /* Starts to read spools that are open already, and can be read again; paths are named in messages. */
 void pairs_start(pair_lines *p, spool *const from[2], const char *const path[2]);
-/* Pairs that `make` hands out; `name` stands for a path in what is said of them. */
+/* Starts to read pairs that `make` returns; messages say `name` in place of a path. */
 void pairs_make(pair_lines *p, const char *name, pair_maker *make, void *user);
 bool pairs_next(pair_lines *p, char *message); /* false: the end, or a failure */
 void pairs_close(pair_lines *p);

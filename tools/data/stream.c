@@ -95,7 +95,7 @@ void windows_free(windows *w) {
     *w = (windows){ 0 };
 }
 
-/* A number in 0..n-1: the i-th of this epoch. */
+/* The i-th random number of this epoch in 0..n-1. */
 static int64_t draw(const windows *w, int64_t epoch, int64_t i, int64_t n) {
     wf_philox words = wf_philox4x32(wf_mix64(w->seed + 1), (uint64_t)i, (uint64_t)epoch);
     return (int64_t)(wf_unit_double(words.v[0], words.v[1]) * (double)n);
@@ -124,7 +124,7 @@ int64_t windows_end(const windows *w, int64_t update) {
     return end < w->batches ? end : w->batches;
 }
 
-/* Window k as a row: what is not there does not count. */
+/* Writes window k as a row; labels behind the end of the text do not count. */
 static void fill_row(const windows *w, int64_t k, int32_t *tgt, int32_t *labels) {
     int64_t from = w->first + k * w->T, left = w->of->n - 1 - from, n = left < w->T ? left : w->T;
     stream_ids(w->of, from, n, tgt);

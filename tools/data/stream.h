@@ -45,16 +45,16 @@ typedef struct windows {
     uint32_t *turn;     /* [n] the window whose turn comes i-th; NULL if whole */
 } windows;
 
-/* Ready for epoch 0; the stream stays, sealed. rows are fewer if there are not as many windows.
- * False: the text is shorter than a window, or out of memory. */
+/* Cuts a sealed stream, which must outlive w, and arranges epoch 0. There are fewer rows if there
+ * are not as many windows. False: the text is shorter than a window, or out of memory. */
 bool windows_new(windows *w, const token_stream *of, int64_t T, int64_t rows, int64_t accum,
                  bool whole, uint64_t seed, char *message);
 void windows_free(windows *w);
-/* Arrange the windows of an epoch, 0 or more. */
+/* Arranges the windows of an epoch, 0 or more. */
 void windows_epoch(windows *w, int64_t epoch);
 int64_t windows_updates(const windows *w);             /* of an epoch */
 int64_t windows_end(const windows *w, int64_t update); /* the batch after its last */
-/* Batch i, 0..batches-1, into out: targets without sources. False: out of memory. */
+/* Writes batch i, 0..batches-1, into out: targets without sources. False: out of memory. */
 bool windows_fill(const windows *w, int64_t i, batch *out);
 
 #endif

@@ -24,11 +24,12 @@ typedef struct survey {
     int64_t capacity;
 } survey;
 
-/* All pairs of p. False with message[256]. */
+/* Reads all pairs of p. False with message[256]. */
 bool survey_read(survey *s, pair_lines *p, uint64_t seed, char *message);
 void survey_free(survey *s);
 
-/* At most n of the pairs have a hash below the result; 0: none is held back, as too many are equal. */
+/* A limit of hashes: at most n pairs have a hash below it, and are held back. 0: none, because too
+ * many hashes are equal. */
 uint64_t survey_threshold(survey *s, int64_t n);
 uint64_t survey_hash(const pair_lines *p, uint64_t seed);
 

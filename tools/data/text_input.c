@@ -16,7 +16,7 @@ static bool is_gzip(const char *first, ssize_t n) {
     return n == 2 && memcmp(first, "\x1f\x8b", 2) == 0;
 }
 
-/* errno is set, so that nobody takes the failure for an interrupted call. */
+/* Sets errno, so that the failure is not taken for an interrupted call. */
 static ssize_t failed(text_input *in, const char *why, const char *detail) {
     snprintf(in->failure, sizeof in->failure, "%s%.40s", why, detail);
     errno = EIO;
@@ -84,7 +84,8 @@ static bool unpacker_ready(const unpacker *u) {
     return u && (u->pending || u->z.avail_in);
 }
 
-/* More packed bytes. 1: there are; 0: the end, where it may be; -1: a failure. */
+/* Reads more packed bytes. 1: there are some; 0: the file ends where a gzip member does; -1: a
+ * failure. */
 static int refill(text_input *in) {
     unpacker *u = in->unpacker;
     ssize_t got = read_raw(in, u->raw, sizeof u->raw);
@@ -145,7 +146,7 @@ static ssize_t unpack(text_input *in, char *bytes, size_t n) {
 
 /* ---- either ---------------------------------------------------------------------------------- */
 
-/* An ordinary file is looked at before it is read. */
+/* The first bytes of an ordinary file are read here, to know gzip. */
 bool text_input_open(text_input *in, const char *path) {
     struct stat s;
     *in = (text_input){ .file = STDIN_FILENO };

@@ -26,10 +26,11 @@ typedef struct text_input {
 /* NULL or "-" is stdin. False: errno. */
 bool text_input_open(text_input *in, const char *path);
 void text_input_close(text_input *in);
-/* Up to n bytes; 0 at the end; -1: text_input_failure says why, or errno is EINTR: try again. */
+/* Reads up to n bytes. Returns 0 at the end; -1: text_input_failure says why, or errno is EINTR:
+ * try again. */
 ssize_t text_input_read(text_input *in, char *bytes, size_t n);
 const char *text_input_failure(const text_input *in);
-/* Are there bytes, or the end, without waiting for a writer? */
+/* Can it be read, bytes or the end, without waiting for a writer? */
 bool text_input_ready(const text_input *in);
 
 #endif

@@ -56,7 +56,7 @@ static option rows[] = {
 
     GROUP("Plan"),
     FLAG("plan", told.plan, "compile it, run it, and show each operation's time, tasks and memory"),
-    COUNT("batch-size", told.batch_size, 1, 4096, "sentences"),
+    COUNT("batch-size", told.batch_size, 1, 4096, "sentences in a batch"),
     COUNT("length", told.length, 1, 4096, "tokens in each"),
     COUNT("runs", told.runs, 1, 1e6, "runs under the clock, of which the mean is shown"),
     COUNT("threads", told.threads, 1, 256, "that run it"),
@@ -94,7 +94,7 @@ static bool modules(const settings *set) {
     return set->level == MODULES || (set->level < 0 && set->of != SUBJECT_ATTENTION);
 }
 
-/* Below these levels are the insides of an attention or a linear layer. */
+/* Levels of modules that are drawn: below them are the operations of an attention or a linear layer. */
 static int depth(const settings *set) {
     static const int enough[] = { [SUBJECT_ATTENTION] = 1,
                                   [SUBJECT_ENCODER_LAYER] = 2,

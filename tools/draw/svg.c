@@ -103,7 +103,7 @@ static const char heat_light[] =
 static const char heat_dark[] =
     ".cell { fill: #74c3ff }\n.panel { fill: #1e242b }\n.over { fill: #14181d }\n";
 
-/* A label or, where there are none, the number. */
+/* The label at i, or its number if there are no labels. */
 static const char *label_at(const char *const *labels, int64_t i, char buffer[24]) {
     if (labels && labels[i]) return labels[i];
     snprintf(buffer, 24, "%lld", (long long)i);

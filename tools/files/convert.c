@@ -1,10 +1,10 @@
 /* tools/files/convert.c - a model from a PyTorch state_dict, in safetensors or as torch.save
  * writes it, and back; or from a folder of Hugging Face, and back (convert_hf.c).
  *
- * And a model of weft with its weights rounded to int8, or back in f32.
+ * It also rounds the weights of a weft model to int8, or converts them back to f32.
  *
- * Names and shapes say most of a model; what they can't say are the options here. What was
- * understood is told on stderr, so that a wrong guess of the reader's is seen at once. */
+ * Names and shapes of tensors tell most of a model's configuration, and options the rest. The program
+ * prints the configuration on stderr, so that a wrong guess is seen at once. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

@@ -102,7 +102,7 @@ static bool is_there(const char *path) {
     return lstat(path, &s) == 0;
 }
 
-/* The list of an export that was stopped; "" if there is none. */
+/* The files that an interrupted export wrote, by the list that it left behind; "" if there is none. */
 static char *own_names(const program *p, const char *folder) {
     enum { MOST = 4096 };
     char path[PATH_SIZE], *names = memory(p, calloc(1, MOST));

@@ -241,7 +241,8 @@ _Noreturn void refuse_line(job *j, const char *why) {
     fail(j->program, "%s, line %lld: %s", input_name(j), (long long)j->in.number, why);
 }
 
-/* A target's ids, behind those that every output begins with, if they are not there; -1: too many. */
+/* Puts the forced first tokens before a target's ids, unless they begin with them. Returns their
+ * number; -1: too many. */
 static int64_t read_target(job *j, const char *text, size_t bytes, int32_t *ids, int64_t most) {
     const wf_decode_options *o = &j->options;
     int64_t n = read_side(j, SIDE_TGT, text, bytes, ids, most);

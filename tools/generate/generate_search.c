@@ -57,7 +57,7 @@ static void take_recorded_draws(const program *p, settings *set, const wf_decode
     RECORDED("temperature", temperature, o->temperature);
 }
 
-/* The penalty's alpha is of its type: another type has another. */
+/* --length-penalty of one type means nothing for another type. */
 static void take_recorded(const program *p, settings *set, const wf_decode_options *o) {
     RECORDED("beam", beam, o->beam);
     if (!option_seen(p, "length-penalty-type")) {

@@ -47,7 +47,7 @@ int64_t edit_distance(const int32_t *a, int64_t n, const int32_t *b, int64_t m, 
         b++;
         n--;
         m--;
-    } /* what is alike at the ends is free */
+    }
     while (n > 0 && m > 0 && a[n - 1] == b[m - 1]) {
         n--;
         m--;

@@ -102,7 +102,8 @@ static bool count_characters(metrics *m, edit_counts *sums) {
 
 bool metrics_add(metrics *m, const char *output, size_t output_bytes, const char *reference,
                  size_t reference_bytes) {
-    metric_counts sums = m->sums; /* taken over when all of the line is counted */
+    /* m keeps its sums if a part of the line can't be counted */
+    metric_counts sums = m->sums;
     codes_decode(&m->line[SIDE_OUTPUT], output, output_bytes);
     codes_decode(&m->line[SIDE_REFERENCE], reference, reference_bytes);
     for (int i = 0; i < BLEU_TOKENIZERS; i++)

@@ -68,7 +68,7 @@ int64_t dataset_updates(const dataset *m) {
     return (m->kind->batches(m, STREAM_TRAIN) + m->accum - 1) / m->accum;
 }
 
-/* The first batch of a step; the order of its epoch is arranged. */
+/* The number of a step's first batch. The batches of its epoch are put in order, if they are not. */
 static int64_t first_batch(dataset *m, int64_t step) {
     assert(step >= 1);
     int64_t updates = dataset_updates(m);

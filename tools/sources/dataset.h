@@ -25,7 +25,7 @@ typedef struct holdout {
 
 enum { LEARNED, HELD }; /* of running text: what is learned from, and what is held back */
 
-/* How the lines of a side become ids. */
+/* The encoder of a side's lines. */
 typedef struct side_reader {
     wf_tokenizer *tokenizer;
     const int32_t *first; /* [n_first]: what every output begins with */
@@ -65,8 +65,8 @@ typedef struct dataset {
 struct dataset_options;
 struct running_options;
 
-/* Options may follow the data: what is called when the lines have been looked at, and when their
- * tokens are counted. */
+/* Functions that set options by the data: called when the lines are surveyed, and when their tokens
+ * are counted. */
 typedef struct dataset_follower {
     void (*lines)(void *user, const survey *s, struct dataset_options *o);
     void (*tokens)(void *user, const corpus *c, struct dataset_options *o);
@@ -74,7 +74,7 @@ typedef struct dataset_follower {
     void *user;
 } dataset_follower;
 
-/* Where text comes from and how it is cut into tokens; what is NULL or 0 is not there. */
+/* Sources, tokenizers and batches of pairs of text. A field that is NULL or 0 is not used. */
 typedef struct dataset_options {
     int text_task;                  /* a text_task_kind; -1: files */
     const char *train[2];           /* source and target; [1] NULL: a file of both with TABs */
@@ -90,7 +90,7 @@ typedef struct dataset_options {
     dataset_follower follow; /* its functions may be NULL */
 } dataset_options;
 
-/* Running text: where it comes from and how it is cut; what is NULL or 0 is not there. */
+/* Sources, tokenizers and batches of running text. A field that is NULL or 0 is not used. */
 typedef struct running_options {
     const char *text, *eval;     /* files; no second: what is held back is the end of the first, */
     int64_t eval_bytes;          /* so many bytes, but no more than a tenth */
@@ -123,7 +123,7 @@ int64_t dataset_updates(const dataset *m);
 
 /* Batches in the update of step `step`, from 1. */
 int64_t dataset_parts(dataset *m, int64_t step);
-/* Part `part` of it. False: out of memory. */
+/* Writes batch `part` of that update into out. False: out of memory. */
 bool dataset_batch(dataset *m, int64_t step, int64_t part, batch *out);
 
 #endif

@@ -99,7 +99,7 @@ static void start_pairs(stream_pairs *p, origin *from, task_stream stream) {
     p->lines.filter = from;
 }
 
-/* A first reading of the files, for what follows from it. */
+/* Reads the files once, for settings that follow the data. */
 static bool look(origin *from, char *message) {
     enum { SHARE = 100 };
     dataset_options *o = from->options;
@@ -118,7 +118,7 @@ static bool look(origin *from, char *message) {
 
 /* ---- vocabularies ---------------------------------------------------------------------------- */
 
-/* The library does not know what the option is called. */
+/* Adds the name of the option, which the library does not know. */
 static void name_option(const dataset_options *o, char *message) {
     size_t n = strlen(message);
     if ((o->tokens[0].vocab_size || o->tokens[1].vocab_size) &&
@@ -146,7 +146,7 @@ static bool open_sentencepiece(wf_tokenizer *t[2], const dataset_options *o, cha
     return (t[1] = sentencepiece_open(o->spm[1], false, message)) != NULL;
 }
 
-/* The end stands behind a source alone: that of a target is the model's. */
+/* The end id is added to a source alone; a target's is the model's. */
 static wf_tokenizer *with_end(const wf_tokenizer *t, char *message) {
     wf_byte_level_options o;
     if (!wf_tokenizer_byte_level(t, &o)) return NULL;
@@ -184,7 +184,7 @@ static bool open_tokenizers(dataset *m, origin *from, const wf_file *f, char *me
     return true;
 }
 
-/* A line without tokens stays one. */
+/* A line without tokens stays without the tokens that are added to others. */
 static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, int64_t capacity,
                       char *message) {
     const side_reader *r = user;
@@ -233,7 +233,7 @@ static bool keep_line(holdout *h, const char *const text[2], const size_t bytes[
     return source[n] && reference[n];
 }
 
-/* The pairs that are not too long, and their lines. */
+/* Keeps the pairs that are not too long, and their lines. */
 static bool read_holdout(holdout *h, pair_lines *p, char *message) {
     while (pairs_next(p, message)) {
         if (!corpus_take(&h->corpus, p, message)) return false;

@@ -19,14 +19,14 @@ enum { LEAST_SHARE = 10 }; /* of the text, no more than a tenth is held back */
 typedef struct origin {
     const running_options *options;
     spool text, eval;
-    size_t stop; /* where the part to learn from ends, or soon after: at the end of a line */
+    size_t stop; /* bytes to learn from, up to the next end of a line */
 } origin;
 
 static bool unreadable(const char *path, const char *why, char *message) {
     return refused(message, "%.100s can't be read: %.120s", path, why);
 }
 
-/* To its end, once: then it can be read again, and anywhere. */
+/* Reads the file to its end once, so that it can be read again from anywhere. */
 static bool size_of(spool *s, const char *path, size_t *size, char *message) {
     static char part[1 << 16];
     if (!s->keeps) {
@@ -119,7 +119,7 @@ static bool add_all(dataset *m, int side, documents *d, const char *path, char *
     }
 }
 
-/* From `begin` on; *end: where the text that was read ends. */
+/* Tokenizes the text from `begin` to *end, and sets *end to where it stopped. */
 static bool open_stream(dataset *m, int side, spool *s, size_t begin, size_t *end, const char *path,
                         const char *marker, char *message) {
     documents d;
@@ -188,7 +188,7 @@ static const windows *windows_of(const dataset *m, task_stream stream) {
     return &m->windows[stream == STREAM_TRAIN ? LEARNED : HELD];
 }
 
-/* There is no test but the validation. */
+/* Running text has no test stream: the validation is the test. */
 static int64_t count_batches(const dataset *m, task_stream stream) {
     return stream == STREAM_TEST ? 0 : windows_of(m, stream)->batches;
 }
@@ -211,7 +211,7 @@ static bool find_largest(const dataset *m, task_stream stream, int side, int64_t
     return stream != STREAM_TEST;
 }
 
-/* There is nothing that an output would answer. */
+/* Running text has no sources, so that there are no outputs to judge. */
 static int64_t find_sequence(const dataset *m, task_stream stream, int64_t k, int64_t i,
                              const char *text[2]) {
     (void)m;

@@ -4,8 +4,8 @@
 
 #include "models/text.h"
 
-/* Ids are those of weft's special symbols, then the file's pieces in their order. A source is read
- * to its end, which is a token of it: so Marian's models are trained. NULL with message[256]. */
+/* Makes the tokenizer: ids of weft's special symbols, then the file's pieces in their order. A
+ * source ends with an end token, as Marian trains. NULL with message[256]. */
 wf_tokenizer *sentencepiece_open(const char *path, bool source, char *message);
 
 #endif

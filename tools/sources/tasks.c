@@ -29,7 +29,7 @@ static alphabet draw_alphabet(task_stream stream, wf_philox words) {
                        1 + below(words.v[1] << 2, 6) };
 }
 
-/* The `attempt`-th draw for an index: its length and its alphabet, then its tokens. */
+/* Draws the `attempt`-th sequence for an index: its length, its alphabet, its tokens. */
 static int64_t draw(const task *t, task_stream stream, uint64_t index, uint32_t attempt,
                     int32_t *src) {
     uint64_t key = wf_mix64(stream == STREAM_TRAIN ? wf_mix64(t->seed + 1) : 0) + (uint64_t)stream;

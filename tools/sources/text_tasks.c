@@ -139,7 +139,7 @@ static bool can_write(int asks, date d) {
     return !(asks & SLASHES) || d.day > 12 || d.day == d.month;
 }
 
-/* One of the ways that the date allows, each as likely. */
+/* Draws one of the patterns that the date can be written in, each as likely. */
 static const char *pattern_for(date d, uint32_t word) {
     const char *allowed[WAYS];
     uint32_t n = 0;

@@ -127,7 +127,7 @@ static void *gather(wf_transport *t, const void *mine, size_t bytes, char *messa
     return NULL;
 }
 
-/* In the order of the batches, which took turns. */
+/* Adds the losses of all ranks in the order of the batches, which the ranks took in turns. */
 static bool add_losses(wf_transport *t, const batch_loss *mine, int64_t n, evaluation *v,
                        char *message) {
     int64_t ranks = wf_transport_size(t), each = n / ranks + 1;
@@ -164,7 +164,7 @@ static size_t longest_sample(wf_transport *t, char *const samples[SAMPLES], char
     return ok ? (size_t)longest : 0;
 }
 
-/* Each is of one rank, and known to all of them afterwards. */
+/* Gives all ranks the samples, each of which one rank has. */
 static bool share_samples(wf_transport *t, char *samples[SAMPLES], char *message) {
     size_t size = longest_sample(t, samples, message);
     char *mine = size ? calloc(SAMPLES, size) : NULL;
@@ -201,7 +201,7 @@ static bool generate(evaluator *e, wf_decoded *results, char *message) {
     return snprintf(message, WF_MESSAGE, "%s", wf_decoder_error(e->decoder)), false;
 }
 
-/* Batch k's outputs beside its targets, if there are sources. */
+/* Compares batch k's outputs with its targets, if there are sources. */
 static bool judge(evaluator *e, task_stream stream, int64_t k, metrics *scores, evaluation *v,
                   char *message) {
     const dataset *m = e->dataset;
@@ -223,7 +223,7 @@ static bool judge(evaluator *e, task_stream stream, int64_t k, metrics *scores, 
     return ok;
 }
 
-/* This rank's batches: loss k / ranks is that of batch k. */
+/* Evaluates this rank's batches: losses[k / ranks] is that of batch k. */
 static bool examine(evaluator *e, task_stream stream, batch_loss *losses, evaluation *v,
                     char *message) {
     const dataset *m = e->dataset;

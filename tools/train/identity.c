@@ -8,7 +8,7 @@
 #include "core/base/random.h"
 #include "settings/settings.h"
 
-/* Is it what a training is defined by? Where it stands ("train.step") is not. */
+/* Does this key belong to the identity? The position ("train.step") does not. */
 static bool defines(const char *key) {
     if (strncmp(key, "train.", 6) != 0) return strstr(key, "tokenizer.") != NULL;
     const option *o = option_find(&train_program, key + 6);
@@ -35,7 +35,7 @@ const char *identity_of(const wf_meta *pairs, int n, char text[IDENTITY_TEXT]) {
     return write_down(sum, text);
 }
 
-/* Files did not always say it, and may say anything. */
+/* Older files have no identity, and a damaged one may have anything. */
 static bool is_identity(const char *text) {
     return text && strlen(text) == IDENTITY_TEXT - 1 &&
            strspn(text, "0123456789abcdef") == IDENTITY_TEXT - 1;

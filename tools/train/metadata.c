@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Is it written anew with every model, by its file, its vocabularies or its training? */
+/* Is this key written by the model's file, its vocabularies or its training? */
 static bool written_anew(const wf_model *m, const char *key) {
     static const char *const own[] = { "weft.", "train.", "tokenizer.", "src_tokenizer.",
                                        "tgt_tokenizer." };

@@ -5,12 +5,12 @@
 
 #include "session.h"
 
-/* Keep what the file that the model m comes from says of it and is neither weft's nor train's own,
- * such as how to search with it. False: out of memory. */
+/* Keeps the metadata of the model's file that neither weft nor train writes itself, such as how to
+ * search with it. False: out of memory. */
 bool metadata_carry(carried *c, const wf_file *f, const wf_model *m);
 void metadata_drop(carried *c);
 
-/* All of it, to be freed; there is room for one pair more. NULL: out of memory. */
+/* All metadata of the file, to be freed; there is room for one pair more. NULL: out of memory. */
 wf_meta *metadata_new(session *s, settings_meta *kept, int *n);
 
 #endif

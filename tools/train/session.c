@@ -41,7 +41,7 @@ static wf_file *open_checkpoint(const session *s) {
     return f;
 }
 
-/* The model to start from; of a resume, the one that it has started from. */
+/* Opens the file of --init: the model to start from, or of a resume the one that it started from. */
 static wf_file *open_init(const session *s) {
     if (!s->set->model.init) return NULL;
     wf_file *f = wf_file_open(s->set->model.init);
@@ -80,7 +80,7 @@ static void find_best(session *s, const wf_file *f) {
              s->best_path);
 }
 
-/* A training may have taken hours: only a word of its owner replaces it. */
+/* Exits if the model file exists: a training may have taken hours, so only --overwrite replaces it. */
 static void refuse_to_replace(const session *s) {
     const char *const files[] = { s->set->run.model, s->best_path };
     for (int i = 0; i < 2; i++) {
@@ -92,14 +92,15 @@ static void refuse_to_replace(const session *s) {
     }
 }
 
-/* A training may take hours: what can't be written is found now. */
+/* Files that can't be written are refused now: a training may take hours. */
 static void check_files(const session *s) {
     used_file best = { "the best weights beside --model", s->best_path, -1, USE_OUTPUT };
     check_uses(&train_program, &best, *s->best_path ? 1 : 0);
     if (!s->set->run.resume && !s->set->run.overwrite && !s->set->run.dry_run) refuse_to_replace(s);
 }
 
-/* f: the checkpoint of a resume, or NULL; model: it, or the one to start from, or NULL. */
+/* Opens the data. f: the checkpoint of a resume, or NULL; model: the file whose vocabulary is taken: f, or
+ * that of --init, or NULL. */
 static void open_dataset(session *s, const wf_file *f, const wf_file *model) {
     char message[WF_MESSAGE];
     const source_options o = settings_source(s->set);
@@ -134,7 +135,7 @@ static void check_ids(session *s) {
              model_path(s));
 }
 
-/* A file may say one thing of its model and another of what it was trained on. */
+/* The model in a file must fit the settings and the vocabulary in the same file. */
 static void check_model(const session *s) {
     if (s->model->kind != settings_kind(s->set))
         fail(&train_program, "%s: its model is a %s, and its training of a %s", model_path(s),
@@ -181,7 +182,8 @@ static void open_model(session *s, const wf_file *f, const wf_file *init) {
                     s->set->run.model, (long long)s->at.step);
 }
 
-/* Older files do not say what they are; a checkpoint has all that its optimizer needs. */
+/* A file of weights alone lacks moments or averages; older ones do not say that they are no
+ * checkpoint. */
 static void check_state(const session *s, const wf_file *f) {
     const wf_optimizer *o = wf_trainer_optimizer(s->trainer);
     bool moments = !o->n_moments || wf_file_find(f, o->moments[0][0]->name);
@@ -189,7 +191,7 @@ static void check_state(const session *s, const wf_file *f) {
     if (!moments || !averages) refuse_weights(s);
 }
 
-/* f: the checkpoint of a resume, or NULL. */
+/* Opens the trainer. f: the checkpoint of a resume, or NULL. */
 static void open_trainer(session *s, const wf_file *f) {
     wf_model *m = s->model;
     wf_tensor *const sums[] = { m->loss.loss, m->loss.nll, m->correct };
@@ -301,7 +303,7 @@ void session_read(session *s) {
     open_dataset(s, s->from, s->from ? s->from : s->init);
 }
 
-/* Other ranks than the first have nothing to say but why they fail. */
+/* Ranks other than 0 print nothing but why they fail. */
 static void be_silent(settings *set) {
     set->run.quiet = true;
     set->run.json = set->run.profile = false;

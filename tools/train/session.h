@@ -63,8 +63,8 @@ typedef struct session {
     history history;
 } session;
 
-/* Everything that can be refused is refused here, with a word on stderr and an exit. First what is
- * read: settings and data, which processes forked after that share. */
+/* Refusals come first: these functions print a sentence on stderr and exit. session_read reads
+ * settings and data, which forked processes share. */
 void session_read(session *s);
 void session_open(session *s);  /* the model, its plans, and the first lines */
 bool session_close(session *s); /* false: events are missing */

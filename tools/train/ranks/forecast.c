@@ -27,7 +27,7 @@ static struct {
     pthread_mutex_t mutex;
 } in_use = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-/* By this thread: packing and adding, between its exchanges. */
+/* Processor seconds of this thread, which packs and adds between its exchanges. */
 static double seconds_worked(void) {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -56,7 +56,7 @@ void forecast_step(void) {
 
 /* ---- ranks that are not there ---------------------------------------------------------------- */
 
-/* The others send what it sends, as far as it goes. */
+/* Fills the parts of the other ranks with this rank's own bytes, then zeros. */
 static bool repeat(const wf_transport *t, const char *own, int64_t n, char *receive,
                    const int64_t *at) {
     for (int r = 0; r < t->size; r++) {
@@ -115,8 +115,8 @@ void forecast_join(session *s) {
 
 /* ---- what is said ---------------------------------------------------------------------------- */
 
-/* Seconds of an update, of which it computes so many and exchanges `moving`; share: of its batches
- * to this rank's. */
+/* Reports an update that computes `compute` seconds and exchanges `moving`. share: batches of the
+ * update per batch of this rank. Returns its seconds. */
 static double say_network(session *s, double compute, double share, double moving) {
     int ranks = s->transport->size;
     double all = compute + moving, efficiency = share * compute / (ranks * all);

@@ -10,9 +10,9 @@
 
 #include "tools/train/session.h"
 
-/* This process is the last of --ranks from now on. Exits if --network is none. */
+/* Makes this process the last of --ranks simulated ones. Exits if --network can't be read. */
 void forecast_join(session *s);
-/* Before each step of a dry run by ranks, there or not. */
+/* To be called before each step of a dry run with ranks, real or simulated. */
 void forecast_step(void);
 /* Reports what the last rank did in the last step. Returns the seconds of a step: `seconds` itself, or
  * for simulated ranks the time without exchanges, or with those of --network. */

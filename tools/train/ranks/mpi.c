@@ -76,7 +76,7 @@ typedef struct side {
     bool to_all;
 } side;
 
-/* Message `number` of those to or from a rank: both of a pair cut alike. */
+/* Message `number` to or from a rank: sender and receiver cut alike. */
 static int piece(const side *s, int rank, int64_t number, char **at) {
     const int64_t *part = s->at + (s->to_all ? 0 : rank);
     int64_t from = part[0] + number * PIECE, left = part[1] - from;

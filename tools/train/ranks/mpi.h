@@ -15,7 +15,7 @@
 
 /* here: ranks on this machine. say: tells the sentence of what failed, once. NULL: said. */
 wf_transport *mpi_join(int *argc, char ***argv, void (*say)(const char *sentence), int *here);
-/* When all are done: together. */
+/* Leaves MPI, together with all ranks. */
 void mpi_leave(void);
 
 #endif

@@ -23,11 +23,12 @@ typedef struct traffic {
     int64_t delays; /* one after the other */
 } traffic;
 
-/* "10Gb,50us": bits in a second, k, M or G of them; s, ms or us. False: it is something else. */
+/* Reads "10Gb,50us": bits in a second with k, M or G, and a delay in s, ms or us. False: it is
+ * something else. */
 bool network_read(const char *text, network *n);
 double network_seconds(const network *n, const traffic *t);
 
-/* One exchange more, of rank's view: wf_alltoallv or wf_allgatherv with these offsets. */
+/* Adds an exchange as this rank sees it: wf_alltoallv or wf_allgatherv with these offsets. */
 void traffic_alltoallv(traffic *t, const int64_t *send_at, const int64_t *receive_at, int rank,
                        int ranks);
 void traffic_allgatherv(traffic *t, const int64_t *receive_at, int rank, int ranks);

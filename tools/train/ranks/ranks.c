@@ -30,7 +30,7 @@ void ranks_join(session *s, wf_transport *t) {
     ranks_take(s, t);
 }
 
-/* Why is said by whoever failed, or by who watches over them. */
+/* The rank that failed, or its watchdog, has said why. */
 void ranks_leave(session *s) {
     int code = s->transport->code ? s->transport->code : EXIT_FAILED;
     if (s->leads && s->started > 0 && s->set->run.model && s->saved_step >= 0)
@@ -67,7 +67,7 @@ bool ranks_agree(session *s, bool yes) {
     return yes;
 }
 
-/* Signals and clocks, which differ between ranks. */
+/* State that differs between ranks: signals and clocks. */
 typedef struct notice {
     int signal; /* that it got, or 0 */
     bool late;  /* its time is up */
@@ -95,7 +95,7 @@ static uint64_t hash_store(uint64_t hash, const store *s) {
     return wf_hash_bytes(hash, s->data, s->size);
 }
 
-/* Each judges its share of it, and rank 0 all of their answers. */
+/* Hashes the held-out data, which all ranks must have alike. */
 static uint64_t hash_held(uint64_t hash, const dataset *m) {
     const holdout *held = &m->valid;
     const token_stream *stream = &m->stream[HELD];
@@ -124,7 +124,7 @@ static uint64_t hash_training(const session *s) {
     return hash;
 }
 
-/* All of them see the same, and the first failure is told. */
+/* Every rank compares all of them, so that all find the same difference. */
 static void compare(int rank, const handshake *it, const handshake *first) {
     if (strcmp(it->version, first->version) != 0)
         fail(&train_program, "rank %d is version %s of weft, and rank 0 %s", rank, it->version,

@@ -7,23 +7,24 @@
 
 #include "tools/train/session.h"
 
-/* This process is one of them from now on: its failures end all, and are told once. NULL: alone. */
+/* Makes this process a rank: its failures end all ranks, and are told once. NULL: a single process. */
 void ranks_join(session *s, wf_transport *t);
 void ranks_take(session *s, wf_transport *t); /* the same, of failures that are its own */
-/* Is it the same training on all of them, from the same step, with the same kernels? Exits. */
+/* Exits unless all ranks have the same training, from the same step, with the same kernels. */
 void ranks_compare(session *s);
 /* Gathers `bytes` bytes of each rank, in the order of ranks, to be freed. Exits if a rank failed. */
 void *ranks_gather(session *s, const void *mine, size_t bytes);
 /* Rank 0's answer. */
 bool ranks_agree(session *s, bool yes);
-/* After each step of several ranks: any rank's signal into s->signalled, and whether the time is up by
- * rank 0's clock into s->late. */
+/* Called after each step of several ranks: puts any rank's signal into s->signalled, and rank 0's
+ * time limit into s->late. */
 void ranks_notice(session *s);
-/* Another rank has failed: ends this one, with the exit code of the cause. Or this one has. */
+/* ranks_leave ends this rank after another's failure, with its exit code; ranks_failed tells a
+ * failure of this rank first. */
 _Noreturn void ranks_leave(session *s);
 _Noreturn void ranks_failed(session *s, const char *message);
 
-/* find_non_finite of all: the first that any of them finds. False: why the step failed. */
+/* Runs find_non_finite on all ranks and returns the first finding. False: why the step failed. */
 bool ranks_find_non_finite(session *s, int64_t step, char name[256], char why[256]);
 
 #endif

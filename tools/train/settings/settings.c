@@ -24,7 +24,7 @@ static const settings defaults = {
 #define NEW .of_new = true       /* of a new training: a resume refuses it */
 #define OF_PAIRS "add|date|text" /* all tasks on pairs of text; "text" alone: from files */
 #define OF_TEXT OF_PAIRS "|lm"   /* and running text */
-/* The value until the data are known, which have the last word: defaults.c. */
+/* The value until the data are known; then defaults.c sets it. */
 #define BY_DATA(words, text)                                                                       \
     { .cases = words, .value = text, .said = "by the data" }
 #define BEFORE(text) .before = text /* what was done when there was no such setting */
@@ -53,73 +53,74 @@ static option rows[] = {
           OTHERWISE(FOR(OF_TEXT, "256")), STORED),
 
     INPUT("init", told.model.init,
-          "start from the model in this file, with its vocabulary, and train it anew: sizes come "
-          "from there"),
+          "start from the weights of the model in this file, with its sizes and its vocabulary"),
     { .name = "freeze",
       .kind = OPTION_STRING,
       .value = &told.model.freeze,
       .argument = "PREFIX[,PREFIX]",
-      .help = "leave parameters alone whose names, as in files, begin so" },
+      .help = "do not train parameters whose names begin with one of these prefixes" },
 
     GROUP("Running text"),
-    INPUT("text", told.data.text, "text to learn from, as it stands, of any size"),
+    INPUT("text", told.data.text, "file of text to learn from, unchanged, of any size"),
     INPUT("text-eval", told.data.text_eval, "text to validate with, never learned from"),
     COUNT("text-eval-size", told.data.text_eval_size, 0, 1e12,
-          "or so many bytes at the end of --text, at most a tenth of it; 0: none", STORED,
-          BEFORE("100000")),
+          "without --text-eval, bytes at the end of --text to validate with, at most a tenth of "
+          "it; 0: none",
+          STORED, BEFORE("100000")),
     { .name = "document-marker",
       .kind = OPTION_STRING,
       .value = &told.data.document_marker,
       .argument = "LINE",
-      .help = "a line between two documents, which is not learned" },
+      .help = "the line that separates documents; it is not learned" },
 
     GROUP("Text"),
     INPUT("train", told.data.train,
           "pairs to learn from: source<TAB>target on each line; for --arch language also plain "
           "text, a "
           "target on each"),
-    INPUT("train-src", told.data.train_src, "or the sources alone, one a line"),
-    INPUT("train-tgt", told.data.train_tgt, "and the targets, line by line"),
+    INPUT("train-src", told.data.train_src, "without --train, file of the sources, one a line"),
+    INPUT("train-tgt", told.data.train_tgt, "and file of the targets, line by line"),
     INPUT("valid", told.data.valid, "pairs to validate with, never learned from"),
-    INPUT("valid-src", told.data.valid_src, "or their sources alone"),
-    INPUT("valid-tgt", told.data.valid_tgt, "and their targets"),
-    CHOICE("tokenizer", told.data.tokenizer, WF_NAMES(WF_TOKEN_NAMES), "what a line is cut into",
-           .fallback = "",
+    INPUT("valid-src", told.data.valid_src, "without --valid, file of their sources"),
+    INPUT("valid-tgt", told.data.valid_tgt, "and file of their targets"),
+    CHOICE("tokenizer", told.data.tokenizer, WF_NAMES(WF_TOKEN_NAMES),
+           "tokens that a line is cut into", .fallback = "",
            OTHERWISE(FOR("add|date", "char"), BY_DATA("text", "bpe"), FOR("lm", "byte-bpe"),
                      FOR("bart", "byte-level")),
            OF_MODEL, BEFORE("word")),
     CHOICE("tokenizer-tgt", told.data.tokenizer_tgt, "same" WF_TOKEN_NAMES(WF_NAME_AFTER),
-           "and a target, if that is another", OF_MODEL, BEFORE("same")),
-    INPUT("spm-src", told.data.spm_src, "of sentencepiece: the .spm file of the source", NEW),
+           "tokens of a target, if they differ from a source's", OF_MODEL, BEFORE("same")),
+    INPUT("spm-src", told.data.spm_src, "of --tokenizer sentencepiece: the .spm file for sources",
+          NEW),
     INPUT("spm-tgt", told.data.spm_tgt,
-          "and that of the target; one of the two alone is for both sides", NEW),
+          "the .spm file for targets; one of the two alone serves both sides", NEW),
     COUNT("vocab-size", told.data.vocab_size, 0, 1 << 20,
-          "ids at most, of each side or shared; 0: all",
+          "size of a vocabulary at most, of each side or shared; 0: no limit",
           OTHERWISE(BY_DATA("bpe|byte-level", "8000"), BY_DATA("byte-bpe", "4096")), OF_MODEL,
           BEFORE("0")),
     COUNT("min-freq", told.data.min_freq, 1, 1e9,
-          "rarer words or characters are unknown; rarer pairs "
-          "of bpe stay apart",
+          "least count of a word or character in the vocabulary, or of a pair that bpe merges",
           OTHERWISE(FOR("bpe|byte-bpe|byte-level", "2")), OF_MODEL, BEFORE("1")),
     FLAG("share-vocab", told.data.share_vocab, "one vocabulary for source and target", NEW),
 
     GROUP("Model"),
-    CHOICE(
-        "arch", told.model.arch, WF_NAMES(WF_MODEL_NAMES),
-        "an encoder and a decoder; or one stack that reads a source and goes on with its target, "
-        "of one vocabulary",
-        OTHERWISE(FOR("lm", "language")), OF_MODEL, BEFORE("transformer")),
+    CHOICE("arch", told.model.arch, WF_NAMES(WF_MODEL_NAMES),
+           "transformer: an encoder and a decoder; language: a decoder-only model, which reads a "
+           "source and goes on "
+           "with its target",
+           OTHERWISE(FOR("lm", "language")), OF_MODEL, BEFORE("transformer")),
     CHOICE("preset", told.model.preset, "tiny|small|base", "sizes to start from",
            OTHERWISE(FOR("text|lm", "small")), NEW),
-    CHOICE(
-        "like", told.model.like, LIKE_WORDS,
-        "a form of transformers, which convert --to hf can write: --norm, --positions and the like "
-        "are its own; bart learns its vocabulary, marian takes --spm-src",
-        NEW),
-    CHOICE("form", told.model.form, FORM_WORDS,
-           "of a language model: as GPT-2 or as Llama, which is what --norm-kind, --positions, "
-           "--activation, --feed-forward and --bias are if nothing else is said",
+    CHOICE("like", told.model.like, LIKE_WORDS,
+           "the class of Hugging Face's transformers that convert --to hf will write: it sets "
+           "--norm, --positions "
+           "and the like; bart learns its vocabulary, marian takes --spm-src",
            NEW),
+    CHOICE(
+        "form", told.model.form, FORM_WORDS,
+        "of a language model: GPT-2's or Llama's; sets the defaults of --norm-kind, --positions, "
+        "--activation, --feed-forward and --bias",
+        NEW),
     COUNT("d-model", told.model.d_model, 2, 16384, "width", .fallback = "",
           OTHERWISE(FOR("tiny", "64"), FOR("small", "128"), FOR("base", "512")), OF_MODEL),
     COUNT("d-ff", told.model.d_ff, 1, 65536, "inner width of the feed-forward layers",
@@ -128,7 +129,7 @@ static option rows[] = {
     COUNT("heads", told.model.heads, 1, 1024, "attention heads; a divisor of the width",
           .fallback = "", OTHERWISE(FOR("tiny|small", "4"), FOR("base", "8")), OF_MODEL),
     COUNT("kv-heads", told.model.kv_heads, 0, 1024,
-          "heads of keys and values, each shared by some heads: a divisor of theirs; 0: as many",
+          "heads of keys and values (grouped-query attention), a divisor of --heads; 0: as many",
           OF_MODEL, BEFORE("0")),
     COUNT("layers", told.model.layers, 1, 256,
           "layers of the encoder and of the decoder, or of the stack", .fallback = "",
@@ -147,8 +148,7 @@ static option rows[] = {
     CHOICE("embedding-norm", told.model.embedding_norm, YES_WORDS,
            "of an encoder and a decoder: LayerNorm behind the embeddings, too",
            OTHERWISE(FOR("bart", "yes")), OF_MODEL, BEFORE("no")),
-    CHOICE("positions", told.model.positions, WF_NAMES(WF_POSITIONS_NAMES),
-           "what tells the model about order",
+    CHOICE("positions", told.model.positions, WF_NAMES(WF_POSITIONS_NAMES), "encoding of positions",
            OTHERWISE(FOR("lm|bart", "learned"), FOR("llama", "rotary"),
                      FOR("marian", "sinusoidal-halves")),
            OF_MODEL),
@@ -163,15 +163,15 @@ static option rows[] = {
            OTHERWISE(FOR("llama", "gated")), OF_MODEL, BEFORE("plain")),
     CHOICE("bias", told.model.bias, BIAS_WORDS, "in projections and norms",
            OTHERWISE(FOR("llama", "no")), OF_MODEL, BEFORE("yes")),
-    CHOICE(
-        "tie", told.model.tie, WF_NAMES(WF_TIE_NAMES),
-        "share the output's table with no, the decoder's, or both embeddings; of a language model "
-        "with none or its one",
-        OTHERWISE(FOR("lm", "decoder"), FOR("bart", "all")), OF_MODEL),
+    CHOICE("tie", told.model.tie, WF_NAMES(WF_TIE_NAMES),
+           "share the output's matrix with no embedding, the decoder's, or both; a language model "
+           "has one embedding",
+           OTHERWISE(FOR("lm", "decoder"), FOR("bart", "all")), OF_MODEL),
 
     GROUP("Optimisation"),
     CHOICE("optimizer", told.recipe.optimizer, WF_NAMES(WF_OPTIMIZER_NAMES),
-           "how parameters follow their gradients", OTHERWISE(FOR("lm", "adamw")), STORED),
+           "rule that updates parameters by their gradients", OTHERWISE(FOR("lm", "adamw")),
+           STORED),
     REAL("lr", told.recipe.lr, 1e-9, 1e6, "learning rate at its peak",
          OTHERWISE(FOR("init", "3e-4")), STORED),
     CHOICE("lr-schedule", told.recipe.schedule, WF_NAMES(WF_SCHEDULE_NAMES),
@@ -180,12 +180,13 @@ static option rows[] = {
           OTHERWISE(FOR("text", "800"), FOR("init", "100")), STORED),
     COUNT("lr-steps", told.recipe.lr_steps, 1, 1e12, "where linear and cosine schedules end",
           .fallback = "enough for the task", STORED),
-    REAL("beta1", told.recipe.beta1, 0, 0.9999, "average of gradients, of Adam and Lion", STORED),
+    REAL("beta1", told.recipe.beta1, 0, 0.9999,
+         "decay of the average of gradients, of Adam and Lion", STORED),
     REAL("beta2", told.recipe.beta2, 0, 0.999999,
-         "average of their squares, of Adam and RMSprop; of Lion the slower one of gradients",
+         "decay of the average of squared gradients, of Adam and RMSprop; of Lion's slower average",
          STORED),
-    REAL("eps", told.recipe.eps, 1e-30, 1, "guard of the division, of Adam, RMSprop and Adagrad",
-         STORED),
+    REAL("eps", told.recipe.eps, 1e-30, 1,
+         "number added to the divisor, of Adam, RMSprop and Adagrad", STORED),
     REAL("momentum", told.recipe.momentum, 0, 0.9999, "of SGD and RMSprop", STORED),
     REAL("weight-decay", told.recipe.weight_decay, 0, 1, "of AdamW and Lion; matrices only",
          STORED),
@@ -193,21 +194,22 @@ static option rows[] = {
          "share of the target spread over all tokens",
          OTHERWISE(FOR("text", "0.1"), FOR("init", "0")), STORED),
     REAL("ema", told.recipe.ema, 0, 0.99999,
-         "keep an average of the weights with this decay, judged and kept in their place; 0: none",
+         "decay of a moving average of the weights, which is validated and saved as the best; 0: "
+         "none",
          STORED, BEFORE("0")),
     REAL("clip-norm", told.recipe.clip_norm, 0, 1e9,
          "largest norm of the gradient; 0 does not clip", STORED),
 
     GROUP("Steps"),
     COUNT("batch-size", told.data.batch_size, 0, 65536,
-          "sequences in a step; of text at most; 0: as many as --max-tokens allows",
+          "sequences in a batch; of text the most; 0: as many as --max-tokens allows",
           OTHERWISE(FOR(OF_TEXT, "0")), STORED),
     COUNT("max-tokens", told.data.max_tokens, 0, 1e9,
           "of text: tokens of source and target in a batch, padding included", .fallback = "",
           OTHERWISE(FOR("add|date", "4096"), BY_DATA("text|lm", "4096")), STORED, BEFORE("0")),
     COUNT("accum", told.data.accum, 1, 4096,
-          "batches of text in an update: the gradient of all of them, in the memory of one", STORED,
-          BEFORE("1")),
+          "batches of text in an update, whose gradients are summed: needs the memory of one batch",
+          STORED, BEFORE("1")),
     COUNT("seed", told.recipe.seed, 0, 9007199254740991, "of parameters, data and dropout", STORED),
     COUNT("max-steps", told.run.max_steps, 1, 1e12, "stop after this step",
           .fallback = "enough for the task; for text, --epochs"),
@@ -219,7 +221,8 @@ static option rows[] = {
           "stop after so many validations without a lower loss; 0: never"),
     REAL("max-time", told.run.max_time, 0.001, 1e9, "stop after so many seconds",
          .fallback = "none"),
-    COUNT("threads", told.run.threads, 1, 256, "the result does not depend on it",
+    COUNT("threads", told.run.threads, 1, 256,
+          "threads of a process; the result does not depend on it",
           .fallback = DEFAULT_THREADS ", shared by the processes"),
 
     GROUP("Several processes"),
@@ -228,14 +231,15 @@ static option rows[] = {
           "update (--accum); the result does not depend on it"),
 
     COUNT("ranks", told.run.simulated_ranks, 2, 65536,
-          "of a --dry-run: as one of so many, on machines like this one",
+          "of a --dry-run: compute the share of one of so many ranks, on machines like this one",
           .fallback = "--processes"),
     { .name = "network",
       .kind = OPTION_STRING,
       .value = &told.run.network,
       .argument = "RATE,DELAY",
-      .help = "of a dry run of --ranks: what is between the machines, such as 10Gb,50us; says how "
-              "long an update takes there" },
+      .help = "of a dry run of --ranks: bits a second and delay between the machines, such as "
+              "10Gb,50us; tells "
+              "how long an update takes" },
 
     GROUP("Output"),
     OUTPUT("model", told.run.model,
@@ -253,10 +257,12 @@ static option rows[] = {
     COUNT("valid-size", told.data.valid_size, 0, 1e6,
           "unseen sequences of a task in a validation, and in the test at the end; pairs that are "
           "held back of --train without --valid, but no more than 1 % of them; 0: none"),
-    FLAG("dry-run", told.run.dry_run, "say what it would take, and stop before the first step"),
+    FLAG("dry-run", told.run.dry_run,
+         "measure a few steps, print the time and memory that the training would take, and stop"),
     COUNT("log-every", told.run.log_every, 1, 1e12, "steps between lines"),
     LOG("log", told.run.log, "write events as JSON, one object a line"),
-    FLAG("json", told.run.json, "the same on stdout, in place of the result as text"),
+    FLAG("json", told.run.json,
+         "write events as JSON lines on stdout, in place of the result as text"),
     OUTPUT("curve", told.run.curve, "draw losses over steps as an SVG"),
     FLAG("profile", told.run.profile, "say at the end where the time went, by op"),
     FLAG("quiet", told.run.quiet, "say nothing on stderr but errors and warnings"),

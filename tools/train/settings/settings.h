@@ -10,7 +10,7 @@
 #include "tools/cli/options.h"
 #include "tools/sources/dataset.h"
 
-/* Places among LEARN_WORDS: the task_kinds, the text_task_kinds, files of pairs, running text. */
+/* Places in LEARN_WORDS: tasks of numbers, tasks on text, files of pairs, running text. */
 enum { LEARN_COPY, LEARN_REVERSE, LEARN_SORT, LEARN_ADD, LEARN_DATE, LEARN_TEXT, LEARN_LM };
 
 /* The model: its architecture and sizes, or the file of the model that it starts from. */
@@ -76,7 +76,7 @@ settings *settings_new(void);
 /* Fill in what was not given, and refuse what contradicts itself. `f`: the checkpoint of a resume,
  * or NULL; `init`: the model to start from, or NULL. */
 void settings_complete(settings *set, const wf_file *f, const wf_file *init);
-/* The rest, when it is known how many updates an epoch has (0: there are none). */
+/* Completes steps and schedule from the updates in an epoch (0: it never ends). */
 void settings_complete_steps(settings *set, int64_t updates);
 
 bool settings_text(
@@ -91,7 +91,7 @@ wf_training_config settings_training(const settings *set);
 wf_optimizer_options settings_optimizer(const settings *set);
 /* A new model; NULL with message[256]. */
 wf_model *settings_model(const settings *set, const dataset *m, char *message);
-/* Could there be one? False with message[256]: the options contradict each other. */
+/* Can the model be made? False with message[256]: the options contradict each other. */
 bool settings_model_ok(const settings *set, const dataset *m, char *message);
 /* The architecture of the model. */
 const wf_model_kind *settings_kind(const settings *set);
@@ -100,11 +100,11 @@ wf_schedule settings_schedule(const settings *set);
 /* ---- settings_init.c: starting from a model
  * ---------------------------------------------------- */
 
-/* Did it, or does it? Then the model's file says what model it is. */
+/* Did, or will, the training start from a model's file? Then sizes come from there. */
 bool settings_started(const settings *set);
 /* Which model is in the file: a hash of its configuration and its weights. */
 void settings_hash_init(const wf_file *f, char hash[OPTION_TEXT_SIZE]);
-/* Exit if an option says what a model's file does. */
+/* Exits if an option was given that a model's file determines. */
 void settings_refuse_sizes(const char *because);
 /* Architecture and tokenizer as the file at `path` has them; exits if it can't be trained. */
 void settings_from_model(settings *set, const wf_file *f, const char *path);
@@ -127,8 +127,9 @@ wf_tensor **settings_trained(const settings *set, const wf_model *m, int *n);
 /* Exit if a prefix is that of no parameter, or nothing is left to train. */
 void settings_check_freeze(const settings *set, const wf_model *m);
 int64_t settings_frozen(const settings *set, const wf_model *m); /* numbers in what is frozen */
-void settings_refuse_freeze(const settings *set);                /* exits if a file can't hold it */
-/* That of the checkpoint; exits if the command line has another. */
+/* Exits if --freeze is too long for a checkpoint's metadata, or not UTF-8. */
+void settings_refuse_freeze(const settings *set);
+/* Takes --freeze from the checkpoint; exits if the command line has another. */
 void settings_take_freeze(settings *set, const wf_file *f);
 
 /* ---- settings_refuse.c ----------------------------------------------------------------------- */
@@ -137,7 +138,7 @@ void settings_take_freeze(settings *set, const wf_file *f);
 void settings_refuse_unlike(const settings *set);
 /* Exit if an option that was given would have no effect. */
 void settings_refuse_idle(const settings *set);
-/* Exit if running text can't be learned so. */
+/* Exits if the settings do not suit running text. */
 void settings_refuse_running(const settings *set);
 
 /* ---- settings_file.c ------------------------------------------------------------------------- */
@@ -149,7 +150,7 @@ typedef struct settings_meta {
     char keys[SETTINGS_META][OPTION_TEXT_SIZE], values[SETTINGS_META][OPTION_TEXT_SIZE];
     int n;
 } settings_meta;
-/* Where a training stands. */
+/* Progress of a training, as a checkpoint keeps it. */
 typedef struct training_state {
     int64_t step;
     double best;        /* loss per token in validation; infinite before the first */
@@ -160,9 +161,9 @@ void settings_to_meta(const settings *set, const training_state *at, const datas
 training_state settings_state(const settings *set,
                               const wf_file *f); /* exits if the file does not tell */
 
-/* The stored settings, by those of the file; exits if they are not what the command line says. */
+/* Takes the stored settings from the file; exits if the command line contradicts them. */
 void settings_from_file(settings *set, const wf_file *f);
-/* A resume on other pairs than before is refused. */
+/* Exits if a resume has other training data than before. */
 void settings_check_data(const settings *set, const wf_file *f, const dataset *m);
 
 /* "train.<name>" of the file; NULL: it has none. */

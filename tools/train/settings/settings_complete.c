@@ -36,7 +36,7 @@ static void take_defaults_of(const char *choice) {
     options_take_defaults(&train_program, option_text(option_find(&train_program, choice), word));
 }
 
-/* Enough for what was tried: each date and each sum came out right, and a translator learned. */
+/* Epochs that were enough in trials: every date and sum came out right, and a translator learned. */
 static int64_t recipe_epochs(const settings *set) {
     char word[OPTION_TEXT_SIZE];
     option_text(option_find(&train_program, "task"), word);
@@ -163,7 +163,7 @@ static void complete_held(settings *set, const wf_file *f) {
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
-/* A file that is given twice is one of both sides, as one alone is. */
+/* One .spm file alone serves both sides. */
 static void complete_sentencepiece(settings *set) {
     const program *p = &train_program;
     bool wanted = set->data.tokenizer == WF_SENTENCEPIECE;
@@ -176,7 +176,8 @@ static void complete_sentencepiece(settings *set) {
     if (!set->data.spm_tgt) set->data.spm_tgt = set->data.spm_src;
 }
 
-/* A new model is what the words of its choices say; one that is there is trained in its own way. */
+/* Takes the defaults of --task, --like, --tokenizer, --preset and --form for a new model; those of
+ * --init for one from a file. */
 static void take_defaults(settings *set, const wf_file *init) {
     program *p = &train_program;
     take_defaults_of("task");

@@ -21,7 +21,7 @@ static void data_mark(const dataset *m, char mark[OPTION_TEXT_SIZE]) {
     snprintf(mark, OPTION_TEXT_SIZE, "%016llx", (unsigned long long)m->hash);
 }
 
-/* Rows that are no options. */
+/* Metadata that no option sets: the training's state. */
 enum { STATE_ROWS = 3 };
 static void state_rows(training_state *at, option row[STATE_ROWS]) {
     row[0] = (option)COUNT("step", at->step, 0, 1e12, "");
@@ -37,7 +37,7 @@ static void add_meta(settings_meta *meta, const char *name, const char *value) {
     meta->n++;
 }
 
-/* Where a training started, and what of the model it leaves alone. */
+/* Adds the model that a training started from, its held-out pairs and its frozen parameters. */
 static void add_start(const settings *set, settings_meta *meta) {
     if (settings_started(set)) add_meta(meta, "init", set->model.init_hash);
     char number[OPTION_TEXT_SIZE];
@@ -103,7 +103,7 @@ static bool changes_steps(settings *set, const option *o, const char *stored) {
     return o->value == &set->recipe.lr_steps && o->seen && option_set(&row, stored, message);
 }
 
-/* A setting of the file is the setting; one on the command line must be equal to it. */
+/* Takes a setting from the file. One that was given must be equal to it. */
 static void take_from_file(settings *set, const wf_file *f, option *o, char *differences,
                            size_t size) {
     char given[OPTION_TEXT_SIZE], message[256];

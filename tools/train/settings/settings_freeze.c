@@ -14,7 +14,7 @@ static bool begins(const char *name, const char *prefix) {
     return n && strncmp(name, prefix, n) == 0;
 }
 
-/* NULL: that was the last. */
+/* The next prefix of the list; NULL: there is none. */
 static const char *next(const char *prefix) {
     const char *comma = strchr(prefix, ',');
     return comma ? comma + 1 : NULL;
@@ -46,7 +46,7 @@ int64_t settings_frozen(const settings *set, const wf_model *m) {
     return n;
 }
 
-/* A table that several modules share has one of their names. */
+/* Exits if a prefix fits no parameter. A tied table has only the first of its names. */
 static void check_prefix(const wf_model *m, const char *prefix) {
     int length = (int)strcspn(prefix, ",");
     for (int id = 0; id < wf_node_count(m->graph); id++) {

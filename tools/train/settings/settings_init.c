@@ -21,8 +21,8 @@ static uint64_t hash_entry(const wf_entry *e) {
     return wf_hash_bytes(hash, e->data, e->bytes);
 }
 
-/* Moments and settings are not the model: a checkpoint and the best of its weights may be one. The
- * vocabulary is in the metadata of what is trained. */
+/* The hash is of weights and configuration alone: a checkpoint and its best weights may be the same
+ * model. */
 void settings_hash_init(const wf_file *f, char hash[OPTION_TEXT_SIZE]) {
     uint64_t sum = 0;
     for (int i = 0; i < wf_file_count(f); i++) {
@@ -50,7 +50,8 @@ void settings_refuse_sizes(const char *because) {
         if (o->of_model) option_no_effect(p, o->name, true, because);
 }
 
-/* Text needs a vocabulary to be read with, and numbers must mean what the task means. */
+/* Takes the tokenizer of the model's file. Text needs a vocabulary; a task of numbers needs a model
+ * of numbers. */
 static void take_tokenizer(const settings *set, const wf_file *f, const char *path) {
     char message[WF_MESSAGE];
     const char *kind = wf_file_meta(f, "tokenizer.kind");
@@ -75,7 +76,7 @@ static void limit_length(settings *set, const wf_model *m, const char *path) {
     if (!said && (settings_text(set) || set->data.max_len > most)) set->data.max_len = most;
 }
 
-/* Recorded without data, to be asked. */
+/* Records the model without its weights, to read its sizes. */
 void settings_from_model(settings *set, const wf_file *f, const char *path) {
     char message[WF_MESSAGE];
     const char *added = wf_file_meta(f, "weft.added");

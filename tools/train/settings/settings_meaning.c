@@ -5,7 +5,7 @@
 #include "settings.h"
 #include <assert.h>
 
-/* The places of words that are asked for: settings.c. */
+/* Places of words in the choices of settings.c. */
 enum { GATED = 1, NO_BIAS = 1 };
 
 /* ---- data ------------------------------------------------------------------------------------ */
