@@ -5,8 +5,7 @@
 #include "rules.h"
 
 static const wf_rule rules[] = {
-#define RULE(op, operand, inner, function)                                                         \
-    { &wf_op_##op, operand, &wf_op_##inner, function },
+#define RULE(op, operand, inner, function) { &wf_op_##op, operand, &wf_op_##inner, function },
 #include "rules.inc"
 #undef RULE
     { .op = NULL },

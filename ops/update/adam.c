@@ -72,6 +72,6 @@ const wf_op wf_op_adam_step = {
 wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
                         wf_tensor *scale, wf_tensor *rates, const wf_adam_options *options) {
     wf_adam_options o = options ? *options : adam_default;
-    return wf_record(&wf_op_adam_step, OPERANDS,
-                     (wf_tensor *[]){ param, m, v, grad, scale, rates }, &o);
+    return wf_record(&wf_op_adam_step, OPERANDS, (wf_tensor *[]){ param, m, v, grad, scale, rates },
+                     &o);
 }

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "models/choices.h"
 #include "core/file/loader.h"
+#include "models/choices.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
