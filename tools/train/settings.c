@@ -57,7 +57,7 @@ static option rows[] = {
           "a window: as far as the model looks back",
           OTHERWISE(FOR(OF_TEXT, "256")), STORED),
 
-    INPUT("init", told.init,
+    MODEL("init", told.init,
           "start from the model in this file, with its vocabulary, and train it anew: sizes come "
           "from there"),
     { .name = "freeze",
@@ -235,7 +235,7 @@ static option rows[] = {
               "long an update takes there" },
 
     GROUP("Output"),
-    OUTPUT("model", told.model, "the model and all that a resume needs, in one safetensors file",
+    NEW_MODEL("model", told.model, "the model and all that a resume needs, in one safetensors file",
            .letter = 'o'),
     FLAG("resume", told.resume,
          "go on from the model file; settings come from there; more --epochs or --max-steps than "
@@ -251,7 +251,7 @@ static option rows[] = {
           "held back of --train without --valid, but no more than 1 % of them; 0: none"),
     FLAG("dry-run", told.dry_run, "say what it would take, and stop before the first step"),
     COUNT("log-every", told.log_every, 1, 1e12, "steps between lines"),
-    LOG("log", told.log, "write events as JSON, one object a line"),
+    LOG("log", told.log, "write events as JSON, one object a line; - is --json"),
     FLAG("json", told.json, "the same on stdout, in place of the result as text"),
     OUTPUT("curve", told.curve, "draw losses over steps as an SVG"),
     FLAG("profile", told.profile, "say at the end where the time went, by op"),
@@ -470,8 +470,18 @@ static void take_defaults(settings *set, const wf_file *init) {
     take_defaults_of("tokenizer"), take_defaults_of("preset"), take_defaults_of("form");
 }
 
+/* stdout has the results as text or as events, and no picture among them. */
+static void take_dashes(settings *set) {
+    if (is_dash(set->curve))
+        usage_error(&train_program, "--curve -: stdout gets the results: name a file");
+    if (!is_dash(set->log)) return;
+    set->json = true;
+    set->log = NULL;
+}
+
 void settings_complete(settings *set, const wf_file *f, const wf_file *init) {
     const program *p = &train_program;
+    take_dashes(set);
     if (f) settings_from_file(set, f);
     if (init) settings_refuse_sizes("the model of --init says it");
     check_files(set);
